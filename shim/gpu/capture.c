@@ -10,7 +10,7 @@
 #include "gpu/slab.h"
 #include "gpu/wait.h"
 
-/* one each for the first half as many threads that come, the other half is shared by the rest */
+/* the first half: one thread each; the other half is shared by the rest */
 #define READER_COUNTS 64
 
 #define PER_THREAD_STREAM ((struct CUstream_st *)2) /* CU_STREAM_PER_THREAD */
@@ -21,30 +21,30 @@ struct reader_count {
 
 struct capture {
 	struct capture *next; /* first: the slab's link */
-	/* PER_THREAD_STREAM, whose handle is the same in every thread, is that of `thread` */
+	/* PER_THREAD_STREAM, the same handle in every thread, is that of `thread` */
 	struct CUstream_st *stream;
 	struct CUctx_st *context;
-	pid_t thread;  /* which began it */
+	pid_t thread;  /* the thread that began it */
 	bool is_dying; /* the driver is about to destroy its stream */
 };
 
 static struct reader_count reader_counts[READER_COUNTS];
 static _Atomic uint32_t next_count;
 static MT_TLS struct reader_count *my_count;
-static MT_TLS bool is_own_count; /* nobody else writes it: it is left by a plain store */
+static MT_TLS bool is_own_count; /* no other thread writes it: a plain store is enough */
 
-/* Captures open or about to begin. seq_cst with the reader_counts: a recorder writes its reader_count and reads
- * this, a beginner the other way round. */
+/* Captures open or about to begin, and contexts that end. seq_cst with the counters: a thread that
+ * enters writes its counter and reads this, a thread that closes does the opposite. */
 static _Atomic uint32_t closed_count;
 
 static _Atomic uint32_t ending_count; /* of those, contexts that end */
 
-/* This thread is between raising the gate and lowering it again: cancelled there it would leave it
- * closed_count for ever. One such stretch may lie in another: in a callback of the driver's. */
+/* This thread has closed the gate and will open it again: cancelled in between it would leave the
+ * gate closed. Such sections nest, through a callback of the driver. */
 static MT_TLS int cancel_state;
 static MT_TLS unsigned int cancel_depth;
 
-/* held over bare system calls: protects the list */
+/* protects the list; held over bare system calls */
 static struct mt_lock captures_lock = MT_LOCK(captures);
 static struct capture *captures;
 static struct mt_slab capture_slab = MT_SLAB(struct capture);
@@ -54,7 +54,8 @@ static MT_COLD struct reader_count *choose_count(void)
 	uint32_t number = atomic_fetch_add_explicit(&next_count, 1, memory_order_relaxed);
 
 	is_own_count = number < READER_COUNTS / 2;
-	my_count = &reader_counts[is_own_count ? number : READER_COUNTS / 2 + number % (READER_COUNTS / 2)];
+	my_count = &reader_counts[is_own_count ? number
+					       : READER_COUNTS / 2 + number % (READER_COUNTS / 2)];
 	return my_count;
 }
 
@@ -63,8 +64,7 @@ bool mt_capture_gate_enter(void)
 	struct reader_count *reader_count = mt_likely(my_count != NULL) ? my_count : choose_count();
 
 #ifndef MT_POOL_NO_GATE
-	/* Who asks again and again must not be seen inside by who waits for the reader_count to be empty.
-	 */
+	/* A thread that asks again and again must not keep its counter above zero. */
 	if (mt_unlikely(atomic_load_explicit(&closed_count, memory_order_relaxed) != 0))
 		return false;
 #endif
@@ -84,7 +84,7 @@ void mt_capture_gate_leave(void)
 	_Atomic uint32_t *inside = &my_count->inside;
 
 	mt_lock_check_leave(MT_RANK_gate);
-	/* release: pairs with the acquire of who begins a capture */
+	/* release: pairs with the acquire of the thread that closes */
 	if (mt_likely(is_own_count))
 		atomic_store_explicit(inside,
 				      atomic_load_explicit(inside, memory_order_relaxed) - 1,
@@ -142,7 +142,8 @@ void mt_capture_before_begin(void)
 	atomic_fetch_add_explicit(&closed_count, 1, memory_order_seq_cst);
 	for (int i = 0; i < READER_COUNTS; i++)
 		for (unsigned round = 0;
-		     atomic_load_explicit(&reader_counts[i].inside, memory_order_seq_cst) != 0; round++)
+		     atomic_load_explicit(&reader_counts[i].inside, memory_order_seq_cst) != 0;
+		     round++)
 			mt_wait_round(round);
 }
 
@@ -172,8 +173,7 @@ static struct capture describe(struct CUstream_st *stream, bool is_ptsz)
 				.thread = mt_os_gettid()};
 }
 
-/* That of the stream, whichever is current; a default stream is the current one's. NULL: not known.
- */
+/* The context of the stream; of a default stream, the current one. NULL: not known. */
 static struct CUctx_st *context_of(const struct mt_driver *driver, struct CUstream_st *stream)
 {
 	bool is_default = (uintptr_t)stream <= (uintptr_t)PER_THREAD_STREAM;
@@ -187,8 +187,8 @@ static struct CUctx_st *context_of(const struct mt_driver *driver, struct CUstre
 	return NULL;
 }
 
-/* Without memory for a record nobody can tell its end: the gate then stays closed, and nothing more
- * is pooled. */
+/* Without memory for a record its end cannot be seen: the gate stays closed, and nothing more is
+ * pooled. */
 static void add(const struct mt_driver *driver, struct CUstream_st *stream, bool is_ptsz)
 {
 	struct capture *capture = mt_slab_alloc(&capture_slab);
@@ -237,14 +237,14 @@ static bool has_ended(const struct capture *capture)
 	       errno == ESRCH;
 }
 
-/* Its default stream goes with a thread. */
+/* The default stream of a thread ends with it. */
 static bool is_of_ended_thread(const struct capture *capture, const struct capture *unused)
 {
 	(void)unused;
 	return capture->stream == PER_THREAD_STREAM && has_ended(capture);
 }
 
-/* Takes out what matches, up to `limit`, and lowers the gate for each. */
+/* Takes out up to `limit` captures that match, and opens the gate once for each. */
 static void forget(bool (*matches)(const struct capture *capture, const struct capture *ended),
 		   const struct capture *ended, uint32_t limit)
 {
@@ -271,8 +271,8 @@ static void forget(bool (*matches)(const struct capture *capture, const struct c
 	}
 }
 
-/* The driver still calls it capturing: an end that was refused (another thread's, a stream that was
- * not the first). */
+/* Whether the stream still captures: the driver refused the end (another thread's capture, a stream
+ * that was not the first). */
 static bool is_capturing(const struct mt_driver *driver, struct CUstream_st *stream, bool is_ptsz,
 			 int result)
 {
@@ -294,7 +294,7 @@ void mt_capture_after_end(const struct mt_driver *driver, struct CUstream_st *st
 	const struct capture ended = describe(stream, is_ptsz);
 
 	if (mt_capture_is_open() && !is_capturing(driver, stream, is_ptsz, result))
-		/* the newest first: an older one's stream may be on its way out under the same
+		/* the newest first: the stream of an older one may be about to go under the same
 		 * handle */
 		forget(is_same, &ended, 1);
 }
@@ -351,7 +351,7 @@ bool mt_capture_is_abandoned(void)
 	for (const struct capture *capture = captures; capture; capture = capture->next)
 		left += has_ended(capture);
 	mt_lock_unlock(&captures_lock);
-	/* Also those that are just beginning count. */
+	/* Captures that are just beginning count too. */
 	return left > 0 && left == atomic_load_explicit(&closed_count, memory_order_acquire);
 }
 

@@ -1,4 +1,4 @@
-/* gpu/component.c -- the component: the device pool in ticks, cleanups and figures. Calls of the
+/* gpu/component.c -- the component: the device pool in ticks, cleanups and figures. Calls to the
  * driver are made on the thread of gpu/thread.h, or, `here`, on the calling thread of the program.
  */
 #include <stdatomic.h>
@@ -24,22 +24,22 @@
 #include "sys/os.h"
 #include "sys/saturating.h"
 
-/* given back in one go: each is a call into the driver */
+/* released at once: each is a call to the driver */
 #define TICK_BLOCKS   64u
-#define TICK_PAUSE_NS (10 * MT_NS_PER_MS) /* between two such goes */
+#define TICK_PAUSE_NS (10 * MT_NS_PER_MS) /* between two such rounds */
 #define LEAST_STEP_NS (250 * MT_NS_PER_MS)
 
-static uint64_t next_ns; /* when the pool wants to be looked at again */
-/* a cleanup came during a capture: made up for at its end. Order: none needed */
+static uint64_t next_ns; /* when the pool wants to run again */
+/* a cleanup came during a capture and is made up for at its end; order: none needed */
 static _Atomic bool owes_flush;
 static unsigned long long loads_seen;
 
-/* ---- jobs; their data is static: gpu/thread.h. A cleanup here and one of the worker may write it
- * at the same moment, and then mean the same. Order: none needed ---- */
+/* ---- jobs; their data is static, see gpu/thread.h. A cleanup here and one of the worker may both
+ * write it, with the same meaning. Order: none needed ---- */
 
 static _Atomic uint64_t job_used_bytes;
 static _Atomic bool job_flushed;
-static uint64_t job_next_ms; /* the worker's alone */
+static uint64_t job_next_ms; /* worker thread only */
 
 static void measure_job(void)
 {
@@ -57,7 +57,7 @@ static void tick_job(void)
 	(void)mt_pool_tick(mt_os_now_ns(), TICK_BLOCKS, &job_next_ms);
 }
 
-/* On the driver's thread, or here; false: the job was not done. Here the capture gate is held over
+/* Runs the job on the driver thread, or here; false: it was not run. Here the gate is held over
  * calls that may be cancellation points. */
 static bool run_job(void (*job)(void), bool here)
 {
@@ -73,7 +73,7 @@ static bool run_job(void (*job)(void), bool here)
 	return true;
 }
 
-/* ---- what other components ask ---- */
+/* ---- replies to other components ---- */
 
 static bool are_capturing(void)
 {
@@ -125,7 +125,7 @@ static void serve(bool on)
 
 /* ---- cleanups ---- */
 
-/* Page-locked host memory that this process has of CUDA, by our count. */
+/* Page-locked host memory that the program holds of CUDA, by our count. */
 static uint64_t pinned_bytes(void)
 {
 	struct mt_unpooled_usage usage;
@@ -138,8 +138,8 @@ static uint64_t pinned_bytes(void)
 	return bytes;
 }
 
-/* Everything idle goes back: our pool, the driver's own pools. MT_GPU_CAPTURING: not now, but in
- * the tick once no capture is open any more. */
+/* Releases everything idle: our pool, the driver's own pools. MT_GPU_CAPTURING: the tick does so
+ * once no capture is open. */
 static enum mt_gpu_state flush(bool here)
 {
 	enum mt_gpu_state result = MT_GPU_NONE;
@@ -162,7 +162,7 @@ static void prepare_trim(const struct mt_trim_request *request, struct mt_cleanu
 	cleanup->record.pinned_before_bytes = pinned_bytes();
 }
 
-/* After Python: what its frameworks return lies in our pool. */
+/* After Python: what the frameworks release lies in our pool. */
 static void trim(const struct mt_trim_request *request, struct mt_cleanup *cleanup)
 {
 	struct mt_stats_cleanup *record = &cleanup->record;
@@ -200,7 +200,7 @@ static bool has_live(void)
 	return false;
 }
 
-/* A framework may have been loaded since: its cache then lies on top of ours. */
+/* A framework may have been loaded since: its cache then lies on top of the pool. */
 static void look_at_loads(void)
 {
 	unsigned long long loads = mt_elf_load_count();
@@ -210,9 +210,9 @@ static void look_at_loads(void)
 	loads_seen = loads;
 }
 
-/* With nothing cached there is nothing to do before the program frees a block; a decay shorter than
- * the worker's longest sleep would then come too late, so that it sleeps no longer than that while
- * there are blocks to free. */
+/* With nothing cached there is nothing to do before the program frees a block. A decay shorter than
+ * the worker's longest sleep would then come too late: while there are blocks to free, the worker
+ * sleeps no longer than the decay. */
 static uint64_t next_without_cache(uint64_t now_ns)
 {
 	uint64_t decay_ns = mt_config()->cuda_decay_ms * MT_NS_PER_MS;
@@ -256,7 +256,7 @@ static uint64_t tick(uint64_t now_ns, uint32_t bits)
 	return mt_min_u64(next, mt_oom_tick(now_ns));
 }
 
-/* ---- the rest of the hooks ---- */
+/* ---- the other hooks ---- */
 
 static bool request(const struct mt_request *wanted, enum mt_err *out)
 {

@@ -11,7 +11,7 @@
 
 #define REST_NS (2 * MT_NS_PER_S)
 
-/* Only what can be fenced need be known before it allocates. */
+/* Only a context that can be fenced need be registered before it allocates. */
 static bool can_know(void)
 {
 	return atomic_load_explicit(&mt_pool.is_up, memory_order_relaxed) && mt_pool.can_fence &&
@@ -24,7 +24,7 @@ MT_COLD void mt_context_created(struct CUctx_st *context, int device)
 
 	if (!context || !can_know())
 		return;
-	if (last) /* of a context that ended unseen */
+	if (last) /* it ended unseen */
 		mt_context_destroyed(context);
 	(void)mt_context_add(context, device, MT_CONTEXT_OWN);
 }
@@ -64,7 +64,7 @@ bool mt_context_is_own(struct CUctx_st *context)
 
 struct forgetting {
 	struct mt_context *context;
-	struct mt_block *cached; /* by line_next */
+	struct mt_block *cached; /* linked by line_next */
 };
 
 static void forget_block(struct mt_block *block, void *data)
@@ -86,7 +86,7 @@ static void forget_block(struct mt_block *block, void *data)
 	forgetting->cached = block;
 }
 
-/* The sums that never fall stay with the device. The lock is held. */
+/* The device keeps the sums that never fall. The lock is held. */
 static void fold(struct mt_context *context)
 {
 	struct mt_counters *past = &mt_context_device(context)->past;
@@ -111,9 +111,9 @@ static void fold(struct mt_context *context)
 	atomic_store_explicit(&past->pages_cached, 0, memory_order_relaxed);
 }
 
-/* Waits until nobody is in the context of that life, and takes both locks. False, with none, where
- * it has ended meanwhile. Who is inside may need the slots' lock before he leaves
- * (mt_context_add), so that neither lock is held over the wait. */
+/* Waits until no thread is in the context of that `init`, and takes both locks. Returns false,
+ * without locks, where it has ended meanwhile. A thread inside may need the lock `slots` before it
+ * leaves (mt_context_add), so that no lock is held over the wait. */
 static bool lock_single(struct mt_context *context, uint32_t init)
 {
 	for (unsigned round = 0;; round++) {
@@ -134,8 +134,8 @@ static bool lock_single(struct mt_context *context, uint32_t init)
 	return false;
 }
 
-/* Forgets the context and all its blocks; with `destroys_events` its events are destroyed, else
- * they die with it. Answers the records of what was cached, by line_next, in no table any more:
+/* Forgets the context and all its blocks. destroys_events: its events are destroyed, else they die
+ * with it. Returns the records of what was cached, linked by line_next and in no table;
  * mt_block_release is due for each. */
 static struct mt_block *forget_context(struct mt_context *context, bool destroys_events)
 {
@@ -175,7 +175,7 @@ static struct mt_block *forget(struct CUctx_st *handle, bool destroys_events)
 	return context ? forget_context(context, destroys_events) : NULL;
 }
 
-/* Gives the records back. frees: after the driver's cuMemFree, their context being current. */
+/* Frees the records. frees: after the driver's cuMemFree, with their context current. */
 static void release(struct mt_block *cached, bool frees)
 {
 	struct mt_block *next;

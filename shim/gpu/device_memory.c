@@ -51,7 +51,8 @@ void mt_device_memory_measure(struct mt_context *context, uint64_t now_ns)
 }
 
 /* The context is held. */
-static bool ask_context(struct mt_context *context, uint64_t *out_free_bytes, uint64_t *out_total_bytes)
+static bool ask_context(struct mt_context *context, uint64_t *out_free_bytes,
+			uint64_t *out_total_bytes)
 {
 	size_t free_bytes = 0, total_bytes = 0;
 	int result;
@@ -104,7 +105,7 @@ void mt_device_memory_taken(struct mt_pool_device *device, uint64_t bytes)
 {
 	uint64_t now = mt_counter(&device->free_bytes);
 
-	/* An estimate until the next measure: a lost update does no harm. */
+	/* An estimate until the next measurement: a lost update does no harm. */
 	atomic_store_explicit(&device->free_bytes, now > bytes ? now - bytes : 0,
 			      memory_order_relaxed);
 	update_flags(device);

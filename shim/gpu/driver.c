@@ -1,4 +1,4 @@
-/* gpu/driver.c -- see gpu/driver.h. */
+
 #include "gpu/driver.h"
 
 #include <dlfcn.h>
@@ -22,27 +22,27 @@ enum {
 };
 #undef X
 
-/* The members of struct mt_driver, which are all of one size, as an array. Not pointers: those
- * would have to be relocated at the start of every process. */
+/* The members of struct mt_driver, all of one size, as an array. No pointers: those would be
+ * relocated at the start of every process. */
 #define X(name, parameters, ...) #name,
 static const char names[ALL_COUNT][40] = {MT_DRIVER_FUNCTIONS(X) MT_DRIVER_QUERIES(X)};
 #undef X
 _Static_assert(sizeof(struct mt_driver) == ALL_COUNT * sizeof(void *),
 	       "the table is an array of pointers");
 
-/* One binding, complete before anybody sees it, never changed and never freed after. */
+/* One binding: complete before it is published, never changed and never freed after. */
 union binding {
 	struct mt_driver table;
 	void *functions[ALL_COUNT];
 };
 
-/* release by who publishes, acquire by readers */
+/* release by the thread that publishes, acquire by readers */
 static _Atomic(union binding *) bound;
 /* mt_elf_load_count() when no libcuda was found; a hint, no ordering */
 static _Atomic unsigned long long nothing_at_loads;
 static _Atomic int version;
-static _Atomic bool used, forked, deinitialized; /* flags that only ever rise, no ordering */
-/* this thread is in bind(): the loader or the driver has called back */
+static _Atomic bool used, forked, deinitialized; /* flags that only rise, no ordering */
+/* this thread is in bind_now(): the loader or the driver has called back */
 static MT_TLS bool binds;
 
 /* ---- binding ---- */
@@ -52,9 +52,9 @@ static int place_of(int index)
 	return index < WRAPPED_COUNT ? index : FUNCTION_COUNT + index - WRAPPED_COUNT;
 }
 
-/* Only of an object that is here already, under its own name or whatever path it was opened by; the
- * handle is never closed, so that what we have found stays. The loader is asked only when there is
- * something to be had: where there is not, it would search the disk. */
+/* Opens an object only if it is loaded, under its own name or the path by which it was opened. The
+ * handle is never closed, so that the functions stay. The loader is asked only when there is
+ * something to find: else it would search the disk. */
 static void *open_loaded(void)
 {
 	char path[PATH_MAX];
@@ -66,8 +66,8 @@ static void *open_loaded(void)
 	return handle ? handle : dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
 }
 
-/* Where the kernel has no page more for us the program must still reach its driver: whoever comes
- * first gets this one. */
+/* Where the kernel has no more pages the program must still reach its driver: the first thread gets
+ * this one. */
 static union binding spare;
 static atomic_flag is_spare_taken = ATOMIC_FLAG_INIT;
 
@@ -93,7 +93,7 @@ static union binding *make_binding(void *handle)
 	return made;
 }
 
-/* Two threads may both come here: what they make is equal, and the second one throws its own away.
+/* Two threads may both come here: their bindings are equal, and the second thread unmaps its own.
  */
 static union binding *publish(union binding *made)
 {
@@ -123,8 +123,8 @@ static MT_COLD union binding *bind_now(void)
 	made = handle ? make_binding(handle) : NULL;
 	if (!handle)
 		atomic_store_explicit(&nothing_at_loads, loads, memory_order_relaxed);
-	/* A name that this driver lacks has left its message with the loader; the program may ask
-	 * for messages next. */
+	/* A name that this driver lacks has left a message with the loader; the program may ask for
+	 * messages next. */
 	(void)dlerror();
 	binds = false;
 	return made ? publish(made) : NULL;
@@ -138,7 +138,7 @@ static union binding *binding(void)
 	return mt_likely(now) ? now : bind_now();
 }
 
-/* ---- questions ---- */
+/* ---- replies ---- */
 
 const struct mt_driver *mt_driver(void)
 {
@@ -155,7 +155,7 @@ const struct mt_driver *mt_driver_usable(void)
 	    atomic_load_explicit(&deinitialized, memory_order_relaxed))
 		return NULL;
 	driver = mt_driver();
-	/* Read first: every thread comes here, and a line that is only read stays shared. */
+	/* Read first: every thread comes here, and a cache line that is only read stays shared. */
 	if (driver && !atomic_load_explicit(&used, memory_order_relaxed))
 		atomic_store_explicit(&used, true, memory_order_relaxed);
 	return driver;
@@ -201,8 +201,7 @@ void mt_driver_note(int result)
 		atomic_store_explicit(&deinitialized, true, memory_order_relaxed);
 }
 
-/* A parent that only had the library loaded (its workers do the work) leaves a child that may use
- * it. */
+/* A parent that only loaded the library leaves a child that may use it. */
 void mt_driver_fork_child(void)
 {
 	if (atomic_load_explicit(&used, memory_order_relaxed))

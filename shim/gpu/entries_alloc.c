@@ -1,4 +1,4 @@
-/* gpu/entries_alloc.c -- cuMemAlloc and cuMemFree, which the pool serves, and what all the wrappers
+/* gpu/entries_alloc.c -- cuMemAlloc and cuMemFree, which the pool serves, and what all wrappers
  * share. */
 #include "gpu/entries_work.h"
 
@@ -6,9 +6,9 @@
 
 #include "gpu/capture.h"
 
-/* ---- where the caller stands ---- */
+/* ---- the current device and context ---- */
 
-/* Most machines have one device, and then it need not be asked for at every call. */
+/* Most machines have one device: then there is no need to ask at every call. */
 static bool has_one_device(void)
 {
 	static _Atomic int known; /* devices, 0 while unknown; counter, no ordering */
@@ -105,7 +105,7 @@ int cuMemAlloc_v2(uint64_t *dptr, size_t bytes)
 	if (mt_unlikely(!mt_cuda_is_on()))
 		return mt_cuda_call(cuMemAlloc_v2, dptr, bytes);
 	result = mt_pool_alloc(dptr, bytes);
-	/* the pool has made room and tried again already */
+	/* the pool has tried again already */
 	mt_cuda_note("cuMemAlloc", result, bytes, -1);
 	errno = kept_errno;
 	return result;
@@ -123,7 +123,7 @@ int cuMemFree_v2(uint64_t dptr)
 		errno = kept_errno;
 		return result;
 	}
-	/* managed, pitched and async memory come here too */
+	/* managed, pitched and async memory may be freed by this too */
 	taken = mt_unpooled_take(MT_UNPOOLED_direct, dptr);
 	return mt_cuda_end_free(kept_errno, mt_cuda_call(cuMemFree_v2, dptr), taken);
 }

@@ -1,6 +1,6 @@
-/* gpu/entries_array.c -- arrays and mipmapped arrays. How large one is follows from its
- * description: the driver does not tell before 12.x, and rounds by rules of its own. A lower bound,
- * then. */
+/* gpu/entries_array.c -- arrays and mipmapped arrays. The size follows from the description: the
+ * driver does not tell it before 12.x, and rounds by rules of its own. So the size is a lower
+ * bound. */
 #include "gpu/entries_work.h"
 
 /* Source: cuda.h, CUDA_ARRAY3D_*. */
@@ -33,7 +33,7 @@ static uint64_t bits_of(int format, unsigned int channels)
 	return channel_bits[place] ? (uint64_t)channel_bits[place] * channels : element_bits[place];
 }
 
-/* An extent of 0 means that the array has not this dimension. */
+/* An extent of 0: the array lacks this dimension. */
 static uint64_t extent(uint64_t elements)
 {
 	return elements ? elements : 1;
@@ -44,15 +44,15 @@ static uint64_t halved(uint64_t elements)
 	return elements > 1 ? elements / 2 : elements;
 }
 
-/* 0 for a format that we do not know. */
+/* Returns the bytes; 0 for an unknown format. */
 static uint64_t array_bytes(const struct mt_cu_array_descriptor *descriptor)
 {
 	return extent(descriptor->width) * extent(descriptor->height) *
 	       bits_of(descriptor->format, descriptor->channels) / 8;
 }
 
-/* The sum of the levels, each half as wide, high and deep as the one before; layers stay. 0 too for
- * an array that has no memory of its own (sparse, deferred mapping). */
+/* Returns the sum over the levels, each half as wide, high and deep as the one before; layers stay.
+ * 0 also for an array without memory of its own (sparse, deferred mapping). */
 static uint64_t array3d_bytes(const struct mt_cu_array3d_descriptor *descriptor,
 			      unsigned int levels)
 {
@@ -68,7 +68,7 @@ static uint64_t array3d_bytes(const struct mt_cu_array3d_descriptor *descriptor,
 		sum += width * height * depth * bits / 8;
 		if (width == 1 && height == 1 &&
 		    (depth == 1 || descriptor->flags & (LAYERED | CUBEMAP)))
-			break; /* the driver clamps the count of levels so */
+			break; /* the driver clamps the number of levels in the same way */
 		width = halved(width);
 		height = halved(height);
 		if (!(descriptor->flags & (LAYERED | CUBEMAP)))

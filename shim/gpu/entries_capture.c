@@ -11,7 +11,7 @@ static int after_begin(int kept_errno, struct CUstream_st *stream, bool is_ptsz,
 	return result;
 }
 
-/* Raises the gate; false where the call is handed on as it is. */
+/* Closes the gate; false: the call is handed on as it is. */
 static bool before_begin(void)
 {
 	if (!mt_cuda_is_on())
@@ -62,11 +62,10 @@ int cuStreamEndCapture_ptsz(struct CUstream_st *stream, struct CUgraph_st **grap
 			 mt_cuda_call(cuStreamEndCapture_ptsz, stream, graph));
 }
 
-/* ---- a stream that goes while it captures ---- */
+/* ---- a stream that is destroyed while it captures ---- */
 
-/* Around the driver's call: only a success ends the capture, and the handle may be given to a new
- * stream before we know of it. Handles 0, 1 and 2 are the default streams, which nobody can
- * destroy. */
+/* Only a success ends the capture, and another thread may get the handle for a new stream before we
+ * know. Handles 0, 1 and 2 are the default streams, which cannot be destroyed. */
 static bool stream_dies(struct CUstream_st *stream)
 {
 	int kept_errno = errno;

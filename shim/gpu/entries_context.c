@@ -1,11 +1,11 @@
-/* gpu/entries_context.c -- contexts that begin, end, see each other's memory, or are green.
+/* gpu/entries_context.c -- contexts that begin and end, peers, and green contexts.
  *
- * What the pool holds of a context (blocks, events) is touched by other threads too, the worker's
- * above all, and may not be touched once the driver has note_ended the context. And a fence that is
- * asked between the pool's forgetting and the driver's waiting would miss work that still runs. So
- * each end stands inside the capture gate: raised, it waits for calls of the pool in flight and
- * lets no further one begin. Where the end is certain, the pool forgets the context before it;
- * where only the driver knows (a counted context), after it. */
+ * Other threads, above all the worker's, use the pool's blocks and events of a context, and may not
+ * once the driver has ended it. A fence that is queried after the pool has forgotten the context
+ * and before the driver has waited for it would miss work that still runs. So each end lies inside
+ * the capture gate: closed, it waits for the calls of the pool in flight and lets no further one
+ * begin. Where the end is certain, the pool forgets the context before it; where only the driver
+ * knows (a counted context), after it. */
 #include <stdatomic.h>
 
 #include "gpu/entries_work.h"
@@ -13,7 +13,7 @@
 #include "gpu/context.h"
 #include "gpu/wait.h"
 
-/* What others than the pool hold of a context that ends. */
+/* What else than the pool holds something of a context that ends. */
 static void forget(struct CUctx_st *context)
 {
 	mt_capture_forget_context(context);
@@ -32,13 +32,13 @@ static bool is_active(int device)
 	unsigned int flags = 0;
 	int active = 0;
 
-	/* Not to be known is as good as alive: nothing is forgotten then. */
+	/* Unknown counts as active: nothing is forgotten then. */
 	return mt_cuda_call(cuDevicePrimaryCtxGetState, device, &flags, &active) != MT_CU_SUCCESS ||
 	       active;
 }
 
-/* No two contexts of a process have the same, even if one after the other has the same handle; 0
- * where the driver cannot tell (before 12.0). */
+/* No two contexts of a process have the same id, even with the same handle; 0: the driver cannot
+ * tell (before 12.0). */
 static unsigned long long id_of(struct CUctx_st *context)
 {
 	unsigned long long id = 0;
@@ -46,17 +46,17 @@ static unsigned long long id_of(struct CUctx_st *context)
 	return mt_cuda_call(cuCtxGetId, context, &id) == MT_CU_SUCCESS ? id : 0;
 }
 
-/* The driver has note_ended it. */
+/* The driver has ended the context. */
 static void note_ended(struct CUctx_st *context)
 {
 	mt_context_destroyed(context);
 	forget(context);
 }
 
-/* The primary context of a device, NULL where it is not active; the gate is closed. Retaining it is
- * the only way to its handle; a context that is active is not made by that. What is retained is
- * released again, and if the program has released it meanwhile in another thread, which then saw it
- * alive, that is its end. */
+/* Returns the primary context of a device; NULL: it is not active. The gate is closed. Retaining is
+ * the only way to its handle; of an active context it creates nothing. The retain is released
+ * again. If another thread of the program has released the context meanwhile, which it then saw
+ * alive, our release ends it. */
 static struct CUctx_st *primary_of(int device)
 {
 	struct CUctx_st *primary = NULL;
@@ -75,7 +75,7 @@ static struct CUctx_st *primary_of(int device)
 	return NULL;
 }
 
-/* Whether the driver knows this context; its device. */
+/* Returns whether the driver knows this context, and its device. */
 static bool is_context(struct CUctx_st *context, int *out_device)
 {
 	struct CUctx_st *popped = NULL;
@@ -88,14 +88,14 @@ static bool is_context(struct CUctx_st *context, int *out_device)
 	return known;
 }
 
-/* What has been freed gets its fence before: with the gate closed it could not. */
+/* Freed blocks get their fence before: with the gate closed they could not. */
 static void close_gate(void)
 {
 	mt_pool_fence_freed();
 	mt_capture_gate_close();
 }
 
-/* ---- contexts of the program's own: cuCtxCreate to cuCtxDestroy ---- */
+/* ---- contexts that the program creates: cuCtxCreate to cuCtxDestroy ---- */
 
 static void note_created(int result, struct CUctx_st *const *context, int device)
 {
@@ -106,8 +106,7 @@ static void note_created(int result, struct CUctx_st *const *context, int device
 	errno = kept_errno;
 }
 
-/* Where no context is current, as before the first one, the device's other contexts have what there
- * is to give back. */
+/* Where no context is current, as before the first one, the device's other contexts give back. */
 #define CREATE(name, ...)                                                                          \
 	({                                                                                         \
 		int created_ = mt_cuda_call(name, __VA_ARGS__);                                    \
@@ -133,8 +132,8 @@ static void note_created(int result, struct CUctx_st *const *context, int device
 MT_DRIVER_CONTEXT_CREATES(X)
 #undef X
 
-/* Whether the driver will destroy this: a context that it knows, and not a primary one, which it
- * refuses. The gate is closed. */
+/* Returns whether the driver will destroy this: a context that it knows and that is not a primary
+ * one. The gate is closed. */
 static bool can_be_destroyed(struct CUctx_st *context)
 {
 	int device = 0;
@@ -143,21 +142,21 @@ static bool can_be_destroyed(struct CUctx_st *context)
 	       (is_context(context, &device) && primary_of(device) != context);
 }
 
-/* What a context is to us while the driver destroys it. */
+/* What the shim has done to a context that the driver destroys. */
 struct ending {
 	enum { UNKNOWN, FORGOTTEN, PAUSED } as;
-	struct mt_block *cached; /* of one that is forgotten */
+	struct mt_block *cached; /* of a forgotten context */
 };
 
-/* Before the driver's destroy, which may give the same handle and addresses to another thread as
- * soon as it returns. True: the gate is closed. Beside a capture the driver may refuse: what is
- * cached in it is not forgotten. */
+/* The driver's destroy may give the same handle and addresses to another thread as soon as it
+ * returns. Returns whether the gate is closed. Beside a capture the driver may refuse: then nothing
+ * is forgotten before. */
 static bool before_destroy(struct CUctx_st *context, struct ending *out_ending)
 {
 	int kept_errno = errno;
 
 	*out_ending = (struct ending){UNKNOWN, NULL};
-	/* In a host function the driver refuses, and would not let the context be made known again.
+	/* In a host function the driver refuses, and would not let the context be registered again.
 	 */
 	if (!context || !mt_cuda_is_on() || !mt_context_may_call()) {
 		errno = kept_errno;
@@ -180,7 +179,7 @@ static int after_destroy(struct CUctx_st *context, const struct ending *ending, 
 {
 	int kept_errno = errno;
 
-	/* Refused after all: what it runs counts in fences again. */
+	/* Refused: its work counts in fences again. */
 	if (ending->as == FORGOTTEN && result != MT_CU_SUCCESS)
 		mt_context_register(context);
 	else if (ending->as == PAUSED && result != MT_CU_SUCCESS)
@@ -212,8 +211,8 @@ int cuCtxDestroy_v2(struct CUctx_st *context)
 	return after_destroy(context, &ending, mt_cuda_call(cuCtxDestroy_v2, context));
 }
 
-/* Contexts are counted where the program calls cuCtxAttach, and the driver alone knows the count:
- * any detach may be the last one. */
+/* cuCtxAttach counts a context up, and the driver alone knows the count: any detach may be the
+ * last. */
 int cuCtxDetach(struct CUctx_st *context)
 {
 	int kept_errno = errno;
@@ -236,15 +235,15 @@ int cuCtxDetach(struct CUctx_st *context)
 	return result;
 }
 
-/* ---- primary contexts: counted by the driver, and it does not tell the count. Where the program
- * has retained one more often than it has released it, a release is not the last: nothing ends, and
- * nothing is waited for. Else the gate stays closed over the call, and whether that was the end is
- * asked afterwards. ---- */
+/* ---- primary contexts: the driver counts them and does not tell the count. Where the program has
+ * retained a context more often than it has released it, a release is not the last: nothing ends,
+ * and nothing is waited for. Else the gate stays closed over the call, and the driver is asked
+ * afterwards. ---- */
 
-/* What was retained past us is not counted: the driver's count is as high or higher. */
+/* Retains past the shim are not counted: the driver's count is as high or higher. */
 static struct primary_count {
 	_Atomic uint32_t retained;
-	/* in flight, of those that are not the last: the last is called after them */
+	/* calls in flight that are not the last; the last comes after them */
 	_Atomic uint32_t releasing;
 } counts[MT_POOL_DEVICES];
 
@@ -264,7 +263,7 @@ int cuDevicePrimaryCtxRetain(struct CUctx_st **context, int device)
 	return result;
 }
 
-/* One less; what is left. */
+/* Counts one down; returns what is left. */
 static uint32_t count_release(struct primary_count *count)
 {
 	uint32_t retained = atomic_load_explicit(&count->retained, memory_order_seq_cst);
@@ -280,7 +279,7 @@ struct primary_end {
 	int kept_errno;
 	bool is_gated;
 	bool is_not_last;
-	struct CUctx_st *context; /* NULL: nothing of ours to end */
+	struct CUctx_st *context; /* NULL: nothing to end */
 	int device;
 	unsigned long long id;
 };
@@ -323,8 +322,8 @@ static struct primary_end before_release(int device)
 	return end;
 }
 
-/* Another thread may have retained the next one already: active again, under the same handle, but
- * another. */
+/* Another thread may have retained the next context already: active, with the same handle, but
+ * another id. */
 static bool is_over(const struct primary_end *end)
 {
 	return !is_active(end->device) || (end->context && id_of(end->context) != end->id);
@@ -368,7 +367,7 @@ int cuDevicePrimaryCtxRelease_v2(int device)
 	return after_release(&end, mt_cuda_call(cuDevicePrimaryCtxRelease_v2, device));
 }
 
-/* A reset ends everything of the context, whoever else has retained it. */
+/* A reset ends the context, whoever has retained it. */
 static struct primary_end before_reset(int device)
 {
 	struct primary_end end = {.kept_errno = errno, .device = device};
@@ -398,7 +397,7 @@ int cuDevicePrimaryCtxReset_v2(int device)
 	return after_reset(&end, mt_cuda_call(cuDevicePrimaryCtxReset_v2, device));
 }
 
-/* ---- contexts that see each other's memory ---- */
+/* ---- peers ---- */
 
 int cuCtxEnablePeerAccess(struct CUctx_st *peer, unsigned int flags)
 {
@@ -417,7 +416,7 @@ int cuCtxEnablePeerAccess(struct CUctx_st *peer, unsigned int flags)
 
 /* ---- green contexts ---- */
 
-/* Before the call: from its return on, work may run that no event of the pool's sees. */
+/* Before the call: from its return on, work may run that no event of the pool sees. */
 static void note_green(void)
 {
 	int kept_errno = errno;

@@ -1,5 +1,5 @@
 /* gpu/entries_host.c -- page-locked host memory, and memory of other processes. An out-of-memory
- * error here is the host's: the pool has nothing to give back for it, but it is counted. */
+ * error of host memory is counted; the pool has nothing to give back for it. */
 #include "gpu/entries_work.h"
 
 static int end_pinned(const struct mt_cuda_work *work, int result, const void *ptr, uint64_t bytes)
@@ -53,8 +53,8 @@ MT_CUDA_FREE_WRAPPER(cuMemHostUnregister, void *, MT_UNPOOLED_pinned)
 
 /* ---- memory of another process ---- */
 
-/* The same handle may be opened again and answers the same address, closed as often: the record
- * goes with the first. */
+/* The same handle may be opened again with the same address, and closed as often: the record goes
+ * with the first close. */
 int cuIpcOpenMemHandle_v2(uint64_t *dptr, struct mt_cu_ipc_handle handle, unsigned int flags)
 {
 	struct mt_unpooled is = {.kind = MT_UNPOOLED_imported};

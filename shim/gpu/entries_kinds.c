@@ -1,6 +1,6 @@
-/* gpu/entries_kinds.c -- the allocating functions that the pool does not serve: each is recorded by
- * kind, and tried again after a flush of the pool where the driver is out of memory. Their memory
- * belongs to the current context unless said otherwise. */
+/* gpu/entries_kinds.c -- allocations that the pool does not serve: each is recorded by kind, and
+ * tried again while the pool gives back where the driver is out of memory. Their memory belongs to
+ * the current context unless a comment says otherwise. */
 #include "gpu/entries_work.h"
 #include "gpu/capture.h"
 
@@ -47,10 +47,10 @@ int cuMemAllocManaged(uint64_t *dptr, size_t bytes, unsigned int flags)
 	return end_pointer(&work, result, MT_UNPOOLED_managed, dptr, bytes);
 }
 
-/* ---- in stream order: the memory is a pool's of the driver, which outlives contexts ---- */
+/* ---- in stream order: the memory belongs to a pool of the driver, which outlives contexts ---- */
 
-/* What a capture allocates is a node of its graph, with memory only while the graph runs. Asked
- * without effect on the capture; the legacy stream cannot capture. */
+/* A capture allocates a node of its graph, with memory only while the graph runs. The query has no
+ * effect on the capture; the legacy stream cannot capture. */
 static bool is_capturing(struct CUstream_st *stream, bool is_ptsz)
 {
 	int status = MT_CU_CAPTURE_NONE;
@@ -69,7 +69,7 @@ static int end_async(struct mt_cuda_work *work, int result, const char *function
 {
 	struct mt_unpooled is = {.kind = MT_UNPOOLED_async, .bytes = bytes};
 
-	if (!captured || result != MT_CU_SUCCESS) /* else a node of a graph, and no memory yet */
+	if (!captured || result != MT_CU_SUCCESS) /* else a node of a graph, without memory yet */
 		mt_cuda_note(function, result, bytes, -1);
 	if (captured && work->record) {
 		mt_unpooled_cancel(work->record);
@@ -107,10 +107,9 @@ ASYNC_WRAPPER(cuMemAllocFromPoolAsync_ptsz, "cuMemAllocFromPoolAsync", true,
 	       struct CUstream_st *stream),
 	      dptr, bytes, pool, stream)
 
-/* The driver also frees memory of cuMemAlloc in stream order: then a block of the pool's is the
- * driver's from here on, who knows when the stream has come so far. *out_taken is its record for
- * mt_cuda_end_free. False: a block that the program has freed already, which is no memory at all.
- */
+/* The driver also frees memory of cuMemAlloc in stream order: a block of the pool is the driver's
+ * from here on. *out_taken: its record for mt_cuda_end_free. Returns false for a block that the
+ * program has freed already. */
 static bool before_free_async(uint64_t dptr, struct mt_unpooled_record **out_taken)
 {
 	size_t bytes = 0;
@@ -201,7 +200,7 @@ int cuMemRetainAllocationHandle(unsigned long long *handle, void *address)
 	return result;
 }
 
-/* Memory stays, also without a handle, as long as it is mapped somewhere. */
+/* Memory stays, also without a handle, while it is mapped. */
 int cuMemMap(uint64_t dptr, size_t bytes, size_t offset, unsigned long long handle,
 	     unsigned long long flags)
 {

@@ -1,13 +1,13 @@
-/* gpu/entries_launch.c -- the driver's functions that may take device memory without being asked
+/* gpu/entries_launch.c -- functions of the driver that may take device memory without being asked
  * for any (code, streams, events, graphs, stacks), and those that run a function of the program on
- * the host. Each is the driver's own. Where the driver is out of memory the call is made again
- * while the pool gives back (gpu/shortage.h); the first call pays one compare for it. Each ABI
- * version and each per-thread twin is a wrapper of its own, with the driver's own arguments. */
+ * the host. Where the driver is out of memory the call is made again while the pool gives back
+ * (gpu/shortage.h); the first call costs one compare. Each ABI version and each per-thread twin has
+ * a wrapper, with the driver's own arguments. */
 #include "gpu/entries_work.h"
 
 #define ARGUMENTS(...) __VA_ARGS__
 
-/* `again` is apart from the wrapper, which stays as short as the call. */
+/* `again_` is a function of its own, so that the wrapper stays as short as the call. */
 #define WRAPPER(before, name, parameters, arguments)                                               \
 	static MT_COLD int again_##name parameters                                                 \
 	{                                                                                          \
@@ -32,7 +32,7 @@
 MT_DRIVER_RETRIED(X)
 #undef X
 
-/* A function on the host may wait for the program: a fence recorded later would wait for it. */
+/* A function on the host may wait for the program, and a fence recorded later would wait for it. */
 static void fence_freed(void)
 {
 	int kept_errno = errno;

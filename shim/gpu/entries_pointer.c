@@ -1,14 +1,14 @@
-/* gpu/entries_pointer.c -- questions about memory, answered as if the pool were not there: what it
- * caches is free, a block is as large as was asked for, and a freed one is no memory at all. And
- * what lets others see a block. */
+/* gpu/entries_pointer.c -- questions about memory, answered as if there were no pool: what it
+ * caches is free, a block is as large as the program asked for, and a freed block is no memory. And
+ * functions that export a block. */
 #include "gpu/entries_work.h"
 #include "gpu/release.h"
 
 struct block {
 	uint64_t base;
-	size_t bytes; /* as asked for */
-	/* to the program no memory: it has freed the block, or the address lies behind the size it
-	 * asked for */
+	size_t bytes; /* as the program asked */
+	/* no memory to the program: it has freed the block, or the address lies behind the size
+	 * that it asked for */
 	bool is_absent;
 };
 
@@ -42,7 +42,7 @@ int cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
 	return result;
 }
 
-/* The block with this address anywhere inside it. False for what is not the pool's. */
+/* Finds the block that contains this address. Returns false for memory that is not the pool's. */
 static bool find_block(uint64_t dptr, struct block *out)
 {
 	size_t bytes = 0;
@@ -52,8 +52,8 @@ static bool find_block(uint64_t dptr, struct block *out)
 	out->base = dptr;
 	if (mt_pool_range(out->base, &out->bytes, &out->is_absent))
 		return true;
-	/* Blocks are whole allocations of the driver's, so that it knows where this address begins.
-	 */
+	/* A block is a whole allocation of the driver, which therefore knows where the address
+	 * begins. */
 	if (mt_cuda_call(cuMemGetAddressRange_v2, &out->base, &bytes, dptr) != MT_CU_SUCCESS ||
 	    !mt_pool_range(out->base, &out->bytes, &out->is_absent))
 		return false;
@@ -72,7 +72,7 @@ int cuMemGetAddressRange_v2(uint64_t *base, size_t *bytes, uint64_t dptr)
 		errno = kept_errno;
 		return mt_cuda_call(cuMemGetAddressRange_v2, base, bytes, dptr);
 	}
-	/* its errors count */
+	/* the driver's errors count */
 	result = mt_cuda_call(cuMemGetAddressRange_v2, &its_base, NULL, dptr);
 	if (result == MT_CU_SUCCESS && block.is_absent) {
 		result = MT_CU_NOT_FOUND;
@@ -112,7 +112,7 @@ int cuPointerGetAttribute(void *data, int attribute, uint64_t dptr)
 
 int cuPointerGetAttributes(unsigned int count, int *attributes, void **data, uint64_t dptr)
 {
-	/* no memory of the driver's: what it says of this, it says of freed memory */
+	/* no memory of the driver: it replies as for freed memory */
 	static const char nobodys;
 	int kept_errno = errno;
 	struct block block;
@@ -137,12 +137,13 @@ int cuPointerGetAttributes(unsigned int count, int *attributes, void **data, uin
 	return result;
 }
 
-/* ---- functions after which somebody else knows a block: another process, another device, a
- * network card. Such a block is never handed to another owner; its free is the driver's. The mark
- * comes before the call, so that no moment is left in which it could be recycled. A block that the
- * program has freed is not exported at all: to the program it is no memory. ---- */
+/* ---- functions after which another process, another device or a network card knows a block. Such
+ * a block is never handed out again; its free goes to the driver. The mark comes before the call,
+ * so that the block cannot be reused in between. A block that the program has freed is not
+ * exported: to the program it is no memory. ---- */
 
-/* False: the address is in memory that the program has freed, or behind what it asked for. */
+/* Returns false where the program has freed the memory, or the address lies behind what it asked
+ * for. */
 static bool mark_non_recyclable(uint64_t dptr)
 {
 	struct block block;

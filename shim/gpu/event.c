@@ -5,7 +5,7 @@
 
 static struct mt_slab event_slab = MT_SLAB(struct mt_event);
 
-/* Events on their way home, and those that a full free_events did not take. */
+/* Lent events on their way back, and those for which a free list had no room. */
 static struct mt_lock pending_lock = MT_LOCK(pending_events);
 static _Atomic(struct mt_event *) pending;
 
@@ -65,7 +65,7 @@ static void unlink_all(struct mt_context *context, struct mt_event *event)
 		event->all_next->all_prev = event->all_prev;
 }
 
-/* One event home from the pending list, into its free_events or out of the driver. */
+/* Puts one event into the free list of its context, or destroys it. */
 static void return_event(struct mt_event *event)
 {
 	struct mt_context *context = event->context;
@@ -199,8 +199,8 @@ enum mt_fence_status mt_events_record(struct mt_context *context, struct mt_even
 	mt_events_return_pending();
 	mt_context_add_primaries();
 	status = record_one(context, own, list);
-	/* Behind its own, which is asked first: an error of the current context, which this is
-	 * then, is not held against another. */
+	/* After its own, which is queried first: an error of the current context, which this is
+	 * then, does not count against another. */
 	MT_EACH_CONTEXT(other)
 	{
 		if (other != context && status == MT_FENCE_DONE &&
@@ -210,18 +210,19 @@ enum mt_fence_status mt_events_record(struct mt_context *context, struct mt_even
 	return status;
 }
 
-/* An status of cuEventQuery. */
+/* The meaning of a result of cuEventQuery. */
 static enum mt_fence_status status_of(struct mt_context *context, int result)
 {
 	if (result == MT_CU_SUCCESS)
 		return MT_FENCE_DONE;
 	if (result == MT_CU_NOT_READY || result == MT_CU_NOT_PERMITTED)
 		return MT_FENCE_NOT_YET;
-	mt_context_note_result(context, result == MT_CU_OUT_OF_MEMORY ? MT_CU_NOT_SUPPORTED : result);
+	mt_context_note_result(context,
+			       result == MT_CU_OUT_OF_MEMORY ? MT_CU_NOT_SUPPORTED : result);
 	return MT_FENCE_LOST;
 }
 
-/* Done: it has left for its own free_events. */
+/* Done: the event has left for its own context. */
 static enum mt_fence_status query_other(struct mt_event *event)
 {
 	struct mt_context *other = event->context;
@@ -247,8 +248,7 @@ enum mt_fence_status mt_events_query(struct mt_context *context, struct mt_event
 
 	while (*link) {
 		struct mt_event *event = *link, *next = event->next;
-		/* Asked now: one of another context may be somebody else's once it has been asked.
-		 */
+		/* Read now: an event of another context may be reused once it has been queried. */
 		bool is_own = event->context == context;
 		enum mt_fence_status status;
 

@@ -119,7 +119,7 @@ void mt_fence_remove(struct mt_context *context, struct mt_block *block)
 	block->group = NULL;
 	group->bytes -= block->bytes;
 	group->count--;
-	/* A busy group without blocks is retired by whoever it is busy with, one without events
+	/* A busy group without blocks is retired by the thread it is busy with; one without events
 	 * here and now. */
 	if (group->count > 0 || group->is_busy)
 		return;
@@ -146,14 +146,14 @@ struct mt_group *mt_fence_oldest_completable(struct mt_context *context)
 	return group ? group : context->open;
 }
 
-/* With no lock, the group being busy and the gate entered. */
+/* With no lock held, the group busy and the gate entered. */
 static enum mt_fence_status query(struct mt_context *context, struct mt_group *group,
-				struct mt_event *own, bool only_record)
+				  struct mt_event *own, bool only_record)
 {
 	enum mt_fence_status status = MT_FENCE_DONE;
 	int result;
-	/* A cuMemFree may come from a thread without a context, where the driver answers nothing,
-	 * or with another one that is broken, whose error it would status. */
+	/* The thread may have no current context, where the driver returns an error, or a broken
+	 * one, whose error it would return. */
 	bool was_pushed = mt_context_push(context, true, &result);
 
 	if (!group->is_recorded) {
@@ -166,10 +166,9 @@ static enum mt_fence_status query(struct mt_context *context, struct mt_group *g
 	return status;
 }
 
-/* Events that were recorded before a capture began may be queried in relaxed mode: no capture minds
- * it. */
+/* Events that were recorded before a capture began may be queried in relaxed mode. */
 static MT_COLD enum mt_fence_status query_in_capture(struct mt_context *context,
-						   struct mt_group *group, bool only_record)
+						     struct mt_group *group, bool only_record)
 {
 	enum mt_fence_status status;
 	int mode = mt_capture_relax(mt_pool_driver());
@@ -181,9 +180,9 @@ static MT_COLD enum mt_fence_status query_in_capture(struct mt_context *context,
 	return status;
 }
 
-/* With the lock held again: what the status means for the group, which may be gone after it. */
+/* With the lock held again: applies the status to the group, which may be gone afterwards. */
 static enum mt_fence_status apply_status(struct mt_context *context, struct mt_group *group,
-				     enum mt_fence_status status)
+					 enum mt_fence_status status)
 {
 	if (status == MT_FENCE_DONE || group->count == 0) {
 		mt_events_return(context, group->events);
@@ -203,7 +202,7 @@ static enum mt_fence_status apply_status(struct mt_context *context, struct mt_g
 }
 
 static enum mt_fence_status check(struct mt_context *context, struct mt_group *group,
-				   bool only_record)
+				  bool only_record)
 {
 	enum mt_fence_status status = MT_FENCE_CAPTURE;
 	struct mt_event *own = NULL;
@@ -250,11 +249,11 @@ bool mt_fence_close(struct mt_context *context)
 	return !group || check(context, group, true) != MT_FENCE_NOT_YET || !group->lacks_events;
 }
 
-void mt_fence_poll(struct mt_context *context, unsigned most)
+void mt_fence_poll(struct mt_context *context, unsigned limit)
 {
 	bool may_record = !mt_capture_is_open();
 
-	for (unsigned i = 0; i < most; i++) {
+	for (unsigned i = 0; i < limit; i++) {
 		struct mt_group *group = context->groups.first;
 
 		while (group && (group->is_lost || (!group->is_recorded && !may_record)))
@@ -311,7 +310,7 @@ void mt_fence_poll_own(struct mt_context *context)
 
 bool mt_fence_may_complete(const struct mt_context *context, uint64_t until_ns)
 {
-	/* The end of a context is short. */
+	/* A context that ends does so soon. */
 	bool may_record = !mt_capture_is_open() || mt_capture_is_ending();
 
 	for (const struct mt_group *group = context->groups.first; group; group = group->next)

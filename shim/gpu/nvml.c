@@ -10,12 +10,12 @@
 #include "sys/os.h"
 #include "sys/symbol.h"
 
-#define CACHED_NS       (5 * MT_NS_PER_S)
-#define CACHED_COUNT    16
+#define CACHED_NS     (5 * MT_NS_PER_S)
+#define CACHED_COUNT  16
 #define PROCESSES_MAX 128
 #define HOST_PIDNS    0xEFFFFFFCu /* PROC_PID_INIT_INO of linux/proc_ns.h */
 
-/* nvmlReturn_t is an enum of which only 0 is success; an nvmlDevice_t is a pointer. */
+/* nvmlReturn_t is an enum in which 0 is success; an nvmlDevice_t is a pointer. */
 struct memory_info {
 	unsigned long long total_bytes, free_bytes, used_bytes;
 };
@@ -41,7 +41,7 @@ static struct cached {
 
 #define NO_INSTANCE 0xFFFFFFFFu /* the device is not divided (MIG) */
 
-/* Which part of a divided device is ours: those of the others have memory of their own. */
+/* Which part of a divided device is ours: the other parts have memory of their own. */
 static unsigned own_instance(const struct mt_nvml_process *list, unsigned count, unsigned own_pid)
 {
 	for (unsigned i = 0; i < count; i++)
@@ -51,7 +51,7 @@ static unsigned own_instance(const struct mt_nvml_process *list, unsigned count,
 }
 
 void mt_nvml_split(const struct mt_nvml_process *list, unsigned count, unsigned own_pid,
-			bool is_host_namespace, struct mt_nvml_usage *out)
+		   bool is_host_namespace, struct mt_nvml_usage *out)
 {
 	bool single = !is_host_namespace && count == 1;
 	unsigned instance = is_host_namespace ? own_instance(list, count, own_pid) : NO_INSTANCE;
@@ -64,7 +64,7 @@ void mt_nvml_split(const struct mt_nvml_process *list, unsigned count, unsigned 
 
 		if (single || (is_host_namespace && list[i].pid == own_pid)) {
 			out->own_known = is_known;
-			/* there may be a row for each compute instance */
+			/* a row for each compute instance is possible */
 			out->own_bytes += is_known ? list[i].used_bytes : 0;
 		} else if (out->others_known &&
 			   (instance == NO_INSTANCE || list[i].gpu_instance == instance)) {
@@ -85,8 +85,8 @@ static void find_functions(void *library)
 #undef FIND
 }
 
-/* Once: a library that refuses will do so again. It stays loaded: nobody may close what others use
- * too. */
+/* Tried once: a library that refuses will refuse again. It stays loaded, since others may use it.
+ */
 static bool is_ready(void)
 {
 	void *library;
@@ -128,7 +128,7 @@ static bool ask(const char *pci, struct mt_nvml_usage *out)
 		return false;
 	if (!processes)
 		processes = nvml.nvmlDeviceGetComputeRunningProcesses_v2;
-	/* More processes than there is room for is an error that tells no figures. */
+	/* More processes than the list has room for: an error without figures. */
 	if (processes && processes(device, &count, list) == 0 && count <= PROCESSES_MAX)
 		mt_nvml_split(list, count, (unsigned)mt_os_getpid(), is_host_namespace(), out);
 	if (nvml.nvmlDeviceGetMemoryInfo && nvml.nvmlDeviceGetMemoryInfo(device, &memory) == 0) {
@@ -138,7 +138,7 @@ static bool ask(const char *pci, struct mt_nvml_usage *out)
 	return true;
 }
 
-/* Its own entry, or the oldest. */
+/* The entry of this address, or the oldest. */
 static struct cached *find_cached(const char *pci)
 {
 	struct cached *oldest = &cached[0];

@@ -21,23 +21,23 @@
 #include "core/publish.h"
 #include "sys/format.h"
 
-/* one full report a minute; a program that tries on and on fills no log */
+/* one full report a minute: a program that tries again and again does not fill the log */
 #define REPORT_PAUSE_NS (60 * MT_NS_PER_S)
-/* a process that ends waits no longer for who prints one */
+/* a process that ends waits this long for a report */
 #define REPORTING_NS MT_NS_PER_S
-#define MB(bytes)  ((unsigned long long)((bytes) / MT_MIB))
+#define MB(bytes)    ((unsigned long long)((bytes) / MT_MIB))
 
-/* Errors that are not final yet, and the one report that waits for its end. Under `lock`, which is
- * held over nothing. `stage` is written under it too; who ends sleeps on it while another thread
- * tells. */
+/* Errors that are not final yet, and the one report. Under `lock`, which is held over no call.
+ * `stage` is written under it too; a thread that ends the process sleeps on it while another one
+ * reports. */
 enum { STAGE_NONE, STAGE_WAITING, STAGE_REPORTING };
 static struct mt_lock lock = MT_LOCK(oom);
 static struct mt_oom_pending pending;
-/* of them, for threads without the lock; counter, no ordering */
+/* their number, for threads without the lock; counter, no ordering */
 _Atomic uint32_t mt_oom_pending_count;
 static struct mt_stats_oom report;
 static _Atomic uint32_t stage;
-static uint64_t reported_ns; /* when the last one was taken; 0 never */
+static uint64_t reported_ns; /* when the last report was taken; 0: never */
 static uint64_t unreported_count;
 
 static uint32_t get_stage(void)
@@ -50,7 +50,7 @@ static void set_stage(uint32_t next)
 	atomic_store_explicit(&stage, next, memory_order_relaxed);
 }
 
-/* ---- in the thread that met it ---- */
+/* ---- in the thread that got the error ---- */
 
 static uint64_t live_bytes(const struct mt_unpooled_usage *others)
 {
@@ -80,7 +80,7 @@ static void gather(struct mt_stats_oom *out)
 	out->num_alloc_retries = pool.num_alloc_retries;
 }
 
-/* Counts a final error and has it reported; of a burst only the first is. */
+/* Counts a final error and has it reported; of several close together only the first is. */
 static void finalize(struct mt_oom_failure *final)
 {
 	uint64_t now = mt_os_now_ns();
@@ -125,12 +125,12 @@ void mt_oom_note(const char *function, uint64_t asked_bytes, int device, uint64_
 	gather(&facts);
 	mt_lock_lock(&lock);
 	finalizes = mt_oom_pending_fail(&pending, (uint32_t)mt_os_gettid(), &facts, mt_os_now_ns(),
-				   &final);
+					&final);
 	note_count();
 	mt_lock_unlock(&lock);
 	if (finalizes)
 		finalize(&final);
-	mt_control_notify(MT_CONTROL_OOM); /* the worker's sleep is to end with its time */
+	mt_control_notify(MT_CONTROL_OOM); /* the worker wakes when its time is up */
 }
 
 void mt_oom_note_success(uint64_t bytes, int device)
@@ -141,8 +141,8 @@ void mt_oom_note_success(uint64_t bytes, int device)
 
 	mt_lock_lock(&lock);
 	found = mt_oom_pending_succeed(&pending, (uint32_t)mt_os_gettid(),
-				    (uint64_t)(device < 0 ? 0 : device), bytes, &finalized,
-				    &overcome);
+				       (uint64_t)(device < 0 ? 0 : device), bytes, &finalized,
+				       &overcome);
 	note_count();
 	mt_lock_unlock(&lock);
 	if (found && overcome)
@@ -218,7 +218,7 @@ static void print_others(const struct mt_stats_oom *oom)
 		       "gpu-oom: others: not known (no NVML, or it names nobody here)");
 }
 
-/* Each line can be found by gpu-oom. */
+/* Each line contains gpu-oom. */
 static void print(const struct mt_stats_oom *oom)
 {
 	static const char *const causes[] = {
@@ -251,8 +251,7 @@ static void print(const struct mt_stats_oom *oom)
 		       (unsigned long long)oom->unreported_count);
 }
 
-/* Whether there is a report to make; take: it is the caller's from now on, who says when it is
- * told. */
+/* Returns whether a report is waiting. take: it is the caller's, who then calls end_report. */
 static bool find_report(struct mt_stats_oom *out, bool take)
 {
 	bool found;
@@ -274,7 +273,7 @@ static void end_report(void)
 	mt_os_futex_wake(&stage, INT_MAX, MT_FUTEX_PRIVATE);
 }
 
-/* The end of the process is the end of the thread that tells, in the middle of a line or before the
+/* The end of the process would end the thread that reports, in the middle of a line or before the
  * first one. */
 static void wait_for_report(void)
 {
@@ -304,7 +303,7 @@ void mt_oom_finish(bool at_end)
 
 	if (at_end)
 		expire(0, true);
-	/* Asking takes a while, and a process that ends meanwhile takes the report for itself. */
+	/* NVML takes a while; a process that ends meanwhile takes the report. */
 	if (!at_end && find_report(&oom, false))
 		ask_others(oom.device, &others);
 	if (find_report(&oom, true)) {

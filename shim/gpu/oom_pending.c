@@ -19,16 +19,17 @@ static void take(struct mt_oom_pending *pending, uint32_t index, struct mt_oom_f
 		(pending->count - index) * sizeof(pending->failures[0]));
 }
 
-/* By the size of the last try, so that the steps of BFC may go on. An import asks for no size, and
- * has no second try. */
+/* By the size of the last try, so that the steps of BFC may go on. An import has no size and no
+ * second try. */
 static bool is_enough(const struct mt_stats_oom *failed, uint64_t device, uint64_t bytes)
 {
 	return failed->asked_bytes && failed->device == device &&
 	       bytes >= failed->asked_bytes - failed->asked_bytes / 8;
 }
 
-bool mt_oom_pending_fail(struct mt_oom_pending *pending, uint32_t thread, const struct mt_stats_oom *facts,
-		      uint64_t now_ns, struct mt_oom_failure *out_final)
+bool mt_oom_pending_fail(struct mt_oom_pending *pending, uint32_t thread,
+			 const struct mt_stats_oom *facts, uint64_t now_ns,
+			 struct mt_oom_failure *out_final)
 {
 	uint32_t index = find(pending, thread);
 	bool is_known = index < pending->count;
@@ -47,8 +48,8 @@ bool mt_oom_pending_fail(struct mt_oom_pending *pending, uint32_t thread, const 
 	return pushes;
 }
 
-bool mt_oom_pending_succeed(struct mt_oom_pending *pending, uint32_t thread, uint64_t device, uint64_t bytes,
-			 struct mt_oom_failure *out_settled, bool *out_overcome)
+bool mt_oom_pending_succeed(struct mt_oom_pending *pending, uint32_t thread, uint64_t device,
+			    uint64_t bytes, struct mt_oom_failure *out_settled, bool *out_overcome)
 {
 	uint32_t index = find(pending, thread);
 
@@ -60,7 +61,7 @@ bool mt_oom_pending_succeed(struct mt_oom_pending *pending, uint32_t thread, uin
 }
 
 bool mt_oom_pending_expire(struct mt_oom_pending *pending, uint64_t now_ns, bool all,
-			struct mt_oom_failure *out_final)
+			   struct mt_oom_failure *out_final)
 {
 	if (!pending->count || (!all && now_ns < mt_oom_pending_next_ns(pending)))
 		return false;

@@ -9,14 +9,13 @@
 #include "gpu/wait.h"
 
 #define STREAM_NS  MT_NS_PER_S
-#define OTHERS_NS   (50 * MT_NS_PER_MS) /* for other threads */
+#define OTHERS_NS  (50 * MT_NS_PER_MS) /* for other threads that free a block */
 #define READERS_NS (5 * MT_NS_PER_MS)
-/* pending for longer, or for ten decays: the driver shall wait for it */
+/* pending for longer, or for ten decays: the driver's cuMemFree waits for it */
 #define PENDING_MAX_NS (60 * MT_NS_PER_S)
-#define DIRECT_MAX  32 /* blocks that one cuMemFree hands over */
+#define DIRECT_MAX     32 /* blocks that one cuMemFree releases directly */
 
-/* The driver permits no call on this thread now: the block waits behind a fence again, like one
- * just freed. */
+/* The driver permits no call on this thread now: the block waits for a fence again. */
 static bool requeue(struct mt_context *context, struct mt_block *block)
 {
 	bool is_in;
@@ -29,10 +28,10 @@ static bool requeue(struct mt_context *context, struct mt_block *block)
 	return is_in;
 }
 
-/* Nothing of its context uses an idle block: it is freed in the order of a stream that has nothing
- * else to do. cuMemFree would wait for all that runs in the context meanwhile, which may be a host
- * function that waits for this very thread. A device without stream-ordered memory refuses; then
- * cuMemFree it is, and nothing more is cached there. */
+/* Nothing of its context uses an idle block, so that it is freed in a stream that has nothing else
+ * to do. cuMemFree would wait for all that runs in the context, which may be a host function that
+ * waits for this thread. A device without stream-ordered memory refuses: then cuMemFree it is, and
+ * nothing more is cached there. */
 static int free_in_order(struct mt_context *context, uint64_t base, bool is_idle)
 {
 	struct CUstream_st *stream = atomic_load_explicit(&context->stream, memory_order_acquire);
@@ -50,10 +49,10 @@ static int free_in_order(struct mt_context *context, uint64_t base, bool is_idle
 	return mt_pool_driver()->cuMemFree_v2(base);
 }
 
-/* For a thread that is out of memory or asks how much is free, and for the worker, which tells what
- * it gave back: until all of the stream's frees are done, most_ns at most. Some microseconds,
+/* Waits until all frees of the stream are done, up to limit_ns: for a thread that is out of memory
+ * or asks how much is free, and for the worker, which reports what it released. Some microseconds,
  * unless the driver lets two streams share a queue. */
-static void wait_for_stream(struct mt_context *context, bool is_background, uint64_t most_ns)
+static void wait_for_stream(struct mt_context *context, bool is_background, uint64_t limit_ns)
 {
 	struct CUstream_st *stream = atomic_load_explicit(&context->stream, memory_order_acquire);
 	uint64_t start_ns = mt_os_now_ns();
@@ -62,14 +61,15 @@ static void wait_for_stream(struct mt_context *context, bool is_background, uint
 
 	if (!stream || atomic_load_explicit(&context->is_ending, memory_order_seq_cst))
 		return;
-	/* Before the question: a free that comes meanwhile sets it again. */
+	/* Before the query: a later free sets it again. */
 	atomic_store_explicit(&context->has_pending_frees, false, memory_order_seq_cst);
 	was_pushed = mt_context_push(context, true, &result);
 	for (unsigned round = 0;
 	     result == MT_CU_SUCCESS &&
 	     (answer = mt_pool_driver()->cuStreamQuery(stream)) == MT_CU_NOT_READY &&
-	     mt_os_now_ns() - start_ns < most_ns &&
-	     !(is_background && atomic_load_explicit(&mt_pool.pauses_release, memory_order_relaxed));
+	     mt_os_now_ns() - start_ns < limit_ns &&
+	     !(is_background &&
+	       atomic_load_explicit(&mt_pool.pauses_release, memory_order_relaxed));
 	     round++)
 		mt_wait_round(round);
 	mt_context_pop(was_pushed);
@@ -87,8 +87,8 @@ void mt_release_wait_for_others(int device)
 		for (int i = 0; i < MT_POOL_DEVICES; i++)
 			if (device == MT_ANY_DEVICE ||
 			    &mt_pool.devices[i] == mt_pool_device(device))
-				releasing_count += atomic_load_explicit(&mt_pool.devices[i].releasing_count,
-							       memory_order_acquire);
+				releasing_count += atomic_load_explicit(
+					&mt_pool.devices[i].releasing_count, memory_order_acquire);
 		if (!releasing_count)
 			return;
 		mt_wait_round(round);
@@ -139,8 +139,7 @@ bool mt_pool_read_end(int number, uint32_t releases)
 	return is_exact;
 }
 
-/* The worker has time: a thread that reads how much is free goes first, so that it waits for one
- * block alone. */
+/* A thread that reads the free memory goes before the worker, and so waits for one block alone. */
 static void wait_for_readers(struct mt_pool_device *device)
 {
 	uint64_t start_ns = 0;
@@ -154,8 +153,8 @@ static void wait_for_readers(struct mt_pool_device *device)
 	}
 }
 
-/* Nothing runs any more in a context that an error has ended, and where it is current the driver
- * answers that error to every call: what it had is freed with the caller's context current. */
+/* Nothing runs in a context that an error has ended, and where it is current the driver returns
+ * that error for every call: its blocks are freed with the caller's context current. */
 static int free_base(struct mt_context *context, uint64_t base, bool is_idle)
 {
 	bool was_pushed;
@@ -170,16 +169,16 @@ static int free_base(struct mt_context *context, uint64_t base, bool is_idle)
 	if (mt_likely(!mt_context_is_sticky(result)))
 		return result;
 	mt_context_note_result(context, result);
-	/* The first to learn of it. */
+	/* This thread is the first to learn of it. */
 	return atomic_load_explicit(&context->is_dead, memory_order_relaxed)
 		       ? mt_pool_driver()->cuMemFree_v2(base)
 		       : result;
 }
 
-/* The block is in no list and in no table any more. The context is held, and its end waits for us.
- * Bytes released_bytes back; *out_refused: not on this thread now. */
+/* Frees a block that is in no list and no table. The context is held, and its end waits for us.
+ * Returns the bytes; *out_refused: not permitted on this thread now. */
 static uint64_t free_block(struct mt_context *context, struct mt_block *block, bool is_idle,
-		     bool is_decay, bool *out_refused)
+			   bool is_decay, bool *out_refused)
 {
 	uint64_t base = mt_block_base(block);
 	uint64_t bytes = block->bytes;
@@ -191,7 +190,7 @@ static uint64_t free_block(struct mt_context *context, struct mt_block *block, b
 	if (result == MT_CU_SUCCESS)
 		mt_device_memory_freed(mt_context_device(context), bytes);
 	else if (mt_context_is_sticky(result))
-		/* else: that one block is lost, the fences are as good as before */
+		/* else that one block is lost, and the fences stay valid */
 		mt_context_note_result(context, result);
 	mt_lock_lock(&context->lock);
 	mt_counter_add(&context->counters.driver_frees, 1);
@@ -229,7 +228,7 @@ static struct mt_block *pick_idle(struct mt_context *context, const struct mt_re
 
 enum kind { IDLE, OWN_DONE, PENDING, LOST };
 
-/* What is freed while a capture begins gets no fence until it ends. */
+/* A block freed while a capture begins gets no fence until it ends. */
 static bool has_no_fence(const struct mt_group *group)
 {
 	return group->is_lost || group->lacks_events ||
@@ -258,14 +257,13 @@ static struct mt_block *pick_pending(struct mt_context *context, const struct mt
 	return unlist(block);
 }
 
-/* A driver that cannot be told that the call does not matter to captures: none may begin during it.
- */
+/* A driver without capture modes: no capture may begin during the call. */
 static bool can_relax(void)
 {
 	return mt_pool_driver()->cuThreadExchangeStreamCaptureMode != NULL;
 }
 
-/* The context is held: who ends it sets is_ending before looking at who holds it. */
+/* The context is held: its end sets is_ending before it looks at the holders. */
 static bool enter_driver(struct mt_context *context, const struct mt_release *rule)
 {
 	if (atomic_load_explicit(&context->is_ending, memory_order_seq_cst))
@@ -288,9 +286,9 @@ static bool is_done(const struct mt_release *rule)
 		atomic_load_explicit(&mt_pool.pauses_release, memory_order_relaxed));
 }
 
-/* One block; 0 where there is none, or it could not go. */
+/* Releases one block; 0: there is none, or the driver refused. */
 static uint64_t release_one(struct mt_context *context, struct mt_release *rule, enum kind kind,
-			 bool *out_is_last)
+			    bool *out_is_last)
 {
 	struct mt_block *block;
 	uint64_t bytes, released_bytes = 0;
@@ -301,7 +299,8 @@ static uint64_t release_one(struct mt_context *context, struct mt_release *rule,
 	mt_lock_unlock(&context->lock);
 	bytes = block ? block->bytes : 0;
 	if (block) {
-		released_bytes = free_block(context, block, kind <= OWN_DONE, rule->is_decay, &is_refused);
+		released_bytes =
+			free_block(context, block, kind <= OWN_DONE, rule->is_decay, &is_refused);
 		rule->blocks--;
 		rule->bytes -= bytes < rule->bytes ? bytes : rule->bytes;
 	}
@@ -319,12 +318,14 @@ static uint64_t release_some(struct mt_context *context, struct mt_release *rule
 		if (is_done_with) {
 			if (rule->is_background)
 				wait_for_readers(device);
-			atomic_fetch_add_explicit(&device->releasing_count, 1, memory_order_seq_cst);
+			atomic_fetch_add_explicit(&device->releasing_count, 1,
+						  memory_order_seq_cst);
 			atomic_fetch_add_explicit(&device->releases, 1, memory_order_seq_cst);
 		}
 		released_bytes += release_one(context, rule, kind, &is_last);
 		if (is_done_with)
-			atomic_fetch_sub_explicit(&device->releasing_count, 1, memory_order_seq_cst);
+			atomic_fetch_sub_explicit(&device->releasing_count, 1,
+						  memory_order_seq_cst);
 		leave_driver();
 	}
 	if (is_done_with && (rule->in_capture || (rule->is_background && released_bytes)))
@@ -387,7 +388,7 @@ uint64_t mt_release_excess(int device)
 
 bool mt_release_is_overdue(struct mt_context *context, uint64_t now_ns)
 {
-	/* Without caps, which is the default, this is two looks. */
+	/* Without caps, the default, this reads two values. */
 	return context->lost_groups > 0 || has_old(context, now_ns) ||
 	       mt_counter(&mt_pool.max_idle_bytes) || mt_counter(&mt_pool.max_idle_pct) < 100;
 }
@@ -396,12 +397,8 @@ void mt_release_overdue(struct mt_context *context, uint64_t now_ns)
 {
 	uint64_t max_ns = pending_max_ns();
 	struct mt_release lost = {UINT64_MAX, UINT64_MAX, DIRECT_MAX, false, false, false};
-	struct mt_release old = {now_ns > max_ns ? now_ns - max_ns : 0,
-				 UINT64_MAX,
-				 DIRECT_MAX,
-				 false,
-				 false,
-				 false};
+	struct mt_release old = {
+		now_ns > max_ns ? now_ns - max_ns : 0, UINT64_MAX, DIRECT_MAX, false, false, false};
 	int device = atomic_load_explicit(&context->device, memory_order_relaxed);
 	struct mt_release over = {UINT64_MAX, mt_release_excess(device), UINT32_MAX, false, false,
 				  false};
@@ -432,7 +429,7 @@ void mt_release_overdue(struct mt_context *context, uint64_t now_ns)
 	}
 }
 
-/* Everything idle of a device, up to a rule. */
+/* Releases the idle blocks of a device, up to a rule. */
 static void release_device(int device, struct mt_release *rule)
 {
 	MT_EACH_CONTEXT(context)

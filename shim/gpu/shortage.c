@@ -9,9 +9,9 @@
 #include "gpu/usage.h"
 #include "gpu/wait.h"
 
-#define OOM_WAIT_NS   (10 * MT_NS_PER_S) /* for what is pending */
+#define OOM_WAIT_NS   (10 * MT_NS_PER_S) /* for pending blocks */
 #define UNKNOWN_SHARE 8
-#define MORE_TRIES    16 /* after the steps, as long as other threads give back */
+#define MORE_TRIES    16 /* after the steps, while other threads release */
 
 static bool is_on(const struct mt_context *context, int device)
 {
@@ -20,8 +20,8 @@ static bool is_on(const struct mt_context *context, int device)
 	return device == MT_ANY_DEVICE || mt_pool_device(own) == mt_pool_device(device);
 }
 
-/* What has reached the driver from the device's contexts, in whatever way: it changes while memory
- * comes back. */
+/* The frees of the device's contexts that have reached the driver, by any way: it changes while
+ * memory comes back. */
 static uint64_t count_freed(int device)
 {
 	uint64_t released_count = 0;
@@ -34,7 +34,7 @@ static uint64_t count_freed(int device)
 	return released_count;
 }
 
-/* A context that pools no more may still have what it kept before. */
+/* A context that no longer pools may still have cached blocks. */
 static bool has_pool(int device)
 {
 	MT_EACH_CONTEXT(context)
@@ -56,7 +56,7 @@ static void count_shortage(int device, uint32_t delta)
 						  memory_order_seq_cst);
 }
 
-/* -1: that of the current context, else all. */
+/* -1: the device of the current context, else all. */
 static int resolve(int device)
 {
 	struct mt_context *context = device < 0 ? mt_context_current() : NULL;
@@ -90,7 +90,7 @@ MT_COLD void mt_shortage_end(const struct mt_shortage *shortage)
 	mt_wait_cancellable(shortage->cancel);
 }
 
-/* Each held context of the device. */
+/* Calls act for each held context of the device. */
 static void each_context(const struct mt_shortage *shortage,
 			 void (*act)(struct mt_context *context, uint64_t start_ns))
 {
@@ -114,7 +114,8 @@ static void release_idle(struct mt_context *context, uint64_t start_ns)
 	(void)mt_release_idle(context, &all);
 }
 
-/* What the driver alone would have free now: all whose own context is done with it. */
+/* Releases all blocks with which their own context is done: the driver alone would have them free
+ * now. */
 static void release_ready(struct mt_context *context, uint64_t start_ns)
 {
 	struct mt_release all = MT_RELEASE_ALL;
@@ -132,7 +133,7 @@ static void release_ready(struct mt_context *context, uint64_t start_ns)
 		(void)mt_release_own_done(context, &all);
 }
 
-/* What cannot be fenced: the driver's own cuMemFree, which is what the program called. */
+/* Releases what cannot be fenced by the driver's own cuMemFree, which the program called. */
 static void release_lost(struct mt_context *context, uint64_t start_ns)
 {
 	struct mt_release all = MT_RELEASE_ALL;
@@ -142,8 +143,9 @@ static void release_lost(struct mt_context *context, uint64_t start_ns)
 	(void)mt_release_pending(context, &all, true);
 }
 
-/* False: all that is cached is too little beside what is free, and nobody need wait for it. A call
- * of unknown size that fails beside eight times as much free memory fails for another reason. */
+/* Returns false where all that is cached is too little beside what is free: no need to wait for it.
+ * A call of unknown size that fails beside eight times as much free memory fails for another
+ * reason. */
 static bool is_enough_cached(const struct mt_shortage *shortage)
 {
 	uint64_t free_bytes = 0, total_bytes = 0, cached;
@@ -177,7 +179,7 @@ static bool may_complete(const struct mt_shortage *shortage)
 	return is;
 }
 
-/* Something has reached the driver since the last time. */
+/* Returns whether more has reached the driver since the last time. */
 static bool has_released_more(struct mt_shortage *shortage)
 {
 	uint64_t released_count;
@@ -190,8 +192,8 @@ static bool has_released_more(struct mt_shortage *shortage)
 	return true;
 }
 
-/* Waits until something of what was pending at the start is done, as the program's own calls of
- * cuMemFree would have waited. */
+/* Waits until something that was pending at the start is done, as the program's own cuMemFree would
+ * have waited. */
 static bool wait_for_pending(struct mt_shortage *shortage)
 {
 	for (unsigned round = 0;
@@ -213,7 +215,7 @@ MT_COLD bool mt_shortage_next(struct mt_shortage *shortage)
 	if (shortage->step == IDLE) {
 		each_context(shortage, release_idle);
 		shortage->step = READY;
-		/* In any case: another thread may have released_count between the failed call and the begin.
+		/* In any case: another thread may have freed between the failed call and the begin.
 		 */
 		(void)has_released_more(shortage);
 		return true;

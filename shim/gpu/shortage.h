@@ -1,6 +1,6 @@
-/* gpu/shortage.h -- the driver is out of memory: gives back what the pool holds of the device, step
- * by step, while the caller tries its call again. Any thread, no lock held; between begin and end
- * the thread is not cancelled. */
+/* gpu/shortage.h -- the driver is out of memory: releases what the pool holds of the device, step
+ * by step, while the caller tries its call again. Any thread, no lock held. From begin to end the
+ * thread is not cancelled, and nothing is cached on the device. */
 #ifndef MT_GPU_SHORTAGE_H
 #define MT_GPU_SHORTAGE_H
 

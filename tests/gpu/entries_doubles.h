@@ -260,7 +260,7 @@ struct mt_block *mt_context_destroy_begin(struct CUctx_st *context UNUSED)
 	return NULL;
 }
 void mt_context_destroy_end(struct CUctx_st *context UNUSED, struct mt_block *cached UNUSED,
-			  bool is_over)
+			    bool is_over)
 {
 	(void)by_pool(is_over ? "context-died" : "context-lives", 0);
 }
