@@ -44,3 +44,6 @@ $(fake_dir)/libnvidia-ml.so.1: tests/fakecuda/nvml.c tests/fakecuda/fakecuda.h M
 	mv -f $@.new $@
 
 -include $(fake_obj:.o=.d)
+
+# Unit tests that load the stand-in.
+$(B)/tests/unit/test_entries: $(fake_dir)/libcuda.so.1
