@@ -1,10 +1,12 @@
-/* pool_model.h -- the pool against a model, over a driver whose device is host memory. Threads
- * allocate, free each other's blocks and enqueue work; a thread stands for the GPU and does the
- * work some time later. Whoever gets a block writes a new stamp into it, and work knows the stamp
- * that it was enqueued with: work that finds another one has touched a block that was handed out
- * too early (stale). Around it: a worker that ticks and trims, captures that open and close, a
- * context that dies and is born again, taints, out-of-memory errors that come at random. Used by
- * tests/gpu/test_pool_race.c and tests/stress/pool_model.c. */
+/* pool_model.h -- a reference model for the pool, not a driver: it knows which block may be handed
+ * out when, and checks the pool against that. Threads allocate, free each other's blocks and
+ * enqueue work on a device that is host memory; a thread does the work some time later. Each owner
+ * of a block writes a new stamp into it, and work knows the stamp with which it was enqueued: work
+ * that finds another stamp has touched a block that was handed out too early (stale). Beside that a
+ * worker ticks and trims, captures open and close, a context ends and begins again, and
+ * out-of-memory errors come at random. Used by tests/gpu/test_pool_race.c and
+ * tests/stress/pool_model.c. The functions of a driver that it needs are its own, since ten million
+ * operations a minute need ones without a ledger or a queue for each stream. */
 #ifndef MT_TEST_POOL_MODEL_H
 #define MT_TEST_POOL_MODEL_H
 
