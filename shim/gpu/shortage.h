@@ -1,6 +1,6 @@
-/* gpu/shortage.h -- the driver is out of memory: gives back what the pool holds of the device, step
- * by step, while the caller tries its call again. Any thread, no lock held; between begin and end
- * the thread is not cancelled. */
+/* gpu/shortage.h -- the driver is out of memory: releases what the pool holds of the device, step
+ * by step, while the caller tries its call again. Any thread, no lock held. From begin to end the
+ * thread is not cancelled, and nothing is cached on the device. */
 #ifndef MT_GPU_SHORTAGE_H
 #define MT_GPU_SHORTAGE_H
 
@@ -24,7 +24,7 @@ struct mt_shortage {
 	int device;
 	int cancel;
 	unsigned step;
-	uint64_t freed, start_ns, bytes;
+	uint64_t released_count, start_ns, bytes;
 };
 bool mt_shortage_begin(struct mt_shortage *shortage, int device, uint64_t bytes);
 bool mt_shortage_next(struct mt_shortage *shortage);

@@ -27,7 +27,7 @@ def exports_of(library):
 def wrapped():
 	"""The functions of the driver that the shim wraps."""
 	text = (ROOT / "shim" / "gpu" / "driver_functions.def").read_text()
-	table = text.split("#define MT_DRIVER_WRAPPED")[1].split("#define MT_DRIVER_CALLED")[0]
+	table = text.split("#define MT_DRIVER_RETRIED")[1].split("#define MT_DRIVER_CALLED")[0]
 	names = set(re.findall(r"X\((cu\w+),", table))
 	assert len(names) > 50
 	return names

@@ -143,7 +143,7 @@ Test(pool_list, has_no_block_of_a_context_that_has_ended)
 {
 	uint64_t dptr = allocate(4096);
 
-	mt_pool_context_dies(first);
+	mt_context_destroy_begin(first);
 	cr_expect_eq(state_of(dptr), MT_BLOCK_UNUSED);
 }
 
@@ -259,7 +259,7 @@ static void *work(void *data)
 		(void)mt_pool_alloc(&dptr, 512 + (random >> 16) % 64 * 512);
 		time_call(worker, began_ns);
 		began_ns = mt_os_now_ns();
-		(void)mt_pool_take_back(dptr, &result);
+		(void)mt_pool_free(dptr, &result);
 		time_call(worker, began_ns);
 	}
 	return NULL;
