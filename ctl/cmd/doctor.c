@@ -1,7 +1,6 @@
-/* ctl/cmd/doctor.c -- `mtctl doctor`: what is in the way of the shim, and what to do about it. */
+/* ctl/cmd/doctor.c -- `mtctl doctor`: checks the machine or a process for problems. */
 #include "ctl/diagnose/doctor.h"
 
-#include <getopt.h>
 #include <stdio.h>
 
 #include "ctl/command.h"
@@ -9,11 +8,10 @@
 #include "ctl/process/target.h"
 
 static const char help[] =
-	"Without a PID: the machine, and what would happen to a program started from here. With "
-	"one: what\n"
-	"the shim does in that process, where its settings came from, and what it cannot reach "
-	"there.\n"
-	"Exit code 0: no warnings, 1: some, 3: no such process or not shimmed.\n";
+	"Without a PID: checks the machine and the environment for a program that is started\n"
+	"from here. With a PID: shows the state of the shim in that process, where its settings\n"
+	"came from, and the memory that it cannot reach. Exit code 0: no warnings, 1: warnings,\n"
+	"3: no such process or not shimmed.\n";
 
 static void print_title(const char *title)
 {
@@ -22,28 +20,27 @@ static void print_title(const char *title)
 
 int mt_command_doctor(int argc, char **argv)
 {
-	static const struct option options[] = {{"help", no_argument, NULL, 'h'}, {0}};
+	static const struct mt_option options[] = {{0}};
+	const struct mt_command_line line = {"doctor", help, NULL, options, 0, 1};
 	struct mt_process process = {0};
 	char title[96];
-	int option, code;
+	int code;
 
-	while ((option = mt_command_option(argc, argv, "h", options)) != -1)
-		return option == 'h' ? mt_command_help("doctor", help) : MT_EXIT_USAGE;
-	if (argc - optind > 1)
-		return mt_command_misused("doctor");
+	if (!mt_command_line_read(&line, argc, argv, &code))
+		return code;
 	if (optind < argc) {
 		code = mt_target_find(argv[optind], &process);
 		if (code != MT_EXIT_OK)
 			return code;
 		snprintf(title, sizeof(title), "process %d (%s)", (int)process.pid, process.comm);
 		print_title(title);
-		mt_doctor_look_at_process(&process);
+		mt_doctor_check_process(&process);
 	} else {
 		print_title("a program started from here");
-		mt_doctor_look_at_environment();
-		mt_doctor_look_at_limit(NULL, NULL);
+		mt_doctor_check_environment();
+		mt_doctor_check_limit(NULL, NULL);
 	}
 	print_title("the machine");
-	mt_doctor_look_at_machine(process.pid);
+	mt_doctor_check_machine(process.pid);
 	return mt_doctor_warnings() ? MT_EXIT_NOTHING : MT_EXIT_OK;
 }

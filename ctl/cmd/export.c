@@ -1,7 +1,6 @@
 /* ctl/cmd/export.c -- `mtctl export`: the figures of all shimmed processes as metrics, to stdout or
  * into a file for node_exporter. */
 #include <errno.h>
-#include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,27 +14,24 @@
 #include "ctl/output/units.h"
 #include "ctl/metrics/textfile.h"
 
-#define NAME_DEFAULT      "mtshim.prom"
-#define INTERVAL_LEAST_MS 100u
+#define NAME_DEFAULT    "mtshim.prom"
+#define INTERVAL_MIN_MS 100u
 
 static const char help[] =
-	"Figures are as the processes last wrote them; none is woken. Without --textfile they go "
-	"to stdout, in\n"
-	"OpenMetrics. (`mtctl serve` offers them to Prometheus itself.) What is there is told of "
-	"the 500 largest\n"
-	"processes of yours, for root of everybody's.\n\n"
-	"  --textfile DIR      into DIR/mtshim.prom, for node_exporter's "
-	"--collector.textfile.directory: written\n"
-	"                      beside it and renamed, so that no reader sees half of it; mode "
-	"0644. A link, and\n"
-	"                      a file of another user, are left alone\n"
+	"Exports the figures that the processes have last published; sends no request. Without\n"
+	"--textfile they go to stdout, in OpenMetrics. (`mtctl serve` offers them to Prometheus\n"
+	"itself.) Exports the 500 largest processes of the user; as root, of all users.\n\n"
+	"  --textfile DIR      writes DIR/mtshim.prom for node_exporter's option\n"
+	"                      --collector.textfile.directory, through a temporary file and a\n"
+	"                      rename, so that no reader sees a part of it; mode 0644. Leaves\n"
+	"                      a symbolic link, and a file of another user, as it is\n"
 	"  --name FILE.prom    another name than mtshim.prom\n"
 	"  --once              once, which is the default: for cron, or a timer of systemd\n"
-	"  --interval=SECONDS  again and again, until SIGINT, SIGTERM or SIGHUP; then the file "
-	"goes, too\n"
-	"  --format=old        on stdout, the text format 0.0.4 instead, in which DIR/mtshim.prom "
-	"always is\n"
-	"  --markdown          a table of all metrics that there can be\n";
+	"  --interval=SECONDS  repeats until SIGINT, SIGTERM or SIGHUP, and then removes the\n"
+	"                      file\n"
+	"  --format=old        on stdout, the text format 0.0.4, which DIR/mtshim.prom always\n"
+	"                      has\n"
+	"  --markdown          a table of all metrics\n";
 
 struct export
 {
@@ -86,44 +82,44 @@ static int write_once(const struct export *export, struct mt_why *why)
 	return error ? MT_EXIT_USAGE : MT_EXIT_OK;
 }
 
-/* A file that cannot be written now may be later (a full disk): it is said once for each reason. */
-static int write_on(const struct export *export)
+/* A write that fails may succeed later (a full disk). Each reason is printed once. */
+static int write_repeatedly(const struct export *export)
 {
 	const struct timespec pause = {.tv_sec = (time_t)(export->every_ms / 1000),
 				       .tv_nsec = (long)(export->every_ms % 1000) * 1000000};
-	struct mt_why why = {""}, said = {""};
+	struct mt_why why = {""}, printed = {""};
 	sigset_t endings = mt_command_block_endings();
 
 	do {
 		why.text[0] = '\0';
-		if (write_once(export, &why) != MT_EXIT_OK && strcmp(why.text, said.text) != 0)
+		if (write_once(export, &why) != MT_EXIT_OK && strcmp(why.text, printed.text) != 0)
 			mt_error_say("%s", why.text);
-		said = why;
+		printed = why;
 	} while (sigtimedwait(&endings, NULL, &pause) < 0 && (errno == EAGAIN || errno == EINTR));
 	mt_textfile_remove(&export->file);
 	return MT_EXIT_OK;
 }
 
-static bool take_option(int option, struct export *export)
+static bool take_format(const struct mt_option *option, const char *text)
 {
-	export->markdown |= option == 'm';
-	export->once |= option == 'o';
-	if (option == 't')
-		export->file.directory = optarg;
-	if (option == 'n')
-		export->file.name = optarg;
-	if (option == 'f') {
-		export->old = strcmp(optarg, "old") == 0;
-		if (!export->old && strcmp(optarg, "openmetrics") != 0) {
-			mt_error_say("the format is openmetrics or old, not '%.60s'", optarg);
-			return false;
-		}
-	}
-	if (option == 'i' && !mt_units_parse_seconds(optarg, &export->every_ms))
+	bool *old = option->target;
+
+	*old = strcmp(text, "old") == 0;
+	if (*old || strcmp(text, "openmetrics") == 0)
+		return true;
+	mt_error_say("the format is openmetrics or old, not '%.60s'", text);
+	return false;
+}
+
+static bool take_interval(const struct mt_option *option, const char *text)
+{
+	uint64_t *ms = option->target;
+
+	if (!mt_units_parse_seconds(text, ms))
 		return false;
-	if (option == 'i' && export->every_ms < INTERVAL_LEAST_MS)
-		export->every_ms = INTERVAL_LEAST_MS;
-	return option != '?';
+	if (*ms < INTERVAL_MIN_MS)
+		*ms = INTERVAL_MIN_MS;
+	return true;
 }
 
 static int run(const struct export *export)
@@ -139,30 +135,28 @@ static int run(const struct export *export)
 		return MT_EXIT_OK;
 	}
 	if (mt_textfile_check(&export->file, &why) != MT_ERR_OK ||
-	    (!export->every_ms && write_once(export, &why) != MT_EXIT_OK)) {
-		mt_error_say("%s", why.text);
-		return MT_EXIT_USAGE;
-	}
-	return export->every_ms ? write_on(export) : MT_EXIT_OK;
+	    (!export->every_ms && write_once(export, &why) != MT_EXIT_OK))
+		return mt_error_fail(MT_EXIT_USAGE, &why);
+	return export->every_ms ? write_repeatedly(export) : MT_EXIT_OK;
 }
 
 int mt_command_export(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"textfile", required_argument, NULL, 't'}, {"name", required_argument, NULL, 'n'},
-		{"interval", required_argument, NULL, 'i'}, {"once", no_argument, NULL, 'o'},
-		{"format", required_argument, NULL, 'f'},   {"markdown", no_argument, NULL, 'm'},
-		{"help", no_argument, NULL, 'h'},           {0}};
 	struct export export = {.file.name = NAME_DEFAULT};
-	int option;
+	const struct mt_option options[] = {
+		{.name = "textfile", .target = &export.file.directory, .take = mt_option_text},
+		{.name = "name", .target = &export.file.name, .take = mt_option_text},
+		{.name = "interval", .target = &export.every_ms, .take = take_interval},
+		{.name = "once", .target = &export.once},
+		{.name = "format", .target = &export.old, .take = take_format},
+		{.name = "markdown", .target = &export.markdown},
+		{0}};
+	const struct mt_command_line line = {"export", help, NULL, options, 0, 0};
+	int code;
 
-	while ((option = mt_command_option(argc, argv, "h", options)) != -1) {
-		if (option == 'h')
-			return mt_command_help("export", help);
-		if (!take_option(option, &export))
-			return MT_EXIT_USAGE;
-	}
-	if (optind != argc || (!export.file.directory && (export.every_ms || export.once)) ||
+	if (!mt_command_line_read(&line, argc, argv, &code))
+		return code;
+	if ((!export.file.directory && (export.every_ms || export.once)) ||
 	    (export.once && export.every_ms))
 		return mt_command_misused("export");
 	return run(&export);

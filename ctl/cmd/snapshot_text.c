@@ -1,4 +1,4 @@
-/* ctl/cmd/snapshot_text.c -- `mtctl snapshot` for people. */
+/* ctl/cmd/snapshot_text.c -- `mtctl snapshot` as text. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,33 +7,33 @@
 #include "ctl/output/table.h"
 #include "ctl/output/text.h"
 
-/* Blocks go from 512 B to many GB. */
+/* Sizes of blocks range from 512 B to many GB. */
 static struct mt_short_text size(uint64_t bytes)
 {
-	struct mt_short_text figure;
+	struct mt_short_text result;
 
 	if (bytes >= 1u << 20)
 		return mt_text_bytes(bytes);
 	if (bytes >= 1u << 10)
-		snprintf(figure.text, sizeof(figure.text), "%.1f kB", (double)bytes / 1024);
+		snprintf(result.text, sizeof(result.text), "%.1f kB", (double)bytes / 1024);
 	else
-		snprintf(figure.text, sizeof(figure.text), "%" PRIu64 " B", bytes);
-	return figure;
+		snprintf(result.text, sizeof(result.text), "%" PRIu64 " B", bytes);
+	return result;
 }
 
 static struct mt_short_text age(uint64_t ms)
 {
-	struct mt_short_text figure;
+	struct mt_short_text result;
 
 	if (ms < 1000)
-		snprintf(figure.text, sizeof(figure.text), "%" PRIu64 " ms", ms);
+		snprintf(result.text, sizeof(result.text), "%" PRIu64 " ms", ms);
 	else if (ms < 120000)
-		snprintf(figure.text, sizeof(figure.text), "%.1f s", (double)ms / 1000);
+		snprintf(result.text, sizeof(result.text), "%.1f s", (double)ms / 1000);
 	else if (ms < 7200000)
-		snprintf(figure.text, sizeof(figure.text), "%.1f min", (double)ms / 60000);
+		snprintf(result.text, sizeof(result.text), "%.1f min", (double)ms / 60000);
 	else
-		snprintf(figure.text, sizeof(figure.text), "%.1f h", (double)ms / 3600000);
-	return figure;
+		snprintf(result.text, sizeof(result.text), "%.1f h", (double)ms / 3600000);
+	return result;
 }
 
 static struct mt_short_text size_or_dash(const struct mt_pool_snapshot_part *part)
@@ -41,41 +41,32 @@ static struct mt_short_text size_or_dash(const struct mt_pool_snapshot_part *par
 	return part->count ? size(part->bytes) : (struct mt_short_text){"-"};
 }
 
-/* For mt_pool_snapshot_age_ms. */
+/* Words for the classes of mt_pool_snapshot_age_ms. */
 static const char *const age_words[MT_POOL_SNAPSHOT_AGES] = {
 	"under 1 s", "under 10 s", "under 1 min", "under 10 min", "under 1 h", "longer"};
 static const char *const within_words[MT_POOL_SNAPSHOT_AGES] = {
 	"within 1 s", "within 10 s", "within 1 min", "within 10 min", "within 1 h", "later"};
 
-static void add_words(struct mt_table *table, const char *const *words, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		mt_table_add(table, words[i]);
-}
-
-#define ADD_WORDS(table, words) add_words(table, words, sizeof(words) / sizeof((words)[0]))
-
 static void print_states(const struct mt_pool_snapshot_part *states)
 {
-	static const char *const heading[] = {"STATE", "BLOCKS",  "ASKED FOR",
-					      "HELD",  "LARGEST", "OLDEST"};
-	struct mt_table *table = mt_table_new("lrrrrr");
+	struct mt_table *table = mt_table_new("<STATE|>BLOCKS|>ASKED FOR|>HELD|>LARGEST|>OLDEST");
 
-	ADD_WORDS(table, heading);
 	for (unsigned state = 0; state < MT_BLOCKS_STATES; state++) {
 		const struct mt_pool_snapshot_part *part = &states[state];
 
-		mt_table_add(table, mt_blocks_file_state(state));
-		mt_table_add(table, mt_text_count(part->count).text);
-		mt_table_add(table, part->count ? size(part->asked_bytes).text : "-");
-		mt_table_add(table, size_or_dash(part).text);
-		mt_table_add(table, part->count ? size(part->largest_bytes).text : "-");
-		mt_table_add(table, part->count ? age(part->oldest_ms).text : "-");
+		mt_table_add_row(table, mt_blocks_file_state(state),
+				 mt_text_count(part->count).text, NULL);
+		if (part->count)
+			mt_table_add_row(table, size(part->asked_bytes).text,
+					 size(part->bytes).text, size(part->largest_bytes).text,
+					 age(part->oldest_ms).text, NULL);
+		else
+			mt_table_add_row(table, "-", "-", "-", "-", NULL);
 	}
 	mt_table_print(table);
 }
 
-/* Kinds of memory that have no blocks here. */
+/* Kinds of memory whose blocks are not listed. */
 static void print_unlisted(const struct mt_stats_device *row)
 {
 	size_t count;
@@ -89,16 +80,13 @@ static void print_unlisted(const struct mt_stats_device *row)
 	}
 }
 
-struct shown {
-	const struct mt_blocks_file *blocks;
-};
-
-static void print_device(uint64_t device, const struct mt_stats_device *row, void *data)
+static void print_device(const struct mt_pool_snapshot *snapshot, uint64_t device,
+			 const struct mt_stats_device *row, void *data)
 {
-	const struct shown *shown = data;
 	struct mt_pool_snapshot_sums sums;
 
-	mt_pool_snapshot_sum(shown->blocks, device, &sums);
+	(void)data;
+	mt_pool_snapshot_sum(&snapshot->blocks, device, &sums);
 	printf("\n%sGPU %" PRIu64 "%s: %s, mode %s", mt_table_colour(MT_COLOUR_HEAD), device,
 	       mt_table_colour_end(), row && *row->name ? row->name : "?",
 	       row && *row->mode ? row->mode : "?");
@@ -115,11 +103,9 @@ static void print_device(uint64_t device, const struct mt_stats_device *row, voi
 
 static void print_sizes(const struct mt_pool_snapshot_sums *sums)
 {
-	static const char *const heading[] = {"SIZE FROM", "LIVE",   "EXPORTED", "PENDING",
-					      "IDLE",      "BLOCKS", "HELD"};
-	struct mt_table *table = mt_table_new("rrrrrrr");
+	struct mt_table *table =
+		mt_table_new(">SIZE FROM|>LIVE|>EXPORTED|>PENDING|>IDLE|>BLOCKS|>HELD");
 
-	ADD_WORDS(table, heading);
 	for (size_t power = 0; power < MT_POOL_SNAPSHOT_SIZES; power++) {
 		const struct mt_pool_snapshot_part *states = sums->sizes[power];
 		uint64_t count = 0, bytes = 0;
@@ -133,15 +119,13 @@ static void print_sizes(const struct mt_pool_snapshot_sums *sums)
 		mt_table_add(table, size((uint64_t)1 << power).text);
 		for (unsigned state = 0; state < MT_BLOCKS_STATES; state++)
 			mt_table_add(table, size_or_dash(&states[state]).text);
-		mt_table_add(table, mt_text_count(count).text);
-		mt_table_add(table, size(bytes).text);
+		mt_table_add_row(table, mt_text_count(count).text, size(bytes).text, NULL);
 	}
 	putchar('\n');
 	mt_table_print(table);
 }
 
-/* "16.0 MB within 1 min, 33.3 MB within 10 min": each time by which more is gone than by the one
- * before. */
+/* "16.0 MB within 1 min, 33.3 MB within 10 min": the times at which the sum grows. */
 static void print_decay(const struct mt_pool_snapshot_sums *sums, uint64_t decay_ms)
 {
 	uint64_t before = UINT64_MAX;
@@ -165,30 +149,26 @@ static void print_decay(const struct mt_pool_snapshot_sums *sums, uint64_t decay
 	putchar('\n');
 }
 
-/* How long idle blocks have lain there, and when they go back if nobody takes them. */
+/* The age of idle blocks, and when they are purged if they stay idle. */
 static void print_idle(const struct mt_pool_snapshot_sums *sums, uint64_t decay_ms)
 {
-	static const char *const heading[] = {"IDLE FOR", "BLOCKS", "HELD"};
 	struct mt_table *table;
 
 	if (!sums->states[MT_BLOCKS_IDLE].count)
 		return;
-	table = mt_table_new("lrr");
-	ADD_WORDS(table, heading);
-	for (size_t i = 0; i < MT_POOL_SNAPSHOT_AGES; i++) {
-		if (!sums->idle_ages[i].count)
-			continue;
-		mt_table_add(table, age_words[i]);
-		mt_table_add(table, mt_text_count(sums->idle_ages[i].count).text);
-		mt_table_add(table, size(sums->idle_ages[i].bytes).text);
-	}
+	table = mt_table_new("<IDLE FOR|>BLOCKS|>HELD");
+	for (size_t i = 0; i < MT_POOL_SNAPSHOT_AGES; i++)
+		if (sums->idle_ages[i].count)
+			mt_table_add_row(table, age_words[i],
+					 mt_text_count(sums->idle_ages[i].count).text,
+					 size(sums->idle_ages[i].bytes).text, NULL);
 	putchar('\n');
 	mt_table_print(table);
 	print_decay(sums, decay_ms);
 }
 
-/* What a request can be served with, and what rounding costs: blocks are whole, so that these two
- * are the fragmentation there is. */
+/* The largest request that the pool can serve, and the cost of rounding. Blocks are never split, so
+ * these two are all the fragmentation there is. */
 static void print_fit(const struct mt_pool_snapshot_sums *sums)
 {
 	const struct mt_pool_snapshot_part *idle = &sums->states[MT_BLOCKS_IDLE];
@@ -206,27 +186,19 @@ static void print_fit(const struct mt_pool_snapshot_sums *sums)
 static void print_largest(const struct mt_blocks_file *blocks,
 			  const struct mt_pool_snapshot_view *view)
 {
-	static const char *const heading[] = {"GPU",  "BLOCK", "STATE",  "ASKED FOR",
-					      "HELD", "AGE",   "CONTEXT"};
-	struct mt_table *table = mt_table_new("rllrrrr");
+	struct mt_table *table = mt_table_new(">GPU|<BLOCK|<STATE|>ASKED FOR|>HELD|>AGE|>CONTEXT");
 	size_t count;
 	size_t *places = mt_pool_snapshot_pick(blocks, view, true, &count);
-	char text[24];
 
-	ADD_WORDS(table, heading);
 	for (size_t i = 0; i < count; i++) {
 		const struct mt_blocks_entry *entry = &blocks->entries[places[i]];
 
-		snprintf(text, sizeof(text), "%u", entry->device);
-		mt_table_add(table, text);
-		snprintf(text, sizeof(text), "0x%" PRIx64, entry->base);
-		mt_table_add(table, text);
-		mt_table_add(table, mt_blocks_file_state(entry->state));
-		mt_table_add(table, size(entry->asked_bytes).text);
-		mt_table_add(table, size(entry->held_bytes).text);
-		mt_table_add(table, age(entry->age_ms).text);
-		snprintf(text, sizeof(text), "%u", entry->context);
-		mt_table_add(table, text);
+		mt_table_addf(table, "%u", entry->device);
+		mt_table_addf(table, "0x%" PRIx64, entry->base);
+		mt_table_add_row(table, mt_blocks_file_state(entry->state),
+				 size(entry->asked_bytes).text, size(entry->held_bytes).text,
+				 age(entry->age_ms).text, NULL);
+		mt_table_addf(table, "%u", entry->context);
 	}
 	putchar('\n');
 	mt_table_print(table);
@@ -253,12 +225,11 @@ static void print_first_lines(const struct mt_pool_snapshot *snapshot, uint64_t 
 void mt_snapshot_print(const struct mt_pool_snapshot *snapshot,
 		       const struct mt_pool_snapshot_view *view)
 {
-	struct shown shown = {&snapshot->blocks};
 	struct mt_pool_snapshot_sums sums;
 
 	mt_pool_snapshot_sum(&snapshot->blocks, view->device, &sums);
 	print_first_lines(snapshot, sums.count);
-	mt_pool_snapshot_each_device(snapshot, view->device, print_device, &shown);
+	mt_pool_snapshot_each_device(snapshot, view->device, print_device, NULL);
 	if (!sums.count)
 		return;
 	print_sizes(&sums);

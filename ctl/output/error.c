@@ -41,12 +41,18 @@ void mt_error_say(const char *format, ...)
 {
 	va_list arguments;
 
-	fflush(stdout); /* so that the two streams stay in order where they share a terminal */
+	fflush(stdout); /* keeps the order of the two streams on a terminal */
 	fputs("mtctl: ", stderr);
 	va_start(arguments, format);
 	vfprintf(stderr, format, arguments);
 	va_end(arguments);
 	fputc('\n', stderr);
+}
+
+enum mt_exit mt_error_fail(enum mt_exit code, const struct mt_why *why)
+{
+	mt_error_say("%s", why->text);
+	return code;
 }
 
 enum mt_exit mt_error_exit(enum mt_err error)

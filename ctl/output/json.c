@@ -7,8 +7,7 @@
 
 void mt_json_set(json_t *object, const char *name, json_t *value)
 {
-	/* A NULL value is refused as well: it is jansson out of memory, or text that is no UTF-8.
-	 */
+	/* jansson refuses NULL, which is no memory or text that is not UTF-8 */
 	if (json_object_set_new(object, name, value) != 0)
 		mt_error_check_memory(NULL);
 }
@@ -26,6 +25,16 @@ json_t *mt_json_u64(uint64_t value)
 void mt_json_set_u64(json_t *object, const char *name, uint64_t value)
 {
 	mt_json_set(object, name, mt_json_u64(value));
+}
+
+void mt_json_set_u64_if(json_t *object, const char *name, bool is_known, uint64_t value)
+{
+	mt_json_set(object, name, is_known ? mt_json_u64(value) : json_null());
+}
+
+void mt_json_set_text_or_null(json_t *object, const char *name, const char *text)
+{
+	mt_json_set(object, name, *text ? json_string(text) : json_null());
 }
 
 void mt_json_set_bool(json_t *object, const char *name, bool value)

@@ -1,25 +1,25 @@
 /* ctl/process/ancestry.c -- see ancestry.h. */
 #include "ctl/process/ancestry.h"
 
-size_t mt_ancestry_find(const struct mt_process *list, size_t count, pid_t pid)
+#include <stdlib.h>
+
+static int compare_pid(const void *pid, const void *process)
 {
-	size_t low = 0, high = count;
+	pid_t wanted = *(const pid_t *)pid, own = ((const struct mt_process *)process)->pid;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (list[middle].pid == pid)
-			return middle;
-		if (list[middle].pid < pid)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return MT_ANCESTRY_NONE;
+	return (wanted > own) - (wanted < own);
 }
 
-/* The list is no snapshot: pids that were reused while it was made could close a circle, hence the
- * count of steps. */
+size_t mt_ancestry_find(const struct mt_process *list, size_t count, pid_t pid)
+{
+	const struct mt_process *found =
+		count ? bsearch(&pid, list, count, sizeof(*list), compare_pid) : NULL;
+
+	return found ? (size_t)(found - list) : MT_ANCESTRY_NONE;
+}
+
+/* The list is not atomic: pids that were reused while it was read could form a cycle. So the number
+ * of steps is limited. */
 bool mt_ancestry_descends(const struct mt_process *list, size_t count, pid_t pid, pid_t root)
 {
 	for (size_t step = 0; step <= count; step++) {

@@ -1,14 +1,13 @@
 /* ctl/process/blocks_file.c -- see blocks_file.h. */
 #include "ctl/process/blocks_file.h"
 
-#include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "core/checksum.h"
+#include "ctl/process/read_file.h"
 
 const char *mt_blocks_file_state(unsigned state)
 {
@@ -22,27 +21,12 @@ const char *mt_blocks_file_state(unsigned state)
 	return state < MT_BLOCKS_STATES ? names[state] : "?";
 }
 
-static bool read_whole(int fd, void *out, size_t bytes, off_t offset)
-{
-	size_t done = 0;
-
-	while (done < bytes) {
-		ssize_t got = pread(fd, (char *)out + done, bytes - done, offset + (off_t)done);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0)
-			return false;
-		done += (size_t)got;
-	}
-	return true;
-}
-
 static enum mt_err read_head(int fd, struct mt_blocks_head *head, struct mt_why *why)
 {
 	struct stat seen;
 
-	if (!read_whole(fd, head, sizeof(*head), 0) || head->magic != MT_BLOCKS_MAGIC)
+	if (mt_read_file_at(fd, head, sizeof(*head), 0) != sizeof(*head) ||
+	    head->magic != MT_BLOCKS_MAGIC)
 		return mt_error_because(why, MT_ERR_INVALID, "refused: not a file of blocks");
 	if (head->version != MT_BLOCKS_VERSION)
 		return mt_error_because_version(why, "file of blocks", head->version);
@@ -63,7 +47,7 @@ static enum mt_err read_head(int fd, struct mt_blocks_head *head, struct mt_why 
 	return MT_ERR_OK;
 }
 
-static bool can_be(const struct mt_blocks_entry *entry)
+static bool is_valid(const struct mt_blocks_entry *entry)
 {
 	return entry->state < MT_BLOCKS_STATES && entry->base != 0 &&
 	       entry->held_bytes <= MT_BLOCKS_FILE_BYTES_MAX &&
@@ -77,38 +61,38 @@ static enum mt_err check_entries(const struct mt_blocks_file *file, struct mt_wh
 		return mt_error_because(why, MT_ERR_INVALID,
 					"refused: the checksum of the blocks is wrong");
 	for (size_t i = 0; i < file->count; i++)
-		if (!can_be(&file->entries[i]))
+		if (!is_valid(&file->entries[i]))
 			return mt_error_because(why, MT_ERR_INVALID, "refused: block %zu cannot be",
 						i);
 	return MT_ERR_OK;
 }
 
-/* An entry and its place in the file: qsort alone would not keep the order of what is alike. */
-struct placed {
+/* An entry with its index in the file, since qsort(3) is not stable. */
+struct indexed_entry {
 	struct mt_blocks_entry entry;
-	size_t place;
+	size_t index;
 };
 
 static int compare(const void *a, const void *b)
 {
-	const struct placed *left = a, *right = b;
+	const struct indexed_entry *left = a, *right = b;
 
 	if (left->entry.device != right->entry.device)
 		return left->entry.device < right->entry.device ? -1 : 1;
 	if (left->entry.base != right->entry.base)
 		return left->entry.base < right->entry.base ? -1 : 1;
-	return (left->place > right->place) - (left->place < right->place);
+	return (left->index > right->index) - (left->index < right->index);
 }
 
-/* Of two with one address the later one stays: the first was freed, and its address given to
- * another, while the process listed them. */
+/* Of two entries with one address the later one is kept: the first was freed, and its address
+ * allocated again, while the process wrote the list. */
 static void sort(struct mt_blocks_file *file)
 {
-	struct placed *list = mt_error_check_memory(calloc(file->count + 1, sizeof(*list)));
+	struct indexed_entry *list = mt_error_check_memory(calloc(file->count + 1, sizeof(*list)));
 	size_t kept = 0;
 
 	for (size_t i = 0; i < file->count; i++)
-		list[i] = (struct placed){file->entries[i], i};
+		list[i] = (struct indexed_entry){file->entries[i], i};
 	qsort(list, file->count, sizeof(*list), compare);
 	for (size_t i = 0; i < file->count; i++) {
 		if (kept && file->entries[kept - 1].device == list[i].entry.device &&
@@ -124,12 +108,14 @@ enum mt_err mt_blocks_file_read(int fd, struct mt_blocks_file *out, struct mt_wh
 {
 	struct mt_blocks_file file = {.entries = NULL};
 	enum mt_err error = read_head(fd, &file.head, why);
+	size_t bytes;
 
 	if (error)
 		return error;
 	file.count = file.head.entries_count;
+	bytes = file.count * sizeof(*file.entries);
 	file.entries = mt_error_check_memory(calloc(file.count + 1, sizeof(*file.entries)));
-	if (read_whole(fd, file.entries, file.count * sizeof(*file.entries), sizeof(file.head)))
+	if (mt_read_file_at(fd, file.entries, bytes, sizeof(file.head)) == bytes)
 		error = check_entries(&file, why);
 	else
 		error = mt_error_because(why, MT_ERR_INVALID,

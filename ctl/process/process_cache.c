@@ -8,25 +8,26 @@
 #include "ctl/process/clock.h"
 #include "ctl/process/watchdog.h"
 
-#define HOLDS_NS   UINT64_C(5000000000)
-#define SILENCE_NS UINT64_C(60000000000)
+#define HOLDS_NS        UINT64_C(5000000000)
+#define UNRESPONSIVE_NS UINT64_C(60000000000)
 
-struct known {
+struct cached {
 	struct mt_process process;
-	uint64_t asked_ns;
+	uint64_t read_ns;
 	enum mt_err error;
-	bool looked; /* at its maps */
-	bool named;  /* its command line was read */
+	bool has_maps;    /* its maps were read */
+	bool has_command; /* its command line was read */
 };
 
 static struct {
-	struct known *list;
+	struct cached *list;
 	size_t count, room;
 } before, now;
 
-static const struct known *recall(const struct mt_process *process, size_t *cursor, uint64_t now_ns)
+static const struct cached *find_cached(const struct mt_process *process, size_t *cursor,
+					uint64_t now_ns)
 {
-	const struct known *found;
+	const struct cached *found;
 
 	while (*cursor < before.count && before.list[*cursor].process.pid < process->pid)
 		(*cursor)++;
@@ -34,65 +35,65 @@ static const struct known *recall(const struct mt_process *process, size_t *curs
 	if (!found || found->process.pid != process->pid ||
 	    found->process.start_ticks != process->start_ticks ||
 	    found->process.stack_start != process->stack_start || !process->stack_start ||
-	    now_ns - found->asked_ns > (found->error == MT_ERR_TIMEOUT ? SILENCE_NS : HOLDS_NS))
+	    now_ns - found->read_ns > (found->error == MT_ERR_TIMEOUT ? UNRESPONSIVE_NS : HOLDS_NS))
 		return NULL;
 	return found;
 }
 
-/* Fills in what is known, where that is enough. */
-static void use(struct mt_process_probe *look, const struct known *known)
+/* Fills in a probe from an entry that has all that is wanted. */
+static void fill(struct mt_process_probe *probe, const struct cached *entry)
 {
-	struct mt_process *process = look->process;
+	struct mt_process *process = probe->process;
 
-	if (known->error == MT_ERR_TIMEOUT || (look->maps && known->looked) ||
-	    (!look->maps && known->named)) {
-		look->done = true;
-		look->error = known->error;
-		look->asked_ns = known->asked_ns;
+	if (entry->error == MT_ERR_TIMEOUT || (probe->maps && entry->has_maps) ||
+	    (!probe->maps && entry->has_command)) {
+		probe->done = true;
+		probe->error = entry->error;
+		probe->read_ns = entry->read_ns;
 	}
-	if (!look->done || known->error == MT_ERR_TIMEOUT)
+	if (!probe->done || entry->error == MT_ERR_TIMEOUT)
 		return;
-	if (look->maps) {
-		process->shimmed = known->process.shimmed;
-		process->library_deleted = known->process.library_deleted;
-		process->own_pid = known->process.own_pid;
-		process->pidns = known->process.pidns;
+	if (probe->maps) {
+		process->shimmed = entry->process.shimmed;
+		process->library_deleted = entry->process.library_deleted;
+		process->own_pid = entry->process.own_pid;
+		process->pidns = entry->process.pidns;
 	}
-	memcpy(process->command, known->process.command, sizeof(process->command));
+	memcpy(process->command, entry->process.command, sizeof(process->command));
 }
 
-static void keep(const struct mt_process_probe *look)
+static void store(const struct mt_process_probe *probe)
 {
-	struct known known = {*look->process, look->asked_ns, look->error, look->maps,
-			      look->command || look->process->shimmed};
+	struct cached entry = {*probe->process, probe->read_ns, probe->error, probe->maps,
+			       probe->command || probe->process->shimmed};
 
-	if (look->error == MT_ERR_TIMEOUT && look->failed == EAGAIN)
-		known.asked_ns = 0;
+	if (probe->error == MT_ERR_TIMEOUT && probe->errno_value == EAGAIN)
+		entry.read_ns = 0;
 
 	if (now.count == now.room) {
 		now.room = now.room ? now.room * 2 : 256;
 		now.list = mt_error_check_memory(realloc(now.list, now.room * sizeof(*now.list)));
 	}
-	now.list[now.count++] = known;
+	now.list[now.count++] = entry;
 }
 
-void mt_process_cache_probe(struct mt_process_probe *looks, size_t count)
+void mt_process_cache_probe(struct mt_process_probe *probes, size_t count)
 {
 	uint64_t now_ns = mt_clock_now_ns();
 	size_t cursor = 0, room = before.room;
-	struct known *list = before.list;
+	struct cached *list = before.list;
 
 	for (size_t i = 0; i < count; i++) {
-		const struct known *known = recall(looks[i].process, &cursor, now_ns);
+		const struct cached *entry = find_cached(probes[i].process, &cursor, now_ns);
 
-		looks[i].asked_ns = now_ns;
-		if (known)
-			use(&looks[i], known);
+		probes[i].read_ns = now_ns;
+		if (entry)
+			fill(&probes[i], entry);
 	}
-	mt_process_probe_all(looks, count);
+	mt_process_probe_all(probes, count);
 	now.count = 0;
 	for (size_t i = 0; i < count; i++)
-		keep(&looks[i]);
+		store(&probes[i]);
 	before = now;
 	now.list = list;
 	now.room = room;

@@ -1,13 +1,15 @@
+/* ctl/process/process_list.c -- see process_list.h. */
 #include "ctl/process/process_list.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "ctl/process/clock.h"
 #include "ctl/process/process_cache.h"
 #include "ctl/process/stats_dir.h"
 #include "ctl/process/target.h"
 
+/* retries for files that may be half written, for all of them together */
 #define TRIES    5u /* of files that may be half written, all together */
 #define PAUSE_MS 10
 
@@ -41,7 +43,7 @@ static void read_devices(struct mt_process_list_entry *entry, bool is_near)
 		free(devices);
 }
 
-static void take_head(struct mt_process_list_entry *entry, bool is_near)
+static void use_head(struct mt_process_list_entry *entry, bool is_near)
 {
 	entry->state = MT_PROCESS_AWAKE;
 	entry->own.live_bytes = entry->head.snapshot.heap_live_bytes;
@@ -57,17 +59,17 @@ static enum mt_err read_head(struct mt_process_list_entry *entry)
 	enum mt_err error = mt_target_try_head(&entry->process, &entry->head, &entry->why);
 
 	if (!error)
-		take_head(entry, false);
+		use_head(entry, false);
 	else
 		entry->state =
 			error == MT_ERR_NOT_AVAILABLE ? MT_PROCESS_ASLEEP : MT_PROCESS_REFUSED;
 	return error;
 }
 
-/* First where an answer costs least: in mtctl's own folders. What the kernel says of a process's
- * memory is asked for of the others alone; of these, the command line. How many are to be looked
- * at. Meanwhile process list->list is as process list->all. */
-static size_t plan_looks(struct mt_process_list *processes, struct mt_process_probe *looks)
+/* Tries the directories of mtctl first, which costs least. The maps are read of the other processes
+ * only, the command line of all shimmed ones. Returns the number of probes. Until keep_shimmed,
+ * entry i of the list is process i of `all`. */
+static size_t plan_probes(struct mt_process_list *processes, struct mt_process_probe *probes)
 {
 	size_t count = 0;
 
@@ -78,57 +80,57 @@ static size_t plan_looks(struct mt_process_list *processes, struct mt_process_pr
 		if (!mt_process_may_probe(process))
 			continue;
 		is_near = mt_target_read_near(process, &processes->list[i].head);
-		looks[count++] = (struct mt_process_probe){
+		probes[count++] = (struct mt_process_probe){
 			.process = process, .maps = !is_near, .command = is_near};
 	}
 	return count;
 }
 
 static struct mt_process_list_entry *entry_of(struct mt_process_list *processes,
-					      const struct mt_process_probe *look)
+					      const struct mt_process_probe *probe)
 {
-	return &processes->list[look->process - processes->all];
+	return &processes->list[probe->process - processes->all];
 }
 
-/* INVALID: its file may be half written. */
-static enum mt_err take_look(const struct mt_process_probe *look,
+/* Returns MT_ERR_INVALID where the file may be half written. */
+static enum mt_err use_probe(const struct mt_process_probe *probe,
 			     struct mt_process_list_entry *entry)
 {
-	entry->process = *look->process;
+	entry->process = *probe->process;
 	entry->own.rss_bytes = entry->process.rss_bytes;
-	if (look->command)
-		take_head(entry, true);
-	else if (look->error == MT_ERR_TIMEOUT)
+	if (probe->command)
+		use_head(entry, true);
+	else if (probe->error == MT_ERR_TIMEOUT)
 		entry->state = MT_PROCESS_UNRESPONSIVE;
 	else if (entry->process.shimmed)
 		return read_head(entry);
 	return MT_ERR_OK;
 }
 
-static void read_entries(struct mt_process_list *processes, struct mt_process_probe *looks,
+static void read_entries(struct mt_process_list *processes, struct mt_process_probe *probes,
 			 size_t count)
 {
-	const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000};
 	size_t again = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		struct mt_process_list_entry *entry = entry_of(processes, &looks[i]);
+		struct mt_process_list_entry *entry = entry_of(processes, &probes[i]);
 
-		looks[i].error = take_look(&looks[i], entry);
-		again += looks[i].error == MT_ERR_INVALID;
+		probes[i].error = use_probe(&probes[i], entry);
+		again += probes[i].error == MT_ERR_INVALID;
 		if (entry->state == MT_PROCESS_UNRESPONSIVE) {
 			mt_error_because(&entry->why, MT_ERR_TIMEOUT,
 					 "does not answer: its mappings cannot be read in time");
-			looks[i].process->shimmed = true; /* shown, and in the tree */
+			/* it is shown, and is a parent in the tree */
+			probes[i].process->shimmed = true;
 		}
 	}
 	for (unsigned try = 0; try < TRIES && again; try++) {
-		nanosleep(&pause, NULL);
+		mt_clock_sleep_ms(PAUSE_MS);
 		again = 0;
 		for (size_t i = 0; i < count; i++) {
-			if (looks[i].error == MT_ERR_INVALID)
-				looks[i].error = read_head(entry_of(processes, &looks[i]));
-			again += looks[i].error == MT_ERR_INVALID;
+			if (probes[i].error == MT_ERR_INVALID)
+				probes[i].error = read_head(entry_of(processes, &probes[i]));
+			again += probes[i].error == MT_ERR_INVALID;
 		}
 	}
 }
@@ -147,8 +149,7 @@ static void keep_shimmed(struct mt_process_list *processes)
 	memset(&processes->list[processes->count], 0, sizeof(processes->list[0]));
 }
 
-/* Lines everybody up behind their parents. Reused pids that close a circle have no root, and are
- * left out. */
+/* Orders each process behind its parent. A cycle of reused pids has no root and is left out. */
 static void make_order(struct mt_process_list *processes)
 {
 	size_t *first = mt_error_check_memory(malloc((processes->count + 1) * sizeof(*first)));
@@ -183,7 +184,8 @@ static void make_order(struct mt_process_list *processes)
 	free(next);
 }
 
-/* From the last up: every parent has its children's sums before it hands on its own. */
+/* From the last entry to the first, so that each parent has the sums of its children before it adds
+ * its own to its parent. */
 static void sum_up(struct mt_process_list *processes)
 {
 	for (size_t i = 0; i < processes->count; i++) {
@@ -220,23 +222,38 @@ static void find_parents(struct mt_process_list *processes)
 
 void mt_process_list_read(struct mt_process_list *out)
 {
-	struct mt_process_probe *looks;
-	size_t looks_count;
+	struct mt_process_probe *probes;
+	size_t probes_count;
 
 	*out = (struct mt_process_list){0};
 	out->all_count = mt_process_scan(&out->all);
 	out->list = mt_error_check_memory(calloc(out->all_count + 1, sizeof(*out->list)));
 	out->order = mt_error_check_memory(calloc(out->all_count + 1, sizeof(*out->order)));
-	looks = mt_error_check_memory(calloc(out->all_count + 1, sizeof(*looks)));
-	looks_count = plan_looks(out, looks);
-	mt_process_cache_probe(looks, looks_count);
-	read_entries(out, looks, looks_count);
+	probes = mt_error_check_memory(calloc(out->all_count + 1, sizeof(*probes)));
+	probes_count = plan_probes(out, probes);
+	mt_process_cache_probe(probes, probes_count);
+	read_entries(out, probes, probes_count);
 	mt_stats_dir_forget();
-	free(looks);
+	free(probes);
 	keep_shimmed(out);
 	find_parents(out);
 	make_order(out);
 	sum_up(out);
+}
+
+static int compare_pid(const void *pid, const void *entry)
+{
+	pid_t wanted = *(const pid_t *)pid,
+	      own = ((const struct mt_process_list_entry *)entry)->process.pid;
+
+	return (wanted > own) - (wanted < own);
+}
+
+const struct mt_process_list_entry *mt_process_list_find(const struct mt_process_list *processes,
+							 pid_t pid)
+{
+	return bsearch(&pid, processes->list, processes->count, sizeof(*processes->list),
+		       compare_pid);
 }
 
 void mt_process_list_free(struct mt_process_list *processes)

@@ -37,7 +37,7 @@ enum mt_err mt_set_request_parse(const char *text, struct mt_request *out, struc
 	error = mt_setting_check(setting, value, why);
 	if (error)
 		return error;
-	/* Noughts before a number: what is cut would be another one. */
+	/* A number with many zeros before it would be another number when it is cut. */
 	if (strlen(value) >= sizeof(out->value))
 		return mt_error_because(why, MT_ERR_INVALID, "%s=%.40s...: longer than %zu bytes",
 					setting->name, value, sizeof(out->value) - 1);
@@ -52,10 +52,10 @@ static bool is_prof(const struct mt_request *request)
 	return strcmp(request->name, "prof") == 0;
 }
 
-const char *mt_set_request_why_not(const struct mt_request *request,
-				   const struct mt_stats_head *head)
+const char *mt_set_request_unavailable(const struct mt_request *request,
+				       const struct mt_stats_head *head)
 {
-	return is_prof(request) ? mt_stats_word_profile_refusal(head) : NULL;
+	return is_prof(request) ? mt_stats_why_no_profile(head) : NULL;
 }
 
 void mt_set_request_explain(const struct mt_request *request, struct mt_why *why)

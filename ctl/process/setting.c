@@ -10,12 +10,12 @@
 #include "core/options.def"
 #include "ctl/output/text.h"
 
-#define TEXT_MAX 255u
+#define TEXT_MAX   255u
+#define BOOL_WORDS "0|1|on|off|yes|no|true|false"
 
 enum { WHEN_start, WHEN_live };
 
-/* Options and environment names are the name in another dress; made once, since options.def has one
- * spelling only. */
+/* Names of options and of environment variables are derived from the name, once. */
 #define X(name, kind, dflt, min, max, words, when, help)                                           \
 	{#name,                                                                                    \
 	 NULL,                                                                                     \
@@ -35,7 +35,7 @@ static struct mt_setting settings[] = {MT_OPTIONS(X)};
 static char options[SETTINGS_COUNT][32];
 static char environments[SETTINGS_COUNT][32];
 
-static void dress_up(size_t i)
+static void derive_names(size_t i)
 {
 	const char *name = settings[i].name;
 
@@ -53,7 +53,7 @@ static void dress_up(size_t i)
 const struct mt_setting *mt_setting_all(size_t *count)
 {
 	for (size_t i = 0; i < SETTINGS_COUNT && !settings[i].option; i++)
-		dress_up(i);
+		derive_names(i);
 	*count = SETTINGS_COUNT;
 	return settings;
 }
@@ -122,7 +122,7 @@ const char *mt_setting_nearest(const char *name)
 	return mt_text_nearest(plain, names, SETTINGS_COUNT);
 }
 
-/* One of the words between the bars, in any case. */
+/* Returns whether the value is one of the words between the bars, in upper or lower case. */
 static bool is_word(const char *words, const char *value)
 {
 	size_t length = strlen(value);
@@ -137,7 +137,15 @@ static bool is_word(const char *words, const char *value)
 	return false;
 }
 
-/* 1, 0.25: up to three decimals. */
+static bool is_number(const struct mt_setting *setting, const char *value)
+{
+	uint64_t number;
+
+	return mt_text_parse_u64(value, &number) && number >= setting->min &&
+	       number <= setting->max;
+}
+
+/* A number with up to three decimals: 1, 0.25. */
 static bool is_decimal(const struct mt_setting *setting, const char *value)
 {
 	size_t whole = strspn(value, "0123456789"), places;
@@ -152,7 +160,7 @@ static bool is_decimal(const struct mt_setting *setting, const char *value)
 		if (places < 1 || places > 3)
 			return false;
 		if (strspn(value + whole + 1, "0") < places)
-			/* more than the whole number, which is all that the range needs to know */
+			/* enough to compare with the range */
 			number += 0.5;
 		whole += 1 + places;
 	}
@@ -170,17 +178,13 @@ static bool is_signal(const struct mt_setting *setting, const char *value)
 		return true;
 	if (strncasecmp(value, "RTMIN+", 6) == 0)
 		return mt_text_parse_u64(value + 6, &number) && number <= 30;
-	return mt_text_parse_u64(value, &number) && number >= setting->min &&
-	       number <= setting->max;
+	return is_number(setting, value);
 }
 
 static bool is_round(const struct mt_setting *setting, const char *value)
 {
-	uint64_t seconds;
-
 	if (strncasecmp(value, "timer:", 6) == 0)
-		return mt_text_parse_u64(value + 6, &seconds) && seconds >= setting->min &&
-		       seconds <= setting->max;
+		return is_number(setting, value + 6);
 	return is_word("mark|signal|auto", value);
 }
 
@@ -188,7 +192,7 @@ void mt_setting_allowed(const struct mt_setting *setting, char *out, size_t out_
 {
 	switch (setting->kind) {
 	case MT_SETTING_bool:
-		snprintf(out, out_bytes, "0|1|on|off|yes|no|true|false");
+		snprintf(out, out_bytes, BOOL_WORDS);
 		break;
 	case MT_SETTING_u64:
 		snprintf(out, out_bytes, "%" PRIu64 "..%" PRIu64, setting->min, setting->max);
@@ -221,22 +225,18 @@ void mt_setting_allowed(const struct mt_setting *setting, char *out, size_t out_
 enum mt_err mt_setting_check(const struct mt_setting *setting, const char *value,
 			     struct mt_why *why)
 {
-	uint64_t number = setting->min;
 	bool valid = false;
 	char allowed[128];
 
 	switch (setting->kind) {
 	case MT_SETTING_bool:
-		valid = is_word("0|1|on|off|yes|no|true|false", value);
+		valid = is_word(BOOL_WORDS, value);
 		break;
 	case MT_SETTING_u64:
-		valid = mt_text_parse_u64(value, &number) && number >= setting->min &&
-			number <= setting->max;
+		valid = is_number(setting, value);
 		break;
 	case MT_SETTING_count:
-		valid = is_word("auto", value) ||
-			(mt_text_parse_u64(value, &number) && number >= setting->min &&
-			 number <= setting->max);
+		valid = is_word("auto", value) || is_number(setting, value);
 		break;
 	case MT_SETTING_decimal:
 		valid = is_decimal(setting, value);

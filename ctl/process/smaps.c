@@ -16,26 +16,26 @@ struct field {
 };
 
 static const struct field fields[] = {
-#define X(name, word) {word, offsetof(struct mt_smaps_figures, name)},
+#define X(name, word) {word, offsetof(struct mt_smaps_sizes, name)},
 	MT_SMAPS_FIELDS(X)
 #undef X
 };
 
 #define FIELDS_COUNT (sizeof(fields) / sizeof(fields[0]))
 
-static uint64_t *figure(struct mt_smaps_figures *figures, size_t number)
+static uint64_t *size_at(struct mt_smaps_sizes *sizes, size_t number)
 {
-	return (uint64_t *)(void *)((char *)figures + fields[number].offset);
+	return (uint64_t *)(void *)((char *)sizes + fields[number].offset);
 }
 
-static void add_figures(struct mt_smaps_figures *to, struct mt_smaps_figures *from)
+static void add_sizes(struct mt_smaps_sizes *to, struct mt_smaps_sizes *from)
 {
 	for (size_t i = 0; i < FIELDS_COUNT; i++)
-		*figure(to, i) += *figure(from, i);
+		*size_at(to, i) += *size_at(from, i);
 }
 
 /* "Rss:                1672 kB". */
-static void take_figure(const char *line, struct mt_smaps_figures *out)
+static void parse_size(const char *line, struct mt_smaps_sizes *out)
 {
 	const char *colon = strchr(line, ':');
 	size_t length = colon ? (size_t)(colon - line) : 0;
@@ -47,9 +47,9 @@ static void take_figure(const char *line, struct mt_smaps_figures *out)
 	for (size_t i = 0; i < FIELDS_COUNT; i++) {
 		if (strlen(fields[i].word) != length || memcmp(fields[i].word, line, length) != 0)
 			continue;
-		*figure(out, i) = kilobytes * 1024;
+		*size_at(out, i) = kilobytes * 1024;
 		out->pss_by_kind |=
-			fields[i].offset == offsetof(struct mt_smaps_figures, pss_anon_bytes);
+			fields[i].offset == offsetof(struct mt_smaps_sizes, pss_anon_bytes);
 		return;
 	}
 }
@@ -67,7 +67,7 @@ enum mt_smaps_kind mt_smaps_kind_of(const char *name, bool is_shared)
 					      "[uprobes]", "[sigpage]", "[vectors]"};
 
 	if (!is_shared && begins_with(name, "/dev/zero"))
-		return MT_SMAPS_ANON; /* the old way to ask for memory */
+		return MT_SMAPS_ANON; /* private memory, as mmap(2) of MAP_ANONYMOUS */
 	for (size_t i = 0; i < sizeof(shm) / sizeof(shm[0]); i++)
 		if (begins_with(name, shm[i]))
 			return MT_SMAPS_SHM;
@@ -75,15 +75,14 @@ enum mt_smaps_kind mt_smaps_kind_of(const char *name, bool is_shared)
 		if (begins_with(name, special[i]))
 			return MT_SMAPS_SPECIAL;
 	if (*name == '/' || is_shared)
-		/* a shared one with another name: a device's memory, a socket's ring */
+		/* shared, with another name: memory of a device, the ring of a socket */
 		return MT_SMAPS_FILE;
 	return MT_SMAPS_ANON;
 }
 
-/* "55918fa83000-55918fa86000 r--p 00000000 fe:00 248030                     /usr/bin/sed". The
- *   kernel writes hexadecimal digits
- * small and the names of figures with a capital, so that no line can be taken for the other. */
-static bool take_header(const char *line, struct mt_smaps_mapping *out)
+/* "55918fa83000-55918fa86000 r--p 00000000 fe:00 248030 /usr/bin/sed". A header begins with a
+ * lower-case hexadecimal digit and a size with a capital. */
+static bool parse_header(const char *line, struct mt_smaps_mapping *out)
 {
 	char permissions[8];
 	int name_at = 0;
@@ -116,7 +115,7 @@ static char *next_line(char **text)
 
 static uint64_t pss_of(const struct mt_smaps *smaps, enum mt_smaps_kind kind)
 {
-	struct mt_smaps_figures sum;
+	struct mt_smaps_sizes sum;
 
 	mt_smaps_sum(smaps, kind, &sum);
 	return sum.pss_bytes;
@@ -132,11 +131,11 @@ static void parse(char *text, struct mt_smaps *out)
 	while ((line = next_line(&text))) {
 		if (isupper((unsigned char)*line)) {
 			if (now)
-				take_figure(line, &now->figures);
+				parse_size(line, &now->sizes);
 			continue;
 		}
-		now = NULL; /* figures that follow a line which makes no sense belong to nobody */
-		if (!take_header(line, &fresh))
+		now = NULL; /* sizes after a line that is not valid are ignored */
+		if (!parse_header(line, &fresh))
 			continue;
 		if (out->count == room) {
 			room = room ? room * 2 : 256;
@@ -149,7 +148,7 @@ static void parse(char *text, struct mt_smaps *out)
 			out->vdso = now->start;
 	}
 	for (size_t i = 0; i < out->count; i++)
-		add_figures(&out->total, &out->list[i].figures);
+		add_sizes(&out->total, &out->list[i].sizes);
 	out->total.pss_anon_bytes = pss_of(out, MT_SMAPS_ANON);
 	out->total.pss_file_bytes = pss_of(out, MT_SMAPS_FILE);
 	out->total.pss_shmem_bytes = pss_of(out, MT_SMAPS_SHM);
@@ -164,23 +163,23 @@ void mt_smaps_parse(const char *text, struct mt_smaps *out)
 	free(copy);
 }
 
-bool mt_smaps_parse_total(const char *text, struct mt_smaps_figures *out)
+bool mt_smaps_parse_total(const char *text, struct mt_smaps_sizes *out)
 {
 	char *copy = mt_error_check_memory(strdup(text)), *rest = copy, *line;
-	struct mt_smaps_figures figures = {0};
+	struct mt_smaps_sizes sizes = {0};
 	bool known = false;
 
 	while ((line = next_line(&rest))) {
 		known |= begins_with(line, "Rss:");
-		take_figure(line, &figures);
+		parse_size(line, &sizes);
 	}
 	free(copy);
 	if (known)
-		*out = figures;
+		*out = sizes;
 	return known;
 }
 
-/* A kernel thread has empty files, as has a process that is just ending. */
+/* The files of a kernel thread, and of a process that is ending, are empty. */
 static enum mt_err read_text(const struct mt_process *process, const char *file, char **out,
 			     struct mt_why *why)
 {
@@ -215,7 +214,7 @@ enum mt_err mt_smaps_read(const struct mt_process *process, struct mt_smaps *out
 	return MT_ERR_OK;
 }
 
-enum mt_err mt_smaps_read_total(const struct mt_process *process, struct mt_smaps_figures *out,
+enum mt_err mt_smaps_read_total(const struct mt_process *process, struct mt_smaps_sizes *out,
 				struct mt_why *why)
 {
 	struct mt_smaps smaps;
@@ -247,20 +246,19 @@ void mt_smaps_free(struct mt_smaps *smaps)
 	memset(smaps, 0, sizeof(*smaps));
 }
 
-void mt_smaps_sum(const struct mt_smaps *smaps, enum mt_smaps_kind kind,
-		  struct mt_smaps_figures *out)
+void mt_smaps_sum(const struct mt_smaps *smaps, enum mt_smaps_kind kind, struct mt_smaps_sizes *out)
 {
 	memset(out, 0, sizeof(*out));
 	for (size_t i = 0; i < smaps->count; i++)
 		if (smaps->list[i].kind == kind)
-			add_figures(out, &smaps->list[i].figures);
+			add_sizes(out, &smaps->list[i].sizes);
 }
 
 /* ---- copy-on-write ---- */
 
-/* Anonymous mappings of the two that overlap: fork copies the list of mappings, and both go on to
- * cut and to join them. */
-struct stretch {
+/* Anonymous mappings of parent and child that overlap. Both split and join their mappings after the
+ * fork. */
+struct overlap {
 	uint64_t end;
 	uint64_t parent_bytes, shared_bytes, private_bytes;
 };
@@ -277,21 +275,21 @@ static const struct mt_smaps_mapping *next_anon(const struct mt_smaps *smaps, si
 	return *place < smaps->count ? &smaps->list[*place] : NULL;
 }
 
-static void close_stretch(const struct stretch *stretch, struct mt_smaps_fork *out)
+static void close_overlap(const struct overlap *overlap, struct mt_smaps_fork *out)
 {
-	uint64_t parent = stretch->parent_bytes, shared = stretch->shared_bytes;
+	uint64_t parent = overlap->parent_bytes, shared = overlap->shared_bytes;
 	uint64_t beyond = parent > shared ? parent - shared : 0;
 
 	out->shared_bytes += shared;
-	out->private_bytes += stretch->private_bytes;
-	out->copied_bytes += stretch->private_bytes < beyond ? stretch->private_bytes : beyond;
+	out->private_bytes += overlap->private_bytes;
+	out->copied_bytes += overlap->private_bytes < beyond ? overlap->private_bytes : beyond;
 }
 
 void mt_smaps_compare(const struct mt_smaps *child, const struct mt_smaps *parent,
 		      struct mt_smaps_fork *out)
 {
 	size_t child_place = 0, parent_place = 0;
-	struct stretch stretch = {0};
+	struct overlap overlap = {0};
 
 	memset(out, 0, sizeof(*out));
 	out->is_fork = child->vdso && child->vdso == parent->vdso;
@@ -305,21 +303,21 @@ void mt_smaps_compare(const struct mt_smaps *child, const struct mt_smaps *paren
 
 		if (!next)
 			break;
-		if (next->start >= stretch.end) {
-			close_stretch(&stretch, out);
-			stretch = (struct stretch){0};
+		if (next->start >= overlap.end) {
+			close_overlap(&overlap, out);
+			overlap = (struct overlap){0};
 		}
-		stretch.end = next->end > stretch.end ? next->end : stretch.end;
+		overlap.end = next->end > overlap.end ? next->end : overlap.end;
 		if (is_ours) {
-			stretch.shared_bytes +=
-				next->figures.shared_clean_bytes + next->figures.shared_dirty_bytes;
-			stretch.private_bytes += next->figures.private_clean_bytes +
-						 next->figures.private_dirty_bytes;
+			overlap.shared_bytes +=
+				next->sizes.shared_clean_bytes + next->sizes.shared_dirty_bytes;
+			overlap.private_bytes +=
+				next->sizes.private_clean_bytes + next->sizes.private_dirty_bytes;
 			child_place++;
 		} else {
-			stretch.parent_bytes += next->figures.anonymous_bytes;
+			overlap.parent_bytes += next->sizes.anonymous_bytes;
 			parent_place++;
 		}
 	}
-	close_stretch(&stretch, out);
+	close_overlap(&overlap, out);
 }

@@ -1,4 +1,4 @@
-/* ctl/profile/sites_print.c -- sites as a table, as JSON, and as folded stacks. */
+/* ctl/profile/sites_print.c -- prints sites as a table, as JSON, and as folded stacks. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -7,7 +7,7 @@
 #include "ctl/output/table.h"
 #include "ctl/output/text.h"
 
-/* below it an estimate is no more than a hint: its error is about 1 / sqrt(samples) */
+/* with fewer, an estimate is only a hint: its error is about 1 / sqrt(samples) */
 #define FEW_SAMPLES  10
 #define FRAMES_SHOWN 12
 
@@ -71,16 +71,13 @@ static void print_stack(size_t number, const struct mt_site *site)
 
 void mt_sites_print_table(const struct mt_sites *sites, const struct mt_sites_view *view)
 {
-	static const char *const heading[] = {"BYTES", "SHARE", "BLOCKS", "SAMPLES"};
-	struct mt_table *table = mt_table_new(view->over_ms ? "rrrrrl" : "rrrrl");
+	struct mt_table *table = mt_table_new(">BYTES|>SHARE|>BLOCKS|>SAMPLES");
 	size_t count = shown(sites, view);
 
 	print_summary(sites, view);
-	for (size_t i = 0; i < sizeof(heading) / sizeof(heading[0]); i++)
-		mt_table_add(table, heading[i]);
 	if (view->over_ms)
-		mt_table_add(table, "GROWS");
-	mt_table_add(table, "WHERE");
+		mt_table_add_columns(table, ">GROWS");
+	mt_table_add_columns(table, "<WHERE");
 	for (size_t i = 0; i < count; i++)
 		add_site(table, &sites->list[i], sites, view);
 	putchar('\n');
@@ -126,7 +123,7 @@ void mt_sites_print_json(const struct mt_sites *sites, const struct mt_sites_vie
 	mt_json_print(object, true);
 }
 
-/* Outermost first, a semicolon between: what flamegraph.pl, inferno and speedscope read. */
+/* Outermost first, separated by semicolons: for flamegraph.pl, inferno and speedscope. */
 void mt_sites_print_folded(const struct mt_sites *sites, const struct mt_sites_view *view)
 {
 	for (size_t i = 0; i < shown(sites, view); i++) {

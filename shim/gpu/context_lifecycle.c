@@ -70,11 +70,13 @@ struct forgetting {
 static void forget_block(struct mt_block *block, void *data)
 {
 	struct forgetting *forgetting = data;
-	bool is_cached = block->state != MT_BLOCK_LIVE;
+	bool is_cached;
 
+	/* All else of the block is read under its context's lock, and this one's is held. */
 	if (atomic_load_explicit(&block->context, memory_order_relaxed) != forgetting->context ||
 	    block->state == MT_BLOCK_LEAVING)
 		return;
+	is_cached = block->state != MT_BLOCK_LIVE;
 	(void)mt_blocks_remove(block);
 	atomic_store_explicit(&block->context, NULL, memory_order_relaxed);
 	block->state = MT_BLOCK_UNUSED;

@@ -156,9 +156,10 @@ static enum mt_fence_status query(struct mt_context *context, struct mt_group *g
 	 * one, whose error it would return. */
 	bool was_pushed = mt_context_push(context, true, &result);
 
-	if (!group->is_recorded) {
+	if (!mt_group_is_recorded(group)) {
 		status = mt_events_record(context, own, &group->events);
-		group->is_recorded = status == MT_FENCE_DONE;
+		atomic_store_explicit(&group->is_recorded, status == MT_FENCE_DONE,
+				      memory_order_relaxed);
 	}
 	if (status == MT_FENCE_DONE)
 		status = only_record ? MT_FENCE_NOT_YET : mt_events_query(context, &group->events);
@@ -189,7 +190,7 @@ static enum mt_fence_status apply_status(struct mt_context *context, struct mt_g
 		retire(context, group);
 		return MT_FENCE_DONE;
 	}
-	group->lacks_events = status == MT_FENCE_NOT_YET && !group->is_recorded;
+	group->lacks_events = status == MT_FENCE_NOT_YET && !mt_group_is_recorded(group);
 	if (group->lacks_events) {
 		mt_events_return(context, group->events);
 		group->events = NULL;
@@ -216,7 +217,7 @@ static enum mt_fence_status check(struct mt_context *context, struct mt_group *g
 	}
 	group->is_busy = true;
 	context->users++;
-	if (!group->is_recorded)
+	if (!mt_group_is_recorded(group))
 		own = mt_events_take(context);
 	mt_lock_unlock(&context->lock);
 	cancel = mt_wait_uncancelled();
@@ -224,7 +225,7 @@ static enum mt_fence_status check(struct mt_context *context, struct mt_group *g
 		status = query(context, group, own, only_record);
 		own = NULL;
 		mt_capture_gate_leave();
-	} else if (group->is_recorded && !mt_capture_is_ending()) {
+	} else if (mt_group_is_recorded(group) && !mt_capture_is_ending()) {
 		status = query_in_capture(context, group, only_record);
 	}
 	mt_lock_lock(&context->lock);
@@ -256,13 +257,13 @@ void mt_fence_poll(struct mt_context *context, unsigned limit)
 	for (unsigned i = 0; i < limit; i++) {
 		struct mt_group *group = context->groups.first;
 
-		while (group && (group->is_lost || (!group->is_recorded && !may_record)))
+		while (group && (group->is_lost || (!mt_group_is_recorded(group) && !may_record)))
 			group = group->next;
 		if (!group || group->is_busy)
 			return;
 		if (check(context, group, false) == MT_FENCE_DONE)
 			continue;
-		if (group->is_recorded || !may_record)
+		if (mt_group_is_recorded(group) || !may_record)
 			return;
 		may_record = false;
 	}
@@ -291,7 +292,8 @@ void mt_fence_poll_own(struct mt_context *context)
 
 	for (struct mt_group *group = context->groups.first; group; group = next) {
 		next = group->next;
-		if (group->is_lost || group->is_busy || !group->is_recorded || group->is_own_done)
+		if (group->is_lost || group->is_busy || !mt_group_is_recorded(group) ||
+		    group->is_own_done)
 			continue;
 		if (atomic_load_explicit(&context->is_ending, memory_order_seq_cst))
 			return;
@@ -315,7 +317,7 @@ bool mt_fence_may_complete(const struct mt_context *context, uint64_t until_ns)
 
 	for (const struct mt_group *group = context->groups.first; group; group = group->next)
 		if (group->opened_ns <= until_ns && !group->is_lost && !group->lacks_events &&
-		    (group->is_recorded || may_record))
+		    (mt_group_is_recorded(group) || may_record))
 			return true;
 	return context->open && context->open->opened_ns <= until_ns && may_record;
 }

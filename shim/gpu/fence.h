@@ -39,7 +39,9 @@ struct mt_group {
 	struct mt_block_line blocks;
 	uint64_t bytes; /* of the blocks */
 	uint32_t count;
-	bool is_recorded; /* its events are recorded */
+	/* its events are recorded; written without the lock by the thread that made the group
+	 * busy: for others a hint, no ordering */
+	_Atomic bool is_recorded;
 	bool is_busy;
 	bool is_lost; /* cannot be fenced: the driver's own cuMemFree gets its blocks */
 	/* the work of its own context is done: the driver may have its blocks, but the program may
@@ -51,6 +53,11 @@ struct mt_group {
 	 * no clock */
 	uint64_t third_ns;
 };
+
+static inline bool mt_group_is_recorded(const struct mt_group *group)
+{
+	return atomic_load_explicit(&group->is_recorded, memory_order_relaxed);
+}
 
 /* Adds a freed block, which is in no list, to the open group. The lock is held. Returns false where
  * no group can be had. */

@@ -232,7 +232,7 @@ enum kind { IDLE, OWN_DONE, PENDING, LOST };
 static bool has_no_fence(const struct mt_group *group)
 {
 	return group->is_lost || group->lacks_events ||
-	       (!group->is_recorded && mt_capture_is_open());
+	       (!mt_group_is_recorded(group) && mt_capture_is_open());
 }
 
 static bool is_of(const struct mt_group *group, enum kind kind)

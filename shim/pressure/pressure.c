@@ -30,8 +30,6 @@
 #define HEAP_READS   3 /* most attempts to read all figures at one moment */
 
 static struct mt_pressure pressure;
-/* an event of the watched file in a sample without a decision */
-static bool deferred_event;
 static uint64_t devices_ns; /* when the driver was asked last */
 static uint64_t logged_ns[MT_PRESSURE_LEVEL_COUNT];
 
@@ -112,7 +110,7 @@ static void read_sample(struct sample *out, bool exact_figures)
 
 	memset(out, 0, sizeof(*out));
 	read_memory(out, exact_figures, &cgroup);
-	mt_psi_read("", mt_cgroup_directory(), mt_launch_env(), &psi);
+	mt_psi_read("", mt_cgroup_directory(), mt_launch_env()->pressure_watch, &psi);
 	mt_load_read("", now, &load);
 	out->input = (struct mt_pressure_sample){
 		.now_ns = now,
@@ -123,14 +121,12 @@ static void read_sample(struct sample *out, bool exact_figures)
 		.events_count = cgroup.events_count,
 		.psi_known = psi.known,
 		.some_us = psi.some_us,
-		.event = psi.event,
-		.event_is_psi = psi.event_is_psi,
 	};
 	read_devices(&out->input);
 	out->input.own_bytes = read_own(cfg, &out->rss);
 	out->limit_source = cgroup.source ? cgroup.source : "";
 	out->load = load;
-	out->cpu_ns = mt_load_process_cpu_ns();
+	out->cpu_ns = mt_os_process_cpu_ns();
 }
 
 /* ---- publishing and logging ---- */
@@ -198,13 +194,13 @@ static void log_plan(const struct sample *sample, const struct mt_pressure_plan 
 
 /* ---- cleanups ---- */
 
-static void count_cleanup(const struct mt_stats_cleanup *record)
+static void count_cleanup(const struct mt_stats_cleanup *cleanup)
 {
 	struct mt_stats_snapshot *to = mt_publish_lock();
 
 	to->pressure_clean_count++;
 	to->pressure_returned_bytes +=
-		mt_sat_sub(record->rss_before_bytes, record->rss_after_bytes);
+		mt_sat_sub(cleanup->rss_before_bytes, cleanup->rss_after_bytes);
 	mt_publish_unlock();
 }
 
@@ -221,17 +217,17 @@ static void run_cleanup(const struct mt_pressure_plan *plan,
 	};
 	struct mt_pressure_outcome outcome = {.after = *before};
 	struct mt_rss_quick rss = {0};
-	struct mt_stats_cleanup record;
+	struct mt_stats_cleanup cleanup;
 
-	mt_cleanup_run(&request, &record);
-	count_cleanup(&record);
-	mt_components_cleaned(&record, true);
+	mt_cleanup_run(&request, &cleanup);
+	count_cleanup(&cleanup);
+	mt_components_cleaned(&cleanup, true);
 	outcome.after.now_ns = devices_ns = mt_os_now_ns();
 	(void)mt_rss_read_quick(&rss);
 	outcome.after.own_bytes = read_own(cfg, &rss);
 	read_devices(&outcome.after);
-	outcome.returned_bytes = mt_sat_sub(record.anon_before_bytes, record.anon_after_bytes);
-	outcome.gpu_returned_bytes = mt_sat_sub(record.gpu_before_bytes, record.gpu_after_bytes);
+	outcome.returned_bytes = mt_sat_sub(cleanup.anon_before_bytes, cleanup.anon_after_bytes);
+	outcome.gpu_returned_bytes = mt_sat_sub(cleanup.gpu_before_bytes, cleanup.gpu_after_bytes);
 	if (mt_pressure_note_cleanup(&pressure, plan, &outcome, cfg))
 		mt_rss_limit_report(mt_pressure_own_limit(cfg));
 }
@@ -289,8 +285,6 @@ static void sample_and_act(void)
 	struct sample sample;
 
 	read_sample(&sample, sample_requested);
-	sample.input.event |= deferred_event;
-	deferred_event = false;
 	plan = mt_pressure_decide(&pressure, &sample.input, mt_config(), mt_launch_env());
 	limit_growth(&sample, purged);
 	fill(&sample);
@@ -318,7 +312,6 @@ static void refresh(void)
 	struct sample sample;
 
 	read_sample(&sample, false);
-	deferred_event |= sample.input.event;
 	fill(&sample);
 }
 
@@ -327,7 +320,6 @@ static void fork_child(void)
 	memset(&pressure, 0, sizeof(pressure));
 	memset(logged_ns, 0, sizeof(logged_ns));
 	mt_reclaim_fork_child();
-	deferred_event = false;
 	devices_ns = 0;
 	mt_cgroup_fork_child();
 	mt_psi_fork_child();

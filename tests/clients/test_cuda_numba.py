@@ -55,7 +55,7 @@ def check(got, expected, share=POOLED):
 @pytest.mark.parametrize("version, per_thread", [("11.0", 0), ("12.2", 0), ("12.8", 1)])
 def test_numba_computes_the_same(same_numba, version, per_thread):
 	pytest.importorskip("numba")
-	same_numba(PYTHON, "anew 10.0", version, NUMBA_CUDA_PER_THREAD_DEFAULT_STREAM=str(per_thread))
+	same_numba(PYTHON, "again 10.0", version, NUMBA_CUDA_PER_THREAD_DEFAULT_STREAM=str(per_thread))
 
 
 @pytest.mark.long # its packages are 350 MB
@@ -98,7 +98,7 @@ def test_a_heavy_cleanup_gives_back_what_numba_dropped(steered, control, awake, 
 	wait_for(lambda: one.number("pending") == 0 and one.number("used") == 0, 8, "Numba's and the pool's blocks go back")
 
 
-def test_what_numba_dropped_decays(steered, wait_for):
+def test_memory_that_numba_dropped_decays(steered, wait_for):
 	one = steered(CUDA_DECAY_MS=300)
 	one.tell(f"fill 10 {4 * MB}")
 	one.tell("drop")

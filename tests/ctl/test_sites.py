@@ -304,7 +304,7 @@ def test_a_file_that_libdw_does_not_survive_costs_no_other_files_names(leak, con
 	assert any(frame.startswith("user_") and " in libc" in frame for frame in frames), frames
 
 
-def test_who_reads_files_of_others_has_bounds_and_is_the_first_to_go(leak, control, tmp_path):
+def test_the_child_that_reads_files_of_others_is_bounded_and_killed_first(leak, control, tmp_path):
 	"""1 GB of address space, OOM score 1000, and no open but one that looks at the file first and does not wait: EACCES."""
 	one = leak(PROF="on", MT_MALLOC_CONF="lg_prof_sample:15")
 
@@ -419,7 +419,7 @@ def test_a_file_that_another_user_has_put_where_the_mapped_one_seems_to_be_gives
 	shutil.copy(compile_c("sites_leak.c"), folder / "a\\012b")
 	one = stage.spawn(owner.words([folder / "a\\012b"], **owner.shimmed(PROF="on", MALLOC_CONF="lg_prof_sample:15")), stage.bare)
 	assert one.stdout.readline() == "ready\n", one.stderr.read()
-	wait_for(lambda: list(owner.folder.glob(f"{one.pid}-*.bell")), 15, "its files")
+	wait_for(lambda: list(owner.folder.glob(f"{one.pid}-*.control")), 15, "its files")
 	decoy_of(compile_c, folder / "a\nb")
 
 	got = subprocess.run([*words(mtctl), "sites", str(one.pid), "--json"], env=stage.bare, capture_output=True, text=True, timeout=30)
@@ -576,12 +576,12 @@ def test_a_full_folder_is_an_error_and_not_half_a_profile(leak, control, tmp_pat
 # ---- size classes ----
 
 def test_size_classes_are_filled_on_request(leak, run, compile_c, mt_dir):
-	"""Through the same door as mtctl's: the bell file. No profiler is needed for it."""
+	"""Through the same door as mtctl's: the control file. No profiler is needed for it."""
 	one = leak()
 	one.tell("go")
 	files = {path.suffix: path for path in mt_dir.iterdir()}
 
-	got = run([compile_c("sites_classes.c"), files[".bell"], files[".stats"]])
+	got = run([compile_c("sites_classes.c"), files[".control"], files[".stats"]])
 
 	assert got.returncode == 0
 	table = dict(map(int, line.split()) for line in got.stdout.splitlines())
@@ -594,7 +594,7 @@ def test_size_classes_of_another_allocator_are_not_to_be_had(leak, run, compile_
 	leak(ALLOCATOR="system")
 	files = {path.suffix: path for path in mt_dir.iterdir()}
 
-	assert run([compile_c("sites_classes.c"), files[".bell"], files[".stats"]]).returncode == 4
+	assert run([compile_c("sites_classes.c"), files[".control"], files[".stats"]]).returncode == 4
 
 
 # ---- hard moments ----
@@ -719,7 +719,7 @@ def test_python_under_it(steer, env, awake, control):
 	assert one.end() == (0, "")
 
 
-def test_where_the_stack_cannot_be_looked_at_it_says_so(compile_c, env, steer, awake, control):
+def test_where_the_stack_cannot_be_walked_it_says_so(compile_c, env, steer, awake, control):
 	"""Without that look a walk from inside the unwinder would wait for itself."""
 	settings = env(MIN_MB=0, PROF=1)
 	one = steer([compile_c("sites_denied.c"), compile_c("sites_leak.c")], settings)

@@ -94,11 +94,13 @@ static void replace(const struct wrapper *w, any_fn with)
 static unsigned arity(const struct wrapper *w)
 {
 	unsigned count = 1;
+	int depth = 0; /* a pointer to a function has parameters of its own */
 
-	for (const char *at = w->parameters; *at; at++)
-		count += *at == ',';
-	/* the comma in the type of a callback */
-	return strncmp(w->name, "cuStreamAddCallback", 19) == 0 ? count - 2 : count;
+	for (const char *at = w->parameters; *at; at++) {
+		depth += (*at == '(') - (*at == ')');
+		count += *at == ',' && depth == 1;
+	}
+	return count;
 }
 
 Test(entries, while_the_shim_is_off_every_argument_and_result_is_handed_on)

@@ -11,18 +11,17 @@
 #include "ctl/ui/plot/picture.h"
 
 #define WIDTH        1200.0
-#define HEIGHT       480.0 /* without the table; */
-#define HEIGHT_GPU   200.0 /* and with device memory this more */
+#define HEIGHT       480.0 /* without the table */
+#define HEIGHT_GPU   200.0 /* more with device memory */
 #define TITLE_HEIGHT 66.0
 #define TIME_HEIGHT  30.0
 #define APART        26.0
 #define ROW          21.0
-#define COLUMNS_MOST 8u
 
 struct run {
 	const struct mt_recording *recording;
 	char name[80];
-	struct mt_legend_item look;
+	struct mt_legend_item style;
 	struct mt_series_sums rss, gpu;
 	double seconds;
 	size_t cleanups_count;
@@ -30,52 +29,52 @@ struct run {
 
 struct comparison {
 	const struct mt_comparison_options *options;
-	struct run runs[MT_COMPARISON_MOST];
+	struct run runs[MT_COMPARISON_MAX];
 	size_t count;
 	bool has_gpu;
 	struct mt_span span;
 	struct mt_panel memory, gpu;
 };
 
-/* Each is told from its neighbours by colour, by dashes, and by the shape on its line. */
-static struct mt_legend_item look_of(size_t place)
+/* Neighbours differ in colour, dashes and shape. */
+static struct mt_legend_item style_of(size_t index)
 {
 	static const uint32_t colours[] = {MT_RGB_BLUE,   MT_RGB_RED, MT_RGB_GREEN, MT_RGB_PURPLE,
 					   MT_RGB_ORANGE, MT_RGB_SKY, MT_RGB_BLACK};
 	static const enum mt_shape shapes[] = {MT_SHAPE_CIRCLE, MT_SHAPE_TRIANGLE, MT_SHAPE_SQUARE,
 					       MT_SHAPE_DIAMOND, MT_SHAPE_DOWN};
-	uint32_t rgb = colours[place % (sizeof(colours) / sizeof(colours[0]))];
-	bool second = place >= MT_DASH_COUNT;
+	uint32_t rgb = colours[index % (sizeof(colours) / sizeof(colours[0]))];
+	bool second = index >= MT_DASH_COUNT;
 
 	return (struct mt_legend_item){
 		.kind = MT_LEGEND_LINE,
-		.paint = {rgb, 1, 2, (enum mt_dash)(place % MT_DASH_COUNT)},
-		.shape = {shapes[place % (sizeof(shapes) / sizeof(shapes[0]))], 4, rgb, second},
+		.paint = {rgb, 1, 2, (enum mt_dash)(index % MT_DASH_COUNT)},
+		.shape = {shapes[index % (sizeof(shapes) / sizeof(shapes[0]))], 4, rgb, second},
 	};
 }
 
 static void add_curve(struct mt_panel *panel, const struct run *run, struct mt_series series)
 {
-	struct mt_curve *curve = mt_panel_add(panel);
+	struct mt_curve *curve = &panel->curves[panel->curves_count++];
 
 	*curve = (struct mt_curve){.name = "curve run",
 				   .series = series,
-				   .paint = run->look.paint,
-				   .shape = run->look.shape};
+				   .paint = run->style.paint,
+				   .shape = run->style.shape};
 }
 
 static void add_run(struct comparison *comparison, const struct mt_recording *recording)
 {
-	size_t place = comparison->count++;
-	struct run *run = &comparison->runs[place];
-	const char *label = comparison->options->labels[place];
+	size_t index = comparison->count++;
+	struct run *run = &comparison->runs[index];
+	const char *label = comparison->options->labels[index];
 	uint64_t origin = mt_recording_begin_ns(recording);
 	struct mt_series rss = mt_series_of(recording, MT_RECORDING_RSS, 0, origin);
 	struct mt_series gpu = mt_series_of(recording, MT_RECORDING_GPU_RESERVED, 0, origin);
 
 	mt_picture_clean(label ? label : recording->name, run->name, sizeof(run->name));
 	run->recording = recording;
-	run->look = look_of(place);
+	run->style = style_of(index);
 	run->rss = mt_series_sum_up(&rss);
 	run->rss.peak = fmax(run->rss.peak, (double)recording->rss_peak_bytes);
 	run->gpu = mt_series_sum_up(&gpu);
@@ -90,94 +89,57 @@ static void add_run(struct comparison *comparison, const struct mt_recording *re
 
 /* ---- the table ---- */
 
-struct column {
-	const char *name;
-	void (*write)(const struct comparison *comparison, const struct run *run, char *out,
-		      size_t out_bytes);
-};
+enum column { PEAK, MEAN, END, GPU, TIME, CLEANUPS, EXIT };
 
-/* The first run is what the others are held against. */
+/* "1.2 GB (-12 %)": against the first run. */
 static void write_bytes(double value, double first, char *out, size_t out_bytes)
 {
 	double change = first > 0 ? (value - first) / first * 100 : 0;
+	size_t used = (size_t)snprintf(out, out_bytes, "%s",
+				       mt_text_bytes(mt_text_round_u64(value)).text);
 
 	if (first > 0 && fabs(change) < 99999)
-		snprintf(out, out_bytes, "%s (%+.0f %%)",
-			 mt_text_bytes(mt_text_round_u64(value)).text, change);
+		snprintf(out + used, out_bytes - used, " (%+.0f %%)", change);
+}
+
+static void write_time(double seconds, char *out, size_t out_bytes)
+{
+	if (seconds < 600)
+		snprintf(out, out_bytes, "%.1f s", seconds);
+	else if (seconds < 36000)
+		snprintf(out, out_bytes, "%.1f min", seconds / 60);
 	else
-		snprintf(out, out_bytes, "%s", mt_text_bytes(mt_text_round_u64(value)).text);
+		snprintf(out, out_bytes, "%.1f h", seconds / 3600);
 }
 
-static double first_of(const struct comparison *comparison, const struct run *run, double value)
+static void write_cell(const struct comparison *comparison, const struct run *run,
+		       enum column column, char *out, size_t out_bytes)
 {
-	return run == comparison->runs ? 0 : value;
-}
+	static const struct run none;
+	const struct run *first = run == comparison->runs ? &none : comparison->runs;
 
-static void write_peak(const struct comparison *comparison, const struct run *run, char *out,
-		       size_t out_bytes)
-{
-	write_bytes(run->rss.peak, first_of(comparison, run, comparison->runs->rss.peak), out,
-		    out_bytes);
-}
-
-static void write_mean(const struct comparison *comparison, const struct run *run, char *out,
-		       size_t out_bytes)
-{
-	write_bytes(run->rss.mean, first_of(comparison, run, comparison->runs->rss.mean), out,
-		    out_bytes);
-}
-
-static void write_end(const struct comparison *comparison, const struct run *run, char *out,
-		      size_t out_bytes)
-{
-	write_bytes(run->rss.end, first_of(comparison, run, comparison->runs->rss.end), out,
-		    out_bytes);
-}
-
-static void write_gpu(const struct comparison *comparison, const struct run *run, char *out,
-		      size_t out_bytes)
-{
-	write_bytes(run->gpu.peak, first_of(comparison, run, comparison->runs->gpu.peak), out,
-		    out_bytes);
-}
-
-static void write_time(const struct comparison *comparison, const struct run *run, char *out,
-		       size_t out_bytes)
-{
-	(void)comparison;
-	if (run->seconds < 600)
-		snprintf(out, out_bytes, "%.1f s", run->seconds);
-	else if (run->seconds < 36000)
-		snprintf(out, out_bytes, "%.1f min", run->seconds / 60);
+	if (column == PEAK)
+		write_bytes(run->rss.peak, first->rss.peak, out, out_bytes);
+	else if (column == MEAN)
+		write_bytes(run->rss.mean, first->rss.mean, out, out_bytes);
+	else if (column == END)
+		write_bytes(run->rss.end, first->rss.end, out, out_bytes);
+	else if (column == GPU)
+		write_bytes(run->gpu.peak, first->gpu.peak, out, out_bytes);
+	else if (column == TIME)
+		write_time(run->seconds, out, out_bytes);
+	else if (column == CLEANUPS)
+		snprintf(out, out_bytes, "%zu", run->cleanups_count);
+	else if (run->recording->ended)
+		snprintf(out, out_bytes, "%s%lu", run->recording->killed ? "signal " : "",
+			 (unsigned long)run->recording->code);
 	else
-		snprintf(out, out_bytes, "%.1f h", run->seconds / 3600);
-}
-
-static void write_cleanups(const struct comparison *comparison, const struct run *run, char *out,
-			   size_t out_bytes)
-{
-	(void)comparison;
-	snprintf(out, out_bytes, "%zu", run->cleanups_count);
-}
-
-static void write_how(const struct comparison *comparison, const struct run *run, char *out,
-		      size_t out_bytes)
-{
-	const struct mt_recording *recording = run->recording;
-
-	(void)comparison;
-	if (!recording->ended)
 		snprintf(out, out_bytes, "-");
-	else
-		snprintf(out, out_bytes, "%s%lu", recording->killed ? "signal " : "",
-			 (unsigned long)recording->code);
 }
 
-/* Only what any of them has. */
-static size_t fill_columns(const struct comparison *comparison, struct column *out)
+/* The columns that any run has a value for. */
+static size_t list_columns(const struct comparison *comparison, enum column *out)
 {
-	static const struct column columns[] = {
-		{"peak RSS", write_peak}, {"mean RSS", write_mean}, {"RSS at the end", write_end}};
 	size_t count = 0;
 	bool ended = false, cleanups = false;
 
@@ -185,51 +147,50 @@ static size_t fill_columns(const struct comparison *comparison, struct column *o
 		ended |= comparison->runs[i].recording->ended;
 		cleanups |= comparison->runs[i].cleanups_count > 0;
 	}
-	for (; count < sizeof(columns) / sizeof(columns[0]); count++)
-		out[count] = columns[count];
-	if (comparison->has_gpu)
-		out[count++] = (struct column){"peak GPU, reserved", write_gpu};
-	out[count++] = (struct column){"time", write_time};
-	if (cleanups)
-		out[count++] = (struct column){"cleanups", write_cleanups};
-	if (ended)
-		out[count++] = (struct column){"exit code", write_how};
+	for (int column = PEAK; column <= EXIT; column++)
+		if ((column != GPU || comparison->has_gpu) && (column != CLEANUPS || cleanups) &&
+		    (column != EXIT || ended))
+			out[count++] = (enum column)column;
 	return count;
 }
 
 static void draw_row(struct mt_canvas *canvas, const struct comparison *comparison,
-		     const struct run *run, struct mt_canvas_point at)
+		     const struct run *run, struct mt_point at)
 {
 	const struct mt_font name = {12, true, MT_RGB_TEXT, MT_ANCHOR_START},
 			     plain = {12, false, MT_RGB_TEXT, MT_ANCHOR_END};
 	const struct mt_paint line = {MT_RGB_GRID, 1, 1, MT_DASH_NONE};
 	double right = comparison->memory.box.right, step;
-	const struct mt_canvas_point ends[] = {{at.x, at.y + 7}, {right, at.y + 7}};
-	struct column columns[COLUMNS_MOST];
-	size_t count = fill_columns(comparison, columns);
+	const struct mt_point ends[] = {{at.x, at.y + 7}, {right, at.y + 7}};
+	static const char *const names[] = {
+		[PEAK] = "peak RSS",          [MEAN] = "mean RSS", [END] = "RSS at the end",
+		[GPU] = "peak GPU, reserved", [TIME] = "time",     [CLEANUPS] = "cleanups",
+		[EXIT] = "exit code"};
+	enum column columns[EXIT + 1];
+	size_t count = list_columns(comparison, columns);
 	char text[80];
 
 	step = (right - at.x) * 0.78 / (double)count;
 	if (run) {
-		mt_legend_swatch(canvas, (struct mt_canvas_point){at.x, at.y - 4}, &run->look);
-		mt_canvas_text(canvas, (struct mt_canvas_point){at.x + MT_LEGEND_SWATCH + 9, at.y},
+		mt_legend_swatch(canvas, (struct mt_point){at.x, at.y - 4}, &run->style);
+		mt_canvas_text(canvas, (struct mt_point){at.x + MT_LEGEND_SWATCH + 9, at.y},
 			       run->name, &name);
 	}
 	for (size_t i = 0; i < count; i++) {
-		snprintf(text, sizeof(text), "%s", columns[i].name);
 		if (run)
-			columns[i].write(comparison, run, text, sizeof(text));
-		mt_canvas_text(
-			canvas,
-			(struct mt_canvas_point){right - step * (double)(count - 1 - i), at.y},
-			text, &plain);
+			write_cell(comparison, run, columns[i], text, sizeof(text));
+		else
+			snprintf(text, sizeof(text), "%s", names[columns[i]]);
+		mt_canvas_text(canvas,
+			       (struct mt_point){right - step * (double)(count - 1 - i), at.y},
+			       text, &plain);
 	}
 	mt_canvas_line(canvas, ends, 2, &line);
 }
 
 static void draw_table(struct mt_canvas *canvas, const struct comparison *comparison, double top)
 {
-	struct mt_canvas_point at = {MT_PICTURE_MARGIN, top + 14};
+	struct mt_point at = {MT_PICTURE_MARGIN, top + 14};
 
 	mt_canvas_begin(canvas, "table", NULL);
 	draw_row(canvas, comparison, NULL, at);
@@ -246,7 +207,7 @@ static void draw_table(struct mt_canvas *canvas, const struct comparison *compar
 
 static void write_title(const struct comparison *comparison, char *out, size_t out_bytes)
 {
-	char names[MT_COMPARISON_MOST * (sizeof(comparison->runs[0].name) + 2)] = "";
+	char names[MT_COMPARISON_MAX * (sizeof(comparison->runs[0].name) + 2)] = "";
 	size_t used = 0;
 
 	for (size_t i = 0; i < comparison->count; i++)
@@ -257,8 +218,8 @@ static void write_title(const struct comparison *comparison, char *out, size_t o
 			 out_bytes);
 }
 
-/* What ran, where all runs are of the same. */
-static void write_below(const struct comparison *comparison, char *out, size_t out_bytes)
+/* The command, where it is the same in all runs. */
+static void write_subtitle(const struct comparison *comparison, char *out, size_t out_bytes)
 {
 	const char *command = "";
 
@@ -291,7 +252,7 @@ static void draw(struct mt_canvas *canvas, struct comparison *comparison, double
 	comparison->gpu.box =
 		(struct mt_box){MT_PICTURE_SIDE, first + APART, width - MT_PICTURE_MARGIN, field};
 	write_title(comparison, title, sizeof(title));
-	write_below(comparison, below, sizeof(below));
+	write_subtitle(comparison, below, sizeof(below));
 	mt_picture_draw_title(canvas, width, title, below);
 	mt_panel_draw_field(canvas, &comparison->memory);
 	mt_panel_draw_curves(canvas, &comparison->memory, &comparison->span);

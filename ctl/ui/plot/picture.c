@@ -12,21 +12,36 @@
 #include "ctl/ui/plot/marks.h"
 
 #define WIDTH        1200.0
-#define HEIGHT       560.0 /* with one field; */
-#define HEIGHT_MORE  180.0 /* for each other one */
+#define HEIGHT       560.0 /* with one panel */
+#define HEIGHT_MORE  180.0 /* for each other panel */
 #define TITLE_HEIGHT 62.0
 #define TIME_HEIGHT  30.0
-#define APART        26.0 /* above each field, for its name; */
-#define FREED_HEIGHT 15.0 /* and below that, for what cleanups brought */
-#define PANELS_MOST  (1 + MT_DEVICES_COUNT)
-#define LEGEND_MOST  (5 + MT_MARKS_LEGEND)
+#define APART        26.0 /* above each panel, for its title */
+#define FREED_HEIGHT 15.0 /* and below that, for freed bytes */
+#define PANELS_MAX   (1 + MT_DEVICES_COUNT)
+#define LEGEND_MAX   (5 + MT_MARKS_LEGEND)
+
+/* How a curve is drawn, in its panel and in the legend. */
+static const struct curve_style {
+	const char *name, *text;
+	struct mt_paint paint;
+	double fill;
+} rss_style = {"curve rss", "RSS", {MT_RGB_BLUE, 1, 2.2, MT_DASH_NONE}, 0},
+  live_style = {"curve live", "live heap", {MT_RGB_GREEN, 1, 1.5, MT_DASH_LONG}, 0.22},
+  idle_style = {"curve idle",
+		"idle heap, on top of it",
+		{MT_RGB_ORANGE, 1, 1.5, MT_DASH_DOTS},
+		0.38},
+  reserved_style = {"curve reserved", "RSS; GPU: reserved", {MT_RGB_BLUE, 1, 2.2, MT_DASH_NONE}, 0},
+  allocated_style = {
+	  "curve allocated", "GPU: allocated", {MT_RGB_GREEN, 1, 1.5, MT_DASH_LONG}, 0.22};
 
 struct picture {
 	const struct mt_recording *recording;
 	const struct mt_picture_options *options;
 	struct mt_span span;
 	uint64_t origin_ns;
-	struct mt_panel panels[PANELS_MOST];
+	struct mt_panel panels[PANELS_MAX];
 	size_t panels_count;
 	bool has_heap, has_gpu;
 };
@@ -41,7 +56,7 @@ void mt_picture_clean(const char *text, char *out, size_t out_bytes)
 
 	if (length >= out_bytes) {
 		length = out_bytes - 1;
-		/* never half a letter */
+		/* never within a character */
 		while (length && ((unsigned char)text[length] & 0xc0) == 0x80)
 			length--;
 	}
@@ -65,9 +80,9 @@ static void cut_to(struct mt_canvas *canvas, char *text, double width, const str
 {
 	size_t length = strlen(text);
 
-	if (mt_canvas_width_of(canvas, text, font) <= width)
+	if (mt_canvas_text_width(canvas, text, font) <= width)
 		return;
-	while (length > 3 && mt_canvas_width_of(canvas, text, font) > width) {
+	while (length > 3 && mt_canvas_text_width(canvas, text, font) > width) {
 		length--;
 		while (length > 3 && ((unsigned char)text[length - 3] & 0xc0) == 0x80)
 			length--;
@@ -85,17 +100,17 @@ void mt_picture_draw_title(struct mt_canvas *canvas, double width, const char *t
 	mt_canvas_begin(canvas, "title", NULL);
 	snprintf(text, sizeof(text), "%s", title);
 	cut_to(canvas, text, width - 2 * MT_PICTURE_MARGIN, &large);
-	mt_canvas_text(canvas, (struct mt_canvas_point){MT_PICTURE_MARGIN, 32}, text, &large);
+	mt_canvas_text(canvas, (struct mt_point){MT_PICTURE_MARGIN, 32}, text, &large);
 	snprintf(text, sizeof(text), "%s", below);
 	cut_to(canvas, text, width - 2 * MT_PICTURE_MARGIN, &small);
-	mt_canvas_text(canvas, (struct mt_canvas_point){MT_PICTURE_MARGIN, 52}, text, &small);
+	mt_canvas_text(canvas, (struct mt_point){MT_PICTURE_MARGIN, 52}, text, &small);
 	mt_canvas_end(canvas);
 }
 
-/* ---- what is in it ---- */
+/* ---- contents ---- */
 
-/* A recording of one process has one; that of a tree is named after the one at its root. */
-static const struct mt_recording_process *named(const struct picture *picture)
+/* The process that names the picture: of a tree, its root. */
+static const struct mt_recording_process *main_process(const struct picture *picture)
 {
 	return mt_recording_process(picture->recording, picture->options->pid
 								? picture->options->pid
@@ -104,7 +119,7 @@ static const struct mt_recording_process *named(const struct picture *picture)
 
 static void write_title(const struct picture *picture, char *out, size_t out_bytes)
 {
-	const struct mt_recording_process *process = named(picture);
+	const struct mt_recording_process *process = main_process(picture);
 
 	if (picture->options->title)
 		mt_picture_clean(picture->options->title, out, out_bytes);
@@ -132,7 +147,7 @@ static void add_text(char *text, size_t text_bytes, const char *format, const ch
 	snprintf(text + used, text_bytes - used, format, value);
 }
 
-/* Of what is shown. Of the whole run the kernel knows a peak that no sample has seen. */
+/* Sums of the shown time. Of the whole run the kernel knows a peak between samples. */
 static struct mt_series_sums sum_up(const struct picture *picture)
 {
 	struct mt_series_sums rss = mt_series_sum_up(&picture->panels[0].curves[0].series);
@@ -143,11 +158,11 @@ static struct mt_series_sums sum_up(const struct picture *picture)
 	return rss;
 }
 
-/* Who, where, when; how much; how it ended. */
-static void write_below(const struct picture *picture, char *out, size_t out_bytes)
+/* Process, host, start; peak, mean and end of RSS; exit. */
+static void write_subtitle(const struct picture *picture, char *out, size_t out_bytes)
 {
 	const struct mt_recording *recording = picture->recording;
-	const struct mt_recording_process *process = named(picture);
+	const struct mt_recording_process *process = main_process(picture);
 	struct mt_series_sums rss = sum_up(picture);
 	char date[32], number[32];
 
@@ -177,16 +192,19 @@ static void write_below(const struct picture *picture, char *out, size_t out_byt
 				 .text);
 }
 
-static struct mt_curve *add_curve(struct mt_panel *panel, const struct picture *picture,
-				  struct mt_curve curve)
+/* Takes the series over. `base`, or NULL: what the area stands on. */
+static void add_curve(struct mt_panel *panel, const struct picture *picture,
+		      const struct curve_style *style, struct mt_series series,
+		      const struct mt_series *base)
 {
-	struct mt_curve *place = mt_panel_add(panel);
+	struct mt_curve *curve = &panel->curves[panel->curves_count++];
 
-	mt_series_cut(&curve.series, picture->span.low, picture->span.high);
-	mt_series_cut(&curve.base, picture->span.low, picture->span.high);
-	if (place)
-		*place = curve;
-	return place;
+	*curve = (struct mt_curve){
+		.name = style->name, .series = series, .paint = style->paint, .fill = style->fill};
+	if (base)
+		curve->base = *base;
+	mt_series_cut(&curve->series, picture->span.low, picture->span.high);
+	mt_series_cut(&curve->base, picture->span.low, picture->span.high);
 }
 
 static bool is_known(const struct mt_series *series)
@@ -208,44 +226,24 @@ static void add_memory(struct picture *picture)
 	struct mt_series idle = mt_series_of(recording, MT_RECORDING_IDLE, pid, origin);
 
 	snprintf(panel->title, sizeof(panel->title), "Memory");
-	/* First, so that its peak can be asked for; it is drawn over the areas nonetheless, being a
-	 * line. */
-	add_curve(
-		panel, picture,
-		(struct mt_curve){.name = "curve rss",
-				  .series = mt_series_of(recording, MT_RECORDING_RSS, pid, origin),
-				  .paint = {MT_RGB_BLUE, 1, 2.2, MT_DASH_NONE}});
+	/* RSS is first: sum_up reads it there. Lines are drawn over areas all the same. */
+	add_curve(panel, picture, &rss_style,
+		  mt_series_of(recording, MT_RECORDING_RSS, pid, origin), NULL);
 	picture->has_heap = is_known(&live);
 	mt_series_add(&idle, &live);
-	add_curve(panel, picture,
-		  (struct mt_curve){.name = "curve live",
-				    .series = live,
-				    .paint = {MT_RGB_GREEN, 1, 1.5, MT_DASH_LONG},
-				    .fill = 0.22});
-	add_curve(panel, picture,
-		  (struct mt_curve){.name = "curve idle",
-				    .series = idle,
-				    .base = base,
-				    .paint = {MT_RGB_ORANGE, 1, 1.5, MT_DASH_DOTS},
-				    .fill = 0.38});
+	add_curve(panel, picture, &live_style, live, NULL);
+	add_curve(panel, picture, &idle_style, idle, &base);
 }
 
 static void add_gpu_curves(struct picture *picture, struct mt_panel *panel,
 			   struct mt_series reserved, struct mt_series allocated)
 {
-	add_curve(panel, picture,
-		  (struct mt_curve){.name = "curve reserved",
-				    .series = reserved,
-				    .paint = {MT_RGB_BLUE, 1, 2.2, MT_DASH_NONE}});
-	add_curve(panel, picture,
-		  (struct mt_curve){.name = "curve allocated",
-				    .series = allocated,
-				    .paint = {MT_RGB_GREEN, 1, 1.5, MT_DASH_LONG},
-				    .fill = 0.22});
+	add_curve(panel, picture, &reserved_style, reserved, NULL);
+	add_curve(panel, picture, &allocated_style, allocated, NULL);
 	picture->has_gpu = true;
 }
 
-/* The ring knows the sum of all devices, a recording each of them. */
+/* A recording has each device, the ring only their sum. */
 static void add_devices(struct picture *picture)
 {
 	const struct mt_recording *recording = picture->recording;
@@ -255,7 +253,7 @@ static void add_devices(struct picture *picture)
 
 	for (size_t i = 0; i < recording->devices_count; i++)
 		any = seen[recording->devices[i].ordinal] = true;
-	/* Of one moment alone, as a process tells that runs, there is no line: its ring has one. */
+	/* Values of a single moment, as a running process has them, make no line: its ring does. */
 	any = any && (recording->samples_count == 1 ||
 		      recording->devices[0].time_ns !=
 			      recording->devices[recording->devices_count - 1].time_ns);
@@ -286,38 +284,30 @@ static void add_devices(struct picture *picture)
 
 /* ---- the drawing ---- */
 
+static struct mt_legend_item legend_item(const struct curve_style *style)
+{
+	return (struct mt_legend_item){.text = style->text,
+				       .kind = style->fill > 0 ? MT_LEGEND_AREA : MT_LEGEND_LINE,
+				       .paint = style->paint,
+				       .fill = style->fill};
+}
+
 static size_t fill_legend(const struct picture *picture, const struct mt_marks *marks,
 			  struct mt_legend_item *out)
 {
 	size_t count = 0;
 
-	out[count++] = (struct mt_legend_item){.text = "RSS",
-					       .kind = MT_LEGEND_LINE,
-					       .paint = {MT_RGB_BLUE, 1, 2.2, MT_DASH_NONE}};
+	out[count++] = legend_item(picture->has_gpu ? &reserved_style : &rss_style);
 	if (picture->has_heap) {
-		out[count++] =
-			(struct mt_legend_item){.text = "live heap",
-						.kind = MT_LEGEND_AREA,
-						.paint = {MT_RGB_GREEN, 1, 1.5, MT_DASH_LONG},
-						.fill = 0.22};
-		out[count++] =
-			(struct mt_legend_item){.text = "idle heap, on top of it",
-						.kind = MT_LEGEND_AREA,
-						.paint = {MT_RGB_ORANGE, 1, 1.5, MT_DASH_DOTS},
-						.fill = 0.38};
+		out[count++] = legend_item(&live_style);
+		out[count++] = legend_item(&idle_style);
 	}
-	if (picture->has_gpu) {
-		out[0].text = "RSS; GPU: reserved";
-		out[count++] =
-			(struct mt_legend_item){.text = "GPU: allocated",
-						.kind = MT_LEGEND_AREA,
-						.paint = {MT_RGB_GREEN, 1, 1.5, MT_DASH_LONG},
-						.fill = 0.22};
-	}
+	if (picture->has_gpu)
+		out[count++] = legend_item(&allocated_style);
 	return count + mt_marks_legend(marks, out + count);
 }
 
-/* The first field is twice as high as each of the others. */
+/* The first panel is twice as high as each other one. */
 static void lay_out(struct picture *picture, double width, double top, double bottom)
 {
 	double room = bottom - top - APART * (double)picture->panels_count,
@@ -357,7 +347,7 @@ static void draw(struct mt_canvas *canvas, struct picture *picture, double width
 {
 	const struct mt_marks marks = {picture->recording, picture->options->pid,
 				       picture->origin_ns, &picture->span};
-	struct mt_legend_item items[LEGEND_MOST];
+	struct mt_legend_item items[LEGEND_MAX];
 	size_t count = fill_legend(picture, &marks, items);
 	double end = height - pool_height(picture->options),
 	       bottom = end - TIME_HEIGHT - mt_marks_height(&marks);
@@ -366,7 +356,7 @@ static void draw(struct mt_canvas *canvas, struct picture *picture, double width
 	char title[200], below[400];
 
 	write_title(picture, title, sizeof(title));
-	write_below(picture, below, sizeof(below));
+	write_subtitle(picture, below, sizeof(below));
 	mt_picture_draw_title(canvas, width, title, below);
 	above.bottom = mt_legend_draw(canvas, &above, items, count);
 	if (mt_marks_has_freed(&marks))
@@ -380,7 +370,7 @@ static void draw(struct mt_canvas *canvas, struct picture *picture, double width
 			     &(struct mt_box){box->left, end, box->right, height - 4});
 }
 
-static enum mt_err find_span(struct picture *picture, struct mt_why *why)
+static enum mt_err set_span(struct picture *picture, struct mt_why *why)
 {
 	const struct mt_recording *recording = picture->recording;
 	double end = (double)(mt_recording_end_ns(recording) - picture->origin_ns) / 1e9;
@@ -400,7 +390,7 @@ static enum mt_err find_span(struct picture *picture, struct mt_why *why)
 
 static enum mt_err fill(struct picture *picture, struct mt_why *why)
 {
-	const struct mt_recording_process *process = named(picture);
+	const struct mt_recording_process *process = main_process(picture);
 	enum mt_err error;
 
 	if (!picture->recording->samples_count)
@@ -409,7 +399,7 @@ static enum mt_err fill(struct picture *picture, struct mt_why *why)
 		return mt_error_because(why, MT_ERR_INVALID,
 					"no process %" PRIu64 " in this recording",
 					picture->options->pid);
-	error = find_span(picture, why);
+	error = set_span(picture, why);
 	if (error)
 		return error;
 	add_memory(picture);

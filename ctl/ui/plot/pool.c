@@ -1,4 +1,4 @@
-/* ctl/ui/plot/pool.c -- see pool.h: where the blocks come from. */
+/* ctl/ui/plot/pool.c -- see pool.h: reads the blocks. */
 #include "ctl/ui/plot/pool.h"
 #include "ctl/process/read_file.h"
 
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int by_place(const void *a, const void *b)
+static int compare_blocks(const void *a, const void *b)
 {
 	const struct mt_pool_block *left = a, *right = b;
 
@@ -22,7 +22,7 @@ static int by_place(const void *a, const void *b)
 static void sort(struct mt_pool *pool)
 {
 	if (pool->count)
-		qsort(pool->list, pool->count, sizeof(*pool->list), by_place);
+		qsort(pool->list, pool->count, sizeof(*pool->list), compare_blocks);
 }
 
 void mt_pool_of(const struct mt_pool_snapshot *snapshot, struct mt_pool *out)
@@ -45,7 +45,7 @@ void mt_pool_of(const struct mt_pool_snapshot *snapshot, struct mt_pool *out)
 
 /* ---- a file ---- */
 
-/* False: it is not there, or is no whole number up to `most`. */
+/* Returns false where it is missing, or no whole number up to `most`. */
 static bool get(const json_t *object, const char *name, uint64_t most, uint64_t *out)
 {
 	const json_t *value = json_object_get(object, name);

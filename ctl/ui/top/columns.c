@@ -8,10 +8,10 @@
 
 #include "ctl/ui/top/compact_number.h"
 
-#define TREND_MOST     32
-#define MUCH           ((uint64_t)64 << 20)
-#define MUCH_PCT       25
-#define STUCK_MUCH_PCT 30.0
+#define TREND_MAX           32
+#define HIGH_BYTES          ((uint64_t)64 << 20)
+#define HIGH_PCT            25
+#define FRAGMENTED_HIGH_PCT 30.0
 
 static const struct mt_top_column_info columns[MT_COLUMNS_COUNT] = {
 #define X(id, name, heading, width, rank, descends, help)                                          \
@@ -36,7 +36,7 @@ enum mt_top_column mt_top_column_find(const char *name)
 
 /* ---- order ---- */
 
-/* What RSS grew by since the oldest point that is known. */
+/* The growth of RSS since the oldest known point. */
 static double growth(const struct mt_top_row *row)
 {
 	const struct mt_top_history *history = row->history;
@@ -51,25 +51,38 @@ static double freed(const struct mt_top_cleanup *last)
 	return last->time_ns ? (double)last->before_bytes - (double)last->after_bytes : -1e30;
 }
 
-static double value_of(enum mt_top_column column, const struct mt_top_sortee *of)
+/* The bytes that a column shows; NULL: it shows something else. */
+static const uint64_t *bytes_of(enum mt_top_column column, const struct mt_top_sums *sums)
 {
 	switch (column) {
 	case MT_COLUMN_RSS:
-		return (double)of->sums->rss_bytes;
+		return &sums->rss_bytes;
 	case MT_COLUMN_LIVE:
-		return (double)of->sums->live_bytes;
+		return &sums->live_bytes;
 	case MT_COLUMN_IDLE:
-		return (double)of->sums->idle_bytes;
+		return &sums->idle_bytes;
 	case MT_COLUMN_DIRTY:
-		return (double)of->sums->dirty_bytes;
-	case MT_COLUMN_STUCK:
-		return mt_top_sums_stuck_percent(of->sums);
+		return &sums->dirty_bytes;
 	case MT_COLUMN_GPU_LIVE:
-		return (double)of->sums->gpu_allocated_bytes;
+		return &sums->gpu_allocated_bytes;
 	case MT_COLUMN_GPU_HELD:
-		return (double)of->sums->gpu_reserved_bytes;
+		return &sums->gpu_reserved_bytes;
 	case MT_COLUMN_GPU_IDLE:
-		return (double)of->sums->gpu_idle_bytes;
+		return &sums->gpu_idle_bytes;
+	default:
+		return NULL;
+	}
+}
+
+static double value_of(enum mt_top_column column, const struct mt_top_shown *of)
+{
+	const uint64_t *bytes = bytes_of(column, of->sums);
+
+	if (bytes)
+		return (double)*bytes;
+	switch (column) {
+	case MT_COLUMN_FRAG:
+		return mt_top_sums_fragmented_percent(of->sums);
 	case MT_COLUMN_FREED:
 		return freed(&of->row->last);
 	case MT_COLUMN_AGO:
@@ -87,12 +100,12 @@ static double value_of(enum mt_top_column column, const struct mt_top_sortee *of
 
 static const char *reason_of(const struct mt_top_row *row)
 {
-	/* behind all words */
+	/* sorts after all words */
 	return row->last.time_ns ? mt_stats_word_reason(row->last.reason) : "~";
 }
 
-int mt_top_column_compare(enum mt_top_column column, const struct mt_top_sortee *a,
-			  const struct mt_top_sortee *b)
+int mt_top_column_compare(enum mt_top_column column, const struct mt_top_shown *a,
+			  const struct mt_top_shown *b)
 {
 	double left = value_of(column, a), right = value_of(column, b);
 	int order;
@@ -131,7 +144,7 @@ static int width_of(const struct mt_top_layout *layout)
 	return width - 1;
 }
 
-/* All of the highest rank at once: a cleanup's bytes without their time say little. */
+/* Drops all columns of the highest rank: the bytes of a cleanup without its time say little. */
 static bool drop_one_rank(struct mt_top_layout *layout)
 {
 	int highest = 0;
@@ -154,12 +167,12 @@ void mt_top_layout_make(struct mt_top_kinds kinds, int room, struct mt_top_layou
 	while (width_of(out) > room && drop_one_rank(out))
 		continue;
 	spare = room > width_of(out) ? room - width_of(out) : 0;
-	/* A third to the picture, the rest to the command. */
+	/* A third goes to the chart, the rest to the command. */
 	if (out->width[MT_COLUMN_TREND])
 		out->width[MT_COLUMN_TREND] +=
-			spare / 3 < TREND_MOST - columns[MT_COLUMN_TREND].width
+			spare / 3 < TREND_MAX - columns[MT_COLUMN_TREND].width
 				? spare / 3
-				: TREND_MOST - columns[MT_COLUMN_TREND].width;
+				: TREND_MAX - columns[MT_COLUMN_TREND].width;
 	for (size_t i = 0; i < MT_COLUMNS_COUNT; i++) {
 		out->start[i] = column;
 		column += out->width[i] ? out->width[i] + 1 : 0;
@@ -178,47 +191,34 @@ static struct mt_short_text text_of(const char *text)
 	return figure;
 }
 
-/* Worth a cleanup. */
+/* WARN where the free bytes are worth a cleanup. */
 static enum mt_top_style free_style(uint64_t free_bytes, uint64_t of_bytes)
 {
-	return free_bytes >= MUCH && free_bytes / MUCH_PCT >= of_bytes / 100 ? MT_STYLE_WARN
-									     : MT_STYLE_PLAIN;
+	return free_bytes >= HIGH_BYTES && free_bytes / HIGH_PCT >= of_bytes / 100 ? MT_STYLE_WARN
+										   : MT_STYLE_PLAIN;
 }
 
-static struct mt_top_cell_text heap_cell(enum mt_top_column column, const struct mt_top_sums *sums)
+static struct mt_top_cell_text bytes_cell(enum mt_top_column column, const struct mt_top_sums *sums)
 {
-	struct mt_top_cell_text cell = {.style = MT_STYLE_PLAIN};
-	double stuck = mt_top_sums_stuck_percent(sums);
+	uint64_t bytes = *bytes_of(column, sums);
+	struct mt_top_cell_text cell = {mt_top_bytes(bytes), MT_STYLE_PLAIN};
 
-	if (column == MT_COLUMN_LIVE) {
-		cell.text = mt_top_bytes(sums->live_bytes);
-	} else if (column == MT_COLUMN_IDLE) {
-		cell.text = mt_top_bytes(sums->idle_bytes);
-		cell.style = free_style(sums->idle_bytes, sums->rss_bytes);
-	} else if (column == MT_COLUMN_DIRTY) {
-		cell.text = mt_top_bytes(sums->dirty_bytes);
-		cell.style = free_style(sums->dirty_bytes, sums->rss_bytes);
-	} else {
-		cell.text = stuck < 0 ? text_of("-") : mt_top_percent(stuck);
-		if (stuck >= STUCK_MUCH_PCT)
-			cell.style = MT_STYLE_WARN;
-	}
+	if (column == MT_COLUMN_RSS && bytes >= (uint64_t)1 << 30)
+		cell.style = MT_STYLE_BOLD;
+	else if (column == MT_COLUMN_IDLE || column == MT_COLUMN_DIRTY)
+		cell.style = free_style(bytes, sums->rss_bytes);
+	else if (column == MT_COLUMN_GPU_IDLE)
+		cell.style = free_style(bytes, sums->gpu_reserved_bytes);
 	return cell;
 }
 
-static struct mt_top_cell_text gpu_cell(enum mt_top_column column, const struct mt_top_sums *sums)
+static struct mt_top_cell_text fragmented_cell(const struct mt_top_sums *sums)
 {
-	struct mt_top_cell_text cell = {.style = MT_STYLE_PLAIN};
+	double percent = mt_top_sums_fragmented_percent(sums);
 
-	if (column == MT_COLUMN_GPU_LIVE)
-		cell.text = mt_top_bytes(sums->gpu_allocated_bytes);
-	else if (column == MT_COLUMN_GPU_HELD)
-		cell.text = mt_top_bytes(sums->gpu_reserved_bytes);
-	else
-		cell.text = mt_top_bytes(sums->gpu_idle_bytes);
-	if (column == MT_COLUMN_GPU_IDLE)
-		cell.style = free_style(sums->gpu_idle_bytes, sums->gpu_reserved_bytes);
-	return cell;
+	return (struct mt_top_cell_text){percent < 0 ? text_of("-") : mt_top_percent(percent),
+					 percent >= FRAGMENTED_HIGH_PCT ? MT_STYLE_WARN
+									: MT_STYLE_PLAIN};
 }
 
 static struct mt_top_cell_text cleanup_cell(enum mt_top_column column, const struct mt_top_row *row,
@@ -260,57 +260,56 @@ static enum mt_top_style pressure_style(const struct mt_top_row *row)
 	return row->pressure_level == MT_PRESSURE_WARN ? MT_STYLE_WARN : MT_STYLE_PLAIN;
 }
 
-/* What a process says even while it is asleep. */
-static struct mt_top_cell_text plain_cell(enum mt_top_column column,
-					  const struct mt_top_sortee *shown)
+static struct mt_top_cell_text pid_cell(const struct mt_top_row *row)
 {
-	struct mt_top_cell_text cell = {.style = MT_STYLE_PLAIN};
+	struct mt_top_cell_text cell = {.style = pressure_style(row)};
 
-	if (column == MT_COLUMN_PID) {
-		snprintf(cell.text.text, sizeof(cell.text.text), "%d",
-			 (int)shown->row->process.pid);
-		cell.style = pressure_style(shown->row);
-	} else if (column == MT_COLUMN_RSS) {
-		cell.text = mt_top_bytes(shown->sums->rss_bytes);
-		cell.style = shown->sums->rss_bytes >= (uint64_t)1 << 30 ? MT_STYLE_BOLD
-									 : MT_STYLE_PLAIN;
-	} else if (column == MT_COLUMN_RANK) {
-		cell.text = text_of(*shown->row->rank ? shown->row->rank : "-");
-	}
+	snprintf(cell.text.text, sizeof(cell.text.text), "%d", (int)row->process.pid);
 	return cell;
 }
 
+static struct mt_top_cell_text state_cell(enum mt_process_state state)
+{
+	return (struct mt_top_cell_text){text_of(mt_process_state_word(state)),
+					 state >= MT_PROCESS_REFUSED ? MT_STYLE_BAD : MT_STYLE_DIM};
+}
+
 struct mt_top_cell_text mt_top_column_cell(enum mt_top_column column,
-					   const struct mt_top_sortee *shown, uint64_t now_ns)
+					   const struct mt_top_shown *shown, uint64_t now_ns)
 {
 	const struct mt_top_cell_text unknown = {text_of("-"), MT_STYLE_DIM};
 	const struct mt_top_row *row = shown->row;
-	bool is_known = row->state == MT_PROCESS_AWAKE || shown->sums->live_bytes;
+	bool is_awake = row->state == MT_PROCESS_AWAKE;
+	bool has_heap = is_awake || shown->sums->live_bytes;
 
 	switch (column) {
+	case MT_COLUMN_PID:
+		return pid_cell(row);
+	case MT_COLUMN_RANK:
+		return (struct mt_top_cell_text){text_of(*row->rank ? row->rank : "-"),
+						 MT_STYLE_PLAIN};
+	case MT_COLUMN_RSS:
+		return bytes_cell(column, shown->sums);
 	case MT_COLUMN_LIVE:
 	case MT_COLUMN_IDLE:
 	case MT_COLUMN_DIRTY:
-	case MT_COLUMN_STUCK:
-		return is_known ? heap_cell(column, shown->sums) : unknown;
+		return has_heap ? bytes_cell(column, shown->sums) : unknown;
+	case MT_COLUMN_FRAG:
+		return has_heap ? fragmented_cell(shown->sums) : unknown;
 	case MT_COLUMN_GPU_LIVE:
 	case MT_COLUMN_GPU_HELD:
 	case MT_COLUMN_GPU_IDLE:
 		return row->uses_cuda || shown->sums->gpu_reserved_bytes
-			       ? gpu_cell(column, shown->sums)
+			       ? bytes_cell(column, shown->sums)
 			       : unknown;
 	case MT_COLUMN_REASON:
-		if (row->state != MT_PROCESS_AWAKE)
-			return (struct mt_top_cell_text){
-				text_of(mt_process_state_word(row->state)),
-				row->state >= MT_PROCESS_REFUSED ? MT_STYLE_BAD : MT_STYLE_DIM};
-		return cleanup_cell(column, row, now_ns);
+		return is_awake ? cleanup_cell(column, row, now_ns) : state_cell(row->state);
 	case MT_COLUMN_FREED:
 	case MT_COLUMN_AGO:
 		return cleanup_cell(column, row, now_ns);
 	case MT_COLUMN_BUDGET:
-		return row->state == MT_PROCESS_AWAKE ? budget_cell(row) : unknown;
+		return is_awake ? budget_cell(row) : unknown;
 	default:
-		return plain_cell(column, shown);
+		return (struct mt_top_cell_text){text_of(""), MT_STYLE_PLAIN};
 	}
 }

@@ -1,6 +1,7 @@
 /* ctl/ui/top/details.c -- see details.h. */
 #include "ctl/ui/top/details.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +11,8 @@
 #include "ctl/ui/top/compact_number.h"
 #include "ctl/ui/top/sparkline.h"
 
-#define CHART_ROWS  6
-#define CHART_LEAST 18 /* rows of a canvas that has room for the chart */
+#define CHART_ROWS 6
+#define CHART_MIN  18 /* rows of a canvas with room for the chart */
 
 void mt_top_details_read(struct mt_top_details *details)
 {
@@ -20,7 +21,7 @@ void mt_top_details_read(struct mt_top_details *details)
 	if (!details->file)
 		details->file = mt_error_check_memory(malloc(sizeof(*details->file)));
 	error = mt_target_read(&details->row.process, details->file, &details->why);
-	/* What was read before stays: the process may have ended. */
+	/* The values of an ended process stay. */
 	details->is_known |= !error;
 }
 
@@ -81,6 +82,71 @@ static void fill_figures(struct mt_top_page *page, const struct mt_stats_file *f
 				fields[i].help);
 }
 
+/* ---- cleanups ---- */
+
+static void add_counts(struct mt_top_page *page, const struct mt_stats_snapshot *now)
+{
+	mt_top_page_add(
+		page, MT_STYLE_PLAIN,
+		" rounds %s   purges %s   light %s   heavy %s   for pressure %s   requests %s",
+		mt_text_count(now->rounds_count).text, mt_text_count(now->purge_count).text,
+		mt_text_count(now->light_count).text, mt_text_count(now->heavy_count).text,
+		mt_text_count(now->pressure_clean_count).text,
+		mt_text_count(now->requests_count).text);
+	mt_top_page_add(page, MT_STYLE_PLAIN,
+			" purges have returned %s in %s; faults charged to them cost %s",
+			mt_text_bytes(now->purged_bytes).text, mt_text_ns(now->purge_cost_ns).text,
+			mt_text_ns(now->refault_cost_ns).text);
+}
+
+static void add_record(struct mt_top_page *page, const struct mt_stats_cleanup *record)
+{
+	static const char *const results[] = {"nothing", "freed", "-"};
+	struct mt_short_text gc = mt_text_count(record->gc_collected_count);
+	char gpu[40] = "-", round[24] = "-";
+	enum mt_top_style style = record->merged == 1   ? MT_STYLE_DIM
+				  : record->result == 1 ? MT_STYLE_GOOD
+							: MT_STYLE_PLAIN;
+
+	if (record->gpu_before_bytes)
+		snprintf(gpu, sizeof(gpu), "%.32s",
+			 mt_top_change(record->gpu_before_bytes, record->gpu_after_bytes).text);
+	if (record->round)
+		snprintf(round, sizeof(round), "%" PRIu64, record->round);
+	if (record->gc_state != MT_GC_DONE)
+		snprintf(gc.text, sizeof(gc.text), "%s", mt_stats_word_gc_state(record->gc_state));
+	mt_top_page_add(page, style,
+			" %5" PRIu64 " %.8s %-11s %-5s %-7s %6s %6s %6s %9s %6s %-8s %-6s %s",
+			record->number, mt_text_clock(record->time_ns).text,
+			mt_stats_word_reason(record->reason), mt_stats_word_level(record->level),
+			record->merged == 1 ? "merged" : results[record->result],
+			mt_top_bytes(record->rss_before_bytes).text,
+			mt_top_bytes(record->rss_after_bytes).text,
+			mt_top_change(record->rss_before_bytes, record->rss_after_bytes).text,
+			mt_text_ns(record->duration_ns).text, round, gc.text, gpu,
+			mt_stats_word_pressure(record).text);
+}
+
+/* The newest first. */
+static void fill_records(struct mt_top_page *page, const struct mt_stats_file *file)
+{
+	uint64_t last = file->head.cleanups_count;
+
+	add_counts(page, &file->head.snapshot);
+	mt_top_page_add(page, MT_STYLE_HEADING,
+			" %5s %-8s %-11s %-5s %-7s %6s %6s %6s %9s %6s %-8s %-6s %s", "NO", "TIME",
+			"REASON", "LEVEL", "RESULT", "BEFORE", "AFTER", "CHANGE", "TOOK", "ROUND",
+			"GC", "GPU", "PRESSURE");
+	for (uint64_t back = 0; back < MT_CLEANUPS_COUNT && back < last; back++) {
+		const struct mt_stats_cleanup *record = mt_stats_file_cleanup(file, last - back);
+
+		if (record)
+			add_record(page, record);
+	}
+	if (!last)
+		mt_top_page_add(page, MT_STYLE_DIM, " no cleanup yet");
+}
+
 /* ---- settings ---- */
 
 static void fill_settings(struct mt_top_page *page, const struct mt_stats_file *file)
@@ -99,30 +165,77 @@ static void fill_settings(struct mt_top_page *page, const struct mt_stats_file *
 	}
 }
 
+/* ---- devices ---- */
+
+/* Values of 0 are left out: there are four dozen. */
+static void add_figures(struct mt_top_page *page, const struct mt_stats_device *device)
+{
+	size_t count;
+	const struct mt_stats_file_field *fields = mt_stats_file_device_fields(&count);
+
+	for (size_t i = 0; i < count; i++) {
+		uint64_t value = mt_stats_file_value(device, &fields[i]);
+
+		if (value && strcmp(fields[i].name, "ordinal") != 0 &&
+		    !mt_text_ends_with(fields[i].name, "_known"))
+			mt_top_page_add(page, MT_STYLE_PLAIN, " %-26s %14s  %s", fields[i].name,
+					mt_text_field(fields[i].name, value).text, fields[i].help);
+	}
+}
+
+static void add_device(struct mt_top_page *page, const struct mt_stats_device *device)
+{
+	mt_top_page_add(page, MT_STYLE_HEADING,
+			" GPU %" PRIu64 ": %s%s%s%s, mode %s, %s free of %s", device->ordinal,
+			*device->name ? device->name : "?", *device->pci ? " (" : "", device->pci,
+			*device->pci ? ")" : "", *device->mode ? device->mode : "?",
+			device->free_bytes ? mt_text_bytes(device->free_bytes).text : "?",
+			device->total_bytes ? mt_text_bytes(device->total_bytes).text : "?");
+	add_figures(page, device);
+	if (device->process_known != 1)
+		mt_top_page_add(page, MT_STYLE_DIM,
+				" NVML does not say what the driver charges this process");
+}
+
+static void fill_devices(struct mt_top_page *page, const struct mt_stats_file *file)
+{
+	if (mt_stats_file_uses_cuda(&file->head))
+		mt_top_page_add(
+			page, MT_STYLE_PLAIN, " %s, driver %s%s; figures that are 0 are left out",
+			*file->head.cuda ? file->head.cuda : "?",
+			mt_stats_word_driver(&file->head).text,
+			file->head.snapshot.gpu_capturing ? ", a stream captures into a graph"
+							  : "");
+	for (size_t i = 0; i < file->head.devices_count && i < MT_DEVICES_COUNT; i++)
+		add_device(page, &file->devices[i]);
+	if (!file->head.devices_count)
+		mt_top_page_add(page, MT_STYLE_DIM, " it uses no GPU");
+}
+
 /* ---- the screen ---- */
 
-static void say_unknown(const struct mt_top_details *details, struct mt_top_page *page)
+static void add_unknown(const struct mt_top_details *details, struct mt_top_page *page)
 {
 	if (details->row.state == MT_PROCESS_ASLEEP)
 		mt_top_page_add(page, MT_STYLE_PLAIN,
 				" asleep: it holds less than MT_MIN_MB of anonymous memory, and "
-				"says nothing of itself yet");
+				"has not published anything yet");
 	else
 		mt_top_page_add(page, MT_STYLE_BAD, " %s", details->why.text);
 }
 
-void mt_top_details_fill(const struct mt_top_details *details, struct mt_top_page *page)
+static void fill_page(const struct mt_top_details *details, struct mt_top_page *page)
 {
 	if (!details->is_known)
-		say_unknown(details, page);
+		add_unknown(details, page);
 	else if (details->tab == MT_TAB_FIGURES)
 		fill_figures(page, details->file);
 	else if (details->tab == MT_TAB_RECORDS)
-		mt_top_page_records(page, details->file);
+		fill_records(page, details->file);
 	else if (details->tab == MT_TAB_SETTINGS)
 		fill_settings(page, details->file);
 	else
-		mt_top_page_devices(page, details->file);
+		fill_devices(page, details->file);
 }
 
 static void draw_tabs(const struct mt_top_details *details, struct mt_top_canvas *canvas)
@@ -168,7 +281,7 @@ static int put_legend(struct mt_top_canvas *canvas, struct mt_top_at at, enum mt
 	return mt_top_put(canvas, at, MT_STYLE_PLAIN, text) + 2;
 }
 
-/* Resident memory in layers; answers the row behind it. */
+/* Draws resident memory in layers, and returns the row after it. */
 static int draw_chart(const struct mt_top_details *details, struct mt_top_canvas *canvas, int row,
 		      uint64_t now_ns)
 {
@@ -178,7 +291,7 @@ static int draw_chart(const struct mt_top_details *details, struct mt_top_canvas
 	uint64_t full;
 	char text[64];
 
-	mt_top_history_spread(details->row.history, now_ns, points, count);
+	mt_top_history_resample(details->row.history, now_ns, points, count);
 	full = mt_top_draw_chart(canvas, at, CHART_ROWS, points);
 	free(points);
 	snprintf(text, sizeof(text), "RSS, 0 to %.8s, last %.8s", mt_top_bytes(full).text,
@@ -199,9 +312,9 @@ void mt_top_details_draw(struct mt_top_details *details, struct mt_top_canvas *c
 
 	draw_title(details, canvas);
 	draw_tabs(details, canvas);
-	if (details->tab == MT_TAB_FIGURES && canvas->rows >= CHART_LEAST && !details->has_ended)
+	if (details->tab == MT_TAB_FIGURES && canvas->rows >= CHART_MIN && !details->has_ended)
 		from.row = draw_chart(details, canvas, from.row, now_ns);
-	mt_top_details_fill(details, &page);
+	fill_page(details, &page);
 	mt_top_page_draw(&page, canvas, from, &details->first);
 	mt_top_page_free(&page);
 }

@@ -19,9 +19,7 @@ static const struct entry keys[] = {
 
 static const struct entry notes[] = {
 	{"Mem", "the machine's memory; of what is used, held by shimmed processes: live (#), idle "
-		"(~), the rest of "
-		"their RSS (=), "
-		"then all others (|)"},
+		"(~), the rest of their RSS (=), then all others (|)"},
 	{"Lim, Swp, GPU",
 	 "the container's limit that is nearest, swap, device memory, all by whomever it is used"},
 	{"pressure", "the highest level that any process has seen; stalled: time of the last 10 s "
@@ -35,7 +33,7 @@ static const struct entry notes[] = {
 	 "pages that processes share count in each: `mtctl ps --tree` has what can be added up"},
 };
 
-/* "  name      meaning", the meaning broken at blanks and set in. */
+/* "  name      meaning", with the meaning broken at blanks and indented. */
 static void add_entry(struct mt_top_page *page, const struct entry *entry, int indent, int columns)
 {
 	const char *left = entry->meaning, *name = entry->name;

@@ -3,20 +3,20 @@
 
 #include <ncurses.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "ctl/ui/top/keys.h"
-#include "ctl/ui/top/terminal.h"
 
-/* how long an Esc waits for the rest of a key: enough for ssh */
+/* wait for the rest of a key after Esc: enough for ssh */
 #define ESCAPE_MS 100
-#define RUN_MOST  512
+#define RUN_MAX   512
 
-struct look {
+struct appearance {
 	short ink, paper; /* -1: the terminal's own */
 	attr_t coloured, plain;
 };
 
-static const struct look looks[MT_STYLES_COUNT] = {
+static const struct appearance appearances[MT_STYLES_COUNT] = {
 	[MT_STYLE_PLAIN] = {-1, -1, A_NORMAL, A_NORMAL},
 	[MT_STYLE_DIM] = {-1, -1, A_DIM, A_DIM},
 	[MT_STYLE_BOLD] = {-1, -1, A_BOLD, A_BOLD},
@@ -47,21 +47,35 @@ static void start_colours(void)
 		return;
 	use_default_colors();
 	for (short i = 0; i < MT_STYLES_COUNT; i++)
-		init_pair((short)(i + 1), looks[i].ink, looks[i].paper);
+		init_pair((short)(i + 1), appearances[i].ink, appearances[i].paper);
 	has_colour = true;
+}
+
+static enum mt_err refuse(struct mt_why *why, const char *reason)
+{
+	const char *name = getenv("TERM");
+
+	return mt_error_because(
+		why, MT_ERR_NOT_AVAILABLE,
+		"top needs a terminal%s%.39s; `mtctl ps` or `mtctl top --once` prints the list",
+		reason, *reason && name ? name : "");
 }
 
 enum mt_err mt_top_screen_start(struct mt_why *why)
 {
-	enum mt_err error = mt_top_terminal_check(why);
+	const char *move;
 
-	if (error)
-		return error;
+	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
+		return refuse(why, "");
 	screen = newterm(NULL, stdout, stdin);
 	if (!screen)
-		return mt_error_because(why, MT_ERR_NOT_AVAILABLE,
-					"top cannot use this terminal; `mtctl ps` prints the list");
-	(void)atexit(mt_top_screen_end); /* memory that runs out ends the program from anywhere */
+		return refuse(why, " that can move the cursor; nothing is known of TERM=");
+	(void)atexit(mt_top_screen_end); /* out of memory ends the program anywhere */
+	move = tigetstr("cup");
+	if (!move || move == (char *)-1) {
+		mt_top_screen_end();
+		return refuse(why, " that can move the cursor, which this one cannot: TERM=");
+	}
 	set_escdelay(ESCAPE_MS);
 	cbreak();
 	noecho();
@@ -92,7 +106,7 @@ void mt_top_screen_size(int *columns, int *rows)
 	getmaxyx(stdscr, *rows, *columns);
 }
 
-void mt_top_screen_spoiled(void)
+void mt_top_screen_redraw(void)
 {
 	clearok(curscr, TRUE);
 }
@@ -100,22 +114,22 @@ void mt_top_screen_spoiled(void)
 static void use_style(enum mt_top_style style)
 {
 	if (has_colour)
-		attr_set(looks[style].coloured, (short)(style + 1), NULL);
+		attr_set(appearances[style].coloured, (short)(style + 1), NULL);
 	else
-		attr_set(looks[style].plain, 0, NULL);
+		attr_set(appearances[style].plain, 0, NULL);
 }
 
-/* Cells of one style go out together. */
+/* Writes cells of one style together. */
 static void show_row(const struct mt_top_canvas *canvas, int row)
 {
-	wchar_t run[RUN_MOST];
+	wchar_t run[RUN_MAX];
 	int column = 0;
 
 	while (column < canvas->columns) {
 		enum mt_top_style style = mt_top_cell(canvas, row, column)->style;
 		int length = 0;
 
-		while (length < RUN_MOST && column + length < canvas->columns &&
+		while (length < RUN_MAX && column + length < canvas->columns &&
 		       mt_top_cell(canvas, row, column + length)->style == style) {
 			run[length] = mt_top_cell(canvas, row, column + length)->glyph;
 			length++;
@@ -159,5 +173,5 @@ int mt_top_screen_key(void)
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
 		if (keys[i].theirs == key)
 			return keys[i].ours;
-	return key < 0x80 ? key : MT_KEY_RESIZE; /* what has no meaning here */
+	return key < 0x80 ? key : MT_KEY_RESIZE; /* without meaning here */
 }
