@@ -39,9 +39,9 @@ static void drop(struct hold *hold, struct mt_block_list *list)
 	if (held_ns > list->longest_hold_ns)
 		list->longest_hold_ns = held_ns;
 	if (is_awaited) {
-		_Atomic uint32_t nobody = 0;
+		_Atomic uint32_t never_woken = 0;
 
-		(void)mt_os_futex_wait(&nobody, 0, WAKE_NS, MT_FUTEX_PRIVATE);
+		(void)mt_os_futex_wait(&never_woken, 0, WAKE_NS, MT_FUTEX_PRIVATE);
 	} else {
 		for (int turn = 0; turn < PAUSE_TURNS; turn++)
 			mt_os_relax();

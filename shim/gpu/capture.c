@@ -153,14 +153,14 @@ void mt_capture_gate_close(void)
 	mt_capture_before_begin();
 }
 
-static void open_once(void)
+static void reopen(void)
 {
 	atomic_fetch_sub_explicit(&closed_count, 1, memory_order_seq_cst);
 }
 
 void mt_capture_gate_open(void)
 {
-	open_once();
+	reopen();
 	atomic_fetch_sub_explicit(&ending_count, 1, memory_order_seq_cst);
 	allow_cancel();
 }
@@ -209,7 +209,7 @@ void mt_capture_after_begin(const struct mt_driver *driver, struct CUstream_st *
 	if (result == MT_CU_SUCCESS)
 		add(driver, stream, is_ptsz);
 	else
-		open_once();
+		reopen();
 	allow_cancel();
 }
 
@@ -267,7 +267,7 @@ static void forget(bool (*matches)(const struct capture *capture, const struct c
 	for (; gone; gone = next) {
 		next = gone->next;
 		mt_slab_free(&capture_slab, gone);
-		open_once();
+		reopen();
 	}
 }
 

@@ -367,7 +367,7 @@ int cuDevicePrimaryCtxRelease_v2(int device)
 	return after_release(&end, mt_cuda_call(cuDevicePrimaryCtxRelease_v2, device));
 }
 
-/* A reset ends the context, whoever has retained it. */
+/* A reset ends the context, however often it is retained. */
 static struct primary_end before_reset(int device)
 {
 	struct primary_end end = {.kept_errno = errno, .device = device};

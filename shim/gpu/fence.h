@@ -39,8 +39,8 @@ struct mt_group {
 	struct mt_block_line blocks;
 	uint64_t bytes; /* of the blocks */
 	uint32_t count;
-	/* Its events are recorded. Written without the lock by the thread that made the group busy:
-	 * a hint for others, no ordering. */
+	/* its events are recorded; written without the lock by the thread that made the group
+	 * busy: for others a hint, no ordering */
 	_Atomic bool is_recorded;
 	bool is_busy;
 	bool is_lost; /* cannot be fenced: the driver's own cuMemFree gets its blocks */

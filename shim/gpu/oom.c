@@ -251,7 +251,8 @@ static void print(const struct mt_stats_oom *oom)
 		       (unsigned long long)oom->unreported_count);
 }
 
-/* Returns whether a report is waiting. take: it is the caller's, who then calls end_report. */
+/* Returns whether a report is waiting. take: the caller prints it and then calls
+ * end_report. */
 static bool find_report(struct mt_stats_oom *out, bool take)
 {
 	bool found;

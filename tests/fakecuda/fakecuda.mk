@@ -20,7 +20,7 @@ $(fake_obj): $(B)/obj/%.o: %.c Makefile tests/fakecuda/fakecuda.mk
 
 # "EXPORT since symbol EXPORT_END ..." to a version script of what there was by then.
 $(fake_dir)/%/exports.map: tests/fakecuda/exports.in tests/fakecuda/functions.def tests/fakecuda/functions_more.def \
-		tests/fakecuda/fakecuda.mk
+		tests/fakecuda/functions_stub.def tests/fakecuda/fakecuda.mk
 	@mkdir -p $(@D)
 	$(CC) -E -P -x c -Itests/fakecuda $< | tr -s ' \n' '\n\n' | awk -v version=$(call fake_number,$*) \
 		'BEGIN { print "{ global: fakecuda_*;" } $$1 == "EXPORT" { getline since; getline symbol; \
