@@ -289,7 +289,7 @@ static void read_blocks(const void *bytes, size_t count)
 					     count % 3 ? MT_POOL_SNAPSHOT_ALL : 2};
 	struct mt_why why = {""};
 	const char *text;
-	struct mt_pool pool;
+	struct mt_pool_picture pool;
 	size_t printed;
 	int fd = fuzz_file(bytes, count);
 	enum mt_err error = mt_blocks_file_read(fd, &snapshot.blocks, &why);
@@ -310,8 +310,8 @@ static void read_blocks(const void *bytes, size_t count)
 		text = fuzz_output_end(&printed);
 		fuzz_expect_json("snapshot --json", text, printed);
 	}
-	mt_pool_of(&snapshot, &pool);
-	mt_pool_free(&pool);
+	mt_pool_picture_of(&snapshot, &pool);
+	mt_pool_picture_free(&pool);
 	mt_pool_snapshot_free(&snapshot);
 }
 

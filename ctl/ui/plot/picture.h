@@ -19,7 +19,7 @@ struct mt_picture_options {
 	double since_s, last_s; /* shown from this time on; of that the last part; 0: all */
 	uint64_t pid;           /* 0: all processes of the recording */
 	bool gpu, as_clock;
-	const struct mt_pool *pool; /* drawn at the bottom, or NULL */
+	const struct mt_pool_picture *pool; /* drawn at the bottom, or NULL */
 };
 
 /* Draws a recording into the file options->path. INVALID: nothing to be drawn, or an unknown ending
@@ -28,7 +28,7 @@ enum mt_err mt_picture_draw(const struct mt_recording *recording,
 			    const struct mt_picture_options *options, struct mt_why *why);
 
 /* Draws a pool alone. */
-enum mt_err mt_picture_draw_pool(const struct mt_pool *pool,
+enum mt_err mt_picture_draw_pool(const struct mt_pool_picture *pool,
 				 const struct mt_picture_options *options, struct mt_why *why);
 
 /* Copies text for a picture: valid UTF-8 stays; control characters and what XML forbids become '?'.

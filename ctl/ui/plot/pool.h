@@ -13,7 +13,7 @@ struct mt_pool_block {
 	uint8_t device, state; /* below MT_DEVICES_COUNT, MT_BLOCKS_STATES */
 };
 
-struct mt_pool {
+struct mt_pool_picture {
 	struct mt_pool_block *list; /* by device, then by state, then the largest first */
 	size_t count;
 	uint64_t pid, time_ns, left_out_count; /* blocks that are not in the list */
@@ -21,14 +21,15 @@ struct mt_pool {
 };
 
 /* Reads the output of `mtctl snapshot PID --json`. INVALID: it is something else. The caller frees
- * with mt_pool_free. */
-enum mt_err mt_pool_read(const char *path, struct mt_pool *out, struct mt_why *why);
+ * with mt_pool_picture_free. */
+enum mt_err mt_pool_picture_read(const char *path, struct mt_pool_picture *out, struct mt_why *why);
 
-void mt_pool_of(const struct mt_pool_snapshot *snapshot, struct mt_pool *out);
-void mt_pool_free(struct mt_pool *pool);
+void mt_pool_picture_of(const struct mt_pool_snapshot *snapshot, struct mt_pool_picture *out);
+void mt_pool_picture_free(struct mt_pool_picture *pool);
 
 /* The height that the drawing needs in pixels, and the drawing. */
-double mt_pool_height(const struct mt_pool *pool);
-void mt_pool_draw(struct mt_canvas *canvas, const struct mt_pool *pool, const struct mt_box *box);
+double mt_pool_picture_height(const struct mt_pool_picture *pool);
+void mt_pool_picture_draw(struct mt_canvas *canvas, const struct mt_pool_picture *pool,
+			  const struct mt_box *box);
 
 #endif

@@ -33,7 +33,7 @@ struct bar {
 	char label[24];
 };
 
-static size_t devices_of(const struct mt_pool *pool, uint64_t *bytes)
+static size_t devices_of(const struct mt_pool_picture *pool, uint64_t *bytes)
 {
 	size_t count = 0;
 
@@ -45,7 +45,7 @@ static size_t devices_of(const struct mt_pool *pool, uint64_t *bytes)
 	return count < STRIPS_MAX ? count : STRIPS_MAX;
 }
 
-double mt_pool_height(const struct mt_pool *pool)
+double mt_pool_picture_height(const struct mt_pool_picture *pool)
 {
 	uint64_t bytes[MT_DEVICES_COUNT];
 
@@ -65,7 +65,7 @@ static void draw_block(struct mt_canvas *canvas, const struct mt_box *box, unsig
 }
 
 /* Blocks of one state shorter than a pixel are drawn together: there may be a million. */
-static void draw_strip(struct mt_canvas *canvas, const struct mt_pool *pool,
+static void draw_strip(struct mt_canvas *canvas, const struct mt_pool_picture *pool,
 		       const struct mt_box *box, unsigned device)
 {
 	struct mt_box piece = *box;
@@ -94,7 +94,7 @@ static void draw_strip(struct mt_canvas *canvas, const struct mt_pool *pool,
 		draw_block(canvas, &piece, state);
 }
 
-static double draw_strips(struct mt_canvas *canvas, const struct mt_pool *pool,
+static double draw_strips(struct mt_canvas *canvas, const struct mt_pool_picture *pool,
 			  const struct mt_box *box, double top)
 {
 	const struct mt_font font = {12, true, MT_RGB_TEXT, MT_ANCHOR_START};
@@ -201,7 +201,7 @@ static void name_size(struct bar *bar, size_t size)
 
 /* Fills bars from the smallest size to the largest one. *out has room for all sizes. Returns how
  * many. */
-static size_t sort_by_size(const struct mt_pool *pool, struct bar *out)
+static size_t sort_by_size(const struct mt_pool_picture *pool, struct bar *out)
 {
 	size_t first = SIZES, last = 0;
 
@@ -221,7 +221,7 @@ static size_t sort_by_size(const struct mt_pool *pool, struct bar *out)
 	return last - first + 1;
 }
 
-static void sort_by_age(const struct mt_pool *pool, struct bar *out)
+static void sort_by_age(const struct mt_pool_picture *pool, struct bar *out)
 {
 	static const char *const names[AGES] = {"< 1 s",    "< 10 s", "< 1 min",
 						"< 10 min", "< 1 h",  "older"};
@@ -240,7 +240,7 @@ static void sort_by_age(const struct mt_pool *pool, struct bar *out)
 
 /* ---- the whole drawing ---- */
 
-static void draw_head(struct mt_canvas *canvas, const struct mt_pool *pool,
+static void draw_head(struct mt_canvas *canvas, const struct mt_pool_picture *pool,
 		      const struct mt_box *box)
 {
 	const struct mt_font bold = {13, true, MT_RGB_TEXT, MT_ANCHOR_START};
@@ -262,7 +262,8 @@ static void draw_head(struct mt_canvas *canvas, const struct mt_pool *pool,
 	(void)mt_legend_draw(canvas, &row, items, MT_BLOCKS_STATES);
 }
 
-void mt_pool_draw(struct mt_canvas *canvas, const struct mt_pool *pool, const struct mt_box *box)
+void mt_pool_picture_draw(struct mt_canvas *canvas, const struct mt_pool_picture *pool,
+			  const struct mt_box *box)
 {
 	const struct mt_font bold = {12, true, MT_RGB_TEXT, MT_ANCHOR_START};
 	struct bar bars[SIZES];
