@@ -12,7 +12,7 @@
 #define THREADS_MANY 64
 #define GPU_FAR      2.0 /* reserved divided by allocated */
 #define NEAR_PERCENT 85  /* of a limit */
-#define HOLDERS_MAX  10
+#define LARGEST_MAX  10
 #define WORKER_SHARE 0.5 /* of the tree's PSS */
 
 enum mt_role mt_role_parse(const char *word)
@@ -322,22 +322,22 @@ static void check_client(const struct mt_facts *facts, const struct mt_diagnosis
 
 /* ---- out of memory ---- */
 
-struct holder {
+struct heap_part {
 	const char *what;
 	uint64_t bytes;
 };
 
 static int by_size(const void *a, const void *b)
 {
-	const struct holder *x = a, *y = b;
+	const struct heap_part *x = a, *y = b;
 
 	return (x->bytes < y->bytes) - (x->bytes > y->bytes);
 }
 
-static void add_holders(const struct mt_facts *facts, struct mt_checks *out)
+static void add_largest(const struct mt_facts *facts, struct mt_checks *out)
 {
 	const struct mt_sample *last = last_of(facts);
-	struct holder list[HOLDERS_MAX] = {
+	struct heap_part list[LARGEST_MAX] = {
 		{"live blocks of the heap", last->live_bytes},
 		{"free heap that a purge returns",
 		 last->dirty_bytes < last->slack_bytes ? last->dirty_bytes : last->slack_bytes},
@@ -353,8 +353,8 @@ static void add_holders(const struct mt_facts *facts, struct mt_checks *out)
 		{"swapped out", last->swap_bytes},
 	};
 
-	qsort(list, HOLDERS_MAX, sizeof(list[0]), by_size);
-	for (size_t i = 0; i < HOLDERS_MAX && list[i].bytes >= MT_MIB; i++) {
+	qsort(list, LARGEST_MAX, sizeof(list[0]), by_size);
+	for (size_t i = 0; i < LARGEST_MAX && list[i].bytes >= MT_MIB; i++) {
 		char name[40];
 
 		snprintf(name, sizeof(name), "holder_%zu", i + 1);
@@ -466,7 +466,7 @@ static void check_oom(const struct mt_facts *facts, const struct mt_diagnosis *d
 		      struct mt_checks *out)
 {
 	check_limit(facts, out);
-	add_holders(facts, out);
+	add_largest(facts, out);
 	check_kills(facts, out);
 	if (facts->awake) {
 		check_reports(facts, out);

@@ -50,7 +50,7 @@ enum mt_exit mt_error_fail(enum mt_exit code, const struct mt_why *why);
 /* Returns the exit code for an error: asleep 1, no such process 3, no reply 4, all others 2. */
 enum mt_exit mt_error_exit(enum mt_err error);
 
-/* Returns `memory`, the result of malloc(3) and its kin. Ends mtctl with a message where it is
+/* Returns `memory`, the result of malloc(3) and the like. Ends mtctl with a message where it is
  * NULL. */
 void *mt_error_check_memory(void *memory);
 

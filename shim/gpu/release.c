@@ -263,7 +263,7 @@ static bool can_relax(void)
 	return mt_pool_driver()->cuThreadExchangeStreamCaptureMode != NULL;
 }
 
-/* The context is held: its end sets is_ending before it looks at the holders. */
+/* The context is held: its end sets is_ending before it looks at its users. */
 static bool enter_driver(struct mt_context *context, const struct mt_release *rule)
 {
 	if (atomic_load_explicit(&context->is_ending, memory_order_seq_cst))

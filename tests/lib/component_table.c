@@ -27,7 +27,8 @@ const struct mt_component *const mt_component_table[] = {
 	&mt_pressure_component, &mt_purge_component, &heap, NULL,
 };
 
-/* core/init.c is no part of the unit tests: its constructor would start the shim in each of them. */
+/* core/init.c is no part of the unit tests: its constructor would start the shim in each of them.
+ */
 void mt_init_start_heap(void)
 {
 }

@@ -340,7 +340,7 @@ static void draw_fields(struct mt_canvas *canvas, struct picture *picture,
 
 static double pool_height(const struct mt_picture_options *options)
 {
-	return options->pool ? mt_pool_height(options->pool) : 0;
+	return options->pool ? mt_pool_picture_height(options->pool) : 0;
 }
 
 static void draw(struct mt_canvas *canvas, struct picture *picture, double width, double height)
@@ -366,8 +366,8 @@ static void draw(struct mt_canvas *canvas, struct picture *picture, double width
 	mt_marks_draw_lanes(canvas, &marks, box, bottom);
 	mt_panel_draw_time(canvas, box, end - TIME_HEIGHT, &picture->span);
 	if (picture->options->pool)
-		mt_pool_draw(canvas, picture->options->pool,
-			     &(struct mt_box){box->left, end, box->right, height - 4});
+		mt_pool_picture_draw(canvas, picture->options->pool,
+				     &(struct mt_box){box->left, end, box->right, height - 4});
 }
 
 static enum mt_err set_span(struct picture *picture, struct mt_why *why)
@@ -445,14 +445,14 @@ enum mt_err mt_picture_draw(const struct mt_recording *recording,
 	return error;
 }
 
-enum mt_err mt_picture_draw_pool(const struct mt_pool *pool,
+enum mt_err mt_picture_draw_pool(const struct mt_pool_picture *pool,
 				 const struct mt_picture_options *options, struct mt_why *why)
 {
-	struct mt_canvas_options paper = {.path = options->path,
-					  .width = options->width > 0 ? options->width : WIDTH,
-					  .height = options->height > 0
-							    ? options->height
-							    : TITLE_HEIGHT + mt_pool_height(pool)};
+	struct mt_canvas_options paper = {
+		.path = options->path,
+		.width = options->width > 0 ? options->width : WIDTH,
+		.height = options->height > 0 ? options->height
+					      : TITLE_HEIGHT + mt_pool_picture_height(pool)};
 	char title[200], below[160], date[32];
 	struct mt_canvas *canvas;
 	enum mt_err error;
@@ -466,8 +466,8 @@ enum mt_err mt_picture_draw_pool(const struct mt_pool *pool,
 	if (error)
 		return error;
 	mt_picture_draw_title(canvas, paper.width, title, below);
-	mt_pool_draw(canvas, pool,
-		     &(struct mt_box){MT_PICTURE_SIDE, TITLE_HEIGHT,
-				      paper.width - MT_PICTURE_MARGIN, paper.height - 4});
+	mt_pool_picture_draw(canvas, pool,
+			     &(struct mt_box){MT_PICTURE_SIDE, TITLE_HEIGHT,
+					      paper.width - MT_PICTURE_MARGIN, paper.height - 4});
 	return mt_canvas_close(canvas, why);
 }

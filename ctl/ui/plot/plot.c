@@ -87,7 +87,7 @@ static enum mt_exit read_process(const char *pid, struct mt_recording *out)
 }
 
 /* Left out for a process that has no pool, or does not reply. */
-static bool read_pool_of(const char *pid, struct mt_pool *out)
+static bool read_pool_of(const char *pid, struct mt_pool_picture *out)
 {
 	struct mt_pool_snapshot *snapshot = mt_error_check_memory(calloc(1, sizeof(*snapshot)));
 	struct mt_process process;
@@ -96,7 +96,7 @@ static bool read_pool_of(const char *pid, struct mt_pool *out)
 		     mt_pool_snapshot_take(&process, snapshot, &why) == MT_ERR_OK;
 
 	if (taken) {
-		mt_pool_of(snapshot, out);
+		mt_pool_picture_of(snapshot, out);
 		mt_pool_snapshot_free(snapshot);
 	}
 	free(snapshot);
@@ -113,7 +113,7 @@ static int finish(enum mt_err error, const struct mt_why *why)
 static int plot_process(const char *pid, struct options *options)
 {
 	struct mt_recording recording = {0};
-	struct mt_pool pool = {0};
+	struct mt_pool_picture pool = {0};
 	struct mt_why why;
 	int code = read_process(pid, &recording);
 
@@ -122,7 +122,7 @@ static int plot_process(const char *pid, struct options *options)
 		options->picture.pool = &pool;
 	if (code == MT_EXIT_OK)
 		code = finish(mt_picture_draw(&recording, &options->picture, &why), &why);
-	mt_pool_free(&pool);
+	mt_pool_picture_free(&pool);
 	mt_recording_free(&recording);
 	return code;
 }
@@ -131,14 +131,14 @@ static int plot_process(const char *pid, struct options *options)
 static int plot_file(const char *path, struct options *options)
 {
 	struct mt_recording recording;
-	struct mt_pool pool;
+	struct mt_pool_picture pool;
 	struct mt_why why, pool_why;
 	enum mt_err error = mt_recording_read(path, &recording, &why);
 
 	options->picture.as_clock = options->clock == CLOCK_YES;
-	if (error && mt_pool_read(path, &pool, &pool_why) == MT_ERR_OK) {
+	if (error && mt_pool_picture_read(path, &pool, &pool_why) == MT_ERR_OK) {
 		error = mt_picture_draw_pool(&pool, &options->picture, &why);
-		mt_pool_free(&pool);
+		mt_pool_picture_free(&pool);
 		return finish(error, &why);
 	}
 	if (error)
