@@ -51,8 +51,8 @@ static bool is_partial_sum_good;          /* there was a full sum, and nobody wa
 
 static pthread_key_t fold_key;
 static bool has_key;
-static bool started; /* and it counts */
-static mt_account_reader reader;
+static bool started;                      /* and it counts */
+static _Atomic(mt_account_reader) reader; /* acquire/release with what it reads */
 
 static void (*main_ended)(void);
 
@@ -71,10 +71,14 @@ static bool is_past_destructors(void)
 static bool read_cell(const struct mt_thread_counters *cell, uint64_t *out_allocated,
 		      uint64_t *out_freed)
 {
-	if (reader)
-		return reader(cell->counters, out_allocated, out_freed);
-	*out_allocated = __atomic_load_n(&cell->allocated_bytes, __ATOMIC_RELAXED);
-	*out_freed = __atomic_load_n(&cell->freed_bytes, __ATOMIC_RELAXED) & ~MT_CELL_KNOWN;
+	mt_account_reader read = atomic_load_explicit(&reader, memory_order_acquire);
+	const void *counters = atomic_load_explicit(&cell->counters, memory_order_acquire);
+
+	*out_allocated = *out_freed = 0;
+	if (read && counters && !read(counters, out_allocated, out_freed))
+		return false;
+	*out_allocated += __atomic_load_n(&cell->allocated_bytes, __ATOMIC_RELAXED);
+	*out_freed += __atomic_load_n(&cell->freed_bytes, __ATOMIC_RELAXED) & ~MT_CELL_KNOWN;
 	return true;
 }
 
@@ -82,10 +86,11 @@ static bool read_cell(const struct mt_thread_counters *cell, uint64_t *out_alloc
  * not under the lock. */
 static bool prime_reader(void)
 {
+	mt_account_reader read = atomic_load_explicit(&reader, memory_order_acquire);
 	uint64_t allocated;
 	uint64_t freed;
 
-	return !reader || reader(NULL, &allocated, &freed);
+	return !read || read(NULL, &allocated, &freed);
 }
 
 static void link_cell(struct mt_thread_counters *cell)
@@ -189,17 +194,31 @@ static bool take_key(void)
 
 void mt_account_start(mt_account_reader given, void (*given_main_ended)(void))
 {
-	reader = given;
+	mt_account_use_reader(given);
 	main_ended = given_main_ended;
 	has_key = has_key || take_key();
 	started = has_key;
+}
+
+void mt_account_use_reader(mt_account_reader given)
+{
+	atomic_store_explicit(&reader, given, memory_order_release);
+}
+
+uint64_t mt_account_own_allocated(void)
+{
+	uint64_t allocated = 0;
+	uint64_t freed = 0;
+
+	(void)read_cell(&mt_thread_counters, &allocated, &freed);
+	return allocated;
 }
 
 /* After a start for an allocator that then could not begin, too: nobody asks that one for its
  * counters any more. */
 void mt_account_watch_main(void (*given_main_ended)(void))
 {
-	reader = NULL;
+	mt_account_use_reader(NULL);
 	started = false;
 	main_ended = given_main_ended;
 	has_key = has_key || take_key();
@@ -231,6 +250,9 @@ void mt_account_thread_born(const void *counters)
 	struct mt_thread_counters *cell = &mt_thread_counters;
 	int kept = errno;
 
+	/* release: with what the allocator has written there */
+	if (counters)
+		atomic_store_explicit(&cell->counters, counters, memory_order_release);
 	if ((cell->freed_bytes & MT_CELL_KNOWN) || !started)
 		return;
 	cell->freed_bytes |= MT_CELL_KNOWN;
@@ -238,7 +260,6 @@ void mt_account_thread_born(const void *counters)
 		errno = kept;
 		return;
 	}
-	cell->counters = counters;
 	/* A cell that nobody would take out again is not linked: what this thread holds goes
 	 * uncounted. */
 	if (remember(cell)) {

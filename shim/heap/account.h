@@ -8,6 +8,7 @@
 #ifndef MT_HEAP_ACCOUNT_H
 #define MT_HEAP_ACCOUNT_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -20,9 +21,10 @@ struct mt_thread_counters {
 	uint64_t freed_bytes;                  /* with MT_CELL_KNOWN in it */
 	/* allocated_bytes at which the owner looks at growth again */
 	uint64_t look_bytes;
-	uint64_t told_allocated_bytes;     /* when the owner last told of growth */
-	_Alignas(64) const void *counters; /* where the allocator counts; else this cell */
-	uint64_t folded_allocated_bytes;   /* already in the sums of the dead */
+	uint64_t told_allocated_bytes; /* when the owner last told of growth */
+	/* where the allocator counts besides; NULL: nowhere. Written by the owner */
+	_Alignas(64) _Atomic(const void *) counters;
+	uint64_t folded_allocated_bytes; /* already in the sums of the dead */
 	uint64_t folded_freed_bytes;
 	uint64_t seen_allocated_bytes; /* when the threads were last added up */
 	uint64_t seen_freed_bytes;
@@ -57,6 +59,13 @@ typedef bool (*mt_account_reader)(const void *counters, uint64_t *out_allocated,
  * main_ended (may be NULL) is called by the main thread when it ends by pthread_exit, from a key
  * destructor. */
 void mt_account_start(mt_account_reader reader, void (*main_ended)(void));
+
+/* From now on the allocator counts besides: threads tell mt_account_thread_born where. Any thread.
+ */
+void mt_account_use_reader(mt_account_reader reader);
+
+/* The bytes that the calling thread has ever allocated. */
+uint64_t mt_account_own_allocated(void);
 
 /* Where nobody counts: only main_ended, as above. */
 void mt_account_watch_main(void (*main_ended)(void));

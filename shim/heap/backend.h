@@ -1,5 +1,6 @@
 /* heap/backend.h -- the real host allocator behind one table of functions. There is one at a time,
- * chosen at the first allocation of the process and never changed afterwards. The functions of the
+ * chosen at the first allocation of the process. It changes once, where a process that was asleep
+ * wakes up (heap/asleep.h), before its worker thread starts. The functions of the
  * heap family may be called from anywhere a program may call malloc; purge under the cleanup lock
  * alone, figures from the worker, and of an allocator that counts for itself under the cleanup lock
  * too. Rank 1: knows nothing of accounts; who wants to hear of threads and of growth leaves hooks.
@@ -95,7 +96,7 @@ enum mt_counting {
 };
 
 struct mt_backend {
-	const struct mt_heap_ops *ops;
+	const struct mt_heap_ops *ops; /* its own functions, for blocks of its own */
 	enum mt_counting counting;
 	/* figures.dirty_bytes is exact; else only RSS minus live is known */
 	bool figures_show_dirty;
@@ -125,22 +126,37 @@ struct mt_backend_hooks {
 	bool shadowed; /* a call of malloc by its name does not reach ours */
 	/* first use of the heap by a thread; counters: see mt_jemalloc_counters */
 	void (*thread_born)(void *counters);
-	/* address space was mapped; inside the allocator: only raise a flag */
-	void (*grew)(size_t bytes);
 	/* a thread has allocated MT_BACKEND_TOOK_BYTES; none of the allocator's locks is held */
 	void (*took)(void);
 	/* a thread has freed a block of 32 MB or more, or realloc has cut off as much; likewise */
 	void (*freed_large)(void);
 };
 
-/* Chooses by MT_ALLOCATOR and by who stands in line, fills the identity. Called once, from the
- * first allocation. */
-const struct mt_backend *mt_backend_choose(const struct mt_config *config,
-					   const struct mt_backend_hooks *hooks);
+/* What serves the process from now on. */
+enum mt_backend_choice {
+	/* libc's malloc, and the embedded jemalloc once the process has grown */
+	MT_BACKEND_ASLEEP,
+	MT_BACKEND_EMBEDDED, /* the embedded jemalloc */
+	MT_BACKEND_SYSTEM    /* the next allocator in line */
+};
 
-/* The embedded jemalloc could not begin: the next allocator in line serves after all. From the
- * first allocation, too. */
-const struct mt_backend *mt_backend_fall_back(const struct mt_config *config);
+/* Returns which one the settings and the allocators in line ask for. Called once, while the heap
+ * starts. */
+enum mt_backend_choice mt_backend_choose(const struct mt_config *config,
+					 const struct mt_backend_hooks *hooks);
+
+/* Make it the chosen one, and fill the identity. While the heap starts. */
+void mt_backend_use_sleeping(const struct mt_config *config);
+const struct mt_backend *mt_backend_use_system(const struct mt_config *config,
+					       const struct mt_backend_hooks *hooks);
+
+/* ---- heap/asleep.c: the embedded jemalloc begins ---- */
+
+/* Before it begins: gives it its settings and hooks. After it has begun: it is the chosen one, and
+ * the identity says so. */
+void mt_backend_prepare_jemalloc(const struct mt_config *config,
+				 const struct mt_backend_hooks *hooks);
+void mt_backend_use_jemalloc(void);
 
 /* The chosen one; NULL before. */
 const struct mt_backend *mt_backend(void);
@@ -153,18 +169,10 @@ bool mt_backend_is_shadowed(void);
  * while they cannot be known. May be called by any thread while that one lives. */
 bool mt_jemalloc_counters(const void *counters, uint64_t *out_allocated, uint64_t *out_freed);
 
-/* Serves the few calls that come before a backend can be chosen: from inside dlsym, or before libc
- * has set environ. */
-extern const struct mt_heap_ops mt_bootstrap_ops;
-bool mt_bootstrap_owns(const void *ptr);
-bool mt_bootstrap_used(void);
-
-/* Half of the arena is gone, or it has had no room for a block. */
-bool mt_bootstrap_is_scarce(void);
-
-/* Takes a block back if it was the last of the arena, so that an arena which served nobody else
- * counts as unused. */
-void mt_bootstrap_take_back(void *block);
+/* Serves until the settings can be read, and the calls that the start of the heap itself makes,
+ * from dlsym and pthread_atfork: libc's malloc, as in a process that is asleep (heap/asleep.h). Any
+ * moment, also before libc is initialised. Never starts the heap. */
+const struct mt_heap_ops *mt_early_ops(void);
 
 /* The next allocator in line, uncounted: MT_ENABLE=0, and the base of the system backend. */
 const struct mt_heap_ops *mt_system_plain_ops(void);

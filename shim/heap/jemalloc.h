@@ -7,6 +7,14 @@
 
 #include "heap/backend.h"
 
+/* Its functions as the heap family, blocks from before the process woke up included. */
+const struct mt_heap_ops *mt_jemalloc_ops(void);
+
+/* Takes the thread key that jemalloc will need, before the program has taken those whose values
+ * libc keeps inside the thread. Once, while the heap starts. Returns false where none of them is
+ * left. */
+bool mt_jemalloc_take_key(void);
+
 /* The first allocation of all. False: it was refused, and jemalloc, which begins but once, is no
  * allocator here. */
 bool mt_jemalloc_begins(void);

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "heap/backend.h"
+#include "heap/asleep.h"
 #include "heap/jemalloc_names.h"
 #include "sys/attr.h"
 #include "sys/raw_syscall.h"
@@ -44,7 +44,7 @@ MT_EXPORT int malloc_trim(size_t pad)
 }
 
 #define EMBEDDED(call)                                                                             \
-	if (mt_init_uses_jemalloc())                                                               \
+	if (mt_init_uses_jemalloc() && mt_asleep_wake())                                           \
 	return call
 
 MT_EXPORT int mallctl(const char *name, void *old, size_t *old_bytes, void *new, size_t new_bytes)

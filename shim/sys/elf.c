@@ -299,6 +299,33 @@ void *mt_elf_libc_function(const char *name)
 	return libc_query.found;
 }
 
+struct several_query {
+	const char *const *names;
+	void **out;
+	size_t count;
+};
+
+static bool match_several(const struct mt_elf_object *object, void *context)
+{
+	struct several_query *query = context;
+	struct tables tables;
+
+	if (!read_tables(object, &tables) || !is_named(object, &tables, "libc.so.6"))
+		return false;
+	for (size_t i = 0; i < query->count; i++)
+		query->out[i] = find_in(object, &tables, query->names[i], NULL);
+	return true;
+}
+
+void mt_elf_libc_functions(const char *const *names, void **out, size_t count)
+{
+	struct several_query query = {.names = names, .out = out, .count = count};
+
+	for (size_t i = 0; i < count; i++)
+		out[i] = NULL;
+	(void)mt_elf_walk_first(match_several, &query);
+}
+
 /* Always ends the walk at libc.so.6: objects after it may be unloaded meanwhile. */
 static bool match_first_libc(const struct mt_elf_object *object, void *context)
 {
