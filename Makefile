@@ -48,7 +48,7 @@ fortified := $(if $(filter release,$(BUILD)),$(if $(filter -O0,$(CFLAGS)),,-U_FO
 shim_flags := $(common) $(optimise) -fPIC -fvisibility=hidden -fno-plt -fno-builtin-malloc -ftls-model=initial-exec \
 	-fdata-sections $(guarded)
 shim_link  := -shared -Wl,-soname,libmtshim.so -Wl,--version-script=$(B)/gen/mtshim.map -Wl,-z,defs,-z,relro,-z,now,-z,nodelete \
-	-Wl,--exclude-libs,ALL -static-libgcc -Wl,--sort-section=alignment
+	-Wl,--exclude-libs,ALL -static-libgcc -Wl,--sort-section=alignment,-z,noseparate-code
 
 .PHONY: all demo check bench install uninstall deb dist clean
 all: $(B)/libmtshim.so $(B)/mtctl

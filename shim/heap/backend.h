@@ -1,10 +1,9 @@
-/* heap/backend.h -- the real host allocator behind one table of functions. There is one at a time,
- * chosen at the first allocation of the process. It changes once, where a process that was asleep
- * wakes up (heap/asleep.h), before its worker thread starts. The functions of the
- * heap family may be called from anywhere a program may call malloc; purge under the cleanup lock
- * alone, figures from the worker, and of an allocator that counts for itself under the cleanup lock
- * too. Rank 1: knows nothing of accounts; who wants to hear of threads and of growth leaves hooks.
- */
+/* heap/backend.h -- the allocator behind the exported malloc family, as one table: functions,
+ * figures and a purge. One backend serves at a time. It is chosen at the first allocation of the
+ * process, and changes once, where a process that was asleep wakes up (heap/asleep.h), before its
+ * worker starts. Any thread may call the functions of the family. purge runs under the cleanup
+ * lock; figures too where the allocator counts for itself, else on the worker thread. Knows no
+ * accounts: its user passes hooks for threads and growth. */
 #ifndef MT_HEAP_BACKEND_H
 #define MT_HEAP_BACKEND_H
 
@@ -23,8 +22,8 @@ struct mt_heap_ops {
 #undef X
 };
 
-/* What the allocator says of itself; a field it cannot tell is 0. All of it costs: jemalloc's epoch
- * refresh grows with its arenas (80 us at 8, 1.4 ms at 512). */
+/* The allocator's own figures; 0: it does not tell. Expensive: jemalloc's epoch takes 80 us at 8
+ * arenas and 1.4 ms at 512. */
 struct mt_heap_figures {
 	/* handed to the program, by the allocator's own (merged, lagging) count */
 	uint64_t live_bytes;
@@ -46,10 +45,10 @@ struct mt_heap_class {
 	uint64_t live_count;
 };
 
-/* The allocator's own heap profiler: samples allocations with their stacks, and writes down who
- * holds what is live. */
+/* The allocator's own heap profiler: samples allocations with their stacks, and writes a profile of
+ * live blocks by stack. */
 enum mt_profiler_state {
-	MT_PROFILER_NONE, /* not made ready at the start: cannot be had any more */
+	MT_PROFILER_NONE, /* not prepared at the start of the process, and cannot be any more */
 	MT_PROFILER_READY,
 	MT_PROFILER_SAMPLES
 };
@@ -57,24 +56,25 @@ enum mt_profiler_state {
 /* Worker thread only. */
 struct mt_heap_profiler {
 	enum mt_profiler_state (*state)(void);
-	/* NOT_AVAILABLE: it is not ready. SYSTEM: stacks cannot be walked here (no libgcc_s.so.1,
-	 * no _dl_find_object in libc, or no process_vm_readv). */
+	/* Switches sampling. MT_ERR_NOT_AVAILABLE: it is not ready. MT_ERR_SYSTEM: stacks cannot be
+	 * walked here (no libgcc_s.so.1, no _dl_find_object in libc, or no process_vm_readv). */
 	enum mt_err (*sample)(bool on);
-	/* Into a new file: one that is there already, whatever it is, is an error. SYSTEM: it is
-	 * not there or not whole. */
+	/* Writes a profile into a new file; an existing path is an error. MT_ERR_SYSTEM: the file
+	 * is missing or incomplete. */
 	enum mt_err (*dump)(const char *path);
 };
 
 struct mt_purge_outcome {
-	bool possible; /* false: this allocator has no way to give back */
-	/* longest single step, an upper bound of what another thread may wait; 0 unknown */
+	bool possible; /* false: this allocator cannot return memory */
+	/* longest single step, an upper bound of what another thread waits; 0: unknown */
 	uint64_t longest_hold_ns;
 };
 
-/* Who serves malloc, found out once. Texts never change afterwards. */
+/* Which allocator serves malloc. The texts never change; another struct is used once the process
+ * has woken up. */
 struct mt_backend_identity {
 	char allocator[32]; /* jemalloc glibc tcmalloc mimalloc mtshim unknown */
-	char evidence[160]; /* the file that owns the bound malloc and how it was found */
+	char evidence[160]; /* the file that owns the bound malloc, and how it was found */
 	/* jemalloc, system, shadowed (another library's malloc stands before ours) */
 	char mode[32];
 	/* the embedded jemalloc's settings, with room for the user's own; "" for others */
@@ -82,16 +82,16 @@ struct mt_backend_identity {
 };
 
 enum mt_reclaimed {
-	MT_RECLAIMED_NOTHING, /* no more than was to be kept is free */
+	MT_RECLAIMED_NOTHING, /* no more than keep_bytes is free */
 	MT_RECLAIMED_SOME,
-	MT_RECLAIMED_BUSY /* the purge lock was not had in time */
+	MT_RECLAIMED_BUSY /* the purge lock was not free in time */
 };
 
-/* Who counts live bytes. */
+/* How live bytes are counted. */
 enum mt_counting {
-	/* the allocator keeps two counters a thread, see mt_jemalloc_counters */
+	/* by the allocator, in two counters per thread: mt_jemalloc_counters */
 	MT_COUNTING_OWN,
-	MT_COUNTING_CHUNKS, /* glibc: we count, by the size in the chunk header (heap/glibc.h) */
+	MT_COUNTING_CHUNKS, /* by the shim, from glibc's chunk headers (heap/glibc.h) */
 	MT_COUNTING_NONE    /* only figures.live_bytes */
 };
 

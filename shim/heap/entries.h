@@ -1,5 +1,5 @@
-/* heap/entries.h -- how the exported heap family is served; set by
- * heap/heap.c, read by heap/entries.c at each call. */
+/* heap/entries.h -- the table through which the exported malloc family is served. Owns that table.
+ * Any thread may call. Takes no lock. */
 #ifndef MT_HEAP_ENTRIES_H
 #define MT_HEAP_ENTRIES_H
 
@@ -22,7 +22,7 @@ void mt_heap_serve_jemalloc(void);
  * longer. Over the embedded jemalloc. Async-signal-safe, lock-free. */
 void mt_heap_look_at_next_call(bool wanted);
 
-/* Our own functions, whatever their names are bound to in this process. */
+/* The functions of this library, whatever their names are bound to in this process. */
 #define X(type, name, params, args) type mt_own_##name params __attribute__((visibility("hidden")));
 MT_HEAP_MAKERS(X)
 MT_HEAP_KEEPERS(X)
@@ -30,15 +30,15 @@ MT_HEAP_COMPOSED(X)
 #undef X
 int mt_own_malloc_trim(size_t pad) __attribute__((visibility("hidden")));
 
-/* Beside the function itself. In assembler: the alias of a function that the compiler knows would
- * need all its attributes. */
+/* Defines mt_own_NAME as an alias, in the file of the function. In assembler: a C alias of a
+ * function that the compiler knows would need all its attributes. */
 #define MT_HEAP_OWN(name)                                                                          \
 	__asm__(".globl mt_own_" #name "\n.hidden mt_own_" #name "\n.set mt_own_" #name ","        \
 		" " #name);
 
-/* Whether a call of malloc by its name does not reach ours: the program itself or a library loaded
- * before us brings its own along, or valgrind has put another one in its place. Calls malloc and
- * free. Only while a backend is chosen. */
+/* Returns whether a call of malloc by its name does not reach this library: the program itself or a
+ * library loaded before us brings its own along, or valgrind has put another one in its place.
+ * Calls malloc and free. Only while a backend is chosen. */
 bool mt_heap_is_shadowed(void);
 
 /* The table for a process whose malloc is not ours (mt_backend_is_shadowed). aligned_alloc and

@@ -258,10 +258,16 @@ bool mt_elf_path(const char *soname_glob, char *out, size_t out_bytes)
 	return out_bytes && mt_elf_walk(match_path, &path_query);
 }
 
+static bool is_libc_name(const char *name)
+{
+	return is_match("libc.so.6", name) || is_match("libdl.so.2", name) ||
+	       is_match("ld-musl-*", name) || is_match("libc.musl-*", name);
+}
+
 static bool is_libc(const struct mt_elf_object *object, const struct tables *tables)
 {
-	return is_named(object, tables, "libc.so.6") || is_named(object, tables, "libdl.so.2") ||
-	       is_named(object, tables, "ld-musl-*") || is_named(object, tables, "libc.musl-*");
+	return (tables->soname && is_libc_name(tables->soname)) ||
+	       is_libc_name(last_part(object->path));
 }
 
 struct libc_query {
