@@ -13,7 +13,8 @@
 #include "sys/os.h"
 
 /* The last of the inner ones is ours: destructors run by rising key, so in each round ours comes
- * after everybody else's who uses fewer, and what they allocate and free is still folded. */
+ * after those of all libraries that use fewer keys, and what they allocate and free is still
+ * counted. */
 #define LAST_INNER_KEY (MT_LIBC_INNER_KEYS - 1)
 
 /* Source: POSIX, PTHREAD_DESTRUCTOR_ITERATIONS; glibc runs 4 rounds. */
@@ -45,10 +46,11 @@ static uint64_t links_ever; /* gives each thread its shard */
 static struct sums dead;
 static struct sums seen; /* of the living, as they were last looked at */
 
-/* Who moved between the last two full sums. */
+/* Threads that changed between the last two full sums. */
 static struct mt_thread_counters *active_threads[ACTIVE_THREADS];
 static unsigned int active_threads_count; /* ACTIVE_THREADS + 1: too many */
-static bool is_partial_sum_good;          /* there was a full sum, and nobody was born since */
+/* there was a full sum, and no thread was registered since */
+static bool is_partial_sum_good;
 
 static pthread_key_t fold_key;
 static bool has_key;
@@ -396,7 +398,7 @@ void mt_account_fork_child(void)
 	struct mt_thread_counters *left[SHARDS];
 
 	mt_lock_reset(&list_lock);
-	/* Who forks is the main thread of the child. */
+	/* The thread that forks is the main thread of the child. */
 	mt_main_exit_note_watched(false);
 	mt_account_know_main();
 	memcpy(left, shards, sizeof(left));

@@ -249,7 +249,7 @@ static const struct mt_heap_ops asleep_ops = {
 #undef X
 };
 
-/* NULL where libc's malloc is not to be had under its own names. */
+/* Returns NULL where libc's malloc has no names of its own. */
 static const struct mt_heap_ops *prepare(void)
 {
 	const struct mt_heap_ops *found = mt_glibc_ops();

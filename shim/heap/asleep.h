@@ -5,10 +5,10 @@
  * The functions that take blocks are switched before those that make blocks, so that no thread can
  * pass a block of jemalloc's to libc.
  *
- * Waking up is under the lock `wake`, which nobody waits for but fork: a thread that finds it
- * locked stays on libc's malloc for this call. So a signal handler, a constructor or another thread
- * may allocate while jemalloc initialises. A child that was copied meanwhile past fork's handlers
- * stays asleep. */
+ * Waking up is under the lock `wake`, for which only fork waits: a thread that finds it locked
+ * stays on libc's malloc for this call. So a signal handler, a constructor or another thread may
+ * allocate while jemalloc initialises. A child that was copied meanwhile past fork's handlers stays
+ * asleep. */
 #ifndef MT_HEAP_ASLEEP_H
 #define MT_HEAP_ASLEEP_H
 

@@ -100,35 +100,36 @@ struct mt_backend {
 	enum mt_counting counting;
 	/* figures.dirty_bytes is exact; else only RSS minus live is known */
 	bool figures_show_dirty;
-	bool live_unknown; /* nobody counts, and figures answers false */
+	bool live_unknown; /* not counted, and figures returns false */
 	bool purge_impossible;
 	bool purge_stalls; /* a purge holds a lock that every malloc may want */
 	bool (*figures)(struct mt_heap_figures *out);
-	/* only dirty_bytes and active_bytes, at a fraction of the cost, any thread; NULL, or
-	 * answers false: ask for all figures */
+	/* Fills dirty_bytes and active_bytes alone, at a fraction of the cost. Any thread. NULL, or
+	 * false: call figures instead. */
 	bool (*pages)(struct mt_heap_figures *out);
-	/* NULL: cannot tell; how many, as costly as figures */
+	/* Returns how many classes it has filled; as expensive as figures. NULL: unknown. */
 	uint32_t (*classes)(struct mt_heap_class *out, uint32_t most);
 	void (*purge)(struct mt_purge_outcome *out);
-	/* in free blocks that a purge merges first, and writes to; NULL: it writes to none */
+	/* Returns the bytes of free blocks that a purge merges first, and so writes to. NULL: a
+	 * purge writes to none. */
 	uint64_t (*unmerged_bytes)(void);
 	/* Returns free memory until no more than keep_bytes is left, as far as that can be told.
 	 * Any thread of the program, also from inside malloc once its block is made; waits for the
 	 * purge lock up to patience_ns. */
 	enum mt_reclaimed (*reclaim)(uint64_t keep_bytes, uint64_t patience_ns);
 	const struct mt_heap_profiler *profiler; /* NULL: it has none */
-	void (*flush_thread)(void); /* gives back what the calling thread's own cache holds */
+	void (*flush_thread)(void);              /* empties the calling thread's own cache */
 };
 
 #define MT_BACKEND_TOOK_BYTES (1ull << 20)
 
 struct mt_backend_hooks {
 	bool shadowed; /* a call of malloc by its name does not reach ours */
-	/* first use of the heap by a thread; counters: see mt_jemalloc_counters */
+	/* A thread uses jemalloc for the first time. counters: for mt_jemalloc_counters. */
 	void (*thread_born)(void *counters);
-	/* a thread has allocated MT_BACKEND_TOOK_BYTES; none of the allocator's locks is held */
+	/* A thread has allocated MT_BACKEND_TOOK_BYTES. None of jemalloc's locks is held. */
 	void (*took)(void);
-	/* a thread has freed a block of 32 MB or more, or realloc has cut off as much; likewise */
+	/* A thread has freed a block of 32 MB or more, or realloc has cut off as much. As above. */
 	void (*freed_large)(void);
 };
 
@@ -140,33 +141,35 @@ enum mt_backend_choice {
 	MT_BACKEND_SYSTEM    /* the next allocator in line */
 };
 
-/* Returns which one the settings and the allocators in line ask for. Called once, while the heap
- * starts. */
+/* Returns the choice, by the settings and by the allocator that is next in line. Called once, while
+ * the heap starts. */
 enum mt_backend_choice mt_backend_choose(const struct mt_config *config,
 					 const struct mt_backend_hooks *hooks);
 
-/* Make it the chosen one, and fill the identity. While the heap starts. */
+/* Make libc's malloc, or the next allocator in line, the backend, and fill the identity. Called
+ * while the heap starts. */
 void mt_backend_use_sleeping(const struct mt_config *config);
 const struct mt_backend *mt_backend_use_system(const struct mt_config *config,
 					       const struct mt_backend_hooks *hooks);
 
 /* ---- heap/asleep.c: the embedded jemalloc begins ---- */
 
-/* Before it begins: gives it its settings and hooks. After it has begun: it is the chosen one, and
- * the identity says so. */
+/* Before jemalloc initialises: passes its settings and hooks. After it has: makes it the backend.
+ */
 void mt_backend_prepare_jemalloc(const struct mt_config *config,
 				 const struct mt_backend_hooks *hooks);
 void mt_backend_use_jemalloc(void);
 
-/* The chosen one; NULL before. */
+/* Return the backend, NULL before it is chosen, and the identity. Any thread. */
 const struct mt_backend *mt_backend(void);
 const struct mt_backend_identity *mt_backend_identity(void);
 
-/* Whether a malloc that is bound before ours serves the program. */
+/* Returns whether a malloc that is bound before this library's serves the program. */
 bool mt_backend_is_shadowed(void);
 
-/* The bytes ever allocated and ever freed by the thread that `counters` was announced for. False
- * while they cannot be known. May be called by any thread while that one lives. */
+/* Reads the bytes that a thread has ever allocated from jemalloc and freed. counters: of its
+ * thread_born; NULL: prepares the next call. Returns false while they are unknown. Any thread while
+ * that one lives. */
 bool mt_jemalloc_counters(const void *counters, uint64_t *out_allocated, uint64_t *out_freed);
 
 /* Serves until the settings can be read, and the calls that the start of the heap itself makes,
@@ -174,26 +177,25 @@ bool mt_jemalloc_counters(const void *counters, uint64_t *out_allocated, uint64_
  * moment, also before libc is initialised. Never starts the heap. */
 const struct mt_heap_ops *mt_early_ops(void);
 
-/* The next allocator in line, uncounted: MT_ENABLE=0, and the base of the system backend. */
+/* Returns the next allocator in line, uncounted: for MT_ENABLE=0, and for the system backend. */
 const struct mt_heap_ops *mt_system_plain_ops(void);
 
 /* Whether the library was built with the embedded jemalloc. */
 extern const bool mt_jemalloc_is_built;
 
-/* The two backends there are. */
+/* Return the backends, with the settings that `config` asks for. */
 const struct mt_backend *mt_jemalloc_backend(const struct mt_config *config,
 					     const struct mt_backend_hooks *hooks, char *out_conf,
 					     size_t out_conf_bytes);
 const struct mt_backend *mt_system_backend(const struct mt_config *config,
 					   const struct mt_backend_identity *identity);
 
-/* A thread becomes known to jemalloc, and by thread_born to us, at its first use of the heap.
- * jemalloc's fork handler is such a use: for a thread that forks before it has ever allocated, call
- * this before any lock is taken that thread_born may want. */
+/* Registers the calling thread with jemalloc, which calls thread_born. jemalloc's fork handler
+ * would do so too: call this before a lock is taken that thread_born takes. */
 void mt_jemalloc_know_thread(void);
 
-/* jemalloc's own fork handlers, which it believes to have given to pthread_atfork; called by
- * core/init.c in its order. */
+/* jemalloc's own fork handlers, which jemalloc passes to pthread_atfork. The heap's hooks call them
+ * in their order. */
 void mt_jemalloc_fork_prepare(void);
 void mt_jemalloc_fork_parent(void);
 void mt_jemalloc_fork_child(void);

@@ -1,7 +1,9 @@
-/* heap/choose.c -- who stands in line for malloc, and which backend serves it. */
+/* heap/choose.c -- which allocators the process has, in the order in which names are bound, and
+ * which backend serves it. */
 #include <dlfcn.h>
 #include <link.h>
 #include <stdatomic.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "heap/backend.h"
@@ -103,7 +105,12 @@ static void identify(const void *bound, const char *how)
  * proves nothing. */
 static bool libc_is_next(void)
 {
-	identify(mt_symbol(RTLD_NEXT, "malloc"), "the next malloc in line");
+	const void *next = mt_symbol(RTLD_NEXT, "malloc");
+
+	/* the common case, at no cost */
+	if (mt_glibc_ops() && next == (const void *)(uintptr_t)mt_glibc_ops()->malloc)
+		return true;
+	identify(next, "the next malloc in line");
 	return strcmp(identity.allocator, "glibc") == 0 ||
 	       strcmp(identity.allocator, "mtshim") == 0;
 }

@@ -1,5 +1,5 @@
-/* heap/heap.c -- the component: who serves malloc, and what the heap does at fork, in cleanups and
- * at requests of mtctl. */
+/* heap/heap.c -- the component: chooses what serves malloc, and implements the heap's hooks for
+ * fork, cleanups and requests of mtctl. */
 #include <dlfcn.h>
 #include <strings.h>
 

@@ -59,7 +59,7 @@ static void (*fork_child)(void);
  * for all threads, since both are in one thread-local object. Found by asking once. */
 static _Atomic ptrdiff_t allocated_offset;
 static _Atomic ptrdiff_t freed_offset;
-/* 0 not asked, 1 known, -1 not to be had; release/acquire with the two above */
+/* 0 not asked, 1 known, -1 unknown for good; release/acquire with the two above */
 static _Atomic int offsets_state;
 static MT_TLS const char *own_counters;
 
@@ -135,8 +135,7 @@ int mt_je_pthread_setspecific(pthread_key_t key, const void *value)
 	return answer;
 }
 
-/* Its handlers are called from core/init.c: of two registrations nobody could say which runs first.
- */
+/* The heap's fork hooks call its handlers: the order of two registrations would be unknown. */
 int mt_je_pthread_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void))
 {
 	fork_prepare = prepare;
@@ -146,8 +145,8 @@ int mt_je_pthread_atfork(void (*prepare)(void), void (*parent)(void), void (*chi
 }
 
 /* Free blocks of libc's heap have let the program break sink, and the kernel has put the mapping
- * where the heap was: nobody would take its blocks for jemalloc's. It stays in the way of the next
- * one. */
+ * where the heap was: free would pass its blocks to libc. It stays mapped, so that the next one
+ * lies elsewhere. */
 static MT_COLD void *map_elsewhere(size_t bytes, int protection, int flags)
 {
 	void *fresh;
@@ -181,7 +180,8 @@ void *mt_je_mmap(void *address, size_t bytes, int protection, int flags, int fd,
 	return answer;
 }
 
-/* With its locks in hand: a clock that somebody else has put before libc's may ask for memory. */
+/* jemalloc calls it with its locks held, and a clock_gettime that a library interposes may
+ * allocate. */
 int mt_je_clock_gettime(clockid_t clock, struct timespec *out)
 {
 	return mt_os_clock(clock, out);
@@ -410,7 +410,8 @@ static bool renew_figures(void)
 	size_t bytes = sizeof(epoch);
 	bool done;
 
-	/* who is new to jemalloc is told to the account, whose lock fork takes before this one */
+	/* a thread new to jemalloc is registered under the account's lock, which fork takes first
+	 */
 	mt_jemalloc_know_thread();
 	mt_purge_enter();
 	mt_jemalloc_pages_before_epoch();
@@ -447,7 +448,7 @@ static bool jemalloc_figures(struct mt_heap_figures *out)
 
 /* ---- purge ---- */
 
-/* Arena by arena: a thread that wants pages of an arena waits at most for that one. Which of them
+/* Arena by arena: a thread that needs pages of an arena waits for that arena alone. Which of them
  * are in use is not asked: jemalloc's answer is as old as the last epoch, and one that has never
  * been used is passed over by it. */
 static void jemalloc_purge(struct mt_purge_outcome *out)

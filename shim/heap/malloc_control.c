@@ -1,7 +1,7 @@
-/* heap/malloc_control.c -- the doors by which programs and detectors steer an allocator:
- * malloc_trim, and jemalloc's mallctl family. They answer for the embedded jemalloc, or pass on to
- * the next allocator in line. mallocx and its friends are not exported: a program that finds them
- * would free with sizes and flags of an allocator it was not built for. */
+/* heap/malloc_control.c -- malloc_trim, and jemalloc's mallctl family. They serve the embedded
+ * jemalloc, which a call of the family wakes up, or call the next allocator in line. mallocx and
+ * its kin are not exported: a program that finds them would free with sizes and flags of another
+ * allocator. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <string.h>
