@@ -20,13 +20,13 @@
 
 #define FORK_WAIT_NS MT_NS_PER_S
 
-/* What mallopt(3) has before a program calls it: DEFAULT_MMAP_THRESHOLD and DEFAULT_TRIM_THRESHOLD
- * of glibc; arenas for each processor on 64-bit machines. */
+/* The parameters of mallopt(3) before a program calls it: DEFAULT_MMAP_THRESHOLD of glibc, and
+ * arenas per processor on 64-bit machines. */
 #define LIBC_MMAP_THRESHOLD (128 << 10)
 #define LIBC_ARENAS_PER_CPU 8
 
-/* While asleep. The highest that mallopt accepts: all blocks come from the brk heap. And freed
- * memory at its end is kept, as libc's own growing threshold would do after a few calls. */
+/* While asleep: the highest value that mallopt accepts, so that all blocks come from the brk heap;
+ * and free memory at its end is kept, as libc's own adapting threshold does after a few calls. */
 #define MMAP_THRESHOLD (32 << 20)
 #define TRIM_THRESHOLD (4 << 20)
 
@@ -291,9 +291,9 @@ void mt_asleep_give_up(void)
 static void stay(const char *reason)
 {
 	if (read_state() == UNDECIDED)
-		return; /* the heap is yet to start, and will find that the process must stay */
+		return; /* the heap starts later, and finds that the range was given up */
 	mt_asleep_give_up();
-	mt_state_note_heap("glibc", false);
+	mt_backend_use_glibc(reason);
 	mt_heap_serve(mt_glibc_accounting_ops());
 	mt_log(MT_LOG_INFO, "glibc serves for good: %s", reason);
 }
@@ -319,16 +319,17 @@ static bool is_refused_by_mlockall(void)
 
 static bool wake(void)
 {
-	if (is_refused_by_mlockall()) {
-		stay("the program imports mlockall");
-		return false;
-	}
+	/* before the lock: it calls the loader */
+	bool is_refused = is_refused_by_mlockall();
+
 	if (!mt_lock_lock_within(&wake_lock, 0))
 		return false;
-	if (read_state() == ASLEEP) {
+	if (read_state() == ASLEEP && is_refused) {
+		stay("the program imports mlockall");
+	} else if (read_state() == ASLEEP) {
 		set_state(WAKING);
 		if (!begin_jemalloc())
-			stay("jemalloc could not begin");
+			stay("jemalloc cannot initialise");
 	}
 	mt_lock_unlock(&wake_lock);
 	return mt_asleep_is_awake();

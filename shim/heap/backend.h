@@ -152,7 +152,9 @@ void mt_backend_use_sleeping(const struct mt_config *config);
 const struct mt_backend *mt_backend_use_system(const struct mt_config *config,
 					       const struct mt_backend_hooks *hooks);
 
-/* ---- heap/asleep.c: the embedded jemalloc begins ---- */
+/* ---- heap/asleep.c: the process wakes up, or stays on libc's malloc ---- */
+
+void mt_backend_use_glibc(const char *reason);
 
 /* Before jemalloc initialises: passes its settings and hooks. After it has: makes it the backend.
  */

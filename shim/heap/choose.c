@@ -151,6 +151,15 @@ void mt_backend_use_sleeping(const struct mt_config *config)
 	use(&mt_glibc_backend, &identity);
 }
 
+void mt_backend_use_glibc(const char *reason)
+{
+	static struct mt_backend_identity staying = {.allocator = "glibc", .mode = "system"};
+
+	mt_format(staying.evidence, sizeof(staying.evidence), "libc's malloc for good: %s", reason);
+	use(&mt_glibc_backend, &staying);
+	mt_state_note_heap(staying.allocator, false);
+}
+
 void mt_backend_prepare_jemalloc(const struct mt_config *config,
 				 const struct mt_backend_hooks *hooks)
 {
