@@ -59,9 +59,9 @@ fortified := $(if $(filter release,$(BUILD)),$(if $(filter -O0,$(CFLAGS)),,-U_FO
 # The shim runs in other programs: hidden symbols, no PLT, initial-exec TLS, and no library but libc. nodelete: a program that opens
 # and closes it must not unmap the code of its thread.
 shim_flags := $(common) $(optimise) -fPIC -fvisibility=hidden -fno-plt -fno-builtin-malloc -ftls-model=initial-exec \
-	$(guarded)
+	-fdata-sections $(guarded)
 shim_link  := -shared -Wl,-soname,libmtshim.so -Wl,--version-script=$(B)/gen/mtshim.map -Wl,-z,defs,-z,relro,-z,now,-z,nodelete \
-	-Wl,--exclude-libs,ALL -static-libgcc
+	-Wl,--exclude-libs,ALL -static-libgcc -Wl,--sort-section=alignment,-z,noseparate-code
 
 .PHONY: all help demo check bench install uninstall deb dist clean
 all: $(B)/libmtshim.so $(B)/mtctl
@@ -91,8 +91,8 @@ map_quiet := -n
 endif
 # Files that define names of libc. A test that is linked with them would have its own malloc wrapped.
 shim_interposing := shim/purge/api.c shim/heap/register_atfork.c shim/core/exit_hooks.c shim/gpu/lookup.c \
-	shim/heap/heap.c shim/heap/no_driver.c shim/heap/jemalloc_entries.c shim/heap/composed.c shim/heap/counted.c shim/heap/dlsym.c shim/heap/entries.c \
-	shim/heap/late_free.c shim/heap/libc_names.c shim/heap/malloc_control.c shim/python/environment.c \
+	shim/heap/heap.c shim/heap/no_driver.c shim/heap/jemalloc_entries.c shim/heap/composed.c shim/heap/glibc_accounting.c shim/heap/passthrough.c shim/heap/dlsym.c shim/heap/entries.c \
+	shim/heap/asleep.c shim/heap/libc_names.c shim/heap/malloc_control.c shim/python/environment.c \
 	shim/compat/deepbind.c shim/compat/raw_fork.c shim/compat/single_thread.c shim/compat/thread_count.c \
 	$(wildcard shim/signal/*.c)
 shim_obj := $(shim_src:%.c=$(B)/obj/%.o) $(shim_asm:%.S=$(B)/obj/%.o)

@@ -163,7 +163,7 @@ static const char *pymalloc_reason(const char *set)
 		return "PYTHONMALLOC is set by the user";
 	if (mt_config()->python_malloc == MT_SWITCH_OFF)
 		return "pymalloc: MT_PYTHON_MALLOC=off";
-	if (mt_config()->python_malloc == MT_SWITCH_AUTO && !mt_init_uses_jemalloc())
+	if (mt_config()->python_malloc == MT_SWITCH_AUTO && !mt_init_wake_heap())
 		return "pymalloc: better over this allocator";
 	if (is_free_threaded())
 		return "its own mimalloc: a free-threaded build";
