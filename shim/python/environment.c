@@ -14,6 +14,7 @@
 #include "sys/symbol.h"
 #include "core/init.h"
 #include "core/publish.h"
+#include "python/object_domains.h"
 
 MT_EXPORT char *getenv(const char *name);
 
@@ -59,34 +60,23 @@ static bool is_dev_mode(void)
 	return false;
 }
 
-/* Where libraries that profile Python's memory put their functions; struct PyMemAllocatorEx, which
- * no version has changed. */
-struct python_allocator {
-	void *context;
-	void *(*malloc)(void *, size_t);
-	void *(*calloc)(void *, size_t, size_t);
-	void *(*realloc)(void *, void *, size_t);
-	void (*free)(void *, void *);
-};
-enum { DOMAIN_MEM = 1, DOMAIN_OBJ = 2 }; /* of PyMemAllocatorDomain */
-
 /* A preloaded library has put functions of its own in place of Python's, as Scalene's does from its
  * constructor. Python would replace them when it is told to use malloc, and the library be given
  * blocks that it does not know. */
 static bool has_hooks(void)
 {
-	void (*get)(int, struct python_allocator *);
+	void (*get)(int, struct mt_python_allocator *);
 	Dl_info python;
 	Dl_info owner;
 
 	*(void **)(void *)&get = mt_symbol(RTLD_DEFAULT, "PyMem_GetAllocator");
 	if (!get || !dladdr(*(void **)(void *)&get, &python))
 		return false;
-	for (int domain = DOMAIN_MEM; domain <= DOMAIN_OBJ; domain++) {
-		struct python_allocator now = {.malloc = NULL};
+	for (int domain = MT_PYTHON_DOMAIN_MEM; domain <= MT_PYTHON_DOMAIN_OBJ; domain++) {
+		struct mt_python_allocator now = {.malloc = NULL};
 
 		get(domain, &now);
-		if (now.malloc && dladdr(*(void **)(void *)&now.malloc, &owner) &&
+		if (now.malloc && !mt_object_domains_is_ours(&now) && dladdr(*(void **)(void *)&now.malloc, &owner) &&
 		    owner.dli_fbase != python.dli_fbase)
 			return true;
 	}
@@ -159,15 +149,23 @@ static const char *objection(const char *set)
 {
 	if (set)
 		return "PYTHONMALLOC is set by the user";
-	if (mt_config()->python_malloc == MT_SWITCH_OFF)
+	if (mt_config()->python_malloc == MT_PYTHON_MALLOC_OFF)
 		return "pymalloc: MT_PYTHON_MALLOC=off";
-	if (mt_config()->python_malloc == MT_SWITCH_AUTO && !mt_init_uses_jemalloc())
+	if (mt_config()->python_malloc == MT_PYTHON_MALLOC_AUTO && !mt_init_uses_jemalloc())
 		return "pymalloc: better over this allocator";
 	if (is_free_threaded())
 		return "its own mimalloc: a free-threaded build";
 	if (is_dev_mode())
 		return "debug allocator: -X dev";
 	return mind_profilers();
+}
+
+/* NULL: the heap for small objects serves. Else why it does not. */
+static const char *take_domains(void)
+{
+	return mt_config()->python_malloc == MT_PYTHON_MALLOC_MALLOC
+		       ? "MT_PYTHON_MALLOC=malloc"
+		       : mt_object_domains_take();
 }
 
 static MT_COLD char *answer_python_malloc(getenv_fn next)
@@ -180,8 +178,13 @@ static MT_COLD char *answer_python_malloc(getenv_fn next)
 	if (!mt_state_is_on() || !mt_symbol(RTLD_DEFAULT, "Py_IsInitialized"))
 		return set;
 	against = objection(set);
-	mt_publish_set_python(against ? against : "PYTHONMALLOC=malloc is answered");
-	return against ? set : answer;
+	if (against) {
+		mt_publish_set_python(against);
+		return set;
+	}
+	against = take_domains();
+	mt_publish_set_python(against ? "PYTHONMALLOC=malloc is answered" : "object heap");
+	return against ? answer : set;
 }
 
 MT_EXPORT char *getenv(const char *name)
