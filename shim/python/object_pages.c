@@ -2,11 +2,9 @@
 
 #include <errno.h>
 #include <stdatomic.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #include "sys/attr.h"
-#include "sys/lock.h"
 #include "sys/os.h"
 #include "sys/raw_syscall.h"
 
@@ -18,78 +16,81 @@
 /* the least range worth having */
 #define LEAST_RANGE_BYTES (16u << 20)
 /* address space that becomes writable at once: the larger of this and an eighth of what is */
-#define OPEN_STEP_PAGES 256u
-/* pages that are made resident at once: a sixteenth of those in use, up to this */
-#define MOST_POPULATED 64u
-/* pages that one step of a purge takes off the list */
-#define PURGE_STEP_PAGES 1024
+#define OPEN_STEP_BYTES (1u << 20)
+/* Pages are handed out to one class in groups of neighbours: the processor prefetches along
+ * addresses, and loses a tenth of the speed where each page lies elsewhere. */
+#define GROUP_PAGES 16u
+/* pages that are made resident at once: 1 for each so many in the range, up to a group */
+#define POPULATE_SHARE   64u
 #define EVENT_BYTES      (1u << 20)
-#define WORD_PAGES       64
+#define PURGE_STEP_WORDS 16u
+#define WORD_PAGES       64u
+#define WORD_GROUPS      (WORD_PAGES / GROUP_PAGES)
+#define NO_WORD          UINT32_MAX
+#define NO_GROUP         UINT32_MAX
+
+#define PAGES_OF(bytes) ((uint32_t)((bytes) >> MT_OBJECT_PAGE_SHIFT))
+#define BYTES_OF(pages) ((size_t)(pages) << MT_OBJECT_PAGE_SHIFT)
 
 static struct mt_object_range range;
-/* object_pages protects what follows. The counters are read without it: counter, no ordering. */
-static struct mt_lock lock = MT_LOCK(object_pages);
-static uint64_t *clean_bits; /* a bit for each page below the top that is clean */
-static uint32_t clean_count;
-static uint32_t clean_hint;                        /* no word before it has a bit */
-static uint32_t dirty_first = MT_OBJECT_PAGE_NONE; /* a list by `next`, the last returned first */
-static uint32_t open_count;                        /* pages that are writable */
-static uint32_t page_count;                        /* pages of the range */
-static _Atomic uint32_t top;                       /* pages that were ever populated or taken */
-static _Atomic uint32_t dirty_count;
-static _Atomic uint32_t used_count;
-static _Atomic uint64_t taken_count;
-static uint64_t told_count; /* taken_count at the last event */
+static _Atomic uint32_t range_pages; /* what is left of the range; no ordering */
+static _Atomic uint32_t top;         /* pages that were ever taken or made resident; no ordering */
+
+/* A bit for each page: it is free and resident; it is free and not resident. Set with release once
+ * nobody uses the page, cleared with acquire by who takes it. */
+static _Atomic uint64_t *dirty_bits;
+static _Atomic uint64_t *clean_bits;
+/* the lowest word of clean_bits that a purge has added to; NO_WORD: none. Pairs with them. */
+static _Atomic uint32_t clean_added = NO_WORD;
+
+/* ---- what only the thread that takes pages uses ---- */
+static uint32_t claimed[MT_OBJECT_CLASS_COUNT]; /* the group of each class; NO_GROUP: none */
+static uint32_t dirty_hint;                     /* no word before it has a bit */
+static uint32_t clean_hint;                     /* likewise, but for clean_added */
+static uint32_t writable;                       /* pages from the first one on that are writable */
 static bool cannot_populate;
+static _Atomic uint64_t taken_count; /* pages ever taken; counter, no ordering */
+static uint64_t event_count;         /* taken_count at the last event */
 
 static uint32_t get(const _Atomic uint32_t *counter)
 {
 	return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
-static void set(_Atomic uint32_t *counter, uint32_t value)
-{
-	atomic_store_explicit(counter, value, memory_order_relaxed);
-}
-
 static char *address_of(uint32_t index)
 {
-	return range.base + ((size_t)index << MT_OBJECT_PAGE_SHIFT);
+	return range.base + BYTES_OF(index);
 }
 
-/* Keeps errno, as every call from inside an allocator. */
+/* Returns 0 or an error number. */
 static int kernel(long number, void *address, size_t bytes, int argument)
 {
 	int kept = errno;
-	int answer = mt_raw_syscall(number, address, bytes, argument) == 0 ? 0 : errno;
+	int error = mt_raw_syscall(number, address, bytes, argument) == 0 ? 0 : errno;
 
 	errno = kept;
-	return answer;
+	return error;
 }
 
-static void *map(size_t bytes, int protection)
+static char *map(size_t bytes)
 {
 	int kept = errno;
-	long answer = mt_raw_syscall(SYS_mmap, NULL, bytes, protection,
-				     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	long address = mt_raw_syscall(SYS_mmap, NULL, bytes, PROT_NONE,
+				      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	errno = kept;
-	return answer == -1 ? NULL : (void *)answer;
+	return address == -1 ? NULL : (char *)address;
 }
 
 /* ---- the range ---- */
 
-static size_t table_bytes(size_t pages)
-{
-	return pages * sizeof(struct mt_object_page);
-}
-
-/* One mapping: the range, the table, the bits. Only the range stays without access. */
+/* One mapping: the range, the table, two bit maps. Only the range stays without access. */
 static bool reserve(size_t bytes)
 {
-	size_t pages = bytes >> MT_OBJECT_PAGE_SHIFT;
-	size_t beside = table_bytes(pages) + pages / 8;
-	char *base = map(bytes + beside, PROT_NONE);
+	size_t table_bytes = PAGES_OF(bytes) * sizeof(struct mt_object_page);
+	size_t bits_bytes = PAGES_OF(bytes) / 8 + sizeof(uint64_t); /* one word more than pages */
+	size_t beside = table_bytes + 2 * bits_bytes;
+	char *base = map(bytes + beside);
 
 	if (!base)
 		return false;
@@ -102,262 +103,315 @@ static bool reserve(size_t bytes)
 	range.base = base;
 	range.bytes = bytes;
 	range.table = (struct mt_object_page *)(void *)(base + bytes);
-	clean_bits = (uint64_t *)(void *)(base + bytes + table_bytes(pages));
-	page_count = (uint32_t)pages;
+	dirty_bits = (_Atomic uint64_t *)(void *)(base + bytes + table_bytes);
+	clean_bits = (_Atomic uint64_t *)(void *)(base + bytes + table_bytes + bits_bytes);
+	range_pages = PAGES_OF(bytes);
 	return true;
 }
 
 bool mt_object_pages_start(size_t range_bytes, struct mt_object_range *out)
 {
-	if (mt_os_page_bytes() != MT_OBJECT_PAGE_BYTES)
+	if (mt_os_page_bytes() > MT_OBJECT_PAGE_BYTES)
 		return false;
 	while (range_bytes >= LEAST_RANGE_BYTES && !reserve(range_bytes))
 		range_bytes /= 4;
 	if (!range.base)
 		return false;
+	for (uint32_t i = 0; i < MT_OBJECT_CLASS_COUNT; i++)
+		claimed[i] = NO_GROUP;
 	*out = range;
 	return true;
 }
 
-/* Makes pages writable up to `end`. */
-static bool open_to(uint32_t end)
+static bool make_writable(uint32_t end)
 {
-	uint32_t step = open_count / 8 > OPEN_STEP_PAGES ? open_count / 8 : OPEN_STEP_PAGES;
+	uint32_t step =
+		writable / 8 > PAGES_OF(OPEN_STEP_BYTES) ? writable / 8 : PAGES_OF(OPEN_STEP_BYTES);
 
-	if (end <= open_count)
+	if (end <= writable)
 		return true;
-	if (end < open_count + step)
-		end = open_count + step;
-	if (end > page_count)
-		end = page_count;
-	if (kernel(SYS_mprotect, address_of(open_count),
-		   (size_t)(end - open_count) << MT_OBJECT_PAGE_SHIFT, PROT_READ | PROT_WRITE) != 0)
+	if (end < writable + step)
+		end = writable + step;
+	if (end > get(&range_pages))
+		end = get(&range_pages);
+	if (kernel(SYS_mprotect, address_of(writable), BYTES_OF(end - writable),
+		   PROT_READ | PROT_WRITE) != 0)
 		return false;
-	open_count = end;
+	writable = end;
 	return true;
 }
 
-size_t mt_object_pages_shrink(size_t spare_bytes)
+void mt_object_pages_shrink(size_t spare_bytes, void (*narrow)(size_t bytes))
 {
-	uint32_t spare = (uint32_t)(spare_bytes >> MT_OBJECT_PAGE_SHIFT);
-	uint32_t end;
+	uint32_t end = get(&top) + PAGES_OF(spare_bytes);
+	uint32_t old = get(&range_pages);
 
-	if (!range.base)
-		return 0;
-	mt_lock_lock(&lock);
-	end = get(&top) + spare > open_count ? get(&top) + spare : open_count;
-	if (end < page_count) {
-		if (kernel(SYS_munmap, address_of(end),
-			   (size_t)(page_count - end) << MT_OBJECT_PAGE_SHIFT, 0) == 0)
-			page_count = end;
+	if (!range.base || end >= old)
+		return;
+	atomic_store_explicit(&range_pages, end, memory_order_relaxed);
+	narrow(BYTES_OF(end));
+	(void)kernel(SYS_munmap, address_of(end), BYTES_OF(old - end), 0);
+}
+
+/* ---- taking pages ---- */
+
+static uint64_t group_mask(uint32_t group)
+{
+	return ((1ull << GROUP_PAGES) - 1) << (group % WORD_GROUPS * GROUP_PAGES);
+}
+
+static bool is_claimed(uint32_t group)
+{
+	for (uint32_t i = 0; i < MT_OBJECT_CLASS_COUNT; i++)
+		if (claimed[i] == group)
+			return true;
+	return false;
+}
+
+/* Takes up to `most` neighbours, the lowest first. Returns how many; *out: the first. A purge may
+ * take some of them meanwhile. */
+static uint32_t take_bits(_Atomic uint64_t *bits, uint32_t group, uint32_t most, uint32_t *out)
+{
+	_Atomic uint64_t *word = &bits[group / WORD_GROUPS];
+	uint64_t seen = atomic_load_explicit(word, memory_order_relaxed);
+	uint64_t run = 0;
+	uint32_t first = 0;
+	uint32_t count = 0;
+
+	do {
+		uint64_t free = seen & group_mask(group);
+
+		if (!free)
+			return 0;
+		first = (uint32_t)__builtin_ctzll(free);
+		run = 0;
+		for (count = 0;
+		     count < most && first + count < WORD_PAGES && free >> (first + count) & 1;
+		     count++)
+			run |= 1ull << (first + count);
+	} while (!atomic_compare_exchange_weak_explicit(
+		word, &seen, seen & ~run, memory_order_acquire, memory_order_relaxed));
+	*out = group / WORD_GROUPS * WORD_PAGES + first;
+	return count;
+}
+
+/* The lowest group that has a bit and is no other class's; NO_GROUP: none. */
+static uint32_t find_group(const _Atomic uint64_t *bits, uint32_t *hint, bool may_be_claimed)
+{
+	uint32_t end = get(&top) / WORD_PAGES + 1;
+
+	for (uint32_t word = *hint; word < end; word++) {
+		uint64_t seen = atomic_load_explicit(&bits[word], memory_order_relaxed);
+
+		if (!seen && word == *hint)
+			*hint = word + 1;
+		for (uint32_t i = 0; seen && i < WORD_GROUPS; i++) {
+			uint32_t group = word * WORD_GROUPS + i;
+
+			if ((seen & group_mask(group)) && (may_be_claimed || !is_claimed(group)))
+				return group;
+		}
 	}
-	mt_lock_unlock(&lock);
-	return (size_t)page_count << MT_OBJECT_PAGE_SHIFT;
+	return NO_GROUP;
 }
 
-/* ---- free pages; under the lock ---- */
-
-static void push_dirty(uint32_t index)
+/* A group that was never used, as clean pages. */
+static uint32_t add_group(void)
 {
-	range.table[index].next = dirty_first;
-	dirty_first = index;
-	set(&dirty_count, get(&dirty_count) + 1);
+	uint32_t first = get(&top);
+	uint32_t group = first / GROUP_PAGES;
+
+	if (get(&range_pages) - first < GROUP_PAGES || !make_writable(first + GROUP_PAGES))
+		return NO_GROUP;
+	atomic_fetch_or_explicit(&clean_bits[group / WORD_GROUPS], group_mask(group),
+				 memory_order_relaxed);
+	if (group / WORD_GROUPS < clean_hint)
+		clean_hint = group / WORD_GROUPS;
+	atomic_store_explicit(&top, first + GROUP_PAGES, memory_order_relaxed);
+	return group;
 }
 
-static uint32_t pop_dirty(void)
+/* Makes neighbours resident by one system call, and takes the first. */
+static uint32_t take_clean(uint32_t group)
 {
-	uint32_t index = dirty_first;
+	uint32_t most = cannot_populate ? 1 : get(&top) / POPULATE_SHARE;
+	uint32_t first;
+	uint32_t count = take_bits(clean_bits, group, most ? most : 1, &first);
 
-	dirty_first = range.table[index].next;
-	set(&dirty_count, get(&dirty_count) - 1);
+	if (!count)
+		return MT_OBJECT_PAGE_NONE;
+	if (count == 1)
+		return first;
+	if (kernel(SYS_madvise, address_of(first), BYTES_OF(count), MADV_POPULATE_WRITE) == EINVAL)
+		cannot_populate = true;
+	atomic_fetch_or_explicit(&dirty_bits[first / WORD_PAGES],
+				 ((1ull << (count - 1)) - 1) << (first % WORD_PAGES + 1),
+				 memory_order_release);
+	if (first / WORD_PAGES < dirty_hint)
+		dirty_hint = first / WORD_PAGES;
+	return first;
+}
+
+/* A resident page, of the class's group or of another one that becomes its group. */
+static uint32_t take_dirty(uint32_t size_class, bool may_be_claimed)
+{
+	uint32_t index;
+
+	while (claimed[size_class] == NO_GROUP ||
+	       !take_bits(dirty_bits, claimed[size_class], 1, &index)) {
+		uint32_t group = find_group(dirty_bits, &dirty_hint, may_be_claimed);
+
+		if (group == NO_GROUP)
+			return MT_OBJECT_PAGE_NONE;
+		claimed[size_class] = group;
+	}
 	return index;
 }
 
-static void set_clean(uint32_t index)
+/* A page that is not resident, likewise. */
+static uint32_t take_fresh(uint32_t size_class)
 {
-	uint32_t word = index / WORD_PAGES;
+	uint32_t added = atomic_exchange_explicit(&clean_added, NO_WORD, memory_order_relaxed);
+	uint32_t index = MT_OBJECT_PAGE_NONE;
 
-	clean_bits[word] |= 1ull << (index % WORD_PAGES);
-	clean_count++;
-	if (word < clean_hint)
-		clean_hint = word;
-}
+	if (added < clean_hint)
+		clean_hint = added;
+	if (claimed[size_class] != NO_GROUP)
+		index = take_clean(claimed[size_class]);
+	while (index == MT_OBJECT_PAGE_NONE) {
+		uint32_t group = find_group(clean_bits, &clean_hint, false);
 
-/* The lowest run of clean pages, at most `most` and within one word. */
-static uint32_t take_clean(uint32_t most, uint32_t *out_count)
-{
-	uint32_t word = clean_hint;
-	uint32_t bit;
-	uint32_t count = 0;
-
-	while (!clean_bits[word])
-		word++;
-	clean_hint = word;
-	bit = (uint32_t)__builtin_ctzll(clean_bits[word]);
-	while (count < most && bit + count < WORD_PAGES &&
-	       (clean_bits[word] >> (bit + count) & 1)) {
-		clean_bits[word] &= ~(1ull << (bit + count));
-		count++;
+		if (group == NO_GROUP)
+			group = add_group();
+		if (group == NO_GROUP)
+			group = find_group(clean_bits, &clean_hint, true);
+		if (group == NO_GROUP)
+			return MT_OBJECT_PAGE_NONE;
+		claimed[size_class] = group;
+		index = take_clean(group);
 	}
-	clean_count -= count;
-	*out_count = count;
-	return word * WORD_PAGES + bit;
+	return index;
 }
 
-/* Pages that were never used. */
-static uint32_t take_unused(uint32_t most, uint32_t *out_count)
+uint32_t mt_object_pages_take(uint32_t size_class, uint64_t *out_event_bytes)
 {
-	uint32_t first = get(&top);
-	uint32_t count = most < page_count - first ? most : page_count - first;
+	uint64_t taken = atomic_load_explicit(&taken_count, memory_order_relaxed) + 1;
+	uint32_t index = take_dirty(size_class, false);
 
-	if (!count || !open_to(first + count))
-		return MT_OBJECT_PAGE_NONE;
-	set(&top, first + count);
-	*out_count = count;
-	return first;
-}
-
-static void populate(uint32_t first, uint32_t count)
-{
-	if (count < 2 || cannot_populate)
-		return;
-	if (kernel(SYS_madvise, address_of(first), (size_t)count << MT_OBJECT_PAGE_SHIFT,
-		   MADV_POPULATE_WRITE) == EINVAL)
-		cannot_populate = true;
-}
-
-/* Returns one page and leaves the others of its run among the dirty ones. */
-static uint32_t refill(void)
-{
-	uint32_t most = get(&used_count) / 16;
-	uint32_t count = 0;
-	uint32_t first;
-
-	most = most > MOST_POPULATED ? MOST_POPULATED : most ? most : 1;
-	if (cannot_populate)
-		most = 1;
-	first = clean_count ? take_clean(most, &count) : take_unused(most, &count);
-	if (first == MT_OBJECT_PAGE_NONE)
-		return first;
-	populate(first, count);
-	for (uint32_t i = count - 1; i > 0; i--)
-		push_dirty(first + i);
-	return first;
-}
-
-uint32_t mt_object_pages_take(uint64_t *out_fresh_bytes)
-{
-	uint64_t taken;
-	uint32_t index;
-
-	*out_fresh_bytes = 0;
-	mt_lock_lock(&lock);
-	index = dirty_first != MT_OBJECT_PAGE_NONE ? pop_dirty() : refill();
-	if (index != MT_OBJECT_PAGE_NONE) {
-		range.table[index].used = true;
-		set(&used_count, get(&used_count) + 1);
-		taken = atomic_load_explicit(&taken_count, memory_order_relaxed) + 1;
-		atomic_store_explicit(&taken_count, taken, memory_order_relaxed);
-		if (((taken - told_count) << MT_OBJECT_PAGE_SHIFT) >= EVENT_BYTES) {
-			*out_fresh_bytes = (taken - told_count) << MT_OBJECT_PAGE_SHIFT;
-			told_count = taken;
-		}
+	*out_event_bytes = 0;
+	if (index == MT_OBJECT_PAGE_NONE)
+		index = take_fresh(size_class);
+	if (index == MT_OBJECT_PAGE_NONE)
+		index = take_dirty(size_class, true);
+	if (index == MT_OBJECT_PAGE_NONE)
+		return index;
+	atomic_store_explicit(&taken_count, taken, memory_order_relaxed);
+	if (BYTES_OF(taken - event_count) >= EVENT_BYTES) {
+		*out_event_bytes = BYTES_OF(taken - event_count);
+		event_count = taken;
 	}
-	mt_lock_unlock(&lock);
 	return index;
 }
 
 void mt_object_pages_return(uint32_t index)
 {
-	mt_lock_lock(&lock);
-	range.table[index].used = false;
-	set(&used_count, get(&used_count) - 1);
-	push_dirty(index);
-	mt_lock_unlock(&lock);
+	uint32_t word = index / WORD_PAGES;
+
+	atomic_fetch_or_explicit(&dirty_bits[word], 1ull << (index % WORD_PAGES),
+				 memory_order_release);
+	if (word < dirty_hint)
+		dirty_hint = word;
 }
 
 /* ---- purge ---- */
 
-/* Shell sort: pages come back mostly in order. */
-static void sort(uint32_t *pages, uint32_t count)
+static void note_clean(uint32_t word)
 {
-	for (uint32_t gap = count / 2; gap > 0; gap = gap * 5 / 11) {
-		for (uint32_t i = gap; i < count; i++) {
-			uint32_t moved = pages[i];
-			uint32_t at = i;
+	uint32_t lowest = get(&clean_added);
 
-			for (; at >= gap && pages[at - gap] > moved; at -= gap)
-				pages[at] = pages[at - gap];
-			pages[at] = moved;
-		}
-	}
+	while (word < lowest &&
+	       !atomic_compare_exchange_weak_explicit(&clean_added, &lowest, word,
+						      memory_order_release, memory_order_relaxed))
+		;
 }
 
-static void purge_runs(const uint32_t *pages, uint32_t count)
+/* Purges the dirty pages of some words, neighbours together. Returns how many. */
+static uint32_t purge_words(uint32_t first, uint32_t end)
 {
-	uint32_t length;
-
-	for (uint32_t i = 0; i < count; i += length) {
-		for (length = 1; i + length < count && pages[i + length] == pages[i] + length;)
-			length++;
-		(void)kernel(SYS_madvise, address_of(pages[i]),
-			     (size_t)length << MT_OBJECT_PAGE_SHIFT, MADV_DONTNEED);
-	}
-}
-
-/* Takes pages off the list while it purges them, so that the lock is free meanwhile. */
-static uint32_t purge_step(uint32_t most)
-{
-	static uint32_t pages[PURGE_STEP_PAGES]; /* under the purge lock */
+	uint64_t bits[PURGE_STEP_WORDS];
 	uint32_t count = 0;
+	uint32_t begin = MT_OBJECT_PAGE_NONE; /* of the run that goes up to `index` */
+	uint32_t index = first * WORD_PAGES;
 
-	mt_lock_lock(&lock);
-	while (count < most && dirty_first != MT_OBJECT_PAGE_NONE)
-		pages[count++] = pop_dirty();
-	mt_lock_unlock(&lock);
-	sort(pages, count);
-	purge_runs(pages, count);
-	mt_lock_lock(&lock);
-	for (uint32_t i = 0; i < count; i++)
-		set_clean(pages[i]);
-	mt_lock_unlock(&lock);
+	for (uint32_t word = first; word < end; word++) {
+		bits[word - first] =
+			atomic_exchange_explicit(&dirty_bits[word], 0, memory_order_acquire);
+		count += (uint32_t)__builtin_popcountll(bits[word - first]);
+	}
+	for (; count && index <= end * WORD_PAGES; index++) {
+		uint32_t word = index / WORD_PAGES - first;
+		bool is_free = index < end * WORD_PAGES && bits[word] >> (index % WORD_PAGES) & 1;
+
+		if (is_free && begin == MT_OBJECT_PAGE_NONE)
+			begin = index;
+		if (is_free || begin == MT_OBJECT_PAGE_NONE)
+			continue;
+		(void)kernel(SYS_madvise, address_of(begin), BYTES_OF(index - begin),
+			     MADV_DONTNEED);
+		begin = MT_OBJECT_PAGE_NONE;
+	}
+	for (uint32_t word = first; count && word < end; word++)
+		atomic_fetch_or_explicit(&clean_bits[word], bits[word - first],
+					 memory_order_release);
+	if (count)
+		note_clean(first);
 	return count;
 }
 
+static uint32_t count_bits(const _Atomic uint64_t *bits)
+{
+	uint32_t end = get(&top) / WORD_PAGES + 1;
+	uint32_t count = 0;
+
+	for (uint32_t word = 0; word < end; word++)
+		count += (uint32_t)__builtin_popcountll(
+			atomic_load_explicit(&bits[word], memory_order_relaxed));
+	return count;
+}
+
+/* From the end, since the first pages are taken first. */
 uint64_t mt_object_pages_purge(uint64_t keep_bytes, bool (*enter)(void), void (*leave)(void))
 {
-	uint32_t keep = (uint32_t)(keep_bytes >> MT_OBJECT_PAGE_SHIFT);
-	uint32_t left = get(&dirty_count);
-	uint64_t purged = 0;
+	uint32_t keep = PAGES_OF(keep_bytes);
+	uint32_t dirty = range.base ? count_bits(dirty_bits) : 0;
+	uint32_t end = get(&top) / WORD_PAGES + 1;
+	uint32_t purged = 0;
 
-	while (left > keep && enter()) {
-		uint32_t wanted = left - keep;
-		uint32_t count = purge_step(wanted < PURGE_STEP_PAGES ? wanted : PURGE_STEP_PAGES);
+	while (end > 0 && purged + keep < dirty && enter()) {
+		uint32_t first = end > PURGE_STEP_WORDS ? end - PURGE_STEP_WORDS : 0;
 
+		purged += purge_words(first, end);
 		leave();
-		purged += count;
-		left -= count ? count : left;
+		end = first;
 	}
-	return purged << MT_OBJECT_PAGE_SHIFT;
+	return BYTES_OF(purged);
 }
 
 /* ---- figures ---- */
 
 void mt_object_pages_read(struct mt_object_pages_figures *out)
 {
-	out->used_bytes = (uint64_t)get(&used_count) << MT_OBJECT_PAGE_SHIFT;
-	out->dirty_bytes = (uint64_t)get(&dirty_count) << MT_OBJECT_PAGE_SHIFT;
-	out->taken_bytes = atomic_load_explicit(&taken_count, memory_order_relaxed)
-			   << MT_OBJECT_PAGE_SHIFT;
-	out->reserved_bytes = (uint64_t)page_count << MT_OBJECT_PAGE_SHIFT;
+	uint32_t dirty = range.base ? count_bits(dirty_bits) : 0;
+	uint32_t clean = range.base ? count_bits(clean_bits) : 0;
+	uint32_t all = get(&top);
+
+	out->dirty_bytes = BYTES_OF(dirty);
+	out->used_bytes = dirty + clean < all ? BYTES_OF(all - dirty - clean) : 0;
+	out->taken_bytes = BYTES_OF(atomic_load_explicit(&taken_count, memory_order_relaxed));
+	out->reserved_bytes = BYTES_OF(get(&range_pages));
 }
 
 uint32_t mt_object_pages_top(void)
 {
 	return get(&top);
-}
-
-void mt_object_pages_fork_child(void)
-{
-	mt_lock_reset(&lock);
 }

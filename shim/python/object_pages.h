@@ -1,10 +1,10 @@
 /* python/object_pages.h -- pages of 4 KiB for small Python objects, from one reserved address range.
  * Owns the range, a table of struct mt_object_page beside it, and the pages that hold no block.
  *
- * A free page is dirty (resident) or clean (not resident: never used, or purged). A page is taken by
- * the thread that holds the GIL; its fields then belong to python/objects.c until it is returned.
- * The worker purges dirty pages. Both take the lock object_pages, never over a system call that
- * frees memory. Keeps errno. Never allocates. */
+ * A free page is dirty (resident) or clean (not resident: never used, or purged). Two bit maps say
+ * which, so that the lowest page is taken first and a purge meets neighbours together. The thread
+ * that may change the heap for objects takes and returns pages (python/objects.h says who that is);
+ * any thread may purge at the same time. Takes no lock. Keeps errno. Never allocates. */
 #ifndef MT_PYTHON_OBJECT_PAGES_H
 #define MT_PYTHON_OBJECT_PAGES_H
 
@@ -12,9 +12,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MT_OBJECT_PAGE_SHIFT 12
-#define MT_OBJECT_PAGE_BYTES ((size_t)1 << MT_OBJECT_PAGE_SHIFT)
-#define MT_OBJECT_PAGE_NONE  UINT32_MAX
+#define MT_OBJECT_PAGE_SHIFT  12
+#define MT_OBJECT_PAGE_BYTES  ((size_t)1 << MT_OBJECT_PAGE_SHIFT)
+#define MT_OBJECT_PAGE_NONE   UINT32_MAX
+#define MT_OBJECT_CLASS_COUNT 32u
 
 /* One page. All zero where it was never used. */
 struct mt_object_page {
@@ -48,16 +49,15 @@ struct mt_object_range {
 bool mt_object_pages_start(size_t range_bytes, struct mt_object_range *out);
 
 /* Takes a page. Returns its index, or MT_OBJECT_PAGE_NONE: the range or the memory is exhausted.
- * *out_fresh_bytes: how much the taken pages have grown since the last call that reported, in steps
- * of 1 MB, else 0. */
-uint32_t mt_object_pages_take(uint64_t *out_fresh_bytes);
+ * *out_event_bytes: 0, or what was taken since the last event, once it is a MB. */
+uint32_t mt_object_pages_take(uint32_t size_class, uint64_t *out_event_bytes);
 
 /* Returns a page without live blocks. */
 void mt_object_pages_return(uint32_t index);
 
 /* Returns dirty pages to the kernel, until no more than keep_bytes of them are left. Returns the
- * bytes. Any thread, one at a time: under the purge lock, which `enter` and `leave` take and release
- * around each step. */
+ * bytes. Any thread. enter, leave: called around each step, which a fork must not interrupt; a step
+ * is left out, with all that follow, where enter returns false. */
 uint64_t mt_object_pages_purge(uint64_t keep_bytes, bool (*enter)(void), void (*leave)(void));
 
 /* Any thread. */
@@ -67,11 +67,9 @@ void mt_object_pages_read(struct mt_object_pages_figures *out);
  * thread. */
 uint32_t mt_object_pages_top(void);
 
-/* Gives up the address space that no page has used yet, but for spare_bytes. For programs that limit
- * their address space (setrlimit). Any thread. Returns what is left of the range, in bytes. */
-size_t mt_object_pages_shrink(size_t spare_bytes);
-
-/* In a forked child: the worker of the parent may have held the lock. */
-void mt_object_pages_fork_child(void);
+/* Gives up the address space that no page has used yet, but for spare_bytes, for a program that
+ * limits its address space (setrlimit). narrow: called with what is left of the range before the
+ * rest goes. Any thread, one at a time. */
+void mt_object_pages_shrink(size_t spare_bytes, void (*narrow)(size_t bytes));
 
 #endif

@@ -7,12 +7,12 @@
 #include "sys/lock.h"
 
 #define CLASS_SHIFT 4
-#define CLASS_COUNT 32u
+#define CLASS_COUNT MT_OBJECT_CLASS_COUNT
 #define MOST_BYTES  (CLASS_COUNT << CLASS_SHIFT)
 /* blocks that are put on the free list of a page at a time */
-#define MADE_AT_ONCE 16u
-/* lists of partly used pages: in list i at least i/4 of the blocks are live */
-#define LIST_COUNT 4u
+#define MADE_AT_ONCE 8u
+/* lists of partly used pages: in list 1 at least half of the blocks are live */
+#define LIST_COUNT 2u
 enum { LIST_CURRENT = LIST_COUNT, LIST_FULL };
 /* The page that blocks are taken from is not looked at when its blocks are freed: as if it had more
  * live blocks than it can have freed. */
@@ -53,9 +53,11 @@ static size_t block_bytes(uint32_t size_class)
 	return (size_t)(size_class + 1) << CLASS_SHIFT;
 }
 
+static uint16_t capacities[CLASS_COUNT];
+
 static uint32_t capacity_of(uint32_t size_class)
 {
-	return (uint32_t)(MT_OBJECT_PAGE_BYTES / block_bytes(size_class));
+	return capacities[size_class];
 }
 
 /* ---- lists of partly used pages ---- */
@@ -97,19 +99,15 @@ static void set_floor(struct mt_object_page *page, uint32_t live, uint32_t floor
 /* Puts the page in the list for what it holds; free when it holds nothing. */
 static void file_page(struct mt_object_page *page, uint32_t live)
 {
-	uint32_t capacity = capacity_of(page->size_class);
-	uint32_t list = live * LIST_COUNT / capacity;
-	uint32_t floor;
+	uint32_t half = capacity_of(page->size_class) / 2;
+	uint32_t list = live > half;
 
 	if (live == 0) {
+		page->used = false;
 		mt_object_pages_return(index_of(page));
 		return;
 	}
-	if (list >= LIST_COUNT)
-		list = LIST_COUNT - 1;
-	/* the most live blocks that belong into the list below */
-	floor = list ? (list * capacity + LIST_COUNT - 1) / LIST_COUNT - 1 : 0;
-	set_floor(page, live, floor);
+	set_floor(page, live, list ? half : 0);
 	add_to_list(page, list);
 }
 
@@ -174,12 +172,13 @@ static struct mt_object_page *take_listed(uint32_t size_class)
 
 static struct mt_object_page *take_free(uint32_t size_class, uint64_t *out_fresh)
 {
-	uint32_t index = mt_object_pages_take(out_fresh);
+	uint32_t index = mt_object_pages_take(size_class, out_fresh);
 	struct mt_object_page *page;
 
 	if (index == MT_OBJECT_PAGE_NONE)
 		return NULL;
 	page = &range.table[index];
+	page->used = true;
 	page->free = NULL;
 	page->made_count = 0;
 	page->size_class = (uint8_t)size_class;
@@ -353,8 +352,10 @@ bool mt_objects_start(size_t range_bytes, void (*took)(uint64_t bytes))
 		return false;
 	took_event = took;
 	memset(lists, 0xff, sizeof(lists)); /* MT_OBJECT_PAGE_NONE */
-	for (uint32_t i = 0; i < CLASS_COUNT; i++)
+	for (uint32_t i = 0; i < CLASS_COUNT; i++) {
 		heap.current[i] = &no_page;
+		capacities[i] = (uint16_t)(MT_OBJECT_PAGE_BYTES / block_bytes(i));
+	}
 	heap.base = range.base;
 	heap.table = range.table;
 	heap.bytes = range.bytes;
@@ -411,5 +412,4 @@ void mt_objects_read(struct mt_objects_figures *out, bool live)
 void mt_objects_fork_child(void)
 {
 	mt_lock_reset(&lock);
-	mt_object_pages_fork_child();
 }
