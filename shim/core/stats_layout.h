@@ -41,7 +41,7 @@
 
 #define MT_STATS_MAGIC    0x31737461747374ull /* "tstats1" */
 #define MT_CONTROL_MAGIC  0x316c6c6562746dull /* "mtbell1" */
-#define MT_STATS_VERSION  4u
+#define MT_STATS_VERSION  5u
 #define MT_CLEANUPS_COUNT 64u /* last cleanups kept */
 /* circular buffer of samples, which spans 15 minutes or less */
 #define MT_SAMPLES_COUNT 1024u

@@ -29,6 +29,12 @@ void mt_allocation_event_tell(uint64_t allocated_bytes)
 		listener()->run(fresh);
 }
 
+void mt_allocation_event_took_objects(uint64_t bytes)
+{
+	if (listener() && mt_unlikely(listener()->note(bytes)) && mt_state_is_own_process())
+		listener()->run(bytes);
+}
+
 void mt_allocation_event_took(void)
 {
 	uint64_t allocated, freed;

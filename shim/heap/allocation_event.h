@@ -27,6 +27,9 @@ void mt_allocation_event_listen(const struct mt_allocation_listener *listener);
 void mt_allocation_event_took(void);
 void mt_allocation_event_freed_large(void);
 
+/* The calling thread has taken so many more bytes of pages for Python's objects. */
+void mt_allocation_event_took_objects(uint64_t bytes);
+
 /* Over glibc: what the calling thread has ever allocated, in bytes. */
 void mt_allocation_event_tell(uint64_t allocated_bytes);
 

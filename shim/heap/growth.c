@@ -1,5 +1,6 @@
 #include "heap/growth.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -7,8 +8,10 @@
 #include "core/components.h"
 #include "core/config.h"
 #include "core/init.h"
+#include "core/object_heap.h"
 #include "core/worker.h"
 #include "heap/account.h"
+#include "heap/allocation_event.h"
 #include "heap/entries.h"
 #include "sys/attr.h"
 #include "sys/os.h"
@@ -55,8 +58,23 @@ MT_COLD void mt_growth_note(void)
 		(void)mt_init_start_worker();
 }
 
+/* Its pages are mapped once and for all, so what is taken counts as mapped. A program that works on
+ * small objects alone may not call malloc for long: where a look is due, it is made here. */
+static void objects_took(uint64_t bytes)
+{
+	uint64_t due = atomic_load_explicit(&look_at_bytes, memory_order_relaxed);
+	int kept = errno;
+
+	mt_growth_mapped(bytes);
+	if (atomic_load_explicit(&look_at_bytes, memory_order_relaxed) != due)
+		mt_growth_note();
+	mt_allocation_event_took_objects(bytes);
+	errno = kept;
+}
+
 void mt_growth_begin(void)
 {
+	mt_object_heap_listen(objects_took);
 	if (mt_config()->min_mb == 0)
 		mt_growth_mapped(LOOK_STEP_BYTES);
 }

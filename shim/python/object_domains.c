@@ -6,6 +6,7 @@
 
 #include "sys/os.h"
 #include "sys/symbol.h"
+#include "python/object_pages.h"
 
 /* Address space; memory only as far as it is used. */
 #define RANGE_BYTES ((size_t)64 << 30)
@@ -91,6 +92,10 @@ static void take(int domain)
 
 const char *mt_object_domains_take(void)
 {
+	static const struct mt_object_heap_ops ops = {
+		.read = mt_objects_read,
+		.purge = mt_object_pages_purge,
+	};
 	struct mt_python_allocator now;
 	uint64_t minor;
 
@@ -104,8 +109,9 @@ const char *mt_object_domains_take(void)
 		return "this version of Python is not known";
 	if (before[MT_PYTHON_DOMAIN_OBJ].malloc)
 		return "another allocator was set after it";
-	if (!mt_objects_start(RANGE_BYTES, NULL))
+	if (!mt_objects_start(RANGE_BYTES))
 		return "no address space";
+	mt_object_heap_set(&ops);
 	if (minor >= OWN_GIL_MINOR)
 		watch_interpreters();
 	take(MT_PYTHON_DOMAIN_MEM);

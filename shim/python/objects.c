@@ -1,10 +1,12 @@
 #include "python/objects.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 #include "python/object_pages.h"
 #include "sys/attr.h"
 #include "sys/lock.h"
+#include "sys/saturating.h"
 
 #define CLASS_SHIFT 4
 #define CLASS_COUNT MT_OBJECT_CLASS_COUNT
@@ -31,7 +33,6 @@ static struct mt_object_page no_page;
 
 static uint32_t lists[CLASS_COUNT][LIST_COUNT]; /* the first page of each; under the GIL */
 static struct mt_object_range range;
-static void (*took_event)(uint64_t bytes);
 
 /* While calls are shared, heap.current holds only no_page and the real ones are here. */
 static _Atomic bool is_shared; /* changed while one thread alone calls */
@@ -248,8 +249,8 @@ static MT_COLD void *malloc_slow(const struct mt_python_allocator *next, size_t 
 	block = malloc_from(size_class, &fresh);
 	if (shared)
 		mt_lock_unlock(&lock);
-	if (fresh && took_event)
-		took_event(fresh);
+	if (fresh)
+		mt_object_heap_took(fresh);
 	return block ? block : next->malloc(next->context, size);
 }
 
@@ -346,11 +347,10 @@ void *mt_objects_realloc(void *context, void *block, size_t size)
 
 /* ---- the rest ---- */
 
-bool mt_objects_start(size_t range_bytes, void (*took)(uint64_t bytes))
+bool mt_objects_start(size_t range_bytes)
 {
 	if (!mt_object_pages_start(range_bytes, &range))
 		return false;
-	took_event = took;
 	memset(lists, 0xff, sizeof(lists)); /* MT_OBJECT_PAGE_NONE */
 	for (uint32_t i = 0; i < CLASS_COUNT; i++) {
 		heap.current[i] = &no_page;
@@ -394,8 +394,10 @@ static uint64_t live_bytes(void)
 	return live;
 }
 
-void mt_objects_read(struct mt_objects_figures *out, bool live)
+/* Without a look at each page: of the used bytes as much is free as at the last look. */
+void mt_objects_read(struct mt_object_heap_figures *out, bool exact)
 {
+	static _Atomic uint64_t unused_bytes; /* of the used ones; no ordering */
 	struct mt_object_pages_figures pages;
 
 	memset(out, 0, sizeof(*out));
@@ -405,8 +407,24 @@ void mt_objects_read(struct mt_objects_figures *out, bool live)
 	out->used_bytes = pages.used_bytes;
 	out->dirty_bytes = pages.dirty_bytes;
 	out->allocated_bytes = pages.taken_bytes;
-	if (live)
-		out->live_bytes = live_bytes();
+	if (exact)
+		atomic_store_explicit(&unused_bytes, mt_sat_sub(pages.used_bytes, live_bytes()),
+				      memory_order_relaxed);
+	out->live_bytes = mt_sat_sub(pages.used_bytes,
+				     atomic_load_explicit(&unused_bytes, memory_order_relaxed));
+}
+
+/* Under the lock where calls are shared: whoever calls then reads range.bytes, not heap.bytes. */
+static void narrow(size_t bytes)
+{
+	range.bytes = bytes;
+	if (heap.bytes)
+		heap.bytes = bytes;
+}
+
+void mt_objects_shrink(size_t spare_bytes)
+{
+	mt_object_pages_shrink(spare_bytes, narrow);
 }
 
 void mt_objects_fork_child(void)

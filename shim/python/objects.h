@@ -14,6 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/object_heap.h"
+
 /* PyMemAllocatorEx, which no version of CPython has changed. */
 struct mt_python_allocator {
 	void *context;
@@ -23,16 +25,8 @@ struct mt_python_allocator {
 	void (*free)(void *, void *);
 };
 
-struct mt_objects_figures {
-	uint64_t live_bytes;      /* in blocks, by their class */
-	uint64_t used_bytes;      /* in pages with blocks */
-	uint64_t dirty_bytes;     /* in free pages that are resident */
-	uint64_t allocated_bytes; /* in pages ever taken */
-};
-
-/* Reserves the address range. Returns false where that is not possible. Once.
- * took: called after a thread has taken another MB of pages, with no lock held; may be NULL. */
-bool mt_objects_start(size_t range_bytes, void (*took)(uint64_t bytes));
+/* Reserves up to range_bytes of address space. Returns false where that is not possible. Once. */
+bool mt_objects_start(size_t range_bytes);
 
 /* The functions for CPython. context: the struct mt_python_allocator that served the domain
  * before. */
@@ -45,9 +39,11 @@ void mt_objects_free(void *context, void *block);
  * again. Under the GIL, with no other GIL in the process. */
 void mt_objects_share(bool shared);
 
-/* live: also live_bytes, for which every page is read (some us for each 10 MB); else 0. Any
- * thread. */
-void mt_objects_read(struct mt_objects_figures *out, bool live);
+/* See core/object_heap.h. Any thread. */
+void mt_objects_read(struct mt_object_heap_figures *out, bool exact);
+
+/* For setrlimit: gives up the address space that is not used yet, but for spare_bytes. */
+void mt_objects_shrink(size_t spare_bytes);
 
 void mt_objects_fork_child(void);
 
