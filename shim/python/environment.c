@@ -76,7 +76,8 @@ static bool has_hooks(void)
 		struct mt_python_allocator now = {.malloc = NULL};
 
 		get(domain, &now);
-		if (now.malloc && !mt_object_domains_is_ours(&now) && dladdr(*(void **)(void *)&now.malloc, &owner) &&
+		if (now.malloc && !mt_object_domains_is_ours(&now) &&
+		    dladdr(*(void **)(void *)&now.malloc, &owner) &&
 		    owner.dli_fbase != python.dli_fbase)
 			return true;
 	}
@@ -163,9 +164,8 @@ static const char *objection(const char *set)
 /* NULL: the heap for small objects serves. Else why it does not. */
 static const char *take_domains(void)
 {
-	return mt_config()->python_malloc == MT_PYTHON_MALLOC_MALLOC
-		       ? "MT_PYTHON_MALLOC=malloc"
-		       : mt_object_domains_take();
+	return mt_config()->python_malloc == MT_PYTHON_MALLOC_MALLOC ? "MT_PYTHON_MALLOC=malloc"
+								     : mt_object_domains_take();
 }
 
 static MT_COLD char *answer_python_malloc(getenv_fn next)

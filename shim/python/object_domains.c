@@ -15,7 +15,8 @@
 #define NEWEST_MINOR 14
 /* From this version on an interpreter may have a GIL of its own. */
 #define OWN_GIL_MINOR 12
-/* No structure that CPython makes of the domain RAW with calloc is larger but PyInterpreterState. */
+/* No structure that CPython makes of the domain RAW with calloc is larger but PyInterpreterState.
+ */
 #define INTERPRETER_LEAST_BYTES ((size_t)64 << 10)
 
 struct domain_api {

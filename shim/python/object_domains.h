@@ -1,5 +1,5 @@
-/* python/object_domains.h -- puts the heap for small objects (python/objects.h) before CPython's own
- * allocators, for the domains MEM and OBJ. Called while Python starts, before it has a second
+/* python/object_domains.h -- puts the heap for small objects (python/objects.h) before CPython's
+ * own allocators, for the domains MEM and OBJ. Called while Python starts, before it has a second
  * thread. */
 #ifndef MT_PYTHON_OBJECT_DOMAINS_H
 #define MT_PYTHON_OBJECT_DOMAINS_H

@@ -1,5 +1,6 @@
-/* python/object_pages.h -- pages of 4 KiB for small Python objects, from one reserved address range.
- * Owns the range, a table of struct mt_object_page beside it, and the pages that hold no block.
+/* python/object_pages.h -- pages of 4 KiB for small Python objects, from one reserved address
+ * range. Owns the range, a table of struct mt_object_page beside it, and the pages that hold no
+ * block.
  *
  * A free page is dirty (resident) or clean (not resident: never used, or purged). Two bit maps say
  * which, so that the lowest page is taken first and a purge meets neighbours together. The thread
