@@ -3,13 +3,15 @@
 #include <dlfcn.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "sys/os.h"
 #include "sys/symbol.h"
 #include "python/object_pages.h"
 
-/* Address space; memory only as far as it is used. */
+/* Address space; memory only as far as it is used. Where RLIMIT_AS is set: a share of it. */
 #define RANGE_BYTES ((size_t)64 << 30)
+#define LIMIT_SHARE 8
 /* Versions whose allocators were read: Objects/obmalloc.c. */
 #define OLDEST_MINOR 9
 #define NEWEST_MINOR 14
@@ -77,6 +79,16 @@ static uint64_t known_minor(void)
 	return minor >= OLDEST_MINOR && minor <= NEWEST_MINOR ? minor : 0;
 }
 
+static size_t range_bytes(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur / LIMIT_SHARE >= RANGE_BYTES)
+		return RANGE_BYTES;
+	/* whole words of the bit maps */
+	return (limit.rlim_cur / LIMIT_SHARE) & ~(((size_t)1 << 20) - 1);
+}
+
 static void take(int domain)
 {
 	struct mt_python_allocator ours = {
@@ -110,7 +122,7 @@ const char *mt_object_domains_take(void)
 		return "this version of Python is not known";
 	if (before[MT_PYTHON_DOMAIN_OBJ].malloc)
 		return "another allocator was set after it";
-	if (!mt_objects_start(RANGE_BYTES))
+	if (!mt_objects_start(range_bytes()))
 		return "no address space";
 	mt_object_heap_set(&ops);
 	if (minor >= OWN_GIL_MINOR)

@@ -84,18 +84,25 @@ static char *map(size_t bytes)
 
 /* ---- the range ---- */
 
-/* One mapping: the range, the table, two bit maps. Only the range stays without access. */
+static size_t table_bytes(uint32_t pages)
+{
+	size_t bytes = pages * sizeof(struct mt_object_page);
+
+	return (bytes + MT_OBJECT_PAGE_BYTES - 1) & ~(MT_OBJECT_PAGE_BYTES - 1);
+}
+
+/* One mapping: the range, the table, two bit maps. Range and table become writable as they are
+ * used. */
 static bool reserve(size_t bytes)
 {
-	size_t table_bytes = PAGES_OF(bytes) * sizeof(struct mt_object_page);
-	size_t bits_bytes = PAGES_OF(bytes) / 8 + sizeof(uint64_t); /* one word more than pages */
-	size_t beside = table_bytes + 2 * bits_bytes;
-	char *base = map(bytes + beside);
+	size_t bits_bytes = PAGES_OF(bytes) / 8 + sizeof(uint64_t); /* a word more than pages */
+	char *base = map(bytes + table_bytes(PAGES_OF(bytes)) + 2 * bits_bytes);
+	char *bits = base + bytes + table_bytes(PAGES_OF(bytes));
 
 	if (!base)
 		return false;
-	if (kernel(SYS_mprotect, base + bytes, beside, PROT_READ | PROT_WRITE) != 0) {
-		(void)kernel(SYS_munmap, base, bytes + beside, 0);
+	if (kernel(SYS_mprotect, bits, 2 * bits_bytes, PROT_READ | PROT_WRITE) != 0) {
+		(void)kernel(SYS_munmap, base, (size_t)(bits - base) + 2 * bits_bytes, 0);
 		return false;
 	}
 	/* A purge of single pages would split huge ones. */
@@ -103,8 +110,8 @@ static bool reserve(size_t bytes)
 	range.base = base;
 	range.bytes = bytes;
 	range.table = (struct mt_object_page *)(void *)(base + bytes);
-	dirty_bits = (_Atomic uint64_t *)(void *)(base + bytes + table_bytes);
-	clean_bits = (_Atomic uint64_t *)(void *)(base + bytes + table_bytes + bits_bytes);
+	dirty_bits = (_Atomic uint64_t *)(void *)bits;
+	clean_bits = (_Atomic uint64_t *)(void *)(bits + bits_bytes);
 	range_pages = PAGES_OF(bytes);
 	return true;
 }
@@ -114,7 +121,7 @@ bool mt_object_pages_start(size_t range_bytes, struct mt_object_range *out)
 	if (mt_os_page_bytes() > MT_OBJECT_PAGE_BYTES)
 		return false;
 	while (range_bytes >= LEAST_RANGE_BYTES && !reserve(range_bytes))
-		range_bytes /= 4;
+		range_bytes = (range_bytes / 4) & ~(size_t)(OPEN_STEP_BYTES - 1);
 	if (!range.base)
 		return false;
 	for (uint32_t i = 0; i < MT_OBJECT_CLASS_COUNT; i++)
@@ -135,7 +142,8 @@ static bool make_writable(uint32_t end)
 	if (end > get(&range_pages))
 		end = get(&range_pages);
 	if (kernel(SYS_mprotect, address_of(writable), BYTES_OF(end - writable),
-		   PROT_READ | PROT_WRITE) != 0)
+		   PROT_READ | PROT_WRITE) != 0 ||
+	    kernel(SYS_mprotect, range.table, table_bytes(end), PROT_READ | PROT_WRITE) != 0)
 		return false;
 	writable = end;
 	return true;
@@ -143,14 +151,19 @@ static bool make_writable(uint32_t end)
 
 void mt_object_pages_shrink(size_t spare_bytes, void (*narrow)(size_t bytes))
 {
-	uint32_t end = get(&top) + PAGES_OF(spare_bytes);
 	uint32_t old = get(&range_pages);
+	uint32_t end = get(&top) + PAGES_OF(spare_bytes);
 
+	if (end < writable)
+		end = writable;
+	end = (end + WORD_PAGES - 1) / WORD_PAGES * WORD_PAGES;
 	if (!range.base || end >= old)
 		return;
 	atomic_store_explicit(&range_pages, end, memory_order_relaxed);
 	narrow(BYTES_OF(end));
 	(void)kernel(SYS_munmap, address_of(end), BYTES_OF(old - end), 0);
+	(void)kernel(SYS_munmap, (char *)range.table + table_bytes(end),
+		     table_bytes(old) - table_bytes(end), 0);
 }
 
 /* ---- taking pages ---- */

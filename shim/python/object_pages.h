@@ -45,8 +45,9 @@ struct mt_object_range {
 	size_t bytes; /* reserved */
 };
 
-/* Reserves address space, at most range_bytes, as much as the process may have. Returns false where
- * it may have none or where the kernel's pages are not 4 KiB. Once, before any other call. */
+/* Reserves address space, at most range_bytes (whole MB), as much as the process may have. Returns
+ * false where it may have none or where the kernel's pages are not 4 KiB. Once, before any other
+ * call. */
 bool mt_object_pages_start(size_t range_bytes, struct mt_object_range *out);
 
 /* Takes a page. Returns its index, or MT_OBJECT_PAGE_NONE: the range or the memory is exhausted.
