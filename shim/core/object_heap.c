@@ -18,6 +18,11 @@ void mt_object_heap_set(const struct mt_object_heap_ops *given)
 	atomic_store_explicit(&ops, given, memory_order_relaxed);
 }
 
+bool mt_object_heap_is_there(void)
+{
+	return get() != NULL;
+}
+
 void mt_object_heap_read(struct mt_object_heap_figures *out, bool exact)
 {
 	*out = (struct mt_object_heap_figures){0};

@@ -22,6 +22,9 @@ struct mt_object_heap_ops {
 /* Sets the functions. ops: must live as long as the process. */
 void mt_object_heap_set(const struct mt_object_heap_ops *ops);
 
+/* Returns whether the functions are set. */
+bool mt_object_heap_is_there(void);
+
 /* Reads the figures. exact: false takes live bytes from used ones and the last exact reading; true
  * reads each page (30 us for 100 MB). All 0 where there is no such heap. */
 void mt_object_heap_read(struct mt_object_heap_figures *out, bool exact);
