@@ -1,6 +1,19 @@
-# mtshim -- see README.md. The targets that people use: all demo check bench install uninstall deb dist clean.
-# Variables: PREFIX, DESTDIR, LIBDIR and its kin, JEMALLOC=static|none, CUDA=1|0, BUILD=release|debug|asan|tsan, CC,
-# V=1 to see the commands.
+# mtshim -- see README.md. `make help` prints the lines that begin with #>.
+#> make                  the library, mtctl, man pages and completions, into build/
+#> make demo             the library on a training program, with a picture
+#> make check            installs what the tests need and runs all rings, as CI does
+#> make check-fast       format, words, and all unit tests
+#> make check-COMPONENT  unit tests and quick integration tests of core sys heap purge pressure python signal gpu compat ctl
+#> make check-RING       one ring: unit format words components exports hardening integration bench clients fault stress suites fuzz
+#> make check-long       all rings, with the tests that take minutes
+#> make check-asan       unit tests under a sanitizer; also check-tsan, check-valgrind, check-helgrind
+#> make check-debug      a debug build, whose locks check their order
+#> make check-limits     programs at a memory limit; also check-storm, fault-sweep, fuzz, soak, soak-quick
+#> make check-versions   the shim and mtctl against older builds; also check-reproducible, check-aarch64
+#> make bench            the suite; make bench-NAME, bench-each, bench-growth: single benches
+#> make gpu-check        on a machine with a GPU; also gpu-bench
+#> make install          also uninstall, deb, dist, clean
+#> Variables: PREFIX DESTDIR LIBDIR CC, JEMALLOC=static|none, CUDA=1|0, BUILD=release|debug|asan|tsan, V=1 shows the commands.
 
 PREFIX   ?= /usr/local
 LIBDIR   ?= $(PREFIX)/lib
@@ -50,8 +63,10 @@ shim_flags := $(common) $(optimise) -fPIC -fvisibility=hidden -fno-plt -fno-buil
 shim_link  := -shared -Wl,-soname,libmtshim.so -Wl,--version-script=$(B)/gen/mtshim.map -Wl,-z,defs,-z,relro,-z,now,-z,nodelete \
 	-Wl,--exclude-libs,ALL -static-libgcc
 
-.PHONY: all demo check bench install uninstall deb dist clean
+.PHONY: all help demo check bench install uninstall deb dist clean
 all: $(B)/libmtshim.so $(B)/mtctl
+help:
+	@sed -n 's/^#> //p' Makefile
 
 # ---- the embedded jemalloc: the distribution's static library, every public name with je_ before it ----
 include shim/heap/jemalloc.mk
@@ -96,7 +111,7 @@ early_flags := -fno-stack-protector -fno-builtin -fno-tree-loop-distribute-patte
 $(addprefix $(B)/obj/shim/,sys/elf.o sys/elf_walk.o heap/dlsym.o gpu/lookup.o): shim_flags += $(early_flags)
 $(addprefix $(B)/obj/shim/,sys/elf.o sys/elf_walk.o heap/dlsym.o): shim_flags += -fno-sanitize=all
 
-# Written anew only when it differs: CUDA= may change between two runs.
+# Written again only when it differs: CUDA= may change between two runs.
 $(B)/gen/mtshim.map: shim/mtshim.map FORCE
 	@mkdir -p $(@D)
 	@sed $(map_quiet) '$(map_half)' $< >$@.new
@@ -120,7 +135,7 @@ ctl_link  := -pie -Wl,-z,relro,-z,now
 ctl_libs   = $$(pkg-config --libs jansson zlib) -ldl -lm
 
 # Where it looks for the library and its programs: known places below its own prefix (ctl/process/install_dir.c). Only another LIBDIR is
-# compiled in, and what knows it is compiled anew when that changes.
+# compiled in, and what knows it is compiled again when that changes.
 multiarch     := $(shell $(CC) -print-multiarch 2>/dev/null)
 usual_libdirs := $(PREFIX)/lib $(PREFIX)/lib64 $(PREFIX)/lib/$(multiarch)
 odd_libdir    := $(if $(filter $(PREFIX)/bin,$(BINDIR)),$(filter-out $(usual_libdirs),$(LIBDIR)),$(LIBDIR))

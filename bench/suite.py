@@ -156,7 +156,7 @@ class Suite:
 		status = 1 if result["failed"] or not result["runs"] else 0
 		if self.options.json == "-" or not result["runs"]:
 			return status
-		path = store.save(self.options.json or files.result_path(self.kind()), result)
+		path = files.save(self.options.json or files.result_path(self.kind()), result)
 		print(f"figures: {os.path.relpath(path)}", flush=True)
 		kept = self.report(path) if self.options.report else 0
 		return status if self.options.quick else status or kept

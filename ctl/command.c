@@ -1,7 +1,12 @@
 #include "ctl/command.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "ctl/output/units.h"
+
+#define FIRST_OPTION 256 /* above every letter */
 
 static const struct mt_command commands[] = {
 #define X(function, name, arguments, help) {name, arguments, help, NULL},
@@ -71,6 +76,85 @@ int mt_command_option(int argc, char **argv, const char *letters, const struct o
 	mt_error_say("no option '--%.*s'; did you mean '--%s'?", (int)length, word,
 		     options[place].name);
 	return '?';
+}
+
+bool mt_option_text(const struct mt_option *option, const char *text)
+{
+	*(const char **)option->target = text;
+	return true;
+}
+
+bool mt_option_seconds(const struct mt_option *option, const char *text)
+{
+	return mt_units_parse_seconds(text, option->target);
+}
+
+/* The tables of getopt_long(3): `letters` has room for three characters an option. */
+static struct option *list_options(const struct mt_command_line *line, char *letters)
+{
+	size_t count = 0;
+	struct option *list;
+
+	while (line->options[count].name)
+		count++;
+	list = mt_error_check_memory(calloc(count + 2, sizeof(*list)));
+	letters += sprintf(letters, "%sh", line->operands_max == MT_OPERANDS_PROGRAM ? "+" : "");
+	for (size_t i = 0; i < count; i++) {
+		const struct mt_option *option = &line->options[i];
+		int has_value = !option->take            ? no_argument
+				: option->value_optional ? optional_argument
+							 : required_argument;
+
+		list[i] = (struct option){option->name, has_value, NULL, FIRST_OPTION + (int)i};
+		if (option->letter)
+			letters +=
+				sprintf(letters, "%c%s", option->letter, option->take ? ":" : "");
+	}
+	list[count] = (struct option){"help", no_argument, NULL, 'h'};
+	return list;
+}
+
+static bool take(const struct mt_command_line *line, int number)
+{
+	const struct mt_option *option = line->options;
+
+	if (number == '?')
+		return false;
+	if (number >= FIRST_OPTION)
+		option += number - FIRST_OPTION;
+	else
+		while (option->letter != number)
+			option++;
+	if (option->take)
+		return option->take(option, optarg);
+	*(bool *)option->target = true;
+	return true;
+}
+
+bool mt_command_line_read(const struct mt_command_line *line, int argc, char **argv, int *out_code)
+{
+	char letters[32];
+	struct option *list = list_options(line, letters);
+	int number;
+
+	*out_code = MT_EXIT_OK;
+	while ((number = mt_command_option(argc, argv, letters, list)) != -1) {
+		if (number != 'h' && take(line, number))
+			continue;
+		*out_code =
+			number == 'h' ? mt_command_help(line->command, line->help) : MT_EXIT_USAGE;
+		if (number == 'h' && line->print_more)
+			line->print_more();
+		break;
+	}
+	free(list);
+	if (number != -1)
+		return false;
+	if (argc - optind >= line->operands_min &&
+	    (line->operands_max == MT_OPERANDS_PROGRAM || argc - optind <= line->operands_max))
+		return true;
+	*out_code = mt_command_misused(line->command);
+	return false;
 }
 
 sigset_t mt_command_block_endings(void)

@@ -6,6 +6,7 @@
 
 #include <getopt.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "ctl/output/error.h"
@@ -85,6 +86,39 @@ int mt_command_misused(const char *name);
 /* As getopt_long(3), but an option must be written in full: an abbreviation, as of --all-users, is
  * said on stderr and is '?'. */
 int mt_command_option(int argc, char **argv, const char *letters, const struct option *options);
+
+/* An option of a command: "--name", and with a letter also "-l". */
+struct mt_option {
+	const char *name;
+	void *target; /* what the option fills in */
+	/* Reads the option's value into the target; text is NULL where the value was left out.
+	 * Returns false for a value that is not valid, after a message. NULL: a switch without a
+	 * value, which sets the bool at target. */
+	bool (*take)(const struct mt_option *option, const char *text);
+	char letter;         /* 0: none */
+	bool value_optional; /* the value may be left out */
+	double min, max;     /* for `take` */
+};
+
+/* Values of `take`: a text (target: const char *), seconds (target: uint64_t, milliseconds). */
+bool mt_option_text(const struct mt_option *option, const char *text);
+bool mt_option_seconds(const struct mt_option *option, const char *text);
+
+#define MT_OPERANDS_PROGRAM (-1)
+
+/* What a command accepts. */
+struct mt_command_line {
+	const char *command;
+	const char *help;                /* NULL: none but the table's line */
+	void (*print_more)(void);        /* what --help prints after `help`; NULL: nothing */
+	const struct mt_option *options; /* the last one has no name */
+	int operands_min, operands_max;  /* MT_OPERANDS_PROGRAM: the first one ends the options */
+};
+
+/* Reads the options. Returns true where the command is to run: its operands begin at argv[optind],
+ * and argv[argc] is NULL. Returns false where it has ended, with the exit code in *out_code:
+ * --help, or a wrong use, which is on stderr. */
+bool mt_command_line_read(const struct mt_command_line *line, int argc, char **argv, int *out_code);
 
 /* SIGINT, SIGTERM and SIGHUP, blocked for sigtimedwait or signalfd; without those that the caller
  * has made us ignore (nohup), which would else end us: a signal that is blocked is not thrown away.

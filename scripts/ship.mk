@@ -34,7 +34,7 @@ $(completions): $(MTCTL) $(subcommand_bin) $(generators)
 	$(PYTHON) scripts/generate/completion $(MTCTL) $(shell) >$@.new
 	mv -f $@.new $@
 
-# Anew each time: PREFIX may be another one now.
+# Each time: PREFIX may be another one now.
 $(B)/gen/mtshim.pc: shim/mtshim.pc.in FORCE
 	@mkdir -p $(@D)
 	@sed 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@INCDIR@|$(INCDIR)|; s|@VERSION@|$(VERSION)|' $< >$@

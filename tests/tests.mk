@@ -1,7 +1,7 @@
 # tests/tests.mk -- the test rings. `make check` is what CI runs; each ring has a target of its own.
 # Counting, and the one closing line, is tests/run's work; this file only builds.
 
-.PHONY: check check-unit check-format check-components check-exports check-hardening check-integration check-clients check-fault check-stress check-bench \
+.PHONY: check check-unit check-format check-words check-components check-exports check-hardening check-integration check-clients check-fault check-stress check-bench \
 	check-long check-fast check-asan check-tsan check-valgrind check-aarch64 unit-tests test-packages
 
 # ---- unit tests: the shim's insides as an archive, without the files that define names of libc (else malloc itself would be wrapped in the test) ----
@@ -80,12 +80,12 @@ endif
 
 check: test-packages
 	@$(MAKE) --no-print-directory test-programs
-	@tests/run --build $(B) unit format components exports hardening integration bench clients fault stress suites $(if $(filter 0,$(CUDA)),,fuzz)
+	@tests/run --build $(B) unit format words components exports hardening integration bench clients fault stress suites $(if $(filter 0,$(CUDA)),,fuzz)
 
 check-unit: unit-tests
 	@tests/run --build $(B) unit
 
-check-format check-components: check-%:
+check-format check-words check-components: check-%:
 	@tests/run $*
 
 check-exports check-hardening: check-%: all
@@ -100,7 +100,7 @@ check-bench: all bench-programs
 
 # While one writes: half a minute on a quiet machine, once it is built.
 check-fast: unit-tests
-	@tests/run --build $(B) format unit
+	@tests/run --build $(B) format words unit
 
 # One component: its unit tests and its quick integration tests. Installs nothing: what needs a package that is missing is skipped.
 components := core sys heap purge pressure python signal gpu compat ctl
@@ -115,7 +115,7 @@ check-gpu: gpu-programs unsafe-shims
 endif
 
 check-long: test-programs
-	@tests/run --build $(B) --long unit format components exports hardening integration bench clients fault stress suites
+	@tests/run --build $(B) --long unit format words components exports hardening integration bench clients fault stress suites
 
 check-asan check-tsan: check-%:
 	@$(MAKE) --no-print-directory BUILD=$* unit-tests

@@ -58,7 +58,18 @@ def result_path(label):
 	return os.path.join(folder, f"{label}-{stamp}.json")
 
 
+def as_text(value, depth=0):
+	"""JSON in which each element of a list that is too long for a line is one line: a sample on ten lines is no use to anybody."""
+	text = json.dumps(value, separators=(",", ":"))
+	if len(text) <= 120 or not isinstance(value, (dict, list)):
+		return text
+	indent = " " * (depth + 1)
+	if isinstance(value, list):
+		return "[\n" + ",\n".join(indent + json.dumps(one, separators=(",", ":")) for one in value) + "\n" + " " * depth + "]"
+	return "{\n" + ",\n".join(f"{indent}{json.dumps(key)}: {as_text(one, depth + 1)}" for key, one in value.items()) + "\n" + " " * depth + "}"
+
+
 def save(path, record):
 	with open(path, "w", encoding="utf-8") as out:
-		json.dump(record, out, indent=1)
-		out.write("\n")
+		out.write(as_text(record) + "\n")
+	return path

@@ -22,7 +22,7 @@ class State:
 			raise SystemExit(f"another suite is running ({self.folder})") from None
 
 	def begin(self, header):
-		"""Anew. What an earlier suite left is kept as .old."""
+		"""A new one. What an earlier suite left is kept as .old."""
 		if os.path.exists(self.path):
 			os.replace(self.path, self.path + ".old")
 		self.append(header)
@@ -57,13 +57,3 @@ def by_outcome(records):
 	last = {key_of(record): record for record in records}
 	made = [record for record in last.values() if "figures" in record]
 	return made, [record for record in last.values() if "figures" not in record]
-
-
-def save(path, record):
-	"""Like any result, but each run is one line: a million samples on lines of their own are no use to anybody."""
-	head = {key: value for key, value in record.items() if key != "runs"}
-	text = json.dumps(head, indent=1)
-	runs = ",\n".join("  " + json.dumps(run, separators=(",", ":")) for run in record["runs"])
-	with open(path, "w", encoding="utf-8") as out:
-		out.write(f'{text[:-2]},\n "runs": [\n{runs}\n ]\n}}\n')
-	return path

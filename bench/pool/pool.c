@@ -12,7 +12,13 @@
 
 #include "sys/lock.h"
 #include "sys/os.h"
+#include "gpu/context_lifecycle.h"
+#include "gpu/decay.h"
+#include "gpu/device_memory.h"
 #include "gpu/pool.h"
+#include "gpu/release.h"
+#include "gpu/shortage.h"
+#include "gpu/usage.h"
 #include "null_driver.h"
 
 #define ROUNDS 7

@@ -187,10 +187,10 @@ def test_other_options_are_not_resumed_and_a_new_suite_keeps_the_old_state(suite
 	suite(rows, "--candidates", "glibc", "--runs", "1")
 
 	other = suite(rows, "--candidates", "glibc", "--runs", "2", "--resume")
-	anew = suite(rows, "--candidates", "glibc", "--runs", "1")
+	again = suite(rows, "--candidates", "glibc", "--runs", "1")
 
 	assert other.returncode == 1 and "had other options" in other.stderr
-	assert anew.returncode == 0 and (tmp_path / "build" / "bench" / "suite" / "state.jsonl.old").exists()
+	assert again.returncode == 0 and (tmp_path / "build" / "bench" / "suite" / "state.jsonl.old").exists()
 
 
 def test_nobody_resumes_a_suite_that_runs(suite, toys, tmp_path):

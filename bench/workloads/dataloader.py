@@ -8,7 +8,7 @@ batch that is kept, and then nothing happens for a while (--wait), as when metri
 
 The workers live from epoch to epoch (persistent_workers=True), as people have them for whom starting them each time
 takes too long; so they are still there at the end, when the trainer lies idle, and what they hoard counts as well.
---restart has them anew each epoch, as is torch's default: they are gone while the trainer lies idle.
+--restart has them again each epoch, as is torch's default: they are gone while the trainer lies idle.
 
 --trim: the program collects and calls malloc_trim(0), the trainer after each epoch, a worker after every 50 images.
 Prints one JSON line of figures. MiB are 1048576 bytes.

@@ -3,7 +3,7 @@
 
 A request asks for the classes of 1 to 64 texts of 8 to 256 tokens, most of them small; the answer has the best classes
 and a vector for each text. The last 256 answers are kept, and a fifth of the requests are such as were asked before. The load
-comes from a process of its own, which is started without the allocator that is measured: 8 connections, opened anew for
+comes from a process of its own, which is started without the allocator that is measured: 8 connections, opened again for
 each burst, a fixed number of requests a burst, two seconds of silence between bursts. So a slower server has a longer work_s.
 
 --trim: the server collects and calls malloc_trim(0) after each burst.

@@ -1,7 +1,6 @@
 /* ctl/cmd/advise.c -- `mtctl advise`: looks once, hands the facts to the rules, and tells. */
 #include "ctl/diagnose/advise.h"
 
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,14 +23,14 @@ static const char help[] = "Settings that would suit the process, each with its 
 static void print_text(const struct mt_advise_facts *facts, const struct mt_advice *list,
 		       size_t count)
 {
-	const struct mt_stats_snapshot *now = mt_advise_figures(facts);
+	const struct mt_stats_snapshot *now = &facts->base.last.head.snapshot;
 
 	printf("process %d (%s): RSS %s (at most %s), live %s, idle %s; %s and %s in %.0f s\n",
-	       (int)facts->look.process.pid, facts->look.process.comm,
+	       (int)facts->base.process.pid, facts->base.process.comm,
 	       mt_text_bytes(now->rss_bytes).text, mt_text_bytes(now->rss_peak_bytes).text,
 	       mt_text_bytes(now->heap_live_bytes).text, mt_text_bytes(now->heap_idle_bytes).text,
 	       mt_text_counted(now->light_count + now->heavy_count, "cleanup", "cleanups").text,
-	       mt_text_counted(now->purge_count, "purge", "purges").text, mt_advise_seconds(facts));
+	       mt_text_counted(now->purge_count, "purge", "purges").text, mt_advise_awake_s(facts));
 	if (!count)
 		puts("\nnothing to change");
 	for (size_t i = 0; i < count; i++) {
@@ -40,10 +39,10 @@ static void print_text(const struct mt_advise_facts *facts, const struct mt_advi
 			printf("  now          %s\n", list[i].command);
 		printf("  at a start   %s\n", list[i].environment);
 	}
-	if (mt_advise_seconds(facts) < SHORT_S)
+	if (mt_advise_awake_s(facts) < SHORT_S)
 		printf("\nit has been awake for %.0f s: ask again when it has done more of its "
 		       "work\n",
-		       mt_advise_seconds(facts));
+		       mt_advise_awake_s(facts));
 }
 
 static void print_json(const struct mt_advise_facts *facts, const struct mt_advice *list,
@@ -51,17 +50,16 @@ static void print_json(const struct mt_advise_facts *facts, const struct mt_advi
 {
 	json_t *root = json_object(), *advice = json_array();
 
-	mt_json_set_u64(root, "pid", (uint64_t)facts->look.process.pid);
-	mt_json_set_text(root, "comm", facts->look.process.comm);
-	mt_json_set(root, "awake_s", json_real(mt_advise_seconds(facts)));
+	mt_json_set_u64(root, "pid", (uint64_t)facts->base.process.pid);
+	mt_json_set_text(root, "comm", facts->base.process.comm);
+	mt_json_set(root, "awake_s", json_real(mt_advise_awake_s(facts)));
 	for (size_t i = 0; i < count; i++) {
 		json_t *object = json_object();
 
 		mt_json_set_text(object, "topic", list[i].topic);
 		mt_json_set_text(object, "reason", list[i].reason);
 		mt_json_set_text(object, "environment", list[i].environment);
-		mt_json_set(object, "command",
-			    *list[i].command ? json_string(list[i].command) : json_null());
+		mt_json_set_text_or_null(object, "command", list[i].command);
 		mt_json_append(advice, object);
 	}
 	mt_json_set(root, "advice", advice);
@@ -72,7 +70,7 @@ static int advise(const char *pid, bool json)
 {
 	struct mt_advise_facts *facts = mt_error_check_memory(calloc(1, sizeof(*facts)));
 	struct mt_target *target = mt_error_check_memory(calloc(1, sizeof(*target)));
-	struct mt_advice list[MT_ADVICE_MOST];
+	struct mt_advice list[MT_ADVICE_MAX];
 	int code = mt_target_find(pid, &target->process);
 	size_t count;
 
@@ -92,17 +90,10 @@ static int advise(const char *pid, bool json)
 
 int mt_command_advise(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'}, {0}};
 	bool json = false;
-	int option;
+	const struct mt_option options[] = {{.name = "json", .target = &json}, {0}};
+	const struct mt_command_line line = {"advise", help, NULL, options, 1, 1};
+	int code;
 
-	while ((option = mt_command_option(argc, argv, "h", options)) != -1) {
-		if (option == 'h')
-			return mt_command_help("advise", help);
-		if (option == '?')
-			return MT_EXIT_USAGE;
-		json |= option == 'j';
-	}
-	return optind + 1 == argc ? advise(argv[optind], json) : mt_command_misused("advise");
+	return mt_command_line_read(&line, argc, argv, &code) ? advise(argv[optind], json) : code;
 }

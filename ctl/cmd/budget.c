@@ -1,9 +1,9 @@
 /* ctl/cmd/budget.c -- `mtctl budget`: what a model takes of a GPU's memory. */
 #include "ctl/cmd/budget.h"
 
-#include <getopt.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "ctl/command.h"
 #include "ctl/output/json.h"
@@ -41,68 +41,40 @@ static const char help[] =
 	"  mtctl budget --params 175e9 --seq 2048 --batch 1 --layers 96 --d-model 12288 --mixed "
 	"--checkpoint --gpus 8\n";
 
-enum { OPTION_FLAG = 1000 };
-
-/* Counts, with the most that makes sense. */
-static const struct {
-	const char *name;
-	size_t offset;
-	double most;
-} counts[] = {
-	{"params", offsetof(struct mt_budget_options, params), 1e16},
-	{"seq", offsetof(struct mt_budget_options, seq), 1e9},
-	{"batch", offsetof(struct mt_budget_options, batch), 1e9},
-	{"layers", offsetof(struct mt_budget_options, layers), 1e6},
-	{"d-model", offsetof(struct mt_budget_options, d_model), 1e7},
-	{"heads", offsetof(struct mt_budget_options, heads), 1e6},
-	{"kv-heads", offsetof(struct mt_budget_options, kv_heads), 1e6},
-	{"vocab", offsetof(struct mt_budget_options, vocab), 1e9},
-	{"gpus", offsetof(struct mt_budget_options, gpus), 1e6},
-	{"layers-per-gpu", offsetof(struct mt_budget_options, layers_per_gpu), 1e6},
-};
-
-static const struct {
-	const char *name;
-	size_t offset;
-} flags[] = {
-	{"mixed", offsetof(struct mt_budget_options, mixed)},
-	{"checkpoint", offsetof(struct mt_budget_options, checkpoint)},
-	{"flash", offsetof(struct mt_budget_options, flash)},
-	{"inference", offsetof(struct mt_budget_options, inference)},
-};
-
-#define COUNTS_COUNT (sizeof(counts) / sizeof(counts[0]))
-#define FLAGS_COUNT  (sizeof(flags) / sizeof(flags[0]))
-
-static bool take_count(size_t which, const char *text, struct mt_budget_options *options)
+/* A count, up to the most that makes sense. */
+static bool take_count(const struct mt_option *option, const char *text)
 {
 	double value;
 
-	if (!mt_units_count(text, &value) || value < 1 || value > counts[which].most ||
-	    (value != floor(value) && which > 0)) {
-		mt_error_say("--%s: '%.40s' is no whole number from 1 to %.0e", counts[which].name,
-			     text, counts[which].most);
+	if (!mt_units_count(text, &value) || value < 1 || value > option->max ||
+	    (value != floor(value) && strcmp(option->name, "params") != 0)) {
+		mt_error_say("--%s: '%.40s' is no whole number from 1 to %.0e", option->name, text,
+			     option->max);
 		return false;
 	}
-	*(double *)(void *)((char *)options + counts[which].offset) = value;
+	*(double *)option->target = value;
 	return true;
 }
 
-static bool take_word(int option, const char *text, struct mt_budget_options *options)
+static bool take_stage(const struct mt_option *option, const char *text)
 {
-	if (option == 'z') {
-		if (text[0] < '0' || text[0] > '3' || text[1]) {
-			mt_error_say("--zero: '%.40s' is no stage from 0 to 3", text);
-			return false;
-		}
-		options->zero = text[0] - '0';
-		return true;
+	if (text[0] < '0' || text[0] > '3' || text[1]) {
+		mt_error_say("--zero: '%.40s' is no stage from 0 to 3", text);
+		return false;
 	}
-	options->optimizer = mt_optimizer_find(text);
-	if (!options->optimizer)
+	*(int *)option->target = text[0] - '0';
+	return true;
+}
+
+static bool take_optimizer(const struct mt_option *option, const char *text)
+{
+	const struct mt_optimizer *optimizer = mt_optimizer_find(text);
+
+	if (!optimizer)
 		mt_error_say("--optimizer: '%.40s' is not known; mtctl budget --help lists them",
 			     text);
-	return options->optimizer != NULL;
+	*(const struct mt_optimizer **)option->target = optimizer;
+	return optimizer != NULL;
 }
 
 /* ---- telling ---- */
@@ -171,54 +143,45 @@ static void print_json(const struct mt_budget *budget)
 	mt_json_print(root, true);
 }
 
-/* ---- the command line ---- */
-
-static void list_options(struct option *out)
-{
-	size_t used = 0;
-
-	for (size_t i = 0; i < COUNTS_COUNT; i++)
-		out[used++] = (struct option){counts[i].name, required_argument, NULL, (int)i};
-	for (size_t i = 0; i < FLAGS_COUNT; i++)
-		out[used++] =
-			(struct option){flags[i].name, no_argument, NULL, OPTION_FLAG + (int)i};
-	out[used++] = (struct option){"optimizer", required_argument, NULL, 'o'};
-	out[used++] = (struct option){"zero", required_argument, NULL, 'z'};
-	out[used++] = (struct option){"json", no_argument, NULL, 'j'};
-	out[used++] = (struct option){"help", no_argument, NULL, 'h'};
-	out[used] = (struct option){0};
-}
-
 int mt_command_budget(int argc, char **argv)
 {
-	struct mt_budget_options options = {.zero = MT_BUDGET_UNSPLIT};
-	struct option long_options[COUNTS_COUNT + FLAGS_COUNT + 5];
+	struct mt_budget_options model = {.zero = MT_BUDGET_UNSPLIT};
+	bool json = false;
+#define COUNT(option, member, most)                                                                \
+	{                                                                                          \
+		.name = option, .target = &model.member, .take = take_count, .max = most           \
+	}
+	const struct mt_option options[] = {
+		COUNT("params", params, 1e16),
+		COUNT("seq", seq, 1e9),
+		COUNT("batch", batch, 1e9),
+		COUNT("layers", layers, 1e6),
+		COUNT("d-model", d_model, 1e7),
+		COUNT("heads", heads, 1e6),
+		COUNT("kv-heads", kv_heads, 1e6),
+		COUNT("vocab", vocab, 1e9),
+		COUNT("gpus", gpus, 1e6),
+		COUNT("layers-per-gpu", layers_per_gpu, 1e6),
+		{.name = "mixed", .target = &model.mixed},
+		{.name = "checkpoint", .target = &model.checkpoint},
+		{.name = "flash", .target = &model.flash},
+		{.name = "inference", .target = &model.inference},
+		{.name = "optimizer", .target = &model.optimizer, .take = take_optimizer},
+		{.name = "zero", .target = &model.zero, .take = take_stage},
+		{.name = "json", .target = &json},
+		{0}};
+#undef COUNT
+	const struct mt_command_line line = {"budget", help, NULL, options, 0, 0};
 	struct mt_budget budget;
 	struct mt_why why;
-	bool json = false;
-	int option;
+	int code;
 
-	list_options(long_options);
-	while ((option = mt_command_option(argc, argv, "h", long_options)) != -1) {
-		if (option == 'h')
-			return mt_command_help("budget", help);
-		if (option == '?')
-			return MT_EXIT_USAGE;
-		if (option < (int)COUNTS_COUNT ? !take_count((size_t)option, optarg, &options)
-					       : (option == 'o' || option == 'z') &&
-							 !take_word(option, optarg, &options))
-			return MT_EXIT_USAGE;
-		if (option >= OPTION_FLAG)
-			*((bool *)(void *)((char *)&options + flags[option - OPTION_FLAG].offset)) =
-				true;
-		json |= option == 'j';
-	}
-	if (optind != argc || argc == 1)
+	if (!mt_command_line_read(&line, argc, argv, &code))
+		return code;
+	if (argc == 1)
 		return mt_command_misused("budget");
-	if (mt_budget_make(&options, &budget, &why) != MT_ERR_OK) {
-		mt_error_say("%s", why.text);
-		return MT_EXIT_USAGE;
-	}
+	if (mt_budget_make(&model, &budget, &why) != MT_ERR_OK)
+		return mt_error_fail(MT_EXIT_USAGE, &why);
 	(json ? print_json : print_text)(&budget);
 	return MT_EXIT_OK;
 }

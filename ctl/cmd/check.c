@@ -1,13 +1,12 @@
 /* ctl/cmd/check.c -- `mtctl check`: how near memory is to its limit; for scripts that would rather
  * stop than be killed. */
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "ctl/process/limit.h"
 #include "ctl/command.h"
 #include "ctl/output/json.h"
-#include "ctl/process/process.h"
+#include "ctl/process/target.h"
 #include "ctl/output/text.h"
 
 static const char help[] =
@@ -19,7 +18,7 @@ static const char help[] =
 	"  --threshold=PERCENT  0 to 100 (85)\n"
 	"  --json               one object\n";
 
-static bool parse_percent(const char *text, double *out)
+static bool take_percent(const struct mt_option *option, const char *text)
 {
 	char *end;
 	double value = strtod(text, &end);
@@ -28,7 +27,7 @@ static bool parse_percent(const char *text, double *out)
 		mt_error_say("'%s' is not a percentage from 0 to 100", text);
 		return false;
 	}
-	*out = value;
+	*(double *)option->target = value;
 	return true;
 }
 
@@ -53,14 +52,10 @@ static int check(const char *pid_text, double threshold, bool json)
 	pid_t pid = 0;
 	bool above;
 
-	if (pid_text && mt_process_parse_pid(pid_text, &pid) != MT_ERR_OK) {
-		mt_error_say("'%s' is not a process id", pid_text);
+	if (pid_text && mt_target_parse_pid(pid_text, &pid) != MT_EXIT_OK)
 		return MT_EXIT_USAGE;
-	}
-	if (pid && mt_process_find(pid, &process, &why) == MT_ERR_UNKNOWN) {
-		mt_error_say("%s", why.text);
-		return MT_EXIT_NOT_SHIMMED;
-	}
+	if (pid && mt_process_find(pid, &process, &why) == MT_ERR_UNKNOWN)
+		return mt_error_fail(MT_EXIT_NOT_SHIMMED, &why);
 	if (mt_limit_find("", pid, &memory) != MT_ERR_OK) {
 		mt_error_say("neither a cgroup limit nor /proc/meminfo can be read");
 		return MT_EXIT_USAGE;
@@ -79,22 +74,15 @@ static int check(const char *pid_text, double threshold, bool json)
 
 int mt_command_check(int argc, char **argv)
 {
-	static const struct option options[] = {{"threshold", required_argument, NULL, 't'},
-						{"json", no_argument, NULL, 'j'},
-						{"help", no_argument, NULL, 'h'},
-						{0}};
 	double threshold = 85;
 	bool json = false;
-	int option;
+	const struct mt_option options[] = {
+		{.name = "threshold", .target = &threshold, .take = take_percent, .letter = 't'},
+		{.name = "json", .target = &json},
+		{0}};
+	const struct mt_command_line line = {"check", help, NULL, options, 0, 1};
+	int code;
 
-	while ((option = mt_command_option(argc, argv, "ht:", options)) != -1) {
-		if (option == 'h')
-			return mt_command_help("check", help);
-		if (option == '?' || (option == 't' && !parse_percent(optarg, &threshold)))
-			return MT_EXIT_USAGE;
-		json |= option == 'j';
-	}
-	if (argc - optind > 1)
-		return mt_command_misused("check");
-	return check(argv[optind], threshold, json);
+	return mt_command_line_read(&line, argc, argv, &code) ? check(argv[optind], threshold, json)
+							      : code;
 }

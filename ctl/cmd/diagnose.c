@@ -1,7 +1,6 @@
 /* ctl/cmd/diagnose.c -- `mtctl diagnose`: a look of some time, and a verdict. */
 #include "ctl/diagnose/role.h"
 
-#include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,9 +12,9 @@
 #include "ctl/process/ancestry.h"
 
 #define SECONDS_PLAIN 60.0
-#define SECONDS_MOST  86400.0
+#define SECONDS_MAX   86400.0
 /* processes looked at one by one; the tree's sums hold them all */
-#define TREE_MOST 64
+#define TREE_MAX 64
 
 static const char help[] =
 	"Looks at a process for a while, and says what is the matter with its memory, from what "
@@ -41,34 +40,41 @@ static void stop(int number)
 }
 
 /* 60, 60s, 2m, 1h; a fraction if one likes. */
-static bool parse_time(const char *text, double *out)
+static bool take_time(const struct mt_option *option, const char *text)
 {
 	char *end;
 	double value = strtod(text, &end), unit = *end == 'm' ? 60 : *end == 'h' ? 3600 : 1;
 
 	if (end == text || (*end && (strchr("smh", *end) == NULL || end[1])) ||
-	    !(value * unit > 0 && value * unit <= SECONDS_MOST)) {
+	    !(value * unit > 0 && value * unit <= SECONDS_MAX)) {
 		mt_error_say("'%.60s' is no time to look: 60, 60s, 2m, up to 24h", text);
 		return false;
 	}
-	*out = value * unit;
+	*(double *)option->target = value * unit;
 	return true;
 }
 
-static int print_help(void)
+static bool take_role(const struct mt_option *option, const char *text)
 {
-	mt_command_help("diagnose", help);
-	for (int i = 0; i < MT_VERDICT_COUNT; i++) {
-		static const char *const lines[] = {
-#define X(name, code, word, line) line,
-			MT_VERDICTS(X)
-#undef X
-		};
+	int *role = option->target;
 
+	*role = mt_role_parse(text);
+	if (*role == MT_ROLE_NONE)
+		mt_error_say("no role '%.60s': server, client or oom", text);
+	return *role != MT_ROLE_NONE;
+}
+
+static void print_verdicts(void)
+{
+	static const char *const lines[] = {
+#define X(name, code, word, line) line,
+		MT_VERDICTS(X)
+#undef X
+	};
+
+	for (int i = 0; i < MT_VERDICT_COUNT; i++)
 		printf("  %3d  %-18s %s\n", mt_diagnose_exit_code((enum mt_verdict)i),
 		       mt_diagnose_word((enum mt_verdict)i), lines[i]);
-	}
-	return MT_EXIT_OK;
 }
 
 struct look {
@@ -105,7 +111,7 @@ static void add_tree(struct look *look, const struct mt_process *root)
 	size_t count = mt_process_read_all(&list);
 
 	add(look, root);
-	for (size_t i = 0; i < count && look->count < TREE_MOST; i++)
+	for (size_t i = 0; i < count && look->count < TREE_MAX; i++)
 		if (list[i].shimmed && list[i].pid != root->pid &&
 		    mt_ancestry_descends(list, count, list[i].pid, root->pid))
 			add(look, &list[i]);
@@ -165,14 +171,10 @@ static int run(const char *text, const struct mt_diagnose_options *options)
 	pid_t pid;
 	int code;
 
-	if (mt_process_parse_pid(text, &pid) != MT_ERR_OK) {
-		mt_error_say("'%.60s' is not a process id", text);
+	if (mt_target_parse_pid(text, &pid) != MT_EXIT_OK)
 		return MT_EXIT_USAGE;
-	}
-	if (mt_process_find(pid, &process, &why) != MT_ERR_OK) {
-		mt_error_say("%s", why.text);
-		return MT_EXIT_NOT_SHIMMED;
-	}
+	if (mt_process_find(pid, &process, &why) != MT_ERR_OK)
+		return mt_error_fail(MT_EXIT_NOT_SHIMMED, &why);
 	if (options->tree)
 		add_tree(&look, &process);
 	else
@@ -184,30 +186,20 @@ static int run(const char *text, const struct mt_diagnose_options *options)
 
 int mt_command_diagnose(int argc, char **argv)
 {
-	static const struct option long_options[] = {{"for", required_argument, NULL, 'f'},
-						     {"json", no_argument, NULL, 'j'},
-						     {"no-trim", no_argument, NULL, 'n'},
-						     {"tree", no_argument, NULL, 't'},
-						     {"role", required_argument, NULL, 'r'},
-						     {"help", no_argument, NULL, 'h'},
-						     {0}};
-	struct mt_diagnose_options options = {.seconds = SECONDS_PLAIN, .trim = true};
-	int option;
+	struct mt_diagnose_options wanted = {.seconds = SECONDS_PLAIN};
+	bool no_trim = false;
+	const struct mt_option options[] = {
+		{.name = "for", .target = &wanted.seconds, .take = take_time},
+		{.name = "json", .target = &wanted.json},
+		{.name = "no-trim", .target = &no_trim},
+		{.name = "tree", .target = &wanted.tree},
+		{.name = "role", .target = &wanted.role, .take = take_role},
+		{0}};
+	const struct mt_command_line line = {"diagnose", help, print_verdicts, options, 1, 1};
+	int code;
 
-	while ((option = mt_command_option(argc, argv, "h", long_options)) != -1) {
-		if (option == 'h')
-			return print_help();
-		if (option == '?' || (option == 'f' && !parse_time(optarg, &options.seconds)))
-			return MT_EXIT_USAGE;
-		if (option == 'r' && (options.role = mt_role_parse(optarg)) == MT_ROLE_NONE) {
-			mt_error_say("no role '%.60s': server, client or oom", optarg);
-			return MT_EXIT_USAGE;
-		}
-		options.json |= option == 'j';
-		options.tree |= option == 't';
-		options.trim &= option != 'n';
-	}
-	if (optind + 1 != argc)
-		return mt_command_misused("diagnose");
-	return run(argv[optind], &options);
+	if (!mt_command_line_read(&line, argc, argv, &code))
+		return code;
+	wanted.trim = !no_trim;
+	return run(argv[optind], &wanted);
 }

@@ -1,7 +1,6 @@
 /* ctl/cmd/doctor.c -- `mtctl doctor`: what is in the way of the shim, and what to do about it. */
 #include "ctl/diagnose/doctor.h"
 
-#include <getopt.h>
 #include <stdio.h>
 
 #include "ctl/command.h"
@@ -22,15 +21,14 @@ static void print_title(const char *title)
 
 int mt_command_doctor(int argc, char **argv)
 {
-	static const struct option options[] = {{"help", no_argument, NULL, 'h'}, {0}};
+	static const struct mt_option options[] = {{0}};
+	const struct mt_command_line line = {"doctor", help, NULL, options, 0, 1};
 	struct mt_process process = {0};
 	char title[96];
-	int option, code;
+	int code;
 
-	while ((option = mt_command_option(argc, argv, "h", options)) != -1)
-		return option == 'h' ? mt_command_help("doctor", help) : MT_EXIT_USAGE;
-	if (argc - optind > 1)
-		return mt_command_misused("doctor");
+	if (!mt_command_line_read(&line, argc, argv, &code))
+		return code;
 	if (optind < argc) {
 		code = mt_target_find(argv[optind], &process);
 		if (code != MT_EXIT_OK)

@@ -1,7 +1,6 @@
 /* ctl/cmd/export.c -- `mtctl export`: the figures of all shimmed processes as metrics, to stdout or
  * into a file for node_exporter. */
 #include <errno.h>
-#include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,26 +103,26 @@ static int write_on(const struct export *export)
 	return MT_EXIT_OK;
 }
 
-static bool take_option(int option, struct export *export)
+static bool take_format(const struct mt_option *option, const char *text)
 {
-	export->markdown |= option == 'm';
-	export->once |= option == 'o';
-	if (option == 't')
-		export->file.directory = optarg;
-	if (option == 'n')
-		export->file.name = optarg;
-	if (option == 'f') {
-		export->old = strcmp(optarg, "old") == 0;
-		if (!export->old && strcmp(optarg, "openmetrics") != 0) {
-			mt_error_say("the format is openmetrics or old, not '%.60s'", optarg);
-			return false;
-		}
-	}
-	if (option == 'i' && !mt_units_parse_seconds(optarg, &export->every_ms))
+	bool *old = option->target;
+
+	*old = strcmp(text, "old") == 0;
+	if (*old || strcmp(text, "openmetrics") == 0)
+		return true;
+	mt_error_say("the format is openmetrics or old, not '%.60s'", text);
+	return false;
+}
+
+static bool take_interval(const struct mt_option *option, const char *text)
+{
+	uint64_t *ms = option->target;
+
+	if (!mt_units_parse_seconds(text, ms))
 		return false;
-	if (option == 'i' && export->every_ms < INTERVAL_LEAST_MS)
-		export->every_ms = INTERVAL_LEAST_MS;
-	return option != '?';
+	if (*ms < INTERVAL_LEAST_MS)
+		*ms = INTERVAL_LEAST_MS;
+	return true;
 }
 
 static int run(const struct export *export)
@@ -139,30 +138,28 @@ static int run(const struct export *export)
 		return MT_EXIT_OK;
 	}
 	if (mt_textfile_check(&export->file, &why) != MT_ERR_OK ||
-	    (!export->every_ms && write_once(export, &why) != MT_EXIT_OK)) {
-		mt_error_say("%s", why.text);
-		return MT_EXIT_USAGE;
-	}
+	    (!export->every_ms && write_once(export, &why) != MT_EXIT_OK))
+		return mt_error_fail(MT_EXIT_USAGE, &why);
 	return export->every_ms ? write_on(export) : MT_EXIT_OK;
 }
 
 int mt_command_export(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"textfile", required_argument, NULL, 't'}, {"name", required_argument, NULL, 'n'},
-		{"interval", required_argument, NULL, 'i'}, {"once", no_argument, NULL, 'o'},
-		{"format", required_argument, NULL, 'f'},   {"markdown", no_argument, NULL, 'm'},
-		{"help", no_argument, NULL, 'h'},           {0}};
 	struct export export = {.file.name = NAME_DEFAULT};
-	int option;
+	const struct mt_option options[] = {
+		{.name = "textfile", .target = &export.file.directory, .take = mt_option_text},
+		{.name = "name", .target = &export.file.name, .take = mt_option_text},
+		{.name = "interval", .target = &export.every_ms, .take = take_interval},
+		{.name = "once", .target = &export.once},
+		{.name = "format", .target = &export.old, .take = take_format},
+		{.name = "markdown", .target = &export.markdown},
+		{0}};
+	const struct mt_command_line line = {"export", help, NULL, options, 0, 0};
+	int code;
 
-	while ((option = mt_command_option(argc, argv, "h", options)) != -1) {
-		if (option == 'h')
-			return mt_command_help("export", help);
-		if (!take_option(option, &export))
-			return MT_EXIT_USAGE;
-	}
-	if (optind != argc || (!export.file.directory && (export.every_ms || export.once)) ||
+	if (!mt_command_line_read(&line, argc, argv, &code))
+		return code;
+	if ((!export.file.directory && (export.every_ms || export.once)) ||
 	    (export.once && export.every_ms))
 		return mt_command_misused("export");
 	return run(&export);

@@ -1,5 +1,4 @@
 /* ctl/cmd/fit.c -- `mtctl fit`: how many clients a GPU can serve at a time. */
-#include <getopt.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +12,7 @@
 
 /* of the model, a client: weights, gradients, and two moments of the optimizer */
 #define COPIES   4.0
-#define FALLBACK 2u
+#define FALLBACK 2L
 #define MIB      1048576.0
 #define GIB      1073741824.0
 
@@ -34,8 +33,7 @@ static const char help[] =
 
 struct options {
 	double model_bytes, free_bytes; /* 0: not given */
-	long device;
-	unsigned share, cap;
+	long device, share, cap;
 	bool json;
 };
 
@@ -43,14 +41,14 @@ struct fit {
 	bool known;
 	double free_bytes;
 	char source[160];
-	unsigned clients;
+	long clients;
 };
 
-static unsigned clients_of(const struct options *options, double free_bytes, double model_bytes)
+static long clients_of(const struct options *options, double free_bytes, double model_bytes)
 {
-	double clients = floor(free_bytes * options->share / 100 / (COPIES * model_bytes));
+	double clients = floor(free_bytes * (double)options->share / 100 / (COPIES * model_bytes));
 
-	return clients < options->cap ? (unsigned)clients : options->cap;
+	return clients < (double)options->cap ? (long)clients : options->cap;
 }
 
 static void find(const struct options *options, struct fit *out)
@@ -81,29 +79,17 @@ static const double table_mb[] = {12.3, 100, 250, 500, 1024};
 
 static void add_row(struct mt_table *table, const struct options *options, double model_mb)
 {
-	char text[32];
-
-	snprintf(text, sizeof(text), "%.1f MB", model_mb);
-	mt_table_add(table, text);
-	for (size_t i = 0; i < COLUMNS_COUNT; i++) {
-		snprintf(text, sizeof(text), "%u",
-			 clients_of(options, table_gb[i] * GIB, model_mb * MIB));
-		mt_table_add(table, text);
-	}
+	mt_table_addf(table, "%.1f MB", model_mb);
+	for (size_t i = 0; i < COLUMNS_COUNT; i++)
+		mt_table_addf(table, "%ld", clients_of(options, table_gb[i] * GIB, model_mb * MIB));
 }
 
 static void print_table(const struct options *options)
 {
-	struct mt_table *table = mt_table_new("rrrrr");
+	struct mt_table *table = mt_table_new(">MODEL|>4 GB|>8 GB|>12 GB|>16 GB");
 	double asked = options->model_bytes / MIB;
 	bool added = asked == 0;
-	char text[32];
 
-	mt_table_add(table, "MODEL");
-	for (size_t i = 0; i < COLUMNS_COUNT; i++) {
-		snprintf(text, sizeof(text), "%.0f GB", table_gb[i]);
-		mt_table_add(table, text);
-	}
 	for (size_t i = 0; i < ROWS_COUNT; i++) {
 		if (!added && asked <= table_mb[i]) {
 			if (asked < table_mb[i])
@@ -120,10 +106,10 @@ static void print_table(const struct options *options)
 static void print_text(const struct options *options, const struct fit *fit)
 {
 	struct mt_short_text model = mt_text_bytes(mt_text_round_u64(options->model_bytes)),
-			     clients = mt_text_counted(fit->clients, "client", "clients");
+			     clients = mt_text_counted((uint64_t)fit->clients, "client", "clients");
 
 	if (options->model_bytes && fit->known)
-		printf("%s in parallel: %u %% of %s free (%s) over 4 x %s, at most %u\n\n",
+		printf("%s in parallel: %ld %% of %s free (%s) over 4 x %s, at most %ld\n\n",
 		       clients.text, options->share,
 		       mt_text_bytes(mt_text_round_u64(fit->free_bytes)).text, fit->source,
 		       model.text, options->cap);
@@ -131,7 +117,8 @@ static void print_text(const struct options *options, const struct fit *fit)
 		printf("%s in parallel: how much of the GPU is free is not known; --vram 16G says "
 		       "it\n\n",
 		       clients.text);
-	printf("Clients in parallel by GPU and model, with %u %% of all its memory, at most %u:\n",
+	printf("Clients in parallel by GPU and model, with %ld %% of all its memory, at most "
+	       "%ld:\n",
 	       options->share, options->cap);
 	print_table(options);
 }
@@ -147,7 +134,8 @@ static json_t *table_json(const struct options *options)
 			mt_json_set(row, "model_mb", json_real(table_mb[i]));
 			mt_json_set(row, "vram_gb", json_real(table_gb[j]));
 			mt_json_set_u64(row, "clients",
-					clients_of(options, table_gb[j] * GIB, table_mb[i] * MIB));
+					(uint64_t)clients_of(options, table_gb[j] * GIB,
+							     table_mb[i] * MIB));
 			mt_json_append(rows, row);
 		}
 	return rows;
@@ -158,65 +146,55 @@ static void print_json(const struct options *options, const struct fit *fit)
 	json_t *root = json_object();
 	bool asked = options->model_bytes > 0;
 
-	mt_json_set(root, "clients", asked ? mt_json_u64(fit->clients) : json_null());
-	mt_json_set(root, "model_bytes",
-		    asked ? mt_json_u64(mt_text_round_u64(options->model_bytes)) : json_null());
-	mt_json_set(root, "free_bytes",
-		    asked && fit->known ? mt_json_u64(mt_text_round_u64(fit->free_bytes))
-					: json_null());
+	mt_json_set_u64_if(root, "clients", asked, (uint64_t)fit->clients);
+	mt_json_set_u64_if(root, "model_bytes", asked, mt_text_round_u64(options->model_bytes));
+	mt_json_set_u64_if(root, "free_bytes", asked && fit->known,
+			   mt_text_round_u64(fit->free_bytes));
 	mt_json_set(root, "source", asked && fit->known ? json_string(fit->source) : json_null());
-	mt_json_set_u64(root, "share", options->share);
-	mt_json_set_u64(root, "cap", options->cap);
+	mt_json_set_u64(root, "share", (uint64_t)options->share);
+	mt_json_set_u64(root, "cap", (uint64_t)options->cap);
 	mt_json_set(root, "table", table_json(options));
 	mt_json_print(root, true);
 }
 
 /* ---- the command line ---- */
 
-static bool take_whole(const char *name, const char *text, unsigned least, unsigned most,
-		       unsigned *out)
+static bool take_whole(const struct mt_option *option, const char *text)
 {
 	uint64_t value;
 
-	if (!mt_text_parse_u64(text, &value) || value < least || value > most) {
-		mt_error_say("--%s: '%.40s' is no whole number from %u to %u", name, text, least,
-			     most);
+	if (!mt_text_parse_u64(text, &value) || (double)value < option->min ||
+	    (double)value > option->max) {
+		mt_error_say("--%s: '%.40s' is no whole number from %.0f to %.0f", option->name,
+			     text, option->min, option->max);
 		return false;
 	}
-	*out = (unsigned)value;
+	*(long *)option->target = (long)value;
 	return true;
 }
 
-static bool take(int option, const char *text, struct options *options)
+static bool take_model(const struct mt_option *option, const char *text)
 {
-	double value = 0;
-	unsigned number;
+	double mb = 0;
 
-	switch (option) {
-	case 'm':
-		if (mt_units_number(text, &value) && value * MIB >= 1 && value < 1e12) {
-			options->model_bytes = value * MIB;
-			return true;
-		}
-		mt_error_say("--model-mb: '%.40s' is no size in MB", text);
-		return false;
-	case 'v':
-		if (mt_units_bytes(text, &value) && value >= 1 && value < 1e18) {
-			options->free_bytes = value;
-			return true;
-		}
-		mt_error_say("--vram: '%.40s' is no size as 16G, 16GiB, 4096M", text);
-		return false;
-	case 'd':
-		if (!take_whole("device", text, 0, 1023, &number))
-			return false;
-		options->device = (long)number;
+	if (mt_units_number(text, &mb) && mb * MIB >= 1 && mb < 1e12) {
+		*(double *)option->target = mb * MIB;
 		return true;
-	case 's':
-		return take_whole("share", text, 1, 100, &options->share);
-	default:
-		return take_whole("cap", text, 1, 1024, &options->cap);
 	}
+	mt_error_say("--model-mb: '%.40s' is no size in MB", text);
+	return false;
+}
+
+static bool take_vram(const struct mt_option *option, const char *text)
+{
+	double bytes = 0;
+
+	if (mt_units_bytes(text, &bytes) && bytes >= 1 && bytes < 1e18) {
+		*(double *)option->target = bytes;
+		return true;
+	}
+	mt_error_say("--vram: '%.40s' is no size as 16G, 16GiB, 4096M", text);
+	return false;
 }
 
 static int fit_and_tell(const struct options *options)
@@ -235,26 +213,27 @@ static int fit_and_tell(const struct options *options)
 
 int mt_command_fit(int argc, char **argv)
 {
-	static const struct option long_options[] = {
-		{"model-mb", required_argument, NULL, 'm'}, {"vram", required_argument, NULL, 'v'},
-		{"device", required_argument, NULL, 'd'},   {"share", required_argument, NULL, 's'},
-		{"cap", required_argument, NULL, 'c'},      {"json", no_argument, NULL, 'j'},
-		{"help", no_argument, NULL, 'h'},           {0}};
-	struct options options = {.device = MT_GPU_ANY, .share = 60, .cap = 8};
-	int option;
+	struct options wanted = {.device = MT_GPU_ANY, .share = 60, .cap = 8};
+	const struct mt_option options[] = {
+		{.name = "model-mb", .target = &wanted.model_bytes, .take = take_model},
+		{.name = "vram", .target = &wanted.free_bytes, .take = take_vram},
+		{.name = "device", .target = &wanted.device, .take = take_whole, .max = 1023},
+		{.name = "share",
+		 .target = &wanted.share,
+		 .take = take_whole,
+		 .min = 1,
+		 .max = 100},
+		{.name = "cap", .target = &wanted.cap, .take = take_whole, .min = 1, .max = 1024},
+		{.name = "json", .target = &wanted.json},
+		{0}};
+	const struct mt_command_line line = {"fit", help, NULL, options, 0, 0};
+	int code;
 
-	while ((option = mt_command_option(argc, argv, "h", long_options)) != -1) {
-		if (option == 'h')
-			return mt_command_help("fit", help);
-		if (option == '?' || (option != 'j' && !take(option, optarg, &options)))
-			return MT_EXIT_USAGE;
-		options.json |= option == 'j';
-	}
-	if (optind != argc)
-		return mt_command_misused("fit");
-	if (options.free_bytes && options.device != MT_GPU_ANY) {
+	if (!mt_command_line_read(&line, argc, argv, &code))
+		return code;
+	if (wanted.free_bytes && wanted.device != MT_GPU_ANY) {
 		mt_error_say("--vram or --device, not both");
 		return MT_EXIT_USAGE;
 	}
-	return fit_and_tell(&options);
+	return fit_and_tell(&wanted);
 }

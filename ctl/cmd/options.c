@@ -1,6 +1,5 @@
-/* ctl/cmd/options.c -- `mtctl options`: the table of settings, for people, programs and
- * documents. */
-#include <getopt.h>
+/* ctl/cmd/options.c -- `mtctl options`: the table of settings, for people, programs and documents;
+ * `mtctl presets`: what each MT_PRESET stands for. */
 #include <stdio.h>
 #include <string.h>
 
@@ -82,19 +81,14 @@ static void print_text(void)
 	size_t count, aliases_count;
 	const struct mt_setting *all = mt_setting_all(&count);
 	const struct mt_setting_alias *aliases = mt_setting_aliases(&aliases_count);
-	struct mt_table *table = mt_table_new("lllll");
-	const char *heading[] = {"SETTING", "DEFAULT", "CHANGES", "ALLOWED", "MEANING"};
+	struct mt_table *table = mt_table_new("<SETTING|<DEFAULT|<CHANGES|<ALLOWED|<MEANING");
 	char allowed[128];
 
-	for (size_t i = 0; i < 5; i++)
-		mt_table_add(table, heading[i]);
 	for (size_t i = 0; i < count; i++) {
 		mt_setting_allowed(&all[i], allowed, sizeof(allowed));
-		mt_table_add(table, all[i].environment);
-		mt_table_add(table, all[i].initial);
-		mt_table_add(table, all[i].live ? "live" : "start");
-		mt_table_add(table, all[i].kind == MT_SETTING_bool ? "0|1" : allowed);
-		mt_table_add(table, all[i].help);
+		mt_table_add_row(
+			table, all[i].environment, all[i].initial, all[i].live ? "live" : "start",
+			all[i].kind == MT_SETTING_bool ? "0|1" : allowed, all[i].help, NULL);
 	}
 	mt_table_print(table);
 	puts("\nalso known as (MT_* wins):");
@@ -105,22 +99,76 @@ static void print_text(void)
 
 int mt_command_options(int argc, char **argv)
 {
-	static const struct option options[] = {{"json", no_argument, NULL, 'j'},
-						{"markdown", no_argument, NULL, 'm'},
-						{"help", no_argument, NULL, 'h'},
-						{0}};
-	void (*print)(void) = print_text;
-	int option;
+	bool json = false, markdown = false;
+	const struct mt_option options[] = {
+		{.name = "json", .target = &json}, {.name = "markdown", .target = &markdown}, {0}};
+	const struct mt_command_line line = {"options", NULL, NULL, options, 0, 0};
+	int code;
 
-	while ((option = mt_command_option(argc, argv, "h", options)) != -1) {
-		if (option == 'h')
-			return mt_command_help("options", NULL);
-		if (option == '?')
-			return MT_EXIT_USAGE;
-		print = option == 'j' ? print_json : print_markdown;
+	if (!mt_command_line_read(&line, argc, argv, &code))
+		return code;
+	(json ? print_json : markdown ? print_markdown : print_text)();
+	return MT_EXIT_OK;
+}
+
+/* ---- presets ---- */
+
+/* The table spells names as C does; users write a dash. */
+static void preset_name(const char *preset, char *out, size_t out_bytes)
+{
+	snprintf(out, out_bytes, "%s", preset);
+	for (; *out; out++)
+		if (*out == '_')
+			*out = '-';
+}
+
+static void print_presets_json(const struct mt_setting_preset *lines, size_t count)
+{
+	json_t *root = json_object();
+	char name[32];
+
+	for (size_t i = 0; i < count; i++) {
+		preset_name(lines[i].preset, name, sizeof(name));
+		if (!json_object_get(root, name))
+			mt_json_set(root, name, json_object());
+		mt_json_set_text(json_object_get(root, name), lines[i].name, lines[i].value);
 	}
-	if (optind != argc)
-		return mt_command_misused("options");
-	print();
+	mt_json_print(root, true);
+}
+
+static void print_presets(const struct mt_setting_preset *lines, size_t lines_count)
+{
+	size_t count;
+	const struct mt_setting_role *roles = mt_setting_roles(&count);
+	char name[32];
+
+	printf("%-12s  no settings: the default\n", "none");
+	for (size_t i = 0; i < count; i++) {
+		preset_name(roles[i].preset, name, sizeof(name));
+		printf("%-12s  for %s\n%12s", name, roles[i].role, "");
+		for (size_t j = 0; j < lines_count; j++)
+			if (strcmp(lines[j].preset, roles[i].preset) == 0)
+				printf("  %s=%s", mt_setting_find(lines[j].name)->environment,
+				       lines[j].value);
+		putchar('\n');
+	}
+	puts("\nMT_PRESET=NAME or `mtctl run --preset NAME`; every MT_* variable overrides its "
+	     "preset.\n"
+	     "What ends a round is MT_ROUND's to say: mark (mt_round(), `mtctl round`) unless it "
+	     "is set.");
+}
+
+int mt_command_presets(int argc, char **argv)
+{
+	bool json = false;
+	const struct mt_option options[] = {{.name = "json", .target = &json}, {0}};
+	const struct mt_command_line line = {"presets", NULL, NULL, options, 0, 0};
+	size_t count;
+	const struct mt_setting_preset *presets = mt_setting_presets(&count);
+	int code;
+
+	if (!mt_command_line_read(&line, argc, argv, &code))
+		return code;
+	(json ? print_presets_json : print_presets)(presets, count);
 	return MT_EXIT_OK;
 }

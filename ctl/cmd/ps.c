@@ -1,14 +1,13 @@
 /* ctl/cmd/ps.c -- `mtctl ps`: all shimmed processes as a tree, with what they and those below them
  * hold. */
-#include <getopt.h>
 #include <stdio.h>
 
 #include "ctl/command.h"
 #include "ctl/output/json.h"
 #include "ctl/cmd/ps.h"
-#include "ctl/process/process_list_json.h"
 #include "ctl/process/process_list.h"
 #include "ctl/process/stats_dir.h"
+#include "ctl/process/target.h"
 #include "ctl/output/table.h"
 #include "ctl/output/text.h"
 
@@ -46,26 +45,21 @@ static const char help[] =
 static void add_entry(struct mt_table *table, const struct mt_process_list *processes,
 		      const struct mt_process_list_entry *entry)
 {
-	const struct mt_process *process = &entry->process;
 	bool awake = entry->state == MT_PROCESS_AWAKE;
 	int indent = (int)(entry->depth < 20 ? entry->depth : 20) * 2;
-	char text[256];
 
-	snprintf(text, sizeof(text), "%d", (int)process->pid);
-	mt_table_add(table, text);
+	mt_table_addf(table, "%d", (int)entry->process.pid);
 	if (processes->has_ranks)
 		mt_table_add(table, *entry->head.rank ? entry->head.rank : "-");
 	mt_table_add(table, mt_process_state_word(entry->state));
-	mt_table_add(table, mt_text_bytes(entry->own.rss_bytes).text);
-	mt_table_add(table, awake ? mt_text_bytes(entry->own.live_bytes).text : "-");
-	mt_table_add(table, awake ? mt_text_bytes(entry->own.idle_bytes).text : "-");
-	mt_table_add(table, mt_text_bytes(entry->tree.rss_bytes).text);
+	mt_table_add_bytes(table, true, entry->own.rss_bytes);
+	mt_table_add_bytes(table, awake, entry->own.live_bytes);
+	mt_table_add_bytes(table, awake, entry->own.idle_bytes);
+	mt_table_add_bytes(table, true, entry->tree.rss_bytes);
 	if (processes->uses_cuda)
-		mt_table_add(table,
-			     entry->uses_cuda ? mt_text_bytes(entry->own.gpu_bytes).text : "-");
-	snprintf(text, sizeof(text), "%*s%s%.72s", indent, "", indent ? "\\_ " : "",
-		 process->command);
-	mt_table_add(table, text);
+		mt_table_add_bytes(table, entry->uses_cuda, entry->own.gpu_bytes);
+	mt_table_addf(table, "%*s%s%.72s", indent, "", indent ? "\\_ " : "",
+		      entry->process.command);
 }
 
 static void add_total(struct mt_table *table, const struct mt_process_list *processes)
@@ -74,36 +68,30 @@ static void add_total(struct mt_table *table, const struct mt_process_list *proc
 	if (processes->has_ranks)
 		mt_table_add(table, "");
 	mt_table_add(table, "");
-	mt_table_add(table, mt_text_bytes(processes->total.rss_bytes).text);
-	mt_table_add(table, mt_text_bytes(processes->total.live_bytes).text);
-	mt_table_add(table, mt_text_bytes(processes->total.idle_bytes).text);
-	mt_table_add(table, mt_text_bytes(processes->total.rss_bytes).text);
+	mt_table_add_bytes(table, true, processes->total.rss_bytes);
+	mt_table_add_bytes(table, true, processes->total.live_bytes);
+	mt_table_add_bytes(table, true, processes->total.idle_bytes);
+	mt_table_add_bytes(table, true, processes->total.rss_bytes);
 	if (processes->uses_cuda)
-		mt_table_add(table, mt_text_bytes(processes->total.gpu_bytes).text);
+		mt_table_add_bytes(table, true, processes->total.gpu_bytes);
 	mt_table_add(table, mt_text_count(processes->count).text);
 }
 
 static void print_text(const struct mt_process_list *processes)
 {
-	static const char *const heading[] = {"STATE", "RSS", "LIVE", "IDLE", "TREE"};
-	char sides[16];
 	struct mt_table *table;
 
 	if (!processes->count) {
 		puts("no process carries the shim; `mtctl run -- program...` starts one");
 		return;
 	}
-	snprintf(sides, sizeof(sides), "r%slrrrr%sl", processes->has_ranks ? "r" : "",
-		 processes->uses_cuda ? "r" : "");
-	table = mt_table_new(sides);
-	mt_table_add(table, "PID");
+	table = mt_table_new(">PID");
 	if (processes->has_ranks)
-		mt_table_add(table, "RANK");
-	for (size_t i = 0; i < sizeof(heading) / sizeof(heading[0]); i++)
-		mt_table_add(table, heading[i]);
+		mt_table_add_columns(table, ">RANK");
+	mt_table_add_columns(table, "<STATE|>RSS|>LIVE|>IDLE|>TREE");
 	if (processes->uses_cuda)
-		mt_table_add(table, "GPU");
-	mt_table_add(table, "COMMAND");
+		mt_table_add_columns(table, ">GPU");
+	mt_table_add_columns(table, "<COMMAND");
 	for (size_t i = 0; i < processes->order_count; i++)
 		add_entry(table, processes, &processes->list[processes->order[i]]);
 	add_total(table, processes);
@@ -122,15 +110,17 @@ static void print_pids(const struct mt_process_list *processes)
 		       processes->list[i].process.command);
 }
 
+struct wanted {
+	bool json, pids, tree;
+	const char *pid; /* of --tree=PID */
+};
+
 static int run_tree(const char *pid_text, bool json)
 {
 	pid_t root = 0;
+	int code = pid_text ? mt_target_parse_pid(pid_text, &root) : MT_EXIT_OK;
 
-	if (pid_text && mt_process_parse_pid(pid_text, &root) != MT_ERR_OK) {
-		mt_error_say("'%s' is not a process id", pid_text);
-		return MT_EXIT_USAGE;
-	}
-	return mt_ps_tree(root, json);
+	return code == MT_EXIT_OK ? mt_ps_tree(root, json) : code;
 }
 
 static int run_list(void (*print)(const struct mt_process_list *))
@@ -142,39 +132,41 @@ static int run_list(void (*print)(const struct mt_process_list *))
 	for (size_t i = 0; i < processes.count; i++)
 		if (processes.list[i].state == MT_PROCESS_REFUSED ||
 		    processes.list[i].state == MT_PROCESS_UNRESPONSIVE)
-			mt_error_say("process %d (%s): %s", (int)processes.list[i].process.pid,
-				     processes.list[i].process.comm, processes.list[i].why.text);
+			mt_process_say(&processes.list[i].process, processes.list[i].why.text);
 	print(&processes);
 	mt_process_list_free(&processes);
 	return MT_EXIT_OK;
 }
 
+/* --tree, --tree=PID: the PID may also be the operand. */
+static bool take_tree(const struct mt_option *option, const char *text)
+{
+	struct wanted *wanted = option->target;
+
+	wanted->tree = true;
+	if (text)
+		wanted->pid = text;
+	return true;
+}
+
 int mt_command_ps(int argc, char **argv)
 {
-	static const struct option options[] = {{"json", no_argument, NULL, 'j'},
-						{"pids", no_argument, NULL, 'p'},
-						{"tree", optional_argument, NULL, 'r'},
-						{"help", no_argument, NULL, 'h'},
-						{0}};
-	bool json = false, pids = false, tree = false;
-	const char *pid = NULL;
-	int option;
+	struct wanted wanted = {0};
+	const struct mt_option options[] = {
+		{.name = "json", .target = &wanted.json},
+		{.name = "pids", .target = &wanted.pids},
+		{.name = "tree", .target = &wanted, .take = take_tree, .value_optional = true},
+		{0}};
+	const struct mt_command_line line = {"ps", help, NULL, options, 0, 1};
+	int code;
 
-	while ((option = mt_command_option(argc, argv, "h", options)) != -1) {
-		if (option == 'h')
-			return mt_command_help("ps", help);
-		if (option == '?')
-			return MT_EXIT_USAGE;
-		json |= option == 'j';
-		pids |= option == 'p';
-		tree |= option == 'r';
-		if (option == 'r' && optarg)
-			pid = optarg;
-	}
-	if (argc - optind > (tree && !pid) || (pids && (json || tree)))
+	if (!mt_command_line_read(&line, argc, argv, &code))
+		return code;
+	if (argc - optind > (wanted.tree && !wanted.pid) ||
+	    (wanted.pids && (wanted.json || wanted.tree)))
 		return mt_command_misused("ps");
-	if (!tree)
-		return run_list(pids ? print_pids : json ? print_json : print_text);
+	if (!wanted.tree)
+		return run_list(wanted.pids ? print_pids : wanted.json ? print_json : print_text);
 	mt_stats_dir_sweep(NULL, 0);
-	return run_tree(pid ? pid : argv[optind], json);
+	return run_tree(wanted.pid ? wanted.pid : argv[optind], wanted.json);
 }

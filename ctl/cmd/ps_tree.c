@@ -59,11 +59,6 @@ static bool is_fork(const struct mt_member *member)
 	return member->fork.is_fork;
 }
 
-static bool is_head_known(const struct mt_member *member)
-{
-	return member->head_known;
-}
-
 static bool member_uses_cuda(const struct mt_member *member)
 {
 	return member->uses_cuda;
@@ -74,16 +69,16 @@ static bool member_uses_cuda(const struct mt_member *member)
 		heading, wanted, known, offsetof(struct mt_process_tree_sums, name)                \
 	}
 static const struct column columns[] = {
-	COLUMN("RSS", always, is_any, rss_bytes),
-	COLUMN("PSS", always, is_memory_known, pss_bytes),
-	COLUMN("PRIVATE", always, is_memory_known, private_bytes),
-	COLUMN("SHARED", has_forks, is_fork, shared_bytes),
-	COLUMN("COPIED", has_forks, is_fork, copied_bytes),
-	COLUMN("SHM", has_shm, is_memory_known, shm_bytes),
-	COLUMN("SWAP", has_swap, is_memory_known, swap_bytes),
-	COLUMN("LIVE", has_heaps, is_head_known, heap_live_bytes),
-	COLUMN("IDLE", has_heaps, is_head_known, heap_idle_bytes),
-	COLUMN("GPU", uses_cuda, member_uses_cuda, gpu_bytes),
+	COLUMN(">RSS", always, is_any, rss_bytes),
+	COLUMN(">PSS", always, is_memory_known, pss_bytes),
+	COLUMN(">PRIVATE", always, is_memory_known, private_bytes),
+	COLUMN(">SHARED", has_forks, is_fork, shared_bytes),
+	COLUMN(">COPIED", has_forks, is_fork, copied_bytes),
+	COLUMN(">SHM", has_shm, is_memory_known, shm_bytes),
+	COLUMN(">SWAP", has_swap, is_memory_known, swap_bytes),
+	COLUMN(">LIVE", has_heaps, mt_member_is_awake, heap_live_bytes),
+	COLUMN(">IDLE", has_heaps, mt_member_is_awake, heap_idle_bytes),
+	COLUMN(">GPU", uses_cuda, member_uses_cuda, gpu_bytes),
 };
 #define COLUMNS_COUNT (sizeof(columns) / sizeof(columns[0]))
 
@@ -98,10 +93,8 @@ static void add_figures(struct mt_table *table, const struct mt_process_tree *tr
 	for (size_t i = 0; i < COLUMNS_COUNT; i++) {
 		if (!columns[i].is_wanted(tree))
 			continue;
-		if (member && !columns[i].is_known(member))
-			mt_table_add(table, "-");
-		else
-			mt_table_add(table, mt_text_bytes(value_of(sums, &columns[i])).text);
+		mt_table_add_bytes(table, !member || columns[i].is_known(member),
+				   value_of(sums, &columns[i]));
 	}
 }
 
@@ -109,17 +102,14 @@ static void add_member(struct mt_table *table, const struct mt_process_tree *tre
 		       const struct mt_member *member)
 {
 	struct mt_process_tree_sums sums;
-	char text[256];
 	int indent = (int)(member->depth < 20 ? member->depth : 20) * 2;
 
 	mt_process_tree_member_sums(member, &sums);
-	snprintf(text, sizeof(text), "%d", (int)member->process.pid);
-	mt_table_add(table, text);
-	mt_table_add(table, mt_member_state_word(member->state));
+	mt_table_addf(table, "%d", (int)member->process.pid);
+	mt_table_add(table, mt_member_state_word(member));
 	add_figures(table, tree, &sums, member);
-	snprintf(text, sizeof(text), "%*s%s%.72s", indent, "", indent ? "\\_ " : "",
-		 member->process.command);
-	mt_table_add(table, text);
+	mt_table_addf(table, "%*s%s%.72s", indent, "", indent ? "\\_ " : "",
+		      member->process.command);
 }
 
 static void print_meaning(const struct mt_process_tree *tree)
@@ -144,30 +134,20 @@ static void print_meaning(const struct mt_process_tree *tree)
 
 static void print_text(const struct mt_process_tree *tree)
 {
-	char sides[COLUMNS_COUNT + 4] = "rl";
 	struct mt_table *table;
-	size_t count = 2;
 
 	if (!tree->count) {
 		puts("no process carries the shim; `mtctl run -- program...` starts one");
 		return;
 	}
+	table = mt_table_new(">PID|<STATE");
 	for (size_t i = 0; i < COLUMNS_COUNT; i++)
 		if (columns[i].is_wanted(tree))
-			sides[count++] = 'r';
-	sides[count++] = 'l';
-	sides[count] = '\0';
-	table = mt_table_new(sides);
-	mt_table_add(table, "PID");
-	mt_table_add(table, "STATE");
-	for (size_t i = 0; i < COLUMNS_COUNT; i++)
-		if (columns[i].is_wanted(tree))
-			mt_table_add(table, columns[i].heading);
-	mt_table_add(table, "COMMAND");
+			mt_table_add_columns(table, columns[i].heading);
+	mt_table_add_columns(table, "<COMMAND");
 	for (size_t i = 0; i < tree->count; i++)
 		add_member(table, tree, &tree->list[i]);
-	mt_table_add(table, "all");
-	mt_table_add(table, "");
+	mt_table_add_row(table, "all", "", NULL);
 	add_figures(table, tree, &tree->sums, NULL);
 	mt_table_add(table, mt_text_count(tree->count).text);
 	mt_table_print(table);
@@ -176,27 +156,22 @@ static void print_text(const struct mt_process_tree *tree)
 
 /* ---- JSON ---- */
 
-static void set_if(json_t *object, const char *name, bool known, uint64_t value)
-{
-	mt_json_set(object, name, known ? mt_json_u64(value) : json_null());
-}
-
 static json_t *sums_json(const struct mt_process_tree_sums *sums, bool memory, bool fork, bool heap,
 			 bool gpu)
 {
 	json_t *object = json_object();
 
 	mt_json_set_u64(object, "rss_bytes", sums->rss_bytes);
-	set_if(object, "pss_bytes", memory, sums->pss_bytes);
-	set_if(object, "private_bytes", memory, sums->private_bytes);
-	set_if(object, "shm_bytes", memory, sums->shm_bytes);
-	set_if(object, "file_bytes", memory, sums->file_bytes);
-	set_if(object, "swap_bytes", memory, sums->swap_bytes);
-	set_if(object, "cow_shared_bytes", fork, sums->shared_bytes);
-	set_if(object, "cow_copied_bytes", fork, sums->copied_bytes);
-	set_if(object, "heap_live_bytes", heap, sums->heap_live_bytes);
-	set_if(object, "heap_idle_bytes", heap, sums->heap_idle_bytes);
-	set_if(object, "gpu_bytes", gpu, sums->gpu_bytes);
+	mt_json_set_u64_if(object, "pss_bytes", memory, sums->pss_bytes);
+	mt_json_set_u64_if(object, "private_bytes", memory, sums->private_bytes);
+	mt_json_set_u64_if(object, "shm_bytes", memory, sums->shm_bytes);
+	mt_json_set_u64_if(object, "file_bytes", memory, sums->file_bytes);
+	mt_json_set_u64_if(object, "swap_bytes", memory, sums->swap_bytes);
+	mt_json_set_u64_if(object, "cow_shared_bytes", fork, sums->shared_bytes);
+	mt_json_set_u64_if(object, "cow_copied_bytes", fork, sums->copied_bytes);
+	mt_json_set_u64_if(object, "heap_live_bytes", heap, sums->heap_live_bytes);
+	mt_json_set_u64_if(object, "heap_idle_bytes", heap, sums->heap_idle_bytes);
+	mt_json_set_u64_if(object, "gpu_bytes", gpu, sums->gpu_bytes);
 	return object;
 }
 
@@ -206,7 +181,7 @@ json_t *mt_process_tree_sums_json(const struct mt_process_tree *tree)
 	json_t *object = sums_json(&tree->sums, true, copies, true, true);
 
 	mt_json_set_u64(object, "processes_count", tree->count);
-	set_if(object, "forks_count", copies, tree->forks_count);
+	mt_json_set_u64_if(object, "forks_count", copies, tree->forks_count);
 	mt_json_set_u64(object, "unknown_count", tree->unknown_count);
 	return object;
 }
@@ -218,18 +193,19 @@ static json_t *member_json(const struct mt_process_tree *tree, const struct mt_m
 	json_t *object;
 
 	mt_process_tree_member_sums(member, &sums);
-	object = sums_json(&sums, member->memory_known, member->fork.is_fork, member->head_known,
-			   member->uses_cuda);
+	object = sums_json(&sums, member->memory_known, member->fork.is_fork,
+			   mt_member_is_awake(member), member->uses_cuda);
 	mt_json_set_u64(object, "pid", (uint64_t)process->pid);
 	mt_json_set_u64(object, "ppid", (uint64_t)process->parent);
-	set_if(object, "parent", member->parent != MT_ANCESTRY_NONE,
-	       member->parent != MT_ANCESTRY_NONE ? (uint64_t)tree->list[member->parent].process.pid
-						  : 0);
+	mt_json_set_u64_if(object, "parent", member->parent != MT_ANCESTRY_NONE,
+			   member->parent != MT_ANCESTRY_NONE
+				   ? (uint64_t)tree->list[member->parent].process.pid
+				   : 0);
 	mt_json_set_u64(object, "depth", member->depth);
 	mt_json_set_u64(object, "uid", process->uid);
 	mt_json_set_text(object, "comm", process->comm);
 	mt_json_set_text(object, "command", process->command);
-	mt_json_set_text(object, "state", mt_member_state_word(member->state));
+	mt_json_set_text(object, "state", mt_member_state_word(member));
 	mt_json_set_bool(object, "forked", member->fork.is_fork);
 	return object;
 }
@@ -250,10 +226,8 @@ int mt_ps_tree(pid_t root, bool json)
 	struct mt_process_tree tree;
 	struct mt_why why;
 
-	if (mt_process_tree_read(root, MT_PROCESS_TREE_MAPPINGS, &tree, &why) != MT_ERR_OK) {
-		mt_error_say("%s", why.text);
-		return MT_EXIT_NOT_SHIMMED;
-	}
+	if (mt_process_tree_read(root, MT_PROCESS_TREE_MAPPINGS, &tree, &why) != MT_ERR_OK)
+		return mt_error_fail(MT_EXIT_NOT_SHIMMED, &why);
 	(json ? print_json : print_text)(&tree);
 	mt_process_tree_free(&tree);
 	return MT_EXIT_OK;

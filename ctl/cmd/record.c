@@ -1,6 +1,5 @@
 /* ctl/cmd/record.c -- `mtctl record`: what a program, or a process that runs, holds over time, into
  * a file of JSON lines. */
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,25 +17,19 @@
 /* between looks for cleanups and rounds, where samples are farther apart */
 #define LOOK_NS UINT64_C(250000000)
 
-static int print_help(void)
-{
-	mt_command_help("record", "Runs a program under the shim as `mtctl run` does, with its "
-				  "exit code, and writes what it holds to\n"
-				  "FILE, a line each second; or watches a process that runs, until "
-				  "it ends, or Ctrl-C or SIGTERM\n"
-				  "(which a job in the background of a script needs: it ignores "
-				  "Ctrl-C's signal). `mtctl plot FILE`\n"
-				  "draws it, `mtctl compare` several. Signals sent here go to a "
-				  "program that was started.\n\n"
-				  "  -o, --output=FILE    emptied, if it is there\n"
-				  "  --interval=SECONDS   between samples (1), from 0.01 to 3600\n"
-				  "  --tree               every shimmed process below it as well\n"
-				  "  --no-shim            the program as it is, from what the "
-				  "kernel says of it: to compare with\n"
-				  "\nsettings, for a program that is started:\n");
-	mt_setting_option_print();
-	return MT_EXIT_OK;
-}
+static const char help[] =
+	"Runs a program under the shim as `mtctl run` does, with its exit code, and writes what "
+	"it\n"
+	"holds to FILE, a line each second; or watches a process that runs, until it ends, or\n"
+	"Ctrl-C or SIGTERM (which a job in the background of a script needs: it ignores Ctrl-C's\n"
+	"signal). `mtctl plot FILE` draws it, `mtctl compare` several. Signals sent here go to a\n"
+	"program that was started.\n\n"
+	"  -o, --output=FILE    emptied, if it is there\n"
+	"  --interval=SECONDS   between samples (1), from 0.01 to 3600\n"
+	"  --tree               every shimmed process below it as well\n"
+	"  --no-shim            the program as it is, from what the kernel says of it: to compare "
+	"with\n"
+	"\nsettings, for a program that is started:\n";
 
 /* Samples at their times, whatever a sample takes; one that comes late moves the next ones. */
 static void keep_recording(struct mt_recorder *recorder, const struct mt_recorder_options *options,
@@ -67,26 +60,20 @@ static void keep_recording(struct mt_recorder *recorder, const struct mt_recorde
 static int record_process(const char *text, const struct mt_recorder_options *options,
 			  struct mt_json_lines *lines)
 {
-	struct mt_launch launch;
+	struct mt_launch launch = {0};
 	struct mt_recorder *recorder;
 	struct mt_process process;
 	struct mt_why why;
 	pid_t pid;
 
-	if (mt_process_parse_pid(text, &pid) != MT_ERR_OK) {
-		mt_error_say("'%.60s' is not a process id", text);
+	if (mt_target_parse_pid(text, &pid) != MT_EXIT_OK)
 		return MT_EXIT_USAGE;
-	}
 	if ((options->shim && !options->tree ? mt_process_find_shimmed
-					     : mt_process_find)(pid, &process, &why) != MT_ERR_OK) {
-		mt_error_say("%s", why.text);
-		return MT_EXIT_NOT_SHIMMED;
-	}
-	if (mt_json_lines_open(lines->path, lines, &why) != MT_ERR_OK) {
-		mt_error_say("%s", why.text);
-		return MT_EXIT_USAGE;
-	}
-	mt_launch_nothing(&launch);
+					     : mt_process_find)(pid, &process, &why) != MT_ERR_OK)
+		return mt_error_fail(MT_EXIT_NOT_SHIMMED, &why);
+	if (mt_json_lines_open(lines->path, lines, &why) != MT_ERR_OK)
+		return mt_error_fail(MT_EXIT_USAGE, &why);
+	launch.forwarded = mt_command_block_endings();
 	recorder = mt_recorder_make(&process, options, lines);
 	keep_recording(recorder, options, &launch);
 	mt_recorder_end(recorder, &launch);
@@ -117,10 +104,8 @@ static int record_program(char **argv, const struct mt_recorder_options *options
 	struct mt_why why;
 	enum mt_exit code = MT_EXIT_OK;
 
-	if (mt_json_lines_open(lines->path, lines, &why) != MT_ERR_OK) {
-		mt_error_say("%s", why.text);
-		return MT_EXIT_USAGE;
-	}
+	if (mt_json_lines_open(lines->path, lines, &why) != MT_ERR_OK)
+		return mt_error_fail(MT_EXIT_USAGE, &why);
 	if (options->shim)
 		code = mt_preload_prepare();
 	if (code == MT_EXIT_OK)
@@ -137,7 +122,7 @@ static int record_program(char **argv, const struct mt_recorder_options *options
 	return mt_launch_exit(&launch);
 }
 
-static bool parse_interval(const char *text, uint64_t *out_ns)
+static bool take_interval(const struct mt_option *option, const char *text)
 {
 	uint64_t ms;
 
@@ -147,58 +132,46 @@ static bool parse_interval(const char *text, uint64_t *out_ns)
 		mt_error_say("--interval=%.20s: from 0.01 to 3600 seconds", text);
 		return false;
 	}
-	*out_ns = ms * 1000000u;
+	*(uint64_t *)option->target = ms * 1000000u;
 	return true;
 }
 
-static enum mt_exit take_option(int option, struct mt_recorder_options *options,
-				struct mt_json_lines *lines)
+/* Whether the operands name a program. A number alone is a PID, but for behind "--". */
+static bool names_program(int argc, char **argv)
 {
-	if (mt_setting_option_is(option))
-		return mt_setting_option_take(option, optarg);
-	if (option == '?' || (option == 'i' && !parse_interval(optarg, &options->interval_ns)))
-		return MT_EXIT_USAGE;
-	if (option == 'o')
-		lines->path = optarg;
-	options->tree |= option == 't';
-	options->shim &= option != 'n';
-	return MT_EXIT_OK;
+	uint64_t pid;
+
+	return strcmp(argv[optind - 1], "--") == 0 || !mt_text_parse_u64(argv[optind], &pid) ||
+	       optind + 1 < argc;
 }
 
 int mt_command_record(int argc, char **argv)
 {
-	static const struct option own[] = {{"output", required_argument, NULL, 'o'},
-					    {"interval", required_argument, NULL, 'i'},
-					    {"tree", no_argument, NULL, 't'},
-					    {"no-shim", no_argument, NULL, 'n'},
-					    {"help", no_argument, NULL, 'h'},
-					    {0}};
-	struct mt_recorder_options options = {.interval_ns = INTERVAL_NS, .shim = true};
+	struct mt_recorder_options wanted = {.interval_ns = INTERVAL_NS};
 	struct mt_json_lines lines = {.fd = -1};
-	struct option *long_options = mt_setting_option_list(own);
-	enum mt_exit code = MT_EXIT_OK;
-	uint64_t pid;
-	int option;
+	bool no_shim = false;
+	const struct mt_option own[] = {
+		{.name = "output", .target = &lines.path, .take = mt_option_text, .letter = 'o'},
+		{.name = "interval", .target = &wanted.interval_ns, .take = take_interval},
+		{.name = "tree", .target = &wanted.tree},
+		{.name = "no-shim", .target = &no_shim},
+		{0}};
+	struct mt_option *options = mt_setting_option_list(own);
+	const struct mt_command_line line = {"record", help, mt_setting_option_print,
+					     options,  0,    MT_OPERANDS_PROGRAM};
+	int code;
+	bool goes_on = mt_command_line_read(&line, argc, argv, &code);
 
-	while (code == MT_EXIT_OK &&
-	       (option = mt_command_option(argc, argv, "+ho:", long_options)) != -1) {
-		if (option == 'h')
-			return print_help();
-		code = take_option(option, &options, &lines);
-	}
-	free(long_options);
-	if (code != MT_EXIT_OK)
+	free(options);
+	if (!goes_on)
 		return code;
 	if (!lines.path || optind >= argc) {
 		mt_error_say("record: %s",
 			     lines.path ? "no program and no PID given" : "-o FILE is missing");
 		return mt_command_misused("record");
 	}
-	/* A number is a PID, but for behind "--". */
-	options.started =
-		strcmp(argv[optind - 1], "--") == 0 || !mt_text_parse_u64(argv[optind], &pid);
-	if (!options.started && optind + 1 == argc)
-		return record_process(argv[optind], &options, &lines);
-	options.started = true;
-	return record_program(&argv[optind], &options, &lines);
+	wanted.shim = !no_shim;
+	wanted.started = names_program(argc, argv);
+	return wanted.started ? record_program(&argv[optind], &wanted, &lines)
+			      : record_process(argv[optind], &wanted, &lines);
 }

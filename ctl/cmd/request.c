@@ -1,56 +1,82 @@
-/* ctl/cmd/request.c -- see request.h. */
-#include "ctl/cmd/request.h"
-
-#include <getopt.h>
+/* ctl/cmd/request.c -- commands that take one PID, send one request and wait for the reply:
+ * `mtctl round` and `mtctl reset-peak`. */
 #include <stdio.h>
-#include <stdlib.h>
 
-#include "ctl/process/control_file.h"
 #include "ctl/command.h"
-#include "ctl/output/units.h"
+#include "ctl/output/text.h"
+#include "ctl/process/control_file.h"
 
 #define TIMEOUT_MS 10000u
 
 static const char help[] = "  --timeout=SECONDS  how long to wait for the answer (10)\n";
 
-static int ask_process(struct mt_request_command *ask, uint64_t timeout_ms)
+struct request_command {
+	const char *command;
+	struct mt_request request;
+	struct mt_process process; /* filled in */
+	struct mt_stats_head head; /* what the process says after it; only where `answered` */
+	bool answered;
+};
+
+static int ask_process(struct request_command *ask, uint64_t timeout_ms)
 {
 	struct mt_why why;
-	struct mt_control_call call;
 	enum mt_err error =
-		mt_control_file_send(&ask->process, ask->request, timeout_ms, &call, &why);
+		mt_control_file_exchange(&ask->process, ask->request, timeout_ms, &ask->head, &why);
 
-	if (!error)
-		error = mt_control_file_wait(&call, &ask->head, &why);
-	if (error) {
-		mt_error_say("process %d (%s): %s", (int)ask->process.pid, ask->process.comm,
-			     why.text);
-		return mt_error_exit(error);
-	}
-	if (ask->head.snapshot.request_error) {
-		mt_error_say("process %d (%s): %s", (int)ask->process.pid, ask->process.comm,
-			     mt_error_text(ask->head.snapshot.request_error));
-		return MT_EXIT_USAGE;
-	}
-	ask->answered = true;
-	return MT_EXIT_OK;
+	ask->answered = !error;
+	return error ? mt_target_fail(&ask->process, error, &why) : MT_EXIT_OK;
 }
 
-int mt_request_command_run(struct mt_request_command *ask, int argc, char **argv)
+/* Reads "PID [--timeout=S]", sends the request and waits for the reply. Returns the exit code,
+ * after a message where it is not MT_EXIT_OK. */
+static int run(struct request_command *ask, int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"timeout", required_argument, NULL, 't'}, {"help", no_argument, NULL, 'h'}, {0}};
 	uint64_t timeout_ms = TIMEOUT_MS;
-	int option, code;
+	const struct mt_option options[] = {{.name = "timeout",
+					     .target = &timeout_ms,
+					     .take = mt_option_seconds,
+					     .letter = 't'},
+					    {0}};
+	const struct mt_command_line line = {ask->command, help, NULL, options, 1, 1};
+	int code;
 
-	while ((option = mt_command_option(argc, argv, "ht:", options)) != -1) {
-		if (option == 'h')
-			return mt_command_help(ask->command, help);
-		if (option != 't' || !mt_units_parse_seconds(optarg, &timeout_ms))
-			return MT_EXIT_USAGE;
-	}
-	if (optind + 1 != argc)
-		return mt_command_misused(ask->command);
+	if (!mt_command_line_read(&line, argc, argv, &code))
+		return code;
 	code = mt_target_find(argv[optind], &ask->process);
 	return code == MT_EXIT_OK ? ask_process(ask, timeout_ms) : code;
+}
+
+int mt_command_round(int argc, char **argv)
+{
+	struct request_command ask = {.command = "round", .request = {.kind = MT_REQUEST_ROUND}};
+	int code = run(&ask, argc, argv);
+
+	if (ask.answered)
+		printf("process %d (%s): %s\n", (int)ask.process.pid, ask.process.comm,
+		       mt_text_counted(ask.head.snapshot.rounds_count, "round has ended",
+				       "rounds have ended")
+			       .text);
+	return code;
+}
+
+int mt_command_reset_peak(int argc, char **argv)
+{
+	struct request_command ask = {.command = "reset-peak",
+				      .request = {.kind = MT_REQUEST_RESET_PEAK}};
+	int code = run(&ask, argc, argv);
+	const struct mt_stats_snapshot *now = &ask.head.snapshot;
+
+	if (ask.answered && mt_stats_file_uses_cuda(&ask.head))
+		printf("process %d (%s): the peaks start again: live bytes at %s, GPU allocated at "
+		       "%s, reserved at %s\n",
+		       (int)ask.process.pid, ask.process.comm,
+		       mt_text_bytes(now->heap_live_peak_bytes).text,
+		       mt_text_bytes(now->gpu_allocated_peak_bytes).text,
+		       mt_text_bytes(now->gpu_reserved_peak_bytes).text);
+	else if (ask.answered)
+		printf("process %d (%s): the peak of live bytes starts again at %s\n",
+		       (int)ask.process.pid, ask.process.comm,
+		       mt_text_bytes(now->heap_live_peak_bytes).text);
+	return code;
 }

@@ -1,5 +1,4 @@
 /* ctl/cmd/set.c -- `mtctl set`: a setting of a running process. */
-#include <getopt.h>
 #include <stdio.h>
 
 #include "ctl/process/set_request.h"
@@ -20,13 +19,13 @@ static int set(struct mt_target *target, const struct mt_request *request)
 	struct mt_why why;
 	enum mt_err error;
 
-	if (mt_set_request_why_not(request, &target->file.head)) {
-		mt_error_say("process %d (%s): %s", (int)target->process.pid, target->process.comm,
-			     mt_set_request_why_not(request, &target->file.head));
+	if (mt_set_request_unavailable(request, &target->file.head)) {
+		mt_process_say(&target->process,
+			       mt_set_request_unavailable(request, &target->file.head));
 		return MT_EXIT_NOTHING;
 	}
 	snprintf(before, sizeof(before), "%s", mt_set_request_value(request, &target->file));
-	error = mt_control_file_ask(&target->process, *request, TIMEOUT_MS, &why);
+	error = mt_control_file_request(&target->process, *request, TIMEOUT_MS, &why);
 	if (error)
 		mt_set_request_explain(request, &why);
 	else
@@ -43,20 +42,17 @@ static int set(struct mt_target *target, const struct mt_request *request)
 
 int mt_command_set(int argc, char **argv)
 {
-	static const struct option options[] = {{"help", no_argument, NULL, 'h'}, {0}};
+	static const struct mt_option options[] = {{0}};
+	const struct mt_command_line line = {"set", help, NULL, options, 2, 2};
 	struct mt_request request;
 	struct mt_target target;
 	struct mt_why why;
-	int option, code;
+	int code;
 
-	while ((option = mt_command_option(argc, argv, "h", options)) != -1)
-		return option == 'h' ? mt_command_help("set", help) : MT_EXIT_USAGE;
-	if (optind + 2 != argc)
-		return mt_command_misused("set");
-	if (mt_set_request_parse(argv[optind + 1], &request, &why) != MT_ERR_OK) {
-		mt_error_say("%s", why.text);
-		return MT_EXIT_USAGE;
-	}
+	if (!mt_command_line_read(&line, argc, argv, &code))
+		return code;
+	if (mt_set_request_parse(argv[optind + 1], &request, &why) != MT_ERR_OK)
+		return mt_error_fail(MT_EXIT_USAGE, &why);
 	code = mt_target_open(argv[optind], &target);
 	return code == MT_EXIT_OK ? set(&target, &request) : code;
 }

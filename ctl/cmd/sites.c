@@ -2,7 +2,6 @@
 #include "ctl/process/clock.h"
 #include "ctl/profile/sites.h"
 
-#include <getopt.h>
 #include <stdio.h>
 
 #include "ctl/process/control_file.h"
@@ -28,31 +27,21 @@ static const char help[] =
 	"  --folded        a line a stack, for flame graphs\n"
 	"  --pprof=FILE    also write it for `pprof FILE` or `go tool pprof FILE`; all sites\n";
 
-enum format { FORMAT_TABLE, FORMAT_JSON, FORMAT_FOLDED };
-
 struct wanted {
 	struct mt_sites_view view;
-	enum format format;
+	bool json, folded;
 	const char *pprof;
 };
 
-static int refuse(const struct mt_process *process, enum mt_err error, const struct mt_why *why)
-{
-	mt_error_say("process %d (%s): %s", (int)process->pid, process->comm, why->text);
-	return mt_error_exit(error);
-}
-
 static int print(const struct wanted *wanted, const struct mt_sites *sites)
 {
-	static void (*const prints[])(const struct mt_sites *, const struct mt_sites_view *) = {
-		mt_sites_print_table, mt_sites_print_json, mt_sites_print_folded};
 	struct mt_why why;
 
-	if (wanted->pprof && mt_sites_write_pprof(sites, wanted->pprof, &why) != MT_ERR_OK) {
-		mt_error_say("%s", why.text);
-		return MT_EXIT_USAGE;
-	}
-	prints[wanted->format](sites, &wanted->view);
+	if (wanted->pprof && mt_sites_write_pprof(sites, wanted->pprof, &why) != MT_ERR_OK)
+		return mt_error_fail(MT_EXIT_USAGE, &why);
+	(wanted->json     ? mt_sites_print_json
+	 : wanted->folded ? mt_sites_print_folded
+			  : mt_sites_print_table)(sites, &wanted->view);
 	return sites->count ? MT_EXIT_OK : MT_EXIT_NOTHING;
 }
 
@@ -64,7 +53,7 @@ static int show_live(const struct wanted *wanted)
 	int code;
 
 	if (error)
-		return refuse(wanted->view.process, error, &why);
+		return mt_target_fail(wanted->view.process, error, &why);
 	code = print(wanted, &sites);
 	mt_sites_free(&sites);
 	return code;
@@ -79,11 +68,11 @@ static int show_growth(struct wanted *wanted)
 	int code;
 
 	if (error)
-		return refuse(wanted->view.process, error, &why);
+		return mt_target_fail(wanted->view.process, error, &why);
 	mt_clock_sleep_ms((unsigned)wanted->view.over_ms);
 	error = mt_sites_collect(wanted->view.process, &after, &why);
 	if (error) {
-		code = refuse(wanted->view.process, error, &why);
+		code = mt_target_fail(wanted->view.process, error, &why);
 	} else {
 		wanted->view.over_ms = (mt_clock_now_ns() - began_ns) / 1000000u;
 		mt_sites_growth(&before, &after, &growth);
@@ -95,54 +84,41 @@ static int show_growth(struct wanted *wanted)
 	return code;
 }
 
-static bool parse_option(int option, const char *text, struct wanted *wanted)
+static bool take_top(const struct mt_option *option, const char *text)
 {
-	switch (option) {
-	case 't':
-		if (mt_text_parse_u64(text, &wanted->view.top))
-			return true;
-		mt_error_say("'%s' is not a number of sites", text);
+	if (mt_text_parse_u64(text, option->target))
+		return true;
+	mt_error_say("'%s' is not a number of sites", text);
+	return false;
+}
+
+static bool take_diff(const struct mt_option *option, const char *text)
+{
+	uint64_t *ms = option->target;
+
+	if (!mt_units_parse_seconds(text, ms))
 		return false;
-	case 'd':
-		if (!mt_units_parse_seconds(text, &wanted->view.over_ms))
-			return false;
-		if (wanted->view.over_ms)
-			return true;
+	if (!*ms)
 		mt_error_say("--diff wants more than 0 seconds");
-		return false;
-	case 'p':
-		wanted->pprof = text;
-		return true;
-	case 'j':
-	case 'f':
-		wanted->format = option == 'j' ? FORMAT_JSON : FORMAT_FOLDED;
-		return true;
-	default:
-		return false;
-	}
+	return *ms > 0;
 }
 
 int mt_command_sites(int argc, char **argv)
 {
-	static const struct option options[] = {{"top", required_argument, NULL, 't'},
-						{"diff", required_argument, NULL, 'd'},
-						{"json", no_argument, NULL, 'j'},
-						{"folded", no_argument, NULL, 'f'},
-						{"pprof", required_argument, NULL, 'p'},
-						{"help", no_argument, NULL, 'h'},
-						{0}};
 	struct wanted wanted = {.view.top = TOP_DEFAULT};
+	const struct mt_option options[] = {
+		{.name = "top", .target = &wanted.view.top, .take = take_top},
+		{.name = "diff", .target = &wanted.view.over_ms, .take = take_diff},
+		{.name = "json", .target = &wanted.json},
+		{.name = "folded", .target = &wanted.folded},
+		{.name = "pprof", .target = &wanted.pprof, .take = mt_option_text},
+		{0}};
+	const struct mt_command_line line = {"sites", help, NULL, options, 1, 1};
 	struct mt_process process;
-	int option, code;
+	int code;
 
-	while ((option = mt_command_option(argc, argv, "h", options)) != -1) {
-		if (option == 'h')
-			return mt_command_help("sites", help);
-		if (!parse_option(option, optarg, &wanted))
-			return MT_EXIT_USAGE;
-	}
-	if (optind + 1 != argc)
-		return mt_command_misused("sites");
+	if (!mt_command_line_read(&line, argc, argv, &code))
+		return code;
 	code = mt_target_find(argv[optind], &process);
 	if (code != MT_EXIT_OK)
 		return code;

@@ -2,7 +2,6 @@
 #include "ctl/cmd/snapshot.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -77,58 +76,43 @@ static int take_and_show(const char *pid, const struct wanted *wanted)
 	if (code != MT_EXIT_OK)
 		return code;
 	error = mt_pool_snapshot_take(&process, &snapshot, &why);
-	if (error) {
-		mt_error_say("process %d (%s): %s", (int)process.pid, process.comm, why.text);
-		return mt_error_exit(error);
-	}
+	if (error)
+		return mt_target_fail(&process, error, &why);
 	code = show(&snapshot, wanted);
 	mt_pool_snapshot_free(&snapshot);
 	return code;
 }
 
-static bool parse_number(const char *text, const char *what, uint64_t *out)
+static bool take_device(const struct mt_option *option, const char *text)
 {
-	if (mt_text_parse_u64(text, out))
+	if (mt_text_parse_u64(text, option->target))
 		return true;
-	mt_error_say("'%s' is not %s", text, what);
+	mt_error_say("'%s' is not the number of a device", text);
 	return false;
 }
 
-static bool parse_option(int option, const char *text, struct wanted *wanted)
+static bool take_top(const struct mt_option *option, const char *text)
 {
-	switch (option) {
-	case 'd':
-		return parse_number(text, "the number of a device", &wanted->view.device);
-	case 't':
-		return parse_number(text, "a number of blocks", &wanted->view.top);
-	case 'j':
-		wanted->json = true;
+	if (mt_text_parse_u64(text, option->target))
 		return true;
-	case 'o':
-		wanted->path = text;
-		return true;
-	default:
-		return false;
-	}
+	mt_error_say("'%s' is not a number of blocks", text);
+	return false;
 }
 
 int mt_command_snapshot(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"device", required_argument, NULL, 'd'}, {"top", required_argument, NULL, 't'},
-		{"json", no_argument, NULL, 'j'},         {"output", required_argument, NULL, 'o'},
-		{"help", no_argument, NULL, 'h'},         {0}};
 	struct wanted wanted = {.view = {MT_POOL_SNAPSHOT_ALL, MT_POOL_SNAPSHOT_ALL}};
-	int option;
+	const struct mt_option options[] = {
+		{.name = "device", .target = &wanted.view.device, .take = take_device},
+		{.name = "top", .target = &wanted.view.top, .take = take_top},
+		{.name = "json", .target = &wanted.json},
+		{.name = "output", .target = &wanted.path, .take = mt_option_text, .letter = 'o'},
+		{0}};
+	const struct mt_command_line line = {"snapshot", help, NULL, options, 1, 1};
+	int code;
 
-	while ((option = mt_command_option(argc, argv, "ho:", options)) != -1) {
-		if (option == 'h')
-			return mt_command_help("snapshot", help);
-		if (!parse_option(option, optarg, &wanted))
-			return MT_EXIT_USAGE;
-	}
-	if (optind + 1 != argc)
-		return mt_command_misused("snapshot");
+	if (!mt_command_line_read(&line, argc, argv, &code))
+		return code;
 	if (wanted.view.top == MT_POOL_SNAPSHOT_ALL && !wanted.json && !wanted.path)
 		wanted.view.top = TOP_DEFAULT;
 	return take_and_show(argv[optind], &wanted);

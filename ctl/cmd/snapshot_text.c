@@ -47,30 +47,21 @@ static const char *const age_words[MT_POOL_SNAPSHOT_AGES] = {
 static const char *const within_words[MT_POOL_SNAPSHOT_AGES] = {
 	"within 1 s", "within 10 s", "within 1 min", "within 10 min", "within 1 h", "later"};
 
-static void add_words(struct mt_table *table, const char *const *words, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		mt_table_add(table, words[i]);
-}
-
-#define ADD_WORDS(table, words) add_words(table, words, sizeof(words) / sizeof((words)[0]))
-
 static void print_states(const struct mt_pool_snapshot_part *states)
 {
-	static const char *const heading[] = {"STATE", "BLOCKS",  "ASKED FOR",
-					      "HELD",  "LARGEST", "OLDEST"};
-	struct mt_table *table = mt_table_new("lrrrrr");
+	struct mt_table *table = mt_table_new("<STATE|>BLOCKS|>ASKED FOR|>HELD|>LARGEST|>OLDEST");
 
-	ADD_WORDS(table, heading);
 	for (unsigned state = 0; state < MT_BLOCKS_STATES; state++) {
 		const struct mt_pool_snapshot_part *part = &states[state];
 
-		mt_table_add(table, mt_blocks_file_state(state));
-		mt_table_add(table, mt_text_count(part->count).text);
-		mt_table_add(table, part->count ? size(part->asked_bytes).text : "-");
-		mt_table_add(table, size_or_dash(part).text);
-		mt_table_add(table, part->count ? size(part->largest_bytes).text : "-");
-		mt_table_add(table, part->count ? age(part->oldest_ms).text : "-");
+		mt_table_add_row(table, mt_blocks_file_state(state),
+				 mt_text_count(part->count).text, NULL);
+		if (part->count)
+			mt_table_add_row(table, size(part->asked_bytes).text,
+					 size(part->bytes).text, size(part->largest_bytes).text,
+					 age(part->oldest_ms).text, NULL);
+		else
+			mt_table_add_row(table, "-", "-", "-", "-", NULL);
 	}
 	mt_table_print(table);
 }
@@ -89,16 +80,13 @@ static void print_unlisted(const struct mt_stats_device *row)
 	}
 }
 
-struct shown {
-	const struct mt_blocks_file *blocks;
-};
-
-static void print_device(uint64_t device, const struct mt_stats_device *row, void *data)
+static void print_device(const struct mt_pool_snapshot *snapshot, uint64_t device,
+			 const struct mt_stats_device *row, void *data)
 {
-	const struct shown *shown = data;
 	struct mt_pool_snapshot_sums sums;
 
-	mt_pool_snapshot_sum(shown->blocks, device, &sums);
+	(void)data;
+	mt_pool_snapshot_sum(&snapshot->blocks, device, &sums);
 	printf("\n%sGPU %" PRIu64 "%s: %s, mode %s", mt_table_colour(MT_COLOUR_HEAD), device,
 	       mt_table_colour_end(), row && *row->name ? row->name : "?",
 	       row && *row->mode ? row->mode : "?");
@@ -115,11 +103,9 @@ static void print_device(uint64_t device, const struct mt_stats_device *row, voi
 
 static void print_sizes(const struct mt_pool_snapshot_sums *sums)
 {
-	static const char *const heading[] = {"SIZE FROM", "LIVE",   "EXPORTED", "PENDING",
-					      "IDLE",      "BLOCKS", "HELD"};
-	struct mt_table *table = mt_table_new("rrrrrrr");
+	struct mt_table *table =
+		mt_table_new(">SIZE FROM|>LIVE|>EXPORTED|>PENDING|>IDLE|>BLOCKS|>HELD");
 
-	ADD_WORDS(table, heading);
 	for (size_t power = 0; power < MT_POOL_SNAPSHOT_SIZES; power++) {
 		const struct mt_pool_snapshot_part *states = sums->sizes[power];
 		uint64_t count = 0, bytes = 0;
@@ -133,8 +119,7 @@ static void print_sizes(const struct mt_pool_snapshot_sums *sums)
 		mt_table_add(table, size((uint64_t)1 << power).text);
 		for (unsigned state = 0; state < MT_BLOCKS_STATES; state++)
 			mt_table_add(table, size_or_dash(&states[state]).text);
-		mt_table_add(table, mt_text_count(count).text);
-		mt_table_add(table, size(bytes).text);
+		mt_table_add_row(table, mt_text_count(count).text, size(bytes).text, NULL);
 	}
 	putchar('\n');
 	mt_table_print(table);
@@ -168,20 +153,16 @@ static void print_decay(const struct mt_pool_snapshot_sums *sums, uint64_t decay
 /* How long idle blocks have lain there, and when they go back if nobody takes them. */
 static void print_idle(const struct mt_pool_snapshot_sums *sums, uint64_t decay_ms)
 {
-	static const char *const heading[] = {"IDLE FOR", "BLOCKS", "HELD"};
 	struct mt_table *table;
 
 	if (!sums->states[MT_BLOCKS_IDLE].count)
 		return;
-	table = mt_table_new("lrr");
-	ADD_WORDS(table, heading);
-	for (size_t i = 0; i < MT_POOL_SNAPSHOT_AGES; i++) {
-		if (!sums->idle_ages[i].count)
-			continue;
-		mt_table_add(table, age_words[i]);
-		mt_table_add(table, mt_text_count(sums->idle_ages[i].count).text);
-		mt_table_add(table, size(sums->idle_ages[i].bytes).text);
-	}
+	table = mt_table_new("<IDLE FOR|>BLOCKS|>HELD");
+	for (size_t i = 0; i < MT_POOL_SNAPSHOT_AGES; i++)
+		if (sums->idle_ages[i].count)
+			mt_table_add_row(table, age_words[i],
+					 mt_text_count(sums->idle_ages[i].count).text,
+					 size(sums->idle_ages[i].bytes).text, NULL);
 	putchar('\n');
 	mt_table_print(table);
 	print_decay(sums, decay_ms);
@@ -206,27 +187,19 @@ static void print_fit(const struct mt_pool_snapshot_sums *sums)
 static void print_largest(const struct mt_blocks_file *blocks,
 			  const struct mt_pool_snapshot_view *view)
 {
-	static const char *const heading[] = {"GPU",  "BLOCK", "STATE",  "ASKED FOR",
-					      "HELD", "AGE",   "CONTEXT"};
-	struct mt_table *table = mt_table_new("rllrrrr");
+	struct mt_table *table = mt_table_new(">GPU|<BLOCK|<STATE|>ASKED FOR|>HELD|>AGE|>CONTEXT");
 	size_t count;
 	size_t *places = mt_pool_snapshot_pick(blocks, view, true, &count);
-	char text[24];
 
-	ADD_WORDS(table, heading);
 	for (size_t i = 0; i < count; i++) {
 		const struct mt_blocks_entry *entry = &blocks->entries[places[i]];
 
-		snprintf(text, sizeof(text), "%u", entry->device);
-		mt_table_add(table, text);
-		snprintf(text, sizeof(text), "0x%" PRIx64, entry->base);
-		mt_table_add(table, text);
-		mt_table_add(table, mt_blocks_file_state(entry->state));
-		mt_table_add(table, size(entry->asked_bytes).text);
-		mt_table_add(table, size(entry->held_bytes).text);
-		mt_table_add(table, age(entry->age_ms).text);
-		snprintf(text, sizeof(text), "%u", entry->context);
-		mt_table_add(table, text);
+		mt_table_addf(table, "%u", entry->device);
+		mt_table_addf(table, "0x%" PRIx64, entry->base);
+		mt_table_add_row(table, mt_blocks_file_state(entry->state),
+				 size(entry->asked_bytes).text, size(entry->held_bytes).text,
+				 age(entry->age_ms).text, NULL);
+		mt_table_addf(table, "%u", entry->context);
 	}
 	putchar('\n');
 	mt_table_print(table);
@@ -253,12 +226,11 @@ static void print_first_lines(const struct mt_pool_snapshot *snapshot, uint64_t 
 void mt_snapshot_print(const struct mt_pool_snapshot *snapshot,
 		       const struct mt_pool_snapshot_view *view)
 {
-	struct shown shown = {&snapshot->blocks};
 	struct mt_pool_snapshot_sums sums;
 
 	mt_pool_snapshot_sum(&snapshot->blocks, view->device, &sums);
 	print_first_lines(snapshot, sums.count);
-	mt_pool_snapshot_each_device(snapshot, view->device, print_device, &shown);
+	mt_pool_snapshot_each_device(snapshot, view->device, print_device, NULL);
 	if (!sums.count)
 		return;
 	print_sizes(&sums);

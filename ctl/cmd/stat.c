@@ -1,7 +1,6 @@
 /* ctl/cmd/stat.c -- `mtctl stat`: what a process's memory is doing. */
 #include "ctl/cmd/stat.h"
 
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -13,7 +12,8 @@
 #include "ctl/process/stats_json.h"
 #include "ctl/output/units.h"
 
-#define EVERY_MS 2000u
+#define EVERY_MS     2000u
+#define EVERY_MIN_MS 10u
 
 static const char help[] =
 	"Asks the process for fresh figures first; a process that does not answer within a second "
@@ -64,40 +64,35 @@ static int show(struct mt_target *target, const char *pid, const struct mt_stat_
 	}
 }
 
-static bool take_option(int option, struct mt_stat_view *view)
+static bool take_watch(const struct mt_option *option, const char *text)
 {
-	view->json |= option == 'j';
-	view->records |= option == 'r';
-	view->samples |= option == 's';
-	view->cached |= option == 'c';
-	view->oom |= option == 'o';
-	view->watch |= option == 'w';
-	if (option == 'w' && optarg && !mt_units_parse_seconds(optarg, &view->every_ms))
+	struct mt_stat_view *view = option->target;
+
+	view->watch = true;
+	if (text && !mt_units_parse_seconds(text, &view->every_ms))
 		return false;
-	if (view->every_ms < 10)
-		view->every_ms = 10;
-	return option != '?';
+	if (view->every_ms < EVERY_MIN_MS)
+		view->every_ms = EVERY_MIN_MS;
+	return true;
 }
 
 int mt_command_stat(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"json", no_argument, NULL, 'j'},    {"watch", optional_argument, NULL, 'w'},
-		{"records", no_argument, NULL, 'r'}, {"samples", no_argument, NULL, 's'},
-		{"cached", no_argument, NULL, 'c'},  {"oom", no_argument, NULL, 'o'},
-		{"help", no_argument, NULL, 'h'},    {0}};
 	struct mt_stat_view view = {.every_ms = EVERY_MS};
+	const struct mt_option options[] = {
+		{.name = "json", .target = &view.json},
+		{.name = "watch", .target = &view, .take = take_watch, .value_optional = true},
+		{.name = "records", .target = &view.records},
+		{.name = "samples", .target = &view.samples},
+		{.name = "cached", .target = &view.cached},
+		{.name = "oom", .target = &view.oom},
+		{0}};
+	const struct mt_command_line line = {"stat", help, NULL, options, 1, 1};
 	struct mt_target *target;
-	int option, code;
+	int code;
 
-	while ((option = mt_command_option(argc, argv, "h", options)) != -1) {
-		if (option == 'h')
-			return mt_command_help("stat", help);
-		if (!take_option(option, &view))
-			return MT_EXIT_USAGE;
-	}
-	if (optind + 1 != argc)
-		return mt_command_misused("stat");
+	if (!mt_command_line_read(&line, argc, argv, &code))
+		return code;
 	target = mt_error_check_memory(malloc(sizeof(*target)));
 	code = show(target, argv[optind], &view);
 	free(target);

@@ -20,6 +20,5 @@ void mt_stat_print_pressure(const struct mt_stats_file *file);
 /* --oom: the last out-of-memory reports of devices and those of MT_RSS_LIMIT_MB in full, the newest
  * last. */
 void mt_stat_print_oom_text(const struct mt_target *target);
-void mt_stat_print_alarms(const struct mt_stats_file *file);
 
 #endif

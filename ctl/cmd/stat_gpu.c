@@ -62,22 +62,16 @@ static void add_row(struct mt_table *table, const struct mt_stats_device *device
 	/* A kind of memory that was never allocated. */
 	if (mt_text_ends_with(field->name, LIVE) && !now && !highest)
 		return;
-	mt_table_add(table, field->name);
-	mt_table_add(table, mt_text_field(field->name, now).text);
-	mt_table_add(table, peak ? mt_text_field(peak->name, highest).text : "");
-	mt_table_add(table, field->help);
+	mt_table_add_row(table, field->name, mt_text_field(field->name, now).text,
+			 peak ? mt_text_field(peak->name, highest).text : "", field->help, NULL);
 }
 
 static void print_table(const struct mt_stats_device *device)
 {
-	struct mt_table *table = mt_table_new("lrrl");
+	struct mt_table *table = mt_table_new("<FIGURE|>NOW|>PEAK|<MEANING");
 	size_t count;
 	const struct mt_stats_file_field *fields = mt_stats_file_device_fields(&count);
 
-	mt_table_add(table, "FIGURE");
-	mt_table_add(table, "NOW");
-	mt_table_add(table, "PEAK");
-	mt_table_add(table, "MEANING");
 	for (size_t i = 0; i < count; i++)
 		if (!is_said_elsewhere(fields[i].name) && !mt_text_ends_with(fields[i].name, PEAK))
 			add_row(table, device, &fields[i]);

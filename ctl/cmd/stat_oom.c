@@ -10,9 +10,7 @@
 static void add_bytes(struct mt_table *table, const char *label, uint64_t bytes,
 		      const char *meaning)
 {
-	mt_table_add(table, label);
-	mt_table_add(table, mt_text_bytes(bytes).text);
-	mt_table_add(table, meaning);
+	mt_table_add_row(table, label, mt_text_bytes(bytes).text, meaning, NULL);
 }
 
 static void add_others(struct mt_table *table, const struct mt_stats_oom *oom)
@@ -20,9 +18,10 @@ static void add_others(struct mt_table *table, const struct mt_stats_oom *oom)
 	char meaning[80];
 
 	snprintf(meaning, sizeof(meaning), "in %s", mt_text_count(oom->others_count).text);
-	mt_table_add(table, "  other processes");
-	mt_table_add(table, oom->others_known == 1 ? mt_text_bytes(oom->others_bytes).text : "?");
-	mt_table_add(table, oom->others_known == 1 ? meaning : "NVML did not say");
+	if (oom->others_known == 1)
+		add_bytes(table, "  other processes", oom->others_bytes, meaning);
+	else
+		mt_table_add_row(table, "  other processes", "?", "NVML did not say", NULL);
 }
 
 /* The driver cannot be asked while a stream captures. */
@@ -32,19 +31,14 @@ static void add_device(struct mt_table *table, const struct mt_stats_oom *oom)
 		add_bytes(table, "  free", oom->free_bytes, "on the device, as the driver says");
 		add_bytes(table, "  total", oom->total_bytes, "memory of the device");
 	} else {
-		mt_table_add(table, "  free");
-		mt_table_add(table, "?");
-		mt_table_add(table, "the driver could not be asked");
+		mt_table_add_row(table, "  free", "?", "the driver could not be asked", NULL);
 	}
 }
 
 static void print_figures(const struct mt_stats_oom *oom)
 {
-	struct mt_table *table = mt_table_new("lrl");
+	struct mt_table *table = mt_table_new("<  WHAT|>BYTES|<MEANING");
 
-	mt_table_add(table, "  WHAT");
-	mt_table_add(table, "BYTES");
-	mt_table_add(table, "MEANING");
 	add_bytes(table, "  asked", oom->asked_bytes, "by the call that failed");
 	add_device(table, oom);
 	add_bytes(table, "  allocated", oom->allocated_bytes,
@@ -78,33 +72,76 @@ static void print_report(const struct mt_stats_oom *oom)
 		printf("  -> %s\n", oom->advice);
 }
 
+static void print_alarm(const struct mt_stats_alarm *alarm)
+{
+	struct mt_table *table = mt_table_new("<  WHAT|>BYTES|<MEANING");
+
+	printf("%salarm %" PRIu64
+	       "%s, %s: MT_RSS_LIMIT_MB, %s, was reached with %s; who held what after a heavy "
+	       "cleanup:\n",
+	       mt_table_colour(MT_COLOUR_HEAD), alarm->number, mt_table_colour_end(),
+	       mt_text_clock(alarm->time_ns).text, mt_text_bytes(alarm->limit_bytes).text,
+	       mt_text_counted(alarm->threads_count, "thread", "threads").text);
+	add_bytes(table, "  resident", alarm->rss_bytes, "RssAnon + RssFile + RssShmem");
+	add_bytes(table, "  swapped", alarm->swap_bytes, "counts as well");
+	add_bytes(table, "  anonymous", alarm->anon_bytes, "heap, stacks, mmap");
+	add_bytes(table, "  heap live", alarm->heap_live_bytes,
+		  "held by the program: no cleanup returns it");
+	add_bytes(table, "  heap dirty", alarm->heap_dirty_bytes,
+		  "free, and could still be returned");
+	add_bytes(table, "  heap pinned", alarm->heap_pinned_bytes,
+		  "free, but in pages that hold live blocks too");
+	add_bytes(table, "  heap metadata", alarm->heap_metadata_bytes,
+		  "what the allocator spends on itself");
+	add_bytes(table, "  other", alarm->other_anon_bytes,
+		  "anonymous memory outside of the heap");
+	add_bytes(table, "  files", alarm->file_bytes,
+		  "mapped files: the kernel can drop what is clean of them");
+	add_bytes(table, "  shared", alarm->shmem_bytes, "/dev/shm, memfd, anonymous MAP_SHARED");
+	if (alarm->gpu_pinned_bytes)
+		add_bytes(table, "  page-locked", alarm->gpu_pinned_bytes, "host memory of CUDA");
+	mt_table_print(table);
+	if (*alarm->advice)
+		printf("  -> %s\n", alarm->advice);
+}
+
+/* A blank line between two reports. */
+static void separate(uint64_t *shown)
+{
+	if ((*shown)++)
+		putchar('\n');
+}
+
 void mt_stat_print_oom_text(const struct mt_target *target)
 {
 	const struct mt_stats_file *file = &target->file;
-	uint64_t shown = 0;
+	uint64_t ooms = file->head.ooms_count, alarms = file->head.alarms_count, shown = 0;
 
 	for (uint64_t back = MT_OOMS_COUNT; back-- > 0;) {
-		const struct mt_stats_oom *oom =
-			back < file->head.ooms_count
-				? mt_stats_file_oom(file, file->head.ooms_count - back)
-				: NULL;
+		const struct mt_stats_oom *oom = mt_stats_file_oom(file, ooms - back);
 
-		if (!oom)
+		if (back >= ooms || !oom)
 			continue;
-		if (shown++)
-			putchar('\n');
+		separate(&shown);
 		print_report(oom);
 	}
-	if (file->head.alarms_count) {
-		if (shown)
-			putchar('\n');
-		mt_stat_print_alarms(file);
-		return;
+	for (uint64_t back = MT_ALARMS_COUNT; back-- > 0;) {
+		const struct mt_stats_alarm *alarm = mt_stats_file_alarm(file, alarms - back);
+
+		if (back >= alarms || !alarm)
+			continue;
+		separate(&shown);
+		print_alarm(alarm);
 	}
-	if (!shown && !file->head.snapshot.gpu_num_ooms)
-		puts("no out-of-memory error has reached this program");
-	else if (!shown)
+	if (shown)
+		return;
+	if (alarms)
+		printf("MT_RSS_LIMIT_MB was reached (%s), but the reports are not there\n",
+		       mt_text_counted(alarms, "time", "times").text);
+	else if (file->head.snapshot.gpu_num_ooms)
 		printf("out-of-memory errors have reached this program (%s), but their reports are "
 		       "not there\n",
 		       mt_text_count(file->head.snapshot.gpu_num_ooms).text);
+	else
+		puts("no out-of-memory error has reached this program");
 }

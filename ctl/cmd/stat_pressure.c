@@ -1,5 +1,4 @@
-/* ctl/cmd/stat_pressure.c -- `mtctl stat` on the limits that a process lives under, and on the
- * alarms of MT_RSS_LIMIT_MB. */
+/* ctl/cmd/stat_pressure.c -- `mtctl stat` on the limits that a process lives under. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -68,69 +67,4 @@ void mt_stat_print_pressure(const struct mt_stats_file *file)
 		printf("  %-11sMT_RSS_LIMIT_MB was reached %s: `mtctl stat PID --oom` has the "
 		       "reports\n",
 		       "alarms", mt_text_counted(file->head.alarms_count, "time", "times").text);
-}
-
-/* ---- alarms ---- */
-
-static void add_row(struct mt_table *table, const char *label, uint64_t bytes, const char *meaning)
-{
-	mt_table_add(table, label);
-	mt_table_add(table, mt_text_bytes(bytes).text);
-	mt_table_add(table, meaning);
-}
-
-static void print_alarm(const struct mt_stats_alarm *alarm)
-{
-	struct mt_table *table = mt_table_new("lrl");
-
-	printf("%salarm %" PRIu64
-	       "%s, %s: MT_RSS_LIMIT_MB, %s, was reached with %s; who held what after a heavy "
-	       "cleanup:\n",
-	       mt_table_colour(MT_COLOUR_HEAD), alarm->number, mt_table_colour_end(),
-	       mt_text_clock(alarm->time_ns).text, mt_text_bytes(alarm->limit_bytes).text,
-	       mt_text_counted(alarm->threads_count, "thread", "threads").text);
-	mt_table_add(table, "  WHAT");
-	mt_table_add(table, "BYTES");
-	mt_table_add(table, "MEANING");
-	add_row(table, "  resident", alarm->rss_bytes, "RssAnon + RssFile + RssShmem");
-	add_row(table, "  swapped", alarm->swap_bytes, "counts as well");
-	add_row(table, "  anonymous", alarm->anon_bytes, "heap, stacks, mmap");
-	add_row(table, "  heap live", alarm->heap_live_bytes,
-		"held by the program: no cleanup returns it");
-	add_row(table, "  heap dirty", alarm->heap_dirty_bytes,
-		"free, and could still be returned");
-	add_row(table, "  heap pinned", alarm->heap_pinned_bytes,
-		"free, but in pages that hold live blocks too");
-	add_row(table, "  heap metadata", alarm->heap_metadata_bytes,
-		"what the allocator spends on itself");
-	add_row(table, "  other", alarm->other_anon_bytes, "anonymous memory outside of the heap");
-	add_row(table, "  files", alarm->file_bytes,
-		"mapped files: the kernel can drop what is clean of them");
-	add_row(table, "  shared", alarm->shmem_bytes, "/dev/shm, memfd, anonymous MAP_SHARED");
-	if (alarm->gpu_pinned_bytes)
-		add_row(table, "  page-locked", alarm->gpu_pinned_bytes, "host memory of CUDA");
-	mt_table_print(table);
-	if (*alarm->advice)
-		printf("  -> %s\n", alarm->advice);
-}
-
-void mt_stat_print_alarms(const struct mt_stats_file *file)
-{
-	uint64_t shown = 0;
-
-	for (uint64_t back = MT_ALARMS_COUNT; back-- > 0;) {
-		const struct mt_stats_alarm *alarm =
-			back < file->head.alarms_count
-				? mt_stats_file_alarm(file, file->head.alarms_count - back)
-				: NULL;
-
-		if (!alarm)
-			continue;
-		if (shown++)
-			putchar('\n');
-		print_alarm(alarm);
-	}
-	if (!shown)
-		printf("MT_RSS_LIMIT_MB was reached (%s), but the reports are not there\n",
-		       mt_text_counted(file->head.alarms_count, "time", "times").text);
 }

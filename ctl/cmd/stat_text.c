@@ -9,13 +9,7 @@
 #include "ctl/output/table.h"
 #include "ctl/output/text.h"
 
-#define RECORDS_SHOWN 5u
-
-static void add_heading(struct mt_table *table, const char *const *words)
-{
-	for (; *words; words++)
-		mt_table_add(table, *words);
-}
+#define CLEANUPS_SHOWN 5u
 
 static void print_line(const char *name, const char *text)
 {
@@ -81,7 +75,8 @@ static void print_head(const struct mt_target *target)
 	print_line("python", head->python);
 	print_cuda(head);
 	print_rank(head);
-	printf("%-10s %s\n", "signal", mt_stats_word_signal_door(head->snapshot.signal_door));
+	printf("%-10s %s\n", "signal",
+	       mt_stats_word_disposition(head->snapshot.signal_disposition));
 	print_changed_settings(&target->file);
 }
 
@@ -93,20 +88,17 @@ static bool is_shown(const struct mt_stats_head *head, const struct mt_stats_fil
 
 static void print_fields(const struct mt_stats_head *head)
 {
-	static const char *const heading[] = {"FIGURE", "VALUE", "MEANING", NULL};
-	struct mt_table *table = mt_table_new("lrl");
+	struct mt_table *table = mt_table_new("<FIGURE|>VALUE|<MEANING");
 	size_t count;
 	const struct mt_stats_file_field *fields = mt_stats_file_fields(&count);
 
-	add_heading(table, heading);
 	for (size_t i = 0; i < count; i++) {
 		uint64_t value = mt_stats_file_value(&head->snapshot, &fields[i]);
 
-		if (!is_shown(head, &fields[i]))
-			continue;
-		mt_table_add(table, fields[i].name);
-		mt_table_add(table, mt_text_field(fields[i].name, value).text);
-		mt_table_add(table, fields[i].help);
+		if (is_shown(head, &fields[i]))
+			mt_table_add_row(table, fields[i].name,
+					 mt_text_field(fields[i].name, value).text, fields[i].help,
+					 NULL);
 	}
 	putchar('\n');
 	mt_table_print(table);
@@ -114,52 +106,49 @@ static void print_fields(const struct mt_stats_head *head)
 
 static void add_number(struct mt_table *table, uint64_t number)
 {
-	char text[24];
-
-	snprintf(text, sizeof(text), "%" PRIu64, number);
-	mt_table_add(table, number ? text : "-");
+	if (number)
+		mt_table_addf(table, "%" PRIu64, number);
+	else
+		mt_table_add(table, "-");
 }
 
 /* Bytes in use before and after, and whose caches were emptied, or why not. */
-static void add_record_gpu(struct mt_table *table, const struct mt_stats_cleanup *record)
+static void add_cleanup_gpu(struct mt_table *table, const struct mt_stats_cleanup *cleanup)
 {
 	char caches[64];
 	const char *word;
 	uint32_t bit;
 	size_t used = (size_t)snprintf(caches, sizeof(caches), "%s",
-				       mt_stats_word_gpu_state(record->gpu_state));
+				       mt_stats_word_gpu_state(cleanup->gpu_state));
 
 	for (size_t i = 0; (word = mt_stats_word_framework(i, &bit)); i++)
-		if (record->frameworks & bit)
+		if (cleanup->frameworks & bit)
 			used += (size_t)snprintf(caches + used, sizeof(caches) - used, ",%s", word);
-	mt_table_add(table,
-		     record->gpu_before_bytes ? mt_text_bytes(record->gpu_before_bytes).text : "-");
-	mt_table_add(table,
-		     record->gpu_before_bytes ? mt_text_bytes(record->gpu_after_bytes).text : "-");
+	mt_table_add_bytes(table, cleanup->gpu_before_bytes, cleanup->gpu_before_bytes);
+	mt_table_add_bytes(table, cleanup->gpu_before_bytes, cleanup->gpu_after_bytes);
 	mt_table_add(table, caches);
 }
 
-static void add_record(struct mt_table *table, const struct mt_stats_cleanup *record)
+static void add_cleanup(struct mt_table *table, const struct mt_stats_cleanup *cleanup)
 {
 	static const char *const results[] = {"nothing", "little", "-"};
-	char gc[64];
 
-	add_number(table, record->number);
-	mt_table_add(table, mt_text_clock(record->time_ns).text);
-	mt_table_add(table, mt_stats_word_reason(record->reason));
-	mt_table_add(table, mt_stats_word_level(record->level));
-	add_number(table, record->round);
-	mt_table_add(table, record->merged == 1          ? "merged"
-			    : mt_stats_has_freed(record) ? "freed"
-							 : results[record->result]);
-	mt_table_add(table, mt_text_bytes(record->rss_before_bytes).text);
-	mt_table_add(table, mt_text_bytes(record->rss_after_bytes).text);
-	mt_table_add(table, mt_text_change(record->rss_before_bytes, record->rss_after_bytes).text);
-	mt_table_add(table, mt_text_ns(record->duration_ns).text);
-	snprintf(gc, sizeof(gc), "%s",
-		 record->gc_state == MT_GC_DONE ? mt_text_count(record->gc_collected_count).text
-						: mt_stats_word_gc_state(record->gc_state));
-	mt_table_add(table, gc);
+	add_number(table, cleanup->number);
+	mt_table_add_row(table, mt_text_clock(cleanup->time_ns).text,
+			 mt_stats_word_reason(cleanup->reason), mt_stats_word_level(cleanup->level),
+			 NULL);
+	add_number(table, cleanup->round);
+	mt_table_add(table, cleanup->merged == 1          ? "merged"
+			    : mt_stats_has_freed(cleanup) ? "freed"
+							  : results[cleanup->result]);
+	mt_table_add_row(table, mt_text_bytes(cleanup->rss_before_bytes).text,
+			 mt_text_bytes(cleanup->rss_after_bytes).text,
+			 mt_text_change(cleanup->rss_before_bytes, cleanup->rss_after_bytes).text,
+			 mt_text_ns(cleanup->duration_ns).text,
+			 cleanup->gc_state == MT_GC_DONE
+				 ? mt_text_count(cleanup->gc_collected_count).text
+				 : mt_stats_word_gc_state(cleanup->gc_state),
+			 NULL);
 }
 
 /* The column is there only where one of the shown cleanups was made for pressure. */
@@ -168,23 +157,18 @@ static bool has_pressure(const struct mt_stats_file *file, uint64_t shown)
 	bool found = false;
 
 	for (uint64_t i = 0; i < shown; i++) {
-		const struct mt_stats_cleanup *record =
-			mt_stats_file_record(file, file->head.records_count - i);
+		const struct mt_stats_cleanup *cleanup =
+			mt_stats_file_cleanup(file, file->head.cleanups_count - i);
 
-		found |= record && record->pressure_sources;
+		found |= cleanup && cleanup->pressure_sources;
 	}
 	return found;
 }
 
-static void print_records(const struct mt_stats_file *file, bool all)
+static void print_cleanups(const struct mt_stats_file *file, bool all)
 {
-	static const char *const heading[] = {"CLEANUP", "TIME",   "REASON",     "LEVEL",
-					      "ROUND",   "RESULT", "RSS BEFORE", "AFTER",
-					      "CHANGE",  "TOOK",   "GC",         NULL};
-	static const char *const gpu_heading[] = {"GPU BEFORE", "AFTER", "CACHES", NULL};
-	uint64_t last = file->head.records_count, shown = all ? MT_CLEANUPS_COUNT : RECORDS_SHOWN;
+	uint64_t last = file->head.cleanups_count, shown = all ? MT_CLEANUPS_COUNT : CLEANUPS_SHOWN;
 	bool gpu = mt_stats_file_uses_cuda(&file->head), pressed;
-	char sides[16];
 	struct mt_table *table;
 
 	if (!last) {
@@ -194,22 +178,21 @@ static void print_records(const struct mt_stats_file *file, bool all)
 	if (shown > last)
 		shown = last;
 	pressed = has_pressure(file, shown);
-	snprintf(sides, sizeof(sides), "rlllrlrrrrl%s%s", gpu ? "rrl" : "", pressed ? "l" : "");
-	table = mt_table_new(sides);
-	add_heading(table, heading);
+	table = mt_table_new(">CLEANUP|<TIME|<REASON|<LEVEL|>ROUND|<RESULT|>RSS BEFORE|>AFTER|"
+			     ">CHANGE|>TOOK|<GC");
 	if (gpu)
-		add_heading(table, gpu_heading);
+		mt_table_add_columns(table, ">GPU BEFORE|>AFTER|<CACHES");
 	if (pressed)
-		mt_table_add(table, "PRESSURE");
+		mt_table_add_columns(table, "<PRESSURE");
 	for (uint64_t i = shown; i-- > 0;) {
-		const struct mt_stats_cleanup *record = mt_stats_file_record(file, last - i);
+		const struct mt_stats_cleanup *cleanup = mt_stats_file_cleanup(file, last - i);
 
-		if (record)
-			add_record(table, record);
-		if (record && gpu)
-			add_record_gpu(table, record);
-		if (record && pressed)
-			mt_table_add(table, mt_stats_word_pressure(record).text);
+		if (cleanup)
+			add_cleanup(table, cleanup);
+		if (cleanup && gpu)
+			add_cleanup_gpu(table, cleanup);
+		if (cleanup && pressed)
+			mt_table_add(table, mt_stats_word_pressure(cleanup).text);
 	}
 	putchar('\n');
 	mt_table_print(table);
@@ -217,14 +200,11 @@ static void print_records(const struct mt_stats_file *file, bool all)
 
 static void print_samples(const struct mt_stats_file *file)
 {
-	static const char *const heading[] = {"TIME", "RSS", "ANON", "LIVE", "IDLE", "DIRTY", NULL};
-	static const char *const gpu_heading[] = {"GPU RESERVED", "ALLOCATED", NULL};
 	bool gpu = mt_stats_file_uses_cuda(&file->head);
-	struct mt_table *table = mt_table_new(gpu ? "lrrrrrrr" : "lrrrrr");
+	struct mt_table *table = mt_table_new("<TIME|>RSS|>ANON|>LIVE|>IDLE|>DIRTY");
 
-	add_heading(table, heading);
 	if (gpu)
-		add_heading(table, gpu_heading);
+		mt_table_add_columns(table, ">GPU RESERVED|>ALLOCATED");
 	for (size_t i = 0; i < MT_SAMPLES_COUNT; i++) {
 		const struct mt_stats_sample *sample =
 			&file->samples[(file->head.samples_count + i) % MT_SAMPLES_COUNT];
@@ -232,14 +212,14 @@ static void print_samples(const struct mt_stats_file *file)
 		if (!sample->time_ns)
 			continue;
 		mt_table_add(table, mt_text_clock(sample->time_ns).text);
-		mt_table_add(table, mt_text_bytes(sample->rss_bytes).text);
-		mt_table_add(table, mt_text_bytes(sample->anon_bytes).text);
-		mt_table_add(table, mt_text_bytes(sample->live_bytes).text);
-		mt_table_add(table, mt_text_bytes(sample->idle_bytes).text);
-		mt_table_add(table, mt_text_bytes(sample->dirty_bytes).text);
+		mt_table_add_bytes(table, true, sample->rss_bytes);
+		mt_table_add_bytes(table, true, sample->anon_bytes);
+		mt_table_add_bytes(table, true, sample->live_bytes);
+		mt_table_add_bytes(table, true, sample->idle_bytes);
+		mt_table_add_bytes(table, true, sample->dirty_bytes);
 		if (gpu) {
-			mt_table_add(table, mt_text_bytes(sample->gpu_reserved_bytes).text);
-			mt_table_add(table, mt_text_bytes(sample->gpu_allocated_bytes).text);
+			mt_table_add_bytes(table, true, sample->gpu_reserved_bytes);
+			mt_table_add_bytes(table, true, sample->gpu_allocated_bytes);
 		}
 	}
 	putchar('\n');
@@ -252,7 +232,7 @@ void mt_stat_print_text(const struct mt_target *target, const struct mt_stat_vie
 	print_fields(&target->file.head);
 	mt_stat_print_pressure(&target->file);
 	mt_stat_print_gpu(&target->file);
-	print_records(&target->file, view->records);
+	print_cleanups(&target->file, view->records);
 	if (view->samples)
 		print_samples(&target->file);
 }

@@ -1,6 +1,5 @@
 /* ctl/cmd/trim.c -- `mtctl trim`: asks one process, all, or a tree for a cleanup, and says in bytes
  * what came of it. */
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -15,7 +14,6 @@
 #include "ctl/output/text.h"
 #include "ctl/output/units.h"
 #include "ctl/process/ancestry.h"
-#include "ctl/process/trim_json.h"
 #include "ctl/process/trim_requests.h"
 #include "ctl/process/clock.h"
 
@@ -38,6 +36,7 @@ static const char help[] =
 
 struct trim {
 	bool all, all_users, tree;
+	const char *pid; /* of --tree=PID */
 	uint32_t level;
 	uint64_t timeout_ms;
 	json_t *json; /* the object that is printed at the end; NULL: text */
@@ -45,90 +44,85 @@ struct trim {
 
 static void add_layer(struct mt_table *table, const char *layer, uint64_t before, uint64_t after)
 {
-	mt_table_add(table, layer);
-	mt_table_add(table, mt_text_bytes(before).text);
-	mt_table_add(table, mt_text_bytes(after).text);
-	mt_table_add(table, mt_text_change(before, after).text);
+	mt_table_add_row(table, layer, mt_text_bytes(before).text, mt_text_bytes(after).text,
+			 mt_text_change(before, after).text, NULL);
 }
 
-static void print_gc(const struct mt_stats_cleanup *record)
+static void print_gc(const struct mt_stats_cleanup *cleanup)
 {
-	if (record->gc_state == MT_GC_DONE)
+	if (cleanup->gc_state == MT_GC_DONE)
 		printf("  gc collected %s in %s\n",
-		       mt_text_counted(record->gc_collected_count, "object", "objects").text,
-		       mt_text_ns(record->gc_ns).text);
-	else if (record->gc_state == MT_GC_DISABLED)
+		       mt_text_counted(cleanup->gc_collected_count, "object", "objects").text,
+		       mt_text_ns(cleanup->gc_ns).text);
+	else if (cleanup->gc_state == MT_GC_DISABLED)
 		puts("  gc is disabled by the program");
-	else if (record->gc_state == MT_GC_LATE)
+	else if (cleanup->gc_state == MT_GC_LATE)
 		puts("  gc is late: the main thread is busy outside Python; it runs as soon as it "
 		     "returns");
-	else if (record->gc_state == MT_GC_BLOCKED)
+	else if (cleanup->gc_state == MT_GC_BLOCKED)
 		puts("  gc waits: the main thread is in a system call; it runs as soon as it "
 		     "returns");
-	else if (record->gc_state == MT_GC_SHARED)
+	else if (cleanup->gc_state == MT_GC_SHARED)
 		puts("  gc is left out: it would copy memory that is shared with forked processes");
 }
 
 /* Whose caches were emptied, or why none were. */
-static void print_gpu(const struct mt_stats_cleanup *record)
+static void print_gpu(const struct mt_stats_cleanup *cleanup)
 {
 	const char *word;
 	uint32_t bit;
 
-	if (record->gpu_state == MT_GPU_CAPTURING)
+	if (cleanup->gpu_state == MT_GPU_CAPTURING)
 		puts("  GPU caches left alone: a stream captures into a graph");
-	else if (record->gpu_state == MT_GPU_RANKS)
+	else if (cleanup->gpu_state == MT_GPU_RANKS)
 		puts("  GPU caches left alone: other ranks would have to wait");
-	if (record->gpu_state != MT_GPU_DONE)
+	if (cleanup->gpu_state != MT_GPU_DONE)
 		return;
 	fputs("  GPU caches emptied: the pool's and the driver's", stdout);
 	for (size_t i = 0; (word = mt_stats_word_framework(i, &bit)); i++)
-		if (record->frameworks & bit)
+		if (cleanup->frameworks & bit)
 			printf(", %s", word);
 	putchar('\n');
 }
 
-static void print_record(const struct mt_process *process, const struct mt_stats_cleanup *record)
+static void print_cleanup(const struct mt_process *process, const struct mt_stats_cleanup *cleanup)
 {
-	struct mt_table *table = mt_table_new("lrrr");
+	struct mt_table *table = mt_table_new("<|>BEFORE|>AFTER|>CHANGE");
 
 	printf("process %d (%s): %s cleanup, %s, %s\n", (int)process->pid, process->comm,
-	       mt_stats_word_level(record->level), mt_stats_word_outcome(record),
-	       mt_text_ns(record->duration_ns).text);
-	mt_table_add(table, "");
-	mt_table_add(table, "BEFORE");
-	mt_table_add(table, "AFTER");
-	mt_table_add(table, "CHANGE");
-	add_layer(table, "  RSS", record->rss_before_bytes, record->rss_after_bytes);
-	add_layer(table, "  RssAnon", record->anon_before_bytes, record->anon_after_bytes);
-	add_layer(table, "  heap live", record->live_before_bytes, record->live_after_bytes);
-	if (record->gpu_before_bytes)
-		add_layer(table, "  GPU in use", record->gpu_before_bytes, record->gpu_after_bytes);
-	if (record->pinned_before_bytes)
-		add_layer(table, "  page-locked", record->pinned_before_bytes,
-			  record->pinned_after_bytes);
+	       mt_stats_word_level(cleanup->level), mt_stats_word_outcome(cleanup),
+	       mt_text_ns(cleanup->duration_ns).text);
+	add_layer(table, "  RSS", cleanup->rss_before_bytes, cleanup->rss_after_bytes);
+	add_layer(table, "  RssAnon", cleanup->anon_before_bytes, cleanup->anon_after_bytes);
+	add_layer(table, "  heap live", cleanup->live_before_bytes, cleanup->live_after_bytes);
+	if (cleanup->gpu_before_bytes)
+		add_layer(table, "  GPU in use", cleanup->gpu_before_bytes,
+			  cleanup->gpu_after_bytes);
+	if (cleanup->pinned_before_bytes)
+		add_layer(table, "  page-locked", cleanup->pinned_before_bytes,
+			  cleanup->pinned_after_bytes);
 	mt_table_print(table);
-	print_gc(record);
-	print_gpu(record);
+	print_gc(cleanup);
+	print_gpu(cleanup);
 }
 
 /* Answers the exit code for this process. */
 static int finish_one(const struct trim *trim, const struct mt_process *process,
-		      const struct mt_trim_answer *answer)
+		      const struct mt_trim_reply *reply)
 {
-	const char *refusal = mt_trim_answer_refusal(answer);
+	const char *error_text = mt_trim_reply_error(reply);
 
 	if (trim->json)
 		mt_json_append(json_object_get(trim->json, "processes"),
-			       mt_trim_json_answer(process, answer));
-	if (refusal)
-		mt_error_say("process %d (%s): %s", (int)process->pid, process->comm, refusal);
-	else if (answer->error && !trim->json)
+			       mt_trim_json_reply(process, reply));
+	if (error_text)
+		mt_process_say(process, error_text);
+	else if (reply->error && !trim->json)
 		printf("process %d (%s): asleep: nothing to trim\n", (int)process->pid,
 		       process->comm);
-	else if (!answer->error && !trim->json)
-		print_record(process, &answer->record);
-	return mt_trim_answer_exit(answer);
+	else if (!reply->error && !trim->json)
+		print_cleanup(process, &reply->cleanup);
+	return mt_trim_reply_exit(reply);
 }
 
 /* Of many: freed anywhere is 0; else whatever went worst. */
@@ -241,58 +235,52 @@ static int run(const struct trim *trim, const char *pid_text)
 
 	if (trim->all || trim->all_users)
 		return trim_many(trim, 0);
-	if (mt_process_parse_pid(pid_text, &root) != MT_ERR_OK) {
-		mt_error_say("'%s' is not a process id", pid_text);
-		return MT_EXIT_USAGE;
+	if (trim->tree) {
+		code = mt_target_parse_pid(pid_text, &root);
+		return code == MT_EXIT_OK ? trim_tree(trim, root) : code;
 	}
-	if (trim->tree)
-		return trim_tree(trim, root);
 	code = mt_target_find(pid_text, &process);
 	return code == MT_EXIT_OK ? trim_all(trim, &process, 1) : code;
 }
 
-static bool take_option(int option, struct trim *trim, const char **pid)
+static bool take_tree(const struct mt_option *option, const char *text)
 {
-	if (option == 't' && !mt_units_parse_seconds(optarg, &trim->timeout_ms))
-		return false;
-	trim->all |= option == 'a';
-	trim->all_users |= option == 'u';
-	trim->tree |= option == 'r';
-	if (option == 'r' && optarg)
-		*pid = optarg;
-	if (option == 'l' || option == 'y')
-		trim->level = option == 'l' ? MT_LEVEL_LIGHT : MT_LEVEL_HEAVY;
-	if (option == 'j' && !trim->json)
-		trim->json = mt_trim_json_new();
-	return option != '?';
+	struct trim *trim = option->target;
+
+	trim->tree = true;
+	if (text)
+		trim->pid = text;
+	return true;
 }
 
 int mt_command_trim(int argc, char **argv)
 {
-	static const struct option options[] = {{"all", no_argument, NULL, 'a'},
-						{"all-users", no_argument, NULL, 'u'},
-						{"light", no_argument, NULL, 'l'},
-						{"heavy", no_argument, NULL, 'y'},
-						{"json", no_argument, NULL, 'j'},
-						{"timeout", required_argument, NULL, 't'},
-						{"help", no_argument, NULL, 'h'},
-						{"tree", optional_argument, NULL, 'r'},
-						{0}};
-	struct trim trim = {.level = MT_LEVEL_HEAVY, .timeout_ms = MT_TRIM_TIMEOUT_MS};
-	const char *pid = NULL;
-	int option, code;
+	struct trim trim = {.timeout_ms = MT_TRIM_TIMEOUT_MS};
+	bool light = false, heavy = false, json = false;
+	const struct mt_option options[] = {
+		{.name = "all", .target = &trim.all},
+		{.name = "all-users", .target = &trim.all_users},
+		{.name = "light", .target = &light},
+		{.name = "heavy", .target = &heavy},
+		{.name = "json", .target = &json},
+		{.name = "timeout",
+		 .target = &trim.timeout_ms,
+		 .take = mt_option_seconds,
+		 .letter = 't'},
+		{.name = "tree", .target = &trim, .take = take_tree, .value_optional = true},
+		{0}};
+	const struct mt_command_line line = {"trim", help, NULL, options, 0, 1};
+	int code;
 
-	while ((option = mt_command_option(argc, argv, "ht:", options)) != -1) {
-		if (option == 'h')
-			return mt_command_help("trim", help);
-		if (!take_option(option, &trim, &pid))
-			return MT_EXIT_USAGE;
-	}
+	if (!mt_command_line_read(&line, argc, argv, &code))
+		return code;
 	/* The PID of --tree=PID is as good as one that stands alone. */
-	if (argc - optind != (!trim.all && !trim.all_users && !pid) ||
+	if (argc - optind != (!trim.all && !trim.all_users && !trim.pid) ||
 	    trim.all + trim.all_users + trim.tree > 1)
 		return mt_command_misused("trim");
-	code = run(&trim, pid ? pid : argv[optind]);
+	trim.level = light && !heavy ? MT_LEVEL_LIGHT : MT_LEVEL_HEAVY;
+	trim.json = json ? mt_trim_json_new() : NULL;
+	code = run(&trim, trim.pid ? trim.pid : argv[optind]);
 	if (trim.json && json_array_size(json_object_get(trim.json, "processes")))
 		mt_json_print(trim.json, true);
 	return code;

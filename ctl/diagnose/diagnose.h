@@ -75,6 +75,15 @@ struct mt_diagnose_sample {
 #undef X
 };
 
+/* A library that carries an allocator of its own, under names of its own. */
+struct mt_diagnose_carrier {
+	const char *prefix; /* of the file's name */
+	const char *name, *explanation;
+};
+
+/* The carrier that a mapped file is; NULL: it is none. */
+const struct mt_diagnose_carrier *mt_diagnose_carrier(const char *path);
+
 /* Another allocator in the process than the one in line. */
 struct mt_diagnose_foreign {
 	char name[32];
@@ -143,7 +152,7 @@ struct mt_diagnose_facts {
 	struct mt_stats_file first, last; /* the process's own word; only where awake */
 	struct mt_diagnose_classes classes_first, classes_last;
 	bool smaps_known;
-	struct mt_smaps_figures smaps; /* of the whole process, at the end */
+	struct mt_smaps_sizes smaps; /* of the whole process, at the end */
 	struct mt_diagnose_tree tree;
 	struct mt_diagnose_group group;
 	struct mt_limit limit;
@@ -174,8 +183,21 @@ struct mt_diagnose_finding {
 	char advice[MT_DIAGNOSE_ADVICE][240];
 };
 
+/* The trends that are judged, and the figure of the samples that each is of. */
+#define MT_DIAGNOSE_TRENDS(X)                                                                      \
+	X(rss, rss_bytes)                                                                          \
+	X(anon, anon_bytes)                                                                        \
+	X(live, held_bytes)                                                                        \
+	X(slack, slack_bytes)                                                                      \
+	X(outside, outside_bytes)                                                                  \
+	X(shmem, shmem_bytes)                                                                      \
+	X(file, file_bytes)                                                                        \
+	X(gpu, gpu_allocated_bytes)
+
 struct mt_diagnosis {
-	struct mt_trend rss, anon, live, slack, outside, shmem, file, gpu; /* of the samples */
+#define X(name, figure) struct mt_trend name;
+	MT_DIAGNOSE_TRENDS(X)
+#undef X
 	size_t count; /* at least 1: healthy and unknown are findings too */
 	struct mt_diagnose_finding list[MT_VERDICT_COUNT]; /* the first is the verdict */
 };
@@ -207,9 +229,9 @@ struct mt_short_text mt_diagnose_rate(double bytes_per_s);
 void mt_diagnose_show_trend(struct mt_diagnose_finding *finding, const char *label,
 			    const char *name, const struct mt_trend *trend);
 
-/* The smallest figure of the last half of the samples: what was there all the time. `offset` is of
- * struct mt_diagnose_sample. */
-uint64_t mt_diagnose_least(const struct mt_diagnose_facts *facts, size_t offset);
+/* The smallest value of a figure in the newest samples: `part` 2 for the newer half of them, 4 for
+ * the last quarter. `offset` is of struct mt_diagnose_sample. 0: there are no samples. */
+uint64_t mt_diagnose_minimum(const struct mt_diagnose_facts *facts, size_t part, size_t offset);
 
 /* The judges; each adds what it finds. */
 void mt_diagnose_judge_heap(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out);

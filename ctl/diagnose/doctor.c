@@ -1,12 +1,25 @@
-/* ctl/diagnose/doctor.c -- prints findings and counts the warnings. See doctor.h. */
+/* ctl/diagnose/doctor.c -- prints findings and counts the warnings; examines the machine and the
+ * container. See doctor.h. */
 #include "ctl/diagnose/doctor.h"
 
+#include <errno.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
 
 #include "ctl/output/table.h"
+#include "ctl/output/text.h"
+#include "ctl/process/read_file.h"
+#include "ctl/process/stats_dir.h"
+
+#define THP_FILE "/sys/kernel/mm/transparent_hugepage/enabled"
+/* a stats file is some 80 kB, a process */
+#define SHM_NEEDED ((uint64_t)1 << 20)
 
 static size_t warnings_count;
 
@@ -48,4 +61,85 @@ bool mt_doctor_variable(pid_t pid, const char *name, char *out, size_t out_bytes
 		return false;
 	strcpy(out, value);
 	return true;
+}
+
+/* ---- the machine ---- */
+
+static void look_at_thp(void)
+{
+	char *text = mt_read_file(THP_FILE, NULL), *chosen = text ? strchr(text, '[') : NULL;
+
+	if (!chosen)
+		mt_doctor_say(MT_FINDING_NOTE, NULL, "transparent huge pages: not in this kernel");
+	else if (strncmp(chosen, "[always]", 8) == 0)
+		mt_doctor_say(
+			MT_FINDING_WARN,
+			"echo madvise > " THP_FILE
+			"   (the kernel fills holes that a purge made with whole huge pages again)",
+			"transparent huge pages: always");
+	else
+		mt_doctor_say(MT_FINDING_OK, NULL, "transparent huge pages: %.*s",
+			      (int)strcspn(chosen + 1, "]"), chosen + 1);
+	free(text);
+}
+
+static void look_at_shm(void)
+{
+	struct statvfs status;
+	uint64_t free_bytes;
+
+	if (statvfs("/dev/shm", &status) != 0) {
+		mt_doctor_say(MT_FINDING_WARN, "mount a tmpfs on /dev/shm, or set MT_DIR",
+			      "/dev/shm: %s", strerror(errno));
+		return;
+	}
+	free_bytes = (uint64_t)status.f_bavail * status.f_frsize;
+	mt_doctor_say(free_bytes < SHM_NEEDED ? MT_FINDING_WARN : MT_FINDING_OK,
+		      free_bytes < SHM_NEEDED
+			      ? "make room, or set MT_DIR; until then there are no stats files"
+			      : NULL,
+		      "/dev/shm: %s free", mt_text_bytes(free_bytes).text);
+}
+
+static void look_at_directory(void)
+{
+	char path[PATH_MAX];
+	struct stat status;
+	bool is_in_memory;
+
+	mt_stats_dir_path(path, sizeof(path));
+	is_in_memory = mt_stats_dir_is_in_memory(path);
+	mt_text_clean(path, sizeof(path));
+	if (!is_in_memory)
+		mt_doctor_say(
+			MT_FINDING_WARN,
+			"set MT_DIR to a directory on a tmpfs; until then there are no stats files",
+			"%s: not on a file system in memory", path);
+	else if (lstat(path, &status) != 0)
+		mt_doctor_say(errno == ENOENT ? MT_FINDING_OK : MT_FINDING_WARN,
+			      errno == ENOENT ? NULL : "set MT_DIR to a directory of your own",
+			      "%s: %s", path,
+			      errno == ENOENT
+				      ? "not there yet; the first process that wakes up makes it"
+				      : strerror(errno));
+	else if (!S_ISDIR(status.st_mode) || status.st_uid != geteuid())
+		mt_doctor_say(MT_FINDING_WARN,
+			      "remove it, or set MT_DIR to a directory of your own",
+			      "%s: %s of user %u; it is refused", path,
+			      S_ISDIR(status.st_mode) ? "a directory" : "no directory",
+			      (unsigned)status.st_uid);
+	else if (status.st_mode & 077)
+		mt_doctor_say(MT_FINDING_WARN, "chmod 700 it: others may look into it, or worse",
+			      "%s: mode %03o", path, (unsigned)(status.st_mode & 0777));
+	else
+		mt_doctor_say(MT_FINDING_OK, NULL, "%s: yours, mode %03o", path,
+			      (unsigned)(status.st_mode & 0777));
+}
+
+void mt_doctor_look_at_machine(pid_t pid)
+{
+	look_at_thp();
+	look_at_shm();
+	look_at_directory();
+	mt_doctor_look_at_stalls(pid);
 }

@@ -30,8 +30,7 @@ static void look_at_entry(char *entry, size_t place)
 		mt_doctor_say(MT_FINDING_NOTE,
 			      "MT_ALLOCATOR=jemalloc uses the embedded one instead",
 			      "LD_PRELOAD: %s (%s) stands in line: with MT_ALLOCATOR=auto the shim "
-			      "leaves malloc to it "
-			      "and purges it",
+			      "leaves malloc to it and purges it",
 			      entry, allocator);
 	if (strchr(entry, '/') && !strchr(entry, '$') && access(entry, R_OK) != 0)
 		mt_doctor_say(MT_FINDING_WARN, "correct LD_PRELOAD",

@@ -75,8 +75,7 @@ static void look_at_world(pid_t pid)
 	    mt_text_parse_u64(value, &ranks) && ranks > 1)
 		mt_doctor_say(MT_FINDING_NOTE, NULL,
 			      "WORLD_SIZE is %s: other ranks would wait, so no gc and no release "
-			      "of GPU caches without "
-			      "being asked",
+			      "of GPU caches without being asked",
 			      value);
 }
 
@@ -98,8 +97,7 @@ void mt_doctor_look_at_gpu_environment(pid_t pid)
 	    strcmp(value, "cuda_malloc_async") == 0)
 		mt_doctor_say(MT_FINDING_NOTE, NULL,
 			      "TF_GPU_ALLOCATOR: cuda_malloc_async is out of the pool's reach; a "
-			      "heavy cleanup trims the "
-			      "driver's own pool");
+			      "heavy cleanup trims the driver's own pool");
 	look_at_world(pid);
 }
 

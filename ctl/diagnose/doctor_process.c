@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ctl/diagnose/diagnose.h"
 #include "ctl/diagnose/doctor.h"
 #include "ctl/process/library.h"
 #include "ctl/process/preload.h"
@@ -14,23 +15,6 @@
 #include "ctl/process/target.h"
 #include "ctl/output/text.h"
 #include "ctl/process/read_file.h"
-
-/* Libraries that carry an allocator of their own, with names of their own, inside. */
-static const struct {
-	const char *prefix, *what;
-} private_allocators[] = {
-	{"libarrow.so",
-	 "pyarrow allocates from its own jemalloc or mimalloc (ARROW_DEFAULT_MEMORY_POOL=system)"},
-	{"libarrow-",
-	 "pyarrow allocates from its own jemalloc or mimalloc (ARROW_DEFAULT_MEMORY_POOL=system)"},
-	{"polars.abi3.so", "polars allocates from its own jemalloc"},
-	{"_polars_runtime", "polars allocates from its own jemalloc"},
-#ifdef __aarch64__
-	{"libtorch_cpu.so", "torch on this architecture allocates from its own mimalloc"},
-#endif
-	{"libnode.so", "V8's heap is not malloc's"},
-	{"libjvm.so", "the Java heap is not malloc's (jcmd PID GC.run, System.trim_native_heap)"},
-};
 
 static void look_at_library(const struct mt_process *process)
 {
@@ -50,15 +34,15 @@ static void look_at_writing(const struct mt_process *process, const struct mt_st
 			      "may be that of two versions");
 }
 
-static void say_door(uint64_t door)
+static void say_disposition(uint64_t disposition)
 {
-	switch (door) {
+	switch (disposition) {
 	case 0:
 		mt_doctor_say(MT_FINDING_OK, NULL,
 			      "signal: none is wanted; `mtctl trim` needs none");
 		break;
 	case 1:
-		mt_doctor_say(MT_FINDING_OK, NULL, "signal: our handler stands");
+		mt_doctor_say(MT_FINDING_OK, NULL, "signal: the handler of the shim is installed");
 		break;
 	case 2:
 		mt_doctor_say(MT_FINDING_OK, NULL,
@@ -67,7 +51,7 @@ static void say_door(uint64_t door)
 		break;
 	case 3:
 		mt_doctor_say(MT_FINDING_WARN, "use `mtctl trim`, or another MT_SIGNAL",
-			      "signal door lost: somebody set a handler by a raw system call");
+			      "signal: a raw system call has replaced the handler of the shim");
 		break;
 	case 5:
 		mt_doctor_say(MT_FINDING_OK, NULL,
@@ -121,7 +105,7 @@ static void look_at_stats(const struct mt_stats_file *file)
 		mt_doctor_say(MT_FINDING_NOTE, "restart the program to get the new one",
 			      "the shim in it is version %s, this mtctl is %s", head->shim_version,
 			      MT_VERSION);
-	say_door(head->snapshot.signal_door);
+	say_disposition(head->snapshot.signal_disposition);
 	if (head->snapshot.gc_late_count)
 		mt_doctor_say(MT_FINDING_NOTE, NULL,
 			      "%s: the main thread was in C code or in a system call",
@@ -130,19 +114,10 @@ static void look_at_stats(const struct mt_stats_file *file)
 				      .text);
 }
 
-/* libcuda.so.1 among the mapped files. */
-static bool has_libcuda(pid_t pid)
-{
-	char *maps = mt_process_maps(pid);
-	bool found = maps && strstr(maps, "/libcuda.so");
-
-	free(maps);
-	return found;
-}
-
 static void look_at_mapped_file(const char *path)
 {
-	const char *base = mt_text_basename(path), *allocator = mt_preload_allocator(path);
+	const struct mt_diagnose_carrier *carried = mt_diagnose_carrier(path);
+	const char *allocator = mt_preload_allocator(path);
 	char name[160];
 
 	snprintf(name, sizeof(name), "%s", path);
@@ -151,11 +126,9 @@ static void look_at_mapped_file(const char *path)
 		mt_doctor_say(MT_FINDING_NOTE,
 			      "out of reach unless it is the allocator named above",
 			      "%s is loaded: %s", allocator, name);
-	for (size_t i = 0; i < sizeof(private_allocators) / sizeof(private_allocators[0]); i++)
-		if (strncmp(base, private_allocators[i].prefix,
-			    strlen(private_allocators[i].prefix)) == 0)
-			mt_doctor_say(MT_FINDING_NOTE, NULL, "out of reach: %s (%s)",
-				      private_allocators[i].what, name);
+	if (carried)
+		mt_doctor_say(MT_FINDING_NOTE, NULL, "out of reach: %s (%s)", carried->explanation,
+			      name);
 }
 
 struct maps_sums {
@@ -181,16 +154,15 @@ static void look_at_mapping(char *line, char *last_path, size_t last_bytes, stru
 	look_at_mapped_file(path);
 }
 
-static void look_at_maps(pid_t pid)
+static void look_at_maps(char *maps)
 {
-	char *maps = mt_process_maps(pid), *saved = NULL;
+	char *saved = NULL;
 	char last[512] = "";
 	struct maps_sums sums = {0};
 
 	for (char *line = maps ? strtok_r(maps, "\n", &saved) : NULL; line;
 	     line = strtok_r(NULL, "\n", &saved))
 		look_at_mapping(line, last, sizeof(last), &sums);
-	free(maps);
 	if (sums.shm_count)
 		mt_doctor_say(MT_FINDING_NOTE, NULL,
 			      "out of reach: %s (/dev/shm, memfd, SysV, anonymous MAP_SHARED), %s "
@@ -237,6 +209,7 @@ static void look_at_process_environment(pid_t pid)
 void mt_doctor_look_at_process(const struct mt_process *process)
 {
 	struct mt_stats_file *file = mt_error_check_memory(malloc(sizeof(*file)));
+	char *maps = mt_process_maps(process->pid);
 	struct mt_why why;
 	enum mt_err error;
 
@@ -246,7 +219,7 @@ void mt_doctor_look_at_process(const struct mt_process *process)
 	if (!error) {
 		look_at_stats(file);
 		look_at_writing(process, &file->head);
-		mt_doctor_look_at_gpu(file, has_libcuda(process->pid));
+		mt_doctor_look_at_gpu(file, maps && strstr(maps, "/libcuda.so"));
 		mt_doctor_look_at_limit(process, file);
 		say_settings(file);
 	} else if (error == MT_ERR_NOT_AVAILABLE) {
@@ -254,8 +227,7 @@ void mt_doctor_look_at_process(const struct mt_process *process)
 			MT_FINDING_NOTE,
 			"MT_MIN_MB=0 wakes it at once, MT_LOG_LEVEL=info says how it is loaded",
 			"asleep: it carries the shim, but holds too little memory to be looked "
-			"after, or was forked and has "
-			"allocated too little since");
+			"after, or was forked and has allocated too little since");
 	} else {
 		mt_doctor_say(
 			MT_FINDING_WARN,
@@ -268,5 +240,6 @@ void mt_doctor_look_at_process(const struct mt_process *process)
 	look_at_process_environment(process->pid);
 	mt_doctor_look_at_gpu_environment(process->pid);
 	look_at_status(process->pid);
-	look_at_maps(process->pid);
+	look_at_maps(maps);
+	free(maps);
 }

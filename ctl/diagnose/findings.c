@@ -123,11 +123,12 @@ void mt_diagnose_show_trend(struct mt_diagnose_finding *finding, const char *lab
 			 trend->rounds ? ", by the lowest point of each round" : "");
 }
 
-uint64_t mt_diagnose_least(const struct mt_diagnose_facts *facts, size_t offset)
+uint64_t mt_diagnose_minimum(const struct mt_diagnose_facts *facts, size_t part, size_t offset)
 {
 	uint64_t least = UINT64_MAX;
 
-	for (size_t i = facts->samples_count / 2; i < facts->samples_count; i++) {
+	for (size_t i = facts->samples_count - (facts->samples_count + part - 1) / part;
+	     i < facts->samples_count; i++) {
 		uint64_t value;
 
 		memcpy(&value, (const char *)&facts->samples[i] + offset, sizeof(value));
@@ -160,14 +161,9 @@ static struct mt_trend trend_of(const struct mt_diagnose_facts *facts, size_t of
 
 static void find_trends(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out)
 {
-	out->rss = trend_of(facts, offsetof(struct mt_diagnose_sample, rss_bytes));
-	out->anon = trend_of(facts, offsetof(struct mt_diagnose_sample, anon_bytes));
-	out->live = trend_of(facts, offsetof(struct mt_diagnose_sample, held_bytes));
-	out->outside = trend_of(facts, offsetof(struct mt_diagnose_sample, outside_bytes));
-	out->slack = trend_of(facts, offsetof(struct mt_diagnose_sample, slack_bytes));
-	out->shmem = trend_of(facts, offsetof(struct mt_diagnose_sample, shmem_bytes));
-	out->file = trend_of(facts, offsetof(struct mt_diagnose_sample, file_bytes));
-	out->gpu = trend_of(facts, offsetof(struct mt_diagnose_sample, gpu_allocated_bytes));
+#define X(name, figure) out->name = trend_of(facts, offsetof(struct mt_diagnose_sample, figure));
+	MT_DIAGNOSE_TRENDS(X)
+#undef X
 }
 
 /* ---- what nothing explains, and what is left when nothing was found ---- */

@@ -54,7 +54,7 @@ static void find_cache(const struct mt_diagnose_facts *facts, struct mt_diagnosi
 {
 	const struct mt_diagnose_sample *last = &facts->samples[facts->samples_count - 1];
 	uint64_t idle =
-		mt_diagnose_least(facts, offsetof(struct mt_diagnose_sample, gpu_idle_bytes));
+		mt_diagnose_minimum(facts, 2, offsetof(struct mt_diagnose_sample, gpu_idle_bytes));
 	uint64_t returned = mt_diagnose_gpu_returned(facts),
 		 bytes = returned > idle ? returned : idle;
 	bool tried = facts->trim.done && facts->trim.level == MT_LEVEL_HEAVY;
@@ -210,8 +210,8 @@ static uint64_t pinned_returned(const struct mt_diagnose_facts *facts)
 static void find_pinned(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out)
 {
 	const struct mt_diagnose_sample *last = &facts->samples[facts->samples_count - 1];
-	uint64_t pinned =
-		mt_diagnose_least(facts, offsetof(struct mt_diagnose_sample, gpu_pinned_bytes));
+	uint64_t pinned = mt_diagnose_minimum(
+		facts, 2, offsetof(struct mt_diagnose_sample, gpu_pinned_bytes));
 	struct mt_diagnose_finding *finding;
 
 	pinned = mt_sat_sub(pinned, pinned_returned(facts));
@@ -225,9 +225,9 @@ static void find_pinned(const struct mt_diagnose_facts *facts, struct mt_diagnos
 	mt_diagnose_bytes(finding, "RSS", "rss_bytes", last->rss_bytes);
 	mt_diagnose_advise(finding, "Take fewer batches in flight: a smaller prefetch_factor, "
 				    "fewer workers, or pin_memory=False.");
-	mt_diagnose_advise(finding, "PyTorch keeps freed pinned blocks for reuse. From 2.5 on a "
-				    "heavy cleanup gives them back; "
-				    "before, a few sizes of batches keep that cache small.");
+	mt_diagnose_advise(
+		finding, "PyTorch keeps freed pinned blocks for reuse. From 2.5 on a heavy cleanup "
+			 "gives them back; before, a few sizes of batches keep that cache small.");
 }
 
 void mt_diagnose_judge_gpu(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out)

@@ -34,10 +34,10 @@ static struct hoard measure_hoard(const struct mt_diagnose_facts *facts)
 {
 	const struct mt_stats_cleanup *record = &facts->trim.record;
 	struct hoard hoard = {
-		.kept_bytes =
-			mt_diagnose_least(facts, offsetof(struct mt_diagnose_sample, slack_bytes)),
-		.idle_bytes =
-			mt_diagnose_least(facts, offsetof(struct mt_diagnose_sample, idle_bytes)),
+		.kept_bytes = mt_diagnose_minimum(facts, 2,
+						  offsetof(struct mt_diagnose_sample, slack_bytes)),
+		.idle_bytes = mt_diagnose_minimum(facts, 2,
+						  offsetof(struct mt_diagnose_sample, idle_bytes)),
 	};
 
 	if (facts->trim.done)
@@ -93,15 +93,13 @@ static void find_returnable(const struct mt_diagnose_facts *facts, const struct 
 	mt_diagnose_advise(finding, "%s the memory back when you like: mtctl trim %d.",
 			   tried ? "Ask for" : "Get", (int)facts->process.pid);
 	if (budget && budget[0] == '0' && !budget[1])
-		mt_diagnose_advise(
-			finding,
-			"Let the worker thread work: mtctl set %d budget_pct=3 (it is 0: only "
-			"when asked).",
-			(int)facts->process.pid);
+		mt_diagnose_advise(finding,
+				   "Let the worker thread work: mtctl set %d budget_pct=3 (it is "
+				   "0: only when asked).",
+				   (int)facts->process.pid);
 	else
 		mt_diagnose_advise(finding, "Lower MT_SLACK_MB or MT_SLACK_PCT, or end rounds with "
-					    "MT_GC_ROUNDS, so that it "
-					    "goes back by itself.");
+					    "MT_GC_ROUNDS, so that it goes back by itself.");
 }
 
 /* Pages and slabs in which something lives are not given back, however little it is. */

@@ -23,7 +23,7 @@ static void find_shm(const struct mt_diagnose_facts *facts, struct mt_diagnosis 
 {
 	const struct mt_diagnose_sample *last = &facts->samples[facts->samples_count - 1];
 	uint64_t bytes = mt_sat_sub(
-		mt_diagnose_least(facts, offsetof(struct mt_diagnose_sample, shmem_bytes)),
+		mt_diagnose_minimum(facts, 2, offsetof(struct mt_diagnose_sample, shmem_bytes)),
 		last->gpu_pinned_bytes);
 	bool grows = out->shmem.shape == MT_TREND_GROWS;
 	struct mt_diagnose_finding *finding;
@@ -97,9 +97,10 @@ static void find_file_cache(const struct mt_diagnose_facts *facts, struct mt_dia
 			   "Nothing to fear: judge the container by its anonymous memory, %s, not "
 			   "by its usage.",
 			   mt_text_bytes(group->anon_bytes).text);
-	mt_diagnose_advise(finding, "If alarms ring on usage, let them subtract inactive_file; "
-				    "posix_fadvise(POSIX_FADV_DONTNEED) "
-				    "drops pages of files that are done with.");
+	mt_diagnose_advise(
+		finding,
+		"If alarms ring on usage, let them subtract inactive_file; "
+		"posix_fadvise(POSIX_FADV_DONTNEED) drops pages of files that are done with.");
 }
 
 /* File pages that the process maps; they can go back to their file, but are resident while they are
@@ -122,15 +123,14 @@ static void find_file_growth(const struct mt_diagnose_facts *facts, struct mt_di
 	mt_diagnose_show_trend(finding, "mapped file pages", "file", &out->file);
 	mt_diagnose_bytes(finding, "of RSS", "rss_file_bytes", last->file_bytes);
 	mt_diagnose_advise(finding, "Nothing to fear: they are clean copies of files; "
-				    "madvise(MADV_DONTNEED) drops those that are "
-				    "done with.");
+				    "madvise(MADV_DONTNEED) drops those that are done with.");
 }
 
 static void find_private(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out)
 {
 	const struct mt_diagnose_sample *last = &facts->samples[facts->samples_count - 1];
 	uint64_t bytes =
-		mt_diagnose_least(facts, offsetof(struct mt_diagnose_sample, outside_bytes));
+		mt_diagnose_minimum(facts, 2, offsetof(struct mt_diagnose_sample, outside_bytes));
 	bool grows = out->outside.shape == MT_TREND_GROWS;
 	struct mt_diagnose_finding *finding;
 
@@ -153,9 +153,9 @@ static void find_private(const struct mt_diagnose_facts *facts, struct mt_diagno
 		mt_diagnose_show(finding, i ? "" : "allocators beside malloc",
 				 "foreign_allocators_count", (double)facts->foreign_count,
 				 "%s (%s)", facts->foreign[i].name, facts->foreign[i].file);
-	mt_diagnose_advise(finding, "Point it to malloc, if it can: "
-				    "ARROW_DEFAULT_MEMORY_POOL=system for pyarrow; a build without "
-				    "its own.");
+	mt_diagnose_advise(finding,
+			   "Point it to malloc, if it can: ARROW_DEFAULT_MEMORY_POOL=system for "
+			   "pyarrow; a build without its own.");
 	mt_diagnose_advise(
 		finding, "Else use its own knobs: pyarrow.default_memory_pool().release_unused(), "
 			 "MIMALLOC_PURGE_DELAY=0.");
@@ -167,8 +167,8 @@ static void find_huge_pages(const struct mt_diagnose_facts *facts, struct mt_dia
 {
 	const struct mt_diagnose_sample *last = &facts->samples[facts->samples_count - 1];
 	uint64_t unnamed =
-		mt_diagnose_least(facts, offsetof(struct mt_diagnose_sample, outside_bytes)) +
-		mt_diagnose_least(facts, offsetof(struct mt_diagnose_sample, slack_bytes));
+		mt_diagnose_minimum(facts, 2, offsetof(struct mt_diagnose_sample, outside_bytes)) +
+		mt_diagnose_minimum(facts, 2, offsetof(struct mt_diagnose_sample, slack_bytes));
 	uint64_t huge = facts->smaps_known ? facts->smaps.huge_bytes : 0, bytes;
 	struct mt_diagnose_finding *finding;
 
@@ -217,9 +217,9 @@ static void find_copies(const struct mt_diagnose_facts *facts, struct mt_diagnos
 	mt_diagnose_bytes(finding, "all of them together (PSS)", "pss_bytes", sums->pss_bytes);
 	mt_diagnose_bytes(finding, "all of them by RSS (counted twice)", "family_rss_bytes",
 			  sums->rss_bytes);
-	mt_diagnose_advise(finding, "Keep what workers read in arrays (numpy, Arrow, torch), not "
-				    "in Python objects: each look at one "
-				    "writes its reference count.");
+	mt_diagnose_advise(finding,
+			   "Keep what workers read in arrays (numpy, Arrow, torch), not in Python "
+			   "objects: each look at one writes its reference count.");
 	mt_diagnose_advise(finding, "Call gc.freeze() before the fork; fork early, before the data "
 				    "is loaded, or put it in shared memory.");
 	mt_diagnose_advise(finding, "Take fewer workers: each of them pays for its own copy.");

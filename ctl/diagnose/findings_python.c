@@ -16,21 +16,6 @@
 #define ARENAS_BYTES       (48 * MT_MIB)
 #define ARENAS_SHARE       0.30 /* of the anonymous memory */
 
-/* The lowest that a figure has been in the last quarter of the look. */
-static uint64_t lately_least(const struct mt_diagnose_facts *facts, size_t offset)
-{
-	uint64_t least = UINT64_MAX;
-
-	for (size_t i = facts->samples_count - (facts->samples_count + 3) / 4;
-	     i < facts->samples_count; i++) {
-		uint64_t value;
-
-		memcpy(&value, (const char *)&facts->samples[i] + offset, sizeof(value));
-		least = value < least ? value : least;
-	}
-	return least == UINT64_MAX ? 0 : least;
-}
-
 /* What the collection has freed. The program goes on while it runs: only what brings a figure below
  * where it has been by itself counts. Small objects in arenas are no part of the heap: there the
  * fall of the anonymous memory counts, as far as so many small objects can be the reason. */
@@ -39,8 +24,10 @@ static uint64_t freed_by_gc(const struct mt_diagnose_facts *facts)
 	const struct mt_stats_cleanup *record = &facts->trim.record;
 	uint64_t live = mt_sat_sub(record->live_before_bytes, record->live_after_bytes);
 	uint64_t anon = mt_sat_sub(record->anon_before_bytes, record->anon_after_bytes);
-	uint64_t live_least = lately_least(facts, offsetof(struct mt_diagnose_sample, live_bytes));
-	uint64_t anon_least = lately_least(facts, offsetof(struct mt_diagnose_sample, anon_bytes));
+	uint64_t live_least =
+		mt_diagnose_minimum(facts, 4, offsetof(struct mt_diagnose_sample, live_bytes));
+	uint64_t anon_least =
+		mt_diagnose_minimum(facts, 4, offsetof(struct mt_diagnose_sample, anon_bytes));
 
 	live = mt_diagnose_min(live, mt_sat_sub(live_least, record->live_after_bytes));
 	anon = mt_diagnose_min(
@@ -133,7 +120,7 @@ static uint64_t free_in_arenas(const struct mt_diagnose_facts *facts, double *ou
 {
 	const struct mt_diagnose_sample *last = &facts->samples[facts->samples_count - 1];
 	uint64_t outside =
-		mt_diagnose_least(facts, offsetof(struct mt_diagnose_sample, outside_bytes));
+		mt_diagnose_minimum(facts, 2, offsetof(struct mt_diagnose_sample, outside_bytes));
 	uint64_t blocks = facts->trim.done ? facts->last.head.snapshot.python_blocks_count : 0;
 
 	*out_confidence = facts->arenas_known ? 0.9 : blocks ? 0.85 : 0.3;

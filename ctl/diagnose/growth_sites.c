@@ -22,14 +22,14 @@ static enum mt_err switch_profiler(const struct mt_process *process, const char 
 	struct mt_request request = {.kind = MT_REQUEST_SET, .name = "prof"};
 
 	snprintf(request.value, sizeof(request.value), "%s", value);
-	return mt_control_file_ask(process, request, SET_TIMEOUT_MS, why);
+	return mt_control_file_request(process, request, SET_TIMEOUT_MS, why);
 }
 
 struct mt_diagnose_profile *mt_diagnose_begin_profile(struct mt_diagnose_facts *facts)
 {
 	const struct mt_stats_snapshot *now = &facts->first.head.snapshot;
 	struct mt_diagnose_profile *profile = mt_error_check_memory(calloc(1, sizeof(*profile)));
-	const char *why_not = mt_stats_word_profile_refusal(&facts->first.head);
+	const char *why_not = mt_stats_why_no_profile(&facts->first.head);
 	struct mt_why why;
 	enum mt_err error =
 		why_not ? mt_error_because(&why, MT_ERR_NOT_AVAILABLE, "%s", why_not) : MT_ERR_OK;

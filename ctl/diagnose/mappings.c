@@ -21,35 +21,38 @@
 
 /* ---- maps ---- */
 
-/* Libraries that carry an allocator of their own, under names of their own, inside. */
-static const struct {
-	const char *prefix, *name;
-} carriers[] = {
-	{"libarrow.so", "pyarrow's own pool"},
-	{"libarrow-", "pyarrow's own pool"},
-	{"polars.abi3.so", "polars' jemalloc"},
-	{"_polars_runtime", "polars' jemalloc"},
-#ifdef __aarch64__
-	{"libtorch_cpu.so", "torch's mimalloc"},
-#endif
-	{"libnode.so", "V8's heap"},
-	{"libjvm.so", "the Java heap"},
-};
-
-static const char *foreign_allocator(const char *path)
+const struct mt_diagnose_carrier *mt_diagnose_carrier(const char *path)
 {
+	static const char pyarrow[] = "pyarrow allocates from its own jemalloc or mimalloc "
+				      "(ARROW_DEFAULT_MEMORY_POOL=system)",
+			  polars[] = "polars allocates from its own jemalloc";
+	static const struct mt_diagnose_carrier carriers[] = {
+		{"libarrow.so", "pyarrow's own pool", pyarrow},
+		{"libarrow-", "pyarrow's own pool", pyarrow},
+		{"polars.abi3.so", "polars' jemalloc", polars},
+		{"_polars_runtime", "polars' jemalloc", polars},
+#ifdef __aarch64__
+		{"libtorch_cpu.so", "torch's mimalloc",
+		 "torch on this architecture allocates from its own mimalloc"},
+#endif
+		{"libnode.so", "V8's heap", "V8's heap is not malloc's"},
+		{"libjvm.so", "the Java heap",
+		 "the Java heap is not malloc's (jcmd PID GC.run, System.trim_native_heap)"},
+	};
 	const char *base = mt_text_basename(path);
 
 	for (size_t i = 0; i < sizeof(carriers) / sizeof(carriers[0]); i++)
 		if (strncmp(base, carriers[i].prefix, strlen(carriers[i].prefix)) == 0)
-			return carriers[i].name;
-	return mt_preload_allocator(path);
+			return &carriers[i];
+	return NULL;
 }
 
 /* The allocator in line is none of the foreign ones: the shim's evidence names its file. */
 static void note_file(struct mt_diagnose_facts *facts, const char *path)
 {
-	const char *base = mt_text_basename(path), *name = foreign_allocator(path);
+	const struct mt_diagnose_carrier *carrier = mt_diagnose_carrier(path);
+	const char *base = mt_text_basename(path),
+		   *name = carrier ? carrier->name : mt_preload_allocator(path);
 	struct mt_diagnose_foreign *to = &facts->foreign[facts->foreign_count];
 
 	facts->is_python |= strncmp(base, "libpython", 9) == 0 || strncmp(base, "python", 6) == 0;
@@ -178,7 +181,7 @@ void mt_diagnose_ask_classes(const struct mt_process *process, struct mt_diagnos
 	struct mt_stats_file *file;
 	struct mt_why why;
 
-	if (mt_control_file_ask(process, request, CLASSES_TIMEOUT_MS, &why) != MT_ERR_OK)
+	if (mt_control_file_request(process, request, CLASSES_TIMEOUT_MS, &why) != MT_ERR_OK)
 		return;
 	file = mt_error_check_memory(malloc(sizeof(*file)));
 	if (mt_target_read(process, file, &why) == MT_ERR_OK) {
@@ -211,7 +214,7 @@ void mt_diagnose_ask_trim(const struct mt_process *process, enum mt_level level,
 		if (try)
 			mt_clock_sleep_ms(10);
 		error = mt_target_read(process, file, &why);
-		record = error ? NULL : mt_stats_file_record_of_request(file, call.seq);
+		record = error ? NULL : mt_stats_file_cleanup_of_request(file, call.seq);
 	}
 	out->done = record != NULL;
 	if (record)

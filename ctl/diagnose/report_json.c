@@ -58,14 +58,9 @@ static json_t *trends_json(const struct mt_diagnosis *diagnosis)
 {
 	json_t *object = json_object();
 
-	mt_json_set(object, "rss", trend_json(&diagnosis->rss));
-	mt_json_set(object, "anon", trend_json(&diagnosis->anon));
-	mt_json_set(object, "live", trend_json(&diagnosis->live));
-	mt_json_set(object, "slack", trend_json(&diagnosis->slack));
-	mt_json_set(object, "outside", trend_json(&diagnosis->outside));
-	mt_json_set(object, "shmem", trend_json(&diagnosis->shmem));
-	mt_json_set(object, "file", trend_json(&diagnosis->file));
-	mt_json_set(object, "gpu", trend_json(&diagnosis->gpu));
+#define X(name, figure) mt_json_set(object, #name, trend_json(&diagnosis->name));
+	MT_DIAGNOSE_TRENDS(X)
+#undef X
 	return object;
 }
 

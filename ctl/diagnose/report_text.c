@@ -8,10 +8,8 @@
 
 static void print_evidence(const struct mt_diagnose_finding *finding)
 {
-	struct mt_table *table = mt_table_new("ll");
+	struct mt_table *table = mt_table_new("<  EVIDENCE|<");
 
-	mt_table_add(table, "  EVIDENCE");
-	mt_table_add(table, "");
 	for (size_t i = 0; i < finding->evidence_count; i++) {
 		char label[48];
 
@@ -58,12 +56,8 @@ static void print_processes(const struct mt_diagnose_report *told)
 	struct mt_diagnose_facts *const *facts = told->facts;
 	struct mt_diagnosis *const *diagnoses = told->diagnoses;
 	const struct mt_process_tree_sums *sums = &facts[0]->tree.last;
-	struct mt_table *table = mt_table_new("rlrrrl");
-	static const char *const heading[] = {"  PID", "PROGRAM", "RSS",
-					      "LIVE",  "CHANGE",  "VERDICT"};
+	struct mt_table *table = mt_table_new(">  PID|<PROGRAM|>RSS|>LIVE|>CHANGE|<VERDICT");
 
-	for (size_t i = 0; i < sizeof(heading) / sizeof(heading[0]); i++)
-		mt_table_add(table, heading[i]);
 	for (size_t i = 0; i < told->count; i++) {
 		const struct mt_diagnose_sample *last =
 			&facts[i]->samples[facts[i]->samples_count ? facts[i]->samples_count - 1
@@ -88,8 +82,7 @@ static void print_processes(const struct mt_diagnose_report *told)
 	mt_table_print(table);
 	if (facts[0]->tree.known)
 		printf("  %s %s together (PSS; %s by RSS, which counts shared pages again): %s "
-		       "private, %s shared "
-		       "with their parents, %s copied.\n",
+		       "private, %s shared with their parents, %s copied.\n",
 		       mt_text_counted(facts[0]->tree.count, "process holds", "processes hold")
 			       .text,
 		       mt_text_bytes(sums->pss_bytes).text, mt_text_bytes(sums->rss_bytes).text,

@@ -35,13 +35,6 @@ enum mt_role mt_role_parse(const char *word);
 void mt_role_check(enum mt_role role, const struct mt_diagnose_facts *facts,
 		   const struct mt_diagnosis *diagnosis, struct mt_checks *out);
 
-void mt_role_check_server(const struct mt_diagnose_facts *facts,
-			  const struct mt_diagnosis *diagnosis, struct mt_checks *out);
-void mt_role_check_client(const struct mt_diagnose_facts *facts,
-			  const struct mt_diagnosis *diagnosis, struct mt_checks *out);
-void mt_role_check_oom(const struct mt_diagnose_facts *facts, const struct mt_diagnosis *diagnosis,
-		       struct mt_checks *out);
-
 /* One line more; `advice` may be NULL. */
 void mt_role_say(struct mt_checks *to, enum mt_finding finding, const char *name,
 		 const char *advice, const char *format, ...) __attribute__((format(printf, 5, 6)));

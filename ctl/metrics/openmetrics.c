@@ -27,7 +27,12 @@ struct sample {
 /* A family, and who writes its samples. */
 struct source {
 	struct mt_metric metric;
-	void (*write)(struct sample *sample, const struct source *source);
+	/* once for the page, or */
+	void (*write_page)(struct sample *sample);
+	/* for each process, if it is awake or `always` */
+	void (*write)(struct mt_exposition *page, const struct source *source,
+		      const struct chosen *process);
+	bool always;
 	/* of a figure; NULL condition: it is always known */
 	const struct mt_stats_file_field *field, *condition;
 };
@@ -61,20 +66,18 @@ static const struct known {
 
 /* ---- what is no field of its own ---- */
 
-static void write_build(struct sample *sample, const struct source *source)
+static void write_build(struct sample *sample)
 {
 	struct mt_labels labels = {0};
 
-	(void)source;
 	mt_labels_add(&labels, "version", MT_VERSION);
 	mt_exposition_sample(&sample->page, &labels, 1);
 }
 
-static void write_states(struct sample *sample, const struct source *source)
+static void write_states(struct sample *sample)
 {
 	uint64_t counts[MT_PROCESS_STATES_COUNT] = {0};
 
-	(void)source;
 	for (size_t i = 0; i < sample->processes->count; i++)
 		counts[sample->processes->list[i].state]++;
 	for (size_t state = 0; state < MT_PROCESS_STATES_COUNT; state++) {
@@ -86,91 +89,79 @@ static void write_states(struct sample *sample, const struct source *source)
 	}
 }
 
-static void write_left_out(struct sample *sample, const struct source *source)
+static void write_left_out(struct sample *sample)
 {
-	(void)source;
 	mt_exposition_sample(&sample->page, NULL, sample->processes->count - sample->count);
 }
 
-/* One that is asleep has no figures, and needs none: it is neither up nor down. */
-static void write_up(struct sample *sample, const struct source *source)
+/* A sleeping process has no figures, and is neither up nor down. */
+static void write_up(struct mt_exposition *page, const struct source *source,
+		     const struct chosen *process)
 {
 	(void)source;
-	for (size_t i = 0; i < sample->count; i++)
-		if (sample->list[i].entry->state != MT_PROCESS_ASLEEP)
-			mt_exposition_sample(&sample->page, &sample->list[i].labels,
-					     sample->list[i].entry->state == MT_PROCESS_AWAKE);
+	if (process->entry->state != MT_PROCESS_ASLEEP)
+		mt_exposition_sample(page, &process->labels,
+				     process->entry->state == MT_PROCESS_AWAKE);
 }
 
-static void write_time(struct sample *sample, const struct source *source)
+static void write_time(struct mt_exposition *page, const struct source *source,
+		       const struct chosen *process)
 {
 	(void)source;
-	for (size_t i = 0; i < sample->count; i++)
-		if (sample->list[i].entry->state == MT_PROCESS_AWAKE)
-			mt_exposition_sample(&sample->page, &sample->list[i].labels,
-					     sample->list[i].entry->head.time_ns);
+	mt_exposition_sample(page, &process->labels, process->entry->head.time_ns);
 }
 
-static void write_process(struct sample *sample, const struct source *source)
+static void write_process(struct mt_exposition *page, const struct source *source,
+			  const struct chosen *process)
+{
+	const struct mt_stats_head *head = &process->entry->head;
+	struct mt_labels labels = process->labels;
+
+	(void)source;
+	mt_labels_add(&labels, "allocator", head->allocator);
+	mt_labels_add(&labels, "mode", head->mode);
+	mt_labels_add(&labels, "shim_version", head->shim_version);
+	mt_exposition_sample(page, &labels, 1);
+}
+
+static void write_world(struct mt_exposition *page, const struct source *source,
+			const struct chosen *process)
 {
 	(void)source;
-	for (size_t i = 0; i < sample->count; i++) {
-		const struct mt_stats_head *head = &sample->list[i].entry->head;
-		struct mt_labels labels = sample->list[i].labels;
-
-		if (sample->list[i].entry->state != MT_PROCESS_AWAKE)
-			continue;
-		mt_labels_add(&labels, "allocator", head->allocator);
-		mt_labels_add(&labels, "mode", head->mode);
-		mt_labels_add(&labels, "shim_version", head->shim_version);
-		mt_exposition_sample(&sample->page, &labels, 1);
-	}
+	if (process->entry->head.world_size)
+		mt_exposition_sample(page, &process->labels, process->entry->head.world_size);
 }
 
-static void write_world(struct sample *sample, const struct source *source)
+/* The kernel's value of this moment, as in `mtctl ps`: also of sleeping processes. */
+static void write_rss(struct mt_exposition *page, const struct source *source,
+		      const struct chosen *process)
 {
 	(void)source;
-	for (size_t i = 0; i < sample->count; i++)
-		if (sample->list[i].entry->head.world_size)
-			mt_exposition_sample(&sample->page, &sample->list[i].labels,
-					     sample->list[i].entry->head.world_size);
+	mt_exposition_sample(page, &process->labels, process->entry->own.rss_bytes);
 }
 
-/* The kernel's own, as `mtctl ps` has it: also of processes that are asleep, and of this moment. */
-static void write_rss(struct sample *sample, const struct source *source)
-{
-	(void)source;
-	for (size_t i = 0; i < sample->count; i++)
-		mt_exposition_sample(&sample->page, &sample->list[i].labels,
-				     sample->list[i].entry->own.rss_bytes);
-}
-
-static void write_reason(struct sample *sample, const struct mt_labels *process, const char *reason,
-			 uint64_t count)
+static void write_reason(struct mt_exposition *page, const struct mt_labels *process,
+			 const char *reason, uint64_t count)
 {
 	struct mt_labels labels = *process;
 
 	mt_labels_add(&labels, "reason", reason);
-	mt_exposition_sample(&sample->page, &labels, count);
+	mt_exposition_sample(page, &labels, count);
 }
 
-/* Reasons that have not come yet are there too: a counter that begins with 1 has lost its first
- * step. Those that only a newer mtctl knows are one. */
-static void write_cleanups(struct sample *sample, const struct source *source)
+/* Reasons with a count of 0 are there, too: of a counter that appears with 1, rate() misses the
+ * first step. Reasons that only a newer shim knows are one. */
+static void write_cleanups(struct mt_exposition *page, const struct source *source,
+			   const struct chosen *process)
 {
-	(void)source;
-	for (size_t i = 0; i < sample->count; i++) {
-		const struct mt_stats_head *head = &sample->list[i].entry->head;
+	const struct mt_stats_head *head = &process->entry->head;
 
-		if (sample->list[i].entry->state != MT_PROCESS_AWAKE)
-			continue;
-		for (uint32_t reason = 0; reason < MT_REASON_COUNT; reason++)
-			write_reason(sample, &sample->list[i].labels, mt_stats_word_reason(reason),
-				     head->cleanups_count[reason]);
-		if (mt_stats_file_other_cleanups(head))
-			write_reason(sample, &sample->list[i].labels, "other",
-				     mt_stats_file_other_cleanups(head));
-	}
+	(void)source;
+	for (uint32_t reason = 0; reason < MT_REASON_COUNT; reason++)
+		write_reason(page, &process->labels, mt_stats_word_reason(reason),
+			     head->cleanups_by_reason[reason]);
+	if (mt_stats_file_other_cleanups(head))
+		write_reason(page, &process->labels, "other", mt_stats_file_other_cleanups(head));
 }
 
 static const struct source fixed[] = {
@@ -178,23 +169,24 @@ static const struct source fixed[] = {
 		    .type = MT_METRIC_INFO,
 		    .labels = "version",
 		    .help = "the mtctl that tells all this"},
-	 .write = write_build},
+	 .write_page = write_build},
 	{.metric = {.name = "mtshim_processes",
 		    .labels = "state",
 		    .help = "shimmed processes: awake; asleep, since they are small; refused, "
 			    "since what their file says is not believed or their MT_DIR can hold "
 			    "no file; unresponsive, since their mappings cannot be read in time: "
 			    "these may be without the shim"},
-	 .write = write_states},
+	 .write_page = write_states},
 	{.metric = {.name = "mtshim_processes_left_out",
 		    .help = "shimmed processes of which nothing is told here, since 500 larger "
 			    "ones are"},
-	 .write = write_left_out},
+	 .write_page = write_left_out},
 	{.metric = {.name = "mtshim_up",
 		    .labels = PROCESS,
 		    .help = "1: the figures of the process are here; 0: its file or its MT_DIR is "
 			    "refused"},
-	 .write = write_up},
+	 .write = write_up,
+	 .always = true},
 	{.metric = {.name = "mtshim_updated_timestamp_seconds",
 		    .unit = "seconds",
 		    .labels = PROCESS,
@@ -209,7 +201,8 @@ static const struct source fixed[] = {
 	{.metric = {.name = "mtshim_world_size",
 		    .labels = PROCESS,
 		    .help = "WORLD_SIZE: how many processes train together"},
-	 .write = write_world},
+	 .write = write_world,
+	 .always = true},
 	{.metric = {.name = "mtshim_cleanups",
 		    .type = MT_METRIC_COUNTER,
 		    .labels = PROCESS ", reason",
@@ -220,70 +213,65 @@ static const struct source fixed[] = {
 		    .unit = "bytes",
 		    .labels = PROCESS,
 		    .help = "resident set, as the kernel has it at the moment of asking"},
-	 .write = write_rss},
+	 .write = write_rss,
+	 .always = true},
 };
 
 /* ---- figures ---- */
 
-static bool is_told(const struct source *source, const void *from)
+static bool is_known(const struct source *source, const void *from)
 {
 	return !source->condition || mt_stats_file_value(from, source->condition);
 }
 
-static void write_field(struct sample *sample, const struct source *source)
+static void write_field(struct mt_exposition *page, const struct source *source,
+			const struct chosen *process)
 {
-	bool gpu = strncmp(source->field->name, "gpu_", 4) == 0;
+	const struct mt_stats_snapshot *from = &process->entry->head.snapshot;
+	bool is_of_gpu = strncmp(source->field->name, "gpu_", 4) == 0;
 
-	for (size_t i = 0; i < sample->count; i++) {
-		const struct mt_process_list_entry *entry = sample->list[i].entry;
-		const struct mt_stats_snapshot *from = &entry->head.snapshot;
-
-		if (entry->state == MT_PROCESS_AWAKE && (entry->uses_cuda || !gpu) &&
-		    is_told(source, from))
-			mt_exposition_sample(&sample->page, &sample->list[i].labels,
-					     mt_stats_file_value(from, source->field));
-	}
+	if ((process->entry->uses_cuda || !is_of_gpu) && is_known(source, from))
+		mt_exposition_sample(page, &process->labels,
+				     mt_stats_file_value(from, source->field));
 }
 
 /* source->field is NULL for the info. */
-static void write_device(struct sample *sample, const struct source *source,
+static void write_device(struct mt_exposition *page, const struct source *source,
 			 const struct mt_stats_device *device, const struct mt_labels *process)
 {
 	struct mt_labels labels = *process;
 
 	mt_labels_add_number(&labels, "device", device->ordinal);
 	if (source->field) {
-		if (is_told(source, device))
-			mt_exposition_sample(&sample->page, &labels,
+		if (is_known(source, device))
+			mt_exposition_sample(page, &labels,
 					     mt_stats_file_value(device, source->field));
 		return;
 	}
 	mt_labels_add(&labels, "pci", device->pci);
 	mt_labels_add(&labels, "name", device->name);
 	mt_labels_add(&labels, "mode", device->mode);
-	mt_exposition_sample(&sample->page, &labels, 1);
+	mt_exposition_sample(page, &labels, 1);
 }
 
-/* In a forged file two devices may have one number; one series that is there twice spoils the whole
- * page for node_exporter. */
-static bool is_repeated(const struct mt_stats_device *devices, size_t place)
+/* In a forged file two devices may have one number. node_exporter refuses the whole page where a
+ * series is there twice. */
+static bool is_repeated(const struct mt_stats_device *devices, size_t index)
 {
-	for (size_t before = 0; before < place; before++)
-		if (devices[before].ordinal == devices[place].ordinal)
+	for (size_t before = 0; before < index; before++)
+		if (devices[before].ordinal == devices[index].ordinal)
 			return true;
 	return false;
 }
 
-static void write_devices(struct sample *sample, const struct source *source)
+static void write_devices(struct mt_exposition *page, const struct source *source,
+			  const struct chosen *process)
 {
-	for (size_t i = 0; i < sample->count; i++) {
-		const struct mt_process_list_entry *entry = sample->list[i].entry;
+	const struct mt_stats_device *devices = process->entry->devices;
 
-		for (size_t place = 0; entry->devices && place < entry->head.devices_count; place++)
-			if (!is_repeated(entry->devices, place))
-				write_device(sample, source, &entry->devices[place],
-					     &sample->list[i].labels);
-	}
+	for (size_t i = 0; devices && i < process->entry->head.devices_count; i++)
+		if (!is_repeated(devices, i))
+			write_device(page, source, &devices[i], &process->labels);
 }
 
 static const struct source device_info = {
@@ -291,9 +279,10 @@ static const struct source device_info = {
 		   .type = MT_METRIC_INFO,
 		   .labels = DEVICE ", pci, name, mode",
 		   .help = "a GPU of the process: its place on the machine, and what the shim does "
-			   "with its memory; device is its number "
-			   "in the process, after CUDA_VISIBLE_DEVICES"},
+			   "with its memory; device is its number in the process, after "
+			   "CUDA_VISIBLE_DEVICES"},
 	.write = write_devices,
+	.always = true,
 };
 
 /* ---- all of them ---- */
@@ -324,6 +313,7 @@ static void add_fields(struct source *list, size_t *count, bool of_devices)
 				   &source->metric);
 		source->metric.labels = of_devices ? DEVICE : PROCESS;
 		source->write = of_devices ? write_devices : write_field;
+		source->always = of_devices;
 		source->field = &fields[i];
 		while (known->name && strcmp(known->name, fields[i].name) != 0)
 			known++;
@@ -414,6 +404,16 @@ static void choose(struct sample *sample)
 		fill_labels(&sample->list[i]);
 }
 
+static void write_family(struct sample *sample, const struct source *source)
+{
+	mt_exposition_begin(&sample->page, &source->metric);
+	if (source->write_page)
+		source->write_page(sample);
+	for (size_t i = 0; source->write && i < sample->count; i++)
+		if (source->always || sample->list[i].entry->state == MT_PROCESS_AWAKE)
+			source->write(&sample->page, source, &sample->list[i]);
+}
+
 static char *render(const struct mt_process_list *processes, enum mt_exposition_format format,
 		    size_t *out_bytes)
 {
@@ -422,10 +422,8 @@ static char *render(const struct mt_process_list *processes, enum mt_exposition_
 	struct source *sources = list_sources(&count);
 
 	choose(&sample);
-	for (size_t i = 0; i < count; i++) {
-		mt_exposition_begin(&sample.page, &sources[i].metric);
-		sources[i].write(&sample, &sources[i]);
-	}
+	for (size_t i = 0; i < count; i++)
+		write_family(&sample, &sources[i]);
 	free(sources);
 	free(sample.list);
 	return mt_exposition_end(&sample.page, out_bytes);

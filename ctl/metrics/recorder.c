@@ -71,7 +71,7 @@ static void put(struct mt_recorder *recorder, json_t *line)
 static void put_records(struct mt_recorder *recorder, struct mt_watched *watched, uint64_t now_ns)
 {
 	const struct mt_stats_file *file = &recorder->target.file;
-	uint64_t last = file->head.records_count;
+	uint64_t last = file->head.cleanups_count;
 	uint64_t first = last > MT_CLEANUPS_COUNT ? last - MT_CLEANUPS_COUNT + 1 : 1;
 
 	if (watched->records_seen + 1 < first && !watched->is_older) {
@@ -83,7 +83,7 @@ static void put_records(struct mt_recorder *recorder, struct mt_watched *watched
 	if (first <= watched->records_seen)
 		first = watched->records_seen + 1;
 	for (uint64_t number = first; number <= last && number >= first; number++) {
-		const struct mt_stats_cleanup *record = mt_stats_file_record(file, number);
+		const struct mt_stats_cleanup *record = mt_stats_file_cleanup(file, number);
 		json_t *line, *facts;
 
 		if (!record || record->time_ns < recorder->began_ns)
@@ -130,7 +130,7 @@ static void put_counted(struct mt_recorder *recorder, struct mt_watched *watched
 	const struct mt_stats_head *head = &recorder->target.file.head;
 
 	watched->said_ns = head->time_ns;
-	if (head->records_count < watched->records_seen)
+	if (head->cleanups_count < watched->records_seen)
 		watched->records_seen = 0;
 	if (head->snapshot.rounds_count < watched->rounds_seen)
 		watched->rounds_seen = 0;
@@ -162,7 +162,7 @@ static void put_changes(struct mt_recorder *recorder, struct mt_watched *watched
 
 	keep_open(recorder, watched);
 	put_counted(recorder, watched, now_ns);
-	if (head->records_count > watched->records_seen &&
+	if (head->cleanups_count > watched->records_seen &&
 	    mt_target_read(&watched->process, &recorder->target.file, &why) == MT_ERR_OK)
 		put_records(recorder, watched, now_ns);
 }
@@ -181,7 +181,7 @@ static void put_last_changes(struct mt_recorder *recorder, uint64_t now_ns)
 	    head->time_ns <= root->said_ns)
 		return;
 	put_counted(recorder, root, now_ns);
-	if (head->records_count > root->records_seen)
+	if (head->cleanups_count > root->records_seen)
 		put_records(recorder, root, now_ns);
 }
 
@@ -211,7 +211,7 @@ static void begin_counting(const struct mt_recorder *recorder, struct mt_watched
 
 	if (!watched->is_older)
 		return;
-	watched->records_seen = head->records_count;
+	watched->records_seen = head->cleanups_count;
 	watched->rounds_seen = head->snapshot.rounds_count;
 	watched->is_older = false;
 }
@@ -349,8 +349,8 @@ static void refresh(struct mt_watched *watched, uint64_t until_ns)
 	watched->silent_count++;
 	if (silent & (silent - 1))
 		return;
-	if (mt_control_file_ask(&watched->process, request, (until_ns - now_ns) / 1000000u, &why) ==
-	    MT_ERR_OK)
+	if (mt_control_file_request(&watched->process, request, (until_ns - now_ns) / 1000000u,
+				    &why) == MT_ERR_OK)
 		watched->silent_count = 0;
 }
 

@@ -49,6 +49,12 @@ void mt_error_say(const char *format, ...)
 	fputc('\n', stderr);
 }
 
+enum mt_exit mt_error_fail(enum mt_exit code, const struct mt_why *why)
+{
+	mt_error_say("%s", why->text);
+	return code;
+}
+
 enum mt_exit mt_error_exit(enum mt_err error)
 {
 	switch (error) {

@@ -44,6 +44,9 @@ enum mt_err mt_error_because_version(struct mt_why *why, const char *file, uint3
 /* One line on stderr, "mtctl: " before it. */
 void mt_error_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* Prints the reason on stderr, and returns `code`: the way out of a command. */
+enum mt_exit mt_error_fail(enum mt_exit code, const struct mt_why *why);
+
 /* The exit code that stands for an error: asleep 1, no such process 3, no answer 4, refused and all
  * else 2. */
 enum mt_exit mt_error_exit(enum mt_err error);

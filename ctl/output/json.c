@@ -28,6 +28,16 @@ void mt_json_set_u64(json_t *object, const char *name, uint64_t value)
 	mt_json_set(object, name, mt_json_u64(value));
 }
 
+void mt_json_set_u64_if(json_t *object, const char *name, bool is_known, uint64_t value)
+{
+	mt_json_set(object, name, is_known ? mt_json_u64(value) : json_null());
+}
+
+void mt_json_set_text_or_null(json_t *object, const char *name, const char *text)
+{
+	mt_json_set(object, name, *text ? json_string(text) : json_null());
+}
+
 void mt_json_set_bool(json_t *object, const char *name, bool value)
 {
 	mt_json_set(object, name, json_boolean(value));

@@ -15,6 +15,9 @@ void mt_json_set_text(json_t *object, const char *name, const char *text);
 /* JSON integers are signed here: what is above INT64_MAX is cut to it. */
 json_t *mt_json_u64(uint64_t value);
 void mt_json_set_u64(json_t *object, const char *name, uint64_t value);
+/* null where the value is not known; null for an empty text. */
+void mt_json_set_u64_if(json_t *object, const char *name, bool is_known, uint64_t value);
+void mt_json_set_text_or_null(json_t *object, const char *name, const char *text);
 void mt_json_set_bool(json_t *object, const char *name, bool value);
 void mt_json_append(json_t *array, json_t *value);
 

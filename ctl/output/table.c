@@ -1,28 +1,23 @@
 /* ctl/output/table.c -- see table.h. */
 #include "ctl/output/table.h"
 
-#include <stdbool.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "ctl/output/error.h"
+#include "ctl/output/text.h"
+
+#define COLUMNS_MAX 16u
+#define CELL_MAX    256u
 
 struct mt_table {
-	const char *columns;
+	char sides[COLUMNS_MAX]; /* '<' or '>' */
 	size_t columns_count, cells_count, cells_room;
-	char **cells;
+	char **cells; /* row by row, the headings first */
 };
-
-struct mt_table *mt_table_new(const char *columns)
-{
-	struct mt_table *table = mt_error_check_memory(calloc(1, sizeof(*table)));
-
-	table->columns = columns;
-	table->columns_count = strlen(columns);
-	return table;
-}
 
 void mt_table_add(struct mt_table *table, const char *text)
 {
@@ -32,6 +27,51 @@ void mt_table_add(struct mt_table *table, const char *text)
 			realloc(table->cells, table->cells_room * sizeof(*table->cells)));
 	}
 	table->cells[table->cells_count++] = mt_error_check_memory(strdup(text));
+}
+
+void mt_table_addf(struct mt_table *table, const char *format, ...)
+{
+	char text[CELL_MAX];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	mt_table_add(table, text);
+}
+
+void mt_table_add_row(struct mt_table *table, ...)
+{
+	const char *text;
+	va_list cells;
+
+	va_start(cells, table);
+	while ((text = va_arg(cells, const char *)))
+		mt_table_add(table, text);
+	va_end(cells);
+}
+
+void mt_table_add_bytes(struct mt_table *table, bool known, uint64_t bytes)
+{
+	mt_table_add(table, known ? mt_text_bytes(bytes).text : "-");
+}
+
+void mt_table_add_columns(struct mt_table *table, const char *columns)
+{
+	for (size_t length; *columns && table->columns_count < COLUMNS_MAX;
+	     columns += length + (columns[length] == '|')) {
+		length = strcspn(columns, "|");
+		table->sides[table->columns_count++] = *columns;
+		mt_table_addf(table, "%.*s", (int)length - 1, columns + 1);
+	}
+}
+
+struct mt_table *mt_table_new(const char *columns)
+{
+	struct mt_table *table = mt_error_check_memory(calloc(1, sizeof(*table)));
+
+	mt_table_add_columns(table, columns);
+	return table;
 }
 
 static int width_of(const struct mt_table *table, size_t column)
@@ -54,7 +94,7 @@ static void print_row(const struct mt_table *table, size_t first, const int *wid
 		const char *cell = table->cells[first + i];
 		bool is_last = i + 1 == table->columns_count;
 
-		if (table->columns[i] == 'r')
+		if (table->sides[i] == '>')
 			printf("%*s", widths[i], cell);
 		else if (is_last)
 			fputs(cell, stdout); /* no blanks at the end of a line */

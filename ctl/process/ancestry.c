@@ -1,21 +1,21 @@
 /* ctl/process/ancestry.c -- see ancestry.h. */
 #include "ctl/process/ancestry.h"
 
+#include <stdlib.h>
+
+static int compare_pid(const void *pid, const void *process)
+{
+	pid_t wanted = *(const pid_t *)pid, own = ((const struct mt_process *)process)->pid;
+
+	return (wanted > own) - (wanted < own);
+}
+
 size_t mt_ancestry_find(const struct mt_process *list, size_t count, pid_t pid)
 {
-	size_t low = 0, high = count;
+	const struct mt_process *found =
+		count ? bsearch(&pid, list, count, sizeof(*list), compare_pid) : NULL;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (list[middle].pid == pid)
-			return middle;
-		if (list[middle].pid < pid)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return MT_ANCESTRY_NONE;
+	return found ? (size_t)(found - list) : MT_ANCESTRY_NONE;
 }
 
 /* The list is no snapshot: pids that were reused while it was made could close a circle, hence the

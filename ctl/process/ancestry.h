@@ -1,4 +1,5 @@
-/* ctl/process/ancestry.h -- who descends from whom in a list of mt_process_read_all. Pure. */
+/* ctl/process/ancestry.h -- ancestors and descendants in a list of processes sorted by pid, as
+ * mt_process_read_all returns one. Pure: any thread may call. */
 #ifndef MT_CTL_PROCESS_ANCESTRY_H
 #define MT_CTL_PROCESS_ANCESTRY_H
 
@@ -6,13 +7,14 @@
 
 #define MT_ANCESTRY_NONE ((size_t)-1)
 
-/* The place of a pid in the list, or MT_ANCESTRY_NONE. */
+/* Returns the index of the process with this pid, or MT_ANCESTRY_NONE. */
 size_t mt_ancestry_find(const struct mt_process *list, size_t count, pid_t pid);
 
-/* Whether `pid` is `root` or descends from it, through whatever processes. */
+/* Returns whether `pid` is `root` or a descendant of it. Processes between the two need not carry
+ * the shim. */
 bool mt_ancestry_descends(const struct mt_process *list, size_t count, pid_t pid, pid_t root);
 
-/* The place of the nearest ancestor that carries the shim, or MT_ANCESTRY_NONE. */
+/* Returns the index of the nearest ancestor that carries the shim, or MT_ANCESTRY_NONE. */
 size_t mt_ancestry_shimmed_parent(const struct mt_process *list, size_t count, size_t place);
 
 #endif

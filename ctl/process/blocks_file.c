@@ -1,14 +1,13 @@
 /* ctl/process/blocks_file.c -- see blocks_file.h. */
 #include "ctl/process/blocks_file.h"
 
-#include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "core/checksum.h"
+#include "ctl/process/read_file.h"
 
 const char *mt_blocks_file_state(unsigned state)
 {
@@ -22,27 +21,12 @@ const char *mt_blocks_file_state(unsigned state)
 	return state < MT_BLOCKS_STATES ? names[state] : "?";
 }
 
-static bool read_whole(int fd, void *out, size_t bytes, off_t offset)
-{
-	size_t done = 0;
-
-	while (done < bytes) {
-		ssize_t got = pread(fd, (char *)out + done, bytes - done, offset + (off_t)done);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0)
-			return false;
-		done += (size_t)got;
-	}
-	return true;
-}
-
 static enum mt_err read_head(int fd, struct mt_blocks_head *head, struct mt_why *why)
 {
 	struct stat seen;
 
-	if (!read_whole(fd, head, sizeof(*head), 0) || head->magic != MT_BLOCKS_MAGIC)
+	if (mt_read_file_at(fd, head, sizeof(*head), 0) != sizeof(*head) ||
+	    head->magic != MT_BLOCKS_MAGIC)
 		return mt_error_because(why, MT_ERR_INVALID, "refused: not a file of blocks");
 	if (head->version != MT_BLOCKS_VERSION)
 		return mt_error_because_version(why, "file of blocks", head->version);
@@ -124,12 +108,14 @@ enum mt_err mt_blocks_file_read(int fd, struct mt_blocks_file *out, struct mt_wh
 {
 	struct mt_blocks_file file = {.entries = NULL};
 	enum mt_err error = read_head(fd, &file.head, why);
+	size_t bytes;
 
 	if (error)
 		return error;
 	file.count = file.head.entries_count;
+	bytes = file.count * sizeof(*file.entries);
 	file.entries = mt_error_check_memory(calloc(file.count + 1, sizeof(*file.entries)));
-	if (read_whole(fd, file.entries, file.count * sizeof(*file.entries), sizeof(file.head)))
+	if (mt_read_file_at(fd, file.entries, bytes, sizeof(file.head)) == bytes)
 		error = check_entries(&file, why);
 	else
 		error = mt_error_because(why, MT_ERR_INVALID,

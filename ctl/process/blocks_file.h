@@ -1,6 +1,6 @@
-/* ctl/process/blocks_file.h -- the blocks of a GPU pool as a process has written them down
- * (core/blocks_layout.h), read and made fit to be counted. The file is not trusted: magic, version,
- * sizes, checksums, and every size and state in it are checked. */
+/* ctl/process/blocks_file.h -- reads the file in which a process lists the blocks of its GPU pool
+ * (core/blocks_layout.h). The file is not trusted: magic, version, sizes, checksums, and each size
+ * and state in it are checked. One thread may call. */
 #ifndef MT_CTL_PROCESS_BLOCKS_FILE_H
 #define MT_CTL_PROCESS_BLOCKS_FILE_H
 
@@ -9,7 +9,8 @@
 #include "ctl/output/error.h"
 #include "core/blocks_layout.h"
 
-/* No device has as much; with MT_BLOCKS_MAX of them a sum still fits into 64 bits. */
+/* The largest block that is valid: no device has as much memory. A sum of MT_BLOCKS_MAX such blocks
+ * fits into 64 bits. */
 #define MT_BLOCKS_FILE_BYTES_MAX ((uint64_t)1 << 44)
 
 struct mt_blocks_file {
@@ -18,11 +19,12 @@ struct mt_blocks_file {
 	size_t count;
 };
 
-/* INVALID with the reason. The caller frees with mt_blocks_file_free. */
+/* Reads the file from an open descriptor into *out. Returns MT_ERR_INVALID, with the reason, for a
+ * file that is not valid. The caller frees with mt_blocks_file_free. */
 enum mt_err mt_blocks_file_read(int fd, struct mt_blocks_file *out, struct mt_why *why);
 void mt_blocks_file_free(struct mt_blocks_file *file);
 
-/* "live", "exported", "pending", "idle" */
+/* Returns "live", "exported", "pending" or "idle". */
 const char *mt_blocks_file_state(unsigned state);
 
 #endif

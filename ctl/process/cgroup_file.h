@@ -1,24 +1,25 @@
-/* ctl/process/cgroup_file.h -- the files of a memory cgroup, by a path that a process may have
- * said: its MT_CGROUP, and what it publishes. Such a path may lead anywhere, and to read some files
- * is an act: /proc/kmsg and trace_pipe lose what was read. So no symbolic link in it is followed,
- * and the file must be a regular one of a cgroup file system, of version 1 or 2. A file on a disk
- * or in memory will do in its place, for tests and for a tree that somebody has set up, if it
- * belongs to the caller. Files of proc, sysfs, tracefs, debugfs, FUSE and network file systems are
+/* ctl/process/cgroup_file.h -- opens files of a memory cgroup by a path that a process may have
+ * chosen: its MT_CGROUP, or the path that it publishes.
+ *
+ * The path is not trusted. Reading some files has an effect: a read of /proc/kmsg or trace_pipe
+ * consumes data. So no symbolic link in the path is followed. The file must be a regular file of a
+ * cgroup file system, version 1 or 2. A file on a disk or a tmpfs is accepted if it belongs to the
+ * caller, for tests. Files of proc, sysfs, tracefs, debugfs, FUSE and network file systems are
  * never opened. */
 #ifndef MT_CTL_PROCESS_CGROUP_FILE_H
 #define MT_CTL_PROCESS_CGROUP_FILE_H
 
 #include <stdbool.h>
 
-/* bytes that are read; memory.stat, the longest, has about 2,000 */
+/* Bytes that are read of a file. memory.stat, the longest, has about 2,000. */
 #define MT_CGROUP_FILE_MAX 65536
 
-/* Whether there is such a file. Never opens it. `path` is absolute; "/proc/PID/root" may stand
- * before it, and is the root of that process. */
+/* Returns whether the file exists. `path` is absolute. A path that begins with "/proc/PID/root" is
+ * resolved from the root directory of that process. Never opens the file. */
 bool mt_cgroup_file_exists(const char *path);
 
-/* The first MT_CGROUP_FILE_MAX bytes of it, ended by a NUL; NULL where there is none. The caller
- * frees. */
+/* Returns the first MT_CGROUP_FILE_MAX bytes of the file, ended by a NUL, or NULL where the file
+ * does not exist. The caller frees. */
 char *mt_cgroup_file_read(const char *path);
 
 #endif

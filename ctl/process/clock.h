@@ -8,7 +8,7 @@ uint64_t mt_clock_now_ns(void);      /* CLOCK_MONOTONIC */
 uint64_t mt_clock_realtime_ns(void); /* CLOCK_REALTIME */
 uint64_t mt_clock_boottime_ns(void); /* CLOCK_BOOTTIME */
 
-/* Sleeps for `ms`, or until a signal handler has run. */
+/* Sleeps for `ms` milliseconds. Returns early when a signal handler has run. */
 void mt_clock_sleep_ms(unsigned ms);
 
 #endif

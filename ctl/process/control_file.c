@@ -148,7 +148,7 @@ bool mt_control_file_try_send(struct mt_control_call *call, struct mt_request re
 		look_at_owner(call);
 		return true;
 	}
-	mt_control_file_drop(call);
+	mt_control_file_unlock(call);
 	if (*error == MT_ERR_TIMEOUT)
 		return mt_clock_now_ns() >= call->deadline_ns;
 	return !may_be_in_writing(call, *error);
@@ -192,20 +192,20 @@ static bool look(struct mt_control_call *call, struct mt_stats_head *head, enum 
 	return true;
 }
 
-bool mt_control_file_look(struct mt_control_call *call, struct mt_stats_head *out,
+bool mt_control_file_poll(struct mt_control_call *call, struct mt_stats_head *out,
 			  enum mt_err *error, struct mt_why *why)
 {
 	struct mt_stats_head head;
 
 	if (!look(call, &head, error, why))
 		return false;
-	mt_control_file_drop(call);
+	mt_control_file_unlock(call);
 	if (!*error)
 		*out = head;
 	return true;
 }
 
-void mt_control_file_drop(struct mt_control_call *call)
+void mt_control_file_unlock(struct mt_control_call *call)
 {
 	if (call->fd >= 0)
 		close(call->fd);
@@ -218,26 +218,35 @@ enum mt_err mt_control_file_wait(struct mt_control_call *call, struct mt_stats_h
 	unsigned poll_ms = POLL_FIRST_MS;
 	enum mt_err error;
 
-	while (!mt_control_file_look(call, out, &error, why)) {
+	while (!mt_control_file_poll(call, out, &error, why)) {
 		mt_clock_sleep_ms(poll_ms);
 		poll_ms = next_poll_ms(poll_ms);
 	}
 	return error;
 }
 
-enum mt_err mt_control_file_ask(const struct mt_process *process, struct mt_request request,
-				uint64_t timeout_ms, struct mt_why *why)
+enum mt_err mt_control_file_exchange(const struct mt_process *process, struct mt_request request,
+				     uint64_t timeout_ms, struct mt_stats_head *out,
+				     struct mt_why *why)
 {
 	struct mt_control_call call;
-	struct mt_stats_head head;
 	enum mt_err error = mt_control_file_send(process, request, timeout_ms, &call, why);
 
+	out->snapshot.request_error = 0;
 	if (!error)
-		error = mt_control_file_wait(&call, &head, why);
-	if (!error && head.snapshot.request_error)
+		error = mt_control_file_wait(&call, out, why);
+	if (!error && out->snapshot.request_error)
 		error = mt_error_because(why, MT_ERR_INVALID, "%s",
-					 mt_error_text(head.snapshot.request_error));
+					 mt_error_text(out->snapshot.request_error));
 	return error;
+}
+
+enum mt_err mt_control_file_request(const struct mt_process *process, struct mt_request request,
+				    uint64_t timeout_ms, struct mt_why *why)
+{
+	struct mt_stats_head head;
+
+	return mt_control_file_exchange(process, request, timeout_ms, &head, why);
 }
 
 bool mt_control_file_refresh(const struct mt_process *process)
@@ -245,5 +254,5 @@ bool mt_control_file_refresh(const struct mt_process *process)
 	const struct mt_request request = {.kind = MT_REQUEST_PUBLISH};
 	struct mt_why why;
 
-	return mt_control_file_ask(process, request, FRESH_TIMEOUT_MS, &why) == MT_ERR_OK;
+	return mt_control_file_request(process, request, FRESH_TIMEOUT_MS, &why) == MT_ERR_OK;
 }

@@ -72,10 +72,10 @@ static void compare(struct side *child, const struct mt_smaps *child_smaps, stru
 
 	for (size_t i = 0; i < child_smaps->count; i++)
 		if (is_anon(&child_smaps->list[i]))
-			own_bytes += child_smaps->list[i].figures.private_dirty_bytes;
+			own_bytes += child_smaps->list[i].sizes.private_dirty_bytes;
 	for (size_t i = 0; i < child_smaps->count && own_bytes; i++) {
 		const struct mt_smaps_mapping *mapping = &child_smaps->list[i];
-		uint64_t share = is_anon(mapping) ? mapping->figures.private_dirty_bytes *
+		uint64_t share = is_anon(mapping) ? mapping->sizes.private_dirty_bytes *
 							    CANDIDATES / own_bytes
 						  : 0;
 		uint64_t step =

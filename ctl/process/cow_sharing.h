@@ -1,7 +1,7 @@
-/* ctl/process/cow_sharing.h -- whether what a forked child and its parent both have of their own at
- * one address was copied by a write, or was taken again by both in what was free at the fork. Smaps
- * cannot tell the two apart, the pages can: a copy still says mostly what the other says. Some
- * pages are compared; nothing is written, and no page is touched that is not resident in both. */
+/* ctl/process/cow_sharing.h -- estimates how many private pages of a forked child are copies of its
+ * parent's pages. smaps cannot tell a page that was copied on write from a page that both allocated
+ * after the fork. The content can: a copy still has mostly the same words. Reads a sample of pages
+ * that are resident in both. Never writes, and makes no page resident. One thread may call. */
 #ifndef MT_CTL_PROCESS_COW_SHARING_H
 #define MT_CTL_PROCESS_COW_SHARING_H
 
@@ -12,13 +12,14 @@
 
 #include "ctl/process/smaps.h"
 
-/* The share of the compared pages that are alike, 0 to 1. False, and *out_share as it was: too few
- * could be compared, or they may not be read (ptrace's rules). */
+/* Sets *out_share to the share of compared pages that have mostly the same content, 0 to 1. Returns
+ * false where too few pages could be compared, or may not be read (ptrace(2), access mode
+ * checking). */
 bool mt_cow_sharing_share(pid_t child, const struct mt_smaps *child_smaps, pid_t parent,
 			  const struct mt_smaps *parent_smaps, double *out_share);
 
-/* Whether two pages are mostly alike: half of the words that are not 0 in both. False in
- * *out_tells: next to nothing is in them. Pure. */
+/* Returns whether half of the words that are not 0 in both pages are equal. *out_tells is false
+ * where nearly all words are 0. Pure. */
 bool mt_cow_sharing_alike(const uint64_t *one, const uint64_t *other, size_t words,
 			  bool *out_tells);
 

@@ -17,7 +17,7 @@
 static struct remembered {
 	pid_t pid; /* 0: nobody */
 	uint64_t start_ticks, stack_start, asked_ns;
-	enum mt_env_dir_answer answer;
+	enum mt_env_dir_state answer;
 	char *path; /* NAMED */
 } places[PLACES];
 
@@ -40,7 +40,7 @@ bool mt_env_dir_is_fresh(const struct mt_process *process)
 	return holds(process, FRESH_NS);
 }
 
-void mt_env_dir_remember(const struct mt_process *process, enum mt_env_dir_answer answer,
+void mt_env_dir_remember(const struct mt_process *process, enum mt_env_dir_state answer,
 			 const char *path)
 {
 	struct remembered *place = place_of(process);
@@ -51,7 +51,7 @@ void mt_env_dir_remember(const struct mt_process *process, enum mt_env_dir_answe
 	*place = (struct remembered){
 		.pid = process->pid, .start_ticks = process->start_ticks, .answer = answer};
 	place->asked_ns = mt_clock_now_ns();
-	place->stack_start = answer == MT_ENV_DIR_UNREAD ? 0 : process->stack_start;
+	place->stack_start = answer == MT_ENV_DIR_EMPTY ? 0 : process->stack_start;
 	place->path = answer == MT_ENV_DIR_NAMED ? mt_error_check_memory(strdup(path)) : NULL;
 }
 
@@ -65,13 +65,12 @@ static void read_environment(const struct mt_process *process)
 	if (list && mt_process_find_variable(list, length, "MT_DIR", path, sizeof(path)))
 		mt_env_dir_remember(process, MT_ENV_DIR_NAMED, path);
 	else
-		mt_env_dir_remember(process,
-				    length || is_late ? MT_ENV_DIR_NONE : MT_ENV_DIR_UNREAD, NULL);
+		mt_env_dir_remember(process, length || is_late ? MT_ENV_DIR_NONE : MT_ENV_DIR_EMPTY,
+				    NULL);
 	free(list);
 }
 
-enum mt_env_dir_answer mt_env_dir_find(const struct mt_process *process, char *out,
-				       size_t out_bytes)
+enum mt_env_dir_state mt_env_dir_find(const struct mt_process *process, char *out, size_t out_bytes)
 {
 	const struct remembered *place = place_of(process);
 

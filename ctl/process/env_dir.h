@@ -1,33 +1,34 @@
-/* ctl/process/env_dir.h -- the MT_DIR of a process's own environment, remembered: whoever shows all
- * processes asks for it every second, and what there is to read is up to the process. One thread
- * may call. Never asks the process. */
+/* ctl/process/env_dir.h -- a cache of the MT_DIR in the environments of processes. A command that
+ * shows all processes needs it every second, and the size of an environment is up to the process.
+ * One thread may call. */
 #ifndef MT_CTL_PROCESS_ENV_DIR_H
 #define MT_CTL_PROCESS_ENV_DIR_H
 
 #include "ctl/process/process.h"
 
-enum mt_env_dir_answer {
-	MT_ENV_DIR_UNASKED,
-	/* an environment without a byte, as in the middle of an exec: it is asked for again */
-	MT_ENV_DIR_UNREAD,
+enum mt_env_dir_state {
+	MT_ENV_DIR_NOT_READ,
+	/* the environment has no byte, as in the middle of an exec: it is read again */
+	MT_ENV_DIR_EMPTY,
 	/* MT_DIR is not set or empty, or the environment cannot be read in time */
 	MT_ENV_DIR_NONE,
 	MT_ENV_DIR_NAMED,
-	/* set to a path that takes the kernel long to follow: 40 links of 4 kB each */
+	/* set to a path that takes the kernel long to follow, such as 40 links of 4 kB each */
 	MT_ENV_DIR_COSTLY,
 };
 
-/* NAMED: *out is it. Else NONE or COSTLY. An answer holds for 60 s while the process runs the same
- * program (same pid, start and place of the stack). */
-enum mt_env_dir_answer mt_env_dir_find(const struct mt_process *process, char *out,
-				       size_t out_bytes);
+/* Returns MT_ENV_DIR_NAMED with the path in *out, MT_ENV_DIR_NONE or MT_ENV_DIR_COSTLY. Reads the
+ * environment where no entry is cached. An entry is valid for 60 s while the process runs the same
+ * program: same pid, start time and stack address. */
+enum mt_env_dir_state mt_env_dir_find(const struct mt_process *process, char *out,
+				      size_t out_bytes);
 
-/* Whether the answer holds for 10 s more. */
+/* Returns whether the cached entry is valid for another 10 s. */
 bool mt_env_dir_is_fresh(const struct mt_process *process);
 
-/* What somebody else has read; `path` with NAMED, where an empty one is NONE, as it is to the
- * library. */
-void mt_env_dir_remember(const struct mt_process *process, enum mt_env_dir_answer answer,
+/* Stores an entry that the caller has read. `path` counts with MT_ENV_DIR_NAMED only; an empty path
+ * is MT_ENV_DIR_NONE, as in the library. */
+void mt_env_dir_remember(const struct mt_process *process, enum mt_env_dir_state answer,
 			 const char *path);
 
 #endif

@@ -1,6 +1,6 @@
-/* ctl/process/gpu_memory.h -- how much memory of a GPU is free now: by NVIDIA's management library,
- * loaded at run time; where there is none, by what a shimmed process has last seen. Nobody is
- * woken. Numbers of devices are NVML's, or that process's. */
+/* ctl/process/gpu_memory.h -- how much memory of a GPU is free: from NVML, loaded at run time, or
+ * else from the last figures of a shimmed process. Device numbers are those of NVML, or of that
+ * process. Sends no request to any process. One thread may call. */
 #ifndef MT_CTL_PROCESS_GPU_MEMORY_H
 #define MT_CTL_PROCESS_GPU_MEMORY_H
 
@@ -16,8 +16,8 @@ struct mt_gpu_memory {
 	char source[64]; /* "NVML", "process 123" */
 };
 
-/* The device of this number, or for MT_GPU_ANY the one with most free. false: nothing is known of
- * it. */
+/* Finds the device of this number, or for MT_GPU_ANY the device with the most free memory. Returns
+ * false where no figures of it are known. */
 bool mt_gpu_memory_find(long number, struct mt_gpu_memory *out);
 
 #endif

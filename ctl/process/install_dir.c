@@ -54,7 +54,7 @@ bool mt_install_dir_find(const char *name, const char *below, char *out, size_t 
 	return *MT_LIBDIR && try_path(MT_LIBDIR, below, name, out, out_bytes);
 }
 
-const char *mt_install_dir_places(void)
+const char *mt_install_dir_searched(void)
 {
 	return *MT_LIBDIR ? "beside mtctl, in ../lib or in " MT_LIBDIR
 			  : "beside mtctl or in ../lib";

@@ -89,19 +89,6 @@ enum mt_exit mt_launch_start(char **argv, struct mt_launch *out)
 	return failed == ENOENT ? MT_EXIT_NOT_FOUND : MT_EXIT_CANNOT_RUN;
 }
 
-void mt_launch_nothing(struct mt_launch *out)
-{
-	static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
-	struct sigaction before;
-
-	*out = (struct mt_launch){0};
-	sigemptyset(&out->forwarded);
-	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
-		if (sigaction(ends[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
-			sigaddset(&out->forwarded, ends[i]);
-	sigprocmask(SIG_BLOCK, &out->forwarded, NULL);
-}
-
 /* What the terminal sends, it has sent to the program, too; and our own pipes break for us alone.
  */
 static void forward(const struct mt_launch *launch, const siginfo_t *info)

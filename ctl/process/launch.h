@@ -1,8 +1,9 @@
-/* ctl/process/launch.h -- a program that runs below us as if it ran in our place: it gets the
- * signals that we are sent, our standard files, our terminal and our process group, and we end as
- * it ends. What stops and continues a job (Ctrl-Z) is left to the kernel, which does it to the
- * whole group. Signals are blocked here and waited for with a time, so that waiting for them is the
- * clock of whoever records. */
+/* ctl/process/launch.h -- runs a program as a child as if it ran in the place of mtctl. The program
+ * gets the signals that are sent to mtctl, its standard files, its terminal and its process group,
+ * and mtctl ends as the program ends. The kernel stops and continues the whole group (Ctrl-Z).
+ *
+ * Signals are blocked and received by sigtimedwait(2), so that waiting for a signal is also the
+ * clock of the recorder. One thread may call. */
 #ifndef MT_CTL_PROCESS_LAUNCH_H
 #define MT_CTL_PROCESS_LAUNCH_H
 
@@ -15,25 +16,23 @@
 #include "ctl/output/error.h"
 
 struct mt_launch {
-	pid_t pid; /* 0: nothing was started, and a signal is for us */
+	pid_t pid; /* 0: no program was started, and a signal ends the wait */
 	sigset_t forwarded;
-	bool ended; /* or, without a program, asked to end */
+	bool ended; /* without a program: a signal has come */
 	int status; /* as of wait(2), once it has ended */
 	struct rusage usage;
 };
 
-/* Looks the program up as execvp does, and comes back when it runs. CANNOT_RUN and NOT_FOUND have
- * been said. */
+/* Starts the program, found as execvp(3) finds it. Returns MT_EXIT_OK once it runs. Returns
+ * MT_EXIT_CANNOT_RUN or MT_EXIT_NOT_FOUND after a message. */
 enum mt_exit mt_launch_start(char **argv, struct mt_launch *out);
 
-/* For who only looks on: SIGINT, SIGTERM and SIGHUP will end it. */
-void mt_launch_nothing(struct mt_launch *out);
-
-/* Hands signals on until this time (CLOCK_MONOTONIC), or until the program ends. Answers `ended`.
- */
+/* Forwards signals to the program until this time (CLOCK_MONOTONIC, ns) or until the program ends.
+ * Returns launch->ended. */
 bool mt_launch_wait(struct mt_launch *launch, uint64_t until_ns);
 
-/* The exit code of the program; by a signal that ended it this process is ended, too. */
+/* Returns the exit code of the program. Ends this process by the same signal where a signal has
+ * ended the program. */
 int mt_launch_exit(const struct mt_launch *launch);
 
 #endif

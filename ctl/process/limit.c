@@ -30,6 +30,8 @@ static const struct version versions[] = {
 	 "total_inactive_file",
 	 {"memory.limit_in_bytes", NULL}},
 };
+#define VERSIONS_COUNT (sizeof(versions) / sizeof(versions[0]))
+#define PATH_BYTES     (3 * PATH_MAX)
 
 uint64_t mt_limit_meminfo(const char *root, const char *key)
 {
@@ -115,40 +117,45 @@ static bool find_place(const char *root, const struct version *version, const ch
 	return found;
 }
 
-/* v1 writes nearly 2^63 for "no limit", v2 writes "max"; a limit above the machine's memory is none
- * either. */
-static bool read_limit(const char *path, uint64_t machine_bytes, uint64_t *out)
+/* The number in a file of a cgroup. False: the file does not exist, or holds something else
+ * ("max"). */
+static bool read_number(const char *directory, const char *file, uint64_t *out)
 {
-	char *text = mt_cgroup_file_read(path);
-	bool is_limit;
+	char path[PATH_BYTES];
+	char *text;
+	bool is_number;
 
+	snprintf(path, sizeof(path), "%s/%s", directory, file);
+	text = mt_cgroup_file_read(path);
 	if (text)
 		text[strcspn(text, "\n")] = '\0';
-	is_limit = text && mt_text_parse_u64(text, out) && *out &&
-		   (!machine_bytes || *out < machine_bytes);
+	is_number = text && mt_text_parse_u64(text, out);
 	free(text);
-	return is_limit;
+	return is_number;
+}
+
+static bool has_file(const char *directory, const char *file)
+{
+	char path[PATH_BYTES];
+
+	snprintf(path, sizeof(path), "%s/%s", directory, file);
+	return mt_cgroup_file_exists(path);
 }
 
 static bool read_used(const struct version *version, const char *directory, uint64_t *out)
 {
-	char path[3 * PATH_MAX];
+	char path[PATH_BYTES];
 	uint64_t inactive = 0;
 	char *text;
-	bool valid;
 
-	snprintf(path, sizeof(path), "%s/%s", directory, version->usage);
-	text = mt_cgroup_file_read(path);
-	if (text)
-		text[strcspn(text, "\n")] = '\0';
-	valid = text && mt_text_parse_u64(text, out);
-	free(text);
+	if (!read_number(directory, version->usage, out))
+		return false;
 	snprintf(path, sizeof(path), "%s/memory.stat", directory);
-	text = valid ? mt_cgroup_file_read(path) : NULL;
+	text = mt_cgroup_file_read(path);
 	if (text && mt_read_file_number(text, version->inactive, &inactive))
 		*out -= inactive < *out ? inactive : *out;
 	free(text);
-	return valid;
+	return true;
 }
 
 double mt_limit_percent(const struct mt_limit *memory)
@@ -158,50 +165,40 @@ double mt_limit_percent(const struct mt_limit *memory)
 		       : 0;
 }
 
-/* The limits of one directory; *out changes where one of them is nearer than what is there. */
-static void look_at(const struct version *version, const char *directory, uint64_t machine_bytes,
-		    struct mt_limit *out)
+/* Reads the limits of one directory. *out changes where one of them is nearer to being reached.
+ * Version 1 writes nearly 2^63 for "no limit", so a limit above the machine's memory is none. */
+static void read_limits(const struct version *version, const char *directory,
+			uint64_t machine_bytes, struct mt_limit *out)
 {
 	struct mt_limit here = {.is_cgroup = true};
-	char path[3 * PATH_MAX];
 
 	if (!read_used(version, directory, &here.used_bytes))
 		return;
 	for (size_t i = 0; i < 2 && version->limits[i]; i++) {
-		snprintf(path, sizeof(path), "%s/%s", directory, version->limits[i]);
-		if (!read_limit(path, machine_bytes, &here.limit_bytes))
+		if (!read_number(directory, version->limits[i], &here.limit_bytes) ||
+		    !here.limit_bytes || (machine_bytes && here.limit_bytes >= machine_bytes))
 			continue;
-		snprintf(here.source, sizeof(here.source), "%.511s", path);
-		if (!out->is_cgroup || mt_limit_percent(&here) > mt_limit_percent(out))
-			*out = here;
+		if (out->is_cgroup && mt_limit_percent(&here) <= mt_limit_percent(out))
+			continue;
+		*out = here;
+		snprintf(out->source, sizeof(out->source), "%.480s/%s", directory,
+			 version->limits[i]);
 	}
 }
 
 static bool locate(const char *root, const struct version *version, pid_t pid, struct place *out)
 {
-	char file[PATH_MAX], path[PATH_MAX];
+	char file[PATH_MAX], path[PATH_MAX], number[16] = "self";
 	char *text;
 	bool found;
 
 	if (pid)
-		snprintf(file, sizeof(file), "%.4000s/proc/%d/cgroup", root, (int)pid);
-	else
-		snprintf(file, sizeof(file), "%.4000s/proc/self/cgroup", root);
+		snprintf(number, sizeof(number), "%d", (int)pid);
+	snprintf(file, sizeof(file), "%.4000s/proc/%s/cgroup", root, number);
 	text = mt_read_file(file, NULL);
 	found = text && find_path(version, text, path, sizeof(path));
 	free(text);
 	return found && find_place(root, version, path, out);
-}
-
-bool mt_limit_cgroup_directory(const char *root, pid_t pid, char *out, size_t out_bytes)
-{
-	struct place *place = mt_error_check_memory(calloc(1, sizeof(*place)));
-	bool found = locate(root, &versions[0], pid, place);
-
-	if (found)
-		snprintf(out, out_bytes, "%s", place->directory);
-	free(place);
-	return found;
 }
 
 uint64_t mt_limit_machine_used(const char *root)
@@ -219,66 +216,72 @@ static struct mt_limit machine_limit(const char *root)
 				 .used_bytes = mt_limit_machine_used(root)};
 }
 
-static bool has_file(const char *directory, const char *file)
+/* The version of the cgroup that this directory is; NULL: it is none. */
+static const struct version *version_of(const char *directory)
 {
-	char path[3 * PATH_MAX];
-
-	snprintf(path, sizeof(path), "%s/%s", directory, file);
-	return mt_cgroup_file_exists(path);
+	for (size_t i = 0; i < VERSIONS_COUNT; i++)
+		if (*directory == '/' && has_file(directory, versions[i].usage))
+			return &versions[i];
+	return NULL;
 }
 
 bool mt_limit_used_in(const char *root, const char *directory, uint64_t *out)
 {
 	char path[2 * PATH_MAX];
+	const struct version *version;
 
 	snprintf(path, sizeof(path), "%.4000s%.4000s", root, directory);
-	for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]); i++)
-		if (has_file(path, versions[i].usage))
-			return read_used(&versions[i], path, out);
-	return false;
+	version = version_of(path);
+	return version && read_used(version, path, out);
 }
 
 enum mt_err mt_limit_find_in(const char *root, const char *directory, struct mt_limit *out)
 {
 	struct mt_limit machine = machine_limit(root), nearest = {0};
 	char path[2 * PATH_MAX];
-	const struct version *version = NULL;
+	const struct version *version;
 	char *last;
 
 	snprintf(path, sizeof(path), "%.4000s%.4000s", root, directory);
 	while ((last = strrchr(path, '/')) && last > path && !last[1])
 		*last = '\0';
-	for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]) && !version; i++)
-		if (*directory == '/' && has_file(path, versions[i].usage))
-			version = &versions[i];
+	version = *directory == '/' ? version_of(path) : NULL;
 	if (!version)
 		return MT_ERR_INVALID;
-	/* Up as long as there are groups, each by cutting off the last name. */
-	while (has_file(path, version->usage)) {
-		look_at(version, path, machine.limit_bytes, &nearest);
+	/* Up to the last directory that is a cgroup. */
+	for (last = path; last && *path && has_file(path, version->usage);) {
+		read_limits(version, path, machine.limit_bytes, &nearest);
 		last = strrchr(path, '/');
-		if (!last || last == path)
-			break;
-		*last = '\0';
+		if (last)
+			*last = '\0';
 	}
 	*out = nearest.is_cgroup ? nearest : machine;
 	return MT_ERR_OK;
 }
 
-bool mt_limit_memory_directory(const char *root, pid_t pid, char *out, size_t out_bytes)
+static bool find_directory(const char *root, pid_t pid, size_t versions_count, bool has_memory,
+			   char *out, size_t out_bytes)
 {
 	struct place *place = mt_error_check_memory(calloc(1, sizeof(*place)));
 	bool found = false;
 
-	for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]) && !found; i++) {
-		if (!locate(root, &versions[i], pid, place))
-			continue;
-		found = has_file(place->directory, versions[i].usage);
-	}
+	for (size_t i = 0; i < versions_count && !found; i++)
+		found = locate(root, &versions[i], pid, place) &&
+			(!has_memory || has_file(place->directory, versions[i].usage));
 	if (found)
 		snprintf(out, out_bytes, "%s", place->directory);
 	free(place);
 	return found;
+}
+
+bool mt_limit_cgroup_directory(const char *root, pid_t pid, char *out, size_t out_bytes)
+{
+	return find_directory(root, pid, 1, false, out, out_bytes);
+}
+
+bool mt_limit_memory_directory(const char *root, pid_t pid, char *out, size_t out_bytes)
+{
+	return find_directory(root, pid, VERSIONS_COUNT, true, out, out_bytes);
 }
 
 enum mt_err mt_limit_find(const char *root, pid_t pid, struct mt_limit *out)
@@ -286,13 +289,12 @@ enum mt_err mt_limit_find(const char *root, pid_t pid, struct mt_limit *out)
 	struct mt_limit machine = machine_limit(root), nearest = {0};
 	struct place *place = mt_error_check_memory(calloc(1, sizeof(*place)));
 
-	for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]); i++) {
+	for (size_t i = 0; i < VERSIONS_COUNT; i++) {
 		if (!locate(root, &versions[i], pid, place))
 			continue;
-		/* From the process's own directory up to the mount point, each by cutting off the
-		 * last name. */
+		/* From the directory of the process up to the mount point. */
 		for (;;) {
-			look_at(&versions[i], place->directory, machine.limit_bytes, &nearest);
+			read_limits(&versions[i], place->directory, machine.limit_bytes, &nearest);
 			if (strlen(place->directory) <= strlen(place->mount))
 				break;
 			*strrchr(place->directory, '/') = '\0';

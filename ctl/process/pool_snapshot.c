@@ -31,14 +31,11 @@ static enum mt_err ask(const struct mt_target *target, struct mt_why *why)
 {
 	const struct mt_request request = {.kind = MT_REQUEST_SNAPSHOT};
 	struct mt_stats_head head;
-	struct mt_control_call call;
-	enum mt_err error = mt_control_file_send(&target->process, request, TIMEOUT_MS, &call, why);
+	enum mt_err error =
+		mt_control_file_exchange(&target->process, request, TIMEOUT_MS, &head, why);
 
-	if (!error)
-		error = mt_control_file_wait(&call, &head, why);
-	if (!error && head.snapshot.request_error)
-		error = refuse(&target->file, head.snapshot.request_error, why);
-	return error;
+	return head.snapshot.request_error ? refuse(&target->file, head.snapshot.request_error, why)
+					   : error;
 }
 
 static enum mt_err read_blocks(const struct mt_process *process, struct mt_blocks_file *out,

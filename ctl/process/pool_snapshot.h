@@ -1,5 +1,6 @@
-/* ctl/process/pool_snapshot.h -- the GPU pool of a process at one moment: every block, and what the
- * blocks come to. mt_pool_snapshot_take asks the process; everything else here is pure. */
+/* ctl/process/pool_snapshot.h -- the blocks of the GPU pool of a process at one moment, and their
+ * sums. mt_pool_snapshot_take sends a request to the process; all other functions are pure. One
+ * thread may call. */
 #ifndef MT_CTL_PROCESS_POOL_SNAPSHOT_H
 #define MT_CTL_PROCESS_POOL_SNAPSHOT_H
 
@@ -17,10 +18,10 @@ struct mt_pool_snapshot {
 
 #define MT_POOL_SNAPSHOT_ALL UINT64_MAX
 
-/* What of it is shown. */
+/* Which blocks are shown. */
 struct mt_pool_snapshot_view {
 	uint64_t device; /* an ordinal, or MT_POOL_SNAPSHOT_ALL */
-	uint64_t top;    /* so many blocks, the largest, are listed. Sums are of all */
+	uint64_t top;    /* the number of blocks that are listed, the largest. Sums are of all */
 };
 
 /* Blocks of one state. bytes are what is held from the driver. */
@@ -32,46 +33,48 @@ struct mt_pool_snapshot_part {
 #define MT_POOL_SNAPSHOT_SIZES 45
 #define MT_POOL_SNAPSHOT_AGES  6
 
-/* What the blocks come to. */
+/* Sums over the blocks. */
 struct mt_pool_snapshot_sums {
 	struct mt_pool_snapshot_part states[MT_BLOCKS_STATES];
 	struct mt_pool_snapshot_part sizes[MT_POOL_SNAPSHOT_SIZES]
 					  [MT_BLOCKS_STATES]; /* [n]: from 2^n on */
 	/* unused for less than mt_pool_snapshot_age_ms(i) */
 	struct mt_pool_snapshot_part idle_ages[MT_POOL_SNAPSHOT_AGES];
-	/* gone within that time, all told */
+	/* purged within that time, cumulative */
 	struct mt_pool_snapshot_part decay[MT_POOL_SNAPSHOT_AGES];
 	uint64_t contexts_count;
 	uint64_t count;
 };
 
-/* Upper ends of idle_ages and decay: 1 s, 10 s, 1 min, 10 min, 1 h, UINT64_MAX. */
+/* Returns the upper end of a class of idle_ages and decay: 1 s, 10 s, 1 min, 10 min, 1 h,
+ * UINT64_MAX. */
 uint64_t mt_pool_snapshot_age_ms(size_t index);
 
-/* Asks the process and reads its answer; the file is gone then. NOT_AVAILABLE: asleep, or no CUDA
- * to be seen there (the reason says which). The caller frees with mt_pool_snapshot_free. */
+/* Asks the process for its blocks and reads them; the file is removed. Returns
+ * MT_ERR_NOT_AVAILABLE, with the reason, where the process is asleep or uses no CUDA. The caller
+ * frees with mt_pool_snapshot_free. */
 enum mt_err mt_pool_snapshot_take(const struct mt_process *process, struct mt_pool_snapshot *out,
 				  struct mt_why *why);
 void mt_pool_snapshot_free(struct mt_pool_snapshot *snapshot);
 
-/* Of one device, or of MT_POOL_SNAPSHOT_ALL. */
+/* Adds up the blocks of one device, or of all (MT_POOL_SNAPSHOT_ALL). */
 void mt_pool_snapshot_sum(const struct mt_blocks_file *blocks, uint64_t device,
 			  struct mt_pool_snapshot_sums *out);
 
-/* Calls visit for each device that has blocks or that the process uses, by ordinal; row NULL: its
- * figures are not known. */
+/* Calls visit for each device that has blocks or that the process uses, by ordinal. row is NULL
+ * where the figures of the device are not known. */
+typedef void mt_pool_snapshot_visit(const struct mt_pool_snapshot *snapshot, uint64_t device,
+				    const struct mt_stats_device *row, void *data);
 void mt_pool_snapshot_each_device(const struct mt_pool_snapshot *snapshot, uint64_t device,
-				  void (*visit)(uint64_t device, const struct mt_stats_device *row,
-						void *data),
-				  void *data);
+				  mt_pool_snapshot_visit *visit, void *data);
 
-/* The blocks to be listed, as places in blocks.entries, `largest_first` or in their own order; the
- * caller frees. */
+/* Returns the indices in blocks.entries of the blocks to be listed, the largest first or in the
+ * order of the file. The caller frees. */
 size_t *mt_pool_snapshot_pick(const struct mt_blocks_file *blocks,
 			      const struct mt_pool_snapshot_view *view, bool largest_first,
 			      size_t *out_count);
 
-/* One object and a newline. What went wrong with `to` is for the caller to ask it. */
+/* Writes one JSON object and a newline. The caller checks `to` for errors (ferror(3)). */
 void mt_pool_snapshot_write_json(const struct mt_pool_snapshot *snapshot,
 				 const struct mt_pool_snapshot_view *view, FILE *to);
 

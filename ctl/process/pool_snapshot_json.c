@@ -8,14 +8,9 @@
 #include "ctl/process/pool_snapshot.h"
 #include "ctl/output/text.h"
 
-static json_t *known(uint64_t value)
+static void set_end(json_t *object, const char *name, uint64_t end_ms)
 {
-	return value ? mt_json_u64(value) : json_null();
-}
-
-static json_t *ending(uint64_t end_ms)
-{
-	return end_ms == UINT64_MAX ? json_null() : mt_json_u64(end_ms);
+	mt_json_set_u64_if(object, name, end_ms != UINT64_MAX, end_ms);
 }
 
 static json_t *part_json(const struct mt_pool_snapshot_part *part)
@@ -26,7 +21,7 @@ static json_t *part_json(const struct mt_pool_snapshot_part *part)
 	mt_json_set_u64(object, "bytes", part->asked_bytes);
 	mt_json_set_u64(object, "held_bytes", part->bytes);
 	mt_json_set_u64(object, "largest_bytes", part->largest_bytes);
-	mt_json_set(object, "oldest_ms", part->count ? mt_json_u64(part->oldest_ms) : json_null());
+	mt_json_set_u64_if(object, "oldest_ms", part->count, part->oldest_ms);
 	return object;
 }
 
@@ -61,38 +56,34 @@ static json_t *unlisted_json(const struct mt_stats_device *row)
 	return object;
 }
 
-struct devices {
-	const struct mt_pool_snapshot *snapshot;
-	json_t *array;
-};
-
-static void add_device(uint64_t device, const struct mt_stats_device *row, void *data)
+static void add_device(const struct mt_pool_snapshot *snapshot, uint64_t device,
+		       const struct mt_stats_device *row, void *data)
 {
-	struct devices *devices = data;
-	json_t *object = json_object();
+	json_t *devices = data, *object = json_object();
 	struct mt_pool_snapshot_sums sums;
 
-	mt_pool_snapshot_sum(&devices->snapshot->blocks, device, &sums);
+	mt_pool_snapshot_sum(&snapshot->blocks, device, &sums);
 	mt_json_set_u64(object, "device", device);
 	mt_json_set_text(object, "name", row ? row->name : "");
 	mt_json_set_text(object, "pci", row ? row->pci : "");
 	mt_json_set_text(object, "mode", row ? row->mode : "");
-	mt_json_set(object, "total_bytes", known(row ? row->total_bytes : 0));
-	mt_json_set(object, "free_bytes", known(row ? row->free_bytes : 0));
+	mt_json_set_u64_if(object, "total_bytes", row && row->total_bytes,
+			   row ? row->total_bytes : 0);
+	mt_json_set_u64_if(object, "free_bytes", row && row->free_bytes, row ? row->free_bytes : 0);
 	mt_json_set_u64(object, "contexts_count", sums.contexts_count);
 	mt_json_set_u64(object, "blocks_count", sums.count);
 	set_states(object, sums.states);
 	mt_json_set(object, "unlisted", row ? unlisted_json(row) : json_object());
-	mt_json_append(devices->array, object);
+	mt_json_append(devices, object);
 }
 
 static json_t *devices_json(const struct mt_pool_snapshot *snapshot,
 			    const struct mt_pool_snapshot_view *view)
 {
-	struct devices devices = {snapshot, json_array()};
+	json_t *devices = json_array();
 
-	mt_pool_snapshot_each_device(snapshot, view->device, add_device, &devices);
-	return devices.array;
+	mt_pool_snapshot_each_device(snapshot, view->device, add_device, devices);
+	return devices;
 }
 
 /* ---- sums ---- */
@@ -128,7 +119,7 @@ static json_t *ages_json(const struct mt_pool_snapshot_sums *sums)
 		json_t *object = small_part_json(&sums->idle_ages[i]);
 
 		mt_json_set_u64(object, "from_ms", i ? mt_pool_snapshot_age_ms(i - 1) : 0);
-		mt_json_set(object, "below_ms", ending(mt_pool_snapshot_age_ms(i)));
+		set_end(object, "below_ms", mt_pool_snapshot_age_ms(i));
 		mt_json_append(array, object);
 	}
 	return array;
@@ -142,7 +133,7 @@ static json_t *decay_json(const struct mt_pool_snapshot_sums *sums, uint64_t dec
 	for (size_t i = 0; decay_ms && i < MT_POOL_SNAPSHOT_AGES; i++) {
 		json_t *object = small_part_json(&sums->decay[i]);
 
-		mt_json_set(object, "within_ms", ending(mt_pool_snapshot_age_ms(i)));
+		set_end(object, "within_ms", mt_pool_snapshot_age_ms(i));
 		mt_json_append(array, object);
 	}
 	return array;
@@ -183,7 +174,7 @@ static json_t *root_json(const struct mt_pool_snapshot *snapshot,
 	mt_pool_snapshot_sum(&snapshot->blocks, view->device, &sums);
 	mt_json_set_u64(root, "pid", (uint64_t)snapshot->target.process.pid);
 	mt_json_set_text(root, "comm", snapshot->target.process.comm);
-	mt_json_set(root, "rank", *stats->rank ? json_string(stats->rank) : json_null());
+	mt_json_set_text_or_null(root, "rank", stats->rank);
 	mt_json_set_u64(root, "time_ns", head->time_ns);
 	mt_json_set_u64(root, "duration_ns", head->duration_ns);
 	mt_json_set_u64(root, "longest_hold_ns", head->longest_hold_ns);

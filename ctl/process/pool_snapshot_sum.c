@@ -73,9 +73,7 @@ static const struct mt_stats_device *row_of(const struct mt_stats_file *file, ui
 }
 
 void mt_pool_snapshot_each_device(const struct mt_pool_snapshot *snapshot, uint64_t device,
-				  void (*visit)(uint64_t device, const struct mt_stats_device *row,
-						void *data),
-				  void *data)
+				  mt_pool_snapshot_visit *visit, void *data)
 {
 	bool has_blocks[MT_BLOCKS_DEVICES] = {false};
 
@@ -86,7 +84,7 @@ void mt_pool_snapshot_each_device(const struct mt_pool_snapshot *snapshot, uint6
 
 		if ((device == MT_POOL_SNAPSHOT_ALL || device == number) &&
 		    (row || has_blocks[number]))
-			visit(number, row, data);
+			visit(snapshot, number, row, data);
 	}
 }
 

@@ -34,7 +34,7 @@ enum mt_err mt_preload_find(char *out, size_t out_bytes, struct mt_why *why)
 	if (!(named && *named) && !mt_install_dir_find(MT_SHIM_NAME, "", out, out_bytes))
 		return mt_error_because(why, MT_ERR_UNKNOWN,
 					"no " MT_SHIM_NAME " %s; MTSHIM_LIBRARY may name it",
-					mt_install_dir_places());
+					mt_install_dir_searched());
 	if (strpbrk(out, SEPARATORS "$"))
 		return mt_error_because(why, MT_ERR_INVALID,
 					"%.200s: the loader cannot preload a path with a blank, a "
@@ -77,10 +77,8 @@ enum mt_exit mt_preload_prepare(void)
 	struct mt_why why;
 	char *list;
 
-	if (mt_preload_find(library, sizeof(library), &why) != MT_ERR_OK) {
-		mt_error_say("%s", why.text);
-		return MT_EXIT_CANNOT_RUN;
-	}
+	if (mt_preload_find(library, sizeof(library), &why) != MT_ERR_OK)
+		return mt_error_fail(MT_EXIT_CANNOT_RUN, &why);
 	list = mt_preload_list(library, getenv("LD_PRELOAD"));
 	if (setenv("LD_PRELOAD", list, 1) != 0)
 		mt_error_check_memory(NULL);

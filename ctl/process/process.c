@@ -14,7 +14,7 @@
 #include "ctl/output/text.h"
 #include "ctl/process/read_file.h"
 
-#define STATUS_MOST ((size_t)1 << 20)
+#define STATUS_MAX  ((size_t)1 << 20)
 #define STAT_FIELDS 29 /* up to startstack */
 
 char *mt_process_read(pid_t pid, const char *file, size_t *length)
@@ -22,7 +22,7 @@ char *mt_process_read(pid_t pid, const char *file, size_t *length)
 	char path[64];
 
 	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, file);
-	return mt_read_file_most(path, STATUS_MOST, length);
+	return mt_read_file_max(path, STATUS_MAX, length);
 }
 
 enum mt_err mt_process_parse_pid(const char *text, pid_t *out)
@@ -33,6 +33,11 @@ enum mt_err mt_process_parse_pid(const char *text, pid_t *out)
 		return MT_ERR_INVALID;
 	*out = (pid_t)number;
 	return MT_ERR_OK;
+}
+
+void mt_process_say(const struct mt_process *process, const char *text)
+{
+	mt_error_say("process %d (%s): %s", (int)process->pid, process->comm, text);
 }
 
 /* Kept open: the way to /proc need not be gone again for every file of thousands. */

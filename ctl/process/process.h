@@ -1,7 +1,7 @@
-/* ctl/process/process.h -- processes, and which of them carry the shim. Everything comes from
- * /proc; nobody is ever signalled. A process is shimmed when its maps have an executable mapping of
- * libmtshim.so. What /proc says may be out of date by the time it is used: whoever waits for a
- * process asks mt_process_is_alive again. */
+/* ctl/process/process.h -- processes, from /proc, and which of them carry the shim: those with an
+ * executable mapping of libmtshim.so. Never sends a signal. What /proc says may be out of date when
+ * it is used: a caller that waits for a process calls mt_process_is_alive again. One thread may
+ * call. */
 #ifndef MT_CTL_PROCESS_PROCESS_H
 #define MT_CTL_PROCESS_PROCESS_H
 
@@ -20,82 +20,88 @@ struct mt_process {
 	pid_t own_pid;        /* as it sees itself in its own pid namespace */
 	uid_t uid;            /* effective */
 	uint64_t start_ticks; /* since boot: tells a reused pid from the first */
-	uint64_t pidns;       /* inode of its pid namespace; 0: may not be asked */
+	uint64_t pidns;       /* inode of its pid namespace; 0: not readable */
 	uint64_t rss_bytes;
-	/* where the kernel put the stack at its last exec, a random place: with start_ticks it
-	 * tells what it runs from what it ran before. 0: may not be known */
+	/* address of the stack, which the kernel chooses at random in each exec. With start_ticks
+	 * it tells the program from one that the process ran before. 0: not readable */
 	uint64_t stack_start;
-	bool is_kernel; /* a thread of the kernel's */
+	bool is_kernel; /* a kernel thread */
 	bool shimmed;
 	char comm[32];
 	char command[160]; /* its command line, cut and cleaned; comm where it has none */
-	/* the library that it runs is gone from its place: replaced by another one, or removed */
+	/* the file of the library that it runs was replaced or removed */
 	bool library_deleted;
 };
 
-/* A pid from the command line. INVALID with a reason. */
+/* Reads a pid from the command line. Returns MT_ERR_INVALID for a text that is none. */
 enum mt_err mt_process_parse_pid(const char *text, pid_t *out);
 
-/* UNKNOWN: no such process. FOREIGN: its maps may not be read. TIMEOUT: it keeps their reader
- * waiting. A thread's id finds its process. */
+/* Prints "mtctl: process 12 (comm): text" on stderr. */
+void mt_process_say(const struct mt_process *process, const char *text);
+
+/* Finds a process by its pid, or by the id of one of its threads. Returns MT_ERR_UNKNOWN where
+ * there is no such process, MT_ERR_FOREIGN where its maps may not be read, and MT_ERR_TIMEOUT where
+ * a read of its maps does not return in time. */
 enum mt_err mt_process_find(pid_t pid, struct mt_process *out, struct mt_why *why);
 
-/* mt_process_find, and UNKNOWN as well where the process does not carry the shim. */
+/* mt_process_find, and MT_ERR_UNKNOWN where the process does not carry the shim. */
 enum mt_err mt_process_find_shimmed(pid_t pid, struct mt_process *out, struct mt_why *why);
 
-/* Every process. Sorted by pid; the caller frees. Only those of the asking user (root: of anybody)
- * can be `shimmed`; the others are there for their place in the tree. */
+/* Lists every process, sorted by pid. Returns how many; the caller frees *out. Only processes of
+ * the calling user (root: of every user) can be `shimmed`. */
 size_t mt_process_read_all(struct mt_process **out);
 
-/* The same by /proc/PID/stat alone, which waits for nobody: a fifth of the work. `command` is comm,
- * nobody is `shimmed`, and own_pid and pidns are not known: that is told by
- * ctl/process/process_probe.h, for whom mt_process_may_probe. */
+/* mt_process_read_all from /proc/PID/stat alone, a read that no process can delay: a fifth of the
+ * work. `command` is comm, no process is `shimmed`, own_pid and pidns are not known.
+ * ctl/process/process_probe.h reads these, of processes for which mt_process_may_probe is true. */
 size_t mt_process_scan(struct mt_process **out);
 bool mt_process_may_probe(const struct mt_process *process);
 
-/* Whether the same process, not another one with its pid, still runs. A zombie does not. */
+/* Returns whether this very process still runs: false for a zombie, and for another process with
+ * its pid. */
 bool mt_process_is_alive(const struct mt_process *process);
 
-/* Whether it now runs the program whose stack begins there, and no other one since an exec; also
- * where that cannot be told. */
+/* Returns whether the process still runs the program with this stack address, without an exec
+ * since. Also true where that cannot be told. */
 bool mt_process_runs(pid_t pid, uint64_t stack_start);
 
-/* Inode of mtctl's own pid namespace, 0 if /proc belongs to another one: then no pid may be judged
- * by it. */
+/* Returns the inode of the pid namespace of mtctl, 0 where /proc belongs to another one: then no
+ * pid in a file name can be compared. */
 uint64_t mt_process_own_pidns(void);
 
-/* A variable of the environment that the process was started with. false: not set, or not to be
- * read. */
+/* Writes a variable of the initial environment of the process to *out. Returns false where it is
+ * not set or not readable. */
 bool mt_process_environ(pid_t pid, const char *name, char *out, size_t out_bytes);
 
-/* A file of /proc/PID that shows the process's own memory, and is as long as the process likes:
- * "environ", "cmdline". The first 8 MB, more than an exec takes (6 MB; execve(2)). NULL: not to be
- * read, with errno: ETIMEDOUT where the process keeps its reader waiting for 200 ms
- * (ctl/process/watchdog.h). The caller frees. */
-#define MT_PROCESS_MEMORY_MOST ((size_t)8 << 20)
+#define MT_PROCESS_MEMORY_MAX ((size_t)8 << 20)
+/* Reads a file of /proc/PID that shows the memory of the process, and whose length is up to the
+ * process: "environ", "cmdline". Reads the first MT_PROCESS_MEMORY_MAX bytes, more than an exec
+ * accepts (6 MB; execve(2)). Returns NULL with errno; ETIMEDOUT where the read does not return
+ * within 200 ms (ctl/process/watchdog.h). The caller frees. */
 char *mt_process_read_memory(pid_t pid, const char *file, size_t *length);
 
-/* A variable of such a list of entries, each ended by a NUL; the text ends with one. */
+/* Finds a variable in a list of entries that each end with a NUL. */
 bool mt_process_find_variable(const char *list, size_t length, const char *name, char *out,
 			      size_t out_bytes);
 
-/* The maps of a process as text, 64 MB at most, NULL as above, EFBIG where they are longer. The
+/* Reads /proc/PID/maps, up to 64 MB. Returns NULL as above, with EFBIG where it is longer. The
  * caller frees. */
 char *mt_process_maps(pid_t pid);
 
-/* The same for "smaps" and "smaps_rollup"; 1 GB at most. */
+/* The same for "smaps" and "smaps_rollup", up to 1 GB. */
 char *mt_process_smaps(pid_t pid, const char *file);
 
-/* From then on (CLOCK_MONOTONIC, ns; UINT64_MAX for never) mt_process_smaps reads nothing: NULL
- * with ETIMEDOUT; one that reads then ends. */
+/* Sets a deadline (CLOCK_MONOTONIC, ns; UINT64_MAX: none) for mt_process_smaps: at that time a read
+ * ends, and later ones return NULL with ETIMEDOUT. */
 void mt_process_smaps_until(uint64_t until_ns);
 
-/* Any other file of /proc/PID as text, which the kernel writes without waiting for the process:
- * "status". The caller frees. */
+/* Reads a file of /proc/PID that the kernel writes without waiting for the process ("status"), as
+ * text. The caller frees. */
 char *mt_process_read(pid_t pid, const char *file, size_t *length);
 
-/* For ctl/process/process_probe.c. Parts of a struct mt_process; false: it has ended, or is a
- * zombie. open and read_small wait as long as the process likes for cmdline and maps. */
+/* For ctl/process/process_probe.c: fill in parts of a struct mt_process. Return false where the
+ * process has ended or is a zombie. mt_process_open and mt_process_read_small of cmdline and maps
+ * wait as long as the process holds its mmap_lock. */
 bool mt_process_read_status(struct mt_process *process);
 bool mt_process_read_stat(struct mt_process *process);
 void mt_process_read_identity(struct mt_process *process);

@@ -11,22 +11,23 @@
 #define HOLDS_NS   UINT64_C(5000000000)
 #define SILENCE_NS UINT64_C(60000000000)
 
-struct known {
+struct cached {
 	struct mt_process process;
-	uint64_t asked_ns;
+	uint64_t read_ns;
 	enum mt_err error;
 	bool looked; /* at its maps */
 	bool named;  /* its command line was read */
 };
 
 static struct {
-	struct known *list;
+	struct cached *list;
 	size_t count, room;
 } before, now;
 
-static const struct known *recall(const struct mt_process *process, size_t *cursor, uint64_t now_ns)
+static const struct cached *find_cached(const struct mt_process *process, size_t *cursor,
+					uint64_t now_ns)
 {
-	const struct known *found;
+	const struct cached *found;
 
 	while (*cursor < before.count && before.list[*cursor].process.pid < process->pid)
 		(*cursor)++;
@@ -34,25 +35,25 @@ static const struct known *recall(const struct mt_process *process, size_t *curs
 	if (!found || found->process.pid != process->pid ||
 	    found->process.start_ticks != process->start_ticks ||
 	    found->process.stack_start != process->stack_start || !process->stack_start ||
-	    now_ns - found->asked_ns > (found->error == MT_ERR_TIMEOUT ? SILENCE_NS : HOLDS_NS))
+	    now_ns - found->read_ns > (found->error == MT_ERR_TIMEOUT ? SILENCE_NS : HOLDS_NS))
 		return NULL;
 	return found;
 }
 
 /* Fills in what is known, where that is enough. */
-static void use(struct mt_process_probe *look, const struct known *known)
+static void use(struct mt_process_probe *probe, const struct cached *known)
 {
-	struct mt_process *process = look->process;
+	struct mt_process *process = probe->process;
 
-	if (known->error == MT_ERR_TIMEOUT || (look->maps && known->looked) ||
-	    (!look->maps && known->named)) {
-		look->done = true;
-		look->error = known->error;
-		look->asked_ns = known->asked_ns;
+	if (known->error == MT_ERR_TIMEOUT || (probe->maps && known->looked) ||
+	    (!probe->maps && known->named)) {
+		probe->done = true;
+		probe->error = known->error;
+		probe->read_ns = known->read_ns;
 	}
-	if (!look->done || known->error == MT_ERR_TIMEOUT)
+	if (!probe->done || known->error == MT_ERR_TIMEOUT)
 		return;
-	if (look->maps) {
+	if (probe->maps) {
 		process->shimmed = known->process.shimmed;
 		process->library_deleted = known->process.library_deleted;
 		process->own_pid = known->process.own_pid;
@@ -61,13 +62,13 @@ static void use(struct mt_process_probe *look, const struct known *known)
 	memcpy(process->command, known->process.command, sizeof(process->command));
 }
 
-static void keep(const struct mt_process_probe *look)
+static void keep(const struct mt_process_probe *probe)
 {
-	struct known known = {*look->process, look->asked_ns, look->error, look->maps,
-			      look->command || look->process->shimmed};
+	struct cached known = {*probe->process, probe->read_ns, probe->error, probe->maps,
+			       probe->command || probe->process->shimmed};
 
-	if (look->error == MT_ERR_TIMEOUT && look->failed == EAGAIN)
-		known.asked_ns = 0;
+	if (probe->error == MT_ERR_TIMEOUT && probe->errno_value == EAGAIN)
+		known.read_ns = 0;
 
 	if (now.count == now.room) {
 		now.room = now.room ? now.room * 2 : 256;
@@ -76,23 +77,23 @@ static void keep(const struct mt_process_probe *look)
 	now.list[now.count++] = known;
 }
 
-void mt_process_cache_probe(struct mt_process_probe *looks, size_t count)
+void mt_process_cache_probe(struct mt_process_probe *probes, size_t count)
 {
 	uint64_t now_ns = mt_clock_now_ns();
 	size_t cursor = 0, room = before.room;
-	struct known *list = before.list;
+	struct cached *list = before.list;
 
 	for (size_t i = 0; i < count; i++) {
-		const struct known *known = recall(looks[i].process, &cursor, now_ns);
+		const struct cached *known = find_cached(probes[i].process, &cursor, now_ns);
 
-		looks[i].asked_ns = now_ns;
+		probes[i].read_ns = now_ns;
 		if (known)
-			use(&looks[i], known);
+			use(&probes[i], known);
 	}
-	mt_process_probe_all(looks, count);
+	mt_process_probe_all(probes, count);
 	now.count = 0;
 	for (size_t i = 0; i < count; i++)
-		keep(&looks[i]);
+		keep(&probes[i]);
 	before = now;
 	now.list = list;
 	now.room = room;

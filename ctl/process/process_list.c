@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "ctl/process/clock.h"
 #include "ctl/process/process_cache.h"
 #include "ctl/process/stats_dir.h"
 #include "ctl/process/target.h"
@@ -67,7 +67,7 @@ static enum mt_err read_head(struct mt_process_list_entry *entry)
 /* First where an answer costs least: in mtctl's own folders. What the kernel says of a process's
  * memory is asked for of the others alone; of these, the command line. How many are to be looked
  * at. Meanwhile process list->list is as process list->all. */
-static size_t plan_looks(struct mt_process_list *processes, struct mt_process_probe *looks)
+static size_t plan_probes(struct mt_process_list *processes, struct mt_process_probe *probes)
 {
 	size_t count = 0;
 
@@ -78,57 +78,56 @@ static size_t plan_looks(struct mt_process_list *processes, struct mt_process_pr
 		if (!mt_process_may_probe(process))
 			continue;
 		is_near = mt_target_read_near(process, &processes->list[i].head);
-		looks[count++] = (struct mt_process_probe){
+		probes[count++] = (struct mt_process_probe){
 			.process = process, .maps = !is_near, .command = is_near};
 	}
 	return count;
 }
 
 static struct mt_process_list_entry *entry_of(struct mt_process_list *processes,
-					      const struct mt_process_probe *look)
+					      const struct mt_process_probe *probe)
 {
-	return &processes->list[look->process - processes->all];
+	return &processes->list[probe->process - processes->all];
 }
 
 /* INVALID: its file may be half written. */
-static enum mt_err take_look(const struct mt_process_probe *look,
-			     struct mt_process_list_entry *entry)
+static enum mt_err take_probe(const struct mt_process_probe *probe,
+			      struct mt_process_list_entry *entry)
 {
-	entry->process = *look->process;
+	entry->process = *probe->process;
 	entry->own.rss_bytes = entry->process.rss_bytes;
-	if (look->command)
+	if (probe->command)
 		take_head(entry, true);
-	else if (look->error == MT_ERR_TIMEOUT)
+	else if (probe->error == MT_ERR_TIMEOUT)
 		entry->state = MT_PROCESS_UNRESPONSIVE;
 	else if (entry->process.shimmed)
 		return read_head(entry);
 	return MT_ERR_OK;
 }
 
-static void read_entries(struct mt_process_list *processes, struct mt_process_probe *looks,
+static void read_entries(struct mt_process_list *processes, struct mt_process_probe *probes,
 			 size_t count)
 {
-	const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000};
 	size_t again = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		struct mt_process_list_entry *entry = entry_of(processes, &looks[i]);
+		struct mt_process_list_entry *entry = entry_of(processes, &probes[i]);
 
-		looks[i].error = take_look(&looks[i], entry);
-		again += looks[i].error == MT_ERR_INVALID;
+		probes[i].error = take_probe(&probes[i], entry);
+		again += probes[i].error == MT_ERR_INVALID;
 		if (entry->state == MT_PROCESS_UNRESPONSIVE) {
 			mt_error_because(&entry->why, MT_ERR_TIMEOUT,
 					 "does not answer: its mappings cannot be read in time");
-			looks[i].process->shimmed = true; /* shown, and in the tree */
+			probes[i].process->shimmed = true; /* shown, and in the tree */
 		}
 	}
 	for (unsigned try = 0; try < TRIES && again; try++) {
-		nanosleep(&pause, NULL);
+		mt_clock_sleep_ms(PAUSE_MS);
 		again = 0;
 		for (size_t i = 0; i < count; i++) {
-			if (looks[i].error == MT_ERR_INVALID)
-				looks[i].error = read_head(entry_of(processes, &looks[i]));
-			again += looks[i].error == MT_ERR_INVALID;
+			if (probes[i].error == MT_ERR_INVALID)
+				probes[i].error = read_head(entry_of(processes, &probes[i]));
+			again += probes[i].error == MT_ERR_INVALID;
 		}
 	}
 }
@@ -220,23 +219,38 @@ static void find_parents(struct mt_process_list *processes)
 
 void mt_process_list_read(struct mt_process_list *out)
 {
-	struct mt_process_probe *looks;
-	size_t looks_count;
+	struct mt_process_probe *probes;
+	size_t probes_count;
 
 	*out = (struct mt_process_list){0};
 	out->all_count = mt_process_scan(&out->all);
 	out->list = mt_error_check_memory(calloc(out->all_count + 1, sizeof(*out->list)));
 	out->order = mt_error_check_memory(calloc(out->all_count + 1, sizeof(*out->order)));
-	looks = mt_error_check_memory(calloc(out->all_count + 1, sizeof(*looks)));
-	looks_count = plan_looks(out, looks);
-	mt_process_cache_probe(looks, looks_count);
-	read_entries(out, looks, looks_count);
+	probes = mt_error_check_memory(calloc(out->all_count + 1, sizeof(*probes)));
+	probes_count = plan_probes(out, probes);
+	mt_process_cache_probe(probes, probes_count);
+	read_entries(out, probes, probes_count);
 	mt_stats_dir_forget();
-	free(looks);
+	free(probes);
 	keep_shimmed(out);
 	find_parents(out);
 	make_order(out);
 	sum_up(out);
+}
+
+static int compare_pid(const void *pid, const void *entry)
+{
+	pid_t wanted = *(const pid_t *)pid,
+	      own = ((const struct mt_process_list_entry *)entry)->process.pid;
+
+	return (wanted > own) - (wanted < own);
+}
+
+const struct mt_process_list_entry *mt_process_list_find(const struct mt_process_list *processes,
+							 pid_t pid)
+{
+	return bsearch(&pid, processes->list, processes->count, sizeof(*processes->list),
+		       compare_pid);
 }
 
 void mt_process_list_free(struct mt_process_list *processes)

@@ -1,19 +1,22 @@
-/* ctl/process/process_list.h -- all shimmed processes of one moment, and what each last said of
- * itself: what ps, top, serve and export show. Figures are as the processes last wrote them: up to
- * a second old, or half a minute where nothing moves. Nobody is woken, and nothing is written. A
- * process that ends meanwhile is left out, or keeps its last figures. 1,000 awake processes take
- * less than 50 ms, of which half are the kernel's for /proc/PID/stat and cmdline (`make bench-ps`).
- * Read again within seconds it costs less: see process_cache.h. No process keeps it waiting: see
- * process_probe.h. One thread of the program may call. */
+/* ctl/process/process_list.h -- all shimmed processes at one moment, with the figures that each has
+ * last published: for ps, top, serve and export. The figures are up to 1 s old, or up to 30 s where
+ * nothing changes.
+ *
+ * Sends no request, writes nothing, and no process can delay it (process_probe.h). A process that
+ * ends meanwhile is left out, or keeps its last figures. 1,000 awake processes take less than 50
+ * ms, half of it in the kernel for /proc/PID/stat and cmdline (`make bench-ps`); a second read
+ * within seconds takes less (process_cache.h). One thread may call. */
 #ifndef MT_CTL_PROCESS_PROCESS_LIST_H
 #define MT_CTL_PROCESS_PROCESS_LIST_H
+
+#include <jansson.h>
 
 #include "ctl/process/process.h"
 #include "ctl/process/stats_file.h"
 #include "ctl/process/ancestry.h"
 
-/* UNRESPONSIVE: it keeps the reader of its maps waiting, or the processes of its user together do.
- * It may not even be shimmed. */
+/* MT_PROCESS_UNRESPONSIVE: a read of its maps did not return in time, or the processes of its user
+ * have together used up their time. It may be without the shim. */
 enum mt_process_state {
 	MT_PROCESS_ASLEEP,
 	MT_PROCESS_AWAKE,
@@ -29,13 +32,12 @@ struct mt_process_list_sums {
 
 struct mt_process_list_entry {
 	struct mt_process process;
-	/* place of the nearest shimmed ancestor, MT_ANCESTRY_NONE for a root */
+	/* index of the nearest shimmed ancestor, MT_ANCESTRY_NONE for a root */
 	size_t parent;
 	size_t depth; /* 0 for a root */
 	enum mt_process_state state;
-	struct mt_stats_head head; /* MT_PROCESS_AWAKE */
-	/* head.devices_count of them; NULL: none, or it has just ended */
-	struct mt_stats_device *devices;
+	struct mt_stats_head head;       /* MT_PROCESS_AWAKE */
+	struct mt_stats_device *devices; /* devices_count of the head; NULL: none */
 	/* MT_PROCESS_REFUSED: why its file is not believed, or its directory can hold none;
 	 * UNRESPONSIVE */
 	struct mt_why why;
@@ -47,21 +49,30 @@ struct mt_process_list_entry {
 struct mt_process_list {
 	struct mt_process_list_entry *list; /* by pid */
 	size_t count;
-	/* places in `list` as a tree is printed: everybody right behind the parent */
+	/* indices of `list` in the order of a printed tree: children behind their parent */
 	size_t *order;
 	size_t order_count;
-	/* every process that there is, by pid; of most no more than their place in the tree */
+	/* every process, sorted by pid; of those without the shim only what mt_process_scan reads
+	 */
 	struct mt_process *all;
 	size_t all_count;
 	bool uses_cuda, has_ranks; /* any of them */
 	struct mt_process_list_sums total;
 };
 
-/* The caller frees. */
+/* Reads the list. The caller frees it with mt_process_list_free. */
 void mt_process_list_read(struct mt_process_list *out);
 void mt_process_list_free(struct mt_process_list *processes);
 
-/* "asleep", "awake", "refused", "unresponsive". */
+/* Returns the entry of this pid, or NULL. */
+const struct mt_process_list_entry *mt_process_list_find(const struct mt_process_list *processes,
+							 pid_t pid);
+
+/* Returns "asleep", "awake", "refused" or "unresponsive". */
 const char *mt_process_state_word(enum mt_process_state state);
+
+/* Returns an object with the processes, their total, and the memory limit that is nearest to being
+ * reached, read from the kernel. The caller owns it. */
+json_t *mt_process_list_json(const struct mt_process_list *processes);
 
 #endif

@@ -1,5 +1,5 @@
-/* ctl/process/process_list_json.c -- see process_list_json.h. */
-#include "ctl/process/process_list_json.h"
+/* ctl/process/process_list_json.c -- the process list as JSON: see process_list.h. */
+#include "ctl/process/process_list.h"
 
 #include "ctl/output/json.h"
 #include "ctl/process/limit.h"
@@ -21,30 +21,23 @@ static json_t *entry_json(const struct mt_process_list *processes,
 {
 	const struct mt_process *process = &entry->process;
 	json_t *object = json_object();
+	const struct mt_process *parent =
+		entry->parent == MT_ANCESTRY_NONE ? NULL : &processes->list[entry->parent].process;
 	bool awake = entry->state == MT_PROCESS_AWAKE;
 
 	mt_json_set_u64(object, "pid", (uint64_t)process->pid);
 	mt_json_set_u64(object, "ppid", (uint64_t)process->parent);
-	if (entry->parent == MT_ANCESTRY_NONE)
-		mt_json_set(object, "parent", json_null());
-	else
-		mt_json_set_u64(object, "parent",
-				(uint64_t)processes->list[entry->parent].process.pid);
+	mt_json_set_u64_if(object, "parent", parent != NULL, parent ? (uint64_t)parent->pid : 0);
 	mt_json_set_u64(object, "uid", process->uid);
 	mt_json_set_text(object, "comm", process->comm);
 	mt_json_set_text(object, "command", process->command);
-	mt_json_set(object, "rank",
-		    *entry->head.rank ? json_string(entry->head.rank) : json_null());
+	mt_json_set_text_or_null(object, "rank", entry->head.rank);
 	mt_json_set_text(object, "state", mt_process_state_word(entry->state));
 	mt_json_set_u64(object, "rss_bytes", entry->own.rss_bytes);
-	mt_json_set(object, "heap_live_bytes",
-		    awake ? mt_json_u64(entry->own.live_bytes) : json_null());
-	mt_json_set(object, "heap_idle_bytes",
-		    awake ? mt_json_u64(entry->own.idle_bytes) : json_null());
-	mt_json_set(object, "gpu_bytes",
-		    entry->uses_cuda ? mt_json_u64(entry->own.gpu_bytes) : json_null());
-	mt_json_set(object, "records_count",
-		    awake ? mt_json_u64(entry->head.records_count) : json_null());
+	mt_json_set_u64_if(object, "heap_live_bytes", awake, entry->own.live_bytes);
+	mt_json_set_u64_if(object, "heap_idle_bytes", awake, entry->own.idle_bytes);
+	mt_json_set_u64_if(object, "gpu_bytes", entry->uses_cuda, entry->own.gpu_bytes);
+	mt_json_set_u64_if(object, "records_count", awake, entry->head.cleanups_count);
 	set_sums(object, "tree", &entry->tree);
 	return object;
 }

@@ -14,16 +14,16 @@
 #include "ctl/process/watchdog.h"
 
 /* a million mappings, which a process may have, are 750 MB of smaps */
-#define SMAPS_MOST ((size_t)1 << 30)
-#define MAPS_MOST  ((size_t)64 << 20)
+#define SMAPS_MAX ((size_t)1 << 30)
+#define MAPS_MAX  ((size_t)64 << 20)
 /* the kernel walks the page tables of a large process for seconds */
-#define COMPUTES_MOST_MS 10000u
+#define COMPUTES_MAX_MS 10000u
 
 #define PIECE_BYTES 65536u
 
 struct request {
 	char path[64];
-	size_t most_bytes;
+	size_t max_bytes;
 };
 
 /* errno comes first, 0 for none: a file that cannot be read is told from an empty one. All of it is
@@ -38,7 +38,7 @@ static void copy(const void *argument, int to)
 	ssize_t got = fd < 0 ? -1 : read(fd, text, PIECE_BYTES);
 
 	failed = got < 0 ? errno : 0;
-	for (; got > 0 && used < request->most_bytes; got = read(fd, text + used, PIECE_BYTES)) {
+	for (; got > 0 && used < request->max_bytes; got = read(fd, text + used, PIECE_BYTES)) {
 		used += (size_t)got;
 		if (room - used < PIECE_BYTES)
 			text = mt_error_check_memory(realloc(text, room *= 2));
@@ -48,11 +48,11 @@ static void copy(const void *argument, int to)
 }
 
 /* The first bytes of it; NULL with errno. */
-static char *read_file(pid_t pid, const char *file, size_t most_bytes, unsigned most_ms,
+static char *read_file(pid_t pid, const char *file, size_t max_bytes, unsigned max_ms,
 		       size_t *length)
 {
-	struct request request = {.most_bytes = most_bytes};
-	const struct mt_watchdog watchdog = {copy, &request, sizeof(int) + most_bytes, most_ms};
+	struct request request = {.max_bytes = max_bytes};
+	const struct mt_watchdog watchdog = {copy, &request, sizeof(int) + max_bytes, max_ms};
 	struct mt_watchdog_end end = {.is_stuck = true};
 	uint64_t from_ns = mt_clock_now_ns();
 	int failed = ETIMEDOUT;
@@ -81,12 +81,12 @@ static char *read_file(pid_t pid, const char *file, size_t most_bytes, unsigned 
 }
 
 /* Half of these would be taken for all. */
-static char *read_whole(pid_t pid, const char *file, size_t most_bytes, unsigned most_ms)
+static char *read_whole(pid_t pid, const char *file, size_t max_bytes, unsigned max_ms)
 {
 	size_t length;
-	char *text = read_file(pid, file, most_bytes + 1, most_ms, &length);
+	char *text = read_file(pid, file, max_bytes + 1, max_ms, &length);
 
-	if (!text || length <= most_bytes)
+	if (!text || length <= max_bytes)
 		return text;
 	free(text);
 	errno = EFBIG;
@@ -95,12 +95,12 @@ static char *read_whole(pid_t pid, const char *file, size_t most_bytes, unsigned
 
 char *mt_process_read_memory(pid_t pid, const char *file, size_t *length)
 {
-	return read_file(pid, file, MT_PROCESS_MEMORY_MOST, COMPUTES_MOST_MS, length);
+	return read_file(pid, file, MT_PROCESS_MEMORY_MAX, COMPUTES_MAX_MS, length);
 }
 
 char *mt_process_maps(pid_t pid)
 {
-	return read_whole(pid, "maps", MAPS_MOST, COMPUTES_MOST_MS);
+	return read_whole(pid, "maps", MAPS_MAX, COMPUTES_MAX_MS);
 }
 
 static uint64_t smaps_until_ns = UINT64_MAX;
@@ -118,8 +118,8 @@ char *mt_process_smaps(pid_t pid, const char *file)
 	errno = ETIMEDOUT;
 	if (!left_ms)
 		return NULL;
-	return read_whole(pid, file, SMAPS_MOST,
-			  left_ms < COMPUTES_MOST_MS ? (unsigned)left_ms : COMPUTES_MOST_MS);
+	return read_whole(pid, file, SMAPS_MAX,
+			  left_ms < COMPUTES_MAX_MS ? (unsigned)left_ms : COMPUTES_MAX_MS);
 }
 
 /* Behind the NULs from there on, of which there may be millions. */

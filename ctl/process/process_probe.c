@@ -3,27 +3,132 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "ctl/process/clock.h"
 #include "ctl/process/env_dir.h"
-#include "ctl/process/shim_detect.h"
 #include "ctl/output/text.h"
 #include "ctl/process/read_file.h"
 #include "ctl/process/watchdog.h"
 
 #define MS UINT64_C(1000000)
 /* of a process: more than one takes that is out for nothing */
-#define FREE_NS          (MS / 2)
-#define USER_NS          (1000 * MS)
-#define ALL_NS           (5000 * MS)
-#define USERS_MOST       64u
-#define COMPUTES_MOST_MS 1000u
-#define AT_ONCE          4096u /* processes that one child looks at */
-#define RESULT_MOST      (sizeof(struct result) + PATH_MAX)
+#define FREE_NS         (MS / 2)
+#define USER_NS         (1000 * MS)
+#define ALL_NS          (5000 * MS)
+#define USERS_MAX       64u
+#define COMPUTES_MAX_MS 1000u
+#define AT_ONCE         4096u /* processes that one child looks at */
+#define RESULT_MAX      (sizeof(struct result) + PATH_MAX)
+
+/* ---- whether a process has an executable mapping of libmtshim.so ---- */
+
+#define MAPS_BYTES  32768
+#define MAPS_MAX    ((size_t)16 << 20)
+#define QUERIES_MAX 20000u
+
+/* A file called libmtshim.so, also once it was replaced ("(deleted)"). */
+static bool name_is_shim(const char *name, size_t length, bool *out_deleted)
+{
+	const char deleted[] = " (deleted)";
+	size_t deleted_length = strlen(deleted), shim_length = strlen("/" MT_SHIM_NAME);
+
+	*out_deleted = length > deleted_length &&
+		       strncmp(name + length - deleted_length, deleted, deleted_length) == 0;
+	if (*out_deleted)
+		length -= deleted_length;
+	return length >= shim_length &&
+	       strncmp(name + length - shim_length, "/" MT_SHIM_NAME, shim_length) == 0;
+}
+
+/* One line of maps: an executable mapping of it. */
+static bool line_is_shim(const char *line, size_t length, bool *out_deleted)
+{
+	const char *blank = memchr(line, ' ', length);
+
+	return name_is_shim(line, length, out_deleted) && blank && blank + 3 < line + length &&
+	       blank[3] == 'x';
+}
+
+/* Stops at the first: the maps of a large program are long, and every line of them costs the kernel
+ * a path. */
+static bool maps_have_shim(int fd, bool *out_deleted)
+{
+	/* of more than the longest line: a path of 4096 bytes, each of them written as \012 */
+	static char text[MAPS_BYTES];
+	size_t used = 0, all = 0;
+	ssize_t got;
+
+	while (all < MAPS_MAX && (got = read(fd, text + used, sizeof(text) - used)) > 0) {
+		char *line = text, *end;
+
+		used += (size_t)got;
+		all += (size_t)got;
+		for (; (end = memchr(line, '\n', used - (size_t)(line - text))); line = end + 1)
+			if (line_is_shim(line, (size_t)(end - line), out_deleted))
+				return true;
+		used -= (size_t)(line - text);
+		memmove(text, line, used);
+	}
+	return false;
+}
+
+/* Of linux/fs.h, which may be older than the kernel. */
+struct query {
+	uint64_t size, flags, address, start, end, vma_flags, page_size, offset, inode;
+	uint32_t major, minor, name_bytes, id_bytes;
+	uint64_t name, id;
+};
+
+/* The executable mapping of a file at the address or the next one; errno, 0 where there is one. */
+static int ask_kernel(int fd, uint64_t address, char *name, size_t name_bytes, struct query *out)
+{
+	*out = (struct query){
+		.size = sizeof(*out), .flags = 0x04 | 0x10 | 0x20, .address = address};
+	out->name = (uint64_t)(uintptr_t)name;
+	out->name_bytes = (uint32_t)name_bytes;
+	return ioctl(fd, _IOWR('f', 17, *out), out) == 0 ? 0 : errno;
+}
+
+/* The same from Linux 6.11 on, a third of the work. A mapping whose path is longer than any name
+ * that can be opened is passed over: asked for without its name. false: the kernel has no such
+ * request. */
+static bool query_has_shim(int fd, bool *out, bool *out_deleted)
+{
+	struct query query = {0};
+	char name[4096];
+	int errno_value = 0;
+
+	*out = false;
+	for (unsigned asked = 0; asked < QUERIES_MAX && !errno_value && !*out; asked++) {
+		uint64_t address = query.end;
+
+		errno_value = ask_kernel(fd, address, name, sizeof(name), &query);
+		if (errno_value == ENAMETOOLONG)
+			errno_value = ask_kernel(fd, address, NULL, 0, &query);
+		else if (!errno_value)
+			*out = name_is_shim(name, strnlen(name, sizeof(name)), out_deleted);
+	}
+	return !errno_value || errno_value == ENOENT;
+}
+
+/* `fd`: its /proc/PID/maps, opened. *out_deleted: that library is gone from its place. Looks at the
+ * first 20,000 executable mappings of files, or where the kernel cannot be asked for those (before
+ * Linux 6.11) at the first 16 MB of the text: a process may have a million, each with a path of 31
+ * kB. Waits for the mmap_lock of the process. */
+static bool detect_shim(int fd, bool *out_deleted)
+{
+	bool shimmed = false;
+
+	if (query_has_shim(fd, &shimmed, out_deleted))
+		return shimmed;
+	return maps_have_shim(fd, out_deleted);
+}
 
 /* ---- what a user may cost ---- */
 
@@ -31,7 +136,7 @@ static struct {
 	struct {
 		uid_t uid;
 		uint64_t spent_ns;
-	} users[USERS_MOST];
+	} users[USERS_MAX];
 	size_t users_count;
 	uint64_t spent_ns;
 } budget;
@@ -41,7 +146,7 @@ static uint64_t *spent_of(uid_t uid)
 	for (size_t i = 0; i < budget.users_count; i++)
 		if (budget.users[i].uid == uid)
 			return &budget.users[i].spent_ns;
-	if (budget.users_count == USERS_MOST)
+	if (budget.users_count == USERS_MAX)
 		/* so many users wait for nothing: they have the rest together */
 		return &budget.spent_ns;
 	budget.users[budget.users_count].uid = uid;
@@ -69,7 +174,7 @@ void mt_process_budget_spend(uid_t uid, uint64_t ns)
 /* ---- the child ---- */
 
 struct batch {
-	struct mt_process_probe *looks;
+	struct mt_process_probe *probes;
 	size_t first, end;
 };
 
@@ -77,10 +182,10 @@ struct batch {
 struct result {
 	size_t item;
 	enum mt_err error;
-	int failed;
+	int errno_value;
 	uint64_t cost_ns;
 	struct mt_process process;
-	enum mt_env_dir_answer environment;
+	enum mt_env_dir_state environment;
 	size_t directory_bytes;
 };
 
@@ -111,14 +216,14 @@ static void read_maps(struct result *result)
 	bool deleted = false;
 	int fd = mt_process_open(process->pid, "maps");
 
-	result->failed = fd < 0 ? errno : 0;
+	result->errno_value = fd < 0 ? errno : 0;
 	if (fd < 0) {
-		result->error = result->failed == ENOENT || result->failed == ESRCH
+		result->error = result->errno_value == ENOENT || result->errno_value == ESRCH
 					? MT_ERR_OK
 					: MT_ERR_FOREIGN;
 		return;
 	}
-	process->shimmed = mt_shim_detect(fd, &deleted);
+	process->shimmed = detect_shim(fd, &deleted);
 	process->library_deleted = process->shimmed && deleted;
 	close(fd);
 	if (process->shimmed)
@@ -132,8 +237,8 @@ static void read_directory(struct result *result, char *out, size_t out_bytes)
 	char *list;
 
 	snprintf(path, sizeof(path), "/proc/%d/environ", (int)result->process.pid);
-	list = mt_read_file_first(path, MT_PROCESS_MEMORY_MOST, &length);
-	result->environment = length ? MT_ENV_DIR_NONE : MT_ENV_DIR_UNREAD;
+	list = mt_read_file_first(path, MT_PROCESS_MEMORY_MAX, &length);
+	result->environment = length ? MT_ENV_DIR_NONE : MT_ENV_DIR_EMPTY;
 	if (list && mt_process_find_variable(list, length, "MT_DIR", out, out_bytes)) {
 		result->environment = MT_ENV_DIR_NAMED;
 		result->directory_bytes = strlen(out) + 1;
@@ -144,7 +249,7 @@ static void read_directory(struct result *result, char *out, size_t out_bytes)
 static void look(const struct mt_process_probe *wanted, size_t item, int to)
 {
 	struct result result = {
-		.item = item, .process = *wanted->process, .environment = MT_ENV_DIR_UNASKED};
+		.item = item, .process = *wanted->process, .environment = MT_ENV_DIR_NOT_READ};
 	uint64_t from_ns = mt_clock_now_ns();
 	char directory[PATH_MAX];
 
@@ -167,13 +272,13 @@ static bool is_wanted(const struct mt_process_probe *one)
 	return !one->done && mt_process_budget_is_left(one->process->uid);
 }
 
-static void look_at_batch(const void *argument, int to)
+static void probe_batch(const void *argument, int to)
 {
 	const struct batch *batch = argument;
 
 	for (size_t i = batch->first; i < batch->end; i++)
-		if (is_wanted(&batch->looks[i]))
-			look(&batch->looks[i], i, to);
+		if (is_wanted(&batch->probes[i]))
+			look(&batch->probes[i], i, to);
 }
 
 /* ---- the parent ---- */
@@ -183,9 +288,9 @@ static void take(struct mt_process_probe *one, const struct result *result, cons
 	mt_process_budget_spend(one->process->uid, result->cost_ns);
 	*one->process = result->process;
 	one->error = result->error;
-	one->failed = result->failed;
+	one->errno_value = result->errno_value;
 	one->done = true;
-	if (result->environment != MT_ENV_DIR_UNASKED)
+	if (result->environment != MT_ENV_DIR_NOT_READ)
 		mt_env_dir_remember(one->process, result->environment, directory);
 }
 
@@ -200,7 +305,7 @@ static uint64_t take_all(const struct batch *batch, const char *text, size_t len
 		length -= sizeof(result);
 		if (length < result.directory_bytes)
 			break;
-		take(&batch->looks[result.item], &result, text);
+		take(&batch->probes[result.item], &result, text);
 		text += result.directory_bytes;
 		length -= result.directory_bytes;
 		cost_ns += result.cost_ns;
@@ -213,7 +318,7 @@ static uint64_t take_all(const struct batch *batch, const char *text, size_t len
 static size_t run_child(const struct batch *batch)
 {
 	const struct mt_watchdog watchdog = {
-		look_at_batch, batch, (batch->end - batch->first) * RESULT_MOST, COMPUTES_MOST_MS};
+		probe_batch, batch, (batch->end - batch->first) * RESULT_MAX, COMPUTES_MAX_MS};
 	uint64_t from_ns = mt_clock_now_ns(), cost_ns;
 	size_t length, at = batch->first;
 	struct mt_watchdog_end end;
@@ -221,34 +326,34 @@ static size_t run_child(const struct batch *batch)
 
 	cost_ns = take_all(batch, text, length);
 	free(text);
-	while (at < batch->end && !is_wanted(&batch->looks[at]))
+	while (at < batch->end && !is_wanted(&batch->probes[at]))
 		at++;
 	if (at == batch->end)
 		return at;
-	batch->looks[at].failed = ETIMEDOUT;
-	mt_process_budget_spend(batch->looks[at].process->uid,
+	batch->probes[at].errno_value = ETIMEDOUT;
+	mt_process_budget_spend(batch->probes[at].process->uid,
 				mt_clock_now_ns() - from_ns - cost_ns);
 	return at + 1;
 }
 
-void mt_process_probe_all(struct mt_process_probe *looks, size_t count)
+void mt_process_probe_all(struct mt_process_probe *probes, size_t count)
 {
-	struct batch batch = {.looks = looks};
+	struct batch batch = {.probes = probes};
 
 	memset(&budget, 0, sizeof(budget));
 	while (batch.first < count) {
 		batch.end = count - batch.first < AT_ONCE ? count : batch.first + AT_ONCE;
-		for (; batch.first < batch.end && looks[batch.first].done; batch.first++)
+		for (; batch.first < batch.end && probes[batch.first].done; batch.first++)
 			continue;
 		if (batch.first < batch.end)
 			batch.first = run_child(&batch);
 	}
 	for (size_t i = 0; i < count; i++) {
-		if (looks[i].done)
+		if (probes[i].done)
 			continue;
-		looks[i].error = MT_ERR_TIMEOUT;
-		if (!looks[i].failed && *spent_of(looks[i].process->uid) < USER_NS)
-			looks[i].failed = EAGAIN;
+		probes[i].error = MT_ERR_TIMEOUT;
+		if (!probes[i].errno_value && *spent_of(probes[i].process->uid) < USER_NS)
+			probes[i].errno_value = EAGAIN;
 	}
 }
 
@@ -270,7 +375,7 @@ enum mt_err mt_process_find(pid_t pid, struct mt_process *out, struct mt_why *wh
 	if (one.error)
 		return mt_error_because(why, MT_ERR_FOREIGN,
 					"process %d (%s) may not be looked into: %s",
-					(int)process.pid, process.comm, strerror(one.failed));
+					(int)process.pid, process.comm, strerror(one.errno_value));
 	if (!process.shimmed)
 		mt_process_read_identity(&process);
 	*out = process;
@@ -294,14 +399,14 @@ enum mt_err mt_process_find_shimmed(pid_t pid, struct mt_process *out, struct mt
 
 size_t mt_process_read_all(struct mt_process **out)
 {
-	size_t count = mt_process_scan(out), looks_count = 0;
-	struct mt_process_probe *looks = mt_error_check_memory(calloc(count + 1, sizeof(*looks)));
+	size_t count = mt_process_scan(out), probes_count = 0;
+	struct mt_process_probe *probes = mt_error_check_memory(calloc(count + 1, sizeof(*probes)));
 
 	for (size_t i = 0; i < count; i++)
 		if (mt_process_may_probe(&(*out)[i]))
-			looks[looks_count++] = (struct mt_process_probe){
+			probes[probes_count++] = (struct mt_process_probe){
 				.process = &(*out)[i], .maps = true, .command = true};
-	mt_process_probe_all(looks, looks_count);
-	free(looks);
+	mt_process_probe_all(probes, probes_count);
+	free(probes);
 	return count;
 }

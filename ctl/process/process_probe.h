@@ -1,6 +1,6 @@
-/* ctl/process/process_probe.h -- what only the memory of a process tells: its mappings, its command
- * line, the MT_DIR of its environment. Many processes are looked at by one child process
- * (ctl/process/watchdog.h), so that none keeps mtctl waiting. */
+/* ctl/process/process_probe.h -- reads what only the memory of a process shows: its mappings, its
+ * command line, and the MT_DIR of its environment. A child process (ctl/process/watchdog.h) reads
+ * many processes, so that none can delay mtctl. One thread may call. */
 #ifndef MT_CTL_PROCESS_PROCESS_PROBE_H
 #define MT_CTL_PROCESS_PROCESS_PROBE_H
 
@@ -15,18 +15,18 @@ struct mt_process_probe {
 	bool done;         /* known already: it is passed over */
 	enum mt_err error; /* out. FOREIGN: its maps may not be read. TIMEOUT: see below */
 	/* out. FOREIGN: errno. TIMEOUT: EAGAIN where others alone have spent the time */
-	int failed;
-	uint64_t asked_ns; /* for ctl/process/process_cache.h */
+	int errno_value;
+	uint64_t read_ns; /* for ctl/process/process_cache.h */
 };
 
-/* Fills *process of each. A process that keeps its reader waiting for 200 ms, or computing for 1 s,
- * is TIMEOUT; so is, without being asked, each of a user whose processes have cost more than 1 s in
- * this call (0.5 ms a process are free), and everybody once 5 s are spent on such waits. TIMEOUT
- * leaves *process as it is: comm is its command. */
-void mt_process_probe_all(struct mt_process_probe *looks, size_t count);
+/* Fills in *process of each probe. A process whose read waits for 200 ms or takes 1 s of CPU time
+ * is MT_ERR_TIMEOUT. The first 0.5 ms of each read are free; once the processes of one user have
+ * used 1 s beyond that, the others of that user are MT_ERR_TIMEOUT without a read, and after 5 s so
+ * is every process. MT_ERR_TIMEOUT leaves *process unchanged. */
+void mt_process_probe_all(struct mt_process_probe *probes, size_t count);
 
-/* The share of one user in a look, also spent by the readers of process.h. false: there is none
- * left. */
+/* The time of one user in this call, from which the readers of process.h take as well. Returns
+ * false where it is used up. */
 bool mt_process_budget_is_left(uid_t uid);
 void mt_process_budget_spend(uid_t uid, uint64_t ns);
 

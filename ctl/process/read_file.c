@@ -48,10 +48,10 @@ int mt_read_file_open(const char *path)
 	return fd;
 }
 
-enum beyond { BEYOND_IS_LEFT, BEYOND_IS_AN_ERROR }; /* what there is after most_bytes */
+enum beyond { BEYOND_IS_LEFT, BEYOND_IS_AN_ERROR }; /* what there is after max_bytes */
 
 /* Closes it; -1: errno says why there is none. */
-static char *read_all(int fd, size_t most_bytes, enum beyond beyond, size_t *length)
+static char *read_all(int fd, size_t max_bytes, enum beyond beyond, size_t *length)
 {
 	char *text = NULL;
 	size_t used = 0, room = 0, left;
@@ -59,9 +59,9 @@ static char *read_all(int fd, size_t most_bytes, enum beyond beyond, size_t *len
 
 	if (fd < 0)
 		return NULL;
-	while (used < most_bytes) {
+	while (used < max_bytes) {
 		text = grow(text, used, &room);
-		left = room - used - 1 < most_bytes - used ? room - used - 1 : most_bytes - used;
+		left = room - used - 1 < max_bytes - used ? room - used - 1 : max_bytes - used;
 		got = read(fd, text + used, left);
 		if (got < 0 && errno == EINTR)
 			continue;
@@ -90,9 +90,9 @@ char *mt_read_file(const char *path, size_t *length)
 	return read_all(mt_read_file_open(path), FILE_MAX_BYTES, BEYOND_IS_AN_ERROR, length);
 }
 
-char *mt_read_file_most(const char *path, size_t most_bytes, size_t *length)
+char *mt_read_file_max(const char *path, size_t max_bytes, size_t *length)
 {
-	return read_all(mt_read_file_open(path), most_bytes, BEYOND_IS_AN_ERROR, length);
+	return read_all(mt_read_file_open(path), max_bytes, BEYOND_IS_AN_ERROR, length);
 }
 
 char *mt_read_file_first(const char *path, size_t bytes, size_t *length)
@@ -104,6 +104,22 @@ char *mt_read_file_stream(const char *path, size_t *length)
 {
 	return read_all(open(path, O_RDONLY | O_CLOEXEC), FILE_MAX_BYTES, BEYOND_IS_AN_ERROR,
 			length);
+}
+
+size_t mt_read_file_at(int fd, void *out, size_t bytes, size_t offset)
+{
+	size_t done = 0;
+
+	while (done < bytes) {
+		ssize_t got = pread(fd, (char *)out + done, bytes - done, (off_t)(offset + done));
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			break;
+		done += (size_t)got;
+	}
+	return done;
 }
 
 bool mt_read_file_number(const char *text, const char *key, uint64_t *out)

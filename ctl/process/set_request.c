@@ -52,10 +52,10 @@ static bool is_prof(const struct mt_request *request)
 	return strcmp(request->name, "prof") == 0;
 }
 
-const char *mt_set_request_why_not(const struct mt_request *request,
-				   const struct mt_stats_head *head)
+const char *mt_set_request_unavailable(const struct mt_request *request,
+				       const struct mt_stats_head *head)
 {
-	return is_prof(request) ? mt_stats_word_profile_refusal(head) : NULL;
+	return is_prof(request) ? mt_stats_why_no_profile(head) : NULL;
 }
 
 void mt_set_request_explain(const struct mt_request *request, struct mt_why *why)

@@ -1,22 +1,24 @@
-/* ctl/process/set_request.h -- NAME=VALUE for a running process: what `mtctl set` and `mtctl top`
- * check before they ask, and how they put a refusal into words. */
+/* ctl/process/set_request.h -- a request to change a setting of a running process: what `mtctl set`
+ * and `mtctl top` check before they send it, and the messages for its errors. One thread may call.
+ */
 #ifndef MT_CTL_PROCESS_SET_REQUEST_H
 #define MT_CTL_PROCESS_SET_REQUEST_H
 
 #include "ctl/process/stats_file.h"
 
-/* Fills in a MT_REQUEST_SET. INVALID: no NAME=VALUE, no such setting (with the nearest), or a value
- * that cannot be. START_ONLY: the setting is not live. */
+/* Fills in a MT_REQUEST_SET from NAME=VALUE. Returns MT_ERR_INVALID for another form, a name that
+ * is no setting (with the nearest name), or a value that is not valid. Returns MT_ERR_START_ONLY
+ * for a setting that cannot change in a running process. */
 enum mt_err mt_set_request_parse(const char *text, struct mt_request *out, struct mt_why *why);
 
-/* Why this process cannot take it, as a sentence; NULL: it may. */
-const char *mt_set_request_why_not(const struct mt_request *request,
-				   const struct mt_stats_head *head);
+/* Returns why this process cannot apply the request, as a sentence; NULL where it can. */
+const char *mt_set_request_unavailable(const struct mt_request *request,
+				       const struct mt_stats_head *head);
 
-/* The process has refused, *why says with what: where more is known about that, it is put there. */
+/* Replaces the error in *why, from the process, by a more precise one where there is one. */
 void mt_set_request_explain(const struct mt_request *request, struct mt_why *why);
 
-/* The value that the process has now, "?" where it does not say. */
+/* Returns the present value of the setting in the process, "?" where it is not in the file. */
 const char *mt_set_request_value(const struct mt_request *request,
 				 const struct mt_stats_file *file);
 

@@ -10,7 +10,8 @@
 #include "core/options.def"
 #include "ctl/output/text.h"
 
-#define TEXT_MAX 255u
+#define TEXT_MAX   255u
+#define BOOL_WORDS "0|1|on|off|yes|no|true|false"
 
 enum { WHEN_start, WHEN_live };
 
@@ -137,6 +138,14 @@ static bool is_word(const char *words, const char *value)
 	return false;
 }
 
+static bool is_number(const struct mt_setting *setting, const char *value)
+{
+	uint64_t number;
+
+	return mt_text_parse_u64(value, &number) && number >= setting->min &&
+	       number <= setting->max;
+}
+
 /* 1, 0.25: up to three decimals. */
 static bool is_decimal(const struct mt_setting *setting, const char *value)
 {
@@ -170,17 +179,13 @@ static bool is_signal(const struct mt_setting *setting, const char *value)
 		return true;
 	if (strncasecmp(value, "RTMIN+", 6) == 0)
 		return mt_text_parse_u64(value + 6, &number) && number <= 30;
-	return mt_text_parse_u64(value, &number) && number >= setting->min &&
-	       number <= setting->max;
+	return is_number(setting, value);
 }
 
 static bool is_round(const struct mt_setting *setting, const char *value)
 {
-	uint64_t seconds;
-
 	if (strncasecmp(value, "timer:", 6) == 0)
-		return mt_text_parse_u64(value + 6, &seconds) && seconds >= setting->min &&
-		       seconds <= setting->max;
+		return is_number(setting, value + 6);
 	return is_word("mark|signal|auto", value);
 }
 
@@ -188,7 +193,7 @@ void mt_setting_allowed(const struct mt_setting *setting, char *out, size_t out_
 {
 	switch (setting->kind) {
 	case MT_SETTING_bool:
-		snprintf(out, out_bytes, "0|1|on|off|yes|no|true|false");
+		snprintf(out, out_bytes, BOOL_WORDS);
 		break;
 	case MT_SETTING_u64:
 		snprintf(out, out_bytes, "%" PRIu64 "..%" PRIu64, setting->min, setting->max);
@@ -221,22 +226,18 @@ void mt_setting_allowed(const struct mt_setting *setting, char *out, size_t out_
 enum mt_err mt_setting_check(const struct mt_setting *setting, const char *value,
 			     struct mt_why *why)
 {
-	uint64_t number = setting->min;
 	bool valid = false;
 	char allowed[128];
 
 	switch (setting->kind) {
 	case MT_SETTING_bool:
-		valid = is_word("0|1|on|off|yes|no|true|false", value);
+		valid = is_word(BOOL_WORDS, value);
 		break;
 	case MT_SETTING_u64:
-		valid = mt_text_parse_u64(value, &number) && number >= setting->min &&
-			number <= setting->max;
+		valid = is_number(setting, value);
 		break;
 	case MT_SETTING_count:
-		valid = is_word("auto", value) ||
-			(mt_text_parse_u64(value, &number) && number >= setting->min &&
-			 number <= setting->max);
+		valid = is_word("auto", value) || is_number(setting, value);
 		break;
 	case MT_SETTING_decimal:
 		valid = is_decimal(setting, value);

@@ -1,6 +1,6 @@
-/* ctl/process/setting.h -- the table of settings (core/options.def) at run time, and a light check
- * of values, so that a typing error is told before a program starts. The shim's own parser has the
- * last word. */
+/* ctl/process/setting.h -- the table of settings (core/options.def) at run time, and a check of
+ * values, so that mtctl reports a wrong value before it starts a program. The parser of the shim
+ * has stricter rules and decides. Any thread may call after the first call. */
 #ifndef MT_CTL_PROCESS_SETTING_H
 #define MT_CTL_PROCESS_SETTING_H
 
@@ -48,18 +48,18 @@ const struct mt_setting_alias *mt_setting_aliases(size_t *count);
 const struct mt_setting_preset *mt_setting_presets(size_t *count);
 const struct mt_setting_role *mt_setting_roles(size_t *count);
 
-/* By gc_rounds, gc-rounds or MT_GC_ROUNDS, in any case; NULL: there is none. */
+/* Finds a setting by gc_rounds, gc-rounds or MT_GC_ROUNDS, in upper or lower case. Returns NULL
+ * where there is none. */
 const struct mt_setting *mt_setting_find(const char *name);
 
-/* The name (as in options.def) that a mistyped one may have meant, by mt_text_nearest; NULL: none
- * is near. */
+/* Returns the name of the setting that is nearest to a mistyped one (mt_text_nearest), or NULL. */
 const char *mt_setting_nearest(const char *name);
 
-/* INVALID or RANGE with what is allowed. */
+/* Checks a value. Returns MT_ERR_INVALID, with the values that are allowed. */
 enum mt_err mt_setting_check(const struct mt_setting *setting, const char *value,
 			     struct mt_why *why);
 
-/* What may be written, for a person: "0..1000000", "auto|jemalloc|system". */
+/* Writes the values that are allowed as text: "0..1000000", "auto|jemalloc|system". */
 void mt_setting_allowed(const struct mt_setting *setting, char *out, size_t out_bytes);
 
 #endif

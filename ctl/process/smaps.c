@@ -16,26 +16,26 @@ struct field {
 };
 
 static const struct field fields[] = {
-#define X(name, word) {word, offsetof(struct mt_smaps_figures, name)},
+#define X(name, word) {word, offsetof(struct mt_smaps_sizes, name)},
 	MT_SMAPS_FIELDS(X)
 #undef X
 };
 
 #define FIELDS_COUNT (sizeof(fields) / sizeof(fields[0]))
 
-static uint64_t *figure(struct mt_smaps_figures *figures, size_t number)
+static uint64_t *size_at(struct mt_smaps_sizes *sizes, size_t number)
 {
-	return (uint64_t *)(void *)((char *)figures + fields[number].offset);
+	return (uint64_t *)(void *)((char *)sizes + fields[number].offset);
 }
 
-static void add_figures(struct mt_smaps_figures *to, struct mt_smaps_figures *from)
+static void add_sizes(struct mt_smaps_sizes *to, struct mt_smaps_sizes *from)
 {
 	for (size_t i = 0; i < FIELDS_COUNT; i++)
-		*figure(to, i) += *figure(from, i);
+		*size_at(to, i) += *size_at(from, i);
 }
 
 /* "Rss:                1672 kB". */
-static void take_figure(const char *line, struct mt_smaps_figures *out)
+static void take_size(const char *line, struct mt_smaps_sizes *out)
 {
 	const char *colon = strchr(line, ':');
 	size_t length = colon ? (size_t)(colon - line) : 0;
@@ -47,9 +47,9 @@ static void take_figure(const char *line, struct mt_smaps_figures *out)
 	for (size_t i = 0; i < FIELDS_COUNT; i++) {
 		if (strlen(fields[i].word) != length || memcmp(fields[i].word, line, length) != 0)
 			continue;
-		*figure(out, i) = kilobytes * 1024;
+		*size_at(out, i) = kilobytes * 1024;
 		out->pss_by_kind |=
-			fields[i].offset == offsetof(struct mt_smaps_figures, pss_anon_bytes);
+			fields[i].offset == offsetof(struct mt_smaps_sizes, pss_anon_bytes);
 		return;
 	}
 }
@@ -82,7 +82,7 @@ enum mt_smaps_kind mt_smaps_kind_of(const char *name, bool is_shared)
 
 /* "55918fa83000-55918fa86000 r--p 00000000 fe:00 248030                     /usr/bin/sed". The
  *   kernel writes hexadecimal digits
- * small and the names of figures with a capital, so that no line can be taken for the other. */
+ * small and the names of sizes with a capital, so that no line can be taken for the other. */
 static bool take_header(const char *line, struct mt_smaps_mapping *out)
 {
 	char permissions[8];
@@ -116,7 +116,7 @@ static char *next_line(char **text)
 
 static uint64_t pss_of(const struct mt_smaps *smaps, enum mt_smaps_kind kind)
 {
-	struct mt_smaps_figures sum;
+	struct mt_smaps_sizes sum;
 
 	mt_smaps_sum(smaps, kind, &sum);
 	return sum.pss_bytes;
@@ -132,10 +132,10 @@ static void parse(char *text, struct mt_smaps *out)
 	while ((line = next_line(&text))) {
 		if (isupper((unsigned char)*line)) {
 			if (now)
-				take_figure(line, &now->figures);
+				take_size(line, &now->sizes);
 			continue;
 		}
-		now = NULL; /* figures that follow a line which makes no sense belong to nobody */
+		now = NULL; /* sizes that follow a line which makes no sense belong to nobody */
 		if (!take_header(line, &fresh))
 			continue;
 		if (out->count == room) {
@@ -149,7 +149,7 @@ static void parse(char *text, struct mt_smaps *out)
 			out->vdso = now->start;
 	}
 	for (size_t i = 0; i < out->count; i++)
-		add_figures(&out->total, &out->list[i].figures);
+		add_sizes(&out->total, &out->list[i].sizes);
 	out->total.pss_anon_bytes = pss_of(out, MT_SMAPS_ANON);
 	out->total.pss_file_bytes = pss_of(out, MT_SMAPS_FILE);
 	out->total.pss_shmem_bytes = pss_of(out, MT_SMAPS_SHM);
@@ -164,19 +164,19 @@ void mt_smaps_parse(const char *text, struct mt_smaps *out)
 	free(copy);
 }
 
-bool mt_smaps_parse_total(const char *text, struct mt_smaps_figures *out)
+bool mt_smaps_parse_total(const char *text, struct mt_smaps_sizes *out)
 {
 	char *copy = mt_error_check_memory(strdup(text)), *rest = copy, *line;
-	struct mt_smaps_figures figures = {0};
+	struct mt_smaps_sizes sizes = {0};
 	bool known = false;
 
 	while ((line = next_line(&rest))) {
 		known |= begins_with(line, "Rss:");
-		take_figure(line, &figures);
+		take_size(line, &sizes);
 	}
 	free(copy);
 	if (known)
-		*out = figures;
+		*out = sizes;
 	return known;
 }
 
@@ -215,7 +215,7 @@ enum mt_err mt_smaps_read(const struct mt_process *process, struct mt_smaps *out
 	return MT_ERR_OK;
 }
 
-enum mt_err mt_smaps_read_total(const struct mt_process *process, struct mt_smaps_figures *out,
+enum mt_err mt_smaps_read_total(const struct mt_process *process, struct mt_smaps_sizes *out,
 				struct mt_why *why)
 {
 	struct mt_smaps smaps;
@@ -247,13 +247,12 @@ void mt_smaps_free(struct mt_smaps *smaps)
 	memset(smaps, 0, sizeof(*smaps));
 }
 
-void mt_smaps_sum(const struct mt_smaps *smaps, enum mt_smaps_kind kind,
-		  struct mt_smaps_figures *out)
+void mt_smaps_sum(const struct mt_smaps *smaps, enum mt_smaps_kind kind, struct mt_smaps_sizes *out)
 {
 	memset(out, 0, sizeof(*out));
 	for (size_t i = 0; i < smaps->count; i++)
 		if (smaps->list[i].kind == kind)
-			add_figures(out, &smaps->list[i].figures);
+			add_sizes(out, &smaps->list[i].sizes);
 }
 
 /* ---- copy-on-write ---- */
@@ -312,12 +311,12 @@ void mt_smaps_compare(const struct mt_smaps *child, const struct mt_smaps *paren
 		stretch.end = next->end > stretch.end ? next->end : stretch.end;
 		if (is_ours) {
 			stretch.shared_bytes +=
-				next->figures.shared_clean_bytes + next->figures.shared_dirty_bytes;
-			stretch.private_bytes += next->figures.private_clean_bytes +
-						 next->figures.private_dirty_bytes;
+				next->sizes.shared_clean_bytes + next->sizes.shared_dirty_bytes;
+			stretch.private_bytes +=
+				next->sizes.private_clean_bytes + next->sizes.private_dirty_bytes;
 			child_place++;
 		} else {
-			stretch.parent_bytes += next->figures.anonymous_bytes;
+			stretch.parent_bytes += next->sizes.anonymous_bytes;
 			parent_place++;
 		}
 	}

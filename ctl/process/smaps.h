@@ -1,9 +1,11 @@
-/* ctl/process/smaps.h -- what the kernel says of a process's memory, page by page:
- * /proc/PID/smaps_rollup and /proc/PID/smaps. The kernel walks the page tables for it (about 0.1 s
- * for 4 GB of small pages, and of huge ones next to nothing), with the process's mmap lock held for
- * reading: it is for mtctl and never for the shim. Figures are bytes. PSS charges a page that n
- * processes map with 1/n to each: the one figure that may be added up over processes. Source:
- * proc_pid_smaps(5). */
+/* ctl/process/smaps.h -- what the kernel says of the memory of a process, page by page:
+ * /proc/PID/smaps_rollup and /proc/PID/smaps. Sizes are bytes. PSS charges a page that n processes
+ * map with 1/n to each of them, so that it may be added up over processes. Source:
+ * proc_pid_smaps(5).
+ *
+ * The kernel walks the page tables for it (about 0.1 s for 4 GB of small pages, little for huge
+ * pages) and holds the mmap_lock of the process for reading. So only mtctl does this, never the
+ * shim. One thread may call. */
 #ifndef MT_CTL_PROCESS_SMAPS_H
 #define MT_CTL_PROCESS_SMAPS_H
 
@@ -32,24 +34,22 @@
 	X(swap_pss_bytes, "SwapPss")                                                               \
 	X(locked_bytes, "Locked")
 
-struct mt_smaps_figures {
+struct mt_smaps_sizes {
 #define X(name, word) uint64_t name;
 	MT_SMAPS_FIELDS(X)
 #undef X
-	/* pss_anon, _file and _shmem are known: in a sum over mappings by what they map, with the
-	 * written pages of private file mappings among the files; in a rollup by page, from Linux
-	 * 5.0 on; not in one mapping */
+	/* pss_anon, pss_file and pss_shmem are known. In a sum over mappings they go by what is
+	 * mapped, and written pages of private file mappings count as file. In a rollup they go by
+	 * page, from Linux 5.0 on. Not known for one mapping */
 	bool pss_by_kind;
 };
 
 enum mt_smaps_kind {
-	/* no file behind it: heap arenas, mmap, stacks; the one kind that fork shares copy-on-write
-	 * in bulk */
+	/* no file: heap, mmap, stacks. The kind that fork shares copy-on-write in bulk */
 	MT_SMAPS_ANON,
 	/* /dev/shm, memfd, System V, anonymous MAP_SHARED: memory, although it has a name */
 	MT_SMAPS_SHM,
-	/* pages of a file; what was written in a private one is anonymous, and lies in its
-	 * anonymous_bytes */
+	/* pages of a file. Written pages of a private mapping are in anonymous_bytes */
 	MT_SMAPS_FILE,
 	MT_SMAPS_SPECIAL /* the kernel's own: vdso, vvar */
 };
@@ -60,62 +60,61 @@ struct mt_smaps_mapping {
 	bool is_shared; /* MAP_SHARED */
 	bool is_writable;
 	char name[96]; /* path or "[heap]", cut and cleaned; "" for none */
-	struct mt_smaps_figures figures;
+	struct mt_smaps_sizes sizes;
 };
 
 struct mt_smaps {
-	struct mt_smaps_figures total; /* the sum over the mappings */
+	struct mt_smaps_sizes total;   /* the sum over the mappings */
 	struct mt_smaps_mapping *list; /* by address */
 	size_t count;
-	/* where the kernel put its page: the same after a fork, another one after an exec; 0 none
-	 */
+	/* address of the vdso, which a fork keeps and an exec changes; 0: none */
 	uint64_t vdso;
 };
 
-/* The process as a whole. UNKNOWN: it is gone, or another one has its pid. FOREIGN: another user's.
- * *out only on success. */
-enum mt_err mt_smaps_read_total(const struct mt_process *process, struct mt_smaps_figures *out,
+/* Reads the sums over the whole process. Returns MT_ERR_UNKNOWN where it has ended or another
+ * process has its pid, MT_ERR_FOREIGN for a process of another user, MT_ERR_SYSTEM where the read
+ * does not return in time. */
+enum mt_err mt_smaps_read_total(const struct mt_process *process, struct mt_smaps_sizes *out,
 				struct mt_why *why);
 
-/* Every mapping as well. The caller frees with mt_smaps_free. */
+/* The same with every mapping. The caller frees with mt_smaps_free. */
 enum mt_err mt_smaps_read(const struct mt_process *process, struct mt_smaps *out,
 			  struct mt_why *why);
 void mt_smaps_free(struct mt_smaps *smaps);
 
-/* The text of /proc/PID/smaps; pure. */
+/* Parses the text of /proc/PID/smaps. Pure. */
 void mt_smaps_parse(const char *text, struct mt_smaps *out);
 
-/* The text of /proc/PID/smaps_rollup; false where it has no Rss line. Pure. */
-bool mt_smaps_parse_total(const char *text, struct mt_smaps_figures *out);
+/* Parses the text of /proc/PID/smaps_rollup. Returns false where it has no Rss line. Pure. */
+bool mt_smaps_parse_total(const char *text, struct mt_smaps_sizes *out);
 
-/* Of one kind of mapping, all added up. */
+/* Adds up the mappings of one kind. Pure. */
 void mt_smaps_sum(const struct mt_smaps *smaps, enum mt_smaps_kind kind,
-		  struct mt_smaps_figures *out);
+		  struct mt_smaps_sizes *out);
 
-/* The kind of a mapping that has this name in maps. */
+/* Returns the kind of a mapping with this name in maps. */
 enum mt_smaps_kind mt_smaps_kind_of(const char *name, bool is_shared);
 
-/* ---- copy-on-write: what a forked child still shares with its tree, and what it holds of its
- * own ---- */
+/* ---- copy-on-write: pages that a forked child shares, and pages of its own ---- */
 
 struct mt_smaps_fork {
-	/* the child has its parent's address space; false after an exec: then all below is 0 */
+	/* the child has the address space of its parent. False after an exec: then all figures are
+	 * 0 */
 	bool is_fork;
-	/* anonymous pages that others map as well: still one copy of them. Exact */
+	/* anonymous pages that other processes map as well. Exact */
 	uint64_t shared_bytes;
-	/* An estimate, at most private_bytes: pages that were the parent's at the fork, and of
-	 * which there are two now. smaps tells how many pages of a mapping are private, not which;
-	 * so it is the child's private pages where the parent maps anonymous memory too, but no
-	 * more than what the parent has there beyond the pages that are still shared. Too high by
-	 * what both have allocated in what was free at the fork (ctl/process/cow_sharing.h tells
-	 * that apart), too low by what the parent has freed since. Who of the two wrote makes no
-	 * difference. */
+	/* An estimate, up to private_bytes: pages of the parent at the fork that exist twice now,
+	 * whichever of the two wrote. smaps tells how many pages of a mapping are private, not
+	 * which. So these are the private pages of the child where the parent maps anonymous memory
+	 * too, up to what the parent has there beyond the shared pages. Too high by what both have
+	 * allocated since the fork in memory that was free then (ctl/process/cow_sharing.h corrects
+	 * it), too low by what the parent has freed since. */
 	uint64_t copied_bytes;
-	/* anonymous pages that the child alone maps: copied and new. Exact */
+	/* anonymous pages that only the child maps: copied and new. Exact */
 	uint64_t private_bytes;
 };
 
-/* Pure. Only anonymous mappings are looked at: the written data of libraries is left out. */
+/* Compares the anonymous mappings of the two; written data of libraries is left out. Pure. */
 void mt_smaps_compare(const struct mt_smaps *child, const struct mt_smaps *parent,
 		      struct mt_smaps_fork *out);
 

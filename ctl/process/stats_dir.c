@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
@@ -18,7 +19,6 @@
 #include "ctl/process/process_probe.h"
 #include "ctl/output/text.h"
 #include "ctl/process/ancestry.h"
-#include "ctl/process/stats_dir_check.h"
 #include "core/stats_layout.h"
 
 /* CPU time to follow the path of another user's MT_DIR; an honest one takes some microseconds */
@@ -118,7 +118,7 @@ static enum mt_err open_file(int directory, const char *name, int flags, int *ou
 
 static const char *const kinds[] = {
 	[MT_STATS_DIR_STATS] = "stats",
-	[MT_STATS_DIR_CONTROL] = "bell",
+	[MT_STATS_DIR_CONTROL] = "control",
 	[MT_STATS_DIR_HEAP] = "heap",
 	[MT_STATS_DIR_BLOCKS] = "blocks",
 };
@@ -205,6 +205,38 @@ bool mt_stats_dir_is_in_memory(const char *path)
 	if (statfs(path, &where) != 0 && (errno != ENOENT || statfs(parent, &where) != 0))
 		return true;
 	return MT_STATS_IS_MEMORY(where.f_type);
+}
+
+/* The groups of the process are not asked for: what a group may write counts as writable. */
+static bool may_make_in(int parent, const struct statfs *where, uid_t uid)
+{
+	struct stat status;
+
+	if (where->f_flags & ST_RDONLY)
+		return false;
+	if (uid == 0 || fstat(parent, &status) != 0)
+		return true;
+	return status.st_mode & (status.st_uid == uid ? S_IWUSR : S_IWGRP | S_IWOTH);
+}
+
+const char *mt_stats_dir_check(int directory, int parent, uid_t uid)
+{
+	struct statfs where;
+	struct stat status;
+
+	if (directory < 0 && parent < 0)
+		return "cannot be made: the directory above it does not exist";
+	if (fstatfs(directory >= 0 ? directory : parent, &where) != 0)
+		return NULL;
+	if (!MT_STATS_IS_MEMORY(where.f_type))
+		return "is not on a file system in memory (tmpfs)";
+	if (directory < 0)
+		return may_make_in(parent, &where, uid)
+			       ? NULL
+			       : "cannot be made: the directory above it is not writable";
+	if (fstat(directory, &status) == 0 && status.st_mode & 077)
+		return "is open to others (mode 700 is wanted)";
+	return NULL;
 }
 
 /* Why the process keeps no files in a directory, awake or asleep; NULL: it would, or that cannot be
@@ -315,7 +347,7 @@ enum mt_err mt_stats_dir_open(const struct mt_process *process, enum mt_stats_di
 {
 	char own[PATH_MAX], paths[3][PATH_MAX] = {"", "", ""};
 	enum mt_err error = MT_ERR_NOT_AVAILABLE;
-	enum mt_env_dir_answer answer;
+	enum mt_env_dir_state answer;
 
 	if (geteuid() != 0 && geteuid() != process->uid)
 		return mt_error_because(why, MT_ERR_FOREIGN, "process %d belongs to another user",

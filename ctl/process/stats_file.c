@@ -1,38 +1,15 @@
 /* ctl/process/stats_file.c -- see stats_file.h. */
 #include "ctl/process/stats_file.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "core/checksum.h"
+#include "ctl/process/clock.h"
+#include "ctl/process/read_file.h"
 
 #define TRIES 50
-
-uint64_t mt_stats_file_checksum(const void *words, size_t bytes)
-{
-	return mt_checksum(MT_CHECKSUM_START, words, bytes);
-}
-
-/* What was read, up to `bytes`; short at the end of the file. */
-static size_t read_at(int fd, void *out, size_t bytes, size_t offset)
-{
-	size_t done = 0;
-
-	while (done < bytes) {
-		ssize_t got = pread(fd, (char *)out + done, bytes - done, (off_t)(offset + done));
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0)
-			break;
-		done += (size_t)got;
-	}
-	return done;
-}
 
 /* Whether this mtctl and the writer of the file have the same layout. Any change of it raises the
  * version; the sizes are there for a build that forgot to. */
@@ -40,7 +17,7 @@ static bool is_own_layout(const struct mt_stats_head *head)
 {
 	return head->version == MT_STATS_VERSION && head->head_bytes == sizeof(*head) &&
 	       head->fields_count == sizeof(head->snapshot) / sizeof(uint64_t) &&
-	       head->record_bytes == sizeof(struct mt_stats_cleanup) &&
+	       head->cleanup_bytes == sizeof(struct mt_stats_cleanup) &&
 	       head->sample_bytes == sizeof(struct mt_stats_sample) &&
 	       head->device_bytes == sizeof(struct mt_stats_device) &&
 	       head->oom_bytes == sizeof(struct mt_stats_oom) &&
@@ -66,7 +43,7 @@ static enum mt_err check_head(const struct mt_stats_head *head, size_t got, stru
 	if (got < sizeof(*head))
 		return refuse_short(got, why);
 	if (head->checksum !=
-	    mt_stats_file_checksum(head, offsetof(struct mt_stats_head, checksum)))
+	    mt_checksum(MT_CHECKSUM_START, head, offsetof(struct mt_stats_head, checksum)))
 		return mt_error_because(why, MT_ERR_INVALID,
 					"refused: the checksum of the stats file is wrong");
 	if (head->settings_count > MT_SETTINGS_COUNT || head->devices_count > MT_DEVICES_COUNT ||
@@ -105,7 +82,7 @@ static bool is_of_another_version(const struct mt_stats_head *head, size_t got)
 static enum mt_err try_head(int fd, bool *is_final, struct mt_stats_head *out, struct mt_why *why)
 {
 	struct mt_stats_head head;
-	size_t got = read_at(fd, &head, sizeof(head), 0);
+	size_t got = mt_read_file_at(fd, &head, sizeof(head), 0);
 	enum mt_err error = check_head(&head, got, why);
 
 	*is_final = !error || is_of_another_version(&head, got);
@@ -125,27 +102,26 @@ enum mt_err mt_stats_file_try_head(int fd, struct mt_stats_head *out, struct mt_
 
 enum mt_err mt_stats_file_read_head(int fd, struct mt_stats_head *out, struct mt_why *why)
 {
-	const struct timespec pause = {.tv_nsec = 1000000};
 	enum mt_err error = MT_ERR_INVALID;
 	bool is_final = false;
 
 	for (int try = 0; try < TRIES && !is_final; try++) {
 		if (try)
-			nanosleep(&pause, NULL);
+			mt_clock_sleep_ms(1);
 		error = try_head(fd, &is_final, out, why);
 	}
 	return error;
 }
 
-static void clean_records(struct mt_stats_cleanup *records)
+static void clean_cleanups(struct mt_stats_cleanup *records)
 {
 	for (size_t slot = 0; slot < MT_CLEANUPS_COUNT; slot++) {
-		struct mt_stats_cleanup *record = &records[slot];
+		struct mt_stats_cleanup *cleanup = &records[slot];
 
-		if (!record->number || (record->number - 1) % MT_CLEANUPS_COUNT != slot)
-			memset(record, 0, sizeof(*record));
-		else if (record->result > MT_NULL_RESULT)
-			record->result = MT_NULL_RESULT;
+		if (!cleanup->number || (cleanup->number - 1) % MT_CLEANUPS_COUNT != slot)
+			memset(cleanup, 0, sizeof(*cleanup));
+		else if (cleanup->result > MT_NULL_RESULT)
+			cleanup->result = MT_NULL_RESULT;
 	}
 }
 
@@ -172,7 +148,7 @@ enum mt_err mt_stats_file_read_devices(int fd, const struct mt_stats_head *head,
 {
 	const size_t bytes = head->devices_count * sizeof(*out);
 
-	if (read_at(fd, out, bytes, offsetof(struct mt_stats_file, devices)) != bytes)
+	if (mt_read_file_at(fd, out, bytes, offsetof(struct mt_stats_file, devices)) != bytes)
 		return mt_error_because(why, MT_ERR_INVALID,
 					"refused: the stats file is cut short");
 	clean_devices(out, head->devices_count);
@@ -205,7 +181,8 @@ static enum mt_err read_tail(int fd, struct mt_stats_file *file, struct mt_why *
 {
 	const size_t bytes = sizeof(*file) - sizeof(file->head);
 
-	if (read_at(fd, (char *)file + sizeof(file->head), bytes, sizeof(file->head)) != bytes)
+	if (mt_read_file_at(fd, (char *)file + sizeof(file->head), bytes, sizeof(file->head)) !=
+	    bytes)
 		return mt_error_because(why, MT_ERR_INVALID,
 					"refused: the stats file is cut short");
 	return MT_ERR_OK;
@@ -223,33 +200,33 @@ enum mt_err mt_stats_file_read(int fd, struct mt_stats_file *out, struct mt_why 
 		clean_devices(file->devices, MT_DEVICES_COUNT);
 		clean_ooms(file->ooms);
 		clean_alarms(file->alarms);
-		clean_records(file->records);
+		clean_cleanups(file->cleanups);
 		*out = *file;
 	}
 	free(file);
 	return error;
 }
 
-const struct mt_stats_cleanup *mt_stats_file_record(const struct mt_stats_file *file,
-						    uint64_t number)
+const struct mt_stats_cleanup *mt_stats_file_cleanup(const struct mt_stats_file *file,
+						     uint64_t number)
 {
-	const struct mt_stats_cleanup *record = &file->records[(number - 1) % MT_CLEANUPS_COUNT];
+	const struct mt_stats_cleanup *cleanup = &file->cleanups[(number - 1) % MT_CLEANUPS_COUNT];
 
-	return number && record->number == number ? record : NULL;
+	return number && cleanup->number == number ? cleanup : NULL;
 }
 
-const struct mt_stats_cleanup *mt_stats_file_record_of_request(const struct mt_stats_file *file,
-							       uint64_t seq)
+const struct mt_stats_cleanup *mt_stats_file_cleanup_of_request(const struct mt_stats_file *file,
+								uint64_t seq)
 {
 	const struct mt_stats_cleanup *found = NULL;
 
 	for (size_t slot = 0; slot < MT_CLEANUPS_COUNT && seq; slot++)
-		if (file->records[slot].number && file->records[slot].request_seq == seq &&
-		    (!found || file->records[slot].number > found->number))
-			found = &file->records[slot];
+		if (file->cleanups[slot].number && file->cleanups[slot].request_seq == seq &&
+		    (!found || file->cleanups[slot].number > found->number))
+			found = &file->cleanups[slot];
 	/* At most once around the ring, whatever the file says. */
 	for (size_t step = 0; step < MT_CLEANUPS_COUNT && found && found->merged == 1; step++)
-		found = mt_stats_file_record(file, found->number + 1);
+		found = mt_stats_file_cleanup(file, found->number + 1);
 	return found;
 }
 
@@ -300,7 +277,7 @@ uint64_t mt_stats_file_other_cleanups(const struct mt_stats_head *head)
 	uint64_t sum = 0;
 
 	for (size_t reason = MT_REASON_COUNT; reason < MT_REASONS_COUNT; reason++)
-		sum += head->cleanups_count[reason];
+		sum += head->cleanups_by_reason[reason];
 	return sum;
 }
 

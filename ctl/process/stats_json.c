@@ -29,12 +29,6 @@ static void set_numbers(json_t *object, const void *from, const struct number *n
 	}
 }
 
-/* 0 in the file means that nobody knows. */
-static void set_known(json_t *object, const char *name, bool known, uint64_t value)
-{
-	mt_json_set(object, name, known ? mt_json_u64(value) : json_null());
-}
-
 static json_t *frameworks_json(uint32_t frameworks)
 {
 	json_t *array = json_array();
@@ -48,31 +42,31 @@ static json_t *frameworks_json(uint32_t frameworks)
 }
 
 /* null where it was no pressure. */
-static json_t *pressure_json(const struct mt_stats_cleanup *record)
+static json_t *pressure_json(const struct mt_stats_cleanup *cleanup)
 {
-	bool known = record->pressure_limit_bytes != 0;
+	bool known = cleanup->pressure_limit_bytes != 0;
 	json_t *object, *sources;
 	const char *word;
 
-	if (!record->pressure_sources)
+	if (!cleanup->pressure_sources)
 		return json_null();
 	object = json_object();
 	sources = json_array();
 	for (size_t bit = 0; (word = mt_stats_word_pressure_source(bit)); bit++)
-		if (record->pressure_sources & (1u << bit))
+		if (cleanup->pressure_sources & (1u << bit))
 			mt_json_append(sources, json_string(word));
-	mt_json_set_text(object, "level", mt_stats_word_pressure_level(record->pressure_level));
+	mt_json_set_text(object, "level", mt_stats_word_pressure_level(cleanup->pressure_level));
 	mt_json_set(object, "sources", sources);
-	set_known(object, "used_bytes", known, record->pressure_used_bytes);
-	set_known(object, "limit_bytes", known, record->pressure_limit_bytes);
+	mt_json_set_u64_if(object, "used_bytes", known, cleanup->pressure_used_bytes);
+	mt_json_set_u64_if(object, "limit_bytes", known, cleanup->pressure_limit_bytes);
 	mt_json_set(object, "percent",
-		    known ? json_real(mt_stats_percent(record->pressure_used_bytes,
-						       record->pressure_limit_bytes))
+		    known ? json_real(mt_stats_percent(cleanup->pressure_used_bytes,
+						       cleanup->pressure_limit_bytes))
 			  : json_null());
 	return object;
 }
 
-json_t *mt_stats_json_cleanup(const struct mt_stats_cleanup *record)
+json_t *mt_stats_json_cleanup(const struct mt_stats_cleanup *cleanup)
 {
 	static const struct number numbers[] = {
 		NUMBER(mt_stats_cleanup, number),
@@ -93,37 +87,40 @@ json_t *mt_stats_json_cleanup(const struct mt_stats_cleanup *record)
 	};
 	json_t *object = json_object();
 
-	set_numbers(object, record, numbers, COUNT(numbers));
-	mt_json_set_text(object, "reason", mt_stats_word_reason(record->reason));
-	mt_json_set_text(object, "level", mt_stats_word_level(record->level));
+	set_numbers(object, cleanup, numbers, COUNT(numbers));
+	mt_json_set_text(object, "reason", mt_stats_word_reason(cleanup->reason));
+	mt_json_set_text(object, "level", mt_stats_word_level(cleanup->level));
 	mt_json_set(object, "result",
-		    record->result == MT_NULL_RESULT ? json_null() : json_integer(record->result));
-	mt_json_set_text(object, "gc_state", mt_stats_word_gc_state(record->gc_state));
-	set_known(object, "gpu_before_bytes", record->gpu_before_bytes, record->gpu_before_bytes);
-	set_known(object, "gpu_after_bytes", record->gpu_before_bytes, record->gpu_after_bytes);
-	set_known(object, "pinned_before_bytes", record->pinned_before_bytes,
-		  record->pinned_before_bytes);
-	set_known(object, "pinned_after_bytes", record->pinned_before_bytes,
-		  record->pinned_after_bytes);
-	mt_json_set_text(object, "gpu_state", mt_stats_word_gpu_state(record->gpu_state));
-	mt_json_set(object, "frameworks", frameworks_json(record->frameworks));
-	mt_json_set_bool(object, "merged", record->merged == 1);
-	mt_json_set(object, "pressure", pressure_json(record));
+		    cleanup->result == MT_NULL_RESULT ? json_null()
+						      : json_integer(cleanup->result));
+	mt_json_set_text(object, "gc_state", mt_stats_word_gc_state(cleanup->gc_state));
+	mt_json_set_u64_if(object, "gpu_before_bytes", cleanup->gpu_before_bytes,
+			   cleanup->gpu_before_bytes);
+	mt_json_set_u64_if(object, "gpu_after_bytes", cleanup->gpu_before_bytes,
+			   cleanup->gpu_after_bytes);
+	mt_json_set_u64_if(object, "pinned_before_bytes", cleanup->pinned_before_bytes,
+			   cleanup->pinned_before_bytes);
+	mt_json_set_u64_if(object, "pinned_after_bytes", cleanup->pinned_before_bytes,
+			   cleanup->pinned_after_bytes);
+	mt_json_set_text(object, "gpu_state", mt_stats_word_gpu_state(cleanup->gpu_state));
+	mt_json_set(object, "frameworks", frameworks_json(cleanup->frameworks));
+	mt_json_set_bool(object, "merged", cleanup->merged == 1);
+	mt_json_set(object, "pressure", pressure_json(cleanup));
 	return object;
 }
 
 /* Oldest first. */
-static json_t *records_json(const struct mt_stats_file *file)
+static json_t *cleanups_json(const struct mt_stats_file *file)
 {
 	json_t *array = json_array();
-	uint64_t last = file->head.records_count,
+	uint64_t last = file->head.cleanups_count,
 		 first = last > MT_CLEANUPS_COUNT ? last - MT_CLEANUPS_COUNT : 0;
 
 	for (uint64_t number = first + 1; number <= last && number > first; number++) {
-		const struct mt_stats_cleanup *record = mt_stats_file_record(file, number);
+		const struct mt_stats_cleanup *cleanup = mt_stats_file_cleanup(file, number);
 
-		if (record)
-			mt_json_append(array, mt_stats_json_cleanup(record));
+		if (cleanup)
+			mt_json_append(array, mt_stats_json_cleanup(cleanup));
 	}
 	return array;
 }
@@ -220,8 +217,8 @@ static json_t *oom_json(const struct mt_stats_oom *oom)
 
 	mt_json_set_text(object, "function", oom->function);
 	set_numbers(object, oom, numbers, COUNT(numbers));
-	set_known(object, "others_bytes", known, oom->others_bytes);
-	set_known(object, "others_count", known, oom->others_count);
+	mt_json_set_u64_if(object, "others_bytes", known, oom->others_bytes);
+	mt_json_set_u64_if(object, "others_count", known, oom->others_count);
 	mt_json_set_text(object, "cause", mt_stats_word_oom_cause(oom->cause));
 	mt_json_set_text(object, "advice", oom->advice);
 	return object;
@@ -303,12 +300,13 @@ void mt_stats_json_print_oom(const struct mt_target *target, bool indented)
 
 /* Every reason there is, those that never came as well; "other" are those that only a newer mtctl
  * knows. */
-static json_t *cleanups_json(const struct mt_stats_head *head)
+static json_t *counts_json(const struct mt_stats_head *head)
 {
 	json_t *object = json_object();
 
 	for (uint32_t reason = 0; reason < MT_REASON_COUNT; reason++)
-		mt_json_set_u64(object, mt_stats_word_reason(reason), head->cleanups_count[reason]);
+		mt_json_set_u64(object, mt_stats_word_reason(reason),
+				head->cleanups_by_reason[reason]);
 	if (mt_stats_file_other_cleanups(head))
 		mt_json_set_u64(object, "other", mt_stats_file_other_cleanups(head));
 	return object;
@@ -333,21 +331,21 @@ json_t *mt_stats_json(const struct mt_target *target)
 	mt_json_set_text(root, "cuda", head->cuda);
 	mt_json_set_u64(root, "driver_version", head->driver_version);
 	mt_json_set_text(root, "limit_source", head->limit_source);
-	mt_json_set(root, "rank", *head->rank ? json_string(head->rank) : json_null());
+	mt_json_set_text_or_null(root, "rank", head->rank);
 	mt_json_set_text(root, "rank_source", head->rank_source);
-	set_known(root, "world_size", head->world_size, head->world_size);
+	mt_json_set_u64_if(root, "world_size", head->world_size, head->world_size);
 	mt_json_set_u64(root, "time_ns", head->time_ns);
 	for (size_t i = 0; i < count; i++)
 		mt_json_set_u64(root, fields[i].name,
 				mt_stats_file_value(&head->snapshot, &fields[i]));
-	mt_json_set(root, "cleanups", cleanups_json(head));
-	mt_json_set_u64(root, "records_count", head->records_count);
+	mt_json_set(root, "cleanups", counts_json(head));
+	mt_json_set_u64(root, "records_count", head->cleanups_count);
 	mt_json_set_u64(root, "samples_count", head->samples_count);
 	mt_json_set_u64(root, "ooms_count", head->ooms_count);
 	mt_json_set(root, "devices", devices_json(&target->file));
 	mt_json_set(root, "ooms", ooms_json(&target->file));
 	mt_json_set(root, "alarms", alarms_json(&target->file));
-	mt_json_set(root, "records", records_json(&target->file));
+	mt_json_set(root, "records", cleanups_json(&target->file));
 	mt_json_set(root, "samples", samples_json(&target->file));
 	mt_json_set(root, "settings", mt_stats_json_settings(&target->file));
 	return root;

@@ -6,6 +6,13 @@
 
 #define WORTH_BYTES (UINT64_C(1) << 20)
 
+/* The word of this number, "?" where there is none. */
+static const char *word(const char *const *words, size_t count, uint64_t number)
+{
+	return number < count ? words[number] : "?";
+}
+#define WORD(words, number) word(words, sizeof(words) / sizeof((words)[0]), number)
+
 const char *mt_stats_word_reason(uint32_t reason)
 {
 	static const char *const words[] = {
@@ -14,14 +21,14 @@ const char *mt_stats_word_reason(uint32_t reason)
 #undef X
 	};
 
-	return reason < MT_REASON_COUNT ? words[reason] : "?";
+	return WORD(words, reason);
 }
 
 const char *mt_stats_word_level(uint32_t level)
 {
 	static const char *const words[MT_LEVEL_COUNT] = {"purge", "light", "heavy"};
 
-	return level < MT_LEVEL_COUNT ? words[level] : "?";
+	return WORD(words, level);
 }
 
 static bool fell(uint64_t before, uint64_t after)
@@ -29,23 +36,23 @@ static bool fell(uint64_t before, uint64_t after)
 	return before > after && before - after >= WORTH_BYTES;
 }
 
-bool mt_stats_has_freed(const struct mt_stats_cleanup *record)
+bool mt_stats_has_freed(const struct mt_stats_cleanup *cleanup)
 {
-	return record->result == 1 &&
-	       (fell(record->rss_before_bytes, record->rss_after_bytes) ||
-		fell(record->anon_before_bytes, record->anon_after_bytes) ||
-		fell(record->gpu_before_bytes, record->gpu_after_bytes) ||
-		fell(record->pinned_before_bytes, record->pinned_after_bytes));
+	return cleanup->result == 1 &&
+	       (fell(cleanup->rss_before_bytes, cleanup->rss_after_bytes) ||
+		fell(cleanup->anon_before_bytes, cleanup->anon_after_bytes) ||
+		fell(cleanup->gpu_before_bytes, cleanup->gpu_after_bytes) ||
+		fell(cleanup->pinned_before_bytes, cleanup->pinned_after_bytes));
 }
 
-const char *mt_stats_word_outcome(const struct mt_stats_cleanup *record)
+const char *mt_stats_word_outcome(const struct mt_stats_cleanup *cleanup)
 {
 	static const char *const words[] = {"nothing to free", "freed less than 1 MB",
 					    "nothing could be trimmed"};
 
-	if (mt_stats_has_freed(record))
+	if (mt_stats_has_freed(cleanup))
 		return "freed";
-	return record->result <= MT_NULL_RESULT ? words[record->result] : "?";
+	return cleanup->result <= MT_NULL_RESULT ? words[cleanup->result] : "?";
 }
 
 const char *mt_stats_word_gc_state(uint32_t state)
@@ -56,15 +63,15 @@ const char *mt_stats_word_gc_state(uint32_t state)
 #undef X
 	};
 
-	return state < MT_GC_COUNT ? words[state] : "?";
+	return WORD(words, state);
 }
 
-const char *mt_stats_word_signal_door(uint64_t door)
+const char *mt_stats_word_disposition(uint64_t disposition)
 {
 	static const char *const words[] = {"none", "ours",    "passed on",
 					    "lost", "ignored", "the program's alone"};
 
-	return door < sizeof(words) / sizeof(words[0]) ? words[door] : "?";
+	return WORD(words, disposition);
 }
 
 const char *mt_stats_word_gpu_state(uint32_t state)
@@ -75,7 +82,7 @@ const char *mt_stats_word_gpu_state(uint32_t state)
 #undef X
 	};
 
-	return state < MT_GPU_STATE_COUNT ? words[state] : "?";
+	return WORD(words, state);
 }
 
 const char *mt_stats_word_oom_cause(uint32_t cause)
@@ -86,14 +93,14 @@ const char *mt_stats_word_oom_cause(uint32_t cause)
 #undef X
 	};
 
-	return cause < MT_OOM_CAUSE_COUNT ? words[cause] : "?";
+	return WORD(words, cause);
 }
 
 const char *mt_stats_word_pressure_level(uint64_t level)
 {
 	static const char *const words[MT_PRESSURE_LEVEL_COUNT] = {"none", "warn", "critical"};
 
-	return level < MT_PRESSURE_LEVEL_COUNT ? words[level] : "?";
+	return WORD(words, level);
 }
 
 const char *mt_stats_word_pressure_source(size_t bit)
@@ -137,23 +144,23 @@ double mt_stats_percent(uint64_t used_bytes, uint64_t limit_bytes)
 	return limit_bytes ? 100.0 * (double)used_bytes / (double)limit_bytes : 0;
 }
 
-struct mt_short_text mt_stats_word_pressure(const struct mt_stats_cleanup *record)
+struct mt_short_text mt_stats_word_pressure(const struct mt_stats_cleanup *cleanup)
 {
 	struct mt_short_text text = {"-"};
 	const char *word;
 	size_t used;
 
-	if (!record->pressure_sources)
+	if (!cleanup->pressure_sources)
 		return text;
 	used = (size_t)snprintf(text.text, sizeof(text.text), "%s",
-				mt_stats_word_pressure_level(record->pressure_level));
-	if (record->pressure_limit_bytes)
+				mt_stats_word_pressure_level(cleanup->pressure_level));
+	if (cleanup->pressure_limit_bytes)
 		used += (size_t)snprintf(text.text + used, sizeof(text.text) - used, " %.1f %%",
-					 mt_stats_percent(record->pressure_used_bytes,
-							  record->pressure_limit_bytes));
+					 mt_stats_percent(cleanup->pressure_used_bytes,
+							  cleanup->pressure_limit_bytes));
 	for (size_t bit = 0;
 	     used < sizeof(text.text) && (word = mt_stats_word_pressure_source(bit)); bit++)
-		if (record->pressure_sources & (1u << bit))
+		if (cleanup->pressure_sources & (1u << bit))
 			used += (size_t)snprintf(text.text + used, sizeof(text.text) - used, ", %s",
 						 word);
 	return text;
@@ -161,7 +168,7 @@ struct mt_short_text mt_stats_word_pressure(const struct mt_stats_cleanup *recor
 
 /* ---- the profile ---- */
 
-const char *mt_stats_word_profile_refusal(const struct mt_stats_head *head)
+const char *mt_stats_why_no_profile(const struct mt_stats_head *head)
 {
 	if (head->snapshot.prof_state)
 		return NULL;

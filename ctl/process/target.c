@@ -114,22 +114,35 @@ enum mt_err mt_target_read(const struct mt_process *process, struct mt_stats_fil
 	return error;
 }
 
+enum mt_exit mt_target_parse_pid(const char *text, pid_t *out)
+{
+	if (mt_process_parse_pid(text, out) == MT_ERR_OK)
+		return MT_EXIT_OK;
+	mt_error_say("'%.60s' is not a process id", text);
+	return MT_EXIT_USAGE;
+}
+
+enum mt_exit mt_target_fail(const struct mt_process *process, enum mt_err error,
+			    const struct mt_why *why)
+{
+	mt_process_say(process, why->text);
+	return mt_error_exit(error);
+}
+
 enum mt_exit mt_target_find(const char *pid, struct mt_process *out)
 {
 	struct mt_why why;
 	pid_t number;
+	enum mt_exit code = mt_target_parse_pid(pid, &number);
 	enum mt_err error;
 
-	if (mt_process_parse_pid(pid, &number) != MT_ERR_OK) {
-		mt_error_say("'%s' is not a process id", pid);
-		return MT_EXIT_USAGE;
-	}
+	if (code != MT_EXIT_OK)
+		return code;
 	error = mt_process_find_shimmed(number, out, &why);
-	if (error)
-		mt_error_say("%s", why.text);
-	if (error == MT_ERR_TIMEOUT)
-		return MT_EXIT_NO_ANSWER;
-	return error ? MT_EXIT_NOT_SHIMMED : MT_EXIT_OK;
+	if (!error)
+		return MT_EXIT_OK;
+	return mt_error_fail(error == MT_ERR_TIMEOUT ? MT_EXIT_NO_ANSWER : MT_EXIT_NOT_SHIMMED,
+			     &why);
 }
 
 enum mt_exit mt_target_open(const char *pid, struct mt_target *out)
@@ -141,8 +154,5 @@ enum mt_exit mt_target_open(const char *pid, struct mt_target *out)
 	if (code != MT_EXIT_OK)
 		return code;
 	error = mt_target_read(&out->process, &out->file, &why);
-	if (!error)
-		return MT_EXIT_OK;
-	mt_error_say("process %d (%s): %s", (int)out->process.pid, out->process.comm, why.text);
-	return mt_error_exit(error);
+	return error ? mt_target_fail(&out->process, error, &why) : MT_EXIT_OK;
 }

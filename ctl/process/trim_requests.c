@@ -7,17 +7,18 @@
 #include "ctl/process/clock.h"
 #include "ctl/process/control_file.h"
 
-#define RECORD_MAX_NS 3500000000u /* cleanups are a second apart, gc may take two */
-#define POLL_MAX_MS   20u
+/* cleanups are a second apart, gc may take two */
+#define CLEANUP_MAX_NS 3500000000u
+#define POLL_MAX_MS    20u
 
-enum state { UNSENT, SENDING, ASKED, ANSWERED, DECIDED };
+enum state { UNSENT, SENDING, SENT, REPLIED, DECIDED };
 
 struct one {
 	const struct mt_process *process;
 	enum state state;
 	struct mt_control_call call;
-	uint64_t record_deadline_ns;
-	struct mt_trim_answer answer;
+	uint64_t cleanup_deadline_ns;
+	struct mt_trim_reply reply;
 };
 
 struct mt_trim_requests {
@@ -72,13 +73,13 @@ static void give_up_oldest_lock(struct mt_trim_requests *requests)
 		requests->oldest++;
 	if (requests->oldest == requests->count)
 		return;
-	mt_control_file_drop(&requests->list[requests->oldest].call);
+	mt_control_file_unlock(&requests->list[requests->oldest].call);
 	requests->locks_count--;
 }
 
 static void send(struct mt_trim_requests *requests, struct one *one)
 {
-	struct mt_trim_answer *answer = &one->answer;
+	struct mt_trim_reply *reply = &one->reply;
 
 	if (one->state == UNSENT) {
 		mt_control_file_begin(one->process, 0, &one->call);
@@ -87,10 +88,10 @@ static void send(struct mt_trim_requests *requests, struct one *one)
 	}
 	if (requests->locks_count >= requests->locks_max)
 		give_up_oldest_lock(requests);
-	if (!mt_control_file_try_send(&one->call, requests->request, &answer->error, &answer->why))
+	if (!mt_control_file_try_send(&one->call, requests->request, &reply->error, &reply->why))
 		return;
-	one->state = answer->error ? DECIDED : ASKED;
-	if (answer->error)
+	one->state = reply->error ? DECIDED : SENT;
+	if (reply->error)
 		return;
 	requests->locks_count++;
 	if ((size_t)(one - requests->list) < requests->oldest)
@@ -99,36 +100,36 @@ static void send(struct mt_trim_requests *requests, struct one *one)
 
 static void look(struct mt_trim_requests *requests, struct one *one)
 {
-	struct mt_trim_answer *answer = &one->answer;
+	struct mt_trim_reply *reply = &one->reply;
 	struct mt_stats_head head;
 	bool held = holds_lock(one);
 
-	if (!mt_control_file_look(&one->call, &head, &answer->error, &answer->why))
+	if (!mt_control_file_poll(&one->call, &head, &reply->error, &reply->why))
 		return;
 	requests->locks_count -= held;
-	answer->request_error = answer->error ? 0 : head.snapshot.request_error;
-	one->record_deadline_ns = mt_clock_now_ns() + RECORD_MAX_NS;
-	if (one->record_deadline_ns > requests->deadline_ns)
-		one->record_deadline_ns = requests->deadline_ns;
-	one->state = answer->error || answer->request_error ? DECIDED : ANSWERED;
+	reply->request_error = reply->error ? 0 : head.snapshot.request_error;
+	one->cleanup_deadline_ns = mt_clock_now_ns() + CLEANUP_MAX_NS;
+	if (one->cleanup_deadline_ns > requests->deadline_ns)
+		one->cleanup_deadline_ns = requests->deadline_ns;
+	one->state = reply->error || reply->request_error ? DECIDED : REPLIED;
 }
 
-/* The record may come after the reply: a request that was merged into a cleanup under way is
- * replied to at once, and the record of the one that does its work follows when that has run. */
-static void look_for_record(struct mt_trim_requests *requests, struct one *one)
+/* The cleanup may come after the reply: a request that was merged into a cleanup under way is
+ * replied to at once, and the cleanup of the one that does its work follows when that has run. */
+static void poll_cleanup(struct mt_trim_requests *requests, struct one *one)
 {
-	const struct mt_stats_cleanup *record = NULL;
+	const struct mt_stats_cleanup *cleanup = NULL;
 	struct mt_why why;
 
 	/* The head is tried first: mt_target_read waits for a file that is no valid one. */
 	if (mt_target_try_head(one->process, &requests->file->head, &why) == MT_ERR_OK &&
 	    mt_target_read(one->process, requests->file, &why) == MT_ERR_OK)
-		record = mt_stats_file_record_of_request(requests->file, one->call.seq);
-	if (record) {
-		one->answer.record = *record;
-		one->answer.has_record = true;
+		cleanup = mt_stats_file_cleanup_of_request(requests->file, one->call.seq);
+	if (cleanup) {
+		one->reply.cleanup = *cleanup;
+		one->reply.has_cleanup = true;
 	}
-	if (record || mt_clock_now_ns() >= one->record_deadline_ns ||
+	if (cleanup || mt_clock_now_ns() >= one->cleanup_deadline_ns ||
 	    !mt_process_is_alive(one->process))
 		one->state = DECIDED;
 }
@@ -137,13 +138,13 @@ static void step(struct mt_trim_requests *requests, struct one *one)
 {
 	if (one->state == UNSENT || one->state == SENDING)
 		send(requests, one);
-	else if (one->state == ASKED)
+	else if (one->state == SENT)
 		look(requests, one);
-	if (one->state == ANSWERED)
-		look_for_record(requests, one);
+	if (one->state == REPLIED)
+		poll_cleanup(requests, one);
 }
 
-const struct mt_trim_answer *mt_trim_requests_wait(struct mt_trim_requests *requests, size_t place)
+const struct mt_trim_reply *mt_trim_requests_wait(struct mt_trim_requests *requests, size_t place)
 {
 	const struct one *wanted = &requests->list[place];
 
@@ -154,29 +155,29 @@ const struct mt_trim_answer *mt_trim_requests_wait(struct mt_trim_requests *requ
 		if (wanted->state != DECIDED)
 			mt_clock_sleep_ms(poll_ms);
 	}
-	return &wanted->answer;
+	return &wanted->reply;
 }
 
 void mt_trim_requests_free(struct mt_trim_requests *requests)
 {
 	for (size_t i = 0; i < requests->count; i++)
-		mt_control_file_drop(&requests->list[i].call);
+		mt_control_file_unlock(&requests->list[i].call);
 	free(requests->file);
 	free(requests);
 }
 
-const char *mt_trim_answer_refusal(const struct mt_trim_answer *answer)
+const char *mt_trim_reply_error(const struct mt_trim_reply *reply)
 {
-	if (answer->error)
-		return answer->error == MT_ERR_NOT_AVAILABLE ? NULL : answer->why.text;
-	if (answer->request_error)
-		return mt_error_text(answer->request_error);
-	return answer->has_record ? NULL : "it answered, but left no record";
+	if (reply->error)
+		return reply->error == MT_ERR_NOT_AVAILABLE ? NULL : reply->why.text;
+	if (reply->request_error)
+		return mt_error_text(reply->request_error);
+	return reply->has_cleanup ? NULL : "it answered, but left no record";
 }
 
-enum mt_exit mt_trim_answer_exit(const struct mt_trim_answer *answer)
+enum mt_exit mt_trim_reply_exit(const struct mt_trim_reply *reply)
 {
-	if (answer->error)
-		return mt_error_exit(answer->error);
-	return answer->has_record && answer->record.result == 1 ? MT_EXIT_OK : MT_EXIT_NOTHING;
+	if (reply->error)
+		return mt_error_exit(reply->error);
+	return reply->has_cleanup && reply->cleanup.result == 1 ? MT_EXIT_OK : MT_EXIT_NOTHING;
 }

@@ -100,9 +100,9 @@ static bool sleeps(pid_t pid)
 }
 
 /* false: it has ended, or there is enough. */
-static bool read_more(struct reader *reader, size_t most_bytes)
+static bool read_more(struct reader *reader, size_t max_bytes)
 {
-	size_t left = most_bytes - reader->used;
+	size_t left = max_bytes - reader->used;
 	ssize_t got;
 
 	if (reader->room - reader->used < PIECE_BYTES + 1) {
@@ -117,7 +117,7 @@ static bool read_more(struct reader *reader, size_t most_bytes)
 	reader->slept_ms += reader->waited_ms;
 	reader->waited_ms = 0;
 	reader->last_ns = mt_clock_now_ns();
-	return got > 0 && reader->used < most_bytes;
+	return got > 0 && reader->used < max_bytes;
 }
 
 /* false: nothing has come for too long. Ticks are counted, not time: where this process gets no
@@ -127,7 +127,7 @@ static bool has_time(struct reader *reader, const struct mt_watchdog *watchdog)
 	if (sleeps(reader->child))
 		reader->waited_ms += TICK_MS;
 	return reader->waited_ms < MT_WATCHDOG_WAIT_MS &&
-	       mt_clock_now_ns() - reader->last_ns < watchdog->most_ms * UINT64_C(1000000);
+	       mt_clock_now_ns() - reader->last_ns < watchdog->max_ms * UINT64_C(1000000);
 }
 
 /* A killed child ends at once, or, in a wait that cannot be killed, some day: it is not waited for
@@ -154,7 +154,7 @@ char *mt_watchdog_run(const struct mt_watchdog *watchdog, size_t *length,
 	wait.fd = reader.from;
 	while (goes_on) {
 		if (poll(&wait, 1, TICK_MS) > 0) {
-			goes_on = read_more(&reader, watchdog->most_bytes);
+			goes_on = read_more(&reader, watchdog->max_bytes);
 		} else if (!has_time(&reader, watchdog)) {
 			out_end->is_stuck = true;
 			break;

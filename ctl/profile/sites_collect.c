@@ -74,9 +74,9 @@ static enum mt_err ask(const struct mt_process *process, struct mt_stats_head *h
 
 	if (error)
 		return error;
-	if (mt_stats_word_profile_refusal(head))
+	if (mt_stats_why_no_profile(head))
 		return mt_error_because(why, MT_ERR_NOT_AVAILABLE, "%s",
-					mt_stats_word_profile_refusal(head));
+					mt_stats_why_no_profile(head));
 	error = mt_control_file_send(process, request, TIMEOUT_MS, &call, why);
 	if (!error)
 		error = mt_control_file_wait(&call, head, why);

@@ -71,16 +71,13 @@ static void print_stack(size_t number, const struct mt_site *site)
 
 void mt_sites_print_table(const struct mt_sites *sites, const struct mt_sites_view *view)
 {
-	static const char *const heading[] = {"BYTES", "SHARE", "BLOCKS", "SAMPLES"};
-	struct mt_table *table = mt_table_new(view->over_ms ? "rrrrrl" : "rrrrl");
+	struct mt_table *table = mt_table_new(">BYTES|>SHARE|>BLOCKS|>SAMPLES");
 	size_t count = shown(sites, view);
 
 	print_summary(sites, view);
-	for (size_t i = 0; i < sizeof(heading) / sizeof(heading[0]); i++)
-		mt_table_add(table, heading[i]);
 	if (view->over_ms)
-		mt_table_add(table, "GROWS");
-	mt_table_add(table, "WHERE");
+		mt_table_add_columns(table, ">GROWS");
+	mt_table_add_columns(table, "<WHERE");
 	for (size_t i = 0; i < count; i++)
 		add_site(table, &sites->list[i], sites, view);
 	putchar('\n');

@@ -136,7 +136,7 @@ class Mtctl:
 		self._refine_settings()
 
 	def _refine_settings(self):
-		"""The table of settings knows the values of those of `run` and its kin better than their help does."""
+		"""The table of settings knows the values of those of `run` and the like better than their help does."""
 		for option in (option for command in self.commands for option in command.options if option.value == "VALUE"):
 			for setting in self.settings:
 				if option.name == "--" + setting["name"].replace("_", "-"):

@@ -38,33 +38,33 @@ static bool skips_for_ranks(const struct mt_trim_request *request)
 	       (mode == MT_ROUND_TIMER || mode == MT_ROUND_AUTO);
 }
 
-static void count(const struct mt_stats_cleanup *record, uint64_t purged)
+static void count(const struct mt_stats_cleanup *cleanup, uint64_t purged)
 {
 	struct mt_stats_snapshot *figures = mt_publish_lock();
 
-	figures->light_count += record->level == MT_LEVEL_LIGHT;
-	figures->heavy_count += record->level == MT_LEVEL_HEAVY;
-	figures->gc_count += record->gc_state == MT_GC_DONE;
+	figures->light_count += cleanup->level == MT_LEVEL_LIGHT;
+	figures->heavy_count += cleanup->level == MT_LEVEL_HEAVY;
+	figures->gc_count += cleanup->gc_state == MT_GC_DONE;
 	figures->gc_late_count +=
-		record->gc_state == MT_GC_LATE || record->gc_state == MT_GC_BLOCKED;
-	figures->gc_collected_count += record->gc_collected_count;
-	figures->gc_cost_ns += record->gc_ns;
-	if (record->gpu_state == MT_GPU_DONE && record->reason != MT_REASON_FRAMEWORK) {
+		cleanup->gc_state == MT_GC_LATE || cleanup->gc_state == MT_GC_BLOCKED;
+	figures->gc_collected_count += cleanup->gc_collected_count;
+	figures->gc_cost_ns += cleanup->gc_ns;
+	if (cleanup->gpu_state == MT_GPU_DONE && cleanup->reason != MT_REASON_FRAMEWORK) {
 		figures->gpu_flush_count++;
 		figures->gpu_flushed_bytes +=
-			mt_sat_sub(record->gpu_before_bytes, record->gpu_after_bytes);
+			mt_sat_sub(cleanup->gpu_before_bytes, cleanup->gpu_after_bytes);
 	}
-	if (!record->merged) {
+	if (!cleanup->merged) {
 		figures->purge_count++;
 		figures->purged_bytes += purged;
-		figures->purge_cost_ns += record->purge_ns;
+		figures->purge_cost_ns += cleanup->purge_ns;
 	}
 	mt_publish_unlock();
 }
 
 /* Formats " pressure=critical sources=limit,events used_bytes=1 limit_bytes=2"; "" without
  * pressure. */
-static const char *describe_pressure(const struct mt_stats_cleanup *record, char *out,
+static const char *describe_pressure(const struct mt_stats_cleanup *cleanup, char *out,
 				     size_t out_bytes)
 {
 	static const char *const levels[] = {"none", "warn", "critical"};
@@ -76,21 +76,22 @@ static const char *describe_pressure(const struct mt_stats_cleanup *record, char
 	size_t length;
 
 	out[0] = 0;
-	if (!record->pressure_sources)
+	if (!cleanup->pressure_sources)
 		return out;
-	length = mt_format(out, out_bytes, " pressure=%s sources=", levels[record->pressure_level]);
+	length =
+		mt_format(out, out_bytes, " pressure=%s sources=", levels[cleanup->pressure_level]);
 	for (int i = 0, told = 0; i < MT_PRESSURE_SOURCE_COUNT; i++)
-		if (record->pressure_sources & 1u << i)
+		if (cleanup->pressure_sources & 1u << i)
 			length += mt_format(out + length, out_bytes - length, "%s%s",
 					    told++ ? "," : "", sources[i]);
 	(void)mt_format(out + length, out_bytes - length, " used_bytes=%llu limit_bytes=%llu",
-			(unsigned long long)record->pressure_used_bytes,
-			(unsigned long long)record->pressure_limit_bytes);
+			(unsigned long long)cleanup->pressure_used_bytes,
+			(unsigned long long)cleanup->pressure_limit_bytes);
 	return out;
 }
 
 /* Logs the cleanup as one line, for grep, with MT_PROFILE=1. */
-static void print_profile(const struct mt_stats_cleanup *record)
+static void print_profile(const struct mt_stats_cleanup *cleanup)
 {
 	static const char *const gc_names[] = {
 #define X(name, text) text,
@@ -102,7 +103,7 @@ static void print_profile(const struct mt_stats_cleanup *record)
 		MT_GPU_STATES(X)
 #undef X
 	};
-	const char *result = record->result == 1 ? "1" : record->result == 0 ? "0" : "null";
+	const char *result = cleanup->result == 1 ? "1" : cleanup->result == 0 ? "0" : "null";
 	char pressure[160];
 
 	if (!mt_config()->profile)
@@ -114,27 +115,27 @@ static void print_profile(const struct mt_stats_cleanup *record)
 		     "gc_collected=%llu merged=%u gpu=%s gpu_before_bytes=%llu "
 		     "gpu_after_bytes=%llu pinned_before_bytes=%llu pinned_after_bytes=%llu "
 		     "frameworks=%s%s%s%s",
-		     reason_names[record->reason], level_names[record->level],
-		     (unsigned long long)record->round, mt_state_allocator(), result,
-		     (unsigned long long)record->rss_before_bytes,
-		     (unsigned long long)record->rss_after_bytes,
-		     (unsigned long long)record->anon_before_bytes,
-		     (unsigned long long)record->anon_after_bytes,
-		     (unsigned long long)record->duration_ns / 1000,
-		     (unsigned long long)record->purge_ns / 1000, gc_names[record->gc_state],
-		     (unsigned long long)record->gc_ns / 1000,
-		     (unsigned long long)record->gc_collected_count, record->merged,
-		     gpu_names[record->gpu_state], (unsigned long long)record->gpu_before_bytes,
-		     (unsigned long long)record->gpu_after_bytes,
-		     (unsigned long long)record->pinned_before_bytes,
-		     (unsigned long long)record->pinned_after_bytes,
-		     record->frameworks & MT_FRAMEWORK_TORCH ? "torch," : "",
-		     record->frameworks & MT_FRAMEWORK_CUPY ? "cupy," : "",
-		     record->frameworks & MT_FRAMEWORK_NUMBA ? "numba," : "",
-		     describe_pressure(record, pressure, sizeof(pressure)));
+		     reason_names[cleanup->reason], level_names[cleanup->level],
+		     (unsigned long long)cleanup->round, mt_state_allocator(), result,
+		     (unsigned long long)cleanup->rss_before_bytes,
+		     (unsigned long long)cleanup->rss_after_bytes,
+		     (unsigned long long)cleanup->anon_before_bytes,
+		     (unsigned long long)cleanup->anon_after_bytes,
+		     (unsigned long long)cleanup->duration_ns / 1000,
+		     (unsigned long long)cleanup->purge_ns / 1000, gc_names[cleanup->gc_state],
+		     (unsigned long long)cleanup->gc_ns / 1000,
+		     (unsigned long long)cleanup->gc_collected_count, cleanup->merged,
+		     gpu_names[cleanup->gpu_state], (unsigned long long)cleanup->gpu_before_bytes,
+		     (unsigned long long)cleanup->gpu_after_bytes,
+		     (unsigned long long)cleanup->pinned_before_bytes,
+		     (unsigned long long)cleanup->pinned_after_bytes,
+		     cleanup->frameworks & MT_FRAMEWORK_TORCH ? "torch," : "",
+		     cleanup->frameworks & MT_FRAMEWORK_CUPY ? "cupy," : "",
+		     cleanup->frameworks & MT_FRAMEWORK_NUMBA ? "numba," : "",
+		     describe_pressure(cleanup, pressure, sizeof(pressure)));
 }
 
-static struct mt_stats_cleanup new_record(const struct mt_trim_request *request)
+static struct mt_stats_cleanup new_cleanup(const struct mt_trim_request *request)
 {
 	struct mt_rss_full before = {0};
 
@@ -154,17 +155,17 @@ static struct mt_stats_cleanup new_record(const struct mt_trim_request *request)
 	};
 }
 
-static void finish_record(struct mt_stats_cleanup *record)
+static void read_memory_after(struct mt_stats_cleanup *cleanup)
 {
 	struct mt_rss_full after = {0};
 
 	/* Where a reading failed (no descriptor left) no memory counts as returned. */
-	if (record->rss_before_bytes && mt_rss_read_full(&after)) {
-		record->rss_after_bytes = after.rss_bytes;
-		record->anon_after_bytes = after.anon_bytes;
+	if (cleanup->rss_before_bytes && mt_rss_read_full(&after)) {
+		cleanup->rss_after_bytes = after.rss_bytes;
+		cleanup->anon_after_bytes = after.anon_bytes;
 	} else {
-		record->rss_after_bytes = record->rss_before_bytes;
-		record->anon_after_bytes = record->anon_before_bytes;
+		cleanup->rss_after_bytes = cleanup->rss_before_bytes;
+		cleanup->anon_after_bytes = cleanup->anon_before_bytes;
 	}
 }
 
@@ -172,52 +173,52 @@ static void finish_record(struct mt_stats_cleanup *record)
  * nothing. */
 static uint32_t result_of(const struct mt_cleanup *cleanup, uint64_t purged)
 {
-	const struct mt_stats_cleanup *record = &cleanup->record;
-	bool without_gc = record->gc_state == MT_GC_NONE || record->gc_state == MT_GC_SHARED;
+	const struct mt_stats_cleanup *stats = &cleanup->stats;
+	bool without_gc = stats->gc_state == MT_GC_NONE || stats->gc_state == MT_GC_SHARED;
 
-	if (!cleanup->purge_possible && without_gc && record->gpu_state != MT_GPU_DONE)
+	if (!cleanup->purge_possible && without_gc && stats->gpu_state != MT_GPU_DONE)
 		return MT_NULL_RESULT;
 	if (purged > 0)
 		return 1;
-	return record->gpu_state == MT_GPU_DONE &&
-	       (mt_sat_sub(record->gpu_before_bytes, record->gpu_after_bytes) ||
-		mt_sat_sub(record->pinned_before_bytes, record->pinned_after_bytes));
+	return stats->gpu_state == MT_GPU_DONE &&
+	       (mt_sat_sub(stats->gpu_before_bytes, stats->gpu_after_bytes) ||
+		mt_sat_sub(stats->pinned_before_bytes, stats->pinned_after_bytes));
 }
 
 void mt_cleanup_run(const struct mt_trim_request *request, struct mt_stats_cleanup *out)
 {
-	struct mt_cleanup cleanup = {.record = new_record(request),
+	struct mt_cleanup cleanup = {.stats = new_cleanup(request),
 				     .skips_for_ranks = skips_for_ranks(request)};
-	struct mt_stats_cleanup *record = &cleanup.record;
+	struct mt_stats_cleanup *stats = &cleanup.stats;
 	uint64_t began = mt_os_now_ns();
 	uint64_t purged;
 	int kept = errno;
 
 	if (cleanup.skips_for_ranks)
-		record->gpu_state = MT_GPU_RANKS;
+		stats->gpu_state = MT_GPU_RANKS;
 	mt_components_trim(request, &cleanup);
-	finish_record(record);
-	record->duration_ns = mt_os_now_ns() - began;
-	purged = mt_sat_sub(record->anon_before_bytes, record->anon_after_bytes);
-	record->result = result_of(&cleanup, purged);
+	read_memory_after(stats);
+	stats->duration_ns = mt_os_now_ns() - began;
+	purged = mt_sat_sub(stats->anon_before_bytes, stats->anon_after_bytes);
+	stats->result = result_of(&cleanup, purged);
 	if (request->here)
 		mt_cleanup_add_program_bytes(purged);
 	else
 		atomic_fetch_add_explicit(&worker_purge_ns, cleanup.purge_cpu_ns,
 					  memory_order_relaxed);
-	count(record, purged);
-	mt_publish_add_cleanup(record);
-	print_profile(record);
-	*out = *record;
+	count(stats, purged);
+	mt_publish_add_cleanup(stats);
+	print_profile(stats);
+	*out = *stats;
 	errno = kept;
 }
 
 void mt_cleanup_run_requested(const struct mt_trim_request *request)
 {
-	struct mt_stats_cleanup record;
+	struct mt_stats_cleanup cleanup;
 
-	mt_cleanup_run(request, &record);
-	mt_components_cleaned(&record, false);
+	mt_cleanup_run(request, &cleanup);
+	mt_components_cleaned(&cleanup, false);
 	requested_ended_ns = mt_os_now_ns();
 }
 
@@ -233,7 +234,7 @@ bool mt_cleanup_requested_may_run(uint64_t now_ns)
 
 void mt_cleanup_note_merged(const struct mt_trim_request *request)
 {
-	struct mt_stats_cleanup record = {
+	struct mt_stats_cleanup cleanup = {
 		.time_ns = mt_os_realtime_ns(),
 		.reason = request->reason,
 		.level = request->level,
@@ -243,13 +244,13 @@ void mt_cleanup_note_merged(const struct mt_trim_request *request)
 	};
 	const struct mt_stats_snapshot *seen = mt_publish_lock();
 
-	record.rss_before_bytes = record.rss_after_bytes = seen->rss_bytes;
-	record.anon_before_bytes = record.anon_after_bytes = seen->rss_anon_bytes;
-	record.live_before_bytes = record.live_after_bytes = seen->heap_live_bytes;
+	cleanup.rss_before_bytes = cleanup.rss_after_bytes = seen->rss_bytes;
+	cleanup.anon_before_bytes = cleanup.anon_after_bytes = seen->rss_anon_bytes;
+	cleanup.live_before_bytes = cleanup.live_after_bytes = seen->heap_live_bytes;
 	mt_publish_unlock();
-	count(&record, 0);
-	mt_publish_queue_cleanup(&record);
-	print_profile(&record);
+	count(&cleanup, 0);
+	mt_publish_queue_cleanup(&cleanup);
+	print_profile(&cleanup);
 }
 
 void mt_cleanup_add_framework(uint64_t gpu_before_bytes, uint64_t gpu_after_bytes,
@@ -257,23 +258,23 @@ void mt_cleanup_add_framework(uint64_t gpu_before_bytes, uint64_t gpu_after_byte
 {
 	const struct mt_trim_request request = {.reason = MT_REASON_FRAMEWORK,
 						.level = MT_LEVEL_HEAVY};
-	struct mt_stats_cleanup record = new_record(&request);
+	struct mt_stats_cleanup cleanup = new_cleanup(&request);
 	struct mt_stats_snapshot *figures;
 
-	finish_record(&record);
-	record.time_ns -= duration_ns; /* the release has ended already */
-	record.duration_ns = duration_ns;
-	record.gpu_before_bytes = gpu_before_bytes;
-	record.gpu_after_bytes = gpu_after_bytes;
-	record.gpu_state = MT_GPU_DONE;
-	record.frameworks = MT_FRAMEWORK_TORCH;
-	record.result = mt_sat_sub(gpu_before_bytes, gpu_after_bytes) ? 1 : 0;
+	read_memory_after(&cleanup);
+	cleanup.time_ns -= duration_ns; /* the release has ended already */
+	cleanup.duration_ns = duration_ns;
+	cleanup.gpu_before_bytes = gpu_before_bytes;
+	cleanup.gpu_after_bytes = gpu_after_bytes;
+	cleanup.gpu_state = MT_GPU_DONE;
+	cleanup.frameworks = MT_FRAMEWORK_TORCH;
+	cleanup.result = mt_sat_sub(gpu_before_bytes, gpu_after_bytes) ? 1 : 0;
 	figures = mt_publish_lock();
 	figures->gpu_framework_count++;
-	record.live_before_bytes = record.live_after_bytes = figures->heap_live_bytes;
+	cleanup.live_before_bytes = cleanup.live_after_bytes = figures->heap_live_bytes;
 	mt_publish_unlock();
-	mt_publish_add_cleanup(&record);
-	print_profile(&record);
+	mt_publish_add_cleanup(&cleanup);
+	print_profile(&cleanup);
 }
 
 void mt_cleanup_count_merged(const uint64_t counts[MT_LEVEL_COUNT])

@@ -80,9 +80,9 @@ void mt_components_trim(const struct mt_trim_request *request, struct mt_cleanup
 	FORWARDS(trim, request, cleanup)
 }
 
-void mt_components_cleaned(const struct mt_stats_cleanup *record, bool charged)
+void mt_components_cleaned(const struct mt_stats_cleanup *cleanup, bool charged)
 {
-	FORWARDS(cleaned, record, charged)
+	FORWARDS(cleaned, cleanup, charged)
 }
 
 void mt_components_publish(bool all)

@@ -66,7 +66,7 @@ struct mt_component {
 
 	/* Runs after a cleanup that the purge policy did not decide. charged: its cost counts
 	 * against the budget. Worker thread. */
-	void (*cleaned)(const struct mt_stats_cleanup *record, bool charged);
+	void (*cleaned)(const struct mt_stats_cleanup *cleanup, bool charged);
 
 	/* Writes the component's figures into the published snapshot. all: also the expensive ones.
 	 * Worker thread, forwards. */
@@ -98,7 +98,7 @@ void mt_components_fork_parent(void);
 void mt_components_fork_child(void);
 void mt_components_configure(void);
 void mt_components_trim(const struct mt_trim_request *request, struct mt_cleanup *cleanup);
-void mt_components_cleaned(const struct mt_stats_cleanup *record, bool charged);
+void mt_components_cleaned(const struct mt_stats_cleanup *cleanup, bool charged);
 void mt_components_publish(bool all);
 void mt_components_refresh(void);
 void mt_components_reset_peak(void);

@@ -284,7 +284,7 @@ enum mt_err mt_files_make(int at, uint64_t *out_start_ticks, uint64_t *out_pidns
 	enum mt_err answer;
 
 	format_path(stats_file.path, "stats", ticks, pidns);
-	format_path(control_file.path, "bell", ticks, pidns);
+	format_path(control_file.path, "control", ticks, pidns);
 	format_path(new_path, "fresh", ticks, pidns);
 	remove_dumps(at, ticks, pidns);
 	answer = make_files(at);
@@ -478,7 +478,7 @@ void mt_files_unlink_at_exit(void)
 
 void mt_files_remove_inherited(const struct mt_config *config)
 {
-	static const char *const suffixes[] = {"stats", "bell", "heap", "blocks", "fresh"};
+	static const char *const suffixes[] = {"stats", "control", "heap", "blocks", "fresh"};
 	char path[PATH_BYTES];
 	struct stat seen;
 	int kept = errno;

@@ -29,7 +29,7 @@ bool mt_interpreter_collect_soon(void (*flush_thread)(void))
 void mt_interpreter_expedite(void)
 {
 	if (get())
-		get()->hurry();
+		get()->expedite();
 }
 
 uint64_t mt_interpreter_framework_idle_bytes(int device)

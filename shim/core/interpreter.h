@@ -10,7 +10,7 @@
 struct mt_interpreter_ops {
 	bool (*is_running)(void);
 	bool (*collect_soon)(void (*flush_thread)(void));
-	void (*hurry)(void);
+	void (*expedite)(void);
 	uint64_t (*framework_idle_bytes)(int device);
 };
 

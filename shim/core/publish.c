@@ -88,7 +88,7 @@ void mt_publish_start(const struct mt_config *config, const struct mt_publish_id
 	head->version = MT_STATS_VERSION;
 	head->head_bytes = sizeof(*head);
 	head->fields_count = sizeof(head->snapshot) / sizeof(uint64_t);
-	head->record_bytes = sizeof(struct mt_stats_cleanup);
+	head->cleanup_bytes = sizeof(struct mt_stats_cleanup);
 	head->sample_bytes = sizeof(struct mt_stats_sample);
 	head->device_bytes = sizeof(struct mt_stats_device);
 	head->oom_bytes = sizeof(struct mt_stats_oom);
@@ -305,37 +305,37 @@ void mt_publish_write_after_cleanup(void)
 	write_figures(true);
 }
 
-static void add_cleanup(struct mt_stats_cleanup *record)
+static void add_cleanup(struct mt_stats_cleanup *cleanup)
 {
-	record->number = ++file.head.records_count;
-	if (!record->merged)
-		file.head.cleanups_count[record->reason]++;
-	file.records[(record->number - 1) % MT_CLEANUPS_COUNT] = *record;
+	cleanup->number = ++file.head.cleanups_count;
+	if (!cleanup->merged)
+		file.head.cleanups_by_reason[cleanup->reason]++;
+	file.cleanups[(cleanup->number - 1) % MT_CLEANUPS_COUNT] = *cleanup;
 	unwritten_count++;
 }
 
 static struct mt_piece cleanups_piece(size_t slot, size_t count)
 {
-	return (struct mt_piece){&file.records[slot], count * sizeof(file.records[0]),
-				 offsetof(struct mt_stats_file, records) +
-					 slot * sizeof(file.records[0])};
+	return (struct mt_piece){&file.cleanups[slot], count * sizeof(file.cleanups[0]),
+				 offsetof(struct mt_stats_file, cleanups) +
+					 slot * sizeof(file.cleanups[0])};
 }
 
-void mt_publish_queue_cleanup(struct mt_stats_cleanup *record)
+void mt_publish_queue_cleanup(struct mt_stats_cleanup *cleanup)
 {
 	mt_lock_lock(&lock);
-	add_cleanup(record);
+	add_cleanup(cleanup);
 	mt_lock_unlock(&lock);
 }
 
 void mt_publish_skip_cleanups(uint64_t count)
 {
 	mt_lock_lock(&lock);
-	file.head.records_count += count;
+	file.head.cleanups_count += count;
 	mt_lock_unlock(&lock);
 }
 
-void mt_publish_add_cleanup(struct mt_stats_cleanup *record)
+void mt_publish_add_cleanup(struct mt_stats_cleanup *cleanup)
 {
 	struct mt_piece pieces[3];
 	/* cleanups to write, from `first` on, around the end of the circular buffer */
@@ -344,9 +344,9 @@ void mt_publish_add_cleanup(struct mt_stats_cleanup *record)
 	size_t tail;
 
 	mt_lock_lock(&lock);
-	add_cleanup(record);
+	add_cleanup(cleanup);
 	count = unwritten_count < MT_CLEANUPS_COUNT ? unwritten_count : MT_CLEANUPS_COUNT;
-	first = (record->number - count) % MT_CLEANUPS_COUNT;
+	first = (cleanup->number - count) % MT_CLEANUPS_COUNT;
 	tail = MT_CLEANUPS_COUNT - first < count ? MT_CLEANUPS_COUNT - first : count;
 	/* The cleanups before the head: a reader that sees the new head finds them. */
 	pieces[0] = cleanups_piece(first, tail);

@@ -32,10 +32,10 @@ void mt_publish_write(void);
 void mt_publish_write_after_cleanup(void);
 
 /* Numbers the result of a cleanup, stores it, and writes it to the file. */
-void mt_publish_add_cleanup(struct mt_stats_cleanup *record);
+void mt_publish_add_cleanup(struct mt_stats_cleanup *cleanup);
 
 /* As mt_publish_add_cleanup, but leaves the write to the next call of that function. */
-void mt_publish_queue_cleanup(struct mt_stats_cleanup *record);
+void mt_publish_queue_cleanup(struct mt_stats_cleanup *cleanup);
 
 /* Skips `count` numbers, of cleanups that MT_CLEANUPS_COUNT later ones overwrite at once. */
 void mt_publish_skip_cleanups(uint64_t count);

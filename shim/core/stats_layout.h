@@ -1,6 +1,6 @@
 /* core/stats_layout.h -- the two small files every awake process has, in MT_DIR (default
  * /dev/shm/mtshim-UID, mode 0700, on a file system in memory), mode 0600, named
- * PID-STARTTIME-PIDNS.stats and .bell (the control file):
+ * PID-STARTTIME-PIDNS.stats and .control (the control file):
  *   PID        as the process sees itself (getpid)
  *   STARTTIME  field 22 of /proc/self/stat, clock ticks since boot: tells a reused pid from the
  *     first
@@ -40,8 +40,8 @@
 	((unsigned long)(type) == TMPFS_MAGIC || (unsigned long)(type) == RAMFS_MAGIC)
 
 #define MT_STATS_MAGIC    0x31737461747374ull /* "tstats1" */
-#define MT_CONTROL_MAGIC  0x316c6c6562746dull /* "mtbell1" */
-#define MT_STATS_VERSION  5u
+#define MT_CONTROL_MAGIC  0x316c727463746dull /* "mtctrl1" */
+#define MT_STATS_VERSION  6u
 #define MT_CLEANUPS_COUNT 64u /* last cleanups kept */
 /* circular buffer of samples, which spans 15 minutes or less */
 #define MT_SAMPLES_COUNT 1024u
@@ -64,7 +64,7 @@
 /* Why a cleanup ran. */
 #define MT_REASONS(X)                                                                              \
 	X(IDLE, "idle")               /* idle bytes reach the threshold */                         \
-	X(LIVE_DROP, "trough")        /* live bytes dropped */                                     \
+	X(LIVE_DROP, "live_drop")     /* live bytes dropped */                                     \
 	X(SETTLE, "settle")           /* the heap is idle for MT_SETTLE_MS */                      \
 	X(ROUND, "round")             /* MT_GC_ROUNDS, MT_HEAVY_ROUNDS */                          \
 	X(SIGNAL, "signal")           /* SIGUSR1 */                                                \
@@ -301,7 +301,7 @@ struct mt_stats_head {
 	uint32_t version;    /* MT_STATS_VERSION */
 	uint32_t head_bytes; /* sizeof(struct mt_stats_head) */
 	uint32_t fields_count;
-	uint32_t record_bytes;
+	uint32_t cleanup_bytes;
 	uint32_t sample_bytes;
 	uint32_t settings_count;
 	uint32_t device_bytes;
@@ -329,7 +329,7 @@ struct mt_stats_head {
 	/* "" not used, "off", "pool", or "account: PyTorch's caching allocator sits on top" */
 	char cuda[64];
 	uint64_t time_ns;         /* CLOCK_REALTIME of the snapshot */
-	uint64_t records_count;   /* number of the last cleanup */
+	uint64_t cleanups_count;  /* number of the last cleanup */
 	uint64_t samples_count;   /* samples ever written; slot is (n - 1) % MT_SAMPLES_COUNT */
 	uint64_t ooms_count;      /* number of the last out-of-memory report */
 	uint64_t alarms_count;    /* number of the last alarm */
@@ -340,7 +340,7 @@ struct mt_stats_head {
 	char rank[16];
 	char rank_source[32]; /* the variable that holds it: RANK, SLURM_PROCID, ... */
 	/* cleanups by enum mt_reason, without merged ones */
-	uint64_t cleanups_count[MT_REASONS_COUNT];
+	uint64_t cleanups_by_reason[MT_REASONS_COUNT];
 	/* field 28 of /proc/self/stat, a random place that every exec chooses again: tells what the
 	 * process runs from what it ran before, under the same pid and start; 0 not random */
 	uint64_t stack_start;
@@ -356,7 +356,7 @@ struct mt_stats_file {
 	struct mt_stats_oom ooms[MT_OOMS_COUNT];
 	struct mt_stats_alarm alarms[MT_ALARMS_COUNT];
 	struct mt_stats_class classes[MT_CLASSES_COUNT];
-	struct mt_stats_cleanup records[MT_CLEANUPS_COUNT];
+	struct mt_stats_cleanup cleanups[MT_CLEANUPS_COUNT];
 	struct mt_stats_sample samples[MT_SAMPLES_COUNT];
 };
 

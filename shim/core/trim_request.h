@@ -29,9 +29,9 @@ struct mt_trim_request {
 };
 
 struct mt_cleanup {
-	struct mt_stats_cleanup record;
+	struct mt_stats_cleanup stats; /* its entry in the stats file */
 	bool skips_for_ranks;  /* several processes train together: no collection, no flush */
-	bool caches_left;      /* python/: a capture kept it from emptying framework caches */
+	bool caches_skipped;   /* python/: a capture kept it from emptying framework caches */
 	bool was_purged;       /* heap/: prepare_trim has purged already */
 	bool purge_possible;   /* heap/: the allocator can return memory */
 	uint64_t purge_cpu_ns; /* heap/: CPU time of the purges */

@@ -4,6 +4,7 @@
 #include "sys/os.h"
 #include "gpu/fence.h"
 #include "gpu/device_memory.h"
+#include "gpu/shortage.h"
 #include "gpu/usage.h"
 
 void mt_block_alloc_hand_out(struct mt_context *context, struct mt_block *block,
@@ -99,15 +100,15 @@ static MT_COLD int try_short(int device, size_t asked_bytes, size_t *bytes, uint
 	struct mt_shortage shortage;
 	int result = MT_CU_OUT_OF_MEMORY;
 
-	if (mt_device_memory_short_begin(&shortage, device, asked_bytes)) {
-		while (result == MT_CU_OUT_OF_MEMORY && mt_device_memory_short_next(&shortage)) {
+	if (mt_shortage_begin(&shortage, device, asked_bytes)) {
+		while (result == MT_CU_OUT_OF_MEMORY && mt_shortage_next(&shortage)) {
 			result = driver->cuMemAlloc_v2(out_dptr, *bytes);
 			if (result != MT_CU_OUT_OF_MEMORY || *bytes == asked_bytes)
 				continue;
 			*bytes = asked_bytes;
 			result = driver->cuMemAlloc_v2(out_dptr, asked_bytes);
 		}
-		mt_device_memory_short_end(&shortage);
+		mt_shortage_end(&shortage);
 	}
 	return result;
 }
@@ -139,7 +140,7 @@ int mt_block_alloc(struct mt_context *context, size_t asked_bytes, size_t bytes,
 	if (result == MT_CU_SUCCESS) {
 		*out_dptr = dptr;
 		if (block) {
-			atomic_store_explicit(&block->base, dptr, memory_order_relaxed);
+			atomic_store_explicit(&block->node.key, dptr, memory_order_relaxed);
 			block->bytes = bytes;
 			block->asked_bytes = asked_bytes;
 			enter_record(context, init, block);

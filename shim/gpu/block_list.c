@@ -67,7 +67,7 @@ static void copy(struct mt_block *block, struct mt_context *context,
 		 struct mt_block_list_block *out)
 {
 	*out = (struct mt_block_list_block){
-		.base = atomic_load_explicit(&block->base, memory_order_relaxed),
+		.base = mt_block_base(block),
 		.bytes = block->bytes,
 		.asked_bytes = block->asked_bytes,
 		.since_ns = block->since_ns,

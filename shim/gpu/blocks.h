@@ -1,8 +1,8 @@
 /* gpu/blocks.h -- the records of device blocks, and the table from a pointer to its record. A
- * record is written under its context's lock, but for `chain`, which belongs to the table. The
- * table is cut into shards of a lock each (shard); a look-up takes it only where it has found
- * nothing without; it grows by one bucket an insertion (linear hashing over segments that double),
- * so that no call pays for the growth, and its memory is mapped. */
+ * record is written under its context's lock; its node belongs to the table. The table is cut into
+ * 64 shards (gpu/pointer_table.h), each with a lock (shard); a look-up takes it only where it has
+ * found nothing without. Any thread may call. Never makes a call to the driver, never calls malloc.
+ */
 #ifndef MT_GPU_BLOCKS_H
 #define MT_GPU_BLOCKS_H
 
@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "gpu/pointer_table.h"
 
 struct mt_context;
 struct mt_group;
@@ -25,14 +27,13 @@ enum mt_block_state {
 struct mt_block {
 	/* First: the slab's link. Bin lists: of the idle or the pending blocks of a bin. */
 	struct mt_block *bin_next, *bin_prev;
-	/* Read without a lock by who looks a pointer up, and again under the lock of the context
-	 * that was read. Order: none needed. */
-	_Atomic uint64_t base;
+	/* Base and context are read without a lock by a look-up, and again under the lock of the
+	 * context that was read. Order: none needed. */
+	struct mt_pointer_node node; /* its key is the base */
 	_Atomic(struct mt_context *) context;
-	uint64_t bytes;                   /* what the driver was asked for */
-	uint64_t asked_bytes;             /* what the program asked for */
-	uint64_t since_ns;                /* handed out, or freed; by the coarse clock */
-	_Atomic(struct mt_block *) chain; /* of the table: written under the shard's lock */
+	uint64_t bytes;       /* what the driver was asked for */
+	uint64_t asked_bytes; /* what the program asked for */
+	uint64_t since_ns;    /* handed out, or freed; by the coarse clock */
 	/* the group's blocks, or the context's idle ones, oldest first */
 	struct mt_block *line_next, *line_prev;
 	struct mt_group *group; /* of a pending block */
@@ -44,6 +45,11 @@ struct mt_block {
 struct mt_block_line {
 	struct mt_block *first, *last;
 };
+
+static inline uint64_t mt_block_base(const struct mt_block *block)
+{
+	return atomic_load_explicit(&block->node.key, memory_order_relaxed);
+}
 
 /* A spare record; NULL where nothing can be mapped. */
 struct mt_block *mt_block_reserve(void);

@@ -32,24 +32,24 @@ static void prepare_trim(const struct mt_trim_request *request, struct mt_cleanu
 {
 	if (cleanup->skips_for_ranks || !mt_trim_reaches_devices(request))
 		return;
-	cleanup->record.gpu_before_bytes = mt_gpu_used(request->here);
-	cleanup->record.pinned_before_bytes = mt_gpu_pinned_bytes();
+	cleanup->stats.gpu_before_bytes = mt_gpu_used(request->here);
+	cleanup->stats.pinned_before_bytes = mt_gpu_pinned_bytes();
 }
 
 /* After Python: what its frameworks return lies in our pool. */
 static void trim(const struct mt_trim_request *request, struct mt_cleanup *cleanup)
 {
-	struct mt_stats_cleanup *record = &cleanup->record;
+	struct mt_stats_cleanup *stats = &cleanup->stats;
 
 	if (cleanup->skips_for_ranks || !mt_trim_reaches_devices(request))
 		return;
-	record->gpu_state = mt_gpu_flush(request->here);
-	if (record->gpu_state == MT_GPU_NONE && record->frameworks)
-		record->gpu_state = MT_GPU_DONE;
-	if (cleanup->caches_left)
-		record->gpu_state = MT_GPU_CAPTURING;
-	record->gpu_after_bytes = record->gpu_before_bytes ? mt_gpu_used(request->here) : 0;
-	record->pinned_after_bytes = mt_gpu_pinned_bytes();
+	stats->gpu_state = mt_gpu_flush(request->here);
+	if (stats->gpu_state == MT_GPU_NONE && stats->frameworks)
+		stats->gpu_state = MT_GPU_DONE;
+	if (cleanup->caches_skipped)
+		stats->gpu_state = MT_GPU_CAPTURING;
+	stats->gpu_after_bytes = stats->gpu_before_bytes ? mt_gpu_used(request->here) : 0;
+	stats->pinned_after_bytes = mt_gpu_pinned_bytes();
 }
 
 static bool request(const struct mt_request *wanted, enum mt_err *out)

@@ -5,13 +5,10 @@
 
 #include "sys/attr.h"
 #include "gpu/capture.h"
-#include "gpu/fence.h"
 #include "gpu/slab.h"
 #include "gpu/wait.h"
 
-struct mt_pool mt_pool;
-
-static struct mt_lock slots_lock = MT_LOCK(slots); /* who takes a slot or gives it back */
+struct mt_pool mt_pool = {.slots_lock = MT_LOCK(slots)};
 
 /* The slot that this thread used last: only a hint, its handle is compared each time. */
 static MT_TLS struct mt_context *last_used;
@@ -47,7 +44,7 @@ MT_COLD struct mt_context *mt_context_know(struct CUctx_st *handle, int device,
 	if (found || !handle)
 		return found;
 	measure(mt_pool_device(device), device);
-	mt_lock_lock(&slots_lock);
+	mt_lock_lock(&mt_pool.slots_lock);
 	found = mt_context_find(handle);
 	for (struct mt_context *slot = mt_pool.contexts;
 	     !found && slot < mt_pool.contexts + MT_CONTEXTS; slot++) {
@@ -73,7 +70,7 @@ MT_COLD struct mt_context *mt_context_know(struct CUctx_st *handle, int device,
 		if (count > atomic_load_explicit(&mt_pool.contexts_count, memory_order_relaxed))
 			atomic_store_explicit(&mt_pool.contexts_count, count, memory_order_release);
 	}
-	mt_lock_unlock(&slots_lock);
+	mt_lock_unlock(&mt_pool.slots_lock);
 	if (!found)
 		atomic_store_explicit(&mt_pool.is_mixed, true, memory_order_relaxed);
 	return found;
@@ -301,109 +298,13 @@ MT_COLD void mt_context_note_call(struct mt_context *context, int result)
 		mt_context_note(context, result);
 }
 
-struct forgetting {
-	struct mt_context *context;
-	struct mt_block *cached; /* by line_next */
-};
-
-static void forget_block(struct mt_block *block, void *data)
+bool mt_context_may_call(void)
 {
-	struct forgetting *forgetting = data;
-	bool is_cached = block->state != MT_BLOCK_LIVE;
+	static MT_TLS bool may_call;
+	struct CUctx_st *current;
 
-	if (atomic_load_explicit(&block->context, memory_order_relaxed) != forgetting->context ||
-	    block->state == MT_BLOCK_LEAVING)
-		return;
-	(void)mt_blocks_remove(block);
-	atomic_store_explicit(&block->context, NULL, memory_order_relaxed);
-	block->state = MT_BLOCK_UNUSED;
-	if (!is_cached) {
-		mt_block_release(block);
-		return;
-	}
-	block->line_next = forgetting->cached;
-	forgetting->cached = block;
-}
-
-/* The sums that never fall stay with the device. The lock is held. */
-static void fold(struct mt_context *context)
-{
-	struct mt_counters *past = &mt_context_device(context)->past;
-
-#define X(name)                                                                                    \
-	atomic_fetch_add_explicit(&past->name, mt_counter(&context->counters.name),                \
-				  memory_order_relaxed);                                           \
-	atomic_store_explicit(&context->counters.name, 0, memory_order_relaxed);
-	MT_CONTEXT_COUNTERS(X)
-#undef X
-	if (context->is_counted)
-		atomic_fetch_sub_explicit(&mt_context_device(context)->allocators, 1,
-					  memory_order_relaxed);
-	context->is_counted = false;
-	atomic_store_explicit(&past->allocated, 0, memory_order_relaxed);
-	atomic_store_explicit(&past->requested, 0, memory_order_relaxed);
-	atomic_store_explicit(&past->pending, 0, memory_order_relaxed);
-	atomic_store_explicit(&past->idle, 0, memory_order_relaxed);
-	atomic_store_explicit(&past->blocks, 0, memory_order_relaxed);
-	atomic_store_explicit(&past->small, 0, memory_order_relaxed);
-	atomic_store_explicit(&past->small_cached, 0, memory_order_relaxed);
-	atomic_store_explicit(&past->pages_cached, 0, memory_order_relaxed);
-}
-
-/* Waits until nobody is in the context of that life, and takes both locks. False, with none, where
- * it has ended meanwhile. Who is inside may need the slots' lock before he leaves
- * (mt_context_know), so that neither lock is held over the wait. */
-static bool lock_single(struct mt_context *context, uint32_t init)
-{
-	for (unsigned round = 0;; round++) {
-		mt_lock_lock(&slots_lock);
-		mt_lock_lock(&context->lock);
-		if (!atomic_load_explicit(&context->handle, memory_order_relaxed) ||
-		    atomic_load_explicit(&context->init, memory_order_relaxed) != init)
-			break;
-		atomic_store_explicit(&context->is_broken, true, memory_order_relaxed);
-		if (context->users == 0)
-			return true;
-		mt_lock_unlock(&context->lock);
-		mt_lock_unlock(&slots_lock);
-		mt_wait_round(round);
-	}
-	mt_lock_unlock(&context->lock);
-	mt_lock_unlock(&slots_lock);
-	return false;
-}
-
-MT_COLD struct mt_block *mt_context_forget(struct mt_context *context, bool destroys_events)
-{
-	struct forgetting forgetting = {context, NULL};
-	uint32_t init = atomic_load_explicit(&context->init, memory_order_acquire);
-	struct mt_event *dead;
-	int cancel = mt_wait_uncancelled();
-
-	if (destroys_events)
-		mt_events_bring_home();
-	if (!lock_single(context, init)) {
-		mt_wait_cancellable(cancel);
-		return NULL;
-	}
-	dead = mt_fence_die(context);
-	mt_blocks_walk(forget_block, &forgetting);
-	if (context->idle) {
-		memset(context->idle, 0, sizeof(*context->idle));
-		memset(context->pending, 0, sizeof(*context->pending));
-	}
-	context->idle_line = (struct mt_block_line){0};
-	fold(context);
-	atomic_fetch_add_explicit(&context->init, 1, memory_order_relaxed);
-	atomic_store_explicit(&context->handle, NULL, memory_order_release);
-	mt_lock_unlock(&context->lock);
-	mt_lock_unlock(&slots_lock);
-	mt_events_bury(dead, destroys_events);
-	mt_wait_cancellable(cancel);
-	return forgetting.cached;
-}
-
-MT_COLD void mt_contexts_forget_lock(void)
-{
-	mt_lock_reset(&slots_lock);
+	if (mt_unlikely(!may_call))
+		may_call = mt_pool_driver()->cuCtxGetCurrent &&
+			   mt_pool_driver()->cuCtxGetCurrent(&current) != MT_CU_NOT_PERMITTED;
+	return may_call;
 }

@@ -15,7 +15,7 @@
 #include "gpu/driver.h"
 #include "gpu/bins.h"
 #include "gpu/blocks.h"
-#include "gpu/pool.h"
+#include "gpu/pool_settings.h"
 
 /* known at once; with more, nothing is pooled, for a context that is not known cannot be fenced */
 #define MT_CONTEXTS 256
@@ -128,6 +128,7 @@ struct mt_pool {
 	_Atomic uint8_t roundup_divisions[MT_POOL_ROUNDUPS];
 	struct mt_pool_device devices[MT_POOL_DEVICES];
 	struct mt_context contexts[MT_CONTEXTS];
+	struct mt_lock slots_lock;       /* who takes a slot of contexts or gives it back */
 	_Atomic uint32_t contexts_count; /* slots ever used */
 };
 
@@ -184,6 +185,11 @@ struct mt_context *mt_context_know(struct CUctx_st *handle, int device,
  * ending meanwhile; no lock held. */
 void mt_context_know_primaries(void);
 
+/* False on a thread on which the driver runs a host function of the program: there it permits no
+ * call. Such a thread is the driver's own, so one that was permitted a call once is not asked about
+ * again. Any thread, no lock held. */
+bool mt_context_may_call(void);
+
 /* The known context with this handle, or NULL. */
 struct mt_context *mt_context_find(struct CUctx_st *handle);
 
@@ -216,13 +222,7 @@ static inline bool mt_context_pools(struct mt_context *context)
 	       !atomic_load_explicit(&mt_pool.is_mixed, memory_order_relaxed);
 }
 
-/* Forgets the context and all its blocks; with `destroys_events` its events are destroyed, else
- * they die with it. Answers the records of what was cached, by line_next, in no table any more:
- * mt_block_release is due for each. */
-struct mt_block *mt_context_forget(struct mt_context *context, bool destroys_events);
-
-/* In a forked child. */
-void mt_contexts_forget_lock(void);
+#define MT_ANY_DEVICE (-1) /* all of them, where a device is asked for */
 
 /* A device's figures have a place; those past the last share it. */
 static inline struct mt_pool_device *mt_pool_device(int device)

@@ -1,8 +1,12 @@
-/* lives.c -- contexts that become known and that end, as the driver's entries tell of them. */
+#include "gpu/context_lifecycle.h"
+
+#include <string.h>
+
 #include "sys/attr.h"
 #include "sys/os.h"
 #include "gpu/context.h"
-#include "gpu/pool.h"
+#include "gpu/event.h"
+#include "gpu/fence.h"
 #include "gpu/wait.h"
 
 #define REST_NS (2 * MT_NS_PER_S)
@@ -12,17 +16,6 @@ static bool can_know(void)
 {
 	return atomic_load_explicit(&mt_pool.is_up, memory_order_relaxed) && mt_pool.can_fence &&
 	       mt_pool_driver()->cuCtxGetDevice;
-}
-
-bool mt_pool_may_call(void)
-{
-	static MT_TLS bool may_call;
-	struct CUctx_st *current;
-
-	if (mt_unlikely(!may_call))
-		may_call = mt_pool_driver()->cuCtxGetCurrent &&
-			   mt_pool_driver()->cuCtxGetCurrent(&current) != MT_CU_NOT_PERMITTED;
-	return may_call;
 }
 
 MT_COLD void mt_pool_context_made(struct CUctx_st *context, int device)
@@ -75,12 +68,119 @@ bool mt_pool_has_made(struct CUctx_st *context)
 	       atomic_load_explicit(&known->origin, memory_order_relaxed) == MT_CONTEXT_MADE;
 }
 
+struct forgetting {
+	struct mt_context *context;
+	struct mt_block *cached; /* by line_next */
+};
+
+static void forget_block(struct mt_block *block, void *data)
+{
+	struct forgetting *forgetting = data;
+	bool is_cached;
+
+	/* All else of the block is read under its context's lock, and this one's is held. */
+	if (atomic_load_explicit(&block->context, memory_order_relaxed) != forgetting->context ||
+	    block->state == MT_BLOCK_LEAVING)
+		return;
+	is_cached = block->state != MT_BLOCK_LIVE;
+	(void)mt_blocks_remove(block);
+	atomic_store_explicit(&block->context, NULL, memory_order_relaxed);
+	block->state = MT_BLOCK_UNUSED;
+	if (!is_cached) {
+		mt_block_release(block);
+		return;
+	}
+	block->line_next = forgetting->cached;
+	forgetting->cached = block;
+}
+
+/* The sums that never fall stay with the device. The lock is held. */
+static void fold(struct mt_context *context)
+{
+	struct mt_counters *past = &mt_context_device(context)->past;
+
+#define X(name)                                                                                    \
+	atomic_fetch_add_explicit(&past->name, mt_counter(&context->counters.name),                \
+				  memory_order_relaxed);                                           \
+	atomic_store_explicit(&context->counters.name, 0, memory_order_relaxed);
+	MT_CONTEXT_COUNTERS(X)
+#undef X
+	if (context->is_counted)
+		atomic_fetch_sub_explicit(&mt_context_device(context)->allocators, 1,
+					  memory_order_relaxed);
+	context->is_counted = false;
+	atomic_store_explicit(&past->allocated, 0, memory_order_relaxed);
+	atomic_store_explicit(&past->requested, 0, memory_order_relaxed);
+	atomic_store_explicit(&past->pending, 0, memory_order_relaxed);
+	atomic_store_explicit(&past->idle, 0, memory_order_relaxed);
+	atomic_store_explicit(&past->blocks, 0, memory_order_relaxed);
+	atomic_store_explicit(&past->small, 0, memory_order_relaxed);
+	atomic_store_explicit(&past->small_cached, 0, memory_order_relaxed);
+	atomic_store_explicit(&past->pages_cached, 0, memory_order_relaxed);
+}
+
+/* Waits until nobody is in the context of that life, and takes both locks. False, with none, where
+ * it has ended meanwhile. Who is inside may need the slots' lock before he leaves
+ * (mt_context_know), so that neither lock is held over the wait. */
+static bool lock_single(struct mt_context *context, uint32_t init)
+{
+	for (unsigned round = 0;; round++) {
+		mt_lock_lock(&mt_pool.slots_lock);
+		mt_lock_lock(&context->lock);
+		if (!atomic_load_explicit(&context->handle, memory_order_relaxed) ||
+		    atomic_load_explicit(&context->init, memory_order_relaxed) != init)
+			break;
+		atomic_store_explicit(&context->is_broken, true, memory_order_relaxed);
+		if (context->users == 0)
+			return true;
+		mt_lock_unlock(&context->lock);
+		mt_lock_unlock(&mt_pool.slots_lock);
+		mt_wait_round(round);
+	}
+	mt_lock_unlock(&context->lock);
+	mt_lock_unlock(&mt_pool.slots_lock);
+	return false;
+}
+
+/* Forgets the context and all its blocks; with `destroys_events` its events are destroyed, else
+ * they die with it. Answers the records of what was cached, by line_next, in no table any more:
+ * mt_block_release is due for each. */
+static struct mt_block *forget_context(struct mt_context *context, bool destroys_events)
+{
+	struct forgetting forgetting = {context, NULL};
+	uint32_t init = atomic_load_explicit(&context->init, memory_order_acquire);
+	struct mt_event *dead;
+	int cancel = mt_wait_uncancelled();
+
+	if (destroys_events)
+		mt_events_bring_home();
+	if (!lock_single(context, init)) {
+		mt_wait_cancellable(cancel);
+		return NULL;
+	}
+	dead = mt_fence_die(context);
+	mt_blocks_walk(forget_block, &forgetting);
+	if (context->idle) {
+		memset(context->idle, 0, sizeof(*context->idle));
+		memset(context->pending, 0, sizeof(*context->pending));
+	}
+	context->idle_line = (struct mt_block_line){0};
+	fold(context);
+	atomic_fetch_add_explicit(&context->init, 1, memory_order_relaxed);
+	atomic_store_explicit(&context->handle, NULL, memory_order_release);
+	mt_lock_unlock(&context->lock);
+	mt_lock_unlock(&mt_pool.slots_lock);
+	mt_events_bury(dead, destroys_events);
+	mt_wait_cancellable(cancel);
+	return forgetting.cached;
+}
+
 static struct mt_block *forget(struct CUctx_st *handle, bool destroys_events)
 {
 	bool is_up = atomic_load_explicit(&mt_pool.is_up, memory_order_relaxed);
 	struct mt_context *context = is_up && handle ? mt_context_find(handle) : NULL;
 
-	return context ? mt_context_forget(context, destroys_events) : NULL;
+	return context ? forget_context(context, destroys_events) : NULL;
 }
 
 /* Gives the records back. frees: after the driver's cuMemFree, their context being current. */
@@ -91,8 +191,7 @@ static void release(struct mt_block *cached, bool frees)
 	for (; cached; cached = next) {
 		next = cached->line_next;
 		if (frees)
-			(void)mt_pool_driver()->cuMemFree_v2(
-				atomic_load_explicit(&cached->base, memory_order_relaxed));
+			(void)mt_pool_driver()->cuMemFree_v2(mt_block_base(cached));
 		mt_block_release(cached);
 	}
 }

@@ -1,11 +1,11 @@
-/* decay.c -- what gives memory back without being in a cuMemAlloc or cuMemFree: the worker's calls,
- * an out-of-memory of another kind of allocation. */
+#include "gpu/decay.h"
+
 #include "sys/attr.h"
 #include "sys/os.h"
 #include "gpu/capture.h"
 #include "gpu/fence.h"
 #include "gpu/release.h"
-#include "gpu/pool.h"
+#include "gpu/usage.h"
 #include "gpu/device_memory.h"
 
 #define POLL_MAX   64    /* groups asked in one pass */
@@ -158,67 +158,4 @@ uint64_t mt_pool_trim(void)
 void mt_pool_hold_back(bool held)
 {
 	atomic_store_explicit(&mt_pool.holds_back, held, memory_order_relaxed);
-}
-
-bool mt_pool_short_begin(struct mt_shortage *shortage, int device, uint64_t bytes)
-{
-	struct mt_context *context;
-
-	if (!is_up() || !mt_pool_is_used())
-		return false;
-	if (device < 0) {
-		context = mt_context_current();
-		device = context ? atomic_load_explicit(&context->device, memory_order_relaxed)
-				 : MT_DEVICE_MEMORY_ANY_DEVICE;
-	}
-	return mt_device_memory_short_begin(shortage, device, bytes);
-}
-
-bool mt_pool_short_next(struct mt_shortage *shortage)
-{
-	return mt_device_memory_short_next(shortage);
-}
-
-void mt_pool_short_end(const struct mt_shortage *shortage)
-{
-	mt_device_memory_short_end(shortage);
-}
-
-void mt_pool_note_ooms(int device, uint64_t count)
-{
-	atomic_fetch_add_explicit(&mt_pool_device(device)->ooms, count, memory_order_relaxed);
-}
-
-void mt_pool_note_retry(int device)
-{
-	atomic_fetch_add_explicit(&mt_pool_device(device)->retries, 1, memory_order_relaxed);
-}
-
-/* ---- modes ---- */
-
-MT_COLD void mt_pool_reconsider(void)
-{
-	enum mt_pool_mode (*ask)(void) = atomic_load_explicit(&mt_pool.mode, memory_order_relaxed);
-
-	if (!is_up() || !ask || ask() == MT_POOL_POOL)
-		return;
-	MT_EACH_CONTEXT(context)
-	{
-		uint8_t pools = MT_CONTEXT_POOL;
-
-		(void)atomic_compare_exchange_strong_explicit(
-			&context->mode, &pools, MT_CONTEXT_ACCOUNT, memory_order_relaxed,
-			memory_order_relaxed);
-	}
-}
-
-/* Work of a green context is seen by no event of another, and it may touch the blocks of every
- * device; so `device` tells nothing. What is cached was freed before: its fences see all work that
- * may use it. It goes back at the next tick, not here: nobody may wait for it. */
-MT_COLD void mt_pool_green(int device)
-{
-	(void)device;
-	if (!is_up())
-		return;
-	atomic_store_explicit(&mt_pool.is_mixed, true, memory_order_relaxed);
 }

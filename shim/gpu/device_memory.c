@@ -3,13 +3,7 @@
 #include "sys/attr.h"
 #include "sys/os.h"
 #include "gpu/capture.h"
-#include "gpu/fence.h"
-#include "gpu/release.h"
 #include "gpu/wait.h"
-
-#define OOM_WAIT_NS   (10 * MT_NS_PER_S) /* for what is pending */
-#define UNKNOWN_SHARE 8
-#define MORE_TRIES    16 /* after the steps, as long as other threads give back */
 
 static void judge(struct mt_pool_device *device)
 {
@@ -73,8 +67,7 @@ static bool ask(struct mt_context *context, uint64_t *out_free_bytes, uint64_t *
 	return true;
 }
 
-/* With the gate entered, or in relaxed capture mode. */
-static bool ask_device(int device, uint64_t *out_free_bytes, uint64_t *out_total_bytes)
+bool mt_device_memory_ask(int device, uint64_t *out_free_bytes, uint64_t *out_total_bytes)
 {
 	bool known = false;
 
@@ -96,13 +89,13 @@ static bool ask_device(int device, uint64_t *out_free_bytes, uint64_t *out_total
 	return known;
 }
 
-bool mt_pool_memory(int device, uint64_t *out_free_bytes, uint64_t *out_total_bytes)
+bool mt_device_memory_read(int device, uint64_t *out_free_bytes, uint64_t *out_total_bytes)
 {
 	bool known;
 
 	if (!atomic_load_explicit(&mt_pool.is_up, memory_order_relaxed) || !mt_capture_enter())
 		return false;
-	known = ask_device(device, out_free_bytes, out_total_bytes);
+	known = mt_device_memory_ask(device, out_free_bytes, out_total_bytes);
 	mt_capture_leave();
 	return known;
 }
@@ -133,261 +126,8 @@ bool mt_device_memory_is_scarce(struct mt_context *context)
 	return atomic_load_explicit(&mt_context_device(context)->is_scarce, memory_order_relaxed);
 }
 
-/* Everything idle of a device, up to a rule. */
-static void give_back_device(int device, struct mt_release *rule)
-{
-	MT_EACH_CONTEXT(context)
-	{
-		uint32_t init = atomic_load_explicit(&context->init, memory_order_relaxed);
-
-		if (atomic_load_explicit(&context->device, memory_order_relaxed) != device ||
-		    !mt_context_hold(context, init))
-			continue;
-		(void)mt_release_idle(context, rule);
-		mt_context_drop(context);
-	}
-}
-
-void mt_device_memory_collect(struct mt_context *context, uint64_t bytes)
-{
-	uint64_t permille = mt_counter(&mt_pool.gc_permille);
-	uint64_t total = mt_counter(&mt_context_device(context)->total_bytes);
-	struct mt_release rule = MT_RELEASE_ALL;
-	struct mt_pool_usage usage;
-	int device = atomic_load_explicit(&context->device, memory_order_relaxed);
-	uint64_t allowed = total / 1000 * permille;
-
-	if (mt_likely(permille == 0) || total == 0)
-		return;
-	mt_pool_usage(device, &usage);
-	if (usage.reserved_bytes + bytes <= allowed)
-		return;
-	rule.bytes = usage.reserved_bytes + bytes - allowed;
-	give_back_device(device, &rule);
-}
-
-/* ---- out of memory ---- */
-
 bool mt_device_memory_has_shortage(struct mt_context *context)
 {
 	return atomic_load_explicit(&mt_context_device(context)->shortages, memory_order_seq_cst) >
 	       0;
-}
-
-static bool is_on(const struct mt_context *context, int device)
-{
-	int own = atomic_load_explicit(&context->device, memory_order_relaxed);
-
-	return device == MT_DEVICE_MEMORY_ANY_DEVICE ||
-	       mt_pool_device(own) == mt_pool_device(device);
-}
-
-/* What has reached the driver from the device's contexts, in whatever way: it changes while memory
- * comes back. */
-static uint64_t count_freed(int device)
-{
-	uint64_t freed = 0;
-
-	MT_EACH_CONTEXT(context)
-	{
-		if (is_on(context, device))
-			freed += mt_counter(&context->counters.driver_frees);
-	}
-	return freed;
-}
-
-/* A context that pools no more may still have what it kept before. */
-static bool has_pool(int device)
-{
-	MT_EACH_CONTEXT(context)
-	{
-		if (is_on(context, device) &&
-		    (atomic_load_explicit(&context->mode, memory_order_relaxed) ==
-			     MT_CONTEXT_POOL ||
-		     mt_counter(&context->counters.idle) || mt_counter(&context->counters.pending)))
-			return true;
-	}
-	return false;
-}
-
-static void count_shortage(int device, uint32_t delta)
-{
-	for (int i = 0; i < MT_POOL_DEVICES; i++)
-		if (device == MT_DEVICE_MEMORY_ANY_DEVICE ||
-		    &mt_pool.devices[i] == mt_pool_device(device))
-			atomic_fetch_add_explicit(&mt_pool.devices[i].shortages, delta,
-						  memory_order_seq_cst);
-}
-
-MT_COLD bool mt_device_memory_short_begin(struct mt_shortage *shortage, int device, uint64_t bytes)
-{
-	uint64_t total = device == MT_DEVICE_MEMORY_ANY_DEVICE
-				 ? 0
-				 : mt_counter(&mt_pool_device(device)->total_bytes);
-
-	if (!has_pool(device) || (total && bytes > total))
-		return false;
-	*shortage = (struct mt_shortage){
-		.device = device, .bytes = bytes, .cancel = mt_wait_uncancelled()};
-	count_shortage(device, 1);
-	if (device != MT_DEVICE_MEMORY_ANY_DEVICE)
-		atomic_fetch_add_explicit(&mt_pool_device(device)->retries, 1,
-					  memory_order_relaxed);
-	shortage->freed = count_freed(device);
-	shortage->start_ns = mt_os_now_ns();
-	return true;
-}
-
-MT_COLD void mt_device_memory_short_end(const struct mt_shortage *shortage)
-{
-	count_shortage(shortage->device, (uint32_t)-1);
-	mt_wait_cancellable(shortage->cancel);
-}
-
-/* Each held context of the device. */
-static void each_context(const struct mt_shortage *shortage,
-			 void (*act)(struct mt_context *context, uint64_t start_ns))
-{
-	MT_EACH_CONTEXT(context)
-	{
-		uint32_t init = atomic_load_explicit(&context->init, memory_order_relaxed);
-
-		if (!is_on(context, shortage->device) || !mt_context_hold(context, init))
-			continue;
-		act(context, shortage->start_ns);
-		mt_context_drop(context);
-	}
-}
-
-static void give_idle(struct mt_context *context, uint64_t start_ns)
-{
-	struct mt_release all = MT_RELEASE_ALL;
-
-	(void)start_ns;
-	all.in_capture = true;
-	(void)mt_release_idle(context, &all);
-}
-
-/* What the driver alone would have free now: all whose own context is done with it. */
-static void give_ready(struct mt_context *context, uint64_t start_ns)
-{
-	struct mt_release all = MT_RELEASE_ALL;
-
-	all.in_capture = true;
-	mt_lock_lock(&context->lock);
-	(void)mt_fence_close(context);
-	mt_fence_poll(context, UINT32_MAX);
-	mt_fence_poll_own(context);
-	mt_lock_unlock(&context->lock);
-	give_idle(context, start_ns);
-	if (atomic_load_explicit(&context->is_gone, memory_order_relaxed))
-		(void)mt_release_pending(context, &all, false);
-	else
-		(void)mt_release_own_done(context, &all);
-}
-
-/* What cannot be fenced: the driver's own cuMemFree, which is what the program called. */
-static void give_lost(struct mt_context *context, uint64_t start_ns)
-{
-	struct mt_release all = MT_RELEASE_ALL;
-
-	(void)start_ns;
-	all.in_capture = true;
-	(void)mt_release_pending(context, &all, true);
-}
-
-/* False: all that is cached is too little beside what is free, and nobody need wait for it. A call
- * of unknown size that fails beside eight times as much free memory fails for another reason. */
-static bool can_serve(const struct mt_shortage *shortage)
-{
-	uint64_t free_bytes = 0, total_bytes = 0, cached;
-	bool is_known;
-	int mode;
-
-	if (shortage->device == MT_DEVICE_MEMORY_ANY_DEVICE)
-		return true;
-	mode = mt_capture_relax(mt_pool_driver());
-	is_known = ask_device(shortage->device, &free_bytes, &total_bytes);
-	mt_capture_restore(mt_pool_driver(), mode);
-	cached = mt_pool_withheld_bytes(shortage->device);
-	if (!is_known)
-		return true;
-	return shortage->bytes ? free_bytes + cached >= shortage->bytes
-			       : cached >= free_bytes / UNKNOWN_SHARE;
-}
-
-static bool is_hopeful(const struct mt_shortage *shortage)
-{
-	bool is = false;
-
-	MT_EACH_CONTEXT(context)
-	{
-		if (is || !is_on(context, shortage->device))
-			continue;
-		mt_lock_lock(&context->lock);
-		is = mt_fence_is_hopeful(context, shortage->start_ns);
-		mt_lock_unlock(&context->lock);
-	}
-	return is;
-}
-
-/* Something has reached the driver since the last time. */
-static bool has_more(struct mt_shortage *shortage)
-{
-	uint64_t freed;
-
-	mt_release_await(shortage->device);
-	freed = count_freed(shortage->device);
-	if (freed == shortage->freed)
-		return false;
-	shortage->freed = freed;
-	return true;
-}
-
-/* Waits until something of what was pending at the start is done, as the program's own calls of
- * cuMemFree would have waited. */
-static bool await_pending(struct mt_shortage *shortage)
-{
-	for (unsigned round = 0;
-	     mt_os_now_ns() - shortage->start_ns < OOM_WAIT_NS && is_hopeful(shortage); round++) {
-		if (!can_serve(shortage))
-			return false;
-		each_context(shortage, give_ready);
-		if (has_more(shortage))
-			return true;
-		mt_wait_round(round);
-	}
-	return false;
-}
-
-MT_COLD bool mt_device_memory_short_next(struct mt_shortage *shortage)
-{
-	enum { IDLE, READY, WAIT, LOST };
-
-	if (shortage->step == IDLE) {
-		each_context(shortage, give_idle);
-		shortage->step = READY;
-		/* In any case: another thread may have freed between the failed call and the begin.
-		 */
-		(void)has_more(shortage);
-		return true;
-	}
-	if (shortage->step == READY) {
-		each_context(shortage, give_ready);
-		shortage->step = WAIT;
-		if (has_more(shortage))
-			return true;
-	}
-	if (shortage->step == WAIT && await_pending(shortage))
-		return true;
-	if (shortage->step == WAIT) {
-		each_context(shortage, give_lost);
-		shortage->step = LOST;
-		if (has_more(shortage))
-			return true;
-	}
-	if (shortage->step++ >= LOST + MORE_TRIES)
-		return false;
-	each_context(shortage, give_idle);
-	return has_more(shortage);
 }

@@ -7,7 +7,6 @@
 #include <stdint.h>
 
 #include "gpu/context.h"
-#include "gpu/pool.h"
 
 /* Asks the driver how much is free on the device of the held context, at most every
  * MT_DEVICE_MEMORY_MEASURE_NS. Current or pushed: the context. */
@@ -18,6 +17,13 @@ void mt_device_memory_measure(struct mt_context *context, uint64_t now_ns);
 void mt_device_memory_taken(struct mt_pool_device *device, uint64_t bytes);
 void mt_device_memory_freed(struct mt_pool_device *device, uint64_t bytes);
 
+/* The driver's own free and total bytes of a device, asked through a context that has allocated
+ * here; false where there is none, and while a capture is open. On a thread as above. */
+bool mt_device_memory_read(int device, uint64_t *out_free_bytes, uint64_t *out_total_bytes);
+
+/* The same with the gate entered by the caller, or in relaxed capture mode. */
+bool mt_device_memory_ask(int device, uint64_t *out_free_bytes, uint64_t *out_total_bytes);
+
 bool mt_device_memory_is_low(struct mt_context *context);
 
 /* Less than 1/MT_DEVICE_MEMORY_SCARCE of the device is free. An allocation may then need any freed
@@ -25,17 +31,8 @@ bool mt_device_memory_is_low(struct mt_context *context);
 #define MT_DEVICE_MEMORY_SCARCE 8
 bool mt_device_memory_is_scarce(struct mt_context *context);
 
-/* Before the driver is asked for so many bytes: garbage_collection_threshold. */
-void mt_device_memory_collect(struct mt_context *context, uint64_t bytes);
-
-/* The driver is out of memory: mt_pool_short_begin and its kin, on any device of ours. */
-#define MT_DEVICE_MEMORY_ANY_DEVICE (-1)
-bool mt_device_memory_short_begin(struct mt_shortage *shortage, int device, uint64_t bytes);
-bool mt_device_memory_short_next(struct mt_shortage *shortage);
-void mt_device_memory_short_end(const struct mt_shortage *shortage);
-
-/* A thread is between the two on the context's device: what is freed meanwhile goes straight to the
- * driver. */
+/* A thread is between mt_shortage_begin and mt_shortage_end on the context's device: what is freed
+ * meanwhile goes straight to the driver. */
 bool mt_device_memory_has_shortage(struct mt_context *context);
 
 #endif

@@ -2,10 +2,11 @@
 
 #include <string.h>
 
-#include "gpu/account.h"
+#include "gpu/unpooled.h"
 #include "core/log.h"
 #include "gpu/driver.h"
 #include "gpu/capture.h"
+#include "gpu/device_memory.h"
 #include "sys/format.h"
 
 /* ---- which devices ---- */
@@ -13,13 +14,13 @@
 static bool has_allocations(int device)
 {
 	struct mt_pool_usage pool;
-	struct mt_device_usage others;
+	struct mt_unpooled_usage others;
 
 	mt_pool_usage(device, &pool);
 	if (pool.reserved_bytes || pool.alloc_count)
 		return true;
-	mt_device_usage(device, &others);
-	for (int kind = 0; kind < MT_DEVICE_KIND_COUNT; kind++)
+	mt_unpooled_usage(device, &others);
+	for (int kind = 0; kind < MT_UNPOOLED_KIND_COUNT; kind++)
 		if (others.alloc_count[kind])
 			return true;
 	return false;
@@ -122,7 +123,7 @@ int mt_gpu_read(struct mt_gpu_device *out, int most)
 	mt_capture_leave();
 	/* It goes through the gate by itself. */
 	for (int i = 0; i < count; i++)
-		(void)mt_pool_memory(devices[i], &out[i].free_bytes, &out[i].total_bytes);
+		(void)mt_device_memory_read(devices[i], &out[i].free_bytes, &out[i].total_bytes);
 	return count;
 }
 
@@ -140,7 +141,7 @@ uint64_t mt_gpu_used_bytes(void)
 	for (int i = 0; i < count; i++) {
 		uint64_t free_bytes, total;
 
-		if (mt_pool_memory(devices[i], &free_bytes, &total) && total > free_bytes)
+		if (mt_device_memory_read(devices[i], &free_bytes, &total) && total > free_bytes)
 			used += total - free_bytes;
 	}
 	return used;

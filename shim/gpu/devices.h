@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "gpu/pool.h"
+#include "gpu/usage.h"
 
 struct mt_gpu_device {
 	int ordinal;

@@ -52,22 +52,24 @@ int mt_cuda_device_of(uint64_t dptr)
 
 /* ---- the end of a wrapper ---- */
 
-int mt_cuda_end(const struct mt_cuda_work *work, int result, const struct mt_device_record *record)
+int mt_cuda_end(const struct mt_cuda_work *work, int result, const struct mt_unpooled *is)
 {
-	if (work->reserved && result == MT_CU_SUCCESS)
-		mt_device_add(record);
-	else if (work->reserved)
-		mt_device_cancel();
+	if (work->record && result == MT_CU_SUCCESS) {
+		work->record->is = *is;
+		mt_unpooled_add(work->record);
+	} else if (work->record) {
+		mt_unpooled_cancel(work->record);
+	}
 	errno = work->kept_errno;
 	return result;
 }
 
-int mt_cuda_end_free(int kept_errno, int result, const struct mt_device_record *taken)
+int mt_cuda_end_free(int kept_errno, int result, struct mt_unpooled_record *taken)
 {
 	if (taken && result != MT_CU_SUCCESS)
-		mt_device_put_back(taken);
+		mt_unpooled_restore(taken);
 	else if (taken)
-		mt_device_cancel();
+		mt_unpooled_cancel(taken);
 	errno = kept_errno;
 	return result;
 }
@@ -126,8 +128,7 @@ int cuMemAlloc_v2(uint64_t *dptr, size_t bytes)
 int cuMemFree_v2(uint64_t dptr)
 {
 	int kept_errno = errno;
-	struct mt_device_record record;
-	bool taken;
+	struct mt_unpooled_record *taken;
 	int result;
 
 	if (mt_unlikely(!mt_cuda_is_on()))
@@ -137,7 +138,6 @@ int cuMemFree_v2(uint64_t dptr)
 		return result;
 	}
 	/* managed, pitched and async memory come here too */
-	taken = mt_device_take(MT_DEVICE_direct, dptr, &record);
-	return mt_cuda_end_free(kept_errno, mt_cuda_call(cuMemFree_v2, dptr),
-				taken ? &record : NULL);
+	taken = mt_unpooled_take(MT_UNPOOLED_direct, dptr);
+	return mt_cuda_end_free(kept_errno, mt_cuda_call(cuMemFree_v2, dptr), taken);
 }

@@ -2,6 +2,7 @@
  * what it caches is free, a block is as large as was asked for, and a freed one is no memory at
  * all. */
 #include "gpu/entries_work.h"
+#include "gpu/release.h"
 
 #define READ_TRIES 3
 

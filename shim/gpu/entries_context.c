@@ -10,13 +10,14 @@
 
 #include "gpu/entries_work.h"
 #include "gpu/capture.h"
+#include "gpu/context.h"
 #include "gpu/wait.h"
 
 /* What others than the pool hold of a context that ends. */
 static void forget(struct CUctx_st *context)
 {
 	mt_capture_context_dies(context);
-	mt_device_forget((uint64_t)(uintptr_t)context);
+	mt_unpooled_forget_context((uint64_t)(uintptr_t)context);
 }
 
 static int release(int device)
@@ -198,7 +199,7 @@ static bool before_destroy(struct CUctx_st *context, struct ending *out_ending)
 	*out_ending = (struct ending){UNKNOWN, NULL};
 	/* In a host function the driver refuses, and would not let the context be made known again.
 	 */
-	if (!context || !mt_cuda_is_on() || !mt_pool_may_call()) {
+	if (!context || !mt_cuda_is_on() || !mt_context_may_call()) {
 		errno = kept_errno;
 		return false;
 	}

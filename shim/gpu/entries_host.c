@@ -4,8 +4,8 @@
 
 static int end_pinned(const struct mt_cuda_work *work, int result, const void *ptr, uint64_t bytes)
 {
-	struct mt_device_record record = {
-		.kind = MT_DEVICE_pinned, .key = (uint64_t)(uintptr_t)ptr, .bytes = bytes};
+	struct mt_unpooled record = {
+		.kind = MT_UNPOOLED_pinned, .key = (uint64_t)(uintptr_t)ptr, .bytes = bytes};
 
 	if (result == MT_CU_SUCCESS) {
 		record.device = mt_cuda_current_device();
@@ -53,27 +53,23 @@ int cuMemHostRegister_v2(void *ptr, size_t bytes, unsigned int flags)
 int cuMemFreeHost(void *ptr)
 {
 	int kept_errno = errno;
-	struct mt_device_record record;
-	bool taken;
+	struct mt_unpooled_record *taken;
 
 	if (!mt_cuda_is_on())
 		return mt_cuda_call(cuMemFreeHost, ptr);
-	taken = mt_device_take(MT_DEVICE_pinned, (uint64_t)(uintptr_t)ptr, &record);
-	return mt_cuda_end_free(kept_errno, mt_cuda_call(cuMemFreeHost, ptr),
-				taken ? &record : NULL);
+	taken = mt_unpooled_take(MT_UNPOOLED_pinned, (uint64_t)(uintptr_t)ptr);
+	return mt_cuda_end_free(kept_errno, mt_cuda_call(cuMemFreeHost, ptr), taken);
 }
 
 int cuMemHostUnregister(void *ptr)
 {
 	int kept_errno = errno;
-	struct mt_device_record record;
-	bool taken;
+	struct mt_unpooled_record *taken;
 
 	if (!mt_cuda_is_on())
 		return mt_cuda_call(cuMemHostUnregister, ptr);
-	taken = mt_device_take(MT_DEVICE_pinned, (uint64_t)(uintptr_t)ptr, &record);
-	return mt_cuda_end_free(kept_errno, mt_cuda_call(cuMemHostUnregister, ptr),
-				taken ? &record : NULL);
+	taken = mt_unpooled_take(MT_UNPOOLED_pinned, (uint64_t)(uintptr_t)ptr);
+	return mt_cuda_end_free(kept_errno, mt_cuda_call(cuMemHostUnregister, ptr), taken);
 }
 
 /* ---- memory of another process ---- */
@@ -82,7 +78,7 @@ int cuMemHostUnregister(void *ptr)
  * goes with the first. */
 int cuIpcOpenMemHandle_v2(uint64_t *dptr, struct mt_cu_ipc_handle handle, unsigned int flags)
 {
-	struct mt_device_record record = {.kind = MT_DEVICE_imported};
+	struct mt_unpooled record = {.kind = MT_UNPOOLED_imported};
 	struct mt_cuda_work work;
 	uint64_t base = 0;
 	size_t bytes = 0;
@@ -107,12 +103,10 @@ int cuIpcOpenMemHandle_v2(uint64_t *dptr, struct mt_cu_ipc_handle handle, unsign
 int cuIpcCloseMemHandle(uint64_t dptr)
 {
 	int kept_errno = errno;
-	struct mt_device_record record;
-	bool taken;
+	struct mt_unpooled_record *taken;
 
 	if (!mt_cuda_is_on())
 		return mt_cuda_call(cuIpcCloseMemHandle, dptr);
-	taken = mt_device_take(MT_DEVICE_imported, dptr, &record);
-	return mt_cuda_end_free(kept_errno, mt_cuda_call(cuIpcCloseMemHandle, dptr),
-				taken ? &record : NULL);
+	taken = mt_unpooled_take(MT_UNPOOLED_imported, dptr);
+	return mt_cuda_end_free(kept_errno, mt_cuda_call(cuIpcCloseMemHandle, dptr), taken);
 }

@@ -7,24 +7,24 @@
 
 /* ---- one record each ---- */
 
-static struct mt_device_record of_context(enum mt_device_kind kind, int device, uint64_t key,
-					  uint64_t bytes)
+static struct mt_unpooled of_context(enum mt_unpooled_kind kind, int device, uint64_t key,
+				     uint64_t bytes)
 {
-	struct mt_device_record record = {.kind = kind,
-					  .device = device,
-					  .key = key,
-					  .bytes = bytes,
-					  .context = mt_cuda_current_context()};
+	struct mt_unpooled record = {.kind = kind,
+				     .device = device,
+				     .key = key,
+				     .bytes = bytes,
+				     .context = mt_cuda_current_context()};
 
 	return record;
 }
 
 /* The end of a wrapper whose memory is the current context's; *dptr is read only where the driver
  * has written it. */
-static int end_pointer(const struct mt_cuda_work *work, int result, enum mt_device_kind kind,
+static int end_pointer(const struct mt_cuda_work *work, int result, enum mt_unpooled_kind kind,
 		       const uint64_t *dptr, uint64_t bytes)
 {
-	struct mt_device_record record = {.kind = kind};
+	struct mt_unpooled record = {.kind = kind};
 
 	if (result == MT_CU_SUCCESS)
 		record = of_context(kind, mt_cuda_current_device(), *dptr, bytes);
@@ -45,7 +45,7 @@ int cuMemAllocPitch_v2(uint64_t *dptr, size_t *pitch, size_t width, size_t heigh
 	result = mt_cuda_try(-1, (uint64_t)width * height, cuMemAllocPitch_v2, dptr, pitch, width,
 			     height, element_bytes);
 	mt_cuda_note("cuMemAllocPitch", result, (uint64_t)width * height, -1);
-	return end_pointer(&work, result, MT_DEVICE_pitch, dptr,
+	return end_pointer(&work, result, MT_UNPOOLED_pitch, dptr,
 			   result == MT_CU_SUCCESS ? *pitch * height : 0);
 }
 
@@ -59,7 +59,7 @@ int cuMemAllocManaged(uint64_t *dptr, size_t bytes, unsigned int flags)
 	work = mt_cuda_begin();
 	result = mt_cuda_try(-1, bytes, cuMemAllocManaged, dptr, bytes, flags);
 	mt_cuda_note("cuMemAllocManaged", result, bytes, -1);
-	return end_pointer(&work, result, MT_DEVICE_managed, dptr, bytes);
+	return end_pointer(&work, result, MT_UNPOOLED_managed, dptr, bytes);
 }
 
 /* ---- in stream order: the memory is a pool's of the driver, which outlives contexts ---- */
@@ -82,15 +82,15 @@ static bool is_capturing(struct CUstream_st *stream, bool is_ptsz)
 static int end_async(struct mt_cuda_work *work, int result, const char *function,
 		     const uint64_t *dptr, uint64_t bytes, bool captured)
 {
-	struct mt_device_record record = {.kind = MT_DEVICE_async, .bytes = bytes};
+	struct mt_unpooled record = {.kind = MT_UNPOOLED_async, .bytes = bytes};
 
 	if (!captured || result != MT_CU_SUCCESS) /* else a node of a graph, and no memory yet */
 		mt_cuda_note(function, result, bytes, -1);
-	if (captured && work->reserved) {
-		mt_device_cancel();
-		work->reserved = false;
+	if (captured && work->record) {
+		mt_unpooled_cancel(work->record);
+		work->record = NULL;
 	}
-	if (result == MT_CU_SUCCESS && work->reserved) {
+	if (result == MT_CU_SUCCESS && work->record) {
 		record.key = *dptr;
 		record.device = mt_cuda_device_of(*dptr);
 	}
@@ -147,54 +147,49 @@ int cuMemAllocFromPoolAsync_ptsz(uint64_t *dptr, size_t bytes, struct CUmemPoolH
 }
 
 /* The driver also frees memory of cuMemAlloc in stream order: then a block of the pool's is the
- * driver's from here on, who knows when the stream has come so far. One that the program has freed
- * already is no memory at all. */
-enum async_free { FREE_RECORDED, FREE_UNKNOWN, FREE_TWICE };
-
-static enum async_free before_free_async(uint64_t dptr, struct mt_device_record *out)
+ * driver's from here on, who knows when the stream has come so far. *out_taken is its record for
+ * mt_cuda_end_free. False: a block that the program has freed already, which is no memory at all.
+ */
+static bool before_free_async(uint64_t dptr, struct mt_unpooled_record **out_taken)
 {
 	size_t bytes = 0;
 	bool is_cached = false;
 
 	if (mt_pool_range(dptr, &bytes, &is_cached)) {
 		if (is_cached || !mt_pool_release(dptr))
-			return FREE_TWICE;
-		if (!mt_device_reserve())
-			return FREE_UNKNOWN;
-		*out = of_context(MT_DEVICE_direct, mt_cuda_device_of(dptr), dptr, bytes);
-		return FREE_RECORDED;
+			return false;
+		*out_taken = mt_unpooled_reserve();
+		if (*out_taken)
+			(*out_taken)->is = of_context(MT_UNPOOLED_direct, mt_cuda_device_of(dptr),
+						      dptr, bytes);
+		return true;
 	}
-	return mt_device_take(MT_DEVICE_async, dptr, out) ? FREE_RECORDED : FREE_UNKNOWN;
+	*out_taken = mt_unpooled_take(MT_UNPOOLED_async, dptr);
+	return true;
 }
 
 int cuMemFreeAsync(uint64_t dptr, struct CUstream_st *stream)
 {
 	int kept_errno = errno;
-	struct mt_device_record record;
-	enum async_free known;
+	struct mt_unpooled_record *taken;
 
 	if (!mt_cuda_is_on())
 		return mt_cuda_call(cuMemFreeAsync, dptr, stream);
-	known = before_free_async(dptr, &record);
-	if (known == FREE_TWICE)
+	if (!before_free_async(dptr, &taken))
 		return mt_cuda_end_free(kept_errno, MT_CU_INVALID_VALUE, NULL);
-	return mt_cuda_end_free(kept_errno, mt_cuda_call(cuMemFreeAsync, dptr, stream),
-				known == FREE_RECORDED ? &record : NULL);
+	return mt_cuda_end_free(kept_errno, mt_cuda_call(cuMemFreeAsync, dptr, stream), taken);
 }
 
 int cuMemFreeAsync_ptsz(uint64_t dptr, struct CUstream_st *stream)
 {
 	int kept_errno = errno;
-	struct mt_device_record record;
-	enum async_free known;
+	struct mt_unpooled_record *taken;
 
 	if (!mt_cuda_is_on())
 		return mt_cuda_call(cuMemFreeAsync_ptsz, dptr, stream);
-	known = before_free_async(dptr, &record);
-	if (known == FREE_TWICE)
+	if (!before_free_async(dptr, &taken))
 		return mt_cuda_end_free(kept_errno, MT_CU_INVALID_VALUE, NULL);
-	return mt_cuda_end_free(kept_errno, mt_cuda_call(cuMemFreeAsync_ptsz, dptr, stream),
-				known == FREE_RECORDED ? &record : NULL);
+	return mt_cuda_end_free(kept_errno, mt_cuda_call(cuMemFreeAsync_ptsz, dptr, stream), taken);
 }
 
 /* ---- physical memory without an address ---- */
@@ -203,7 +198,7 @@ int cuMemCreate(unsigned long long *handle, size_t bytes, const struct mt_cu_all
 		unsigned long long flags)
 {
 	const int location_is_device = 1; /* CU_MEM_LOCATION_TYPE_DEVICE */
-	struct mt_device_record record = {.kind = MT_DEVICE_vmm, .bytes = bytes};
+	struct mt_unpooled record = {.kind = MT_UNPOOLED_vmm, .bytes = bytes};
 	struct mt_cuda_work work;
 	int result;
 
@@ -226,9 +221,9 @@ int cuMemRelease(unsigned long long handle)
 
 	if (!mt_cuda_is_on())
 		return mt_cuda_call(cuMemRelease, handle);
-	number = mt_device_release(handle);
+	number = mt_unpooled_release_begin(handle);
 	result = mt_cuda_call(cuMemRelease, handle);
-	mt_device_released(handle, number, result == MT_CU_SUCCESS);
+	mt_unpooled_release_end(handle, number, result == MT_CU_SUCCESS);
 	errno = kept_errno;
 	return result;
 }
@@ -239,7 +234,7 @@ int cuMemRetainAllocationHandle(unsigned long long *handle, void *address)
 	int result = mt_cuda_call(cuMemRetainAllocationHandle, handle, address);
 
 	if (result == MT_CU_SUCCESS && mt_cuda_is_on())
-		mt_device_retained(*handle);
+		mt_unpooled_retain(*handle);
 	errno = kept_errno;
 	return result;
 }
@@ -249,19 +244,19 @@ int cuMemMap(uint64_t dptr, size_t bytes, size_t offset, unsigned long long hand
 	     unsigned long long flags)
 {
 	int kept_errno = errno;
-	bool reserved;
+	struct mt_unpooled_record *record;
 	int result;
 
 	if (!mt_cuda_is_on())
 		return mt_cuda_call(cuMemMap, dptr, bytes, offset, handle, flags);
-	reserved = mt_device_reserve();
+	record = mt_unpooled_reserve();
 	result = mt_cuda_call(cuMemMap, dptr, bytes, offset, handle, flags);
 	if (mt_unlikely(result == MT_CU_OUT_OF_MEMORY))
 		result = mt_cuda_retry(-1, 0, cuMemMap, dptr, bytes, offset, handle, flags);
-	if (reserved && result == MT_CU_SUCCESS)
-		mt_device_map(dptr, bytes, handle);
-	else if (reserved)
-		mt_device_cancel();
+	if (record && result == MT_CU_SUCCESS)
+		mt_unpooled_map(record, dptr, bytes, handle);
+	else if (record)
+		mt_unpooled_cancel(record);
 	errno = kept_errno;
 	return result;
 }
@@ -272,7 +267,7 @@ int cuMemUnmap(uint64_t dptr, size_t bytes)
 	int result = mt_cuda_call(cuMemUnmap, dptr, bytes);
 
 	if (result == MT_CU_SUCCESS && mt_cuda_is_on())
-		mt_device_unmap(dptr, bytes);
+		mt_unpooled_unmap(dptr, bytes);
 	errno = kept_errno;
 	return result;
 }
@@ -282,11 +277,11 @@ int cuMemUnmap(uint64_t dptr, size_t bytes)
 static int end_array(const struct mt_cuda_work *work, int result, const char *function,
 		     const void *array, uint64_t bytes)
 {
-	struct mt_device_record record = {.kind = MT_DEVICE_array};
+	struct mt_unpooled record = {.kind = MT_UNPOOLED_array};
 
 	mt_cuda_note(function, result, bytes, -1);
 	if (result == MT_CU_SUCCESS)
-		record = of_context(MT_DEVICE_array, mt_cuda_current_device(),
+		record = of_context(MT_UNPOOLED_array, mt_cuda_current_device(),
 				    (uint64_t)(uintptr_t)array, bytes);
 	return mt_cuda_end(work, result, &record);
 }
@@ -338,25 +333,21 @@ int cuMipmappedArrayCreate(struct CUmipmappedArray_st **array,
 int cuArrayDestroy(struct CUarray_st *array)
 {
 	int kept_errno = errno;
-	struct mt_device_record record;
-	bool taken;
+	struct mt_unpooled_record *taken;
 
 	if (!mt_cuda_is_on())
 		return mt_cuda_call(cuArrayDestroy, array);
-	taken = mt_device_take(MT_DEVICE_array, (uint64_t)(uintptr_t)array, &record);
-	return mt_cuda_end_free(kept_errno, mt_cuda_call(cuArrayDestroy, array),
-				taken ? &record : NULL);
+	taken = mt_unpooled_take(MT_UNPOOLED_array, (uint64_t)(uintptr_t)array);
+	return mt_cuda_end_free(kept_errno, mt_cuda_call(cuArrayDestroy, array), taken);
 }
 
 int cuMipmappedArrayDestroy(struct CUmipmappedArray_st *array)
 {
 	int kept_errno = errno;
-	struct mt_device_record record;
-	bool taken;
+	struct mt_unpooled_record *taken;
 
 	if (!mt_cuda_is_on())
 		return mt_cuda_call(cuMipmappedArrayDestroy, array);
-	taken = mt_device_take(MT_DEVICE_array, (uint64_t)(uintptr_t)array, &record);
-	return mt_cuda_end_free(kept_errno, mt_cuda_call(cuMipmappedArrayDestroy, array),
-				taken ? &record : NULL);
+	taken = mt_unpooled_take(MT_UNPOOLED_array, (uint64_t)(uintptr_t)array);
+	return mt_cuda_end_free(kept_errno, mt_cuda_call(cuMipmappedArrayDestroy, array), taken);
 }

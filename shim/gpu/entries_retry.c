@@ -1,6 +1,6 @@
 /* gpu/entries_retry.c -- the driver's functions that may take device memory without being asked for
  * any: code, streams, events, graphs, stacks. Each is the driver's own. Only where that is out of
- * memory it is made again while the pool gives back (mt_pool_short_begin). The first call pays one
+ * memory it is made again while the pool gives back (mt_shortage_begin). The first call pays one
  * compare for it. Each ABI version and each per-thread twin is a wrapper of its own, with the
  * driver's own arguments. */
 #include "gpu/entries_work.h"

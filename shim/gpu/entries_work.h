@@ -9,12 +9,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "gpu/account.h"
 #include "sys/attr.h"
 #include "gpu/driver.h"
 #include "gpu/entries.h"
 #include "gpu/wake.h"
+#include "gpu/context_lifecycle.h"
 #include "gpu/pool.h"
+#include "gpu/shortage.h"
+#include "gpu/unpooled.h"
+#include "gpu/usage.h"
 #include "gpu/oom.h"
 
 /* Whether a wrapper does its work; the first call of all starts the pool. */
@@ -44,10 +47,10 @@ static inline bool mt_cuda_is_on(void)
 		int again_ = MT_CU_OUT_OF_MEMORY;                                                  \
 		struct mt_shortage shortage_;                                                      \
                                                                                                    \
-		if (mt_pool_short_begin(&shortage_, on_device, bytes)) {                           \
-			while (again_ == MT_CU_OUT_OF_MEMORY && mt_pool_short_next(&shortage_))    \
+		if (mt_shortage_begin(&shortage_, on_device, bytes)) {                             \
+			while (again_ == MT_CU_OUT_OF_MEMORY && mt_shortage_next(&shortage_))      \
 				again_ = mt_cuda_call(name, __VA_ARGS__);                          \
-			mt_pool_short_end(&shortage_);                                             \
+			mt_shortage_end(&shortage_);                                               \
 		}                                                                                  \
 		again_;                                                                            \
 	})
@@ -62,27 +65,27 @@ static inline bool mt_cuda_is_on(void)
 		result_;                                                                           \
 	})
 
-/* One call of a wrapper: errno, and the room for its record. */
+/* One call of a wrapper: errno, and its record (NULL: it goes unrecorded). */
 struct mt_cuda_work {
 	int kept_errno;
-	bool reserved;
+	struct mt_unpooled_record *record;
 };
 
 static inline struct mt_cuda_work mt_cuda_begin(void)
 {
-	struct mt_cuda_work work = {.kept_errno = errno, .reserved = mt_device_reserve()};
+	struct mt_cuda_work work = {.kept_errno = errno, .record = mt_unpooled_reserve()};
 
 	mt_pool_know_current(); /* its work may touch the pool's blocks, though it has none */
 	return work;
 }
 
-/* The end of an allocating wrapper: fills the record, or gives its room back. Answers the result.
- */
-int mt_cuda_end(const struct mt_cuda_work *work, int result, const struct mt_device_record *record);
+/* The end of an allocating wrapper: records `is` where the driver has succeeded. Returns the
+ * result. */
+int mt_cuda_end(const struct mt_cuda_work *work, int result, const struct mt_unpooled *is);
 
 /* The end of a freeing wrapper, which took the record out before it called the driver
- * (mt_device_take); NULL: there was none. */
-int mt_cuda_end_free(int kept_errno, int result, const struct mt_device_record *taken);
+ * (mt_unpooled_take); NULL: there was none. */
+int mt_cuda_end_free(int kept_errno, int result, struct mt_unpooled_record *taken);
 
 /* The end of an allocating call, as the program is about to see it: an out-of-memory error is
  * reported with the device's own figures, a success may be the end of one. device -1: the current

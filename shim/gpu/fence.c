@@ -156,9 +156,10 @@ static enum mt_fence_answer ask(struct mt_context *context, struct mt_group *gro
 	 * or with another one that is broken, whose error it would answer. */
 	bool was_pushed = mt_context_enter(context, true, &result);
 
-	if (!group->is_recorded) {
+	if (!mt_group_is_recorded(group)) {
 		answer = mt_events_record(context, own, &group->events);
-		group->is_recorded = answer == MT_FENCE_DONE;
+		atomic_store_explicit(&group->is_recorded, answer == MT_FENCE_DONE,
+				      memory_order_relaxed);
 	}
 	if (answer == MT_FENCE_DONE)
 		answer = only_record ? MT_FENCE_NOT_YET : mt_events_query(context, &group->events);
@@ -190,7 +191,7 @@ static enum mt_fence_answer conclude(struct mt_context *context, struct mt_group
 		retire(context, group);
 		return MT_FENCE_DONE;
 	}
-	group->lacks_events = answer == MT_FENCE_NOT_YET && !group->is_recorded;
+	group->lacks_events = answer == MT_FENCE_NOT_YET && !mt_group_is_recorded(group);
 	if (group->lacks_events) {
 		mt_events_give_back(context, group->events);
 		group->events = NULL;
@@ -217,7 +218,7 @@ static enum mt_fence_answer settle(struct mt_context *context, struct mt_group *
 	}
 	group->is_busy = true;
 	context->users++;
-	if (!group->is_recorded)
+	if (!mt_group_is_recorded(group))
 		own = mt_events_take_stock(context);
 	mt_lock_unlock(&context->lock);
 	cancel = mt_wait_uncancelled();
@@ -225,7 +226,7 @@ static enum mt_fence_answer settle(struct mt_context *context, struct mt_group *
 		answer = ask(context, group, own, only_record);
 		own = NULL;
 		mt_capture_leave();
-	} else if (group->is_recorded && !mt_capture_is_ending()) {
+	} else if (mt_group_is_recorded(group) && !mt_capture_is_ending()) {
 		answer = ask_in_capture(context, group, only_record);
 	}
 	mt_lock_lock(&context->lock);
@@ -257,13 +258,13 @@ void mt_fence_poll(struct mt_context *context, unsigned most)
 	for (unsigned i = 0; i < most; i++) {
 		struct mt_group *group = context->groups.first;
 
-		while (group && (group->is_lost || (!group->is_recorded && !may_record)))
+		while (group && (group->is_lost || (!mt_group_is_recorded(group) && !may_record)))
 			group = group->next;
 		if (!group || group->is_busy)
 			return;
 		if (settle(context, group, false) == MT_FENCE_DONE)
 			continue;
-		if (group->is_recorded || !may_record)
+		if (mt_group_is_recorded(group) || !may_record)
 			return;
 		may_record = false;
 	}
@@ -292,7 +293,8 @@ void mt_fence_poll_own(struct mt_context *context)
 
 	for (struct mt_group *group = context->groups.first; group; group = next) {
 		next = group->next;
-		if (group->is_lost || group->is_busy || !group->is_recorded || group->is_own_done)
+		if (group->is_lost || group->is_busy || !mt_group_is_recorded(group) ||
+		    group->is_own_done)
 			continue;
 		if (atomic_load_explicit(&context->is_ending, memory_order_seq_cst))
 			return;
@@ -316,7 +318,7 @@ bool mt_fence_is_hopeful(const struct mt_context *context, uint64_t until_ns)
 
 	for (const struct mt_group *group = context->groups.first; group; group = group->next)
 		if (group->opened_ns <= until_ns && !group->is_lost && !group->lacks_events &&
-		    (group->is_recorded || may_record))
+		    (mt_group_is_recorded(group) || may_record))
 			return true;
 	return context->open && context->open->opened_ns <= until_ns && may_record;
 }

@@ -37,7 +37,9 @@ struct mt_group {
 	struct mt_block_line blocks;
 	uint64_t bytes; /* of the blocks */
 	uint32_t count;
-	bool is_recorded; /* its events have been */
+	/* its events have been; written without the lock, by the thread that made the group busy:
+	 * for others it is a hint, no ordering */
+	_Atomic bool is_recorded;
 	bool is_busy;
 	bool is_lost; /* cannot be fenced: its blocks go to the driver's own cuMemFree */
 	/* the work of its own context is: the driver may have its blocks, but nobody may be given
@@ -49,6 +51,11 @@ struct mt_group {
 	 * for this */
 	uint64_t third_ns;
 };
+
+static inline bool mt_group_is_recorded(const struct mt_group *group)
+{
+	return atomic_load_explicit(&group->is_recorded, memory_order_relaxed);
+}
 
 /* A freed block joins the open group. The lock is held, the block is in no list. False where no
  * group can be had. */

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 
 #include "core/config.h"
-#include "gpu/pool.h"
+#include "gpu/pool_settings.h"
 
 /* What is loaded of whom. */
 struct mt_frameworks_seen {

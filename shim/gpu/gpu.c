@@ -3,7 +3,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "gpu/account.h"
+#include "gpu/unpooled.h"
 #include "core/config.h"
 #include "sys/elf.h"
 #include "sys/lock.h"
@@ -11,8 +11,9 @@
 #include "sys/os.h"
 #include "gpu/driver.h"
 #include "gpu/capture.h"
-#include "gpu/pool_conf.h"
+#include "gpu/decay.h"
 #include "gpu/pool.h"
+#include "gpu/usage.h"
 #include "gpu/wait.h"
 #include "gpu/snapshot.h"
 #include "gpu/stats.h"
@@ -68,7 +69,7 @@ static void keep_quiet(const char *line)
 /* MT_CUDA_CONF cannot change while the process runs: what was wrong with it is said once. */
 static void apply_conf(struct mt_pool_settings *settings, bool first)
 {
-	mt_pool_conf_parse(mt_config()->cuda_conf, settings, first ? complain : keep_quiet);
+	mt_pool_settings_parse(mt_config()->cuda_conf, settings, first ? complain : keep_quiet);
 }
 
 /* on this thread: the loader may call the program's malloc, which may come back to us */
@@ -177,7 +178,7 @@ void mt_gpu_reset_peak(void)
 	if (!mt_gpu_is_used())
 		return;
 	mt_pool_reset_peak();
-	mt_device_reset_peak();
+	mt_unpooled_reset_peak();
 }
 
 /* ---- jobs: their data is static, see gpu/thread.h ---- */
@@ -222,14 +223,14 @@ uint64_t mt_gpu_used(bool here)
 
 uint64_t mt_gpu_pinned_bytes(void)
 {
-	struct mt_device_usage usage;
+	struct mt_unpooled_usage usage;
 	uint64_t bytes = 0;
 
 	if (!mt_gpu_is_used())
 		return 0;
 	for (int device = 0; device < (int)MT_DEVICES_COUNT; device++) {
-		mt_device_usage(device, &usage);
-		bytes += usage.live_bytes[MT_DEVICE_pinned];
+		mt_unpooled_usage(device, &usage);
+		bytes += usage.live_bytes[MT_UNPOOLED_pinned];
 	}
 	return bytes;
 }
@@ -392,7 +393,7 @@ void mt_gpu_fork_child(void)
 	mt_driver_fork_child();
 	mt_pool_fork_child();
 	mt_capture_fork_child();
-	mt_device_fork_child();
+	mt_unpooled_fork_child();
 	mt_oom_fork_child();
 	mt_gpu_thread_fork_child();
 	mt_gpu_stats_fork_child();

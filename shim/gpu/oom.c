@@ -4,13 +4,13 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "gpu/account.h"
+#include "gpu/unpooled.h"
 #include "core/config.h"
 #include "sys/lock.h"
 #include "sys/lock_check.h"
 #include "core/log.h"
 #include "sys/os.h"
-#include "gpu/pool.h"
+#include "gpu/usage.h"
 #include "core/control_file.h"
 #include "core/interpreter.h"
 #include "gpu/thread.h"
@@ -52,11 +52,11 @@ static void set_stage(uint32_t next)
 
 /* ---- in the thread that met it ---- */
 
-static uint64_t live_bytes(const struct mt_device_usage *others)
+static uint64_t live_bytes(const struct mt_unpooled_usage *others)
 {
-	static const enum mt_device_kind kinds[] = {MT_DEVICE_direct,  MT_DEVICE_pitch,
-						    MT_DEVICE_managed, MT_DEVICE_async,
-						    MT_DEVICE_vmm,     MT_DEVICE_array};
+	static const enum mt_unpooled_kind kinds[] = {MT_UNPOOLED_direct,  MT_UNPOOLED_pitch,
+						      MT_UNPOOLED_managed, MT_UNPOOLED_async,
+						      MT_UNPOOLED_vmm,     MT_UNPOOLED_array};
 	uint64_t sum = 0;
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
@@ -66,11 +66,11 @@ static uint64_t live_bytes(const struct mt_device_usage *others)
 
 static void gather(struct mt_stats_oom *out)
 {
-	struct mt_device_usage others;
+	struct mt_unpooled_usage others;
 	struct mt_pool_usage pool;
 
 	mt_pool_usage((int)out->device, &pool);
-	mt_device_usage((int)out->device, &others);
+	mt_unpooled_usage((int)out->device, &others);
 	out->time_ns = mt_os_realtime_ns();
 	out->allocated_bytes = pool.allocated_bytes + live_bytes(&others);
 	out->reserved_bytes = pool.reserved_bytes + live_bytes(&others);

@@ -1,5 +1,6 @@
-/* pool.c -- cuMemAlloc and cuMemFree out of the cache. */
 #include "gpu/pool.h"
+
+#include <string.h>
 
 #include "sys/attr.h"
 #include "sys/os.h"
@@ -17,6 +18,63 @@
 static bool is_up(void)
 {
 	return atomic_load_explicit(&mt_pool.is_up, memory_order_relaxed);
+}
+
+/* ---- start, settings, fork ---- */
+
+MT_COLD void mt_pool_configure(const struct mt_pool_settings *settings)
+{
+	double gc = settings->gc_threshold;
+	bool rounds_up = false;
+
+#define SET(field, value) atomic_store_explicit(&mt_pool.field, value, memory_order_relaxed)
+	SET(decay_ms, settings->decay_ms);
+	SET(max_idle_bytes, settings->max_idle_bytes);
+	SET(max_idle_pct, settings->max_idle_pct);
+	SET(low_free_pct, settings->low_free_pct);
+	for (int i = 0; i < MT_POOL_ROUNDUPS; i++) {
+		SET(roundup_divisions[i], settings->roundup_divisions[i]);
+		rounds_up |= settings->roundup_divisions[i] != 0;
+	}
+	SET(rounds_up, rounds_up);
+	SET(max_split_bytes, settings->max_split_bytes);
+	SET(gc_permille, gc > 0 && gc < 1 ? (uint64_t)(gc * 1000) : 0);
+#undef SET
+}
+
+static void forget_everything(void)
+{
+	mt_blocks_forget();
+	mt_fence_forget_all();
+	memset((void *)mt_pool.devices, 0, sizeof(mt_pool.devices));
+	memset((void *)mt_pool.contexts, 0, sizeof(mt_pool.contexts));
+	for (unsigned i = 0; i < MT_CONTEXTS; i++)
+		mt_lock_set_rank(&mt_pool.contexts[i].lock, MT_RANK_context);
+	atomic_store_explicit(&mt_pool.contexts_count, 0, memory_order_relaxed);
+	atomic_store_explicit(&mt_pool.is_mixed, false, memory_order_relaxed);
+	mt_lock_reset(&mt_pool.slots_lock);
+}
+
+MT_COLD void mt_pool_start(const struct mt_driver *driver, const struct mt_pool_settings *settings)
+{
+	bool has_current = driver->cuCtxGetCurrent && driver->cuCtxPushCurrent_v2 &&
+			   driver->cuCtxPopCurrent_v2;
+	bool has_events = driver->cuCtxRecordEvent && driver->cuEventCreate &&
+			  driver->cuEventQuery && driver->cuEventDestroy_v2;
+
+	forget_everything();
+	mt_pool_configure(settings);
+	atomic_store_explicit(&mt_pool.mode, settings->mode, memory_order_relaxed);
+	mt_pool.can_fence = has_current && has_events;
+	/* release: pairs with mt_pool_driver's acquire */
+	atomic_store_explicit(&mt_pool.driver, driver, memory_order_release);
+	atomic_store_explicit(&mt_pool.is_up, true, memory_order_relaxed);
+}
+
+MT_COLD void mt_pool_fork_child(void)
+{
+	atomic_store_explicit(&mt_pool.is_up, false, memory_order_relaxed);
+	forget_everything();
 }
 
 /* ---- alloc ---- */
@@ -74,7 +132,7 @@ static bool take(struct mt_context *context, const struct mt_fit *fit, size_t by
 	mt_context_note_cached(context, block, false);
 	mt_counter_add(&context->counters.hits, 1);
 	mt_block_alloc_hand_out(context, block, bytes, now_ns);
-	*out_dptr = atomic_load_explicit(&block->base, memory_order_relaxed);
+	*out_dptr = mt_block_base(block);
 	mt_lock_unlock(&context->lock);
 	return true;
 }
@@ -113,7 +171,7 @@ int mt_pool_alloc(uint64_t *out_dptr, size_t bytes)
 	if (mt_likely(take(context, &fit, bytes, out_dptr)))
 		return MT_CU_SUCCESS;
 	mt_device_memory_measure(context, mt_os_now_ns());
-	mt_device_memory_collect(context, fit.bytes);
+	mt_release_collect(context, fit.bytes);
 	result = mt_block_alloc(context, bytes, fit.bytes, out_dptr);
 	/* What was freed before memory became scarce has no fence yet. */
 	if (mt_unlikely(mt_device_memory_is_scarce(context)))
@@ -137,8 +195,7 @@ static struct mt_block *find_locked(uint64_t dptr, struct mt_context **out_conte
 			continue; /* it is on its way out: look again */
 		mt_lock_lock(&context->lock);
 		if (atomic_load_explicit(&block->context, memory_order_relaxed) == context &&
-		    atomic_load_explicit(&block->base, memory_order_relaxed) == dptr &&
-		    block->state != MT_BLOCK_LEAVING) {
+		    mt_block_base(block) == dptr && block->state != MT_BLOCK_LEAVING) {
 			*out_context = context;
 			return block;
 		}
@@ -160,7 +217,7 @@ static void take_back(struct mt_context *context, const struct mt_block *block)
 static MT_COLD int free_directly(struct mt_context *context, struct mt_block *block)
 {
 	uint32_t init = atomic_load_explicit(&context->init, memory_order_relaxed);
-	uint64_t dptr = atomic_load_explicit(&block->base, memory_order_relaxed);
+	uint64_t dptr = mt_block_base(block);
 	int result;
 
 	take_back(context, block);
@@ -240,7 +297,7 @@ bool mt_pool_take_back(uint64_t dptr, int *out_result)
 
 	if (mt_unlikely(!is_up()))
 		return false;
-	may_call = mt_pool_may_call(); /* else the answer is the driver's */
+	may_call = mt_context_may_call(); /* else the answer is the driver's */
 	now_ns = mt_os_coarse_ns();
 	block = find_locked(dptr, &context);
 	if (!block)
@@ -309,14 +366,14 @@ static void look_inside(struct mt_block *block, void *data)
 {
 	struct inside *inside = data;
 	struct mt_context *context = atomic_load_explicit(&block->context, memory_order_relaxed);
-	uint64_t base = atomic_load_explicit(&block->base, memory_order_relaxed);
+	uint64_t base = mt_block_base(block);
 
 	if (!context || inside->dptr < base)
 		return;
 	mt_lock_lock(&context->lock);
 	if (atomic_load_explicit(&block->context, memory_order_relaxed) == context &&
-	    inside->dptr >= block->base && inside->dptr - block->base < block->bytes)
-		inside->base = block->base;
+	    mt_block_base(block) == base && inside->dptr - base < block->bytes)
+		inside->base = base;
 	mt_lock_unlock(&context->lock);
 }
 
@@ -350,4 +407,33 @@ MT_COLD bool mt_pool_release(uint64_t dptr)
 	if (block)
 		mt_lock_unlock(&context->lock);
 	return is_live;
+}
+
+/* ---- modes ---- */
+
+MT_COLD void mt_pool_reconsider(void)
+{
+	enum mt_pool_mode (*ask)(void) = atomic_load_explicit(&mt_pool.mode, memory_order_relaxed);
+
+	if (!is_up() || !ask || ask() == MT_POOL_POOL)
+		return;
+	MT_EACH_CONTEXT(context)
+	{
+		uint8_t pools = MT_CONTEXT_POOL;
+
+		(void)atomic_compare_exchange_strong_explicit(
+			&context->mode, &pools, MT_CONTEXT_ACCOUNT, memory_order_relaxed,
+			memory_order_relaxed);
+	}
+}
+
+/* Work of a green context is seen by no event of another, and it may touch the blocks of every
+ * device; so `device` tells nothing. What is cached was freed before: its fences see all work that
+ * may use it. It goes back at the next tick, not here: nobody may wait for it. */
+MT_COLD void mt_pool_green(int device)
+{
+	(void)device;
+	if (!is_up())
+		return;
+	atomic_store_explicit(&mt_pool.is_mixed, true, memory_order_relaxed);
 }

@@ -5,6 +5,7 @@
 #include "gpu/capture.h"
 #include "gpu/fence.h"
 #include "gpu/device_memory.h"
+#include "gpu/usage.h"
 #include "gpu/wait.h"
 
 #define SETTLE_NS  MT_NS_PER_S
@@ -84,7 +85,7 @@ void mt_release_await(int device)
 		uint32_t givers = 0;
 
 		for (int i = 0; i < MT_POOL_DEVICES; i++)
-			if (device == MT_DEVICE_MEMORY_ANY_DEVICE ||
+			if (device == MT_ANY_DEVICE ||
 			    &mt_pool.devices[i] == mt_pool_device(device))
 				givers += atomic_load_explicit(&mt_pool.devices[i].givers,
 							       memory_order_acquire);
@@ -180,7 +181,7 @@ static int send_base(struct mt_context *context, uint64_t base, bool is_idle)
 static uint64_t send(struct mt_context *context, struct mt_block *block, bool is_idle,
 		     bool is_decay, bool *out_refused)
 {
-	uint64_t base = atomic_load_explicit(&block->base, memory_order_relaxed);
+	uint64_t base = mt_block_base(block);
 	uint64_t bytes = block->bytes;
 	int result = send_base(context, base, is_idle);
 
@@ -232,7 +233,7 @@ enum kind { IDLE, OWN_DONE, PENDING, LOST };
 static bool has_no_fence(const struct mt_group *group)
 {
 	return group->is_lost || group->lacks_events ||
-	       (!group->is_recorded && mt_capture_is_open());
+	       (!mt_group_is_recorded(group) && mt_capture_is_open());
 }
 
 static bool is_of(const struct mt_group *group, enum kind kind)
@@ -429,4 +430,37 @@ void mt_release_overdue(struct mt_context *context, uint64_t now_ns)
 		(void)mt_release_pending(context, &over, false);
 		mt_context_drop(context);
 	}
+}
+
+/* Everything idle of a device, up to a rule. */
+static void give_back_device(int device, struct mt_release *rule)
+{
+	MT_EACH_CONTEXT(context)
+	{
+		uint32_t init = atomic_load_explicit(&context->init, memory_order_relaxed);
+
+		if (atomic_load_explicit(&context->device, memory_order_relaxed) != device ||
+		    !mt_context_hold(context, init))
+			continue;
+		(void)mt_release_idle(context, rule);
+		mt_context_drop(context);
+	}
+}
+
+void mt_release_collect(struct mt_context *context, uint64_t bytes)
+{
+	uint64_t permille = mt_counter(&mt_pool.gc_permille);
+	uint64_t total = mt_counter(&mt_context_device(context)->total_bytes);
+	struct mt_release rule = MT_RELEASE_ALL;
+	struct mt_pool_usage usage;
+	int device = atomic_load_explicit(&context->device, memory_order_relaxed);
+	uint64_t allowed = total / 1000 * permille;
+
+	if (mt_likely(permille == 0) || total == 0)
+		return;
+	mt_pool_usage(device, &usage);
+	if (usage.reserved_bytes + bytes <= allowed)
+		return;
+	rule.bytes = usage.reserved_bytes + bytes - allowed;
+	give_back_device(device, &rule);
 }

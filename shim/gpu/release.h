@@ -39,10 +39,20 @@ void mt_release_overdue(struct mt_context *context, uint64_t now_ns);
 bool mt_release_is_overdue(struct mt_context *context, uint64_t now_ns);
 
 /* Waits until no other thread has blocks in hand on their way to the driver: some microseconds, 50
- * ms at most. device: MT_DEVICE_MEMORY_ANY_DEVICE for all. No lock held. */
+ * ms at most. device: MT_ANY_DEVICE for all. No lock held. */
 void mt_release_await(int device);
 
 /* Bytes cached on the device beyond the caps; 0 for none. */
 uint64_t mt_release_excess(int device);
+
+/* For a caller that adds mt_pool_withheld_bytes to what the driver has free: a block on its way
+ * back to the driver is in neither. begin waits until none is on its way (some microseconds; 100 ms
+ * at most), and the worker starts none before the end. end returns false where a block has been on
+ * its way meanwhile: the sum may lack it. Each begin has its end. Any thread, no lock held. */
+uint32_t mt_pool_read_begin(int device);
+bool mt_pool_read_end(int device, uint32_t releases);
+
+/* Before the driver is asked for so many bytes: garbage_collection_threshold. No lock held. */
+void mt_release_collect(struct mt_context *context, uint64_t bytes);
 
 #endif

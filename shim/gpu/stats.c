@@ -88,16 +88,16 @@ static void fill_nvml(struct mt_stats_device *to, const struct mt_nvml_usage *nv
 }
 
 void mt_gpu_stats_fill(struct mt_stats_device *to, const struct mt_gpu_device *device,
-		       const struct mt_pool_usage *pool, const struct mt_device_usage *others,
+		       const struct mt_pool_usage *pool, const struct mt_unpooled_usage *others,
 		       const struct mt_nvml_usage *nvml)
 {
 	memset(to, 0, sizeof(*to));
 	to->ordinal = (uint64_t)device->ordinal;
 	fill_pool(to, pool);
 #define X(name, text)                                                                              \
-	to->name##_live_bytes = others->live_bytes[MT_DEVICE_##name];                              \
-	to->name##_peak_bytes = others->peak_bytes[MT_DEVICE_##name];
-	MT_DEVICE_KINDS(X)
+	to->name##_live_bytes = others->live_bytes[MT_UNPOOLED_##name];                            \
+	to->name##_peak_bytes = others->peak_bytes[MT_UNPOOLED_##name];
+	MT_UNPOOLED_KINDS(X)
 #undef X
 	to->async_reserved_bytes = device->async_reserved_bytes;
 	to->async_used_bytes = device->async_used_bytes;
@@ -197,11 +197,11 @@ static const char *mode_text(int device)
 static void fill_rows(void)
 {
 	struct mt_pool_usage pool;
-	struct mt_device_usage others;
+	struct mt_unpooled_usage others;
 
 	for (int i = 0; i < seen.count; i++) {
 		mt_pool_usage(seen.devices[i].ordinal, &pool);
-		mt_device_usage(seen.devices[i].ordinal, &others);
+		mt_unpooled_usage(seen.devices[i].ordinal, &others);
 		mt_gpu_stats_fill(&rows[i], &seen.devices[i], &pool, &others, &seen.nvml[i]);
 		mt_gpu_stats_date(&rows[i], &reckoned[i], seen.nvml[i].read_ns, mt_os_now_ns());
 		(void)mt_format(rows[i].mode, sizeof(rows[i].mode), "%s",
@@ -251,15 +251,15 @@ uint32_t mt_gpu_stats_rows(const struct mt_stats_device **out)
 uint64_t mt_gpu_stats_live_bytes(void)
 {
 	struct mt_pool_usage pool;
-	struct mt_device_usage others;
+	struct mt_unpooled_usage others;
 	uint64_t bytes = 0;
 
 	for (int device = 0; device < (int)MT_DEVICES_COUNT; device++) {
 		mt_pool_usage(device, &pool);
-		mt_device_usage(device, &others);
+		mt_unpooled_usage(device, &others);
 		bytes += pool.allocated_bytes;
 		/* what follows is not on the device, or not ours */
-		for (int kind = 0; kind < MT_DEVICE_pinned; kind++)
+		for (int kind = 0; kind < MT_UNPOOLED_pinned; kind++)
 			bytes += others.live_bytes[kind];
 	}
 	return bytes;

@@ -5,15 +5,15 @@
 
 #include <stdbool.h>
 
-#include "gpu/account.h"
-#include "gpu/pool.h"
+#include "gpu/unpooled.h"
+#include "gpu/usage.h"
 #include "gpu/devices.h"
 #include "gpu/nvml.h"
 #include "core/stats_layout.h"
 
 /* What one device's row says. Pure. */
 void mt_gpu_stats_fill(struct mt_stats_device *to, const struct mt_gpu_device *device,
-		       const struct mt_pool_usage *pool, const struct mt_device_usage *others,
+		       const struct mt_pool_usage *pool, const struct mt_unpooled_usage *others,
 		       const struct mt_nvml_usage *nvml);
 
 /* What was charged beyond our allocations, by one answer of NVML's. */

@@ -1,8 +1,8 @@
-/* usage.c -- the pool's figures. Sums over contexts are taken when they are asked for; peaks are
- * kept as the sums rise. */
 #include "gpu/usage.h"
 
 #include <string.h>
+
+#include "gpu/context.h"
 
 static bool lies_on(struct mt_context *context, const struct mt_pool_device *device)
 {
@@ -167,4 +167,14 @@ bool mt_pool_is_used(void)
 			return true;
 	}
 	return false;
+}
+
+void mt_pool_note_ooms(int device, uint64_t count)
+{
+	atomic_fetch_add_explicit(&mt_pool_device(device)->ooms, count, memory_order_relaxed);
+}
+
+void mt_pool_note_retry(int device)
+{
+	atomic_fetch_add_explicit(&mt_pool_device(device)->retries, 1, memory_order_relaxed);
 }

@@ -1,4 +1,4 @@
-/* heap/libc_names.c -- libc's second names for its malloc, __libc_malloc and its kin. Programs and
+/* heap/libc_names.c -- libc's second names for its malloc, __libc_malloc and the like. Programs and
  * malloc wrappers call them to reach libc's malloc without dlsym, and mix their blocks with those
  * of free. So over the embedded jemalloc they are our own functions. Over any other allocator they
  * are the next ones in line: ours may be on its way there through a wrapper that calls these names.

@@ -31,7 +31,7 @@ MT_EXPORT int malloc_trim(size_t pad)
 {
 	const struct mt_trim_request request = {
 		.reason = MT_REASON_MALLOC_TRIM, .level = MT_LEVEL_PURGE, .here = true};
-	struct mt_stats_cleanup record;
+	struct mt_stats_cleanup cleanup;
 	int (*next)(size_t);
 
 	mt_init_start_heap();
@@ -39,8 +39,8 @@ MT_EXPORT int malloc_trim(size_t pad)
 		*(void **)(void *)&next = mt_symbol(RTLD_NEXT, "malloc_trim");
 		return next ? next(pad) : 0;
 	}
-	mt_cleanup_run(&request, &record);
-	return record.result == 1;
+	mt_cleanup_run(&request, &cleanup);
+	return cleanup.result == 1;
 }
 
 #define EMBEDDED(call)                                                                             \

@@ -58,7 +58,7 @@ static bool enter_purge(void)
 
 static void purge(const struct mt_trim_request *request, struct mt_cleanup *cleanup)
 {
-	struct mt_stats_cleanup *record = &cleanup->record;
+	struct mt_stats_cleanup *stats = &cleanup->stats;
 	struct mt_purge_outcome outcome = {0};
 	uint64_t began = mt_os_now_ns();
 	uint64_t began_cpu = mt_os_thread_cpu_ns();
@@ -72,10 +72,10 @@ static void purge(const struct mt_trim_request *request, struct mt_cleanup *clea
 	(void)mt_object_heap_purge(0, enter_purge, mt_purge_leave);
 	mt_allocation_event_purged();
 	mt_lock_unlock(&lock);
-	record->purge_ns += mt_os_now_ns() - began;
+	stats->purge_ns += mt_os_now_ns() - began;
 	cleanup->purge_cpu_ns += mt_sat_sub(mt_os_thread_cpu_ns(), began_cpu);
-	if (outcome.longest_hold_ns > record->longest_hold_ns)
-		record->longest_hold_ns = outcome.longest_hold_ns;
+	if (outcome.longest_hold_ns > stats->longest_hold_ns)
+		stats->longest_hold_ns = outcome.longest_hold_ns;
 	cleanup->purge_possible = outcome.possible;
 }
 
@@ -89,7 +89,7 @@ static bool purges_ahead(const struct mt_trim_request *request)
 
 void mt_heap_prepare_trim(const struct mt_trim_request *request, struct mt_cleanup *cleanup)
 {
-	cleanup->record.live_before_bytes = live_bytes();
+	cleanup->stats.live_before_bytes = live_bytes();
 	cleanup->flush_thread = mt_backend()->flush_thread;
 	if (!purges_ahead(request))
 		return;
@@ -98,17 +98,17 @@ void mt_heap_prepare_trim(const struct mt_trim_request *request, struct mt_clean
 }
 
 /* Whether nothing can have been freed since prepare_trim. */
-static bool is_unchanged(const struct mt_stats_cleanup *record)
+static bool is_unchanged(const struct mt_stats_cleanup *stats)
 {
-	return (record->gc_state == MT_GC_NONE || record->gc_state == MT_GC_SHARED) &&
-	       record->gpu_state == MT_GPU_NONE;
+	return (stats->gc_state == MT_GC_NONE || stats->gc_state == MT_GC_SHARED) &&
+	       stats->gpu_state == MT_GPU_NONE;
 }
 
 void mt_heap_trim(const struct mt_trim_request *request, struct mt_cleanup *cleanup)
 {
-	if (!cleanup->was_purged || !is_unchanged(&cleanup->record))
+	if (!cleanup->was_purged || !is_unchanged(&cleanup->stats))
 		purge(request, cleanup);
-	cleanup->record.live_after_bytes = live_bytes();
+	cleanup->stats.live_after_bytes = live_bytes();
 }
 
 static bool enter_purge_soon(void)

@@ -198,13 +198,13 @@ static void log_plan(const struct sample *sample, const struct mt_pressure_plan 
 
 /* ---- cleanups ---- */
 
-static void count_cleanup(const struct mt_stats_cleanup *record)
+static void count_cleanup(const struct mt_stats_cleanup *cleanup)
 {
 	struct mt_stats_snapshot *to = mt_publish_lock();
 
 	to->pressure_clean_count++;
 	to->pressure_returned_bytes +=
-		mt_sat_sub(record->rss_before_bytes, record->rss_after_bytes);
+		mt_sat_sub(cleanup->rss_before_bytes, cleanup->rss_after_bytes);
 	mt_publish_unlock();
 }
 
@@ -221,17 +221,17 @@ static void run_cleanup(const struct mt_pressure_plan *plan,
 	};
 	struct mt_pressure_outcome outcome = {.after = *before};
 	struct mt_rss_quick rss = {0};
-	struct mt_stats_cleanup record;
+	struct mt_stats_cleanup cleanup;
 
-	mt_cleanup_run(&request, &record);
-	count_cleanup(&record);
-	mt_components_cleaned(&record, true);
+	mt_cleanup_run(&request, &cleanup);
+	count_cleanup(&cleanup);
+	mt_components_cleaned(&cleanup, true);
 	outcome.after.now_ns = devices_ns = mt_os_now_ns();
 	(void)mt_rss_read_quick(&rss);
 	outcome.after.own_bytes = read_own(cfg, &rss);
 	read_devices(&outcome.after);
-	outcome.returned_bytes = mt_sat_sub(record.anon_before_bytes, record.anon_after_bytes);
-	outcome.gpu_returned_bytes = mt_sat_sub(record.gpu_before_bytes, record.gpu_after_bytes);
+	outcome.returned_bytes = mt_sat_sub(cleanup.anon_before_bytes, cleanup.anon_after_bytes);
+	outcome.gpu_returned_bytes = mt_sat_sub(cleanup.gpu_before_bytes, cleanup.gpu_after_bytes);
 	if (mt_pressure_note_cleanup(&pressure, plan, &outcome, cfg))
 		mt_rss_limit_report(mt_pressure_own_limit(cfg));
 }

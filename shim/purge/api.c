@@ -21,13 +21,13 @@ static int64_t run_cleanup(enum mt_reason reason, enum mt_level level, uint64_t 
 {
 	const struct mt_trim_request request = {
 		.reason = reason, .level = level, .round = round, .here = true};
-	struct mt_stats_cleanup record;
+	struct mt_stats_cleanup cleanup;
 
-	mt_cleanup_run(&request, &record);
-	if (record.result == MT_NULL_RESULT)
+	mt_cleanup_run(&request, &cleanup);
+	if (cleanup.result == MT_NULL_RESULT)
 		return -1;
-	return record.anon_before_bytes > record.anon_after_bytes
-		       ? (int64_t)(record.anon_before_bytes - record.anon_after_bytes)
+	return cleanup.anon_before_bytes > cleanup.anon_after_bytes
+		       ? (int64_t)(cleanup.anon_before_bytes - cleanup.anon_after_bytes)
 		       : 0;
 }
 

@@ -14,35 +14,31 @@
 #define SETTLE_BYTES MT_MIB
 /* the balance saves up to the budget of this span */
 #define BALANCE_SPAN_NS (3600 * MT_NS_PER_S)
-/* the initial balance: 3 % of 10 s */
+/* the initial balance, and what a settled heap may owe: 3 % of 10 s */
 #define FIRST_BALANCE_NS (300 * MT_NS_PER_MS)
-/* a purge while the program sleeps is charged with 1/4 of its cost */
-#define SLEEP_SHARE 4
-/* a purge must be worth its cost once in so many opportunities */
-#define CYCLES_PER_PURGE 4
-#define FIRST_PAUSE_NS   (30 * MT_NS_PER_S)
-#define LONGEST_PAUSE_NS (600 * MT_NS_PER_S)
-/* a purge that returns less is not used for learning */
-#define BACKOFF_BYTES (8 * MT_MIB)
-/* a smaller heap has no drops of live bytes */
+/* dirty bytes must have been idle for this many times the cost of a purge and of their return */
+#define IDLE_FACTOR 2
+/* dirty bytes that fell by this share since the last tick are being reused */
+#define REUSE_SHARE 16
+/* the return of less is not charged */
+#define CHARGED_BYTES (8 * MT_MIB)
+/* a smaller heap, or less memory on devices, has no drops of live bytes */
 #define LIVE_DROP_BYTES (16 * MT_MIB)
-/* the same for the memory held on devices */
-#define GPU_LIVE_DROP_BYTES (16 * MT_MIB)
-/* faults in one tick: system time is then mostly theirs */
-#define BUSY_FAULTS    4096
-#define USAGE_PAUSE_NS MT_NS_PER_S
-/* highest cost of a fault, in units of the first measurement */
-#define FAULT_COST_MAX_FACTOR 20
+/* touched in one tick: the system time of the tick is then mostly that of page faults */
+#define BUSY_BYTES (16 * MT_MIB)
+/* page faults of a MiB, before any is measured: 1 us for each page of 4 KiB; and its bounds */
+#define FIRST_MIB_FAULT_NS (256 * 1000ull)
+#define LEAST_MIB_FAULT_NS (FIRST_MIB_FAULT_NS / 4)
+#define MOST_MIB_FAULT_NS  (FIRST_MIB_FAULT_NS * 20)
 
-void mt_policy_start(struct mt_policy *policy, const struct mt_costs *costs, uint64_t now_ns)
+void mt_policy_start(struct mt_policy *policy, uint64_t page_bytes, uint64_t now_ns)
 {
 	memset(policy, 0, sizeof(*policy));
-	policy->costs = *costs;
-	policy->first_fault_ns = costs->fault_ns;
-	policy->seen_ns = now_ns;
+	policy->page_bytes = page_bytes;
+	policy->mib_fault_ns = FIRST_MIB_FAULT_NS;
+	policy->seen.now_ns = now_ns;
 	policy->moved_ns = now_ns;
 	policy->balance_ns = (int64_t)FIRST_BALANCE_NS;
-	policy->probe_pause_ns = FIRST_PAUSE_NS;
 }
 
 uint64_t mt_policy_threshold_bytes(const struct mt_snapshot *now, const struct mt_config *cfg)
@@ -71,15 +67,11 @@ bool mt_policy_needs_dirty(const struct mt_policy *policy, const struct mt_snaps
 
 bool mt_policy_needs_usage(const struct mt_policy *policy, const struct mt_snapshot *now)
 {
-	bool owing = policy->purged_ns && policy->returned_bytes < policy->purged_bytes;
+	bool is_owing = policy->returned_bytes < policy->purged_bytes;
 
-	if (!policy->ticked ||
-	    (owing &&
-	     now->rss_bytes >= policy->purged_rss_bytes + policy->returned_bytes + MOVED_BYTES) ||
-	    now->rss_bytes >= policy->seen_rss_bytes + BUSY_FAULTS * policy->costs.page_bytes)
-		return true;
-	return owing && policy->moved_ns >= policy->seen_usage_ns &&
-	       now->now_ns - policy->seen_usage_ns >= USAGE_PAUSE_NS;
+	return !policy->ticked || now->rss_bytes >= policy->seen.rss_bytes + BUSY_BYTES ||
+	       (is_owing &&
+		now->rss_bytes >= policy->purged_rss_bytes + policy->returned_bytes + MOVED_BYTES);
 }
 
 /* ---- changes of the process, and the length of a tick ---- */
@@ -88,7 +80,7 @@ bool mt_policy_needs_usage(const struct mt_policy *policy, const struct mt_snaps
  * of them in a longer tick. */
 static uint64_t moved_allocated_bytes(const struct mt_policy *policy, const struct mt_snapshot *now)
 {
-	uint64_t tick = now->now_ns - policy->seen_ns;
+	uint64_t tick = now->now_ns - policy->seen.now_ns;
 
 	return tick > MOVED_SPAN_NS ? MOVED_BYTES / 1000 * (tick / (MOVED_SPAN_NS / 1000))
 				    : MOVED_BYTES;
@@ -99,14 +91,14 @@ static void note_movement(struct mt_policy *policy, const struct mt_snapshot *no
 {
 	uint64_t tick = cfg->tick_ms * MT_NS_PER_MS;
 
-	if (mt_abs_diff(now->allocated_bytes, policy->seen_allocated_bytes) >=
+	if (mt_abs_diff(now->allocated_bytes, policy->seen.allocated_bytes) >=
 		    moved_allocated_bytes(policy, now) ||
-	    mt_abs_diff(now->live_bytes, policy->seen_live_bytes) >= MOVED_BYTES ||
-	    mt_abs_diff(now->rss_bytes, policy->seen_rss_bytes) >= MOVED_BYTES) {
+	    mt_abs_diff(now->live_bytes, policy->seen.live_bytes) >= MOVED_BYTES ||
+	    mt_abs_diff(now->rss_bytes, policy->seen.rss_bytes) >= MOVED_BYTES) {
 		policy->moved_ns = now->now_ns;
 		policy->settled = false;
 		policy->tick_ns = tick;
-	} else if (mt_abs_diff(now->gpu_live_bytes, policy->seen_gpu_live_bytes) >= MOVED_BYTES) {
+	} else if (mt_abs_diff(now->gpu_live_bytes, policy->seen.gpu_live_bytes) >= MOVED_BYTES) {
 		policy->tick_ns = tick; /* the heap may settle meanwhile */
 	} else {
 		/* reaches 5 s after half a minute without a change */
@@ -115,75 +107,43 @@ static void note_movement(struct mt_policy *policy, const struct mt_snapshot *no
 	policy->tick_ns = mt_max_u64(mt_min_u64(policy->tick_ns, LONGEST_TICK_NS), tick);
 }
 
-static void note_usage(struct mt_policy *policy, const struct mt_snapshot *now)
-{
-	if (!now->usage_known)
-		return;
-	policy->seen_usage_ns = now->now_ns;
-	policy->seen_faults_count = now->faults_count;
-	policy->seen_cpu_ns = now->cpu_ns;
-	policy->seen_system_ns = now->system_ns;
-}
-
-static void note_seen(struct mt_policy *policy, const struct mt_snapshot *now)
-{
-	policy->seen_ns = now->now_ns;
-	policy->seen_live_bytes = now->live_bytes;
-	policy->seen_gpu_live_bytes = now->gpu_live_bytes;
-	policy->seen_allocated_bytes = now->allocated_bytes;
-	policy->seen_rss_bytes = now->rss_bytes;
-	note_usage(policy, now);
-}
-
 /* ---- idle bytes ---- */
 
 /* Returns whether the program allocated, since the last tick, enough to have used half of the dirty
  * pages: no other figure shows a buffer that came and went between two ticks. */
 static bool is_burst(const struct mt_policy *policy, const struct mt_snapshot *now)
 {
-	return mt_sat_sub(now->allocated_bytes, policy->seen_allocated_bytes) >=
+	return mt_sat_sub(now->allocated_bytes, policy->seen.allocated_bytes) >=
 	       now->dirty_bytes / 2;
 }
 
-/* Adds a sample to the idle window. Keeps one sample older than the window, which shows that the
- * window is covered. */
-static void note_dirty(struct mt_policy *policy, const struct mt_snapshot *now, uint64_t window_ns)
+static void restart_window(struct mt_policy *policy)
 {
-	struct mt_policy_sample *window = policy->window;
-	uint32_t drop = 0;
-
-	while (drop + 1 < policy->window_count &&
-	       now->now_ns - window[drop + 1].time_ns >= window_ns)
-		drop++;
-	if (policy->window_count == MT_POLICY_WINDOW_COUNT && drop == 0)
-		drop = 1;
-	if (drop) {
-		policy->window_count -= drop;
-		memmove(window, window + drop, policy->window_count * sizeof(*window));
-	}
-	/* Ticks much shorter than the window share a sample, else the buffer would never cover
-	 * it. */
-	if (policy->window_count) {
-		struct mt_policy_sample *last = &window[policy->window_count - 1];
-
-		if (now->now_ns - last->time_ns < window_ns / (MT_POLICY_WINDOW_COUNT / 2)) {
-			last->dirty_bytes = mt_min_u64(last->dirty_bytes, now->dirty_bytes);
-			return;
-		}
-	}
-	window[policy->window_count++] = (struct mt_policy_sample){now->now_ns, now->dirty_bytes};
+	policy->parts_count = 0;
+	policy->idle_bytes = 0;
+	policy->high_ns = 0;
 }
 
-static uint64_t idle_bytes(const struct mt_policy *policy, const struct mt_snapshot *now,
-			   uint64_t window_ns)
+/* Sets idle_bytes to the lowest dirty bytes of the last window, which is kept in halves: the
+ * present one and two whole ones. 0 until a window has passed. */
+static void note_dirty(struct mt_policy *policy, const struct mt_snapshot *now, uint64_t window_ns)
 {
+	uint64_t *lows = policy->low_bytes;
 	uint64_t lowest = UINT64_MAX;
 
-	if (policy->window_count == 0 || now->now_ns - policy->window[0].time_ns < window_ns)
-		return 0;
-	for (uint32_t i = 0; i < policy->window_count; i++)
-		lowest = mt_min_u64(lowest, policy->window[i].dirty_bytes);
-	return lowest;
+	if (!policy->parts_count)
+		policy->window_ns = now->now_ns;
+	if (!policy->parts_count || now->now_ns - policy->part_ns >= window_ns / 2) {
+		memmove(lows + 1, lows, sizeof(policy->low_bytes) - sizeof(*lows));
+		lows[0] = now->dirty_bytes;
+		policy->part_ns = now->now_ns;
+		if (policy->parts_count < MT_POLICY_PARTS_COUNT)
+			policy->parts_count++;
+	}
+	lows[0] = mt_min_u64(lows[0], now->dirty_bytes);
+	for (uint32_t i = 0; i < policy->parts_count; i++)
+		lowest = mt_min_u64(lowest, lows[i]);
+	policy->idle_bytes = now->now_ns - policy->window_ns >= window_ns ? lowest : 0;
 }
 
 /* ---- drops of live bytes ---- */
@@ -197,7 +157,7 @@ static bool reaches_live_drop(struct mt_policy *policy, const struct mt_snapshot
 	bool heap = mt_live_drop_update(&policy->heap_live_drop, now->live_bytes, LIVE_DROP_BYTES,
 					&heap_round);
 
-	(void)mt_live_drop_update(&policy->gpu_live_drop, now->gpu_live_bytes, GPU_LIVE_DROP_BYTES,
+	(void)mt_live_drop_update(&policy->gpu_live_drop, now->gpu_live_bytes, LIVE_DROP_BYTES,
 				  &gpu_round);
 	*out_round = heap_round || gpu_round;
 	if (heap_round)
@@ -219,7 +179,8 @@ static int64_t balance_limit(const struct mt_config *cfg)
 static void accrue(struct mt_policy *policy, const struct mt_snapshot *now,
 		   const struct mt_config *cfg)
 {
-	policy->balance_ns += (int64_t)((now->now_ns - policy->seen_ns) / 100 * cfg->budget_pct);
+	policy->balance_ns +=
+		(int64_t)((now->now_ns - policy->seen.now_ns) / 100 * cfg->budget_pct);
 	if (policy->balance_ns > balance_limit(cfg))
 		policy->balance_ns = balance_limit(cfg);
 	/* Cleanups by pressure are charged without limit: after an hour at most, purges run
@@ -228,178 +189,80 @@ static void accrue(struct mt_policy *policy, const struct mt_snapshot *now,
 		policy->balance_ns = -balance_limit(cfg);
 }
 
-/* Returns the cost of `faults` page faults that brought `bytes` back. With fewer faults than small
- * pages, the rest came by huge pages. */
-static uint64_t return_cost_ns(const struct mt_costs *costs, uint64_t bytes, uint64_t faults)
+static uint64_t fault_cost_ns(const struct mt_policy *policy, uint64_t bytes)
 {
-	uint64_t small = faults * costs->page_bytes < bytes ? faults : bytes / costs->page_bytes;
-	uint64_t rest = bytes - small * costs->page_bytes;
-
-	if (!costs->huge_page_bytes || !costs->huge_fault_ns)
-		return bytes / costs->page_bytes * costs->fault_ns;
-	return small * costs->fault_ns + rest / costs->huge_page_bytes * costs->huge_fault_ns;
+	return bytes / 1024 * policy->mib_fault_ns / 1024;
 }
 
-static double mean(double old, double new)
+/* Learns the cost of page faults from spans that were full of them. In a virtual machine whose host
+ * reclaims freed pages a fault costs several times as much as elsewhere, and a huge page less. */
+static void learn_fault_cost(struct mt_policy *policy, const struct mt_snapshot *now)
 {
-	return old > 0 ? (old + new) / 2 : new;
-}
-
-/* Learns the cost of the last purge, once its pages are back or it is superseded. Pages that came
- * back may be those of earlier purges (a fall in stages), so each cost is divided by the bytes it
- * was for. */
-static void learn_cost(struct mt_policy *policy)
-{
-	if (!policy->learned && policy->last_bytes) {
-		double purge = (double)policy->purge_cost_ns / (double)policy->last_bytes;
-		double back = (double)policy->return_cost_ns / (double)policy->purged_bytes;
-
-		policy->cost_per_byte = mean(policy->cost_per_byte, purge + back);
-	}
-	policy->learned = true;
-}
-
-/* Corrects the cost of a fault by each tick that was full of faults. In a virtual machine whose
- * host reclaims freed pages, a fault costs several times a first touch. */
-static void learn_fault(struct mt_policy *policy, uint64_t faults, uint64_t system_ns,
-			uint64_t ticks)
-{
+	const struct mt_snapshot *then = &policy->usage;
+	uint64_t faults = mt_sat_sub(now->faults_count, then->faults_count);
+	uint64_t touched = mt_max_u64(mt_sat_sub(now->rss_bytes, then->rss_bytes),
+				      faults * policy->page_bytes);
+	uint64_t span = now->now_ns - then->now_ns;
+	uint64_t tick = now->now_ns - policy->seen.now_ns;
 	uint64_t each;
 
-	if (faults < BUSY_FAULTS * ticks)
+	if (!then->usage_known || touched < BUSY_BYTES * (tick && span > tick ? span / tick : 1))
 		return;
-	each = system_ns / faults;
-	each = mt_min_u64(each, policy->first_fault_ns * FAULT_COST_MAX_FACTOR);
-	if (each > policy->first_fault_ns / 2)
-		policy->costs.fault_ns = (policy->costs.fault_ns + each) / 2;
+	each = mt_sat_sub(now->system_ns, then->system_ns) / (touched / MT_MIB);
+	each = mt_max_u64(mt_min_u64(each, MOST_MIB_FAULT_NS), LEAST_MIB_FAULT_NS);
+	policy->mib_fault_ns = (policy->mib_fault_ns + each) / 2;
 }
 
-/* Learns how many threads of the program run at the same time, from spans in which more than one
- * ran. A span in which the program slept tells nothing. */
-static void learn_parallel(struct mt_policy *policy, uint64_t running_ns, uint64_t span_ns)
-{
-	if (running_ns > span_ns && span_ns)
-		policy->parallel = mean(policy->parallel, (double)running_ns / (double)span_ns);
-}
-
-/* Charges the pages that came back since the last charge, as wall time: threads that run in
- * parallel take their faults in parallel. */
+/* Charges the purged pages that came back since the last charge. */
 static void charge_returns(struct mt_policy *policy, const struct mt_snapshot *now)
 {
-	uint64_t back = mt_sat_sub(now->rss_bytes, policy->purged_rss_bytes);
-	uint64_t faults = mt_sat_sub(now->faults_count, policy->seen_faults_count);
-	uint64_t span = mt_sat_sub(now->now_ns, policy->seen_usage_ns);
-	uint64_t tick = mt_sat_sub(now->now_ns, policy->seen_ns);
-	uint64_t running = mt_sat_sub(now->cpu_ns, policy->seen_cpu_ns);
-	uint64_t cost;
-	uint64_t fresh; /* bytes that came back since the last charge */
-	uint64_t ours;  /* of them, purged by this policy */
-	double share;
+	uint64_t back = mt_min_u64(mt_sat_sub(now->rss_bytes, policy->purged_rss_bytes),
+				   policy->purged_bytes);
+	uint64_t fresh = mt_sat_sub(back, policy->returned_bytes);
+	uint64_t cost = fault_cost_ns(policy, fresh);
 
-	if (!now->usage_known)
+	if (!fresh)
 		return;
-	learn_fault(policy, faults, mt_sat_sub(now->system_ns, policy->seen_system_ns),
-		    tick && span > tick ? span / tick : 1);
-	learn_parallel(policy, running, span);
-	back = mt_min_u64(back, policy->purged_bytes);
-	if (!policy->purged_ns || back <= policy->returned_bytes)
-		return;
-	fresh = back - policy->returned_bytes;
-	ours = mt_min_u64(fresh, policy->owed_bytes);
-	cost = return_cost_ns(&policy->costs, fresh, faults);
-	if (policy->parallel > 1)
-		cost = (uint64_t)((double)cost / policy->parallel);
-	share = (double)ours / (double)fresh;
-	policy->balance_ns -= (int64_t)((double)cost * share);
-	policy->owed_bytes -= ours;
-	policy->return_cost_ns += cost;
-	policy->refault_cost_ns += (uint64_t)((double)cost * share);
-	policy->refaults_count += (uint64_t)((double)faults * share);
+	policy->balance_ns -= (int64_t)cost;
+	policy->refault_cost_ns += cost;
+	policy->refaults_count +=
+		mt_min_u64(mt_sat_sub(now->faults_count, policy->usage.faults_count),
+			   fresh / policy->page_bytes);
 	policy->returned_bytes = back;
 }
 
-/* Opens an opportunity when there is something to purge. It closes with the purge, or when the
- * program has reused half of it. */
-static void note_opportunity(struct mt_policy *policy, const struct mt_snapshot *now,
-			     bool something, bool burst)
+/* Returns the cost of a purge and of the faults after it, if all pages come back. The purge itself
+ * costs about a sixth of the faults. */
+static int64_t expected_cost_ns(const struct mt_policy *policy, uint64_t bytes)
 {
-	if (policy->open &&
-	    (burst || !now->dirty_known || now->dirty_bytes < policy->opened_dirty_bytes / 2))
-		policy->open = false;
-	if (policy->open || !something)
-		return;
-	if (policy->opened_ns)
-		policy->cycle_ns = (uint64_t)mean((double)policy->cycle_ns,
-						  (double)(now->now_ns - policy->opened_ns));
-	policy->open = true;
-	policy->opened_ns = now->now_ns;
-	policy->opened_dirty_bytes = now->dirty_bytes;
-	learn_cost(policy);
+	return (int64_t)(fault_cost_ns(policy, bytes) / 6 * 7);
 }
 
-/* Returns the expected cost of a purge and of the faults after it: as learned, else as if all pages
- * came back one by one. The purge itself costs about a sixth of the faults. */
-static int64_t expected_cost_ns(const struct mt_policy *policy, const struct mt_snapshot *now)
+/* Returns whether the program is reusing dirty pages right now: the rest of them may be next. */
+static bool is_reusing(const struct mt_policy *policy, const struct mt_snapshot *now)
 {
-	double first = (double)policy->costs.fault_ns / (double)policy->costs.page_bytes * 7 / 6;
-
-	return (int64_t)((policy->cost_per_byte > 0 ? policy->cost_per_byte : first) *
-			 (double)now->dirty_bytes);
+	return now->dirty_bytes < policy->last_dirty_bytes - policy->last_dirty_bytes / REUSE_SHARE;
 }
 
-/* Compares the expected cost with the budget of the time for which one purge must last. */
-static bool is_worth_cost(const struct mt_policy *policy, const struct mt_snapshot *now,
-			  const struct mt_config *cfg)
+/* idle_ns: how long the dirty bytes have been idle. As long as that they will be idle again, where
+ * nothing more is known. */
+static bool may_purge(const struct mt_policy *policy, const struct mt_snapshot *now,
+		      const struct mt_config *cfg, uint64_t idle_ns)
 {
-	uint64_t opened = policy->open ? now->now_ns - policy->opened_ns : 0;
-	uint64_t span = policy->cycle_ns * CYCLES_PER_PURGE;
-
-	if (!policy->cycle_ns)
-		return true;
-	span = mt_max_u64(span, opened);
-	return expected_cost_ns(policy, now) <= (int64_t)(span / 100 * cfg->budget_pct);
-}
-
-/* Returns whether it is early in the cycle, or long after its usual end: not shortly before the
- * program reuses the pages. */
-static bool is_good_time(const struct mt_policy *policy, const struct mt_snapshot *now)
-{
-	uint64_t opened = now->now_ns - policy->opened_ns;
-
-	return !policy->open || !policy->cycle_ns || opened <= policy->cycle_ns / 2 ||
-	       opened >= policy->cycle_ns * 2;
-}
-
-static bool may_purge(struct mt_policy *policy, const struct mt_snapshot *now,
-		      const struct mt_config *cfg)
-{
-	int64_t wanted = expected_cost_ns(policy, now);
+	int64_t cost = expected_cost_ns(policy, now->dirty_bytes);
 
 	/* A cost above the largest balance is paid off afterwards. */
-	wanted = mt_min_i64(wanted, balance_limit(cfg));
-	if (!cfg->budget_pct || policy->balance_ns < wanted || !is_good_time(policy, now))
-		return false;
-	if (is_worth_cost(policy, now, cfg)) {
-		policy->probe_pause_ns = FIRST_PAUSE_NS;
-		return true;
-	}
-	if (now->now_ns - policy->purged_ns < policy->probe_pause_ns)
-		return false;
-	policy->probe_pause_ns = mt_min_u64(policy->probe_pause_ns * 2, LONGEST_PAUSE_NS);
-	return true;
+	return cfg->budget_pct && policy->balance_ns >= mt_min_i64(cost, balance_limit(cfg)) &&
+	       (int64_t)idle_ns >= cost * IDLE_FACTOR && !is_reusing(policy, now);
 }
 
-/* A settled heap need not wait until the balance covers a purge: it may borrow the budget of the
- * settle time, and pays it back before the next one. So the budget holds for a program that rests
- * every minute, and a young or expensive process is still purged when it goes idle. The rest itself
- * shows that the time is good. */
+/* A settled heap need not wait until the balance covers a purge: the rest itself shows that the
+ * pages are not needed soon. It pays the purge back before the next one. */
 static bool may_settle(const struct mt_policy *policy, const struct mt_snapshot *now,
 		       const struct mt_config *cfg)
 {
-	int64_t most_owed_ns = (int64_t)(cfg->settle_ms * MT_NS_PER_MS / 100 * cfg->budget_pct);
-
 	return !policy->settled && is_still(policy, now, cfg) && now->dirty_bytes >= SETTLE_BYTES &&
-	       cfg->budget_pct && policy->balance_ns >= -most_owed_ns;
+	       cfg->budget_pct && policy->balance_ns >= -(int64_t)FIRST_BALANCE_NS;
 }
 
 /* Shortens a long tick so that it ends with the settle time. */
@@ -414,65 +277,46 @@ static uint64_t next_tick_ns(const struct mt_policy *policy, const struct mt_sna
 	return mt_max_u64(left, least);
 }
 
-uint64_t mt_policy_purge_cost_ns(uint64_t purge_cpu_ns, uint64_t process_cpu_ns, uint64_t wall_ns)
-{
-	uint64_t others = mt_sat_sub(process_cpu_ns, purge_cpu_ns);
-	uint64_t least = purge_cpu_ns / SLEEP_SHARE;
-	uint64_t cost =
-		wall_ns ? (uint64_t)((double)purge_cpu_ns * (double)others / (double)wall_ns)
-			: purge_cpu_ns;
-
-	return mt_max_u64(mt_min_u64(cost, purge_cpu_ns), least);
-}
-
 void mt_policy_note_purge(struct mt_policy *policy, const struct mt_snapshot *after,
 			  uint64_t returned_bytes, uint64_t cost_ns, bool charged)
 {
 	if (charged)
 		policy->balance_ns -= (int64_t)cost_ns;
-	policy->open = false;
 	policy->tick_ns = 0;
-	policy->window_count = 0;
-	policy->idle_bytes = 0;
-	policy->seen_rss_bytes = after->rss_bytes;
-	note_usage(policy, after);
-	/* A purge that returned very little teaches nothing about the cost of bytes. */
-	if (returned_bytes < BACKOFF_BYTES)
+	restart_window(policy);
+	policy->seen.rss_bytes = after->rss_bytes;
+	policy->usage = *after;
+	if (returned_bytes < CHARGED_BYTES)
 		return;
-	learn_cost(policy);
-	if (charged)
-		policy->owed_bytes += returned_bytes;
-	policy->purged_ns = after->now_ns;
 	/* Pages of earlier purges may still come back: a fall in stages is purged in stages. */
 	policy->purged_bytes =
-		mt_sat_sub(policy->purged_bytes, policy->returned_bytes) + returned_bytes;
-	policy->last_bytes = returned_bytes;
+		charged ? mt_sat_sub(policy->purged_bytes, policy->returned_bytes) + returned_bytes
+			: 0;
 	policy->purged_rss_bytes = after->rss_bytes;
-	policy->purge_cost_ns = cost_ns;
 	policy->returned_bytes = 0;
-	policy->return_cost_ns = 0;
-	policy->learned = false;
 }
 
 /* ---- one tick ---- */
 
 /* Measures the idle bytes and decides whether to purge them. */
 static void plan_purge(struct mt_policy *policy, const struct mt_snapshot *now,
-		       const struct mt_config *cfg, bool live_drop, bool burst,
-		       struct mt_plan *plan)
+		       const struct mt_config *cfg, bool live_drop, struct mt_plan *plan)
 {
-	uint64_t window_ns = cfg->idle_ms * MT_NS_PER_MS;
 	uint64_t threshold = mt_policy_threshold_bytes(now, cfg);
-	bool idle;
+	uint64_t window_ns = cfg->idle_ms * MT_NS_PER_MS;
+	uint64_t idle_ns;
 
 	note_dirty(policy, now, window_ns);
-	policy->idle_bytes = idle_bytes(policy, now, window_ns);
-	live_drop = live_drop && now->dirty_bytes >= threshold;
-	idle = policy->idle_bytes >= threshold;
-	note_opportunity(policy, now, live_drop || idle, burst);
-	if (live_drop || idle) {
+	if (now->dirty_bytes < threshold)
+		policy->high_ns = 0;
+	else if (!policy->high_ns)
+		policy->high_ns = now->now_ns;
+	live_drop = live_drop && policy->high_ns;
+	if (live_drop || policy->idle_bytes >= threshold) {
+		/* a live drop is as good a sign as a whole window */
+		idle_ns = mt_max_u64(now->now_ns - policy->high_ns, window_ns);
 		plan->reason = live_drop ? MT_REASON_LIVE_DROP : MT_REASON_IDLE;
-		plan->purge = may_purge(policy, now, cfg);
+		plan->purge = may_purge(policy, now, cfg, idle_ns);
 	}
 	if (!plan->purge && may_settle(policy, now, cfg)) {
 		plan->reason = MT_REASON_SETTLE;
@@ -487,29 +331,24 @@ struct mt_plan mt_policy_decide(struct mt_policy *policy, const struct mt_snapsh
 				const struct mt_config *cfg)
 {
 	struct mt_plan plan = {.reason = MT_REASON_IDLE};
-	bool burst;
+	bool burst = is_burst(policy, now);
 	bool live_drop;
 
-	if (!policy->ticked) { /* earlier activity does not belong to this tick */
-		policy->ticked = true;
-		note_usage(policy, now);
-	}
 	accrue(policy, now, cfg);
-	charge_returns(policy, now);
+	if (now->usage_known) {
+		learn_fault_cost(policy, now);
+		charge_returns(policy, now);
+		policy->usage = *now;
+	}
 	note_movement(policy, now, cfg);
-	burst = is_burst(policy, now);
-	note_seen(policy, now);
+	policy->seen = *now;
+	policy->ticked = true;
 	live_drop = reaches_live_drop(policy, now, &plan.round);
-	plan.next_tick_ns = next_tick_ns(policy, now, cfg);
-	if (!now->dirty_known || burst) {
-		policy->window_count = 0;
-		policy->idle_bytes = 0;
-	}
-	if (!now->dirty_known) {
-		note_opportunity(policy, now, false, burst);
-		return plan;
-	}
-	plan_purge(policy, now, cfg, live_drop, burst, &plan);
+	if (!now->dirty_known || burst)
+		restart_window(policy);
+	if (now->dirty_known)
+		plan_purge(policy, now, cfg, live_drop, &plan);
+	policy->last_dirty_bytes = now->dirty_known ? now->dirty_bytes : 0;
 	plan.next_tick_ns = next_tick_ns(policy, now, cfg);
 	return plan;
 }

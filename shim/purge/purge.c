@@ -82,10 +82,10 @@ static void stop(void)
 {
 	const struct mt_trim_request wanted = {
 		.reason = MT_REASON_EXIT, .level = MT_LEVEL_LIGHT, .here = true};
-	struct mt_stats_cleanup record;
+	struct mt_stats_cleanup cleanup;
 
 	if (mt_config()->exit_cleanup)
-		mt_cleanup_run(&wanted, &record);
+		mt_cleanup_run(&wanted, &cleanup);
 }
 
 static void fork_child(void)

@@ -25,32 +25,15 @@ static uint64_t bound_bytes(const struct mt_snapshot *now)
 
 static uint64_t pause_ns(const struct mt_last_sample *last)
 {
-	uint64_t pause = last->cost_ns * PAUSE_SHARE;
-
-	return pause < LONGEST_NS ? pause : LONGEST_NS;
+	return mt_min_u64(last->cost_ns * PAUSE_SHARE, LONGEST_NS);
 }
 
 bool mt_sampling_interval_is_overdue(const struct mt_last_sample *last,
 				     const struct mt_snapshot *now, bool is_counted)
 {
-	uint64_t pause = pause_ns(last);
-
-	if (now->now_ns - last->at_ns < (pause > OVERDUE_NS ? pause : OVERDUE_NS))
+	if (now->now_ns - last->at_ns < mt_max_u64(pause_ns(last), OVERDUE_NS))
 		return false;
 	return !is_counted || mt_sat_sub(freed_bytes(now), last->freed_bytes) >= OVERDUE_BYTES;
-}
-
-/* Returns whether the bound, or the last result, reaches the threshold: dirty bytes worth a purge
- * are watched until they are purged or reused. */
-static bool is_wanted(const struct mt_last_sample *last, const struct mt_policy *policy,
-		      const struct mt_snapshot *now, const struct mt_config *cfg)
-{
-	struct mt_snapshot last_result = *now;
-
-	last_result.live_bytes = 0;
-	last_result.anon_bytes = last->dirty_bytes;
-	return mt_policy_needs_dirty(policy, now, cfg) ||
-	       mt_policy_needs_dirty(policy, &last_result, cfg);
 }
 
 enum mt_sampling_interval mt_sampling_interval_decide(const struct mt_last_sample *last,
@@ -59,20 +42,16 @@ enum mt_sampling_interval mt_sampling_interval_decide(const struct mt_last_sampl
 						      const struct mt_config *cfg, bool is_counted)
 {
 	uint64_t threshold = mt_policy_threshold_bytes(now, cfg);
+	bool is_low = last->dirty_bytes < threshold &&
+		      bound_bytes(now) < last->bound_bytes + threshold / RISE_SHARE;
 
-	if (!is_wanted(last, policy, now, cfg) &&
+	/* dirty bytes worth a purge are watched until they are purged or reused */
+	if (!mt_policy_needs_dirty(policy, now, cfg) && last->dirty_bytes < threshold &&
 	    !mt_sampling_interval_is_overdue(last, now, is_counted))
 		return MT_SAMPLING_INTERVAL_SKIP;
-	if (!last->at_ns)
-		return MT_SAMPLING_INTERVAL_READ;
-	if (is_counted && now->allocated_bytes == last->allocated_bytes &&
-	    freed_bytes(now) == last->freed_bytes)
-		return MT_SAMPLING_INTERVAL_REUSE;
-	if (last->dirty_bytes >= threshold ||
-	    bound_bytes(now) >= last->bound_bytes + threshold / RISE_SHARE)
-		return MT_SAMPLING_INTERVAL_READ;
-	return now->now_ns - last->at_ns < pause_ns(last) ? MT_SAMPLING_INTERVAL_REUSE
-							  : MT_SAMPLING_INTERVAL_READ;
+	return last->at_ns && is_low && now->now_ns - last->at_ns < pause_ns(last)
+		       ? MT_SAMPLING_INTERVAL_REUSE
+		       : MT_SAMPLING_INTERVAL_READ;
 }
 
 void mt_sampling_interval_note(struct mt_last_sample *last, const struct mt_snapshot *now)

@@ -12,8 +12,6 @@
 #include "core/devices.h"
 #include "purge/policy.h"
 #include "purge/rounds.h"
-#include "purge/fault_price.h"
-#include "core/cpu_load.h"
 #include "sys/rss.h"
 #include "core/publish.h"
 #include "core/sweep.h"
@@ -57,16 +55,12 @@ void mt_tick_start(void)
 		.mode = backend->mode,
 		.conf = backend->conf,
 	};
-	struct mt_costs costs = {.page_bytes = mt_os_page_bytes()};
 
 	started_ns = mt_os_now_ns();
 	status_read_ns = 0;
 	written_ns = 0;
 	mt_heap_sample_start();
-	mt_fault_price_measure(&costs.fault_ns, &costs.huge_fault_ns, &costs.huge_page_bytes);
-	mt_log(MT_LOG_DEBUG, "a fault costs %llu ns, a huge one %llu ns",
-	       (unsigned long long)costs.fault_ns, (unsigned long long)costs.huge_fault_ns);
-	mt_policy_start(&policy, &costs, mt_os_now_ns());
+	mt_policy_start(&policy, mt_os_page_bytes(), started_ns);
 	mt_publish_start(mt_config(), &identity);
 	mt_tick_refresh();
 	mt_publish_write();
@@ -137,7 +131,6 @@ static void read_usage(struct mt_snapshot *now)
 		return;
 	now->usage_known = true;
 	now->faults_count = usage.minor_faults_count;
-	now->cpu_ns = usage.cpu_ns;
 	now->system_ns = usage.system_ns;
 }
 
@@ -257,39 +250,28 @@ void mt_tick_reset_peak(void)
 
 /* ---- cleanups ---- */
 
-static void note_cleanup(const struct mt_stats_cleanup *record, uint64_t cost_ns, bool charged)
+void mt_tick_note_cleanup(const struct mt_stats_cleanup *cleanup, bool charged)
 {
 	struct mt_snapshot after = read_sample(true);
 
 	read_usage(&after);
 	mt_heap_sample_note_trim(&after);
 	mt_policy_note_purge(&policy, &after,
-			     mt_sat_sub(record->anon_before_bytes, record->anon_after_bytes),
-			     cost_ns, charged);
+			     mt_sat_sub(cleanup->anon_before_bytes, cleanup->anon_after_bytes),
+			     mt_cleanup_take_worker_purge_ns(), charged);
 	mt_components_publish(true);
 	fill(&after, true);
 	mt_publish_write_after_cleanup();
 	written_ns = after.now_ns;
 }
 
-void mt_tick_note_cleanup(const struct mt_stats_cleanup *record, bool charged)
-{
-	note_cleanup(record, mt_cleanup_take_worker_purge_ns(), charged);
-}
-
 static void purge(enum mt_reason reason)
 {
 	const struct mt_trim_request request = {.reason = reason, .level = MT_LEVEL_PURGE};
-	uint64_t began_ns = mt_os_now_ns();
-	uint64_t cpu_ns = mt_load_process_cpu_ns();
-	struct mt_stats_cleanup record;
+	struct mt_stats_cleanup cleanup;
 
-	mt_cleanup_run(&request, &record);
-	cpu_ns = mt_sat_sub(mt_load_process_cpu_ns(), cpu_ns);
-	note_cleanup(&record,
-		     mt_policy_purge_cost_ns(mt_cleanup_take_worker_purge_ns(), cpu_ns,
-					     mt_os_now_ns() - began_ns),
-		     true);
+	mt_cleanup_run(&request, &cleanup);
+	mt_tick_note_cleanup(&cleanup, true);
 }
 
 static void note_cost(uint64_t cost_ns)
@@ -317,16 +299,13 @@ static void note_program_cleanup(struct mt_snapshot *now)
 /* Logs the reason for the decision, at MT_LOG_LEVEL=debug. */
 static void log_decision(const struct mt_snapshot *now, const struct mt_plan *plan)
 {
-	if (!policy.open && !plan->purge)
+	if (!policy.idle_bytes && !plan->purge)
 		return;
 	mt_log(MT_LOG_DEBUG,
-	       "%llu MB dirty, %llu MB idle, open for %llu ms, cycle %llu ms, %llu us a MB, "
-	       "balance %lld ms: %s",
+	       "%llu MB dirty, %llu MB idle, %llu us of faults a MB, balance %lld ms: %s",
 	       (unsigned long long)(now->dirty_bytes / MT_MIB),
 	       (unsigned long long)(policy.idle_bytes / MT_MIB),
-	       (unsigned long long)((now->now_ns - policy.opened_ns) / MT_NS_PER_MS),
-	       (unsigned long long)(policy.cycle_ns / MT_NS_PER_MS),
-	       (unsigned long long)(policy.cost_per_byte * (double)MT_MIB / 1000),
+	       (unsigned long long)(policy.mib_fault_ns / 1000),
 	       (long long)(policy.balance_ns / (int64_t)MT_NS_PER_MS),
 	       plan->purge ? "purge" : "wait");
 }

@@ -8,8 +8,7 @@
 
 #include "core/stats_layout.h"
 
-/* Starts the module with the worker thread: measures the cost of a page fault and makes the
- * files. */
+/* Starts the module with the worker thread, and makes the files. */
 void mt_tick_start(void);
 
 /* Runs a tick. grown: the heap has just grown. Returns the ns until the next tick. */
@@ -25,7 +24,7 @@ uint64_t mt_tick_in_use_bytes(void);
 
 /* Tells the policy about a cleanup that it did not decide. charged: its cost counts against the
  * budget. */
-void mt_tick_note_cleanup(const struct mt_stats_cleanup *record, bool charged);
+void mt_tick_note_cleanup(const struct mt_stats_cleanup *cleanup, bool charged);
 
 /* Resets the peak of live bytes. */
 void mt_tick_reset_peak(void);

@@ -1,5 +1,5 @@
-/* python/component.c -- the component: collections in cleanups, what came late, and PyTorch's
- * cache. */
+/* python/component.c -- the component: collections in cleanups, collections that run after their
+ * cleanup, and the caches of GPU frameworks. */
 #include "core/cleanup.h"
 #include "core/components.h"
 #include "core/control_file.h"
@@ -12,10 +12,10 @@
 #include "python/python.h"
 #include "sys/os.h"
 
-/* how often an end of captures is looked for */
-#define OWED_STEP_NS (250 * MT_NS_PER_MS)
+/* pause between two checks for the end of a stream capture */
+#define RETRY_STEP_NS (250 * MT_NS_PER_MS)
 
-static void publish_left(const struct mt_python_outcome *outcome)
+static void publish_figures(const struct mt_python_outcome *outcome)
 {
 	struct mt_stats_snapshot *figures = mt_publish_lock();
 
@@ -25,52 +25,54 @@ static void publish_left(const struct mt_python_outcome *outcome)
 	mt_publish_unlock();
 }
 
-/* No lock is held, since a finalizer may ask for a cleanup. */
+/* Holds no lock: a finalizer may call mt_trim. */
 static void trim(const struct mt_trim_request *request, struct mt_cleanup *cleanup)
 {
 	const struct mt_python_options options = {
 		.flush_thread = cleanup->flush_thread,
-		.patient =
+		.long_wait =
 			request->reason == MT_REASON_ROUND || request->reason == MT_REASON_SIGNAL,
 		.here = request->here,
 		.empty_frameworks = request->level == MT_LEVEL_HEAVY,
 		.cuda_used = mt_devices_are_used(),
 		.is_retry = request->is_retry,
 	};
-	struct mt_stats_cleanup *record = &cleanup->record;
+	struct mt_stats_cleanup *stats = &cleanup->stats;
 	struct mt_python_outcome outcome;
 
 	if (cleanup->skips_for_ranks || request->level < MT_LEVEL_LIGHT)
 		return;
 	mt_python_collect(&options, &outcome);
 	if (outcome.figures_known)
-		publish_left(&outcome);
-	record->frameworks = outcome.frameworks;
-	record->gc_state = outcome.state;
-	record->gc_ns = outcome.gc_ns;
-	record->gc_collected_count = outcome.collected_count;
-	cleanup->caches_left = outcome.frameworks_left != 0;
+		publish_figures(&outcome);
+	stats->frameworks = outcome.frameworks;
+	stats->gc_state = outcome.state;
+	stats->gc_ns = outcome.gc_ns;
+	stats->gc_collected_count = outcome.collected_count;
+	cleanup->caches_skipped = outcome.frameworks_skipped != 0;
 }
 
-/* What a late collection has freed on the devices lies in caches, which its cleanup found empty. */
-static void clean_late(void)
+/* Runs a cleanup after a late collection. The device memory that the collection freed is in caches,
+ * which were empty when the first cleanup flushed them. */
+static void clean_after_late_call(void)
 {
 	struct mt_trim_request request = {.reason = MT_REASON_LATE_GC, .level = MT_LEVEL_PURGE};
 	struct mt_python_outcome late;
 
-	if (!mt_python_came_late(&late))
+	if (!mt_python_take_late(&late))
 		return;
-	request.flush_gpu = late.asked_frameworks;
+	request.flush_gpu = late.requested_frameworks;
 	mt_cleanup_run_requested(&request);
 }
 
-/* Once for each: where captures follow one another there may be no good moment. */
-static void clean_owed(void)
+/* Empties the caches that a capture kept from being emptied. Tries once: where captures follow one
+ * another, every try may meet one. */
+static void retry_caches(void)
 {
 	const struct mt_trim_request request = {
 		.reason = MT_REASON_CAPTURE, .level = MT_LEVEL_HEAVY, .is_retry = true};
 
-	if (!mt_devices_are_capturing() && mt_python_take_owed())
+	if (!mt_devices_are_capturing() && mt_python_take_retry())
 		mt_cleanup_run_requested(&request);
 }
 
@@ -79,11 +81,11 @@ static uint64_t tick(uint64_t now_ns, uint32_t bits)
 	uint64_t next_ns;
 
 	(void)bits;
-	clean_late();
-	clean_owed();
+	clean_after_late_call();
+	retry_caches();
 	next_ns = mt_framework_tick(now_ns);
-	if (mt_python_owes_caches() && now_ns + OWED_STEP_NS < next_ns)
-		next_ns = now_ns + OWED_STEP_NS;
+	if (mt_python_needs_retry() && now_ns + RETRY_STEP_NS < next_ns)
+		next_ns = now_ns + RETRY_STEP_NS;
 	return next_ns;
 }
 
@@ -107,7 +109,7 @@ static void load(bool on)
 	static const struct mt_interpreter_ops ops = {
 		.is_running = mt_python_is_running,
 		.collect_soon = mt_python_collect_soon,
-		.hurry = mt_python_hurry,
+		.expedite = mt_python_expedite,
 		.framework_idle_bytes = mt_framework_idle_bytes,
 	};
 
@@ -129,5 +131,5 @@ const struct mt_component mt_python_component = {
 	.tick = tick,
 	.trim = trim,
 	.publish = publish,
-	.stop = mt_python_end,
+	.stop = mt_python_stop,
 };

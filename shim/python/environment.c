@@ -1,7 +1,9 @@
-/* python/environment.c -- getenv, wrapped for one name. CPython asks for PYTHONMALLOC at its start;
- * where it is unset and the embedded jemalloc serves malloc, we answer "malloc": Python's own
- * arenas pin pages for ever. setenv would do as well, but would reach children that have no shim,
- * show in os.environ, and defeat -X dev. */
+/* python/environment.c -- wraps getenv for one name, PYTHONMALLOC, which CPython reads at its
+ * start. Where it is unset and the embedded jemalloc serves malloc, the heap for Python's objects
+ * takes the domains MEM and OBJ then (python/object_domains.h); where that is not possible the
+ * wrapper returns "malloc". Small objects in Python's own arenas keep whole pages resident. setenv
+ * would reach children without the shim, appear in os.environ and defeat -X dev. Any thread may
+ * call. Owns the address of the next getenv. Takes no lock. */
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -19,7 +21,7 @@
 MT_EXPORT char *getenv(const char *name);
 
 typedef char *(*getenv_fn)(const char *);
-static _Atomic(getenv_fn) next_getenv; /* counter-like: every store is the same value */
+static _Atomic(getenv_fn) next_getenv; /* every store has the same value; no ordering */
 
 static char *scan(const char *name)
 {
@@ -42,7 +44,8 @@ static MT_COLD getenv_fn find_next(void)
 	return next;
 }
 
-/* -X dev, however it is written. /proc/self/cmdline holds the arguments, each ended by NUL. */
+/* Returns whether Python runs in development mode: PYTHONDEVMODE, -X dev or -Xdev. The arguments in
+ * /proc/self/cmdline each end with NUL. */
 static bool is_dev_mode(void)
 {
 	char text[4096];
@@ -60,9 +63,9 @@ static bool is_dev_mode(void)
 	return false;
 }
 
-/* A preloaded library has put functions of its own in place of Python's, as Scalene's does from its
- * constructor. Python would replace them when it is told to use malloc, and the library be given
- * blocks that it does not know. */
+/* Returns whether a preloaded library has replaced the functions of an allocator domain, as
+ * Scalene's does in its constructor. With PYTHONMALLOC=malloc Python replaces them again, and then
+ * passes the library blocks that it did not allocate. */
 static bool has_hooks(void)
 {
 	void (*get)(int, struct mt_python_allocator *);
@@ -84,9 +87,9 @@ static bool has_hooks(void)
 	return false;
 }
 
-/* Arguments, each ended by NUL, after the interpreter's name: the module or the script that is run,
- * "" for anything else. Source: python3(1); letters stand together, and those of m, c, W and X take
- * the rest or the next argument. */
+/* Returns the module or script that the interpreter runs, "" for other command lines. at, end: the
+ * arguments after the interpreter's name, each ended by NUL. Source: python3(1). Option letters may
+ * be grouped; m, c, W and X take the rest of the argument, or the next one. */
 static const char *find_program(const char *at, const char *end)
 {
 	for (; at < end; at += strlen(at) + 1) {
@@ -97,7 +100,7 @@ static const char *find_program(const char *at, const char *end)
 		while (*++letter && !strchr("mcWX", *letter))
 			;
 		if (*letter && !letter[1])
-			at += strlen(at) + 1; /* its value is the next one */
+			at += strlen(at) + 1; /* the value is the next argument */
 		if (*letter == 'm')
 			return letter[1] ? letter + 1 : at < end ? at : "";
 		if (*letter == 'c')
@@ -106,8 +109,8 @@ static const char *find_program(const char *at, const char *end)
 	return "";
 }
 
-/* `memray run`, `python3 -m memray`, `pytest --memray`: it hooks nothing before Python has started,
- * and then takes each object that goes to malloc for an allocation of its own. */
+/* Recognises `memray run`, `python3 -m memray` and `pytest --memray` by the command line: memray
+ * hooks malloc after Python has started, and would then list every object as an allocation. */
 static bool is_memray(void)
 {
 	char text[4096];
@@ -124,29 +127,29 @@ static bool is_memray(void)
 	return false;
 }
 
-static const char *mind_profilers(void)
+/* As pymalloc_reason, for memory profilers only; logs the reason once. */
+static const char *profiler_reason(void)
 {
-	static _Atomic bool has_told; /* counter-like */
-	const char *against = NULL;
+	static _Atomic bool is_logged; /* a flag alone, no ordering */
+	const char *reason = NULL;
 
 	if (has_hooks())
-		against = "pymalloc: a preloaded library has hooks on Python's allocators";
+		reason = "pymalloc: a preloaded library has hooks on Python's allocators";
 	else if (is_memray())
-		against = "pymalloc: memray records allocations";
-	if (against && !atomic_exchange_explicit(&has_told, true, memory_order_relaxed))
-		mt_log(MT_LOG_INFO, "PYTHONMALLOC=malloc is not answered: %s", against);
-	return against;
+		reason = "pymalloc: memray records allocations";
+	if (reason && !atomic_exchange_explicit(&is_logged, true, memory_order_relaxed))
+		mt_log(MT_LOG_INFO, "PYTHONMALLOC=malloc is not answered: %s", reason);
+	return reason;
 }
 
-/* A free-threaded build refuses to start with PYTHONMALLOC=malloc; only it exports this. */
+/* Only a free-threaded build exports this function. It does not start with PYTHONMALLOC=malloc. */
 static bool is_free_threaded(void)
 {
 	return mt_symbol(RTLD_DEFAULT, "_Py_DecRefShared") != NULL;
 }
 
-/* Why Python's small objects stay where they are; NULL when nothing speaks against moving them into
- * malloc. */
-static const char *objection(const char *set)
+/* Returns why Python keeps its own allocator for small objects; NULL where it may use malloc. */
+static const char *pymalloc_reason(const char *set)
 {
 	if (set)
 		return "PYTHONMALLOC is set by the user";
@@ -158,7 +161,7 @@ static const char *objection(const char *set)
 		return "its own mimalloc: a free-threaded build";
 	if (is_dev_mode())
 		return "debug allocator: -X dev";
-	return mind_profilers();
+	return profiler_reason();
 }
 
 /* NULL: the heap for small objects serves. Else why it does not. */
@@ -168,23 +171,23 @@ static const char *take_domains(void)
 								     : mt_object_domains_take();
 }
 
-static MT_COLD char *answer_python_malloc(getenv_fn next)
+static MT_COLD char *reply_python_malloc(getenv_fn next)
 {
-	static char answer[] = "malloc";
+	static char reply[] = "malloc";
 	char *set = next("PYTHONMALLOC");
-	const char *against;
+	const char *reason;
 
 	mt_init_start_heap();
 	if (!mt_state_is_on() || !mt_symbol(RTLD_DEFAULT, "Py_IsInitialized"))
 		return set;
-	against = objection(set);
-	if (against) {
-		mt_publish_set_python(against);
+	reason = pymalloc_reason(set);
+	if (reason) {
+		mt_publish_set_python(reason);
 		return set;
 	}
-	against = take_domains();
-	mt_publish_set_python(against ? "PYTHONMALLOC=malloc is answered" : "object heap");
-	return against ? answer : set;
+	reason = take_domains();
+	mt_publish_set_python(reason ? "PYTHONMALLOC=malloc is answered" : "object heap");
+	return reason ? reply : set;
 }
 
 MT_EXPORT char *getenv(const char *name)
@@ -194,6 +197,6 @@ MT_EXPORT char *getenv(const char *name)
 	if (mt_unlikely(!next))
 		next = find_next();
 	if (mt_unlikely(name[0] == 'P' && strcmp(name, "PYTHONMALLOC") == 0))
-		return answer_python_malloc(next);
+		return reply_python_malloc(next);
 	return next(name);
 }

@@ -10,8 +10,8 @@
 #include "sys/symbol.h"
 #include "sys/lazy_symbols.h"
 
-/* No version's PyInterpreterState has its eval breaker further in; what a function wrote behind
- * that would still be ours. */
+/* The eval breaker lies within FILLED_BYTES of PyInterpreterState in every version. MODEL_BYTES is
+ * larger, so that a write beyond it still hits the shim's own mapping. */
 #define FILLED_BYTES (256 * 1024)
 #define MODEL_BYTES  (1024 * 1024)
 #define OLDEST_MINOR 9
@@ -22,15 +22,16 @@ struct wake_api {
 	void *(*PyInterpreterState_Main)(void);
 	/* of a PyInterpreterState; 3.9: of a PyThreadState */
 	void (*_PyEval_SignalAsyncExc)(void *);
-	size_t breaker_offset; /* in PyInterpreterState; 0: unknown */
+	size_t breaker_offset; /* bytes, in PyInterpreterState; 0: unknown */
 };
 static struct wake_api api;
 static struct mt_lazy_symbols found_api = MT_LAZY_SYMBOLS(python); /* api */
-/* the look at *call and the store behind it, against the call's end */
+/* makes the read of *call and the store after it one step, against the end of the call */
 static struct mt_lock lock = MT_LOCK(python_wake);
 
-/* Both words that the function sets, the lower of which is the eval breaker: struct _ceval_state
- * has it before what is pending, in each of these versions. Anything else is not what we know. */
+/* Returns the offset of the eval breaker in bytes, 0: not found. The function sets two words. The
+ * first is the eval breaker: struct _ceval_state has it before the pending calls in each supported
+ * version. Any other number of words means an unknown layout. */
 static size_t find_breaker(const uint32_t *words, uint32_t low, uint32_t high)
 {
 	size_t first = 0;
@@ -46,11 +47,11 @@ static size_t find_breaker(const uint32_t *words, uint32_t low, uint32_t high)
 	return count == 2 ? first * sizeof(*words) : 0;
 }
 
-/* Where the eval breaker lies differs from build to build. The function that sets it from any
- * thread is called on a model, in which every word points to the model itself: whatever it follows
- * from there, it ends there. Source: SIGNAL_ASYNC_EXC in Python/ceval.c of 3.9 to 3.11, ceval_gil.c
- * of 3.12: two stores and nothing else. */
-static size_t learn_offset(void (*signal)(void *))
+/* Finds the offset, which differs between builds: calls CPython's own function, which sets the eval
+ * breaker from any thread, on a model of PyInterpreterState. Every word of the model points to the
+ * model, so any pointer that the function follows stays inside it. Source: SIGNAL_ASYNC_EXC in
+ * Python/ceval.c of 3.9 to 3.11 and ceval_gil.c of 3.12: two stores and nothing else. */
+static size_t find_offset(void (*signal)(void *))
 {
 	uint64_t *model = mmap(NULL, MODEL_BYTES, PROT_READ | PROT_WRITE,
 			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -67,51 +68,52 @@ static size_t learn_offset(void (*signal)(void *))
 	return offset;
 }
 
-/* "3.11.2 (main, ...". */
-static bool is_known(const char *version)
+/* Parses Py_GetVersion(): "3.11.2 (main, ...". */
+static bool is_supported(const char *version)
 {
 	uint64_t minor = strncmp(version, "3.", 2) == 0 ? mt_os_parse_number(version + 2) : 0;
 
 	return minor >= OLDEST_MINOR && minor <= NEWEST_MINOR;
 }
 
-static void look_for_api(struct wake_api *out)
+static void resolve_api(struct wake_api *out)
 {
 #define FIND(name) (*(void **)(void *)&out->name = mt_symbol(RTLD_DEFAULT, #name))
 	if (FIND(Py_GetVersion) && FIND(PyInterpreterState_Main) && FIND(_PyEval_SignalAsyncExc) &&
-	    is_known(out->Py_GetVersion()))
-		out->breaker_offset = learn_offset(out->_PyEval_SignalAsyncExc);
+	    is_supported(out->Py_GetVersion()))
+		out->breaker_offset = find_offset(out->_PyEval_SignalAsyncExc);
 #undef FIND
 }
 
-/* Once, with Python running: it does not come to a process in parts. */
+/* Searches once: Python runs, so all its functions are loaded. */
 static void find_api(void)
 {
 	struct wake_api fresh = {.breaker_offset = 0};
 
 	if (mt_lazy_symbols_are_ready(&found_api))
 		return;
-	look_for_api(&fresh);
+	resolve_api(&fresh);
 	mt_lazy_symbols_store(&found_api, &api, &fresh, sizeof(api));
 }
 
-static enum mt_main_state look_at_main(void)
+static enum mt_main_state read_main_state(void)
 {
 	char text[512];
 	const char *state;
 
-	/* Of a process the state there is its first thread's. Source: do_task_stat() of Linux. */
+	/* The state of a process there is that of its first thread. Source: do_task_stat() of
+	 * Linux. */
 	if (mt_os_read_file("/proc/self/stat", text, sizeof(text)) <= 0 ||
 	    !(state = mt_os_procstat_at(text, 3)))
 		return MT_MAIN_UNKNOWN;
 	return *state == 'S' || *state == 'D' ? MT_MAIN_WAITS : MT_MAIN_RUNS;
 }
 
-/* One that waits looks by itself when it takes the interpreter's lock; set for long, the breaker
- * would slow down other threads. */
-enum mt_main_state mt_python_wake(const _Atomic uint32_t *call, uint32_t queued)
+/* A thread in a system call checks its pending calls when it takes the GIL again. Until then a set
+ * eval breaker would slow down the other threads, so it stays clear. */
+enum mt_main_state mt_eval_breaker_set(const _Atomic uint32_t *call, uint32_t queued)
 {
-	enum mt_main_state state = look_at_main();
+	enum mt_main_state state = read_main_state();
 	char *interpreter;
 
 	find_api();
@@ -126,13 +128,13 @@ enum mt_main_state mt_python_wake(const _Atomic uint32_t *call, uint32_t queued)
 	return state;
 }
 
-void mt_python_wake_end(void)
+void mt_eval_breaker_call_done(void)
 {
 	mt_lock_lock(&lock);
 	mt_lock_unlock(&lock);
 }
 
-void mt_python_wake_fork_child(void)
+void mt_eval_breaker_fork_child(void)
 {
 	mt_lock_reset(&lock);
 	mt_lazy_symbols_fork_child(&found_api);

@@ -1,29 +1,34 @@
-/* python/eval_breaker.h -- has Python's main thread look at its pending calls. CPython 3.9 to 3.12
- * notices a call that another thread has queued only when the main thread takes the interpreter's
- * lock, and a loop that nobody disturbs never does. So the word that the interpreter looks at
- * between bytecodes, the eval breaker of the main interpreter, is set as CPython sets it from
- * threads without the lock. Set for nothing it costs the interpreter one look at what there is to
- * do. 3.8, 3.13 and later set it themselves. No signal is sent and no thread of Python's is made.
- */
+/* python/eval_breaker.h -- makes Python's main thread notice a pending call. In CPython 3.9 to 3.12
+ * the main thread notices a call that another thread queued only when it takes the GIL, and a loop
+ * in a process with one thread never does. So the shim sets the eval breaker, the word of the main
+ * interpreter that the bytecode loop tests, as CPython sets it from threads without the GIL. Set
+ * without need it costs the interpreter one test of its pending work. 3.8, 3.13 and later set it
+ * themselves. Owns the lock python_wake. Sends no signal, starts no thread, never takes the GIL. */
 #ifndef MT_PYTHON_EVAL_BREAKER_H
 #define MT_PYTHON_EVAL_BREAKER_H
 
 #include <stdatomic.h>
 #include <stdint.h>
 
-/* What the process's main thread does: the kernel does not say; it runs, or waits for a CPU; it
- * waits in a system call. */
-enum mt_main_state { MT_MAIN_UNKNOWN, MT_MAIN_RUNS, MT_MAIN_WAITS };
+/* The state of the main thread. */
+enum mt_main_state {
+	MT_MAIN_UNKNOWN, /* /proc cannot be read */
+	MT_MAIN_RUNS,    /* runs, or waits for a CPU */
+	MT_MAIN_WAITS    /* waits in a system call */
+};
 
-/* Wakes it, unless it waits in a system call, while *call is `queued`: a pending call that is
- * queued keeps the interpreter from its end. Answers what the main thread does. Any thread; lock
- * python_wake. Between mt_python_is_running() and the call's end. */
-enum mt_main_state mt_python_wake(const _Atomic uint32_t *call, uint32_t queued);
+/* Sets the eval breaker where *call is `queued` and the main thread waits in no system call. A
+ * queued pending call keeps the interpreter alive meanwhile. call: the state of the pending call;
+ * call only between mt_python_is_running() and the end of that call. Returns the state of the main
+ * thread. Any thread may call. Takes the lock python_wake; opens a file. */
+enum mt_main_state mt_eval_breaker_set(const _Atomic uint32_t *call, uint32_t queued);
 
-/* The pending call, on the main thread, once *call is no longer `queued`: nobody touches the
- * interpreter for it after this. */
-void mt_python_wake_end(void);
+/* Waits for a mt_eval_breaker_set that is under way: after it no thread writes to the interpreter
+ * for this call. The pending call itself calls it, on the main thread, once *call is no longer
+ * `queued`. Takes the lock python_wake. */
+void mt_eval_breaker_call_done(void);
 
-void mt_python_wake_fork_child(void);
+/* Resets the lock in a forked child. */
+void mt_eval_breaker_fork_child(void);
 
 #endif

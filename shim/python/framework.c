@@ -11,14 +11,14 @@
 #include "python/python.h"
 #include "python/eval_breaker.h"
 
-#define LEAST_STEP_NS (500 * MT_NS_PER_MS)
-#define FRESH_NS      (10 * MT_NS_PER_S)
+#define STEP_MIN_NS (500 * MT_NS_PER_MS)
+#define FRESH_NS    (10 * MT_NS_PER_S)
 
-/* The one pending call there may be. */
+/* The pending call of this module; there is one at a time. */
 enum call_state { CALL_NONE, CALL_QUEUED, CALL_DONE };
 static struct {
 	_Atomic uint32_t state; /* release/acquire with the fields below */
-	bool release;           /* it is to release, not only to look */
+	bool release;           /* empty the cache, not only read its figures */
 	bool released;
 	struct mt_python_gpu_figures before;
 	struct mt_python_gpu_figures after;
@@ -29,8 +29,9 @@ static struct mt_framework_policy policy;
 static struct mt_python_gpu_figures last;
 static uint64_t last_ns;
 static uint64_t next_ns;
-static uint64_t used_before_bytes; /* by the driver, when the release was queued */
+static uint64_t used_before_bytes; /* of the driver, when the release was queued */
 
+/* Returns the idle bytes that a cache may hold without being emptied. */
 static uint64_t gate_bytes(uint64_t reserved, const struct mt_config *cfg)
 {
 	uint64_t slack = cfg->slack_mb * MT_MIB;
@@ -68,7 +69,7 @@ static int pending(void *unused)
 	uint32_t queued = CALL_QUEUED;
 
 	(void)unused;
-	/* A forked child has inherited the call, but not who asked. */
+	/* A forked child inherits the queued call; mt_framework_fork_child has reset its state. */
 	if (atomic_load_explicit(&call.state, memory_order_acquire) != CALL_QUEUED)
 		return 0;
 	mt_python_gpu_read(&call.before);
@@ -77,10 +78,10 @@ static int pending(void *unused)
 	if (call.released)
 		mt_python_gpu_read(&call.after);
 	call.duration_ns = mt_os_now_ns() - began;
-	/* What torch has freed may have forked, and this be the child, where nobody has asked. */
+	/* A destructor that ran in the call may have forked: in the child the state is reset. */
 	if (atomic_compare_exchange_strong_explicit(&call.state, &queued, CALL_DONE,
 						    memory_order_release, memory_order_relaxed)) {
-		mt_python_wake_end();
+		mt_eval_breaker_call_done();
 		mt_control_notify(MT_CONTROL_GC);
 	}
 	return 0;
@@ -91,7 +92,7 @@ static void queue(bool release)
 	call.release = release;
 	atomic_store_explicit(&call.state, CALL_QUEUED, memory_order_release);
 	if (mt_python_queue(pending, NULL))
-		(void)mt_python_wake(&call.state, CALL_QUEUED);
+		(void)mt_eval_breaker_set(&call.state, CALL_QUEUED);
 	else
 		atomic_store_explicit(&call.state, CALL_NONE, memory_order_release);
 }
@@ -105,8 +106,9 @@ static uint64_t reserved_bytes(const struct mt_python_gpu_figures *figures)
 	return sum;
 }
 
-/* By the driver's figures, or where it cannot be asked by PyTorch's. */
-static void record_release(void)
+/* Adds the release to the history of cleanups, with the driver's figures, or PyTorch's where the
+ * driver gives none. */
+static void add_release(void)
 {
 	uint64_t used_after = used_before_bytes ? mt_devices_used_bytes(false) : 0;
 
@@ -119,14 +121,14 @@ static void record_release(void)
 					 call.duration_ns);
 }
 
-static void take_answer(uint64_t now_ns)
+static void take_result(uint64_t now_ns)
 {
 	bool was_release = call.release;
 
 	last = call.after;
 	last_ns = now_ns;
 	if (was_release)
-		record_release();
+		add_release();
 	atomic_store_explicit(&call.state, CALL_NONE, memory_order_release);
 	if (was_release || !mt_framework_decide(&policy, &last, mt_config(), now_ns))
 		return;
@@ -140,18 +142,18 @@ uint64_t mt_framework_tick(uint64_t now_ns)
 	uint32_t state = atomic_load_explicit(&call.state, memory_order_acquire);
 
 	if (state == CALL_DONE)
-		take_answer(now_ns);
+		take_result(now_ns);
 	if (!decay_ns || mt_launch_env()->world_size > 1) {
 		memset(&policy, 0, sizeof(policy));
 		return UINT64_MAX;
 	}
 	if (now_ns >= next_ns) {
-		next_ns = now_ns + (decay_ns / 4 > LEAST_STEP_NS ? decay_ns / 4 : LEAST_STEP_NS);
+		next_ns = now_ns + (decay_ns / 4 > STEP_MIN_NS ? decay_ns / 4 : STEP_MIN_NS);
 		state = atomic_load_explicit(&call.state, memory_order_acquire);
-		/* One that has not run yet: the main thread is busy in C, or a thread has undone
-		 * what woke it. */
+		/* The call has not run: the main thread runs C code, or another thread has cleared
+		 * the eval breaker. */
 		if (state == CALL_QUEUED && mt_python_is_running())
-			(void)mt_python_wake(&call.state, CALL_QUEUED);
+			(void)mt_eval_breaker_set(&call.state, CALL_QUEUED);
 		else if (state == CALL_NONE && !mt_devices_are_capturing())
 			queue(false);
 	}

@@ -1,7 +1,8 @@
-/* python/framework.h -- MT_FRAMEWORK_DECAY_MS: what PyTorch's own device cache holds unused for
- * that long is released. Asked and done in pending calls that nobody waits for. Where several
- * processes train together (WORLD_SIZE > 1) nothing is done: one that flushes lets all others wait.
- * For the worker. */
+/* python/framework.h -- MT_FRAMEWORK_DECAY_MS: releases what PyTorch's own device cache has held
+ * unused for that time. Reads and empties the cache in pending calls of Python, without waiting for
+ * them. Does nothing where several processes train together (WORLD_SIZE > 1): one process that
+ * flushes makes all others wait. Owns the pending call and the last figures. Only the worker thread
+ * may call, unless a comment says pure. Takes no lock of its own. */
 #ifndef MT_PYTHON_FRAMEWORK_H
 #define MT_PYTHON_FRAMEWORK_H
 
@@ -11,23 +12,28 @@
 #include "core/config.h"
 #include "python/gpu_caches.h"
 
-/* Since when each device's cache has held more than the gate; 0: it does not. */
+/* The time in ns of CLOCK_MONOTONIC since which each device's cache is above its gate; 0: it is
+ * below. */
 struct mt_framework_policy {
 	uint64_t since_ns[MT_PYTHON_GPU_DEVICES];
 };
 
-/* Whether it is time to release: on some device, more than max(slack_mb, slack_pct of reserved) has
- * been unused at every look for framework_decay_ms. Pure but for *policy. */
+/* Returns whether to empty the cache: on some device more than max(slack_mb, slack_pct of reserved)
+ * was unused at every reading for framework_decay_ms. now_ns: CLOCK_MONOTONIC. Pure but for
+ * *policy. */
 bool mt_framework_decide(struct mt_framework_policy *policy,
 			 const struct mt_python_gpu_figures *seen, const struct mt_config *cfg,
 			 uint64_t now_ns);
 
-/* One look, if it is time. When to come again, in ns of CLOCK_MONOTONIC; UINT64_MAX: not. */
+/* Queues a reading where one is due. Returns when to call again, in ns of CLOCK_MONOTONIC;
+ * UINT64_MAX: never. */
 uint64_t mt_framework_tick(uint64_t now_ns);
 
-/* What PyTorch's cache held unused on a device at the last look; 0 where nobody looks. */
+/* Returns the bytes that PyTorch's cache held unused on a device at the last reading. 0: the device
+ * is unknown, or the reading is older than 10 s. */
 uint64_t mt_framework_idle_bytes(int device);
 
+/* Resets the module in a forked child. */
 void mt_framework_fork_child(void);
 
 #endif

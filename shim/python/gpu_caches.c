@@ -9,7 +9,7 @@
 #include "core/devices.h"
 #include "core/stats_layout.h"
 
-/* All there from 3.8 to 3.13. Objects are void *: we know nothing of their insides. */
+/* Present in 3.8 to 3.13. Objects are void *: the shim does not depend on their layout. */
 #define FUNCTIONS(X)                                                                               \
 	X(void *, PyImport_GetModuleDict, (void))                                                  \
 	X(void *, PyDict_GetItemString, (void *dict, const char *key))                             \
@@ -44,7 +44,7 @@ struct gpu_api {
 static struct gpu_api api;
 static struct mt_lazy_symbols found_api = MT_LAZY_SYMBOLS(python); /* api */
 
-static bool look_for_api(struct gpu_api *out)
+static bool resolve_api(struct gpu_api *out)
 {
 	bool found = true;
 
@@ -64,15 +64,15 @@ bool mt_python_gpu_find(void)
 
 	if (mt_lazy_symbols_are_ready(&found_api))
 		return true;
-	if (!look_for_api(&fresh))
+	if (!resolve_api(&fresh))
 		return false;
 	mt_lazy_symbols_store(&found_api, &api, &fresh, sizeof(api));
 	return true;
 }
 
-/* ---- small things; NULL goes in and comes out, and no error is left set ---- */
+/* ---- helpers: each accepts NULL, and returns with no Python error set ---- */
 
-static void swallow(void)
+static void clear_error(void)
 {
 	bool interrupted = false;
 
@@ -80,7 +80,7 @@ static void swallow(void)
 		return;
 	interrupted = api.PyErr_ExceptionMatches(*api.PyExc_KeyboardInterrupt);
 	api.PyErr_Clear();
-	/* The user's Ctrl-C came while we were running: it was meant for the program. */
+	/* The user pressed Ctrl-C during the call: the program must get it. */
 	if (interrupted)
 		api.PyErr_SetInterrupt();
 }
@@ -88,11 +88,11 @@ static void swallow(void)
 static void *checked(void *object)
 {
 	if (!object)
-		swallow();
+		clear_error();
 	return object;
 }
 
-static void drop(void *object)
+static void release(void *object)
 {
 	if (object)
 		api.Py_DecRef(object);
@@ -106,63 +106,63 @@ static void *attribute(void *object, const char *name)
 static void *call_method(void *object, const char *name)
 {
 	void *method = attribute(object, name);
-	void *answer = method ? checked(api.PyObject_CallObject(method, NULL)) : NULL;
+	void *result = method ? checked(api.PyObject_CallObject(method, NULL)) : NULL;
 
-	drop(method);
-	return answer;
+	release(method);
+	return result;
 }
 
-static bool call_worked(void *object, const char *name)
+static bool call_succeeds(void *object, const char *name)
 {
-	void *answer = call_method(object, name);
+	void *result = call_method(object, name);
 
-	drop(answer);
-	return answer != NULL;
+	release(result);
+	return result != NULL;
 }
 
-/* What is not a truth value is neither. */
+/* Returns whether the object is true; false where it has no truth value. Releases the reference. */
 static bool is_true(void *object)
 {
-	int answer = object ? api.PyObject_IsTrue(object) : 0;
+	int result = object ? api.PyObject_IsTrue(object) : 0;
 
-	if (answer < 0)
-		swallow();
-	drop(object);
-	return answer > 0;
+	if (result < 0)
+		clear_error();
+	release(object);
+	return result > 0;
 }
 
 static bool is_text(void *object, const char *text)
 {
 	const char *seen = object ? api.PyUnicode_AsUTF8(object) : NULL;
-	bool answer = seen && strcmp(seen, text) == 0;
+	bool result = seen && strcmp(seen, text) == 0;
 
 	if (!seen)
-		swallow();
-	drop(object);
-	return answer;
+		clear_error();
+	release(object);
+	return result;
 }
 
-/* The method answers false; one that fails or is missing does not. */
-static bool answers_false(void *object, const char *name)
+/* Returns whether the method returns a false value; false where it fails or is missing. */
+static bool returns_false(void *object, const char *name)
 {
-	void *answer = call_method(object, name);
+	void *result = call_method(object, name);
 
-	return answer && !is_true(answer);
+	return result && !is_true(result);
 }
 
-/* What lazy loaders put in place of a module loads it at the first touch of an attribute; it has a
- * type of its own until then. */
+/* Returns whether the object is a loaded module. The placeholder of a lazy loader has another type;
+ * reading an attribute of it would import the module. */
 static bool is_plain_module(void *object)
 {
 	void *type = checked(api.PyObject_Type(object));
-	bool answer = type == api.PyModule_Type;
+	bool result = type == api.PyModule_Type;
 
-	drop(type);
-	return answer;
+	release(type);
+	return result;
 }
 
-/* While a module's own code runs for the first time, its parts are missing and its locks may be
- * held. */
+/* Returns whether the module is being imported: then it is incomplete, and its locks may be held.
+ */
 static bool is_initializing(void *module)
 {
 	void *dict = checked(api.PyModule_GetDict(module));
@@ -171,47 +171,47 @@ static bool is_initializing(void *module)
 	return is_true(attribute(spec, "_initializing"));
 }
 
-/* From sys.modules, complete; a new reference. */
+/* Returns a new reference to a complete module in sys.modules, or NULL. */
 static void *find_module(const char *name)
 {
 	void *modules = api.PyImport_GetModuleDict();
 	void *module = modules ? api.PyDict_GetItemString(modules, name) : NULL;
 
 	if (!module) {
-		swallow();
+		clear_error();
 		return NULL;
 	}
 	api.Py_IncRef(module);
-	/* None stands there for a module that may not be imported. */
+	/* The entry is None for a module that must not be imported. */
 	if (is_plain_module(module) && !is_initializing(module))
 		return module;
-	drop(module);
+	release(module);
 	return NULL;
 }
 
 /* ---- PyTorch ---- */
 
-/* torch.cuda, where it may be called: CUDA is initialised and no capture is open on the thread's
- * stream. */
+/* Returns torch.cuda where CUDA is initialised and no capture is open on the thread's stream, else
+ * NULL. */
 static void *find_torch(void)
 {
 	void *torch = find_module("torch");
 	void *cuda = torch ? find_module("torch.cuda") : NULL;
 
-	drop(torch);
+	release(torch);
 	if (cuda && is_true(call_method(cuda, "is_initialized")) &&
-	    answers_false(cuda, "is_current_stream_capturing"))
+	    returns_false(cuda, "is_current_stream_capturing"))
 		return cuda;
-	drop(cuda);
+	release(cuda);
 	return NULL;
 }
 
 static bool empty_torch(void)
 {
 	void *cuda = find_torch();
-	bool done = cuda && call_worked(cuda, "empty_cache");
+	bool done = cuda && call_succeeds(cuda, "empty_cache");
 
-	drop(cuda);
+	release(cuda);
 	return done;
 }
 
@@ -219,23 +219,23 @@ static bool has(void *object, const char *name)
 {
 	void *value = attribute(object, name);
 
-	drop(value);
+	release(value);
 	return value != NULL;
 }
 
-/* Where the accelerator is another than CUDA, the call may crash (MPS in PyTorch 2.13,
- * pytorch#197561). */
+/* Returns whether PyTorch's accelerator is CUDA. For another one empty_host_cache may crash (MPS in
+ * PyTorch 2.13, pytorch#197561). */
 static bool is_cuda_the_accelerator(void *accelerator)
 {
 	void *device = call_method(accelerator, "current_accelerator");
-	bool answer = is_text(attribute(device, "type"), "cuda");
+	bool result = is_text(attribute(device, "type"), "cuda");
 
-	drop(device);
-	return answer;
+	release(device);
+	return result;
 }
 
-/* PyTorch's cache of page-locked host memory: by the public name where there is one, else by the
- * binding, which is there in builds with CUDA from 2.5 on. CUDA is initialised. */
+/* Empties PyTorch's cache of page-locked host memory: by the public function where there is one,
+ * else by the binding, which builds with CUDA have since 2.5. CUDA is initialised. */
 static void empty_torch_host(void)
 {
 	void *accelerator = find_module("torch.accelerator");
@@ -243,21 +243,21 @@ static void empty_torch_host(void)
 
 	if (has(accelerator, "empty_host_cache")) {
 		if (is_cuda_the_accelerator(accelerator))
-			(void)call_worked(accelerator, "empty_host_cache");
+			(void)call_succeeds(accelerator, "empty_host_cache");
 	} else if (has(binding, "_host_emptyCache")) {
-		(void)call_worked(binding, "_host_emptyCache");
+		(void)call_succeeds(binding, "_host_emptyCache");
 	}
-	drop(binding);
-	drop(accelerator);
+	release(binding);
+	release(accelerator);
 }
 
-/* Both caches, of device memory and of page-locked host memory. True when the first was emptied. */
+/* Empties the caches of device memory and of page-locked host memory. Returns whether the first was
+ * emptied. */
 static bool empty_torch_both(void)
 {
 	bool done = empty_torch();
 
-	/* Meanwhile another thread may have begun a capture, which the driver's cuMemFreeHost would
-	 * break. */
+	/* cuMemFreeHost would break a capture that another thread has begun meanwhile. */
 	if (done && !mt_devices_are_capturing())
 		empty_torch_host();
 	return done;
@@ -270,11 +270,11 @@ static uint64_t read_number(void *object, const char *method_name, int device)
 	unsigned long long value = number ? api.PyLong_AsUnsignedLongLong(number) : 0;
 
 	if (api.PyErr_Occurred()) {
-		swallow();
+		clear_error();
 		value = 0;
 	}
-	drop(number);
-	drop(method);
+	release(number);
+	release(method);
 	return value;
 }
 
@@ -285,7 +285,7 @@ static void read_torch(struct mt_python_gpu_figures *out)
 	unsigned long long devices = count ? api.PyLong_AsUnsignedLongLong(count) : 0;
 
 	if (api.PyErr_Occurred()) {
-		swallow();
+		clear_error();
 		devices = 0;
 	}
 	out->count = devices < MT_PYTHON_GPU_DEVICES ? (int)devices : MT_PYTHON_GPU_DEVICES;
@@ -293,8 +293,8 @@ static void read_torch(struct mt_python_gpu_figures *out)
 		out->devices[i].reserved_bytes = read_number(cuda, "memory_reserved", i);
 		out->devices[i].allocated_bytes = read_number(cuda, "memory_allocated", i);
 	}
-	drop(count);
-	drop(cuda);
+	release(count);
+	release(cuda);
 }
 
 /* ---- CuPy ---- */
@@ -302,13 +302,13 @@ static void read_torch(struct mt_python_gpu_figures *out)
 static bool empty_pool(void *cupy, const char *getter)
 {
 	void *pool = call_method(cupy, getter);
-	bool done = pool && call_worked(pool, "free_all_blocks");
+	bool done = pool && call_succeeds(pool, "free_all_blocks");
 
-	drop(pool);
+	release(pool);
 	return done;
 }
 
-/* Its pools ask the runtime for the current device, which initialises it. */
+/* The pools ask the runtime for the current device, which initialises CUDA. */
 static bool empty_cupy(void)
 {
 	void *cupy = find_module("cupy");
@@ -316,7 +316,7 @@ static bool empty_cupy(void)
 
 	if (cupy)
 		(void)empty_pool(cupy, "get_default_pinned_memory_pool");
-	drop(cupy);
+	release(cupy);
 	return done;
 }
 
@@ -327,16 +327,16 @@ static bool empty_cupy(void)
 static bool clear_deallocations(void *owner)
 {
 	void *pending = attribute(owner, "deallocations");
-	bool done = pending && call_worked(pending, "clear");
+	bool done = pending && call_succeeds(pending, "clear");
 
-	drop(pending);
+	release(pending);
 	return done;
 }
 
-/* Of the contexts that there are: current_context() would make one. Arrays wait with the memory
- * manager, streams and events with the context itself. An entry whose free fails is out of the
- * queue all the same, and its memory lost: hence only with a context on this thread, without which
- * the driver refuses. */
+/* Empties the queues of pending deallocations in all existing contexts; current_context() would
+ * make one. Arrays are queued in the memory manager, streams and events in the context. Numba drops
+ * an entry whose free fails, and so leaks its memory. So this needs a context on this thread,
+ * without which the driver refuses every free. */
 static bool empty_numba(void)
 {
 	if (!mt_devices_have_context())
@@ -355,19 +355,19 @@ static bool empty_numba(void)
 
 		done |= clear_deallocations(manager);
 		done |= clear_deallocations(context);
-		drop(manager);
-		drop(context);
+		release(manager);
+		release(context);
 	}
-	drop(list);
-	drop(devices);
-	drop(driver);
-	drop(module);
+	release(list);
+	release(devices);
+	release(driver);
+	release(module);
 	return done;
 }
 
 /* ---- the collector ---- */
 
-/* Who has not imported gc has not set its thresholds. */
+/* Reads gc.get_threshold(). A program that has not imported gc has not set its thresholds. */
 static bool is_first_threshold_zero(void)
 {
 	void *gc = find_module("gc");
@@ -376,13 +376,13 @@ static bool is_first_threshold_zero(void)
 	int is_other = first ? api.PyObject_IsTrue(first) : 1;
 
 	if (is_other < 0)
-		swallow();
-	drop(thresholds);
-	drop(gc);
+		clear_error();
+	release(thresholds);
+	release(gc);
 	return is_other == 0;
 }
 
-/* ---- for the outside ---- */
+/* ---- public functions ---- */
 
 static const struct framework {
 	enum mt_framework_bit bit;
@@ -394,39 +394,39 @@ static const struct framework {
 	{MT_FRAMEWORK_NUMBA, NUMBA_DRIVER, empty_numba},
 };
 
-static bool is_there(const char *name)
+static bool is_imported(const char *name)
 {
 	void *module = find_module(name);
 
-	drop(module);
+	release(module);
 	return module != NULL;
 }
 
-/* A call is run some time after it was queued, and each framework's code may run others of the
- * program: whether a capture is open is asked before each. */
-static void empty_one(const struct framework *framework, uint32_t *done, uint32_t *left)
+/* Tests for a capture before each framework: the pending call runs some time after it was queued,
+ * and the code of one framework may run code of the program. */
+static void empty_one(const struct framework *framework, uint32_t *done, uint32_t *skipped)
 {
 	if (mt_devices_are_capturing())
-		*left |= is_there(framework->module) ? framework->bit : 0u;
+		*skipped |= is_imported(framework->module) ? framework->bit : 0u;
 	else
 		*done |= framework->empty() ? framework->bit : 0u;
 }
 
-uint32_t mt_python_gpu_empty(bool cuda_used, uint32_t *out_left)
+uint32_t mt_python_gpu_empty(bool cuda_used, uint32_t *out_skipped)
 {
 	void *type, *value, *trace;
 	uint32_t done = 0;
-	uint32_t left = 0;
+	uint32_t skipped = 0;
 
-	*out_left = 0;
+	*out_skipped = 0;
 	if (!mt_lazy_symbols_are_ready(&found_api))
 		return 0;
 	api.PyErr_Fetch(&type, &value, &trace);
 	for (size_t i = 0; i < sizeof(frameworks) / sizeof(frameworks[0]); i++)
 		if (cuda_used || frameworks[i].bit != MT_FRAMEWORK_CUPY)
-			empty_one(&frameworks[i], &done, &left);
+			empty_one(&frameworks[i], &done, &skipped);
 	api.PyErr_Restore(type, value, trace);
-	*out_left = left;
+	*out_skipped = skipped;
 	return done;
 }
 

@@ -1,10 +1,10 @@
-/* python/gpu_caches.h -- the device caches of Python's frameworks: torch.cuda.empty_cache() and
- * PyTorch's page-locked host memory, CuPy's pools, Numba's pending deallocations. Only what is in
- * sys.modules already and completely initialised is touched, which a lazy loader's stand-in is not:
- * nothing is ever imported, and nothing is called that would initialise CUDA. Errors of theirs are
- * swallowed, an exception that was set before stays set, and a Ctrl-C that falls into a call is
- * raised again after it. All but the first and the last on a thread that holds the GIL. No state
- * but what was found of the C API. */
+/* python/gpu_caches.h -- empties the device caches of Python's frameworks: PyTorch's caches of
+ * device memory and page-locked host memory, CuPy's pools, Numba's pending deallocations. Uses only
+ * modules that are in sys.modules and completely initialised. Never imports a module, never calls a
+ * function that initialises CUDA. Clears the errors of these calls; an exception that was set
+ * before stays set, and a Ctrl-C during a call is raised again after it. The calling thread holds
+ * the GIL, except in mt_python_gpu_find and mt_python_gpu_fork_child. Owns a table of C API
+ * functions. */
 #ifndef MT_PYTHON_GPU_CACHES_H
 #define MT_PYTHON_GPU_CACHES_H
 
@@ -14,33 +14,35 @@
 #define MT_PYTHON_GPU_DEVICES 16
 
 struct mt_python_gpu_figures {
-	int count; /* devices; 0: PyTorch is not there, has not initialised CUDA, or captures */
+	/* number of devices; 0: PyTorch is not loaded, has not initialised CUDA, or captures */
+	int count;
 	struct {
 		uint64_t reserved_bytes;  /* torch.cuda.memory_reserved */
 		uint64_t allocated_bytes; /* torch.cuda.memory_allocated */
 	} devices[MT_PYTHON_GPU_DEVICES];
 };
 
-/* Looks for what is needed of the C API; false where there is no Python, or it lacks something.
- * Before a call is queued. */
+/* Finds the C API functions; call it before a pending call is queued. Returns false where there is
+ * no Python, or it lacks one of them. Any thread; calls the loader. */
 bool mt_python_gpu_find(void);
 
-/* Empties the caches. cuda_used: this process has initialised CUDA, so that asking CuPy for its
- * pool cannot do it. Answers whose caches were emptied, enum mt_framework_bit. Where a capture has
- * begun meanwhile the others are left: *out_left. */
-uint32_t mt_python_gpu_empty(bool cuda_used, uint32_t *out_left);
+/* Empties the caches. cuda_used: this process has initialised CUDA; without it CuPy is skipped,
+ * whose pool would initialise it. Returns the frameworks whose caches were emptied, bits of enum
+ * mt_framework_bit; *out_skipped: those that an open stream capture kept from it. */
+uint32_t mt_python_gpu_empty(bool cuda_used, uint32_t *out_skipped);
 
-/* PyTorch's cache of device memory alone; true when it was emptied, which during a capture it is
- * not. */
+/* Empties only PyTorch's cache of device memory. Returns false where it was not emptied, as during
+ * a capture. */
 bool mt_python_gpu_empty_torch(void);
 
-/* What PyTorch's cache holds. */
+/* Reads the figures of PyTorch's cache into *out; all 0 where there is none. */
 void mt_python_gpu_read(struct mt_python_gpu_figures *out);
 
-/* Whether the program has called gc.set_threshold(0), which Python documents as collection
- * disabled. False where that cannot be told. */
+/* Returns whether the program has called gc.set_threshold(0), which disables collection by Python's
+ * documentation. False where unknown. */
 bool mt_python_gpu_is_gc_off(void);
 
+/* Resets the lock in a forked child. */
 void mt_python_gpu_fork_child(void);
 
 #endif

@@ -14,18 +14,18 @@
 #include "python/eval_breaker.h"
 #include "core/shared_pages.h"
 
-#define PATIENCE_NS (2 * MT_NS_PER_S)
-/* who naps for less comes by its bytecodes in that time */
-#define BLOCKED_NS (200 * MT_NS_PER_MS)
-/* how often the main thread is looked at */
+#define TIMEOUT_NS (2 * MT_NS_PER_S)
+/* a thread that sleeps for less than this runs bytecode within it */
+#define BLOCKED_TIMEOUT_NS (200 * MT_NS_PER_MS)
+/* pause between two readings of the main thread's state */
 #define STEP_NS (5 * MT_NS_PER_MS)
 
-/* What we call of CPython's C API; all but the first three may be missing. */
+/* Functions of CPython's C API; all but the first three may be missing. */
 struct python_api {
 	int (*Py_IsInitialized)(void);
 	int (*Py_AddPendingCall)(int (*)(void *), void *);
 	intptr_t (*PyGC_Collect)(void);
-	/* 3.10 and later; older ones look by themselves */
+	/* since 3.10; before it PyGC_Collect tests for itself */
 	int (*PyGC_IsEnabled)(void);
 	void *(*PyGILState_GetThisThreadState)(void);
 	int (*PyGILState_Ensure)(void);
@@ -37,24 +37,25 @@ struct python_api {
 static struct python_api api;
 static struct mt_lazy_symbols found_api = MT_LAZY_SYMBOLS(python); /* api */
 
-/* What was known of shared pages when a collection was asked for. */
-struct fork_view {
+/* What was known of shared pages when a collection was requested. */
+struct fork_state {
 	bool few_shared;
 	uint32_t forks;
 };
 
-/* The one pending call there may be. */
+/* The pending call of this module; there is one at a time. */
 enum call_state { CALL_NONE, CALL_FILLING, CALL_QUEUED, CALL_DONE };
 static struct {
-	_Atomic uint32_t state; /* enum call_state; release/acquire with the fields below */
-	_Atomic bool abandoned; /* nobody waits for it any more */
+	_Atomic uint32_t state;   /* enum call_state; release/acquire with the fields below */
+	_Atomic bool is_detached; /* no thread waits for it */
 	struct mt_python_options options;
-	struct fork_view view;
+	struct fork_state view;
 	struct mt_python_outcome outcome;
 } call;
 static _Atomic bool ended;
-static _Atomic bool owes_caches; /* a hint that the control file follows, no ordering */
+static _Atomic bool needs_retry; /* a hint; a notification follows, no ordering */
 
+/* Returns the address of the first of two names that exists. */
 static void *either(const char *name, const char *other)
 {
 	void *found = mt_symbol(RTLD_DEFAULT, name);
@@ -62,9 +63,8 @@ static void *either(const char *name, const char *other)
 	return found ? found : mt_symbol(RTLD_DEFAULT, other);
 }
 
-/* Looked for each time until found: a program may load Python late. Under no lock that fork takes.
- */
-static bool look_for_api(struct python_api *out)
+/* Called until it succeeds: a program may load Python late. Takes no lock that fork takes. */
+static bool resolve_api(struct python_api *out)
 {
 #define FIND(name) (*(void **)(void *)&out->name = mt_symbol(RTLD_DEFAULT, #name))
 	if (!FIND(Py_IsInitialized))
@@ -88,7 +88,7 @@ static bool find_api(void)
 
 	if (mt_lazy_symbols_are_ready(&found_api))
 		return true;
-	if (!look_for_api(&fresh))
+	if (!resolve_api(&fresh))
 		return false;
 	mt_lazy_symbols_store(&found_api, &api, &fresh, sizeof(api));
 	return true;
@@ -100,9 +100,8 @@ bool mt_python_is_running(void)
 	       api.Py_IsInitialized() && !(api.Py_IsFinalizing && api.Py_IsFinalizing());
 }
 
-/* What only Python can tell of what is left: that arenas are mostly free, or a device cache, shows
- * nowhere else. */
-static void count_left(struct mt_python_outcome *out)
+/* Reads the figures that only Python has: objects in its own arenas, and PyTorch's device cache. */
+static void read_figures(struct mt_python_outcome *out)
 {
 	/* With the heap for objects, what pymalloc counts are the large blocks that pass it. */
 	intptr_t blocks = api.Py_GetAllocatedBlocks && !mt_object_heap_is_there()
@@ -119,16 +118,17 @@ static void count_left(struct mt_python_outcome *out)
 	}
 }
 
-static struct fork_view view_forks(void)
+static struct fork_state read_fork_state(void)
 {
-	/* first: a fork after it makes the view out of date */
+	/* read first: a fork after it makes the state out of date */
 	uint32_t forks = mt_shared_pages_forks();
 
-	return (struct fork_view){.few_shared = mt_shared_pages_are_few(), .forks = forks};
+	return (struct fork_state){.few_shared = mt_shared_pages_are_few(), .forks = forks};
 }
 
-/* The program may have forked since it was asked for. */
-static enum mt_gc_state judge(const struct fork_view *view)
+/* Returns MT_GC_DONE where a collection may run now. The program may have forked since the
+ * request. */
+static enum mt_gc_state gc_state_now(const struct fork_state *view)
 {
 	if (!view->few_shared || view->forks != mt_shared_pages_forks())
 		return MT_GC_SHARED;
@@ -137,8 +137,8 @@ static enum mt_gc_state judge(const struct fork_view *view)
 	return mt_python_gpu_is_gc_off() ? MT_GC_DISABLED : MT_GC_DONE;
 }
 
-/* On a thread that holds the GIL. */
-static void collect_now(const struct mt_python_options *options, const struct fork_view *view,
+/* Runs the collection. The calling thread holds the GIL. */
+static void collect_now(const struct mt_python_options *options, const struct fork_state *view,
 			struct mt_python_outcome *out)
 {
 	uint64_t began = mt_os_now_ns();
@@ -146,20 +146,20 @@ static void collect_now(const struct mt_python_options *options, const struct fo
 
 	mt_lock_check_foreign_call("Python");
 	memset(out, 0, sizeof(*out));
-	out->state = judge(view);
+	out->state = gc_state_now(view);
 	if (out->state == MT_GC_DONE)
 		collected = api.PyGC_Collect();
 	out->collected_count = collected > 0 ? (uint64_t)collected : 0;
 	out->gc_ns = mt_os_now_ns() - began;
-	/* After the collection: what it has freed lies in their caches now. */
-	out->asked_frameworks = options->empty_frameworks;
+	/* After the collection: the memory that it freed is in these caches now. */
+	out->requested_frameworks = options->empty_frameworks;
 	if (options->empty_frameworks)
-		out->frameworks = mt_python_gpu_empty(options->cuda_used, &out->frameworks_left);
-	if (out->frameworks_left && !options->is_retry) {
-		atomic_store_explicit(&owes_caches, true, memory_order_relaxed);
+		out->frameworks = mt_python_gpu_empty(options->cuda_used, &out->frameworks_skipped);
+	if (out->frameworks_skipped && !options->is_retry) {
+		atomic_store_explicit(&needs_retry, true, memory_order_relaxed);
 		mt_control_notify(MT_CONTROL_GC);
 	}
-	count_left(out);
+	read_figures(out);
 	if (options->flush_thread)
 		options->flush_thread();
 }
@@ -169,23 +169,23 @@ static int pending(void *unused)
 	uint32_t queued = CALL_QUEUED;
 
 	(void)unused;
-	/* A forked child has inherited the call, but not who waits for it. */
+	/* A forked child inherits the queued call; mt_python_fork_child has reset its state. */
 	if (atomic_load_explicit(&call.state, memory_order_acquire) != CALL_QUEUED)
 		return 0;
 	collect_now(&call.options, &call.view, &call.outcome);
-	/* A finalizer may have forked, and this be the child, where nobody has asked. */
+	/* A finalizer may have forked: in the child the state is reset. */
 	if (!atomic_compare_exchange_strong_explicit(&call.state, &queued, CALL_DONE,
 						     memory_order_release, memory_order_relaxed))
 		return 0;
-	mt_python_wake_end();
+	mt_eval_breaker_call_done();
 	mt_os_futex_wake(&call.state, 1, MT_FUTEX_PRIVATE);
 	mt_control_notify(MT_CONTROL_GC);
 	return 0;
 }
 
-/* True when the calling thread is known to Python, and so may take the GIL like any C code of the
- * program. */
-static bool collect_here(const struct mt_python_options *options, const struct fork_view *view,
+/* Collects in the calling thread. Returns false where Python does not know the thread; one that it
+ * knows may take the GIL, as any C code of the program may. */
+static bool collect_here(const struct mt_python_options *options, const struct fork_state *view,
 			 struct mt_python_outcome *out)
 {
 	int gil;
@@ -199,15 +199,15 @@ static bool collect_here(const struct mt_python_options *options, const struct f
 	return true;
 }
 
-/* Why a call that is queued is not carried out. */
+/* Returns why a queued call has not run. */
 static enum mt_gc_state delay(enum mt_main_state main_thread)
 {
 	return main_thread == MT_MAIN_WAITS ? MT_GC_BLOCKED : MT_GC_LATE;
 }
 
-/* MT_GC_DONE, or why the wait was without effect: found in a system call at every look for
- * BLOCKED_NS, or whatever it does for PATIENCE_NS. */
-static enum mt_gc_state wait_done(bool patient)
+/* Waits for the pending call. Returns MT_GC_DONE, or why it has not run: the main thread was in a
+ * system call at every reading for BLOCKED_TIMEOUT_NS, or TIMEOUT_NS have passed. */
+static enum mt_gc_state wait_done(bool long_wait)
 {
 	uint64_t began = mt_os_now_ns();
 	uint64_t ran_ns = began;
@@ -218,29 +218,29 @@ static enum mt_gc_state wait_done(bool patient)
 
 		if (atomic_load_explicit(&call.state, memory_order_acquire) == CALL_DONE)
 			return MT_GC_DONE;
-		main_thread = mt_python_wake(&call.state, CALL_QUEUED);
+		main_thread = mt_eval_breaker_set(&call.state, CALL_QUEUED);
 		if (main_thread != MT_MAIN_WAITS)
 			ran_ns = now;
-		if ((now - ran_ns >= BLOCKED_NS && !patient) || now - began >= PATIENCE_NS)
+		if ((now - ran_ns >= BLOCKED_TIMEOUT_NS && !long_wait) || now - began >= TIMEOUT_NS)
 			return delay(main_thread);
 		(void)mt_os_futex_wait(&call.state, CALL_QUEUED, STEP_NS, MT_FUTEX_PRIVATE);
 	}
 }
 
-/* Done, and whoever waited for it had given up: it is the caller's from now on. */
-static bool take_abandoned(void)
+/* Returns whether a call is done for which no thread waits: the caller owns it from now on. */
+static bool take_detached(void)
 {
 	return atomic_load_explicit(&call.state, memory_order_acquire) == CALL_DONE &&
-	       atomic_exchange_explicit(&call.abandoned, false, memory_order_acq_rel);
+	       atomic_exchange_explicit(&call.is_detached, false, memory_order_acq_rel);
 }
 
-/* The one call there may be. One that is still under way has waited already. One that came
- * late is the worker's to take; where there is no worker nobody would. */
+/* Reserves the pending call. Returns false where one is under way. Also takes a late call, which
+ * stays for ever in a process without a worker. */
 static bool take_call(void)
 {
 	uint32_t none = CALL_NONE;
 
-	if (take_abandoned())
+	if (take_detached())
 		atomic_store_explicit(&call.state, CALL_FILLING, memory_order_relaxed);
 	else if (!atomic_compare_exchange_strong_explicit(&call.state, &none, CALL_FILLING,
 							  memory_order_acq_rel,
@@ -249,21 +249,21 @@ static bool take_call(void)
 	return true;
 }
 
-/* Of what a forked process inherits of CUDA nothing may be used: where it does not use its own
- * there are no caches to empty. */
-static bool has_work(const struct mt_python_options *options, const struct fork_view *view)
+/* Returns whether the request can have an effect. A forked child cannot use the CUDA state that it
+ * inherits, so without CUDA of its own it has no caches to empty. */
+static bool has_work(const struct mt_python_options *options, const struct fork_state *view)
 {
 	return view->few_shared || (options->empty_frameworks && options->cuda_used);
 }
 
 void mt_python_collect(const struct mt_python_options *options, struct mt_python_outcome *out)
 {
-	struct fork_view view;
+	struct fork_state view;
 
 	memset(out, 0, sizeof(*out));
 	if (!mt_python_is_running())
 		return;
-	view = view_forks();
+	view = read_fork_state();
 	out->state = MT_GC_SHARED;
 	if (!has_work(options, &view))
 		return;
@@ -271,11 +271,11 @@ void mt_python_collect(const struct mt_python_options *options, struct mt_python
 	if (options->here && collect_here(options, &view, out))
 		return;
 	if (!take_call()) {
-		out->state = delay(mt_python_wake(&call.state, CALL_QUEUED));
+		out->state = delay(mt_eval_breaker_set(&call.state, CALL_QUEUED));
 		return;
 	}
 	out->state = MT_GC_LATE;
-	atomic_store_explicit(&call.abandoned, false, memory_order_relaxed);
+	atomic_store_explicit(&call.is_detached, false, memory_order_relaxed);
 	call.options = *options;
 	call.view = view;
 	atomic_store_explicit(&call.state, CALL_QUEUED, memory_order_release);
@@ -283,40 +283,40 @@ void mt_python_collect(const struct mt_python_options *options, struct mt_python
 		atomic_store_explicit(&call.state, CALL_NONE, memory_order_release);
 		return;
 	}
-	out->state = wait_done(options->patient);
+	out->state = wait_done(options->long_wait);
 	if (out->state == MT_GC_DONE) {
 		*out = call.outcome;
 		atomic_store_explicit(&call.state, CALL_NONE, memory_order_release);
 	} else {
-		atomic_store_explicit(&call.abandoned, true, memory_order_release);
+		atomic_store_explicit(&call.is_detached, true, memory_order_release);
 	}
 }
 
 bool mt_python_collect_soon(void (*flush_thread)(void))
 {
-	const struct fork_view view = {.forks = mt_shared_pages_forks(),
-				       .few_shared = mt_shared_pages_are_known_few()};
+	const struct fork_state view = {.forks = mt_shared_pages_forks(),
+					.few_shared = mt_shared_pages_are_known_few()};
 
-	/* is_running finds nothing new here: its table is there. */
+	/* mt_python_is_running calls no loader here, since its table is filled. */
 	if (!view.few_shared || !mt_lazy_symbols_are_ready(&found_api) || !mt_python_is_running() ||
 	    !take_call())
 		return false;
 	call.options = (struct mt_python_options){.flush_thread = flush_thread};
 	call.view = view;
-	atomic_store_explicit(&call.abandoned, true, memory_order_relaxed);
+	atomic_store_explicit(&call.is_detached, true, memory_order_relaxed);
 	atomic_store_explicit(&call.state, CALL_QUEUED, memory_order_release);
 	if (api.Py_AddPendingCall(pending, NULL) == 0)
 		return true;
-	atomic_store_explicit(&call.abandoned, false, memory_order_relaxed);
+	atomic_store_explicit(&call.is_detached, false, memory_order_relaxed);
 	atomic_store_explicit(&call.state, CALL_NONE, memory_order_release);
 	return false;
 }
 
-void mt_python_hurry(void)
+void mt_python_expedite(void)
 {
 	if (atomic_load_explicit(&call.state, memory_order_acquire) == CALL_QUEUED &&
 	    mt_python_is_running())
-		(void)mt_python_wake(&call.state, CALL_QUEUED);
+		(void)mt_eval_breaker_set(&call.state, CALL_QUEUED);
 }
 
 bool mt_python_queue(int (*function)(void *), void *argument)
@@ -325,38 +325,37 @@ bool mt_python_queue(int (*function)(void *), void *argument)
 	       api.Py_AddPendingCall(function, argument) == 0;
 }
 
-bool mt_python_came_late(struct mt_python_outcome *out)
+bool mt_python_take_late(struct mt_python_outcome *out)
 {
-	if (!take_abandoned())
+	if (!take_detached())
 		return false;
 	*out = call.outcome;
 	atomic_store_explicit(&call.state, CALL_NONE, memory_order_release);
 	return true;
 }
 
-bool mt_python_owes_caches(void)
+bool mt_python_needs_retry(void)
 {
-	return atomic_load_explicit(&owes_caches, memory_order_relaxed);
+	return atomic_load_explicit(&needs_retry, memory_order_relaxed);
 }
 
-bool mt_python_take_owed(void)
+bool mt_python_take_retry(void)
 {
-	return atomic_exchange_explicit(&owes_caches, false, memory_order_relaxed);
+	return atomic_exchange_explicit(&needs_retry, false, memory_order_relaxed);
 }
 
-void mt_python_end(void)
+void mt_python_stop(void)
 {
 	atomic_store_explicit(&ended, true, memory_order_release);
 }
 
-/* CPython empties its pending calls in the child (PyOS_AfterFork_Child), but not every version
- * does. */
+/* Not every version of CPython empties its pending calls in the child (PyOS_AfterFork_Child). */
 void mt_python_fork_child(void)
 {
 	mt_python_gpu_fork_child();
-	mt_python_wake_fork_child();
+	mt_eval_breaker_fork_child();
 	mt_lazy_symbols_fork_child(&found_api);
 	atomic_store_explicit(&call.state, CALL_NONE, memory_order_relaxed);
-	atomic_store_explicit(&call.abandoned, false, memory_order_relaxed);
-	atomic_store_explicit(&owes_caches, false, memory_order_relaxed);
+	atomic_store_explicit(&call.is_detached, false, memory_order_relaxed);
+	atomic_store_explicit(&needs_retry, false, memory_order_relaxed);
 }

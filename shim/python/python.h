@@ -1,8 +1,9 @@
-/* python/python.h -- Python's garbage collector, asked for from outside: only through a pending
- * call, which Python runs on its main thread between two bytecodes, never by taking the GIL from a
- * thread of ours (that can hang at shutdown). A collection honours gc.disable() and
- * gc.set_threshold(0), and is left out where it would copy pages that are shared with forked
- * processes. Any thread; no lock. */
+/* python/python.h -- runs Python's garbage collector from outside of Python. A collection runs only
+ * in a pending call, which Python runs on its main thread between two bytecodes. A thread of the
+ * shim never takes the GIL, which can hang at the interpreter's end. A collection respects
+ * gc.disable() and gc.set_threshold(0), and is skipped where it would copy pages shared with forked
+ * processes. Owns one pending call. Any thread may call. Takes no lock, except python_wake in
+ * eval_breaker.h. */
 #ifndef MT_PYTHON_H
 #define MT_PYTHON_H
 
@@ -15,60 +16,63 @@ struct mt_python_outcome {
 	enum mt_gc_state state;
 	uint64_t collected_count;
 	uint64_t gc_ns;
-	uint32_t frameworks;      /* whose device caches were emptied too, enum mt_framework_bit */
-	uint32_t frameworks_left; /* and whose were not, because of a capture */
-	bool asked_frameworks;    /* it was asked for */
-	bool figures_known;       /* the three that follow were read */
-	uint64_t blocks_count;    /* in Python's own arenas; 0 unknown, or it uses malloc */
-	/* by PyTorch's device cache, and of it by its tensors; 0 unknown */
+	uint32_t frameworks; /* whose device caches were emptied, bits of enum mt_framework_bit */
+	uint32_t frameworks_skipped; /* whose caches a stream capture kept from being emptied */
+	bool requested_frameworks;   /* they were to be emptied */
+	bool figures_known;          /* the three fields below were read */
+	/* objects in Python's own arenas; 0: unknown, or it uses malloc */
+	uint64_t blocks_count;
+	/* held by PyTorch's device cache, and the part in use; 0: unknown */
 	uint64_t framework_reserved_bytes;
 	uint64_t framework_allocated_bytes;
 };
 
 struct mt_python_options {
-	void (*flush_thread)(void); /* may be NULL; runs after the collection, on the same thread */
-	/* nobody waits for the outcome: a main thread in a system call has 2 s to return */
-	bool patient;
-	/* the calling thread is the program's and may be Python's: at once, in it */
+	void (*flush_thread)(void); /* runs after the collection on the same thread; may be NULL */
+	/* wait 2 s also for a main thread in a system call, as for a request without a caller */
+	bool long_wait;
+	/* the calling thread is one of the program: collect in it where Python knows it */
 	bool here;
-	/* the device caches of its frameworks too, after the collection */
+	/* empty the frameworks' device caches after the collection */
 	bool empty_frameworks;
 	bool cuda_used; /* see python/gpu_caches.h */
-	/* for caches that an earlier one has left: those left now are not owed again */
+	/* a retry for caches that a capture kept from being emptied: no further retry follows */
 	bool is_retry;
 };
 
-/* Whether there is a Python here that can be asked. */
+/* Returns whether an initialised Python interpreter, not at its end, is in this process. */
 bool mt_python_is_running(void);
 
-/* Collects, and waits for the main thread to come by: up to 2 s, and unless it is patient 0.2 s
- * while it is in a system call. Where much is shared with forked processes it collects nothing and
- * empties only the frameworks' caches, if CUDA is used here. */
+/* Queues a collection and waits until the main thread has run it: up to 2 s, without long_wait up
+ * to 0.2 s while the main thread is in a system call. Where pages are shared with forked processes
+ * it only empties the frameworks' caches, where CUDA is used. Fills *out. Not inside the allocator.
+ */
 void mt_python_collect(const struct mt_python_options *options, struct mt_python_outcome *out);
 
-/* Queues a collection and waits for nothing: near a limit, from inside malloc once the block is
- * made. Python's main thread runs it at its next bytecode; mt_python_came_late tells of it. Opens
- * no file and looks nothing up. False: not queued, since one is under way, Python has not been
- * found yet, or pages may be shared with forked processes. */
+/* Queues a collection without waiting; mt_python_take_late returns its outcome. Near a limit malloc
+ * calls it at its end. Opens no file and calls no loader. Returns false where none is queued: one
+ * is under way, Python is not found yet, or pages may be shared with forked processes. */
 bool mt_python_collect_soon(void (*flush_thread)(void));
 
-/* Makes a queued collection known to CPython where it was queued by another thread than its main
- * one. The worker. */
-void mt_python_hurry(void);
+/* Makes Python's main thread notice a queued collection sooner. Worker thread. */
+void mt_python_expedite(void);
 
-/* Has a function run as a pending call, on the main thread, some time; nobody waits. False: not
- * queued. */
+/* Queues function(argument) as a pending call on Python's main thread, without waiting. Returns
+ * false where it is not queued. */
 bool mt_python_queue(int (*function)(void *), void *argument);
 
-/* A collection that came after its cleanup had stopped waiting; true once for each. */
-bool mt_python_came_late(struct mt_python_outcome *out);
+/* Fills *out with the outcome of a collection that ran after its cleanup had stopped waiting.
+ * Returns true once for each. */
+bool mt_python_take_late(struct mt_python_outcome *out);
 
-/* Caches were left because of a capture, also in a call that came late. take: true once. */
-bool mt_python_owes_caches(void);
-bool mt_python_take_owed(void);
+/* Return whether a capture kept caches from being emptied, also in a late call.
+ * mt_python_take_retry returns true once for each. */
+bool mt_python_needs_retry(void);
+bool mt_python_take_retry(void);
 
-/* The process ends: ask nothing of Python any more. */
-void mt_python_end(void);
+/* Makes mt_python_is_running return false from now on: the process ends. */
+void mt_python_stop(void);
+/* Resets the module in a forked child. */
 void mt_python_fork_child(void);
 
 #endif

@@ -62,6 +62,10 @@ static const char *const next_names[NEXT_COUNT] = {
 /* NULL before the search, and for names that this libc lacks */
 static _Atomic(any_function) next[NEXT_COUNT];
 
+/* Number of changes of the cleanup signal's action through this library; counter, no ordering. */
+static _Atomic uint32_t changes_count = 1;
+static uint32_t published_changes_count; /* worker thread */
+
 /* Signals with siginterrupt(sig, 1): signal() sets no SA_RESTART for them. */
 static _Atomic uint64_t interrupting;
 
@@ -85,6 +89,8 @@ int mt_signal_next_change(int sig, const struct sigaction *act, struct sigaction
 {
 	change_function change = (change_function)next_function(NEXT_sigaction);
 
+	if (act && sig == mt_signal_view_number())
+		atomic_fetch_add_explicit(&changes_count, 1, memory_order_relaxed);
 	if (change)
 		return change(sig, act, old);
 	errno = ENOSYS;
@@ -283,16 +289,32 @@ int siginterrupt(int sig, int flag)
 }
 
 /* Reads the disposition before it takes the publish lock: another library's sigaction may take
- * locks that its fork handler also takes before ours waits for the publish lock. */
+ * locks that its fork handler also takes before ours waits for the publish lock. The count is read
+ * first: a change after it is published at the next call. */
+static void refresh(void)
+{
+	uint32_t changes = atomic_load_explicit(&changes_count, memory_order_relaxed);
+	uint64_t state = (uint64_t)mt_signal_disposition();
+
+	published_changes_count = changes;
+	mt_publish_lock()->signal_disposition = state;
+	mt_publish_unlock();
+}
+
+/* Only a raw system call changes the action without being counted: mtctl's request shows it, by
+ * refresh. With SIGUSR2 a JVM may have been loaded. */
 static void publish(bool all)
 {
-	uint64_t state;
+	if (all &&
+	    (mt_signal_view_number() == SIGUSR2 ||
+	     published_changes_count != atomic_load_explicit(&changes_count, memory_order_relaxed)))
+		refresh();
+}
 
-	if (!all)
-		return;
-	state = (uint64_t)mt_signal_disposition();
-	mt_publish_lock()->signal_door = state;
-	mt_publish_unlock();
+static void fork_child(void)
+{
+	published_changes_count = 0; /* the child has a stats file of its own */
+	mt_signal_view_fork_child();
 }
 
 static void load(bool on)
@@ -304,6 +326,7 @@ static void load(bool on)
 const struct mt_component mt_signal_component = {
 	.name = "signal",
 	.load = load,
-	.fork_child = mt_signal_view_fork_child,
+	.fork_child = fork_child,
 	.publish = publish,
+	.refresh = refresh,
 };

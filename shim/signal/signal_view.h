@@ -8,7 +8,8 @@
 #include <signal.h>
 #include <stdbool.h>
 
-/* The disposition of the cleanup signal. The values are those of the stats field signal_door. */
+/* The disposition of the cleanup signal. The values are those of the stats field
+ * signal_disposition. */
 enum mt_signal_disposition {
 	MT_DISPOSITION_NONE,    /* there is no cleanup signal */
 	MT_DISPOSITION_OURS,    /* the shim's handler is installed */

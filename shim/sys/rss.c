@@ -151,19 +151,3 @@ bool mt_rss_read_usage(struct mt_rss_usage *out)
 	out->cpu_ns = out->system_ns + timeval_ns(&usage.ru_utime);
 	return true;
 }
-
-uint64_t mt_rss_huge_page_bytes(void)
-{
-	return mt_os_read_number("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size");
-}
-
-enum mt_thp mt_rss_thp(void)
-{
-	char text[128];
-
-	if (mt_os_read_file("/sys/kernel/mm/transparent_hugepage/enabled", text, sizeof(text)) <= 0)
-		return MT_THP_NEVER;
-	if (strstr(text, "[always]"))
-		return MT_THP_ALWAYS;
-	return strstr(text, "[madvise]") ? MT_THP_MADVISE : MT_THP_NEVER;
-}

@@ -50,11 +50,4 @@ struct mt_rss_usage {
 /* Fills *out. Returns false, and leaves it as it is, where the kernel refuses. */
 bool mt_rss_read_usage(struct mt_rss_usage *out);
 
-/* Returns the mode of transparent huge pages for anonymous memory; NEVER where it is unknown. */
-enum mt_thp { MT_THP_NEVER, MT_THP_MADVISE, MT_THP_ALWAYS };
-enum mt_thp mt_rss_thp(void);
-
-/* Returns the size of a transparent huge page in bytes; 0 where it is unknown. */
-uint64_t mt_rss_huge_page_bytes(void);
-
 #endif

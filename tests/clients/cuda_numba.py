@@ -123,7 +123,7 @@ def the_end():
 	if "CUDA_NUMBA_ONCE" in os.environ:
 		return
 	device = cuda.to_device(numpy.ones(10))
-	print("anew", float(device.copy_to_host().sum()))
+	print("again", float(device.copy_to_host().sum()))
 	del device
 	gc.collect()
 	cuda.current_context().reset()

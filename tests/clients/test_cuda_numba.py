@@ -55,7 +55,7 @@ def check(got, expected, share=POOLED):
 @pytest.mark.parametrize("version, per_thread", [("11.0", 0), ("12.2", 0), ("12.8", 1)])
 def test_numba_computes_the_same(same_numba, version, per_thread):
 	pytest.importorskip("numba")
-	same_numba(PYTHON, "anew 10.0", version, NUMBA_CUDA_PER_THREAD_DEFAULT_STREAM=str(per_thread))
+	same_numba(PYTHON, "again 10.0", version, NUMBA_CUDA_PER_THREAD_DEFAULT_STREAM=str(per_thread))
 
 
 @pytest.mark.long # its packages are 350 MB

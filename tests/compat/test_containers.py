@@ -117,7 +117,7 @@ def test_a_program_joins_a_time_namespace(run, env, backend):
 
 
 def test_a_worker_that_comes_back_goes_on_with_its_files(run, env, mt_dir, backend):
-	"""It made them anew: what it had recorded was lost, and with each time one more mapping stayed in the process."""
+	"""It made them again: what it had recorded was lost, and with each time one more mapping stayed in the process."""
 	script = ("import ctypes, os, signal, time\n"
 	          "held = [bytes(2000) for _ in range(30000)]\n"
 	          "folder = os.environ['MT_DIR']\n"
@@ -133,7 +133,7 @@ def test_a_worker_that_comes_back_goes_on_with_its_files(run, env, mt_dir, backe
 	          "    wait_for(ours)\n"
 	          "    assert ctypes.CDLL(None).unshare(1) == -1\n"
 	          "wait_for(ours)\n"
-	          "print(was == files(), thread != ours(), sum('.bell' in line for line in open('/proc/self/maps')))\n")
+	          "print(was == files(), thread != ours(), sum('.control' in line for line in open('/proc/self/maps')))\n")
 
 	got = run(["/usr/bin/python3", "-c", script], env(**BUSY), timeout=60)
 
@@ -155,7 +155,7 @@ def test_two_first_processes_do_not_share_their_files(spawn, env, mt_dir, wait_f
 
 	wait_for(lambda: len(files()) == 4, 10, "two files of each")
 
-	spaces = {re.fullmatch(r"1-\d+-(\d+)\.(?:stats|bell)", file.name)[1] for file in files()}
+	spaces = {re.fullmatch(r"1-\d+-(\d+)\.(?:stats|control)", file.name)[1] for file in files()}
 	assert len(spaces) == 2
 	both[0].stdin.close()
 	assert both[0].stdout.readline() == "well\n" and both[0].wait(timeout=10) == 0

@@ -5,7 +5,7 @@
  *   leave        main ends by pthread_exit, a thread writes its last line later, unflushed
  *   detached     hundreds of detached threads that never use the heap end together
  *   descriptors  NUMBER times the lowest free descriptor, beside the worker
- *   stray        a _Fork child calls exit()
+ *   raw_child    a _Fork child calls exit()
  *   late         512 MB are touched long after they were allocated, then freed; NUMBER 1 asks by
  *     SIGUSR1
  *   wake         only wakes the worker (compiled with -DTLS_BYTES=n for a large static TLS)
@@ -214,7 +214,7 @@ static int descriptors(long tries)
 	return 0;
 }
 
-static int stray(long unused)
+static int raw_child(long unused)
 {
 	const char *folder = getenv("MT_DIR");
 
@@ -373,9 +373,9 @@ int main(int argc, char **argv)
 #ifdef WITH_ATFORK
 		{"atfork", atfork},
 #endif
-		{"leave", leave},   {"detached", detached}, {"descriptors", descriptors},
-		{"stray", stray},   {"late", late},         {"wake", only_wake},
-		{"pairs", pairs},   {"pending", pending},   {"cancel", cancel},
+		{"leave", leave},         {"detached", detached}, {"descriptors", descriptors},
+		{"raw_child", raw_child}, {"late", late},         {"wake", only_wake},
+		{"pairs", pairs},         {"pending", pending},   {"cancel", cancel},
 		{"sized", sized},
 	};
 

@@ -51,7 +51,7 @@ static void make_file_kept(bool keep)
 	cr_assert_eq(mt_files_open_folder(&config, &at), MT_ERR_OK);
 	cr_assert_eq(mt_files_make(at, &ticks, &space), MT_ERR_OK);
 	close(at);
-	snprintf(path, sizeof(path), "%s/%d-%llu-%llu.bell", folder, (int)getpid(),
+	snprintf(path, sizeof(path), "%s/%d-%llu-%llu.control", folder, (int)getpid(),
 		 (unsigned long long)ticks, (unsigned long long)space);
 	mt_control_use_file(keep);
 }

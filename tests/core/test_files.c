@@ -118,7 +118,7 @@ Test(files, are_named_and_closed_to_others_as_the_layout_says)
 	cr_expect_gt(pidns, 0);
 	cr_expect_eq(look(folder).st_mode & 07777, 0700);
 	cr_expect_eq(look(path_of("stats")).st_mode & 07777, 0600);
-	cr_expect_eq(look(path_of("bell")).st_mode & 07777, 0600);
+	cr_expect_eq(look(path_of("control")).st_mode & 07777, 0600);
 	cr_expect_eq(look(path_of("stats")).st_size, (off_t)sizeof(struct mt_stats_file));
 	cr_assert_eq(mt_files_read_control(&control, sizeof(control)), (ssize_t)sizeof(control));
 	cr_expect_eq(control.magic, MT_CONTROL_MAGIC);
@@ -126,7 +126,7 @@ Test(files, are_named_and_closed_to_others_as_the_layout_says)
 	cr_expect_eq(control.request.kind, MT_REQUEST_NONE);
 	mt_files_remove();
 	cr_expect_not(is_there(path_of("stats")));
-	cr_expect_not(is_there(path_of("bell")));
+	cr_expect_not(is_there(path_of("control")));
 	cr_expect_not(mt_files_exist());
 	cr_expect_eq(log_lines("\n"), 0);
 }
@@ -277,7 +277,7 @@ Test(files, replace_what_was_planted_and_touch_nothing_behind_it)
 	cr_assert_eq(make(), MT_ERR_OK);
 	mt_files_remove();
 	cr_assert_eq(symlink(victim, path_of("stats")), 0);
-	cr_assert_eq(link(victim, path_of("bell")), 0);
+	cr_assert_eq(link(victim, path_of("control")), 0);
 	cr_assert_eq(make(), MT_ERR_OK);
 	cr_expect_eq(write_word(UINT64_MAX, 0), MT_ERR_OK);
 	cr_expect(S_ISREG(look(path_of("stats")).st_mode));
@@ -295,12 +295,12 @@ static void expect_foreign(void)
 	cr_expect_null(mt_files_map_word());
 	mt_files_remove();
 	cr_expect(is_there(path_of("stats")), "not ours to remove");
-	cr_expect(is_there(path_of("bell")));
+	cr_expect(is_there(path_of("control")));
 }
 
 Test(files, do_not_touch_a_file_that_has_taken_their_place)
 {
-	static const char *const kinds[] = {"stats", "bell"};
+	static const char *const kinds[] = {"stats", "control"};
 
 	cr_assert_eq(make(), MT_ERR_OK);
 	for (int i = 0; i < 2; i++) {
@@ -324,11 +324,11 @@ Test(files, do_not_follow_a_symlink_that_has_taken_their_place)
 
 	cr_assert_eq(make(), MT_ERR_OK);
 	snprintf(stats, sizeof(stats), "%.250s.moved", path_of("stats"));
-	snprintf(control, sizeof(control), "%.250s.moved", path_of("bell"));
+	snprintf(control, sizeof(control), "%.250s.moved", path_of("control"));
 	cr_assert_eq(rename(path_of("stats"), stats), 0);
-	cr_assert_eq(rename(path_of("bell"), control), 0);
+	cr_assert_eq(rename(path_of("control"), control), 0);
 	cr_assert_eq(symlink(stats, path_of("stats")), 0);
-	cr_assert_eq(symlink(control, path_of("bell")), 0);
+	cr_assert_eq(symlink(control, path_of("control")), 0);
 	expect_foreign();
 }
 
@@ -336,9 +336,9 @@ Test(files, do_not_wait_at_a_pipe_that_has_taken_their_place)
 {
 	cr_assert_eq(make(), MT_ERR_OK);
 	unlink(path_of("stats"));
-	unlink(path_of("bell"));
+	unlink(path_of("control"));
 	cr_assert_eq(mkfifo(path_of("stats"), 0600), 0);
-	cr_assert_eq(mkfifo(path_of("bell"), 0600), 0);
+	cr_assert_eq(mkfifo(path_of("control"), 0600), 0);
 	expect_foreign();
 }
 
@@ -348,7 +348,7 @@ Test(files, live_on_when_they_are_deleted)
 
 	cr_assert_eq(make(), MT_ERR_OK);
 	unlink(path_of("stats"));
-	unlink(path_of("bell"));
+	unlink(path_of("control"));
 	errno = ERANGE;
 	cr_expect_eq(write_word(1, 0), MT_ERR_FOREIGN);
 	cr_expect_eq(mt_files_read_control(&control, sizeof(control)), -1);
@@ -364,7 +364,7 @@ Test(files, live_on_when_they_are_truncated)
 
 	cr_assert_eq(make(), MT_ERR_OK);
 	cr_assert_eq(truncate(path_of("stats"), 0), 0);
-	cr_assert_eq(truncate(path_of("bell"), 3), 0);
+	cr_assert_eq(truncate(path_of("control"), 3), 0);
 	cr_expect_eq(write_word(7, 8192), MT_ERR_OK);
 	cr_expect_eq(look(path_of("stats")).st_size, 8200);
 	cr_expect_eq(mt_files_read_control(&control, sizeof(control)), 3);
@@ -476,7 +476,7 @@ Test(files, of_a_parent_are_not_its_childs)
 	cr_expect_eq(write_word(1, 0), MT_ERR_NOT_AVAILABLE);
 	mt_files_remove();
 	cr_expect(is_there(path_of("stats")));
-	cr_expect(is_there(path_of("bell")));
+	cr_expect(is_there(path_of("control")));
 }
 
 Test(files, of_the_program_before_an_exec_are_removed_by_name)
@@ -541,7 +541,7 @@ Test(publish, fills_the_head)
 	read_back();
 	cr_expect_eq(read_stats.head.version, MT_STATS_VERSION);
 	cr_expect_eq(read_stats.head.head_bytes, sizeof(struct mt_stats_head));
-	cr_expect_eq(read_stats.head.record_bytes, sizeof(struct mt_stats_cleanup));
+	cr_expect_eq(read_stats.head.cleanup_bytes, sizeof(struct mt_stats_cleanup));
 	cr_expect_eq(read_stats.head.sample_bytes, sizeof(struct mt_stats_sample));
 	cr_expect_eq(read_stats.head.pid, (uint64_t)getpid());
 	cr_expect_str_eq(read_stats.head.shim_version, MT_VERSION);
@@ -607,12 +607,12 @@ Test(publish, keeps_the_last_records_under_their_numbers)
 		cr_expect_eq(record.number, i);
 	}
 	read_back();
-	cr_expect_eq(read_stats.head.records_count, MT_CLEANUPS_COUNT + 5);
+	cr_expect_eq(read_stats.head.cleanups_count, MT_CLEANUPS_COUNT + 5);
 	for (uint64_t slot = 0; slot < MT_CLEANUPS_COUNT; slot++) {
 		uint64_t number = slot < 5 ? MT_CLEANUPS_COUNT + slot + 1 : slot + 1;
 
-		cr_expect_eq(read_stats.records[slot].number, number);
-		cr_expect_eq(read_stats.records[slot].rss_before_bytes, number * 10);
+		cr_expect_eq(read_stats.cleanups[slot].number, number);
+		cr_expect_eq(read_stats.cleanups[slot].rss_before_bytes, number * 10);
 	}
 }
 
@@ -649,7 +649,7 @@ Test(publish, a_forked_child_begins_with_nothing_and_leaves_the_files_single)
 	mt_publish_write();
 	mt_publish_end(&config, false);
 	read_back();
-	cr_expect_eq(read_stats.head.records_count, 1);
+	cr_expect_eq(read_stats.head.cleanups_count, 1);
 	mt_publish_add_cleanup(&record);
 	cr_expect_eq(record.number, 1, "records are counted from one");
 }

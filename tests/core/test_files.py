@@ -176,7 +176,7 @@ ATTACKS = [truncate, shorten, noise, ones, delete, symlink, directory, fifo, unr
 
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.__name__)
-@pytest.mark.parametrize("which", ["stats", "bell"])
+@pytest.mark.parametrize("which", ["stats", "control"])
 def test_a_file_under_attack_while_in_use(puppet, env, mt_dir, awake, control, which, attack):
 	"""Every few milliseconds the worker writes one and reads the other; a mapped one would be SIGBUS."""
 	settings = env(MIN_MB=0, TICK_MS=10, SLACK_MB=1, IDLE_MS=10)

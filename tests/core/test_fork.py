@@ -109,7 +109,7 @@ def test_the_parents_files_survive_a_childs_end(puppet, env, awake, stats, mt_di
 	actor.process.stdout.readline()
 
 	assert sorted(re.sub(r".*\.", "", file.name) for file in mt_dir.iterdir() if file.name.startswith(f"{actor.pid}-")) \
-		== ["bell", "stats"]
+		== ["control", "stats"]
 	assert stats(actor.pid, settings)["rss_bytes"] > 0
 
 
@@ -139,7 +139,7 @@ def test_a_library_behind_us_that_locks_in_sigaction_and_in_fork_hangs_nobody(ru
 
 
 def test_a_child_forked_while_the_worker_looks_at_the_loaded_objects_can_look_too(run, env, compile_c, shim, fakecuda):
-	"""dl_iterate_phdr holds a lock of libc's that fork neither waits for nor makes anew."""
+	"""dl_iterate_phdr holds a lock of libc's that fork neither waits for nor makes again."""
 	behind = compile_c("phdr_behind.c", "-shared", "-fPIC")
 	settings = fakecuda(env(MIN_MB=0, TICK_MS=10, CUDA="pool", CUDA_DECAY_MS=300))
 	settings["LD_PRELOAD"] = f"{shim}:{behind}"

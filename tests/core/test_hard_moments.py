@@ -37,7 +37,7 @@ def test_no_descriptor_of_the_worker_takes_a_number_from_the_program(live):
 
 
 def test_a_bare_forked_child_that_exits_leaves_its_parents_files(live, mt_dir):
-	assert live("stray") == "child 0, 2 files left\n"
+	assert live("raw_child") == "child 0, 2 files left\n"
 	assert list(mt_dir.iterdir()) == [], "the parent takes them away"
 
 

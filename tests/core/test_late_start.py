@@ -47,7 +47,7 @@ def test_growth_past_the_threshold_wakes_it(puppet, env, mt_dir, wait_for, backe
 	actor.tell("churn 100")
 
 	wait_for(lambda: actor.number("status Threads:") == 2, 10, "a worker at 60 MB")
-	wait_for(lambda: len(list(mt_dir.iterdir())) == 2, 10, "a stats and a bell file")
+	wait_for(lambda: len(list(mt_dir.iterdir())) == 2, 10, "a stats and a control file")
 	for file in mt_dir.iterdir():
 		assert file.name.startswith(f"{actor.pid}-") and file.stat().st_mode & 0o777 == 0o600
 
@@ -123,7 +123,7 @@ def test_a_child_that_grows_into_what_it_inherited_gets_a_worker(run, env, backe
 
 
 def test_a_child_that_does_nothing_is_asked_nothing(run, env, compile_c, backend):
-	"""Each question to jemalloc builds its tables anew in a child: a hundred faults, which doubled the time of a fork."""
+	"""Each question to jemalloc builds its tables again in a child: a hundred faults, which doubled the time of a fork."""
 	program = [compile_c("forks_only.c")]
 
 	bare = run(program, env(ENABLE=0))

@@ -48,6 +48,39 @@ def test_workers_of_multiprocessing_leave_no_files(run, env, mt_dir, backend):
 	assert (got.returncode, got.stdout) == (0, "set()\n"), got.stderr
 
 
+@pytest.mark.parametrize("end", ["return", "sys.exit()"])
+def test_a_process_that_has_forked_removes_what_its_killed_children_left(run, env, mt_dir, end):
+	"""As uvicorn and R's mclapply end their workers: SIGTERM to each, waitpid, and the parent's own end. The folder's time is that
+	of a sweep just now, after which no other process would sweep it."""
+	script = ("import os, signal, sys, time\n"
+	          "folder = os.environ['MT_DIR']\n"
+	          "def main():\n"
+	          "    held = [bytes(3000) for _ in range(3000)]\n"
+	          "    workers = []\n"
+	          "    for _ in range(3):\n"
+	          "        pid = os.fork()\n"
+	          "        if pid == 0:\n"
+	          "            held = [bytes(3000) for _ in range(3000)]\n"
+	          "            time.sleep(60)\n"
+	          "        workers.append(pid)\n"
+	          "    named = lambda pid: any(name.startswith(f'{pid}-') for name in os.listdir(folder))\n"
+	          "    while not all(map(named, workers)): time.sleep(0.01)\n"
+	          "    swept_now = lambda: os.utime(folder, (int(time.time()),) * 2)\n"
+	          "    swept_now()\n"
+	          "    for pid in workers:\n"
+	          "        os.kill(pid, signal.SIGTERM)\n"
+	          "        os.waitpid(pid, 0)\n"
+	          "    left = all(map(named, workers))\n"
+	          "    swept_now()\n"
+	          "    print(left, flush=True)\n"
+	          f"    {end}\n"
+	          "main()\n")
+
+	got = run(["/usr/bin/python3", "-c", script], env(MIN_MB=0))
+
+	assert (got.stdout, got.stderr, names(mt_dir)) == ("True\n", "", [])
+
+
 @pytest.fixture
 def resting(puppet, env, awake, mt_dir):
 	"""A process that has its files, and does nothing."""
@@ -94,7 +127,7 @@ def test_no_file_goes_that_may_be_a_living_processs(mt_dir, resting, wait_for):
 	stay = [f"{own}-{start}-{pidns}.stats", f"{own}-{start}-{pidns}.heap", f"{dead.pid}-{start}-{pidns + 1}.stats", "0-1-2.stats",
 	        f"{dead.pid}-{start}-{pidns}.other", f"{dead.pid}-{start}-{pidns}.stats.moved", f"x{dead.pid}-{start}-{pidns}.stats",
 	        "notes", f"{2**64}-{start}-{pidns}.stats", f"0{dead.pid}-{start}-{pidns}.stats"]
-	go = [f"{dead.pid}-{start}-{pidns}.{kind}" for kind in ("stats", "bell", "heap", "blocks", "fresh")]
+	go = [f"{dead.pid}-{start}-{pidns}.{kind}" for kind in ("stats", "control", "heap", "blocks", "fresh")]
 	go += [f"{own}-{start + 1}-{pidns}.stats"] # the pid was another's
 	kept = names(mt_dir)
 	for name in stay + go:

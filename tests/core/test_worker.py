@@ -39,7 +39,7 @@ def test_it_settles_by_itself(puppet, env, wait_for, stats, backend):
 
 	assert full > 90_000
 	done = [record for record in stats(actor.pid, settings)["records"] if record["result"] == 1]
-	assert done and done[0]["reason"] in ("settle", "idle", "trough")
+	assert done and done[0]["reason"] in ("settle", "idle", "live_drop")
 	assert done[0]["rss_before_bytes"] - done[0]["rss_after_bytes"] > 30_000_000
 
 
@@ -84,7 +84,7 @@ def test_past_the_gate_it_purges_without_settling(puppet, env, wait_for, stats, 
 	fragment(actor)
 
 	wait_for(lambda: rss_kb(actor.pid) < 30_000, 10)
-	seen = records(stats, actor.pid, settings, "idle") + records(stats, actor.pid, settings, "trough")
+	seen = records(stats, actor.pid, settings, "idle") + records(stats, actor.pid, settings, "live_drop")
 	assert seen and seen[0]["result"] == 1
 
 

@@ -163,7 +163,7 @@ static struct mt_control_file *find_control(void)
 	for (int tries = 0; tries < 500 && fd < 0; tries++) {
 		FILE *list;
 
-		snprintf(command, sizeof(command), "ls '%s'/*.bell 2>/dev/null", folder);
+		snprintf(command, sizeof(command), "ls '%s'/*.control 2>/dev/null", folder);
 		list = popen(command, "r");
 		if (fgets(path, sizeof(path), list))
 			path[strcspn(path, "\n")] = 0;

@@ -11,7 +11,6 @@
  *   again and again
  * Says "ready" and waits for the end of its input. */
 #include <fcntl.h>
-#include <linux/prctl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -20,33 +19,20 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "sparse_environment.h"
 
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ 22
 #endif
 #define HELD_BYTES ((size_t)24 << 30)
 
-static uint64_t fields[52]; /* of /proc/self/stat, by their numbers in proc(5) */
-
 static void fail(const char *what)
 {
 	perror(what);
 	exit(1);
-}
-
-static void read_fields(void)
-{
-	char text[2048] = "";
-	FILE *file = fopen("/proc/self/stat", "r");
-	char *at = file && fgets(text, sizeof(text), file) ? strrchr(text, ')') + 2 : NULL;
-
-	for (int i = 3; at && i < 52; i++, at = strchr(at, ' ') ? strchr(at, ' ') + 1 : NULL)
-		fields[i] = strtoull(at, NULL, 10);
-	if (file)
-		fclose(file);
 }
 
 static void *populate(void *unused)
@@ -117,8 +103,9 @@ static void make_stats(void)
 {
 	char path[200];
 	struct stat status;
+	uint64_t fields[STAT_FIELDS] = {0};
 
-	read_fields();
+	read_stat_fields(fields);
 	stat("/proc/self/ns/pid", &status);
 	snprintf(path, sizeof(path), "/dev/shm/mtshim-%u", (unsigned)getuid());
 	(void)mkdir(path, 0700);
@@ -126,32 +113,6 @@ static void make_stats(void)
 		 (int)getpid(), (unsigned long)fields[22], (unsigned long)status.st_ino);
 	if (open(path, O_CREAT | O_WRONLY, 0600) < 0)
 		fail(path);
-}
-
-static void lengthen_environment(void)
-{
-	const size_t bytes = (size_t)64 << 20;
-	char *empty =
-		mmap(NULL, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	struct prctl_mm_map map;
-
-	read_fields();
-	map = (struct prctl_mm_map){
-		.start_code = fields[26],
-		.end_code = fields[27],
-		.start_data = fields[45],
-		.end_data = fields[46],
-		.start_brk = fields[47],
-		.brk = (uint64_t)(uintptr_t)sbrk(0),
-		.start_stack = fields[28],
-		.arg_start = fields[48],
-		.arg_end = fields[49],
-		.env_start = (uint64_t)(uintptr_t)empty,
-		.env_end = (uint64_t)(uintptr_t)empty + bytes,
-		.exe_fd = (uint32_t)-1,
-	};
-	if (empty == MAP_FAILED || prctl(PR_SET_MM, PR_SET_MM_MAP, &map, sizeof(map), 0) != 0)
-		fail("PR_SET_MM_MAP");
 }
 
 /* A newline is four bytes in maps. */
@@ -209,7 +170,8 @@ int main(int argc, char **argv)
 	if (mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, library, 0) == MAP_FAILED)
 		fail("the library");
 	if (strcmp(argv[3], "env") == 0)
-		lengthen_environment();
+		if (!lengthen_environment((size_t)64 << 20))
+			fail("PR_SET_MM_MAP");
 	if (strcmp(argv[3], "maps") == 0)
 		map_many(open_long_path(argv[4]));
 	start_children(atoi(argv[2]) - 1, argv[3]);

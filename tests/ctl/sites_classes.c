@@ -1,4 +1,4 @@
-/* sites_classes.c BELL STATS -- asks a process for its size classes as mtctl does, and prints
+/* sites_classes.c CONTROL STATS -- asks a process for its size classes as mtctl does, and prints
  * "BLOCK COUNT" lines. */
 #include <fcntl.h>
 #include <limits.h>
@@ -15,10 +15,10 @@ static struct mt_stats_file file;
 
 int main(int argc, char **argv)
 {
-	int bell = argc == 3 ? open(argv[1], O_RDWR) : -1;
+	int control = argc == 3 ? open(argv[1], O_RDWR) : -1;
 	int stats = argc == 3 ? open(argv[2], O_RDONLY) : -1;
 	struct mt_control_file *map =
-		mmap(NULL, sizeof(*map), PROT_READ | PROT_WRITE, MAP_SHARED, bell, 0);
+		mmap(NULL, sizeof(*map), PROT_READ | PROT_WRITE, MAP_SHARED, control, 0);
 
 	if (map == MAP_FAILED)
 		return 2;

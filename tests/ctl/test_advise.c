@@ -11,7 +11,7 @@
 
 static void put_setting(struct mt_advise_facts *facts, const char *name, const char *value)
 {
-	struct mt_stats_file *file = &facts->look.last;
+	struct mt_stats_file *file = &facts->base.last;
 	size_t place = 0;
 
 	while (place < file->head.settings_count && strcmp(file->settings[place].name, name) != 0)
@@ -33,12 +33,12 @@ static struct mt_advise_facts *plain(void)
 		{"cuda_decay_ms", "5000"}, {"cuda_conf", ""},   {"framework_decay_ms", "0"},
 	};
 	struct mt_advise_facts *facts = calloc(1, sizeof(*facts));
-	struct mt_stats_head *head = &facts->look.last.head;
+	struct mt_stats_head *head = &facts->base.last.head;
 
-	facts->look.process.pid = 42;
-	facts->look.awake = true;
-	facts->look.samples_count = 1;
-	facts->look.samples[0].rss_bytes = 1024 * MT_MIB;
+	facts->base.process.pid = 42;
+	facts->base.awake = true;
+	facts->base.samples_count = 1;
+	facts->base.samples[0].rss_bytes = 1024 * MT_MIB;
 	strcpy(head->mode, "jemalloc");
 	strcpy(head->allocator, "jemalloc");
 	head->snapshot = (struct mt_stats_snapshot){
@@ -59,15 +59,15 @@ static struct mt_advise_facts *plain(void)
 
 static struct mt_stats_snapshot *figures(struct mt_advise_facts *facts)
 {
-	return &facts->look.last.head.snapshot;
+	return &facts->base.last.head.snapshot;
 }
 
 static struct mt_stats_cleanup *put_record(struct mt_advise_facts *facts, enum mt_reason reason,
 					   enum mt_level level, double at_s)
 {
-	struct mt_stats_file *file = &facts->look.last;
-	uint64_t number = ++file->head.records_count;
-	struct mt_stats_cleanup *record = &file->records[(number - 1) % MT_CLEANUPS_COUNT];
+	struct mt_stats_file *file = &facts->base.last;
+	uint64_t number = ++file->head.cleanups_count;
+	struct mt_stats_cleanup *record = &file->cleanups[(number - 1) % MT_CLEANUPS_COUNT];
 
 	*record = (struct mt_stats_cleanup){.number = number,
 					    .time_ns = 1000 * S + (uint64_t)(at_s * 1e9),
@@ -81,7 +81,7 @@ static struct mt_stats_cleanup *put_record(struct mt_advise_facts *facts, enum m
  */
 static const char *advice(struct mt_advise_facts *facts)
 {
-	static struct mt_advice list[MT_ADVICE_MOST];
+	static struct mt_advice list[MT_ADVICE_MAX];
 	size_t count = mt_advise_judge(facts, list);
 
 	free(facts);
@@ -90,7 +90,7 @@ static const char *advice(struct mt_advise_facts *facts)
 
 static const char *command(struct mt_advise_facts *facts)
 {
-	static struct mt_advice list[MT_ADVICE_MOST];
+	static struct mt_advice list[MT_ADVICE_MAX];
 	size_t count = mt_advise_judge(facts, list);
 
 	free(facts);
@@ -127,8 +127,8 @@ Test(advise, fewer_arenas_for_threads_that_have_spread_over_many)
 	figures(changed)->cpus_count = 16;
 	cr_expect_str_eq(advice(changed), "MT_MALLOC_CONF=tcache:false,narenas_ratio:0.5");
 	changed = spread();
-	strcpy(changed->look.last.head.mode, "system");
-	strcpy(changed->look.last.head.allocator, "glibc");
+	strcpy(changed->base.last.head.mode, "system");
+	strcpy(changed->base.last.head.allocator, "glibc");
 	cr_expect_str_eq(advice(changed), "MALLOC_ARENA_MAX=2");
 	EXPECT_SILENT(spread, figures(facts)->threads_count = 2);
 	EXPECT_SILENT(spread, figures(facts)->heap_arenas_count = 2);
@@ -136,8 +136,8 @@ Test(advise, fewer_arenas_for_threads_that_have_spread_over_many)
 	EXPECT_SILENT(spread, put_setting(facts, "arena_max", "4"));
 	EXPECT_SILENT(spread, put_setting(facts, "malloc_conf", "narenas:2"));
 	EXPECT_SILENT(spread, figures(facts)->rss_file_bytes = 500 * MT_MIB);
-	EXPECT_SILENT(spread, facts->look.samples[0].outside_bytes = 500 * MT_MIB);
-	EXPECT_SILENT(spread, strcpy(facts->look.last.head.mode, "shadowed"));
+	EXPECT_SILENT(spread, facts->base.samples[0].outside_bytes = 500 * MT_MIB);
+	EXPECT_SILENT(spread, strcpy(facts->base.last.head.mode, "shadowed"));
 }
 
 Test(advise, joins_nothing_to_a_line_for_the_shell_that_the_shell_would_run)
@@ -154,8 +154,8 @@ static struct mt_advise_facts *pinned(void)
 	struct mt_advise_facts *facts = plain();
 	struct mt_stats_cleanup *record = put_record(facts, MT_REASON_REQUEST, MT_LEVEL_LIGHT, 0);
 
-	strcpy(facts->look.last.head.mode, "system");
-	strcpy(facts->look.last.head.allocator, "glibc");
+	strcpy(facts->base.last.head.mode, "system");
+	strcpy(facts->base.last.head.allocator, "glibc");
 	record->anon_after_bytes = 800 * MT_MIB;
 	record->rss_after_bytes = 820 * MT_MIB;
 	record->live_after_bytes = 300 * MT_MIB;
@@ -165,10 +165,10 @@ static struct mt_advise_facts *pinned(void)
 Test(advise, the_embedded_allocator_where_a_trim_leaves_much_that_nobody_holds)
 {
 	cr_expect_str_eq(advice(pinned()), "MT_ALLOCATOR=jemalloc");
-	EXPECT_SILENT(pinned, strcpy(facts->look.last.head.mode, "jemalloc"));
-	EXPECT_SILENT(pinned, facts->look.last.records[0].live_after_bytes = 700 * MT_MIB);
-	EXPECT_SILENT(pinned, facts->look.last.records[0].level = MT_LEVEL_PURGE);
-	EXPECT_SILENT(pinned, facts->look.samples[0].outside_bytes = 400 * MT_MIB);
+	EXPECT_SILENT(pinned, strcpy(facts->base.last.head.mode, "jemalloc"));
+	EXPECT_SILENT(pinned, facts->base.last.cleanups[0].live_after_bytes = 700 * MT_MIB);
+	EXPECT_SILENT(pinned, facts->base.last.cleanups[0].level = MT_LEVEL_PURGE);
+	EXPECT_SILENT(pinned, facts->base.samples[0].outside_bytes = 400 * MT_MIB);
 }
 
 static struct mt_advise_facts *unpaid(void)
@@ -216,10 +216,10 @@ Test(advise, a_longer_wait_where_what_was_purged_is_taken_back)
 	EXPECT_SILENT(in_vain, put_setting(facts, "idle_ms", "3000"));
 }
 
-static struct mt_advise_facts *lulls(void)
+static struct mt_advise_facts *pauses(void)
 {
 	struct mt_advise_facts *facts = plain();
-	struct mt_stats_file *file = &facts->look.last;
+	struct mt_stats_file *file = &facts->base.last;
 
 	/* Six seconds of rest after each of two in which live memory moves. */
 	for (unsigned i = 0; i < 64; i++)
@@ -230,17 +230,17 @@ static struct mt_advise_facts *lulls(void)
 	return facts;
 }
 
-Test(advise, an_earlier_settling_where_lulls_are_short)
+Test(advise, an_earlier_settling_where_pauses_are_short)
 {
-	cr_expect_str_eq(advice(lulls()), "MT_SETTLE_MS=3000");
-	EXPECT_SILENT(lulls, put_setting(facts, "settle_ms", "3000"));
-	EXPECT_SILENT(lulls, put_setting(facts, "settle_ms", "4000"));
-	EXPECT_SILENT(lulls, figures(facts)->rounds_count = 1);
-	EXPECT_SILENT(lulls,
-		      for (size_t i = 0; i < 64; i++) facts->look.last.samples[i].idle_bytes =
+	cr_expect_str_eq(advice(pauses()), "MT_SETTLE_MS=3000");
+	EXPECT_SILENT(pauses, put_setting(facts, "settle_ms", "3000"));
+	EXPECT_SILENT(pauses, put_setting(facts, "settle_ms", "4000"));
+	EXPECT_SILENT(pauses, figures(facts)->rounds_count = 1);
+	EXPECT_SILENT(pauses,
+		      for (size_t i = 0; i < 64; i++) facts->base.last.samples[i].idle_bytes =
 			      10 * MT_MIB);
-	EXPECT_SILENT(lulls,
-		      for (size_t i = 0; i < 64; i++) facts->look.last.samples[i].live_bytes = 0);
+	EXPECT_SILENT(pauses,
+		      for (size_t i = 0; i < 64; i++) facts->base.last.samples[i].live_bytes = 0);
 }
 
 static struct mt_advise_facts *near_limit(void)
@@ -265,9 +265,9 @@ static struct mt_advise_facts *arenas(void)
 {
 	struct mt_advise_facts *facts = plain();
 
-	facts->look.is_python = facts->look.has_pymalloc = facts->look.arenas_known = true;
-	facts->look.samples[0].arenas_bytes = 600 * MT_MIB;
-	facts->look.samples[0].arenas_live_bytes = 100 * MT_MIB;
+	facts->base.is_python = facts->base.has_pymalloc = facts->base.arenas_known = true;
+	facts->base.samples[0].arenas_bytes = 600 * MT_MIB;
+	facts->base.samples[0].arenas_live_bytes = 100 * MT_MIB;
 	return facts;
 }
 
@@ -275,8 +275,8 @@ static struct mt_advise_facts *computing(void)
 {
 	struct mt_advise_facts *facts = plain();
 
-	facts->look.is_python = true;
-	strcpy(facts->look.last.head.python, "PYTHONMALLOC=malloc is answered");
+	facts->base.is_python = true;
+	strcpy(facts->base.last.head.python, "PYTHONMALLOC=malloc is answered");
 	figures(facts)->cpu_ns = 500 * S;
 	figures(facts)->heap_alloc_count = 2000000000;
 	figures(facts)->rss_peak_bytes = 60 * MT_MIB;
@@ -286,14 +286,14 @@ static struct mt_advise_facts *computing(void)
 Test(advise, where_python_keeps_its_small_objects)
 {
 	cr_expect_str_eq(advice(arenas()), "MT_PYTHON_MALLOC=on");
-	EXPECT_SILENT(arenas, facts->look.has_pymalloc = false);
-	EXPECT_SILENT(arenas, facts->look.arenas_known = false);
-	EXPECT_SILENT(arenas, facts->look.samples[0].arenas_live_bytes = 580 * MT_MIB);
+	EXPECT_SILENT(arenas, facts->base.has_pymalloc = false);
+	EXPECT_SILENT(arenas, facts->base.arenas_known = false);
+	EXPECT_SILENT(arenas, facts->base.samples[0].arenas_live_bytes = 580 * MT_MIB);
 	cr_expect_str_eq(advice(computing()), "MT_PYTHON_MALLOC=off");
 	EXPECT_SILENT(computing, figures(facts)->heap_alloc_count = 20000000);
 	EXPECT_SILENT(computing, figures(facts)->rss_peak_bytes = 900 * MT_MIB);
 	EXPECT_SILENT(computing, figures(facts)->purged_bytes = 40 * MT_MIB);
-	EXPECT_SILENT(computing, facts->look.is_python = false);
+	EXPECT_SILENT(computing, facts->base.is_python = false);
 }
 
 /* ---- rounds ---- */
@@ -302,7 +302,7 @@ static struct mt_advise_facts *live_drops(void)
 {
 	struct mt_advise_facts *facts = plain();
 
-	facts->look.is_python = true;
+	facts->base.is_python = true;
 	for (unsigned i = 0; i < 5; i++)
 		put_record(facts, MT_REASON_LIVE_DROP, MT_LEVEL_PURGE, 40.0 * i);
 	return facts;
@@ -313,13 +313,13 @@ Test(advise, rounds_by_themselves_where_live_drops_show_them)
 	cr_expect_str_eq(advice(live_drops()), "MT_ROUND=auto MT_GC_ROUNDS=auto");
 	cr_expect_str_eq(command(live_drops()),
 			 "mtctl set 42 round=auto; mtctl set 42 gc_rounds=auto");
-	EXPECT_SILENT(live_drops, facts->look.is_python = false);
+	EXPECT_SILENT(live_drops, facts->base.is_python = false);
 	EXPECT_SILENT(live_drops, put_setting(facts, "gc_rounds", "5"));
 	EXPECT_SILENT(live_drops, figures(facts)->rounds_count = 1);
-	EXPECT_SILENT(live_drops, facts->look.last.head.records_count = 2);
-	EXPECT_SILENT(live_drops, facts->look.last.head.records_count = UINT64_MAX);
+	EXPECT_SILENT(live_drops, facts->base.last.head.cleanups_count = 2);
+	EXPECT_SILENT(live_drops, facts->base.last.head.cleanups_count = UINT64_MAX);
 	EXPECT_SILENT(live_drops,
-		      for (unsigned i = 0; i < 5; i++) facts->look.last.records[i].time_ns =
+		      for (unsigned i = 0; i < 5; i++) facts->base.last.cleanups[i].time_ns =
 			      (1000 + i) * S);
 }
 
@@ -340,9 +340,9 @@ Test(advise, a_collection_each_round_where_collections_free_much)
 {
 	cr_expect_str_eq(advice(garbage()), "MT_GC_ROUNDS=1");
 	EXPECT_SILENT(garbage, put_setting(facts, "gc_rounds", "auto"));
-	EXPECT_SILENT(garbage, facts->look.last.records[0].gc_collected_count = 0);
-	EXPECT_SILENT(garbage, facts->look.last.records[0].live_after_bytes = 299 * MT_MIB);
-	EXPECT_SILENT(garbage, facts->look.last.records[0].gc_state = MT_GC_DISABLED);
+	EXPECT_SILENT(garbage, facts->base.last.cleanups[0].gc_collected_count = 0);
+	EXPECT_SILENT(garbage, facts->base.last.cleanups[0].live_after_bytes = 299 * MT_MIB);
+	EXPECT_SILENT(garbage, facts->base.last.cleanups[0].gc_state = MT_GC_DISABLED);
 }
 
 static struct mt_advise_facts *too_often(void)
@@ -359,9 +359,9 @@ Test(advise, fewer_collections_where_they_free_nothing)
 {
 	cr_expect_str_eq(command(too_often()), "mtctl set 42 gc_rounds=auto");
 	EXPECT_SILENT(too_often, put_setting(facts, "gc_rounds", "auto"));
-	EXPECT_SILENT(too_often, facts->look.last.records[6].live_before_bytes = 50 * MT_MIB);
+	EXPECT_SILENT(too_often, facts->base.last.cleanups[6].live_before_bytes = 50 * MT_MIB);
 	EXPECT_SILENT(too_often,
-		      for (unsigned i = 0; i < 8; i++) facts->look.last.records[i].duration_ns =
+		      for (unsigned i = 0; i < 8; i++) facts->base.last.cleanups[i].duration_ns =
 			      S / 1000);
 }
 
@@ -371,8 +371,8 @@ static struct mt_advise_facts *on_gpu(void)
 {
 	struct mt_advise_facts *facts = plain();
 
-	strcpy(facts->look.last.head.cuda, "pool");
-	facts->look.last.head.devices_count = 1;
+	strcpy(facts->base.last.head.cuda, "pool");
+	facts->base.last.head.devices_count = 1;
 	figures(facts)->gpu_devices_count = 1;
 	figures(facts)->gpu_alloc_count = 10;
 	figures(facts)->gpu_total_bytes = 16384 * MT_MIB;
@@ -385,8 +385,8 @@ static struct mt_advise_facts *fragmented(void)
 	struct mt_advise_facts *facts = on_gpu();
 
 	facts->has_torch = true;
-	facts->look.last.head.ooms_count = 1;
-	facts->look.last.ooms[0] = (struct mt_stats_oom){.number = 1,
+	facts->base.last.head.ooms_count = 1;
+	facts->base.last.ooms[0] = (struct mt_stats_oom){.number = 1,
 							 .cause = MT_OOM_CACHE,
 							 .asked_bytes = 512 * MT_MIB,
 							 .framework_idle_bytes = 2048 * MT_MIB};
@@ -403,12 +403,12 @@ Test(advise, split_settings_where_memory_was_refused_that_lay_unused)
 	cr_expect_str_eq(advice(changed), "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:False,max_"
 					  "split_size_mb:256,garbage_collection_threshold:0.8");
 	changed = fragmented();
-	changed->look.last.ooms[0].framework_idle_bytes = 0;
-	changed->look.last.ooms[0].idle_bytes = 1024 * MT_MIB;
+	changed->base.last.ooms[0].framework_idle_bytes = 0;
+	changed->base.last.ooms[0].idle_bytes = 1024 * MT_MIB;
 	cr_expect_str_eq(advice(changed),
 			 "MT_CUDA_CONF=garbage_collection_threshold:0.8,max_split_size_mb:256");
-	EXPECT_SILENT(fragmented, facts->look.last.ooms[0].cause = MT_OOM_LIVE);
-	EXPECT_SILENT(fragmented, facts->look.last.ooms[0].framework_idle_bytes = 100 * MT_MIB);
+	EXPECT_SILENT(fragmented, facts->base.last.ooms[0].cause = MT_OOM_LIVE);
+	EXPECT_SILENT(fragmented, facts->base.last.ooms[0].framework_idle_bytes = 100 * MT_MIB);
 	EXPECT_SILENT(fragmented, strcpy(facts->alloc_conf, "expandable_segments:True"));
 	EXPECT_SILENT(fragmented, strcpy(facts->alloc_conf, "a:1 && reboot"));
 	EXPECT_SILENT(fragmented, strcpy(facts->alloc_conf, "backend:cudaMallocAsync"));

@@ -33,7 +33,7 @@ printf '%s\\n' "${COMPREPLY[@]}"
 
 @pytest.fixture(scope="module")
 def scripts(mtctl, tmp_path_factory):
-	"""The folder with the three files, made anew."""
+	"""The folder with the three files, made again."""
 	folder = tmp_path_factory.mktemp("completion")
 	for shell in SHELLS:
 		done = subprocess.run([ROOT / "scripts/generate/completion", mtctl, shell], capture_output=True, text=True)

@@ -171,7 +171,7 @@ def test_files_that_grow_and_shrink_while_they_are_read(fake, ctl, mt_dir):
 		shaker.join()
 
 
-@pytest.mark.parametrize("suffix", ["stats", "bell", "heap", "blocks"])
+@pytest.mark.parametrize("suffix", ["stats", "control", "heap", "blocks"])
 @pytest.mark.parametrize("kind", ["fifo", "sparse", "folder", "socket", "noise"])
 def test_what_lies_in_the_place_of_a_file(fake, ctl, mt_dir, suffix, kind):
 	if (kind, suffix) == ("folder", "blocks"):
@@ -233,7 +233,7 @@ def test_processes_that_do_not_answer_a_trim_are_waited_for_together(fake, ctl, 
 	for _ in range(3):
 		fake(recordless=True)
 	held = [fake() for _ in range(3)]
-	locks = [next(mt_dir.glob(f"{pid}-*.bell")).open("rb") for pid in held]
+	locks = [next(mt_dir.glob(f"{pid}-*.control")).open("rb") for pid in held]
 	for lock in locks:
 		fcntl.flock(lock, fcntl.LOCK_EX)
 	broken, good = fake(broken=True), fake(freed_mb=5)
@@ -258,7 +258,7 @@ def test_more_processes_that_do_not_answer_than_mtctl_may_have_descriptors_keep_
 
 	assert got.stderr.count("no answer in time") == 16 and "open files" not in got.stderr
 	assert got.returncode == 0 and f"process {good} " in got.stdout
-	requests = [fake_shim.BELL.unpack(bell.read_bytes()[:fake_shim.BELL.size])[3] for bell in mt_dir.glob("*.bell")]
+	requests = [fake_shim.CONTROL.unpack(control.read_bytes()[:fake_shim.CONTROL.size])[3] for control in mt_dir.glob("*.control")]
 	assert len(requests) == 17 and all(requests)
 
 
@@ -270,10 +270,10 @@ def test_while_there_are_descriptors_up_to_the_hard_limit_each_request_of_a_trim
 	asker = spawn(["/bin/sh", "-c", f"ulimit -Sn 20; exec {mtctl} trim --tree {os.getpid()} --timeout=20"], plain)
 
 	def all_locked():
-		for path in mt_dir.glob("*.bell"):
-			with path.open("rb") as bell:
+		for path in mt_dir.glob("*.control"):
+			with path.open("rb") as control:
 				try:
-					fcntl.flock(bell, fcntl.LOCK_EX | fcntl.LOCK_NB)
+					fcntl.flock(control, fcntl.LOCK_EX | fcntl.LOCK_NB)
 					return False
 				except BlockingIOError:
 					pass
@@ -284,31 +284,31 @@ def test_while_there_are_descriptors_up_to_the_hard_limit_each_request_of_a_trim
 
 # ---- towards others ----
 
-def bell_of(owner, pid, home):
-	return next(file for file in owner.files(pid, home) if file.suffix == ".bell")
+def control_of(owner, pid, home):
+	return next(file for file in owner.files(pid, home) if file.suffix == ".control")
 
 
-def lead_by_link(bell, target):
-	bell.unlink()
-	bell.symlink_to(target)
+def lead_by_link(control, target):
+	control.unlink()
+	control.symlink_to(target)
 
 
-def lead_by_hard_link(bell, target):
-	bell.unlink()
-	os.link(target, bell)
+def lead_by_hard_link(control, target):
+	control.unlink()
+	os.link(target, control)
 
 
 @needs_root
-@pytest.mark.alone  # a cleanup that another test asks everybody for would ring the bell, too
+@pytest.mark.alone  # a cleanup that another test asks everybody for would write to this control file too
 @pytest.mark.parametrize("whose", [2, "root"])
 @pytest.mark.parametrize("lead", [lead_by_link, lead_by_hard_link], ids=lambda lead: lead.__name__)
-def test_a_bell_that_leads_to_another_process_is_not_rung(person, fake_of, home_of, ctl, lead, whose):
+def test_a_control_file_that_leads_to_another_process_is_not_written(person, fake_of, home_of, ctl, lead, whose):
 	attacker, victim = person(1), person(uid=0) if whose == "root" else person(2)
 	homes = home_of(attacker), home_of(victim)
 	bad, good = fake_of(attacker, homes[0]), fake_of(victim, homes[1])
-	target = bell_of(victim, good.pid, homes[1])
+	target = control_of(victim, good.pid, homes[1])
 	before = target.read_bytes()
-	lead(bell_of(attacker, bad.pid, homes[0]), target)
+	lead(control_of(attacker, bad.pid, homes[0]), target)
 
 	for words in (["trim", "--timeout=1"], ["round"], ["set", "tick_ms=50"], ["reset-peak"], ["snapshot"]):
 		got = ctl(words[0], bad.pid, *words[1:])

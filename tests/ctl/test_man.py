@@ -19,7 +19,7 @@ def generate(mtctl, name):
 
 @pytest.fixture(scope="module")
 def pages(mtctl, tmp_path_factory):
-	"""name -> the file, made anew."""
+	"""name -> the file, made again."""
 	folder = tmp_path_factory.mktemp("man")
 	for name in NAMES:
 		done = generate(mtctl, name)

@@ -216,7 +216,7 @@ int main(int argc, char **argv)
 
 @pytest.fixture(scope="module")
 def given_program(compile_c, tmp_path_factory):
-	"""Compiled anew in every run: compile_c does not look at the age of mtctl's files."""
+	"""Compiled in every run: compile_c does not look at the age of mtctl's files."""
 	root = pathlib.Path(__file__).resolve().parents[2]
 	source = tmp_path_factory.mktemp("given") / "given.c"
 	source.write_text(GIVEN_C)

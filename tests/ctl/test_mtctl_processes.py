@@ -25,7 +25,7 @@ def test_stat_knows_every_field_by_its_name(fake, ctl):
 
 	assert set(fake_shim.FIELDS) <= set(seen)
 	assert (seen["pid"], seen["comm"], seen["allocator"], seen["mode"]) == (pid, "python3", "jemalloc", "jemalloc")
-	assert (seen["rss_bytes"], seen["heap_live_bytes"], seen["signal_door"]) == (300 * MB, 200 * MB, 1)
+	assert (seen["rss_bytes"], seen["heap_live_bytes"], seen["signal_disposition"]) == (300 * MB, 200 * MB, 1)
 	assert seen["settings"] == [{"name": "gc_rounds", "value": "0", "origin": "default"},
 	                            {"name": "tick_ms", "value": "100", "origin": "environment"}]
 	record = seen["records"][-1]
@@ -178,7 +178,7 @@ def test_ps_sweeps_the_files_of_the_dead_of_its_own_namespace(fake, ctl, mt_dir)
 	pid = fake()
 	living = files_of(pid, mt_dir, "stats").name
 	_, start, pidns = living.removesuffix(".stats").split("-")
-	dead = [f"{pid}-{int(start) - 1}-{pidns}.stats", f"{pid}-{int(start) - 1}-{pidns}.bell", f"4194305-1-{pidns}.bell"]
+	dead = [f"{pid}-{int(start) - 1}-{pidns}.stats", f"{pid}-{int(start) - 1}-{pidns}.control", f"4194305-1-{pidns}.control"]
 	foreign = [f"{pid}-{int(start) - 1}-{int(pidns) + 1}.stats", "notes.stats", f"{pid}-1-{pidns}.stats.keep",
 	           f" {pid}-1-{pidns}.stats"]
 	for name in dead + foreign:
@@ -188,7 +188,7 @@ def test_ps_sweeps_the_files_of_the_dead_of_its_own_namespace(fake, ctl, mt_dir)
 
 	left = {file.name for file in mt_dir.iterdir()}
 	assert not left & set(dead)
-	assert left == set(foreign) | {living, living.replace(".stats", ".bell")}
+	assert left == set(foreign) | {living, living.replace(".stats", ".control")}
 
 
 # ---- requests against the fake ----
@@ -302,12 +302,12 @@ def test_the_usage_of_trim_names_everything_that_it_takes_in_the_place_of_a_pid(
 		assert "PID | --all | --all-users | --tree PID" in usage
 
 
-def test_the_bell_is_added_to_and_the_number_goes_up(fake, ctl, mt_dir):
+def test_the_control_file_is_added_to_and_the_number_goes_up(fake, ctl, mt_dir):
 	pid = fake()
-	bell = files_of(pid, mt_dir, "bell")
+	control = files_of(pid, mt_dir, "control")
 	for expected in (1, 2, 3):
 		ctl("round", pid)
-		_, _, word, seq, kind, *_ = fake_shim.BELL.unpack(bell.read_bytes()[:fake_shim.BELL.size])
+		_, _, word, seq, kind, *_ = fake_shim.CONTROL.unpack(control.read_bytes()[:fake_shim.CONTROL.size])
 		assert (word, seq, kind) == (expected, expected, fake_shim.ROUND)
 
 
@@ -324,16 +324,16 @@ def test_requests_stand_in_line(fake, ctl, mtctl, plain, spawn):
 
 def test_a_lock_that_is_held_is_waited_for_in_vain(fake, ctl, mt_dir):
 	pid = fake()
-	with files_of(pid, mt_dir, "bell").open("rb") as bell:
-		fcntl.flock(bell, fcntl.LOCK_EX)
+	with files_of(pid, mt_dir, "control").open("rb") as control:
+		fcntl.flock(control, fcntl.LOCK_EX)
 		assert ctl("trim", pid, "--timeout=0.2").returncode == NO_ANSWER
 
 
-@pytest.mark.parametrize("spoil", [lambda bell: os.truncate(bell, 0), lambda bell: bell.write_bytes(b"\xff" * 4096),
-                                   lambda bell: bell.write_bytes(bell.read_bytes()[:100])])
-def test_a_spoiled_bell_is_refused_without_harm(fake, ctl, mt_dir, spoil):
+@pytest.mark.parametrize("spoil", [lambda control: os.truncate(control, 0), lambda control: control.write_bytes(b"\xff" * 4096),
+                                   lambda control: control.write_bytes(control.read_bytes()[:100])])
+def test_a_spoiled_control_file_is_refused_without_harm(fake, ctl, mt_dir, spoil):
 	pid = fake()
-	spoil(files_of(pid, mt_dir, "bell"))
+	spoil(files_of(pid, mt_dir, "control"))
 
 	got = ctl("trim", pid, "--timeout=1")
 
@@ -398,7 +398,7 @@ def test_doctor_looks_at_a_process(fake, ctl, plain):
 	got = ctl("doctor", fake(environment=dict(plain, MT_TICKMS="5")))
 
 	assert "ok    allocator: jemalloc, mode jemalloc" in got.stdout
-	assert "ok    signal: our handler stands" in got.stdout
+	assert "ok    signal: the handler of the shim is installed" in got.stdout
 	assert re.search(r"settings +tick_ms += 100 +\(environment\)\n", got.stdout) and "gc_rounds" not in got.stdout
 	assert "warn  MT_TICKMS is no setting; did you mean MT_TICK_MS?" in got.stdout and got.returncode == 1
 
@@ -424,14 +424,14 @@ def test_doctor_names_what_is_out_of_reach(spawn, ctl, plain, mt_dir, tmp_path):
 	assert "1 shared memory mapping (/dev/shm, memfd, SysV, anonymous MAP_SHARED), 8.0 MB" in got
 
 
-def test_doctor_warns_when_the_signal_door_is_lost(fake, ctl, mt_dir):
+def test_doctor_warns_when_a_raw_system_call_has_replaced_the_handler(fake, ctl, mt_dir):
 	pid = fake(deaf=True)
 	file = files_of(pid, mt_dir, "stats")
 	data = bytearray(file.read_bytes())
 	size = fake_shim.HEAD.size + 8 * len(fake_shim.FIELDS)
-	place = fake_shim.HEAD.size + 8 * fake_shim.FIELDS.index("signal_door")
+	place = fake_shim.HEAD.size + 8 * fake_shim.FIELDS.index("signal_disposition")
 	data[place:place + 8] = (3).to_bytes(8, "little")
 	data[size:size + 8] = fake_shim.checksum(bytes(data[:size])).to_bytes(8, "little")
 	file.write_bytes(data)
 
-	assert "warn  signal door lost" in ctl("doctor", pid).stdout
+	assert "warn  signal: a raw system call has replaced" in ctl("doctor", pid).stdout

@@ -94,7 +94,7 @@ class Prometheus:
 		return wait_for(enough, PATIENCE_S, expression)
 
 
-class Scene:
+class Monitored:
 	"""What is watched, and who watches. comm is the name of the ranks: root sees processes of other tests, too."""
 
 
@@ -133,8 +133,8 @@ def start_gpu(stack, env, compile_c):
 
 
 @pytest.fixture(scope="module")
-def scene(bare, shim, mtctl, compile_c):
-	here = Scene()
+def monitored(bare, shim, mtctl, compile_c):
+	here = Monitored()
 	folder = pathlib.Path(tempfile.mkdtemp(prefix=leftovers.prefix(), dir="/dev/shm"))
 	env = dict(bare, MT_DIR=str(folder / "mt"), MT_RSS_LIMIT_MB="2000", MT_MIN_MB="0")
 	if os.geteuid() == 0:
@@ -174,62 +174,62 @@ def filled(expression):
 
 # ---- with Prometheus ----
 
-def test_all_ranks_of_a_job_come_in_one_query(scene):
+def test_all_ranks_of_a_job_come_in_one_query(monitored):
 	found = dict((labels["rank"], value) for labels, value in
-	             scene.prometheus.wait(f'mtshim_heap_live_bytes{{comm="{scene.comm}", rank=~"[0-3]"}}', 4))
+	             monitored.prometheus.wait(f'mtshim_heap_live_bytes{{comm="{monitored.comm}", rank=~"[0-3]"}}', 4))
 
 	assert sorted(found) == ["0", "1", "2", "3"]
 	assert all((rank + 1) * HELD_MB * MB < found[str(rank)] < (rank + 1) * 3 * HELD_MB * MB + 64 * MB for rank in range(4)), found
-	scene.prometheus.wait(f'sum(mtshim_heap_live_bytes{{comm="{scene.comm}", rank=~"[0-3]"}}) > {10 * HELD_MB * MB}')
+	monitored.prometheus.wait(f'sum(mtshim_heap_live_bytes{{comm="{monitored.comm}", rank=~"[0-3]"}}) > {10 * HELD_MB * MB}')
 
 
-def test_what_prometheus_says_is_what_mtctl_says(scene):
-	(labels, _), = scene.prometheus.wait(f'mtshim_up{{comm="{scene.comm}", rank="2"}} == 1')
+def test_what_prometheus_says_is_what_mtctl_says(monitored):
+	(labels, _), = monitored.prometheus.wait(f'mtshim_up{{comm="{monitored.comm}", rank="2"}} == 1')
 
-	seen = json.loads(subprocess.run([scene.mtctl, "stat", labels["pid"], "--json", "--cached"], env=scene.env, capture_output=True,
+	seen = json.loads(subprocess.run([monitored.mtctl, "stat", labels["pid"], "--json", "--cached"], env=monitored.env, capture_output=True,
 	                                 check=True).stdout)
 
 	assert (seen["rank"], seen["rank_source"]) == ("2", "OMPI_COMM_WORLD_RANK")
-	stored = scene.prometheus.wait(f'mtshim_rss_limit_bytes{{pid="{labels["pid"]}"}}')[0][1]
+	stored = monitored.prometheus.wait(f'mtshim_rss_limit_bytes{{pid="{labels["pid"]}"}}')[0][1]
 	assert stored == seen["rss_limit_bytes"] == 2000 * MB
-	held = scene.prometheus.wait(f'max_over_time(mtshim_heap_live_bytes{{pid="{labels["pid"]}"}}[1m])')[0][1]
+	held = monitored.prometheus.wait(f'max_over_time(mtshim_heap_live_bytes{{pid="{labels["pid"]}"}}[1m])')[0][1]
 	assert abs(held - seen["heap_live_bytes"]) < 16 * MB
 
 
-def test_it_is_scraped_as_openmetrics(scene):
+def test_it_is_scraped_as_openmetrics(monitored):
 	"""Only there have metrics units."""
-	known = scene.prometheus.get("metadata")
+	known = monitored.prometheus.get("metadata")
 
 	assert known["mtshim_heap_live_bytes"][0] == {"type": "gauge", "unit": "bytes", "help": "usable bytes that the program holds"}
 	assert known["mtshim_cleanups"][0]["type"] == "counter" and known["mtshim_build"][0]["type"] == "info"
-	wait_for(lambda: [one["health"] for one in scene.prometheus.get("targets")["activeTargets"]] == ["up"], PATIENCE_S, "it is up")
+	wait_for(lambda: [one["health"] for one in monitored.prometheus.get("targets")["activeTargets"]] == ["up"], PATIENCE_S, "it is up")
 
 
-def test_a_cleanup_is_counted(scene):
-	expression = f'mtshim_cleanups_total{{pid="{scene.gpu}", reason="request"}}'
-	assert scene.prometheus.wait(expression)[0][1] == 0
+def test_a_cleanup_is_counted(monitored):
+	expression = f'mtshim_cleanups_total{{pid="{monitored.gpu}", reason="request"}}'
+	assert monitored.prometheus.wait(expression)[0][1] == 0
 
-	assert subprocess.run([scene.mtctl, "trim", str(scene.gpu)], env=scene.env, capture_output=True).returncode in (0, 1)
+	assert subprocess.run([monitored.mtctl, "trim", str(monitored.gpu)], env=monitored.env, capture_output=True).returncode in (0, 1)
 
-	scene.prometheus.wait(expression + " == 1")
+	monitored.prometheus.wait(expression + " == 1")
 
 
-def test_rules_are_evaluated_without_an_error(scene):
+def test_rules_are_evaluated_without_an_error(monitored):
 	def looked():
-		groups = scene.prometheus.get("rules")["groups"]
+		groups = monitored.prometheus.get("rules")["groups"]
 		rules = [rule for group in groups for rule in group["rules"]]
 		return rules if all(rule["health"] != "unknown" for rule in rules) else None
 	rules = wait_for(looked, PATIENCE_S, "every rule has been evaluated")
 
 	assert [(rule["name"], rule.get("lastError")) for rule in rules if rule["health"] != "ok"] == []
-	assert scene.prometheus.wait("instance:mtshim_rss_bytes:sum")[0][0]["instance"] == scene.target
+	assert monitored.prometheus.wait("instance:mtshim_rss_bytes:sum")[0][0]["instance"] == monitored.target
 
 
-def test_every_panel_shows_something(scene):
+def test_every_panel_shows_something(monitored):
 	"""All that a panel asks for; rates need two scrapes."""
 	def silent():
 		return {(panel["title"], target["expr"]) for panel in panels() for target in panel["targets"]
-		        if not scene.prometheus.query(filled(target["expr"]))}
+		        if not monitored.prometheus.query(filled(target["expr"]))}
 	end = time.monotonic() + PATIENCE_S
 	while (still := silent()) and time.monotonic() < end:
 		time.sleep(0.5)
@@ -237,8 +237,8 @@ def test_every_panel_shows_something(scene):
 	assert still == set()
 
 
-def test_every_metric_that_rules_and_dashboard_use_is_there(scene):
-	text = subprocess.run([scene.mtctl, "export"], env=scene.env, capture_output=True, text=True, check=True).stdout
+def test_every_metric_that_rules_and_dashboard_use_is_there(monitored):
+	text = subprocess.run([monitored.mtctl, "export"], env=monitored.env, capture_output=True, text=True, check=True).stdout
 	there = {sample.name for family in families(text).values() for sample in family.samples}
 	rules = re.findall(r"^ +(?:- record|expr): (?:>-\n)?((?:.*\n(?: {10}.*\n)*))", RULES.read_text(), re.MULTILINE)
 	recorded = set(re.findall(r"- record: (\S+)", RULES.read_text()))

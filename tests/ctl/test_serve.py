@@ -86,12 +86,12 @@ def test_metrics_come_in_the_format_that_is_asked_for(serve, fake):
 def test_reading_wakes_nobody(serve, fake, mt_dir):
 	pid = fake()
 	server = serve()
-	bell = next(mt_dir.glob(f"{pid}-*.bell")).read_bytes()
+	control = next(mt_dir.glob(f"{pid}-*.control")).read_bytes()
 
 	for path in ("/", "/metrics", "/api/processes", f"/api/processes/{pid}"):
 		server.get(path)
 	assert server.get(f"/api/processes/{pid}").json["requests_count"] == 0
-	assert next(mt_dir.glob(f"{pid}-*.bell")).read_bytes() == bell
+	assert next(mt_dir.glob(f"{pid}-*.control")).read_bytes() == control
 
 
 def test_an_answer_is_shared_for_a_while_and_no_longer(serve, fake):

@@ -419,7 +419,7 @@ def test_a_file_that_another_user_has_put_where_the_mapped_one_seems_to_be_gives
 	shutil.copy(compile_c("sites_leak.c"), folder / "a\\012b")
 	one = stage.spawn(owner.words([folder / "a\\012b"], **owner.shimmed(PROF="on", MALLOC_CONF="lg_prof_sample:15")), stage.bare)
 	assert one.stdout.readline() == "ready\n", one.stderr.read()
-	wait_for(lambda: list(owner.folder.glob(f"{one.pid}-*.bell")), 15, "its files")
+	wait_for(lambda: list(owner.folder.glob(f"{one.pid}-*.control")), 15, "its files")
 	decoy_of(compile_c, folder / "a\nb")
 
 	got = subprocess.run([*words(mtctl), "sites", str(one.pid), "--json"], env=stage.bare, capture_output=True, text=True, timeout=30)
@@ -576,12 +576,12 @@ def test_a_full_folder_is_an_error_and_not_half_a_profile(leak, control, tmp_pat
 # ---- size classes ----
 
 def test_size_classes_are_filled_on_request(leak, run, compile_c, mt_dir):
-	"""Through the same door as mtctl's: the bell file. No profiler is needed for it."""
+	"""Through the same door as mtctl's: the control file. No profiler is needed for it."""
 	one = leak()
 	one.tell("go")
 	files = {path.suffix: path for path in mt_dir.iterdir()}
 
-	got = run([compile_c("sites_classes.c"), files[".bell"], files[".stats"]])
+	got = run([compile_c("sites_classes.c"), files[".control"], files[".stats"]])
 
 	assert got.returncode == 0
 	table = dict(map(int, line.split()) for line in got.stdout.splitlines())
@@ -594,7 +594,7 @@ def test_size_classes_of_another_allocator_are_not_to_be_had(leak, run, compile_
 	leak(ALLOCATOR="system")
 	files = {path.suffix: path for path in mt_dir.iterdir()}
 
-	assert run([compile_c("sites_classes.c"), files[".bell"], files[".stats"]]).returncode == 4
+	assert run([compile_c("sites_classes.c"), files[".control"], files[".stats"]]).returncode == 4
 
 
 # ---- hard moments ----

@@ -43,22 +43,22 @@ Test(smaps, reads_every_mapping_with_its_figures)
 	at = &smaps.list[0];
 	cr_expect_str_eq(at->name, "/usr/bin/a program");
 	cr_expect_eq(at->kind, MT_SMAPS_FILE);
-	cr_expect_eq(at->figures.pss_bytes, 3 * KB);
+	cr_expect_eq(at->sizes.pss_bytes, 3 * KB);
 	cr_expect_not(at->is_writable);
 	at = &smaps.list[1];
 	cr_expect_str_eq(at->name, "");
 	cr_expect_eq(at->kind, MT_SMAPS_ANON);
 	cr_expect_eq(at->end - at->start, 4096 * KB);
-	cr_expect_eq(at->figures.shared_dirty_bytes, 4000 * KB);
-	cr_expect_eq(at->figures.huge_bytes, 2048 * KB);
-	cr_expect_eq(at->figures.swap_pss_bytes, 4 * KB);
+	cr_expect_eq(at->sizes.shared_dirty_bytes, 4000 * KB);
+	cr_expect_eq(at->sizes.huge_bytes, 2048 * KB);
+	cr_expect_eq(at->sizes.swap_pss_bytes, 4 * KB);
 	cr_expect(at->is_writable && !at->is_shared);
 	cr_expect_eq(smaps.list[2].kind, MT_SMAPS_SHM);
 	cr_expect(smaps.list[2].is_shared);
 	cr_expect_eq(smaps.list[3].kind, MT_SMAPS_SPECIAL);
 	cr_expect_eq(smaps.vdso, 0x7ffc84334000);
 	cr_expect_eq(smaps.total.rss_bytes, (12 + 4096 + 100 + 8) * KB);
-	cr_expect(smaps.total.pss_by_kind && !at->figures.pss_by_kind);
+	cr_expect(smaps.total.pss_by_kind && !at->sizes.pss_by_kind);
 	cr_expect_eq(smaps.total.pss_file_bytes, 3 * KB);
 	cr_expect_eq(smaps.total.pss_anon_bytes, 2048 * KB);
 	cr_expect_eq(smaps.total.pss_shmem_bytes, 50 * KB);
@@ -66,7 +66,7 @@ Test(smaps, reads_every_mapping_with_its_figures)
 
 Test(smaps, adds_up_one_kind)
 {
-	struct mt_smaps_figures sum;
+	struct mt_smaps_sizes sum;
 
 	mt_smaps_parse(text, &smaps);
 	mt_smaps_sum(&smaps, MT_SMAPS_SHM, &sum);
@@ -140,7 +140,7 @@ Test(smaps, makes_hostile_names_fit_for_a_terminal_and_cuts_them)
 
 Test(smaps, reads_a_rollup_of_an_old_and_of_a_new_kernel)
 {
-	struct mt_smaps_figures figures = {.rss_bytes = 7};
+	struct mt_smaps_sizes figures = {.rss_bytes = 7};
 
 	cr_expect(mt_smaps_parse_total("1000-2000 ---p 0 0:0 0 [rollup]\nRss: 20 kB\nPss: 10 kB\n",
 				       &figures));
@@ -164,9 +164,9 @@ static struct mt_smaps_mapping anon(uint64_t start, uint64_t end, uint64_t share
 	return (struct mt_smaps_mapping){.start = start,
 					 .end = end,
 					 .kind = MT_SMAPS_ANON,
-					 .figures = {.shared_dirty_bytes = shared,
-						     .private_dirty_bytes = private,
-						     .anonymous_bytes = shared + private}};
+					 .sizes = {.shared_dirty_bytes = shared,
+						   .private_dirty_bytes = private,
+						   .anonymous_bytes = shared + private}};
 }
 
 static struct mt_smaps_fork compare(struct mt_smaps_mapping *child, size_t child_count,

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "core/checksum.h"
 #include "ctl/process/stats_file.h"
 
 static struct mt_stats_file good;
@@ -15,7 +16,8 @@ static struct mt_why why;
 
 static void seal(struct mt_stats_head *head)
 {
-	head->checksum = mt_stats_file_checksum(head, offsetof(struct mt_stats_head, checksum));
+	head->checksum =
+		mt_checksum(MT_CHECKSUM_START, head, offsetof(struct mt_stats_head, checksum));
 }
 
 static void make_good(void)
@@ -26,19 +28,19 @@ static void make_good(void)
 	good.head.version = MT_STATS_VERSION;
 	good.head.head_bytes = sizeof(good.head);
 	good.head.fields_count = sizeof(good.head.snapshot) / sizeof(uint64_t);
-	good.head.record_bytes = sizeof(struct mt_stats_cleanup);
+	good.head.cleanup_bytes = sizeof(struct mt_stats_cleanup);
 	good.head.sample_bytes = sizeof(struct mt_stats_sample);
 	good.head.device_bytes = sizeof(struct mt_stats_device);
 	good.head.oom_bytes = sizeof(struct mt_stats_oom);
 	good.head.alarm_bytes = sizeof(struct mt_stats_alarm);
 	good.head.class_bytes = sizeof(struct mt_stats_class);
 	good.head.settings_count = 1;
-	good.head.records_count = 70;
+	good.head.cleanups_count = 70;
 	strcpy(good.head.comm, "python3");
 	strcpy(good.settings[0].name, "gc_rounds");
 	good.head.snapshot.rss_bytes = 42;
 	for (uint64_t number = 7; number <= 70; number++)
-		good.records[(number - 1) % MT_CLEANUPS_COUNT] = (struct mt_stats_cleanup){
+		good.cleanups[(number - 1) % MT_CLEANUPS_COUNT] = (struct mt_stats_cleanup){
 			.number = number, .request_seq = number + 1000, .result = 1};
 	seal(&good.head);
 }
@@ -70,7 +72,7 @@ Test(statsfile, a_good_file_is_read)
 	cr_expect_eq(seen.head.snapshot.rss_bytes, 42);
 	cr_expect_str_eq(seen.head.comm, "python3");
 	cr_expect_str_eq(seen.settings[0].name, "gc_rounds");
-	cr_expect_eq(mt_stats_file_record(&seen, 70)->request_seq, 1070);
+	cr_expect_eq(mt_stats_file_cleanup(&seen, 70)->request_seq, 1070);
 }
 
 Test(statsfile, nothing_is_written_on_failure)
@@ -153,10 +155,10 @@ Test(statsfile, another_version_is_named_before_its_checksum_is_looked_for)
 
 Test(statsfile, another_layout_under_the_same_version_is_another_version)
 {
-	uint32_t *const sizes[] = {&good.head.head_bytes,   &good.head.fields_count,
-				   &good.head.record_bytes, &good.head.sample_bytes,
-				   &good.head.device_bytes, &good.head.oom_bytes,
-				   &good.head.alarm_bytes,  &good.head.class_bytes};
+	uint32_t *const sizes[] = {&good.head.head_bytes,    &good.head.fields_count,
+				   &good.head.cleanup_bytes, &good.head.sample_bytes,
+				   &good.head.device_bytes,  &good.head.oom_bytes,
+				   &good.head.alarm_bytes,   &good.head.class_bytes};
 
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		*sizes[i] += 8;
@@ -169,10 +171,10 @@ Test(statsfile, another_layout_under_the_same_version_is_another_version)
 
 Test(statsfile, sizes_that_lie_are_refused_even_with_a_right_checksum)
 {
-	uint32_t *const sizes[] = {&good.head.head_bytes,   &good.head.fields_count,
-				   &good.head.record_bytes, &good.head.sample_bytes,
-				   &good.head.device_bytes, &good.head.oom_bytes,
-				   &good.head.alarm_bytes,  &good.head.class_bytes};
+	uint32_t *const sizes[] = {&good.head.head_bytes,    &good.head.fields_count,
+				   &good.head.cleanup_bytes, &good.head.sample_bytes,
+				   &good.head.device_bytes,  &good.head.oom_bytes,
+				   &good.head.alarm_bytes,   &good.head.class_bytes};
 
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		static const uint32_t values[] = {0, 8, 0x7fffffff, 0xffffffff};
@@ -310,32 +312,32 @@ Test(statsfile, every_field_of_a_device_is_read_from_its_own_place)
 
 Test(statsfile, records_out_of_place_come_back_empty)
 {
-	good.records[3].number = 5;
-	good.records[4].result = 99;
+	good.cleanups[3].number = 5;
+	good.cleanups[4].result = 99;
 	cr_assert_eq(read_good(), MT_ERR_OK, "%s", why.text);
-	cr_expect_eq(seen.records[3].number, 0);
-	cr_expect_eq(seen.records[4].result, MT_NULL_RESULT);
-	cr_expect_null(mt_stats_file_record(&seen, 6), "overwritten long ago");
-	cr_expect_null(mt_stats_file_record(&seen, 0));
-	cr_expect_null(mt_stats_file_record(&seen, UINT64_MAX));
+	cr_expect_eq(seen.cleanups[3].number, 0);
+	cr_expect_eq(seen.cleanups[4].result, MT_NULL_RESULT);
+	cr_expect_null(mt_stats_file_cleanup(&seen, 6), "overwritten long ago");
+	cr_expect_null(mt_stats_file_cleanup(&seen, 0));
+	cr_expect_null(mt_stats_file_cleanup(&seen, UINT64_MAX));
 }
 
 Test(statsfile, a_merged_record_is_answered_by_the_one_that_did_the_work)
 {
-	good.records[(68 - 1) % MT_CLEANUPS_COUNT].merged = 1;
-	good.records[(69 - 1) % MT_CLEANUPS_COUNT].merged = 1;
+	good.cleanups[(68 - 1) % MT_CLEANUPS_COUNT].merged = 1;
+	good.cleanups[(69 - 1) % MT_CLEANUPS_COUNT].merged = 1;
 	cr_assert_eq(read_good(), MT_ERR_OK, "%s", why.text);
-	cr_expect_eq(mt_stats_file_record_of_request(&seen, 1068)->number, 70);
-	cr_expect_null(mt_stats_file_record_of_request(&seen, 5));
-	cr_expect_null(mt_stats_file_record_of_request(&seen, 0));
+	cr_expect_eq(mt_stats_file_cleanup_of_request(&seen, 1068)->number, 70);
+	cr_expect_null(mt_stats_file_cleanup_of_request(&seen, 5));
+	cr_expect_null(mt_stats_file_cleanup_of_request(&seen, 0));
 }
 
 Test(statsfile, records_that_are_all_merged_end_the_search)
 {
 	for (size_t slot = 0; slot < MT_CLEANUPS_COUNT; slot++)
-		good.records[slot].merged = 1;
+		good.cleanups[slot].merged = 1;
 	cr_assert_eq(read_good(), MT_ERR_OK, "%s", why.text);
-	cr_expect_null(mt_stats_file_record_of_request(&seen, 1010));
+	cr_expect_null(mt_stats_file_cleanup_of_request(&seen, 1010));
 }
 
 Test(statsfile, words_for_numbers_out_of_range_are_a_question_mark)
@@ -343,7 +345,7 @@ Test(statsfile, words_for_numbers_out_of_range_are_a_question_mark)
 	cr_expect_str_eq(mt_stats_word_reason(MT_REASON_COUNT), "?");
 	cr_expect_str_eq(mt_stats_word_level(UINT32_MAX), "?");
 	cr_expect_str_eq(mt_stats_word_gc_state(MT_GC_COUNT), "?");
-	cr_expect_str_eq(mt_stats_word_signal_door(UINT64_MAX), "?");
+	cr_expect_str_eq(mt_stats_word_disposition(UINT64_MAX), "?");
 	cr_expect_str_eq(mt_stats_word_gpu_state(MT_GPU_STATE_COUNT), "?");
 	cr_expect_str_eq(mt_stats_word_gpu_state(MT_GPU_RANKS), "ranks");
 	cr_expect_str_eq(mt_stats_word_oom_cause(MT_OOM_CAUSE_COUNT), "?");

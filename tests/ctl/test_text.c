@@ -119,9 +119,9 @@ Test(text, a_file_that_is_too_long_is_an_error_and_not_the_half_of_it)
 	char *text;
 
 	put("long", "0123456789");
-	cr_expect_null(mt_read_file_most(in_folder("long"), 4, &length));
+	cr_expect_null(mt_read_file_max(in_folder("long"), 4, &length));
 	cr_expect_eq(errno, EFBIG);
-	text = mt_read_file_most(in_folder("long"), 11, &length);
+	text = mt_read_file_max(in_folder("long"), 11, &length);
 	cr_assert_not_null(text);
 	cr_expect_str_eq(text, "0123456789");
 	free(text);

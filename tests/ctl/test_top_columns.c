@@ -76,17 +76,17 @@ Test(top_columns, the_last_cleanup_is_its_bytes_its_age_and_its_reason)
 
 	cr_expect_str_eq(cell(MT_COLUMN_FREED).text.text, "-311M");
 	cr_expect_str_eq(cell(MT_COLUMN_AGO).text.text, "1m");
-	cr_expect_str_eq(cell(MT_COLUMN_REASON).text.text, "trough");
+	cr_expect_str_eq(cell(MT_COLUMN_REASON).text.text, "live_drop");
 }
 
 Test(top_columns, a_merged_record_is_no_cleanup_of_its_own)
 {
 	static struct mt_stats_file file;
 
-	file.head.records_count = 2;
-	file.records[0] =
+	file.head.cleanups_count = 2;
+	file.cleanups[0] =
 		(struct mt_stats_cleanup){.number = 1, .time_ns = 7, .rss_before_bytes = 9};
-	file.records[1] = (struct mt_stats_cleanup){.number = 2, .time_ns = 8, .merged = 1};
+	file.cleanups[1] = (struct mt_stats_cleanup){.number = 2, .time_ns = 8, .merged = 1};
 
 	cr_expect_eq(mt_top_row_last_cleanup(&file).time_ns, 7);
 }

@@ -379,7 +379,7 @@ int main(int argc, char **argv)
 	rest();
 	if (has_word(argc, argv, "idle"))
 		usleep(1500000);
-	if (has_word(argc, argv, "bell"))
+	if (has_word(argc, argv, "control"))
 		be_rung();
 	signals();
 	fork_phase();

@@ -94,9 +94,9 @@ PROFILER = set("process_vm_readv dlopen mt_symbol creat write sys_write rename u
 LEAVING = set("pthread_create pthread_detach pthread_join usleep sys_openat sys_read sys_close pthread_key_create "
               "mmap sys_futex sys_gettid".split())
 CASES = {case.name: case for case in [
-	Case("jemalloc", "phases", ["bell"], {"MT_ALLOCATOR": "jemalloc", **AWAKE}, "fifo", "trim --timeout=2 PID"),
-	Case("system", "phases", ["bell"], {"MT_ALLOCATOR": "system", **AWAKE}, "socket", "trim --timeout=2 PID"),
-	Case("profiler", "phases", ["bell"], {"MT_ALLOCATOR": "jemalloc", "MT_PROF": "on", **AWAKE}, "", "sites PID",
+	Case("jemalloc", "phases", ["control"], {"MT_ALLOCATOR": "jemalloc", **AWAKE}, "fifo", "trim --timeout=2 PID"),
+	Case("system", "phases", ["control"], {"MT_ALLOCATOR": "system", **AWAKE}, "socket", "trim --timeout=2 PID"),
+	Case("profiler", "phases", ["control"], {"MT_ALLOCATOR": "jemalloc", "MT_PROF": "on", **AWAKE}, "", "sites PID",
 	     only=PROFILER),
 	Case("leave", "phases", ["leave"], {"MT_ALLOCATOR": "jemalloc", **AWAKE}, only=LEAVING),
 	Case("cuda", "cuda_entries", ["faults"], {"MT_CUDA": "pool", **AWAKE}, driver=True),

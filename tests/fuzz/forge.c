@@ -34,7 +34,7 @@ static const struct member head_members[] = {NUMBER(mt_stats_head, magic),
 					     NUMBER(mt_stats_head, version),
 					     NUMBER(mt_stats_head, head_bytes),
 					     NUMBER(mt_stats_head, fields_count),
-					     NUMBER(mt_stats_head, record_bytes),
+					     NUMBER(mt_stats_head, cleanup_bytes),
 					     NUMBER(mt_stats_head, sample_bytes),
 					     NUMBER(mt_stats_head, settings_count),
 					     NUMBER(mt_stats_head, device_bytes),
@@ -56,7 +56,7 @@ static const struct member head_members[] = {NUMBER(mt_stats_head, magic),
 					     TEXT(mt_stats_head, python),
 					     TEXT(mt_stats_head, cuda),
 					     NUMBER(mt_stats_head, time_ns),
-					     NUMBER(mt_stats_head, records_count),
+					     NUMBER(mt_stats_head, cleanups_count),
 					     NUMBER(mt_stats_head, samples_count),
 					     NUMBER(mt_stats_head, ooms_count),
 					     NUMBER(mt_stats_head, alarms_count),
@@ -208,7 +208,7 @@ static const struct list {
 	LIST("oom", ooms, mt_stats_oom),
 	LIST("alarm", alarms, mt_stats_alarm),
 	LIST("class", classes, mt_stats_class),
-	LIST("record", records, mt_stats_cleanup),
+	LIST("record", cleanups, mt_stats_cleanup),
 	LIST("sample", samples, mt_stats_sample),
 };
 
@@ -266,7 +266,7 @@ static void begin(struct mt_stats_file *file)
 	file->head.version = MT_STATS_VERSION;
 	file->head.head_bytes = sizeof(file->head);
 	file->head.fields_count = FIELDS_OWN;
-	file->head.record_bytes = sizeof(struct mt_stats_cleanup);
+	file->head.cleanup_bytes = sizeof(struct mt_stats_cleanup);
 	file->head.sample_bytes = sizeof(struct mt_stats_sample);
 	file->head.device_bytes = sizeof(struct mt_stats_device);
 	file->head.oom_bytes = sizeof(struct mt_stats_oom);

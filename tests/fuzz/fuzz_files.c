@@ -26,7 +26,6 @@
 #include "ctl/process/pool_snapshot.h"
 #include "ctl/cmd/snapshot.h"
 #include "ctl/cmd/stat.h"
-#include "ctl/process/process_list_json.h"
 #include "ctl/process/stats_json.h"
 #include "ctl/process/stats_dir.h"
 #include "files_drawn.h"
@@ -64,10 +63,10 @@ char *__wrap_mt_process_maps(pid_t pid)
 }
 
 /* The fonts of the machine are not what is tried here. */
-double __wrap_mt_canvas_width_of(struct mt_canvas *canvas, const char *text,
-				 const struct mt_font *font);
-double __wrap_mt_canvas_width_of(struct mt_canvas *canvas, const char *text,
-				 const struct mt_font *font)
+double __wrap_mt_canvas_text_width(struct mt_canvas *canvas, const char *text,
+				   const struct mt_font *font);
+double __wrap_mt_canvas_text_width(struct mt_canvas *canvas, const char *text,
+				   const struct mt_font *font)
 {
 	(void)canvas;
 	return (double)strlen(text) * font->size * 0.6;
@@ -113,7 +112,6 @@ static void print_stat(const struct mt_target *target, bool all)
 	fuzz_output_begin();
 	mt_stat_print_text(target, &view);
 	mt_stat_print_oom_text(target);
-	mt_stat_print_alarms(&target->file);
 	text = fuzz_output_end(&bytes);
 	fuzz_expect_clean("stat", text, bytes);
 	fuzz_output_begin();
@@ -175,13 +173,13 @@ static void tell_recording_of(const struct mt_target *target)
 	mt_recording_free(&recording);
 }
 
-static void advise(const struct mt_diagnose_facts *look)
+static void advise(const struct mt_diagnose_facts *base)
 {
 	static struct mt_advise_facts facts;
-	struct mt_advice list[MT_ADVICE_MOST];
+	struct mt_advice list[MT_ADVICE_MAX];
 	size_t count;
 
-	facts.look = *look;
+	facts.base = *base;
 	count = mt_advise_judge(&facts, list);
 	for (size_t i = 0; i < count; i++) {
 		fuzz_expect_text("the reason of an advice", list[i].reason, sizeof(list[i].reason));
@@ -209,8 +207,8 @@ static void diagnose(const struct mt_stats_file *first, const struct mt_stats_fi
 	facts.asked_s = 60;
 	facts.first = *first;
 	facts.last = *last;
-	facts.trim.asked = facts.trim.done = last->records[0].number != 0;
-	facts.trim.record = last->records[0];
+	facts.trim.asked = facts.trim.done = last->cleanups[0].number != 0;
+	facts.trim.record = last->cleanups[0];
 	memcpy(facts.classes_last.list, last->classes, sizeof(facts.classes_last.list));
 	facts.classes_last.count = last->head.classes_count;
 	facts.limit_known = to->pressure_limit_bytes != 0;
@@ -276,7 +274,7 @@ static void read_stats(const void *bytes, size_t count, const char *what, bool *
 		tell_process_list(&now);
 	if (wants(what, 'r'))
 		tell_recording_of(&now);
-	(void)mt_stats_file_record_of_request(&now.file, now.file.records[1].request_seq);
+	(void)mt_stats_file_cleanup_of_request(&now.file, now.file.cleanups[1].request_seq);
 	if (wants(what, 'd'))
 		diagnose(*has_before ? &before.file : &now.file, &now.file);
 	before = now;
@@ -389,7 +387,7 @@ static bool is_number(const char **at, char end)
  * the file of another. */
 static bool may_go(const char *name)
 {
-	static const char *const kinds[] = {"stats", "bell", "heap", "blocks", "fresh"};
+	static const char *const kinds[] = {"stats", "control", "heap", "blocks", "fresh"};
 
 	if (!is_number(&name, '-') || !is_number(&name, '-') || !is_number(&name, '.'))
 		return false;

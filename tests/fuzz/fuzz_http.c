@@ -15,7 +15,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "ctl/ui/serve/daemon.h"
 #include "ctl/ui/serve/routes.h"
 #include "ctl/ui/serve/token.h"
 #include "fuzz.h"
@@ -81,7 +80,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	server.cache.interval_ms = 3600000;
 	server.access_rules.names[server.access_rules.names_count++] = "gpu-box.example";
 	strcpy(server.access_rules.token.text, TOKEN);
-	daemon_of_ours = mt_serve_start(&server, listener());
+	daemon_of_ours = mt_server_start(&server, listener());
 	if (!daemon_of_ours)
 		abort();
 	return 0;

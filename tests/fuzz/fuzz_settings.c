@@ -4,7 +4,7 @@
  *
  * Parts of an input: %%env (an entry on each line), %%cuda_conf, %%set, %%quantity, %%number,
  * %%name (one on each line); %%program; %%request (lines "kind 3", "level 1", "name ...", "value
- * ...", "seq 5", "magic 0", "version 1", "cut 40"); %%rawbell; %%policy. */
+ * ...", "seq 5", "magic 0", "version 1", "cut 40"); %%rawcontrol; %%policy. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 #include "core/config.h"
 #include "sys/os.h"
 #include "fuzz.h"
-#include "gpu/pool_conf.h"
+#include "gpu/pool_settings.h"
 #include "purge/sampling_interval.h"
 #include "core/control_file.h"
 #include "purge/policy.h"
@@ -137,9 +137,9 @@ static void read_cuda_conf(const char *text)
 {
 	struct mt_pool_settings settings = {.max_split_bytes = 7}, again;
 
-	mt_pool_conf_parse(text, &settings, complain);
+	mt_pool_settings_parse(text, &settings, complain);
 	again = settings;
-	mt_pool_conf_parse(text, &again, complain);
+	mt_pool_settings_parse(text, &again, complain);
 	fuzz_expect(memcmp(&settings, &again, sizeof(settings)) == 0, "%s",
 		    "read twice, it says something else");
 	fuzz_expect(settings.max_split_bytes == 7 || settings.max_split_bytes > 20 * MT_MIB, "%llu",
@@ -158,7 +158,7 @@ static void read_cuda_conf(const char *text)
 static char control_path[512];
 static uint64_t next_seq;
 
-/* Anew for each input that needs it: what an input does to the file must not stay. */
+/* A new one for each input that needs it: changes by one input must not reach the next. */
 static void make_control(void)
 {
 	struct mt_config config;
@@ -174,7 +174,7 @@ static void make_control(void)
 	    mt_files_make(at, &ticks, &space) != MT_ERR_OK)
 		abort();
 	close(at);
-	snprintf(control_path, sizeof(control_path), "%s/%d-%llu-%llu.bell", fuzz_root(),
+	snprintf(control_path, sizeof(control_path), "%s/%d-%llu-%llu.control", fuzz_root(),
 		 (int)getpid(), (unsigned long long)ticks, (unsigned long long)space);
 	mt_control_use_file(false);
 }
@@ -298,13 +298,12 @@ static void ring_request(char *text)
  */
 static void follow_policy(char *text, const struct mt_config *config)
 {
-	const struct mt_costs costs = {.fault_ns = 1600, .page_bytes = 4096};
 	static struct mt_policy policy;
 	struct mt_last_sample asked = {.cost_ns = 100000};
 	struct mt_snapshot now = {.now_ns = 1000 * MT_NS_PER_S};
 
 	memset(&policy, 0, sizeof(policy));
-	mt_policy_start(&policy, &costs, now.now_ns);
+	mt_policy_start(&policy, 4096, now.now_ns);
 	for (char *line; (line = fuzz_line(&text));) {
 		unsigned long long ms = 0, resident = 0, live = 0, allocated = 0, dirty = 0;
 		struct mt_plan plan;
@@ -318,7 +317,7 @@ static void follow_policy(char *text, const struct mt_config *config)
 		now.allocated_bytes += allocated % (1 << 24) * MT_MIB;
 		now.faults_count += allocated % (1 << 20);
 		now.dirty_bytes = dirty % (1 << 24) * MT_MIB;
-		now.cpu_ns += ms % 1000 * 1000;
+		now.system_ns += ms % 1000 * 1000;
 		now.usage_known = mt_policy_needs_usage(&policy, &now);
 		now.dirty_known = mt_sampling_interval_decide(&asked, &policy, &now, config,
 							      true) != MT_SAMPLING_INTERVAL_SKIP;
@@ -349,7 +348,7 @@ static void take(struct fuzz_part *part, const struct fuzz_parts *all, struct mt
 		read_cuda_conf(part->text);
 	else if (fuzz_is(part, "request", NULL))
 		ring_request(part->text);
-	else if (fuzz_is(part, "rawbell", NULL))
+	else if (fuzz_is(part, "rawcontrol", NULL))
 		ring(part->text, part->bytes);
 	else if (fuzz_is(part, "policy", NULL))
 		follow_policy(part->text, config);

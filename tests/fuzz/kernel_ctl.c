@@ -104,7 +104,7 @@ static void compare(const struct mt_smaps *one, const struct mt_smaps *other)
 
 static void look_at_process(void)
 {
-	struct mt_smaps_figures figures;
+	struct mt_smaps_sizes figures;
 	struct mt_smaps smaps;
 	struct mt_process process;
 	struct mt_why why = {""};
@@ -152,7 +152,7 @@ void kernel_ctl(const struct kernel_options *options)
 
 void kernel_ctl_text(const struct fuzz_part *part)
 {
-	struct mt_smaps_figures figures;
+	struct mt_smaps_sizes figures;
 	struct mt_smaps smaps;
 	uint64_t live;
 

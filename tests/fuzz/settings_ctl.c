@@ -11,7 +11,6 @@
 #include "ctl/process/process.h"
 #include "ctl/output/units.h"
 #include "ctl/process/setting.h"
-#include "ctl/cmd/request.h"
 #include "fuzz.h"
 
 /* fuzz.mk: --wrap. What is wrong with a command line repeats it: it is the asking user's own, and

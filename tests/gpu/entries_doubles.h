@@ -9,13 +9,19 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "gpu/account.h"
+#include "gpu/unpooled.h"
 #include "gpu/driver.h"
 #include "gpu/wake.h"
 #include "gpu/entries.h"
 #include "core/init.h"
 #include "gpu/capture.h"
+#include "gpu/context_lifecycle.h"
+#include "gpu/decay.h"
+#include "gpu/device_memory.h"
 #include "gpu/pool.h"
+#include "gpu/release.h"
+#include "gpu/shortage.h"
+#include "gpu/usage.h"
 #include "gpu/oom.h"
 
 #define UNUSED  __attribute__((unused))
@@ -215,17 +221,17 @@ bool mt_pool_range(uint64_t base, size_t *out_bytes, bool *out_cached)
 	*out_cached = block_is_cached;
 	return true;
 }
-bool mt_pool_short_begin(struct mt_shortage *shortage, int device UNUSED, uint64_t bytes UNUSED)
+bool mt_shortage_begin(struct mt_shortage *shortage, int device UNUSED, uint64_t bytes UNUSED)
 {
 	(void)by_pool("room", 0);
 	shortage->step = 0;
 	return room_bytes > 0;
 }
-bool mt_pool_short_next(struct mt_shortage *shortage)
+bool mt_shortage_next(struct mt_shortage *shortage)
 {
 	return shortage->step++ == 0;
 }
-void mt_pool_short_end(const struct mt_shortage *shortage UNUSED)
+void mt_shortage_end(const struct mt_shortage *shortage UNUSED)
 {
 }
 void mt_pool_note_ooms(int device UNUSED, uint64_t count UNUSED)
@@ -322,7 +328,7 @@ void mt_pool_green(int device)
 	snprintf(word, sizeof(word), "green-%d", device);
 	(void)by_pool(word, 0);
 }
-bool mt_pool_may_call(void)
+bool mt_context_may_call(void)
 {
 	return true;
 }
@@ -406,11 +412,11 @@ static UNUSED void answer(int first, int second)
 	backoff[0] = 0;
 }
 
-static UNUSED uint64_t live(enum mt_device_kind kind, int device)
+static UNUSED uint64_t live(enum mt_unpooled_kind kind, int device)
 {
-	struct mt_device_usage usage;
+	struct mt_unpooled_usage usage;
 
-	mt_device_usage(device, &usage);
+	mt_unpooled_usage(device, &usage);
 	return usage.live_bytes[kind];
 }
 

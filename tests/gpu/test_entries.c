@@ -23,9 +23,12 @@ static const struct wrapper wrappers[] = {MT_DRIVER_WRAPPED(X)};
 static unsigned arity(const struct wrapper *w)
 {
 	unsigned count = 1;
+	int depth = 0; /* a pointer to a function has parameters of its own */
 
-	for (const char *at = w->parameters; *at; at++)
-		count += *at == ',';
+	for (const char *at = w->parameters; *at; at++) {
+		depth += (*at == '(') - (*at == ')');
+		count += *at == ',' && depth == 1;
+	}
 	return count;
 }
 
@@ -139,9 +142,9 @@ Test(entries, pitched_memory_is_counted_by_its_pitch)
 	size_t pitch = 0;
 
 	cr_expect_eq(cuMemAllocPitch_v2(&dptr, &pitch, 100, 10, 4), 0);
-	cr_expect_eq(live(MT_DEVICE_pitch, 0), 5120);
+	cr_expect_eq(live(MT_UNPOOLED_pitch, 0), 5120);
 	cr_expect_eq(cuMemFree_v2(dptr), 0);
-	cr_expect_eq(live(MT_DEVICE_pitch, 0), 0);
+	cr_expect_eq(live(MT_UNPOOLED_pitch, 0), 0);
 }
 
 Test(entries, managed_memory_is_counted)
@@ -149,9 +152,9 @@ Test(entries, managed_memory_is_counted)
 	uint64_t dptr = 0;
 
 	cr_expect_eq(cuMemAllocManaged(&dptr, 3000, 1), 0);
-	cr_expect_eq(live(MT_DEVICE_managed, 0), 3000);
+	cr_expect_eq(live(MT_UNPOOLED_managed, 0), 3000);
 	cr_expect_eq(cuMemFree_v2(dptr), 0);
-	cr_expect_eq(live(MT_DEVICE_managed, 0), 0);
+	cr_expect_eq(live(MT_UNPOOLED_managed, 0), 0);
 }
 
 Test(entries, async_memory_is_counted_and_freed_by_either_function)
@@ -159,13 +162,13 @@ Test(entries, async_memory_is_counted_and_freed_by_either_function)
 	uint64_t dptr = 0;
 
 	cr_expect_eq(cuMemAllocAsync(&dptr, 3000, NULL), 0);
-	cr_expect_eq(live(MT_DEVICE_async, 0), 3000);
+	cr_expect_eq(live(MT_UNPOOLED_async, 0), 3000);
 	cr_expect_eq(cuMemFreeAsync(dptr, NULL), 0);
-	cr_expect_eq(live(MT_DEVICE_async, 0), 0);
+	cr_expect_eq(live(MT_UNPOOLED_async, 0), 0);
 	cr_expect_eq(cuMemAllocFromPoolAsync_ptsz(&dptr, 500, NULL, NULL), 0);
-	cr_expect_eq(live(MT_DEVICE_async, 0), 500);
+	cr_expect_eq(live(MT_UNPOOLED_async, 0), 500);
 	cr_expect_eq(cuMemFree_v2(dptr), 0);
-	cr_expect_eq(live(MT_DEVICE_async, 0), 0);
+	cr_expect_eq(live(MT_UNPOOLED_async, 0), 0);
 }
 
 Test(entries, async_memory_belongs_to_the_device_it_lies_on)
@@ -175,7 +178,7 @@ Test(entries, async_memory_belongs_to_the_device_it_lies_on)
 	devices = 2;
 	cr_expect_eq(cuMemAllocAsync_ptsz(&dptr, 3000, NULL), 0);
 
-	cr_expect_eq(live(MT_DEVICE_async, 1), 3000);
+	cr_expect_eq(live(MT_UNPOOLED_async, 1), 3000);
 }
 
 Test(entries, what_a_capture_allocates_is_the_graphs)
@@ -184,9 +187,9 @@ Test(entries, what_a_capture_allocates_is_the_graphs)
 
 	capture_is_open = true;
 	cr_expect_eq(cuMemAllocAsync(&dptr, 3000, (struct CUstream_st *)0x5c), 0);
-	cr_expect_eq(live(MT_DEVICE_async, 0), 0);
+	cr_expect_eq(live(MT_UNPOOLED_async, 0), 0);
 	cr_expect_eq(cuMemAllocAsync(&dptr, 200, (struct CUstream_st *)0x5d), 0);
-	cr_expect_eq(live(MT_DEVICE_async, 0), 200);
+	cr_expect_eq(live(MT_UNPOOLED_async, 0), 200);
 }
 
 Test(entries, created_memory_is_counted_where_it_lies)
@@ -195,9 +198,9 @@ Test(entries, created_memory_is_counted_where_it_lies)
 	unsigned long long handle = 0;
 
 	cr_expect_eq(cuMemCreate(&handle, 4096, &prop, 0), 0);
-	cr_expect_eq(live(MT_DEVICE_vmm, 3), 4096);
+	cr_expect_eq(live(MT_UNPOOLED_vmm, 3), 4096);
 	cr_expect_eq(cuMemRelease(handle), 0);
-	cr_expect_eq(live(MT_DEVICE_vmm, 3), 0);
+	cr_expect_eq(live(MT_UNPOOLED_vmm, 3), 0);
 }
 
 Test(entries, created_host_memory_is_not_the_devices)
@@ -206,7 +209,7 @@ Test(entries, created_host_memory_is_not_the_devices)
 	unsigned long long handle = 0;
 
 	cr_expect_eq(cuMemCreate(&handle, 4096, &prop, 0), 0);
-	cr_expect_eq(live(MT_DEVICE_vmm, 0), 0);
+	cr_expect_eq(live(MT_UNPOOLED_vmm, 0), 0);
 }
 
 Test(entries, arrays_are_counted_by_their_description)
@@ -220,17 +223,17 @@ Test(entries, arrays_are_counted_by_their_description)
 	struct CUmipmappedArray_st *mipmapped = NULL;
 
 	cr_expect_eq(cuArrayCreate_v2(&array, &flat), 0);
-	cr_expect_eq(live(MT_DEVICE_array, 0), 8192);
+	cr_expect_eq(live(MT_UNPOOLED_array, 0), 8192);
 	cr_expect_eq(cuArrayDestroy(array), 0);
-	cr_expect_eq(live(MT_DEVICE_array, 0), 0);
+	cr_expect_eq(live(MT_UNPOOLED_array, 0), 0);
 	cr_expect_eq(cuArray3DCreate_v2(&array, &layered), 0);
-	cr_expect_eq(live(MT_DEVICE_array, 0), 64 * 64 * 6 * 8);
+	cr_expect_eq(live(MT_UNPOOLED_array, 0), 64 * 64 * 6 * 8);
 	cr_expect_eq(cuArrayDestroy(array), 0);
 	cr_expect_eq(cuMipmappedArrayCreate(&mipmapped, &deep, 3), 0);
-	cr_expect_eq(live(MT_DEVICE_array, 0), 2 * (64 * 64 * 64 + 32 * 32 * 32 + 16 * 16 * 16));
+	cr_expect_eq(live(MT_UNPOOLED_array, 0), 2 * (64 * 64 * 64 + 32 * 32 * 32 + 16 * 16 * 16));
 	cr_expect_eq(cuMipmappedArrayDestroy(mipmapped), 0);
 	cr_expect_eq(cuMipmappedArrayCreate(&mipmapped, &layered, 99), 0);
-	cr_expect_eq(live(MT_DEVICE_array, 0), 6 * 8 * (4096 + 1024 + 256 + 64 + 16 + 4 + 1));
+	cr_expect_eq(live(MT_UNPOOLED_array, 0), 6 * 8 * (4096 + 1024 + 256 + 64 + 16 + 4 + 1));
 }
 
 Test(entries, an_array_of_unknown_format_counts_without_bytes)
@@ -238,12 +241,12 @@ Test(entries, an_array_of_unknown_format_counts_without_bytes)
 	const struct mt_cu_array_descriptor odd = {
 		.width = 2048, .height = 2, .format = 0x7777, .channels = 1};
 	struct CUarray_st *array = NULL;
-	struct mt_device_usage usage;
+	struct mt_unpooled_usage usage;
 
 	cr_expect_eq(cuArrayCreate_v2(&array, &odd), 0);
-	mt_device_usage(0, &usage);
-	cr_expect_eq(usage.live_count[MT_DEVICE_array], 1);
-	cr_expect_eq(usage.live_bytes[MT_DEVICE_array], 0);
+	mt_unpooled_usage(0, &usage);
+	cr_expect_eq(usage.live_count[MT_UNPOOLED_array], 1);
+	cr_expect_eq(usage.live_bytes[MT_UNPOOLED_array], 0);
 }
 
 Test(entries, page_locked_memory_is_counted)
@@ -252,14 +255,14 @@ Test(entries, page_locked_memory_is_counted)
 	char own[64];
 
 	cr_expect_eq(cuMemHostAlloc(&ptr, 100, 0), 0);
-	cr_expect_eq(live(MT_DEVICE_pinned, 0), 100);
+	cr_expect_eq(live(MT_UNPOOLED_pinned, 0), 100);
 	cr_expect_eq(cuMemFreeHost(ptr), 0);
 	cr_expect_eq(cuMemAllocHost_v2(&ptr, 200), 0);
 	cr_expect_eq(cuMemHostRegister_v2(own, sizeof(own), 0), 0);
-	cr_expect_eq(live(MT_DEVICE_pinned, 0), 264);
+	cr_expect_eq(live(MT_UNPOOLED_pinned, 0), 264);
 	cr_expect_eq(cuMemHostUnregister(own), 0);
 	cr_expect_eq(cuMemFreeHost(ptr), 0);
-	cr_expect_eq(live(MT_DEVICE_pinned, 0), 0);
+	cr_expect_eq(live(MT_UNPOOLED_pinned, 0), 0);
 }
 
 static struct mt_cu_ipc_handle opened;
@@ -285,9 +288,9 @@ Test(entries, opened_memory_is_counted_by_the_drivers_range)
 	cr_expect_eq(cuIpcOpenMemHandle_v2(&dptr, handle, 5), 0);
 	cr_expect_str_eq(opened.reserved, handle.reserved);
 	cr_expect_eq(dptr, DPTR);
-	cr_expect_eq(live(MT_DEVICE_imported, 0), 4096);
+	cr_expect_eq(live(MT_UNPOOLED_imported, 0), 4096);
 	cr_expect_eq(cuIpcCloseMemHandle(dptr), 0);
-	cr_expect_eq(live(MT_DEVICE_imported, 0), 0);
+	cr_expect_eq(live(MT_UNPOOLED_imported, 0), 0);
 }
 
 Test(entries, a_handle_that_cannot_be_opened_for_want_of_memory_is_tried_again)
@@ -317,8 +320,8 @@ Test(entries, a_refused_free_leaves_the_count_as_it_was)
 	answer(219, 219);
 	cr_expect_eq(cuMemFree_v2(dptr), 219);
 	cr_expect_eq(cuMemRelease(handle), 219);
-	cr_expect_eq(live(MT_DEVICE_managed, 0), 3000);
-	cr_expect_eq(live(MT_DEVICE_vmm, 0), 4096);
+	cr_expect_eq(live(MT_UNPOOLED_managed, 0), 3000);
+	cr_expect_eq(live(MT_UNPOOLED_vmm, 0), 4096);
 }
 
 Test(entries, a_failed_allocation_is_not_counted)
@@ -328,8 +331,8 @@ Test(entries, a_failed_allocation_is_not_counted)
 		answer(219, 219);
 		(void)call_plainly(w);
 	}
-	for (int kind = 0; kind < MT_DEVICE_KIND_COUNT; kind++)
-		cr_expect_eq(live((enum mt_device_kind)kind, 0), 0);
+	for (int kind = 0; kind < MT_UNPOOLED_KIND_COUNT; kind++)
+		cr_expect_eq(live((enum mt_unpooled_kind)kind, 0), 0);
 }
 
 /* ---- out of memory ---- */

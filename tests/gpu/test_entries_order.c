@@ -37,10 +37,10 @@ Test(entries_order, a_block_that_the_driver_would_not_free_in_stream_order_is_st
 	have_block(false);
 	answer(219, 0);
 	cr_expect_eq(cuMemFreeAsync(DPTR, NULL), 219);
-	cr_expect_eq(live(MT_DEVICE_direct, 0), 1000);
+	cr_expect_eq(live(MT_UNPOOLED_direct, 0), 1000);
 	block_base = 0; /* as the pool then sees it */
 	cr_expect_eq(cuMemFree_v2(DPTR), 0);
-	cr_expect_eq(live(MT_DEVICE_direct, 0), 0);
+	cr_expect_eq(live(MT_UNPOOLED_direct, 0), 0);
 }
 
 Test(entries_order, a_cached_block_cannot_be_freed_again_in_stream_order)
@@ -223,7 +223,7 @@ static void have_array(void)
 	struct CUarray_st *array;
 
 	cr_assert_eq(cuArrayCreate_v2(&array, &flat), 0);
-	cr_assert_eq(live(MT_DEVICE_array, 0), 100);
+	cr_assert_eq(live(MT_UNPOOLED_array, 0), 100);
 	backoff[0] = 0;
 }
 
@@ -263,7 +263,7 @@ Test(entries_order, a_context_is_forgotten_before_it_is_destroyed_and_the_gate_o
 	cr_expect_eq(cuCtxDestroy_v2(CURRENT), 0);
 	expect_backoff("gate-up cuDevicePrimaryCtxRelease_v2 context-dies captures-die "
 		       "cuCtxDestroy_v2 gate-down context-died");
-	cr_expect_eq(live(MT_DEVICE_array, 0), 0);
+	cr_expect_eq(live(MT_UNPOOLED_array, 0), 0);
 	cr_expect_eq(cuCtxDestroy(CURRENT), 0);
 	expect_backoff("gate-up cuDevicePrimaryCtxRelease_v2 context-dies captures-die "
 		       "cuCtxDestroy gate-down context-died");
@@ -293,7 +293,7 @@ Test(entries_order, a_handle_that_is_no_context_loses_nothing)
 	answer(1, 0);
 	cr_expect_eq(cuCtxDestroy_v2(NULL), 1);
 	expect_backoff("cuCtxDestroy_v2");
-	cr_expect_eq(live(MT_DEVICE_array, 0), 100);
+	cr_expect_eq(live(MT_UNPOOLED_array, 0), 100);
 }
 
 Test(entries_order, a_primary_context_cannot_be_destroyed_and_loses_nothing)

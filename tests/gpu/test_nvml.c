@@ -71,7 +71,7 @@ static uint64_t free_told(uint64_t total_bytes, uint64_t free_bytes, uint64_t nv
 	const struct mt_nvml_usage nvml = {.total_bytes = nvml_total_bytes,
 					   .free_bytes = nvml_free_bytes};
 	const struct mt_pool_usage pool = {0};
-	const struct mt_device_usage others = {0};
+	const struct mt_unpooled_usage others = {0};
 	struct mt_stats_device row;
 
 	mt_gpu_stats_fill(&row, &device, &pool, &others, &nvml);
@@ -97,7 +97,7 @@ static struct mt_stats_device charged_row(uint64_t reserved_bytes)
 	const struct mt_gpu_device device = {.total_bytes = 1ull << 30};
 	const struct mt_nvml_usage nvml = {.own_known = true, .own_bytes = 22 * MT_MIB};
 	const struct mt_pool_usage pool = {.reserved_bytes = reserved_bytes};
-	const struct mt_device_usage others = {0};
+	const struct mt_unpooled_usage others = {0};
 	struct mt_stats_device row;
 
 	mt_gpu_stats_fill(&row, &device, &pool, &others, &nvml);

@@ -7,10 +7,10 @@
 #include <semaphore.h>
 #include <stdatomic.h>
 
-#include "gpu/account.h"
+#include "gpu/unpooled.h"
 #include "core/config.h"
 #include "sys/os.h"
-#include "gpu/pool.h"
+#include "gpu/usage.h"
 #include "core/control_file.h"
 #include "python/framework.h"
 #include "gpu/thread.h"
@@ -47,9 +47,9 @@ void mt_pool_note_retry(int device UNUSED)
 	retries_count++;
 }
 
-void mt_device_usage(int device UNUSED, struct mt_device_usage *out)
+void mt_unpooled_usage(int device UNUSED, struct mt_unpooled_usage *out)
 {
-	*out = (struct mt_device_usage){0};
+	*out = (struct mt_unpooled_usage){0};
 }
 
 void mt_control_notify(uint32_t bits UNUSED)

@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "gpu/pool_conf.h"
+#include "gpu/pool_settings.h"
 
 static char lines[8][400];
 static int lines_count;
@@ -19,7 +19,7 @@ static struct mt_pool_settings parse(const char *text)
 	struct mt_pool_settings settings = {.decay_ms = 7};
 
 	lines_count = 0;
-	mt_pool_conf_parse(text, &settings, complain);
+	mt_pool_settings_parse(text, &settings, complain);
 	cr_expect_eq(settings.decay_ms, 7);
 	return settings;
 }

@@ -18,7 +18,7 @@ static void count_in(uint64_t bytes)
 	(void)mt_account_bump(&mt_thread_counters.allocated_bytes, bytes);
 }
 
-/* As entry/ does: the thread becomes known with its first use, be it a free. */
+/* As the heap entries do: the thread is counted with its first use, be it a free. */
 static void count_out(uint64_t bytes)
 {
 	if (!mt_account_bump_known(&mt_thread_counters.freed_bytes, bytes))
@@ -327,7 +327,7 @@ Test(account, a_forked_child_without_cells_of_others_does_not_ask_the_allocator)
 	mt_account_thread_born(own_counters);
 	mt_account_fork_prepare();
 	mt_account_fork_child(); /* as in the child: this process plays it */
-	cr_expect_eq(primed, 0, "asking builds the allocator's tables anew, in every child");
+	cr_expect_eq(primed, 0, "asking builds the allocator's tables again, in every child");
 	expect_totals(5000, 1200, 1);
 }
 

@@ -93,6 +93,15 @@ def test_every_function_that_a_page_names_is_one(name):
 	assert named and [function for function in named if not re.search(rf"\b{function}\b *\(", sources())] == []
 
 
+def test_every_function_of_the_map_is_defined_in_the_file_that_is_named_with_it():
+	"""As in: `f()` in `shim/core/x.c`, `f()` of ..., (`f()`, `shim/core/x.c`)."""
+	words = " ".join(prose(ROOT / "CONTRIBUTING.md").split())
+	pairs = set(re.findall(r"`(\w+)\(\)`(?: of| in|,) `([\w/]+\.c)`", words)) - {("free", "shim/heap/entries.c")}  # of a table of names
+
+	assert len(pairs) > 10
+	assert [pair for pair in pairs if not re.search(rf"^\w[^;\n]*\b{pair[0]}\(", (ROOT / pair[1]).read_text(), re.MULTILINE)] == []
+
+
 def test_the_table_of_locks_is_in_the_order_in_which_they_are_taken():
 	ranks = re.findall(r"^\s*X\((\w+),", (ROOT / "shim/sys/lock_ranks.def").read_text(), re.MULTILINE)
 	table = (ROOT / "docs/design.md").read_text().partition("| lock | held over |\n")[2].partition("\n\n")[0]
@@ -112,6 +121,13 @@ def test_every_target_of_make_that_a_page_names_exists():
 		named = {word for words in re.findall(r"`(?:[A-Z_]+=\S+ )*make ((?:-k )?[^`=]*)`", prose(page))
 		         for word in words.split() if re.fullmatch(r"[a-z][\w-]*[a-z]", word)}
 		assert named <= targets, page
+
+
+def test_every_target_that_make_help_names_exists():
+	told = subprocess.run(["make", "-s", "help"], cwd=ROOT, capture_output=True, text=True).stdout
+	named = set(re.findall(r"(?<!-)\b((?:check|fault|gpu|soak|bench)-[a-z]+\b|(?<=make )[a-z]+\b(?!-))", told))
+
+	assert {"check", "demo", "check-fast", "soak-quick"} <= named <= make_targets() | {"check-"}
 
 
 def test_the_tables_of_settings_are_those_of_the_generator():

@@ -1,4 +1,5 @@
 """Where the tests make groups with a memory limit: on machines that have cgroup v1, v2 or both, made of files."""
+import errno
 import pathlib
 
 import pytest
@@ -35,6 +36,40 @@ def test_with_version_2_alone_a_group_is_made_where_memory_is_given_to_children(
 	(group.path / "memory.peak").write_text("1000\n")
 	(group.path / "memory.events").write_text("low 0\nhigh 0\nmax 7\noom 1\n")
 	assert (group.read("memory.max_usage_in_bytes"), group.read("memory.failcnt")) == (1000, 7)
+
+
+def test_in_a_container_that_is_one_group_its_processes_move_to_a_child_and_groups_get_memory(machine, monkeypatch):
+	"""The kernel refuses to give a controller to children while the group itself has processes."""
+	root = machine(V2, "0::/\n", {"sys/fs/cgroup": ""})
+	own = root / "sys/fs/cgroup"
+	(own / "cgroup.controllers").write_text("cpu memory pids\n")
+	(own / "cgroup.procs").write_text("17\n")
+
+	def kernel(path, value):
+		if path == own / "cgroup.subtree_control" and (own / "cgroup.procs").read_text():
+			raise OSError(errno.EBUSY, "Device or resource busy")
+		if path.name == "cgroup.procs":
+			(own / "cgroup.procs").write_text("")
+		path.write_text(str(value))
+	monkeypatch.setattr(memory_group, "_write", kernel)
+
+	group = memory_group.MemoryGroup("group", 256 << 20, root)
+
+	assert (group.version, group.path) == (2, own / "group")
+	assert (own / "cgroup.subtree_control").read_text() == "+memory"
+	assert (own / "mtshim-test-processes/cgroup.procs").read_text() == "17"
+
+
+def test_no_group_can_be_made_without_the_right_to_give_memory_to_children(machine, monkeypatch):
+	root = machine(V2, "0::/\n", {"sys/fs/cgroup": ""})
+	(root / "sys/fs/cgroup/cgroup.controllers").write_text("memory\n")
+
+	def kernel(path, value):
+		raise OSError(errno.EROFS, "Read-only file system")
+	monkeypatch.setattr(memory_group, "_write", kernel)
+
+	with pytest.raises(memory_group.CannotMake):
+		memory_group.MemoryGroup("group", 256 << 20, root)
 
 
 def test_no_group_can_be_made_where_nobody_gives_memory_to_children(machine):

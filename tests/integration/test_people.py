@@ -49,7 +49,7 @@ def test_the_files_are_for_their_owner_alone_even_without_a_umask(pair, stage, w
 
 	assert (folder.stat().st_mode & 0o7777, folder.stat().st_uid) == (0o700, owner.uid)
 	files = owner.files(puppet.pid, folder)
-	assert {file.suffix for file in files} == {".stats", ".bell"}
+	assert {file.suffix for file in files} == {".stats", ".control"}
 	for file in files:
 		assert (file.stat().st_mode & 0o7777, file.stat().st_uid, file.stat().st_nlink) == (0o600, owner.uid, 1)
 		for words in (["/bin/cat", file], ["/bin/ls", folder], ["/bin/dd", "if=/dev/zero", f"of={file}", "conv=notrunc", "count=1"],

@@ -93,7 +93,7 @@ def test_a_process_that_began_as_roots_and_changed_its_user_is_found_by_root(per
 	process = stage.spawn(root.words(["/usr/bin/python3", "-c", BEGAN_AS_ROOT], **settings), stage.bare)
 	assert process.stdout.readline() == "ready\n", process.stderr.read()
 	pid = process.pid
-	wait_for(lambda: list(folder.glob(f"{pid}-*.bell")), 15, "its files")
+	wait_for(lambda: list(folder.glob(f"{pid}-*.control")), 15, "its files")
 	process.stdin.write(f"{owner.uid}\n")
 	process.stdin.flush()
 	assert process.stdout.readline() == "changed\n"

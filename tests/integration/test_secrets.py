@@ -37,7 +37,7 @@ def test_no_file_of_the_shim_has_a_value_of_the_environment_or_the_command_line(
 
 	found = {file.suffix: file.read_bytes() for file in mt_dir.iterdir() if file.name.startswith(f"{busy.pid}-")}
 	found["log"] = (tmp_path / "log").read_bytes()
-	assert set(found) == {".stats", ".bell", ".heap", "log"}
+	assert set(found) == {".stats", ".control", ".heap", "log"}
 	for name, data in found.items():
 		assert len(data) > 100
 		for secret in (SECRET, ARGUMENT):

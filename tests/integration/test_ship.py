@@ -142,7 +142,7 @@ def test_mtctl_run_finds_the_library_that_was_installed_with_it(prefix, bare, ru
 
 
 def test_an_unusual_libdir_is_known_to_mtctl(tmp_path, bare, run):
-	"""That mtctl alone is linked anew; the one in build/ stays as it was."""
+	"""That mtctl alone is linked again; the one in build/ stays as it was."""
 	built = tmp_path / "build"
 	make("B=" + str(built), "PREFIX=" + str(tmp_path), f"LIBDIR={tmp_path}/odd/place", f"{built}/obj/ctl/process/install_dir.o")
 
@@ -217,7 +217,7 @@ def machine(tmp_path_factory, deb):
 	package = call.written / "tmp" / "mtshim.deb"
 	package.parent.mkdir(exist_ok=True)
 	package.write_bytes(deb.read_bytes())
-	# Else dpkg has the index of all pages of this machine made anew, twice.
+	# Else dpkg has the index of all pages of this machine made again, twice.
 	call("rm -f /var/lib/man-db/auto-update")
 	yield call
 	holder.kill()

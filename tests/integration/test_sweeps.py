@@ -22,8 +22,8 @@ def test_only_a_name_that_the_shim_would_write_is_swept(ctl, mt_dir):
 	         f"{GONE}.Stats", f"{GONE}.stats.gz", f"{GONE}.", f"{GONE}", f"-{GONE}.stats", f"4194305--1-{PIDNS}.stats",
 	         f"4194305-1-{PIDNS}-1.stats", f"0-1-{PIDNS}.stats", f"4294967297-1-{PIDNS}.stats", f"4194305-1-{PIDNS + 2**64}.stats",
 	         f"4194305-99999999999999999999-{PIDNS}.stats", f"4194305-1-{PIDNS + 1}.stats", "4194305-1-0.stats", f"..-1-{PIDNS}.stats",
-	         f"{GONE}.bell\udcff", ".stats", "..stats", "notes"]
-	swept = [f"{GONE}.{kind}" for kind in ("stats", "bell", "heap", "blocks", "fresh")]
+	         f"{GONE}.control\udcff", ".stats", "..stats", "notes"]
+	swept = [f"{GONE}.{kind}" for kind in ("stats", "control", "heap", "blocks", "fresh")]
 	for name in [*names, *swept]:
 		(mt_dir / name).write_bytes(b"x")
 
@@ -35,15 +35,15 @@ def test_of_a_link_the_link_alone_goes_and_a_folder_stays(ctl, mt_dir):
 	precious, inside = mt_dir / "precious", mt_dir / "folder"
 	precious.write_text("precious")
 	inside.mkdir()
-	(inside / f"{GONE}.bell").write_text("precious")
+	(inside / f"{GONE}.control").write_text("precious")
 	(mt_dir / f"{GONE}.stats").symlink_to(precious)
 	(mt_dir / f"{GONE}.heap").symlink_to(inside)
 	os.link(precious, mt_dir / f"{GONE}.blocks")
-	(mt_dir / f"{GONE}.bell").mkdir()
+	(mt_dir / f"{GONE}.control").mkdir()
 
 	assert ctl("ps").returncode == 0
-	assert sorted(file.name for file in mt_dir.iterdir()) == [f"{GONE}.bell", "folder", "precious"]
-	assert precious.read_text() == "precious" and (inside / f"{GONE}.bell").exists()
+	assert sorted(file.name for file in mt_dir.iterdir()) == [f"{GONE}.control", "folder", "precious"]
+	assert precious.read_text() == "precious" and (inside / f"{GONE}.control").exists()
 
 
 def led_by_link(place, other):

@@ -18,7 +18,8 @@ from mtctl_helpers import ctl, fake, plain  # noqa: F401 (fixtures)
 from serve_helpers import serve  # noqa: F401 (a fixture)
 
 FUTEX = 202 if os.uname().machine == "x86_64" else 98
-REFUSED = [1, fake_shim.VERSION - 1, fake_shim.VERSION + 1, 99, (1 << 32) - 1]
+NEXT = fake_shim.VERSION + 1
+REFUSED = [1, fake_shim.VERSION - 1, NEXT, 99, (1 << 32) - 1]
 
 
 def told(version):
@@ -66,27 +67,27 @@ def test_who_looks_at_many_goes_on_past_a_version_that_is_not_read(fake, ctl, ve
 
 
 def test_the_page_and_the_live_view_show_it_as_refused(fake, ctl, serve):
-	pid, server = fake(version=5), serve()
+	pid, server = fake(version=NEXT), serve()
 
 	assert server.process_of(pid)["state"] == "refused"
 	answer = server.get(f"/api/processes/{pid}")
-	assert answer.status == 502 and told(5) in answer.json["error"]
+	assert answer.status == 502 and told(NEXT) in answer.json["error"]
 	answer = server.post(f"/api/processes/{pid}/trim?level=heavy")
-	assert told(5) in answer.text, answer.text
+	assert told(NEXT) in answer.text, answer.text
 	assert "refused" in ctl("top", "--once", f"--filter={pid}", COLUMNS="120").stdout
 
 
 def test_diagnose_and_doctor_say_why_they_know_so_little(fake, ctl):
-	pid = fake(version=5)
+	pid = fake(version=NEXT)
 
 	doctor = ctl("doctor", pid)
-	assert doctor.returncode == NOTHING and told(5) in doctor.stdout
+	assert doctor.returncode == NOTHING and told(NEXT) in doctor.stdout
 	diagnosed = ctl("diagnose", pid, "--for=1s")
-	assert told(5) in diagnosed.stdout
+	assert told(NEXT) in diagnosed.stdout
 
 
 def test_a_recorder_keeps_what_the_kernel_says_of_a_version_that_is_not_read(fake, mtctl, plain, spawn, wait_for, tmp_path):
-	pid, file = fake(version=5), tmp_path / "run.jsonl"
+	pid, file = fake(version=NEXT), tmp_path / "run.jsonl"
 	recorder = spawn([mtctl, "record", "-o", file, "--interval=0.05", "--tree", str(pid)], plain)
 
 	wait_for(lambda: file.exists() and file.read_text().count('"sample"') > 2)
@@ -94,21 +95,21 @@ def test_a_recorder_keeps_what_the_kernel_says_of_a_version_that_is_not_read(fak
 	recorder.wait(timeout=10)
 	lines = [json.loads(line) for line in file.read_text().splitlines()]
 	about = next(line for line in lines if line["kind"] == "process")
-	assert about["state"] == "refused" and told(5) in about["why"]
+	assert about["state"] == "refused" and told(NEXT) in about["why"]
 	sample = next(line for line in lines if line["kind"] == "sample")
 	assert sample["rss_bytes"] > 0 and "heap_live_bytes" not in sample
 
 
-def test_a_bell_of_another_version_than_its_stats_file_is_not_rung(fake, ctl, mt_dir):
+def test_a_control_file_of_another_version_than_its_stats_file_is_not_written(fake, ctl, mt_dir):
 	pid = fake()
-	bell = files_of(pid, mt_dir, "bell")
-	data = bytearray(bell.read_bytes())
-	data[8:12] = (5).to_bytes(4, "little")
-	bell.write_bytes(data)
+	control = files_of(pid, mt_dir, "control")
+	data = bytearray(control.read_bytes())
+	data[8:12] = NEXT.to_bytes(4, "little")
+	control.write_bytes(data)
 
 	got = ctl("trim", pid)
-	refused(got, 5)
-	assert "the control file" in got.stderr and bell.read_bytes() == data
+	refused(got, NEXT)
+	assert "the control file" in got.stderr and control.read_bytes() == data
 	assert json.loads(ctl("stat", pid, "--json").stdout)["requests_count"] == 0
 
 
@@ -128,7 +129,7 @@ def test_numbers_without_a_word_are_question_marks_and_counted_as_other(fake, ct
 	ctl("trim", pid)
 	got = json.loads(ctl("stat", pid, "--json").stdout)
 	assert (got["records"][0]["reason"], got["records"][0]["gc_state"], got["records"][0]["gpu_state"]) == ("?", "?", "?")
-	assert (got["cleanups"]["trough"], got["cleanups"]["other"]) == (4, 5)
+	assert (got["cleanups"]["live_drop"], got["cleanups"]["other"]) == (4, 5)
 	assert re.search(rf'mtshim_cleanups_total\{{pid="{pid}".*reason="other"\}} 5', ctl("export").stdout)
 
 
@@ -147,12 +148,12 @@ def test_a_setting_that_the_shim_does_not_have_is_put_down_to_its_version(fake, 
 # ---- the real shim ----
 
 def ring(mt_dir, pid, kind, level):
-	"""What a later mtctl would write into the bell file; the number of the request."""
-	bell = files_of(pid, mt_dir, "bell")
-	with open(bell, "r+b") as file:
-		magic, version, word, seq, *_ = fake_shim.BELL.unpack(file.read(fake_shim.BELL.size))
+	"""What a later mtctl would write into the control file; the number of the request."""
+	control = files_of(pid, mt_dir, "control")
+	with open(control, "r+b") as file:
+		magic, version, word, seq, *_ = fake_shim.CONTROL.unpack(file.read(fake_shim.CONTROL.size))
 		file.seek(0)
-		file.write(fake_shim.BELL.pack(magic, version, word, seq + 1, kind, level, b"", b""))
+		file.write(fake_shim.CONTROL.pack(magic, version, word, seq + 1, kind, level, b"", b""))
 		file.flush()
 		with mmap.mmap(file.fileno(), 4096) as area:
 			at = ctypes.c_uint32.from_buffer(area, 12)
@@ -250,11 +251,11 @@ def test_sites_under_a_replaced_library_have_their_names_and_none_of_the_shim(en
 
 
 def test_versions_share_a_directory(fake, ctl, mt_dir):
-	pids = {fake(version=version): version for version in (2, 3, 4, 5, 99)}
+	pids = {fake(version=version): version for version in (2, 3, fake_shim.VERSION, NEXT, 99)}
 
 	states = listed(ctl)
 	assert {version: states[pid]["state"] for pid, version in pids.items()} == \
-		{2: "refused", 3: "refused", 4: "awake", 5: "refused", 99: "refused"}
+		{2: "refused", 3: "refused", fake_shim.VERSION: "awake", NEXT: "refused", 99: "refused"}
 	for pid in pids:
 		os.kill(pid, signal.SIGKILL)
 		os.waitpid(pid, 0)

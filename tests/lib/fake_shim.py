@@ -30,7 +30,7 @@ import time
 
 SHIM = pathlib.Path(__file__).resolve().parents[2] / "shim"
 FIELDS = re.findall(r"^\s*X\((\w+),", (SHIM / "core" / "stats_fields.def").read_text(), re.MULTILINE)
-MAGIC, BELL_MAGIC = 0x31737461747374, 0x316c6c6562746d
+MAGIC, CONTROL_MAGIC = 0x31737461747374, 0x316c727463746d
 MB = 1 << 20
 DEVICE_FIELDS = re.findall(r"^\s*X\((\w+),", (SHIM / "core" / "device_fields.def").read_text(), re.MULTILINE)
 DEVICE, OOM = struct.Struct(f"={len(DEVICE_FIELDS)}Q64s32s16s"), struct.Struct("=17Q2I48s160s")
@@ -44,8 +44,8 @@ ALARM_FIELDS = ("number time_ns limit_bytes rss_bytes anon_bytes file_bytes shme
                 "heap_pinned_bytes heap_metadata_bytes other_anon_bytes gpu_pinned_bytes threads_count").split()
 SAMPLE_FIELDS = ("time_ns rss_bytes anon_bytes live_bytes idle_bytes dirty_bytes gpu_reserved_bytes gpu_allocated_bytes "
                  "rounds_count pressure_level").split()
-VERSION, DEVICES_COUNT, OOMS_COUNT, ALARMS_COUNT, CLASSES_COUNT, REASONS_COUNT = 4, 16, 4, 4, 256, 32
-BELL = struct.Struct("=QIIQII32s96s")
+VERSION, DEVICES_COUNT, OOMS_COUNT, ALARMS_COUNT, CLASSES_COUNT, REASONS_COUNT = 5, 16, 4, 4, 256, 32
+CONTROL = struct.Struct("=QIIQII32s96s")
 TRIM, ROUND, SET, RESET_PEAK, PUBLISH = 1, 2, 3, 4, 5
 SNAPSHOT = 8
 
@@ -71,9 +71,9 @@ class Fake:
 		self.pidns = os.stat("/proc/self/ns/pid").st_ino
 		self.name = f"{os.getpid()}-{start_ticks()}-{self.pidns}"
 		self.stats = directory / (self.name + ".stats")
-		self.bell = directory / (self.name + ".bell")
+		self.control = directory / (self.name + ".control")
 		self.values = dict.fromkeys(FIELDS, 0) | {"rss_bytes": 300 * MB, "heap_live_bytes": 200 * MB,
-		                                          "heap_idle_bytes": 50 * MB, "signal_door": 1, "uptime_ms": 1234,
+		                                          "heap_idle_bytes": 50 * MB, "signal_disposition": 1, "uptime_ms": 1234,
 		                                          **options.get("values", {})}
 		self.settings = {"gc_rounds": ["0", "default"], "tick_ms": ["100", "environment"], **options.get("settings", {})}
 		self.records = []
@@ -201,8 +201,8 @@ class Fake:
 	def serve(self):
 		last_word = last_seq = 0
 		while True:
-			data = self.bell.read_bytes()
-			_, _, word, seq, kind, level, name, value = BELL.unpack(data[:BELL.size])
+			data = self.control.read_bytes()
+			_, _, word, seq, kind, level, name, value = CONTROL.unpack(data[:CONTROL.size])
 			if word != last_word and seq > last_seq and not self.options.get("deaf"):
 				last_word, last_seq = word, seq
 				time.sleep(self.options.get("slow_s", 0))
@@ -217,9 +217,9 @@ def main():
 		kept = mmap.mmap(file.fileno(), 4096, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_EXEC)
 	if options.get("awake", True):
 		fake = Fake(directory, options)
-		bell = BELL.pack(BELL_MAGIC, options.get("version", VERSION), 0, 0, 0, 0, b"", b"")
-		fake.bell.write_bytes(bell.ljust(4096, b"\0"))
-		fake.bell.chmod(0o600)
+		control = CONTROL.pack(CONTROL_MAGIC, options.get("version", VERSION), 0, 0, 0, 0, b"", b"")
+		fake.control.write_bytes(control.ljust(4096, b"\0"))
+		fake.control.chmod(0o600)
 		fake.write()
 		threading.Thread(target=fake.serve, daemon=True).start()
 	print("ready", flush=True)

@@ -1,4 +1,5 @@
 """Memory groups with a limit that the kernel keeps, of cgroup v1 or v2, whichever has the machine's memory controller."""
+import errno
 import os
 import pathlib
 import signal
@@ -34,23 +35,57 @@ def _folder(root, mount_root, mount_point, path):
 	return root / mount_point.lstrip("/"), root / (mount_point + below).strip("/")
 
 
+def _write(path, value):
+	path.write_text(str(value))
+
+
+def _words(path):
+	return path.read_text().split() if path.exists() else []
+
+
+def _give_memory(folder):
+	"""Lets the children of a group of v2 have the memory controller. The kernel refuses while the group has processes (EBUSY): then they
+	move to a child first, as an init of a container does. Returns whether the kernel took it."""
+	for _ in range(3):
+		try:
+			_write(folder / "cgroup.subtree_control", "+memory")
+			return True
+		except OSError as error:
+			if error.errno != errno.EBUSY:
+				return False
+		leaf = folder / "mtshim-test-processes"
+		try:
+			leaf.mkdir(exist_ok=True)
+		except OSError:
+			return False
+		for pid in _words(folder / "cgroup.procs"):
+			try:
+				_write(leaf / "cgroup.procs", pid)
+			except OSError:
+				pass  # it has ended, or it is the kernel's
+	return False
+
+
 def place(root=pathlib.Path("/")):
-	"""(1 or 2, the folder in which a group can be made). In v2 a group gives controllers to its children or has processes, never both:
-	so it is the nearest one above this process's that gives memory to its children. Raises CannotMake."""
+	"""(1 or 2, the folder in which a group can be made). v1 where it has the memory controller. In v2 the nearest group, from this
+	process's upwards, that gives memory to its children; if none does, the nearest that has memory and can give it. Raises CannotMake."""
 	path = _own(root, "memory")
 	for options, mount_root, mount_point in _mounts(root, "cgroup") if path else ():
 		if "memory" in options:
 			return 1, _folder(root, mount_root, mount_point, path)[1]
 	path = _own(root, None)
+	folders = []
 	for _, mount_root, mount_point in _mounts(root, "cgroup2") if path else ():
 		top, folder = _folder(root, mount_root, mount_point, path)
-		while True:
-			control = folder / "cgroup.subtree_control"
-			if control.exists() and "memory" in control.read_text().split():
-				return 2, folder
-			if folder in (top, root):
-				break
+		while folder.is_relative_to(top):
+			folders.append(folder)
 			folder = folder.parent
+	for folder in folders:
+		if "memory" in _words(folder / "cgroup.subtree_control"):
+			return 2, folder
+	for folder in folders:
+		if "memory" in _words(folder / "cgroup.controllers") and _give_memory(folder):
+			return 2, folder
 	raise CannotMake("no cgroup of version 1 or 2 above this process gives memory to groups below it")
 
 
@@ -86,7 +121,7 @@ class MemoryGroup:
 		return V2_NAMES.get(file, file) if self.version == 2 else file
 
 	def write(self, file, value):
-		(self.path / self.name_of(file)).write_text(str(value))
+		_write(self.path / self.name_of(file), value)
 
 	def read(self, file):
 		"""A figure, by its name in version 1."""

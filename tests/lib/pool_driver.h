@@ -19,7 +19,13 @@
 #include "gpu/driver.h"
 #include "gpu/capture.h"
 #include "gpu/context.h"
+#include "gpu/context_lifecycle.h"
+#include "gpu/decay.h"
+#include "gpu/device_memory.h"
 #include "gpu/pool.h"
+#include "gpu/release.h"
+#include "gpu/shortage.h"
+#include "gpu/usage.h"
 
 #define FAKE_CONTEXTS 8
 #define FAKE_EVENTS   4096
@@ -419,11 +425,11 @@ static inline uint64_t fake_make_room(int device)
 		mt_pool_usage(i, &usage);
 		before += usage.returned_bytes;
 	}
-	if (!mt_pool_short_begin(&shortage, device, 0))
+	if (!mt_shortage_begin(&shortage, device, 0))
 		return 0;
-	while (mt_pool_short_next(&shortage))
+	while (mt_shortage_next(&shortage))
 		;
-	mt_pool_short_end(&shortage);
+	mt_shortage_end(&shortage);
 	for (int i = 0; i < 2; i++) {
 		mt_pool_usage(i, &usage);
 		after += usage.returned_bytes;

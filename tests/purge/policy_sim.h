@@ -25,12 +25,11 @@ struct sim {
 	struct mt_policy policy;
 	struct mt_config cfg;
 	uint64_t now_ns, tick_at_ns;
-	uint64_t live_bytes, dirty_bytes, allocated_bytes, faults_count, cpu_ns, system_ns;
+	uint64_t live_bytes, dirty_bytes, allocated_bytes, faults_count, system_ns;
 	uint64_t gpu_live_bytes;
 	uint64_t unpurged_bytes; /* resident heap of the twin that is never purged */
 	uint64_t fault_ns;       /* what a fault really costs */
 	uint64_t stuck_bytes;    /* dirty, but not returned by any purge */
-	uint64_t threads;        /* that run while time passes */
 	uint64_t jitter;         /* state of the tick's unpunctuality; 0: punctual */
 	/* what happened */
 	uint64_t purge_at_ns, purge_bytes; /* the last one */
@@ -43,15 +42,12 @@ struct sim {
 
 static inline void sim_start(struct sim *sim)
 {
-	const struct mt_costs costs = {.fault_ns = 1600, .page_bytes = PAGE};
-
 	memset(sim, 0, sizeof(*sim));
 	mt_config_defaults(&sim->cfg);
 	sim->now_ns = SECONDS(1000);
 	sim->tick_at_ns = sim->now_ns;
-	sim->fault_ns = costs.fault_ns;
-	sim->threads = 1;
-	mt_policy_start(&sim->policy, &costs, sim->now_ns);
+	sim->fault_ns = 1600;
+	mt_policy_start(&sim->policy, PAGE, sim->now_ns);
 }
 
 static inline struct mt_snapshot sim_look(const struct sim *sim)
@@ -66,7 +62,6 @@ static inline struct mt_snapshot sim_look(const struct sim *sim)
 		.gpu_live_bytes = sim->gpu_live_bytes,
 		.allocated_bytes = sim->allocated_bytes,
 		.faults_count = sim->faults_count,
-		.cpu_ns = sim->cpu_ns,
 		.system_ns = sim->system_ns,
 	};
 }
@@ -86,7 +81,6 @@ static inline void sim_purge(struct sim *sim, bool charged)
 
 	sim->dirty_bytes = stuck;
 	sim->now_ns += cost;
-	sim->cpu_ns += cost;
 	sim->system_ns += cost;
 	if (charged)
 		sim->cost_ns += cost;
@@ -107,7 +101,7 @@ static inline void sim_tick(struct sim *sim)
 	now.usage_known = mt_policy_needs_usage(&sim->policy, &now);
 	sim->usage_count += now.usage_known;
 	if (!now.usage_known)
-		now.faults_count = now.cpu_ns = now.system_ns = 0;
+		now.faults_count = now.system_ns = 0;
 	if (mt_policy_needs_dirty(&sim->policy, &now, &sim->cfg)) {
 		now.dirty_known = true;
 		now.dirty_bytes = sim->dirty_bytes;
@@ -137,13 +131,10 @@ static inline void sim_pass(struct sim *sim, uint64_t span_ns)
 		uint64_t step = sim->tick_at_ns > sim->now_ns ? sim->tick_at_ns - sim->now_ns : 0;
 
 		sim->now_ns += step;
-		sim->cpu_ns += step * sim->threads;
 		sim_tick(sim);
 	}
-	if (sim->now_ns < end) {
-		sim->cpu_ns += (end - sim->now_ns) * sim->threads;
+	if (sim->now_ns < end)
 		sim->now_ns = end;
-	}
 }
 
 /* A piece so small that no tick falls into it. */
@@ -161,10 +152,8 @@ static inline void sim_take(struct sim *sim, uint64_t bytes)
 	}
 	sim->faults_count += fresh / PAGE;
 	sim->system_ns += fresh / PAGE * sim->fault_ns;
-	/* Threads that run at the same time take their faults at the same time. */
-	sim->cost_ns +=
-		(fresh - (twin < fresh ? twin : fresh)) / PAGE * sim->fault_ns / sim->threads;
-	sim_pass(sim, fresh / PAGE * sim->fault_ns / sim->threads);
+	sim->cost_ns += (fresh - (twin < fresh ? twin : fresh)) / PAGE * sim->fault_ns;
+	sim_pass(sim, fresh / PAGE * sim->fault_ns);
 }
 
 static inline void sim_allocate(struct sim *sim, uint64_t bytes)

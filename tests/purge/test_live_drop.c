@@ -25,13 +25,11 @@ static uint64_t rounds, purges;
 
 static void begin(void)
 {
-	const struct mt_costs costs = {.fault_ns = 1600, .page_bytes = PAGE};
-
 	mt_config_defaults(&config);
 	memset(&now, 0, sizeof(now));
 	now.now_ns = SECONDS(1000);
 	rounds = purges = 0;
-	mt_policy_start(&policy, &costs, now.now_ns);
+	mt_policy_start(&policy, PAGE, now.now_ns);
 }
 
 static void look(const struct step *step)

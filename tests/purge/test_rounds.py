@@ -103,8 +103,8 @@ def test_the_timer_ends_rounds(puppet, env, awake, stats, wait_for):
 
 
 def test_auto_sees_rounds_in_the_heap(puppet, env, awake, stats, wait_for):
-	"""A trough of live bytes after a peak is the end of a round."""
-	# A trough is one only where what it leaves is worth a purge.
+	"""A drop of live bytes after a peak is the end of a round."""
+	# A drop counts only where what it leaves is worth a purge.
 	full = env(**{**ROUNDS_ONLY, "SLACK_MB": 16, "SLACK_PCT": 0}, GC_ROUNDS=1, ROUND="auto")
 	actor = puppet(full)
 	awake(actor.pid, full)
@@ -120,7 +120,7 @@ def test_auto_sees_rounds_in_the_heap(puppet, env, awake, stats, wait_for):
 
 
 def end_rounds(actor, full, stats, wait_for, numbers):
-	"""Ends rounds, each seen by itself (the ladder takes what falls into one second for one); the step after each."""
+	"""Ends rounds, each seen by itself (rounds that fall into one second are one); the step after each."""
 	steps = []
 	for number in numbers:
 		actor.tell("call mt_round")

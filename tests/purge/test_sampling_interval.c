@@ -17,10 +17,8 @@ static struct mt_snapshot now;
 
 static void begin(uint64_t cost_ns)
 {
-	const struct mt_costs costs = {.fault_ns = 1600, .page_bytes = PAGE};
-
 	mt_config_defaults(&cfg);
-	mt_policy_start(&policy, &costs, SECONDS(100));
+	mt_policy_start(&policy, PAGE, SECONDS(100));
 	now = (struct mt_snapshot){.now_ns = SECONDS(100),
 				   .rss_bytes = MIB(500),
 				   .anon_bytes = MIB(480),
@@ -72,18 +70,6 @@ Test(sampling, fragmentation_is_not_read_again_at_every_tick)
 Test(sampling, a_cheap_sample_is_read_at_every_tick)
 {
 	begin(2000);
-	cr_expect_eq(decide(), MT_SAMPLING_INTERVAL_READ);
-}
-
-Test(sampling, an_answer_stands_while_nobody_allocates_or_frees)
-{
-	begin(DEAR);
-	now.allocated_bytes -= MIB(50);
-	for (int tick = 0; tick < 100; tick++) {
-		now.now_ns += SECONDS(5);
-		cr_expect_eq(decide(), MT_SAMPLING_INTERVAL_REUSE);
-	}
-	now.live_bytes -= 64; /* one block */
 	cr_expect_eq(decide(), MT_SAMPLING_INTERVAL_READ);
 }
 

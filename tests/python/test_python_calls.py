@@ -18,7 +18,7 @@ def trim_elsewhere():
 def is_collected():
     end = time.monotonic() + 5
     while not collections and time.monotonic() < end:
-        time.sleep(0.01)  # CPython 3.11 looks for pending calls of other threads where it takes its lock anew
+        time.sleep(0.01)  # CPython 3.11 looks for pending calls of other threads where it takes its lock again
     return bool(collections)
 '''
 

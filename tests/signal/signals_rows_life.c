@@ -26,7 +26,7 @@ static void say_end(pid_t child)
 	    WIFSIGNALED(status) ? WTERMSIG(status) : 0);
 }
 
-/* ---- dying by the signal, the program's own wish ---- */
+/* ---- dying by the signal, the program's own choice ---- */
 
 static void last_words(int sig)
 {
@@ -171,7 +171,7 @@ static void play_one_shot_set_again(int sig)
 	view(sig);
 }
 
-/* More different wishes than the shim has slots, and then the first again. */
+/* More different handlers than the shim has slots, and then the first again. */
 static void play_many_wishes(int sig)
 {
 	static const int bits[] = {SA_RESTART, SA_NODEFER, SA_ONSTACK, SA_SIGINFO,

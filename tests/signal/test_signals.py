@@ -125,42 +125,79 @@ def test_a_signal_with_a_meaning_of_its_own_is_refused(setting, table, run, env)
 	assert done.stderr.count("\n") == 1 and f"MT_SIGNAL={setting}: " in done.stderr
 
 
-# ---- the door ----
+# ---- the disposition that the process publishes ----
 
 @pytest.mark.parametrize("settings,programs,raw", [({"SIGNAL": "USR1"}, 2, 3), ({}, 5, 5)], ids=["shared", "alone"])
-def test_the_door_tells_who_stands(settings, programs, raw, spawn, compile_c, env, stats, wait_for):
+def test_the_published_disposition_names_the_handler(settings, programs, raw, spawn, compile_c, env, stats, wait_for):
 	environment = env(MIN_MB=0, TICK_MS=20, **settings)
-	door = spawn([compile_c("signals_door.c"), USR1], environment)
+	program = spawn([compile_c("signals_disposition.c"), USR1], environment)
 
 	def tell(word):
-		door.stdin.write(word + "\n")
-		door.stdin.flush()
-		return door.stdout.readline().strip()
+		program.stdin.write(word + "\n")
+		program.stdin.flush()
+		return program.stdout.readline().strip()
 
 	assert tell("grow") == "default 0"
 	for word, seen, state in [("default", "default", 1), ("handler", "handler", programs), ("ignore", "ignore", 4),
 	                          ("default", "default", 1), ("raw", "handler", raw), ("default", "default", 1)]:
 		assert tell(word) == f"{seen} 0"
-		# The worker looks at the door now and then; in an idle process that may be every 5 s.
-		wait_for(lambda: stats(door.pid, environment)["signal_door"] == state, 12, f"door {state} after {word}")
-	os.kill(door.pid, USR1)
+		# The worker reads the disposition at a sample; in an idle process that may be every 5 s.
+		wait_for(lambda: stats(program.pid, environment)["signal_disposition"] == state, 12, f"program {state} after {word}")
+	os.kill(program.pid, USR1)
 	assert tell("query") == "default 0"
+
+
+COUNTS = """
+#include <dlfcn.h>
+#include <signal.h>
+static int (*next)(int, const struct sigaction *, struct sigaction *);
+int calls;
+int sigaction(int sig, const struct sigaction *act, struct sigaction *old)
+{
+	if (!next)
+		*(void **)&next = dlsym(RTLD_NEXT, "sigaction");
+	calls += sig == SIGUSR1;
+	return next(sig, act, old);
+}
+"""
+
+
+def test_a_disposition_that_does_not_change_is_not_read_again(tmp_path, run, env):
+	"""A busy process writes a sample a second; none of them calls the sigaction of the library that comes next."""
+	library = tmp_path / "libcounts.so"
+	subprocess.run(["gcc", "-D_GNU_SOURCE", "-shared", "-fPIC", "-o", library, "-x", "c", "-"], input=COUNTS, text=True, check=True)
+	script = f"""
+		import ctypes, time
+		calls = ctypes.c_int.in_dll(ctypes.CDLL({str(library)!r}), "calls")
+		def work(seconds):
+			end = time.monotonic() + seconds
+			while time.monotonic() < end:
+				held = [bytes(3000) for _ in range(5000)]
+		work(1.5)
+		before = calls.value
+		work(2.5)
+		print(before > 0, calls.value - before)
+		"""
+
+	got = run(python(script), dict(env(MIN_MB=0), LD_PRELOAD=f"{env()['LD_PRELOAD']}:{library}"))
+
+	assert got.stdout == "True 0\n", got.stderr
 
 
 def test_java_keeps_its_usr2(tmp_path, spawn, compile_c, env, wait_for):
 	library = tmp_path / "libjvm.so"
 	subprocess.run(["gcc", "-shared", "-o", library, "-x", "c", "-"], input="int nothing;", text=True, check=True)
-	door = compile_c("signals_door.c")
+	program = compile_c("signals_disposition.c")
 
-	linked = spawn([door, USR2], dict(env(MIN_MB=0, SIGNAL="USR2"), LD_PRELOAD=f"{env()['LD_PRELOAD']}:{library}"))
+	linked = spawn([program, USR2], dict(env(MIN_MB=0, SIGNAL="USR2"), LD_PRELOAD=f"{env()['LD_PRELOAD']}:{library}"))
 	assert "JVM" in linked.stderr.readline()
 	linked.stdin.write("query\n")
 	assert linked.stdout.readline() == "default 0\n"
 	os.kill(linked.pid, USR2)
 	assert linked.wait(10) == -USR2
 
-	# Java's launcher opens it later: the next look at the door gives the signal back.
-	opened = spawn([door, USR2, library], env(MIN_MB=0, SIGNAL="USR2", TICK_MS=20))
+	# Java's launcher opens it later: the next read of the disposition gives the signal back.
+	opened = spawn([program, USR2, library], env(MIN_MB=0, SIGNAL="USR2", TICK_MS=20))
 	opened.stdin.write("grow\nopen\n")
 	assert opened.stdout.readline() + opened.stdout.readline() == "default 0\ndefault 0\n"
 	assert "JVM" in opened.stderr.readline()
@@ -283,7 +320,7 @@ def test_a_signal_to_a_handler_of_the_program_is_the_programs_alone(backend, spa
 		assert echoes(process, f"turn{turn}") == ["handler"]
 	assert ctl("trim", process.pid).returncode == 0
 	assert cleanups(process.pid, environment) == 0
-	assert stats(process.pid, environment)["signal_door"] == 5
+	assert stats(process.pid, environment)["signal_disposition"] == 5
 	assert "the signal is the program's alone" in ctl("doctor", process.pid).stdout
 
 
@@ -295,7 +332,7 @@ def test_an_ignored_signal_is_no_cleanup(spawn, env, awake, cleanups, stats):
 		os.kill(process.pid, signal.SIGUSR1)
 		assert echoes(process, f"turn{turn}") == []
 	assert cleanups(process.pid, environment) == 0
-	assert stats(process.pid, environment)["signal_door"] == 4
+	assert stats(process.pid, environment)["signal_disposition"] == 4
 
 
 def test_a_forked_child_cleans_up_for_itself(spawn, env, awake, cleanups, wait_for):

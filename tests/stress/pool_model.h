@@ -21,7 +21,13 @@
 
 #include "sys/os.h"
 #include "gpu/capture.h"
+#include "gpu/context_lifecycle.h"
+#include "gpu/decay.h"
+#include "gpu/device_memory.h"
 #include "gpu/pool.h"
+#include "gpu/release.h"
+#include "gpu/shortage.h"
+#include "gpu/usage.h"
 
 #define MODEL_CONTEXTS 4 /* the last one dies again and again */
 #define MODEL_QUEUE    1024u

@@ -1,20 +1,17 @@
 /* storm.c SECONDS THREADS FORKERS -- everything that a process can do to a shim at once. Threads
- * come and go and hand each other blocks whose every 61st byte only their maker knows; others fork.
- * A child finds the blocks that lay about in its parent, changed by nobody; it goes on with threads
- * of its own, forks again, execs this program again, spawns another, trims, or ends at once, and is
- * waited for. One thread sets, resets and ignores the handler of the cleanup signal, which others
- * send from outside. What happened is counted in a file that all processes of the tree map
- * (STORM_COUNTS, a descriptor). A line on stdout a second says that it is alive; the last one,
- * "over". Ends with 1 if a byte was wrong or a child did not end well. */
+ * come and go and hand each other blocks (blocks.h); others fork. A child finds the blocks that lie
+ * in its parent's mailboxes unchanged. It goes on with threads of its own, forks again, execs this
+ * program again, spawns another, trims, or ends at once, and is waited for. One thread sets, resets
+ * and ignores the handler of the cleanup signal, which others send from outside. All processes of
+ * the tree map one file and count in it (STORM_COUNTS, a descriptor). A line on stdout a second
+ * says that the program is alive; the last one is "over". Ends with 1 if a byte was wrong or a
+ * child did not end well. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,11 +22,11 @@
 
 #include "mtshim.h"
 
-#define MAILBOXES 512
+#include "blocks.h"
+
 /* a child that takes longer has hung: SIGALRM ends it, and it did not end well */
 #define CHILD_S 60
 #define INIT    4000
-#define STEP    61
 
 /* In the order of names_of_counts in storm.py. */
 struct counts {
@@ -37,117 +34,11 @@ struct counts {
 		bad_children;
 };
 
-struct block {
-	uint64_t seed;
-	size_t bytes;
-	unsigned char content[];
-};
-
 extern char **environ;
 static struct counts *counts;
-static _Atomic(struct block *) mailbox[MAILBOXES];
-static atomic_bool over;
 static const char *own_path;
 static int (*ask_stats)(struct mt_stats *);
 static int64_t (*trim)(int);
-
-static uint64_t next(uint64_t *state)
-{
-	*state ^= *state << 13;
-	*state ^= *state >> 7;
-	*state ^= *state << 17;
-	return *state;
-}
-
-/* ---- blocks ---- */
-
-static size_t some_size(uint64_t *state)
-{
-	uint64_t r = next(state);
-
-	switch (r % 64) {
-	case 0:
-		return (r >> 8) % (1 << 20);
-	case 1:
-	case 2:
-	case 3:
-		return (r >> 8) % 100000;
-	default:
-		return (r >> 8) % 3000;
-	}
-}
-
-static unsigned char byte_at(uint64_t seed, size_t at)
-{
-	return (unsigned char)(seed + at * 131);
-}
-
-static struct block *make(uint64_t *state)
-{
-	size_t bytes = some_size(state);
-	struct block *block = next(state) % 4 ? malloc(sizeof(*block) + bytes)
-					      : calloc(1, sizeof(*block) + bytes);
-
-	if (!block)
-		abort();
-	block->seed = next(state);
-	block->bytes = bytes;
-	for (size_t at = 0; at < bytes; at += STEP)
-		block->content[at] = byte_at(block->seed, at);
-	atomic_fetch_add_explicit(&counts->blocks, 1, memory_order_relaxed);
-	return block;
-}
-
-static void check(const struct block *block)
-{
-	for (size_t at = 0; at < block->bytes; at += STEP)
-		if (block->content[at] != byte_at(block->seed, at)) {
-			atomic_fetch_add(&counts->wrong, 1);
-			return;
-		}
-}
-
-static struct block *resize(struct block *block, uint64_t *state)
-{
-	size_t before = block->bytes, bytes = some_size(state);
-	struct block *moved = realloc(block, sizeof(*block) + bytes);
-
-	if (!moved)
-		abort();
-	moved->bytes = bytes < before ? bytes : before;
-	check(moved);
-	moved->bytes = bytes;
-	for (size_t at = 0; at < bytes; at += STEP)
-		moved->content[at] = byte_at(moved->seed, at);
-	return moved;
-}
-
-static void churn(uint64_t *state, unsigned count)
-{
-	for (unsigned i = 0; i < count && !atomic_load(&over); i++) {
-		struct block *block = make(state);
-
-		if (next(state) % 8 == 0)
-			block = resize(block, state);
-		block = atomic_exchange(&mailbox[next(state) % MAILBOXES], block);
-		if (block) {
-			check(block);
-			free(block);
-		}
-	}
-}
-
-/* All that lies about, looked at and freed: something to purge. */
-static void sweep(void)
-{
-	for (unsigned i = 0; i < MAILBOXES; i++) {
-		struct block *block = atomic_exchange(&mailbox[i], NULL);
-
-		if (block)
-			check(block);
-		free(block);
-	}
-}
 
 /* ---- threads ---- */
 
@@ -309,7 +200,7 @@ static _Noreturn void be_child(uint64_t *state, unsigned depth)
 		atomic_fetch_add(&counts->trims, 1);
 		break;
 	case 5:
-		sweep();
+		empty_mailboxes();
 		break;
 	default:
 		churn(state, 500);
@@ -362,6 +253,9 @@ static void begin(void)
 		      number ? atoi(number) : -1, 0);
 	if (counts == MAP_FAILED)
 		exit(2);
+	blocks.blocks = &counts->blocks;
+	blocks.wrong = &counts->wrong;
+	blocks.largest_bytes = 1 << 20;
 	sigemptyset(&usr1);
 	sigaddset(&usr1, SIGUSR1);
 	pthread_sigmask(SIG_UNBLOCK, &usr1, NULL);
@@ -373,7 +267,7 @@ static _Noreturn void be_leaf(void)
 
 	alarm(CHILD_S);
 	churn(&state, 1000);
-	sweep();
+	empty_mailboxes();
 	leave(0);
 }
 
@@ -392,7 +286,7 @@ static void tell_alive(long seconds)
 	for (long i = 0; i < seconds; i++) {
 		when.tv_sec++;
 		sleep_until(&when);
-		sweep();
+		empty_mailboxes();
 		dprintf(STDOUT_FILENO, "%ld\n", i + 1);
 	}
 }
@@ -417,7 +311,7 @@ int main(int argc, char **argv)
 	atomic_store(&over, true);
 	for (long i = 0; i < count; i++)
 		pthread_join(threads[i], NULL);
-	sweep();
+	empty_mailboxes();
 	dprintf(STDOUT_FILENO, "over\n");
 	leave(atomic_load(&counts->wrong) || atomic_load(&counts->bad_children));
 }

@@ -1,4 +1,4 @@
-/* test_lock_within.c -- base/lock's mt_lock_lock_within: a lock that is waited for no longer than
+/* test_lock_within.c -- sys/lock's mt_lock_lock_within: a lock that is waited for no longer than
  * that. */
 #include <criterion/criterion.h>
 #include <pthread.h>

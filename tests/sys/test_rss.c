@@ -1,5 +1,4 @@
-/* test_rss.c -- sys/rss and purge/fault_price: what the kernel says of us, against memory that we
- * know of. */
+/* test_rss.c -- sys/rss: what the kernel says of us, against memory that we know of. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +7,6 @@
 #include <unistd.h>
 
 #include "sys/os.h"
-#include "purge/fault_price.h"
 #include "sys/rss.h"
 
 #define AREA_BYTES (48 * MT_MIB)
@@ -99,13 +97,14 @@ static bool read_with_groups(size_t groups_bytes, const char *lines, struct mt_r
 {
 	char path[] = "/tmp/mtshim-rss-XXXXXX";
 	int fd = mkstemp(path);
+	static char groups[16384];
 	bool read;
 
 	cr_assert_geq(fd, 0);
-	cr_assert_gt(dprintf(fd, "Name:\tx\nGroups:\t"), 0);
-	for (size_t i = 0; i < groups_bytes; i++)
-		cr_assert_eq(write(fd, "7", 1), 1);
-	cr_assert_gt(dprintf(fd, "\n%s", lines), 0);
+	cr_assert_lt(groups_bytes, sizeof(groups));
+	memset(groups, '7', groups_bytes);
+	cr_assert_gt(dprintf(fd, "Name:\tx\nGroups:\t%.*s\n%s", (int)groups_bytes, groups, lines),
+		     0);
 	close(fd);
 	read = mt_rss_read_status(path, out);
 	unlink(path);
@@ -153,32 +152,6 @@ Test(rss, counts_faults_and_time)
 	cr_expect_gt(after.cpu_ns, before.cpu_ns);
 	cr_expect_geq(after.system_ns, before.system_ns);
 	cr_expect_leq(after.system_ns, after.cpu_ns);
-}
-
-Test(rss, reads_the_mode_of_huge_pages)
-{
-	static const char *const words[] = {"[never]", "[madvise]", "[always]"};
-	char text[128];
-
-	if (mt_os_read_file("/sys/kernel/mm/transparent_hugepage/enabled", text, sizeof(text)) <= 0)
-		cr_expect_eq(mt_rss_thp(), MT_THP_NEVER);
-	else
-		cr_expect_not_null(strstr(text, words[mt_rss_thp()]), "%s", text);
-}
-
-Test(rss, measures_what_a_fault_costs)
-{
-	struct mt_rss_quick before = quick();
-	uint64_t small_ns = 0;
-	uint64_t huge_ns = 1;
-	uint64_t huge_bytes = 1;
-
-	mt_fault_price_measure(&small_ns, &huge_ns, &huge_bytes);
-	cr_expect_geq(small_ns, 30, "%llu", (unsigned long long)small_ns);
-	cr_expect_leq(small_ns, 200 * 1000, "%llu", (unsigned long long)small_ns);
-	cr_expect_eq(huge_ns == 0, huge_bytes == 0);
-	cr_expect(huge_bytes == 0 || huge_bytes > mt_os_page_bytes());
-	expect_grown(before.rss_bytes, quick().rss_bytes, 0, "and leaves nothing behind");
 }
 
 Test(rss, finds_numbers_in_the_kernels_tables)

@@ -1,44 +1,205 @@
-/* ctl/ui/plot/canvas.c -- see canvas.h: what all kinds share. */
+/* ctl/ui/plot/canvas.c -- see canvas.h. */
+#include "ctl/ui/plot/canvas.h"
+
+#include <cairo-pdf.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "ctl/output/outfile.h"
-#include "ctl/ui/plot/canvas.h"
-#include "ctl/ui/plot/canvas_kind.h"
 #include "ctl/output/text.h"
 
-size_t mt_canvas_dashes(enum mt_dash dash, const double **out)
-{
-	static const double dashes[MT_DASH_COUNT][4] = {[MT_DASH_LONG] = {7, 4},
-							[MT_DASH_DOTS] = {1.5, 3},
-							[MT_DASH_MIXED] = {8, 3, 1.5, 3}};
+enum format { SVG, PNG, PDF };
 
-	*out = dashes[dash];
+struct mt_canvas {
+	enum format format;
+	const char *path;
+	FILE *out; /* in memory */
+	char *memory;
+	size_t bytes;
+	cairo_surface_t *surface;
+	cairo_t *cairo; /* of SVG: measures text */
+};
+
+/* ---- SVG ---- */
+
+static void put_escaped(FILE *out, const char *text)
+{
+	for (; *text; text++)
+		switch (*text) {
+		case '&':
+			fputs("&amp;", out);
+			break;
+		case '<':
+			fputs("&lt;", out);
+			break;
+		case '>':
+			fputs("&gt;", out);
+			break;
+		case '"':
+			fputs("&quot;", out);
+			break;
+		default:
+			fputc(*text, out);
+		}
+}
+
+static void put_title(FILE *out, const char *text)
+{
+	fputs("<title>", out);
+	put_escaped(out, text);
+	fputs("</title>\n", out);
+}
+
+static void begin_svg(FILE *out, const struct mt_canvas_options *options)
+{
+	fprintf(out,
+		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" "
+		"viewBox=\"0 0 %.0f %.0f\" role=\"img\" font-family=\"DejaVu Sans, Verdana, Arial, "
+		"sans-serif\">\n",
+		options->width, options->height, options->width, options->height);
+	put_title(out, options->title);
+	/* white, whatever page shows it */
+	fputs("<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n", out);
+}
+
+/* The lengths of dashes and gaps; returns how many. */
+static size_t dash_lengths(enum mt_dash dash, const double **out)
+{
+	static const double lengths[MT_DASH_COUNT][4] = {[MT_DASH_LONG] = {7, 4},
+							 [MT_DASH_DOTS] = {1.5, 3},
+							 [MT_DASH_MIXED] = {8, 3, 1.5, 3}};
+
+	*out = lengths[dash];
 	return dash == MT_DASH_NONE ? 0 : dash == MT_DASH_MIXED ? 4 : 2;
+}
+
+static void put_stroke(FILE *out, const struct mt_paint *paint)
+{
+	const double *dashes;
+	size_t count = dash_lengths(paint->dash, &dashes);
+
+	fprintf(out,
+		"fill=\"none\" stroke=\"#%06x\" stroke-width=\"%.4g\" stroke-linejoin=\"round\"",
+		(unsigned)paint->rgb, paint->width);
+	if (paint->alpha < 1)
+		fprintf(out, " stroke-opacity=\"%.3g\"", paint->alpha);
+	for (size_t i = 0; i < count; i++)
+		fprintf(out, "%s%.3g%s", i ? "," : " stroke-dasharray=\"", dashes[i],
+			i + 1 == count ? "\"" : "");
+}
+
+static void put_path(FILE *out, const struct mt_canvas_point *points, size_t count,
+		     const struct mt_paint *paint, bool filled)
+{
+	fputs("<path ", out);
+	if (filled) {
+		fprintf(out, "fill=\"#%06x\"", (unsigned)paint->rgb);
+		if (paint->alpha < 1)
+			fprintf(out, " fill-opacity=\"%.3g\"", paint->alpha);
+	} else {
+		put_stroke(out, paint);
+	}
+	for (size_t i = 0; i < count; i++)
+		fprintf(out, "%s%.1f %.1f", i ? "L" : " d=\"M", points[i].x, points[i].y);
+	fputs(filled ? "Z\"/>\n" : "\"/>\n", out);
+}
+
+static void put_text(FILE *out, struct mt_canvas_point at, const char *text,
+		     const struct mt_font *font)
+{
+	static const char *const anchors[] = {"start", "middle", "end"};
+
+	fprintf(out,
+		"<text x=\"%.1f\" y=\"%.1f\" font-size=\"%.4g\"%s fill=\"#%06x\" "
+		"text-anchor=\"%s\">",
+		at.x, at.y, font->size, font->bold ? " font-weight=\"bold\"" : "",
+		(unsigned)font->rgb, anchors[font->anchor]);
+	put_escaped(out, text);
+	fputs("</text>\n", out);
+}
+
+/* ---- PNG and PDF ---- */
+
+static cairo_status_t write_stream(void *out, const unsigned char *data, unsigned length)
+{
+	return fwrite(data, 1, length, out) == length ? CAIRO_STATUS_SUCCESS
+						      : CAIRO_STATUS_WRITE_ERROR;
+}
+
+static void set_colour(cairo_t *cairo, uint32_t rgb, double alpha)
+{
+	cairo_set_source_rgba(cairo, (rgb >> 16 & 255) / 255.0, (rgb >> 8 & 255) / 255.0,
+			      (rgb & 255) / 255.0, alpha);
+}
+
+static cairo_surface_t *open_pdf(FILE *out, const struct mt_canvas_options *options)
+{
+	cairo_surface_t *surface = cairo_pdf_surface_create_for_stream(
+		write_stream, out, options->width, options->height);
+
+	cairo_pdf_surface_set_metadata(surface, CAIRO_PDF_METADATA_TITLE, options->title);
+	cairo_pdf_surface_set_metadata(surface, CAIRO_PDF_METADATA_CREATOR, "mtctl " MT_VERSION);
+	return surface;
+}
+
+static void draw_path(cairo_t *cairo, const struct mt_canvas_point *points, size_t count,
+		      const struct mt_paint *paint, bool filled)
+{
+	const double *dashes;
+	size_t dashes_count = dash_lengths(paint->dash, &dashes);
+
+	cairo_move_to(cairo, points[0].x, points[0].y);
+	for (size_t i = 1; i < count; i++)
+		cairo_line_to(cairo, points[i].x, points[i].y);
+	set_colour(cairo, paint->rgb, paint->alpha);
+	if (filled) {
+		cairo_close_path(cairo);
+		cairo_fill(cairo);
+		return;
+	}
+	cairo_set_line_join(cairo, CAIRO_LINE_JOIN_ROUND);
+	cairo_set_line_width(cairo, paint->width);
+	cairo_set_dash(cairo, dashes, (int)dashes_count, 0);
+	cairo_stroke(cairo);
+}
+
+/* ---- all formats ---- */
+
+static void start(struct mt_canvas *canvas, const struct mt_canvas_options *options)
+{
+	bool is_png = canvas->format == PNG;
+
+	canvas->path = options->path;
+	canvas->out = mt_error_check_memory(open_memstream(&canvas->memory, &canvas->bytes));
+	if (canvas->format == PDF)
+		canvas->surface = open_pdf(canvas->out, options);
+	else
+		canvas->surface = cairo_image_surface_create(CAIRO_FORMAT_RGB24,
+							     is_png ? (int)options->width : 1,
+							     is_png ? (int)options->height : 1);
+	canvas->cairo = cairo_create(canvas->surface);
+	if (canvas->format == SVG)
+		begin_svg(canvas->out, options);
+	if (is_png) {
+		set_colour(canvas->cairo, 0xffffff, 1);
+		cairo_paint(canvas->cairo);
+	}
 }
 
 enum mt_err mt_canvas_open(const struct mt_canvas_options *options, struct mt_canvas **out,
 			   struct mt_why *why)
 {
-	static const struct {
-		const char *ending;
-		const struct mt_canvas_kind *kind;
-	} kinds[] = {{".svg", &mt_canvas_svg}, {".png", &mt_canvas_png}, {".pdf", &mt_canvas_pdf}};
-	struct mt_canvas *canvas;
+	static const char *const endings[] = {[SVG] = ".svg", [PNG] = ".png", [PDF] = ".pdf"};
 
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-		if (!mt_text_ends_with(options->path, kinds[i].ending))
+	for (int format = SVG; format <= PDF; format++) {
+		if (!mt_text_ends_with(options->path, endings[format]))
 			continue;
-		canvas = mt_error_check_memory(calloc(1, sizeof(*canvas)));
-		canvas->kind = kinds[i].kind;
-		canvas->path = options->path;
-		canvas->width = options->width;
-		canvas->height = options->height;
-		canvas->out =
-			mt_error_check_memory(open_memstream(&canvas->memory, &canvas->bytes));
-		canvas->kind->open(canvas, options);
-		*out = canvas;
+		*out = mt_error_check_memory(calloc(1, sizeof(**out)));
+		(*out)->format = (enum format)format;
+		start(*out, options);
 		return MT_ERR_OK;
 	}
 	return mt_error_because(why, MT_ERR_INVALID, "%.200s: pictures end with .svg, .png or .pdf",
@@ -62,21 +223,37 @@ static enum mt_err write_file(const struct mt_canvas *canvas, struct mt_why *why
 	return MT_ERR_OK;
 }
 
+static cairo_status_t finish(struct mt_canvas *canvas)
+{
+	cairo_status_t status = CAIRO_STATUS_SUCCESS;
+
+	if (canvas->format == SVG)
+		fputs("</svg>\n", canvas->out);
+	if (canvas->format == PDF)
+		cairo_show_page(canvas->cairo);
+	if (canvas->format == PNG) {
+		cairo_surface_flush(canvas->surface);
+		status = cairo_surface_write_to_png_stream(canvas->surface, write_stream,
+							   canvas->out);
+	}
+	cairo_surface_finish(canvas->surface);
+	return status ? status : cairo_surface_status(canvas->surface);
+}
+
 enum mt_err mt_canvas_close(struct mt_canvas *canvas, struct mt_why *why)
 {
-	cairo_status_t status;
+	cairo_status_t drawn = cairo_status(canvas->cairo), finished = finish(canvas);
 	enum mt_err error;
 
-	status = canvas->kind->close(canvas);
-	if (!status)
-		status = cairo_status(canvas->cairo);
 	cairo_destroy(canvas->cairo);
 	cairo_surface_destroy(canvas->surface);
 	if (fclose(canvas->out) != 0)
 		mt_error_check_memory(NULL);
-	error = status ? mt_error_because(why, MT_ERR_SYSTEM, "%.200s: %s", canvas->path,
-					  cairo_status_to_string(status))
-		       : write_file(canvas, why);
+	if (drawn || finished)
+		error = mt_error_because(why, MT_ERR_SYSTEM, "%.200s: %s", canvas->path,
+					 cairo_status_to_string(drawn ? drawn : finished));
+	else
+		error = write_file(canvas, why);
 	free(canvas->memory);
 	free(canvas);
 	return error;
@@ -84,41 +261,63 @@ enum mt_err mt_canvas_close(struct mt_canvas *canvas, struct mt_why *why)
 
 void mt_canvas_begin(struct mt_canvas *canvas, const char *name, const char *title)
 {
-	canvas->kind->begin(canvas, name, title);
+	if (canvas->format != SVG)
+		return;
+	fprintf(canvas->out, "<g class=\"%s\">\n", name);
+	if (title)
+		put_title(canvas->out, title);
 }
 
 void mt_canvas_end(struct mt_canvas *canvas)
 {
-	canvas->kind->end(canvas);
+	if (canvas->format == SVG)
+		fputs("</g>\n", canvas->out);
 }
 
-void mt_canvas_line(struct mt_canvas *canvas, const struct mt_canvas_point *places, size_t count,
-		    const struct mt_paint *paint)
+static void draw_shape(struct mt_canvas *canvas, const struct mt_canvas_point *points, size_t count,
+		       const struct mt_paint *paint, bool filled)
 {
-	if (count)
-		canvas->kind->shape(canvas, places, count, paint, false);
+	if (count && canvas->format == SVG)
+		put_path(canvas->out, points, count, paint, filled);
+	else if (count)
+		draw_path(canvas->cairo, points, count, paint, filled);
 }
 
-void mt_canvas_area(struct mt_canvas *canvas, const struct mt_canvas_point *places, size_t count,
+void mt_canvas_line(struct mt_canvas *canvas, const struct mt_canvas_point *points, size_t count,
 		    const struct mt_paint *paint)
 {
-	if (count)
-		canvas->kind->shape(canvas, places, count, paint, true);
+	draw_shape(canvas, points, count, paint, false);
+}
+
+void mt_canvas_area(struct mt_canvas *canvas, const struct mt_canvas_point *points, size_t count,
+		    const struct mt_paint *paint)
+{
+	draw_shape(canvas, points, count, paint, true);
+}
+
+double mt_canvas_text_width(struct mt_canvas *canvas, const char *text, const struct mt_font *font)
+{
+	cairo_text_extents_t extents;
+
+	cairo_select_font_face(canvas->cairo, "DejaVu Sans", CAIRO_FONT_SLANT_NORMAL,
+			       font->bold ? CAIRO_FONT_WEIGHT_BOLD : CAIRO_FONT_WEIGHT_NORMAL);
+	cairo_set_font_size(canvas->cairo, font->size);
+	cairo_text_extents(canvas->cairo, text, &extents);
+	return extents.x_advance;
 }
 
 void mt_canvas_text(struct mt_canvas *canvas, struct mt_canvas_point at, const char *text,
 		    const struct mt_font *font)
 {
-	canvas->kind->text(canvas, at, text, font);
-}
+	static const double before[] = {0, 0.5, 1}; /* by enum mt_anchor: this part of the width */
+	double width;
 
-double mt_canvas_width_of(struct mt_canvas *canvas, const char *text, const struct mt_font *font)
-{
-	cairo_text_extents_t extents;
-
-	cairo_select_font_face(canvas->cairo, MT_CANVAS_FONT, CAIRO_FONT_SLANT_NORMAL,
-			       font->bold ? CAIRO_FONT_WEIGHT_BOLD : CAIRO_FONT_WEIGHT_NORMAL);
-	cairo_set_font_size(canvas->cairo, font->size);
-	cairo_text_extents(canvas->cairo, text, &extents);
-	return extents.x_advance;
+	if (canvas->format == SVG) {
+		put_text(canvas->out, at, text, font);
+		return;
+	}
+	width = mt_canvas_text_width(canvas, text, font); /* selects the font, too */
+	set_colour(canvas->cairo, font->rgb, 1);
+	cairo_move_to(canvas->cairo, at.x - width * before[font->anchor], at.y);
+	cairo_show_text(canvas->cairo, text);
 }

@@ -1,39 +1,72 @@
-/* ctl/ui/plot/canvas.h -- paper to draw on: an SVG, PNG or PDF file by the ending of its name.
- * Places are in pixels (PDF: points) from the upper left corner. Nothing is in the file before
- * mt_canvas_close has written all of it. PNG and PDF are cairo's. SVG is written here: cairo's has
- * letters as outlines, in which nobody can search, which a screen reader cannot read, and which
- * knows no groups for what belongs together. */
+/* ctl/ui/plot/canvas.h -- draws into an SVG, PNG or PDF file, by the ending of its name.
+ * Coordinates are pixels (PDF: points) from the upper left corner. The file is written by
+ * mt_canvas_close, and not before. cairo draws PNG and PDF. SVG 1.1 is written here: in cairo's SVG
+ * letters are outlines, which cannot be searched or read aloud, and there are no groups. For one
+ * thread. */
 #ifndef MT_CTL_UI_PLOT_CANVAS_H
 #define MT_CTL_UI_PLOT_CANVAS_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "ctl/output/error.h"
-#include "ctl/ui/plot/canvas_types.h"
 
 struct mt_canvas;
 
-/* INVALID: another ending. */
+struct mt_canvas_point {
+	double x, y;
+};
+
+enum mt_dash { MT_DASH_NONE, MT_DASH_LONG, MT_DASH_DOTS, MT_DASH_MIXED, MT_DASH_COUNT };
+
+struct mt_paint {
+	uint32_t rgb;
+	double alpha; /* 0 transparent to 1 opaque */
+	double width; /* of a line */
+	enum mt_dash dash;
+};
+
+enum mt_anchor { MT_ANCHOR_START, MT_ANCHOR_MIDDLE, MT_ANCHOR_END };
+
+struct mt_font {
+	double size;
+	bool bold;
+	uint32_t rgb;
+	enum mt_anchor anchor;
+};
+
+struct mt_canvas_options {
+	const char *path;
+	const char *title; /* in the properties of the file */
+	double width, height;
+};
+
+/* Opens a canvas for options->path, which must live until mt_canvas_close. INVALID: the name has
+ * another ending. */
 enum mt_err mt_canvas_open(const struct mt_canvas_options *options, struct mt_canvas **out,
 			   struct mt_why *why);
 
-/* Writes the file, and frees. */
+/* Writes the file and frees the canvas, also where it fails. SYSTEM: cairo or the file system
+ * failed. */
 enum mt_err mt_canvas_close(struct mt_canvas *canvas, struct mt_why *why);
 
-/* What is drawn until the end belongs together. `name` is a word; `title` is shown where the mouse
- * rests on it, or NULL. */
+/* Begins a group, which in SVG has `name` (constant text, not escaped) as its class and `title` (or
+ * NULL) as its tooltip. Groups may nest. */
 void mt_canvas_begin(struct mt_canvas *canvas, const char *name, const char *title);
 void mt_canvas_end(struct mt_canvas *canvas);
 
-void mt_canvas_line(struct mt_canvas *canvas, const struct mt_canvas_point *places, size_t count,
+/* Draws a line through `count` points, or fills the area inside them. 0 points: nothing. */
+void mt_canvas_line(struct mt_canvas *canvas, const struct mt_canvas_point *points, size_t count,
 		    const struct mt_paint *paint);
-void mt_canvas_area(struct mt_canvas *canvas, const struct mt_canvas_point *places, size_t count,
+void mt_canvas_area(struct mt_canvas *canvas, const struct mt_canvas_point *points, size_t count,
 		    const struct mt_paint *paint);
 
-/* y is the line that letters stand on. Text is UTF-8; it is escaped here. */
+/* Draws text on the baseline at.y. The text is UTF-8, and is escaped here. */
 void mt_canvas_text(struct mt_canvas *canvas, struct mt_canvas_point at, const char *text,
 		    const struct mt_font *font);
 
-double mt_canvas_width_of(struct mt_canvas *canvas, const char *text, const struct mt_font *font);
+/* The width of a text in pixels. */
+double mt_canvas_text_width(struct mt_canvas *canvas, const char *text, const struct mt_font *font);
 
 #endif

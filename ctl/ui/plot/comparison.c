@@ -17,7 +17,6 @@
 #define TIME_HEIGHT  30.0
 #define APART        26.0
 #define ROW          21.0
-#define COLUMNS_MOST 8u
 
 struct run {
 	const struct mt_recording *recording;
@@ -56,7 +55,7 @@ static struct mt_legend_item look_of(size_t place)
 
 static void add_curve(struct mt_panel *panel, const struct run *run, struct mt_series series)
 {
-	struct mt_curve *curve = mt_panel_add(panel);
+	struct mt_curve *curve = &panel->curves[panel->curves_count++];
 
 	*curve = (struct mt_curve){.name = "curve run",
 				   .series = series,
@@ -90,94 +89,57 @@ static void add_run(struct comparison *comparison, const struct mt_recording *re
 
 /* ---- the table ---- */
 
-struct column {
-	const char *name;
-	void (*write)(const struct comparison *comparison, const struct run *run, char *out,
-		      size_t out_bytes);
-};
+enum column { PEAK, MEAN, END, GPU, TIME, CLEANUPS, EXIT };
 
-/* The first run is what the others are held against. */
+/* "1.2 GB (-12 %)": against the first run. */
 static void write_bytes(double value, double first, char *out, size_t out_bytes)
 {
 	double change = first > 0 ? (value - first) / first * 100 : 0;
+	size_t used = (size_t)snprintf(out, out_bytes, "%s",
+				       mt_text_bytes(mt_text_round_u64(value)).text);
 
 	if (first > 0 && fabs(change) < 99999)
-		snprintf(out, out_bytes, "%s (%+.0f %%)",
-			 mt_text_bytes(mt_text_round_u64(value)).text, change);
+		snprintf(out + used, out_bytes - used, " (%+.0f %%)", change);
+}
+
+static void write_time(double seconds, char *out, size_t out_bytes)
+{
+	if (seconds < 600)
+		snprintf(out, out_bytes, "%.1f s", seconds);
+	else if (seconds < 36000)
+		snprintf(out, out_bytes, "%.1f min", seconds / 60);
 	else
-		snprintf(out, out_bytes, "%s", mt_text_bytes(mt_text_round_u64(value)).text);
+		snprintf(out, out_bytes, "%.1f h", seconds / 3600);
 }
 
-static double first_of(const struct comparison *comparison, const struct run *run, double value)
+static void write_cell(const struct comparison *comparison, const struct run *run,
+		       enum column column, char *out, size_t out_bytes)
 {
-	return run == comparison->runs ? 0 : value;
-}
+	static const struct run none;
+	const struct run *first = run == comparison->runs ? &none : comparison->runs;
 
-static void write_peak(const struct comparison *comparison, const struct run *run, char *out,
-		       size_t out_bytes)
-{
-	write_bytes(run->rss.peak, first_of(comparison, run, comparison->runs->rss.peak), out,
-		    out_bytes);
-}
-
-static void write_mean(const struct comparison *comparison, const struct run *run, char *out,
-		       size_t out_bytes)
-{
-	write_bytes(run->rss.mean, first_of(comparison, run, comparison->runs->rss.mean), out,
-		    out_bytes);
-}
-
-static void write_end(const struct comparison *comparison, const struct run *run, char *out,
-		      size_t out_bytes)
-{
-	write_bytes(run->rss.end, first_of(comparison, run, comparison->runs->rss.end), out,
-		    out_bytes);
-}
-
-static void write_gpu(const struct comparison *comparison, const struct run *run, char *out,
-		      size_t out_bytes)
-{
-	write_bytes(run->gpu.peak, first_of(comparison, run, comparison->runs->gpu.peak), out,
-		    out_bytes);
-}
-
-static void write_time(const struct comparison *comparison, const struct run *run, char *out,
-		       size_t out_bytes)
-{
-	(void)comparison;
-	if (run->seconds < 600)
-		snprintf(out, out_bytes, "%.1f s", run->seconds);
-	else if (run->seconds < 36000)
-		snprintf(out, out_bytes, "%.1f min", run->seconds / 60);
+	if (column == PEAK)
+		write_bytes(run->rss.peak, first->rss.peak, out, out_bytes);
+	else if (column == MEAN)
+		write_bytes(run->rss.mean, first->rss.mean, out, out_bytes);
+	else if (column == END)
+		write_bytes(run->rss.end, first->rss.end, out, out_bytes);
+	else if (column == GPU)
+		write_bytes(run->gpu.peak, first->gpu.peak, out, out_bytes);
+	else if (column == TIME)
+		write_time(run->seconds, out, out_bytes);
+	else if (column == CLEANUPS)
+		snprintf(out, out_bytes, "%zu", run->cleanups_count);
+	else if (run->recording->ended)
+		snprintf(out, out_bytes, "%s%lu", run->recording->killed ? "signal " : "",
+			 (unsigned long)run->recording->code);
 	else
-		snprintf(out, out_bytes, "%.1f h", run->seconds / 3600);
-}
-
-static void write_cleanups(const struct comparison *comparison, const struct run *run, char *out,
-			   size_t out_bytes)
-{
-	(void)comparison;
-	snprintf(out, out_bytes, "%zu", run->cleanups_count);
-}
-
-static void write_how(const struct comparison *comparison, const struct run *run, char *out,
-		      size_t out_bytes)
-{
-	const struct mt_recording *recording = run->recording;
-
-	(void)comparison;
-	if (!recording->ended)
 		snprintf(out, out_bytes, "-");
-	else
-		snprintf(out, out_bytes, "%s%lu", recording->killed ? "signal " : "",
-			 (unsigned long)recording->code);
 }
 
-/* Only what any of them has. */
-static size_t fill_columns(const struct comparison *comparison, struct column *out)
+/* The columns that any run has a value for. */
+static size_t list_columns(const struct comparison *comparison, enum column *out)
 {
-	static const struct column columns[] = {
-		{"peak RSS", write_peak}, {"mean RSS", write_mean}, {"RSS at the end", write_end}};
 	size_t count = 0;
 	bool ended = false, cleanups = false;
 
@@ -185,15 +147,10 @@ static size_t fill_columns(const struct comparison *comparison, struct column *o
 		ended |= comparison->runs[i].recording->ended;
 		cleanups |= comparison->runs[i].cleanups_count > 0;
 	}
-	for (; count < sizeof(columns) / sizeof(columns[0]); count++)
-		out[count] = columns[count];
-	if (comparison->has_gpu)
-		out[count++] = (struct column){"peak GPU, reserved", write_gpu};
-	out[count++] = (struct column){"time", write_time};
-	if (cleanups)
-		out[count++] = (struct column){"cleanups", write_cleanups};
-	if (ended)
-		out[count++] = (struct column){"exit code", write_how};
+	for (int column = PEAK; column <= EXIT; column++)
+		if ((column != GPU || comparison->has_gpu) && (column != CLEANUPS || cleanups) &&
+		    (column != EXIT || ended))
+			out[count++] = (enum column)column;
 	return count;
 }
 
@@ -205,8 +162,12 @@ static void draw_row(struct mt_canvas *canvas, const struct comparison *comparis
 	const struct mt_paint line = {MT_RGB_GRID, 1, 1, MT_DASH_NONE};
 	double right = comparison->memory.box.right, step;
 	const struct mt_canvas_point ends[] = {{at.x, at.y + 7}, {right, at.y + 7}};
-	struct column columns[COLUMNS_MOST];
-	size_t count = fill_columns(comparison, columns);
+	static const char *const names[] = {
+		[PEAK] = "peak RSS",          [MEAN] = "mean RSS", [END] = "RSS at the end",
+		[GPU] = "peak GPU, reserved", [TIME] = "time",     [CLEANUPS] = "cleanups",
+		[EXIT] = "exit code"};
+	enum column columns[EXIT + 1];
+	size_t count = list_columns(comparison, columns);
 	char text[80];
 
 	step = (right - at.x) * 0.78 / (double)count;
@@ -216,9 +177,10 @@ static void draw_row(struct mt_canvas *canvas, const struct comparison *comparis
 			       run->name, &name);
 	}
 	for (size_t i = 0; i < count; i++) {
-		snprintf(text, sizeof(text), "%s", columns[i].name);
 		if (run)
-			columns[i].write(comparison, run, text, sizeof(text));
+			write_cell(comparison, run, columns[i], text, sizeof(text));
+		else
+			snprintf(text, sizeof(text), "%s", names[columns[i]]);
 		mt_canvas_text(
 			canvas,
 			(struct mt_canvas_point){right - step * (double)(count - 1 - i), at.y},

@@ -42,7 +42,7 @@ double mt_legend_draw(struct mt_canvas *canvas, const struct mt_box *box,
 	mt_canvas_begin(canvas, "legend", NULL);
 	for (size_t i = 0; i < count; i++) {
 		double sample = swatch_width(&items[i]) + GAP;
-		double width = sample + mt_canvas_width_of(canvas, items[i].text, &font);
+		double width = sample + mt_canvas_text_width(canvas, items[i].text, &font);
 
 		if (at.x > box->left && at.x + width > box->right)
 			at = (struct mt_canvas_point){box->left, at.y + ROW};

@@ -188,7 +188,7 @@ static void draw_round_number(struct mt_canvas *canvas, const struct mt_recordin
 	if (at.x < *free_from)
 		return;
 	mt_canvas_text(canvas, (struct mt_canvas_point){at.x + 4, at.y + 3.5}, text, &font);
-	*free_from = at.x + mt_canvas_width_of(canvas, text, &font) + 14;
+	*free_from = at.x + mt_canvas_text_width(canvas, text, &font) + 14;
 }
 
 static void draw_lane(struct mt_canvas *canvas, const struct mt_marks *marks,
@@ -301,7 +301,7 @@ void mt_marks_draw_freed(struct mt_canvas *canvas, const struct mt_marks *marks,
 	     i < count && drawn < FREED_MOST && list[i]->freed_bytes >= list[0]->freed_bytes / 10;
 	     i++) {
 		struct mt_short_text text = mt_text_change(list[i]->freed_bytes, 0);
-		double half = mt_canvas_width_of(canvas, text.text, &font) / 2,
+		double half = mt_canvas_text_width(canvas, text.text, &font) / 2,
 		       x = mt_scale_place(&scale, time_of(marks, list[i]));
 
 		x = fmin(fmax(x, box->left - beside + half), box->right + beside - half);

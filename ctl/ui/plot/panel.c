@@ -7,11 +7,6 @@
 #define TICK_ROOM   55.0 /* pixels for one value on the axis of bytes */
 #define SHAPE_APART 90.0 /* between the shapes on a line */
 
-struct mt_curve *mt_panel_add(struct mt_panel *panel)
-{
-	return panel->curves_count < MT_CURVES_MOST ? &panel->curves[panel->curves_count++] : NULL;
-}
-
 struct mt_scale mt_panel_time_scale(const struct mt_box *box, const struct mt_span *span)
 {
 	return (struct mt_scale){span->low, span->high, box->left, box->right};

@@ -36,9 +36,6 @@ struct mt_span {
 	bool as_clock;
 };
 
-/* The place for one more; NULL: the panel is full. */
-struct mt_curve *mt_panel_add(struct mt_panel *panel);
-
 /* The field with its grid and its axis; then what is behind the lines may be drawn, then the lines.
  */
 void mt_panel_draw_field(struct mt_canvas *canvas, const struct mt_panel *panel);

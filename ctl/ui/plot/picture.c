@@ -21,6 +21,21 @@
 #define PANELS_MOST  (1 + MT_DEVICES_COUNT)
 #define LEGEND_MOST  (5 + MT_MARKS_LEGEND)
 
+/* How a curve is drawn, there and in the legend. */
+static const struct curve_style {
+	const char *name, *text;
+	struct mt_paint paint;
+	double fill;
+} rss_style = {"curve rss", "RSS", {MT_RGB_BLUE, 1, 2.2, MT_DASH_NONE}, 0},
+  live_style = {"curve live", "live heap", {MT_RGB_GREEN, 1, 1.5, MT_DASH_LONG}, 0.22},
+  idle_style = {"curve idle",
+		"idle heap, on top of it",
+		{MT_RGB_ORANGE, 1, 1.5, MT_DASH_DOTS},
+		0.38},
+  reserved_style = {"curve reserved", "RSS; GPU: reserved", {MT_RGB_BLUE, 1, 2.2, MT_DASH_NONE}, 0},
+  allocated_style = {
+	  "curve allocated", "GPU: allocated", {MT_RGB_GREEN, 1, 1.5, MT_DASH_LONG}, 0.22};
+
 struct picture {
 	const struct mt_recording *recording;
 	const struct mt_picture_options *options;
@@ -65,9 +80,9 @@ static void cut_to(struct mt_canvas *canvas, char *text, double width, const str
 {
 	size_t length = strlen(text);
 
-	if (mt_canvas_width_of(canvas, text, font) <= width)
+	if (mt_canvas_text_width(canvas, text, font) <= width)
 		return;
-	while (length > 3 && mt_canvas_width_of(canvas, text, font) > width) {
+	while (length > 3 && mt_canvas_text_width(canvas, text, font) > width) {
 		length--;
 		while (length > 3 && ((unsigned char)text[length - 3] & 0xc0) == 0x80)
 			length--;
@@ -177,16 +192,19 @@ static void write_below(const struct picture *picture, char *out, size_t out_byt
 				 .text);
 }
 
-static struct mt_curve *add_curve(struct mt_panel *panel, const struct picture *picture,
-				  struct mt_curve curve)
+/* Takes the series over. `base`, or NULL: what the area stands on. */
+static void add_curve(struct mt_panel *panel, const struct picture *picture,
+		      const struct curve_style *style, struct mt_series series,
+		      const struct mt_series *base)
 {
-	struct mt_curve *place = mt_panel_add(panel);
+	struct mt_curve *curve = &panel->curves[panel->curves_count++];
 
-	mt_series_cut(&curve.series, picture->span.low, picture->span.high);
-	mt_series_cut(&curve.base, picture->span.low, picture->span.high);
-	if (place)
-		*place = curve;
-	return place;
+	*curve = (struct mt_curve){
+		.name = style->name, .series = series, .paint = style->paint, .fill = style->fill};
+	if (base)
+		curve->base = *base;
+	mt_series_cut(&curve->series, picture->span.low, picture->span.high);
+	mt_series_cut(&curve->base, picture->span.low, picture->span.high);
 }
 
 static bool is_known(const struct mt_series *series)
@@ -208,40 +226,20 @@ static void add_memory(struct picture *picture)
 	struct mt_series idle = mt_series_of(recording, MT_RECORDING_IDLE, pid, origin);
 
 	snprintf(panel->title, sizeof(panel->title), "Memory");
-	/* First, so that its peak can be asked for; it is drawn over the areas nonetheless, being a
-	 * line. */
-	add_curve(
-		panel, picture,
-		(struct mt_curve){.name = "curve rss",
-				  .series = mt_series_of(recording, MT_RECORDING_RSS, pid, origin),
-				  .paint = {MT_RGB_BLUE, 1, 2.2, MT_DASH_NONE}});
+	/* RSS is first: sum_up reads it there. Lines are drawn over areas all the same. */
+	add_curve(panel, picture, &rss_style,
+		  mt_series_of(recording, MT_RECORDING_RSS, pid, origin), NULL);
 	picture->has_heap = is_known(&live);
 	mt_series_add(&idle, &live);
-	add_curve(panel, picture,
-		  (struct mt_curve){.name = "curve live",
-				    .series = live,
-				    .paint = {MT_RGB_GREEN, 1, 1.5, MT_DASH_LONG},
-				    .fill = 0.22});
-	add_curve(panel, picture,
-		  (struct mt_curve){.name = "curve idle",
-				    .series = idle,
-				    .base = base,
-				    .paint = {MT_RGB_ORANGE, 1, 1.5, MT_DASH_DOTS},
-				    .fill = 0.38});
+	add_curve(panel, picture, &live_style, live, NULL);
+	add_curve(panel, picture, &idle_style, idle, &base);
 }
 
 static void add_gpu_curves(struct picture *picture, struct mt_panel *panel,
 			   struct mt_series reserved, struct mt_series allocated)
 {
-	add_curve(panel, picture,
-		  (struct mt_curve){.name = "curve reserved",
-				    .series = reserved,
-				    .paint = {MT_RGB_BLUE, 1, 2.2, MT_DASH_NONE}});
-	add_curve(panel, picture,
-		  (struct mt_curve){.name = "curve allocated",
-				    .series = allocated,
-				    .paint = {MT_RGB_GREEN, 1, 1.5, MT_DASH_LONG},
-				    .fill = 0.22});
+	add_curve(panel, picture, &reserved_style, reserved, NULL);
+	add_curve(panel, picture, &allocated_style, allocated, NULL);
 	picture->has_gpu = true;
 }
 
@@ -286,34 +284,26 @@ static void add_devices(struct picture *picture)
 
 /* ---- the drawing ---- */
 
+static struct mt_legend_item legend_item(const struct curve_style *style)
+{
+	return (struct mt_legend_item){.text = style->text,
+				       .kind = style->fill > 0 ? MT_LEGEND_AREA : MT_LEGEND_LINE,
+				       .paint = style->paint,
+				       .fill = style->fill};
+}
+
 static size_t fill_legend(const struct picture *picture, const struct mt_marks *marks,
 			  struct mt_legend_item *out)
 {
 	size_t count = 0;
 
-	out[count++] = (struct mt_legend_item){.text = "RSS",
-					       .kind = MT_LEGEND_LINE,
-					       .paint = {MT_RGB_BLUE, 1, 2.2, MT_DASH_NONE}};
+	out[count++] = legend_item(picture->has_gpu ? &reserved_style : &rss_style);
 	if (picture->has_heap) {
-		out[count++] =
-			(struct mt_legend_item){.text = "live heap",
-						.kind = MT_LEGEND_AREA,
-						.paint = {MT_RGB_GREEN, 1, 1.5, MT_DASH_LONG},
-						.fill = 0.22};
-		out[count++] =
-			(struct mt_legend_item){.text = "idle heap, on top of it",
-						.kind = MT_LEGEND_AREA,
-						.paint = {MT_RGB_ORANGE, 1, 1.5, MT_DASH_DOTS},
-						.fill = 0.38};
+		out[count++] = legend_item(&live_style);
+		out[count++] = legend_item(&idle_style);
 	}
-	if (picture->has_gpu) {
-		out[0].text = "RSS; GPU: reserved";
-		out[count++] =
-			(struct mt_legend_item){.text = "GPU: allocated",
-						.kind = MT_LEGEND_AREA,
-						.paint = {MT_RGB_GREEN, 1, 1.5, MT_DASH_LONG},
-						.fill = 0.22};
-	}
+	if (picture->has_gpu)
+		out[count++] = legend_item(&allocated_style);
 	return count + mt_marks_legend(marks, out + count);
 }
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -11,8 +12,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "ctl/output/json.h"
 #include "ctl/process/clock.h"
-#include "ctl/process/control_file.h"
+#include "ctl/process/pool_snapshot.h"
+#include "ctl/process/trim_requests.h"
+#include "ctl/process/watchdog.h"
 
 #define PIECE_BYTES 65536u
 /* clients, children and a few more: see MT_CLIENTS_MOST */
@@ -20,19 +24,94 @@
 /* of an answer: five times the longest */
 #define TEXT_MOST ((size_t)8 << 20)
 
-/* ---- the child ---- */
+/* 1.5 MB. All of a million would be 110 MB, of which the server holds a copy for each who asks. */
+#define BLOCKS_MOST 10000u
 
-static void write_all(const char *from, size_t bytes)
+/* ---- what the children do ---- */
+
+static unsigned status_of(int code)
 {
-	while (bytes) {
-		ssize_t done = write(STDOUT_FILENO, from, bytes);
-
-		if (done < 0 && errno != EINTR)
-			_exit(1);
-		from += done > 0 ? done : 0;
-		bytes -= done > 0 ? (size_t)done : 0;
-	}
+	if (code == MT_EXIT_NOT_SHIMMED)
+		return MHD_HTTP_NOT_FOUND;
+	if (code == MT_EXIT_NO_ANSWER)
+		return MHD_HTTP_GATEWAY_TIMEOUT;
+	return code == MT_EXIT_OK || code == MT_EXIT_NOTHING ? MHD_HTTP_OK : MHD_HTTP_BAD_GATEWAY;
 }
+
+static char *text_of(json_t *value)
+{
+	char *text = mt_error_check_memory(json_dumps(value, JSON_COMPACT));
+
+	json_decref(value);
+	return text;
+}
+
+enum mt_err mt_job_find(pid_t pid, struct mt_process *out, struct mt_why *why)
+{
+	struct mt_process process;
+	enum mt_err error = mt_process_find_shimmed(pid, &process, why);
+
+	if (error == MT_ERR_TIMEOUT)
+		return error;
+	if (error || (geteuid() != 0 && process.uid != geteuid()))
+		return mt_error_because(why, MT_ERR_UNKNOWN,
+					"no process of this id carries the shim here");
+	*out = process;
+	return MT_ERR_OK;
+}
+
+static unsigned refuse(enum mt_err error, const struct mt_why *why, char **out)
+{
+	json_t *refusal = json_object();
+
+	mt_json_set_text(refusal, "error", why->text);
+	*out = text_of(refusal);
+	return error == MT_ERR_NOT_AVAILABLE ? MHD_HTTP_NOT_FOUND : status_of(mt_error_exit(error));
+}
+
+static unsigned trim(const struct mt_job_request *order, char **out)
+{
+	struct mt_process process;
+	json_t *answer, *error;
+	struct mt_why why;
+	enum mt_err refused = mt_job_find(order->pid, &process, &why);
+	int code;
+
+	if (refused)
+		return refuse(refused, &why, out);
+	answer = mt_trim_json(&process, order->level, MT_TRIM_TIMEOUT_MS, &code);
+	error = json_object_get(json_array_get(json_object_get(answer, "processes"), 0), "error");
+	/* As in every other refusal. */
+	if (status_of(code) != MHD_HTTP_OK && error)
+		mt_json_set(answer, "error", json_incref(error));
+	*out = text_of(answer);
+	return status_of(code);
+}
+
+static unsigned snapshot(const struct mt_job_request *order, char **out)
+{
+	const struct mt_pool_snapshot_view view = {.device = MT_POOL_SNAPSHOT_ALL,
+						   .top = BLOCKS_MOST};
+	struct mt_pool_snapshot pool = {0};
+	struct mt_process process;
+	size_t length;
+	FILE *file;
+	struct mt_why why;
+	enum mt_err error = mt_job_find(order->pid, &process, &why);
+
+	if (!error)
+		error = mt_pool_snapshot_take(&process, &pool, &why);
+	if (error)
+		return refuse(error, &why, out);
+	file = mt_error_check_memory(open_memstream(out, &length));
+	mt_pool_snapshot_write_json(&pool, &view, file);
+	if (fclose(file) != 0)
+		mt_error_check_memory(NULL);
+	mt_pool_snapshot_free(&pool);
+	return MHD_HTTP_OK;
+}
+
+/* ---- the child ---- */
 
 /* Else connections that the server closes would stay open. Other descriptors are of shared code,
  * which may want them. */
@@ -61,11 +140,9 @@ static _Noreturn void child(const struct mt_job_request *order, int to)
 	char *text = NULL;
 
 	mt_jobs_begin_child();
-	if (dup2(to, STDOUT_FILENO) < 0)
-		_exit(1);
-	status = order->work(order, &text);
-	write_all((const char *)&status, sizeof(status));
-	write_all(text, strlen(text));
+	status = (order->kind == MT_JOB_TRIM ? trim : snapshot)(order, &text);
+	mt_watchdog_write(to, &status, sizeof(status));
+	mt_watchdog_write(to, text, strlen(text));
 	_exit(0);
 }
 

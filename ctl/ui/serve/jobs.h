@@ -12,14 +12,17 @@
 
 #define MT_JOBS_MOST 16u
 
-/* What a child does. It may block, for MT_JOB_TIMEOUT_MS at most, then it is killed. Answers the
- * status; *out is its body, JSON. */
-struct mt_job_request {
-	unsigned (*work)(const struct mt_job_request *order, char **out);
-	pid_t pid;
-	uint32_t level;
+enum mt_job_kind {
+	MT_JOB_TRIM,     /* `mtctl trim PID --json` */
+	MT_JOB_SNAPSHOT, /* `mtctl snapshot PID --json --top=10000` */
 };
-#define MT_JOB_TIMEOUT_MS 60000u
+
+struct mt_job_request {
+	enum mt_job_kind kind;
+	pid_t pid;
+	uint32_t level; /* of TRIM: enum mt_level */
+};
+#define MT_JOB_TIMEOUT_MS 60000u /* then the child is killed */
 
 struct mt_job {
 	struct MHD_Connection *connection; /* NULL: this place is free */
@@ -39,6 +42,10 @@ struct mt_jobs {
 	 * connection */
 	bool stopped;
 };
+
+/* Finds a shimmed process that the server may send requests to. UNKNOWN: it is not shimmed, or is
+ * another user's, whose existence is not revealed. TIMEOUT: as of mt_process_find. */
+enum mt_err mt_job_find(pid_t pid, struct mt_process *out, struct mt_why *why);
 
 /* First in a child of the server: it ends with the server, may be ended by signals, and holds no
  * connection open. */

@@ -10,9 +10,8 @@
 
 #include "ctl/process/clock.h"
 #include "ctl/metrics/openmetrics.h"
-#include "ctl/process/process_list_json.h"
 #include "ctl/process/process_list.h"
-#include "ctl/ui/serve/job_handlers.h"
+#include "ctl/ui/serve/jobs.h"
 #include "ctl/process/stats_json.h"
 #include "ctl/process/watchdog.h"
 

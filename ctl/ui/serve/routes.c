@@ -5,9 +5,10 @@
 #include <string.h>
 
 #include "ctl/ui/serve/page.h"
-#include "ctl/ui/serve/job_handlers.h"
 #include "ctl/output/text.h"
 #include "core/stats_layout.h"
+
+#define IDLE_S 30u /* a connection on which nothing moves */
 
 /* What libmicrohttpd keeps for us from the first call for a request to its end. */
 struct request {
@@ -86,7 +87,7 @@ static struct mt_response answer_trim(struct request *request)
 	const char *level =
 		MHD_lookup_connection_value(request->connection, MHD_GET_ARGUMENT_KIND, "level");
 	bool light = level && strcmp(level, "light") == 0;
-	const struct mt_job_request order = {.work = mt_job_trim,
+	const struct mt_job_request order = {.kind = MT_JOB_TRIM,
 					     .level = light ? MT_LEVEL_LIGHT : MT_LEVEL_HEAVY};
 
 	if (level && !light && strcmp(level, "heavy") != 0)
@@ -96,7 +97,7 @@ static struct mt_response answer_trim(struct request *request)
 
 static struct mt_response answer_snapshot(struct request *request)
 {
-	return answer_by_job(request, (struct mt_job_request){.work = mt_job_snapshot});
+	return answer_by_job(request, (struct mt_job_request){.kind = MT_JOB_SNAPSHOT});
 }
 
 static const struct route routes[] = {
@@ -229,9 +230,9 @@ static enum MHD_Result begin(struct request *request, const char *url, const cha
 	return refusal.response ? queue(request->connection, refusal) : MHD_YES;
 }
 
-enum MHD_Result mt_routes_handle(void *cls, struct MHD_Connection *connection, const char *url,
-				 const char *method, const char *version, const char *upload,
-				 size_t *upload_bytes, void **place)
+static enum MHD_Result handle(void *cls, struct MHD_Connection *connection, const char *url,
+			      const char *method, const char *version, const char *upload,
+			      size_t *upload_bytes, void **place)
 {
 	struct request *request = *place;
 	struct mt_response answer;
@@ -257,8 +258,8 @@ enum MHD_Result mt_routes_handle(void *cls, struct MHD_Connection *connection, c
 	return request->job || request->waiter ? MHD_YES : MHD_NO;
 }
 
-void mt_routes_completed(void *cls, struct MHD_Connection *connection, void **place,
-			 enum MHD_RequestTerminationCode code)
+static void end_request(void *cls, struct MHD_Connection *connection, void **place,
+			enum MHD_RequestTerminationCode code)
 {
 	struct mt_server *server = cls;
 	struct mt_client *client = mt_clients_of(connection);
@@ -276,4 +277,30 @@ void mt_routes_completed(void *cls, struct MHD_Connection *connection, void **pl
 	server->requests_count--;
 	free(request);
 	*place = NULL;
+}
+
+/* Paths and arguments here are plain: what is escaped is left as it is, and matches nothing. */
+static size_t leave_escaped(void *cls, struct MHD_Connection *connection, char *text)
+{
+	(void)cls;
+	(void)connection;
+	return strlen(text);
+}
+
+struct MHD_Daemon *mt_server_start(struct mt_server *server, int listener)
+{
+	const struct MHD_OptionItem options[] = {
+		{MHD_OPTION_LISTEN_SOCKET, listener, NULL},
+		{MHD_OPTION_CONNECTION_LIMIT, MT_CLIENTS_MOST, NULL},
+		{MHD_OPTION_CONNECTION_TIMEOUT, IDLE_S, NULL},
+		{MHD_OPTION_CONNECTION_MEMORY_LIMIT, (intptr_t)MT_SERVER_BUFFER_BYTES, NULL},
+		{MHD_OPTION_STRICT_FOR_CLIENT, 1, NULL},
+		{MHD_OPTION_UNESCAPE_CALLBACK, (intptr_t)leave_escaped, NULL},
+		{MHD_OPTION_NOTIFY_CONNECTION, (intptr_t)mt_clients_notify, &server->clients},
+		{MHD_OPTION_NOTIFY_COMPLETED, (intptr_t)end_request, server},
+		{MHD_OPTION_END, 0, NULL},
+	};
+
+	return MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, handle,
+				server, MHD_OPTION_ARRAY, options, MHD_OPTION_END);
 }

@@ -21,11 +21,8 @@ struct mt_server {
 	size_t requests_count; /* under way */
 };
 
-/* For MHD_start_daemon and MHD_OPTION_NOTIFY_COMPLETED; cls is the struct mt_server. */
-enum MHD_Result mt_routes_handle(void *cls, struct MHD_Connection *connection, const char *url,
-				 const char *method, const char *version, const char *upload,
-				 size_t *upload_bytes, void **place);
-void mt_routes_completed(void *cls, struct MHD_Connection *connection, void **place,
-			 enum MHD_RequestTerminationCode code);
+/* Starts libmicrohttpd with these routes. It takes connections from `listener`, which must not
+ * block, whenever MHD_run is called. NULL: errno says why. */
+struct MHD_Daemon *mt_server_start(struct mt_server *server, int listener);
 
 #endif

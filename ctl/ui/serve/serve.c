@@ -15,8 +15,8 @@
 #include "ctl/process/clock.h"
 #include "ctl/process/control_file.h"
 #include "ctl/command.h"
-#include "ctl/ui/serve/daemon.h"
 #include "ctl/ui/serve/listen.h"
+#include "ctl/ui/serve/routes.h"
 #include "ctl/output/units.h"
 
 /* how often the clients are looked at, while there are any */
@@ -229,7 +229,7 @@ static int run(const struct line *line, const struct mt_listener *listener)
 	struct mt_server *server = line->server;
 	struct loop loop = {.server = server, .signals = catch_signals()};
 
-	loop.daemon = mt_serve_start(server, listener->fd);
+	loop.daemon = mt_server_start(server, listener->fd);
 	if (loop.signals < 0 || !loop.daemon) {
 		mt_error_say("cannot start: %s", strerror(errno));
 		return MT_EXIT_USAGE;

@@ -24,7 +24,7 @@ void mt_top_actions_end(struct mt_top_actions *actions)
 {
 	for (size_t i = 0; i < MT_TOP_ACTIONS_MOST; i++)
 		if (actions->list[i].state != MT_ACTION_FREE)
-			mt_control_file_drop(&actions->list[i].call);
+			mt_control_file_unlock(&actions->list[i].call);
 	free(actions->file);
 	*actions = (struct mt_top_actions){0};
 }
@@ -86,7 +86,7 @@ static void finish(struct mt_top_action *action, struct mt_top_outcome *out,
 	vsnprintf(out->text + used, sizeof(out->text) - (size_t)used, format, arguments);
 	va_end(arguments);
 	out->style = style;
-	mt_control_file_drop(&action->call);
+	mt_control_file_unlock(&action->call);
 	action->state = MT_ACTION_FREE;
 }
 
@@ -134,7 +134,7 @@ static bool look_before_set(struct mt_top_actions *actions, struct mt_top_action
 
 	if (error)
 		return fail(action, out, error, &why);
-	why_not = mt_set_request_why_not(&action->request, &actions->file->head);
+	why_not = mt_set_request_unavailable(&action->request, &actions->file->head);
 	if (why_not) {
 		finish(action, out, MT_STYLE_BAD, "%s", why_not);
 		return true;
@@ -183,7 +183,7 @@ static bool step_asked(struct mt_top_actions *actions, struct mt_top_action *act
 	struct mt_why why;
 	enum mt_err error;
 
-	if (!mt_control_file_look(&action->call, &head, &error, &why))
+	if (!mt_control_file_poll(&action->call, &head, &error, &why))
 		return false;
 	if (!error && head.snapshot.request_error)
 		error = mt_error_because(&why, MT_ERR_INVALID, "%s",
@@ -206,7 +206,7 @@ static bool step_record(struct mt_top_actions *actions, struct mt_top_action *ac
 	struct mt_why why;
 	enum mt_err error = mt_target_read(&action->process, actions->file, &why);
 	const struct mt_stats_cleanup *record =
-		error ? NULL : mt_stats_file_record_of_request(actions->file, action->call.seq);
+		error ? NULL : mt_stats_file_cleanup_of_request(actions->file, action->call.seq);
 
 	if (error)
 		return fail(action, out, error, &why);

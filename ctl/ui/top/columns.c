@@ -51,25 +51,38 @@ static double freed(const struct mt_top_cleanup *last)
 	return last->time_ns ? (double)last->before_bytes - (double)last->after_bytes : -1e30;
 }
 
-static double value_of(enum mt_top_column column, const struct mt_top_sortee *of)
+/* The bytes that a column shows; NULL: it shows something else. */
+static const uint64_t *bytes_of(enum mt_top_column column, const struct mt_top_sums *sums)
 {
 	switch (column) {
 	case MT_COLUMN_RSS:
-		return (double)of->sums->rss_bytes;
+		return &sums->rss_bytes;
 	case MT_COLUMN_LIVE:
-		return (double)of->sums->live_bytes;
+		return &sums->live_bytes;
 	case MT_COLUMN_IDLE:
-		return (double)of->sums->idle_bytes;
+		return &sums->idle_bytes;
 	case MT_COLUMN_DIRTY:
-		return (double)of->sums->dirty_bytes;
+		return &sums->dirty_bytes;
+	case MT_COLUMN_GPU_LIVE:
+		return &sums->gpu_allocated_bytes;
+	case MT_COLUMN_GPU_HELD:
+		return &sums->gpu_reserved_bytes;
+	case MT_COLUMN_GPU_IDLE:
+		return &sums->gpu_idle_bytes;
+	default:
+		return NULL;
+	}
+}
+
+static double value_of(enum mt_top_column column, const struct mt_top_sortee *of)
+{
+	const uint64_t *bytes = bytes_of(column, of->sums);
+
+	if (bytes)
+		return (double)*bytes;
+	switch (column) {
 	case MT_COLUMN_STUCK:
 		return mt_top_sums_stuck_percent(of->sums);
-	case MT_COLUMN_GPU_LIVE:
-		return (double)of->sums->gpu_allocated_bytes;
-	case MT_COLUMN_GPU_HELD:
-		return (double)of->sums->gpu_reserved_bytes;
-	case MT_COLUMN_GPU_IDLE:
-		return (double)of->sums->gpu_idle_bytes;
 	case MT_COLUMN_FREED:
 		return freed(&of->row->last);
 	case MT_COLUMN_AGO:
@@ -185,40 +198,27 @@ static enum mt_top_style free_style(uint64_t free_bytes, uint64_t of_bytes)
 									     : MT_STYLE_PLAIN;
 }
 
-static struct mt_top_cell_text heap_cell(enum mt_top_column column, const struct mt_top_sums *sums)
+static struct mt_top_cell_text bytes_cell(enum mt_top_column column, const struct mt_top_sums *sums)
 {
-	struct mt_top_cell_text cell = {.style = MT_STYLE_PLAIN};
-	double stuck = mt_top_sums_stuck_percent(sums);
+	uint64_t bytes = *bytes_of(column, sums);
+	struct mt_top_cell_text cell = {mt_top_bytes(bytes), MT_STYLE_PLAIN};
 
-	if (column == MT_COLUMN_LIVE) {
-		cell.text = mt_top_bytes(sums->live_bytes);
-	} else if (column == MT_COLUMN_IDLE) {
-		cell.text = mt_top_bytes(sums->idle_bytes);
-		cell.style = free_style(sums->idle_bytes, sums->rss_bytes);
-	} else if (column == MT_COLUMN_DIRTY) {
-		cell.text = mt_top_bytes(sums->dirty_bytes);
-		cell.style = free_style(sums->dirty_bytes, sums->rss_bytes);
-	} else {
-		cell.text = stuck < 0 ? text_of("-") : mt_top_percent(stuck);
-		if (stuck >= STUCK_MUCH_PCT)
-			cell.style = MT_STYLE_WARN;
-	}
+	if (column == MT_COLUMN_RSS && bytes >= (uint64_t)1 << 30)
+		cell.style = MT_STYLE_BOLD;
+	else if (column == MT_COLUMN_IDLE || column == MT_COLUMN_DIRTY)
+		cell.style = free_style(bytes, sums->rss_bytes);
+	else if (column == MT_COLUMN_GPU_IDLE)
+		cell.style = free_style(bytes, sums->gpu_reserved_bytes);
 	return cell;
 }
 
-static struct mt_top_cell_text gpu_cell(enum mt_top_column column, const struct mt_top_sums *sums)
+static struct mt_top_cell_text stuck_cell(const struct mt_top_sums *sums)
 {
-	struct mt_top_cell_text cell = {.style = MT_STYLE_PLAIN};
+	double percent = mt_top_sums_stuck_percent(sums);
 
-	if (column == MT_COLUMN_GPU_LIVE)
-		cell.text = mt_top_bytes(sums->gpu_allocated_bytes);
-	else if (column == MT_COLUMN_GPU_HELD)
-		cell.text = mt_top_bytes(sums->gpu_reserved_bytes);
-	else
-		cell.text = mt_top_bytes(sums->gpu_idle_bytes);
-	if (column == MT_COLUMN_GPU_IDLE)
-		cell.style = free_style(sums->gpu_idle_bytes, sums->gpu_reserved_bytes);
-	return cell;
+	return (struct mt_top_cell_text){percent < 0 ? text_of("-") : mt_top_percent(percent),
+					 percent >= STUCK_MUCH_PCT ? MT_STYLE_WARN
+								   : MT_STYLE_PLAIN};
 }
 
 static struct mt_top_cell_text cleanup_cell(enum mt_top_column column, const struct mt_top_row *row,
@@ -260,24 +260,18 @@ static enum mt_top_style pressure_style(const struct mt_top_row *row)
 	return row->pressure_level == MT_PRESSURE_WARN ? MT_STYLE_WARN : MT_STYLE_PLAIN;
 }
 
-/* What a process says even while it is asleep. */
-static struct mt_top_cell_text plain_cell(enum mt_top_column column,
-					  const struct mt_top_sortee *shown)
+static struct mt_top_cell_text pid_cell(const struct mt_top_row *row)
 {
-	struct mt_top_cell_text cell = {.style = MT_STYLE_PLAIN};
+	struct mt_top_cell_text cell = {.style = pressure_style(row)};
 
-	if (column == MT_COLUMN_PID) {
-		snprintf(cell.text.text, sizeof(cell.text.text), "%d",
-			 (int)shown->row->process.pid);
-		cell.style = pressure_style(shown->row);
-	} else if (column == MT_COLUMN_RSS) {
-		cell.text = mt_top_bytes(shown->sums->rss_bytes);
-		cell.style = shown->sums->rss_bytes >= (uint64_t)1 << 30 ? MT_STYLE_BOLD
-									 : MT_STYLE_PLAIN;
-	} else if (column == MT_COLUMN_RANK) {
-		cell.text = text_of(*shown->row->rank ? shown->row->rank : "-");
-	}
+	snprintf(cell.text.text, sizeof(cell.text.text), "%d", (int)row->process.pid);
 	return cell;
+}
+
+static struct mt_top_cell_text state_cell(enum mt_process_state state)
+{
+	return (struct mt_top_cell_text){text_of(mt_process_state_word(state)),
+					 state >= MT_PROCESS_REFUSED ? MT_STYLE_BAD : MT_STYLE_DIM};
 }
 
 struct mt_top_cell_text mt_top_column_cell(enum mt_top_column column,
@@ -285,32 +279,37 @@ struct mt_top_cell_text mt_top_column_cell(enum mt_top_column column,
 {
 	const struct mt_top_cell_text unknown = {text_of("-"), MT_STYLE_DIM};
 	const struct mt_top_row *row = shown->row;
-	bool is_known = row->state == MT_PROCESS_AWAKE || shown->sums->live_bytes;
+	bool is_awake = row->state == MT_PROCESS_AWAKE;
+	bool has_heap = is_awake || shown->sums->live_bytes;
 
 	switch (column) {
+	case MT_COLUMN_PID:
+		return pid_cell(row);
+	case MT_COLUMN_RANK:
+		return (struct mt_top_cell_text){text_of(*row->rank ? row->rank : "-"),
+						 MT_STYLE_PLAIN};
+	case MT_COLUMN_RSS:
+		return bytes_cell(column, shown->sums);
 	case MT_COLUMN_LIVE:
 	case MT_COLUMN_IDLE:
 	case MT_COLUMN_DIRTY:
+		return has_heap ? bytes_cell(column, shown->sums) : unknown;
 	case MT_COLUMN_STUCK:
-		return is_known ? heap_cell(column, shown->sums) : unknown;
+		return has_heap ? stuck_cell(shown->sums) : unknown;
 	case MT_COLUMN_GPU_LIVE:
 	case MT_COLUMN_GPU_HELD:
 	case MT_COLUMN_GPU_IDLE:
 		return row->uses_cuda || shown->sums->gpu_reserved_bytes
-			       ? gpu_cell(column, shown->sums)
+			       ? bytes_cell(column, shown->sums)
 			       : unknown;
 	case MT_COLUMN_REASON:
-		if (row->state != MT_PROCESS_AWAKE)
-			return (struct mt_top_cell_text){
-				text_of(mt_process_state_word(row->state)),
-				row->state >= MT_PROCESS_REFUSED ? MT_STYLE_BAD : MT_STYLE_DIM};
-		return cleanup_cell(column, row, now_ns);
+		return is_awake ? cleanup_cell(column, row, now_ns) : state_cell(row->state);
 	case MT_COLUMN_FREED:
 	case MT_COLUMN_AGO:
 		return cleanup_cell(column, row, now_ns);
 	case MT_COLUMN_BUDGET:
-		return row->state == MT_PROCESS_AWAKE ? budget_cell(row) : unknown;
+		return is_awake ? budget_cell(row) : unknown;
 	default:
-		return plain_cell(column, shown);
+		return (struct mt_top_cell_text){text_of(""), MT_STYLE_PLAIN};
 	}
 }

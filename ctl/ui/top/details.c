@@ -1,6 +1,7 @@
 /* ctl/ui/top/details.c -- see details.h. */
 #include "ctl/ui/top/details.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,6 +82,71 @@ static void fill_figures(struct mt_top_page *page, const struct mt_stats_file *f
 				fields[i].help);
 }
 
+/* ---- cleanups ---- */
+
+static void add_counts(struct mt_top_page *page, const struct mt_stats_snapshot *now)
+{
+	mt_top_page_add(
+		page, MT_STYLE_PLAIN,
+		" rounds %s   purges %s   light %s   heavy %s   for pressure %s   requests %s",
+		mt_text_count(now->rounds_count).text, mt_text_count(now->purge_count).text,
+		mt_text_count(now->light_count).text, mt_text_count(now->heavy_count).text,
+		mt_text_count(now->pressure_clean_count).text,
+		mt_text_count(now->requests_count).text);
+	mt_top_page_add(page, MT_STYLE_PLAIN,
+			" purges have returned %s in %s; faults charged to them cost %s",
+			mt_text_bytes(now->purged_bytes).text, mt_text_ns(now->purge_cost_ns).text,
+			mt_text_ns(now->refault_cost_ns).text);
+}
+
+static void add_record(struct mt_top_page *page, const struct mt_stats_cleanup *record)
+{
+	static const char *const results[] = {"nothing", "freed", "-"};
+	struct mt_short_text gc = mt_text_count(record->gc_collected_count);
+	char gpu[40] = "-", round[24] = "-";
+	enum mt_top_style style = record->merged == 1   ? MT_STYLE_DIM
+				  : record->result == 1 ? MT_STYLE_GOOD
+							: MT_STYLE_PLAIN;
+
+	if (record->gpu_before_bytes)
+		snprintf(gpu, sizeof(gpu), "%.32s",
+			 mt_top_change(record->gpu_before_bytes, record->gpu_after_bytes).text);
+	if (record->round)
+		snprintf(round, sizeof(round), "%" PRIu64, record->round);
+	if (record->gc_state != MT_GC_DONE)
+		snprintf(gc.text, sizeof(gc.text), "%s", mt_stats_word_gc_state(record->gc_state));
+	mt_top_page_add(page, style,
+			" %5" PRIu64 " %.8s %-11s %-5s %-7s %6s %6s %6s %9s %6s %-8s %-6s %s",
+			record->number, mt_text_clock(record->time_ns).text,
+			mt_stats_word_reason(record->reason), mt_stats_word_level(record->level),
+			record->merged == 1 ? "merged" : results[record->result],
+			mt_top_bytes(record->rss_before_bytes).text,
+			mt_top_bytes(record->rss_after_bytes).text,
+			mt_top_change(record->rss_before_bytes, record->rss_after_bytes).text,
+			mt_text_ns(record->duration_ns).text, round, gc.text, gpu,
+			mt_stats_word_pressure(record).text);
+}
+
+/* The newest first: it is what one has come for. */
+static void fill_records(struct mt_top_page *page, const struct mt_stats_file *file)
+{
+	uint64_t last = file->head.cleanups_count;
+
+	add_counts(page, &file->head.snapshot);
+	mt_top_page_add(page, MT_STYLE_HEADING,
+			" %5s %-8s %-11s %-5s %-7s %6s %6s %6s %9s %6s %-8s %-6s %s", "NO", "TIME",
+			"REASON", "LEVEL", "RESULT", "BEFORE", "AFTER", "CHANGE", "TOOK", "ROUND",
+			"GC", "GPU", "PRESSURE");
+	for (uint64_t back = 0; back < MT_CLEANUPS_COUNT && back < last; back++) {
+		const struct mt_stats_cleanup *record = mt_stats_file_cleanup(file, last - back);
+
+		if (record)
+			add_record(page, record);
+	}
+	if (!last)
+		mt_top_page_add(page, MT_STYLE_DIM, " no cleanup yet");
+}
+
 /* ---- settings ---- */
 
 static void fill_settings(struct mt_top_page *page, const struct mt_stats_file *file)
@@ -97,6 +163,53 @@ static void fill_settings(struct mt_top_page *page, const struct mt_stats_file *
 				setting->origin, known && known->live ? "yes" : "no",
 				known ? known->help : "");
 	}
+}
+
+/* ---- devices ---- */
+
+/* What was never used says nothing, and there are four dozen figures. */
+static void add_figures(struct mt_top_page *page, const struct mt_stats_device *device)
+{
+	size_t count;
+	const struct mt_stats_file_field *fields = mt_stats_file_device_fields(&count);
+
+	for (size_t i = 0; i < count; i++) {
+		uint64_t value = mt_stats_file_value(device, &fields[i]);
+
+		if (value && strcmp(fields[i].name, "ordinal") != 0 &&
+		    !mt_text_ends_with(fields[i].name, "_known"))
+			mt_top_page_add(page, MT_STYLE_PLAIN, " %-26s %14s  %s", fields[i].name,
+					mt_text_field(fields[i].name, value).text, fields[i].help);
+	}
+}
+
+static void add_device(struct mt_top_page *page, const struct mt_stats_device *device)
+{
+	mt_top_page_add(page, MT_STYLE_HEADING,
+			" GPU %" PRIu64 ": %s%s%s%s, mode %s, %s free of %s", device->ordinal,
+			*device->name ? device->name : "?", *device->pci ? " (" : "", device->pci,
+			*device->pci ? ")" : "", *device->mode ? device->mode : "?",
+			device->free_bytes ? mt_text_bytes(device->free_bytes).text : "?",
+			device->total_bytes ? mt_text_bytes(device->total_bytes).text : "?");
+	add_figures(page, device);
+	if (device->process_known != 1)
+		mt_top_page_add(page, MT_STYLE_DIM,
+				" NVML does not say what the driver charges this process");
+}
+
+static void fill_devices(struct mt_top_page *page, const struct mt_stats_file *file)
+{
+	if (mt_stats_file_uses_cuda(&file->head))
+		mt_top_page_add(
+			page, MT_STYLE_PLAIN, " %s, driver %s%s; figures that are 0 are left out",
+			*file->head.cuda ? file->head.cuda : "?",
+			mt_stats_word_driver(&file->head).text,
+			file->head.snapshot.gpu_capturing ? ", a stream captures into a graph"
+							  : "");
+	for (size_t i = 0; i < file->head.devices_count && i < MT_DEVICES_COUNT; i++)
+		add_device(page, &file->devices[i]);
+	if (!file->head.devices_count)
+		mt_top_page_add(page, MT_STYLE_DIM, " it uses no GPU");
 }
 
 /* ---- the screen ---- */
@@ -118,11 +231,11 @@ void mt_top_details_fill(const struct mt_top_details *details, struct mt_top_pag
 	else if (details->tab == MT_TAB_FIGURES)
 		fill_figures(page, details->file);
 	else if (details->tab == MT_TAB_RECORDS)
-		mt_top_page_records(page, details->file);
+		fill_records(page, details->file);
 	else if (details->tab == MT_TAB_SETTINGS)
 		fill_settings(page, details->file);
 	else
-		mt_top_page_devices(page, details->file);
+		fill_devices(page, details->file);
 }
 
 static void draw_tabs(const struct mt_top_details *details, struct mt_top_canvas *canvas)

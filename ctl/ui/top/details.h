@@ -38,8 +38,4 @@ void mt_top_details_draw(struct mt_top_details *details, struct mt_top_canvas *c
 /* The lines of a tab; the page is appended to. */
 void mt_top_details_fill(const struct mt_top_details *details, struct mt_top_page *page);
 
-/* details_records.c, details_devices.c */
-void mt_top_page_records(struct mt_top_page *page, const struct mt_stats_file *file);
-void mt_top_page_devices(struct mt_top_page *page, const struct mt_stats_file *file);
-
 #endif

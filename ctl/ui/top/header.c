@@ -17,12 +17,6 @@ struct meter {
 	uint64_t total_bytes;
 };
 
-static int put(struct mt_top_canvas *canvas, struct mt_top_at at, enum mt_top_style style,
-	       const char *text)
-{
-	return mt_top_put(canvas, at, style, text);
-}
-
 /* ---- the title ---- */
 
 static void draw_title(struct mt_top_canvas *canvas, const struct mt_top_sample *sample)
@@ -54,7 +48,7 @@ static void draw_title(struct mt_top_canvas *canvas, const struct mt_top_sample 
 			 mt_text_clock(sample->now_ns).text);
 	if ((int)(strlen(left) + strlen(right)) < canvas->columns)
 		mt_top_put_right(canvas, (struct mt_top_at){0, 0, 0}, MT_STYLE_TITLE, right);
-	put(canvas, (struct mt_top_at){0, 0, 0}, MT_STYLE_TITLE, left);
+	mt_top_put(canvas, (struct mt_top_at){0, 0, 0}, MT_STYLE_TITLE, left);
 }
 
 static void say_use(struct meter *meter, uint64_t used_bytes)
@@ -124,7 +118,7 @@ static void draw_meter(struct mt_top_canvas *canvas, struct mt_top_at at, const 
 {
 	const struct mt_top_bar bar = {meter->parts, meter->total_bytes, meter->text};
 
-	at.column = put(canvas, at, MT_STYLE_LABEL, meter->label);
+	at.column = mt_top_put(canvas, at, MT_STYLE_LABEL, meter->label);
 	mt_top_draw_bar(canvas, at, &bar);
 }
 
@@ -152,8 +146,9 @@ static int draw_meters(struct mt_top_canvas *canvas, const struct mt_top_sample 
 static int put_sum(struct mt_top_canvas *canvas, struct mt_top_at at, const char *label,
 		   const char *value)
 {
-	at.column = put(canvas, at, MT_STYLE_LABEL, label);
-	at.column = put(canvas, (struct mt_top_at){at.row, at.column + 1, 0}, MT_STYLE_BOLD, value);
+	at.column = mt_top_put(canvas, at, MT_STYLE_LABEL, label);
+	at.column = mt_top_put(canvas, (struct mt_top_at){at.row, at.column + 1, 0}, MT_STYLE_BOLD,
+			       value);
 	return at.column + 2;
 }
 
@@ -197,11 +192,12 @@ static void draw_sums(struct mt_top_canvas *canvas, const struct mt_top_sample *
 	at.column = put_sum(canvas, at, "frag", text);
 	if (sample->model->kinds.gpu)
 		at.column = put_gpu_sums(canvas, at, sums);
-	at.column = put(canvas, at, MT_STYLE_LABEL, "pressure ");
-	at.column = put(canvas, at,
-			styles[level < MT_PRESSURE_LEVEL_COUNT ? level : MT_PRESSURE_CRITICAL],
-			mt_stats_word_pressure_level(level)) +
-		    2;
+	at.column = mt_top_put(canvas, at, MT_STYLE_LABEL, "pressure ");
+	at.column =
+		mt_top_put(canvas, at,
+			   styles[level < MT_PRESSURE_LEVEL_COUNT ? level : MT_PRESSURE_CRITICAL],
+			   mt_stats_word_pressure_level(level)) +
+		2;
 	if (!sample->machine->has_stalls)
 		return;
 	snprintf(text, sizeof(text), "%.8s%%", mt_top_percent(sample->machine->stall_pct).text);

@@ -19,9 +19,7 @@ static const struct entry keys[] = {
 
 static const struct entry notes[] = {
 	{"Mem", "the machine's memory; of what is used, held by shimmed processes: live (#), idle "
-		"(~), the rest of "
-		"their RSS (=), "
-		"then all others (|)"},
+		"(~), the rest of their RSS (=), then all others (|)"},
 	{"Lim, Swp, GPU",
 	 "the container's limit that is nearest, swap, device memory, all by whomever it is used"},
 	{"pressure", "the highest level that any process has seen; stalled: time of the last 10 s "

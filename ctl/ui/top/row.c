@@ -65,10 +65,10 @@ struct mt_top_cleanup mt_top_row_last_cleanup(const struct mt_stats_file *file)
 {
 	struct mt_top_cleanup last = {0};
 
-	for (uint64_t back = 0; back < MT_CLEANUPS_COUNT && back < file->head.records_count;
+	for (uint64_t back = 0; back < MT_CLEANUPS_COUNT && back < file->head.cleanups_count;
 	     back++) {
 		const struct mt_stats_cleanup *record =
-			mt_stats_file_record(file, file->head.records_count - back);
+			mt_stats_file_cleanup(file, file->head.cleanups_count - back);
 
 		if (!record || record->merged == 1)
 			continue;

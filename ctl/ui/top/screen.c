@@ -3,9 +3,9 @@
 
 #include <ncurses.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "ctl/ui/top/keys.h"
-#include "ctl/ui/top/terminal.h"
 
 /* how long an Esc waits for the rest of a key: enough for ssh */
 #define ESCAPE_MS 100
@@ -51,17 +51,31 @@ static void start_colours(void)
 	has_colour = true;
 }
 
+static enum mt_err refuse(struct mt_why *why, const char *reason)
+{
+	const char *name = getenv("TERM");
+
+	return mt_error_because(
+		why, MT_ERR_NOT_AVAILABLE,
+		"top needs a terminal%s%.39s; `mtctl ps` or `mtctl top --once` prints the list",
+		reason, *reason && name ? name : "");
+}
+
 enum mt_err mt_top_screen_start(struct mt_why *why)
 {
-	enum mt_err error = mt_top_terminal_check(why);
+	const char *move;
 
-	if (error)
-		return error;
+	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
+		return refuse(why, "");
 	screen = newterm(NULL, stdout, stdin);
 	if (!screen)
-		return mt_error_because(why, MT_ERR_NOT_AVAILABLE,
-					"top cannot use this terminal; `mtctl ps` prints the list");
+		return refuse(why, " that can move the cursor; nothing is known of TERM=");
 	(void)atexit(mt_top_screen_end); /* memory that runs out ends the program from anywhere */
+	move = tigetstr("cup");
+	if (!move || move == (char *)-1) {
+		mt_top_screen_end();
+		return refuse(why, " that can move the cursor, which this one cannot: TERM=");
+	}
 	set_escdelay(ESCAPE_MS);
 	cbreak();
 	noecho();

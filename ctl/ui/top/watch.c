@@ -7,8 +7,8 @@
 
 struct mt_top_tracked {
 	struct mt_top_id id;
-	bool was_read;                          /* the file, whole, at least once */
-	uint64_t records_count, requests_count; /* of the head when it was read last */
+	bool was_read;                           /* the file, whole, at least once */
+	uint64_t cleanups_count, requests_count; /* of the head when it was read last */
 	struct mt_top_cleanup last;
 	uint64_t budget_pct;
 	struct mt_top_history history;
@@ -52,19 +52,11 @@ static struct mt_top_tracked *take_past(struct mt_top_watch *watch, struct mt_to
 	return past;
 }
 
-static uint64_t number_setting(const struct mt_stats_file *file, const char *name)
-{
-	const char *text = mt_stats_file_setting(file, name);
-	uint64_t number = 0;
-
-	return text && mt_text_parse_u64(text, &number) ? number : 0;
-}
-
 /* Settings change by requests alone. */
 static bool wants_file(const struct mt_top_tracked *past, const struct mt_process_list_entry *entry)
 {
 	return entry->state == MT_PROCESS_AWAKE &&
-	       (!past->was_read || entry->head.records_count != past->records_count ||
+	       (!past->was_read || entry->head.cleanups_count != past->cleanups_count ||
 		entry->head.snapshot.requests_count != past->requests_count);
 }
 
@@ -79,10 +71,10 @@ static void read_file(struct mt_top_watch *watch, struct mt_top_tracked *past,
 	if (!past->was_read)
 		mt_top_history_seed(&past->history, file, now_ns);
 	past->was_read = true;
-	past->records_count = file->head.records_count;
+	past->cleanups_count = file->head.cleanups_count;
 	past->requests_count = file->head.snapshot.requests_count;
 	past->last = mt_top_row_last_cleanup(file);
-	past->budget_pct = number_setting(file, "budget_pct");
+	past->budget_pct = mt_stats_file_number(file, "budget_pct");
 }
 
 static void look_at(struct mt_top_watch *watch, struct mt_top_tracked *past,

@@ -14,7 +14,7 @@ const GPU_LINES = [
 	{key: "gpu_allocated_bytes", name: "allocated", label: "allocated"},
 ];
 const RECORDS_SHOWN = 20;
-const DOORS = ["none", "the shim's", "the shim's, then the program's", "lost", "ignored", "the program's alone"];
+const DISPOSITIONS = ["none", "the shim's", "the shim's, then the program's", "lost", "ignored", "the program's alone"];
 const PRESSURE = ["none", "warn", "critical"];
 
 export class Details {
@@ -90,7 +90,7 @@ function hostFacts(detail) {
 			title: limited ? `of ${bytes(detail.pressure_limit_bytes)}: ${detail.limit_source}` : null},
 		{name: "Allocator", value: `${detail.allocator} (${detail.mode})`, title: detail.evidence},
 		{name: "Awake for", value: span(detail.uptime_ms)},
-		{name: "Signal", value: DOORS[detail.signal_door] ?? "?", title: "whose handler answers SIGUSR1"},
+		{name: "Signal", value: DISPOSITIONS[detail.signal_disposition] ?? "?", title: "whose handler answers SIGUSR1"},
 	];
 
 	if (detail.swap_bytes > 0)

@@ -1,0 +1,239 @@
+#include "gpu/shortage.h"
+
+#include "sys/attr.h"
+#include "sys/os.h"
+#include "gpu/capture.h"
+#include "gpu/device_memory.h"
+#include "gpu/fence.h"
+#include "gpu/release.h"
+#include "gpu/usage.h"
+#include "gpu/wait.h"
+
+#define OOM_WAIT_NS   (10 * MT_NS_PER_S) /* for what is pending */
+#define UNKNOWN_SHARE 8
+#define MORE_TRIES    16 /* after the steps, as long as other threads give back */
+
+static bool is_on(const struct mt_context *context, int device)
+{
+	int own = atomic_load_explicit(&context->device, memory_order_relaxed);
+
+	return device == MT_ANY_DEVICE || mt_pool_device(own) == mt_pool_device(device);
+}
+
+/* What has reached the driver from the device's contexts, in whatever way: it changes while memory
+ * comes back. */
+static uint64_t count_freed(int device)
+{
+	uint64_t freed = 0;
+
+	MT_EACH_CONTEXT(context)
+	{
+		if (is_on(context, device))
+			freed += mt_counter(&context->counters.driver_frees);
+	}
+	return freed;
+}
+
+/* A context that pools no more may still have what it kept before. */
+static bool has_pool(int device)
+{
+	MT_EACH_CONTEXT(context)
+	{
+		if (is_on(context, device) &&
+		    (atomic_load_explicit(&context->mode, memory_order_relaxed) ==
+			     MT_CONTEXT_POOL ||
+		     mt_counter(&context->counters.idle) || mt_counter(&context->counters.pending)))
+			return true;
+	}
+	return false;
+}
+
+static void count_shortage(int device, uint32_t delta)
+{
+	for (int i = 0; i < MT_POOL_DEVICES; i++)
+		if (device == MT_ANY_DEVICE || &mt_pool.devices[i] == mt_pool_device(device))
+			atomic_fetch_add_explicit(&mt_pool.devices[i].shortages, delta,
+						  memory_order_seq_cst);
+}
+
+/* -1: that of the current context, else all. */
+static int resolve(int device)
+{
+	struct mt_context *context = device < 0 ? mt_context_current() : NULL;
+
+	return context ? atomic_load_explicit(&context->device, memory_order_relaxed) : device;
+}
+
+MT_COLD bool mt_shortage_begin(struct mt_shortage *shortage, int device, uint64_t bytes)
+{
+	uint64_t total;
+
+	if (!atomic_load_explicit(&mt_pool.is_up, memory_order_relaxed) || !mt_pool_is_used())
+		return false;
+	device = resolve(device);
+	total = device == MT_ANY_DEVICE ? 0 : mt_counter(&mt_pool_device(device)->total_bytes);
+	if (!has_pool(device) || (total && bytes > total))
+		return false;
+	*shortage = (struct mt_shortage){
+		.device = device, .bytes = bytes, .cancel = mt_wait_uncancelled()};
+	count_shortage(device, 1);
+	if (device != MT_ANY_DEVICE)
+		mt_pool_note_retry(device);
+	shortage->freed = count_freed(device);
+	shortage->start_ns = mt_os_now_ns();
+	return true;
+}
+
+MT_COLD void mt_shortage_end(const struct mt_shortage *shortage)
+{
+	count_shortage(shortage->device, (uint32_t)-1);
+	mt_wait_cancellable(shortage->cancel);
+}
+
+/* Each held context of the device. */
+static void each_context(const struct mt_shortage *shortage,
+			 void (*act)(struct mt_context *context, uint64_t start_ns))
+{
+	MT_EACH_CONTEXT(context)
+	{
+		uint32_t init = atomic_load_explicit(&context->init, memory_order_relaxed);
+
+		if (!is_on(context, shortage->device) || !mt_context_hold(context, init))
+			continue;
+		act(context, shortage->start_ns);
+		mt_context_drop(context);
+	}
+}
+
+static void give_idle(struct mt_context *context, uint64_t start_ns)
+{
+	struct mt_release all = MT_RELEASE_ALL;
+
+	(void)start_ns;
+	all.in_capture = true;
+	(void)mt_release_idle(context, &all);
+}
+
+/* What the driver alone would have free now: all whose own context is done with it. */
+static void give_ready(struct mt_context *context, uint64_t start_ns)
+{
+	struct mt_release all = MT_RELEASE_ALL;
+
+	all.in_capture = true;
+	mt_lock_lock(&context->lock);
+	(void)mt_fence_close(context);
+	mt_fence_poll(context, UINT32_MAX);
+	mt_fence_poll_own(context);
+	mt_lock_unlock(&context->lock);
+	give_idle(context, start_ns);
+	if (atomic_load_explicit(&context->is_gone, memory_order_relaxed))
+		(void)mt_release_pending(context, &all, false);
+	else
+		(void)mt_release_own_done(context, &all);
+}
+
+/* What cannot be fenced: the driver's own cuMemFree, which is what the program called. */
+static void give_lost(struct mt_context *context, uint64_t start_ns)
+{
+	struct mt_release all = MT_RELEASE_ALL;
+
+	(void)start_ns;
+	all.in_capture = true;
+	(void)mt_release_pending(context, &all, true);
+}
+
+/* False: all that is cached is too little beside what is free, and nobody need wait for it. A call
+ * of unknown size that fails beside eight times as much free memory fails for another reason. */
+static bool can_serve(const struct mt_shortage *shortage)
+{
+	uint64_t free_bytes = 0, total_bytes = 0, cached;
+	bool is_known;
+	int mode;
+
+	if (shortage->device == MT_ANY_DEVICE)
+		return true;
+	mode = mt_capture_relax(mt_pool_driver());
+	is_known = mt_device_memory_ask(shortage->device, &free_bytes, &total_bytes);
+	mt_capture_restore(mt_pool_driver(), mode);
+	cached = mt_pool_withheld_bytes(shortage->device);
+	if (!is_known)
+		return true;
+	return shortage->bytes ? free_bytes + cached >= shortage->bytes
+			       : cached >= free_bytes / UNKNOWN_SHARE;
+}
+
+static bool is_hopeful(const struct mt_shortage *shortage)
+{
+	bool is = false;
+
+	MT_EACH_CONTEXT(context)
+	{
+		if (is || !is_on(context, shortage->device))
+			continue;
+		mt_lock_lock(&context->lock);
+		is = mt_fence_is_hopeful(context, shortage->start_ns);
+		mt_lock_unlock(&context->lock);
+	}
+	return is;
+}
+
+/* Something has reached the driver since the last time. */
+static bool has_more(struct mt_shortage *shortage)
+{
+	uint64_t freed;
+
+	mt_release_await(shortage->device);
+	freed = count_freed(shortage->device);
+	if (freed == shortage->freed)
+		return false;
+	shortage->freed = freed;
+	return true;
+}
+
+/* Waits until something of what was pending at the start is done, as the program's own calls of
+ * cuMemFree would have waited. */
+static bool await_pending(struct mt_shortage *shortage)
+{
+	for (unsigned round = 0;
+	     mt_os_now_ns() - shortage->start_ns < OOM_WAIT_NS && is_hopeful(shortage); round++) {
+		if (!can_serve(shortage))
+			return false;
+		each_context(shortage, give_ready);
+		if (has_more(shortage))
+			return true;
+		mt_wait_round(round);
+	}
+	return false;
+}
+
+MT_COLD bool mt_shortage_next(struct mt_shortage *shortage)
+{
+	enum { IDLE, READY, WAIT, LOST };
+
+	if (shortage->step == IDLE) {
+		each_context(shortage, give_idle);
+		shortage->step = READY;
+		/* In any case: another thread may have freed between the failed call and the begin.
+		 */
+		(void)has_more(shortage);
+		return true;
+	}
+	if (shortage->step == READY) {
+		each_context(shortage, give_ready);
+		shortage->step = WAIT;
+		if (has_more(shortage))
+			return true;
+	}
+	if (shortage->step == WAIT && await_pending(shortage))
+		return true;
+	if (shortage->step == WAIT) {
+		each_context(shortage, give_lost);
+		shortage->step = LOST;
+		if (has_more(shortage))
+			return true;
+	}
+	if (shortage->step++ >= LOST + MORE_TRIES)
+		return false;
+	each_context(shortage, give_idle);
+	return has_more(shortage);
+}

@@ -1,0 +1,316 @@
+#include "gpu/unpooled.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "gpu/pool_settings.h"
+#include "gpu/slab.h"
+#include "sys/attr.h"
+#include "sys/lock.h"
+
+/* One name space for all device pointers, one for each sort of handle, one for mappings by address
+ * and one for memory without a handle by number. */
+enum space {
+	SPACE_POINTER,
+	SPACE_VMM,
+	SPACE_ARRAY,
+	SPACE_PINNED,
+	SPACE_MAPPING,
+	SPACE_RELEASED,
+	SPACE_COUNT
+};
+
+static struct mt_lock unpooled_lock = MT_LOCK(unpooled); /* everything below */
+static struct mt_pointer_table tables[SPACE_COUNT];
+static struct mt_slab records = MT_SLAB(struct mt_unpooled_record);
+static uint64_t memory_count; /* ever created: numbers */
+static struct mt_unpooled_usage usage[MT_POOL_DEVICES];
+
+static struct mt_unpooled_usage *usage_of(int device)
+{
+	if (device < 0)
+		device = 0;
+	return &usage[device < MT_POOL_DEVICES ? device : MT_POOL_DEVICES - 1];
+}
+
+static enum space space_of_kind(enum mt_unpooled_kind kind)
+{
+	switch (kind) {
+	case MT_UNPOOLED_vmm:
+		return SPACE_VMM;
+	case MT_UNPOOLED_array:
+		return SPACE_ARRAY;
+	case MT_UNPOOLED_pinned:
+		return SPACE_PINNED;
+	default:
+		return SPACE_POINTER;
+	}
+}
+
+static enum space space_of(const struct mt_unpooled_record *record)
+{
+	if (record->is_mapping)
+		return SPACE_MAPPING;
+	return record->is_released ? SPACE_RELEASED : space_of_kind(record->is.kind);
+}
+
+/* ---- records; the lock is held but for reserve and cancel ---- */
+
+static struct mt_unpooled_record *record_of(struct mt_pointer_node *node)
+{
+	const size_t offset = offsetof(struct mt_unpooled_record, node);
+
+	return node ? (struct mt_unpooled_record *)(void *)((char *)node - offset) : NULL;
+}
+
+static struct mt_unpooled_record *find(enum space space, uint64_t key)
+{
+	return record_of(mt_pointer_table_find(&tables[space], key));
+}
+
+static void count_in(const struct mt_unpooled_record *record)
+{
+	enum mt_unpooled_kind kind = record->is.kind;
+	struct mt_unpooled_usage *of = usage_of(record->is.device);
+
+	if (record->is_mapping)
+		return;
+	of->live_count[kind]++;
+	of->live_bytes[kind] += record->is.bytes;
+	if (of->live_bytes[kind] > of->peak_bytes[kind])
+		of->peak_bytes[kind] = of->live_bytes[kind];
+}
+
+static void count_out(const struct mt_unpooled_record *record)
+{
+	struct mt_unpooled_usage *of = usage_of(record->is.device);
+
+	if (record->is_mapping)
+		return;
+	of->live_count[record->is.kind]--;
+	of->live_bytes[record->is.kind] -= record->is.bytes;
+}
+
+static void remove_record(struct mt_unpooled_record *record)
+{
+	(void)mt_pointer_table_remove(&tables[space_of(record)], &record->node);
+	count_out(record);
+}
+
+static void drop(struct mt_unpooled_record *record)
+{
+	remove_record(record);
+	mt_slab_free(&records, record);
+}
+
+static void insert(struct mt_unpooled_record *record, uint64_t key)
+{
+	struct mt_unpooled_record *stale;
+
+	atomic_store_explicit(&record->node.key, key, memory_order_relaxed);
+	stale = record_of(mt_pointer_table_insert(&tables[space_of(record)], &record->node));
+	count_in(record);
+	if (stale) {
+		count_out(stale);
+		mt_slab_free(&records, stale);
+	}
+}
+
+struct mt_unpooled_record *mt_unpooled_reserve(void)
+{
+	struct mt_unpooled_record *record = mt_slab_alloc(&records);
+
+	if (record)
+		*record = (struct mt_unpooled_record){.handles = 1};
+	return record;
+}
+
+void mt_unpooled_cancel(struct mt_unpooled_record *record)
+{
+	mt_slab_free(&records, record);
+}
+
+void mt_unpooled_add(struct mt_unpooled_record *record)
+{
+	mt_lock_lock(&unpooled_lock);
+	record->memory = ++memory_count;
+	insert(record, record->is.key);
+	usage_of(record->is.device)->alloc_count[record->is.kind]++;
+	mt_lock_unlock(&unpooled_lock);
+}
+
+void mt_unpooled_restore(struct mt_unpooled_record *record)
+{
+	mt_lock_lock(&unpooled_lock);
+	insert(record, record->is.key);
+	mt_lock_unlock(&unpooled_lock);
+}
+
+struct mt_unpooled_record *mt_unpooled_take(enum mt_unpooled_kind kind, uint64_t key)
+{
+	struct mt_unpooled_record *record;
+
+	mt_lock_lock(&unpooled_lock);
+	record = find(space_of_kind(kind), key);
+	if (record)
+		remove_record(record);
+	mt_lock_unlock(&unpooled_lock);
+	return record;
+}
+
+/* ---- memory of cuMemCreate: its handles and its mappings ---- */
+
+/* To another name space; it stays counted. */
+static void move(struct mt_unpooled_record *memory, bool is_released, uint64_t key)
+{
+	remove_record(memory);
+	memory->is_released = is_released;
+	insert(memory, key);
+}
+
+static struct mt_unpooled_record *memory_of(const struct mt_unpooled_record *mapping)
+{
+	struct mt_unpooled_record *memory = find(SPACE_VMM, mapping->handle);
+
+	return memory && memory->memory == mapping->memory ? memory
+							   : find(SPACE_RELEASED, mapping->memory);
+}
+
+/* The memory's last mapping may be its end. */
+static void unmap(struct mt_unpooled_record *mapping)
+{
+	struct mt_unpooled_record *memory = memory_of(mapping);
+
+	if (memory && --memory->mappings == 0 && memory->is_released)
+		drop(memory);
+	drop(mapping);
+}
+
+void mt_unpooled_retain(uint64_t handle)
+{
+	struct mt_unpooled_record *memory;
+
+	mt_lock_lock(&unpooled_lock);
+	memory = find(SPACE_VMM, handle);
+	if (memory)
+		memory->handles++;
+	mt_lock_unlock(&unpooled_lock);
+}
+
+void mt_unpooled_map(struct mt_unpooled_record *record, uint64_t dptr, uint64_t bytes,
+		     uint64_t handle)
+{
+	struct mt_unpooled_record *memory, *stale;
+
+	mt_lock_lock(&unpooled_lock);
+	memory = find(SPACE_VMM, handle);
+	if (memory) {
+		memory->mappings++;
+		stale = find(SPACE_MAPPING, dptr);
+		if (stale)
+			unmap(stale);
+		record->is.bytes = bytes;
+		record->memory = memory->memory;
+		record->handle = handle;
+		record->is_mapping = true;
+		insert(record, dptr);
+	} else {
+		mt_slab_free(&records, record);
+	}
+	mt_lock_unlock(&unpooled_lock);
+}
+
+void mt_unpooled_unmap(uint64_t dptr, uint64_t bytes)
+{
+	uint64_t end = dptr + bytes;
+	struct mt_unpooled_record *mapping;
+
+	mt_lock_lock(&unpooled_lock);
+	while (dptr < end && (mapping = find(SPACE_MAPPING, dptr)) != NULL) {
+		dptr += mapping->is.bytes;
+		unmap(mapping);
+	}
+	mt_lock_unlock(&unpooled_lock);
+}
+
+uint64_t mt_unpooled_release_begin(uint64_t handle)
+{
+	struct mt_unpooled_record *memory;
+	uint64_t number = 0;
+
+	mt_lock_lock(&unpooled_lock);
+	memory = find(SPACE_VMM, handle);
+	if (memory) {
+		number = memory->memory;
+		if (--memory->handles == 0)
+			move(memory, true, number);
+	}
+	mt_lock_unlock(&unpooled_lock);
+	return number;
+}
+
+void mt_unpooled_release_end(uint64_t handle, uint64_t number, bool is_done)
+{
+	struct mt_unpooled_record *memory, *held;
+
+	if (number == 0)
+		return;
+	mt_lock_lock(&unpooled_lock);
+	memory = find(SPACE_RELEASED, number);
+	held = find(SPACE_VMM, handle);
+	if (is_done && memory && memory->mappings == 0) {
+		drop(memory);
+	} else if (!is_done && memory && !held) {
+		memory->handles = 1;
+		move(memory, false, handle);
+	} else if (!is_done && held && held->memory == number) {
+		held->handles++;
+	}
+	mt_lock_unlock(&unpooled_lock);
+}
+
+/* ---- the end of a context, figures, fork ---- */
+
+static bool forget_if_of(struct mt_pointer_node *node, void *context)
+{
+	struct mt_unpooled_record *record = record_of(node);
+
+	if (record->is.context != *(const uint64_t *)context)
+		return false;
+	count_out(record);
+	mt_slab_free(&records, record);
+	return true;
+}
+
+void mt_unpooled_forget_context(uint64_t context)
+{
+	if (context == 0)
+		return;
+	mt_lock_lock(&unpooled_lock);
+	for (int space = 0; space < SPACE_COUNT; space++)
+		mt_pointer_table_remove_if(&tables[space], forget_if_of, &context);
+	mt_lock_unlock(&unpooled_lock);
+}
+
+void mt_unpooled_usage(int device, struct mt_unpooled_usage *out)
+{
+	mt_lock_lock(&unpooled_lock);
+	*out = *usage_of(device);
+	mt_lock_unlock(&unpooled_lock);
+}
+
+void mt_unpooled_reset_peak(void)
+{
+	mt_lock_lock(&unpooled_lock);
+	for (int i = 0; i < MT_POOL_DEVICES; i++)
+		memcpy(usage[i].peak_bytes, usage[i].live_bytes, sizeof(usage[i].peak_bytes));
+	mt_lock_unlock(&unpooled_lock);
+}
+
+MT_COLD void mt_unpooled_fork_child(void)
+{
+	memset((void *)tables, 0, sizeof(tables));
+	memset(usage, 0, sizeof(usage));
+	mt_slab_forget(&records);
+	mt_lock_reset(&unpooled_lock);
+}

@@ -1,0 +1,100 @@
+/* gpu/unpooled.h -- the memory that the program holds of the driver beside the pool: one record for
+ * each allocation, by kind and device. Every figure is the sum of its records: a free without a
+ * record changes nothing, so that no figure falls below zero. Any thread may call; one lock
+ * (unpooled), held over no call to the driver. Never calls malloc: records lie in a slab. */
+#ifndef MT_GPU_UNPOOLED_H
+#define MT_GPU_UNPOOLED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gpu/pointer_table.h"
+
+/* Kinds of memory, in the order of the stats file. Columns: name, functions. */
+#define MT_UNPOOLED_KINDS(X)                                                                       \
+	X(direct, "cuMemAlloc past the pool")                                                      \
+	X(pitch, "cuMemAllocPitch")                                                                \
+	X(managed, "cuMemAllocManaged")                                                            \
+	X(async, "cuMemAllocAsync, cuMemAllocFromPoolAsync")                                       \
+	X(vmm, "cuMemCreate")                                                                      \
+	X(array, "arrays and mipmapped arrays")                                                    \
+	X(pinned, "page-locked host memory")                                                       \
+	X(imported, "opened from another process")
+
+enum mt_unpooled_kind {
+#define X(name, text) MT_UNPOOLED_##name,
+	MT_UNPOOLED_KINDS(X) MT_UNPOOLED_KIND_COUNT
+#undef X
+};
+
+/* Of one device. */
+struct mt_unpooled_usage {
+	uint64_t live_bytes[MT_UNPOOLED_KIND_COUNT];
+	uint64_t peak_bytes[MT_UNPOOLED_KIND_COUNT];
+	uint64_t live_count[MT_UNPOOLED_KIND_COUNT];
+	uint64_t alloc_count[MT_UNPOOLED_KIND_COUNT];
+};
+
+/* One allocation, as its wrapper describes it. */
+struct mt_unpooled {
+	enum mt_unpooled_kind kind;
+	int device;
+	/* the pointer or handle, unique among device pointers, and among handles of its kind */
+	uint64_t key;
+	uint64_t bytes;
+	uint64_t context; /* whose end is its end; 0: outlives every context (async, vmm) */
+};
+
+/* Its record. The caller writes `is` alone; the rest belongs to unpooled.c. */
+struct mt_unpooled_record {
+	void *slab_link; /* first: the slab's */
+	struct mt_unpooled is;
+	struct mt_pointer_node node; /* its key is that of `is`, or the number of released memory */
+	/* memory of cuMemCreate, and where it is mapped: */
+	uint64_t memory;            /* number of the memory */
+	uint64_t handle;            /* of a mapping: that of its memory */
+	uint32_t handles, mappings; /* of memory: it is there as long as one is left */
+	bool is_mapping, is_released;
+};
+
+/* A record, taken before the driver is called, so that nothing can fail after it. NULL: there is no
+ * memory for one; the allocation then goes unrecorded. Exactly one of mt_unpooled_add,
+ * mt_unpooled_map and mt_unpooled_cancel follows. */
+struct mt_unpooled_record *mt_unpooled_reserve(void);
+void mt_unpooled_cancel(struct mt_unpooled_record *record);
+
+/* Counts what the record says. A record with the same key is replaced: its free was not seen. */
+void mt_unpooled_add(struct mt_unpooled_record *record);
+
+/* Around the driver's free: takes a record out, so that the next owner of the same key is not
+ * mistaken for it. NULL: there is none. Exactly one of mt_unpooled_cancel (it is freed) and
+ * mt_unpooled_restore (the driver refused; counts as no allocation) follows. Any kind of device
+ * pointer stands for all of them, since cuMemFree takes them all. */
+struct mt_unpooled_record *mt_unpooled_take(enum mt_unpooled_kind kind, uint64_t key);
+void mt_unpooled_restore(struct mt_unpooled_record *record);
+
+/* Memory of cuMemCreate lasts as long as one handle or one mapping of it is left. After the
+ * driver's cuMemRetainAllocationHandle, cuMemMap and cuMemUnmap, which may concern several
+ * mappings. */
+void mt_unpooled_retain(uint64_t handle);
+void mt_unpooled_map(struct mt_unpooled_record *record, uint64_t dptr, uint64_t bytes,
+		     uint64_t handle);
+void mt_unpooled_unmap(uint64_t dptr, uint64_t bytes);
+
+/* Around the driver's cuMemRelease, after which the handle may be given to other memory at once.
+ * begin returns a number for end, 0 where the handle is not known. is_done: the driver has not
+ * refused. */
+uint64_t mt_unpooled_release_begin(uint64_t handle);
+void mt_unpooled_release_end(uint64_t handle, uint64_t number, bool is_done);
+
+/* A context is gone, and with it what was its own. Looks at all records under the lock. */
+void mt_unpooled_forget_context(uint64_t context);
+
+/* Devices beyond the last of MT_POOL_DEVICES share its figures. */
+void mt_unpooled_usage(int device, struct mt_unpooled_usage *out);
+void mt_unpooled_reset_peak(void);
+
+/* The child holds nothing: its records belong to a driver that does not answer there. */
+void mt_unpooled_fork_child(void);
+
+#endif
