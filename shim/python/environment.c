@@ -79,8 +79,12 @@ static bool has_hooks(void)
 		struct mt_python_allocator now = {.malloc = NULL};
 
 		get(domain, &now);
-		if (now.malloc && !mt_object_domains_is_ours(&now) &&
-		    dladdr(*(void **)(void *)&now.malloc, &owner) &&
+		if (mt_object_domains_is_ours(&now))
+			continue;
+		/* CPython's own functions have no context, but for its debug hooks. */
+		if (now.context)
+			return true;
+		if (now.malloc && dladdr(*(void **)(void *)&now.malloc, &owner) &&
 		    owner.dli_fbase != python.dli_fbase)
 			return true;
 	}

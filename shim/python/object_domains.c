@@ -120,8 +120,6 @@ const char *mt_object_domains_take(void)
 	minor = known_minor();
 	if (!minor)
 		return "this version of Python is not known";
-	if (before[MT_PYTHON_DOMAIN_OBJ].malloc)
-		return "another allocator was set after it";
 	if (!mt_objects_start(range_bytes()))
 		return "no address space";
 	mt_object_heap_set(&ops);

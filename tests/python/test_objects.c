@@ -1,5 +1,5 @@
-/* test_objects.c -- the heap for small Python objects, without Python. Each test is a process of its
- * own, with a heap of its own. */
+/* test_objects.c -- the heap for small Python objects, without Python. Each test is a process of
+ * its own, with a heap of its own. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdatomic.h>
