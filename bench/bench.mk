@@ -51,6 +51,12 @@ bench-report:
 	$(PYTHON) bench/report.py $(call newest,suite) \
 		$(foreach name,$(bench_promises) growth,$(addprefix --also ,$(call newest,$(name)))) --markdown docs/bench-results.md --plots docs
 
+# ---- what small Python objects cost under each allocator: CPU time, instructions, page faults, RSS after a rest; an hour ----
+.PHONY: bench-costs bench-costs-python
+bench-costs: bench-costs-python
+bench-costs-python: all
+	$(PYTHON) bench/costs/python_objects.py --build $(B) --instructions
+
 # ---- cost of jemalloc's heap profiler, prepared and switched on ----
 .PHONY: bench-prof
 prof_candidates := --candidates shim,shim-prof-ready,shim-prof-on

@@ -70,7 +70,8 @@ static bool uses_pymalloc(const struct mt_facts *facts)
 {
 	char value[32];
 
-	if (!facts->is_python || strstr(facts->last.head.python, "is answered"))
+	if (!facts->is_python || strstr(facts->last.head.python, "is answered") ||
+	    strcmp(facts->last.head.python, "object heap") == 0)
 		return false;
 	return !mt_process_environ(facts->process.pid, "PYTHONMALLOC", value, sizeof(value)) ||
 	       !*value || strncmp(value, "pymalloc", 8) == 0 || strcmp(value, "default") == 0;

@@ -6,7 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/object_heap.h"
 #include "core/main_exit.h"
+#include "sys/saturating.h"
 #include "sys/raw_syscall.h"
 #include "sys/libc.h"
 #include "sys/lock.h"
@@ -297,8 +299,13 @@ static bool look_at(struct mt_thread_counters *counters)
 
 static void add_up(struct mt_account_totals *out)
 {
-	out->allocated_bytes = dead.allocated_bytes + seen.allocated_bytes;
-	out->freed_bytes = dead.freed_bytes + seen.freed_bytes;
+	struct mt_object_heap_figures objects;
+
+	mt_object_heap_read(&objects, false);
+	out->allocated_bytes =
+		dead.allocated_bytes + seen.allocated_bytes + objects.allocated_bytes;
+	out->freed_bytes = dead.freed_bytes + seen.freed_bytes +
+			   mt_sat_sub(objects.allocated_bytes, objects.live_bytes);
 	out->live_bytes = out->allocated_bytes > out->freed_bytes
 				  ? out->allocated_bytes - out->freed_bytes
 				  : 0;

@@ -29,6 +29,12 @@ uint64_t mt_allocation_event_tell(uint64_t allocated_bytes)
 	return fresh;
 }
 
+void mt_allocation_event_took_objects(uint64_t bytes)
+{
+	if (listener() && mt_unlikely(listener()->note(bytes)) && mt_state_is_own_process())
+		listener()->run(bytes);
+}
+
 void mt_allocation_event_freed_large(void)
 {
 	if (listener() && mt_state_is_own_process())

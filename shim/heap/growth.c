@@ -1,13 +1,16 @@
 #include "heap/growth.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
 #include "core/components.h"
 #include "core/config.h"
 #include "core/init.h"
+#include "core/object_heap.h"
 #include "core/worker.h"
 #include "heap/account.h"
+#include "heap/allocation_event.h"
 #include "heap/entries.h"
 #include "sys/attr.h"
 #include "sys/os.h"
@@ -72,18 +75,42 @@ static bool is_due(void)
 	       is_live_enough(mt_config()->min_mb * MT_MIB);
 }
 
-void mt_growth_allocated(uint64_t fresh_bytes)
+/* Counts the bytes and tells a running worker. Returns whether mt_growth_note is due. */
+static bool count(uint64_t fresh_bytes)
 {
 	uint64_t sum = fresh_bytes +
 		       atomic_fetch_add_explicit(&counted_bytes, fresh_bytes, memory_order_relaxed);
 
 	if (mt_likely(sum < MT_GROWTH_STEP_BYTES))
-		return;
+		return false;
 	atomic_store_explicit(&counted_bytes, 0, memory_order_relaxed);
-	if (mt_worker_is_running())
-		mt_components_grown();
-	else if (is_due())
+	if (!mt_worker_is_running())
+		return is_due();
+	mt_components_grown();
+	return false;
+}
+
+void mt_growth_allocated(uint64_t fresh_bytes)
+{
+	if (count(fresh_bytes))
 		mt_heap_look_at_next_call(true);
+}
+
+/* A program that works on small objects alone may not call malloc for long: its size is read
+ * here. */
+static void objects_took(uint64_t bytes)
+{
+	int kept = errno;
+
+	if (count(bytes))
+		mt_growth_note();
+	mt_allocation_event_took_objects(bytes);
+	errno = kept;
+}
+
+void mt_growth_begin(void)
+{
+	mt_object_heap_listen(objects_took);
 }
 
 void mt_growth_fork_child(void)

@@ -22,6 +22,9 @@ void mt_growth_note(void);
  * holds none of its locks. */
 void mt_growth_allocated(uint64_t fresh_bytes);
 
+/* Has the pages of the heap for Python's objects counted, too. Once, when the heap begins. */
+void mt_growth_begin(void);
+
 /* In a forked child: it is looked at from its own growth on. */
 void mt_growth_fork_child(void);
 

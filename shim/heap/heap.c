@@ -92,6 +92,7 @@ static void serve(bool on)
 		return;
 	}
 	mt_glibc_accounting_use(look);
+	mt_growth_begin();
 	hooks.shadowed = mt_heap_is_shadowed();
 	choice = mt_backend_choose(mt_config(), &hooks);
 	if (choice == MT_BACKEND_SYSTEM || !serve_embedded(choice == MT_BACKEND_EMBEDDED, &hooks))

@@ -30,6 +30,7 @@
 #include "sys/libc.h"
 #include "sys/lock.h"
 #include "core/log.h"
+#include "core/object_heap.h"
 #include "sys/os.h"
 #include "sys/raw_clone.h"
 
@@ -426,16 +427,19 @@ static bool renew_figures(void)
 static bool jemalloc_figures(struct mt_heap_figures *out)
 {
 	uint64_t page = mt_os_page_bytes();
+	struct mt_object_heap_figures objects;
 
 	if (!renew_figures())
 		return false;
+	mt_object_heap_read(&objects, true);
 	memset(out, 0, sizeof(*out));
-	out->live_bytes = ask("stats.allocated");
+	out->live_bytes = ask("stats.allocated") + objects.live_bytes;
 	out->dirty_bytes =
-		(ask("stats.arenas.4096.pdirty") + ask("stats.arenas.4096.pmuzzy")) * page;
-	out->active_bytes = ask("stats.active");
-	out->resident_bytes = ask("stats.resident");
-	out->mapped_bytes = ask("stats.mapped");
+		(ask("stats.arenas.4096.pdirty") + ask("stats.arenas.4096.pmuzzy")) * page +
+		objects.dirty_bytes;
+	out->active_bytes = ask("stats.active") + objects.used_bytes;
+	out->resident_bytes = ask("stats.resident") + objects.used_bytes + objects.dirty_bytes;
+	out->mapped_bytes = ask("stats.mapped") + objects.used_bytes;
 	out->retained_bytes = ask("stats.retained");
 	out->metadata_bytes = ask("stats.metadata");
 	out->arenas_count = mt_jemalloc_arenas_count();

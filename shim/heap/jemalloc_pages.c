@@ -1,3 +1,4 @@
+#include "core/object_heap.h"
 #include "heap/jemalloc_pages.h"
 
 #include <stdatomic.h>
@@ -78,6 +79,7 @@ static size_t still_to_go(unsigned int index, const struct pages *arena)
 bool mt_jemalloc_pages(struct mt_heap_figures *out)
 {
 	uint64_t page = mt_os_page_bytes();
+	struct mt_object_heap_figures objects;
 	struct pages sum = {0};
 
 	if (!are_believed())
@@ -90,8 +92,9 @@ bool mt_jemalloc_pages(struct mt_heap_figures *out)
 		sum.dirty += arena.dirty + still_to_go(index, &arena);
 		sum.muzzy += arena.muzzy;
 	}
-	out->active_bytes = sum.active * page;
-	out->dirty_bytes = (sum.dirty + sum.muzzy) * page;
+	mt_object_heap_read(&objects, false);
+	out->active_bytes = sum.active * page + objects.used_bytes;
+	out->dirty_bytes = (sum.dirty + sum.muzzy) * page + objects.dirty_bytes;
 	return true;
 }
 

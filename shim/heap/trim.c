@@ -1,6 +1,7 @@
 #include "heap/trim.h"
 
 #include "core/interpreter.h"
+#include "core/object_heap.h"
 #include "core/shared_pages.h"
 #include "heap/account.h"
 #include "heap/allocation_event.h"
@@ -13,6 +14,9 @@
 /* in fast bins, that a purge may write to */
 #define UNMERGED_MOST_BYTES (16u << 10)
 
+/* longest wait of a thread of the program for one step */
+#define RECLAIM_STEP_NS (10 * MT_NS_PER_MS)
+
 static struct mt_lock lock = MT_LOCK(cleanup);
 
 /* Our own count; where we do not count, the allocator's. */
@@ -20,8 +24,10 @@ static uint64_t live_bytes(void)
 {
 	struct mt_account_totals totals = {0};
 	struct mt_heap_figures figures = {0};
+	struct mt_object_heap_figures objects;
 
 	if (mt_backend()->counting != MT_COUNTING_NONE) {
+		mt_object_heap_read(&objects, true); /* makes the next reading exact */
 		(void)mt_account_read(&totals);
 		return totals.live_bytes;
 	}
@@ -44,6 +50,12 @@ bool mt_heap_purge_copies(bool may_ask)
 	return false;
 }
 
+static bool enter_purge(void)
+{
+	mt_purge_enter();
+	return true;
+}
+
 static void purge(const struct mt_trim_request *request, struct mt_cleanup *cleanup)
 {
 	struct mt_stats_cleanup *stats = &cleanup->stats;
@@ -57,6 +69,7 @@ static void purge(const struct mt_trim_request *request, struct mt_cleanup *clea
 	outcome.possible = true;
 	if (!mt_heap_purge_copies(true))
 		mt_backend()->purge(&outcome);
+	(void)mt_object_heap_purge(0, enter_purge, mt_purge_leave);
 	mt_allocation_event_purged();
 	mt_lock_unlock(&lock);
 	stats->purge_ns += mt_os_now_ns() - began;
@@ -96,6 +109,19 @@ void mt_heap_trim(const struct mt_trim_request *request, struct mt_cleanup *clea
 	if (!cleanup->was_purged || !is_unchanged(&cleanup->stats))
 		purge(request, cleanup);
 	cleanup->stats.live_after_bytes = live_bytes();
+}
+
+static bool enter_purge_soon(void)
+{
+	return mt_purge_enter_within(RECLAIM_STEP_NS);
+}
+
+enum mt_reclaimed mt_heap_reclaim(uint64_t keep_bytes, uint64_t patience_ns)
+{
+	uint64_t objects = mt_object_heap_purge(0, enter_purge_soon, mt_purge_leave);
+	enum mt_reclaimed got = mt_backend()->reclaim(keep_bytes, patience_ns);
+
+	return objects ? MT_RECLAIMED_SOME : got;
 }
 
 void mt_heap_trim_fork_child(void)

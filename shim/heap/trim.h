@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 
+#include "heap/backend.h"
 #include "core/trim_request.h"
 
 /* Hooks of struct mt_component. */
@@ -20,5 +21,10 @@ void mt_heap_trim_fork_child(void);
  * it pages count as shared from a fork on until it has been asked. Safe inside malloc once the
  * block is made where may_ask is false. */
 bool mt_heap_purge_copies(bool may_ask);
+
+/* Returns the free pages of Python's objects, then those of the heap until no more than keep_bytes
+ * are left (the backend's reclaim). Any thread of the program, also from inside malloc once the
+ * block is made. patience_ns: how long to wait for the purge lock. */
+enum mt_reclaimed mt_heap_reclaim(uint64_t keep_bytes, uint64_t patience_ns);
 
 #endif

@@ -193,7 +193,7 @@ static void reclaim(const struct mt_ceiling *ceiling, const struct mt_reclaimabl
 	struct mt_heap_size after;
 
 	if (mt_heap_purge_copies(false) ||
-	    mt_backend()->reclaim(keep_bytes, timeout_ns) != MT_RECLAIMED_SOME)
+	    mt_heap_reclaim(keep_bytes, timeout_ns) != MT_RECLAIMED_SOME)
 		return;
 	mt_reclaim_note_purge();
 	if (ceiling->exact && mt_reclaim_read_heap(&after) && after.free_bytes < left->free_bytes)

@@ -6,7 +6,9 @@
 #include "core/devices.h"
 #include "core/interpreter.h"
 #include "core/publish.h"
+#include "core/object_heap.h"
 #include "python/framework.h"
+#include "python/objects.h"
 #include "python/python.h"
 #include "sys/os.h"
 
@@ -87,6 +89,21 @@ static uint64_t tick(uint64_t now_ns, uint32_t bits)
 	return next_ns;
 }
 
+/* Where there is no such heap, both are 0. */
+static void publish(bool all)
+{
+	struct mt_object_heap_figures objects;
+	struct mt_stats_snapshot *to;
+
+	if (!all)
+		return;
+	mt_object_heap_read(&objects, true);
+	to = mt_publish_lock();
+	to->python_live_bytes = objects.live_bytes;
+	to->python_free_bytes = objects.dirty_bytes;
+	mt_publish_unlock();
+}
+
 static void load(bool on)
 {
 	static const struct mt_interpreter_ops ops = {
@@ -104,6 +121,7 @@ static void fork_child(void)
 {
 	mt_python_fork_child();
 	mt_framework_fork_child();
+	mt_objects_fork_child();
 }
 
 const struct mt_component mt_python_component = {
@@ -112,5 +130,6 @@ const struct mt_component mt_python_component = {
 	.fork_child = fork_child,
 	.tick = tick,
 	.trim = trim,
+	.publish = publish,
 	.stop = mt_python_stop,
 };

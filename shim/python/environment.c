@@ -1,8 +1,9 @@
 /* python/environment.c -- wraps getenv for one name, PYTHONMALLOC, which CPython reads at its
- * start. Where it is unset and the embedded jemalloc serves malloc, the wrapper returns "malloc":
- * small objects in Python's own arenas keep whole pages resident. setenv would reach children
- * without the shim, appear in os.environ and defeat -X dev. Any thread may call. Owns the address
- * of the next getenv. Takes no lock. */
+ * start. Where it is unset and the embedded jemalloc serves malloc, the heap for Python's objects
+ * takes the domains MEM and OBJ then (python/object_domains.h); where that is not possible the
+ * wrapper returns "malloc". Small objects in Python's own arenas keep whole pages resident. setenv
+ * would reach children without the shim, appear in os.environ and defeat -X dev. Any thread may
+ * call. Owns the address of the next getenv. Takes no lock. */
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #include "sys/symbol.h"
 #include "core/init.h"
 #include "core/publish.h"
+#include "python/object_domains.h"
 
 MT_EXPORT char *getenv(const char *name);
 
@@ -61,33 +63,27 @@ static bool is_dev_mode(void)
 	return false;
 }
 
-/* struct PyMemAllocatorEx of CPython, the same in all versions: the functions of an allocator
- * domain. */
-struct python_allocator {
-	void *context;
-	void *(*malloc)(void *, size_t);
-	void *(*calloc)(void *, size_t, size_t);
-	void *(*realloc)(void *, void *, size_t);
-	void (*free)(void *, void *);
-};
-enum { DOMAIN_MEM = 1, DOMAIN_OBJ = 2 }; /* of PyMemAllocatorDomain */
-
 /* Returns whether a preloaded library has replaced the functions of an allocator domain, as
  * Scalene's does in its constructor. With PYTHONMALLOC=malloc Python replaces them again, and then
  * passes the library blocks that it did not allocate. */
 static bool has_hooks(void)
 {
-	void (*get)(int, struct python_allocator *);
+	void (*get)(int, struct mt_python_allocator *);
 	Dl_info python;
 	Dl_info owner;
 
 	*(void **)(void *)&get = mt_symbol(RTLD_DEFAULT, "PyMem_GetAllocator");
 	if (!get || !dladdr(*(void **)(void *)&get, &python))
 		return false;
-	for (int domain = DOMAIN_MEM; domain <= DOMAIN_OBJ; domain++) {
-		struct python_allocator now = {.malloc = NULL};
+	for (int domain = MT_PYTHON_DOMAIN_MEM; domain <= MT_PYTHON_DOMAIN_OBJ; domain++) {
+		struct mt_python_allocator now = {.malloc = NULL};
 
 		get(domain, &now);
+		if (mt_object_domains_is_ours(&now))
+			continue;
+		/* CPython's own functions have no context, but for its debug hooks. */
+		if (now.context)
+			return true;
 		if (now.malloc && dladdr(*(void **)(void *)&now.malloc, &owner) &&
 		    owner.dli_fbase != python.dli_fbase)
 			return true;
@@ -159,17 +155,27 @@ static bool is_free_threaded(void)
 /* Returns why Python keeps its own allocator for small objects; NULL where it may use malloc. */
 static const char *pymalloc_reason(const char *set)
 {
+	bool is_jemalloc;
+
 	if (set)
 		return "PYTHONMALLOC is set by the user";
-	if (mt_config()->python_malloc == MT_SWITCH_OFF)
+	if (mt_config()->python_malloc == MT_PYTHON_MALLOC_OFF)
 		return "pymalloc: MT_PYTHON_MALLOC=off";
-	if (mt_config()->python_malloc == MT_SWITCH_AUTO && !mt_init_wake_heap())
+	is_jemalloc = mt_init_wake_heap();
+	if (mt_config()->python_malloc == MT_PYTHON_MALLOC_AUTO && !is_jemalloc)
 		return "pymalloc: better over this allocator";
 	if (is_free_threaded())
 		return "its own mimalloc: a free-threaded build";
 	if (is_dev_mode())
 		return "debug allocator: -X dev";
 	return profiler_reason();
+}
+
+/* NULL: the heap for small objects serves. Else why it does not. */
+static const char *take_domains(void)
+{
+	return mt_config()->python_malloc == MT_PYTHON_MALLOC_MALLOC ? "MT_PYTHON_MALLOC=malloc"
+								     : mt_object_domains_take();
 }
 
 static MT_COLD char *reply_python_malloc(getenv_fn next)
@@ -182,8 +188,13 @@ static MT_COLD char *reply_python_malloc(getenv_fn next)
 	if (!mt_state_is_on() || !mt_symbol(RTLD_DEFAULT, "Py_IsInitialized"))
 		return set;
 	reason = pymalloc_reason(set);
-	mt_publish_set_python(reason ? reason : "PYTHONMALLOC=malloc is answered");
-	return reason ? set : reply;
+	if (reason) {
+		mt_publish_set_python(reason);
+		return set;
+	}
+	reason = take_domains();
+	mt_publish_set_python(reason ? "PYTHONMALLOC=malloc is answered" : "object heap");
+	return reason ? reply : set;
 }
 
 MT_EXPORT char *getenv(const char *name)

@@ -8,6 +8,7 @@
 #include "sys/os.h"
 #include "sys/symbol.h"
 #include "core/control_file.h"
+#include "core/object_heap.h"
 #include "sys/lazy_symbols.h"
 #include "python/gpu_caches.h"
 #include "python/eval_breaker.h"
@@ -102,7 +103,10 @@ bool mt_python_is_running(void)
 /* Reads the figures that only Python has: objects in its own arenas, and PyTorch's device cache. */
 static void read_figures(struct mt_python_outcome *out)
 {
-	intptr_t blocks = api.Py_GetAllocatedBlocks ? api.Py_GetAllocatedBlocks() : 0;
+	/* With the heap for objects, what pymalloc counts are the large blocks that pass it. */
+	intptr_t blocks = api.Py_GetAllocatedBlocks && !mt_object_heap_is_there()
+				  ? api.Py_GetAllocatedBlocks()
+				  : 0;
 	struct mt_python_gpu_figures figures;
 
 	out->figures_known = true;

@@ -236,7 +236,8 @@ Test(config, knows_every_word_of_bools_and_choices_in_any_case)
 	}
 	cr_expect_eq(parsed("MT_LOG_LEVEL=DEBUG", NULL, NULL).log_level, MT_LOG_DEBUG);
 	cr_expect_eq(parsed("MT_ALLOCATOR=system", NULL, NULL).allocator, MT_ALLOCATOR_SYSTEM);
-	cr_expect_eq(parsed("MT_PYTHON_MALLOC=off", NULL, NULL).python_malloc, MT_SWITCH_OFF);
+	cr_expect_eq(parsed("MT_PYTHON_MALLOC=off", NULL, NULL).python_malloc,
+		     MT_PYTHON_MALLOC_OFF);
 }
 
 Test(config, takes_a_text_of_255_bytes_or_none_and_refuses_256)

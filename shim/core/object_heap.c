@@ -1,0 +1,49 @@
+#include "core/object_heap.h"
+
+#include <stdatomic.h>
+#include <stddef.h>
+
+/* Each is set once; what it points to never changes. No ordering. */
+static _Atomic(const struct mt_object_heap_ops *) ops;
+typedef void (*took_fn)(uint64_t bytes);
+static _Atomic(took_fn) listener;
+
+static const struct mt_object_heap_ops *get(void)
+{
+	return atomic_load_explicit(&ops, memory_order_relaxed);
+}
+
+void mt_object_heap_set(const struct mt_object_heap_ops *given)
+{
+	atomic_store_explicit(&ops, given, memory_order_relaxed);
+}
+
+bool mt_object_heap_is_there(void)
+{
+	return get() != NULL;
+}
+
+void mt_object_heap_read(struct mt_object_heap_figures *out, bool exact)
+{
+	*out = (struct mt_object_heap_figures){0};
+	if (get())
+		get()->read(out, exact);
+}
+
+uint64_t mt_object_heap_purge(uint64_t keep_bytes, bool (*enter)(void), void (*leave)(void))
+{
+	return get() ? get()->purge(keep_bytes, enter, leave) : 0;
+}
+
+void mt_object_heap_listen(void (*took)(uint64_t bytes))
+{
+	atomic_store_explicit(&listener, took, memory_order_relaxed);
+}
+
+void mt_object_heap_took(uint64_t bytes)
+{
+	took_fn took = atomic_load_explicit(&listener, memory_order_relaxed);
+
+	if (took)
+		took(bytes);
+}

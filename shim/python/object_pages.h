@@ -1,0 +1,77 @@
+/* python/object_pages.h -- pages of 4 KiB for small Python objects, from one reserved address
+ * range. Owns the range, a table of struct mt_object_page beside it, and the pages that hold no
+ * block.
+ *
+ * A free page is dirty (resident) or clean (not resident: never used, or purged). Two bit maps say
+ * which, so that the lowest page is taken first and a purge meets neighbours together. The thread
+ * that may change the heap for objects takes and returns pages (python/objects.h says who that is);
+ * any thread may purge at the same time. Takes no lock. Keeps errno. Never allocates. */
+#ifndef MT_PYTHON_OBJECT_PAGES_H
+#define MT_PYTHON_OBJECT_PAGES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define MT_OBJECT_PAGE_SHIFT  12
+#define MT_OBJECT_PAGE_BYTES  ((size_t)1 << MT_OBJECT_PAGE_SHIFT)
+#define MT_OBJECT_PAGE_NONE   UINT32_MAX
+#define MT_OBJECT_CLASS_COUNT 32u
+
+/* One page. All zero where it was never used. */
+struct mt_object_page {
+	void *free;           /* first block of the free list; NULL: the list is empty */
+	uint32_t countdown;   /* blocks to free until python/objects.c looks at the page */
+	uint32_t floor_count; /* live blocks = countdown + floor_count, modulo 2^32 */
+	uint32_t next, prev;  /* neighbours in a list, by index; MT_OBJECT_PAGE_NONE: none */
+	uint16_t made_count;  /* blocks that were ever put on the free list since it was taken */
+	uint8_t size_class;
+	uint8_t list; /* which list of its class it is in */
+	bool used;    /* taken */
+};
+
+/* Bytes, for statistics; a reader may lag. */
+struct mt_object_pages_figures {
+	uint64_t used_bytes;     /* in pages that are taken */
+	uint64_t dirty_bytes;    /* in dirty pages */
+	uint64_t taken_bytes;    /* in pages ever taken */
+	uint64_t reserved_bytes; /* of address space */
+};
+
+/* The range and the table. Constant after mt_object_pages_start but for limit_bytes. */
+struct mt_object_range {
+	char *base;
+	struct mt_object_page *table;
+	size_t bytes; /* reserved */
+};
+
+/* Reserves address space, at most range_bytes (whole MB), as much as the process may have. Returns
+ * false where it may have none or where the kernel's pages are not 4 KiB. Once, before any other
+ * call. */
+bool mt_object_pages_start(size_t range_bytes, struct mt_object_range *out);
+
+/* Takes a page. Returns its index, or MT_OBJECT_PAGE_NONE: the range or the memory is exhausted.
+ * *out_event_bytes: 0, or what was taken since the last event, once it is a MB. */
+uint32_t mt_object_pages_take(uint32_t size_class, uint64_t *out_event_bytes);
+
+/* Returns a page without live blocks. */
+void mt_object_pages_return(uint32_t index);
+
+/* Returns dirty pages to the kernel, until no more than keep_bytes of them are left. Returns the
+ * bytes. Any thread. enter, leave: called around each step, which a fork must not interrupt; a step
+ * is left out, with all that follow, where enter returns false. */
+uint64_t mt_object_pages_purge(uint64_t keep_bytes, bool (*enter)(void), void (*leave)(void));
+
+/* Any thread. */
+void mt_object_pages_read(struct mt_object_pages_figures *out);
+
+/* Returns the number of the first page that was never taken: no page from it on holds a block. Any
+ * thread. */
+uint32_t mt_object_pages_top(void);
+
+/* Gives up the address space that no page has used yet, but for spare_bytes, for a program that
+ * limits its address space (setrlimit). narrow: called with what is left of the range before the
+ * rest goes. Any thread, one at a time. */
+void mt_object_pages_shrink(size_t spare_bytes, void (*narrow)(size_t bytes));
+
+#endif

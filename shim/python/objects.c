@@ -1,0 +1,433 @@
+#include "python/objects.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "python/object_pages.h"
+#include "sys/attr.h"
+#include "sys/lock.h"
+#include "sys/saturating.h"
+
+#define CLASS_SHIFT 4
+#define CLASS_COUNT MT_OBJECT_CLASS_COUNT
+#define MOST_BYTES  (CLASS_COUNT << CLASS_SHIFT)
+/* blocks that are put on the free list of a page at a time */
+#define MADE_AT_ONCE 8u
+/* lists of partly used pages: in list 1 at least half of the blocks are live */
+#define LIST_COUNT 2u
+enum { LIST_CURRENT = LIST_COUNT, LIST_FULL };
+/* The page that blocks are taken from is not looked at when its blocks are freed: as if it had more
+ * live blocks than it can have freed. */
+#define CURRENT_COUNT 0x10000u
+
+/* What each call reads, together. */
+static struct {
+	char *base;
+	size_t bytes; /* of the range; 0 while each call has to take the lock */
+	struct mt_object_page *table;
+	struct mt_object_page *current[CLASS_COUNT];
+} heap __attribute__((aligned(64)));
+
+/* What stands in heap.current where there is no page: never has a free block. */
+static struct mt_object_page no_page;
+
+static uint32_t lists[CLASS_COUNT][LIST_COUNT]; /* the first page of each; under the GIL */
+static struct mt_object_range range;
+
+/* While calls are shared, heap.current holds only no_page and the real ones are here. */
+static _Atomic bool is_shared; /* changed while one thread alone calls */
+static struct mt_object_page *shared_current[CLASS_COUNT];
+static struct mt_lock lock = MT_LOCK(objects);
+
+static uint32_t index_of(const struct mt_object_page *page)
+{
+	return (uint32_t)(page - range.table);
+}
+
+static char *first_block(const struct mt_object_page *page)
+{
+	return range.base + ((size_t)index_of(page) << MT_OBJECT_PAGE_SHIFT);
+}
+
+static size_t block_bytes(uint32_t size_class)
+{
+	return (size_t)(size_class + 1) << CLASS_SHIFT;
+}
+
+static uint16_t capacities[CLASS_COUNT];
+
+static uint32_t capacity_of(uint32_t size_class)
+{
+	return capacities[size_class];
+}
+
+/* ---- lists of partly used pages ---- */
+
+static void add_to_list(struct mt_object_page *page, uint32_t list)
+{
+	uint32_t *first = &lists[page->size_class][list];
+
+	page->list = (uint8_t)list;
+	page->prev = MT_OBJECT_PAGE_NONE;
+	page->next = *first;
+	if (*first != MT_OBJECT_PAGE_NONE)
+		range.table[*first].prev = index_of(page);
+	*first = index_of(page);
+}
+
+static void remove_from_list(const struct mt_object_page *page)
+{
+	if (page->prev == MT_OBJECT_PAGE_NONE)
+		lists[page->size_class][page->list] = page->next;
+	else
+		range.table[page->prev].next = page->next;
+	if (page->next != MT_OBJECT_PAGE_NONE)
+		range.table[page->next].prev = page->prev;
+}
+
+static uint32_t live_count(const struct mt_object_page *page)
+{
+	return page->countdown + page->floor_count;
+}
+
+/* The next look is due when so few blocks are live. */
+static void set_floor(struct mt_object_page *page, uint32_t live, uint32_t floor)
+{
+	page->floor_count = floor;
+	page->countdown = live - floor;
+}
+
+/* Puts the page in the list for what it holds; free when it holds nothing. */
+static void file_page(struct mt_object_page *page, uint32_t live)
+{
+	uint32_t half = capacity_of(page->size_class) / 2;
+	uint32_t list = live > half;
+
+	if (live == 0) {
+		page->used = false;
+		mt_object_pages_return(index_of(page));
+		return;
+	}
+	set_floor(page, live, list ? half : 0);
+	add_to_list(page, list);
+}
+
+/* The page has no free block. It is worth a look when an eighth of it is free. */
+static void retire(struct mt_object_page *page)
+{
+	uint32_t capacity = capacity_of(page->size_class);
+	uint32_t live = live_count(page);
+	uint32_t wanted = capacity / 8 ? capacity / 8 : 1;
+
+	page->list = LIST_FULL;
+	set_floor(page, live, live > wanted ? live - wanted : 0);
+}
+
+/* Its countdown has reached 0. */
+static MT_COLD void look_at(struct mt_object_page *page)
+{
+	if (page->list < LIST_COUNT)
+		remove_from_list(page);
+	file_page(page, page->floor_count);
+}
+
+/* ---- the current pages ---- */
+
+static struct mt_object_page **current_of(uint32_t size_class)
+{
+	return is_shared ? &shared_current[size_class] : &heap.current[size_class];
+}
+
+/* Puts more blocks on the free list; false: all are made. */
+static bool make_blocks(struct mt_object_page *page)
+{
+	uint32_t capacity = capacity_of(page->size_class);
+	size_t bytes = block_bytes(page->size_class);
+	uint32_t count = capacity - page->made_count;
+	char *block = first_block(page) + page->made_count * bytes;
+
+	if (!count)
+		return false;
+	if (count > MADE_AT_ONCE)
+		count = MADE_AT_ONCE;
+	page->free = block;
+	page->made_count = (uint16_t)(page->made_count + count);
+	for (; count > 1; count--, block += bytes)
+		*(void **)(void *)block = block + bytes;
+	*(void **)(void *)block = NULL;
+	return true;
+}
+
+static struct mt_object_page *take_listed(uint32_t size_class)
+{
+	for (uint32_t list = LIST_COUNT; list-- > 0;) {
+		uint32_t index = lists[size_class][list];
+
+		if (index != MT_OBJECT_PAGE_NONE) {
+			remove_from_list(&range.table[index]);
+			return &range.table[index];
+		}
+	}
+	return NULL;
+}
+
+static struct mt_object_page *take_free(uint32_t size_class, uint64_t *out_fresh)
+{
+	uint32_t index = mt_object_pages_take(size_class, out_fresh);
+	struct mt_object_page *page;
+
+	if (index == MT_OBJECT_PAGE_NONE)
+		return NULL;
+	page = &range.table[index];
+	page->used = true;
+	page->free = NULL;
+	page->made_count = 0;
+	page->size_class = (uint8_t)size_class;
+	set_floor(page, 0, 0);
+	return page;
+}
+
+/* Makes a page with free blocks the current one; NULL: there is no memory. */
+static struct mt_object_page *renew(uint32_t size_class, uint64_t *out_fresh)
+{
+	struct mt_object_page **current = current_of(size_class);
+	struct mt_object_page *page = *current;
+
+	if (page != &no_page) {
+		if (page->free || make_blocks(page))
+			return page;
+		retire(page);
+	}
+	page = take_listed(size_class);
+	if (!page)
+		page = take_free(size_class, out_fresh);
+	if (!page) {
+		*current = &no_page;
+		return NULL;
+	}
+	page->list = LIST_CURRENT;
+	set_floor(page, live_count(page), 0u - CURRENT_COUNT);
+	if (!page->free)
+		(void)make_blocks(page);
+	*current = page;
+	return page;
+}
+
+/* ---- blocks ---- */
+
+static inline void *pop(struct mt_object_page *page, void *block)
+{
+	memcpy(&page->free, block, sizeof(page->free));
+	page->countdown++;
+	return block;
+}
+
+/* True when the page is to be looked at. */
+static inline bool push(struct mt_object_page *page, void *block)
+{
+	memcpy(block, &page->free, sizeof(page->free));
+	page->free = block;
+	return --page->countdown == 0;
+}
+
+static void *malloc_from(uint32_t size_class, uint64_t *out_fresh)
+{
+	struct mt_object_page *page = renew(size_class, out_fresh);
+
+	return page ? pop(page, page->free) : NULL;
+}
+
+static MT_COLD void *malloc_slow(const struct mt_python_allocator *next, size_t size)
+{
+	uint32_t size_class = (uint32_t)((size - 1) >> CLASS_SHIFT);
+	bool shared = is_shared;
+	uint64_t fresh = 0;
+	void *block;
+
+	if (shared)
+		mt_lock_lock(&lock);
+	block = malloc_from(size_class, &fresh);
+	if (shared)
+		mt_lock_unlock(&lock);
+	if (fresh)
+		mt_object_heap_took(fresh);
+	return block ? block : next->malloc(next->context, size);
+}
+
+static MT_COLD void *malloc_large(const struct mt_python_allocator *next, size_t size)
+{
+	return next->malloc(next->context, size);
+}
+
+void *mt_objects_malloc(void *context, size_t size)
+{
+	size_t size_class = (size - 1) >> CLASS_SHIFT; /* of 0: a large one */
+	struct mt_object_page *page;
+	void *block;
+
+	if (mt_unlikely(size_class >= CLASS_COUNT))
+		return malloc_large(context, size);
+	page = heap.current[size_class];
+	block = page->free;
+	if (mt_unlikely(!block))
+		return malloc_slow(context, size);
+	return pop(page, block);
+}
+
+void *mt_objects_calloc(void *context, size_t count, size_t size)
+{
+	const struct mt_python_allocator *next = context;
+	size_t bytes;
+	void *block;
+
+	if (__builtin_mul_overflow(count, size, &bytes) || bytes - 1 >= MOST_BYTES)
+		return next->calloc(next->context, count, size);
+	block = mt_objects_malloc(context, bytes);
+	return block ? memset(block, 0, bytes) : NULL;
+}
+
+/* Whether the block is in the range, whoever may call. */
+static bool owns(const void *block)
+{
+	return (size_t)((const char *)block - range.base) < range.bytes;
+}
+
+static struct mt_object_page *page_of(const void *block)
+{
+	return &range.table[(size_t)((const char *)block - range.base) >> MT_OBJECT_PAGE_SHIFT];
+}
+
+static MT_COLD void free_slow(const struct mt_python_allocator *next, void *block)
+{
+	if (!is_shared || !owns(block)) {
+		next->free(next->context, block);
+		return;
+	}
+	mt_lock_lock(&lock);
+	if (push(page_of(block), block))
+		look_at(page_of(block));
+	mt_lock_unlock(&lock);
+}
+
+void mt_objects_free(void *context, void *block)
+{
+	size_t offset = (size_t)((char *)block - heap.base);
+	struct mt_object_page *page;
+
+	if (mt_unlikely(offset >= heap.bytes)) {
+		free_slow(context, block);
+		return;
+	}
+	page = &heap.table[offset >> MT_OBJECT_PAGE_SHIFT];
+	if (mt_unlikely(push(page, block)))
+		look_at(page);
+}
+
+/* A block keeps its place while it fills more than three quarters of it, as pymalloc's do. */
+void *mt_objects_realloc(void *context, void *block, size_t size)
+{
+	const struct mt_python_allocator *next = context;
+	size_t had;
+	void *fresh;
+
+	if (!block)
+		return mt_objects_malloc(context, size);
+	if (!owns(block))
+		return next->realloc(next->context, block, size);
+	had = block_bytes(page_of(block)->size_class);
+	if (size <= had && 4 * size > 3 * had)
+		return block;
+	fresh = mt_objects_malloc(context, size);
+	if (!fresh)
+		return size <= had ? block : NULL;
+	memcpy(fresh, block, size < had ? size : had);
+	mt_objects_free(context, block);
+	return fresh;
+}
+
+/* ---- the rest ---- */
+
+bool mt_objects_start(size_t range_bytes)
+{
+	if (!mt_object_pages_start(range_bytes, &range))
+		return false;
+	memset(lists, 0xff, sizeof(lists)); /* MT_OBJECT_PAGE_NONE */
+	for (uint32_t i = 0; i < CLASS_COUNT; i++) {
+		heap.current[i] = &no_page;
+		capacities[i] = (uint16_t)(MT_OBJECT_PAGE_BYTES / block_bytes(i));
+	}
+	heap.base = range.base;
+	heap.table = range.table;
+	heap.bytes = range.bytes;
+	return true;
+}
+
+void mt_objects_share(bool shared)
+{
+	if (shared == is_shared)
+		return;
+	for (uint32_t i = 0; i < CLASS_COUNT; i++) {
+		struct mt_object_page *page = shared_current[i];
+
+		shared_current[i] = heap.current[i];
+		heap.current[i] = shared ? &no_page : page;
+	}
+	heap.bytes = shared ? 0 : range.bytes;
+	is_shared = shared;
+}
+
+static uint64_t live_bytes(void)
+{
+	uint32_t top = mt_object_pages_top();
+	uint64_t live = 0;
+
+	for (uint32_t i = 0; i < top; i++) {
+		const struct mt_object_page *page = &range.table[i];
+
+		if (!__atomic_load_n(&page->used, __ATOMIC_RELAXED))
+			continue;
+		live += (uint64_t)(uint16_t)(__atomic_load_n(&page->countdown, __ATOMIC_RELAXED) +
+					     __atomic_load_n(&page->floor_count,
+							     __ATOMIC_RELAXED)) *
+			block_bytes(__atomic_load_n(&page->size_class, __ATOMIC_RELAXED));
+	}
+	return live;
+}
+
+/* Without a look at each page: of the used bytes as much is free as at the last look. */
+void mt_objects_read(struct mt_object_heap_figures *out, bool exact)
+{
+	static _Atomic uint64_t unused_bytes; /* of the used ones; no ordering */
+	struct mt_object_pages_figures pages;
+
+	memset(out, 0, sizeof(*out));
+	if (!range.base)
+		return;
+	mt_object_pages_read(&pages);
+	out->used_bytes = pages.used_bytes;
+	out->dirty_bytes = pages.dirty_bytes;
+	out->allocated_bytes = pages.taken_bytes;
+	if (exact)
+		atomic_store_explicit(&unused_bytes, mt_sat_sub(pages.used_bytes, live_bytes()),
+				      memory_order_relaxed);
+	out->live_bytes = mt_sat_sub(pages.used_bytes,
+				     atomic_load_explicit(&unused_bytes, memory_order_relaxed));
+}
+
+/* Under the lock where calls are shared: whoever calls then reads range.bytes, not heap.bytes. */
+static void narrow(size_t bytes)
+{
+	range.bytes = bytes;
+	if (heap.bytes)
+		heap.bytes = bytes;
+}
+
+void mt_objects_shrink(size_t spare_bytes)
+{
+	mt_object_pages_shrink(spare_bytes, narrow);
+}
+
+void mt_objects_fork_child(void)
+{
+	mt_lock_reset(&lock);
+}

@@ -1,0 +1,50 @@
+/* python/objects.h -- a heap for small Python objects: blocks of 16 to 512 bytes in steps of 16, in
+ * pages of one size class (python/object_pages.h). Serves the domains MEM and OBJ of CPython's
+ * allocators. Larger blocks go to the allocator that served the domain before, and so does every
+ * block outside of the range: it may be older than this heap.
+ *
+ * The GIL protects it, as CPython's rules for these domains say. Where interpreters with a GIL of
+ * their own exist, each call takes the lock `objects` (mt_objects_share). The fullest pages are
+ * filled first, so that what stays gathers in few pages and other pages become free.
+ * Never allocates by itself. */
+#ifndef MT_PYTHON_OBJECTS_H
+#define MT_PYTHON_OBJECTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/object_heap.h"
+
+/* PyMemAllocatorEx, which no version of CPython has changed. */
+struct mt_python_allocator {
+	void *context;
+	void *(*malloc)(void *, size_t);
+	void *(*calloc)(void *, size_t, size_t);
+	void *(*realloc)(void *, void *, size_t);
+	void (*free)(void *, void *);
+};
+
+/* Reserves up to range_bytes of address space. Returns false where that is not possible. Once. */
+bool mt_objects_start(size_t range_bytes);
+
+/* The functions for CPython. context: the struct mt_python_allocator that served the domain
+ * before. */
+void *mt_objects_malloc(void *context, size_t size);
+void *mt_objects_calloc(void *context, size_t count, size_t size);
+void *mt_objects_realloc(void *context, void *block, size_t size);
+void mt_objects_free(void *context, void *block);
+
+/* From now on several threads may call at a time, and each call takes a lock; or one at a time
+ * again. Under the GIL, with no other GIL in the process. */
+void mt_objects_share(bool shared);
+
+/* See core/object_heap.h. Any thread. */
+void mt_objects_read(struct mt_object_heap_figures *out, bool exact);
+
+/* For setrlimit: gives up the address space that is not used yet, but for spare_bytes. */
+void mt_objects_shrink(size_t spare_bytes);
+
+void mt_objects_fork_child(void);
+
+#endif
