@@ -2,17 +2,13 @@
  * serves.
  *   small    3 MB of small blocks, and malloc_trim, mallinfo2 and mallopt
  *   large    one block of 1 MB
- *   live     8 MB of small blocks made, of which old ones are moved and all freed: the live bytes
- *     that
- *            the shim counts
- *   threads  COUNT children in turn: in each, threads make, move and free blocks, their own and one
- *            another's, while the heap passes the size at which a process wakes up. Every block is
- *            checked. In half of the children a thread forks meanwhile, and its children allocate.
+ *   live     8 MB of small blocks; old ones are moved, all are freed: the live bytes counted
+ *   threads  COUNT children in turn: in each, threads make, move and free each other's blocks,
+ *            while the process wakes up. Every block is checked. In half of the children a thread
+ *            forks meanwhile, and its children allocate.
  *   break    the program moves the program break itself, between calls of malloc
  *   handler  a handler of a raised signal allocates while the process wakes up
- *   inside   COUNT children in turn: in each, a timer's signal interrupts libc's malloc, and its
- *     handler
- *            wakes the process up by a block of 1 MB
+ *   inside   libc's malloc faults, and the handler of SIGSEGV wakes the process up by a large block
  *   mallopt  the program tells libc to give large blocks mappings of their own
  *   blocked  the program break cannot be moved any more
  *   early    it cannot be moved from before libc is initialised on */
@@ -26,7 +22,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -196,9 +191,7 @@ static int run_threads(int with_fork, int with_hoards)
 	return failures ? 85 : 0;
 }
 
-static void wake_inside(unsigned number);
-
-static int many_processes(unsigned count, int inside)
+static int many_processes(unsigned count)
 {
 	unsigned well = 0;
 
@@ -206,10 +199,6 @@ static int many_processes(unsigned count, int inside)
 		pid_t child = fork();
 		int status = -1;
 
-		if (child == 0 && inside) {
-			wake_inside(i);
-			_exit(0);
-		}
 		if (child == 0)
 			_exit(run_threads(i % 2, i % 3));
 		if (child < 0 || waitpid(child, &status, 0) != child || status != 0) {
@@ -232,36 +221,14 @@ static const char *allocator(void)
 
 /* ---- woken up inside libc's malloc ---- */
 
-static volatile sig_atomic_t is_over;
+static char *top_page;
 
-static void take_large(int sig)
+static void wake_in_fault(int sig)
 {
 	(void)sig;
-	if (!is_over)
-		from_handler = malloc(1 << 20);
-	is_over = 1;
-}
-
-static void wake_inside(unsigned number)
-{
-	const struct itimerval soon = {.it_value.tv_usec = 20 + 7 * (number % 40)};
-	static char *blocks[2000];
-	unsigned count = 0;
-
-	signal(SIGALRM, take_large);
-	free(malloc(100));
-	if (setitimer(ITIMER_REAL, &soon, NULL) != 0)
+	if (from_handler || mprotect(top_page, 4096, PROT_READ | PROT_WRITE) != 0)
 		_exit(79);
-	while (!is_over && count < 1990)
-		blocks[count++] = malloc(200000);
-	for (unsigned i = 0; i < count; i++) {
-		memset(blocks[i], (int)i, 200);
-		blocks[i] = realloc(blocks[i], 300);
-		if (blocks[i][199] != (char)i)
-			_exit(78);
-		free(blocks[i]);
-	}
-	free(from_handler);
+	from_handler = malloc(1 << 20);
 }
 
 static void say(const char *text)
@@ -308,6 +275,33 @@ static int with_handler(void)
 		free(blocks[i]);
 	free(from_handler);
 	say("grown");
+	return 0;
+}
+
+/* libc's malloc faults where it looks at the free rest of its heap, which is too small. Since the
+ * program has moved the break the block then lies beyond what was libc's heap when the process woke
+ * up. */
+static int inside(void)
+{
+	char *last, *block;
+
+	say("before"); /* its buffer is made */
+	last = malloc(100000);
+	top_page = (char *)((uintptr_t)(last + malloc_usable_size(last)) & ~(uintptr_t)4095);
+	signal(SIGSEGV, wake_in_fault);
+	if (sbrk(65536) == (void *)-1 || mprotect(top_page, 4096, PROT_NONE) != 0)
+		return 77;
+	block = malloc(250000);
+	if (!from_handler)
+		return 76;
+	memset(block, 3, 250000);
+	block = realloc(block, 300000);
+	if (block[249999] != 3)
+		return 75;
+	free(block);
+	free(from_handler);
+	free(last);
+	say("inside");
 	return 0;
 }
 
@@ -464,16 +458,14 @@ int main(int argc, char **argv)
 		const char *name;
 		int (*run)(void);
 	} all[] = {
-		{"small", small},          {"large", large},          {"live", live},
-		{"break", by_break},       {"blocked", blocked},      {"early", early},
-		{"handler", with_handler}, {"mallopt", with_mallopt},
+		{"small", small}, {"inside", inside},        {"large", large},
+		{"live", live},   {"break", by_break},       {"blocked", blocked},
+		{"early", early}, {"handler", with_handler}, {"mallopt", with_mallopt},
 	};
 	const char *how = argc > 1 ? argv[1] : "";
 
 	if (strcmp(how, "threads") == 0)
-		return many_processes((unsigned)atoi(argv[2]), 0);
-	if (strcmp(how, "inside") == 0)
-		return many_processes((unsigned)atoi(argv[2]), 1);
+		return many_processes((unsigned)atoi(argv[2]));
 	for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 		if (strcmp(how, all[i].name) == 0)
 			return all[i].run();
