@@ -1,6 +1,6 @@
 /* heap/malloc_control.c -- malloc_trim, and jemalloc's mallctl family. They serve the embedded
  * jemalloc, which a call of the family wakes up, or call the next allocator in line. mallocx and
- * its kin are not exported: a program that finds them would free with sizes and flags of another
+ * the like are not exported: a program that finds them would free with sizes and flags of another
  * allocator. */
 #include <dlfcn.h>
 #include <errno.h>

@@ -17,7 +17,8 @@
 #define free(ptr)             fuzz_heap->free(ptr)
 #include "shim/heap/composed.c"
 
-/* For mt_heap_is_shadowed, which is not tried here; heap/entries.c would take the fuzzer's malloc. */
+/* For mt_heap_is_shadowed, which is not tried here; heap/entries.c would take the fuzzer's malloc.
+ */
 bool mt_heap_was_called(void)
 {
 	return true;
