@@ -46,7 +46,8 @@ int mt_stats(struct mt_stats *out);
 void mt_cleanup_memory(int cuda_empty_cache);
 
 /* Returns the allocator that serves malloc: "jemalloc", "glibc", "tcmalloc", "mimalloc" or
- * "unknown". The text lives as long as the process. */
+ * "unknown". A small process says "glibc" until it has grown. The text lives as long as the
+ * process. */
 const char *mt_allocator_type(void);
 
 /* Returns free heap pages to the kernel. Returns 1 where resident memory fell, 0 where it did not,
