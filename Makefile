@@ -30,12 +30,12 @@ B := build
 else
 B := build/$(BUILD)
 endif
-# Objects of the two kinds must not meet.
+# Objects of the two kinds must not be linked together.
 ifeq ($(CUDA),0)
 B := $(B)/nocuda
 endif
 
-# Of each file that is built its name, once, instead of commands of a thousand characters: asked for the shell, make tells it.
+# Prints the name of each built file once, in place of commands of a thousand characters. make expands SHELL for each command.
 make_letters := $(if $(findstring =,$(firstword $(MAKEFLAGS))),,$(filter-out -%,$(firstword $(MAKEFLAGS))))
 ifeq ($(filter-out 0,$(V))$(findstring s,$(make_letters))$(findstring n,$(make_letters)),)
 .SILENT:
@@ -43,7 +43,7 @@ SHELL = $(if $(filter-out $(B)/gen/%,$(filter $(B)/%,$@)),$(if $(told_$@),,$(eva
 endif
 
 warnings := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wundef -Wvla -Wcast-qual -Wwrite-strings -Werror
-# The folder that it is built in is no part of what is built.
+# Built files do not contain the path of their folder.
 common   := -std=c11 -D_GNU_SOURCE -DMT_VERSION='"$(VERSION)"' -g -ffile-prefix-map=$(CURDIR)=. $(warnings) -Ishim -MMD -MP
 flags_release := -O2
 flags_debug   := -Og -DMT_DEBUG
@@ -51,17 +51,17 @@ flags_asan    := -O1 -DMT_DEBUG -fsanitize=address,undefined -fno-sanitize-recov
 flags_tsan    := -O1 -DMT_DEBUG -fsanitize=thread
 optimise := $(flags_$(BUILD)) $(CFLAGS)
 
-# Against faults of our own that somebody might use; scripts/check-hardening.sh sees that they are in the built files. What libc
-# checks at run time (_FORTIFY_SOURCE) ends the program when it fails: right for mtctl, wrong for a guest in another program.
+# Hardening against faults of our own; scripts/check-hardening.sh checks the built files. A check of libc at run time
+# (_FORTIFY_SOURCE) that fails ends the program. That is right for mtctl, and wrong for a library in another program.
 guarded := -fstack-protector-strong -fstack-clash-protection
 fortified := $(if $(filter release,$(BUILD)),$(if $(filter -O0,$(CFLAGS)),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2))
 
-# The shim lives in other people's processes: hidden symbols, no PLT, initial-exec TLS, libc alone; and a program that opens it
-# and closes it again must not take its thread's code away.
+# The shim runs in other programs: hidden symbols, no PLT, initial-exec TLS, and no library but libc. nodelete: a program that opens
+# and closes it must not unmap the code of its thread.
 shim_flags := $(common) $(optimise) -fPIC -fvisibility=hidden -fno-plt -fno-builtin-malloc -ftls-model=initial-exec \
-	$(guarded)
+	-fdata-sections $(guarded)
 shim_link  := -shared -Wl,-soname,libmtshim.so -Wl,--version-script=$(B)/gen/mtshim.map -Wl,-z,defs,-z,relro,-z,now,-z,nodelete \
-	-Wl,--exclude-libs,ALL -static-libgcc
+	-Wl,--exclude-libs,ALL -static-libgcc -Wl,--sort-section=alignment,-z,noseparate-code
 
 .PHONY: all help demo check bench install uninstall deb dist clean
 all: $(B)/libmtshim.so $(B)/mtctl
@@ -89,10 +89,10 @@ shim_src := $(filter-out shim/heap/no_driver.c,$(shim_src))
 map_half := /^MTSHIM/,$$p
 map_quiet := -n
 endif
-# Files that define names of libc: a test that is linked with them would have its own malloc wrapped.
-shim_interposing := shim/purge/api.c shim/heap/register_atfork.c shim/core/exit_hooks.c shim/gpu/lookup.c shim/gpu/lookup_cuda.c \
-	shim/heap/heap.c shim/heap/no_driver.c shim/heap/jemalloc_entries.c shim/heap/composed.c shim/heap/counted.c shim/heap/dlsym.c shim/heap/entries.c \
-	shim/heap/late_free.c shim/heap/libc_names.c shim/heap/malloc_control.c shim/python/address_limit.c shim/python/environment.c \
+# Files that define names of libc. A test that is linked with them would have its own malloc wrapped.
+shim_interposing := shim/purge/api.c shim/heap/register_atfork.c shim/core/exit_hooks.c shim/gpu/lookup.c \
+	shim/heap/heap.c shim/heap/no_driver.c shim/heap/jemalloc_entries.c shim/heap/composed.c shim/heap/glibc_accounting.c shim/heap/passthrough.c shim/heap/dlsym.c shim/heap/entries.c \
+	shim/heap/asleep.c shim/heap/libc_names.c shim/heap/malloc_control.c shim/python/address_limit.c shim/python/environment.c \
 	shim/compat/deepbind.c shim/compat/raw_fork.c shim/compat/single_thread.c shim/compat/thread_count.c \
 	$(wildcard shim/signal/*.c)
 shim_obj := $(shim_src:%.c=$(B)/obj/%.o) $(shim_asm:%.S=$(B)/obj/%.o)
@@ -105,8 +105,8 @@ $(B)/obj/shim/%.o: shim/%.S Makefile
 	@mkdir -p $(@D)
 	$(CC) $(shim_flags) -c $< -o $@
 
-# They may run before our relocation: no call into libc, not even one that the compiler thinks of; and before a sanitizer's
-# runtime is ready, which asks dlsym for what it wraps.
+# These files may run before our relocation, so they call no function of libc, not even one that the compiler inserts. They may also run
+# before a sanitizer's runtime is ready, which asks dlsym for the functions that it wraps.
 early_flags := -fno-stack-protector -fno-builtin -fno-tree-loop-distribute-patterns
 $(addprefix $(B)/obj/shim/,sys/elf.o sys/elf_walk.o heap/dlsym.o gpu/lookup.o): shim_flags += $(early_flags)
 $(addprefix $(B)/obj/shim/,sys/elf.o sys/elf_walk.o heap/dlsym.o): shim_flags += -fno-sanitize=all
@@ -118,24 +118,24 @@ $(B)/gen/mtshim.map: shim/mtshim.map FORCE
 	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
 .PHONY: FORCE
 
-# What the linker took from where: scripts/sbom and scripts/deb read it.
+# The linker's map says which file each object is from; scripts/sbom and scripts/deb read it.
 link_map = -Wl,-Map=$(B)/gen/$(@F).map
 
 $(B)/libmtshim.so: $(shim_obj) $(jemalloc_lib) $(B)/gen/mtshim.map
 	$(CC) $(shim_flags) $(LDFLAGS) $(shim_link) $(link_map) $(jemalloc_link) -o $@.new $(shim_obj) $(jemalloc_lib)
 	mv -f $@.new $@
 
-# ---- mtctl, and the programs that some of its commands are (MT_EXTERNALS in ctl/command.h), in ctl/ui/ ----
+# ---- mtctl, and its commands that are programs of their own (MT_EXTERNALS in ctl/command.h), in ctl/ui/ ----
 ctl_src := $(sort $(wildcard ctl/*.c ctl/*/*.c))
 ctl_obj := $(ctl_src:%.c=$(B)/obj/%.o)
-# Of libdw the headers: it is loaded when it is needed.
+# Of libdw only the headers: mtctl loads it when it needs it.
 ctl_packages := jansson libdw zlib
 ctl_flags := $(common) $(optimise) -I. -fPIE $(guarded) $(fortified)
 ctl_link  := -pie -Wl,-z,relro,-z,now
 ctl_libs   = $$(pkg-config --libs jansson zlib) -ldl -lm
 
-# Where it looks for the library and its programs: known places below its own prefix (ctl/process/install_dir.c). Only another LIBDIR is
-# compiled in, and what knows it is compiled again when that changes.
+# mtctl looks for the library and its programs in known folders below its own prefix (ctl/process/install_dir.c). Only another LIBDIR is
+# compiled in; the file that has it is compiled again when it changes.
 multiarch     := $(shell $(CC) -print-multiarch 2>/dev/null)
 usual_libdirs := $(PREFIX)/lib $(PREFIX)/lib64 $(PREFIX)/lib/$(multiarch)
 odd_libdir    := $(if $(filter $(PREFIX)/bin,$(BINDIR)),$(filter-out $(usual_libdirs),$(LIBDIR)),$(LIBDIR))
@@ -147,7 +147,7 @@ $(B)/gen/libdir: FORCE
 	@mkdir -p $(@D)
 	@echo '$(odd_libdir)' | cmp -s - $@ || echo '$(odd_libdir)' >$@
 
-# One folder, one program, one library more than mtctl itself has.
+# Each is one folder, one program, and needs one library more than mtctl itself.
 subcommands := top plot serve
 packages_top   := ncursesw
 packages_plot  := cairo
@@ -157,14 +157,14 @@ subcommand_src := $(sort $(wildcard $(subcommands:%=ctl/ui/%/*.c)))
 subcommand_obj := $(subcommand_src:%.c=$(B)/obj/%.o)
 all: $(subcommand_bin)
 
-# $(call ctl_packages_of,ctl/ui/top/main.c): what a file is compiled with.
+# $(call ctl_packages_of,ctl/ui/top/main.c): the packages that a file is compiled with.
 ctl_packages_of = $(ctl_packages) $(packages_$(word 3,$(subst /, ,$(dir $(1)))))
 
 $(B)/obj/ctl/%.o: ctl/%.c Makefile
 	@mkdir -p $(@D)
 	$(CC) $(ctl_flags) $$(pkg-config --cflags $(call ctl_packages_of,$<)) -c $< -o $@
 
-# The files of the page, which its assembler takes in.
+# page.c includes the files of the page by .incbin.
 $(B)/obj/ctl/ui/serve/page.o: $(wildcard ctl/ui/serve/page/*)
 
 # Appended, not replaced: two folders may have a file of the same name.

@@ -1,6 +1,6 @@
 # bench.mk -- workloads, benchmarks and the demo. Included by the Makefile.
-# `make bench` is the suite, side by side with the peers; `make bench-NAME` a single bench, `make bench-each` all of these: they
-# print PASS or FAIL against bench/bounds.py and fail with it.
+# `make bench` is the suite, which compares with other allocators. `make bench-NAME` runs a single bench, `make bench-each` all of
+# these. They print PASS or FAIL against bench/bounds.py, and fail if a bound is missed.
 
 bench_out := build/bench
 bench_src := $(sort $(wildcard bench/workloads/*.c))
@@ -32,14 +32,14 @@ bench-each: all bench-programs
 		$(PYTHON) bench/run.py $$name --strict --build $(B) || failed="$$failed $$name"; \
 	done; [ -z "$$failed" ] || { echo "bench: failed:$$failed"; exit 1; }
 
-# On a bare machine: what is missing is installed and built first. Stopped, it goes on with bench/suite.py --resume.
+# Installs and builds first what is missing. After an interrupt bench/suite.py --resume goes on.
 bench bench-quick: test-packages
 	@$(MAKE) --no-print-directory all bench-programs
 	$(PYTHON) bench/suite.py $(if $(filter bench-quick,$@),--quick) --build $(B)
 
 -include $(bench_bin:=.d)
 
-# ---- what some promises of the suite are about besides: trims that are asked for, rounds that are 30 s apart; 15 minutes ----
+# ---- further promises of the suite: requested trims, rounds that are 30 s apart; 15 minutes ----
 .PHONY: bench-promises bench-report
 bench_promises := survivors stall rounds-30s
 bench-promises: all bench-programs
@@ -57,7 +57,7 @@ bench-costs: bench-costs-python
 bench-costs-python: all
 	$(PYTHON) bench/costs/python_objects.py --build $(B) --instructions
 
-# ---- what jemalloc's heap profiler costs, made ready and switched on ----
+# ---- cost of jemalloc's heap profiler, prepared and switched on ----
 .PHONY: bench-prof
 prof_candidates := --candidates shim,shim-prof-ready,shim-prof-on
 bench-prof: all bench-programs
@@ -65,7 +65,7 @@ bench-prof: all bench-programs
 	$(PYTHON) bench/run.py larson --label prof-larson $(prof_candidates) --strict --build $(B)
 	$(PYTHON) bench/run.py mstress --label prof-mstress $(prof_candidates) --strict --build $(B)
 
-# ---- what a malloc, a trim and a tick cost as threads, heap and blocks grow: about 10 minutes; GROWTH=--quick: one ----
+# ---- cost of a malloc, a trim and a tick with more threads, heap and blocks: about 10 minutes; GROWTH=--quick: one ----
 .PHONY: bench-growth
 bench-growth: all bench-programs
 	$(PYTHON) bench/growth.py --build $(B) $(GROWTH)
@@ -77,17 +77,17 @@ soak: all
 soak-quick: all
 	$(PYTHON) bench/run.py soak --strict --build $(B) --label soak-quick --json - -- --quick
 
-# ---- what `mtctl serve` costs with 100 processes: a scrape a second, a thousand a second; a minute, on a quiet machine ----
+# ---- cost of `mtctl serve` with 100 processes, at 1 and 1,000 scrapes a second: a minute, on a quiet machine ----
 .PHONY: bench-serve
 bench-serve: all
 	$(PYTHON) bench/serve/serve.py --strict --build $(B)
 
-# ---- what `mtctl top` costs with 100 processes: a minute and a half, on a quiet machine ----
+# ---- cost of `mtctl top` with 100 processes: a minute and a half, on a quiet machine ----
 .PHONY: bench-top
 bench-top: all
 	$(PYTHON) bench/top/top.py --strict --build $(B)
 
-# ---- what `mtctl ps` costs with 1,000 processes: half a minute; on a quiet machine ----
+# ---- cost of `mtctl ps` with 1,000 processes: half a minute, on a quiet machine ----
 $(bench_out)/process_list: bench/ps/process_list.c $(B)/obj/libmtctl.a bench/bench.mk
 	@mkdir -p $(@D)
 	$(CC) $(ctl_flags) $(ctl_link) $< $(B)/obj/libmtctl.a -o $@ $(ctl_libs)

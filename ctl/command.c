@@ -1,3 +1,4 @@
+/* ctl/command.c -- see command.h. */
 #include "ctl/command.h"
 
 #include <stdio.h>
@@ -59,8 +60,7 @@ int mt_command_finish(int code)
 	return code;
 }
 
-/* The option that has just been taken is the last word, or the one before where that is its
- * argument. */
+/* The option is the last word that was read, or the one before its argument. */
 int mt_command_option(int argc, char **argv, const char *letters, const struct option *options)
 {
 	int place = -1, option = getopt_long(argc, argv, letters, options, &place);

@@ -1,6 +1,6 @@
-/* ctl/command.h -- the table of commands and what they share. A command gets its own arguments with
- * "mtctl" as argv[0] (getopt puts it before its complaints), and answers an exit code (enum
- * mt_exit). */
+/* ctl/command.h -- the table of commands, and what all commands share. A command gets its own
+ * arguments, with "mtctl" as argv[0] (getopt(3) prints it before its messages), and returns an exit
+ * code (enum mt_exit). One thread may call. */
 #ifndef MT_CTL_COMMAND_H
 #define MT_CTL_COMMAND_H
 
@@ -14,45 +14,46 @@
 #define MT_COMMANDS(X)                                                                             \
 	X(run, "run", "[options] [--] program...", "start a program under the shim")               \
 	X(record, "record", "-o FILE [PID | -- program...]",                                       \
-	  "what it holds over time, into a file")                                                  \
-	X(ps, "ps", "[--tree [PID]] [options]", "all shimmed processes, as a tree")                \
-	X(stat, "stat", "PID [options]", "what a process's memory is doing")                       \
+	  "record memory over time into a file")                                                   \
+	X(ps, "ps", "[--tree [PID]] [options]", "list all shimmed processes as a tree")            \
+	X(stat, "stat", "PID [options]", "show the memory and cleanups of a process")              \
 	X(trim, "trim", "PID | --all | --all-users | --tree PID",                                  \
-	  "give memory back now, and say how much")                                                \
-	X(check, "check", "[PID] [--threshold 85]",                                                \
-	  "is RAM (or the container's limit) running out")                                         \
+	  "return free memory now, and report how much")                                           \
+	X(check, "check", "[PID] [--threshold 85]", "check how near memory is to its limit")       \
 	X(round, "round", "PID", "tell a process that a round has ended")                          \
 	X(set, "set", "PID NAME=VALUE", "change a setting of a running process")                   \
-	X(reset_peak, "reset-peak", "PID", "start the peaks of live and GPU bytes again")          \
-	X(options, "options", "[--json | --markdown]", "every setting there is")                   \
-	X(presets, "presets", "[--json]", "sets of settings for a role")                           \
-	X(sites, "sites", "PID [options]", "who holds the heap: live bytes by stack")              \
-	X(snapshot, "snapshot", "PID [options]", "the blocks of the GPU pool: size, state, age")   \
-	X(doctor, "doctor", "[PID]", "what is in the way, and what to do")                         \
+	X(reset_peak, "reset-peak", "PID", "reset the peaks of live bytes and GPU memory")         \
+	X(options, "options", "[--json | --markdown]", "list all settings")                        \
+	X(presets, "presets", "[--json]", "list sets of settings for a role")                      \
+	X(sites, "sites", "PID [options]", "show live heap bytes by allocating stack")             \
+	X(snapshot, "snapshot", "PID [options]",                                                   \
+	  "list the blocks of the GPU pool: size, state, age")                                     \
+	X(doctor, "doctor", "[PID]", "check the machine or a process for problems")                \
 	X(diagnose, "diagnose", "PID [--for 60s] [options]",                                       \
-	  "leak or hoard: what is the matter, and what to do")                                     \
-	X(advise, "advise", "PID [--json]", "settings that would suit a process, and why")         \
-	X(budget, "budget", "--params N [options]", "what a model takes of a GPU's memory")        \
-	X(fit, "fit", "--model-mb MB [options]", "how many clients a GPU can serve at a time")     \
-	X(export, "export", "[--textfile DIR] [options]", "all figures as metrics, for Prometheus")
+	  "find the cause of a process's memory use")                                              \
+	X(advise, "advise", "PID [--json]", "recommend settings for a process, with reasons")      \
+	X(budget, "budget", "--params N [options]", "estimate the GPU memory of a model")          \
+	X(fit, "fit", "--model-mb MB [options]", "compute how many clients a GPU can serve")       \
+	X(export, "export", "[--textfile DIR] [options]",                                          \
+	  "export all figures as metrics for Prometheus")
 
-/* Commands that need a library which a server may not have: programs of their own, so that the rest
- * of mtctl runs there. `mtctl NAME` becomes PROGRAM, which lies beside mtctl or in LIBDIR/mtshim;
- * it gets NAME as argv[1], and the arguments after it. */
+/* Commands that are programs of their own, since they need a library that a server may not have.
+ * `mtctl NAME` executes PROGRAM, which is beside mtctl or in LIBDIR/mtshim, with NAME as argv[1]
+ * and the arguments after it. */
 #define MT_SUBCOMMANDS(X)                                                                          \
-	X("top", "[options]", "live view of all shimmed processes", "mtctl-top")                   \
-	X("plot", "PID | FILE -o x.svg|png|pdf", "memory over time, as a picture", "mtctl-plot")   \
-	X("compare", "FILE FILE... -o x.svg|png|pdf", "recorded runs in one picture",              \
+	X("top", "[options]", "show a live view of all shimmed processes", "mtctl-top")            \
+	X("plot", "PID | FILE -o x.svg|png|pdf", "draw memory over time", "mtctl-plot")            \
+	X("compare", "FILE FILE... -o x.svg|png|pdf", "draw several recordings in one picture",    \
 	  "mtctl-plot")                                                                            \
-	X("serve", "[--listen 127.0.0.1:9477]", "a live page, Prometheus metrics, JSON",           \
+	X("serve", "[--listen 127.0.0.1:9477]", "serve a live page, Prometheus metrics and JSON",  \
 	  "mtctl-serve")
 
 struct mt_command {
 	const char *name, *arguments, *help;
-	const char *program; /* of an external one; NULL: this very program */
+	const char *program; /* NULL: mtctl itself */
 };
 
-/* All commands, those of this program first, in the order of the tables. */
+/* Returns all commands in the order of the tables. */
 const struct mt_command *mt_command_list(size_t *count);
 const struct mt_command *mt_command_find(const char *name);
 
@@ -60,31 +61,31 @@ const struct mt_command *mt_command_find(const char *name);
 MT_COMMANDS(X)
 #undef X
 
-/* Replaces this process by the command's program; argv[0] stands for the command. Answers only when
- * that fails, having said so. */
+/* Executes the program of the command in the place of this process; argv[0] stands for the command.
+ * Returns an exit code only where that fails, after a message. */
 int mt_subcommand_exec(const struct mt_command *command, char **argv);
 
-/* The main of such a program: looks the command up, and hands it argv with "mtctl" as argv[0].
- * `commands` ends with a NULL name. */
+/* The main function of such a program: finds the command by argv[1], and calls it with "mtctl" as
+ * argv[0]. `commands` ends with a NULL name. */
 struct mt_subcommand {
 	const char *name;
 	int (*run)(int argc, char **argv);
 };
 int mt_subcommand_main(const struct mt_subcommand *commands, int argc, char **argv);
 
-/* What main returns: output that did not reach its reader (a full disk, a closed pipe) is a
- * failure, whatever the command says. */
+/* Returns the exit code of mtctl. Output that did not reach its reader (a full disk, a closed pipe)
+ * is a failure of every command. */
 int mt_command_finish(int code);
 
 /* Prints "usage: mtctl NAME ARGUMENTS", the help of the table, and `details` (may be NULL) to
- * stdout. Answers 0. */
+ * stdout. Returns 0. */
 int mt_command_help(const char *name, const char *details);
 
-/* For a command line that makes no sense: the usage line on stderr. Answers MT_EXIT_USAGE. */
+/* Prints the usage line on stderr. Returns MT_EXIT_USAGE. */
 int mt_command_misused(const char *name);
 
-/* As getopt_long(3), but an option must be written in full: an abbreviation, as of --all-users, is
- * said on stderr and is '?'. */
+/* getopt_long(3) without abbreviations: an option that is not written in full, such as --all-u, is
+ * "?" after a message. */
 int mt_command_option(int argc, char **argv, const char *letters, const struct option *options);
 
 /* An option of a command: "--name", and with a letter also "-l". */
@@ -120,9 +121,9 @@ struct mt_command_line {
  * --help, or a wrong use, which is on stderr. */
 bool mt_command_line_read(const struct mt_command_line *line, int argc, char **argv, int *out_code);
 
-/* SIGINT, SIGTERM and SIGHUP, blocked for sigtimedwait or signalfd; without those that the caller
- * has made us ignore (nohup), which would else end us: a signal that is blocked is not thrown away.
- */
+/* Blocks SIGINT, SIGTERM and SIGHUP for sigtimedwait(2) or signalfd(2), and returns the set. Leaves
+ * out signals that the caller of mtctl has made it ignore (nohup): a blocked signal is not
+ * discarded, and would end mtctl. */
 sigset_t mt_command_block_endings(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* ctl/main.c -- mtctl: finds the command and hands over. */
+/* ctl/main.c -- mtctl: finds the command and calls it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +37,7 @@ static int print_help(void)
 	size_t count;
 	const struct mt_command *commands = mt_command_list(&count);
 
-	printf("mtctl %s -- keeps the memory of long-running programs down, from outside\n\n",
+	printf("mtctl %s -- shows and controls the memory of long-running programs\n\n",
 	       MT_VERSION);
 	for (size_t i = 0; i < count; i++)
 		printf("  %s%-11s%s %-26s %s\n", mt_table_colour(MT_COLOUR_HEAD), commands[i].name,

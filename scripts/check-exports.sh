@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What libmtshim.so shows and asks of the system: exactly the names of shim/mtshim.map, libc and the loader, no
-# symbol newer than glibc 2.34 (Debian 12, Ubuntu 22.04, RHEL 9). Hardening: scripts/check-hardening.sh.
+# Checks that libmtshim.so exports exactly the names of shim/mtshim.map, and needs only libc and the loader, and no symbol
+# newer than glibc 2.34 (Debian 12, Ubuntu 22.04, RHEL 9). Hardening: scripts/check-hardening.sh.
 #   scripts/check-exports.sh [BUILD-FOLDER]    (NM names an nm for another architecture)
 set -u
 cd "$(dirname "$0")/.." || exit 2
@@ -29,9 +29,9 @@ if [ "$cuda" -gt 0 ]; then
 else
 	sed '/^MTSHIM/,$d' shim/mtshim.map >"$work/half"
 fi
-# Patterns would hide what is exported.
+# A pattern in the map would hide exported names.
 names_of "$work/half" >"$work/map"
-# Version nodes show as absolute symbols; they are no names that a program could bind to.
+# nm lists version nodes as absolute symbols; no program can bind to them.
 "${NM:-nm}" -D --defined-only "$library" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | LC_ALL=C sort -u >"$work/exported"
 "${NM:-nm}" -D --defined-only "$library" | awk '$2 != "A" { print $3 }' >"$work/versioned"
 verdict "the driver's names are in a hidden version, all others in none" \

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# What the built files have against faults of their own that somebody might use: read-only relocations, bound at load time; no
-# stack, text or data that is both written and executed; canaries and probed stacks; programs at random addresses; nothing looked for
-# where the file does not say. By readelf alone: a file of another architecture will do.
+# Checks the hardening of the built files: read-only relocations, bound at load time; no segment that is both written and executed;
+# canaries and probed stacks; programs at random addresses; no RPATH. It uses only readelf, so a file of another architecture will do.
 #   scripts/check-hardening.sh [BUILD-FOLDER [FILE...]]
 set -u
 cd "$(dirname "$0")/.." || exit 2
@@ -12,13 +11,13 @@ files=${*:2}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# look FILE: what is asked of it, once.
+# look FILE: reads all that the checks need, once.
 look() {
 	readelf -hW "$1" >"$work/head"
 	readelf -lW "$1" >"$work/segments"
 	readelf -dW "$1" >"$work/dynamic"
 	readelf --dyn-syms -W "$1" | awk '$7 == "UND" { sub(/@.*/, "", $8); print $8 }' >"$work/wanted"
-	# How it was compiled stands in the debugging information; that of libraries which are linked in is not there.
+	# The debugging information has the compiler's flags, but not those of libraries that are linked in.
 	readelf -p .debug_str "$1" 2>/dev/null | grep -o 'GNU C[0-9]* .*' >"$work/compiled"
 	readelf -p .debug_line_str "$1" 2>/dev/null | grep -o 'GNU C[0-9]* .*' >>"$work/compiled"
 }
@@ -31,7 +30,7 @@ unguarded() {
 	grep -e '-fno-stack-protector' "$work/compiled" | grep -v -e '-fno-tree-loop-distribute-patterns'
 }
 
-# check_both NAME: what holds for the library and for programs.
+# check_both NAME: checks of libraries and programs.
 check_both() {
 	verdict "$1: relocations are read-only once they are made" \
 		"$(grep -q GNU_RELRO "$work/segments" || echo 'no GNU_RELRO')$(grep -qE '\(FLAGS(_1)?\).*NOW|\(BIND_NOW\)' "$work/dynamic" || echo ' no NOW')"
@@ -46,7 +45,7 @@ check_both() {
 		"$([ -s "$work/compiled" ] || [ -n "$files" ] || echo 'no debugging information')$(unguarded | cut -c1-60)"
 }
 
-# Its few libraries by name: a library that is missing keeps a program from starting at all.
+# Its few libraries by name: a program with a missing library does not start.
 check_program() { # NAME LIBRARIES
 	verdict "$1: it is a program at a random address" "$(grep -q 'FLAGS_1.*PIE' "$work/dynamic" || echo 'no PIE')"
 	verdict "$1: libc checks the sizes of buffers" "$(grep -q '^__[a-z]*_chk$' "$work/wanted" || echo 'no checked function')"

@@ -1,4 +1,4 @@
-# scripts/ship.mk -- what is made for people who do not build: man pages, completions, install, a Debian package, a tarball.
+# scripts/ship.mk -- man pages, completions, install, a Debian package, a tarball.
 # Included by the Makefile, after what is built.
 
 DATADIR  ?= $(PREFIX)/share
@@ -12,7 +12,7 @@ MTCTL    ?= $(B)/mtctl
 
 # ---- man pages and completions, from mtctl's own help (MTCTL: one that runs here, for a cross build) ----
 generators := $(wildcard scripts/generate/*)
-# Pages of which sections are in the man pages (docs/man).
+# The man pages (docs/man) take sections from these pages.
 man_sections := docs/how-it-works.md docs/compatibility.md docs/mtctl.md
 man_pages  := $(B)/man/mtctl.1 $(B)/man/mtshim.7
 completions := $(B)/completions/mtctl $(B)/completions/_mtctl $(B)/completions/mtctl.fish
@@ -41,7 +41,7 @@ $(B)/gen/mtshim.pc: shim/mtshim.pc.in FORCE
 
 # ---- install: by rename, never in place, so that running processes keep the old file ----
 examples := $(wildcard scripts/examples/*)
-# What a user reads; design, decisions and results of benchmarks stay with the source.
+# Pages for users; design, decisions and results of benchmarks stay with the source.
 user_pages := how-it-works settings compatibility federated-learning gpu api mtctl metrics troubleshooting
 # MODE:FILE:PLACE
 shipped := 644:$(B)/libmtshim.so:$(LIBDIR)/libmtshim.so 755:$(B)/mtctl:$(BINDIR)/mtctl \
@@ -61,14 +61,14 @@ mv -f $(DESTDIR)$(call place_of,$(1)).new $(DESTDIR)$(call place_of,$(1))
 
 endef
 
-# So that the library is found by its bare name: not where a package is put together, and not by who may not.
+# ldconfig, so that the loader finds the library by its bare name. Not with DESTDIR, and not without the right to.
 refresh = @[ -n '$(DESTDIR)' ] || [ "$$(id -u)" != 0 ] || PATH="$$PATH:/usr/sbin:/sbin" ldconfig
 
 install: all $(B)/gen/mtshim.pc
 	$(foreach entry,$(shipped),$(call place,$(entry)))
 	$(refresh)
 
-# The folders that are nobody else's go with their files.
+# Folders that belong only to mtshim are removed with their files.
 uninstall:
 	rm -f $(foreach entry,$(shipped),$(DESTDIR)$(call place_of,$(entry)))
 	for folder in $(LIBDIR)/mtshim $(DOCDIR)/examples $(DOCDIR); do \
@@ -79,11 +79,11 @@ uninstall:
 deb: all
 	scripts/deb $(B) $(VERSION)
 
-# What is committed, and nothing else.
+# Of committed files only.
 dist:
 	scripts/dist $(VERSION)
 
-# Minutes: builds what is committed twice. Older versions against this one: tests/versions/versions.mk.
+# Builds the commit twice, in minutes. Older versions against this one: tests/versions/versions.mk.
 .PHONY: check-reproducible
 check-reproducible:
 	scripts/check-reproducible

@@ -1,4 +1,4 @@
-# scripts/verdict.sh -- for the check scripts, which read it in: counts what they find.
+# scripts/verdict.sh -- functions of the check scripts that count and print their results.
 passed=0
 failed=0
 

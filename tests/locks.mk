@@ -1,6 +1,6 @@
-# tests/locks.mk -- what looks for deadlocks and races, beside check-tsan: a debug shim, whose locks are checked at each take
-# (shim/sys/lock_check.h), under the tests that fork, signal and race; Helgrind for the order in which our locks are taken with
-# jemalloc's; the storm of everything at once; and many programs that meet their limit at once.
+# tests/locks.mk -- searches for deadlocks and races, beside check-tsan. check-debug: a debug shim, which checks each lock that is taken
+# (shim/sys/lock_check.h), under the tests that fork, signal and race. check-helgrind: the order of our locks and jemalloc's. check-storm:
+# all operations at once. check-limits: many programs at a memory limit.
 
 .PHONY: check-debug check-helgrind check-storm check-limits
 STORM_SECONDS ?= 600
@@ -18,6 +18,6 @@ check-limits: all
 	@tests/stress/limits.py --runs $(LIMIT_RUNS) --shim $(B)/libmtshim.so
 	@tests/stress/limits_prefork.py --shim $(B)/libmtshim.so --ctl $(B)/mtctl
 
-# Its race detector knows locks alone, and most of what threads share here is atomic: see tests/helgrind.supp.
+# Its race detector knows only locks, and most shared data here is atomic: see tests/helgrind.supp.
 check-helgrind: unit-tests
 	@tests/run --build $(B) --wrapper helgrind --only worker_threads unit

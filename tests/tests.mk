@@ -1,16 +1,16 @@
 # tests/tests.mk -- the test rings. `make check` is what CI runs; each ring has a target of its own.
-# Counting, and the one closing line, is tests/run's work; this file only builds.
+# This file only builds; tests/run runs the tests, counts, and prints the last line.
 
 .PHONY: check check-unit check-format check-words check-components check-exports check-hardening check-integration check-clients check-fault check-stress check-bench \
 	check-long check-fast check-asan check-tsan check-valgrind check-aarch64 unit-tests test-packages
 
-# ---- unit tests: the shim's insides as an archive, without the files that define names of libc (else malloc itself would be wrapped in the test) ----
-# The driver's wrappers are in it: their symbols are no names of the driver's (gpu/entries.h). Of the programs that need one library
-# more all but main.c is in it as well: what calls that library is linked into no test that does not ask for it.
+# ---- unit tests: the objects of shim and mtctl as an archive ----
+# Files that define names of libc are left out, since they would wrap the test's own malloc. The driver's wrappers are in it: their symbols
+# are no names of the driver's (gpu/entries.h). main.c files are left out.
 unit_lib_src := $(filter-out $(shim_interposing) shim/core/component_table.c,$(shim_src)) tests/lib/component_table.c \
 	$(filter-out %/main.c,$(ctl_src) $(subcommand_src))
 unit_lib_obj := $(unit_lib_src:%.c=$(B)/unit-obj/%.o)
-# They lie beside the component that they test; what several share is in tests/lib. Their names are different ones in all folders.
+# Tests lie in the folder of the component that they test, shared code in tests/lib. No two tests have the same file name.
 unit_src     := $(sort $(wildcard tests/*/test_*.c))
 ifeq ($(CUDA),0)
 unit_src     := $(filter-out tests/gpu/% tests/python/test_framework%,$(unit_src))
@@ -59,23 +59,23 @@ include tests/versions/versions.mk
 include tests/suites/suites.mk
 
 
-# ---- what reads other people's bytes ----
+# ---- fuzzing of all readers ----
 include tests/fuzz/fuzz.mk
 
 
-# ---- and a shim whose calls can be made to fail ----
+# ---- fault injection: a shim whose calls can be made to fail ----
 include tests/fault/fault.mk
 
 # ---- the rings ----
-# Where something is missing, install it if we may; a machine where we may not gets the list and fails here.
+# Installs missing packages. Without the right to install it prints their names and fails.
 test-packages:
 	@scripts/bootstrap --check >/dev/null 2>&1 || scripts/bootstrap
 
-# Everything that a ring runs; the programs for a GPU are run on the stand-in driver (tests/gpu/gpu.mk).
+# All programs that the rings run. Programs for a GPU run on the stand-in driver (tests/gpu/gpu.mk).
 .PHONY: test-programs
 test-programs: all unit-tests bench-programs fault-shim
 ifneq ($(CUDA),0)
-test-programs: fakecuda gpu-programs unsafe-shims fuzz-targets # which play the driver's parts too
+test-programs: fakecuda gpu-programs unsafe-shims fuzz-targets # these need the stand-in driver
 endif
 
 check: test-packages
@@ -98,11 +98,11 @@ check-integration check-clients check-fault check-stress: check-%: test-programs
 check-bench: all bench-programs
 	@tests/run --build $(B) bench
 
-# While one writes: half a minute on a quiet machine, once it is built.
+# For use while writing code: half a minute on a quiet machine, once it is built.
 check-fast: unit-tests
 	@tests/run --build $(B) format words unit
 
-# One component: its unit tests and its quick integration tests. Installs nothing: what needs a package that is missing is skipped.
+# One component: its unit tests and its quick integration tests. Installs nothing: a test whose package is missing is skipped.
 components := core sys heap purge pressure python signal gpu compat ctl
 unit_of     = $(addprefix $(B)/tests/unit/,$(notdir $(basename $(filter tests/$(1)/%,$(unit_src)))))
 .PHONY: $(components:%=check-%)
@@ -121,7 +121,7 @@ check-asan check-tsan: check-%:
 	@$(MAKE) --no-print-directory BUILD=$* unit-tests
 	@tests/run --build build/$* unit
 
-# A part of the integration ring; alone it needs nothing that is built for this machine.
+# A part of the integration ring. It needs no file that is built for this machine.
 check-aarch64:
 	@$(PYTHON) -m pytest tests/integration/test_aarch64.py
 
@@ -130,7 +130,7 @@ check-valgrind: unit-tests
 
 -include $(unit_lib_obj:.o=.d) $(unit_bin:=.dep)
 
-# ---- the shim without the pool's fences, and without its capture gate: for the tests that must fail with them, for nothing else ----
+# ---- the shim without the pool's fences, and without its capture gate: only for tests that must fail with them ----
 .PHONY: unsafe-shims
 unsafe-shims: $(B)/tests/nofence/libmtshim.so $(B)/tests/nogate/libmtshim.so
 nofence_flag := -DMT_POOL_NO_FENCE

@@ -60,7 +60,7 @@ static void pool_put(uint64_t dptr)
 {
 	int result = -1;
 
-	(void)mt_pool_take_back(dptr, &result);
+	(void)mt_pool_free(dptr, &result);
 	check(result);
 }
 

@@ -372,7 +372,7 @@ def test_a_ratio_is_the_geometric_mean_of_pairs_with_students_interval():
 
 @pytest.mark.parametrize("degrees, quantile",
 	[(1, 12.7062), (2, 4.3027), (9, 2.2622), (10, 2.2281), (11, 2.2010), (20, 2.0860), (1000, 1.9623)])
-def test_students_quantiles(degrees, quantile):
+def test_students_quantiles_are_those_of_the_table(degrees, quantile):
 	assert ratio.student_t(degrees) == pytest.approx(quantile, abs=2e-4)
 
 

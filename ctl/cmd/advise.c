@@ -1,4 +1,5 @@
-/* ctl/cmd/advise.c -- `mtctl advise`: looks once, hands the facts to the rules, and tells. */
+/* ctl/cmd/advise.c -- `mtctl advise`: reads the facts of a process, applies the rules, and prints
+ * the advice. */
 #include "ctl/diagnose/advise.h"
 
 #include <stdio.h>
@@ -10,15 +11,15 @@
 #include "ctl/process/control_file.h"
 #include "ctl/process/target.h"
 
-#define SHORT_S 30.0 /* of so little time little can be told */
+/* seconds awake below which the advice is uncertain */
+#define SHORT_S 30.0
 
-static const char help[] = "Settings that would suit the process, each with its reason in figures "
-			   "of this very process, from what it has\n"
-			   "shown since it woke up: figures, the last 64 cleanups, 15 minutes of "
-			   "samples, settings, maps, environment. Often\n"
-			   "there is nothing to change. What is the matter with its memory is "
-			   "mtctl diagnose's question.\n\n"
-			   "  --json  one object\n";
+static const char help[] =
+	"Recommends settings for a process, each with its reason in figures of this process:\n"
+	"its stats, the last 64 cleanups, 15 minutes of samples, its settings, mappings and\n"
+	"environment. Often there is nothing to change. `mtctl diagnose` finds the cause of a\n"
+	"high memory use.\n\n"
+	"  --json  one object\n";
 
 static void print_text(const struct mt_advise_facts *facts, const struct mt_advice *list,
 		       size_t count)

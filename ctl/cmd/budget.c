@@ -1,4 +1,4 @@
-/* ctl/cmd/budget.c -- `mtctl budget`: what a model takes of a GPU's memory. */
+/* ctl/cmd/budget.c -- `mtctl budget`: estimates the GPU memory of a model. */
 #include "ctl/cmd/budget.h"
 
 #include <math.h>
@@ -13,35 +13,33 @@
 #define GIB 1073741824.0
 
 static const char help[] =
-	"What training or running a transformer takes of one GPU's memory, each part with its "
-	"formula; GiB are 2^30\n"
-	"bytes. Numbers may be written as 7e9, 7B, 7000M. An estimate: measure with mtctl stat "
-	"once it runs.\n\n"
+	"Estimates the memory of one GPU that training or running a transformer takes, each\n"
+	"part with its formula. GiB are 2^30 bytes. Numbers may be written as 7e9, 7B, 7000M.\n"
+	"Measure with `mtctl stat` once the program runs.\n\n"
 	"  --params=N         parameters; without it 12 L d^2 (+ V d) of the shape\n"
-	"  --seq=N --batch=N  tokens of a sequence, and sequences at a time on one GPU\n"
-	"  --layers=N --d-model=N [--heads=N] [--kv-heads=N] [--vocab=N]   the model's shape "
-	"(heads: d / 128)\n"
-	"  --mixed            16-bit weights and gradients, with a 32-bit copy of the weights; "
-	"else all is 32 bit\n"
-	"  --checkpoint       activations are computed again, but for each layer's inputs\n"
-	"  --flash            attention keeps nothing of seq x seq (FlashAttention, selective "
-	"recomputation)\n"
-	"  --optimizer=NAME   adam, adamw, adam8bit, lion, momentum, rmsprop, adagrad, adafactor, "
-	"sgd (adam)\n"
-	"  --gpus=N           the model is cut into as many parts, by layers; --layers-per-gpu=N "
-	"says the layers of one\n"
-	"  --zero=STAGE       --gpus train on batches of their own: 1 shares out the optimizer, 2 "
-	"gradients too,\n"
-	"                     3 weights too, 0 nothing\n"
+	"  --seq=N --batch=N  tokens in a sequence, and sequences at a time on one GPU\n"
+	"  --layers=N --d-model=N [--heads=N] [--kv-heads=N] [--vocab=N]   the model's shape\n"
+	"                     (heads: d / 128)\n"
+	"  --mixed            16-bit weights and gradients with a 32-bit copy of the weights;\n"
+	"                     else all is 32 bit\n"
+	"  --checkpoint       activations are recomputed, except the inputs of each layer\n"
+	"  --flash            attention keeps nothing of seq x seq (FlashAttention, selective\n"
+	"                     recomputation)\n"
+	"  --optimizer=NAME   adam, adamw, adam8bit, lion, momentum, rmsprop, adagrad,\n"
+	"                     adafactor, sgd (adam)\n"
+	"  --gpus=N           the layers of the model are split over N GPUs;\n"
+	"                     --layers-per-gpu=N are the layers of one\n"
+	"  --zero=STAGE       --gpus train on batches of their own: 1 shards the optimizer,\n"
+	"                     2 gradients too, 3 weights too, 0 nothing\n"
 	"  --inference        weights and the KV cache\n"
 	"  --json             one object, in bytes\n\n"
 	"For example LLaMA-7B, and a part of GPT-3 on each of 8 GPUs:\n"
-	"  mtctl budget --params 7e9 --seq 2048 --batch 4 --layers 32 --d-model 4096 --mixed "
-	"--checkpoint\n"
-	"  mtctl budget --params 175e9 --seq 2048 --batch 1 --layers 96 --d-model 12288 --mixed "
-	"--checkpoint --gpus 8\n";
+	"  mtctl budget --params 7e9 --seq 2048 --batch 4 --layers 32 --d-model 4096 \\\n"
+	"    --mixed --checkpoint\n"
+	"  mtctl budget --params 175e9 --seq 2048 --batch 1 --layers 96 --d-model 12288 \\\n"
+	"    --mixed --checkpoint --gpus 8\n";
 
-/* A count, up to the most that makes sense. */
+/* Reads a count, up to the maximum of the option. */
 static bool take_count(const struct mt_option *option, const char *text)
 {
 	double value;
@@ -77,7 +75,7 @@ static bool take_optimizer(const struct mt_option *option, const char *text)
 	return optimizer != NULL;
 }
 
-/* ---- telling ---- */
+/* ---- output ---- */
 
 static void print_line(const char *name, double bytes, bool known, const char *text)
 {
@@ -107,7 +105,7 @@ static void print_text(const struct mt_budget *budget)
 		printf("note: %s\n", budget->notes[i]);
 }
 
-/* To two decimals: what the text says. */
+/* Two decimals, as in the text. */
 static json_t *gib(double bytes)
 {
 	return json_real(round(bytes / GIB * 100) / 100);

@@ -1,18 +1,18 @@
-/* ctl/cmd/budget.h -- what training or running a transformer takes of a GPU's memory, by the usual
- * formulas, each with its source. s: tokens, b: sequences, d: the model's width, a: heads.
+/* ctl/cmd/budget.h -- the GPU memory of training or running a transformer, by the usual formulas
+ * with their sources. s: tokens, b: sequences, d: the width of the model, a: heads.
  *
  * Weights, gradients, optimizer: bytes a parameter, 16 for Adam, with 16-bit weights (2 + 2 + 4 + 4
  * + 4) and without. Rajbhandari et al. 2020, "ZeRO: Memory Optimizations Toward Training Trillion
  * Parameter Models".
  *
- * Activations: s b d (34 + 5 a s / d) bytes a layer, and 2 s b d where they are computed again.
+ * Activations: s b d (34 + 5 a s / d) bytes a layer, and 2 s b d where they are recomputed.
  * Korthikanti et al. 2022, "Reducing Activation Recomputation in Large Transformer Models". Those
- * are 16-bit figures; in 32 bit all but the masks of dropout count double, which makes 66 and 9.
+ * figures are for 16 bit. In 32 bit all but the masks of dropout count double: 66 and 9.
  *
- * KV cache: 2 (keys and values) layers kv_heads head_dim s b, in the width of the weights. Over all
- * of it 15 %: the context, workspaces of libraries, what fragments.
+ * KV cache: 2 (keys and values) layers kv_heads head_dim s b, in the width of the weights. 15 % are
+ * added to the total for the context, workspaces of libraries and fragmentation.
  *
- * Pure: figures in, figures out. */
+ * Pure. */
 #ifndef MT_CTL_CMD_BUDGET_H
 #define MT_CTL_CMD_BUDGET_H
 
@@ -23,11 +23,11 @@
 
 #define MT_BUDGET_OVERHEAD 0.15
 #define MT_BUDGET_NOTES    6
-/* of `zero`: the model is cut by layers, a part for each GPU */
+/* of `zero`: the layers of the model are split over the GPUs */
 #define MT_BUDGET_UNSPLIT (-1)
 
-/* name, bytes of state a parameter, what that is. Of adafactor the state goes by rows and columns
- * of matrices as wide as the model: 8 / d bytes. */
+/* Name, bytes of state a parameter, and what these are. The state of adafactor is one row and one
+ * column of each matrix of width d: 8 / d bytes. */
 #define MT_OPTIMIZERS(X)                                                                           \
 	X("adam", 8, "two 32-bit moments")                                                         \
 	X("adamw", 8, "two 32-bit moments")                                                        \
@@ -48,11 +48,11 @@ struct mt_optimizer {
 const struct mt_optimizer *mt_optimizer_find(const char *name); /* NULL: none of this name */
 const struct mt_optimizer *mt_optimizer_list(size_t *count);
 
-/* 0 for what was not given. */
+/* 0: not given. */
 struct mt_budget_options {
 	double params, seq, batch, layers, d_model, heads, kv_heads, vocab;
 	double gpus, layers_per_gpu;
-	/* 0 to 3: every GPU has a batch of its own, and ZeRO's stage; else MT_BUDGET_UNSPLIT */
+	/* stage of ZeRO, 0 to 3, where every GPU has a batch of its own; else MT_BUDGET_UNSPLIT */
 	int zero;
 	bool mixed, checkpoint, flash, inference;
 	const struct mt_optimizer *optimizer;
@@ -74,19 +74,19 @@ struct mt_budget_part {
 };
 
 struct mt_budget {
-	struct mt_budget_options options; /* with what was filled in: params, heads, kv_heads */
+	struct mt_budget_options options; /* with defaults filled in: params, heads, kv_heads */
 	struct mt_budget_part parts[MT_BUDGET_KINDS];
 	double total_bytes, with_overhead_bytes;
 	size_t notes_count;
 	char notes[MT_BUDGET_NOTES][240];
 };
 
-/* INVALID or RANGE with the reason: nothing to go by, what contradicts itself, what no machine has.
- * *out only on success. */
+/* Computes the budget. Returns MT_ERR_INVALID where options are missing or contradict each other,
+ * MT_ERR_RANGE where the result is larger than any machine. *out is written on success only. */
 enum mt_err mt_budget_make(const struct mt_budget_options *options, struct mt_budget *out,
 			   struct mt_why *why);
 
-/* "weights", "gradients", "optimizer", "activations", "kv_cache". */
+/* Returns "weights", "gradients", "optimizer", "activations" or "kv_cache". */
 const char *mt_budget_name(enum mt_budget_kind kind);
 
 #endif

@@ -7,11 +7,11 @@
 
 #include "ctl/cmd/budget.h"
 
-/* an exabyte: no machine has it, and JSON and uint64_t still do */
-#define MOST_BYTES 1e18
-#define HEAD_USUAL 128
-/* the formula leaves embeddings and other shapes out: so far it may be off */
-#define PARAMS_APART 1.35
+/* an exabyte: more than any machine has, and in the range of uint64_t and JSON */
+#define TOTAL_MAX_BYTES 1e18
+#define HEAD_USUAL      128
+/* the formula ignores embeddings and other shapes: a ratio up to this is accepted */
+#define PARAMS_RATIO_MAX 1.35
 
 static const struct mt_optimizer optimizers[] = {
 #define X(name, bytes, what) {name, bytes, what},
@@ -71,7 +71,7 @@ static bool is_split(const struct mt_budget_options *options)
 	return options->zero == MT_BUDGET_UNSPLIT;
 }
 
-/* By how many GPUs a thing is divided: all of the model's, or from this stage of ZeRO on. */
+/* The number of GPUs that share a part: all of them, or from this stage of ZeRO on. */
 static double divisor(const struct mt_budget_options *options, int stage)
 {
 	return is_split(options) || options->zero >= stage ? options->gpus : 1;
@@ -199,7 +199,7 @@ static double params_by_shape(const struct mt_budget_options *options)
 
 static bool are_apart(double a, double b)
 {
-	return a > b * PARAMS_APART || b > a * PARAMS_APART;
+	return a > b * PARAMS_RATIO_MAX || b > a * PARAMS_RATIO_MAX;
 }
 
 static void note_shape(struct mt_budget *budget)
@@ -227,7 +227,7 @@ static void note_shape(struct mt_budget *budget)
 		note(budget, "%.6g heads do not divide d %.6g", options->heads, options->d_model);
 }
 
-/* What was not said, by what is usual. */
+/* Fills in the usual values of options that were not given. */
 static void complete(struct mt_budget *budget)
 {
 	struct mt_budget_options *options = &budget->options;
@@ -294,7 +294,7 @@ enum mt_err mt_budget_make(const struct mt_budget_options *options, struct mt_bu
 	for (size_t i = 0; i < MT_BUDGET_KINDS; i++)
 		budget.total_bytes += budget.parts[i].bytes;
 	budget.with_overhead_bytes = budget.total_bytes * (1 + MT_BUDGET_OVERHEAD);
-	if (!(budget.with_overhead_bytes < MOST_BYTES))
+	if (!(budget.with_overhead_bytes < TOTAL_MAX_BYTES))
 		return mt_error_because(why, MT_ERR_RANGE,
 					"that is %.3g bytes on each GPU: no machine has as much",
 					budget.total_bytes);

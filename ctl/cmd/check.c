@@ -1,5 +1,5 @@
-/* ctl/cmd/check.c -- `mtctl check`: how near memory is to its limit; for scripts that would rather
- * stop than be killed. */
+/* ctl/cmd/check.c -- `mtctl check`: how near memory is to its limit, for scripts that stop before
+ * they are killed. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -10,11 +10,10 @@
 #include "ctl/output/text.h"
 
 static const char help[] =
-	"Of all limits that hold (memory.max and memory.high of the cgroup and its ancestors, or\n"
-	"memory.limit_in_bytes; else the machine's RAM) the one that is nearest to being reached "
-	"counts.\n"
-	"With a PID, that process's cgroup. Exit code 0: below the threshold, 1: at or above "
-	"it.\n\n"
+	"Of all limits that apply (memory.max and memory.high of the cgroup and its ancestors,\n"
+	"or memory.limit_in_bytes; else the RAM of the machine) shows the one that is nearest\n"
+	"to being reached. With a PID: the cgroup of that process. Exit code 0: below the\n"
+	"threshold, 1: at or above it.\n\n"
 	"  --threshold=PERCENT  0 to 100 (85)\n"
 	"  --json               one object\n";
 

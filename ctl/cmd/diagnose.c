@@ -1,4 +1,4 @@
-/* ctl/cmd/diagnose.c -- `mtctl diagnose`: a look of some time, and a verdict. */
+/* ctl/cmd/diagnose.c -- `mtctl diagnose`: samples processes for a while and prints a verdict. */
 #include "ctl/diagnose/role.h"
 
 #include <signal.h>
@@ -13,23 +13,22 @@
 
 #define SECONDS_PLAIN 60.0
 #define SECONDS_MAX   86400.0
-/* processes looked at one by one; the tree's sums hold them all */
+/* processes that are sampled one by one; the sums of the tree include all */
 #define TREE_MAX 64
 
 static const char help[] =
-	"Looks at a process for a while, and says what is the matter with its memory, from what "
-	"that is known, and what to do.\n"
-	"At the end it asks for a light cleanup (Python's gc, free heap pages): what that returns "
-	"is evidence.\n"
-	"Ctrl-C ends the look early; the verdict is then given on what was seen.\n\n"
-	"  --for=TIME     how long to look: 60, 60s, 2m (60s)\n"
-	"  --tree         PID and all that descend from it: each for itself, and all together "
-	"(PSS)\n"
-	"  --role=server|client|oom  a checklist as well: for those of federated learning, or when "
-	"memory has run out\n"
-	"  --no-trim      ask for no cleanup\n"
-	"  --json         the verdict, all findings, trends and figures as one object\n\n"
-	"The exit code is the verdict's (3: no such process, or not shimmed; 2: a wrong use):\n\n";
+	"Samples a process for a while and names the cause of its memory use, with evidence and\n"
+	"advice. At the end it requests a light cleanup (Python's gc, free heap pages): the\n"
+	"memory that the cleanup returns is evidence. Ctrl-C ends the sampling early; the\n"
+	"verdict then uses the samples so far.\n\n"
+	"  --for=TIME     how long to sample: 60, 60s, 2m (60s)\n"
+	"  --tree         PID and all its descendants: each of them, and all together (PSS)\n"
+	"  --role=server|client|oom  adds a checklist: for a role in federated learning, or\n"
+	"                 for a process that has run out of memory\n"
+	"  --no-trim      request no cleanup\n"
+	"  --json         one object: the verdict, all findings, trends and figures\n\n"
+	"The exit code is that of the verdict (3: no such process, or not shimmed; 2: a wrong\n"
+	"use):\n";
 
 static volatile sig_atomic_t stopped;
 
@@ -39,7 +38,7 @@ static void stop(int number)
 	stopped = 1;
 }
 
-/* 60, 60s, 2m, 1h; a fraction if one likes. */
+/* 60, 60s, 2m, 1h; fractions are allowed. */
 static bool take_time(const struct mt_option *option, const char *text)
 {
 	char *end;
@@ -77,49 +76,50 @@ static void print_verdicts(void)
 		       mt_diagnose_word((enum mt_verdict)i), lines[i]);
 }
 
-struct look {
+struct group {
 	size_t count;
-	struct mt_diagnose_facts **facts;
+	struct mt_facts **facts;
 	struct mt_diagnosis **diagnoses;
 };
 
-static void add(struct look *look, const struct mt_process *process)
+static void add(struct group *group, const struct mt_process *process)
 {
-	look->facts = mt_error_check_memory(
-		realloc(look->facts, (look->count + 1) * sizeof(*look->facts)));
-	look->diagnoses = mt_error_check_memory(
-		realloc(look->diagnoses, (look->count + 1) * sizeof(*look->diagnoses)));
-	look->facts[look->count] = mt_error_check_memory(calloc(1, sizeof(**look->facts)));
-	look->diagnoses[look->count] = mt_error_check_memory(calloc(1, sizeof(**look->diagnoses)));
-	look->facts[look->count++]->process = *process;
+	group->facts = mt_error_check_memory(
+		realloc(group->facts, (group->count + 1) * sizeof(*group->facts)));
+	group->diagnoses = mt_error_check_memory(
+		realloc(group->diagnoses, (group->count + 1) * sizeof(*group->diagnoses)));
+	group->facts[group->count] = mt_error_check_memory(calloc(1, sizeof(**group->facts)));
+	group->diagnoses[group->count] =
+		mt_error_check_memory(calloc(1, sizeof(**group->diagnoses)));
+	group->facts[group->count++]->process = *process;
 }
 
-static void drop(struct look *look)
+static void drop(struct group *group)
 {
-	for (size_t i = 0; i < look->count; i++) {
-		free(look->facts[i]);
-		free(look->diagnoses[i]);
+	for (size_t i = 0; i < group->count; i++) {
+		free(group->facts[i]);
+		free(group->diagnoses[i]);
 	}
-	free(look->facts);
-	free(look->diagnoses);
+	free(group->facts);
+	free(group->diagnoses);
 }
 
-/* The root first, whatever it is; then those below it that carry the shim. */
-static void add_tree(struct look *look, const struct mt_process *root)
+/* The root, shimmed or not, then its shimmed descendants. */
+static void add_tree(struct group *group, const struct mt_process *root)
 {
 	struct mt_process *list;
 	size_t count = mt_process_read_all(&list);
 
-	add(look, root);
-	for (size_t i = 0; i < count && look->count < TREE_MAX; i++)
+	add(group, root);
+	for (size_t i = 0; i < count && group->count < TREE_MAX; i++)
 		if (list[i].shimmed && list[i].pid != root->pid &&
 		    mt_ancestry_descends(list, count, list[i].pid, root->pid))
-			add(look, &list[i]);
+			add(group, &list[i]);
 	free(list);
 }
 
-/* However it is ended early, the sampler that it has switched on is to be switched off again. */
-static void on_ends(void (*handler)(int))
+/* A signal must not end mtctl before it has switched off the sampler that it has switched on. */
+static void set_end_signals(void (*handler)(int))
 {
 	static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
 	const struct sigaction action = {.sa_handler = handler};
@@ -130,34 +130,33 @@ static void on_ends(void (*handler)(int))
 			sigaction(ends[i], &action, NULL);
 }
 
-static int diagnose(struct look *look, const struct mt_diagnose_options *options)
+static int diagnose(struct group *group, const struct mt_diagnose_options *options)
 {
-	struct mt_diagnose_report told = {
-		.facts = look->facts, .diagnoses = look->diagnoses, .count = look->count};
+	struct mt_diagnose_report report = {
+		.facts = group->facts, .diagnoses = group->diagnoses, .count = group->count};
 	size_t worst = 0;
 
-	on_ends(stop);
-	mt_diagnose_collect(look->facts, look->count, options, &stopped);
-	on_ends(SIG_DFL);
-	for (size_t i = 0; i < look->count; i++) {
-		mt_diagnose_judge(look->facts[i], look->diagnoses[i]);
-		if (mt_diagnose_weight(look->diagnoses[i]) >
-		    mt_diagnose_weight(look->diagnoses[worst]))
+	set_end_signals(stop);
+	mt_diagnose_collect(group->facts, group->count, options, &stopped);
+	set_end_signals(SIG_DFL);
+	for (size_t i = 0; i < group->count; i++) {
+		mt_diagnose_judge(group->facts[i], group->diagnoses[i]);
+		if (mt_diagnose_weight(group->diagnoses[i]) >
+		    mt_diagnose_weight(group->diagnoses[worst]))
 			worst = i;
 	}
-	told.worst = worst;
-	mt_role_check(options->role, look->facts[worst], look->diagnoses[worst], &told.checks);
-	(options->json ? mt_diagnose_print_json : mt_diagnose_print_text)(&told);
-	return mt_diagnose_exit_code(look->diagnoses[worst]->list[0].verdict);
+	report.worst = worst;
+	mt_role_check(options->role, group->facts[worst], group->diagnoses[worst], &report.checks);
+	(options->json ? mt_diagnose_print_json : mt_diagnose_print_text)(&report);
+	return mt_diagnose_exit_code(group->diagnoses[worst]->list[0].verdict);
 }
 
-/* A process that does not carry the shim says nothing of itself: what its files in /proc tell is
- * not enough for a verdict. */
+/* A process without the shim publishes no figures, and those of /proc are not enough for a verdict.
+ */
 static int refuse(pid_t pid, const struct mt_process *process)
 {
 	mt_error_say("process %d (%s) does not carry the shim: RSS %s, and nobody can tell what of "
-		     "it is free, live or cache. "
-		     "Restart it under the shim: mtctl run -- %s",
+		     "it is free, live or cache. Restart it under the shim: mtctl run -- %s",
 		     (int)pid, process->comm, mt_text_bytes(process->rss_bytes).text,
 		     process->command);
 	return MT_EXIT_NOT_SHIMMED;
@@ -165,7 +164,7 @@ static int refuse(pid_t pid, const struct mt_process *process)
 
 static int run(const char *text, const struct mt_diagnose_options *options)
 {
-	struct look look = {0};
+	struct group group = {0};
 	struct mt_process process;
 	struct mt_why why;
 	pid_t pid;
@@ -176,11 +175,12 @@ static int run(const char *text, const struct mt_diagnose_options *options)
 	if (mt_process_find(pid, &process, &why) != MT_ERR_OK)
 		return mt_error_fail(MT_EXIT_NOT_SHIMMED, &why);
 	if (options->tree)
-		add_tree(&look, &process);
+		add_tree(&group, &process);
 	else
-		add(&look, &process);
-	code = process.shimmed || look.count > 1 ? diagnose(&look, options) : refuse(pid, &process);
-	drop(&look);
+		add(&group, &process);
+	code = process.shimmed || group.count > 1 ? diagnose(&group, options)
+						  : refuse(pid, &process);
+	drop(&group);
 	return code;
 }
 

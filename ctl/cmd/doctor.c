@@ -1,4 +1,4 @@
-/* ctl/cmd/doctor.c -- `mtctl doctor`: what is in the way of the shim, and what to do about it. */
+/* ctl/cmd/doctor.c -- `mtctl doctor`: checks the machine or a process for problems. */
 #include "ctl/diagnose/doctor.h"
 
 #include <stdio.h>
@@ -8,11 +8,10 @@
 #include "ctl/process/target.h"
 
 static const char help[] =
-	"Without a PID: the machine, and what would happen to a program started from here. With "
-	"one: what\n"
-	"the shim does in that process, where its settings came from, and what it cannot reach "
-	"there.\n"
-	"Exit code 0: no warnings, 1: some, 3: no such process or not shimmed.\n";
+	"Without a PID: checks the machine and the environment for a program that is started\n"
+	"from here. With a PID: shows the state of the shim in that process, where its settings\n"
+	"came from, and the memory that it cannot reach. Exit code 0: no warnings, 1: warnings,\n"
+	"3: no such process or not shimmed.\n";
 
 static void print_title(const char *title)
 {
@@ -35,13 +34,13 @@ int mt_command_doctor(int argc, char **argv)
 			return code;
 		snprintf(title, sizeof(title), "process %d (%s)", (int)process.pid, process.comm);
 		print_title(title);
-		mt_doctor_look_at_process(&process);
+		mt_doctor_check_process(&process);
 	} else {
 		print_title("a program started from here");
-		mt_doctor_look_at_environment();
-		mt_doctor_look_at_limit(NULL, NULL);
+		mt_doctor_check_environment();
+		mt_doctor_check_limit(NULL, NULL);
 	}
 	print_title("the machine");
-	mt_doctor_look_at_machine(process.pid);
+	mt_doctor_check_machine(process.pid);
 	return mt_doctor_warnings() ? MT_EXIT_NOTHING : MT_EXIT_OK;
 }

@@ -14,27 +14,24 @@
 #include "ctl/output/units.h"
 #include "ctl/metrics/textfile.h"
 
-#define NAME_DEFAULT      "mtshim.prom"
-#define INTERVAL_LEAST_MS 100u
+#define NAME_DEFAULT    "mtshim.prom"
+#define INTERVAL_MIN_MS 100u
 
 static const char help[] =
-	"Figures are as the processes last wrote them; none is woken. Without --textfile they go "
-	"to stdout, in\n"
-	"OpenMetrics. (`mtctl serve` offers them to Prometheus itself.) What is there is told of "
-	"the 500 largest\n"
-	"processes of yours, for root of everybody's.\n\n"
-	"  --textfile DIR      into DIR/mtshim.prom, for node_exporter's "
-	"--collector.textfile.directory: written\n"
-	"                      beside it and renamed, so that no reader sees half of it; mode "
-	"0644. A link, and\n"
-	"                      a file of another user, are left alone\n"
+	"Exports the figures that the processes have last published; sends no request. Without\n"
+	"--textfile they go to stdout, in OpenMetrics. (`mtctl serve` offers them to Prometheus\n"
+	"itself.) Exports the 500 largest processes of the user; as root, of all users.\n\n"
+	"  --textfile DIR      writes DIR/mtshim.prom for node_exporter's option\n"
+	"                      --collector.textfile.directory, through a temporary file and a\n"
+	"                      rename, so that no reader sees a part of it; mode 0644. Leaves\n"
+	"                      a symbolic link, and a file of another user, as it is\n"
 	"  --name FILE.prom    another name than mtshim.prom\n"
 	"  --once              once, which is the default: for cron, or a timer of systemd\n"
-	"  --interval=SECONDS  again and again, until SIGINT, SIGTERM or SIGHUP; then the file "
-	"goes, too\n"
-	"  --format=old        on stdout, the text format 0.0.4 instead, in which DIR/mtshim.prom "
-	"always is\n"
-	"  --markdown          a table of all metrics that there can be\n";
+	"  --interval=SECONDS  repeats until SIGINT, SIGTERM or SIGHUP, and then removes the\n"
+	"                      file\n"
+	"  --format=old        on stdout, the text format 0.0.4, which DIR/mtshim.prom always\n"
+	"                      has\n"
+	"  --markdown          a table of all metrics\n";
 
 struct export
 {
@@ -85,19 +82,19 @@ static int write_once(const struct export *export, struct mt_why *why)
 	return error ? MT_EXIT_USAGE : MT_EXIT_OK;
 }
 
-/* A file that cannot be written now may be later (a full disk): it is said once for each reason. */
-static int write_on(const struct export *export)
+/* A write that fails may succeed later (a full disk). Each reason is printed once. */
+static int write_repeatedly(const struct export *export)
 {
 	const struct timespec pause = {.tv_sec = (time_t)(export->every_ms / 1000),
 				       .tv_nsec = (long)(export->every_ms % 1000) * 1000000};
-	struct mt_why why = {""}, said = {""};
+	struct mt_why why = {""}, printed = {""};
 	sigset_t endings = mt_command_block_endings();
 
 	do {
 		why.text[0] = '\0';
-		if (write_once(export, &why) != MT_EXIT_OK && strcmp(why.text, said.text) != 0)
+		if (write_once(export, &why) != MT_EXIT_OK && strcmp(why.text, printed.text) != 0)
 			mt_error_say("%s", why.text);
-		said = why;
+		printed = why;
 	} while (sigtimedwait(&endings, NULL, &pause) < 0 && (errno == EAGAIN || errno == EINTR));
 	mt_textfile_remove(&export->file);
 	return MT_EXIT_OK;
@@ -120,8 +117,8 @@ static bool take_interval(const struct mt_option *option, const char *text)
 
 	if (!mt_units_parse_seconds(text, ms))
 		return false;
-	if (*ms < INTERVAL_LEAST_MS)
-		*ms = INTERVAL_LEAST_MS;
+	if (*ms < INTERVAL_MIN_MS)
+		*ms = INTERVAL_MIN_MS;
 	return true;
 }
 
@@ -140,7 +137,7 @@ static int run(const struct export *export)
 	if (mt_textfile_check(&export->file, &why) != MT_ERR_OK ||
 	    (!export->every_ms && write_once(export, &why) != MT_EXIT_OK))
 		return mt_error_fail(MT_EXIT_USAGE, &why);
-	return export->every_ms ? write_on(export) : MT_EXIT_OK;
+	return export->every_ms ? write_repeatedly(export) : MT_EXIT_OK;
 }
 
 int mt_command_export(int argc, char **argv)

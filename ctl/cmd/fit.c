@@ -1,4 +1,4 @@
-/* ctl/cmd/fit.c -- `mtctl fit`: how many clients a GPU can serve at a time. */
+/* ctl/cmd/fit.c -- `mtctl fit`: computes how many clients a GPU can serve at a time. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,23 +10,21 @@
 #include "ctl/output/table.h"
 #include "ctl/output/text.h"
 
-/* of the model, a client: weights, gradients, and two moments of the optimizer */
+/* copies of the model in a client: weights, gradients, and two moments of the optimizer */
 #define COPIES   4.0
 #define FALLBACK 2L
 #define MIB      1048576.0
 #define GIB      1073741824.0
 
 static const char help[] =
-	"Clients in parallel: a share of the memory that is free over what one client takes, which "
-	"is 4 times its model\n"
-	"(weights, gradients, two moments of the optimizer), and no more than the cap; 2 where "
-	"neither the GPU nor --vram\n"
-	"tells how much is free. Free is what NVML says, or a shimmed process has last seen. "
-	"Without --model-mb the table\n"
-	"alone: GPUs of 4 to 16 GB, all of it free. Exit code 1: not even one fits.\n\n"
-	"  --model-mb=MB    the model, as its file is\n"
-	"  --vram=SIZE      16G: so much is free; else it is asked\n"
-	"  --device=NUMBER  of that GPU; else of the one with most free\n"
+	"Clients in parallel: a share of the free memory, divided by the memory of one client,\n"
+	"which is 4 times its model (weights, gradients, two moments of the optimizer), and no\n"
+	"more than the cap. 2 where neither the GPU nor --vram tells how much is free. Free is\n"
+	"the value of NVML, or the last one that a shimmed process has seen. Without --model-mb\n"
+	"the table alone: GPUs of 4 to 16 GB, all of it free. Exit code 1: not even one fits.\n\n"
+	"  --model-mb=MB    size of the model file\n"
+	"  --vram=SIZE      16G: the free memory; else the GPU is read\n"
+	"  --device=NUMBER  of this GPU; else of the one with the most free memory\n"
 	"  --share=PERCENT  1 to 100 (60)\n"
 	"  --cap=NUMBER     1 to 1024 (8)\n"
 	"  --json           one object\n";
@@ -69,7 +67,7 @@ static void find(const struct options *options, struct fit *out)
 		out->clients = clients_of(options, out->free_bytes, options->model_bytes);
 }
 
-/* ---- telling ---- */
+/* ---- output ---- */
 
 static const double table_gb[] = {4, 8, 12, 16};
 static const double table_mb[] = {12.3, 100, 250, 500, 1024};
@@ -197,7 +195,7 @@ static bool take_vram(const struct mt_option *option, const char *text)
 	return false;
 }
 
-static int fit_and_tell(const struct options *options)
+static int fit_and_print(const struct options *options)
 {
 	struct fit fit = {0};
 
@@ -235,5 +233,5 @@ int mt_command_fit(int argc, char **argv)
 		mt_error_say("--vram or --device, not both");
 		return MT_EXIT_USAGE;
 	}
-	return fit_and_tell(&wanted);
+	return fit_and_print(&wanted);
 }

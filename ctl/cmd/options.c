@@ -1,5 +1,5 @@
-/* ctl/cmd/options.c -- `mtctl options`: the table of settings, for people, programs and documents;
- * `mtctl presets`: what each MT_PRESET stands for. */
+/* ctl/cmd/options.c -- `mtctl options`: the table of settings as text, JSON and Markdown; `mtctl
+ * presets`: the settings of each MT_PRESET. */
 #include <stdio.h>
 #include <string.h>
 
@@ -44,7 +44,7 @@ static void print_json(void)
 	mt_json_print(root, true);
 }
 
-/* A bar would end the cell. */
+/* Escapes bars, which end a cell. */
 static void print_cell(const char *text)
 {
 	fputs(" ", stdout);
@@ -113,7 +113,7 @@ int mt_command_options(int argc, char **argv)
 
 /* ---- presets ---- */
 
-/* The table spells names as C does; users write a dash. */
+/* Names have an underscore in the table and a dash on the command line. */
 static void preset_name(const char *preset, char *out, size_t out_bytes)
 {
 	snprintf(out, out_bytes, "%s", preset);

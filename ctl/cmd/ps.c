@@ -1,5 +1,5 @@
-/* ctl/cmd/ps.c -- `mtctl ps`: all shimmed processes as a tree, with what they and those below them
- * hold. */
+/* ctl/cmd/ps.c -- `mtctl ps`: all shimmed processes as a tree, with the sums of each and its
+ * descendants. */
 #include <stdio.h>
 
 #include "ctl/command.h"
@@ -12,33 +12,23 @@
 #include "ctl/output/text.h"
 
 static const char help[] =
-	"All processes of yours (for root: of everybody) whose maps hold libmtshim.so. Indented: "
-	"started by\n"
-	"the one above. TREE is the RSS of a process and of all shimmed ones below it; pages that "
-	"processes\n"
-	"share are counted in each. GPU, where any uses one: device memory that it holds from the "
-	"driver, of\n"
-	"every kind that is counted. RANK, where any has one: by RANK, OMPI_COMM_WORLD_RANK, "
-	"PMI_RANK or\n"
-	"SLURM_PROCID of its environment. LIVE and IDLE are what a process has last published: up\n"
-	"to a second ago, or half a minute where nothing moves (mtctl stat asks again). A process "
-	"that is\n"
-	"asleep is too small to be looked after; of one that is refused the file is not believed, "
-	"or its MT_DIR\n"
-	"can hold no file (a line on stderr says why); of one that is unresponsive the mappings "
-	"cannot be\n"
-	"read in time, so that it may be without the shim.\n\n"
-	"  --tree [PID]  PID, and whatever descends from it, shimmed or not (without PID: from all "
-	"shimmed\n"
-	"                processes), by what the kernel says of every page. PSS: pages that n "
-	"processes share\n"
-	"                count 1/n in each, so that it may be added up. PRIVATE: would go with the "
-	"process.\n"
-	"                SHARED: of a forked one, anonymous memory of which there is still one "
-	"copy for it and\n"
-	"                its relatives. COPIED, an estimate: what was its parent's at the fork and "
-	"is there\n"
-	"                twice by now. SHM: of the PSS, /dev/shm, memfd and other shared memory\n"
+	"All processes of the user (as root: of all users) that have libmtshim.so mapped, as a\n"
+	"tree. TREE is the RSS of a process and of all shimmed ones below it; pages that\n"
+	"processes share are counted in each. GPU, where a process uses one: the device memory\n"
+	"that it holds from the driver, of every kind that is counted. RANK, where a process\n"
+	"has one: from RANK, OMPI_COMM_WORLD_RANK, PMI_RANK or SLURM_PROCID in its environment.\n\n"
+	"LIVE and IDLE are what the process has last published: up to 1 s ago, or up to 30 s\n"
+	"where nothing changes (`mtctl stat` requests new figures). asleep: the process is too\n"
+	"small for the shim to act. refused: mtctl does not believe its file, or its MT_DIR\n"
+	"cannot hold one; stderr has the reason. unresponsive: its mappings cannot be read in\n"
+	"time, so it may be without the shim.\n\n"
+	"  --tree [PID]  PID and all its descendants, shimmed or not (without PID: of all\n"
+	"                shimmed processes), from the kernel's account of every page. PSS:\n"
+	"                pages that n processes share count 1/n in each, so that it may be\n"
+	"                added up. PRIVATE: would be freed with the process. SHARED: anonymous\n"
+	"                memory of a forked process that it still shares with its relatives.\n"
+	"                COPIED, an estimate: pages of its parent at the fork that exist twice\n"
+	"                now. SHM: of the PSS, /dev/shm, memfd and other shared memory\n"
 	"  --pids        a line for each: its PID, a tab, its command; for scripts\n"
 	"  --json        one object\n";
 

@@ -1,5 +1,5 @@
-/* ctl/cmd/ps.h -- the two dresses of `mtctl ps`; ps.c reads the command line and has the plain
- * one. */
+/* ctl/cmd/ps.h -- the tree of `mtctl ps --tree`; ps.c reads the command line and prints the list.
+ */
 #ifndef MT_CTL_CMD_PS_H
 #define MT_CTL_CMD_PS_H
 
@@ -8,11 +8,10 @@
 #include "ctl/process/process_tree.h"
 #include "ctl/process/process_list.h"
 
-/* `ps --tree`: the tree of `root`, for 0 those of all shimmed processes. Answers the exit code.
- */
+/* Prints the tree of `root`; 0: the trees of all shimmed processes. Returns the exit code. */
 int mt_ps_tree(pid_t root, bool json);
 
-/* The sums of a tree as an object, and of one member: null for what is not known. */
+/* Returns the sums of a tree as an object. */
 json_t *mt_process_tree_sums_json(const struct mt_process_tree *tree);
 
 #endif

@@ -1,5 +1,5 @@
-/* ctl/cmd/ps_tree.c -- `mtctl ps --tree`: whole process trees by what they really hold, and what of
- * it is shared and copied. */
+/* ctl/cmd/ps_tree.c -- `mtctl ps --tree`: process trees by the kernel's account of every page, with
+ * shared and copied memory. */
 #include <stdio.h>
 
 #include "ctl/output/json.h"
@@ -7,78 +7,54 @@
 #include "ctl/output/table.h"
 #include "ctl/output/text.h"
 
-struct column {
-	const char *heading;
-	bool (*is_wanted)(const struct mt_process_tree *tree);
-	bool (*is_known)(const struct mt_member *member);
-	size_t offset; /* within struct mt_process_tree_sums */
+/* What a column needs. */
+enum {
+	ANY = 1u << 0,
+	MEMORY = 1u << 1, /* smaps could be read */
+	FORK = 1u << 2,
+	SHM = 1u << 3,
+	SWAP = 1u << 4,
+	HEAP = 1u << 5, /* awake */
+	GPU = 1u << 6,
 };
 
-static bool always(const struct mt_process_tree *tree)
+static unsigned flag(unsigned which, bool is_set)
 {
-	return tree->count > 0;
+	return is_set ? which : 0;
 }
 
-static bool has_forks(const struct mt_process_tree *tree)
+static unsigned flags_of_tree(const struct mt_process_tree *tree)
 {
-	return tree->forks_count > 0;
+	return ANY | flag(FORK, tree->forks_count) | flag(SHM, tree->sums.shm_bytes) |
+	       flag(SWAP, tree->sums.swap_bytes) | flag(HEAP, tree->awake_count) |
+	       flag(GPU, tree->uses_cuda);
 }
 
-static bool has_shm(const struct mt_process_tree *tree)
+static unsigned flags_of_member(const struct mt_member *member)
 {
-	return tree->sums.shm_bytes > 0;
+	return ANY | flag(MEMORY, member->memory_known) | flag(FORK, member->fork.is_fork) |
+	       flag(HEAP, mt_member_is_awake(member)) | flag(GPU, member->uses_cuda);
 }
 
-static bool has_swap(const struct mt_process_tree *tree)
-{
-	return tree->sums.swap_bytes > 0;
-}
-
-static bool has_heaps(const struct mt_process_tree *tree)
-{
-	return tree->awake_count > 0;
-}
-
-static bool uses_cuda(const struct mt_process_tree *tree)
-{
-	return tree->uses_cuda;
-}
-
-static bool is_any(const struct mt_member *member)
-{
-	return member->process.pid > 0;
-}
-
-static bool is_memory_known(const struct mt_member *member)
-{
-	return member->memory_known;
-}
-
-static bool is_fork(const struct mt_member *member)
-{
-	return member->fork.is_fork;
-}
-
-static bool member_uses_cuda(const struct mt_member *member)
-{
-	return member->uses_cuda;
-}
-
-#define COLUMN(heading, wanted, known, name)                                                       \
+#define COLUMN(heading, in_tree, in_member, name)                                                  \
 	{                                                                                          \
-		heading, wanted, known, offsetof(struct mt_process_tree_sums, name)                \
+		heading, in_tree, in_member, offsetof(struct mt_process_tree_sums, name)           \
 	}
-static const struct column columns[] = {
-	COLUMN(">RSS", always, is_any, rss_bytes),
-	COLUMN(">PSS", always, is_memory_known, pss_bytes),
-	COLUMN(">PRIVATE", always, is_memory_known, private_bytes),
-	COLUMN(">SHARED", has_forks, is_fork, shared_bytes),
-	COLUMN(">COPIED", has_forks, is_fork, copied_bytes),
-	COLUMN(">SHM", has_shm, is_memory_known, shm_bytes),
-	COLUMN(">SWAP", has_swap, is_memory_known, swap_bytes),
-	COLUMN(">LIVE", has_heaps, mt_member_is_awake, heap_live_bytes),
-	COLUMN(">IDLE", has_heaps, mt_member_is_awake, heap_idle_bytes),
-	COLUMN(">GPU", uses_cuda, member_uses_cuda, gpu_bytes),
+static const struct column {
+	const char *heading;
+	unsigned in_tree, in_member; /* flags that show the column, and that fill in the cell */
+	size_t offset;               /* within struct mt_process_tree_sums */
+} columns[] = {
+	COLUMN(">RSS", ANY, ANY, rss_bytes),
+	COLUMN(">PSS", ANY, MEMORY, pss_bytes),
+	COLUMN(">PRIVATE", ANY, MEMORY, private_bytes),
+	COLUMN(">SHARED", FORK, FORK, shared_bytes),
+	COLUMN(">COPIED", FORK, FORK, copied_bytes),
+	COLUMN(">SHM", SHM, MEMORY, shm_bytes),
+	COLUMN(">SWAP", SWAP, MEMORY, swap_bytes),
+	COLUMN(">LIVE", HEAP, HEAP, heap_live_bytes),
+	COLUMN(">IDLE", HEAP, HEAP, heap_idle_bytes),
+	COLUMN(">GPU", GPU, GPU, gpu_bytes),
 };
 #define COLUMNS_COUNT (sizeof(columns) / sizeof(columns[0]))
 
@@ -91,9 +67,10 @@ static void add_figures(struct mt_table *table, const struct mt_process_tree *tr
 			const struct mt_process_tree_sums *sums, const struct mt_member *member)
 {
 	for (size_t i = 0; i < COLUMNS_COUNT; i++) {
-		if (!columns[i].is_wanted(tree))
+		if (!(columns[i].in_tree & flags_of_tree(tree)))
 			continue;
-		mt_table_add_bytes(table, !member || columns[i].is_known(member),
+		mt_table_add_bytes(table,
+				   !member || (columns[i].in_member & flags_of_member(member)),
 				   value_of(sums, &columns[i]));
 	}
 }
@@ -120,9 +97,7 @@ static void print_meaning(const struct mt_process_tree *tree)
 	printf("RSS adds up to %s, with shared pages counted in every process that maps them.\n",
 	       mt_text_bytes(sums->rss_bytes).text);
 	if (tree->forks_count)
-		printf("Copy-on-write: of %s %s are shared with the family, which would else be "
-		       "copies, and about %s have been "
-		       "copied.\n",
+		printf("Copy-on-write of %s: %s are shared with relatives, about %s are copies.\n",
 		       mt_text_counted(tree->forks_count, "forked process", "forked processes")
 			       .text,
 		       mt_text_bytes(sums->shared_bytes).text,
@@ -142,7 +117,7 @@ static void print_text(const struct mt_process_tree *tree)
 	}
 	table = mt_table_new(">PID|<STATE");
 	for (size_t i = 0; i < COLUMNS_COUNT; i++)
-		if (columns[i].is_wanted(tree))
+		if ((columns[i].in_tree & flags_of_tree(tree)))
 			mt_table_add_columns(table, columns[i].heading);
 	mt_table_add_columns(table, "<COMMAND");
 	for (size_t i = 0; i < tree->count; i++)
@@ -156,29 +131,28 @@ static void print_text(const struct mt_process_tree *tree)
 
 /* ---- JSON ---- */
 
-static json_t *sums_json(const struct mt_process_tree_sums *sums, bool memory, bool fork, bool heap,
-			 bool gpu)
+static json_t *sums_json(const struct mt_process_tree_sums *sums, unsigned known)
 {
 	json_t *object = json_object();
 
 	mt_json_set_u64(object, "rss_bytes", sums->rss_bytes);
-	mt_json_set_u64_if(object, "pss_bytes", memory, sums->pss_bytes);
-	mt_json_set_u64_if(object, "private_bytes", memory, sums->private_bytes);
-	mt_json_set_u64_if(object, "shm_bytes", memory, sums->shm_bytes);
-	mt_json_set_u64_if(object, "file_bytes", memory, sums->file_bytes);
-	mt_json_set_u64_if(object, "swap_bytes", memory, sums->swap_bytes);
-	mt_json_set_u64_if(object, "cow_shared_bytes", fork, sums->shared_bytes);
-	mt_json_set_u64_if(object, "cow_copied_bytes", fork, sums->copied_bytes);
-	mt_json_set_u64_if(object, "heap_live_bytes", heap, sums->heap_live_bytes);
-	mt_json_set_u64_if(object, "heap_idle_bytes", heap, sums->heap_idle_bytes);
-	mt_json_set_u64_if(object, "gpu_bytes", gpu, sums->gpu_bytes);
+	mt_json_set_u64_if(object, "pss_bytes", known & MEMORY, sums->pss_bytes);
+	mt_json_set_u64_if(object, "private_bytes", known & MEMORY, sums->private_bytes);
+	mt_json_set_u64_if(object, "shm_bytes", known & MEMORY, sums->shm_bytes);
+	mt_json_set_u64_if(object, "file_bytes", known & MEMORY, sums->file_bytes);
+	mt_json_set_u64_if(object, "swap_bytes", known & MEMORY, sums->swap_bytes);
+	mt_json_set_u64_if(object, "cow_shared_bytes", known & FORK, sums->shared_bytes);
+	mt_json_set_u64_if(object, "cow_copied_bytes", known & FORK, sums->copied_bytes);
+	mt_json_set_u64_if(object, "heap_live_bytes", known & HEAP, sums->heap_live_bytes);
+	mt_json_set_u64_if(object, "heap_idle_bytes", known & HEAP, sums->heap_idle_bytes);
+	mt_json_set_u64_if(object, "gpu_bytes", known & GPU, sums->gpu_bytes);
 	return object;
 }
 
 json_t *mt_process_tree_sums_json(const struct mt_process_tree *tree)
 {
 	bool copies = tree->detail == MT_PROCESS_TREE_MAPPINGS;
-	json_t *object = sums_json(&tree->sums, true, copies, true, true);
+	json_t *object = sums_json(&tree->sums, MEMORY | HEAP | GPU | flag(FORK, copies));
 
 	mt_json_set_u64(object, "processes_count", tree->count);
 	mt_json_set_u64_if(object, "forks_count", copies, tree->forks_count);
@@ -193,8 +167,7 @@ static json_t *member_json(const struct mt_process_tree *tree, const struct mt_m
 	json_t *object;
 
 	mt_process_tree_member_sums(member, &sums);
-	object = sums_json(&sums, member->memory_known, member->fork.is_fork,
-			   mt_member_is_awake(member), member->uses_cuda);
+	object = sums_json(&sums, flags_of_member(member));
 	mt_json_set_u64(object, "pid", (uint64_t)process->pid);
 	mt_json_set_u64(object, "ppid", (uint64_t)process->parent);
 	mt_json_set_u64_if(object, "parent", member->parent != MT_ANCESTRY_NONE,

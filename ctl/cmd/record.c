@@ -1,5 +1,5 @@
-/* ctl/cmd/record.c -- `mtctl record`: what a program, or a process that runs, holds over time, into
- * a file of JSON lines. */
+/* ctl/cmd/record.c -- `mtctl record`: writes the memory of a program or of a running process over
+ * time into a file of JSON lines. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,28 +14,27 @@
 #include "ctl/process/target.h"
 
 #define INTERVAL_NS UINT64_C(1000000000)
-/* between looks for cleanups and rounds, where samples are farther apart */
-#define LOOK_NS UINT64_C(250000000)
+/* time between polls for cleanups and rounds, where samples are farther apart */
+#define POLL_NS UINT64_C(250000000)
 
 static const char help[] =
-	"Runs a program under the shim as `mtctl run` does, with its exit code, and writes what "
-	"it\n"
-	"holds to FILE, a line each second; or watches a process that runs, until it ends, or\n"
-	"Ctrl-C or SIGTERM (which a job in the background of a script needs: it ignores Ctrl-C's\n"
-	"signal). `mtctl plot FILE` draws it, `mtctl compare` several. Signals sent here go to a\n"
-	"program that was started.\n\n"
-	"  -o, --output=FILE    emptied, if it is there\n"
+	"Runs a program under the shim as `mtctl run` does, with its exit code, and writes its\n"
+	"memory to FILE, a line each second. Or records a running process, until it ends, or\n"
+	"until Ctrl-C or SIGTERM (a background job of a script ignores the signal of Ctrl-C).\n"
+	"`mtctl plot FILE` draws a recording, `mtctl compare` several. Signals sent to mtctl are\n"
+	"forwarded to a program that it has started.\n\n"
+	"  -o, --output=FILE    the recording; an existing file is emptied\n"
 	"  --interval=SECONDS   between samples (1), from 0.01 to 3600\n"
-	"  --tree               every shimmed process below it as well\n"
-	"  --no-shim            the program as it is, from what the kernel says of it: to compare "
-	"with\n"
-	"\nsettings, for a program that is started:\n";
+	"  --tree               every shimmed descendant as well\n"
+	"  --no-shim            the program without the shim, from the kernel's figures alone:\n"
+	"                       to compare with\n\n"
+	"settings, for a program that is started:\n";
 
-/* Samples at their times, whatever a sample takes; one that comes late moves the next ones. */
+/* Samples at fixed times, however long a sample takes. A late sample delays the next ones. */
 static void keep_recording(struct mt_recorder *recorder, const struct mt_recorder_options *options,
 			   struct mt_launch *launch)
 {
-	uint64_t next_ns = mt_clock_now_ns(), look_ns, now_ns;
+	uint64_t next_ns = mt_clock_now_ns(), poll_ns, now_ns;
 	bool alive;
 
 	while (!launch->ended) {
@@ -44,17 +43,17 @@ static void keep_recording(struct mt_recorder *recorder, const struct mt_recorde
 		now_ns = mt_clock_now_ns();
 		if (next_ns < now_ns)
 			next_ns = now_ns;
-		look_ns = now_ns + LOOK_NS;
-		for (; alive && look_ns < next_ns && !mt_launch_wait(launch, look_ns);
-		     look_ns += LOOK_NS)
-			alive = mt_recorder_look(recorder);
-		/* Who was started by us tells its end itself. */
+		poll_ns = now_ns + POLL_NS;
+		for (; alive && poll_ns < next_ns && !mt_launch_wait(launch, poll_ns);
+		     poll_ns += POLL_NS)
+			alive = mt_recorder_poll(recorder);
+		/* The end of a program that was started here comes as a signal. */
 		if (!alive && !options->started)
 			return;
 		if (!launch->ended)
 			(void)mt_launch_wait(launch, next_ns);
 	}
-	(void)mt_recorder_look(recorder);
+	(void)mt_recorder_poll(recorder);
 }
 
 static int record_process(const char *text, const struct mt_recorder_options *options,
@@ -81,7 +80,7 @@ static int record_process(const char *text, const struct mt_recorder_options *op
 	return MT_EXIT_OK;
 }
 
-/* The kernel may not have much to say of a program that is over already. */
+/* A program that has already ended has few figures in /proc. */
 static void find_started(pid_t pid, char **argv, struct mt_process *out)
 {
 	struct mt_why why;
@@ -136,7 +135,7 @@ static bool take_interval(const struct mt_option *option, const char *text)
 	return true;
 }
 
-/* Whether the operands name a program. A number alone is a PID, but for behind "--". */
+/* Returns whether the operands name a program. A single number is a PID, except behind "--". */
 static bool names_program(int argc, char **argv)
 {
 	uint64_t pid;

@@ -10,8 +10,9 @@
 
 static const char help[] =
 	"The library is MTSHIM_LIBRARY, else the one beside mtctl, in ../lib, or where it was\n"
-	"installed. An LD_PRELOAD that is there already stays, behind it. Exit codes are those\n"
-	"of the program; 127: not found, 126: cannot be run, 2: a bad option.\n\noptions:\n";
+	"installed. An existing LD_PRELOAD stays, behind it. The exit code is that of the\n"
+	"program; 127: not found, 126: cannot be run, 2: an option that is not valid.\n\n"
+	"options:\n";
 
 int mt_command_run(int argc, char **argv)
 {

@@ -9,9 +9,9 @@
 #define TIMEOUT_MS 10000u
 
 static const char help[] =
-	"NAME is that of `mtctl options`, as gc_rounds, gc-rounds or MT_GC_ROUNDS; only settings "
-	"marked\n"
-	"live can change. Waits for the answer, prints the old value and the new one.\n";
+	"NAME is a name of `mtctl options`, as gc_rounds, gc-rounds or MT_GC_ROUNDS; only\n"
+	"settings marked live can change. Waits for the reply, and prints the old value and the\n"
+	"new one.\n";
 
 static int set(struct mt_target *target, const struct mt_request *request)
 {

@@ -1,4 +1,4 @@
-/* ctl/cmd/sites.c -- `mtctl sites`: who holds the heap. */
+/* ctl/cmd/sites.c -- `mtctl sites`: live heap bytes by the stack that allocated them. */
 #include "ctl/process/clock.h"
 #include "ctl/profile/sites.h"
 
@@ -13,19 +13,16 @@
 #define TOP_DEFAULT 10
 
 static const char help[] =
-	"Live bytes by the stack that allocated them, the largest first, estimated from samples of "
-	"the\n"
-	"embedded jemalloc's heap profiler. The program must have been started with MT_PROF=1, and "
-	"sampling\n"
-	"switched on (mtctl set PID prof=on). It does not see what was allocated before that, "
-	"mmap, nor\n"
-	"allocators of a library's own. Exit code 0: printed, 1: no profile to be had, or nothing "
-	"has grown.\n\n"
-	"  --top=N         so many sites (10), 0 for all\n"
-	"  --diff=SECONDS  take two profiles so far apart and show what grows: where a leak is\n"
+	"Live bytes by the stack that allocated them, the largest first, estimated from samples\n"
+	"of the heap profiler of the embedded jemalloc. The program must be started with\n"
+	"MT_PROF=1, and sampling be switched on (mtctl set PID prof=on). Memory that was\n"
+	"allocated before that, by mmap, or by a library's own allocator is not included. Exit\n"
+	"code 0: printed, 1: no profile is available, or nothing has grown.\n\n"
+	"  --top=N         the number of sites (10), 0 for all\n"
+	"  --diff=SECONDS  takes two profiles this far apart and shows what has grown\n"
 	"  --json          one object\n"
 	"  --folded        a line a stack, for flame graphs\n"
-	"  --pprof=FILE    also write it for `pprof FILE` or `go tool pprof FILE`; all sites\n";
+	"  --pprof=FILE    also writes all sites for `pprof FILE` or `go tool pprof FILE`\n";
 
 struct wanted {
 	struct mt_sites_view view;

@@ -11,22 +11,18 @@
 
 #define TOP_DEFAULT 10
 
-static const char help[] = "Every block of device memory that the shim knows: what cuMemAlloc has "
-			   "handed out, and what it keeps for\n"
-			   "the next. live: the program has it; exported: the same, and others "
-			   "than this process know its address;\n"
-			   "pending: freed, and work that may use it still runs; idle: freed and "
-			   "ready. The program goes on\n"
-			   "meanwhile; the driver is not asked. Over a framework with a cache of "
-			   "its own (mode account) a block is\n"
-			   "a piece of that cache, and what is free inside of it is not known "
-			   "here. Other kinds of memory are\n"
-			   "sums without blocks. Exit code 0: printed, 1: asleep, or no CUDA to be "
-			   "seen in that process.\n\n"
-			   "  --device=N   only this device\n"
-			   "  --top=N      list the N largest blocks (10; with --json and -o all)\n"
-			   "  --json       one object\n"
-			   "  -o FILE      write the JSON to FILE, for mtctl plot --gpu\n";
+static const char help[] =
+	"Every block of device memory that the shim knows: allocated by cuMemAlloc, or kept for\n"
+	"the next allocation. live: the program has it; exported: the same, and another process\n"
+	"knows its address; pending: freed, but work that may use it still runs; idle: freed and\n"
+	"ready. The program runs on meanwhile; the driver is not called. Under a framework with\n"
+	"a cache of its own (mode account) a block is a part of that cache, and the free memory\n"
+	"inside is not known. Other kinds of memory are sums without blocks. Exit code 0:\n"
+	"printed, 1: asleep, or the process uses no CUDA.\n\n"
+	"  --device=N   only this device\n"
+	"  --top=N      lists the N largest blocks (10; with --json and -o all)\n"
+	"  --json       one object\n"
+	"  -o FILE      writes the JSON to FILE, for mtctl plot --gpu\n";
 
 struct wanted {
 	struct mt_pool_snapshot_view view;

@@ -1,4 +1,4 @@
-/* ctl/cmd/snapshot_text.c -- `mtctl snapshot` for people. */
+/* ctl/cmd/snapshot_text.c -- `mtctl snapshot` as text. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,33 +7,33 @@
 #include "ctl/output/table.h"
 #include "ctl/output/text.h"
 
-/* Blocks go from 512 B to many GB. */
+/* Sizes of blocks range from 512 B to many GB. */
 static struct mt_short_text size(uint64_t bytes)
 {
-	struct mt_short_text figure;
+	struct mt_short_text result;
 
 	if (bytes >= 1u << 20)
 		return mt_text_bytes(bytes);
 	if (bytes >= 1u << 10)
-		snprintf(figure.text, sizeof(figure.text), "%.1f kB", (double)bytes / 1024);
+		snprintf(result.text, sizeof(result.text), "%.1f kB", (double)bytes / 1024);
 	else
-		snprintf(figure.text, sizeof(figure.text), "%" PRIu64 " B", bytes);
-	return figure;
+		snprintf(result.text, sizeof(result.text), "%" PRIu64 " B", bytes);
+	return result;
 }
 
 static struct mt_short_text age(uint64_t ms)
 {
-	struct mt_short_text figure;
+	struct mt_short_text result;
 
 	if (ms < 1000)
-		snprintf(figure.text, sizeof(figure.text), "%" PRIu64 " ms", ms);
+		snprintf(result.text, sizeof(result.text), "%" PRIu64 " ms", ms);
 	else if (ms < 120000)
-		snprintf(figure.text, sizeof(figure.text), "%.1f s", (double)ms / 1000);
+		snprintf(result.text, sizeof(result.text), "%.1f s", (double)ms / 1000);
 	else if (ms < 7200000)
-		snprintf(figure.text, sizeof(figure.text), "%.1f min", (double)ms / 60000);
+		snprintf(result.text, sizeof(result.text), "%.1f min", (double)ms / 60000);
 	else
-		snprintf(figure.text, sizeof(figure.text), "%.1f h", (double)ms / 3600000);
-	return figure;
+		snprintf(result.text, sizeof(result.text), "%.1f h", (double)ms / 3600000);
+	return result;
 }
 
 static struct mt_short_text size_or_dash(const struct mt_pool_snapshot_part *part)
@@ -41,7 +41,7 @@ static struct mt_short_text size_or_dash(const struct mt_pool_snapshot_part *par
 	return part->count ? size(part->bytes) : (struct mt_short_text){"-"};
 }
 
-/* For mt_pool_snapshot_age_ms. */
+/* Words for the classes of mt_pool_snapshot_age_ms. */
 static const char *const age_words[MT_POOL_SNAPSHOT_AGES] = {
 	"under 1 s", "under 10 s", "under 1 min", "under 10 min", "under 1 h", "longer"};
 static const char *const within_words[MT_POOL_SNAPSHOT_AGES] = {
@@ -66,7 +66,7 @@ static void print_states(const struct mt_pool_snapshot_part *states)
 	mt_table_print(table);
 }
 
-/* Kinds of memory that have no blocks here. */
+/* Kinds of memory whose blocks are not listed. */
 static void print_unlisted(const struct mt_stats_device *row)
 {
 	size_t count;
@@ -125,8 +125,7 @@ static void print_sizes(const struct mt_pool_snapshot_sums *sums)
 	mt_table_print(table);
 }
 
-/* "16.0 MB within 1 min, 33.3 MB within 10 min": each time by which more is gone than by the one
- * before. */
+/* "16.0 MB within 1 min, 33.3 MB within 10 min": the times at which the sum grows. */
 static void print_decay(const struct mt_pool_snapshot_sums *sums, uint64_t decay_ms)
 {
 	uint64_t before = UINT64_MAX;
@@ -150,7 +149,7 @@ static void print_decay(const struct mt_pool_snapshot_sums *sums, uint64_t decay
 	putchar('\n');
 }
 
-/* How long idle blocks have lain there, and when they go back if nobody takes them. */
+/* The age of idle blocks, and when they are purged if they stay idle. */
 static void print_idle(const struct mt_pool_snapshot_sums *sums, uint64_t decay_ms)
 {
 	struct mt_table *table;
@@ -168,8 +167,8 @@ static void print_idle(const struct mt_pool_snapshot_sums *sums, uint64_t decay_
 	print_decay(sums, decay_ms);
 }
 
-/* What a request can be served with, and what rounding costs: blocks are whole, so that these two
- * are the fragmentation there is. */
+/* The largest request that the pool can serve, and the cost of rounding. Blocks are never split, so
+ * these two are all the fragmentation there is. */
 static void print_fit(const struct mt_pool_snapshot_sums *sums)
 {
 	const struct mt_pool_snapshot_part *idle = &sums->states[MT_BLOCKS_IDLE];

@@ -1,4 +1,4 @@
-/* ctl/cmd/stat.c -- `mtctl stat`: what a process's memory is doing. */
+/* ctl/cmd/stat.c -- `mtctl stat`: the memory and cleanups of a process. */
 #include "ctl/cmd/stat.h"
 
 #include <stdio.h>
@@ -16,18 +16,15 @@
 #define EVERY_MIN_MS 10u
 
 static const char help[] =
-	"Asks the process for fresh figures first; a process that does not answer within a second "
-	"is shown\n"
-	"as it was when it last wrote.\n\n"
+	"Requests new figures first. A process that does not reply within a second is shown as\n"
+	"it has last published.\n\n"
 	"  --json             one object: every figure by its name, records, samples, settings\n"
-	"  --watch[=SECONDS]  again and again (2) until the process ends; with --json, one line "
-	"each\n"
-	"  --records          all of the last cleanups, not only five\n"
+	"  --watch[=SECONDS]  repeats (2) until the process ends; with --json, one line each\n"
+	"  --records          all of the last cleanups, instead of five\n"
 	"  --samples          the last 15 minutes\n"
-	"  --oom              only the last out-of-memory errors of GPUs and the times that "
-	"MT_RSS_LIMIT_MB was\n"
-	"                     reached, in full; none is no error: exit code 0\n"
-	"  --cached           do not wake the process\n";
+	"  --oom              only the last out-of-memory errors of GPUs and the times that\n"
+	"                     MT_RSS_LIMIT_MB was reached, in full; exit code 0 also for none\n"
+	"  --cached           does not wake the process\n";
 
 static void print(const struct mt_target *target, const struct mt_stat_view *view)
 {

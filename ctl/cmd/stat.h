@@ -1,4 +1,4 @@
-/* ctl/cmd/stat.h -- the dresses of `mtctl stat`; stat.c reads the command line. */
+/* ctl/cmd/stat.h -- the parts of `mtctl stat`; stat.c reads the command line. */
 #ifndef MT_CTL_CMD_STAT_H
 #define MT_CTL_CMD_STAT_H
 
@@ -11,14 +11,14 @@ struct mt_stat_view {
 
 void mt_stat_print_text(const struct mt_target *target, const struct mt_stat_view *view);
 
-/* A section for each device; nothing where there is none. */
+/* Prints a section for each device; nothing where there is none. */
 void mt_stat_print_gpu(const struct mt_stats_file *file);
 
-/* How near the limits are, and what was done about it. */
+/* Prints how near the limits are, and the cleanups for pressure. */
 void mt_stat_print_pressure(const struct mt_stats_file *file);
 
-/* --oom: the last out-of-memory reports of devices and those of MT_RSS_LIMIT_MB in full, the newest
- * last. */
+/* --oom: prints the last out-of-memory reports of devices and of MT_RSS_LIMIT_MB in full, the
+ * newest last. */
 void mt_stat_print_oom_text(const struct mt_target *target);
 
 #endif

@@ -1,5 +1,5 @@
-/* ctl/cmd/stat_gpu.c -- the GPU sections of `mtctl stat`: one table a device, with what stands now
- * and its peak beside it, under the names that users of torch.cuda.memory_stats know. */
+/* ctl/cmd/stat_gpu.c -- the GPU sections of `mtctl stat`: a table for each device with present
+ * values and peaks, by the names of torch.cuda.memory_stats. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,10 +11,10 @@
 #define PEAK           "_peak_bytes"
 #define LIVE           "_live_bytes"
 #define FIELD_NAME_MAX 64
-#define LEAST_AGE_MS   100u
+#define AGE_MIN_MS     100u
 
-/* What the lines around the table say already. */
-static bool is_said_elsewhere(const char *name)
+/* Figures in the lines around the table. */
+static bool is_printed_elsewhere(const char *name)
 {
 	static const char *const names[] = {"ordinal",       "free_bytes",    "total_bytes",
 					    "process_bytes", "process_known", "unattributed_bytes",
@@ -73,25 +73,26 @@ static void print_table(const struct mt_stats_device *device)
 	const struct mt_stats_file_field *fields = mt_stats_file_device_fields(&count);
 
 	for (size_t i = 0; i < count; i++)
-		if (!is_said_elsewhere(fields[i].name) && !mt_text_ends_with(fields[i].name, PEAK))
+		if (!is_printed_elsewhere(fields[i].name) &&
+		    !mt_text_ends_with(fields[i].name, PEAK))
 			add_row(table, device, &fields[i]);
 	mt_table_print(table);
 }
 
-/* NVML's answers are kept for seconds: they may be of before what the table above shows. */
+/* The figures of NVML are cached for seconds, and may be older than the table above. */
 static struct mt_short_text when_charged(const struct mt_stats_device *device)
 {
 	struct mt_short_text when = {"charges this process"};
 
-	if (device->nvml_age_ms >= LEAST_AGE_MS)
+	if (device->nvml_age_ms >= AGE_MIN_MS)
 		snprintf(when.text, sizeof(when.text),
 			 "charged this process %.1f s before these figures",
 			 (double)device->nvml_age_ms / 1000);
 	return when;
 }
 
-/* What the driver charges the process and is no allocation of the program; NVML may not be there,
- * or may not know this process (a container with a pid namespace of its own). */
+/* Memory that the driver charges to the process and that the program has not allocated. NVML may be
+ * missing, or not know the process (a container with its own pid namespace). */
 static void print_process(const struct mt_stats_device *device)
 {
 	if (device->process_known != 1)

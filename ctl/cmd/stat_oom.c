@@ -1,5 +1,5 @@
-/* ctl/cmd/stat_oom.c -- `mtctl stat --oom` for people: what was so when a device was out of
- * memory. */
+/* ctl/cmd/stat_oom.c -- `mtctl stat --oom` as text: the reports of devices out of memory, and of
+ * MT_RSS_LIMIT_MB. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -24,7 +24,7 @@ static void add_others(struct mt_table *table, const struct mt_stats_oom *oom)
 		mt_table_add_row(table, "  other processes", "?", "NVML did not say", NULL);
 }
 
-/* The driver cannot be asked while a stream captures. */
+/* The driver cannot be called while a stream captures. */
 static void add_device(struct mt_table *table, const struct mt_stats_oom *oom)
 {
 	if (oom->total_bytes) {
@@ -105,7 +105,7 @@ static void print_alarm(const struct mt_stats_alarm *alarm)
 		printf("  -> %s\n", alarm->advice);
 }
 
-/* A blank line between two reports. */
+/* Prints a blank line between two reports. */
 static void separate(uint64_t *shown)
 {
 	if ((*shown)++)

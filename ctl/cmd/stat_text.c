@@ -1,4 +1,4 @@
-/* ctl/cmd/stat_text.c -- `mtctl stat` for people. */
+/* ctl/cmd/stat_text.c -- `mtctl stat` as text. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -80,7 +80,7 @@ static void print_head(const struct mt_target *target)
 	print_changed_settings(&target->file);
 }
 
-/* Figures of GPUs are shown only where there are any. */
+/* GPU figures are shown only for a process that uses CUDA. */
 static bool is_shown(const struct mt_stats_head *head, const struct mt_stats_file_field *field)
 {
 	return strncmp(field->name, "gpu_", 4) != 0 || mt_stats_file_uses_cuda(head);
@@ -112,7 +112,7 @@ static void add_number(struct mt_table *table, uint64_t number)
 		mt_table_add(table, "-");
 }
 
-/* Bytes in use before and after, and whose caches were emptied, or why not. */
+/* GPU memory in use before and after, and the caches that were emptied, or why none was. */
 static void add_cleanup_gpu(struct mt_table *table, const struct mt_stats_cleanup *cleanup)
 {
 	char caches[64];
@@ -151,7 +151,7 @@ static void add_cleanup(struct mt_table *table, const struct mt_stats_cleanup *c
 			 NULL);
 }
 
-/* The column is there only where one of the shown cleanups was made for pressure. */
+/* Returns whether one of the shown cleanups was made for pressure; else the column is left out. */
 static bool has_pressure(const struct mt_stats_file *file, uint64_t shown)
 {
 	bool found = false;

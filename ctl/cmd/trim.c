@@ -1,5 +1,5 @@
-/* ctl/cmd/trim.c -- `mtctl trim`: asks one process, all, or a tree for a cleanup, and says in bytes
- * what came of it. */
+/* ctl/cmd/trim.c -- `mtctl trim`: requests a cleanup from one process, from all, or from a tree,
+ * and prints the bytes before and after. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -18,21 +18,18 @@
 #include "ctl/process/clock.h"
 
 static const char help[] =
-	"Runs Python's gc, gives free heap pages back and empties GPU caches (a heavy cleanup; "
-	"--light leaves\n"
-	"the GPU alone). No signal is sent. Exit code 0: memory was freed, 1: nothing was (or it "
-	"is asleep),\n"
-	"3: no such process or not shimmed, 4: no answer in time.\n\n"
-	"  --all              every shimmed process of yours; for root: of root's own\n"
-	"  --all-users        every shimmed process that you may ask; for root: of every user\n"
-	"  --tree             PID and all that descend from it; a last line says what the whole "
-	"tree holds, as\n"
-	"                     PSS, before and after, unshimmed processes too\n"
-	"  --light            gc and heap only\n"
-	"  --json             one object: the record of each process, and for --tree the totals\n"
-	"  --timeout=SECONDS  how long to wait for the answers and records of all (30); the "
-	"figures of --tree\n"
-	"                     take up to half as long in addition\n";
+	"Runs Python's gc, returns free heap pages and empties GPU caches (a heavy cleanup).\n"
+	"Sends no signal. Exit code 0: memory was freed, 1: nothing was freed (or the process is\n"
+	"asleep), 3: no such process or not shimmed, 4: no reply in time.\n\n"
+	"  --all              every shimmed process of the user; as root: of root alone\n"
+	"  --all-users        every shimmed process of all users, as far as permitted\n"
+	"  --tree             PID and all its descendants; a last line has the memory of the\n"
+	"                     whole tree, as PSS, before and after, with processes that do not\n"
+	"                     carry the shim\n"
+	"  --light            gc and heap only, without GPU caches\n"
+	"  --json             one object: the cleanup of each process, and for --tree the totals\n"
+	"  --timeout=SECONDS  how long to wait for the replies and cleanups of all (30); the\n"
+	"                     figures of --tree take up to half as long in addition\n";
 
 struct trim {
 	bool all, all_users, tree;
@@ -66,7 +63,7 @@ static void print_gc(const struct mt_stats_cleanup *cleanup)
 		puts("  gc is left out: it would copy memory that is shared with forked processes");
 }
 
-/* Whose caches were emptied, or why none were. */
+/* The caches that were emptied, or why none was. */
 static void print_gpu(const struct mt_stats_cleanup *cleanup)
 {
 	const char *word;
@@ -106,7 +103,7 @@ static void print_cleanup(const struct mt_process *process, const struct mt_stat
 	print_gpu(cleanup);
 }
 
-/* Answers the exit code for this process. */
+/* Prints the result of one process. Returns its exit code. */
 static int finish_one(const struct trim *trim, const struct mt_process *process,
 		      const struct mt_trim_reply *reply)
 {
@@ -125,8 +122,8 @@ static int finish_one(const struct trim *trim, const struct mt_process *process,
 	return mt_trim_reply_exit(reply);
 }
 
-/* Of many: freed anywhere is 0; else whatever went worst. */
-static int worse(int code, int other)
+/* The exit code of many processes: 0 where any has freed memory, else the highest. */
+static int combine_codes(int code, int other)
 {
 	if (code == MT_EXIT_OK || other == MT_EXIT_OK)
 		return MT_EXIT_OK;
@@ -140,13 +137,14 @@ static int trim_all(const struct trim *trim, const struct mt_process *list, size
 	int code = MT_EXIT_NOTHING;
 
 	for (size_t i = 0; i < count; i++)
-		code = worse(finish_one(trim, &list[i], mt_trim_requests_wait(requests, i)), code);
+		code = combine_codes(finish_one(trim, &list[i], mt_trim_requests_wait(requests, i)),
+				     code);
 	mt_trim_requests_free(requests);
 	return code;
 }
 
-/* Keeps the shimmed ones of the list: below `root`, or with root 0 all, with own_only those of the
- * caller. */
+/* Keeps the shimmed processes of the list: below `root` (0: all), with own_only those of the
+ * calling user. */
 static size_t choose(struct mt_process *list, size_t count, pid_t root, bool own_only)
 {
 	struct mt_process *copy = mt_error_check_memory(calloc(count + 1, sizeof(*copy)));
@@ -195,12 +193,12 @@ static void print_total(const struct mt_process_tree *before, const struct mt_pr
 	putchar('\n');
 }
 
-/* The figures of a tree are read for this share of the timeout before the requests, and for as much
- * after them. */
+/* a read of the tree may take this part of the timeout, once before the requests and once after
+ * them */
 #define FIGURES_SHARE 4
 
-/* The tree is looked at before and after, since what processes share goes only when the last of
- * them has given it back. */
+/* Reads the tree before and after all requests: a shared page is freed when the last process has
+ * returned it. */
 static int trim_tree(const struct trim *trim, pid_t root)
 {
 	const uint64_t figures_ns = trim->timeout_ms * 1000000u / FIGURES_SHARE;
@@ -274,7 +272,7 @@ int mt_command_trim(int argc, char **argv)
 
 	if (!mt_command_line_read(&line, argc, argv, &code))
 		return code;
-	/* The PID of --tree=PID is as good as one that stands alone. */
+	/* --tree=PID needs no operand. */
 	if (argc - optind != (!trim.all && !trim.all_users && !trim.pid) ||
 	    trim.all + trim.all_users + trim.tree > 1)
 		return mt_command_misused("trim");

@@ -320,7 +320,7 @@ static bool is_idle_near_the_limit(const struct mt_advise_facts *facts, struct m
 
 static bool keeps_python_arenas(const struct mt_advise_facts *facts, struct mt_advice *out)
 {
-	const struct mt_diagnose_sample *sample = &facts->base.samples[0];
+	const struct mt_sample *sample = &facts->base.samples[0];
 	uint64_t unused = mt_sat_sub(sample->arenas_bytes, sample->arenas_live_bytes);
 
 	if (!facts->base.has_pymalloc || !facts->base.arenas_known || !facts->base.samples_count ||
@@ -711,6 +711,6 @@ void mt_advise_read(const struct mt_target *target, struct mt_advise_facts *fact
 	facts->base.last = target->file;
 	facts->base.awake = true;
 	mt_diagnose_read_maps(&facts->base);
-	(void)mt_diagnose_look(&facts->base, 0);
+	(void)mt_diagnose_sample_now(&facts->base, 0);
 	read_torch(facts);
 }

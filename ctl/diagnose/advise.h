@@ -12,7 +12,7 @@
 
 struct mt_advise_facts {
 	/* process, awake, last, is_python, has_pymalloc, one sample */
-	struct mt_diagnose_facts base;
+	struct mt_facts base;
 	bool has_torch; /* PyTorch with CUDA is mapped */
 	/* PYTORCH_CUDA_ALLOC_CONF or PYTORCH_ALLOC_CONF of its environment, printable; "": not set
 	 */

@@ -1,13 +1,13 @@
-/* ctl/diagnose/diagnose.h -- `mtctl diagnose`: what was collected, what is found in it, and how it
- * is told.
+/* ctl/diagnose/diagnose.h -- `mtctl diagnose`: the facts that are collected, the findings in them,
+ * and how they are printed. For one thread.
  *
- * Four steps that know each other only by these structs: sampling.c looks (and is the only one that
- * knows a process), diagnose_findings*.c judges (pure: facts in, findings out, no clock, no file),
- * report_text.c, report_json.c tell.
+ * sampling.c collects facts, and is the only part that knows a process. findings*.c judge them:
+ * pure, without clock or file. report_text.c and report_json.c print. They share only these
+ * structs.
  *
- * Findings are ranked by the bytes that they explain times the confidence in them. What grows is
- * counted by what it comes to in MT_DIAGNOSE_HORIZON_S at its present rate, so that a leak is not
- * outdone by a cache that lies still. */
+ * Findings are ranked by explained bytes times confidence. Growth counts as the bytes that it
+ * reaches in MT_DIAGNOSE_HORIZON_S at its present rate, so that a leak outranks a cache that does
+ * not grow. */
 #ifndef MT_CTL_DIAGNOSE_DIAGNOSE_H
 #define MT_CTL_DIAGNOSE_DIAGNOSE_H
 
@@ -39,15 +39,15 @@ enum mt_verdict {
 #define MT_DIAGNOSE_ADVICE     5
 #define MT_MIB                 ((uint64_t)1 << 20)
 
-/* One look: /proc/PID/status, and what the process says of itself.
- *   slack          resident in the heap, and held by nobody
- *   outside        anonymous memory outside of the heap and of Python's arenas, as far as the
- *     allocator can tell
- *   arenas         Python's own; 0 where it has none, or they may not be read
+/* One sample of a process: /proc/PID/status, and its own published values.
+ *   slack          resident in the heap and not live
+ *   outside        anonymous memory outside the heap and Python's arenas, as far as the allocator
+ *                  reports it
+ *   arenas         of Python's own allocator; 0: it has none, or they cannot be read
  *   held           live in the heap and in arenas: what the program holds
  *   gpu_allocated, gpu_reserved: of every kind that is counted */
 /* clang-format off */
-#define MT_DIAGNOSE_FIGURES(X) \
+#define MT_DIAGNOSE_FIELDS(X) \
 	X(rss_bytes) \
 	X(anon_bytes) \
 	X(file_bytes) \
@@ -68,10 +68,10 @@ enum mt_verdict {
 	X(rounds_count)
 /* clang-format on */
 
-struct mt_diagnose_sample {
-	double at_s; /* since the first */
+struct mt_sample {
+	double at_s; /* seconds since the first sample */
 #define X(name) uint64_t name;
-	MT_DIAGNOSE_FIGURES(X)
+	MT_DIAGNOSE_FIELDS(X)
 #undef X
 };
 
@@ -84,23 +84,23 @@ struct mt_diagnose_carrier {
 /* The carrier that a mapped file is; NULL: it is none. */
 const struct mt_diagnose_carrier *mt_diagnose_carrier(const char *path);
 
-/* Another allocator in the process than the one in line. */
+/* An allocator in the process beside the one that serves malloc. */
 struct mt_diagnose_foreign {
 	char name[32];
 	char file[96];
 };
 
-/* memory.stat of the group whose limit is the nearest, which may be one above the process's own,
- * under one set of names. */
+/* memory.stat of the cgroup with the nearest limit, which may be an ancestor of the process's own.
+ * Version 1 and 2 use the same names here. */
 struct mt_diagnose_group {
 	bool known, is_v1;
 	char directory[512];
 	uint64_t usage_bytes, limit_bytes; /* limit 0: none */
 	uint64_t anon_bytes, file_bytes, inactive_file_bytes, active_file_bytes, shmem_bytes;
-	uint64_t oom_kill_count, max_count; /* kills, and times that the limit was run into */
+	uint64_t oom_kill_count, max_count; /* processes killed; times that the limit was reached */
 };
 
-/* The process and all that descend from it, see process_tree.h. */
+/* The process and its descendants, see process_tree.h. */
 struct mt_diagnose_tree {
 	bool known;
 	size_t count, forks_count;
@@ -108,10 +108,10 @@ struct mt_diagnose_tree {
 };
 
 struct mt_diagnose_trim {
-	bool asked, done;
+	bool requested, done;
 	enum mt_level level;
 	struct mt_stats_cleanup record;
-	/* in use on the devices some time after it: what the program has taken back */
+	/* in use on the devices 1.5 s after it: what the program has allocated again */
 	uint64_t gpu_later_bytes;
 	char why_not[160];
 };
@@ -125,7 +125,7 @@ struct mt_diagnose_sites {
 	bool known;
 	char why_not[160];
 	size_t count;
-	struct mt_diagnose_site list[MT_DIAGNOSE_SITES]; /* what has grown most first */
+	struct mt_diagnose_site list[MT_DIAGNOSE_SITES]; /* the largest growth first */
 };
 
 struct mt_diagnose_classes {
@@ -133,23 +133,24 @@ struct mt_diagnose_classes {
 	size_t count;
 };
 
-struct mt_diagnose_facts {
+struct mt_facts {
 	struct mt_process process;
-	double asked_s;
-	/* neither awake nor asleep: it does not carry the shim, or is not believed */
+	double duration_s;
+	/* neither awake nor asleep: it does not carry the shim, or its file is refused */
 	bool awake, asleep, ended, interrupted;
-	/* the last looks in a row at which it did not answer: it is stopped, or hangs */
+	/* of the last samples in a row: it did not reply, since it is stopped or hangs */
 	unsigned silent_count;
-	char why_not[160]; /* then: why it has no figures of its own */
+	char why_not[160]; /* then: why it has no published values */
 	bool is_python, has_pymalloc;
-	bool arenas_known;                       /* they could be read */
-	uint64_t arenas_read_ns, arenas_cost_ns; /* when they were last, and what that took */
+	bool arenas_known; /* false: they cannot be read */
+	/* CLOCK_MONOTONIC of the last reading, and its duration */
+	uint64_t arenas_read_ns, arenas_cost_ns;
 	size_t samples_count;
-	struct mt_diagnose_sample samples[MT_DIAGNOSE_SAMPLES];
-	/* live bytes before the look, from the ring of the stats file; at_s is negative */
+	struct mt_sample samples[MT_DIAGNOSE_SAMPLES];
+	/* live bytes before the first sample, from the ring of the stats file; at_s is negative */
 	size_t history_count;
 	struct mt_trend_point history[MT_SAMPLES_COUNT];
-	struct mt_stats_file first, last; /* the process's own word; only where awake */
+	struct mt_stats_file first, last; /* what the process has published; only where awake */
 	struct mt_diagnose_classes classes_first, classes_last;
 	bool smaps_known;
 	struct mt_smaps_sizes smaps; /* of the whole process, at the end */
@@ -160,24 +161,24 @@ struct mt_diagnose_facts {
 	size_t foreign_count;
 	struct mt_diagnose_foreign foreign[MT_DIAGNOSE_FOREIGN];
 	struct mt_diagnose_trim trim;
-	struct mt_diagnose_profile *profile; /* while the look lasts */
+	struct mt_diagnose_profile *profile; /* between the first and the last sample */
 	struct mt_diagnose_sites sites;
 };
 
-/* A line of evidence: for people `label` and `text`, for scripts `name` (its unit ends it) and
- * `value`. */
+/* A line of evidence: `label` and `text` for people, `name` (its unit ends it) and `value` for
+ * scripts. */
 struct mt_diagnose_evidence {
 	char label[40], text[200];
 	char name[56];
 	double value;
 };
 
-struct mt_diagnose_finding {
+struct mt_finding {
 	enum mt_verdict verdict;
-	double bytes;        /* explained; what grows is counted to the horizon */
+	double bytes;        /* explained; growth counts up to the horizon */
 	double confidence;   /* 0 to 1 */
-	double growth_per_s; /* of the growth of RSS, what this explains */
-	char title[240];     /* without the verdict's word */
+	double growth_per_s; /* the part of the growth of RSS that it explains */
+	char title[240];     /* without the name of the verdict */
 	size_t evidence_count, advice_count;
 	struct mt_diagnose_evidence evidence[MT_DIAGNOSE_EVIDENCE];
 	char advice[MT_DIAGNOSE_ADVICE][240];
@@ -198,84 +199,96 @@ struct mt_diagnosis {
 #define X(name, figure) struct mt_trend name;
 	MT_DIAGNOSE_TRENDS(X)
 #undef X
-	size_t count; /* at least 1: healthy and unknown are findings too */
-	struct mt_diagnose_finding list[MT_VERDICT_COUNT]; /* the first is the verdict */
+	size_t count; /* at least 1: healthy and unknown are findings, too */
+	struct mt_finding list[MT_VERDICT_COUNT]; /* the first one is the verdict */
 };
 
-/* Judges. Pure. */
-void mt_diagnose_judge(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out);
+/* Fills *out with the trends and findings of the facts. Pure; allocates memory while it runs. */
+void mt_diagnose_judge(const struct mt_facts *facts, struct mt_diagnosis *out);
 
-/* For the files that judge: a new finding in the list, and its lines. Too many lines are left out.
- */
-struct mt_diagnose_finding *mt_diagnose_find(struct mt_diagnosis *in, enum mt_verdict verdict,
-					     double bytes, double confidence);
-void mt_diagnose_title(struct mt_diagnose_finding *finding, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
-void mt_diagnose_show(struct mt_diagnose_finding *finding, const char *label, const char *name,
-		      double value, const char *format, ...) __attribute__((format(printf, 5, 6)));
-void mt_diagnose_bytes(struct mt_diagnose_finding *finding, const char *label, const char *name,
-		       uint64_t bytes);
-void mt_diagnose_advise(struct mt_diagnose_finding *finding, const char *format, ...)
+/* ---- for findings*.c ---- */
+
+/* Adds a finding of `bytes` explained bytes, with its title in the format of printf. `confidence`
+ * is cut to 0.99. */
+struct mt_finding *mt_finding_add(struct mt_diagnosis *in, enum mt_verdict verdict, double bytes,
+				  double confidence, const char *title, ...)
+	__attribute__((format(printf, 5, 6)));
+
+/* Adds a line of evidence, or of advice. Beyond MT_DIAGNOSE_EVIDENCE and _ADVICE lines nothing is
+ * added. */
+void mt_finding_show(struct mt_finding *finding, const char *label, const char *name, double value,
+		     const char *format, ...) __attribute__((format(printf, 5, 6)));
+void mt_finding_bytes(struct mt_finding *finding, const char *label, const char *name,
+		      uint64_t bytes);
+void mt_finding_trend(struct mt_finding *finding, const char *label, const char *name,
+		      const struct mt_trend *trend);
+void mt_finding_advise(struct mt_finding *finding, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* The smaller one. */
+/* Returns the smaller value. */
 static inline uint64_t mt_diagnose_min(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
 
-/* A rate for people, "12.3 MB/s", and one with its interval. */
+/* Returns a rate as text: "12.3 MB/s", "3.0 kB/s". */
 struct mt_short_text mt_diagnose_rate(double bytes_per_s);
-void mt_diagnose_show_trend(struct mt_diagnose_finding *finding, const char *label,
-			    const char *name, const struct mt_trend *trend);
 
 /* The smallest value of a figure in the newest samples: `part` 2 for the newer half of them, 4 for
- * the last quarter. `offset` is of struct mt_diagnose_sample. 0: there are no samples. */
-uint64_t mt_diagnose_minimum(const struct mt_diagnose_facts *facts, size_t part, size_t offset);
+ * the last quarter. `offset` is of struct mt_sample. 0: there are no samples. */
+uint64_t mt_diagnose_minimum(const struct mt_facts *facts, size_t part, size_t offset);
 
-/* The judges; each adds what it finds. */
-void mt_diagnose_judge_heap(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out);
-void mt_diagnose_judge_python(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out);
-void mt_diagnose_judge_gpu(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out);
-uint64_t mt_diagnose_gpu_returned(const struct mt_diagnose_facts *facts);
-void mt_diagnose_judge_kernel(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out);
+/* Each adds the findings of its field to *out. All need at least one sample; heap, Python and GPU
+ * also an awake process. */
+void mt_diagnose_judge_heap(const struct mt_facts *facts, struct mt_diagnosis *out);
+void mt_diagnose_judge_python(const struct mt_facts *facts, struct mt_diagnosis *out);
+void mt_diagnose_judge_gpu(const struct mt_facts *facts, struct mt_diagnosis *out);
+void mt_diagnose_judge_kernel(const struct mt_facts *facts, struct mt_diagnosis *out);
 
-/* Bytes times confidence of the verdict; of healthy 1, so that of several the first is told, and of
- * unknown nothing. */
+/* Returns the device memory that a heavy test trim has returned and the program has not allocated
+ * again since; 0 without such a trim. */
+uint64_t mt_diagnose_gpu_returned(const struct mt_facts *facts);
+
+/* Returns the weight of the verdict: explained bytes times confidence; 1 for healthy, 0 for
+ * unknown. The process with the largest weight has the verdict of a tree. */
 double mt_diagnose_weight(const struct mt_diagnosis *diagnosis);
 
+/* The word and the exit code of a verdict, from verdicts.def. */
 const char *mt_diagnose_word(enum mt_verdict verdict);
 int mt_diagnose_exit_code(enum mt_verdict verdict);
 
-/* ---- looking ---- */
+/* ---- sampling ---- */
 
 struct mt_diagnose_options {
 	double seconds;
 	bool trim, json, tree;
-	int role; /* enum mt_role, see role.h */
+	int role; /* enum mt_role of role.h */
 };
 
-/* Looks at `count` processes at once for options->seconds, or until *stop: fills list[i], of which
- * only `process` is filled in before. What could not be had is left empty. list[0] is told of the
- * tree. */
-void mt_diagnose_collect(struct mt_diagnose_facts *const *list, size_t count,
+/* Samples `count` processes for options->seconds, or until *stop is not 0, and fills list[i], of
+ * which only `process` is set before. What cannot be read stays empty. list[0] also gets the sums
+ * of its tree. Sends requests to the processes (publish, size classes, profile, trim), and waits
+ * for replies. Blocks. */
+void mt_diagnose_collect(struct mt_facts *const *list, size_t count,
 			 const struct mt_diagnose_options *options,
 			 const volatile sig_atomic_t *stop);
 
-/* One look, at_s after the first. False: the process is gone. */
-bool mt_diagnose_look(struct mt_diagnose_facts *facts, double at_s);
+/* Takes one sample, at_s seconds after the first. Returns false where the process has ended, or
+ * where the facts are full. */
+bool mt_diagnose_sample_now(struct mt_facts *facts, double at_s);
 
-/* Parts of it, each of which leaves its part empty where it may not look. The group is read after
- * the limit. */
-void mt_diagnose_read_group(const struct mt_diagnose_facts *facts, struct mt_diagnose_group *out);
-void mt_diagnose_read_maps(struct mt_diagnose_facts *facts);
-void mt_diagnose_read_history(struct mt_diagnose_facts *facts); /* once, from facts->first */
-void mt_diagnose_ask_trim(const struct mt_process *process, enum mt_level level,
+/* Each fills one part of the facts, and leaves it empty where it may not read. The group is read
+ * after the limit. */
+void mt_diagnose_read_group(const struct mt_facts *facts, struct mt_diagnose_group *out);
+void mt_diagnose_read_maps(struct mt_facts *facts);
+void mt_diagnose_read_history(struct mt_facts *facts); /* once, from facts->first */
+void mt_diagnose_trim_now(const struct mt_process *process, enum mt_level level,
 			  struct mt_diagnose_trim *out);
-/* What was allocated by whom when the look began; NULL: cannot be had, facts->sites.why_not says
- * why. The end frees it. */
-struct mt_diagnose_profile *mt_diagnose_begin_profile(struct mt_diagnose_facts *facts);
-void mt_diagnose_end_profile(struct mt_diagnose_facts *facts, struct mt_diagnose_profile *profile);
-void mt_diagnose_ask_classes(const struct mt_process *process, struct mt_diagnose_classes *out);
+/* Takes a heap profile at the start and switches the sampler on where it is ready. NULL:
+ * facts->sites.why_not says why there is none. mt_diagnose_end_profile takes a second one, fills
+ * facts->sites with the growth, switches the sampler off and frees; NULL is allowed. */
+struct mt_diagnose_profile *mt_diagnose_begin_profile(struct mt_facts *facts);
+void mt_diagnose_end_profile(struct mt_facts *facts, struct mt_diagnose_profile *profile);
+void mt_diagnose_read_classes(const struct mt_process *process, struct mt_diagnose_classes *out);
 
 #endif

@@ -18,18 +18,18 @@
 #include "ctl/process/stats_dir.h"
 
 #define THP_FILE "/sys/kernel/mm/transparent_hugepage/enabled"
-/* a stats file is some 80 kB, a process */
+/* a stats file has some 80 kB for each process */
 #define SHM_NEEDED ((uint64_t)1 << 20)
 
 static size_t warnings_count;
 
-void mt_doctor_say(enum mt_finding finding, const char *advice, const char *format, ...)
+void mt_check_print(enum mt_check_state finding, const char *advice, const char *format, ...)
 {
 	static const char *const words[] = {"ok", "note", "warn"};
 	static const enum mt_colour colours[] = {MT_COLOUR_OK, MT_COLOUR_NOTE, MT_COLOUR_WARN};
 	va_list arguments;
 
-	warnings_count += finding == MT_FINDING_WARN;
+	warnings_count += finding == MT_CHECK_WARN;
 	printf("%s%-4s%s  ", mt_table_colour(colours[finding]), words[finding],
 	       mt_table_colour_end());
 	va_start(arguments, format);
@@ -65,43 +65,43 @@ bool mt_doctor_variable(pid_t pid, const char *name, char *out, size_t out_bytes
 
 /* ---- the machine ---- */
 
-static void look_at_thp(void)
+static void check_thp(void)
 {
 	char *text = mt_read_file(THP_FILE, NULL), *chosen = text ? strchr(text, '[') : NULL;
 
 	if (!chosen)
-		mt_doctor_say(MT_FINDING_NOTE, NULL, "transparent huge pages: not in this kernel");
+		mt_check_print(MT_CHECK_NOTE, NULL, "transparent huge pages: not in this kernel");
 	else if (strncmp(chosen, "[always]", 8) == 0)
-		mt_doctor_say(
-			MT_FINDING_WARN,
+		mt_check_print(
+			MT_CHECK_WARN,
 			"echo madvise > " THP_FILE
 			"   (the kernel fills holes that a purge made with whole huge pages again)",
 			"transparent huge pages: always");
 	else
-		mt_doctor_say(MT_FINDING_OK, NULL, "transparent huge pages: %.*s",
-			      (int)strcspn(chosen + 1, "]"), chosen + 1);
+		mt_check_print(MT_CHECK_OK, NULL, "transparent huge pages: %.*s",
+			       (int)strcspn(chosen + 1, "]"), chosen + 1);
 	free(text);
 }
 
-static void look_at_shm(void)
+static void check_shm(void)
 {
 	struct statvfs status;
 	uint64_t free_bytes;
 
 	if (statvfs("/dev/shm", &status) != 0) {
-		mt_doctor_say(MT_FINDING_WARN, "mount a tmpfs on /dev/shm, or set MT_DIR",
-			      "/dev/shm: %s", strerror(errno));
+		mt_check_print(MT_CHECK_WARN, "mount a tmpfs on /dev/shm, or set MT_DIR",
+			       "/dev/shm: %s", strerror(errno));
 		return;
 	}
 	free_bytes = (uint64_t)status.f_bavail * status.f_frsize;
-	mt_doctor_say(free_bytes < SHM_NEEDED ? MT_FINDING_WARN : MT_FINDING_OK,
-		      free_bytes < SHM_NEEDED
-			      ? "make room, or set MT_DIR; until then there are no stats files"
-			      : NULL,
-		      "/dev/shm: %s free", mt_text_bytes(free_bytes).text);
+	mt_check_print(free_bytes < SHM_NEEDED ? MT_CHECK_WARN : MT_CHECK_OK,
+		       free_bytes < SHM_NEEDED
+			       ? "make room, or set MT_DIR; until then there are no stats files"
+			       : NULL,
+		       "/dev/shm: %s free", mt_text_bytes(free_bytes).text);
 }
 
-static void look_at_directory(void)
+static void check_directory(void)
 {
 	char path[PATH_MAX];
 	struct stat status;
@@ -111,35 +111,34 @@ static void look_at_directory(void)
 	is_in_memory = mt_stats_dir_is_in_memory(path);
 	mt_text_clean(path, sizeof(path));
 	if (!is_in_memory)
-		mt_doctor_say(
-			MT_FINDING_WARN,
+		mt_check_print(
+			MT_CHECK_WARN,
 			"set MT_DIR to a directory on a tmpfs; until then there are no stats files",
 			"%s: not on a file system in memory", path);
 	else if (lstat(path, &status) != 0)
-		mt_doctor_say(errno == ENOENT ? MT_FINDING_OK : MT_FINDING_WARN,
-			      errno == ENOENT ? NULL : "set MT_DIR to a directory of your own",
-			      "%s: %s", path,
-			      errno == ENOENT
-				      ? "not there yet; the first process that wakes up makes it"
-				      : strerror(errno));
+		mt_check_print(errno == ENOENT ? MT_CHECK_OK : MT_CHECK_WARN,
+			       errno == ENOENT ? NULL : "set MT_DIR to a directory of your own",
+			       "%s: %s", path,
+			       errno == ENOENT
+				       ? "not there yet; the first process that wakes up makes it"
+				       : strerror(errno));
 	else if (!S_ISDIR(status.st_mode) || status.st_uid != geteuid())
-		mt_doctor_say(MT_FINDING_WARN,
-			      "remove it, or set MT_DIR to a directory of your own",
-			      "%s: %s of user %u; it is refused", path,
-			      S_ISDIR(status.st_mode) ? "a directory" : "no directory",
-			      (unsigned)status.st_uid);
+		mt_check_print(MT_CHECK_WARN, "remove it, or set MT_DIR to a directory of your own",
+			       "%s: %s of user %u; it is refused", path,
+			       S_ISDIR(status.st_mode) ? "a directory" : "no directory",
+			       (unsigned)status.st_uid);
 	else if (status.st_mode & 077)
-		mt_doctor_say(MT_FINDING_WARN, "chmod 700 it: others may look into it, or worse",
-			      "%s: mode %03o", path, (unsigned)(status.st_mode & 0777));
+		mt_check_print(MT_CHECK_WARN, "chmod 700 it: others may read it, or write to it",
+			       "%s: mode %03o", path, (unsigned)(status.st_mode & 0777));
 	else
-		mt_doctor_say(MT_FINDING_OK, NULL, "%s: yours, mode %03o", path,
-			      (unsigned)(status.st_mode & 0777));
+		mt_check_print(MT_CHECK_OK, NULL, "%s: yours, mode %03o", path,
+			       (unsigned)(status.st_mode & 0777));
 }
 
-void mt_doctor_look_at_machine(pid_t pid)
+void mt_doctor_check_machine(pid_t pid)
 {
-	look_at_thp();
-	look_at_shm();
-	look_at_directory();
-	mt_doctor_look_at_stalls(pid);
+	check_thp();
+	check_shm();
+	check_directory();
+	mt_doctor_check_stalls(pid);
 }

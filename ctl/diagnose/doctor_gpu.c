@@ -1,5 +1,5 @@
 /* ctl/diagnose/doctor_gpu.c -- device memory: how the shim serves it in a process and why, and what
- * lies out of the pool's reach. */
+ * the pool cannot reach. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 #define VALUE_BYTES 4096
 
-/* The value, fit to print. */
+/* Reads a variable, and makes it printable. */
 static bool read_variable(pid_t pid, const char *name, char *out, size_t out_bytes)
 {
 	if (!mt_doctor_variable(pid, name, out, out_bytes))
@@ -24,7 +24,7 @@ static bool is_one_of(char letter, const char *letters)
 	return letter && strchr(letters, letter);
 }
 
-/* Whether "key:value" stands in a list separated by commas, case and blanks aside; value NULL: any
+/* Whether "key:value" is in a list separated by commas; blanks are ignored. value NULL: any value
  * but False. */
 static bool conf_says(const char *conf, const char *key, const char *value)
 {
@@ -43,65 +43,66 @@ static bool conf_says(const char *conf, const char *key, const char *value)
 	return false;
 }
 
-static void look_at_alloc_conf(const char *name, const char *conf)
+static void check_alloc_conf(const char *name, const char *conf)
 {
 	bool expandable = conf_says(conf, "expandable_segments", NULL);
 	bool async = conf_says(conf, "backend", "cudaMallocAsync");
 
 	if (expandable)
-		mt_doctor_say(MT_FINDING_NOTE, NULL,
-			      "%s: expandable_segments are out of the pool's reach; a heavy "
-			      "cleanup calls empty_cache()",
-			      name);
+		mt_check_print(MT_CHECK_NOTE, NULL,
+			       "%s: expandable_segments are out of the pool's reach; a heavy "
+			       "cleanup calls empty_cache()",
+			       name);
 	if (async)
-		mt_doctor_say(MT_FINDING_NOTE, NULL,
-			      "%s: cudaMallocAsync is out of the pool's reach; a heavy cleanup "
-			      "trims the driver's own pool",
-			      name);
+		mt_check_print(MT_CHECK_NOTE, NULL,
+			       "%s: cudaMallocAsync is out of the pool's reach; a heavy cleanup "
+			       "trims the driver's own pool",
+			       name);
 	if (*conf && !expandable && !async)
-		mt_doctor_say(MT_FINDING_NOTE,
-			      "MT_CUDA_CONF takes roundup_power2_divisions, max_split_size_mb and "
-			      "garbage_collection_threshold for the pool",
-			      "%s is set: it is for PyTorch's own cache, the pool does not read it",
-			      name);
+		mt_check_print(
+			MT_CHECK_NOTE,
+			"MT_CUDA_CONF takes roundup_power2_divisions, max_split_size_mb and "
+			"garbage_collection_threshold for the pool",
+			"%s is set: it is for PyTorch's own cache, the pool does not read it",
+			name);
 }
 
-static void look_at_world(pid_t pid)
+static void check_world(pid_t pid)
 {
 	char value[VALUE_BYTES];
 	uint64_t ranks;
 
 	if (read_variable(pid, "WORLD_SIZE", value, sizeof(value)) &&
 	    mt_text_parse_u64(value, &ranks) && ranks > 1)
-		mt_doctor_say(MT_FINDING_NOTE, NULL,
-			      "WORLD_SIZE is %s: other ranks would wait, so no gc and no release "
-			      "of GPU caches without being asked",
-			      value);
+		mt_check_print(MT_CHECK_NOTE, NULL,
+			       "WORLD_SIZE is %s: other ranks would wait, so no gc and no release "
+			       "of GPU caches without being asked",
+			       value);
 }
 
-void mt_doctor_look_at_gpu_environment(pid_t pid)
+void mt_doctor_check_gpu_environment(pid_t pid)
 {
 	static const char *const confs[] = {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"};
 	char value[VALUE_BYTES];
 
 	if (read_variable(pid, "PYTORCH_NO_CUDA_MEMORY_CACHING", value, sizeof(value)))
-		mt_doctor_say(MT_FINDING_OK, NULL, "PYTORCH_NO_CUDA_MEMORY_CACHING=%s: %s", value,
-			      strcmp(value, "1") == 0
-				      ? "PyTorch's own cache is off, the pool can serve it"
-				      : "not 1, so PyTorch's own cache counts as on (PyTorch "
-					"before 2.7 turns it off at any value)");
+		mt_check_print(MT_CHECK_OK, NULL, "PYTORCH_NO_CUDA_MEMORY_CACHING=%s: %s", value,
+			       strcmp(value, "1") == 0
+				       ? "PyTorch's own cache is off, the pool can serve it"
+				       : "not 1, so PyTorch's own cache counts as on (PyTorch "
+					 "before 2.7 turns it off at any value)");
 	for (size_t i = 0; i < sizeof(confs) / sizeof(confs[0]); i++)
 		if (read_variable(pid, confs[i], value, sizeof(value)))
-			look_at_alloc_conf(confs[i], value);
+			check_alloc_conf(confs[i], value);
 	if (read_variable(pid, "TF_GPU_ALLOCATOR", value, sizeof(value)) &&
 	    strcmp(value, "cuda_malloc_async") == 0)
-		mt_doctor_say(MT_FINDING_NOTE, NULL,
-			      "TF_GPU_ALLOCATOR: cuda_malloc_async is out of the pool's reach; a "
-			      "heavy cleanup trims the driver's own pool");
-	look_at_world(pid);
+		mt_check_print(MT_CHECK_NOTE, NULL,
+			       "TF_GPU_ALLOCATOR: cuda_malloc_async is out of the pool's reach; a "
+			       "heavy cleanup trims the driver's own pool");
+	check_world(pid);
 }
 
-static void look_at_memory(const struct mt_stats_file *file, const struct mt_stats_device *device)
+static void check_memory(const struct mt_stats_file *file, const struct mt_stats_device *device)
 {
 	const char *setting = mt_stats_file_setting(file, "cuda_low_pct");
 	uint64_t percent = 5;
@@ -110,24 +111,24 @@ static void look_at_memory(const struct mt_stats_file *file, const struct mt_sta
 	if (setting)
 		(void)mt_text_parse_u64(setting, &percent);
 	if (!device->total_bytes || !device->free_bytes) {
-		mt_doctor_say(MT_FINDING_OK, NULL,
-			      "GPU %" PRIu64 " (%s): mode %s, free memory unknown", device->ordinal,
-			      device->name, device->mode);
+		mt_check_print(MT_CHECK_OK, NULL,
+			       "GPU %" PRIu64 " (%s): mode %s, free memory unknown",
+			       device->ordinal, device->name, device->mode);
 		return;
 	}
 	low = (double)device->free_bytes < (double)device->total_bytes * (double)percent / 100;
-	mt_doctor_say(low ? MT_FINDING_WARN : MT_FINDING_OK,
-		      low ? "mtctl trim --all (root: --all-users) gives back what shimmed "
-			    "processes hold idle; MT_CUDA_LOW_PCT is the bound"
-			  : NULL,
-		      "GPU %" PRIu64 " (%s): %s free of %s, mode %s%s", device->ordinal,
-		      device->name, mt_text_bytes(device->free_bytes).text,
-		      mt_text_bytes(device->total_bytes).text, device->mode,
-		      low ? "; so little that the pool keeps nothing" : "");
+	mt_check_print(low ? MT_CHECK_WARN : MT_CHECK_OK,
+		       low ? "mtctl trim --all (root: --all-users) gives back what shimmed "
+			     "processes hold idle; MT_CUDA_LOW_PCT is the bound"
+			   : NULL,
+		       "GPU %" PRIu64 " (%s): %s free of %s, mode %s%s", device->ordinal,
+		       device->name, mt_text_bytes(device->free_bytes).text,
+		       mt_text_bytes(device->total_bytes).text, device->mode,
+		       low ? "; so little that the pool keeps nothing" : "");
 }
 
-/* Memory that reached the driver by roads past the pool; only counted. */
-static void look_at_kinds(const struct mt_stats_device *device)
+/* Memory that was allocated past the pool, and is only counted. */
+static void check_kinds(const struct mt_stats_device *device)
 {
 	const struct {
 		uint64_t bytes;
@@ -146,59 +147,59 @@ static void look_at_kinds(const struct mt_stats_device *device)
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		if (kinds[i].bytes)
-			mt_doctor_say(MT_FINDING_NOTE, NULL,
-				      "out of the pool's reach: GPU %" PRIu64 ", %s %s",
-				      device->ordinal, mt_text_bytes(kinds[i].bytes).text,
-				      kinds[i].what);
+			mt_check_print(MT_CHECK_NOTE, NULL,
+				       "out of the pool's reach: GPU %" PRIu64 ", %s %s",
+				       device->ordinal, mt_text_bytes(kinds[i].bytes).text,
+				       kinds[i].what);
 }
 
-static void look_at_pool(const struct mt_stats_file *file)
+static void check_pool(const struct mt_stats_file *file)
 {
 	bool pools = false;
 
 	for (size_t i = 0; i < file->head.devices_count; i++)
 		pools |= strcmp(file->devices[i].mode, "pool") == 0;
 	if (pools)
-		mt_doctor_say(MT_FINDING_NOTE,
-			      "MT_CUDA=account leaves each call to the driver, for a program that "
-			      "counts on the wait",
-			      "a cuMemFree that the pool serves does not wait for the device, as "
-			      "the driver's may");
+		mt_check_print(MT_CHECK_NOTE,
+			       "MT_CUDA=account leaves each call to the driver, for a program that "
+			       "counts on the wait",
+			       "a cuMemFree that the pool serves does not wait for the device, as "
+			       "the driver's may");
 	if (file->head.snapshot.gpu_capturing)
-		mt_doctor_say(MT_FINDING_NOTE, NULL,
-			      "a stream captures into a graph: until it ends no device memory is "
-			      "given back");
+		mt_check_print(MT_CHECK_NOTE, NULL,
+			       "a stream captures into a graph: until it ends no device memory is "
+			       "given back");
 	if (file->head.snapshot.gpu_num_ooms)
-		mt_doctor_say(MT_FINDING_WARN, "mtctl stat PID --oom has the reports",
-			      "%s reached the program",
-			      mt_text_counted(file->head.snapshot.gpu_num_ooms,
-					      "out-of-memory error has",
-					      "out-of-memory errors have")
-				      .text);
+		mt_check_print(MT_CHECK_WARN, "mtctl stat PID --oom has the reports",
+			       "%s reached the program",
+			       mt_text_counted(file->head.snapshot.gpu_num_ooms,
+					       "out-of-memory error has",
+					       "out-of-memory errors have")
+				       .text);
 }
 
-void mt_doctor_look_at_gpu(const struct mt_stats_file *file, bool libcuda_is_mapped)
+void mt_doctor_check_gpu(const struct mt_stats_file *file, bool libcuda_is_mapped)
 {
 	const struct mt_stats_head *head = &file->head;
 
 	if (!mt_stats_file_uses_cuda(head)) {
 		if (libcuda_is_mapped)
-			mt_doctor_say(
-				MT_FINDING_NOTE,
+			mt_check_print(
+				MT_CHECK_NOTE,
 				"before the program's first CUDA memory call this is as it should "
 				"be",
 				"CUDA: libcuda is loaded, but no call of it has reached the shim");
 		return;
 	}
-	mt_doctor_say(MT_FINDING_OK, NULL, "CUDA: %s, driver %s",
-		      *head->cuda ? head->cuda : "mode unknown", mt_stats_word_driver(head).text);
+	mt_check_print(MT_CHECK_OK, NULL, "CUDA: %s, driver %s",
+		       *head->cuda ? head->cuda : "mode unknown", mt_stats_word_driver(head).text);
 	if (!head->driver_version)
-		mt_doctor_say(MT_FINDING_WARN,
-			      "look with `mtctl stat PID` whether gpu_alloc_count moves",
-			      "CUDA: the driver's version is not known; was libcuda reached?");
+		mt_check_print(MT_CHECK_WARN,
+			       "see with `mtctl stat PID` whether gpu_alloc_count rises",
+			       "CUDA: the driver's version is not known; was libcuda reached?");
 	for (size_t i = 0; i < head->devices_count; i++) {
-		look_at_memory(file, &file->devices[i]);
-		look_at_kinds(&file->devices[i]);
+		check_memory(file, &file->devices[i]);
+		check_kinds(&file->devices[i]);
 	}
-	look_at_pool(file);
+	check_pool(file);
 }

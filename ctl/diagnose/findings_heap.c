@@ -1,18 +1,18 @@
-/* ctl/diagnose/findings_heap.c -- what the heap tells: hoard and leak. */
+/* ctl/diagnose/findings_heap.c -- findings of the heap: hoard and leak. */
 #include <math.h>
 #include <stdio.h>
 
 #include "ctl/diagnose/diagnose.h"
 
-/* what the worker leaves alone by default is no hoard: MT_SLACK_MB, MT_SLACK_PCT */
+/* the worker keeps less than this by default: MT_SLACK_MB, MT_SLACK_PCT */
 #define HOARD_BYTES (64 * MT_MIB)
 #define HOARD_SHARE 0.10 /* of RSS */
-/* of RSS, where no trim can help: that much before it is worth a word */
+/* of RSS: less is no finding where a trim cannot help */
 #define PINNED_SHARE 0.25
-/* of what the classes have grown: they have a name for it */
+/* of the growth of all classes: enough to name the class */
 #define CLASS_SHARE 0.5
 
-static uint64_t gate_bytes(const struct mt_diagnose_facts *facts)
+static uint64_t gate_bytes(const struct mt_facts *facts)
 {
 	uint64_t share = (uint64_t)((double)facts->samples[facts->samples_count - 1].rss_bytes *
 				    HOARD_SHARE);
@@ -23,21 +23,20 @@ static uint64_t gate_bytes(const struct mt_diagnose_facts *facts)
 /* ---- hoard ---- */
 
 struct hoard {
-	/* between resident and live all the time: not used by the program once */
+	/* resident and not live in all samples of the newer half */
 	uint64_t kept_bytes;
-	uint64_t idle_bytes;     /* the same by the worker's own count */
-	uint64_t returned_bytes; /* by the test trim, beyond what its gc has freed */
+	uint64_t idle_bytes;     /* idle in all of them, as the worker counts */
+	uint64_t returned_bytes; /* by the test trim, less what its collection has freed */
 	uint64_t left_bytes;     /* after it */
 };
 
-static struct hoard measure_hoard(const struct mt_diagnose_facts *facts)
+static struct hoard measure_hoard(const struct mt_facts *facts)
 {
 	const struct mt_stats_cleanup *record = &facts->trim.record;
 	struct hoard hoard = {
-		.kept_bytes = mt_diagnose_minimum(facts, 2,
-						  offsetof(struct mt_diagnose_sample, slack_bytes)),
-		.idle_bytes = mt_diagnose_minimum(facts, 2,
-						  offsetof(struct mt_diagnose_sample, idle_bytes)),
+		.kept_bytes =
+			mt_diagnose_minimum(facts, 2, offsetof(struct mt_sample, slack_bytes)),
+		.idle_bytes = mt_diagnose_minimum(facts, 2, offsetof(struct mt_sample, idle_bytes)),
 	};
 
 	if (facts->trim.done)
@@ -48,25 +47,25 @@ static struct hoard measure_hoard(const struct mt_diagnose_facts *facts)
 	return hoard;
 }
 
-static void show_hoard(const struct mt_diagnose_facts *facts, const struct hoard *hoard,
-		       struct mt_diagnose_finding *finding)
+static void show_hoard(const struct mt_facts *facts, const struct hoard *hoard,
+		       struct mt_finding *finding)
 {
-	const struct mt_diagnose_sample *last = &facts->samples[facts->samples_count - 1];
+	const struct mt_sample *last = &facts->samples[facts->samples_count - 1];
 
 	if (facts->trim.done)
-		mt_diagnose_bytes(finding, "a trim just returned", "trim_returned_bytes",
-				  hoard->returned_bytes);
-	mt_diagnose_bytes(finding, "resident and unused throughout", "kept_bytes",
-			  hoard->kept_bytes);
-	mt_diagnose_bytes(finding, "idle throughout", "heap_idle_bytes", hoard->idle_bytes);
-	mt_diagnose_bytes(finding, "live heap", "heap_live_bytes", last->live_bytes);
-	mt_diagnose_bytes(finding, "RSS before", "rss_bytes", last->rss_bytes);
-	mt_diagnose_show(finding, "allocator", "heap_arenas_count",
-			 (double)facts->last.head.snapshot.heap_arenas_count, "%s, mode %s",
-			 facts->last.head.allocator, facts->last.head.mode);
+		mt_finding_bytes(finding, "a trim just returned", "trim_returned_bytes",
+				 hoard->returned_bytes);
+	mt_finding_bytes(finding, "resident and unused throughout", "kept_bytes",
+			 hoard->kept_bytes);
+	mt_finding_bytes(finding, "idle throughout", "heap_idle_bytes", hoard->idle_bytes);
+	mt_finding_bytes(finding, "live heap", "heap_live_bytes", last->live_bytes);
+	mt_finding_bytes(finding, "RSS before", "rss_bytes", last->rss_bytes);
+	mt_finding_show(finding, "allocator", "heap_arenas_count",
+			(double)facts->last.head.snapshot.heap_arenas_count, "%s, mode %s",
+			facts->last.head.allocator, facts->last.head.mode);
 }
 
-static void find_returnable(const struct mt_diagnose_facts *facts, const struct hoard *hoard,
+static void find_returnable(const struct mt_facts *facts, const struct hoard *hoard,
 			    struct mt_diagnosis *out)
 {
 	const char *budget = mt_stats_file_setting(&facts->last, "budget_pct");
@@ -74,62 +73,62 @@ static void find_returnable(const struct mt_diagnose_facts *facts, const struct 
 	uint64_t bytes = !tried                                      ? hoard->idle_bytes
 			 : hoard->returned_bytes < hoard->kept_bytes ? hoard->returned_bytes
 								     : hoard->kept_bytes;
-	struct mt_diagnose_finding *finding;
+	struct mt_finding *finding;
 
 	if (bytes < gate_bytes(facts))
 		return;
-	finding = mt_diagnose_find(out, MT_VERDICT_HOARD, (double)bytes, tried ? 0.95 : 0.75);
-	if (out->rss.shape == MT_TREND_GROWS && (double)bytes >= out->rss.growth / 2)
-		finding->growth_per_s = out->rss.slope;
 	if (tried)
-		mt_diagnose_title(
-			finding,
+		finding = mt_finding_add(
+			out, MT_VERDICT_HOARD, (double)bytes, 0.95,
 			"the allocator keeps what the program has freed: a trim just returned %s",
 			mt_text_bytes(hoard->returned_bytes).text);
 	else
-		mt_diagnose_title(finding, "the allocator keeps %s that the program has freed",
-				  mt_text_bytes(bytes).text);
+		finding = mt_finding_add(out, MT_VERDICT_HOARD, (double)bytes, 0.75,
+					 "the allocator keeps %s that the program has freed",
+					 mt_text_bytes(bytes).text);
+	if (out->rss.shape == MT_TREND_GROWS && (double)bytes >= out->rss.growth / 2)
+		finding->growth_per_s = out->rss.slope;
 	show_hoard(facts, hoard, finding);
-	mt_diagnose_advise(finding, "%s the memory back when you like: mtctl trim %d.",
-			   tried ? "Ask for" : "Get", (int)facts->process.pid);
+	mt_finding_advise(finding, "%s the memory back when you like: mtctl trim %d.",
+			  tried ? "Ask for" : "Get", (int)facts->process.pid);
 	if (budget && budget[0] == '0' && !budget[1])
-		mt_diagnose_advise(finding,
-				   "Let the worker thread work: mtctl set %d budget_pct=3 (it is "
-				   "0: only when asked).",
-				   (int)facts->process.pid);
+		mt_finding_advise(finding,
+				  "Let the worker thread work: mtctl set %d budget_pct=3 (it is 0: "
+				  "only when asked).",
+				  (int)facts->process.pid);
 	else
-		mt_diagnose_advise(finding, "Lower MT_SLACK_MB or MT_SLACK_PCT, or end rounds with "
-					    "MT_GC_ROUNDS, so that it goes back by itself.");
+		mt_finding_advise(finding, "Lower MT_SLACK_MB or MT_SLACK_PCT, or end rounds with "
+					   "MT_GC_ROUNDS, so that it goes back by itself.");
 }
 
-/* Pages and slabs in which something lives are not given back, however little it is. */
-static void find_pinned_pages(const struct mt_diagnose_facts *facts, const struct hoard *hoard,
+/* Pages and slabs with live blocks cannot be returned, however little is live in them. */
+static void find_pinned_pages(const struct mt_facts *facts, const struct hoard *hoard,
 			      struct mt_diagnosis *out)
 {
 	uint64_t rss = facts->samples[facts->samples_count - 1].rss_bytes;
 	bool is_embedded = facts->last.head.snapshot.heap_resident_bytes != 0;
-	struct mt_diagnose_finding *finding;
+	struct mt_finding *finding;
 	double confidence = is_embedded ? 0.6 : facts->has_pymalloc ? 0.2 : 0.4;
 
 	if (!facts->trim.done || hoard->left_bytes < gate_bytes(facts) ||
 	    (double)hoard->left_bytes < (double)rss * PINNED_SHARE)
 		return;
-	finding = mt_diagnose_find(out, MT_VERDICT_HOARD, (double)hoard->left_bytes, confidence);
-	mt_diagnose_title(finding,
-			  "%s lie free between live blocks, in pages that cannot be given back",
-			  mt_text_bytes(hoard->left_bytes).text);
+	finding = mt_finding_add(
+		out, MT_VERDICT_HOARD, (double)hoard->left_bytes, confidence,
+		"%s lie free between live blocks, in pages that cannot be given back",
+		mt_text_bytes(hoard->left_bytes).text);
 	show_hoard(facts, hoard, finding);
-	mt_diagnose_bytes(finding, "left after the trim", "kept_after_trim_bytes",
-			  hoard->left_bytes);
+	mt_finding_bytes(finding, "left after the trim", "kept_after_trim_bytes",
+			 hoard->left_bytes);
 	if (!is_embedded)
-		mt_diagnose_advise(finding,
-				   "Restart it with MT_ALLOCATOR=jemalloc: it mixes lifetimes less "
-				   "than %.20s.",
-				   facts->last.head.allocator);
-	mt_diagnose_advise(finding, "Keep what lives long apart from what is short-lived: load it "
-				    "first, or copy the survivors.");
-	mt_diagnose_advise(finding,
-			   "Lower the number of arenas (MT_ARENA_MAX=2) if many threads allocate.");
+		mt_finding_advise(finding,
+				  "Restart it with MT_ALLOCATOR=jemalloc: it mixes lifetimes less "
+				  "than %.20s.",
+				  facts->last.head.allocator);
+	mt_finding_advise(finding, "Keep what lives long apart from what is short-lived: load it "
+				   "first, or copy the survivors.");
+	mt_finding_advise(finding,
+			  "Lower the number of arenas (MT_ARENA_MAX=2) if many threads allocate.");
 }
 
 /* ---- leak ---- */
@@ -147,8 +146,8 @@ static uint64_t count_of(const struct mt_diagnose_classes *classes, uint64_t blo
 	return 0;
 }
 
-/* The class that has grown most, and its share of all that have grown. */
-static struct grown_class find_class(const struct mt_diagnose_facts *facts)
+/* The class with the largest growth, and its share of the growth of all classes. */
+static struct grown_class find_class(const struct mt_facts *facts)
 {
 	struct grown_class best = {0};
 	double all = 0;
@@ -167,8 +166,8 @@ static struct grown_class find_class(const struct mt_diagnose_facts *facts)
 	return best;
 }
 
-/* The process has been as high before, and came down again: then a rise is no proof. */
-static bool came_down_before(const struct mt_diagnose_facts *facts, const struct mt_trend *live)
+/* Whether live bytes have been as high before and came down again: then a rise proves nothing. */
+static bool came_down_before(const struct mt_facts *facts, const struct mt_trend *live)
 {
 	double highest = 0;
 
@@ -180,7 +179,7 @@ static bool came_down_before(const struct mt_diagnose_facts *facts, const struct
 	return highest >= live->last && highest - live->lowest >= live->growth;
 }
 
-static uint64_t freed_by_gc(const struct mt_diagnose_facts *facts)
+static uint64_t freed_by_gc(const struct mt_facts *facts)
 {
 	const struct mt_stats_cleanup *record = &facts->trim.record;
 
@@ -189,30 +188,30 @@ static uint64_t freed_by_gc(const struct mt_diagnose_facts *facts)
 		       : 0;
 }
 
-static double leak_confidence(const struct mt_diagnose_facts *facts, const struct mt_trend *live)
+static double leak_confidence(const struct mt_facts *facts, const struct mt_trend *live)
 {
 	double confidence = live->confidence, back = (double)freed_by_gc(facts) / live->growth;
 
 	if (came_down_before(facts, live))
 		confidence *= 0.4;
 	if (facts->trim.done && facts->trim.record.gc_state == MT_GC_DISABLED)
-		confidence *= 0.5; /* cycles that nobody collects look the same */
+		confidence *= 0.5; /* uncollected cycles look the same */
 	return confidence * (back < 1 ? 1 - back : 0);
 }
 
-static void show_classes(const struct grown_class *class, struct mt_diagnose_finding *finding)
+static void show_classes(const struct grown_class *class, struct mt_finding *finding)
 {
 	if (!class->grown_count)
 		return;
-	mt_diagnose_show(finding, "class that grew most", "grown_class_bytes", class->grown_bytes,
-			 "%s of %s B: %s, %.0f %% of the growth",
-			 mt_text_counted(class->grown_count, "more block", "more blocks").text,
-			 mt_text_count(class->block_bytes).text,
-			 mt_text_bytes(mt_text_round_u64(class->grown_bytes)).text,
-			 class->share * 100);
+	mt_finding_show(finding, "class that grew most", "grown_class_bytes", class->grown_bytes,
+			"%s of %s B: %s, %.0f %% of the growth",
+			mt_text_counted(class->grown_count, "more block", "more blocks").text,
+			mt_text_count(class->block_bytes).text,
+			mt_text_bytes(mt_text_round_u64(class->grown_bytes)).text,
+			class->share * 100);
 }
 
-static void show_sites(const struct mt_diagnose_facts *facts, struct mt_diagnose_finding *finding)
+static void show_sites(const struct mt_facts *facts, struct mt_finding *finding)
 {
 	const struct mt_diagnose_sites *sites = &facts->sites;
 
@@ -221,42 +220,41 @@ static void show_sites(const struct mt_diagnose_facts *facts, struct mt_diagnose
 		char name[56];
 
 		snprintf(name, sizeof(name), "site_%zu_grown_bytes", i + 1);
-		mt_diagnose_show(finding, i ? "" : "allocated at", name, (double)site->grown_bytes,
-				 "%.170s (+%s)", site->name, mt_text_bytes(site->grown_bytes).text);
+		mt_finding_show(finding, i ? "" : "allocated at", name, (double)site->grown_bytes,
+				"%.170s (+%s)", site->name, mt_text_bytes(site->grown_bytes).text);
 	}
 	if (sites->count)
-		mt_diagnose_advise(finding, "Look at %.180s: what it allocates is not freed.",
-				   sites->list[0].name);
+		mt_finding_advise(finding, "Look at %.180s: what it allocates is not freed.",
+				  sites->list[0].name);
 	else if (*sites->why_not)
-		mt_diagnose_advise(finding, "To be told the place that allocates: %.150s.",
-				   sites->why_not);
+		mt_finding_advise(finding, "To see which function allocates: %.150s.",
+				  sites->why_not);
 }
 
-static void find_leak(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out)
+static void find_leak(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	const struct mt_trend *live = &out->live;
 	struct grown_class class = find_class(facts);
-	struct mt_diagnose_finding *finding;
+	struct mt_finding *finding;
 	char blocks[96] = "";
 
 	if (live->shape != MT_TREND_GROWS)
 		return;
-	finding = mt_diagnose_find(out, MT_VERDICT_LEAK, live->slope * MT_DIAGNOSE_HORIZON_S,
-				   leak_confidence(facts, live));
-	finding->growth_per_s = live->slope;
 	if (class.share >= CLASS_SHARE)
 		snprintf(blocks, sizeof(blocks), " in blocks of %s B",
 			 mt_text_count(class.block_bytes).text);
-	mt_diagnose_title(finding, "live memory grows by %s (95 %%: %s to %s)%s",
-			  mt_diagnose_rate(live->slope).text,
-			  mt_diagnose_rate(live->slope_low).text,
-			  mt_diagnose_rate(live->slope_high).text, blocks);
-	mt_diagnose_show_trend(finding, "live heap", "live", live);
-	mt_diagnose_bytes(finding, "live heap at the end", "heap_live_bytes",
-			  mt_text_round_u64(live->last));
+	finding = mt_finding_add(
+		out, MT_VERDICT_LEAK, live->slope * MT_DIAGNOSE_HORIZON_S,
+		leak_confidence(facts, live), "live memory grows by %s (95 %%: %s to %s)%s",
+		mt_diagnose_rate(live->slope).text, mt_diagnose_rate(live->slope_low).text,
+		mt_diagnose_rate(live->slope_high).text, blocks);
+	finding->growth_per_s = live->slope;
+	mt_finding_trend(finding, "live heap", "live", live);
+	mt_finding_bytes(finding, "live heap at the end", "heap_live_bytes",
+			 mt_text_round_u64(live->last));
 	show_classes(&class, finding);
 	if (facts->trim.done && facts->is_python)
-		mt_diagnose_show(
+		mt_finding_show(
 			finding, "Python's gc freed of it", "gc_freed_bytes",
 			(double)freed_by_gc(facts), "%s (gc: %s, %s)",
 			mt_text_bytes(freed_by_gc(facts)).text,
@@ -264,21 +262,21 @@ static void find_leak(const struct mt_diagnose_facts *facts, struct mt_diagnosis
 			mt_text_counted(facts->trim.record.gc_collected_count, "object", "objects")
 				.text);
 	if (facts->trim.done)
-		mt_diagnose_show(finding, "a trim does not help", "trim_returned_bytes",
-				 (double)measure_hoard(facts).returned_bytes, "it returned %s",
-				 mt_text_bytes(measure_hoard(facts).returned_bytes).text);
+		mt_finding_show(finding, "a trim does not help", "trim_returned_bytes",
+				(double)measure_hoard(facts).returned_bytes, "it returned %s",
+				mt_text_bytes(measure_hoard(facts).returned_bytes).text);
 	if (came_down_before(facts, live))
-		mt_diagnose_show(finding, "before this look", "came_down_before", 1,
-				 "it has been as high, and came down again");
+		mt_finding_show(finding, "before the diagnosis", "came_down_before", 1,
+				"it has been as high, and came down again");
 	show_sites(facts, finding);
 	if (facts->is_python)
-		mt_diagnose_advise(finding, "For the line in Python: tracemalloc.start(), and "
-					    "compare_to() of two snapshots a minute apart.");
-	mt_diagnose_advise(finding, "Find what keeps references: lists, dicts and caches that only "
-				    "grow. No allocator can give it back.");
+		mt_finding_advise(finding, "For the line in Python: tracemalloc.start(), and "
+					   "compare_to() of two snapshots a minute apart.");
+	mt_finding_advise(finding, "Find what keeps references: lists, dicts and caches that only "
+				   "grow. No allocator can give it back.");
 }
 
-void mt_diagnose_judge_heap(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out)
+void mt_diagnose_judge_heap(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	struct hoard hoard = measure_hoard(facts);
 	size_t before = out->count;

@@ -1,33 +1,31 @@
-/* ctl/diagnose/findings_python.c -- what Python adds: garbage in cycles, a collector that is
- * switched off, arenas. */
+/* ctl/diagnose/findings_python.c -- findings of Python: garbage in cycles, a disabled collector,
+ * arenas. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "ctl/diagnose/diagnose.h"
 
-/* freed by one collection: less is what every program leaves to the next one */
+/* freed by one collection: less is normal in every program */
 #define CYCLES_BYTES (8 * MT_MIB)
 #define CYCLES_SHARE 0.05 /* of what was live */
-/* the largest object of an arena; what is more goes to malloc */
+/* the largest object in an arena; larger ones are malloc's */
 #define OBJECT_BYTES 512u
-/* a collected object with what hangs on it, in arenas */
+/* a collected object with what it refers to, in arenas */
 #define ARENA_OBJECT_BYTES 1024
 #define ARENAS_BYTES       (48 * MT_MIB)
 #define ARENAS_SHARE       0.30 /* of the anonymous memory */
 
-/* What the collection has freed. The program goes on while it runs: only what brings a figure below
- * where it has been by itself counts. Small objects in arenas are no part of the heap: there the
- * fall of the anonymous memory counts, as far as so many small objects can be the reason. */
-static uint64_t freed_by_gc(const struct mt_diagnose_facts *facts)
+/* Bytes that the collection has freed. The program allocates while it runs, so that only a fall
+ * below the minimum of the last quarter of the samples counts. Small objects in arenas are not in
+ * the heap: there the fall of anonymous memory counts, up to 1 kB for each object. */
+static uint64_t freed_by_gc(const struct mt_facts *facts)
 {
 	const struct mt_stats_cleanup *record = &facts->trim.record;
 	uint64_t live = mt_sat_sub(record->live_before_bytes, record->live_after_bytes);
 	uint64_t anon = mt_sat_sub(record->anon_before_bytes, record->anon_after_bytes);
-	uint64_t live_least =
-		mt_diagnose_minimum(facts, 4, offsetof(struct mt_diagnose_sample, live_bytes));
-	uint64_t anon_least =
-		mt_diagnose_minimum(facts, 4, offsetof(struct mt_diagnose_sample, anon_bytes));
+	uint64_t live_least = mt_diagnose_minimum(facts, 4, offsetof(struct mt_sample, live_bytes));
+	uint64_t anon_least = mt_diagnose_minimum(facts, 4, offsetof(struct mt_sample, anon_bytes));
 
 	live = mt_diagnose_min(live, mt_sat_sub(live_least, record->live_after_bytes));
 	anon = mt_diagnose_min(
@@ -36,23 +34,22 @@ static uint64_t freed_by_gc(const struct mt_diagnose_facts *facts)
 	return facts->has_pymalloc && anon > live ? anon : live;
 }
 
-static void show_collection(const struct mt_diagnose_facts *facts, uint64_t fell,
-			    struct mt_diagnose_finding *finding)
+static void show_collection(const struct mt_facts *facts, uint64_t fell, struct mt_finding *finding)
 {
 	const struct mt_stats_cleanup *record = &facts->trim.record;
 
-	mt_diagnose_bytes(finding, "freed by one collection", "gc_freed_bytes", fell);
-	mt_diagnose_show(finding, "objects", "gc_collected_count",
-			 (double)record->gc_collected_count, "%s in %s",
-			 mt_text_count(record->gc_collected_count).text,
-			 mt_text_ns(record->gc_ns).text);
-	mt_diagnose_bytes(finding, "live heap before it", "live_before_bytes",
-			  record->live_before_bytes);
-	mt_diagnose_bytes(finding, "live heap after it", "live_after_bytes",
-			  record->live_after_bytes);
+	mt_finding_bytes(finding, "freed by one collection", "gc_freed_bytes", fell);
+	mt_finding_show(finding, "objects", "gc_collected_count",
+			(double)record->gc_collected_count, "%s in %s",
+			mt_text_count(record->gc_collected_count).text,
+			mt_text_ns(record->gc_ns).text);
+	mt_finding_bytes(finding, "live heap before it", "live_before_bytes",
+			 record->live_before_bytes);
+	mt_finding_bytes(finding, "live heap after it", "live_after_bytes",
+			 record->live_after_bytes);
 }
 
-static void find_cycles(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out)
+static void find_cycles(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	const struct mt_stats_cleanup *record = &facts->trim.record;
 	bool collected =
@@ -60,67 +57,64 @@ static void find_cycles(const struct mt_diagnose_facts *facts, struct mt_diagnos
 	uint64_t fell = collected ? freed_by_gc(facts) : 0;
 	double share =
 		record->live_before_bytes ? (double)fell / (double)record->live_before_bytes : 1;
-	struct mt_diagnose_finding *finding;
+	struct mt_finding *finding;
 	bool grows = out->live.shape == MT_TREND_GROWS;
 
 	if (fell < CYCLES_BYTES || share < CYCLES_SHARE)
 		return;
-	finding = mt_diagnose_find(out, MT_VERDICT_PYTHON_CYCLES, (double)fell,
-				   fmin(0.95, 0.6 + share));
+	finding =
+		mt_finding_add(out, MT_VERDICT_PYTHON_CYCLES, (double)fell, fmin(0.95, 0.6 + share),
+			       "a collection just freed %s in cycles that waited for it",
+			       mt_text_bytes(fell).text);
 	if (grows) {
 		finding->growth_per_s = out->live.slope * fmin(1, (double)fell / out->live.growth);
 		finding->bytes =
 			fmax(finding->bytes, finding->growth_per_s * MT_DIAGNOSE_HORIZON_S);
 	}
-	mt_diagnose_title(finding, "a collection just freed %s in cycles that waited for it",
-			  mt_text_bytes(fell).text);
 	show_collection(facts, fell, finding);
 	if (grows)
-		mt_diagnose_show_trend(finding, "live heap until then", "live", &out->live);
-	mt_diagnose_advise(finding, "Collect at the end of each round: MT_GC_ROUNDS=1, with rounds "
-				    "marked by mtctl round or mt_round().");
-	mt_diagnose_advise(finding, "Break the cycles: parent pointers as weakref.ref, no frames "
-				    "or exceptions kept (del e, traceback).");
-	mt_diagnose_advise(
+		mt_finding_trend(finding, "live heap until then", "live", &out->live);
+	mt_finding_advise(finding, "Collect at the end of each round: MT_GC_ROUNDS=1, with rounds "
+				   "marked by mtctl round or mt_round().");
+	mt_finding_advise(finding, "Break the cycles: parent pointers as weakref.ref, no frames or "
+				   "exceptions kept (del e, traceback).");
+	mt_finding_advise(
 		finding,
 		"Look at gc.get_threshold(): a high first or third number lets garbage wait.");
 }
 
-/* Nothing tells how much of what is live is garbage while nobody collects. Where nothing grows
- * there is none to speak of: many services do well without. */
-static void find_gc_off(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out)
+/* Without collections nobody knows how much of the live bytes is garbage. Where nothing grows there
+ * is little, and many services disable the collector. */
+static void find_gc_off(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	const struct mt_trend *trend = &out->live;
-	struct mt_diagnose_finding *finding;
+	struct mt_finding *finding;
 
 	if (!facts->trim.done || facts->trim.record.gc_state != MT_GC_DISABLED ||
 	    trend->shape != MT_TREND_GROWS)
 		return;
-	finding = mt_diagnose_find(out, MT_VERDICT_PYTHON_GC_OFF,
-				   trend->slope * MT_DIAGNOSE_HORIZON_S, trend->confidence * 0.9);
-	finding->growth_per_s = trend->slope;
-	mt_diagnose_title(
-		finding,
+	finding = mt_finding_add(
+		out, MT_VERDICT_PYTHON_GC_OFF, trend->slope * MT_DIAGNOSE_HORIZON_S,
+		trend->confidence * 0.9,
 		"gc.disable() is in force, and live memory grows by %s: garbage in cycles stays",
 		mt_diagnose_rate(trend->slope).text);
-	mt_diagnose_show(finding, "collector", "gc_disabled", 1,
-			 "disabled by the program; the test trim has respected it");
-	mt_diagnose_show_trend(finding, "live heap", "live", trend);
-	mt_diagnose_bytes(finding, "live heap at the end", "heap_live_bytes",
-			  mt_text_round_u64(out->live.last));
-	mt_diagnose_advise(finding, "Call gc.enable(), or gc.collect() at the end of each round.");
-	mt_diagnose_advise(finding, "Run mtctl diagnose %d again then: what still grows is a leak.",
-			   (int)facts->process.pid);
+	finding->growth_per_s = trend->slope;
+	mt_finding_show(finding, "collector", "gc_disabled", 1,
+			"disabled by the program; the test trim has respected it");
+	mt_finding_trend(finding, "live heap", "live", trend);
+	mt_finding_bytes(finding, "live heap at the end", "heap_live_bytes",
+			 mt_text_round_u64(out->live.last));
+	mt_finding_advise(finding, "Call gc.enable(), or gc.collect() at the end of each round.");
+	mt_finding_advise(finding, "Run mtctl diagnose %d again then: what still grows is a leak.",
+			  (int)facts->process.pid);
 }
 
-/* What lies free in arenas: read from their pools. Where those may not be read Python counts
- * objects, not bytes: what there is beyond the largest that they can be is free for certain.
- * Without either, all of it may be. */
-static uint64_t free_in_arenas(const struct mt_diagnose_facts *facts, double *out_confidence)
+/* Free bytes in arenas, read from their pools. Where those cannot be read, Python's count of
+ * objects times the largest size is subtracted. Without a count all of it may be free. */
+static uint64_t free_in_arenas(const struct mt_facts *facts, double *out_confidence)
 {
-	const struct mt_diagnose_sample *last = &facts->samples[facts->samples_count - 1];
-	uint64_t outside =
-		mt_diagnose_minimum(facts, 2, offsetof(struct mt_diagnose_sample, outside_bytes));
+	const struct mt_sample *last = &facts->samples[facts->samples_count - 1];
+	uint64_t outside = mt_diagnose_minimum(facts, 2, offsetof(struct mt_sample, outside_bytes));
 	uint64_t blocks = facts->trim.done ? facts->last.head.snapshot.python_blocks_count : 0;
 
 	*out_confidence = facts->arenas_known ? 0.9 : blocks ? 0.85 : 0.3;
@@ -129,52 +123,50 @@ static uint64_t free_in_arenas(const struct mt_diagnose_facts *facts, double *ou
 	return mt_sat_sub(outside, blocks * OBJECT_BYTES);
 }
 
-/* CPython gives an arena back only when the last object in it has gone. */
-static void find_arenas(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out)
+/* CPython frees an arena when its last object is freed. */
+static void find_arenas(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
-	const struct mt_diagnose_sample *last = &facts->samples[facts->samples_count - 1];
+	const struct mt_sample *last = &facts->samples[facts->samples_count - 1];
 	double confidence;
 	uint64_t bytes = free_in_arenas(facts, &confidence);
-	struct mt_diagnose_finding *finding;
+	struct mt_finding *finding;
 
 	if (!facts->is_python || !facts->has_pymalloc || bytes < ARENAS_BYTES ||
 	    (double)bytes < (double)last->anon_bytes * ARENAS_SHARE)
 		return;
-	finding = mt_diagnose_find(out, MT_VERDICT_PYTHON_ARENAS, (double)bytes, confidence);
-	mt_diagnose_title(finding,
-			  "%s lie free in the arenas of Python's own allocator, each of which one "
-			  "object can keep",
-			  mt_text_bytes(bytes).text);
+	finding = mt_finding_add(out, MT_VERDICT_PYTHON_ARENAS, (double)bytes, confidence,
+				 "%s lie free in the arenas of Python's own allocator, each of "
+				 "which one object can keep",
+				 mt_text_bytes(bytes).text);
 	if (facts->arenas_known) {
-		mt_diagnose_bytes(finding, "pools in arenas", "python_arenas_bytes",
-				  last->arenas_bytes);
-		mt_diagnose_show(finding, "live in them", "python_arenas_live_bytes",
-				 (double)last->arenas_live_bytes, "%s (%.0f %%)",
-				 mt_text_bytes(last->arenas_live_bytes).text,
-				 100 * (double)last->arenas_live_bytes /
-					 (double)last->arenas_bytes);
+		mt_finding_bytes(finding, "pools in arenas", "python_arenas_bytes",
+				 last->arenas_bytes);
+		mt_finding_show(finding, "live in them", "python_arenas_live_bytes",
+				(double)last->arenas_live_bytes, "%s (%.0f %%)",
+				mt_text_bytes(last->arenas_live_bytes).text,
+				100 * (double)last->arenas_live_bytes / (double)last->arenas_bytes);
 	} else {
-		mt_diagnose_bytes(finding, "anonymous, outside of the heap", "outside_bytes",
-				  last->outside_bytes);
-		mt_diagnose_show(finding, "objects in them", "python_blocks_count",
-				 (double)facts->last.head.snapshot.python_blocks_count,
-				 "%s of at most %u bytes (0: unknown)",
-				 mt_text_count(facts->last.head.snapshot.python_blocks_count).text,
-				 OBJECT_BYTES);
+		mt_finding_bytes(finding, "anonymous, outside of the heap", "outside_bytes",
+				 last->outside_bytes);
+		mt_finding_show(finding, "objects in them", "python_blocks_count",
+				(double)facts->last.head.snapshot.python_blocks_count,
+				"%s of at most %u bytes (0: unknown)",
+				mt_text_count(facts->last.head.snapshot.python_blocks_count).text,
+				OBJECT_BYTES);
 	}
-	mt_diagnose_bytes(finding, "anonymous memory in all", "anon_bytes", last->anon_bytes);
-	mt_diagnose_bytes(finding, "live heap", "heap_live_bytes", last->live_bytes);
-	mt_diagnose_show(finding, "small objects", "pymalloc_used", 1, "in pymalloc (%s)",
-			 *facts->last.head.python ? facts->last.head.python
-						  : "PYTHONMALLOC is not set");
-	mt_diagnose_advise(finding, "Restart it with MT_PYTHON_MALLOC=on (or PYTHONMALLOC=malloc): "
-				    "small objects then live in malloc.");
-	mt_diagnose_advise(
+	mt_finding_bytes(finding, "anonymous memory in all", "anon_bytes", last->anon_bytes);
+	mt_finding_bytes(finding, "live heap", "heap_live_bytes", last->live_bytes);
+	mt_finding_show(finding, "small objects", "pymalloc_used", 1, "in pymalloc (%s)",
+			*facts->last.head.python ? facts->last.head.python
+						 : "PYTHONMALLOC is not set");
+	mt_finding_advise(finding, "Restart it with MT_PYTHON_MALLOC=on (or PYTHONMALLOC=malloc): "
+				   "small objects then live in malloc.");
+	mt_finding_advise(
 		finding,
 		"Until then: drop what lives long in one go, so that whole arenas become free.");
 }
 
-void mt_diagnose_judge_python(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out)
+void mt_diagnose_judge_python(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	find_cycles(facts, out);
 	find_gc_off(facts, out);

@@ -1,6 +1,6 @@
-/* ctl/diagnose/growth_sites.c -- who allocates what grows: jemalloc's sampler, switched on for the
- * time of the look where it is ready, and off again; what has grown between a profile at the start
- * and one at the end. */
+/* ctl/diagnose/growth_sites.c -- which call sites allocate what grows. jemalloc's sampler is
+ * switched on between the first and the last sample where it is ready; the profiles from before and
+ * after are compared. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +25,7 @@ static enum mt_err switch_profiler(const struct mt_process *process, const char 
 	return mt_control_file_request(process, request, SET_TIMEOUT_MS, why);
 }
 
-struct mt_diagnose_profile *mt_diagnose_begin_profile(struct mt_diagnose_facts *facts)
+struct mt_diagnose_profile *mt_diagnose_begin_profile(struct mt_facts *facts)
 {
 	const struct mt_stats_snapshot *now = &facts->first.head.snapshot;
 	struct mt_diagnose_profile *profile = mt_error_check_memory(calloc(1, sizeof(*profile)));
@@ -49,8 +49,7 @@ struct mt_diagnose_profile *mt_diagnose_begin_profile(struct mt_diagnose_facts *
 	return NULL;
 }
 
-/* Where a stack begins and who called: the name of the second frame as well tells one user of a
- * helper from another. */
+/* The first two frames of a stack: the second one tells callers of a helper apart. */
 static void describe(const struct mt_site *site, char *out, size_t out_bytes)
 {
 	size_t first = mt_sites_first_frame(site);
@@ -75,7 +74,7 @@ static void note_growth(const struct mt_sites *grown, struct mt_diagnose_sites *
 	}
 }
 
-void mt_diagnose_end_profile(struct mt_diagnose_facts *facts, struct mt_diagnose_profile *profile)
+void mt_diagnose_end_profile(struct mt_facts *facts, struct mt_diagnose_profile *profile)
 {
 	struct mt_sites after, grown;
 	struct mt_why why;

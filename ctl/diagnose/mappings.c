@@ -1,5 +1,5 @@
-/* ctl/diagnose/mappings.c -- what maps and the cgroup say of a process; and what it is asked for:
- * size classes, the test trim. */
+/* ctl/diagnose/mappings.c -- the maps and the cgroup of a process; requests for its size classes
+ * and for the test trim. */
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -47,8 +47,8 @@ const struct mt_diagnose_carrier *mt_diagnose_carrier(const char *path)
 	return NULL;
 }
 
-/* The allocator in line is none of the foreign ones: the shim's evidence names its file. */
-static void note_file(struct mt_diagnose_facts *facts, const char *path)
+/* The allocator that serves malloc is not listed: the shim's evidence names its file. */
+static void note_file(struct mt_facts *facts, const char *path)
 {
 	const struct mt_diagnose_carrier *carrier = mt_diagnose_carrier(path);
 	const char *base = mt_text_basename(path),
@@ -65,8 +65,8 @@ static void note_file(struct mt_diagnose_facts *facts, const char *path)
 	facts->foreign_count++;
 }
 
-/* Python asks for its small objects' allocator once: the shim answers, or the user has. */
-static bool uses_pymalloc(const struct mt_diagnose_facts *facts)
+/* Whether small objects are in pymalloc: neither the shim nor the user has chosen malloc. */
+static bool uses_pymalloc(const struct mt_facts *facts)
 {
 	char value[32];
 
@@ -77,7 +77,7 @@ static bool uses_pymalloc(const struct mt_diagnose_facts *facts)
 	       !*value || strncmp(value, "pymalloc", 8) == 0 || strcmp(value, "default") == 0;
 }
 
-void mt_diagnose_read_maps(struct mt_diagnose_facts *facts)
+void mt_diagnose_read_maps(struct mt_facts *facts)
 {
 	char *maps = mt_process_maps(facts->process.pid), *saved = NULL, last[512] = "";
 
@@ -96,7 +96,7 @@ void mt_diagnose_read_maps(struct mt_diagnose_facts *facts)
 	facts->has_pymalloc = uses_pymalloc(facts);
 }
 
-/* ---- the group ---- */
+/* ---- the cgroup ---- */
 
 static uint64_t number_in(const char *directory, const char *file, const char *key)
 {
@@ -115,7 +115,7 @@ static uint64_t number_in(const char *directory, const char *file, const char *k
 	return value;
 }
 
-/* A limit above what the machine has is none. */
+/* A limit above the memory of the machine does not count. */
 static uint64_t limit_in(const char *directory, const char *file)
 {
 	uint64_t limit = number_in(directory, file, NULL),
@@ -139,8 +139,7 @@ static void read_v2(struct mt_diagnose_group *to)
 	to->max_count = number_in(at, "memory.events", "max");
 }
 
-/* total_... are those of the group and all below it, as version 2 counts. `cache` holds shared
- * memory too. */
+/* total_... includes the descendants, as version 2 does. total_cache includes shared memory. */
 static void read_v1(struct mt_diagnose_group *to)
 {
 	const char *at = to->directory;
@@ -157,7 +156,7 @@ static void read_v1(struct mt_diagnose_group *to)
 	to->max_count = number_in(at, "memory.failcnt", NULL);
 }
 
-void mt_diagnose_read_group(const struct mt_diagnose_facts *facts, struct mt_diagnose_group *out)
+void mt_diagnose_read_group(const struct mt_facts *facts, struct mt_diagnose_group *out)
 {
 	memset(out, 0, sizeof(*out));
 	if (!mt_process_limit_directory(&facts->process, facts->awake ? &facts->last : NULL,
@@ -169,13 +168,13 @@ void mt_diagnose_read_group(const struct mt_diagnose_facts *facts, struct mt_dia
 	if (facts->limit_known && facts->limit.is_cgroup) /* memory.high, too */
 		out->limit_bytes = facts->limit.limit_bytes;
 	out->known = out->usage_bytes != 0;
-	/* its name is its maker's choice, who may be any user: it is told, and no path any more */
+	/* any user may have chosen the name; from here on it is printed, and not opened */
 	mt_text_clean(out->directory, sizeof(out->directory));
 }
 
-/* ---- what is asked of the process ---- */
+/* ---- requests ---- */
 
-void mt_diagnose_ask_classes(const struct mt_process *process, struct mt_diagnose_classes *out)
+void mt_diagnose_read_classes(const struct mt_process *process, struct mt_diagnose_classes *out)
 {
 	const struct mt_request request = {.kind = MT_REQUEST_CLASSES};
 	struct mt_stats_file *file;
@@ -191,9 +190,9 @@ void mt_diagnose_ask_classes(const struct mt_process *process, struct mt_diagnos
 	free(file);
 }
 
-/* A request that was merged into a cleanup under way is answered before the record of the one that
- * does its work. */
-void mt_diagnose_ask_trim(const struct mt_process *process, enum mt_level level,
+/* The reply to a request that was merged into a running cleanup comes before the record of that
+ * cleanup. */
+void mt_diagnose_trim_now(const struct mt_process *process, enum mt_level level,
 			  struct mt_diagnose_trim *out)
 {
 	const struct mt_request request = {.kind = MT_REQUEST_TRIM, .level = level};
@@ -204,7 +203,7 @@ void mt_diagnose_ask_trim(const struct mt_process *process, enum mt_level level,
 	struct mt_why why = {""};
 	enum mt_err error = mt_control_file_send(process, request, TRIM_TIMEOUT_MS, &call, &why);
 
-	*out = (struct mt_diagnose_trim){.asked = true, .level = level};
+	*out = (struct mt_diagnose_trim){.requested = true, .level = level};
 	if (!error)
 		error = mt_control_file_wait(&call, &head, &why);
 	if (!error && head.snapshot.request_error)

@@ -1,5 +1,4 @@
-/* ctl/diagnose/process_sample.c -- one look at a process: its own figures through the control file,
- * and what /proc says. */
+/* ctl/diagnose/process_sample.c -- one sample of a process: its published values, and /proc. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,10 +10,10 @@
 #include "ctl/process/target.h"
 #include "ctl/process/read_file.h"
 
-/* looks in a row without an answer: from then on it is asked at every */
-#define SILENT_MOST 2u
-#define SILENT_STEP 16u /* ... look, since each wait is a second */
-/* reading Python's arenas may cost that part of the time at most */
+/* samples in a row without a reply: from then on it gets a request only at every */
+#define SILENT_MAX  2u
+#define SILENT_STEP 16u /* ... sample, since each wait takes a second */
+/* reading Python's arenas takes at most one part in so many of the time */
 #define ARENAS_SHARE 20u
 
 static uint64_t status_bytes(const char *status, const char *key)
@@ -24,7 +23,7 @@ static uint64_t status_bytes(const char *status, const char *key)
 	return mt_read_file_number(status, key, &kilobytes) ? kilobytes * 1024 : 0;
 }
 
-static bool read_status(pid_t pid, struct mt_diagnose_sample *to)
+static bool read_status(pid_t pid, struct mt_sample *to)
 {
 	char *status = mt_process_read(pid, "status", NULL);
 
@@ -39,9 +38,9 @@ static bool read_status(pid_t pid, struct mt_diagnose_sample *to)
 	return true;
 }
 
-/* The most that the heap can be of what is resident: what its allocator believes to be resident, or
- * has mapped. Where it tells neither, nothing is known to lie outside. */
-static void fill_heap(const struct mt_stats_snapshot *from, struct mt_diagnose_sample *to)
+/* The upper bound of the heap's resident bytes: what its allocator reports as resident, or as
+ * mapped. Where it reports neither, nothing counts as outside. */
+static void fill_heap(const struct mt_stats_snapshot *from, struct mt_sample *to)
 {
 	uint64_t top =
 		from->heap_resident_bytes ? from->heap_resident_bytes : from->heap_mapped_bytes;
@@ -57,7 +56,7 @@ static void fill_heap(const struct mt_stats_snapshot *from, struct mt_diagnose_s
 	to->slack_bytes = mt_sat_sub(top && top < anon ? top : anon, from->heap_live_bytes);
 }
 
-static void fill_gpu(const struct mt_stats_snapshot *from, struct mt_diagnose_sample *to)
+static void fill_gpu(const struct mt_stats_snapshot *from, struct mt_sample *to)
 {
 	to->gpu_allocated_bytes = from->gpu_allocated_bytes + from->gpu_other_bytes;
 	to->gpu_reserved_bytes = from->gpu_reserved_bytes + from->gpu_other_bytes;
@@ -66,8 +65,8 @@ static void fill_gpu(const struct mt_stats_snapshot *from, struct mt_diagnose_sa
 	to->rounds_count = from->rounds_count;
 }
 
-/* Many arenas take time to read: then not at every look. */
-static void fill_arenas(struct mt_diagnose_facts *facts, struct mt_diagnose_sample *to)
+/* Many arenas take long to read. Then the last values are used again for a while. */
+static void fill_arenas(struct mt_facts *facts, struct mt_sample *to)
 {
 	uint64_t began = mt_clock_now_ns();
 	struct mt_pymalloc arenas;
@@ -86,23 +85,22 @@ static void fill_arenas(struct mt_diagnose_facts *facts, struct mt_diagnose_samp
 	to->arenas_live_bytes = arenas.live_bytes;
 }
 
-static void refresh(struct mt_diagnose_facts *facts)
+static void refresh(struct mt_facts *facts)
 {
 	struct mt_stats_head head;
 	struct mt_why why;
 
-	if (facts->silent_count < SILENT_MOST || facts->samples_count % SILENT_STEP == 0)
+	if (facts->silent_count < SILENT_MAX || facts->samples_count % SILENT_STEP == 0)
 		facts->silent_count =
 			mt_control_file_refresh(&facts->process) ? 0 : facts->silent_count + 1;
 	if (mt_target_read_head(&facts->process, &head, &why) == MT_ERR_OK)
 		facts->last.head = head;
 }
 
-/* What the process last said stays where it does not answer: a stopped one is looked at from
- * outside alone. */
-bool mt_diagnose_look(struct mt_diagnose_facts *facts, double at_s)
+/* Where the process does not reply, its last published values stay, and only /proc is read. */
+bool mt_diagnose_sample_now(struct mt_facts *facts, double at_s)
 {
-	struct mt_diagnose_sample *to = &facts->samples[facts->samples_count];
+	struct mt_sample *to = &facts->samples[facts->samples_count];
 
 	if (facts->ended || facts->samples_count == MT_DIAGNOSE_SAMPLES)
 		return false;

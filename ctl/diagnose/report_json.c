@@ -1,10 +1,10 @@
-/* ctl/diagnose/report_json.c -- the verdict for scripts: every figure has its unit in its name. */
+/* ctl/diagnose/report_json.c -- a diagnosis as JSON. Names of values end with their unit. */
 #include <stdio.h>
 
 #include "ctl/diagnose/role.h"
 #include "ctl/output/json.h"
 
-static json_t *finding_json(const struct mt_diagnose_finding *finding)
+static json_t *finding_json(const struct mt_finding *finding)
 {
 	json_t *object = json_object(), *figures = json_object(), *evidence = json_array(),
 	       *advice = json_array();
@@ -88,12 +88,12 @@ static json_t *trim_json(const struct mt_diagnose_trim *trim)
 	return object;
 }
 
-static json_t *sample_json(const struct mt_diagnose_sample *sample)
+static json_t *sample_json(const struct mt_sample *sample)
 {
 	json_t *object = json_object();
 
 #define X(name) mt_json_set_u64(object, #name, sample->name);
-	MT_DIAGNOSE_FIGURES(X)
+	MT_DIAGNOSE_FIELDS(X)
 #undef X
 	return object;
 }
@@ -136,11 +136,10 @@ static json_t *sites_json(const struct mt_diagnose_sites *sites)
 	return array;
 }
 
-static json_t *process_json(const struct mt_diagnose_facts *facts,
-			    const struct mt_diagnosis *diagnosis)
+static json_t *process_json(const struct mt_facts *facts, const struct mt_diagnosis *diagnosis)
 {
 	json_t *root = json_object(), *findings = json_array();
-	const struct mt_diagnose_sample *last =
+	const struct mt_sample *last =
 		&facts->samples[facts->samples_count ? facts->samples_count - 1 : 0];
 
 	mt_json_set_u64(root, "pid", (uint64_t)facts->process.pid);
@@ -204,19 +203,20 @@ static json_t *checks_json(const struct mt_checks *checks)
 	return array;
 }
 
-/* The object is the process that has the verdict; of a tree the others follow in `processes`, and
- * the sums in `tree`. */
-void mt_diagnose_print_json(const struct mt_diagnose_report *told)
+/* The object is the process that has the verdict. For a tree, `processes` has the others, `family`
+ * the sums. */
+void mt_diagnose_print_json(const struct mt_diagnose_report *report)
 {
-	const struct mt_diagnose_tree *tree = &told->facts[0]->tree;
-	json_t *root = process_json(told->facts[told->worst], told->diagnoses[told->worst]),
+	const struct mt_diagnose_tree *tree = &report->facts[0]->tree;
+	json_t *root = process_json(report->facts[report->worst], report->diagnoses[report->worst]),
 	       *processes = json_array();
 
 	mt_json_set(root, "family", tree->known ? tree_json(tree) : json_null());
-	mt_json_set(root, "checks", checks_json(&told->checks));
-	for (size_t i = 0; i < told->count; i++)
-		if (i != told->worst)
-			mt_json_append(processes, process_json(told->facts[i], told->diagnoses[i]));
+	mt_json_set(root, "checks", checks_json(&report->checks));
+	for (size_t i = 0; i < report->count; i++)
+		if (i != report->worst)
+			mt_json_append(processes,
+				       process_json(report->facts[i], report->diagnoses[i]));
 	mt_json_set(root, "processes", processes);
 	mt_json_print(root, true);
 }

@@ -1,12 +1,11 @@
-/* ctl/diagnose/report_text.c -- the verdict for people: one line, the evidence, what to do, what
- * else was found. */
+/* ctl/diagnose/report_text.c -- a diagnosis as text: verdict, evidence, advice, other findings. */
 #include <stdio.h>
 #include <string.h>
 
 #include "ctl/diagnose/role.h"
 #include "ctl/output/table.h"
 
-static void print_evidence(const struct mt_diagnose_finding *finding)
+static void print_evidence(const struct mt_finding *finding)
 {
 	struct mt_table *table = mt_table_new("<  EVIDENCE|<");
 
@@ -21,7 +20,7 @@ static void print_evidence(const struct mt_diagnose_finding *finding)
 	mt_table_print(table);
 }
 
-static void print_advice(const struct mt_diagnose_finding *finding)
+static void print_advice(const struct mt_finding *finding)
 {
 	if (!finding->advice_count)
 		return;
@@ -30,7 +29,7 @@ static void print_advice(const struct mt_diagnose_finding *finding)
 		printf("  %zu. %s\n", i + 1, finding->advice[i]);
 }
 
-static const char *how_sure(double confidence)
+static const char *confidence_word(double confidence)
 {
 	return confidence >= 0.75 ? "high" : confidence >= 0.45 ? "fair" : "low";
 }
@@ -41,25 +40,25 @@ static void print_others(const struct mt_diagnosis *diagnosis)
 		return;
 	printf("\n%s  ALSO FOUND%s\n", mt_table_colour(MT_COLOUR_HEAD), mt_table_colour_end());
 	for (size_t i = 1; i < diagnosis->count; i++) {
-		const struct mt_diagnose_finding *finding = &diagnosis->list[i];
+		const struct mt_finding *finding = &diagnosis->list[i];
 
 		printf("  %s: %s (confidence %s)\n", mt_diagnose_word(finding->verdict),
-		       finding->title, how_sure(finding->confidence));
+		       finding->title, confidence_word(finding->confidence));
 		if (finding->advice_count)
 			printf("      -> %s\n", finding->advice[0]);
 	}
 }
 
-/* Of a tree: who is who, and what each has. */
-static void print_processes(const struct mt_diagnose_report *told)
+/* One line for each process of a tree. */
+static void print_processes(const struct mt_diagnose_report *report)
 {
-	struct mt_diagnose_facts *const *facts = told->facts;
-	struct mt_diagnosis *const *diagnoses = told->diagnoses;
+	struct mt_facts *const *facts = report->facts;
+	struct mt_diagnosis *const *diagnoses = report->diagnoses;
 	const struct mt_process_tree_sums *sums = &facts[0]->tree.last;
 	struct mt_table *table = mt_table_new(">  PID|<PROGRAM|>RSS|>LIVE|>CHANGE|<VERDICT");
 
-	for (size_t i = 0; i < told->count; i++) {
-		const struct mt_diagnose_sample *last =
+	for (size_t i = 0; i < report->count; i++) {
+		const struct mt_sample *last =
 			&facts[i]->samples[facts[i]->samples_count ? facts[i]->samples_count - 1
 								   : 0];
 		bool gone = facts[i]->ended && diagnoses[i]->list[0].verdict == MT_VERDICT_UNKNOWN;
@@ -91,29 +90,29 @@ static void print_processes(const struct mt_diagnose_report *told)
 		       mt_text_bytes(sums->copied_bytes).text);
 }
 
-/* What a reader must know of how it was looked. */
-static void print_look(const struct mt_diagnose_facts *facts, const struct mt_diagnosis *diagnosis)
+/* How the samples were taken, and how sure the verdict is. */
+static void print_sampling(const struct mt_facts *facts, const struct mt_diagnosis *diagnosis)
 {
 	double seconds = facts->samples_count ? facts->samples[facts->samples_count - 1].at_s : 0;
 
-	printf("\n  Looked at process %d (%s) %s in %.0f s%s; confidence in the verdict: %s (%.0f "
+	printf("\n  Sampled process %d (%s) %s in %.0f s%s; confidence in the verdict: %s (%.0f "
 	       "%%).",
 	       (int)facts->process.pid, facts->process.comm,
 	       mt_text_counted(facts->samples_count, "time", "times").text, seconds,
-	       facts->interrupted ? " (ended early)" : "", how_sure(diagnosis->list[0].confidence),
-	       diagnosis->list[0].confidence * 100);
+	       facts->interrupted ? " (ended early)" : "",
+	       confidence_word(diagnosis->list[0].confidence), diagnosis->list[0].confidence * 100);
 	if (facts->silent_count)
-		printf("\n  It does not answer (stopped, or it hangs): what is said of its heap is "
+		printf("\n  It does not answer (stopped, or it hangs): the figures of its heap are "
 		       "old.");
-	else if (facts->trim.asked && !facts->trim.done)
-		printf("\n  The test trim has not answered: %s.", facts->trim.why_not);
+	else if (facts->trim.requested && !facts->trim.done)
+		printf("\n  The test trim got no reply: %s.", facts->trim.why_not);
 	if (seconds < 20 && facts->awake && !facts->ended)
-		printf("\n  A longer look says more: mtctl diagnose %d --for 60.",
+		printf("\n  A longer diagnosis is more certain: mtctl diagnose %d --for 60.",
 		       (int)facts->process.pid);
 	putchar('\n');
 }
 
-/* As `mtctl doctor` prints its own. */
+/* In the form of `mtctl doctor`. */
 static void print_checks(const struct mt_checks *checks)
 {
 	if (!checks->count)
@@ -122,30 +121,30 @@ static void print_checks(const struct mt_checks *checks)
 	for (size_t i = 0; i < checks->count; i++) {
 		const struct mt_check *check = &checks->list[i];
 
-		mt_doctor_say(check->finding, *check->advice ? check->advice : NULL, "%s",
-			      check->text);
+		mt_check_print(check->finding, *check->advice ? check->advice : NULL, "%s",
+			       check->text);
 	}
 }
 
-void mt_diagnose_print_text(const struct mt_diagnose_report *told)
+void mt_diagnose_print_text(const struct mt_diagnose_report *report)
 {
-	const struct mt_diagnose_facts *facts = told->facts[told->worst];
-	const struct mt_diagnosis *diagnosis = told->diagnoses[told->worst];
-	const struct mt_diagnose_finding *first = &diagnosis->list[0];
+	const struct mt_facts *facts = report->facts[report->worst];
+	const struct mt_diagnosis *diagnosis = report->diagnoses[report->worst];
+	const struct mt_finding *first = &diagnosis->list[0];
 	enum mt_colour colour = first->verdict == MT_VERDICT_HEALTHY   ? MT_COLOUR_OK
 				: first->verdict == MT_VERDICT_UNKNOWN ? MT_COLOUR_NOTE
 								       : MT_COLOUR_WARN;
 
 	printf("%s%s%s: ", mt_table_colour(colour), mt_diagnose_word(first->verdict),
 	       mt_table_colour_end());
-	if (told->count > 1 && first->verdict != MT_VERDICT_COPY_ON_WRITE)
+	if (report->count > 1 && first->verdict != MT_VERDICT_COPY_ON_WRITE)
 		printf("process %d (%s): ", (int)facts->process.pid, facts->process.comm);
 	puts(first->title);
 	print_evidence(first);
 	print_advice(first);
 	print_others(diagnosis);
-	if (told->count > 1)
-		print_processes(told);
-	print_checks(&told->checks);
-	print_look(facts, diagnosis);
+	if (report->count > 1)
+		print_processes(report);
+	print_checks(&report->checks);
+	print_sampling(facts, diagnosis);
 }

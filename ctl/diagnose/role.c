@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HEADROOM_LEAST 0.15 /* of a limit */
-#define LARGE_BLOCK    MT_MIB
-#define THREADS_MANY   64
-#define GPU_FAR        2.0 /* reserved over allocated */
-#define NEAR_PERCENT   85  /* of a limit */
-#define PROFILE_MOST   10
-#define WORKER_SHARE   0.5 /* of the tree's PSS */
+#define HEADROOM_MIN 0.15 /* of a limit must be free */
+#define LARGE_BLOCK  MT_MIB
+#define THREADS_MANY 64
+#define GPU_FAR      2.0 /* reserved divided by allocated */
+#define NEAR_PERCENT 85  /* of a limit */
+#define LARGEST_MAX  10
+#define WORKER_SHARE 0.5 /* of the tree's PSS */
 
 enum mt_role mt_role_parse(const char *word)
 {
@@ -29,13 +29,17 @@ enum mt_role mt_role_parse(const char *word)
 	return MT_ROLE_NONE;
 }
 
-void mt_role_say(struct mt_checks *to, enum mt_finding finding, const char *name,
-		 const char *advice, const char *format, ...)
+/* Adds one line in the format of printf; `advice` may be NULL. A full list stays as it is. */
+static void add(struct mt_checks *to, enum mt_check_state finding, const char *name,
+		const char *advice, const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+static void add(struct mt_checks *to, enum mt_check_state finding, const char *name,
+		const char *advice, const char *format, ...)
 {
 	struct mt_check *check = &to->list[to->count];
 	va_list arguments;
 
-	if (to->count == MT_CHECKS_MOST)
+	if (to->count == MT_CHECKS_MAX)
 		return;
 	to->count++;
 	check->finding = finding;
@@ -46,7 +50,7 @@ void mt_role_say(struct mt_checks *to, enum mt_finding finding, const char *name
 	va_end(arguments);
 }
 
-static const char *setting(const struct mt_diagnose_facts *facts, const char *name)
+static const char *setting(const struct mt_facts *facts, const char *name)
 {
 	const char *value = mt_stats_file_setting(&facts->last, name);
 
@@ -58,15 +62,14 @@ static bool is_set(const char *value)
 	return *value && strcmp(value, "0") != 0 && strcmp(value, "none") != 0;
 }
 
-static const struct mt_diagnose_sample *last_of(const struct mt_diagnose_facts *facts)
+static const struct mt_sample *last_of(const struct mt_facts *facts)
 {
 	return &facts->samples[facts->samples_count ? facts->samples_count - 1 : 0];
 }
 
-/* ---- what server and client share ---- */
+/* ---- server and client ---- */
 
-static void check_preset(const struct mt_diagnose_facts *facts, const char *wanted,
-			 struct mt_checks *out)
+static void check_preset(const struct mt_facts *facts, const char *wanted, struct mt_checks *out)
 {
 	const char *preset = setting(facts, "preset");
 	char advice[96];
@@ -74,12 +77,12 @@ static void check_preset(const struct mt_diagnose_facts *facts, const char *want
 	snprintf(advice, sizeof(advice), "start it with MT_PRESET=%s, or mtctl run --preset %s",
 		 wanted, wanted);
 	if (is_set(preset))
-		mt_role_say(out, MT_FINDING_OK, "preset", NULL, "preset %s", preset);
+		add(out, MT_CHECK_OK, "preset", NULL, "preset %s", preset);
 	else
-		mt_role_say(out, MT_FINDING_NOTE, "preset", advice, "no preset is set");
+		add(out, MT_CHECK_NOTE, "preset", advice, "no preset is set");
 }
 
-static void check_rounds(const struct mt_diagnose_facts *facts, bool every, struct mt_checks *out)
+static void check_rounds(const struct mt_facts *facts, bool every, struct mt_checks *out)
 {
 	uint64_t before = facts->first.head.snapshot.rounds_count,
 		 now = facts->last.head.snapshot.rounds_count;
@@ -94,26 +97,25 @@ static void check_rounds(const struct mt_diagnose_facts *facts, bool every, stru
 		snprintf(words, sizeof(words), "%.20s rounds", step);
 
 	if (!now)
-		mt_role_say(out, MT_FINDING_WARN, "rounds_known",
-			    "mark their ends: mtctl round PID, mt_round(), or MT_ROUND=auto or "
-			    "timer:SECONDS",
-			    "no round has ended so far (MT_ROUND=%.40s)", mode);
+		add(out, MT_CHECK_WARN, "rounds_known",
+		    "mark their ends: mtctl round PID, mt_round(), or MT_ROUND=auto or "
+		    "timer:SECONDS",
+		    "no round has ended so far (MT_ROUND=%.40s)", mode);
 	else
-		mt_role_say(out, MT_FINDING_OK, "rounds_known", NULL,
-			    "%s ended, %s of them during this look (MT_ROUND=%.40s)",
-			    mt_text_counted(now, "round has", "rounds have").text,
-			    mt_text_count(now > before ? now - before : 0).text, mode);
+		add(out, MT_CHECK_OK, "rounds_known", NULL,
+		    "%s ended, %s of them during the diagnosis (MT_ROUND=%.40s)",
+		    mt_text_counted(now, "round has", "rounds have").text,
+		    mt_text_count(now > before ? now - before : 0).text, mode);
 	if (!is_set(step))
-		mt_role_say(out, MT_FINDING_WARN, "gc_rounds",
-			    every ? "mtctl set PID gc_rounds=1"
-				  : "mtctl set PID gc_rounds=5, or auto",
-			    "no cleanup at the ends of rounds (MT_GC_ROUNDS=0)");
+		add(out, MT_CHECK_WARN, "gc_rounds",
+		    every ? "mtctl set PID gc_rounds=1" : "mtctl set PID gc_rounds=5, or auto",
+		    "no cleanup at the ends of rounds (MT_GC_ROUNDS=0)");
 	else if (every && strcmp(step, "1") != 0)
-		mt_role_say(out, MT_FINDING_NOTE, "gc_rounds",
-			    "a client has time between rounds: mtctl set PID gc_rounds=1",
-			    "a cleanup every %s", words);
+		add(out, MT_CHECK_NOTE, "gc_rounds",
+		    "a client has time between rounds: mtctl set PID gc_rounds=1",
+		    "a cleanup every %s", words);
 	else
-		mt_role_say(out, MT_FINDING_OK, "gc_rounds", NULL, "a cleanup every %s", words);
+		add(out, MT_CHECK_OK, "gc_rounds", NULL, "a cleanup every %s", words);
 }
 
 static void check_trend(const struct mt_diagnosis *diagnosis, struct mt_checks *out)
@@ -121,78 +123,74 @@ static void check_trend(const struct mt_diagnosis *diagnosis, struct mt_checks *
 	const struct mt_trend *rss = &diagnosis->rss;
 
 	if (rss->shape == MT_TREND_FEW)
-		mt_role_say(out, MT_FINDING_NOTE, "rss_flat", "look longer: --for 60",
-			    "too little was seen to tell whether RSS is flat");
+		add(out, MT_CHECK_NOTE, "rss_flat", "diagnose for longer: --for 60",
+		    "too few samples to decide whether RSS is flat");
 	else if (rss->shape == MT_TREND_GROWS)
-		mt_role_say(out, MT_FINDING_WARN, "rss_flat", "see the verdict above",
-			    "RSS grows by %s%s", mt_diagnose_rate(rss->slope).text,
-			    rss->rounds ? ", by the lowest point of each round" : "");
+		add(out, MT_CHECK_WARN, "rss_flat", "see the verdict above", "RSS grows by %s%s",
+		    mt_diagnose_rate(rss->slope).text,
+		    rss->rounds ? ", by the lowest point of each round" : "");
 	else
-		mt_role_say(out, MT_FINDING_OK, "rss_flat", NULL, "RSS %s over %.0f s, %s to %s",
-			    mt_trend_word(rss->shape), rss->seconds,
-			    mt_text_bytes(mt_text_round_u64(rss->lowest)).text,
-			    mt_text_bytes(mt_text_round_u64(rss->highest)).text);
+		add(out, MT_CHECK_OK, "rss_flat", NULL, "RSS %s over %.0f s, %s to %s",
+		    mt_trend_word(rss->shape), rss->seconds,
+		    mt_text_bytes(mt_text_round_u64(rss->lowest)).text,
+		    mt_text_bytes(mt_text_round_u64(rss->highest)).text);
 }
 
-static void check_headroom(const struct mt_diagnose_facts *facts, struct mt_checks *out)
+static void check_headroom(const struct mt_facts *facts, struct mt_checks *out)
 {
 	const struct mt_limit *limit = &facts->limit;
 	double percent = facts->limit_known ? mt_limit_percent(limit) : 0;
 
 	if (!facts->limit_known)
-		mt_role_say(out, MT_FINDING_NOTE, "headroom", NULL, "no limit could be read");
+		add(out, MT_CHECK_NOTE, "headroom", NULL, "no limit could be read");
 	else
-		mt_role_say(out,
-			    percent > 100 * (1 - HEADROOM_LEAST) ? MT_FINDING_WARN : MT_FINDING_OK,
-			    "headroom",
-			    percent > 100 * (1 - HEADROOM_LEAST)
-				    ? "raise the limit, or see the verdict above"
-				    : NULL,
-			    "%.1f %% of %s used (%.100s)", percent,
-			    mt_text_bytes(limit->limit_bytes).text, limit->source);
+		add(out, percent > 100 * (1 - HEADROOM_MIN) ? MT_CHECK_WARN : MT_CHECK_OK,
+		    "headroom",
+		    percent > 100 * (1 - HEADROOM_MIN) ? "raise the limit, or see the verdict above"
+						       : NULL,
+		    "%.1f %% of %s used (%.100s)", percent, mt_text_bytes(limit->limit_bytes).text,
+		    limit->source);
 }
 
-static void check_pressure(const struct mt_diagnose_facts *facts, struct mt_checks *out)
+static void check_pressure(const struct mt_facts *facts, struct mt_checks *out)
 {
 	const struct mt_stats_snapshot *now = &facts->last.head.snapshot;
 	bool critical = now->pressure_critical_count != 0;
 
 	if (!now->pressure_warn_count && !critical)
-		mt_role_say(out, MT_FINDING_OK, "pressure", NULL,
-			    "memory has never been short since the start");
+		add(out, MT_CHECK_OK, "pressure", NULL,
+		    "memory has never been short since the start");
 	else
-		mt_role_say(out, critical ? MT_FINDING_WARN : MT_FINDING_NOTE, "pressure",
-			    "see mtctl stat PID --records for what was done",
-			    "memory was short %s, critically %s; cleanups returned %s",
-			    mt_text_counted(now->pressure_warn_count, "time", "times").text,
-			    mt_text_counted(now->pressure_critical_count, "time", "times").text,
-			    mt_text_bytes(now->pressure_returned_bytes).text);
+		add(out, critical ? MT_CHECK_WARN : MT_CHECK_NOTE, "pressure",
+		    "see mtctl stat PID --records for what was done",
+		    "memory was short %s, critically %s; cleanups returned %s",
+		    mt_text_counted(now->pressure_warn_count, "time", "times").text,
+		    mt_text_counted(now->pressure_critical_count, "time", "times").text,
+		    mt_text_bytes(now->pressure_returned_bytes).text);
 }
 
 /* ---- server ---- */
 
-static void check_arenas(const struct mt_diagnose_facts *facts, struct mt_checks *out)
+static void check_arenas(const struct mt_facts *facts, struct mt_checks *out)
 {
 	const char *arenas = setting(facts, "arena_max");
 	bool embedded = strcmp(facts->last.head.mode, "jemalloc") == 0;
 
 	if (is_set(arenas))
-		mt_role_say(out, MT_FINDING_OK, "arenas_bounded", NULL, "at most %.20s arenas",
-			    arenas);
+		add(out, MT_CHECK_OK, "arenas_bounded", NULL, "at most %.20s arenas", arenas);
 	else
-		mt_role_say(out, embedded ? MT_FINDING_OK : MT_FINDING_WARN, "arenas_bounded",
-			    embedded ? NULL
-				     : "start it with MT_ARENA_MAX=4 (MALLOC_ARENA_MAX=4), or "
-				       "MT_ALLOCATOR=jemalloc",
-			    "%s of %s, no bound set",
-			    mt_text_counted(facts->last.head.snapshot.heap_arenas_count, "arena",
-					    "arenas")
-				    .text,
-			    facts->last.head.allocator);
+		add(out, embedded ? MT_CHECK_OK : MT_CHECK_WARN, "arenas_bounded",
+		    embedded ? NULL
+			     : "start it with MT_ARENA_MAX=4 (MALLOC_ARENA_MAX=4), or "
+			       "MT_ALLOCATOR=jemalloc",
+		    "%s of %s, no bound set",
+		    mt_text_counted(facts->last.head.snapshot.heap_arenas_count, "arena", "arenas")
+			    .text,
+		    facts->last.head.allocator);
 }
 
-/* Blocks of a megabyte and more: models, their updates, and buffers of their bytes. */
-static void check_large_blocks(const struct mt_diagnose_facts *facts, struct mt_checks *out)
+/* Blocks of 1 MB and more: models, updates of models, buffers of their bytes. */
+static void check_large_blocks(const struct mt_facts *facts, struct mt_checks *out)
 {
 	const struct mt_diagnose_classes *classes = &facts->classes_last;
 	const struct mt_stats_class *most = NULL;
@@ -209,38 +207,35 @@ static void check_large_blocks(const struct mt_diagnose_facts *facts, struct mt_
 			most = class;
 	}
 	if (!classes->count)
-		mt_role_say(out, MT_FINDING_NOTE, "large_blocks", NULL,
-			    "this allocator does not tell how many large blocks are live");
+		add(out, MT_CHECK_NOTE, "large_blocks", NULL,
+		    "this allocator does not report how many large blocks are live");
 	else if (!most)
-		mt_role_say(out, MT_FINDING_OK, "large_blocks", NULL,
-			    "no live block of 1 MB or more");
+		add(out, MT_CHECK_OK, "large_blocks", NULL, "no live block of 1 MB or more");
 	else
-		mt_role_say(out, most->live_count > 8 ? MT_FINDING_NOTE : MT_FINDING_OK,
-			    "large_blocks",
-			    most->live_count > 8 ? "as many copies of one size may be models: "
-						   "average as they come in, and drop each at once"
-						 : NULL,
-			    "%s %s; most of one size: %s of %s",
-			    mt_text_counted(count, "live block of 1 MB and more holds",
-					    "live blocks of 1 MB and more hold")
-				    .text,
-			    mt_text_bytes(bytes).text, mt_text_count(most->live_count).text,
-			    mt_text_bytes(most->block_bytes).text);
+		add(out, most->live_count > 8 ? MT_CHECK_NOTE : MT_CHECK_OK, "large_blocks",
+		    most->live_count > 8 ? "as many copies of one size may be models: average as "
+					   "they come in, and drop each at once"
+					 : NULL,
+		    "%s %s; most of one size: %s of %s",
+		    mt_text_counted(count, "live block of 1 MB and more holds",
+				    "live blocks of 1 MB and more hold")
+			    .text,
+		    mt_text_bytes(bytes).text, mt_text_count(most->live_count).text,
+		    mt_text_bytes(most->block_bytes).text);
 }
 
-static void check_threads(const struct mt_diagnose_facts *facts, struct mt_checks *out)
+static void check_threads(const struct mt_facts *facts, struct mt_checks *out)
 {
 	uint64_t threads = facts->last.head.snapshot.threads_count;
 
-	mt_role_say(out, threads > THREADS_MANY ? MT_FINDING_NOTE : MT_FINDING_OK, "threads",
-		    threads > THREADS_MANY
-			    ? "bound the pools of threads: each has a cache of freed blocks"
-			    : NULL,
-		    "%s", mt_text_counted(threads, "thread", "threads").text);
+	add(out, threads > THREADS_MANY ? MT_CHECK_NOTE : MT_CHECK_OK, "threads",
+	    threads > THREADS_MANY ? "bound the pools of threads: each has a cache of freed blocks"
+				   : NULL,
+	    "%s", mt_text_counted(threads, "thread", "threads").text);
 }
 
-static void check_server(const struct mt_diagnose_facts *facts,
-			 const struct mt_diagnosis *diagnosis, struct mt_checks *out)
+static void check_server(const struct mt_facts *facts, const struct mt_diagnosis *diagnosis,
+			 struct mt_checks *out)
 {
 	if (facts->awake) {
 		check_preset(facts, "server", out);
@@ -256,45 +251,42 @@ static void check_server(const struct mt_diagnose_facts *facts,
 
 /* ---- client ---- */
 
-static void check_gpu(const struct mt_diagnose_facts *facts, struct mt_checks *out)
+static void check_gpu(const struct mt_facts *facts, struct mt_checks *out)
 {
-	const struct mt_diagnose_sample *last = last_of(facts);
+	const struct mt_sample *last = last_of(facts);
 	uint64_t returned = mt_diagnose_gpu_returned(facts);
 	const char *empties = setting(facts, "cuda_empty_cache"),
 		   *heavy = setting(facts, "heavy_rounds");
 	bool far;
 
 	if (!mt_stats_file_uses_cuda(&facts->last.head)) {
-		mt_role_say(out, MT_FINDING_OK, "gpu", NULL, "no GPU is used");
+		add(out, MT_CHECK_OK, "gpu", NULL, "no GPU is used");
 		return;
 	}
 	if (is_set(empties) || is_set(heavy))
-		mt_role_say(
-			out, MT_FINDING_OK, "gpu_cache_emptied", NULL,
-			"rounds empty the GPU caches (cuda_empty_cache=%.10s, heavy_rounds=%.10s)",
-			empties, heavy);
+		add(out, MT_CHECK_OK, "gpu_cache_emptied", NULL,
+		    "rounds empty the GPU caches (cuda_empty_cache=%.10s, heavy_rounds=%.10s)",
+		    empties, heavy);
 	else
-		mt_role_say(
-			out, MT_FINDING_WARN, "gpu_cache_emptied",
-			"mtctl set PID cuda_empty_cache=1 (with gc_rounds=1), or heavy_rounds=1",
-			"nothing empties the GPU caches between rounds");
+		add(out, MT_CHECK_WARN, "gpu_cache_emptied",
+		    "mtctl set PID cuda_empty_cache=1 (with gc_rounds=1), or heavy_rounds=1",
+		    "nothing empties the GPU caches between rounds");
 	far = (double)last->gpu_reserved_bytes > (double)last->gpu_allocated_bytes * GPU_FAR ||
 	      returned * 2 > last->gpu_reserved_bytes;
-	mt_role_say(out, far ? MT_FINDING_WARN : MT_FINDING_OK, "gpu_reserved",
-		    far ? "mtctl trim PID gives back what is cached" : NULL,
-		    "%s reserved on the device for %s allocated",
-		    mt_text_bytes(last->gpu_reserved_bytes).text,
-		    mt_text_bytes(last->gpu_allocated_bytes).text);
-	mt_role_say(out,
-		    last->gpu_pinned_bytes > last->rss_bytes / 4 ? MT_FINDING_NOTE : MT_FINDING_OK,
-		    "pinned",
-		    last->gpu_pinned_bytes > last->rss_bytes / 4
-			    ? "fewer batches in flight (prefetch_factor), or pin_memory=False"
-			    : NULL,
-		    "%s of page-locked host memory", mt_text_bytes(last->gpu_pinned_bytes).text);
+	add(out, far ? MT_CHECK_WARN : MT_CHECK_OK, "gpu_reserved",
+	    far ? "mtctl trim PID gives back what is cached" : NULL,
+	    "%s reserved on the device for %s allocated",
+	    mt_text_bytes(last->gpu_reserved_bytes).text,
+	    mt_text_bytes(last->gpu_allocated_bytes).text);
+	add(out, last->gpu_pinned_bytes > last->rss_bytes / 4 ? MT_CHECK_NOTE : MT_CHECK_OK,
+	    "pinned",
+	    last->gpu_pinned_bytes > last->rss_bytes / 4
+		    ? "fewer batches in flight (prefetch_factor), or pin_memory=False"
+		    : NULL,
+	    "%s of page-locked host memory", mt_text_bytes(last->gpu_pinned_bytes).text);
 }
 
-static void check_workers(const struct mt_diagnose_facts *facts, struct mt_checks *out)
+static void check_workers(const struct mt_facts *facts, struct mt_checks *out)
 {
 	const struct mt_diagnose_tree *tree = &facts->tree;
 	uint64_t own = facts->smaps_known ? facts->smaps.pss_bytes : 0;
@@ -302,22 +294,20 @@ static void check_workers(const struct mt_diagnose_facts *facts, struct mt_check
 	bool most = tree->known && (double)workers > (double)tree->last.pss_bytes * WORKER_SHARE;
 
 	if (!tree->known)
-		mt_role_say(out, MT_FINDING_OK, "workers", NULL, "it has no child processes");
+		add(out, MT_CHECK_OK, "workers", NULL, "it has no child processes");
 	else
-		mt_role_say(out, most ? MT_FINDING_NOTE : MT_FINDING_OK, "workers",
-			    most ? "fewer DataLoader workers, a smaller prefetch_factor; mtctl "
-				   "diagnose PID --tree tells each"
-				 : NULL,
-			    "%s %s (PSS), %s of it copied from the parent",
-			    mt_text_counted(tree->count - 1, "child process holds",
-					    "child processes hold")
-				    .text,
-			    mt_text_bytes(workers).text,
-			    mt_text_bytes(tree->last.copied_bytes).text);
+		add(out, most ? MT_CHECK_NOTE : MT_CHECK_OK, "workers",
+		    most ? "fewer DataLoader workers, a smaller prefetch_factor; mtctl diagnose "
+			   "PID --tree lists each"
+			 : NULL,
+		    "%s %s (PSS), %s of it copied from the parent",
+		    mt_text_counted(tree->count - 1, "child process holds", "child processes hold")
+			    .text,
+		    mt_text_bytes(workers).text, mt_text_bytes(tree->last.copied_bytes).text);
 }
 
-static void check_client(const struct mt_diagnose_facts *facts,
-			 const struct mt_diagnosis *diagnosis, struct mt_checks *out)
+static void check_client(const struct mt_facts *facts, const struct mt_diagnosis *diagnosis,
+			 struct mt_checks *out)
 {
 	if (facts->awake) {
 		check_preset(facts, "client", out);
@@ -332,22 +322,22 @@ static void check_client(const struct mt_diagnose_facts *facts,
 
 /* ---- out of memory ---- */
 
-struct holder {
+struct heap_part {
 	const char *what;
 	uint64_t bytes;
 };
 
 static int by_size(const void *a, const void *b)
 {
-	const struct holder *x = a, *y = b;
+	const struct heap_part *x = a, *y = b;
 
 	return (x->bytes < y->bytes) - (x->bytes > y->bytes);
 }
 
-static void say_profile(const struct mt_diagnose_facts *facts, struct mt_checks *out)
+static void add_largest(const struct mt_facts *facts, struct mt_checks *out)
 {
-	const struct mt_diagnose_sample *last = last_of(facts);
-	struct holder list[PROFILE_MOST] = {
+	const struct mt_sample *last = last_of(facts);
+	struct heap_part list[LARGEST_MAX] = {
 		{"live blocks of the heap", last->live_bytes},
 		{"free heap that a purge returns",
 		 last->dirty_bytes < last->slack_bytes ? last->dirty_bytes : last->slack_bytes},
@@ -363,53 +353,51 @@ static void say_profile(const struct mt_diagnose_facts *facts, struct mt_checks 
 		{"swapped out", last->swap_bytes},
 	};
 
-	qsort(list, PROFILE_MOST, sizeof(list[0]), by_size);
-	for (size_t i = 0; i < PROFILE_MOST && list[i].bytes >= MT_MIB; i++) {
+	qsort(list, LARGEST_MAX, sizeof(list[0]), by_size);
+	for (size_t i = 0; i < LARGEST_MAX && list[i].bytes >= MT_MIB; i++) {
 		char name[40];
 
 		snprintf(name, sizeof(name), "holder_%zu", i + 1);
-		mt_role_say(out, MT_FINDING_OK, name, NULL, "%zu. %-38s %10s  %3.0f %%", i + 1,
-			    list[i].what, mt_text_bytes(list[i].bytes).text,
-			    100 * (double)list[i].bytes /
-				    (double)(last->rss_bytes + last->swap_bytes + 1));
+		add(out, MT_CHECK_OK, name, NULL, "%zu. %-38s %10s  %3.0f %%", i + 1, list[i].what,
+		    mt_text_bytes(list[i].bytes).text,
+		    100 * (double)list[i].bytes / (double)(last->rss_bytes + last->swap_bytes + 1));
 	}
 }
 
-static void check_limit(const struct mt_diagnose_facts *facts, struct mt_checks *out)
+static void check_limit(const struct mt_facts *facts, struct mt_checks *out)
 {
 	const struct mt_limit *limit = &facts->limit;
 	double percent = facts->limit_known ? mt_limit_percent(limit) : 0;
 
 	if (!facts->limit_known)
 		return;
-	mt_role_say(out, percent >= NEAR_PERCENT ? MT_FINDING_WARN : MT_FINDING_OK, "limit",
-		    percent >= NEAR_PERCENT ? "what comes next in this list says what to do first"
-					    : NULL,
-		    "%s of %s used, %.1f %% (%.100s)", mt_text_bytes(limit->used_bytes).text,
-		    mt_text_bytes(limit->limit_bytes).text, percent, limit->source);
+	add(out, percent >= NEAR_PERCENT ? MT_CHECK_WARN : MT_CHECK_OK, "limit",
+	    percent >= NEAR_PERCENT ? "what comes next in this list says what to do first" : NULL,
+	    "%s of %s used, %.1f %% (%.100s)", mt_text_bytes(limit->used_bytes).text,
+	    mt_text_bytes(limit->limit_bytes).text, percent, limit->source);
 }
 
-static void check_kills(const struct mt_diagnose_facts *facts, struct mt_checks *out)
+static void check_kills(const struct mt_facts *facts, struct mt_checks *out)
 {
 	const struct mt_diagnose_group *group = &facts->group;
 
 	if (!group->known) {
-		mt_role_say(out, MT_FINDING_NOTE, "kernel_kills", NULL,
-			    "no memory cgroup of its own could be read");
+		add(out, MT_CHECK_NOTE, "kernel_kills", NULL,
+		    "no memory cgroup of its own could be read");
 		return;
 	}
-	mt_role_say(out, group->oom_kill_count ? MT_FINDING_WARN : MT_FINDING_OK, "kernel_kills",
-		    group->oom_kill_count ? "dmesg names the processes and what they held" : NULL,
-		    "the kernel has killed %s of its cgroup (%s oom_kill)",
-		    mt_text_counted(group->oom_kill_count, "process", "processes").text,
-		    group->is_v1 ? "memory.oom_control" : "memory.events");
-	mt_role_say(out, group->max_count ? MT_FINDING_NOTE : MT_FINDING_OK, "limit_hits", NULL,
-		    "the cgroup has run into its limit %s (%s)",
-		    mt_text_counted(group->max_count, "time", "times").text,
-		    group->is_v1 ? "memory.failcnt" : "memory.events max");
+	add(out, group->oom_kill_count ? MT_CHECK_WARN : MT_CHECK_OK, "kernel_kills",
+	    group->oom_kill_count ? "dmesg names the processes and what they held" : NULL,
+	    "the kernel has killed %s of its cgroup (%s oom_kill)",
+	    mt_text_counted(group->oom_kill_count, "process", "processes").text,
+	    group->is_v1 ? "memory.oom_control" : "memory.events");
+	add(out, group->max_count ? MT_CHECK_NOTE : MT_CHECK_OK, "limit_hits", NULL,
+	    "the cgroup has run into its limit %s (%s)",
+	    mt_text_counted(group->max_count, "time", "times").text,
+	    group->is_v1 ? "memory.failcnt" : "memory.events max");
 }
 
-static void check_reports(const struct mt_diagnose_facts *facts, struct mt_checks *out)
+static void check_reports(const struct mt_facts *facts, struct mt_checks *out)
 {
 	const struct mt_stats_oom *oom =
 		mt_stats_file_oom(&facts->last, facts->last.head.ooms_count);
@@ -417,48 +405,43 @@ static void check_reports(const struct mt_diagnose_facts *facts, struct mt_check
 		mt_stats_file_alarm(&facts->last, facts->last.head.alarms_count);
 
 	if (oom)
-		mt_role_say(out, MT_FINDING_WARN, "gpu_out_of_memory", oom->advice,
-			    "%s of a GPU; the last: %s asked for, %s",
-			    mt_text_counted(facts->last.head.snapshot.gpu_num_ooms,
-					    "out-of-memory error", "out-of-memory errors")
-				    .text,
-			    mt_text_bytes(oom->asked_bytes).text,
-			    mt_stats_word_oom_cause(oom->cause));
+		add(out, MT_CHECK_WARN, "gpu_out_of_memory", oom->advice,
+		    "%s of a GPU; the last: %s asked for, %s",
+		    mt_text_counted(facts->last.head.snapshot.gpu_num_ooms, "out-of-memory error",
+				    "out-of-memory errors")
+			    .text,
+		    mt_text_bytes(oom->asked_bytes).text, mt_stats_word_oom_cause(oom->cause));
 	else
-		mt_role_say(out, MT_FINDING_OK, "gpu_out_of_memory", NULL,
-			    "no out-of-memory error of a GPU");
+		add(out, MT_CHECK_OK, "gpu_out_of_memory", NULL, "no out-of-memory error of a GPU");
 	if (alarm)
-		mt_role_say(
-			out, MT_FINDING_WARN, "alarms", alarm->advice,
-			"MT_RSS_LIMIT_MB was reached %s; the last: %s of %s, %s live in the heap",
-			mt_text_counted(facts->last.head.alarms_count, "time", "times").text,
-			mt_text_bytes(alarm->rss_bytes).text,
-			mt_text_bytes(alarm->limit_bytes).text,
-			mt_text_bytes(alarm->heap_live_bytes).text);
+		add(out, MT_CHECK_WARN, "alarms", alarm->advice,
+		    "MT_RSS_LIMIT_MB was reached %s; the last: %s of %s, %s live in the heap",
+		    mt_text_counted(facts->last.head.alarms_count, "time", "times").text,
+		    mt_text_bytes(alarm->rss_bytes).text, mt_text_bytes(alarm->limit_bytes).text,
+		    mt_text_bytes(alarm->heap_live_bytes).text);
 	else
-		mt_role_say(out, MT_FINDING_OK, "alarms", NULL, "no alarm of MT_RSS_LIMIT_MB");
+		add(out, MT_CHECK_OK, "alarms", NULL, "no alarm of MT_RSS_LIMIT_MB");
 }
 
-static void check_return(const struct mt_diagnose_facts *facts, struct mt_checks *out)
+static void check_return(const struct mt_facts *facts, struct mt_checks *out)
 {
-	const struct mt_diagnose_sample *last = last_of(facts);
+	const struct mt_sample *last = last_of(facts);
 	const struct mt_stats_cleanup *record = &facts->trim.record;
 	uint64_t bytes = facts->trim.done
 				 ? mt_sat_sub(record->rss_before_bytes, record->rss_after_bytes)
 				 : last->dirty_bytes;
 
-	mt_role_say(
-		out, bytes >= 64 * MT_MIB ? MT_FINDING_WARN : MT_FINDING_OK, "returns_at_once",
-		bytes >= 64 * MT_MIB
-			? "mtctl trim PID whenever you need it; MT_PRESSURE=1 does it near a limit"
-			: NULL,
-		facts->trim.done ? "a trim has just returned %s" : "a trim would return about %s",
-		mt_text_bytes(bytes).text);
+	add(out, bytes >= 64 * MT_MIB ? MT_CHECK_WARN : MT_CHECK_OK, "returns_at_once",
+	    bytes >= 64 * MT_MIB
+		    ? "mtctl trim PID whenever you need it; MT_PRESSURE=1 does it near a limit"
+		    : NULL,
+	    facts->trim.done ? "a trim has just returned %s" : "a trim would return about %s",
+	    mt_text_bytes(bytes).text);
 }
 
-/* What is held now and what grows in an hour, with a quarter to spare. */
-static void check_larger(const struct mt_diagnose_facts *facts,
-			 const struct mt_diagnosis *diagnosis, struct mt_checks *out)
+/* Bytes in use now, and their growth in an hour, with a quarter to spare. */
+static void check_larger(const struct mt_facts *facts, const struct mt_diagnosis *diagnosis,
+			 struct mt_checks *out)
 {
 	const struct mt_trend *rss = &diagnosis->rss;
 	uint64_t used = facts->limit.used_bytes;
@@ -467,25 +450,23 @@ static void check_larger(const struct mt_diagnose_facts *facts,
 	if (!facts->limit_known)
 		return;
 	if (rss->shape != MT_TREND_GROWS) {
-		mt_role_say(out, MT_FINDING_OK, "larger_limit", NULL,
-			    "nothing grows: a limit of %s leaves a quarter to spare",
-			    mt_text_bytes(used + used / 3).text);
+		add(out, MT_CHECK_OK, "larger_limit", NULL,
+		    "nothing grows: a limit of %s leaves a quarter to spare",
+		    mt_text_bytes(used + used / 3).text);
 		return;
 	}
 	hours = (double)mt_sat_sub(facts->limit.limit_bytes, used) / rss->slope / 3600;
-	mt_role_say(
-		out, MT_FINDING_WARN, "larger_limit",
-		"no limit is large enough for what grows: see the verdict",
-		"it grows by %s: the limit is reached in %.1f hours; each GB more buys %.1f hours",
-		mt_diagnose_rate(rss->slope).text, hours,
-		1024.0 * (double)MT_MIB / rss->slope / 3600);
+	add(out, MT_CHECK_WARN, "larger_limit",
+	    "no limit is large enough for what grows: see the verdict",
+	    "it grows by %s: the limit is reached in %.1f hours; each GB more buys %.1f hours",
+	    mt_diagnose_rate(rss->slope).text, hours, 1024.0 * (double)MT_MIB / rss->slope / 3600);
 }
 
-static void check_oom(const struct mt_diagnose_facts *facts, const struct mt_diagnosis *diagnosis,
+static void check_oom(const struct mt_facts *facts, const struct mt_diagnosis *diagnosis,
 		      struct mt_checks *out)
 {
 	check_limit(facts, out);
-	say_profile(facts, out);
+	add_largest(facts, out);
 	check_kills(facts, out);
 	if (facts->awake) {
 		check_reports(facts, out);
@@ -494,7 +475,7 @@ static void check_oom(const struct mt_diagnose_facts *facts, const struct mt_dia
 	check_larger(facts, diagnosis, out);
 }
 
-/* Commands in the advice are there to be copied. */
+/* Puts the process id into commands, so that they can be copied. */
 static void put_pid(char *advice, size_t advice_bytes, pid_t pid)
 {
 	char rest[240], *at = strstr(advice, "PID");
@@ -505,14 +486,14 @@ static void put_pid(char *advice, size_t advice_bytes, pid_t pid)
 	snprintf(at, advice_bytes - (size_t)(at - advice), "%d%s", (int)pid, rest);
 }
 
-void mt_role_check(enum mt_role role, const struct mt_diagnose_facts *facts,
+void mt_role_check(enum mt_role role, const struct mt_facts *facts,
 		   const struct mt_diagnosis *diagnosis, struct mt_checks *out)
 {
 	memset(out, 0, sizeof(*out));
 	if (role != MT_ROLE_NONE && !facts->awake)
-		mt_role_say(out, MT_FINDING_NOTE, "settings_known", NULL,
-			    "%s: nothing is known of its settings and of its heap",
-			    facts->asleep ? "the shim is asleep" : facts->why_not);
+		add(out, MT_CHECK_NOTE, "settings_known", NULL,
+		    "%s: nothing is known of its settings and of its heap",
+		    facts->asleep ? "the shim is asleep" : facts->why_not);
 	if (role == MT_ROLE_SERVER)
 		check_server(facts, diagnosis, out);
 	else if (role == MT_ROLE_CLIENT)

@@ -1,5 +1,5 @@
-/* ctl/diagnose/sampling.c -- looks at processes for a while: what is asked at the start, the looks,
- * what is asked at the end. */
+/* ctl/diagnose/sampling.c -- samples processes over time: the requests at the start, the samples,
+ * the requests at the end. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,17 +11,17 @@
 #include "ctl/process/process_limit.h"
 #include "ctl/process/target.h"
 
-#define STEPS         120u /* looks, as far as the bounds let it */
-#define STEP_LEAST_MS 100u
-#define STEP_MOST_MS  2000u
-#define HISTORY_NS    ((uint64_t)900 * 1000000000u)
-/* of device memory: to be told whether it is a cache is worth emptying it */
+#define STEPS       120u /* samples, within the bounds of a step */
+#define STEP_MIN_MS 100u
+#define STEP_MAX_MS 2000u
+#define HISTORY_NS  ((uint64_t)900 * 1000000000u)
+/* reserved device memory that is worth a heavy cleanup, which shows whether it is a cache */
 #define HEAVY_BYTES (32 * MT_MIB)
-/* after which a program that works has taken back what it uses */
+/* after which a working program has allocated again what it uses */
 #define RETAKE_MS 1500u
 
-/* What the ring of the stats file knows of the time before. */
-void mt_diagnose_read_history(struct mt_diagnose_facts *facts)
+/* Live bytes of the last 15 minutes, from the ring of the stats file. */
+void mt_diagnose_read_history(struct mt_facts *facts)
 {
 	const struct mt_stats_file *file = &facts->first;
 	uint64_t now = file->head.time_ns;
@@ -37,7 +37,7 @@ void mt_diagnose_read_history(struct mt_diagnose_facts *facts)
 	}
 }
 
-static void read_tree(struct mt_diagnose_facts *facts, struct mt_process_tree_sums *out)
+static void read_tree(struct mt_facts *facts, struct mt_process_tree_sums *out)
 {
 	struct mt_process_tree tree;
 	struct mt_why why;
@@ -52,12 +52,12 @@ static void read_tree(struct mt_diagnose_facts *facts, struct mt_process_tree_su
 	mt_process_tree_free(&tree);
 }
 
-static void begin(struct mt_diagnose_facts *facts, const struct mt_diagnose_options *options)
+static void begin(struct mt_facts *facts, const struct mt_diagnose_options *options)
 {
 	struct mt_why why;
 	enum mt_err error;
 
-	facts->asked_s = options->seconds;
+	facts->duration_s = options->seconds;
 	mt_control_file_refresh(&facts->process);
 	error = mt_target_read(&facts->process, &facts->first, &why);
 	facts->awake = error == MT_ERR_OK;
@@ -74,20 +74,21 @@ static void begin(struct mt_diagnose_facts *facts, const struct mt_diagnose_opti
 	facts->silent_count = !mt_control_file_refresh(&facts->process);
 	if (facts->silent_count)
 		return;
-	mt_diagnose_ask_classes(&facts->process, &facts->classes_first);
+	mt_diagnose_read_classes(&facts->process, &facts->classes_first);
 	facts->profile = mt_diagnose_begin_profile(facts);
 }
 
 /* ---- the end ---- */
 
-static bool wants_heavy(const struct mt_diagnose_facts *facts)
+static bool wants_heavy(const struct mt_facts *facts)
 {
 	return facts->samples_count && mt_stats_file_uses_cuda(&facts->last.head) &&
 	       facts->samples[facts->samples_count - 1].gpu_reserved_bytes >= HEAVY_BYTES;
 }
 
-/* A working program takes back what it uses: what is gone after a while, it does not. */
-static void look_later(struct mt_diagnose_facts *facts)
+/* Device memory in use a while after the cleanup: a working program allocates again what it uses.
+ */
+static void sample_later(struct mt_facts *facts)
 {
 	const struct mt_stats_snapshot *now = &facts->last.head.snapshot;
 	struct mt_why why;
@@ -99,7 +100,7 @@ static void look_later(struct mt_diagnose_facts *facts)
 		facts->trim.gpu_later_bytes = now->gpu_total_bytes - now->gpu_free_bytes;
 }
 
-static void end(struct mt_diagnose_facts *facts, const struct mt_diagnose_options *options)
+static void end(struct mt_facts *facts, const struct mt_diagnose_options *options)
 {
 	struct mt_why why;
 	bool heavy;
@@ -114,41 +115,42 @@ static void end(struct mt_diagnose_facts *facts, const struct mt_diagnose_option
 		mt_process_limit_find(&facts->process, facts->awake ? &facts->last : NULL,
 				      &facts->limit) == MT_ERR_OK;
 	mt_diagnose_read_group(facts, &facts->group);
-	/* from here on it is told, and no path any more */
+	/* from here on it is printed, and not opened */
 	mt_text_clean(facts->limit.source, sizeof(facts->limit.source));
 	if (!facts->awake)
 		return;
-	/* each wait would be for nothing, and half a minute with the others of a tree behind it */
+	/* each request would wait in full, half a minute together, with the others of a tree after
+	 * it */
 	if (facts->silent_count && !mt_control_file_refresh(&facts->process)) {
-		snprintf(facts->trim.why_not, sizeof(facts->trim.why_not), "it does not answer");
-		facts->trim.asked = options->trim;
+		snprintf(facts->trim.why_not, sizeof(facts->trim.why_not), "it does not reply");
+		facts->trim.requested = options->trim;
 		mt_diagnose_end_profile(facts, facts->profile);
 		return;
 	}
 	facts->silent_count = 0;
-	mt_diagnose_ask_classes(&facts->process, &facts->classes_last);
+	mt_diagnose_read_classes(&facts->process, &facts->classes_last);
 	heavy = wants_heavy(facts);
 	if (options->trim)
-		mt_diagnose_ask_trim(&facts->process, heavy ? MT_LEVEL_HEAVY : MT_LEVEL_LIGHT,
+		mt_diagnose_trim_now(&facts->process, heavy ? MT_LEVEL_HEAVY : MT_LEVEL_LIGHT,
 				     &facts->trim);
 	if (options->trim && heavy)
-		look_later(facts);
+		sample_later(facts);
 	mt_diagnose_end_profile(facts, facts->profile);
 	(void)mt_target_read(&facts->process, &facts->last, &why);
 }
 
-/* ---- the looks ---- */
+/* ---- the samples ---- */
 
-static void tell_progress(const struct mt_diagnose_facts *facts, size_t count, double passed_s)
+static void print_progress(const struct mt_facts *facts, size_t count, double passed_s)
 {
 	char many[48] = "";
 
 	if (!isatty(STDERR_FILENO) || !facts->samples_count)
 		return;
 	if (count > 1)
-		snprintf(many, sizeof(many), " at %zu processes", count);
-	fprintf(stderr, "\rlooking%s: %.0f of %.0f s, RSS %s, live %s (Ctrl-C ends it early) ",
-		many, passed_s, facts->asked_s,
+		snprintf(many, sizeof(many), " %zu processes", count);
+	fprintf(stderr, "\rsampling%s: %.0f of %.0f s, RSS %s, live %s (Ctrl-C ends it early) ",
+		many, passed_s, facts->duration_s,
 		mt_text_bytes(facts->samples[facts->samples_count - 1].rss_bytes).text,
 		mt_text_bytes(facts->samples[facts->samples_count - 1].held_bytes).text);
 	fflush(stderr);
@@ -158,13 +160,13 @@ static uint64_t step_ns(double seconds)
 {
 	double step = seconds * 1000 / STEPS, room = seconds * 1000 / (MT_DIAGNOSE_SAMPLES - 2);
 
-	step = step < STEP_LEAST_MS ? STEP_LEAST_MS : step > STEP_MOST_MS ? STEP_MOST_MS : step;
+	step = step < STEP_MIN_MS ? STEP_MIN_MS : step > STEP_MAX_MS ? STEP_MAX_MS : step;
 	return (uint64_t)((step > room ? step : room) * 1e6);
 }
 
-/* One that wakes up meanwhile is looked at again from there: what it held before, nobody counted.
- */
-static void try_to_wake(struct mt_diagnose_facts *facts, const struct mt_diagnose_options *options)
+/* A process that wakes up meanwhile is sampled from there on: nobody has counted what it held
+ * before. */
+static void try_to_wake(struct mt_facts *facts, const struct mt_diagnose_options *options)
 {
 	if (facts->awake || facts->ended || !facts->process.shimmed)
 		return;
@@ -173,21 +175,22 @@ static void try_to_wake(struct mt_diagnose_facts *facts, const struct mt_diagnos
 		facts->samples_count = 0;
 }
 
-static bool look_at_all(struct mt_diagnose_facts *const *list, size_t count,
-			const struct mt_diagnose_options *options, uint64_t began_ns)
+static bool sample_all(struct mt_facts *const *list, size_t count,
+		       const struct mt_diagnose_options *options, uint64_t began_ns)
 {
 	bool any = false;
 
 	for (size_t i = 0; i < count; i++) {
 		try_to_wake(list[i], options);
-		any |= mt_diagnose_look(list[i], (double)(mt_clock_now_ns() - began_ns) / 1e9);
+		any |= mt_diagnose_sample_now(list[i],
+					      (double)(mt_clock_now_ns() - began_ns) / 1e9);
 	}
 	return any;
 }
 
-static void keep_looking(struct mt_diagnose_facts *const *list, size_t count,
-			 const struct mt_diagnose_options *options,
-			 const volatile sig_atomic_t *stop)
+static void sample_until_end(struct mt_facts *const *list, size_t count,
+			     const struct mt_diagnose_options *options,
+			     const volatile sig_atomic_t *stop)
 {
 	uint64_t began = mt_clock_now_ns(), until = began + (uint64_t)(options->seconds * 1e9),
 		 now = began;
@@ -196,21 +199,21 @@ static void keep_looking(struct mt_diagnose_facts *const *list, size_t count,
 		now = mt_clock_now_ns();
 		if (next > now)
 			mt_clock_sleep_ms((unsigned)((next - now) / 1000000u));
-		if (*stop || !look_at_all(list, count, options, began))
+		if (*stop || !sample_all(list, count, options, began))
 			break;
 		now = mt_clock_now_ns();
-		tell_progress(list[0], count, (double)(now - began) / 1e9);
+		print_progress(list[0], count, (double)(now - began) / 1e9);
 	}
 }
 
-void mt_diagnose_collect(struct mt_diagnose_facts *const *list, size_t count,
+void mt_diagnose_collect(struct mt_facts *const *list, size_t count,
 			 const struct mt_diagnose_options *options,
 			 const volatile sig_atomic_t *stop)
 {
 	for (size_t i = 0; i < count; i++)
 		begin(list[i], options);
 	read_tree(list[0], &list[0]->tree.first);
-	keep_looking(list, count, options, stop);
+	sample_until_end(list, count, options, stop);
 	read_tree(list[0], &list[0]->tree.last);
 	for (size_t i = 0; i < count; i++) {
 		list[i]->interrupted = *stop;

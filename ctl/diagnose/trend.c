@@ -6,29 +6,28 @@
 
 #include "ctl/output/error.h"
 
-#define POINTS_LEAST  6
-#define SECONDS_LEAST 1.5
-/* from here on confidence does not suffer from a short look */
-#define SECONDS_ENOUGH   20.0
-#define LIVE_DROPS_LEAST 3
-/* four lows rise by chance in one case of 24: there is no interval of 95 % */
+#define POINTS_MIN  6
+#define SECONDS_MIN 1.5
+/* from here on the length does not lower confidence */
+#define SECONDS_ENOUGH 20.0
+#define LIVE_DROPS_MIN 3
+/* four minima rise by chance in one case of 24, which is no interval of 95 % */
 #define LIVE_DROPS_ENOUGH 5
-/* of the whole range: a fall that is the end of a round, not noise */
+/* of the whole range: a larger fall is the end of a round, not noise */
 #define TOOTH_SHARE 0.25
-#define PART_SHARE  0.25 /* of the mean growth of a part: it has grown */
-#define LATE_SHARE  0.4  /* of the time: its end */
-/* of what an even growth would have brought in it, or it flattens */
-#define LATE_LEAST 0.5
-/* a low is met at any moment of the step between two looks: so much is no growth */
-#define GRAINS 1.5
-#define Z95    1.959964
+#define PART_SHARE  0.25 /* of the mean growth of a part: then the part has grown */
+#define LATE_SHARE  0.4  /* of the time, at its end */
+/* of even growth in that time; less means that it flattens */
+#define LATE_MIN 0.5
+/* a minimum may be missed by one step between two samples: so much is no growth */
+#define GRAIN_FACTOR 1.5
+#define Z95          1.959964
 
-/* The levels that are compared, in the order of time. */
+/* The compared levels, in the order of time. */
 struct levels {
 	struct mt_trend_point at[MT_TREND_POINTS];
 	size_t count;
-	/* by how much a low may be wrong: what the figure rises from one look to the next behind it
-	 */
+	/* the possible error of a minimum: the median rise from one sample to the next after it */
 	double grain;
 };
 
@@ -53,8 +52,7 @@ static double median(double *values, size_t count)
 	return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
 }
 
-/* Sorted slopes of all pairs: the median is the rate, and Kendall's statistic says how far from it
- * the bounds lie. */
+/* The slopes of all pairs: their median is the rate, and Kendall's statistic gives the bounds. */
 static void fit(const struct mt_trend_point *points, size_t n, struct mt_trend *out)
 {
 	double *slopes =
@@ -97,9 +95,9 @@ static double r_squared(const struct mt_trend_point *points, size_t n)
 	return xx > 0 && yy > 0 ? xy * xy / (xx * yy) : 0;
 }
 
-/* The lowest point of each round: a fall of `tooth` from a peak opens a search for the low, a rise
- * of as much ends it. Answers how many falls there were; the low that no rise has ended yet is no
- * low so far. */
+/* Finds the minimum of each round. A fall of `tooth` from a peak starts a search for the minimum,
+ * and a rise of `tooth` ends it. Returns the number of falls; a minimum without a rise after it
+ * does not count yet. */
 static size_t find_live_drops(const struct mt_trend_point *points, size_t n, double tooth,
 			      struct levels *out)
 {
@@ -130,7 +128,7 @@ static size_t find_live_drops(const struct mt_trend_point *points, size_t n, dou
 	return falls;
 }
 
-/* The level of each part of the time: its median, or with rounds in it its lowest point. */
+/* The level of each part of the time: its median, or its minimum where there are rounds. */
 static void find_parts(const struct mt_trend_point *points, size_t n, bool lowest,
 		       struct levels *out)
 {
@@ -153,7 +151,7 @@ static void find_parts(const struct mt_trend_point *points, size_t n, bool lowes
 	}
 }
 
-/* Of an even growth the end of the time brings its share; 1 is even, 0 is none at all. */
+/* The growth in the last part of the time, relative to even growth: 1 is even, 0 is none. */
 static double late_growth(const struct levels *levels, double growth)
 {
 	size_t late = (size_t)lround((double)(levels->count - 1) * LATE_SHARE);
@@ -174,7 +172,7 @@ static void count_grown(const struct levels *levels, struct mt_trend *out)
 			levels->at[i].value - levels->at[i - 1].value >= mean * PART_SHARE;
 }
 
-/* How much of the slope the interval leaves in doubt: 1 nothing. */
+/* 1 less the half width of the interval relative to the slope; 0 at least. */
 static double narrowness(const struct mt_trend *trend)
 {
 	double doubt = trend->slope != 0
@@ -190,14 +188,14 @@ static void judge(const struct levels *levels, double least, struct mt_trend *ou
 
 	out->growth = levels->at[levels->count - 1].value - levels->at[0].value;
 	out->shape = out->growth <= -least && out->slope_high < 0 ? MT_TREND_FALLS : MT_TREND_FLAT;
-	if (out->growth < least || out->growth < levels->grain * GRAINS)
+	if (out->growth < least || out->growth < levels->grain * GRAIN_FACTOR)
 		return;
 	count_grown(levels, out);
 	late = late_growth(levels, out->growth);
 	if (out->grown_parts == 1 && out->parts > 2)
 		out->shape = MT_TREND_STEPS;
 	else if (out->slope_low > 0)
-		out->shape = late < LATE_LEAST ? MT_TREND_FLATTENS : MT_TREND_GROWS;
+		out->shape = late < LATE_MIN ? MT_TREND_FLATTENS : MT_TREND_GROWS;
 }
 
 static double length_factor(double seconds)
@@ -235,23 +233,23 @@ struct mt_trend mt_trend_of(const struct mt_trend_point *points, size_t count, d
 	size_t live_drops;
 	double tooth;
 
-	if (count > MT_TREND_POINTS) { /* the newest */
+	if (count > MT_TREND_POINTS) { /* keeps the newest */
 		points += count - MT_TREND_POINTS;
 		count = MT_TREND_POINTS;
 	}
 	if (count)
 		find_range(points, count, &out);
-	if (count < POINTS_LEAST || out.seconds < SECONDS_LEAST)
+	if (count < POINTS_MIN || out.seconds < SECONDS_MIN)
 		return out;
 	levels = mt_error_check_memory(calloc(1, sizeof(*levels)));
 	tooth = (out.highest - out.lowest) * TOOTH_SHARE;
 	out.rounds = find_live_drops(points, count, tooth > least ? tooth : least, levels);
 	live_drops = levels->count;
-	if (live_drops < LIVE_DROPS_LEAST) {
+	if (live_drops < LIVE_DROPS_MIN) {
 		levels->count = 0;
 		find_parts(points, count, out.rounds > 0, levels);
 	}
-	if (levels->count >= LIVE_DROPS_LEAST) {
+	if (levels->count >= LIVE_DROPS_MIN) {
 		bool by_levels = out.rounds > 0;
 		const struct mt_trend_point *judged = by_levels ? levels->at : points;
 

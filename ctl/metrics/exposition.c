@@ -8,7 +8,7 @@
 
 #define NUMBER_MAX 40u /* 20 digits, a point, a NUL, and some */
 
-/* Room for `bytes` and a NUL more. */
+/* Makes room for `bytes` and a NUL. */
 static char *make_room(struct mt_exposition *page, size_t bytes)
 {
 	if (page->used + bytes + 1 > page->room) {
@@ -30,13 +30,13 @@ static void append(struct mt_exposition *page, const char *text)
 	append_bytes(page, text, strlen(text));
 }
 
-/* The escape of a character within quotes, two characters; NULL where it stands for itself. */
+/* The escape of a character within quotes, two characters; NULL: it needs none. */
 static const char *escape_of(char c)
 {
 	return c == '\\' ? "\\\\" : c == '"' ? "\\\"" : c == '\n' ? "\\n" : NULL;
 }
 
-/* In help the older format has no quotes to escape. */
+/* The older format does not escape quotes in help texts. */
 static void append_help(struct mt_exposition *page, const char *help)
 {
 	for (; *help; help++) {
@@ -90,8 +90,8 @@ static void append_line(struct mt_exposition *page, const char *word, const char
 	append(page, " ");
 }
 
-/* OpenMetrics names the family, the older format the samples, and has neither units nor info
- * metrics. */
+/* OpenMetrics names the family, the older format the samples. The older one has neither units nor
+ * info metrics. */
 static void announce(struct mt_exposition *page)
 {
 	const struct mt_metric *metric = page->metric;
@@ -111,8 +111,8 @@ static void announce(struct mt_exposition *page)
 	page->announced = true;
 }
 
-/* "12.05": no float could hold all digits of a counter of nanoseconds. From the last digit to the
- * first, by hand: of a scrape snprintf would be an eighth. */
+/* "12.05": a double cannot hold all digits of a counter of nanoseconds. By hand, from the last
+ * digit on: snprintf would take an eighth of a scrape. */
 static size_t format_value(uint64_t value, unsigned decimals, char out[NUMBER_MAX])
 {
 	char digits[NUMBER_MAX];

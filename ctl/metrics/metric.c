@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* How the names of our figures end, and how those of families do instead. _count is kept for
- * histograms there. The first that fits. */
+/* Endings of figures, and those of families instead; the first one that fits is used. _count is
+ * reserved for histograms in Prometheus. */
 static const struct ending {
 	const char *ours, *theirs, *unit;
 	unsigned decimals;

@@ -1,6 +1,6 @@
-/* ctl/metrics/metric.h -- what Prometheus calls a figure: the name, type and unit of a family.
- * Names end in a base unit (bytes, seconds, ratio), whatever unit the figure itself is kept in;
- * names of counters get _total, and those of info metrics _info, in their samples. */
+/* ctl/metrics/metric.h -- the name, type and unit of a figure for Prometheus. Names end with a base
+ * unit (bytes, seconds, ratio), whatever unit the figure has. The samples of counters end with
+ * _total, those of info metrics with _info. Pure. */
 #ifndef MT_CTL_METRICS_METRIC_H
 #define MT_CTL_METRICS_METRIC_H
 
@@ -15,18 +15,18 @@ struct mt_metric {
 	const char *unit;   /* "" for plain numbers */
 	const char *labels; /* for people: "pid, comm, rank" */
 	const char *help;
-	unsigned decimals; /* the figure counts in units of 10 to the minus this */
+	unsigned decimals; /* values are in units of 10^-decimals */
 };
 
-/* "gauge", "counter", "info". */
+/* Returns "gauge", "counter" or "info". */
 const char *mt_metric_type(enum mt_metric_type type);
 
-/* Fills name, sample, type, unit, help and decimals from a field of the stats file; prefix:
- * "mtshim_". */
+/* Fills name, sample, type, unit, help and decimals from a field of the stats file, with a prefix
+ * such as "mtshim_". */
 void mt_metric_of_field(const struct mt_stats_file_field *field, const char *prefix,
 			struct mt_metric *out);
 
-/* Fills out->sample from its name and type. */
+/* Fills out->sample from name and type. */
 void mt_metric_name_sample(struct mt_metric *out);
 
 #endif

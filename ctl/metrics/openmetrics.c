@@ -1,5 +1,5 @@
-/* ctl/metrics/openmetrics.c -- which families there are, and which process tells what. See
- * openmetrics.h. */
+/* ctl/metrics/openmetrics.c -- the families, and how their samples are written. See openmetrics.h.
+ */
 #include "ctl/metrics/openmetrics.h"
 
 #include <stdlib.h>
@@ -24,7 +24,7 @@ struct sample {
 	size_t count;
 };
 
-/* A family, and who writes its samples. */
+/* A family, and how its samples are written. */
 struct source {
 	struct mt_metric metric;
 	/* once for the page, or */
@@ -37,7 +37,7 @@ struct source {
 	const struct mt_stats_file_field *field, *condition;
 };
 
-/* Figures that mean something only while another one is not 0. */
+/* Figures that are known only while another one is not 0. */
 static const struct known {
 	const char *name, *condition;
 } snapshot_known[] =
@@ -64,7 +64,7 @@ static const struct known {
 	  {NULL, NULL},
 };
 
-/* ---- what is no field of its own ---- */
+/* ---- families that are no fields ---- */
 
 static void write_build(struct sample *sample)
 {
@@ -168,18 +168,18 @@ static const struct source fixed[] = {
 	{.metric = {.name = "mtshim_build",
 		    .type = MT_METRIC_INFO,
 		    .labels = "version",
-		    .help = "the mtctl that tells all this"},
+		    .help = "the version of mtctl that wrote this page"},
 	 .write_page = write_build},
 	{.metric = {.name = "mtshim_processes",
 		    .labels = "state",
 		    .help = "shimmed processes: awake; asleep, since they are small; refused, "
-			    "since what their file says is not believed or their MT_DIR can hold "
-			    "no file; unresponsive, since their mappings cannot be read in time: "
-			    "these may be without the shim"},
+			    "since their stats file is invalid or their MT_DIR can hold none; "
+			    "unresponsive, since their mappings cannot be read in time: these may "
+			    "be without the shim"},
 	 .write_page = write_states},
-	{.metric = {.name = "mtshim_processes_left_out",
-		    .help = "shimmed processes of which nothing is told here, since 500 larger "
-			    "ones are"},
+	{.metric =
+		 {.name = "mtshim_processes_left_out",
+		  .help = "shimmed processes that are left out, since 500 larger ones are listed"},
 	 .write_page = write_left_out},
 	{.metric = {.name = "mtshim_up",
 		    .labels = PROCESS,
@@ -212,7 +212,7 @@ static const struct source fixed[] = {
 	{.metric = {.name = "mtshim_rss_bytes",
 		    .unit = "bytes",
 		    .labels = PROCESS,
-		    .help = "resident set, as the kernel has it at the moment of asking"},
+		    .help = "resident set size by the kernel, at the time of the request"},
 	 .write = write_rss,
 	 .always = true},
 };
@@ -235,7 +235,7 @@ static void write_field(struct mt_exposition *page, const struct source *source,
 				     mt_stats_file_value(from, source->field));
 }
 
-/* source->field is NULL for the info. */
+/* source->field is NULL for the info metric. */
 static void write_device(struct mt_exposition *page, const struct source *source,
 			 const struct mt_stats_device *device, const struct mt_labels *process)
 {
@@ -306,7 +306,7 @@ static void add_fields(struct source *list, size_t *count, bool of_devices)
 		struct source *source = &list[*count];
 		const struct known *known = of_devices ? device_known : snapshot_known;
 
-		/* The one is written as it is now, the other is a label. */
+		/* rss_bytes is written as the kernel has it; the ordinal is a label */
 		if (strcmp(fields[i].name, of_devices ? "ordinal" : "rss_bytes") == 0)
 			continue;
 		mt_metric_of_field(&fields[i], of_devices ? "mtshim_device_" : "mtshim_",
@@ -322,7 +322,7 @@ static void add_fields(struct source *list, size_t *count, bool of_devices)
 	}
 }
 
-/* The caller frees. */
+/* Lists all families. The caller frees. */
 static struct source *list_sources(size_t *out_count)
 {
 	const size_t fixed_count = sizeof(fixed) / sizeof(fixed[0]);
@@ -376,8 +376,8 @@ static int compare_pids(const void *a, const void *b)
 	return (left->process.pid > right->process.pid) - (left->process.pid < right->process.pid);
 }
 
-/* comm is what the process was called when the shim woke up: programs that tell their progress by
- * their name would else be a new series with every step. */
+/* comm is the name of the process when the shim woke up: a program that shows its progress in its
+ * name would be a new series at each step. */
 static void fill_labels(struct chosen *chosen)
 {
 	const struct mt_process_list_entry *entry = chosen->entry;

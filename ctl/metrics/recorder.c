@@ -15,20 +15,20 @@
 #include "ctl/process/stats_dir.h"
 #include "ctl/process/ancestry.h"
 
-#define WATCHED_MOST 4096u /* processes of a tree at a time */
-#define STALE_NS     UINT64_C(1000000000)
-#define WAIT_MOST_NS UINT64_C(200000000) /* for answers, all of them together */
+#define WATCHED_MAX 4096u /* processes of a tree at one time */
+#define STALE_NS    UINT64_C(1000000000)
+#define WAIT_MAX_NS UINT64_C(200000000) /* for all replies together */
 
 struct mt_recorder {
 	struct mt_recorder_options options;
 	struct mt_json_lines *lines;
 	struct mt_process root;
 	uint64_t began_ns;       /* CLOCK_REALTIME */
-	struct mt_watched *list; /* the first is the root's, always */
+	struct mt_watched *list; /* the first one is always the root */
 	size_t count;
-	bool said;               /* that there are too many */
-	int last_fd;             /* the root's stats file; -1: it had none yet */
-	struct mt_target target; /* of whom is looked at; large */
+	bool warned;             /* the message about too many processes was printed */
+	int last_fd;             /* the root's stats file; -1: none yet */
+	struct mt_target target; /* buffer for the process that is being read; large */
 };
 
 static struct mt_watched *watch(struct mt_recorder *recorder, const struct mt_process *process)
@@ -39,7 +39,7 @@ static struct mt_watched *watch(struct mt_recorder *recorder, const struct mt_pr
 		realloc(recorder->list, (recorder->count + 1) * sizeof(*recorder->list)));
 	watched = &recorder->list[recorder->count++];
 	*watched = (struct mt_watched){.process = *process, .state = MT_WATCHED_NEW};
-	/* What it did before the recording began is no part of it. */
+	/* Events before the recording are left out. */
 	watched->is_older =
 		mt_recorder_start_ns(process) < recorder->began_ns && !recorder->options.started;
 	return watched;
@@ -66,7 +66,7 @@ static void put(struct mt_recorder *recorder, json_t *line)
 	mt_json_lines_write(recorder->lines, line);
 }
 
-/* ---- what has happened ---- */
+/* ---- events ---- */
 
 static void put_records(struct mt_recorder *recorder, struct mt_watched *watched, uint64_t now_ns)
 {
@@ -123,13 +123,12 @@ static void put_pressure(struct mt_recorder *recorder, struct mt_watched *watche
 	watched->pressure_level = now->pressure_level;
 }
 
-/* After the head has been read again. Counters that fell are those of another program in the same
- * process. */
+/* Needs a fresh head. Counters that fell belong to another program in the same process. */
 static void put_counted(struct mt_recorder *recorder, struct mt_watched *watched, uint64_t now_ns)
 {
 	const struct mt_stats_head *head = &recorder->target.file.head;
 
-	watched->said_ns = head->time_ns;
+	watched->published_ns = head->time_ns;
 	if (head->cleanups_count < watched->records_seen)
 		watched->records_seen = 0;
 	if (head->snapshot.rounds_count < watched->rounds_seen)
@@ -140,9 +139,8 @@ static void put_counted(struct mt_recorder *recorder, struct mt_watched *watched
 		put_pressure(recorder, watched, now_ns);
 }
 
-/* A process removes its files as it ends, and what it did last would go with them: who has the file
- * open can still read. */
-static void keep_open(struct mt_recorder *recorder, const struct mt_watched *watched)
+/* A process removes its files when it ends. An open descriptor can still be read. */
+static void keep_root_open(struct mt_recorder *recorder, const struct mt_watched *watched)
 {
 	struct mt_why why;
 	int fd;
@@ -160,15 +158,14 @@ static void put_changes(struct mt_recorder *recorder, struct mt_watched *watched
 	const struct mt_stats_head *head = &recorder->target.file.head;
 	struct mt_why why;
 
-	keep_open(recorder, watched);
+	keep_root_open(recorder, watched);
 	put_counted(recorder, watched, now_ns);
 	if (head->cleanups_count > watched->records_seen &&
 	    mt_target_read(&watched->process, &recorder->target.file, &why) == MT_ERR_OK)
 		put_records(recorder, watched, now_ns);
 }
 
-/* What came after the last look. A file that is no newer may be that of another program, from
- * before an exec. */
+/* Events after the last poll. A file that is not newer may belong to the program before an exec. */
 static void put_last_changes(struct mt_recorder *recorder, uint64_t now_ns)
 {
 	struct mt_watched *root = &recorder->list[0];
@@ -178,14 +175,14 @@ static void put_last_changes(struct mt_recorder *recorder, uint64_t now_ns)
 	if (recorder->last_fd < 0 ||
 	    mt_target_read_open(&root->process, recorder->last_fd, &recorder->target.file, &why) !=
 		    MT_ERR_OK ||
-	    head->time_ns <= root->said_ns)
+	    head->time_ns <= root->published_ns)
 		return;
 	put_counted(recorder, root, now_ns);
 	if (head->cleanups_count > root->records_seen)
 		put_records(recorder, root, now_ns);
 }
 
-/* ---- who it is ---- */
+/* ---- process lines ---- */
 
 static enum mt_watched_state read_state(struct mt_recorder *recorder, struct mt_watched *watched,
 					struct mt_why *why)
@@ -196,7 +193,7 @@ static enum mt_watched_state read_state(struct mt_recorder *recorder, struct mt_
 	if (!recorder->options.shim || !watched->process.shimmed)
 		return MT_WATCHED_PLAIN;
 	error = mt_target_read_head(&watched->process, &file->head, why);
-	/* The devices lie behind the head. */
+	/* The devices are behind the head. */
 	if (!error && file->head.devices_count)
 		error = mt_target_read(&watched->process, file, why);
 	if (!error)
@@ -204,7 +201,7 @@ static enum mt_watched_state read_state(struct mt_recorder *recorder, struct mt_
 	return error == MT_ERR_NOT_AVAILABLE ? MT_WATCHED_ASLEEP : MT_WATCHED_REFUSED;
 }
 
-/* What was counted before we came is where we begin. */
+/* Counters start at their values of the first reading. */
 static void begin_counting(const struct mt_recorder *recorder, struct mt_watched *watched)
 {
 	const struct mt_stats_head *head = &recorder->target.file.head;
@@ -216,29 +213,29 @@ static void begin_counting(const struct mt_recorder *recorder, struct mt_watched
 	watched->is_older = false;
 }
 
-/* An exec changes what it is called, and whether it carries the shim; a moment later the loader has
- * not mapped that yet. So who does not carry it is asked again, ever more seldom, for the maps of a
+/* An exec changes the name, and whether the process carries the shim; the loader maps that a moment
+ * later. A process without the shim is checked again at growing intervals, since the maps of a
  * large process are long. */
-static uint64_t look_closely(const struct mt_recorder *recorder, struct mt_watched *watched)
+static uint64_t update_identity(const struct mt_recorder *recorder, struct mt_watched *watched)
 {
-	uint64_t looks = mt_recorder_looks(watched->process.pid);
-	bool same = looks == watched->looks;
+	uint64_t identity = mt_recorder_identity(watched->process.pid);
+	bool same = identity == watched->identity;
 	struct mt_process fresh;
 	struct mt_why why;
 
-	watched->looked_count = same ? watched->looked_count + 1 : 0;
+	watched->same_count = same ? watched->same_count + 1 : 0;
 	if (same && (watched->process.shimmed || !recorder->options.shim ||
-		     watched->looked_count & (watched->looked_count - 1)))
-		return looks;
+		     watched->same_count & (watched->same_count - 1)))
+		return identity;
 	if (mt_process_find(watched->process.pid, &fresh, &why) == MT_ERR_OK)
 		watched->process = fresh;
-	return looks;
+	return identity;
 }
 
-/* A line of its own each time that something about it has changed; true: its head has been read. */
-static bool tell_who(struct mt_recorder *recorder, struct mt_watched *watched, uint64_t now_ns)
+/* Writes a process line where something has changed. Returns true where the head has been read. */
+static bool put_state(struct mt_recorder *recorder, struct mt_watched *watched, uint64_t now_ns)
 {
-	uint64_t looks = look_closely(recorder, watched);
+	uint64_t identity = update_identity(recorder, watched);
 	uint32_t devices = watched->devices_count;
 	enum mt_watched_state state;
 	struct mt_why why = {""};
@@ -248,7 +245,7 @@ static bool tell_who(struct mt_recorder *recorder, struct mt_watched *watched, u
 		begin_counting(recorder, watched);
 		devices = recorder->target.file.head.devices_count;
 	}
-	if (state != watched->state || looks != watched->looks ||
+	if (state != watched->state || identity != watched->identity ||
 	    devices != watched->devices_count) {
 		struct mt_why unread;
 
@@ -262,7 +259,7 @@ static bool tell_who(struct mt_recorder *recorder, struct mt_watched *watched, u
 		put(recorder,
 		    mt_recorder_process_line(watched, &recorder->target.file, why.text, now_ns));
 	}
-	watched->looks = looks;
+	watched->identity = identity;
 	watched->devices_count = devices;
 	return state == MT_WATCHED_AWAKE;
 }
@@ -278,7 +275,7 @@ static bool is_watched(const struct mt_recorder *recorder, const struct mt_proce
 	return false;
 }
 
-/* Of the root, or of one that we watch already: whose parent has ended is handed to another one. */
+/* Whether it descends from the root or from a recorded process: orphans get another parent. */
 static bool descends(const struct mt_recorder *recorder, const struct mt_process *list,
 		     size_t count, pid_t pid)
 {
@@ -290,7 +287,7 @@ static bool descends(const struct mt_recorder *recorder, const struct mt_process
 	return false;
 }
 
-static void find_new_ones(struct mt_recorder *recorder)
+static void find_new(struct mt_recorder *recorder)
 {
 	struct mt_process *list;
 	size_t count = mt_process_read_all(&list);
@@ -299,12 +296,12 @@ static void find_new_ones(struct mt_recorder *recorder)
 		if ((recorder->options.shim && !list[i].shimmed) || list[i].pid == getpid() ||
 		    is_watched(recorder, &list[i]) || !descends(recorder, list, count, list[i].pid))
 			continue;
-		if (recorder->count < WATCHED_MOST)
+		if (recorder->count < WATCHED_MAX)
 			watch(recorder, &list[i]);
-		else if (!recorder->said)
+		else if (!recorder->warned)
 			mt_error_say("more than %u processes: those beyond are not recorded",
-				     WATCHED_MOST);
-		recorder->said |= recorder->count >= WATCHED_MOST;
+				     WATCHED_MAX);
+		recorder->warned |= recorder->count >= WATCHED_MAX;
 	}
 	free(list);
 }
@@ -317,9 +314,8 @@ static json_t *end_line(const struct mt_process *process, uint64_t now_ns)
 	return line;
 }
 
-/* The line of the one that was started or named is written by mt_recorder_end, which knows how it
- * has ended. */
-static void drop_the_dead(struct mt_recorder *recorder, uint64_t now_ns)
+/* The end of the root is written by mt_recorder_end, which knows its exit status. */
+static void drop_ended(struct mt_recorder *recorder, uint64_t now_ns)
 {
 	size_t kept = 0;
 
@@ -333,10 +329,10 @@ static void drop_the_dead(struct mt_recorder *recorder, uint64_t now_ns)
 	recorder->count = kept;
 }
 
-/* ---- the three calls ---- */
+/* ---- samples ---- */
 
-/* One that is silent (stopped, or in a very long tick) is asked more and more seldom, for each wait
- * is lost for the others. */
+/* A process that does not reply gets requests at growing intervals, since each wait delays the
+ * others. */
 static void refresh(struct mt_watched *watched, uint64_t until_ns)
 {
 	const struct mt_request request = {.kind = MT_REQUEST_PUBLISH};
@@ -354,7 +350,8 @@ static void refresh(struct mt_watched *watched, uint64_t until_ns)
 		watched->silent_count = 0;
 }
 
-/* What one that is silent last said is not how it is: a process at rest does answer. */
+/* Whether the figures of a process that does not reply are too old. A process at rest does reply.
+ */
 static bool is_stale(const struct mt_watched *watched, const struct mt_stats_head *head,
 		     uint64_t now_ns)
 {
@@ -364,19 +361,19 @@ static bool is_stale(const struct mt_watched *watched, const struct mt_stats_hea
 bool mt_recorder_sample(struct mt_recorder *recorder)
 {
 	uint64_t half_ns = recorder->options.interval_ns / 2,
-		 wait_ns = half_ns < WAIT_MOST_NS ? half_ns : WAIT_MOST_NS;
+		 wait_ns = half_ns < WAIT_MAX_NS ? half_ns : WAIT_MAX_NS;
 	uint64_t until_ns = mt_clock_now_ns() + wait_ns, now_ns;
 
 	for (size_t i = 0; i < recorder->count; i++)
 		refresh(&recorder->list[i], until_ns);
 	now_ns = mt_clock_realtime_ns();
 	if (recorder->options.tree) {
-		drop_the_dead(recorder, now_ns);
-		find_new_ones(recorder);
+		drop_ended(recorder, now_ns);
+		find_new(recorder);
 	}
 	for (size_t i = 0; i < recorder->count; i++) {
 		struct mt_watched *watched = &recorder->list[i];
-		bool awake = tell_who(recorder, watched, now_ns);
+		bool awake = put_state(recorder, watched, now_ns);
 		bool fresh = awake && !is_stale(watched, &recorder->target.file.head, now_ns);
 		json_t *sample = mt_recorder_sample_line(
 			watched, fresh ? &recorder->target.file : NULL, now_ns);
@@ -389,24 +386,24 @@ bool mt_recorder_sample(struct mt_recorder *recorder)
 	return mt_process_is_alive(&recorder->root);
 }
 
-/* One that was asleep at the last sample may have woken up since. */
-static bool look_at(struct mt_recorder *recorder, struct mt_watched *watched, uint64_t now_ns)
+/* A sleeping process may have woken up since the last sample. */
+static bool read_head(struct mt_recorder *recorder, struct mt_watched *watched, uint64_t now_ns)
 {
 	struct mt_why why;
 
 	if (watched->state != MT_WATCHED_AWAKE)
 		return recorder->options.shim && mt_process_is_alive(&watched->process) &&
-		       tell_who(recorder, watched, now_ns);
+		       put_state(recorder, watched, now_ns);
 	return mt_target_read_head(&watched->process, &recorder->target.file.head, &why) ==
 	       MT_ERR_OK;
 }
 
-bool mt_recorder_look(struct mt_recorder *recorder)
+bool mt_recorder_poll(struct mt_recorder *recorder)
 {
 	uint64_t now_ns = mt_clock_realtime_ns();
 
 	for (size_t i = 0; i < recorder->count; i++)
-		if (look_at(recorder, &recorder->list[i], now_ns))
+		if (read_head(recorder, &recorder->list[i], now_ns))
 			put_changes(recorder, &recorder->list[i], now_ns);
 	return mt_process_is_alive(&recorder->root);
 }

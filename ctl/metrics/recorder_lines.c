@@ -18,7 +18,7 @@ uint64_t mt_recorder_start_ns(const struct mt_process *process)
 	return mt_clock_realtime_ns() - mt_clock_boottime_ns() + since_boot;
 }
 
-static uint64_t add_looks(uint64_t hash, char *text, size_t length)
+static uint64_t hash_text(uint64_t hash, char *text, size_t length)
 {
 	for (size_t i = 0; text && i < length; i++)
 		hash = (hash ^ (unsigned char)text[i]) * 0x100000001b3u; /* FNV-1a */
@@ -26,13 +26,13 @@ static uint64_t add_looks(uint64_t hash, char *text, size_t length)
 	return hash;
 }
 
-uint64_t mt_recorder_looks(pid_t pid)
+uint64_t mt_recorder_identity(pid_t pid)
 {
 	size_t comm_length = 0, command_length = 0;
 	char *comm = mt_process_read(pid, "comm", &comm_length);
 	char *command = mt_process_read_memory(pid, "cmdline", &command_length);
 
-	return add_looks(add_looks(0xcbf29ce484222325u, comm, comm_length), command,
+	return hash_text(hash_text(0xcbf29ce484222325u, comm, comm_length), command,
 			 command_length);
 }
 
@@ -82,7 +82,7 @@ json_t *mt_recorder_header(const struct mt_process *root, const struct mt_record
 	return line;
 }
 
-/* ---- who it is ---- */
+/* ---- processes ---- */
 
 static json_t *devices_json(const struct mt_stats_file *file)
 {
@@ -125,7 +125,7 @@ json_t *mt_recorder_process_line(const struct mt_watched *watched, const struct 
 	return line;
 }
 
-/* ---- what it holds ---- */
+/* ---- samples ---- */
 
 struct number {
 	const char *name;

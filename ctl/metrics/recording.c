@@ -1,10 +1,10 @@
-/* ctl/metrics/recording.c -- see recording.h: what is kept, and how it grows. */
+/* ctl/metrics/recording.c -- see recording.h: storage and order. */
 #include "ctl/metrics/recording.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Room for one more of `bytes` each; powers of two, so that it is moved seldom. */
+/* Makes room for one more element of `bytes`. Capacities are powers of two. */
 static void *make_room(void *list, size_t count, size_t bytes)
 {
 	if (count & (count - 1) || count == 1)
@@ -15,7 +15,7 @@ static void *make_room(void *list, size_t count, size_t bytes)
 bool mt_recording_add_sample(struct mt_recording *recording,
 			     const struct mt_recording_sample *sample)
 {
-	if (recording->samples_count >= MT_RECORDING_SAMPLES_MOST)
+	if (recording->samples_count >= MT_RECORDING_SAMPLES_MAX)
 		return false;
 	recording->samples =
 		make_room(recording->samples, recording->samples_count, sizeof(*sample));
@@ -26,7 +26,7 @@ bool mt_recording_add_sample(struct mt_recording *recording,
 bool mt_recording_add_device(struct mt_recording *recording,
 			     const struct mt_recording_device *device)
 {
-	if (recording->devices_count >= MT_RECORDING_SAMPLES_MOST)
+	if (recording->devices_count >= MT_RECORDING_SAMPLES_MAX)
 		return false;
 	recording->devices =
 		make_room(recording->devices, recording->devices_count, sizeof(*device));
@@ -36,7 +36,7 @@ bool mt_recording_add_device(struct mt_recording *recording,
 
 bool mt_recording_add_mark(struct mt_recording *recording, const struct mt_recording_mark *mark)
 {
-	if (recording->marks_count >= MT_RECORDING_MARKS_MOST)
+	if (recording->marks_count >= MT_RECORDING_MARKS_MAX)
 		return false;
 	recording->marks = make_room(recording->marks, recording->marks_count, sizeof(*mark));
 	recording->marks[recording->marks_count++] = *mark;
@@ -55,7 +55,7 @@ struct mt_recording_process *mt_recording_add_process(struct mt_recording *recor
 {
 	struct mt_recording_process *process = find_process(recording, pid);
 
-	if (process || recording->processes_count >= MT_RECORDING_PROCESSES_MOST)
+	if (process || recording->processes_count >= MT_RECORDING_PROCESSES_MAX)
 		return process;
 	recording->processes =
 		make_room(recording->processes, recording->processes_count, sizeof(*process));
@@ -74,7 +74,7 @@ static int by_time(const void *a, const void *b)
 {
 	uint64_t left, right;
 
-	/* time_ns is the first member of samples and of devices. */
+	/* time_ns is the first member of samples and of devices */
 	memcpy(&left, a, sizeof(left));
 	memcpy(&right, b, sizeof(right));
 	return (left > right) - (left < right);

@@ -1,7 +1,7 @@
-/* ctl/metrics/recording.h -- what processes held over time, in memory: read from a file of `mtctl
- * record` or of `mtctl stat --json`, or from the ring of a process that runs. What comes back is
- * sorted by time, its text is clean, and its bytes are below 2^60, whatever the file says. Memory
- * is bounded by MT_RECORDING_SAMPLES_MOST and _MARKS_MOST. */
+/* ctl/metrics/recording.h -- figures of processes over time, in memory: read from a file of `mtctl
+ * record` or `mtctl stat --json`, or from the ring of a running process. The result is sorted by
+ * time, its text is clean, and bytes are below 2^60, whatever the file contains. Memory is bounded
+ * by MT_RECORDING_SAMPLES_MAX and _MARKS_MAX. For one thread. */
 #ifndef MT_CTL_METRICS_RECORDING_H
 #define MT_CTL_METRICS_RECORDING_H
 
@@ -13,12 +13,12 @@
 #include "ctl/process/target.h"
 
 #define MT_RECORDING_UNKNOWN UINT64_MAX
-/* six weeks at one a second; more is told, and left out */
-#define MT_RECORDING_SAMPLES_MOST   ((size_t)4 << 20)
-#define MT_RECORDING_MARKS_MOST     ((size_t)1 << 20)
-#define MT_RECORDING_PROCESSES_MOST 4096u
+/* six weeks at one per second; later samples are left out with a warning */
+#define MT_RECORDING_SAMPLES_MAX   ((size_t)4 << 20)
+#define MT_RECORDING_MARKS_MAX     ((size_t)1 << 20)
+#define MT_RECORDING_PROCESSES_MAX 4096u
 
-/* Names in a recording, and in the samples of the ring, where these differ. */
+/* Names in a recording, and those in the samples of the ring. */
 #define MT_RECORDING_FIGURES(X)                                                                    \
 	X(RSS, "rss_bytes", "rss_bytes")                                                           \
 	X(LIVE, "heap_live_bytes", "live_bytes")                                                   \
@@ -34,7 +34,7 @@ enum mt_recording_figure {
 };
 
 struct mt_recording_sample {
-	uint64_t time_ns; /* CLOCK_REALTIME; those of one moment have the same */
+	uint64_t time_ns; /* CLOCK_REALTIME; samples of one moment have the same */
 	uint64_t pid;
 	uint64_t bytes[MT_RECORDING_FIGURES_COUNT]; /* MT_RECORDING_UNKNOWN: not known then */
 };
@@ -50,13 +50,12 @@ enum mt_recording_kind { MT_RECORDING_ROUND, MT_RECORDING_CLEANUP, MT_RECORDING_
 
 struct mt_recording_mark {
 	enum mt_recording_kind kind;
-	uint32_t level; /* enum mt_level, enum mt_pressure_level */
+	uint32_t level; /* enum mt_level, or enum mt_pressure_level */
 	uint64_t time_ns, pid;
-	uint64_t number;      /* of the round, of the cleanup */
+	uint64_t number;      /* of the round, or of the cleanup */
 	uint64_t freed_bytes; /* RSS, 0 for none */
 	uint64_t gpu_freed_bytes;
-	/* Of a cleanup: at its start, `time_ns`, and at its end. MT_RECORDING_UNKNOWN: it does not
-	 * say. */
+	/* Of a cleanup: its duration, and the bytes at its start (time_ns) and at its end. */
 	uint64_t duration_ns, rss_bytes[MT_RECORDING_MOMENTS], live_bytes[MT_RECORDING_MOMENTS];
 	char reason[16]; /* of a cleanup */
 };
@@ -67,52 +66,52 @@ struct mt_recording_process {
 };
 
 struct mt_recording {
-	char name[64]; /* the file's, without its ending; or that of the process */
+	char name[64]; /* of the file, without its ending; or of the process */
 	char host[64];
-	uint64_t pid;       /* the one that was started or looked at */
-	bool ended, killed; /* how it ended is known; by a signal, */
-	uint64_t code;      /* whose number is this; else the exit code */
-	uint64_t ended_ns;  /* CLOCK_REALTIME; 0: it goes on, or the recorder was killed */
-	/* of that one, by the kernel's word at the last sample; 0 unknown */
+	uint64_t pid;       /* the root: the process that was started or named */
+	bool ended, killed; /* its exit is known; by a signal */
+	uint64_t code;      /* the signal, or the exit code */
+	uint64_t ended_ns;  /* CLOCK_REALTIME; 0: it continues, or the recorder was killed */
+	/* of the root, by the kernel; 0: unknown */
 	uint64_t rss_peak_bytes;
 	struct mt_recording_process *processes;
 	struct mt_recording_sample *samples;
 	struct mt_recording_device *devices;
 	struct mt_recording_mark *marks;
 	size_t processes_count, samples_count, devices_count, marks_count;
-	uint64_t lost_count;   /* lines or cleanups that the recording itself says are missing */
-	struct mt_why warning; /* "" or up to where it is sound */
+	uint64_t lost_count;   /* lines or cleanups that the recording reports as missing */
+	struct mt_why warning; /* "" or up to which line the file is valid */
 };
 
-/* INVALID: not a recording, with what is wrong in which line. A file that is sound up to some line
- * is read up to there, and `warning` says so. The caller frees. */
+/* Reads a file. INVALID: not a recording, with the line and the reason. A file that is valid up to
+ * some line is read up to there, with a warning. The caller frees with mt_recording_free. */
 enum mt_err mt_recording_read(const char *path, struct mt_recording *out, struct mt_why *why);
 
-/* The ring of a process that runs. */
+/* Makes a recording from the ring of a running process. The caller frees. */
 void mt_recording_of_process(const struct mt_target *target, struct mt_recording *out);
 
 void mt_recording_free(struct mt_recording *recording);
 
-/* The one of this pid; NULL: it has no samples either. */
+/* Returns the process of this pid; NULL: it has no samples. */
 const struct mt_recording_process *mt_recording_process(const struct mt_recording *recording,
 							uint64_t pid);
 
-/* The first sample; and the last one, or what happened after it, or the end; 0 where there is no
- * sample. */
+/* Return the time of the first sample, and of the last sample, event or end; 0: there are no
+ * samples. */
 uint64_t mt_recording_begin_ns(const struct mt_recording *recording);
 uint64_t mt_recording_end_ns(const struct mt_recording *recording);
 
 /* ---- for the readers ---- */
 
-/* One object of a recording; INVALID: it makes no sense. What is of a later kind is left out. */
+/* Adds one line of a recording. INVALID: it is malformed. Unknown kinds are ignored. */
 enum mt_err mt_recording_take_line(struct mt_recording *recording, const json_t *line,
 				   struct mt_why *why);
 
-/* What `mtctl stat --json` has printed, as far as it is newer than what is there. */
+/* Adds the output of `mtctl stat --json`, as far as it is newer than the recording. */
 enum mt_err mt_recording_take_stat(struct mt_recording *recording, const json_t *stat,
 				   struct mt_why *why);
 
-/* False: there are as many as may be, and this one was left out. */
+/* Each adds an element. false or NULL: the limit is reached, and it was left out. */
 bool mt_recording_add_sample(struct mt_recording *recording,
 			     const struct mt_recording_sample *sample);
 bool mt_recording_add_device(struct mt_recording *recording,

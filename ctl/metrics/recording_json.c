@@ -1,5 +1,4 @@
-/* ctl/metrics/recording_json.c -- objects of a recording, and of `mtctl stat --json`, as what they
- * say. */
+/* ctl/metrics/recording_json.c -- parses objects of a recording and of `mtctl stat --json`. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,12 +6,12 @@
 #include "ctl/metrics/recording.h"
 #include "ctl/process/stats_json.h"
 
-#define BYTES_MOST (UINT64_C(1) << 60)
-#define TIME_MOST  (UINT64_C(1) << 62) /* the year 2116 */
+#define BYTES_MAX (UINT64_C(1) << 60)
+#define TIME_MAX  (UINT64_C(1) << 62) /* the year 2116 */
 
 /* ---- values ---- */
 
-/* True where it is not there, or null. False: it is there, and no whole number from 0 to `most`. */
+/* Returns true where it is missing or null. false: it is no whole number from 0 to `most`. */
 static bool get(const json_t *object, const char *name, uint64_t most, uint64_t *out)
 {
 	const json_t *value = json_object_get(object, name);
@@ -30,7 +29,7 @@ static bool get(const json_t *object, const char *name, uint64_t most, uint64_t 
 static bool get_time(const json_t *object, uint64_t *out)
 {
 	*out = 0;
-	return get(object, "time_ns", TIME_MOST, out) && *out;
+	return get(object, "time_ns", TIME_MAX, out) && *out;
 }
 
 static void get_text(const json_t *object, const char *name, char *out, size_t out_bytes)
@@ -43,12 +42,12 @@ static void get_text(const json_t *object, const char *name, char *out, size_t o
 	mt_text_clean(out, out_bytes);
 }
 
-static enum mt_err unsound(struct mt_why *why, const char *what)
+static enum mt_err invalid(struct mt_why *why, const char *what)
 {
 	return mt_error_because(why, MT_ERR_INVALID, "%s makes no sense", what);
 }
 
-static uint64_t fallen(uint64_t before, uint64_t after)
+static uint64_t freed(uint64_t before, uint64_t after)
 {
 	return before != MT_RECORDING_UNKNOWN && after != MT_RECORDING_UNKNOWN && before > after
 		       ? before - after
@@ -70,7 +69,7 @@ static const char *cleanup_word(uint64_t level)
 	return mt_stats_word_level((uint32_t)level);
 }
 
-/* ---- parts that both kinds of file have ---- */
+/* ---- parts of both kinds of file ---- */
 
 static bool read_sample(const json_t *object, bool ring, struct mt_recording_sample *out)
 {
@@ -86,7 +85,7 @@ static bool read_sample(const json_t *object, bool ring, struct mt_recording_sam
 		return false;
 	for (size_t i = 0; i < MT_RECORDING_FIGURES_COUNT; i++) {
 		out->bytes[i] = MT_RECORDING_UNKNOWN;
-		if (!get(object, ring ? figures[i].ring_name : figures[i].name, BYTES_MOST,
+		if (!get(object, ring ? figures[i].ring_name : figures[i].name, BYTES_MAX,
 			 &out->bytes[i]))
 			return false;
 	}
@@ -105,16 +104,16 @@ static enum mt_err take_devices(struct mt_recording *recording, const json_t *ob
 						     .pid = sample->pid};
 
 		if (!get(one, "ordinal", MT_DEVICES_COUNT - 1, &device.ordinal) ||
-		    !get(one, "allocated_bytes", BYTES_MOST, &device.allocated_bytes) ||
-		    !get(one, "reserved_bytes", BYTES_MOST, &device.reserved_bytes))
-			return unsound(why, "a device");
+		    !get(one, "allocated_bytes", BYTES_MAX, &device.allocated_bytes) ||
+		    !get(one, "reserved_bytes", BYTES_MAX, &device.reserved_bytes))
+			return invalid(why, "a device");
 		if (!mt_recording_add_device(recording, &device))
 			return mt_error_because(why, MT_ERR_RANGE, "more samples than can be read");
 	}
 	return MT_ERR_OK;
 }
 
-/* A cleanup that was merged is told by the one that did its work. */
+/* A merged cleanup is left out: the one that did its work counts. */
 static enum mt_err take_cleanup(struct mt_recording *recording, const json_t *object, uint64_t pid,
 				struct mt_why *why)
 {
@@ -124,22 +123,22 @@ static enum mt_err take_cleanup(struct mt_recording *recording, const json_t *ob
 
 	rss[0] = rss[1] = live[0] = live[1] = MT_RECORDING_UNKNOWN;
 	if (!get_time(object, &mark.time_ns) || !get(object, "number", INT64_MAX, &mark.number) ||
-	    !get(object, "duration_ns", TIME_MOST, &mark.duration_ns) ||
-	    !get(object, "rss_before_bytes", BYTES_MOST, &rss[MT_RECORDING_BEFORE]) ||
-	    !get(object, "rss_after_bytes", BYTES_MOST, &rss[MT_RECORDING_AFTER]) ||
-	    !get(object, "live_before_bytes", BYTES_MOST, &live[MT_RECORDING_BEFORE]) ||
-	    !get(object, "live_after_bytes", BYTES_MOST, &live[MT_RECORDING_AFTER]) ||
-	    !get(object, "gpu_before_bytes", BYTES_MOST, &gpu_before) ||
-	    !get(object, "gpu_after_bytes", BYTES_MOST, &gpu_after))
-		return unsound(why, "a cleanup");
+	    !get(object, "duration_ns", TIME_MAX, &mark.duration_ns) ||
+	    !get(object, "rss_before_bytes", BYTES_MAX, &rss[MT_RECORDING_BEFORE]) ||
+	    !get(object, "rss_after_bytes", BYTES_MAX, &rss[MT_RECORDING_AFTER]) ||
+	    !get(object, "live_before_bytes", BYTES_MAX, &live[MT_RECORDING_BEFORE]) ||
+	    !get(object, "live_after_bytes", BYTES_MAX, &live[MT_RECORDING_AFTER]) ||
+	    !get(object, "gpu_before_bytes", BYTES_MAX, &gpu_before) ||
+	    !get(object, "gpu_after_bytes", BYTES_MAX, &gpu_after))
+		return invalid(why, "a cleanup");
 	if (json_is_true(json_object_get(object, "merged")))
 		return MT_ERR_OK;
-	/* it could not be read, and nothing was then measured against it */
+	/* 0: it could not be read, and the value after it means nothing */
 	if (!rss[MT_RECORDING_BEFORE])
 		rss[MT_RECORDING_BEFORE] = rss[MT_RECORDING_AFTER] = MT_RECORDING_UNKNOWN;
 	mark.level = level_of(object, cleanup_word, MT_LEVEL_COUNT);
-	mark.freed_bytes = fallen(rss[MT_RECORDING_BEFORE], rss[MT_RECORDING_AFTER]);
-	mark.gpu_freed_bytes = fallen(gpu_before, gpu_after);
+	mark.freed_bytes = freed(rss[MT_RECORDING_BEFORE], rss[MT_RECORDING_AFTER]);
+	mark.gpu_freed_bytes = freed(gpu_before, gpu_after);
 	get_text(object, "reason", mark.reason, sizeof(mark.reason));
 	return mt_recording_add_mark(recording, &mark)
 		       ? MT_ERR_OK
@@ -175,7 +174,7 @@ static enum mt_err take_header(struct mt_recording *recording, const json_t *lin
 	if (recording->pid)
 		return mt_error_because(why, MT_ERR_INVALID, "another recording begins here");
 	if (!get(line, "pid", INT32_MAX, &recording->pid) || !recording->pid)
-		return unsound(why, "the header");
+		return invalid(why, "the header");
 	get_text(line, "host", recording->host, sizeof(recording->host));
 	take_process(recording, line, recording->pid);
 	return MT_ERR_OK;
@@ -190,8 +189,8 @@ static enum mt_err take_sample(struct mt_recording *recording, const json_t *lin
 
 	if (!read_sample(line, false, &sample) ||
 	    sample.bytes[MT_RECORDING_RSS] == MT_RECORDING_UNKNOWN ||
-	    !get(line, "rss_peak_bytes", BYTES_MOST, &peak))
-		return unsound(why, "a sample");
+	    !get(line, "rss_peak_bytes", BYTES_MAX, &peak))
+		return invalid(why, "a sample");
 	if (pid == recording->pid && peak > recording->rss_peak_bytes)
 		recording->rss_peak_bytes = peak;
 	error = take_devices(recording, line, &sample, why);
@@ -204,7 +203,7 @@ static enum mt_err take_mark(struct mt_recording *recording, const json_t *line,
 			     struct mt_recording_mark mark, struct mt_why *why)
 {
 	if (!get_time(line, &mark.time_ns) || !get(line, "number", INT64_MAX, &mark.number))
-		return unsound(why, mark.kind == MT_RECORDING_ROUND ? "a round"
+		return invalid(why, mark.kind == MT_RECORDING_ROUND ? "a round"
 								    : "a change of pressure");
 	if (mark.kind == MT_RECORDING_PRESSURE)
 		mark.level = level_of(line, mt_stats_word_pressure_level, MT_PRESSURE_LEVEL_COUNT);
@@ -218,8 +217,8 @@ static enum mt_err take_end(struct mt_recording *recording, const json_t *line, 
 	uint64_t code = MT_RECORDING_UNKNOWN, signal = MT_RECORDING_UNKNOWN;
 
 	if (!get(line, "exit_code", 255, &code) || !get(line, "signal", 255, &signal) ||
-	    !get(line, "time_ns", TIME_MOST, &recording->ended_ns))
-		return unsound(why, "an end");
+	    !get(line, "time_ns", TIME_MAX, &recording->ended_ns))
+		return invalid(why, "an end");
 	recording->killed = signal != MT_RECORDING_UNKNOWN;
 	recording->ended = recording->killed || code != MT_RECORDING_UNKNOWN;
 	recording->code = recording->killed ? signal : code;
@@ -232,7 +231,7 @@ static enum mt_err take_lost(struct mt_recording *recording, const json_t *line,
 
 	if (!get(line, "lines_count", UINT32_MAX, &lines) ||
 	    !get(line, "records_count", UINT32_MAX, &records))
-		return unsound(why, "a count of what is lost");
+		return invalid(why, "a count of what is lost");
 	recording->lost_count += lines + records;
 	return MT_ERR_OK;
 }
@@ -244,7 +243,7 @@ enum mt_err mt_recording_take_line(struct mt_recording *recording, const json_t 
 	uint64_t pid = 0;
 
 	if (!kind || !get(line, "pid", INT32_MAX, &pid))
-		return unsound(why, "a line without a kind, or with such a pid,");
+		return invalid(why, "a line without a kind, or with such a pid,");
 	if (strcmp(kind, "header") == 0)
 		return take_header(recording, line, why);
 	if (strcmp(kind, "sample") == 0)
@@ -306,7 +305,7 @@ static enum mt_err take_ring(struct mt_recording *recording, const json_t *stat,
 
 		if (!read_sample(one, true, &sample) ||
 		    sample.bytes[MT_RECORDING_RSS] == MT_RECORDING_UNKNOWN)
-			return unsound(why, "a sample");
+			return invalid(why, "a sample");
 		if (sample.time_ns > after_ns) {
 			(void)mt_recording_add_sample(recording, &sample);
 			mark_changes(recording, before, one, sample.time_ns);
@@ -343,7 +342,7 @@ enum mt_err mt_recording_take_stat(struct mt_recording *recording, const json_t 
 	json_array_foreach(json_object_get(stat, "records"), i,
 			   one) if (!error && get_time(one, &time_ns) && time_ns > after_ns) error =
 		take_cleanup(recording, one, pid, why);
-	/* As it stands now: a process at rest writes no samples. */
+	/* The present values: a process at rest writes no samples. */
 	if (!error && read_sample(stat, false, &now) &&
 	    now.bytes[MT_RECORDING_RSS] != MT_RECORDING_UNKNOWN &&
 	    now.time_ns > last_sample_ns(recording)) {
@@ -361,8 +360,8 @@ void mt_recording_of_process(const struct mt_target *target, struct mt_recording
 
 	*out = (struct mt_recording){0};
 	(void)mt_recording_take_stat(out, stat,
-				     /* what the process says may make no sense: then there are no
-				      * samples */
+				     /* the process may publish nonsense: then there are no samples
+				      */
 				     &why);
 	json_decref(stat);
 	out->pid = (uint64_t)target->process.pid;

@@ -1,5 +1,5 @@
-/* ctl/metrics/recording_read.c -- reads the files: a recording line by line, or what `mtctl stat
- * --json` has printed, once or again and again (--watch). */
+/* ctl/metrics/recording_read.c -- reads files: a recording line by line, or the output of `mtctl
+ * stat --json`, once or repeated (--watch). */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,13 +9,13 @@
 #include "ctl/metrics/recording.h"
 #include "ctl/process/read_file.h"
 
-/* of a line with the ring of a process and all its settings 0.3 MB */
-#define LINE_MOST ((size_t)4 << 20)
+/* a line with the ring and all settings of a process has 0.3 MB */
+#define LINE_MAX ((size_t)4 << 20)
 
 struct reader {
 	FILE *file;
-	char *line;            /* room for LINE_MOST */
-	size_t length, number; /* of the present line; lines count from 1 */
+	char *line;            /* room for LINE_MAX */
+	size_t length, number; /* of the present line; the first line is 1 */
 	bool ended;            /* with a newline */
 };
 
@@ -28,7 +28,7 @@ static enum line next_line(struct reader *reader)
 	reader->length = 0;
 	reader->number++;
 	while ((byte = getc_unlocked(reader->file)) != EOF && byte != '\n') {
-		if (reader->length == LINE_MOST)
+		if (reader->length == LINE_MAX)
 			return LINE_TOO_LONG;
 		reader->line[reader->length++] = (char)byte;
 	}
@@ -65,8 +65,8 @@ static enum mt_err take(struct mt_recording *recording, const char *text, size_t
 	return result;
 }
 
-/* Up to the first line that is not sound. A last one without its newline is what a recorder that
- * was killed leaves. */
+/* Reads up to the first invalid line. A last line without a newline is what a killed recorder
+ * leaves. */
 static enum mt_err read_lines(struct reader *reader, struct mt_recording *recording,
 			      struct mt_why *why)
 {
@@ -150,7 +150,7 @@ enum mt_err mt_recording_read(const char *path, struct mt_recording *out, struct
 		fclose(reader.file);
 		return mt_error_because(why, MT_ERR_INVALID, "%.200s: a directory", path);
 	}
-	reader.line = mt_error_check_memory(malloc(LINE_MOST));
+	reader.line = mt_error_check_memory(malloc(LINE_MAX));
 	name_after(path, out);
 	error = read_file(&reader, path, out, why);
 	free(reader.line);

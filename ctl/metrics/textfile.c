@@ -25,7 +25,7 @@ enum mt_err mt_textfile_check(const struct mt_textfile *file, struct mt_why *why
 	return MT_ERR_OK;
 }
 
-/* A sticky bit (/tmp) lets nobody replace what is ours. */
+/* With a sticky bit (/tmp) others cannot replace our files. */
 static enum mt_err open_directory(const char *path, int *out_fd, struct mt_why *why)
 {
 	struct stat status;
@@ -43,7 +43,7 @@ static enum mt_err open_directory(const char *path, int *out_fd, struct mt_why *
 	return MT_ERR_OK;
 }
 
-/* What is in the place already: nothing, or a file that we may replace. */
+/* Checks what exists: nothing, or a file that may be replaced. */
 static enum mt_err check_target(int directory, const struct mt_textfile *file, struct mt_why *why)
 {
 	struct stat status;
@@ -79,8 +79,8 @@ static bool write_all(int fd, const char *text, size_t bytes)
 	return true;
 }
 
-/* The temporary name is this process's own: what bears it is left from one that was killed and had
- * our pid. */
+/* The temporary name has our pid: an existing file is left from a killed process with the same pid.
+ */
 static bool replace(int directory, const char *name, const char *text, size_t bytes)
 {
 	char temporary[NAME_MAX_BYTES + 32];

@@ -1,5 +1,5 @@
-/* ctl/metrics/textfile.h -- puts a file for node_exporter's textfile collector in its place, whole
- * or not at all: a temporary file beside it, then a rename. The collector reads what ends in .prom,
+/* ctl/metrics/textfile.h -- writes a file for node_exporter's textfile collector atomically: a
+ * temporary file beside it, then a rename. The collector reads only names that end with .prom,
  * which the temporary one does not. */
 #ifndef MT_CTL_METRICS_TEXTFILE_H
 #define MT_CTL_METRICS_TEXTFILE_H
@@ -12,15 +12,16 @@ struct mt_textfile {
 	const char *directory, *name;
 };
 
-/* INVALID: the name has a slash, begins with a point or does not end in .prom. */
+/* Checks the name. INVALID: it has a slash, begins with a point or does not end with .prom. */
 enum mt_err mt_textfile_check(const struct mt_textfile *file, struct mt_why *why);
 
-/* Mode 0644. FOREIGN: a directory in which anybody may replace anybody's files, or what is there
- * already is a link, no regular file or another user's. SYSTEM: the file system says no. */
+/* Writes the file with mode 0644. FOREIGN: anybody may replace files in the directory, or the
+ * existing file is a link, no regular file, or another user's. SYSTEM: an error of the file system.
+ */
 enum mt_err mt_textfile_write(const struct mt_textfile *file, const char *text, size_t bytes,
 			      struct mt_why *why);
 
-/* Figures that nobody renews any more must not stay there. */
+/* Removes the file: figures that are not updated must not stay. */
 void mt_textfile_remove(const struct mt_textfile *file);
 
 #endif

@@ -41,7 +41,7 @@ void mt_error_say(const char *format, ...)
 {
 	va_list arguments;
 
-	fflush(stdout); /* so that the two streams stay in order where they share a terminal */
+	fflush(stdout); /* keeps the order of the two streams on a terminal */
 	fputs("mtctl: ", stderr);
 	va_start(arguments, format);
 	vfprintf(stderr, format, arguments);

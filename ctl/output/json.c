@@ -7,8 +7,7 @@
 
 void mt_json_set(json_t *object, const char *name, json_t *value)
 {
-	/* A NULL value is refused as well: it is jansson out of memory, or text that is no UTF-8.
-	 */
+	/* jansson refuses NULL, which is no memory or text that is not UTF-8 */
 	if (json_object_set_new(object, name, value) != 0)
 		mt_error_check_memory(NULL);
 }

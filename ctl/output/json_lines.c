@@ -12,8 +12,8 @@
 #include "ctl/output/outfile.h"
 #include "ctl/output/text.h"
 
-/* Where one of the first three is closed, open() answers its number: the program would write into
- * our file. */
+/* Where one of the first three descriptors is closed, open(2) returns its number, and the program
+ * would write into the file. */
 static int keep_above_stderr(int fd)
 {
 	int moved, saved;
@@ -30,13 +30,13 @@ static int keep_above_stderr(int fd)
 enum mt_err mt_json_lines_open(const char *path, struct mt_json_lines *out, struct mt_why *why)
 {
 	int fd = -1;
-	/* It has command lines in it. */
+	/* 0600: the file contains command lines */
 	enum mt_err error = mt_outfile_open(path, 0600, &fd, why);
 
 	if (error)
 		return error;
 	fd = keep_above_stderr(fd);
-	/* Appending, so that who cuts the file while it is written gets no hole. */
+	/* O_APPEND: a user who truncates the file while it is written gets no hole. */
 	if (fd < 0 || fcntl(fd, F_SETFL, O_APPEND) != 0)
 		error = mt_error_because(why, MT_ERR_SYSTEM, "%.200s: %s", path, strerror(errno));
 	if (error && fd >= 0)
@@ -46,7 +46,7 @@ enum mt_err mt_json_lines_open(const char *path, struct mt_json_lines *out, stru
 	return error;
 }
 
-/* Half a line is taken back, so that the next one begins where a line begins. */
+/* Removes a part of a line, so that the next one begins on a new line. */
 static void take_back(int fd, size_t bytes)
 {
 	struct stat status;
@@ -84,7 +84,7 @@ static bool write_line(int fd, json_t *object)
 	bool done;
 
 	json_decref(object);
-	text[bytes] = '\n'; /* instead of its NUL, so that it is one write */
+	text[bytes] = '\n'; /* replaces the NUL, for one write(2) */
 	done = write_all(fd, text, bytes + 1);
 	free(text);
 	return done;
@@ -110,11 +110,11 @@ void mt_json_lines_write(struct mt_json_lines *lines, json_t *object)
 	if (write_line(lines->fd, object))
 		return;
 	lines->lost_count = 1;
-	if (!lines->said)
+	if (!lines->warned)
 		mt_error_say(
 			"%s: %s; the program goes on, and what cannot be written is not recorded",
 			lines->path, strerror(errno));
-	lines->said = true;
+	lines->warned = true;
 }
 
 void mt_json_lines_close(struct mt_json_lines *lines)

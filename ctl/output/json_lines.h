@@ -1,7 +1,7 @@
-/* ctl/output/json_lines.h -- a file to which JSON objects are appended, a line each. Every line is
- * written at once and whole: whoever is killed leaves a file that can be read to its last line.
- * What cannot be written (a full disk) is said once on stderr, counted, and its count is the first
- * line that can be written again: {"kind": "lost", "lines_count": N}. */
+/* ctl/output/json_lines.h -- a file of JSON objects, one a line. Each line is written by one
+ * write(2), so that a killed process leaves a file that is valid up to its last line. Lines that
+ * cannot be written (a full disk) are counted, with one message on stderr. The next line that can
+ * be written is their count: {"kind": "lost", "lines_count": N}. One thread may call. */
 #ifndef MT_CTL_OUTPUT_JSON_LINES_H
 #define MT_CTL_OUTPUT_JSON_LINES_H
 
@@ -12,17 +12,17 @@
 #include "ctl/output/error.h"
 
 struct mt_json_lines {
-	int fd;    /* closed by exec, and never 0, 1 or 2 */
-	bool said; /* that lines are lost */
+	int fd;      /* close-on-exec, and never 0, 1 or 2 */
+	bool warned; /* that lines are lost */
 	uint64_t lost_count;
-	const char *path; /* the caller's */
+	const char *path; /* owned by the caller */
 };
 
-/* Empties a file that is there; a new one is for its owner alone. Errors are those of
- * mt_outfile_open. */
+/* Opens the file and empties it. A new file has mode 0600. Returns the errors of mt_outfile_open.
+ */
 enum mt_err mt_json_lines_open(const char *path, struct mt_json_lines *out, struct mt_why *why);
 
-/* Takes the object over. */
+/* Writes one line. Takes the object over. */
 void mt_json_lines_write(struct mt_json_lines *lines, json_t *object);
 
 void mt_json_lines_close(struct mt_json_lines *lines);

@@ -13,169 +13,169 @@
 
 #define TRIES 10
 
-/* What is wanted, and what has come of it. */
-struct reach {
+/* One call: what is wanted, and what was found. */
+struct opening {
 	const char *path;
 	struct mt_walk walk;
-	int flags;        /* for what is there already */
-	mode_t mode;      /* for what is not */
-	const char *text; /* that a new file gets; NULL: none */
-	bool made, again;
-	/* what a last link leads to is made, too; there was such a link */
-	bool makes_behind_links, followed;
+	int flags;        /* for an existing file */
+	mode_t mode;      /* for a new file */
+	const char *text; /* content of a new file; NULL: none */
+	bool created, again;
+	/* also creates the target of a last link; there was such a link */
+	bool creates_link_targets, followed;
 	struct mt_why *why;
 };
 
-static long ask_kernel(long number, long a, long b, long c, long d, long e, long f)
+static long call_kernel(long number, long a, long b, long c, long d, long e, long f)
 {
 	return syscall(number, a, b, c, d, e, f);
 }
 
-static enum mt_err refuse(const struct reach *reach)
+static enum mt_err refuse(const struct opening *opening)
 {
-	if (reach->walk.foreign)
+	if (opening->walk.foreign)
 		return mt_error_because(
-			reach->why, MT_ERR_FOREIGN,
+			opening->why, MT_ERR_FOREIGN,
 			"%.180s: a symbolic link in it is another user's; it is left alone",
-			reach->path);
-	return mt_error_because(reach->why, MT_ERR_SYSTEM, "%.200s: %s", reach->path,
+			opening->path);
+	return mt_error_because(opening->why, MT_ERR_SYSTEM, "%.200s: %s", opening->path,
 				strerror(errno));
 }
 
-static enum mt_err check(const struct reach *reach, const struct stat *file)
+static enum mt_err check(const struct opening *opening, const struct stat *file)
 {
 	struct stat folder;
 
-	if (fstat(reach->walk.folder, &folder) != 0)
-		return refuse(reach);
+	if (fstat(opening->walk.folder, &folder) != 0)
+		return refuse(opening);
 	if (!S_ISREG(file->st_mode) && folder.st_uid != geteuid() &&
-	    !mt_walk_is_roots(&reach->walk, folder.st_uid))
-		return mt_error_because(reach->why, MT_ERR_FOREIGN,
+	    !mt_walk_is_roots(&opening->walk, folder.st_uid))
+		return mt_error_because(opening->why, MT_ERR_FOREIGN,
 					"%.150s is no regular file, in a folder of user %u; it is "
 					"left alone",
-					reach->path, (unsigned)folder.st_uid);
+					opening->path, (unsigned)folder.st_uid);
 	if (mt_walk_may_write(file, &folder, geteuid()))
 		return MT_ERR_OK;
-	return mt_error_because(reach->why, MT_ERR_FOREIGN,
+	return mt_error_because(opening->why, MT_ERR_FOREIGN,
 				"%.150s belongs to user %u or has more than one name, and may be "
 				"another user's doing; it is left alone",
-				reach->path, (unsigned)file->st_uid);
+				opening->path, (unsigned)file->st_uid);
 }
 
-/* What was looked at, and nothing that has taken its place since. A regular file does not make the
- * open wait, but a lease on it does, for 45 s by default (fcntl(2)). */
-static enum mt_err open_seen(const struct reach *reach, int seen, bool is_regular, int *out_fd)
+/* Opens the very file that was checked. The open of a regular file waits only for a lease on it, 45
+ * s by default (fcntl(2)); O_NONBLOCK avoids that. */
+static enum mt_err reopen(const struct opening *opening, int found, bool is_regular, int *out_fd)
 {
-	int flags = reach->flags | (is_regular ? O_NONBLOCK : 0);
+	int flags = opening->flags | (is_regular ? O_NONBLOCK : 0);
 	char again[64];
 
-	snprintf(again, sizeof(again), "/proc/self/fd/%d", seen);
+	snprintf(again, sizeof(again), "/proc/self/fd/%d", found);
 	*out_fd = open(again, flags | O_NOCTTY | O_CLOEXEC);
 	if (*out_fd < 0 && is_regular && errno == EWOULDBLOCK)
-		return mt_error_because(reach->why, MT_ERR_SYSTEM,
-					"%.180s: another process has a lease on it", reach->path);
+		return mt_error_because(opening->why, MT_ERR_SYSTEM,
+					"%.180s: another process has a lease on it", opening->path);
 	if (*out_fd < 0)
-		return refuse(reach);
-	(void)fcntl(*out_fd, F_SETFL, reach->flags);
+		return refuse(opening);
+	(void)fcntl(*out_fd, F_SETFL, opening->flags);
 	return MT_ERR_OK;
 }
 
-/* `seen` is what bears the last name, and no more than that. */
-static enum mt_err take(struct reach *reach, int seen, int *out_fd)
+/* Opens what has the last name; `found` is an O_PATH descriptor of it. */
+static enum mt_err open_existing(struct opening *opening, int found, int *out_fd)
 {
-	struct mt_walk *walk = &reach->walk;
+	struct mt_walk *walk = &opening->walk;
 	struct stat file;
 	enum mt_err error;
 
-	if (fstat(seen, &file) != 0)
-		return refuse(reach);
+	if (fstat(found, &file) != 0)
+		return refuse(opening);
 	if (!S_ISLNK(file.st_mode)) {
-		error = check(reach, &file);
-		return error ? error : open_seen(reach, seen, S_ISREG(file.st_mode), out_fd);
+		error = check(opening, &file);
+		return error ? error : reopen(opening, found, S_ISREG(file.st_mode), out_fd);
 	}
-	switch (mt_walk_follow(walk, seen, NULL)) {
+	switch (mt_walk_follow(walk, found, NULL)) {
 	case MT_WALK_ON:
-		reach->again = reach->followed = true;
+		opening->again = opening->followed = true;
 		return MT_ERR_OK;
 	case MT_WALK_BY_KERNEL:
-		*out_fd = openat(walk->folder, walk->name, reach->flags | O_NOCTTY | O_CLOEXEC);
-		return *out_fd < 0 ? refuse(reach) : MT_ERR_OK;
+		*out_fd = openat(walk->folder, walk->name, opening->flags | O_NOCTTY | O_CLOEXEC);
+		return *out_fd < 0 ? refuse(opening) : MT_ERR_OK;
 	case MT_WALK_FAILED:
 		break;
 	}
-	return refuse(reach);
+	return refuse(opening);
 }
 
-/* One more turn, to the end of the path or of the link that it has led to. */
-static enum mt_err try_reach(struct reach *reach, int *out_fd)
+/* One try, to the end of the path or of the link that it has led to. */
+static enum mt_err try_open(struct opening *opening, int *out_fd)
 {
-	struct mt_walk *walk = &reach->walk;
-	bool makes = !reach->followed || reach->makes_behind_links;
+	struct mt_walk *walk = &opening->walk;
+	bool creates = !opening->followed || opening->creates_link_targets;
 	enum mt_err error;
-	int seen;
+	int found;
 
-	reach->again = false;
+	opening->again = false;
 	if (!mt_walk_to_last(walk))
-		return refuse(reach);
-	if (makes)
+		return refuse(opening);
+	if (creates)
 		*out_fd = openat(walk->folder, walk->name,
-				 O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, reach->mode);
-	reach->made = makes && *out_fd >= 0;
-	if (reach->made)
+				 O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, opening->mode);
+	opening->created = creates && *out_fd >= 0;
+	if (opening->created)
 		return MT_ERR_OK;
-	if (makes && errno != EEXIST)
-		return refuse(reach);
-	seen = openat(walk->folder, walk->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	if (seen < 0 && errno == ENOENT && makes) {
-		/* gone since; what is there by the next turn is looked at then */
-		reach->again = true;
+	if (creates && errno != EEXIST)
+		return refuse(opening);
+	found = openat(walk->folder, walk->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	if (found < 0 && errno == ENOENT && creates) {
+		/* removed since: the next try finds what is there then */
+		opening->again = true;
 		return MT_ERR_OK;
 	}
-	error = seen < 0 ? refuse(reach) : take(reach, seen, out_fd);
-	if (seen >= 0)
-		close(seen);
+	error = found < 0 ? refuse(opening) : open_existing(opening, found, out_fd);
+	if (found >= 0)
+		close(found);
 	return error;
 }
 
-/* Else the next start would find a part of it. It is removed where it was made: by the path it
- * might be another one by now. */
-static enum mt_err fill(const struct reach *reach, int fd)
+/* Removes a file that cannot be written whole, else the next start would read a part of it. Removes
+ * it by its directory: the path may lead to another file by now. */
+static enum mt_err fill(const struct opening *opening, int fd)
 {
-	size_t length = strlen(reach->text);
+	size_t length = strlen(opening->text);
 	enum mt_err error;
 
-	if (write(fd, reach->text, length) == (ssize_t)length)
+	if (write(fd, opening->text, length) == (ssize_t)length)
 		return MT_ERR_OK;
-	error = refuse(reach);
-	(void)unlinkat(reach->walk.folder, reach->walk.name, 0);
+	error = refuse(opening);
+	(void)unlinkat(opening->walk.folder, opening->walk.name, 0);
 	close(fd);
 	return error;
 }
 
-static enum mt_err reach_file(struct reach *reach, int *out_fd)
+static enum mt_err open_path(struct opening *opening, int *out_fd)
 {
 	char text[2 * PATH_MAX];
 	enum mt_err error = MT_ERR_OK;
 	int fd = -1;
 
-	reach->walk = (struct mt_walk){.call = ask_kernel,
-				       .own = geteuid(),
-				       .text = text,
-				       .name = text,
-				       .room = sizeof(text),
-				       .folder = -1};
+	opening->walk = (struct mt_walk){.call = call_kernel,
+					 .own = geteuid(),
+					 .text = text,
+					 .name = text,
+					 .room = sizeof(text),
+					 .folder = -1};
 	errno = ENAMETOOLONG;
-	if ((size_t)snprintf(text, sizeof(text), "%s", reach->path) >= sizeof(text))
-		return refuse(reach);
-	reach->again = true;
-	for (unsigned i = 0; i < MT_WALK_LINKS_MAX + TRIES && reach->again && !error; i++)
-		error = try_reach(reach, &fd);
+	if ((size_t)snprintf(text, sizeof(text), "%s", opening->path) >= sizeof(text))
+		return refuse(opening);
+	opening->again = true;
+	for (unsigned i = 0; i < MT_WALK_LINKS_MAX + TRIES && opening->again && !error; i++)
+		error = try_open(opening, &fd);
 	errno = EBUSY;
-	if (!error && reach->again)
-		error = refuse(reach);
-	if (!error && reach->made && reach->text)
-		error = fill(reach, fd);
-	mt_walk_finish(&reach->walk);
+	if (!error && opening->again)
+		error = refuse(opening);
+	if (!error && opening->created && opening->text)
+		error = fill(opening, fd);
+	mt_walk_finish(&opening->walk);
 	if (!error)
 		*out_fd = fd;
 	return error;
@@ -183,19 +183,19 @@ static enum mt_err reach_file(struct reach *reach, int *out_fd)
 
 enum mt_err mt_outfile_open(const char *path, mode_t mode, int *out_fd, struct mt_why *why)
 {
-	struct reach reach = {.path = path,
-			      .flags = O_WRONLY,
-			      .mode = mode,
-			      .makes_behind_links = true,
-			      .why = why};
+	struct opening opening = {.path = path,
+				  .flags = O_WRONLY,
+				  .mode = mode,
+				  .creates_link_targets = true,
+				  .why = why};
 	struct stat file;
 	int fd = -1;
-	enum mt_err error = reach_file(&reach, &fd);
+	enum mt_err error = open_path(&opening, &fd);
 
 	if (error)
 		return error;
 	if (fstat(fd, &file) != 0 || (S_ISREG(file.st_mode) && ftruncate(fd, 0) != 0)) {
-		error = refuse(&reach);
+		error = refuse(&opening);
 		close(fd);
 		return error;
 	}
@@ -206,14 +206,14 @@ enum mt_err mt_outfile_open(const char *path, mode_t mode, int *out_fd, struct m
 enum mt_err mt_outfile_read_or_make(const char *path, mode_t mode, const char *text, bool *out_made,
 				    int *out_fd, struct mt_why *why)
 {
-	struct reach reach = {.path = path,
-			      .flags = O_RDONLY | O_NONBLOCK,
-			      .mode = mode,
-			      .text = text,
-			      .why = why};
-	enum mt_err error = reach_file(&reach, out_fd);
+	struct opening opening = {.path = path,
+				  .flags = O_RDONLY | O_NONBLOCK,
+				  .mode = mode,
+				  .text = text,
+				  .why = why};
+	enum mt_err error = open_path(&opening, out_fd);
 
 	if (!error)
-		*out_made = reach.made;
+		*out_made = opening.created;
 	return error;
 }

@@ -8,85 +8,86 @@
 #include <string.h>
 #include <time.h>
 
-#define MB       1048576.0
-#define WORD_MAX 48
+#include "sys/nearest_word.h"
+
+#define MB 1048576.0
 
 struct mt_short_text mt_text_bytes(uint64_t bytes)
 {
-	struct mt_short_text figure;
+	struct mt_short_text result;
 
 	if (bytes >= (uint64_t)10 << 30)
-		snprintf(figure.text, sizeof(figure.text), "%.1f GB", (double)bytes / MB / 1024);
+		snprintf(result.text, sizeof(result.text), "%.1f GB", (double)bytes / MB / 1024);
 	else
-		snprintf(figure.text, sizeof(figure.text), "%.1f MB", (double)bytes / MB);
-	return figure;
+		snprintf(result.text, sizeof(result.text), "%.1f MB", (double)bytes / MB);
+	return result;
 }
 
 struct mt_short_text mt_text_change(uint64_t from, uint64_t to)
 {
-	struct mt_short_text figure, size = mt_text_bytes(to > from ? to - from : from - to);
+	struct mt_short_text result, size = mt_text_bytes(to > from ? to - from : from - to);
 
-	snprintf(figure.text, sizeof(figure.text), "%s%.40s",
+	snprintf(result.text, sizeof(result.text), "%s%.40s",
 		 to > from   ? "+"
 		 : to < from ? "-"
 			     : "",
 		 size.text);
-	return figure;
+	return result;
 }
 
 struct mt_short_text mt_text_ns(uint64_t ns)
 {
-	struct mt_short_text figure;
+	struct mt_short_text result;
 
 	if (ns >= 10000000000u)
-		snprintf(figure.text, sizeof(figure.text), "%.1f s", (double)ns / 1e9);
+		snprintf(result.text, sizeof(result.text), "%.1f s", (double)ns / 1e9);
 	else
-		snprintf(figure.text, sizeof(figure.text), "%.1f ms", (double)ns / 1e6);
-	return figure;
+		snprintf(result.text, sizeof(result.text), "%.1f ms", (double)ns / 1e6);
+	return result;
 }
 
 struct mt_short_text mt_text_count(uint64_t count)
 {
-	struct mt_short_text figure;
+	struct mt_short_text result;
 	char digits[24];
 	size_t length = (size_t)snprintf(digits, sizeof(digits), "%" PRIu64, count), used = 0;
 
 	for (size_t i = 0; i < length; i++) {
 		if (i && (length - i) % 3 == 0)
-			figure.text[used++] = ',';
-		figure.text[used++] = digits[i];
+			result.text[used++] = ',';
+		result.text[used++] = digits[i];
 	}
-	figure.text[used] = '\0';
-	return figure;
+	result.text[used] = '\0';
+	return result;
 }
 
 struct mt_short_text mt_text_counted(uint64_t count, const char *one, const char *more)
 {
-	struct mt_short_text figure;
+	struct mt_short_text result;
 
-	snprintf(figure.text, sizeof(figure.text), "%.27s %s", mt_text_count(count).text,
+	snprintf(result.text, sizeof(result.text), "%.27s %s", mt_text_count(count).text,
 		 count == 1 ? one : more);
-	return figure;
+	return result;
 }
 
 struct mt_short_text mt_text_clock(uint64_t realtime_ns)
 {
-	struct mt_short_text figure = {"?"};
+	struct mt_short_text result = {"?"};
 	time_t seconds = (time_t)(realtime_ns / 1000000000u);
 	struct tm broken;
 	size_t used;
 
 	if (localtime_r(&seconds, &broken)) {
-		used = strftime(figure.text, sizeof(figure.text), "%H:%M:%S", &broken);
-		snprintf(figure.text + used, sizeof(figure.text) - used, ".%03u",
+		used = strftime(result.text, sizeof(result.text), "%H:%M:%S", &broken);
+		snprintf(result.text + used, sizeof(result.text) - used, ".%03u",
 			 (unsigned)(realtime_ns % 1000000000u / 1000000u));
 	}
-	return figure;
+	return result;
 }
 
 struct mt_short_text mt_text_field(const char *name, uint64_t value)
 {
-	struct mt_short_text figure;
+	struct mt_short_text result;
 
 	if (mt_text_ends_with(name, "_bytes"))
 		return mt_text_bytes(value);
@@ -97,12 +98,12 @@ struct mt_short_text mt_text_field(const char *name, uint64_t value)
 	if (mt_text_ends_with(name, "_count"))
 		return mt_text_count(value);
 	if (mt_text_ends_with(name, "_ms"))
-		snprintf(figure.text, sizeof(figure.text), "%.40s ms", mt_text_count(value).text);
+		snprintf(result.text, sizeof(result.text), "%.40s ms", mt_text_count(value).text);
 	else if (mt_text_ends_with(name, "_thousandths"))
-		snprintf(figure.text, sizeof(figure.text), "%.3f", (double)value / 1000);
+		snprintf(result.text, sizeof(result.text), "%.3f", (double)value / 1000);
 	else
-		snprintf(figure.text, sizeof(figure.text), "%" PRIu64, value);
-	return figure;
+		snprintf(result.text, sizeof(result.text), "%" PRIu64, value);
+	return result;
 }
 
 void mt_text_clean(char *text, size_t text_bytes)
@@ -152,65 +153,7 @@ uint64_t mt_text_round_u64(double value)
 	return value >= (double)UINT64_MAX ? UINT64_MAX : value > 0 ? (uint64_t)value : 0;
 }
 
-static size_t smallest(size_t a, size_t b, size_t c)
-{
-	size_t ab = a < b ? a : b;
-
-	return ab < c ? ab : c;
-}
-
-/* Levenshtein by one row; both words are shorter than WORD_MAX. */
-static size_t edit_distance(const char *a, const char *b)
-{
-	size_t row[WORD_MAX], columns = strlen(b);
-
-	for (size_t j = 0; j <= columns; j++)
-		row[j] = j;
-	for (size_t i = 1; a[i - 1]; i++) {
-		size_t diagonal = row[0];
-
-		row[0] = i;
-		for (size_t j = 1; j <= columns; j++) {
-			size_t above = row[j];
-
-			row[j] = smallest(above + 1, row[j - 1] + 1,
-					  diagonal + (a[i - 1] != b[j - 1]));
-			diagonal = above;
-		}
-	}
-	return row[columns];
-}
-
-/* The shortest of those that go on where the word ends. Of a single letter too many do. */
-static const char *continued(const char *word, const char *const *words, size_t count)
-{
-	const char *shortest = NULL;
-	size_t length = strlen(word);
-
-	for (size_t i = 0; length >= 2 && i < count; i++)
-		if (strncmp(words[i], word, length) == 0 &&
-		    (!shortest || strlen(words[i]) < strlen(shortest)))
-			shortest = words[i];
-	return shortest;
-}
-
 const char *mt_text_nearest(const char *word, const char *const *words, size_t count)
 {
-	const char *nearest = continued(word, words, count);
-	size_t best = 4;
-
-	if (nearest || strlen(word) >= WORD_MAX)
-		return nearest;
-	for (size_t i = 0; i < count; i++) {
-		size_t distance;
-
-		if (strlen(words[i]) >= WORD_MAX)
-			continue;
-		distance = edit_distance(word, words[i]);
-		if (distance < best && distance < strlen(words[i])) {
-			best = distance;
-			nearest = words[i];
-		}
-	}
-	return nearest;
+	return mt_nearest_word(word, strlen(word), words, count);
 }

@@ -1,6 +1,6 @@
-/* ctl/output/text.h -- small pieces of text: figures with units, words, reading of /proc files.
- * Figures come back by value, so that they can stand inside a printf. MB and GB are 2^20 and 2^30
- * bytes. */
+/* ctl/output/text.h -- numbers with units as text, and small operations on text. Text is returned
+ * by value, so that it can be an argument of printf. MB and GB are 2^20 and 2^30 bytes. Any thread
+ * may call. */
 #ifndef MT_CTL_OUTPUT_TEXT_H
 #define MT_CTL_OUTPUT_TEXT_H
 
@@ -20,30 +20,27 @@ struct mt_short_text mt_text_count(uint64_t count); /* "1,234,567" */
 struct mt_short_text mt_text_counted(uint64_t count, const char *one, const char *more);
 struct mt_short_text mt_text_clock(uint64_t realtime_ns); /* local time, "14:03:21.250" */
 
-/* A figure in the unit that its name ends with (_bytes _ns _us _ms _count _thousandths); anything
- * else is a plain number. */
+/* Returns a value in the unit that its name ends with: _bytes _ns _us _ms _count _thousandths. Any
+ * other name: a plain number. */
 struct mt_short_text mt_text_field(const char *name, uint64_t value);
 
-/* Makes text from elsewhere fit for a terminal and for JSON: ended by NUL, whatever is not
- * printable ASCII is '?'. */
+/* Replaces each byte that is not printable ASCII with "?", and ends the text with a NUL, so that
+ * text of a process is safe for a terminal and for JSON. */
 void mt_text_clean(char *text, size_t text_bytes);
 
 bool mt_text_ends_with(const char *text, const char *end);
 
-/* What follows the last slash. */
+/* Returns the text after the last slash. */
 const char *mt_text_basename(const char *path);
 
-/* A whole number, decimal digits alone, up to UINT64_MAX. */
+/* Reads a whole number: decimal digits only, up to UINT64_MAX. */
 bool mt_text_parse_u64(const char *text, uint64_t *out);
 
-/* What was computed, as a whole number again: what has no room is the largest, and what is below
- * nothing, or no number, 0. */
+/* Converts a computed value to a whole number: UINT64_MAX where it is too large, 0 where it is
+ * negative or not a number. */
 uint64_t mt_text_round_u64(double value);
 
-/* Of `count` words the one that a mistyped one may have meant: the shortest that begins with it
- * (from two letters on: who stops early has made no mistake so far), else the nearest by edit
- * distance, at most 3 and less than the word's own length; NULL: none is near. core/config_error.c
- * has the same for the environment, where no allocation is allowed. */
+/* Returns the word that a mistyped one may mean, NULL: none; sys/nearest_word.h has the rule. */
 const char *mt_text_nearest(const char *word, const char *const *words, size_t count);
 
 #endif

@@ -9,8 +9,8 @@
 
 #include "ctl/output/error.h"
 
-/* The number at the start; *end is what follows it, blanks skipped. */
-static bool take_number(const char *text, double *out, const char **end)
+/* Reads the number at the start of the text. *end is the text after it, without blanks. */
+static bool parse_number(const char *text, double *out, const char **end)
 {
 	char *after;
 	double value;
@@ -31,7 +31,7 @@ bool mt_units_number(const char *text, double *out)
 	const char *end;
 	double value;
 
-	if (!take_number(text, &value, &end) || *end)
+	if (!parse_number(text, &value, &end) || *end)
 		return false;
 	*out = value;
 	return true;
@@ -46,7 +46,7 @@ bool mt_units_count(const char *text, double *out)
 	const char *end;
 	double value;
 
-	if (!take_number(text, &value, &end))
+	if (!parse_number(text, &value, &end))
 		return false;
 	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
 		if (strcasecmp(end, units[i].unit) == 0) {
@@ -62,7 +62,7 @@ bool mt_units_bytes(const char *text, double *out)
 	const char *end, *letter;
 	double value;
 
-	if (!take_number(text, &value, &end) || !*end)
+	if (!parse_number(text, &value, &end) || !*end)
 		return false;
 	letter = strchr(letters, toupper((unsigned char)*end));
 	if (!letter || (end[1] && strcasecmp(end + 1, "b") != 0 && strcasecmp(end + 1, "ib") != 0))

@@ -1,23 +1,23 @@
-/* ctl/output/units.h -- counts and sizes as people write them: "7e9", "7B", "7000M", "2,048" is
- * none; "16G", "16GiB", "500 MB". Counts go by thousands, sizes by 1024 as everywhere in mtctl.
- * Nothing negative, infinite or hexadecimal. Pure. */
+/* ctl/output/units.h -- numbers as users write them: "7e9", "7B", "7000M"; "16G", "16GiB", "500
+ * MB". "2,048" is not valid. Counts use powers of 1000, sizes powers of 1024. Negative, infinite
+ * and hexadecimal numbers are not valid. Pure. */
 #ifndef MT_CTL_OUTPUT_UNITS_H
 #define MT_CTL_OUTPUT_UNITS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* K, M, B or G, T behind it. */
+/* Reads a count. K, M, B or G, and T may follow. */
 bool mt_units_count(const char *text, double *out);
 
-/* In bytes; K, M, G, T, with B or iB behind it, in any case. A unit must be there: 16 alone may be
- * anything. */
+/* Reads a size in bytes. K, M, G or T must follow, with B or iB after it, in upper or lower case:
+ * 16 alone could mean anything. */
 bool mt_units_bytes(const char *text, double *out);
 
-/* A plain number. */
+/* Reads a plain number. */
 bool mt_units_number(const char *text, double *out);
 
-/* Seconds from the command line, with a fraction if one likes, up to a day. Says what is wrong. */
+/* Reads seconds, up to a day, fractions allowed. Prints a message where the text is not valid. */
 bool mt_units_parse_seconds(const char *text, uint64_t *out_ms);
 
 #endif

@@ -18,8 +18,8 @@ size_t mt_ancestry_find(const struct mt_process *list, size_t count, pid_t pid)
 	return found ? (size_t)(found - list) : MT_ANCESTRY_NONE;
 }
 
-/* The list is no snapshot: pids that were reused while it was made could close a circle, hence the
- * count of steps. */
+/* The list is not atomic: pids that were reused while it was read could form a cycle. So the number
+ * of steps is limited. */
 bool mt_ancestry_descends(const struct mt_process *list, size_t count, pid_t pid, pid_t root)
 {
 	for (size_t step = 0; step <= count; step++) {

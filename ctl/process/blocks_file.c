@@ -47,7 +47,7 @@ static enum mt_err read_head(int fd, struct mt_blocks_head *head, struct mt_why 
 	return MT_ERR_OK;
 }
 
-static bool can_be(const struct mt_blocks_entry *entry)
+static bool is_valid(const struct mt_blocks_entry *entry)
 {
 	return entry->state < MT_BLOCKS_STATES && entry->base != 0 &&
 	       entry->held_bytes <= MT_BLOCKS_FILE_BYTES_MAX &&
@@ -61,38 +61,38 @@ static enum mt_err check_entries(const struct mt_blocks_file *file, struct mt_wh
 		return mt_error_because(why, MT_ERR_INVALID,
 					"refused: the checksum of the blocks is wrong");
 	for (size_t i = 0; i < file->count; i++)
-		if (!can_be(&file->entries[i]))
+		if (!is_valid(&file->entries[i]))
 			return mt_error_because(why, MT_ERR_INVALID, "refused: block %zu cannot be",
 						i);
 	return MT_ERR_OK;
 }
 
-/* An entry and its place in the file: qsort alone would not keep the order of what is alike. */
-struct placed {
+/* An entry with its index in the file, since qsort(3) is not stable. */
+struct indexed_entry {
 	struct mt_blocks_entry entry;
-	size_t place;
+	size_t index;
 };
 
 static int compare(const void *a, const void *b)
 {
-	const struct placed *left = a, *right = b;
+	const struct indexed_entry *left = a, *right = b;
 
 	if (left->entry.device != right->entry.device)
 		return left->entry.device < right->entry.device ? -1 : 1;
 	if (left->entry.base != right->entry.base)
 		return left->entry.base < right->entry.base ? -1 : 1;
-	return (left->place > right->place) - (left->place < right->place);
+	return (left->index > right->index) - (left->index < right->index);
 }
 
-/* Of two with one address the later one stays: the first was freed, and its address given to
- * another, while the process listed them. */
+/* Of two entries with one address the later one is kept: the first was freed, and its address
+ * allocated again, while the process wrote the list. */
 static void sort(struct mt_blocks_file *file)
 {
-	struct placed *list = mt_error_check_memory(calloc(file->count + 1, sizeof(*list)));
+	struct indexed_entry *list = mt_error_check_memory(calloc(file->count + 1, sizeof(*list)));
 	size_t kept = 0;
 
 	for (size_t i = 0; i < file->count; i++)
-		list[i] = (struct placed){file->entries[i], i};
+		list[i] = (struct indexed_entry){file->entries[i], i};
 	qsort(list, file->count, sizeof(*list), compare);
 	for (size_t i = 0; i < file->count; i++) {
 		if (kept && file->entries[kept - 1].device == list[i].entry.device &&

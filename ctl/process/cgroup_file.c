@@ -15,9 +15,9 @@
 #include "ctl/process/foreign_path.h"
 #include "ctl/process/read_file.h"
 
-/* One name after the other, each as an O_PATH descriptor: with O_NOFOLLOW that is the link itself,
- * and no name lies below a link. A name in /proc may wait for a process, and is not looked up.
- * openat2(2) has RESOLVE_NO_SYMLINKS, but from Linux 5.6 on, and not in every container. */
+/* Walks the path name by name, with O_PATH and O_NOFOLLOW: a symbolic link gives a descriptor of
+ * the link, below which no name exists. A lookup in /proc may wait for a process, so none is made.
+ * RESOLVE_NO_SYMLINKS of openat2(2) needs Linux 5.6, and some containers forbid the call. */
 static int walk(int at, char *path)
 {
 	char *saved = NULL;
@@ -56,7 +56,7 @@ static bool is_of_cgroup(int fd)
 	}
 }
 
-/* An O_PATH descriptor of the file; -1: there is none. */
+/* Returns an O_PATH descriptor of the file, -1 where there is none. */
 static int find(const char *path)
 {
 	char text[3 * PATH_MAX], *rest = text;

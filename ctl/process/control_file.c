@@ -18,9 +18,9 @@
 #define FRESH_TIMEOUT_MS 1000u
 #define POLL_FIRST_MS    1u
 #define POLL_MAX_MS      20u
-/* it may be its former user again by then (seteuid) */
+/* within that time the process may be its former user again (seteuid(2)) */
 #define CHANGED_USER_MAX_NS 1000000000u
-/* tries, 0.1 s and more, in which a file that is no valid one may be one that is being written */
+/* reads, over 0.1 s and more, in which an invalid file may be a write in progress */
 #define INVALID_MAX 10u
 
 static unsigned next_poll_ms(unsigned poll_ms)
@@ -48,7 +48,7 @@ static enum mt_err read_control(int fd, struct mt_control_file *out, struct mt_w
 	return MT_ERR_OK;
 }
 
-/* The number last: a process that reads in between sees no new request yet. */
+/* Writes the sequence number last: a process that reads in between sees no new request yet. */
 static enum mt_err write_request(int fd, const struct mt_request *request, struct mt_why *why)
 {
 	const size_t base = offsetof(struct mt_control_file, request), rest = sizeof(request->seq);
@@ -65,7 +65,7 @@ static enum mt_err write_request(int fd, const struct mt_request *request, struc
 	return MT_ERR_OK;
 }
 
-static enum mt_err ring(int fd, struct mt_why *why)
+static enum mt_err notify(int fd, struct mt_why *why)
 {
 	const unsigned add_one = FUTEX_OP(FUTEX_OP_ADD, 1, FUTEX_OP_CMP_LT, 0);
 	char *map = mmap(NULL, sizeof(struct mt_control_file), PROT_READ | PROT_WRITE, MAP_SHARED,
@@ -78,8 +78,8 @@ static enum mt_err ring(int fd, struct mt_why *why)
 		return mt_error_because(why, MT_ERR_SYSTEM, "cannot map the control file: %s",
 					strerror(errno));
 	word = map + offsetof(struct mt_control_file, word);
-	/* The word is changed first, then whoever sleeps on it is woken; the condition (word < 0)
-	 * wakes nobody more. */
+	/* The kernel changes the word first, then wakes the waiters on it. The comparison (word <
+	 * 0) wakes nobody else. */
 	answer = syscall(SYS_futex, word, FUTEX_WAKE_OP, INT_MAX, 0L, word, add_one);
 	saved = errno;
 	munmap(map, sizeof(struct mt_control_file));
@@ -89,8 +89,8 @@ static enum mt_err ring(int fd, struct mt_why *why)
 	return MT_ERR_OK;
 }
 
-static enum mt_err post(struct mt_control_call *call, struct mt_request *request,
-			struct mt_why *why)
+static enum mt_err try_request(struct mt_control_call *call, struct mt_request *request,
+			       struct mt_why *why)
 {
 	struct mt_stats_head head;
 	struct mt_control_file control;
@@ -102,7 +102,7 @@ static enum mt_err post(struct mt_control_call *call, struct mt_request *request
 		error = mt_target_try_head(&call->process, &head, why);
 	if (error)
 		return error;
-	/* Above both: either file may be what is left of another life. */
+	/* Larger than both: either file may be a leftover of an earlier program. */
 	request->seq = control.request.seq > head.snapshot.request_seq ? control.request.seq
 								       : head.snapshot.request_seq;
 	if (request->seq == UINT64_MAX)
@@ -110,7 +110,7 @@ static enum mt_err post(struct mt_control_call *call, struct mt_request *request
 					"refused: request numbers are used up");
 	call->seq = ++request->seq;
 	error = write_request(call->fd, request, why);
-	return error ? error : ring(call->fd, why);
+	return error ? error : notify(call->fd, why);
 }
 
 void mt_control_file_begin(const struct mt_process *process, uint64_t timeout_ms,
@@ -120,15 +120,15 @@ void mt_control_file_begin(const struct mt_process *process, uint64_t timeout_ms
 	out->deadline_ns = mt_clock_now_ns() + timeout_ms * 1000000u;
 }
 
-/* The shim makes a file first and writes its head then, and writes the head of the other again and
- * again: for a moment neither is a fault. */
-static bool may_be_in_writing(struct mt_control_call *call, enum mt_err error)
+/* The shim creates a file before it writes the head, and rewrites the head of the stats file. So an
+ * invalid file may become valid. */
+static bool may_become_valid(struct mt_control_call *call, enum mt_err error)
 {
 	call->invalid_count = error == MT_ERR_INVALID ? call->invalid_count + 1 : 0;
 	return error == MT_ERR_INVALID && call->invalid_count < INVALID_MAX;
 }
 
-static void look_at_owner(struct mt_control_call *call)
+static void check_owner(struct mt_control_call *call)
 {
 	uint64_t latest_ns = mt_clock_now_ns() + CHANGED_USER_MAX_NS;
 	struct stat status;
@@ -138,20 +138,35 @@ static void look_at_owner(struct mt_control_call *call)
 		call->deadline_ns = latest_ns;
 }
 
+/* A process without a control file is asleep, unless its stats file is of another version, which
+ * may name the control file differently. */
+static enum mt_err open_control(struct mt_control_call *call, struct mt_why *why)
+{
+	struct mt_stats_head head;
+	struct mt_why why_head;
+	enum mt_err error = mt_stats_dir_open(&call->process, MT_STATS_DIR_CONTROL, &call->fd, why);
+
+	if (error != MT_ERR_NOT_AVAILABLE ||
+	    mt_target_try_head(&call->process, &head, &why_head) != MT_ERR_INVALID)
+		return error;
+	*why = why_head;
+	return MT_ERR_INVALID;
+}
+
 bool mt_control_file_try_send(struct mt_control_call *call, struct mt_request request,
 			      enum mt_err *error, struct mt_why *why)
 {
-	*error = mt_stats_dir_open(&call->process, MT_STATS_DIR_CONTROL, &call->fd, why);
+	*error = open_control(call, why);
 	if (!*error)
-		*error = post(call, &request, why);
+		*error = try_request(call, &request, why);
 	if (!*error) {
-		look_at_owner(call);
+		check_owner(call);
 		return true;
 	}
 	mt_control_file_unlock(call);
 	if (*error == MT_ERR_TIMEOUT)
 		return mt_clock_now_ns() >= call->deadline_ns;
-	return !may_be_in_writing(call, *error);
+	return !may_become_valid(call, *error);
 }
 
 enum mt_err mt_control_file_send(const struct mt_process *process, struct mt_request request,
@@ -169,9 +184,8 @@ enum mt_err mt_control_file_send(const struct mt_process *process, struct mt_req
 	return error;
 }
 
-/* The answer, or why there will be none; false: neither yet. A head that is no valid one may be in
- * the middle of being written. */
-static bool look(struct mt_control_call *call, struct mt_stats_head *head, enum mt_err *error,
+/* Returns true with the reply, or with the reason why there will be none; false: neither yet. */
+static bool poll(struct mt_control_call *call, struct mt_stats_head *head, enum mt_err *error,
 		 struct mt_why *why)
 {
 	*error = mt_target_try_head(&call->process, head, why);
@@ -181,7 +195,7 @@ static bool look(struct mt_control_call *call, struct mt_stats_head *head, enum 
 		*error = mt_error_because(why, MT_ERR_UNKNOWN, "the process has ended");
 		return true;
 	}
-	if (may_be_in_writing(call, *error) || (!*error && mt_clock_now_ns() < call->deadline_ns))
+	if (may_become_valid(call, *error) || (!*error && mt_clock_now_ns() < call->deadline_ns))
 		return false;
 	if (!*error)
 		*error = mt_error_because(why, MT_ERR_TIMEOUT, "no answer in time%s",
@@ -197,7 +211,7 @@ bool mt_control_file_poll(struct mt_control_call *call, struct mt_stats_head *ou
 {
 	struct mt_stats_head head;
 
-	if (!look(call, &head, error, why))
+	if (!poll(call, &head, error, why))
 		return false;
 	mt_control_file_unlock(call);
 	if (!*error)

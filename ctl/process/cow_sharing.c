@@ -1,3 +1,4 @@
+/* ctl/process/cow_sharing.c -- see cow_sharing.h. */
 #include "ctl/process/cow_sharing.h"
 
 #include <fcntl.h>
@@ -5,15 +6,16 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define CANDIDATES  512u
-#define LEAST       12u
-#define WORDS_LEAST 16u
-#define PAGE_WORDS  512u /* of a page the first 4 kB are compared */
+#define CANDIDATES   512u
+#define COMPARED_MIN 12u
+#define WORDS_MIN    16u
+/* the first 4 kB of a page are compared */
+#define PAGE_WORDS 512u
 /* Documentation/admin-guide/mm/pagemap.rst */
 #define PRESENT   ((uint64_t)1 << 63)
 #define EXCLUSIVE ((uint64_t)1 << 56)
 
-/* One of the two, with its pagemap. */
+/* One of the two processes, with its pagemap. */
 struct side {
 	pid_t pid;
 	int pagemap;
@@ -28,7 +30,7 @@ bool mt_cow_sharing_alike(const uint64_t *one, const uint64_t *other, size_t wor
 		filled += one[i] || other[i];
 		same += one[i] && one[i] == other[i];
 	}
-	*out_tells = filled >= WORDS_LEAST;
+	*out_tells = filled >= WORDS_MIN;
 	return same * 2 >= filled;
 }
 
@@ -62,8 +64,8 @@ static bool maps(const struct mt_smaps *smaps, uint64_t address)
 	return false;
 }
 
-/* Candidates are dealt out by how many pages of a mapping are the child's own, so that large and
- * nearly empty ones take few. */
+/* Candidates are spread by the private bytes of a mapping, so that large mappings that are nearly
+ * empty get few. */
 static void compare(struct side *child, const struct mt_smaps *child_smaps, struct side *parent,
 		    const struct mt_smaps *parent_smaps, unsigned *out_compared,
 		    unsigned *out_alike)
@@ -119,7 +121,7 @@ bool mt_cow_sharing_share(pid_t child, const struct mt_smaps *child_smaps, pid_t
 		close(ours.pagemap);
 	if (theirs.pagemap >= 0)
 		close(theirs.pagemap);
-	if (compared < LEAST)
+	if (compared < COMPARED_MIN)
 		return false;
 	*out_share = (double)alike / compared;
 	return true;

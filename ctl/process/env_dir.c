@@ -11,28 +11,28 @@
 
 #define HOLDS_NS UINT64_C(60000000000)
 #define FRESH_NS UINT64_C(50000000000)
-/* by pid: a bound that needs no sweeping; two processes of one place forget each other */
-#define PLACES 4096u
+/* the slot is pid % SLOTS_COUNT; processes with the same slot evict each other */
+#define SLOTS_COUNT 4096u
 
-static struct remembered {
-	pid_t pid; /* 0: nobody */
-	uint64_t start_ticks, stack_start, asked_ns;
-	enum mt_env_dir_state answer;
+static struct entry {
+	pid_t pid; /* 0: empty */
+	uint64_t start_ticks, stack_start, read_ns;
+	enum mt_env_dir_state state;
 	char *path; /* NAMED */
-} places[PLACES];
+} slots[SLOTS_COUNT];
 
-static struct remembered *place_of(const struct mt_process *process)
+static struct entry *slot_of(const struct mt_process *process)
 {
-	return &places[(unsigned)process->pid % PLACES];
+	return &slots[(unsigned)process->pid % SLOTS_COUNT];
 }
 
 static bool holds(const struct mt_process *process, uint64_t for_ns)
 {
-	const struct remembered *place = place_of(process);
+	const struct entry *slot = slot_of(process);
 
-	return place->pid == process->pid && place->start_ticks == process->start_ticks &&
-	       place->stack_start && place->stack_start == process->stack_start &&
-	       mt_clock_now_ns() - place->asked_ns < for_ns;
+	return slot->pid == process->pid && slot->start_ticks == process->start_ticks &&
+	       slot->stack_start && slot->stack_start == process->stack_start &&
+	       mt_clock_now_ns() - slot->read_ns < for_ns;
 }
 
 bool mt_env_dir_is_fresh(const struct mt_process *process)
@@ -40,19 +40,19 @@ bool mt_env_dir_is_fresh(const struct mt_process *process)
 	return holds(process, FRESH_NS);
 }
 
-void mt_env_dir_remember(const struct mt_process *process, enum mt_env_dir_state answer,
+void mt_env_dir_remember(const struct mt_process *process, enum mt_env_dir_state state,
 			 const char *path)
 {
-	struct remembered *place = place_of(process);
+	struct entry *slot = slot_of(process);
 
-	if (answer == MT_ENV_DIR_NAMED && !*path)
-		answer = MT_ENV_DIR_NONE;
-	free(place->path);
-	*place = (struct remembered){
-		.pid = process->pid, .start_ticks = process->start_ticks, .answer = answer};
-	place->asked_ns = mt_clock_now_ns();
-	place->stack_start = answer == MT_ENV_DIR_EMPTY ? 0 : process->stack_start;
-	place->path = answer == MT_ENV_DIR_NAMED ? mt_error_check_memory(strdup(path)) : NULL;
+	if (state == MT_ENV_DIR_NAMED && !*path)
+		state = MT_ENV_DIR_NONE;
+	free(slot->path);
+	*slot = (struct entry){
+		.pid = process->pid, .start_ticks = process->start_ticks, .state = state};
+	slot->read_ns = mt_clock_now_ns();
+	slot->stack_start = state == MT_ENV_DIR_EMPTY ? 0 : process->stack_start;
+	slot->path = state == MT_ENV_DIR_NAMED ? mt_error_check_memory(strdup(path)) : NULL;
 }
 
 static void read_environment(const struct mt_process *process)
@@ -72,14 +72,14 @@ static void read_environment(const struct mt_process *process)
 
 enum mt_env_dir_state mt_env_dir_find(const struct mt_process *process, char *out, size_t out_bytes)
 {
-	const struct remembered *place = place_of(process);
+	const struct entry *slot = slot_of(process);
 
 	if (!holds(process, HOLDS_NS))
 		read_environment(process);
-	if (place->answer == MT_ENV_DIR_COSTLY)
+	if (slot->state == MT_ENV_DIR_COSTLY)
 		return MT_ENV_DIR_COSTLY;
-	if (!place->path || strlen(place->path) >= out_bytes)
+	if (!slot->path || strlen(slot->path) >= out_bytes)
 		return MT_ENV_DIR_NONE;
-	strcpy(out, place->path);
+	strcpy(out, slot->path);
 	return MT_ENV_DIR_NAMED;
 }

@@ -19,7 +19,7 @@ struct path_walk {
 	bool is_root;
 	int folders[DEPTH_MAX]; /* from the start down */
 	unsigned depth, links, names;
-	char text[2 * PATH_MAX], *rest; /* what is left to go, in `text` */
+	char text[2 * PATH_MAX], *rest; /* the rest of the path, in `text` */
 };
 
 bool mt_foreign_path_is_proc(int fd)
@@ -44,7 +44,7 @@ static void pop_to(struct path_walk *walk, unsigned depth)
 	errno = kept;
 }
 
-/* Takes the descriptor over; 0 for success. */
+/* Takes the descriptor over. Returns 0 for success. */
 static int push(struct path_walk *walk, int fd)
 {
 	if (fd < 0)
@@ -85,7 +85,7 @@ static int go_up(struct path_walk *walk)
 	return push(walk, above);
 }
 
-/* Puts what the link says before what is left to go. The link is closed. */
+/* Puts the target of the link before the rest of the path. Closes the link. */
 static int follow(struct path_walk *walk, int link)
 {
 	size_t rest_bytes = strlen(walk->rest) + 1;

@@ -8,7 +8,7 @@
 #include "ctl/process/process_list.h"
 #include "ctl/process/target.h"
 
-/* nvmlReturn_t is an enum of which only 0 is success; an nvmlDevice_t is a pointer. */
+/* Of nvmlReturn_t only 0 is success; an nvmlDevice_t is a pointer. */
 struct nvml_memory {
 	unsigned long long total_bytes, free_bytes, used_bytes;
 };
@@ -40,9 +40,10 @@ static bool load_nvml(void)
 	       nvml.nvmlDeviceGetHandleByIndex_v2 && nvml.nvmlDeviceGetMemoryInfo;
 }
 
-/* Takes it if it is the one that is looked for, or has more free than the one before. */
-static bool offer(long wanted, const struct mt_gpu_memory *found, bool known,
-		  struct mt_gpu_memory *out)
+/* Takes the device if it is the wanted one, or for MT_GPU_ANY if it has more free memory than the
+ * one so far. */
+static bool consider(long wanted, const struct mt_gpu_memory *found, bool known,
+		     struct mt_gpu_memory *out)
 {
 	bool better = wanted == MT_GPU_ANY ? !known || found->free_bytes > out->free_bytes
 					   : found->number == (uint64_t)wanted;
@@ -52,7 +53,7 @@ static bool offer(long wanted, const struct mt_gpu_memory *found, bool known,
 	return known || better;
 }
 
-static bool ask_nvml(long number, struct mt_gpu_memory *out)
+static bool read_nvml(long number, struct mt_gpu_memory *out)
 {
 	unsigned count = 0;
 	bool known = false;
@@ -74,15 +75,15 @@ static bool ask_nvml(long number, struct mt_gpu_memory *out)
 		mt_text_clean(gpu.name, sizeof(gpu.name));
 		gpu.free_bytes = memory.free_bytes;
 		gpu.total_bytes = memory.total_bytes;
-		known = offer(number, &gpu, known, out);
+		known = consider(number, &gpu, known, out);
 	}
 	if (nvml.nvmlShutdown)
 		(void)nvml.nvmlShutdown();
 	return known;
 }
 
-static bool ask_process(const struct mt_process *process, long number, bool known,
-			struct mt_gpu_memory *out)
+static bool read_process(const struct mt_process *process, long number, bool known,
+			 struct mt_gpu_memory *out)
 {
 	struct mt_stats_file *file = mt_error_check_memory(malloc(sizeof(*file)));
 	struct mt_why why;
@@ -98,7 +99,7 @@ static bool ask_process(const struct mt_process *process, long number, bool know
 		snprintf(gpu.name, sizeof(gpu.name), "%s", device->name);
 		snprintf(gpu.source, sizeof(gpu.source), "process %d", (int)process->pid);
 		if (gpu.total_bytes)
-			known = offer(number, &gpu, known, out);
+			known = consider(number, &gpu, known, out);
 	}
 	free(file);
 	return known;
@@ -107,14 +108,14 @@ static bool ask_process(const struct mt_process *process, long number, bool know
 bool mt_gpu_memory_find(long number, struct mt_gpu_memory *out)
 {
 	struct mt_process_list processes;
-	bool known = ask_nvml(number, out);
+	bool known = read_nvml(number, out);
 
 	if (known)
 		return true;
 	mt_process_list_read(&processes);
 	for (size_t i = 0; i < processes.count; i++)
 		if (processes.list[i].uses_cuda)
-			known = ask_process(&processes.list[i].process, number, known, out);
+			known = read_process(&processes.list[i].process, number, known, out);
 	mt_process_list_free(&processes);
 	return known;
 }

@@ -1,3 +1,4 @@
+/* ctl/process/install_dir.c -- see install_dir.h. */
 #include "ctl/process/install_dir.h"
 
 #include <limits.h>
@@ -6,12 +7,12 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Seen from mtctl's own folder. MT_MULTIARCH is Debian's name for the machine; other distributions
- * leave it empty. */
+/* Relative to the directory of mtctl. MT_MULTIARCH is the name of the architecture on Debian, "" on
+ * other distributions. */
 static const char *const libraries[] = {"/../lib", "/../lib/" MT_MULTIARCH, "/../lib64"};
 
-/* The folder of mtctl itself, without a slash at its end. */
-static bool own_folder(char *out, size_t out_bytes)
+/* The directory of mtctl, without a slash at its end. */
+static bool own_directory(char *out, size_t out_bytes)
 {
 	ssize_t length = readlink("/proc/self/exe", out, out_bytes - 1);
 	char *slash;
@@ -26,13 +27,13 @@ static bool own_folder(char *out, size_t out_bytes)
 	return true;
 }
 
-/* realpath, so that the answer is absolute wherever a program goes. */
-static bool try_path(const char *folder, const char *below, const char *name, char *out,
+/* realpath(3) makes the path absolute, so that it stays valid after a chdir(2). */
+static bool try_path(const char *directory, const char *below, const char *name, char *out,
 		     size_t out_bytes)
 {
 	char path[2 * PATH_MAX], resolved[PATH_MAX];
 
-	snprintf(path, sizeof(path), "%s%s%s/%s", folder, *below ? "/" : "", below, name);
+	snprintf(path, sizeof(path), "%s%s%s/%s", directory, *below ? "/" : "", below, name);
 	if (access(path, R_OK) != 0 || !realpath(path, resolved))
 		return false;
 	return (size_t)snprintf(out, out_bytes, "%s", resolved) < out_bytes;
@@ -40,14 +41,14 @@ static bool try_path(const char *folder, const char *below, const char *name, ch
 
 bool mt_install_dir_find(const char *name, const char *below, char *out, size_t out_bytes)
 {
-	char own[PATH_MAX], folder[PATH_MAX + 64];
+	char own[PATH_MAX], directory[PATH_MAX + 64];
 
-	if (own_folder(own, sizeof(own))) {
+	if (own_directory(own, sizeof(own))) {
 		if (try_path(own, "", name, out, out_bytes))
 			return true;
 		for (size_t i = 0; i < sizeof(libraries) / sizeof(libraries[0]); i++) {
-			snprintf(folder, sizeof(folder), "%s%s", own, libraries[i]);
-			if (try_path(folder, below, name, out, out_bytes))
+			snprintf(directory, sizeof(directory), "%s%s", own, libraries[i]);
+			if (try_path(directory, below, name, out, out_bytes))
 				return true;
 		}
 	}

@@ -11,7 +11,8 @@
 #include "ctl/process/clock.h"
 #include "ctl/process/control_file.h"
 
-/* All but those that cannot be caught, that a fault of our own raises, and that stop a job. */
+/* All signals except those that cannot be caught, that a fault in mtctl raises, and that stop a
+ * job. */
 static void fill_forwarded(sigset_t *set)
 {
 	static const int kept[] = {SIGKILL, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU, SIGCHLD, SIGSEGV,
@@ -22,15 +23,14 @@ static void fill_forwarded(sigset_t *set)
 		sigdelset(set, kept[i]);
 }
 
-/* What we were given, and the program is to get. */
+/* The signal state of mtctl at its start, which the program gets. */
 struct inherited {
 	sigset_t mask;
 	struct sigaction child_action;
 };
 
-/* The signals that came between fork and exec are the program's: they wait for it behind the mask.
- */
-static void become(char **argv, const struct inherited *inherited, int tell)
+/* A signal between fork(2) and exec(3) stays pending for the program, since it is blocked. */
+static void exec_program(char **argv, const struct inherited *inherited, int tell)
 {
 	int failed;
 
@@ -42,8 +42,8 @@ static void become(char **argv, const struct inherited *inherited, int tell)
 	_exit(MT_EXIT_CANNOT_RUN);
 }
 
-/* 0: the program runs, for exec has closed the pipe. */
-static int hear(int from)
+/* Returns errno of the exec, 0 where the program runs: exec has closed the pipe. */
+static int wait_for_exec(int from)
 {
 	int failed = 0;
 	ssize_t got;
@@ -56,7 +56,7 @@ static int hear(int from)
 
 enum mt_exit mt_launch_start(char **argv, struct mt_launch *out)
 {
-	/* who ignores SIGCHLD is never told how a child has ended */
+	/* a process that ignores SIGCHLD gets no status of its children */
 	const struct sigaction plain = {.sa_handler = SIG_DFL};
 	struct inherited inherited;
 	sigset_t blocked;
@@ -74,11 +74,11 @@ enum mt_exit mt_launch_start(char **argv, struct mt_launch *out)
 	(void)sigaction(SIGCHLD, &plain, &inherited.child_action);
 	out->pid = fork();
 	if (out->pid == 0)
-		become(argv, &inherited, ends[1]);
+		exec_program(argv, &inherited, ends[1]);
 	failed = out->pid < 0 ? errno : 0;
 	close(ends[1]);
 	if (!failed)
-		failed = hear(ends[0]);
+		failed = wait_for_exec(ends[0]);
 	close(ends[0]);
 	if (!failed)
 		return MT_EXIT_OK;
@@ -89,8 +89,8 @@ enum mt_exit mt_launch_start(char **argv, struct mt_launch *out)
 	return failed == ENOENT ? MT_EXIT_NOT_FOUND : MT_EXIT_CANNOT_RUN;
 }
 
-/* What the terminal sends, it has sent to the program, too; and our own pipes break for us alone.
- */
+/* The terminal sends its signals to the program as well. SIGPIPE of a pipe of mtctl is not for the
+ * program. */
 static void forward(const struct mt_launch *launch, const siginfo_t *info)
 {
 	bool own = info->si_code == SI_USER && info->si_pid == getpid();
@@ -116,10 +116,10 @@ static void reap(struct mt_launch *launch)
 static bool wait_for_signal(const sigset_t *set, uint64_t until_ns, siginfo_t *info)
 {
 	uint64_t now = mt_clock_now_ns(), left = until_ns > now ? until_ns - now : 0;
-	const struct timespec most = {.tv_sec = (time_t)(left / 1000000000u),
-				      .tv_nsec = (long)(left % 1000000000u)};
+	const struct timespec timeout = {.tv_sec = (time_t)(left / 1000000000u),
+					 .tv_nsec = (long)(left % 1000000000u)};
 
-	return sigtimedwait(set, info, &most) > 0;
+	return sigtimedwait(set, info, &timeout) > 0;
 }
 
 bool mt_launch_wait(struct mt_launch *launch, uint64_t until_ns)
@@ -151,7 +151,7 @@ int mt_launch_exit(const struct mt_launch *launch)
 	if (!launch->pid || !WIFSIGNALED(launch->status))
 		return launch->pid ? WEXITSTATUS(launch->status) : MT_EXIT_OK;
 	number = WTERMSIG(launch->status);
-	/* the program has left the one that tells something */
+	/* the program has left a core file; one of mtctl would replace it */
 	(void)setrlimit(RLIMIT_CORE, &no_core);
 	(void)signal(number, SIG_DFL);
 	sigemptyset(&one);

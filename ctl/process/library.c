@@ -29,7 +29,7 @@ bool mt_library_version(const char *path, char *out, size_t out_bytes)
 	return at != NULL;
 }
 
-/* "55d0-55e0 r-xp 00000000 fe:00 123   /path/libmtshim.so", its line of maps. */
+/* A line of maps: "55d0-55e0 r-xp 00000000 fe:00 123 /path/libmtshim.so". */
 static bool parse_line(const char *line, char *path, uint64_t *out_inode)
 {
 	const char *from = strchr(line, '/');

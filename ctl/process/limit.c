@@ -11,9 +11,9 @@
 #include "ctl/output/text.h"
 #include "ctl/process/read_file.h"
 
-/* Where a hierarchy is mounted, and where the process lies in it. */
-struct place {
-	char mount[PATH_MAX]; /* with `root` before it */
+/* The mount point of a cgroup hierarchy, and the directory of the process in it. */
+struct location {
+	char mount[PATH_MAX]; /* begins with `root` */
 	char directory[PATH_MAX + PATH_MAX];
 };
 
@@ -89,10 +89,10 @@ static bool parse_mount(const struct version *version, const char *line, char *m
 	return true;
 }
 
-/* A container may show a part of the hierarchy only: what lies above the mount cannot be seen, and
- * where none of the mounts shows the path the first stands for it. */
-static bool find_place(const char *root, const struct version *version, const char *path,
-		       struct place *out)
+/* A container may see a part of the hierarchy only. Where no mount shows the path, the directory of
+ * the first mount is used. */
+static bool find_location(const char *root, const struct version *version, const char *path,
+			  struct location *out)
 {
 	char file[PATH_MAX], mount_root[PATH_MAX], mount[PATH_MAX];
 	char *text, *saved = NULL;
@@ -186,7 +186,7 @@ static void read_limits(const struct version *version, const char *directory,
 	}
 }
 
-static bool locate(const char *root, const struct version *version, pid_t pid, struct place *out)
+static bool locate(const char *root, const struct version *version, pid_t pid, struct location *out)
 {
 	char file[PATH_MAX], path[PATH_MAX], number[16] = "self";
 	char *text;
@@ -198,7 +198,7 @@ static bool locate(const char *root, const struct version *version, pid_t pid, s
 	text = mt_read_file(file, NULL);
 	found = text && find_path(version, text, path, sizeof(path));
 	free(text);
-	return found && find_place(root, version, path, out);
+	return found && find_location(root, version, path, out);
 }
 
 uint64_t mt_limit_machine_used(const char *root)
@@ -262,15 +262,15 @@ enum mt_err mt_limit_find_in(const char *root, const char *directory, struct mt_
 static bool find_directory(const char *root, pid_t pid, size_t versions_count, bool has_memory,
 			   char *out, size_t out_bytes)
 {
-	struct place *place = mt_error_check_memory(calloc(1, sizeof(*place)));
+	struct location *location = mt_error_check_memory(calloc(1, sizeof(*location)));
 	bool found = false;
 
 	for (size_t i = 0; i < versions_count && !found; i++)
-		found = locate(root, &versions[i], pid, place) &&
-			(!has_memory || has_file(place->directory, versions[i].usage));
+		found = locate(root, &versions[i], pid, location) &&
+			(!has_memory || has_file(location->directory, versions[i].usage));
 	if (found)
-		snprintf(out, out_bytes, "%s", place->directory);
-	free(place);
+		snprintf(out, out_bytes, "%s", location->directory);
+	free(location);
 	return found;
 }
 
@@ -287,20 +287,21 @@ bool mt_limit_memory_directory(const char *root, pid_t pid, char *out, size_t ou
 enum mt_err mt_limit_find(const char *root, pid_t pid, struct mt_limit *out)
 {
 	struct mt_limit machine = machine_limit(root), nearest = {0};
-	struct place *place = mt_error_check_memory(calloc(1, sizeof(*place)));
+	struct location *location = mt_error_check_memory(calloc(1, sizeof(*location)));
 
 	for (size_t i = 0; i < VERSIONS_COUNT; i++) {
-		if (!locate(root, &versions[i], pid, place))
+		if (!locate(root, &versions[i], pid, location))
 			continue;
 		/* From the directory of the process up to the mount point. */
 		for (;;) {
-			read_limits(&versions[i], place->directory, machine.limit_bytes, &nearest);
-			if (strlen(place->directory) <= strlen(place->mount))
+			read_limits(&versions[i], location->directory, machine.limit_bytes,
+				    &nearest);
+			if (strlen(location->directory) <= strlen(location->mount))
 				break;
-			*strrchr(place->directory, '/') = '\0';
+			*strrchr(location->directory, '/') = '\0';
 		}
 	}
-	free(place);
+	free(location);
 	if (!nearest.is_cgroup && !machine.limit_bytes)
 		return MT_ERR_SYSTEM;
 	*out = nearest.is_cgroup ? nearest : machine;

@@ -9,10 +9,10 @@
 #include "ctl/process/stats_dir.h"
 
 #define TIMEOUT_MS 30000u
-/* another mtctl may have fetched the file that we have asked for */
+/* another mtctl may have read and removed the file that was requested here */
 #define TRIES 3
 
-/* Why it has no blocks to tell of; its figures are those from before it was asked. */
+/* Why the process lists no blocks, from its figures before the request. */
 static enum mt_err refuse(const struct mt_stats_file *file, uint64_t error, struct mt_why *why)
 {
 	if (error != MT_ERR_NOT_AVAILABLE)
@@ -27,7 +27,7 @@ static enum mt_err refuse(const struct mt_stats_file *file, uint64_t error, stru
 		"was built without CUDA");
 }
 
-static enum mt_err ask(const struct mt_target *target, struct mt_why *why)
+static enum mt_err request_blocks(const struct mt_target *target, struct mt_why *why)
 {
 	const struct mt_request request = {.kind = MT_REQUEST_SNAPSHOT};
 	struct mt_stats_head head;
@@ -60,7 +60,7 @@ enum mt_err mt_pool_snapshot_take(const struct mt_process *process, struct mt_po
 	for (int i = 0; i < TRIES && error == MT_ERR_NOT_AVAILABLE; i++) {
 		error = mt_target_read(process, &out->target.file, why);
 		if (!error)
-			error = ask(&out->target, why);
+			error = request_blocks(&out->target, why);
 		if (error)
 			return error;
 		error = read_blocks(process, &out->blocks, why);
@@ -68,7 +68,7 @@ enum mt_err mt_pool_snapshot_take(const struct mt_process *process, struct mt_po
 	if (error == MT_ERR_NOT_AVAILABLE)
 		return mt_error_because(why, MT_ERR_SYSTEM,
 					"others have fetched its answer each time; try again");
-	/* Of a process that has ended since, the figures from before stand. */
+	/* A process that has ended since keeps its figures from before. */
 	if (!error)
 		(void)mt_target_read(process, &out->target.file, why);
 	return error;

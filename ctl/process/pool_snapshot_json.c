@@ -42,7 +42,7 @@ static json_t *small_part_json(const struct mt_pool_snapshot_part *part)
 
 /* ---- devices ---- */
 
-/* Kinds of memory whose blocks are not listed, by the names that `stat` has for them. */
+/* Kinds of memory whose blocks are not listed, by their names in `mtctl stat`. */
 static json_t *unlisted_json(const struct mt_stats_device *row)
 {
 	json_t *object = json_object();
@@ -125,7 +125,7 @@ static json_t *ages_json(const struct mt_pool_snapshot_sums *sums)
 	return array;
 }
 
-/* Empty where nothing goes back by itself. */
+/* Empty where idle blocks are kept. */
 static json_t *decay_json(const struct mt_pool_snapshot_sums *sums, uint64_t decay_ms)
 {
 	json_t *array = json_array();
@@ -152,8 +152,8 @@ static json_t *summary_json(const struct mt_pool_snapshot_sums *sums, uint64_t d
 
 /* ---- blocks ---- */
 
-/* By hand, a line each: numbers and our own words alone. As objects of jansson a million of them
- * would take a gigabyte. */
+/* Written without jansson, one block a line: a million objects would take a gigabyte. All values
+ * are numbers and constant words. */
 static void write_block(FILE *to, const struct mt_blocks_entry *entry)
 {
 	fprintf(to,
@@ -197,7 +197,7 @@ void mt_pool_snapshot_write_json(const struct mt_pool_snapshot *snapshot,
 	char *text = mt_error_check_memory(json_dumps(root, JSON_COMPACT));
 
 	json_decref(root);
-	text[strlen(text) - 1] = '\0'; /* the brace: the blocks are one more member */
+	text[strlen(text) - 1] = '\0'; /* removes the brace: the blocks are one more member */
 	fprintf(to, "%s,\n\"blocks\":[", text);
 	for (size_t i = 0; i < count; i++) {
 		fputs(i ? ",\n" : "\n", to);

@@ -1,4 +1,4 @@
-/* ctl/process/pool_snapshot_sum.c -- what the blocks of a snapshot come to. */
+/* ctl/process/pool_snapshot_sum.c -- sums over the blocks of a snapshot. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,7 +23,7 @@ static void add(struct mt_pool_snapshot_part *part, const struct mt_blocks_entry
 		part->oldest_ms = entry->age_ms;
 }
 
-/* The largest power of two that is not above it. */
+/* The exponent of the largest power of two up to this size. */
 static size_t size_of(uint64_t bytes)
 {
 	return bytes ? (size_t)(63 - __builtin_clzll(bytes)) : 0;
@@ -88,10 +88,10 @@ void mt_pool_snapshot_each_device(const struct mt_pool_snapshot *snapshot, uint6
 	}
 }
 
-/* A block that may be listed, by its place. */
+/* A block that may be listed, by its index. */
 struct candidate {
 	uint64_t bytes;
-	size_t place;
+	size_t index;
 };
 
 static int by_size(const void *a, const void *b)
@@ -100,10 +100,10 @@ static int by_size(const void *a, const void *b)
 
 	if (left->bytes != right->bytes)
 		return left->bytes > right->bytes ? -1 : 1;
-	return (left->place > right->place) - (left->place < right->place);
+	return (left->index > right->index) - (left->index < right->index);
 }
 
-static int by_place(const void *a, const void *b)
+static int by_index(const void *a, const void *b)
 {
 	const size_t *left = a, *right = b;
 
@@ -115,7 +115,7 @@ size_t *mt_pool_snapshot_pick(const struct mt_blocks_file *blocks,
 			      size_t *out_count)
 {
 	struct candidate *list = mt_error_check_memory(calloc(blocks->count + 1, sizeof(*list)));
-	size_t *places = mt_error_check_memory(calloc(blocks->count + 1, sizeof(*places)));
+	size_t *indices = mt_error_check_memory(calloc(blocks->count + 1, sizeof(*indices)));
 	size_t count = 0;
 
 	for (size_t i = 0; i < blocks->count; i++)
@@ -127,10 +127,10 @@ size_t *mt_pool_snapshot_pick(const struct mt_blocks_file *blocks,
 	if (count > view->top)
 		count = (size_t)view->top;
 	for (size_t i = 0; i < count; i++)
-		places[i] = list[i].place;
+		indices[i] = list[i].index;
 	if (!largest_first)
-		qsort(places, count, sizeof(*places), by_place);
+		qsort(indices, count, sizeof(*indices), by_index);
 	free(list);
 	*out_count = count;
-	return places;
+	return indices;
 }

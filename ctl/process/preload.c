@@ -13,7 +13,7 @@
 
 #define SEPARATORS " :" /* ld.so(8) */
 
-/* Absolute, wherever the program goes. */
+/* Makes the path absolute, so that it stays valid after a chdir(2). */
 static bool resolve(const char *path, char *out, size_t out_bytes)
 {
 	char resolved[PATH_MAX];

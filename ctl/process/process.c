@@ -40,7 +40,7 @@ void mt_process_say(const struct mt_process *process, const char *text)
 	mt_error_say("process %d (%s): %s", (int)process->pid, process->comm, text);
 }
 
-/* Kept open: the way to /proc need not be gone again for every file of thousands. */
+/* Kept open, so that /proc is not looked up again for each of thousands of files. */
 static int proc_directory(void)
 {
 	static int proc = -1;
@@ -58,8 +58,8 @@ int mt_process_open(pid_t pid, const char *file)
 	return openat(proc_directory(), path, O_RDONLY | O_CLOEXEC);
 }
 
-/* A file that the kernel makes in one piece: one read is all of it, or as much as there is room
- * for. */
+/* For a file that the kernel writes in one piece: one read(2) gets all of it, or as much as fits.
+ */
 bool mt_process_read_small(pid_t pid, const char *file, char *out, size_t out_bytes)
 {
 	ssize_t got;
@@ -73,8 +73,8 @@ bool mt_process_read_small(pid_t pid, const char *file, char *out, size_t out_by
 	return got > 0;
 }
 
-/* From the name on, which is in parentheses and may hold anything, parentheses too. Field numbers
- * are those of proc(5). */
+/* The name is in parentheses and may contain any byte, parentheses as well. Field numbers are those
+ * of proc(5). */
 static bool parse_stat(char *text, struct mt_process *process)
 {
 	char *name = strchr(text, '('), *at = strrchr(text, ')'), state;
@@ -110,8 +110,8 @@ bool mt_process_read_stat(struct mt_process *process)
 	       parse_stat(text, process);
 }
 
-/* The last of "NSpid:\t12\t1": what the process calls itself. Kernels without the line have no
- * other namespace. */
+/* The last pid of "NSpid:\t12\t1" is the pid in the namespace of the process. Kernels without the
+ * line have one namespace. */
 static pid_t last_pid(const char *status, pid_t pid)
 {
 	const char *line = strstr(status, "\nNSpid:");
@@ -156,19 +156,18 @@ static uint64_t pidns_of(const char *path)
 
 uint64_t mt_process_own_pidns(void)
 {
-	static bool asked;
+	static bool is_read;
 	static uint64_t pidns;
 	char link[32] = "";
 
-	if (!asked && readlink("/proc/self", link, sizeof(link) - 1) > 0 &&
+	if (!is_read && readlink("/proc/self", link, sizeof(link) - 1) > 0 &&
 	    strtol(link, NULL, 10) == (long)getpid())
 		pidns = pidns_of("/proc/self/ns/pid");
-	asked = true;
+	is_read = true;
 	return pidns;
 }
 
-/* What it calls itself. The status file is asked only where there is more than one answer: it is
- * long. */
+/* Reads the long status file only where the pid namespace differs from that of mtctl. */
 void mt_process_read_identity(struct mt_process *process)
 {
 	char path[64], *status = NULL;
@@ -183,15 +182,16 @@ void mt_process_read_identity(struct mt_process *process)
 
 bool mt_process_may_probe(const struct mt_process *process)
 {
-	static uid_t asker = (uid_t)-1; /* no system call for each of thousands */
+	/* read once: one system call for each process would cost too much */
+	static uid_t caller = (uid_t)-1;
 
-	if (asker == (uid_t)-1)
-		asker = geteuid();
-	return !process->is_kernel && (asker == 0 || asker == process->uid);
+	if (caller == (uid_t)-1)
+		caller = geteuid();
+	return !process->is_kernel && (caller == 0 || caller == process->uid);
 }
 
-/* The owner of the directory is the effective user, of a process that may not be looked into as
- * well; a stat file belongs to root then. Much cheaper than the status file. */
+/* The owner of the directory is the effective user, also for a process whose files belong to root
+ * since it may not be traced. This is much cheaper than the status file. */
 static bool scan(pid_t pid, struct mt_process *out)
 {
 	struct mt_process process = {.pid = pid, .own_pid = pid};

@@ -54,7 +54,7 @@ bool mt_process_limit_directory(const struct mt_process *process, const struct m
 	return mt_limit_memory_directory("", process->pid, out, out_bytes);
 }
 
-/* MT_LIMIT_MB is a limit of its own group, or where there is none of the machine, as in the shim.
+/* MT_LIMIT_MB limits the cgroup of the process, or the machine where there is none, as in the shim.
  */
 static uint64_t used_now(const struct mt_process *process, const struct mt_stats_file *file,
 			 const struct mt_limit *limit)
@@ -76,10 +76,10 @@ static uint64_t used_now(const struct mt_process *process, const struct mt_stats
 		       : limit->used_bytes;
 }
 
-/* What the process has published. Its field is too short for a deep group: then the kernel is asked
- * for the place, which is the right one if it holds the same limit. */
-static void take_published(const struct mt_process *process, const struct mt_stats_file *file,
-			   struct mt_limit *out)
+/* The published path is cut where the cgroup is deep. The kernel then gives the path, if the limit
+ * there is the same. */
+static void use_published(const struct mt_process *process, const struct mt_stats_file *file,
+			  struct mt_limit *out)
 {
 	const struct mt_stats_snapshot *now = &file->head.snapshot;
 	const char *source = *file->head.limit_source ? file->head.limit_source : "?";
@@ -101,7 +101,7 @@ enum mt_err mt_process_limit_find(const struct mt_process *process,
 	char given[PATH_MAX];
 
 	if (file && file->head.snapshot.pressure_limit_bytes) {
-		take_published(process, file, out);
+		use_published(process, file, out);
 		return MT_ERR_OK;
 	}
 	mt_process_limit_given(process, file, given, sizeof(given));

@@ -1,3 +1,4 @@
+/* ctl/process/process_list.c -- see process_list.h. */
 #include "ctl/process/process_list.h"
 
 #include <stdlib.h>
@@ -8,6 +9,7 @@
 #include "ctl/process/stats_dir.h"
 #include "ctl/process/target.h"
 
+/* retries for files that may be half written, for all of them together */
 #define TRIES    5u /* of files that may be half written, all together */
 #define PAUSE_MS 10
 
@@ -41,7 +43,7 @@ static void read_devices(struct mt_process_list_entry *entry, bool is_near)
 		free(devices);
 }
 
-static void take_head(struct mt_process_list_entry *entry, bool is_near)
+static void use_head(struct mt_process_list_entry *entry, bool is_near)
 {
 	entry->state = MT_PROCESS_AWAKE;
 	entry->own.live_bytes = entry->head.snapshot.heap_live_bytes;
@@ -57,16 +59,16 @@ static enum mt_err read_head(struct mt_process_list_entry *entry)
 	enum mt_err error = mt_target_try_head(&entry->process, &entry->head, &entry->why);
 
 	if (!error)
-		take_head(entry, false);
+		use_head(entry, false);
 	else
 		entry->state =
 			error == MT_ERR_NOT_AVAILABLE ? MT_PROCESS_ASLEEP : MT_PROCESS_REFUSED;
 	return error;
 }
 
-/* First where an answer costs least: in mtctl's own folders. What the kernel says of a process's
- * memory is asked for of the others alone; of these, the command line. How many are to be looked
- * at. Meanwhile process list->list is as process list->all. */
+/* Tries the directories of mtctl first, which costs least. The maps are read of the other processes
+ * only, the command line of all shimmed ones. Returns the number of probes. Until keep_shimmed,
+ * entry i of the list is process i of `all`. */
 static size_t plan_probes(struct mt_process_list *processes, struct mt_process_probe *probes)
 {
 	size_t count = 0;
@@ -90,14 +92,14 @@ static struct mt_process_list_entry *entry_of(struct mt_process_list *processes,
 	return &processes->list[probe->process - processes->all];
 }
 
-/* INVALID: its file may be half written. */
-static enum mt_err take_probe(const struct mt_process_probe *probe,
-			      struct mt_process_list_entry *entry)
+/* Returns MT_ERR_INVALID where the file may be half written. */
+static enum mt_err use_probe(const struct mt_process_probe *probe,
+			     struct mt_process_list_entry *entry)
 {
 	entry->process = *probe->process;
 	entry->own.rss_bytes = entry->process.rss_bytes;
 	if (probe->command)
-		take_head(entry, true);
+		use_head(entry, true);
 	else if (probe->error == MT_ERR_TIMEOUT)
 		entry->state = MT_PROCESS_UNRESPONSIVE;
 	else if (entry->process.shimmed)
@@ -113,12 +115,13 @@ static void read_entries(struct mt_process_list *processes, struct mt_process_pr
 	for (size_t i = 0; i < count; i++) {
 		struct mt_process_list_entry *entry = entry_of(processes, &probes[i]);
 
-		probes[i].error = take_probe(&probes[i], entry);
+		probes[i].error = use_probe(&probes[i], entry);
 		again += probes[i].error == MT_ERR_INVALID;
 		if (entry->state == MT_PROCESS_UNRESPONSIVE) {
 			mt_error_because(&entry->why, MT_ERR_TIMEOUT,
 					 "does not answer: its mappings cannot be read in time");
-			probes[i].process->shimmed = true; /* shown, and in the tree */
+			/* it is shown, and is a parent in the tree */
+			probes[i].process->shimmed = true;
 		}
 	}
 	for (unsigned try = 0; try < TRIES && again; try++) {
@@ -146,8 +149,7 @@ static void keep_shimmed(struct mt_process_list *processes)
 	memset(&processes->list[processes->count], 0, sizeof(processes->list[0]));
 }
 
-/* Lines everybody up behind their parents. Reused pids that close a circle have no root, and are
- * left out. */
+/* Orders each process behind its parent. A cycle of reused pids has no root and is left out. */
 static void make_order(struct mt_process_list *processes)
 {
 	size_t *first = mt_error_check_memory(malloc((processes->count + 1) * sizeof(*first)));
@@ -182,7 +184,8 @@ static void make_order(struct mt_process_list *processes)
 	free(next);
 }
 
-/* From the last up: every parent has its children's sums before it hands on its own. */
+/* From the last entry to the first, so that each parent has the sums of its children before it adds
+ * its own to its parent. */
 static void sum_up(struct mt_process_list *processes)
 {
 	for (size_t i = 0; i < processes->count; i++) {

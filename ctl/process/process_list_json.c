@@ -42,8 +42,8 @@ static json_t *entry_json(const struct mt_process_list *processes,
 	return object;
 }
 
-/* The limit that is nearest to being reached, of those that hold for whoever asks: the machine's,
- * or the container's. */
+/* The limit that is nearest to being reached, of those that apply to mtctl: of the machine or the
+ * container. */
 static json_t *memory_json(void)
 {
 	struct mt_limit memory;

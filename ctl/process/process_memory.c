@@ -1,5 +1,5 @@
-/* ctl/process/process_memory.c -- the part of process.h that reads a process's own memory, and what
- * the kernel tells of it under mmap_lock. */
+/* ctl/process/process_memory.c -- the part of process.h that reads files which the kernel writes
+ * under the mmap_lock of the process. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include "ctl/output/text.h"
 #include "ctl/process/watchdog.h"
 
-/* a million mappings, which a process may have, are 750 MB of smaps */
+/* a process may have a million mappings: 750 MB of smaps */
 #define SMAPS_MAX ((size_t)1 << 30)
 #define MAPS_MAX  ((size_t)64 << 20)
 /* the kernel walks the page tables of a large process for seconds */
@@ -26,9 +26,9 @@ struct request {
 	size_t max_bytes;
 };
 
-/* errno comes first, 0 for none: a file that cannot be read is told from an empty one. All of it is
- * read before a byte is written: the kernel takes the mmap_lock again for each piece, and the
- * process could let the child wait a little for each. */
+/* Writes errno first, 0 for none, so that a file that cannot be read differs from an empty one.
+ * Reads the whole file before it writes: the kernel takes the mmap_lock for each piece, and the
+ * process could delay each of them a little. */
 static void copy(const void *argument, int to)
 {
 	const struct request *request = argument;
@@ -47,7 +47,7 @@ static void copy(const void *argument, int to)
 	mt_watchdog_write(to, text, used);
 }
 
-/* The first bytes of it; NULL with errno. */
+/* Returns the first bytes of the file; NULL with errno. */
 static char *read_file(pid_t pid, const char *file, size_t max_bytes, unsigned max_ms,
 		       size_t *length)
 {
@@ -80,7 +80,7 @@ static char *read_file(pid_t pid, const char *file, size_t max_bytes, unsigned m
 	return text;
 }
 
-/* Half of these would be taken for all. */
+/* Returns NULL with EFBIG instead of a part of the file. */
 static char *read_whole(pid_t pid, const char *file, size_t max_bytes, unsigned max_ms)
 {
 	size_t length;
@@ -122,7 +122,7 @@ char *mt_process_smaps(pid_t pid, const char *file)
 			  left_ms < COMPUTES_MAX_MS ? (unsigned)left_ms : COMPUTES_MAX_MS);
 }
 
-/* Behind the NULs from there on, of which there may be millions. */
+/* Skips NULs, of which there may be millions. */
 static const char *skip_empty(const char *at, const char *end)
 {
 	static const char zeros[4096];

@@ -17,13 +17,13 @@
 #include "ctl/process/watchdog.h"
 
 #define MS UINT64_C(1000000)
-/* of a process: more than one takes that is out for nothing */
+/* free for each process: an honest one takes less */
 #define FREE_NS         (MS / 2)
 #define USER_NS         (1000 * MS)
 #define ALL_NS          (5000 * MS)
 #define USERS_MAX       64u
 #define COMPUTES_MAX_MS 1000u
-#define AT_ONCE         4096u /* processes that one child looks at */
+#define BATCH_MAX       4096u /* processes that one child looks at */
 #define RESULT_MAX      (sizeof(struct result) + PATH_MAX)
 
 /* ---- whether a process has an executable mapping of libmtshim.so ---- */
@@ -32,7 +32,7 @@
 #define MAPS_MAX    ((size_t)16 << 20)
 #define QUERIES_MAX 20000u
 
-/* A file called libmtshim.so, also once it was replaced ("(deleted)"). */
+/* Returns whether this is a file called libmtshim.so, also one that was replaced ("(deleted)"). */
 static bool name_is_shim(const char *name, size_t length, bool *out_deleted)
 {
 	const char deleted[] = " (deleted)";
@@ -46,7 +46,7 @@ static bool name_is_shim(const char *name, size_t length, bool *out_deleted)
 	       strncmp(name + length - shim_length, "/" MT_SHIM_NAME, shim_length) == 0;
 }
 
-/* One line of maps: an executable mapping of it. */
+/* Returns whether a line of maps is an executable mapping of it. */
 static bool line_is_shim(const char *line, size_t length, bool *out_deleted)
 {
 	const char *blank = memchr(line, ' ', length);
@@ -55,11 +55,10 @@ static bool line_is_shim(const char *line, size_t length, bool *out_deleted)
 	       blank[3] == 'x';
 }
 
-/* Stops at the first: the maps of a large program are long, and every line of them costs the kernel
- * a path. */
+/* Stops at the first match: every line costs the kernel a path. */
 static bool maps_have_shim(int fd, bool *out_deleted)
 {
-	/* of more than the longest line: a path of 4096 bytes, each of them written as \012 */
+	/* longer than the longest line: a path of 4096 bytes, each written as \012 */
 	static char text[MAPS_BYTES];
 	size_t used = 0, all = 0;
 	ssize_t got;
@@ -78,15 +77,15 @@ static bool maps_have_shim(int fd, bool *out_deleted)
 	return false;
 }
 
-/* Of linux/fs.h, which may be older than the kernel. */
+/* struct procmap_query of linux/fs.h, which may be older than the kernel. */
 struct query {
 	uint64_t size, flags, address, start, end, vma_flags, page_size, offset, inode;
 	uint32_t major, minor, name_bytes, id_bytes;
 	uint64_t name, id;
 };
 
-/* The executable mapping of a file at the address or the next one; errno, 0 where there is one. */
-static int ask_kernel(int fd, uint64_t address, char *name, size_t name_bytes, struct query *out)
+/* Finds the executable mapping of a file at this address or after it. Returns 0 or errno. */
+static int query_mapping(int fd, uint64_t address, char *name, size_t name_bytes, struct query *out)
 {
 	*out = (struct query){
 		.size = sizeof(*out), .flags = 0x04 | 0x10 | 0x20, .address = address};
@@ -95,9 +94,9 @@ static int ask_kernel(int fd, uint64_t address, char *name, size_t name_bytes, s
 	return ioctl(fd, _IOWR('f', 17, *out), out) == 0 ? 0 : errno;
 }
 
-/* The same from Linux 6.11 on, a third of the work. A mapping whose path is longer than any name
- * that can be opened is passed over: asked for without its name. false: the kernel has no such
- * request. */
+/* maps_have_shim by PROCMAP_QUERY (Linux 6.11 and later): a third of the work. A mapping with a
+ * path longer than any file name is skipped by a query without its name. Returns false where the
+ * kernel has no such request. */
 static bool query_has_shim(int fd, bool *out, bool *out_deleted)
 {
 	struct query query = {0};
@@ -105,22 +104,22 @@ static bool query_has_shim(int fd, bool *out, bool *out_deleted)
 	int errno_value = 0;
 
 	*out = false;
-	for (unsigned asked = 0; asked < QUERIES_MAX && !errno_value && !*out; asked++) {
+	for (unsigned queries = 0; queries < QUERIES_MAX && !errno_value && !*out; queries++) {
 		uint64_t address = query.end;
 
-		errno_value = ask_kernel(fd, address, name, sizeof(name), &query);
+		errno_value = query_mapping(fd, address, name, sizeof(name), &query);
 		if (errno_value == ENAMETOOLONG)
-			errno_value = ask_kernel(fd, address, NULL, 0, &query);
+			errno_value = query_mapping(fd, address, NULL, 0, &query);
 		else if (!errno_value)
 			*out = name_is_shim(name, strnlen(name, sizeof(name)), out_deleted);
 	}
 	return !errno_value || errno_value == ENOENT;
 }
 
-/* `fd`: its /proc/PID/maps, opened. *out_deleted: that library is gone from its place. Looks at the
- * first 20,000 executable mappings of files, or where the kernel cannot be asked for those (before
- * Linux 6.11) at the first 16 MB of the text: a process may have a million, each with a path of 31
- * kB. Waits for the mmap_lock of the process. */
+/* Returns whether the process has an executable mapping of libmtshim.so. fd: its /proc/PID/maps.
+ * *out_deleted: the file of that library was replaced or removed. Examines the first 20,000
+ * executable mappings of files, before Linux 6.11 the first 16 MB of the text: a process may have a
+ * million, each with a path of 31 kB. Waits for the mmap_lock of the process. */
 static bool detect_shim(int fd, bool *out_deleted)
 {
 	bool shimmed = false;
@@ -130,7 +129,7 @@ static bool detect_shim(int fd, bool *out_deleted)
 	return maps_have_shim(fd, out_deleted);
 }
 
-/* ---- what a user may cost ---- */
+/* ---- the time budget of each user ---- */
 
 static struct {
 	struct {
@@ -147,7 +146,7 @@ static uint64_t *spent_of(uid_t uid)
 		if (budget.users[i].uid == uid)
 			return &budget.users[i].spent_ns;
 	if (budget.users_count == USERS_MAX)
-		/* so many users wait for nothing: they have the rest together */
+		/* beyond USERS_MAX users, the others share the total */
 		return &budget.spent_ns;
 	budget.users[budget.users_count].uid = uid;
 	budget.users[budget.users_count].spent_ns = 0;
@@ -156,8 +155,8 @@ static uint64_t *spent_of(uid_t uid)
 
 bool mt_process_budget_is_left(uid_t uid)
 {
-	/* Nobody attacks himself, and on a busy machine time passes that the processes have not
-	 * taken. */
+	/* The calling user has no bound of its own: on a busy machine time passes that its
+	 * processes did not use. */
 	return budget.spent_ns < ALL_NS && (uid == geteuid() || *spent_of(uid) < USER_NS);
 }
 
@@ -178,7 +177,7 @@ struct batch {
 	size_t first, end;
 };
 
-/* What the child writes of each process, and behind it `directory_bytes` of its MT_DIR. */
+/* What the child writes for each process, followed by `directory_bytes` of its MT_DIR. */
 struct result {
 	size_t item;
 	enum mt_err error;
@@ -189,7 +188,7 @@ struct result {
 	size_t directory_bytes;
 };
 
-/* Arguments are separated by NULs; a program that has written its title there leaves blanks behind
+/* NULs separate arguments. A program that has overwritten them with its title leaves blanks behind
  * it. */
 static void join_arguments(char *text, size_t length)
 {
@@ -246,7 +245,7 @@ static void read_directory(struct result *result, char *out, size_t out_bytes)
 	free(list);
 }
 
-static void look(const struct mt_process_probe *wanted, size_t item, int to)
+static void probe_one(const struct mt_process_probe *wanted, size_t item, int to)
 {
 	struct result result = {
 		.item = item, .process = *wanted->process, .environment = MT_ENV_DIR_NOT_READ};
@@ -265,8 +264,7 @@ static void look(const struct mt_process_probe *wanted, size_t item, int to)
 	mt_watchdog_write(to, directory, result.directory_bytes);
 }
 
-/* The child has the budget as it was, and so knows as soon as its parent will whose share is spent.
- */
+/* The child starts with a copy of the budget, and charges it as the parent will. */
 static bool is_wanted(const struct mt_process_probe *one)
 {
 	return !one->done && mt_process_budget_is_left(one->process->uid);
@@ -278,12 +276,13 @@ static void probe_batch(const void *argument, int to)
 
 	for (size_t i = batch->first; i < batch->end; i++)
 		if (is_wanted(&batch->probes[i]))
-			look(&batch->probes[i], i, to);
+			probe_one(&batch->probes[i], i, to);
 }
 
 /* ---- the parent ---- */
 
-static void take(struct mt_process_probe *one, const struct result *result, const char *directory)
+static void store_result(struct mt_process_probe *one, const struct result *result,
+			 const char *directory)
 {
 	mt_process_budget_spend(one->process->uid, result->cost_ns);
 	*one->process = result->process;
@@ -294,7 +293,7 @@ static void take(struct mt_process_probe *one, const struct result *result, cons
 		mt_env_dir_remember(one->process, result->environment, directory);
 }
 
-static uint64_t take_all(const struct batch *batch, const char *text, size_t length)
+static uint64_t store_results(const struct batch *batch, const char *text, size_t length)
 {
 	struct result result;
 	uint64_t cost_ns = 0;
@@ -305,7 +304,7 @@ static uint64_t take_all(const struct batch *batch, const char *text, size_t len
 		length -= sizeof(result);
 		if (length < result.directory_bytes)
 			break;
-		take(&batch->probes[result.item], &result, text);
+		store_result(&batch->probes[result.item], &result, text);
 		text += result.directory_bytes;
 		length -= result.directory_bytes;
 		cost_ns += result.cost_ns;
@@ -313,8 +312,8 @@ static uint64_t take_all(const struct batch *batch, const char *text, size_t len
 	return cost_ns;
 }
 
-/* Returns where to go on: at the end, or behind the process at which the child was stuck, or died.
- */
+/* Returns the index to go on with: the end, or the one after the process at which the child was
+ * stuck or died. */
 static size_t run_child(const struct batch *batch)
 {
 	const struct mt_watchdog watchdog = {
@@ -324,7 +323,7 @@ static size_t run_child(const struct batch *batch)
 	struct mt_watchdog_end end;
 	char *text = mt_watchdog_run(&watchdog, &length, &end);
 
-	cost_ns = take_all(batch, text, length);
+	cost_ns = store_results(batch, text, length);
 	free(text);
 	while (at < batch->end && !is_wanted(&batch->probes[at]))
 		at++;
@@ -342,7 +341,7 @@ void mt_process_probe_all(struct mt_process_probe *probes, size_t count)
 
 	memset(&budget, 0, sizeof(budget));
 	while (batch.first < count) {
-		batch.end = count - batch.first < AT_ONCE ? count : batch.first + AT_ONCE;
+		batch.end = count - batch.first < BATCH_MAX ? count : batch.first + BATCH_MAX;
 		for (; batch.first < batch.end && probes[batch.first].done; batch.first++)
 			continue;
 		if (batch.first < batch.end)

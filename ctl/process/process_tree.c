@@ -7,10 +7,10 @@
 #include "ctl/process/cow_sharing.h"
 #include "ctl/process/process_probe.h"
 
-/* copied by a child: less is not worth a look at pages */
+/* copied bytes from which the content of pages is compared */
 #define COMPARE_BYTES ((uint64_t)4 << 20)
 
-/* What is known while the tree is put together. */
+/* The state of one read of a tree. */
 struct reading {
 	struct mt_process_list processes;
 	pid_t root;
@@ -28,7 +28,7 @@ const char *mt_member_state_word(const struct mt_member *member)
 	return member->process.shimmed ? mt_process_state_word(member->state) : "plain";
 }
 
-/* What smaps takes for copied is that only as far as the pages are alike. */
+/* Reduces the copied bytes of smaps to the share of pages with the same content. */
 static void compare(struct mt_member *member, const struct mt_member *parent)
 {
 	double share;
@@ -56,9 +56,9 @@ static void read_memory(struct mt_process_tree *tree, struct mt_member *member)
 		compare(member, parent);
 }
 
-/* One that is to be taken, and where its parent is in the tree. */
+/* A process that is not added yet, and the index of its parent in the tree. */
 struct waiting {
-	size_t place, parent;
+	size_t index, parent;
 };
 
 static void add(struct reading *reading, const struct waiting *waiting)
@@ -67,7 +67,7 @@ static void add(struct reading *reading, const struct waiting *waiting)
 	struct mt_member *member = &tree->list[tree->count++];
 	const struct mt_process_list_entry *entry;
 
-	member->process = reading->processes.all[waiting->place];
+	member->process = reading->processes.all[waiting->index];
 	member->parent = waiting->parent;
 	member->depth =
 		waiting->parent == MT_ANCESTRY_NONE ? 0 : tree->list[waiting->parent].depth + 1;
@@ -79,16 +79,15 @@ static void add(struct reading *reading, const struct waiting *waiting)
 	member->state = entry->state;
 	member->heap = entry->own;
 	member->uses_cuda = entry->uses_cuda;
-	/* Who wants the sums alone asks the process for something, too, and is told the same again.
+	/* A caller that wants the sums alone sends requests as well, which report the same error.
 	 */
 	if (member->state == MT_PROCESS_REFUSED && tree->detail == MT_PROCESS_TREE_MAPPINGS)
 		mt_process_say(&member->process, entry->why.text);
 }
 
-/* Depth first, and not by recursion: how deep a tree is, is up to whoever starts the processes. No
- * process is taken twice, so that a circle of reused pids ends; each waits once at most, for the
- * one that is its parent. */
-static void take(struct reading *reading, size_t root)
+/* Adds a process and its descendants, depth first, without recursion: the depth of a tree is up to
+ * the processes. Each process is added once, so that a cycle of reused pids ends. */
+static void add_descendants(struct reading *reading, size_t root)
 {
 	const struct mt_process *all = reading->processes.all;
 	size_t all_count = reading->processes.all_count, count = 0;
@@ -99,18 +98,18 @@ static void take(struct reading *reading, size_t root)
 		const struct waiting next = stack[--count];
 		size_t own = reading->tree->count;
 
-		if (reading->taken[next.place])
+		if (reading->taken[next.index])
 			continue;
-		reading->taken[next.place] = true;
+		reading->taken[next.index] = true;
 		add(reading, &next);
 		for (size_t i = all_count; i-- > 0;)
-			if (all[i].parent == all[next.place].pid && !reading->taken[i])
+			if (all[i].parent == all[next.index].pid && !reading->taken[i])
 				stack[count++] = (struct waiting){i, own};
 	}
 	free(stack);
 }
 
-/* The list has the command lines of shimmed processes alone. */
+/* The list has the command lines of shimmed processes only. */
 static void read_commands(struct mt_process_tree *tree)
 {
 	struct mt_process_probe *probes =
@@ -169,18 +168,18 @@ static void add_member(struct mt_process_tree *tree, const struct mt_member *mem
 	tree->uses_cuda |= member->uses_cuda;
 }
 
-/* With no root every shimmed process that no other shimmed one stands above is one. */
-static bool is_root(const struct reading *reading, size_t place)
+/* Without a root pid, each shimmed process without a shimmed ancestor is a root. */
+static bool is_root(const struct reading *reading, size_t index)
 {
 	const struct mt_process *all = reading->processes.all;
 
 	if (reading->root)
-		return all[place].pid == reading->root;
-	return all[place].shimmed && mt_ancestry_shimmed_parent(all, reading->processes.all_count,
-								place) == MT_ANCESTRY_NONE;
+		return all[index].pid == reading->root;
+	return all[index].shimmed && mt_ancestry_shimmed_parent(all, reading->processes.all_count,
+								index) == MT_ANCESTRY_NONE;
 }
 
-/* The list shows them as shimmed, which they may not be. */
+/* In the list they count as shimmed, which may be wrong. */
 static void drop_unresponsive(struct mt_process_list *processes)
 {
 	for (size_t i = 0; i < processes->all_count; i++) {
@@ -206,7 +205,7 @@ enum mt_err mt_process_tree_read(pid_t root, enum mt_process_tree_detail detail,
 	tree.list = mt_error_check_memory(calloc(all_count + 1, sizeof(*tree.list)));
 	for (size_t i = 0; i < all_count; i++)
 		if (is_root(&reading, i))
-			take(&reading, i);
+			add_descendants(&reading, i);
 	free(reading.taken);
 	mt_process_list_free(&reading.processes);
 	read_commands(&tree);

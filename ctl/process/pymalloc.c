@@ -17,7 +17,7 @@
 #define CLASSES_COUNT 32u /* of 16 bytes each, up to 512 */
 #define CLASS_BYTES   16u
 
-/* Pools of 16 kB come first: what fits neither is looked at again with those of older Pythons. */
+/* Pools of 16 kB first. Where none is found, pools of 4 kB, of older Pythons. */
 static const uint64_t pool_sizes[] = {16384, 4096};
 
 struct batch {
@@ -56,8 +56,8 @@ bool mt_pymalloc_parse_header(const unsigned char *header, uint64_t pool_bytes,
 	return true;
 }
 
-/* To read a page that is not there would make it: page tables for gigabytes that were only
- * reserved, or a page brought back from swap. In the order of addresses. */
+/* A read of a page that is not resident would create page tables for reserved memory, or swap the
+ * page in. Addresses must rise from call to call. */
 static bool is_resident(struct batch *batch, uint64_t address)
 {
 	uint64_t page = address / batch->page_bytes,
@@ -74,7 +74,7 @@ static bool is_resident(struct batch *batch, uint64_t address)
 	return page < first + batch->entries_count && (batch->entries[page - first] & PRESENT);
 }
 
-/* A place that cannot be read ends a call; the rest is asked for again, behind it. */
+/* process_vm_readv(2) ends at a page that cannot be read. The rest is read again behind it. */
 static void read_batch(pid_t pid, uint64_t pool_bytes, struct batch *batch, struct mt_pymalloc *sum)
 {
 	for (size_t first = 0; first < batch->count && !batch->refused; first++) {
@@ -99,7 +99,7 @@ static void read_batch(pid_t pid, uint64_t pool_bytes, struct batch *batch, stru
 	batch->count = 0;
 }
 
-/* "7f00-7f10 rw-p 00000000 00:00 0 ": private, writable, nothing behind it and no name. */
+/* Accepts "7f00-7f10 rw-p 00000000 00:00 0 ": private, writable, anonymous, without a name. */
 static bool is_candidate(const char *line, uint64_t *from, uint64_t *to)
 {
 	unsigned long inode;

@@ -14,7 +14,7 @@
 
 #define FILE_MAX_BYTES ((size_t)64 << 20)
 
-/* Room for at least one more byte and the NUL. */
+/* Makes room for at least one more byte and the NUL. */
 static char *grow(char *text, size_t used, size_t *room)
 {
 	if (used + 1 < *room)
@@ -48,9 +48,9 @@ int mt_read_file_open(const char *path)
 	return fd;
 }
 
-enum beyond { BEYOND_IS_LEFT, BEYOND_IS_AN_ERROR }; /* what there is after max_bytes */
+enum beyond { BEYOND_IS_LEFT, BEYOND_IS_AN_ERROR }; /* a file longer than max_bytes */
 
-/* Closes it; -1: errno says why there is none. */
+/* Closes the descriptor. fd -1 returns NULL with errno unchanged. */
 static char *read_all(int fd, size_t max_bytes, enum beyond beyond, size_t *length)
 {
 	char *text = NULL;
@@ -69,14 +69,14 @@ static char *read_all(int fd, size_t max_bytes, enum beyond beyond, size_t *leng
 			break;
 		used += (size_t)got;
 	}
-	/* half of a file would be taken for all of it */
+	/* the caller would take a part of the file for all of it */
 	if (got > 0 && beyond == BEYOND_IS_AN_ERROR) {
 		errno = EFBIG;
 		got = -1;
 	}
 	close_keeping_errno(fd);
 	if (got < 0) {
-		free(text); /* which keeps errno (glibc 2.33) */
+		free(text); /* free(3) keeps errno since glibc 2.33 */
 		return NULL;
 	}
 	text[used] = '\0';

@@ -37,7 +37,7 @@ enum mt_err mt_set_request_parse(const char *text, struct mt_request *out, struc
 	error = mt_setting_check(setting, value, why);
 	if (error)
 		return error;
-	/* Noughts before a number: what is cut would be another one. */
+	/* A number with many zeros before it would be another number when it is cut. */
 	if (strlen(value) >= sizeof(out->value))
 		return mt_error_because(why, MT_ERR_INVALID, "%s=%.40s...: longer than %zu bytes",
 					setting->name, value, sizeof(out->value) - 1);

@@ -15,8 +15,7 @@
 
 enum { WHEN_start, WHEN_live };
 
-/* Options and environment names are the name in another dress; made once, since options.def has one
- * spelling only. */
+/* Names of options and of environment variables are derived from the name, once. */
 #define X(name, kind, dflt, min, max, words, when, help)                                           \
 	{#name,                                                                                    \
 	 NULL,                                                                                     \
@@ -36,7 +35,7 @@ static struct mt_setting settings[] = {MT_OPTIONS(X)};
 static char options[SETTINGS_COUNT][32];
 static char environments[SETTINGS_COUNT][32];
 
-static void dress_up(size_t i)
+static void derive_names(size_t i)
 {
 	const char *name = settings[i].name;
 
@@ -54,7 +53,7 @@ static void dress_up(size_t i)
 const struct mt_setting *mt_setting_all(size_t *count)
 {
 	for (size_t i = 0; i < SETTINGS_COUNT && !settings[i].option; i++)
-		dress_up(i);
+		derive_names(i);
 	*count = SETTINGS_COUNT;
 	return settings;
 }
@@ -123,7 +122,7 @@ const char *mt_setting_nearest(const char *name)
 	return mt_text_nearest(plain, names, SETTINGS_COUNT);
 }
 
-/* One of the words between the bars, in any case. */
+/* Returns whether the value is one of the words between the bars, in upper or lower case. */
 static bool is_word(const char *words, const char *value)
 {
 	size_t length = strlen(value);
@@ -146,7 +145,7 @@ static bool is_number(const struct mt_setting *setting, const char *value)
 	       number <= setting->max;
 }
 
-/* 1, 0.25: up to three decimals. */
+/* A number with up to three decimals: 1, 0.25. */
 static bool is_decimal(const struct mt_setting *setting, const char *value)
 {
 	size_t whole = strspn(value, "0123456789"), places;
@@ -161,7 +160,7 @@ static bool is_decimal(const struct mt_setting *setting, const char *value)
 		if (places < 1 || places > 3)
 			return false;
 		if (strspn(value + whole + 1, "0") < places)
-			/* more than the whole number, which is all that the range needs to know */
+			/* enough to compare with the range */
 			number += 0.5;
 		whole += 1 + places;
 	}

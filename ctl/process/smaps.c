@@ -35,7 +35,7 @@ static void add_sizes(struct mt_smaps_sizes *to, struct mt_smaps_sizes *from)
 }
 
 /* "Rss:                1672 kB". */
-static void take_size(const char *line, struct mt_smaps_sizes *out)
+static void parse_size(const char *line, struct mt_smaps_sizes *out)
 {
 	const char *colon = strchr(line, ':');
 	size_t length = colon ? (size_t)(colon - line) : 0;
@@ -67,7 +67,7 @@ enum mt_smaps_kind mt_smaps_kind_of(const char *name, bool is_shared)
 					      "[uprobes]", "[sigpage]", "[vectors]"};
 
 	if (!is_shared && begins_with(name, "/dev/zero"))
-		return MT_SMAPS_ANON; /* the old way to ask for memory */
+		return MT_SMAPS_ANON; /* private memory, as mmap(2) of MAP_ANONYMOUS */
 	for (size_t i = 0; i < sizeof(shm) / sizeof(shm[0]); i++)
 		if (begins_with(name, shm[i]))
 			return MT_SMAPS_SHM;
@@ -75,15 +75,14 @@ enum mt_smaps_kind mt_smaps_kind_of(const char *name, bool is_shared)
 		if (begins_with(name, special[i]))
 			return MT_SMAPS_SPECIAL;
 	if (*name == '/' || is_shared)
-		/* a shared one with another name: a device's memory, a socket's ring */
+		/* shared, with another name: memory of a device, the ring of a socket */
 		return MT_SMAPS_FILE;
 	return MT_SMAPS_ANON;
 }
 
-/* "55918fa83000-55918fa86000 r--p 00000000 fe:00 248030                     /usr/bin/sed". The
- *   kernel writes hexadecimal digits
- * small and the names of sizes with a capital, so that no line can be taken for the other. */
-static bool take_header(const char *line, struct mt_smaps_mapping *out)
+/* "55918fa83000-55918fa86000 r--p 00000000 fe:00 248030 /usr/bin/sed". A header begins with a
+ * lower-case hexadecimal digit and a size with a capital. */
+static bool parse_header(const char *line, struct mt_smaps_mapping *out)
 {
 	char permissions[8];
 	int name_at = 0;
@@ -132,11 +131,11 @@ static void parse(char *text, struct mt_smaps *out)
 	while ((line = next_line(&text))) {
 		if (isupper((unsigned char)*line)) {
 			if (now)
-				take_size(line, &now->sizes);
+				parse_size(line, &now->sizes);
 			continue;
 		}
-		now = NULL; /* sizes that follow a line which makes no sense belong to nobody */
-		if (!take_header(line, &fresh))
+		now = NULL; /* sizes after a line that is not valid are ignored */
+		if (!parse_header(line, &fresh))
 			continue;
 		if (out->count == room) {
 			room = room ? room * 2 : 256;
@@ -172,7 +171,7 @@ bool mt_smaps_parse_total(const char *text, struct mt_smaps_sizes *out)
 
 	while ((line = next_line(&rest))) {
 		known |= begins_with(line, "Rss:");
-		take_size(line, &sizes);
+		parse_size(line, &sizes);
 	}
 	free(copy);
 	if (known)
@@ -180,7 +179,7 @@ bool mt_smaps_parse_total(const char *text, struct mt_smaps_sizes *out)
 	return known;
 }
 
-/* A kernel thread has empty files, as has a process that is just ending. */
+/* The files of a kernel thread, and of a process that is ending, are empty. */
 static enum mt_err read_text(const struct mt_process *process, const char *file, char **out,
 			     struct mt_why *why)
 {
@@ -257,9 +256,9 @@ void mt_smaps_sum(const struct mt_smaps *smaps, enum mt_smaps_kind kind, struct 
 
 /* ---- copy-on-write ---- */
 
-/* Anonymous mappings of the two that overlap: fork copies the list of mappings, and both go on to
- * cut and to join them. */
-struct stretch {
+/* Anonymous mappings of parent and child that overlap. Both split and join their mappings after the
+ * fork. */
+struct overlap {
 	uint64_t end;
 	uint64_t parent_bytes, shared_bytes, private_bytes;
 };
@@ -276,21 +275,21 @@ static const struct mt_smaps_mapping *next_anon(const struct mt_smaps *smaps, si
 	return *place < smaps->count ? &smaps->list[*place] : NULL;
 }
 
-static void close_stretch(const struct stretch *stretch, struct mt_smaps_fork *out)
+static void close_overlap(const struct overlap *overlap, struct mt_smaps_fork *out)
 {
-	uint64_t parent = stretch->parent_bytes, shared = stretch->shared_bytes;
+	uint64_t parent = overlap->parent_bytes, shared = overlap->shared_bytes;
 	uint64_t beyond = parent > shared ? parent - shared : 0;
 
 	out->shared_bytes += shared;
-	out->private_bytes += stretch->private_bytes;
-	out->copied_bytes += stretch->private_bytes < beyond ? stretch->private_bytes : beyond;
+	out->private_bytes += overlap->private_bytes;
+	out->copied_bytes += overlap->private_bytes < beyond ? overlap->private_bytes : beyond;
 }
 
 void mt_smaps_compare(const struct mt_smaps *child, const struct mt_smaps *parent,
 		      struct mt_smaps_fork *out)
 {
 	size_t child_place = 0, parent_place = 0;
-	struct stretch stretch = {0};
+	struct overlap overlap = {0};
 
 	memset(out, 0, sizeof(*out));
 	out->is_fork = child->vdso && child->vdso == parent->vdso;
@@ -304,21 +303,21 @@ void mt_smaps_compare(const struct mt_smaps *child, const struct mt_smaps *paren
 
 		if (!next)
 			break;
-		if (next->start >= stretch.end) {
-			close_stretch(&stretch, out);
-			stretch = (struct stretch){0};
+		if (next->start >= overlap.end) {
+			close_overlap(&overlap, out);
+			overlap = (struct overlap){0};
 		}
-		stretch.end = next->end > stretch.end ? next->end : stretch.end;
+		overlap.end = next->end > overlap.end ? next->end : overlap.end;
 		if (is_ours) {
-			stretch.shared_bytes +=
+			overlap.shared_bytes +=
 				next->sizes.shared_clean_bytes + next->sizes.shared_dirty_bytes;
-			stretch.private_bytes +=
+			overlap.private_bytes +=
 				next->sizes.private_clean_bytes + next->sizes.private_dirty_bytes;
 			child_place++;
 		} else {
-			stretch.parent_bytes += next->sizes.anonymous_bytes;
+			overlap.parent_bytes += next->sizes.anonymous_bytes;
 			parent_place++;
 		}
 	}
-	close_stretch(&stretch, out);
+	close_overlap(&overlap, out);
 }

@@ -21,7 +21,7 @@
 #include "ctl/process/ancestry.h"
 #include "core/stats_layout.h"
 
-/* CPU time to follow the path of another user's MT_DIR; an honest one takes some microseconds */
+/* CPU time to follow the MT_DIR of another user; a plain path takes some microseconds */
 #define PATH_NS 3000000u
 
 static void default_path(uid_t uid, char *out, size_t out_bytes)
@@ -29,7 +29,7 @@ static void default_path(uid_t uid, char *out, size_t out_bytes)
 	snprintf(out, out_bytes, "/dev/shm/mtshim-%u", (unsigned)uid);
 }
 
-/* The directory that mtctl's own MT_DIR names, or "". */
+/* The directory of the MT_DIR of mtctl, or "". */
 static void named_path(char *out, size_t out_bytes)
 {
 	const char *named = getenv("MT_DIR");
@@ -54,8 +54,7 @@ static bool same_mounts(pid_t pid)
 	       own.st_ino == other.st_ino;
 }
 
-/* In a container a link must not lead out of the container: the path is followed as the process
- * itself would follow it. */
+/* Follows the path as the process would: a link in a container must not lead out of it. */
 static int open_directory(const struct mt_process *process, const char *directory)
 {
 	bool is_same = same_mounts(process->pid);
@@ -71,14 +70,14 @@ static int open_directory(const struct mt_process *process, const char *director
 				    directory);
 }
 
-/* A process that began as root's may run as another user by now: its files are where root's are,
- * and root's. Only root looks there. */
-static bool may_be_its(const struct mt_process *process, uid_t owner)
+/* A process that started as root may run as another user now, while its files belong to root. Only
+ * root accepts those. */
+static bool may_own(const struct mt_process *process, uid_t owner)
 {
 	return owner == process->uid || (owner == 0 && geteuid() == 0);
 }
 
-/* What the process itself would not have made is not the process's. */
+/* Refuses what the process would not have made itself. */
 static enum mt_err check_owner(int fd, mode_t kind, const struct mt_process *process,
 			       struct mt_why *why)
 {
@@ -90,7 +89,7 @@ static enum mt_err check_owner(int fd, mode_t kind, const struct mt_process *pro
 	if ((status.st_mode & S_IFMT) != kind)
 		return mt_error_because(why, MT_ERR_FOREIGN, "refused: what should be a %s is not",
 					what);
-	if (!may_be_its(process, status.st_uid))
+	if (!may_own(process, status.st_uid))
 		return mt_error_because(why, MT_ERR_FOREIGN,
 					"refused: a %s of user %u, where the process runs as %u",
 					what, (unsigned)status.st_uid, (unsigned)process->uid);
@@ -123,8 +122,8 @@ static const char *const kinds[] = {
 	[MT_STATS_DIR_BLOCKS] = "blocks",
 };
 
-/* Whoever the process is, its files are the directory's owner's: a root process's, which another
- * user has given a second name in a directory of his own, are not of his process. */
+/* The owner of the files is the owner of the directory. This refuses a hard link to a file of root
+ * in the directory of another user. */
 static enum mt_err check_same_owner(int directory, int file, struct mt_why *why)
 {
 	struct stat above, status;
@@ -138,7 +137,7 @@ static enum mt_err check_same_owner(int directory, int file, struct mt_why *why)
 	return MT_ERR_OK;
 }
 
-/* In a directory that has been checked. */
+/* Opens a file in a directory that has been checked. */
 static enum mt_err open_at(const struct mt_process *process, int directory,
 			   enum mt_stats_dir_file which, int *out_fd, struct mt_why *why)
 {
@@ -184,7 +183,7 @@ static enum mt_err open_in(const struct mt_process *process, const char *path,
 	return error;
 }
 
-/* The directory above a path, "." for a bare name. */
+/* Cuts the last name of a path; "." for a bare name. */
 static void cut_to_parent(char *path, size_t path_bytes)
 {
 	char *slash = strrchr(path, '/');
@@ -207,7 +206,8 @@ bool mt_stats_dir_is_in_memory(const char *path)
 	return MT_STATS_IS_MEMORY(where.f_type);
 }
 
-/* The groups of the process are not asked for: what a group may write counts as writable. */
+/* The groups of the process are not read: a directory that its group may write counts as writable.
+ */
 static bool may_make_in(int parent, const struct statfs *where, uid_t uid)
 {
 	struct stat status;
@@ -239,8 +239,8 @@ const char *mt_stats_dir_check(int directory, int parent, uid_t uid)
 	return NULL;
 }
 
-/* Why the process keeps no files in a directory, awake or asleep; NULL: it would, or that cannot be
- * told. */
+/* Returns why the process keeps no files in this directory; NULL where it would, or where that
+ * cannot be told. */
 static const char *why_unusable(const struct mt_process *process, const char *path)
 {
 	char above[PATH_MAX];
@@ -261,22 +261,22 @@ static const char *why_unusable(const struct mt_process *process, const char *pa
 	return reason;
 }
 
-/* mtctl's MT_DIR is a guess about a process whose own cannot be read. Of a directory of another
- * user it is a wrong guess, and no reason to refuse the process. */
+/* The MT_DIR of mtctl is only a guess for a process whose own cannot be read. Where it belongs to
+ * another user, it is not used, and the process is not refused. */
 static bool is_another_users(const struct mt_process *process, const char *path)
 {
 	int directory = open_directory(process, path);
 	struct stat status;
 	bool another = directory >= 0 && fstat(directory, &status) == 0 &&
-		       !may_be_its(process, status.st_uid);
+		       !may_own(process, status.st_uid);
 
 	if (directory >= 0)
 		close(directory);
 	return another;
 }
 
-/* Root's default directory, where mtctl is root's and the process is not; "" where it is anything
- * else than root's own: whoever took its name first is no reason to refuse the process. */
+/* The default directory of root, for root and a process of another user; "" where root does not own
+ * it. */
 static void roots_path(const struct mt_process *process, char *out, size_t out_bytes)
 {
 	struct mt_why why;
@@ -301,8 +301,8 @@ static uint64_t own_cpu_ns(void)
 	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
-/* A path is as long as the process likes: 40 links of 4 kB each are 7 ms of looking up, in each
- * look at each process. */
+/* The length of a path is up to the process: 40 links of 4 kB take 7 ms in each read of each
+ * process. */
 static void spend_since(const struct mt_process *process, uint64_t from_ns)
 {
 	uint64_t cost_ns = own_cpu_ns() - from_ns;
@@ -322,9 +322,10 @@ static enum mt_err open_in_own(const struct mt_process *process, const char *pat
 	return error;
 }
 
-/* Where mtctl found no file. `own` is the MT_DIR of the process, NULL where none is known. */
-static enum mt_err say_no_files(const struct mt_process *process, const char *own,
-				struct mt_why *why)
+/* The error where mtctl has found no file. `own` is the MT_DIR of the process, NULL where it is not
+ * known. */
+static enum mt_err no_files_error(const struct mt_process *process, const char *own,
+				  struct mt_why *why)
 {
 	uint64_t from_ns = own_cpu_ns();
 	char path[PATH_MAX];
@@ -373,18 +374,18 @@ enum mt_err mt_stats_dir_open(const struct mt_process *process, enum mt_stats_di
 	if (error != MT_ERR_NOT_AVAILABLE || which == MT_STATS_DIR_HEAP ||
 	    which == MT_STATS_DIR_BLOCKS)
 		return error;
-	return say_no_files(process, answer == MT_ENV_DIR_NAMED ? own : NULL, why);
+	return no_files_error(process, answer == MT_ENV_DIR_NAMED ? own : NULL, why);
 }
 
-/* The same two directories serve nearly all processes: kept open between mt_stats_dir_open_near and
+/* Nearly all processes use the same two directories. They stay open from mt_stats_dir_open_near to
  * mt_stats_dir_forget. */
 static struct near {
-	int fd;    /* plus one; 0: none */
-	uid_t uid; /* of the processes for whom it was checked */
+	int fd;    /* descriptor plus one; 0: none */
+	uid_t uid; /* the user for which it was checked */
 	char path[PATH_MAX];
 } near[2];
 
-static void drop_near(struct near *place)
+static void close_near(struct near *place)
 {
 	if (place->fd)
 		close(place->fd - 1);
@@ -399,7 +400,7 @@ static enum mt_err open_near(struct near *place, const char *path, const struct 
 
 	if (place->fd && place->uid == process->uid && strcmp(path, place->path) == 0)
 		return MT_ERR_OK;
-	drop_near(place);
+	close_near(place);
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return MT_ERR_NOT_AVAILABLE;
@@ -434,20 +435,20 @@ enum mt_err mt_stats_dir_open_near(const struct mt_process *process, int *out_fd
 void mt_stats_dir_forget(void)
 {
 	for (size_t i = 0; i < sizeof(near) / sizeof(near[0]); i++)
-		drop_near(&near[i]);
+		close_near(&near[i]);
 }
 
 static bool is_kind(const char *word)
 {
-	bool found = strcmp(word, "fresh") == 0; /* a profile that was never finished */
+	bool found = strcmp(word, "fresh") == 0; /* an unfinished profile */
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		found |= strcmp(word, kinds[i]) == 0;
 	return found;
 }
 
-/* A number as the shim writes it: digits, without zeros before it. */
-static bool take_number(const char **text, uint64_t *out, char after)
+/* A number as the shim writes it: digits, without leading zeros. */
+static bool parse_number(const char **text, uint64_t *out, char after)
 {
 	char *end;
 
@@ -461,13 +462,13 @@ static bool take_number(const char **text, uint64_t *out, char after)
 	return true;
 }
 
-/* PID-START-PIDNS.KIND, and nothing else. */
+/* PID-START-PIDNS.KIND. */
 static bool parse_name(const char *name, struct mt_process *out)
 {
 	uint64_t pid, start, pidns;
 
-	if (!take_number(&name, &pid, '-') || !take_number(&name, &start, '-') ||
-	    !take_number(&name, &pidns, '.'))
+	if (!parse_number(&name, &pid, '-') || !parse_number(&name, &start, '-') ||
+	    !parse_number(&name, &pidns, '.'))
 		return false;
 	if (pid < 1 || pid > INT_MAX || !is_kind(name))
 		return false;
@@ -475,9 +476,9 @@ static bool parse_name(const char *name, struct mt_process *out)
 	return true;
 }
 
-/* Start times are counted from the boot of the reader's time namespace (time_namespaces(7)): in
- * another one than ours, or by us in another one, a living process has another start. Who may not
- * be asked is another user's, and no owner of files here. */
+/* Start times count from the boot of the time namespace of the reader (time_namespaces(7)), so the
+ * start time of a process in another one differs from the one in the name. Where the namespace
+ * cannot be read, the process belongs to another user and has no files here. */
 static bool is_in_our_time(pid_t pid)
 {
 	struct stat ours, theirs;
@@ -488,8 +489,8 @@ static bool is_in_our_time(pid_t pid)
 	       ours.st_ino == theirs.st_ino;
 }
 
-/* Gone, or another process by now. Not being allowed to see a process is no proof that it is gone.
- */
+/* Returns whether the process has ended, or its pid is another process now. A process that is
+ * hidden may still run. */
 static bool is_gone(const struct mt_process *process)
 {
 	char path[64];
@@ -500,7 +501,7 @@ static bool is_gone(const struct mt_process *process)
 	return !mt_process_is_alive(process) && is_in_our_time(process->pid);
 }
 
-/* Of the list no more is asked than who lives: whoever is not in it may have come since. */
+/* A process that is not in the list may have started since. */
 static bool is_listed(const struct mt_process *owner, const struct mt_process *list, size_t count)
 {
 	size_t place = mt_ancestry_find(list, count, owner->pid);

@@ -11,8 +11,8 @@
 
 #define TRIES 50
 
-/* Whether this mtctl and the writer of the file have the same layout. Any change of it raises the
- * version; the sizes are there for a build that forgot to. */
+/* Returns whether the file has the layout of this mtctl. A change of the layout raises the version;
+ * the sizes detect a build without that. */
 static bool is_own_layout(const struct mt_stats_head *head)
 {
 	return head->version == MT_STATS_VERSION && head->head_bytes == sizeof(*head) &&
@@ -31,7 +31,7 @@ static enum mt_err refuse_short(size_t got, struct mt_why *why)
 				mt_text_counted(got, "byte", "bytes").text);
 }
 
-/* Magic, version, sizes, counts and checksum. `got`: how many bytes of the head were read. */
+/* Checks magic, version, sizes, counts and checksum. `got`: bytes of the head that were read. */
 static enum mt_err check_head(const struct mt_stats_head *head, size_t got, struct mt_why *why)
 {
 	if (got < offsetof(struct mt_stats_head, pid))
@@ -66,13 +66,13 @@ static void clean_head(struct mt_stats_head *head)
 	mt_text_clean(head->limit_source, sizeof(head->limit_source));
 	mt_text_clean(head->rank, sizeof(head->rank));
 	mt_text_clean(head->rank_source, sizeof(head->rank_source));
-	/* it is a label of metrics, and sorts as a number */
+	/* it is a label of metrics, and is sorted as a number */
 	if (head->rank[strspn(head->rank, "0123456789")])
 		memset(head->rank, 0, sizeof(head->rank));
 }
 
-/* Whether to read again is useless: another version wrote the file. A write in flight leaves a file
- * without magic, or a wrong checksum. */
+/* Returns whether another read is useless, since another version wrote the file. A write in
+ * progress leaves no magic or a wrong checksum. */
 static bool is_of_another_version(const struct mt_stats_head *head, size_t got)
 {
 	return got >= offsetof(struct mt_stats_head, pid) && head->magic == MT_STATS_MAGIC &&
@@ -176,7 +176,7 @@ static void clean_alarms(struct mt_stats_alarm *alarms)
 	}
 }
 
-/* What follows the head. */
+/* Reads the bytes after the head. */
 static enum mt_err read_tail(int fd, struct mt_stats_file *file, struct mt_why *why)
 {
 	const size_t bytes = sizeof(*file) - sizeof(file->head);
@@ -224,7 +224,7 @@ const struct mt_stats_cleanup *mt_stats_file_cleanup_of_request(const struct mt_
 		if (file->cleanups[slot].number && file->cleanups[slot].request_seq == seq &&
 		    (!found || file->cleanups[slot].number > found->number))
 			found = &file->cleanups[slot];
-	/* At most once around the ring, whatever the file says. */
+	/* Bounded, since a forged file may link the entries in a cycle. */
 	for (size_t step = 0; step < MT_CLEANUPS_COUNT && found && found->merged == 1; step++)
 		found = mt_stats_file_cleanup(file, found->number + 1);
 	return found;

@@ -1,12 +1,11 @@
-/* ctl/process/stats_json.c -- `mtctl stat --json`, and what `mtctl serve` answers to
- * /api/processes/PID. */
+/* ctl/process/stats_json.c -- see stats_json.h. */
 #include "ctl/process/stats_json.h"
 
 #include <string.h>
 
 #include "ctl/output/json.h"
 
-/* A uint64_t of a struct, under its own name. */
+/* A uint64_t member of a struct, whose name is its key. */
 struct number {
 	const char *name;
 	size_t offset;
@@ -41,7 +40,7 @@ static json_t *frameworks_json(uint32_t frameworks)
 	return array;
 }
 
-/* null where it was no pressure. */
+/* null for a cleanup without pressure. */
 static json_t *pressure_json(const struct mt_stats_cleanup *cleanup)
 {
 	bool known = cleanup->pressure_limit_bytes != 0;
@@ -298,8 +297,8 @@ void mt_stats_json_print_oom(const struct mt_target *target, bool indented)
 	mt_json_print(root, indented);
 }
 
-/* Every reason there is, those that never came as well; "other" are those that only a newer mtctl
- * knows. */
+/* Cleanups by reason, also of reasons with none. "other" are reasons that only a newer mtctl knows.
+ */
 static json_t *counts_json(const struct mt_stats_head *head)
 {
 	json_t *object = json_object();
@@ -320,7 +319,7 @@ json_t *mt_stats_json(const struct mt_target *target)
 	const struct mt_stats_file_field *fields = mt_stats_file_fields(&count);
 
 	mt_json_set_u64(root, "pid", (uint64_t)target->process.pid);
-	mt_json_set_text(root, "comm", target->process.comm); /* the kernel knows its present one */
+	mt_json_set_text(root, "comm", target->process.comm); /* the present one */
 	mt_json_set_text(root, "shim_version", head->shim_version);
 	mt_json_set_bool(root, "library_deleted", target->process.library_deleted);
 	mt_json_set_text(root, "allocator", head->allocator);

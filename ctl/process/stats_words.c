@@ -131,12 +131,12 @@ const char *mt_stats_word_framework(size_t place, uint32_t *out_bit)
 
 struct mt_short_text mt_stats_word_driver(const struct mt_stats_head *head)
 {
-	struct mt_short_text figure = {"unknown"};
+	struct mt_short_text result = {"unknown"};
 
 	if (head->driver_version)
-		snprintf(figure.text, sizeof(figure.text), "%u.%u", head->driver_version / 1000,
+		snprintf(result.text, sizeof(result.text), "%u.%u", head->driver_version / 1000,
 			 head->driver_version % 1000 / 10);
-	return figure;
+	return result;
 }
 
 double mt_stats_percent(uint64_t used_bytes, uint64_t limit_bytes)

@@ -5,16 +5,15 @@
 
 #include "ctl/process/stats_dir.h"
 
-/* A valid file of another process, copied or renamed into place, is not believed. One that the
- * process itself has written before its exec is no answer either: under what it runs now nobody
- * hears the control file. */
+/* Refuses a valid file of another process that was copied or renamed. Also refuses a file that the
+ * process wrote before its exec: the new program does not read the control file. */
 static enum mt_err check_identity(const struct mt_process *process,
 				  const struct mt_stats_head *head, struct mt_why *why)
 {
 	if (head->pid != (uint64_t)process->own_pid || head->start_ticks != process->start_ticks ||
 	    head->pidns != process->pidns)
 		return mt_error_because(why, MT_ERR_INVALID,
-					"refused: the stats file speaks of another process");
+					"refused: the stats file belongs to another process");
 	if (head->stack_start != process->stack_start &&
 	    !mt_process_runs(process->pid, head->stack_start))
 		return mt_error_because(

@@ -7,7 +7,7 @@
 #include "ctl/process/clock.h"
 #include "ctl/process/control_file.h"
 
-/* cleanups are a second apart, gc may take two */
+/* cleanups are 1 s apart, and a collection may take 2 s */
 #define CLEANUP_MAX_NS 3500000000u
 #define POLL_MAX_MS    20u
 
@@ -25,9 +25,9 @@ struct mt_trim_requests {
 	struct mt_request request;
 	uint64_t deadline_ns;
 	size_t count, locks_count, locks_max;
-	/* no request before this one holds a lock that could be given up */
+	/* no request before this one holds a lock */
 	size_t oldest;
-	struct mt_stats_file *file; /* of the process that is looked at */
+	struct mt_stats_file *file; /* a buffer for the file of one process */
 	struct one list[];
 };
 
@@ -67,7 +67,7 @@ static bool holds_lock(const struct one *one)
 	return one->call.fd >= 0;
 }
 
-static void give_up_oldest_lock(struct mt_trim_requests *requests)
+static void release_oldest_lock(struct mt_trim_requests *requests)
 {
 	while (requests->oldest < requests->count && !holds_lock(&requests->list[requests->oldest]))
 		requests->oldest++;
@@ -87,7 +87,7 @@ static void send(struct mt_trim_requests *requests, struct one *one)
 		one->state = SENDING;
 	}
 	if (requests->locks_count >= requests->locks_max)
-		give_up_oldest_lock(requests);
+		release_oldest_lock(requests);
 	if (!mt_control_file_try_send(&one->call, requests->request, &reply->error, &reply->why))
 		return;
 	one->state = reply->error ? DECIDED : SENT;
@@ -98,7 +98,7 @@ static void send(struct mt_trim_requests *requests, struct one *one)
 		requests->oldest = (size_t)(one - requests->list);
 }
 
-static void look(struct mt_trim_requests *requests, struct one *one)
+static void poll_reply(struct mt_trim_requests *requests, struct one *one)
 {
 	struct mt_trim_reply *reply = &one->reply;
 	struct mt_stats_head head;
@@ -114,14 +114,14 @@ static void look(struct mt_trim_requests *requests, struct one *one)
 	one->state = reply->error || reply->request_error ? DECIDED : REPLIED;
 }
 
-/* The cleanup may come after the reply: a request that was merged into a cleanup under way is
- * replied to at once, and the cleanup of the one that does its work follows when that has run. */
+/* The cleanup may be published after the reply: a request that joins a cleanup in progress gets its
+ * reply at once. */
 static void poll_cleanup(struct mt_trim_requests *requests, struct one *one)
 {
 	const struct mt_stats_cleanup *cleanup = NULL;
 	struct mt_why why;
 
-	/* The head is tried first: mt_target_read waits for a file that is no valid one. */
+	/* Tries the head first, since mt_target_read waits for a file that is not valid. */
 	if (mt_target_try_head(one->process, &requests->file->head, &why) == MT_ERR_OK &&
 	    mt_target_read(one->process, requests->file, &why) == MT_ERR_OK)
 		cleanup = mt_stats_file_cleanup_of_request(requests->file, one->call.seq);
@@ -139,7 +139,7 @@ static void step(struct mt_trim_requests *requests, struct one *one)
 	if (one->state == UNSENT || one->state == SENDING)
 		send(requests, one);
 	else if (one->state == SENT)
-		look(requests, one);
+		poll_reply(requests, one);
 	if (one->state == REPLIED)
 		poll_cleanup(requests, one);
 }
@@ -172,7 +172,8 @@ const char *mt_trim_reply_error(const struct mt_trim_reply *reply)
 		return reply->error == MT_ERR_NOT_AVAILABLE ? NULL : reply->why.text;
 	if (reply->request_error)
 		return mt_error_text(reply->request_error);
-	return reply->has_cleanup ? NULL : "it answered, but left no record";
+	return reply->has_cleanup ? NULL
+				  : "it replied, but its history has no cleanup for the request";
 }
 
 enum mt_exit mt_trim_reply_exit(const struct mt_trim_reply *reply)

@@ -24,9 +24,9 @@ struct reader {
 	int from;
 	char *text;
 	size_t used, room;
-	unsigned waited_ms; /* that the child slept, since the last byte */
-	unsigned slept_ms;  /* and before it */
-	uint64_t last_ns;   /* when the last byte came */
+	unsigned waited_ms; /* sleep of the child since its last byte */
+	unsigned slept_ms;  /* sleep before its last byte */
+	uint64_t last_ns;   /* time of its last byte */
 };
 
 /* ---- the child ---- */
@@ -45,8 +45,8 @@ void mt_watchdog_write(int to, const void *bytes, size_t count)
 	}
 }
 
-/* A child that cannot be killed, as in a fault on a file system that hangs, must keep nobody
- * waiting for the end of our output. */
+/* Closes standard output: a child that cannot be killed, in a fault on a file system that hangs,
+ * would keep the readers of the output of mtctl waiting. */
 static _Noreturn void child(const struct mt_watchdog *watchdog, int to, pid_t parent)
 {
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -80,8 +80,8 @@ static bool start(struct reader *reader, const struct mt_watchdog *watchdog)
 	return reader->child > 0;
 }
 
-/* Whether it sleeps; a child that waits for a CPU is R. "1234 (mtctl) D 1...": our own name has no
- * parenthesis. */
+/* Returns whether the child sleeps. A child that waits for a CPU is R: "1234 (mtctl) R 1...". The
+ * name of mtctl has no parenthesis. */
 static bool sleeps(pid_t pid)
 {
 	char path[32], text[128] = "";
@@ -99,7 +99,7 @@ static bool sleeps(pid_t pid)
 	return !state || state[1] != ' ' || state[2] != 'R';
 }
 
-/* false: it has ended, or there is enough. */
+/* Returns false at the end of the output, or of max_bytes. */
 static bool read_more(struct reader *reader, size_t max_bytes)
 {
 	size_t left = max_bytes - reader->used;
@@ -120,7 +120,7 @@ static bool read_more(struct reader *reader, size_t max_bytes)
 	return got > 0 && reader->used < max_bytes;
 }
 
-/* false: nothing has come for too long. Ticks are counted, not time: where this process gets no
+/* Returns false where no byte has come in time. Counts ticks instead of time: where mtctl gets no
  * CPU, its child gets none either. */
 static bool has_time(struct reader *reader, const struct mt_watchdog *watchdog)
 {
@@ -130,8 +130,7 @@ static bool has_time(struct reader *reader, const struct mt_watchdog *watchdog)
 	       mt_clock_now_ns() - reader->last_ns < watchdog->max_ms * UINT64_C(1000000);
 }
 
-/* A killed child ends at once, or, in a wait that cannot be killed, some day: it is not waited for
- * then. */
+/* A child that cannot be killed yet ends later, and is not waited for. */
 static void reap(const struct reader *reader)
 {
 	struct pollfd end = {.fd = reader->from};

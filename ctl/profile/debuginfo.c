@@ -27,10 +27,10 @@ static struct {
 	bool whole;
 } lib;
 
-/* By what a file is known to belong to the module. */
+/* What identifies the file of a module. */
 struct wanted {
 	const unsigned char *id;
-	int id_bytes; /* 0 or less: it has none */
+	int id_bytes; /* 0 or less: no build ID */
 	GElf_Word crc;
 };
 
@@ -69,7 +69,7 @@ static bool has_crc(int fd, const struct wanted *wanted)
 	return got == 0 && at > 0 && crc == wanted->crc;
 }
 
-/* -1: it is not there, is no regular file, or belongs to something else. */
+/* Returns -1 where it is missing, is no regular file, or belongs to another module. */
 static int try_path(const char *path, const struct wanted *wanted)
 {
 	int fd = mt_read_file_open(path);

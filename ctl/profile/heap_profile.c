@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define STACKS_MAX ((size_t)1 << 17)
-/* of all stacks: each costs whoever names them some 30 bytes */
+/* of all stacks: naming one takes some 30 bytes */
 #define ADDRESSES_MAX ((size_t)1000000)
 
 struct reader {
@@ -58,7 +58,7 @@ static bool skip_line(struct reader *reader)
 	return newline;
 }
 
-/* "COUNT: BYTES [COUNT: BYTES]"; what was ever allocated does not concern us. */
+/* "COUNT: BYTES [COUNT: BYTES]"; the counts of all allocations are ignored */
 static bool read_counts(struct reader *reader, uint64_t *out_count, uint64_t *out_bytes)
 {
 	return read_number(reader, 10, out_count) && skip(reader, ": ") &&
@@ -75,8 +75,7 @@ static void *grow(void *list, size_t count, size_t *room, size_t item_bytes)
 	return mt_error_check_memory(reallocarray(list, *room, item_bytes));
 }
 
-/* " 0x1 0x2 0x3\n". A stack for which there is no room left is read, and none of its addresses is
- * kept. */
+/* " 0x1 0x2 0x3" and a newline. Of a stack beyond ADDRESSES_MAX no address is kept. */
 static bool read_addresses(struct reader *reader)
 {
 	struct mt_heap_profile *file = reader->file;
@@ -99,7 +98,7 @@ static bool read_addresses(struct reader *reader)
 	return skip(reader, "\n");
 }
 
-/* "@ 0x1 0x2\n  t*: 1: 64 [0: 0]\n  t3: ...": the line of all threads is what counts. */
+/* "@ 0x1 0x2", then lines "t*: 1: 64 [0: 0]" and "t3: ...". Only the line of all threads counts. */
 static bool read_stack(struct reader *reader)
 {
 	struct mt_heap_profile *file = reader->file;
@@ -148,8 +147,7 @@ enum mt_err mt_heap_profile_parse(const char *text, size_t bytes, struct mt_heap
 	good = read_head(&reader);
 	while (good && skip(&reader, "@"))
 		good = read_stack(&reader);
-	/* What follows the stacks is a copy of the process's maps: the kernel's own are read
-	 * instead. */
+	/* A copy of the process's maps follows. The kernel's maps are read instead. */
 	good = good && skip(&reader, "\nMAPPED_LIBRARIES:\n");
 	if (good)
 		return MT_ERR_OK;

@@ -1,7 +1,7 @@
-/* ctl/profile/heap_profile.h -- jemalloc's heap profile, text format heap_v2: how many live blocks
- * were sampled, by stack. Pure. The text comes from another process and is not trusted: every
- * number is checked, every stack bounded, and a file that does not end as the writer ends it is
- * refused as not whole. Source of the format: jemalloc(3), "HEAP PROFILE FORMAT". */
+/* ctl/profile/heap_profile.h -- parses jemalloc's heap profile, text format heap_v2: the sampled
+ * live blocks by stack. Pure, but for memory. The text comes from another process and is not
+ * trusted: every number is checked, every stack is bounded, and an incomplete file is refused.
+ * Source of the format: jemalloc(3), "HEAP PROFILE FORMAT". */
 #ifndef MT_CTL_PROFILE_HEAP_PROFILE_H
 #define MT_CTL_PROFILE_HEAP_PROFILE_H
 
@@ -10,7 +10,7 @@
 
 #include "ctl/output/error.h"
 
-#define MT_HEAP_PROFILE_FRAMES 256 /* of one stack; jemalloc keeps at most 128 */
+#define MT_HEAP_PROFILE_FRAMES 256 /* of one stack; jemalloc keeps up to 128 */
 
 struct mt_heap_profile_stack {
 	size_t first, frames_count; /* in addresses; innermost first */
@@ -25,17 +25,17 @@ struct mt_heap_profile {
 	size_t stacks_count;
 };
 
-/* INVALID with the reason. Stacks without live samples are left out. Once a million addresses are
- * kept, further stacks have no frames: their counts are kept, so that the sums are those of the
- * file. The caller frees with mt_heap_profile_free. */
+/* Parses a profile. INVALID with the reason. Stacks without live samples are left out. After a
+ * million addresses, further stacks have no frames, but keep their counts, so that sums are
+ * correct. The caller frees with mt_heap_profile_free. */
 enum mt_err mt_heap_profile_parse(const char *text, size_t bytes, struct mt_heap_profile *out,
 				  struct mt_why *why);
 void mt_heap_profile_free(struct mt_heap_profile *file);
 
-/* What samples stand for: a block of s bytes is sampled with probability 1 - exp(-s / rate), so
- * each counts 1 / (1 - exp(-s / rate)) times, with s the mean of the stack. Source: jeprof,
- * AdjustSamples; what jemalloc 5.3 writes is made for this formula (prof_unbias) even where a stack
- * allocates blocks of many sizes. */
+/* Estimates all blocks from samples: a block of s bytes is sampled with probability 1 - exp(-s /
+ * rate), so that each counts 1 / (1 - exp(-s / rate)) times, with s the mean of the stack. Source:
+ * jeprof, AdjustSamples. jemalloc 5.3 writes values for this formula (prof_unbias), also for stacks
+ * with blocks of many sizes. */
 void mt_heap_profile_scale(uint64_t rate_bytes, uint64_t sampled_count, uint64_t sampled_bytes,
 			   uint64_t *out_count, uint64_t *out_bytes);
 

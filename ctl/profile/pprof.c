@@ -1,7 +1,7 @@
-/* ctl/profile/pprof.c -- sites in the format that pprof reads: a gzip'ed protobuf, profile.proto of
- * github.com/google/pprof, of which four kinds of messages and a dozen fields are enough. The older
- * text format would need pprof to find and read the program's files again, on a machine that may
- * not have them; this one carries the names. */
+/* ctl/profile/pprof.c -- writes sites for pprof: a gzip'ed protobuf, profile.proto of
+ * github.com/google/pprof, with four kinds of messages and a dozen fields. It contains the names.
+ * For the older text format pprof would read the program's files again, which may be missing on
+ * another machine. */
 #include "ctl/profile/sites.h"
 
 #include <errno.h>
@@ -32,7 +32,7 @@ enum {
 	FUNCTION_NAME = 2
 };
 
-/* The first strings of the table; the names follow. String 0 has to be empty. */
+/* The first strings of the table; the names follow. String 0 must be empty. */
 static const char *const fixed_strings[] = {"",      "inuse_objects", "count", "inuse_space",
 					    "bytes", "space"};
 enum {
@@ -61,7 +61,7 @@ static void put_bytes(struct buffer *out, const void *from, size_t bytes)
 	out->used += bytes;
 }
 
-/* Seven bits a byte, the lowest first. */
+/* Seven bits per byte, the lowest first. */
 static void put_varint(struct buffer *out, uint64_t value)
 {
 	unsigned char bytes[10];
@@ -89,7 +89,7 @@ static void put_text(struct buffer *out, unsigned field, const void *text, size_
 	put_bytes(out, text, bytes);
 }
 
-/* Puts the inner message in, and empties it. */
+/* Appends the inner message, and empties it. */
 static void put_message(struct buffer *out, unsigned field, struct buffer *inner)
 {
 	put_text(out, field, inner->bytes, inner->used);
@@ -106,7 +106,7 @@ static void put_value_type(struct buffer *out, unsigned field, uint64_t type, ui
 	free(inner.bytes);
 }
 
-/* ---- every name once ---- */
+/* ---- names, each once ---- */
 
 struct table {
 	const char **names;
@@ -118,7 +118,7 @@ static int compare_names(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static struct table gather(const struct mt_sites *sites)
+static struct table list_names(const struct mt_sites *sites)
 {
 	struct table table = {0};
 	size_t all = 0;
@@ -136,7 +136,7 @@ static struct table gather(const struct mt_sites *sites)
 	return table;
 }
 
-/* Places and functions are one to one here, numbered from 1. */
+/* Locations and functions are one to one here, numbered from 1. */
 static uint64_t id_of(const struct table *table, const char *name)
 {
 	const char **at = bsearch(&name, table->names, table->count, sizeof(name), compare_names);
@@ -185,7 +185,7 @@ static void put_names(struct buffer *out, const struct table *table)
 
 static struct buffer make(const struct mt_sites *sites)
 {
-	struct table table = gather(sites);
+	struct table table = list_names(sites);
 	struct buffer out = {0};
 
 	put_value_type(&out, PROFILE_SAMPLE_TYPE, STRING_OBJECTS, STRING_COUNT);

@@ -1,7 +1,6 @@
-/* ctl/profile/sites.h -- who holds the heap: live bytes by stack, from the profile that the
- * embedded jemalloc's sampler writes. Needs a process that was started with MT_PROF=1 and whose
- * profiler samples (`mtctl set PID prof=on`); what was allocated before it was switched on is not
- * in it. */
+/* ctl/profile/sites.h -- live heap bytes by stack, from the profile of the embedded jemalloc's
+ * sampler. The process must have been started with MT_PROF=1 and must be sampling (`mtctl set PID
+ * prof=on`); blocks from before are not included. For one thread. */
 #ifndef MT_CTL_PROFILE_SITES_H
 #define MT_CTL_PROFILE_SITES_H
 
@@ -20,52 +19,51 @@
 struct mt_site {
 	uint64_t live_bytes; /* estimated from the samples */
 	uint64_t live_count;
-	uint64_t sampled_count; /* samples behind the estimate: few are a guess */
+	uint64_t sampled_count; /* samples of the estimate: few make it a guess */
 	size_t frames_count;    /* innermost first */
 	/* "leaky_function at leak.c:12", "PyList_Append in python3.11", "0x1a2b in libx.so" */
 	const char *frames[MT_SITES_FRAMES];
 };
 
 struct mt_sites {
-	/* the largest first; stacks with the same frames are one */
+	/* the largest first; stacks with the same frames are merged */
 	struct mt_site *list;
 	size_t count;
 	uint64_t live_bytes;
 	uint64_t sampled_count;
 	uint64_t rate_bytes; /* one sample in so many bytes, on average */
-	/* false: switched off since; what was allocated after that is not in it */
+	/* false: sampling is off now, and later blocks are missing */
 	bool samples;
 	char **names; /* the texts of all frames */
 	size_t names_count;
 };
 
-/* Asks the process for a profile, reads and symbolizes it. NOT_AVAILABLE with the reason where its
- * profiler is not ready, or has nothing and does not sample. The caller frees with mt_sites_free.
- */
+/* Requests a profile from the process, reads it, and names its stacks. Waits up to 30 s.
+ * NOT_AVAILABLE with the reason where its profiler is not ready, or is off without samples. The
+ * caller frees with mt_sites_free. */
 enum mt_err mt_sites_collect(const struct mt_process *process, struct mt_sites *out,
 			     struct mt_why *why);
 void mt_sites_free(struct mt_sites *sites);
 
-/* The rest of mt_sites_collect, for who has a profile at hand: scales, names and merges its stacks.
- */
+/* Makes sites from a profile: scales, names and merges its stacks. Part of mt_sites_collect. */
 void mt_sites_read(const struct mt_heap_profile *file, struct mt_symbols *symbols,
 		   struct mt_sites *out);
 
-/* What has grown from one to the other: its sites are those of `after` with more bytes than before,
- * each with the difference. They point into `after`, which must live longer; freed with
- * mt_sites_free as well. */
+/* Writes the growth between two profiles: the sites of `after` with more bytes than before, each
+ * with the difference. They point into `after`, which must live longer. The caller frees with
+ * mt_sites_free. */
 void mt_sites_growth(const struct mt_sites *before, const struct mt_sites *after,
 		     struct mt_sites *out);
 
-/* The stack without what mt_sites_name passes over: where that starts. */
+/* Returns the index of the first frame that is not a wrapper of an allocation function. */
 size_t mt_sites_first_frame(const struct mt_site *site);
 
-/* The three ways to print them; top 0: all. pprof: the gzip'ed profile.proto that pprof reads;
+/* Options of printing; top 0: all. mt_sites_write_pprof writes the gzip'ed profile.proto of pprof.
  * SYSTEM with the reason. */
 struct mt_sites_view {
 	const struct mt_process *process;
 	uint64_t top;
-	uint64_t over_ms; /* of a difference: the time between; 0: what is live */
+	uint64_t over_ms; /* of a growth: the time between the profiles; 0: live bytes */
 };
 void mt_sites_print_table(const struct mt_sites *sites, const struct mt_sites_view *view);
 void mt_sites_print_json(const struct mt_sites *sites, const struct mt_sites_view *view);
@@ -73,8 +71,7 @@ void mt_sites_print_folded(const struct mt_sites *sites, const struct mt_sites_v
 enum mt_err mt_sites_write_pprof(const struct mt_sites *sites, const char *path,
 				 struct mt_why *why);
 
-/* The first frame that is not the allocator's, the C++ operator's or the shim's own; never NULL
- * where there are frames. */
+/* Returns the name of that frame; NULL: the stack is empty. */
 const char *mt_sites_name(const struct mt_site *site);
 
 #endif

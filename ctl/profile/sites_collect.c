@@ -1,5 +1,4 @@
-/* ctl/profile/sites_collect.c -- from a process to its sites: asks for the profile, reads it, names
- * its stacks, merges them. */
+/* ctl/profile/sites_collect.c -- requests a profile, reads it, names and merges its stacks. */
 #include "ctl/profile/sites.h"
 
 #include <errno.h>
@@ -64,9 +63,9 @@ static enum mt_err read_profile(const struct mt_process *process, struct mt_heap
 	return error;
 }
 
-/* Asks for a profile; `head` is what the process says after it. */
-static enum mt_err ask(const struct mt_process *process, struct mt_stats_head *head,
-		       struct mt_why *why)
+/* Requests a profile. *head is the head after the reply. */
+static enum mt_err request_profile(const struct mt_process *process, struct mt_stats_head *head,
+				   struct mt_why *why)
 {
 	const struct mt_request request = {.kind = MT_REQUEST_PROFILE};
 	struct mt_control_call call;
@@ -95,8 +94,8 @@ static int compare_addresses(const void *a, const void *b)
 	return (*left > *right) - (*left < *right);
 }
 
-/* Every address once, sorted, and its name at the same place; what is the shim's own is not among
- * them. */
+/* Every address once, sorted, with its name at the same index. The shim's own addresses are left
+ * out. */
 struct names {
 	uint64_t *addresses;
 	char **texts;
@@ -168,8 +167,8 @@ static int compare_frames(const void *a, const void *b)
 	       (left->frames_count < right->frames_count);
 }
 
-/* The largest first; what is alike stays in the order of its frames, so that two runs print the
- * same. */
+/* The largest first. Equal ones are in the order of their frames, so that the output is
+ * reproducible. */
 static int compare_bytes(const void *a, const void *b)
 {
 	const struct mt_site *left = a, *right = b;
@@ -179,7 +178,7 @@ static int compare_bytes(const void *a, const void *b)
 	return compare_frames(a, b);
 }
 
-/* Sorted by frames; answers how many are left. */
+/* Merges equal stacks of a list that is sorted by frames. Returns how many are left. */
 static size_t merge(struct mt_site *list, size_t count)
 {
 	size_t kept = 0;
@@ -253,7 +252,7 @@ enum mt_err mt_sites_collect(const struct mt_process *process, struct mt_sites *
 	struct mt_symbols *symbols;
 	struct mt_stats_head head;
 	struct mt_heap_profile file;
-	enum mt_err error = ask(process, &head, why);
+	enum mt_err error = request_profile(process, &head, why);
 
 	if (!error)
 		error = read_profile(process, &file, why);
@@ -284,10 +283,11 @@ void mt_sites_free(struct mt_sites *sites)
 	*sites = (struct mt_sites){0};
 }
 
-/* ---- the frame that tells most ---- */
+/* ---- the frame that names a site ---- */
 
-/* Who only hands an allocation on. A name ends at a blank; a prefix at whatever comes. */
-static bool is_passed_over(const char *frame)
+/* Whether a frame is a wrapper of an allocation function. Words are whole names, prefixes the
+ * beginning of one. */
+static bool is_wrapper(const char *frame)
 {
 	static const char *const words[] = {
 		"malloc",          "calloc",           "realloc",         "reallocarray",
@@ -320,7 +320,7 @@ size_t mt_sites_first_frame(const struct mt_site *site)
 {
 	size_t first = 0;
 
-	while (first + 1 < site->frames_count && is_passed_over(site->frames[first]))
+	while (first + 1 < site->frames_count && is_wrapper(site->frames[first]))
 		first++;
 	return first;
 }

@@ -1,4 +1,4 @@
-/* ctl/profile/sites_print.c -- sites as a table, as JSON, and as folded stacks. */
+/* ctl/profile/sites_print.c -- prints sites as a table, as JSON, and as folded stacks. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -7,7 +7,7 @@
 #include "ctl/output/table.h"
 #include "ctl/output/text.h"
 
-/* below it an estimate is no more than a hint: its error is about 1 / sqrt(samples) */
+/* with fewer, an estimate is only a hint: its error is about 1 / sqrt(samples) */
 #define FEW_SAMPLES  10
 #define FRAMES_SHOWN 12
 
@@ -123,7 +123,7 @@ void mt_sites_print_json(const struct mt_sites *sites, const struct mt_sites_vie
 	mt_json_print(object, true);
 }
 
-/* Outermost first, a semicolon between: what flamegraph.pl, inferno and speedscope read. */
+/* Outermost first, separated by semicolons: for flamegraph.pl, inferno and speedscope. */
 void mt_sites_print_folded(const struct mt_sites *sites, const struct mt_sites_view *view)
 {
 	for (size_t i = 0; i < shown(sites, view); i++) {

@@ -22,23 +22,23 @@
 #include "ctl/output/error.h"
 #include "ctl/output/text.h"
 
-#define NOBODY       65534
-#define SECONDS_MOST 10u
-/* more than any program has call sites that allocate; the others get offsets */
-#define NAMES_MOST ((size_t)1 << 18)
-/* of address space: a larger file is read in pieces instead of mapped */
-#define BYTES_MOST ((rlim_t)1 << 30)
+#define NOBODY_ID   65534
+#define SECONDS_MAX 10u
+/* more call sites than any program has; further addresses get offsets */
+#define NAMES_MAX ((size_t)1 << 18)
+/* of address space: a larger file is read in pieces, not mapped */
+#define BYTES_MAX ((rlim_t)1 << 30)
 
 #ifndef SYS_open
-#define SYS_open 0xffffffffu /* newer architectures have openat alone */
+#define SYS_open 0xffffffffu /* newer architectures only have openat */
 #endif
 
 /* ---- the child ---- */
 
-/* What libdw reads makes it open more files, by any name (.gnu_debugaltlink, DW_AT_dwo_name); of a
- * FIFO the open waits for ever. Only our own opens pass, which look at what they open, and do not
- * wait. A kernel without filters leaves the bound of time. */
-static void keep_libdw_from_opening(void)
+/* Files make libdw open more files, by any name (.gnu_debugaltlink, DW_AT_dwo_name), and opening a
+ * FIFO blocks. A seccomp filter allows only our own opens, which use O_NONBLOCK or O_PATH and check
+ * the file. Without seccomp only the time is bounded. */
+static void restrict_opens(void)
 {
 	static struct sock_filter filter[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)offsetof(struct seccomp_data, nr)),
@@ -50,7 +50,7 @@ static void keep_libdw_from_opening(void)
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
 			 (uint32_t)offsetof(struct seccomp_data, args[2])),
 		BPF_JUMP(BPF_JMP | BPF_JA, 1, 0, 0),
-		/* open's */
+		/* open's flags */
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
 			 (uint32_t)offsetof(struct seccomp_data, args[1])),
 		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, O_NONBLOCK | O_PATH, 0, 1),
@@ -62,9 +62,9 @@ static void keep_libdw_from_opening(void)
 	(void)prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
 }
 
-/* Whoever needs memory that is short gets it from here first. Anybody may ask for that, and nobody
- * takes it back. */
-static void be_first_to_go(void)
+/* The kernel kills this child first where memory is short. Any process may raise its own
+ * oom_score_adj. */
+static void prefer_oom_kill(void)
 {
 	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
 
@@ -74,12 +74,12 @@ static void be_first_to_go(void)
 	close(fd);
 }
 
-/* False: it could not be given up, and nothing may be read. Who was root cannot be traced by the
- * other nobodies: the kernel makes who changes his user undumpable. */
-static bool give_up_rights(void)
+/* Returns false where rights could not be dropped: then nothing may be read. The kernel makes a
+ * process undumpable that changes its user, so that other processes of nobody cannot trace it. */
+static bool drop_rights(void)
 {
-	const struct rlimit seconds = {SECONDS_MOST, SECONDS_MOST},
-			    bytes = {BYTES_MOST, BYTES_MOST}, core = {0, 0};
+	const struct rlimit seconds = {SECONDS_MAX, SECONDS_MAX}, bytes = {BYTES_MAX, BYTES_MAX},
+			    core = {0, 0};
 
 	(void)setrlimit(RLIMIT_CPU, &seconds);
 	(void)setrlimit(RLIMIT_AS, &bytes);
@@ -87,18 +87,18 @@ static bool give_up_rights(void)
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
 		return false;
-	keep_libdw_from_opening();
+	restrict_opens();
 	return geteuid() != 0 ||
-	       (setgroups(0, NULL) == 0 && setresgid(NOBODY, NOBODY, NOBODY) == 0 &&
-		setresuid(NOBODY, NOBODY, NOBODY) == 0);
+	       (setgroups(0, NULL) == 0 && setresgid(NOBODY_ID, NOBODY_ID, NOBODY_ID) == 0 &&
+		setresuid(NOBODY_ID, NOBODY_ID, NOBODY_ID) == 0);
 }
 
-/* Each name as soon as it is there: what follows may be the end of us. */
+/* Writes each name at once: a later file may end the child. */
 static void child(struct mt_symbols *symbols, const uint64_t *addresses, size_t count, int to)
 {
-	be_first_to_go();
+	prefer_oom_kill();
 	mt_symbols_open(symbols, addresses, count);
-	if (!give_up_rights())
+	if (!drop_rights())
 		_exit(1);
 	for (size_t i = 0; i < count; i++) {
 		char *text = mt_symbols_name(symbols, addresses[i]);
@@ -119,7 +119,7 @@ static void child(struct mt_symbols *symbols, const uint64_t *addresses, size_t 
 
 /* ---- the parent ---- */
 
-/* Until the end, or until it has taken too long. How many bytes. */
+/* Reads to the end, or until end_ns. Returns how many bytes. */
 static size_t read_all(int from, char *out, size_t room, uint64_t end_ns)
 {
 	struct pollfd wait = {.fd = from, .events = POLLIN};
@@ -136,7 +136,7 @@ static size_t read_all(int from, char *out, size_t room, uint64_t end_ns)
 	return used;
 }
 
-/* Where all is well as many texts as addresses. How many. */
+/* Splits the text at its NULs. Returns how many texts there are. */
 static size_t split(const char *read, size_t bytes, char **texts, size_t count)
 {
 	const char *at = read, *end;
@@ -150,7 +150,7 @@ static size_t split(const char *read, size_t bytes, char **texts, size_t count)
 	return i;
 }
 
-/* By one child. How many of the first have got a text. */
+/* Names addresses by one child. Returns how many of the first ones have a text. */
 static size_t fill_by_child(struct mt_symbols *symbols, const uint64_t *addresses, size_t count,
 			    char **texts, uint64_t end_ns)
 {
@@ -179,13 +179,12 @@ static size_t fill_by_child(struct mt_symbols *symbols, const uint64_t *addresse
 	return done;
 }
 
-/* A child that ends early does so over one file: the next goes on behind it, so that the others
- * keep their names. */
+/* A child that ends early failed on one file: the next child starts after that file. */
 void mt_symbolizer_fill(struct mt_symbols *symbols, const uint64_t *addresses, size_t count,
 			char **texts)
 {
-	size_t asked = count < NAMES_MOST ? count : NAMES_MOST, at = 0, bad;
-	uint64_t end_ns = mt_clock_now_ns() + SECONDS_MOST * UINT64_C(1000000000);
+	size_t asked = count < NAMES_MAX ? count : NAMES_MAX, at = 0, bad;
+	uint64_t end_ns = mt_clock_now_ns() + SECONDS_MAX * UINT64_C(1000000000);
 
 	while (at < asked && mt_clock_now_ns() < end_ns) {
 		at += fill_by_child(symbols, addresses + at, asked - at, texts + at, end_ns);

@@ -17,8 +17,7 @@
 #include "ctl/output/text.h"
 #include "ctl/process/read_file.h"
 
-/* What is used of libdw, which is loaded when it is first needed: mtctl is to start on a machine
- * without it, too. */
+/* The functions of libdw, which is loaded when it is first needed: mtctl must start without it. */
 #define DWFL_FUNCTIONS(X)                                                                          \
 	X(dwfl_begin)                                                                              \
 	X(dwfl_end)                                                                                \
@@ -33,7 +32,8 @@ struct dwfl {
 #undef X
 };
 
-/* A mapping of a file. Those of one file share its base and, by the first of them, its module. */
+/* A mapping of a file. Mappings of one file share its base, and its module through the first of
+ * them. */
 struct mapping {
 	uint64_t from, to, base;
 	dev_t device;
@@ -41,20 +41,20 @@ struct mapping {
 	size_t first; /* index of the first mapping of the same file */
 	char *path;
 	bool deleted, opened, tried;
-	/* of the first, once it is opened; -1: it is no file to be read */
+	/* of the first, once it is opened; -1: not readable */
 	int fd;
-	/* of the first: NULL until tried, and where it cannot be read */
+	/* of the first: NULL until tried, and where the file cannot be read */
 	Dwfl_Module *module;
 };
 
 struct mt_symbols {
 	pid_t pid;
-	/* it runs as the caller, and can lead to no file that the caller may not read */
+	/* it runs as the caller, and leads to no file that the caller may not read */
 	bool own;
 	struct dwfl lib;
 	Dwfl_Callbacks callbacks;
 	bool started;
-	Dwfl *dwfl; /* NULL where there is no libdw: offsets then have to do */
+	Dwfl *dwfl; /* NULL: there is no libdw, and names are offsets */
 	struct mapping *list;
 	size_t count;
 };
@@ -67,8 +67,8 @@ static bool continues(const struct mapping *before, const struct mapping *after)
 	       strcmp(before->path, after->path) == 0;
 }
 
-/* maps writes a newline in a path as \012, and nothing else so: a file whose name has these four
- * characters is taken for the other. */
+/* maps writes a newline in a path as \012, and escapes nothing else: a file with these four
+ * characters in its name is mistaken for the other. */
 static void undo_newlines(char *path)
 {
 	char *to = path;
@@ -126,7 +126,7 @@ static void add(struct mt_symbols *symbols, struct mapping mapping)
 	symbols->count++;
 }
 
-/* The question to a server that DEBUGINFOD_URLS may name is left out, here and in ctl/debuginfo. */
+/* DEBUGINFOD_URLS is removed, so that no server is contacted. */
 static void start_dwfl(struct mt_symbols *symbols)
 {
 	void *library = dlopen("libdw.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -202,10 +202,9 @@ static struct mapping *find(const struct mt_symbols *symbols, uint64_t address)
 
 /* ---- names ---- */
 
-/* btrfs and overlayfs have another device in maps than in stat(2): of its own process a user loses
- * no names for that. */
-static bool is_what_is_mapped(const struct mt_symbols *symbols, const struct mapping *mapping,
-			      int fd)
+/* Whether the file is the mapped one. On btrfs and overlayfs, maps and stat(2) have different
+ * devices: for a process of the own user this is not checked, so that names are not lost. */
+static bool is_mapped_file(const struct mt_symbols *symbols, const struct mapping *mapping, int fd)
 {
 	struct stat seen;
 
@@ -213,9 +212,9 @@ static bool is_what_is_mapped(const struct mt_symbols *symbols, const struct map
 				seen.st_ino == mapping->inode);
 }
 
-/* map_files leads to the very file that is mapped, whatever its name, and also to one that is gone;
- * it takes CAP_SYS_ADMIN. Else the file is opened by its name, as the process sees it in its own
- * root. By now anything may bear that name. */
+/* map_files leads to the mapped file itself, also where it is deleted or replaced, but needs
+ * CAP_SYS_ADMIN. Otherwise the file is opened by its path below the process's root, where another
+ * file may be by now. */
 static int open_file(const struct mt_symbols *symbols, const struct mapping *mapping)
 {
 	char path[PATH_MAX + 64];
@@ -228,7 +227,7 @@ static int open_file(const struct mt_symbols *symbols, const struct mapping *map
 		return fd;
 	snprintf(path, sizeof(path), "/proc/%d/root%.4095s", (int)symbols->pid, mapping->path);
 	fd = mt_read_file_open(path);
-	if (fd < 0 || is_what_is_mapped(symbols, mapping, fd))
+	if (fd < 0 || is_mapped_file(symbols, mapping, fd))
 		return fd;
 	close(fd);
 	return -1;
@@ -278,7 +277,7 @@ static Dwfl_Module *module_of(struct mt_symbols *symbols, struct mapping *first)
 	return first->module;
 }
 
-/* " at leak.c:12"; "" where there is no line table. */
+/* " at leak.c:12"; "": no line table */
 static void write_line(const struct dwfl *lib, Dwfl_Module *module, uint64_t address, char *out,
 		       size_t out_bytes)
 {
@@ -318,7 +317,7 @@ char *mt_symbols_offset(const struct mt_symbols *symbols, uint64_t return_addres
 
 char *mt_symbols_name(struct mt_symbols *symbols, uint64_t return_address)
 {
-	/* within the call, not behind it */
+	/* within the call, not after it */
 	uint64_t address = return_address ? return_address - 1 : 0;
 	const struct mapping *mapping = find(symbols, address);
 	char text[MT_SYMBOLS_NAME_BYTES], line[160] = "";

@@ -47,10 +47,8 @@ struct mt_launch_env {
 	/* XLA_PYTHON_CLIENT_ALLOCATOR names another allocator than BFC */
 	bool jax_without_bfc;
 	bool tensorflow_without_bfc; /* TF_GPU_ALLOCATOR, likewise */
-	/* MEMORY_PRESSURE_WATCH: the file, FIFO or socket that signals pressure; "": unset */
+	/* MEMORY_PRESSURE_WATCH: a file with the stall of the service's cgroup; "": unset */
 	mt_text pressure_watch;
-	/* MEMORY_PRESSURE_WRITE: base64 of the bytes to write into it once */
-	mt_text pressure_write;
 	/* rank among the processes that train together, digits only; "": unset */
 	char rank[16];
 	/* the variable that holds it: the first of MT_RANK_VARIABLES with a number */

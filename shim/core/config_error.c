@@ -1,16 +1,12 @@
 /* core/config_error.c -- warnings about rejected settings. Contract: core/config_error.h. */
 #include "core/config_error.h"
 
-#include <limits.h>
 #include <string.h>
 
 #include "core/config_option.h"
 #include "sys/format.h"
-#include "sys/saturating.h"
 
-#define SHOWN_MAX    60 /* bytes of a name or value that are repeated to the user */
-#define NAME_MAX_LEN 40 /* no setting is longer: a longer name resembles none */
-#define DISTANCE_MAX 3u
+#define SHOWN_MAX 60 /* bytes of a name or value that are repeated to the user */
 
 /* Copies text so that it stays on one line and cannot control a terminal. */
 static void quote(const char *text, size_t length, char out[SHOWN_MAX + 4])
@@ -86,103 +82,24 @@ MT_COLD void mt_config_error_value(const struct mt_rejected_value *refusal, cons
 	report(line);
 }
 
-/* Returns the edit distance, without regard to case. A swap of neighbours is one edit (optimal
- * string alignment), so three rows of the table suffice. Both lengths: up to NAME_MAX_LEN. */
-static unsigned edit_distance(const char *a, size_t a_length, const char *b, size_t b_length)
+static const char *nearest_setting(const char *name, size_t length)
 {
-	unsigned rows[3][NAME_MAX_LEN + 1];
+	const char *names[MT_OPTION_COUNT];
 
-	for (size_t j = 0; j <= b_length; j++)
-		rows[0][j] = (unsigned)j;
-	for (size_t i = 1; i <= a_length; i++) {
-		const unsigned *above = rows[(i - 1) % 3];
-		const unsigned *twice_above = rows[(i + 1) % 3];
-		unsigned *row = rows[i % 3];
-
-		row[0] = (unsigned)i;
-		for (size_t j = 1; j <= b_length; j++) {
-			char x = mt_ascii_lower(a[i - 1]);
-			char y = mt_ascii_lower(b[j - 1]);
-
-			row[j] = (unsigned)mt_min_u64(above[j - 1] + (x != y),
-						      mt_min_u64(above[j], row[j - 1]) + 1);
-			if (i > 1 && j > 1 && x == mt_ascii_lower(b[j - 2]) &&
-			    y == mt_ascii_lower(a[i - 2]))
-				row[j] = (unsigned)mt_min_u64(row[j], twice_above[j - 2] + 1);
-		}
-	}
-	return rows[a_length % 3][b_length];
-}
-
-/* Returns how much longer the known name is, where it begins with `name`; else UINT_MAX. `name`
- * needs at least two letters. */
-static unsigned extra_length(const char *name, size_t length, const char *known,
-			     size_t known_length)
-{
-	if (length < 2 || known_length < length || known_length > NAME_MAX_LEN)
-		return UINT_MAX;
-	for (size_t i = 0; i < length; i++)
-		if (mt_ascii_lower(name[i]) != mt_ascii_lower(known[i]))
-			return UINT_MAX;
-	return (unsigned)(known_length - length);
-}
-
-/* Returns the shortest setting that begins with this name; NULL for none. So MT_IDLE suggests
- * MT_IDLE_MS, not MT_ONLY. */
-static const char *find_by_prefix(const char *name, size_t length)
-{
-	const char *best = NULL;
-	unsigned best_more = UINT_MAX;
-
-	for (unsigned option = 0; option < MT_OPTION_COUNT; option++) {
-		const char *known = mt_config_row(option)->name;
-		unsigned more = extra_length(name, length, known, strlen(known));
-
-		if (more < best_more) {
-			best = known;
-			best_more = more;
-		}
-	}
-	return best;
-}
-
-/* Returns the setting with the smallest edit distance; NULL for none. Half of the name must match,
- * else every name of three letters would resemble every other. */
-static const char *find_nearest(const char *name, size_t length)
-{
-	const char *best = NULL;
-	unsigned best_distance = DISTANCE_MAX + 1;
-
-	if (length > NAME_MAX_LEN)
-		return NULL;
-	for (unsigned option = 0; option < MT_OPTION_COUNT; option++) {
-		const char *known = mt_config_row(option)->name;
-		size_t known_length = strlen(known);
-		size_t longer = known_length > length ? known_length : length;
-		unsigned edits;
-
-		if (known_length > NAME_MAX_LEN)
-			continue;
-		edits = edit_distance(name, length, known, known_length);
-		if (edits < best_distance && edits <= longer / 2) {
-			best = known;
-			best_distance = edits;
-		}
-	}
-	return best;
+	for (unsigned option = 0; option < MT_OPTION_COUNT; option++)
+		names[option] = mt_config_row(option)->name;
+	return mt_nearest_word(name, length, names, MT_OPTION_COUNT);
 }
 
 MT_COLD void mt_config_error_name(const char *name, size_t length, mt_config_report report)
 {
 	char line[MT_CONFIG_ERROR_MAX];
 	char shown[SHOWN_MAX + 4];
-	char capitals[NAME_MAX_LEN + 1];
-	const char *suggestion = find_by_prefix(name + 3, length - 3);
+	char capitals[MT_WORD_MAX + 1];
+	const char *suggestion = nearest_setting(name + 3, length - 3);
 	size_t i = 0;
 
 	quote(name, length, shown);
-	if (suggestion == NULL)
-		suggestion = find_nearest(name + 3, length - 3);
 	if (suggestion == NULL) {
 		(void)mt_format(line, sizeof(line), "%s: no such setting", shown);
 	} else {

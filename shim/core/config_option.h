@@ -11,6 +11,7 @@
 
 #include "sys/attr.h"
 #include "core/option.h"
+#include "sys/nearest_word.h"
 
 enum mt_kind {
 	MT_KIND_bool,
@@ -44,16 +45,5 @@ enum mt_err mt_config_value_parse(const struct mt_option_row *row, const char *t
 /* Formats a value as a user would write it, cut to out_bytes with a NUL. Not for a text. */
 void mt_config_value_format(const struct mt_option_row *row, uint64_t value, char *out,
 			    size_t out_bytes);
-
-/* ASCII only: tolower(3) and toupper(3) read the locale. */
-static inline char mt_ascii_lower(char c)
-{
-	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-}
-
-static inline char mt_ascii_upper(char c)
-{
-	return c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
-}
 
 #endif

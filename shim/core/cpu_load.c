@@ -121,11 +121,6 @@ void mt_load_read(const char *root, uint64_t now_ns, struct mt_load *out)
 		     mt_load_parse(text, &out->load_thousandths);
 }
 
-uint64_t mt_load_process_cpu_ns(void)
-{
-	return mt_os_process_cpu_ns();
-}
-
 void mt_load_fork_child(void)
 {
 	counted_cpus = 0;

@@ -21,9 +21,6 @@ void mt_load_read(const char *root, uint64_t now_ns, struct mt_load *out);
  * false for other text. Pure. */
 bool mt_load_parse(const char *text, uint64_t *out_thousandths);
 
-/* Returns the CPU time in ns of all threads of the process since its start; 0: unknown. */
-uint64_t mt_load_process_cpu_ns(void);
-
 /* Forgets the number of CPUs, in a forked child. */
 void mt_load_fork_child(void);
 

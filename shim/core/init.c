@@ -10,7 +10,6 @@
 #include <sys/auxv.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/single_threaded.h>
 #include <unistd.h>
 
 #include "core/cleanup.h"
@@ -47,25 +46,6 @@ static _Atomic bool has_children; /* flag, no ordering */
 
 /* ---- the first call ---- */
 
-extern void *__libc_stack_end __attribute__((weak));
-extern __typeof__(__libc_single_threaded) __libc_single_threaded __attribute__((weak));
-
-/* Returns the environment, or NULL where the bootstrap arena must still serve. libc sets environ
- * after the program's preinit_array, which may allocate any amount. Until then the environment is
- * on the initial stack, after argc, the arguments and a NULL. NULL while the arena has space (a
- * sanitizer's runtime may be starting), and while the loader still relocates: libc is initialized
- * after that. Source: System V ABI, initial process stack; __libc_early_init of glibc 2.34. */
-static char **find_environment(bool must)
-{
-	bool is_early = !environ && must && &__libc_single_threaded && __libc_single_threaded;
-	char **words;
-
-	if (!is_early || !&__libc_stack_end || !__libc_stack_end)
-		return environ;
-	words = __libc_stack_end;
-	return words + 1 + (uintptr_t)words[0] + 1;
-}
-
 static const char *program_name(char *out, size_t out_bytes)
 {
 	if (program_invocation_short_name && program_invocation_short_name[0])
@@ -91,14 +71,14 @@ static bool is_second_copy(void)
  * /etc/ld.so.preload: its user controls the environment, and settings name files to write. Not on
  * another libc than glibc. Of two copies of the library the first one works: both would serve one
  * signal and write the same files. */
-static bool should_work(char **environment)
+static bool should_work(void)
 {
 	char comm[32];
 
 	if (getauxval(AT_SECURE) || !mt_libc_is_glibc())
 		return false;
 	mt_log_init_stderr();
-	mt_config_read((const char *const *)environment);
+	mt_config_read((const char *const *)environ);
 	return mt_program_filter_admits(mt_config(), program_name(comm, sizeof(comm))) &&
 	       !is_second_copy();
 }
@@ -124,7 +104,7 @@ static void child(void)
 }
 
 /* Returns whether the shim works in this process. */
-static bool start_heap(char **environment)
+static bool start_heap(void)
 {
 	int (*libcs_clock)(clockid_t, struct timespec *);
 
@@ -132,7 +112,7 @@ static bool start_heap(char **environment)
 	 * runs last and the others first, so no handler finds the allocator locked. The constructor
 	 * would be too late. Without the handlers a child would wait for locks that no thread
 	 * holds. */
-	if (!should_work(environment) || pthread_atfork(prepare, parent, child) != 0) {
+	if (!should_work() || pthread_atfork(prepare, parent, child) != 0) {
 		mt_components_serve(false);
 		return false;
 	}
@@ -144,31 +124,29 @@ static bool start_heap(char **environment)
 	return true;
 }
 
-static void start_once(bool must)
-{
-	char **environment;
-	int kept = errno;
-
-	/* Until the settings can be read the bootstrap arena serves. */
-	if (mt_state_has_begun() || !(environment = find_environment(must)) || !mt_state_begin())
-		return;
-	mt_state_finish(start_heap(environment));
-	errno = kept;
-}
-
 void mt_init_start_heap(void)
 {
-	start_once(false);
-}
+	int kept = errno;
 
-void mt_init_force_start_heap(void)
-{
-	start_once(true);
+	/* libc's malloc serves until the settings can be read: libc sets environ after the
+	 * program's preinit_array. */
+	if (mt_state_has_begun() || !environ || !mt_state_begin())
+		return;
+	mt_state_finish(start_heap());
+	errno = kept;
 }
 
 bool mt_init_uses_jemalloc(void)
 {
 	mt_init_start_heap();
+	return mt_state_is_jemalloc();
+}
+
+bool mt_init_wake_heap(void)
+{
+	if (!mt_init_uses_jemalloc())
+		return false;
+	mt_components_wake();
 	return mt_state_is_jemalloc();
 }
 

@@ -9,16 +9,15 @@
 #include "core/state.h"
 
 /* Reads the settings and has heap/ choose an allocator, once. Does nothing while libc has not set
- * environ, and on later calls. The bootstrap arena serves allocations that it makes itself. */
+ * environ, and on later calls. libc's malloc serves allocations that it makes itself. */
 void mt_init_start_heap(void);
 
-/* As mt_init_start_heap, where the bootstrap arena is full: before libc sets environ it reads the
- * environment from the initial stack. */
-void mt_init_force_start_heap(void);
-
-/* Starts the heap where that is not done, and returns whether the embedded jemalloc serves malloc.
- * False while the heap starts. */
+/* Starts the heap where that is not done, and returns whether the embedded jemalloc serves malloc,
+ * or will once the process has grown. False while the heap starts. */
 bool mt_init_uses_jemalloc(void);
+
+/* The same, and has jemalloc serve from now on. */
+bool mt_init_wake_heap(void);
 
 /* Starts the worker thread, unless the end of the main thread would go unnoticed: the worker would
  * then keep the process alive. Returns whether it runs. Never call it inside the allocator. */

@@ -86,8 +86,6 @@ static void note_entry(const char *entry, struct mt_launch_env *out)
 		out->tensorflow_without_bfc = strcmp(value, "cuda_malloc_async") == 0;
 	else if ((value = value_of(entry, "MEMORY_PRESSURE_WATCH")))
 		copy_text(value, out->pressure_watch);
-	else if ((value = value_of(entry, "MEMORY_PRESSURE_WRITE")))
-		copy_text(value, out->pressure_write);
 }
 
 void mt_launch_env_parse(const char *const *environ_list, struct mt_launch_env *out)

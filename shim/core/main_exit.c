@@ -13,7 +13,6 @@
 #include "sys/main_thread.h"
 #include "sys/os.h"
 #include "core/devices.h"
-#include "core/main_status.h"
 #include "core/worker.h"
 #include "core/thread.h"
 
@@ -44,7 +43,7 @@ static bool wait_until_last(void)
 		char text[1024];
 		bool known = mt_os_read_file("/proc/self/stat", text, sizeof(text)) > 0;
 
-		if (known && mt_main_status_is_last(text, own))
+		if (known && mt_main_thread_is_last(text, own))
 			return true;
 		failures = known ? 0 : failures + 1;
 		mt_os_sleep_ns(STEP_NS);

@@ -9,8 +9,9 @@
 enum start { START_NONE, START_UNDER_WAY, START_DONE };
 static _Atomic int start; /* enum start; release/acquire with the state that the start sets up */
 static bool on;
-static bool is_over_jemalloc;
-static const char *allocator = "unknown";
+/* no ordering; heap/ may change them once more, see mt_state_note_heap */
+static _Atomic bool is_over_jemalloc;
+static _Atomic(const char *) allocator = "unknown";
 /* the process that the shim belongs to; a vfork child or raw clone differs in it */
 static pid_t own_pid;
 
@@ -58,16 +59,17 @@ bool mt_state_is_own_process(void)
 
 void mt_state_note_heap(const char *name, bool is_jemalloc)
 {
-	allocator = name;
-	is_over_jemalloc = is_jemalloc;
+	atomic_store_explicit(&allocator, name, memory_order_relaxed);
+	atomic_store_explicit(&is_over_jemalloc, is_jemalloc, memory_order_relaxed);
 }
 
 bool mt_state_is_jemalloc(void)
 {
-	return mt_state_is_on() && is_over_jemalloc;
+	return mt_state_is_on() && atomic_load_explicit(&is_over_jemalloc, memory_order_relaxed);
 }
 
 const char *mt_state_allocator(void)
 {
-	return mt_state_is_on() ? allocator : "unknown";
+	return mt_state_is_on() ? atomic_load_explicit(&allocator, memory_order_relaxed)
+				: "unknown";
 }

@@ -19,14 +19,15 @@ bool mt_state_is_on(void);
  * has a copy of it: the worker thread is not a thread of these. */
 bool mt_state_is_own_process(void);
 
-/* Returns whether the embedded jemalloc serves malloc; false until that is decided. */
+/* Returns whether the embedded jemalloc serves malloc, or will once the process has grown; false
+ * until that is decided. */
 bool mt_state_is_jemalloc(void);
 
 /* Returns the name of the allocator that serves malloc; "unknown" before the start. */
 const char *mt_state_allocator(void);
 
-/* Sets the allocator. Called once, by heap/ while it starts. allocator: must live as long as the
- * process. */
+/* Sets the allocator. Called by heap/ while it starts, and once more where the process then wakes
+ * up or stays on libc's malloc for good. allocator: must live as long as the process. */
 void mt_state_note_heap(const char *allocator, bool is_jemalloc);
 
 /* For core/init.c. mt_state_begin returns true to exactly one caller, which starts the shim and

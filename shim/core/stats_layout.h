@@ -93,7 +93,6 @@ enum mt_level { MT_LEVEL_PURGE, MT_LEVEL_LIGHT, MT_LEVEL_HEAVY, MT_LEVEL_COUNT }
 	X(EVENTS,                                                                                  \
 	  "events")       /* the container has just run into its limit (memory.events, failcnt) */ \
 	X(STALL, "stall") /* tasks wait for memory: PSI, verified by its total */                  \
-	X(WATCH, "watch") /* MEMORY_PRESSURE_WATCH signals it */                                   \
 	X(DEVICE, "device") /* the memory of a GPU */                                              \
 	X(RSS, "rss")       /* MT_RSS_LIMIT_MB */
 

@@ -5,14 +5,14 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "core/cleanup.h"
 #include "core/components.h"
 #include "core/config.h"
 #include "core/control_file.h"
+#include "core/devices.h"
 #include "core/log.h"
 #include "core/log_stderr.h"
-#include "core/main_status.h"
 #include "core/publish.h"
-#include "core/requests.h"
 #include "core/rights.h"
 #include "core/thread.h"
 #include "sys/main_thread.h"
@@ -36,6 +36,75 @@ bool mt_worker_is_running(void)
 {
 	return mt_thread_is_running(&thread);
 }
+
+/* ---- requests of mtctl ---- */
+
+static void trim(const struct mt_request *request)
+{
+	const struct mt_trim_request wanted = {
+		.reason = MT_REASON_REQUEST,
+		.level = (enum mt_level)request->level,
+		.request_seq = request->seq,
+	};
+
+	mt_cleanup_run_requested(&wanted);
+}
+
+/* A component may reject a setting, which is then not stored. */
+static enum mt_err set(const struct mt_request *request)
+{
+	struct mt_config wanted = *mt_config();
+	enum mt_err answer = mt_config_set(&wanted, request->name, request->value);
+
+	if (answer == MT_ERR_OK)
+		answer = mt_components_check_setting(&wanted, request->name);
+	if (answer == MT_ERR_OK)
+		answer = mt_config_set_live(request->name, request->value);
+	mt_publish_set_settings(mt_config());
+	mt_components_configure();
+	return answer;
+}
+
+static enum mt_err carry_out(const struct mt_request *request)
+{
+	switch ((enum mt_request_kind)request->kind) {
+	case MT_REQUEST_TRIM:
+		trim(request);
+		return MT_ERR_OK;
+	case MT_REQUEST_SET:
+		return set(request);
+	case MT_REQUEST_RESET_PEAK:
+		mt_components_reset_peak();
+		return MT_ERR_OK;
+	case MT_REQUEST_PUBLISH:
+		return MT_ERR_OK;
+	default:
+		/* MT_ERR_OLDER where no component knows it, so that mtctl does not wait for a
+		 * result */
+		return mt_components_request(request);
+	}
+}
+
+/* Carries out the request in the control file, if there is one, and publishes its result. */
+static void answer_request(void)
+{
+	struct mt_stats_snapshot *figures;
+	struct mt_request request;
+	enum mt_err answer;
+
+	if (!mt_control_read_request(&request))
+		return;
+	answer = carry_out(&request);
+	mt_components_refresh();
+	figures = mt_publish_lock();
+	figures->requests_count++;
+	figures->request_error = answer;
+	figures->request_seq = request.seq;
+	mt_publish_unlock();
+	mt_publish_write();
+}
+
+/* ---- the thread ---- */
 
 /* Handles the exit system call of the main thread, which runs no handler. The kernel ends the
  * process with its last thread, which must not be the worker. Other threads of the program may go
@@ -68,7 +137,7 @@ static void loop(void)
 		if (must_stop())
 			return;
 		mt_control_clear_bits(bits & ~(uint32_t)DEFERRED_BITS);
-		mt_requests_answer();
+		answer_request();
 		next_ns = mt_components_tick(bits);
 		now_ns = mt_os_now_ns();
 		mt_control_wait(word, next_ns > now_ns ? next_ns - now_ns : 0);
@@ -114,7 +183,7 @@ static void *thread_main(void *unused)
 	}
 	mt_components_finish();
 	if (mt_main_thread_has_ended())
-		mt_main_status_exit_with();
+		mt_main_thread_end_process(mt_devices_thread_runs());
 	/* a set bit wakes no worker, and the next one may have to stop too */
 	mt_control_clear_bits(MT_CONTROL_EXIT);
 	mt_thread_reset(&thread);

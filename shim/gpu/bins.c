@@ -3,7 +3,7 @@
 #include <stddef.h>
 
 #define LOOK_MAX    16 /* blocks of one bin that a search looks at */
-#define LARGEST_MAX 64 /* and the question for the largest */
+#define LARGEST_MAX 64 /* and mt_bins_largest */
 
 uint64_t mt_bins_round(uint64_t bytes, uint32_t divisions)
 {
@@ -11,7 +11,7 @@ uint64_t mt_bins_round(uint64_t bytes, uint32_t divisions)
 
 	if (bytes > (1ull << 62))
 		return 0;
-	if (divisions <= 1) { /* as nearly always: without a division */
+	if (divisions <= 1) { /* the usual case, without a division */
 		rounded = (bytes + MT_BIN_UNIT - 1) & ~(uint64_t)(MT_BIN_UNIT - 1);
 		return rounded == MT_BIN_SMALL && bytes < MT_BIN_SMALL ? 0 : rounded;
 	}
@@ -85,7 +85,7 @@ void mt_bins_remove(struct mt_bins *bins, struct mt_block *block)
 		bins->filled[block->bin / 64] &= ~(1ull << (block->bin % 64));
 }
 
-/* The largest block that serves a request: one that takes no more of the device. */
+/* The largest block that may serve a request: it takes no more pages of the device. */
 static uint64_t highest(uint64_t bytes)
 {
 	uint64_t eighth = bytes + bytes / 8;
@@ -129,7 +129,7 @@ struct mt_block *mt_bins_find(const struct mt_bins *bins, const struct mt_fit *f
 		uint64_t filled = bins->filled[index / 64] >> (index % 64);
 
 		if (!filled) {
-			index |= 63; /* on to the next word */
+			index |= 63; /* the next word */
 			continue;
 		}
 		index += (uint32_t)__builtin_ctzll(filled);
@@ -140,15 +140,15 @@ struct mt_block *mt_bins_find(const struct mt_bins *bins, const struct mt_fit *f
 	return NULL;
 }
 
-/* Under the context's lock, at each look at the figures: a bin may hold a hundred thousand blocks.
- */
+/* Runs under the context's lock each time the figures are read, and a bin may hold a hundred
+ * thousand blocks. */
 static uint64_t largest_of(const struct mt_bins *bins, uint32_t index)
 {
 	uint64_t largest = 0;
-	int most = index < MT_BIN_SMALLS ? 1 : LARGEST_MAX; /* there all are of one size */
+	int limit = index < MT_BIN_SMALLS ? 1 : LARGEST_MAX; /* these bins have one size each */
 	const struct mt_block *block = bins->bins[index].first;
 
-	for (int seen = 0; block && seen < most; seen++, block = block->bin_next)
+	for (int seen = 0; block && seen < limit; seen++, block = block->bin_next)
 		if (block->bytes > largest)
 			largest = block->bytes;
 	return largest;

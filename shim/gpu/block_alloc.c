@@ -22,8 +22,8 @@ void mt_block_alloc_hand_out(struct mt_context *context, struct mt_block *block,
 	mt_usage_note_peaks(context);
 }
 
-/* A record with this address was still there: its context died, or its memory went, without our
- * seeing it. The lock of its context is held. */
+/* A stale record with this address: its context or its memory went unseen. The lock of its context
+ * is held. */
 void mt_block_alloc_drop(struct mt_context *context, struct mt_block *block)
 {
 	struct mt_counters *counters = &context->counters;
@@ -60,7 +60,7 @@ static MT_COLD void drop_deferred(struct mt_block *stale)
 	mt_lock_unlock(&other->lock);
 }
 
-/* The driver has given us this block. */
+/* Records a block that the driver has just allocated. */
 static void enter_record(struct mt_context *context, uint32_t init, struct mt_block *block)
 {
 	struct mt_block *stale = NULL;
@@ -92,8 +92,8 @@ static void enter_record(struct mt_context *context, uint32_t init, struct mt_bl
 		drop_deferred(stale);
 }
 
-/* Again, with what the pool gives back. Exactly what was asked for where the rounded size does not
- * fit: before the first wait, since the rounded size may never fit. */
+/* Tries again while the pool gives back. Where the rounded size does not fit, tries exactly what
+ * was asked for: before the first wait, since the rounded size may never fit. */
 static MT_COLD int try_short(int device, size_t asked_bytes, size_t *bytes, uint64_t *out_dptr)
 {
 	const struct mt_driver *driver = mt_pool_driver();

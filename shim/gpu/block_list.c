@@ -4,10 +4,10 @@
 #include "sys/os.h"
 #include "gpu/context.h"
 
-#define PIECE_RECORDS 64 /* looked at under one hold of a lock */
-/* between two holds: who spins for the lock gets it */
+#define PIECE_RECORDS 64 /* copied under one hold of a lock */
+/* between two holds: a thread that spins for the lock gets it */
 #define PAUSE_TURNS 16
-/* who sleeps for it has been woken by then */
+/* a thread that sleeps for it is awake by then */
 #define WAKE_NS (50 * 1000ull)
 
 /* One hold of a context's lock. */
@@ -32,16 +32,16 @@ static void drop(struct hold *hold, struct mt_block_list *list)
 	if (!context)
 		return;
 	held_ns = mt_os_now_ns() - hold->began_ns;
-	/* A hint, no ordering: 2 is "somebody sleeps". */
+	/* A hint, no ordering: 2 means that a thread sleeps. */
 	is_awaited = atomic_load_explicit(&context->lock.word, memory_order_relaxed) == 2;
 	mt_lock_unlock(&context->lock);
 	hold->context = NULL;
 	if (held_ns > list->longest_hold_ns)
 		list->longest_hold_ns = held_ns;
 	if (is_awaited) {
-		_Atomic uint32_t nobody = 0;
+		_Atomic uint32_t never_woken = 0;
 
-		(void)mt_os_futex_wait(&nobody, 0, WAKE_NS, MT_FUTEX_PRIVATE);
+		(void)mt_os_futex_wait(&never_woken, 0, WAKE_NS, MT_FUTEX_PRIVATE);
 	} else {
 		for (int turn = 0; turn < PAUSE_TURNS; turn++)
 			mt_os_relax();
@@ -62,7 +62,7 @@ static struct mt_context *context_of(struct mt_block *block)
 	return atomic_load_explicit(&block->context, memory_order_relaxed);
 }
 
-/* The block's context is locked, so that nothing of it changes. */
+/* The block's context is locked, so that the record does not change. */
 static void copy(struct mt_block *block, struct mt_context *context,
 		 struct mt_block_list_block *out)
 {
@@ -78,7 +78,7 @@ static void copy(struct mt_block *block, struct mt_context *context,
 	};
 }
 
-/* Those of the records that are blocks of the pool; how many. */
+/* Copies the records that are blocks of the pool; returns how many. */
 static uint32_t copy_piece(struct mt_block_list *list, struct mt_block *const *piece,
 			   uint32_t count, struct mt_block_list_block *out)
 {
@@ -90,7 +90,7 @@ static uint32_t copy_piece(struct mt_block_list *list, struct mt_block *const *p
 		struct mt_context *context = context_of(block);
 
 		if (!context)
-			continue; /* a spare one, or on its way */
+			continue; /* a spare record, or one that leaves */
 		if (context != hold.context) {
 			drop(&hold, list);
 			take(&hold, context);
@@ -104,10 +104,10 @@ static uint32_t copy_piece(struct mt_block_list *list, struct mt_block *const *p
 }
 
 MT_COLD uint32_t mt_block_list_next(struct mt_block_list *list, struct mt_block_list_block *out,
-				    uint32_t most)
+				    uint32_t limit)
 {
 	struct mt_block *piece[PIECE_RECORDS];
-	uint32_t room = most < PIECE_RECORDS ? most : PIECE_RECORDS;
+	uint32_t room = limit < PIECE_RECORDS ? limit : PIECE_RECORDS;
 	uint32_t count, copied;
 
 	do {

@@ -1,9 +1,10 @@
-/* gpu/block_list.h -- all blocks of the pool, in steps, while the program goes on. For the worker:
- * one list at a time, no lock held. A context's lock is held over a few dozen records of its own
- * that have been looked at before, for about a microsecond; where somebody has waited for it he
- * gets it before the next ones. So a list is no single moment: a block that is allocated or freed
- * meanwhile may be missed, or be there with two records of which the later one is right. What it
- * says of each block was true when it was looked at. No driver call, no memory of its own. */
+/* gpu/block_list.h -- copies all blocks of the pool, step by step, while the program runs.
+ *
+ * Worker thread; one list at a time, no lock held at a call. Holds a context's lock over a few
+ * dozen records, for about a microsecond, and lets waiting threads have it before it takes it
+ * again. So a list is no single moment: a block that is allocated or freed meanwhile may be
+ * missing, or come twice, of which the later copy is right. Makes no call to the driver and
+ * allocates nothing. */
 #ifndef MT_GPU_BLOCK_LIST_H
 #define MT_GPU_BLOCK_LIST_H
 
@@ -15,9 +16,9 @@
 /* One block, by value. */
 struct mt_block_list_block {
 	uint64_t base;
-	uint64_t bytes;       /* what the driver was asked for */
-	uint64_t asked_bytes; /* what the program asked for */
-	uint64_t since_ns;    /* CLOCK_MONOTONIC, coarse: handed out where it is live, else freed */
+	uint64_t bytes;       /* as asked of the driver */
+	uint64_t asked_bytes; /* as the program asked */
+	uint64_t since_ns;    /* CLOCK_MONOTONIC, coarse: when it was handed out (live) or freed */
 	uint32_t context;     /* number of its slot */
 	int device;
 	enum mt_block_state state; /* live, pending or idle */
@@ -26,15 +27,16 @@ struct mt_block_list_block {
 
 struct mt_block_list {
 	struct mt_block_walk walk;
-	uint64_t longest_hold_ns; /* longest time that a context's lock was held so far */
+	uint64_t longest_hold_ns; /* the longest that a context's lock was held so far */
 };
 
-/* False: there is no pool here (before the first use of CUDA, after its end, in a forked child). */
+/* Returns false where there is no pool: before the first use of CUDA, after its end, in a forked
+ * child. */
 bool mt_block_list_start(struct mt_block_list *list);
 
-/* The next blocks, at most `most`; 0: that was all. `out` is memory that has been written to: it is
- * filled under the lock, and a page fault there would be the program's wait. */
+/* Copies up to `limit` blocks and returns how many; 0: that was all. `out` must have been written
+ * to before: it is filled under the lock, and a page fault there would make the program wait. */
 uint32_t mt_block_list_next(struct mt_block_list *list, struct mt_block_list_block *out,
-			    uint32_t most);
+			    uint32_t limit);
 
 #endif

@@ -21,20 +21,20 @@ enum mt_block_state {
 	MT_BLOCK_LIVE,    /* the program has it */
 	MT_BLOCK_PENDING, /* freed; work that may use it still runs */
 	MT_BLOCK_IDLE,    /* freed and ready */
-	MT_BLOCK_LEAVING  /* out of the table, on its way to the driver */
+	MT_BLOCK_LEAVING  /* out of the table, being freed by the driver */
 };
 
 struct mt_block {
-	/* First: the slab's link. Bin lists: of the idle or the pending blocks of a bin. */
+	/* First: the slab's link. The list of its bin: idle or pending blocks. */
 	struct mt_block *bin_next, *bin_prev;
 	/* Base and context are read without a lock by a look-up, and again under the lock of the
 	 * context that was read. Order: none needed. */
 	struct mt_pointer_node node; /* its key is the base */
 	_Atomic(struct mt_context *) context;
-	uint64_t bytes;       /* what the driver was asked for */
-	uint64_t asked_bytes; /* what the program asked for */
-	uint64_t since_ns;    /* handed out, or freed; by the coarse clock */
-	/* the group's blocks, or the context's idle ones, oldest first */
+	uint64_t bytes;       /* as asked of the driver */
+	uint64_t asked_bytes; /* as the program asked */
+	uint64_t since_ns;    /* coarse clock: when it was handed out, or freed */
+	/* the list of its group, or of the context's idle blocks, oldest first */
 	struct mt_block *line_next, *line_prev;
 	struct mt_group *group; /* of a pending block */
 	uint32_t bin;
@@ -51,25 +51,25 @@ static inline uint64_t mt_block_base(const struct mt_block *block)
 	return atomic_load_explicit(&block->node.key, memory_order_relaxed);
 }
 
-/* A spare record; NULL where nothing can be mapped. */
+/* Returns a spare record; NULL where nothing can be mapped. */
 struct mt_block *mt_block_reserve(void);
 void mt_block_release(struct mt_block *block);
 
-/* The record with this base, or NULL. It may be let go of at any moment: see mt_block above. */
+/* Returns the record with this base, or NULL. The record may leave at any moment: see struct
+ * mt_block. */
 struct mt_block *mt_blocks_find(uint64_t base);
 
-/* Puts a record in. Another one with the same base is stale: it is taken out and returned, else
+/* Puts a record in. Another record with the same base is stale: it is taken out and returned; else
  * NULL. */
 struct mt_block *mt_blocks_insert(struct mt_block *block);
 
-/* False where it is not in. */
+/* Takes a record out; false where it is not in. */
 bool mt_blocks_remove(struct mt_block *block);
 
-/* Each record that was ever handed out, used or spare; the caller reads what it may. Slow: for what
- * happens seldom. */
+/* Visits each record that was ever handed out, used or spare; the caller checks it. Slow. */
 void mt_blocks_walk(void (*visit)(struct mt_block *block, void *data), void *data);
 
-/* The same in steps. Records handed out for the first time since the start may be missed; none
+/* The same step by step. Records handed out for the first time since the start may be missing; none
  * comes twice. */
 struct mt_block_walk {
 	const struct mt_chunk *chunk;
@@ -78,7 +78,7 @@ struct mt_block_walk {
 struct mt_block_walk mt_blocks_walk_start(void);
 struct mt_block *mt_blocks_walk_next(struct mt_block_walk *walk); /* NULL: that was all */
 
-/* Forgets everything: a forked child, or a test's new start. */
+/* Forgets everything: in a forked child, or when a test starts again. */
 void mt_blocks_forget(void);
 
 void mt_line_append(struct mt_block_line *line, struct mt_block *block);

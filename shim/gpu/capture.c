@@ -10,82 +10,82 @@
 #include "gpu/slab.h"
 #include "gpu/wait.h"
 
-/* one each for the first half as many threads that come, the other half is shared by the rest */
-#define CELLS 64
+/* the first half: one thread each; the other half is shared by the rest */
+#define READER_COUNTS 64
 
 #define PER_THREAD_STREAM ((struct CUstream_st *)2) /* CU_STREAM_PER_THREAD */
 
-struct cell {
+struct reader_count {
 	_Atomic uint32_t inside;
 } __attribute__((aligned(64)));
 
 struct capture {
 	struct capture *next; /* first: the slab's link */
-	/* PER_THREAD_STREAM, whose handle is the same in every thread, is that of `thread` */
+	/* PER_THREAD_STREAM, the same handle in every thread, is that of `thread` */
 	struct CUstream_st *stream;
 	struct CUctx_st *context;
-	pid_t thread;  /* which began it */
+	pid_t thread;  /* the thread that began it */
 	bool is_dying; /* the driver is about to destroy its stream */
 };
 
-static struct cell cells[CELLS];
-static _Atomic uint32_t next_cell;
-static MT_TLS struct cell *my_cell;
-static MT_TLS bool is_own_cell; /* nobody else writes it: it is left by a plain store */
+static struct reader_count reader_counts[READER_COUNTS];
+static _Atomic uint32_t next_count;
+static MT_TLS struct reader_count *my_count;
+static MT_TLS bool is_own_count; /* no other thread writes it: a plain store is enough */
 
-/* Captures open or about to begin. seq_cst with the cells: a recorder writes its cell and reads
- * this, a beginner the other way round. */
-static _Atomic uint32_t raised;
+/* Captures open or about to begin, and contexts that end. seq_cst with the counters: a thread that
+ * enters writes its counter and reads this, a thread that closes does the opposite. */
+static _Atomic uint32_t closed_count;
 
-static _Atomic uint32_t ends; /* of those, contexts that end */
+static _Atomic uint32_t ending_count; /* of those, contexts that end */
 
-/* This thread is between raising the gate and lowering it again: cancelled there it would leave it
- * raised for ever. One such stretch may lie in another: in a callback of the driver's. */
+/* This thread has closed the gate and will open it again: cancelled in between it would leave the
+ * gate closed. Such sections nest, through a callback of the driver. */
 static MT_TLS int cancel_state;
 static MT_TLS unsigned int cancel_depth;
 
-/* held over bare system calls: protects the list */
+/* protects the list; held over bare system calls */
 static struct mt_lock captures_lock = MT_LOCK(captures);
 static struct capture *captures;
 static struct mt_slab capture_slab = MT_SLAB(struct capture);
 
-static MT_COLD struct cell *choose_cell(void)
+static MT_COLD struct reader_count *choose_count(void)
 {
-	uint32_t number = atomic_fetch_add_explicit(&next_cell, 1, memory_order_relaxed);
+	uint32_t number = atomic_fetch_add_explicit(&next_count, 1, memory_order_relaxed);
 
-	is_own_cell = number < CELLS / 2;
-	my_cell = &cells[is_own_cell ? number : CELLS / 2 + number % (CELLS / 2)];
-	return my_cell;
+	is_own_count = number < READER_COUNTS / 2;
+	my_count = &reader_counts[is_own_count ? number
+					       : READER_COUNTS / 2 + number % (READER_COUNTS / 2)];
+	return my_count;
 }
 
-bool mt_capture_enter(void)
+bool mt_capture_gate_enter(void)
 {
-	struct cell *cell = mt_likely(my_cell != NULL) ? my_cell : choose_cell();
+	struct reader_count *reader_count = mt_likely(my_count != NULL) ? my_count : choose_count();
 
 #ifndef MT_POOL_NO_GATE
-	/* Who asks again and again must not be seen inside by who waits for the cell to be empty.
-	 */
-	if (mt_unlikely(atomic_load_explicit(&raised, memory_order_relaxed) != 0))
+	/* A thread that asks again and again must not keep its counter above zero. */
+	if (mt_unlikely(atomic_load_explicit(&closed_count, memory_order_relaxed) != 0))
 		return false;
 #endif
 	mt_lock_check_enter(MT_RANK_gate);
-	atomic_fetch_add_explicit(&cell->inside, 1, memory_order_seq_cst);
+	atomic_fetch_add_explicit(&reader_count->inside, 1, memory_order_seq_cst);
 #ifdef MT_POOL_NO_GATE /* for the test that must fail with it */
 	return true;
 #endif
-	if (mt_likely(atomic_load_explicit(&raised, memory_order_seq_cst) == 0))
+	if (mt_likely(atomic_load_explicit(&closed_count, memory_order_seq_cst) == 0))
 		return true;
-	mt_capture_leave();
+	mt_capture_gate_leave();
 	return false;
 }
 
-void mt_capture_leave(void)
+void mt_capture_gate_leave(void)
 {
-	_Atomic uint32_t *inside = &my_cell->inside;
+	_Atomic uint32_t *inside = &my_count->inside;
 
 	mt_lock_check_leave(MT_RANK_gate);
-	/* release: pairs with the acquire of who begins a capture */
-	if (mt_likely(is_own_cell))
+	/* release: pairs with the acquire of the thread that closes */
+	if (mt_likely(is_own_count))
 		atomic_store_explicit(inside,
 				      atomic_load_explicit(inside, memory_order_relaxed) - 1,
 				      memory_order_release);
@@ -98,19 +98,19 @@ bool mt_capture_is_open(void)
 #ifdef MT_POOL_NO_GATE
 	return false;
 #endif
-	return atomic_load_explicit(&raised, memory_order_acquire) != 0;
+	return atomic_load_explicit(&closed_count, memory_order_acquire) != 0;
 }
 
 bool mt_capture_is_ending(void)
 {
-	return atomic_load_explicit(&ends, memory_order_acquire) != 0;
+	return atomic_load_explicit(&ending_count, memory_order_acquire) != 0;
 }
 
 int mt_capture_relax(const struct mt_driver *driver)
 {
 	int mode = MT_CU_CAPTURE_RELAXED;
 
-	if (!driver->cuThreadExchangeStreamCaptureMode ||
+	if (!driver || !driver->cuThreadExchangeStreamCaptureMode ||
 	    driver->cuThreadExchangeStreamCaptureMode(&mode) != MT_CU_SUCCESS)
 		return MT_CAPTURE_NOT_RELAXED;
 	return mode;
@@ -118,7 +118,7 @@ int mt_capture_relax(const struct mt_driver *driver)
 
 void mt_capture_restore(const struct mt_driver *driver, int mode)
 {
-	if (mode != MT_CAPTURE_NOT_RELAXED)
+	if (driver && mode != MT_CAPTURE_NOT_RELAXED)
 		(void)driver->cuThreadExchangeStreamCaptureMode(&mode);
 }
 
@@ -139,32 +139,33 @@ static void allow_cancel(void)
 void mt_capture_before_begin(void)
 {
 	forbid_cancel();
-	atomic_fetch_add_explicit(&raised, 1, memory_order_seq_cst);
-	for (int i = 0; i < CELLS; i++)
+	atomic_fetch_add_explicit(&closed_count, 1, memory_order_seq_cst);
+	for (int i = 0; i < READER_COUNTS; i++)
 		for (unsigned round = 0;
-		     atomic_load_explicit(&cells[i].inside, memory_order_seq_cst) != 0; round++)
+		     atomic_load_explicit(&reader_counts[i].inside, memory_order_seq_cst) != 0;
+		     round++)
 			mt_wait_round(round);
 }
 
-void mt_capture_close(void)
+void mt_capture_gate_close(void)
 {
-	atomic_fetch_add_explicit(&ends, 1, memory_order_seq_cst);
+	atomic_fetch_add_explicit(&ending_count, 1, memory_order_seq_cst);
 	mt_capture_before_begin();
 }
 
-static void lower(void)
+static void reopen(void)
 {
-	atomic_fetch_sub_explicit(&raised, 1, memory_order_seq_cst);
+	atomic_fetch_sub_explicit(&closed_count, 1, memory_order_seq_cst);
 }
 
-void mt_capture_open(void)
+void mt_capture_gate_open(void)
 {
-	lower();
-	atomic_fetch_sub_explicit(&ends, 1, memory_order_seq_cst);
+	reopen();
+	atomic_fetch_sub_explicit(&ending_count, 1, memory_order_seq_cst);
 	allow_cancel();
 }
 
-static struct capture name(struct CUstream_st *stream, bool is_ptsz)
+static struct capture describe(struct CUstream_st *stream, bool is_ptsz)
 {
 	bool is_mine = stream == PER_THREAD_STREAM || (stream == NULL && is_ptsz);
 
@@ -172,8 +173,7 @@ static struct capture name(struct CUstream_st *stream, bool is_ptsz)
 				.thread = mt_os_gettid()};
 }
 
-/* That of the stream, whichever is current; a default stream is the current one's. NULL: not known.
- */
+/* The context of the stream; of a default stream, the current one. NULL: not known. */
 static struct CUctx_st *context_of(const struct mt_driver *driver, struct CUstream_st *stream)
 {
 	bool is_default = (uintptr_t)stream <= (uintptr_t)PER_THREAD_STREAM;
@@ -187,15 +187,15 @@ static struct CUctx_st *context_of(const struct mt_driver *driver, struct CUstre
 	return NULL;
 }
 
-/* Without memory for a record nobody can tell its end: the gate then stays closed, and nothing more
- * is pooled. */
-static void keep(const struct mt_driver *driver, struct CUstream_st *stream, bool is_ptsz)
+/* Without memory for a record its end cannot be seen: the gate stays closed, and nothing more is
+ * pooled. */
+static void add(const struct mt_driver *driver, struct CUstream_st *stream, bool is_ptsz)
 {
 	struct capture *capture = mt_slab_alloc(&capture_slab);
 
 	if (!capture)
 		return;
-	*capture = name(stream, is_ptsz);
+	*capture = describe(stream, is_ptsz);
 	capture->context = context_of(driver, capture->stream);
 	mt_lock_lock(&captures_lock);
 	capture->next = captures;
@@ -207,9 +207,9 @@ void mt_capture_after_begin(const struct mt_driver *driver, struct CUstream_st *
 			    bool is_ptsz, int result)
 {
 	if (result == MT_CU_SUCCESS)
-		keep(driver, stream, is_ptsz);
+		add(driver, stream, is_ptsz);
 	else
-		lower();
+		reopen();
 	allow_cancel();
 }
 
@@ -237,21 +237,21 @@ static bool has_ended(const struct capture *capture)
 	       errno == ESRCH;
 }
 
-/* Its default stream goes with a thread. */
+/* The default stream of a thread ends with it. */
 static bool is_of_ended_thread(const struct capture *capture, const struct capture *unused)
 {
 	(void)unused;
 	return capture->stream == PER_THREAD_STREAM && has_ended(capture);
 }
 
-/* Takes out what matches, up to `most`, and lowers the gate for each. */
+/* Takes out up to `limit` captures that match, and opens the gate once for each. */
 static void forget(bool (*matches)(const struct capture *capture, const struct capture *ended),
-		   const struct capture *ended, uint32_t most)
+		   const struct capture *ended, uint32_t limit)
 {
 	struct capture *gone = NULL, *next;
 
 	mt_lock_lock(&captures_lock);
-	for (struct capture **link = &captures; *link && most > 0;) {
+	for (struct capture **link = &captures; *link && limit > 0;) {
 		struct capture *capture = *link;
 
 		if (!matches(capture, ended)) {
@@ -261,18 +261,18 @@ static void forget(bool (*matches)(const struct capture *capture, const struct c
 		*link = capture->next;
 		capture->next = gone;
 		gone = capture;
-		most--;
+		limit--;
 	}
 	mt_lock_unlock(&captures_lock);
 	for (; gone; gone = next) {
 		next = gone->next;
 		mt_slab_free(&capture_slab, gone);
-		lower();
+		reopen();
 	}
 }
 
-/* The driver still calls it capturing: an end that was refused (another thread's, a stream that was
- * not the first). */
+/* Whether the stream still captures: the driver refused the end (another thread's capture, a stream
+ * that was not the first). */
 static bool is_capturing(const struct mt_driver *driver, struct CUstream_st *stream, bool is_ptsz,
 			 int result)
 {
@@ -291,10 +291,10 @@ static bool is_capturing(const struct mt_driver *driver, struct CUstream_st *str
 void mt_capture_after_end(const struct mt_driver *driver, struct CUstream_st *stream, bool is_ptsz,
 			  int result)
 {
-	const struct capture ended = name(stream, is_ptsz);
+	const struct capture ended = describe(stream, is_ptsz);
 
 	if (mt_capture_is_open() && !is_capturing(driver, stream, is_ptsz, result))
-		/* the newest first: an older one's stream may be on its way out under the same
+		/* the newest first: the stream of an older one may be about to go under the same
 		 * handle */
 		forget(is_same, &ended, 1);
 }
@@ -308,13 +308,13 @@ static void mark(const struct CUstream_st *stream, bool is_dying)
 	mt_lock_unlock(&captures_lock);
 }
 
-void mt_capture_stream_dies(struct CUstream_st *stream)
+void mt_capture_stream_destroy_begin(struct CUstream_st *stream)
 {
 	if (mt_capture_is_open())
 		mark(stream, true);
 }
 
-void mt_capture_stream_died(struct CUstream_st *stream, int result)
+void mt_capture_stream_destroy_end(struct CUstream_st *stream, int result)
 {
 	const struct capture died = {.stream = stream};
 
@@ -326,7 +326,7 @@ void mt_capture_stream_died(struct CUstream_st *stream, int result)
 		mark(stream, false);
 }
 
-void mt_capture_context_dies(struct CUctx_st *context)
+void mt_capture_forget_context(struct CUctx_st *context)
 {
 	const struct capture died = {.context = context};
 
@@ -336,8 +336,8 @@ void mt_capture_context_dies(struct CUctx_st *context)
 
 bool mt_capture_is_any(void)
 {
-	return atomic_load_explicit(&raised, memory_order_acquire) >
-	       atomic_load_explicit(&ends, memory_order_acquire);
+	return atomic_load_explicit(&closed_count, memory_order_acquire) >
+	       atomic_load_explicit(&ending_count, memory_order_acquire);
 }
 
 bool mt_capture_is_abandoned(void)
@@ -351,8 +351,8 @@ bool mt_capture_is_abandoned(void)
 	for (const struct capture *capture = captures; capture; capture = capture->next)
 		left += has_ended(capture);
 	mt_lock_unlock(&captures_lock);
-	/* Also those that are just beginning count. */
-	return left > 0 && left == atomic_load_explicit(&raised, memory_order_acquire);
+	/* Captures that are just beginning count too. */
+	return left > 0 && left == atomic_load_explicit(&closed_count, memory_order_acquire);
 }
 
 MT_COLD void mt_capture_fork_child(void)
@@ -360,8 +360,8 @@ MT_COLD void mt_capture_fork_child(void)
 	mt_lock_reset(&captures_lock);
 	captures = NULL;
 	mt_slab_forget(&capture_slab);
-	for (int i = 0; i < CELLS; i++)
-		atomic_store_explicit(&cells[i].inside, 0, memory_order_relaxed);
-	atomic_store_explicit(&raised, 0, memory_order_relaxed);
-	atomic_store_explicit(&ends, 0, memory_order_relaxed);
+	for (int i = 0; i < READER_COUNTS; i++)
+		atomic_store_explicit(&reader_counts[i].inside, 0, memory_order_relaxed);
+	atomic_store_explicit(&closed_count, 0, memory_order_relaxed);
+	atomic_store_explicit(&ending_count, 0, memory_order_relaxed);
 }

@@ -1,11 +1,15 @@
-/* gpu/capture.h -- the capture gate. While a stream of the process captures into a graph, no call
- * of ours that could invalidate the capture is made: no event is recorded, nothing is synchronised.
- * What is queried or given back for a program that is out of memory is so in relaxed capture mode,
- * past the gate. Recording an event of a context during a capture *invalidates* the capture, hence
- * the gate's two sides: who begins a capture raises it and waits for the recorders in flight; a
- * recorder holds it over its call. The one lock of ours that is held over driver calls: recorders
- * wait for nobody while inside. Readers are counted in cells of their own, so that threads do not
- * share a line. */
+/* gpu/capture.h -- the capture gate: while a stream of the process captures into a graph, the shim
+ * makes no call that could invalidate the capture.
+ *
+ * Recording an event of a context during a capture invalidates the capture, even in relaxed capture
+ * mode. So the gate has two sides. A thread of the shim enters the gate around such a call. A
+ * thread that begins a capture closes the gate and waits for the calls in flight. Queries, and
+ * frees for a program that is out of memory, are made in relaxed capture mode instead, without the
+ * gate.
+ *
+ * Owns the list of open captures (lock `captures`) and the gate (rank `gate`, the only one that is
+ * held over calls to the driver). Threads inside the gate wait for no other thread. Each of the
+ * first 32 threads has a counter of its own, so that threads do not share a cache line. */
 #ifndef MT_GPU_CAPTURE_H
 #define MT_GPU_CAPTURE_H
 
@@ -15,63 +19,61 @@
 
 #include "gpu/driver.h"
 
-/* ---- recorders ---- */
+/* ---- calls that must not meet a capture ---- */
 
-/* False while a capture is open: then make no such call. True: mt_capture_leave must follow, on the
- * same thread. */
-bool mt_capture_enter(void);
-void mt_capture_leave(void);
+/* Returns false while a capture is open: then make no such call. After true mt_capture_gate_leave
+ * must follow, on the same thread. */
+bool mt_capture_gate_enter(void);
+void mt_capture_gate_leave(void);
 
-/* Around the end of a context: no recorder is in the driver, and none begins. The thread is not
- * cancelled meanwhile. Not counted among recorders is a cuMemFree of ours: in relaxed capture mode
- * no capture minds it, and it may wait for the device for as long as the program's work takes,
- * which may itself wait for what comes after a capture. The end of its own context alone waits for
- * it (mt_pool_context_dies, mt_pool_context_rests). */
-void mt_capture_close(void);
-void mt_capture_open(void);
+/* Close the gate around the end of a context: no such call is in the driver, and none begins. The
+ * thread is not cancelled meanwhile. A cuMemFree of the shim does not count as one: in relaxed
+ * capture mode no capture is affected, and it may wait for the program's work, which may itself
+ * wait for what comes after a capture. The end of its own context alone waits for it
+ * (mt_context_destroy_begin, mt_context_pause). */
+void mt_capture_gate_close(void);
+void mt_capture_gate_open(void);
 bool mt_capture_is_ending(void); /* a snapshot */
 
-/* A capture is open, or a context ends (a snapshot). */
+/* Returns whether the gate is closed: a capture is open, or a context ends (a snapshot). */
 bool mt_capture_is_open(void);
 
-/* Puts the calling thread into the relaxed capture mode, in which no capture minds its calls, but
- * for recording. Answers the mode it had, for mt_capture_restore; MT_CAPTURE_NOT_RELAXED: the
- * driver refused. */
+/* Puts the calling thread into relaxed capture mode, in which its calls affect no capture, except
+ * for recording. Returns the mode before, for mt_capture_restore; MT_CAPTURE_NOT_RELAXED: the
+ * driver refused, or driver is NULL. */
 #define MT_CAPTURE_NOT_RELAXED (-1)
 int mt_capture_relax(const struct mt_driver *driver);
 void mt_capture_restore(const struct mt_driver *driver, int mode);
 
-/* ---- who begins and ends captures: gpu/entries_capture.c ---- */
+/* ---- captures begin and end: gpu/entries_capture.c ---- */
 
-/* Before the driver's begin: raises the gate and waits for recorders in flight, whose calls do not
- * wait for the device (but without cuCtxRecordEvent). In between the thread is not cancelled. After
- * it: keeps the stream as capturing on success, else lowers the gate again. `is_ptsz` names the
- * per-thread default stream for a NULL stream. */
+/* Around the driver's begin. before_begin closes the gate and waits for the calls in flight, which
+ * do not wait for the device. The thread is not cancelled in between. after_begin keeps the stream
+ * as capturing on success, else opens the gate again. is_ptsz: a NULL stream means the per-thread
+ * default stream. */
 void mt_capture_before_begin(void);
 void mt_capture_after_begin(const struct mt_driver *driver, struct CUstream_st *stream,
 			    bool is_ptsz, int result);
 
-/* After the driver's end: forgets the stream unless the driver still calls it capturing. */
+/* After the driver's end: forgets the stream unless it still captures. */
 void mt_capture_after_end(const struct mt_driver *driver, struct CUstream_st *stream, bool is_ptsz,
 			  int result);
 
-/* Around the driver's cuStreamDestroy, which ends the stream's capture if it succeeds. Between the
- * two another thread may have got the same handle for a new stream: a capture of that one is not
- * concerned. */
-void mt_capture_stream_dies(struct CUstream_st *stream);
-void mt_capture_stream_died(struct CUstream_st *stream, int result);
+/* Around the driver's cuStreamDestroy, whose success ends the capture. Between the two calls
+ * another thread may get the same handle for a new stream: a capture of that stream stays. */
+void mt_capture_stream_destroy_begin(struct CUstream_st *stream);
+void mt_capture_stream_destroy_end(struct CUstream_st *stream, int result);
 
 /* The context is gone, and its captures with it. */
-void mt_capture_context_dies(struct CUctx_st *context);
+void mt_capture_forget_context(struct CUctx_st *context);
 
-/* A capture is open or about to begin, whatever ends meanwhile: the driver may refuse calls that it
- * would not refuse else. */
+/* Returns whether a capture is open or about to begin: the driver may then refuse calls. */
 bool mt_capture_is_any(void);
 
-/* Captures are open, and every thread that began one has ended. Those of per-thread default
- * streams, which end with their thread, are forgotten. The rest may be ended by another thread, or
- * never: so no fence is made, but what is idle may decay. Asks the kernel about each thread: for
- * the worker thread. */
+/* Returns whether captures are open and every thread that began one has ended. Forgets captures of
+ * per-thread default streams, which end with their thread. Another thread may end the rest, or
+ * none: so no fence is made, but idle blocks may decay. Asks the kernel about each thread. Worker
+ * thread. */
 bool mt_capture_is_abandoned(void);
 
 void mt_capture_fork_child(void);

@@ -1,80 +1,327 @@
-/* gpu/component.c -- the component: the device pool in ticks, cleanups and figures. */
+/* gpu/component.c -- the component: the device pool in ticks, cleanups and figures. Calls to the
+ * driver are made on the thread of gpu/thread.h, or, `here`, on the calling thread of the program.
+ */
+#include <stdatomic.h>
+
 #include "core/components.h"
+#include "core/config.h"
 #include "core/control_file.h"
 #include "core/devices.h"
-#include "gpu/gpu.h"
+#include "gpu/capture.h"
+#include "gpu/decay.h"
+#include "gpu/devices.h"
+#include "gpu/driver.h"
+#include "gpu/oom.h"
+#include "gpu/pool.h"
+#include "gpu/snapshot.h"
+#include "gpu/start.h"
+#include "gpu/stats.h"
 #include "gpu/thread.h"
+#include "gpu/unpooled.h"
+#include "gpu/usage.h"
+#include "gpu/wait.h"
+#include "sys/elf.h"
+#include "sys/os.h"
+#include "sys/saturating.h"
+
+/* released at once: each is a call to the driver */
+#define TICK_BLOCKS   64u
+#define TICK_PAUSE_NS (10 * MT_NS_PER_MS) /* between two such rounds */
+#define LEAST_STEP_NS (250 * MT_NS_PER_MS)
+
+static uint64_t next_ns; /* when the pool wants to run again */
+/* a cleanup came during a capture and is made up for at its end; order: none needed */
+static _Atomic bool owes_flush;
+static unsigned long long loads_seen;
+
+/* ---- jobs; their data is static, see gpu/thread.h. A cleanup here and one of the worker may both
+ * write it, with the same meaning. Order: none needed ---- */
+
+static _Atomic uint64_t job_used_bytes;
+static _Atomic bool job_flushed;
+static uint64_t job_next_ms; /* worker thread only */
+
+static void measure_job(void)
+{
+	atomic_store_explicit(&job_used_bytes, mt_gpu_used_bytes(), memory_order_relaxed);
+}
+
+static void flush_job(void)
+{
+	(void)mt_pool_trim();
+	atomic_store_explicit(&job_flushed, mt_gpu_trim_driver_pools(), memory_order_relaxed);
+}
+
+static void tick_job(void)
+{
+	(void)mt_pool_tick(mt_os_now_ns(), TICK_BLOCKS, &job_next_ms);
+}
+
+/* Runs the job on the driver thread, or here; false: it was not run. Here the gate is held over
+ * calls that may be cancellation points. */
+static bool run_job(void (*job)(void), bool here)
+{
+	int cancel, mode;
+
+	if (!here)
+		return mt_gpu_thread_run(job);
+	cancel = mt_wait_uncancelled();
+	mode = mt_capture_relax(mt_driver_usable());
+	job();
+	mt_capture_restore(mt_driver_usable(), mode);
+	mt_wait_cancellable(cancel);
+	return true;
+}
+
+/* ---- replies to other components ---- */
+
+static bool are_capturing(void)
+{
+	return mt_gpu_is_used() && mt_capture_is_open();
+}
+
+static bool have_context(void)
+{
+	const struct mt_driver *driver = mt_gpu_is_used() ? mt_driver_usable() : NULL;
+	struct CUctx_st *context = NULL;
+
+	return driver && driver->cuCtxGetCurrent &&
+	       driver->cuCtxGetCurrent(&context) == MT_CU_SUCCESS && context;
+}
+
+static uint64_t used_bytes(bool here)
+{
+	if (!mt_gpu_is_used() || !run_job(measure_job, here))
+		return 0;
+	return atomic_load_explicit(&job_used_bytes, memory_order_relaxed);
+}
+
+static uint64_t live_bytes(void)
+{
+	return mt_gpu_is_used() ? mt_gpu_stats_live_bytes() : 0;
+}
+
+static uint32_t rows(const struct mt_stats_device **out)
+{
+	*out = NULL;
+	return mt_gpu_is_used() ? mt_gpu_stats_rows(out) : 0;
+}
 
 static void serve(bool on)
 {
 	static const struct mt_devices_ops ops = {
 		.are_used = mt_gpu_is_used,
-		.are_capturing = mt_gpu_capturing,
-		.have_context = mt_gpu_has_context,
+		.are_capturing = are_capturing,
+		.have_context = have_context,
 		.thread_runs = mt_gpu_thread_runs,
-		.used_bytes = mt_gpu_used,
-		.live_bytes = mt_gpu_live_bytes,
-		.rows = mt_gpu_devices,
+		.used_bytes = used_bytes,
+		.live_bytes = live_bytes,
+		.rows = rows,
 	};
 
 	if (on)
 		mt_devices_set(&ops);
 }
 
-static uint64_t tick(uint64_t now_ns, uint32_t bits)
+/* ---- cleanups ---- */
+
+/* Page-locked host memory that the program holds of CUDA, by our count. */
+static uint64_t pinned_bytes(void)
 {
-	if (bits & MT_CONTROL_OOM)
-		mt_gpu_finish_oom(false);
-	return mt_gpu_tick(now_ns);
+	struct mt_unpooled_usage usage;
+	uint64_t bytes = 0;
+
+	for (int device = 0; mt_gpu_is_used() && device < (int)MT_DEVICES_COUNT; device++) {
+		mt_unpooled_usage(device, &usage);
+		bytes += usage.live_bytes[MT_UNPOOLED_pinned];
+	}
+	return bytes;
+}
+
+/* Releases everything idle: our pool, the driver's own pools. MT_GPU_CAPTURING: the tick does so
+ * once no capture is open. */
+static enum mt_gpu_state flush(bool here)
+{
+	enum mt_gpu_state result = MT_GPU_NONE;
+
+	if (mt_gpu_is_used() && mt_capture_is_open())
+		result = MT_GPU_CAPTURING;
+	else if (mt_gpu_is_used() && run_job(flush_job, here))
+		result = atomic_load_explicit(&job_flushed, memory_order_relaxed)
+				 ? MT_GPU_DONE
+				 : MT_GPU_CAPTURING;
+	atomic_store_explicit(&owes_flush, result == MT_GPU_CAPTURING, memory_order_relaxed);
+	return result;
 }
 
 static void prepare_trim(const struct mt_trim_request *request, struct mt_cleanup *cleanup)
 {
 	if (cleanup->skips_for_ranks || !mt_trim_reaches_devices(request))
 		return;
-	cleanup->stats.gpu_before_bytes = mt_gpu_used(request->here);
-	cleanup->stats.pinned_before_bytes = mt_gpu_pinned_bytes();
+	cleanup->stats.gpu_before_bytes = used_bytes(request->here);
+	cleanup->stats.pinned_before_bytes = pinned_bytes();
 }
 
-/* After Python: what its frameworks return lies in our pool. */
+/* After Python: what the frameworks release lies in our pool. */
 static void trim(const struct mt_trim_request *request, struct mt_cleanup *cleanup)
 {
 	struct mt_stats_cleanup *stats = &cleanup->stats;
 
 	if (cleanup->skips_for_ranks || !mt_trim_reaches_devices(request))
 		return;
-	stats->gpu_state = mt_gpu_flush(request->here);
+	stats->gpu_state = flush(request->here);
 	if (stats->gpu_state == MT_GPU_NONE && stats->frameworks)
 		stats->gpu_state = MT_GPU_DONE;
 	if (cleanup->caches_skipped)
 		stats->gpu_state = MT_GPU_CAPTURING;
-	stats->gpu_after_bytes = stats->gpu_before_bytes ? mt_gpu_used(request->here) : 0;
-	stats->pinned_after_bytes = mt_gpu_pinned_bytes();
+	stats->gpu_after_bytes = stats->gpu_before_bytes ? used_bytes(request->here) : 0;
+	stats->pinned_after_bytes = pinned_bytes();
 }
+
+/* ---- the tick ---- */
+
+static bool has_cached(void)
+{
+	for (int device = 0; device < MT_POOL_DEVICES; device++)
+		if (mt_pool_cached_bytes(device))
+			return true;
+	return false;
+}
+
+static bool has_live(void)
+{
+	struct mt_pool_usage usage;
+
+	for (int device = 0; device < MT_POOL_DEVICES; device++) {
+		mt_pool_usage(device, &usage);
+		if (usage.blocks_count)
+			return true;
+	}
+	return false;
+}
+
+/* A framework may have been loaded since: its cache then lies on top of the pool. */
+static void look_at_loads(void)
+{
+	unsigned long long loads = mt_elf_load_count();
+
+	if (loads != loads_seen)
+		mt_pool_update_mode();
+	loads_seen = loads;
+}
+
+/* With nothing cached there is nothing to do before the program frees a block. A decay shorter than
+ * the worker's longest sleep would then come too late: while there are blocks to free, the worker
+ * sleeps no longer than the decay. */
+static uint64_t next_without_cache(uint64_t now_ns)
+{
+	uint64_t decay_ns = mt_config()->cuda_decay_ms * MT_NS_PER_MS;
+
+	if (!decay_ns || decay_ns >= 5 * MT_NS_PER_S || !has_live())
+		return UINT64_MAX;
+	return now_ns + (decay_ns > LEAST_STEP_NS ? decay_ns : LEAST_STEP_NS);
+}
+
+static uint64_t tick_pool(uint64_t now_ns)
+{
+	look_at_loads();
+	if (atomic_load_explicit(&owes_flush, memory_order_relaxed) &&
+	    flush(false) == MT_GPU_CAPTURING)
+		return now_ns + LEAST_STEP_NS;
+	if (!has_cached()) {
+		next_ns = 0;
+		return next_without_cache(now_ns);
+	}
+	if (now_ns < next_ns)
+		return next_ns;
+	job_next_ms = 0;
+	if (!mt_gpu_thread_run(tick_job))
+		next_ns = now_ns + MT_NS_PER_S;
+	else if (job_next_ms >= UINT64_MAX / MT_NS_PER_MS - now_ns / MT_NS_PER_MS)
+		next_ns = 0;
+	else
+		next_ns = now_ns + (job_next_ms ? job_next_ms * MT_NS_PER_MS : TICK_PAUSE_NS);
+	return next_ns ? next_ns : UINT64_MAX;
+}
+
+static uint64_t tick(uint64_t now_ns, uint32_t bits)
+{
+	uint64_t next;
+
+	if (!mt_gpu_is_used())
+		return UINT64_MAX;
+	if (bits & MT_CONTROL_OOM)
+		mt_oom_finish(false);
+	next = mt_min_u64(tick_pool(now_ns), mt_gpu_snapshot_tick(now_ns));
+	return mt_min_u64(next, mt_oom_tick(now_ns));
+}
+
+/* ---- the other hooks ---- */
 
 static bool request(const struct mt_request *wanted, enum mt_err *out)
 {
 	if (wanted->kind != MT_REQUEST_SNAPSHOT)
 		return false;
-	*out = mt_gpu_snapshot();
+	*out = mt_gpu_is_used() ? mt_gpu_snapshot_write() : MT_ERR_NOT_AVAILABLE;
 	return true;
+}
+
+static void configure(void)
+{
+	struct mt_pool_settings settings;
+
+	if (!mt_gpu_is_used())
+		return;
+	mt_gpu_fill_settings(&settings, false);
+	mt_pool_configure(&settings);
+	next_ns = 0;
+}
+
+static void publish(bool full)
+{
+	if (mt_gpu_is_used())
+		mt_gpu_stats_publish(full);
+}
+
+static void reset_peak(void)
+{
+	if (!mt_gpu_is_used())
+		return;
+	mt_pool_reset_peak();
+	mt_unpooled_reset_peak();
 }
 
 static void stop(void)
 {
-	mt_gpu_finish_oom(true);
+	if (mt_gpu_is_used())
+		mt_oom_finish(true);
+}
+
+static void fork_child(void)
+{
+	mt_gpu_start_fork_child();
+	mt_driver_fork_child();
+	mt_pool_fork_child();
+	mt_capture_fork_child();
+	mt_unpooled_fork_child();
+	mt_oom_fork_child();
+	mt_gpu_thread_fork_child();
+	mt_gpu_stats_fork_child();
+	mt_gpu_snapshot_fork_child();
+	next_ns = 0;
+	atomic_store_explicit(&owes_flush, false, memory_order_relaxed);
 }
 
 const struct mt_component mt_gpu_component = {
 	.name = "gpu",
 	.serve = serve,
-	.fork_child = mt_gpu_fork_child,
+	.fork_child = fork_child,
 	.tick = tick,
 	.request = request,
-	.configure = mt_gpu_configure,
+	.configure = configure,
 	.prepare_trim = prepare_trim,
 	.trim = trim,
-	.publish = mt_gpu_publish,
-	.reset_peak = mt_gpu_reset_peak,
+	.publish = publish,
+	.reset_peak = reset_peak,
 	.stop = stop,
 };

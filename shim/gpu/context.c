@@ -10,7 +10,7 @@
 
 struct mt_pool mt_pool = {.slots_lock = MT_LOCK(slots)};
 
-/* The slot that this thread used last: only a hint, its handle is compared each time. */
+/* The slot that this thread used last: a hint, its handle is compared each time. */
 static MT_TLS struct mt_context *last_used;
 
 struct mt_context *mt_context_find(struct CUctx_st *handle)
@@ -34,8 +34,8 @@ static void measure(struct mt_pool_device *device, int ordinal)
 		atomic_store_explicit(&device->total_bytes, total, memory_order_relaxed);
 }
 
-MT_COLD struct mt_context *mt_context_know(struct CUctx_st *handle, int device,
-					   enum mt_context_origin origin)
+MT_COLD struct mt_context *mt_context_add(struct CUctx_st *handle, int device,
+					  enum mt_context_origin origin)
 {
 	struct mt_context *found = mt_context_find(handle);
 
@@ -56,15 +56,13 @@ MT_COLD struct mt_context *mt_context_know(struct CUctx_st *handle, int device,
 		mt_lock_lock(&slot->lock);
 		atomic_store_explicit(&slot->mode, MT_CONTEXT_UNDECIDED, memory_order_relaxed);
 		atomic_store_explicit(&slot->is_broken, false, memory_order_relaxed);
-		atomic_store_explicit(&slot->is_gone, false, memory_order_relaxed);
+		atomic_store_explicit(&slot->is_dead, false, memory_order_relaxed);
 		atomic_store_explicit(&slot->is_ending, false, memory_order_relaxed);
-		atomic_store_explicit(&slot->attached, 0, memory_order_relaxed);
-		atomic_store_explicit(&slot->detaching, 0, memory_order_relaxed);
 		atomic_store_explicit(&slot->stream, NULL, memory_order_relaxed);
-		atomic_store_explicit(&slot->has_unsettled, false, memory_order_relaxed);
+		atomic_store_explicit(&slot->has_pending_frees, false, memory_order_relaxed);
 		atomic_store_explicit(&slot->device, device, memory_order_relaxed);
 		atomic_store_explicit(&slot->origin, origin, memory_order_relaxed);
-		/* release: pairs with find's acquire, what stands above is whole */
+		/* release: pairs with the acquire of mt_context_find */
 		atomic_store_explicit(&slot->handle, handle, memory_order_release);
 		mt_lock_unlock(&slot->lock);
 		if (count > atomic_load_explicit(&mt_pool.contexts_count, memory_order_relaxed))
@@ -89,9 +87,8 @@ static bool knows_primary(int device)
 	return false;
 }
 
-/* The only way to its handle is to retain it; that of an active one makes nothing. With the gate
- * entered, as we are, nobody else gives it back meanwhile, so that the release here is never the
- * last. */
+/* Retaining is the only way to the handle; of an active context it creates nothing. With the gate
+ * entered no other thread releases it meanwhile, so that the release here is never the last. */
 static MT_COLD void know_primary(int device)
 {
 	const struct mt_driver *driver = mt_pool_driver();
@@ -106,13 +103,13 @@ static MT_COLD void know_primary(int device)
 	    driver->cuDevicePrimaryCtxGetState(device, &flags, &active) != MT_CU_SUCCESS ||
 	    !active || driver->cuDevicePrimaryCtxRetain(&primary, device) != MT_CU_SUCCESS)
 		return;
-	(void)mt_context_know(primary, device, MT_CONTEXT_PRIMARY);
+	(void)mt_context_add(primary, device, MT_CONTEXT_PRIMARY);
 	(void)release(device);
 }
 
-void mt_context_know_primaries(void)
+void mt_context_add_primaries(void)
 {
-	static _Atomic int devices_count; /* the process's; 0: not asked yet */
+	static _Atomic int devices_count; /* of the process; 0: not asked yet */
 	int count = atomic_load_explicit(&devices_count, memory_order_relaxed);
 
 	if (mt_unlikely(count == 0)) {
@@ -126,9 +123,9 @@ void mt_context_know_primaries(void)
 			know_primary(device);
 }
 
-/* For idle blocks on their way back: cuMemFree may wait for whatever runs in the context, and what
- * runs may wait for the program. Made before there is anything to cache, for a full device may have
- * no memory for it. False: pool nothing. */
+/* Creates the stream in which idle blocks are freed: cuMemFree may wait for what runs in the
+ * context, and that may wait for the program. It is created before there is anything to cache,
+ * since a full device may have no memory for it. False: pool nothing. */
 static MT_COLD bool make_stream(struct mt_context *context)
 {
 	const struct mt_driver *driver = mt_pool_driver();
@@ -136,7 +133,7 @@ static MT_COLD bool make_stream(struct mt_context *context)
 	int mode, result;
 
 	if (!driver->cuMemFreeAsync || !driver->cuStreamCreate || !driver->cuStreamQuery)
-		return true; /* no driver that has cuCtxRecordEvent */
+		return true; /* no driver with cuCtxRecordEvent lacks them */
 	mode = mt_capture_relax(mt_pool_driver());
 	result = driver->cuStreamCreate(&stream, MT_CU_STREAM_NON_BLOCKING);
 	mt_capture_restore(mt_pool_driver(), mode);
@@ -145,7 +142,7 @@ static MT_COLD bool make_stream(struct mt_context *context)
 	return result == MT_CU_SUCCESS;
 }
 
-/* Its first allocation. */
+/* At its first allocation. */
 static MT_COLD void decide(struct mt_context *context)
 {
 	enum mt_pool_mode (*ask)(void) = atomic_load_explicit(&mt_pool.mode, memory_order_relaxed);
@@ -174,7 +171,7 @@ static MT_COLD struct mt_context *look_for(struct CUctx_st *handle)
 
 		if (driver->cuCtxGetDevice && driver->cuCtxGetDevice(&device) != MT_CU_SUCCESS)
 			return NULL;
-		context = mt_context_know(handle, device, MT_CONTEXT_FOUND);
+		context = mt_context_add(handle, device, MT_CONTEXT_FOUND);
 	}
 	if (context &&
 	    atomic_load_explicit(&context->mode, memory_order_relaxed) == MT_CONTEXT_UNDECIDED)
@@ -221,7 +218,7 @@ void mt_context_drop(struct mt_context *context)
 	mt_lock_unlock(&context->lock);
 }
 
-bool mt_context_enter(struct mt_context *context, bool exactly, int *out_result)
+bool mt_context_push(struct mt_context *context, bool exactly, int *out_result)
 {
 	const struct mt_driver *driver = mt_pool_driver();
 	struct CUctx_st *handle = atomic_load_explicit(&context->handle, memory_order_relaxed);
@@ -235,7 +232,7 @@ bool mt_context_enter(struct mt_context *context, bool exactly, int *out_result)
 	return *out_result == MT_CU_SUCCESS;
 }
 
-void mt_context_exit(bool was_pushed)
+void mt_context_pop(bool was_pushed)
 {
 	struct CUctx_st *popped;
 
@@ -243,9 +240,9 @@ void mt_context_exit(bool was_pushed)
 		(void)mt_pool_driver()->cuCtxPopCurrent_v2(&popped);
 }
 
-/* Nothing runs in the context any more, or it never will: what it had enqueued is done or dropped.
- * Those of which the driver's manual says that the process must end, or that tell of a context that
- * is not there; 711 to 713 and 720 leave the context as it was. */
+/* Results after which nothing runs in the context: its work is done or dropped. Those after which,
+ * by the driver's manual, the process must end, or which say that there is no such context; 711 to
+ * 713 and 720 leave the context as it was. */
 static bool ends_all_work(int result)
 {
 	switch (result) {
@@ -266,11 +263,11 @@ static bool ends_all_work(int result)
 
 bool mt_context_is_sticky(int result)
 {
-	/* CUDA_ERROR_UNKNOWN: of the work nothing is known */
+	/* CUDA_ERROR_UNKNOWN: the work may still run */
 	return ends_all_work(result) || result == 999;
 }
 
-MT_COLD void mt_context_note(struct mt_context *context, int result)
+MT_COLD void mt_context_note_result(struct mt_context *context, int result)
 {
 	if (result == MT_CU_SUCCESS || result == MT_CU_NOT_READY || result == MT_CU_OUT_OF_MEMORY ||
 	    result == MT_CU_NOT_PERMITTED)
@@ -278,7 +275,7 @@ MT_COLD void mt_context_note(struct mt_context *context, int result)
 	if (result == MT_CU_DEINITIALIZED)
 		atomic_store_explicit(&mt_pool.is_up, false, memory_order_relaxed);
 	if (ends_all_work(result))
-		atomic_store_explicit(&context->is_gone, true, memory_order_relaxed);
+		atomic_store_explicit(&context->is_dead, true, memory_order_relaxed);
 	atomic_store_explicit(&context->is_broken, true, memory_order_relaxed);
 }
 
@@ -287,7 +284,7 @@ MT_COLD void mt_context_note_call(struct mt_context *context, int result)
 	struct CUctx_st *current = NULL;
 
 	/* 709 is about the thread's own stack: a destroyed context there may have had the handle
-	 * that is this one's now. */
+	 * that this one has now. */
 	if (result != MT_CU_DEINITIALIZED &&
 	    (!mt_context_is_sticky(result) || result < MT_CU_ILLEGAL_ADDRESS ||
 	     result == MT_CU_CONTEXT_IS_DESTROYED))
@@ -295,7 +292,7 @@ MT_COLD void mt_context_note_call(struct mt_context *context, int result)
 	if (result == MT_CU_DEINITIALIZED ||
 	    (mt_pool_driver()->cuCtxGetCurrent(&current) == MT_CU_SUCCESS &&
 	     current == atomic_load_explicit(&context->handle, memory_order_relaxed)))
-		mt_context_note(context, result);
+		mt_context_note_result(context, result);
 }
 
 bool mt_context_may_call(void)

@@ -1,9 +1,11 @@
-/* gpu/context.h -- the contexts that the pool knows, each with its blocks, its events and its
- * figures, and the devices they lie on. A context's id is its handle. A slot is never given back to
- * the kernel and may serve another context later: `life` tells them apart. A lock for each
- * (context), two of them never at once; no lock is held over a driver call: who makes a call that a
- * context must outlive counts itself in `users` (under the lock) around it, and the context's end
- * waits for those. */
+/* gpu/context.h -- the contexts that the pool knows, each with its blocks, events and counters, and
+ * the devices.
+ *
+ * Owns struct mt_pool: all state of the pool. A slot of `contexts` is never unmapped and may serve
+ * another context later: `init` tells them apart. Each context has a lock (rank `context`); a
+ * thread holds one of them at a time, and none over a call to the driver. A thread that makes a
+ * call which the context must outlive counts itself in `users` (under the lock) around it; the end
+ * of the context waits for those. Any thread may call. */
 #ifndef MT_GPU_CONTEXT_H
 #define MT_GPU_CONTEXT_H
 
@@ -17,18 +19,20 @@
 #include "gpu/blocks.h"
 #include "gpu/pool_settings.h"
 
-/* known at once; with more, nothing is pooled, for a context that is not known cannot be fenced */
+/* known at the same time; with more, nothing is pooled, since an unknown context cannot be fenced
+ */
 #define MT_CONTEXTS 256
 
 struct mt_event;
 struct mt_group;
 
-/* What is known of where it comes from. */
-enum mt_context_origin { MT_CONTEXT_FOUND, MT_CONTEXT_MADE, MT_CONTEXT_PRIMARY };
+/* How the pool learned of it: found current, created by the program, or the device's primary
+ * context. */
+enum mt_context_origin { MT_CONTEXT_FOUND, MT_CONTEXT_OWN, MT_CONTEXT_PRIMARY };
 
 enum mt_context_mode { MT_CONTEXT_UNDECIDED, MT_CONTEXT_OFF, MT_CONTEXT_ACCOUNT, MT_CONTEXT_POOL };
 
-/* Written under the context's lock, read by anyone. Column: name. */
+/* Written under the context's lock, read by any thread. Column: name. */
 #define MT_CONTEXT_COUNTERS(X)                                                                     \
 	X(allocated)                                                                               \
 	X(requested)                                                                               \
@@ -41,9 +45,9 @@ enum mt_context_mode { MT_CONTEXT_UNDECIDED, MT_CONTEXT_OFF, MT_CONTEXT_ACCOUNT,
 	X(driver_allocs)                                                                           \
 	X(driver_frees)                                                                            \
 	X(returned)                                                                                \
-	X(small)        /* of blocks below MT_BIN_SMALL, whatever their state */                   \
+	X(small)        /* bytes of blocks below MT_BIN_SMALL, in any state */                     \
 	X(small_cached) /* of those, pending and idle */                                           \
-	X(pages_cached) /* pending and idle larger ones, in the driver's pages */                  \
+	X(pages_cached) /* pending and idle larger blocks, in the driver's pages */                \
 	X(decayed)
 
 struct mt_counters {
@@ -57,78 +61,77 @@ struct mt_group_line {
 };
 
 struct mt_context {
-	/* Read at every call, seldom written: a line that all cores can keep. */
-	_Atomic(struct CUctx_st *) handle; /* NULL: nobody's */
+	/* Read at every call, seldom written: a cache line that all cores can share. */
+	_Atomic(struct CUctx_st *) handle; /* NULL: the slot is free */
 	_Atomic uint32_t init;             /* counts the contexts that had this slot */
 	_Atomic uint8_t mode;              /* enum mt_context_mode */
-	_Atomic bool is_broken;            /* no cuMemFree is pooled any more */
-	/* broken by a sticky error: nothing runs there any more */
-	_Atomic bool is_gone;
+	_Atomic bool is_broken;            /* freed blocks are no longer cached */
+	/* an error has ended it: nothing runs there any more */
+	_Atomic bool is_dead;
 	_Atomic uint8_t origin; /* enum mt_context_origin */
 	/* the driver may end it now: no cuMemFree of ours begins there */
 	_Atomic bool is_ending;
 	_Atomic int device;
-	/* references beyond the first; of them, those on their way back */
-	_Atomic uint32_t attached, detaching;
 	/* idle blocks are freed in its order; NULL: by cuMemFree */
 	_Atomic(struct CUstream_st *) stream;
-	/* a block was freed in the stream, and nobody has seen the stream done since */
-	_Atomic bool has_unsettled;
-	bool is_counted;                /* among its device's allocators */
-	uint32_t lost_groups;           /* of those in `groups` */
+	/* a block was freed in the stream, and the stream was not seen done since */
+	_Atomic bool has_pending_frees;
+	bool is_counted;                /* counted among its device's allocators */
+	uint32_t lost_groups;           /* closed groups that cannot be fenced */
 	struct mt_bins *idle, *pending; /* NULL until the first block is cached */
-	struct mt_event *events;        /* all of the context, wherever they are */
-	/* Written at every call, under the lock: they go from core to core with it. */
+	struct mt_event *events;        /* all of the context, in any list */
+	/* Written at every call, under the lock: they move from core to core with it. */
 	struct mt_lock lock __attribute__((aligned(64)));
 	uint32_t users;                 /* calls in flight that the context must outlive */
 	struct mt_block_line idle_line; /* oldest first */
-	struct mt_group *open;          /* where the next free goes */
+	struct mt_group *open;          /* takes the next freed block */
 	struct mt_group_line groups;    /* closed, oldest first */
 	struct mt_group *spare_groups;
-	struct mt_event *stock;
-	uint32_t stock_count;
+	struct mt_event *free_events;
+	uint32_t free_events_count;
 	struct mt_counters counters;
 } __attribute__((aligned(64)));
 
 struct mt_pool_device {
-	/* as last seen, with what we know to have happened since; 0: not known */
+	/* as last measured, with the changes that we know of since; 0: not known */
 	_Atomic uint64_t total_bytes, free_bytes;
 	_Atomic uint64_t measured_ns;
 	_Atomic bool is_low;
 	_Atomic bool is_scarce; /* mt_device_memory_is_scarce */
 	_Atomic uint64_t allocated_peak, reserved_peak, active_peak;
 	_Atomic uint64_t retries, ooms;
-	/* mt_device_memory_short_begin to _end: nothing is cached meanwhile. seq_cst: a free that
-	 * has not seen it is seen. */
+	/* mt_shortage_begin to _end: nothing is cached meanwhile. seq_cst: a free that did not see
+	 * it is itself seen. */
 	_Atomic uint32_t shortages;
-	/* threads with blocks in hand that are no longer cached and not yet the driver's */
-	_Atomic uint32_t givers;
-	/* how often a thread has begun to give a block back; threads that must see no such block */
+	/* threads that hold a block which is no longer cached and not yet freed */
+	_Atomic uint32_t releasing_count;
+	/* how often a thread began to free a block; threads between mt_pool_read_begin and _end */
 	_Atomic uint32_t releases, readers;
 	/* contexts that have allocated here; order: none needed, sums may lag */
 	_Atomic uint32_t allocators;
-	struct mt_counters past; /* what its dead contexts counted; only the sums that never fall */
+	struct mt_counters past; /* sums of its ended contexts; only those that never fall */
 };
 
-/* Everything the pool has. */
+/* All state of the pool. */
 struct mt_pool {
 	_Atomic(const struct mt_driver *) driver;
-	/* false: every call is handed through (before the start, in a forked child, after error 4)
-	 */
+	/* false: every call is handed on (before the start, in a forked child, after
+	 * CUDA_ERROR_DEINITIALIZED) */
 	_Atomic bool is_up;
 	bool can_fence; /* the driver has all that a fence needs (CUDA 12.5) */
-	/* green contexts exist, or more contexts than can be known: no fence sees everything */
+	/* green contexts exist, or more contexts than can be known: no fence is complete */
 	_Atomic bool is_mixed;
-	/* mt_pool_hold_back; order: none needed, one block more does no harm */
-	_Atomic bool holds_back;
+	/* mt_pool_pause_release; order: none needed, one more block does no harm */
+	_Atomic bool pauses_release;
 	enum mt_pool_mode (*_Atomic mode)(void);
 	_Atomic uint64_t decay_ms, max_idle_bytes, max_idle_pct, low_free_pct, max_split_bytes,
 		gc_permille;
-	_Atomic bool rounds_up; /* any of the next is not 0 */
+	_Atomic bool rounds_up; /* any of roundup_divisions is not 0 */
 	_Atomic uint8_t roundup_divisions[MT_POOL_ROUNDUPS];
 	struct mt_pool_device devices[MT_POOL_DEVICES];
 	struct mt_context contexts[MT_CONTEXTS];
-	struct mt_lock slots_lock;       /* who takes a slot of contexts or gives it back */
+	/* for a thread that takes a slot of `contexts` or frees it */
+	struct mt_lock slots_lock;
 	_Atomic uint32_t contexts_count; /* slots ever used */
 };
 
@@ -140,7 +143,7 @@ static inline const struct mt_driver *mt_pool_driver(void)
 	return atomic_load_explicit(&mt_pool.driver, memory_order_acquire);
 }
 
-/* Counters: the lock of their context is held, so a plain add will do; readers may lag. */
+/* Counters: the context's lock is held, so a plain add is enough; readers may lag. */
 static inline uint64_t mt_counter(_Atomic uint64_t *counter)
 {
 	return atomic_load_explicit(counter, memory_order_relaxed);
@@ -151,7 +154,7 @@ static inline void mt_counter_add(_Atomic uint64_t *counter, uint64_t delta)
 	atomic_store_explicit(counter, mt_counter(counter) + delta, memory_order_relaxed);
 }
 
-/* The driver has given us a block, and gets one back: it lets small ones share pages. The context's
+/* The driver has allocated a block (is_held) or freed one: small blocks share pages. The context's
  * lock is held. */
 static inline void mt_context_note_held(struct mt_context *context, const struct mt_block *block,
 					bool is_held)
@@ -160,7 +163,7 @@ static inline void mt_context_note_held(struct mt_context *context, const struct
 		mt_counter_add(&context->counters.small, is_held ? block->bytes : -block->bytes);
 }
 
-/* A block becomes pending or idle, and ceases to be either. The context's lock is held. */
+/* A block becomes pending or idle (is_cached), or ends being so. The context's lock is held. */
 static inline void mt_context_note_cached(struct mt_context *context, const struct mt_block *block,
 					  bool is_cached)
 {
@@ -171,50 +174,49 @@ static inline void mt_context_note_cached(struct mt_context *context, const stru
 		       is_cached ? bytes : -bytes);
 }
 
-/* The current context, made known if it was not, its mode decided. NULL where none is current, it
- * cannot be had, or no slot is left. */
+/* Returns the current context, registered if it was not, with its mode decided. NULL: none is
+ * current, the driver refused, or no slot is left. */
 struct mt_context *mt_context_current(void);
 
-/* Makes a context known that need not be current, for fences alone; NULL where no slot is left. An
- * origin that tells more than FOUND is kept with a context that was known already too. */
-struct mt_context *mt_context_know(struct CUctx_st *handle, int device,
-				   enum mt_context_origin origin);
+/* Registers a context, which need not be current, for fences. Returns NULL where no slot is left.
+ * An origin other than FOUND is also stored for a known context. */
+struct mt_context *mt_context_add(struct CUctx_st *handle, int device,
+				  enum mt_context_origin origin);
 
-/* Makes known the primary contexts that are active on any device and have not allocated here: their
- * streams may copy from and to any block. With the capture gate entered, which keeps them from
- * ending meanwhile; no lock held. */
-void mt_context_know_primaries(void);
+/* Registers the primary contexts that are active on any device: their streams may copy from and to
+ * any block. The capture gate is entered, which keeps them from ending meanwhile; no lock is held.
+ */
+void mt_context_add_primaries(void);
 
-/* False on a thread on which the driver runs a host function of the program: there it permits no
- * call. Such a thread is the driver's own, so one that was permitted a call once is not asked about
- * again. Any thread, no lock held. */
+/* Returns false on a thread on which the driver runs a host function of the program: it permits no
+ * call there. Such a thread is the driver's own, so that a thread that was permitted a call once is
+ * not asked again. No lock is held. */
 bool mt_context_may_call(void);
 
-/* The known context with this handle, or NULL. */
+/* Returns the known context with this handle, or NULL. */
 struct mt_context *mt_context_find(struct CUctx_st *handle);
 
-/* Counts the caller in, if the slot still has the context of that life: false else. */
+/* hold counts the caller in `users` where the slot still has the context of that `init`; else it
+ * returns false. drop must follow true. */
 bool mt_context_hold(struct mt_context *context, uint32_t init);
 void mt_context_drop(struct mt_context *context);
 
-/* Makes a held context current unless some context is (with `exactly`: unless this one is); answers
- * whether it was pushed, so that mt_context_exit pops it. On failure nothing is pushed and
- * *out_result has the reason. */
-bool mt_context_enter(struct mt_context *context, bool exactly, int *out_result);
-void mt_context_exit(bool was_pushed);
+/* Makes a held context current unless a context is current (exactly: unless this one is). Returns
+ * whether it was pushed, for mt_context_pop. On failure nothing is pushed and *out_result has the
+ * reason. */
+bool mt_context_push(struct mt_context *context, bool exactly, int *out_result);
+void mt_context_pop(bool was_pushed);
 
-/* What an answer of the driver in this context means for the pool. Sticky errors and all else but
- * success, not ready, out of memory and not permitted (on this thread, now): nothing is pooled
- * there any more. Any thread, no lock held. */
-void mt_context_note(struct mt_context *context, int result);
+/* Notes a result of the driver in this context. After all but success, not ready, out of memory and
+ * not permitted nothing more is pooled there. Any thread, no lock held. */
+void mt_context_note_result(struct mt_context *context, int result);
 bool mt_context_is_sticky(int result);
 
-/* The same for a call of the program's own, about a block of the context, made with whatever
- * context is current: the driver's answer is about the current context, so it counts only where
- * that is this one. */
+/* The same for a call that the program made about a block of the context. The driver's result
+ * concerns the current context, so it counts only where that is this one. */
 void mt_context_note_call(struct mt_context *context, int result);
 
-/* True: freed blocks of the context are kept. */
+/* Returns whether freed blocks of the context are cached. */
 static inline bool mt_context_pools(struct mt_context *context)
 {
 	return atomic_load_explicit(&context->mode, memory_order_relaxed) == MT_CONTEXT_POOL &&
@@ -222,9 +224,9 @@ static inline bool mt_context_pools(struct mt_context *context)
 	       !atomic_load_explicit(&mt_pool.is_mixed, memory_order_relaxed);
 }
 
-#define MT_ANY_DEVICE (-1) /* all of them, where a device is asked for */
+#define MT_ANY_DEVICE (-1) /* all devices */
 
-/* A device's figures have a place; those past the last share it. */
+/* Devices beyond the last share its figures. */
 static inline struct mt_pool_device *mt_pool_device(int device)
 {
 	return &mt_pool.devices[device >= 0 && device < MT_POOL_DEVICES ? device

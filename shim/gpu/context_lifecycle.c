@@ -11,25 +11,25 @@
 
 #define REST_NS (2 * MT_NS_PER_S)
 
-/* Only what can be fenced need be known before it allocates. */
+/* Only a context that can be fenced need be registered before it allocates. */
 static bool can_know(void)
 {
 	return atomic_load_explicit(&mt_pool.is_up, memory_order_relaxed) && mt_pool.can_fence &&
 	       mt_pool_driver()->cuCtxGetDevice;
 }
 
-MT_COLD void mt_pool_context_made(struct CUctx_st *context, int device)
+MT_COLD void mt_context_created(struct CUctx_st *context, int device)
 {
 	struct mt_context *last = context ? mt_context_find(context) : NULL;
 
 	if (!context || !can_know())
 		return;
-	if (last) /* of a context that ended unseen */
-		mt_pool_context_ended(context);
-	(void)mt_context_know(context, device, MT_CONTEXT_MADE);
+	if (last) /* it ended unseen */
+		mt_context_destroyed(context);
+	(void)mt_context_add(context, device, MT_CONTEXT_OWN);
 }
 
-MT_COLD void mt_pool_know(struct CUctx_st *context)
+MT_COLD void mt_context_register(struct CUctx_st *context)
 {
 	struct CUctx_st *popped;
 	int device = -1;
@@ -38,11 +38,11 @@ MT_COLD void mt_pool_know(struct CUctx_st *context)
 	    mt_pool_driver()->cuCtxPushCurrent_v2(context) != MT_CU_SUCCESS)
 		return;
 	if (mt_pool_driver()->cuCtxGetDevice(&device) == MT_CU_SUCCESS)
-		(void)mt_context_know(context, device, MT_CONTEXT_FOUND);
+		(void)mt_context_add(context, device, MT_CONTEXT_FOUND);
 	(void)mt_pool_driver()->cuCtxPopCurrent_v2(&popped);
 }
 
-void mt_pool_know_current(void)
+void mt_context_register_current(void)
 {
 	struct CUctx_st *context = NULL;
 	int device = -1;
@@ -51,26 +51,20 @@ void mt_pool_know_current(void)
 	    !context || mt_context_find(context))
 		return;
 	if (mt_pool_driver()->cuCtxGetDevice(&device) == MT_CU_SUCCESS)
-		(void)mt_context_know(context, device, MT_CONTEXT_FOUND);
+		(void)mt_context_add(context, device, MT_CONTEXT_FOUND);
 }
 
-MT_COLD void mt_pool_peer(struct CUctx_st *user, struct CUctx_st *owner)
-{
-	mt_pool_know(user);
-	mt_pool_know(owner);
-}
-
-bool mt_pool_has_made(struct CUctx_st *context)
+bool mt_context_is_own(struct CUctx_st *context)
 {
 	const struct mt_context *known = context ? mt_context_find(context) : NULL;
 
 	return known &&
-	       atomic_load_explicit(&known->origin, memory_order_relaxed) == MT_CONTEXT_MADE;
+	       atomic_load_explicit(&known->origin, memory_order_relaxed) == MT_CONTEXT_OWN;
 }
 
 struct forgetting {
 	struct mt_context *context;
-	struct mt_block *cached; /* by line_next */
+	struct mt_block *cached; /* linked by line_next */
 };
 
 static void forget_block(struct mt_block *block, void *data)
@@ -94,7 +88,7 @@ static void forget_block(struct mt_block *block, void *data)
 	forgetting->cached = block;
 }
 
-/* The sums that never fall stay with the device. The lock is held. */
+/* The device keeps the sums that never fall. The lock is held. */
 static void fold(struct mt_context *context)
 {
 	struct mt_counters *past = &mt_context_device(context)->past;
@@ -119,9 +113,9 @@ static void fold(struct mt_context *context)
 	atomic_store_explicit(&past->pages_cached, 0, memory_order_relaxed);
 }
 
-/* Waits until nobody is in the context of that life, and takes both locks. False, with none, where
- * it has ended meanwhile. Who is inside may need the slots' lock before he leaves
- * (mt_context_know), so that neither lock is held over the wait. */
+/* Waits until no thread is in the context of that `init`, and takes both locks. Returns false,
+ * without locks, where it has ended meanwhile. A thread inside may need the lock `slots` before it
+ * leaves (mt_context_add), so that no lock is held over the wait. */
 static bool lock_single(struct mt_context *context, uint32_t init)
 {
 	for (unsigned round = 0;; round++) {
@@ -142,8 +136,8 @@ static bool lock_single(struct mt_context *context, uint32_t init)
 	return false;
 }
 
-/* Forgets the context and all its blocks; with `destroys_events` its events are destroyed, else
- * they die with it. Answers the records of what was cached, by line_next, in no table any more:
+/* Forgets the context and all its blocks. destroys_events: its events are destroyed, else they die
+ * with it. Returns the records of what was cached, linked by line_next and in no table;
  * mt_block_release is due for each. */
 static struct mt_block *forget_context(struct mt_context *context, bool destroys_events)
 {
@@ -153,12 +147,12 @@ static struct mt_block *forget_context(struct mt_context *context, bool destroys
 	int cancel = mt_wait_uncancelled();
 
 	if (destroys_events)
-		mt_events_bring_home();
+		mt_events_return_pending();
 	if (!lock_single(context, init)) {
 		mt_wait_cancellable(cancel);
 		return NULL;
 	}
-	dead = mt_fence_die(context);
+	dead = mt_fence_forget_context(context);
 	mt_blocks_walk(forget_block, &forgetting);
 	if (context->idle) {
 		memset(context->idle, 0, sizeof(*context->idle));
@@ -170,7 +164,7 @@ static struct mt_block *forget_context(struct mt_context *context, bool destroys
 	atomic_store_explicit(&context->handle, NULL, memory_order_release);
 	mt_lock_unlock(&context->lock);
 	mt_lock_unlock(&mt_pool.slots_lock);
-	mt_events_bury(dead, destroys_events);
+	mt_events_destroy(dead, destroys_events);
 	mt_wait_cancellable(cancel);
 	return forgetting.cached;
 }
@@ -183,7 +177,7 @@ static struct mt_block *forget(struct CUctx_st *handle, bool destroys_events)
 	return context ? forget_context(context, destroys_events) : NULL;
 }
 
-/* Gives the records back. frees: after the driver's cuMemFree, their context being current. */
+/* Frees the records. frees: after the driver's cuMemFree, with their context current. */
 static void release(struct mt_block *cached, bool frees)
 {
 	struct mt_block *next;
@@ -196,12 +190,12 @@ static void release(struct mt_block *cached, bool frees)
 	}
 }
 
-MT_COLD struct mt_block *mt_pool_context_dies(struct CUctx_st *context)
+MT_COLD struct mt_block *mt_context_destroy_begin(struct CUctx_st *context)
 {
 	return forget(context, true);
 }
 
-MT_COLD void mt_pool_context_died(struct CUctx_st *context, struct mt_block *cached, bool is_over)
+MT_COLD void mt_context_destroy_end(struct CUctx_st *context, struct mt_block *cached, bool is_over)
 {
 	bool is_current = !is_over && cached &&
 			  mt_pool_driver()->cuCtxPushCurrent_v2(context) == MT_CU_SUCCESS;
@@ -212,12 +206,12 @@ MT_COLD void mt_pool_context_died(struct CUctx_st *context, struct mt_block *cac
 		(void)mt_pool_driver()->cuCtxPopCurrent_v2(&popped);
 }
 
-MT_COLD void mt_pool_context_ended(struct CUctx_st *context)
+MT_COLD void mt_context_destroyed(struct CUctx_st *context)
 {
 	release(forget(context, false), false);
 }
 
-MT_COLD void mt_pool_context_rests(struct CUctx_st *handle)
+MT_COLD void mt_context_pause(struct CUctx_st *handle)
 {
 	struct mt_context *context = handle ? mt_context_find(handle) : NULL;
 	uint64_t start_ns = mt_os_now_ns();
@@ -235,69 +229,10 @@ MT_COLD void mt_pool_context_rests(struct CUctx_st *handle)
 	}
 }
 
-MT_COLD void mt_pool_context_goes_on(struct CUctx_st *handle)
+MT_COLD void mt_context_resume(struct CUctx_st *handle)
 {
 	struct mt_context *context = handle ? mt_context_find(handle) : NULL;
 
 	if (context)
 		atomic_store_explicit(&context->is_ending, false, memory_order_relaxed);
-}
-
-/* ---- references ---- */
-
-MT_COLD void mt_pool_context_attached(struct CUctx_st *handle)
-{
-	struct mt_context *context;
-
-	mt_pool_know(handle);
-	context = mt_context_find(handle);
-	if (context)
-		atomic_fetch_add_explicit(&context->attached, 1, memory_order_seq_cst);
-}
-
-/* False where it is 0 already. */
-static bool count_down(_Atomic uint32_t *count)
-{
-	uint32_t seen = atomic_load_explicit(count, memory_order_seq_cst);
-
-	while (seen > 0 &&
-	       !atomic_compare_exchange_weak_explicit(count, &seen, seen - 1, memory_order_seq_cst,
-						      memory_order_seq_cst))
-		;
-	return seen > 0;
-}
-
-MT_COLD bool mt_pool_detach_begin(struct CUctx_st *handle)
-{
-	struct mt_context *context = mt_context_find(handle);
-
-	if (!context)
-		return false;
-	atomic_fetch_add_explicit(&context->detaching, 1, memory_order_seq_cst);
-	if (count_down(&context->attached))
-		return true;
-	(void)count_down(&context->detaching);
-	return false;
-}
-
-MT_COLD void mt_pool_detach_end(struct CUctx_st *handle, int result)
-{
-	struct mt_context *context = mt_context_find(handle);
-
-	if (!context)
-		return;
-	if (result != MT_CU_SUCCESS)
-		atomic_fetch_add_explicit(&context->attached, 1, memory_order_seq_cst);
-	/* 0: a destroy in another thread has made it another context */
-	(void)count_down(&context->detaching);
-}
-
-MT_COLD void mt_pool_await_detaches(struct CUctx_st *handle)
-{
-	struct mt_context *context = mt_context_find(handle);
-
-	for (unsigned round = 0;
-	     context && atomic_load_explicit(&context->detaching, memory_order_seq_cst) > 0;
-	     round++)
-		mt_wait_round(round);
 }

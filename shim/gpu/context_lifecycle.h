@@ -1,5 +1,6 @@
-/* gpu/context_lifecycle.h -- contexts that become known and contexts that end, as the driver's
- * wrappers tell of them. Any thread of the program; no lock held at a call. */
+/* gpu/context_lifecycle.h -- contexts that begin and end, as the wrappers of the driver report
+ * them. Threads of the program; no lock is held at a call. Takes the locks `slots` and `context`.
+ */
 #ifndef MT_GPU_CONTEXT_LIFECYCLE_H
 #define MT_GPU_CONTEXT_LIFECYCLE_H
 
@@ -7,52 +8,39 @@
 
 struct CUctx_st;
 
-/* The program has a new context: its work counts in every fence from now on, whether it ever
- * allocates here or not. What is remembered of an earlier context with this handle is forgotten. */
-void mt_pool_context_made(struct CUctx_st *context, int device);
+/* The program has created a context: its work counts in every fence from now on, even if it never
+ * allocates. An earlier context with this handle is forgotten. */
+void mt_context_created(struct CUctx_st *context, int device);
 
-/* The same for contexts that came by in another way: one that need not be current, the current one.
- * Nothing where it is known. */
-void mt_pool_know(struct CUctx_st *context);
-void mt_pool_know_current(void);
+/* The same for a context found in another way: it need not be current; or the current one. Does
+ * nothing where it is known. */
+void mt_context_register(struct CUctx_st *context);
+void mt_context_register_current(void);
 
-/* A context that mt_pool_context_made told of lives: it is not a primary one. */
-bool mt_pool_has_made(struct CUctx_st *context);
+/* Returns whether mt_context_created was called for this context and it lives: then it is no
+ * primary context. */
+bool mt_context_is_own(struct CUctx_st *context);
 
-/* Before the driver's destroy: the context's cached blocks are forgotten (they die with it) and its
- * events destroyed; its live blocks are no longer ours. Nothing is called in the driver for it
- * afterwards. Until the driver has waited for the context's work, a fence would miss that work: so
- * with the gate of gpu/capture.h closed until the destroy has returned. Answers what was cached,
- * for mt_pool_context_died. */
+/* Before the driver's destroy: forgets the context's cached blocks, which die with it, and its live
+ * blocks, and destroys its events. Makes no call to the driver for it afterwards. A fence would
+ * miss the context's work until the driver has waited for it: so the gate (gpu/capture.h) stays
+ * closed until the destroy has returned. Returns what was cached, for mt_context_destroy_end. */
 struct mt_block;
-struct mt_block *mt_pool_context_dies(struct CUctx_st *context);
+struct mt_block *mt_context_destroy_begin(struct CUctx_st *context);
 
-/* After the destroy, with the gate open again. is_over: the context is gone, and what was cached
- * with it. Else the driver's own cuMemFree, which is what the program has called, gets what was
- * cached. */
-void mt_pool_context_died(struct CUctx_st *context, struct mt_block *cached, bool is_over);
+/* After the destroy, with the gate open again. is_over: the context is gone with what was cached.
+ * Else what was cached is freed by cuMemFree, as the program asked. */
+void mt_context_destroy_end(struct CUctx_st *context, struct mt_block *cached, bool is_over);
 
-/* References to a context beyond its first, which cuCtxAttach counts. What was attached past us is
- * not counted: the driver has as many or more. detach_begin: true where the cuCtxDetach to come
- * cannot be the last one, and detach_end must follow it. await_detaches: before one that may be the
- * last, until those are through. Any thread. */
-void mt_pool_context_attached(struct CUctx_st *context);
-bool mt_pool_detach_begin(struct CUctx_st *context);
-void mt_pool_detach_end(struct CUctx_st *context, int result);
-void mt_pool_await_detaches(struct CUctx_st *context);
+/* After mt_capture_gate_close, before a call that may end the context: lets no further call of the
+ * shim begin there and waits for those in flight. Up to 2 s: such a call may wait for work that
+ * waits for the caller, and the context may not end. */
+void mt_context_pause(struct CUctx_st *context);
 
-/* Between mt_capture_close and a call that may end the context: waits until no call of ours is in
- * it. At most 2 s: one that waits for work which waits for the caller would hang it, and it may be
- * no end at all. */
-void mt_pool_context_rests(struct CUctx_st *context);
+/* The context did not end: calls may begin again. */
+void mt_context_resume(struct CUctx_st *context);
 
-/* It was no end. */
-void mt_pool_context_goes_on(struct CUctx_st *context);
-
-/* The same where the driver has ended the context already, with the gate closed since before. */
-void mt_pool_context_ended(struct CUctx_st *context);
-
-/* user may now touch owner's blocks. */
-void mt_pool_peer(struct CUctx_st *user, struct CUctx_st *owner);
+/* The driver has ended the context, with the gate closed since before: forgets it. */
+void mt_context_destroyed(struct CUctx_st *context);
 
 #endif

@@ -8,30 +8,30 @@
 #include "gpu/usage.h"
 #include "gpu/device_memory.h"
 
-#define POLL_MAX   64    /* groups asked in one pass */
-#define PENDING_MS 100u  /* to come again while something is pending */
-#define AGAIN_MS   10u   /* to come again while more is due */
-#define WATCH_MS   1000u /* to look at the device's free memory, with decay off */
+#define POLL_MAX   64    /* groups queried in one pass */
+#define PENDING_MS 100u  /* run again while something is pending */
+#define AGAIN_MS   10u   /* run again while more is due */
+#define WATCH_MS   1000u /* measure the device's free memory, with decay off */
 
 static bool is_up(void)
 {
 	return atomic_load_explicit(&mt_pool.is_up, memory_order_relaxed);
 }
 
-/* Asks the `most` oldest groups; the context is held. */
-static void settle_oldest(struct mt_context *context, unsigned most)
+/* Queries up to `limit` of the oldest groups; the context is held. */
+static void check_oldest(struct mt_context *context, unsigned limit)
 {
 	mt_lock_lock(&context->lock);
 	(void)mt_fence_close(context);
-	mt_fence_poll(context, most);
+	mt_fence_poll(context, limit);
 	mt_lock_unlock(&context->lock);
 }
 
-/* Which of the context's idle blocks are due. A capture that is open here is abandoned. */
-static struct mt_release due(struct mt_context *context, uint64_t now_ns, uint32_t most)
+/* Which idle blocks of the context are due. A capture that is open here is abandoned. */
+static struct mt_release due(struct mt_context *context, uint64_t now_ns, uint32_t limit)
 {
 	uint64_t decay_ns = mt_counter(&mt_pool.decay_ms) * MT_NS_PER_MS;
-	struct mt_release rule = {0, UINT64_MAX, most, true, mt_capture_is_open(), true};
+	struct mt_release rule = {0, UINT64_MAX, limit, true, mt_capture_is_open(), true};
 
 	if (decay_ns && now_ns > decay_ns)
 		rule.freed_until_ns = now_ns - decay_ns;
@@ -43,20 +43,20 @@ static struct mt_release due(struct mt_context *context, uint64_t now_ns, uint32
 	return rule;
 }
 
-static uint64_t over_cap(struct mt_context *context, uint32_t *most)
+static uint64_t over_cap(struct mt_context *context, uint32_t *limit)
 {
-	struct mt_release rule = {UINT64_MAX, 0, *most, false, false, true};
-	uint64_t given = 0;
+	struct mt_release rule = {UINT64_MAX, 0, *limit, false, false, true};
+	uint64_t released_bytes = 0;
 
 	rule.bytes =
 		mt_release_excess(atomic_load_explicit(&context->device, memory_order_relaxed));
 	if (rule.bytes)
-		given = mt_release_idle(context, &rule);
-	*most = rule.blocks;
-	return given;
+		released_bytes = mt_release_idle(context, &rule);
+	*limit = rule.blocks;
+	return released_bytes;
 }
 
-static uint64_t next_ms(struct mt_context *context, uint64_t now_ns, uint32_t most)
+static uint64_t next_ms(struct mt_context *context, uint64_t now_ns, uint32_t limit)
 {
 	uint64_t decay_ms = mt_counter(&mt_pool.decay_ms);
 	uint64_t next = UINT64_MAX, soon;
@@ -75,34 +75,34 @@ static uint64_t next_ms(struct mt_context *context, uint64_t now_ns, uint32_t mo
 		if (!mt_context_pools(context))
 			next = AGAIN_MS;
 	}
-	/* What cannot be fenced waits for the program's next call, not for us. */
-	oldest = mt_fence_oldest_hopeful(context);
+	/* A group that cannot be fenced waits for the program's next call, not for the worker. */
+	oldest = mt_fence_oldest_completable(context);
 	soon = oldest && oldest->lacks_events ? WATCH_MS : PENDING_MS;
 	if (oldest && next > soon)
 		next = soon;
 	mt_lock_unlock(&context->lock);
-	return most == 0 && next > AGAIN_MS ? AGAIN_MS : next;
+	return limit == 0 && next > AGAIN_MS ? AGAIN_MS : next;
 }
 
-static uint64_t tick_one(struct mt_context *context, uint64_t now_ns, uint32_t *most)
+static uint64_t tick_context(struct mt_context *context, uint64_t now_ns, uint32_t *limit)
 {
 	struct mt_release rule;
-	uint64_t given;
+	uint64_t released_bytes;
 
-	settle_oldest(context, POLL_MAX);
+	check_oldest(context, POLL_MAX);
 	if (mt_counter(&context->counters.idle) == 0)
 		return 0;
 	mt_device_memory_measure(context, now_ns);
-	rule = due(context, now_ns, *most);
-	given = mt_release_idle(context, &rule);
-	*most = rule.blocks;
-	return given + over_cap(context, most);
+	rule = due(context, now_ns, *limit);
+	released_bytes = mt_release_idle(context, &rule);
+	*limit = rule.blocks;
+	return released_bytes + over_cap(context, limit);
 }
 
-uint64_t mt_pool_tick(uint64_t now_ns, uint32_t most, uint64_t *out_next_ms)
+uint64_t mt_pool_tick(uint64_t now_ns, uint32_t limit, uint64_t *out_next_ms)
 {
-	uint64_t given = 0;
-	int kept;
+	uint64_t released_bytes = 0;
+	int mode;
 
 	*out_next_ms = UINT64_MAX;
 	if (!is_up())
@@ -111,7 +111,7 @@ uint64_t mt_pool_tick(uint64_t now_ns, uint32_t most, uint64_t *out_next_ms)
 		*out_next_ms = PENDING_MS;
 		return 0;
 	}
-	kept = mt_capture_relax(mt_pool_driver());
+	mode = mt_capture_relax(mt_pool_driver());
 	MT_EACH_CONTEXT(context)
 	{
 		uint32_t init = atomic_load_explicit(&context->init, memory_order_relaxed);
@@ -121,24 +121,24 @@ uint64_t mt_pool_tick(uint64_t now_ns, uint32_t most, uint64_t *out_next_ms)
 			continue;
 		if (!mt_context_hold(context, init))
 			continue;
-		if (most > 0)
-			given += tick_one(context, now_ns, &most);
-		next = next_ms(context, now_ns, most);
+		if (limit > 0)
+			released_bytes += tick_context(context, now_ns, &limit);
+		next = next_ms(context, now_ns, limit);
 		*out_next_ms = next < *out_next_ms ? next : *out_next_ms;
 		mt_context_drop(context);
 	}
-	mt_capture_restore(mt_pool_driver(), kept);
-	return given;
+	mt_capture_restore(mt_pool_driver(), mode);
+	return released_bytes;
 }
 
 uint64_t mt_pool_trim(void)
 {
-	uint64_t given = 0;
-	int kept;
+	uint64_t released_bytes = 0;
+	int mode;
 
 	if (!is_up() || mt_capture_is_open())
 		return 0;
-	kept = mt_capture_relax(mt_pool_driver());
+	mode = mt_capture_relax(mt_pool_driver());
 	MT_EACH_CONTEXT(context)
 	{
 		uint32_t init = atomic_load_explicit(&context->init, memory_order_relaxed);
@@ -147,15 +147,15 @@ uint64_t mt_pool_trim(void)
 		all.is_background = true;
 		if (!mt_context_hold(context, init))
 			continue;
-		settle_oldest(context, UINT32_MAX);
-		given += mt_release_idle(context, &all);
+		check_oldest(context, UINT32_MAX);
+		released_bytes += mt_release_idle(context, &all);
 		mt_context_drop(context);
 	}
-	mt_capture_restore(mt_pool_driver(), kept);
-	return given;
+	mt_capture_restore(mt_pool_driver(), mode);
+	return released_bytes;
 }
 
-void mt_pool_hold_back(bool held)
+void mt_pool_pause_release(bool held)
 {
-	atomic_store_explicit(&mt_pool.holds_back, held, memory_order_relaxed);
+	atomic_store_explicit(&mt_pool.pauses_release, held, memory_order_relaxed);
 }

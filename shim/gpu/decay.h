@@ -1,22 +1,21 @@
-/* gpu/decay.h -- what the worker gives back to the driver: decay, caps, low memory, a cleanup. On a
- * thread of ours, in relaxed capture mode; each call does nothing while a capture is open. No lock
- * is held at the call. */
+/* gpu/decay.h -- what the worker gives back to the driver: decay, caps, low memory, cleanups. On
+ * the driver thread (gpu/thread.h) or a thread of the program, in relaxed capture mode, no lock
+ * held. Does nothing while a capture is open. */
 #ifndef MT_GPU_DECAY_H
 #define MT_GPU_DECAY_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Decay, caps, low memory: gives back at most `most` blocks of those that are due, oldest first.
- * Answers bytes given back. *out_next_ms is when to come again, UINT64_MAX when nothing is cached.
- */
-uint64_t mt_pool_tick(uint64_t now_ns, uint32_t most, uint64_t *out_next_ms);
+/* Releases up to `limit` blocks that are due by decay, caps or low memory, oldest first. Returns
+ * the bytes. *out_next_ms: when to run again; UINT64_MAX: nothing is cached. */
+uint64_t mt_pool_tick(uint64_t now_ns, uint32_t limit, uint64_t *out_next_ms);
 
-/* Gives back everything that is ready; the bytes. */
+/* Releases everything that is ready; returns the bytes. */
 uint64_t mt_pool_trim(void);
 
-/* While held, these two give no further block back, and end after the one in hand: somebody waits
- * for the thread they are on. Any thread. The program's own calls are not concerned. */
-void mt_pool_hold_back(bool held);
+/* While paused, the two functions above release no further block and return after the current one.
+ * Any thread. The program's own calls go on. */
+void mt_pool_pause_release(bool held);
 
 #endif

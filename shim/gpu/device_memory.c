@@ -5,7 +5,7 @@
 #include "gpu/capture.h"
 #include "gpu/wait.h"
 
-static void judge(struct mt_pool_device *device)
+static void update_flags(struct mt_pool_device *device)
 {
 	uint64_t total = mt_counter(&device->total_bytes), pct = mt_counter(&mt_pool.low_free_pct);
 	uint64_t free_bytes = mt_counter(&device->free_bytes);
@@ -32,14 +32,14 @@ void mt_device_memory_measure(struct mt_context *context, uint64_t now_ns)
 	if (last && now_ns - last < MT_DEVICE_MEMORY_MEASURE_NS)
 		return;
 	atomic_store_explicit(&device->measured_ns, now_ns ? now_ns : 1, memory_order_relaxed);
-	if (!mt_capture_enter())
+	if (!mt_capture_gate_enter())
 		return;
 	cancel = mt_wait_uncancelled();
-	was_pushed = mt_context_enter(context, true, &result);
+	was_pushed = mt_context_push(context, true, &result);
 	if (result == MT_CU_SUCCESS)
 		result = mt_pool_driver()->cuMemGetInfo_v2(&free_bytes, &total_bytes);
-	mt_context_exit(was_pushed);
-	mt_capture_leave();
+	mt_context_pop(was_pushed);
+	mt_capture_gate_leave();
 	mt_wait_cancellable(cancel);
 	if (result != MT_CU_SUCCESS) {
 		atomic_store_explicit(&device->measured_ns, 0, memory_order_relaxed);
@@ -47,19 +47,20 @@ void mt_device_memory_measure(struct mt_context *context, uint64_t now_ns)
 	}
 	atomic_store_explicit(&device->total_bytes, total_bytes, memory_order_relaxed);
 	atomic_store_explicit(&device->free_bytes, free_bytes, memory_order_relaxed);
-	judge(device);
+	update_flags(device);
 }
 
 /* The context is held. */
-static bool ask(struct mt_context *context, uint64_t *out_free_bytes, uint64_t *out_total_bytes)
+static bool ask_context(struct mt_context *context, uint64_t *out_free_bytes,
+			uint64_t *out_total_bytes)
 {
 	size_t free_bytes = 0, total_bytes = 0;
 	int result;
-	bool was_pushed = mt_context_enter(context, true, &result);
+	bool was_pushed = mt_context_push(context, true, &result);
 
 	if (result == MT_CU_SUCCESS)
 		result = mt_pool_driver()->cuMemGetInfo_v2(&free_bytes, &total_bytes);
-	mt_context_exit(was_pushed);
+	mt_context_pop(was_pushed);
 	if (result != MT_CU_SUCCESS)
 		return false;
 	*out_free_bytes = free_bytes;
@@ -79,11 +80,11 @@ bool mt_device_memory_ask(int device, uint64_t *out_free_bytes, uint64_t *out_to
 
 		if (known ||
 		    atomic_load_explicit(&context->device, memory_order_relaxed) != device ||
-		    atomic_load_explicit(&context->is_gone, memory_order_relaxed) ||
+		    atomic_load_explicit(&context->is_dead, memory_order_relaxed) ||
 		    !mt_context_hold(context, init))
 			continue;
 		if (!atomic_load_explicit(&context->is_ending, memory_order_seq_cst))
-			known = ask(context, out_free_bytes, out_total_bytes);
+			known = ask_context(context, out_free_bytes, out_total_bytes);
 		mt_context_drop(context);
 	}
 	return known;
@@ -93,10 +94,10 @@ bool mt_device_memory_read(int device, uint64_t *out_free_bytes, uint64_t *out_t
 {
 	bool known;
 
-	if (!atomic_load_explicit(&mt_pool.is_up, memory_order_relaxed) || !mt_capture_enter())
+	if (!atomic_load_explicit(&mt_pool.is_up, memory_order_relaxed) || !mt_capture_gate_enter())
 		return false;
 	known = mt_device_memory_ask(device, out_free_bytes, out_total_bytes);
-	mt_capture_leave();
+	mt_capture_gate_leave();
 	return known;
 }
 
@@ -104,16 +105,16 @@ void mt_device_memory_taken(struct mt_pool_device *device, uint64_t bytes)
 {
 	uint64_t now = mt_counter(&device->free_bytes);
 
-	/* An estimate until the next measure: a lost update does no harm. */
+	/* An estimate until the next measurement: a lost update does no harm. */
 	atomic_store_explicit(&device->free_bytes, now > bytes ? now - bytes : 0,
 			      memory_order_relaxed);
-	judge(device);
+	update_flags(device);
 }
 
 void mt_device_memory_freed(struct mt_pool_device *device, uint64_t bytes)
 {
 	mt_counter_add(&device->free_bytes, bytes);
-	judge(device);
+	update_flags(device);
 }
 
 bool mt_device_memory_is_low(struct mt_context *context)

@@ -36,8 +36,8 @@ static bool has_primary_context(const struct mt_driver *driver, int device)
 	       active;
 }
 
-/* The devices in use, as the driver's handles; how many. */
-static int list_devices(const struct mt_driver *driver, int *out, int most)
+/* Lists the devices in use as the driver's handles; returns how many. */
+static int list_devices(const struct mt_driver *driver, int *out, int limit)
 {
 	int count = 0;
 	int found = 0;
@@ -46,14 +46,14 @@ static int list_devices(const struct mt_driver *driver, int *out, int most)
 	if (!driver->cuDeviceGetCount || !driver->cuDeviceGet ||
 	    driver->cuDeviceGetCount(&count) != MT_CU_SUCCESS)
 		return 0;
-	for (int ordinal = 0; ordinal < count && found < most; ordinal++)
+	for (int ordinal = 0; ordinal < count && found < limit; ordinal++)
 		if (driver->cuDeviceGet(&device, ordinal) == MT_CU_SUCCESS &&
 		    (has_primary_context(driver, device) || has_allocations(device)))
 			out[found++] = device;
 	return found;
 }
 
-/* ---- what is said of one ---- */
+/* ---- figures of one device ---- */
 
 static void read_pci(const struct mt_driver *driver, int device, char *out, size_t out_bytes)
 {
@@ -109,19 +109,19 @@ static void read_device(const struct mt_driver *driver, int device, struct mt_gp
 	read_pools(driver, device, out);
 }
 
-int mt_gpu_read(struct mt_gpu_device *out, int most)
+int mt_gpu_read(struct mt_gpu_device *out, int limit)
 {
 	const struct mt_driver *driver = mt_driver_usable();
 	int devices[MT_POOL_DEVICES];
 	int count;
 
-	if (!driver || !mt_capture_enter())
+	if (!driver || !mt_capture_gate_enter())
 		return 0;
-	count = list_devices(driver, devices, most < MT_POOL_DEVICES ? most : MT_POOL_DEVICES);
+	count = list_devices(driver, devices, limit < MT_POOL_DEVICES ? limit : MT_POOL_DEVICES);
 	for (int i = 0; i < count; i++)
 		read_device(driver, devices[i], &out[i]);
-	mt_capture_leave();
-	/* It goes through the gate by itself. */
+	mt_capture_gate_leave();
+	/* This enters the gate itself. */
 	for (int i = 0; i < count; i++)
 		(void)mt_device_memory_read(devices[i], &out[i].free_bytes, &out[i].total_bytes);
 	return count;
@@ -134,10 +134,10 @@ uint64_t mt_gpu_used_bytes(void)
 	uint64_t used = 0;
 	int count;
 
-	if (!driver || !mt_capture_enter())
+	if (!driver || !mt_capture_gate_enter())
 		return 0;
 	count = list_devices(driver, devices, MT_POOL_DEVICES);
-	mt_capture_leave();
+	mt_capture_gate_leave();
 	for (int i = 0; i < count; i++) {
 		uint64_t free_bytes, total;
 
@@ -154,7 +154,7 @@ bool mt_gpu_trim_driver_pools(void)
 	int devices[MT_POOL_DEVICES];
 	int count;
 
-	if (!driver || !mt_capture_enter())
+	if (!driver || !mt_capture_gate_enter())
 		return false;
 	count = list_devices(driver, devices, MT_POOL_DEVICES);
 	for (int i = 0; i < count; i++) {
@@ -164,6 +164,6 @@ bool mt_gpu_trim_driver_pools(void)
 		if (driver->cuDeviceGraphMemTrim)
 			mt_driver_note(driver->cuDeviceGraphMemTrim(devices[i]));
 	}
-	mt_capture_leave();
+	mt_capture_gate_leave();
 	return true;
 }

@@ -1,7 +1,7 @@
-/* gpu/devices.h -- what the driver says of the devices that this process uses. Read-only; never
- * initialises CUDA and never makes a context. The calls may want a descriptor of the driver's: only
- * from the thread that makes our driver calls (gpu/thread.h) or from a thread of the program, in
- * relaxed capture mode. Allocates nothing. */
+/* gpu/devices.h -- figures of the driver about the devices that this process uses, and its own
+ * pools. Never initialises CUDA and never creates a context. The calls may need a descriptor of the
+ * driver: on the driver thread (gpu/thread.h) or a thread of the program, in relaxed capture mode.
+ * Allocates nothing; takes no lock but the capture gate. */
 #ifndef MT_GPU_DEVICES_H
 #define MT_GPU_DEVICES_H
 
@@ -21,15 +21,16 @@ struct mt_gpu_device {
 	uint64_t graph_reserved_bytes;
 };
 
-/* Devices in use: with an active primary context, or with allocations of ours. At most `most`; how
- * many. 0 too as long as the driver is not initialised, and while a capture is open. */
-int mt_gpu_read(struct mt_gpu_device *out, int most);
+/* Reads the devices in use: with an active primary context, or with allocations of the program. Up
+ * to `limit`; returns how many. 0 also while the driver is not initialised, and while a capture is
+ * open. */
+int mt_gpu_read(struct mt_gpu_device *out, int limit);
 
-/* total - free, added up over the devices in use; 0 unknown. */
+/* Returns total - free, added up over the devices in use; 0: unknown. */
 uint64_t mt_gpu_used_bytes(void);
 
-/* Gives back what the driver's own pools keep: the default pool of cuMemAllocAsync and the memory
- * of graphs, of each device in use. False while a capture is open: nothing was done. */
+/* Trims the driver's own pools, the default pool of cuMemAllocAsync and the memory of graphs, of
+ * each device in use. Returns false while a capture is open: nothing was done. */
 bool mt_gpu_trim_driver_pools(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* gpu/driver.c -- see gpu/driver.h. */
+
 #include "gpu/driver.h"
 
 #include <dlfcn.h>
@@ -12,7 +12,7 @@
 
 #define LIBRARY "libcuda.so.1"
 
-#define X(name, parameters) +1
+#define X(name, parameters, ...) +1
 enum {
 	WRAPPED_COUNT = 0 MT_DRIVER_WRAPPED(X),
 	FUNCTION_COUNT = 0 MT_DRIVER_FUNCTIONS(X),
@@ -22,65 +22,39 @@ enum {
 };
 #undef X
 
-/* The members of struct mt_driver, which are all of one size, as an array. Not pointers: those
- * would have to be relocated at the start of every process. */
-#define X(name, parameters) #name,
+/* The members of struct mt_driver, all of one size, as an array. No pointers: those would be
+ * relocated at the start of every process. */
+#define X(name, parameters, ...) #name,
 static const char names[ALL_COUNT][40] = {MT_DRIVER_FUNCTIONS(X) MT_DRIVER_QUERIES(X)};
 #undef X
 _Static_assert(sizeof(struct mt_driver) == ALL_COUNT * sizeof(void *),
 	       "the table is an array of pointers");
 
-#define SLOT_COUNT 256
-_Static_assert(INDEX_COUNT * 2 <= SLOT_COUNT, "a look-up that fails meets a free slot soon");
-
-struct slot {
-	const void *real; /* NULL: free */
-	int index;
+/* One binding: complete before it is published, never changed and never freed after. */
+union binding {
+	struct mt_driver table;
+	void *functions[ALL_COUNT];
 };
 
-/* One binding, complete before anybody sees it, never changed and never freed after. */
-struct binding {
-	union {
-		struct mt_driver table;
-		void *functions[ALL_COUNT];
-	};
-	struct slot slots[SLOT_COUNT];
-};
-
-/* release by who publishes, acquire by readers */
-static _Atomic(struct binding *) bound;
+/* release by the thread that publishes, acquire by readers */
+static _Atomic(union binding *) bound;
 /* mt_elf_load_count() when no libcuda was found; a hint, no ordering */
 static _Atomic unsigned long long nothing_at_loads;
 static _Atomic int version;
-static _Atomic bool used, forked, deinitialized; /* flags that only ever rise, no ordering */
-/* this thread is in bind(): the loader or the driver has called back */
+static _Atomic bool used, forked, deinitialized; /* flags that only rise, no ordering */
+/* this thread is in bind_now(): the loader or the driver has called back */
 static MT_TLS bool binds;
 
 /* ---- binding ---- */
-
-static unsigned slot_of(const void *real)
-{
-	return (unsigned)(((uintptr_t)real >> 4) * UINT64_C(0x9E3779B97F4A7C15) >> 56) % SLOT_COUNT;
-}
 
 static int place_of(int index)
 {
 	return index < WRAPPED_COUNT ? index : FUNCTION_COUNT + index - WRAPPED_COUNT;
 }
 
-static void enter(struct binding *binding, const void *real, int index)
-{
-	unsigned at = slot_of(real);
-
-	while (binding->slots[at].real && binding->slots[at].real != real)
-		at = (at + 1) % SLOT_COUNT;
-	if (!binding->slots[at].real)
-		binding->slots[at] = (struct slot){real, index};
-}
-
-/* Only of an object that is here already, under its own name or whatever path it was opened by; the
- * handle is never closed, so that what we have found stays. The loader is asked only when there is
- * something to be had: where there is not, it would search the disk. */
+/* Opens an object only if it is loaded, under its own name or the path by which it was opened. The
+ * handle is never closed, so that the functions stay. The loader is asked only when there is
+ * something to find: else it would search the disk. */
 static void *open_loaded(void)
 {
 	char path[PATH_MAX];
@@ -92,14 +66,14 @@ static void *open_loaded(void)
 	return handle ? handle : dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
 }
 
-/* Where the kernel has no page more for us the program must still reach its driver: whoever comes
- * first gets this one. */
-static struct binding spare;
+/* Where the kernel has no more pages the program must still reach its driver: the first thread gets
+ * this one. */
+static union binding spare;
 static atomic_flag is_spare_taken = ATOMIC_FLAG_INIT;
 
-static struct binding *room_for_binding(void)
+static union binding *room_for_binding(void)
 {
-	void *area = mmap(NULL, sizeof(struct binding), PROT_READ | PROT_WRITE,
+	void *area = mmap(NULL, sizeof(union binding), PROT_READ | PROT_WRITE,
 			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (area != MAP_FAILED)
@@ -107,26 +81,23 @@ static struct binding *room_for_binding(void)
 	return atomic_flag_test_and_set(&is_spare_taken) ? NULL : &spare;
 }
 
-static struct binding *make_binding(void *handle)
+static union binding *make_binding(void *handle)
 {
 	mt_dlsym_fn find = mt_elf_dlsym();
-	struct binding *made = find ? room_for_binding() : NULL;
+	union binding *made = find ? room_for_binding() : NULL;
 
 	if (!made)
 		return NULL;
 	for (int i = 0; i < ALL_COUNT; i++)
 		made->functions[i] = find(handle, names[i]);
-	for (int i = 0; i < INDEX_COUNT; i++)
-		if (made->functions[place_of(i)])
-			enter(made, made->functions[place_of(i)], i);
 	return made;
 }
 
-/* Two threads may both come here: what they make is equal, and the second one throws its own away.
+/* Two threads may both come here: their bindings are equal, and the second thread unmaps its own.
  */
-static struct binding *publish(struct binding *made)
+static union binding *publish(union binding *made)
 {
-	struct binding *other = NULL;
+	union binding *other = NULL;
 
 	if (atomic_compare_exchange_strong_explicit(&bound, &other, made, memory_order_acq_rel,
 						    memory_order_acquire))
@@ -136,10 +107,10 @@ static struct binding *publish(struct binding *made)
 	return other;
 }
 
-static MT_COLD struct binding *bind_now(void)
+static MT_COLD union binding *bind_now(void)
 {
 	unsigned long long loads;
-	struct binding *made;
+	union binding *made;
 	void *handle;
 
 	if (binds)
@@ -152,26 +123,26 @@ static MT_COLD struct binding *bind_now(void)
 	made = handle ? make_binding(handle) : NULL;
 	if (!handle)
 		atomic_store_explicit(&nothing_at_loads, loads, memory_order_relaxed);
-	/* A name that this driver lacks has left its message with the loader; the program may ask
-	 * for messages next. */
+	/* A name that this driver lacks has left a message with the loader; the program may ask for
+	 * messages next. */
 	(void)dlerror();
 	binds = false;
 	return made ? publish(made) : NULL;
 }
 
-static struct binding *binding(void)
+static union binding *binding(void)
 {
-	struct binding *now = atomic_load_explicit(&bound, memory_order_acquire);
+	union binding *now = atomic_load_explicit(&bound, memory_order_acquire);
 
 	mt_lock_check_foreign_call("a driver call");
 	return mt_likely(now) ? now : bind_now();
 }
 
-/* ---- questions ---- */
+/* ---- replies ---- */
 
 const struct mt_driver *mt_driver(void)
 {
-	const struct binding *now = binding();
+	const union binding *now = binding();
 
 	return now ? &now->table : NULL;
 }
@@ -184,7 +155,7 @@ const struct mt_driver *mt_driver_usable(void)
 	    atomic_load_explicit(&deinitialized, memory_order_relaxed))
 		return NULL;
 	driver = mt_driver();
-	/* Read first: every thread comes here, and a line that is only read stays shared. */
+	/* Read first: every thread comes here, and a cache line that is only read stays shared. */
 	if (driver && !atomic_load_explicit(&used, memory_order_relaxed))
 		atomic_store_explicit(&used, true, memory_order_relaxed);
 	return driver;
@@ -207,19 +178,19 @@ int mt_driver_version(void)
 
 int mt_driver_wrapped_index(const void *real)
 {
-	const struct binding *now = real ? binding() : NULL;
+	const union binding *now = real ? binding() : NULL;
 
 	if (!now)
 		return -1;
-	for (unsigned at = slot_of(real); now->slots[at].real; at = (at + 1) % SLOT_COUNT)
-		if (now->slots[at].real == real)
-			return now->slots[at].index;
+	for (int i = 0; i < INDEX_COUNT; i++)
+		if (now->functions[place_of(i)] == real)
+			return i;
 	return -1;
 }
 
 void *mt_driver_wrapped_real(int index)
 {
-	const struct binding *now = binding();
+	const union binding *now = binding();
 
 	return now && index >= 0 && index < INDEX_COUNT ? now->functions[place_of(index)] : NULL;
 }
@@ -230,8 +201,7 @@ void mt_driver_note(int result)
 		atomic_store_explicit(&deinitialized, true, memory_order_relaxed);
 }
 
-/* A parent that only had the library loaded (its workers do the work) leaves a child that may use
- * it. */
+/* A parent that only loaded the library leaves a child that may use it. */
 void mt_driver_fork_child(void)
 {
 	if (atomic_load_explicit(&used, memory_order_relaxed))

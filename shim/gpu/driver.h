@@ -1,7 +1,7 @@
 /* gpu/driver.h -- the real libcuda as a table of pointers, bound at the first use, never by
  * linking. Any thread may call, also before any constructor of ours and inside the driver's own
- * initialisation; no lock of ours is held over a call into the loader or the driver. A failed
- * binding is tried again by the next call. */
+ * initialisation. Holds no lock over a call to the loader or the driver. The next call repeats a
+ * binding that failed. */
 #ifndef MT_GPU_DRIVER_H
 #define MT_GPU_DRIVER_H
 
@@ -12,38 +12,36 @@
 #include "gpu/driver_abi.h"
 #include "gpu/driver_functions.def"
 
-/* One pointer for each function of functions.def; NULL where this driver does not have it. The pool
- * knows nothing of the driver but such a table, so that tests can hand it another. */
+/* One pointer for each function of gpu/driver_functions.def; NULL where this driver lacks it. The
+ * pool knows the driver by this table alone, so that tests can pass another one. */
 struct mt_driver {
-#define X(name, parameters) int(*name) parameters;
+#define X(name, parameters, ...) int(*name) parameters;
 	MT_DRIVER_FUNCTIONS(X)
 	MT_DRIVER_QUERIES(X)
 #undef X
 };
 
-/* The table of the libcuda.so.1 that this process has loaded; NULL as long as none is. Loads
- * nothing by itself; what it has found stays loaded. A forked child of a process that has used CUDA
- * gets NULL from mt_driver_usable and the real table from here, so that entries can hand calls on
- * to a driver that then refuses them itself. */
+/* Returns the table of the libcuda.so.1 that this process has loaded; NULL while there is none.
+ * Loads nothing; what it has found stays loaded. In a forked child of a process that used CUDA it
+ * still returns the table, so that wrappers hand calls on to a driver that refuses them. */
 const struct mt_driver *mt_driver(void);
 
-/* The same, but NULL in a forked child of a process in which this was ever answered (no CUDA call
- * of ours may be made there) and once the driver has said CUDA_ERROR_DEINITIALIZED. */
+/* The same for calls of the shim: NULL in a forked child of a process in which this ever returned a
+ * table, and after CUDA_ERROR_DEINITIALIZED. */
 const struct mt_driver *mt_driver_usable(void);
 
-/* CUDA version of the driver as 1000 * major + 10 * minor, 0 while unknown. */
+/* Returns the CUDA version of the driver as 1000 * major + 10 * minor; 0: unknown. */
 int mt_driver_version(void);
 
-/* Pure address look-up for entry/lookup: which wrapped function this pointer of the real driver is,
- * as its place in MT_DRIVER_WRAPPED (0, 1, ...) and, behind those, MT_DRIVER_QUERIES, or -1. Where
- * two names share an address (aliases of one ABI) it is the first; a caller that knows the name
- * compares with mt_driver_wrapped_real first. */
+/* Returns which wrapped function this pointer of the real driver is: its index in MT_DRIVER_WRAPPED
+ * (0, 1, ...), then MT_DRIVER_QUERIES; -1: none. Where two names share an address it is the first:
+ * a caller that knows the name compares with mt_driver_wrapped_real first. */
 int mt_driver_wrapped_index(const void *real);
 
-/* The driver's own function at such a place; NULL where it has none. */
+/* Returns the driver's own function at such an index; NULL: it has none. */
 void *mt_driver_wrapped_real(int index);
 
-/* A result of the driver that ends our calls: remembers CUDA_ERROR_DEINITIALIZED. */
+/* Notes a result of the driver: CUDA_ERROR_DEINITIALIZED ends the shim's calls. */
 void mt_driver_note(int result);
 
 void mt_driver_fork_child(void);

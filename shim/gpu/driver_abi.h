@@ -1,8 +1,8 @@
-/* gpu/driver_abi.h -- the part of the CUDA Driver API's binary interface that we call or stand in
- * for, declared again so that no CUDA header is needed to build. Tags and values are those of
- * cuda.h (13.0), against which a test compares them where one is installed. Every function of the
- * driver answers an int, an enum mt_cu_result or a code that we do not know and hand on. A device
- * pointer is 64 bits wide on every platform that we build for. */
+/* gpu/driver_abi.h -- the part of the CUDA Driver API's binary interface that the shim calls or
+ * wraps, declared again so that the build needs no CUDA header. Tags and values are those of cuda.h
+ * (13.0); a test compares them where that is installed. Every function of the driver returns an
+ * int: an enum mt_cu_result, or an unknown code that is handed on. A device pointer is 64 bits wide
+ * on every platform that we build for. */
 #ifndef MT_GPU_DRIVER_ABI_H
 #define MT_GPU_DRIVER_ABI_H
 
@@ -24,7 +24,7 @@ enum mt_cu_result {
 	MT_CU_NOT_READY = 600,
 	MT_CU_ILLEGAL_ADDRESS = 700,
 	MT_CU_LAUNCH_FAILED = 719,
-	MT_CU_NOT_PERMITTED = 800, /* in a host function on a thread of the driver's */
+	MT_CU_NOT_PERMITTED = 800, /* in a host function, on a thread of the driver */
 	MT_CU_NOT_SUPPORTED = 801,
 	MT_CU_STREAM_CAPTURE_UNSUPPORTED = 900,
 	MT_CU_STREAM_CAPTURE_INVALIDATED = 901,
@@ -32,7 +32,7 @@ enum mt_cu_result {
 	MT_CU_STREAM_CAPTURE_WRONG_THREAD = 908
 };
 
-/* Opaque to us. */
+/* Opaque to the shim. */
 struct CUctx_st;
 struct CUstream_st;
 struct CUevent_st;
@@ -92,7 +92,7 @@ struct mt_cu_location {
 	int id;
 };
 
-/* CUmemAllocationProp: we read the location only. */
+/* CUmemAllocationProp: the shim reads the location only. */
 struct mt_cu_allocation_prop {
 	int type;
 	int requested_handle_types;

@@ -1,4 +1,4 @@
-/* gpu/entries_alloc.c -- cuMemAlloc and cuMemFree, which the pool serves, and what all the wrappers
+/* gpu/entries_alloc.c -- cuMemAlloc and cuMemFree, which the pool serves, and what all wrappers
  * share. */
 #include "gpu/entries_work.h"
 
@@ -6,9 +6,9 @@
 
 #include "gpu/capture.h"
 
-/* ---- where the caller stands ---- */
+/* ---- the current device and context ---- */
 
-/* Most machines have one device, and then it need not be asked for at every call. */
+/* Most machines have one device: then there is no need to ask at every call. */
 static bool has_one_device(void)
 {
 	static _Atomic int known; /* devices, 0 while unknown; counter, no ordering */
@@ -28,13 +28,17 @@ int mt_cuda_current_device(void)
 	return device;
 }
 
-uint64_t mt_cuda_current_context(void)
+struct mt_unpooled mt_cuda_describe(enum mt_unpooled_kind kind, uint64_t key, uint64_t bytes)
 {
 	struct CUctx_st *context = NULL;
 
-	return mt_cuda_call(cuCtxGetCurrent, &context) == MT_CU_SUCCESS
-		       ? (uint64_t)(uintptr_t)context
-		       : 0;
+	if (mt_cuda_call(cuCtxGetCurrent, &context) != MT_CU_SUCCESS)
+		context = NULL;
+	return (struct mt_unpooled){.kind = kind,
+				    .device = mt_cuda_current_device(),
+				    .key = key,
+				    .bytes = bytes,
+				    .context = (uint64_t)(uintptr_t)context};
 }
 
 int mt_cuda_device_of(uint64_t dptr)
@@ -74,7 +78,7 @@ int mt_cuda_end_free(int kept_errno, int result, struct mt_unpooled_record *take
 	return result;
 }
 
-MT_COLD void mt_cuda_tell(const char *function, int result, uint64_t bytes, int device)
+MT_COLD void mt_cuda_report(const char *function, int result, uint64_t bytes, int device)
 {
 	size_t free_bytes = 0;
 	size_t total_bytes = 0;
@@ -91,25 +95,7 @@ MT_COLD void mt_cuda_tell(const char *function, int result, uint64_t bytes, int 
 	mt_oom_note(function, bytes, device, free_bytes, total_bytes);
 }
 
-/* ---- the pool ---- */
-
-bool mt_cuda_find_block(uint64_t dptr, struct mt_cuda_block *out)
-{
-	size_t bytes = 0;
-
-	if (!mt_pool_is_used())
-		return false;
-	out->base = dptr;
-	if (mt_pool_range(out->base, &out->bytes, &out->is_absent))
-		return true;
-	/* Blocks are whole allocations of the driver's, so that it knows where this address begins.
-	 */
-	if (mt_cuda_call(cuMemGetAddressRange_v2, &out->base, &bytes, dptr) != MT_CU_SUCCESS ||
-	    !mt_pool_range(out->base, &out->bytes, &out->is_absent))
-		return false;
-	out->is_absent |= dptr - out->base >= out->bytes;
-	return true;
-}
+/* ---- cuMemAlloc and cuMemFree ---- */
 
 int cuMemAlloc_v2(uint64_t *dptr, size_t bytes)
 {
@@ -119,7 +105,7 @@ int cuMemAlloc_v2(uint64_t *dptr, size_t bytes)
 	if (mt_unlikely(!mt_cuda_is_on()))
 		return mt_cuda_call(cuMemAlloc_v2, dptr, bytes);
 	result = mt_pool_alloc(dptr, bytes);
-	/* the pool has made room and tried again already */
+	/* the pool has tried again already */
 	mt_cuda_note("cuMemAlloc", result, bytes, -1);
 	errno = kept_errno;
 	return result;
@@ -133,11 +119,11 @@ int cuMemFree_v2(uint64_t dptr)
 
 	if (mt_unlikely(!mt_cuda_is_on()))
 		return mt_cuda_call(cuMemFree_v2, dptr);
-	if (mt_likely(mt_pool_take_back(dptr, &result))) {
+	if (mt_likely(mt_pool_free(dptr, &result))) {
 		errno = kept_errno;
 		return result;
 	}
-	/* managed, pitched and async memory come here too */
+	/* managed, pitched and async memory may be freed by this too */
 	taken = mt_unpooled_take(MT_UNPOOLED_direct, dptr);
 	return mt_cuda_end_free(kept_errno, mt_cuda_call(cuMemFree_v2, dptr), taken);
 }

@@ -11,7 +11,7 @@ static int after_begin(int kept_errno, struct CUstream_st *stream, bool is_ptsz,
 	return result;
 }
 
-/* Raises the gate; false where the call is handed on as it is. */
+/* Closes the gate; false: the call is handed on as it is. */
 static bool before_begin(void)
 {
 	if (!mt_cuda_is_on())
@@ -21,98 +21,19 @@ static bool before_begin(void)
 	return true;
 }
 
-int cuStreamBeginCapture(struct CUstream_st *stream)
-{
-	int kept_errno = errno;
-
-	if (!before_begin())
-		return mt_cuda_call(cuStreamBeginCapture, stream);
-	return after_begin(kept_errno, stream, false, mt_cuda_call(cuStreamBeginCapture, stream));
-}
-
-int cuStreamBeginCapture_ptsz(struct CUstream_st *stream)
-{
-	int kept_errno = errno;
-
-	if (!before_begin())
-		return mt_cuda_call(cuStreamBeginCapture_ptsz, stream);
-	return after_begin(kept_errno, stream, true,
-			   mt_cuda_call(cuStreamBeginCapture_ptsz, stream));
-}
-
-int cuStreamBeginCapture_v2(struct CUstream_st *stream, int mode)
-{
-	int kept_errno = errno;
-
-	if (!before_begin())
-		return mt_cuda_call(cuStreamBeginCapture_v2, stream, mode);
-	return after_begin(kept_errno, stream, false,
-			   mt_cuda_call(cuStreamBeginCapture_v2, stream, mode));
-}
-
-int cuStreamBeginCapture_v2_ptsz(struct CUstream_st *stream, int mode)
-{
-	int kept_errno = errno;
-
-	if (!before_begin())
-		return mt_cuda_call(cuStreamBeginCapture_v2_ptsz, stream, mode);
-	return after_begin(kept_errno, stream, true,
-			   mt_cuda_call(cuStreamBeginCapture_v2_ptsz, stream, mode));
-}
-
-int cuStreamBeginCaptureToGraph(struct CUstream_st *stream, struct CUgraph_st *graph,
-				struct CUgraphNode_st *const *dependencies,
-				const struct CUgraphEdgeData_st *edges, size_t count, int mode)
-{
-	int kept_errno = errno;
-
-	if (!before_begin())
-		return mt_cuda_call(cuStreamBeginCaptureToGraph, stream, graph, dependencies, edges,
-				    count, mode);
-	return after_begin(kept_errno, stream, false,
-			   mt_cuda_call(cuStreamBeginCaptureToGraph, stream, graph, dependencies,
-					edges, count, mode));
-}
-
-int cuStreamBeginCaptureToGraph_ptsz(struct CUstream_st *stream, struct CUgraph_st *graph,
-				     struct CUgraphNode_st *const *dependencies,
-				     const struct CUgraphEdgeData_st *edges, size_t count, int mode)
-{
-	int kept_errno = errno;
-
-	if (!before_begin())
-		return mt_cuda_call(cuStreamBeginCaptureToGraph_ptsz, stream, graph, dependencies,
-				    edges, count, mode);
-	return after_begin(kept_errno, stream, true,
-			   mt_cuda_call(cuStreamBeginCaptureToGraph_ptsz, stream, graph,
-					dependencies, edges, count, mode));
-}
-
-int cuStreamBeginRecaptureToGraph(struct CUstream_st *stream, int mode, struct CUgraph_st *graph,
-				  void *callback, void *data)
-{
-	int kept_errno = errno;
-
-	if (!before_begin())
-		return mt_cuda_call(cuStreamBeginRecaptureToGraph, stream, mode, graph, callback,
-				    data);
-	return after_begin(
-		kept_errno, stream, false,
-		mt_cuda_call(cuStreamBeginRecaptureToGraph, stream, mode, graph, callback, data));
-}
-
-int cuStreamBeginRecaptureToGraph_ptsz(struct CUstream_st *stream, int mode,
-				       struct CUgraph_st *graph, void *callback, void *data)
-{
-	int kept_errno = errno;
-
-	if (!before_begin())
-		return mt_cuda_call(cuStreamBeginRecaptureToGraph_ptsz, stream, mode, graph,
-				    callback, data);
-	return after_begin(kept_errno, stream, true,
-			   mt_cuda_call(cuStreamBeginRecaptureToGraph_ptsz, stream, mode, graph,
-					callback, data));
-}
+#define ARGUMENTS(...) __VA_ARGS__
+#define X(name, parameters, arguments, is_ptsz)                                                    \
+	int name parameters                                                                        \
+	{                                                                                          \
+		int kept_errno = errno;                                                            \
+                                                                                                   \
+		if (!before_begin())                                                               \
+			return mt_cuda_call(name, ARGUMENTS arguments);                            \
+		return after_begin(kept_errno, stream, is_ptsz,                                    \
+				   mt_cuda_call(name, ARGUMENTS arguments));                       \
+	}
+MT_DRIVER_CAPTURE_BEGINS(X)
+#undef X
 
 static int after_end(int kept_errno, struct CUstream_st *stream, bool is_ptsz, int result)
 {
@@ -141,18 +62,17 @@ int cuStreamEndCapture_ptsz(struct CUstream_st *stream, struct CUgraph_st **grap
 			 mt_cuda_call(cuStreamEndCapture_ptsz, stream, graph));
 }
 
-/* ---- a stream that goes while it captures ---- */
+/* ---- a stream that is destroyed while it captures ---- */
 
-/* Around the driver's call: only a success ends the capture, and the handle may be given to a new
- * stream before we know of it. Handles 0, 1 and 2 are the default streams, which nobody can
- * destroy. */
+/* Only a success ends the capture, and another thread may get the handle for a new stream before we
+ * know. Handles 0, 1 and 2 are the default streams, which cannot be destroyed. */
 static bool stream_dies(struct CUstream_st *stream)
 {
 	int kept_errno = errno;
 	bool is_ours = (uintptr_t)stream > 2 && mt_cuda_is_on();
 
 	if (is_ours)
-		mt_capture_stream_dies(stream);
+		mt_capture_stream_destroy_begin(stream);
 	errno = kept_errno;
 	return is_ours;
 }
@@ -161,7 +81,7 @@ static int stream_died(struct CUstream_st *stream, int result)
 {
 	int kept_errno = errno;
 
-	mt_capture_stream_died(stream, result);
+	mt_capture_stream_destroy_end(stream, result);
 	errno = kept_errno;
 	return result;
 }

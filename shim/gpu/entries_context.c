@@ -1,11 +1,11 @@
-/* gpu/entries_context.c -- contexts that begin, end, see each other's memory, or are green.
+/* gpu/entries_context.c -- contexts that begin and end, peers, and green contexts.
  *
- * What the pool holds of a context (blocks, events) is touched by other threads too, the worker's
- * above all, and may not be touched once the driver has ended the context. And a fence that is
- * asked between the pool's forgetting and the driver's waiting would miss work that still runs. So
- * each end stands inside the capture gate: raised, it waits for calls of the pool in flight and
- * lets no further one begin. Where the end is certain, the pool forgets the context before it;
- * where only the driver knows (a counted context), after it. */
+ * Other threads, above all the worker's, use the pool's blocks and events of a context, and may not
+ * once the driver has ended it. A fence that is queried after the pool has forgotten the context
+ * and before the driver has waited for it would miss work that still runs. So each end lies inside
+ * the capture gate: closed, it waits for the calls of the pool in flight and lets no further one
+ * begin. Where the end is certain, the pool forgets the context before it; where only the driver
+ * knows (a counted context), after it. */
 #include <stdatomic.h>
 
 #include "gpu/entries_work.h"
@@ -13,10 +13,10 @@
 #include "gpu/context.h"
 #include "gpu/wait.h"
 
-/* What others than the pool hold of a context that ends. */
+/* What else than the pool holds something of a context that ends. */
 static void forget(struct CUctx_st *context)
 {
-	mt_capture_context_dies(context);
+	mt_capture_forget_context(context);
 	mt_unpooled_forget_context((uint64_t)(uintptr_t)context);
 }
 
@@ -32,13 +32,13 @@ static bool is_active(int device)
 	unsigned int flags = 0;
 	int active = 0;
 
-	/* Not to be known is as good as alive: nothing is forgotten then. */
+	/* Unknown counts as active: nothing is forgotten then. */
 	return mt_cuda_call(cuDevicePrimaryCtxGetState, device, &flags, &active) != MT_CU_SUCCESS ||
 	       active;
 }
 
-/* No two contexts of a process have the same, even if one after the other has the same handle; 0
- * where the driver cannot tell (before 12.0). */
+/* No two contexts of a process have the same id, even with the same handle; 0: the driver cannot
+ * tell (before 12.0). */
 static unsigned long long id_of(struct CUctx_st *context)
 {
 	unsigned long long id = 0;
@@ -46,17 +46,17 @@ static unsigned long long id_of(struct CUctx_st *context)
 	return mt_cuda_call(cuCtxGetId, context, &id) == MT_CU_SUCCESS ? id : 0;
 }
 
-/* The driver has ended it. */
-static void ended(struct CUctx_st *context)
+/* The driver has ended the context. */
+static void note_ended(struct CUctx_st *context)
 {
-	mt_pool_context_ended(context);
+	mt_context_destroyed(context);
 	forget(context);
 }
 
-/* The primary context of a device, NULL where it is not active; the gate is closed. Retaining it is
- * the only way to its handle; a context that is active is not made by that. What is retained is
- * released again, and if the program has released it meanwhile in another thread, which then saw it
- * alive, that is its end. */
+/* Returns the primary context of a device; NULL: it is not active. The gate is closed. Retaining is
+ * the only way to its handle; of an active context it creates nothing. The retain is released
+ * again. If another thread of the program has released the context meanwhile, which it then saw
+ * alive, our release ends it. */
 static struct CUctx_st *primary_of(int device)
 {
 	struct CUctx_st *primary = NULL;
@@ -71,11 +71,11 @@ static struct CUctx_st *primary_of(int device)
 	(void)release(device);
 	if (is_active(device) && id_of(primary) == id)
 		return primary;
-	ended(primary);
+	note_ended(primary);
 	return NULL;
 }
 
-/* Whether the driver knows this context; its device. */
+/* Returns whether the driver knows this context, and its device. */
 static bool is_context(struct CUctx_st *context, int *out_device)
 {
 	struct CUctx_st *popped = NULL;
@@ -88,18 +88,26 @@ static bool is_context(struct CUctx_st *context, int *out_device)
 	return known;
 }
 
-/* What has been freed gets its fence before: with the gate closed it could not. */
+/* Freed blocks get their fence before: with the gate closed they could not. */
 static void close_gate(void)
 {
 	mt_pool_fence_freed();
-	mt_capture_close();
+	mt_capture_gate_close();
 }
 
-/* ---- contexts of the program's own: cuCtxCreate to cuCtxDestroy ---- */
+/* ---- contexts that the program creates: cuCtxCreate to cuCtxDestroy ---- */
 
-/* Where no context is current, as before the first one, the device's other contexts have what there
- * is to give back. */
-#define try_create(name, ...)                                                                      \
+static void note_created(int result, struct CUctx_st *const *context, int device)
+{
+	int kept_errno = errno;
+
+	if (result == MT_CU_SUCCESS && context && mt_cuda_is_on())
+		mt_context_created(*context, device);
+	errno = kept_errno;
+}
+
+/* Where no context is current, as before the first one, the device's other contexts give back. */
+#define CREATE(name, ...)                                                                          \
 	({                                                                                         \
 		int created_ = mt_cuda_call(name, __VA_ARGS__);                                    \
                                                                                                    \
@@ -112,92 +120,43 @@ static void close_gate(void)
 		created_;                                                                          \
 	})
 
-static int after_create(int result, struct CUctx_st *const *context, int device)
-{
-	int kept_errno = errno;
+#define ARGUMENTS(...) __VA_ARGS__
+#define X(name, parameters, arguments)                                                             \
+	int name parameters                                                                        \
+	{                                                                                          \
+		int result = CREATE(name, ARGUMENTS arguments);                                    \
+                                                                                                   \
+		note_created(result, context, device);                                             \
+		return result;                                                                     \
+	}
+MT_DRIVER_CONTEXT_CREATES(X)
+#undef X
 
-	if (result == MT_CU_SUCCESS && context && mt_cuda_is_on())
-		mt_pool_context_made(*context, device);
-	errno = kept_errno;
-	return result;
-}
-
-int cuCtxCreate(struct CUctx_st **context, unsigned int flags, int device)
-{
-	return after_create(try_create(cuCtxCreate, context, flags, device), context, device);
-}
-
-int cuCtxCreate_v2(struct CUctx_st **context, unsigned int flags, int device)
-{
-	return after_create(try_create(cuCtxCreate_v2, context, flags, device), context, device);
-}
-
-int cuCtxCreate_v3(struct CUctx_st **context, void *affinity, int count, unsigned int flags,
-		   int device)
-{
-	return after_create(try_create(cuCtxCreate_v3, context, affinity, count, flags, device),
-			    context, device);
-}
-
-int cuCtxCreate_v4(struct CUctx_st **context, void *parameters, unsigned int flags, int device)
-{
-	return after_create(try_create(cuCtxCreate_v4, context, parameters, flags, device), context,
-			    device);
-}
-
-/* For programs that draw, or decode; the driver makes it current. */
-int cuGLCtxCreate(struct CUctx_st **context, unsigned int flags, int device)
-{
-	return after_create(mt_cuda_call(cuGLCtxCreate, context, flags, device), context, device);
-}
-
-int cuGLCtxCreate_v2(struct CUctx_st **context, unsigned int flags, int device)
-{
-	return after_create(mt_cuda_call(cuGLCtxCreate_v2, context, flags, device), context,
-			    device);
-}
-
-int cuVDPAUCtxCreate(struct CUctx_st **context, unsigned int flags, int device, uint32_t vdpau,
-		     void *get_address)
-{
-	return after_create(
-		mt_cuda_call(cuVDPAUCtxCreate, context, flags, device, vdpau, get_address), context,
-		device);
-}
-
-int cuVDPAUCtxCreate_v2(struct CUctx_st **context, unsigned int flags, int device, uint32_t vdpau,
-			void *get_address)
-{
-	return after_create(
-		mt_cuda_call(cuVDPAUCtxCreate_v2, context, flags, device, vdpau, get_address),
-		context, device);
-}
-
-/* Whether the driver will destroy this: a context that it knows, and not a primary one, which it
- * refuses. The gate is closed. */
+/* Returns whether the driver will destroy this: a context that it knows and that is not a primary
+ * one. The gate is closed. */
 static bool can_be_destroyed(struct CUctx_st *context)
 {
 	int device = 0;
 
-	return mt_pool_has_made(context) ||
+	return mt_context_is_own(context) ||
 	       (is_context(context, &device) && primary_of(device) != context);
 }
 
-/* What a context is to us while the driver destroys it. */
+/* What the shim has done to a context that the driver destroys. */
 struct ending {
-	enum { UNKNOWN, FORGOTTEN, RESTS } as;
-	struct mt_block *cached; /* of one that is forgotten */
+	enum { UNKNOWN, FORGOTTEN, PAUSED } as;
+	struct mt_block *cached; /* of a forgotten context */
 };
 
-/* Before the driver's destroy, which may give the same handle and addresses to another thread as
- * soon as it returns. True: the gate is closed. Beside a capture the driver may refuse: what is
- * cached in it is not forgotten. */
+/* The driver's destroy may give the same handle and addresses to another thread as soon as it
+ * returns. Returns whether the gate is closed. Beside a capture the driver may refuse: then nothing
+ * is forgotten before. */
 static bool before_destroy(struct CUctx_st *context, struct ending *out_ending)
 {
 	int kept_errno = errno;
 
 	*out_ending = (struct ending){UNKNOWN, NULL};
-	/* In a host function the driver refuses, and would not let the context be made known again.
+	/* In a host function the driver refuses, and would not let the context be registered again.
 	 */
 	if (!context || !mt_cuda_is_on() || !mt_context_may_call()) {
 		errno = kept_errno;
@@ -205,10 +164,10 @@ static bool before_destroy(struct CUctx_st *context, struct ending *out_ending)
 	}
 	close_gate();
 	if (mt_capture_is_any()) {
-		mt_pool_context_rests(context);
-		out_ending->as = RESTS;
+		mt_context_pause(context);
+		out_ending->as = PAUSED;
 	} else if (can_be_destroyed(context)) {
-		out_ending->cached = mt_pool_context_dies(context);
+		out_ending->cached = mt_context_destroy_begin(context);
 		forget(context);
 		out_ending->as = FORGOTTEN;
 	}
@@ -220,16 +179,16 @@ static int after_destroy(struct CUctx_st *context, const struct ending *ending, 
 {
 	int kept_errno = errno;
 
-	/* Refused after all: what it runs counts in fences again. */
+	/* Refused: its work counts in fences again. */
 	if (ending->as == FORGOTTEN && result != MT_CU_SUCCESS)
-		mt_pool_know(context);
-	else if (ending->as == RESTS && result != MT_CU_SUCCESS)
-		mt_pool_context_goes_on(context);
-	else if (ending->as == RESTS)
-		ended(context);
-	mt_capture_open();
+		mt_context_register(context);
+	else if (ending->as == PAUSED && result != MT_CU_SUCCESS)
+		mt_context_resume(context);
+	else if (ending->as == PAUSED)
+		note_ended(context);
+	mt_capture_gate_open();
 	if (ending->as == FORGOTTEN)
-		mt_pool_context_died(context, ending->cached, result == MT_CU_SUCCESS);
+		mt_context_destroy_end(context, ending->cached, result == MT_CU_SUCCESS);
 	errno = kept_errno;
 	return result;
 }
@@ -252,65 +211,39 @@ int cuCtxDestroy_v2(struct CUctx_st *context)
 	return after_destroy(context, &ending, mt_cuda_call(cuCtxDestroy_v2, context));
 }
 
-/* ---- references to a context: cuCtxAttach and cuCtxDetach ---- */
-
-int cuCtxAttach(struct CUctx_st **context, unsigned int flags)
+/* cuCtxAttach counts a context up, and the driver alone knows the count: any detach may be the
+ * last. */
+int cuCtxDetach(struct CUctx_st *context)
 {
 	int kept_errno = errno;
-	int result = mt_cuda_call(cuCtxAttach, context, flags);
-
-	if (result == MT_CU_SUCCESS && context && mt_cuda_is_on())
-		mt_pool_context_attached(*context);
-	errno = kept_errno;
-	return result;
-}
-
-/* It may be the last one, which the driver alone knows. */
-static int detach_gated(struct CUctx_st *context)
-{
 	unsigned long long id;
 	int device = 0;
 	int result;
 
-	close_gate();
-	mt_pool_await_detaches(context);
-	id = id_of(context);
-	mt_pool_context_rests(context);
-	result = mt_cuda_call(cuCtxDetach, context);
-	if (result == MT_CU_SUCCESS && (!is_context(context, &device) || id_of(context) != id))
-		ended(context);
-	else
-		mt_pool_context_goes_on(context);
-	mt_capture_open();
-	return result;
-}
-
-int cuCtxDetach(struct CUctx_st *context)
-{
-	int kept_errno = errno;
-	int result;
-
 	if (!context || !mt_cuda_is_on())
 		return mt_cuda_call(cuCtxDetach, context);
-	if (mt_pool_detach_begin(context)) {
-		result = mt_cuda_call(cuCtxDetach, context);
-		mt_pool_detach_end(context, result);
-	} else {
-		result = detach_gated(context);
-	}
+	close_gate();
+	id = id_of(context);
+	mt_context_pause(context);
+	result = mt_cuda_call(cuCtxDetach, context);
+	if (result == MT_CU_SUCCESS && (!is_context(context, &device) || id_of(context) != id))
+		note_ended(context);
+	else
+		mt_context_resume(context);
+	mt_capture_gate_open();
 	errno = kept_errno;
 	return result;
 }
 
-/* ---- primary contexts: counted by the driver, and it does not tell the count. Where the program
- * has retained one more often than it has released it, a release is not the last: nothing ends, and
- * nothing is waited for. Else the gate stays closed over the call, and whether that was the end is
- * asked afterwards. ---- */
+/* ---- primary contexts: the driver counts them and does not tell the count. Where the program has
+ * retained a context more often than it has released it, a release is not the last: nothing ends,
+ * and nothing is waited for. Else the gate stays closed over the call, and the driver is asked
+ * afterwards. ---- */
 
-/* What was retained past us is not counted: the driver's count is as high or higher. */
+/* Retains past the shim are not counted: the driver's count is as high or higher. */
 static struct primary_count {
 	_Atomic uint32_t retained;
-	/* in flight, of those that are not the last: the last is called after them */
+	/* calls in flight that are not the last; the last comes after them */
 	_Atomic uint32_t releasing;
 } counts[MT_POOL_DEVICES];
 
@@ -330,8 +263,8 @@ int cuDevicePrimaryCtxRetain(struct CUctx_st **context, int device)
 	return result;
 }
 
-/* One less; what is left. */
-static uint32_t uncount(struct primary_count *count)
+/* Counts one down; returns what is left. */
+static uint32_t count_release(struct primary_count *count)
 {
 	uint32_t retained = atomic_load_explicit(&count->retained, memory_order_seq_cst);
 
@@ -346,12 +279,12 @@ struct primary_end {
 	int kept_errno;
 	bool is_gated;
 	bool is_not_last;
-	struct CUctx_st *context; /* NULL: nothing of ours to end */
+	struct CUctx_st *context; /* NULL: nothing to end */
 	int device;
 	unsigned long long id;
 };
 
-static void close_for_primary(struct primary_end *end)
+static void close_gate_for_primary(struct primary_end *end)
 {
 	unsigned int flags = 0;
 	int active = 0;
@@ -366,7 +299,7 @@ static void close_for_primary(struct primary_end *end)
 	end->context = primary_of(end->device);
 	if (end->context) {
 		end->id = id_of(end->context);
-		mt_pool_context_rests(end->context);
+		mt_context_pause(end->context);
 	}
 }
 
@@ -377,20 +310,20 @@ static struct primary_end before_release(int device)
 
 	if (count) {
 		atomic_fetch_add_explicit(&count->releasing, 1, memory_order_seq_cst);
-		end.is_not_last = uncount(count) > 0;
+		end.is_not_last = count_release(count) > 0;
 		if (end.is_not_last)
 			return end;
 		atomic_fetch_sub_explicit(&count->releasing, 1, memory_order_seq_cst);
 	}
-	close_for_primary(&end);
+	close_gate_for_primary(&end);
 	for (unsigned round = 0;
 	     count && atomic_load_explicit(&count->releasing, memory_order_seq_cst) > 0; round++)
 		mt_wait_round(round);
 	return end;
 }
 
-/* Another thread may have retained the next one already: active again, under the same handle, but
- * another. */
+/* Another thread may have retained the next context already: active, with the same handle, but
+ * another id. */
 static bool is_over(const struct primary_end *end)
 {
 	return !is_active(end->device) || (end->context && id_of(end->context) != end->id);
@@ -399,11 +332,11 @@ static bool is_over(const struct primary_end *end)
 static int after_primary(const struct primary_end *end, int result, bool was_end)
 {
 	if (end->context && was_end)
-		ended(end->context);
+		note_ended(end->context);
 	else if (end->context)
-		mt_pool_context_goes_on(end->context);
+		mt_context_resume(end->context);
 	if (end->is_gated)
-		mt_capture_open();
+		mt_capture_gate_open();
 	errno = end->kept_errno;
 	return result;
 }
@@ -434,12 +367,12 @@ int cuDevicePrimaryCtxRelease_v2(int device)
 	return after_release(&end, mt_cuda_call(cuDevicePrimaryCtxRelease_v2, device));
 }
 
-/* A reset ends everything of the context, whoever else has retained it. */
+/* A reset ends the context, however often it is retained. */
 static struct primary_end before_reset(int device)
 {
 	struct primary_end end = {.kept_errno = errno, .device = device};
 
-	close_for_primary(&end);
+	close_gate_for_primary(&end);
 	return end;
 }
 
@@ -464,7 +397,7 @@ int cuDevicePrimaryCtxReset_v2(int device)
 	return after_reset(&end, mt_cuda_call(cuDevicePrimaryCtxReset_v2, device));
 }
 
-/* ---- contexts that see each other's memory ---- */
+/* ---- peers ---- */
 
 int cuCtxEnablePeerAccess(struct CUctx_st *peer, unsigned int flags)
 {
@@ -473,45 +406,35 @@ int cuCtxEnablePeerAccess(struct CUctx_st *peer, unsigned int flags)
 	struct CUctx_st *user = NULL;
 
 	if ((result == MT_CU_SUCCESS || result == MT_CU_PEER_ACCESS_ALREADY_ENABLED) &&
-	    mt_cuda_is_on() && mt_cuda_call(cuCtxGetCurrent, &user) == MT_CU_SUCCESS)
-		mt_pool_peer(user, peer);
+	    mt_cuda_is_on() && mt_cuda_call(cuCtxGetCurrent, &user) == MT_CU_SUCCESS) {
+		mt_context_register(user);
+		mt_context_register(peer);
+	}
 	errno = kept_errno;
 	return result;
-}
-
-/* Work that was enqueued while it could still see the memory may run on: nothing is taken back. */
-int cuCtxDisablePeerAccess(struct CUctx_st *peer)
-{
-	return mt_cuda_call(cuCtxDisablePeerAccess, peer);
 }
 
 /* ---- green contexts ---- */
 
-int cuGreenCtxCreate(struct CUgreenCtx_st **green, void *description, int device,
-		     unsigned int flags)
+/* Before the call: from its return on, work may run that no event of the pool sees. */
+static void note_green(void)
 {
 	int kept_errno = errno;
 
-	/* Before the call: from its return on, work may run that no event of the pool's sees. */
 	if (mt_cuda_is_on())
-		mt_pool_green(device);
+		mt_pool_note_green_context();
 	errno = kept_errno;
-	return try_create(cuGreenCtxCreate, green, description, device, flags);
+}
+
+int cuGreenCtxCreate(struct CUgreenCtx_st **green, void *description, int device,
+		     unsigned int flags)
+{
+	note_green();
+	return CREATE(cuGreenCtxCreate, green, description, device, flags);
 }
 
 int cuCtxFromGreenCtx(struct CUctx_st **context, struct CUgreenCtx_st *green)
 {
-	int kept_errno = errno;
-	int result = mt_cuda_call(cuCtxFromGreenCtx, context, green);
-	struct CUctx_st *popped = NULL;
-	int device = 0;
-
-	if (result != MT_CU_SUCCESS || !context || !mt_cuda_is_on() ||
-	    mt_cuda_call(cuCtxPushCurrent_v2, *context) != MT_CU_SUCCESS)
-		return result;
-	if (mt_cuda_call(cuCtxGetDevice, &device) == MT_CU_SUCCESS)
-		mt_pool_green(device);
-	(void)mt_cuda_call(cuCtxPopCurrent_v2, &popped);
-	errno = kept_errno;
-	return result;
+	note_green();
+	return mt_cuda_call(cuCtxFromGreenCtx, context, green);
 }

@@ -1,19 +1,16 @@
 /* gpu/entries_host.c -- page-locked host memory, and memory of other processes. An out-of-memory
- * error here is the host's: the pool has nothing to give back for it, but it is counted. */
+ * error of host memory is counted; the pool has nothing to give back for it. */
 #include "gpu/entries_work.h"
 
 static int end_pinned(const struct mt_cuda_work *work, int result, const void *ptr, uint64_t bytes)
 {
-	struct mt_unpooled record = {
-		.kind = MT_UNPOOLED_pinned, .key = (uint64_t)(uintptr_t)ptr, .bytes = bytes};
+	struct mt_unpooled is = {.kind = MT_UNPOOLED_pinned};
 
-	if (result == MT_CU_SUCCESS) {
-		record.device = mt_cuda_current_device();
-		record.context = mt_cuda_current_context();
-	} else if (result == MT_CU_OUT_OF_MEMORY) {
+	if (result == MT_CU_SUCCESS)
+		is = mt_cuda_describe(MT_UNPOOLED_pinned, (uint64_t)(uintptr_t)ptr, bytes);
+	else if (result == MT_CU_OUT_OF_MEMORY)
 		mt_pool_note_ooms(mt_cuda_current_device(), 1);
-	}
-	return mt_cuda_end(work, result, &record);
+	return mt_cuda_end(work, result, &is);
 }
 
 int cuMemHostAlloc(void **ptr, size_t bytes, unsigned int flags)
@@ -50,35 +47,17 @@ int cuMemHostRegister_v2(void *ptr, size_t bytes, unsigned int flags)
 	return end_pinned(&work, mt_cuda_call(cuMemHostRegister_v2, ptr, bytes, flags), ptr, bytes);
 }
 
-int cuMemFreeHost(void *ptr)
-{
-	int kept_errno = errno;
-	struct mt_unpooled_record *taken;
+MT_CUDA_FREE_WRAPPER(cuMemFreeHost, void *, MT_UNPOOLED_pinned)
 
-	if (!mt_cuda_is_on())
-		return mt_cuda_call(cuMemFreeHost, ptr);
-	taken = mt_unpooled_take(MT_UNPOOLED_pinned, (uint64_t)(uintptr_t)ptr);
-	return mt_cuda_end_free(kept_errno, mt_cuda_call(cuMemFreeHost, ptr), taken);
-}
-
-int cuMemHostUnregister(void *ptr)
-{
-	int kept_errno = errno;
-	struct mt_unpooled_record *taken;
-
-	if (!mt_cuda_is_on())
-		return mt_cuda_call(cuMemHostUnregister, ptr);
-	taken = mt_unpooled_take(MT_UNPOOLED_pinned, (uint64_t)(uintptr_t)ptr);
-	return mt_cuda_end_free(kept_errno, mt_cuda_call(cuMemHostUnregister, ptr), taken);
-}
+MT_CUDA_FREE_WRAPPER(cuMemHostUnregister, void *, MT_UNPOOLED_pinned)
 
 /* ---- memory of another process ---- */
 
-/* The same handle may be opened again and answers the same address, closed as often: the record
- * goes with the first. */
+/* The same handle may be opened again with the same address, and closed as often: the record goes
+ * with the first close. */
 int cuIpcOpenMemHandle_v2(uint64_t *dptr, struct mt_cu_ipc_handle handle, unsigned int flags)
 {
-	struct mt_unpooled record = {.kind = MT_UNPOOLED_imported};
+	struct mt_unpooled is = {.kind = MT_UNPOOLED_imported};
 	struct mt_cuda_work work;
 	uint64_t base = 0;
 	size_t bytes = 0;
@@ -89,24 +68,14 @@ int cuIpcOpenMemHandle_v2(uint64_t *dptr, struct mt_cu_ipc_handle handle, unsign
 	work = mt_cuda_begin();
 	result = mt_cuda_try(-1, 0, cuIpcOpenMemHandle_v2, dptr, handle, flags);
 	if (result == MT_CU_SUCCESS) {
-		if (mt_cuda_call(cuMemGetAddressRange_v2, &base, &bytes, *dptr) == MT_CU_SUCCESS)
-			record.bytes = bytes;
-		record.key = *dptr;
-		record.device = mt_cuda_device_of(*dptr);
-		record.context = mt_cuda_current_context();
+		if (mt_cuda_call(cuMemGetAddressRange_v2, &base, &bytes, *dptr) != MT_CU_SUCCESS)
+			bytes = 0;
+		is = mt_cuda_describe(MT_UNPOOLED_imported, *dptr, bytes);
+		is.device = mt_cuda_device_of(*dptr);
 	} else if (result == MT_CU_OUT_OF_MEMORY) {
-		mt_cuda_tell("cuIpcOpenMemHandle", result, 0, -1);
+		mt_cuda_report("cuIpcOpenMemHandle", result, 0, -1);
 	}
-	return mt_cuda_end(&work, result, &record);
+	return mt_cuda_end(&work, result, &is);
 }
 
-int cuIpcCloseMemHandle(uint64_t dptr)
-{
-	int kept_errno = errno;
-	struct mt_unpooled_record *taken;
-
-	if (!mt_cuda_is_on())
-		return mt_cuda_call(cuIpcCloseMemHandle, dptr);
-	taken = mt_unpooled_take(MT_UNPOOLED_imported, dptr);
-	return mt_cuda_end_free(kept_errno, mt_cuda_call(cuIpcCloseMemHandle, dptr), taken);
-}
+MT_CUDA_FREE_WRAPPER(cuIpcCloseMemHandle, uint64_t, MT_UNPOOLED_imported)

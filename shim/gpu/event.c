@@ -5,19 +5,19 @@
 
 static struct mt_slab event_slab = MT_SLAB(struct mt_event);
 
-/* Events on their way home, and those that a full stock did not take. */
+/* Lent events on their way back, and those for which a free list had no room. */
 static struct mt_lock pending_lock = MT_LOCK(pending_events);
 static _Atomic(struct mt_event *) pending;
 
 /* The context's lock is held. */
-static bool put(struct mt_context *context, struct mt_event *event)
+static bool put_free(struct mt_context *context, struct mt_event *event)
 {
-	if (context->stock_count >= MT_STOCK_EVENTS)
+	if (context->free_events_count >= MT_FREE_EVENTS)
 		return false;
-	event->is_deferred = false;
-	event->next = context->stock;
-	context->stock = event;
-	context->stock_count++;
+	event->is_lent = false;
+	event->next = context->free_events;
+	context->free_events = event;
+	context->free_events_count++;
 	return true;
 }
 
@@ -29,28 +29,28 @@ static void to_pending(struct mt_event *event)
 	mt_lock_unlock(&pending_lock);
 }
 
-struct mt_event *mt_events_take_stock(struct mt_context *context)
+struct mt_event *mt_events_take(struct mt_context *context)
 {
-	struct mt_event *event = context->stock;
+	struct mt_event *event = context->free_events;
 
 	if (event) {
-		context->stock = event->next;
-		context->stock_count--;
+		context->free_events = event->next;
+		context->free_events_count--;
 		event->next = NULL;
 	}
 	return event;
 }
 
-void mt_events_give_back(struct mt_context *context, struct mt_event *list)
+void mt_events_return(struct mt_context *context, struct mt_event *list)
 {
 	struct mt_event *next;
 
 	for (; list; list = next) {
 		next = list->next;
-		if (list->context == context && put(context, list))
+		if (list->context == context && put_free(context, list))
 			continue;
 		if (list->context == context)
-			list->is_deferred = true;
+			list->is_lent = true;
 		to_pending(list);
 	}
 }
@@ -65,8 +65,8 @@ static void unlink_all(struct mt_context *context, struct mt_event *event)
 		event->all_next->all_prev = event->all_prev;
 }
 
-/* One event home from the pending list, into its stock or out of the driver. */
-static void bring_home(struct mt_event *event)
+/* Puts one event into the free list of its context, or destroys it. */
+static void return_event(struct mt_event *event)
 {
 	struct mt_context *context = event->context;
 	bool is_kept;
@@ -76,7 +76,7 @@ static void bring_home(struct mt_event *event)
 		return;
 	}
 	mt_lock_lock(&context->lock);
-	is_kept = put(context, event);
+	is_kept = put_free(context, event);
 	if (!is_kept)
 		unlink_all(context, event);
 	mt_lock_unlock(&context->lock);
@@ -87,7 +87,7 @@ static void bring_home(struct mt_event *event)
 	mt_context_drop(context);
 }
 
-void mt_events_bring_home(void)
+void mt_events_return_pending(void)
 {
 	struct mt_event *list, *next;
 
@@ -99,11 +99,11 @@ void mt_events_bring_home(void)
 	mt_lock_unlock(&pending_lock);
 	for (; list; list = next) {
 		next = list->next;
-		bring_home(list);
+		return_event(list);
 	}
 }
 
-static MT_COLD enum mt_fence_answer create(struct mt_context *context, struct mt_event **out)
+static MT_COLD enum mt_fence_status create(struct mt_context *context, struct mt_event **out)
 {
 	struct mt_event *event = mt_slab_alloc(&event_slab);
 	bool was_pushed;
@@ -111,20 +111,20 @@ static MT_COLD enum mt_fence_answer create(struct mt_context *context, struct mt
 
 	if (!event)
 		return MT_FENCE_LOST;
-	was_pushed = mt_context_enter(context, true, &result);
+	was_pushed = mt_context_push(context, true, &result);
 	if (result == MT_CU_SUCCESS)
 		result = mt_pool_driver()->cuEventCreate(&event->event, MT_CU_EVENT_DISABLE_TIMING);
-	mt_context_exit(was_pushed);
+	mt_context_pop(was_pushed);
 	if (result != MT_CU_SUCCESS) {
 		mt_slab_free(&event_slab, event);
-		mt_context_note(context, result);
+		mt_context_note_result(context, result);
 		return result == MT_CU_OUT_OF_MEMORY || result == MT_CU_NOT_PERMITTED
 			       ? MT_FENCE_NOT_YET
 			       : MT_FENCE_LOST;
 	}
 	event->context = context;
 	event->next = NULL;
-	event->is_deferred = false;
+	event->is_lent = false;
 	event->init = atomic_load_explicit(&context->init, memory_order_relaxed);
 	mt_lock_lock(&context->lock);
 	event->all_prev = NULL;
@@ -138,14 +138,14 @@ static MT_COLD enum mt_fence_answer create(struct mt_context *context, struct mt
 }
 
 /* The context is held. */
-static enum mt_fence_answer record_one(struct mt_context *context, struct mt_event *event,
+static enum mt_fence_status record_one(struct mt_context *context, struct mt_event *event,
 				       struct mt_event **list)
 {
-	enum mt_fence_answer answer;
+	enum mt_fence_status status;
 	int result;
 
-	if (!event && (answer = create(context, &event)) != MT_FENCE_DONE)
-		return answer;
+	if (!event && (status = create(context, &event)) != MT_FENCE_DONE)
+		return status;
 	event->next = *list;
 	*list = event;
 	result = mt_pool_driver()->cuCtxRecordEvent(
@@ -154,23 +154,23 @@ static enum mt_fence_answer record_one(struct mt_context *context, struct mt_eve
 		return MT_FENCE_DONE;
 	if (result == MT_CU_OUT_OF_MEMORY || result == MT_CU_NOT_PERMITTED)
 		return MT_FENCE_NOT_YET;
-	mt_context_note(context, result == MT_CU_NOT_READY ? MT_CU_NOT_SUPPORTED : result);
+	mt_context_note_result(context, result == MT_CU_NOT_READY ? MT_CU_NOT_SUPPORTED : result);
 	return MT_FENCE_LOST;
 }
 
-static bool is_gone(struct mt_context *context)
+static bool is_dead(struct mt_context *context)
 {
-	return atomic_load_explicit(&context->is_gone, memory_order_relaxed);
+	return atomic_load_explicit(&context->is_dead, memory_order_relaxed);
 }
 
-static enum mt_fence_answer record_deferred(struct mt_context *other, struct mt_event **list)
+static enum mt_fence_status record_other(struct mt_context *other, struct mt_event **list)
 {
 	struct mt_event *before = *list;
-	enum mt_fence_answer answer;
+	enum mt_fence_status status;
 	struct mt_event *event;
 
 	mt_lock_lock(&other->lock);
-	if (!atomic_load_explicit(&other->handle, memory_order_relaxed) || is_gone(other)) {
+	if (!atomic_load_explicit(&other->handle, memory_order_relaxed) || is_dead(other)) {
 		mt_lock_unlock(&other->lock);
 		return MT_FENCE_DONE;
 	}
@@ -180,84 +180,84 @@ static enum mt_fence_answer record_deferred(struct mt_context *other, struct mt_
 		return MT_FENCE_LOST;
 	}
 	other->users++;
-	event = mt_events_take_stock(other);
+	event = mt_events_take(other);
 	mt_lock_unlock(&other->lock);
-	answer = record_one(other, event, list);
+	status = record_one(other, event, list);
 	mt_lock_lock(&other->lock);
 	if (*list != before)
-		(*list)->is_deferred = true;
+		(*list)->is_lent = true;
 	other->users--;
 	mt_lock_unlock(&other->lock);
-	return answer == MT_FENCE_LOST && is_gone(other) ? MT_FENCE_DONE : answer;
+	return status == MT_FENCE_LOST && is_dead(other) ? MT_FENCE_DONE : status;
 }
 
-enum mt_fence_answer mt_events_record(struct mt_context *context, struct mt_event *own,
+enum mt_fence_status mt_events_record(struct mt_context *context, struct mt_event *own,
 				      struct mt_event **list)
 {
-	enum mt_fence_answer answer;
+	enum mt_fence_status status;
 
-	mt_events_bring_home();
-	mt_context_know_primaries();
-	answer = record_one(context, own, list);
-	/* Behind its own, which is asked first: an error of the current context, which this is
-	 * then, is not held against another. */
+	mt_events_return_pending();
+	mt_context_add_primaries();
+	status = record_one(context, own, list);
+	/* After its own, which is queried first: an error of the current context, which this is
+	 * then, does not count against another. */
 	MT_EACH_CONTEXT(other)
 	{
-		if (other != context && answer == MT_FENCE_DONE &&
+		if (other != context && status == MT_FENCE_DONE &&
 		    atomic_load_explicit(&other->handle, memory_order_relaxed))
-			answer = record_deferred(other, &(*list)->next);
+			status = record_other(other, &(*list)->next);
 	}
-	return answer;
+	return status;
 }
 
-/* An answer of cuEventQuery. */
-static enum mt_fence_answer understand(struct mt_context *context, int result)
+/* The meaning of a result of cuEventQuery. */
+static enum mt_fence_status status_of(struct mt_context *context, int result)
 {
 	if (result == MT_CU_SUCCESS)
 		return MT_FENCE_DONE;
 	if (result == MT_CU_NOT_READY || result == MT_CU_NOT_PERMITTED)
 		return MT_FENCE_NOT_YET;
-	mt_context_note(context, result == MT_CU_OUT_OF_MEMORY ? MT_CU_NOT_SUPPORTED : result);
+	mt_context_note_result(context,
+			       result == MT_CU_OUT_OF_MEMORY ? MT_CU_NOT_SUPPORTED : result);
 	return MT_FENCE_LOST;
 }
 
-/* Done: it has left for its own stock. */
-static enum mt_fence_answer query_deferred(struct mt_event *event)
+/* Done: the event has left for its own context. */
+static enum mt_fence_status query_other(struct mt_event *event)
 {
 	struct mt_context *other = event->context;
-	enum mt_fence_answer answer = MT_FENCE_DONE;
+	enum mt_fence_status status = MT_FENCE_DONE;
 
 	if (!mt_context_hold(other, event->init)) {
 		mt_slab_free(&event_slab, event);
 		return MT_FENCE_DONE;
 	}
-	if (!is_gone(other))
-		answer = understand(other, mt_pool_driver()->cuEventQuery(event->event));
-	if (answer == MT_FENCE_LOST && is_gone(other))
-		answer = MT_FENCE_DONE;
-	if (answer == MT_FENCE_DONE)
+	if (!is_dead(other))
+		status = status_of(other, mt_pool_driver()->cuEventQuery(event->event));
+	if (status == MT_FENCE_LOST && is_dead(other))
+		status = MT_FENCE_DONE;
+	if (status == MT_FENCE_DONE)
 		to_pending(event);
 	mt_context_drop(other);
-	return answer;
+	return status;
 }
 
-enum mt_fence_answer mt_events_query(struct mt_context *context, struct mt_event **list)
+enum mt_fence_status mt_events_query(struct mt_context *context, struct mt_event **list)
 {
 	struct mt_event **link = list;
 
 	while (*link) {
 		struct mt_event *event = *link, *next = event->next;
-		/* Asked now: one of another context may be somebody else's once it has been asked.
-		 */
+		/* Read now: an event of another context may be reused once it has been queried. */
 		bool is_own = event->context == context;
-		enum mt_fence_answer answer;
+		enum mt_fence_status status;
 
 		if (is_own)
-			answer = understand(context, mt_pool_driver()->cuEventQuery(event->event));
+			status = status_of(context, mt_pool_driver()->cuEventQuery(event->event));
 		else
-			answer = query_deferred(event);
-		if (answer != MT_FENCE_DONE)
-			return answer;
+			status = query_other(event);
+		if (status != MT_FENCE_DONE)
+			return status;
 		if (is_own)
 			link = &event->next;
 		else
@@ -266,7 +266,7 @@ enum mt_fence_answer mt_events_query(struct mt_context *context, struct mt_event
 	return MT_FENCE_DONE;
 }
 
-void mt_events_abandon(struct mt_context *context, struct mt_event *list)
+void mt_events_forget_group(struct mt_context *context, struct mt_event *list)
 {
 	struct mt_event *next;
 
@@ -277,32 +277,32 @@ void mt_events_abandon(struct mt_context *context, struct mt_event *list)
 	}
 }
 
-struct mt_event *mt_events_die(struct mt_context *context)
+struct mt_event *mt_events_forget_context(struct mt_context *context)
 {
-	struct mt_event *dead = NULL, *next;
+	struct mt_event *list = NULL, *next;
 
 	for (struct mt_event *event = context->events; event; event = next) {
 		next = event->all_next;
-		if (event->is_deferred)
+		if (event->is_lent)
 			continue;
-		event->next = dead;
-		dead = event;
+		event->next = list;
+		list = event;
 	}
 	context->events = NULL;
-	context->stock = NULL;
-	context->stock_count = 0;
-	return dead;
+	context->free_events = NULL;
+	context->free_events_count = 0;
+	return list;
 }
 
-void mt_events_bury(struct mt_event *dead, bool destroys)
+void mt_events_destroy(struct mt_event *list, bool destroys)
 {
 	struct mt_event *next;
 
-	for (; dead; dead = next) {
-		next = dead->next;
+	for (; list; list = next) {
+		next = list->next;
 		if (destroys)
-			(void)mt_pool_driver()->cuEventDestroy_v2(dead->event);
-		mt_slab_free(&event_slab, dead);
+			(void)mt_pool_driver()->cuEventDestroy_v2(list->event);
+		mt_slab_free(&event_slab, list);
 	}
 }
 

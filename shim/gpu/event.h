@@ -1,8 +1,10 @@
-/* gpu/event.h -- the driver's events behind the fences. Events are made with their context current,
- * kept in a bounded stock of it, and destroyed with it. What lies in a group of another context is
- * deferred: it comes back by way of the pending list, for two contexts' locks are never held at
- * once. All driver calls here are made with no lock held, and with the gate (gpu/capture.h) entered
- * or, queries alone, in relaxed capture mode; mt_events_bury with neither. */
+/* gpu/event.h -- the driver's events behind the fences.
+ *
+ * Owns each context's events and its list of free ones, up to MT_FREE_EVENTS; both under the
+ * context's lock. An event in a group of another context is lent: it returns through the pending
+ * list (lock `pending_events`), since a thread never holds two contexts' locks. Calls to the driver
+ * are made with no lock held, and with the capture gate entered or, queries alone, in relaxed
+ * capture mode; mt_events_destroy with neither. */
 #ifndef MT_GPU_EVENT_H
 #define MT_GPU_EVENT_H
 
@@ -11,51 +13,51 @@
 
 #include "gpu/context.h"
 
-#define MT_STOCK_EVENTS 64 /* of a context, kept for reuse */
+#define MT_FREE_EVENTS 64 /* of a context, kept for reuse */
 
 struct mt_event {
-	/* in the stock, the pending list or its group; first: the slab's link */
+	/* in the free list, the pending list or its group; first: the slab's link */
 	struct mt_event *next;
 	struct CUevent_st *event;
 	struct mt_context *context;
-	uint32_t init; /* of the context: another one now means that event and context are gone */
+	uint32_t init; /* of the context: another value means that event and context are gone */
 	/* in the pending list or in another context's group; under its context's lock */
-	bool is_deferred;
+	bool is_lent;
 	struct mt_event *all_next, *all_prev;
 };
 
-enum mt_fence_answer {
+enum mt_fence_status {
 	MT_FENCE_DONE, /* the group is retired, its blocks are idle */
 	MT_FENCE_NOT_YET,
-	MT_FENCE_CAPTURE, /* a capture is open, and nothing could be asked */
+	MT_FENCE_CAPTURE, /* a capture is open, and nothing could be queried */
 	MT_FENCE_LOST     /* it can never be known */
 };
 
-/* One of the context's stock, whose lock is held; NULL when it is empty. */
-struct mt_event *mt_events_take_stock(struct mt_context *context);
+/* Returns a free event of the context, whose lock is held; NULL: there is none. */
+struct mt_event *mt_events_take(struct mt_context *context);
 
 /* A group of the context, whose lock is held, needs its events no more. */
-void mt_events_give_back(struct mt_context *context, struct mt_event *list);
+void mt_events_return(struct mt_context *context, struct mt_event *list);
 
-/* An event of each context that may touch the context's blocks is recorded and put into *list,
- * `own` (or a new one) among them. The caller is counted in the context's users. Its own is the
- * first of the list. DONE, LOST, or NOT_YET where the device had no memory for an event; *list has
- * to be given back in each case. */
-enum mt_fence_answer mt_events_record(struct mt_context *context, struct mt_event *own,
+/* Records an event of each context that may use the context's blocks and puts it into *list, its
+ * own (`own`, or a new one) first. The caller is counted in the context's users. Returns DONE,
+ * LOST, or NOT_YET where the device had no memory for an event. *list must be returned in each
+ * case. */
+enum mt_fence_status mt_events_record(struct mt_context *context, struct mt_event *own,
 				      struct mt_event **list);
 
-/* Whether all are done; those of other contexts leave the list as they are. DONE, NOT_YET or LOST.
- */
-enum mt_fence_answer mt_events_query(struct mt_context *context, struct mt_event **list);
+/* Queries the events. Those of other contexts that are done leave the list. Returns DONE, NOT_YET
+ * or LOST. */
+enum mt_fence_status mt_events_query(struct mt_context *context, struct mt_event **list);
 
-/* What lies in the pending list, into the stocks that it is of. */
-void mt_events_bring_home(void);
+/* Moves the pending list to the free lists of the contexts. */
+void mt_events_return_pending(void);
 
-/* The context ends; its lock is held and nobody is in it. abandon: for each of its groups. die:
- * what is to be buried. */
-void mt_events_abandon(struct mt_context *context, struct mt_event *list);
-struct mt_event *mt_events_die(struct mt_context *context);
-void mt_events_bury(struct mt_event *dead, bool destroys);
+/* The context ends: its lock is held and no thread is in it. forget_group: for each of its groups.
+ * forget_context: returns the events for mt_events_destroy. */
+void mt_events_forget_group(struct mt_context *context, struct mt_event *list);
+struct mt_event *mt_events_forget_context(struct mt_context *context);
+void mt_events_destroy(struct mt_event *dead, bool destroys);
 
 void mt_events_forget_all(void);
 

@@ -119,14 +119,14 @@ void mt_fence_remove(struct mt_context *context, struct mt_block *block)
 	block->group = NULL;
 	group->bytes -= block->bytes;
 	group->count--;
-	/* A busy group without blocks is retired by whoever it is busy with, one without events
+	/* A busy group without blocks is retired by the thread it is busy with; one without events
 	 * here and now. */
 	if (group->count > 0 || group->is_busy)
 		return;
 	if (group == context->open) {
 		context->open = NULL;
 	} else {
-		mt_events_give_back(context, group->events);
+		mt_events_return(context, group->events);
 		remove_group(context, group);
 	}
 	spare_group(context, group);
@@ -137,7 +137,7 @@ struct mt_group *mt_fence_oldest(struct mt_context *context)
 	return context->groups.first ? context->groups.first : context->open;
 }
 
-struct mt_group *mt_fence_oldest_hopeful(struct mt_context *context)
+struct mt_group *mt_fence_oldest_completable(struct mt_context *context)
 {
 	struct mt_group *group = context->groups.first;
 
@@ -146,67 +146,66 @@ struct mt_group *mt_fence_oldest_hopeful(struct mt_context *context)
 	return group ? group : context->open;
 }
 
-/* With no lock, the group being busy and the gate entered. */
-static enum mt_fence_answer ask(struct mt_context *context, struct mt_group *group,
-				struct mt_event *own, bool only_record)
+/* With no lock held, the group busy and the gate entered. */
+static enum mt_fence_status query(struct mt_context *context, struct mt_group *group,
+				  struct mt_event *own, bool only_record)
 {
-	enum mt_fence_answer answer = MT_FENCE_DONE;
+	enum mt_fence_status status = MT_FENCE_DONE;
 	int result;
-	/* A cuMemFree may come from a thread without a context, where the driver answers nothing,
-	 * or with another one that is broken, whose error it would answer. */
-	bool was_pushed = mt_context_enter(context, true, &result);
+	/* The thread may have no current context, where the driver returns an error, or a broken
+	 * one, whose error it would return. */
+	bool was_pushed = mt_context_push(context, true, &result);
 
 	if (!mt_group_is_recorded(group)) {
-		answer = mt_events_record(context, own, &group->events);
-		atomic_store_explicit(&group->is_recorded, answer == MT_FENCE_DONE,
+		status = mt_events_record(context, own, &group->events);
+		atomic_store_explicit(&group->is_recorded, status == MT_FENCE_DONE,
 				      memory_order_relaxed);
 	}
-	if (answer == MT_FENCE_DONE)
-		answer = only_record ? MT_FENCE_NOT_YET : mt_events_query(context, &group->events);
-	mt_context_exit(was_pushed);
-	return answer;
+	if (status == MT_FENCE_DONE)
+		status = only_record ? MT_FENCE_NOT_YET : mt_events_query(context, &group->events);
+	mt_context_pop(was_pushed);
+	return status;
 }
 
-/* Events that were recorded before a capture began may be queried in relaxed mode: no capture minds
- * it. */
-static MT_COLD enum mt_fence_answer ask_in_capture(struct mt_context *context,
-						   struct mt_group *group, bool only_record)
+/* Events that were recorded before a capture began may be queried in relaxed mode. */
+static MT_COLD enum mt_fence_status query_in_capture(struct mt_context *context,
+						     struct mt_group *group, bool only_record)
 {
-	enum mt_fence_answer answer;
+	enum mt_fence_status status;
 	int mode = mt_capture_relax(mt_pool_driver());
 
 	if (mode == MT_CAPTURE_NOT_RELAXED)
 		return MT_FENCE_CAPTURE;
-	answer = ask(context, group, NULL, only_record);
+	status = query(context, group, NULL, only_record);
 	mt_capture_restore(mt_pool_driver(), mode);
-	return answer;
+	return status;
 }
 
-/* With the lock held again: what the answer means for the group, which may be gone after it. */
-static enum mt_fence_answer conclude(struct mt_context *context, struct mt_group *group,
-				     enum mt_fence_answer answer)
+/* With the lock held again: applies the status to the group, which may be gone afterwards. */
+static enum mt_fence_status apply_status(struct mt_context *context, struct mt_group *group,
+					 enum mt_fence_status status)
 {
-	if (answer == MT_FENCE_DONE || group->count == 0) {
-		mt_events_give_back(context, group->events);
+	if (status == MT_FENCE_DONE || group->count == 0) {
+		mt_events_return(context, group->events);
 		retire(context, group);
 		return MT_FENCE_DONE;
 	}
-	group->lacks_events = answer == MT_FENCE_NOT_YET && !mt_group_is_recorded(group);
+	group->lacks_events = status == MT_FENCE_NOT_YET && !mt_group_is_recorded(group);
 	if (group->lacks_events) {
-		mt_events_give_back(context, group->events);
+		mt_events_return(context, group->events);
 		group->events = NULL;
 	}
-	if (answer == MT_FENCE_LOST) {
+	if (status == MT_FENCE_LOST) {
 		group->is_lost = true;
 		context->lost_groups++;
 	}
-	return answer;
+	return status;
 }
 
-static enum mt_fence_answer settle(struct mt_context *context, struct mt_group *group,
-				   bool only_record)
+static enum mt_fence_status check(struct mt_context *context, struct mt_group *group,
+				  bool only_record)
 {
-	enum mt_fence_answer answer = MT_FENCE_CAPTURE;
+	enum mt_fence_status status = MT_FENCE_CAPTURE;
 	struct mt_event *own = NULL;
 	int cancel;
 
@@ -219,28 +218,28 @@ static enum mt_fence_answer settle(struct mt_context *context, struct mt_group *
 	group->is_busy = true;
 	context->users++;
 	if (!mt_group_is_recorded(group))
-		own = mt_events_take_stock(context);
+		own = mt_events_take(context);
 	mt_lock_unlock(&context->lock);
 	cancel = mt_wait_uncancelled();
-	if (mt_capture_enter()) {
-		answer = ask(context, group, own, only_record);
+	if (mt_capture_gate_enter()) {
+		status = query(context, group, own, only_record);
 		own = NULL;
-		mt_capture_leave();
+		mt_capture_gate_leave();
 	} else if (mt_group_is_recorded(group) && !mt_capture_is_ending()) {
-		answer = ask_in_capture(context, group, only_record);
+		status = query_in_capture(context, group, only_record);
 	}
 	mt_lock_lock(&context->lock);
 	mt_wait_cancellable(cancel);
 	context->users--;
 	group->is_busy = false;
 	if (own)
-		mt_events_give_back(context, own);
-	return conclude(context, group, answer);
+		mt_events_return(context, own);
+	return apply_status(context, group, status);
 }
 
-enum mt_fence_answer mt_fence_settle(struct mt_context *context, struct mt_group *group)
+enum mt_fence_status mt_fence_check(struct mt_context *context, struct mt_group *group)
 {
-	return settle(context, group, false);
+	return check(context, group, false);
 }
 
 bool mt_fence_close(struct mt_context *context)
@@ -248,21 +247,21 @@ bool mt_fence_close(struct mt_context *context)
 	struct mt_group *group = context->open;
 
 	/* Not yet: the group is still there. */
-	return !group || settle(context, group, true) != MT_FENCE_NOT_YET || !group->lacks_events;
+	return !group || check(context, group, true) != MT_FENCE_NOT_YET || !group->lacks_events;
 }
 
-void mt_fence_poll(struct mt_context *context, unsigned most)
+void mt_fence_poll(struct mt_context *context, unsigned limit)
 {
 	bool may_record = !mt_capture_is_open();
 
-	for (unsigned i = 0; i < most; i++) {
+	for (unsigned i = 0; i < limit; i++) {
 		struct mt_group *group = context->groups.first;
 
 		while (group && (group->is_lost || (!mt_group_is_recorded(group) && !may_record)))
 			group = group->next;
 		if (!group || group->is_busy)
 			return;
-		if (settle(context, group, false) == MT_FENCE_DONE)
+		if (check(context, group, false) == MT_FENCE_DONE)
 			continue;
 		if (mt_group_is_recorded(group) || !may_record)
 			return;
@@ -277,12 +276,12 @@ static bool is_own_event_done(struct mt_context *context, const struct mt_event 
 
 	if (mode == MT_CAPTURE_NOT_RELAXED)
 		return false;
-	was_pushed = mt_context_enter(context, true, &result);
+	was_pushed = mt_context_push(context, true, &result);
 	while (event && event->context != context)
 		event = event->next;
 	if (event && result == MT_CU_SUCCESS)
 		result = mt_pool_driver()->cuEventQuery(event->event);
-	mt_context_exit(was_pushed);
+	mt_context_pop(was_pushed);
 	mt_capture_restore(mt_pool_driver(), mode);
 	return event && result == MT_CU_SUCCESS;
 }
@@ -307,13 +306,13 @@ void mt_fence_poll_own(struct mt_context *context)
 		group->is_busy = false;
 		next = group->next;
 		if (group->count == 0)
-			(void)conclude(context, group, MT_FENCE_DONE);
+			(void)apply_status(context, group, MT_FENCE_DONE);
 	}
 }
 
-bool mt_fence_is_hopeful(const struct mt_context *context, uint64_t until_ns)
+bool mt_fence_may_complete(const struct mt_context *context, uint64_t until_ns)
 {
-	/* The end of a context is short. */
+	/* A context that ends does so soon. */
 	bool may_record = !mt_capture_is_open() || mt_capture_is_ending();
 
 	for (const struct mt_group *group = context->groups.first; group; group = group->next)
@@ -323,7 +322,7 @@ bool mt_fence_is_hopeful(const struct mt_context *context, uint64_t until_ns)
 	return context->open && context->open->opened_ns <= until_ns && may_record;
 }
 
-struct mt_event *mt_fence_die(struct mt_context *context)
+struct mt_event *mt_fence_forget_context(struct mt_context *context)
 {
 	struct mt_group *next;
 
@@ -333,7 +332,7 @@ struct mt_event *mt_fence_die(struct mt_context *context)
 	}
 	for (struct mt_group *group = context->groups.first; group; group = next) {
 		next = group->next;
-		mt_events_abandon(context, group->events);
+		mt_events_forget_group(context, group->events);
 		mt_slab_free(&group_slab, group);
 	}
 	context->groups.first = context->groups.last = NULL;
@@ -343,7 +342,7 @@ struct mt_event *mt_fence_die(struct mt_context *context)
 		mt_slab_free(&group_slab, group);
 	}
 	context->spare_groups = NULL;
-	return mt_events_die(context);
+	return mt_events_forget_context(context);
 }
 
 MT_COLD void mt_fence_forget_all(void)

@@ -1,7 +1,7 @@
-/* gpu/frameworks.h -- which caching allocator sits on top of the device memory calls, told from the
- * objects that this process has loaded. A cache on top of a cache defeats empty_cache(), so that
- * only counting is left where there is one. Any thread; takes no lock of ours, allocates nothing,
- * asks the loader (dl_iterate_phdr). */
+/* gpu/frameworks.h -- which caching allocator lies on top of the device memory calls, by the
+ * objects that this process has loaded. Two caches defeat empty_cache(), so that the pool only
+ * counts where there is another one. Any thread; takes no lock, allocates nothing, asks the loader
+ * (dl_iterate_phdr). */
 #ifndef MT_GPU_FRAMEWORKS_H
 #define MT_GPU_FRAMEWORKS_H
 
@@ -10,7 +10,7 @@
 #include "core/config.h"
 #include "gpu/pool_settings.h"
 
-/* What is loaded of whom. */
+/* The frameworks that are loaded, by their objects. */
 struct mt_frameworks_seen {
 	bool torch;      /* libc10_cuda.so */
 	bool jax;        /* xla_cuda_plugin*.so, xla_extension*.so */
@@ -23,15 +23,15 @@ struct mt_frameworks_verdict {
 	const char *text; /* "account: PyTorch's caching allocator sits on top" */
 };
 
-/* Adds to *seen what the object at this path belongs to. Pure. */
+/* Adds to *seen the framework to which the object at this path belongs. Pure. */
 void mt_frameworks_note(const char *path, struct mt_frameworks_seen *seen);
 
-/* What MT_CUDA (enum mt_cuda_choice), the environment and the loaded objects come to. Pure. */
+/* Decides by MT_CUDA (enum mt_cuda_choice), the environment and the loaded objects. Pure. */
 struct mt_frameworks_verdict mt_frameworks_decide(uint64_t choice,
 						  const struct mt_launch_env *facts,
 						  const struct mt_frameworks_seen *seen);
 
-/* The same for this process, by the objects that are loaded now. */
+/* The same for this process and the objects that are loaded now. */
 struct mt_frameworks_verdict mt_frameworks_look(void);
 
 #endif

@@ -1,5 +1,4 @@
-/* gpu/lookup.c -- what dlsym and dlvsym answer for the names of the driver (contract:
- * gpu/lookup.h). */
+
 #include "gpu/lookup.h"
 
 #include <dlfcn.h>
@@ -9,6 +8,7 @@
 #include "sys/attr.h"
 #include "core/config.h"
 #include "gpu/driver.h"
+#include "gpu/entries.h"
 #include "sys/elf.h"
 #include "gpu/lookup_versions.def"
 
@@ -18,8 +18,8 @@
 
 #define NAME_BYTES 40
 
-/* No pointers: those would have to be relocated at the start of every process. */
-#define X(name, parameters) {sizeof(#name) - 1, #name},
+/* No pointers: those would be relocated at the start of every process. */
+#define X(name, parameters, ...) {sizeof(#name) - 1, #name},
 static const struct {
 	unsigned char length;
 	char text[NAME_BYTES];
@@ -27,19 +27,19 @@ static const struct {
 #undef X
 #define SYMBOL_COUNT ((int)(sizeof(symbols) / sizeof(symbols[0])))
 
-/* lookup_stubs.S: a jump of this size for each place, in their order. */
+/* lookup_stubs.S: a jump of this size for each index, in order. */
 #define STUB_BYTES 16
 extern const char mt_lookup_stubs[] __attribute__((visibility("hidden")));
 
 bool mt_lookup_is_on(void)
 {
-	/* Who asks before our start keeps what it gets: a wrapper, which then looks for itself
-	 * whether it has anything to do. So it comes where another malloc is bound before ours and
-	 * a library's constructor reaches for the driver. */
+	/* A caller before our start gets a wrapper, which then finds out whether it has anything to
+	 * do. So it comes where another malloc is bound before ours and a library's constructor
+	 * looks up the driver. */
 	return !mt_state_has_started() || (mt_state_is_on() && mt_config()->cuda != MT_CUDA_OFF);
 }
 
-/* libc's functions are not called here: this is as early as dlsym may be. */
+/* No function of libc is called here: dlsym may come this early. */
 static bool is_same(const char *one, const char *other, size_t length)
 {
 	while (length && *one == *other) {
@@ -72,10 +72,10 @@ void *mt_lookup_wrapper(const void *real, int index)
 	int found = mt_driver_wrapped_index(real);
 
 	if (found < 0)
-		/* not of the libcuda that we know: another copy, an interposer, a name it has not
-		 */
+		/* not of the libcuda that we know: another copy, an interposer, a name that it
+		 * lacks */
 		return NULL;
-	/* Two names may share an address; the one that was asked for is then the right one. */
+	/* Two names may share an address: the one that was asked for is right. */
 	if (index >= 0 && mt_driver_wrapped_real(index) == real)
 		found = index;
 	return mt_lookup_entry(found);
@@ -101,8 +101,8 @@ int mt_lookup_index_of_version(const char *name, int version, unsigned long long
 		if (strcmp(rows[i].name, name) != 0 || rows[i].version > version ||
 		    (rows[i].per_thread && !per_thread))
 			continue;
-		/* Most names have no twin for the per-thread stream; where there is one, it goes
-		 * before the version. */
+		/* Most names have no twin for the per-thread stream; where there is one, it
+		 * precedes the version. */
 		if (best == count || rows[i].per_thread > rows[best].per_thread ||
 		    (rows[i].per_thread == rows[best].per_thread &&
 		     rows[i].version > rows[best].version))
@@ -113,10 +113,10 @@ int mt_lookup_index_of_version(const char *name, int version, unsigned long long
 
 /* ---- dlsym ---- */
 
-/* RTLD_DEFAULT is the global scope, and then that of the caller: a library that was opened
- * RTLD_LOCAL sees the libcuda among its own dependencies. Asked from here, the second part would be
- * ours; a handle to the caller has it. */
-static void *ask_scope_of(const void *caller, const char *name, const char *version)
+/* RTLD_DEFAULT is the global scope and then that of the caller: a library opened with RTLD_LOCAL
+ * sees the libcuda among its own dependencies. The second part would be ours if asked from here; a
+ * handle to the caller gives it. */
+static void *look_up_in_scope_of(const void *caller, const char *name, const char *version)
 {
 	Dl_info info;
 	void *handle;
@@ -132,15 +132,15 @@ static void *ask_scope_of(const void *caller, const char *name, const char *vers
 	return found;
 }
 
-/* Where there is nothing to replace, the real one is left to answer once more, to its caller: so
- * the message of a failure names the caller, and we need not know what else it looks at. */
-static MT_COLD void *answer(void *handle, const char *name, const char *version, const void *caller,
-			    int index)
+/* Where there is nothing to replace, the real dlsym replies to its caller: so the message of a
+ * failure names the caller. */
+static MT_COLD void *find_wrapper(void *handle, const char *name, const char *version,
+				  const void *caller, int index)
 {
 	void *real = mt_elf_look_up(handle, name, version);
 
 	if (!real && handle == RTLD_DEFAULT)
-		real = ask_scope_of(caller, name, version);
+		real = look_up_in_scope_of(caller, name, version);
 	return real ? mt_lookup_wrapper(real, index) : NULL;
 }
 
@@ -149,12 +149,59 @@ void *mt_dlsym_replace_driver(void *handle, const char *name, const char *versio
 {
 	int index = mt_lookup_index(name);
 	void *result;
-	int kept;
+	int kept_errno;
 
 	if (index < 0 || !mt_lookup_is_on())
 		return NULL;
-	kept = errno;
-	result = answer(handle, name, version, caller, index);
-	errno = kept;
+	kept_errno = errno;
+	result = find_wrapper(handle, name, version, caller, index);
+	errno = kept_errno;
+	return result;
+}
+
+/* ---- cuGetProcAddress: the driver's own resolver, in two ABIs. The driver replies first, to the
+ * caller's own arguments; only the pointer of a function that we wrap is then replaced. Its status
+ * stays. ---- */
+
+/* By the address; where the driver gives another address than that of its symbol, by name and
+ * version. */
+static void replace(const char *symbol, void **out, int version, uint64_t flags)
+{
+	void *wrapper;
+	int index;
+
+	if (!mt_lookup_is_on() || !symbol || !out || !*out)
+		return;
+	index = mt_lookup_index_of_version(symbol, version, flags);
+	wrapper = mt_lookup_wrapper(*out, index);
+	if (!wrapper && index >= 0 && mt_driver_wrapped_real(index))
+		wrapper = mt_lookup_entry(index);
+	if (wrapper)
+		*out = wrapper;
+}
+
+int cuGetProcAddress(const char *symbol, void **out, int version, uint64_t flags)
+{
+	const struct mt_driver *driver = mt_driver();
+	int result;
+
+	if (!driver || !driver->cuGetProcAddress)
+		return MT_CU_NOT_INITIALIZED;
+	result = driver->cuGetProcAddress(symbol, out, version, flags);
+	if (result == MT_CU_SUCCESS)
+		replace(symbol, out, version, flags);
+	return result;
+}
+
+int cuGetProcAddress_v2(const char *symbol, void **out, int version, uint64_t flags, int *status)
+{
+	const struct mt_driver *driver = mt_driver();
+	int result;
+
+	if (!driver || !driver->cuGetProcAddress_v2)
+		return MT_CU_NOT_INITIALIZED;
+	result = driver->cuGetProcAddress_v2(symbol, out, version, flags, status);
+	if (result == MT_CU_SUCCESS)
+		replace(symbol, out, version, flags);
 	return result;
 }

@@ -1,6 +1,6 @@
-/* gpu/lookup.h -- how a program's question for a function of the driver is answered: which of them
- * we stand in for, and by which pointer. Places are those of mt_driver_wrapped_index. No lock, no
- * allocation, nothing is initialised here. */
+/* gpu/lookup.h -- the replies of dlsym, dlvsym and cuGetProcAddress for functions of the driver:
+ * which of them the shim wraps, and by which pointer. An index is that of mt_driver_wrapped_index.
+ * Any thread, as early as dlsym may be called; takes no lock, allocates and initialises nothing. */
 #ifndef MT_GPU_LOOKUP_H
 #define MT_GPU_LOOKUP_H
 
@@ -8,25 +8,26 @@
 
 #pragma GCC visibility push(hidden)
 
-/* False with MT_CUDA=off, and when the shim does nothing in this process: every answer stays the
- * driver's own. */
+/* Returns false with MT_CUDA=off, and where the shim does nothing in this process: every reply
+ * stays the driver's own. */
 bool mt_lookup_is_on(void);
 
-/* The place of exactly this symbol of libcuda, or -1. */
+/* Returns the index of exactly this symbol of libcuda; -1: none. */
 int mt_lookup_index(const char *symbol);
 
-/* The place that cuGetProcAddress means by a name without suffix, a version and flags; -1 if none,
- * or if the version is newer than what was known when this was written. */
+/* Returns the index of the symbol that cuGetProcAddress means by a name without suffix, a version
+ * and flags; -1: none, or a version newer than the table. */
 int mt_lookup_index_of_version(const char *name, int version, unsigned long long flags);
 
-/* What the program gets for a pointer of the driver, asked for as the symbol at index (-1: some
- * other name): the exported wrapper, or NULL where the pointer is no function that we wrap. */
+/* Returns the exported wrapper for a pointer of the driver that was asked for as the symbol at
+ * index (-1: another name); NULL: the pointer is no function that we wrap. */
 void *mt_lookup_wrapper(const void *real, int index);
 
-/* The exported wrapper at a place. */
+/* Returns the exported wrapper at an index. */
 void *mt_lookup_entry(int index);
 
-/* For heap/dlsym.c: the answer for names that begin with "cu". */
+/* For heap/dlsym.c: returns the reply for a name that begins with "cu"; NULL: that of the real
+ * dlsym. */
 void *mt_dlsym_replace_driver(void *handle, const char *name, const char *version,
 			      const void *caller);
 

@@ -11,7 +11,7 @@
 	.hidden mt_lookup_stubs
 mt_lookup_stubs:
 
-#define X(name, parameters)                                \
+#define X(name, parameters, ...)                                \
 	.balign 16;                                        \
 	.globl mt_export_##name;                           \
 	.type mt_export_##name, %function;                 \

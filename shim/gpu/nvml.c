@@ -10,12 +10,12 @@
 #include "sys/os.h"
 #include "sys/symbol.h"
 
-#define KEPT_NS       (5 * MT_NS_PER_S)
-#define KEPT_COUNT    16
+#define CACHED_NS     (5 * MT_NS_PER_S)
+#define CACHED_COUNT  16
 #define PROCESSES_MAX 128
 #define HOST_PIDNS    0xEFFFFFFCu /* PROC_PID_INIT_INO of linux/proc_ns.h */
 
-/* nvmlReturn_t is an enum of which only 0 is success; an nvmlDevice_t is a pointer. */
+/* nvmlReturn_t is an enum in which 0 is success; an nvmlDevice_t is a pointer. */
 struct memory_info {
 	unsigned long long total_bytes, free_bytes, used_bytes;
 };
@@ -32,16 +32,16 @@ static struct {
 enum state { STATE_NEW, STATE_READY, STATE_REFUSED };
 static enum state state;
 
-static struct kept {
+static struct cached {
 	char pci[32];
 	uint64_t at_ns;
 	struct mt_nvml_usage usage;
 	bool known;
-} kept[KEPT_COUNT];
+} cached[CACHED_COUNT];
 
 #define NO_INSTANCE 0xFFFFFFFFu /* the device is not divided (MIG) */
 
-/* Which part of a divided device is ours: those of the others have memory of their own. */
+/* Which part of a divided device is ours: the other parts have memory of their own. */
 static unsigned own_instance(const struct mt_nvml_process *list, unsigned count, unsigned own_pid)
 {
 	for (unsigned i = 0; i < count; i++)
@@ -50,8 +50,8 @@ static unsigned own_instance(const struct mt_nvml_process *list, unsigned count,
 	return NO_INSTANCE;
 }
 
-void mt_nvml_tell_apart(const struct mt_nvml_process *list, unsigned count, unsigned own_pid,
-			bool is_host_namespace, struct mt_nvml_usage *out)
+void mt_nvml_split(const struct mt_nvml_process *list, unsigned count, unsigned own_pid,
+		   bool is_host_namespace, struct mt_nvml_usage *out)
 {
 	bool single = !is_host_namespace && count == 1;
 	unsigned instance = is_host_namespace ? own_instance(list, count, own_pid) : NO_INSTANCE;
@@ -60,15 +60,15 @@ void mt_nvml_tell_apart(const struct mt_nvml_process *list, unsigned count, unsi
 	out->own_bytes = out->others_bytes = out->others_count = 0;
 	out->others_known = is_host_namespace || count <= 1;
 	for (unsigned i = 0; i < count; i++) {
-		bool told = list[i].used_bytes != ~0ull;
+		bool is_known = list[i].used_bytes != ~0ull;
 
 		if (single || (is_host_namespace && list[i].pid == own_pid)) {
-			out->own_known = told;
-			/* there may be a row for each compute instance */
-			out->own_bytes += told ? list[i].used_bytes : 0;
+			out->own_known = is_known;
+			/* a row for each compute instance is possible */
+			out->own_bytes += is_known ? list[i].used_bytes : 0;
 		} else if (out->others_known &&
 			   (instance == NO_INSTANCE || list[i].gpu_instance == instance)) {
-			out->others_bytes += told ? list[i].used_bytes : 0;
+			out->others_bytes += is_known ? list[i].used_bytes : 0;
 			out->others_count++;
 		}
 	}
@@ -85,8 +85,8 @@ static void find_functions(void *library)
 #undef FIND
 }
 
-/* Once: a library that refuses will do so again. It stays loaded: nobody may close what others use
- * too. */
+/* Tried once: a library that refuses will refuse again. It stays loaded, since others may use it.
+ */
 static bool is_ready(void)
 {
 	void *library;
@@ -128,9 +128,9 @@ static bool ask(const char *pci, struct mt_nvml_usage *out)
 		return false;
 	if (!processes)
 		processes = nvml.nvmlDeviceGetComputeRunningProcesses_v2;
-	/* More processes than there is room for is an error that tells no figures. */
+	/* More processes than the list has room for: an error without figures. */
 	if (processes && processes(device, &count, list) == 0 && count <= PROCESSES_MAX)
-		mt_nvml_tell_apart(list, count, (unsigned)mt_os_getpid(), is_host_namespace(), out);
+		mt_nvml_split(list, count, (unsigned)mt_os_getpid(), is_host_namespace(), out);
 	if (nvml.nvmlDeviceGetMemoryInfo && nvml.nvmlDeviceGetMemoryInfo(device, &memory) == 0) {
 		out->free_bytes = memory.free_bytes;
 		out->total_bytes = memory.total_bytes;
@@ -138,16 +138,16 @@ static bool ask(const char *pci, struct mt_nvml_usage *out)
 	return true;
 }
 
-/* Its own place, or the oldest. */
-static struct kept *find_kept(const char *pci)
+/* The entry of this address, or the oldest. */
+static struct cached *find_cached(const char *pci)
 {
-	struct kept *oldest = &kept[0];
+	struct cached *oldest = &cached[0];
 
-	for (int i = 0; i < KEPT_COUNT; i++) {
-		if (strcmp(kept[i].pci, pci) == 0)
-			return &kept[i];
-		if (kept[i].at_ns < oldest->at_ns)
-			oldest = &kept[i];
+	for (int i = 0; i < CACHED_COUNT; i++) {
+		if (strcmp(cached[i].pci, pci) == 0)
+			return &cached[i];
+		if (cached[i].at_ns < oldest->at_ns)
+			oldest = &cached[i];
 	}
 	memset(oldest, 0, sizeof(*oldest));
 	(void)strncpy(oldest->pci, pci, sizeof(oldest->pci) - 1);
@@ -156,19 +156,19 @@ static struct kept *find_kept(const char *pci)
 
 bool mt_nvml_read(const char *pci, bool now, struct mt_nvml_usage *out)
 {
-	struct kept *place = find_kept(pci);
+	struct cached *entry = find_cached(pci);
 	uint64_t time_ns = mt_os_now_ns();
 
-	if (now || !place->at_ns || time_ns - place->at_ns >= KEPT_NS) {
-		place->known = ask(pci, &place->usage);
-		place->usage.read_ns = place->at_ns = time_ns;
+	if (now || !entry->at_ns || time_ns - entry->at_ns >= CACHED_NS) {
+		entry->known = ask(pci, &entry->usage);
+		entry->usage.read_ns = entry->at_ns = time_ns;
 	}
-	*out = place->usage;
-	return place->known;
+	*out = entry->usage;
+	return entry->known;
 }
 
 void mt_nvml_fork_child(void)
 {
 	state = STATE_NEW;
-	memset(kept, 0, sizeof(kept));
+	memset(cached, 0, sizeof(cached));
 }

@@ -21,23 +21,23 @@
 #include "core/publish.h"
 #include "sys/format.h"
 
-/* one full report a minute; a program that tries on and on fills no log */
+/* one full report a minute: a program that tries again and again does not fill the log */
 #define REPORT_PAUSE_NS (60 * MT_NS_PER_S)
-/* a process that ends waits no longer for who prints one */
-#define TELLING_NS MT_NS_PER_S
-#define MB(bytes)  ((unsigned long long)((bytes) / MT_MIB))
+/* a process that ends waits this long for a report */
+#define REPORTING_NS MT_NS_PER_S
+#define MB(bytes)    ((unsigned long long)((bytes) / MT_MIB))
 
-/* Errors that are not final yet, and the one report that waits for its end. Under `lock`, which is
- * held over nothing. `stage` is written under it too; who ends sleeps on it while another thread
- * tells. */
-enum { STAGE_NONE, STAGE_WAITING, STAGE_TELLING };
+/* Errors that are not final yet, and the one report. Under `lock`, which is held over no call.
+ * `stage` is written under it too; a thread that ends the process sleeps on it while another one
+ * reports. */
+enum { STAGE_NONE, STAGE_WAITING, STAGE_REPORTING };
 static struct mt_lock lock = MT_LOCK(oom);
-static struct mt_oom_open open_errors;
-/* of them, for threads without the lock; counter, no ordering */
-_Atomic uint32_t mt_oom_open_count;
-static struct mt_stats_oom waiting;
+static struct mt_oom_pending pending;
+/* their number, for threads without the lock; counter, no ordering */
+_Atomic uint32_t mt_oom_pending_count;
+static struct mt_stats_oom report;
 static _Atomic uint32_t stage;
-static uint64_t reported_ns; /* when the last one was taken; 0 never */
+static uint64_t reported_ns; /* when the last report was taken; 0: never */
 static uint64_t unreported_count;
 
 static uint32_t get_stage(void)
@@ -50,7 +50,7 @@ static void set_stage(uint32_t next)
 	atomic_store_explicit(&stage, next, memory_order_relaxed);
 }
 
-/* ---- in the thread that met it ---- */
+/* ---- in the thread that got the error ---- */
 
 static uint64_t live_bytes(const struct mt_unpooled_usage *others)
 {
@@ -80,8 +80,8 @@ static void gather(struct mt_stats_oom *out)
 	out->num_alloc_retries = pool.num_alloc_retries;
 }
 
-/* Counts a final error and has it reported; of a burst only the first is. */
-static void settle(struct mt_oom_failure *final)
+/* Counts a final error and has it reported; of several close together only the first is. */
+static void finalize(struct mt_oom_failure *final)
 {
 	uint64_t now = mt_os_now_ns();
 	struct mt_pool_usage pool;
@@ -94,8 +94,8 @@ static void settle(struct mt_oom_failure *final)
 	turn = get_stage() == STAGE_NONE && (!reported_ns || now - reported_ns >= REPORT_PAUSE_NS);
 	if (turn) {
 		reported_ns = now;
-		waiting = final->facts;
-		waiting.unreported_count = unreported_count;
+		report = final->facts;
+		report.unreported_count = unreported_count;
 		unreported_count = 0;
 		set_stage(STAGE_WAITING);
 	} else {
@@ -108,7 +108,7 @@ static void settle(struct mt_oom_failure *final)
 
 static void note_count(void)
 {
-	atomic_store_explicit(&mt_oom_open_count, open_errors.count, memory_order_relaxed);
+	atomic_store_explicit(&mt_oom_pending_count, pending.count, memory_order_relaxed);
 }
 
 void mt_oom_note(const char *function, uint64_t asked_bytes, int device, uint64_t free_bytes,
@@ -117,38 +117,38 @@ void mt_oom_note(const char *function, uint64_t asked_bytes, int device, uint64_
 	struct mt_stats_oom facts = {.asked_bytes = asked_bytes,
 				     .device = (uint64_t)(device < 0 ? 0 : device)};
 	struct mt_oom_failure final;
-	bool settles;
+	bool finalizes;
 
 	facts.free_bytes = free_bytes;
 	facts.total_bytes = total_bytes;
 	(void)mt_format(facts.function, sizeof(facts.function), "%s", function);
 	gather(&facts);
 	mt_lock_lock(&lock);
-	settles = mt_oom_open_fail(&open_errors, (uint32_t)mt_os_gettid(), &facts, mt_os_now_ns(),
-				   &final);
+	finalizes = mt_oom_pending_fail(&pending, (uint32_t)mt_os_gettid(), &facts, mt_os_now_ns(),
+					&final);
 	note_count();
 	mt_lock_unlock(&lock);
-	if (settles)
-		settle(&final);
-	mt_control_notify(MT_CONTROL_OOM); /* the worker's sleep is to end with its time */
+	if (finalizes)
+		finalize(&final);
+	mt_control_notify(MT_CONTROL_OOM); /* the worker wakes when its time is up */
 }
 
 void mt_oom_note_success(uint64_t bytes, int device)
 {
-	struct mt_oom_failure settled;
+	struct mt_oom_failure finalized;
 	bool overcome = false;
 	bool found;
 
 	mt_lock_lock(&lock);
-	found = mt_oom_open_succeed(&open_errors, (uint32_t)mt_os_gettid(),
-				    (uint64_t)(device < 0 ? 0 : device), bytes, &settled,
-				    &overcome);
+	found = mt_oom_pending_succeed(&pending, (uint32_t)mt_os_gettid(),
+				       (uint64_t)(device < 0 ? 0 : device), bytes, &finalized,
+				       &overcome);
 	note_count();
 	mt_lock_unlock(&lock);
 	if (found && overcome)
-		mt_pool_note_retry((int)settled.facts.device);
+		mt_pool_note_retry((int)finalized.facts.device);
 	else if (found)
-		settle(&settled);
+		finalize(&finalized);
 }
 
 /* ---- errors whose time is up ---- */
@@ -160,11 +160,11 @@ static void expire(uint64_t now_ns, bool all)
 
 	while (found) {
 		mt_lock_lock(&lock);
-		found = mt_oom_open_expire(&open_errors, now_ns, all, &final);
+		found = mt_oom_pending_expire(&pending, now_ns, all, &final);
 		note_count();
 		mt_lock_unlock(&lock);
 		if (found)
-			settle(&final);
+			finalize(&final);
 	}
 }
 
@@ -172,11 +172,11 @@ uint64_t mt_oom_tick(uint64_t now_ns)
 {
 	uint64_t next_ns;
 
-	if (!mt_oom_is_open())
+	if (!mt_oom_is_pending())
 		return UINT64_MAX;
 	expire(now_ns, false);
 	mt_lock_lock(&lock);
-	next_ns = mt_oom_open_next_ns(&open_errors);
+	next_ns = mt_oom_pending_next_ns(&pending);
 	mt_lock_unlock(&lock);
 	return next_ns;
 }
@@ -218,7 +218,7 @@ static void print_others(const struct mt_stats_oom *oom)
 		       "gpu-oom: others: not known (no NVML, or it names nobody here)");
 }
 
-/* Each line can be found by gpu-oom. */
+/* Each line contains gpu-oom. */
 static void print(const struct mt_stats_oom *oom)
 {
 	static const char *const causes[] = {
@@ -251,22 +251,22 @@ static void print(const struct mt_stats_oom *oom)
 		       (unsigned long long)oom->unreported_count);
 }
 
-/* Whether there is a report to make; take: it is the caller's from now on, who says when it is
- * told. */
-static bool find_waiting(struct mt_stats_oom *out, bool take)
+/* Returns whether a report is waiting. take: the caller prints it and then calls
+ * end_report. */
+static bool find_report(struct mt_stats_oom *out, bool take)
 {
 	bool found;
 
 	mt_lock_lock(&lock);
-	*out = waiting;
+	*out = report;
 	found = get_stage() == STAGE_WAITING;
 	if (found && take)
-		set_stage(STAGE_TELLING);
+		set_stage(STAGE_REPORTING);
 	mt_lock_unlock(&lock);
 	return found;
 }
 
-static void note_told(void)
+static void end_report(void)
 {
 	mt_lock_lock(&lock);
 	set_stage(STAGE_NONE);
@@ -274,19 +274,19 @@ static void note_told(void)
 	mt_os_futex_wake(&stage, INT_MAX, MT_FUTEX_PRIVATE);
 }
 
-/* The end of the process is the end of the thread that tells, in the middle of a line or before the
+/* The end of the process would end the thread that reports, in the middle of a line or before the
  * first one. */
-static void wait_until_told(void)
+static void wait_for_report(void)
 {
-	uint64_t until = mt_os_now_ns() + TELLING_NS;
+	uint64_t until = mt_os_now_ns() + REPORTING_NS;
 	uint64_t now;
 
 	mt_lock_check_wait("a report of an out-of-memory");
-	while (get_stage() == STAGE_TELLING && (now = mt_os_now_ns()) < until)
-		(void)mt_os_futex_wait(&stage, STAGE_TELLING, until - now, MT_FUTEX_PRIVATE);
+	while (get_stage() == STAGE_REPORTING && (now = mt_os_now_ns()) < until)
+		(void)mt_os_futex_wait(&stage, STAGE_REPORTING, until - now, MT_FUTEX_PRIVATE);
 }
 
-static void tell(struct mt_stats_oom *oom, const struct mt_nvml_usage *others)
+static void publish_report(struct mt_stats_oom *oom, const struct mt_nvml_usage *others)
 {
 	oom->others_known = others->others_known;
 	oom->others_bytes = others->others_bytes;
@@ -304,21 +304,21 @@ void mt_oom_finish(bool at_end)
 
 	if (at_end)
 		expire(0, true);
-	/* Asking takes a while, and a process that ends meanwhile takes the report for itself. */
-	if (!at_end && find_waiting(&oom, false))
+	/* NVML takes a while; a process that ends meanwhile takes the report. */
+	if (!at_end && find_report(&oom, false))
 		ask_others(oom.device, &others);
-	if (find_waiting(&oom, true)) {
-		tell(&oom, &others);
-		note_told();
+	if (find_report(&oom, true)) {
+		publish_report(&oom, &others);
+		end_report();
 	} else if (at_end) {
-		wait_until_told();
+		wait_for_report();
 	}
 }
 
 void mt_oom_fork_child(void)
 {
 	mt_lock_reset(&lock);
-	open_errors.count = 0;
+	pending.count = 0;
 	note_count();
 	set_stage(STAGE_NONE);
 	reported_ns = 0;

@@ -1,10 +1,11 @@
-/* gpu/oom.h -- the report of an out-of-memory error of a device: facts gathered at once in the
- * thread that met it, before anything changes. An error that the program overcomes by itself is
- * none (gpu/oom_pending.h): it counts as a retry. What takes longer (other processes on the device,
- * by NVML) is asked by the worker, which prints the report once and keeps it for `mtctl stat PID
- * --oom`. A program that ends before that prints it at its end, and one that ends meanwhile waits
- * for the last line. One that ends without exit handlers (abort, _exit, a signal) may do so before
- * the report. */
+/* gpu/oom.h -- the report of an out-of-memory error of a device. The thread that got the error
+ * gathers the facts at once, before anything changes. An error that the program overcomes by itself
+ * (gpu/oom_pending.h) is only a retry. The worker asks NVML for other processes, prints the report
+ * and keeps it for `mtctl stat PID --oom`. A process that ends before that prints the report
+ * itself, and waits for the worker to finish one. A process that ends without exit handlers (abort,
+ * _exit, a signal) may lose it.
+ *
+ * Owns the pending errors and one report, under the lock `oom`, held over no call. */
 #ifndef MT_GPU_OOM_H
 #define MT_GPU_OOM_H
 
@@ -12,31 +13,30 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* For mt_oom_is_open alone. */
-extern _Atomic uint32_t mt_oom_open_count;
+/* For mt_oom_is_pending alone. */
+extern _Atomic uint32_t mt_oom_pending_count;
 
-/* Whether some thread may be about to overcome an error. */
-static inline bool mt_oom_is_open(void)
+/* Returns whether some thread may still overcome an error. */
+static inline bool mt_oom_is_pending(void)
 {
-	return atomic_load_explicit(&mt_oom_open_count, memory_order_relaxed) != 0;
+	return atomic_load_explicit(&mt_oom_pending_count, memory_order_relaxed) != 0;
 }
 
 /* The program is about to get CUDA_ERROR_OUT_OF_MEMORY from `function` (a string that stays) for so
- * many bytes. free and total are the driver's own, without what the pool adds. Any thread; takes no
- * lock over a call, allocates nothing. */
+ * many bytes. free and total are the driver's own, without what the pool adds. Any thread;
+ * allocates nothing. */
 void mt_oom_note(const char *function, uint64_t asked_bytes, int device, uint64_t free_bytes,
 		 uint64_t total_bytes);
 
-/* The calling thread has allocated so much on the device, while mt_oom_is_open. Any thread, as
- * above. */
+/* The calling thread has allocated so much on the device while mt_oom_is_pending. Any thread. */
 void mt_oom_note_success(uint64_t bytes, int device);
 
-/* Errors whose time is up are reported. When to come again, in ns of CLOCK_MONOTONIC; UINT64_MAX:
- * not. The worker alone. */
+/* Finalizes errors whose time is up. Returns when to run again, in ns of CLOCK_MONOTONIC;
+ * UINT64_MAX: not. Worker thread. */
 uint64_t mt_oom_tick(uint64_t now_ns);
 
-/* The worker's turn, at MT_CONTROL_OOM. at_end: the process ends, nobody is asked any more; where
- * the worker is printing already it is waited for, a second at most. */
+/* Prints the waiting report. Worker thread, at MT_CONTROL_OOM. at_end: the process ends, on any
+ * thread: NVML is not asked; a report that the worker is printing is awaited for up to 1 s. */
 void mt_oom_finish(bool at_end);
 
 void mt_oom_fork_child(void);

@@ -7,11 +7,11 @@
 
 #define GB_BYTES     (1024 * MT_MIB)
 #define LIVE_PERCENT 80u
-/* the process' own context, kernels and libraries: up to 1 GiB, or so much of a small device */
+/* the process's own context, kernels and libraries: up to 1 GiB, or this share of a small device */
 #define CONTEXT_SHARE 8u
 
-/* What is neither free nor this process' allocations, as far as that is more than its own context
- * may be. */
+/* What is neither free nor allocated by this process, where that is more than its own context may
+ * be. */
 static uint64_t unexplained_bytes(const struct mt_stats_oom *oom)
 {
 	uint64_t share = oom->total_bytes / CONTEXT_SHARE;
@@ -26,7 +26,7 @@ static enum mt_oom_cause find_cause(const struct mt_stats_oom *oom, uint64_t fra
 	uint64_t missing = mt_sat_sub(oom->asked_bytes, oom->free_bytes);
 	uint64_t others = oom->others_known ? oom->others_bytes : unexplained_bytes(oom);
 
-	/* Whatever else is there: no empty device would do. */
+	/* Before all else: an empty device would not do. */
 	if (oom->total_bytes && oom->asked_bytes > oom->total_bytes)
 		return MT_OOM_REQUEST;
 	if (idle > frag_thousandths * GB_BYTES / 1000)
@@ -38,7 +38,7 @@ static enum mt_oom_cause find_cause(const struct mt_stats_oom *oom, uint64_t fra
 	/* The device has room: a limit of the driver, or memory that was freed since the call. */
 	if (!missing)
 		return MT_OOM_UNKNOWN;
-	/* Other processes hold at least what was missing. */
+	/* Other processes hold as much as was missing, or more. */
 	if (others >= missing)
 		return MT_OOM_OTHERS;
 	return oom->allocated_bytes >= missing ? MT_OOM_LIVE : MT_OOM_UNKNOWN;

@@ -2,73 +2,74 @@
 
 #include <string.h>
 
-static uint32_t find(const struct mt_oom_open *open, uint32_t thread)
+static uint32_t find(const struct mt_oom_pending *pending, uint32_t thread)
 {
-	uint32_t place = 0;
+	uint32_t index = 0;
 
-	while (place < open->count && open->failures[place].thread != thread)
-		place++;
-	return place;
+	while (index < pending->count && pending->failures[index].thread != thread)
+		index++;
+	return index;
 }
 
-static void take(struct mt_oom_open *open, uint32_t place, struct mt_oom_failure *out)
+static void take(struct mt_oom_pending *pending, uint32_t index, struct mt_oom_failure *out)
 {
-	*out = open->failures[place];
-	open->count--;
-	memmove(&open->failures[place], &open->failures[place + 1],
-		(open->count - place) * sizeof(open->failures[0]));
+	*out = pending->failures[index];
+	pending->count--;
+	memmove(&pending->failures[index], &pending->failures[index + 1],
+		(pending->count - index) * sizeof(pending->failures[0]));
 }
 
-/* By the size of the last try, so that the steps of BFC may go on. An import asks for no size, and
- * has no second try. */
+/* By the size of the last try, so that the steps of BFC may go on. An import has no size and no
+ * second try. */
 static bool is_enough(const struct mt_stats_oom *failed, uint64_t device, uint64_t bytes)
 {
 	return failed->asked_bytes && failed->device == device &&
 	       bytes >= failed->asked_bytes - failed->asked_bytes / 8;
 }
 
-bool mt_oom_open_fail(struct mt_oom_open *open, uint32_t thread, const struct mt_stats_oom *facts,
-		      uint64_t now_ns, struct mt_oom_failure *out_final)
+bool mt_oom_pending_fail(struct mt_oom_pending *pending, uint32_t thread,
+			 const struct mt_stats_oom *facts, uint64_t now_ns,
+			 struct mt_oom_failure *out_final)
 {
-	uint32_t place = find(open, thread);
-	bool is_known = place < open->count;
-	bool pushes = is_known || open->count == MT_OOM_OPEN_MAX;
+	uint32_t index = find(pending, thread);
+	bool is_known = index < pending->count;
+	bool pushes = is_known || pending->count == MT_OOM_PENDING_MAX;
 
-	if (is_known && facts->asked_bytes <= open->failures[place].facts.asked_bytes &&
-	    is_enough(&open->failures[place].facts, facts->device, facts->asked_bytes)) {
-		open->failures[place].errors_count++;
-		open->failures[place].facts = *facts;
+	if (is_known && facts->asked_bytes <= pending->failures[index].facts.asked_bytes &&
+	    is_enough(&pending->failures[index].facts, facts->device, facts->asked_bytes)) {
+		pending->failures[index].errors_count++;
+		pending->failures[index].facts = *facts;
 		return false;
 	}
 	if (pushes)
-		take(open, is_known ? place : 0, out_final);
-	open->failures[open->count++] = (struct mt_oom_failure){
+		take(pending, is_known ? index : 0, out_final);
+	pending->failures[pending->count++] = (struct mt_oom_failure){
 		.thread = thread, .errors_count = 1, .since_ns = now_ns, .facts = *facts};
 	return pushes;
 }
 
-bool mt_oom_open_succeed(struct mt_oom_open *open, uint32_t thread, uint64_t device, uint64_t bytes,
-			 struct mt_oom_failure *out_settled, bool *out_overcome)
+bool mt_oom_pending_succeed(struct mt_oom_pending *pending, uint32_t thread, uint64_t device,
+			    uint64_t bytes, struct mt_oom_failure *out_settled, bool *out_overcome)
 {
-	uint32_t place = find(open, thread);
+	uint32_t index = find(pending, thread);
 
-	if (place == open->count)
+	if (index == pending->count)
 		return false;
-	*out_overcome = is_enough(&open->failures[place].facts, device, bytes);
-	take(open, place, out_settled);
+	*out_overcome = is_enough(&pending->failures[index].facts, device, bytes);
+	take(pending, index, out_settled);
 	return true;
 }
 
-bool mt_oom_open_expire(struct mt_oom_open *open, uint64_t now_ns, bool all,
-			struct mt_oom_failure *out_final)
+bool mt_oom_pending_expire(struct mt_oom_pending *pending, uint64_t now_ns, bool all,
+			   struct mt_oom_failure *out_final)
 {
-	if (!open->count || (!all && now_ns < mt_oom_open_next_ns(open)))
+	if (!pending->count || (!all && now_ns < mt_oom_pending_next_ns(pending)))
 		return false;
-	take(open, 0, out_final);
+	take(pending, 0, out_final);
 	return true;
 }
 
-uint64_t mt_oom_open_next_ns(const struct mt_oom_open *open)
+uint64_t mt_oom_pending_next_ns(const struct mt_oom_pending *pending)
 {
-	return open->count ? open->failures[0].since_ns + MT_OOM_PATIENCE_NS : UINT64_MAX;
+	return pending->count ? pending->failures[0].since_ns + MT_OOM_PATIENCE_NS : UINT64_MAX;
 }

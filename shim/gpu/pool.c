@@ -13,7 +13,8 @@
 #include "gpu/usage.h"
 #include "gpu/wait.h"
 
-#define BUSY_TURNS 64 /* looks at a block that another thread is asking about */
+/* looks at a block about which another thread asks the driver */
+#define BUSY_TURNS 64
 
 static bool is_up(void)
 {
@@ -79,9 +80,9 @@ MT_COLD void mt_pool_fork_child(void)
 
 /* ---- alloc ---- */
 
-/* Another thread is asking the driver about the group: some microseconds, less than a cuMemAlloc
- * takes. The lock is held at the call and at the return, but not between. */
-static void let_finish(struct mt_context *context)
+/* Another thread asks the driver about the group: some microseconds, less than a cuMemAlloc takes.
+ * The lock is held at the call and at the return, but not in between. */
+static void wait_for_query(struct mt_context *context)
 {
 	mt_lock_unlock(&context->lock);
 	for (int i = 0; i < 16; i++)
@@ -89,8 +90,8 @@ static void let_finish(struct mt_context *context)
 	mt_lock_lock(&context->lock);
 }
 
-/* A fitting block that is ready, or one made so, if its work is done. The lock is held, but not all
- * the while. */
+/* Returns a fitting block that is ready, or becomes so since its work is done. The lock is held at
+ * the call and at the return. */
 static struct mt_block *find(struct mt_context *context, const struct mt_fit *fit)
 {
 	for (unsigned turn = 0;; turn++) {
@@ -102,10 +103,10 @@ static struct mt_block *find(struct mt_context *context, const struct mt_fit *fi
 		if (!block || turn == BUSY_TURNS)
 			return NULL;
 		if (block->group->is_busy) {
-			let_finish(context);
+			wait_for_query(context);
 			continue;
 		}
-		if (mt_fence_settle(context, block->group) != MT_FENCE_DONE)
+		if (mt_fence_check(context, block->group) != MT_FENCE_DONE)
 			return NULL;
 	}
 }
@@ -181,7 +182,7 @@ int mt_pool_alloc(uint64_t *out_dptr, size_t bytes)
 
 /* ---- free ---- */
 
-/* The record of a block of ours, its context's lock held; NULL: not ours. */
+/* Returns the record of a block of the pool with its context's lock held; NULL: not ours. */
 static struct mt_block *find_locked(uint64_t dptr, struct mt_context **out_context)
 {
 	for (;;) {
@@ -192,7 +193,7 @@ static struct mt_block *find_locked(uint64_t dptr, struct mt_context **out_conte
 			return NULL;
 		context = atomic_load_explicit(&block->context, memory_order_relaxed);
 		if (!context)
-			continue; /* it is on its way out: look again */
+			continue; /* it is leaving: look again */
 		mt_lock_lock(&context->lock);
 		if (atomic_load_explicit(&block->context, memory_order_relaxed) == context &&
 		    mt_block_base(block) == dptr && block->state != MT_BLOCK_LEAVING) {
@@ -203,7 +204,7 @@ static struct mt_block *find_locked(uint64_t dptr, struct mt_context **out_conte
 	}
 }
 
-static void take_back(struct mt_context *context, const struct mt_block *block)
+static void count_free(struct mt_context *context, const struct mt_block *block)
 {
 	mt_counter_add(&context->counters.allocated, -block->bytes);
 	mt_counter_add(&context->counters.requested, -block->asked_bytes);
@@ -211,16 +212,16 @@ static void take_back(struct mt_context *context, const struct mt_block *block)
 	mt_counter_add(&context->counters.frees, 1);
 }
 
-/* The driver's own cuMemFree of a live block. The lock is held at the call, not after. The record
- * is out of the table before the call: the address may be somebody else's the moment that it
- * returns. It comes back if the driver refuses. */
+/* Frees a live block by the driver's own cuMemFree. The lock is held at the call, not after. The
+ * record leaves the table before the call, since another thread may get the address the moment that
+ * the call returns. It comes back if the driver refuses. */
 static MT_COLD int free_directly(struct mt_context *context, struct mt_block *block)
 {
 	uint32_t init = atomic_load_explicit(&context->init, memory_order_relaxed);
 	uint64_t dptr = mt_block_base(block);
 	int result;
 
-	take_back(context, block);
+	count_free(context, block);
 	block->state = MT_BLOCK_LEAVING;
 	(void)mt_blocks_remove(block);
 	mt_lock_unlock(&context->lock);
@@ -270,7 +271,7 @@ static bool is_kept(struct mt_context *context, const struct mt_block *block)
 	return mt_likely(context->idle != NULL) || map_bins(context);
 }
 
-/* Into the cache: the lock is held. False where no group can be had. */
+/* Caches a freed block; the lock is held. Returns false where no group can be had. */
 static bool cache(struct mt_context *context, struct mt_block *block, uint64_t now_ns)
 {
 	block->since_ns = now_ns;
@@ -284,11 +285,11 @@ static bool cache(struct mt_context *context, struct mt_block *block, uint64_t n
 	if (!mt_fence_add(context, block, now_ns))
 		return false;
 #endif
-	take_back(context, block);
+	count_free(context, block);
 	return true;
 }
 
-bool mt_pool_take_back(uint64_t dptr, int *out_result)
+bool mt_pool_free(uint64_t dptr, int *out_result)
 {
 	struct mt_context *context;
 	struct mt_block *block;
@@ -297,7 +298,7 @@ bool mt_pool_take_back(uint64_t dptr, int *out_result)
 
 	if (mt_unlikely(!is_up()))
 		return false;
-	may_call = mt_context_may_call(); /* else the answer is the driver's */
+	may_call = mt_context_may_call(); /* else the driver's result counts */
 	now_ns = mt_os_coarse_ns();
 	block = find_locked(dptr, &context);
 	if (!block)
@@ -342,7 +343,7 @@ void mt_pool_fence_freed(void)
 	}
 }
 
-/* ---- what is known of a block ---- */
+/* ---- questions about a block ---- */
 
 bool mt_pool_range(uint64_t base, size_t *out_bytes, bool *out_cached)
 {
@@ -393,7 +394,7 @@ MT_COLD void mt_pool_mark_non_recyclable(uint64_t dptr)
 	mt_lock_unlock(&context->lock);
 }
 
-MT_COLD bool mt_pool_release(uint64_t dptr)
+MT_COLD bool mt_pool_disown(uint64_t dptr)
 {
 	struct mt_context *context;
 	struct mt_block *block = is_up() ? find_locked(dptr, &context) : NULL;
@@ -411,7 +412,7 @@ MT_COLD bool mt_pool_release(uint64_t dptr)
 
 /* ---- modes ---- */
 
-MT_COLD void mt_pool_reconsider(void)
+MT_COLD void mt_pool_update_mode(void)
 {
 	enum mt_pool_mode (*ask)(void) = atomic_load_explicit(&mt_pool.mode, memory_order_relaxed);
 
@@ -427,13 +428,11 @@ MT_COLD void mt_pool_reconsider(void)
 	}
 }
 
-/* Work of a green context is seen by no event of another, and it may touch the blocks of every
- * device; so `device` tells nothing. What is cached was freed before: its fences see all work that
- * may use it. It goes back at the next tick, not here: nobody may wait for it. */
-MT_COLD void mt_pool_green(int device)
+/* No event of another context sees the work of a green context, which may use the blocks of every
+ * device. What is cached was freed before: its fences cover all work that may use it. The next tick
+ * releases it, since here it would make the program wait. */
+MT_COLD void mt_pool_note_green_context(void)
 {
-	(void)device;
-	if (!is_up())
-		return;
-	atomic_store_explicit(&mt_pool.is_mixed, true, memory_order_relaxed);
+	if (is_up())
+		atomic_store_explicit(&mt_pool.is_mixed, true, memory_order_relaxed);
 }

@@ -55,7 +55,7 @@ static bool is_word(struct word word, const char *text)
 	return word.length == strlen(text) && memcmp(word.at, text, word.length) == 0;
 }
 
-/* Somebody's text, so that it stays on its line and cannot steer a terminal. */
+/* The text may come from anywhere: it must stay on its line and not control a terminal. */
 static void show(struct word word, char out[SHOWN_MAX + 1])
 {
 	size_t length = word.length < SHOWN_MAX ? word.length : SHOWN_MAX;
@@ -85,8 +85,8 @@ static bool is_divisions(uint64_t value)
 	return value <= 64 && (value & (value - 1)) == 0;
 }
 
-/* One SIZE:DIVISIONS of a list, for all sizes from *step on that are under SIZE MB; for > all that
- * are left. */
+/* Parses one SIZE:DIVISIONS of a list: for the sizes from *step on that are under SIZE MB; for >
+ * all the rest. */
 static bool set_step(struct word entry, uint32_t *step, uint8_t divisions[MT_POOL_ROUNDUPS])
 {
 	const char *colon = memchr(entry.at, ':', entry.length);
@@ -214,7 +214,7 @@ static void take(struct pair pair, struct mt_pool_settings *settings,
 	say(report, pair, "no such setting", "");
 }
 
-/* The end of a pair: a comma outside brackets. */
+/* A comma outside brackets ends a pair. */
 static const char *end_of_pair(const char *at)
 {
 	int depth = 0;

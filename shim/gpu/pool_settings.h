@@ -15,23 +15,23 @@ enum mt_pool_mode { MT_POOL_UNDECIDED, MT_POOL_OFF, MT_POOL_ACCOUNT, MT_POOL_POO
 #define MT_POOL_ROUNDUPS 17 /* up to 32 GiB by size */
 
 struct mt_pool_settings {
-	/* a ready block unused for so long goes back; 0: only when asked */
+	/* a ready block unused for so long is released; 0: only when asked */
 	uint64_t decay_ms;
-	uint64_t max_idle_bytes; /* per device: most bytes cached, 0 for no cap of its own */
-	uint64_t max_idle_pct;   /* the same as a share of the device's memory, 100 for none */
-	/* of the device's memory free: below it nothing is cached; 0 for no such trigger */
+	uint64_t max_idle_bytes; /* for each device: the most bytes cached; 0: no cap */
+	uint64_t max_idle_pct;   /* the same as a share of the device's memory; 100: no cap */
+	/* with less than this share of the device's memory free nothing is cached; 0: off */
 	uint64_t low_free_pct;
 	/* the next three: MT_CUDA_CONF, mt_pool_settings_parse */
-	/* Sizes are rounded up to a 1/n of their power of two; 0: the default rounding. [0] is for
+	/* Sizes are rounded up to 1/n of their power of two; 0: the default rounding. [0] is for
 	 * sizes under 1 MiB, [i] for those from 2^(i-1) MiB to under 2^i, the last one for all
 	 * above. */
 	uint8_t roundup_divisions[MT_POOL_ROUNDUPS];
 	/* blocks larger than this serve only requests that round to exactly their size */
 	uint64_t max_split_bytes;
-	/* share of the device above which the oldest idle blocks go back before an allocation; 0
-	 * off */
+	/* above this share of the device the oldest idle blocks are released before an allocation;
+	 * 0: off */
 	double gc_threshold;
-	/* Decides a context's mode at its first allocation. Called under no lock. */
+	/* Decides a context's mode at its first allocation. Called with no lock held. */
 	enum mt_pool_mode (*mode)(void);
 };
 

@@ -8,16 +8,15 @@
 #include "gpu/usage.h"
 #include "gpu/wait.h"
 
-#define SETTLE_NS  MT_NS_PER_S
-#define AWAIT_NS   (50 * MT_NS_PER_MS) /* for other threads */
+#define STREAM_NS  MT_NS_PER_S
+#define OTHERS_NS  (50 * MT_NS_PER_MS) /* for other threads that free a block */
 #define READERS_NS (5 * MT_NS_PER_MS)
-/* pending for longer, or for ten decays: the driver shall wait for it */
+/* pending for longer, or for ten decays: the driver's cuMemFree waits for it */
 #define PENDING_MAX_NS (60 * MT_NS_PER_S)
-#define HAND_OVER_MAX  32 /* blocks that one cuMemFree hands over */
+#define DIRECT_MAX     32 /* blocks that one cuMemFree releases directly */
 
-/* The driver permits no call on this thread now: the block waits behind a fence again, like one
- * just freed. */
-static bool take_in(struct mt_context *context, struct mt_block *block)
+/* The driver permits no call on this thread now: the block waits for a fence again. */
+static bool requeue(struct mt_context *context, struct mt_block *block)
 {
 	bool is_in;
 
@@ -29,11 +28,11 @@ static bool take_in(struct mt_context *context, struct mt_block *block)
 	return is_in;
 }
 
-/* Nothing of its context uses an idle block: it is freed in the order of a stream that has nothing
- * else to do. cuMemFree would wait for all that runs in the context meanwhile, which may be a host
- * function that waits for this very thread. A device without stream-ordered memory refuses; then
- * cuMemFree it is, and nothing more is cached there. */
-static int free_now(struct mt_context *context, uint64_t base, bool is_idle)
+/* Nothing of its context uses an idle block, so that it is freed in a stream that has nothing else
+ * to do. cuMemFree would wait for all that runs in the context, which may be a host function that
+ * waits for this thread. A device without stream-ordered memory refuses: then cuMemFree it is, and
+ * nothing more is cached there. */
+static int free_in_order(struct mt_context *context, uint64_t base, bool is_idle)
 {
 	struct CUstream_st *stream = atomic_load_explicit(&context->stream, memory_order_acquire);
 	int result;
@@ -42,7 +41,7 @@ static int free_now(struct mt_context *context, uint64_t base, bool is_idle)
 		return mt_pool_driver()->cuMemFree_v2(base);
 	result = mt_pool_driver()->cuMemFreeAsync(base, stream);
 	if (result == MT_CU_SUCCESS)
-		atomic_store_explicit(&context->has_unsettled, true, memory_order_seq_cst);
+		atomic_store_explicit(&context->has_pending_frees, true, memory_order_seq_cst);
 	if (mt_likely(result == MT_CU_SUCCESS) || result == MT_CU_NOT_PERMITTED)
 		return result;
 	if (result == MT_CU_NOT_SUPPORTED)
@@ -50,10 +49,10 @@ static int free_now(struct mt_context *context, uint64_t base, bool is_idle)
 	return mt_pool_driver()->cuMemFree_v2(base);
 }
 
-/* For a thread that is out of memory or asks how much is free, and for the worker, which tells what
- * it gave back: until all of the stream's frees are done, most_ns at most. Some microseconds,
+/* Waits until all frees of the stream are done, up to limit_ns: for a thread that is out of memory
+ * or asks how much is free, and for the worker, which reports what it released. Some microseconds,
  * unless the driver lets two streams share a queue. */
-static void await_stream(struct mt_context *context, bool is_background, uint64_t most_ns)
+static void wait_for_stream(struct mt_context *context, bool is_background, uint64_t limit_ns)
 {
 	struct CUstream_st *stream = atomic_load_explicit(&context->stream, memory_order_acquire);
 	uint64_t start_ns = mt_os_now_ns();
@@ -62,40 +61,41 @@ static void await_stream(struct mt_context *context, bool is_background, uint64_
 
 	if (!stream || atomic_load_explicit(&context->is_ending, memory_order_seq_cst))
 		return;
-	/* Before the question: a free that comes meanwhile sets it again. */
-	atomic_store_explicit(&context->has_unsettled, false, memory_order_seq_cst);
-	was_pushed = mt_context_enter(context, true, &result);
+	/* Before the query: a later free sets it again. */
+	atomic_store_explicit(&context->has_pending_frees, false, memory_order_seq_cst);
+	was_pushed = mt_context_push(context, true, &result);
 	for (unsigned round = 0;
 	     result == MT_CU_SUCCESS &&
 	     (answer = mt_pool_driver()->cuStreamQuery(stream)) == MT_CU_NOT_READY &&
-	     mt_os_now_ns() - start_ns < most_ns &&
-	     !(is_background && atomic_load_explicit(&mt_pool.holds_back, memory_order_relaxed));
+	     mt_os_now_ns() - start_ns < limit_ns &&
+	     !(is_background &&
+	       atomic_load_explicit(&mt_pool.pauses_release, memory_order_relaxed));
 	     round++)
 		mt_wait_round(round);
-	mt_context_exit(was_pushed);
+	mt_context_pop(was_pushed);
 	if (answer == MT_CU_NOT_READY)
-		atomic_store_explicit(&context->has_unsettled, true, memory_order_seq_cst);
+		atomic_store_explicit(&context->has_pending_frees, true, memory_order_seq_cst);
 }
 
-void mt_release_await(int device)
+void mt_release_wait_for_others(int device)
 {
 	uint64_t start_ns = mt_os_now_ns();
 
-	for (unsigned round = 0; mt_os_now_ns() - start_ns < AWAIT_NS; round++) {
-		uint32_t givers = 0;
+	for (unsigned round = 0; mt_os_now_ns() - start_ns < OTHERS_NS; round++) {
+		uint32_t releasing_count = 0;
 
 		for (int i = 0; i < MT_POOL_DEVICES; i++)
 			if (device == MT_ANY_DEVICE ||
 			    &mt_pool.devices[i] == mt_pool_device(device))
-				givers += atomic_load_explicit(&mt_pool.devices[i].givers,
-							       memory_order_acquire);
-		if (!givers)
+				releasing_count += atomic_load_explicit(
+					&mt_pool.devices[i].releasing_count, memory_order_acquire);
+		if (!releasing_count)
 			return;
 		mt_wait_round(round);
 	}
 }
 
-static MT_COLD void settle_stream(struct mt_context *context)
+static MT_COLD void wait_briefly_for_stream(struct mt_context *context)
 {
 	uint32_t init = atomic_load_explicit(&context->init, memory_order_relaxed);
 	int cancel, mode;
@@ -105,47 +105,46 @@ static MT_COLD void settle_stream(struct mt_context *context)
 	cancel = mt_wait_uncancelled();
 	mode = mt_capture_relax(mt_pool_driver());
 	if (mode != MT_CAPTURE_NOT_RELAXED || !mt_capture_is_open())
-		await_stream(context, false, AWAIT_NS);
+		wait_for_stream(context, false, OTHERS_NS);
 	mt_capture_restore(mt_pool_driver(), mode);
 	mt_wait_cancellable(cancel);
 	mt_context_drop(context);
 }
 
-uint32_t mt_pool_read_begin(int device)
+uint32_t mt_pool_read_begin(int number)
 {
-	struct mt_pool_device *place = mt_pool_device(device);
+	struct mt_pool_device *device = mt_pool_device(number);
 	uint32_t releases;
 
-	atomic_fetch_add_explicit(&place->readers, 1, memory_order_seq_cst);
-	if (mt_unlikely(atomic_load_explicit(&place->givers, memory_order_seq_cst)))
-		mt_release_await(device);
-	releases = atomic_load_explicit(&place->releases, memory_order_seq_cst);
+	atomic_fetch_add_explicit(&device->readers, 1, memory_order_seq_cst);
+	if (mt_unlikely(atomic_load_explicit(&device->releasing_count, memory_order_seq_cst)))
+		mt_release_wait_for_others(number);
+	releases = atomic_load_explicit(&device->releases, memory_order_seq_cst);
 	MT_EACH_CONTEXT(context)
 	{
-		if (mt_context_device(context) == place &&
-		    atomic_load_explicit(&context->has_unsettled, memory_order_seq_cst))
-			settle_stream(context);
+		if (mt_context_device(context) == device &&
+		    atomic_load_explicit(&context->has_pending_frees, memory_order_seq_cst))
+			wait_briefly_for_stream(context);
 	}
 	return releases;
 }
 
-bool mt_pool_read_end(int device, uint32_t releases)
+bool mt_pool_read_end(int number, uint32_t releases)
 {
-	struct mt_pool_device *place = mt_pool_device(device);
-	bool is_exact = atomic_load_explicit(&place->releases, memory_order_seq_cst) == releases &&
-			!atomic_load_explicit(&place->givers, memory_order_seq_cst);
+	struct mt_pool_device *device = mt_pool_device(number);
+	bool is_exact = atomic_load_explicit(&device->releases, memory_order_seq_cst) == releases &&
+			!atomic_load_explicit(&device->releasing_count, memory_order_seq_cst);
 
-	atomic_fetch_sub_explicit(&place->readers, 1, memory_order_release);
+	atomic_fetch_sub_explicit(&device->readers, 1, memory_order_release);
 	return is_exact;
 }
 
-/* The worker has time: a thread that reads how much is free goes first, so that it waits for one
- * block alone. */
-static void let_readers_through(struct mt_pool_device *place)
+/* A thread that reads the free memory goes before the worker, and so waits for one block alone. */
+static void wait_for_readers(struct mt_pool_device *device)
 {
 	uint64_t start_ns = 0;
 
-	for (unsigned round = 0; atomic_load_explicit(&place->readers, memory_order_seq_cst);
+	for (unsigned round = 0; atomic_load_explicit(&device->readers, memory_order_seq_cst);
 	     round++) {
 		start_ns = start_ns ? start_ns : mt_os_now_ns();
 		if (mt_os_now_ns() - start_ns > READERS_NS)
@@ -154,45 +153,45 @@ static void let_readers_through(struct mt_pool_device *place)
 	}
 }
 
-/* Nothing runs any more in a context that an error has ended, and where it is current the driver
- * answers that error to every call: what it had is freed with the caller's context current. */
-static int send_base(struct mt_context *context, uint64_t base, bool is_idle)
+/* Nothing runs in a context that an error has ended, and where it is current the driver returns
+ * that error for every call: its blocks are freed with the caller's context current. */
+static int free_base(struct mt_context *context, uint64_t base, bool is_idle)
 {
 	bool was_pushed;
 	int result;
 
-	if (atomic_load_explicit(&context->is_gone, memory_order_relaxed))
+	if (atomic_load_explicit(&context->is_dead, memory_order_relaxed))
 		return mt_pool_driver()->cuMemFree_v2(base);
-	was_pushed = mt_context_enter(context, true, &result);
+	was_pushed = mt_context_push(context, true, &result);
 	if (result == MT_CU_SUCCESS)
-		result = free_now(context, base, is_idle);
-	mt_context_exit(was_pushed);
+		result = free_in_order(context, base, is_idle);
+	mt_context_pop(was_pushed);
 	if (mt_likely(!mt_context_is_sticky(result)))
 		return result;
-	mt_context_note(context, result);
-	/* The first to learn of it. */
-	return atomic_load_explicit(&context->is_gone, memory_order_relaxed)
+	mt_context_note_result(context, result);
+	/* This thread is the first to learn of it. */
+	return atomic_load_explicit(&context->is_dead, memory_order_relaxed)
 		       ? mt_pool_driver()->cuMemFree_v2(base)
 		       : result;
 }
 
-/* The block is in no list and in no table any more. The context is held, and its end waits for us.
- * Bytes given back; *out_refused: not on this thread now. */
-static uint64_t send(struct mt_context *context, struct mt_block *block, bool is_idle,
-		     bool is_decay, bool *out_refused)
+/* Frees a block that is in no list and no table. The context is held, and its end waits for us.
+ * Returns the bytes; *out_refused: not permitted on this thread now. */
+static uint64_t free_block(struct mt_context *context, struct mt_block *block, bool is_idle,
+			   bool is_decay, bool *out_refused)
 {
 	uint64_t base = mt_block_base(block);
 	uint64_t bytes = block->bytes;
-	int result = send_base(context, base, is_idle);
+	int result = free_base(context, base, is_idle);
 
 	*out_refused = result == MT_CU_NOT_PERMITTED;
-	if (*out_refused && take_in(context, block))
+	if (*out_refused && requeue(context, block))
 		return 0;
 	if (result == MT_CU_SUCCESS)
 		mt_device_memory_freed(mt_context_device(context), bytes);
 	else if (mt_context_is_sticky(result))
-		/* else: that one block is lost, the fences are as good as before */
-		mt_context_note(context, result);
+		/* else that one block is lost, and the fences stay valid */
+		mt_context_note_result(context, result);
 	mt_lock_lock(&context->lock);
 	mt_counter_add(&context->counters.driver_frees, 1);
 	mt_context_note_held(context, block, false);
@@ -207,7 +206,7 @@ static uint64_t send(struct mt_context *context, struct mt_block *block, bool is
 	return result == MT_CU_SUCCESS ? bytes : 0;
 }
 
-static struct mt_block *leave(struct mt_block *block)
+static struct mt_block *unlist(struct mt_block *block)
 {
 	block->state = MT_BLOCK_LEAVING;
 	(void)mt_blocks_remove(block);
@@ -224,12 +223,12 @@ static struct mt_block *pick_idle(struct mt_context *context, const struct mt_re
 	mt_bins_remove(context->idle, block);
 	mt_counter_add(&context->counters.idle, -block->bytes);
 	mt_context_note_cached(context, block, false);
-	return leave(block);
+	return unlist(block);
 }
 
 enum kind { IDLE, OWN_DONE, PENDING, LOST };
 
-/* What is freed while a capture begins gets no fence until it ends. */
+/* A block freed while a capture begins gets no fence until it ends. */
 static bool has_no_fence(const struct mt_group *group)
 {
 	return group->is_lost || group->lacks_events ||
@@ -255,45 +254,44 @@ static struct mt_block *pick_pending(struct mt_context *context, const struct mt
 	if (!block || block->since_ns > rule->freed_until_ns)
 		return NULL;
 	mt_fence_remove(context, block);
-	return leave(block);
+	return unlist(block);
 }
 
-/* A driver that cannot be told that the call does not matter to captures: none may begin during it.
- */
-static bool has_modes(void)
+/* A driver without capture modes: no capture may begin during the call. */
+static bool can_relax(void)
 {
 	return mt_pool_driver()->cuThreadExchangeStreamCaptureMode != NULL;
 }
 
-/* The context is held: who ends it sets is_ending before looking at who holds it. */
-static bool enter(struct mt_context *context, const struct mt_release *rule)
+/* The context is held: its end sets is_ending before it looks at its users. */
+static bool enter_driver(struct mt_context *context, const struct mt_release *rule)
 {
 	if (atomic_load_explicit(&context->is_ending, memory_order_seq_cst))
 		return false;
-	if (!has_modes())
-		return mt_capture_enter();
+	if (!can_relax())
+		return mt_capture_gate_enter();
 	return rule->in_capture || !mt_capture_is_open();
 }
 
 static void leave_driver(void)
 {
-	if (!has_modes())
-		mt_capture_leave();
+	if (!can_relax())
+		mt_capture_gate_leave();
 }
 
 static bool is_done(const struct mt_release *rule)
 {
 	return !rule->blocks || !rule->bytes ||
 	       (rule->is_background &&
-		atomic_load_explicit(&mt_pool.holds_back, memory_order_relaxed));
+		atomic_load_explicit(&mt_pool.pauses_release, memory_order_relaxed));
 }
 
-/* One block; 0 where there is none, or it could not go. */
-static uint64_t give_one(struct mt_context *context, struct mt_release *rule, enum kind kind,
-			 bool *out_is_last)
+/* Releases one block; 0: there is none, or the driver refused. */
+static uint64_t release_one(struct mt_context *context, struct mt_release *rule, enum kind kind,
+			    bool *out_is_last)
 {
 	struct mt_block *block;
-	uint64_t bytes, given = 0;
+	uint64_t bytes, released_bytes = 0;
 	bool is_refused = false;
 
 	mt_lock_lock(&context->lock);
@@ -301,61 +299,64 @@ static uint64_t give_one(struct mt_context *context, struct mt_release *rule, en
 	mt_lock_unlock(&context->lock);
 	bytes = block ? block->bytes : 0;
 	if (block) {
-		given = send(context, block, kind <= OWN_DONE, rule->is_decay, &is_refused);
+		released_bytes =
+			free_block(context, block, kind <= OWN_DONE, rule->is_decay, &is_refused);
 		rule->blocks--;
 		rule->bytes -= bytes < rule->bytes ? bytes : rule->bytes;
 	}
 	*out_is_last = !block || is_refused;
-	return given;
+	return released_bytes;
 }
 
-static uint64_t give_some(struct mt_context *context, struct mt_release *rule, enum kind kind)
+static uint64_t release_some(struct mt_context *context, struct mt_release *rule, enum kind kind)
 {
-	struct mt_pool_device *place = mt_context_device(context);
+	struct mt_pool_device *device = mt_context_device(context);
 	bool is_last = false, is_done_with = kind <= OWN_DONE;
-	uint64_t given = 0;
+	uint64_t released_bytes = 0;
 
-	while (!is_last && !is_done(rule) && enter(context, rule)) {
+	while (!is_last && !is_done(rule) && enter_driver(context, rule)) {
 		if (is_done_with) {
 			if (rule->is_background)
-				let_readers_through(place);
-			atomic_fetch_add_explicit(&place->givers, 1, memory_order_seq_cst);
-			atomic_fetch_add_explicit(&place->releases, 1, memory_order_seq_cst);
+				wait_for_readers(device);
+			atomic_fetch_add_explicit(&device->releasing_count, 1,
+						  memory_order_seq_cst);
+			atomic_fetch_add_explicit(&device->releases, 1, memory_order_seq_cst);
 		}
-		given += give_one(context, rule, kind, &is_last);
+		released_bytes += release_one(context, rule, kind, &is_last);
 		if (is_done_with)
-			atomic_fetch_sub_explicit(&place->givers, 1, memory_order_seq_cst);
+			atomic_fetch_sub_explicit(&device->releasing_count, 1,
+						  memory_order_seq_cst);
 		leave_driver();
 	}
-	if (is_done_with && (rule->in_capture || (rule->is_background && given)))
-		await_stream(context, rule->is_background, SETTLE_NS);
-	return given;
+	if (is_done_with && (rule->in_capture || (rule->is_background && released_bytes)))
+		wait_for_stream(context, rule->is_background, STREAM_NS);
+	return released_bytes;
 }
 
-static uint64_t give(struct mt_context *context, struct mt_release *rule, enum kind kind)
+static uint64_t release_kind(struct mt_context *context, struct mt_release *rule, enum kind kind)
 {
 	int cancel = mt_wait_uncancelled();
 	int mode = mt_capture_relax(mt_pool_driver());
-	uint64_t given = give_some(context, rule, kind);
+	uint64_t released_bytes = release_some(context, rule, kind);
 
 	mt_capture_restore(mt_pool_driver(), mode);
 	mt_wait_cancellable(cancel);
-	return given;
+	return released_bytes;
 }
 
 uint64_t mt_release_idle(struct mt_context *context, struct mt_release *rule)
 {
-	return give(context, rule, IDLE);
+	return release_kind(context, rule, IDLE);
 }
 
 uint64_t mt_release_pending(struct mt_context *context, struct mt_release *rule, bool only_lost)
 {
-	return give(context, rule, only_lost ? LOST : PENDING);
+	return release_kind(context, rule, only_lost ? LOST : PENDING);
 }
 
 uint64_t mt_release_own_done(struct mt_context *context, struct mt_release *rule)
 {
-	return give(context, rule, OWN_DONE);
+	return release_kind(context, rule, OWN_DONE);
 }
 
 static uint64_t pending_max_ns(void)
@@ -387,7 +388,7 @@ uint64_t mt_release_excess(int device)
 
 bool mt_release_is_overdue(struct mt_context *context, uint64_t now_ns)
 {
-	/* Without caps, which is the default, this is two looks. */
+	/* Without caps, the default, this reads two values. */
 	return context->lost_groups > 0 || has_old(context, now_ns) ||
 	       mt_counter(&mt_pool.max_idle_bytes) || mt_counter(&mt_pool.max_idle_pct) < 100;
 }
@@ -395,13 +396,9 @@ bool mt_release_is_overdue(struct mt_context *context, uint64_t now_ns)
 void mt_release_overdue(struct mt_context *context, uint64_t now_ns)
 {
 	uint64_t max_ns = pending_max_ns();
-	struct mt_release lost = {UINT64_MAX, UINT64_MAX, HAND_OVER_MAX, false, false, false};
-	struct mt_release old = {now_ns > max_ns ? now_ns - max_ns : 0,
-				 UINT64_MAX,
-				 HAND_OVER_MAX,
-				 false,
-				 false,
-				 false};
+	struct mt_release lost = {UINT64_MAX, UINT64_MAX, DIRECT_MAX, false, false, false};
+	struct mt_release old = {
+		now_ns > max_ns ? now_ns - max_ns : 0, UINT64_MAX, DIRECT_MAX, false, false, false};
 	int device = atomic_load_explicit(&context->device, memory_order_relaxed);
 	struct mt_release over = {UINT64_MAX, mt_release_excess(device), UINT32_MAX, false, false,
 				  false};
@@ -432,8 +429,8 @@ void mt_release_overdue(struct mt_context *context, uint64_t now_ns)
 	}
 }
 
-/* Everything idle of a device, up to a rule. */
-static void give_back_device(int device, struct mt_release *rule)
+/* Releases the idle blocks of a device, up to a rule. */
+static void release_device(int device, struct mt_release *rule)
 {
 	MT_EACH_CONTEXT(context)
 	{
@@ -462,5 +459,5 @@ void mt_release_collect(struct mt_context *context, uint64_t bytes)
 	if (usage.reserved_bytes + bytes <= allowed)
 		return;
 	rule.bytes = usage.reserved_bytes + bytes - allowed;
-	give_back_device(device, &rule);
+	release_device(device, &rule);
 }

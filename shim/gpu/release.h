@@ -1,6 +1,6 @@
-/* gpu/release.h -- cached blocks go back to the driver, one by one: each is first taken out of bins
- * and table under the context's lock, then freed with no lock held, its context counted in use and,
- * where none is current, pushed. */
+/* gpu/release.h -- releases cached blocks to the driver, one by one. Each block is first taken out
+ * of bins and table under the context's lock, then freed with no lock held, with its context
+ * counted in use and, where none is current, pushed. Any thread; no lock is held at a call. */
 #ifndef MT_GPU_RELEASE_H
 #define MT_GPU_RELEASE_H
 
@@ -11,48 +11,48 @@
 
 struct mt_release {
 	uint64_t freed_until_ns; /* only blocks freed by then */
-	uint64_t bytes;          /* stop when so many are given back */
+	uint64_t bytes;          /* stop after so many bytes */
 	uint32_t blocks;         /* or so many blocks */
 	bool is_decay;
-	/* while one is open too: where the driver has just let the program allocate, if there had
-	 * been memory. The blocks are free at the return */
+	/* also during a capture: the driver has just let the program allocate. The blocks are free
+	 * at the return */
 	bool in_capture;
-	bool is_background; /* nobody waits for it: stops where mt_pool_hold_back says so */
+	bool is_background; /* the program does not wait for it: stops at mt_pool_pause_release */
 };
 #define MT_RELEASE_ALL                                                                             \
 	((struct mt_release){UINT64_MAX, UINT64_MAX, UINT32_MAX, false, false, false})
 
-/* Idle blocks of a held context, oldest first, until the rule says stop or a capture begins. Bytes
- * given back; counts down the rule's bytes and blocks. */
+/* Releases idle blocks of a held context, oldest first, until the rule says stop or a capture
+ * begins. Returns the bytes; counts down the rule's bytes and blocks. */
 uint64_t mt_release_idle(struct mt_context *context, struct mt_release *rule);
 
-/* Pending blocks, oldest first (`only_lost`: of groups that cannot be fenced), to the driver's own
- * cuMemFree, which waits as long as it takes: only in a program's call. */
+/* Releases pending blocks, oldest first (only_lost: of groups that cannot be fenced), by the
+ * driver's own cuMemFree, which may wait: only in a call of the program. */
 uint64_t mt_release_pending(struct mt_context *context, struct mt_release *rule, bool only_lost);
 
-/* Pending blocks of groups that mt_fence_poll_own has marked. */
+/* Releases pending blocks of groups that mt_fence_poll_own has marked. */
 uint64_t mt_release_own_done(struct mt_context *context, struct mt_release *rule);
 
-/* What a pooled cuMemFree owes afterwards: blocks that cannot be fenced, that have been pending for
- * too long, that are over the cap. The context is one of a block just freed; no lock held. */
+/* Releases what is overdue after a pooled cuMemFree: blocks that cannot be fenced, that are pending
+ * for too long, that are over the cap. The context is that of the freed block. */
 void mt_release_overdue(struct mt_context *context, uint64_t now_ns);
 bool mt_release_is_overdue(struct mt_context *context, uint64_t now_ns);
 
-/* Waits until no other thread has blocks in hand on their way to the driver: some microseconds, 50
- * ms at most. device: MT_ANY_DEVICE for all. No lock held. */
-void mt_release_await(int device);
+/* Waits until no other thread is freeing a block: some microseconds, up to 50 ms. device:
+ * MT_ANY_DEVICE for all. */
+void mt_release_wait_for_others(int device);
 
-/* Bytes cached on the device beyond the caps; 0 for none. */
+/* Returns the bytes cached on the device above the caps. */
 uint64_t mt_release_excess(int device);
 
-/* For a caller that adds mt_pool_withheld_bytes to what the driver has free: a block on its way
- * back to the driver is in neither. begin waits until none is on its way (some microseconds; 100 ms
- * at most), and the worker starts none before the end. end returns false where a block has been on
- * its way meanwhile: the sum may lack it. Each begin has its end. Any thread, no lock held. */
+/* Around a read of the driver's free memory to which mt_pool_withheld_bytes is added: a block that
+ * is being freed is in neither. begin waits until no thread is freeing one (some microseconds; up
+ * to 100 ms), and the worker starts none before the end. end returns false where a block was freed
+ * meanwhile: the sum may lack it. An end must follow each begin. Any thread. */
 uint32_t mt_pool_read_begin(int device);
 bool mt_pool_read_end(int device, uint32_t releases);
 
-/* Before the driver is asked for so many bytes: garbage_collection_threshold. No lock held. */
+/* garbage_collection_threshold, before the driver is asked for so many bytes. */
 void mt_release_collect(struct mt_context *context, uint64_t bytes);
 
 #endif

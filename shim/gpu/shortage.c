@@ -9,9 +9,9 @@
 #include "gpu/usage.h"
 #include "gpu/wait.h"
 
-#define OOM_WAIT_NS   (10 * MT_NS_PER_S) /* for what is pending */
+#define OOM_WAIT_NS   (10 * MT_NS_PER_S) /* for pending blocks */
 #define UNKNOWN_SHARE 8
-#define MORE_TRIES    16 /* after the steps, as long as other threads give back */
+#define MORE_TRIES    16 /* after the steps, while other threads release */
 
 static bool is_on(const struct mt_context *context, int device)
 {
@@ -20,21 +20,21 @@ static bool is_on(const struct mt_context *context, int device)
 	return device == MT_ANY_DEVICE || mt_pool_device(own) == mt_pool_device(device);
 }
 
-/* What has reached the driver from the device's contexts, in whatever way: it changes while memory
- * comes back. */
+/* The frees of the device's contexts that have reached the driver, by any way: it changes while
+ * memory comes back. */
 static uint64_t count_freed(int device)
 {
-	uint64_t freed = 0;
+	uint64_t released_count = 0;
 
 	MT_EACH_CONTEXT(context)
 	{
 		if (is_on(context, device))
-			freed += mt_counter(&context->counters.driver_frees);
+			released_count += mt_counter(&context->counters.driver_frees);
 	}
-	return freed;
+	return released_count;
 }
 
-/* A context that pools no more may still have what it kept before. */
+/* A context that no longer pools may still have cached blocks. */
 static bool has_pool(int device)
 {
 	MT_EACH_CONTEXT(context)
@@ -56,7 +56,7 @@ static void count_shortage(int device, uint32_t delta)
 						  memory_order_seq_cst);
 }
 
-/* -1: that of the current context, else all. */
+/* -1: the device of the current context, else all. */
 static int resolve(int device)
 {
 	struct mt_context *context = device < 0 ? mt_context_current() : NULL;
@@ -79,7 +79,7 @@ MT_COLD bool mt_shortage_begin(struct mt_shortage *shortage, int device, uint64_
 	count_shortage(device, 1);
 	if (device != MT_ANY_DEVICE)
 		mt_pool_note_retry(device);
-	shortage->freed = count_freed(device);
+	shortage->released_count = count_freed(device);
 	shortage->start_ns = mt_os_now_ns();
 	return true;
 }
@@ -90,7 +90,7 @@ MT_COLD void mt_shortage_end(const struct mt_shortage *shortage)
 	mt_wait_cancellable(shortage->cancel);
 }
 
-/* Each held context of the device. */
+/* Calls act for each held context of the device. */
 static void each_context(const struct mt_shortage *shortage,
 			 void (*act)(struct mt_context *context, uint64_t start_ns))
 {
@@ -105,7 +105,7 @@ static void each_context(const struct mt_shortage *shortage,
 	}
 }
 
-static void give_idle(struct mt_context *context, uint64_t start_ns)
+static void release_idle(struct mt_context *context, uint64_t start_ns)
 {
 	struct mt_release all = MT_RELEASE_ALL;
 
@@ -114,8 +114,9 @@ static void give_idle(struct mt_context *context, uint64_t start_ns)
 	(void)mt_release_idle(context, &all);
 }
 
-/* What the driver alone would have free now: all whose own context is done with it. */
-static void give_ready(struct mt_context *context, uint64_t start_ns)
+/* Releases all blocks with which their own context is done: the driver alone would have them free
+ * now. */
+static void release_ready(struct mt_context *context, uint64_t start_ns)
 {
 	struct mt_release all = MT_RELEASE_ALL;
 
@@ -125,15 +126,15 @@ static void give_ready(struct mt_context *context, uint64_t start_ns)
 	mt_fence_poll(context, UINT32_MAX);
 	mt_fence_poll_own(context);
 	mt_lock_unlock(&context->lock);
-	give_idle(context, start_ns);
-	if (atomic_load_explicit(&context->is_gone, memory_order_relaxed))
+	release_idle(context, start_ns);
+	if (atomic_load_explicit(&context->is_dead, memory_order_relaxed))
 		(void)mt_release_pending(context, &all, false);
 	else
 		(void)mt_release_own_done(context, &all);
 }
 
-/* What cannot be fenced: the driver's own cuMemFree, which is what the program called. */
-static void give_lost(struct mt_context *context, uint64_t start_ns)
+/* Releases what cannot be fenced by the driver's own cuMemFree, which the program called. */
+static void release_lost(struct mt_context *context, uint64_t start_ns)
 {
 	struct mt_release all = MT_RELEASE_ALL;
 
@@ -142,9 +143,10 @@ static void give_lost(struct mt_context *context, uint64_t start_ns)
 	(void)mt_release_pending(context, &all, true);
 }
 
-/* False: all that is cached is too little beside what is free, and nobody need wait for it. A call
- * of unknown size that fails beside eight times as much free memory fails for another reason. */
-static bool can_serve(const struct mt_shortage *shortage)
+/* Returns false where all that is cached is too little beside what is free: no need to wait for it.
+ * A call of unknown size that fails beside eight times as much free memory fails for another
+ * reason. */
+static bool is_enough_cached(const struct mt_shortage *shortage)
 {
 	uint64_t free_bytes = 0, total_bytes = 0, cached;
 	bool is_known;
@@ -162,7 +164,7 @@ static bool can_serve(const struct mt_shortage *shortage)
 			       : cached >= free_bytes / UNKNOWN_SHARE;
 }
 
-static bool is_hopeful(const struct mt_shortage *shortage)
+static bool may_complete(const struct mt_shortage *shortage)
 {
 	bool is = false;
 
@@ -171,35 +173,35 @@ static bool is_hopeful(const struct mt_shortage *shortage)
 		if (is || !is_on(context, shortage->device))
 			continue;
 		mt_lock_lock(&context->lock);
-		is = mt_fence_is_hopeful(context, shortage->start_ns);
+		is = mt_fence_may_complete(context, shortage->start_ns);
 		mt_lock_unlock(&context->lock);
 	}
 	return is;
 }
 
-/* Something has reached the driver since the last time. */
-static bool has_more(struct mt_shortage *shortage)
+/* Returns whether more has reached the driver since the last time. */
+static bool has_released_more(struct mt_shortage *shortage)
 {
-	uint64_t freed;
+	uint64_t released_count;
 
-	mt_release_await(shortage->device);
-	freed = count_freed(shortage->device);
-	if (freed == shortage->freed)
+	mt_release_wait_for_others(shortage->device);
+	released_count = count_freed(shortage->device);
+	if (released_count == shortage->released_count)
 		return false;
-	shortage->freed = freed;
+	shortage->released_count = released_count;
 	return true;
 }
 
-/* Waits until something of what was pending at the start is done, as the program's own calls of
- * cuMemFree would have waited. */
-static bool await_pending(struct mt_shortage *shortage)
+/* Waits until something that was pending at the start is done, as the program's own cuMemFree would
+ * have waited. */
+static bool wait_for_pending(struct mt_shortage *shortage)
 {
 	for (unsigned round = 0;
-	     mt_os_now_ns() - shortage->start_ns < OOM_WAIT_NS && is_hopeful(shortage); round++) {
-		if (!can_serve(shortage))
+	     mt_os_now_ns() - shortage->start_ns < OOM_WAIT_NS && may_complete(shortage); round++) {
+		if (!is_enough_cached(shortage))
 			return false;
-		each_context(shortage, give_ready);
-		if (has_more(shortage))
+		each_context(shortage, release_ready);
+		if (has_released_more(shortage))
 			return true;
 		mt_wait_round(round);
 	}
@@ -211,29 +213,29 @@ MT_COLD bool mt_shortage_next(struct mt_shortage *shortage)
 	enum { IDLE, READY, WAIT, LOST };
 
 	if (shortage->step == IDLE) {
-		each_context(shortage, give_idle);
+		each_context(shortage, release_idle);
 		shortage->step = READY;
 		/* In any case: another thread may have freed between the failed call and the begin.
 		 */
-		(void)has_more(shortage);
+		(void)has_released_more(shortage);
 		return true;
 	}
 	if (shortage->step == READY) {
-		each_context(shortage, give_ready);
+		each_context(shortage, release_ready);
 		shortage->step = WAIT;
-		if (has_more(shortage))
+		if (has_released_more(shortage))
 			return true;
 	}
-	if (shortage->step == WAIT && await_pending(shortage))
+	if (shortage->step == WAIT && wait_for_pending(shortage))
 		return true;
 	if (shortage->step == WAIT) {
-		each_context(shortage, give_lost);
+		each_context(shortage, release_lost);
 		shortage->step = LOST;
-		if (has_more(shortage))
+		if (has_released_more(shortage))
 			return true;
 	}
 	if (shortage->step++ >= LOST + MORE_TRIES)
 		return false;
-	each_context(shortage, give_idle);
-	return has_more(shortage);
+	each_context(shortage, release_idle);
+	return has_released_more(shortage);
 }

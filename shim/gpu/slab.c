@@ -47,12 +47,12 @@ static void extend(struct mt_slab *slab)
 {
 	char *memory = mt_slab_map(CHUNK_BYTES);
 	struct mt_chunk *chunk = (struct mt_chunk *)memory;
-	size_t room = CHUNK_BYTES - 64;
+	size_t usable = CHUNK_BYTES - 64;
 
 	if (!memory)
 		return;
 	chunk->objects = memory + 64;
-	chunk->end = chunk->objects + room - room % slab->object_bytes;
+	chunk->end = chunk->objects + usable - usable % slab->object_bytes;
 	chunk->next = slab->chunks;
 	slab->chunks = chunk;
 	slab->fresh = chunk->objects;

@@ -18,17 +18,17 @@
 /* mtctl reads it at once, or not at all */
 #define FETCH_NS (60 * MT_NS_PER_S)
 
-/* One snapshot under way. */
+/* One snapshot being written. */
 struct writer {
 	struct mt_blocks_head head;
 	struct mt_blocks_entry *buffer;
 	uint32_t filled;
 	uint64_t sum;
-	uint64_t offset; /* of the file: where the buffer goes */
+	uint64_t offset; /* in the file: where the buffer goes */
 	int fd;
 };
 
-static uint64_t placed_ns; /* 0: no file of ours lies there */
+static uint64_t placed_ns; /* 0: there is no file of ours */
 
 static enum mt_blocks_state state_of(const struct mt_block_list_block *block)
 {
@@ -99,10 +99,10 @@ static bool add(struct writer *writer, const struct mt_block_list_block *block, 
 	return writer->filled < BUFFER_ENTRIES || flush(writer);
 }
 
-/* The entries first, the head when it is known what follows it. */
+/* The entries first; the head when its figures are known. */
 static enum mt_err write_blocks(struct writer *writer)
 {
-	/* filled under a lock: touched before */
+	/* filled under a lock: written to before */
 	struct mt_block_list_block piece[PIECE_BLOCKS] = {{0}};
 	uint64_t began_ns = mt_os_now_ns();
 	struct mt_block_list list;
@@ -149,7 +149,7 @@ static enum mt_err write_file(const char *path)
 			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (writer.buffer == MAP_FAILED)
 		return MT_ERR_NO_MEMORY;
-	/* a child would have nobody to unmap it */
+	/* a child could not unmap it */
 	(void)madvise(writer.buffer, BUFFER_BYTES, MADV_DONTFORK);
 	writer.fd = mt_os_open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (writer.fd >= 0) {

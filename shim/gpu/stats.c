@@ -12,7 +12,7 @@
 #include "core/publish.h"
 #include "sys/format.h"
 
-/* What the driver and NVML said at the last look; the worker's. */
+/* Replies of the driver and of NVML at the last read; worker thread. */
 static struct seen {
 	int count;
 	struct mt_gpu_device devices[MT_DEVICES_COUNT];
@@ -20,7 +20,7 @@ static struct seen {
 } seen, job_seen;
 
 static struct mt_stats_device rows[MT_DEVICES_COUNT];
-static struct mt_gpu_stats_reckoned reckoned[MT_DEVICES_COUNT]; /* by row */
+static struct mt_gpu_stats_unattributed unattributed[MT_DEVICES_COUNT]; /* by row */
 
 _Static_assert((int)MT_DEVICES_COUNT <= (int)MT_POOL_DEVICES, "each has figures of its own");
 
@@ -58,9 +58,9 @@ static uint64_t larger(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/* What the driver charges this process on the device, as far as we know of it. Not managed memory,
- * which may be anywhere, and not what others own. The driver keeps more for async allocations than
- * is live in them. */
+/* What the driver charges this process for on the device, as far as known. Without managed memory,
+ * which may be anywhere, and memory of others. For async allocations the driver keeps more than is
+ * live. */
 static uint64_t accounted_bytes(const struct mt_stats_device *row)
 {
 	return row->reserved_bytes + row->direct_live_bytes + row->pitch_live_bytes +
@@ -72,8 +72,8 @@ static void fill_nvml(struct mt_stats_device *to, const struct mt_nvml_usage *nv
 {
 	uint64_t ours = accounted_bytes(to);
 
-	/* Of a divided device it tells the whole, and the driver our part: what is free in the one
-	 * says nothing of the other. */
+	/* Of a divided device NVML shows the whole, and the driver our part: the free memory of the
+	 * one says nothing of the other. */
 	if (!to->free_bytes && nvml->total_bytes &&
 	    nvml->total_bytes - to->total_bytes / 8 <= to->total_bytes)
 		to->free_bytes =
@@ -109,15 +109,15 @@ void mt_gpu_stats_fill(struct mt_stats_device *to, const struct mt_gpu_device *d
 	(void)mt_format(to->pci, sizeof(to->pci), "%s", device->pci);
 }
 
-void mt_gpu_stats_date(struct mt_stats_device *row, struct mt_gpu_stats_reckoned *kept,
+void mt_gpu_stats_date(struct mt_stats_device *row, struct mt_gpu_stats_unattributed *last,
 		       uint64_t read_ns, uint64_t now_ns)
 {
-	if (kept->read_ns != read_ns || kept->ordinal != row->ordinal)
-		*kept = (struct mt_gpu_stats_reckoned){.ordinal = row->ordinal,
-						       .read_ns = read_ns,
-						       .unattributed_bytes =
-							       row->unattributed_bytes};
-	row->unattributed_bytes = kept->unattributed_bytes;
+	if (last->read_ns != read_ns || last->ordinal != row->ordinal)
+		*last = (struct mt_gpu_stats_unattributed){.ordinal = row->ordinal,
+							   .read_ns = read_ns,
+							   .unattributed_bytes =
+								   row->unattributed_bytes};
+	row->unattributed_bytes = last->unattributed_bytes;
 	row->nvml_age_ms = read_ns ? (now_ns - read_ns) / MT_NS_PER_MS : 0;
 }
 
@@ -168,7 +168,7 @@ void mt_gpu_stats_add(struct mt_stats_snapshot *to, const struct mt_stats_device
 	to->gpu_devices_count++;
 }
 
-/* The figures that are sums stand together in stats_fields.def. */
+/* The sums stand together in stats_fields.def. */
 static void clear_sums(struct mt_stats_snapshot *to)
 {
 	memset(&to->gpu_devices_count, 0,
@@ -203,13 +203,13 @@ static void fill_rows(void)
 		mt_pool_usage(seen.devices[i].ordinal, &pool);
 		mt_unpooled_usage(seen.devices[i].ordinal, &others);
 		mt_gpu_stats_fill(&rows[i], &seen.devices[i], &pool, &others, &seen.nvml[i]);
-		mt_gpu_stats_date(&rows[i], &reckoned[i], seen.nvml[i].read_ns, mt_os_now_ns());
+		mt_gpu_stats_date(&rows[i], &unattributed[i], seen.nvml[i].read_ns, mt_os_now_ns());
 		(void)mt_format(rows[i].mode, sizeof(rows[i].mode), "%s",
 				mode_text(seen.devices[i].ordinal));
 	}
 }
 
-/* The loaded objects are gone through only where there are new ones. */
+/* The loaded objects are read only where there are new ones. */
 static void tell_how(void)
 {
 	static unsigned long long loads_seen;
@@ -226,7 +226,7 @@ void mt_gpu_stats_publish(bool full)
 {
 	struct mt_stats_snapshot *to;
 
-	/* During a capture nothing is read: what was seen last stands. */
+	/* During a capture nothing is read: the last figures stay. */
 	if (full && !mt_capture_is_open() && mt_gpu_thread_run(look_job) &&
 	    (job_seen.count || !mt_capture_is_open()))
 		seen = job_seen;
@@ -258,7 +258,7 @@ uint64_t mt_gpu_stats_live_bytes(void)
 		mt_pool_usage(device, &pool);
 		mt_unpooled_usage(device, &others);
 		bytes += pool.allocated_bytes;
-		/* what follows is not on the device, or not ours */
+		/* the kinds that follow are not on the device, or not ours */
 		for (int kind = 0; kind < MT_UNPOOLED_pinned; kind++)
 			bytes += others.live_bytes[kind];
 	}

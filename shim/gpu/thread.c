@@ -7,40 +7,23 @@
 
 #include "sys/lock_check.h"
 #include "sys/os.h"
+#include "gpu/capture.h"
 #include "gpu/driver.h"
 #include "core/thread.h"
 
-/* the driver's frames, and its loading of the management library, lie on it */
+/* the driver's frames, and its loading of the management library, need it */
 #define STACK_BYTES MT_MIB
-#define PATIENCE_NS (5 * MT_NS_PER_S)
-/* a process that ends waits no longer for a job in flight */
+#define JOB_NS      (5 * MT_NS_PER_S)
+/* a process that ends waits this long for a job */
 #define STOP_NS MT_NS_PER_S
 
 static struct mt_thread thread;
 
 /* JOB_ASKED: from the worker to the thread, release/acquire with `job`. JOB_DONE: back, with what
- * the job has written. JOB_OVER: no more of them; nothing follows on it. */
+ * the job has written. JOB_OVER: no further job; the last state. */
 enum { JOB_NONE, JOB_ASKED, JOB_DONE, JOB_OVER };
 static _Atomic uint32_t job_state;
 static void (*job)(void);
-
-int mt_gpu_thread_relax(void)
-{
-	const struct mt_driver *driver = mt_driver_usable();
-	int mode = MT_CU_CAPTURE_RELAXED;
-
-	if (driver && driver->cuThreadExchangeStreamCaptureMode)
-		(void)driver->cuThreadExchangeStreamCaptureMode(&mode);
-	return mode;
-}
-
-void mt_gpu_thread_restore(int mode)
-{
-	const struct mt_driver *driver = mt_driver_usable();
-
-	if (driver && driver->cuThreadExchangeStreamCaptureMode)
-		(void)driver->cuThreadExchangeStreamCaptureMode(&mode);
-}
 
 static void *thread_main(void *unused)
 {
@@ -56,10 +39,10 @@ static void *thread_main(void *unused)
 			(void)mt_os_futex_wait(&job_state, seen, UINT64_MAX, MT_FUTEX_PRIVATE);
 			continue;
 		}
-		/* Each time: the first may come before the driver can be asked. */
-		(void)mt_gpu_thread_relax();
+		/* Each time: the first job may come before the driver can be asked. */
+		(void)mt_capture_relax(mt_driver_usable());
 		job();
-		/* Unless it is over by now. */
+		/* Unless it is over. */
 		(void)atomic_compare_exchange_strong_explicit(
 			&job_state, &asked, JOB_DONE, memory_order_release, memory_order_relaxed);
 		mt_os_futex_wake(&job_state, INT_MAX, MT_FUTEX_PRIVATE);
@@ -77,9 +60,9 @@ bool mt_gpu_thread_runs(void)
 	return mt_thread_is_running(&thread);
 }
 
-static bool wait_done(uint64_t patience_ns)
+static bool wait_done(uint64_t limit_ns)
 {
-	uint64_t until = mt_os_now_ns() + patience_ns;
+	uint64_t until = mt_os_now_ns() + limit_ns;
 	uint32_t seen;
 
 	while ((seen = atomic_load_explicit(&job_state, memory_order_acquire)) == JOB_ASKED) {
@@ -103,7 +86,7 @@ bool mt_gpu_thread_run(void (*given)(void))
 						     memory_order_release, memory_order_relaxed))
 		return false;
 	mt_os_futex_wake(&job_state, 1, MT_FUTEX_PRIVATE);
-	return wait_done(PATIENCE_NS);
+	return wait_done(JOB_NS);
 }
 
 bool mt_gpu_thread_stop(void)

@@ -1,32 +1,27 @@
-/* gpu/thread.h -- the thread that makes our calls into the driver. Not the worker itself: that one
- * has a table of descriptors of its own, and empty, while the driver's calls are ioctls on
- * descriptors that it has opened in the program's. So this thread is started by a thread of the
- * program, shares its table, and opens nothing. It runs one job at a time for the worker, in
- * relaxed capture mode: its calls then count for no capture of the program's threads. */
+/* gpu/thread.h -- the driver thread, which makes the worker's calls to the driver. The worker has
+ * an empty descriptor table of its own, while the driver's calls are ioctls on descriptors in the
+ * program's table. So a thread of the program starts this one; it shares the program's table and
+ * opens nothing. It runs one job at a time, in relaxed capture mode: its calls affect no capture.
+ */
 #ifndef MT_GPU_THREAD_H
 #define MT_GPU_THREAD_H
 
 #include <stdbool.h>
 
-/* Once; nothing when it runs. Only on a thread of the program. False when the thread could not be
- * had: a later call tries again. */
+/* Starts the thread unless it runs. On a thread of the program. Returns false where it could not be
+ * started: a later call tries again. */
 bool mt_gpu_thread_start(void);
 bool mt_gpu_thread_runs(void);
 
-/* Has the thread run a job and waits for it. False: there is no thread, the job has not ended
- * within 5 s (it still may), or such a one still runs. The job's data must therefore be static, and
- * be read only after true. For the worker alone. */
+/* Has the thread run a job and waits for it. Returns false where there is no thread, the job has
+ * not ended within 5 s (it still may), or an earlier one still runs. So the job's data must be
+ * static, and be read only after true. Worker thread. */
 bool mt_gpu_thread_run(void (*job)(void));
 
-/* No job is begun any more; waits at most 1 s for one in flight. False: it still is. For the end of
- * the process: the driver takes itself down then, and nothing says what it does to a thread that is
- * inside. */
+/* At the end of the process: no further job begins; waits up to 1 s for one in flight. Returns
+ * false where it still runs: the driver takes itself down then, whatever that does to the thread.
+ */
 bool mt_gpu_thread_stop(void);
-
-/* Relaxed capture mode on the calling thread, around calls that it makes for us; the answer goes
- * back in. */
-int mt_gpu_thread_relax(void);
-void mt_gpu_thread_restore(int mode);
 
 void mt_gpu_thread_fork_child(void);
 

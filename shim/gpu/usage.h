@@ -1,6 +1,6 @@
-/* gpu/usage.h -- the figures of the pool. Sums over contexts are taken when they are asked for;
- * peaks are kept as the sums rise. Any thread may call; each context's lock is taken for an instant
- * by mt_pool_usage alone. Makes no call to the driver. */
+/* gpu/usage.h -- the figures of the pool. Sums over contexts are taken when they are read; peaks
+ * are kept as the sums rise. Any thread may call; mt_pool_usage takes each context's lock for an
+ * instant. Makes no call to the driver. */
 #ifndef MT_GPU_USAGE_H
 #define MT_GPU_USAGE_H
 
@@ -11,15 +11,14 @@
 
 struct mt_context;
 
-/* What PyTorch's users know under these names (torch.cuda.memory_stats), per device, over all
- * contexts. */
+/* Of one device, over all contexts, under the names of torch.cuda.memory_stats. */
 struct mt_pool_usage {
-	uint64_t allocated_bytes;      /* handed to the program, as asked and rounded */
-	uint64_t requested_bytes;      /* handed to the program, as asked */
+	uint64_t allocated_bytes;      /* held by the program, rounded as asked of the driver */
+	uint64_t requested_bytes;      /* held by the program, as it asked */
 	uint64_t reserved_bytes;       /* held from the driver: allocated + pending + idle */
 	uint64_t active_bytes;         /* allocated + pending */
 	uint64_t pending_bytes;        /* freed, and work that may use it still runs */
-	uint64_t idle_bytes;           /* cached and known ready */
+	uint64_t idle_bytes;           /* cached and ready */
 	uint64_t largest_idle_bytes;   /* largest single idle block */
 	uint64_t allocated_peak_bytes; /* highest since the start or the last reset */
 	uint64_t reserved_peak_bytes;
@@ -29,38 +28,38 @@ struct mt_pool_usage {
 	uint64_t alloc_count;          /* cuMemAlloc calls served */
 	uint64_t free_count;
 	uint64_t hit_count; /* of alloc_count, served without the driver */
-	/* flushes after the driver was out of memory, for any kind of allocation, the program's own
-	 * too */
+	/* flushes after the driver was out of memory, for any kind of allocation, and retries of
+	 * the program itself */
 	uint64_t num_alloc_retries;
-	/* out-of-memory errors handed to the program, which it did not overcome by itself */
+	/* out-of-memory errors that the program did not overcome */
 	uint64_t num_ooms;
 	uint64_t num_device_alloc; /* cuMemAlloc calls made to the driver */
 	uint64_t num_device_free;  /* cuMemFree calls made to the driver */
-	uint64_t returned_bytes;   /* given back to the driver from the cache, ever */
+	uint64_t returned_bytes;   /* released to the driver from the cache, ever */
 	uint64_t decayed_bytes;    /* of those, by decay */
 };
 
 void mt_pool_usage(int device, struct mt_pool_usage *out);
 void mt_pool_reset_peak(void);
-/* the most that any context of the device does; UNDECIDED: none has allocated */
+/* Returns the most that any context of the device does; UNDECIDED: none has allocated. */
 enum mt_pool_mode mt_pool_mode_of(int device);
 bool mt_pool_is_used(void); /* any context has allocated */
 
 /* Idle and pending bytes on a device. */
 uint64_t mt_pool_cached_bytes(int device);
 
-/* What the driver would have free on the device beside what it has, if it had those back: in its
- * pages. A context's small blocks share pages; that the program's blocks of other kinds do so too
- * is not known, which makes a page's difference. */
+/* Returns what the driver would have free in addition if it had the cached blocks: in its pages. A
+ * context's small blocks share pages; the program's blocks of other kinds may share them too, which
+ * makes a difference of one page. */
 uint64_t mt_pool_withheld_bytes(int device);
 
-/* The program got so many out-of-memory errors on the device (num_ooms), or overcame one by itself
+/* Counts out-of-memory errors of the program (num_ooms), and one that it overcame by itself
  * (num_alloc_retries). */
 void mt_pool_note_ooms(int device, uint64_t count);
 void mt_pool_note_retry(int device);
 
-/* Something of the context's device has been handed out. The context's lock is held; those of its
- * device's other contexts are read as they stand. */
+/* Raises the peaks after a block of the context was handed out. The context's lock is held; the
+ * counters of its device's other contexts are read without theirs. */
 void mt_usage_note_peaks(struct mt_context *context);
 
 #endif

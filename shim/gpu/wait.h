@@ -1,6 +1,6 @@
-/* gpu/wait.h -- waiting by asking again: first at once, then after sleeps that grow to a quarter of
- * a millisecond. And what keeps a thread that waits, or is in the driver for us, from being
- * cancelled there: it would leave its counts up, and others wait for those. */
+/* gpu/wait.h -- waiting by repeated queries: first at once, then after sleeps that grow to a
+ * quarter of a millisecond. And the cancel state of a thread that waits, or is in the driver for
+ * the shim: cancelled there it would leave its counts up, for which others wait. */
 #ifndef MT_GPU_WAIT_H
 #define MT_GPU_WAIT_H
 
@@ -25,8 +25,8 @@ static inline void mt_wait_round(unsigned round)
 		(void)mt_raw_syscall(SYS_nanosleep, &span, NULL);
 }
 
-/* Until mt_wait_cancellable with the answer; they nest. The driver's calls may poll or read, which
- * are cancellation points. */
+/* Disables cancellation until mt_wait_cancellable with the result; these nest. Calls of the driver
+ * may poll or read, which are cancellation points. */
 static inline int mt_wait_uncancelled(void)
 {
 	int before = PTHREAD_CANCEL_ENABLE;

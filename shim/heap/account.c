@@ -15,7 +15,8 @@
 #include "sys/os.h"
 
 /* The last of the inner ones is ours: destructors run by rising key, so in each round ours comes
- * after everybody else's who uses fewer, and what they allocate and free is still folded. */
+ * after those of all libraries that use fewer keys, and what they allocate and free is still
+ * counted. */
 #define LAST_INNER_KEY (MT_LIBC_INNER_KEYS - 1)
 
 /* Source: POSIX, PTHREAD_DESTRUCTOR_ITERATIONS; glibc runs 4 rounds. */
@@ -29,9 +30,10 @@
 
 MT_TLS struct mt_thread_counters mt_thread_counters;
 
-/* Several lists instead of one: each step in a list of cells that lie on as many stacks waits for
- * memory, and these wait together (200 threads, not in the caches: 85 us in one list, 18 in 16). */
-#define LANES          16
+/* Several lists instead of one: each step in a list of counters that lie on as many stacks waits
+ * for memory, and these wait together (200 threads, not in the caches: 85 us in one list, 18 in
+ * 16). */
+#define SHARDS         16
 #define ACTIVE_THREADS 16 /* threads that are looked at between full sums */
 
 struct sums {
@@ -39,28 +41,29 @@ struct sums {
 	uint64_t freed_bytes;
 };
 
-static struct mt_lock list_lock = MT_LOCK(account); /* all that follows, and the cells' links */
-static struct mt_thread_counters *lanes[LANES];
+static struct mt_lock list_lock = MT_LOCK(account); /* all that follows, and the counters' links */
+static struct mt_thread_counters *shards[SHARDS];
 static uint64_t linked_count;
-static uint64_t links_ever; /* gives each cell its lane */
+static uint64_t links_ever; /* gives each thread its shard */
 static struct sums dead;
 static struct sums seen; /* of the living, as they were last looked at */
 
-/* Who moved between the last two full sums. */
+/* Threads that changed between the last two full sums. */
 static struct mt_thread_counters *active_threads[ACTIVE_THREADS];
 static unsigned int active_threads_count; /* ACTIVE_THREADS + 1: too many */
-static bool is_partial_sum_good;          /* there was a full sum, and nobody was born since */
+/* there was a full sum, and no thread was registered since */
+static bool is_partial_sum_good;
 
 static pthread_key_t fold_key;
 static bool has_key;
-static bool started; /* and it counts */
-static mt_account_reader reader;
+static bool started;                      /* and it counts */
+static _Atomic(mt_account_reader) reader; /* acquire/release with what it reads */
 
 static void (*main_ended)(void);
 
 /* libc blocks even its own signals, which no program can, once a thread has run its last
- * destructor: from then on the cell may vanish with the stack at any moment. What libc frees there
- * (other threads' dead TLS) is not counted. */
+ * destructor: from then on the counters may vanish with the stack at any moment. What libc frees
+ * there (other threads' dead TLS) is not counted. */
 static bool is_past_destructors(void)
 {
 	uint64_t mask = 0;
@@ -70,13 +73,19 @@ static bool is_past_destructors(void)
 	       (mask & cancel_signal);
 }
 
-static bool read_cell(const struct mt_thread_counters *cell, uint64_t *out_allocated,
-		      uint64_t *out_freed)
+static bool read_counters(const struct mt_thread_counters *counters, uint64_t *out_allocated,
+			  uint64_t *out_freed)
 {
-	if (reader)
-		return reader(cell->counters, out_allocated, out_freed);
-	*out_allocated = __atomic_load_n(&cell->allocated_bytes, __ATOMIC_RELAXED);
-	*out_freed = __atomic_load_n(&cell->freed_bytes, __ATOMIC_RELAXED) & ~MT_CELL_KNOWN;
+	mt_account_reader read = atomic_load_explicit(&reader, memory_order_acquire);
+	const void *theirs =
+		atomic_load_explicit(&counters->allocator_counters, memory_order_acquire);
+
+	*out_allocated = *out_freed = 0;
+	if (read && theirs && !read(theirs, out_allocated, out_freed))
+		return false;
+	*out_allocated += __atomic_load_n(&counters->allocated_bytes, __ATOMIC_RELAXED);
+	*out_freed +=
+		__atomic_load_n(&counters->freed_bytes, __ATOMIC_RELAXED) & ~MT_THREAD_IS_KNOWN;
 	return true;
 }
 
@@ -84,85 +93,87 @@ static bool read_cell(const struct mt_thread_counters *cell, uint64_t *out_alloc
  * not under the lock. */
 static bool prime_reader(void)
 {
+	mt_account_reader read = atomic_load_explicit(&reader, memory_order_acquire);
 	uint64_t allocated;
 	uint64_t freed;
 
-	return !reader || reader(NULL, &allocated, &freed);
+	return !read || read(NULL, &allocated, &freed);
 }
 
-static void link_cell(struct mt_thread_counters *cell)
+static void link_thread(struct mt_thread_counters *counters)
 {
 	struct mt_thread_counters **first;
 
-	cell->lane = (uint8_t)(links_ever++ % LANES);
-	first = &lanes[cell->lane];
-	cell->previous = NULL;
-	cell->next = *first;
+	counters->shard = (uint8_t)(links_ever++ % SHARDS);
+	first = &shards[counters->shard];
+	counters->previous = NULL;
+	counters->next = *first;
 	if (*first)
-		(*first)->previous = cell;
-	*first = cell;
-	cell->linked = 1;
-	cell->seen_allocated_bytes = cell->folded_allocated_bytes;
-	cell->seen_freed_bytes = cell->folded_freed_bytes;
+		(*first)->previous = counters;
+	*first = counters;
+	counters->linked = 1;
+	counters->seen_allocated_bytes = counters->folded_allocated_bytes;
+	counters->seen_freed_bytes = counters->folded_freed_bytes;
 	linked_count++;
 	is_partial_sum_good = false;
 }
 
-static void forget_active_thread(const struct mt_thread_counters *cell)
+static void forget_active_thread(const struct mt_thread_counters *counters)
 {
 	if (active_threads_count > ACTIVE_THREADS)
 		return;
 	for (unsigned int i = 0; i < active_threads_count; i++)
-		if (active_threads[i] == cell) {
+		if (active_threads[i] == counters) {
 			active_threads[i] = active_threads[--active_threads_count];
 			return;
 		}
 }
 
-static void unlink_cell(struct mt_thread_counters *cell)
+static void unlink_thread(struct mt_thread_counters *counters)
 {
-	if (cell->previous)
-		cell->previous->next = cell->next;
+	if (counters->previous)
+		counters->previous->next = counters->next;
 	else
-		lanes[cell->lane] = cell->next;
-	if (cell->next)
-		cell->next->previous = cell->previous;
-	cell->linked = 0;
+		shards[counters->shard] = counters->next;
+	if (counters->next)
+		counters->next->previous = counters->previous;
+	counters->linked = 0;
 	linked_count--;
-	seen.allocated_bytes -= cell->seen_allocated_bytes - cell->folded_allocated_bytes;
-	seen.freed_bytes -= cell->seen_freed_bytes - cell->folded_freed_bytes;
-	forget_active_thread(cell);
+	seen.allocated_bytes -= counters->seen_allocated_bytes - counters->folded_allocated_bytes;
+	seen.freed_bytes -= counters->seen_freed_bytes - counters->folded_freed_bytes;
+	forget_active_thread(counters);
 }
 
-/* Moves what the cell has counted since the last fold into the sums of the dead. List lock held. */
-static void fold_cell(struct mt_thread_counters *cell, uint64_t allocated, uint64_t freed)
+/* Adds what the thread has counted since the last fold to the sums of ended threads. List lock
+ * held. */
+static void fold_counters(struct mt_thread_counters *counters, uint64_t allocated, uint64_t freed)
 {
-	dead.allocated_bytes += allocated - cell->folded_allocated_bytes;
-	dead.freed_bytes += freed - cell->folded_freed_bytes;
-	cell->folded_allocated_bytes = allocated;
-	cell->folded_freed_bytes = freed;
+	dead.allocated_bytes += allocated - counters->folded_allocated_bytes;
+	dead.freed_bytes += freed - counters->folded_freed_bytes;
+	counters->folded_allocated_bytes = allocated;
+	counters->folded_freed_bytes = freed;
 }
 
-/* The thread is dying. Its cell leaves the list in the first round, since nobody says when the
+/* The thread ends. Its counters leave the list in the first round, since nothing tells when the
  * memory behind it goes; whatever other destructors still do is folded in the rounds that follow.
  */
 static void fold_thread(void *value)
 {
-	struct mt_thread_counters *cell = value;
+	struct mt_thread_counters *counters = value;
 	uint64_t allocated = 0;
 	uint64_t freed = 0;
 	/* outside the lock: may ask the allocator */
-	bool known = read_cell(cell, &allocated, &freed);
+	bool known = read_counters(counters, &allocated, &freed);
 
 	mt_lock_lock(&list_lock);
-	if (cell->linked)
-		unlink_cell(cell);
+	if (counters->linked)
+		unlink_thread(counters);
 	if (known)
-		fold_cell(cell, allocated, freed);
+		fold_counters(counters, allocated, freed);
 	mt_lock_unlock(&list_lock);
-	if (++cell->rounds < DESTRUCTOR_ROUNDS)
-		(void)pthread_setspecific(fold_key, cell);
-	if (cell->rounds == 1 && cell->is_main && main_ended)
+	if (++counters->rounds < DESTRUCTOR_ROUNDS)
+		(void)pthread_setspecific(fold_key, counters);
+	if (counters->rounds == 1 && counters->is_main && main_ended)
 		main_ended();
 }
 
@@ -191,17 +202,31 @@ static bool take_key(void)
 
 void mt_account_start(mt_account_reader given, void (*given_main_ended)(void))
 {
-	reader = given;
+	mt_account_use_reader(given);
 	main_ended = given_main_ended;
 	has_key = has_key || take_key();
 	started = has_key;
+}
+
+void mt_account_use_reader(mt_account_reader given)
+{
+	atomic_store_explicit(&reader, given, memory_order_release);
+}
+
+uint64_t mt_account_own_allocated(void)
+{
+	uint64_t allocated = 0;
+	uint64_t freed = 0;
+
+	(void)read_counters(&mt_thread_counters, &allocated, &freed);
+	return allocated;
 }
 
 /* After a start for an allocator that then could not begin, too: nobody asks that one for its
  * counters any more. */
 void mt_account_watch_main(void (*given_main_ended)(void))
 {
-	reader = NULL;
+	mt_account_use_reader(NULL);
 	started = false;
 	main_ended = given_main_ended;
 	has_key = has_key || take_key();
@@ -211,12 +236,12 @@ void mt_account_watch_main(void (*given_main_ended)(void))
 /* What the thread's end is told by; false where libc has no room for it. Whose end it is, is
  * settled here and kept: asked again at the end it may be refused (a sandbox), and threads of ours
  * were started upon this answer. */
-static bool remember(struct mt_thread_counters *cell)
+static bool remember(struct mt_thread_counters *counters)
 {
-	bool done = pthread_setspecific(fold_key, cell) == 0;
+	bool done = pthread_setspecific(fold_key, counters) == 0;
 
 	if (done && !mt_main_exit_is_watched() && mt_os_gettid() == mt_os_getpid()) {
-		cell->is_main = true;
+		counters->is_main = true;
 		mt_main_exit_note_watched(true);
 	}
 	return done;
@@ -228,43 +253,46 @@ void mt_account_know_main(void)
 		(void)remember(&mt_thread_counters);
 }
 
-void mt_account_thread_born(const void *counters)
+void mt_account_thread_born(const void *allocator_counters)
 {
-	struct mt_thread_counters *cell = &mt_thread_counters;
+	struct mt_thread_counters *counters = &mt_thread_counters;
 	int kept = errno;
 
-	if ((cell->freed_bytes & MT_CELL_KNOWN) || !started)
+	/* release: with what the allocator has written there */
+	if (allocator_counters)
+		atomic_store_explicit(&counters->allocator_counters, allocator_counters,
+				      memory_order_release);
+	if ((counters->freed_bytes & MT_THREAD_IS_KNOWN) || !started)
 		return;
-	cell->freed_bytes |= MT_CELL_KNOWN;
+	counters->freed_bytes |= MT_THREAD_IS_KNOWN;
 	if (is_past_destructors()) {
 		errno = kept;
 		return;
 	}
-	cell->counters = counters;
-	/* A cell that nobody would take out again is not linked: what this thread holds goes
-	 * uncounted. */
-	if (remember(cell)) {
+	/* Counters that no destructor would take out again are not linked: what this thread holds
+	 * goes uncounted. */
+	if (remember(counters)) {
 		mt_lock_lock(&list_lock);
-		link_cell(cell);
+		link_thread(counters);
 		mt_lock_unlock(&list_lock);
 	}
 	errno = kept;
 }
 
 /* List lock held. True when it could be looked at. */
-static bool look_at(struct mt_thread_counters *cell)
+static bool look_at(struct mt_thread_counters *counters)
 {
 	uint64_t allocated;
 	uint64_t freed;
 
-	if (!read_cell(cell, &allocated, &freed))
+	if (!read_counters(counters, &allocated, &freed))
 		return false;
-	if (allocated != cell->seen_allocated_bytes || freed != cell->seen_freed_bytes) {
-		cell->moves = true;
-		seen.allocated_bytes += allocated - cell->seen_allocated_bytes;
-		seen.freed_bytes += freed - cell->seen_freed_bytes;
-		cell->seen_allocated_bytes = allocated;
-		cell->seen_freed_bytes = freed;
+	if (allocated != counters->seen_allocated_bytes || freed != counters->seen_freed_bytes) {
+		counters->moves = true;
+		seen.allocated_bytes += allocated - counters->seen_allocated_bytes;
+		seen.freed_bytes += freed - counters->seen_freed_bytes;
+		counters->seen_allocated_bytes = allocated;
+		counters->seen_freed_bytes = freed;
 	}
 	return true;
 }
@@ -284,31 +312,31 @@ static void add_up(struct mt_account_totals *out)
 	out->threads_count = linked_count;
 }
 
-static void note_active_thread(struct mt_thread_counters *cell)
+static void note_active_thread(struct mt_thread_counters *counters)
 {
-	if (cell->moves && active_threads_count < ACTIVE_THREADS)
-		active_threads[active_threads_count++] = cell;
-	else if (cell->moves)
+	if (counters->moves && active_threads_count < ACTIVE_THREADS)
+		active_threads[active_threads_count++] = counters;
+	else if (counters->moves)
 		active_threads_count = ACTIVE_THREADS + 1;
-	cell->moves = false;
+	counters->moves = false;
 }
 
 static bool look_at_all(void)
 {
-	struct mt_thread_counters *at[LANES];
+	struct mt_thread_counters *at[SHARDS];
 	bool known = true;
 	bool more = true;
 
-	memcpy(at, lanes, sizeof(at));
+	memcpy(at, shards, sizeof(at));
 	active_threads_count = 0;
 	while (known && more) {
 		more = false;
-		for (int lane = 0; lane < LANES; lane++) {
-			if (!at[lane])
+		for (int shard = 0; shard < SHARDS; shard++) {
+			if (!at[shard])
 				continue;
-			known = known && look_at(at[lane]);
-			note_active_thread(at[lane]);
-			at[lane] = at[lane]->next;
+			known = known && look_at(at[shard]);
+			note_active_thread(at[shard]);
+			at[shard] = at[shard]->next;
 			more = true;
 		}
 	}
@@ -354,35 +382,36 @@ void mt_account_fork_parent(void)
 	mt_lock_unlock(&list_lock);
 }
 
-/* The other threads do not exist in the child, and libc hands their stacks, in which their cells
+/* The other threads do not exist in the child, and libc hands their stacks, in which their counters
  * lie, to new ones: what they counted goes to the dead. */
-static void fold_lane(struct mt_thread_counters *cell)
+static void fold_shard(struct mt_thread_counters *counters)
 {
-	while (cell) {
-		struct mt_thread_counters *next = cell->next;
+	while (counters) {
+		struct mt_thread_counters *next = counters->next;
 		uint64_t allocated;
 		uint64_t freed;
 
-		if (cell != &mt_thread_counters && read_cell(cell, &allocated, &freed)) {
-			fold_cell(cell, allocated, freed);
-			cell->linked = 0;
+		if (counters != &mt_thread_counters &&
+		    read_counters(counters, &allocated, &freed)) {
+			fold_counters(counters, allocated, freed);
+			counters->linked = 0;
 		}
-		cell = next;
+		counters = next;
 	}
 }
 
 void mt_account_fork_child(void)
 {
-	struct mt_thread_counters *left[LANES];
+	struct mt_thread_counters *left[SHARDS];
 
 	mt_lock_reset(&list_lock);
-	/* Who forks is the main thread of the child. */
+	/* The thread that forks is the main thread of the child. */
 	mt_main_exit_note_watched(false);
 	mt_account_know_main();
-	memcpy(left, lanes, sizeof(left));
-	memset(lanes, 0, sizeof(lanes));
+	memcpy(left, shards, sizeof(left));
+	memset(shards, 0, sizeof(shards));
 	/* Asking the allocator builds its tables again in each child; most children have nobody's
-	 * cell to fold. */
+	 * counters to fold. */
 	if (linked_count > 1 || (linked_count == 1 && !mt_thread_counters.linked))
 		(void)prime_reader();
 	linked_count = 0;
@@ -390,9 +419,9 @@ void mt_account_fork_child(void)
 	is_partial_sum_good = false;
 	seen = (struct sums){0};
 	mt_thread_counters.linked = 0;
-	for (int lane = 0; lane < LANES; lane++)
-		fold_lane(left[lane]);
-	if ((mt_thread_counters.freed_bytes & MT_CELL_KNOWN) && mt_thread_counters.rounds == 0 &&
-	    !mt_thread_counters.linked)
-		link_cell(&mt_thread_counters);
+	for (int shard = 0; shard < SHARDS; shard++)
+		fold_shard(left[shard]);
+	if ((mt_thread_counters.freed_bytes & MT_THREAD_IS_KNOWN) &&
+	    mt_thread_counters.rounds == 0 && !mt_thread_counters.linked)
+		link_thread(&mt_thread_counters);
 }

@@ -1,42 +1,44 @@
-/* heap/account.h -- how many usable bytes the program holds, per thread and in all. Owner: one cell
- * per thread, in thread-local storage, written by its owner only; one list of the living cells, and
- * one pair of sums for the dead. No lock and no shared atomic on the allocation path: a thread's
- * cell is linked at its first use of the heap and folded into the sums in every round of its key
- * destructors, the last of which runs after everybody else's (account.c says how). Lock: account,
- * held for list work only; fork takes it (core/init.c). Never allocates. Rank 2: knows no backend;
- * who counts is told at the start. */
+/* heap/account.h -- how many usable bytes the program holds, per thread and in total. Owns one
+ * struct of counters per thread, in thread-local storage; 16 lists of those of living threads; and
+ * the sums of ended threads. Only the owner writes its counters, so the allocation path has no lock
+ * and no shared atomic. A thread is registered at its first use of the heap. Its counters are added
+ * to the sums of ended threads in each round of its key destructors, of which ours runs after those
+ * of other libraries (account.c). Any thread may call. Takes the lock `account` for the lists only;
+ * fork takes it too. Never allocates. Knows no backend: heap/heap.c tells where an allocator counts
+ * itself. */
 #ifndef MT_HEAP_ACCOUNT_H
 #define MT_HEAP_ACCOUNT_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "sys/attr.h"
 
-/* The first line is the owner's, the second that of whoever adds up: over jemalloc only that one is
- * read. */
+/* The first cache line is written by the owner, the second by the thread that adds up. */
 struct mt_thread_counters {
-	_Alignas(64) uint64_t allocated_bytes; /* where we count ourselves: see mt_account_bump */
-	uint64_t freed_bytes;                  /* with MT_CELL_KNOWN in it */
+	_Alignas(64) uint64_t allocated_bytes; /* counted by the shim: see mt_account_bump */
+	uint64_t freed_bytes;                  /* with MT_THREAD_IS_KNOWN in it */
 	/* allocated_bytes at which the owner looks at growth again */
 	uint64_t look_bytes;
-	uint64_t told_allocated_bytes;     /* when the owner last told of growth */
-	_Alignas(64) const void *counters; /* where the allocator counts; else this cell */
-	uint64_t folded_allocated_bytes;   /* already in the sums of the dead */
+	uint64_t told_allocated_bytes; /* at the owner's last allocation event */
+	/* where the allocator counts in addition; NULL: nowhere. Written by the owner */
+	_Alignas(64) _Atomic(const void *) allocator_counters;
+	uint64_t folded_allocated_bytes; /* already in the sums of ended threads */
 	uint64_t folded_freed_bytes;
 	uint64_t seen_allocated_bytes; /* when the threads were last added up */
 	uint64_t seen_freed_bytes;
 	struct mt_thread_counters *previous, *next;
-	uint8_t lane;
+	uint8_t shard; /* the list that it is in */
 	uint8_t linked;
-	bool moves;     /* since all threads were last added up */
-	bool is_main;   /* the main thread's: its end is told */
-	uint8_t rounds; /* destructor rounds seen */
+	bool moves;     /* changed since all threads were last added up */
+	bool is_main;   /* the main thread: its end is reported */
+	uint8_t rounds; /* destructor rounds so far */
 };
 
-/* The thread is known: its key is set. Kept in the counter itself, so that a free needs no second
- * look. */
-#define MT_CELL_KNOWN (1ull << 63)
+/* The thread is registered: its key is set. It is a bit of freed_bytes, so that free needs no
+ * second load. */
+#define MT_THREAD_IS_KNOWN (1ull << 63)
 
 extern MT_TLS struct mt_thread_counters mt_thread_counters;
 
@@ -49,32 +51,40 @@ struct mt_account_totals {
 	uint64_t threads_count;
 };
 
-/* Reads a thread's counters; false while they cannot be known. With NULL: only makes ready for the
- * next question. */
+/* Reads what an allocator has counted for a thread. counters: as passed to mt_account_thread_born;
+ * NULL: only prepares the next call. Returns false while it cannot be known. */
 typedef bool (*mt_account_reader)(const void *counters, uint64_t *out_allocated,
 				  uint64_t *out_freed);
 
-/* Before the first allocation is counted. reader NULL: the cells themselves are the counters.
- * main_ended (may be NULL) is called by the main thread when it ends by pthread_exit, from a key
- * destructor. */
+/* Starts the account, before the first allocation is counted. reader: as for mt_account_use_reader,
+ * or NULL. main_ended: called on the main thread when it ends by pthread_exit, from a key
+ * destructor; may be NULL. */
 void mt_account_start(mt_account_reader reader, void (*main_ended)(void));
 
-/* Where nobody counts: only main_ended, as above. */
+/* From now on the allocator counts besides: threads tell mt_account_thread_born where. Any thread.
+ */
+void mt_account_use_reader(mt_account_reader reader);
+
+/* Returns the bytes that the calling thread has ever allocated. */
+uint64_t mt_account_own_allocated(void);
+
+/* For an allocator that is not counted: only calls main_ended, as above. */
 void mt_account_watch_main(void (*main_ended)(void));
 
-/* The main thread comes by; nothing on any other. Keeps no errno. */
+/* Registers the main thread for main_ended; does nothing on another thread. May change errno. */
 void mt_account_know_main(void);
 
-/* The calling thread uses the heap for the first time; or again, while it dies. Keeps errno. */
-void mt_account_thread_born(const void *counters);
+/* Registers the calling thread, at its first use of the heap or again while it ends. counters:
+ * where the allocator counts for it, or NULL. Keeps errno. */
+void mt_account_thread_born(const void *allocator_counters);
 
-/* Any thread. Sums under the list lock: microseconds for hundreds of threads, some tens where their
- * memory is not in the caches. False: nothing is counted. */
+/* Adds up all threads under the list lock: microseconds for hundreds of threads, some tens of them
+ * where their memory is not in the caches. Returns false where nothing is counted. Any thread. */
 bool mt_account_read(struct mt_account_totals *out);
 
-/* The same from only those threads that had moved between the last two full sums, the others being
- * taken for what they were: what they do in the meantime is missed until the next full one. False
- * where that will not do, since threads have been born or too many move. */
+/* The same, but reads only those threads that changed between the last two calls of
+ * mt_account_read. What the other threads do meanwhile is missing until its next call. Returns
+ * false where a thread was registered since, or too many change. */
 bool mt_account_partial_sum(struct mt_account_totals *out);
 
 /* Only the owner writes, so no lock prefix, and plainly, so that it is one instruction; readers

@@ -5,7 +5,6 @@
 
 #include "core/init.h"
 #include "heap/account.h"
-#include "heap/backend.h"
 #include "sys/attr.h"
 
 static _Atomic(const struct mt_allocation_listener *) given; /* set once; no ordering */
@@ -20,28 +19,20 @@ void mt_allocation_event_listen(const struct mt_allocation_listener *wanted)
 	atomic_store_explicit(&given, wanted, memory_order_relaxed);
 }
 
-void mt_allocation_event_tell(uint64_t allocated_bytes)
+uint64_t mt_allocation_event_tell(uint64_t allocated_bytes)
 {
 	uint64_t fresh = allocated_bytes - mt_thread_counters.told_allocated_bytes;
 
 	mt_thread_counters.told_allocated_bytes = allocated_bytes;
 	if (listener() && mt_unlikely(listener()->note(fresh)) && mt_state_is_own_process())
 		listener()->run(fresh);
+	return fresh;
 }
 
 void mt_allocation_event_took_objects(uint64_t bytes)
 {
 	if (listener() && mt_unlikely(listener()->note(bytes)) && mt_state_is_own_process())
 		listener()->run(bytes);
-}
-
-void mt_allocation_event_took(void)
-{
-	uint64_t allocated, freed;
-
-	if (mt_thread_counters.counters &&
-	    mt_jemalloc_counters(mt_thread_counters.counters, &allocated, &freed))
-		mt_allocation_event_tell(allocated);
 }
 
 void mt_allocation_event_freed_large(void)

@@ -22,16 +22,15 @@ struct mt_allocation_listener {
 /* Once, before the process has a second thread of ours. listener: never freed. */
 void mt_allocation_event_listen(const struct mt_allocation_listener *listener);
 
-/* Over jemalloc: the calling thread has allocated a MB more; it has freed a block of 32 MB or more,
- * or realloc has cut off as much. */
-void mt_allocation_event_took(void);
+/* Over jemalloc: the calling thread has freed a block of 32 MB or more, or realloc has cut off as
+ * much. */
 void mt_allocation_event_freed_large(void);
 
 /* The calling thread has taken so many more bytes of pages for Python's objects. */
 void mt_allocation_event_took_objects(uint64_t bytes);
 
-/* Over glibc: what the calling thread has ever allocated, in bytes. */
-void mt_allocation_event_tell(uint64_t allocated_bytes);
+/* The calling thread has ever allocated so many bytes. Returns how many since its last event. */
+uint64_t mt_allocation_event_tell(uint64_t allocated_bytes);
 
 /* A cleanup has purged the heap. Any thread. */
 void mt_allocation_event_purged(void);

@@ -1,9 +1,9 @@
-/* heap/backend.h -- the real host allocator behind one table of functions. There is one at a time,
- * chosen at the first allocation of the process and never changed afterwards. The functions of the
- * heap family may be called from anywhere a program may call malloc; purge under the cleanup lock
- * alone, figures from the worker, and of an allocator that counts for itself under the cleanup lock
- * too. Rank 1: knows nothing of accounts; who wants to hear of threads and of growth leaves hooks.
- */
+/* heap/backend.h -- the allocator behind the exported malloc family, as one table: functions,
+ * figures and a purge. One backend serves at a time. It is chosen at the first allocation of the
+ * process, and changes once, where a process that was asleep wakes up (heap/asleep.h), before its
+ * worker starts. Any thread may call the functions of the family. purge runs under the cleanup
+ * lock; figures too where the allocator counts for itself, else on the worker thread. Knows no
+ * accounts: its user passes hooks for threads and growth. */
 #ifndef MT_HEAP_BACKEND_H
 #define MT_HEAP_BACKEND_H
 
@@ -22,8 +22,8 @@ struct mt_heap_ops {
 #undef X
 };
 
-/* What the allocator says of itself; a field it cannot tell is 0. All of it costs: jemalloc's epoch
- * refresh grows with its arenas (80 us at 8, 1.4 ms at 512). */
+/* The allocator's own figures; 0: it does not tell. Expensive: jemalloc's epoch takes 80 us at 8
+ * arenas and 1.4 ms at 512. */
 struct mt_heap_figures {
 	/* handed to the program, by the allocator's own (merged, lagging) count */
 	uint64_t live_bytes;
@@ -45,10 +45,10 @@ struct mt_heap_class {
 	uint64_t live_count;
 };
 
-/* The allocator's own heap profiler: samples allocations with their stacks, and writes down who
- * holds what is live. */
+/* The allocator's own heap profiler: samples allocations with their stacks, and writes a profile of
+ * live blocks by stack. */
 enum mt_profiler_state {
-	MT_PROFILER_NONE, /* not made ready at the start: cannot be had any more */
+	MT_PROFILER_NONE, /* not prepared at the start of the process, and cannot be any more */
 	MT_PROFILER_READY,
 	MT_PROFILER_SAMPLES
 };
@@ -56,24 +56,25 @@ enum mt_profiler_state {
 /* Worker thread only. */
 struct mt_heap_profiler {
 	enum mt_profiler_state (*state)(void);
-	/* NOT_AVAILABLE: it is not ready. SYSTEM: stacks cannot be walked here (no libgcc_s.so.1,
-	 * no _dl_find_object in libc, or no process_vm_readv). */
+	/* Switches sampling. MT_ERR_NOT_AVAILABLE: it is not ready. MT_ERR_SYSTEM: stacks cannot be
+	 * walked here (no libgcc_s.so.1, no _dl_find_object in libc, or no process_vm_readv). */
 	enum mt_err (*sample)(bool on);
-	/* Into a new file: one that is there already, whatever it is, is an error. SYSTEM: it is
-	 * not there or not whole. */
+	/* Writes a profile into a new file; an existing path is an error. MT_ERR_SYSTEM: the file
+	 * is missing or incomplete. */
 	enum mt_err (*dump)(const char *path);
 };
 
 struct mt_purge_outcome {
-	bool possible; /* false: this allocator has no way to give back */
-	/* longest single step, an upper bound of what another thread may wait; 0 unknown */
+	bool possible; /* false: this allocator cannot return memory */
+	/* longest single step, an upper bound of what another thread waits; 0: unknown */
 	uint64_t longest_hold_ns;
 };
 
-/* Who serves malloc, found out once. Texts never change afterwards. */
+/* Which allocator serves malloc. The texts never change; another struct is used once the process
+ * has woken up. */
 struct mt_backend_identity {
 	char allocator[32]; /* jemalloc glibc tcmalloc mimalloc mtshim unknown */
-	char evidence[160]; /* the file that owns the bound malloc and how it was found */
+	char evidence[160]; /* the file that owns the bound malloc, and how it was found */
 	/* jemalloc, system, shadowed (another library's malloc stands before ours) */
 	char mode[32];
 	/* the embedded jemalloc's settings, with room for the user's own; "" for others */
@@ -81,111 +82,122 @@ struct mt_backend_identity {
 };
 
 enum mt_reclaimed {
-	MT_RECLAIMED_NOTHING, /* no more than was to be kept is free */
+	MT_RECLAIMED_NOTHING, /* no more than keep_bytes is free */
 	MT_RECLAIMED_SOME,
-	MT_RECLAIMED_BUSY /* the purge lock was not had in time */
+	MT_RECLAIMED_BUSY /* the purge lock was not free in time */
 };
 
-/* Who counts live bytes. */
+/* How live bytes are counted. */
 enum mt_counting {
-	/* the allocator keeps two counters a thread, see mt_jemalloc_counters */
+	/* by the allocator, in two counters per thread: mt_jemalloc_counters */
 	MT_COUNTING_OWN,
-	MT_COUNTING_CHUNKS, /* glibc: we count, by the size in the chunk header (heap/glibc.h) */
+	MT_COUNTING_CHUNKS, /* by the shim, from glibc's chunk headers (heap/glibc.h) */
 	MT_COUNTING_NONE    /* only figures.live_bytes */
 };
 
 struct mt_backend {
-	const struct mt_heap_ops *ops;
+	const struct mt_heap_ops *ops; /* its own functions, for blocks of its own */
 	enum mt_counting counting;
 	/* figures.dirty_bytes is exact; else only RSS minus live is known */
 	bool figures_show_dirty;
-	bool live_unknown; /* nobody counts, and figures answers false */
+	bool live_unknown; /* not counted, and figures returns false */
 	bool purge_impossible;
 	bool purge_stalls; /* a purge holds a lock that every malloc may want */
 	bool (*figures)(struct mt_heap_figures *out);
-	/* only dirty_bytes and active_bytes, at a fraction of the cost, any thread; NULL, or
-	 * answers false: ask for all figures */
+	/* Fills dirty_bytes and active_bytes alone, at a fraction of the cost. Any thread. NULL, or
+	 * false: call figures instead. */
 	bool (*pages)(struct mt_heap_figures *out);
-	/* NULL: cannot tell; how many, as costly as figures */
+	/* Returns how many classes it has filled; as expensive as figures. NULL: unknown. */
 	uint32_t (*classes)(struct mt_heap_class *out, uint32_t most);
 	void (*purge)(struct mt_purge_outcome *out);
-	/* in free blocks that a purge merges first, and writes to; NULL: it writes to none */
+	/* Returns the bytes of free blocks that a purge merges first, and so writes to. NULL: a
+	 * purge writes to none. */
 	uint64_t (*unmerged_bytes)(void);
 	/* Returns free memory until no more than keep_bytes is left, as far as that can be told.
 	 * Any thread of the program, also from inside malloc once its block is made; waits for the
 	 * purge lock up to patience_ns. */
 	enum mt_reclaimed (*reclaim)(uint64_t keep_bytes, uint64_t patience_ns);
 	const struct mt_heap_profiler *profiler; /* NULL: it has none */
-	void (*flush_thread)(void); /* gives back what the calling thread's own cache holds */
+	void (*flush_thread)(void);              /* empties the calling thread's own cache */
 };
 
 #define MT_BACKEND_TOOK_BYTES (1ull << 20)
 
 struct mt_backend_hooks {
 	bool shadowed; /* a call of malloc by its name does not reach ours */
-	/* first use of the heap by a thread; counters: see mt_jemalloc_counters */
+	/* A thread uses jemalloc for the first time. counters: for mt_jemalloc_counters. */
 	void (*thread_born)(void *counters);
-	/* address space was mapped; inside the allocator: only raise a flag */
-	void (*grew)(size_t bytes);
-	/* a thread has allocated MT_BACKEND_TOOK_BYTES; none of the allocator's locks is held */
+	/* A thread has allocated MT_BACKEND_TOOK_BYTES. None of jemalloc's locks is held. */
 	void (*took)(void);
-	/* a thread has freed a block of 32 MB or more, or realloc has cut off as much; likewise */
+	/* A thread has freed a block of 32 MB or more, or realloc has cut off as much. As above. */
 	void (*freed_large)(void);
 };
 
-/* Chooses by MT_ALLOCATOR and by who stands in line, fills the identity. Called once, from the
- * first allocation. */
-const struct mt_backend *mt_backend_choose(const struct mt_config *config,
-					   const struct mt_backend_hooks *hooks);
+/* What serves the process from now on. */
+enum mt_backend_choice {
+	/* libc's malloc, and the embedded jemalloc once the process has grown */
+	MT_BACKEND_ASLEEP,
+	MT_BACKEND_EMBEDDED, /* the embedded jemalloc */
+	MT_BACKEND_SYSTEM    /* the next allocator in line */
+};
 
-/* The embedded jemalloc could not begin: the next allocator in line serves after all. From the
- * first allocation, too. */
-const struct mt_backend *mt_backend_fall_back(const struct mt_config *config);
+/* Returns the choice, by the settings and by the allocator that is next in line. Called once, while
+ * the heap starts. */
+enum mt_backend_choice mt_backend_choose(const struct mt_config *config,
+					 const struct mt_backend_hooks *hooks);
 
-/* The chosen one; NULL before. */
+/* Make libc's malloc, or the next allocator in line, the backend, and fill the identity. Called
+ * while the heap starts. */
+void mt_backend_use_sleeping(const struct mt_config *config);
+const struct mt_backend *mt_backend_use_system(const struct mt_config *config,
+					       const struct mt_backend_hooks *hooks);
+
+/* ---- heap/asleep.c: the process wakes up, or stays on libc's malloc ---- */
+
+void mt_backend_use_glibc(const char *reason);
+
+/* Before jemalloc initialises: passes its settings and hooks. After it has: makes it the backend.
+ */
+void mt_backend_prepare_jemalloc(const struct mt_config *config,
+				 const struct mt_backend_hooks *hooks);
+void mt_backend_use_jemalloc(void);
+
+/* Return the backend, NULL before it is chosen, and the identity. Any thread. */
 const struct mt_backend *mt_backend(void);
 const struct mt_backend_identity *mt_backend_identity(void);
 
-/* Whether a malloc that is bound before ours serves the program. */
+/* Returns whether a malloc that is bound before this library's serves the program. */
 bool mt_backend_is_shadowed(void);
 
-/* The bytes ever allocated and ever freed by the thread that `counters` was announced for. False
- * while they cannot be known. May be called by any thread while that one lives. */
+/* Reads the bytes that a thread has ever allocated from jemalloc and freed. counters: of its
+ * thread_born; NULL: prepares the next call. Returns false while they are unknown. Any thread while
+ * that one lives. */
 bool mt_jemalloc_counters(const void *counters, uint64_t *out_allocated, uint64_t *out_freed);
 
-/* Serves the few calls that come before a backend can be chosen: from inside dlsym, or before libc
- * has set environ. */
-extern const struct mt_heap_ops mt_bootstrap_ops;
-bool mt_bootstrap_owns(const void *ptr);
-bool mt_bootstrap_used(void);
+/* Serves until the settings can be read, and the calls that the start of the heap itself makes,
+ * from dlsym and pthread_atfork: libc's malloc, as in a process that is asleep (heap/asleep.h). Any
+ * moment, also before libc is initialised. Never starts the heap. */
+const struct mt_heap_ops *mt_early_ops(void);
 
-/* Half of the arena is gone, or it has had no room for a block. */
-bool mt_bootstrap_is_scarce(void);
-
-/* Takes a block back if it was the last of the arena, so that an arena which served nobody else
- * counts as unused. */
-void mt_bootstrap_take_back(void *block);
-
-/* The next allocator in line, uncounted: MT_ENABLE=0, and the base of the system backend. */
+/* Returns the next allocator in line, uncounted: for MT_ENABLE=0, and for the system backend. */
 const struct mt_heap_ops *mt_system_plain_ops(void);
 
 /* Whether the library was built with the embedded jemalloc. */
 extern const bool mt_jemalloc_is_built;
 
-/* The two backends there are. */
+/* Return the backends, with the settings that `config` asks for. */
 const struct mt_backend *mt_jemalloc_backend(const struct mt_config *config,
 					     const struct mt_backend_hooks *hooks, char *out_conf,
 					     size_t out_conf_bytes);
 const struct mt_backend *mt_system_backend(const struct mt_config *config,
 					   const struct mt_backend_identity *identity);
 
-/* A thread becomes known to jemalloc, and by thread_born to us, at its first use of the heap.
- * jemalloc's fork handler is such a use: for a thread that forks before it has ever allocated, call
- * this before any lock is taken that thread_born may want. */
+/* Registers the calling thread with jemalloc, which calls thread_born. jemalloc's fork handler
+ * would do so too: call this before a lock is taken that thread_born takes. */
 void mt_jemalloc_know_thread(void);
 
-/* jemalloc's own fork handlers, which it believes to have given to pthread_atfork; called by
- * core/init.c in its order. */
+/* jemalloc's own fork handlers, which jemalloc passes to pthread_atfork. The heap's hooks call them
+ * in their order. */
 void mt_jemalloc_fork_prepare(void);
 void mt_jemalloc_fork_parent(void);
 void mt_jemalloc_fork_child(void);

@@ -1,26 +1,44 @@
-/* heap/choose.c -- who stands in line for malloc, and which backend serves it. */
+/* heap/choose.c -- which allocators the process has, in the order in which names are bound, and
+ * which backend serves it. */
 #include <dlfcn.h>
 #include <link.h>
+#include <stdatomic.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "heap/backend.h"
-#include "heap/mlockall.h"
+#include "heap/glibc.h"
 #include "sys/elf.h"
 #include "core/log.h"
+#include "core/state.h"
 #include "sys/symbol.h"
 #include "sys/format.h"
 
-static const struct mt_backend *chosen;
-static struct mt_backend_identity identity;
+/* release/acquire with what they point to: they change once more where the process wakes up */
+static _Atomic(const struct mt_backend *) chosen;
+static _Atomic(const struct mt_backend_identity *) chosen_identity;
+
+static struct mt_backend_identity identity; /* of the next allocator in line */
+static struct mt_backend_identity embedded; /* of the embedded jemalloc */
+static const struct mt_backend *jemalloc;
 
 const struct mt_backend *mt_backend(void)
 {
-	return chosen;
+	return atomic_load_explicit(&chosen, memory_order_acquire);
 }
 
 const struct mt_backend_identity *mt_backend_identity(void)
 {
-	return &identity;
+	const struct mt_backend_identity *now =
+		atomic_load_explicit(&chosen_identity, memory_order_acquire);
+
+	return now ? now : &identity;
+}
+
+static void use(const struct mt_backend *backend, const struct mt_backend_identity *whose)
+{
+	atomic_store_explicit(&chosen, backend, memory_order_release);
+	atomic_store_explicit(&chosen_identity, whose, memory_order_release);
 }
 
 bool mt_backend_is_shadowed(void)
@@ -87,16 +105,14 @@ static void identify(const void *bound, const char *how)
  * proves nothing. */
 static bool libc_is_next(void)
 {
-	identify(mt_symbol(RTLD_NEXT, "malloc"), "the next malloc in line");
+	const void *next = mt_symbol(RTLD_NEXT, "malloc");
+
+	/* the common case, at no cost */
+	if (mt_glibc_ops() && next == (const void *)(uintptr_t)mt_glibc_ops()->malloc)
+		return true;
+	identify(next, "the next malloc in line");
 	return strcmp(identity.allocator, "glibc") == 0 ||
 	       strcmp(identity.allocator, "mtshim") == 0;
-}
-
-static bool wants_embedded(const struct mt_config *config)
-{
-	return config->allocator == MT_ALLOCATOR_JEMALLOC ||
-	       (config->allocator == MT_ALLOCATOR_AUTO && libc_is_next() &&
-		!mt_mlockall_is_imported());
 }
 
 static void identify_shadow(void)
@@ -110,37 +126,74 @@ static void identify_shadow(void)
 		  "a tool (valgrind?) replaces malloc while the program runs");
 }
 
-static const struct mt_backend *choose_system(const struct mt_config *config, bool shadowed)
+const struct mt_backend *mt_backend_use_system(const struct mt_config *config,
+					       const struct mt_backend_hooks *hooks)
 {
-	mt_format(identity.mode, sizeof(identity.mode), shadowed ? "shadowed" : "system");
-	identity.conf[0] = 0;
-	if (shadowed)
+	const struct mt_backend *backend;
+
+	mt_format(identity.mode, sizeof(identity.mode), hooks->shadowed ? "shadowed" : "system");
+	if (hooks->shadowed)
 		identify_shadow();
 	else
 		identify(mt_symbol(RTLD_NEXT, "malloc"), "the next malloc in line");
-	chosen = mt_system_backend(config, &identity);
-	return chosen;
+	backend = mt_system_backend(config, &identity);
+	use(backend, &identity);
+	return backend;
 }
 
-const struct mt_backend *mt_backend_fall_back(const struct mt_config *config)
+void mt_backend_use_sleeping(const struct mt_config *config)
 {
-	return choose_system(config, false);
+	mt_format(identity.allocator, sizeof(identity.allocator), "glibc");
+	mt_format(identity.mode, sizeof(identity.mode), "system");
+	mt_format(identity.evidence, sizeof(identity.evidence),
+		  "asleep; the embedded jemalloc once the heap has grown, MT_ALLOCATOR=%s",
+		  config->allocator == MT_ALLOCATOR_AUTO ? "auto" : "jemalloc");
+	use(&mt_glibc_backend, &identity);
 }
 
-const struct mt_backend *mt_backend_choose(const struct mt_config *config,
-					   const struct mt_backend_hooks *hooks)
+void mt_backend_use_glibc(const char *reason)
 {
-	if (!hooks->shadowed && mt_jemalloc_is_built && wants_embedded(config)) {
-		mt_format(identity.allocator, sizeof(identity.allocator), "jemalloc");
-		mt_format(identity.mode, sizeof(identity.mode), "jemalloc");
-		mt_format(identity.evidence, sizeof(identity.evidence),
-			  "embedded in libmtshim.so, MT_ALLOCATOR=%s",
-			  config->allocator == MT_ALLOCATOR_AUTO ? "auto" : "jemalloc");
-		chosen = mt_jemalloc_backend(config, hooks, identity.conf, sizeof(identity.conf));
-		return chosen;
-	}
+	static struct mt_backend_identity staying = {.allocator = "glibc", .mode = "system"};
+
+	mt_format(staying.evidence, sizeof(staying.evidence), "libc's malloc for good: %s", reason);
+	use(&mt_glibc_backend, &staying);
+	mt_state_note_heap(staying.allocator, false);
+}
+
+void mt_backend_prepare_jemalloc(const struct mt_config *config,
+				 const struct mt_backend_hooks *hooks)
+{
+	mt_format(embedded.allocator, sizeof(embedded.allocator), "jemalloc");
+	mt_format(embedded.mode, sizeof(embedded.mode), "jemalloc");
+	mt_format(embedded.evidence, sizeof(embedded.evidence),
+		  "embedded in libmtshim.so, MT_ALLOCATOR=%s",
+		  config->allocator == MT_ALLOCATOR_AUTO ? "auto" : "jemalloc");
+	jemalloc = mt_jemalloc_backend(config, hooks, embedded.conf, sizeof(embedded.conf));
+}
+
+void mt_backend_use_jemalloc(void)
+{
+	use(jemalloc, &embedded);
+	mt_state_note_heap(embedded.allocator, true);
+}
+
+/* A setting that the embedded jemalloc or the worker must follow from the first byte on. */
+static bool wakes_at_once(const struct mt_config *config)
+{
+	return config->allocator == MT_ALLOCATOR_JEMALLOC || config->min_mb == 0 ||
+	       config->prof != MT_PROF_NONE || config->malloc_conf[0];
+}
+
+enum mt_backend_choice mt_backend_choose(const struct mt_config *config,
+					 const struct mt_backend_hooks *hooks)
+{
+	bool is_wanted = config->allocator == MT_ALLOCATOR_JEMALLOC ||
+			 (config->allocator == MT_ALLOCATOR_AUTO && libc_is_next());
+
 	if (!mt_jemalloc_is_built && config->allocator == MT_ALLOCATOR_JEMALLOC)
 		mt_log(MT_LOG_WARN, "MT_ALLOCATOR=jemalloc: built without it; the next allocator "
 				    "in line is taken");
-	return choose_system(config, hooks->shadowed);
+	if (hooks->shadowed || !mt_jemalloc_is_built || !is_wanted)
+		return MT_BACKEND_SYSTEM;
+	return wakes_at_once(config) ? MT_BACKEND_EMBEDDED : MT_BACKEND_ASLEEP;
 }

@@ -8,15 +8,16 @@
 #include "sys/lock_check.h"
 #include "core/init.h"
 
-/* ---- the very first call ---- */
+/* ---- the very first calls ---- */
 
-/* Half of the bootstrap arena is gone: it cannot wait for libc to set environ. */
-static MT_COLD void start(void)
+static bool was_called; /* the thread that starts the heap */
+
+bool mt_heap_was_called(void)
 {
-	if (mt_bootstrap_is_scarce())
-		mt_init_force_start_heap();
-	else
-		mt_init_start_heap();
+	bool was = was_called;
+
+	was_called = false;
+	return was;
 }
 
 #define X(type, name, params, args) static type first_##name params;
@@ -47,21 +48,30 @@ MT_HEAP_KEEPERS(X)
 #define X(type, name, params, args)                                                                \
 	static type first_##name params                                                            \
 	{                                                                                          \
-		start();                                                                           \
-		return (serving.name == first_##name ? mt_bootstrap_ops.name : serving.name) args; \
+		mt_init_start_heap();                                                              \
+		was_called = true;                                                                 \
+		return (serving.name == first_##name ? mt_early_ops()->name : serving.name) args;  \
 	}
 MT_HEAP_MAKERS(X)
+#undef X
+
+/* These do not start the heap: the start calls dlsym, and dlsym frees the text of its last error
+ * before it forgets it (a program under ThreadSanitizer begins so). */
+#define X(type, name, params, args)                                                                \
+	static type first_##name params                                                            \
+	{                                                                                          \
+		return (serving.name == first_##name ? mt_early_ops()->name : serving.name) args;  \
+	}
 MT_HEAP_KEEPERS(X)
 #undef X
 
 void mt_heap_serve(const struct mt_heap_ops *given)
 {
-	if (mt_bootstrap_used())
-		given = mt_late_free_ops(given);
-		/* release: what the functions rely on has been set up before */
+	/* release: what the functions rely on has been set up before; and in this order */
 #define X(type, name, params, args) __atomic_store_n(&serving.name, given->name, __ATOMIC_RELEASE);
-	MT_HEAP_MAKERS(X)
 	MT_HEAP_KEEPERS(X)
+	X(void *, realloc, , )
+	MT_HEAP_MAKERS(X)
 #undef X
 }
 

@@ -1,13 +1,17 @@
-/* heap/glibc.h -- the size in the chunk headers of glibc's malloc. Source of the layout: glibc
- * malloc/malloc.c ("Vital statistics"): the word before a block holds the chunk's size with three
- * flag bits, of which 2 marks a chunk that was mapped on its own. malloc_usable_size answers size -
- * 8, or size - 16 for a mapped chunk. mt_glibc_check compares that with the real malloc_usable_size
- * before it is relied on: a tagged or hardened build may differ. */
+/* heap/glibc.h -- glibc's malloc: its own functions under the names __libc_malloc and so on, and
+ * the sizes in its chunk headers. Owns the addresses of those functions. Any thread may call. Takes
+ * the gate of sys/loader.h, once. Never calls dlsym, never allocates.
+ *
+ * Source of the layout: glibc malloc/malloc.c ("Vital statistics"). The word before a block holds
+ * the chunk's size with three flag bits; bit 2 marks a chunk with a mapping of its own.
+ * malloc_usable_size returns size - 8, or size - 16 for such a chunk. */
 #ifndef MT_HEAP_GLIBC_H
 #define MT_HEAP_GLIBC_H
 
 #include <stdbool.h>
 #include <stddef.h>
+
+#include "heap/backend.h"
 
 static inline size_t mt_glibc_header(const void *ptr)
 {
@@ -19,11 +23,13 @@ static inline bool mt_glibc_is_mapped(size_t header)
 	return header & 2;
 }
 
+/* Usable bytes of a chunk without a mapping of its own. */
 static inline size_t mt_glibc_heap_usable(size_t header)
 {
 	return (header & ~(size_t)7) - sizeof(size_t);
 }
 
+/* Usable bytes of any block of glibc's. */
 static inline size_t mt_glibc_usable(const void *ptr)
 {
 	size_t header = mt_glibc_header(ptr);
@@ -31,7 +37,27 @@ static inline size_t mt_glibc_usable(const void *ptr)
 	return mt_glibc_heap_usable(header) - (mt_glibc_is_mapped(header) ? sizeof(size_t) : 0);
 }
 
-/* Whether the header can be relied on here. */
-bool mt_glibc_check(void);
+/* Returns glibc's malloc family, whatever stands before it in the order of symbols; NULL where the
+ * process has no libc.so.6 with these names. Works before any relocation of the program, before
+ * libc sets environ, and inside dlsym. */
+const struct mt_heap_ops *mt_glibc_ops(void);
+
+/* Its M_TRIM_THRESHOLD before a program calls mallopt(3): DEFAULT_TRIM_THRESHOLD. */
+#define MT_GLIBC_TRIM_THRESHOLD (128 << 10)
+
+/* Calls glibc's mallopt(3). Does nothing where mt_glibc_ops returns NULL. */
+void mt_glibc_mallopt(int parameter, int value);
+
+/* Returns the free memory of glibc's heap to the kernel, once, where another allocator serves and
+ * there are blocks from before (heap/brk_range.h). Not after a fork: glibc writes to pages that the
+ * processes share. Call it under the purge lock. */
+void mt_glibc_trim_once(void);
+
+/* Allocates a few small blocks with `ops`. Returns whether their chunk headers tell the size that
+ * malloc_usable_size returns: a build of glibc with tagged or hardened chunks may differ. */
+bool mt_glibc_check(const struct mt_heap_ops *ops);
+
+/* The backend for glibc's malloc. The caller provides ops. */
+extern const struct mt_backend mt_glibc_backend;
 
 #endif

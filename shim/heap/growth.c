@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "core/components.h"
 #include "core/config.h"
@@ -17,35 +16,42 @@
 #include "sys/os.h"
 #include "sys/rss.h"
 
-/* Address space that the embedded jemalloc has mapped, and at how much of it to look at the process
- * again. Mapped bytes mislead (8 MB at first, more per arena), so they only say when to ask the
- * kernel. Counters, no ordering. */
-#define LOOK_STEP_BYTES (4 * MT_MIB)
-static _Atomic uint64_t mapped_bytes;
-static _Atomic uint64_t look_at_bytes;
+/* Reading the resident size costs as much as a hundred allocations. Each time it is still small the
+ * distance to the next reading doubles, up to 64 MB of allocations: a process that only churns
+ * large buffers would do little else. */
+#define LONGEST_STEPS 16u
 
-void mt_growth_mapped(size_t bytes)
+/* counters, no ordering */
+static _Atomic uint64_t counted_bytes; /* since the last step */
+static _Atomic uint32_t steps;         /* since the last look */
+static _Atomic uint32_t distance = 1;  /* steps between two looks */
+static _Atomic bool has_failed;        /* to start the worker */
+
+/* Live bytes too: they may not be touched yet. */
+static bool is_live_enough(uint64_t least_bytes)
 {
-	uint64_t mapped =
-		atomic_fetch_add_explicit(&mapped_bytes, bytes, memory_order_relaxed) + bytes;
-	uint64_t step = mapped / 8 > LOOK_STEP_BYTES ? mapped / 8 : LOOK_STEP_BYTES;
+	struct mt_account_totals totals;
 
-	if (mapped < atomic_load_explicit(&look_at_bytes, memory_order_relaxed))
-		return;
-	atomic_store_explicit(&look_at_bytes, mapped + step, memory_order_relaxed);
-	mt_heap_note_growth();
+	return mt_account_read(&totals) && totals.live_bytes >= least_bytes;
 }
 
-/* Live bytes too: they may not have been touched yet, and nothing may be mapped again when they
- * are. */
 static bool is_large(void)
 {
-	uint64_t least = mt_config()->min_mb * MT_MIB;
-	struct mt_account_totals totals;
+	uint64_t least_bytes = mt_config()->min_mb * MT_MIB;
 	struct mt_rss_quick rss;
 
-	return least == 0 || (mt_rss_read_quick(&rss) && rss.anon_bytes >= least) ||
-	       (mt_account_read(&totals) && totals.live_bytes >= least);
+	return least_bytes == 0 || (mt_rss_read_quick(&rss) && rss.anon_bytes >= least_bytes) ||
+	       is_live_enough(least_bytes);
+}
+
+static void look_later(bool failed)
+{
+	uint32_t now = atomic_load_explicit(&distance, memory_order_relaxed);
+
+	atomic_store_explicit(&has_failed, failed, memory_order_relaxed);
+	atomic_store_explicit(&steps, 0, memory_order_relaxed);
+	if (now < LONGEST_STEPS)
+		atomic_store_explicit(&distance, 2 * now, memory_order_relaxed);
 }
 
 MT_COLD void mt_growth_note(void)
@@ -54,19 +60,49 @@ MT_COLD void mt_growth_note(void)
 		return;
 	if (mt_worker_is_running())
 		mt_components_grown();
-	else if (is_large())
-		(void)mt_init_start_worker();
+	else if (!is_large())
+		look_later(false);
+	else if (!mt_init_start_worker())
+		look_later(true);
 }
 
-/* Its pages are mapped once and for all, so what is taken counts as mapped. A program that works on
- * small objects alone may not call malloc for long: where a look is due, it is made here. */
+static bool is_due(void)
+{
+	if (atomic_fetch_add_explicit(&steps, 1, memory_order_relaxed) + 1 >=
+	    atomic_load_explicit(&distance, memory_order_relaxed))
+		return true;
+	return !atomic_load_explicit(&has_failed, memory_order_relaxed) &&
+	       is_live_enough(mt_config()->min_mb * MT_MIB);
+}
+
+/* Counts the bytes and tells a running worker. Returns whether mt_growth_note is due. */
+static bool count(uint64_t fresh_bytes)
+{
+	uint64_t sum = fresh_bytes +
+		       atomic_fetch_add_explicit(&counted_bytes, fresh_bytes, memory_order_relaxed);
+
+	if (mt_likely(sum < MT_GROWTH_STEP_BYTES))
+		return false;
+	atomic_store_explicit(&counted_bytes, 0, memory_order_relaxed);
+	if (!mt_worker_is_running())
+		return is_due();
+	mt_components_grown();
+	return false;
+}
+
+void mt_growth_allocated(uint64_t fresh_bytes)
+{
+	if (count(fresh_bytes))
+		mt_heap_look_at_next_call(true);
+}
+
+/* A program that works on small objects alone may not call malloc for long: its size is read
+ * here. */
 static void objects_took(uint64_t bytes)
 {
-	uint64_t due = atomic_load_explicit(&look_at_bytes, memory_order_relaxed);
 	int kept = errno;
 
-	mt_growth_mapped(bytes);
-	if (atomic_load_explicit(&look_at_bytes, memory_order_relaxed) != due)
+	if (count(bytes))
 		mt_growth_note();
 	mt_allocation_event_took_objects(bytes);
 	errno = kept;
@@ -75,17 +111,17 @@ static void objects_took(uint64_t bytes)
 void mt_growth_begin(void)
 {
 	mt_object_heap_listen(objects_took);
-	if (mt_config()->min_mb == 0)
-		mt_growth_mapped(LOOK_STEP_BYTES);
 }
 
 void mt_growth_fork_child(void)
 {
+	bool at_once = mt_config()->min_mb == 0;
+
 	mt_thread_counters.look_bytes =
-		mt_config()->min_mb ? mt_thread_counters.allocated_bytes + MT_GROWTH_STEP_BYTES : 0;
-	atomic_store_explicit(&look_at_bytes,
-			      atomic_load_explicit(&mapped_bytes, memory_order_relaxed) +
-				      LOOK_STEP_BYTES,
-			      memory_order_relaxed);
-	mt_growth_begin();
+		at_once ? 0 : mt_thread_counters.allocated_bytes + MT_GROWTH_STEP_BYTES;
+	atomic_store_explicit(&counted_bytes, 0, memory_order_relaxed);
+	atomic_store_explicit(&steps, 0, memory_order_relaxed);
+	atomic_store_explicit(&distance, 1, memory_order_relaxed);
+	atomic_store_explicit(&has_failed, false, memory_order_relaxed);
+	mt_heap_look_at_next_call(at_once);
 }

@@ -1,26 +1,31 @@
-/* heap/growth.h -- the growth of a process, as far as it starts the worker thread or wakes it. */
+/* heap/growth.h -- the growth of a process: starts the worker thread once the process is large
+ * enough, and wakes it later. Counted bytes alone tell: after each MT_GROWTH_STEP_BYTES that the
+ * process allocates it is looked at. Owns those counts. Takes the lock of heap/account.h. Keeps no
+ * errno. */
 #ifndef MT_HEAP_GROWTH_H
 #define MT_HEAP_GROWTH_H
 
 #include <stddef.h>
+#include <stdint.h>
 
-/* Allocated bytes of a thread between two looks at growth, where the allocator has no hook that
- * tells. */
+/* Allocated bytes between two looks. */
 #define MT_GROWTH_STEP_BYTES (4ull << 20)
 
-/* The heap has grown: starts the worker if the process is large enough by now, else tells it.
- * Called by the thread that allocated, after the allocator has returned: a thread started inside
- * the allocator would wait for a mutex that its own creator holds. */
+/* Looks at the process: starts the worker where resident anonymous memory or live bytes reach
+ * MT_MIN_MB; tells a worker that runs. Called by the thread that allocated, after the allocator has
+ * returned: a thread started inside the allocator would wait for a mutex that its own creator
+ * holds. */
 void mt_growth_note(void);
 
-/* Address space was mapped, inside the allocator: counts, and where it is time has the next
- * allocation call mt_growth_note. Async-signal-safe. */
-void mt_growth_mapped(size_t bytes);
+/* Over the embedded jemalloc: the calling thread has allocated so many bytes more. Has the next
+ * allocation call mt_growth_note where a look is due. Any thread, also inside jemalloc while it
+ * holds none of its locks. */
+void mt_growth_allocated(uint64_t fresh_bytes);
 
-/* The settings are known: with MT_MIN_MB=0 there is something to look at from the first byte on. */
+/* Has the pages of the heap for Python's objects counted, too. Once, when the heap begins. */
 void mt_growth_begin(void);
 
-/* A forked child is looked at from its own first growth on. */
+/* In a forked child: it is looked at from its own growth on. */
 void mt_growth_fork_child(void);
 
 #endif

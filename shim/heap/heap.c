@@ -1,5 +1,5 @@
-/* heap/heap.c -- the component: who serves malloc, and what the heap does at fork, in cleanups and
- * at requests of mtctl. */
+/* heap/heap.c -- the component: chooses what serves malloc, and implements the heap's hooks for
+ * fork, cleanups and requests of mtctl. */
 #include <dlfcn.h>
 #include <strings.h>
 
@@ -12,11 +12,12 @@
 #include "core/shared_pages.h"
 #include "heap/account.h"
 #include "heap/allocation_event.h"
+#include "heap/asleep.h"
 #include "heap/backend.h"
 #include "heap/entries.h"
+#include "heap/glibc_accounting.h"
 #include "heap/growth.h"
 #include "heap/jemalloc.h"
-#include "heap/jemalloc_watch.h"
 #include "heap/profile_dump.h"
 #include "heap/purge_lock.h"
 #include "heap/trim.h"
@@ -24,48 +25,78 @@
 
 /* ---- the first call ---- */
 
+/* Over jemalloc: the calling thread has allocated a MB more. */
+static void took(void)
+{
+	mt_growth_allocated(mt_allocation_event_tell(mt_account_own_allocated()));
+}
+
+/* Over glibc, asleep or not: the same, or it has allocated for the first time. */
+static void look(void)
+{
+	uint64_t allocated = mt_thread_counters.allocated_bytes;
+
+	if (mt_asleep_note_growth())
+		return;
+	mt_thread_counters.look_bytes = allocated + MT_GROWTH_STEP_BYTES;
+	mt_growth_note();
+	(void)mt_allocation_event_tell(allocated);
+}
+
 static void thread_born(void *counters)
 {
 	mt_account_thread_born(counters);
 }
 
-static void serve_chosen(const struct mt_backend *backend)
+static bool serve_embedded(bool at_once, const struct mt_backend_hooks *hooks)
 {
-	if (backend->counting == MT_COUNTING_OWN) {
-		mt_account_start(mt_jemalloc_counters, mt_main_exit_handle);
-		if (mt_jemalloc_begins()) {
-			mt_heap_serve_jemalloc();
-			return;
-		}
-		backend = mt_backend_fall_back(mt_config());
-	}
+	mt_account_start(NULL, mt_main_exit_handle);
+	if (at_once)
+		return mt_asleep_begin_awake(mt_config(), hooks);
+	if (!mt_asleep_start(mt_config(), hooks))
+		return false;
+	mt_backend_use_sleeping(mt_config());
+	mt_state_note_heap(mt_backend_identity()->allocator, true);
+	return true;
+}
+
+static void serve_system(const struct mt_backend_hooks *hooks)
+{
+	const struct mt_backend *backend = mt_backend_use_system(mt_config(), hooks);
+	const struct mt_heap_ops *ops;
+
+	mt_asleep_give_up();
+	mt_state_note_heap(mt_backend_identity()->allocator, false);
 	if (backend->counting == MT_COUNTING_CHUNKS) {
 		mt_account_start(NULL, mt_main_exit_handle);
-		mt_heap_serve(mt_counted_ops());
+		mt_heap_serve(mt_glibc_accounting_ops());
 		return;
 	}
 	mt_account_watch_main(mt_main_exit_handle);
-	mt_heap_serve(mt_backend_is_shadowed() ? mt_heap_shadowed_ops() : mt_uncounted_ops());
+	ops = mt_backend_is_shadowed() ? mt_heap_shadowed_ops() : mt_passthrough_ops();
+	mt_heap_serve(mt_asleep_old_block_ops(ops));
 }
 
 static void serve(bool on)
 {
+	enum mt_backend_choice choice;
 	static struct mt_backend_hooks hooks = {
 		.thread_born = thread_born,
-		.grew = mt_growth_mapped,
-		.took = mt_allocation_event_took,
+		.took = took,
 		.freed_large = mt_allocation_event_freed_large,
 	};
 
 	if (!on) {
-		mt_heap_serve(mt_system_plain_ops());
+		mt_asleep_give_up();
+		mt_heap_serve(mt_asleep_old_block_ops(mt_system_plain_ops()));
 		return;
 	}
-	hooks.shadowed = mt_heap_is_shadowed();
-	serve_chosen(mt_backend_choose(mt_config(), &hooks));
-	mt_state_note_heap(mt_backend_identity()->allocator,
-			   mt_backend()->counting == MT_COUNTING_OWN);
+	mt_glibc_accounting_use(look);
 	mt_growth_begin();
+	hooks.shadowed = mt_heap_is_shadowed();
+	choice = mt_backend_choose(mt_config(), &hooks);
+	if (choice == MT_BACKEND_SYSTEM || !serve_embedded(choice == MT_BACKEND_EMBEDDED, &hooks))
+		serve_system(&hooks);
 }
 
 /* ---- the constructor ---- */
@@ -88,7 +119,8 @@ static void load(bool on)
 	if (!on)
 		return;
 	mt_account_know_main();
-	mt_jemalloc_prof_begin(mt_backend_identity()->conf);
+	if (mt_asleep_is_awake())
+		mt_jemalloc_prof_begin(mt_backend_identity()->conf);
 	mt_log(MT_LOG_INFO, "mtshim %s: %s (%s)", MT_VERSION, mt_backend_identity()->allocator,
 	       mt_backend_identity()->evidence);
 	if (shadowed_has_work())
@@ -100,7 +132,8 @@ static void load(bool on)
 static void fork_prepare(void)
 {
 	mt_shared_pages_note_fork();
-	if (mt_backend()->counting == MT_COUNTING_OWN)
+	mt_asleep_fork_prepare();
+	if (mt_asleep_is_awake())
 		mt_jemalloc_know_thread();
 	mt_account_fork_prepare();
 	mt_jemalloc_fork_prepare();
@@ -110,6 +143,7 @@ static void fork_parent(void)
 {
 	mt_jemalloc_fork_parent();
 	mt_account_fork_parent();
+	mt_asleep_fork_parent();
 	mt_shared_pages_note_fork();
 }
 
@@ -119,10 +153,15 @@ static void fork_child(void)
 	mt_purge_forget();
 	mt_shared_pages_note_fork();
 	mt_account_fork_child();
+	mt_asleep_fork_child();
 	mt_heap_trim_fork_child();
 	mt_growth_fork_child();
-	if (mt_config()->min_mb != 0)
-		mt_jemalloc_watch_child();
+}
+
+/* Python has chosen malloc, a driver is called, or the worker is about to start. */
+static void wake(void)
+{
+	(void)mt_asleep_wake();
 }
 
 /* ---- mtctl ---- */
@@ -158,6 +197,8 @@ const struct mt_component mt_heap_component = {
 	.name = "heap",
 	.serve = serve,
 	.load = load,
+	.wake = wake,
+	.before_start = wake,
 	.start = mt_heap_profile_start,
 	.fork_prepare = fork_prepare,
 	.fork_parent = fork_parent,

@@ -14,6 +14,8 @@
 
 #include "heap/alignment.h"
 #include "heap/backend.h"
+#include "heap/brk_range.h"
+#include "heap/glibc.h"
 #include "heap/jemalloc_conf.h"
 #include "heap/jemalloc_event.h"
 #include "heap/jemalloc_kernel.h"
@@ -44,6 +46,7 @@ long mt_je_syscall(long number, long a, long b, long c, long d, long e);
 int mt_je_pthread_cond_init(pthread_cond_t *condition, const pthread_condattr_t *attributes);
 int mt_je_pthread_mutex_lock(pthread_mutex_t *mutex);
 pid_t mt_je_getpid(void);
+void *mt_je_sbrk(intptr_t bytes);
 
 const bool mt_jemalloc_is_built = true;
 
@@ -57,7 +60,7 @@ static void (*fork_child)(void);
  * for all threads, since both are in one thread-local object. Found by asking once. */
 static _Atomic ptrdiff_t allocated_offset;
 static _Atomic ptrdiff_t freed_offset;
-/* 0 not asked, 1 known, -1 not to be had; release/acquire with the two above */
+/* 0 not asked, 1 known, -1 unknown for good; release/acquire with the two above */
 static _Atomic int offsets_state;
 static MT_TLS const char *own_counters;
 
@@ -80,17 +83,44 @@ ssize_t mt_je_readlink(const char *path, char *out, size_t out_bytes)
 	return -1;
 }
 
+static pthread_key_t thread_key;
+static bool has_thread_key;
+static void (*thread_destructor)(void *);
+
+static void end_thread(void *value)
+{
+	if (thread_destructor)
+		thread_destructor(value);
+}
+
+bool mt_jemalloc_take_key(void)
+{
+	if (has_thread_key || pthread_key_create(&thread_key, end_thread) != 0)
+		return has_thread_key;
+	has_thread_key = thread_key < MT_LIBC_INNER_KEYS;
+	if (!has_thread_key)
+		(void)pthread_key_delete(thread_key);
+	return has_thread_key;
+}
+
 /* A thread that jemalloc knows and whose end it does not hear of stays in its lists, which go
  * through the thread's stack: the next that begins or ends there crashes. With an outer key that
  * may happen; so it does not begin with one. */
 int mt_je_pthread_key_create(pthread_key_t *key, void (*destructor)(void *))
 {
-	int answer = pthread_key_create(key, destructor);
+	if (!mt_jemalloc_take_key())
+		return EAGAIN;
+	thread_destructor = destructor;
+	*key = thread_key;
+	return 0;
+}
 
-	if (answer || *key < MT_LIBC_INNER_KEYS)
-		return answer;
-	(void)pthread_key_delete(*key);
-	return EAGAIN;
+/* The heap of libc's malloc ends at the program break: jemalloc never takes memory there. */
+void *mt_je_sbrk(intptr_t bytes)
+{
+	(void)bytes;
+	errno = ENOMEM;
+	return (void *)-1;
 }
 
 /* jemalloc calls this once per thread, with the address of its thread-local object, and again while
@@ -106,14 +136,26 @@ int mt_je_pthread_setspecific(pthread_key_t key, const void *value)
 	return answer;
 }
 
-/* Its handlers are called from core/init.c: of two registrations nobody could say which runs first.
- */
+/* The heap's fork hooks call its handlers: the order of two registrations would be unknown. */
 int mt_je_pthread_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void))
 {
 	fork_prepare = prepare;
 	fork_parent = parent;
 	fork_child = child;
 	return 0;
+}
+
+/* Free blocks of libc's heap have let the program break sink, and the kernel has put the mapping
+ * where the heap was: free would pass its blocks to libc. It stays mapped, so that the next one
+ * lies elsewhere. */
+static MT_COLD void *map_elsewhere(size_t bytes, int protection, int flags)
+{
+	void *fresh;
+
+	do
+		fresh = mmap(NULL, bytes, protection, flags, -1, 0);
+	while (fresh != MAP_FAILED && mt_brk_range_overlaps(fresh, bytes));
+	return fresh;
 }
 
 void *mt_je_mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset)
@@ -123,6 +165,8 @@ void *mt_je_mmap(void *address, size_t bytes, int protection, int flags, int fd,
 			       ? mmap(address, bytes, protection, flags, fd, offset)
 			       : MAP_FAILED;
 
+	if (mt_unlikely(answer != MAP_FAILED && mt_brk_range_overlaps(answer, bytes)))
+		answer = address ? MAP_FAILED : map_elsewhere(bytes, protection, flags);
 	if (mt_unlikely(answer != MAP_FAILED && !address &&
 			!mt_jemalloc_reserve_accepts(answer, bytes))) {
 		(void)munmap(answer, bytes);
@@ -134,11 +178,11 @@ void *mt_je_mmap(void *address, size_t bytes, int protection, int flags, int fd,
 			return MAP_FAILED;
 		errno = kept;
 	}
-	hooks->grew(bytes);
 	return answer;
 }
 
-/* With its locks in hand: a clock that somebody else has put before libc's may ask for memory. */
+/* jemalloc calls it with its locks held, and a clock_gettime that a library interposes may
+ * allocate. */
 int mt_je_clock_gettime(clockid_t clock, struct timespec *out)
 {
 	return mt_os_clock(clock, out);
@@ -367,7 +411,8 @@ static bool renew_figures(void)
 	size_t bytes = sizeof(epoch);
 	bool done;
 
-	/* who is new to jemalloc is told to the account, whose lock fork takes before this one */
+	/* a thread new to jemalloc is registered under the account's lock, which fork takes first
+	 */
 	mt_jemalloc_know_thread();
 	mt_purge_enter();
 	mt_jemalloc_pages_before_epoch();
@@ -407,7 +452,7 @@ static bool jemalloc_figures(struct mt_heap_figures *out)
 
 /* ---- purge ---- */
 
-/* Arena by arena: a thread that wants pages of an arena waits at most for that one. Which of them
+/* Arena by arena: a thread that needs pages of an arena waits for that arena alone. Which of them
  * are in use is not asked: jemalloc's answer is as old as the last epoch, and one that has never
  * been used is passed over by it. */
 static void jemalloc_purge(struct mt_purge_outcome *out)
@@ -416,6 +461,9 @@ static void jemalloc_purge(struct mt_purge_outcome *out)
 
 	memset(out, 0, sizeof(*out));
 	out->possible = true;
+	mt_purge_enter();
+	mt_glibc_trim_once();
+	mt_purge_leave();
 	for (unsigned int index = 0; index < count; index++) {
 		uint64_t began = mt_os_now_ns();
 		uint64_t took;

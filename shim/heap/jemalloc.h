@@ -1,4 +1,5 @@
-/* heap/jemalloc.h -- the embedded jemalloc beyond the table of heap/backend.h. */
+/* heap/jemalloc.h -- the embedded jemalloc, apart from the table of heap/backend.h. Any thread,
+ * unless a comment says otherwise. */
 #ifndef MT_HEAP_JEMALLOC_H
 #define MT_HEAP_JEMALLOC_H
 
@@ -7,21 +8,30 @@
 
 #include "heap/backend.h"
 
-/* The first allocation of all. False: it was refused, and jemalloc, which begins but once, is no
- * allocator here. */
+/* Returns its functions, which also take blocks from before the process woke up. */
+const struct mt_heap_ops *mt_jemalloc_ops(void);
+
+/* Takes the thread key that jemalloc will need, before the program has taken those whose values
+ * libc keeps inside the thread. Once, while the heap starts. Returns false where none of them is
+ * left. */
+bool mt_jemalloc_take_key(void);
+
+/* Initialises it, by its first allocation. Returns false where that fails: jemalloc initialises
+ * only once, and cannot be used in this process. */
 bool mt_jemalloc_begins(void);
 
-/* jemalloc_classes.c: live blocks by size class, those in the threads' caches included. */
+/* jemalloc_classes.c: counts live blocks by size class, including those in the threads' caches.
+ * Returns how many classes it has written, up to `most`. */
 uint32_t mt_jemalloc_classes(struct mt_heap_class *out, uint32_t most);
 
-/* jemalloc_prof.c: its heap profiler. begin: from the constructor, where `conf` lets it sample from
- * the start. */
+/* jemalloc_prof.c: its heap profiler. mt_jemalloc_prof_begin runs in the constructor, and switches
+ * sampling on where `conf` says so. */
 extern const struct mt_heap_profiler mt_jemalloc_profiler;
 void mt_jemalloc_prof_begin(const char *conf);
 
-/* jemalloc_unwind.c: false where there is no unwinder to be had. Calls the loader: with no lock of
- * ours held, and not from inside the allocator. While the gate is closed nobody walks a stack;
- * closing waits for those who do. */
+/* jemalloc_unwind.c: finds the unwinder; returns false where there is none. It calls the loader:
+ * with no lock of the shim held, and never inside the allocator. While the gate is closed no thread
+ * walks a stack; closing it waits for those that do. */
 bool mt_jemalloc_find_unwinder(void);
 void mt_jemalloc_prof_close_gate(void);
 void mt_jemalloc_prof_open_gate(void);

@@ -8,7 +8,7 @@ jemalloc_public := aligned_alloc calloc dallocx free mallctl mallctlbymib mallct
 	malloc_conf_2_conf_harder malloc_message malloc_stats_print malloc_usable_size mallocx memalign nallocx \
 	posix_memalign rallocx realloc sallocx sdallocx valloc xallocx
 jemalloc_hooked := secure_getenv readlink pthread_key_create pthread_setspecific pthread_atfork pthread_mutex_lock mmap \
-	clock_gettime syscall pthread_cond_init getpid \
+	clock_gettime syscall pthread_cond_init getpid sbrk \
 	creat _Unwind_Backtrace _Unwind_GetIP log exp round
 
 # What a thread does every so many bytes that it allocates, which jemalloc has to print statistics: ours come instead of its own

@@ -1,108 +1,126 @@
-/* heap/jemalloc_entries.c -- how the heap family is served from the embedded jemalloc: by a direct
- * jump; by way of functions of ours at first, once after growth, and while a forked child is
- * watched. */
+/* heap/jemalloc_entries.c -- the heap family over the embedded jemalloc. The functions that make
+ * blocks are jemalloc's own: a direct jump. Where a look at growth is due the next of them comes by
+ * a function of ours, once. free, realloc and malloc_usable_size first compare the address: it may
+ * be a block from before the process woke up (heap/asleep.h). */
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "heap/asleep.h"
+#include "heap/brk_range.h"
 #include "heap/entries.h"
 #include "heap/growth.h"
+#include "heap/jemalloc.h"
 #include "heap/jemalloc_names.h"
-#include "heap/jemalloc_watch.h"
 #include "sys/attr.h"
 
-#define CALLS_A_LOOK 512u
+static _Atomic bool look_is_due; /* flag, no ordering */
 
-static _Atomic unsigned char growth_noted;
-static _Atomic unsigned char watched;  /* makers go on coming by the cold path; flag, no ordering */
-static _Atomic unsigned char is_young; /* nobody has looked yet; flag, no ordering */
-/* a shared one would be fought for by a child's threads at every call */
-static MT_TLS uint32_t calls;
-static bool may_jump;
+/* ---- blocks of both kinds ---- */
+
+/* These few lines are the hot path: one compare and one jump more than jemalloc's own. */
+
+static MT_COLD __attribute__((used)) void free_low(void *ptr)
+{
+	if (mt_brk_range_has(ptr))
+		mt_asleep_free_old(ptr);
+	else
+		je_free(ptr);
+}
+
+#if defined(__x86_64__) && !defined(MT_DEBUG)
+/* As below: the compiler makes no conditional jump to another function. */
+static __attribute__((naked)) void awake_free(void *ptr __attribute__((unused)))
+{
+	__asm__("cmpq mt_brk_range_end(%rip), %rdi\n\t"
+		"jae je_free\n\t"
+		"jmp free_low");
+}
+#else
+static void awake_free(void *ptr)
+{
+	if (mt_unlikely(mt_brk_range_may_have(ptr)))
+		free_low(ptr);
+	else
+		je_free(ptr);
+}
+#endif
+
+static MT_COLD void *realloc_low(void *ptr, size_t size)
+{
+	return mt_brk_range_has(ptr) ? mt_asleep_realloc_old(ptr, size, je_malloc)
+				     : je_realloc(ptr, size);
+}
+
+static void *awake_realloc(void *ptr, size_t size)
+{
+	return mt_unlikely(mt_brk_range_may_have(ptr)) ? realloc_low(ptr, size)
+						       : je_realloc(ptr, size);
+}
+
+static size_t awake_malloc_usable_size(void *ptr)
+{
+	return mt_unlikely(mt_brk_range_may_have(ptr)) && mt_brk_range_has(ptr)
+		       ? mt_asleep_usable_old(ptr)
+		       : je_malloc_usable_size(ptr);
+}
 
 static const struct mt_heap_ops direct_ops = {
-#define X(type, name, params, args) .name = je_##name,
-	MT_HEAP_MAKERS(X) MT_HEAP_KEEPERS(X)
-#undef X
+	.malloc = je_malloc,
+	.calloc = je_calloc,
+	.realloc = awake_realloc,
+	.memalign = je_memalign,
+	.aligned_alloc = je_aligned_alloc,
+	.posix_memalign = je_posix_memalign,
+	.free = awake_free,
+	.malloc_usable_size = awake_malloc_usable_size,
 };
 
-static void jump_makers(void)
+const struct mt_heap_ops *mt_jemalloc_ops(void)
 {
-	mt_heap_serve_makers(&direct_ops);
+	return &direct_ops;
 }
 
-/* Memory that is not the heap's makes a process large as well, and the heap may never grow after
- * its beginning. So the process is looked at once when it has made some calls: later than at its
- * birth, when its arrays are not touched yet, and not at all where it is as short as most are. */
-static bool is_grown_up(void)
-{
-	if (!atomic_load_explicit(&is_young, memory_order_relaxed))
-		return true;
-	if (++calls % CALLS_A_LOOK != 0)
-		return false;
-	atomic_store_explicit(&is_young, 0, memory_order_relaxed);
-	mt_growth_note();
-	return true;
-}
+/* ---- a look at growth ---- */
 
 /* The allocator has returned, so that a thread may be started. */
-static MT_COLD void look_at_growth(void)
+static MT_COLD void look(void)
 {
-	if (atomic_load_explicit(&watched, memory_order_relaxed)) {
-		if (++calls % CALLS_A_LOOK == 0)
-			mt_jemalloc_watched();
-	} else if (is_grown_up() && may_jump) {
-		jump_makers();
-	}
-	/* Looked at before it is taken: the line is shared, and this may be every call's way. */
-	if (atomic_load_explicit(&growth_noted, memory_order_relaxed) &&
-	    atomic_exchange_explicit(&growth_noted, 0, memory_order_relaxed))
+	mt_heap_serve_makers(&direct_ops);
+	if (atomic_exchange_explicit(&look_is_due, false, memory_order_relaxed))
 		mt_growth_note();
 }
 
 #define X(type, name, params, args)                                                                \
-	static MT_COLD type grown_##name params                                                    \
+	static MT_COLD type looking_##name params                                                  \
 	{                                                                                          \
-		type answer = je_##name args;                                                      \
+		type answer = direct_ops.name args;                                                \
                                                                                                    \
-		look_at_growth();                                                                  \
+		look();                                                                            \
 		return answer;                                                                     \
 	}
 MT_HEAP_MAKERS(X)
 #undef X
 
-static const struct mt_heap_ops grown_ops = {
-#define X(type, name, params, args) .name = grown_##name,
+static const struct mt_heap_ops looking_ops = {
+#define X(type, name, params, args) .name = looking_##name,
 	MT_HEAP_MAKERS(X)
 #undef X
-#define X(type, name, params, args) .name = je_##name,
-		MT_HEAP_KEEPERS(X)
-#undef X
+		.free = awake_free,
+	.malloc_usable_size = awake_malloc_usable_size,
 };
 
+void mt_heap_look_at_next_call(bool wanted)
+{
+	if (!mt_asleep_is_awake())
+		return;
+	atomic_store_explicit(&look_is_due, wanted, memory_order_relaxed);
+	if (wanted)
+		mt_heap_serve_makers(&looking_ops);
+}
+
+/* A process that wakes up is looked at: memory that is not the heap's makes it large, too. */
 void mt_heap_serve_jemalloc(void)
 {
-	may_jump = !mt_bootstrap_used();
-	/* What it has mapped at its birth says nothing of the process. */
-	atomic_store_explicit(&growth_noted, 0, memory_order_relaxed);
-	atomic_store_explicit(&is_young, 1, memory_order_relaxed);
-	mt_heap_serve(&grown_ops);
-}
-
-static void come_by_us(void)
-{
-	if (may_jump)
-		mt_heap_serve_makers(&grown_ops);
-}
-
-void mt_heap_note_growth(void)
-{
-	atomic_store_explicit(&growth_noted, 1, memory_order_relaxed);
-	come_by_us();
-}
-
-void mt_heap_watch(bool on)
-{
-	atomic_store_explicit(&watched, on, memory_order_relaxed);
-	if (on)
-		come_by_us();
+	atomic_store_explicit(&look_is_due, true, memory_order_relaxed);
+	mt_heap_serve(&looking_ops);
 }

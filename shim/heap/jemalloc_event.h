@@ -1,5 +1,6 @@
-/* heap/jemalloc_event.h -- jemalloc's thread events, as a sign that a thread has allocated so many
- * bytes more. */
+/* heap/jemalloc_event.h -- calls a function after every step_bytes that a thread allocates, in
+ * place of jemalloc's event that prints statistics. Does nothing with a version of jemalloc that
+ * lacks the event (jemalloc.mk looks). */
 #ifndef MT_HEAP_JEMALLOC_EVENT_H
 #define MT_HEAP_JEMALLOC_EVENT_H
 

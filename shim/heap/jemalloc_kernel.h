@@ -1,5 +1,5 @@
-/* heap/jemalloc_kernel.h -- whether the kernel has as much as jemalloc is about to map. Called with
- * jemalloc's locks held; errno is not kept. */
+/* heap/jemalloc_kernel.h -- whether the kernel has the memory for a mapping of jemalloc's. Any
+ * thread, also inside jemalloc. Takes no lock. */
 #ifndef MT_HEAP_JEMALLOC_KERNEL_H
 #define MT_HEAP_JEMALLOC_KERNEL_H
 

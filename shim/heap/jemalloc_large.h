@@ -1,7 +1,5 @@
-/* heap/jemalloc_large.h -- large blocks that are freed, or shrunk in place by realloc. libc unmaps
- * a block of 32 MB or more when it is freed, and what realloc cuts off. jemalloc keeps the pages
- * until somebody purges, and a child or a mapping that wants as much at once may find the limit
- * reached. So somebody is told. */
+/* heap/jemalloc_large.h -- reports large blocks that are freed, or shrunk in place by realloc. libc
+ * returns such memory to the kernel at once; jemalloc keeps the pages as dirty ones. */
 #ifndef MT_HEAP_JEMALLOC_LARGE_H
 #define MT_HEAP_JEMALLOC_LARGE_H
 

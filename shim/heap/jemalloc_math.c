@@ -1,8 +1,6 @@
-/* heap/jemalloc_math.c -- the three functions of libm that jemalloc's heap profiler calls: log
- * spaces its samples, exp and round scale what it counted. libm alone for these would be one more
- * library to open, map and relocate at every start of every small program under the preload, which
- * is a good part of what such a start costs; here they are as exact as what they are used for
- * needs: to a few units in the last place. Rank 1. */
+/* heap/jemalloc_math.c -- contract: heap/jemalloc_math.h. log spaces the profiler's samples; exp
+ * and round scale what it counted. Exact to a few units in the last place, which is enough for
+ * both. */
 #include "heap/jemalloc_math.h"
 
 #include <stdint.h>

@@ -1,6 +1,6 @@
-/* heap/jemalloc_math.h -- log, exp and round for the embedded jemalloc, which finds them under
- * these names (jemalloc.mk). Pure; any thread, anywhere. log takes normal positive numbers alone.
- * Rank 1. */
+/* heap/jemalloc_math.h -- log, exp and round for jemalloc's heap profiler, in place of libm's
+ * (jemalloc.mk). Linking libm would have every process open, map and relocate one more library.
+ * Pure; any thread. log accepts normal positive numbers alone. */
 #ifndef MT_HEAP_JEMALLOC_MATH_H
 #define MT_HEAP_JEMALLOC_MATH_H
 

@@ -136,8 +136,8 @@ static unsigned int arena_of(void *block)
 	return index;
 }
 
-/* Or jemalloc would count the old block's pages as free and resident, and who reckons with them
- * would think that the limit is far. */
+/* Otherwise jemalloc counts the old block's pages as dirty, and direct reclaim overestimates the
+ * memory that it can return. */
 static void purge(unsigned int arena)
 {
 	if (arena == UINT_MAX || !mt_purge_enter_within(PURGE_WAIT_NS))

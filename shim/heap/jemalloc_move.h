@@ -1,7 +1,7 @@
-/* heap/jemalloc_move.h -- large blocks that grow. jemalloc copies such a block into a new one, and
- * keeps the old one's pages. Here the kernel moves the pages (mremap), as it does for libc. Where
- * it cannot, each piece of the old block goes back to the kernel once it is copied. Any thread;
- * waits up to 10 ms for the purge lock. Holds no lock of jemalloc's. */
+/* heap/jemalloc_move.h -- realloc of large blocks that grow. jemalloc would copy such a block and
+ * keep the pages of the old one. Here the kernel moves the pages (mremap(2)), as it does for libc.
+ * Where it cannot, each piece of the old block is returned to the kernel once it is copied. Any
+ * thread; waits up to 10 ms for the purge lock. Never holds a lock of jemalloc's. */
 #ifndef MT_HEAP_JEMALLOC_MOVE_H
 #define MT_HEAP_JEMALLOC_MOVE_H
 
@@ -13,11 +13,11 @@
 /* bytes: smaller blocks are left to jemalloc */
 #define MT_JEMALLOC_MOVE_LEAST (4u << 20)
 
-/* The block is large, and cannot grow in place; where it can, it has. */
+/* Grows a large block in place where jemalloc can. Returns whether it must be moved instead. */
 bool mt_jemalloc_is_move(void *ptr, size_t bytes);
 
-/* realloc of such a block. NULL with errno ENOMEM: there is no memory, and the block is as it was.
- */
+/* realloc of such a block. Returns NULL with errno ENOMEM where there is no memory; the block then
+ * stays as it was. */
 void *mt_jemalloc_move(void *ptr, size_t bytes);
 
 static inline bool mt_jemalloc_moves(void *ptr, size_t bytes)

@@ -141,7 +141,7 @@ static size_t free_pages(unsigned int *out_most)
 	return sum;
 }
 
-/* The lock is given to who waits for it after each arena. Once round: pages become free faster than
+/* A waiting thread gets the lock after each arena. One round: pages become free faster than
  * they go where other threads free a lot. */
 static enum mt_reclaimed reclaim_largest(uint64_t keep_bytes, uint64_t patience_ns)
 {

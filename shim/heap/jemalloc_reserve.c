@@ -14,7 +14,7 @@
 /* what an arena begins with; aligned to itself */
 #define ARENA_BYTES (2u << 20)
 #define SMALL_MOST  (256u << 10)
-/* jemalloc 5.3 begins with 8 MB of it, where nothing else is to be had */
+/* jemalloc 5.3 initialises with 8 MB of it, where all else is refused */
 #define ALL_BYTES (20u << 20)
 /* that stay: four arenas, and 32 threads' caches */
 #define THREADS_BYTES (10u << 20)

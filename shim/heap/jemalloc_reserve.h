@@ -1,34 +1,34 @@
-/* heap/jemalloc_reserve.h -- address space for the two moments in which jemalloc does not survive
- * that the kernel refuses it some: when it begins (it writes into a page that it did not get), and
- * when a thread does (it uses the thread's cache, or the thread's arena, which could not be made).
- * Mapped before jemalloc begins, which has all of it in hand then; what is left goes back but for a
- * few MB for threads. Nobody touches it unless something is refused, so it costs address space
- * alone. What is handed out is jemalloc's for good. Any thread, from inside the allocator; no lock.
- */
+/* heap/jemalloc_reserve.h -- address space for two moments in which jemalloc crashes where the
+ * kernel refuses it memory: its initialisation (it writes to a page that it did not get), and the
+ * first allocation of a thread (it uses the thread's cache or arena, which could not be made). Seen
+ * with programs under RLIMIT_AS, which libc's malloc survives (tests/fault). Mapped before jemalloc
+ * initialises; what is left then is unmapped but for 10 MB. No page of it is touched unless a
+ * mapping is refused. What jemalloc takes of it is jemalloc's for good. Any thread, from inside
+ * jemalloc. Takes no lock. */
 #ifndef MT_HEAP_JEMALLOC_RESERVE_H
 #define MT_HEAP_JEMALLOC_RESERVE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Before jemalloc begins, and after. False: not even that much is to be had, and jemalloc must not
- * begin. */
+/* Call them before jemalloc initialises, and after. map returns false where the kernel refuses even
+ * this: then jemalloc must not initialise. */
 bool mt_jemalloc_reserve_map(void);
 void mt_jemalloc_reserve_settle(void);
 
-/* Between the two, if jemalloc has begun: it is made ready to use memory where the reserve lies. */
+/* Between the two, where jemalloc has initialised: prepares it for addresses of the reserve. */
 void mt_jemalloc_reserve_enter(void);
 
-/* The calling thread begins: it may be served one arena and two smaller pieces. */
+/* The calling thread allocates for the first time: it may take one arena and two smaller pieces. */
 void mt_jemalloc_reserve_open(void);
 
-/* The kernel has given the calling thread this mapping. False: the thread begins, and jemalloc
- * could not enter it into its tree of addresses, since there is no room for the leaf that this
- * region needs; it is to be given back, and the reserve asked. */
+/* Returns whether jemalloc can use this new mapping of the calling thread. False in a first
+ * allocation, where there is no memory for the leaf that jemalloc's tree of addresses needs for the
+ * region: unmap it, and call mt_jemalloc_reserve_take. */
 bool mt_jemalloc_reserve_accepts(const void *memory, size_t bytes);
 
-/* The kernel has refused the calling thread a mapping: memory in its stead, zeroed and as well
- * aligned, where this is one of those moments; else, and when there is no more, NULL. */
+/* The kernel has refused the calling thread a mapping. Returns zeroed and equally aligned memory
+ * instead in one of the two moments; else, or where none is left, NULL. */
 void *mt_jemalloc_reserve_take(size_t bytes);
 
 #endif

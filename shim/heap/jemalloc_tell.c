@@ -34,8 +34,7 @@ static const char *about(const char *line)
 	return is_about_settings(line) ? "MALLOC_CONF or MT_MALLOC_CONF: " : "";
 }
 
-/* On a machine of more than a thousand processors jemalloc's own choice is too high for it: nobody
- * has set that. */
+/* On a machine of more than a thousand processors jemalloc rejects its own default. */
 static bool is_own_choice(const char *line)
 {
 	return strstr(line, "narenas to limit") && !strstr(conf, "narenas:");

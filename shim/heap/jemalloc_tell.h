@@ -1,8 +1,7 @@
-/* heap/jemalloc_tell.h -- what jemalloc has to say: about a setting that it does not know, a
- * refusal of the kernel's, or the figures that were asked for. It says so with its locks held,
- * which fork and malloc wait for, and MT_LOG may be on a slow disk: so what it says when it begins
- * is kept until it has begun, and what it says later goes to stderr, also where there is an MT_LOG.
- */
+/* heap/jemalloc_tell.h -- jemalloc's messages: a setting that it does not know, memory that the
+ * kernel refused, or statistics that the program requested. jemalloc writes them with its locks
+ * held, and MT_LOG may be on a slow disk. So messages of its initialisation are kept and logged
+ * afterwards; later ones go to stderr alone, even where MT_LOG is set. */
 #ifndef MT_HEAP_JEMALLOC_TELL_H
 #define MT_HEAP_JEMALLOC_TELL_H
 

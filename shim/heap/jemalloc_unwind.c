@@ -31,7 +31,7 @@
 
 #define GO_ON        0 /* _URC_NO_REASON */
 #define END_OF_STACK 5 /* _URC_END_OF_STACK */
-/* a walk takes microseconds; whoever never comes back must not stop a fork */
+/* a walk takes microseconds; one that never ends must not stop a fork */
 #define GATE_WAIT_NS (200 * MT_NS_PER_MS)
 #define GATE_STEP_NS (MT_NS_PER_MS / 10)
 /* jemalloc's frames below its caller take 600 to 1500 bytes */
@@ -55,13 +55,13 @@ typedef int (*object_fn)(void *address, struct object *out);
 int mt_je__Unwind_Backtrace(trace_fn trace, void *argument);
 uintptr_t mt_je__Unwind_GetIP(void *context);
 
-/* Set once, `walk` last: release, pairs with the acquire of who walks. */
+/* Set once, `walk` last: release, pairs with the acquire of a walk. */
 static _Atomic(walk_fn) walk;
 static address_fn address_of;
 static object_fn find_object;
 static struct object unwinder;
 
-/* seq_cst both: either who walks sees the closed gate, or who closes it sees him. */
+/* seq_cst both: either the walk sees the closed gate, or fork sees the walk. */
 static _Atomic uint32_t walkers_count;
 static _Atomic bool gate_closed;
 
@@ -214,7 +214,7 @@ void mt_jemalloc_prof_close_gate(void)
 		return;
 	atomic_store(&gate_closed, true);
 	until = mt_os_now_ns() + GATE_WAIT_NS;
-	/* Nobody wakes us: the walk must stay cheap, and a fork is not. */
+	/* Polled, without a wake-up: the walk must stay cheap, and a fork is not. */
 	while ((count = atomic_load(&walkers_count)) && mt_os_now_ns() < until)
 		(void)mt_os_futex_wait(&walkers_count, count, GATE_STEP_NS, MT_FUTEX_PRIVATE);
 }
@@ -224,8 +224,8 @@ void mt_jemalloc_prof_open_gate(void)
 	atomic_store(&gate_closed, false);
 }
 
-/* Who had not come back in time is not there any more: waiting for him would cost each further fork
- * its whole wait. */
+/* A walk that had not ended in time does not exist here: waiting for it would cost each further
+ * fork its whole wait. */
 void mt_jemalloc_prof_open_gate_in_child(void)
 {
 	atomic_store(&walkers_count, 0);

@@ -1,13 +1,13 @@
-/* heap/malloc_control.c -- the doors by which programs and detectors steer an allocator:
- * malloc_trim, and jemalloc's mallctl family. They answer for the embedded jemalloc, or pass on to
- * the next allocator in line. mallocx and its friends are not exported: a program that finds them
- * would free with sizes and flags of an allocator it was not built for. */
+/* heap/malloc_control.c -- malloc_trim, and jemalloc's mallctl family. They serve the embedded
+ * jemalloc, which a call of the family wakes up, or call the next allocator in line. mallocx and
+ * the like are not exported: a program that finds them would free with sizes and flags of another
+ * allocator. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "heap/backend.h"
+#include "heap/asleep.h"
 #include "heap/jemalloc_names.h"
 #include "sys/attr.h"
 #include "sys/raw_syscall.h"
@@ -44,7 +44,7 @@ MT_EXPORT int malloc_trim(size_t pad)
 }
 
 #define EMBEDDED(call)                                                                             \
-	if (mt_init_uses_jemalloc())                                                               \
+	if (mt_init_uses_jemalloc() && mt_asleep_wake())                                           \
 	return call
 
 MT_EXPORT int mallctl(const char *name, void *old, size_t *old_bytes, void *new, size_t new_bytes)

@@ -8,7 +8,6 @@
 #include "heap/entries.h"
 #include "heap/jemalloc.h"
 #include "heap/jemalloc_names.h"
-#include "heap/jemalloc_watch.h"
 
 const bool mt_jemalloc_is_built = false;
 
@@ -40,12 +39,19 @@ void mt_heap_serve_jemalloc(void)
 {
 }
 
-void mt_heap_note_growth(void)
+void mt_heap_look_at_next_call(bool wanted)
 {
+	(void)wanted;
 }
 
-void mt_jemalloc_watch_child(void)
+const struct mt_heap_ops *mt_jemalloc_ops(void)
 {
+	return NULL;
+}
+
+bool mt_jemalloc_take_key(void)
+{
+	return false;
 }
 
 void mt_jemalloc_prof_begin(const char *conf)

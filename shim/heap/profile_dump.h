@@ -1,6 +1,6 @@
-/* heap/profile_dump.h -- who holds the heap: the allocator's table of size classes, and its profile
- * of who allocated what is live. Worker thread only, with no lock held: the profiler is switched on
- * through the loader. */
+/* heap/profile_dump.h -- what the heap consists of, for mtctl: the allocator's table of size
+ * classes, and its profile of live blocks by stack. Worker thread only, with no lock held, since
+ * switching the profiler on calls the loader. */
 #ifndef MT_HEAP_PROFILE_DUMP_H
 #define MT_HEAP_PROFILE_DUMP_H
 
@@ -8,14 +8,14 @@
 
 #include "core/config.h"
 
-/* The thread has just started: tells how the profiler stands. */
+/* Publishes the profiler's state; called when the worker starts. */
 void mt_heap_profile_start(void);
 
-/* For prof_state in the snapshot: 0 not there, 1 ready, 2 samples. */
+/* Returns prof_state for the snapshot: 0 missing, 1 ready, 2 sampling. */
 uint64_t mt_heap_profile_state(void);
 
-/* Makes the profiler do what `wanted` says of it. NOT_AVAILABLE: it was not made ready at the start
- * of the process, or this allocator has none. SYSTEM: it has no way to walk stacks here. */
+/* Switches the profiler as `wanted` says. MT_ERR_NOT_AVAILABLE: it was not prepared at the start of
+ * the process, or the allocator has none. MT_ERR_SYSTEM: stacks cannot be walked here. */
 enum mt_err mt_heap_profile_follow(const struct mt_config *wanted);
 
 /* Fills and publishes the table of size classes. */

@@ -10,7 +10,7 @@
 static struct mt_lock lock = MT_LOCK(purge);
 
 /* 0 while a copy is made whose maker does not hold the lock; set to 0 under the lock, to the copy's
- * id by the kernel. acquire: who sees it goes on to change the heap. */
+ * id by the kernel. acquire: the thread that sees it changes the heap next. */
 static _Atomic pid_t copied = 1;
 
 static _Atomic uint32_t allowed_at; /* a count of forks; no ordering but the lock's */
@@ -30,13 +30,14 @@ static bool is_copying(void)
 	return atomic_load_explicit(&copied, memory_order_acquire) == 0;
 }
 
-/* Under the lock. Nobody rings at the end of a copy: some ms for each GB. */
+/* Under the lock. Polled, since the kernel wakes no thread at the end of a copy: some ms for each
+ * GB. */
 static void wait_for_copy(void)
 {
-	_Atomic uint32_t nobody_rings = 0;
+	_Atomic uint32_t never_woken = 0;
 
 	while (is_copying())
-		(void)mt_os_futex_wait(&nobody_rings, 0, COPY_STEP_NS, MT_FUTEX_PRIVATE);
+		(void)mt_os_futex_wait(&never_woken, 0, COPY_STEP_NS, MT_FUTEX_PRIVATE);
 }
 
 void mt_purge_enter(void)

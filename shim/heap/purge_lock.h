@@ -1,6 +1,7 @@
-/* heap/purge_lock.h -- who of ours changes the program's heap behind its back, or walks through it:
- * one at a time, and nobody while the process is copied. A child that was copied in between would
- * have a heap that is half changed, and whose locks nobody gives back. Rank 1. */
+/* heap/purge_lock.h -- the lock of threads of the shim that change the program's heap or walk
+ * through it: one at a time, and none while the process is copied. A child copied meanwhile would
+ * have a half-changed heap, with locks that no thread releases. Owns the lock `purge`. Any thread
+ * may call. */
 #ifndef MT_HEAP_PURGE_LOCK_H
 #define MT_HEAP_PURGE_LOCK_H
 
@@ -9,28 +10,28 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Around as little as possible at once: a fork waits for it. Whoever waits is let in at the
- * leaving. */
+/* Take and release the lock. Hold it briefly: fork waits for it. mt_purge_leave lets a waiting
+ * thread take it first. */
 void mt_purge_enter(void);
 void mt_purge_leave(void);
 
-/* The same for who would rather go on than wait for longer. False: not entered. */
+/* As mt_purge_enter, but waits up to span_ns. Returns false where the lock is not taken. */
 bool mt_purge_enter_within(uint64_t span_ns);
 
-/* Whoever copies the process, before and after. Not for longer than a second: a purge of 100 GB
- * takes the kernel ten and more. False: it goes on all the same, and there is nothing to release.
- */
+/* Around a copy of the process. mt_purge_hold waits up to a second, since a purge of 100 GB takes
+ * the kernel ten and more. Returns false where the lock is not taken: copy all the same, and do not
+ * call mt_purge_release. */
 bool mt_purge_hold(void);
 void mt_purge_release(void);
 
-/* The same for a copy whose maker sleeps for as long as the copy lives (CLONE_VFORK without
- * CLONE_VM), and could release nothing meanwhile. Answers the word into which the kernel is to
- * write the copy's id (CLONE_PARENT_SETTID), which it does once the copy is made: until then nobody
- * enters. NULL as false above. made: false where there is no copy after all. */
+/* The same for a copy whose parent sleeps while the copy lives (CLONE_VFORK without CLONE_VM), and
+ * so cannot release the lock. Returns the word into which the kernel writes the copy's id
+ * (CLONE_PARENT_SETTID) once the copy is made; until then no thread enters. NULL: as false above.
+ * made: whether there is a copy. */
 _Atomic pid_t *mt_purge_hold_until_copied(void);
 void mt_purge_end_copy(bool made);
 
-/* In the copy, held or not. */
+/* Resets the lock in the copy, whether it was held or not. */
 void mt_purge_forget(void);
 
 /* ---- glibc's trim writes to free blocks first, and so copies pages that are shared with forked

@@ -1,7 +1,7 @@
-/* heap/register_atfork.c -- the one door through which pthread_atfork's handlers come (libc's
- * pthread_atfork is a static stub over it). Who registers first is prepared last: a library that is
- * initialised before us and allocates in its handlers would find the allocator locked for the fork.
- * So our own handlers are registered before anybody's. */
+/* heap/register_atfork.c -- the function behind pthread_atfork (a static stub in each object). The
+ * handler that is registered first is prepared last: a library that registers before the shim, and
+ * allocates in its handlers, would find the allocator locked for the fork. So the shim's handlers
+ * come first. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdint.h>

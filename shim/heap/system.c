@@ -14,9 +14,6 @@
 #include "sys/os.h"
 #include "sys/symbol.h"
 
-/* glibc's alone: musl's loader would not start a program for want of it (sys/libc.h). */
-extern __typeof__(mallopt) mallopt __attribute__((weak));
-
 static struct mt_heap_ops next;
 static bool next_known;
 
@@ -67,28 +64,11 @@ const struct mt_heap_ops *mt_system_plain_ops(void)
 	return &next;
 }
 
-bool mt_glibc_check(void)
-{
-	static const size_t sizes[] = {0, 1, 24, 25, 1000, 5000, 300000};
-	const struct mt_heap_ops *heap = mt_system_plain_ops();
-	bool same = true;
-
-	for (size_t i = 0; same && i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-		void *block = heap->malloc(sizes[i]);
-
-		same = block && mt_glibc_usable(block) == heap->malloc_usable_size(block);
-		heap->free(block);
-	}
-	return same;
-}
-
 /* ---- what each allocator says of itself ---- */
 
 typedef int (*mallctl_fn)(const char *, void *, size_t *, void *, size_t);
 
 static mallctl_fn other_mallctl;
-static int (*glibc_trim)(size_t);
-static struct mallinfo2 (*glibc_info)(void);
 static void (*tcmalloc_release)(void);
 static int (*tcmalloc_property)(const char *, size_t *);
 static void (*mimalloc_collect)(bool);
@@ -137,38 +117,11 @@ static bool tcmalloc_figures(struct mt_heap_figures *out)
 	return true;
 }
 
-/* Walks through the free chunks of each arena under its lock. */
-static bool glibc_figures(struct mt_heap_figures *out)
-{
-	struct mallinfo2 info;
-
-	mt_purge_enter();
-	info = glibc_info();
-	mt_purge_leave();
-	out->live_bytes = info.uordblks + info.hblkhd;
-	out->mapped_bytes = info.arena + info.hblkhd;
-	out->free_bytes = info.fordblks;
-	return true;
-}
-
-/* In fast bins; one walk through all bins. */
-static uint64_t glibc_unmerged(void)
-{
-	struct mallinfo2 info;
-
-	mt_purge_enter();
-	info = glibc_info();
-	mt_purge_leave();
-	return info.fsmblks;
-}
-
 static bool system_figures(struct mt_heap_figures *out)
 {
 	memset(out, 0, sizeof(*out));
 	if (other_mallctl)
 		return jemalloc_figures(out);
-	if (glibc_info)
-		return glibc_figures(out);
 	return tcmalloc_figures(out);
 }
 
@@ -188,28 +141,18 @@ static void system_purge(struct mt_purge_outcome *out)
 		tcmalloc_release();
 	else if (mimalloc_collect)
 		mimalloc_collect(true);
-	else if (glibc_trim)
-		(void)(mt_purge_may_trim() && glibc_trim(0));
 	else
 		out->possible = false;
 	out->longest_hold_ns = mt_os_now_ns() - began;
 	mt_purge_leave();
 }
 
+/* None of these allocators returns a part of its free memory. */
 static enum mt_reclaimed system_reclaim(uint64_t keep_bytes, uint64_t patience_ns)
 {
-	bool trims;
-
-	(void)keep_bytes; /* glibc's trim has a word for the top of the heap alone */
-	if (!glibc_trim)
-		return MT_RECLAIMED_NOTHING;
-	if (!mt_purge_enter_within(patience_ns))
-		return MT_RECLAIMED_BUSY;
-	trims = mt_purge_may_trim();
-	if (trims)
-		(void)glibc_trim(0);
-	mt_purge_leave();
-	return trims ? MT_RECLAIMED_SOME : MT_RECLAIMED_NOTHING;
+	(void)keep_bytes;
+	(void)patience_ns;
+	return MT_RECLAIMED_NOTHING;
 }
 
 static struct mt_backend system_backend = {
@@ -237,13 +180,29 @@ static mallctl_fn find_mallctl(bool shadowed)
 	return found;
 }
 
-/* Each allocator's doors are looked for only where it is the one that is bound: tcmalloc has a
+/* glibc reads MALLOC_ARENA_MAX itself; MT_ARENA_MAX and the presets reach it only so. */
+static const struct mt_backend *glibc_backend(const struct mt_config *config)
+{
+	static struct mt_backend backend;
+
+	if (config->arena_max)
+		mt_glibc_mallopt(M_ARENA_MAX, (int)config->arena_max);
+	backend = mt_glibc_backend;
+	backend.ops = mt_system_plain_ops();
+	if (!mt_glibc_check(backend.ops))
+		backend.counting = MT_COUNTING_NONE;
+	return &backend;
+}
+
+/* Each allocator's own functions are looked for only where it is bound: tcmalloc has a
  * malloc_trim that does nothing, and a mallctl may belong to a library's private jemalloc. */
 const struct mt_backend *mt_system_backend(const struct mt_config *config,
 					   const struct mt_backend_identity *identity)
 {
 	const char *name = identity->allocator;
 
+	if (strcmp(name, "glibc") == 0)
+		return glibc_backend(config);
 	system_backend.ops = mt_system_plain_ops();
 	if (strcmp(name, "jemalloc") == 0) {
 		other_mallctl = find_mallctl(strcmp(identity->mode, "shadowed") == 0);
@@ -255,20 +214,8 @@ const struct mt_backend *mt_system_backend(const struct mt_config *config,
 			mt_symbol(RTLD_DEFAULT, "MallocExtension_GetNumericProperty");
 	} else if (strcmp(name, "mimalloc") == 0) {
 		*(void **)(void *)&mimalloc_collect = mt_symbol(RTLD_DEFAULT, "mi_collect");
-	} else if (strcmp(name, "glibc") == 0) {
-		*(void **)(void *)&glibc_trim = mt_symbol(RTLD_NEXT, "malloc_trim");
-		*(void **)(void *)&glibc_info = mt_symbol(RTLD_NEXT, "mallinfo2");
-		/* MALLOC_ARENA_MAX it reads by itself; MT_ARENA_MAX and the presets only reach it
-		 * so. */
-		if (config->arena_max)
-			(void)mallopt(M_ARENA_MAX, (int)config->arena_max);
-		if (mt_glibc_check())
-			system_backend.counting = MT_COUNTING_CHUNKS;
 	}
-	system_backend.live_unknown = system_backend.counting == MT_COUNTING_NONE &&
-				      !other_mallctl && !tcmalloc_property && !glibc_info;
-	system_backend.unmerged_bytes = glibc_info && !other_mallctl ? glibc_unmerged : NULL;
-	system_backend.purge_impossible =
-		!other_mallctl && !tcmalloc_release && !mimalloc_collect && !glibc_trim;
+	system_backend.live_unknown = !other_mallctl && !tcmalloc_property;
+	system_backend.purge_impossible = !other_mallctl && !tcmalloc_release && !mimalloc_collect;
 	return &system_backend;
 }

@@ -14,12 +14,12 @@ void mt_heap_prepare_trim(const struct mt_trim_request *request, struct mt_clean
 void mt_heap_trim(const struct mt_trim_request *request, struct mt_cleanup *cleanup);
 void mt_heap_trim_fork_child(void);
 
-/* Whether a purge would copy pages that are shared with forked processes. glibc merges what lies in
- * its fast bins before it returns anything, and writes to each block; the kernel copies a shared
- * page when it is written to. The program's own next allocation of 1 kB or more merges them, too:
- * until then nothing is purged. may_ask: the kernel may be asked, which opens a file; without it
- * pages count as shared from a fork on until it has been asked. Safe inside malloc once the block
- * is made where may_ask is false. */
+/* Returns whether a purge would copy pages that are shared with forked processes. glibc merges what
+ * lies in its fast bins before it returns anything, and writes to each block; the kernel copies a
+ * shared page when it is written to. The program's own next allocation of 1 kB or more merges them,
+ * too: until then nothing is purged. may_ask: the kernel may be asked, which opens a file; without
+ * it pages count as shared from a fork on until it has been asked. Safe inside malloc once the
+ * block is made where may_ask is false. */
 bool mt_heap_purge_copies(bool may_ask);
 
 /* Returns the free pages of Python's objects, then those of the heap until no more than keep_bytes

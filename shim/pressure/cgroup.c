@@ -1,7 +1,6 @@
 #include "pressure/cgroup.h"
 
 #include <string.h>
-#include <sys/sysinfo.h>
 
 #include "core/log.h"
 #include "sys/os.h"
@@ -39,8 +38,6 @@ struct group {
 	size_t length;        /* of its path in position.directory */
 	uint64_t limit_bytes; /* the smallest of its own limits; 0: none */
 	const char *limit_file;
-	uint64_t events_count; /* as last read */
-	bool events_seen;
 };
 
 static struct list {
@@ -52,11 +49,9 @@ static struct list {
 	uint64_t found_ns;
 	uint64_t limits_ns;
 	bool is_found;
+	bool has_moved; /* the groups are not those of the last sample */
 } list;
 
-/* total rise of the cgroups' event counters, and whether a first value was read */
-static uint64_t events_count;
-static bool events_began;
 static char pressure_directory[MT_CGROUP_PATH_BYTES];
 static char source[MT_CGROUP_PATH_BYTES + FILE_BYTES];
 static char text[8192]; /* memory.stat is the longest file, 2 to 3 kB */
@@ -175,20 +170,6 @@ static void find_own(const char *root)
 	}
 }
 
-/* Keeps the last event count of cgroups that stay in the list: a process that moves has not reached
- * a limit. */
-static void keep_events(const struct list *before)
-{
-	for (size_t i = 0; i < list.count; i++)
-		for (size_t j = 0; j < before->count; j++)
-			if (list.groups[i].length == before->groups[j].length &&
-			    memcmp(list.position.directory, before->position.directory,
-				   list.groups[i].length) == 0) {
-				list.groups[i].events_count = before->groups[j].events_count;
-				list.groups[i].events_seen = before->groups[j].events_seen;
-			}
-}
-
 /* ---- limits ---- */
 
 /* Reads a limit. Ignores "max", version 1's value near 2^63, and all above the machine's memory. */
@@ -225,15 +206,18 @@ static bool read_limits(uint64_t now_ns)
 
 static void find(const char *root, const struct mt_config *cfg, uint64_t now_ns)
 {
-	static struct list before;
+	static struct mt_cgroup_path before;
+	size_t count = list.count;
 
-	before = list;
+	before = list.position;
 	list.count = 0;
 	if (!read_meminfo(root, "MemTotal:", &list.machine_bytes))
 		list.machine_bytes = 0;
 	if (!*cfg->cgroup || !find_given(root, cfg->cgroup))
 		find_own(root);
-	keep_events(&before);
+	list.has_moved |= list.is_found &&
+			  (list.count != count || before.length != list.position.length ||
+			   memcmp(before.directory, list.position.directory, before.length) != 0);
 	list.found_ns = now_ns;
 	list.is_found = true;
 	(void)read_limits(now_ns);
@@ -302,20 +286,6 @@ static bool read_events(size_t length, uint64_t *out)
 	return found;
 }
 
-/* Adds only the rise of a counter: cgroups come and go, and a counter of version 1 can be reset. */
-static bool count_events(struct group *group)
-{
-	uint64_t now, from = group->events_seen ? group->events_count : 0;
-
-	if (!read_events(group->length, &now))
-		return false;
-	if (now > from && (group->events_seen || !events_began))
-		events_count = mt_sat_add(events_count, now - from);
-	group->events_count = now;
-	group->events_seen = true;
-	return true;
-}
-
 /* Returns false where a file that existed at the search is gone or holds no number. */
 static bool read_groups(const struct mt_config *cfg, uint64_t exact_pct,
 			struct mt_cgroup_sample *out)
@@ -326,7 +296,7 @@ static bool read_groups(const struct mt_config *cfg, uint64_t exact_pct,
 		struct group *group = &list.groups[i];
 		const char *file;
 		uint64_t limit = limit_of(group, cfg, &file);
-		uint64_t used;
+		uint64_t used, events;
 
 		if (!limit)
 			continue;
@@ -335,52 +305,29 @@ static bool read_groups(const struct mt_config *cfg, uint64_t exact_pct,
 			continue;
 		}
 		consider_limit(group, used, limit, file, exact_pct, out);
-		if (group->limit_bytes) {
-			bool read = count_events(group);
-
-			has_events |= read;
-			all_events &= read;
+		if (group->limit_bytes && read_events(group->length, &events)) {
+			has_events = true;
+			out->events_count = mt_sat_add(out->events_count, events);
+		} else if (group->limit_bytes) {
+			all_events = false;
 		}
 	}
-	events_began |= has_events;
-	out->events_known = has_events && all_events;
+	out->events_known = has_events && all_events && !list.has_moved;
 	return is_whole;
 }
 
-/* Returns an upper bound: memory that the kernel could reclaim counts as used. MemAvailable also
- * counts the kernel's own reserve as used, a few hundredths at most; so the caller adds a
- * sixteenth. */
-static bool machine_upper_bound(uint64_t *out)
-{
-	struct sysinfo info;
-
-	if (sysinfo(&info) != 0 || info.totalram * (uint64_t)info.mem_unit != list.machine_bytes)
-		return false; /* a container with figures of its own in /proc */
-	*out = list.machine_bytes - info.freeram * (uint64_t)info.mem_unit;
-	return true;
-}
-
-static void read_machine(const char *root, const struct mt_config *cfg, uint64_t exact_pct,
+static void read_machine(const char *root, const struct mt_config *cfg,
 			 struct mt_cgroup_sample *out)
 {
 	uint64_t total = list.machine_bytes, limit = cfg->limit_mb * MT_MIB;
 	bool is_setting = limit && limit < total;
-	uint64_t bound = 0, available;
-	bool known;
+	uint64_t available;
 
-	if (!total)
+	if (!total || !read_meminfo(root, "MemAvailable:", &available))
 		return;
-	limit = is_setting ? limit : total;
-	known = machine_upper_bound(&bound);
-	if (!known || reaches(bound + total / 16, limit, exact_pct)) {
-		out->exact = read_meminfo(root, "MemAvailable:", &available);
-		if (out->exact)
-			bound = mt_sat_sub(total, available);
-	}
-	if (!known && !out->exact)
-		return;
-	out->used_bytes = bound;
-	out->limit_bytes = limit;
+	out->exact = true;
+	out->used_bytes = mt_sat_sub(total, available);
+	out->limit_bytes = is_setting ? limit : total;
 	(void)mt_format(source, sizeof(source), "%s", is_setting ? "MT_LIMIT_MB" : "/proc/meminfo");
 }
 
@@ -398,8 +345,8 @@ void mt_cgroup_read(const char *root, const struct mt_config *cfg, uint64_t now_
 		(void)read_groups(cfg, exact_pct, out);
 	}
 	if (!out->limit_bytes)
-		read_machine(root, cfg, exact_pct, out);
-	out->events_count = events_count;
+		read_machine(root, cfg, out);
+	list.has_moved = false;
 	out->source = source;
 }
 
@@ -412,6 +359,4 @@ void mt_cgroup_fork_child(void)
 {
 	list.is_found = false;
 	list.count = 0;
-	events_count = 0;
-	events_began = false;
 }

@@ -4,9 +4,8 @@
  * and after a failed read, with their limits, read again every 5 s. Only the worker thread may
  * call. Takes no lock, never writes a file, never allocates, keeps no descriptor.
  *
- * A reading far from the limit must be cheap. memory.stat makes a v2 kernel flush its counters, and
- * /proc/meminfo is expensive too. So both are read only where a cheap upper bound (memory.current;
- * total - free of sysinfo(2)) reaches the given percentage. */
+ * A reading far from the limit must be cheap: memory.stat makes a v2 kernel flush its counters. So
+ * it is read only where memory.current, an upper bound, reaches the given percentage. */
 #ifndef MT_PRESSURE_CGROUP_H
 #define MT_PRESSURE_CGROUP_H
 
@@ -27,10 +26,10 @@ struct mt_cgroup_sample {
 	/* false: used_bytes is the upper bound; at or above exact_pct where memory.stat is
 	 * missing */
 	bool exact;
+	/* false also for the first sample after the process moved to another cgroup */
 	bool events_known;
 	/* memory.events.local max + high of the cgroups with a limit (memory.events before Linux
-	 * 5.2; v1: failcnt), in total. It never falls, and does not rise when the process moves to
-	 * another cgroup */
+	 * 5.2; v1: failcnt), in total */
 	uint64_t events_count;
 	/* the file or setting that defines the limit; valid until the next call */
 	const char *source;

@@ -13,7 +13,7 @@
  *
  * The margin below the limit is 1/32 of it, and at least 4 MB. It covers what no sample has seen:
  * growth outside the heap, a MB for each thread that allocates, page tables, and freed pages that
- * the kernel still charges. */
+ * the kernel still charges. `make check-limits` is the test of all this. */
 #ifndef MT_PRESSURE_HEADROOM_H
 #define MT_PRESSURE_HEADROOM_H
 

@@ -128,25 +128,6 @@ static void update_stall(struct mt_pressure *pressure, const struct mt_pressure_
 	pressure->stall_thousandths = share;
 }
 
-/* An unprivileged trigger on a PSI file fires once without cause: only a risen total confirms
- * it. */
-static void update_watch(struct mt_pressure *pressure, const struct mt_pressure_sample *now,
-			 const struct mt_config *cfg)
-{
-	bool risen =
-		now->psi_known && pressure->seen_psi_known && now->some_us > pressure->seen_some_us;
-
-	if (now->event && (risen || !now->event_is_psi)) {
-		pressure->watch_ns = now->now_ns;
-		pressure->watch_level = now->event_is_psi && !may_be_half_used(now)
-						? MT_PRESSURE_WARN
-						: MT_PRESSURE_CRITICAL;
-	}
-	pressure->levels[MT_PRESSURE_WATCH] = is_recent(pressure->watch_ns, now->now_ns, cfg)
-						      ? pressure->watch_level
-						      : MT_PRESSURE_NONE;
-}
-
 static void update_devices(struct mt_pressure *pressure, const struct mt_pressure_sample *now,
 			   const struct mt_config *cfg)
 {
@@ -184,7 +165,6 @@ void mt_pressure_update_levels(struct mt_pressure *pressure, const struct mt_pre
 	update_limit(pressure, now, cfg);
 	update_events(pressure, now, cfg);
 	update_stall(pressure, now);
-	update_watch(pressure, now, cfg);
 	update_devices(pressure, now, cfg);
 	update_own(pressure, now, cfg);
 }

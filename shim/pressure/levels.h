@@ -38,8 +38,8 @@ static inline enum mt_pressure_level mt_pressure_max_level(enum mt_pressure_leve
 	return a > b ? a : b;
 }
 
-/* Sets pressure->levels and the state behind them. The fields seen_used_bytes, seen_own_bytes,
- * seen_some_us and seen_psi_known must still be those of the last sample. */
+/* Sets pressure->levels and the state behind them. seen_psi_known must still be that of
+ * the last sample. */
 void mt_pressure_update_levels(struct mt_pressure *pressure, const struct mt_pressure_sample *now,
 			       const struct mt_config *cfg);
 

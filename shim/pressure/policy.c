@@ -9,10 +9,7 @@
 #define NEARER_NS MT_NS_PER_S /* from half of the limit on */
 /* from the usage at which a level is left */
 #define NEAR_NS          (250 * MT_NS_PER_MS)
-#define SOONEST_NS       (20 * MT_NS_PER_MS) /* while usage grows fast */
 #define LONGEST_PAUSE_NS (300 * MT_NS_PER_S)
-/* samples in a lengthened pause */
-#define PAUSE_LOOKS 40
 /* a smaller difference between two samples is no growth */
 #define GROWTH_BYTES MT_MIB
 
@@ -198,53 +195,29 @@ static void select_kinds(const struct mt_pressure *pressure, const struct mt_pre
 
 /* ---- when to sample again ---- */
 
-/* For one kind: the time until the next sample, and the growth until the next threshold. */
-struct horizon {
-	uint64_t pace_ns;
-	uint64_t growth_bytes;
-};
-
-static struct horizon compute_horizon(uint64_t used, uint64_t limit,
-				      const struct mt_pressure_thresholds *at)
+/* Returns the time until the next sample. A sample near the limit is not needed for the growth of
+ * this process: that requests one itself (pressure/direct_reclaim.h, mt_pressure_is_due). */
+static uint64_t pace_of(uint64_t used, uint64_t limit, const struct mt_pressure_thresholds *at)
 {
-	struct horizon out = {FAR_NS, UINT64_MAX};
+	if (limit && used >= mt_pressure_share_of(limit, at->keep_warn))
+		return NEAR_NS;
+	if (limit && used >= mt_pressure_share_of(limit, MT_PRESSURE_HALF_PCT))
+		return NEARER_NS;
+	return FAR_NS;
+}
+
+/* Returns the growth until the next threshold, or the limit. */
+static uint64_t growth_left(uint64_t used, uint64_t limit, const struct mt_pressure_thresholds *at)
+{
+	const uint64_t ends[] = {mt_pressure_share_of(limit, at->warn),
+				 mt_pressure_share_of(limit, at->critical), limit};
 
 	if (!limit)
-		return out;
-	if (used >= mt_pressure_share_of(limit, at->keep_warn))
-		out.pace_ns = NEAR_NS;
-	else if (used >= mt_pressure_share_of(limit, MT_PRESSURE_HALF_PCT))
-		out.pace_ns = NEARER_NS;
-	out.growth_bytes = mt_sat_sub(mt_pressure_share_of(limit, at->warn), used);
-	if (!out.growth_bytes)
-		out.growth_bytes = mt_sat_sub(mt_pressure_share_of(limit, at->critical), used);
-	if (!out.growth_bytes)
-		out.growth_bytes = mt_sat_sub(limit, used);
-	return out;
-}
-
-static uint64_t tick_of(const struct mt_config *cfg)
-{
-	return mt_min_u64(cfg->tick_ms * MT_NS_PER_MS, NEAR_NS);
-}
-
-/* Samples less often in a lengthened pause, since cleanups have no effect then. */
-static uint64_t pace_of(const struct mt_pressure_backoff *backoff, uint64_t pace_ns,
-			const struct mt_config *cfg)
-{
-	uint64_t slow_ns = mt_min_u64(backoff->pause_ns / PAUSE_LOOKS, NEARER_NS);
-
-	if (!backoff->level)
-		return pace_ns;
-	return mt_max_u64(slow_ns, tick_of(cfg));
-}
-
-/* Returns the time for three samples before the growth is used up, at the present rate. */
-static uint64_t time_until_full(uint64_t growth, uint64_t grown, uint64_t span_ns)
-{
-	if (grown < GROWTH_BYTES || !span_ns || growth == UINT64_MAX)
 		return UINT64_MAX;
-	return (uint64_t)((double)growth / (double)grown * (double)span_ns / 3);
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+		if (ends[i] > used)
+			return ends[i] - used;
+	return 0;
 }
 
 static void plan_next(struct mt_pressure *pressure, const struct mt_pressure_sample *now,
@@ -252,33 +225,19 @@ static void plan_next(struct mt_pressure *pressure, const struct mt_pressure_sam
 {
 	const struct mt_pressure_thresholds limits = mt_pressure_limit_thresholds(cfg);
 	const struct mt_pressure_thresholds owns = mt_pressure_own_thresholds(cfg);
-	struct horizon host = compute_horizon(now->used_bytes, now->limit_bytes, &limits);
-	struct horizon gpu = {FAR_NS, UINT64_MAX};
-	struct horizon own = compute_horizon(now->own_bytes, mt_pressure_own_limit(cfg), &owns);
-	uint64_t span = pressure->sampled ? now->now_ns - pressure->seen_ns : 0;
-	uint64_t pace = pace_of(&pressure->backoffs[MT_PRESSURE_OWN], own.pace_ns, cfg);
-	uint64_t soon = time_until_full(own.growth_bytes,
-					mt_sat_sub(now->own_bytes, pressure->seen_own_bytes), span);
+	uint64_t pace = pace_of(now->own_bytes, mt_pressure_own_limit(cfg), &owns);
+	uint64_t growth = growth_left(now->own_bytes, mt_pressure_own_limit(cfg), &owns);
 
-	for (uint32_t i = 0; i < now->devices_count; i++)
-		gpu.pace_ns = mt_min_u64(gpu.pace_ns,
-					 compute_horizon(now->devices[i].used_bytes,
-							 now->devices[i].total_bytes, &limits)
-						 .pace_ns);
-	pressure->growth_bytes = own.growth_bytes;
 	if (cfg->pressure) {
-		pace = mt_min_u64(
-			pace, pace_of(&pressure->backoffs[MT_PRESSURE_HOST], host.pace_ns, cfg));
-		pace = mt_min_u64(pace,
-				  pace_of(&pressure->backoffs[MT_PRESSURE_GPU], gpu.pace_ns, cfg));
-		soon = mt_min_u64(soon, time_until_full(host.growth_bytes,
-							mt_sat_sub(now->used_bytes,
-								   pressure->seen_used_bytes),
-							span));
-		pressure->growth_bytes = mt_min_u64(host.growth_bytes, own.growth_bytes);
+		pace = mt_min_u64(pace, pace_of(now->used_bytes, now->limit_bytes, &limits));
+		growth =
+			mt_min_u64(growth, growth_left(now->used_bytes, now->limit_bytes, &limits));
 	}
-	soon = mt_max_u64(soon, SOONEST_NS);
-	pressure->next_ns = now->now_ns + mt_min_u64(pace, soon);
+	for (uint32_t i = 0; cfg->pressure && i < now->devices_count; i++)
+		pace = mt_min_u64(pace, pace_of(now->devices[i].used_bytes,
+						now->devices[i].total_bytes, &limits));
+	pressure->growth_bytes = growth;
+	pressure->next_ns = now->now_ns + pace;
 	plan->next_ns = pressure->next_ns;
 }
 
@@ -295,8 +254,7 @@ bool mt_pressure_limits_growth(const struct mt_pressure_sample *now, const struc
 
 	if (!cfg->pressure || now->limit_bytes <= now->used_bytes || is_vague)
 		return false;
-	*out_growth_bytes =
-		compute_horizon(now->used_bytes, now->limit_bytes, &at).growth_bytes / 4;
+	*out_growth_bytes = growth_left(now->used_bytes, now->limit_bytes, &at) / 4;
 	return true;
 }
 
@@ -344,10 +302,8 @@ struct mt_pressure_plan mt_pressure_decide(struct mt_pressure *pressure,
 	plan_next(pressure, now, cfg, &plan);
 	pressure->sampled = true;
 	pressure->seen_ns = now->now_ns;
-	pressure->seen_used_bytes = now->used_bytes;
 	pressure->seen_own_bytes = now->own_bytes;
 	pressure->seen_psi_known = now->psi_known;
-	pressure->seen_some_us = now->some_us;
 	return plan;
 }
 
@@ -387,8 +343,7 @@ bool mt_pressure_note_cleanup(struct mt_pressure *pressure, const struct mt_pres
 				     cfg);
 	pressure->seen_own_bytes = outcome->after.own_bytes;
 	pressure->seen_ns = outcome->after.now_ns;
-	pressure->seen_used_bytes = mt_sat_sub(pressure->seen_used_bytes, outcome->returned_bytes);
-	pressure->next_ns = outcome->after.now_ns + tick_of(cfg); /* to see its effect */
+	pressure->next_ns = outcome->after.now_ns + NEAR_NS; /* to see its effect */
 	if (!own || pressure->alarmed || outcome->after.own_bytes < mt_pressure_own_limit(cfg))
 		return false;
 	pressure->alarmed = true;

@@ -3,8 +3,7 @@
  * lock.
  *
  * There are three kinds of pressure, each with its own level and pause:
- *   host    the closest limit (LIMIT), its events (EVENTS), stall (STALL), the watched file
- *           (WATCH); the highest level counts
+ *   host    the closest limit (LIMIT), its events (EVENTS), stall (STALL); the highest level counts
  *   device  each device's usage of its memory (DEVICE)
  *   own     this process's usage of MT_RSS_LIMIT_MB (RSS): near it is warn, at it is critical
  * A level is entered at MT_WARN_PCT and MT_CRIT_PCT, and left MT_CLEAR_PCT lower. Warn causes a

@@ -30,8 +30,6 @@
 #define HEAP_READS   3 /* most attempts to read all figures at one moment */
 
 static struct mt_pressure pressure;
-/* an event of the watched file in a sample without a decision */
-static bool deferred_event;
 static uint64_t devices_ns; /* when the driver was asked last */
 static uint64_t logged_ns[MT_PRESSURE_LEVEL_COUNT];
 
@@ -112,7 +110,7 @@ static void read_sample(struct sample *out, bool exact_figures)
 
 	memset(out, 0, sizeof(*out));
 	read_memory(out, exact_figures, &cgroup);
-	mt_psi_read("", mt_cgroup_directory(), mt_launch_env(), &psi);
+	mt_psi_read("", mt_cgroup_directory(), mt_launch_env()->pressure_watch, &psi);
 	mt_load_read("", now, &load);
 	out->input = (struct mt_pressure_sample){
 		.now_ns = now,
@@ -123,14 +121,12 @@ static void read_sample(struct sample *out, bool exact_figures)
 		.events_count = cgroup.events_count,
 		.psi_known = psi.known,
 		.some_us = psi.some_us,
-		.event = psi.event,
-		.event_is_psi = psi.event_is_psi,
 	};
 	read_devices(&out->input);
 	out->input.own_bytes = read_own(cfg, &out->rss);
 	out->limit_source = cgroup.source ? cgroup.source : "";
 	out->load = load;
-	out->cpu_ns = mt_load_process_cpu_ns();
+	out->cpu_ns = mt_os_process_cpu_ns();
 }
 
 /* ---- publishing and logging ---- */
@@ -289,8 +285,6 @@ static void sample_and_act(void)
 	struct sample sample;
 
 	read_sample(&sample, sample_requested);
-	sample.input.event |= deferred_event;
-	deferred_event = false;
 	plan = mt_pressure_decide(&pressure, &sample.input, mt_config(), mt_launch_env());
 	limit_growth(&sample, purged);
 	fill(&sample);
@@ -318,7 +312,6 @@ static void refresh(void)
 	struct sample sample;
 
 	read_sample(&sample, false);
-	deferred_event |= sample.input.event;
 	fill(&sample);
 }
 
@@ -327,7 +320,6 @@ static void fork_child(void)
 	memset(&pressure, 0, sizeof(pressure));
 	memset(logged_ns, 0, sizeof(logged_ns));
 	mt_reclaim_fork_child();
-	deferred_event = false;
 	devices_ns = 0;
 	mt_cgroup_fork_child();
 	mt_psi_fork_child();

@@ -27,8 +27,6 @@ struct mt_pressure_sample {
 	uint64_t events_count; /* in total */
 	bool psi_known;
 	uint64_t some_us;   /* in total */
-	bool event;         /* the watched file signaled pressure */
-	bool event_is_psi;  /* the event counts only where some_us has risen */
 	uint64_t own_bytes; /* resident and swapped */
 	uint32_t devices_count;
 	struct mt_pressure_device devices[MT_DEVICES_COUNT];
@@ -64,7 +62,6 @@ struct mt_pressure {
 	enum mt_pressure_level level; /* the highest of all */
 	bool sampled;
 	uint64_t seen_ns;
-	uint64_t seen_used_bytes;
 	uint64_t seen_own_bytes;
 	/* growth until the next threshold; UINT64_MAX: no limit is known */
 	uint64_t growth_bytes;
@@ -72,10 +69,7 @@ struct mt_pressure {
 	bool seen_events_known;
 	uint64_t seen_events_count;
 	uint64_t events_ns; /* when they last grew; 0: never */
-	uint64_t watch_ns;  /* when the watched file last signaled; 0: never */
-	enum mt_pressure_level watch_level;
 	bool seen_psi_known;
-	uint64_t seen_some_us;
 	uint64_t stall_ns; /* beginning of the span over which stall is measured */
 	uint64_t stall_some_us;
 	uint64_t stall_thousandths; /* of the last whole span */

@@ -67,8 +67,6 @@ static void add_signs(struct line *line, const struct mt_pressure_report *report
 	if (levels[MT_PRESSURE_STALL])
 		APPEND(line, "%stasks wait for memory %llu.%llu %% of the time", separator(line),
 		       stall / 10, stall % 10);
-	if (levels[MT_PRESSURE_WATCH])
-		APPEND(line, "%sMEMORY_PRESSURE_WATCH signals pressure", separator(line));
 	if (report->cpus_count)
 		APPEND(line, "%sload %llu.%llu on %llu CPUs", separator(line), load / 10, load % 10,
 		       (unsigned long long)report->cpus_count);

@@ -2,7 +2,9 @@
  * footprint is unknown. Over glibc only live bytes are known, and an allocation may lie beside free
  * memory or in it. So every rise of live bytes counts as growth. A thread whose growth would reach
  * the limit waits for the next sample. A fall smaller than a step is ignored together with the rise
- * after it: a program that frees and allocates again would wait all the time. Owns those counters.
+ * after it: a program that frees and allocates again would wait all the time. Without this programs
+ * are killed whose worker thread gets no CPU (tests/pressure/pressure_hoard.c late). Owns those
+ * counters.
  * Any thread may call, unless a comment names the worker thread. Takes no lock. */
 #ifndef MT_PRESSURE_UNSAMPLED_H
 #define MT_PRESSURE_UNSAMPLED_H

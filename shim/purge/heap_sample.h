@@ -1,6 +1,8 @@
 /* purge/heap_sample.h -- measures the bytes that a purge would return (dirty bytes), as cheaply as
- * the allocator allows, and keeps the allocator's other figures. Owns the last results. Only the
- * worker thread may call. Takes no lock of the shim; the allocator may take its own. */
+ * the allocator allows, and keeps the allocator's other figures. Over glibc free chunks are walked
+ * where live memory that was never touched hides them (UNTOUCHED in tests/core/test_worker.py).
+ * Owns the last results. Only the worker thread may call. Takes no lock of the shim; the allocator
+ * may take its own. */
 #ifndef MT_PURGE_HEAP_SAMPLE_H
 #define MT_PURGE_HEAP_SAMPLE_H
 

@@ -3,7 +3,7 @@
  *
  * A drop: live bytes are 20 % below their peak in two samples. A drop ends a round where live bytes
  * had risen by a quarter since the last round. So a fall in stages is one round, and so is a fall
- * of heap and device together. */
+ * of heap and device together. MT_ROUND=auto ends rounds by this. */
 #ifndef MT_PURGE_LIVE_DROP_H
 #define MT_PURGE_LIVE_DROP_H
 

@@ -258,10 +258,16 @@ bool mt_elf_path(const char *soname_glob, char *out, size_t out_bytes)
 	return out_bytes && mt_elf_walk(match_path, &path_query);
 }
 
+static bool is_libc_name(const char *name)
+{
+	return is_match("libc.so.6", name) || is_match("libdl.so.2", name) ||
+	       is_match("ld-musl-*", name) || is_match("libc.musl-*", name);
+}
+
 static bool is_libc(const struct mt_elf_object *object, const struct tables *tables)
 {
-	return is_named(object, tables, "libc.so.6") || is_named(object, tables, "libdl.so.2") ||
-	       is_named(object, tables, "ld-musl-*") || is_named(object, tables, "libc.musl-*");
+	return (tables->soname && is_libc_name(tables->soname)) ||
+	       is_libc_name(last_part(object->path));
 }
 
 struct libc_query {
@@ -297,6 +303,33 @@ void *mt_elf_libc_function(const char *name)
 
 	(void)mt_elf_walk_first(match_libc, &libc_query);
 	return libc_query.found;
+}
+
+struct several_query {
+	const char *const *names;
+	void **out;
+	size_t count;
+};
+
+static bool match_several(const struct mt_elf_object *object, void *context)
+{
+	struct several_query *query = context;
+	struct tables tables;
+
+	if (!read_tables(object, &tables) || !is_named(object, &tables, "libc.so.6"))
+		return false;
+	for (size_t i = 0; i < query->count; i++)
+		query->out[i] = find_in(object, &tables, query->names[i], NULL);
+	return true;
+}
+
+void mt_elf_libc_functions(const char *const *names, void **out, size_t count)
+{
+	struct several_query query = {.names = names, .out = out, .count = count};
+
+	for (size_t i = 0; i < count; i++)
+		out[i] = NULL;
+	(void)mt_elf_walk_first(match_several, &query);
 }
 
 /* Always ends the walk at libc.so.6: objects after it may be unloaded meanwhile. */

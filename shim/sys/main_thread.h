@@ -1,11 +1,13 @@
 /* sys/main_thread.h -- detects the end of the main thread. Key destructors miss a thread that makes
  * the exit system call itself. The kernel clears the word that libc registered for the thread
- * (set_tid_address(2)), so this module reads that word. Owns its address. Any thread may call.
- * Takes no lock, never allocates. */
+ * (set_tid_address(2)), so this module reads that word. Also reads the state and the exit status of
+ * the ended thread from /proc/self/stat. Owns the word's address. Any thread may call. Takes no
+ * lock, never allocates. */
 #ifndef MT_SYS_MAIN_THREAD_H
 #define MT_SYS_MAIN_THREAD_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /* Finds the word. Call it on the main thread; on any other it does nothing. Keeps errno. */
@@ -22,5 +24,13 @@ void mt_main_thread_forget(void);
 /* Returns whether the main thread has ended by the exit system call. False also where the kernel
  * does not tell the word's address (no CONFIG_CHECKPOINT_RESTORE). Costs one load. */
 bool mt_main_thread_has_ended(void);
+
+/* Returns whether the main thread is a zombie and only the calling thread and own_threads more
+ * threads are left. stat: text of /proc/self/stat. Pure. */
+bool mt_main_thread_is_last(const char *stat, uint64_t own_threads);
+
+/* Ends the process with the exit status or the signal of the main thread, where the calling thread
+ * and own_threads more are the last ones. Returns where other threads are left. */
+void mt_main_thread_end_process(uint64_t own_threads);
 
 #endif

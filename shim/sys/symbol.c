@@ -44,12 +44,13 @@ static bool is_libcs(const void *function)
 MT_COLD void mt_symbol_use_next_dlsym(void)
 {
 	void *by_name = mt_symbol(RTLD_NEXT, "dlsym");
-	void *by_version = mt_symbol(RTLD_NEXT, "dlvsym");
+	void *by_version;
 
 	/* The common case is libc's; dladdr(3) would compare the address with each of its
 	 * symbols. */
 	if (mt_elf_libc_path("dlsym", by_name) || is_libcs(by_name))
 		return;
+	by_version = mt_symbol(RTLD_NEXT, "dlvsym");
 	atomic_store_explicit(&libcs, mt_elf_dlsym(), memory_order_release);
 	mt_elf_forward_to(by_name, is_libcs(by_version) ? NULL : by_version);
 }

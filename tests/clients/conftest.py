@@ -1,4 +1,4 @@
-"""A client is a real program: with the shim it must print and answer what it does without."""
+"""A client is a real program. With the shim it must print the same and have the same exit code as without."""
 import hashlib
 import os
 import pathlib
@@ -17,7 +17,7 @@ NOBODY = 65534
 
 @pytest.fixture(params=["threshold", "busy"])
 def settings(request, env):
-	"""As shipped, and with a worker that starts at the first malloc and never rests."""
+	"""Runs the test twice: with the defaults, and with a worker that starts at the first malloc and purges all the time."""
 	if request.param == "threshold":
 		return env()
 	return env(MIN_MB=0, TICK_MS=20, IDLE_MS=20, SLACK_MB=1, SLACK_PCT=0, SETTLE_MS=200, BUDGET_PCT=50)
@@ -55,7 +55,7 @@ def without_times():
 
 @pytest.fixture
 def files_of_the_dead():
-	"""files_of_the_dead(mt_dir): the names in it that are those of processes that have ended."""
+	"""files_of_the_dead(mt_dir): names of files there whose process has ended."""
 	def look(mt_dir):
 		names = (path.name for path in pathlib.Path(mt_dir).iterdir())
 		return sorted(name for name in names if not pathlib.Path("/proc", re.match(r"\d*", name)[0] or "none").exists())

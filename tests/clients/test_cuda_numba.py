@@ -98,7 +98,7 @@ def test_a_heavy_cleanup_gives_back_what_numba_dropped(steered, control, awake, 
 	wait_for(lambda: one.number("pending") == 0 and one.number("used") == 0, 8, "Numba's and the pool's blocks go back")
 
 
-def test_what_numba_dropped_decays(steered, wait_for):
+def test_memory_that_numba_dropped_decays(steered, wait_for):
 	one = steered(CUDA_DECAY_MS=300)
 	one.tell(f"fill 10 {4 * MB}")
 	one.tell("drop")

@@ -25,9 +25,9 @@ def exports_of(library):
 
 @pytest.fixture(scope="session")
 def wrapped():
-	"""The functions of the driver that the shim stands in for."""
+	"""The functions of the driver that the shim wraps."""
 	text = (ROOT / "shim" / "gpu" / "driver_functions.def").read_text()
-	table = text.split("#define MT_DRIVER_WRAPPED")[1].split("#define MT_DRIVER_CALLED")[0]
+	table = text.split("#define MT_DRIVER_RETRIED")[1].split("#define MT_DRIVER_CALLED")[0]
 	names = set(re.findall(r"X\((cu\w+),", table))
 	assert len(names) > 50
 	return names
@@ -75,7 +75,7 @@ def test_every_road_leads_to_the_pool(run, env, fakecuda, program, road, tmp_pat
 
 
 def owners(run, binary, way, names, environment):
-	"""Each answer as (way, name) -> (result, status, file, symbol)."""
+	"""Returns each reply as (way, name) -> (result, status, file, symbol)."""
 	got = run([binary, way], environment, input="\n".join(names) + "\n")
 	if got.returncode == 3:
 		return None
@@ -88,7 +88,7 @@ def owners(run, binary, way, names, environment):
 
 
 def compare(expected, got, wrapped):
-	"""The driver's answer for each name, ours where it is one of the wrapped; how many of ours were seen."""
+	"""Expects the driver's pointer for each name, and ours for wrapped ones; returns the number of ours."""
 	assert expected.keys() == got.keys()
 	ours = 0
 	for key, (result, status, file, symbol, exact) in expected.items():
@@ -135,7 +135,7 @@ def test_cugetprocaddress_as_the_runtime_asks_it(run, bare, env, fakecuda, compi
 
 
 def test_without_a_driver_its_names_are_not_there(run, bare, env):
-	"""The shim exports them for programs that are linked with the driver; a look for them must not find it."""
+	"""The shim exports them for programs that are linked with the driver. A lookup by name must not find the shim's."""
 	script = ("import ctypes\nfor name in ('cuMemAlloc_v2', 'cuMemFree_v2', 'cuGetProcAddress', 'cuGetProcAddress_v2', "
 	          "'cuInit', 'cuStreamBeginCapture_v2'):\n\ttry: ctypes.CDLL(None)[name]; print(name, 'there')\n"
 	          "\texcept AttributeError: print(name, 'missing')\n"
@@ -148,7 +148,7 @@ def test_without_a_driver_its_names_are_not_there(run, bare, env):
 
 
 def test_a_program_without_cuda_has_nothing_of_it(run, env, fakecuda, tmp_path):
-	"""Not a file opened, not a symbol looked up, not even by a heavy cleanup and a worker that never rests."""
+	"""It opens no file and looks up no symbol, not even with a heavy cleanup and a worker that purges all the time."""
 	script = ("import os, signal, time\nfor i in range(5):\n\tos.kill(os.getpid(), signal.SIGUSR1); time.sleep(0.3)\n"
 	          "print(any(name in open('/proc/self/maps').read() for name in ('libcuda', 'libnvidia-ml')))\n")
 	environment = dict(fakecuda(env(MIN_MB=0, TICK_MS=20)), LD_DEBUG="files,symbols", LD_DEBUG_OUTPUT=str(tmp_path / "loader"))

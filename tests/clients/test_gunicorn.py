@@ -53,7 +53,7 @@ def ask(path, number):
 
 
 def ask_some(path):
-	"""Their answers; which worker gives one is a matter of chance."""
+	"""Returns their replies. The worker that replies is a matter of chance."""
 	return [ask(path, number)[:2] for number in range(12)]
 
 

@@ -64,7 +64,7 @@ pm.max_requests = 4
 """
 
 
-def test_php(same, needs, backend, tmp_path):
+def test_php_prints_the_same(same, needs, backend, tmp_path):
 	needs("php")
 	(tmp_path / "program.php").write_text(PROGRAM)
 
@@ -112,7 +112,7 @@ def fpm(spawn, run, needs, bare, ordinary, wait_for):
 	yield start
 
 
-def test_php_fpm(fpm, bare, env, stats, awake, wait_for, files_of_the_dead, ordinary, backend):
+def test_php_fpm_serves_and_reopens_its_log(fpm, bare, env, stats, awake, wait_for, files_of_the_dead, ordinary, backend):
 	"""Its master's SIGUSR1 reopens the log; its workers come and go."""
 	def served(master, ask):
 		answers = [ask(number) for number in range(10)]

@@ -25,7 +25,7 @@ int main(void)
 '''
 
 
-def test_cxx(same, backend, compile_c):
+def test_a_cxx_program_prints_the_same(same, backend, compile_c):
 	got = same([compile_c(HERE / "cxx_program.cc")])
 
 	assert got.returncode == 7 and "aligned 1" in got.stdout
@@ -82,7 +82,7 @@ def test_cmake_builds_a_project(same, needs, backend, tmp_path):
 	assert got.stdout == "42\n4\n"
 
 
-def test_perl(same, needs, backend):
+def test_perl_prints_the_same(same, needs, backend):
 	needs("perl")
 	script = ('my %h; for my $i (1..40000) { push @{$h{$i % 777}}, "x" x ($i % 100); } my $n = 0; '
 	          '$n += length join("", @{$h{$_}}) for keys %h; '
@@ -94,7 +94,7 @@ def test_perl(same, needs, backend):
 	assert got.returncode != 0 and "last words" in got.stderr
 
 
-def test_git(same, needs, backend, tmp_path):
+def test_git_does_the_same(same, needs, backend, tmp_path):
 	needs("git")
 	repository = tmp_path / "repository"
 	script = r'''
@@ -122,7 +122,7 @@ git rev-parse nothing
 	assert got.returncode == 128
 
 
-def test_sqlite3(same, needs, backend, tmp_path):
+def test_sqlite3_prints_the_same(same, needs, backend, tmp_path):
 	needs("sqlite3")
 	database = tmp_path / "data.db"
 	script = ("create table t(a integer primary key, b text, c real);"
@@ -136,14 +136,14 @@ def test_sqlite3(same, needs, backend, tmp_path):
 
 
 @pytest.mark.parametrize("program, version", [("node", "node"), ("java", "java")])
-def test_jits_start(same, needs, backend, program, version):
+def test_jits_start_under_the_shim(same, needs, backend, program, version):
 	needs(program)
 	clean = lambda text: re.sub(r"[0-9.]+", "N", text)
 
 	same([program, "--version" if program == "node" else "-version"], clean=clean)
 
 
-def test_node(same, needs, backend, tmp_path):
+def test_node_prints_the_same(same, needs, backend, tmp_path):
 	needs("node")
 	(tmp_path / "program.js").write_text(r'''
 const { Worker, isMainThread, parentPort, workerData } = require("worker_threads");
@@ -178,8 +178,8 @@ else {
 	assert got.returncode == 6 and "signalled" in got.stdout
 
 
-def test_java(same, needs, backend, tmp_path):
-	"""A JVM with its own heap, its own threads and SIGUSR1/2 of its own; from a class made by hand, a JRE has no javac."""
+def test_java_runs_a_class_the_same(same, needs, backend, tmp_path):
+	"""A JVM has its own heap, threads and SIGUSR1/2. The class file is built here, since a JRE has no javac."""
 	needs("java")
 	if shutil.which("javac") is None:
 		# The runtime's own tools are Java programs too.
@@ -202,7 +202,7 @@ def test_java(same, needs, backend, tmp_path):
 	assert got.returncode == 9
 
 
-def test_stress_ng(run, needs, backend, settings):
+def test_stress_ng_verifies_its_memory(run, needs, backend, settings):
 	needs("stress-ng")
 	got = run(["stress-ng", "--malloc", "2", "--malloc-bytes", "64m", "--timeout", "5", "--verify"], settings, timeout=60)
 
@@ -216,7 +216,7 @@ def free_port():
 		return probe.getsockname()[1]
 
 
-def test_redis(run, needs, spawn, wait_for, backend, settings, bare, tmp_path):
+def test_redis_serves_and_saves_the_same(run, needs, spawn, wait_for, backend, settings, bare, tmp_path):
 	"""A server that links a jemalloc of its own, forks to save, and reports its allocator."""
 	needs("redis-server", "redis-benchmark", "redis-cli")
 	port = free_port()
@@ -246,7 +246,7 @@ def test_redis(run, needs, spawn, wait_for, backend, settings, bare, tmp_path):
 
 def test_redis_is_cleaned_by_a_signal_that_it_has_no_handler_for(run, needs, spawn, wait_for, backend, env, bare, stats, awake,
                                                                  tmp_path):
-	"""Without the shim it would die of it."""
+	"""Without the shim the signal ends the program."""
 	needs("redis-server", "redis-cli")
 	port, settings = free_port(), env(MIN_MB=0)
 	cli = ["redis-cli", "-p", str(port)]
@@ -264,7 +264,7 @@ def test_redis_is_cleaned_by_a_signal_that_it_has_no_handler_for(run, needs, spa
 	assert server.wait(timeout=20) == 0
 
 
-def test_redis_benchmark_itself(run, needs, spawn, wait_for, backend, settings, bare, tmp_path):
+def test_redis_benchmark_runs_under_the_shim(run, needs, spawn, wait_for, backend, settings, bare, tmp_path):
 	"""The client too, with threads."""
 	needs("redis-server", "redis-benchmark", "redis-cli")
 	port = free_port()
@@ -278,8 +278,8 @@ def test_redis_benchmark_itself(run, needs, spawn, wait_for, backend, settings, 
 	assert "mtshim" not in got.stderr
 
 
-def test_valgrind(run, needs, backend, settings):
-	"""valgrind puts its own malloc in; the shim must let it and not fall over."""
+def test_valgrind_runs_a_program_under_the_shim(run, needs, backend, settings):
+	"""valgrind replaces malloc with its own. The shim must leave it and work on."""
 	needs("valgrind")
 	got = run(["valgrind", "-q", "--error-exitcode=99", "/bin/echo", "under valgrind"], settings, timeout=120)
 
@@ -294,14 +294,14 @@ def test_valgrind_finds_nothing_wrong_in_ls(run, needs, backend, env):
 	assert got.returncode == 0, got.stderr
 
 
-def test_a_long_pipeline(same, backend):
+def test_a_long_pipeline_prints_the_same(same, backend):
 	script = "seq 1 200000 | sort -R --random-source=/dev/zero | sort -n | awk '{s += $1} END {print s}' | tr 0-9 a-j"
 
 	assert same(["/bin/bash", "-o", "pipefail", "-c", script]).stdout.strip()
 
 
 def test_time_is_not_wasted_at_the_end(run, backend, settings):
-	"""A process that ends does not wait for its worker."""
+	"""A process that ends does not wait for the worker thread."""
 	begin = time.monotonic()
 	for _ in range(20):
 		assert run(["/usr/bin/python3", "-c", "x = [bytes(2000) for _ in range(20000)]"], settings).returncode == 0

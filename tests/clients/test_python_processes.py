@@ -1,4 +1,4 @@
-"""Python's own ways to child processes, and its ways to libc's malloc and free."""
+"""Python's ways to start child processes, and to call libc's malloc and free."""
 import pytest
 
 PYTHON = "/usr/bin/python3"

@@ -1,4 +1,4 @@
-"""Profilers of Python, which put hooks of their own on its allocators: the shim must not take Python's objects past them."""
+"""Profilers of Python set hooks on its allocators. Python's objects must pass these hooks with the shim too."""
 import json
 
 import pytest
@@ -26,7 +26,7 @@ def profiled(run, bare, env, pypi_python, tmp_path):
 	return start
 
 
-def test_scalene(profiled, backend, tmp_path):
+def test_scalene_profiles_the_same_files(profiled, backend, tmp_path):
 	expected = profiled(False, "scalene", "run", "-o", "plain.json", "program.py")
 	assert expected.returncode == 0, expected.stdout + expected.stderr
 
@@ -38,7 +38,7 @@ def test_scalene(profiled, backend, tmp_path):
 	assert shim == plain
 
 
-def test_memray(profiled, backend, tmp_path):
+def test_memray_records_the_same_allocations_of_the_program(profiled, backend, tmp_path):
 	def allocations(shim, name):
 		done = profiled(shim, "memray", "run", "-q", "-o", name, "program.py")
 		assert done.returncode == 0, done.stdout + done.stderr

@@ -1,4 +1,4 @@
-"""A server of federated learning over many rounds: what it keeps does not grow, and without the shim it does."""
+"""A server of federated learning over many rounds. Its memory at round ends does not grow; without the shim it does."""
 import os
 import pathlib
 import subprocess

@@ -39,15 +39,14 @@ static void thread_born(void *counters)
 	mt_account_thread_born(counters);
 }
 
-static void grew(size_t bytes)
+static void took(void)
 {
-	(void)bytes;
 	mt_components_grown();
 }
 
 static void begin(void)
 {
-	static struct mt_backend_hooks hooks = {.thread_born = thread_born, .grew = grew};
+	static struct mt_backend_hooks hooks = {.thread_born = thread_born, .took = took};
 	static char dir[96];
 	const char *environment[] = {dir,
 				     "MT_ALLOCATOR=jemalloc",
@@ -64,7 +63,8 @@ static void begin(void)
 	cr_assert_not_null(mkdtemp(folder));
 	snprintf(dir, sizeof(dir), "MT_DIR=%s", folder);
 	mt_config_read(environment);
-	cr_assert_eq(mt_backend_choose(mt_config(), &hooks)->counting, MT_COUNTING_OWN);
+	mt_backend_prepare_jemalloc(mt_config(), &hooks);
+	mt_backend_use_jemalloc();
 	mt_account_start(mt_jemalloc_counters, NULL);
 	/* Its beginnings before there are threads: how it tells them of it, ThreadSanitizer does
 	 * not see. */

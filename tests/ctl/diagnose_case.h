@@ -63,28 +63,27 @@ static inline double case_value(const struct series *of, double at_s, double sec
 
 /* An awake process on the embedded jemalloc with `live` as given, and 20 MB of RSS that are none of
  * the heap. */
-static inline struct mt_diagnose_facts *case_facts(const struct series *live, double seconds,
-						   size_t looks)
+static inline struct mt_facts *case_facts(const struct series *live, double seconds, size_t looks)
 {
-	struct mt_diagnose_facts *facts = calloc(1, sizeof(*facts));
+	struct mt_facts *facts = calloc(1, sizeof(*facts));
 	unsigned state = 1;
 
 	facts->awake = true;
-	facts->asked_s = seconds;
+	facts->duration_s = seconds;
 	facts->process.pid = 42;
 	strcpy(facts->last.head.mode, "jemalloc");
 	strcpy(facts->last.head.allocator, "jemalloc");
 	facts->last.head.snapshot.heap_resident_bytes = 1;
 	for (size_t i = 0; i < looks; i++) {
-		struct mt_diagnose_sample *to = &facts->samples[facts->samples_count++];
+		struct mt_sample *to = &facts->samples[facts->samples_count++];
 		double at_s = seconds * (double)i / (double)(looks - 1);
 		uint64_t bytes = (uint64_t)(case_value(live, at_s, seconds) +
 					    live->noise * case_noise(&state));
 
-		*to = (struct mt_diagnose_sample){.at_s = at_s,
-						  .live_bytes = bytes,
-						  .held_bytes = bytes,
-						  .anon_bytes = bytes + (15 << 20)};
+		*to = (struct mt_sample){.at_s = at_s,
+					 .live_bytes = bytes,
+					 .held_bytes = bytes,
+					 .anon_bytes = bytes + (15 << 20)};
 		to->file_bytes = 5 << 20;
 		to->rss_bytes = to->anon_bytes + to->file_bytes;
 	}
@@ -104,13 +103,12 @@ static inline struct mt_diagnose_facts *case_facts(const struct series *live, do
 
 /* A test trim after which anonymous memory has fallen by `anon` bytes, and live memory by `live` of
  * them. */
-static inline void case_trim(struct mt_diagnose_facts *facts, double anon, double live,
-			     uint64_t collected)
+static inline void case_trim(struct mt_facts *facts, double anon, double live, uint64_t collected)
 {
-	const struct mt_diagnose_sample *last = &facts->samples[facts->samples_count - 1];
+	const struct mt_sample *last = &facts->samples[facts->samples_count - 1];
 	struct mt_stats_cleanup *record = &facts->trim.record;
 
-	facts->trim.asked = facts->trim.done = true;
+	facts->trim.requested = facts->trim.done = true;
 	facts->trim.level = MT_LEVEL_LIGHT;
 	record->rss_before_bytes = last->rss_bytes;
 	record->rss_after_bytes = last->rss_bytes - (uint64_t)anon;

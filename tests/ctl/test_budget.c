@@ -70,18 +70,6 @@ static const struct mt_budget_options llama_7b = {
 	.checkpoint = true,
 };
 
-static const struct mt_budget_options gpt_3 = {
-	.params = 175e9,
-	.seq = 2048,
-	.batch = 1,
-	.layers = 96,
-	.d_model = 12288,
-	.gpus = 8,
-	.zero = MT_BUDGET_UNSPLIT,
-	.mixed = true,
-	.checkpoint = true,
-};
-
 static struct mt_budget made(struct mt_budget_options options)
 {
 	struct mt_budget budget = {0};
@@ -91,42 +79,9 @@ static struct mt_budget made(struct mt_budget_options options)
 	return budget;
 }
 
-static enum mt_err refused(struct mt_budget_options options)
-{
-	struct mt_budget budget;
-	struct mt_why why;
-
-	return mt_budget_make(&options, &budget, &why);
-}
-
 static double gib(double bytes)
 {
 	return round(bytes / GIB * 100) / 100;
-}
-
-Test(budget, llama_7b_with_checkpointing)
-{
-	struct mt_budget budget = made(llama_7b);
-
-	cr_expect_float_eq(gib(budget.total_bytes), 106.31, 1e-9);
-	cr_expect_float_eq(gib(budget.with_overhead_bytes), 122.25, 1e-9);
-	cr_expect_float_eq(gib(budget.parts[MT_BUDGET_ACTIVATIONS].bytes), 2.00, 1e-9);
-	cr_expect(budget.notes_count == 0);
-}
-
-Test(budget, gpt_3_over_8_gpus_by_all_layers_and_by_those_of_one)
-{
-	struct mt_budget_options part = gpt_3;
-
-	part.layers = 0;
-	part.layers_per_gpu = 12;
-	for (int i = 0; i < 2; i++) {
-		struct mt_budget budget = made(i ? part : gpt_3);
-
-		cr_expect_float_eq(gib(budget.total_bytes), 326.53, 1e-9);
-		cr_expect_float_eq(gib(budget.with_overhead_bytes), 375.50, 1e-9);
-		cr_expect(budget.notes_count == 0);
-	}
 }
 
 Test(budget, without_checkpointing_it_is_the_published_estimate)
@@ -221,48 +176,4 @@ Test(budget, without_a_shape_the_activations_are_not_known)
 
 	cr_expect_not(budget.parts[MT_BUDGET_ACTIVATIONS].known);
 	cr_expect_float_eq(budget.total_bytes, 112e9, 1);
-}
-
-Test(budget, a_shape_that_does_not_fit_the_parameters_is_noted)
-{
-	struct mt_budget_options options = gpt_3;
-
-	options.layers = 12;
-	struct mt_budget budget = made(options);
-	cr_assert(budget.notes_count == 2);
-	cr_expect(strstr(budget.notes[1], "--layers-per-gpu 12"));
-	options = llama_7b;
-	options.params = 70e9;
-	cr_expect(made(options).notes_count == 1);
-	options = llama_7b;
-	options.heads = 33;
-	cr_expect(made(options).notes_count == 1);
-}
-
-Test(budget, what_contradicts_itself_or_fits_no_machine_is_refused)
-{
-	struct mt_budget_options options = {.zero = MT_BUDGET_UNSPLIT};
-
-	cr_expect(refused(options) == MT_ERR_INVALID);
-	options.layers = 32;
-	cr_expect(refused(options) == MT_ERR_INVALID);
-	options = llama_7b;
-	options.zero = 1;
-	cr_expect(refused(options) == MT_ERR_INVALID);
-	options = llama_7b;
-	options.inference = true;
-	cr_expect(refused(options) == MT_ERR_INVALID);
-	options = llama_7b;
-	options.heads = 8;
-	options.kv_heads = 16;
-	cr_expect(refused(options) == MT_ERR_INVALID);
-	options = llama_7b;
-	options.layers_per_gpu = 4;
-	cr_expect(refused(options) == MT_ERR_INVALID);
-	options = llama_7b;
-	options.params = 1e30;
-	cr_expect(refused(options) == MT_ERR_RANGE);
-	options = llama_7b;
-	options.seq = options.batch = 1e9;
-	cr_expect(refused(options) == MT_ERR_RANGE);
 }

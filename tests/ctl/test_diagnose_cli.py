@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 VERDICTS = {word: int(code) for code, word in
             re.findall(r'X\(\w+,\s*(\d+),\s*"([a-z-]+)"', (ROOT / "ctl" / "diagnose" / "verdicts.def").read_text())}
 # The least look that says anything, and then some.
-LOOK = "--for=2"
+FOR = "--for=2"
 FLAT = {"rss_bytes": 20 * MB, "heap_live_bytes": 5 * MB, "heap_resident_bytes": 6 * MB, "heap_idle_bytes": 0}
 
 
@@ -27,7 +27,7 @@ def records_of(ctl, pid):
 
 
 def test_a_flat_process_is_healthy_and_ends_with_0(ctl, fake):
-	done = ctl("diagnose", fake(values=FLAT), LOOK)
+	done = ctl("diagnose", fake(values=FLAT), FOR)
 
 	assert done.returncode == 0, done.stdout + done.stderr
 	assert re.match(r"healthy: RSS flat at \d+\.\d MB: nothing to do\n", done.stdout)
@@ -35,13 +35,13 @@ def test_a_flat_process_is_healthy_and_ends_with_0(ctl, fake):
 
 
 def test_nothing_but_the_verdict_is_printed_where_stderr_is_no_terminal(ctl, fake):
-	assert ctl("diagnose", fake(values=FLAT), LOOK).stderr == ""
+	assert ctl("diagnose", fake(values=FLAT), FOR).stderr == ""
 
 
 def test_idle_heap_is_a_hoard_with_its_exit_code(ctl, fake):
 	pid = fake(values={**FLAT, "heap_idle_bytes": 300 * MB})
 
-	done = ctl("diagnose", pid, LOOK, "--no-trim")
+	done = ctl("diagnose", pid, FOR, "--no-trim")
 
 	assert done.returncode == VERDICTS["hoard"]
 	assert done.stdout.startswith("hoard: the allocator keeps 300.0 MB that the program has freed\n")
@@ -51,14 +51,14 @@ def test_idle_heap_is_a_hoard_with_its_exit_code(ctl, fake):
 def test_a_light_cleanup_is_asked_for_once_and_with_no_trim_none(ctl, fake):
 	pid = fake(values=FLAT)
 
-	assert ctl("diagnose", pid, LOOK, "--no-trim").returncode == 0
+	assert ctl("diagnose", pid, FOR, "--no-trim").returncode == 0
 	assert records_of(ctl, pid) == []
-	assert ctl("diagnose", pid, LOOK).returncode == 0
+	assert ctl("diagnose", pid, FOR).returncode == 0
 	assert [record["level"] for record in records_of(ctl, pid)] == ["light"]
 
 
 def test_json_has_every_figure_with_its_unit_in_its_name(ctl, fake):
-	done = ctl("diagnose", fake(values=FLAT), LOOK, "--json")
+	done = ctl("diagnose", fake(values=FLAT), FOR, "--json")
 	said = json.loads(done.stdout)
 
 	assert (said["verdict"], said["exit_code"], done.returncode) == ("healthy", 0, 0)
@@ -86,12 +86,12 @@ def test_what_is_no_time_is_refused(ctl, fake, given):
 	assert done.returncode == USAGE and "is no time to look" in done.stderr
 
 
-def test_a_process_without_the_shim_is_told_how_to_get_it(ctl, spawn, plain, wait_for):
+def test_for_a_process_without_the_shim_the_command_to_start_it_is_printed(ctl, spawn, plain, wait_for):
 	process = spawn(["/bin/sleep", "60"], plain)
 	# In the middle of exec the name is the new one already, and the words are not there yet.
 	wait_for(lambda: pathlib.Path(f"/proc/{process.pid}/cmdline").read_bytes().startswith(b"/bin/sleep\0"))
 
-	done = ctl("diagnose", process.pid, LOOK)
+	done = ctl("diagnose", process.pid, FOR)
 
 	assert done.returncode == NOT_SHIMMED
 	assert "does not carry the shim" in done.stderr and "mtctl run -- /bin/sleep 60" in done.stderr
@@ -101,45 +101,45 @@ def test_no_such_process_and_no_process_at_all_are_refused(ctl, spawn, plain):
 	process = spawn(["/bin/true"], plain)
 	process.wait()
 
-	assert ctl("diagnose", process.pid, LOOK).returncode == NOT_SHIMMED
-	assert ctl("diagnose", "that-one", LOOK).returncode == USAGE
+	assert ctl("diagnose", process.pid, FOR).returncode == NOT_SHIMMED
+	assert ctl("diagnose", "that-one", FOR).returncode == USAGE
 	assert ctl("diagnose").returncode == USAGE
 	assert ctl("diagnose", os.getpid(), os.getpid()).returncode == USAGE
 
 
-def test_one_that_is_asleep_is_judged_by_what_the_kernel_says(ctl, fake):
-	done = ctl("diagnose", fake(awake=False), LOOK, "--role=server")
+def test_a_sleeping_process_is_judged_by_the_kernels_figures(ctl, fake):
+	done = ctl("diagnose", fake(awake=False), FOR, "--role=server")
 
 	assert done.returncode == 0, done.stdout + done.stderr
-	assert done.stdout.startswith("healthy: RSS flat at ") and "asleep: malloc has been asked for little" in done.stdout
+	assert done.stdout.startswith("healthy: RSS flat at ") and "asleep: malloc has allocated little" in done.stdout
 	assert "heap  " not in done.stdout and "MT_GC_ROUNDS" not in done.stdout, "what is not known is not said"
 	assert "nothing is known of its settings" in done.stdout
 
 
 @pytest.fixture
-def looked_at(wait_for, mt_dir):
-	"""looked_at(pid, count): waits until somebody has looked so many times; each look asks for fresh figures."""
+def sampled(wait_for, mt_dir):
+	"""sampled(pid, count): waits until somebody has looked so many times; each look asks for fresh figures."""
 	def wait(pid, count):
 		wait_for(lambda: stats_raw.figures(mt_dir, pid).get("requests_count", 0) >= count, 30, f"{count} looks")
 	return wait
 
 
-def test_of_one_that_ends_meanwhile_nothing_is_known(mtctl, fake, plain, spawn, looked_at):
+def test_of_a_process_that_ends_meanwhile_nothing_is_known(mtctl, fake, plain, spawn, sampled):
 	pid = fake(values=FLAT)
 	look = spawn([mtctl, "diagnose", pid, "--for=60"], plain)
-	looked_at(pid, 4)
+	sampled(pid, 4)
 	os.kill(pid, signal.SIGKILL)
 	text, _ = look.communicate(timeout=20)
 
 	assert look.returncode == VERDICTS["unknown"]
-	assert text.startswith("unknown: the process ended while it was looked at")
+	assert text.startswith("unknown: the process ended during the diagnosis")
 
 
-def test_ctrl_c_ends_the_look_and_not_the_verdict(mtctl, fake, plain, spawn, looked_at):
+def test_ctrl_c_ends_the_sampling_and_the_verdict_is_printed(mtctl, fake, plain, spawn, sampled):
 	pid = fake(values=FLAT)
 	look = spawn([mtctl, "diagnose", pid, "--for=60", "--json"], plain)
 	# A few of them more than a verdict takes.
-	looked_at(pid, 16)
+	sampled(pid, 16)
 	look.send_signal(signal.SIGINT)
 	said = json.loads(look.communicate(timeout=20)[0])
 
@@ -147,7 +147,7 @@ def test_ctrl_c_ends_the_look_and_not_the_verdict(mtctl, fake, plain, spawn, loo
 	assert said["looked_s"] < 50
 
 
-def test_a_process_that_does_not_answer_is_judged_by_what_it_last_said(ctl, fake):
+def test_a_process_that_does_not_reply_is_judged_by_its_last_figures(ctl, fake):
 	pid, began = fake(values=FLAT, deaf=True), time.monotonic()
 	said = json.loads(ctl("diagnose", pid, "--for=6", "--json").stdout)
 
@@ -158,20 +158,20 @@ def test_a_process_that_does_not_answer_is_judged_by_what_it_last_said(ctl, fake
 
 
 def test_hostile_text_reaches_no_terminal(ctl, fake):
-	done = ctl("diagnose", fake(values=FLAT, text="\x1b[31m\xff{}\n"), LOOK, "--role=server")
+	done = ctl("diagnose", fake(values=FLAT, text="\x1b[31m\xff{}\n"), FOR, "--role=server")
 
 	assert not re.search(r"[^\x20-\x7e\n]", done.stdout), repr(done.stdout)
 
 
 def test_a_forged_file_is_not_believed(ctl, fake):
-	done = ctl("diagnose", fake(values=FLAT, other_pid=1), LOOK)
+	done = ctl("diagnose", fake(values=FLAT, other_pid=1), FOR)
 
 	assert done.returncode == VERDICTS["unknown"] and "another process" in done.stdout
 
 
 @pytest.mark.parametrize("role, first", [("server", "preset"), ("client", "preset"), ("oom", "limit")])
 def test_each_role_has_a_checklist(ctl, fake, role, first):
-	done = ctl("diagnose", fake(values=FLAT), LOOK, "--role", role, "--json")
+	done = ctl("diagnose", fake(values=FLAT), FOR, "--role", role, "--json")
 	checks = json.loads(done.stdout)["checks"]
 
 	assert checks[0]["name"] == first
@@ -180,18 +180,18 @@ def test_each_role_has_a_checklist(ctl, fake, role, first):
 
 
 def test_a_checklist_is_printed_as_doctor_prints(ctl, fake):
-	done = ctl("diagnose", fake(values=FLAT), LOOK, "--role=server")
+	done = ctl("diagnose", fake(values=FLAT), FOR, "--role=server")
 
 	assert re.search(r"^note  no preset is set\n      -> start it with MT_PRESET=server", done.stdout, re.MULTILINE)
 
 
 def test_there_is_no_other_role(ctl, fake):
-	done = ctl("diagnose", fake(values=FLAT), LOOK, "--role=king")
+	done = ctl("diagnose", fake(values=FLAT), FOR, "--role=king")
 
 	assert done.returncode == USAGE and "server, client or oom" in done.stderr
 
 
-def test_a_tree_is_looked_at_as_a_whole_and_one_by_one(ctl, fake, spawn, plain, tmp_path, mt_dir):
+def test_a_tree_is_diagnosed_as_a_whole_and_one_by_one(ctl, fake, spawn, plain, tmp_path, mt_dir):
 	"""A parent without the shim, and two children that look shimmed."""
 	library = tmp_path / "libmtshim.so"
 	library.write_bytes(bytes(8192))
@@ -205,13 +205,13 @@ def test_a_tree_is_looked_at_as_a_whole_and_one_by_one(ctl, fake, spawn, plain, 
 	parent = spawn([PYTHON, "-c", script, FAKE, library, mt_dir, *options], plain)
 	assert parent.stdout.readline() == "ready\n"
 
-	done = ctl("diagnose", parent.pid, LOOK, "--tree", "--no-trim", "--json")
+	done = ctl("diagnose", parent.pid, FOR, "--tree", "--no-trim", "--json")
 	said = json.loads(done.stdout)
 
 	assert done.returncode == VERDICTS["hoard"], done.stderr
 	assert sorted(one["verdict"] for one in said["processes"]) == ["healthy", "unknown"]
 	assert said["family"]["processes_count"] == 3 and said["family"]["pss_bytes"] > 0
-	text = ctl("diagnose", parent.pid, LOOK, "--tree", "--no-trim").stdout
+	text = ctl("diagnose", parent.pid, FOR, "--tree", "--no-trim").stdout
 	assert re.search(r"^hoard: process \d+ \(\w+", text) and "3 processes hold" in text
 	assert "does not carry the shim" in text
 
@@ -235,36 +235,36 @@ def page_tables_of(pid):
 	return int(re.search(r"VmPTE:\s+(\d+) kB", pathlib.Path(f"/proc/{pid}/status").read_text())[1]) * 1024
 
 
-def test_pages_that_are_not_there_are_not_made_by_looking_for_pythons_arenas(control, env, spawn):
+def test_reading_pythons_arenas_makes_no_page_resident(control, env, spawn):
 	settings = env(MIN_MB=0, PYTHON_MALLOC="off")
 	process = spawn([PYTHON, "-c", RESERVER], settings)
 	assert process.stdout.readline() == "ready\n"
 	before = page_tables_of(process.pid)
 
-	said = json.loads(control(settings, "diagnose", process.pid, LOOK, "--no-trim", "--json").stdout)
+	said = json.loads(control(settings, "diagnose", process.pid, FOR, "--no-trim", "--json").stdout)
 
 	assert said["last"]["arenas_live_bytes"] > 10 * MB
 	assert page_tables_of(process.pid) - before < MB, "8 MB of page tables were made for the reserved memory"
 
 
-def test_diagnose_and_doctor_say_the_same_of_the_limit_and_leave_out_what_the_kernel_drops(ctl, fake, tmp_path):
+def test_diagnose_and_doctor_agree_on_the_limit_and_leave_out_reclaimable_pages(ctl, fake, tmp_path):
 	"""The process publishes an upper bound, pages of files and all; the limit is one of a group above its own, or MT_LIMIT_MB."""
 	for name, text in (("memory.current", 490 * MB), ("memory.max", 500 * MB), ("memory.stat", f"inactive_file {300 * MB}")):
 		(tmp_path / name).write_text(f"{text}\n")
 	pid = fake(limit_source=str(tmp_path / "memory.max"),
 	           values={**FLAT, "pressure_limit_bytes": 500 * MB, "pressure_used_bytes": 490 * MB})
 
-	said = json.loads(ctl("diagnose", pid, LOOK, "--no-trim", "--role=oom", "--json").stdout)
+	said = json.loads(ctl("diagnose", pid, FOR, "--no-trim", "--role=oom", "--json").stdout)
 
 	line = f"190.0 MB of 500.0 MB used, 38.0 % ({tmp_path}"
 	assert said["checks"][0]["text"].startswith(line[:100]), said["checks"][0]
 	assert f"ok    memory: {line}/memory.max)" in ctl("doctor", pid).stdout
 	assert (said["group"]["directory"], said["group"]["usage_bytes"]) == (str(tmp_path), 490 * MB)
 	own = fake(limit_source="MT_LIMIT_MB", values={**FLAT, "pressure_limit_bytes": 5 << 40, "pressure_used_bytes": 1})
-	assert "(MT_LIMIT_MB)" in json.loads(ctl("diagnose", own, LOOK, "--no-trim", "--role=oom", "--json").stdout)["checks"][0]["text"]
+	assert "(MT_LIMIT_MB)" in json.loads(ctl("diagnose", own, FOR, "--no-trim", "--role=oom", "--json").stdout)["checks"][0]["text"]
 
 
-def test_a_look_that_is_told_to_end_switches_the_profiler_off_again(mtctl, control, env, spawn):
+def test_a_diagnosis_that_is_ended_switches_the_profiler_off_again(mtctl, control, env, spawn):
 	settings = env(MIN_MB=0, PROF=1, ALLOCATOR="jemalloc")
 	process = spawn([PYTHON, "-c", "print('ready', flush=True); import time; time.sleep(60)"], settings)
 	assert process.stdout.readline() == "ready\n"
@@ -280,7 +280,7 @@ def test_a_look_that_is_told_to_end_switches_the_profiler_off_again(mtctl, contr
 	assert json.loads(control(settings, "stat", process.pid, "--json").stdout)["prof_state"] == before
 
 
-def test_of_a_tree_it_is_said_who_has_ended(mtctl, ctl, fake, plain):
+def test_ended_processes_of_a_tree_are_named(mtctl, ctl, fake, plain):
 	"""The family is this test itself: what it has started descends from it."""
 	stays, goes = fake(values=FLAT), fake(values=FLAT)
 	look = subprocess.Popen([mtctl, "diagnose", str(os.getpid()), "--tree", "--no-trim", "--for=4"], env=plain,

@@ -5,7 +5,7 @@
 #include "diagnose_case.h"
 
 static struct mt_diagnosis diagnosis;
-static struct mt_diagnose_facts *facts;
+static struct mt_facts *facts;
 
 static void forget(void)
 {
@@ -26,7 +26,7 @@ static enum mt_verdict judge(void)
 	return diagnosis.list[0].verdict;
 }
 
-static const struct mt_diagnose_finding *finding(enum mt_verdict verdict)
+static const struct mt_finding *finding(enum mt_verdict verdict)
 {
 	for (size_t i = 0; i < diagnosis.count; i++)
 		if (diagnosis.list[i].verdict == verdict)
@@ -36,7 +36,7 @@ static const struct mt_diagnose_finding *finding(enum mt_verdict verdict)
 
 static double figure(const char *name)
 {
-	const struct mt_diagnose_finding *first = &diagnosis.list[0];
+	const struct mt_finding *first = &diagnosis.list[0];
 
 	for (size_t i = 0; i < first->evidence_count; i++)
 		if (strcmp(first->evidence[i].name, name) == 0)
@@ -45,7 +45,7 @@ static double figure(const char *name)
 }
 
 /* Each row is a process as a doctor would be told of it. */
-Test(findings, name_the_disease_of_the_heap)
+Test(findings, name_the_problem_of_the_heap)
 {
 	static const struct {
 		const char *name;
@@ -171,7 +171,7 @@ Test(findings, a_buffer_that_is_in_use_now_and_then_is_no_hoard)
 	look_at((struct series){SHAPE_SAWTOOTH, 100 * MB, 400 * MB, 10, 0});
 	/* What the program does not hold stays resident: 500 MB all the time. */
 	for (size_t i = 0; i < facts->samples_count; i++) {
-		struct mt_diagnose_sample *at = &facts->samples[i];
+		struct mt_sample *at = &facts->samples[i];
 
 		at->anon_bytes = (uint64_t)(515 * MB);
 		at->rss_bytes = (uint64_t)(520 * MB);
@@ -186,7 +186,7 @@ Test(findings, growth_outside_of_the_heap_is_growth)
 {
 	look_at((struct series){SHAPE_FLAT, 100 * MB, 0, 0, 0});
 	for (size_t i = 0; i < facts->samples_count; i++) {
-		struct mt_diagnose_sample *at = &facts->samples[i];
+		struct mt_sample *at = &facts->samples[i];
 		uint64_t grown = (uint64_t)(at->at_s * 5 * MB);
 
 		at->outside_bytes += grown;
@@ -203,7 +203,7 @@ Test(findings, a_leak_and_other_growth_are_both_named)
 {
 	look_at((struct series){SHAPE_RAMP, 100 * MB, 5 * MB, 0, 0});
 	for (size_t i = 0; i < facts->samples_count; i++) {
-		struct mt_diagnose_sample *at = &facts->samples[i];
+		struct mt_sample *at = &facts->samples[i];
 		uint64_t grown = (uint64_t)(at->at_s * 20 * MB);
 
 		at->outside_bytes += grown;
@@ -230,7 +230,7 @@ Test(findings, the_class_that_grew_is_in_the_title)
 	cr_expect_eq((uint64_t)figure("grown_class_bytes"), 300000 * 1024);
 }
 
-Test(findings, the_site_that_grew_most_is_what_to_look_at)
+Test(findings, the_site_that_grew_most_is_in_the_advice)
 {
 	look_at((struct series){SHAPE_RAMP, 100 * MB, 5 * MB, 0, 0});
 	facts->sites = (struct mt_diagnose_sites){
@@ -256,7 +256,8 @@ Test(findings, what_was_as_high_before_and_came_down_is_trusted_less)
 	cr_expect(diagnosis.list[0].confidence < plain * 0.5);
 }
 
-Test(findings, what_fell_just_before_the_look_is_trusted_less_and_what_was_never_as_high_is_not)
+Test(findings,
+     what_fell_just_before_the_diagnosis_is_trusted_less_and_what_was_never_as_high_is_not)
 {
 	double fallen, plain;
 
@@ -341,7 +342,7 @@ Test(findings, a_disabled_collector_counts_only_where_memory_grows)
 
 /* Where the arenas can be read how full they are decides, and where they cannot the number of
  * objects in them. */
-Test(findings, arenas_that_are_full_are_no_disease)
+Test(findings, full_arenas_are_no_finding)
 {
 	static const struct {
 		double arenas_mb, live_mb;
@@ -379,7 +380,7 @@ Test(findings, objects_that_leak_in_arenas_are_a_leak)
 	be_python(true);
 	facts->arenas_known = true;
 	for (size_t i = 0; i < facts->samples_count; i++) {
-		struct mt_diagnose_sample *at = &facts->samples[i];
+		struct mt_sample *at = &facts->samples[i];
 		uint64_t grown = (uint64_t)(at->at_s * 3 * MB);
 
 		at->arenas_bytes = at->arenas_live_bytes = grown;

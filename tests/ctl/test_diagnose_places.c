@@ -10,7 +10,7 @@
 #include "diagnose_case.h"
 
 static struct mt_diagnosis diagnosis;
-static struct mt_diagnose_facts *facts;
+static struct mt_facts *facts;
 static struct mt_checks checks;
 
 static void forget(void)
@@ -133,7 +133,7 @@ Test(places, resident_shared_memory_is_named)
 	cr_expect_eq(judge(), MT_VERDICT_SHM);
 }
 
-Test(places, files_that_fill_a_container_are_nothing_to_fear)
+Test(places, files_that_fill_a_container_are_named_as_file_cache)
 {
 	static const struct {
 		double limit_mb, usage_mb, file_mb, anon_mb;
@@ -170,7 +170,7 @@ Test(places, memory_outside_of_the_heap_is_another_allocators_where_there_is_one
 	cr_expect_eq(judge(), MT_VERDICT_PRIVATE);
 }
 
-Test(places, huge_pages_that_nobody_fills_are_named)
+Test(places, huge_pages_that_are_not_used_are_named)
 {
 	case_add(facts, outside_bytes, 200 * MB);
 	facts->smaps_known = true;
@@ -210,7 +210,7 @@ static void make_pool(unsigned char *header, uint32_t count, uint32_t class, uin
 	memcpy(header + 36, words, sizeof(words));
 }
 
-Test(places, a_pools_header_tells_what_is_live_in_it)
+Test(places, the_live_objects_of_a_pool_are_read_from_its_header)
 {
 	unsigned char header[MT_PYMALLOC_HEADER_BYTES];
 	uint64_t live = 0;
@@ -259,10 +259,10 @@ Test(places, a_server_without_rounds_and_bounds_is_warned)
 	strcpy(facts->last.head.mode, "system");
 	strcpy(facts->last.head.allocator, "glibc");
 	check_role(MT_ROLE_SERVER);
-	cr_expect_eq(check("rounds_known")->finding, MT_FINDING_WARN);
-	cr_expect_eq(check("gc_rounds")->finding, MT_FINDING_WARN);
-	cr_expect_eq(check("arenas_bounded")->finding, MT_FINDING_WARN);
-	cr_expect_eq(check("rss_flat")->finding, MT_FINDING_OK);
+	cr_expect_eq(check("rounds_known")->finding, MT_CHECK_WARN);
+	cr_expect_eq(check("gc_rounds")->finding, MT_CHECK_WARN);
+	cr_expect_eq(check("arenas_bounded")->finding, MT_CHECK_WARN);
+	cr_expect_eq(check("rss_flat")->finding, MT_CHECK_OK);
 	cr_expect(strstr(check("gc_rounds")->advice, "mtctl set 42 gc_rounds=5") != NULL, "%s",
 		  check("gc_rounds")->advice);
 }
@@ -275,9 +275,9 @@ Test(places, a_server_as_the_guides_want_it_passes)
 	facts->last.head.snapshot.rounds_count = 7;
 	check_role(MT_ROLE_SERVER);
 	for (size_t i = 0; i < checks.count; i++)
-		cr_expect_neq(checks.list[i].finding, MT_FINDING_WARN, "%s: %s",
-			      checks.list[i].name, checks.list[i].text);
-	cr_expect_eq(check("preset")->finding, MT_FINDING_OK);
+		cr_expect_neq(checks.list[i].finding, MT_CHECK_WARN, "%s: %s", checks.list[i].name,
+			      checks.list[i].text);
+	cr_expect_eq(check("preset")->finding, MT_CHECK_OK);
 }
 
 Test(places, copies_of_a_model_are_counted)
@@ -285,7 +285,7 @@ Test(places, copies_of_a_model_are_counted)
 	facts->classes_last =
 		(struct mt_diagnose_classes){.list = {{64, 100000}, {14680064, 20}}, .count = 2};
 	check_role(MT_ROLE_SERVER);
-	cr_expect_eq(check("large_blocks")->finding, MT_FINDING_NOTE);
+	cr_expect_eq(check("large_blocks")->finding, MT_CHECK_NOTE);
 	cr_expect(strstr(check("large_blocks")->text, "20 of 14.0 MB") != NULL, "%s",
 		  check("large_blocks")->text);
 }
@@ -295,12 +295,12 @@ Test(places, a_client_empties_its_gpu_caches_every_round)
 	use_cuda(600 * MB, 100 * MB);
 	set("gc_rounds", "5");
 	check_role(MT_ROLE_CLIENT);
-	cr_expect_eq(check("gpu_cache_emptied")->finding, MT_FINDING_WARN);
-	cr_expect_eq(check("gpu_reserved")->finding, MT_FINDING_WARN);
-	cr_expect_eq(check("gc_rounds")->finding, MT_FINDING_NOTE);
+	cr_expect_eq(check("gpu_cache_emptied")->finding, MT_CHECK_WARN);
+	cr_expect_eq(check("gpu_reserved")->finding, MT_CHECK_WARN);
+	cr_expect_eq(check("gc_rounds")->finding, MT_CHECK_NOTE);
 	set("cuda_empty_cache", "1");
 	check_role(MT_ROLE_CLIENT);
-	cr_expect_eq(check("gpu_cache_emptied")->finding, MT_FINDING_OK);
+	cr_expect_eq(check("gpu_cache_emptied")->finding, MT_CHECK_OK);
 }
 
 Test(places, when_memory_is_out_the_largest_holder_comes_first)
@@ -312,21 +312,13 @@ Test(places, when_memory_is_out_the_largest_holder_comes_first)
 	facts->group = (struct mt_diagnose_group){.known = true, .oom_kill_count = 2};
 	case_trim(facts, 100 * MB, 0, 0);
 	check_role(MT_ROLE_OOM);
-	cr_expect_eq(check("limit")->finding, MT_FINDING_WARN);
-	cr_expect_eq(check("kernel_kills")->finding, MT_FINDING_WARN);
-	cr_expect_eq(check("returns_at_once")->finding, MT_FINDING_WARN);
+	cr_expect_eq(check("limit")->finding, MT_CHECK_WARN);
+	cr_expect_eq(check("kernel_kills")->finding, MT_CHECK_WARN);
+	cr_expect_eq(check("returns_at_once")->finding, MT_CHECK_WARN);
 	cr_expect(strstr(check("holder_1")->text, "outside of the heap") != NULL, "%s",
 		  check("holder_1")->text);
 	cr_expect(strstr(check("holder_2")->text, "live blocks") != NULL, "%s",
 		  check("holder_2")->text);
-}
-
-Test(places, there_are_three_roles)
-{
-	cr_expect_eq(mt_role_parse("server"), MT_ROLE_SERVER);
-	cr_expect_eq(mt_role_parse("client"), MT_ROLE_CLIENT);
-	cr_expect_eq(mt_role_parse("oom"), MT_ROLE_OOM);
-	cr_expect_eq(mt_role_parse("king"), MT_ROLE_NONE);
 }
 
 static void put_number(const char *directory, const char *name, const char *text)

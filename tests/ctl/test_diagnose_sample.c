@@ -6,7 +6,7 @@
 
 #define SECOND 1000000000ull
 
-static struct mt_diagnose_facts facts;
+static struct mt_facts facts;
 
 /* A ring that has gone round: the sample with the number n, counted from 0, is 900 ms younger than
  * the one before. */
@@ -19,7 +19,7 @@ static void fill_ring(uint64_t count)
 			.time_ns = 2000 * SECOND - (count - n) * 9 * SECOND / 10, .live_bytes = n};
 }
 
-Test(diagnose_sample, the_history_reaches_to_the_moment_of_the_look)
+Test(diagnose_sample, the_history_reaches_to_the_first_sample)
 {
 	const struct mt_trend_point *last;
 

@@ -142,7 +142,7 @@ Test(trend, gives_the_rate_and_an_interval_around_it)
 	cr_expect(trend.rounds >= 10);
 }
 
-Test(trend, trusts_a_long_look_more_than_a_short_one_and_many_rounds_more_than_few)
+Test(trend, trusts_a_long_time_more_than_a_short_one_and_many_rounds_more_than_few)
 {
 	static const struct series leak = {SHAPE_RAMP, 100 * MB, 5 * MB, 0, 0};
 	static const struct series stairs = {SHAPE_STAIRS, 100 * MB, 10 * MB, 20, 0};

@@ -71,7 +71,7 @@ def test_promtool_has_nothing_to_say_about_the_older_format(fake, ctl):
 	assert {family.name for family in parse_old(text)} >= {"mtshim_heap_live_bytes", "mtshim_purge", "mtshim_build_info"}
 
 
-def test_both_formats_tell_the_same(fake, ctl):
+def test_both_formats_have_the_same_values(fake, ctl):
 	pid = fake(**RANKED)
 
 	new, old = samples(exported(ctl), pid), samples(exported(ctl, "--format=old"), pid, parse_old)
@@ -112,7 +112,7 @@ def test_what_is_not_known_is_not_there(fake, ctl):
 		assert not [key for key in samples(text, unknown) if key[0] == name], name
 
 
-def test_who_sleeps_has_an_rss_and_who_is_refused_is_down(fake, ctl):
+def test_a_sleeping_process_has_an_rss_and_a_refused_one_is_down(fake, ctl):
 	asleep, refused = fake(awake=False), fake(broken=True)
 
 	text = exported(ctl)

@@ -243,7 +243,7 @@ def test_processes_that_do_not_answer_a_trim_are_waited_for_together(fake, ctl, 
 
 	assert time.monotonic() - begun < 2.4
 	assert got.returncode == 0 and f"process {good} " in got.stdout
-	assert got.stderr.count("left no record") == 3 and got.stderr.count("another mtctl is still waiting") == 3
+	assert got.stderr.count("has no cleanup for the request") == 3 and got.stderr.count("another mtctl is still waiting") == 3
 	assert f"process {broken} " in got.stderr
 
 
@@ -344,7 +344,7 @@ def test_a_stats_file_that_speaks_of_another_process_is_not_believed(person, fak
 	bad = fake_of(attacker, home_of(attacker), other_pid=good.pid)
 
 	got = ctl("trim", bad.pid, "--timeout=1")
-	assert got.returncode == 2 and "speaks of another process" in got.stderr
+	assert got.returncode == 2 and "belongs to another process" in got.stderr
 
 
 AGAIN = """

@@ -63,8 +63,8 @@ def test_json_has_the_figures_and_where_the_limit_is(fake, ctl):
 
 @pytest.mark.parametrize("sources, level, words, text", [
 	(0b1, 1, ["limit"], "warn 91.0 %, limit"),
-	(0b10110, 2, ["events", "stall", "device"], "critical 91.0 %, events, stall, device"),
-	(0b100000, 2, ["rss"], "critical 91.0 %, rss")])
+	(0b1110, 2, ["events", "stall", "device"], "critical 91.0 %, events, stall, device"),
+	(0b10000, 2, ["rss"], "critical 91.0 %, rss")])
 def test_a_cleanup_for_pressure_says_what_asked_for_it(fake, ctl, sources, level, words, text):
 	pid = fake(freed_mb=10, reason=12, pressure_sources=sources, pressure_level=level, pressure_used_mb=910,
 	           pressure_limit_mb=1000)
@@ -180,6 +180,7 @@ def test_doctor_goes_by_the_group_that_the_process_was_given(fake, ctl, plain, t
 @pytest.mark.parametrize("path, words", [
 	("/dev/null", "note  MEMORY_PRESSURE_WATCH=/dev/null"),
 	("/proc/self/statm", "ok    MEMORY_PRESSURE_WATCH: /proc/self/statm is watched"),
+	("/dev/zero", "note  MEMORY_PRESSURE_WATCH: /dev/zero is no file of pressure stall, and not read"),
 	("/no/such", "warn  MEMORY_PRESSURE_WATCH: /no/such cannot be read"),
 	("here", "warn  MEMORY_PRESSURE_WATCH: here cannot be read")])
 def test_doctor_looks_at_systemds_watch(fake, ctl, plain, path, words):

@@ -86,6 +86,15 @@ def test_a_stats_file_that_is_not_right_is_refused(fake, ctl, options, words):
 	assert json.loads(ctl("ps", "--json").stdout)["processes"]
 
 
+def test_a_shim_of_another_version_is_refused_also_where_it_names_its_control_file_differently(fake, ctl, mt_dir):
+	pid = fake(version=9)
+	files_of(pid, mt_dir, "control").rename(mt_dir / f"{pid}-1-1.other")
+
+	for words in (["trim"], ["round"], ["set", "gc_rounds=7"]):
+		got = ctl(words[0], pid, *words[1:])
+		assert (got.returncode, got.stderr.count("another version (9)")) == (USAGE, 1), (words, got)
+
+
 def test_files_that_are_no_files_of_the_process_are_refused(fake, ctl, mt_dir, tmp_path):
 	pid = fake()
 	file = files_of(pid, mt_dir, "stats")

@@ -34,7 +34,7 @@ static size_t count_of(const char *text, const char *words)
 	return count;
 }
 
-Test(openmetrics, nothing_shimmed_is_a_page_all_the_same)
+Test(openmetrics, without_processes_there_is_still_a_page)
 {
 	struct mt_process_list processes = {0};
 	size_t bytes;
@@ -48,7 +48,7 @@ Test(openmetrics, nothing_shimmed_is_a_page_all_the_same)
 	free(text);
 }
 
-Test(openmetrics, of_too_many_processes_the_largest_are_told_by_pid)
+Test(openmetrics, of_too_many_processes_the_largest_are_written_by_pid)
 {
 	struct mt_process_list processes =
 		process_list_of(601); /* 601 is prime: every RSS is there once */
@@ -89,7 +89,7 @@ Test(openmetrics, a_process_that_renames_itself_stays_one_series)
 	mt_process_list_free(&processes);
 }
 
-Test(openmetrics, a_device_that_is_there_twice_is_told_once)
+Test(openmetrics, a_repeated_device_is_written_once)
 {
 	struct mt_process_list processes = process_list_of(1);
 	size_t bytes;

@@ -419,7 +419,7 @@ def test_what_it_remembers_of_a_process_is_bounded(tab, serve):
 	assert last == {"time": 86398000, "value": 86398000} and other_is_forgotten
 
 
-def test_a_hidden_tab_asks_less(tab, serve, fake):
+def test_a_hidden_tab_sends_fewer_requests(tab, serve, fake):
 	fake()
 	tab.open(serve()[1])
 	tab.wait("document.querySelector('#connection').dataset.state === 'live'")

@@ -143,7 +143,7 @@ shim.mt_trim(1)
 	assert lines[-1]["kind"] == "end"
 
 
-def test_a_watched_process_that_ends_between_two_samples_ends_the_recording(mtctl, plain, spawn, tmp_path):
+def test_a_recorded_process_that_ends_between_two_samples_ends_the_recording(mtctl, plain, spawn, tmp_path):
 	sleeper = spawn(["sleep", "0.6"], plain)
 	recorder = spawn([mtctl, "record", "--no-shim", "--interval=600", "-o", tmp_path / "f", sleeper.pid], plain)
 
@@ -196,7 +196,7 @@ def test_signals_reach_the_program(spawn, mtctl, plain, tmp_path, name):
 	assert recorder.wait(10) == 5
 
 
-def test_without_the_shim_there_is_only_what_the_kernel_says(record):
+def test_without_the_shim_there_are_only_the_kernels_figures(record):
 	done, lines = record("--no-shim", "--", PYTHON, "-c", HOARD)
 
 	assert done.returncode == 3
@@ -232,7 +232,7 @@ def test_a_tree_is_recorded_with_the_pid_in_each_line(mtctl, plain, shim, spawn,
 		assert {line["pid"] for line in of_kind(lines(), kind)} == set(comms())
 
 
-def test_a_full_disk_is_said_once_and_the_program_goes_on(mtctl, plain, run):
+def test_a_full_disk_is_reported_once_and_the_program_continues(mtctl, plain, run):
 	done = run([mtctl, "record", "--no-shim", "--interval=0.05", "-o", "/dev/full", "--", "sh", "-c", "sleep 0.3; exit 4"], plain)
 
 	assert done.returncode == 4
@@ -272,7 +272,7 @@ def test_a_recorder_that_is_killed_leaves_whole_lines_and_the_program(spawn, mtc
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_running_process_is_watched_until_it_ends_or_a_signal_says_so(mtctl, plain, spawn, fake, wait_for, tmp_path, number):
+def test_a_running_process_is_recorded_until_it_ends_or_a_signal_ends_the_recording(mtctl, plain, spawn, fake, wait_for, tmp_path, number):
 	file = tmp_path / "f.jsonl"
 	pid = fake()
 	recorder = spawn([mtctl, "record", "--interval=0.05", "-o", file, pid], plain)
@@ -288,7 +288,7 @@ def test_a_running_process_is_watched_until_it_ends_or_a_signal_says_so(mtctl, p
 	assert known and known[-1]["heap_live_bytes"] == 200 * MB
 
 
-def test_who_does_not_carry_the_shim_is_not_watched(ctl, bare, spawn, tmp_path):
+def test_a_process_without_the_shim_is_not_recorded(ctl, bare, spawn, tmp_path):
 	sleeper = spawn(["/bin/sleep", "60"], bare)
 
 	assert ctl("record", "-o", tmp_path / "f", sleeper.pid).returncode == NOT_SHIMMED
@@ -335,7 +335,7 @@ def test_one_sample_of_many_that_is_a_peak_is_not_lost(plot, tmp_path):
 	assert "RSS: peak 900.0 MB" in " ".join(picture.texts)
 
 
-def test_marks_are_as_many_as_what_happened_and_tell_what(plot, tmp_path):
+def test_each_event_has_a_mark_that_names_it(plot, tmp_path):
 	lines = [sample(second, 500, heap_live_bytes=400 * MB, heap_idle_bytes=0) for second in range(100)]
 	lines += [cleanup(10, 1, 311, "heavy"), cleanup(30, 2, 0, "purge"), cleanup(60, 3, 50), cleanup(61, 4, 45)]
 	lines += [{"kind": "round", "time_ns": START + second * SECOND, "pid": 7, "number": second // 20} for second in (20, 40, 60)]
@@ -378,7 +378,7 @@ def test_what_a_cleanup_found_and_left_is_on_the_line_between_two_samples(plot, 
 	assert all(live[x] >= y for x, y in picture.places("curve", "rss")), (live, picture.places("curve", "rss"))
 
 
-def test_what_the_first_cleanup_brought_stands_above_its_line_and_below_the_title(plot, tmp_path):
+def test_the_bytes_freed_by_the_first_cleanup_are_above_its_line_and_below_the_title(plot, tmp_path):
 	lines = [sample(second, 100) for second in range(101)]
 	picture = plot(written(tmp_path, [*lines, cleanup(1, 1, 60), cleanup(50, 2, 50), cleanup(97, 3, 40)]))
 
@@ -390,7 +390,7 @@ def test_what_the_first_cleanup_brought_stands_above_its_line_and_below_the_titl
 	assert float(labels["-60.0 MB"].get("y")) - float(title.get("y")) >= 12
 
 
-def test_what_no_one_knew_is_a_gap(plot, tmp_path):
+def test_unknown_times_are_a_gap(plot, tmp_path):
 	lines = [sample(second, 100, **({} if 40 <= second < 60 else {"heap_live_bytes": 50 * MB, "heap_idle_bytes": 0}))
 	         for second in range(100)]
 	picture = plot(written(tmp_path, lines))
@@ -399,7 +399,7 @@ def test_what_no_one_knew_is_a_gap(plot, tmp_path):
 	assert len([path for path in picture.groups("curve", "rss")[0] if path.get("stroke")]) == 1
 
 
-def test_each_device_has_a_field_of_its_own(plot, tmp_path):
+def test_each_device_has_its_own_panel(plot, tmp_path):
 	lines = [sample(second, 100, gpu_allocated_bytes=300 * MB, gpu_reserved_bytes=700 * MB, devices=[
 		{"ordinal": 0, "allocated_bytes": 100 * MB, "reserved_bytes": 200 * MB},
 		{"ordinal": 3, "allocated_bytes": 200 * MB, "reserved_bytes": 500 * MB}]) for second in range(20)]
@@ -629,7 +629,7 @@ def test_a_run_with_the_shim_beside_one_without(record, ctl, tmp_path):
 	assert re.search(r"with +\d+\.\d MB \([-+]\d+ %\)", text), text
 
 
-def test_device_memory_of_runs_has_a_field_of_its_own(ctl, tmp_path):
+def test_device_memory_of_runs_has_its_own_panel(ctl, tmp_path):
 	one = written(tmp_path, [sample(second, 10, gpu_reserved_bytes=64 * MB) for second in range(9)], "one.jsonl")
 
 	assert ctl("compare", one, "-o", tmp_path / "x.svg").returncode == 0

@@ -15,7 +15,7 @@ static struct mt_ticks ticks;
 /* "0|500 MB|1000 MB" */
 static const char *labels(void)
 {
-	static char text[MT_TICKS_MOST * sizeof(ticks.list[0].label)];
+	static char text[MT_TICKS_MAX * sizeof(ticks.list[0].label)];
 
 	*text = '\0';
 	for (size_t i = 0; i < ticks.count; i++)
@@ -27,9 +27,9 @@ Test(scale, places_values_between_the_ends)
 {
 	const struct mt_scale scale = {0, 100, 400, 50};
 
-	cr_expect_float_eq(mt_scale_place(&scale, 0), 400, 1e-9);
-	cr_expect_float_eq(mt_scale_place(&scale, 100), 50, 1e-9);
-	cr_expect_float_eq(mt_scale_place(&scale, 50), 225, 1e-9);
+	cr_expect_float_eq(mt_scale_position(&scale, 0), 400, 1e-9);
+	cr_expect_float_eq(mt_scale_position(&scale, 100), 50, 1e-9);
+	cr_expect_float_eq(mt_scale_position(&scale, 50), 225, 1e-9);
 }
 
 Test(scale, bytes_are_round_in_one_unit_and_end_above_the_highest)
@@ -84,7 +84,7 @@ Test(scale, an_age_of_the_world_has_no_more_ticks_than_there_is_room)
 	mt_ticks_elapsed(0, 4.6e9, 12, &ticks);
 	cr_expect(ticks.count >= 2 && ticks.count <= 14, "%zu", ticks.count);
 	mt_ticks_clock(0, 0, 4.6e9, &ticks);
-	cr_expect(ticks.count >= 2 && ticks.count <= MT_TICKS_MOST, "%zu", ticks.count);
+	cr_expect(ticks.count >= 2 && ticks.count <= MT_TICKS_MAX, "%zu", ticks.count);
 }
 
 Test(scale, times_of_day_are_round_where_we_are_and_midnight_is_a_date)

@@ -120,7 +120,7 @@ Test(series,
 }
 
 /* What the others held at that moment nobody has looked at. */
-Test(series, of_several_processes_added_up_has_samples_single)
+Test(series, of_several_processes_added_up_has_only_samples)
 {
 	add(10, 1, 100, 40);
 	add(10, 2, 10, 1);

@@ -64,13 +64,13 @@ def test_the_list_is_that_of_ps(serve, fake, ctl):
 	assert shown["heap_live_bytes"] == 200 * MB
 
 
-def test_a_process_is_what_stat_says_of_it(serve, fake, ctl):
+def test_a_process_is_what_stat_prints(serve, fake, ctl):
 	pid = fake()
 
 	assert serve().get(f"/api/processes/{pid}").json == json.loads(ctl("stat", pid, "--json", "--cached").stdout)
 
 
-def test_metrics_come_in_the_format_that_is_asked_for(serve, fake):
+def test_metrics_come_in_the_requested_format(serve, fake):
 	pid = fake()
 	server = serve()
 	prometheus = "application/openmetrics-text;version=1.0.0;q=0.5,application/openmetrics-text;version=0.0.1;q=0.4,text/plain;q=0.2"
@@ -119,7 +119,7 @@ def test_what_is_not_in_the_table_is_not_there(serve, path):
 	assert SECURITY.items() <= dict(got.headers).items()
 
 
-def test_other_methods_are_told_what_is_allowed(serve, fake):
+def test_other_methods_get_the_allowed_ones(serve, fake):
 	server, pid = serve(), fake()
 
 	for method, path, allowed in (("POST", "/metrics", "GET, HEAD"), ("PUT", "/", "GET, HEAD"), ("DELETE", f"/api/processes/{pid}", "GET, HEAD"),
@@ -155,7 +155,7 @@ def test_bytes_that_are_no_request_do_no_harm(serve):
 	assert server.get("/healthz").text == "ok\n"
 
 
-def test_a_process_that_cannot_be_told_of_says_why(serve, fake, spawn, bare):
+def test_a_process_without_figures_has_an_error_with_the_reason(serve, fake, spawn, bare):
 	server = serve()
 	plain_process = spawn(["/bin/sleep", "60"], bare)
 
@@ -219,7 +219,7 @@ def test_a_cleanup_is_had_with_the_token_in_either_header(serve, fake):
 	soon(lambda: server.get(f"/api/processes/{pid}").json["requests_count"] == 3)
 
 
-def test_the_second_token_reads_and_asks_no_process_for_anything(serve, fake, tmp_path):
+def test_the_second_token_reads_and_sends_no_requests(serve, fake, tmp_path):
 	file, pid = tmp_path / "reader", fake()
 	server = serve(f"--read-token-file={file}")
 	reader = {"Authorization": "Bearer " + file.read_text().strip()}
@@ -233,7 +233,7 @@ def test_the_second_token_reads_and_asks_no_process_for_anything(serve, fake, tm
 	assert server.get(f"/api/processes/{pid}").json["requests_count"] == 0
 
 
-def test_an_open_server_tells_figures_to_everybody_and_works_for_nobody(serve, fake):
+def test_an_open_server_shows_figures_to_everybody_and_sends_no_requests(serve, fake):
 	server, pid = serve("--open"), fake()
 
 	for path in ("/metrics", "/api/processes", f"/api/processes/{pid}"):

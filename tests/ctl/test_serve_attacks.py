@@ -130,7 +130,7 @@ def test_there_is_no_upgrade_and_no_tunnel(serve):
 	assert server.get("/healthz").status == 200
 
 
-def test_a_preflight_of_another_site_is_told_nothing(serve, fake):
+def test_a_preflight_of_another_site_gets_nothing(serve, fake):
 	server, pid = serve(), fake()
 
 	got = server.stranger(f"/api/processes/{pid}/trim", "OPTIONS", Origin="http://evil.example", Access_Control_Request_Method="POST",
@@ -162,7 +162,7 @@ def test_a_head_that_comes_byte_by_byte_has_its_time_and_keeps_nobody_waiting(se
 		client.close()
 
 
-def test_who_guesses_tokens_gets_no_nearer_and_keeps_nobody_out(serve, fake):
+def test_a_client_that_guesses_tokens_learns_nothing_and_blocks_nobody(serve, fake):
 	server, pid = serve(), fake()
 	request = (f"POST /api/processes/{pid}/trim HTTP/1.1\r\nHost: localhost\r\nX-Mtctl-Token: {server.token[:-1]}%s\r\n"
 	           "Content-Length: 0\r\n\r\n")
@@ -175,7 +175,7 @@ def test_who_guesses_tokens_gets_no_nearer_and_keeps_nobody_out(serve, fake):
 	assert server.post(f"/api/processes/{pid}/trim").status == 200
 
 
-def test_strangers_cannot_fill_the_places_for_work(serve, fake):
+def test_clients_without_a_token_cannot_use_up_the_jobs(serve, fake):
 	"""Nor make a process work: a snapshot was to be had without a token once."""
 	server, pid = serve("--open"), fake(deaf=True)
 

@@ -63,7 +63,7 @@ Test(serve_clients, a_request_has_its_time_and_no_more)
 	cr_expect_not(is_out(waiting), "it is we who let it wait");
 }
 
-Test(serve_clients, the_time_starts_anew_with_every_answer)
+Test(serve_clients, the_time_restarts_with_every_reply)
 {
 	struct mt_clients clients = {0};
 	int ours;
@@ -78,31 +78,31 @@ Test(serve_clients, the_time_starts_anew_with_every_answer)
 	cr_expect_not(client->waits);
 }
 
-Test(serve_clients, where_places_run_out_the_oldest_go)
+Test(serve_clients, where_connections_run_out_the_oldest_are_closed)
 {
 	struct mt_clients clients = {0};
-	struct mt_client *all[MT_CLIENTS_MOST];
-	int ours[MT_CLIENTS_MOST];
+	struct mt_client *all[MT_CLIENTS_MAX];
+	int ours[MT_CLIENTS_MAX];
 	size_t out = 0;
 
-	for (size_t i = 0; i < MT_CLIENTS_MOST; i++) {
+	for (size_t i = 0; i < MT_CLIENTS_MAX; i++) {
 		all[i] = come(&clients, &ours[i]);
 		/* the last is the oldest */
 		all[i]->since_ns = all[0]->since_ns - (uint64_t)i * 1000000;
 	}
-	all[MT_CLIENTS_MOST - 1]->waits = true;
+	all[MT_CLIENTS_MAX - 1]->waits = true;
 	for (int again = 0; again < 3; again++)
 		mt_clients_expire(&clients);
 
-	for (size_t i = 0; i < MT_CLIENTS_MOST; i++)
+	for (size_t i = 0; i < MT_CLIENTS_MAX; i++)
 		out += is_out(ours[i]);
 	cr_expect_eq(out, ROOM, "so many at once, and not more each time: they are not gone yet");
-	cr_expect_not(is_out(ours[MT_CLIENTS_MOST - 1]));
-	cr_expect(is_out(ours[MT_CLIENTS_MOST - 2]));
+	cr_expect_not(is_out(ours[MT_CLIENTS_MAX - 1]));
+	cr_expect(is_out(ours[MT_CLIENTS_MAX - 2]));
 	cr_expect_not(is_out(ours[0]));
 }
 
-Test(serve_clients, a_place_is_used_again)
+Test(serve_clients, a_closed_connection_makes_room)
 {
 	struct mt_clients clients = {0};
 	int ours;

@@ -169,7 +169,7 @@ def test_a_caller_that_ignores_the_ends_of_children_changes_nothing(serve, fake)
 	assert server.post(f"/api/processes/{fake()}/trim").status == 200
 
 
-def test_who_goes_away_during_a_cleanup_is_forgotten(serve, fake):
+def test_a_client_that_leaves_during_a_cleanup_is_forgotten(serve, fake):
 	pid = fake(slow_s=1)
 	server = serve()
 	with server.connect() as client:
@@ -289,7 +289,7 @@ def test_clients_that_never_read_keep_nobody_out(serve, fake):
 	assert server.get("/healthz").status == 200
 
 
-def test_answers_to_who_has_gone_do_no_harm(serve, fake):
+def test_replies_to_clients_that_have_gone_do_no_harm(serve, fake):
 	pid = fake()
 	server = serve()
 
@@ -320,7 +320,7 @@ def test_a_thousand_requests_read_the_processes_a_few_times(serve, fake):
 	assert server.get(f"/api/processes/{pid}").json["requests_count"] == 0
 
 
-def test_it_sleeps_when_nobody_asks(serve):
+def test_it_sleeps_without_requests(serve):
 	server = serve()
 	server.get("/metrics")
 

@@ -18,7 +18,7 @@ static const char *name_of(size_t count, const char *const *frames)
 	return mt_sites_name(&site);
 }
 
-Test(sites, the_name_is_of_the_first_frame_that_does_more_than_hand_on)
+Test(sites, the_name_is_of_the_first_frame_that_is_no_wrapper)
 {
 	cr_expect_str_eq(name_of(3, (const char *const[]){"_Znwm in libstdc++.so.6",
 							  "load at load.cc:3", "main"}),

@@ -304,7 +304,7 @@ def test_a_file_that_libdw_does_not_survive_costs_no_other_files_names(leak, con
 	assert any(frame.startswith("user_") and " in libc" in frame for frame in frames), frames
 
 
-def test_who_reads_files_of_others_has_bounds_and_is_the_first_to_go(leak, control, tmp_path):
+def test_the_child_that_reads_files_of_others_is_bounded_and_killed_first(leak, control, tmp_path):
 	"""1 GB of address space, OOM score 1000, and no open but one that looks at the file first and does not wait: EACCES."""
 	one = leak(PROF="on", MT_MALLOC_CONF="lg_prof_sample:15")
 
@@ -719,7 +719,7 @@ def test_python_under_it(steer, env, awake, control):
 	assert one.end() == (0, "")
 
 
-def test_where_the_stack_cannot_be_looked_at_it_says_so(compile_c, env, steer, awake, control):
+def test_where_the_stack_cannot_be_walked_it_says_so(compile_c, env, steer, awake, control):
 	"""Without that look a walk from inside the unwinder would wait for itself."""
 	settings = env(MIN_MB=0, PROF=1)
 	one = steer([compile_c("sites_denied.c"), compile_c("sites_leak.c")], settings)

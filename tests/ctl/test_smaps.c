@@ -64,16 +64,6 @@ Test(smaps, reads_every_mapping_with_its_figures)
 	cr_expect_eq(smaps.total.pss_shmem_bytes, 50 * KB);
 }
 
-Test(smaps, adds_up_one_kind)
-{
-	struct mt_smaps_sizes sum;
-
-	mt_smaps_parse(text, &smaps);
-	mt_smaps_sum(&smaps, MT_SMAPS_SHM, &sum);
-	cr_expect_eq(sum.pss_bytes, 50 * KB);
-	cr_expect_eq(sum.anonymous_bytes, 0);
-}
-
 Test(smaps, knows_memory_with_a_name_from_a_file)
 {
 	const struct {

@@ -19,7 +19,7 @@ static struct mt_token token_of(const char *text)
 	return token;
 }
 
-Test(token, is_matched_by_itself_single)
+Test(token, is_matched_only_by_itself)
 {
 	const struct mt_token token = token_of("0123456789abcdef0123456789abcdef");
 	char longer[256];
@@ -57,17 +57,6 @@ Test(token, that_is_none_is_matched_by_nothing)
 
 	cr_expect_not(mt_token_matches(&none, ""));
 	cr_expect_not(mt_token_matches(&none, "a"));
-}
-
-Test(token, is_another_one_each_time)
-{
-	struct mt_token first, second;
-	struct mt_why why;
-
-	cr_assert_eq(mt_token_make(&first, &why), MT_ERR_OK);
-	cr_assert_eq(mt_token_make(&second, &why), MT_ERR_OK);
-	cr_expect_eq(strlen(first.text), 32);
-	cr_expect_not(mt_token_matches(&first, second.text));
 }
 
 /* The disk is full, and at that moment the folder's link is led to another folder. */

@@ -16,7 +16,7 @@ from top_helpers import screen, top  # noqa: F401 (fixtures)
 
 # ---- the list ----
 
-def test_the_list_shows_what_processes_say_of_themselves(top, fake):
+def test_the_list_shows_the_published_figures(top, fake):
 	pid = fake(values={"heap_active_bytes": 260 * MB, "heap_resident_bytes": 300 * MB, "uptime_ms": 100000,
 	                   "purge_cost_ns": 1_000_000_000, "refault_cost_ns": 500_000_000}, settings={"budget_pct": ["3", "default"]})
 
@@ -80,7 +80,7 @@ def test_the_filter_follows_while_it_is_typed(top, fake):
 	line_of(one, first)
 
 
-def test_a_process_that_ends_while_selected_is_told_of(top, fake, wait_for):
+def test_a_selected_process_that_ends_is_reported(top, fake, wait_for):
 	pid = fake()
 	one = top(f"--filter={pid}", "--interval=0.2")
 	line_of(one, pid)
@@ -155,7 +155,7 @@ def test_a_cleanup_whose_answer_takes_seconds_does_not_freeze_the_view(top, fake
 	one.wait("light, freed: RSS 300.0 MB -> 290.0 MB")
 
 
-def test_two_cleanups_of_one_process_stand_in_line(top, fake):
+def test_a_second_cleanup_of_one_process_has_to_wait(top, fake):
 	pid = fake(slow_s=1)
 	one = top(f"--filter={pid}")
 	line_of(one, pid)
@@ -224,7 +224,7 @@ def test_details_have_figures_records_settings_and_devices(top, fake):
 	one.wait("COMMAND")
 
 
-def test_a_file_that_is_not_believed_is_shown_as_refused(top, fake):
+def test_an_invalid_file_is_shown_as_refused(top, fake):
 	pid = fake(broken=True)
 	one = top(f"--filter={pid}")
 
@@ -277,7 +277,7 @@ def test_it_ends_cleanly_and_restores_the_terminal(screen, mtctl, fake, wait_for
 	assert tty_state(one) == before
 
 
-def test_it_stops_and_goes_on(top, fake):
+def test_it_can_be_stopped_and_continued(top, fake):
 	pid = fake()
 	one = top(f"--filter={pid}")
 	line_of(one, pid)
@@ -327,7 +327,7 @@ def test_without_utf8_everything_is_ascii(top, spawn, env):
 
 
 @pytest.mark.parametrize("term", ["dumb", "", "no-such-terminal"])
-def test_a_terminal_that_cannot_move_the_cursor_is_told_of(screen, mtctl, term):
+def test_a_terminal_that_cannot_move_the_cursor_is_refused(screen, mtctl, term):
 	one = screen()
 	one.type(f"TERM={term} {mtctl} top; echo ended $?")
 	one.keys("Enter")

@@ -78,14 +78,14 @@ Test(top_canvas, a_trend_starts_at_zero_and_ends_at_the_highest)
 	mt_top_canvas_free(&canvas);
 }
 
-Test(top_canvas, history_before_the_first_look_is_blank)
+Test(top_canvas, history_before_the_first_update_is_blank)
 {
 	struct mt_top_point spread[6];
 
 	history = (struct mt_top_history){0};
 	add_point(990, 10);
 	add_point(1000, 20);
-	mt_top_history_spread(&history, 1000 * SECOND, spread, 6);
+	mt_top_history_resample(&history, 1000 * SECOND, spread, 6);
 
 	cr_expect_eq(spread[3].time_ns, 0);
 	cr_expect_eq(spread[4].rss_bytes, 10 * MB);
@@ -103,7 +103,7 @@ Test(top_canvas, history_goes_on_when_the_clock_is_set_back)
 	add_point(6400, 100);
 	add_point(6460, 200);
 	cr_expect_eq(history.count, 2);
-	mt_top_history_spread(&history, 6460 * SECOND, spread, 1);
+	mt_top_history_resample(&history, 6460 * SECOND, spread, 1);
 	cr_expect_eq(spread[0].rss_bytes, 200 * MB);
 }
 
@@ -119,7 +119,7 @@ Test(top_canvas, history_reaches_back_15_minutes_and_keeps_peaks_at_any_interval
 
 		mt_top_history_add(&history, &point);
 	}
-	mt_top_history_spread(&history, 1201 * SECOND, spread, 10);
+	mt_top_history_resample(&history, 1201 * SECOND, spread, 10);
 	for (size_t i = 0; i < 10; i++)
 		most = spread[i].rss_bytes > most ? spread[i].rss_bytes : most;
 
@@ -167,11 +167,11 @@ Test(top_canvas, a_frame_has_every_process_and_stays_within_its_size)
 	struct mt_top_machine machine = {.total_bytes = 1000 * MB, .used_bytes = 500 * MB};
 	struct mt_top_gpus gpus = {0};
 	struct mt_top_model model;
-	struct mt_top_sample sample = {.model = &model,
-				       .machine = &machine,
-				       .gpus = &gpus,
-				       .now_ns = 1000 * SECOND,
-				       .interval_ms = 2000};
+	struct mt_top_frame sample = {.model = &model,
+				      .machine = &machine,
+				      .gpus = &gpus,
+				      .now_ns = 1000 * SECOND,
+				      .interval_ms = 2000};
 	size_t first = 0;
 
 	start_family(&model);
@@ -196,7 +196,7 @@ Test(top_canvas, the_list_scrolls_so_that_the_selected_process_is_in_sight)
 	struct mt_top_machine machine = {0};
 	struct mt_top_gpus gpus = {0};
 	struct mt_top_model model;
-	struct mt_top_sample sample = {.model = &model, .machine = &machine, .gpus = &gpus};
+	struct mt_top_frame sample = {.model = &model, .machine = &machine, .gpus = &gpus};
 	size_t first = 0;
 
 	start_family(&model);
@@ -218,21 +218,21 @@ Test(top_canvas, a_prompt_takes_printable_keys_as_far_as_there_is_room)
 
 	for (const char *key = "ab\t\033c"; *key && *key != '\033'; key++)
 		mt_top_prompt_key(&prompt, *key, 4);
-	cr_expect_eq(mt_top_prompt_key(&prompt, 'd', 4), MT_ANSWER_CHANGED);
-	cr_expect_eq(mt_top_prompt_key(&prompt, 'e', 4), MT_ANSWER_NOT_YET);
-	cr_expect_eq(mt_top_prompt_key(&prompt, MT_KEY_UP, 4), MT_ANSWER_NOT_YET);
+	cr_expect_eq(mt_top_prompt_key(&prompt, 'd', 4), MT_PROMPT_EDITED);
+	cr_expect_eq(mt_top_prompt_key(&prompt, 'e', 4), MT_PROMPT_UNCHANGED);
+	cr_expect_eq(mt_top_prompt_key(&prompt, MT_KEY_UP, 4), MT_PROMPT_UNCHANGED);
 	cr_expect_str_eq(prompt.text, "abd");
 	mt_top_prompt_key(&prompt, MT_KEY_BACKSPACE, 4);
 	cr_expect_str_eq(prompt.text, "ab");
-	cr_expect_eq(mt_top_prompt_key(&prompt, MT_KEY_ENTER, 4), MT_ANSWER_TAKEN);
-	cr_expect_eq(mt_top_prompt_key(&prompt, MT_KEY_ESCAPE, 4), MT_ANSWER_LEFT);
+	cr_expect_eq(mt_top_prompt_key(&prompt, MT_KEY_ENTER, 4), MT_PROMPT_ACCEPTED);
+	cr_expect_eq(mt_top_prompt_key(&prompt, MT_KEY_ESCAPE, 4), MT_PROMPT_CANCELLED);
 }
 
-Test(top_canvas, a_question_is_answered_by_y_single)
+Test(top_canvas, a_question_is_accepted_by_y_alone)
 {
 	struct mt_top_prompt prompt = {.kind = MT_PROMPT_HEAVY};
 
-	cr_expect_eq(mt_top_prompt_key(&prompt, 'y', 4), MT_ANSWER_TAKEN);
-	cr_expect_eq(mt_top_prompt_key(&prompt, 'n', 4), MT_ANSWER_LEFT);
-	cr_expect_eq(mt_top_prompt_key(&prompt, MT_KEY_ENTER, 4), MT_ANSWER_LEFT);
+	cr_expect_eq(mt_top_prompt_key(&prompt, 'y', 4), MT_PROMPT_ACCEPTED);
+	cr_expect_eq(mt_top_prompt_key(&prompt, 'n', 4), MT_PROMPT_CANCELLED);
+	cr_expect_eq(mt_top_prompt_key(&prompt, MT_KEY_ENTER, 4), MT_PROMPT_CANCELLED);
 }

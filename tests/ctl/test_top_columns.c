@@ -11,7 +11,7 @@ static struct mt_top_row row;
 
 static struct mt_top_cell_text cell(enum mt_top_column column)
 {
-	const struct mt_top_sortee shown = {&row, &row.own};
+	const struct mt_top_shown shown = {&row, &row.own};
 
 	return mt_top_column_cell(column, &shown, 100 * SECOND);
 }
@@ -41,13 +41,13 @@ Test(top_columns, fragmentation_is_what_no_cleanup_returns_of_the_resident_heap)
 	entry.head.snapshot.heap_metadata_bytes = 10 * MB;
 	entry.head.snapshot.heap_resident_bytes = 200 * MB;
 	mt_top_row_fill(&row, &entry);
-	cr_expect_str_eq(cell(MT_COLUMN_STUCK).text.text, "30");
+	cr_expect_str_eq(cell(MT_COLUMN_FRAG).text.text, "30");
 
 	/* An allocator that does not count such pages says the same by what is left. */
 	entry.head.snapshot.heap_active_bytes = 0;
 	mt_top_row_fill(&row, &entry);
-	cr_expect_str_eq(cell(MT_COLUMN_STUCK).text.text, "30");
-	cr_expect_eq(cell(MT_COLUMN_STUCK).style, MT_STYLE_WARN);
+	cr_expect_str_eq(cell(MT_COLUMN_FRAG).text.text, "30");
+	cr_expect_eq(cell(MT_COLUMN_FRAG).style, MT_STYLE_WARN);
 }
 
 Test(top_columns, budget_is_what_cleaning_has_cost_of_wall_time)
@@ -134,10 +134,4 @@ Test(top_columns, eighty_columns_show_the_last_cleanup_and_160_show_all)
 	mt_top_layout_make((struct mt_top_kinds){true, true}, 160, &layout);
 	for (int i = 0; i < MT_COLUMNS_COUNT; i++)
 		cr_expect(layout.width[i], "%s", mt_top_column((enum mt_top_column)i)->name);
-}
-
-Test(top_columns, columns_are_found_by_their_names)
-{
-	cr_expect_eq(mt_top_column_find("gpu-idle"), MT_COLUMN_GPU_IDLE);
-	cr_expect_eq(mt_top_column_find("GPU"), MT_COLUMNS_COUNT);
 }

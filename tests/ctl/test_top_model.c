@@ -37,7 +37,7 @@ Test(top_model, draws_branches_only_where_a_sibling_follows)
 	cr_expect_eq(model.lines[1].depth, 1);
 	cr_expect_not(model.lines[1].is_last, "30 has 20 below it");
 	cr_expect_eq(model.lines[2].depth, 2);
-	cr_expect(model.lines[2].rails >> 1 & 1, "the rail of 30 runs on past 40");
+	cr_expect(model.lines[2].open_depths >> 1 & 1, "the rail of 30 runs on past 40");
 	cr_expect(model.lines[3].is_last);
 	mt_top_model_end(&model);
 }
@@ -118,7 +118,7 @@ Test(top_model, the_selected_process_stays_selected_wherever_it_goes)
 	rows = family_rows(&count);
 	rows[4].own.rss_bytes = 5000 * MB;
 
-	cr_expect_not(mt_top_model_take(&model, rows, count));
+	cr_expect_not(mt_top_model_set_rows(&model, rows, count));
 	cr_expect_str_eq(pids_of(&model), "50 10 30 40 20");
 	cr_expect_eq(mt_top_model_selected(&model)->process.pid, 50);
 	cr_expect_eq(model.selected, 0);
@@ -134,9 +134,9 @@ Test(top_model, when_the_selected_process_ends_the_one_in_its_place_is_selected)
 	select_pid(&model, 50);
 	rows = family_rows(&count);
 
-	cr_expect(mt_top_model_take(&model, rows, count - 1), "it is told");
+	cr_expect(mt_top_model_set_rows(&model, rows, count - 1), "it is told");
 	cr_expect_eq(mt_top_model_selected(&model)->process.pid, 20);
-	cr_expect(mt_top_model_take(&model, calloc(1, sizeof(*rows)), 0));
+	cr_expect(mt_top_model_set_rows(&model, calloc(1, sizeof(*rows)), 0));
 	cr_expect_null(mt_top_model_selected(&model));
 	mt_top_model_move(&model, 1);
 	mt_top_model_end(&model);
@@ -152,11 +152,11 @@ Test(top_model, a_reused_pid_is_another_process)
 	rows = family_rows(&count);
 	rows[4].process.start_ticks++;
 
-	cr_expect(mt_top_model_take(&model, rows, count));
+	cr_expect(mt_top_model_set_rows(&model, rows, count));
 	mt_top_model_end(&model);
 }
 
-Test(top_model, a_circle_of_parents_ends)
+Test(top_model, a_cycle_of_parents_ends)
 {
 	struct mt_top_row *rows;
 	size_t count;
@@ -164,7 +164,7 @@ Test(top_model, a_circle_of_parents_ends)
 	start_family(&model);
 	rows = family_rows(&count);
 	rows[0].parent = 3;
-	mt_top_model_take(&model, rows, count);
+	mt_top_model_set_rows(&model, rows, count);
 
 	cr_expect_str_eq(pids_of(&model), "50");
 	mt_top_model_end(&model);

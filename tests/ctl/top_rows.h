@@ -59,7 +59,7 @@ static inline void start_family(struct mt_top_model *model)
 	struct mt_top_row *rows = family_rows(&count);
 
 	mt_top_model_start(model);
-	mt_top_model_take(model, rows, count);
+	mt_top_model_set_rows(model, rows, count);
 }
 
 static inline void select_pid(struct mt_top_model *model, pid_t pid)

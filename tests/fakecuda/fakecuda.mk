@@ -1,5 +1,5 @@
-# tests/fakecuda/fakecuda.mk -- a libcuda.so.1 for machines without a GPU, one for each version that the tests want. The objects are
-# the same; what a version does not have is not exported, from the table that makes everything else.
+# tests/fakecuda/fakecuda.mk -- a libcuda.so.1 for machines without a GPU, one for each driver version of the tests. The objects are
+# the same; each version exports only its own functions.
 # build/tests/fakecuda/libcuda.so.1 is the newest; 11.0/, 12.2/, 12.8/ and 13.0/ hold one each.
 
 .PHONY: fakecuda
@@ -44,3 +44,6 @@ $(fake_dir)/libnvidia-ml.so.1: tests/fakecuda/nvml.c tests/fakecuda/fakecuda.h M
 	mv -f $@.new $@
 
 -include $(fake_obj:.o=.d)
+
+# Unit tests that load the stand-in.
+$(B)/tests/unit/test_entries: $(fake_dir)/libcuda.so.1

@@ -160,7 +160,7 @@ int cuMemRetainAllocationHandle(unsigned long long *handle, void *address)
 	return fake_leave(OK);
 }
 
-/* A driver need not follow a request for an address. */
+/* A driver need not follow a hint for the address. */
 int cuMemAddressReserve(uint64_t *dptr, size_t bytes, size_t alignment, uint64_t wanted,
 			unsigned long long flags)
 {

@@ -1,5 +1,5 @@
-# fault.mk -- what the fault sweeps run: a shim of its own objects and jemalloc, linked so that each call which may fail passes
-# through inject.c first, and the programs under it. For tests, for nothing else.
+# fault.mk -- builds the shim and the programs of the fault sweeps. That shim is linked so that each call that may fail passes through
+# inject.c first. Only for tests.
 
 fault_dir  := $(B)/tests/faults
 fault_lib  := $(fault_dir)/libmtshim.so
@@ -8,7 +8,7 @@ fault_flags := -std=c11 -Wall -Wextra -Werror -O1 -g -D_GNU_SOURCE -pthread -fno
 ifneq ($(CUDA),0)
 fault_bin  += $(fault_dir)/cuda_entries
 endif
-# Three lists of inject.def, which the preprocessor writes out as words.
+# Three lists of inject.def, as words.
 fault_names = $(shell $(CC) -E -P -x c tests/fault/inject_names.h)
 
 .PHONY: fault-shim fault-sweep

@@ -132,6 +132,8 @@ extern long __real_mt_raw_syscall_call(long number, long a, long b, long c, long
 extern void *__real_mt_symbol(void *handle, const char *name);
 extern const struct mt_heap_ops *__real_mt_system_plain_ops(void);
 const struct mt_heap_ops *__wrap_mt_system_plain_ops(void);
+extern const struct mt_heap_ops *__real_mt_glibc_ops(void);
+const struct mt_heap_ops *__wrap_mt_glibc_ops(void);
 int __wrap_open(const char *path, int flags, ...);
 int __wrap_close(int fd);
 ssize_t __wrap_read(int fd, void *out, size_t bytes);
@@ -329,6 +331,23 @@ const struct mt_heap_ops *__wrap_mt_system_plain_ops(void)
 
 	next_real = __real_mt_system_plain_ops();
 	ops = *next_real;
+#define X(name, parameters, arguments) ops.name = next_##name;
+	INJECT_NEXT(X)
+#undef X
+	return &ops;
+}
+
+/* The same functions, under libc's own names. */
+const struct mt_heap_ops *__wrap_mt_glibc_ops(void)
+{
+	static struct mt_heap_ops ops;
+	const struct mt_heap_ops *real = __real_mt_glibc_ops();
+
+	if (!real)
+		return NULL;
+	if (!next_real)
+		next_real = real;
+	ops = *real;
 #define X(name, parameters, arguments) ops.name = next_##name;
 	INJECT_NEXT(X)
 #undef X

@@ -5,4 +5,4 @@ INJECT_FUNCTIONS(X)
 #undef X
 #define X(name, usual) name
 INJECT_BY_HAND(X)
-mt_raw_syscall_call mt_system_plain_ops
+mt_raw_syscall_call mt_system_plain_ops mt_glibc_ops

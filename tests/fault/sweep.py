@@ -8,7 +8,6 @@ without the shim.
 The shim is that of build/tests/faults (fault.mk), whose calls go through inject.c. All but the last lines are a table of the
 functions; the last line is the sum."""
 import argparse
-import base64
 import collections
 import concurrent.futures
 import dataclasses
@@ -17,12 +16,10 @@ import os
 import pathlib
 import shutil
 import signal
-import socket
 import struct
 import subprocess
 import sys
 import tempfile
-import threading
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "lib"))
@@ -60,9 +57,6 @@ ERRORS = {line.split()[0]: line.split()[1:] for line in """
 	rename              ENOSPC EACCES EROFS
 	unlink              EACCES EPERM EBUSY
 	sys_ppoll           ENOMEM EINTR ENOSYS
-	socket              EMFILE EACCES ENOMEM
-	connect             ECONNREFUSED EAGAIN EACCES EINTR
-	send                EPIPE EAGAIN ENOMEM
 	sys_futex           ENOSYS EPERM EINTR EAGAIN ENOMEM EFAULT
 	sys_close_range     ENOSYS EPERM EMFILE ENOMEM
 	process_vm_readv    EPERM ENOSYS EFAULT ENOMEM
@@ -77,12 +71,11 @@ FROM_THE_START = {"pthread_sigmask", "sigprocmask", "sys_rt_sigprocmask"}
 
 @dataclasses.dataclass
 class Case:
-	"""A program, its words, and what it runs under. only: the functions that are worth a sweep here; ALL."""
+	"""A program, its arguments and its settings. only: the functions to sweep, or ALL."""
 	name: str
 	program: str
 	words: list = dataclasses.field(default_factory=list)
 	settings: dict = dataclasses.field(default_factory=dict)
-	watch: str = ""
 	mtctl: str = ""
 	driver: bool = False
 	only: object = ALL
@@ -94,9 +87,9 @@ PROFILER = set("process_vm_readv dlopen mt_symbol creat write sys_write rename u
 LEAVING = set("pthread_create pthread_detach pthread_join usleep sys_openat sys_read sys_close pthread_key_create "
               "mmap sys_futex sys_gettid".split())
 CASES = {case.name: case for case in [
-	Case("jemalloc", "phases", ["control"], {"MT_ALLOCATOR": "jemalloc", **AWAKE}, "fifo", "trim --timeout=2 PID"),
-	Case("system", "phases", ["control"], {"MT_ALLOCATOR": "system", **AWAKE}, "socket", "trim --timeout=2 PID"),
-	Case("profiler", "phases", ["control"], {"MT_ALLOCATOR": "jemalloc", "MT_PROF": "on", **AWAKE}, "", "sites PID",
+	Case("jemalloc", "phases", ["control"], {"MT_ALLOCATOR": "jemalloc", **AWAKE}, "trim --timeout=2 PID"),
+	Case("system", "phases", ["control"], {"MT_ALLOCATOR": "system", **AWAKE}, "trim --timeout=2 PID"),
+	Case("profiler", "phases", ["control"], {"MT_ALLOCATOR": "jemalloc", "MT_PROF": "on", **AWAKE}, "sites PID",
 	     only=PROFILER),
 	Case("leave", "phases", ["leave"], {"MT_ALLOCATOR": "jemalloc", **AWAKE}, only=LEAVING),
 	Case("cuda", "cuda_entries", ["faults"], {"MT_CUDA": "pool", **AWAKE}, driver=True),
@@ -116,18 +109,13 @@ class Result:
 
 
 class Stage:
-	"""What all runs share: a cgroup whose limit is near, a fifo and a socket to be watched; and a folder for each run."""
+	"""Shared by all runs: a cgroup whose limit is near. Each run has a folder of its own."""
 
 	def __init__(self, build):
 		self.build = pathlib.Path(build).resolve()
 		base = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 		self.folder = pathlib.Path(tempfile.mkdtemp(prefix=leftovers.prefix(), dir=base))
 		self.group, self.calm = self._make_group("near", 950000000), self._make_group("calm", 100000000)
-		os.mkfifo(self.folder / "fifo")
-		self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-		self.listener.bind(str(self.folder / "socket"))
-		self.listener.listen(64)
-		threading.Thread(target=self._accept, daemon=True).start()
 
 	def _make_group(self, name, used):
 		path = self.folder / name
@@ -139,16 +127,7 @@ class Stage:
 			(path / file).write_text(text + "\n")
 		return path
 
-	def _accept(self):
-		held = collections.deque(maxlen=16)
-		while True:
-			try:
-				held.append(self.listener.accept()[0])
-			except OSError:
-				return
-
 	def close(self):
-		self.listener.close()
 		shutil.rmtree(self.folder, ignore_errors=True)
 
 	def program(self, name):
@@ -167,9 +146,6 @@ class Stage:
 		           INJECT_COUNTS=str(own / "counts"), **case.settings)
 		if faults:
 			env["INJECT_FAULTS"] = faults
-		if case.watch:
-			env["MEMORY_PRESSURE_WATCH"] = str(self.folder / case.watch)
-			env["MEMORY_PRESSURE_WRITE"] = base64.b64encode(b"note").decode()
 		if case.mtctl:
 			env["MTCTL"], env["MTCTL_WORDS"] = str(self.build / "mtctl"), case.mtctl
 		return env
@@ -179,7 +155,7 @@ class Stage:
 		return Result(status, out, err, {}, {})
 
 	def run(self, case, faults=None, wrapper=(), **more):
-		"""One run under the shim; faults as INJECT_FAULTS has them. more: variables of the environment, None takes one out."""
+		"""Runs once under the shim. faults: as in INJECT_FAULTS. more: variables of the environment; None removes one."""
 		own = pathlib.Path(tempfile.mkdtemp(dir=self.folder))
 		counts = own / "counts"
 		counts.write_bytes(bytes(COUNTS_BYTES))
@@ -200,7 +176,7 @@ class Stage:
 
 
 def execute(command, env):
-	"""Status (124: past its time), stdout, stderr; nothing of it stays."""
+	"""Returns status (124: timed out), stdout and stderr; kills all processes that are left."""
 	process = subprocess.Popen([str(word) for word in command], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
 	                           stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True)
 	try:
@@ -225,7 +201,7 @@ def read_counts(path):
 
 
 def complaint(expected, got):
-	"""What is wrong with a run; nothing where it is as without the shim."""
+	"""Returns the difference to a run without the shim as text, or \"\"."""
 	if got.status == 124:
 		return f"hangs\n{got.out}{got.err}"
 	if (got.status, got.out) != (expected.status, expected.out):
@@ -240,7 +216,7 @@ def complaint(expected, got):
 
 @dataclasses.dataclass
 class Tally:
-	"""Of one function: how often it is called in a run without faults, runs made, faults injected, and what went wrong."""
+	"""Of one function: its calls in a run without faults, the runs, the injected faults, and the failures."""
 	calls: int
 	runs: int = 0
 	injected: int = 0
@@ -249,7 +225,7 @@ class Tally:
 
 
 def numbers(quick):
-	"""Quick: each of the first eight, then doubling."""
+	"""Returns the calls to fail. Quick: each of the first eight, then doubling."""
 	number = 1
 	while True:
 		yield number
@@ -286,7 +262,7 @@ def sweep_function(stage, case, expected, name, calls, quick):
 
 
 def sweep(stage, case, quick, workers=None):
-	"""Every function that the case calls; a Tally for each, by name."""
+	"""Returns a Tally by name for each function that the case calls."""
 	expected = stage.run_bare(case)
 	base = stage.run(case)
 	wrong = complaint(expected, base)

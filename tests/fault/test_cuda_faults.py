@@ -27,7 +27,7 @@ def program(compile_c):
 
 @pytest.fixture
 def calls(run, env, program, tmp_path):
-	"""How often each function is called in a run without faults."""
+	"""Returns the number of calls of each function in a run without faults."""
 	log = tmp_path / "calls"
 	run([program, "faults"], dict(env(CUDA="pool"), FAKECUDA_LOG=str(log)))
 	return collections.Counter(line.split()[1] for line in log.read_text().splitlines())
@@ -78,7 +78,7 @@ def test_each_call_of_the_driver_fails_once_to_the_last(run, env, bare, program,
 
 
 def test_nothing_is_swallowed(run, env, bare, program):
-	"""A control of this file itself: the faults do reach the program."""
+	"""Shows that injected faults reach the program; otherwise this file would test nothing."""
 	for function in ("cuMemAlloc_v2", "cuMemAllocManaged", "cuMemRelease", "cuMemFreeHost", "cuArrayDestroy"):
 		got = run([program, "faults"], dict(env(CUDA="pool"), FAKECUDA_FAIL=f"{function}:1={CODE}"))
 

@@ -1,5 +1,5 @@
-"""The machine refuses what the shim would like to have: a sandbox its system calls, a full file system its files, limits its
-descriptors, threads and address space. The program's result is the same as without the shim."""
+"""The machine refuses resources: a sandbox refuses system calls, a full file system refuses files, limits refuse descriptors, threads
+and address space. The program's result is the same as without the shim."""
 import concurrent.futures
 import dataclasses
 import os
@@ -76,7 +76,7 @@ def differences(jobs):
 		return "\n".join(filter(None, pool.map(one, jobs)))
 
 
-def test_sandboxes_around_the_program(env, bare, phases, refusing, backend):
+def test_a_program_runs_the_same_in_each_of_the_sandboxes(env, bare, phases, refusing, backend):
 	settings = env(**AWAKE)
 	preload = ["/usr/bin/env", f"LD_PRELOAD={settings.pop('LD_PRELOAD')}"]
 
@@ -91,8 +91,8 @@ def test_sandboxes_that_the_program_enters(env, bare, phases, backend):
 	assert not differences([(spec, command, dict(bare, REFUSED=spec), command, dict(settings, REFUSED=spec)) for spec in LATER])
 
 
-def test_a_sandbox_without_threads(run, env, bare, compile_c, refusing, backend):
-	"""Neither the program nor the worker gets one: the program is told of its own alone."""
+def test_a_program_runs_the_same_in_a_sandbox_without_threads(run, env, bare, compile_c, refusing, backend):
+	"""Neither the program nor the worker gets a descriptor. The program sees only its own error."""
 	program = compile_c(pathlib.Path(__file__).with_name("heap_faults.c"))
 	wrapper = refusing("EAGAIN:clone,clone3")
 	expected = run([*wrapper, program], bare)
@@ -106,7 +106,7 @@ def test_a_sandbox_without_threads(run, env, bare, compile_c, refusing, backend)
 
 @pytest.mark.parametrize("error", ["ENOSYS", "EPERM", "EINVAL"])
 def test_where_futexes_are_refused_nobody_spins(shim, error):
-	"""The worker's sleep is over at once then: it must rest all the same. 1.5 s are 150 naps."""
+	"""The worker's sleep then returns at once. It must not spin: 1.5 s are 150 sleeps."""
 	stage = sweep.Stage(shim.parent)
 	case = dataclasses.replace(sweep.CASES["jemalloc"], words=["idle"], mtctl="")
 	try:
@@ -120,7 +120,7 @@ def test_where_futexes_are_refused_nobody_spins(shim, error):
 # ---- files ----
 
 def mounted(options):
-	"""A wrapper that runs a command beside a file system of its own in MT_DIR."""
+	"""Returns a wrapper that mounts a file system of its own in MT_DIR and runs a command."""
 	return ["unshare", "--mount", "sh", "-c", f'mount -t tmpfs -o {options} none "$MT_DIR" && exec "$0" "$@"']
 
 
@@ -140,7 +140,7 @@ def test_a_full_or_foreign_dev_shm(run, env, bare, phases, own_tmpfs, options, b
 
 @NEEDS_ROOT
 def test_records_that_found_no_room_are_written_when_there_is_some(env, puppet, own_tmpfs, mt_dir, wait_for):
-	"""The file is made of holes: on a file system that has become full since, a record cannot be written."""
+	"""The stats file is sparse. On a file system that is full by now a record cannot be written."""
 	settings = env(MIN_MB=0, BUDGET_PCT=0, PRESSURE=0)
 	actor = puppet(settings, wrapper=mounted("size=1m,mode=700"))
 	seen = pathlib.Path(f"/proc/{actor.pid}/root{mt_dir}")
@@ -160,7 +160,7 @@ def test_records_that_found_no_room_are_written_when_there_is_some(env, puppet, 
 
 
 def test_a_program_without_a_free_descriptor_leaves_no_files(run, env, mt_dir, phases, backend):
-	"""What is looked at before it is removed must not need one."""
+	"""The check before a removal must not need a descriptor."""
 	got = run([phases, "fds"], env(**AWAKE))
 
 	assert got.returncode == 5 and list(mt_dir.iterdir()) == [], got.stderr
@@ -177,7 +177,7 @@ HIDDEN_PROC = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /proc && e
 
 @NEEDS_ROOT
 def test_without_proc_the_threads_that_main_left_are_not_cut_short(run, env, bare, phases, backend):
-	"""Who is left cannot be told there: it was taken for nobody, and the process ended under its threads."""
+	"""Other threads cannot be counted there. The shim took that for none, and ended the process while threads ran."""
 	if run([*HIDDEN_PROC, "/bin/true"], bare).returncode != 0:
 		pytest.skip("may not hide /proc here")
 
@@ -193,7 +193,7 @@ def test_without_a_descriptor_the_threads_that_main_left_are_not_cut_short(run, 
 
 
 def test_where_no_thread_can_wait_for_the_last_one_the_process_still_ends(shim):
-	"""The second pthread_create of the shim's is refused: the first was the worker, which kept the process alive for ever."""
+	"""The second pthread_create of the shim is refused. The first was the worker, which kept the process alive for ever."""
 	stage = sweep.Stage(shim.parent)
 	case = sweep.CASES["leave"]
 	try:
@@ -206,7 +206,7 @@ def test_where_no_thread_can_wait_for_the_last_one_the_process_still_ends(shim):
 
 @pytest.mark.parametrize("other", ["libtcmalloc_minimal.so.4", "libjemalloc.so.2"])
 def test_over_another_allocator_a_process_ends_with_its_last_thread(run, env, bare, phases, other):
-	"""Nobody counts there, and nobody heard of the main thread's end."""
+	"""Threads cannot be counted there, so the end of the main thread was not noticed."""
 	settings = env(**AWAKE)
 	settings["LD_PRELOAD"] += f" {other}"
 
@@ -224,7 +224,7 @@ def born_into(run, environment, kb):
 
 @pytest.mark.parametrize("kb", [9000, 10000, 12000, 14000, 16000, 18000, 24000, 32000])
 def test_a_program_born_into_hardly_any_address_space(run, env, bare, backend, kb):
-	"""Where jemalloc cannot begin, libc's heap serves. (Below, it is the library itself for which there is no room.)"""
+	"""Where jemalloc cannot start, libc's heap serves. (With less memory the library itself cannot be loaded.)"""
 	settings = env(**AWAKE)
 	# bash itself must not be under the shim: it is the child that has the limit.
 	library = settings.pop("LD_PRELOAD")
@@ -240,7 +240,7 @@ SMALL_STACKS = pathlib.Path(__file__).with_name("small_stacks.c")
 
 @pytest.mark.parametrize("kb", [0, 64, 128, 256, 512, 1024, 2048, 4096])
 def test_a_thread_begins_where_there_is_no_address_space(run, env, compile_c, backend, kb):
-	"""Its stack was mapped before: what jemalloc then could not have for it crashed the thread at its first call."""
+	"""Its stack is mapped before. jemalloc then got no memory for the thread, which crashed at its first call."""
 	got = run([compile_c(SMALL_STACKS), kb], env())
 
 	assert got.returncode == 0, f"{got.returncode}: {got.stdout}{got.stderr}"
@@ -271,7 +271,7 @@ def test_a_thread_begins_there_wherever_the_kernel_has_put_the_reserve(run, env,
 
 @NEEDS_ROOT
 def test_dlsym_before_our_relocation_without_proc(run, env, bare, compile_c):
-	"""The only system calls that no wrapper can reach: what they would read is not there."""
+	"""No wrapper can reach these system calls, so the files that they read are removed."""
 	if run([*HIDDEN_PROC, "/bin/true"], bare).returncode != 0:
 		pytest.skip("may not hide /proc here")
 	library = compile_c("lookup_early.c", "-DLIBRARY", "-shared", "-fPIC")
@@ -285,7 +285,7 @@ def test_dlsym_before_our_relocation_without_proc(run, env, bare, compile_c):
 
 
 def test_no_setting_makes_a_sandbox_kill(run, env, bare, phases, refusing):
-	"""All of it at once, with everything on that is off by default."""
+	"""All refusals at once, with all features on that are off by default."""
 	spec = "EPERM:madvise,close_range,futex/5,sched_getaffinity,getrusage,sysinfo,process_vm_readv,socket,statfs,fstatfs,prctl"
 	same(run, env, bare, phases, wrapper=refusing(spec), PROF="on", GC_ROUNDS="auto", ROUND="timer:1", EXIT_CLEANUP=1,
 	     RSS_LIMIT_MB=4000, FRAMEWORK_DECAY_MS=500)

@@ -1,4 +1,4 @@
-"""The machine refuses: memory, threads, descriptors, /proc. The program must see what it would see without the shim."""
+"""The machine refuses memory, threads, descriptors, /proc. The program must see the same as without the shim."""
 import os
 import pathlib
 import subprocess
@@ -23,7 +23,7 @@ def compare(run, env, bare, program, *words, wrapper=(), **settings):
 @pytest.mark.parametrize("words, sure", [(["as", "120"], "refused with ENOMEM, 0 wrong"), (["data"], "refused with ENOMEM"),
                                          (["fds"], "all given"), ([], "all given, 0 wrong")],
                          ids=["as", "data", "fds", "none"])
-def test_limits(run, env, bare, compile_c, backend, words, sure, settings):
+def test_under_resource_limits_memory_is_refused_properly(run, env, bare, compile_c, backend, words, sure, settings):
 	if backend == "system" or sure.startswith("all"):
 		assert sure in compare(run, env, bare, compile_c(SOURCE), *words, **settings)
 		return
@@ -36,8 +36,8 @@ def test_limits(run, env, bare, compile_c, backend, words, sure, settings):
 
 
 @pytest.mark.parametrize("mb", [1, 4, 8, 16, 32])
-def test_hardly_any_address_space(run, env, compile_c, backend, mb):
-	"""The two may differ in when they refuse, not in how."""
+def test_with_hardly_any_address_space_both_heaps_refuse_alike(run, env, compile_c, backend, mb):
+	"""Both heaps may refuse at different sizes, but in the same way."""
 	got = run([compile_c(SOURCE), "as", mb], env(**AWAKE))
 
 	assert got.returncode == 0, got.stderr
@@ -56,8 +56,8 @@ def test_a_program_born_into_a_small_address_space(run, env, bare, backend, kb):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become nobody")
-def test_no_more_threads(run, env, bare, shim, compile_c, backend, tmp_path):
-	"""The worker's own pthread_create fails: the heap goes on without it, and the program is not told."""
+def test_a_program_runs_the_same_where_no_thread_can_be_made(run, env, bare, shim, compile_c, backend, tmp_path):
+	"""The worker's own pthread_create fails. The heap works without it, and the program sees no error."""
 	program, library = tmp_path / "program", tmp_path / "libmtshim.so"
 	program.write_bytes(compile_c(SOURCE).read_bytes())
 	library.write_bytes(shim.read_bytes())
@@ -90,7 +90,7 @@ def test_a_program_that_drops_its_rights(run, env, backend):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to unshare")
-def test_without_proc(run, env, bare, compile_c, backend):
+def test_a_program_runs_the_same_without_proc(run, env, bare, compile_c, backend):
 	wrapper = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /proc && exec "$0" "$@"']
 	if run([*wrapper, "/bin/true"], bare).returncode != 0:
 		pytest.skip("may not hide /proc here")
@@ -99,7 +99,7 @@ def test_without_proc(run, env, bare, compile_c, backend):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to unshare")
-def test_without_dev_shm(run, env, bare, compile_c):
+def test_a_program_runs_the_same_without_dev_shm(run, env, bare, compile_c):
 	wrapper = ["unshare", "--mount", "sh", "-c",
 	           'mount -t tmpfs -o ro none /dev/shm && exec env LD_PRELOAD="$SHIM" "$0" "$@"']
 	if run([*wrapper, "/bin/true"], bare).returncode != 0:
@@ -116,8 +116,8 @@ def test_without_dev_shm(run, env, bare, compile_c):
 
 
 @pytest.mark.parametrize("closed", ["0<&-", "1>&-", "2>&-", "0<&- 1>&- 2>&-"])
-def test_closed_standard_descriptors(run, env, compile_c, tmp_path, closed):
-	"""A line of the shim's must not land in a file that got the number 2."""
+def test_a_program_runs_the_same_with_closed_standard_descriptors(run, env, compile_c, tmp_path, closed):
+	"""The shim must not write a line into a file that has descriptor 2."""
 	command = ["/bin/sh", "-c", f'"$0" {closed}; echo "status $?" >"$1/status"', compile_c(SOURCE), tmp_path]
 
 	run(command, env(**AWAKE, GC_ROUNDS="rubbish"))
@@ -133,7 +133,7 @@ def test_a_program_named_by_nothing(run, env):
 
 
 def test_killed_at_any_moment_leaves_no_trouble(run, env, mt_dir, spawn, compile_c, wait_for, control):
-	"""kill -9 while its files are written; the next to come sweeps, and mtctl shows no ghosts."""
+	"""kill -9 while its files are written. The next process sweeps them, and mtctl does not show the ended one."""
 	settings = env(**AWAKE)
 	for number in range(20):
 		process = spawn([compile_c("puppet.c")], settings)

@@ -73,17 +73,17 @@ void fuzz_read_pool(const struct fuzz_part *part)
 {
 	struct mt_picture_options options = {.width = 640};
 	char path[64], picture[128];
-	struct mt_pool pool;
+	struct mt_pool_picture pool;
 	struct mt_why why = {""};
 	int fd = fuzz_file(part->text, part->bytes);
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	snprintf(picture, sizeof(picture), "%s/picture.svg", fuzz_root());
 	options.path = picture;
-	if (mt_pool_read(path, &pool, &why) == MT_ERR_OK) {
+	if (mt_pool_picture_read(path, &pool, &why) == MT_ERR_OK) {
 		if (mt_picture_draw_pool(&pool, &options, &why) == MT_ERR_OK)
 			expect_picture(picture);
-		mt_pool_free(&pool);
+		mt_pool_picture_free(&pool);
 		(void)unlink(picture);
 	}
 	close(fd);

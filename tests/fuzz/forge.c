@@ -21,167 +21,92 @@ struct member {
 	bool is_text;
 };
 
-#define NUMBER(type, member)                                                                       \
-	{                                                                                          \
-#member, offsetof(struct type, member), sizeof(((struct type *)0)->member), false  \
-	}
-#define TEXT(type, member)                                                                         \
-	{                                                                                          \
-#member, offsetof(struct type, member), sizeof(((struct type *)0)->member), true   \
-	}
+/* Rows of a table, of members of the structure OWNER: N of a number, T of text. */
+/* clang-format off */
+#define ROW(member, is_text) \
+	{#member, offsetof(struct OWNER, member), sizeof(((struct OWNER *)0)->member), is_text}
+#define N(member) ROW(member, false)
+#define T(member) ROW(member, true)
 
-static const struct member head_members[] = {NUMBER(mt_stats_head, magic),
-					     NUMBER(mt_stats_head, version),
-					     NUMBER(mt_stats_head, head_bytes),
-					     NUMBER(mt_stats_head, fields_count),
-					     NUMBER(mt_stats_head, cleanup_bytes),
-					     NUMBER(mt_stats_head, sample_bytes),
-					     NUMBER(mt_stats_head, settings_count),
-					     NUMBER(mt_stats_head, device_bytes),
-					     NUMBER(mt_stats_head, devices_count),
-					     NUMBER(mt_stats_head, oom_bytes),
-					     NUMBER(mt_stats_head, alarm_bytes),
-					     NUMBER(mt_stats_head, class_bytes),
-					     NUMBER(mt_stats_head, classes_count),
-					     NUMBER(mt_stats_head, driver_version),
-					     NUMBER(mt_stats_head, pid),
-					     NUMBER(mt_stats_head, start_ticks),
-					     NUMBER(mt_stats_head, pidns),
-					     TEXT(mt_stats_head, shim_version),
-					     TEXT(mt_stats_head, comm),
-					     TEXT(mt_stats_head, allocator),
-					     TEXT(mt_stats_head, evidence),
-					     TEXT(mt_stats_head, mode),
-					     TEXT(mt_stats_head, conf),
-					     TEXT(mt_stats_head, python),
-					     TEXT(mt_stats_head, cuda),
-					     NUMBER(mt_stats_head, time_ns),
-					     NUMBER(mt_stats_head, cleanups_count),
-					     NUMBER(mt_stats_head, samples_count),
-					     NUMBER(mt_stats_head, ooms_count),
-					     NUMBER(mt_stats_head, alarms_count),
-					     NUMBER(mt_stats_head, classes_time_ns),
-					     TEXT(mt_stats_head, limit_source),
-					     NUMBER(mt_stats_head, world_size),
-					     TEXT(mt_stats_head, rank),
-					     TEXT(mt_stats_head, rank_source),
-					     NUMBER(mt_stats_head, stack_start),
-#define X(name, kind, help)                                                                        \
+#define OWNER mt_stats_head
+static const struct member head_members[] = {
+	N(magic), N(version), N(head_bytes), N(fields_count), N(cleanup_bytes), N(sample_bytes),
+	N(settings_count), N(device_bytes), N(devices_count), N(oom_bytes), N(alarm_bytes),
+	N(class_bytes), N(classes_count), N(driver_version), N(pid), N(start_ticks), N(pidns),
+	T(shim_version), T(comm), T(allocator), T(evidence), T(mode), T(conf), T(python), T(cuda),
+	N(time_ns), N(cleanups_count), N(samples_count), N(ooms_count), N(alarms_count),
+	N(classes_time_ns), T(limit_source), N(world_size), T(rank), T(rank_source), N(stack_start),
+#define X(name, kind, help) \
 	{#name, offsetof(struct mt_stats_head, snapshot.name), sizeof(uint64_t), false},
-					     MT_STATS_FIELDS(X)
+	MT_STATS_FIELDS(X)
 #undef X
 };
+#undef OWNER
 
+#define OWNER mt_stats_setting
 static const struct member setting_members[] = {
-	TEXT(mt_stats_setting, name),
-	TEXT(mt_stats_setting, value),
-	TEXT(mt_stats_setting, origin),
+	T(name), T(value), T(origin),
 };
+#undef OWNER
 
+#define OWNER mt_stats_device
 static const struct member device_members[] = {
-#define X(name, kind, help) NUMBER(mt_stats_device, name),
+#define X(name, kind, help) N(name),
 	MT_DEVICE_FIELDS(X)
 #undef X
-		TEXT(mt_stats_device, name),
-	TEXT(mt_stats_device, pci),
-	TEXT(mt_stats_device, mode),
+	T(name), T(pci), T(mode),
 };
+#undef OWNER
 
+#define OWNER mt_stats_oom
 static const struct member oom_members[] = {
-	NUMBER(mt_stats_oom, number),
-	NUMBER(mt_stats_oom, time_ns),
-	NUMBER(mt_stats_oom, device),
-	NUMBER(mt_stats_oom, asked_bytes),
-	NUMBER(mt_stats_oom, free_bytes),
-	NUMBER(mt_stats_oom, total_bytes),
-	NUMBER(mt_stats_oom, allocated_bytes),
-	NUMBER(mt_stats_oom, reserved_bytes),
-	NUMBER(mt_stats_oom, idle_bytes),
-	NUMBER(mt_stats_oom, largest_idle_bytes),
-	NUMBER(mt_stats_oom, framework_idle_bytes),
-	NUMBER(mt_stats_oom, reserved_peak_bytes),
-	NUMBER(mt_stats_oom, num_alloc_retries),
-	NUMBER(mt_stats_oom, num_ooms),
-	NUMBER(mt_stats_oom, others_bytes),
-	NUMBER(mt_stats_oom, others_count),
-	NUMBER(mt_stats_oom, unreported_count),
-	NUMBER(mt_stats_oom, others_known),
-	NUMBER(mt_stats_oom, cause),
-	TEXT(mt_stats_oom, function),
-	TEXT(mt_stats_oom, advice),
+	N(number), N(time_ns), N(device), N(asked_bytes), N(free_bytes), N(total_bytes),
+	N(allocated_bytes), N(reserved_bytes), N(idle_bytes), N(largest_idle_bytes),
+	N(framework_idle_bytes), N(reserved_peak_bytes), N(num_alloc_retries), N(num_ooms),
+	N(others_bytes), N(others_count), N(unreported_count), N(others_known), N(cause),
+	T(function), T(advice),
 };
+#undef OWNER
 
+#define OWNER mt_stats_alarm
 static const struct member alarm_members[] = {
-	NUMBER(mt_stats_alarm, number),
-	NUMBER(mt_stats_alarm, time_ns),
-	NUMBER(mt_stats_alarm, limit_bytes),
-	NUMBER(mt_stats_alarm, rss_bytes),
-	NUMBER(mt_stats_alarm, anon_bytes),
-	NUMBER(mt_stats_alarm, swap_bytes),
-	NUMBER(mt_stats_alarm, heap_live_bytes),
-	NUMBER(mt_stats_alarm, heap_dirty_bytes),
-	NUMBER(mt_stats_alarm, heap_pinned_bytes),
-	NUMBER(mt_stats_alarm, other_anon_bytes),
-	NUMBER(mt_stats_alarm, gpu_pinned_bytes),
-	NUMBER(mt_stats_alarm, threads_count),
-	TEXT(mt_stats_alarm, advice),
+	N(number), N(time_ns), N(limit_bytes), N(rss_bytes), N(anon_bytes), N(swap_bytes),
+	N(heap_live_bytes), N(heap_dirty_bytes), N(heap_pinned_bytes), N(other_anon_bytes),
+	N(gpu_pinned_bytes), N(threads_count), T(advice),
 };
+#undef OWNER
 
+#define OWNER mt_stats_class
 static const struct member class_members[] = {
-	NUMBER(mt_stats_class, block_bytes),
-	NUMBER(mt_stats_class, live_count),
+	N(block_bytes), N(live_count),
 };
+#undef OWNER
 
+#define OWNER mt_stats_cleanup
 static const struct member record_members[] = {
-	NUMBER(mt_stats_cleanup, number),
-	NUMBER(mt_stats_cleanup, time_ns),
-	NUMBER(mt_stats_cleanup, duration_ns),
-	NUMBER(mt_stats_cleanup, gc_collected_count),
-	NUMBER(mt_stats_cleanup, round),
-	NUMBER(mt_stats_cleanup, request_seq),
-	NUMBER(mt_stats_cleanup, rss_before_bytes),
-	NUMBER(mt_stats_cleanup, rss_after_bytes),
-	NUMBER(mt_stats_cleanup, anon_before_bytes),
-	NUMBER(mt_stats_cleanup, anon_after_bytes),
-	NUMBER(mt_stats_cleanup, live_before_bytes),
-	NUMBER(mt_stats_cleanup, live_after_bytes),
-	NUMBER(mt_stats_cleanup, gpu_before_bytes),
-	NUMBER(mt_stats_cleanup, gpu_after_bytes),
-	NUMBER(mt_stats_cleanup, reason),
-	NUMBER(mt_stats_cleanup, level),
-	NUMBER(mt_stats_cleanup, result),
-	NUMBER(mt_stats_cleanup, gc_state),
-	NUMBER(mt_stats_cleanup, merged),
-	NUMBER(mt_stats_cleanup, gpu_state),
-	NUMBER(mt_stats_cleanup, frameworks),
-	NUMBER(mt_stats_cleanup, pressure_sources),
-	NUMBER(mt_stats_cleanup, pressure_level),
-	NUMBER(mt_stats_cleanup, pressure_used_bytes),
-	NUMBER(mt_stats_cleanup, pressure_limit_bytes),
-	NUMBER(mt_stats_cleanup, pinned_before_bytes),
-	NUMBER(mt_stats_cleanup, pinned_after_bytes),
+	N(number), N(time_ns), N(duration_ns), N(gc_collected_count), N(round), N(request_seq),
+	N(rss_before_bytes), N(rss_after_bytes), N(anon_before_bytes), N(anon_after_bytes),
+	N(live_before_bytes), N(live_after_bytes), N(gpu_before_bytes), N(gpu_after_bytes),
+	N(reason), N(level), N(result), N(gc_state), N(merged), N(gpu_state), N(frameworks),
+	N(pressure_sources), N(pressure_level), N(pressure_used_bytes), N(pressure_limit_bytes),
+	N(pinned_before_bytes), N(pinned_after_bytes),
 };
+#undef OWNER
 
+#define OWNER mt_stats_sample
 static const struct member sample_members[] = {
-	NUMBER(mt_stats_sample, time_ns),
-	NUMBER(mt_stats_sample, rss_bytes),
-	NUMBER(mt_stats_sample, anon_bytes),
-	NUMBER(mt_stats_sample, live_bytes),
-	NUMBER(mt_stats_sample, idle_bytes),
-	NUMBER(mt_stats_sample, dirty_bytes),
-	NUMBER(mt_stats_sample, gpu_reserved_bytes),
-	NUMBER(mt_stats_sample, gpu_allocated_bytes),
-	NUMBER(mt_stats_sample, rounds_count),
-	NUMBER(mt_stats_sample, pressure_level),
+	N(time_ns), N(rss_bytes), N(anon_bytes), N(live_bytes), N(idle_bytes), N(dirty_bytes),
+	N(gpu_reserved_bytes), N(gpu_allocated_bytes), N(rounds_count), N(pressure_level),
 };
+#undef OWNER
 
+#define OWNER mt_blocks_head
 static const struct member blocks_members[] = {
-	NUMBER(mt_blocks_head, magic),           NUMBER(mt_blocks_head, version),
-	NUMBER(mt_blocks_head, head_bytes),      NUMBER(mt_blocks_head, entry_bytes),
-	NUMBER(mt_blocks_head, entries_count),   NUMBER(mt_blocks_head, left_out_count),
-	NUMBER(mt_blocks_head, time_ns),         NUMBER(mt_blocks_head, duration_ns),
-	NUMBER(mt_blocks_head, longest_hold_ns), NUMBER(mt_blocks_head, decay_ms),
+	N(magic), N(version), N(head_bytes), N(entry_bytes), N(entries_count), N(left_out_count),
+	N(time_ns), N(duration_ns), N(longest_hold_ns), N(decay_ms),
 };
+#undef OWNER
+/* clang-format on */
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define LIST(word, list, type)                                                                     \

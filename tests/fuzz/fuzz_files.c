@@ -173,7 +173,7 @@ static void tell_recording_of(const struct mt_target *target)
 	mt_recording_free(&recording);
 }
 
-static void advise(const struct mt_diagnose_facts *base)
+static void advise(const struct mt_facts *base)
 {
 	static struct mt_advise_facts facts;
 	struct mt_advice list[MT_ADVICE_MAX];
@@ -191,9 +191,9 @@ static void advise(const struct mt_diagnose_facts *base)
 /* A look of some seconds at a process that says this at first, and that at last. */
 static void diagnose(const struct mt_stats_file *first, const struct mt_stats_file *last)
 {
-	static struct mt_diagnose_facts facts;
+	static struct mt_facts facts;
 	static struct mt_diagnosis diagnosis;
-	struct mt_diagnose_facts *list[1] = {&facts};
+	struct mt_facts *list[1] = {&facts};
 	struct mt_diagnosis *diagnoses[1] = {&diagnosis};
 	struct mt_diagnose_report told = {.facts = list, .diagnoses = diagnoses, .count = 1};
 	const struct mt_stats_snapshot *from = &first->head.snapshot, *to = &last->head.snapshot;
@@ -204,10 +204,10 @@ static void diagnose(const struct mt_stats_file *first, const struct mt_stats_fi
 	memset(&diagnosis, 0, sizeof(diagnosis));
 	facts.process = self;
 	facts.awake = true;
-	facts.asked_s = 60;
+	facts.duration_s = 60;
 	facts.first = *first;
 	facts.last = *last;
-	facts.trim.asked = facts.trim.done = last->cleanups[0].number != 0;
+	facts.trim.requested = facts.trim.done = last->cleanups[0].number != 0;
 	facts.trim.record = last->cleanups[0];
 	memcpy(facts.classes_last.list, last->classes, sizeof(facts.classes_last.list));
 	facts.classes_last.count = last->head.classes_count;
@@ -217,18 +217,17 @@ static void diagnose(const struct mt_stats_file *first, const struct mt_stats_fi
 	snprintf(facts.limit.source, sizeof(facts.limit.source), "%s", last->head.limit_source);
 	for (size_t i = 0; i < 40; i++) {
 		const struct mt_stats_snapshot *now = i < 20 ? from : to;
-		struct mt_diagnose_sample *sample = &facts.samples[facts.samples_count++];
+		struct mt_sample *sample = &facts.samples[facts.samples_count++];
 
-		*sample = (struct mt_diagnose_sample){.at_s = 1.5 * (double)i,
-						      .rss_bytes = now->rss_bytes,
-						      .anon_bytes = now->rss_anon_bytes,
-						      .live_bytes = now->heap_live_bytes,
-						      .idle_bytes = now->heap_idle_bytes,
-						      .held_bytes = now->heap_live_bytes,
-						      .dirty_bytes = now->heap_dirty_bytes,
-						      .gpu_reserved_bytes = now->gpu_reserved_bytes,
-						      .gpu_allocated_bytes =
-							      now->gpu_allocated_bytes};
+		*sample = (struct mt_sample){.at_s = 1.5 * (double)i,
+					     .rss_bytes = now->rss_bytes,
+					     .anon_bytes = now->rss_anon_bytes,
+					     .live_bytes = now->heap_live_bytes,
+					     .idle_bytes = now->heap_idle_bytes,
+					     .held_bytes = now->heap_live_bytes,
+					     .dirty_bytes = now->heap_dirty_bytes,
+					     .gpu_reserved_bytes = now->gpu_reserved_bytes,
+					     .gpu_allocated_bytes = now->gpu_allocated_bytes};
 	}
 	mt_diagnose_judge(&facts, &diagnosis);
 	fuzz_expect(diagnosis.count >= 1 && diagnosis.count <= MT_VERDICT_COUNT, "%zu findings",
@@ -290,7 +289,7 @@ static void read_blocks(const void *bytes, size_t count)
 					     count % 3 ? MT_POOL_SNAPSHOT_ALL : 2};
 	struct mt_why why = {""};
 	const char *text;
-	struct mt_pool pool;
+	struct mt_pool_picture pool;
 	size_t printed;
 	int fd = fuzz_file(bytes, count);
 	enum mt_err error = mt_blocks_file_read(fd, &snapshot.blocks, &why);
@@ -311,8 +310,8 @@ static void read_blocks(const void *bytes, size_t count)
 		text = fuzz_output_end(&printed);
 		fuzz_expect_json("snapshot --json", text, printed);
 	}
-	mt_pool_of(&snapshot, &pool);
-	mt_pool_free(&pool);
+	mt_pool_picture_of(&snapshot, &pool);
+	mt_pool_picture_free(&pool);
 	mt_pool_snapshot_free(&snapshot);
 }
 

@@ -1,8 +1,8 @@
 /* fuzz_heap.c -- sequences of calls of the malloc family against a model of what malloc promises:
  * nothing that is live overlaps, loses a byte or lies askew, what was asked for is there, calloc's
  * is nought, what cannot be is refused with the right errno and leaves all as it was. In each
- * backend: the embedded jemalloc, the next allocator in line (glibc's), and the arena of the first
- * calls.
+ * backend: the embedded jemalloc, the next allocator in line, and glibc's own functions, which
+ * serve a process that is asleep.
  *
  * The first byte chooses the backend (j, g, b), then five bytes are a call: what, which of 64
  * places, two for the size, one for the alignment. AddressSanitizer's malloc serves the test alone:
@@ -14,12 +14,12 @@
 #include <string.h>
 
 #include "heap/backend.h"
+#include "heap/glibc.h"
 #include "heap/jemalloc.h"
 #include "heap/jemalloc_names.h"
 #include "core/config.h"
 #include "sys/os.h"
 #include "fuzz.h"
-#include "heap_boot.h"
 #include "heap_composed.h"
 
 #define PLACES 64u
@@ -37,7 +37,7 @@ struct block {
 
 static const struct mt_backend *backends[2];
 const struct mt_heap_ops *fuzz_heap;
-/* NULL: that of the first calls, which has nothing but its functions */
+/* NULL: glibc's own functions alone */
 static const struct mt_backend *backend;
 static struct block blocks[PLACES];
 static size_t live_bytes;
@@ -48,15 +48,9 @@ static void ignore_thread(void *counters)
 	(void)counters;
 }
 
-static void ignore_growth(size_t bytes)
-{
-	(void)bytes;
-}
-
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-	static const struct mt_backend_hooks hooks = {.thread_born = ignore_thread,
-						      .grew = ignore_growth};
+	static const struct mt_backend_hooks hooks = {.thread_born = ignore_thread};
 	static const struct mt_backend_identity glibc = {.allocator = "glibc", .mode = "system"};
 	static struct mt_config config;
 	static char conf[768];
@@ -374,11 +368,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 					  : data[0] % 3;
 
 	backend = which < 2 ? backends[which] : NULL;
-	fuzz_heap = which == 0   ? backends[0]->ops
-		    : which == 1 ? backends[1]->ops
-				 : &mt_bootstrap_ops;
-	if (!backend)
-		fuzz_boot_anew();
+	fuzz_heap = which == 0 ? backends[0]->ops : which == 1 ? backends[1]->ops : mt_glibc_ops();
 	next_seed = 0;
 	for (size_t at = 1; at + CALL <= bytes; at += CALL)
 		carry_out(data + at);

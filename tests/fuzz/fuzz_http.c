@@ -29,19 +29,17 @@ static char answer[ANSWER_MOST + 1];
 
 /* No child is made (fuzz.mk: --wrap): there is no process here to be asked for, and the machine's
  * own are not what is tried, and must not be trimmed. */
-struct mt_response __wrap_mt_response_cache_get(struct mt_response_cache *cache,
-						struct mt_reader_ask ask,
-						struct MHD_Connection *connection,
-						struct mt_response_cache_waiter **out_waiter);
-struct mt_response __wrap_mt_response_cache_get(struct mt_response_cache *cache,
-						struct mt_reader_ask ask,
-						struct MHD_Connection *connection,
-						struct mt_response_cache_waiter **out_waiter)
+struct mt_response __wrap_mt_cache_get(struct mt_cache *cache, struct mt_reader_request request,
+				       struct MHD_Connection *connection,
+				       struct mt_cache_waiter **out_waiter);
+struct mt_response __wrap_mt_cache_get(struct mt_cache *cache, struct mt_reader_request request,
+				       struct MHD_Connection *connection,
+				       struct mt_cache_waiter **out_waiter)
 {
 	(void)cache;
 	(void)connection;
 	(void)out_waiter;
-	if (ask.form == MT_READER_PROCESS)
+	if (request.form == MT_READER_PROCESS)
 		return mt_response_error(MHD_HTTP_NOT_FOUND, "no such process");
 	return mt_response_bytes("text/plain", "# EOF\n", 6, MT_RESPONSE_STATIC);
 }
@@ -109,11 +107,11 @@ static bool drain(int fd, size_t *used)
 
 static void run(int fd, size_t *used)
 {
-	for (int turn = 0; turn < TURNS_MOST; turn++) {
+	for (int run_once = 0; run_once < TURNS_MOST; run_once++) {
 		size_t before = *used;
 
 		fuzz_expect(MHD_run(daemon_of_ours) == MHD_YES, "%s", "the daemon does not run");
-		if (!drain(fd, used) || (turn > 2 && before == *used))
+		if (!drain(fd, used) || (run_once > 2 && before == *used))
 			break;
 	}
 }
@@ -211,7 +209,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	speak(ends[0], (const char *)data, bytes, &used);
 	expect_answer((const char *)data, bytes, used);
 	close(ends[0]);
-	for (int turn = 0; turn < TURNS_MOST && server.clients.count; turn++) {
+	for (int run_once = 0; run_once < TURNS_MOST && server.clients.count; run_once++) {
 		(void)MHD_run(daemon_of_ours);
 		mt_clients_expire(&server.clients);
 	}

@@ -4,8 +4,8 @@
  * next version's lines are nobody's yet.
  *
  * Parts of an input: %%/proc/... and %%/sys/...: files, of which those of mtctl's process are in
- * /proc/42. %%cgroup PATH, %%limit_mb N, %%pct N, %%watch PATH, %%note TEXT: settings. %%psi,
- * %%base64, %%loadavg, %%stat, %%library, %%smaps, %%rollup, %%pool_header: texts. */
+ * /proc/42. %%cgroup PATH, %%limit_mb N, %%pct N, %%watch PATH: settings. %%psi,
+ * %%loadavg, %%stat, %%library, %%smaps, %%rollup, %%pool_header: texts. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -83,8 +83,6 @@ static void take(const struct fuzz_part *part, struct kernel_options *options)
 		options->cgroup = rest;
 	} else if (fuzz_is(part, "watch", &rest)) {
 		options->watch = rest;
-	} else if (fuzz_is(part, "note", &rest)) {
-		options->note = rest;
 	} else if (fuzz_is(part, "limit_mb", &rest)) {
 		options->limit_mb = fuzz_number(rest) % (16 << 20);
 	} else if (fuzz_is(part, "pct", &rest)) {
@@ -97,7 +95,7 @@ static void take(const struct fuzz_part *part, struct kernel_options *options)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
-	struct kernel_options options = {.cgroup = "", .watch = "", .note = "", .exact_pct = 50};
+	struct kernel_options options = {.cgroup = "", .watch = "", .exact_pct = 50};
 	struct fuzz_parts parts;
 
 	fuzz_root_keep("/proc"); /* mtctl keeps its descriptor of it */

@@ -212,7 +212,7 @@ static void free_again(unsigned which)
 	const struct freed *one = &freed[which % FREED];
 	int result = MT_CU_SUCCESS;
 
-	if (one->base && !is_live(one->base) && mt_pool_take_back(one->base, &result))
+	if (one->base && !is_live(one->base) && mt_pool_free(one->base, &result))
 		fuzz_expect(result == MT_CU_INVALID_VALUE, "answer %d to a second free", result);
 }
 
@@ -220,7 +220,7 @@ static void free_again(unsigned which)
 static void leave(struct live *place)
 {
 	fake_make_current(context_at(place->context));
-	if (!place->base || !mt_pool_release(place->base))
+	if (!place->base || !mt_pool_disown(place->base))
 		return;
 	has_failed |= driver.cuMemFree_v2(place->base) != MT_CU_SUCCESS;
 	*place = (struct live){0};
@@ -253,13 +253,13 @@ static void end_context(int number)
 
 	if (capturing == number) {
 		atomic_store(&fake.is_capturing, false);
-		mt_capture_context_dies(context);
+		mt_capture_forget_context(context);
 		capturing = -1;
 	}
-	mt_capture_close();
-	mt_pool_context_dies(context);
+	mt_capture_gate_close();
+	mt_context_destroy_begin(context);
 	fake_destroy(context);
-	mt_capture_open();
+	mt_capture_gate_open();
 	for (unsigned i = 0; i < PLACES; i++)
 		if (live[i].context == number)
 			live[i] = (struct live){0};
@@ -269,7 +269,7 @@ static void end_context(int number)
 static void begin_context(int number)
 {
 	(void)fake_context(number, number == CONTEXTS - 1);
-	mt_pool_context_made(context_at(number), context_at(number)->device);
+	mt_context_created(context_at(number), context_at(number)->device);
 	fake_make_current(context_at(number));
 }
 
@@ -444,7 +444,8 @@ static void carry_out(const uint8_t *bytes)
 		begin_context(numbers[0] % CONTEXTS);
 		break;
 	case 'p':
-		mt_pool_peer(context_at(numbers[0] % CONTEXTS), context_at(numbers[1] % CONTEXTS));
+		mt_context_register(context_at(numbers[0] % CONTEXTS));
+		mt_context_register(context_at(numbers[1] % CONTEXTS));
 		break;
 	case 's':
 		configure(numbers);
@@ -459,7 +460,7 @@ static void carry_out(const uint8_t *bytes)
 		mt_pool_reset_peak();
 		break;
 	default:
-		mt_pool_reconsider();
+		mt_pool_update_mode();
 		break;
 	}
 	expect_figures();

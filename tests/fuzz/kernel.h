@@ -6,8 +6,8 @@
 #include "fuzz.h"
 
 struct kernel_options {
-	const char *cgroup;       /* MT_CGROUP */
-	const char *watch, *note; /* MEMORY_PRESSURE_WATCH, _WRITE */
+	const char *cgroup; /* MT_CGROUP */
+	const char *watch;  /* MEMORY_PRESSURE_WATCH */
 	uint64_t limit_mb, exact_pct;
 };
 

@@ -70,7 +70,7 @@ static void look_at_names(const struct mt_process *process)
 
 static void diagnose(const struct mt_process *process)
 {
-	struct mt_diagnose_facts *facts = calloc(1, sizeof(*facts));
+	struct mt_facts *facts = calloc(1, sizeof(*facts));
 
 	if (!facts)
 		abort();
@@ -83,8 +83,8 @@ static void diagnose(const struct mt_process *process)
 	mt_diagnose_read_group(facts, &facts->group);
 	if (facts->group.known)
 		fuzz_expect_text("a group", facts->group.directory, sizeof(facts->group.directory));
-	(void)mt_diagnose_look(facts, 0);
-	(void)mt_diagnose_look(facts, 1.5);
+	(void)mt_diagnose_sample_now(facts, 0);
+	(void)mt_diagnose_sample_now(facts, 1.5);
 	free(facts);
 }
 

@@ -74,7 +74,7 @@ FAKE_FUNCTIONS_MORE(N, Z, D)
 } // namespace fake
 namespace shim
 {
-#define X(symbol, parameters) using type_##symbol = int parameters;
+#define X(symbol, parameters, ...) using type_##symbol = int parameters;
 MT_DRIVER_FUNCTIONS(X)
 MT_DRIVER_QUERIES(X)
 } // namespace shim

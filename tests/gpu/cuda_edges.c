@@ -73,34 +73,6 @@ static void failed_destroy(void)
 	SHOW(cu.cuCtxDestroy_v2(other));
 }
 
-static uint64_t shared;
-
-static void *free_shared(void *unused)
-{
-	OK(cu.cuCtxSetCurrent(context));
-	OK(cu.cuMemFree_v2(shared));
-	return unused;
-}
-
-/* Another thread is in a cuMemFree that waits for a host function: with MT_CUDA_MAX_MB=1 the
- * driver's. */
-static void detach(void)
-{
-	pthread_t thread;
-	void *again;
-
-	shared = take(50 * MB);
-	let_wait();
-	pthread_create(&thread, NULL, free_shared, NULL);
-	usleep(50000);
-	OK(cu.cuCtxAttach(&again, 0));
-	SHOW(cu.cuCtxDetach(again));
-	atomic_store(&is_released, true);
-	pthread_join(thread, NULL);
-	SHOW(cu.cuCtxDetach(context));
-	SHOW(cu.cuMemAlloc_v2(&(uint64_t){0}, MB));
-}
-
 static _Atomic bool is_over;
 
 static void *attach_and_detach(void *unused)
@@ -191,7 +163,6 @@ static const struct cuda_word words[] = {
 	{"pages", pages},
 	{"just_below", just_below},
 	{"failed_destroy", failed_destroy},
-	{"detach", detach},
 	{"many", many},
 	{"beside_detaches", beside_detaches},
 	{"unknown_size", unknown_size},

@@ -129,6 +129,13 @@ static void show_range(uint64_t dptr, uint64_t from)
 	SHOW(type);
 }
 
+static int by_ipc(uint64_t dptr)
+{
+	struct mt_cu_ipc_handle handle;
+
+	return cuIpcGetMemHandle(&handle, dptr);
+}
+
 static void ranges(void)
 {
 	static const size_t sizes[] = {1, 1000, 3 * MIB, 5 * MIB + 17};
@@ -144,21 +151,16 @@ static void ranges(void)
 		IS(0, cuMemFree_v2(dptr));
 		show_range(dptr, dptr);
 		show_range(dptr + sizes[i] / 2, dptr);
+		SHOW(by_ipc(dptr)); /* to the program it is no memory */
 	}
 }
 
-/* ---- taint ---- */
+/* ---- blocks that others know ---- */
 
 static int no_export(uint64_t dptr)
 {
 	(void)dptr;
 	return 0;
-}
-static int by_ipc(uint64_t dptr)
-{
-	struct mt_cu_ipc_handle handle;
-
-	return cuIpcGetMemHandle(&handle, dptr);
 }
 static int by_ipc_inside(uint64_t dptr)
 {
@@ -209,7 +211,7 @@ static bool is_recycled(int (*export)(uint64_t dptr))
 	return first == second;
 }
 
-static void taints(void)
+static void exports(void)
 {
 	(void)begin();
 	IS(true, is_recycled(no_export));
@@ -619,7 +621,7 @@ int main(int count, char **words)
 		{"nulls", null_outputs},
 		{"info", free_memory},
 		{"ranges", ranges},
-		{"taints", taints},
+		{"exports", exports},
 		{"contexts", context_ends},
 		{"refused", destroy_refused},
 		{"release", primary_release},

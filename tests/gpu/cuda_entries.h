@@ -21,7 +21,7 @@
 #include "gpu/driver_abi.h"
 #include "gpu/driver_functions.def"
 
-#define X(name, parameters) int name parameters;
+#define X(name, parameters, ...) int name parameters;
 MT_DRIVER_FUNCTIONS(X)
 #undef X
 int cuInit(unsigned int flags);

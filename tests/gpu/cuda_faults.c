@@ -137,7 +137,7 @@ static void expect_no_copy(uint64_t block, void *owner, void *worker, void *stre
 
 static void copy_after_anothers_error(void)
 {
-	uint64_t block, source, tainted;
+	uint64_t block, source, exported_block;
 	void *third, *stream;
 
 	OK(cu.cuDevicePrimaryCtxRetain(&ours, 0));
@@ -145,12 +145,12 @@ static void copy_after_anothers_error(void)
 	OK(cu.cuCtxSetCurrent(ours));
 	source = allocate(BYTES);
 	OK(cu.cuMemsetD8_v2(source, OLD, BYTES));
-	tainted = exported();
+	exported_block = exported();
 	OK(cu.cuStreamCreate(&stream, 1));
 	OK(cu.cuCtxSetCurrent(third));
 	block = allocate(BYTES);
 	OK(cu.cuCtxSetCurrent(ours));
-	free_in_a_bad_context(false, tainted);
+	free_in_a_bad_context(false, exported_block);
 	OK(cu.cuLaunchHostFunc(stream, hold, NULL));
 	OK(cu.cuMemcpyPeerAsync(block, third, source, ours, BYTES, stream));
 	expect_no_copy(block, third, ours, stream);

@@ -38,7 +38,7 @@ const struct mt_config *mt_config(void)
 }
 
 /* Named in cuda.h, defined in gpu/lookup_cuda.c. */
-#define X(name, parameters)                                                                        \
+#define X(name, parameters, ...)                                                                   \
 	int name parameters                                                                        \
 	{                                                                                          \
 		return -__COUNTER__;                                                               \

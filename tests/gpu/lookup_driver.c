@@ -17,7 +17,7 @@
 #define cuCtxDestroy_v2 other_cuCtxDestroy_v2
 #endif
 
-#define X(name, parameters)                                                                        \
+#define X(name, parameters, ...)                                                                   \
 	int name parameters                                                                        \
 	{                                                                                          \
 		return __LINE__ + __COUNTER__;                                                     \

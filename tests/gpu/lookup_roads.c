@@ -19,7 +19,7 @@ static const char *version;
 
 static int is_wrapped(const char *symbol)
 {
-#define X(name, parameters) || strcmp(symbol, #name) == 0
+#define X(name, parameters, ...) || strcmp(symbol, #name) == 0
 	return 0 MT_DRIVER_WRAPPED(X) MT_DRIVER_QUERIES(X);
 #undef X
 }
@@ -113,7 +113,7 @@ static void check_queries(void)
 }
 
 #ifdef LINKED
-#define X(name, parameters) extern int name parameters;
+#define X(name, parameters, ...) extern int name parameters;
 MT_DRIVER_FUNCTIONS(X)
 MT_DRIVER_QUERIES(X)
 extern int cuInit(unsigned);
@@ -125,7 +125,7 @@ static void check_linked(void)
 	int mode = is_wrapped_mode;
 
 	is_wrapped_mode = shim != NULL;
-#define X(name, parameters) check("linked", #name, (void *)name);
+#define X(name, parameters, ...) check("linked", #name, (void *)name);
 	MT_DRIVER_FUNCTIONS(X)
 	MT_DRIVER_QUERIES(X)
 #undef X
@@ -155,7 +155,7 @@ int main(int argc, char **argv)
 	check_linked();
 	is_global = 1;
 #endif
-#define X(name, parameters) check_symbol(#name, is_global);
+#define X(name, parameters, ...) check_symbol(#name, is_global);
 	MT_DRIVER_FUNCTIONS(X)
 	MT_DRIVER_QUERIES(X)
 #undef X

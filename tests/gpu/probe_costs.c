@@ -66,7 +66,7 @@ void probe_machine(const char *argument)
 	for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++)
 		if (cu.cuDeviceGetAttribute(&number, attributes[i].attribute, 0) == MT_CU_SUCCESS)
 			say_number(number, "%s", attributes[i].name);
-#define X(function, parameters)                                                                    \
+#define X(function, parameters, ...)                                                               \
 	if (!dlsym(gpu_library, #function))                                                        \
 		say_bool(false, "has_%s", #function);
 	MT_DRIVER_FUNCTIONS(X)

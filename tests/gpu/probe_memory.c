@@ -88,7 +88,7 @@ void probe_lookup(const char *argument)
 		say_bool(self == dlsym(gpu_library, "cuGetProcAddress_v2"), "plain_is_v2_%d",
 			 version);
 	}
-#define X(symbol, parameters) look_up(#symbol);
+#define X(symbol, parameters, ...) look_up(#symbol);
 	MT_DRIVER_FUNCTIONS(X)
 #undef X
 }

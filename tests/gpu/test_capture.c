@@ -38,17 +38,17 @@ static void begin(struct CUstream_st *which, int result)
 
 Test(capture, lets_recorders_in_until_one_begins)
 {
-	cr_assert(mt_capture_enter());
-	cr_assert(mt_capture_enter(), "one inside another");
-	mt_capture_leave();
-	mt_capture_leave();
+	cr_assert(mt_capture_gate_enter());
+	cr_assert(mt_capture_gate_enter(), "one inside another");
+	mt_capture_gate_leave();
+	mt_capture_gate_leave();
 	begin(stream(1), 0);
 	cr_expect(mt_capture_is_open());
-	cr_expect_not(mt_capture_enter());
+	cr_expect_not(mt_capture_gate_enter());
 	mt_capture_after_end(&driver, stream(1), false, 0);
 	cr_expect_not(mt_capture_is_open());
-	cr_assert(mt_capture_enter());
-	mt_capture_leave();
+	cr_assert(mt_capture_gate_enter());
+	mt_capture_gate_leave();
 }
 
 Test(capture, a_begin_that_fails_leaves_it_open_for_recorders)
@@ -92,86 +92,26 @@ Test(capture, an_end_of_what_never_began_changes_nothing)
 Test(capture, goes_with_its_stream_or_its_context)
 {
 	begin(stream(1), 0);
-	mt_capture_stream_dies(stream(1));
+	mt_capture_stream_destroy_begin(stream(1));
 	cr_expect(mt_capture_is_open(), "the driver has not destroyed it yet");
-	mt_capture_stream_died(stream(1), 0);
+	mt_capture_stream_destroy_end(stream(1), 0);
 	cr_expect_not(mt_capture_is_open());
 	begin(stream(1), 0);
 	begin(stream(2), 0);
-	mt_capture_context_dies((struct CUctx_st *)0x2000);
+	mt_capture_forget_context((struct CUctx_st *)0x2000);
 	cr_expect(mt_capture_is_open());
-	mt_capture_context_dies((struct CUctx_st *)0x1000);
-	cr_expect_not(mt_capture_is_open());
-}
-
-Test(capture, goes_with_its_stream_however_many_there_are)
-{
-	for (uintptr_t i = 1; i <= 300; i++)
-		begin(stream(i), 0);
-	for (uintptr_t i = 1; i <= 300; i++) {
-		cr_expect(mt_capture_is_open());
-		mt_capture_stream_dies(stream(i));
-		mt_capture_stream_died(stream(i), 0);
-	}
-	cr_expect_not(mt_capture_is_open());
-}
-
-Test(capture, stays_where_the_driver_refuses_to_destroy_the_stream)
-{
-	begin(stream(1), 0);
-	mt_capture_stream_dies(stream(1));
-	mt_capture_stream_died(stream(1), 800);
-	cr_expect(mt_capture_is_open());
-	mt_capture_after_end(&driver, stream(1), false, 0);
+	mt_capture_forget_context((struct CUctx_st *)0x1000);
 	cr_expect_not(mt_capture_is_open());
 }
 
 Test(capture, of_a_new_stream_with_the_handle_of_one_just_destroyed_stays)
 {
 	begin(stream(1), 0);
-	mt_capture_stream_dies(stream(1));
+	mt_capture_stream_destroy_begin(stream(1));
 	begin(stream(1), 0); /* another thread's, before the driver's call has returned */
-	mt_capture_stream_died(stream(1), 0);
+	mt_capture_stream_destroy_end(stream(1), 0);
 	cr_expect(mt_capture_is_open());
 	mt_capture_after_end(&driver, stream(1), false, 0);
-	cr_expect_not(mt_capture_is_open());
-}
-
-static void *begin_here(void *which)
-{
-	begin(which, 0);
-	return NULL;
-}
-
-/* The kernel may know the thread a little longer than its join takes. */
-static bool is_abandoned_soon(void)
-{
-	for (int i = 0; i < 2000 && mt_capture_is_open() && !mt_capture_is_abandoned(); i++)
-		usleep(1000);
-	return mt_capture_is_abandoned();
-}
-
-Test(capture, is_abandoned_when_every_thread_that_began_one_has_ended)
-{
-	pthread_t thread;
-
-	pthread_create(&thread, NULL, begin_here, stream(1));
-	pthread_join(thread, NULL);
-	cr_expect(is_abandoned_soon());
-	begin(stream(2), 0);
-	cr_expect_not(mt_capture_is_abandoned());
-	mt_capture_after_end(&driver, stream(2), false, 0);
-	cr_expect(mt_capture_is_abandoned());
-	cr_expect(mt_capture_is_open(), "another thread may end it");
-}
-
-Test(capture, of_a_per_thread_stream_goes_with_its_thread)
-{
-	pthread_t thread;
-
-	pthread_create(&thread, NULL, begin_here, (struct CUstream_st *)2);
-	pthread_join(thread, NULL);
-	cr_expect_not(is_abandoned_soon());
 	cr_expect_not(mt_capture_is_open());
 }
 
@@ -202,11 +142,11 @@ static void *record(void *data)
 {
 	(void)data;
 	while (!atomic_load(&over)) {
-		if (!mt_capture_enter())
+		if (!mt_capture_gate_enter())
 			continue;
 		atomic_fetch_add(&inside, 1);
 		atomic_fetch_sub(&inside, 1);
-		mt_capture_leave();
+		mt_capture_gate_leave();
 	}
 	return NULL;
 }

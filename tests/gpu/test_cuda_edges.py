@@ -41,11 +41,6 @@ def test_a_context_whose_end_failed_has_no_memory_that_was_freed(same, version):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_detach_that_is_not_the_last_waits_for_no_other_thread(same, version):
-	assert "slow" not in same("detach", version, CUDA_MAX_MB=1)
-
-
-@pytest.mark.parametrize("version", VERSIONS)
 def test_what_is_freed_is_there_beside_a_thread_that_attaches_and_detaches(same, version):
 	assert "failures: 0\n" in same("beside_detaches", version)
 

@@ -32,7 +32,7 @@ def expect_done(got):
 	assert got.stdout == "done\n", got.stdout
 
 
-@pytest.mark.parametrize("word", ["taints", "contexts", "refused", "release", "reset", "async", "fork", "storm", "lost",
+@pytest.mark.parametrize("word", ["exports", "contexts", "refused", "release", "reset", "async", "fork", "storm", "lost",
                                   "imported", "green"])
 def test_what_a_program_may_do(run, program, on_fake, word):
 	shimmed, _ = on_fake()

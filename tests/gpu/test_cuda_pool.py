@@ -238,7 +238,7 @@ def test_a_context_dies_with_its_cached_blocks(cuda):
 	assert one.number("misuses") == 0 and one.number("refused") == 0
 
 
-def test_a_reset_device_starts_anew(cuda):
+def test_a_reset_device_starts_again(cuda):
 	one = cuda()
 	assert one.number(f"alloc 100 {2 * MB}") == 0
 	fill_and_free(one, 8, 2 * MB)

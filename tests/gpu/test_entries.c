@@ -1,24 +1,95 @@
-/* test_entries.c -- the wrappers of the driver: what is handed on, what is counted, what an
- * out-of-memory error goes through. */
-#include "entries_doubles.h"
+/* test_entries.c -- the wrappers of the driver over the stand-in (tests/fakecuda): what each of
+ * them hands on while the shim is off, and what they count while it is on. What a program sees
+ * beside that is in test_cuda_entries.py. */
+#include <criterion/criterion.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
-struct wrapper {
-	const char *name;
-	const char *parameters;
-	any_fn call;
-	size_t place; /* in struct mt_driver */
-};
+#include "gpu/driver.h"
+#include "gpu/entries.h"
+#include "gpu/pool.h"
+#include "gpu/start.h"
+#include "gpu/unpooled.h"
 
-#define X(name_, parameters_)                                                                      \
-	{#name_, #parameters_, (any_fn)(void (*)(void))name_, offsetof(struct mt_driver, name_)},
-static const struct wrapper wrappers[] = {MT_DRIVER_WRAPPED(X)};
+static void *library;
+static bool is_on;
+
+/* The wrappers ask this first. */
+bool mt_gpu_start(void)
+{
+	return is_on;
+}
+
+static void load_driver(void)
+{
+	char path[PATH_MAX + 32], program[PATH_MAX] = {0};
+
+	cr_assert(readlink("/proc/self/exe", program, sizeof(program) - 1) > 0);
+	*strrchr(program, '/') = '\0';
+	snprintf(path, sizeof(path), "%s/../fakecuda/libcuda.so.1", program);
+	setenv("FAKECUDA_DEVICES", "2", 1);
+	cr_assert((library = dlopen(path, RTLD_NOW | RTLD_GLOBAL)), "%s", dlerror());
+	cr_assert(mt_driver());
+}
+
+/* ---- off ---- */
+
+#define ARGUMENTS 11 /* of cuLaunchKernel, which has the most */
+typedef int (*any_fn)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
+		      uint64_t, uint64_t, uint64_t, uint64_t);
+
+static const char *called; /* the function that was called last */
+static uint64_t given[ARGUMENTS];
+
+#define X(name, parameters, ...)                                                                   \
+	static int real_##name(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e,         \
+			       uint64_t f, uint64_t g, uint64_t h, uint64_t i, uint64_t j,         \
+			       uint64_t k)                                                         \
+	{                                                                                          \
+		const uint64_t arguments[ARGUMENTS] = {a, b, c, d, e, f, g, h, i, j, k};           \
+                                                                                                   \
+		called = #name;                                                                    \
+		memcpy(given, arguments, sizeof(given));                                           \
+		return 4711;                                                                       \
+	}
+MT_DRIVER_WRAPPED(X)
 #undef X
 
+static const struct wrapper {
+	const char *name;
+	const char *parameters;
+	any_fn call, real;
+	size_t offset; /* in struct mt_driver */
+} wrappers[] = {
+#define X(name_, parameters_, ...)                                                                 \
+	{#name_, #parameters_, (any_fn)(void (*)(void))name_, real_##name_,                        \
+	 offsetof(struct mt_driver, name_)},
+	MT_DRIVER_WRAPPED(X)
+#undef X
+};
+
+/* cuIpcOpenMemHandle takes a struct by value: the programs of test_cuda_entries.py call it. */
 #define EACH(w)                                                                                    \
 	for (const struct wrapper *w = wrappers;                                                   \
 	     w < wrappers + sizeof(wrappers) / sizeof(wrappers[0]); w++)                           \
-		/* takes a struct by value: has its own test */                                    \
 		if (strcmp(w->name, "cuIpcOpenMemHandle_v2") != 0)
+
+static int call(const struct wrapper *w)
+{
+	return w->call(11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21);
+}
+
+/* The table of the driver lies in memory that can be written. */
+static void replace(const struct wrapper *w, any_fn with)
+{
+	memcpy((char *)(uintptr_t)mt_driver() + w->offset, &with, sizeof(with));
+}
 
 static unsigned arity(const struct wrapper *w)
 {
@@ -32,187 +103,156 @@ static unsigned arity(const struct wrapper *w)
 	return count;
 }
 
-static uint64_t outputs[4];
-
-/* Arguments that every wrapper takes for what it wants: addresses of ours. */
-static int call_plainly(const struct wrapper *w)
+Test(entries, while_the_shim_is_off_every_argument_and_result_is_handed_on)
 {
-	static const struct mt_cu_allocation_prop prop = {.location = {.type = 1, .id = 0}};
-	static uint64_t bytes[16];
-	uint64_t second = strstr(w->name, "Array") ? (uint64_t)(uintptr_t)bytes
-						   : (uint64_t)(uintptr_t)&outputs[1];
-
-	if (strcmp(w->name, "cuMemCreate") == 0)
-		return w->call((uint64_t)(uintptr_t)outputs, 64, (uint64_t)(uintptr_t)&prop, 0, 0,
-			       0, 0, 0, 0, 0, 0);
-	if (strncmp(w->name, "cuPointerGetAttributes", 22) == 0)
-		return w->call(0, (uint64_t)(uintptr_t)bytes, (uint64_t)(uintptr_t)bytes, DPTR, 0,
-			       0, 0, 0, 0, 0, 0);
-	return w->call((uint64_t)(uintptr_t)outputs, second, 0, 0, 0, 0, 0, 0, 0, 0, 0);
-}
-
-Test(entries, while_the_shim_is_off_every_argument_and_answer_is_handed_on)
-{
-	is_on = false;
+	load_driver();
 	EACH(w)
 	{
-		answer(4711, 0);
-
-		cr_expect_eq(w->call(11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21), 4711, "%s",
-			     w->name);
-
-		cr_expect_str_eq(backoff, w->name, "%s: %s", w->name, backoff);
+		replace(w, w->real);
+		called = "none";
+		cr_expect_eq(call(w), 4711, "%s", w->name);
+		cr_expect_str_eq(called, w->name);
 		for (unsigned i = 0; i < arity(w); i++)
-			cr_expect_eq((uint32_t)seen[i], 11 + i, "%s: argument %u", w->name, i);
+			cr_expect_eq((uint32_t)given[i], 11 + i, "%s: argument %u", w->name, i);
 	}
 }
 
 Test(entries, without_a_driver_the_program_hears_that_nothing_is_initialised)
 {
-	has_driver = false;
-	is_on = false;
 	EACH(w)
-	cr_expect_eq(w->call(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11), MT_CU_NOT_INITIALIZED, "%s",
-		     w->name);
+	cr_expect_eq(call(w), MT_CU_NOT_INITIALIZED, "%s", w->name);
 }
 
-Test(entries, a_function_that_this_driver_has_not_is_not_found)
+Test(entries, a_function_that_this_driver_lacks_is_not_found)
 {
-	is_on = false;
+	load_driver();
 	EACH(w)
 	{
-		memset((char *)&driver_table + w->place, 0, sizeof(any_fn));
-		cr_expect_eq(w->call(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11), MT_CU_NOT_FOUND, "%s",
-			     w->name);
+		replace(w, NULL);
+		cr_expect_eq(call(w), MT_CU_NOT_FOUND, "%s", w->name);
 	}
 }
 
-Test(entries, errno_is_kept_whatever_the_driver_answers)
-{
-	static const int answers[] = {0, 1, MT_CU_OUT_OF_MEMORY};
+/* ---- on ---- */
 
-	for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++)
-		EACH(w)
-		{
-			answer(answers[i], answers[i]);
-			errno = 42;
-			(void)call_plainly(w);
-			cr_expect_eq(errno, 42, "%s after %d: %d", w->name, answers[i], errno);
-		}
+/* Of the stand-in; functions that no wrapper stands before. */
+#define CALL(name, type, ...) ((int(*) type)(dlsym(library, name)))(__VA_ARGS__)
+
+static enum mt_pool_mode account(void)
+{
+	return MT_POOL_ACCOUNT;
 }
 
-Test(entries, the_drivers_own_code_reaches_the_program)
+static void begin(void)
 {
-	EACH(w)
-	{
-		bool is_range = strncmp(w->name, "cuMemGetAddressRange", 20) == 0;
+	const struct mt_pool_settings settings = {.mode = account};
+	struct CUctx_st *context;
 
-		if (strcmp(w->name, "cuDevicePrimaryCtxRetain") == 0)
-			continue; /* answers for other wrappers too, and always the same */
-		answer(219, 219);
-		cr_expect_eq(call_plainly(w), is_range ? script[2] + 219 : 219, "%s: %s", w->name,
-			     backoff);
-	}
+	load_driver();
+	is_on = true;
+	cr_assert_eq(CALL("cuInit", (unsigned int), 0), 0);
+	mt_pool_start(mt_driver(), &settings);
+	cr_assert_eq(cuCtxCreate_v2(&context, 0, 1), 0);
 }
 
-Test(entries, null_outputs_are_the_drivers_to_judge)
+static uint64_t live(enum mt_unpooled_kind kind, int device)
 {
-	static const char *const names[] = {"cuMemAllocPitch_v2",    "cuMemAllocManaged",
-					    "cuMemAllocAsync",       "cuMemAllocFromPoolAsync",
-					    "cuMemCreate",           "cuArrayCreate_v2",
-					    "cuArray3DCreate_v2",    "cuMipmappedArrayCreate",
-					    "cuMemHostAlloc",        "cuMemAllocHost_v2",
-					    "cuMemGetInfo_v2",       "cuMemGetAddressRange_v2",
-					    "cuPointerGetAttribute", "cuPointerGetAttributes"};
+	struct mt_unpooled_usage usage;
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		EACH(w)
-	if (strcmp(w->name, names[i]) == 0) {
-		answer(1, 0);
-		cr_expect_eq(w->call(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), 1, "%s", w->name);
-		expect_backoff(w->name);
-	}
+	mt_unpooled_usage(device, &usage);
+	return usage.live_bytes[kind];
 }
 
-/* ---- counted and uncounted ---- */
+static void refuse(const char *name)
+{
+	cr_assert_eq(CALL("fakecuda_fail", (const char *, unsigned int, int), name, 1, 219), 0);
+}
 
-Test(entries, pitched_memory_is_counted_by_its_pitch)
+TestSuite(entries_kinds, .init = begin);
+
+Test(entries_kinds, pitched_memory_is_counted_by_its_pitch_on_the_current_device)
 {
 	uint64_t dptr = 0;
 	size_t pitch = 0;
 
+	errno = 42;
 	cr_expect_eq(cuMemAllocPitch_v2(&dptr, &pitch, 100, 10, 4), 0);
-	cr_expect_eq(live(MT_UNPOOLED_pitch, 0), 5120);
+	cr_expect(pitch > 100);
+	cr_expect_eq(live(MT_UNPOOLED_pitch, 1), pitch * 10);
 	cr_expect_eq(cuMemFree_v2(dptr), 0);
-	cr_expect_eq(live(MT_UNPOOLED_pitch, 0), 0);
+	cr_expect_eq(errno, 42);
+	cr_expect_eq(live(MT_UNPOOLED_pitch, 1), 0);
 }
 
-Test(entries, managed_memory_is_counted)
-{
-	uint64_t dptr = 0;
-
-	cr_expect_eq(cuMemAllocManaged(&dptr, 3000, 1), 0);
-	cr_expect_eq(live(MT_UNPOOLED_managed, 0), 3000);
-	cr_expect_eq(cuMemFree_v2(dptr), 0);
-	cr_expect_eq(live(MT_UNPOOLED_managed, 0), 0);
-}
-
-Test(entries, async_memory_is_counted_and_freed_by_either_function)
+Test(entries_kinds, async_memory_is_counted_and_freed_by_either_function)
 {
 	uint64_t dptr = 0;
 
 	cr_expect_eq(cuMemAllocAsync(&dptr, 3000, NULL), 0);
-	cr_expect_eq(live(MT_UNPOOLED_async, 0), 3000);
-	cr_expect_eq(cuMemFreeAsync(dptr, NULL), 0);
-	cr_expect_eq(live(MT_UNPOOLED_async, 0), 0);
-	cr_expect_eq(cuMemAllocFromPoolAsync_ptsz(&dptr, 500, NULL, NULL), 0);
-	cr_expect_eq(live(MT_UNPOOLED_async, 0), 500);
-	cr_expect_eq(cuMemFree_v2(dptr), 0);
-	cr_expect_eq(live(MT_UNPOOLED_async, 0), 0);
-}
-
-Test(entries, async_memory_belongs_to_the_device_it_lies_on)
-{
-	uint64_t dptr = 0;
-
-	devices = 2;
-	cr_expect_eq(cuMemAllocAsync_ptsz(&dptr, 3000, NULL), 0);
-
 	cr_expect_eq(live(MT_UNPOOLED_async, 1), 3000);
+	cr_expect_eq(cuMemFreeAsync(dptr, NULL), 0);
+	cr_expect_eq(live(MT_UNPOOLED_async, 1), 0);
+	cr_expect_eq(cuMemAllocAsync_ptsz(&dptr, 500, NULL), 0);
+	cr_expect_eq(live(MT_UNPOOLED_async, 1), 500);
+	cr_expect_eq(cuMemFree_v2(dptr), 0);
+	cr_expect_eq(live(MT_UNPOOLED_async, 1), 0);
 }
 
-Test(entries, what_a_capture_allocates_is_the_graphs)
+Test(entries_kinds, what_a_capture_allocates_is_the_graphs)
+{
+	struct CUstream_st *captured = NULL, *other = NULL;
+	uint64_t dptr = 0;
+
+	cr_assert_eq(cuStreamCreate(&captured, 1), 0);
+	cr_assert_eq(cuStreamCreate(&other, 1), 0);
+	cr_assert_eq(cuStreamBeginCapture_v2(captured, MT_CU_CAPTURE_RELAXED), 0);
+	cr_expect_eq(cuMemAllocAsync(&dptr, 3000, captured), 0);
+	cr_expect_eq(live(MT_UNPOOLED_async, 1), 0);
+	cr_expect_eq(cuMemAllocAsync(&dptr, 200, other), 0);
+	cr_expect_eq(live(MT_UNPOOLED_async, 1), 200);
+}
+
+Test(entries_kinds, created_memory_is_counted_on_the_device_that_has_it_and_host_memory_is_not)
+{
+	struct mt_cu_allocation_prop prop = {.type = 1, .location = {.type = 1, .id = 0}};
+	unsigned long long handle = 0;
+
+	cr_expect_eq(cuMemCreate(&handle, 2 << 20, &prop, 0), 0);
+	cr_expect_eq(live(MT_UNPOOLED_vmm, 0), 2 << 20);
+	refuse("cuMemRelease");
+	cr_expect_eq(cuMemRelease(handle), 219);
+	cr_expect_eq(live(MT_UNPOOLED_vmm, 0), 2 << 20, "a refused free changes nothing");
+	cr_expect_eq(cuMemRelease(handle), 0);
+	prop.location.type = 2;
+	(void)cuMemCreate(&handle, 2 << 20, &prop, 0);
+	cr_expect_eq(live(MT_UNPOOLED_vmm, 0) + live(MT_UNPOOLED_vmm, 1), 0);
+}
+
+Test(entries_kinds, a_refused_free_or_allocation_changes_nothing)
 {
 	uint64_t dptr = 0;
 
-	capture_is_open = true;
-	cr_expect_eq(cuMemAllocAsync(&dptr, 3000, (struct CUstream_st *)0x5c), 0);
-	cr_expect_eq(live(MT_UNPOOLED_async, 0), 0);
-	cr_expect_eq(cuMemAllocAsync(&dptr, 200, (struct CUstream_st *)0x5d), 0);
-	cr_expect_eq(live(MT_UNPOOLED_async, 0), 200);
+	cr_expect_eq(cuMemAllocManaged(&dptr, 3000, 1), 0);
+	refuse("cuMemFree_v2");
+	cr_expect_eq(cuMemFree_v2(dptr), 219);
+	cr_expect_eq(live(MT_UNPOOLED_managed, 1), 3000);
+	refuse("cuMemAllocManaged");
+	cr_expect_eq(cuMemAllocManaged(&dptr, 3000, 1), 219);
+	cr_expect_eq(live(MT_UNPOOLED_managed, 1), 3000);
 }
 
-Test(entries, created_memory_is_counted_where_it_lies)
+static uint64_t mipmapped_bytes(const struct mt_cu_array3d_descriptor *descriptor, unsigned levels)
 {
-	struct mt_cu_allocation_prop prop = {.location = {.type = 1, .id = 3}};
-	unsigned long long handle = 0;
+	struct CUmipmappedArray_st *array = NULL;
+	uint64_t bytes;
 
-	cr_expect_eq(cuMemCreate(&handle, 4096, &prop, 0), 0);
-	cr_expect_eq(live(MT_UNPOOLED_vmm, 3), 4096);
-	cr_expect_eq(cuMemRelease(handle), 0);
-	cr_expect_eq(live(MT_UNPOOLED_vmm, 3), 0);
+	cr_expect_eq(cuMipmappedArrayCreate(&array, descriptor, levels), 0);
+	bytes = live(MT_UNPOOLED_array, 1);
+	cr_expect_eq(cuMipmappedArrayDestroy(array), 0);
+	return bytes;
 }
 
-Test(entries, created_host_memory_is_not_the_devices)
-{
-	struct mt_cu_allocation_prop prop = {.location = {.type = 2, .id = 0}};
-	unsigned long long handle = 0;
-
-	cr_expect_eq(cuMemCreate(&handle, 4096, &prop, 0), 0);
-	cr_expect_eq(live(MT_UNPOOLED_vmm, 0), 0);
-}
-
-Test(entries, arrays_are_counted_by_their_description)
+Test(entries_kinds, arrays_are_counted_by_their_description)
 {
 	const struct mt_cu_array_descriptor flat = {.width = 2048, .format = 0x20, .channels = 1};
 	const struct mt_cu_array3d_descriptor layered = {
@@ -220,203 +260,30 @@ Test(entries, arrays_are_counted_by_their_description)
 	const struct mt_cu_array3d_descriptor deep = {
 		.width = 64, .height = 64, .depth = 64, .format = 0x01, .channels = 2};
 	struct CUarray_st *array = NULL;
-	struct CUmipmappedArray_st *mipmapped = NULL;
 
 	cr_expect_eq(cuArrayCreate_v2(&array, &flat), 0);
-	cr_expect_eq(live(MT_UNPOOLED_array, 0), 8192);
+	cr_expect_eq(live(MT_UNPOOLED_array, 1), 8192);
 	cr_expect_eq(cuArrayDestroy(array), 0);
-	cr_expect_eq(live(MT_UNPOOLED_array, 0), 0);
+	cr_expect_eq(live(MT_UNPOOLED_array, 1), 0);
 	cr_expect_eq(cuArray3DCreate_v2(&array, &layered), 0);
-	cr_expect_eq(live(MT_UNPOOLED_array, 0), 64 * 64 * 6 * 8);
+	cr_expect_eq(live(MT_UNPOOLED_array, 1), 64 * 64 * 6 * 8);
 	cr_expect_eq(cuArrayDestroy(array), 0);
-	cr_expect_eq(cuMipmappedArrayCreate(&mipmapped, &deep, 3), 0);
-	cr_expect_eq(live(MT_UNPOOLED_array, 0), 2 * (64 * 64 * 64 + 32 * 32 * 32 + 16 * 16 * 16));
-	cr_expect_eq(cuMipmappedArrayDestroy(mipmapped), 0);
-	cr_expect_eq(cuMipmappedArrayCreate(&mipmapped, &layered, 99), 0);
-	cr_expect_eq(live(MT_UNPOOLED_array, 0), 6 * 8 * (4096 + 1024 + 256 + 64 + 16 + 4 + 1));
+	cr_expect_eq(mipmapped_bytes(&deep, 3), 2 * (64 * 64 * 64 + 32 * 32 * 32 + 16 * 16 * 16));
+	cr_expect_eq(mipmapped_bytes(&layered, 7), 6 * 8 * (4096 + 1024 + 256 + 64 + 16 + 4 + 1));
 }
 
-Test(entries, an_array_of_unknown_format_counts_without_bytes)
+Test(entries_kinds, page_locked_memory_is_counted)
 {
-	const struct mt_cu_array_descriptor odd = {
-		.width = 2048, .height = 2, .format = 0x7777, .channels = 1};
-	struct CUarray_st *array = NULL;
-	struct mt_unpooled_usage usage;
-
-	cr_expect_eq(cuArrayCreate_v2(&array, &odd), 0);
-	mt_unpooled_usage(0, &usage);
-	cr_expect_eq(usage.live_count[MT_UNPOOLED_array], 1);
-	cr_expect_eq(usage.live_bytes[MT_UNPOOLED_array], 0);
-}
-
-Test(entries, page_locked_memory_is_counted)
-{
+	static char own[8192] __attribute__((aligned(4096)));
 	void *ptr = NULL;
-	char own[64];
 
 	cr_expect_eq(cuMemHostAlloc(&ptr, 100, 0), 0);
-	cr_expect_eq(live(MT_UNPOOLED_pinned, 0), 100);
+	cr_expect_eq(live(MT_UNPOOLED_pinned, 1), 100);
 	cr_expect_eq(cuMemFreeHost(ptr), 0);
 	cr_expect_eq(cuMemAllocHost_v2(&ptr, 200), 0);
 	cr_expect_eq(cuMemHostRegister_v2(own, sizeof(own), 0), 0);
-	cr_expect_eq(live(MT_UNPOOLED_pinned, 0), 264);
+	cr_expect_eq(live(MT_UNPOOLED_pinned, 1), 200 + sizeof(own));
 	cr_expect_eq(cuMemHostUnregister(own), 0);
 	cr_expect_eq(cuMemFreeHost(ptr), 0);
-	cr_expect_eq(live(MT_UNPOOLED_pinned, 0), 0);
-}
-
-static struct mt_cu_ipc_handle opened;
-
-static int open_handle(uint64_t *dptr, struct mt_cu_ipc_handle handle, unsigned int flags)
-{
-	int result = script_at < 8 ? script[script_at++] : 0;
-
-	tell("cuIpcOpenMemHandle_v2");
-	opened = handle;
-	seen[2] = flags;
-	if (result == MT_CU_SUCCESS)
-		*dptr = DPTR;
-	return result;
-}
-
-Test(entries, opened_memory_is_counted_by_the_drivers_range)
-{
-	const struct mt_cu_ipc_handle handle = {"the handle of another process"};
-	uint64_t dptr = 0;
-
-	driver_table.cuIpcOpenMemHandle_v2 = open_handle;
-	cr_expect_eq(cuIpcOpenMemHandle_v2(&dptr, handle, 5), 0);
-	cr_expect_str_eq(opened.reserved, handle.reserved);
-	cr_expect_eq(dptr, DPTR);
-	cr_expect_eq(live(MT_UNPOOLED_imported, 0), 4096);
-	cr_expect_eq(cuIpcCloseMemHandle(dptr), 0);
-	cr_expect_eq(live(MT_UNPOOLED_imported, 0), 0);
-}
-
-Test(entries, a_handle_that_cannot_be_opened_for_want_of_memory_is_tried_again)
-{
-	const struct mt_cu_ipc_handle handle = {{0}};
-	uint64_t dptr = 0;
-
-	driver_table.cuIpcOpenMemHandle_v2 = open_handle;
-	room_bytes = 1;
-	answer(MT_CU_OUT_OF_MEMORY, 0);
-	cr_expect_eq(cuIpcOpenMemHandle_v2(&dptr, handle, 1), 0);
-	expect_backoff("cuIpcOpenMemHandle_v2 room cuIpcOpenMemHandle_v2 cuMemGetAddressRange_v2");
-	is_on = false;
-	answer(4711, 0);
-	cr_expect_eq(cuIpcOpenMemHandle_v2(&dptr, handle, 1), 4711);
-	expect_backoff("cuIpcOpenMemHandle_v2");
-}
-
-Test(entries, a_refused_free_leaves_the_count_as_it_was)
-{
-	struct mt_cu_allocation_prop prop = {.location = {.type = 1, .id = 0}};
-	unsigned long long handle = 0;
-	uint64_t dptr = 0;
-
-	cr_expect_eq(cuMemAllocManaged(&dptr, 3000, 1), 0);
-	cr_expect_eq(cuMemCreate(&handle, 4096, &prop, 0), 0);
-	answer(219, 219);
-	cr_expect_eq(cuMemFree_v2(dptr), 219);
-	cr_expect_eq(cuMemRelease(handle), 219);
-	cr_expect_eq(live(MT_UNPOOLED_managed, 0), 3000);
-	cr_expect_eq(live(MT_UNPOOLED_vmm, 0), 4096);
-}
-
-Test(entries, a_failed_allocation_is_not_counted)
-{
-	EACH(w)
-	{
-		answer(219, 219);
-		(void)call_plainly(w);
-	}
-	for (int kind = 0; kind < MT_UNPOOLED_KIND_COUNT; kind++)
-		cr_expect_eq(live((enum mt_unpooled_kind)kind, 0), 0);
-}
-
-/* ---- out of memory ---- */
-
-static const char *const retrying[] = {
-	"cuMemAllocPitch_v2",    "cuMemAllocManaged",       "cuMemAllocAsync",
-	"cuMemAllocAsync_ptsz",  "cuMemAllocFromPoolAsync", "cuMemAllocFromPoolAsync_ptsz",
-	"cuMemCreate",           "cuArrayCreate_v2",        "cuArray3DCreate_v2",
-	"cuMipmappedArrayCreate"};
-
-static const struct wrapper *named(const char *name)
-{
-	EACH(w)
-	if (strcmp(w->name, name) == 0)
-		return w;
-	cr_assert(0, "no wrapper %s", name);
-	return NULL;
-}
-
-Test(entries, out_of_memory_flushes_the_pool_and_tries_once_more)
-{
-	room_bytes = 1;
-	for (size_t i = 0; i < sizeof(retrying) / sizeof(retrying[0]); i++) {
-		char expected[128];
-
-		snprintf(expected, sizeof(expected), "%s room %s", retrying[i], retrying[i]);
-		answer(MT_CU_OUT_OF_MEMORY, 0);
-		cr_expect_eq(call_plainly(named(retrying[i])), 0, "%s", retrying[i]);
-		expect_backoff(expected);
-	}
-}
-
-Test(entries, with_nothing_to_give_back_the_error_is_reported_and_handed_on)
-{
-	for (size_t i = 0; i < sizeof(retrying) / sizeof(retrying[0]); i++) {
-		char expected[128];
-
-		snprintf(expected, sizeof(expected), "%s room cuMemGetInfo_v2 report(",
-			 retrying[i]);
-		answer(MT_CU_OUT_OF_MEMORY, 0);
-		cr_expect_eq(call_plainly(named(retrying[i])), MT_CU_OUT_OF_MEMORY);
-		cr_expect(strncmp(backoff, expected, strlen(expected)) == 0, "%s", backoff);
-		cr_expect(strstr(backoff, ",600,1000)"), "%s", backoff);
-	}
-}
-
-Test(entries, a_second_refusal_is_final)
-{
-	room_bytes = 1;
-	for (size_t i = 0; i < sizeof(retrying) / sizeof(retrying[0]); i++) {
-		char expected[160];
-
-		snprintf(expected, sizeof(expected), "%s room %s ", retrying[i], retrying[i]);
-		answer(MT_CU_OUT_OF_MEMORY, MT_CU_OUT_OF_MEMORY);
-		cr_expect_eq(call_plainly(named(retrying[i])), MT_CU_OUT_OF_MEMORY);
-		cr_expect(strncmp(backoff, expected, strlen(expected)) == 0, "%s", backoff);
-	}
-}
-
-Test(entries, the_pool_has_tried_again_already_and_only_the_report_is_left)
-{
-	uint64_t dptr = 0;
-
-	answer(MT_CU_OUT_OF_MEMORY, 0);
-	script_at = 1;
-	cr_expect_eq(cuMemAlloc_v2(&dptr, 7000), MT_CU_OUT_OF_MEMORY);
-	expect_backoff("pool-alloc cuMemGetInfo_v2 report(cuMemAlloc,7000,0,600,1000)");
-}
-
-Test(entries, while_a_capture_is_open_the_report_asks_nothing)
-{
-	uint64_t dptr = 0;
-
-	capture_is_open = true;
-	answer(MT_CU_OUT_OF_MEMORY, 0);
-	cr_expect_eq(cuMemAlloc_v2(&dptr, 7000), MT_CU_OUT_OF_MEMORY);
-	expect_backoff("pool-alloc report(cuMemAlloc,7000,0,0,0)");
-}
-
-Test(entries, the_hosts_out_of_memory_flushes_nothing_and_is_counted)
-{
-	void *ptr = NULL;
-
-	answer(MT_CU_OUT_OF_MEMORY, 0);
-	cr_expect_eq(cuMemHostAlloc(&ptr, 100, 0), MT_CU_OUT_OF_MEMORY);
-	expect_backoff("cuMemHostAlloc note-oom");
+	cr_expect_eq(live(MT_UNPOOLED_pinned, 1), 0);
 }

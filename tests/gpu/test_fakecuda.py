@@ -97,26 +97,6 @@ def test_the_ledger_is_written_at_the_end(behave, tmp_path):
 	assert [line.split()[1] for line in (tmp_path / "log").read_text().splitlines()].count("cuMemFree_v2") == 2
 
 
-def test_a_storm_of_threads_leaves_nothing_behind(run, compile_c, bare):
-	binary = compile_c("fakecuda_storm.c", f"-I{ROOT / 'tests/fakecuda'}", f"-L{FAKE}", "-lcuda")
-	env = dict(bare, LD_LIBRARY_PATH=str(FAKE), FAKECUDA_DEVICES="2", FAKECUDA_FREE_WAITS="0", FAKECUDA_ABORT="1")
-
-	expect(run([binary, 8, 1500], env, timeout=60))
-
-
-@pytest.mark.long
-def test_no_data_races_in_a_storm_of_threads(run, compile_c, bare):
-	fake = ROOT / "build" / "tsan" / "tests" / "fakecuda"
-	expect(run(["make", "-C", ROOT, "-j2", "BUILD=tsan", "fakecuda"], bare, timeout=300))
-	binary = compile_c("fakecuda_storm.c", f"-I{ROOT / 'tests/fakecuda'}", f"-L{fake}", "-lcuda", "-fsanitize=thread")
-	env = dict(bare, LD_LIBRARY_PATH=str(fake), FAKECUDA_DEVICES="2", FAKECUDA_FREE_WAITS="0", FAKECUDA_ABORT="1")
-
-	done = run([binary, 8, 1500], env, timeout=200)
-
-	expect(done)
-	assert "ThreadSanitizer" not in done.stderr
-
-
 # ---- versions and look-ups ----
 
 class Driver:
@@ -200,7 +180,7 @@ def test_every_name_has_an_address_of_its_own():
 	names = re.findall(r"\b[NZD]\((cu\w+),", "".join((ROOT / "tests/fakecuda" / file).read_text() for file in
 	                                                ("functions.def", "functions_more.def", "functions_stub.def")))
 
-	assert len(names) > 440
+	assert len(names) > 180
 	assert len({driver.symbol(name) for name in names}) == len(names)
 
 

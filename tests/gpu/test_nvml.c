@@ -13,7 +13,7 @@ Test(nvml, finds_us_by_our_pid_and_adds_up_the_others)
 {
 	struct mt_nvml_usage seen = {0};
 
-	mt_nvml_tell_apart(three, 3, 42, true, &seen);
+	mt_nvml_split(three, 3, 42, true, &seen);
 
 	cr_expect(seen.own_known && seen.others_known);
 	cr_expect_eq(seen.own_bytes, 7);
@@ -25,11 +25,11 @@ Test(nvml, in_a_namespace_the_pids_are_of_others)
 {
 	struct mt_nvml_usage seen = {0};
 
-	mt_nvml_tell_apart(three, 3, 42, false, &seen);
+	mt_nvml_split(three, 3, 42, false, &seen);
 	cr_expect_not(seen.own_known || seen.others_known);
 	cr_expect_eq(seen.others_bytes + seen.own_bytes + seen.others_count, 0);
 
-	mt_nvml_tell_apart(three, 1, 42, false, &seen);
+	mt_nvml_split(three, 1, 42, false, &seen);
 	cr_expect(seen.own_known && seen.others_known, "who is alone is we");
 	cr_expect_eq(seen.own_bytes, 100);
 }
@@ -40,7 +40,7 @@ Test(nvml, a_figure_that_is_not_told_is_not_known)
 					       {.pid = 11, .used_bytes = ~0ull}};
 	struct mt_nvml_usage seen = {0};
 
-	mt_nvml_tell_apart(list, 2, 42, true, &seen);
+	mt_nvml_split(list, 2, 42, true, &seen);
 
 	cr_expect_not(seen.own_known);
 	cr_expect_eq(seen.others_bytes, 0);
@@ -57,7 +57,7 @@ Test(nvml, of_a_divided_device_only_our_part_counts)
 	};
 	struct mt_nvml_usage seen = {0};
 
-	mt_nvml_tell_apart(list, 4, 42, true, &seen);
+	mt_nvml_split(list, 4, 42, true, &seen);
 
 	cr_expect_eq(seen.own_bytes, 12);
 	cr_expect_eq(seen.others_bytes, 30);
@@ -106,7 +106,7 @@ static struct mt_stats_device charged_row(uint64_t reserved_bytes)
 
 Test(nvml, what_is_not_ours_is_reckoned_of_figures_of_one_age)
 {
-	struct mt_gpu_stats_reckoned kept = {0};
+	struct mt_gpu_stats_unattributed kept = {0};
 	struct mt_stats_device row = charged_row(2 * MT_MIB);
 
 	mt_gpu_stats_date(&row, &kept, 7 * MT_NS_PER_S, 7 * MT_NS_PER_S);

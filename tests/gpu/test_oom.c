@@ -207,13 +207,13 @@ static void expect_reports(unsigned reports, uint64_t ooms, uint64_t retries)
 Test(oom, what_a_framework_overcomes_with_an_empty_cache_is_no_alarm)
 {
 	fail(900 * MT_MIB);
-	cr_expect(mt_oom_is_open());
+	cr_expect(mt_oom_is_pending());
 	fail(900 * MT_MIB); /* PyTorch gives a part of its cache back first */
 	mt_oom_note_success(900 * MT_MIB, 0);
 
 	let_time_pass();
 	mt_oom_finish(true);
-	cr_expect_not(mt_oom_is_open());
+	cr_expect_not(mt_oom_is_pending());
 	expect_reports(0, 0, 1);
 }
 
@@ -285,7 +285,7 @@ Test(oom, another_threads_success_says_nothing_of_this_ones)
 	fail(900 * MT_MIB);
 	pthread_create(&thread, NULL, succeed_elsewhere, NULL);
 	pthread_join(thread, NULL);
-	cr_expect(mt_oom_is_open());
+	cr_expect(mt_oom_is_pending());
 
 	let_time_pass();
 	expect_reports(1, 1, 0);
@@ -293,14 +293,14 @@ Test(oom, another_threads_success_says_nothing_of_this_ones)
 
 Test(oom, more_threads_than_are_kept_push_the_oldest_out)
 {
-	struct mt_oom_open open = {0};
+	struct mt_oom_pending open = {0};
 	struct mt_oom_failure final;
 	struct mt_stats_oom facts = {.asked_bytes = 1000};
 
-	for (uint32_t thread = 1; thread <= MT_OOM_OPEN_MAX; thread++)
-		cr_expect_not(mt_oom_open_fail(&open, thread, &facts, thread, &final));
-	cr_expect(mt_oom_open_fail(&open, 99, &facts, 100, &final));
+	for (uint32_t thread = 1; thread <= MT_OOM_PENDING_MAX; thread++)
+		cr_expect_not(mt_oom_pending_fail(&open, thread, &facts, thread, &final));
+	cr_expect(mt_oom_pending_fail(&open, 99, &facts, 100, &final));
 	cr_expect_eq(final.thread, 1);
-	cr_expect_eq(open.count, MT_OOM_OPEN_MAX);
-	cr_expect_eq(mt_oom_open_next_ns(&open), 2 + MT_OOM_PATIENCE_NS);
+	cr_expect_eq(open.count, MT_OOM_PENDING_MAX);
+	cr_expect_eq(mt_oom_pending_next_ns(&open), 2 + MT_OOM_PATIENCE_NS);
 }

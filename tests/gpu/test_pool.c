@@ -31,16 +31,6 @@ static struct mt_pool_usage usage(int device)
 	return now;
 }
 
-Test(pool, hands_a_freed_block_out_again_without_the_driver)
-{
-	uint64_t dptr = allocate(5000);
-
-	release(dptr);
-	cr_expect_eq(allocate(4900), dptr, "the same 512 bytes' rounding");
-	cr_expect_eq(fake_calls(FAKE_cuMemAlloc_v2), 1);
-	cr_expect_eq(fake_calls(FAKE_cuMemFree_v2), 0);
-}
-
 Test(pool, waits_for_work_enqueued_before_the_free)
 {
 	uint64_t dptr = allocate(4096);
@@ -56,7 +46,8 @@ Test(pool, waits_for_work_of_another_known_context)
 {
 	uint64_t dptr = allocate(4096), other;
 
-	mt_pool_peer(second, first);
+	mt_context_register(second);
+	mt_context_register(first);
 	fake_issue(second);
 	release(dptr);
 	other = allocate(4096);
@@ -88,39 +79,6 @@ Test(pool, takes_a_free_in_another_contexts_thread_and_in_none)
 	release(dptr);
 	fake_make_current(first);
 	cr_expect_eq(allocate(4096), dptr);
-}
-
-Test(pool, refuses_the_second_free_and_hands_an_unknown_pointer_on)
-{
-	uint64_t dptr = allocate(4096);
-
-	release(dptr);
-	cr_expect_eq(fake_free(dptr), MT_CU_INVALID_VALUE);
-	cr_expect_eq(fake_calls(FAKE_cuMemFree_v2), 0);
-	cr_expect_eq(fake_free(0x1234), MT_CU_INVALID_VALUE);
-	cr_expect_eq(fake_calls(FAKE_cuMemFree_v2), 1);
-}
-
-Test(pool, leaves_odd_requests_to_the_driver)
-{
-	uint64_t dptr = 7;
-
-	cr_expect_eq(mt_pool_alloc(NULL, 10), MT_CU_INVALID_VALUE);
-	cr_expect_eq(mt_pool_alloc(&dptr, 0), MT_CU_INVALID_VALUE);
-	cr_expect_eq(mt_pool_alloc(&dptr, SIZE_MAX), MT_CU_OUT_OF_MEMORY);
-	fake_make_current(NULL);
-	cr_expect_eq(mt_pool_alloc(&dptr, 10), MT_CU_INVALID_CONTEXT);
-	cr_expect_eq(dptr, 7);
-}
-
-Test(pool, serves_a_large_request_with_a_block_of_as_many_pages)
-{
-	uint64_t dptr = allocate(90 * MB);
-
-	release(dptr);
-	cr_expect_eq(allocate(88 * MB + 512), dptr);
-	release(dptr);
-	cr_expect_neq(allocate(88 * MB), dptr);
 }
 
 Test(pool, serves_a_request_of_few_pages_with_a_block_at_most_an_eighth_larger)
@@ -207,34 +165,6 @@ Test(pool, fences_a_block_that_was_freed_before_a_capture_without_the_work_that_
 	cr_expect_eq(allocate(4096), dptr);
 }
 
-Test(pool, never_recycles_a_non_recyclable_block)
-{
-	uint64_t dptr = allocate(4096);
-
-	mt_pool_mark_non_recyclable(dptr + 100);
-	release(dptr);
-	cr_expect_eq(fake_calls(FAKE_cuMemFree_v2), 1);
-	cr_expect_not(is_known(dptr));
-}
-
-Test(pool, flushes_and_tries_once_more_when_the_driver_is_out_of_memory)
-{
-	uint64_t dptr, pending;
-
-	fake.capacity = 100 * MB;
-	dptr = allocate(30 * MB);
-	pending = allocate(30 * MB);
-	release(dptr);
-	release(pending);
-	dptr = allocate(90 * MB);
-	cr_expect_eq(usage(0).num_alloc_retries, 1);
-	cr_expect_eq(usage(0).returned_bytes, 60 * MB);
-	cr_expect_eq(mt_pool_alloc(&pending, 90 * MB), MT_CU_OUT_OF_MEMORY);
-	cr_expect_eq(fake_calls(FAKE_cuMemAlloc_v2), 6,
-		     "two, one and its second try, and two for what nothing can help");
-	release(dptr);
-}
-
 Test(pool, counts_what_pytorch_counts)
 {
 	uint64_t small = allocate(1000), large = allocate(10 * MB);
@@ -265,24 +195,6 @@ Test(pool, counts_what_pytorch_counts)
 	cr_expect_eq(usage(1).alloc_count, 0);
 }
 
-Test(pool, gives_back_what_stays_unused)
-{
-	uint64_t next_ms, now_ns;
-
-	release(allocate(10 * MB));
-	now_ns = mt_os_now_ns();
-	cr_expect_eq(mt_pool_tick(now_ns + 1000 * MT_NS_PER_MS, 8, &next_ms), 0);
-	cr_expect_geq(next_ms, 100);
-	cr_expect_leq(next_ms, 4001);
-	fake_make_current(NULL); /* as in the worker's thread */
-	cr_expect_eq(mt_pool_tick(now_ns + 6000 * MT_NS_PER_MS, 8, &next_ms), 10 * MB);
-	cr_expect_eq(next_ms, UINT64_MAX);
-	cr_expect_eq(usage(0).decayed_bytes, 10 * MB);
-	cr_expect_eq(fake.used, 0);
-	cr_expect_null(fake_stack[fake_depth], "what it pushed it has popped");
-	cr_expect_eq(fake_depth, 0);
-}
-
 Test(pool, gives_back_a_few_at_a_time_oldest_first)
 {
 	uint64_t dptr[4], next_ms;
@@ -302,13 +214,13 @@ Test(pool, gives_nothing_back_by_itself_while_held_but_makes_room_all_the_same)
 	uint64_t next_ms;
 
 	release(allocate(10 * MB));
-	mt_pool_hold_back(true);
+	mt_pool_pause_release(true);
 	cr_expect_eq(mt_pool_tick(mt_os_now_ns() + 6000 * MT_NS_PER_MS, 8, &next_ms), 0);
 	cr_expect_eq(mt_pool_trim(), 0);
 	cr_expect_eq(fake_make_room(-1), 10 * MB);
 
 	release(allocate(10 * MB));
-	mt_pool_hold_back(false);
+	mt_pool_pause_release(false);
 	cr_expect_eq(mt_pool_trim(), 10 * MB);
 }
 
@@ -324,40 +236,6 @@ Test(pool, the_worker_never_frees_what_is_pending)
 	cr_expect_eq(fake_calls(FAKE_cuMemFree_v2), 0);
 	fake_finish(first);
 	cr_expect_eq(mt_pool_trim(), 10 * MB);
-}
-
-Test(pool, keeps_no_more_than_the_cap)
-{
-	struct mt_pool_settings capped = settings;
-	uint64_t a = allocate(10 * MB), b = allocate(11 * MB), c = allocate(12 * MB);
-
-	capped.max_idle_bytes = 15 * MB;
-	mt_pool_configure(&capped);
-	fake_issue(first);
-	release(a);
-	cr_expect_eq(fake_calls(FAKE_cuMemFree_v2), 0);
-	release(b);
-	cr_expect_eq(fake_calls(FAKE_cuMemFree_v2), 1, "the driver waits for the older one");
-	cr_expect_leq(mt_pool_cached_bytes(0), 15 * MB);
-	release(c);
-	cr_expect_leq(mt_pool_cached_bytes(0), 15 * MB);
-}
-
-Test(pool, keeps_nothing_while_the_device_is_short_of_memory)
-{
-	struct mt_pool_settings low = settings;
-	uint64_t a, b;
-
-	fake.capacity = 100 * MB;
-	low.low_free_pct = 20;
-	mt_pool_configure(&low);
-	a = allocate(80 * MB + 512);
-	b = allocate(10 * MB);
-	(void)b;
-	release(a);
-	cr_expect_eq(fake_calls(FAKE_cuMemFree_v2), 1);
-	release(b);
-	cr_expect_eq(fake_calls(FAKE_cuMemFree_v2), 1, "there is room again");
 }
 
 Test(pool, collects_the_oldest_above_the_threshold)
@@ -403,60 +281,17 @@ Test(pool, rounds_up_to_parts_of_the_power_of_two)
 	cr_expect_eq(usage(0).allocated_bytes, 1280 * 1024 + 2048 * 1024 + 512);
 }
 
-Test(pool, only_counts_in_account_mode)
-{
-	uint64_t dptr;
-
-	wanted_mode = MT_POOL_ACCOUNT;
-	dptr = allocate(1000);
-	cr_expect_eq(usage(0).allocated_bytes, 1000);
-	cr_expect_eq(mt_pool_mode_of(0), MT_POOL_ACCOUNT);
-	release(dptr);
-	cr_expect_eq(fake_calls(FAKE_cuMemFree_v2), 1);
-	cr_expect_eq(usage(0).reserved_bytes, 0);
-	cr_expect_eq(usage(0).free_count, 1);
-}
-
-Test(pool, does_nothing_when_off)
-{
-	wanted_mode = MT_POOL_OFF;
-	release(allocate(1000));
-	cr_expect_eq(usage(0).alloc_count, 0);
-	cr_expect_not(mt_pool_is_used());
-}
-
 Test(pool, changes_from_pool_to_account_when_told_to)
 {
 	uint64_t dptr = allocate(4096), next_ms;
 
 	release(dptr);
 	wanted_mode = MT_POOL_ACCOUNT;
-	mt_pool_reconsider();
+	mt_pool_update_mode();
 	cr_expect_eq(mt_pool_mode_of(0), MT_POOL_ACCOUNT);
 	cr_expect_neq(allocate(4096), dptr);
 	(void)mt_pool_tick(mt_os_now_ns() + MT_NS_PER_MS, 8, &next_ms);
 	cr_expect_not(is_known(dptr));
-}
-
-Test(pool, forgets_a_context_that_dies_and_makes_no_call_for_it)
-{
-	uint64_t dptr = allocate(4096), live = allocate(4096), other;
-
-	fake_make_current(second);
-	other = allocate(4096);
-	release(other); /* fenced in both */
-	fake_issue(first);
-	release(dptr);
-	cr_assert_neq(allocate(8192), 0);
-	mt_pool_context_dies(first);
-	fake_destroy(first);
-	cr_expect_not(is_known(dptr));
-	cr_expect_not(is_known(live));
-	cr_expect_eq(usage(0).reserved_bytes, 0);
-	cr_expect_eq(usage(0).alloc_count, 2);
-	cr_expect_eq(allocate(4096), other);
-	release(other);
-	cr_expect_eq(mt_pool_trim(), 4096);
 }
 
 Test(pool, takes_a_new_context_with_the_handle_of_a_dead_one)
@@ -464,7 +299,7 @@ Test(pool, takes_a_new_context_with_the_handle_of_a_dead_one)
 	uint64_t dptr = allocate(4096);
 
 	release(dptr);
-	mt_pool_context_dies(first);
+	mt_context_destroy_begin(first);
 	fake_destroy(first);
 	(void)fake_context(0, 0);
 	cr_expect_neq(allocate(4096), dptr);
@@ -486,39 +321,12 @@ Test(pool, replaces_the_record_of_a_context_that_died_unseen)
 	cr_expect_eq(usage(1).allocated_bytes, 0);
 }
 
-Test(pool, forgets_the_context_that_has_ended_single)
-{
-	uint64_t dptr, kept;
-
-	kept = allocate(4096);
-	fake_make_current(second);
-	dptr = allocate(4096);
-	release(dptr);
-	(void)mt_pool_trim();
-	fake_destroy(second);
-	mt_pool_context_ended(second);
-	cr_expect_not(is_known(dptr));
-	cr_expect(is_known(kept));
-}
-
-Test(pool, counts_the_work_of_a_context_that_never_allocated_from_its_making_on)
-{
-	uint64_t dptr = allocate(4096);
-
-	mt_pool_context_made(second, 1);
-	fake_issue(second);
-	release(dptr);
-	cr_expect_neq(allocate(4096), dptr);
-	fake_finish(second);
-	cr_expect_eq(allocate(4096), dptr);
-}
-
 Test(pool, counts_the_work_of_a_context_that_allocates_in_another_way)
 {
 	uint64_t dptr = allocate(4096);
 
 	fake_make_current(second);
-	mt_pool_know_current();
+	mt_context_register_current();
 	fake_make_current(first);
 	fake_issue(second);
 	release(dptr);
@@ -537,7 +345,7 @@ Test(pool,
 	release(dptr);
 	fake_destroy(first);
 	(void)fake_context(0, 0);
-	mt_pool_context_made(first, 0);
+	mt_context_created(first, 0);
 	cr_expect_neq(allocate(4096), dptr);
 }
 
@@ -564,22 +372,6 @@ Test(pool, asks_for_a_primary_context_only_where_none_can_be_ended_meanwhile)
 	cr_expect_eq(fake_calls(FAKE_cuDevicePrimaryCtxRetain), 1);
 }
 
-Test(pool, pools_nothing_once_green_contexts_exist)
-{
-	uint64_t dptr = allocate(4096), live = allocate(4096), other, next_ms;
-
-	release(dptr);
-	mt_pool_green(0);
-	other = allocate(4096);
-	cr_expect_neq(other, dptr);
-	release(other);
-	(void)mt_pool_tick(mt_os_now_ns(), 8, &next_ms);
-	cr_expect_not(is_known(dptr), "it has gone back");
-	release(live);
-	cr_expect_eq(usage(0).reserved_bytes, 0);
-	cr_expect_eq(mt_pool_mode_of(0), MT_POOL_ACCOUNT);
-}
-
 Test(pool, stops_in_a_context_with_a_sticky_error)
 {
 	uint64_t dptr = allocate(4096), other = allocate(4096);
@@ -593,87 +385,19 @@ Test(pool, stops_in_a_context_with_a_sticky_error)
 	cr_expect_eq(mt_pool_mode_of(0), MT_POOL_ACCOUNT);
 }
 
-Test(pool, makes_no_call_of_its_own_after_the_drivers_end)
-{
-	uint64_t dptr = allocate(4096), next_ms, before;
-
-	fake.fail_of = FAKE_cuCtxRecordEvent;
-	fake.fail_of_code = MT_CU_DEINITIALIZED;
-	release(dptr);
-	(void)mt_pool_trim();
-	before = atomic_load(&fake.calls_all);
-	(void)mt_pool_trim();
-	(void)mt_pool_tick(mt_os_now_ns() + 600000 * MT_NS_PER_MS, 8, &next_ms);
-	cr_expect_eq(atomic_load(&fake.calls_all), before);
-}
-
-Test(pool, a_forked_child_forgets_everything_and_only_hands_on)
-{
-	uint64_t dptr = allocate(4096);
-	pid_t child;
-	int status = 0;
-
-	release(dptr);
-	child = fork();
-	if (child == 0) {
-		uint64_t before = atomic_load(&fake.calls_all), next_ms;
-
-		mt_pool_fork_child();
-		mt_capture_fork_child();
-		(void)mt_pool_trim();
-		(void)mt_pool_tick(UINT64_MAX / 2, 8, &next_ms);
-		mt_pool_mark_non_recyclable(dptr);
-		bool is_quiet = atomic_load(&fake.calls_all) == before && !is_known(dptr) &&
-				!mt_pool_is_used();
-		bool is_handed = fake_free(dptr) == 0 && fake_calls(FAKE_cuMemFree_v2) == 1;
-
-		_exit(is_quiet && is_handed ? 0 : 1);
-	}
-	cr_assert_eq(waitpid(child, &status, 0), child);
-	cr_expect_eq(status, 0);
-}
-
-Test(pool, range_tells_base_and_size_as_asked)
-{
-	uint64_t dptr = allocate(5000);
-	bool is_cached = true;
-	size_t bytes = 0;
-
-	cr_expect(mt_pool_range(dptr, &bytes, &is_cached));
-	cr_expect_eq(bytes, 5000);
-	cr_expect_not(is_cached);
-	release(dptr);
-	cr_expect(mt_pool_range(dptr, &bytes, &is_cached));
-	cr_expect(is_cached);
-	cr_expect_not(mt_pool_range(dptr + 512, &bytes, &is_cached));
-}
-
 /* ---- without cuCtxRecordEvent ---- */
-
-Test(pool, an_older_driver_is_asked_each_time)
-{
-	uint64_t dptr;
-
-	driver.cuCtxRecordEvent = NULL;
-	mt_pool_start(&driver, &settings);
-	dptr = allocate(4096);
-	release(dptr);
-	cr_expect_neq(allocate(4096), dptr);
-	cr_expect_eq(fake_calls(FAKE_cuMemFree_v2), 1);
-	cr_expect_eq(mt_pool_mode_of(0), MT_POOL_ACCOUNT);
-}
 
 Test(pool, tells_apart_what_is_not_ours_at_the_only_look)
 {
 	uint64_t dptr = allocate(4096);
 	int result = -1;
 
-	cr_expect_not(mt_pool_take_back(dptr + 512, &result));
+	cr_expect_not(mt_pool_free(dptr + 512, &result));
 	cr_expect_eq(result, -1);
 	cr_expect_eq(fake_calls(FAKE_cuMemFree_v2), 0);
-	cr_expect(mt_pool_take_back(dptr, &result));
+	cr_expect(mt_pool_free(dptr, &result));
 	cr_expect_eq(result, MT_CU_SUCCESS);
-	cr_expect(mt_pool_take_back(dptr, &result));
+	cr_expect(mt_pool_free(dptr, &result));
 	cr_expect_eq(result, MT_CU_INVALID_VALUE);
 }
 
@@ -687,7 +411,7 @@ Test(pool, peaks_are_of_all_contexts_of_a_device)
 	fake_make_current(first);
 	dptr = allocate(2 * MB);
 	cr_expect_eq(usage(0).allocated_peak_bytes, 5 * MB);
-	mt_pool_context_dies(second);
+	mt_context_destroy_begin(second);
 	fake_destroy(second);
 	(void)allocate(4 * MB);
 	cr_expect_eq(usage(0).allocated_peak_bytes, 6 * MB);

@@ -81,7 +81,8 @@ static int scenario(void)
 	driver = fake_driver();
 	fake_make_current(first);
 	mt_pool_start(&driver, &settings);
-	mt_pool_peer(second, first);
+	mt_context_register(second);
+	mt_context_register(first);
 	status = use_context(first);
 	if (status == 0)
 		status = use_context(second);
@@ -125,8 +126,8 @@ static int child(uint64_t number, int code)
 	 * context goes. */
 	if (left_over() > 1)
 		return 40 + (int)(left_over() < 20 ? left_over() : 20);
-	mt_pool_context_dies(&fake.contexts[0]);
-	mt_pool_context_dies(&fake.contexts[1]);
+	mt_context_destroy_begin(&fake.contexts[0]);
+	mt_context_destroy_begin(&fake.contexts[1]);
 	fake_destroy(&fake.contexts[0]);
 	fake_destroy(&fake.contexts[1]);
 	return fake.used || atomic_load(&fake.wrongs) || mt_pool_cached_bytes(0) ? 70

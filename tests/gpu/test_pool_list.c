@@ -1,4 +1,5 @@
-/* test_pool_list.c -- all blocks of the pool, listed while it is at rest and while it is not. */
+/* test_pool_list.c -- all blocks of the pool, listed while threads allocate. What a list says of
+ * each block is in tests/ctl/test_snapshot.py. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -46,128 +47,6 @@ static struct mt_block_list_block *list_all(size_t *out_count, uint64_t *out_hol
 	if (out_hold_ns)
 		*out_hold_ns = list.longest_hold_ns;
 	return blocks;
-}
-
-static const struct mt_block_list_block *find(const struct mt_block_list_block *blocks,
-					      size_t count, uint64_t base)
-{
-	const struct mt_block_list_block *found = NULL;
-
-	for (size_t i = 0; i < count; i++)
-		if (blocks[i].base == base)
-			found = &blocks[i];
-	return found;
-}
-
-static enum mt_block_state state_of(uint64_t base)
-{
-	size_t count;
-	struct mt_block_list_block *blocks = list_all(&count, NULL);
-	const struct mt_block_list_block *block = find(blocks, count, base);
-	enum mt_block_state state = block ? block->state : MT_BLOCK_UNUSED;
-
-	free(blocks);
-	return state;
-}
-
-Test(pool_list, tells_live_pending_and_idle_apart)
-{
-	uint64_t dptr = allocate(4096), next_ms;
-
-	cr_expect_eq(state_of(dptr), MT_BLOCK_LIVE);
-	fake_issue(first);
-	release(dptr);
-	cr_expect_eq(state_of(dptr), MT_BLOCK_PENDING);
-	fake_finish(first);
-	(void)mt_pool_tick(mt_os_now_ns(), 0, &next_ms);
-	(void)mt_pool_tick(mt_os_now_ns(), 1, &next_ms);
-	cr_expect_eq(state_of(dptr), MT_BLOCK_IDLE);
-	cr_expect_eq(mt_pool_trim(), 4096);
-	cr_expect_eq(state_of(dptr), MT_BLOCK_UNUSED, "gone");
-}
-
-Test(pool_list, says_sizes_device_mark_non_recyclable_and_since_when)
-{
-	uint64_t before_ns = mt_os_coarse_ns(), one = allocate(5000), other;
-	const struct mt_block_list_block *block;
-	struct mt_block_list_block *blocks;
-	size_t count;
-
-	fake_make_current(second);
-	other = allocate(512);
-	mt_pool_mark_non_recyclable(other);
-	blocks = list_all(&count, NULL);
-	cr_assert_eq(count, 2);
-	block = find(blocks, count, one);
-	cr_assert_not_null(block);
-	cr_expect(block->bytes == 5120 && block->asked_bytes == 5000 && block->device == 0 &&
-		  !block->is_non_recyclable);
-	cr_expect(block->since_ns >= before_ns && block->since_ns <= mt_os_now_ns());
-	cr_assert_not_null(find(blocks, count, other));
-	cr_expect(find(blocks, count, other)->device == 1 &&
-		  find(blocks, count, other)->is_non_recyclable);
-	cr_expect_neq(find(blocks, count, other)->context, block->context);
-	free(blocks);
-}
-
-Test(pool_list, a_block_that_is_handed_out_again_is_young)
-{
-	uint64_t dptr = allocate(4096), freed_ns;
-	size_t count;
-	struct mt_block_list_block *blocks;
-
-	release(dptr);
-	usleep(30000);
-	freed_ns = mt_os_coarse_ns();
-	usleep(30000);
-	cr_assert_eq(allocate(4000), dptr);
-	blocks = list_all(&count, NULL);
-	cr_assert_eq(count, 1);
-	cr_expect_gt(blocks[0].since_ns, freed_ns);
-	free(blocks);
-}
-
-Test(pool_list, has_the_blocks_of_a_context_that_only_accounts)
-{
-	uint64_t one, other;
-
-	wanted_mode = MT_POOL_ACCOUNT;
-	one = allocate(5000);
-	other = allocate(4096);
-	release(other);
-	cr_expect_eq(state_of(one), MT_BLOCK_LIVE);
-	cr_expect_eq(state_of(other), MT_BLOCK_UNUSED);
-}
-
-Test(pool_list, has_no_block_of_a_context_that_has_ended)
-{
-	uint64_t dptr = allocate(4096);
-
-	mt_pool_context_dies(first);
-	cr_expect_eq(state_of(dptr), MT_BLOCK_UNUSED);
-}
-
-Test(pool_list, asks_the_driver_nothing_even_during_a_capture)
-{
-	uint64_t calls;
-	size_t count;
-
-	(void)allocate(4096);
-	calls = atomic_load(&fake.calls_all);
-	atomic_store(&fake.is_capturing, true);
-	free(list_all(&count, NULL));
-	atomic_store(&fake.is_capturing, false);
-	cr_expect_eq(count, 1);
-	cr_expect_eq(atomic_load(&fake.calls_all), calls);
-}
-
-Test(pool_list, there_is_none_in_a_forked_child)
-{
-	struct mt_block_list list;
-
-	(void)allocate(4096);
-	mt_pool_fork_child();
-	cr_expect_not(mt_block_list_start(&list));
 }
 
 /* ---- many ---- */
@@ -259,7 +138,7 @@ static void *work(void *data)
 		(void)mt_pool_alloc(&dptr, 512 + (random >> 16) % 64 * 512);
 		time_call(worker, began_ns);
 		began_ns = mt_os_now_ns();
-		(void)mt_pool_take_back(dptr, &result);
+		(void)mt_pool_free(dptr, &result);
 		time_call(worker, began_ns);
 	}
 	return NULL;

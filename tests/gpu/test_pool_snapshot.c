@@ -83,35 +83,6 @@ static void read_back(void)
 						offsetof(struct mt_blocks_head, checksum)));
 }
 
-Test(pool_snapshot, what_is_written_is_what_is_read)
-{
-	uint64_t live = allocate(5000), pending = allocate(4096), exported;
-	struct stat seen;
-
-	fake_issue(first);
-	release(pending);
-	fake_make_current(second);
-	exported = allocate(700);
-	mt_pool_mark_non_recyclable(exported);
-	cr_assert_eq(mt_gpu_snapshot_write(), MT_ERR_OK);
-	cr_assert_eq(stat(path_of("blocks"), &seen), 0);
-	cr_expect_eq(seen.st_mode & 07777, 0600);
-	cr_expect_null(path_of("fresh"));
-	read_back();
-
-	cr_expect_eq(head.decay_ms, 1234);
-	cr_expect_eq(head.left_out_count, 0);
-	cr_assert_eq(head.entries_count, 3);
-	cr_expect(entries[0].base == live && entries[0].state == MT_BLOCKS_LIVE);
-	cr_expect(entries[0].held_bytes == 5120 && entries[0].asked_bytes == 5000);
-	cr_expect(entries[1].base == pending && entries[1].state == MT_BLOCKS_PENDING);
-	cr_expect(entries[2].base == exported && entries[2].state == MT_BLOCKS_EXPORTED);
-	cr_expect(entries[2].device == 1 && entries[2].context != entries[0].context);
-	cr_expect_lt(entries[0].age_ms, 20000);
-	free(entries);
-	fake_finish(first);
-}
-
 Test(pool_snapshot, what_is_beyond_a_million_blocks_is_counted)
 {
 	driver.cuMemAlloc_v2 = null_driver.cuMemAlloc_v2;
@@ -165,14 +136,6 @@ Test(pool_snapshot, a_full_disk_leaves_nothing_behind)
 	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &little), 0);
 	cr_expect_eq(mt_gpu_snapshot_write(), MT_ERR_SYSTEM);
 	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &before), 0);
-	cr_expect_null(path_of("blocks"));
-	cr_expect_null(path_of("fresh"));
-}
-
-Test(pool_snapshot, without_a_pool_there_is_none)
-{
-	mt_pool_fork_child();
-	cr_expect_eq(mt_gpu_snapshot_write(), MT_ERR_NOT_AVAILABLE);
 	cr_expect_null(path_of("blocks"));
 	cr_expect_null(path_of("fresh"));
 }

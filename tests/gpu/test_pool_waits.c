@@ -54,7 +54,7 @@ static void *tick(void *unused)
 
 static void *end_first(void *unused)
 {
-	mt_pool_context_dies(first);
+	mt_context_destroy_begin(first);
 	return unused;
 }
 
@@ -165,10 +165,10 @@ static struct CUctx_st *ended_context;
 
 static void *close_gate(void *unused)
 {
-	mt_capture_close();
-	mt_pool_context_rests(ended_context);
+	mt_capture_gate_close();
+	mt_context_pause(ended_context);
 	atomic_store(&is_closed, true);
-	mt_capture_open();
+	mt_capture_gate_open();
 	return unused;
 }
 
@@ -211,9 +211,9 @@ Test(pool_waits, gives_nothing_back_to_a_context_that_may_end_now)
 	(void)mt_pool_tick(0, 64, &next_ms);
 	(void)fake_cuCtxGetCurrent(&context);
 	begin_capture();
-	mt_pool_context_rests(context);
+	mt_context_pause(context);
 	cr_expect_eq(mt_pool_alloc(&dptr, 50 * MB), MT_CU_OUT_OF_MEMORY);
-	mt_pool_context_goes_on(context);
+	mt_context_resume(context);
 	cr_expect_eq(mt_pool_alloc(&dptr, 50 * MB), MT_CU_SUCCESS);
 }
 
@@ -281,7 +281,8 @@ static void expect_not_reused_after(int code)
 {
 	uint64_t dptr;
 
-	mt_pool_peer(second, first);
+	mt_context_register(second);
+	mt_context_register(first);
 	dptr = allocate(4096);
 	fake_issue(second);
 	release(dptr);
@@ -338,9 +339,9 @@ static void expect_no_trace_of_a_thread_cancelled_in(enum fake_call call)
 	pthread_join(thread, &result);
 	cr_expect_eq(result, PTHREAD_CANCELED);
 	fake.on_call = NULL;
-	mt_capture_close();
-	mt_pool_context_dies(first);
-	mt_capture_open();
+	mt_capture_gate_close();
+	mt_context_destroy_begin(first);
+	mt_capture_gate_open();
 	cr_expect_eq(mt_pool_cached_bytes(0), 0);
 }
 
@@ -391,7 +392,7 @@ Test(pool_waits, a_thread_cancelled_while_it_waits_for_memory_leaves_no_trace)
 	usleep(20000);
 	fake_finish(first);
 	pthread_join(thread, NULL);
-	mt_pool_context_dies(first);
+	mt_context_destroy_begin(first);
 	cr_expect_eq(mt_pool_cached_bytes(0), 0);
 }
 
@@ -422,14 +423,14 @@ Test(pool_waits,
 	struct CUctx_st *third = fake_context(2, 0);
 	uint64_t dptr = allocate(4096);
 
-	mt_pool_context_made(second, 1);
+	mt_context_created(second, 1);
 	fake_issue(second);
 	release(dptr);
 	fake.fail_of_code = MT_CU_ILLEGAL_ADDRESS;
 	fake.fail_of = FAKE_cuEventQuery;
 	cr_expect_neq(allocate(4096), dptr);
 	fake.fail_of_code = 0;
-	mt_pool_context_made(third, 0);
+	mt_context_created(third, 0);
 	fake_make_current(third);
 	dptr = allocate(8192);
 	release(dptr);

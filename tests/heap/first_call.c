@@ -52,7 +52,7 @@ static void make(const char *call)
 		out = pvalloc(BYTES);
 	else if (strcmp(call, "strdup") == 0)
 		out = realloc(strdup("a text"), BYTES);
-	else if (strcmp(call, "large") == 0) /* more than any arena for beginnings has */
+	else if (strcmp(call, "large") == 0) /* larger than what libc maps by itself */
 		out = realloc(malloc(5000000), BYTES);
 	else if (strcmp(call, "many") == 0)
 		for (unsigned i = 0; i < 20000; i++)

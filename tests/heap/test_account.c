@@ -291,14 +291,14 @@ static bool read_own(const void *counters, uint64_t *out_allocated, uint64_t *ou
 	return can_read;
 }
 
-Test(account, believes_the_allocators_own_counters)
+Test(account, adds_the_allocators_own_counters_to_what_the_thread_has_counted)
 {
 	struct mt_account_totals out;
 
 	mt_account_start(read_own, NULL);
 	mt_account_thread_born(own_counters);
 	count_in(77);
-	expect_totals(5000, 1200, 1);
+	expect_totals(5077, 1200, 1);
 	cr_expect_eq(primed, 1, "made ready before the list is locked");
 	can_read = false;
 	cr_expect_not(mt_account_read(&out));

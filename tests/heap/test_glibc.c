@@ -56,7 +56,7 @@ Test(glibc, agrees_with_the_allocator_on_every_kind_of_block)
 {
 	if (!serves_malloc())
 		return;
-	cr_expect(mt_glibc_check());
+	cr_expect(mt_glibc_check(mt_system_plain_ops()));
 	for (size_t size = 0; size < 3000; size++) {
 		void *block = unknown(malloc(size));
 

@@ -23,11 +23,6 @@ static void ignore_thread(void *counters)
 	(void)counters;
 }
 
-static void ignore_growth(size_t bytes)
-{
-	(void)bytes;
-}
-
 static void took(void)
 {
 	took_count++;
@@ -35,8 +30,7 @@ static void took(void)
 
 static void start(void)
 {
-	static const struct mt_backend_hooks hooks = {
-		.thread_born = ignore_thread, .grew = ignore_growth, .took = took};
+	static const struct mt_backend_hooks hooks = {.thread_born = ignore_thread, .took = took};
 	static struct mt_config config;
 	static char conf[256];
 

@@ -15,15 +15,9 @@ static void ignore_thread(void *counters)
 	(void)counters;
 }
 
-static void ignore_growth(size_t bytes)
-{
-	(void)bytes;
-}
-
 static const struct mt_backend *start(void)
 {
-	static const struct mt_backend_hooks hooks = {.thread_born = ignore_thread,
-						      .grew = ignore_growth};
+	static const struct mt_backend_hooks hooks = {.thread_born = ignore_thread};
 	static struct mt_config config;
 	static char conf[256];
 

@@ -43,15 +43,9 @@ static void ignore_thread(void *counters)
 	(void)counters;
 }
 
-static void ignore_growth(size_t bytes)
-{
-	(void)bytes;
-}
-
 static const char *told(uint64_t arena_max, const char *line)
 {
-	static const struct mt_backend_hooks hooks = {.thread_born = ignore_thread,
-						      .grew = ignore_growth};
+	static const struct mt_backend_hooks hooks = {.thread_born = ignore_thread};
 	static struct mt_config config;
 	static char conf[256];
 	static char text[1024];
@@ -87,8 +81,7 @@ Test(jemalloc_tell, what_it_does_not_know)
 /* fork waits for jemalloc's locks, and the log may be on a disk that has stopped. */
 Test(jemalloc_tell, nothing_into_the_log_while_it_may_hold_its_locks)
 {
-	static const struct mt_backend_hooks hooks = {.thread_born = ignore_thread,
-						      .grew = ignore_growth};
+	static const struct mt_backend_hooks hooks = {.thread_born = ignore_thread};
 	static struct mt_config config;
 	static char conf[256];
 	char path[96], text[1024];

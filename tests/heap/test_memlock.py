@@ -66,6 +66,6 @@ def test_the_setting_for_jemalloc_is_kept_in_a_program_that_locks_its_memory(run
 def test_a_program_that_does_not_lock_its_memory_keeps_jemalloc(run, bare, nobody, everybodys):
 	library = everybodys[0]
 
-	got = run([*nobody(8192), "/usr/bin/env", f"LD_PRELOAD={library}", "MT_LOG_LEVEL=info", "/bin/true"], bare)
+	got = run([*nobody(8192), "/usr/bin/env", f"LD_PRELOAD={library}", "MT_LOG_LEVEL=info", "MT_MIN_MB=0", "/bin/true"], bare)
 
 	assert "jemalloc (embedded" in got.stderr

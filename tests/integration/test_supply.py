@@ -31,8 +31,6 @@ def packages(group=r"\w+"):
 
 def test_every_package_that_bootstrap_installs_is_named_once_with_its_reason():
 	assert len(packages()) > 50 and all(len(reason) >= 5 for reason in packages().values())
-	other = (ROOT / "scripts/bootstrap").read_text()
-	assert "scripts/packages" in other and not re.search(r"\b(lib[a-z0-9]+-dev|python3-\w+)\b", other)
 
 
 def test_what_make_needs_is_what_the_package_is_built_with():
@@ -206,20 +204,6 @@ def test_the_bill_of_the_package_names_the_shared_libraries_that_its_programs_ne
 	assert {library for program, library in told if program == "libmtshim.so"} == {"libc6"}
 	depends = re.findall(r"([a-z0-9.+-]+) \(>=", said("dpkg-deb", "-f", deb, "Depends", "Recommends"))
 	assert {library for _, library in told} >= set(depends), "what dpkg-shlibdeps has found is in it"
-
-
-def test_a_package_without_jemalloc_does_not_say_that_it_was_built_using_it(tmp_path):
-	"""It was named where libjemalloc-dev was installed, linked or not."""
-	script = (ROOT / "scripts/deb").read_text()
-	condition = re.search(r"^\t! (grep -q .* \"\$root/\$build/gen/libmtshim\.so\.map\") \|\|$", script, re.MULTILINE)[1]
-	(tmp_path / "gen").mkdir()
-
-	def names_it(text):
-		(tmp_path / "gen/libmtshim.so.map").write_text(text)
-		return subprocess.run(["sh", "-c", condition], env={"PATH": "/usr/bin:/bin", "root": str(tmp_path), "build": "."}).returncode == 0
-
-	assert names_it((ROOT / "build/gen/libmtshim.so.map").read_text())
-	assert not names_it("Archive member included\n\n/usr/lib/gcc/x/libgcc.a(_popcountdi2.o)\n  build/obj/shim/x.o (__popcountdi2)\n")
 
 
 @pytest.mark.long

@@ -103,13 +103,13 @@ class Tab:
 		self.wait("location.href !== 'about:blank' && document.readyState === 'complete'")
 
 	def value(self, expression):
-		"""What the expression of JavaScript gives, promises awaited."""
+		"""Returns the value of a JavaScript expression; awaits promises."""
 		got = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
 		assert "exceptionDetails" not in got, got["exceptionDetails"]
 		return got["result"].get("value")
 
 	def wait(self, expression, seconds=60):
-		"""The first true value of it."""
+		"""Waits for the first true value of an expression and returns it."""
 		end = time.monotonic() + seconds
 		while not (value := self.value(expression)):
 			if time.monotonic() > end:
@@ -122,7 +122,7 @@ class Tab:
 		return self.value(f"document.querySelector({json.dumps(selector)})?.textContent")
 
 	def place(self, selector):
-		"""Where the middle of it is, brought into view."""
+		"""Scrolls an element into view and returns its middle."""
 		return self.value(f"""(() => {{ const node = document.querySelector({json.dumps(selector)});
 			node.scrollIntoView({{block: "center"}}); const box = node.getBoundingClientRect();
 			return [box.x + box.width / 2, box.y + box.height / 2]; }})()""")
@@ -131,7 +131,7 @@ class Tab:
 		self.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
 
 	def click(self, selector):
-		"""With the mouse, so that what covers it, or is disabled, does not get the click."""
+		"""Clicks with the mouse, so that a covered or disabled element does not get the click."""
 		x, y = self.place(selector)
 		for kind in ("mousePressed", "mouseReleased"):
 			self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)

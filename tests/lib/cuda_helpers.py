@@ -1,4 +1,4 @@
-"""What tests of a real CUDA program under the real shim share: the program, on the fake driver."""
+"""A CUDA program under the real shim, on the stand-in driver."""
 import pytest
 
 MB = 1 << 20
@@ -6,7 +6,7 @@ MB = 1 << 20
 
 @pytest.fixture
 def cuda(steer, compile_c, fakecuda, env, awake):
-	"""cuda(fake settings, MT settings): a program that does what it is told, awake. Nothing goes back by itself."""
+	"""cuda(fake settings, MT settings): cuda_puppet.c, awake. It returns no device memory by decay."""
 	program = compile_c("cuda_puppet.c")
 
 	def start(driver=None, **settings):
@@ -19,11 +19,11 @@ def cuda(steer, compile_c, fakecuda, env, awake):
 
 
 def fill(one, live_mb, idle_mb, each_mb=4):
-	"""So many MB held in slots from 0 on, so many freed."""
+	"""Allocates blocks in slots from 0 on, live_mb of which stay, and frees idle_mb."""
 	slots = range((live_mb + idle_mb) // each_mb)
 	for slot in slots:
 		assert one.number(f"alloc {slot} {each_mb * MB}") == 0
 	for slot in slots[live_mb // each_mb:]:
 		assert one.number(f"free {slot}") == 0
-	# Once the device is done with them, they are idle.
+	# They are idle once the device is done with them.
 	assert one.number("sync") == 0

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""A process that looks shimmed and speaks the file formats of stats_layout.h, but is not: mtctl's tests need answers
-that the real shim never gives (late, forged, of another version, hostile text).
+"""A process that seems to run under the shim and writes the file formats of stats_layout.h. The tests of mtctl need replies that the real
+shim never gives: late, forged, of another version, with hostile text.
 
   fake_shim.py LIBRARY DIR [JSON]    prints "ready" and then serves requests until stdin ends
 
@@ -44,7 +44,7 @@ ALARM_FIELDS = ("number time_ns limit_bytes rss_bytes anon_bytes file_bytes shme
                 "heap_pinned_bytes heap_metadata_bytes other_anon_bytes gpu_pinned_bytes threads_count").split()
 SAMPLE_FIELDS = ("time_ns rss_bytes anon_bytes live_bytes idle_bytes dirty_bytes gpu_reserved_bytes gpu_allocated_bytes "
                  "rounds_count pressure_level").split()
-VERSION, DEVICES_COUNT, OOMS_COUNT, ALARMS_COUNT, CLASSES_COUNT, REASONS_COUNT = 5, 16, 4, 4, 256, 32
+VERSION, DEVICES_COUNT, OOMS_COUNT, ALARMS_COUNT, CLASSES_COUNT, REASONS_COUNT = 6, 16, 4, 4, 256, 32
 CONTROL = struct.Struct("=QIIQII32s96s")
 TRIM, ROUND, SET, RESET_PEAK, PUBLISH = 1, 2, 3, 4, 5
 SNAPSHOT = 8

@@ -1,8 +1,7 @@
-"""What all tests share; conftest.py takes it in. Where the shim is, an environment with it, helpers in C, and processes that never outlive
-their test.
+"""Fixtures of all tests; conftest.py imports them: the built shim, environments with it, helpers in C, and processes.
 
-Every process a test starts is the leader of its own session and is killed with all its children when the test ends
-or its time is over: a hang is a failure with output, never a stuck ring.
+Each process that a test starts leads its own session. It is killed with all its children when the test ends, or when its time is over:
+a hang is a failure with output, never a ring that does not end.
 """
 import hashlib
 import json
@@ -19,7 +18,7 @@ import pytest
 import leftovers
 from places import BUILT, LIB, ROOT, helper
 
-# Settings of other tools that the shim reads as its own, and what would change the programs under test.
+# Variables of other tools that the shim reads, or that change the programs under test.
 FOREIGN = ("LD_PRELOAD", "MALLOC_CONF", "MALLOC_ARENA_MAX", "PYTHONMALLOC", "PYTHONDEVMODE", "WORLD_SIZE",
            "RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK",
            "NVFLARE_CLIENT_MEMORY_GC_ROUNDS", "NVFLARE_CLIENT_MEMORY_PROFILE", "NVFLARE_CUDA_EMPTY_CACHE")
@@ -38,7 +37,7 @@ def _built(path, what):
 
 @pytest.fixture(scope="session")
 def shim():
-	"""libmtshim.so; MTSHIM_LIBRARY names another one, an installed or an instrumented one."""
+	"""libmtshim.so. MTSHIM_LIBRARY names another one, for example an installed or an instrumented one."""
 	return _built(pathlib.Path(os.environ.get("MTSHIM_LIBRARY", ROOT / "build" / "libmtshim.so")).resolve(), "the shim")
 
 
@@ -105,7 +104,7 @@ def compile_c():
 		source = helper(path)
 		is_cxx = source.suffix in (".cc", ".cpp", ".cxx")
 		command = ["g++", "-std=c++17"] if is_cxx else ["gcc", "-std=c11", "-Wall", "-Wextra", "-Werror"]
-		# A compiler that knows malloc may drop the very calls that are tested.
+		# A compiler that knows malloc may remove the calls that are tested.
 		command += ["-O1", "-g", "-D_GNU_SOURCE", "-pthread", "-fno-builtin", f"-I{ROOT / 'shim'}", f"-I{LIB}"]
 		key = hashlib.sha256("\0".join([*command, *map(str, flags)]).encode()).hexdigest()[:8]
 		target = BUILT / f"{source.stem}-{key}"
@@ -136,7 +135,7 @@ def _cut(text, most=4000):
 
 @pytest.fixture
 def run():
-	"""run(cmd, env, timeout): runs to the end and answers a CompletedProcess with text. A run past its time fails."""
+	"""run(cmd, env, timeout): runs to the end and returns a CompletedProcess with text. A run that takes longer fails."""
 	def run_one(cmd, env=None, timeout=60, **options):
 		feed = options.pop("input", None)
 		process = subprocess.Popen([str(word) for word in cmd], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -180,7 +179,7 @@ def spawn():
 
 @pytest.fixture
 def wait_for():
-	"""wait_for(predicate, timeout): the first true answer of predicate; fails when there is none in time."""
+	"""wait_for(predicate, timeout): returns the first true value of predicate; fails after timeout seconds."""
 	def wait(predicate, timeout=10, what=None):
 		end = time.monotonic() + timeout
 		while True:
@@ -214,14 +213,14 @@ def stats(control):
 
 
 class Puppet:
-	"""A C program (puppet.c) that does what it is told, a line at a time."""
+	"""A C program (puppet.c) that runs commands from stdin, one a line."""
 
 	def __init__(self, process):
 		self.process = process
 		self.pid = process.pid
 
 	def tell(self, line):
-		"""Sends one command and answers its result line; fails with the program's stderr when it has died."""
+		"""Sends one command and returns its result line. Fails with the program's stderr if it has ended."""
 		try:
 			self.process.stdin.write(line + "\n")
 			self.process.stdin.flush()
@@ -237,7 +236,7 @@ class Puppet:
 		return int(self.tell(line))
 
 	def end(self):
-		"""Lets it end by itself; answers its exit status and what it said on stderr."""
+		"""Closes its stdin, and returns its exit status and its stderr."""
 		self.process.stdin.close()
 		status = self.process.wait(timeout=30)
 		return status, self.process.stderr.read()
@@ -245,7 +244,7 @@ class Puppet:
 
 @pytest.fixture
 def steer(spawn):
-	"""steer(cmd, env): any program that answers a line for a line; .env is its environment."""
+	"""steer(cmd, env): any program that prints one line for each line of stdin; .env is its environment."""
 	def start(cmd, env, **options):
 		one = Puppet(spawn(cmd, env, **options))
 		one.env = env
@@ -266,7 +265,7 @@ def puppet(spawn, compile_c):
 
 @pytest.fixture
 def awake(stats, wait_for, control):
-	"""awake(pid, env): waits until the process has woken up and published; answers its first figures."""
+	"""awake(pid, env): waits until the process is awake and has published; returns its first figures."""
 	def wait(pid, env, timeout=15):
 		def look():
 			done = control(env, "stat", pid, "--json")

@@ -1,15 +1,15 @@
-"""What the tests of the frameworks' caches share: a Python that runs what it is told, a line at a time, and answers each with
-what has been called of the frameworks in it."""
+"""Shared by the tests of framework caches: a Python program that runs lines of stdin. It replies to each with the functions of the
+frameworks that have been called in it."""
 import json
 
 PYTHON = "/usr/bin/python3"
 
-# PRELUDE defines calls(), the answer.
+# PRELUDE defines calls(), which makes the reply.
 PROGRAM = r'''
 import json, sys, time
 PRELUDE
 def nap(seconds):
-    # Pending calls run between bytecodes of the main thread: it has to be running some.
+    # Pending calls run between bytecodes of the main thread, so it must run some.
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         time.sleep(0.005)

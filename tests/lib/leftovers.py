@@ -1,5 +1,5 @@
-"""What tests make outside of pytest's folders has a name that tells whose it is. A run that is killed cannot clean up, and what it
-leaves may hold the machine's memory for good: the next run sweeps it."""
+"""Names for files and groups that tests make outside of pytest's folders; each name has the pid of its run. A killed run cannot clean up,
+and its files may hold the machine's memory for ever: the next run removes them."""
 import os
 import pathlib
 import re
@@ -9,17 +9,17 @@ import tempfile
 import memory_group
 
 BUILT = pathlib.Path(__file__).resolve().parents[2] / "build" / "tests"
-# pids are of a namespace, and containers may share a folder.
+# A pid belongs to a namespace, and containers may share a folder.
 _STEM = f"mtshim-test-{os.stat('/proc/self/ns/pid').st_ino}-"
 
 
 def prefix():
-	"""Of a name in one of the places that are swept: /dev/shm, the folder for temporary files, build/tests, memory groups."""
+	"""Returns the start of a name for /dev/shm, the folder for temporary files, build/tests or a memory group."""
 	return f"{_STEM}{os.getpid()}-"
 
 
 def sweep():
-	"""Of the dead alone."""
+	"""Removes files and groups of runs that have ended."""
 	places = {pathlib.Path("/dev/shm"), pathlib.Path(tempfile.gettempdir()), BUILT}
 	try:
 		places.add(memory_group.place()[1])

@@ -1,16 +1,16 @@
-"""Memory groups with a limit that the kernel keeps, of cgroup v1 or v2, whichever has the machine's memory controller."""
+"""Control groups with a memory limit, of cgroup v1 or v2, whichever has the machine's memory controller."""
 import errno
 import os
 import pathlib
 import signal
 import time
 
-# The names of v1, by which tests ask, and where v2 has the same figure.
+# Tests use the names of v1; these are the files of v2 with the same figures.
 V2_NAMES = {"memory.limit_in_bytes": "memory.max", "memory.usage_in_bytes": "memory.current", "memory.max_usage_in_bytes": "memory.peak"}
 
 
 class CannotMake(Exception):
-	"""Says why no group can be made here."""
+	"""No group can be made here; the text has the reason."""
 
 
 def _mounts(root, kind):
@@ -21,7 +21,7 @@ def _mounts(root, kind):
 
 
 def _own(root, controller):
-	"""The path of the group that this process is in; None where that hierarchy is not there."""
+	"""Returns the path of this process's group in a hierarchy; None where there is no such hierarchy."""
 	for line in (root / "proc/self/cgroup").read_text().splitlines():
 		_, controllers, path = line.split(":", 2)
 		if controller in controllers.split(",") or (controller is None and not controllers):
@@ -30,7 +30,7 @@ def _own(root, controller):
 
 
 def _folder(root, mount_root, mount_point, path):
-	"""Where a group is seen: below the mount point, without what is above the mount's own root."""
+	"""Returns the mount point and the folder of a group below it. The mount may begin at a group of its own."""
 	below = path.removeprefix(mount_root.rstrip("/")) if path.startswith(mount_root) else "/"
 	return root / mount_point.lstrip("/"), root / (mount_point + below).strip("/")
 
@@ -66,9 +66,9 @@ def _give_memory(folder):
 	return False
 
 
-def place(root=pathlib.Path("/")):
+def place(root=pathlib.Path("/"), may_give=False):
 	"""(1 or 2, the folder in which a group can be made). v1 where it has the memory controller. In v2 the nearest group, from this
-	process's upwards, that gives memory to its children; if none does, the nearest that has memory and can give it. Raises CannotMake."""
+	process's upwards, that gives memory to its children. If none does, and may_give: the nearest that can begin to. Raises CannotMake."""
 	path = _own(root, "memory")
 	for options, mount_root, mount_point in _mounts(root, "cgroup") if path else ():
 		if "memory" in options:
@@ -83,14 +83,14 @@ def place(root=pathlib.Path("/")):
 	for folder in folders:
 		if "memory" in _words(folder / "cgroup.subtree_control"):
 			return 2, folder
-	for folder in folders:
+	for folder in folders if may_give else ():
 		if "memory" in _words(folder / "cgroup.controllers") and _give_memory(folder):
 			return 2, folder
 	raise CannotMake("no cgroup of version 1 or 2 above this process gives memory to groups below it")
 
 
 def remove(path):
-	"""A group with all that is in it."""
+	"""Kills all processes of a group and removes it."""
 	for _ in range(100):
 		try:
 			for pid in (path / "cgroup.procs").read_text().split():
@@ -106,7 +106,7 @@ class MemoryGroup:
 	"""A new group; .version is that of its hierarchy. Raises CannotMake."""
 
 	def __init__(self, name, limit_bytes, root=pathlib.Path("/")):
-		self.version, folder = place(root)
+		self.version, folder = place(root, may_give=True)
 		self.path = folder / name
 		try:
 			self.path.mkdir()
@@ -124,18 +124,18 @@ class MemoryGroup:
 		_write(self.path / self.name_of(file), value)
 
 	def read(self, file):
-		"""A figure, by its name in version 1."""
+		"""Returns a figure, by its name in version 1."""
 		if self.version == 2 and file == "memory.failcnt":
 			events = dict(line.split() for line in (self.path / "memory.events").read_text().splitlines())
 			return int(events["max"])
 		return int((self.path / self.name_of(file)).read_text())
 
 	def enter(self):
-		"""For preexec_fn."""
+		"""Moves the calling process into the group; for preexec_fn."""
 		self.write("cgroup.procs", os.getpid())
 
 	def command(self, words):
-		"""A command that runs these words in the group."""
+		"""Returns a command that runs these words in the group."""
 		return ["/bin/sh", "-c", f'echo $$ >{self.path}/cgroup.procs && exec "$@"', "sh", *words]
 
 	def remove(self):

@@ -1,4 +1,4 @@
-"""What the tests of mtctl share: mtctl with a private MT_DIR, and processes that only look shimmed."""
+"""Shared by the tests of mtctl: mtctl with a private MT_DIR, and processes that only seem to run under the shim."""
 import json
 import pathlib
 import subprocess
@@ -30,7 +30,7 @@ def ctl(mtctl, plain):
 
 @pytest.fixture
 def fake(spawn, plain, mt_dir, tmp_path):
-	"""fake(key=value...): a process that looks shimmed; answers its pid."""
+	"""fake(key=value...): starts a process that seems to run under the shim (fake_shim.py); returns its pid."""
 	library = tmp_path / "libmtshim.so"
 	library.write_bytes(bytes(8192))
 

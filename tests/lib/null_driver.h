@@ -1,6 +1,7 @@
-/* null_driver.h -- a driver whose functions return at once, with addresses that were never given
- * before and without a ledger: for what a pool costs, and for more blocks than the scripted driver
- * keeps (pool_driver.h). Any thread may call; no lock. */
+/* null_driver.h -- a driver whose functions return at once, with a new address each time and
+ * without a ledger: for measurements of the pool alone, and for lists of a million blocks, for
+ * which the ledgers of the other two (pool_driver.h, tests/fakecuda) would take most of the time.
+ * Any thread may call; no lock. */
 #ifndef MT_TEST_NULL_DRIVER_H
 #define MT_TEST_NULL_DRIVER_H
 

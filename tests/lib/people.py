@@ -1,5 +1,5 @@
-"""Other users of the machine, for the tests that show what they cannot do. Users without a name, by number: one for each test and
-role, so that the folders in /dev/shm, which have the number in their name, are theirs alone. Root is needed to become them."""
+"""Other users of the machine, for tests that show what they cannot do. They are numbers without a name, a new one for each test and role:
+the folders in /dev/shm have the number in their name. Tests need root to become them."""
 import json
 import os
 import pathlib
@@ -18,7 +18,7 @@ FIRST_UID = 20000  # 16 numbers for each process that runs tests; below 65536, w
 
 
 class Person:
-	"""Somebody with a number: .run and .spawn a program as them, .shim under the shim, with their default folder."""
+	"""A user by number. .run and .spawn start a program as that user, .shim under the shim with its default folder."""
 
 	def __init__(self, uid, stage):
 		self.uid, self.stage = uid, stage
@@ -26,7 +26,7 @@ class Person:
 		self.prefix = ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"] if uid else []
 
 	def words(self, cmd, **settings):
-		"""Preloaded behind setpriv, which is not the subject."""
+		"""Preloads the shim behind setpriv, so that setpriv runs without it."""
 		names = [f"{name}={value}" for name, value in settings.items()]
 		return [str(word) for word in [*self.prefix, *(["env", *names] if names else []), *cmd]]
 
@@ -38,11 +38,11 @@ class Person:
 		return self.run(self.stage.mtctl, *words, **settings)
 
 	def shimmed(self, **settings):
-		"""The settings of a program under the shim, awake from its first byte."""
+		"""Settings of a program under the shim that is awake from its first byte."""
 		return {"LD_PRELOAD": self.stage.shim, "MT_MIN_MB": "0", **{f"MT_{name}": value for name, value in settings.items()}}
 
 	def puppet(self, wait_for, **settings):
-		"""A puppet under the shim that has its files; its process, started by the stage, has .tell as ever."""
+		"""Starts a puppet under the shim and waits for its files; returns its process with .tell."""
 		process = self.stage.spawn(self.words([self.stage.puppet], **self.shimmed(**settings)), self.stage.bare)
 
 		def tell(line):
@@ -60,7 +60,7 @@ class Person:
 
 
 class Stage:
-	"""Copies of what the persons run, where everybody may read them."""
+	"""Copies of the programs that persons run, where all users may read them."""
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def stage(bare, shim, mtctl, compile_c, spawn):
 
 @pytest.fixture
 def person(stage):
-	"""person(number): somebody; the same number is the same one. person(uid=0): root."""
+	"""person(number): a user; the same number is the same user. person(uid=0): root."""
 	known = {}
 
 	def make(number=0, uid=None):
@@ -108,7 +108,7 @@ def everybodys(stage):
 
 @pytest.fixture
 def fake_of(stage):
-	"""fake_of(owner, folder, key=value...): a process of the owner's that looks shimmed, as fake_shim.py makes it; its process."""
+	"""fake_of(owner, folder, key=value...): starts fake_shim.py as the owner; returns its process."""
 	for source in ("tests/lib/fake_shim.py", "shim/core/stats_fields.def", "shim/core/device_fields.def"):
 		target = stage.place / source
 		target.parent.mkdir(parents=True, exist_ok=True)
@@ -125,7 +125,7 @@ def fake_of(stage):
 
 @pytest.fixture
 def home_of(stage):
-	"""home_of(owner): a folder of the owner's that would do as MT_DIR."""
+	"""home_of(owner): a folder of the owner's that is fit for MT_DIR."""
 	def make(owner, name=None):
 		place = stage.memory / (name or f"home-{owner.uid}")
 		place.mkdir(mode=0o700)

@@ -1,4 +1,4 @@
-"""Where things are."""
+"""Folders of the tree."""
 import pathlib
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -8,7 +8,7 @@ PYTHON = "/usr/bin/python3"
 
 
 def helper(name):
-	"""The file of that name in any folder of tests/, of which there is one; with a folder in its name it is that file."""
+	"""Returns the one file of that name in tests/*/, or, for a name with a folder, that file below tests/."""
 	if "/" in str(name):
 		return ROOT / "tests" / name
 	found = list((ROOT / "tests").glob(f"*/{name}"))

@@ -1,9 +1,12 @@
-/* pool_driver.h -- a driver for tests of the pool, without a device and with the time of a script:
- * work is a number that each context counts up (`issue`), and it is done when the test says so
- * (`finish`). It keeps a ledger of what was allocated and refuses what a real driver refuses; what
- * no caller of it may do (an event recorded while a capture is open, a handle that is dead) it
- * counts in `wrongs`. Any call can be made to fail: the Nth of all (fail_at), or each of one
- * function (fail_of). One lock, any thread. */
+/* pool_driver.h -- a scripted driver for unit tests of the pool. Work is a number that each context
+ * counts up (`fake_issue`), and it is done when the test says so (`fake_finish`). It keeps a ledger
+ * of what was allocated and refuses what a real driver refuses; it counts in `wrongs` what no
+ * caller may do (an event recorded while a capture is open, a dead handle). Any call can be made to
+ * fail: the Nth of all (fail_at), or each of one function (fail_of). One lock, any thread.
+ *
+ * Not the stand-in of tests/fakecuda: there work takes time on threads of its own, so that a test
+ * cannot stop between two calls of the pool, fail the Nth call of all functions together, or give
+ * an address that is still recorded. */
 #ifndef MT_TEST_POOL_DRIVER_H
 #define MT_TEST_POOL_DRIVER_H
 
@@ -32,7 +35,7 @@
 #define FAKE_BLOCKS   65536
 
 enum fake_call {
-#define X(name, parameters) FAKE_##name,
+#define X(name, parameters, ...) FAKE_##name,
 	MT_DRIVER_FUNCTIONS(X)
 #undef X
 		FAKE_CALLS
@@ -411,7 +414,7 @@ static inline int fake_free(uint64_t dptr)
 {
 	int result;
 
-	return mt_pool_take_back(dptr, &result) ? result : mt_pool_driver()->cuMemFree_v2(dptr);
+	return mt_pool_free(dptr, &result) ? result : mt_pool_driver()->cuMemFree_v2(dptr);
 }
 
 /* As a wrapper of an allocating call does when nothing helps; the bytes that came back. */

@@ -1,9 +1,9 @@
-"""What the tests of memory pressure share."""
+"""Shared by the tests of memory pressure."""
 import re
 
 PYTHON = "/usr/bin/python3"
 MB = 1 << 20
-# Nothing but pressure cleans up: whatever goes back went back because of it.
+# Only pressure cleans up, so it is the reason of each returned byte.
 ONLY_PRESSURE = {"MIN_MB": 0, "BUDGET_PCT": 0}
 
 
@@ -13,7 +13,7 @@ def rss_kb(pid, name="RssAnon"):
 
 
 def fragment(actor, mb=100):
-	"""So many MB of 5 kB blocks, of which one in a hundred stays."""
+	"""Allocates so many MB in blocks of 5 kB, and frees all but each hundredth."""
 	count = mb * MB // 5000
 	assert actor.number(f"alloc {count} 5000 5000") == count
 	actor.number("keep 100")

@@ -1,4 +1,4 @@
-"""What the tests of mtctl serve share: a server on a free port, and a client that says exactly what it is told to."""
+"""Shared by the tests of mtctl serve: a server on a free port, and a client that sends exactly the given bytes."""
 import http.client
 import json
 import socket
@@ -29,7 +29,7 @@ class Server:
 		self.host, self.port = self.host.strip("[]"), int(port)
 
 	def ask(self, path, method="GET", body=None, timeout=20, **headers):
-		"""Headers by name, '_' for '-'. Without a word of a token: with that of the address."""
+		"""Headers by name, '_' for '-'. Without a header for a token it sends the token of the address."""
 		connection = http.client.HTTPConnection(self.host, self.port, timeout=timeout)
 		try:
 			named = {name.replace("_", "-"): value for name, value in headers.items() if value is not None}
@@ -47,19 +47,19 @@ class Server:
 		return self.ask(path, **headers)
 
 	def stranger(self, path, method="GET", **headers):
-		"""Somebody who does not know the token."""
+		"""Sends a request without the token."""
 		return self.ask(path, method, **{"X_Mtctl_Token": None, **headers})
 
 	def post(self, path, **headers):
 		return self.ask(path, "POST", **{"timeout": 60, **headers})
 
 	def head(self, method, path, *more):
-		"""The head of a request with the token, as bytes."""
+		"""Returns the head of a request with the token, as bytes."""
 		return "\r\n".join([f"{method} {path} HTTP/1.1", "Host: localhost", f"Authorization: Bearer {self.token}", *more,
 		                    "", ""]).encode()
 
 	def raw(self, data, timeout=20):
-		"""The first line of the answer to these bytes; "" where the connection was closed without one, or nothing came."""
+		"""Returns the first line of the reply to these bytes; "" where none came."""
 		with self.connect(timeout) as client:
 			client.sendall(data)
 			try:

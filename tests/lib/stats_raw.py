@@ -1,5 +1,4 @@
-"""The stats file as it lies there, without mtctl: what a test wants to know of it before, or beside, what mtctl makes of it. The layouts are
-those that fake_shim.py writes."""
+"""Reads the stats file without mtctl, by the layouts of fake_shim.py."""
 import struct
 import time
 
@@ -10,7 +9,7 @@ RECORD_FIELDS = ("number time_ns duration_ns purge_ns gc_ns gc_collected_count r
                  "reason level result gc_state merged gpu_state frameworks pressure_sources "
                  "pressure_level pressure_used_bytes pressure_limit_bytes").split()
 REASONS = "idle live_drop settle round signal request api malloc_trim late_gc exit framework capture pressure rss_limit".split()
-SOURCES = "limit events stall watch device rss".split()
+SOURCES = "limit events stall device rss".split()
 FIELDS_AT = fake_shim.HEAD.size
 HEAD_BYTES = FIELDS_AT + 8 * len(fake_shim.FIELDS) + 8
 ALARMS_AT = (HEAD_BYTES + 64 * fake_shim.SETTING.size + fake_shim.DEVICES_COUNT * fake_shim.DEVICE.size +
@@ -19,7 +18,7 @@ RECORDS_AT = ALARMS_AT + fake_shim.ALARMS_COUNT * fake_shim.ALARM.size + fake_sh
 
 
 def _read(mt_dir, pid):
-	"""Empty where there is none, or not all of it yet."""
+	"""Returns the file; empty where there is none, or not all of it yet."""
 	for file in mt_dir.glob(f"{pid}-*.stats"):
 		return file.read_bytes()
 	return b""
@@ -34,7 +33,7 @@ def figures(mt_dir, pid):
 
 
 def records(mt_dir, pid):
-	"""Oldest first; reason and sources by name."""
+	"""Returns the cleanups, oldest first; reason and sources by name."""
 	data, found = _read(mt_dir, pid), []
 	for slot in range(64):
 		at = RECORDS_AT + slot * fake_shim.RECORD.size
@@ -63,7 +62,7 @@ def alarms(mt_dir, pid):
 
 
 def wait_records(mt_dir, pid, which, timeout=10):
-	"""The records that `which` picks, as soon as there is one; else none."""
+	"""Waits for a record that `which` selects; returns all of these, or an empty list."""
 	end = time.monotonic() + timeout
 	while time.monotonic() < end:
 		found = [record for record in records(mt_dir, pid) if which(record)]

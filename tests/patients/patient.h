@@ -1,6 +1,6 @@
-/* patient.h -- what every patient does besides being ill: it says "ready" when its disease is under
- * way, and goes on until its stdin ends. Programs here are ordinary ones with an ordinary mistake;
- * none knows of the shim. */
+/* patient.h -- what all sample programs share: each writes "ready" when its problem has begun, and
+ * runs until its stdin ends. They are ordinary programs with an ordinary mistake, and know nothing
+ * of the shim. */
 #ifndef PATIENT_H
 #define PATIENT_H
 

@@ -1,4 +1,4 @@
-"""What every patient in Python does besides being ill: see patient.h."""
+"""What all sample programs in Python share: see patient.h."""
 import select
 import sys
 import time

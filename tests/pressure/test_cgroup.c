@@ -327,21 +327,6 @@ Test(cgroup, without_any_cgroup_the_machine_is_what_counts)
 	cr_expect_str_empty(mt_cgroup_directory());
 }
 
-Test(cgroup, the_machine_is_read_cheaply_while_memory_is_free)
-{
-	struct sysinfo info;
-	uint64_t total;
-
-	cr_assert_eq(sysinfo(&info), 0);
-	total = info.totalram * (uint64_t)info.mem_unit;
-	put("/proc/meminfo", "MemTotal: %" PRIu64 " kB\nMemAvailable: 0 kB\n", total / 1024);
-	cr_expect_lt(look_at(107).used_bytes, total,
-		     "total - free, which is not what the file says");
-	cr_expect_not(look_at(107).exact);
-	cr_expect_eq(look_at(1).used_bytes, total);
-	cr_expect(look_at(1).exact);
-}
-
 Test(cgroup, nothing_readable_is_nothing_known)
 {
 	struct mt_cgroup_sample out;

@@ -20,20 +20,16 @@ static void thread_born(void *counters)
 	mt_account_thread_born(counters);
 }
 
-static void ignore_growth(size_t bytes)
-{
-	(void)bytes;
-}
-
 static const struct mt_backend *start(void)
 {
-	static const struct mt_backend_hooks hooks = {.thread_born = thread_born,
-						      .grew = ignore_growth};
+	static const struct mt_backend_hooks hooks = {.thread_born = thread_born};
 	const char *environment[] = {"MT_ALLOCATOR=jemalloc", NULL};
 	const struct mt_backend *backend;
 
 	mt_config_read(environment);
-	backend = mt_backend_choose(mt_config(), &hooks);
+	mt_backend_prepare_jemalloc(mt_config(), &hooks);
+	mt_backend_use_jemalloc();
+	backend = mt_backend();
 	mt_account_start(mt_jemalloc_counters, NULL);
 	backend->ops->free(backend->ops->malloc(1));
 	return backend;

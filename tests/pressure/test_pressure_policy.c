@@ -10,8 +10,7 @@
  *   gpu=MB gpu2=MB  used on a device of 1000 MB
  *   events=N        the limit has been met N times, ever       psi=MS    tasks have waited for MS
  *     more
- *   fifo trigger    the watched pipe, or PSI file, has told    gives=MB ggives=MB  what a cleanup
- *     returns from now on
+ *   gives=MB ggives=MB  what a cleanup returns from now on
  * Expected: - (nothing), purge, pool (purge and our idle device blocks) or heavy; then any of
  * by=SOURCE,SOURCE level=LEVEL (of all) entered=LEVEL over alarm reason=REASON used=MB spared
  * next=MS. */
@@ -166,20 +165,6 @@ static const struct row {
 	{"stall is left at half", "",
 	 "ram=600 psi=0: - | psi=120 gives=20: purge | psi=60: - level=warn | psi=40: - level=none "
 	 "over"},
-	/* the watched file */
-	{"a trigger fires falsely once", "", "ram=600 psi=0: - | trigger psi=0: - level=none"},
-	{"a trigger at the first look proves nothing", "", "ram=600 trigger psi=900: - level=none"},
-	{"a trigger with a risen total is true", "",
-	 "ram=600 psi=0: - | trigger psi=1: heavy by=watch"},
-	{"a trigger with the limit far is warn", "",
-	 "ram=400 psi=0: - | trigger psi=1: purge by=watch level=warn"},
-	{"a trigger without totals proves nothing", "", "ram=600: - | trigger: - level=none"},
-	{"a pipe is believed", "", "ram=100: - | fifo: heavy by=watch level=critical"},
-	{"a pipe is believed at the first look", "", "fifo ram=100: heavy by=watch"},
-	{"a pipe once within the cooldown", "",
-	 "ram=100 gives=20: - | fifo: heavy | fifo: - | fifo: - | +11s fifo: heavy"},
-	{"the pipe's pressure ends after it", "",
-	 "ram=100: - | fifo gives=20: heavy | +11s: - level=none over"},
 	/* devices */
 	{"a device at warn gives back idle blocks", "",
 	 "gpu=840: - | gpu=860 ggives=50: pool by=device level=warn"},
@@ -217,7 +202,7 @@ static const struct row {
 	 "ram=990 own=550: heavy by=rss"},
 	/* switches, ranks, budget */
 	{"switched off: figures alone", "pressure=0",
-	 "ram=950 gpu=950 events=1: - level=critical next=5000 | events=2 fifo: - level=critical"},
+	 "ram=950 gpu=950 events=1: - level=critical next=5000 | events=2: - level=critical"},
 	{"a budget of nothing is no obstacle", "budget_pct=0",
 	 "ram=860 gives=20: purge | ram=910: heavy | +11s ram=910 own=400: heavy"},
 	{"ranks only purge", "WORLD_SIZE=8",
@@ -236,17 +221,8 @@ static const struct row {
 	{"far: every 5 s", "", "ram=100: - next=5000 | +60s ram=499: - next=5000"},
 	{"from half on: every second", "", "ram=500: - next=1000 | +5s ram=500: - next=1000"},
 	{"near: every quarter", "", "ram=810: - next=250 | +5s ram=810: - next=250"},
-	{"at a level: every tick", "", "ram=860 gives=20: purge | ram=840: - next=100"},
 	{"at a level, slower ticks", "tick_ms=5000",
 	 "ram=860 gives=20: purge | ram=840: - next=250"},
-	{"backed off: less often", "",
-	 "ram=860 gives=0: purge | ram=860: - next=500 | +20s: purge | ram=860: - next=1000"},
-	{"fast growth: sooner", "",
-	 "ram=100 own=100: - next=5000 | ram=300 own=300: - next=916 | ram=600 own=600: - "
-	 "next=277"},
-	{"growth of others: sooner", "", "ram=300: - next=5000 | ram=600: - next=277"},
-	{"very fast growth: sooner than a tick", "",
-	 "ram=100: - | +100ms ram=600: - next=20 | +100ms ram=600: - next=1000"},
 	{"devices far: every 5 s", "",
 	 "gpu=100 ram=100: - next=5000 | gpu=600: - next=1000 | gpu=820: - next=250"},
 	{"the own limit is sampled at likewise", "rss_limit_mb=1000",
@@ -336,9 +312,6 @@ static void change(char *word)
 	} else if (strcmp(word, "psi") == 0) {
 		tell.look.psi_known = true;
 		tell.look.some_us += number * 1000;
-	} else if (strcmp(word, "fifo") == 0 || strcmp(word, "trigger") == 0) {
-		tell.look.event = true;
-		tell.look.event_is_psi = word[0] == 't';
 	} else if (strcmp(word, "gives") == 0) {
 		tell.gives_bytes = number * MB;
 	} else if (strcmp(word, "ggives") == 0) {
@@ -468,7 +441,6 @@ static void play(char *step)
 	cr_assert_not_null(wanted, "%s: no expectation in %s", tell.row->name, step);
 	*wanted++ = 0;
 	tell.step++;
-	tell.look.event = false;
 	while ((word = strsep(&step, " "))) {
 		if (*word == '+')
 			pass(word + 1);

@@ -62,11 +62,9 @@ Test(pressure_text, names_what_else_tells_of_pressure)
 	sample.cpus_count = 0;
 	pressure.levels[MT_PRESSURE_EVENTS] = MT_PRESSURE_CRITICAL;
 	pressure.levels[MT_PRESSURE_STALL] = MT_PRESSURE_WARN;
-	pressure.levels[MT_PRESSURE_WATCH] = MT_PRESSURE_WARN;
 	pressure.stall_thousandths = 142;
 	expect("memory pressure: the container has reached its limit, tasks wait for memory 14.2 "
-	       "% of the time, "
-	       "MEMORY_PRESSURE_WATCH signals pressure: heavy cleanup");
+	       "% of the time: heavy cleanup");
 }
 
 Test(pressure_text, names_the_own_limit)

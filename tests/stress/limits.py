@@ -82,14 +82,14 @@ def cases(backends):
 
 
 def shimmed(backend, shim, **settings):
-	"""For run."""
+	"""Returns an environment for run."""
 	bare = {name: value for name, value in os.environ.items() if not name.startswith("MT_") and name != "LD_PRELOAD"}
 	set_here = {f"MT_{name}": str(value) for name, value in settings.items()}
 	return lambda folder: {**bare, "MT_DIR": folder, "MT_ALLOCATOR": backend, "LD_PRELOAD": str(shim), **set_here}
 
 
 def slots(program, backend, shim):
-	"""185 MB outside the heap and 32 blocks of 1 to 2 MB: lives at 256 MB."""
+	"""185 MB outside the heap and 32 blocks of 1 to 2 MB must survive at 256 MB."""
 	got = run([program, "185", "3"], shimmed(backend, shim))
 	print(f"slots, {backend}: at {LIMIT_MB} MB {'lives' if got.returncode == 0 else 'KILLED'}; "
 	      f"slowest of its steps at 276 MB: {slowest(program, backend, shim)} ms, with MT_PRESSURE=0 {slowest(program, backend, shim, PRESSURE=0)} ms",
@@ -98,13 +98,13 @@ def slots(program, backend, shim):
 
 
 def slowest(program, backend, shim, **settings):
-	"""The median of three, in milliseconds."""
+	"""Returns the slowest step, the median of three runs, in milliseconds."""
 	ends = [run([program, "185", "3"], shimmed(backend, shim, **settings), 276) for _ in range(3)]
 	return statistics.median(int(got.stdout.split()[1]) // 1000 if got.returncode == 0 else 10**6 for got in ends)
 
 
 def speed(program, backend, shim, **settings):
-	"""Blocks that are replaced in a second of CPU time."""
+	"""Returns the number of blocks that are replaced in a second of CPU time."""
 	blocks, cpu_us, _ = map(int, run([program, "185", "20", "3"], shimmed(backend, shim, **settings)).stdout.split())
 	return blocks / cpu_us * 1e6
 

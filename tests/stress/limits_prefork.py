@@ -40,7 +40,7 @@ class Server:
 		return [self.process.pid, *self.workers]
 
 	def ends(self):
-		"""How the workers have ended."""
+		"""Returns the exit statuses of the workers."""
 		return [int(word) for word in self.process.stdout.readline().split()]
 
 
@@ -57,13 +57,13 @@ def server(environment, workers, mb, seconds, rows=ROWS, **options):
 
 
 def private_mb(pid):
-	"""What this process alone has: what sharing does not save."""
+	"""Returns the private memory of this process."""
 	text = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text()
 	return sum(int(kb) for kb in re.findall(r"^Private_(?:Clean|Dirty): +(\d+)", text, re.M)) / 1024
 
 
 def tree_mb(pids):
-	"""All processes of the tree together, shared pages once."""
+	"""Returns the memory of all processes of the tree, each shared page once."""
 	return sum(int(re.search(r"^Pss: +(\d+)", pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text(), re.M)[1])
 	           for pid in pids) / 1024
 
@@ -93,7 +93,7 @@ def trim_all(ctl, environment, workers=4, mb=20, rows=ROWS):
 
 
 def wait_rounds(environment, seconds=5, workers=4, mb=20):
-	"""By how many MB the tree has grown while rounds of light cleanups end in every process."""
+	"""Returns the growth of the tree in MB while every process ends rounds with light cleanups."""
 	with server(environment, workers, mb, 60) as tree:
 		before = tree_mb(tree.pids)
 		time.sleep(seconds)
@@ -121,7 +121,7 @@ def can_limit():
 
 
 def check(backend, shim, ctl, runs):
-	"""True where all was well; tells what was not."""
+	"""Returns whether all is well, and prints failures."""
 	fine = True
 	with tempfile.TemporaryDirectory(prefix=leftovers.prefix(), dir="/dev/shm") as folder:
 		more, tree_more, _ = trim_all(ctl, settings(shim, backend, folder))

@@ -1,10 +1,12 @@
-/* pool_model.h -- the pool against a model, over a driver whose device is host memory. Threads
- * allocate, free each other's blocks and enqueue work; a thread stands for the GPU and does the
- * work some time later. Whoever gets a block writes a new stamp into it, and work knows the stamp
- * that it was enqueued with: work that finds another one has touched a block that was handed out
- * too early (stale). Around it: a worker that ticks and trims, captures that open and close, a
- * context that dies and is born again, taints, out-of-memory errors that come at random. Used by
- * tests/gpu/test_pool_race.c and tests/stress/pool_model.c. */
+/* pool_model.h -- a reference model for the pool, not a driver: it knows which block may be handed
+ * out when, and checks the pool against that. Threads allocate, free each other's blocks and
+ * enqueue work on a device that is host memory; a thread does the work some time later. Each owner
+ * of a block writes a new stamp into it, and work knows the stamp with which it was enqueued: work
+ * that finds another stamp has touched a block that was handed out too early (stale). Beside that a
+ * worker ticks and trims, captures open and close, a context ends and begins again, and
+ * out-of-memory errors come at random. Used by tests/gpu/test_pool_race.c and
+ * tests/stress/pool_model.c. The functions of a driver that it needs are its own, since ten million
+ * operations a minute need ones without a ledger or a queue for each stream. */
 #ifndef MT_TEST_POOL_MODEL_H
 #define MT_TEST_POOL_MODEL_H
 
@@ -305,7 +307,7 @@ static void model_put(struct model_node *node)
 	if (model_random() % 1000 == 0)
 		mt_pool_mark_non_recyclable((uint64_t)(uintptr_t)node);
 	atomic_store(&node->owned, 0);
-	if (!mt_pool_take_back((uint64_t)(uintptr_t)node, &result) || result != MT_CU_SUCCESS)
+	if (!mt_pool_free((uint64_t)(uintptr_t)node, &result) || result != MT_CU_SUCCESS)
 		model_wrong("an odd answer to a free");
 }
 
@@ -421,8 +423,8 @@ static void model_die(struct CUctx_st *context)
 	context->is_closing = true;
 	model_do(context, MODEL_QUEUE);
 	pthread_mutex_unlock(&context->lock);
-	mt_pool_context_dies(context);
-	mt_capture_context_dies(context);
+	mt_context_destroy_begin(context);
+	mt_capture_forget_context(context);
 	pthread_mutex_lock(&context->lock);
 	context->is_alive = false;
 	pthread_mutex_unlock(&context->lock);
@@ -445,7 +447,8 @@ static void model_die(struct CUctx_st *context)
 	context->is_alive = true;
 	pthread_mutex_unlock(&context->lock);
 	/* Known to the pool before work is enqueued there. */
-	mt_pool_peer(context, &model.contexts[0]);
+	mt_context_register(context);
+	mt_context_register(&model.contexts[0]);
 	pthread_mutex_lock(&context->lock);
 	context->is_closing = false;
 	pthread_mutex_unlock(&context->lock);
@@ -533,7 +536,7 @@ static void model_end(struct model_result *out)
 	}
 	out->ledger_blocks = MODEL_NODES - model.nodes_left;
 	for (int i = 0; i < MODEL_CONTEXTS; i++)
-		mt_pool_context_dies(&model.contexts[i]);
+		mt_context_destroy_begin(&model.contexts[i]);
 	out->ledger_events = MODEL_EVENTS - model.events_left;
 }
 
@@ -551,8 +554,8 @@ static inline struct model_result model_run(const struct model_options *options)
 	model_begin(options);
 	mt_pool_start(&driver, &settings);
 	/* All are known from the start, as those of a program that enables peer access. */
-	for (int i = 1; i < MODEL_CONTEXTS; i++)
-		mt_pool_peer(&model.contexts[i], &model.contexts[0]);
+	for (int i = 0; i < MODEL_CONTEXTS; i++)
+		mt_context_register(&model.contexts[i]);
 	if (options->worker)
 		roles[count++] = model_worker;
 	if (options->captures)

@@ -59,7 +59,7 @@ class Storm:
 		return dict(zip(NAMES_OF_COUNTS, struct.unpack_from(f"{len(NAMES_OF_COUNTS)}Q", self.page)))
 
 	def ask(self, count, *words, well=(0,)):
-		"""One command of mtctl; what it is counted as when it succeeds."""
+		"""Runs one command of mtctl, and counts it if it succeeds."""
 		done = subprocess.run([str(self.options.mtctl), *words], env=self.plain, capture_output=True, timeout=120)
 		self.done[count if done.returncode in well else "refused"] += 1
 

@@ -1,4 +1,4 @@
-"""Storms of processes: what tests/compat does by the hundred, by the thousand. Under `-s` each prints what it counted:
+"""Thousands of processes, where tests/compat starts hundreds. With `-s` each test prints its counts:
 
   python3 -m pytest -m 'long or not long' tests/stress/test_children_storm.py -s
 """
@@ -11,7 +11,7 @@ BUSY = {"MIN_MB": 0, "TICK_MS": 10, "IDLE_MS": 10, "SLACK_MB": 0, "SLACK_PCT": 0
 
 @pytest.fixture
 def storm(run, env, compile_c, backend):
-	"""storm(program, words, what): runs it to a good end, and counts."""
+	"""storm(program, words, what): runs it, expects success, and prints its counts."""
 	def one(program, words, what, timeout=900, **settings):
 		began = time.monotonic()
 		got = run([compile_c(program), *words], env(**dict(BUSY, **settings)), timeout=timeout)
@@ -34,7 +34,7 @@ def test_thousands_of_children_past_forks_handlers_come_back_well(storm, way):
 
 
 @pytest.mark.long
-def test_thousands_of_execs(storm):
+def test_thousands_of_execs_come_to_a_good_end(storm):
 	assert storm("children.c", ["execs", 4000], "execs from four threads") == "4000 of 4000\n"
 
 
@@ -74,7 +74,7 @@ def test_hundreds_of_ends_amid_threads(run, env, compile_c, backend, end, status
 
 
 def test_a_shells_thousand_commands_are_what_they_are_without(run, env, bare, backend):
-	"""The children of a start script: small, asleep, and none of them notices."""
+	"""The children of a start script are small and asleep, and behave as without the shim."""
 	script = 'for i in $(seq 1000); do /bin/true; echo $i; done | tail -1; ls / | wc -l'
 	expected = run(["/bin/sh", "-c", script], bare, timeout=60)
 

@@ -1,4 +1,4 @@
-"""Everything at once: threads that come and go, blocks that change hands, and a worker that purges without a pause."""
+"""Threads start and end, blocks pass from thread to thread, and the worker purges without a pause."""
 import os
 import pathlib
 import re
@@ -48,7 +48,7 @@ def test_no_byte_is_lost_under_signals_and_requests(spawn, env, compile_c, contr
 
 
 @pytest.mark.parametrize("conf", ["narenas:1", "narenas:64", "tcache:false", "abort_conf:false,slab_sizes:1-4096:1"])
-def test_other_shapes_of_jemalloc(run, env, compile_c, conf):
+def test_no_byte_is_lost_with_other_settings_of_jemalloc(run, env, compile_c, conf):
 	got = run([compile_c(SOURCE), 2, 4], env(ALLOCATOR="jemalloc", MALLOC_CONF=conf, **GREEDY), timeout=60)
 
 	assert got.returncode == 0, got.stderr
@@ -56,7 +56,7 @@ def test_other_shapes_of_jemalloc(run, env, compile_c, conf):
 
 
 def test_thousands_of_short_threads_leave_nothing(run, env, backend):
-	"""What the account keeps for a thread goes with it."""
+	"""The accounting data of a thread is freed when it ends."""
 	script = ("import threading, re\n"
 	          "def rss():\n"
 	          "    return int(re.search(r'RssAnon:\\s+(\\d+)', open('/proc/self/status').read())[1])\n"

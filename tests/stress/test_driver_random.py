@@ -1,4 +1,4 @@
-"""Drawn calls of the CUDA driver, once without the shim and once with its device pool: the same answers, and none takes longer.
+"""Random calls of the CUDA driver, once without the shim and once with its device pool: the same replies, and none takes longer.
 
 A fault is told with its seed and the fewest operations that show it; tests/stress/driver_random.py replays it.
 """

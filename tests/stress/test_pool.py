@@ -18,7 +18,7 @@ EVERYTHING = ["captures", "deaths", "worker", "ooms"]
 
 @pytest.fixture
 def model(run, bare, compile_c):
-	"""model(operations, words, flags): what the model says of so many operations of 8 threads."""
+	"""model(operations, words, flags): runs the model with 8 threads; returns its output."""
 	def play(operations, words=(), flags=(), timeout=240):
 		files = [*SOURCES, HERE / "pool_model.h", *(SHIM / "gpu").glob("*.h")]
 		version = hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:16]

@@ -78,7 +78,7 @@ class Verdict:
 
 	@property
 	def failures(self):
-		"""Lines, one for each thing that is wrong."""
+		"""Returns a line for each failure."""
 		lines = [f"{self.unit.full_name}: {self.broken}"] if self.broken else []
 		for one in self.differences:
 			if one.kind == "different":
@@ -100,7 +100,7 @@ def differing(bare, shim):
 
 
 def _classify(one):
-	"""A crash is none that happens once."""
+	"""A crash that happens once is not a flake."""
 	if set(one.shim) <= set(one.bare):
 		return "flaky"
 	odd = [outcome for outcome in one.shim if outcome not in one.bare]

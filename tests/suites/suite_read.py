@@ -20,7 +20,7 @@ MTR_LINE = re.compile(r"^(\S+\.\S+(?: '[^']*')?)\s+(?:w\d+\s+)?\[ ([a-z-]+) \]",
 
 @dataclasses.dataclass
 class Output:
-	"""What a run left behind: two texts, and the file that it was told to write its results to."""
+	"""The output of a run: two texts, and the file with its results."""
 	stdout: str
 	stderr: str
 	results: pathlib.Path
@@ -32,7 +32,7 @@ def _worse(one, other):
 
 
 def _put(cases, name, outcome):
-	"""What is another in each process stands in the names of parametrized tests."""
+	"""Removes addresses and the like from names of parametrized tests: they differ in each process."""
 	for number, letter in NUMBERS:
 		name = number.sub(letter, name)
 	cases[name] = _worse(cases[name], outcome) if name in cases else outcome
@@ -70,7 +70,7 @@ def read_junit(output):
 
 
 def read_tap(output):
-	"""GLib's tests, and other people's: a line for each case."""
+	"""TAP of GLib's and other tests: a line for each case."""
 	cases = {}
 	for line in output.stdout.splitlines():
 		if line.lstrip().startswith("Bail out!"):
@@ -87,7 +87,7 @@ def read_tap(output):
 
 
 def read_lines(output):
-	"""Programs of our own: the name of a case, a tab, and its outcome."""
+	"""Programs of this folder: the name of a case, a tab, and its outcome."""
 	return dict(line.split("\t", 1) for line in output.stdout.splitlines() if "\t" in line)
 
 
@@ -100,11 +100,11 @@ def read_mtr(output):
 
 
 def read_text(output):
-	"""All that it prints is the result."""
+	"""The whole output is the result."""
 	return {"(output)": hashlib.sha256(output.stdout.encode()).hexdigest()[:16]}
 
 
 def read_exit(output):
-	"""There is no more to it than the exit status, which is kept for every run."""
+	"""Only the exit status counts, which is kept for every run."""
 	del output
 	return {}

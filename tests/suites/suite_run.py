@@ -75,12 +75,12 @@ class Run:
 
 	@property
 	def tests(self):
-		"""Without the status, unless that is all there is."""
+		"""Returns the outcomes without the exit status, unless there is no other."""
 		return {name: outcome for name, outcome in self.cases.items() if name != "(exit)"} or self.cases
 
 
 def _kill_marked(mark):
-	"""What has left the session, but carries our folder in its environment."""
+	"""Kills processes that have left the session but have our folder in their environment."""
 	for path in pathlib.Path("/proc").glob("[0-9]*/environ"):
 		try:
 			if mark in path.read_bytes():
@@ -127,7 +127,7 @@ class Session:
 		shutil.rmtree(self.memory, ignore_errors=True)
 
 	def _files(self, place):
-		"""The shim's, which makes them in memory alone."""
+		"""The folder for the shim's files, in memory."""
 		return self.memory / place.name
 
 	def _place(self, unit):
@@ -153,7 +153,7 @@ class Session:
 		return dict(result, LD_PRELOAD=str(self.shim), MT_DIR=str(self._files(place)))
 
 	def _read_log(self, run, path):
-		"""Evidence that the shim was there and awake, and whatever it had to complain of."""
+		"""Reads from the log that the shim was awake, and its warnings."""
 		complaints = collections.Counter()
 		try:
 			with open(path, errors="replace") as lines:

@@ -1,4 +1,4 @@
-"""The runner of other people's suites finds what differs, and calls nothing a difference that is none."""
+"""The runner of other people's suites finds each difference, and reports no false one."""
 import os
 import pathlib
 import time

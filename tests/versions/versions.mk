@@ -1,5 +1,5 @@
-# versions.mk -- mtctl and the shim against older builds of each other, from the git history: minutes. `make check-integration`
-# has the same by forged files (tests/integration/test_versions.py).
+# versions.mk -- runs mtctl and the shim against older builds of each other from the git history; takes minutes. The integration ring has
+# the same with forged files (tests/integration/test_versions.py).
 
 .PHONY: check-versions
 check-versions: all

@@ -91,7 +91,7 @@ static void put_stroke(FILE *out, const struct mt_paint *paint)
 			i + 1 == count ? "\"" : "");
 }
 
-static void put_path(FILE *out, const struct mt_canvas_point *points, size_t count,
+static void put_path(FILE *out, const struct mt_point *points, size_t count,
 		     const struct mt_paint *paint, bool filled)
 {
 	fputs("<path ", out);
@@ -107,8 +107,7 @@ static void put_path(FILE *out, const struct mt_canvas_point *points, size_t cou
 	fputs(filled ? "Z\"/>\n" : "\"/>\n", out);
 }
 
-static void put_text(FILE *out, struct mt_canvas_point at, const char *text,
-		     const struct mt_font *font)
+static void put_text(FILE *out, struct mt_point at, const char *text, const struct mt_font *font)
 {
 	static const char *const anchors[] = {"start", "middle", "end"};
 
@@ -145,7 +144,7 @@ static cairo_surface_t *open_pdf(FILE *out, const struct mt_canvas_options *opti
 	return surface;
 }
 
-static void draw_path(cairo_t *cairo, const struct mt_canvas_point *points, size_t count,
+static void draw_path(cairo_t *cairo, const struct mt_point *points, size_t count,
 		      const struct mt_paint *paint, bool filled)
 {
 	const double *dashes;
@@ -274,7 +273,7 @@ void mt_canvas_end(struct mt_canvas *canvas)
 		fputs("</g>\n", canvas->out);
 }
 
-static void draw_shape(struct mt_canvas *canvas, const struct mt_canvas_point *points, size_t count,
+static void draw_shape(struct mt_canvas *canvas, const struct mt_point *points, size_t count,
 		       const struct mt_paint *paint, bool filled)
 {
 	if (count && canvas->format == SVG)
@@ -283,13 +282,13 @@ static void draw_shape(struct mt_canvas *canvas, const struct mt_canvas_point *p
 		draw_path(canvas->cairo, points, count, paint, filled);
 }
 
-void mt_canvas_line(struct mt_canvas *canvas, const struct mt_canvas_point *points, size_t count,
+void mt_canvas_line(struct mt_canvas *canvas, const struct mt_point *points, size_t count,
 		    const struct mt_paint *paint)
 {
 	draw_shape(canvas, points, count, paint, false);
 }
 
-void mt_canvas_area(struct mt_canvas *canvas, const struct mt_canvas_point *points, size_t count,
+void mt_canvas_area(struct mt_canvas *canvas, const struct mt_point *points, size_t count,
 		    const struct mt_paint *paint)
 {
 	draw_shape(canvas, points, count, paint, true);
@@ -306,7 +305,7 @@ double mt_canvas_text_width(struct mt_canvas *canvas, const char *text, const st
 	return extents.x_advance;
 }
 
-void mt_canvas_text(struct mt_canvas *canvas, struct mt_canvas_point at, const char *text,
+void mt_canvas_text(struct mt_canvas *canvas, struct mt_point at, const char *text,
 		    const struct mt_font *font)
 {
 	static const double before[] = {0, 0.5, 1}; /* by enum mt_anchor: this part of the width */

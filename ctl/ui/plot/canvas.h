@@ -11,12 +11,9 @@
 #include <stdint.h>
 
 #include "ctl/output/error.h"
+#include "ctl/ui/plot/scale.h"
 
 struct mt_canvas;
-
-struct mt_canvas_point {
-	double x, y;
-};
 
 enum mt_dash { MT_DASH_NONE, MT_DASH_LONG, MT_DASH_DOTS, MT_DASH_MIXED, MT_DASH_COUNT };
 
@@ -57,13 +54,13 @@ void mt_canvas_begin(struct mt_canvas *canvas, const char *name, const char *tit
 void mt_canvas_end(struct mt_canvas *canvas);
 
 /* Draws a line through `count` points, or fills the area inside them. 0 points: nothing. */
-void mt_canvas_line(struct mt_canvas *canvas, const struct mt_canvas_point *points, size_t count,
+void mt_canvas_line(struct mt_canvas *canvas, const struct mt_point *points, size_t count,
 		    const struct mt_paint *paint);
-void mt_canvas_area(struct mt_canvas *canvas, const struct mt_canvas_point *points, size_t count,
+void mt_canvas_area(struct mt_canvas *canvas, const struct mt_point *points, size_t count,
 		    const struct mt_paint *paint);
 
 /* Draws text on the baseline at.y. The text is UTF-8, and is escaped here. */
-void mt_canvas_text(struct mt_canvas *canvas, struct mt_canvas_point at, const char *text,
+void mt_canvas_text(struct mt_canvas *canvas, struct mt_point at, const char *text,
 		    const struct mt_font *font);
 
 /* The width of a text in pixels. */

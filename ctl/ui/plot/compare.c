@@ -32,11 +32,11 @@ static bool take_option(int option, struct mt_comparison_options *options, size_
 	case 'z':
 		return mt_plotting_parse_size(optarg, &options->width, &options->height);
 	case 'l':
-		if (*labels_count < MT_COMPARISON_MOST) {
+		if (*labels_count < MT_COMPARISON_MAX) {
 			options->labels[(*labels_count)++] = optarg;
 			return true;
 		}
-		mt_error_say("more labels than can be compared: %u", MT_COMPARISON_MOST);
+		mt_error_say("more labels than can be compared: %u", MT_COMPARISON_MAX);
 		return false;
 	default:
 		return false;
@@ -87,7 +87,7 @@ int mt_compare_run(int argc, char **argv)
 			     options.path ? "no recordings given" : "-o FILE is missing");
 		return mt_command_misused("compare");
 	}
-	if (count > MT_COMPARISON_MOST || labels_count > count) {
+	if (count > MT_COMPARISON_MAX || labels_count > count) {
 		mt_error_say("compare: %s", labels_count > count ? "more labels than files"
 								 : "twelve recordings at most");
 		return MT_EXIT_USAGE;

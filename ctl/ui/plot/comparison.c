@@ -11,8 +11,8 @@
 #include "ctl/ui/plot/picture.h"
 
 #define WIDTH        1200.0
-#define HEIGHT       480.0 /* without the table; */
-#define HEIGHT_GPU   200.0 /* and with device memory this more */
+#define HEIGHT       480.0 /* without the table */
+#define HEIGHT_GPU   200.0 /* more with device memory */
 #define TITLE_HEIGHT 66.0
 #define TIME_HEIGHT  30.0
 #define APART        26.0
@@ -21,7 +21,7 @@
 struct run {
 	const struct mt_recording *recording;
 	char name[80];
-	struct mt_legend_item look;
+	struct mt_legend_item style;
 	struct mt_series_sums rss, gpu;
 	double seconds;
 	size_t cleanups_count;
@@ -29,27 +29,27 @@ struct run {
 
 struct comparison {
 	const struct mt_comparison_options *options;
-	struct run runs[MT_COMPARISON_MOST];
+	struct run runs[MT_COMPARISON_MAX];
 	size_t count;
 	bool has_gpu;
 	struct mt_span span;
 	struct mt_panel memory, gpu;
 };
 
-/* Each is told from its neighbours by colour, by dashes, and by the shape on its line. */
-static struct mt_legend_item look_of(size_t place)
+/* Neighbours differ in colour, dashes and shape. */
+static struct mt_legend_item style_of(size_t index)
 {
 	static const uint32_t colours[] = {MT_RGB_BLUE,   MT_RGB_RED, MT_RGB_GREEN, MT_RGB_PURPLE,
 					   MT_RGB_ORANGE, MT_RGB_SKY, MT_RGB_BLACK};
 	static const enum mt_shape shapes[] = {MT_SHAPE_CIRCLE, MT_SHAPE_TRIANGLE, MT_SHAPE_SQUARE,
 					       MT_SHAPE_DIAMOND, MT_SHAPE_DOWN};
-	uint32_t rgb = colours[place % (sizeof(colours) / sizeof(colours[0]))];
-	bool second = place >= MT_DASH_COUNT;
+	uint32_t rgb = colours[index % (sizeof(colours) / sizeof(colours[0]))];
+	bool second = index >= MT_DASH_COUNT;
 
 	return (struct mt_legend_item){
 		.kind = MT_LEGEND_LINE,
-		.paint = {rgb, 1, 2, (enum mt_dash)(place % MT_DASH_COUNT)},
-		.shape = {shapes[place % (sizeof(shapes) / sizeof(shapes[0]))], 4, rgb, second},
+		.paint = {rgb, 1, 2, (enum mt_dash)(index % MT_DASH_COUNT)},
+		.shape = {shapes[index % (sizeof(shapes) / sizeof(shapes[0]))], 4, rgb, second},
 	};
 }
 
@@ -59,22 +59,22 @@ static void add_curve(struct mt_panel *panel, const struct run *run, struct mt_s
 
 	*curve = (struct mt_curve){.name = "curve run",
 				   .series = series,
-				   .paint = run->look.paint,
-				   .shape = run->look.shape};
+				   .paint = run->style.paint,
+				   .shape = run->style.shape};
 }
 
 static void add_run(struct comparison *comparison, const struct mt_recording *recording)
 {
-	size_t place = comparison->count++;
-	struct run *run = &comparison->runs[place];
-	const char *label = comparison->options->labels[place];
+	size_t index = comparison->count++;
+	struct run *run = &comparison->runs[index];
+	const char *label = comparison->options->labels[index];
 	uint64_t origin = mt_recording_begin_ns(recording);
 	struct mt_series rss = mt_series_of(recording, MT_RECORDING_RSS, 0, origin);
 	struct mt_series gpu = mt_series_of(recording, MT_RECORDING_GPU_RESERVED, 0, origin);
 
 	mt_picture_clean(label ? label : recording->name, run->name, sizeof(run->name));
 	run->recording = recording;
-	run->look = look_of(place);
+	run->style = style_of(index);
 	run->rss = mt_series_sum_up(&rss);
 	run->rss.peak = fmax(run->rss.peak, (double)recording->rss_peak_bytes);
 	run->gpu = mt_series_sum_up(&gpu);
@@ -155,13 +155,13 @@ static size_t list_columns(const struct comparison *comparison, enum column *out
 }
 
 static void draw_row(struct mt_canvas *canvas, const struct comparison *comparison,
-		     const struct run *run, struct mt_canvas_point at)
+		     const struct run *run, struct mt_point at)
 {
 	const struct mt_font name = {12, true, MT_RGB_TEXT, MT_ANCHOR_START},
 			     plain = {12, false, MT_RGB_TEXT, MT_ANCHOR_END};
 	const struct mt_paint line = {MT_RGB_GRID, 1, 1, MT_DASH_NONE};
 	double right = comparison->memory.box.right, step;
-	const struct mt_canvas_point ends[] = {{at.x, at.y + 7}, {right, at.y + 7}};
+	const struct mt_point ends[] = {{at.x, at.y + 7}, {right, at.y + 7}};
 	static const char *const names[] = {
 		[PEAK] = "peak RSS",          [MEAN] = "mean RSS", [END] = "RSS at the end",
 		[GPU] = "peak GPU, reserved", [TIME] = "time",     [CLEANUPS] = "cleanups",
@@ -172,8 +172,8 @@ static void draw_row(struct mt_canvas *canvas, const struct comparison *comparis
 
 	step = (right - at.x) * 0.78 / (double)count;
 	if (run) {
-		mt_legend_swatch(canvas, (struct mt_canvas_point){at.x, at.y - 4}, &run->look);
-		mt_canvas_text(canvas, (struct mt_canvas_point){at.x + MT_LEGEND_SWATCH + 9, at.y},
+		mt_legend_swatch(canvas, (struct mt_point){at.x, at.y - 4}, &run->style);
+		mt_canvas_text(canvas, (struct mt_point){at.x + MT_LEGEND_SWATCH + 9, at.y},
 			       run->name, &name);
 	}
 	for (size_t i = 0; i < count; i++) {
@@ -181,17 +181,16 @@ static void draw_row(struct mt_canvas *canvas, const struct comparison *comparis
 			write_cell(comparison, run, columns[i], text, sizeof(text));
 		else
 			snprintf(text, sizeof(text), "%s", names[columns[i]]);
-		mt_canvas_text(
-			canvas,
-			(struct mt_canvas_point){right - step * (double)(count - 1 - i), at.y},
-			text, &plain);
+		mt_canvas_text(canvas,
+			       (struct mt_point){right - step * (double)(count - 1 - i), at.y},
+			       text, &plain);
 	}
 	mt_canvas_line(canvas, ends, 2, &line);
 }
 
 static void draw_table(struct mt_canvas *canvas, const struct comparison *comparison, double top)
 {
-	struct mt_canvas_point at = {MT_PICTURE_MARGIN, top + 14};
+	struct mt_point at = {MT_PICTURE_MARGIN, top + 14};
 
 	mt_canvas_begin(canvas, "table", NULL);
 	draw_row(canvas, comparison, NULL, at);
@@ -208,7 +207,7 @@ static void draw_table(struct mt_canvas *canvas, const struct comparison *compar
 
 static void write_title(const struct comparison *comparison, char *out, size_t out_bytes)
 {
-	char names[MT_COMPARISON_MOST * (sizeof(comparison->runs[0].name) + 2)] = "";
+	char names[MT_COMPARISON_MAX * (sizeof(comparison->runs[0].name) + 2)] = "";
 	size_t used = 0;
 
 	for (size_t i = 0; i < comparison->count; i++)
@@ -219,8 +218,8 @@ static void write_title(const struct comparison *comparison, char *out, size_t o
 			 out_bytes);
 }
 
-/* What ran, where all runs are of the same. */
-static void write_below(const struct comparison *comparison, char *out, size_t out_bytes)
+/* The command, where it is the same in all runs. */
+static void write_subtitle(const struct comparison *comparison, char *out, size_t out_bytes)
 {
 	const char *command = "";
 
@@ -253,7 +252,7 @@ static void draw(struct mt_canvas *canvas, struct comparison *comparison, double
 	comparison->gpu.box =
 		(struct mt_box){MT_PICTURE_SIDE, first + APART, width - MT_PICTURE_MARGIN, field};
 	write_title(comparison, title, sizeof(title));
-	write_below(comparison, below, sizeof(below));
+	write_subtitle(comparison, below, sizeof(below));
 	mt_picture_draw_title(canvas, width, title, below);
 	mt_panel_draw_field(canvas, &comparison->memory);
 	mt_panel_draw_curves(canvas, &comparison->memory, &comparison->span);

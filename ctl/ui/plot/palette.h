@@ -1,6 +1,5 @@
-/* ctl/ui/plot/palette.h -- the colours, and how each is told from the others without colour. Those
- * of lines are the set that Okabe and Ito chose for eyes that see no red or no green; print in grey
- * keeps the dashes and the shapes. */
+/* ctl/ui/plot/palette.h -- colours, shapes and hatching. The colours of lines are the set by Okabe
+ * and Ito, for readers who cannot see red or green. In grey, dashes and shapes tell lines apart. */
 #ifndef MT_CTL_UI_PLOT_PALETTE_H
 #define MT_CTL_UI_PLOT_PALETTE_H
 
@@ -32,17 +31,17 @@ enum mt_shape {
 	MT_SHAPE_COUNT
 };
 
-/* `radius` pixels around a place; hollow: white inside. */
-struct mt_shape_look {
+/* `radius` pixels around a point; hollow: white inside. */
+struct mt_shape_style {
 	enum mt_shape shape;
 	double radius;
 	uint32_t rgb;
 	bool hollow;
 };
-void mt_shape_draw(struct mt_canvas *canvas, struct mt_canvas_point at,
-		   const struct mt_shape_look *look);
+void mt_shape_draw(struct mt_canvas *canvas, struct mt_point at,
+		   const struct mt_shape_style *style);
 
-/* A box filled with colour and slanted lines `step` pixels apart. */
+/* Draws a box filled with colour, with slanted stripes `step` pixels apart. */
 void mt_hatch_draw(struct mt_canvas *canvas, const struct mt_box *box, const struct mt_paint *paint,
 		   double step);
 

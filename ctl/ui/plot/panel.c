@@ -4,15 +4,15 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define TICK_ROOM   55.0 /* pixels for one value on the axis of bytes */
-#define SHAPE_APART 90.0 /* between the shapes on a line */
+#define TICK_ROOM   55.0 /* pixels for one label of the axis of bytes */
+#define SHAPE_APART 90.0 /* pixels between the shapes on a line */
 
 struct mt_scale mt_panel_time_scale(const struct mt_box *box, const struct mt_span *span)
 {
 	return (struct mt_scale){span->low, span->high, box->left, box->right};
 }
 
-/* The scale and the ticks must agree wherever they are needed. */
+/* The scale of bytes, with its ticks. */
 static struct mt_scale byte_scale(const struct mt_panel *panel, struct mt_ticks *ticks)
 {
 	double high = 0, wanted = floor((panel->box.bottom - panel->box.top) / TICK_ROOM);
@@ -24,10 +24,10 @@ static struct mt_scale byte_scale(const struct mt_panel *panel, struct mt_ticks 
 				 panel->box.top};
 }
 
-static void draw_line(struct mt_canvas *canvas, struct mt_canvas_point from,
-		      struct mt_canvas_point to, const struct mt_paint *paint)
+static void draw_line(struct mt_canvas *canvas, struct mt_point from, struct mt_point to,
+		      const struct mt_paint *paint)
 {
-	const struct mt_canvas_point ends[] = {from, to};
+	const struct mt_point ends[] = {from, to};
 
 	mt_canvas_line(canvas, ends, 2, paint);
 }
@@ -44,49 +44,48 @@ void mt_panel_draw_field(struct mt_canvas *canvas, const struct mt_panel *panel)
 
 	mt_canvas_begin(canvas, "axis bytes", NULL);
 	for (size_t i = 0; i < ticks.count; i++) {
-		double y = mt_scale_place(&scale, ticks.list[i].at);
+		double y = mt_scale_position(&scale, ticks.list[i].at);
 
-		draw_line(canvas, (struct mt_canvas_point){box->left, y},
-			  (struct mt_canvas_point){box->right, y}, i ? &grid : &frame);
-		mt_canvas_text(canvas, (struct mt_canvas_point){box->left - 8, y + 4},
-			       ticks.list[i].label, &label);
+		draw_line(canvas, (struct mt_point){box->left, y}, (struct mt_point){box->right, y},
+			  i ? &grid : &frame);
+		mt_canvas_text(canvas, (struct mt_point){box->left - 8, y + 4}, ticks.list[i].label,
+			       &label);
 	}
-	draw_line(canvas, (struct mt_canvas_point){box->left, box->top},
-		  (struct mt_canvas_point){box->left, box->bottom}, &frame);
-	mt_canvas_text(canvas,
-		       (struct mt_canvas_point){box->left, box->top - 7 - panel->below_title},
+	draw_line(canvas, (struct mt_point){box->left, box->top},
+		  (struct mt_point){box->left, box->bottom}, &frame);
+	mt_canvas_text(canvas, (struct mt_point){box->left, box->top - 7 - panel->below_title},
 		       panel->title, &title);
 	mt_canvas_end(canvas);
 }
 
 /* ---- lines ---- */
 
-/* What a curve is drawn with: room for thinned points and their places. */
+/* Buffers and scales for drawing curves. */
 struct pen {
 	struct mt_canvas *canvas;
 	struct mt_scale x, y;
 	size_t columns;
-	struct mt_point *points;
-	struct mt_canvas_point *places; /* twice as many: there, and back along the base */
+	struct mt_point *thinned;
+	struct mt_point *points; /* twice as many: along the line, and back along the base */
 };
 
-static size_t place(struct pen *pen, const struct mt_series *part, struct mt_canvas_point *out)
+static size_t scale_points(struct pen *pen, const struct mt_series *part, struct mt_point *out)
 {
-	size_t count = mt_series_thin(part, pen->x.low, pen->x.high, pen->columns, pen->points);
+	size_t count = mt_series_thin(part, pen->x.low, pen->x.high, pen->columns, pen->thinned);
 
 	for (size_t i = 0; i < count; i++)
-		out[i] = (struct mt_canvas_point){mt_scale_place(&pen->x, pen->points[i].x),
-						  mt_scale_place(&pen->y, pen->points[i].y)};
+		out[i] = (struct mt_point){mt_scale_position(&pen->x, pen->thinned[i].x),
+					   mt_scale_position(&pen->y, pen->thinned[i].y)};
 	return count;
 }
 
-static void turn_around(struct mt_canvas_point *places, size_t count)
+static void reverse(struct mt_point *points, size_t count)
 {
 	for (size_t i = 0; i < count / 2; i++) {
-		struct mt_canvas_point kept = places[i];
+		struct mt_point kept = points[i];
 
-		places[i] = places[count - 1 - i];
-		places[count - 1 - i] = kept;
+		points[i] = points[count - 1 - i];
+		points[count - 1 - i] = kept;
 	}
 }
 
@@ -94,56 +93,52 @@ static void draw_area(struct pen *pen, const struct mt_curve *curve, const struc
 		      size_t count)
 {
 	const struct mt_paint fill = {curve->paint.rgb, curve->fill, 0, MT_DASH_NONE};
-	size_t back = base->count ? place(pen, base, pen->places + count) : 0;
+	size_t back = base->count ? scale_points(pen, base, pen->points + count) : 0;
 
 	if (back) {
-		turn_around(pen->places + count, back);
+		reverse(pen->points + count, back);
 	} else {
-		pen->places[count] =
-			(struct mt_canvas_point){pen->places[count - 1].x, pen->y.from};
-		pen->places[count + 1] = (struct mt_canvas_point){pen->places[0].x, pen->y.from};
+		pen->points[count] = (struct mt_point){pen->points[count - 1].x, pen->y.from};
+		pen->points[count + 1] = (struct mt_point){pen->points[0].x, pen->y.from};
 		back = 2;
 	}
-	mt_canvas_area(pen->canvas, pen->places, count + back, &fill);
+	mt_canvas_area(pen->canvas, pen->points, count + back, &fill);
 }
 
-/* Where many lines cross, the shapes on them tell which is which; they begin at different places.
- */
+/* Shapes on a line tell crossing lines apart. They begin at different positions. */
 static void draw_shapes(struct pen *pen, const struct mt_curve *curve, size_t count)
 {
 	double next = pen->x.from + SHAPE_APART * (0.3 + 0.23 * (double)curve->shape.shape);
 
 	for (size_t i = 1; i < count; i++)
-		for (; next <= pen->places[i].x; next += SHAPE_APART) {
-			const struct mt_canvas_point *a = &pen->places[i - 1], *b = &pen->places[i];
+		for (; next <= pen->points[i].x; next += SHAPE_APART) {
+			const struct mt_point *a = &pen->points[i - 1], *b = &pen->points[i];
 			double part = b->x > a->x ? (next - a->x) / (b->x - a->x) : 1;
 
 			if (next >= a->x)
-				mt_shape_draw(
-					pen->canvas,
-					(struct mt_canvas_point){next, a->y + part * (b->y - a->y)},
-					&curve->shape);
+				mt_shape_draw(pen->canvas,
+					      (struct mt_point){next, a->y + part * (b->y - a->y)},
+					      &curve->shape);
 		}
 }
 
-/* A part has no gap in it. */
+/* Draws a part without gaps. */
 static void draw_part(struct pen *pen, const struct mt_curve *curve, size_t first, size_t count)
 {
 	const struct mt_series part = {curve->series.list + first, count};
 	struct mt_series base = {0};
-	size_t places;
+	size_t points;
 
 	if (curve->base.count >= first + count)
 		base = (struct mt_series){curve->base.list + first, count};
-	places = place(pen, &part, pen->places);
-	if (places == 1) /* a single sample is a short line, or it would not be seen */
-		pen->places[places++] =
-			(struct mt_canvas_point){pen->places[0].x + 2, pen->places[0].y};
-	mt_canvas_line(pen->canvas, pen->places, places, &curve->paint);
+	points = scale_points(pen, &part, pen->points);
+	if (points == 1) /* a single sample is a short line, to be visible */
+		pen->points[points++] = (struct mt_point){pen->points[0].x + 2, pen->points[0].y};
+	mt_canvas_line(pen->canvas, pen->points, points, &curve->paint);
 	if (curve->shape.radius > 0)
-		draw_shapes(pen, curve, places);
+		draw_shapes(pen, curve, points);
 	if (curve->fill > 0)
-		draw_area(pen, curve, &base, places);
+		draw_area(pen, curve, &base, points);
 }
 
 static void draw_curve(struct pen *pen, const struct mt_curve *curve)
@@ -174,8 +169,8 @@ void mt_panel_draw_curves(struct mt_canvas *canvas, struct mt_panel *panel,
 			  .columns = (size_t)(panel->box.right - panel->box.left)};
 	size_t room = 4 * (pen.columns + 1) + 2;
 
-	pen.points = mt_error_check_memory(calloc(room, sizeof(*pen.points)));
-	pen.places = mt_error_check_memory(calloc(2 * room, sizeof(*pen.places)));
+	pen.thinned = mt_error_check_memory(calloc(room, sizeof(*pen.thinned)));
+	pen.points = mt_error_check_memory(calloc(2 * room, sizeof(*pen.points)));
 	for (size_t i = 0; i < panel->curves_count; i++) {
 		mt_series_close_gaps(&panel->curves[i].series,
 				     (span->high - span->low) / (double)pen.columns);
@@ -184,8 +179,8 @@ void mt_panel_draw_curves(struct mt_canvas *canvas, struct mt_panel *panel,
 					     (span->high - span->low) / (double)pen.columns);
 		draw_curve(&pen, &panel->curves[i]);
 	}
+	free(pen.thinned);
 	free(pen.points);
-	free(pen.places);
 }
 
 void mt_panel_draw_time(struct mt_canvas *canvas, const struct mt_box *box, double y,
@@ -202,15 +197,13 @@ void mt_panel_draw_time(struct mt_canvas *canvas, const struct mt_box *box, doub
 		mt_ticks_elapsed(span->low, span->high,
 				 (size_t)fmax(3, fmin(12, (box->right - box->left) / 90)), &ticks);
 	mt_canvas_begin(canvas, "axis time", NULL);
-	draw_line(canvas, (struct mt_canvas_point){box->left, y},
-		  (struct mt_canvas_point){box->right, y}, &frame);
+	draw_line(canvas, (struct mt_point){box->left, y}, (struct mt_point){box->right, y},
+		  &frame);
 	for (size_t i = 0; i < ticks.count; i++) {
-		double x = mt_scale_place(&scale, ticks.list[i].at);
+		double x = mt_scale_position(&scale, ticks.list[i].at);
 
-		draw_line(canvas, (struct mt_canvas_point){x, y},
-			  (struct mt_canvas_point){x, y + 4}, &frame);
-		mt_canvas_text(canvas, (struct mt_canvas_point){x, y + 17}, ticks.list[i].label,
-			       &font);
+		draw_line(canvas, (struct mt_point){x, y}, (struct mt_point){x, y + 4}, &frame);
+		mt_canvas_text(canvas, (struct mt_point){x, y + 17}, ticks.list[i].label, &font);
 	}
 	mt_canvas_end(canvas);
 }

@@ -12,16 +12,16 @@
 #include "ctl/ui/plot/marks.h"
 
 #define WIDTH        1200.0
-#define HEIGHT       560.0 /* with one field; */
-#define HEIGHT_MORE  180.0 /* for each other one */
+#define HEIGHT       560.0 /* with one panel */
+#define HEIGHT_MORE  180.0 /* for each other panel */
 #define TITLE_HEIGHT 62.0
 #define TIME_HEIGHT  30.0
-#define APART        26.0 /* above each field, for its name; */
-#define FREED_HEIGHT 15.0 /* and below that, for what cleanups brought */
-#define PANELS_MOST  (1 + MT_DEVICES_COUNT)
-#define LEGEND_MOST  (5 + MT_MARKS_LEGEND)
+#define APART        26.0 /* above each panel, for its title */
+#define FREED_HEIGHT 15.0 /* and below that, for freed bytes */
+#define PANELS_MAX   (1 + MT_DEVICES_COUNT)
+#define LEGEND_MAX   (5 + MT_MARKS_LEGEND)
 
-/* How a curve is drawn, there and in the legend. */
+/* How a curve is drawn, in its panel and in the legend. */
 static const struct curve_style {
 	const char *name, *text;
 	struct mt_paint paint;
@@ -41,7 +41,7 @@ struct picture {
 	const struct mt_picture_options *options;
 	struct mt_span span;
 	uint64_t origin_ns;
-	struct mt_panel panels[PANELS_MOST];
+	struct mt_panel panels[PANELS_MAX];
 	size_t panels_count;
 	bool has_heap, has_gpu;
 };
@@ -56,7 +56,7 @@ void mt_picture_clean(const char *text, char *out, size_t out_bytes)
 
 	if (length >= out_bytes) {
 		length = out_bytes - 1;
-		/* never half a letter */
+		/* never within a character */
 		while (length && ((unsigned char)text[length] & 0xc0) == 0x80)
 			length--;
 	}
@@ -100,17 +100,17 @@ void mt_picture_draw_title(struct mt_canvas *canvas, double width, const char *t
 	mt_canvas_begin(canvas, "title", NULL);
 	snprintf(text, sizeof(text), "%s", title);
 	cut_to(canvas, text, width - 2 * MT_PICTURE_MARGIN, &large);
-	mt_canvas_text(canvas, (struct mt_canvas_point){MT_PICTURE_MARGIN, 32}, text, &large);
+	mt_canvas_text(canvas, (struct mt_point){MT_PICTURE_MARGIN, 32}, text, &large);
 	snprintf(text, sizeof(text), "%s", below);
 	cut_to(canvas, text, width - 2 * MT_PICTURE_MARGIN, &small);
-	mt_canvas_text(canvas, (struct mt_canvas_point){MT_PICTURE_MARGIN, 52}, text, &small);
+	mt_canvas_text(canvas, (struct mt_point){MT_PICTURE_MARGIN, 52}, text, &small);
 	mt_canvas_end(canvas);
 }
 
-/* ---- what is in it ---- */
+/* ---- contents ---- */
 
-/* A recording of one process has one; that of a tree is named after the one at its root. */
-static const struct mt_recording_process *named(const struct picture *picture)
+/* The process that names the picture: of a tree, its root. */
+static const struct mt_recording_process *main_process(const struct picture *picture)
 {
 	return mt_recording_process(picture->recording, picture->options->pid
 								? picture->options->pid
@@ -119,7 +119,7 @@ static const struct mt_recording_process *named(const struct picture *picture)
 
 static void write_title(const struct picture *picture, char *out, size_t out_bytes)
 {
-	const struct mt_recording_process *process = named(picture);
+	const struct mt_recording_process *process = main_process(picture);
 
 	if (picture->options->title)
 		mt_picture_clean(picture->options->title, out, out_bytes);
@@ -147,7 +147,7 @@ static void add_text(char *text, size_t text_bytes, const char *format, const ch
 	snprintf(text + used, text_bytes - used, format, value);
 }
 
-/* Of what is shown. Of the whole run the kernel knows a peak that no sample has seen. */
+/* Sums of the shown time. Of the whole run the kernel knows a peak between samples. */
 static struct mt_series_sums sum_up(const struct picture *picture)
 {
 	struct mt_series_sums rss = mt_series_sum_up(&picture->panels[0].curves[0].series);
@@ -158,11 +158,11 @@ static struct mt_series_sums sum_up(const struct picture *picture)
 	return rss;
 }
 
-/* Who, where, when; how much; how it ended. */
-static void write_below(const struct picture *picture, char *out, size_t out_bytes)
+/* Process, host, start; peak, mean and end of RSS; exit. */
+static void write_subtitle(const struct picture *picture, char *out, size_t out_bytes)
 {
 	const struct mt_recording *recording = picture->recording;
-	const struct mt_recording_process *process = named(picture);
+	const struct mt_recording_process *process = main_process(picture);
 	struct mt_series_sums rss = sum_up(picture);
 	char date[32], number[32];
 
@@ -243,7 +243,7 @@ static void add_gpu_curves(struct picture *picture, struct mt_panel *panel,
 	picture->has_gpu = true;
 }
 
-/* The ring knows the sum of all devices, a recording each of them. */
+/* A recording has each device, the ring only their sum. */
 static void add_devices(struct picture *picture)
 {
 	const struct mt_recording *recording = picture->recording;
@@ -253,7 +253,7 @@ static void add_devices(struct picture *picture)
 
 	for (size_t i = 0; i < recording->devices_count; i++)
 		any = seen[recording->devices[i].ordinal] = true;
-	/* Of one moment alone, as a process tells that runs, there is no line: its ring has one. */
+	/* Values of a single moment, as a running process has them, make no line: its ring does. */
 	any = any && (recording->samples_count == 1 ||
 		      recording->devices[0].time_ns !=
 			      recording->devices[recording->devices_count - 1].time_ns);
@@ -307,7 +307,7 @@ static size_t fill_legend(const struct picture *picture, const struct mt_marks *
 	return count + mt_marks_legend(marks, out + count);
 }
 
-/* The first field is twice as high as each of the others. */
+/* The first panel is twice as high as each other one. */
 static void lay_out(struct picture *picture, double width, double top, double bottom)
 {
 	double room = bottom - top - APART * (double)picture->panels_count,
@@ -340,14 +340,14 @@ static void draw_fields(struct mt_canvas *canvas, struct picture *picture,
 
 static double pool_height(const struct mt_picture_options *options)
 {
-	return options->pool ? mt_pool_height(options->pool) : 0;
+	return options->pool ? mt_pool_picture_height(options->pool) : 0;
 }
 
 static void draw(struct mt_canvas *canvas, struct picture *picture, double width, double height)
 {
 	const struct mt_marks marks = {picture->recording, picture->options->pid,
 				       picture->origin_ns, &picture->span};
-	struct mt_legend_item items[LEGEND_MOST];
+	struct mt_legend_item items[LEGEND_MAX];
 	size_t count = fill_legend(picture, &marks, items);
 	double end = height - pool_height(picture->options),
 	       bottom = end - TIME_HEIGHT - mt_marks_height(&marks);
@@ -356,7 +356,7 @@ static void draw(struct mt_canvas *canvas, struct picture *picture, double width
 	char title[200], below[400];
 
 	write_title(picture, title, sizeof(title));
-	write_below(picture, below, sizeof(below));
+	write_subtitle(picture, below, sizeof(below));
 	mt_picture_draw_title(canvas, width, title, below);
 	above.bottom = mt_legend_draw(canvas, &above, items, count);
 	if (mt_marks_has_freed(&marks))
@@ -366,11 +366,11 @@ static void draw(struct mt_canvas *canvas, struct picture *picture, double width
 	mt_marks_draw_lanes(canvas, &marks, box, bottom);
 	mt_panel_draw_time(canvas, box, end - TIME_HEIGHT, &picture->span);
 	if (picture->options->pool)
-		mt_pool_draw(canvas, picture->options->pool,
-			     &(struct mt_box){box->left, end, box->right, height - 4});
+		mt_pool_picture_draw(canvas, picture->options->pool,
+				     &(struct mt_box){box->left, end, box->right, height - 4});
 }
 
-static enum mt_err find_span(struct picture *picture, struct mt_why *why)
+static enum mt_err set_span(struct picture *picture, struct mt_why *why)
 {
 	const struct mt_recording *recording = picture->recording;
 	double end = (double)(mt_recording_end_ns(recording) - picture->origin_ns) / 1e9;
@@ -390,7 +390,7 @@ static enum mt_err find_span(struct picture *picture, struct mt_why *why)
 
 static enum mt_err fill(struct picture *picture, struct mt_why *why)
 {
-	const struct mt_recording_process *process = named(picture);
+	const struct mt_recording_process *process = main_process(picture);
 	enum mt_err error;
 
 	if (!picture->recording->samples_count)
@@ -399,7 +399,7 @@ static enum mt_err fill(struct picture *picture, struct mt_why *why)
 		return mt_error_because(why, MT_ERR_INVALID,
 					"no process %" PRIu64 " in this recording",
 					picture->options->pid);
-	error = find_span(picture, why);
+	error = set_span(picture, why);
 	if (error)
 		return error;
 	add_memory(picture);
@@ -445,14 +445,14 @@ enum mt_err mt_picture_draw(const struct mt_recording *recording,
 	return error;
 }
 
-enum mt_err mt_picture_draw_pool(const struct mt_pool *pool,
+enum mt_err mt_picture_draw_pool(const struct mt_pool_picture *pool,
 				 const struct mt_picture_options *options, struct mt_why *why)
 {
-	struct mt_canvas_options paper = {.path = options->path,
-					  .width = options->width > 0 ? options->width : WIDTH,
-					  .height = options->height > 0
-							    ? options->height
-							    : TITLE_HEIGHT + mt_pool_height(pool)};
+	struct mt_canvas_options paper = {
+		.path = options->path,
+		.width = options->width > 0 ? options->width : WIDTH,
+		.height = options->height > 0 ? options->height
+					      : TITLE_HEIGHT + mt_pool_picture_height(pool)};
 	char title[200], below[160], date[32];
 	struct mt_canvas *canvas;
 	enum mt_err error;
@@ -466,8 +466,8 @@ enum mt_err mt_picture_draw_pool(const struct mt_pool *pool,
 	if (error)
 		return error;
 	mt_picture_draw_title(canvas, paper.width, title, below);
-	mt_pool_draw(canvas, pool,
-		     &(struct mt_box){MT_PICTURE_SIDE, TITLE_HEIGHT,
-				      paper.width - MT_PICTURE_MARGIN, paper.height - 4});
+	mt_pool_picture_draw(canvas, pool,
+			     &(struct mt_box){MT_PICTURE_SIDE, TITLE_HEIGHT,
+					      paper.width - MT_PICTURE_MARGIN, paper.height - 4});
 	return mt_canvas_close(canvas, why);
 }

@@ -86,8 +86,8 @@ static enum mt_exit read_process(const char *pid, struct mt_recording *out)
 	return code;
 }
 
-/* That of a process that has none, or does not answer, is left out. */
-static bool take_pool(const char *pid, struct mt_pool *out)
+/* Left out for a process that has no pool, or does not reply. */
+static bool read_pool_of(const char *pid, struct mt_pool_picture *out)
 {
 	struct mt_pool_snapshot *snapshot = mt_error_check_memory(calloc(1, sizeof(*snapshot)));
 	struct mt_process process;
@@ -96,7 +96,7 @@ static bool take_pool(const char *pid, struct mt_pool *out)
 		     mt_pool_snapshot_take(&process, snapshot, &why) == MT_ERR_OK;
 
 	if (taken) {
-		mt_pool_of(snapshot, out);
+		mt_pool_picture_of(snapshot, out);
 		mt_pool_snapshot_free(snapshot);
 	}
 	free(snapshot);
@@ -113,33 +113,32 @@ static int finish(enum mt_err error, const struct mt_why *why)
 static int plot_process(const char *pid, struct options *options)
 {
 	struct mt_recording recording = {0};
-	struct mt_pool pool = {0};
+	struct mt_pool_picture pool = {0};
 	struct mt_why why;
 	int code = read_process(pid, &recording);
 
 	options->picture.as_clock = options->clock != CLOCK_NO;
-	if (code == MT_EXIT_OK && options->picture.gpu && take_pool(pid, &pool))
+	if (code == MT_EXIT_OK && options->picture.gpu && read_pool_of(pid, &pool))
 		options->picture.pool = &pool;
 	if (code == MT_EXIT_OK)
 		code = finish(mt_picture_draw(&recording, &options->picture, &why), &why);
-	mt_pool_free(&pool);
+	mt_pool_picture_free(&pool);
 	mt_recording_free(&recording);
 	return code;
 }
 
-/* What is no recording may be a snapshot; if it is neither, the first complaint is the better one.
- */
+/* A file that is no recording may be a snapshot. If it is neither, the first error is reported. */
 static int plot_file(const char *path, struct options *options)
 {
 	struct mt_recording recording;
-	struct mt_pool pool;
-	struct mt_why why, not_pool;
+	struct mt_pool_picture pool;
+	struct mt_why why, pool_why;
 	enum mt_err error = mt_recording_read(path, &recording, &why);
 
 	options->picture.as_clock = options->clock == CLOCK_YES;
-	if (error && mt_pool_read(path, &pool, &not_pool) == MT_ERR_OK) {
+	if (error && mt_pool_picture_read(path, &pool, &pool_why) == MT_ERR_OK) {
 		error = mt_picture_draw_pool(&pool, &options->picture, &why);
-		mt_pool_free(&pool);
+		mt_pool_picture_free(&pool);
 		return finish(error, &why);
 	}
 	if (error)
@@ -179,7 +178,7 @@ int mt_plot_run(int argc, char **argv)
 			     options.picture.path ? "one PID or FILE" : "-o FILE is missing");
 		return mt_command_misused("plot");
 	}
-	/* A number is a PID, unless a file is called so. */
+	/* A number is a PID, unless a file has that name. */
 	return mt_text_parse_u64(argv[optind], &number) && access(argv[optind], F_OK) != 0
 		       ? plot_process(argv[optind], &options)
 		       : plot_file(argv[optind], &options);

@@ -1,4 +1,4 @@
-/* ctl/ui/plot/pool.c -- see pool.h: where the blocks come from. */
+/* ctl/ui/plot/pool.c -- see pool.h: reads the blocks. */
 #include "ctl/ui/plot/pool.h"
 #include "ctl/process/read_file.h"
 
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int by_place(const void *a, const void *b)
+static int compare_blocks(const void *a, const void *b)
 {
 	const struct mt_pool_block *left = a, *right = b;
 
@@ -19,19 +19,19 @@ static int by_place(const void *a, const void *b)
 	return (left->held_bytes < right->held_bytes) - (left->held_bytes > right->held_bytes);
 }
 
-static void sort(struct mt_pool *pool)
+static void sort(struct mt_pool_picture *pool)
 {
 	if (pool->count)
-		qsort(pool->list, pool->count, sizeof(*pool->list), by_place);
+		qsort(pool->list, pool->count, sizeof(*pool->list), compare_blocks);
 }
 
-void mt_pool_of(const struct mt_pool_snapshot *snapshot, struct mt_pool *out)
+void mt_pool_picture_of(const struct mt_pool_snapshot *snapshot, struct mt_pool_picture *out)
 {
 	const struct mt_blocks_file *blocks = &snapshot->blocks;
 
-	*out = (struct mt_pool){.pid = (uint64_t)snapshot->target.process.pid,
-				.time_ns = blocks->head.time_ns,
-				.left_out_count = blocks->head.left_out_count};
+	*out = (struct mt_pool_picture){.pid = (uint64_t)snapshot->target.process.pid,
+					.time_ns = blocks->head.time_ns,
+					.left_out_count = blocks->head.left_out_count};
 	snprintf(out->comm, sizeof(out->comm), "%s", snapshot->target.process.comm);
 	snprintf(out->rank, sizeof(out->rank), "%s", snapshot->target.file.head.rank);
 	out->list = mt_error_check_memory(calloc(blocks->count + 1, sizeof(*out->list)));
@@ -45,7 +45,7 @@ void mt_pool_of(const struct mt_pool_snapshot *snapshot, struct mt_pool *out)
 
 /* ---- a file ---- */
 
-/* False: it is not there, or is no whole number up to `most`. */
+/* Returns false where it is missing, or no whole number up to `most`. */
 static bool get(const json_t *object, const char *name, uint64_t most, uint64_t *out)
 {
 	const json_t *value = json_object_get(object, name);
@@ -82,7 +82,7 @@ static bool read_block(const json_t *object, struct mt_pool_block *out)
 	return false;
 }
 
-static enum mt_err read_root(const json_t *root, struct mt_pool *out, struct mt_why *why)
+static enum mt_err read_root(const json_t *root, struct mt_pool_picture *out, struct mt_why *why)
 {
 	const json_t *blocks = json_object_get(root, "blocks"), *one;
 	size_t i;
@@ -105,25 +105,25 @@ static enum mt_err read_root(const json_t *root, struct mt_pool *out, struct mt_
 	return MT_ERR_OK;
 }
 
-enum mt_err mt_pool_read(const char *path, struct mt_pool *out, struct mt_why *why)
+enum mt_err mt_pool_picture_read(const char *path, struct mt_pool_picture *out, struct mt_why *why)
 {
 	size_t length = 0;
 	char *text = mt_read_file_stream(path, &length);
 	json_t *root = text ? json_loadb(text, length, 0, NULL) : NULL;
 	enum mt_err error;
 
-	*out = (struct mt_pool){0};
+	*out = (struct mt_pool_picture){0};
 	error = text ? read_root(root, out, why)
 		     : mt_error_because(why, MT_ERR_SYSTEM, "%s", strerror(errno));
 	if (error)
-		mt_pool_free(out);
+		mt_pool_picture_free(out);
 	json_decref(root);
 	free(text);
 	return error;
 }
 
-void mt_pool_free(struct mt_pool *pool)
+void mt_pool_picture_free(struct mt_pool_picture *pool)
 {
 	free(pool->list);
-	*pool = (struct mt_pool){0};
+	*pool = (struct mt_pool_picture){0};
 }

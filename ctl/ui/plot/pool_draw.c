@@ -8,32 +8,32 @@
 #include "ctl/ui/plot/pool.h"
 #include "ctl/ui/plot/scale.h"
 
-#define TITLE       54.0 /* with the legend below it */
-#define STRIP       44.0 /* for each device, with the words above it */
-#define BARS        190.0
-#define BARS_SPLIT  0.6 /* of the width for sizes, the rest for ages */
-#define SIZES       MT_POOL_SNAPSHOT_SIZES
-#define AGES        MT_POOL_SNAPSHOT_AGES
-#define STRIPS_MOST 8u
+#define TITLE      54.0 /* with the legend below it */
+#define STRIP      44.0 /* for each device, with the text above it */
+#define BARS       190.0
+#define BARS_SPLIT 0.6 /* of the width for sizes, the rest for ages */
+#define SIZES      MT_POOL_SNAPSHOT_SIZES
+#define AGES       MT_POOL_SNAPSHOT_AGES
+#define STRIPS_MAX 8u
 
-/* Solid is what the program has, striped what it has not. */
+/* Live and exported blocks are solid, free ones striped. */
 static const struct {
 	struct mt_paint paint;
 	double step;
-} looks[MT_BLOCKS_STATES] = {
+} styles[MT_BLOCKS_STATES] = {
 	[MT_BLOCKS_LIVE] = {{MT_RGB_GREEN, 0.75, 0, MT_DASH_NONE}, 1e9},
 	[MT_BLOCKS_EXPORTED] = {{MT_RGB_BLUE, 0.8, 0, MT_DASH_NONE}, 1e9},
 	[MT_BLOCKS_PENDING] = {{MT_RGB_PURPLE, 0.55, 0, MT_DASH_NONE}, 4},
 	[MT_BLOCKS_IDLE] = {{MT_RGB_ORANGE, 0.4, 0, MT_DASH_NONE}, 7},
 };
 
-/* Bytes by state of each bar. */
+/* A bar: bytes by state. */
 struct bar {
 	uint64_t bytes[MT_BLOCKS_STATES];
 	char label[24];
 };
 
-static size_t devices_of(const struct mt_pool *pool, uint64_t *bytes)
+static size_t devices_of(const struct mt_pool_picture *pool, uint64_t *bytes)
 {
 	size_t count = 0;
 
@@ -42,10 +42,10 @@ static size_t devices_of(const struct mt_pool *pool, uint64_t *bytes)
 		bytes[pool->list[i].device] += pool->list[i].held_bytes;
 	for (size_t device = 0; device < MT_DEVICES_COUNT; device++)
 		count += bytes[device] > 0;
-	return count < STRIPS_MOST ? count : STRIPS_MOST;
+	return count < STRIPS_MAX ? count : STRIPS_MAX;
 }
 
-double mt_pool_height(const struct mt_pool *pool)
+double mt_pool_picture_height(const struct mt_pool_picture *pool)
 {
 	uint64_t bytes[MT_DEVICES_COUNT];
 
@@ -57,16 +57,15 @@ double mt_pool_height(const struct mt_pool *pool)
 static void draw_block(struct mt_canvas *canvas, const struct mt_box *box, unsigned state)
 {
 	const struct mt_paint edge = {0xffffff, 1, 0.8, MT_DASH_NONE};
-	const struct mt_canvas_point right[] = {{box->right, box->top}, {box->right, box->bottom}};
+	const struct mt_point right[] = {{box->right, box->top}, {box->right, box->bottom}};
 
-	mt_hatch_draw(canvas, box, &looks[state].paint, looks[state].step);
+	mt_hatch_draw(canvas, box, &styles[state].paint, styles[state].step);
 	if (box->right - box->left > 3)
 		mt_canvas_line(canvas, right, 2, &edge);
 }
 
-/* Blocks of one state that are less than a pixel long are drawn together: there may be a million of
- * them. */
-static void draw_strip(struct mt_canvas *canvas, const struct mt_pool *pool,
+/* Blocks of one state shorter than a pixel are drawn together: there may be a million. */
+static void draw_strip(struct mt_canvas *canvas, const struct mt_pool_picture *pool,
 		       const struct mt_box *box, unsigned device)
 {
 	struct mt_box piece = *box;
@@ -95,7 +94,7 @@ static void draw_strip(struct mt_canvas *canvas, const struct mt_pool *pool,
 		draw_block(canvas, &piece, state);
 }
 
-static double draw_strips(struct mt_canvas *canvas, const struct mt_pool *pool,
+static double draw_strips(struct mt_canvas *canvas, const struct mt_pool_picture *pool,
 			  const struct mt_box *box, double top)
 {
 	const struct mt_font font = {12, true, MT_RGB_TEXT, MT_ANCHOR_START};
@@ -112,7 +111,7 @@ static double draw_strips(struct mt_canvas *canvas, const struct mt_pool *pool,
 		snprintf(text, sizeof(text), "GPU %u: %s in blocks, the largest of each kind first",
 			 device, mt_text_bytes(bytes[device]).text);
 		mt_canvas_begin(canvas, "strip", NULL);
-		mt_canvas_text(canvas, (struct mt_canvas_point){box->left, top + 10}, text, &font);
+		mt_canvas_text(canvas, (struct mt_point){box->left, top + 10}, text, &font);
 		draw_strip(canvas, pool, &strip, device);
 		mt_canvas_end(canvas);
 		top += STRIP;
@@ -137,18 +136,17 @@ static void draw_bar(struct mt_canvas *canvas, const struct bar *bar, struct mt_
 	const struct mt_font font = {10, false, MT_RGB_TEXT, MT_ANCHOR_MIDDLE};
 	double sum = 0;
 
-	mt_canvas_text(canvas,
-		       (struct mt_canvas_point){(box.left + box.right) / 2, scale->from + 15},
+	mt_canvas_text(canvas, (struct mt_point){(box.left + box.right) / 2, scale->from + 15},
 		       bar->label, &font);
 	for (unsigned state = 0; state < MT_BLOCKS_STATES; state++) {
 		if (!bar->bytes[state])
 			continue;
-		box.bottom = mt_scale_place(scale, sum);
+		box.bottom = mt_scale_position(scale, sum);
 		sum += (double)bar->bytes[state];
-		box.top = mt_scale_place(scale, sum);
+		box.top = mt_scale_position(scale, sum);
 		mt_canvas_begin(canvas, mt_blocks_file_state(state),
 				mt_text_bytes(bar->bytes[state]).text);
-		mt_hatch_draw(canvas, &box, &looks[state].paint, looks[state].step);
+		mt_hatch_draw(canvas, &box, &styles[state].paint, styles[state].step);
 		mt_canvas_end(canvas);
 	}
 }
@@ -169,12 +167,12 @@ static void draw_bars(struct mt_canvas *canvas, const struct bar *bars, size_t c
 	mt_ticks_bytes(high, 4, &ticks);
 	scale = (struct mt_scale){0, ticks.list[ticks.count - 1].at, box->bottom, box->top};
 	for (size_t i = 0; i < ticks.count; i++) {
-		double y = mt_scale_place(&scale, ticks.list[i].at);
-		const struct mt_canvas_point ends[] = {{box->left, y}, {box->right, y}};
+		double y = mt_scale_position(&scale, ticks.list[i].at);
+		const struct mt_point ends[] = {{box->left, y}, {box->right, y}};
 
 		mt_canvas_line(canvas, ends, 2, i ? &grid : &frame);
-		mt_canvas_text(canvas, (struct mt_canvas_point){box->left - 8, y + 4},
-			       ticks.list[i].label, &label);
+		mt_canvas_text(canvas, (struct mt_point){box->left - 8, y + 4}, ticks.list[i].label,
+			       &label);
 	}
 	for (size_t i = 0; i < count; i++) {
 		double middle = box->left + step * ((double)i + 0.5);
@@ -201,8 +199,9 @@ static void name_size(struct bar *bar, size_t size)
 	snprintf(bar->label, sizeof(bar->label), "%u %s", 1u << size % 10, units[size / 10]);
 }
 
-/* From the smallest size that there is to the largest; *out has room for all. */
-static size_t sort_by_size(const struct mt_pool *pool, struct bar *out)
+/* Fills bars from the smallest size to the largest one. *out has room for all sizes. Returns how
+ * many. */
+static size_t sort_by_size(const struct mt_pool_picture *pool, struct bar *out)
 {
 	size_t first = SIZES, last = 0;
 
@@ -222,7 +221,7 @@ static size_t sort_by_size(const struct mt_pool *pool, struct bar *out)
 	return last - first + 1;
 }
 
-static void sort_by_age(const struct mt_pool *pool, struct bar *out)
+static void sort_by_age(const struct mt_pool_picture *pool, struct bar *out)
 {
 	static const char *const names[AGES] = {"< 1 s",    "< 10 s", "< 1 min",
 						"< 10 min", "< 1 h",  "older"};
@@ -239,9 +238,9 @@ static void sort_by_age(const struct mt_pool *pool, struct bar *out)
 		snprintf(out[age].label, sizeof(out[age].label), "%s", names[age]);
 }
 
-/* ---- all of it ---- */
+/* ---- the whole drawing ---- */
 
-static void draw_head(struct mt_canvas *canvas, const struct mt_pool *pool,
+static void draw_head(struct mt_canvas *canvas, const struct mt_pool_picture *pool,
 		      const struct mt_box *box)
 {
 	const struct mt_font bold = {13, true, MT_RGB_TEXT, MT_ANCHOR_START};
@@ -252,18 +251,19 @@ static void draw_head(struct mt_canvas *canvas, const struct mt_pool *pool,
 	for (unsigned state = 0; state < MT_BLOCKS_STATES; state++)
 		items[state] = (struct mt_legend_item){.text = mt_blocks_file_state(state),
 						       .kind = MT_LEGEND_HATCH,
-						       .paint = looks[state].paint,
-						       .step = looks[state].step};
+						       .paint = styles[state].paint,
+						       .step = styles[state].step};
 	snprintf(text, sizeof(text), "GPU pool at %.8s: %s", mt_text_clock(pool->time_ns).text,
 		 mt_text_counted(pool->count, "block", "blocks").text);
 	if (pool->left_out_count)
 		snprintf(text + strlen(text), sizeof(text) - strlen(text), ", and %s left out",
 			 mt_text_counted(pool->left_out_count, "that was", "that were").text);
-	mt_canvas_text(canvas, (struct mt_canvas_point){box->left, box->top + 12}, text, &bold);
+	mt_canvas_text(canvas, (struct mt_point){box->left, box->top + 12}, text, &bold);
 	(void)mt_legend_draw(canvas, &row, items, MT_BLOCKS_STATES);
 }
 
-void mt_pool_draw(struct mt_canvas *canvas, const struct mt_pool *pool, const struct mt_box *box)
+void mt_pool_picture_draw(struct mt_canvas *canvas, const struct mt_pool_picture *pool,
+			  const struct mt_box *box)
 {
 	const struct mt_font bold = {12, true, MT_RGB_TEXT, MT_ANCHOR_START};
 	struct bar bars[SIZES];
@@ -274,9 +274,9 @@ void mt_pool_draw(struct mt_canvas *canvas, const struct mt_pool *pool, const st
 	mt_canvas_begin(canvas, "pool", NULL);
 	draw_head(canvas, pool, box);
 	top = draw_strips(canvas, pool, box, box->top + TITLE);
-	mt_canvas_text(canvas, (struct mt_canvas_point){sizes.left, top + 16},
+	mt_canvas_text(canvas, (struct mt_point){sizes.left, top + 16},
 		       "Held in blocks from this size on", &bold);
-	mt_canvas_text(canvas, (struct mt_canvas_point){ages.left, top + 16},
+	mt_canvas_text(canvas, (struct mt_point){ages.left, top + 16},
 		       "Held, by time since taken or freed", &bold);
 	sizes.top = ages.top = top + 28;
 	mt_canvas_begin(canvas, "sizes", NULL);

@@ -8,15 +8,15 @@
 #define MINUTE       60.0
 #define HOUR         3600.0
 #define DAY          86400.0
-#define CLOCK_WANTED 9 /* times of day are wide */
+#define CLOCK_WANTED 9 /* ticks with times of day, which are wide */
 
-double mt_scale_place(const struct mt_scale *scale, double value)
+double mt_scale_position(const struct mt_scale *scale, double value)
 {
 	return scale->from +
 	       (value - scale->low) / (scale->high - scale->low) * (scale->to - scale->from);
 }
 
-/* The least of 1, 2, 5, 10, 20, ... that is not below. */
+/* The smallest of 1, 2, 5, 10, 20, ... that is not below `least`. */
 static double nice_above(double least)
 {
 	double power = pow(10, floor(log10(least)));
@@ -32,7 +32,7 @@ static void add(struct mt_ticks *ticks, double at, double shown, const char *uni
 {
 	struct mt_tick *tick;
 
-	if (ticks->count == MT_TICKS_MOST)
+	if (ticks->count == MT_TICKS_MAX)
 		return;
 	tick = &ticks->list[ticks->count++];
 	tick->at = at;
@@ -50,7 +50,7 @@ void mt_ticks_bytes(double high, size_t wanted, struct mt_ticks *out)
 
 	if (!(high >= unit))
 		high = unit;
-	/* 1,500 MB rather than 1.46 GB. */
+	/* 1,500 MB rather than 1.46 GB */
 	while (high >= 2000 * unit && name + 1 < sizeof(units) / sizeof(units[0])) {
 		unit *= 1024;
 		name++;
@@ -62,7 +62,7 @@ void mt_ticks_bytes(double high, size_t wanted, struct mt_ticks *out)
 		add(out, (double)i * step * unit, (double)i * step, units[name]);
 }
 
-/* Steps of time that people count in. */
+/* Round steps of time. */
 static double time_step(double least)
 {
 	static const double steps[] = {
@@ -86,7 +86,7 @@ void mt_ticks_elapsed(double low, double high, size_t wanted, struct mt_ticks *o
 						: "d";
 
 	out->count = 0;
-	for (double i = first; i * step <= high + step * 1e-9 && out->count < MT_TICKS_MOST; i++)
+	for (double i = first; i * step <= high + step * 1e-9 && out->count < MT_TICKS_MAX; i++)
 		add(out, i * step, i * step / unit, name);
 }
 
@@ -105,7 +105,7 @@ static void add_clock(struct mt_ticks *ticks, double at, double realtime, double
 	struct tm broken;
 	const char *format;
 
-	if (ticks->count == MT_TICKS_MOST || !localtime_r(&seconds, &broken))
+	if (ticks->count == MT_TICKS_MAX || !localtime_r(&seconds, &broken))
 		return;
 	format = !broken.tm_hour && !broken.tm_min && !broken.tm_sec ? "%-d %b"
 		 : step < MINUTE                                     ? "%H:%M:%S"
@@ -123,6 +123,6 @@ void mt_ticks_clock(double origin, double low, double high, struct mt_ticks *out
 
 	out->count = 0;
 	for (double i = first;
-	     i * step - offset - origin <= high + step * 1e-9 && out->count < MT_TICKS_MOST; i++)
+	     i * step - offset - origin <= high + step * 1e-9 && out->count < MT_TICKS_MAX; i++)
 		add_clock(out, i * step - offset - origin, i * step - offset, step);
 }

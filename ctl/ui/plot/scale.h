@@ -1,18 +1,23 @@
-/* ctl/ui/plot/scale.h -- from values to places on paper, and the round values at which an axis is
- * marked. Pure. */
+/* ctl/ui/plot/scale.h -- maps values to positions, and chooses the round values of an axis. Pure.
+ */
 #ifndef MT_CTL_UI_PLOT_SCALE_H
 #define MT_CTL_UI_PLOT_SCALE_H
 
 #include <stddef.h>
 
-struct mt_scale {
-	double low, high; /* values; high is above low */
-	double from, to;  /* their places */
+/* A point of a series (seconds, bytes) or of a picture (pixels). */
+struct mt_point {
+	double x, y;
 };
 
-double mt_scale_place(const struct mt_scale *scale, double value);
+struct mt_scale {
+	double low, high; /* values; high > low */
+	double from, to;  /* their positions */
+};
 
-#define MT_TICKS_MOST 32u
+double mt_scale_position(const struct mt_scale *scale, double value);
+
+#define MT_TICKS_MAX 32u
 
 struct mt_tick {
 	double at;
@@ -20,19 +25,18 @@ struct mt_tick {
 };
 
 struct mt_ticks {
-	struct mt_tick list[MT_TICKS_MOST];
+	struct mt_tick list[MT_TICKS_MAX];
 	size_t count;
 };
 
-/* Bytes from 0 up to at least `high`, in one unit for all, about `wanted` of them (2 to 20): the
- * last is where the axis ends. MB, GB are 2^20, 2^30 bytes. */
+/* Bytes from 0 up to at least `high`, in one unit, with about `wanted` steps (2 to 20). The axis
+ * ends at the last tick. MB and GB are 2^20 and 2^30 bytes. */
 void mt_ticks_bytes(double high, size_t wanted, struct mt_ticks *out);
 
 /* Seconds since the start: "30 s", "10 min", "1.5 h", "2 d". */
 void mt_ticks_elapsed(double low, double high, size_t wanted, struct mt_ticks *out);
 
-/* The same as times of day where we are; `origin` is second 0 on CLOCK_REALTIME. At midnight the
- * date stands instead. */
+/* Local times of day; `origin` is second 0 on CLOCK_REALTIME. At midnight the date is shown. */
 void mt_ticks_clock(double origin, double low, double high, struct mt_ticks *out);
 
 #endif

@@ -15,8 +15,8 @@ static void put_point(struct mt_series *series, double x, double y)
 	series->list[series->count++] = (struct mt_point){x, y};
 }
 
-/* To the last point where that has the same x. What is not known of one process is left out of the
- * sum of all. */
+/* Adds to the last point where x is the same. Unknown values of one process are left out of the
+ * sum. */
 static void add_point(struct mt_series *series, double x, double y)
 {
 	struct mt_point *last = series->count ? &series->list[series->count - 1] : NULL;
@@ -29,19 +29,19 @@ static void add_point(struct mt_series *series, double x, double y)
 
 /* ---- cleanups as points ---- */
 
-/* Where a line passes between two samples. */
-struct knot {
+/* A point at the start or the end of a cleanup, between two samples. */
+struct cleanup_point {
 	uint64_t time_ns;
 	enum mt_recording_moment moment;
 	const struct mt_recording_mark *mark;
 };
 
-struct knots {
-	struct knot *list; /* by rising time; owned */
+struct cleanup_points {
+	struct cleanup_point *list; /* by rising time; owned */
 	size_t count, next;
 };
 
-/* 0: there are several. */
+/* The pid of the only process; 0: there are several. */
 static uint64_t only_process(const struct mt_recording *recording)
 {
 	uint64_t pid = recording->samples_count ? recording->samples[0].pid : 0;
@@ -52,33 +52,37 @@ static uint64_t only_process(const struct mt_recording *recording)
 	return pid;
 }
 
-/* A file may say of a cleanup that it ended after the next one began, or after the recording: the
- * line goes one way. */
-static void add_knots(struct knots *knots, const struct mt_recording_mark *mark, uint64_t most_ns)
+/* In a file, a cleanup may end after the next one begins, or after the recording: times are made to
+ * rise. */
+static void add_cleanup_points(struct cleanup_points *cleanup_points,
+			       const struct mt_recording_mark *mark, uint64_t most_ns)
 {
-	struct knot *last = knots->count ? &knots->list[knots->count - 1] : NULL;
+	struct cleanup_point *last =
+		cleanup_points->count ? &cleanup_points->list[cleanup_points->count - 1] : NULL;
 	uint64_t end_ns = mark->time_ns + mark->duration_ns;
 
 	if (last && last->time_ns > mark->time_ns)
 		last->time_ns = mark->time_ns;
-	knots->list[knots->count++] = (struct knot){mark->time_ns, MT_RECORDING_BEFORE, mark};
-	knots->list[knots->count++] =
-		(struct knot){end_ns < most_ns ? end_ns : most_ns, MT_RECORDING_AFTER, mark};
+	cleanup_points->list[cleanup_points->count++] =
+		(struct cleanup_point){mark->time_ns, MT_RECORDING_BEFORE, mark};
+	cleanup_points->list[cleanup_points->count++] = (struct cleanup_point){
+		end_ns < most_ns ? end_ns : most_ns, MT_RECORDING_AFTER, mark};
 }
 
-/* Those before the first sample (a ring has records that are older than it) lie outside. */
-static struct knots knots_of(const struct mt_recording *recording, enum mt_recording_figure figure,
-			     uint64_t pid)
+/* Cleanups before the first sample (a ring has older records) are left out. */
+static struct cleanup_points list_cleanup_points(const struct mt_recording *recording,
+						 enum mt_recording_figure figure, uint64_t pid)
 {
-	struct knots knots = {
-		mt_error_check_memory(calloc(2 * recording->marks_count + 1, sizeof(*knots.list))),
+	struct cleanup_points cleanup_points = {
+		mt_error_check_memory(
+			calloc(2 * recording->marks_count + 1, sizeof(*cleanup_points.list))),
 		0, 0};
 	uint64_t begin_ns = mt_recording_begin_ns(recording),
 		 end_ns = mt_recording_end_ns(recording);
 
 	if (!pid || (figure != MT_RECORDING_RSS && figure != MT_RECORDING_LIVE &&
 		     figure != MT_RECORDING_IDLE))
-		return knots;
+		return cleanup_points;
 	for (size_t i = 0; i < recording->marks_count; i++) {
 		const struct mt_recording_mark *mark = &recording->marks[i];
 
@@ -86,19 +90,19 @@ static struct knots knots_of(const struct mt_recording *recording, enum mt_recor
 		    mark->time_ns >= begin_ns &&
 		    mark->rss_bytes[MT_RECORDING_BEFORE] != MT_RECORDING_UNKNOWN &&
 		    mark->rss_bytes[MT_RECORDING_AFTER] != MT_RECORDING_UNKNOWN)
-			add_knots(&knots, mark, end_ns);
+			add_cleanup_points(&cleanup_points, mark, end_ns);
 	}
-	return knots;
+	return cleanup_points;
 }
 
-/* What the record does not say is taken from the sample on the same side of the cleanup. Idle
- * memory, of which it never speaks, is no more than what is resident and not live; live and idle
- * are known together or not at all, as in samples: one is drawn upon the other. */
-static uint64_t bytes_at(const struct knot *knot, enum mt_recording_figure figure,
+/* Unknown values of the record are taken from the sample on the same side of the cleanup. Records
+ * have no idle bytes: they are at most what is resident and not live. Live and idle are both known
+ * or both unknown, since one is drawn on the other. */
+static uint64_t bytes_at(const struct cleanup_point *cleanup_point, enum mt_recording_figure figure,
 			 const struct mt_recording_sample *near)
 {
-	uint64_t rss = knot->mark->rss_bytes[knot->moment],
-		 live = knot->mark->live_bytes[knot->moment];
+	uint64_t rss = cleanup_point->mark->rss_bytes[cleanup_point->moment],
+		 live = cleanup_point->mark->live_bytes[cleanup_point->moment];
 	uint64_t idle = near->bytes[MT_RECORDING_IDLE];
 
 	if (figure == MT_RECORDING_RSS)
@@ -119,59 +123,61 @@ static double known(uint64_t bytes)
 	return bytes == MT_RECORDING_UNKNOWN ? NAN : (double)bytes;
 }
 
-/* What a line is made of. */
-struct thread {
+/* The state of a series that is being made. */
+struct line {
 	struct mt_series series;
-	struct knots knots;
+	struct cleanup_points cleanup_points;
 	enum mt_recording_figure figure;
 	uint64_t origin_ns;
 	const struct mt_recording_sample *last; /* NULL: none so far */
 };
 
-/* The knots before this sample; NULL: all that are left. */
-static void tie_knots(struct thread *thread, const struct mt_recording_sample *sample)
+/* Adds the points of cleanups before this sample; NULL: all remaining ones. */
+static void add_cleanups_before(struct line *line, const struct mt_recording_sample *sample)
 {
-	struct knots *knots = &thread->knots;
+	struct cleanup_points *cleanup_points = &line->cleanup_points;
 
-	for (; knots->next < knots->count; knots->next++) {
-		const struct knot *knot = &knots->list[knots->next];
+	for (; cleanup_points->next < cleanup_points->count; cleanup_points->next++) {
+		const struct cleanup_point *cleanup_point =
+			&cleanup_points->list[cleanup_points->next];
 		const struct mt_recording_sample *near =
-			knot->moment == MT_RECORDING_BEFORE ? thread->last : sample;
+			cleanup_point->moment == MT_RECORDING_BEFORE ? line->last : sample;
 
-		if (sample && knot->time_ns >= sample->time_ns)
+		if (sample && cleanup_point->time_ns >= sample->time_ns)
 			return;
-		near = near ? near : thread->last ? thread->last : sample;
+		near = near ? near : line->last ? line->last : sample;
 		if (near)
-			put_point(&thread->series, seconds_since(knot->time_ns, thread->origin_ns),
-				  known(bytes_at(knot, thread->figure, near)));
+			put_point(&line->series,
+				  seconds_since(cleanup_point->time_ns, line->origin_ns),
+				  known(bytes_at(cleanup_point, line->figure, near)));
 	}
 }
 
 struct mt_series mt_series_of(const struct mt_recording *recording, enum mt_recording_figure figure,
 			      uint64_t pid, uint64_t origin_ns)
 {
-	struct thread thread = {
-		.knots = knots_of(recording, figure, pid ? pid : only_process(recording)),
-		.figure = figure,
-		.origin_ns = origin_ns};
-	size_t room = recording->samples_count + thread.knots.count + 1;
+	struct line line = {.cleanup_points = list_cleanup_points(
+				    recording, figure, pid ? pid : only_process(recording)),
+			    .figure = figure,
+			    .origin_ns = origin_ns};
+	size_t room = recording->samples_count + line.cleanup_points.count + 1;
 
-	thread.series.list = mt_error_check_memory(calloc(room, sizeof(*thread.series.list)));
+	line.series.list = mt_error_check_memory(calloc(room, sizeof(*line.series.list)));
 	for (size_t i = 0; i < recording->samples_count; i++) {
 		const struct mt_recording_sample *sample = &recording->samples[i];
 
 		if (pid && sample->pid != pid)
 			continue;
-		tie_knots(&thread, sample);
-		/* Where there are knots, nothing is added up. */
-		(thread.knots.count ? put_point : add_point)(
-			&thread.series, seconds_since(sample->time_ns, origin_ns),
+		add_cleanups_before(&line, sample);
+		/* with points of cleanups nothing is added up */
+		(line.cleanup_points.count ? put_point : add_point)(
+			&line.series, seconds_since(sample->time_ns, origin_ns),
 			known(sample->bytes[figure]));
-		thread.last = sample;
+		line.last = sample;
 	}
-	tie_knots(&thread, NULL);
-	free(thread.knots.list);
-	return thread.series;
+	add_cleanups_before(&line, NULL);
+	free(line.cleanup_points.list);
+	return line.series;
 }
 
 struct mt_series mt_series_of_device(const struct mt_recording *recording,
@@ -223,7 +229,7 @@ void mt_series_close_gaps(struct mt_series *series, double least)
 		}
 		while (next < series->count && isnan(series->list[next].y))
 			next++;
-		/* One point stands for a whole gap. */
+		/* one point is enough for a gap */
 		if (next == series->count || series->list[next].x - known >= least)
 			series->list[kept++] = series->list[i];
 		i = next - 1;
@@ -280,9 +286,9 @@ static size_t put_column(const struct mt_series *series, const struct column *co
 
 static size_t column_of(double x, double low, double high, size_t columns)
 {
-	double place = (x - low) / (high - low) * (double)columns;
+	double column = (x - low) / (high - low) * (double)columns;
 
-	return place <= 0 ? 0 : place >= (double)columns ? columns : (size_t)place;
+	return column <= 0 ? 0 : column >= (double)columns ? columns : (size_t)column;
 }
 
 size_t mt_series_thin(const struct mt_series *series, double low, double high, size_t columns,

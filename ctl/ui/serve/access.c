@@ -59,7 +59,8 @@ static bool host_of(const char *text, char *out, size_t out_bytes)
 	return true;
 }
 
-/* A plain address cannot be another site's name, and it is the one that was connected to. */
+/* Whether the host is the address that the connection came in on: an address is no other site's
+ * name. */
 static bool is_local_end(struct MHD_Connection *connection, const char *host)
 {
 	const union MHD_ConnectionInfo *info =
@@ -105,7 +106,7 @@ const char *mt_access_site(struct MHD_Connection *connection)
 	return "pages of other sites get nothing here";
 }
 
-/* "http://" or, behind a proxy with TLS, "https://", and what the Host header says. */
+/* "http://" or, behind a proxy with TLS, "https://", and the Host header. */
 static bool is_own_origin(const char *origin, const char *host)
 {
 	if (strncasecmp(origin, "http://", 7) == 0)

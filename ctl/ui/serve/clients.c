@@ -7,11 +7,11 @@
 #include "ctl/process/control_file.h"
 
 #define DEADLINE_NS (30u * UINT64_C(1000000000))
-#define ROOM        16u /* places that are kept free */
+#define ROOM        16u /* connections that are kept free */
 
 static void add(struct mt_clients *clients, int fd, void **place)
 {
-	for (size_t i = 0; i < MT_CLIENTS_MOST; i++) {
+	for (size_t i = 0; i < MT_CLIENTS_MAX; i++) {
 		struct mt_client *client = &clients->list[i];
 
 		if (client->used)
@@ -55,14 +55,14 @@ void mt_clients_done(struct mt_client *client)
 	client->waits = false;
 }
 
-static bool may_be_put_out(const struct mt_client *client)
+static bool may_disconnect(const struct mt_client *client)
 {
 	return client->used && !client->waits && !client->ended;
 }
 
-/* Both directions: whether it is being read from or written to, libmicrohttpd finds it at its end.
- * The descriptor stays. */
-static void put_out(struct mt_client *client)
+/* Shuts down both directions, so that libmicrohttpd sees the end both when it reads and when it
+ * writes. The descriptor stays open. */
+static void disconnect(struct mt_client *client)
 {
 	(void)shutdown(client->fd, SHUT_RDWR);
 	client->ended = true;
@@ -73,25 +73,25 @@ void mt_clients_expire(struct mt_clients *clients)
 	uint64_t now_ns = mt_clock_now_ns();
 	size_t ending = 0;
 
-	for (size_t i = 0; i < MT_CLIENTS_MOST; i++) {
+	for (size_t i = 0; i < MT_CLIENTS_MAX; i++) {
 		struct mt_client *client = &clients->list[i];
 
-		if (may_be_put_out(client) && now_ns - client->since_ns > DEADLINE_NS)
-			put_out(client);
+		if (may_disconnect(client) && now_ns - client->since_ns > DEADLINE_NS)
+			disconnect(client);
 		ending += client->ended;
 	}
-	for (; clients->count - ending > MT_CLIENTS_MOST - ROOM; ending++) {
+	for (; clients->count - ending > MT_CLIENTS_MAX - ROOM; ending++) {
 		struct mt_client *oldest = NULL;
 
-		for (size_t i = 0; i < MT_CLIENTS_MOST; i++) {
+		for (size_t i = 0; i < MT_CLIENTS_MAX; i++) {
 			struct mt_client *client = &clients->list[i];
 
-			if (may_be_put_out(client) &&
+			if (may_disconnect(client) &&
 			    (!oldest || client->since_ns < oldest->since_ns))
 				oldest = client;
 		}
 		if (!oldest)
 			return;
-		put_out(oldest);
+		disconnect(oldest);
 	}
 }

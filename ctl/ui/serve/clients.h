@@ -1,7 +1,7 @@
-/* ctl/ui/serve/clients.h -- the connections, so that slow ones keep nobody out. libmicrohttpd's own
- * timeout starts again with every byte; here a request has its time from the end of the one before
- * until its answer is out, and where many are connected, who has gone longest without finishing
- * anything is put out for those who come. */
+/* ctl/ui/serve/clients.h -- the connections, and limits on slow ones. The timeout of libmicrohttpd
+ * restarts with every byte. Here a request must be complete, and its reply sent, within 30 s of the
+ * end of the one before. Where connections run out, the one that has finished nothing for longest
+ * is closed. For one thread. */
 #ifndef MT_CTL_UI_SERVE_CLIENTS_H
 #define MT_CTL_UI_SERVE_CLIENTS_H
 
@@ -10,18 +10,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MT_CLIENTS_MOST 256u
+#define MT_CLIENTS_MAX 256u
 
 struct mt_client {
 	int fd;
 	bool used;
-	bool waits;        /* for a cleanup: it is we who are slow */
-	bool ended;        /* put out, and not gone yet */
-	uint64_t since_ns; /* CLOCK_MONOTONIC: connected, or done with its last request */
+	bool waits; /* for the server: no limit then */
+	bool ended; /* shut down, and not closed yet */
+	/* CLOCK_MONOTONIC: of the connection, or of the end of its last request */
+	uint64_t since_ns;
 };
 
 struct mt_clients {
-	struct mt_client list[MT_CLIENTS_MOST];
+	struct mt_client list[MT_CLIENTS_MAX];
 	size_t count;
 };
 
@@ -29,14 +30,14 @@ struct mt_clients {
 void mt_clients_notify(void *cls, struct MHD_Connection *connection, void **place,
 		       enum MHD_ConnectionNotificationCode code);
 
-/* Of a connection that mt_clients_notify was told of; NULL otherwise. */
+/* Returns the client of a connection; NULL: mt_clients_notify was not called for it. */
 struct mt_client *mt_clients_of(struct MHD_Connection *connection);
 
-/* Its answer is out. */
+/* Notes that the reply was sent. */
 void mt_clients_done(struct mt_client *client);
 
-/* Puts out those whose time is over, and the oldest where places run out. libmicrohttpd sees them
- * end in its next run. */
+/* Shuts down connections whose time is over, and the oldest ones where fewer than 16 are free.
+ * libmicrohttpd closes them in its next run. */
 void mt_clients_expire(struct mt_clients *clients);
 
 #endif

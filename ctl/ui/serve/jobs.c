@@ -19,13 +19,13 @@
 #include "ctl/process/watchdog.h"
 
 #define PIECE_BYTES 65536u
-/* clients, children and a few more: see MT_CLIENTS_MOST */
-#define DESCRIPTORS_MOST 1024
-/* of an answer: five times the longest */
-#define TEXT_MOST ((size_t)8 << 20)
+/* clients, children and a few more: see MT_CLIENTS_MAX */
+#define DESCRIPTORS_MAX 1024
+/* of a reply: five times the longest */
+#define TEXT_MAX ((size_t)8 << 20)
 
-/* 1.5 MB. All of a million would be 110 MB, of which the server holds a copy for each who asks. */
-#define BLOCKS_MOST 10000u
+/* 1.5 MB. A million blocks would be 110 MB, with a copy for each client. */
+#define BLOCKS_MAX 10000u
 
 /* ---- what the children do ---- */
 
@@ -69,35 +69,35 @@ static unsigned refuse(enum mt_err error, const struct mt_why *why, char **out)
 	return error == MT_ERR_NOT_AVAILABLE ? MHD_HTTP_NOT_FOUND : status_of(mt_error_exit(error));
 }
 
-static unsigned trim(const struct mt_job_request *order, char **out)
+static unsigned trim(const struct mt_job_request *request, char **out)
 {
 	struct mt_process process;
-	json_t *answer, *error;
+	json_t *reply, *error;
 	struct mt_why why;
-	enum mt_err refused = mt_job_find(order->pid, &process, &why);
+	enum mt_err refused = mt_job_find(request->pid, &process, &why);
 	int code;
 
 	if (refused)
 		return refuse(refused, &why, out);
-	answer = mt_trim_json(&process, order->level, MT_TRIM_TIMEOUT_MS, &code);
-	error = json_object_get(json_array_get(json_object_get(answer, "processes"), 0), "error");
-	/* As in every other refusal. */
+	reply = mt_trim_json(&process, request->level, MT_TRIM_TIMEOUT_MS, &code);
+	error = json_object_get(json_array_get(json_object_get(reply, "processes"), 0), "error");
+	/* as in every other refusal */
 	if (status_of(code) != MHD_HTTP_OK && error)
-		mt_json_set(answer, "error", json_incref(error));
-	*out = text_of(answer);
+		mt_json_set(reply, "error", json_incref(error));
+	*out = text_of(reply);
 	return status_of(code);
 }
 
-static unsigned snapshot(const struct mt_job_request *order, char **out)
+static unsigned snapshot(const struct mt_job_request *request, char **out)
 {
 	const struct mt_pool_snapshot_view view = {.device = MT_POOL_SNAPSHOT_ALL,
-						   .top = BLOCKS_MOST};
+						   .top = BLOCKS_MAX};
 	struct mt_pool_snapshot pool = {0};
 	struct mt_process process;
 	size_t length;
 	FILE *file;
 	struct mt_why why;
-	enum mt_err error = mt_job_find(order->pid, &process, &why);
+	enum mt_err error = mt_job_find(request->pid, &process, &why);
 
 	if (!error)
 		error = mt_pool_snapshot_take(&process, &pool, &why);
@@ -113,13 +113,13 @@ static unsigned snapshot(const struct mt_job_request *order, char **out)
 
 /* ---- the child ---- */
 
-/* Else connections that the server closes would stay open. Other descriptors are of shared code,
- * which may want them. */
+/* Otherwise connections that the server closes would stay open. Other descriptors belong to shared
+ * code, which may need them. */
 static void close_sockets(void)
 {
 	struct stat status;
 
-	for (int fd = STDERR_FILENO + 1; fd < DESCRIPTORS_MOST; fd++)
+	for (int fd = STDERR_FILENO + 1; fd < DESCRIPTORS_MAX; fd++)
 		if (fstat(fd, &status) == 0 && S_ISSOCK(status.st_mode))
 			close(fd);
 }
@@ -134,13 +134,13 @@ void mt_jobs_begin_child(void)
 	close_sockets();
 }
 
-static _Noreturn void child(const struct mt_job_request *order, int to)
+static _Noreturn void child(const struct mt_job_request *request, int to)
 {
 	unsigned status;
 	char *text = NULL;
 
 	mt_jobs_begin_child();
-	status = (order->kind == MT_JOB_TRIM ? trim : snapshot)(order, &text);
+	status = (request->kind == MT_JOB_TRIM ? trim : snapshot)(request, &text);
 	mt_watchdog_write(to, &status, sizeof(status));
 	mt_watchdog_write(to, text, strlen(text));
 	_exit(0);
@@ -148,7 +148,7 @@ static _Noreturn void child(const struct mt_job_request *order, int to)
 
 /* ---- the server ---- */
 
-static struct mt_job *find_place(struct mt_jobs *jobs, const struct mt_job_request *order,
+static struct mt_job *find_entry(struct mt_jobs *jobs, const struct mt_job_request *request,
 				 struct mt_response *out_refusal)
 {
 	struct mt_job *place = NULL;
@@ -157,10 +157,10 @@ static struct mt_job *find_place(struct mt_jobs *jobs, const struct mt_job_reque
 		*out_refusal = mt_response_error(MHD_HTTP_SERVICE_UNAVAILABLE, "the server ends");
 		return NULL;
 	}
-	for (size_t i = 0; i < MT_JOBS_MOST; i++) {
+	for (size_t i = 0; i < MT_JOBS_MAX; i++) {
 		if (!jobs->list[i].connection)
 			place = &jobs->list[i];
-		else if (jobs->list[i].order.pid == order->pid) {
+		else if (jobs->list[i].request.pid == request->pid) {
 			*out_refusal = mt_response_error(
 				MHD_HTTP_CONFLICT, "another request of this process is under way");
 			return NULL;
@@ -181,7 +181,7 @@ static bool start_child(struct mt_job *job)
 	(void)fcntl(ends[0], F_SETFL, O_NONBLOCK);
 	job->child = fork();
 	if (job->child == 0)
-		child(&job->order, ends[1]);
+		child(&job->request, ends[1]);
 	close(ends[1]);
 	job->fd = ends[0];
 	if (job->child < 0)
@@ -189,14 +189,14 @@ static bool start_child(struct mt_job *job)
 	return job->child > 0;
 }
 
-struct mt_job *mt_jobs_start(struct mt_jobs *jobs, const struct mt_job_request *order,
+struct mt_job *mt_jobs_start(struct mt_jobs *jobs, const struct mt_job_request *request,
 			     struct MHD_Connection *connection, struct mt_response *out_refusal)
 {
-	struct mt_job *job = find_place(jobs, order, out_refusal);
+	struct mt_job *job = find_entry(jobs, request, out_refusal);
 
 	if (!job)
 		return NULL;
-	*job = (struct mt_job){.order = *order};
+	*job = (struct mt_job){.request = *request};
 	job->deadline_ns = mt_clock_now_ns() + MT_JOB_TIMEOUT_MS * UINT64_C(1000000);
 	if (!start_child(job)) {
 		*out_refusal = mt_response_error(MHD_HTTP_SERVICE_UNAVAILABLE,
@@ -213,14 +213,14 @@ size_t mt_jobs_poll(const struct mt_jobs *jobs, struct pollfd *out)
 {
 	size_t count = 0;
 
-	for (size_t i = 0; i < MT_JOBS_MOST; i++)
+	for (size_t i = 0; i < MT_JOBS_MAX; i++)
 		if (jobs->list[i].connection && !jobs->list[i].ended)
 			out[count++] = (struct pollfd){.fd = jobs->list[i].fd, .events = POLLIN};
 	return count;
 }
 
-/* Half an answer is none: of who was killed, or died, nothing is kept. */
-static void reap(struct mt_job *job, bool killed)
+/* Ends the child. The text of a child that failed or was killed is dropped. */
+static void collect(struct mt_job *job, bool killed)
 {
 	int status = -1;
 
@@ -236,11 +236,11 @@ static void reap(struct mt_job *job, bool killed)
 
 static void end(struct mt_job *job, bool killed)
 {
-	reap(job, killed);
+	collect(job, killed);
 	MHD_resume_connection(job->connection);
 }
 
-/* false: there will not be more. */
+/* Returns false at the end. */
 static bool read_more(struct mt_job *job)
 {
 	ssize_t got;
@@ -258,43 +258,43 @@ static bool read_more(struct mt_job *job)
 
 void mt_jobs_run(struct mt_jobs *jobs)
 {
-	for (size_t i = 0; i < MT_JOBS_MOST && jobs->count; i++) {
+	for (size_t i = 0; i < MT_JOBS_MAX && jobs->count; i++) {
 		struct mt_job *job = &jobs->list[i];
 
 		if (!job->connection || job->ended)
 			continue;
 		if (!read_more(job))
 			end(job, false);
-		else if (job->bytes > TEXT_MOST || mt_clock_now_ns() >= job->deadline_ns)
+		else if (job->bytes > TEXT_MAX || mt_clock_now_ns() >= job->deadline_ns)
 			end(job, true);
 	}
 }
 
-struct mt_response mt_job_take(struct mt_jobs *jobs, struct mt_job *job)
+struct mt_response mt_job_result(struct mt_jobs *jobs, struct mt_job *job)
 {
 	unsigned status;
 	size_t length = job->bytes - sizeof(status);
-	struct mt_response answer;
+	struct mt_response reply;
 
 	if (job->bytes <= sizeof(status)) {
 		free(job->text);
-		answer = mt_response_error(MHD_HTTP_SERVICE_UNAVAILABLE,
-					   "it was given up before there was an answer");
+		reply = mt_response_error(MHD_HTTP_SERVICE_UNAVAILABLE,
+					  "it was given up before there was an answer");
 	} else {
 		memcpy(&status, job->text, sizeof(status));
 		memmove(job->text, job->text + sizeof(status), length);
-		answer = mt_response_bytes("application/json", job->text, length, MT_RESPONSE_FREE);
-		answer.status = status;
+		reply = mt_response_bytes("application/json", job->text, length, MT_RESPONSE_FREE);
+		reply.status = status;
 	}
 	*job = (struct mt_job){0};
 	jobs->count--;
-	return answer;
+	return reply;
 }
 
-void mt_job_drop(struct mt_jobs *jobs, struct mt_job *job)
+void mt_job_cancel(struct mt_jobs *jobs, struct mt_job *job)
 {
 	if (!job->ended)
-		reap(job, true);
+		collect(job, true);
 	free(job->text);
 	*job = (struct mt_job){0};
 	jobs->count--;
@@ -303,7 +303,7 @@ void mt_job_drop(struct mt_jobs *jobs, struct mt_job *job)
 void mt_jobs_stop(struct mt_jobs *jobs)
 {
 	jobs->stopped = true;
-	for (size_t i = 0; i < MT_JOBS_MOST; i++)
+	for (size_t i = 0; i < MT_JOBS_MAX; i++)
 		if (jobs->list[i].connection && !jobs->list[i].ended)
 			end(&jobs->list[i], true);
 }

@@ -1,6 +1,6 @@
-/* ctl/ui/serve/jobs.h -- what takes long, cleanups above all, done by children: the server goes on
- * meanwhile, and mtctl's shared code, which is made for one thread, stays as it is. A child answers
- * an HTTP status and a JSON text through a pipe. */
+/* ctl/ui/serve/jobs.h -- long work, such as cleanups, in child processes: the server continues, and
+ * mtctl's shared code, which is for one thread, is not called by two. A child writes an HTTP status
+ * and a JSON text into a pipe. */
 #ifndef MT_CTL_UI_SERVE_JOBS_H
 #define MT_CTL_UI_SERVE_JOBS_H
 
@@ -10,7 +10,7 @@
 #include "ctl/process/process.h"
 #include "ctl/ui/serve/response.h"
 
-#define MT_JOBS_MOST 16u
+#define MT_JOBS_MAX 16u
 
 enum mt_job_kind {
 	MT_JOB_TRIM,     /* `mtctl trim PID --json` */
@@ -25,8 +25,8 @@ struct mt_job_request {
 #define MT_JOB_TIMEOUT_MS 60000u /* then the child is killed */
 
 struct mt_job {
-	struct MHD_Connection *connection; /* NULL: this place is free */
-	struct mt_job_request order;
+	struct MHD_Connection *connection; /* NULL: unused */
+	struct mt_job_request request;
 	pid_t child;
 	int fd;
 	uint64_t deadline_ns;
@@ -36,10 +36,10 @@ struct mt_job {
 };
 
 struct mt_jobs {
-	struct mt_job list[MT_JOBS_MOST];
+	struct mt_job list[MT_JOBS_MAX];
 	size_t count;
-	/* there will be no more: libmicrohttpd aborts where it is to end with a suspended
-	 * connection */
+	/* no job starts any more: libmicrohttpd aborts where it stops with a suspended connection
+	 */
 	bool stopped;
 };
 
@@ -47,29 +47,29 @@ struct mt_jobs {
  * another user's, whose existence is not revealed. TIMEOUT: as of mt_process_find. */
 enum mt_err mt_job_find(pid_t pid, struct mt_process *out, struct mt_why *why);
 
-/* First in a child of the server: it ends with the server, may be ended by signals, and holds no
+/* Prepares a child of the server: it ends with the server, has no blocked signals, and keeps no
  * connection open. */
 void mt_jobs_begin_child(void);
 
-/* Starts the child; the connection is suspended until it has ended. NULL with *out_refusal: there
- * is one for this process already (409), there are too many, or the server ends (503). */
-struct mt_job *mt_jobs_start(struct mt_jobs *jobs, const struct mt_job_request *order,
+/* Starts the child. The connection is suspended until it has ended. Returns NULL with *out_refusal:
+ * the process has a job already (409); too many jobs, or the server ends (503). */
+struct mt_job *mt_jobs_start(struct mt_jobs *jobs, const struct mt_job_request *request,
 			     struct MHD_Connection *connection, struct mt_response *out_refusal);
 
-/* For poll: fills at most MT_JOBS_MOST places, answers how many. */
+/* Fills up to MT_JOBS_MAX entries for poll, and returns how many. */
 size_t mt_jobs_poll(const struct mt_jobs *jobs, struct pollfd *out);
 
-/* Reads what has come, kills whose time is over, and resumes the connections of those that have
- * ended. */
+/* Reads what children have written, kills those whose time is over, and resumes the connections of
+ * those that have ended. */
 void mt_jobs_run(struct mt_jobs *jobs);
 
-/* What came of it, once its connection was resumed; the place is free again. */
-struct mt_response mt_job_take(struct mt_jobs *jobs, struct mt_job *job);
+/* Returns the reply of a job whose connection was resumed, and frees the job. */
+struct mt_response mt_job_result(struct mt_jobs *jobs, struct mt_job *job);
 
-/* The same where nobody wants to know. */
-void mt_job_drop(struct mt_jobs *jobs, struct mt_job *job);
+/* Ends a job whose client has gone, and frees it. */
+void mt_job_cancel(struct mt_jobs *jobs, struct mt_job *job);
 
-/* Ends all children, and starts none from now on; their connections are answered with 503. */
+/* Ends all children, and starts none any more. Their connections get 503. */
 void mt_jobs_stop(struct mt_jobs *jobs);
 
 #endif

@@ -12,9 +12,9 @@
 
 #include "ctl/output/text.h"
 
-#define BACKLOG 512 /* the kernel cuts it to its own limit */
+#define BACKLOG 512 /* the kernel applies its own limit */
 
-/* Splits at the last colon; brackets around the host go. */
+/* Splits at the last colon, and removes brackets around the host. */
 static enum mt_err split(const char *address, struct mt_listener *out, const char **port,
 			 struct mt_why *why)
 {
@@ -42,7 +42,7 @@ static enum mt_err split(const char *address, struct mt_listener *out, const cha
 
 static bool is_loopback(const struct sockaddr *address)
 {
-	const struct in6_addr *six =
+	const struct in6_addr *is_ipv6 =
 		&((const struct sockaddr_in6 *)(const void *)address)->sin6_addr;
 
 	if (address->sa_family == AF_INET)
@@ -50,7 +50,8 @@ static bool is_loopback(const struct sockaddr *address)
 				     ->sin_addr.s_addr) >>
 			       24 ==
 		       127;
-	return IN6_IS_ADDR_LOOPBACK(six) || (IN6_IS_ADDR_V4MAPPED(six) && six->s6_addr[12] == 127);
+	return IN6_IS_ADDR_LOOPBACK(is_ipv6) ||
+	       (IN6_IS_ADDR_V4MAPPED(is_ipv6) && is_ipv6->s6_addr[12] == 127);
 }
 
 static bool is_any(const struct sockaddr *address)
@@ -62,28 +63,28 @@ static bool is_any(const struct sockaddr *address)
 		&((const struct sockaddr_in6 *)(const void *)address)->sin6_addr);
 }
 
-/* What the kernel says that it listens on; who listens everywhere is found at loopback from here.
- */
+/* Reads the bound address from the kernel. A socket on all addresses is reached by loopback from
+ * this machine. */
 static void describe(struct mt_listener *listener)
 {
 	struct sockaddr_storage address = {0};
 	socklen_t length = sizeof(address);
 	const struct sockaddr *plain = (const struct sockaddr *)&address;
 	char host[INET6_ADDRSTRLEN] = "", port[8] = "";
-	bool six;
+	bool is_ipv6;
 
 	(void)getsockname(listener->fd, (struct sockaddr *)&address, &length);
 	(void)getnameinfo(plain, length, host, sizeof(host), port, sizeof(port),
 			  NI_NUMERICHOST | NI_NUMERICSERV);
-	six = plain->sa_family == AF_INET6;
+	is_ipv6 = plain->sa_family == AF_INET6;
 	if (is_any(plain))
-		snprintf(host, sizeof(host), "%s", six ? "::1" : "127.0.0.1");
+		snprintf(host, sizeof(host), "%s", is_ipv6 ? "::1" : "127.0.0.1");
 	listener->loopback = is_loopback(plain);
-	snprintf(listener->url, sizeof(listener->url), six ? "http://[%s]:%s/" : "http://%s:%s/",
-		 host, port);
+	snprintf(listener->url, sizeof(listener->url),
+		 is_ipv6 ? "http://[%s]:%s/" : "http://%s:%s/", host, port);
 }
 
-/* A listening socket, or -1 with errno. A port whose last connections still linger may be taken
+/* Returns a listening socket, or -1 with errno. A port with connections in TIME_WAIT can be bound
  * again at once. */
 static int open_socket(const struct addrinfo *where)
 {

@@ -8,16 +8,16 @@
 
 struct mt_listener {
 	int fd;
-	bool loopback; /* nobody beyond this machine reaches it */
-	/* as it was asked for, without brackets: what a Host header may say */
+	bool loopback; /* only this machine reaches it */
+	/* as given, without brackets: what a Host header may contain */
 	char host[256];
-	/* http://127.0.0.1:9477/, for a browser here; port 0 is replaced by what the kernel gave */
+	/* http://127.0.0.1:9477/, for a browser on this machine; with the real port for port 0 */
 	char url[320];
 };
 
-/* "127.0.0.1:9477", "[::1]:9477", "localhost:9477". The socket listens and does not block; the
- * caller closes it. INVALID: no such address. SYSTEM: it cannot be had (in use, not of this
- * machine, a port below 1024). */
+/* Opens a listening socket that does not block, for "127.0.0.1:9477", "[::1]:9477",
+ * "localhost:9477". The caller closes it. INVALID: no such address. SYSTEM: it cannot be used
+ * (taken, of another machine, a port below 1024). */
 enum mt_err mt_listen(const char *address, struct mt_listener *out, struct mt_why *why);
 
 #endif

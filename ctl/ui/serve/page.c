@@ -1,5 +1,5 @@
-/* ctl/ui/serve/page.c -- see page.h. The assembler takes the files in as they are; the Makefile
- * knows what this depends on. */
+/* ctl/ui/serve/page.c -- see page.h. The assembler includes the files as they are; the Makefile
+ * lists them as dependencies. */
 #include "ctl/ui/serve/page.h"
 
 #include <string.h>
@@ -43,8 +43,7 @@ static struct mt_page pages[] = {
 
 #define PAGES_COUNT (sizeof(pages) / sizeof(pages[0]))
 
-/* A difference of two addresses is no constant in C. Before main, so that threads of the server
- * only read. */
+/* The difference of two addresses is no constant in C: computed before main. */
 __attribute__((constructor)) static void measure(void)
 {
 	static const unsigned char *const ends[] = {

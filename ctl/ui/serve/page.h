@@ -1,18 +1,18 @@
-/* ctl/ui/serve/page.h -- the page of `mtctl serve`: its files, compiled in, so that nothing is read
- * from a disk or fetched from elsewhere, and no path leads anywhere but into this table. */
+/* ctl/ui/serve/page.h -- the files of the page of `mtctl serve`, compiled in: nothing is read from
+ * a disk or fetched, and paths lead only into this table. */
 #ifndef MT_CTL_UI_SERVE_PAGE_H
 #define MT_CTL_UI_SERVE_PAGE_H
 
 #include <stddef.h>
 
 struct mt_page {
-	const char *path; /* as it is asked for: "/", "/page.js" */
+	const char *path; /* "/", "/page.js" */
 	const char *type; /* "text/html; charset=utf-8" */
 	const unsigned char *bytes;
 	size_t length;
 };
 
-/* NULL: there is none of this path. */
+/* Returns the file of this path; NULL: none. */
 const struct mt_page *mt_page_find(const char *path);
 
 #endif

@@ -15,7 +15,7 @@
 #include "ctl/process/stats_json.h"
 #include "ctl/process/watchdog.h"
 
-#define KEPT_MS 1000 /* a process list that nobody asks for */
+#define KEPT_MS 1000 /* an unused process list is freed after this time */
 
 static struct {
 	struct mt_process_list processes;
@@ -70,11 +70,11 @@ static char *make_process(pid_t pid, unsigned *out_status, size_t *length)
 	return mt_error_check_memory(strdup(why.text));
 }
 
-static char *make(const struct mt_reader_ask *ask, uint64_t interval_ms, unsigned *out_status,
-		  size_t *length)
+static char *make(const struct mt_reader_request *request, uint64_t interval_ms,
+		  unsigned *out_status, size_t *length)
 {
 	*out_status = 200;
-	switch (ask->form) {
+	switch (request->form) {
 	case MT_READER_OPENMETRICS:
 		return mt_openmetrics_render(processes(interval_ms), length);
 	case MT_READER_PLAIN:
@@ -82,17 +82,17 @@ static char *make(const struct mt_reader_ask *ask, uint64_t interval_ms, unsigne
 	case MT_READER_PROCESSES:
 		return text_of(mt_process_list_json(processes(interval_ms)), length);
 	case MT_READER_PROCESS:
-		return make_process(ask->pid, out_status, length);
+		return make_process(request->pid, out_status, length);
 	}
 	_exit(1);
 }
 
-static void answer(const struct mt_reader_ask *ask, int to, uint64_t interval_ms)
+static void reply(const struct mt_reader_request *request, int to, uint64_t interval_ms)
 {
 	struct mt_reader_head head = {0};
 	uint64_t from_ns = mt_clock_now_ns();
 	size_t length = 0;
-	char *text = make(ask, interval_ms, &head.status, &length);
+	char *text = make(request, interval_ms, &head.status, &length);
 
 	head.bytes = length;
 	head.cost_ns = mt_clock_now_ns() - from_ns;
@@ -104,15 +104,16 @@ static void answer(const struct mt_reader_ask *ask, int to, uint64_t interval_ms
 void mt_reader_run(int from, int to, uint64_t interval_ms)
 {
 	struct pollfd wait = {.fd = from, .events = POLLIN};
-	struct mt_reader_ask ask;
+	struct mt_reader_request request;
 
 	for (;;) {
 		int ready = poll(&wait, 1, last.until_ns ? KEPT_MS : -1);
 
 		if (ready == 0)
 			drop_process_list();
-		else if (ready > 0 && read(from, &ask, sizeof(ask)) == (ssize_t)sizeof(ask))
-			answer(&ask, to, interval_ms);
+		else if (ready > 0 &&
+			 read(from, &request, sizeof(request)) == (ssize_t)sizeof(request))
+			reply(&request, to, interval_ms);
 		else if (ready > 0 || errno != EINTR)
 			_exit(0);
 	}

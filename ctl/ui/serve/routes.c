@@ -8,27 +8,27 @@
 #include "ctl/output/text.h"
 #include "core/stats_layout.h"
 
-#define IDLE_S 30u /* a connection on which nothing moves */
+#define IDLE_S 30u /* of a connection without traffic */
 
-/* What libmicrohttpd keeps for us from the first call for a request to its end. */
+/* The state of a request, which libmicrohttpd keeps from its first call to its end. */
 struct request {
 	struct mt_server *server;
 	struct MHD_Connection *connection;
-	struct mt_job *job;                      /* that it waits for */
-	struct mt_response_cache_waiter *waiter; /* the same, for figures */
-	pid_t pid;                               /* of the path, 0: none */
+	struct mt_job *job;             /* that it waits for */
+	struct mt_cache_waiter *waiter; /* that it waits with, for figures */
+	pid_t pid;                      /* of the path, 0: none */
 };
 
 struct route {
 	const char *path; /* '*' stands for a process id */
 	bool posts;
 	enum mt_access_right right;
-	struct mt_response (*answer)(struct request *request);
+	struct mt_response (*reply)(struct request *request);
 };
 
-/* ---- what there is ---- */
+/* ---- replies ---- */
 
-static struct mt_response answer_health(struct request *request)
+static struct mt_response reply_health(struct request *request)
 {
 	static const char text[] = "ok\n";
 
@@ -37,79 +37,80 @@ static struct mt_response answer_health(struct request *request)
 				 MT_RESPONSE_STATIC);
 }
 
-/* The first call suspends the connection where there is no answer yet; the one after its end takes
- * it. */
-static struct mt_response answer_by_figures(struct request *request, struct mt_reader_ask ask)
+/* The first call suspends the connection where there is no reply yet. The call after that takes it.
+ */
+static struct mt_response reply_from_cache(struct request *request, struct mt_reader_request wanted)
 {
-	struct mt_response answer = mt_response_cache_get(&request->server->cache, ask,
-							  request->connection, &request->waiter);
+	struct mt_response reply = mt_cache_get(&request->server->cache, wanted,
+						request->connection, &request->waiter);
 
 	if (request->waiter && mt_clients_of(request->connection))
 		mt_clients_of(request->connection)->waits = true;
-	return answer;
+	return reply;
 }
 
-static struct mt_response answer_metrics(struct request *request)
+static struct mt_response reply_metrics(struct request *request)
 {
 	const char *accept = MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND,
 							 MHD_HTTP_HEADER_ACCEPT);
 	bool modern = accept && strstr(accept, "application/openmetrics-text");
 
-	return answer_by_figures(
+	return reply_from_cache(
 		request,
-		(struct mt_reader_ask){modern ? MT_READER_OPENMETRICS : MT_READER_PLAIN, 0});
+		(struct mt_reader_request){modern ? MT_READER_OPENMETRICS : MT_READER_PLAIN, 0});
 }
 
-static struct mt_response answer_processes(struct request *request)
+static struct mt_response reply_processes(struct request *request)
 {
-	return answer_by_figures(request, (struct mt_reader_ask){MT_READER_PROCESSES, 0});
+	return reply_from_cache(request, (struct mt_reader_request){MT_READER_PROCESSES, 0});
 }
 
-static struct mt_response answer_process(struct request *request)
+static struct mt_response reply_process(struct request *request)
 {
-	return answer_by_figures(request, (struct mt_reader_ask){MT_READER_PROCESS, request->pid});
+	return reply_from_cache(request,
+				(struct mt_reader_request){MT_READER_PROCESS, request->pid});
 }
 
-/* As with figures; the child is of this request alone. */
-static struct mt_response answer_by_job(struct request *request, struct mt_job_request order)
+/* As with figures, but with a child for this request alone. */
+static struct mt_response reply_by_job(struct request *request, struct mt_job_request job)
 {
-	struct mt_response answer = {0};
+	struct mt_response reply = {0};
 
-	order.pid = request->pid;
-	request->job = mt_jobs_start(&request->server->jobs, &order, request->connection, &answer);
+	job.pid = request->pid;
+	request->job = mt_jobs_start(&request->server->jobs, &job, request->connection, &reply);
 	if (request->job && mt_clients_of(request->connection))
 		mt_clients_of(request->connection)->waits = true;
-	return answer;
+	return reply;
 }
 
-static struct mt_response answer_trim(struct request *request)
+static struct mt_response reply_trim(struct request *request)
 {
 	const char *level =
 		MHD_lookup_connection_value(request->connection, MHD_GET_ARGUMENT_KIND, "level");
 	bool light = level && strcmp(level, "light") == 0;
-	const struct mt_job_request order = {.kind = MT_JOB_TRIM,
-					     .level = light ? MT_LEVEL_LIGHT : MT_LEVEL_HEAVY};
+	const struct mt_job_request job = {.kind = MT_JOB_TRIM,
+					   .level = light ? MT_LEVEL_LIGHT : MT_LEVEL_HEAVY};
 
 	if (level && !light && strcmp(level, "heavy") != 0)
 		return mt_response_error(MHD_HTTP_BAD_REQUEST, "level is light or heavy");
-	return answer_by_job(request, order);
+	return reply_by_job(request, job);
 }
 
-static struct mt_response answer_snapshot(struct request *request)
+static struct mt_response reply_snapshot(struct request *request)
 {
-	return answer_by_job(request, (struct mt_job_request){.kind = MT_JOB_SNAPSHOT});
+	return reply_by_job(request, (struct mt_job_request){.kind = MT_JOB_SNAPSHOT});
 }
 
 static const struct route routes[] = {
-	{"/healthz", false, MT_ACCESS_NOTHING, answer_health},
-	{"/metrics", false, MT_ACCESS_READ, answer_metrics},
-	{"/api/processes", false, MT_ACCESS_READ, answer_processes},
-	{"/api/processes/*", false, MT_ACCESS_READ, answer_process},
-	{"/api/processes/*/snapshot", false, MT_ACCESS_ASK, answer_snapshot},
-	{"/api/processes/*/trim", true, MT_ACCESS_ASK, answer_trim},
+	{"/healthz", false, MT_ACCESS_NOTHING, reply_health},
+	{"/metrics", false, MT_ACCESS_READ, reply_metrics},
+	{"/api/processes", false, MT_ACCESS_READ, reply_processes},
+	{"/api/processes/*", false, MT_ACCESS_READ, reply_process},
+	{"/api/processes/*/snapshot", false, MT_ACCESS_CHANGE, reply_snapshot},
+	{"/api/processes/*/trim", true, MT_ACCESS_CHANGE, reply_trim},
 };
 
-/* ---- from a path to it ---- */
+/* ---- from a path to a reply ---- */
 
 static bool matches(const char *path, const char *url, pid_t *out_pid)
 {
@@ -135,9 +136,9 @@ static const struct route *find_route(const char *url, pid_t *out_pid)
 	return NULL;
 }
 
-/* Who asks: another site's page, or somebody without the token. */
-static struct mt_response check_asker(struct request *request, const char *url,
-				      const struct route *route)
+/* Checks the client: another site's page, or no token. */
+static struct mt_response check_client(struct request *request, const char *url,
+				       const struct route *route)
 {
 	enum mt_access_right right = route ? route->right : MT_ACCESS_NOTHING;
 	const char *why = route && route->posts ? mt_access_post(request->connection) : NULL;
@@ -148,10 +149,10 @@ static struct mt_response check_asker(struct request *request, const char *url,
 	if (!why)
 		why = mt_access_token(&request->server->access_rules, request->connection, right,
 				      &status);
-	return why ? mt_response_locked(status, why) : (struct mt_response){0};
+	return why ? mt_response_unauthorized(status, why) : (struct mt_response){0};
 }
 
-/* For the API and the page alike; `route` is NULL for the page's files. */
+/* For the API and the page; `route` is NULL for files of the page. */
 static struct mt_response check_request(struct request *request, const char *url,
 					const char *method, const struct route *route)
 {
@@ -162,17 +163,17 @@ static struct mt_response check_request(struct request *request, const char *url
 
 	if (why)
 		return mt_response_error(MHD_HTTP_FORBIDDEN, why);
-	if (strlen(url) > MT_SERVER_URL_MOST)
+	if (strlen(url) > MT_SERVER_URL_MAX)
 		return mt_response_error(MHD_HTTP_URI_TOO_LONG, "no path here is so long");
 	if (!route && !mt_page_find(url))
 		return mt_response_error(MHD_HTTP_NOT_FOUND, "there is nothing of this name");
 	if (route && route->posts ? !posts : !reads)
 		return mt_response_method(route && route->posts ? "POST" : "GET, HEAD");
-	return check_asker(request, url, route);
+	return check_client(request, url, route);
 }
 
-/* Where the request ends. None here needs a body; a short one is read and dropped, so that the
- * connection may go on. */
+/* Checks where the request ends. No request here needs a body; a short one is read and dropped, so
+ * that the connection can be used again. */
 static struct mt_response check_length(struct request *request)
 {
 	struct MHD_Connection *connection = request->connection;
@@ -182,44 +183,45 @@ static struct mt_response check_length(struct request *request)
 	uint64_t bytes = 0;
 
 	if (why)
-		return mt_response_last(MHD_HTTP_BAD_REQUEST, why);
+		return mt_response_closing(MHD_HTTP_BAD_REQUEST, why);
 	if (MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
 					MHD_HTTP_HEADER_TRANSFER_ENCODING))
-		return mt_response_last(MHD_HTTP_LENGTH_REQUIRED, "a body needs a Content-Length");
-	if (length && (!mt_text_parse_u64(length, &bytes) || bytes > MT_SERVER_BODY_MOST))
-		return mt_response_last(MHD_HTTP_CONTENT_TOO_LARGE,
-					"nothing here takes so long a body");
+		return mt_response_closing(MHD_HTTP_LENGTH_REQUIRED,
+					   "a body needs a Content-Length");
+	if (length && (!mt_text_parse_u64(length, &bytes) || bytes > MT_SERVER_BODY_MAX))
+		return mt_response_closing(MHD_HTTP_CONTENT_TOO_LARGE,
+					   "nothing here takes so long a body");
 	return (struct mt_response){0};
 }
 
-static struct mt_response answer_request(struct request *request, const char *url)
+static struct mt_response reply_request(struct request *request, const char *url)
 {
 	const struct route *route = find_route(url, &request->pid);
 	const struct mt_page *page;
 
-	struct mt_response_cache_waiter *waiter = request->waiter;
+	struct mt_cache_waiter *waiter = request->waiter;
 
 	request->waiter = NULL;
 	if (waiter)
-		return mt_response_cache_take(waiter);
+		return mt_cache_take(waiter);
 	if (request->job)
-		return mt_job_take(&request->server->jobs, request->job);
+		return mt_job_result(&request->server->jobs, request->job);
 	if (route)
-		return route->answer(request);
+		return route->reply(request);
 	page = mt_page_find(url);
 	return mt_response_bytes(page->type, page->bytes, page->length, MT_RESPONSE_STATIC);
 }
 
-static enum MHD_Result queue(struct MHD_Connection *connection, struct mt_response answer)
+static enum MHD_Result queue(struct MHD_Connection *connection, struct mt_response reply)
 {
-	enum MHD_Result result = MHD_queue_response(connection, answer.status, answer.response);
+	enum MHD_Result result = MHD_queue_response(connection, reply.status, reply.response);
 
-	if (!answer.kept)
-		MHD_destroy_response(answer.response);
+	if (!reply.kept)
+		MHD_destroy_response(reply.response);
 	return result;
 }
 
-/* The first call: everything that can be refused by the head alone is, before any body comes. */
+/* The first call: refuses what the head shows, before a body comes. */
 static enum MHD_Result begin(struct request *request, const char *url, const char *method)
 {
 	pid_t pid;
@@ -235,7 +237,7 @@ static enum MHD_Result handle(void *cls, struct MHD_Connection *connection, cons
 			      size_t *upload_bytes, void **place)
 {
 	struct request *request = *place;
-	struct mt_response answer;
+	struct mt_response reply;
 
 	(void)version;
 	(void)upload;
@@ -250,10 +252,10 @@ static enum MHD_Result handle(void *cls, struct MHD_Connection *connection, cons
 		*upload_bytes = 0;
 		return MHD_YES;
 	}
-	answer = answer_request(request, url);
-	if (answer.response) {
+	reply = reply_request(request, url);
+	if (reply.response) {
 		request->job = NULL;
-		return queue(connection, answer);
+		return queue(connection, reply);
 	}
 	return request->job || request->waiter ? MHD_YES : MHD_NO;
 }
@@ -271,15 +273,15 @@ static void end_request(void *cls, struct MHD_Connection *connection, void **pla
 	if (!request)
 		return;
 	if (request->job)
-		mt_job_drop(&server->jobs, request->job);
+		mt_job_cancel(&server->jobs, request->job);
 	if (request->waiter)
-		mt_response_cache_leave(request->waiter);
+		mt_cache_leave(request->waiter);
 	server->requests_count--;
 	free(request);
 	*place = NULL;
 }
 
-/* Paths and arguments here are plain: what is escaped is left as it is, and matches nothing. */
+/* Leaves escapes in paths and arguments as they are: they match nothing. */
 static size_t leave_escaped(void *cls, struct MHD_Connection *connection, char *text)
 {
 	(void)cls;
@@ -291,7 +293,7 @@ struct MHD_Daemon *mt_server_start(struct mt_server *server, int listener)
 {
 	const struct MHD_OptionItem options[] = {
 		{MHD_OPTION_LISTEN_SOCKET, listener, NULL},
-		{MHD_OPTION_CONNECTION_LIMIT, MT_CLIENTS_MOST, NULL},
+		{MHD_OPTION_CONNECTION_LIMIT, MT_CLIENTS_MAX, NULL},
 		{MHD_OPTION_CONNECTION_TIMEOUT, IDLE_S, NULL},
 		{MHD_OPTION_CONNECTION_MEMORY_LIMIT, (intptr_t)MT_SERVER_BUFFER_BYTES, NULL},
 		{MHD_OPTION_STRICT_FOR_CLIENT, 1, NULL},

@@ -1,5 +1,5 @@
-/* ctl/ui/serve/serve.c -- `mtctl serve`: the command line and the loop. One thread; what takes long
- * are children. */
+/* ctl/ui/serve/serve.c -- `mtctl serve`: the command line and the loop. One thread; long work is
+ * done by children. */
 #include "ctl/ui/serve/serve.h"
 
 #include <errno.h>
@@ -19,9 +19,9 @@
 #include "ctl/ui/serve/routes.h"
 #include "ctl/output/units.h"
 
-/* how often the clients are looked at, while there are any */
-#define LOOK_MS     1000
-#define GOODBYE_MS  1000u /* for answers that are under way, at the end */
+/* interval between checks of the clients, while there are any */
+#define CHECK_MS    1000
+#define SHUTDOWN_MS 1000u /* for replies in progress, at the end */
 #define INTERVAL_MS 250u
 
 static const char help[] =
@@ -59,7 +59,7 @@ static const char help[] =
 	"  --allow-host=NAME      another name that a Host header may say, up to 15 times\n"
 	"  --interval=SECONDS     for how long an answer is shared by all who ask (0.25)\n";
 
-struct line {
+struct arguments {
 	const char *listen, *token_file, *reader_file;
 	struct mt_server *server;
 };
@@ -75,8 +75,8 @@ struct loop {
 /* false: said why. */
 static bool add_host(struct mt_access *access_rules, const char *name)
 {
-	if (access_rules->names_count == MT_ACCESS_NAMES_MOST - 1) {
-		mt_error_say("--allow-host can be given %u times", MT_ACCESS_NAMES_MOST - 1);
+	if (access_rules->names_count == MT_ACCESS_NAMES_MAX - 1) {
+		mt_error_say("--allow-host can be given %u times", MT_ACCESS_NAMES_MAX - 1);
 		return false;
 	}
 	access_rules->names[access_rules->names_count++] = name;
@@ -84,25 +84,25 @@ static bool add_host(struct mt_access *access_rules, const char *name)
 }
 
 /* false: said why. */
-static bool take_option(int option, struct line *line)
+static bool take_option(int option, struct arguments *arguments)
 {
 	if (option == 'l')
-		line->listen = optarg;
+		arguments->listen = optarg;
 	if (option == 't')
-		line->token_file = optarg;
+		arguments->token_file = optarg;
 	if (option == 'r')
-		line->reader_file = optarg;
+		arguments->reader_file = optarg;
 	if (option == 'o')
-		line->server->access_rules.open = true;
+		arguments->server->access_rules.open = true;
 	if (option == 'i')
-		return mt_units_parse_seconds(optarg, &line->server->cache.interval_ms);
+		return mt_units_parse_seconds(optarg, &arguments->server->cache.interval_ms);
 	if (option == 'a')
-		return add_host(&line->server->access_rules, optarg);
+		return add_host(&arguments->server->access_rules, optarg);
 	return option != '?';
 }
 
-/* MT_EXIT_OK: go on; else what to end with, after --help with 0 and *asked. */
-static int read_line(int argc, char **argv, struct line *line, bool *asked)
+/* MT_EXIT_OK: go on, unless *wants_help; else the exit code. */
+static int read_arguments(int argc, char **argv, struct arguments *arguments, bool *wants_help)
 {
 	static const struct option options[] = {{"listen", required_argument, NULL, 'l'},
 						{"token-file", required_argument, NULL, 't'},
@@ -115,10 +115,10 @@ static int read_line(int argc, char **argv, struct line *line, bool *asked)
 	int option;
 
 	while ((option = mt_command_option(argc, argv, "h", options)) != -1) {
-		*asked = option == 'h';
-		if (*asked)
+		*wants_help = option == 'h';
+		if (*wants_help)
 			return mt_command_help("serve", help);
-		if (!take_option(option, line))
+		if (!take_option(option, arguments))
 			return MT_EXIT_USAGE;
 	}
 	return optind == argc ? MT_EXIT_OK : mt_command_misused("serve");
@@ -129,7 +129,7 @@ static int read_line(int argc, char **argv, struct line *line, bool *asked)
 static int timeout_ms(const struct loop *loop)
 {
 	MHD_UNSIGNED_LONG_LONG wanted;
-	int most = loop->server->clients.count ? LOOK_MS : -1;
+	int most = loop->server->clients.count ? CHECK_MS : -1;
 
 	if (MHD_get_timeout(loop->daemon, &wanted) != MHD_YES ||
 	    (most >= 0 && wanted > (unsigned)most))
@@ -137,66 +137,66 @@ static int timeout_ms(const struct loop *loop)
 	return (int)wanted;
 }
 
-/* One turn. false: a signal asks it to end. */
-static bool turn(struct loop *loop, int most_ms)
+/* One round of the loop. Returns false where a signal asks the server to end. */
+static bool run_once(struct loop *loop, int most_ms)
 {
-	struct pollfd list[3 + MT_JOBS_MOST] = {{.fd = loop->signals, .events = POLLIN},
-						{.fd = loop->epoll, .events = POLLIN}};
+	struct pollfd list[3 + MT_JOBS_MAX] = {{.fd = loop->signals, .events = POLLIN},
+					       {.fd = loop->epoll, .events = POLLIN}};
 	size_t count = 2 + mt_jobs_poll(&loop->server->jobs, list + 2);
 	int wait_ms = timeout_ms(loop);
 
-	count += mt_response_cache_poll(&loop->server->cache, list + count);
+	count += mt_cache_poll(&loop->server->cache, list + count);
 	if (most_ms >= 0 && (wait_ms < 0 || wait_ms > most_ms))
 		wait_ms = most_ms;
 	(void)poll(list, count, wait_ms);
 	mt_jobs_run(&loop->server->jobs);
-	mt_response_cache_run(&loop->server->cache);
+	mt_cache_run(&loop->server->cache);
 	(void)MHD_run(loop->daemon);
-	mt_response_cache_ask(&loop->server->cache);
+	mt_cache_send_next(&loop->server->cache);
 	mt_clients_expire(&loop->server->clients);
 	return !(list[0].revents & POLLIN);
 }
 
-/* Nobody new; who waits for a child is told that there will be no answer, and what is being written
- * may come to its end. */
-static void say_goodbye(struct loop *loop)
+/* Accepts nobody any more, replies 503 to connections that wait for a child, and lets others finish
+ * within SHUTDOWN_MS. */
+static void shut_down(struct loop *loop)
 {
-	uint64_t end_ns = mt_clock_now_ns() + GOODBYE_MS * UINT64_C(1000000);
+	uint64_t end_ns = mt_clock_now_ns() + SHUTDOWN_MS * UINT64_C(1000000);
 	MHD_socket listener = MHD_quiesce_daemon(loop->daemon);
 
 	if (listener != MHD_INVALID_SOCKET)
 		close(listener);
 	mt_jobs_stop(&loop->server->jobs);
-	mt_response_cache_stop(&loop->server->cache);
-	close(loop->signals); /* it stays readable: no turn would wait */
+	mt_cache_stop(&loop->server->cache);
+	close(loop->signals); /* it stays readable: poll would not wait */
 	loop->signals = -1;
 	while (loop->server->requests_count && mt_clock_now_ns() < end_ns)
-		(void)turn(loop, 20);
+		(void)run_once(loop, 20);
 	MHD_stop_daemon(loop->daemon);
 }
 
 /* ---- the start ---- */
 
-/* Before any connection: from here on these signals are read, and a client that goes away is an
- * error of a write. */
+/* Before any connection: these signals are read from a descriptor from here on, and a client that
+ * has gone is an error of a write. */
 static int catch_signals(void)
 {
 	sigset_t wanted = mt_command_block_endings();
 
 	(void)signal(SIGPIPE, SIG_IGN);
-	/* who inherits it ignored is never told how a child has ended */
+	/* where it is inherited as ignored, waitpid has no status */
 	(void)signal(SIGCHLD, SIG_DFL);
 	return signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-static void print_start(const struct mt_listener *listener, const struct line *line)
+static void print_start(const struct mt_listener *listener, const struct arguments *arguments)
 {
-	bool open = line->server->access_rules.open;
+	bool open = arguments->server->access_rules.open;
 
-	if (line->token_file)
-		printf("%s   (the token is in %s)\n", listener->url, line->token_file);
+	if (arguments->token_file)
+		printf("%s   (the token is in %s)\n", listener->url, arguments->token_file);
 	else
-		printf("%s#token=%s\n", listener->url, line->server->access_rules.token.text);
+		printf("%s#token=%s\n", listener->url, arguments->server->access_rules.token.text);
 	fflush(stdout);
 	if (geteuid() == 0)
 		mt_error_say("running as root: the processes of all users are shown%s",
@@ -204,29 +204,29 @@ static void print_start(const struct mt_listener *listener, const struct line *l
 	if (!listener->loopback)
 		mt_error_say(
 			"warning: %s is reached from beyond this machine: %s, without encryption",
-			line->listen,
+			arguments->listen,
 			open ? "whoever reaches it reads names and figures of the processes"
 			     : "the token and all that it opens go there");
 }
 
-static enum mt_err take_tokens(const struct line *line, struct mt_access *access_rules,
+static enum mt_err take_tokens(const struct arguments *arguments, struct mt_access *access_rules,
 			       struct mt_why *why)
 {
-	enum mt_err error = line->token_file
-				    ? mt_token_file(line->token_file, &access_rules->token, why)
-				    : mt_token_make(&access_rules->token, why);
+	enum mt_err error = arguments->token_file ? mt_token_file(arguments->token_file,
+								  &access_rules->token, why)
+						  : mt_token_make(&access_rules->token, why);
 
-	if (!error && line->reader_file)
-		error = mt_token_file(line->reader_file, &access_rules->reader, why);
+	if (!error && arguments->reader_file)
+		error = mt_token_file(arguments->reader_file, &access_rules->reader, why);
 	if (!error && mt_token_matches(&access_rules->reader, access_rules->token.text))
 		error = mt_error_because(why, MT_ERR_INVALID,
 					 "--read-token-file: it is the token for everything");
 	return error;
 }
 
-static int run(const struct line *line, const struct mt_listener *listener)
+static int run(const struct arguments *arguments, const struct mt_listener *listener)
 {
-	struct mt_server *server = line->server;
+	struct mt_server *server = arguments->server;
 	struct loop loop = {.server = server, .signals = catch_signals()};
 
 	loop.daemon = mt_server_start(server, listener->fd);
@@ -235,42 +235,42 @@ static int run(const struct line *line, const struct mt_listener *listener)
 		return MT_EXIT_USAGE;
 	}
 	loop.epoll = MHD_get_daemon_info(loop.daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
-	print_start(listener, line);
-	while (turn(&loop, -1))
+	print_start(listener, arguments);
+	while (run_once(&loop, -1))
 		continue;
-	say_goodbye(&loop);
-	mt_response_cache_free(&server->cache);
+	shut_down(&loop);
+	mt_cache_free(&server->cache);
 	return MT_EXIT_OK;
 }
 
-static int serve(const struct line *line)
+static int serve(const struct arguments *arguments)
 {
-	struct mt_access *access_rules = &line->server->access_rules;
+	struct mt_access *access_rules = &arguments->server->access_rules;
 	struct mt_listener listener;
 	struct mt_why why;
-	enum mt_err error = take_tokens(line, access_rules, &why);
+	enum mt_err error = take_tokens(arguments, access_rules, &why);
 
 	if (!error)
-		error = mt_listen(line->listen, &listener, &why);
+		error = mt_listen(arguments->listen, &listener, &why);
 	if (error) {
 		mt_error_say("%s", why.text);
 		return MT_EXIT_USAGE;
 	}
 	access_rules->names[access_rules->names_count++] = listener.host;
-	return run(line, &listener);
+	return run(arguments, &listener);
 }
 
 int mt_command_serve(int argc, char **argv)
 {
-	struct line line = {.listen = "127.0.0.1:9477"};
-	bool asked = false;
+	struct arguments arguments = {.listen = "127.0.0.1:9477"};
+	bool wants_help = false;
 	int code;
 
-	line.server = mt_error_check_memory(calloc(1, sizeof(*line.server)));
-	line.server->cache.interval_ms = INTERVAL_MS;
-	code = read_line(argc, argv, &line, &asked);
-	if (code == MT_EXIT_OK && !asked)
-		code = serve(&line);
-	free(line.server);
+	arguments.server = mt_error_check_memory(calloc(1, sizeof(*arguments.server)));
+	arguments.server->cache.interval_ms = INTERVAL_MS;
+	code = read_arguments(argc, argv, &arguments, &wants_help);
+	if (code == MT_EXIT_OK && !wants_help)
+		code = serve(&arguments);
+	free(arguments.server);
 	return code;
 }

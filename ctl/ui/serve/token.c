@@ -17,7 +17,7 @@ enum mt_err mt_token_make(struct mt_token *out, struct mt_why *why)
 	struct mt_token token = {{0}};
 	unsigned char bytes[RANDOM_BYTES];
 
-	/* Requests of up to 256 bytes are never cut short (getrandom(2)). */
+	/* getrandom(2) never returns less for up to 256 bytes */
 	if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes))
 		return mt_error_because(why, MT_ERR_SYSTEM, "no random numbers from the kernel: %s",
 					strerror(errno));
@@ -40,7 +40,7 @@ static enum mt_err check_file(const char *path, int fd, struct mt_why *why)
 		return mt_error_because(why, MT_ERR_FOREIGN,
 					"%.200s: refused: it belongs to user %u", path,
 					(unsigned)status.st_uid);
-	/* The group may read: that is how systemd hands out credentials (the group's bits are the
+	/* The group may read: systemd hands out credentials that way (the bits of the group are the
 	 * mask of an ACL). */
 	if (status.st_mode & (S_IWGRP | S_IRWXO))
 		return mt_error_because(why, MT_ERR_FOREIGN,
@@ -76,15 +76,15 @@ static enum mt_err read_line(const char *path, int fd, struct mt_token *out, str
 
 enum mt_err mt_token_file(const char *path, struct mt_token *out, struct mt_why *why)
 {
-	struct mt_token is_retry;
-	char line[sizeof(is_retry.text) + 1];
+	struct mt_token made_token;
+	char line[sizeof(made_token.text) + 1];
 	bool made = false;
 	int fd = -1;
-	enum mt_err error = mt_token_make(&is_retry, why);
+	enum mt_err error = mt_token_make(&made_token, why);
 
 	if (error)
 		return error;
-	snprintf(line, sizeof(line), "%s\n", is_retry.text);
+	snprintf(line, sizeof(line), "%s\n", made_token.text);
 	error = mt_outfile_read_or_make(path, 0600, line, &made, &fd, why);
 	if (error)
 		return error;
@@ -93,7 +93,7 @@ enum mt_err mt_token_file(const char *path, struct mt_token *out, struct mt_why 
 	if (!made && !error)
 		error = read_line(path, fd, out, why);
 	if (made)
-		*out = is_retry;
+		*out = made_token;
 	close(fd);
 	return error;
 }

@@ -1,4 +1,4 @@
-/* ctl/ui/serve/token.h -- the secret without which `mtctl serve` tells and changes nothing. */
+/* ctl/ui/serve/token.h -- the secret that requests to `mtctl serve` need. */
 #ifndef MT_CTL_UI_SERVE_TOKEN_H
 #define MT_CTL_UI_SERVE_TOKEN_H
 
@@ -9,20 +9,19 @@
 #define MT_TOKEN_MIN 16
 
 struct mt_token {
-	char text[129]; /* ended by NULs up to its end */
+	char text[129]; /* filled up with NULs */
 };
 
-/* 128 bits from the kernel, as 32 hexadecimal digits. */
+/* Makes a token: 128 bits from the kernel, as 32 hexadecimal digits. */
 enum mt_err mt_token_make(struct mt_token *out, struct mt_why *why);
 
-/* The first line of the file: 16 to 128 printable characters without blanks. A file that is not
- * there is made, mode 0600, with a new token. FOREIGN: of another user, no regular file, others may
- * read it, or a symbolic link of another user's leads to it: that user could choose a file whose
- * first line can be guessed. */
+/* Reads a token from the first line of a file: 16 to 128 printable characters without blanks. A
+ * missing file is created with mode 0600 and a new token. FOREIGN: of another user, no regular
+ * file, accessible to others, or reached by another user's symbolic link, which could lead to a
+ * file with a first line that can be guessed. */
 enum mt_err mt_token_file(const char *path, struct mt_token *out, struct mt_why *why);
 
-/* In a time that does not tell how much of it is right. An empty token, which is none, is matched
- * by nothing. */
+/* Compares in constant time. An empty token matches nothing. */
 bool mt_token_matches(const struct mt_token *token, const char *given);
 
 #endif

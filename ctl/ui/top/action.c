@@ -22,23 +22,23 @@ void mt_top_actions_start(struct mt_top_actions *actions)
 
 void mt_top_actions_end(struct mt_top_actions *actions)
 {
-	for (size_t i = 0; i < MT_TOP_ACTIONS_MOST; i++)
+	for (size_t i = 0; i < MT_TOP_ACTIONS_MAX; i++)
 		if (actions->list[i].state != MT_ACTION_FREE)
 			mt_control_file_unlock(&actions->list[i].call);
 	free(actions->file);
 	*actions = (struct mt_top_actions){0};
 }
 
-bool mt_top_actions_ask(struct mt_top_actions *actions, const struct mt_process *process,
-			const struct mt_request *request, struct mt_why *why)
+bool mt_top_actions_send(struct mt_top_actions *actions, const struct mt_process *process,
+			 const struct mt_request *request, struct mt_why *why)
 {
-	struct mt_top_action *free_one = NULL;
+	struct mt_top_action *unused = NULL;
 
-	for (size_t i = 0; i < MT_TOP_ACTIONS_MOST; i++) {
+	for (size_t i = 0; i < MT_TOP_ACTIONS_MAX; i++) {
 		struct mt_top_action *action = &actions->list[i];
 
 		if (action->state == MT_ACTION_FREE) {
-			free_one = action;
+			unused = action;
 		} else if (action->process.pid == process->pid &&
 			   action->process.start_ticks == process->start_ticks) {
 			mt_error_because(why, MT_ERR_TIMEOUT, "still waiting for process %d",
@@ -46,30 +46,29 @@ bool mt_top_actions_ask(struct mt_top_actions *actions, const struct mt_process 
 			return false;
 		}
 	}
-	if (!free_one) {
+	if (!unused) {
 		mt_error_because(why, MT_ERR_TIMEOUT, "still waiting for %d processes",
-				 MT_TOP_ACTIONS_MOST);
+				 MT_TOP_ACTIONS_MAX);
 		return false;
 	}
-	*free_one = (struct mt_top_action){.state = MT_ACTION_SENDING,
-					   .process = *process,
-					   .request = *request,
-					   .call = {.fd = -1}};
-	free_one->deadline_ns =
-		mt_clock_now_ns() +
-		(request->kind == MT_REQUEST_TRIM ? TRIM_TIMEOUT_NS : SET_TIMEOUT_NS);
+	*unused = (struct mt_top_action){.state = MT_ACTION_SENDING,
+					 .process = *process,
+					 .request = *request,
+					 .call = {.fd = -1}};
+	unused->deadline_ns = mt_clock_now_ns() +
+			      (request->kind == MT_REQUEST_TRIM ? TRIM_TIMEOUT_NS : SET_TIMEOUT_NS);
 	return true;
 }
 
 bool mt_top_actions_pending(const struct mt_top_actions *actions)
 {
-	for (size_t i = 0; i < MT_TOP_ACTIONS_MOST; i++)
+	for (size_t i = 0; i < MT_TOP_ACTIONS_MAX; i++)
 		if (actions->list[i].state != MT_ACTION_FREE)
 			return true;
 	return false;
 }
 
-/* ---- what became of it ---- */
+/* ---- outcomes ---- */
 
 static void finish(struct mt_top_action *action, struct mt_top_outcome *out,
 		   enum mt_top_style style, const char *format, ...)
@@ -101,8 +100,8 @@ static bool fail(struct mt_top_action *action, struct mt_top_outcome *out, enum 
 	return true;
 }
 
-static void tell_record(struct mt_top_action *action, struct mt_top_outcome *out,
-			const struct mt_stats_cleanup *record)
+static void report_cleanup(struct mt_top_action *action, struct mt_top_outcome *out,
+			   const struct mt_stats_cleanup *record)
 {
 	char gpu[120] = "", gc[64] = "";
 
@@ -122,10 +121,10 @@ static void tell_record(struct mt_top_action *action, struct mt_top_outcome *out
 	       mt_text_ns(record->duration_ns).text, gc);
 }
 
-/* ---- the steps, each true when the action is over ---- */
+/* ---- the steps: each returns true when the request is over ---- */
 
-/* What the process says now: the value before, and whether it can take the new one at all. */
-static bool look_before_set(struct mt_top_actions *actions, struct mt_top_action *action,
+/* Reads the value before, and whether the process can take the new one. */
+static bool read_before_set(struct mt_top_actions *actions, struct mt_top_action *action,
 			    struct mt_top_outcome *out)
 {
 	struct mt_why why;
@@ -150,21 +149,21 @@ static bool step_sending(struct mt_top_actions *actions, struct mt_top_action *a
 	struct mt_why why;
 	enum mt_err error;
 
-	if (action->request.kind == MT_REQUEST_SET && look_before_set(actions, action, out))
+	if (action->request.kind == MT_REQUEST_SET && read_before_set(actions, action, out))
 		return true;
-	/* It tries once: somebody else's request may be under way for seconds. */
+	/* Tries once: another request may be under way for seconds. */
 	error = mt_control_file_send(&action->process, action->request, 0, &action->call, &why);
 	if (error == MT_ERR_TIMEOUT && mt_clock_now_ns() < action->deadline_ns)
 		return false;
 	if (error)
 		return fail(action, out, error, &why);
 	action->call.deadline_ns = action->deadline_ns;
-	action->state = MT_ACTION_ASKED;
+	action->state = MT_ACTION_SENT;
 	return false;
 }
 
-static bool tell_setting(struct mt_top_actions *actions, struct mt_top_action *action,
-			 struct mt_top_outcome *out)
+static bool report_setting(struct mt_top_actions *actions, struct mt_top_action *action,
+			   struct mt_top_outcome *out)
 {
 	struct mt_why why;
 	enum mt_err error = mt_target_read(&action->process, actions->file, &why);
@@ -176,8 +175,8 @@ static bool tell_setting(struct mt_top_actions *actions, struct mt_top_action *a
 	return true;
 }
 
-static bool step_asked(struct mt_top_actions *actions, struct mt_top_action *action,
-		       struct mt_top_outcome *out)
+static bool step_sent(struct mt_top_actions *actions, struct mt_top_action *action,
+		      struct mt_top_outcome *out)
 {
 	struct mt_stats_head head;
 	struct mt_why why;
@@ -193,15 +192,15 @@ static bool step_asked(struct mt_top_actions *actions, struct mt_top_action *act
 	if (error)
 		return fail(action, out, error, &why);
 	if (action->request.kind == MT_REQUEST_SET)
-		return tell_setting(actions, action, out);
+		return report_setting(actions, action, out);
 	action->deadline_ns = mt_clock_now_ns() + RECORD_TIMEOUT_NS;
-	action->state = MT_ACTION_RECORD;
+	action->state = MT_ACTION_CLEANUP;
 	return false;
 }
 
-/* The record may come after the answer, where the request was merged into a cleanup under way. */
-static bool step_record(struct mt_top_actions *actions, struct mt_top_action *action,
-			struct mt_top_outcome *out)
+/* The record may come after the reply, where the request was merged into a running cleanup. */
+static bool step_cleanup(struct mt_top_actions *actions, struct mt_top_action *action,
+			 struct mt_top_outcome *out)
 {
 	struct mt_why why;
 	enum mt_err error = mt_target_read(&action->process, actions->file, &why);
@@ -211,7 +210,7 @@ static bool step_record(struct mt_top_actions *actions, struct mt_top_action *ac
 	if (error)
 		return fail(action, out, error, &why);
 	if (record)
-		tell_record(action, out, record);
+		report_cleanup(action, out, record);
 	else if (mt_clock_now_ns() < action->deadline_ns)
 		return false;
 	else
@@ -223,10 +222,11 @@ bool mt_top_actions_poll(struct mt_top_actions *actions, struct mt_top_outcome *
 {
 	static bool (*const steps[])(struct mt_top_actions *, struct mt_top_action *,
 				     struct mt_top_outcome *) = {[MT_ACTION_SENDING] = step_sending,
-								 [MT_ACTION_ASKED] = step_asked,
-								 [MT_ACTION_RECORD] = step_record};
+								 [MT_ACTION_SENT] = step_sent,
+								 [MT_ACTION_CLEANUP] =
+									 step_cleanup};
 
-	for (size_t i = 0; i < MT_TOP_ACTIONS_MOST; i++) {
+	for (size_t i = 0; i < MT_TOP_ACTIONS_MAX; i++) {
 		struct mt_top_action *action = &actions->list[i];
 
 		if (action->state != MT_ACTION_FREE && steps[action->state](actions, action, out))

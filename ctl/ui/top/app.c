@@ -1,4 +1,4 @@
-/* ctl/ui/top/app.c -- see app.h: what is known, and what keys do. */
+/* ctl/ui/top/app.c -- see app.h: the state, and what keys do. */
 #include "ctl/ui/top/app.h"
 
 #include <stdarg.h>
@@ -29,7 +29,11 @@ void mt_top_app_end(struct mt_top_app *app)
 	free(app->details.file);
 }
 
-void mt_top_app_say(struct mt_top_app *app, enum mt_top_style style, const char *format, ...)
+/* Shows a line in the status row for 30 s, in the format of printf. */
+static void show(struct mt_top_app *app, enum mt_top_style style, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static void show(struct mt_top_app *app, enum mt_top_style style, const char *format, ...)
 {
 	va_list arguments;
 
@@ -40,9 +44,9 @@ void mt_top_app_say(struct mt_top_app *app, enum mt_top_style style, const char 
 	app->message_until_ns = mt_clock_now_ns() + MESSAGE_NS;
 }
 
-/* ---- looking ---- */
+/* ---- updates ---- */
 
-static void look_at_details(struct mt_top_app *app)
+static void update_details(struct mt_top_app *app)
 {
 	const struct mt_top_row *row =
 		mt_top_model_find(&app->model, mt_top_row_id(&app->details.row));
@@ -54,7 +58,7 @@ static void look_at_details(struct mt_top_app *app)
 	mt_top_details_read(&app->details);
 }
 
-void mt_top_app_look(struct mt_top_app *app)
+void mt_top_app_update(struct mt_top_app *app)
 {
 	const struct mt_top_row *selected = mt_top_model_selected(&app->model);
 	struct mt_process before = selected ? selected->process : (struct mt_process){0};
@@ -63,11 +67,11 @@ void mt_top_app_look(struct mt_top_app *app)
 
 	app->now_ns = mt_clock_realtime_ns();
 	mt_top_machine_read("", &app->machine);
-	rows = mt_top_watch_look(&app->watch, app->now_ns, &count);
-	if (mt_top_model_take(&app->model, rows, count))
-		mt_top_app_say(app, MT_STYLE_WARN, "%d %s has ended", (int)before.pid, before.comm);
+	rows = mt_top_watch_read(&app->watch, app->now_ns, &count);
+	if (mt_top_model_set_rows(&app->model, rows, count))
+		show(app, MT_STYLE_WARN, "%d %s has ended", (int)before.pid, before.comm);
 	if (app->screen == MT_SCREEN_DETAILS)
-		look_at_details(app);
+		update_details(app);
 }
 
 bool mt_top_app_poll(struct mt_top_app *app)
@@ -76,50 +80,49 @@ bool mt_top_app_poll(struct mt_top_app *app)
 
 	if (!mt_top_actions_poll(&app->actions, &outcome))
 		return false;
-	mt_top_app_say(app, outcome.style, "%s", outcome.text);
+	show(app, outcome.style, "%s", outcome.text);
 	if (!app->is_paused)
-		mt_top_app_look(app);
+		mt_top_app_update(app);
 	return true;
 }
 
 /* ---- requests ---- */
 
-/* The process that keys are about; NULL: there is none. */
-static const struct mt_top_row *subject(struct mt_top_app *app)
+/* The process that keys refer to; NULL: none. */
+static const struct mt_top_row *target_row(struct mt_top_app *app)
 {
 	if (app->screen != MT_SCREEN_DETAILS)
 		return mt_top_model_selected(&app->model);
 	if (app->details.has_ended)
-		mt_top_app_say(app, MT_STYLE_WARN, "%d has ended",
-			       (int)app->details.row.process.pid);
+		show(app, MT_STYLE_WARN, "%d has ended", (int)app->details.row.process.pid);
 	return app->details.has_ended ? NULL : &app->details.row;
 }
 
-static void ask(struct mt_top_app *app, const struct mt_process *process,
-		const struct mt_request *request)
+static void send_request(struct mt_top_app *app, const struct mt_process *process,
+			 const struct mt_request *request)
 {
 	struct mt_why why;
 
-	if (!mt_top_actions_ask(&app->actions, process, request, &why))
-		mt_top_app_say(app, MT_STYLE_WARN, "%s", why.text);
+	if (!mt_top_actions_send(&app->actions, process, request, &why))
+		show(app, MT_STYLE_WARN, "%s", why.text);
 	else if (request->kind == MT_REQUEST_TRIM)
-		mt_top_app_say(app, MT_STYLE_PLAIN, "%d %s: %s cleanup ...", (int)process->pid,
-			       process->comm, mt_stats_word_level(request->level));
+		show(app, MT_STYLE_PLAIN, "%d %s: %s cleanup ...", (int)process->pid, process->comm,
+		     mt_stats_word_level(request->level));
 	else
-		mt_top_app_say(app, MT_STYLE_PLAIN, "%d %s: %s=%s ...", (int)process->pid,
-			       process->comm, request->name, request->value);
+		show(app, MT_STYLE_PLAIN, "%d %s: %s=%s ...", (int)process->pid, process->comm,
+		     request->name, request->value);
 }
 
-static void clean(struct mt_top_app *app, const struct mt_top_row *row, uint32_t level)
+static void request_cleanup(struct mt_top_app *app, const struct mt_top_row *row, uint32_t level)
 {
 	const struct mt_request request = {.kind = MT_REQUEST_TRIM, .level = level};
 
-	ask(app, &row->process, &request);
+	send_request(app, &row->process, &request);
 }
 
 static void open_prompt(struct mt_top_app *app, enum mt_top_prompt_kind kind)
 {
-	const struct mt_top_row *row = kind == MT_PROMPT_FILTER ? NULL : subject(app);
+	const struct mt_top_row *row = kind == MT_PROMPT_FILTER ? NULL : target_row(app);
 
 	if (kind != MT_PROMPT_FILTER && !row)
 		return;
@@ -139,7 +142,7 @@ static void open_prompt(struct mt_top_app *app, enum mt_top_prompt_kind kind)
 	}
 }
 
-static void take_prompt(struct mt_top_app *app)
+static void accept_prompt(struct mt_top_app *app)
 {
 	const struct mt_top_row *row;
 	struct mt_request request;
@@ -148,12 +151,12 @@ static void take_prompt(struct mt_top_app *app)
 	if (app->prompt.kind == MT_PROMPT_HEAVY) {
 		row = mt_top_model_find(&app->model, app->heavy);
 		if (row)
-			clean(app, row, MT_LEVEL_HEAVY);
+			request_cleanup(app, row, MT_LEVEL_HEAVY);
 	} else if (app->prompt.kind == MT_PROMPT_SET && *app->prompt.text) {
 		if (mt_set_request_parse(app->prompt.text, &request, &why) == MT_ERR_OK)
-			ask(app, &app->set, &request);
+			send_request(app, &app->set, &request);
 		else
-			mt_top_app_say(app, MT_STYLE_BAD, "%s", why.text);
+			show(app, MT_STYLE_BAD, "%s", why.text);
 	}
 }
 
@@ -163,24 +166,24 @@ static void filter_by(struct mt_top_app *app, const char *text)
 	mt_top_model_arrange(&app->model);
 }
 
-/* The list follows while a filter is typed. */
+/* The list is filtered while the filter is typed. */
 static void prompt_key(struct mt_top_app *app, int key)
 {
 	size_t room = app->prompt.kind == MT_PROMPT_FILTER ? sizeof(app->model.filter)
 							   : sizeof(app->prompt.text);
-	enum mt_top_answer answer = mt_top_prompt_key(&app->prompt, key, room);
+	enum mt_top_prompt_event answer = mt_top_prompt_key(&app->prompt, key, room);
 
-	if (app->prompt.kind == MT_PROMPT_FILTER && answer != MT_ANSWER_NOT_YET)
-		filter_by(app, answer == MT_ANSWER_LEFT ? "" : app->prompt.text);
-	if (answer == MT_ANSWER_TAKEN)
-		take_prompt(app);
-	if (answer == MT_ANSWER_TAKEN || answer == MT_ANSWER_LEFT)
+	if (app->prompt.kind == MT_PROMPT_FILTER && answer != MT_PROMPT_UNCHANGED)
+		filter_by(app, answer == MT_PROMPT_CANCELLED ? "" : app->prompt.text);
+	if (answer == MT_PROMPT_ACCEPTED)
+		accept_prompt(app);
+	if (answer == MT_PROMPT_ACCEPTED || answer == MT_PROMPT_CANCELLED)
 		app->prompt.kind = MT_PROMPT_NONE;
 }
 
 /* ---- keys ---- */
 
-/* How far a key moves; 0: it is none of those. */
+/* Lines that a key moves by; 0: it is not a movement. */
 static long step_of(const struct mt_top_app *app, int key)
 {
 	switch (key) {
@@ -221,31 +224,31 @@ static void open_details(struct mt_top_app *app)
 	app->screen = MT_SCREEN_DETAILS;
 }
 
-/* Longer or shorter, along steps that people would choose. */
+/* Takes the next longer or shorter interval. */
 static void change_interval(struct mt_top_app *app, bool is_longer)
 {
 	static const uint64_t steps_ms[] = {100,   200,   500,   1000,   2000,   5000,
 					    10000, 30000, 60000, 300000, 600000, 3600000};
 	const size_t count = sizeof(steps_ms) / sizeof(steps_ms[0]);
-	size_t place = 0;
+	size_t index = 0;
 
-	while (place + 1 < count && (is_longer ? steps_ms[place] <= app->interval_ms
-					       : steps_ms[place + 1] < app->interval_ms))
-		place++;
-	app->interval_ms = steps_ms[place];
-	mt_top_app_say(app, MT_STYLE_PLAIN, "every %.1f s", (double)app->interval_ms / 1000);
+	while (index + 1 < count && (is_longer ? steps_ms[index] <= app->interval_ms
+					       : steps_ms[index + 1] < app->interval_ms))
+		index++;
+	app->interval_ms = steps_ms[index];
+	show(app, MT_STYLE_PLAIN, "every %.1f s", (double)app->interval_ms / 1000);
 }
 
-/* Keys that are about one process, in the list and in the details. */
-static bool subject_key(struct mt_top_app *app, int key)
+/* Keys for one process, in the list and in the details. */
+static bool target_key(struct mt_top_app *app, int key)
 {
 	const struct mt_top_row *row;
 
 	switch (key) {
 	case 'l':
-		row = subject(app);
+		row = target_row(app);
 		if (row)
-			clean(app, row, MT_LEVEL_LIGHT);
+			request_cleanup(app, row, MT_LEVEL_LIGHT);
 		return true;
 	case 'h':
 	case 'c':
@@ -283,7 +286,7 @@ static bool sort_key(struct mt_top_app *app, int key)
 	static const char letters[] = "PRLIFGABTN";
 	static const enum mt_top_column columns[] = {
 		MT_COLUMN_PID,   MT_COLUMN_RSS,      MT_COLUMN_LIVE, MT_COLUMN_IDLE,
-		MT_COLUMN_STUCK, MT_COLUMN_GPU_HELD, MT_COLUMN_AGO,  MT_COLUMN_BUDGET,
+		MT_COLUMN_FRAG,  MT_COLUMN_GPU_HELD, MT_COLUMN_AGO,  MT_COLUMN_BUDGET,
 		MT_COLUMN_TREND, MT_COLUMN_COMMAND};
 	const char *found = key > 0 && key < 0x7f ? strchr(letters, key) : NULL;
 
@@ -332,9 +335,9 @@ static void list_key(struct mt_top_app *app, int key)
 	else if (key == MT_KEY_ENTER)
 		open_details(app);
 	else if (key == 'o') {
-		app->sort_place = app->model.sort;
+		app->sort_index = app->model.sort;
 		app->screen = MT_SCREEN_SORT;
-	} else if (!subject_key(app, key) && !common_key(app, key) && !sort_key(app, key))
+	} else if (!target_key(app, key) && !common_key(app, key) && !sort_key(app, key))
 		shape_key(app, key);
 }
 
@@ -356,7 +359,7 @@ static void details_key(struct mt_top_app *app, int key)
 			(enum mt_top_tab)((details->tab + MT_TABS_COUNT - 1) % MT_TABS_COUNT);
 	else if (key >= '1' && key < '1' + MT_TABS_COUNT)
 		details->tab = (enum mt_top_tab)(key - '1');
-	else if (!subject_key(app, key))
+	else if (!target_key(app, key))
 		common_key(app, key);
 	if (details->tab != before)
 		details->first = 0;
@@ -374,16 +377,16 @@ static void help_key(struct mt_top_app *app, int key)
 
 static void sort_menu_key(struct mt_top_app *app, int key)
 {
-	long step = step_of(app, key), place = (long)app->sort_place + step;
+	long step = step_of(app, key), index = (long)app->sort_index + step;
 
 	if (step) {
-		app->sort_place = place < 0                   ? 0
-				  : place >= MT_COLUMNS_COUNT ? MT_COLUMNS_COUNT - 1
-							      : (size_t)place;
+		app->sort_index = index < 0                   ? 0
+				  : index >= MT_COLUMNS_COUNT ? MT_COLUMNS_COUNT - 1
+							      : (size_t)index;
 		return;
 	}
 	if (key == MT_KEY_ENTER)
-		mt_top_model_sort(&app->model, (enum mt_top_column)app->sort_place);
+		mt_top_model_sort(&app->model, (enum mt_top_column)app->sort_index);
 	app->screen = MT_SCREEN_LIST;
 }
 

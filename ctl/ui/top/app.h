@@ -1,5 +1,6 @@
-/* ctl/ui/top/app.h -- the view as a whole: what it knows, what keys do to it, what it looks like.
- * Knows no terminal: keys come as enum mt_top_key, frames go to a canvas. Nothing here waits. */
+/* ctl/ui/top/app.h -- the whole view: its state, what keys do, and how it is drawn. It knows no
+ * terminal: keys come as enum mt_top_key, frames go to a canvas. No function waits. For one thread.
+ */
 #ifndef MT_CTL_UI_TOP_APP_H
 #define MT_CTL_UI_TOP_APP_H
 
@@ -23,13 +24,13 @@ struct mt_top_app {
 	struct mt_top_canvas canvas;
 
 	size_t list_first, help_first;
-	int page_rows;          /* how far Page Up and Page Down go */
-	size_t sort_place;      /* the column on which the sort menu stands */
-	struct mt_top_id heavy; /* whom the question is about */
-	struct mt_process set;  /* whose setting is asked for */
+	int page_rows;          /* rows that Page Up and Page Down move */
+	size_t sort_index;      /* the selected column of the sort menu */
+	struct mt_top_id heavy; /* the process of the question for a heavy cleanup */
+	struct mt_process set;  /* the process whose setting is typed */
 	struct mt_top_outcome message;
 	uint64_t message_until_ns; /* CLOCK_MONOTONIC */
-	uint64_t now_ns;           /* CLOCK_REALTIME of the last look */
+	uint64_t now_ns;           /* CLOCK_REALTIME of the last update */
 	uint64_t interval_ms;
 	bool is_paused, is_over;
 };
@@ -37,20 +38,16 @@ struct mt_top_app {
 void mt_top_app_start(struct mt_top_app *app);
 void mt_top_app_end(struct mt_top_app *app);
 
-/* Looks at all processes again. */
-void mt_top_app_look(struct mt_top_app *app);
+/* Reads all processes again. */
+void mt_top_app_update(struct mt_top_app *app);
 
-/* Looks after what processes were asked for; true: something has changed. */
+/* Takes requests further. Returns true where something has changed. */
 bool mt_top_app_poll(struct mt_top_app *app);
 
 void mt_top_app_key(struct mt_top_app *app, int key);
 
-/* app_draw.c: makes app->canvas again. */
+/* In app_draw.c. Draws app->canvas again, in this size. */
 void mt_top_app_draw(struct mt_top_app *app, int columns, int rows);
-struct mt_top_sample mt_top_app_sample(const struct mt_top_app *app);
-
-/* A line for the status row, as in printf. */
-void mt_top_app_say(struct mt_top_app *app, enum mt_top_style style, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
+struct mt_top_frame mt_top_app_frame(const struct mt_top_app *app);
 
 #endif

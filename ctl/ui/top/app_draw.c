@@ -1,20 +1,21 @@
-/* ctl/ui/top/app_draw.c -- a whole frame. */
+/* ctl/ui/top/app_draw.c -- draws a whole frame. */
 #include <stdio.h>
 
 #include "ctl/process/clock.h"
 #include "ctl/ui/top/app.h"
 #include "ctl/ui/top/help.h"
 
-#define STATUS_ROWS_FROM 12 /* rows from which on status and keys have a row each */
+/* from this many rows on, status and keys have a row each */
+#define STATUS_ROWS_FROM 12
 
-struct mt_top_sample mt_top_app_sample(const struct mt_top_app *app)
+struct mt_top_frame mt_top_app_frame(const struct mt_top_app *app)
 {
-	return (struct mt_top_sample){.model = &app->model,
-				      .machine = &app->machine,
-				      .gpus = &app->watch.gpus,
-				      .now_ns = app->now_ns,
-				      .interval_ms = app->interval_ms,
-				      .is_paused = app->is_paused};
+	return (struct mt_top_frame){.model = &app->model,
+				     .machine = &app->machine,
+				     .gpus = &app->watch.gpus,
+				     .now_ns = app->now_ns,
+				     .interval_ms = app->interval_ms,
+				     .is_paused = app->is_paused};
 }
 
 /* ---- the rows at the bottom ---- */
@@ -53,8 +54,8 @@ static void draw_keys(const struct mt_top_app *app, struct mt_top_canvas *canvas
 	draw_hints(canvas, all[app->screen], row);
 }
 
-/* What there is to say; else the whole command line of the selected process, for which the list has
- * no room. */
+/* Prompt, message, or the whole command line of the selected process. Returns false for the latter.
+ */
 static bool draw_status(const struct mt_top_app *app, struct mt_top_canvas *canvas, int row)
 {
 	const struct mt_top_row *selected = mt_top_model_selected(&app->model);
@@ -76,7 +77,7 @@ static bool draw_status(const struct mt_top_app *app, struct mt_top_canvas *canv
 	return false;
 }
 
-/* Answers the first row that is theirs. */
+/* Returns the first row of the bottom. */
 static int draw_bottom(const struct mt_top_app *app, struct mt_top_canvas *canvas)
 {
 	int last = canvas->rows - 1;
@@ -99,13 +100,13 @@ static int draw_bottom(const struct mt_top_app *app, struct mt_top_canvas *canva
 
 static void draw_list(struct mt_top_app *app, struct mt_top_canvas *canvas, int end)
 {
-	const struct mt_top_sample sample = mt_top_app_sample(app);
+	const struct mt_top_frame frame = mt_top_app_frame(app);
 	struct mt_top_area area = {0, end};
 	int most = canvas->rows / 4;
 
-	area.row = mt_top_draw_header(canvas, &sample, most < 3 ? 3 : most);
+	area.row = mt_top_draw_header(canvas, &frame, most < 3 ? 3 : most);
 	app->page_rows = end - area.row - 1 > 1 ? end - area.row - 1 : 1;
-	mt_top_draw_list(canvas, &sample, area, &app->list_first);
+	mt_top_draw_list(canvas, &frame, area, &app->list_first);
 }
 
 static void draw_help(struct mt_top_app *app, struct mt_top_canvas *canvas, int end)
@@ -122,7 +123,7 @@ static void draw_help(struct mt_top_app *app, struct mt_top_canvas *canvas, int 
 
 static void draw_sort(struct mt_top_app *app, struct mt_top_canvas *canvas, int end)
 {
-	int height = end - 1, first = (int)app->sort_place - height + 1;
+	int height = end - 1, first = (int)app->sort_index - height + 1;
 	char text[320];
 
 	first = first > 0 ? first : 0;
@@ -135,7 +136,7 @@ static void draw_sort(struct mt_top_app *app, struct mt_top_canvas *canvas, int 
 		snprintf(text, sizeof(text), " %s %-8s %s", i == (int)app->model.sort ? "*" : " ",
 			 column->heading, column->help);
 		mt_top_put(canvas, (struct mt_top_at){1 + i - first, 0, 0}, MT_STYLE_PLAIN, text);
-		if (i == (int)app->sort_place)
+		if (i == (int)app->sort_index)
 			mt_top_paint_row(canvas, 1 + i - first, MT_STYLE_SELECTED);
 	}
 }
@@ -157,9 +158,9 @@ void mt_top_app_draw(struct mt_top_app *app, int columns, int rows)
 	char text[64];
 
 	mt_top_canvas_start(&app->canvas, columns, rows);
-	if (columns < MT_TOP_COLUMNS_LEAST || rows < MT_TOP_ROWS_LEAST) {
+	if (columns < MT_TOP_COLUMNS_MIN || rows < MT_TOP_ROWS_MIN) {
 		snprintf(text, sizeof(text), "%dx%d: too small, %dx%d is needed", columns, rows,
-			 MT_TOP_COLUMNS_LEAST, MT_TOP_ROWS_LEAST);
+			 MT_TOP_COLUMNS_MIN, MT_TOP_ROWS_MIN);
 		mt_top_put(&app->canvas, (struct mt_top_at){0, 0, 0}, MT_STYLE_WARN, text);
 		return;
 	}

@@ -1,8 +1,7 @@
 /* ctl/ui/top/canvas.h -- one frame of the view: a grid of characters, each with a style. Everything
- * is drawn here first, so that what a terminal shows, what --once prints and what a test reads are
- * the same. Knows no terminal. Text that is put here loses whatever is not printable ASCII (the
- * second time, for text of processes: it comes cleaned); glyphs of the view's own go in as wide
- * characters. */
+ * is drawn here first, so that a terminal, --once and a test see the same. It knows no terminal.
+ * Text that is put here loses whatever is not printable ASCII (text of processes is clean before,
+ * too); glyphs of the view itself are wide characters. For one thread. */
 #ifndef MT_CTL_UI_TOP_CANVAS_H
 #define MT_CTL_UI_TOP_CANVAS_H
 
@@ -12,11 +11,11 @@
 
 enum mt_top_style {
 	MT_STYLE_PLAIN,
-	MT_STYLE_DIM, /* asleep, or there only for the tree */
+	MT_STYLE_DIM, /* asleep, or shown only for the tree */
 	MT_STYLE_BOLD,
 	MT_STYLE_TITLE,
 	MT_STYLE_HEADING,
-	MT_STYLE_SORTED, /* the heading by which rows are sorted; the tab that is shown */
+	MT_STYLE_SORTED, /* the heading of the sorted column; the selected tab */
 	MT_STYLE_SELECTED,
 	MT_STYLE_LABEL,
 	MT_STYLE_KEY,
@@ -38,36 +37,37 @@ struct mt_top_cell {
 
 struct mt_top_canvas {
 	int columns, rows;
-	bool unicode;  /* the reader's locale can show block and line characters */
-	bool coloured; /* styles are seen; else characters must tell the parts of a bar apart */
+	bool unicode;  /* the locale has block and line characters */
+	bool coloured; /* styles are visible; else characters tell the parts of a bar apart */
 	struct mt_top_cell *cells;
 };
 
-/* Where text goes: what would lie at `end` or behind it is cut; 0: the canvas's edge. */
+/* A position for text. Text is cut at column `end`; 0: at the edge of the canvas. */
 struct mt_top_at {
 	int row, column, end;
 };
 
-/* Blank, of this size, at least 1 x 1. */
+/* Makes the canvas blank, of this size, at least 1 x 1. It must be zeroed before its first start.
+ */
 void mt_top_canvas_start(struct mt_top_canvas *canvas, int columns, int rows);
 void mt_top_canvas_free(struct mt_top_canvas *canvas);
 
-/* Answers the column behind what was put. Outside of the canvas nothing is put. */
+/* Put text or one glyph, and return the column after it. Outside the canvas nothing is put. */
 int mt_top_put(struct mt_top_canvas *canvas, struct mt_top_at at, enum mt_top_style style,
 	       const char *text);
 int mt_top_put_glyph(struct mt_top_canvas *canvas, struct mt_top_at at, enum mt_top_style style,
 		     wchar_t glyph);
 
-/* The same, ending before at.end; text that is too long loses its end, never its beginning. */
+/* Puts text that ends before at.end. Text that is too long loses its end. */
 void mt_top_put_right(struct mt_top_canvas *canvas, struct mt_top_at at, enum mt_top_style style,
 		      const char *text);
 
-/* Every cell of the row gets the style. */
+/* Gives every cell of the row this style. */
 void mt_top_paint_row(struct mt_top_canvas *canvas, int row, enum mt_top_style style);
 
 const struct mt_top_cell *mt_top_cell(const struct mt_top_canvas *canvas, int row, int column);
 
-/* One line as text of the locale, without the blanks at its end; cut to fit. */
+/* Writes one row as text of the locale, without blanks at its end, cut to out_bytes - 1. */
 void mt_top_canvas_line(const struct mt_top_canvas *canvas, int row, char *out, size_t out_bytes);
 
 #endif

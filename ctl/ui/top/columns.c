@@ -8,10 +8,10 @@
 
 #include "ctl/ui/top/compact_number.h"
 
-#define TREND_MOST     32
-#define MUCH           ((uint64_t)64 << 20)
-#define MUCH_PCT       25
-#define STUCK_MUCH_PCT 30.0
+#define TREND_MAX           32
+#define HIGH_BYTES          ((uint64_t)64 << 20)
+#define HIGH_PCT            25
+#define FRAGMENTED_HIGH_PCT 30.0
 
 static const struct mt_top_column_info columns[MT_COLUMNS_COUNT] = {
 #define X(id, name, heading, width, rank, descends, help)                                          \
@@ -36,7 +36,7 @@ enum mt_top_column mt_top_column_find(const char *name)
 
 /* ---- order ---- */
 
-/* What RSS grew by since the oldest point that is known. */
+/* The growth of RSS since the oldest known point. */
 static double growth(const struct mt_top_row *row)
 {
 	const struct mt_top_history *history = row->history;
@@ -74,15 +74,15 @@ static const uint64_t *bytes_of(enum mt_top_column column, const struct mt_top_s
 	}
 }
 
-static double value_of(enum mt_top_column column, const struct mt_top_sortee *of)
+static double value_of(enum mt_top_column column, const struct mt_top_shown *of)
 {
 	const uint64_t *bytes = bytes_of(column, of->sums);
 
 	if (bytes)
 		return (double)*bytes;
 	switch (column) {
-	case MT_COLUMN_STUCK:
-		return mt_top_sums_stuck_percent(of->sums);
+	case MT_COLUMN_FRAG:
+		return mt_top_sums_fragmented_percent(of->sums);
 	case MT_COLUMN_FREED:
 		return freed(&of->row->last);
 	case MT_COLUMN_AGO:
@@ -100,12 +100,12 @@ static double value_of(enum mt_top_column column, const struct mt_top_sortee *of
 
 static const char *reason_of(const struct mt_top_row *row)
 {
-	/* behind all words */
+	/* sorts after all words */
 	return row->last.time_ns ? mt_stats_word_reason(row->last.reason) : "~";
 }
 
-int mt_top_column_compare(enum mt_top_column column, const struct mt_top_sortee *a,
-			  const struct mt_top_sortee *b)
+int mt_top_column_compare(enum mt_top_column column, const struct mt_top_shown *a,
+			  const struct mt_top_shown *b)
 {
 	double left = value_of(column, a), right = value_of(column, b);
 	int order;
@@ -144,7 +144,7 @@ static int width_of(const struct mt_top_layout *layout)
 	return width - 1;
 }
 
-/* All of the highest rank at once: a cleanup's bytes without their time say little. */
+/* Drops all columns of the highest rank: the bytes of a cleanup without its time say little. */
 static bool drop_one_rank(struct mt_top_layout *layout)
 {
 	int highest = 0;
@@ -167,12 +167,12 @@ void mt_top_layout_make(struct mt_top_kinds kinds, int room, struct mt_top_layou
 	while (width_of(out) > room && drop_one_rank(out))
 		continue;
 	spare = room > width_of(out) ? room - width_of(out) : 0;
-	/* A third to the picture, the rest to the command. */
+	/* A third goes to the chart, the rest to the command. */
 	if (out->width[MT_COLUMN_TREND])
 		out->width[MT_COLUMN_TREND] +=
-			spare / 3 < TREND_MOST - columns[MT_COLUMN_TREND].width
+			spare / 3 < TREND_MAX - columns[MT_COLUMN_TREND].width
 				? spare / 3
-				: TREND_MOST - columns[MT_COLUMN_TREND].width;
+				: TREND_MAX - columns[MT_COLUMN_TREND].width;
 	for (size_t i = 0; i < MT_COLUMNS_COUNT; i++) {
 		out->start[i] = column;
 		column += out->width[i] ? out->width[i] + 1 : 0;
@@ -191,11 +191,11 @@ static struct mt_short_text text_of(const char *text)
 	return figure;
 }
 
-/* Worth a cleanup. */
+/* WARN where the free bytes are worth a cleanup. */
 static enum mt_top_style free_style(uint64_t free_bytes, uint64_t of_bytes)
 {
-	return free_bytes >= MUCH && free_bytes / MUCH_PCT >= of_bytes / 100 ? MT_STYLE_WARN
-									     : MT_STYLE_PLAIN;
+	return free_bytes >= HIGH_BYTES && free_bytes / HIGH_PCT >= of_bytes / 100 ? MT_STYLE_WARN
+										   : MT_STYLE_PLAIN;
 }
 
 static struct mt_top_cell_text bytes_cell(enum mt_top_column column, const struct mt_top_sums *sums)
@@ -212,13 +212,13 @@ static struct mt_top_cell_text bytes_cell(enum mt_top_column column, const struc
 	return cell;
 }
 
-static struct mt_top_cell_text stuck_cell(const struct mt_top_sums *sums)
+static struct mt_top_cell_text fragmented_cell(const struct mt_top_sums *sums)
 {
-	double percent = mt_top_sums_stuck_percent(sums);
+	double percent = mt_top_sums_fragmented_percent(sums);
 
 	return (struct mt_top_cell_text){percent < 0 ? text_of("-") : mt_top_percent(percent),
-					 percent >= STUCK_MUCH_PCT ? MT_STYLE_WARN
-								   : MT_STYLE_PLAIN};
+					 percent >= FRAGMENTED_HIGH_PCT ? MT_STYLE_WARN
+									: MT_STYLE_PLAIN};
 }
 
 static struct mt_top_cell_text cleanup_cell(enum mt_top_column column, const struct mt_top_row *row,
@@ -275,7 +275,7 @@ static struct mt_top_cell_text state_cell(enum mt_process_state state)
 }
 
 struct mt_top_cell_text mt_top_column_cell(enum mt_top_column column,
-					   const struct mt_top_sortee *shown, uint64_t now_ns)
+					   const struct mt_top_shown *shown, uint64_t now_ns)
 {
 	const struct mt_top_cell_text unknown = {text_of("-"), MT_STYLE_DIM};
 	const struct mt_top_row *row = shown->row;
@@ -294,8 +294,8 @@ struct mt_top_cell_text mt_top_column_cell(enum mt_top_column column,
 	case MT_COLUMN_IDLE:
 	case MT_COLUMN_DIRTY:
 		return has_heap ? bytes_cell(column, shown->sums) : unknown;
-	case MT_COLUMN_STUCK:
-		return has_heap ? stuck_cell(shown->sums) : unknown;
+	case MT_COLUMN_FRAG:
+		return has_heap ? fragmented_cell(shown->sums) : unknown;
 	case MT_COLUMN_GPU_LIVE:
 	case MT_COLUMN_GPU_HELD:
 	case MT_COLUMN_GPU_IDLE:

@@ -1,17 +1,18 @@
-/* ctl/ui/top/columns.h -- the table of columns: heading, width, what stands in a cell, by what rows
- * are sorted. The help, the sort menu and --sort come from it. Pure. */
+/* ctl/ui/top/columns.h -- the table of columns: heading, width, content of a cell, sort order. The
+ * help, the sort menu and --sort use it. Pure. */
 #ifndef MT_CTL_UI_TOP_COLUMNS_H
 #define MT_CTL_UI_TOP_COLUMNS_H
 
 #include "ctl/ui/top/canvas.h"
 #include "ctl/ui/top/row.h"
 
-/* identifier, name for --sort, heading, width, rank: what has a higher one goes first where there
- * is no room, whether the largest comes first, help. The command has what is left. */
+/* identifier, name for --sort, heading, width, rank (a higher rank is dropped first where the
+ * screen is narrow), whether the largest comes first, help. The command gets the remaining width.
+ */
 #define MT_TOP_COLUMNS(X)                                                                          \
 	X(PID, "pid", "PID", 7, 0, false, "process")                                               \
 	X(RANK, "rank", "RANK", 4, 5, false,                                                       \
-	  "its place among processes that train together, where it says so")                       \
+	  "its place among processes that train together, if it has one")                          \
 	X(RSS, "rss", "RSS", 5, 0, true,                                                           \
 	  "resident memory; of a folded row, and where a tree is sorted, with all below it")       \
 	X(LIVE, "live", "LIVE", 5, 1, true, "heap bytes that the program holds")                   \
@@ -19,7 +20,7 @@
 	  "freed heap bytes that stayed unused: a cleanup returns them")                           \
 	X(DIRTY, "dirty", "DIRTY", 5, 10, true,                                                    \
 	  "freed heap bytes that are still resident: a cleanup returns them, too")                 \
-	X(STUCK, "frag", "FRAG%", 5, 6, true,                                                      \
+	X(FRAG, "frag", "FRAG%", 5, 6, true,                                                       \
 	  "fragmentation: of the resident heap, what is neither live nor dirty nor the "           \
 	  "allocator's own: free, but in pages with live blocks, so that no cleanup returns it")   \
 	X(GPU_LIVE, "gpu", "GALLOC", 6, 3, true, "device memory handed out by cuMemAlloc")         \
@@ -53,36 +54,36 @@ struct mt_top_column_info {
 };
 const struct mt_top_column_info *mt_top_column(enum mt_top_column column);
 
-/* COUNT: there is none of this name. */
+/* Returns the column of this name; MT_COLUMNS_COUNT: there is none. */
 enum mt_top_column mt_top_column_find(const char *name);
 
-/* Negative, 0, positive: in which order two rows stand, by their own figures or by those of their
- * trees. */
-struct mt_top_sortee {
+/* A row, and the sums that it shows: its own, or those of its tree. */
+struct mt_top_shown {
 	const struct mt_top_row *row;
 	const struct mt_top_sums *sums;
 };
-int mt_top_column_compare(enum mt_top_column column, const struct mt_top_sortee *a,
-			  const struct mt_top_sortee *b);
+/* Returns negative, 0 or positive: the order of two rows by this column, largest first where the
+ * table says so. Never 0 for two processes. */
+int mt_top_column_compare(enum mt_top_column column, const struct mt_top_shown *a,
+			  const struct mt_top_shown *b);
 
-/* Which columns a list has, before it is asked how wide the screen is. */
+/* Kinds of columns that the list needs. */
 struct mt_top_kinds {
 	bool ranks, gpu;
 };
 
-/* Where each column stands; 0 wide where it is left out. */
+/* The position of each column; width 0: it is left out. */
 struct mt_top_layout {
 	int start[MT_COLUMNS_COUNT], width[MT_COLUMNS_COUNT];
 };
 void mt_top_layout_make(struct mt_top_kinds kinds, int columns, struct mt_top_layout *out);
 
-/* A cell as text, and its style; "" where another hand draws it (TREND, COMMAND). `sums` are those
- * that the row shows. */
+/* Returns a cell as text with its style; "" for TREND and COMMAND, which are drawn in list.c. */
 struct mt_top_cell_text {
 	struct mt_short_text text;
 	enum mt_top_style style;
 };
 struct mt_top_cell_text mt_top_column_cell(enum mt_top_column column,
-					   const struct mt_top_sortee *shown, uint64_t now_ns);
+					   const struct mt_top_shown *shown, uint64_t now_ns);
 
 #endif

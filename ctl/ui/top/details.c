@@ -11,8 +11,8 @@
 #include "ctl/ui/top/compact_number.h"
 #include "ctl/ui/top/sparkline.h"
 
-#define CHART_ROWS  6
-#define CHART_LEAST 18 /* rows of a canvas that has room for the chart */
+#define CHART_ROWS 6
+#define CHART_MIN  18 /* rows of a canvas with room for the chart */
 
 void mt_top_details_read(struct mt_top_details *details)
 {
@@ -21,7 +21,7 @@ void mt_top_details_read(struct mt_top_details *details)
 	if (!details->file)
 		details->file = mt_error_check_memory(malloc(sizeof(*details->file)));
 	error = mt_target_read(&details->row.process, details->file, &details->why);
-	/* What was read before stays: the process may have ended. */
+	/* The values of an ended process stay. */
 	details->is_known |= !error;
 }
 
@@ -127,7 +127,7 @@ static void add_record(struct mt_top_page *page, const struct mt_stats_cleanup *
 			mt_stats_word_pressure(record).text);
 }
 
-/* The newest first: it is what one has come for. */
+/* The newest first. */
 static void fill_records(struct mt_top_page *page, const struct mt_stats_file *file)
 {
 	uint64_t last = file->head.cleanups_count;
@@ -167,7 +167,7 @@ static void fill_settings(struct mt_top_page *page, const struct mt_stats_file *
 
 /* ---- devices ---- */
 
-/* What was never used says nothing, and there are four dozen figures. */
+/* Values of 0 are left out: there are four dozen. */
 static void add_figures(struct mt_top_page *page, const struct mt_stats_device *device)
 {
 	size_t count;
@@ -214,20 +214,20 @@ static void fill_devices(struct mt_top_page *page, const struct mt_stats_file *f
 
 /* ---- the screen ---- */
 
-static void say_unknown(const struct mt_top_details *details, struct mt_top_page *page)
+static void add_unknown(const struct mt_top_details *details, struct mt_top_page *page)
 {
 	if (details->row.state == MT_PROCESS_ASLEEP)
 		mt_top_page_add(page, MT_STYLE_PLAIN,
 				" asleep: it holds less than MT_MIN_MB of anonymous memory, and "
-				"says nothing of itself yet");
+				"has not published anything yet");
 	else
 		mt_top_page_add(page, MT_STYLE_BAD, " %s", details->why.text);
 }
 
-void mt_top_details_fill(const struct mt_top_details *details, struct mt_top_page *page)
+static void fill_page(const struct mt_top_details *details, struct mt_top_page *page)
 {
 	if (!details->is_known)
-		say_unknown(details, page);
+		add_unknown(details, page);
 	else if (details->tab == MT_TAB_FIGURES)
 		fill_figures(page, details->file);
 	else if (details->tab == MT_TAB_RECORDS)
@@ -281,7 +281,7 @@ static int put_legend(struct mt_top_canvas *canvas, struct mt_top_at at, enum mt
 	return mt_top_put(canvas, at, MT_STYLE_PLAIN, text) + 2;
 }
 
-/* Resident memory in layers; answers the row behind it. */
+/* Draws resident memory in layers, and returns the row after it. */
 static int draw_chart(const struct mt_top_details *details, struct mt_top_canvas *canvas, int row,
 		      uint64_t now_ns)
 {
@@ -291,7 +291,7 @@ static int draw_chart(const struct mt_top_details *details, struct mt_top_canvas
 	uint64_t full;
 	char text[64];
 
-	mt_top_history_spread(details->row.history, now_ns, points, count);
+	mt_top_history_resample(details->row.history, now_ns, points, count);
 	full = mt_top_draw_chart(canvas, at, CHART_ROWS, points);
 	free(points);
 	snprintf(text, sizeof(text), "RSS, 0 to %.8s, last %.8s", mt_top_bytes(full).text,
@@ -312,9 +312,9 @@ void mt_top_details_draw(struct mt_top_details *details, struct mt_top_canvas *c
 
 	draw_title(details, canvas);
 	draw_tabs(details, canvas);
-	if (details->tab == MT_TAB_FIGURES && canvas->rows >= CHART_LEAST && !details->has_ended)
+	if (details->tab == MT_TAB_FIGURES && canvas->rows >= CHART_MIN && !details->has_ended)
 		from.row = draw_chart(details, canvas, from.row, now_ns);
-	mt_top_details_fill(details, &page);
+	fill_page(details, &page);
 	mt_top_page_draw(&page, canvas, from, &details->first);
 	mt_top_page_free(&page);
 }

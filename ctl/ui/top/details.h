@@ -1,5 +1,5 @@
-/* ctl/ui/top/details.h -- the screen of one process: what it says of itself, in tabs. Pure but for
- * mt_top_details_read. */
+/* ctl/ui/top/details.h -- the screen of one process, in tabs: figures, cleanups, settings, devices.
+ * Pure but for mt_top_details_read. */
 #ifndef MT_CTL_UI_TOP_DETAILS_H
 #define MT_CTL_UI_TOP_DETAILS_H
 
@@ -19,23 +19,20 @@ enum mt_top_tab {
 };
 
 struct mt_top_details {
-	struct mt_top_row row; /* as it was last seen */
+	struct mt_top_row row; /* of the last update */
 	bool has_ended;
-	struct mt_stats_file *file; /* what it said last */
-	bool is_known;              /* *file is filled in */
+	struct mt_stats_file *file; /* as it was last read */
+	bool is_known;              /* *file has been read */
 	struct mt_why why;          /* else: why not */
 	enum mt_top_tab tab;
-	size_t first; /* line at the top */
+	size_t first; /* first visible line */
 };
 
-/* Reads the file of details->row again. */
+/* Reads the stats file of details->row again. Where that fails, what was read before stays. */
 void mt_top_details_read(struct mt_top_details *details);
 
-/* Title, tabs, and the tab that is shown, in all rows of the canvas above `end`. */
+/* Draws title, tabs and the selected tab in all rows of the canvas above `end`. */
 void mt_top_details_draw(struct mt_top_details *details, struct mt_top_canvas *canvas, int end,
 			 uint64_t now_ns);
-
-/* The lines of a tab; the page is appended to. */
-void mt_top_details_fill(const struct mt_top_details *details, struct mt_top_page *page);
 
 #endif

@@ -8,8 +8,9 @@
 #include "ctl/ui/top/sparkline.h"
 #include "sys/saturating.h"
 
-#define METERS_MOST (3 + MT_DEVICES_COUNT)
-#define TWO_METERS  60 /* columns from which on two stand side by side */
+#define METERS_MAX (3 + MT_DEVICES_COUNT)
+/* from this many columns on, two meters stand side by side */
+#define TWO_METERS 60
 
 struct meter {
 	char label[8], text[40];
@@ -19,9 +20,9 @@ struct meter {
 
 /* ---- the title ---- */
 
-static void draw_title(struct mt_top_canvas *canvas, const struct mt_top_sample *sample)
+static void draw_title(struct mt_top_canvas *canvas, const struct mt_top_frame *frame)
 {
-	const struct mt_top_model *model = sample->model;
+	const struct mt_top_model *model = frame->model;
 	char left[160], right[96], sort[40];
 	size_t used;
 
@@ -35,48 +36,48 @@ static void draw_title(struct mt_top_canvas *canvas, const struct mt_top_sample 
 			 model->matching_count);
 	snprintf(sort, sizeof(sort), "%s by %s%s", model->is_flat ? "flat" : "tree",
 		 mt_top_column(model->sort)->name, model->is_reversed ? " reversed" : "");
-	if (sample->is_paused)
+	if (frame->is_paused)
 		snprintf(right, sizeof(right), "%s  PAUSED  %.8s ", sort,
-			 mt_text_clock(sample->now_ns).text);
+			 mt_text_clock(frame->now_ns).text);
 	else
 		snprintf(right, sizeof(right), "%s  every %.1f s  %.8s ", sort,
-			 (double)sample->interval_ms / 1000, mt_text_clock(sample->now_ns).text);
+			 (double)frame->interval_ms / 1000, mt_text_clock(frame->now_ns).text);
 	mt_top_paint_row(canvas, 0, MT_STYLE_TITLE);
-	/* Where there is no room for all of it, the clock alone. */
+	/* Only the clock where there is no room for all of it. */
 	if ((int)(strlen(left) + strlen(right)) >= canvas->columns)
-		snprintf(right, sizeof(right), "%s%.8s ", sample->is_paused ? "PAUSED  " : "",
-			 mt_text_clock(sample->now_ns).text);
+		snprintf(right, sizeof(right), "%s%.8s ", frame->is_paused ? "PAUSED  " : "",
+			 mt_text_clock(frame->now_ns).text);
 	if ((int)(strlen(left) + strlen(right)) < canvas->columns)
 		mt_top_put_right(canvas, (struct mt_top_at){0, 0, 0}, MT_STYLE_TITLE, right);
 	mt_top_put(canvas, (struct mt_top_at){0, 0, 0}, MT_STYLE_TITLE, left);
 }
 
-static void say_use(struct meter *meter, uint64_t used_bytes)
+static void set_text(struct meter *meter, uint64_t used_bytes)
 {
 	snprintf(meter->text, sizeof(meter->text), "%.8s/%.8s", mt_top_bytes(used_bytes).text,
 		 mt_top_bytes(meter->total_bytes).text);
 }
 
-/* Of what is used on the machine, what shimmed processes hold: live, idle, and the rest of their
- * RSS. Shared pages count in each of them, so that the sum may be more than what is used: the bar
- * ends at what is used. */
-static void fill_memory(struct meter *meter, const struct mt_top_sample *sample)
+/* Memory in use on the machine, divided into live, idle and other RSS of shimmed processes, and the
+ * rest. Shared pages count in each process, so that the sum may exceed the use: the bar ends there.
+ */
+static void fill_memory(struct meter *meter, const struct mt_top_frame *frame)
 {
-	const struct mt_top_sums *sums = &sample->model->total;
-	uint64_t used = sample->machine->used_bytes, room = used;
+	const struct mt_top_sums *sums = &frame->model->total;
+	uint64_t used = frame->machine->used_bytes, room = used;
 	const uint64_t wanted[] = {
 		sums->live_bytes, sums->idle_bytes,
 		mt_sat_sub(mt_sat_sub(sums->rss_bytes, sums->live_bytes), sums->idle_bytes)};
 
 	snprintf(meter->label, sizeof(meter->label), "Mem");
-	meter->total_bytes = sample->machine->total_bytes;
+	meter->total_bytes = frame->machine->total_bytes;
 	for (size_t i = 0; i < 3; i++) {
 		meter->parts[i] = (struct mt_top_part){wanted[i] < room ? wanted[i] : room,
 						       (enum mt_top_style)(MT_STYLE_LIVE + i)};
 		room -= meter->parts[i].bytes;
 	}
 	meter->parts[3] = (struct mt_top_part){room, MT_STYLE_OTHERS};
-	say_use(meter, used);
+	set_text(meter, used);
 }
 
 static void fill_plain(struct meter *meter, const char *label, uint64_t used, uint64_t total)
@@ -88,28 +89,28 @@ static void fill_plain(struct meter *meter, const char *label, uint64_t used, ui
 	meter->parts[0] = (struct mt_top_part){used, percent >= 95   ? MT_STYLE_BAD
 						     : percent >= 85 ? MT_STYLE_WARN
 								     : MT_STYLE_GOOD};
-	say_use(meter, used);
+	set_text(meter, used);
 }
 
-static size_t collect(struct meter *meters, const struct mt_top_sample *sample)
+static size_t collect(struct meter *meters, const struct mt_top_frame *frame)
 {
-	const struct mt_top_machine *machine = sample->machine;
+	const struct mt_top_machine *machine = frame->machine;
 	size_t count = 0;
 	char label[8];
 
 	/* parts end with MT_STYLE_PLAIN, which is 0 */
-	memset(meters, 0, METERS_MOST * sizeof(*meters));
-	fill_memory(&meters[count++], sample);
+	memset(meters, 0, METERS_MAX * sizeof(*meters));
+	fill_memory(&meters[count++], frame);
 	if (machine->has_limit)
 		fill_plain(&meters[count++], "Lim", machine->limit.used_bytes,
 			   machine->limit.limit_bytes);
 	if (machine->swap_total_bytes)
 		fill_plain(&meters[count++], "Swp", machine->swap_used_bytes,
 			   machine->swap_total_bytes);
-	for (size_t i = 0; i < sample->gpus->count; i++) {
+	for (size_t i = 0; i < frame->gpus->count; i++) {
 		snprintf(label, sizeof(label), "GPU%zu", i % 100);
-		fill_plain(&meters[count++], sample->gpus->count > 1 ? label : "GPU",
-			   sample->gpus->list[i].used_bytes, sample->gpus->list[i].total_bytes);
+		fill_plain(&meters[count++], frame->gpus->count > 1 ? label : "GPU",
+			   frame->gpus->list[i].used_bytes, frame->gpus->list[i].total_bytes);
 	}
 	return count;
 }
@@ -122,12 +123,12 @@ static void draw_meter(struct mt_top_canvas *canvas, struct mt_top_at at, const 
 	mt_top_draw_bar(canvas, at, &bar);
 }
 
-/* Two side by side where there is room, in at most `most` lines. */
-static int draw_meters(struct mt_top_canvas *canvas, const struct mt_top_sample *sample, int row,
+/* Draws up to `most` lines, two meters side by side where there is room. */
+static int draw_meters(struct mt_top_canvas *canvas, const struct mt_top_frame *frame, int row,
 		       int most)
 {
-	struct meter meters[METERS_MOST];
-	size_t count = collect(meters, sample),
+	struct meter meters[METERS_MAX];
+	size_t count = collect(meters, frame),
 	       across = canvas->columns >= TWO_METERS && count > 1 ? 2 : 1;
 	int width = canvas->columns / (int)across, lines = 0;
 
@@ -174,13 +175,13 @@ static uint64_t highest_pressure(const struct mt_top_model *model)
 	return highest;
 }
 
-static void draw_sums(struct mt_top_canvas *canvas, const struct mt_top_sample *sample, int row)
+static void draw_sums(struct mt_top_canvas *canvas, const struct mt_top_frame *frame, int row)
 {
 	static const enum mt_top_style styles[MT_PRESSURE_LEVEL_COUNT] = {
 		MT_STYLE_GOOD, MT_STYLE_WARN, MT_STYLE_BAD};
-	const struct mt_top_sums *sums = &sample->model->total;
-	uint64_t level = highest_pressure(sample->model);
-	double stuck = mt_top_sums_stuck_percent(sums);
+	const struct mt_top_sums *sums = &frame->model->total;
+	uint64_t level = highest_pressure(frame->model);
+	double fragmented = mt_top_sums_fragmented_percent(sums);
 	struct mt_top_at at = {row, 1, 0};
 	char text[40];
 
@@ -188,9 +189,10 @@ static void draw_sums(struct mt_top_canvas *canvas, const struct mt_top_sample *
 	at.column = put_sum(canvas, at, "live", mt_top_bytes(sums->live_bytes).text);
 	at.column = put_sum(canvas, at, "idle", mt_top_bytes(sums->idle_bytes).text);
 	at.column = put_sum(canvas, at, "dirty", mt_top_bytes(sums->dirty_bytes).text);
-	snprintf(text, sizeof(text), "%.8s%%", mt_top_percent(stuck < 0 ? 0 : stuck).text);
+	snprintf(text, sizeof(text), "%.8s%%",
+		 mt_top_percent(fragmented < 0 ? 0 : fragmented).text);
 	at.column = put_sum(canvas, at, "frag", text);
-	if (sample->model->kinds.gpu)
+	if (frame->model->kinds.gpu)
 		at.column = put_gpu_sums(canvas, at, sums);
 	at.column = mt_top_put(canvas, at, MT_STYLE_LABEL, "pressure ");
 	at.column =
@@ -198,20 +200,20 @@ static void draw_sums(struct mt_top_canvas *canvas, const struct mt_top_sample *
 			   styles[level < MT_PRESSURE_LEVEL_COUNT ? level : MT_PRESSURE_CRITICAL],
 			   mt_stats_word_pressure_level(level)) +
 		2;
-	if (!sample->machine->has_stalls)
+	if (!frame->machine->has_stalls)
 		return;
-	snprintf(text, sizeof(text), "%.8s%%", mt_top_percent(sample->machine->stall_pct).text);
+	snprintf(text, sizeof(text), "%.8s%%", mt_top_percent(frame->machine->stall_pct).text);
 	put_sum(canvas, at, "stalled", text);
 }
 
-int mt_top_draw_header(struct mt_top_canvas *canvas, const struct mt_top_sample *sample, int most)
+int mt_top_draw_header(struct mt_top_canvas *canvas, const struct mt_top_frame *frame, int most)
 {
 	int lines = 1;
 
-	draw_title(canvas, sample);
+	draw_title(canvas, frame);
 	if (most > lines)
-		lines += draw_meters(canvas, sample, lines, most > 4 ? most - 2 : 1);
+		lines += draw_meters(canvas, frame, lines, most > 4 ? most - 2 : 1);
 	if (most > lines)
-		draw_sums(canvas, sample, lines++);
+		draw_sums(canvas, frame, lines++);
 	return lines;
 }

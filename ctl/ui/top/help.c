@@ -33,7 +33,7 @@ static const struct entry notes[] = {
 	 "pages that processes share count in each: `mtctl ps --tree` has what can be added up"},
 };
 
-/* "  name      meaning", the meaning broken at blanks and set in. */
+/* "  name      meaning", with the meaning broken at blanks and indented. */
 static void add_entry(struct mt_top_page *page, const struct entry *entry, int indent, int columns)
 {
 	const char *left = entry->meaning, *name = entry->name;

@@ -1,28 +1,28 @@
 /* ctl/ui/top/history.c -- see history.h. */
 #include "ctl/ui/top/history.h"
 
-#define SPAN_LEAST_NS (60u * UINT64_C(1000000000))
+#define SPAN_MIN_NS   (60u * UINT64_C(1000000000))
 #define CLOCK_STEP_NS (10u * UINT64_C(1000000000))
 
-static struct mt_top_point *at(struct mt_top_history *history, size_t place)
+static struct mt_top_point *at(struct mt_top_history *history, size_t index)
 {
-	return &history->points[(history->first + place) % MT_TOP_HISTORY_POINTS];
+	return &history->points[(history->first + index) % MT_TOP_HISTORY_POINTS];
 }
 
-static const struct mt_top_point *look_at(const struct mt_top_history *history, size_t place)
+static const struct mt_top_point *point_at(const struct mt_top_history *history, size_t index)
 {
-	return &history->points[(history->first + place) % MT_TOP_HISTORY_POINTS];
+	return &history->points[(history->first + index) % MT_TOP_HISTORY_POINTS];
 }
 
-/* Three points within the room of two: the middle one goes. The newest is always there as it is. */
+/* Three points in the time of two: the middle one goes. The newest one stays as it is. */
 static bool is_crowded(const struct mt_top_history *history, uint64_t time_ns)
 {
-	return history->count >= 2 && time_ns - look_at(history, history->count - 2)->time_ns <
+	return history->count >= 2 && time_ns - point_at(history, history->count - 2)->time_ns <
 					      2 * (MT_TOP_HISTORY_NS / MT_TOP_HISTORY_POINTS);
 }
 
-/* The larger one of the last two stays, at the time of the earlier, so that a peak between two
- * looks is not lost. */
+/* Keeps the larger one of the last two at the time of the earlier one, so that a peak between two
+ * updates is not lost. */
 static void merge_last(struct mt_top_history *history)
 {
 	struct mt_top_point *before = at(history, history->count - 2);
@@ -35,8 +35,7 @@ static void merge_last(struct mt_top_history *history)
 	history->count--;
 }
 
-/* The clock has been set: what was seen lies in a future that may be hours away. Two looks that
- * cross are apart by less. */
+/* Whether the clock was set back. Two readings may cross by less. */
 static bool went_back(uint64_t last_ns, uint64_t time_ns)
 {
 	return time_ns < last_ns && last_ns - time_ns > CLOCK_STEP_NS;
@@ -66,7 +65,7 @@ void mt_top_history_seed(struct mt_top_history *history, const struct mt_stats_f
 		const struct mt_top_point point = {sample->time_ns, sample->rss_bytes,
 						   sample->live_bytes, sample->idle_bytes};
 
-		/* Which of two times that go back is the wrong one nobody can say here. */
+		/* Of two times out of order nobody knows which is wrong. */
 		if (history->count && sample->time_ns <= at(history, history->count - 1)->time_ns)
 			continue;
 		if (sample->time_ns && sample->time_ns < now_ns &&
@@ -77,16 +76,16 @@ void mt_top_history_seed(struct mt_top_history *history, const struct mt_stats_f
 
 uint64_t mt_top_history_span(const struct mt_top_history *history, uint64_t now_ns)
 {
-	uint64_t first_ns = history->count ? look_at(history, 0)->time_ns : now_ns;
+	uint64_t first_ns = history->count ? point_at(history, 0)->time_ns : now_ns;
 	uint64_t span_ns = now_ns > first_ns ? now_ns - first_ns : 0;
 
 	if (span_ns > MT_TOP_HISTORY_NS)
 		return MT_TOP_HISTORY_NS;
-	return span_ns < SPAN_LEAST_NS ? SPAN_LEAST_NS : span_ns;
+	return span_ns < SPAN_MIN_NS ? SPAN_MIN_NS : span_ns;
 }
 
-void mt_top_history_spread(const struct mt_top_history *history, uint64_t now_ns,
-			   struct mt_top_point *out, size_t count)
+void mt_top_history_resample(const struct mt_top_history *history, uint64_t now_ns,
+			     struct mt_top_point *out, size_t count)
 {
 	uint64_t span_ns = mt_top_history_span(history, now_ns),
 		 start_ns = now_ns > span_ns ? now_ns - span_ns : 0;
@@ -96,19 +95,19 @@ void mt_top_history_spread(const struct mt_top_history *history, uint64_t now_ns
 	for (size_t i = 0; i < count; i++) {
 		uint64_t end_ns =
 			start_ns + (uint64_t)((double)span_ns * (double)(i + 1) / (double)count);
-		bool is_fresh = true;
+		bool is_first = true;
 
 		out[i] = before;
 		for (; next < history->count &&
-		       (look_at(history, next)->time_ns <= end_ns || i + 1 == count);
+		       (point_at(history, next)->time_ns <= end_ns || i + 1 == count);
 		     next++) {
-			const struct mt_top_point *point = look_at(history, next);
+			const struct mt_top_point *point = point_at(history, next);
 
 			before = *point;
-			if (is_fresh || point->rss_bytes > out[i].rss_bytes)
+			if (is_first || point->rss_bytes > out[i].rss_bytes)
 				out[i] = *point;
-			/* too old: only what the first part starts with */
-			is_fresh = point->time_ns < start_ns;
+			/* too old: only the value at the start of the first part */
+			is_first = point->time_ns < start_ns;
 		}
 	}
 }

@@ -1,5 +1,5 @@
-/* ctl/ui/top/history.h -- what a process held over the last 15 minutes: what its own ring of
- * samples had when top first saw it, and what top has seen since. Pure: times come from outside. */
+/* ctl/ui/top/history.h -- memory of a process over the last 15 minutes: the samples that its own
+ * ring had when top first saw it, and those of top since then. Pure: times are arguments. */
 #ifndef MT_CTL_UI_TOP_HISTORY_H
 #define MT_CTL_UI_TOP_HISTORY_H
 
@@ -22,24 +22,23 @@ struct mt_top_history {
 	size_t first, count;
 };
 
-/* A point that is not later than the last one is dropped; one that is much earlier begins all
- * again, since the clock has been set back. Points that are nearer to each other than 15 minutes
- * divided by the room for them become one, with the larger RSS; the ring always reaches back 15
- * minutes, at whatever interval. */
+/* Adds a point. A point that is not later than the last one is dropped; one that is more than 10 s
+ * earlier restarts the history, since the clock was set back. Points that are closer than 15
+ * minutes divided by the size of the ring are merged, with the larger RSS, so that the ring always
+ * reaches back 15 minutes. */
 void mt_top_history_add(struct mt_top_history *history, const struct mt_top_point *point);
 
-/* All samples of the ring in a stats file that lie before `now_ns`: times that make no sense are
- * left out. */
+/* Adds the samples of the ring in a stats file that are at most 15 minutes older than `now_ns`.
+ * Samples out of order are left out. */
 void mt_top_history_seed(struct mt_top_history *history, const struct mt_stats_file *file,
 			 uint64_t now_ns);
 
-/* The time that a picture of it spans: from the oldest point, 15 minutes at most, a minute at
- * least. */
+/* Returns the time span of a chart: from the oldest point, 1 to 15 minutes. */
 uint64_t mt_top_history_span(const struct mt_top_history *history, uint64_t now_ns);
 
-/* `count` points over the span, each with the largest RSS of its part of the time; a part without
- * any repeats the one before it, and has time_ns 0 where nothing was known yet. */
-void mt_top_history_spread(const struct mt_top_history *history, uint64_t now_ns,
-			   struct mt_top_point *out, size_t count);
+/* Writes `count` points over the span, each with the largest RSS of its part of the time. A part
+ * without points repeats the one before it. time_ns is 0 where nothing was known yet. */
+void mt_top_history_resample(const struct mt_top_history *history, uint64_t now_ns,
+			     struct mt_top_point *out, size_t count);
 
 #endif

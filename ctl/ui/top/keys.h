@@ -1,5 +1,5 @@
-/* ctl/ui/top/keys.h -- keys as the view knows them: characters as themselves, the others by names
- * of its own, so that nothing but the screen knows ncurses. The table makes the help. */
+/* ctl/ui/top/keys.h -- keys: characters as themselves, others by names of our own, so that only
+ * screen.c knows ncurses. The help is made from the table. */
 #ifndef MT_CTL_UI_TOP_KEYS_H
 #define MT_CTL_UI_TOP_KEYS_H
 
@@ -37,7 +37,7 @@ enum mt_top_key {
 	  "budget, trend, name; again: the other way round")                                       \
 	X("/", "filter by command or PID; Esc takes it away")                                      \
 	X("Space", "pause; again: go on")                                                          \
-	X("+ -", "look less often, more often")                                                    \
+	X("+ -", "update less often, more often")                                                  \
 	X("? q", "this help; quit (Ctrl-C too)")
 
 #endif

@@ -6,8 +6,8 @@
 
 #include "ctl/ui/top/sparkline.h"
 
-#define DEPTH_MOST  12 /* what is deeper stands no further to the right */
-#define HEADER_MOST 12 /* lines of --once above the list */
+#define DEPTH_MAX  12 /* deeper processes are indented no further */
+#define HEADER_MAX 12 /* lines of --once above the list */
 
 /* ---- heading ---- */
 
@@ -63,10 +63,10 @@ static int put_branch(struct mt_top_canvas *canvas, struct mt_top_at at, const w
 static int draw_tree(struct mt_top_canvas *canvas, struct mt_top_at at,
 		     const struct mt_top_line *line)
 {
-	int depth = line->depth < DEPTH_MOST ? line->depth : DEPTH_MOST;
+	int depth = line->depth < DEPTH_MAX ? line->depth : DEPTH_MAX;
 
 	for (int level = 1; level < depth; level++) {
-		if (line->rails >> level & 1)
+		if (line->open_depths >> level & 1)
 			at.column = put_branch(canvas, at, L"\u2502 ", L"| ");
 		else
 			at.column += 2;
@@ -80,7 +80,7 @@ static int draw_tree(struct mt_top_canvas *canvas, struct mt_top_at at,
 
 struct drawing {
 	struct mt_top_canvas *canvas;
-	const struct mt_top_sample *sample;
+	const struct mt_top_frame *frame;
 	struct mt_top_layout layout;
 };
 
@@ -94,11 +94,11 @@ static struct mt_top_at place_of(const struct drawing *drawing, int row, enum mt
 static void draw_cells(const struct drawing *drawing, int at_row, const struct mt_top_line *line,
 		       enum mt_top_style style)
 {
-	const struct mt_top_sortee shown = {&drawing->sample->model->rows[line->row], &line->sums};
+	const struct mt_top_shown shown = {&drawing->frame->model->rows[line->row], &line->sums};
 
 	for (size_t i = 0; i < MT_COLUMN_TREND; i++) {
 		struct mt_top_cell_text cell =
-			mt_top_column_cell((enum mt_top_column)i, &shown, drawing->sample->now_ns);
+			mt_top_column_cell((enum mt_top_column)i, &shown, drawing->frame->now_ns);
 		struct mt_top_at at = place_of(drawing, at_row, (enum mt_top_column)i);
 
 		if (cell.style == MT_STYLE_PLAIN)
@@ -112,7 +112,7 @@ static void draw_cells(const struct drawing *drawing, int at_row, const struct m
 
 static void draw_line(const struct drawing *drawing, int at_row, const struct mt_top_line *line)
 {
-	const struct mt_top_row *row = &drawing->sample->model->rows[line->row];
+	const struct mt_top_row *row = &drawing->frame->model->rows[line->row];
 	enum mt_top_style style =
 		line->is_context || row->state == MT_PROCESS_ASLEEP ? MT_STYLE_DIM : MT_STYLE_PLAIN;
 	struct mt_top_at at = place_of(drawing, at_row, MT_COLUMN_COMMAND);
@@ -121,7 +121,7 @@ static void draw_line(const struct drawing *drawing, int at_row, const struct mt
 	draw_cells(drawing, at_row, line, style);
 	if (drawing->layout.width[MT_COLUMN_TREND])
 		mt_top_draw_trend(drawing->canvas, place_of(drawing, at_row, MT_COLUMN_TREND),
-				  row->history, drawing->sample->now_ns);
+				  row->history, drawing->frame->now_ns);
 	at.column = draw_tree(drawing->canvas, at, line);
 	if (line->folded_count) {
 		snprintf(folded, sizeof(folded), "[+%zu] ", line->folded_count);
@@ -154,7 +154,7 @@ static void scroll(const struct mt_top_model *model, size_t height, size_t *firs
 
 static void draw_lines(struct drawing *drawing, struct mt_top_area area, size_t first)
 {
-	const struct mt_top_model *model = drawing->sample->model;
+	const struct mt_top_model *model = drawing->frame->model;
 
 	mt_top_layout_make(model->kinds, drawing->canvas->columns, &drawing->layout);
 	draw_heading(drawing->canvas, model, &drawing->layout, area.row);
@@ -164,27 +164,27 @@ static void draw_lines(struct drawing *drawing, struct mt_top_area area, size_t 
 		draw_line(drawing, row, &model->lines[first++]);
 }
 
-void mt_top_draw_list(struct mt_top_canvas *canvas, const struct mt_top_sample *sample,
+void mt_top_draw_list(struct mt_top_canvas *canvas, const struct mt_top_frame *frame,
 		      struct mt_top_area area, size_t *first)
 {
-	struct drawing drawing = {.canvas = canvas, .sample = sample};
+	struct drawing drawing = {.canvas = canvas, .frame = frame};
 	int height = area.end - area.row - 1;
 
 	if (height < 1)
 		return;
-	scroll(sample->model, (size_t)height, first);
+	scroll(frame->model, (size_t)height, first);
 	draw_lines(&drawing, area, *first);
-	if (sample->model->lines_count)
-		mt_top_paint_row(canvas, area.row + 1 + (int)(sample->model->selected - *first),
+	if (frame->model->lines_count)
+		mt_top_paint_row(canvas, area.row + 1 + (int)(frame->model->selected - *first),
 				 MT_STYLE_SELECTED);
 }
 
-void mt_top_draw_once(struct mt_top_canvas *canvas, const struct mt_top_sample *sample, int columns)
+void mt_top_draw_once(struct mt_top_canvas *canvas, const struct mt_top_frame *frame, int columns)
 {
-	struct drawing drawing = {.canvas = canvas, .sample = sample};
-	struct mt_top_area area = {.end = HEADER_MOST + 1 + (int)sample->model->lines_count + 1};
+	struct drawing drawing = {.canvas = canvas, .frame = frame};
+	struct mt_top_area area = {.end = HEADER_MAX + 1 + (int)frame->model->lines_count + 1};
 
 	mt_top_canvas_start(canvas, columns, area.end);
-	area.row = mt_top_draw_header(canvas, sample, HEADER_MOST);
+	area.row = mt_top_draw_header(canvas, frame, HEADER_MAX);
 	draw_lines(&drawing, area, 0);
 }

@@ -44,7 +44,7 @@ void mt_top_machine_read(const char *root, struct mt_top_machine *out)
 	out->has_stalls = read_stalls(root, &out->stall_pct);
 }
 
-static bool is_there(const struct mt_top_gpus *gpus, const char *pci)
+static bool contains(const struct mt_top_gpus *gpus, const char *pci)
 {
 	for (size_t i = 0; i < gpus->count; i++)
 		if (strcmp(gpus->list[i].pci, pci) == 0)
@@ -59,7 +59,7 @@ void mt_top_gpus_add(struct mt_top_gpus *gpus, const struct mt_stats_device *dev
 		struct mt_top_gpu *gpu = &gpus->list[gpus->count];
 
 		if (gpus->count == MT_DEVICES_COUNT || !device->total_bytes ||
-		    !device->free_bytes || is_there(gpus, device->pci))
+		    !device->free_bytes || contains(gpus, device->pci))
 			continue;
 		snprintf(gpu->pci, sizeof(gpu->pci), "%s", device->pci);
 		snprintf(gpu->name, sizeof(gpu->name), "%s", device->name);

@@ -1,5 +1,5 @@
-/* ctl/ui/top/machine.h -- what the header says of the machine: memory, swap, the limit that is
- * nearest, stalls, GPUs. */
+/* ctl/ui/top/machine.h -- memory, swap, nearest limit, stalls and GPUs of the machine, for the
+ * header. */
 #ifndef MT_CTL_UI_TOP_MACHINE_H
 #define MT_CTL_UI_TOP_MACHINE_H
 
@@ -12,18 +12,19 @@
 struct mt_top_machine {
 	uint64_t used_bytes, total_bytes; /* MemTotal - MemAvailable, MemTotal */
 	uint64_t swap_used_bytes, swap_total_bytes;
-	bool has_limit; /* top itself lives in a container with a limit */
+	bool has_limit; /* top itself runs in a container with a limit */
 	struct mt_limit limit;
 	bool has_stalls;  /* the kernel has pressure stall information */
-	double stall_pct; /* of the last 10 s, tasks waited for memory ("some") */
+	double stall_pct; /* of the last 10 s, in which tasks waited for memory ("some") */
 };
 
-/* `root` stands before every path: "" but in tests. What cannot be read stays 0. */
+/* Reads all values. `root` is put before every path: "" but in tests. What cannot be read stays 0.
+ */
 void mt_top_machine_read(const char *root, struct mt_top_machine *out);
 
 struct mt_top_gpu {
 	char pci[32], name[64];
-	uint64_t used_bytes, total_bytes; /* by whomever, as the driver says */
+	uint64_t used_bytes, total_bytes; /* by all processes, as the driver reports */
 };
 
 struct mt_top_gpus {
@@ -31,8 +32,8 @@ struct mt_top_gpus {
 	size_t count;
 };
 
-/* The devices of one process more, each once by its PCI address; those whose memory is not known
- * are left out. */
+/* Adds the devices of a process, each PCI address once. Devices without known memory are left out.
+ */
 void mt_top_gpus_add(struct mt_top_gpus *gpus, const struct mt_stats_device *devices, size_t count);
 
 #endif

@@ -1,12 +1,12 @@
-/* ctl/ui/top/model.c -- see model.h. Lines are made again at every look: with 1,000 processes that
- * is a millisecond. */
+/* ctl/ui/top/model.c -- see model.h. All lines are made again at every update: with 1,000 processes
+ * that takes a millisecond. */
 #include "ctl/ui/top/model.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define DEEPEST 1000 /* levels of a tree: of each a frame of the stack */
+#define DEEPEST 1000 /* levels of a tree: each takes a stack frame */
 
 void mt_top_model_start(struct mt_top_model *model)
 {
@@ -24,7 +24,7 @@ void mt_top_model_end(struct mt_top_model *model)
 
 /* ---- sums ---- */
 
-/* The count of steps bounds a circle of reused pids. */
+/* The number of steps is bounded, since reused pids may form a cycle. */
 static void sum_up(struct mt_top_model *model)
 {
 	for (size_t i = 0; i < model->rows_count; i++) {
@@ -41,7 +41,7 @@ static void sum_up(struct mt_top_model *model)
 	}
 }
 
-/* Those of processes that are gone. */
+/* Removes the folds of ended processes. */
 static void forget_folds(struct mt_top_model *model)
 {
 	size_t kept = 0;
@@ -52,7 +52,7 @@ static void forget_folds(struct mt_top_model *model)
 	model->folded_count = kept;
 }
 
-bool mt_top_model_take(struct mt_top_model *model, struct mt_top_row *rows, size_t count)
+bool mt_top_model_set_rows(struct mt_top_model *model, struct mt_top_row *rows, size_t count)
 {
 	bool was_selected = model->selected_id.pid != 0;
 	struct mt_top_id before = model->selected_id;
@@ -83,7 +83,7 @@ static bool matches(const struct mt_top_row *row, const char *filter)
 
 enum { HIDDEN, CONTEXT, MATCHING };
 
-/* In a tree what matches keeps its ancestors. */
+/* In a tree, ancestors of matching processes stay. */
 static void mark(struct mt_top_model *model, char *marks)
 {
 	model->matching_count = 0;
@@ -106,17 +106,17 @@ static void mark(struct mt_top_model *model, char *marks)
 
 /* ---- order ---- */
 
-static struct mt_top_sortee sortee(const struct mt_top_model *model, size_t row)
+static struct mt_top_shown shown_of(const struct mt_top_model *model, size_t row)
 {
-	return (struct mt_top_sortee){&model->rows[row],
-				      model->is_flat ? &model->rows[row].own : &model->trees[row]};
+	return (struct mt_top_shown){&model->rows[row],
+				     model->is_flat ? &model->rows[row].own : &model->trees[row]};
 }
 
 static int compare(const void *a, const void *b, void *context)
 {
 	const struct mt_top_model *model = context;
-	const struct mt_top_sortee left = sortee(model, *(const size_t *)a),
-				   right = sortee(model, *(const size_t *)b);
+	const struct mt_top_shown left = shown_of(model, *(const size_t *)a),
+				  right = shown_of(model, *(const size_t *)b);
 	int order = mt_top_column_compare(model->sort, &left, &right);
 
 	return model->is_reversed ? -order : order;
@@ -124,7 +124,7 @@ static int compare(const void *a, const void *b, void *context)
 
 /* ---- folding ---- */
 
-static size_t folded_place(const struct mt_top_model *model, struct mt_top_id id)
+static size_t folded_index(const struct mt_top_model *model, struct mt_top_id id)
 {
 	size_t i = 0;
 
@@ -136,7 +136,7 @@ static size_t folded_place(const struct mt_top_model *model, struct mt_top_id id
 static bool is_folded(const struct mt_top_model *model, size_t row)
 {
 	return !model->is_flat && !*model->filter &&
-	       folded_place(model, mt_top_row_id(&model->rows[row])) < model->folded_count;
+	       folded_index(model, mt_top_row_id(&model->rows[row])) < model->folded_count;
 }
 
 static size_t count_below(const struct mt_top_model *model, size_t row)
@@ -156,7 +156,7 @@ static size_t count_below(const struct mt_top_model *model, size_t row)
 
 static void add_fold(struct mt_top_model *model, struct mt_top_id id)
 {
-	if (folded_place(model, id) < model->folded_count)
+	if (folded_index(model, id) < model->folded_count)
 		return;
 	model->folded = mt_error_check_memory(
 		realloc(model->folded, (model->folded_count + 1) * sizeof(*model->folded)));
@@ -165,10 +165,10 @@ static void add_fold(struct mt_top_model *model, struct mt_top_id id)
 
 static void remove_fold(struct mt_top_model *model, struct mt_top_id id)
 {
-	size_t place = folded_place(model, id);
+	size_t index = folded_index(model, id);
 
-	if (place < model->folded_count)
-		model->folded[place] = model->folded[--model->folded_count];
+	if (index < model->folded_count)
+		model->folded[index] = model->folded[--model->folded_count];
 }
 
 /* ---- lines ---- */
@@ -179,38 +179,40 @@ struct arrangement {
 	char *marks;
 };
 
-static bool is_child(const struct arrangement *at, size_t place, size_t parent)
+static bool is_child(const struct arrangement *at, size_t index, size_t parent)
 {
-	size_t row = at->order[place];
+	size_t row = at->order[index];
 
 	return at->marks[row] != HIDDEN &&
 	       (at->model->is_flat || at->model->rows[row].parent == parent);
 }
 
-static bool has_more(const struct arrangement *at, size_t place, size_t parent)
+static bool has_more(const struct arrangement *at, size_t index, size_t parent)
 {
-	while (++place < at->model->rows_count)
-		if (is_child(at, place, parent))
+	while (++index < at->model->rows_count)
+		if (is_child(at, index, parent))
 			return true;
 	return false;
 }
 
-/* A circle of parents has no root, and is not shown. By recursion, and a tree may be as deep as
- * somebody likes: what is deeper than any that is for use is left out. */
-static void add_below(const struct arrangement *at, size_t parent, int depth, uint64_t rails)
+/* A cycle of parents has no root, and is not shown. The recursion is bounded by DEEPEST: deeper
+ * processes are left out. */
+static void add_below(const struct arrangement *at, size_t parent, int depth, uint64_t open_depths)
 {
 	struct mt_top_model *model = at->model;
 
-	for (size_t place = 0; place < model->rows_count; place++) {
-		size_t row = at->order[place];
+	for (size_t index = 0; index < model->rows_count; index++) {
+		size_t row = at->order[index];
 		struct mt_top_line *line = &model->lines[model->lines_count];
-		uint64_t rail = depth < 64 ? UINT64_C(1) << depth : 0;
+		uint64_t depth_bit = depth < 64 ? UINT64_C(1) << depth : 0;
 
-		if (!is_child(at, place, parent))
+		if (!is_child(at, index, parent))
 			continue;
-		*line = (struct mt_top_line){
-			.row = row, .sums = model->rows[row].own, .depth = depth, .rails = rails};
-		line->is_last = !has_more(at, place, parent);
+		*line = (struct mt_top_line){.row = row,
+					     .sums = model->rows[row].own,
+					     .depth = depth,
+					     .open_depths = open_depths};
+		line->is_last = !has_more(at, index, parent);
 		line->is_context = at->marks[row] == CONTEXT;
 		model->lines_count++;
 		if (model->is_flat)
@@ -220,11 +222,12 @@ static void add_below(const struct arrangement *at, size_t parent, int depth, ui
 		if (line->folded_count)
 			line->sums = model->trees[row];
 		else if (depth < DEEPEST)
-			add_below(at, row, depth + 1, line->is_last ? rails : rails | rail);
+			add_below(at, row, depth + 1,
+				  line->is_last ? open_depths : open_depths | depth_bit);
 	}
 }
 
-/* Columns are there for those who are shown, or are folded into one that is. */
+/* Columns exist for processes that are shown, or are folded into one that is. */
 static void find_kinds(struct mt_top_model *model, const char *marks)
 {
 	model->kinds = (struct mt_top_kinds){0};
@@ -234,11 +237,11 @@ static void find_kinds(struct mt_top_model *model, const char *marks)
 	}
 }
 
-static void select_place(struct mt_top_model *model, size_t place)
+static void select_line(struct mt_top_model *model, size_t index)
 {
-	model->selected = place;
+	model->selected = index;
 	model->selected_id = model->lines_count
-				     ? mt_top_row_id(&model->rows[model->lines[place].row])
+				     ? mt_top_row_id(&model->rows[model->lines[index].row])
 				     : (struct mt_top_id){0};
 }
 
@@ -251,25 +254,25 @@ static size_t line_of(const struct mt_top_model *model, size_t row)
 	return i;
 }
 
-/* Where the selected one went to, or the one that it is folded into; else what stands in its place
- * now. */
-static void find_selected(struct mt_top_model *model)
+/* Selects the line of the selected process, or of the one that it is folded into, or else the same
+ * line number. */
+static void restore_selection(struct mt_top_model *model)
 {
 	const struct mt_top_row *found = mt_top_model_find(model, model->selected_id);
 	size_t row = found ? (size_t)(found - model->rows) : MT_ANCESTRY_NONE;
 
 	for (size_t step = 0; row != MT_ANCESTRY_NONE && step < model->rows_count; step++) {
-		size_t place = line_of(model, row);
+		size_t index = line_of(model, row);
 
-		if (place < model->lines_count) {
-			select_place(model, place);
+		if (index < model->lines_count) {
+			select_line(model, index);
 			return;
 		}
 		row = model->rows[row].parent;
 	}
 	if (model->selected >= model->lines_count)
 		model->selected = model->lines_count ? model->lines_count - 1 : 0;
-	select_place(model, model->selected);
+	select_line(model, model->selected);
 }
 
 void mt_top_model_arrange(struct mt_top_model *model)
@@ -290,10 +293,10 @@ void mt_top_model_arrange(struct mt_top_model *model)
 	add_below(&at, MT_ANCESTRY_NONE, 0, 0);
 	free(at.order);
 	free(at.marks);
-	find_selected(model);
+	restore_selection(model);
 }
 
-/* ---- what keys ask for ---- */
+/* ---- what keys do ---- */
 
 const struct mt_top_row *mt_top_model_selected(const struct mt_top_model *model)
 {
@@ -310,12 +313,12 @@ const struct mt_top_row *mt_top_model_find(const struct mt_top_model *model, str
 
 void mt_top_model_move(struct mt_top_model *model, long step)
 {
-	long last = (long)model->lines_count - 1, place = (long)model->selected;
+	long last = (long)model->lines_count - 1, index = (long)model->selected;
 
 	if (last < 0)
 		return;
-	place = step < -place ? 0 : step > last - place ? last : place + step;
-	select_place(model, (size_t)place);
+	index = step < -index ? 0 : step > last - index ? last : index + step;
+	select_line(model, (size_t)index);
 }
 
 void mt_top_model_sort(struct mt_top_model *model, enum mt_top_column column)

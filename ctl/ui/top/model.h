@@ -1,6 +1,6 @@
-/* ctl/ui/top/model.h -- what is shown of a list of processes, and in which order: tree or flat,
- * sorted, filtered, folded, and which one is selected. The selected process stays selected wherever
- * it moves to; when it is gone, the one in its place is. Pure. */
+/* ctl/ui/top/model.h -- the visible list: tree or flat, sorted, filtered, folded, and its selected
+ * process. The selection follows its process; when that has ended, the process in its line is
+ * selected. Pure. */
 #ifndef MT_CTL_UI_TOP_MODEL_H
 #define MT_CTL_UI_TOP_MODEL_H
 
@@ -9,28 +9,29 @@
 #define MT_TOP_FILTER_BYTES 64
 
 struct mt_top_line {
-	size_t row; /* place in rows */
-	/* what it shows: its own, or where it is folded those of its tree */
+	size_t row; /* index in rows */
+	/* its own, or those of its tree where it is folded */
 	struct mt_top_sums sums;
 	int depth;
-	uint64_t rails;      /* bit d: at depth d a sibling of its ancestor follows further below */
+	/* bit d: at depth d, a sibling of its ancestor follows further below */
+	uint64_t open_depths;
 	bool is_last;        /* of its siblings */
-	bool is_context;     /* does not match the filter, stands there for what is below it */
-	size_t folded_count; /* processes hidden in it */
+	bool is_context;     /* does not match the filter, but a descendant does */
+	size_t folded_count; /* processes that are hidden in it */
 };
 
 struct mt_top_model {
 	struct mt_top_row *rows;
 	size_t rows_count;
-	struct mt_top_sums *trees; /* of each row with all below it */
+	struct mt_top_sums *trees; /* of each row with its descendants */
 	struct mt_top_sums total;
 	size_t asleep_count, matching_count;
 	struct mt_top_kinds kinds;
 
 	struct mt_top_line *lines;
 	size_t lines_count;
-	size_t selected;              /* place in lines */
-	struct mt_top_id selected_id; /* pid 0: nothing is */
+	size_t selected;              /* index in lines */
+	struct mt_top_id selected_id; /* pid 0: none */
 
 	enum mt_top_column sort;
 	bool is_reversed, is_flat;
@@ -42,29 +43,28 @@ struct mt_top_model {
 void mt_top_model_start(struct mt_top_model *model);
 void mt_top_model_end(struct mt_top_model *model);
 
-/* Takes the list over. true: the process that was selected has ended. */
-bool mt_top_model_take(struct mt_top_model *model, struct mt_top_row *rows, size_t count);
+/* Takes the rows over. Returns true where the process that was selected has ended. */
+bool mt_top_model_set_rows(struct mt_top_model *model, struct mt_top_row *rows, size_t count);
 
-/* Makes the lines again: whoever changes sort, filter or flat calls it. */
+/* Makes the lines again. Must be called after a change of sort, filter or is_flat. */
 void mt_top_model_arrange(struct mt_top_model *model);
 
-/* NULL: the list is empty. */
+/* Return the selected row, or the row of this process. NULL: there is none. */
 const struct mt_top_row *mt_top_model_selected(const struct mt_top_model *model);
 const struct mt_top_row *mt_top_model_find(const struct mt_top_model *model, struct mt_top_id id);
 
-/* Up (negative) or down, as far as there are lines. */
+/* Moves the selection up (negative) or down, as far as there are lines. */
 void mt_top_model_move(struct mt_top_model *model, long step);
 
-/* Sorts by the column; the one by which it is sorted already: the other way round. */
+/* Sorts by the column, or reverses the order where it is sorted by that column already. */
 void mt_top_model_sort(struct mt_top_model *model, enum mt_top_column column);
 
-/* The selected one: fold, or unfold what is below it. Fold on one that has nothing to fold selects
- * its parent. */
+/* Fold or unfold the selected process. Folding a process without children selects its parent. */
 void mt_top_model_fold(struct mt_top_model *model);
 void mt_top_model_unfold(struct mt_top_model *model);
 void mt_top_model_fold_toggle(struct mt_top_model *model);
 
-/* All that have something below them; where any is folded, all are unfolded. */
+/* Folds all processes that have children; unfolds all where any is folded. */
 void mt_top_model_fold_all(struct mt_top_model *model);
 
 #endif

@@ -1,5 +1,5 @@
-/* ctl/ui/top/page.h -- lines of text that are longer than a screen: the details of a process, the
- * help. Pure. */
+/* ctl/ui/top/page.h -- text that may be longer than the screen: the details of a process, the help.
+ * Pure, but for memory. */
 #ifndef MT_CTL_UI_TOP_PAGE_H
 #define MT_CTL_UI_TOP_PAGE_H
 
@@ -19,8 +19,8 @@ void mt_top_page_add(struct mt_top_page *page, enum mt_top_style style, const ch
 	__attribute__((format(printf, 3, 4)));
 void mt_top_page_free(struct mt_top_page *page);
 
-/* From line *first on, in the rows from from.row to before from.end; *first is moved back where
- * there are fewer lines, and what is further to the right than the canvas is cut. */
+/* Draws lines from *first on in the rows from from.row to before from.end. *first is lowered where
+ * there are fewer lines. Lines are cut at the right edge. */
 void mt_top_page_draw(const struct mt_top_page *page, struct mt_top_canvas *canvas,
 		      struct mt_top_at from, size_t *first);
 

@@ -5,7 +5,7 @@
 
 #include "ctl/ui/top/keys.h"
 
-static enum mt_top_answer text_key(struct mt_top_prompt *prompt, int key, size_t room)
+static enum mt_top_prompt_event text_key(struct mt_top_prompt *prompt, int key, size_t room)
 {
 	size_t length = strlen(prompt->text);
 
@@ -13,30 +13,30 @@ static enum mt_top_answer text_key(struct mt_top_prompt *prompt, int key, size_t
 		room = sizeof(prompt->text);
 	switch (key) {
 	case MT_KEY_ENTER:
-		return MT_ANSWER_TAKEN;
+		return MT_PROMPT_ACCEPTED;
 	case MT_KEY_ESCAPE:
-		return MT_ANSWER_LEFT;
+		return MT_PROMPT_CANCELLED;
 	case MT_KEY_BACKSPACE:
 		if (!length)
-			return MT_ANSWER_NOT_YET;
+			return MT_PROMPT_UNCHANGED;
 		prompt->text[length - 1] = '\0';
-		return MT_ANSWER_CHANGED;
+		return MT_PROMPT_EDITED;
 	case MT_KEY_CONTROL('u'):
 		prompt->text[0] = '\0';
-		return MT_ANSWER_CHANGED;
+		return MT_PROMPT_EDITED;
 	default:
 		if (key < 0x20 || key >= 0x7f || length + 2 > room)
-			return MT_ANSWER_NOT_YET;
+			return MT_PROMPT_UNCHANGED;
 		prompt->text[length] = (char)key;
 		prompt->text[length + 1] = '\0';
-		return MT_ANSWER_CHANGED;
+		return MT_PROMPT_EDITED;
 	}
 }
 
-enum mt_top_answer mt_top_prompt_key(struct mt_top_prompt *prompt, int key, size_t room)
+enum mt_top_prompt_event mt_top_prompt_key(struct mt_top_prompt *prompt, int key, size_t room)
 {
 	if (prompt->kind == MT_PROMPT_HEAVY)
-		return key == 'y' || key == 'Y' ? MT_ANSWER_TAKEN : MT_ANSWER_LEFT;
+		return key == 'y' || key == 'Y' ? MT_PROMPT_ACCEPTED : MT_PROMPT_CANCELLED;
 	return text_key(prompt, key, room);
 }
 

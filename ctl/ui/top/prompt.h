@@ -1,5 +1,4 @@
-/* ctl/ui/top/prompt.h -- the line at the bottom that asks for something: a text, or yes or no.
- * Pure. */
+/* ctl/ui/top/prompt.h -- the input line at the bottom: for a text, or for yes or no. Pure. */
 #ifndef MT_CTL_UI_TOP_PROMPT_H
 #define MT_CTL_UI_TOP_PROMPT_H
 
@@ -13,13 +12,18 @@ struct mt_top_prompt {
 	char text[160];
 };
 
-enum mt_top_answer { MT_ANSWER_NOT_YET, MT_ANSWER_CHANGED, MT_ANSWER_TAKEN, MT_ANSWER_LEFT };
+enum mt_top_prompt_event {
+	MT_PROMPT_UNCHANGED,
+	MT_PROMPT_EDITED,
+	MT_PROMPT_ACCEPTED,
+	MT_PROMPT_CANCELLED
+};
 
-/* One key. A question (HEAVY) is TAKEN by y alone, and LEFT by any other key; a text is TAKEN by
- * Enter and LEFT by Esc. `room` is how many bytes of text its taker has place for, the NUL too. */
-enum mt_top_answer mt_top_prompt_key(struct mt_top_prompt *prompt, int key, size_t room);
+/* Handles one key. A question (HEAVY) is accepted by y alone, and cancelled by any other key. A
+ * text is accepted by Enter and cancelled by Esc. `room`: bytes of text that fit, with the NUL. */
+enum mt_top_prompt_event mt_top_prompt_key(struct mt_top_prompt *prompt, int key, size_t room);
 
-/* In the row; where label and text are longer than it, the end of the text is in sight. */
+/* Draws label and text in the row. Where they do not fit, the end of the text is visible. */
 void mt_top_prompt_draw(const struct mt_top_prompt *prompt, struct mt_top_canvas *canvas, int row);
 
 #endif

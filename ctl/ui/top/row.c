@@ -14,10 +14,9 @@ bool mt_top_id_same(struct mt_top_id a, struct mt_top_id b)
 	return a.pid == b.pid && a.start_ticks == b.start_ticks;
 }
 
-/* What is resident and neither live, nor dirty, nor the allocator's own. Where the allocator counts
- * the pages that hold live blocks, that is what in them is not live, and fresher: the sum of all is
- * taken more rarely. */
-static uint64_t stuck_bytes(const struct mt_stats_snapshot *now)
+/* Resident bytes that are neither live, dirty, nor the allocator's own. Where the allocator counts
+ * active pages, their bytes less the live ones: these counts are newer. */
+static uint64_t fragmented_bytes(const struct mt_stats_snapshot *now)
 {
 	if (now->heap_active_bytes)
 		return mt_sat_sub(now->heap_active_bytes, now->heap_live_bytes);
@@ -31,7 +30,7 @@ static void fill_sums(struct mt_top_sums *sums, const struct mt_stats_snapshot *
 	sums->live_bytes = now->heap_live_bytes;
 	sums->idle_bytes = now->heap_idle_bytes;
 	sums->dirty_bytes = now->heap_dirty_bytes;
-	sums->stuck_bytes = stuck_bytes(now);
+	sums->fragmented_bytes = fragmented_bytes(now);
 	sums->resident_bytes = now->heap_resident_bytes > now->heap_active_bytes
 				       ? now->heap_resident_bytes
 				       : now->heap_active_bytes;
@@ -89,15 +88,15 @@ void mt_top_sums_add(struct mt_top_sums *to, const struct mt_top_sums *from)
 	to->idle_bytes += from->idle_bytes;
 	to->dirty_bytes += from->dirty_bytes;
 	to->resident_bytes += from->resident_bytes;
-	to->stuck_bytes += from->stuck_bytes;
+	to->fragmented_bytes += from->fragmented_bytes;
 	to->gpu_allocated_bytes += from->gpu_allocated_bytes;
 	to->gpu_reserved_bytes += from->gpu_reserved_bytes;
 	to->gpu_idle_bytes += from->gpu_idle_bytes;
 }
 
-double mt_top_sums_stuck_percent(const struct mt_top_sums *sums)
+double mt_top_sums_fragmented_percent(const struct mt_top_sums *sums)
 {
 	return sums->resident_bytes
-		       ? 100.0 * (double)sums->stuck_bytes / (double)sums->resident_bytes
+		       ? 100.0 * (double)sums->fragmented_bytes / (double)sums->resident_bytes
 		       : -1;
 }

@@ -1,32 +1,31 @@
-/* ctl/ui/top/row.h -- one process as the view shows it: plain values, made from what it last said
- * of itself and what is known from earlier looks. Pure. */
+/* ctl/ui/top/row.h -- one process in the list: plain values, from its published ones and from
+ * earlier updates. Pure. */
 #ifndef MT_CTL_UI_TOP_ROW_H
 #define MT_CTL_UI_TOP_ROW_H
 
 #include "ctl/process/process_list.h"
 #include "ctl/ui/top/history.h"
 
-/* Figures that may be added up over a subtree. RSS counts pages that processes share in each of
- * them. */
+/* Values that can be added up over a tree. Shared pages count in the RSS of each process. */
 struct mt_top_sums {
 	uint64_t rss_bytes, live_bytes, idle_bytes;
 	uint64_t dirty_bytes;
 	uint64_t resident_bytes; /* of the heap */
-	/* of these: free, but in pages that hold live blocks too: no purge returns them */
-	uint64_t stuck_bytes;
+	/* of these: free, but in pages with live blocks, which no purge returns */
+	uint64_t fragmented_bytes;
 	uint64_t gpu_allocated_bytes, gpu_reserved_bytes, gpu_idle_bytes;
 };
 
-/* The last cleanup that did its work itself. */
+/* The last cleanup that was not merged into another one. */
 struct mt_top_cleanup {
-	uint64_t time_ns;                   /* CLOCK_REALTIME; 0: there was none */
+	uint64_t time_ns;                   /* CLOCK_REALTIME; 0: none */
 	uint64_t before_bytes, after_bytes; /* RSS */
 	uint32_t reason, level;
 };
 
 struct mt_top_row {
 	struct mt_process process;
-	size_t parent; /* place in the list, MT_ANCESTRY_NONE for a root */
+	size_t parent; /* index in the list, MT_ANCESTRY_NONE for a root */
 	enum mt_process_state state;
 	struct mt_why why; /* MT_PROCESS_REFUSED */
 	bool uses_cuda;
@@ -34,14 +33,14 @@ struct mt_top_row {
 	uint64_t pressure_level;
 	struct mt_top_sums own;
 	struct mt_top_cleanup last;
-	/* wall time that cleaning has cost since the shim woke up, in % */
+	/* wall time of cleanups and page faults since the shim woke up, in % */
 	double budget_used_pct;
-	/* MT_BUDGET_PCT; 0: cleanings are not limited by it */
+	/* MT_BUDGET_PCT; 0: cleanups are not limited by it */
 	uint64_t budget_pct;
 	const struct mt_top_history *history; /* never NULL */
 };
 
-/* Which process it is, whatever its pid is used for next. */
+/* Identifies a process, also where its pid is used again. */
 struct mt_top_id {
 	pid_t pid;
 	uint64_t start_ticks;
@@ -50,15 +49,15 @@ struct mt_top_id {
 struct mt_top_id mt_top_row_id(const struct mt_top_row *row);
 bool mt_top_id_same(struct mt_top_id a, struct mt_top_id b);
 
-/* All but `last`, `budget_pct` and `history`. */
+/* Fills the row but for `last`, `budget_pct` and `history`. */
 void mt_top_row_fill(struct mt_top_row *row, const struct mt_process_list_entry *entry);
 
-/* Of the records of a file the newest that was not merged into another one. */
+/* Returns the newest cleanup of a file that was not merged into another one. */
 struct mt_top_cleanup mt_top_row_last_cleanup(const struct mt_stats_file *file);
 
 void mt_top_sums_add(struct mt_top_sums *to, const struct mt_top_sums *from);
 
-/* stuck_bytes as % of resident_bytes, negative where nothing is known of the heap. */
-double mt_top_sums_stuck_percent(const struct mt_top_sums *sums);
+/* Returns fragmented_bytes in % of resident_bytes; negative: nothing is known of the heap. */
+double mt_top_sums_fragmented_percent(const struct mt_top_sums *sums);
 
 #endif

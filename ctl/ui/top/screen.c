@@ -7,16 +7,16 @@
 
 #include "ctl/ui/top/keys.h"
 
-/* how long an Esc waits for the rest of a key: enough for ssh */
+/* wait for the rest of a key after Esc: enough for ssh */
 #define ESCAPE_MS 100
-#define RUN_MOST  512
+#define RUN_MAX   512
 
-struct look {
+struct appearance {
 	short ink, paper; /* -1: the terminal's own */
 	attr_t coloured, plain;
 };
 
-static const struct look looks[MT_STYLES_COUNT] = {
+static const struct appearance appearances[MT_STYLES_COUNT] = {
 	[MT_STYLE_PLAIN] = {-1, -1, A_NORMAL, A_NORMAL},
 	[MT_STYLE_DIM] = {-1, -1, A_DIM, A_DIM},
 	[MT_STYLE_BOLD] = {-1, -1, A_BOLD, A_BOLD},
@@ -47,7 +47,7 @@ static void start_colours(void)
 		return;
 	use_default_colors();
 	for (short i = 0; i < MT_STYLES_COUNT; i++)
-		init_pair((short)(i + 1), looks[i].ink, looks[i].paper);
+		init_pair((short)(i + 1), appearances[i].ink, appearances[i].paper);
 	has_colour = true;
 }
 
@@ -70,7 +70,7 @@ enum mt_err mt_top_screen_start(struct mt_why *why)
 	screen = newterm(NULL, stdout, stdin);
 	if (!screen)
 		return refuse(why, " that can move the cursor; nothing is known of TERM=");
-	(void)atexit(mt_top_screen_end); /* memory that runs out ends the program from anywhere */
+	(void)atexit(mt_top_screen_end); /* out of memory ends the program anywhere */
 	move = tigetstr("cup");
 	if (!move || move == (char *)-1) {
 		mt_top_screen_end();
@@ -106,7 +106,7 @@ void mt_top_screen_size(int *columns, int *rows)
 	getmaxyx(stdscr, *rows, *columns);
 }
 
-void mt_top_screen_spoiled(void)
+void mt_top_screen_redraw(void)
 {
 	clearok(curscr, TRUE);
 }
@@ -114,22 +114,22 @@ void mt_top_screen_spoiled(void)
 static void use_style(enum mt_top_style style)
 {
 	if (has_colour)
-		attr_set(looks[style].coloured, (short)(style + 1), NULL);
+		attr_set(appearances[style].coloured, (short)(style + 1), NULL);
 	else
-		attr_set(looks[style].plain, 0, NULL);
+		attr_set(appearances[style].plain, 0, NULL);
 }
 
-/* Cells of one style go out together. */
+/* Writes cells of one style together. */
 static void show_row(const struct mt_top_canvas *canvas, int row)
 {
-	wchar_t run[RUN_MOST];
+	wchar_t run[RUN_MAX];
 	int column = 0;
 
 	while (column < canvas->columns) {
 		enum mt_top_style style = mt_top_cell(canvas, row, column)->style;
 		int length = 0;
 
-		while (length < RUN_MOST && column + length < canvas->columns &&
+		while (length < RUN_MAX && column + length < canvas->columns &&
 		       mt_top_cell(canvas, row, column + length)->style == style) {
 			run[length] = mt_top_cell(canvas, row, column + length)->glyph;
 			length++;
@@ -173,5 +173,5 @@ int mt_top_screen_key(void)
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
 		if (keys[i].theirs == key)
 			return keys[i].ours;
-	return key < 0x80 ? key : MT_KEY_RESIZE; /* what has no meaning here */
+	return key < 0x80 ? key : MT_KEY_RESIZE; /* without meaning here */
 }

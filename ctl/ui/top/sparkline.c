@@ -16,7 +16,7 @@ static wchar_t level_glyph(bool unicode, int level)
 	return (unicode ? blocks : ascii)[level < 0 ? 0 : level > LEVELS ? LEVELS : level];
 }
 
-/* Eighths of the height, rounded up so that what is there shows. */
+/* The height in eighths of a character; at least 1 for a value above 0. */
 static int eighths(uint64_t bytes, uint64_t full_bytes, int height)
 {
 	int most = height * LEVELS, level;
@@ -47,7 +47,7 @@ void mt_top_draw_trend(struct mt_top_canvas *canvas, struct mt_top_at at,
 	if (!count)
 		return;
 	points = mt_error_check_memory(calloc(count, sizeof(*points)));
-	mt_top_history_spread(history, now_ns, points, count);
+	mt_top_history_resample(history, now_ns, points, count);
 	full = largest(points, count);
 	for (size_t i = 0; i < count; i++, at.column++)
 		mt_top_put_glyph(
@@ -56,7 +56,7 @@ void mt_top_draw_trend(struct mt_top_canvas *canvas, struct mt_top_at at,
 	free(points);
 }
 
-/* Without colours the parts are told apart by these. */
+/* Characters of the parts without colours. */
 static wchar_t part_glyph(const struct mt_top_canvas *canvas, enum mt_top_style style)
 {
 	switch (canvas->coloured ? MT_STYLE_OTHERS : style) {
@@ -97,7 +97,7 @@ void mt_top_draw_bar(struct mt_top_canvas *canvas, struct mt_top_at at,
 	mt_top_put(canvas, (struct mt_top_at){at.row, at.end - 1, at.end}, MT_STYLE_BOLD, "]");
 }
 
-/* The layer in which this line of a column lies: by its middle. */
+/* The layer of a cell, by its middle. */
 static enum mt_top_style layer(const struct mt_top_point *point, uint64_t full, int row, int rows)
 {
 	double middle = ((double)row + 0.5) / rows * (double)full;
@@ -108,7 +108,7 @@ static enum mt_top_style layer(const struct mt_top_point *point, uint64_t full, 
 									       : MT_STYLE_REST;
 }
 
-/* Without block characters the layers are told apart as in bars. */
+/* The characters of bars where there are no block characters. */
 static wchar_t chart_glyph(const struct mt_top_canvas *canvas, int level, enum mt_top_style style)
 {
 	if (canvas->unicode)

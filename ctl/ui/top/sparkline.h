@@ -1,13 +1,13 @@
-/* ctl/ui/top/sparkline.h -- pictures out of characters: a line of bars, a bar of parts, a chart of
- * several lines. Where the locale has no block characters, ASCII stands in. Bars start at 0: half
- * as high is half as much. Pure. */
+/* ctl/ui/top/sparkline.h -- charts out of characters: a sparkline, a bar of parts, a chart in
+ * layers. ASCII is used where the locale has no block characters. Bars start at 0: half the height
+ * is half the value. Pure, but for memory. */
 #ifndef MT_CTL_UI_TOP_SPARKLINE_H
 #define MT_CTL_UI_TOP_SPARKLINE_H
 
 #include "ctl/ui/top/canvas.h"
 #include "ctl/ui/top/history.h"
 
-/* RSS over time, one character high, from at.column to at.end. */
+/* Draws RSS over time, one character high, from at.column to at.end. */
 void mt_top_draw_trend(struct mt_top_canvas *canvas, struct mt_top_at at,
 		       const struct mt_top_history *history, uint64_t now_ns);
 
@@ -16,9 +16,8 @@ struct mt_top_part {
 	enum mt_top_style style;
 };
 
-/* "[||||||      1.2G/3.4G]" from at.column to at.end: the parts one after another, `total` is the
- *   whole width; `parts`
- * ends with one whose style is MT_STYLE_PLAIN. */
+/* Draws "[||||||      1.2G/3.4G]" from at.column to at.end: the parts side by side, `total_bytes`
+ *   is the whole width. `parts` ends with a part of MT_STYLE_PLAIN. */
 struct mt_top_bar {
 	const struct mt_top_part *parts;
 	uint64_t total_bytes;
@@ -27,8 +26,8 @@ struct mt_top_bar {
 void mt_top_draw_bar(struct mt_top_canvas *canvas, struct mt_top_at at,
 		     const struct mt_top_bar *bar);
 
-/* RSS over time in `rows` lines below `at`, in three layers: live, idle, the rest. Answers what its
- * full height stands for. */
+/* Draws RSS over time in `rows` lines below `at`, in three layers: live, idle, the rest. Returns
+ * the value of the full height in bytes. */
 uint64_t mt_top_draw_chart(struct mt_top_canvas *canvas, struct mt_top_at at, int rows,
 			   const struct mt_top_point *points);
 

@@ -1,4 +1,4 @@
-/* ctl/ui/top/top.c -- see top.h: the command line, and the loop of looking, showing and keys. */
+/* ctl/ui/top/top.c -- `mtctl top`: the command line, and the loop of updates, frames and keys. */
 #include "ctl/ui/top/top.h"
 
 #include <getopt.h>
@@ -20,15 +20,15 @@
 #include "ctl/ui/top/help.h"
 #include "ctl/ui/top/screen.h"
 
-#define INTERVAL_LEAST_MS 100u
-/* while a process is asked for something */
+#define INTERVAL_MIN_MS 100u
+/* while a request is under way */
 #define POLL_NS      (50 * UINT64_C(1000000))
 #define ONCE_COLUMNS 160
 #define HELP_COLUMNS 100
 
 static const char help[] = "All shimmed processes of yours (for root: of everybody), as a tree, "
 			   "again and again. ? shows the keys.\n\n"
-			   "  --interval=SECONDS  time between two looks (2; from 0.1)\n"
+			   "  --interval=SECONDS  time between two updates (2; from 0.1)\n"
 			   "  --sort=COLUMN       sort by a column of the list below (rss)\n"
 			   "  --filter=TEXT       only those with TEXT in their command or PID\n"
 			   "  --flat              no tree\n"
@@ -46,8 +46,8 @@ static void on_signal(int number)
 		must_end = 1;
 }
 
-/* They come in while ppoll waits, and at no other time, so that none is missed. What is ignored
- * (nohup) stays so. SIGWINCH and SIGTSTP are ncurses' own. */
+/* Signals are delivered only while ppoll waits, so that none is missed. Ignored ones (nohup) stay
+ * ignored. SIGWINCH and SIGTSTP are handled by ncurses. */
 static void catch_signals(sigset_t *out_waiting)
 {
 	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCONT};
@@ -76,7 +76,7 @@ static bool locale_is_utf8(void)
 
 /* ---- the loop ---- */
 
-/* false: the terminal is gone. */
+/* Returns false where the terminal is gone. */
 static bool wait_for_key(uint64_t wait_ns, const sigset_t *waiting)
 {
 	struct pollfd terminal = {.fd = STDIN_FILENO, .events = POLLIN};
@@ -114,20 +114,20 @@ static void loop(struct mt_top_app *app, const sigset_t *waiting)
 	while (!app->is_over && !must_end) {
 		now_ns = mt_clock_now_ns();
 		if (!app->is_paused && now_ns >= next_ns) {
-			mt_top_app_look(app);
+			mt_top_app_update(app);
 			next_ns = mt_clock_now_ns() + app->interval_ms * 1000000u;
 		}
 		mt_top_app_poll(app);
 		if (was_stopped) {
 			was_stopped = 0;
-			mt_top_screen_spoiled();
+			mt_top_screen_redraw();
 		}
 		show(app);
 		if (!wait_for_key(time_to_wait(app, next_ns, mt_clock_now_ns()), waiting))
 			return;
 		while ((key = mt_top_screen_key()) != MT_KEY_NONE && !app->is_over)
 			mt_top_app_key(app, key);
-		/* A shorter interval counts at once. */
+		/* A shorter interval takes effect at once. */
 		if (next_ns > mt_clock_now_ns() + app->interval_ms * 1000000u)
 			next_ns = mt_clock_now_ns() + app->interval_ms * 1000000u;
 	}
@@ -158,24 +158,24 @@ static int once_columns(void)
 	struct winsize size = {0};
 	uint64_t columns;
 
-	if (named && mt_text_parse_u64(named, &columns) && columns >= MT_TOP_COLUMNS_LEAST &&
+	if (named && mt_text_parse_u64(named, &columns) && columns >= MT_TOP_COLUMNS_MIN &&
 	    columns <= 1000)
 		return (int)columns;
-	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= MT_TOP_COLUMNS_LEAST)
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= MT_TOP_COLUMNS_MIN)
 		return size.ws_col;
 	return ONCE_COLUMNS;
 }
 
 static int print_once(struct mt_top_app *app)
 {
-	struct mt_top_sample sample;
+	struct mt_top_frame frame;
 	char line[8192];
 	int last;
 
 	app->canvas.unicode = locale_is_utf8();
-	mt_top_app_look(app);
-	sample = mt_top_app_sample(app);
-	mt_top_draw_once(&app->canvas, &sample, once_columns());
+	mt_top_app_update(app);
+	frame = mt_top_app_frame(app);
+	mt_top_draw_once(&app->canvas, &frame, once_columns());
 	last = app->canvas.rows - 1;
 	for (; last > 0; last--) {
 		mt_top_canvas_line(&app->canvas, last, line, sizeof(line));
@@ -227,8 +227,8 @@ static bool take_option(struct mt_top_app *app, int option)
 	case 'i':
 		if (!mt_units_parse_seconds(optarg, &app->interval_ms))
 			return false;
-		if (app->interval_ms < INTERVAL_LEAST_MS)
-			app->interval_ms = INTERVAL_LEAST_MS;
+		if (app->interval_ms < INTERVAL_MIN_MS)
+			app->interval_ms = INTERVAL_MIN_MS;
 		return true;
 	case 's':
 		return take_sort(app, optarg);

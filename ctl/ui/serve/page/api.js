@@ -1,4 +1,4 @@
-// api.js -- what the server is asked, and the token that it wants to see.
+// api.js -- requests to the server, and the token that they need.
 
 const ANSWER_MS = 10000;
 const CLEAN_MS = 40000; // the server itself gives up after 30 s
@@ -39,12 +39,12 @@ export function token() {
 	return sessionStorage.getItem(KEPT);
 }
 
-// The server does not know us, or no longer: it was started again, with another token.
+// The token is missing or wrong, such as after a restart of the server.
 export function isLocked(error) {
 	return error instanceof Refused && error.status === 401;
 }
 
-// Takes "token" out of the fragment, so that the address can be shown and sent to others; answers what is left of it.
+// Removes "token" from the fragment, so that the address can be shared. Returns the rest of the fragment.
 export function readFragment() {
 	const fragment = new URLSearchParams(location.hash.slice(1));
 

@@ -1,5 +1,5 @@
-// chart.js -- timelines of bytes: lines, what happened (marks), axes with round values, figures at the pointer.
-// One of them is made for the life of the page; only attributes change afterwards.
+// chart.js -- charts of bytes over time: lines, marks of events, axes with round values, values at the pointer.
+// A chart is made once; afterwards only attributes change.
 import {html, setAttribute, setText, svg, sync} from "./dom.js";
 import {byteTicks, bytes, clock, timeTicks} from "./format.js";
 
@@ -8,7 +8,7 @@ const HEIGHT = 230;
 const SPANS_MS = [60000, 120000, 300000, 600000, 900000]; // the last is what the ring of a process holds
 const NEAR_PX = 7;
 
-// What a mark looks like: never by its colour alone.
+// The shapes of marks, which do not differ by colour alone.
 export const MARKS = {
 	freed: {label: "cleanup", path: "M-5 -4 L5 -4 L0 5 Z"},
 	nothing: {label: "cleanup that found nothing", path: "M-5 -4 L5 -4 L0 5 Z"},

@@ -1,4 +1,4 @@
-// cleaner.js -- the two buttons that ask a process for a cleanup, and what came of it.
+// cleaner.js -- the two buttons that request a cleanup, and its result.
 import {Refused, clean, isLocked, token} from "./api.js";
 import {byId, setAttribute, setText} from "./dom.js";
 import {bytes, change, duration} from "./format.js";
@@ -12,7 +12,7 @@ export class Cleaner {
 	#busy = false;
 	#done;
 
-	// done(pid): called after each answer, to look again.
+	// done(pid): called after each reply, to update the page.
 	constructor(done) {
 		this.#done = done;
 		for (const [level, id] of Object.entries(BUTTONS))

@@ -1,4 +1,4 @@
-// details.js -- everything about the one process that is selected.
+// details.js -- the details of the selected process.
 import {Chart} from "./chart.js";
 import {byId, setText, syncFacts, syncTable} from "./dom.js";
 import {bytes, change, clock, count, counted, duration, percent, span} from "./format.js";

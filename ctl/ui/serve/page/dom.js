@@ -1,5 +1,5 @@
-// dom.js -- elements made by name. Text becomes text nodes, never markup: what processes say of themselves is hostile.
-// Nodes are kept and changed, not made again, so that a page left open for days does not grow.
+// dom.js -- makes elements by name. Text becomes text nodes, never markup: text of processes may be hostile.
+// Nodes are kept and changed, so that a page that is open for days does not grow.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -22,7 +22,7 @@ export function byId(id) {
 	return document.getElementById(id);
 }
 
-// Untouched where nothing changes: a selection in it stays, and screen readers hear nothing.
+// Changes nothing where the text is the same: a selection stays, and screen readers stay silent.
 export function setText(node, text) {
 	if (node.textContent !== text)
 		node.textContent = text;

@@ -1,4 +1,4 @@
-// format.js -- figures as mtctl prints them (MB and GB are 2^20 and 2^30 bytes), times, and round values for axes.
+// format.js -- numbers as mtctl prints them (MB and GB are 2^20 and 2^30 bytes), times, and round values for axes.
 
 const KB = 1024;
 const MB = 1024 * KB;
@@ -29,7 +29,7 @@ export function duration(ns) {
 	return ns >= 1e10 ? (ns / 1e9).toFixed(1) + " s" : (ns / 1e6).toFixed(1) + " ms";
 }
 
-// A span that people think of in words: "12 s", "5 min", "3 h", "2 days".
+// A duration as text: "12 s", "5 min", "3 h", "2 days".
 export function span(ms) {
 	const seconds = Math.max(0, Math.round(ms / 1000));
 

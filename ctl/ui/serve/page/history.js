@@ -1,5 +1,5 @@
-// history.js -- what the page remembers of each process: a short history for the sparkline, and what only the full figures
-// tell (last cleanup, budget). Bounded by the count of processes that are there, and by MOST_POINTS for each.
+// history.js -- keeps a short history of each process for the sparkline, and values that only its full figures have (last
+// cleanup, budget). Bounded by the number of processes, and by MOST_POINTS for each.
 
 const SPAN_MS = 900000;
 const STEP_MS = 10000;
@@ -9,7 +9,7 @@ const STALE_MS = 60000;
 export class Memory {
 	#of = new Map();
 
-	// A look at the list: a point for each, and those that are gone are forgotten.
+	// Adds a point for each process of the list, and removes ended ones.
 	look(processes, now) {
 		const here = new Set(processes.map((one) => one.pid));
 
@@ -58,7 +58,7 @@ export class Memory {
 		return waiting.sort((a, b) => this.#of.get(a.pid).readAt - this.#of.get(b.pid).readAt)[0];
 	}
 
-	// One that cannot be read is not asked for again at once.
+	// A process that cannot be read is not requested again at once.
 	postpone(pid, now) {
 		const kept = this.#of.get(pid);
 
@@ -67,7 +67,7 @@ export class Memory {
 	}
 }
 
-// The last point stands for now; it becomes a lasting one when it is a step away from the one before it.
+// The last point is the current value. It is kept when it is a step after the one before it.
 function add(points, time, value) {
 	const before = points.at(-2);
 
@@ -79,7 +79,7 @@ function add(points, time, value) {
 		points.shift();
 }
 
-// What cleaning has cost of the time, the page faults after it included, and what MT_BUDGET_PCT allows, both in %.
+// The time of cleanups and of page faults after them, and MT_BUDGET_PCT, both in %.
 export function budgetOf(detail) {
 	const setting = detail.settings.find((one) => one.name === "budget_pct");
 	const cost = detail.purge_cost_ns + detail.refault_cost_ns;

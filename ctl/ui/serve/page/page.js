@@ -1,5 +1,5 @@
-// page.js -- asks the server every two seconds and hands on what it says. State of its own: who is selected, and whether the
-// server answers.
+// page.js -- requests the list every two seconds and passes it on. Its own state: the selected process, and whether the server
+// replies.
 import {Refused, get, isLocked, readFragment} from "./api.js";
 import {Cleaner} from "./cleaner.js";
 import {Details} from "./details.js";
@@ -33,7 +33,7 @@ function goneText(pid) {
 	return `Process ${pid} is gone. These are its last figures.`;
 }
 
-// ---- who is selected ----
+// ---- the selected process ----
 
 function choose(pid) {
 	const row = rowOf(pid);
@@ -87,7 +87,7 @@ async function lookAtChosen() {
 	pool.refresh(detail.cuda.startsWith("pool"));
 }
 
-// ---- all of them ----
+// ---- all processes ----
 
 function showSums(list) {
 	const total = list.total;
@@ -170,7 +170,7 @@ async function lookAtAll() {
 	await learnOthers();
 }
 
-// One at a time, and the next one only after the answer: a slow server is not asked faster than it answers.
+// One request at a time: the next one follows the reply, so that a slow server is not overloaded.
 async function poll() {
 	if (running) {
 		again = true;

@@ -1,5 +1,5 @@
 // pool.js -- the blocks of the GPU pool as a picture: areas by size, states by pattern and colour, shade by age; and the
-// sums as a table. A snapshot wakes the process, so it is taken when asked for, never by the poll.
+// sums as a table. A snapshot wakes the process, so that it is only taken on request.
 import {get} from "./api.js";
 import {byId, html, setAttribute, setText, svg, sync, syncTable} from "./dom.js";
 import {DASH, bytes, clock, count, counted, percent, span} from "./format.js";
@@ -95,7 +95,7 @@ function heldOf(blocks) {
 	return blocks.reduce((sum, block) => sum + block.held_bytes, 0);
 }
 
-// ---- words ----
+// ---- texts ----
 
 function makeDevice() {
 	return html("div", null, html("h4"), legend(), svg("svg", {class: "blocks", height: HEIGHT, role: "img"}),
@@ -124,7 +124,7 @@ function legend() {
 
 // ---- the picture ----
 
-// States side by side, each as wide as its share; in each the largest first, and what is too small to be told apart below.
+// States side by side, each as wide as its share; in each the largest blocks first, and those too small to see below.
 function draw(picture, parts, width) {
 	const held = parts.reduce((sum, part) => sum + part.sum.held_bytes, 0);
 	const placed = [];

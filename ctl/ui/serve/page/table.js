@@ -5,7 +5,7 @@ import {DASH, bytes, span} from "./format.js";
 const SPARK = {width: 96, height: 20};
 const DEEPEST = 12; // levels that are indented
 
-// own: what a flat list is sorted by; a tree puts families in the order of what they hold together.
+// own: the sort key of a flat list; a tree is sorted by the sums of its subtrees.
 const COLUMNS = [
 	{name: "pid", text: "PID", own: (row) => row.pid, numeric: true},
 	{name: "rank", text: "Rank", own: (row) => rankOrder(row.rank)},
@@ -160,7 +160,7 @@ export class ProcessTable {
 	}
 }
 
-// Without the folder of the program, which says little and takes the room of what says more.
+// Without the folder of the program, which takes room.
 function brief(command) {
 	return command.replace(/^[^ ]*\/(?=[^ /])/, "");
 }
@@ -198,7 +198,7 @@ function updateLine(node, {row, depth, matches}) {
 	drawSpark(cell("trend").firstChild.firstChild, row.points);
 }
 
-// From zero, so that rows can be compared with each other by what has changed, not by noise blown up.
+// From zero, so that noise is not magnified.
 function drawSpark(path, points) {
 	const first = points[0]?.time ?? 0;
 	const span = Math.max(1, (points.at(-1)?.time ?? 0) - first);

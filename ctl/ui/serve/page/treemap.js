@@ -1,6 +1,6 @@
 // treemap.js -- rectangles whose areas are figures, near to squares (Bruls, Huizing, van Wijk: Squarified Treemaps, 2000).
 
-// items: [{bytes}], the largest first; box: {x, y, width, height}. Answers [{item, x, y, width, height}].
+// items: [{bytes}], the largest first; box: {x, y, width, height}. Returns [{item, x, y, width, height}].
 export function squarify(items, box) {
 	const all = items.reduce((sum, item) => sum + item.bytes, 0);
 	const placed = [];
@@ -17,7 +17,7 @@ export function squarify(items, box) {
 	return placed;
 }
 
-// As many items as make the worst of their rectangles squarer.
+// Takes items as long as that makes the least square rectangle of the row squarer.
 function takeRow(items, at, side, scale) {
 	let area = 0, count = 0, worst = Infinity;
 

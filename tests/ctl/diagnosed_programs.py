@@ -1,5 +1,5 @@
-"""The ward: patients (tests/patients) are started, a few at a time, each with a private MT_DIR, and `mtctl diagnose` is asked about
-each. What it said, and what the kernel says of the process before and after, is kept for the tests.
+"""Starts the programs of tests/patients, a few at a time, each with a private MT_DIR, and runs `mtctl diagnose` on each. The diagnosis,
+and the kernel's figures of the process before and after it, are kept for the tests.
 """
 import concurrent.futures
 import dataclasses
@@ -21,22 +21,22 @@ PATIENTS = ROOT / "tests" / "patients"
 BUILT = ROOT / "build" / "tests"
 PYTHON = "/usr/bin/python3"
 MB = 1 << 20
-# They mostly wait: so many at once, twice, keep two slow cores busy enough.
-BEDS = 5
+# Programs that run at once in each of two workers. They mostly wait.
+AT_ONCE = 5
 READY_LIMIT_S = 60
 
 
 @dataclasses.dataclass(frozen=True)
-class Patient:
+class Program:
 	program: str                  # file in tests/patients
 	verdict: str                  # the word of ctl/diagnose/verdicts.def
 	settings: dict = dataclasses.field(default_factory=dict)
-	words: tuple = ()             # further words for mtctl diagnose
-	seconds: int = 8              # it is watched for so long
-	driver: dict | None = None    # settings of the fake driver, where it uses one
-	group_mb: int = 0             # it lives in a memory cgroup with this limit
+	words: tuple = ()             # further arguments of mtctl diagnose
+	seconds: int = 8              # duration of the diagnosis
+	driver: dict | None = None    # settings of the stand-in driver, where it uses one
+	group_mb: int = 0             # limit of its own memory cgroup; 0: none
 	python_path: str = ""         # folder in tests/patients with modules for it
-	needs: object = None          # answers why it cannot be had on this machine, or None
+	needs: object = None          # returns why it cannot run on this machine, or None
 
 	@property
 	def name(self):
@@ -44,8 +44,8 @@ class Patient:
 
 
 @dataclasses.dataclass
-class Chart:
-	"""What was found of one patient."""
+class Diagnosis:
+	"""The diagnosis of one program."""
 	status: int
 	text: str
 	errors: str
@@ -53,7 +53,7 @@ class Chart:
 	after: dict
 
 	@property
-	def said(self):
+	def report(self):
 		return json.loads(self.text)
 
 
@@ -65,7 +65,7 @@ def bytes_of(pid):
 
 
 def files_of_a_group(limit_bytes):
-	"""A folder with files that look like a group of version 2, most of it file pages."""
+	"""A folder with the files of a cgroup of version 2 that mostly has file pages."""
 	path = pathlib.Path(tempfile.mkdtemp(prefix=leftovers.prefix()))
 	files = limit_bytes * 3 // 4
 	for name, text in (("memory.max", limit_bytes), ("memory.high", "max"), ("memory.current", files + 40 * MB),
@@ -75,37 +75,37 @@ def files_of_a_group(limit_bytes):
 	return path
 
 
-class Bed:
-	"""One patient, from its start to its end; nothing of it outlives the bed. It may leave files in the directories that are its
-	arguments: one on disk, one in memory."""
+class RunningProgram:
+	"""One program, from its start to its end. It may leave files in the directories that are its arguments: one on disk, one in
+	memory. They are removed with it."""
 
-	def __init__(self, patient, mtctl, shim, bare, compile_c):
-		self.patient = patient
+	def __init__(self, program, mtctl, shim, bare, compile_c):
+		self.program = program
 		self.mtctl = mtctl
 		self.directory = pathlib.Path(tempfile.mkdtemp(prefix=leftovers.prefix(), dir="/dev/shm"))
 		self.files = pathlib.Path(tempfile.mkdtemp(prefix=leftovers.prefix(), dir=BUILT))
 		self.group = self.group_files = None
-		if patient.group_mb:
+		if program.group_mb:
 			try:
-				self.group = memory_group.MemoryGroup(f"{leftovers.prefix()}{time.monotonic_ns()}", patient.group_mb * MB)
+				self.group = memory_group.MemoryGroup(f"{leftovers.prefix()}{time.monotonic_ns()}", program.group_mb * MB)
 			except memory_group.CannotMake:
-				self.group_files = files_of_a_group(patient.group_mb * MB)
+				self.group_files = files_of_a_group(program.group_mb * MB)
 		self.env = dict(bare, MT_DIR=str(self.directory))
 		self.process = None
 		self._shim = shim
 		self._compile_c = compile_c
 
 	def __enter__(self):
-		patient = self.patient
-		source = PATIENTS / patient.program
-		program = [PYTHON, source] if source.suffix == ".py" else [self._compile_c(source)]
-		command = [*program, self.files, self.directory]
+		program = self.program
+		source = PATIENTS / program.program
+		start = [PYTHON, source] if source.suffix == ".py" else [self._compile_c(source)]
+		command = [*start, self.files, self.directory]
 		env = dict(self.env, LD_PRELOAD=str(self._shim), MT_MIN_MB="0", PYTHONDONTWRITEBYTECODE="1",
-		           PYTHONPATH=str(PATIENTS / patient.python_path) if patient.python_path else "")
-		env.update({f"MT_{name}": str(value) for name, value in patient.settings.items()})
-		if patient.driver is not None:
+		           PYTHONPATH=str(PATIENTS / program.python_path) if program.python_path else "")
+		env.update({f"MT_{name}": str(value) for name, value in program.settings.items()})
+		if program.driver is not None:
 			env["LD_LIBRARY_PATH"] = str(BUILT / "fakecuda")
-			env.update({f"FAKECUDA_{name}": str(value) for name, value in patient.driver.items()})
+			env.update({f"FAKECUDA_{name}": str(value) for name, value in program.driver.items()})
 		if self.group:
 			command = self.group.command(command)
 		if self.group_files:
@@ -120,7 +120,7 @@ class Bed:
 		return self
 
 	def __exit__(self, *_):
-		# It ends by itself, and takes its shared memory with it; what it leaves running is killed.
+		# It ends when its stdin ends, and removes its shared memory. What it leaves running is killed.
 		self.process.stdin.close()
 		try:
 			self.process.wait(10)
@@ -147,44 +147,44 @@ class Bed:
 		timer = concurrent.futures.ThreadPoolExecutor(1)
 		line = timer.submit(self.process.stdout.readline)
 		try:
-			said = line.result(READY_LIMIT_S)
+			line_read = line.result(READY_LIMIT_S)
 		except concurrent.futures.TimeoutError:
-			said = ""
-		if said != "ready\n":
+			line_read = ""
+		if line_read != "ready\n":
 			self._kill()
 		timer.shutdown()
-		if said != "ready\n":
-			raise RuntimeError(f"{self.patient.program} did not get ready: status {self.process.returncode}, "
-			                   f"{said!r}\n{self.process.stderr.read()}")
+		if line_read != "ready\n":
+			raise RuntimeError(f"{self.program.program} did not get ready: status {self.process.returncode}, "
+			                   f"{line_read!r}\n{self.process.stderr.read()}")
 
-	def ask(self, *words, timeout=120):
+	def run(self, *words, timeout=120):
 		return subprocess.run([str(self.mtctl), *map(str, words)], env=self.env, capture_output=True, text=True,
 		                      errors="replace", timeout=timeout)
 
 	def diagnose(self, *words):
-		"""Once it has published its first figures; one with an MT_MIN_MB of its own may still be asleep."""
-		end = time.monotonic() + (0 if "MIN_MB" in self.patient.settings else 15)
-		while self.ask("stat", self.process.pid, "--json").returncode != 0 and time.monotonic() < end:
+		"""Waits for its first published figures; a program with its own MT_MIN_MB may still be asleep."""
+		end = time.monotonic() + (0 if "MIN_MB" in self.program.settings else 15)
+		while self.run("stat", self.process.pid, "--json").returncode != 0 and time.monotonic() < end:
 			time.sleep(0.1)
 		before = bytes_of(self.process.pid)
-		done = self.ask("diagnose", self.process.pid, "--for", f"{self.patient.seconds}s", *self.patient.words, *words)
-		return Chart(done.returncode, done.stdout, done.stderr, before, bytes_of(self.process.pid))
+		done = self.run("diagnose", self.process.pid, "--for", f"{self.program.seconds}s", *self.program.words, *words)
+		return Diagnosis(done.returncode, done.stdout, done.stderr, before, bytes_of(self.process.pid))
 
 
-class Ward:
-	"""Diagnoses these patients, BEDS at a time; chart(name) waits for what was found of one."""
+class Batch:
+	"""Diagnoses these programs, AT_ONCE at a time; result(name) waits for the diagnosis of one."""
 
-	def __init__(self, patients, **means):
+	def __init__(self, programs, **means):
 		self._means = means
-		self._pool = concurrent.futures.ThreadPoolExecutor(BEDS)
-		self._charts = {patient.name: self._pool.submit(self._treat, patient) for patient in patients}
+		self._pool = concurrent.futures.ThreadPoolExecutor(AT_ONCE)
+		self._results = {program.name: self._pool.submit(self._diagnose, program) for program in programs}
 
-	def _treat(self, patient):
-		with Bed(patient, **self._means) as bed:
+	def _diagnose(self, program):
+		with RunningProgram(program, **self._means) as bed:
 			return bed.diagnose("--json")
 
-	def chart(self, name):
-		return self._charts[name].result()
+	def result(self, name):
+		return self._results[name].result()
 
 	def close(self):
 		self._pool.shutdown(cancel_futures=True)

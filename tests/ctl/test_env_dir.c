@@ -1,4 +1,4 @@
-/* test_owndir.c -- the MT_DIR of a process is read once, also where it has none, and again after
+/* test_env_dir.c -- the MT_DIR of a process is read once, also where it has none, and again after
  * an exec. */
 #include <criterion/criterion.h>
 #include <signal.h>
@@ -59,7 +59,7 @@ static uint64_t own_stack(void)
 	return self.stack_start;
 }
 
-Test(owndir, that_there_is_none_is_remembered_until_an_exec)
+Test(env_dir, that_there_is_none_is_remembered_until_an_exec)
 {
 	struct mt_process before, after;
 	char path[100] = "";
@@ -78,7 +78,7 @@ Test(owndir, that_there_is_none_is_remembered_until_an_exec)
 	end();
 }
 
-Test(owndir, what_was_found_is_remembered)
+Test(env_dir, what_was_found_is_remembered)
 {
 	struct mt_process one, other;
 	char path[100] = "", small[3];

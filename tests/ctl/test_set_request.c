@@ -1,4 +1,4 @@
-/* tests/ctl/test_assignment.c -- NAME=VALUE for a running process, before anybody is asked. */
+/* tests/ctl/test_set_request.c -- NAME=VALUE for a running process, before a request is sent. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 static struct mt_request request;
 static struct mt_why why;
 
-Test(assignment, takes_a_live_setting_by_any_of_its_names)
+Test(set_request, takes_a_live_setting_by_any_of_its_names)
 {
 	cr_expect_eq(mt_set_request_parse("MT_GC_ROUNDS=7", &request, &why), MT_ERR_OK);
 	cr_expect_str_eq(request.name, "gc_rounds");
@@ -16,7 +16,7 @@ Test(assignment, takes_a_live_setting_by_any_of_its_names)
 	cr_expect_eq(request.kind, MT_REQUEST_SET);
 }
 
-Test(assignment, refuses_what_cannot_be_and_says_why)
+Test(set_request, refuses_what_is_not_valid_and_says_why)
 {
 	cr_expect_eq(mt_set_request_parse("gc_rounds", &request, &why), MT_ERR_INVALID);
 	cr_expect_str_eq(why.text, "'gc_rounds': NAME=VALUE is wanted");
@@ -29,7 +29,7 @@ Test(assignment, refuses_what_cannot_be_and_says_why)
 }
 
 /* A request has room for 95 bytes: gc_rounds=000...07 arrived as 0. */
-Test(assignment, a_value_that_has_no_room_is_refused_and_not_cut)
+Test(set_request, a_value_that_is_too_long_is_refused_and_not_cut)
 {
 	char text[160];
 
@@ -41,7 +41,7 @@ Test(assignment, a_value_that_has_no_room_is_refused_and_not_cut)
 }
 
 /* What the shim takes, mtctl does not refuse. */
-Test(assignment, noughts_before_a_decimal_are_no_fault)
+Test(set_request, zeros_before_a_decimal_are_valid)
 {
 	cr_expect_eq(mt_set_request_parse("frag_gb=00000000000000000001.5", &request, &why),
 		     MT_ERR_OK, "%s", why.text);

@@ -1,4 +1,4 @@
-/* test_pool_conf.c -- MT_CUDA_CONF: what is understood, what is named. */
+/* test_pool_settings.c -- MT_CUDA_CONF: what is understood, what is named. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -24,7 +24,7 @@ static struct mt_pool_settings parse(const char *text)
 	return settings;
 }
 
-Test(pool_conf, takes_the_three_settings_that_have_a_meaning)
+Test(pool_settings, takes_the_three_settings_that_have_a_meaning)
 {
 	struct mt_pool_settings got =
 		parse("roundup_power2_divisions:4, "
@@ -38,7 +38,7 @@ Test(pool_conf, takes_the_three_settings_that_have_a_meaning)
 	cr_expect_lt(got.gc_threshold, 0.801);
 }
 
-Test(pool_conf, takes_a_list_of_divisions_by_size)
+Test(pool_settings, takes_a_list_of_divisions_by_size)
 {
 	struct mt_pool_settings got =
 		parse("roundup_power2_divisions:[ 256:1, 512:2,>:8 ],max_split_size_mb:64");
@@ -52,7 +52,7 @@ Test(pool_conf, takes_a_list_of_divisions_by_size)
 	cr_expect_eq(got.max_split_bytes, 64ull << 20);
 }
 
-Test(pool_conf, names_what_has_no_meaning_once_each)
+Test(pool_settings, names_what_has_no_meaning_once_each)
 {
 	(void)parse("expandable_segments:True,backend:native,pinned_num_register_threads:8");
 	cr_expect_eq(lines_count, 3);
@@ -60,7 +60,7 @@ Test(pool_conf, names_what_has_no_meaning_once_each)
 			 "MT_CUDA_CONF: expandable_segments:True: has no meaning for this pool");
 }
 
-Test(pool_conf, leaves_the_default_where_a_value_is_malformed)
+Test(pool_settings, leaves_the_default_where_a_value_is_malformed)
 {
 	static const char *const bad[] = {
 		"max_split_size_mb:20",
@@ -94,7 +94,7 @@ Test(pool_conf, leaves_the_default_where_a_value_is_malformed)
 	}
 }
 
-Test(pool_conf, cannot_be_made_to_write_control_characters)
+Test(pool_settings, cannot_be_made_to_write_control_characters)
 {
 	(void)parse("a\033[31mb:\n\x01");
 	cr_expect_eq(lines_count, 1);
@@ -102,7 +102,7 @@ Test(pool_conf, cannot_be_made_to_write_control_characters)
 		cr_expect(*at >= ' ' && *at <= '~');
 }
 
-Test(pool_conf, takes_an_empty_text_and_loose_commas)
+Test(pool_settings, takes_an_empty_text_and_loose_commas)
 {
 	(void)parse("");
 	cr_expect_eq(lines_count, 0);

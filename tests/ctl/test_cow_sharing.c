@@ -1,5 +1,5 @@
-/* Pages of a child and its parent at one address: a copy that was written on, or two that have
- * nothing to do with each other. */
+/* tests/ctl/test_cow_sharing.c -- pages of a child and its parent at one address: a copy that was
+ * written to, or two unrelated pages. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ static void fill(uint64_t *page, uint64_t seed)
 		page[i] = seed + i;
 }
 
-Test(copies, one_that_has_had_reference_counts_written_is_alike)
+Test(cow_sharing, one_that_has_had_reference_counts_written_is_alike)
 {
 	bool tells;
 
@@ -28,7 +28,7 @@ Test(copies, one_that_has_had_reference_counts_written_is_alike)
 	cr_expect(tells);
 }
 
-Test(copies, pages_with_other_contents_are_not)
+Test(cow_sharing, pages_with_other_contents_are_not)
 {
 	bool tells;
 
@@ -39,7 +39,7 @@ Test(copies, pages_with_other_contents_are_not)
 	cr_expect(tells);
 }
 
-Test(copies, zeroes_that_both_have_make_none_alike)
+Test(cow_sharing, zeroes_that_both_have_make_none_alike)
 {
 	bool tells;
 
@@ -52,7 +52,7 @@ Test(copies, zeroes_that_both_have_make_none_alike)
 	cr_expect(tells);
 }
 
-Test(copies, empty_pages_tell_nothing)
+Test(cow_sharing, empty_pages_tell_nothing)
 {
 	bool tells;
 

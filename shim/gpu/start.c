@@ -1,0 +1,175 @@
+#include "gpu/start.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "core/config.h"
+#include "core/init.h"
+#include "core/log.h"
+#include "core/main_exit.h"
+#include "gpu/decay.h"
+#include "gpu/driver.h"
+#include "gpu/frameworks.h"
+#include "gpu/pool.h"
+#include "gpu/thread.h"
+#include "gpu/wait.h"
+#include "sys/attr.h"
+#include "sys/lock.h"
+#include "sys/os.h"
+
+enum state { STATE_NONE, STATE_STARTING, STATE_RUNS, STATE_OFF };
+static _Atomic int state;
+
+/* Pool and all threads run: nothing is left to start. release/acquire with what was started. */
+static _Atomic bool is_awake;
+
+/* This thread is starting the pool: the loader may call the program's malloc, which may come back
+ * to us. */
+static MT_TLS bool is_starting;
+
+/* ---- settings ---- */
+
+static enum mt_pool_mode decide_mode(void)
+{
+	return mt_frameworks_look().mode;
+}
+
+static void report(const char *line)
+{
+	mt_log(MT_LOG_WARN, "%s", line);
+}
+
+static void ignore(const char *line)
+{
+	(void)line;
+}
+
+void mt_gpu_fill_settings(struct mt_pool_settings *out, bool reports)
+{
+	const struct mt_config *cfg = mt_config();
+
+	*out = (struct mt_pool_settings){
+		.decay_ms = cfg->cuda_decay_ms,
+		.max_idle_bytes = cfg->cuda_max_mb * MT_MIB,
+		.max_idle_pct = cfg->cuda_max_pct,
+		.low_free_pct = cfg->cuda_low_pct,
+		.mode = decide_mode,
+	};
+	mt_pool_settings_parse(cfg->cuda_conf, out, reports ? report : ignore);
+}
+
+/* ---- the pool ---- */
+
+/* Returns whether the start is the caller's. While another thread starts the pool, its end is near,
+ * and nothing in it waits for us; but it may be of a lower real-time priority on this very CPU, so
+ * that asking again must end in sleep. */
+static bool take_start(void)
+{
+	for (unsigned round = 0;; round++) {
+		int seen = STATE_NONE;
+
+		if (atomic_compare_exchange_strong_explicit(&state, &seen, STATE_STARTING,
+							    memory_order_acq_rel,
+							    memory_order_acquire))
+			return true;
+		if (seen == STATE_RUNS || seen == STATE_OFF)
+			return false;
+		mt_wait_round(round);
+	}
+}
+
+static bool start_pool(void)
+{
+	const struct mt_driver *driver;
+	struct mt_pool_settings settings;
+	int seen = atomic_load_explicit(&state, memory_order_acquire);
+
+	if (seen == STATE_RUNS || seen == STATE_OFF)
+		return seen == STATE_RUNS;
+	if (mt_config()->cuda == MT_CUDA_OFF) {
+		atomic_store_explicit(&state, STATE_OFF, memory_order_release);
+		return false;
+	}
+	/* Binding waits for the loader's lock, whose holder may be a constructor that comes here
+	 * too: never with the start in hand. Once it is bound nothing below asks the loader. */
+	if (is_starting || !mt_driver_usable())
+		return false;
+	if (!take_start())
+		return mt_gpu_is_used();
+	mt_lock_check_enter(MT_RANK_gpu_start);
+	is_starting = true;
+	driver = mt_driver_usable();
+	if (driver) {
+		mt_gpu_fill_settings(&settings, true);
+		mt_pool_start(driver, &settings);
+	}
+	is_starting = false;
+	mt_lock_check_leave(MT_RANK_gpu_start);
+	atomic_store_explicit(&state, driver ? STATE_RUNS : STATE_NONE, memory_order_release);
+	return driver != NULL;
+}
+
+bool mt_gpu_is_used(void)
+{
+	return atomic_load_explicit(&state, memory_order_acquire) == STATE_RUNS;
+}
+
+/* ---- the end of the process ---- */
+
+/* The driver takes itself down: our thread makes no further call, and of what it gives back to the
+ * driver no more than the block in hand. A cleanup at the end itself runs on the thread that ends,
+ * and gives back as ever. */
+static void stop(void)
+{
+	if (!mt_state_is_own_process())
+		return;
+	mt_pool_pause_release(true);
+	if (mt_gpu_thread_stop())
+		mt_pool_pause_release(false);
+}
+
+/* Exit handlers run last in, first out: ours, of the first allocation, before those of the driver's
+ * initialisation. */
+static void stop_at_exit(void)
+{
+	static _Atomic bool is_registered; /* a forked child inherits that too */
+
+	if (!atomic_exchange_explicit(&is_registered, true, memory_order_relaxed))
+		(void)atexit(stop);
+}
+
+/* ---- all of it ---- */
+
+/* A process that touches CUDA gets its worker however small it is. */
+static MT_COLD bool start(void)
+{
+	int kept_errno = errno;
+	bool is_used, threads;
+
+	mt_init_start_heap();
+	is_used = mt_state_is_on() && mt_state_is_own_process() && start_pool();
+	if (is_used) {
+		stop_at_exit();
+		/* The driver's own calls go through this thread's descriptors: a thread of the
+		 * program starts it. */
+		threads = mt_main_exit_is_watched() && mt_gpu_thread_start();
+		threads = mt_init_start_worker() && threads;
+		atomic_store_explicit(&is_awake, threads, memory_order_release);
+	}
+	errno = kept_errno;
+	return is_used;
+}
+
+bool mt_gpu_start(void)
+{
+	mt_lock_check_foreign_call("the end of the entry before");
+	return atomic_load_explicit(&is_awake, memory_order_acquire) || start();
+}
+
+void mt_gpu_start_fork_child(void)
+{
+	if (atomic_load_explicit(&state, memory_order_relaxed) != STATE_OFF)
+		atomic_store_explicit(&state, STATE_NONE, memory_order_relaxed);
+	atomic_store_explicit(&is_awake, false, memory_order_relaxed);
+}

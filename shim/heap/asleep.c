@@ -1,0 +1,475 @@
+#include "heap/asleep.h"
+
+#include <errno.h>
+#include <malloc.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/log.h"
+#include "core/state.h"
+#include "heap/account.h"
+#include "heap/brk_range.h"
+#include "heap/entries.h"
+#include "heap/glibc.h"
+#include "heap/glibc_accounting.h"
+#include "heap/jemalloc.h"
+#include "heap/mlockall.h"
+#include "sys/lock.h"
+#include "sys/os.h"
+
+#define FORK_WAIT_NS MT_NS_PER_S
+
+/* The parameters of mallopt(3) before a program calls it: DEFAULT_MMAP_THRESHOLD of glibc, and
+ * arenas per processor on 64-bit machines. */
+#define LIBC_MMAP_THRESHOLD (128 << 10)
+#define LIBC_ARENAS_PER_CPU 8
+
+/* While asleep: the highest value that mallopt accepts, so that all blocks come from the brk heap;
+ * and free memory at its end is kept, as libc's own adapting threshold does after a few calls. */
+#define MMAP_THRESHOLD (32 << 20)
+#define TRIM_THRESHOLD (4 << 20)
+
+/* libc may give no larger block a mapping of its own */
+#define LARGE_BYTES (64u << 10)
+
+enum state {
+	UNDECIDED, /* libc serves, until the heap starts */
+	ASLEEP,
+	WAKING,
+	AWAKE,
+	STAYING /* jemalloc never serves */
+};
+static _Atomic int state; /* enum state; release/acquire with what the state stands for */
+
+static struct mt_lock wake_lock = MT_LOCK(wake);
+static bool fork_has_lock; /* of the fork under way */
+
+static const struct mt_config *config;
+static const struct mt_backend_hooks *hooks;
+static struct mt_heap_ops libc; /* a copy: one load finds the function */
+
+static enum state read_state(void)
+{
+	return (enum state)atomic_load_explicit(&state, memory_order_acquire);
+}
+
+static void set_state(enum state wanted)
+{
+	atomic_store_explicit(&state, (int)wanted, memory_order_release);
+}
+
+bool mt_asleep_is_awake(void)
+{
+	return read_state() == AWAKE;
+}
+
+/* ---- serving from libc ---- */
+
+static void stay(const char *reason);
+
+/* A block of libc's outside the brk heap. Returns whether it may be handed out all the same. */
+static bool accept_outside(void)
+{
+	if (mt_asleep_wake() || !mt_brk_range_give_up())
+		return false;
+	stay("libc's malloc does not use the brk heap");
+	return true;
+}
+
+/* Returns whether the block, which libc has just made, may be handed out. */
+static MT_COLD bool accept(const void *block)
+{
+	switch (mt_brk_range_add(block)) {
+	case MT_BRK_EXTENDED:
+		mt_thread_counters.look_bytes = 0; /* look at growth with this block */
+		return true;
+	case MT_BRK_INSIDE:
+		return true;
+	case MT_BRK_OUTSIDE:
+		return accept_outside();
+	case MT_BRK_FROZEN:
+		break;
+	}
+	return false;
+}
+
+static bool is_tuned; /* the thread that starts the heap, and calls before */
+
+/* All blocks come from the brk heap. Once libc is told so it adapts its thresholds no more: not
+ * before it is needed, since the process may stay on libc's malloc. */
+static MT_COLD void tune_libc(void)
+{
+	if (is_tuned)
+		return;
+	is_tuned = true;
+	mt_glibc_mallopt(M_MMAP_THRESHOLD, MMAP_THRESHOLD);
+	mt_glibc_mallopt(M_TRIM_THRESHOLD, TRIM_THRESHOLD);
+	mt_glibc_mallopt(M_ARENA_MAX, 1);
+}
+
+static MT_COLD bool wakes_for_large(size_t size)
+{
+	if (read_state() == UNDECIDED)
+		tune_libc();
+	return size >= MT_WAKE_BLOCK_BYTES && mt_asleep_wake();
+}
+
+static inline bool wakes_for(size_t size)
+{
+	return mt_unlikely(size >= LARGE_BYTES) && wakes_for_large(size);
+}
+
+/* Counts a block of libc's, or returns it to libc and makes one of jemalloc's. */
+#define FINISH(block, instead)                                                                     \
+	do {                                                                                       \
+		if (mt_likely(mt_brk_range_is_inside(block)) || accept(block))                     \
+			return mt_glibc_count(block);                                              \
+		libc.free(block);                                                                  \
+		return instead;                                                                    \
+	} while (0)
+
+static void *asleep_malloc(size_t size)
+{
+	void *block;
+
+	if (wakes_for(size))
+		return mt_jemalloc_ops()->malloc(size);
+	block = libc.malloc(size);
+	FINISH(block, mt_jemalloc_ops()->malloc(size));
+}
+
+static void *asleep_calloc(size_t count, size_t size)
+{
+	size_t bytes;
+	void *block;
+
+	/* libc refuses a product that is too large */
+	if (!__builtin_mul_overflow(count, size, &bytes) && wakes_for(bytes))
+		return mt_jemalloc_ops()->calloc(count, size);
+	block = libc.calloc(count, size);
+	FINISH(block, mt_jemalloc_ops()->calloc(count, size));
+}
+
+static void *asleep_memalign(size_t alignment, size_t size)
+{
+	void *block;
+
+	if (wakes_for(size) || wakes_for(alignment))
+		return mt_jemalloc_ops()->memalign(alignment, size);
+	block = libc.memalign(alignment, size);
+	FINISH(block, mt_jemalloc_ops()->memalign(alignment, size));
+}
+
+static void *asleep_aligned_alloc(size_t alignment, size_t size)
+{
+	void *block;
+
+	if (wakes_for(size) || wakes_for(alignment))
+		return mt_jemalloc_ops()->aligned_alloc(alignment, size);
+	block = libc.aligned_alloc(alignment, size);
+	FINISH(block, mt_jemalloc_ops()->aligned_alloc(alignment, size));
+}
+
+static int asleep_posix_memalign(void **out, size_t alignment, size_t size)
+{
+	void *block;
+	int answer;
+
+	if (wakes_for(size) || wakes_for(alignment))
+		return mt_jemalloc_ops()->posix_memalign(out, alignment, size);
+	answer = libc.posix_memalign(&block, alignment, size);
+	if (answer)
+		return answer;
+	if (!accept(block)) {
+		libc.free(block);
+		return mt_jemalloc_ops()->posix_memalign(out, alignment, size);
+	}
+	*out = mt_glibc_count(block);
+	return 0;
+}
+
+static void asleep_free(void *ptr)
+{
+	size_t header;
+
+	if (mt_unlikely(!ptr))
+		return;
+	header = mt_glibc_header(ptr);
+	if (mt_unlikely(!mt_account_bump_known(&mt_thread_counters.freed_bytes,
+					       mt_glibc_heap_usable(header))))
+		mt_account_thread_born(NULL);
+	libc.free(ptr);
+}
+
+/* A block that grows is copied: libc's realloc could move it out of the range, and it could not be
+ * moved back without memory. An eighth more, so that a buffer that grows in small steps is not
+ * copied in each. */
+static void *grow(void *ptr, size_t held, size_t size)
+{
+	size_t more = size + (held >= 1024 ? held / 8 : 0);
+	void *fresh = asleep_malloc(more >= size && more < MT_WAKE_BLOCK_BYTES ? more : size);
+
+	if (!fresh)
+		return NULL;
+	memcpy(fresh, ptr, held);
+	asleep_free(ptr);
+	return fresh;
+}
+
+static void *asleep_realloc(void *ptr, size_t size)
+{
+	size_t held;
+
+	if (!ptr)
+		return asleep_malloc(size);
+	if (!size) {
+		asleep_free(ptr);
+		return NULL;
+	}
+	held = mt_glibc_usable(ptr);
+	if (size > held)
+		return grow(ptr, held, size);
+	if (size >= held / 2)
+		return ptr;
+	/* libc shrinks a block where it is */
+	(void)libc.realloc(ptr, size);
+	mt_glibc_uncount(held - mt_glibc_usable(ptr));
+	return ptr;
+}
+
+static size_t asleep_malloc_usable_size(void *ptr)
+{
+	return ptr ? mt_glibc_usable(ptr) : 0;
+}
+
+static const struct mt_heap_ops asleep_ops = {
+#define X(type, name, params, args) .name = asleep_##name,
+	MT_HEAP_MAKERS(X) MT_HEAP_KEEPERS(X)
+#undef X
+};
+
+/* Returns NULL where libc's malloc has no names of its own. */
+static const struct mt_heap_ops *prepare(void)
+{
+	const struct mt_heap_ops *found = mt_glibc_ops();
+
+	if (found && !mt_brk_range_has_begun()) {
+		libc = *found;
+		mt_brk_range_begin();
+	}
+	return found ? &asleep_ops : NULL;
+}
+
+/* Another libc's dlsym does not allocate. */
+const struct mt_heap_ops *mt_early_ops(void)
+{
+	const struct mt_heap_ops *ops = prepare();
+
+	return ops ? ops : mt_system_plain_ops();
+}
+
+/* ---- waking up, and staying ---- */
+
+void mt_asleep_give_up(void)
+{
+	uint64_t arenas = mt_config()->arena_max;
+	long cpus;
+
+	set_state(STAYING);
+	mt_thread_counters.look_bytes = 0; /* what was counted before is looked at, too */
+	if (!is_tuned)
+		return;
+	cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	mt_glibc_mallopt(M_MMAP_THRESHOLD, LIBC_MMAP_THRESHOLD);
+	mt_glibc_mallopt(M_TRIM_THRESHOLD, MT_GLIBC_TRIM_THRESHOLD);
+	mt_glibc_mallopt(M_ARENA_MAX,
+			 arenas ? (int)arenas : LIBC_ARENAS_PER_CPU * (cpus > 0 ? (int)cpus : 1));
+}
+
+/* libc's malloc serves for good. */
+static void stay(const char *reason)
+{
+	if (read_state() == UNDECIDED)
+		return; /* the heap starts later, and finds that the range was given up */
+	mt_asleep_give_up();
+	mt_backend_use_glibc(reason);
+	mt_heap_serve(mt_glibc_accounting_ops());
+	mt_log(MT_LOG_INFO, "glibc serves for good: %s", reason);
+}
+
+/* Under the lock, or on the thread that starts the heap. */
+static bool begin_jemalloc(void)
+{
+	mt_backend_prepare_jemalloc(config, hooks);
+	if (!mt_jemalloc_begins() || !mt_brk_range_freeze())
+		return false;
+	mt_account_use_reader(mt_jemalloc_counters);
+	mt_backend_use_jemalloc();
+	mt_heap_serve_jemalloc();
+	set_state(AWAKE);
+	return true;
+}
+
+/* jemalloc maps more than it hands out, and would lock all of that. */
+static bool is_refused_by_mlockall(void)
+{
+	return config->allocator == MT_ALLOCATOR_AUTO && mt_mlockall_is_imported();
+}
+
+static bool wake(void)
+{
+	/* before the lock: it calls the loader */
+	bool is_refused = is_refused_by_mlockall();
+
+	if (!mt_lock_lock_within(&wake_lock, 0))
+		return false;
+	if (read_state() == ASLEEP && is_refused) {
+		stay("the program imports mlockall");
+	} else if (read_state() == ASLEEP) {
+		set_state(WAKING);
+		if (!begin_jemalloc())
+			stay("jemalloc cannot initialise");
+	}
+	mt_lock_unlock(&wake_lock);
+	return mt_asleep_is_awake();
+}
+
+bool mt_asleep_wake(void)
+{
+	int kept = errno;
+	bool is_awake = mt_asleep_is_awake();
+
+	if (!is_awake && read_state() == ASLEEP && mt_state_is_on() && mt_state_is_own_process())
+		is_awake = wake();
+	errno = kept;
+	return is_awake;
+}
+
+bool mt_asleep_start(const struct mt_config *given_config,
+		     const struct mt_backend_hooks *given_hooks)
+{
+	const struct mt_heap_ops *ops = prepare();
+
+	config = given_config;
+	hooks = given_hooks;
+	if (!ops || mt_brk_range_is_given_up() || !mt_glibc_check(&libc) || !mt_jemalloc_take_key())
+		return false;
+	tune_libc();
+	set_state(ASLEEP);
+	mt_heap_serve(ops);
+	return true;
+}
+
+bool mt_asleep_begin_awake(const struct mt_config *given_config,
+			   const struct mt_backend_hooks *given_hooks)
+{
+	config = given_config;
+	hooks = given_hooks;
+	return !mt_brk_range_is_given_up() && !is_refused_by_mlockall() && begin_jemalloc();
+}
+
+static bool has_grown(void)
+{
+	struct mt_account_totals totals;
+
+	if (mt_brk_range_bytes() >= MT_WAKE_HEAP_BYTES)
+		return true;
+	return mt_account_read(&totals) && (totals.live_bytes >= MT_WAKE_LIVE_BYTES ||
+					    totals.allocated_bytes >= MT_WAKE_ALLOCATED_BYTES);
+}
+
+bool mt_asleep_note_growth(void)
+{
+	enum state now = read_state();
+
+	if (now == ASLEEP && mt_state_is_on() && has_grown())
+		(void)mt_asleep_wake();
+	return now != STAYING;
+}
+
+/* ---- old blocks ---- */
+
+MT_COLD void mt_asleep_free_old(void *ptr)
+{
+	mt_glibc_uncount(mt_glibc_heap_usable(mt_glibc_header(ptr)));
+	libc.free(ptr);
+}
+
+MT_COLD void *mt_asleep_realloc_old(void *ptr, size_t size, void *(*make)(size_t size))
+{
+	size_t held = mt_glibc_usable(ptr);
+	void *fresh = size ? make(size) : NULL;
+
+	if (fresh)
+		memcpy(fresh, ptr, size < held ? size : held);
+	if (fresh || !size)
+		mt_asleep_free_old(ptr);
+	return fresh;
+}
+
+MT_COLD size_t mt_asleep_usable_old(void *ptr)
+{
+	return mt_glibc_usable(ptr);
+}
+
+static const struct mt_heap_ops *behind;
+
+static void *late_realloc(void *ptr, size_t size)
+{
+	return mt_brk_range_has(ptr) ? mt_asleep_realloc_old(ptr, size, behind->malloc)
+				     : behind->realloc(ptr, size);
+}
+
+static void late_free(void *ptr)
+{
+	if (mt_brk_range_has(ptr))
+		mt_asleep_free_old(ptr);
+	else
+		behind->free(ptr);
+}
+
+static size_t late_malloc_usable_size(void *ptr)
+{
+	return mt_brk_range_has(ptr) ? mt_asleep_usable_old(ptr) : behind->malloc_usable_size(ptr);
+}
+
+const struct mt_heap_ops *mt_asleep_old_block_ops(const struct mt_heap_ops *given)
+{
+	static struct mt_heap_ops ops;
+
+	if (!mt_brk_range_has_begun() || given->free == libc.free)
+		return given;
+	/* an early block lies outside the brk heap: it must stay with the allocator that made it */
+	if (!mt_brk_range_freeze())
+		return mt_glibc_ops();
+	if (!mt_brk_range_bytes())
+		return given;
+	behind = given;
+	ops = *given;
+	ops.realloc = late_realloc;
+	ops.free = late_free;
+	ops.malloc_usable_size = late_malloc_usable_size;
+	return &ops;
+}
+
+/* ---- fork ---- */
+
+void mt_asleep_fork_prepare(void)
+{
+	fork_has_lock = mt_lock_lock_within(&wake_lock, FORK_WAIT_NS);
+}
+
+void mt_asleep_fork_parent(void)
+{
+	if (fork_has_lock)
+		mt_lock_unlock(&wake_lock);
+}
+
+/* A thread that does not exist here was initialising jemalloc, which begins once. */
+void mt_asleep_fork_child(void)
+{
+	mt_lock_reset(&wake_lock);
+	if (read_state() == WAKING)
+		set_state(STAYING);
+}

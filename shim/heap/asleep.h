@@ -1,0 +1,69 @@
+/* heap/asleep.h -- a small process: libc's malloc serves it, and the embedded jemalloc is not
+ * initialised. A process that grows wakes up, once: from then on new blocks come from jemalloc.
+ * Blocks that libc made before are freed by libc. heap/brk_range.h says how the two are told apart.
+ *
+ * The functions that take blocks are switched before those that make blocks, so that no thread can
+ * pass a block of jemalloc's to libc.
+ *
+ * Waking up is under the lock `wake`, for which only fork waits: a thread that finds it locked
+ * stays on libc's malloc for this call. So a signal handler, a constructor or another thread may
+ * allocate while jemalloc initialises. A child that was copied meanwhile past fork's handlers stays
+ * asleep. */
+#ifndef MT_HEAP_ASLEEP_H
+#define MT_HEAP_ASLEEP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "heap/backend.h"
+
+/* What ends the sleep: live bytes, bytes ever allocated, libc's heap with its free blocks, or one
+ * block of this size. */
+#define MT_WAKE_LIVE_BYTES      (4ull << 20)
+#define MT_WAKE_ALLOCATED_BYTES (16ull << 20)
+#define MT_WAKE_HEAP_BYTES      (16ull << 20)
+#define MT_WAKE_BLOCK_BYTES     (1ull << 20)
+
+/* Starts the sleep, once, on the thread that starts the heap, with blocks already handed out or
+ * not. config, hooks: kept. Returns false where the process cannot sleep: then call
+ * mt_asleep_begin_awake or choose another backend. */
+bool mt_asleep_start(const struct mt_config *config, const struct mt_backend_hooks *hooks);
+
+/* Initialises jemalloc at once, on the thread that starts the heap. Returns whether it serves. */
+bool mt_asleep_begin_awake(const struct mt_config *config, const struct mt_backend_hooks *hooks);
+
+/* Restores libc's own parameters, where blocks were already made for a sleep that does not come.
+ * The thread that starts the heap. */
+void mt_asleep_give_up(void);
+
+/* Wakes the process up, where it is asleep and may wake up. Returns whether the embedded jemalloc
+ * serves. Any thread, also inside a call of malloc; keeps errno. Never waits for another thread. */
+bool mt_asleep_wake(void);
+
+/* Returns whether jemalloc serves the process. */
+bool mt_asleep_is_awake(void);
+
+/* The calling thread has allocated more from libc: wakes the process up where it has grown enough.
+ * Returns false where the process stays on libc's malloc. */
+bool mt_asleep_note_growth(void);
+
+/* ---- blocks handed out while asleep, once another allocator serves ---- */
+
+/* Return an old block to libc, and move it into a new one of fresh's (NULL where there is no
+ * memory: the block stays as it is; size 0: frees it and returns NULL). */
+void mt_asleep_free_old(void *ptr);
+void *mt_asleep_realloc_old(void *ptr, size_t size, void *(*fresh)(size_t size));
+size_t mt_asleep_usable_old(void *ptr);
+
+/* Returns ops with free, realloc and malloc_usable_size that recognise old blocks, for any
+ * allocator but libc's and the embedded jemalloc; ops itself where there are no such blocks or ops
+ * are libc's. Called once, while the heap starts. */
+const struct mt_heap_ops *mt_asleep_old_block_ops(const struct mt_heap_ops *ops);
+
+/* pthread_atfork handlers. Prepare waits up to 1 s for a thread that wakes the process up. */
+void mt_asleep_fork_prepare(void);
+void mt_asleep_fork_parent(void);
+void mt_asleep_fork_child(void);
+
+#endif

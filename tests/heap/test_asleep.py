@@ -1,0 +1,64 @@
+"""A small process is served by libc's malloc, and by the embedded jemalloc once it has grown."""
+import pytest
+
+
+@pytest.fixture
+def says(run, env, compile_c):
+	"""says(how, count, **settings): what the program prints under the shim, which ends well and says nothing itself."""
+	def asked(how, *count, **settings):
+		got = run([compile_c("wakes.c", "-pthread"), how, *count], env(**settings), timeout=120)
+		assert (got.returncode, got.stderr) == (0, ""), got.stdout
+		return got.stdout
+	return asked
+
+
+def test_a_process_with_3_mb_is_on_libcs_malloc_whose_own_functions_work(says):
+	assert says("small") == "3 MB: glibc\ntrimmed: glibc\n"
+
+
+def test_one_block_of_a_megabyte_wakes_it_up(says):
+	assert says("large") == "before: glibc\n1 MB: jemalloc\n"
+
+
+def test_old_blocks_are_moved_and_freed_and_counted_after_it_has_woken_up(says):
+	assert says("live") == "before: glibc\n8 MB: jemalloc\nlive 8\nlive 12\nlive 0\n"
+
+
+@pytest.mark.parametrize("settings", [{"ALLOCATOR": "jemalloc"}, {"MIN_MB": 0}, {"PROF": "1"}], ids=lambda settings: next(iter(settings)))
+def test_settings_that_ask_for_jemalloc_wake_it_up_at_once(says, settings):
+	assert says("large", **settings).startswith("before: jemalloc\n")
+
+
+def test_the_next_allocator_in_line_serves_for_good_where_that_is_set(says):
+	assert says("large", ALLOCATOR="system") == "before: glibc\n1 MB: glibc\n"
+
+
+def test_threads_may_make_move_and_free_blocks_while_it_wakes_up(says):
+	"""A block that a thread takes from libc a moment too late must not be handed out: free would give it to jemalloc."""
+	assert says("threads", 16) == "16 well\n"
+
+
+def test_it_may_wake_up_inside_a_call_of_libcs_malloc(says):
+	"""The block of the interrupted call lies beyond what is recognised as libc's from then on: it is not handed out."""
+	assert says("inside") == "before: glibc\ninside: jemalloc\n"
+
+
+def test_a_signal_handler_may_allocate_while_it_wakes_up(says):
+	assert says("handler") == "grown: jemalloc\n"
+
+
+def test_a_program_may_move_the_program_break_itself(says):
+	assert says("break") == "grown: jemalloc\n"
+
+
+def test_a_heap_that_cannot_grow_any_more_wakes_it_up(says):
+	"""libc takes memory elsewhere then, where none of its blocks would be recognised."""
+	assert says("blocked") == "grown: jemalloc\n"
+
+
+def test_a_program_that_has_libc_map_its_blocks_wakes_it_up(says):
+	assert says("mallopt") == "before: glibc\n400 kB: jemalloc\n"
+
+
+def test_blocks_elsewhere_that_were_made_before_the_settings_were_read_keep_it_on_libcs_malloc(says):
+	assert says("early") == "grown: glibc\n"
