@@ -12,6 +12,7 @@ struct mt_object_heap_figures {
 	uint64_t used_bytes;      /* in pages with such blocks */
 	uint64_t dirty_bytes;     /* in pages without, that are resident: what a purge returns */
 	uint64_t allocated_bytes; /* in all pages ever taken, each time it was taken */
+	uint64_t freed_bytes;     /* in all pages ever returned by Python's frees; only rises */
 };
 
 struct mt_object_heap_ops {

@@ -300,15 +300,15 @@ static bool look_at(struct mt_thread_counters *counters)
 static void add_up(struct mt_account_totals *out)
 {
 	struct mt_object_heap_figures objects;
+	uint64_t allocated = dead.allocated_bytes + seen.allocated_bytes;
+	uint64_t freed = dead.freed_bytes + seen.freed_bytes;
 
 	mt_object_heap_read(&objects, false);
-	out->allocated_bytes =
-		dead.allocated_bytes + seen.allocated_bytes + objects.allocated_bytes;
-	out->freed_bytes = dead.freed_bytes + seen.freed_bytes +
-			   mt_sat_sub(objects.allocated_bytes, objects.live_bytes);
-	out->live_bytes = out->allocated_bytes > out->freed_bytes
-				  ? out->allocated_bytes - out->freed_bytes
-				  : 0;
+	out->allocated_bytes = allocated + objects.allocated_bytes;
+	out->freed_bytes = freed + objects.freed_bytes;
+	/* A free may be seen before its allocation. Of objects, whole pages are allocated and
+	 * freed, and only a part of them is live. */
+	out->live_bytes = mt_sat_sub(allocated, freed) + objects.live_bytes;
 	out->threads_count = linked_count;
 }
 

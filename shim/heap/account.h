@@ -45,7 +45,8 @@ extern MT_TLS struct mt_thread_counters mt_thread_counters;
 struct mt_account_totals {
 	uint64_t allocated_bytes; /* ever */
 	uint64_t freed_bytes;     /* ever */
-	/* their difference; 0 while a block's free is seen before its allocation */
+	/* Their difference, less what is unused in pages of Python's objects; 0 while a free is
+	 * seen before its allocation. */
 	uint64_t live_bytes;
 	uint64_t threads_count;
 };

@@ -49,8 +49,9 @@ static uint32_t dirty_hint;                     /* no word before it has a bit *
 static uint32_t clean_hint;                     /* likewise, but for clean_added */
 static uint32_t writable;                       /* pages from the first one on that are writable */
 static bool cannot_populate;
-static _Atomic uint64_t taken_count; /* pages ever taken; counter, no ordering */
-static uint64_t event_count;         /* taken_count at the last event */
+static _Atomic uint64_t taken_count;    /* pages ever taken; counter, no ordering */
+static _Atomic uint64_t returned_count; /* and ever returned; likewise */
+static uint64_t event_count;            /* taken_count at the last event */
 
 static uint32_t get(const _Atomic uint32_t *counter)
 {
@@ -329,9 +330,11 @@ uint32_t mt_object_pages_take(uint32_t size_class, uint64_t *out_event_bytes)
 void mt_object_pages_return(uint32_t index)
 {
 	uint32_t word = index / WORD_PAGES;
+	uint64_t returned = atomic_load_explicit(&returned_count, memory_order_relaxed);
 
 	atomic_fetch_or_explicit(&dirty_bits[word], 1ull << (index % WORD_PAGES),
 				 memory_order_release);
+	atomic_store_explicit(&returned_count, returned + 1, memory_order_relaxed);
 	if (word < dirty_hint)
 		dirty_hint = word;
 }
@@ -414,13 +417,14 @@ uint64_t mt_object_pages_purge(uint64_t keep_bytes, bool (*enter)(void), void (*
 
 void mt_object_pages_read(struct mt_object_pages_figures *out)
 {
-	uint32_t dirty = range.base ? count_bits(dirty_bits) : 0;
-	uint32_t clean = range.base ? count_bits(clean_bits) : 0;
-	uint32_t all = get(&top);
+	/* in this order, lest more come back than were taken */
+	uint64_t returned = atomic_load_explicit(&returned_count, memory_order_relaxed);
+	uint64_t taken = atomic_load_explicit(&taken_count, memory_order_relaxed);
 
-	out->dirty_bytes = BYTES_OF(dirty);
-	out->used_bytes = dirty + clean < all ? BYTES_OF(all - dirty - clean) : 0;
-	out->taken_bytes = BYTES_OF(atomic_load_explicit(&taken_count, memory_order_relaxed));
+	out->dirty_bytes = range.base ? BYTES_OF(count_bits(dirty_bits)) : 0;
+	out->used_bytes = taken > returned ? BYTES_OF(taken - returned) : 0;
+	out->taken_bytes = BYTES_OF(taken);
+	out->returned_bytes = BYTES_OF(returned);
 	out->reserved_bytes = BYTES_OF(get(&range_pages));
 }
 

@@ -35,6 +35,7 @@ struct mt_object_pages_figures {
 	uint64_t used_bytes;     /* in pages that are taken */
 	uint64_t dirty_bytes;    /* in dirty pages */
 	uint64_t taken_bytes;    /* in pages ever taken */
+	uint64_t returned_bytes; /* in pages ever returned */
 	uint64_t reserved_bytes; /* of address space */
 };
 

@@ -407,6 +407,7 @@ void mt_objects_read(struct mt_object_heap_figures *out, bool exact)
 	out->used_bytes = pages.used_bytes;
 	out->dirty_bytes = pages.dirty_bytes;
 	out->allocated_bytes = pages.taken_bytes;
+	out->freed_bytes = pages.returned_bytes;
 	if (exact)
 		atomic_store_explicit(&unused_bytes, mt_sat_sub(pages.used_bytes, live_bytes()),
 				      memory_order_relaxed);
