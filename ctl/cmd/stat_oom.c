@@ -72,37 +72,40 @@ static void print_report(const struct mt_stats_oom *oom)
 		printf("  -> %s\n", oom->advice);
 }
 
-static void print_alarm(const struct mt_stats_alarm *alarm)
+static void print_limit_report(const struct mt_stats_limit_report *limit_report)
 {
 	struct mt_table *table = mt_table_new("<  WHAT|>BYTES|<MEANING");
 
-	printf("%salarm %" PRIu64
+	printf("%slimit report %" PRIu64
 	       "%s, %s: MT_RSS_LIMIT_MB, %s, was reached with %s; who held what after a heavy "
 	       "cleanup:\n",
-	       mt_table_colour(MT_COLOUR_HEAD), alarm->number, mt_table_colour_end(),
-	       mt_text_clock(alarm->time_ns).text, mt_text_bytes(alarm->limit_bytes).text,
-	       mt_text_counted(alarm->threads_count, "thread", "threads").text);
-	add_bytes(table, "  resident", alarm->rss_bytes, "RssAnon + RssFile + RssShmem");
-	add_bytes(table, "  swapped", alarm->swap_bytes, "counts as well");
-	add_bytes(table, "  anonymous", alarm->anon_bytes, "heap, stacks, mmap");
-	add_bytes(table, "  heap live", alarm->heap_live_bytes,
+	       mt_table_colour(MT_COLOUR_HEAD), limit_report->number, mt_table_colour_end(),
+	       mt_text_clock(limit_report->time_ns).text,
+	       mt_text_bytes(limit_report->limit_bytes).text,
+	       mt_text_counted(limit_report->threads_count, "thread", "threads").text);
+	add_bytes(table, "  resident", limit_report->rss_bytes, "RssAnon + RssFile + RssShmem");
+	add_bytes(table, "  swapped", limit_report->swap_bytes, "counts as well");
+	add_bytes(table, "  anonymous", limit_report->anon_bytes, "heap, stacks, mmap");
+	add_bytes(table, "  heap live", limit_report->heap_live_bytes,
 		  "held by the program: no cleanup returns it");
-	add_bytes(table, "  heap dirty", alarm->heap_dirty_bytes,
+	add_bytes(table, "  heap dirty", limit_report->heap_dirty_bytes,
 		  "free, and could still be returned");
-	add_bytes(table, "  heap pinned", alarm->heap_pinned_bytes,
+	add_bytes(table, "  heap pinned", limit_report->heap_pinned_bytes,
 		  "free, but in pages that hold live blocks too");
-	add_bytes(table, "  heap metadata", alarm->heap_metadata_bytes,
+	add_bytes(table, "  heap metadata", limit_report->heap_metadata_bytes,
 		  "what the allocator spends on itself");
-	add_bytes(table, "  other", alarm->other_anon_bytes,
+	add_bytes(table, "  other", limit_report->other_anon_bytes,
 		  "anonymous memory outside of the heap");
-	add_bytes(table, "  files", alarm->file_bytes,
+	add_bytes(table, "  files", limit_report->file_bytes,
 		  "mapped files: the kernel can drop what is clean of them");
-	add_bytes(table, "  shared", alarm->shmem_bytes, "/dev/shm, memfd, anonymous MAP_SHARED");
-	if (alarm->gpu_pinned_bytes)
-		add_bytes(table, "  page-locked", alarm->gpu_pinned_bytes, "host memory of CUDA");
+	add_bytes(table, "  shared", limit_report->shmem_bytes,
+		  "/dev/shm, memfd, anonymous MAP_SHARED");
+	if (limit_report->gpu_pinned_bytes)
+		add_bytes(table, "  page-locked", limit_report->gpu_pinned_bytes,
+			  "host memory of CUDA");
 	mt_table_print(table);
-	if (*alarm->advice)
-		printf("  -> %s\n", alarm->advice);
+	if (*limit_report->advice)
+		printf("  -> %s\n", limit_report->advice);
 }
 
 /* Prints a blank line between two reports. */
@@ -115,7 +118,8 @@ static void separate(uint64_t *shown)
 void mt_stat_print_oom_text(const struct mt_target *target)
 {
 	const struct mt_stats_file *file = &target->file;
-	uint64_t ooms = file->head.ooms_count, alarms = file->head.alarms_count, shown = 0;
+	uint64_t ooms = file->head.ooms_count, limit_reports = file->head.limit_reports_count,
+		 shown = 0;
 
 	for (uint64_t back = MT_OOMS_COUNT; back-- > 0;) {
 		const struct mt_stats_oom *oom = mt_stats_file_oom(file, ooms - back);
@@ -125,19 +129,20 @@ void mt_stat_print_oom_text(const struct mt_target *target)
 		separate(&shown);
 		print_report(oom);
 	}
-	for (uint64_t back = MT_ALARMS_COUNT; back-- > 0;) {
-		const struct mt_stats_alarm *alarm = mt_stats_file_alarm(file, alarms - back);
+	for (uint64_t back = MT_LIMIT_REPORTS_COUNT; back-- > 0;) {
+		const struct mt_stats_limit_report *limit_report =
+			mt_stats_file_limit_report(file, limit_reports - back);
 
-		if (back >= alarms || !alarm)
+		if (back >= limit_reports || !limit_report)
 			continue;
 		separate(&shown);
-		print_alarm(alarm);
+		print_limit_report(limit_report);
 	}
 	if (shown)
 		return;
-	if (alarms)
+	if (limit_reports)
 		printf("MT_RSS_LIMIT_MB was reached (%s), but the reports are not there\n",
-		       mt_text_counted(alarms, "time", "times").text);
+		       mt_text_counted(limit_reports, "time", "times").text);
 	else if (file->head.snapshot.gpu_num_ooms)
 		printf("out-of-memory errors have reached this program (%s), but their reports are "
 		       "not there\n",

@@ -63,8 +63,9 @@ void mt_stat_print_pressure(const struct mt_stats_file *file)
 	       (double)now->load_thousandths / 1000,
 	       now->cpus_count ? mt_text_count(now->cpus_count).text : "?",
 	       mt_text_ns(now->cpu_ns).text);
-	if (file->head.alarms_count)
+	if (file->head.limit_reports_count)
 		printf("  %-11sMT_RSS_LIMIT_MB was reached %s: `mtctl stat PID --oom` has the "
 		       "reports\n",
-		       "alarms", mt_text_counted(file->head.alarms_count, "time", "times").text);
+		       "reports",
+		       mt_text_counted(file->head.limit_reports_count, "time", "times").text);
 }

@@ -78,10 +78,10 @@ static void print_rss_limit(const struct mt_stats_file *file)
 		 warn = mt_stats_file_number(file, "warn_pct"), used;
 	double percent;
 
-	if (now->alarms_count)
+	if (now->limit_reports_count)
 		mt_check_print(MT_CHECK_WARN, "mtctl stat PID --oom has the reports",
 			       "MT_RSS_LIMIT_MB was reached %s",
-			       mt_text_counted(now->alarms_count, "time", "times").text);
+			       mt_text_counted(now->limit_reports_count, "time", "times").text);
 	if (!limit)
 		return;
 	used = now->rss_bytes + now->swap_bytes;

@@ -401,8 +401,8 @@ static void check_reports(const struct mt_facts *facts, struct mt_checks *out)
 {
 	const struct mt_stats_oom *oom =
 		mt_stats_file_oom(&facts->last, facts->last.head.ooms_count);
-	const struct mt_stats_alarm *alarm =
-		mt_stats_file_alarm(&facts->last, facts->last.head.alarms_count);
+	const struct mt_stats_limit_report *limit_report =
+		mt_stats_file_limit_report(&facts->last, facts->last.head.limit_reports_count);
 
 	if (oom)
 		add(out, MT_CHECK_WARN, "gpu_out_of_memory", oom->advice,
@@ -413,14 +413,15 @@ static void check_reports(const struct mt_facts *facts, struct mt_checks *out)
 		    mt_text_bytes(oom->asked_bytes).text, mt_stats_word_oom_cause(oom->cause));
 	else
 		add(out, MT_CHECK_OK, "gpu_out_of_memory", NULL, "no out-of-memory error of a GPU");
-	if (alarm)
-		add(out, MT_CHECK_WARN, "alarms", alarm->advice,
+	if (limit_report)
+		add(out, MT_CHECK_WARN, "limit_reports", limit_report->advice,
 		    "MT_RSS_LIMIT_MB was reached %s; the last: %s of %s, %s live in the heap",
-		    mt_text_counted(facts->last.head.alarms_count, "time", "times").text,
-		    mt_text_bytes(alarm->rss_bytes).text, mt_text_bytes(alarm->limit_bytes).text,
-		    mt_text_bytes(alarm->heap_live_bytes).text);
+		    mt_text_counted(facts->last.head.limit_reports_count, "time", "times").text,
+		    mt_text_bytes(limit_report->rss_bytes).text,
+		    mt_text_bytes(limit_report->limit_bytes).text,
+		    mt_text_bytes(limit_report->heap_live_bytes).text);
 	else
-		add(out, MT_CHECK_OK, "alarms", NULL, "no alarm of MT_RSS_LIMIT_MB");
+		add(out, MT_CHECK_OK, "limit_reports", NULL, "MT_RSS_LIMIT_MB was not reached");
 }
 
 static void check_return(const struct mt_facts *facts, struct mt_checks *out)

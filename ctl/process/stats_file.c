@@ -21,7 +21,7 @@ static bool is_own_layout(const struct mt_stats_head *head)
 	       head->sample_bytes == sizeof(struct mt_stats_sample) &&
 	       head->device_bytes == sizeof(struct mt_stats_device) &&
 	       head->oom_bytes == sizeof(struct mt_stats_oom) &&
-	       head->alarm_bytes == sizeof(struct mt_stats_alarm) &&
+	       head->limit_report_bytes == sizeof(struct mt_stats_limit_report) &&
 	       head->class_bytes == sizeof(struct mt_stats_class);
 }
 
@@ -167,12 +167,13 @@ static void clean_ooms(struct mt_stats_oom *ooms)
 	}
 }
 
-static void clean_alarms(struct mt_stats_alarm *alarms)
+static void clean_limit_reports(struct mt_stats_limit_report *limit_reports)
 {
-	for (size_t slot = 0; slot < MT_ALARMS_COUNT; slot++) {
-		if (!alarms[slot].number || (alarms[slot].number - 1) % MT_ALARMS_COUNT != slot)
-			memset(&alarms[slot], 0, sizeof(alarms[slot]));
-		mt_text_clean(alarms[slot].advice, sizeof(alarms[slot].advice));
+	for (size_t slot = 0; slot < MT_LIMIT_REPORTS_COUNT; slot++) {
+		if (!limit_reports[slot].number ||
+		    (limit_reports[slot].number - 1) % MT_LIMIT_REPORTS_COUNT != slot)
+			memset(&limit_reports[slot], 0, sizeof(limit_reports[slot]));
+		mt_text_clean(limit_reports[slot].advice, sizeof(limit_reports[slot].advice));
 	}
 }
 
@@ -199,7 +200,7 @@ enum mt_err mt_stats_file_read(int fd, struct mt_stats_file *out, struct mt_why 
 		clean_settings(file->settings);
 		clean_devices(file->devices, MT_DEVICES_COUNT);
 		clean_ooms(file->ooms);
-		clean_alarms(file->alarms);
+		clean_limit_reports(file->limit_reports);
 		clean_cleanups(file->cleanups);
 		*out = *file;
 	}
@@ -242,11 +243,13 @@ const struct mt_stats_oom *mt_stats_file_oom(const struct mt_stats_file *file, u
 	return number && oom->number == number ? oom : NULL;
 }
 
-const struct mt_stats_alarm *mt_stats_file_alarm(const struct mt_stats_file *file, uint64_t number)
+const struct mt_stats_limit_report *mt_stats_file_limit_report(const struct mt_stats_file *file,
+							       uint64_t number)
 {
-	const struct mt_stats_alarm *alarm = &file->alarms[(number - 1) % MT_ALARMS_COUNT];
+	const struct mt_stats_limit_report *limit_report =
+		&file->limit_reports[(number - 1) % MT_LIMIT_REPORTS_COUNT];
 
-	return number && alarm->number == number ? alarm : NULL;
+	return number && limit_report->number == number ? limit_report : NULL;
 }
 
 const char *mt_stats_file_setting(const struct mt_stats_file *file, const char *name)

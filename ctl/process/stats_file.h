@@ -40,7 +40,8 @@ bool mt_stats_file_uses_cuda(const struct mt_stats_head *head);
 
 /* Return the report of this number of MT_RSS_LIMIT_MB, or of a device out of memory; NULL where it
  * is not in the file. */
-const struct mt_stats_alarm *mt_stats_file_alarm(const struct mt_stats_file *file, uint64_t number);
+const struct mt_stats_limit_report *mt_stats_file_limit_report(const struct mt_stats_file *file,
+							       uint64_t number);
 const struct mt_stats_oom *mt_stats_file_oom(const struct mt_stats_file *file, uint64_t number);
 
 /* Returns whether the process has this setting with the value "0" or "off". */

@@ -240,45 +240,46 @@ static json_t *ooms_json(const struct mt_stats_file *file)
 	return array;
 }
 
-static json_t *alarm_json(const struct mt_stats_alarm *alarm)
+static json_t *limit_report_json(const struct mt_stats_limit_report *limit_report)
 {
 	static const struct number numbers[] = {
-		NUMBER(mt_stats_alarm, number),
-		NUMBER(mt_stats_alarm, time_ns),
-		NUMBER(mt_stats_alarm, limit_bytes),
-		NUMBER(mt_stats_alarm, rss_bytes),
-		NUMBER(mt_stats_alarm, anon_bytes),
-		NUMBER(mt_stats_alarm, file_bytes),
-		NUMBER(mt_stats_alarm, shmem_bytes),
-		NUMBER(mt_stats_alarm, swap_bytes),
-		NUMBER(mt_stats_alarm, heap_live_bytes),
-		NUMBER(mt_stats_alarm, heap_dirty_bytes),
-		NUMBER(mt_stats_alarm, heap_pinned_bytes),
-		NUMBER(mt_stats_alarm, heap_metadata_bytes),
-		NUMBER(mt_stats_alarm, other_anon_bytes),
-		NUMBER(mt_stats_alarm, gpu_pinned_bytes),
-		NUMBER(mt_stats_alarm, threads_count),
+		NUMBER(mt_stats_limit_report, number),
+		NUMBER(mt_stats_limit_report, time_ns),
+		NUMBER(mt_stats_limit_report, limit_bytes),
+		NUMBER(mt_stats_limit_report, rss_bytes),
+		NUMBER(mt_stats_limit_report, anon_bytes),
+		NUMBER(mt_stats_limit_report, file_bytes),
+		NUMBER(mt_stats_limit_report, shmem_bytes),
+		NUMBER(mt_stats_limit_report, swap_bytes),
+		NUMBER(mt_stats_limit_report, heap_live_bytes),
+		NUMBER(mt_stats_limit_report, heap_dirty_bytes),
+		NUMBER(mt_stats_limit_report, heap_pinned_bytes),
+		NUMBER(mt_stats_limit_report, heap_metadata_bytes),
+		NUMBER(mt_stats_limit_report, other_anon_bytes),
+		NUMBER(mt_stats_limit_report, gpu_pinned_bytes),
+		NUMBER(mt_stats_limit_report, threads_count),
 	};
 	json_t *object = json_object();
 
-	set_numbers(object, alarm, numbers, COUNT(numbers));
-	mt_json_set_text(object, "advice", alarm->advice);
+	set_numbers(object, limit_report, numbers, COUNT(numbers));
+	mt_json_set_text(object, "advice", limit_report->advice);
 	return object;
 }
 
 /* Oldest first. */
-static json_t *alarms_json(const struct mt_stats_file *file)
+static json_t *limit_reports_json(const struct mt_stats_file *file)
 {
 	json_t *array = json_array();
 
-	for (uint64_t back = MT_ALARMS_COUNT; back-- > 0;) {
-		const struct mt_stats_alarm *alarm =
-			back < file->head.alarms_count
-				? mt_stats_file_alarm(file, file->head.alarms_count - back)
+	for (uint64_t back = MT_LIMIT_REPORTS_COUNT; back-- > 0;) {
+		const struct mt_stats_limit_report *limit_report =
+			back < file->head.limit_reports_count
+				? mt_stats_file_limit_report(file,
+							     file->head.limit_reports_count - back)
 				: NULL;
 
-		if (alarm)
-			mt_json_append(array, alarm_json(alarm));
+		if (limit_report)
+			mt_json_append(array, limit_report_json(limit_report));
 	}
 	return array;
 }
@@ -292,8 +293,8 @@ void mt_stats_json_print_oom(const struct mt_target *target, bool indented)
 	mt_json_set_u64(root, "ooms_count", target->file.head.ooms_count);
 	mt_json_set_u64(root, "num_ooms", target->file.head.snapshot.gpu_num_ooms);
 	mt_json_set(root, "ooms", ooms_json(&target->file));
-	mt_json_set_u64(root, "alarms_count", target->file.head.alarms_count);
-	mt_json_set(root, "alarms", alarms_json(&target->file));
+	mt_json_set_u64(root, "limit_reports_count", target->file.head.limit_reports_count);
+	mt_json_set(root, "limit_reports", limit_reports_json(&target->file));
 	mt_json_print(root, indented);
 }
 
@@ -343,7 +344,7 @@ json_t *mt_stats_json(const struct mt_target *target)
 	mt_json_set_u64(root, "ooms_count", head->ooms_count);
 	mt_json_set(root, "devices", devices_json(&target->file));
 	mt_json_set(root, "ooms", ooms_json(&target->file));
-	mt_json_set(root, "alarms", alarms_json(&target->file));
+	mt_json_set(root, "limit_reports", limit_reports_json(&target->file));
 	mt_json_set(root, "records", cleanups_json(&target->file));
 	mt_json_set(root, "samples", samples_json(&target->file));
 	mt_json_set(root, "settings", mt_stats_json_settings(&target->file));

@@ -92,7 +92,7 @@ void mt_publish_start(const struct mt_config *config, const struct mt_publish_id
 	head->sample_bytes = sizeof(struct mt_stats_sample);
 	head->device_bytes = sizeof(struct mt_stats_device);
 	head->oom_bytes = sizeof(struct mt_stats_oom);
-	head->alarm_bytes = sizeof(struct mt_stats_alarm);
+	head->limit_report_bytes = sizeof(struct mt_stats_limit_report);
 	head->class_bytes = sizeof(struct mt_stats_class);
 	head->pid = (uint64_t)mt_os_getpid();
 	head->stack_start = random_stack_start();
@@ -211,19 +211,19 @@ void mt_publish_add_oom(struct mt_stats_oom *oom)
 	mt_lock_unlock(&lock);
 }
 
-void mt_publish_add_alarm(struct mt_stats_alarm *alarm)
+void mt_publish_add_limit_report(struct mt_stats_limit_report *limit_report)
 {
 	struct mt_piece pieces[2];
 	size_t slot;
 
 	mt_lock_lock(&lock);
-	alarm->number = ++file.head.alarms_count;
-	slot = (alarm->number - 1) % MT_ALARMS_COUNT;
-	file.alarms[slot] = *alarm;
-	file.head.snapshot.alarms_count = alarm->number;
-	pieces[0] = (struct mt_piece){&file.alarms[slot], sizeof(file.alarms[slot]),
-				      offsetof(struct mt_stats_file, alarms) +
-					      slot * sizeof(file.alarms[0])};
+	limit_report->number = ++file.head.limit_reports_count;
+	slot = (limit_report->number - 1) % MT_LIMIT_REPORTS_COUNT;
+	file.limit_reports[slot] = *limit_report;
+	file.head.snapshot.limit_reports_count = limit_report->number;
+	pieces[0] = (struct mt_piece){&file.limit_reports[slot], sizeof(file.limit_reports[slot]),
+				      offsetof(struct mt_stats_file, limit_reports) +
+					      slot * sizeof(file.limit_reports[0])};
 	pieces[1] = head_piece();
 	(void)mt_files_write_stats(pieces, 2);
 	mt_lock_unlock(&lock);

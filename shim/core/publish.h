@@ -56,7 +56,7 @@ void mt_publish_set_devices(const struct mt_stats_device *devices, uint32_t coun
 void mt_publish_add_oom(struct mt_stats_oom *oom);
 
 /* Numbers a report about MT_RSS_LIMIT_MB, stores it, and writes it to the file. */
-void mt_publish_add_alarm(struct mt_stats_alarm *alarm);
+void mt_publish_add_limit_report(struct mt_stats_limit_report *limit_report);
 
 /* Copies the table of size classes and writes it to the file. count: up to MT_CLASSES_COUNT. */
 void mt_publish_set_classes(const struct mt_stats_class *classes, uint32_t count);

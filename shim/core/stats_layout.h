@@ -52,7 +52,7 @@
 /* last out-of-memory reports kept */
 #define MT_OOMS_COUNT 4u
 /* last reports of MT_RSS_LIMIT_MB kept */
-#define MT_ALARMS_COUNT 4u
+#define MT_LIMIT_REPORTS_COUNT 4u
 /* room for size classes; classes_count of them are filled */
 #define MT_CLASSES_COUNT 256u
 /* room for reasons; MT_REASON_COUNT of them are filled */
@@ -245,8 +245,8 @@ struct mt_stats_oom {
 };
 
 /* MT_RSS_LIMIT_MB is reached: the memory by owner, after a heavy cleanup. */
-struct mt_stats_alarm {
-	/* 1, 2, ...; 0: empty slot. Slot is (number - 1) % MT_ALARMS_COUNT */
+struct mt_stats_limit_report {
+	/* 1, 2, ...; 0: empty slot. Slot is (number - 1) % MT_LIMIT_REPORTS_COUNT */
 	uint64_t number;
 	uint64_t time_ns; /* CLOCK_REALTIME */
 	uint64_t limit_bytes;
@@ -306,7 +306,7 @@ struct mt_stats_head {
 	uint32_t device_bytes;
 	uint32_t devices_count; /* filled rows of devices */
 	uint32_t oom_bytes;
-	uint32_t alarm_bytes;
+	uint32_t limit_report_bytes;
 	uint32_t class_bytes;
 	/* filled rows of classes; 0: not requested, or unknown to the allocator */
 	uint32_t classes_count;
@@ -327,14 +327,14 @@ struct mt_stats_head {
 	char python[64]; /* "", "PYTHONMALLOC=malloc", or why not */
 	/* "" not used, "off", "pool", or "account: PyTorch's caching allocator sits on top" */
 	char cuda[64];
-	uint64_t time_ns;         /* CLOCK_REALTIME of the snapshot */
-	uint64_t cleanups_count;  /* number of the last cleanup */
-	uint64_t samples_count;   /* samples ever written; slot is (n - 1) % MT_SAMPLES_COUNT */
-	uint64_t ooms_count;      /* number of the last out-of-memory report */
-	uint64_t alarms_count;    /* number of the last alarm */
-	uint64_t classes_time_ns; /* CLOCK_REALTIME at which the size classes were asked for */
-	char limit_source[128];   /* the file or setting that holds pressure_limit_bytes */
-	uint64_t world_size;      /* WORLD_SIZE; 0: unset */
+	uint64_t time_ns;             /* CLOCK_REALTIME of the snapshot */
+	uint64_t cleanups_count;      /* number of the last cleanup */
+	uint64_t samples_count;       /* samples ever written; slot is (n - 1) % MT_SAMPLES_COUNT */
+	uint64_t ooms_count;          /* number of the last out-of-memory report */
+	uint64_t limit_reports_count; /* number of the last report of MT_RSS_LIMIT_MB */
+	uint64_t classes_time_ns;     /* CLOCK_REALTIME at which the size classes were asked for */
+	char limit_source[128];       /* the file or setting that holds pressure_limit_bytes */
+	uint64_t world_size;          /* WORLD_SIZE; 0: unset */
 	/* rank among the processes that train together, digits only; "": none */
 	char rank[16];
 	char rank_source[32]; /* the variable that holds it: RANK, SLURM_PROCID, ... */
@@ -353,7 +353,7 @@ struct mt_stats_file {
 	struct mt_stats_setting settings[MT_SETTINGS_COUNT];
 	struct mt_stats_device devices[MT_DEVICES_COUNT];
 	struct mt_stats_oom ooms[MT_OOMS_COUNT];
-	struct mt_stats_alarm alarms[MT_ALARMS_COUNT];
+	struct mt_stats_limit_report limit_reports[MT_LIMIT_REPORTS_COUNT];
 	struct mt_stats_class classes[MT_CLASSES_COUNT];
 	struct mt_stats_cleanup cleanups[MT_CLEANUPS_COUNT];
 	struct mt_stats_sample samples[MT_SAMPLES_COUNT];

@@ -154,7 +154,7 @@ static void update_own(struct mt_pressure *pressure, const struct mt_pressure_sa
 
 	*level = level_of(*level, now->own_bytes, mt_pressure_own_limit(cfg), &at);
 	if (now->own_bytes < mt_pressure_share_of(mt_pressure_own_limit(cfg), at.warn))
-		pressure->alarmed = false;
+		pressure->is_reported = false;
 }
 
 /* ---- all of them ---- */

@@ -344,8 +344,8 @@ bool mt_pressure_note_cleanup(struct mt_pressure *pressure, const struct mt_pres
 	pressure->seen_own_bytes = outcome->after.own_bytes;
 	pressure->seen_ns = outcome->after.now_ns;
 	pressure->next_ns = outcome->after.now_ns + NEAR_NS; /* to see its effect */
-	if (!own || pressure->alarmed || outcome->after.own_bytes < mt_pressure_own_limit(cfg))
+	if (!own || pressure->is_reported || outcome->after.own_bytes < mt_pressure_own_limit(cfg))
 		return false;
-	pressure->alarmed = true;
+	pressure->is_reported = true;
 	return true;
 }

@@ -73,7 +73,7 @@ struct mt_pressure {
 	uint64_t stall_ns; /* beginning of the span over which stall is measured */
 	uint64_t stall_some_us;
 	uint64_t stall_thousandths; /* of the last whole span */
-	bool alarmed;               /* reported; until the own memory is below warn again */
+	bool is_reported;           /* reported; until the own memory is below warn again */
 };
 
 #endif

@@ -12,7 +12,7 @@
  *   tree                   each child forks two, to a depth of NUMBER
  *   execs                  NUMBER times fork and exec of true, from four threads at once
  *   renewed                the program execs itself NUMBER times, each time with its heap in use
- * Prints how many came back well. A child that hangs is killed by its alarm. */
+ * Prints how many came back well. A child that hangs is killed by its limit_report. */
 #include <errno.h>
 #include <linux/sched.h>
 #include <pthread.h>

@@ -1,8 +1,8 @@
 /* cuda_fork_locks.c DOOR FORKS -- three threads go through a door of the pool as fast as they can,
  * so that one or another holds the lock behind it much of the time, while main forks FORKS times;
  * each child goes through the same door, whose driver refuses it, allocates on the heap, and starts
- * a thread of its own. A lock that it inherits as held makes it hang: its alarm then kills it.
- * Which lock is behind which door:
+ * a thread of its own. A lock that it inherits as held makes it hang: its limit_report then kills
+ * it. Which lock is behind which door:
  *   blocks     context, shard, slab, piece: blocks of the pool, freed while work on them runs
  *   kinds      device: memory that is no block of the pool's
  *   contexts   slots, pending list: contexts that are made and destroyed

@@ -1,7 +1,7 @@
 /* fork_locks.c DOOR FORKS -- three threads go through a door of the shim as fast as they can, so
  * that one or another holds the lock behind it most of the time, while main forks FORKS times; each
  * child goes through the same door, allocates, and starts a thread of its own. A lock that it
- * inherits as held makes it hang: its alarm then kills it. Which lock is behind which door:
+ * inherits as held makes it hang: its limit_report then kills it. Which lock is behind which door:
  *   heap      jemalloc's own, or libc's
  *   stats     publish (mt_stats fills in under it)
  *   trim      actions, purge (each arena), publish, account

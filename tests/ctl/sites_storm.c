@@ -2,7 +2,7 @@
  * at all depths, one that loads and unloads a library, threads that are cancelled while they
  * allocate, forks whose children unwind, and frames that are registered by hand as a JIT compiler
  * does, so that every look-up of the unwinder takes its lock. Runs for the given seconds; a child
- * that hangs is killed by its own alarm, and counts. */
+ * that hangs is killed by its own limit_report, and counts. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>

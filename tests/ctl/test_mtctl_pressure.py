@@ -1,4 +1,4 @@
-"""What mtctl says about limits, pressure and alarms, against fake_shim.py: handmade figures, forged and hostile ones."""
+"""What mtctl says about limits, pressure and reports of MT_RSS_LIMIT_MB, against fake_shim.py: handmade figures, forged and hostile ones."""
 import json
 import pathlib
 import re
@@ -19,7 +19,7 @@ PRESSED = {"limit_source": SOURCE, "settings": SETTINGS,
                       "pressure_returned_bytes": 512 * MB, "psi_some_us": 1_250_000, "memory_max_count": 12,
                       "pressure_wait_count": 2, "pressure_wait_ns": 31_500_000,
                       "load_thousandths": 1250, "cpus_count": 2, "cpu_ns": 12_300_000_000}}
-ALARM = {"number": 1, "time_ns": 1_700_000_000_000_000_000, "limit_bytes": 2048 * MB, "rss_bytes": 2050 * MB,
+LIMIT_REPORT = {"number": 1, "time_ns": 1_700_000_000_000_000_000, "limit_bytes": 2048 * MB, "rss_bytes": 2050 * MB,
          "anon_bytes": 1900 * MB, "file_bytes": 100 * MB, "shmem_bytes": 50 * MB, "swap_bytes": 5 * MB,
          "heap_live_bytes": 1500 * MB, "heap_dirty_bytes": 1 * MB, "heap_pinned_bytes": 99 * MB,
          "heap_metadata_bytes": 20 * MB, "other_anon_bytes": 280 * MB, "threads_count": 7, "advice": "live memory: mtctl diagnose says whose"}
@@ -42,7 +42,7 @@ def test_stat_has_a_section_for_pressure(fake, ctl):
 	             "reclaims   threads that allocated returned free memory 2 times before they went on, 31.5 ms together",
 	             "load       1.25 on 2 CPUs; this process has used 12.3 s of CPU time"):
 		assert f"\n  {line}\n" in text, line
-	assert "alarms " not in text
+	assert "  reports " not in text
 
 
 def test_stat_says_what_it_does_not_know_of_limits(fake, ctl):
@@ -58,7 +58,7 @@ def test_json_has_the_figures_and_where_the_limit_is(fake, ctl):
 	seen = json.loads(ctl("stat", fake(**PRESSED), "--json").stdout)
 
 	assert {name: seen[name] for name in PRESSED["values"]} == PRESSED["values"]
-	assert seen["limit_source"] == SOURCE and seen["alarms"] == []
+	assert seen["limit_source"] == SOURCE and seen["limit_reports"] == []
 
 
 @pytest.mark.parametrize("sources, level, words, text", [
@@ -97,31 +97,31 @@ def test_a_source_or_level_that_nobody_knows_is_passed_over(fake, ctl):
 	assert ctl("stat", pid).stdout.rstrip().endswith(" ?, limit")
 
 
-# ---- alarms ----
+# ---- reports of MT_RSS_LIMIT_MB ----
 
-def test_oom_shows_alarms_too(fake, ctl):
-	pid = fake(alarms=[ALARM])
+def test_oom_shows_limit_reports_too(fake, ctl):
+	pid = fake(limit_reports=[LIMIT_REPORT])
 	text = ctl("stat", pid, "--oom").stdout
 
-	assert re.match(r"alarm 1, \d\d:\d\d:\d\d\.\d+: MT_RSS_LIMIT_MB, 2048\.0 MB, was reached with 7 threads; ", text)
+	assert re.match(r"limit report 1, \d\d:\d\d:\d\d\.\d+: MT_RSS_LIMIT_MB, 2048\.0 MB, was reached with 7 threads; ", text)
 	for label, figure in (("resident", "2050.0"), ("swapped", "5.0"), ("heap live", "1500.0"), ("heap pinned", "99.0"),
 	                      ("other", "280.0"), ("files", "100.0"), ("shared", "50.0")):
 		assert re.search(rf"^  {label} +{re.escape(figure)} MB +\S", text, re.MULTILINE), label
 	assert "page-locked" not in text and text.endswith("  -> live memory: mtctl diagnose says whose\n")
 	seen = json.loads(ctl("stat", pid, "--oom", "--json").stdout)
-	assert seen["alarms"] == [ALARM | {"gpu_pinned_bytes": 0}] and seen["alarms_count"] == 1 and seen["ooms"] == []
+	assert seen["limit_reports"] == [LIMIT_REPORT | {"gpu_pinned_bytes": 0}] and seen["limit_reports_count"] == 1 and seen["ooms"] == []
 	assert "MT_RSS_LIMIT_MB was reached 1 time: `mtctl stat PID --oom`" in ctl("stat", pid).stdout
 
 
-def test_the_last_four_alarms_come_oldest_first(fake, ctl):
-	pid = fake(alarms=[dict(ALARM, number=number) for number in (5, 2, 3, 4)])
+def test_the_last_four_limit_reports_come_oldest_first(fake, ctl):
+	pid = fake(limit_reports=[dict(LIMIT_REPORT, number=number) for number in (5, 2, 3, 4)])
 
-	assert re.findall(r"^alarm (\d+),", ctl("stat", pid, "--oom").stdout, re.MULTILINE) == ["2", "3", "4", "5"]
-	assert [one["number"] for one in json.loads(ctl("stat", pid, "--json").stdout)["alarms"]] == [2, 3, 4, 5]
+	assert re.findall(r"^limit report (\d+),", ctl("stat", pid, "--oom").stdout, re.MULTILINE) == ["2", "3", "4", "5"]
+	assert [one["number"] for one in json.loads(ctl("stat", pid, "--json").stdout)["limit_reports"]] == [2, 3, 4, 5]
 
 
-def test_hostile_text_of_alarms_and_limits_reaches_no_terminal(fake, ctl):
-	pid = fake(text="\x1b[31m\x07\n\xff", alarms=[ALARM], **{name: PRESSED[name] for name in ("values", "settings")})
+def test_hostile_text_of_limit_reports_and_limits_reaches_no_terminal(fake, ctl):
+	pid = fake(text="\x1b[31m\x07\n\xff", limit_reports=[LIMIT_REPORT], **{name: PRESSED[name] for name in ("values", "settings")})
 
 	for words in (["stat"], ["stat", "--oom"], ["stat", "--json"], ["stat", "--oom", "--json"], ["doctor"]):
 		got = ctl(words[0], pid, *words[1:])
@@ -154,7 +154,7 @@ def test_doctor_says_that_nothing_is_looked_at(fake, ctl):
 
 
 def test_doctor_looks_at_the_limit_of_the_process_itself(fake, ctl):
-	got = ctl("doctor", fake(alarms=[ALARM], settings=settings(rss_limit_mb=320))).stdout
+	got = ctl("doctor", fake(limit_reports=[LIMIT_REPORT], settings=settings(rss_limit_mb=320))).stdout
 
 	assert "warn  MT_RSS_LIMIT_MB was reached 1 time\n" in got or "warn  MT_RSS_LIMIT_MB: 300.0 MB of 320.0 MB, 93.8 %" in got
 	far = ctl("doctor", fake(settings=settings(rss_limit_mb=3000))).stdout

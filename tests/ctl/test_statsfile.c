@@ -32,7 +32,7 @@ static void make_good(void)
 	good.head.sample_bytes = sizeof(struct mt_stats_sample);
 	good.head.device_bytes = sizeof(struct mt_stats_device);
 	good.head.oom_bytes = sizeof(struct mt_stats_oom);
-	good.head.alarm_bytes = sizeof(struct mt_stats_alarm);
+	good.head.limit_report_bytes = sizeof(struct mt_stats_limit_report);
 	good.head.class_bytes = sizeof(struct mt_stats_class);
 	good.head.settings_count = 1;
 	good.head.cleanups_count = 70;
@@ -155,10 +155,10 @@ Test(statsfile, another_version_is_named_before_its_checksum_is_looked_for)
 
 Test(statsfile, another_layout_under_the_same_version_is_another_version)
 {
-	uint32_t *const sizes[] = {&good.head.head_bytes,    &good.head.fields_count,
-				   &good.head.cleanup_bytes, &good.head.sample_bytes,
-				   &good.head.device_bytes,  &good.head.oom_bytes,
-				   &good.head.alarm_bytes,   &good.head.class_bytes};
+	uint32_t *const sizes[] = {&good.head.head_bytes,         &good.head.fields_count,
+				   &good.head.cleanup_bytes,      &good.head.sample_bytes,
+				   &good.head.device_bytes,       &good.head.oom_bytes,
+				   &good.head.limit_report_bytes, &good.head.class_bytes};
 
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		*sizes[i] += 8;
@@ -171,10 +171,10 @@ Test(statsfile, another_layout_under_the_same_version_is_another_version)
 
 Test(statsfile, sizes_that_lie_are_refused_even_with_a_right_checksum)
 {
-	uint32_t *const sizes[] = {&good.head.head_bytes,    &good.head.fields_count,
-				   &good.head.cleanup_bytes, &good.head.sample_bytes,
-				   &good.head.device_bytes,  &good.head.oom_bytes,
-				   &good.head.alarm_bytes,   &good.head.class_bytes};
+	uint32_t *const sizes[] = {&good.head.head_bytes,         &good.head.fields_count,
+				   &good.head.cleanup_bytes,      &good.head.sample_bytes,
+				   &good.head.device_bytes,       &good.head.oom_bytes,
+				   &good.head.limit_report_bytes, &good.head.class_bytes};
 
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		static const uint32_t values[] = {0, 8, 0x7fffffff, 0xffffffff};

@@ -31,10 +31,10 @@ struct member {
 #define OWNER mt_stats_head
 static const struct member head_members[] = {
 	N(magic), N(version), N(head_bytes), N(fields_count), N(cleanup_bytes), N(sample_bytes),
-	N(settings_count), N(device_bytes), N(devices_count), N(oom_bytes), N(alarm_bytes),
+	N(settings_count), N(device_bytes), N(devices_count), N(oom_bytes), N(limit_report_bytes),
 	N(class_bytes), N(classes_count), N(driver_version), N(pid), N(start_ticks), N(pidns),
 	T(shim_version), T(comm), T(allocator), T(evidence), T(mode), T(conf), T(python), T(cuda),
-	N(time_ns), N(cleanups_count), N(samples_count), N(ooms_count), N(alarms_count),
+	N(time_ns), N(cleanups_count), N(samples_count), N(ooms_count), N(limit_reports_count),
 	N(classes_time_ns), T(limit_source), N(world_size), T(rank), T(rank_source), N(stack_start),
 #define X(name, kind, help) \
 	{#name, offsetof(struct mt_stats_head, snapshot.name), sizeof(uint64_t), false},
@@ -68,8 +68,8 @@ static const struct member oom_members[] = {
 };
 #undef OWNER
 
-#define OWNER mt_stats_alarm
-static const struct member alarm_members[] = {
+#define OWNER mt_stats_limit_report
+static const struct member limit_report_members[] = {
 	N(number), N(time_ns), N(limit_bytes), N(rss_bytes), N(anon_bytes), N(swap_bytes),
 	N(heap_live_bytes), N(heap_dirty_bytes), N(heap_pinned_bytes), N(other_anon_bytes),
 	N(gpu_pinned_bytes), N(threads_count), T(advice),
@@ -114,13 +114,13 @@ static const struct member blocks_members[] = {
 		word, offsetof(struct mt_stats_file, list), sizeof(struct type),                   \
 			COUNT(((struct mt_stats_file *)0)->list), type##_rows, COUNT(type##_rows)  \
 	}
-#define mt_stats_setting_rows setting_members
-#define mt_stats_device_rows  device_members
-#define mt_stats_oom_rows     oom_members
-#define mt_stats_alarm_rows   alarm_members
-#define mt_stats_class_rows   class_members
-#define mt_stats_cleanup_rows record_members
-#define mt_stats_sample_rows  sample_members
+#define mt_stats_setting_rows      setting_members
+#define mt_stats_device_rows       device_members
+#define mt_stats_oom_rows          oom_members
+#define mt_stats_limit_report_rows limit_report_members
+#define mt_stats_class_rows        class_members
+#define mt_stats_cleanup_rows      record_members
+#define mt_stats_sample_rows       sample_members
 
 static const struct list {
 	const char *word;
@@ -131,7 +131,7 @@ static const struct list {
 	LIST("setting", settings, mt_stats_setting),
 	LIST("device", devices, mt_stats_device),
 	LIST("oom", ooms, mt_stats_oom),
-	LIST("alarm", alarms, mt_stats_alarm),
+	LIST("limit_report", limit_reports, mt_stats_limit_report),
 	LIST("class", classes, mt_stats_class),
 	LIST("record", cleanups, mt_stats_cleanup),
 	LIST("sample", samples, mt_stats_sample),
@@ -195,7 +195,7 @@ static void begin(struct mt_stats_file *file)
 	file->head.sample_bytes = sizeof(struct mt_stats_sample);
 	file->head.device_bytes = sizeof(struct mt_stats_device);
 	file->head.oom_bytes = sizeof(struct mt_stats_oom);
-	file->head.alarm_bytes = sizeof(struct mt_stats_alarm);
+	file->head.limit_report_bytes = sizeof(struct mt_stats_limit_report);
 	file->head.class_bytes = sizeof(struct mt_stats_class);
 	file->head.pid = 42;
 	file->head.start_ticks = 4242;

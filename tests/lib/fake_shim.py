@@ -9,7 +9,7 @@ text (put into every text field), freed_mb, result, gc_state, request_error, mer
 cuda (the head's text), driver_version, devices (each an object of fields, name, pci, mode), ooms (each an object of
 fields), devices_count and ooms_count (lies about how many there are), gpu_before_mb, gpu_after_mb, gpu_state, frameworks,
 pinned_before_mb, pinned_after_mb
-(of a cleanup's record), values (fields of the snapshot). Then: samples and alarms (each an object of fields), classes
+(of a cleanup's record), values (fields of the snapshot). Then: samples and limit_reports (each an object of fields), classes
 (pairs of block size and live blocks), limit_source, pressure_sources, pressure_level, pressure_used_mb, pressure_limit_mb
 (of a cleanup's record), reason (its number), settings (value and origin by name), rank, world_size, cleanups
 (how many by the number of their reason). blocks (the file of blocks that a snapshot leaves, in hex), blocks_copy (it is a copy of
@@ -36,15 +36,15 @@ DEVICE_FIELDS = re.findall(r"^\s*X\((\w+),", (SHIM / "core" / "device_fields.def
 DEVICE, OOM = struct.Struct(f"={len(DEVICE_FIELDS)}Q64s32s16s"), struct.Struct("=17Q2I48s160s")
 RECORD, SAMPLE, SETTING = struct.Struct("=17Q8I5Q"), struct.Struct("=10Q"), struct.Struct("=24s72s40s")
 HEAD = struct.Struct("=Q14I3Q16s32s32s160s32s256s64s64s6Q128sQ16s32s32QQ")
-ALARM, CLASS = struct.Struct("=15Q160s"), struct.Struct("=2Q")
+LIMIT_REPORT, CLASS = struct.Struct("=15Q160s"), struct.Struct("=2Q")
 OOM_FIELDS = ("number time_ns device asked_bytes free_bytes total_bytes allocated_bytes reserved_bytes idle_bytes "
               "largest_idle_bytes framework_idle_bytes reserved_peak_bytes num_alloc_retries num_ooms others_bytes "
               "others_count unreported_count others_known cause").split()
-ALARM_FIELDS = ("number time_ns limit_bytes rss_bytes anon_bytes file_bytes shmem_bytes swap_bytes heap_live_bytes heap_dirty_bytes "
+LIMIT_REPORT_FIELDS = ("number time_ns limit_bytes rss_bytes anon_bytes file_bytes shmem_bytes swap_bytes heap_live_bytes heap_dirty_bytes "
                 "heap_pinned_bytes heap_metadata_bytes other_anon_bytes gpu_pinned_bytes threads_count").split()
 SAMPLE_FIELDS = ("time_ns rss_bytes anon_bytes live_bytes idle_bytes dirty_bytes gpu_reserved_bytes gpu_allocated_bytes "
                  "rounds_count pressure_level").split()
-VERSION, DEVICES_COUNT, OOMS_COUNT, ALARMS_COUNT, CLASSES_COUNT, REASONS_COUNT = 6, 16, 4, 4, 256, 32
+VERSION, DEVICES_COUNT, OOMS_COUNT, LIMIT_REPORTS_COUNT, CLASSES_COUNT, REASONS_COUNT = 6, 16, 4, 4, 256, 32
 CONTROL = struct.Struct("=QIIQII32s96s")
 TRIM, ROUND, SET, RESET_PEAK, PUBLISH = 1, 2, 3, 4, 5
 SNAPSHOT = 8
@@ -87,13 +87,13 @@ class Fake:
 		head = HEAD.pack(MAGIC, options.get("version", VERSION), size, len(FIELDS), RECORD.size + options.get("record_more", 0),
 		                 SAMPLE.size, len(self.settings), DEVICE.size,
 		                 options.get("devices_count", len(options.get("devices", []))), OOM.size,
-		                 ALARM.size, CLASS.size, len(options.get("classes", [])), 0,
+		                 LIMIT_REPORT.size, CLASS.size, len(options.get("classes", [])), 0,
 		                 options.get("driver_version", 0), options.get("other_pid", os.getpid()), start_ticks(),
 		                 self.pidns, b"0.1.0", word(b"fake"), word(b"jemalloc"), word(b"libmtshim.so, embedded"),
 		                 word(b"jemalloc"), word(b"narenas:2"), word(b""), word(options.get("cuda", "").encode()),
 		                 time.time_ns(), len(self.records), max(len(options.get("samples", [])), 1),
 		                 options.get("ooms_count", max([oom["number"] for oom in ooms], default=0)),
-		                 max([alarm["number"] for alarm in options.get("alarms", [])], default=0), time.time_ns(),
+		                 max([limit_report["number"] for limit_report in options.get("limit_reports", [])], default=0), time.time_ns(),
 		                 word(options.get("limit_source", "").encode()), options.get("world_size", 0),
 		                 word(options.get("rank", "").encode()), word(b"RANK" if "rank" in options else b""),
 		                 *[options.get("cleanups", {}).get(str(reason), 0) for reason in range(REASONS_COUNT)],
@@ -114,14 +114,14 @@ class Fake:
 			slots[oom.get("slot", (oom["number"] - 1) % OOMS_COUNT)] = OOM.pack(
 				*(oom.get(name, 0) for name in OOM_FIELDS), word(oom.get("function", "cuMemAlloc_v2")),
 				word(oom.get("advice", "")))
-		return devices.ljust(DEVICES_COUNT * DEVICE.size, b"\0") + b"".join(slots) + self.alarms()
+		return devices.ljust(DEVICES_COUNT * DEVICE.size, b"\0") + b"".join(slots) + self.limit_reports()
 
-	def alarms(self):
+	def limit_reports(self):
 		text = self.options.get("text")
-		slots = [bytes(ALARM.size)] * ALARMS_COUNT
-		for alarm in self.options.get("alarms", []):
-			slots[(alarm["number"] - 1) % ALARMS_COUNT] = ALARM.pack(
-				*(alarm.get(name, 0) for name in ALARM_FIELDS), (text or alarm.get("advice", "")).encode("latin-1"))
+		slots = [bytes(LIMIT_REPORT.size)] * LIMIT_REPORTS_COUNT
+		for limit_report in self.options.get("limit_reports", []):
+			slots[(limit_report["number"] - 1) % LIMIT_REPORTS_COUNT] = LIMIT_REPORT.pack(
+				*(limit_report.get(name, 0) for name in LIMIT_REPORT_FIELDS), (text or limit_report.get("advice", "")).encode("latin-1"))
 		classes = b"".join(CLASS.pack(*pair) for pair in self.options.get("classes", []))
 		return b"".join(slots) + classes.ljust(CLASSES_COUNT * CLASS.size, b"\0")
 

@@ -12,9 +12,9 @@ REASONS = "idle live_drop settle round signal request api malloc_trim late_gc ex
 SOURCES = "limit events stall device rss".split()
 FIELDS_AT = fake_shim.HEAD.size
 HEAD_BYTES = FIELDS_AT + 8 * len(fake_shim.FIELDS) + 8
-ALARMS_AT = (HEAD_BYTES + 64 * fake_shim.SETTING.size + fake_shim.DEVICES_COUNT * fake_shim.DEVICE.size +
+LIMIT_REPORTS_AT = (HEAD_BYTES + 64 * fake_shim.SETTING.size + fake_shim.DEVICES_COUNT * fake_shim.DEVICE.size +
              fake_shim.OOMS_COUNT * fake_shim.OOM.size)
-RECORDS_AT = ALARMS_AT + fake_shim.ALARMS_COUNT * fake_shim.ALARM.size + fake_shim.CLASSES_COUNT * fake_shim.CLASS.size
+RECORDS_AT = LIMIT_REPORTS_AT + fake_shim.LIMIT_REPORTS_COUNT * fake_shim.LIMIT_REPORT.size + fake_shim.CLASSES_COUNT * fake_shim.CLASS.size
 
 
 def _read(mt_dir, pid):
@@ -48,17 +48,17 @@ def records(mt_dir, pid):
 	return sorted(found, key=lambda record: record["number"])
 
 
-def alarms(mt_dir, pid):
+def limit_reports(mt_dir, pid):
 	data, found = _read(mt_dir, pid), []
-	for slot in range(fake_shim.ALARMS_COUNT):
-		at = ALARMS_AT + slot * fake_shim.ALARM.size
-		if at + fake_shim.ALARM.size > len(data):
+	for slot in range(fake_shim.LIMIT_REPORTS_COUNT):
+		at = LIMIT_REPORTS_AT + slot * fake_shim.LIMIT_REPORT.size
+		if at + fake_shim.LIMIT_REPORT.size > len(data):
 			break
-		*numbers, advice = fake_shim.ALARM.unpack_from(data, at)
-		alarm = dict(zip(fake_shim.ALARM_FIELDS, numbers), advice=advice.rstrip(b"\0").decode())
-		if alarm["number"]:
-			found.append(alarm)
-	return sorted(found, key=lambda alarm: alarm["number"])
+		*numbers, advice = fake_shim.LIMIT_REPORT.unpack_from(data, at)
+		limit_report = dict(zip(fake_shim.LIMIT_REPORT_FIELDS, numbers), advice=advice.rstrip(b"\0").decode())
+		if limit_report["number"]:
+			found.append(limit_report)
+	return sorted(found, key=lambda limit_report: limit_report["number"])
 
 
 def wait_records(mt_dir, pid, which, timeout=10):

@@ -240,7 +240,7 @@ def test_near_its_own_limit_a_cleanup_brings_it_down_without_an_alarm(puppet, en
 
 	assert (record["level"], record["sources"], record["pressure_limit_bytes"]) == ("heavy", ["rss"], 100 * MB)
 	assert wait_for(lambda: rss_kb(actor.pid) < 30_000, SOON_S)
-	assert stats(actor.pid, settings)["alarms_count"] == 0
+	assert stats(actor.pid, settings)["limit_reports_count"] == 0
 	status, errors = actor.end()
 	assert status == 0 and "rss-limit:" not in errors and "of MT_RSS_LIMIT_MB=100" in errors
 
@@ -251,15 +251,15 @@ def test_at_its_own_limit_it_tells_who_holds_what_once(puppet, env, mt_dir, awak
 	awake(actor.pid, settings)
 	actor.number("alloc 30000 5000 5000")
 
-	alarm = wait_for(lambda: stats_raw.alarms(mt_dir, actor.pid), SOON_S)[0]
+	limit_report = wait_for(lambda: stats_raw.limit_reports(mt_dir, actor.pid), SOON_S)[0]
 	wait_for(lambda: len(stats_raw.records(mt_dir, actor.pid)) >= 3, SOON_S, "cleanups of which none helps")
 
-	assert alarm["limit_bytes"] == 100 * MB and alarm["rss_bytes"] >= 100 * MB
-	assert alarm["anon_bytes"] + alarm["file_bytes"] + alarm["shmem_bytes"] == alarm["rss_bytes"]
-	assert 0.85 * alarm["rss_bytes"] < alarm["heap_live_bytes"] < 1.1 * alarm["rss_bytes"]
-	assert alarm["threads_count"] == 2 and alarm["other_anon_bytes"] < 20 * MB
-	assert "the program holds it" in alarm["advice"]
-	assert stats(actor.pid, settings)["alarms_count"] == 1 and len(stats_raw.alarms(mt_dir, actor.pid)) == 1
+	assert limit_report["limit_bytes"] == 100 * MB and limit_report["rss_bytes"] >= 100 * MB
+	assert limit_report["anon_bytes"] + limit_report["file_bytes"] + limit_report["shmem_bytes"] == limit_report["rss_bytes"]
+	assert 0.85 * limit_report["rss_bytes"] < limit_report["heap_live_bytes"] < 1.1 * limit_report["rss_bytes"]
+	assert limit_report["threads_count"] == 2 and limit_report["other_anon_bytes"] < 20 * MB
+	assert "the program holds it" in limit_report["advice"]
+	assert stats(actor.pid, settings)["limit_reports_count"] == 1 and len(stats_raw.limit_reports(mt_dir, actor.pid)) == 1
 	lines = [line for line in actor.end()[1].splitlines() if "rss-limit:" in line]
 	assert len(lines) == 4 and "MT_RSS_LIMIT_MB is 100" in lines[0] and re.search(r"live \d+ MB, free and not returned \d+ MB", lines[1])
 	assert "other anonymous memory" in lines[2] and "what to do: the program holds it" in lines[3]

@@ -1,5 +1,5 @@
-/* test_pressure_policy.c -- pressure/policy as a table: each row is a sequence of steps,
- * with what the policy is to do at each. Pure code, so that an hour takes no time.
+/* test_pressure_policy.c -- pressure/policy as a table: each row is a sequence of steps, with what
+ * the policy is to do at each. Pure code, so that an hour takes no time.
  *
  * A step is what has changed, a colon, and what is expected. Between two steps 1 s passes unless
  * the step says +TIME.
@@ -12,8 +12,8 @@
  *     more
  *   gives=MB ggives=MB  what a cleanup returns from now on
  * Expected: - (nothing), purge, pool (purge and our idle device blocks) or heavy; then any of
- * by=SOURCE,SOURCE level=LEVEL (of all) entered=LEVEL over alarm reason=REASON used=MB spared
- * next=MS. */
+ * by=SOURCE,SOURCE level=LEVEL (of all) entered=LEVEL over limit_report reason=REASON used=MB
+ * spared next=MS. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -185,17 +185,19 @@ static const struct row {
 	 "ram=100 own=500: - | own=515: heavy by=rss reason=rss_limit level=warn"},
 	{"near it again after the cooldown", "rss_limit_mb=600",
 	 "ram=100 own=550 gives=20: heavy | own=535: - | +11s: heavy"},
-	{"at it a cleanup that helps is no alarm", "rss_limit_mb=600",
+	{"at it a cleanup that helps is no limit_report", "rss_limit_mb=600",
 	 "ram=100 own=610 gives=200: heavy level=critical"},
-	{"at it one that does not help is an alarm", "rss_limit_mb=600",
-	 "ram=100 own=610 gives=0: heavy alarm used=610"},
-	{"one alarm until it is below warn", "rss_limit_mb=600",
-	 "ram=100 own=610 gives=0: heavy alarm | +21s: heavy | own=520: - | own=620: - | +40s: "
+	{"at it one that does not help is an limit_report", "rss_limit_mb=600",
+	 "ram=100 own=610 gives=0: heavy limit_report used=610"},
+	{"one limit_report until it is below warn", "rss_limit_mb=600",
+	 "ram=100 own=610 gives=0: heavy limit_report | +21s: heavy | own=520: - | own=620: - | "
+	 "+40s: "
 	 "heavy"},
 	{"and another one after that", "rss_limit_mb=600",
-	 "ram=100 own=610 gives=0: heavy alarm | own=400: - over | +60s own=610: heavy alarm"},
+	 "ram=100 own=610 gives=0: heavy limit_report | own=400: - over | +60s own=610: heavy "
+	 "limit_report"},
 	{"near and then at it: both at once", "rss_limit_mb=600",
-	 "ram=100 own=520 gives=0: heavy | own=600: heavy alarm"},
+	 "ram=100 own=520 gives=0: heavy | own=600: heavy limit_report"},
 	{"the own limit and memory at once", "rss_limit_mb=600",
 	 "ram=910 own=590: heavy by=limit,rss reason=pressure used=590"},
 	{"the own limit stands without pressure", "rss_limit_mb=600 pressure=0",
@@ -216,7 +218,7 @@ static const struct row {
 	{"ranks near their own limit only purge", "WORLD_SIZE=2 rss_limit_mb=600",
 	 "ram=100 own=590: purge by=rss spared"},
 	{"ranks are told that the limit is reached", "WORLD_SIZE=2 rss_limit_mb=600",
-	 "ram=100 own=610 gives=0: purge by=rss alarm"},
+	 "ram=100 own=610 gives=0: purge by=rss limit_report"},
 	/* when to look again */
 	{"far: every 5 s", "", "ram=100: - next=5000 | +60s ram=499: - next=5000"},
 	{"from half on: every second", "", "ram=500: - next=1000 | +5s ram=500: - next=1000"},
@@ -239,7 +241,7 @@ struct teller {
 	struct mt_pressure_sample look;
 	uint64_t gives_bytes, gpu_gives_bytes;
 	struct mt_pressure_plan plan;
-	bool alarm;
+	bool limit_report;
 	int step;
 };
 
@@ -340,7 +342,8 @@ static void clean(void)
 			lower(tell.gpu_gives_bytes, tell.look.devices[0].used_bytes);
 	}
 	outcome.after = tell.look;
-	tell.alarm = mt_pressure_note_cleanup(&tell.pressure, &tell.plan, &outcome, &tell.cfg);
+	tell.limit_report =
+		mt_pressure_note_cleanup(&tell.pressure, &tell.plan, &outcome, &tell.cfg);
 }
 
 /* ---- what is expected of a step ---- */
@@ -408,13 +411,13 @@ static void expect_word(const char *word, const char *value)
 		cr_expect(tell.plan.is_reduced, "%s, step %d: not spared", tell.row->name,
 			  tell.step);
 	else
-		cr_assert_str_eq(word, "alarm", "%s: what is %s?", tell.row->name, word);
+		cr_assert_str_eq(word, "limit_report", "%s: what is %s?", tell.row->name, word);
 }
 
 static void expect(char *wanted)
 {
 	char *word = strsep(&wanted, " ");
-	bool alarm = false;
+	bool limit_report = false;
 
 	SAME("it", action(), word);
 	while ((word = strsep(&wanted, " "))) {
@@ -422,13 +425,13 @@ static void expect(char *wanted)
 
 		if (!*word)
 			continue;
-		alarm = alarm || strcmp(word, "alarm") == 0;
+		limit_report = limit_report || strcmp(word, "limit_report") == 0;
 		if (*value)
 			*value++ = 0;
 		expect_word(word, value);
 	}
-	cr_expect_eq(tell.alarm, alarm, "%s, step %d: alarm %d", tell.row->name, tell.step,
-		     tell.alarm);
+	cr_expect_eq(tell.limit_report, limit_report, "%s, step %d: limit_report %d",
+		     tell.row->name, tell.step, tell.limit_report);
 }
 
 /* "+2s ram=860: purge level=warn" */
@@ -451,7 +454,7 @@ static void play(char *step)
 	if (!passed)
 		pass("1s");
 	tell.plan = mt_pressure_decide(&tell.pressure, &tell.look, &tell.cfg, &tell.facts);
-	tell.alarm = false;
+	tell.limit_report = false;
 	if (tell.plan.clean)
 		clean();
 	expect(wanted + strspn(wanted, " "));

@@ -7,28 +7,28 @@
 
 #define MB(n) ((uint64_t)(n)*MT_MIB)
 
-static struct mt_stats_alarm alarm_;
+static struct mt_stats_limit_report limit_report_;
 static struct mt_stats_snapshot figures;
 
 static void start(void)
 {
-	alarm_ = (struct mt_stats_alarm){.rss_bytes = MB(1000),
-					 .anon_bytes = MB(900),
-					 .file_bytes = MB(90),
-					 .shmem_bytes = MB(10)};
+	limit_report_ = (struct mt_stats_limit_report){.rss_bytes = MB(1000),
+						       .anon_bytes = MB(900),
+						       .file_bytes = MB(90),
+						       .shmem_bytes = MB(10)};
 	memset(&figures, 0, sizeof(figures));
 }
 
-TestSuite(alarm, .init = start);
+TestSuite(limit_report, .init = start);
 
 static void expect_advice(const char *part)
 {
-	mt_rss_limit_attribute(&alarm_, &figures, figures.heap_resident_bytes != 0);
-	cr_expect_not_null(strstr(alarm_.advice, part), "%s", alarm_.advice);
-	cr_expect_lt(strlen(alarm_.advice), sizeof(alarm_.advice) - 1, "it is cut");
+	mt_rss_limit_attribute(&limit_report_, &figures, figures.heap_resident_bytes != 0);
+	cr_expect_not_null(strstr(limit_report_.advice, part), "%s", limit_report_.advice);
+	cr_expect_lt(strlen(limit_report_.advice), sizeof(limit_report_.advice) - 1, "it is cut");
 }
 
-Test(alarm, shares_the_heap_out)
+Test(limit_report, shares_the_heap_out)
 {
 	figures.heap_live_bytes = MB(500);
 	figures.heap_dirty_bytes = MB(40);
@@ -36,48 +36,48 @@ Test(alarm, shares_the_heap_out)
 	figures.heap_resident_bytes = MB(700);
 	figures.gpu_pinned_bytes = MB(7);
 
-	mt_rss_limit_attribute(&alarm_, &figures, true);
+	mt_rss_limit_attribute(&limit_report_, &figures, true);
 
-	cr_expect_eq(alarm_.heap_live_bytes, MB(500));
-	cr_expect_eq(alarm_.heap_dirty_bytes, MB(40));
-	cr_expect_eq(alarm_.heap_metadata_bytes, MB(10));
-	cr_expect_eq(alarm_.heap_pinned_bytes, MB(150));
-	cr_expect_eq(alarm_.other_anon_bytes, MB(200));
-	cr_expect_eq(alarm_.gpu_pinned_bytes, MB(7));
+	cr_expect_eq(limit_report_.heap_live_bytes, MB(500));
+	cr_expect_eq(limit_report_.heap_dirty_bytes, MB(40));
+	cr_expect_eq(limit_report_.heap_metadata_bytes, MB(10));
+	cr_expect_eq(limit_report_.heap_pinned_bytes, MB(150));
+	cr_expect_eq(limit_report_.other_anon_bytes, MB(200));
+	cr_expect_eq(limit_report_.gpu_pinned_bytes, MB(7));
 }
 
-Test(alarm, never_counts_below_zero)
+Test(limit_report, never_counts_below_zero)
 {
 	figures.heap_live_bytes = MB(5000); /* never touched */
 	figures.heap_resident_bytes = MB(700);
 
-	mt_rss_limit_attribute(&alarm_, &figures, true);
+	mt_rss_limit_attribute(&limit_report_, &figures, true);
 
-	cr_expect_eq(alarm_.heap_pinned_bytes, 0);
-	cr_expect_eq(alarm_.other_anon_bytes, 0);
+	cr_expect_eq(limit_report_.heap_pinned_bytes, 0);
+	cr_expect_eq(limit_report_.other_anon_bytes, 0);
 }
 
-Test(alarm, takes_what_no_allocator_tells_for_other_memory)
+Test(limit_report, takes_what_no_allocator_tells_for_other_memory)
 {
 	figures.heap_live_bytes = MB(300);
 
-	mt_rss_limit_attribute(&alarm_, &figures, false);
+	mt_rss_limit_attribute(&limit_report_, &figures, false);
 
-	cr_expect_eq(alarm_.heap_pinned_bytes, 0);
-	cr_expect_eq(alarm_.other_anon_bytes, MB(600));
+	cr_expect_eq(limit_report_.heap_pinned_bytes, 0);
+	cr_expect_eq(limit_report_.other_anon_bytes, MB(600));
 }
 
-Test(alarm, swapped_memory_is_somebodys_too)
+Test(limit_report, swapped_memory_is_somebodys_too)
 {
-	alarm_.swap_bytes = MB(100);
+	limit_report_.swap_bytes = MB(100);
 	figures.heap_live_bytes = MB(300);
 
-	mt_rss_limit_attribute(&alarm_, &figures, false);
+	mt_rss_limit_attribute(&limit_report_, &figures, false);
 
-	cr_expect_eq(alarm_.other_anon_bytes, MB(700));
+	cr_expect_eq(limit_report_.other_anon_bytes, MB(700));
 }
 
-Test(alarm, advises_about_the_largest)
+Test(limit_report, advises_about_the_largest)
 {
 	figures.heap_resident_bytes = MB(850);
 	figures.heap_live_bytes = MB(800);
@@ -90,14 +90,14 @@ Test(alarm, advises_about_the_largest)
 	expect_advice("MT_ALLOCATOR=jemalloc tells them apart");
 	figures.heap_resident_bytes = MB(100);
 	expect_advice("not of the heap");
-	alarm_.anon_bytes = MB(50);
-	alarm_.file_bytes = MB(800);
+	limit_report_.anon_bytes = MB(50);
+	limit_report_.file_bytes = MB(800);
 	expect_advice("mapped files");
-	alarm_.shmem_bytes = MB(900);
+	limit_report_.shmem_bytes = MB(900);
 	expect_advice("shared memory");
 }
 
-Test(alarm, names_page_locked_memory_wherever_it_is_counted)
+Test(limit_report, names_page_locked_memory_wherever_it_is_counted)
 {
 	figures.heap_live_bytes = MB(400);
 	figures.gpu_pinned_bytes = MB(400);

@@ -55,12 +55,12 @@ static void add_facts(struct mt_top_page *page, const struct mt_stats_file *file
 		 *head->limit_source ? head->limit_source : "?");
 	if (now->pressure_limit_bytes)
 		add_fact(page, "pressure", text);
-	if (head->ooms_count + head->alarms_count) {
+	if (head->ooms_count + head->limit_reports_count) {
 		snprintf(text, sizeof(text),
 			 "%.40s out-of-memory errors, %.40s times MT_RSS_LIMIT_MB: `mtctl stat %d "
 			 "--oom`",
 			 mt_text_count(head->ooms_count).text,
-			 mt_text_count(head->alarms_count).text, (int)head->pid);
+			 mt_text_count(head->limit_reports_count).text, (int)head->pid);
 		add_fact(page, "reports", text);
 	}
 }

@@ -95,8 +95,8 @@ function hostFacts(detail) {
 
 	if (detail.swap_bytes > 0)
 		facts.push({name: "Swapped out", value: bytes(detail.swap_bytes), level: "warn"});
-	if (detail.alarms_count > 0)
-		facts.push({name: "RSS alarms", value: count(detail.alarms_count), level: "critical",
+	if (detail.limit_reports_count > 0)
+		facts.push({name: "RSS limit reports", value: count(detail.limit_reports_count), level: "critical",
 			title: "times that MT_RSS_LIMIT_MB was reached: mtctl stat PID --oom"});
 	return facts;
 }
