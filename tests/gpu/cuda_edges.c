@@ -73,41 +73,6 @@ static void failed_destroy(void)
 	SHOW(cu.cuCtxDestroy_v2(other));
 }
 
-static _Atomic bool is_over;
-
-static void *attach_and_detach(void *unused)
-{
-	OK(cu.cuCtxSetCurrent(context));
-	while (!atomic_load(&is_over)) {
-		void *again;
-
-		OK(cu.cuCtxAttach(&again, 0));
-		OK(cu.cuCtxDetach(again));
-	}
-	return unused;
-}
-
-static void beside_detaches(void)
-{
-	double end = now_ms() + 500;
-	unsigned int failures = 0;
-	pthread_t thread;
-
-	pthread_create(&thread, NULL, attach_and_detach, NULL);
-	while (now_ms() < end)
-		for (size_t bytes = 600 * MB; bytes <= 900 * MB; bytes += 300 * MB) {
-			uint64_t dptr = 0;
-
-			if (cu.cuMemAlloc_v2(&dptr, bytes) != 0)
-				failures++;
-			else
-				OK(cu.cuMemFree_v2(dptr));
-		}
-	atomic_store(&is_over, true);
-	pthread_join(thread, NULL);
-	printf("failures: %u\n", failures);
-}
-
 static void many(void)
 {
 	for (int i = 0; i < CONTEXTS; i++) {
@@ -164,7 +129,6 @@ static const struct cuda_word words[] = {
 	{"just_below", just_below},
 	{"failed_destroy", failed_destroy},
 	{"many", many},
-	{"beside_detaches", beside_detaches},
 	{"unknown_size", unknown_size},
 	{"graph_small", graph_small},
 };

@@ -41,11 +41,6 @@ def test_a_context_whose_end_failed_has_no_memory_that_was_freed(same, version):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_what_is_freed_is_there_beside_a_thread_that_attaches_and_detaches(same, version):
-	assert "failures: 0\n" in same("beside_detaches", version)
-
-
-@pytest.mark.parametrize("version", VERSIONS)
 def test_with_more_contexts_than_the_pool_knows_each_gets_what_the_others_have_freed(same, version):
 	assert same("many", version).count(": 0\n") == 18
 

@@ -186,4 +186,4 @@ def test_doctor_names_twenty_wrong_settings_of_a_process_and_no_more(person, sta
 
 	out, _ = spent(stage, "doctor", pid)
 
-	assert out.count("MT_WRONG_") == 20 and "these 20 names" in out
+	assert out.count("MT_WRONG_") == 20 and "after these 20 are not checked" in out
