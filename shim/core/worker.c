@@ -184,7 +184,7 @@ static void *thread_main(void *unused)
 	mt_components_finish();
 	if (mt_main_thread_has_ended())
 		mt_main_thread_end_process(mt_devices_thread_runs());
-	/* a set bit wakes no worker, and the next one may have to stop too */
+	/* a bit that is set already wakes no worker, and the next one may have to stop too */
 	mt_control_clear_bits(MT_CONTROL_EXIT);
 	mt_thread_reset(&thread);
 	return NULL;

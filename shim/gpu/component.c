@@ -57,8 +57,8 @@ static void tick_job(void)
 	(void)mt_pool_tick(mt_os_now_ns(), TICK_BLOCKS, &job_next_ms);
 }
 
-/* Runs the job on the driver thread, or here; false: it was not run. Here the gate is held over
- * calls that may be cancellation points. */
+/* Runs the job on the driver thread, or here; false: it was not run. A cancelled
+ * thread would leave the gate closed: cancellation is off during the job. */
 static bool run_job(void (*job)(void), bool here)
 {
 	int cancel, mode;

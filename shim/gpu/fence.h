@@ -67,8 +67,8 @@ bool mt_fence_add(struct mt_context *context, struct mt_block *block, uint64_t n
  * once where the device has little memory left (mt_device_memory_is_scarce). The lock is held. */
 bool mt_fence_is_due(struct mt_context *context);
 
-/* Records the group's events if they are not, then queries them. The lock is held at the call and
- * at the return, but not in between. The group is not busy, and is gone after DONE. */
+/* Records the group's events if they are not, then queries them. The lock is held on entry and
+ * on return, but not in between. The group is not busy, and is gone after DONE. */
 enum mt_fence_status mt_fence_check(struct mt_context *context, struct mt_group *group);
 
 /* Closes the open group, if there is one, and records its events without a query. Returns false

@@ -81,7 +81,7 @@ MT_COLD void mt_pool_fork_child(void)
 /* ---- alloc ---- */
 
 /* Another thread asks the driver about the group: some microseconds, less than a cuMemAlloc takes.
- * The lock is held at the call and at the return, but not in between. */
+ * The lock is held on entry and on return, but not in between. */
 static void wait_for_query(struct mt_context *context)
 {
 	mt_lock_unlock(&context->lock);
@@ -212,9 +212,9 @@ static void count_free(struct mt_context *context, const struct mt_block *block)
 	mt_counter_add(&context->counters.frees, 1);
 }
 
-/* Frees a live block by the driver's own cuMemFree. The lock is held at the call, not after. The
- * record leaves the table before the call, since another thread may get the address the moment that
- * the call returns. It comes back if the driver refuses. */
+/* Frees a live block by the driver's own cuMemFree. Called with context->lock held; releases it
+ * before the call of the driver. The record leaves the table before the call, since another thread
+ * may get the address the moment that the call returns. It comes back if the driver refuses. */
 static MT_COLD int free_directly(struct mt_context *context, struct mt_block *block)
 {
 	uint32_t init = atomic_load_explicit(&context->init, memory_order_relaxed);

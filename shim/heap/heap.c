@@ -102,8 +102,9 @@ static void serve(bool on)
 /* ---- the constructor ---- */
 
 /* No allocation passes through us where malloc is somebody else's, so growth would never be seen:
- * it is now or never. A thread that could do nothing is not started: the program may be a browser,
- * whose malloc is its own and whose sandboxes refuse a process of two threads. */
+ * this is the only chance to start the worker. A thread that could do nothing is not started: the
+ * program may be a browser, whose malloc is its own and whose sandboxes refuse a process of two
+ * threads. */
 static bool shadowed_has_work(void)
 {
 	const struct mt_config *cfg = mt_config();

@@ -79,8 +79,8 @@ static void purge(const struct mt_trim_request *request, struct mt_cleanup *clea
 	cleanup->purge_possible = outcome.possible;
 }
 
-/* Python may let us wait, and so may the loader, which is asked for Python: what can go at once
- * goes at once. */
+/* The lookup of Python's symbols and the wait for a collection may take long: what can be purged
+ * before is purged before. */
 static bool purges_ahead(const struct mt_trim_request *request)
 {
 	return request->level >= MT_LEVEL_LIGHT && !request->here &&

@@ -18,7 +18,7 @@
 #define FIRST_BALANCE_NS (300 * MT_NS_PER_MS)
 /* dirty bytes must have been idle for this many times the cost of a purge and of their return */
 #define IDLE_FACTOR 2
-/* dirty bytes that fell by this share since the last tick are being reused */
+/* dirty bytes that fell by 1/16 or more since the last tick are being reused */
 #define REUSE_SHARE 16
 /* the return of less is not charged */
 #define CHARGED_BYTES (8 * MT_MIB)
@@ -101,7 +101,7 @@ static void note_movement(struct mt_policy *policy, const struct mt_snapshot *no
 	} else if (mt_abs_diff(now->gpu_live_bytes, policy->seen.gpu_live_bytes) >= MOVED_BYTES) {
 		policy->tick_ns = tick; /* the heap may settle meanwhile */
 	} else {
-		/* reaches 5 s after half a minute without a change */
+		/* reaches 5 s after some 20 s without a change */
 		policy->tick_ns += policy->tick_ns / 4;
 	}
 	policy->tick_ns = mt_max_u64(mt_min_u64(policy->tick_ns, LONGEST_TICK_NS), tick);
@@ -244,8 +244,8 @@ static bool is_reusing(const struct mt_policy *policy, const struct mt_snapshot 
 	return now->dirty_bytes < policy->last_dirty_bytes - policy->last_dirty_bytes / REUSE_SHARE;
 }
 
-/* idle_ns: how long the dirty bytes have been idle. As long as that they will be idle again, where
- * nothing more is known. */
+/* idle_ns: how long the dirty bytes have been idle. It is
+ * assumed that they stay idle as long again. */
 static bool may_purge(const struct mt_policy *policy, const struct mt_snapshot *now,
 		      const struct mt_config *cfg, uint64_t idle_ns)
 {
@@ -256,8 +256,8 @@ static bool may_purge(const struct mt_policy *policy, const struct mt_snapshot *
 	       (int64_t)idle_ns >= cost * IDLE_FACTOR && !is_reusing(policy, now);
 }
 
-/* A settled heap need not wait until the balance covers a purge: the rest itself shows that the
- * pages are not needed soon. It pays the purge back before the next one. */
+/* A settled heap need not wait until the balance covers a purge: the quiet period itself shows
+ * that the pages are not needed soon. It pays the purge back before the next one. */
 static bool may_settle(const struct mt_policy *policy, const struct mt_snapshot *now,
 		       const struct mt_config *cfg)
 {

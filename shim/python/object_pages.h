@@ -39,7 +39,8 @@ struct mt_object_pages_figures {
 	uint64_t reserved_bytes; /* of address space */
 };
 
-/* The range and the table. Constant after mt_object_pages_start but for limit_bytes. */
+/* The range and the table. Constant after mt_object_pages_start, except `bytes`, which
+ * mt_object_pages_shrink lowers. */
 struct mt_object_range {
 	char *base;
 	struct mt_object_page *table;

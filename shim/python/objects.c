@@ -28,7 +28,7 @@ static struct {
 	struct mt_object_page *current[CLASS_COUNT];
 } heap __attribute__((aligned(64)));
 
-/* What stands in heap.current where there is no page: never has a free block. */
+/* Placeholder for "no current page" in heap.current: never has a free block. */
 static struct mt_object_page no_page;
 
 static uint32_t lists[CLASS_COUNT][LIST_COUNT]; /* the first page of each; under the GIL */
@@ -286,7 +286,7 @@ void *mt_objects_calloc(void *context, size_t count, size_t size)
 	return block ? memset(block, 0, bytes) : NULL;
 }
 
-/* Whether the block is in the range, whoever may call. */
+/* Returns whether the block is in the range, also where calls are shared. */
 static bool owns(const void *block)
 {
 	return (size_t)((const char *)block - range.base) < range.bytes;
@@ -394,7 +394,8 @@ static uint64_t live_bytes(void)
 	return live;
 }
 
-/* Without a look at each page: of the used bytes as much is free as at the last look. */
+/* exact: reads each page. Else the free bytes inside used pages count as at the last exact
+ * reading. */
 void mt_objects_read(struct mt_object_heap_figures *out, bool exact)
 {
 	static _Atomic uint64_t unused_bytes; /* of the used ones; no ordering */
@@ -415,7 +416,7 @@ void mt_objects_read(struct mt_object_heap_figures *out, bool exact)
 				     atomic_load_explicit(&unused_bytes, memory_order_relaxed));
 }
 
-/* Under the lock where calls are shared: whoever calls then reads range.bytes, not heap.bytes. */
+/* Under the lock where calls are shared: shared calls read range.bytes, not heap.bytes. */
 static void narrow(size_t bytes)
 {
 	range.bytes = bytes;

@@ -1,9 +1,9 @@
 /* sys/path_walk.h -- opens the directory of a named file without following a symbolic link that
  * another user made: that user can redirect the link between check and open. Follows links that
  * root or the caller's user owns, one at a time; the kernel follows those of /proc, many of which
- * lead to open files. core/log.c in the shim and ctl/outfile.c in mtctl use these inline functions,
- * since the two share no objects and make system calls in different ways. Any thread may call. Owns
- * no state but struct mt_walk. Takes no lock, never allocates. Sets errno. */
+ * lead to open files. core/log.c in the shim and ctl/output/outfile.c in mtctl use these inline
+ * functions, since the two share no objects and make system calls in different ways. Any thread may
+ * call. Owns no state but struct mt_walk. Takes no lock, never allocates. Sets errno. */
 #ifndef MT_SYS_PATH_WALK_H
 #define MT_SYS_PATH_WALK_H
 
