@@ -125,12 +125,8 @@ static void graph_small(void)
 }
 
 static const struct cuda_word words[] = {
-	{"pages", pages},
-	{"just_below", just_below},
-	{"failed_destroy", failed_destroy},
-	{"many", many},
-	{"unknown_size", unknown_size},
-	{"graph_small", graph_small},
+	{"pages", pages}, {"just_below", just_below},     {"failed_destroy", failed_destroy},
+	{"many", many},   {"unknown_size", unknown_size}, {"graph_small", graph_small},
 };
 
 int main(int argc, char **argv)
