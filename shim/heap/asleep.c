@@ -17,6 +17,7 @@
 #include "heap/mlockall.h"
 #include "sys/lock.h"
 #include "sys/os.h"
+#include "sys/own_stack.h"
 
 #define FORK_WAIT_NS MT_NS_PER_S
 
@@ -335,13 +336,19 @@ static bool wake(void)
 	return mt_asleep_is_awake();
 }
 
+static void wake_on_own_stack(void *out)
+{
+	*(bool *)out = wake();
+}
+
+/* jemalloc's start needs 12 kB of stack more than libc's malloc, which the thread may not have. */
 bool mt_asleep_wake(void)
 {
 	int kept = errno;
 	bool is_awake = mt_asleep_is_awake();
 
 	if (!is_awake && read_state() == ASLEEP && mt_state_is_on() && mt_state_is_own_process())
-		is_awake = wake();
+		mt_own_stack_call(wake_on_own_stack, &is_awake);
 	errno = kept;
 	return is_awake;
 }

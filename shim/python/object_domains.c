@@ -49,8 +49,10 @@ static void watch_interpreters(void)
 {
 	struct mt_python_allocator raw;
 
-	api.PyMem_GetAllocator(MT_PYTHON_DOMAIN_RAW, &before[MT_PYTHON_DOMAIN_RAW]);
-	raw = before[MT_PYTHON_DOMAIN_RAW];
+	api.PyMem_GetAllocator(MT_PYTHON_DOMAIN_RAW, &raw);
+	if (raw.calloc == raw_calloc)
+		return;
+	before[MT_PYTHON_DOMAIN_RAW] = raw;
 	raw.calloc = raw_calloc;
 	api.PyMem_SetAllocator(MT_PYTHON_DOMAIN_RAW, &raw);
 }

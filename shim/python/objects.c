@@ -349,6 +349,9 @@ void *mt_objects_realloc(void *context, void *block, size_t size)
 
 bool mt_objects_start(size_t range_bytes)
 {
+	/* Python has been finalized and starts again: blocks of its first life are still in use. */
+	if (range.base)
+		return true;
 	if (!mt_object_pages_start(range_bytes, &range))
 		return false;
 	memset(lists, 0xff, sizeof(lists)); /* MT_OBJECT_PAGE_NONE */

@@ -62,3 +62,11 @@ def test_a_program_that_has_libc_map_its_blocks_wakes_it_up(says):
 
 def test_blocks_elsewhere_that_were_made_before_the_settings_were_read_keep_it_on_libcs_malloc(says):
 	assert says("early") == "grown: glibc\n"
+
+
+@pytest.mark.parametrize("how", ["large", "many"])
+@pytest.mark.parametrize("where", ["coroutine", "handler"])
+def test_it_wakes_up_on_a_stack_of_8_kb(run, env, compile_c, where, how):
+	"""The start of jemalloc needs 12 kB of stack, and has a stack of its own."""
+	got = run([compile_c("small_stack.c"), where, how], env())
+	assert (got.returncode, got.stdout, got.stderr) == (0, "well\n", "")

@@ -371,3 +371,22 @@ Test(objects, threads_may_share_it_once_they_say_so)
 	churn(7, 100000);
 	cr_expect_eq(figures().live_bytes, 0);
 }
+
+Test(objects, a_second_start_of_python_goes_on_with_the_heap_of_the_first)
+{
+	void *block = NULL;
+
+	start();
+	block = take(64);
+	memset(block, 7, 64);
+	for (int i = 0; i < 5000; i++)
+		cr_assert(take(64));
+	start();
+
+	for (int i = 0; i < 5000; i++)
+		cr_assert(take(64));
+
+	cr_expect_eq(*(unsigned char *)block, 7);
+	mt_objects_free(&next, block);
+	cr_expect_eq(next_frees, 0);
+}
