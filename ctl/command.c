@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ctl/output/text.h"
 #include "ctl/output/units.h"
 
 #define FIRST_OPTION 256 /* above every letter */
@@ -87,6 +88,24 @@ bool mt_option_text(const struct mt_option *option, const char *text)
 bool mt_option_seconds(const struct mt_option *option, const char *text)
 {
 	return mt_units_parse_seconds(text, option->target);
+}
+
+bool mt_option_number(const struct mt_option *option, const char *text)
+{
+	if (mt_text_parse_u64(text, option->target))
+		return true;
+	mt_error_say("'%s' is not %s", text, option->what);
+	return false;
+}
+
+bool mt_option_take_tree(const struct mt_option *option, const char *text)
+{
+	struct mt_option_tree *tree = option->target;
+
+	tree->is_wanted = true;
+	if (text)
+		tree->pid = text;
+	return true;
 }
 
 /* The tables of getopt_long(3): `letters` has room for three characters an option. */

@@ -99,11 +99,21 @@ struct mt_option {
 	char letter;         /* 0: none */
 	bool value_optional; /* the value may be left out */
 	double min, max;     /* for `take` */
+	const char *what;    /* mt_option_number: what the value is, as "a number of sites" */
 };
 
-/* Values of `take`: a text (target: const char *), seconds (target: uint64_t, milliseconds). */
+/* Where --tree, or --tree=PID, was given; the PID may also be the operand. */
+struct mt_option_tree {
+	bool is_wanted;
+	const char *pid; /* NULL: not given */
+};
+
+/* Values of `take`: a text (target: const char *), seconds (target: uint64_t, milliseconds), a
+ * whole number (target: uint64_t), a tree (target: struct mt_option_tree). */
 bool mt_option_text(const struct mt_option *option, const char *text);
 bool mt_option_seconds(const struct mt_option *option, const char *text);
+bool mt_option_number(const struct mt_option *option, const char *text);
+bool mt_option_take_tree(const struct mt_option *option, const char *text);
 
 #define MT_OPERANDS_PROGRAM (-1)
 

@@ -101,8 +101,8 @@ static void print_pids(const struct mt_process_list *processes)
 }
 
 struct wanted {
-	bool json, pids, tree;
-	const char *pid; /* of --tree=PID */
+	bool json, pids;
+	struct mt_option_tree tree;
 };
 
 static int run_tree(const char *pid_text, bool json)
@@ -128,35 +128,26 @@ static int run_list(void (*print)(const struct mt_process_list *))
 	return MT_EXIT_OK;
 }
 
-/* --tree, --tree=PID: the PID may also be the operand. */
-static bool take_tree(const struct mt_option *option, const char *text)
-{
-	struct wanted *wanted = option->target;
-
-	wanted->tree = true;
-	if (text)
-		wanted->pid = text;
-	return true;
-}
-
 int mt_command_ps(int argc, char **argv)
 {
 	struct wanted wanted = {0};
-	const struct mt_option options[] = {
-		{.name = "json", .target = &wanted.json},
-		{.name = "pids", .target = &wanted.pids},
-		{.name = "tree", .target = &wanted, .take = take_tree, .value_optional = true},
-		{0}};
+	const struct mt_option options[] = {{.name = "json", .target = &wanted.json},
+					    {.name = "pids", .target = &wanted.pids},
+					    {.name = "tree",
+					     .target = &wanted.tree,
+					     .take = mt_option_take_tree,
+					     .value_optional = true},
+					    {0}};
 	const struct mt_command_line line = {"ps", help, NULL, options, 0, 1};
 	int code;
 
 	if (!mt_command_line_read(&line, argc, argv, &code))
 		return code;
-	if (argc - optind > (wanted.tree && !wanted.pid) ||
-	    (wanted.pids && (wanted.json || wanted.tree)))
+	if (argc - optind > (wanted.tree.is_wanted && !wanted.tree.pid) ||
+	    (wanted.pids && (wanted.json || wanted.tree.is_wanted)))
 		return mt_command_misused("ps");
-	if (!wanted.tree)
+	if (!wanted.tree.is_wanted)
 		return run_list(wanted.pids ? print_pids : wanted.json ? print_json : print_text);
 	mt_stats_dir_sweep(NULL, 0);
-	return run_tree(wanted.pid ? wanted.pid : argv[optind], wanted.json);
+	return run_tree(wanted.tree.pid ? wanted.tree.pid : argv[optind], wanted.json);
 }

@@ -81,14 +81,6 @@ static int show_growth(struct wanted *wanted)
 	return code;
 }
 
-static bool take_top(const struct mt_option *option, const char *text)
-{
-	if (mt_text_parse_u64(text, option->target))
-		return true;
-	mt_error_say("'%s' is not a number of sites", text);
-	return false;
-}
-
 static bool take_diff(const struct mt_option *option, const char *text)
 {
 	uint64_t *ms = option->target;
@@ -104,7 +96,10 @@ int mt_command_sites(int argc, char **argv)
 {
 	struct wanted wanted = {.view.top = TOP_DEFAULT};
 	const struct mt_option options[] = {
-		{.name = "top", .target = &wanted.view.top, .take = take_top},
+		{.name = "top",
+		 .target = &wanted.view.top,
+		 .take = mt_option_number,
+		 .what = "a number of sites"},
 		{.name = "diff", .target = &wanted.view.over_ms, .take = take_diff},
 		{.name = "json", .target = &wanted.json},
 		{.name = "folded", .target = &wanted.folded},

@@ -79,28 +79,18 @@ static int take_and_show(const char *pid, const struct wanted *wanted)
 	return code;
 }
 
-static bool take_device(const struct mt_option *option, const char *text)
-{
-	if (mt_text_parse_u64(text, option->target))
-		return true;
-	mt_error_say("'%s' is not the number of a device", text);
-	return false;
-}
-
-static bool take_top(const struct mt_option *option, const char *text)
-{
-	if (mt_text_parse_u64(text, option->target))
-		return true;
-	mt_error_say("'%s' is not a number of blocks", text);
-	return false;
-}
-
 int mt_command_snapshot(int argc, char **argv)
 {
 	struct wanted wanted = {.view = {MT_POOL_SNAPSHOT_ALL, MT_POOL_SNAPSHOT_ALL}};
 	const struct mt_option options[] = {
-		{.name = "device", .target = &wanted.view.device, .take = take_device},
-		{.name = "top", .target = &wanted.view.top, .take = take_top},
+		{.name = "device",
+		 .target = &wanted.view.device,
+		 .take = mt_option_number,
+		 .what = "the number of a device"},
+		{.name = "top",
+		 .target = &wanted.view.top,
+		 .take = mt_option_number,
+		 .what = "a number of blocks"},
 		{.name = "json", .target = &wanted.json},
 		{.name = "output", .target = &wanted.path, .take = mt_option_text, .letter = 'o'},
 		{0}};

@@ -32,8 +32,8 @@ static const char help[] =
 	"                     figures of --tree take up to half as long in addition\n";
 
 struct trim {
-	bool all, all_users, tree;
-	const char *pid; /* of --tree=PID */
+	bool all, all_users;
+	struct mt_option_tree tree;
 	uint32_t level;
 	uint64_t timeout_ms;
 	json_t *json; /* the object that is printed at the end; NULL: text */
@@ -233,7 +233,7 @@ static int run(const struct trim *trim, const char *pid_text)
 
 	if (trim->all || trim->all_users)
 		return trim_many(trim, 0);
-	if (trim->tree) {
+	if (trim->tree.is_wanted) {
 		code = mt_target_parse_pid(pid_text, &root);
 		return code == MT_EXIT_OK ? trim_tree(trim, root) : code;
 	}
@@ -241,44 +241,36 @@ static int run(const struct trim *trim, const char *pid_text)
 	return code == MT_EXIT_OK ? trim_all(trim, &process, 1) : code;
 }
 
-static bool take_tree(const struct mt_option *option, const char *text)
-{
-	struct trim *trim = option->target;
-
-	trim->tree = true;
-	if (text)
-		trim->pid = text;
-	return true;
-}
-
 int mt_command_trim(int argc, char **argv)
 {
 	struct trim trim = {.timeout_ms = MT_TRIM_TIMEOUT_MS};
 	bool light = false, heavy = false, json = false;
-	const struct mt_option options[] = {
-		{.name = "all", .target = &trim.all},
-		{.name = "all-users", .target = &trim.all_users},
-		{.name = "light", .target = &light},
-		{.name = "heavy", .target = &heavy},
-		{.name = "json", .target = &json},
-		{.name = "timeout",
-		 .target = &trim.timeout_ms,
-		 .take = mt_option_seconds,
-		 .letter = 't'},
-		{.name = "tree", .target = &trim, .take = take_tree, .value_optional = true},
-		{0}};
+	const struct mt_option options[] = {{.name = "all", .target = &trim.all},
+					    {.name = "all-users", .target = &trim.all_users},
+					    {.name = "light", .target = &light},
+					    {.name = "heavy", .target = &heavy},
+					    {.name = "json", .target = &json},
+					    {.name = "timeout",
+					     .target = &trim.timeout_ms,
+					     .take = mt_option_seconds,
+					     .letter = 't'},
+					    {.name = "tree",
+					     .target = &trim.tree,
+					     .take = mt_option_take_tree,
+					     .value_optional = true},
+					    {0}};
 	const struct mt_command_line line = {"trim", help, NULL, options, 0, 1};
 	int code;
 
 	if (!mt_command_line_read(&line, argc, argv, &code))
 		return code;
 	/* --tree=PID needs no operand. */
-	if (argc - optind != (!trim.all && !trim.all_users && !trim.pid) ||
-	    trim.all + trim.all_users + trim.tree > 1)
+	if (argc - optind != (!trim.all && !trim.all_users && !trim.tree.pid) ||
+	    trim.all + trim.all_users + trim.tree.is_wanted > 1)
 		return mt_command_misused("trim");
 	trim.level = light && !heavy ? MT_LEVEL_LIGHT : MT_LEVEL_HEAVY;
 	trim.json = json ? mt_trim_json_new() : NULL;
-	code = run(&trim, trim.pid ? trim.pid : argv[optind]);
+	code = run(&trim, trim.tree.pid ? trim.tree.pid : argv[optind]);
 	if (trim.json && json_array_size(json_object_get(trim.json, "processes")))
 		mt_json_print(trim.json, true);
 	return code;

@@ -63,7 +63,7 @@ void mt_gpu_fill_settings(struct mt_pool_settings *out, bool reports)
 
 /* Returns whether the start is the caller's. While another thread starts the pool, its end is near,
  * and nothing in it waits for us; but it may be of a lower real-time priority on this very CPU, so
- * that asking again must end in sleep. */
+ * that the wait must end in sleep. */
 static bool take_start(void)
 {
 	for (unsigned round = 0;; round++) {

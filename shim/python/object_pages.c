@@ -425,7 +425,6 @@ void mt_object_pages_read(struct mt_object_pages_figures *out)
 	out->used_bytes = taken > returned ? BYTES_OF(taken - returned) : 0;
 	out->taken_bytes = BYTES_OF(taken);
 	out->returned_bytes = BYTES_OF(returned);
-	out->reserved_bytes = BYTES_OF(get(&range_pages));
 }
 
 uint32_t mt_object_pages_top(void)

@@ -36,7 +36,6 @@ struct mt_object_pages_figures {
 	uint64_t dirty_bytes;    /* in dirty pages */
 	uint64_t taken_bytes;    /* in pages ever taken */
 	uint64_t returned_bytes; /* in pages ever returned */
-	uint64_t reserved_bytes; /* of address space */
 };
 
 /* The range and the table. Constant after mt_object_pages_start, except `bytes`, which

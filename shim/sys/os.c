@@ -285,13 +285,6 @@ uint64_t mt_os_parse_keyed_number(const char *text, const char *key)
 	return value ? mt_os_parse_number(value) : 0;
 }
 
-uint64_t mt_os_read_number(const char *path)
-{
-	char text[32];
-
-	return mt_os_read_file(path, text, sizeof(text)) > 0 ? mt_os_parse_number(text) : 0;
-}
-
 const char *mt_os_procstat_at(const char *stat, int number)
 {
 	const char *at = strrchr(stat, ')'); /* the name before it may contain any character */

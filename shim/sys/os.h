@@ -110,9 +110,6 @@ const char *mt_os_find_line(const char *text, const char *key);
  * where no line starts with key. */
 uint64_t mt_os_parse_keyed_number(const char *text, const char *key);
 
-/* Returns the number that a file starts with; 0 where it cannot be read. Reads the file. */
-uint64_t mt_os_read_number(const char *path);
-
 /* Returns the start of a field in the text of /proc/PID/stat; NULL where it is missing. number: the
  * field's number in proc(5), 3 or larger. */
 const char *mt_os_procstat_at(const char *stat, int number);
