@@ -607,17 +607,18 @@ def test_a_storm_of_threads_forks_libraries_and_cancels_under_it(spawn, compile_
 	assert storm.stdout.readline() == "ready\n"
 	awake(storm.pid, settings)
 	end = time.monotonic() + 2
-	turn = 0
+	turn = answered = 0
 	while time.monotonic() < end and storm.poll() is None:
 		turn += 1
 		words = (["sites", storm.pid, "--json"], ["set", storm.pid, "prof=off"], ["set", storm.pid, "prof=on"])[turn % 3]
 		done = control(settings, *words)
 		assert done.returncode == 0 or "cannot be read in" in done.stderr or storm.poll() is not None, done.stderr
+		answered += done.returncode == 0
 	out, err = storm.communicate(timeout=40)
 
 	assert (storm.returncode, err) == (0, ""), out
 	assert out.startswith("forks ") and out.endswith(" bad 0\n")
-	assert turn > 3
+	assert answered > 3
 
 
 def test_a_stack_is_not_walked_from_inside_the_unwinder(run, compile_c, env):
