@@ -184,12 +184,14 @@ def count_instructions(command, environment):
 
 
 def measure_instructions(candidate, arguments, build):
-	"""Instructions of one malloc and free, loop included: the difference of two runs, so that the start cancels."""
-	options = options_of(arguments, short=50000, long=250000)
+	"""Instructions of one malloc and free, loop included: the difference of two runs, so that the start cancels. pair_small_64B is that of
+	a process that stays small: below 16 MB of allocations (docs/decisions/0032-asleep-on-libcs-malloc.md)."""
+	options = options_of(arguments, short=50000, long=250000, small=150000)
 	environment = execute.environment_of(candidate)
 	figures = {}
-	for mode, name in (("fixed", "pair_64B"), ("mixed", "pair_mixed")):
-		counts = [count_instructions([f"{build}/bench/small_pairs", "--mode", mode, "--pairs", str(pairs)], environment)
-			for pairs in (options.short, options.long)]
-		figures[name] = (counts[1] - counts[0]) / (options.long - options.short)
+	for mode, small, long, name in (("fixed", "0", options.long, "pair_64B"), ("mixed", "0", options.long, "pair_mixed"),
+			("fixed", "1", options.small, "pair_small_64B")):
+		words = [f"{build}/bench/small_pairs", "--mode", mode, "--small", small, "--pairs"]
+		counts = [count_instructions([*words, str(pairs)], environment) for pairs in (options.short, long)]
+		figures[name] = (counts[1] - counts[0]) / (long - options.short)
 	return figures

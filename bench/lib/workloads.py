@@ -60,7 +60,7 @@ LIST = [
 		measure=outside.measure_tick),
 	Workload("startup", ["start_ms"], ["glibc", "jemalloc", "shim", "shim-system"], runs=200,
 		measure=outside.measure_startup),
-	Workload("instructions", ["pair_64B", "pair_mixed"], runs=1, measure=outside.measure_instructions),
+	Workload("instructions", ["pair_64B", "pair_mixed", "pair_small_64B"], runs=1, measure=outside.measure_instructions),
 	Workload("pool", ["pair_4kB_ns", "pair_20MB_ns", "few_ns", "many_ns", "growth", "few_random_ns", "many_random_ns", "threads_ns",
 		"threads_median_ns", "list_ns", "tree_ns", "lock_ns", "clock_ns"], ["glibc"], runs=1),
 	Workload("dlsym", ["ns_plain", "ns_cu"], ["glibc", "shim"], runs=7),
