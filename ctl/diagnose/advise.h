@@ -23,7 +23,7 @@ struct mt_advice {
 	const char *topic;
 	char reason[800];      /* with figures of this process */
 	char environment[320]; /* for the next start: "MT_ROUND=auto MT_GC_ROUNDS=auto" */
-	char command[160];     /* for now: "mtctl set 42 gc_rounds=1"; "": a restart is needed */
+	char command[160]; /* changes it at once: "mtctl set 42 gc_rounds=1"; "": wants a restart */
 };
 
 /* Fills the facts from the target's stats file, its maps and its environment. *facts must be zeroed
