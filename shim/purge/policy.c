@@ -36,6 +36,7 @@ void mt_policy_start(struct mt_policy *policy, uint64_t page_bytes, uint64_t now
 	memset(policy, 0, sizeof(*policy));
 	policy->page_bytes = page_bytes;
 	policy->mib_fault_ns = FIRST_MIB_FAULT_NS;
+	policy->parallel_pct = 100;
 	policy->seen.now_ns = now_ns;
 	policy->moved_ns = now_ns;
 	policy->balance_ns = (int64_t)FIRST_BALANCE_NS;
@@ -191,11 +192,25 @@ static void accrue(struct mt_policy *policy, const struct mt_snapshot *now,
 
 static uint64_t fault_cost_ns(const struct mt_policy *policy, uint64_t bytes)
 {
-	return bytes / 1024 * policy->mib_fault_ns / 1024;
+	return bytes / 1024 * policy->mib_fault_ns / 1024 * 100 / policy->parallel_pct;
+}
+
+/* Threads that run at the same time fault at the same time, and the budget is one of wall time. A
+ * span in which the program slept tells nothing. */
+static void learn_parallel(struct mt_policy *policy, const struct mt_snapshot *now)
+{
+	const struct mt_snapshot *then = &policy->usage;
+	uint64_t span = now->now_ns - then->now_ns;
+	uint64_t ran = mt_sat_sub(now->cpu_ns, then->cpu_ns);
+
+	if (then->usage_known && ran > span && span >= 100)
+		policy->parallel_pct = (policy->parallel_pct + ran / (span / 100)) / 2;
 }
 
 /* Learns the cost of page faults from spans that were full of them. In a virtual machine whose host
- * reclaims freed pages a fault costs several times as much as elsewhere, and a huge page less. */
+ * reclaims freed pages a fault costs several times as much as elsewhere, and a huge page less.
+ * The other system time of the span makes faults look dearer, never cheaper: the cost falls fast
+ * and rises slowly. */
 static void learn_fault_cost(struct mt_policy *policy, const struct mt_snapshot *now)
 {
 	const struct mt_snapshot *then = &policy->usage;
@@ -210,7 +225,13 @@ static void learn_fault_cost(struct mt_policy *policy, const struct mt_snapshot 
 		return;
 	each = mt_sat_sub(now->system_ns, then->system_ns) / (touched / MT_MIB);
 	each = mt_max_u64(mt_min_u64(each, MOST_MIB_FAULT_NS), LEAST_MIB_FAULT_NS);
-	policy->mib_fault_ns = (policy->mib_fault_ns + each) / 2;
+	if (each < policy->mib_fault_ns)
+		policy->mib_fault_ns = (policy->mib_fault_ns + each) / 2;
+	else if (!policy->fault_known)
+		policy->mib_fault_ns = each;
+	else
+		policy->mib_fault_ns += (each - policy->mib_fault_ns) / 8;
+	policy->fault_known = true;
 }
 
 /* Charges the purged pages that came back since the last charge. */
@@ -337,6 +358,7 @@ struct mt_plan mt_policy_decide(struct mt_policy *policy, const struct mt_snapsh
 	accrue(policy, now, cfg);
 	if (now->usage_known) {
 		learn_fault_cost(policy, now);
+		learn_parallel(policy, now);
 		charge_returns(policy, now);
 		policy->usage = *now;
 	}

@@ -34,7 +34,8 @@ struct mt_snapshot {
 	uint64_t allocated_bytes; /* in total */
 	uint64_t faults_count;    /* minor faults, in total */
 	uint64_t system_ns;       /* CPU time in the kernel, in total */
-	/* false: the two above are not set, see mt_policy_needs_usage */
+	uint64_t cpu_ns;          /* CPU time of all threads, in total */
+	/* false: the three above are not set, see mt_policy_needs_usage */
 	bool usage_known;
 	uint64_t dirty_bytes; /* what a purge would return */
 	/* false: dirty_bytes is not set; anon - live is its upper bound */
@@ -70,7 +71,9 @@ struct mt_policy {
 	struct mt_live_drop gpu_live_drop;
 	/* budget */
 	int64_t balance_ns;
-	uint64_t mib_fault_ns;     /* learned: page faults of a MiB */
+	uint64_t mib_fault_ns;     /* learned: CPU time of the page faults of a MiB */
+	bool fault_known;          /* it was learned at least once */
+	uint64_t parallel_pct;     /* learned: CPUs that the program uses at a time, 100 each */
 	uint64_t purged_bytes;     /* returned by purges and not back at the end of the last one */
 	uint64_t purged_rss_bytes; /* RSS at its end */
 	uint64_t returned_bytes;   /* of purged_bytes, faulted in again since */

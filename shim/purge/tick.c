@@ -132,6 +132,7 @@ static void read_usage(struct mt_snapshot *now)
 	now->usage_known = true;
 	now->faults_count = usage.minor_faults_count;
 	now->system_ns = usage.system_ns;
+	now->cpu_ns = usage.cpu_ns;
 }
 
 /* Reads every figure, for a reader that asked for it. */
@@ -305,7 +306,7 @@ static void log_decision(const struct mt_snapshot *now, const struct mt_plan *pl
 	       "%llu MB dirty, %llu MB idle, %llu us of faults a MB, balance %lld ms: %s",
 	       (unsigned long long)(now->dirty_bytes / MT_MIB),
 	       (unsigned long long)(policy.idle_bytes / MT_MIB),
-	       (unsigned long long)(policy.mib_fault_ns / 1000),
+	       (unsigned long long)(policy.mib_fault_ns / 10 / policy.parallel_pct),
 	       (long long)(policy.balance_ns / (int64_t)MT_NS_PER_MS),
 	       plan->purge ? "purge" : "wait");
 }

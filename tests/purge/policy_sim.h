@@ -25,7 +25,9 @@ struct sim {
 	struct mt_policy policy;
 	struct mt_config cfg;
 	uint64_t now_ns, tick_at_ns;
-	uint64_t live_bytes, dirty_bytes, allocated_bytes, faults_count, system_ns;
+	uint64_t live_bytes, dirty_bytes, allocated_bytes, faults_count, system_ns, cpu_ns;
+	uint64_t threads; /* that run, and fault, at the same time */
+	uint64_t running; /* of them now */
 	uint64_t gpu_live_bytes;
 	uint64_t unpurged_bytes; /* resident heap of the twin that is never purged */
 	uint64_t fault_ns;       /* what a fault really costs */
@@ -47,6 +49,7 @@ static inline void sim_start(struct sim *sim)
 	sim->now_ns = SECONDS(1000);
 	sim->tick_at_ns = sim->now_ns;
 	sim->fault_ns = 1600;
+	sim->threads = 1;
 	mt_policy_start(&sim->policy, PAGE, sim->now_ns);
 }
 
@@ -63,6 +66,7 @@ static inline struct mt_snapshot sim_look(const struct sim *sim)
 		.allocated_bytes = sim->allocated_bytes,
 		.faults_count = sim->faults_count,
 		.system_ns = sim->system_ns,
+		.cpu_ns = sim->cpu_ns,
 	};
 }
 
@@ -82,6 +86,7 @@ static inline void sim_purge(struct sim *sim, bool charged)
 	sim->dirty_bytes = stuck;
 	sim->now_ns += cost;
 	sim->system_ns += cost;
+	sim->cpu_ns += cost;
 	if (charged)
 		sim->cost_ns += cost;
 	if (cost * (PURGE_SHARE + 1) > sim->dearest_ns)
@@ -101,7 +106,7 @@ static inline void sim_tick(struct sim *sim)
 	now.usage_known = mt_policy_needs_usage(&sim->policy, &now);
 	sim->usage_count += now.usage_known;
 	if (!now.usage_known)
-		now.faults_count = now.system_ns = 0;
+		now.faults_count = now.system_ns = now.cpu_ns = 0;
 	if (mt_policy_needs_dirty(&sim->policy, &now, &sim->cfg)) {
 		now.dirty_known = true;
 		now.dirty_bytes = sim->dirty_bytes;
@@ -131,10 +136,13 @@ static inline void sim_pass(struct sim *sim, uint64_t span_ns)
 		uint64_t step = sim->tick_at_ns > sim->now_ns ? sim->tick_at_ns - sim->now_ns : 0;
 
 		sim->now_ns += step;
+		sim->cpu_ns += step * sim->running;
 		sim_tick(sim);
 	}
-	if (sim->now_ns < end)
+	if (sim->now_ns < end) {
+		sim->cpu_ns += (end - sim->now_ns) * sim->running;
 		sim->now_ns = end;
+	}
 }
 
 /* A piece so small that no tick falls into it. */
@@ -152,8 +160,11 @@ static inline void sim_take(struct sim *sim, uint64_t bytes)
 	}
 	sim->faults_count += fresh / PAGE;
 	sim->system_ns += fresh / PAGE * sim->fault_ns;
-	sim->cost_ns += (fresh - (twin < fresh ? twin : fresh)) / PAGE * sim->fault_ns;
-	sim_pass(sim, fresh / PAGE * sim->fault_ns);
+	sim->cost_ns +=
+		(fresh - (twin < fresh ? twin : fresh)) / PAGE * sim->fault_ns / sim->threads;
+	sim->running = sim->threads;
+	sim_pass(sim, fresh / PAGE * sim->fault_ns / sim->threads);
+	sim->running = 0;
 }
 
 static inline void sim_allocate(struct sim *sim, uint64_t bytes)

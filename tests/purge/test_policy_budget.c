@@ -188,6 +188,29 @@ Test(policy_budget, learns_that_faults_are_dearer)
 	cr_expect_geq(sim.purges_count, 90, "%llu of 360", (unsigned long long)sim.purges_count);
 }
 
+/* Four clients of a federated round that train at the same time, on four CPUs. */
+Test(policy_budget, charges_threads_that_fault_together_by_wall_time)
+{
+	const struct sim_step step = {MIB(1024), SECONDS(9), SECONDS(9)};
+	uint64_t alone;
+
+	sim_start(&sim);
+	sim.fault_ns = 3000;
+	sim_allocate(&sim, MIB(100));
+	for (int i = 0; i < 20; i++)
+		sim_play(&sim, &step);
+	alone = sim.purges_count;
+	sim_start(&sim);
+	sim.fault_ns = 3000;
+	sim.threads = 4;
+	sim_allocate(&sim, MIB(100));
+	for (int i = 0; i < 20; i++)
+		sim_play(&sim, &step);
+	cr_expect_geq(sim.purges_count, 18, "%llu, one thread %llu",
+		      (unsigned long long)sim.purges_count, (unsigned long long)alone);
+	cr_expect_lt(alone, 18, "%llu", (unsigned long long)alone);
+}
+
 Test(policy_budget, forgets_that_faults_were_dear)
 {
 	const struct sim_step step = {MIB(300), SECONDS(1), SECONDS(9)};
