@@ -327,8 +327,8 @@ static bool keeps_python_arenas(const struct mt_advise_facts *facts, struct mt_a
 	    !is_waste(unused, sample->rss_bytes))
 		return false;
 	give_reason(out,
-		    "%s lie free in Python's own arenas, %s of which are in use: in malloc small "
-		    "objects can be given back",
+		    "%s lie free in Python's own arenas, %s of which are in use: the shim's heap "
+		    "for objects can be purged",
 		    mt_text_bytes(unused).text, mt_text_bytes(sample->arenas_live_bytes).text);
 	at_start(out, "MT_PYTHON_MALLOC=on");
 	return true;

@@ -160,7 +160,7 @@ static void find_arenas(const struct mt_facts *facts, struct mt_diagnosis *out)
 			*facts->last.head.python ? facts->last.head.python
 						 : "PYTHONMALLOC is not set");
 	mt_finding_advise(finding, "Restart it with MT_PYTHON_MALLOC=on (or PYTHONMALLOC=malloc): "
-				   "small objects then live in malloc.");
+				   "small objects then live where the shim can purge.");
 	mt_finding_advise(
 		finding,
 		"Until then: drop what lives long in one go, so that whole arenas become free.");
