@@ -5,8 +5,8 @@
 
 /* Each is set once; what it points to never changes. No ordering. */
 static _Atomic(const struct mt_object_heap_ops *) ops;
-typedef void (*took_fn)(uint64_t bytes);
-static _Atomic(took_fn) listener;
+typedef void (*grew_fn)(uint64_t bytes);
+static _Atomic(grew_fn) listener;
 
 static const struct mt_object_heap_ops *get(void)
 {
@@ -35,15 +35,15 @@ uint64_t mt_object_heap_purge(uint64_t keep_bytes, bool (*enter)(void), void (*l
 	return get() ? get()->purge(keep_bytes, enter, leave) : 0;
 }
 
-void mt_object_heap_listen(void (*took)(uint64_t bytes))
+void mt_object_heap_listen(void (*grew)(uint64_t bytes))
 {
-	atomic_store_explicit(&listener, took, memory_order_relaxed);
+	atomic_store_explicit(&listener, grew, memory_order_relaxed);
 }
 
-void mt_object_heap_took(uint64_t bytes)
+void mt_object_heap_grew(uint64_t bytes)
 {
-	took_fn took = atomic_load_explicit(&listener, memory_order_relaxed);
+	grew_fn grew = atomic_load_explicit(&listener, memory_order_relaxed);
 
-	if (took)
-		took(bytes);
+	if (grew)
+		grew(bytes);
 }

@@ -34,11 +34,11 @@ void mt_object_heap_read(struct mt_object_heap_figures *out, bool exact);
  * leave: called around each step, which a fork must not interrupt; enter returns false: no more. */
 uint64_t mt_object_heap_purge(uint64_t keep_bytes, bool (*enter)(void), void (*leave)(void));
 
-/* took: called by a thread of the program that has taken another MB of pages, once its block is
+/* grew: called by a thread of the program that has taken another MB of pages, once its block is
  * made. bytes: since the last call. */
-void mt_object_heap_listen(void (*took)(uint64_t bytes));
+void mt_object_heap_listen(void (*grew)(uint64_t bytes));
 
 /* Calls the listener. For python/ alone. */
-void mt_object_heap_took(uint64_t bytes);
+void mt_object_heap_grew(uint64_t bytes);
 
 #endif

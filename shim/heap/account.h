@@ -19,9 +19,9 @@
 struct mt_thread_counters {
 	_Alignas(64) uint64_t allocated_bytes; /* counted by the shim: see mt_account_bump */
 	uint64_t freed_bytes;                  /* with MT_THREAD_IS_KNOWN in it */
-	/* allocated_bytes at which the owner looks at growth again */
-	uint64_t look_bytes;
-	uint64_t told_allocated_bytes; /* at the owner's last allocation event */
+	/* allocated_bytes of its next allocation event */
+	uint64_t next_event_bytes;
+	uint64_t event_allocated_bytes; /* at the owner's last allocation event */
 	/* where the allocator counts in addition; NULL: nowhere. Written by the owner */
 	_Alignas(64) _Atomic(const void *) allocator_counters;
 	uint64_t folded_allocated_bytes; /* already in the sums of ended threads */

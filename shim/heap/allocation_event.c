@@ -19,17 +19,17 @@ void mt_allocation_event_listen(const struct mt_allocation_listener *wanted)
 	atomic_store_explicit(&given, wanted, memory_order_relaxed);
 }
 
-uint64_t mt_allocation_event_tell(uint64_t allocated_bytes)
+uint64_t mt_allocation_event_note(uint64_t allocated_bytes)
 {
-	uint64_t fresh = allocated_bytes - mt_thread_counters.told_allocated_bytes;
+	uint64_t fresh = allocated_bytes - mt_thread_counters.event_allocated_bytes;
 
-	mt_thread_counters.told_allocated_bytes = allocated_bytes;
+	mt_thread_counters.event_allocated_bytes = allocated_bytes;
 	if (listener() && mt_unlikely(listener()->note(fresh)) && mt_state_is_own_process())
 		listener()->run(fresh);
 	return fresh;
 }
 
-void mt_allocation_event_took_objects(uint64_t bytes)
+void mt_allocation_event_objects(uint64_t bytes)
 {
 	if (listener() && mt_unlikely(listener()->note(bytes)) && mt_state_is_own_process())
 		listener()->run(bytes);

@@ -27,10 +27,10 @@ void mt_allocation_event_listen(const struct mt_allocation_listener *listener);
 void mt_allocation_event_freed_large(void);
 
 /* The calling thread has taken so many more bytes of pages for Python's objects. */
-void mt_allocation_event_took_objects(uint64_t bytes);
+void mt_allocation_event_objects(uint64_t bytes);
 
 /* The calling thread has ever allocated so many bytes. Returns how many since its last event. */
-uint64_t mt_allocation_event_tell(uint64_t allocated_bytes);
+uint64_t mt_allocation_event_note(uint64_t allocated_bytes);
 
 /* A cleanup has purged the heap. Any thread. */
 void mt_allocation_event_purged(void);

@@ -83,7 +83,7 @@ static MT_COLD bool accept(const void *block)
 {
 	switch (mt_brk_range_add(block)) {
 	case MT_BRK_EXTENDED:
-		mt_thread_counters.look_bytes = 0; /* look at growth with this block */
+		mt_thread_counters.next_event_bytes = 0; /* an event with this block */
 		return true;
 	case MT_BRK_INSIDE:
 		return true;
@@ -246,7 +246,7 @@ static size_t asleep_malloc_usable_size(void *ptr)
 
 static const struct mt_heap_ops asleep_ops = {
 #define X(type, name, params, args) .name = asleep_##name,
-	MT_HEAP_MAKERS(X) MT_HEAP_KEEPERS(X)
+	MT_HEAP_ALLOCATING(X) MT_HEAP_EXISTING(X)
 #undef X
 };
 
@@ -278,7 +278,7 @@ void mt_asleep_give_up(void)
 	long cpus;
 
 	set_state(STAYING);
-	mt_thread_counters.look_bytes = 0; /* what was counted before is looked at, too */
+	mt_thread_counters.next_event_bytes = 0; /* what was counted before counts, too */
 	if (!is_tuned)
 		return;
 	cpus = sysconf(_SC_NPROCESSORS_ONLN);

@@ -17,8 +17,8 @@
 
 struct mt_heap_ops {
 #define X(type, name, params, args) type(*name) params;
-	MT_HEAP_MAKERS(X)
-	MT_HEAP_KEEPERS(X)
+	MT_HEAP_ALLOCATING(X)
+	MT_HEAP_EXISTING(X)
 #undef X
 };
 
@@ -121,14 +121,14 @@ struct mt_backend {
 	void (*flush_thread)(void);              /* empties the calling thread's own cache */
 };
 
-#define MT_BACKEND_TOOK_BYTES (1ull << 20)
+#define MT_BACKEND_EVENT_BYTES (1ull << 20)
 
 struct mt_backend_hooks {
 	bool shadowed; /* a call of malloc by its name does not reach ours */
 	/* A thread uses jemalloc for the first time. counters: for mt_jemalloc_counters. */
 	void (*thread_born)(void *counters);
-	/* A thread has allocated MT_BACKEND_TOOK_BYTES. None of jemalloc's locks is held. */
-	void (*took)(void);
+	/* A thread has allocated MT_BACKEND_EVENT_BYTES. None of jemalloc's locks is held. */
+	void (*allocated)(void);
 	/* A thread has freed a block of 32 MB or more, or realloc has cut off as much. As above. */
 	void (*freed_large)(void);
 };

@@ -54,8 +54,8 @@ static const void *own_function(const char *name)
 #define X(type, function, params, args)                                                            \
 	if (is_same(name, #function))                                                              \
 		return (const void *)(uintptr_t)mt_own_##function;
-	MT_HEAP_MAKERS(X)
-	MT_HEAP_KEEPERS(X)
+	MT_HEAP_ALLOCATING(X)
+	MT_HEAP_EXISTING(X)
 	MT_HEAP_COMPOSED(X)
 	X(int, malloc_trim, , )
 #undef X

@@ -21,8 +21,8 @@ bool mt_heap_was_called(void)
 }
 
 #define X(type, name, params, args) static type first_##name params;
-MT_HEAP_MAKERS(X)
-MT_HEAP_KEEPERS(X)
+MT_HEAP_ALLOCATING(X)
+MT_HEAP_EXISTING(X)
 #undef X
 
 /* Read plainly, since an atomic load costs a second instruction on each call; written by atomic
@@ -30,7 +30,7 @@ MT_HEAP_KEEPERS(X)
  * way. */
 static struct mt_heap_ops serving = {
 #define X(type, name, params, args) .name = first_##name,
-	MT_HEAP_MAKERS(X) MT_HEAP_KEEPERS(X)
+	MT_HEAP_ALLOCATING(X) MT_HEAP_EXISTING(X)
 #undef X
 };
 
@@ -41,8 +41,8 @@ static struct mt_heap_ops serving = {
 		mt_lock_check_foreign_call(#name);                                                 \
 		return serving.name args;                                                          \
 	}
-MT_HEAP_MAKERS(X)
-MT_HEAP_KEEPERS(X)
+MT_HEAP_ALLOCATING(X)
+MT_HEAP_EXISTING(X)
 #undef X
 
 #define X(type, name, params, args)                                                                \
@@ -52,7 +52,7 @@ MT_HEAP_KEEPERS(X)
 		was_called = true;                                                                 \
 		return (serving.name == first_##name ? mt_early_ops()->name : serving.name) args;  \
 	}
-MT_HEAP_MAKERS(X)
+MT_HEAP_ALLOCATING(X)
 #undef X
 
 /* These do not start the heap: the start calls dlsym, and dlsym frees the text of its last error
@@ -62,16 +62,16 @@ MT_HEAP_MAKERS(X)
 	{                                                                                          \
 		return (serving.name == first_##name ? mt_early_ops()->name : serving.name) args;  \
 	}
-MT_HEAP_KEEPERS(X)
+MT_HEAP_EXISTING(X)
 #undef X
 
 void mt_heap_serve(const struct mt_heap_ops *given)
 {
 	/* release: what the functions rely on has been set up before; and in this order */
 #define X(type, name, params, args) __atomic_store_n(&serving.name, given->name, __ATOMIC_RELEASE);
-	MT_HEAP_KEEPERS(X)
+	MT_HEAP_EXISTING(X)
 	X(void *, realloc, , )
-	MT_HEAP_MAKERS(X)
+	MT_HEAP_ALLOCATING(X)
 #undef X
 }
 
@@ -79,11 +79,11 @@ void mt_heap_serve_makers(const struct mt_heap_ops *given)
 {
 	/* relaxed: the functions are code, there is nothing behind the pointer to order */
 #define X(type, name, params, args) __atomic_store_n(&serving.name, given->name, __ATOMIC_RELAXED);
-	MT_HEAP_MAKERS(X)
+	MT_HEAP_ALLOCATING(X)
 #undef X
 }
 
 #define X(type, name, params, args) MT_HEAP_OWN(name)
-MT_HEAP_MAKERS(X)
-MT_HEAP_KEEPERS(X)
+MT_HEAP_ALLOCATING(X)
+MT_HEAP_EXISTING(X)
 #undef X

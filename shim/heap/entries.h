@@ -20,12 +20,12 @@ void mt_heap_serve_jemalloc(void);
 
 /* Has the next call that makes a block look at growth (heap/growth.h), once it has its block; or no
  * longer. Over the embedded jemalloc. Async-signal-safe, lock-free. */
-void mt_heap_look_at_next_call(bool wanted);
+void mt_heap_event_at_next_call(bool wanted);
 
 /* The functions of this library, whatever their names are bound to in this process. */
 #define X(type, name, params, args) type mt_own_##name params __attribute__((visibility("hidden")));
-MT_HEAP_MAKERS(X)
-MT_HEAP_KEEPERS(X)
+MT_HEAP_ALLOCATING(X)
+MT_HEAP_EXISTING(X)
 MT_HEAP_COMPOSED(X)
 #undef X
 int mt_own_malloc_trim(size_t pad) __attribute__((visibility("hidden")));

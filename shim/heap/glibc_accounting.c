@@ -5,24 +5,25 @@
 /* A copy of glibc's functions: one load finds each. */
 static struct mt_heap_ops next;
 
-static void no_look(void)
+static void no_event(void)
 {
 }
 
-static void (*look_at_growth)(void) = no_look;
+static void (*on_event)(void) = no_event;
 
-void mt_glibc_accounting_use(void (*look)(void))
+void mt_glibc_accounting_use(void (*event)(void))
 {
-	look_at_growth = look;
+	on_event = event;
 }
 
-MT_COLD void *mt_glibc_look(void *block)
+MT_COLD void *mt_glibc_event(void *block)
 {
 	int kept = errno;
 
-	mt_thread_counters.look_bytes = mt_thread_counters.allocated_bytes + MT_GLIBC_LOOK_BYTES;
+	mt_thread_counters.next_event_bytes =
+		mt_thread_counters.allocated_bytes + MT_GLIBC_EVENT_BYTES;
 	mt_account_thread_born(NULL);
-	look_at_growth();
+	on_event();
 	errno = kept;
 	return block;
 }
@@ -114,7 +115,7 @@ static size_t accounted_malloc_usable_size(void *ptr)
 
 static const struct mt_heap_ops accounting_ops = {
 #define X(type, name, params, args) .name = accounted_##name,
-	MT_HEAP_MAKERS(X) MT_HEAP_KEEPERS(X)
+	MT_HEAP_ALLOCATING(X) MT_HEAP_EXISTING(X)
 #undef X
 };
 

@@ -9,16 +9,16 @@
 #include "heap/glibc.h"
 #include "sys/attr.h"
 
-/* Allocated bytes of a thread between two looks. */
-#define MT_GLIBC_LOOK_BYTES (1ull << 20)
+/* Allocated bytes of a thread between two checks. */
+#define MT_GLIBC_EVENT_BYTES (1ull << 20)
 
-/* look: looks at growth; by the thread that allocated, after the allocator has returned. Called
+/* event: checks growth; by the thread that allocated, after the allocator has returned. Called
  * once, before the heap starts to count. */
-void mt_glibc_accounting_use(void (*look)(void));
+void mt_glibc_accounting_use(void (*event)(void));
 
-/* The first allocation of a thread, and each that reaches look_bytes: registers the thread and
- * looks at growth. Returns block. Keeps errno. */
-void *mt_glibc_look(void *block);
+/* The first allocation of a thread, and each that reaches next_event_bytes: registers the thread
+ * and checks growth. Returns block. Keeps errno. */
+void *mt_glibc_event(void *block);
 
 /* Counts a block with a mapping of its own. Returns block. */
 void *mt_glibc_count_mapped(void *block);
@@ -32,8 +32,9 @@ static inline void *mt_glibc_count_bytes(void *block, size_t bytes)
 {
 	struct mt_thread_counters *counters = &mt_thread_counters;
 
-	if (mt_unlikely(mt_account_bump(&counters->allocated_bytes, bytes) >= counters->look_bytes))
-		return mt_glibc_look(block);
+	if (mt_unlikely(mt_account_bump(&counters->allocated_bytes, bytes) >=
+			counters->next_event_bytes))
+		return mt_glibc_event(block);
 	return block;
 }
 

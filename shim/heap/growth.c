@@ -23,8 +23,8 @@
 
 /* counters, no ordering */
 static _Atomic uint64_t counted_bytes; /* since the last step */
-static _Atomic uint32_t steps;         /* since the last look */
-static _Atomic uint32_t distance = 1;  /* steps between two looks */
+static _Atomic uint32_t steps;         /* since the last check */
+static _Atomic uint32_t distance = 1;  /* steps between two checks */
 static _Atomic bool has_failed;        /* to start the worker */
 
 /* Live bytes too: they may not be touched yet. */
@@ -44,7 +44,7 @@ static bool is_large(void)
 	       is_live_enough(least_bytes);
 }
 
-static void look_later(bool failed)
+static void check_later(bool failed)
 {
 	uint32_t now = atomic_load_explicit(&distance, memory_order_relaxed);
 
@@ -61,9 +61,9 @@ MT_COLD void mt_growth_note(void)
 	if (mt_worker_is_running())
 		mt_components_grown();
 	else if (!is_large())
-		look_later(false);
+		check_later(false);
 	else if (!mt_init_start_worker())
-		look_later(true);
+		check_later(true);
 }
 
 static bool is_due(void)
@@ -93,35 +93,35 @@ static bool count(uint64_t fresh_bytes)
 void mt_growth_allocated(uint64_t fresh_bytes)
 {
 	if (count(fresh_bytes))
-		mt_heap_look_at_next_call(true);
+		mt_heap_event_at_next_call(true);
 }
 
 /* A program that works on small objects alone may not call malloc for long: its size is read
  * here. */
-static void objects_took(uint64_t bytes)
+static void objects_grew(uint64_t bytes)
 {
 	int kept = errno;
 
 	if (count(bytes))
 		mt_growth_note();
-	mt_allocation_event_took_objects(bytes);
+	mt_allocation_event_objects(bytes);
 	errno = kept;
 }
 
 void mt_growth_begin(void)
 {
-	mt_object_heap_listen(objects_took);
+	mt_object_heap_listen(objects_grew);
 }
 
 void mt_growth_fork_child(void)
 {
 	bool at_once = mt_config()->min_mb == 0;
 
-	mt_thread_counters.look_bytes =
+	mt_thread_counters.next_event_bytes =
 		at_once ? 0 : mt_thread_counters.allocated_bytes + MT_GROWTH_STEP_BYTES;
 	atomic_store_explicit(&counted_bytes, 0, memory_order_relaxed);
 	atomic_store_explicit(&steps, 0, memory_order_relaxed);
 	atomic_store_explicit(&distance, 1, memory_order_relaxed);
 	atomic_store_explicit(&has_failed, false, memory_order_relaxed);
-	mt_heap_look_at_next_call(at_once);
+	mt_heap_event_at_next_call(at_once);
 }

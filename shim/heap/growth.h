@@ -1,6 +1,6 @@
 /* heap/growth.h -- the growth of a process: starts the worker thread once the process is large
  * enough, and wakes it later. Counted bytes alone tell: after each MT_GROWTH_STEP_BYTES that the
- * process allocates it is looked at. Owns those counts. Takes the lock of heap/account.h. Keeps no
+ * process allocates it is checked. Owns those counts. Takes the lock of heap/account.h. Keeps no
  * errno. */
 #ifndef MT_HEAP_GROWTH_H
 #define MT_HEAP_GROWTH_H
@@ -8,24 +8,24 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Allocated bytes between two looks. */
+/* Allocated bytes between two checks. */
 #define MT_GROWTH_STEP_BYTES (4ull << 20)
 
-/* Looks at the process: starts the worker where resident anonymous memory or live bytes reach
- * MT_MIN_MB; tells a worker that runs. Called by the thread that allocated, after the allocator has
- * returned: a thread started inside the allocator would wait for a mutex that its own creator
- * holds. */
+/* Checks the size of the process: starts the worker where resident anonymous memory or live bytes
+ * reach MT_MIN_MB; tells a worker that runs. Called by the thread that allocated, after the
+ * allocator has returned: a thread started inside the allocator would wait for a mutex that its own
+ * creator holds. */
 void mt_growth_note(void);
 
 /* Over the embedded jemalloc: the calling thread has allocated so many bytes more. Has the next
- * allocation call mt_growth_note where a look is due. Any thread, also inside jemalloc while it
+ * allocation call mt_growth_note where a check is due. Any thread, also inside jemalloc while it
  * holds none of its locks. */
 void mt_growth_allocated(uint64_t fresh_bytes);
 
 /* Has the pages of the heap for Python's objects counted, too. Once, when the heap begins. */
 void mt_growth_begin(void);
 
-/* In a forked child: it is looked at from its own growth on. */
+/* In a forked child: it is checked from its own growth on. */
 void mt_growth_fork_child(void);
 
 #endif

@@ -26,21 +26,21 @@
 /* ---- the first call ---- */
 
 /* Over jemalloc: the calling thread has allocated a MB more. */
-static void took(void)
+static void jemalloc_event(void)
 {
-	mt_growth_allocated(mt_allocation_event_tell(mt_account_own_allocated()));
+	mt_growth_allocated(mt_allocation_event_note(mt_account_own_allocated()));
 }
 
 /* Over glibc, asleep or not: the same, or it has allocated for the first time. */
-static void look(void)
+static void glibc_event(void)
 {
 	uint64_t allocated = mt_thread_counters.allocated_bytes;
 
 	if (mt_asleep_note_growth())
 		return;
-	mt_thread_counters.look_bytes = allocated + MT_GROWTH_STEP_BYTES;
+	mt_thread_counters.next_event_bytes = allocated + MT_GROWTH_STEP_BYTES;
 	mt_growth_note();
-	(void)mt_allocation_event_tell(allocated);
+	(void)mt_allocation_event_note(allocated);
 }
 
 static void thread_born(void *counters)
@@ -82,7 +82,7 @@ static void serve(bool on)
 	enum mt_backend_choice choice;
 	static struct mt_backend_hooks hooks = {
 		.thread_born = thread_born,
-		.took = took,
+		.allocated = jemalloc_event,
 		.freed_large = mt_allocation_event_freed_large,
 	};
 
@@ -91,7 +91,7 @@ static void serve(bool on)
 		mt_heap_serve(mt_asleep_old_block_ops(mt_system_plain_ops()));
 		return;
 	}
-	mt_glibc_accounting_use(look);
+	mt_glibc_accounting_use(glibc_event);
 	mt_growth_begin();
 	hooks.shadowed = mt_heap_is_shadowed();
 	choice = mt_backend_choose(mt_config(), &hooks);

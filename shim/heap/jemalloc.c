@@ -22,7 +22,7 @@
 #include "heap/jemalloc_large.h"
 #include "heap/jemalloc_pages.h"
 #include "heap/jemalloc_reserve.h"
-#include "heap/jemalloc_tell.h"
+#include "heap/jemalloc_message.h"
 #include "heap/jemalloc_move.h"
 #include "heap/purge_lock.h"
 #include "sys/elf.h"
@@ -328,7 +328,7 @@ bool mt_jemalloc_begins(void)
 	if (first)
 		mt_jemalloc_reserve_enter();
 	mt_jemalloc_reserve_settle();
-	mt_jemalloc_tell_begun();
+	mt_jemalloc_message_begun();
 	if (!first) {
 		fork_prepare = fork_parent = fork_child = NULL;
 		return false;
@@ -486,7 +486,7 @@ static void jemalloc_flush_thread(void)
 
 static const struct mt_heap_ops jemalloc_ops = {
 #define X(type, name, params, args) .name = je_##name,
-	MT_HEAP_MAKERS(X) MT_HEAP_KEEPERS(X)
+	MT_HEAP_ALLOCATING(X) MT_HEAP_EXISTING(X)
 #undef X
 };
 
@@ -511,9 +511,9 @@ const struct mt_backend *mt_jemalloc_backend(const struct mt_config *config,
 	hooks = given;
 	mt_jemalloc_conf(config, out_conf, out_conf_bytes);
 	conf = out_conf;
-	je_malloc_message = mt_jemalloc_tell;
-	mt_jemalloc_tell_start(conf);
-	mt_jemalloc_event_use(MT_BACKEND_TOOK_BYTES, hooks->took);
+	je_malloc_message = mt_jemalloc_message;
+	mt_jemalloc_message_start(conf);
+	mt_jemalloc_event_use(MT_BACKEND_EVENT_BYTES, hooks->allocated);
 	mt_jemalloc_large_use(hooks->freed_large);
 	return &jemalloc_backend;
 }

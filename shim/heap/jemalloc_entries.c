@@ -98,18 +98,18 @@ static MT_COLD void look(void)
 		look();                                                                            \
 		return answer;                                                                     \
 	}
-MT_HEAP_MAKERS(X)
+MT_HEAP_ALLOCATING(X)
 #undef X
 
 static const struct mt_heap_ops looking_ops = {
 #define X(type, name, params, args) .name = looking_##name,
-	MT_HEAP_MAKERS(X)
+	MT_HEAP_ALLOCATING(X)
 #undef X
 		.free = awake_free,
 	.malloc_usable_size = awake_malloc_usable_size,
 };
 
-void mt_heap_look_at_next_call(bool wanted)
+void mt_heap_event_at_next_call(bool wanted)
 {
 	if (!mt_asleep_is_awake())
 		return;

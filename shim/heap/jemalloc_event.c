@@ -11,19 +11,19 @@ uint64_t mt_je_stats_interval_new_event_wait(void *thread);
 uint64_t mt_je_stats_interval_postponed_event_wait(void *thread);
 
 static uint64_t step;
-static void (*told)(void);
+static void (*on_event)(void);
 
-void mt_jemalloc_event_use(uint64_t step_bytes, void (*took)(void))
+void mt_jemalloc_event_use(uint64_t step_bytes, void (*handler)(void))
 {
 #ifdef MT_JEMALLOC_EVENTS
-	if (!&je_opt_stats_interval || !took)
+	if (!&je_opt_stats_interval || !handler)
 		return;
 	step = step_bytes;
-	told = took;
+	on_event = handler;
 	je_opt_stats_interval = (int64_t)step_bytes;
 #else
 	(void)step_bytes;
-	(void)took;
+	(void)handler;
 #endif
 }
 
@@ -44,5 +44,5 @@ void mt_je_stats_interval_event_handler(void *thread, uint64_t elapsed_bytes)
 {
 	(void)thread;
 	(void)elapsed_bytes;
-	told();
+	on_event();
 }

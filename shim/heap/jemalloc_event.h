@@ -6,9 +6,9 @@
 
 #include <stdint.h>
 
-/* Before jemalloc's first use. took: called by each thread after so many bytes that it has
+/* Before jemalloc's first use. handler: called by each thread after so many bytes that it has
  * allocated, once its block is made, with no lock of jemalloc's held. Never called by a version
  * that has no such events (before 5.3). */
-void mt_jemalloc_event_use(uint64_t step_bytes, void (*took)(void));
+void mt_jemalloc_event_use(uint64_t step_bytes, void (*handler)(void));
 
 #endif

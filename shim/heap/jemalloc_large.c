@@ -17,12 +17,12 @@ extern void *__real_je_large_ralloc(void *thread, void *arena, void *block, size
 void *__wrap_je_large_ralloc(void *thread, void *arena, void *block, size_t bytes, size_t alignment,
 			     bool zero, void *cache, void *hook);
 
-static void (*told)(void);
-static _Atomic size_t shrunk_bytes; /* since somebody was told; counter, no ordering */
+static void (*on_freed)(void);
+static _Atomic size_t shrunk_bytes; /* since the last call of on_freed; counter, no ordering */
 
 void mt_jemalloc_large_use(void (*freed)(void))
 {
-	told = freed;
+	on_freed = freed;
 }
 
 void __wrap_je_large_dalloc(void *thread, void *extent)
@@ -30,8 +30,8 @@ void __wrap_je_large_dalloc(void *thread, void *extent)
 	size_t bytes = je_large_salloc(thread, extent);
 
 	__real_je_large_dalloc(thread, extent);
-	if (mt_unlikely(bytes >= MT_JEMALLOC_LARGE_LEAST) && told)
-		told();
+	if (mt_unlikely(bytes >= MT_JEMALLOC_LARGE_LEAST) && on_freed)
+		on_freed();
 }
 
 /* Blocks that realloc shrinks in place count together: libc returns what it cuts off each of them,
@@ -48,9 +48,9 @@ void *__wrap_je_large_ralloc(void *thread, void *arena, void *block, size_t byte
 		return fresh;
 	if (atomic_fetch_add_explicit(&shrunk_bytes, cut, memory_order_relaxed) + cut >=
 		    MT_JEMALLOC_LARGE_LEAST &&
-	    told) {
+	    on_freed) {
 		atomic_store_explicit(&shrunk_bytes, 0, memory_order_relaxed);
-		told();
+		on_freed();
 	}
 	return fresh;
 }

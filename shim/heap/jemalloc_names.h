@@ -10,8 +10,8 @@
 #include "heap/heap_entries.def"
 
 #define X(type, name, params, args) type je_##name params;
-MT_HEAP_MAKERS(X)
-MT_HEAP_KEEPERS(X)
+MT_HEAP_ALLOCATING(X)
+MT_HEAP_EXISTING(X)
 #undef X
 
 extern void (*je_malloc_message)(void *argument, const char *text);

@@ -194,7 +194,7 @@ void mt_jemalloc_pages_before_epoch(void)
 	}
 }
 
-static size_t told(const char *name, unsigned int arena)
+static size_t figure(const char *name, unsigned int arena)
 {
 	size_t mib[4];
 	size_t length = 4;
@@ -222,9 +222,9 @@ void mt_jemalloc_pages_after_epoch(void)
 		return;
 	for (unsigned int index = 0; index < checked_count(); index++) {
 		struct pages now = {0};
-		const struct pages epoch = {told("stats.arenas.0.pactive", index),
-					    told("stats.arenas.0.pdirty", index),
-					    told("stats.arenas.0.pmuzzy", index)};
+		const struct pages epoch = {figure("stats.arenas.0.pactive", index),
+					    figure("stats.arenas.0.pdirty", index),
+					    figure("stats.arenas.0.pmuzzy", index)};
 
 		add_arena(index, &now);
 		if (!now.active || !are_equal(&now, &before[index]))

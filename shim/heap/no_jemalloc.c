@@ -39,7 +39,7 @@ void mt_heap_serve_jemalloc(void)
 {
 }
 
-void mt_heap_look_at_next_call(bool wanted)
+void mt_heap_event_at_next_call(bool wanted)
 {
 	(void)wanted;
 }

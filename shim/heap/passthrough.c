@@ -16,7 +16,7 @@ static MT_COLD void look(struct mt_thread_counters *counters)
 {
 	int kept = errno;
 
-	counters->look_bytes = counters->allocated_bytes + MT_GROWTH_STEP_BYTES;
+	counters->next_event_bytes = counters->allocated_bytes + MT_GROWTH_STEP_BYTES;
 	mt_growth_note();
 	errno = kept;
 }
@@ -28,7 +28,7 @@ static inline void *note_bytes(void *block, size_t requested)
 	/* Nothing for a failed request: two huge ones would wrap the sum around, and growth would
 	 * never be looked at again. */
 	if (mt_unlikely(mt_account_bump(&counters->allocated_bytes, block ? requested : 0) >=
-			counters->look_bytes))
+			counters->next_event_bytes))
 		look(counters);
 	return block;
 }
@@ -74,7 +74,7 @@ const struct mt_heap_ops *mt_passthrough_ops(void)
 	next = *mt_system_plain_ops();
 	ops = next;
 #define X(type, name, params, args) ops.name = noted_##name;
-	MT_HEAP_MAKERS(X)
+	MT_HEAP_ALLOCATING(X)
 #undef X
 	return &ops;
 }

@@ -250,7 +250,7 @@ static MT_COLD void *malloc_slow(const struct mt_python_allocator *next, size_t 
 	if (shared)
 		mt_lock_unlock(&lock);
 	if (fresh)
-		mt_object_heap_took(fresh);
+		mt_object_heap_grew(fresh);
 	return block ? block : next->malloc(next->context, size);
 }
 

@@ -39,14 +39,14 @@ static void thread_born(void *counters)
 	mt_account_thread_born(counters);
 }
 
-static void took(void)
+static void allocated(void)
 {
 	mt_components_grown();
 }
 
 static void begin(void)
 {
-	static struct mt_backend_hooks hooks = {.thread_born = thread_born, .took = took};
+	static struct mt_backend_hooks hooks = {.thread_born = thread_born, .allocated = allocated};
 	static char dir[96];
 	const char *environment[] = {dir,
 				     "MT_ALLOCATOR=jemalloc",

@@ -19,8 +19,8 @@ bool mt_state_is_on(void)
 
 /* The heap family's own functions: only their addresses are asked for, and not answered here. */
 #define X(type, name, params, args) const char mt_own_##name[1];
-MT_HEAP_MAKERS(X)
-MT_HEAP_KEEPERS(X)
+MT_HEAP_ALLOCATING(X)
+MT_HEAP_EXISTING(X)
 MT_HEAP_COMPOSED(X)
 X(int, malloc_trim, , )
 #undef X

@@ -23,14 +23,15 @@ static void ignore_thread(void *counters)
 	(void)counters;
 }
 
-static void took(void)
+static void allocated(void)
 {
 	took_count++;
 }
 
 static void start(void)
 {
-	static const struct mt_backend_hooks hooks = {.thread_born = ignore_thread, .took = took};
+	static const struct mt_backend_hooks hooks = {.thread_born = ignore_thread,
+						      .allocated = allocated};
 	static struct mt_config config;
 	static char conf[256];
 

@@ -1,4 +1,4 @@
-#include "heap/jemalloc_tell.h"
+#include "heap/jemalloc_message.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -14,7 +14,7 @@ static bool begins;
 static char kept[8 * LINE_BYTES]; /* lines, each with its newline */
 static size_t kept_bytes;
 
-void mt_jemalloc_tell_start(const char *given)
+void mt_jemalloc_message_start(const char *given)
 {
 	conf = given;
 	kept_bytes = 0;
@@ -53,7 +53,7 @@ static void keep(const char *line)
 	kept_bytes += length + 1;
 }
 
-void mt_jemalloc_tell_begun(void)
+void mt_jemalloc_message_begun(void)
 {
 	const char *end;
 
@@ -65,7 +65,7 @@ void mt_jemalloc_tell_begun(void)
 	kept_bytes = 0;
 }
 
-void mt_jemalloc_tell(void *unused, const char *text)
+void mt_jemalloc_message(void *unused, const char *text)
 {
 	char line[LINE_BYTES];
 	char whole[2 * LINE_BYTES];

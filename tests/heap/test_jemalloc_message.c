@@ -1,4 +1,4 @@
-/* test_jemalloc_tell.c -- heap/jemalloc: of what jemalloc has to say, only that reaches a user
+/* test_jemalloc_message.c -- heap/jemalloc: of what jemalloc has to say, only that reaches a user
  * which he can do something about. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 #include "heap/backend.h"
 #include "heap/jemalloc.h"
 #include "heap/jemalloc_names.h"
-#include "heap/jemalloc_tell.h"
+#include "heap/jemalloc_message.h"
 #include "sys/os.h"
 
 static char folder[64];
@@ -36,7 +36,7 @@ static void end(void)
 	cr_assert_eq(system(command), 0);
 }
 
-TestSuite(jemalloc_tell, .init = begin, .fini = end);
+TestSuite(jemalloc_message, .init = begin, .fini = end);
 
 static void ignore_thread(void *counters)
 {
@@ -55,31 +55,31 @@ static const char *told(uint64_t arena_max, const char *line)
 	config.arena_max = arena_max;
 	(void)mt_jemalloc_backend(&config, &hooks, conf, sizeof(conf));
 	je_malloc_message(NULL, line);
-	mt_jemalloc_tell_begun();
+	mt_jemalloc_message_begun();
 	snprintf(path, sizeof(path), "%s/log", folder);
 	(void)mt_os_read_file(path, text, sizeof(text));
 	return text;
 }
 
-Test(jemalloc_tell, nothing_of_its_own_choice_of_arenas_on_a_machine_with_very_many_processors)
+Test(jemalloc_message, nothing_of_its_own_choice_of_arenas_on_a_machine_with_very_many_processors)
 {
 	cr_expect_str_empty(told(0, "<jemalloc>: Reducing narenas to limit (4094)\n"));
 }
 
-Test(jemalloc_tell, that_the_arenas_that_were_asked_for_cannot_be_had)
+Test(jemalloc_message, that_the_arenas_that_were_asked_for_cannot_be_had)
 {
 	cr_expect_not_null(strstr(told(5000, "<jemalloc>: Reducing narenas to limit (4094)\n"),
 				  "Reducing narenas"));
 }
 
-Test(jemalloc_tell, what_it_does_not_know)
+Test(jemalloc_message, what_it_does_not_know)
 {
 	cr_expect_not_null(strstr(told(0, "<jemalloc>: Invalid conf pair: abort:maybe\n"),
 				  "Invalid conf pair"));
 }
 
 /* fork waits for jemalloc's locks, and the log may be on a disk that has stopped. */
-Test(jemalloc_tell, nothing_into_the_log_while_it_may_hold_its_locks)
+Test(jemalloc_message, nothing_into_the_log_while_it_may_hold_its_locks)
 {
 	static const struct mt_backend_hooks hooks = {.thread_born = ignore_thread};
 	static struct mt_config config;
@@ -93,7 +93,7 @@ Test(jemalloc_tell, nothing_into_the_log_while_it_may_hold_its_locks)
 	je_malloc_message(NULL, "<jemalloc>: Invalid conf pair: two:2\n");
 	je_malloc_message(NULL, "<jemalloc>: Invalid conf pair: one:1\n");
 	cr_expect_lt(mt_os_read_file(path, text, sizeof(text)), 0);
-	mt_jemalloc_tell_begun();
+	mt_jemalloc_message_begun();
 	cr_expect_gt(mt_os_read_file(path, text, sizeof(text)), 0);
 	cr_assert_not_null(strstr(text, "one:1\nmtshim["));
 	cr_expect_not_null(strstr(text, "two:2\n"));

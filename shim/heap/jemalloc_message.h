@@ -1,16 +1,16 @@
-/* heap/jemalloc_tell.h -- jemalloc's messages: a setting that it does not know, memory that the
+/* heap/jemalloc_message.h -- jemalloc's messages: a setting that it does not know, memory that the
  * kernel refused, or statistics that the program requested. jemalloc writes them with its locks
  * held, and MT_LOG may be on a slow disk. So messages of its initialisation are kept and logged
  * afterwards; later ones go to stderr alone, even where MT_LOG is set. */
-#ifndef MT_HEAP_JEMALLOC_TELL_H
-#define MT_HEAP_JEMALLOC_TELL_H
+#ifndef MT_HEAP_JEMALLOC_MESSAGE_H
+#define MT_HEAP_JEMALLOC_MESSAGE_H
 
 /* jemalloc's malloc_message. Any thread, also inside jemalloc. */
-void mt_jemalloc_tell(void *unused, const char *text);
+void mt_jemalloc_message(void *unused, const char *text);
 
 /* Before jemalloc begins; conf is kept. And after: what was kept goes to the log. One thread, no
  * lock held. */
-void mt_jemalloc_tell_start(const char *conf);
-void mt_jemalloc_tell_begun(void);
+void mt_jemalloc_message_start(const char *conf);
+void mt_jemalloc_message_begun(void);
 
 #endif
