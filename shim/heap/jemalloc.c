@@ -16,6 +16,7 @@
 #include "heap/backend.h"
 #include "heap/brk_range.h"
 #include "heap/glibc.h"
+#include "heap/jemalloc_arena.h"
 #include "heap/jemalloc_conf.h"
 #include "heap/jemalloc_event.h"
 #include "heap/jemalloc_kernel.h"
@@ -259,6 +260,7 @@ void mt_jemalloc_fork_child(void)
 	if (fork_child)
 		fork_child();
 	mt_jemalloc_pages_fork_child();
+	mt_jemalloc_arena_fork_child();
 	mt_lock_check_leave(MT_RANK_jemalloc);
 	mt_jemalloc_prof_open_gate_in_child();
 	mt_lock_check_leave(MT_RANK_prof_gate);
@@ -325,6 +327,7 @@ bool mt_jemalloc_begins(void)
 	if (!mt_jemalloc_reserve_map())
 		return false;
 	first = je_malloc(1);
+	mt_jemalloc_arena_begin();
 	if (first)
 		mt_jemalloc_reserve_enter();
 	mt_jemalloc_reserve_settle();

@@ -18,6 +18,9 @@ jemalloc_events := stats_interval_event_handler stats_interval_new_event_wait st
 # How it zeroes pages that it hands out again: ours comes instead (heap/jemalloc_zero.c).
 jemalloc_replaced := ehooks_default_zero_impl
 
+# Where a thread leaves an arena, or ends, jemalloc purges that arena: these files call ours instead (heap/jemalloc_arena.c).
+jemalloc_leaving := (tcache|jemalloc)(\.pic)?\.o
+
 # These answer otherwise than libc's where they refuse (errno, odd alignments); heap/jemalloc.c puts that right under the je_ name.
 jemalloc_wrapped := aligned_alloc memalign posix_memalign realloc
 
@@ -40,11 +43,19 @@ ifeq ($(words $(filter large_dalloc large_ralloc large_salloc,$(jemalloc_defined
 jemalloc_link := -Wl,--wrap=je_large_dalloc,--wrap=je_large_ralloc
 endif
 
+# Large blocks that are allocated (heap/jemalloc_arena.c).
+ifeq ($(words $(filter large_malloc large_palloc,$(jemalloc_defined))),2)
+jemalloc_link += -Wl,--wrap=je_large_malloc,--wrap=je_large_palloc
+endif
+
 $(jemalloc_lib): $(jemalloc_archive) shim/heap/jemalloc.mk
 	@test -f "$(jemalloc_archive)" || { echo "libjemalloc_pic.a is missing: run scripts/bootstrap, or JEMALLOC=none make"; exit 1; }
 	@mkdir -p $(@D)
 	objcopy $(jemalloc_flags) --remove-section=.init_array --remove-section=.rela.init_array $< $@.new
 	ar d $@.new jemalloc_cpp.pic.o jemalloc_cpp.o
+	for member in $$(ar t $@.new | grep -xE '$(jemalloc_leaving)'); do \
+		ar x --output $(@D) $@.new $$member && objcopy --redefine-sym je_arena_decay=mt_je_arena_decay $(@D)/$$member && \
+		ar r $@.new $(@D)/$$member && rm $(@D)/$$member || exit 1; done
 	mv -f $@.new $@
 else ifneq ($(JEMALLOC),none)
 $(error JEMALLOC is static or none)

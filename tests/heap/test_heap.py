@@ -46,6 +46,14 @@ def test_zeroed_blocks_are_not_faulted_in_anew_each_time(run, env, compile_c, ba
 	assert more < 25 # a large block of which little is used: its pages come when they are used
 
 
+def test_a_short_thread_finds_the_pages_of_the_threads_before_it(run, env, compile_c):
+	"""jemalloc purges an arena that its last thread leaves: 75 faults a thread, and 3 times glibc's CPU time."""
+	got = run([compile_c("short_threads.c")], env(ALLOCATOR="jemalloc", BUDGET_PCT=0))
+
+	assert (got.returncode, got.stderr) == (0, "")
+	assert float(got.stdout) < 3
+
+
 def test_odd_arguments_are_answered_as_this_libc_answers_them(run, env, bare, compile_c, backend):
 	"""aligned_alloc(24, 100) is a block until glibc 2.37 and EINVAL since; posix_memalign leaves ENOMEM in errno, too."""
 	program = compile_c("heap_family.c")

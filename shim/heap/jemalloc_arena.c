@@ -1,0 +1,81 @@
+#include "heap/jemalloc_arena.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sys/attr.h"
+
+/* Internal to jemalloc 5: src/arena.c. Weak: another version may lack them. */
+extern size_t je_oversize_threshold __attribute__((weak));
+extern size_t je_opt_oversize_threshold __attribute__((weak));
+extern void je_arena_decay(void *thread, void *arena, bool is_background, bool all)
+	__attribute__((weak));
+
+/* Where a thread ends or leaves an arena, jemalloc calls this instead of its own (jemalloc.mk). */
+void mt_je_arena_decay(void *thread, void *arena, bool is_background, bool all);
+
+/* Internal to jemalloc 5: src/large.c. Its callers in other files come here instead. */
+extern void *__real_je_large_malloc(void *thread, void *arena, size_t bytes, bool zero)
+	__attribute__((weak));
+extern void *__real_je_large_palloc(void *thread, void *arena, size_t bytes, size_t alignment,
+				    bool zero) __attribute__((weak));
+void *__wrap_je_large_malloc(void *thread, void *arena, size_t bytes, bool zero);
+void *__wrap_je_large_palloc(void *thread, void *arena, size_t bytes, size_t alignment, bool zero);
+
+/* The threshold that a second thread sets; 0: none is to be set. Written before another thread
+ * allocates; no ordering. */
+static _Atomic size_t threshold;
+static _Atomic(void *) first_thread; /* that has allocated as large a block; no ordering */
+
+void mt_jemalloc_arena_begin(void)
+{
+	if (!&je_oversize_threshold || !&je_opt_oversize_threshold || !je_opt_oversize_threshold ||
+	    !&__real_je_large_malloc)
+		return;
+	atomic_store_explicit(&threshold, je_oversize_threshold, memory_order_relaxed);
+	je_oversize_threshold = SIZE_MAX;
+}
+
+void mt_jemalloc_arena_fork_child(void)
+{
+	if (!atomic_load_explicit(&threshold, memory_order_relaxed))
+		return;
+	atomic_store_explicit(&first_thread, NULL, memory_order_relaxed);
+	je_oversize_threshold = SIZE_MAX;
+}
+
+static void note_thread(void *thread, size_t bytes)
+{
+	size_t least = atomic_load_explicit(&threshold, memory_order_relaxed);
+	void *first = NULL;
+
+	if (!thread || !least || bytes < least)
+		return;
+	if (!atomic_compare_exchange_strong_explicit(&first_thread, &first, thread,
+						     memory_order_relaxed, memory_order_relaxed) &&
+	    first != thread)
+		__atomic_store_n(&je_oversize_threshold, least, __ATOMIC_RELAXED);
+}
+
+void *__wrap_je_large_malloc(void *thread, void *arena, size_t bytes, bool zero)
+{
+	note_thread(thread, bytes);
+	return __real_je_large_malloc(thread, arena, bytes, zero);
+}
+
+void *__wrap_je_large_palloc(void *thread, void *arena, size_t bytes, size_t alignment, bool zero)
+{
+	note_thread(thread, bytes);
+	return __real_je_large_palloc(thread, arena, bytes, alignment, zero);
+}
+
+/* jemalloc purges all of an arena (all) that its last thread leaves. The next thread would fault
+ * the pages in again, and the time would count against no budget: the worker thread purges by
+ * policy. */
+void mt_je_arena_decay(void *thread, void *arena, bool is_background, bool all)
+{
+	if (!all)
+		je_arena_decay(thread, arena, is_background, false);
+}
