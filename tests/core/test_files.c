@@ -569,7 +569,7 @@ Test(publish, writes_settings_with_where_they_came_from)
 		cr_expect_str_eq(read_stats.settings[i].name, mt_config_name((enum mt_option)i));
 	cr_expect_str_eq(read_stats.settings[MT_OPTION_slack_mb].value, "77");
 	cr_expect_str_eq(read_stats.settings[MT_OPTION_slack_mb].origin, "mtctl set");
-	cr_expect_str_eq(read_stats.settings[MT_OPTION_tick_ms].value, "100");
+	cr_expect_str_eq(read_stats.settings[MT_OPTION_tick_ms].value, "50");
 	cr_expect_str_eq(read_stats.settings[MT_OPTION_tick_ms].origin, "default");
 }
 

@@ -67,7 +67,7 @@ def test_every_setting_is_there_with_its_meaning_and_default(ctl, read):
 	for setting in json.loads(ctl("options", "--json").stdout)["options"]:
 		assert f"{setting['environment']} {setting['help']}" in page
 	assert "MT_IDLE_MS ms that freed memory must stay unused before it counts as idle. Values: 10 to 600000. " \
-	       "Default: 500. Can be changed while the program runs." in page
+	       "Default: 250. Can be changed while the program runs." in page
 
 
 def test_options_are_items_of_a_list(pages):

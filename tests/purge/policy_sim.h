@@ -46,6 +46,10 @@ static inline void sim_start(struct sim *sim)
 {
 	memset(sim, 0, sizeof(*sim));
 	mt_config_defaults(&sim->cfg);
+	/* what the tests' sizes and times are made for */
+	sim->cfg.tick_ms = 100;
+	sim->cfg.idle_ms = 500;
+	sim->cfg.slack_mb = 64;
 	sim->now_ns = SECONDS(1000);
 	sim->tick_at_ns = sim->now_ns;
 	sim->fault_ns = 1600;

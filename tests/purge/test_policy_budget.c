@@ -31,11 +31,13 @@ static void expect_within_budget(uint64_t began_ns, const struct sim_step *step)
 }
 
 /* An hour of one step again and again, on top of 100 MB. */
-static void play_an_hour(const struct sim_step *step, uint64_t seed)
+static void play_an_hour(const struct sim_step *step, uint64_t seed, bool with_defaults)
 {
 	uint64_t began_ns;
 
 	sim_start(&sim);
+	if (with_defaults)
+		mt_config_defaults(&sim.cfg);
 	sim.jitter = seed;
 	began_ns = sim.now_ns;
 	sim_allocate(&sim, MIB(100));
@@ -57,7 +59,7 @@ Test(policy_budget, never_spends_more_than_its_budget)
 							      MS(periods_ms[i] / 10 * held),
 							      MS(periods_ms[i] / 10 * (10 - held))};
 
-				play_an_hour(&step, i + j + held);
+				play_an_hour(&step, i + j + held, held == 1);
 			}
 		}
 	}

@@ -18,6 +18,8 @@ static struct mt_snapshot now;
 static void begin(uint64_t cost_ns)
 {
 	mt_config_defaults(&cfg);
+	cfg.tick_ms = 100;
+	cfg.slack_mb = GATE / MT_MIB;
 	mt_policy_start(&policy, PAGE, SECONDS(100));
 	now = (struct mt_snapshot){.now_ns = SECONDS(100),
 				   .rss_bytes = MIB(500),
