@@ -51,11 +51,16 @@ bench-report:
 	$(PYTHON) bench/report.py $(call newest,suite) \
 		$(foreach name,$(bench_promises) growth,$(addprefix --also ,$(call newest,$(name)))) --markdown docs/bench-results.md --plots docs
 
-# ---- what small Python objects cost under each allocator: CPU time, instructions, page faults, RSS after a rest; an hour ----
-.PHONY: bench-costs bench-costs-python
-bench-costs: bench-costs-python
+# ---- what small processes, Python's objects and threads cost under each allocator: CPU time, instructions, page faults, memory.
+# An hour for Python, minutes for the others. PEERS="--peer NAME=FILE" adds allocators. ----
+.PHONY: bench-costs bench-costs-python bench-costs-processes bench-costs-threads
+bench-costs: bench-costs-processes bench-costs-threads bench-costs-python
+bench-costs-processes: all
+	$(PYTHON) bench/costs/small_processes.py --build $(B) --instructions $(PEERS)
+bench-costs-threads: all bench-programs
+	$(PYTHON) bench/costs/threads.py --build $(B) --instructions $(PEERS)
 bench-costs-python: all
-	$(PYTHON) bench/costs/python_objects.py --build $(B) --instructions
+	$(PYTHON) bench/costs/python_objects.py --build $(B) --instructions $(PEERS)
 
 # ---- cost of jemalloc's heap profiler, prepared and switched on ----
 .PHONY: bench-prof

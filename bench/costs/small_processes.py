@@ -1,0 +1,35 @@
+#!/usr/bin/python3
+"""What the library costs a program that ends at once: instructions, CPU time, page faults, peak memory, under each allocator.
+
+  bench/costs/small_processes.py [--build DIR] [--runs N] [--instructions] [--only NAME;...] [--programs NAME,...] [--peer NAME=FILE] [--json FILE]
+
+bench/costs/measure.py says what is measured. CPU time is that of 50 processes, one after another; of the loop, which starts 500
+itself, of one.
+"""
+import measure
+
+REPEAT = 50
+LOOP = "for i in $(seq 250); do /bin/true; /usr/bin/expr $i + 1 > /dev/null; done"
+PROGRAMS = {
+	"true": (["/bin/true"], REPEAT),
+	"sh": (["/bin/sh", "-c", ":"], REPEAT),
+	"git version": (["git", "version"], REPEAT),
+	"perl -e 1": (["perl", "-e", "1"], REPEAT),
+	"500 processes": (["/bin/bash", "-c", LOOP], 1),
+}
+
+
+def main():
+	options = measure.parser_of(__doc__).parse_args()
+	found = {**measure.peers(options.peer), "shim": {"LD_PRELOAD": measure.shim(options.build)}}
+	chosen = measure.choose(options.only, found, ";")
+	results = {}
+	for name, (command, repeat) in measure.choose(options.programs, PROGRAMS, ",").items():
+		# callgrind does not follow the loop's children
+		results[name] = measure.measure(command, chosen, options, repeat=repeat, instructions=repeat > 1)
+		measure.show(name, results[name])
+	measure.write(results, options)
+
+
+if __name__ == "__main__":
+	main()
