@@ -17,7 +17,7 @@
 /* the initial balance, and what a settled heap may owe: 3 % of 10 s */
 #define FIRST_BALANCE_NS (300 * MT_NS_PER_MS)
 /* dirty bytes must have been idle for this many times the cost of a purge and of their return */
-#define IDLE_FACTOR 2
+#define IDLE_FACTOR 4
 /* dirty bytes that fell by 1/16 or more since the last tick are being reused */
 #define REUSE_SHARE 16
 /* the return of less is not charged */
@@ -298,6 +298,17 @@ static uint64_t next_tick_ns(const struct mt_policy *policy, const struct mt_sna
 	return mt_max_u64(left, least);
 }
 
+uint64_t mt_policy_purge_cost_ns(uint64_t purge_cpu_ns, const struct mt_snapshot *before,
+				 const struct mt_snapshot *after)
+{
+	uint64_t span = mt_sat_sub(after->now_ns, before->now_ns);
+	uint64_t ran = mt_sat_sub(mt_sat_sub(after->cpu_ns, before->cpu_ns), purge_cpu_ns);
+
+	if (!before->usage_known || !after->usage_known || ran >= span)
+		return purge_cpu_ns;
+	return mt_max_u64(purge_cpu_ns / 4, purge_cpu_ns / 100 * (ran * 100 / span));
+}
+
 void mt_policy_note_purge(struct mt_policy *policy, const struct mt_snapshot *after,
 			  uint64_t returned_bytes, uint64_t cost_ns, bool charged)
 {
@@ -334,8 +345,9 @@ static void plan_purge(struct mt_policy *policy, const struct mt_snapshot *now,
 		policy->high_ns = now->now_ns;
 	live_drop = live_drop && policy->high_ns;
 	if (live_drop || policy->idle_bytes >= threshold) {
-		/* a live drop is as good a sign as a whole window */
-		idle_ns = mt_max_u64(now->now_ns - policy->high_ns, window_ns);
+		/* a live drop is as good a sign as two windows */
+		idle_ns = mt_max_u64(now->now_ns - policy->high_ns,
+				     live_drop ? 2 * window_ns : window_ns);
 		plan->reason = live_drop ? MT_REASON_LIVE_DROP : MT_REASON_IDLE;
 		plan->purge = may_purge(policy, now, cfg, idle_ns);
 	}

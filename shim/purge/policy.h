@@ -9,8 +9,8 @@
  *
  * Budget: a token bucket. The balance grows by MT_BUDGET_PCT of wall time. It pays for purges and
  * for the page faults by which the program takes purged pages back. Before a purge it must cover
- * the expected cost. The dirty bytes must also have been idle for twice that cost, as for a rental
- * that is bought once it has cost its price: memory that the program reuses sooner is not purged.
+ * the expected cost. The dirty bytes must also have been idle for four times that cost, as for a
+ * rental that is bought once it has cost its price: memory that the program reuses sooner is not purged.
  */
 #ifndef MT_PURGE_POLICY_H
 #define MT_PURGE_POLICY_H
@@ -99,6 +99,12 @@ bool mt_policy_needs_usage(const struct mt_policy *policy, const struct mt_snaps
 /* Runs one tick and returns its decision. */
 struct mt_plan mt_policy_decide(struct mt_policy *policy, const struct mt_snapshot *now,
 				const struct mt_config *cfg);
+
+/* Returns what a purge has cost in wall time: its CPU time, as far as the program ran meanwhile; a
+ * quarter where the program slept, since a CPU's time is not free. before, after: the process around
+ * the purge; usage included, else all of it counts. */
+uint64_t mt_policy_purge_cost_ns(uint64_t purge_cpu_ns, const struct mt_snapshot *before,
+				 const struct mt_snapshot *after);
 
 /* Notes a purge, decided here or requested. after: the process after it, usage included. charged:
  * cost_ns, and the return of the pages, count against the budget. */

@@ -251,15 +251,20 @@ void mt_tick_reset_peak(void)
 
 /* ---- cleanups ---- */
 
+/* The process before a purge that the policy has decided; usage_known is false for any other. */
+static struct mt_snapshot before_purge;
+
 void mt_tick_note_cleanup(const struct mt_stats_cleanup *cleanup, bool charged)
 {
 	struct mt_snapshot after = read_sample(true);
+	uint64_t cost_ns = mt_cleanup_take_worker_purge_ns();
 
 	read_usage(&after);
 	mt_heap_sample_note_trim(&after);
 	mt_policy_note_purge(&policy, &after,
 			     mt_sat_sub(cleanup->anon_before_bytes, cleanup->anon_after_bytes),
-			     mt_cleanup_take_worker_purge_ns(), charged);
+			     mt_policy_purge_cost_ns(cost_ns, &before_purge, &after), charged);
+	before_purge.usage_known = false;
 	mt_components_publish(true);
 	fill(&after, true);
 	mt_publish_write_after_cleanup();
@@ -271,6 +276,8 @@ static void purge(enum mt_reason reason)
 	const struct mt_trim_request request = {.reason = reason, .level = MT_LEVEL_PURGE};
 	struct mt_stats_cleanup cleanup;
 
+	before_purge.now_ns = mt_os_now_ns();
+	read_usage(&before_purge);
 	mt_cleanup_run(&request, &cleanup);
 	mt_tick_note_cleanup(&cleanup, true);
 }

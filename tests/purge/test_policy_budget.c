@@ -213,6 +213,27 @@ Test(policy_budget, charges_threads_that_fault_together_by_wall_time)
 	cr_expect_lt(alone, 18, "%llu", (unsigned long long)alone);
 }
 
+Test(policy_budget, charges_a_purge_by_what_it_took_from_the_program)
+{
+	const struct mt_snapshot before = {.usage_known = true};
+	const struct mt_snapshot unknown = {.now_ns = MS(40)};
+	struct mt_snapshot after = {.now_ns = MS(40), .usage_known = true};
+	static const struct {
+		uint64_t cpu_ms, cost_ms;
+		const char *text;
+	} rows[] = {{120, 40, "two threads ran: all of it"},
+		    {80, 40, "one thread ran: all of it"},
+		    {60, 20, "half a thread ran: half"},
+		    {40, 10, "none ran: a quarter"}};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		after.cpu_ns = MS(rows[i].cpu_ms);
+		cr_expect_eq(mt_policy_purge_cost_ns(MS(40), &before, &after), MS(rows[i].cost_ms),
+			     "%s", rows[i].text);
+	}
+	cr_expect_eq(mt_policy_purge_cost_ns(MS(40), &before, &unknown), MS(40), "refused clocks");
+}
+
 Test(policy_budget, forgets_that_faults_were_dear)
 {
 	const struct sim_step step = {MIB(300), SECONDS(1), SECONDS(9)};
