@@ -30,6 +30,8 @@
 #define FIRST_MIB_FAULT_NS (256 * 1000ull)
 #define LEAST_MIB_FAULT_NS (FIRST_MIB_FAULT_NS / 4)
 #define MOST_MIB_FAULT_NS  (FIRST_MIB_FAULT_NS * 20)
+/* CPUs: of more threads that run, hardly all fault */
+#define MOST_PARALLEL_PCT 400
 
 void mt_policy_start(struct mt_policy *policy, uint64_t page_bytes, uint64_t now_ns)
 {
@@ -196,15 +198,21 @@ static uint64_t fault_cost_ns(const struct mt_policy *policy, uint64_t bytes)
 }
 
 /* Threads that run at the same time fault at the same time, and the budget is one of wall time. A
- * span in which the program slept tells nothing. */
+ * span in which the program slept in part tells little, so that the share falls slowly. */
 static void learn_parallel(struct mt_policy *policy, const struct mt_snapshot *now)
 {
 	const struct mt_snapshot *then = &policy->usage;
 	uint64_t span = now->now_ns - then->now_ns;
 	uint64_t ran = mt_sat_sub(now->cpu_ns, then->cpu_ns);
 
-	if (then->usage_known && ran > span && span >= 100)
-		policy->parallel_pct = (policy->parallel_pct + ran / (span / 100)) / 2;
+	if (!then->usage_known || span < 100)
+		return;
+	if (ran > span)
+		policy->parallel_pct =
+			(policy->parallel_pct + mt_min_u64(ran / (span / 100), MOST_PARALLEL_PCT)) /
+			2;
+	else
+		policy->parallel_pct -= (policy->parallel_pct - 100 + 7) / 8;
 }
 
 /* Learns the cost of page faults from spans that were full of them. In a virtual machine whose host

@@ -10,8 +10,8 @@
  * Budget: a token bucket. The balance grows by MT_BUDGET_PCT of wall time. It pays for purges and
  * for the page faults by which the program takes purged pages back. Before a purge it must cover
  * the expected cost. The dirty bytes must also have been idle for four times that cost, as for a
- * rental that is bought once it has cost its price: memory that the program reuses sooner is not purged.
- */
+ * rental that is bought once it has cost its price: memory that the program reuses sooner is not
+ * purged. */
 #ifndef MT_PURGE_POLICY_H
 #define MT_PURGE_POLICY_H
 
@@ -101,8 +101,8 @@ struct mt_plan mt_policy_decide(struct mt_policy *policy, const struct mt_snapsh
 				const struct mt_config *cfg);
 
 /* Returns what a purge has cost in wall time: its CPU time, as far as the program ran meanwhile; a
- * quarter where the program slept, since a CPU's time is not free. before, after: the process around
- * the purge; usage included, else all of it counts. */
+ * quarter where the program slept, since a CPU's time is not free. before, after: the process
+ * around the purge; usage included, else all of it counts. */
 uint64_t mt_policy_purge_cost_ns(uint64_t purge_cpu_ns, const struct mt_snapshot *before,
 				 const struct mt_snapshot *after);
 

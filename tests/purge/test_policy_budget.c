@@ -213,6 +213,31 @@ Test(policy_budget, charges_threads_that_fault_together_by_wall_time)
 	cr_expect_lt(alone, 18, "%llu", (unsigned long long)alone);
 }
 
+/* As a program whose import compiles on all CPUs, and that computes in one thread from then on. */
+Test(policy_budget, forgets_that_threads_shared_the_cost)
+{
+	const struct sim_step step = {MIB(1024), SECONDS(9), SECONDS(9)};
+	uint64_t began_ns;
+	int64_t saved_ns;
+
+	sim_start(&sim);
+	sim.fault_ns = 3000;
+	sim.threads = 16;
+	sim_allocate(&sim, MIB(100));
+	for (int i = 0; i < 20; i++)
+		sim_play(&sim, &step);
+	sim.threads = 1;
+	for (int i = 0; i < 20; i++)
+		sim_play(&sim, &step);
+	began_ns = sim.now_ns;
+	saved_ns = sim.policy.balance_ns;
+	sim.cost_ns = 0;
+	for (int i = 0; i < 400; i++)
+		sim_play(&sim, &step);
+	cr_expect_leq(sim.cost_ns, (uint64_t)saved_ns + allowed_ns(&sim, began_ns), "%llu ms",
+		      (unsigned long long)(sim.cost_ns / MS(1)));
+}
+
 Test(policy_budget, charges_a_purge_by_what_it_took_from_the_program)
 {
 	const struct mt_snapshot before = {.usage_known = true};
