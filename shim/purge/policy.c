@@ -216,9 +216,8 @@ static void learn_parallel(struct mt_policy *policy, const struct mt_snapshot *n
 }
 
 /* Learns the cost of page faults from spans that were full of them. In a virtual machine whose host
- * reclaims freed pages a fault costs several times as much as elsewhere, and a huge page less.
- * The other system time of the span makes faults look dearer, never cheaper: the cost falls fast
- * and rises slowly. */
+ * reclaims freed pages a fault costs several times as much as elsewhere, and a huge page less. The
+ * other system time of the span makes faults look dearer, never cheaper: the cost rises slowly. */
 static void learn_fault_cost(struct mt_policy *policy, const struct mt_snapshot *now)
 {
 	const struct mt_snapshot *then = &policy->usage;
@@ -233,12 +232,12 @@ static void learn_fault_cost(struct mt_policy *policy, const struct mt_snapshot 
 		return;
 	each = mt_sat_sub(now->system_ns, then->system_ns) / (touched / MT_MIB);
 	each = mt_max_u64(mt_min_u64(each, MOST_MIB_FAULT_NS), LEAST_MIB_FAULT_NS);
-	if (each < policy->mib_fault_ns)
-		policy->mib_fault_ns = (policy->mib_fault_ns + each) / 2;
-	else if (!policy->fault_known)
+	if (!policy->fault_known)
 		policy->mib_fault_ns = each;
+	else if (each < policy->mib_fault_ns)
+		policy->mib_fault_ns = (policy->mib_fault_ns + each) / 2;
 	else
-		policy->mib_fault_ns += (each - policy->mib_fault_ns) / 8;
+		policy->mib_fault_ns += (each - policy->mib_fault_ns + 3) / 4;
 	policy->fault_known = true;
 }
 

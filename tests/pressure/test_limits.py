@@ -115,6 +115,15 @@ def test_free_memory_that_a_thread_returns_itself_is_told(spawn, env, limited, c
 	assert figures["pressure_wait_count"] >= 1 and figures["pressure_wait_ns"] > 0
 
 
+def test_what_threads_have_freed_before_they_ended_kills_no_thread_after_them(run, env, limited, compile_c, backend):
+	"""Their arenas kept it, 12 MB for each thread, where the next thread had another arena."""
+	group = limited(280)
+
+	got = run([compile_c("pressure_threads.c")], env(), preexec_fn=group.enter)
+
+	assert (got.returncode, got.stdout) == (0, "done\n")
+
+
 def test_a_block_that_grows_is_never_resident_twice(run, env, limited, compile_c, backend):
 	group = limited(256)
 
