@@ -1,5 +1,5 @@
-/* pressure_threads.c -- 16 threads fill 12 MB each with blocks of 1 KiB, free them and end; then one
- * thread fills 200 MB and ends; six times. No more than 203 MB are ever live. Prints "done". */
+/* pressure_threads.c -- 16 threads fill 12 MB each with blocks of 1 KiB, free them and end; then
+ * one thread fills 200 MB and ends; six times. No more than 203 MB are ever live. Prints "done". */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -117,7 +117,7 @@ def test_free_memory_that_a_thread_returns_itself_is_told(spawn, env, limited, c
 
 def test_what_threads_have_freed_before_they_ended_kills_no_thread_after_them(run, env, limited, compile_c, backend):
 	"""Their arenas kept it, 12 MB for each thread, where the next thread had another arena."""
-	group = limited(280)
+	group = limited(240)
 
 	got = run([compile_c("pressure_threads.c")], env(), preexec_fn=group.enter)
 
@@ -203,7 +203,7 @@ WAYS = ("turns", "dlopen", "realloc")
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_program_that_does_not_grow_hardly_waits(spawn, env, limited, compile_c, awake, way, backend):
-	group = limited(280)
+	group = limited(240)
 	settings = env(**ONLY_PRESSURE)
 	library = compile_c("pressure_turns.c", "-shared", "-fPIC", "-DLIBRARY")
 	process = spawn([compile_c("pressure_turns.c"), "245" if way != "realloc" else "190", "3", library if way == "dlopen" else way],
