@@ -9,7 +9,7 @@
 #define HOARD_SHARE 0.10 /* of RSS */
 /* of RSS: less is no finding where a trim cannot help */
 #define PINNED_SHARE 0.25
-/* of the growth of all classes: enough to name the class */
+/* of the growth of live bytes: enough to name the class */
 #define CLASS_SHARE 0.5
 
 static uint64_t gate_bytes(const struct mt_facts *facts)
@@ -146,8 +146,9 @@ static uint64_t count_of(const struct mt_diagnose_classes *classes, uint64_t blo
 	return 0;
 }
 
-/* The class with the largest growth, and its share of the growth of all classes. */
-static struct grown_class find_class(const struct mt_facts *facts)
+/* The class with the largest growth, and its share of the growth of live bytes: Python's objects
+ * are in no class. live_growth: of live bytes, in bytes. */
+static struct grown_class find_class(const struct mt_facts *facts, double live_growth)
 {
 	struct grown_class best = {0};
 	double all = 0;
@@ -162,6 +163,7 @@ static struct grown_class find_class(const struct mt_facts *facts)
 		if (bytes > best.grown_bytes)
 			best = (struct grown_class){class->block_bytes, grown, bytes, 0};
 	}
+	all = fmax(all, live_growth);
 	best.share = all > 0 ? best.grown_bytes / all : 0;
 	return best;
 }
@@ -234,7 +236,7 @@ static void show_sites(const struct mt_facts *facts, struct mt_finding *finding)
 static void find_leak(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	const struct mt_trend *live = &out->live;
-	struct grown_class class = find_class(facts);
+	struct grown_class class = find_class(facts, live->growth);
 	struct mt_finding *finding;
 	char blocks[96] = "";
 

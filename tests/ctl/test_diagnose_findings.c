@@ -230,6 +230,18 @@ Test(findings, the_class_that_grew_is_in_the_title)
 	cr_expect_eq((uint64_t)figure("grown_class_bytes"), 300000 * 1024);
 }
 
+/* Python's objects are live bytes of no class. */
+Test(findings, a_class_that_grew_by_little_of_it_is_not)
+{
+	look_at((struct series){SHAPE_RAMP, 100 * MB, 5 * MB, 0, 0});
+	facts->classes_first = (struct mt_diagnose_classes){.list = {{2560, 1000}}, .count = 1};
+	facts->classes_last = (struct mt_diagnose_classes){.list = {{2560, 1232}}, .count = 1};
+
+	cr_expect_eq(judge(), MT_VERDICT_LEAK);
+	cr_expect_null(strstr(diagnosis.list[0].title, "in blocks of"), "%s",
+		       diagnosis.list[0].title);
+}
+
 Test(findings, the_site_that_grew_most_is_in_the_advice)
 {
 	look_at((struct series){SHAPE_RAMP, 100 * MB, 5 * MB, 0, 0});
