@@ -203,7 +203,7 @@ WAYS = ("turns", "dlopen", "realloc")
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_program_that_does_not_grow_hardly_waits(spawn, env, limited, compile_c, awake, way, backend):
-	group = limited(240)
+	group = limited(280)
 	settings = env(**ONLY_PRESSURE)
 	library = compile_c("pressure_turns.c", "-shared", "-fPIC", "-DLIBRARY")
 	process = spawn([compile_c("pressure_turns.c"), "245" if way != "realloc" else "190", "3", library if way == "dlopen" else way],
