@@ -4,10 +4,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/types.h>
 
+#include "heap/jemalloc_pages.h"
 #include "sys/attr.h"
-#include "sys/os.h"
 
 /* dirty bytes that an arena without threads keeps */
 #define KEPT_BYTES (4u << 20)
@@ -17,10 +16,6 @@ extern size_t je_oversize_threshold __attribute__((weak));
 extern size_t je_opt_oversize_threshold __attribute__((weak));
 extern void je_arena_decay(void *thread, void *arena, bool is_background, bool all)
 	__attribute__((weak));
-extern void je_arena_basic_stats_merge(void *thread, void *arena, unsigned int *threads,
-				       const char **dss, ssize_t *dirty_decay_ms,
-				       ssize_t *muzzy_decay_ms, size_t *active, size_t *dirty,
-				       size_t *muzzy) __attribute__((weak));
 
 /* Where a thread ends or leaves an arena, jemalloc calls this instead of its own (jemalloc.mk). */
 void mt_je_arena_decay(void *thread, void *arena, bool is_background, bool all);
@@ -80,26 +75,10 @@ void *__wrap_je_large_palloc(void *thread, void *arena, size_t bytes, size_t ali
 	return __real_je_large_palloc(thread, arena, bytes, alignment, zero);
 }
 
-static size_t dirty_bytes(void *thread, void *arena)
-{
-	unsigned int threads = 0;
-	const char *dss = NULL;
-	ssize_t decay_ms[2];
-	size_t active = 0;
-	size_t dirty = 0;
-	size_t muzzy = 0;
-
-	if (!je_arena_basic_stats_merge)
-		return SIZE_MAX;
-	je_arena_basic_stats_merge(thread, arena, &threads, &dss, &decay_ms[0], &decay_ms[1],
-				   &active, &dirty, &muzzy);
-	return (dirty + muzzy) * mt_os_page_bytes();
-}
-
 /* jemalloc purges all of an arena (all) that its last thread leaves. Of a short thread it keeps its
  * few pages: the next thread would fault them in again. */
 void mt_je_arena_decay(void *thread, void *arena, bool is_background, bool all)
 {
 	je_arena_decay(thread, arena, is_background,
-		       all && dirty_bytes(thread, arena) > KEPT_BYTES);
+		       all && mt_jemalloc_pages_free_bytes(arena) > KEPT_BYTES);
 }

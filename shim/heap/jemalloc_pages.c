@@ -38,16 +38,32 @@ static bool is_there(void)
 	       je_arena_basic_stats_merge;
 }
 
-static void add_arena(unsigned int index, struct pages *sum)
+static void add_pages(void *arena, struct pages *sum)
 {
-	void *arena = __atomic_load_n(&je_arenas[index], __ATOMIC_ACQUIRE);
 	unsigned int threads = 0;
 	const char *dss;
 	ssize_t decay_ms[2];
 
+	je_arena_basic_stats_merge(NULL, arena, &threads, &dss, &decay_ms[0], &decay_ms[1],
+				   &sum->active, &sum->dirty, &sum->muzzy);
+}
+
+static void add_arena(unsigned int index, struct pages *sum)
+{
+	void *arena = __atomic_load_n(&je_arenas[index], __ATOMIC_ACQUIRE);
+
 	if (arena)
-		je_arena_basic_stats_merge(NULL, arena, &threads, &dss, &decay_ms[0], &decay_ms[1],
-					   &sum->active, &sum->dirty, &sum->muzzy);
+		add_pages(arena, sum);
+}
+
+uint64_t mt_jemalloc_pages_free_bytes(void *arena)
+{
+	struct pages pages = {0};
+
+	if (!is_there())
+		return UINT64_MAX;
+	add_pages(arena, &pages);
+	return (pages.dirty + pages.muzzy) * mt_os_page_bytes();
 }
 
 /* Arenas from the base on are the program's, which may destroy them; those before are never given

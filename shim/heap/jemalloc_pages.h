@@ -18,7 +18,12 @@
  * vanish at any time. */
 bool mt_jemalloc_pages(struct mt_heap_figures *out);
 
-/* Returns the free pages of one arena. Under the purge lock. */
+/* Returns how many bytes of one arena, as jemalloc's functions pass it, lie free and resident.
+ * UINT64_MAX where the counters are not there. They need not have been believed before. Any thread,
+ * also inside jemalloc. */
+uint64_t mt_jemalloc_pages_free_bytes(void *arena);
+
+/* Returns the free pages of one arena to the kernel. Under the purge lock. */
 void mt_jemalloc_purge_arena(unsigned int index);
 
 /* The parent's purge is not under way here. */
