@@ -251,10 +251,9 @@ void mt_tick_reset_peak(void)
 
 /* ---- cleanups ---- */
 
-/* The process before a purge that the policy has decided; usage_known is false for any other. */
-static struct mt_snapshot before_purge;
-
-void mt_tick_note_cleanup(const struct mt_stats_cleanup *cleanup, bool charged)
+/* before: the process before the cleanup; usage_known is false where it was not read. */
+static void note_cleanup(const struct mt_stats_cleanup *cleanup, bool charged,
+			 const struct mt_snapshot *before)
 {
 	struct mt_snapshot after = read_sample(true);
 	uint64_t cost_ns = mt_cleanup_take_worker_purge_ns();
@@ -263,23 +262,29 @@ void mt_tick_note_cleanup(const struct mt_stats_cleanup *cleanup, bool charged)
 	mt_heap_sample_note_trim(&after);
 	mt_policy_note_purge(&policy, &after,
 			     mt_sat_sub(cleanup->anon_before_bytes, cleanup->anon_after_bytes),
-			     mt_policy_purge_cost_ns(cost_ns, &before_purge, &after), charged);
-	before_purge.usage_known = false;
+			     mt_policy_purge_cost_ns(cost_ns, before, &after), charged);
 	mt_components_publish(true);
 	fill(&after, true);
 	mt_publish_write_after_cleanup();
 	written_ns = after.now_ns;
 }
 
+void mt_tick_note_cleanup(const struct mt_stats_cleanup *cleanup, bool charged)
+{
+	const struct mt_snapshot unknown = {.usage_known = false};
+
+	note_cleanup(cleanup, charged, &unknown);
+}
+
 static void purge(enum mt_reason reason)
 {
 	const struct mt_trim_request request = {.reason = reason, .level = MT_LEVEL_PURGE};
+	struct mt_snapshot before = {.now_ns = mt_os_now_ns()};
 	struct mt_stats_cleanup cleanup;
 
-	before_purge.now_ns = mt_os_now_ns();
-	read_usage(&before_purge);
+	read_usage(&before);
 	mt_cleanup_run(&request, &cleanup);
-	mt_tick_note_cleanup(&cleanup, true);
+	note_cleanup(&cleanup, true, &before);
 }
 
 static void note_cost(uint64_t cost_ns)
