@@ -75,7 +75,7 @@ void mt_heap_serve(const struct mt_heap_ops *given)
 #undef X
 }
 
-void mt_heap_serve_makers(const struct mt_heap_ops *given)
+void mt_heap_serve_allocating(const struct mt_heap_ops *given)
 {
 	/* relaxed: the functions are code, there is nothing behind the pointer to order */
 #define X(type, name, params, args) __atomic_store_n(&serving.name, given->name, __ATOMIC_RELAXED);

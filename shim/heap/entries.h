@@ -13,12 +13,12 @@
 void mt_heap_serve(const struct mt_heap_ops *ops);
 
 /* The same for the functions that make blocks alone. Any thread. */
-void mt_heap_serve_makers(const struct mt_heap_ops *ops);
+void mt_heap_serve_allocating(const struct mt_heap_ops *ops);
 
 /* Serves them from the embedded jemalloc. */
 void mt_heap_serve_jemalloc(void);
 
-/* Has the next call that makes a block look at growth (heap/growth.h), once it has its block; or no
+/* Has the next call that makes a block check growth (heap/growth.h), once it has its block; or no
  * longer. Over the embedded jemalloc. Async-signal-safe, lock-free. */
 void mt_heap_event_at_next_call(bool wanted);
 
@@ -46,7 +46,7 @@ bool mt_heap_is_shadowed(void);
  * in line. */
 const struct mt_heap_ops *mt_heap_shadowed_ops(void);
 
-/* Functions that pass on to the next allocator in line, and look at growth now and then
+/* Functions that pass on to the next allocator in line, and check growth now and then
  * (heap/passthrough.c). */
 const struct mt_heap_ops *mt_passthrough_ops(void);
 

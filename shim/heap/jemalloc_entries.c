@@ -1,7 +1,7 @@
 /* heap/jemalloc_entries.c -- the heap family over the embedded jemalloc. The functions that make
- * blocks are jemalloc's own: a direct jump. Where a look at growth is due the next of them comes by
- * a function of ours, once. free, realloc and malloc_usable_size first compare the address: it may
- * be a block from before the process woke up (heap/asleep.h). */
+ * blocks are jemalloc's own: a direct jump. Where a check of growth is due, the next of them comes
+ * by a function of ours, once. free, realloc and malloc_usable_size first compare the address: it
+ * may be a block from before the process woke up (heap/asleep.h). */
 #include <stdatomic.h>
 #include <stdbool.h>
 
@@ -13,7 +13,7 @@
 #include "heap/jemalloc_names.h"
 #include "sys/attr.h"
 
-static _Atomic bool look_is_due; /* flag, no ordering */
+static _Atomic bool event_is_due; /* flag, no ordering */
 
 /* ---- blocks of both kinds ---- */
 
@@ -80,29 +80,29 @@ const struct mt_heap_ops *mt_jemalloc_ops(void)
 	return &direct_ops;
 }
 
-/* ---- a look at growth ---- */
+/* ---- a check of growth ---- */
 
 /* The allocator has returned, so that a thread may be started. */
-static MT_COLD void look(void)
+static MT_COLD void event(void)
 {
-	mt_heap_serve_makers(&direct_ops);
-	if (atomic_exchange_explicit(&look_is_due, false, memory_order_relaxed))
+	mt_heap_serve_allocating(&direct_ops);
+	if (atomic_exchange_explicit(&event_is_due, false, memory_order_relaxed))
 		mt_growth_note();
 }
 
 #define X(type, name, params, args)                                                                \
-	static MT_COLD type looking_##name params                                                  \
+	static MT_COLD type event_##name params                                                    \
 	{                                                                                          \
 		type answer = direct_ops.name args;                                                \
                                                                                                    \
-		look();                                                                            \
+		event();                                                                           \
 		return answer;                                                                     \
 	}
 MT_HEAP_ALLOCATING(X)
 #undef X
 
-static const struct mt_heap_ops looking_ops = {
-#define X(type, name, params, args) .name = looking_##name,
+static const struct mt_heap_ops event_ops = {
+#define X(type, name, params, args) .name = event_##name,
 	MT_HEAP_ALLOCATING(X)
 #undef X
 		.free = awake_free,
@@ -113,14 +113,14 @@ void mt_heap_event_at_next_call(bool wanted)
 {
 	if (!mt_asleep_is_awake())
 		return;
-	atomic_store_explicit(&look_is_due, wanted, memory_order_relaxed);
+	atomic_store_explicit(&event_is_due, wanted, memory_order_relaxed);
 	if (wanted)
-		mt_heap_serve_makers(&looking_ops);
+		mt_heap_serve_allocating(&event_ops);
 }
 
-/* A process that wakes up is looked at: memory that is not the heap's makes it large, too. */
+/* A process that wakes up is checked: memory that is not the heap's makes it large, too. */
 void mt_heap_serve_jemalloc(void)
 {
-	atomic_store_explicit(&look_is_due, true, memory_order_relaxed);
-	mt_heap_serve(&looking_ops);
+	atomic_store_explicit(&event_is_due, true, memory_order_relaxed);
+	mt_heap_serve(&event_ops);
 }

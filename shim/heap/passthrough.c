@@ -1,5 +1,5 @@
 /* heap/passthrough.c -- the heap family over an allocator whose block sizes the shim cannot read.
- * It sums the requested bytes alone, so that growth is looked at every MT_GROWTH_STEP_BYTES of a
+ * It sums the requested bytes alone, so that growth is checked every MT_GROWTH_STEP_BYTES of a
  * thread. */
 #include <errno.h>
 
@@ -12,7 +12,7 @@
 /* A copy: one load finds the function. */
 static struct mt_heap_ops next;
 
-static MT_COLD void look(struct mt_thread_counters *counters)
+static MT_COLD void event(struct mt_thread_counters *counters)
 {
 	int kept = errno;
 
@@ -26,10 +26,10 @@ static inline void *note_bytes(void *block, size_t requested)
 	struct mt_thread_counters *counters = &mt_thread_counters;
 
 	/* Nothing for a failed request: two huge ones would wrap the sum around, and growth would
-	 * never be looked at again. */
+	 * never be checked again. */
 	if (mt_unlikely(mt_account_bump(&counters->allocated_bytes, block ? requested : 0) >=
 			counters->next_event_bytes))
-		look(counters);
+		event(counters);
 	return block;
 }
 
