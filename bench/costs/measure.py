@@ -37,6 +37,10 @@ def shim(build):
 	return str(pathlib.Path(build).resolve() / "libmtshim.so")
 
 
+def peers_and_shim(options):
+	return {**peers(options.peer), "shim": {"LD_PRELOAD": shim(options.build)}}
+
+
 def environment(variables):
 	plain = {name: value for name, value in os.environ.items() if not name.startswith(("MT_", "MALLOC_", "PYTHON", "LD_PRELOAD"))}
 	return {**plain, "PYTHONHASHSEED": "0", **variables}
@@ -69,9 +73,9 @@ def count_instructions(command, variables):
 	return int(match[1]) if done.returncode == 0 and match else None
 
 
-def measure(command, chosen, options, repeat=1, instructions=True, memory=None):
-	"""A row of figures for each candidate. repeat: processes that count as one run. memory: called with a candidate's variables,
-	returns MiB, in place of the peak."""
+def measure(command, chosen, options, repeat=1, instructions=True, memory=peak_mib):
+	"""A row of figures for each candidate. repeat: processes that count as one run. instructions: whether they say something.
+	memory: called with the command and a candidate's variables, returns MiB."""
 	rows = {name: {"cpu_s": [], "faults": 0} for name in chosen}
 	for _ in range(options.runs):
 		for name, variables in chosen.items():
@@ -81,7 +85,7 @@ def measure(command, chosen, options, repeat=1, instructions=True, memory=None):
 	for name, variables in chosen.items():
 		rows[name]["cpu_s"] = min(rows[name]["cpu_s"])
 		rows[name]["instructions"] = count_instructions(command, variables) if options.instructions and instructions else None
-		rows[name]["rss_mib"] = memory(variables) if memory else peak_mib(command, variables)
+		rows[name]["rss_mib"] = memory(command, variables)
 	return rows
 
 
@@ -115,6 +119,13 @@ def choose(names, found, separator):
 	return {name: value for name, value in found.items() if not wanted or name in wanted}
 
 
-def write(results, options):
+def compare(options, found, programs):
+	"""Measures and prints the candidates and programs that the options choose. programs: for each name the command, and arguments of
+	measure() by name."""
+	chosen = choose(options.only, found, ";")
+	results = {}
+	for name, (command, arguments) in choose(options.programs, programs, ",").items():
+		results[name] = measure(command, chosen, options, **arguments)
+		show(name, results[name])
 	if options.json:
 		pathlib.Path(options.json).write_text(json.dumps(results, indent=1) + "\n")

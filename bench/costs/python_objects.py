@@ -52,13 +52,8 @@ def main():
 	parser = measure.parser_of(__doc__)
 	parser.add_argument("--python", default="/usr/bin/python3")
 	options = parser.parse_args()
-	chosen = measure.choose(options.only, candidates(options), ";")
-	results = {}
-	for name, program in measure.choose(options.programs, PROGRAMS, ",").items():
-		command = [options.python, "-c", program + REST]
-		results[name] = measure.measure(command, chosen, options, memory=lambda variables, command=command: rss_at_rest(command, variables))
-		measure.show(name, results[name])
-	measure.write(results, options)
+	measure.compare(options, candidates(options), {
+		name: ([options.python, "-c", program + REST], {"memory": rss_at_rest}) for name, program in PROGRAMS.items()})
 
 
 if __name__ == "__main__":

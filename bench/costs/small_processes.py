@@ -8,27 +8,20 @@ itself, of one.
 """
 import measure
 
-REPEAT = 50
+REPEAT = {"repeat": 50}
 LOOP = "for i in $(seq 250); do /bin/true; /usr/bin/expr $i + 1 > /dev/null; done"
 PROGRAMS = {
 	"true": (["/bin/true"], REPEAT),
 	"sh": (["/bin/sh", "-c", ":"], REPEAT),
 	"git version": (["git", "version"], REPEAT),
 	"perl -e 1": (["perl", "-e", "1"], REPEAT),
-	"500 processes": (["/bin/bash", "-c", LOOP], 1),
+	"500 processes": (["/bin/bash", "-c", LOOP], {"instructions": False}),  # callgrind does not follow the loop's children
 }
 
 
 def main():
 	options = measure.parser_of(__doc__).parse_args()
-	found = {**measure.peers(options.peer), "shim": {"LD_PRELOAD": measure.shim(options.build)}}
-	chosen = measure.choose(options.only, found, ";")
-	results = {}
-	for name, (command, repeat) in measure.choose(options.programs, PROGRAMS, ",").items():
-		# callgrind does not follow the loop's children
-		results[name] = measure.measure(command, chosen, options, repeat=repeat, instructions=repeat > 1)
-		measure.show(name, results[name])
-	measure.write(results, options)
+	measure.compare(options, measure.peers_and_shim(options), PROGRAMS)
 
 
 if __name__ == "__main__":

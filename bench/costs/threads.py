@@ -8,27 +8,21 @@ alone: with more of them callgrind counts how they wait, too.
 """
 import measure
 
+UNCOUNTED = {"instructions": False}
 PROGRAMS = {
-	# (program and arguments, whether instructions say something)
-	"one after another": (["threads_short", "--at-once", "1", "--threads", "2000"], True),
-	"short": (["threads_short", "--threads", "20000"], False),
-	"short, blocks outlive": (["threads_short", "--threads", "20000", "--keep", "50"], False),
-	"mstress": (["mstress", "--generations", "200"], False),
-	"larson": (["larson"], False),
-	"xmalloc": (["xmalloc"], False),
+	"one after another": (["threads_short", "--at-once", "1", "--threads", "2000"], {}),
+	"short": (["threads_short", "--threads", "20000"], UNCOUNTED),
+	"short, blocks outlive": (["threads_short", "--threads", "20000", "--keep", "50"], UNCOUNTED),
+	"mstress": (["mstress", "--generations", "200"], UNCOUNTED),
+	"larson": (["larson"], UNCOUNTED),
+	"xmalloc": (["xmalloc"], UNCOUNTED),
 }
 
 
 def main():
 	options = measure.parser_of(__doc__).parse_args()
-	found = {**measure.peers(options.peer), "shim": {"LD_PRELOAD": measure.shim(options.build)}}
-	chosen = measure.choose(options.only, found, ";")
-	results = {}
-	for name, (command, counts) in measure.choose(options.programs, PROGRAMS, ",").items():
-		command = [f"{options.build}/bench/{command[0]}", *command[1:]]
-		results[name] = measure.measure(command, chosen, options, instructions=counts)
-		measure.show(name, results[name])
-	measure.write(results, options)
+	measure.compare(options, measure.peers_and_shim(options), {
+		name: ([f"{options.build}/bench/{command[0]}", *command[1:]], arguments) for name, (command, arguments) in PROGRAMS.items()})
 
 
 if __name__ == "__main__":

@@ -42,11 +42,9 @@ static void *live_shortly(void *argument)
 		free_all(kept[life->slot], 0, kept_each);
 		free(kept[life->slot]);
 	}
-	kept[life->slot] = blocks;
-	if (!kept_each) {
+	kept[life->slot] = kept_each ? blocks : NULL;
+	if (!kept_each)
 		free(blocks);
-		kept[life->slot] = NULL;
-	}
 	return NULL;
 }
 
