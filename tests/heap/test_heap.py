@@ -54,6 +54,15 @@ def test_a_short_thread_finds_the_pages_of_the_threads_before_it(run, env, compi
 	assert float(got.stdout) < 3
 
 
+@pytest.mark.parametrize("how", ["alone", "child", "threads"])
+def test_freed_pages_serve_large_blocks(run, env, compile_c, how):
+	"""Of one thread those of its own small blocks, also in a forked child; of several those of another thread's large blocks."""
+	got = run([compile_c("large_reuse.c"), how], env(ALLOCATOR="jemalloc", BUDGET_PCT=0))
+
+	assert (got.returncode, got.stderr) == (0, "")
+	assert int(got.stdout) < 20, "% of the pages were faulted in again"
+
+
 def test_odd_arguments_are_answered_as_this_libc_answers_them(run, env, bare, compile_c, backend):
 	"""aligned_alloc(24, 100) is a block until glibc 2.37 and EINVAL since; posix_memalign leaves ENOMEM in errno, too."""
 	program = compile_c("heap_family.c")
