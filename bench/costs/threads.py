@@ -12,7 +12,7 @@ UNCOUNTED = {"instructions": False}
 PROGRAMS = {
 	"one after another": (["threads_short", "--at-once", "1", "--threads", "2000"], {}),
 	"short": (["threads_short", "--threads", "20000"], UNCOUNTED),
-	"short, blocks outlive": (["threads_short", "--threads", "20000", "--keep", "50"], UNCOUNTED),
+	"blocks outlive": (["threads_short", "--threads", "20000", "--keep", "50"], UNCOUNTED),
 	"mstress": (["mstress", "--generations", "200"], UNCOUNTED),
 	"larson": (["larson"], UNCOUNTED),
 	"xmalloc": (["xmalloc"], UNCOUNTED),
