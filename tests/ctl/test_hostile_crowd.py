@@ -121,7 +121,8 @@ def test_who_did_not_answer_is_not_asked_again_for_a_minute(person, crowd, serve
 	text, second_s = get("metrics")
 
 	assert re.search(r'mtshim_processes{state="unresponsive"} [1-9]', text)
-	assert first_s < 3 and second_s < 0.5  # 6 s, when each was waited for, and as much again
+	assert first_s < 3  # 6 s, when each was waited for
+	assert second_s < first_s / 1.5  # as much again, when they were asked again: a wait is a second
 
 
 # ---- what each costs alone ----
