@@ -36,6 +36,13 @@ bool mt_sampling_interval_is_overdue(const struct mt_last_sample *last,
 	return !is_counted || mt_sat_sub(freed_bytes(now), last->freed_bytes) >= OVERDUE_BYTES;
 }
 
+/* Returns whether nothing was allocated, freed or touched since the last sample. */
+static bool is_unchanged(const struct mt_last_sample *last, const struct mt_snapshot *now)
+{
+	return now->allocated_bytes == last->allocated_bytes &&
+	       freed_bytes(now) == last->freed_bytes && bound_bytes(now) == last->bound_bytes;
+}
+
 enum mt_sampling_interval mt_sampling_interval_decide(const struct mt_last_sample *last,
 						      const struct mt_policy *policy,
 						      const struct mt_snapshot *now,
@@ -44,14 +51,15 @@ enum mt_sampling_interval mt_sampling_interval_decide(const struct mt_last_sampl
 	uint64_t threshold = mt_policy_threshold_bytes(now, cfg);
 	bool is_low = last->dirty_bytes < threshold &&
 		      bound_bytes(now) < last->bound_bytes + threshold / RISE_SHARE;
+	bool is_valid = now->now_ns - last->at_ns < pause_ns(last) ||
+			(is_counted && is_unchanged(last, now));
 
 	/* dirty bytes worth a purge are watched until they are purged or reused */
 	if (!mt_policy_needs_dirty(policy, now, cfg) && last->dirty_bytes < threshold &&
 	    !mt_sampling_interval_is_overdue(last, now, is_counted))
 		return MT_SAMPLING_INTERVAL_SKIP;
-	return last->at_ns && is_low && now->now_ns - last->at_ns < pause_ns(last)
-		       ? MT_SAMPLING_INTERVAL_REUSE
-		       : MT_SAMPLING_INTERVAL_READ;
+	return last->at_ns && is_low && is_valid ? MT_SAMPLING_INTERVAL_REUSE
+						 : MT_SAMPLING_INTERVAL_READ;
 }
 
 void mt_sampling_interval_note(struct mt_last_sample *last, const struct mt_snapshot *now)

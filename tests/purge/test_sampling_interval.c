@@ -72,6 +72,17 @@ Test(sampling, fragmentation_is_not_read_again_at_every_tick)
 Test(sampling, a_cheap_sample_is_read_at_every_tick)
 {
 	begin(2000);
+	now.allocated_bytes += 1;
+	cr_expect_eq(decide(), MT_SAMPLING_INTERVAL_READ);
+}
+
+Test(sampling, a_process_at_rest_is_not_read_again)
+{
+	begin(FAIR);
+	mt_sampling_interval_note(&asked, &now);
+	now.now_ns += SECONDS(3600);
+	cr_expect_eq(decide(), MT_SAMPLING_INTERVAL_REUSE);
+	now.anon_bytes += 4096;
 	cr_expect_eq(decide(), MT_SAMPLING_INTERVAL_READ);
 }
 
