@@ -171,7 +171,7 @@ int mt_command_budget(int argc, char **argv)
 #undef COUNT
 	const struct mt_command_line line = {"budget", help, NULL, options, 0, 0};
 	struct mt_budget budget;
-	struct mt_why why;
+	struct mt_error_reason why;
 	int code;
 
 	if (!mt_command_line_read(&line, argc, argv, &code))

@@ -84,7 +84,7 @@ struct mt_budget {
 /* Computes the budget. Returns MT_ERR_INVALID where options are missing or contradict each other,
  * MT_ERR_RANGE where the result is larger than any machine. *out is written on success only. */
 enum mt_err mt_budget_make(const struct mt_budget_options *options, struct mt_budget *out,
-			   struct mt_why *why);
+			   struct mt_error_reason *why);
 
 /* Returns "weights", "gradients", "optimizer", "activations" or "kv_cache". */
 const char *mt_budget_name(enum mt_budget_kind kind);

@@ -255,7 +255,7 @@ static void complete(struct mt_budget *budget)
 	note_shape(budget);
 }
 
-static enum mt_err check(const struct mt_budget_options *options, struct mt_why *why)
+static enum mt_err check(const struct mt_budget_options *options, struct mt_error_reason *why)
 {
 	bool has_layers = options->layers || options->layers_per_gpu;
 
@@ -280,7 +280,7 @@ static enum mt_err check(const struct mt_budget_options *options, struct mt_why 
 }
 
 enum mt_err mt_budget_make(const struct mt_budget_options *options, struct mt_budget *out,
-			   struct mt_why *why)
+			   struct mt_error_reason *why)
 {
 	struct mt_budget budget = {.options = *options};
 	enum mt_err error = check(options, why);

@@ -47,7 +47,7 @@ static int check(const char *pid_text, double threshold, bool json)
 {
 	struct mt_limit memory;
 	struct mt_process process = {0};
-	struct mt_why why;
+	struct mt_error_reason why;
 	pid_t pid = 0;
 	bool above;
 

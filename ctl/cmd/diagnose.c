@@ -166,7 +166,7 @@ static int run(const char *text, const struct mt_diagnose_options *options)
 {
 	struct group group = {0};
 	struct mt_process process;
-	struct mt_why why;
+	struct mt_error_reason why;
 	pid_t pid;
 	int code;
 

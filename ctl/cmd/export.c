@@ -72,7 +72,7 @@ static void print_all(bool old)
 	free(text);
 }
 
-static int write_once(const struct export *export, struct mt_why *why)
+static int write_once(const struct export *export, struct mt_error_reason *why)
 {
 	size_t bytes;
 	char *text = read_all(true, &bytes);
@@ -87,7 +87,7 @@ static int write_repeatedly(const struct export *export)
 {
 	const struct timespec pause = {.tv_sec = (time_t)(export->every_ms / 1000),
 				       .tv_nsec = (long)(export->every_ms % 1000) * 1000000};
-	struct mt_why why = {""}, printed = {""};
+	struct mt_error_reason why = {""}, printed = {""};
 	sigset_t endings = mt_command_block_endings();
 
 	do {
@@ -124,7 +124,7 @@ static bool take_interval(const struct mt_option *option, const char *text)
 
 static int run(const struct export *export)
 {
-	struct mt_why why;
+	struct mt_error_reason why;
 
 	if (export->markdown) {
 		print_markdown();

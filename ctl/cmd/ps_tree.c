@@ -197,7 +197,7 @@ static void print_json(const struct mt_process_tree *tree)
 int mt_ps_tree(pid_t root, bool json)
 {
 	struct mt_process_tree tree;
-	struct mt_why why;
+	struct mt_error_reason why;
 
 	if (mt_process_tree_read(root, MT_PROCESS_TREE_MAPPINGS, &tree, &why) != MT_ERR_OK)
 		return mt_error_fail(MT_EXIT_NOT_SHIMMED, &why);

@@ -62,7 +62,7 @@ static int record_process(const char *text, const struct mt_recorder_options *op
 	struct mt_launch launch = {0};
 	struct mt_recorder *recorder;
 	struct mt_process process;
-	struct mt_why why;
+	struct mt_error_reason why;
 	pid_t pid;
 
 	if (mt_target_parse_pid(text, &pid) != MT_EXIT_OK)
@@ -83,7 +83,7 @@ static int record_process(const char *text, const struct mt_recorder_options *op
 /* A program that has already ended has few figures in /proc. */
 static void find_started(pid_t pid, char **argv, struct mt_process *out)
 {
-	struct mt_why why;
+	struct mt_error_reason why;
 
 	if (mt_process_find(pid, out, &why) == MT_ERR_OK)
 		return;
@@ -100,7 +100,7 @@ static int record_program(char **argv, const struct mt_recorder_options *options
 	struct mt_launch launch;
 	struct mt_recorder *recorder;
 	struct mt_process process;
-	struct mt_why why;
+	struct mt_error_reason why;
 	enum mt_exit code = MT_EXIT_OK;
 
 	if (mt_json_lines_open(lines->path, lines, &why) != MT_ERR_OK)

@@ -20,7 +20,7 @@ struct request_command {
 
 static int send_request(struct request_command *command, uint64_t timeout_ms)
 {
-	struct mt_why why;
+	struct mt_error_reason why;
 	enum mt_err error = mt_control_file_exchange(&command->process, command->request,
 						     timeout_ms, &command->head, &why);
 

@@ -16,7 +16,7 @@ static const char help[] =
 static int set(struct mt_target *target, const struct mt_request *request)
 {
 	char before[sizeof(target->file.settings[0].value)];
-	struct mt_why why;
+	struct mt_error_reason why;
 	enum mt_err error;
 
 	if (mt_set_request_unavailable(request, &target->file.head)) {
@@ -46,7 +46,7 @@ int mt_command_set(int argc, char **argv)
 	const struct mt_command_line line = {"set", help, NULL, options, 2, 2};
 	struct mt_request request;
 	struct mt_target target;
-	struct mt_why why;
+	struct mt_error_reason why;
 	int code;
 
 	if (!mt_command_line_read(&line, argc, argv, &code))

@@ -10,7 +10,7 @@
 static bool take(const struct mt_option *option, const char *value)
 {
 	const struct mt_setting *setting = option->target;
-	struct mt_why why;
+	struct mt_error_reason why;
 
 	value = value ? value : "1";
 	if (mt_setting_check(setting, value, &why) != MT_ERR_OK) {

@@ -32,7 +32,7 @@ struct wanted {
 
 static int print(const struct wanted *wanted, const struct mt_sites *sites)
 {
-	struct mt_why why;
+	struct mt_error_reason why;
 
 	if (wanted->pprof && mt_sites_write_pprof(sites, wanted->pprof, &why) != MT_ERR_OK)
 		return mt_error_fail(MT_EXIT_USAGE, &why);
@@ -45,7 +45,7 @@ static int print(const struct wanted *wanted, const struct mt_sites *sites)
 static int show_live(const struct wanted *wanted)
 {
 	struct mt_sites sites;
-	struct mt_why why;
+	struct mt_error_reason why;
 	enum mt_err error = mt_sites_collect(wanted->view.process, &sites, &why);
 	int code;
 
@@ -59,7 +59,7 @@ static int show_live(const struct wanted *wanted)
 static int show_growth(struct wanted *wanted)
 {
 	struct mt_sites before, after, growth;
-	struct mt_why why;
+	struct mt_error_reason why;
 	uint64_t began_ns = mt_clock_now_ns();
 	enum mt_err error = mt_sites_collect(wanted->view.process, &before, &why);
 	int code;

@@ -32,7 +32,7 @@ struct wanted {
 
 static int write_file(const struct mt_pool_snapshot *snapshot, const struct wanted *wanted)
 {
-	struct mt_why why;
+	struct mt_error_reason why;
 	FILE *file = NULL;
 	int fd = -1;
 	enum mt_err error = mt_outfile_open(wanted->path, 0600, &fd, &why);
@@ -65,7 +65,7 @@ static int take_and_show(const char *pid, const struct wanted *wanted)
 {
 	struct mt_pool_snapshot snapshot = {0};
 	struct mt_process process;
-	struct mt_why why;
+	struct mt_error_reason why;
 	int code = mt_target_find(pid, &process);
 	enum mt_err error;
 

@@ -203,7 +203,7 @@ static int trim_tree(const struct trim *trim, pid_t root)
 {
 	const uint64_t figures_ns = trim->timeout_ms * 1000000u / FIGURES_SHARE;
 	struct mt_process_tree before = {0}, after = {0};
-	struct mt_why why;
+	struct mt_error_reason why;
 	bool known;
 	int code;
 

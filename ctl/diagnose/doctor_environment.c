@@ -120,7 +120,7 @@ void mt_doctor_check_names(const char *list, size_t list_bytes)
 static void check_library(void)
 {
 	char library[PATH_MAX], version[16] = "unknown";
-	struct mt_why why;
+	struct mt_error_reason why;
 
 	if (mt_preload_find(library, sizeof(library), &why) != MT_ERR_OK)
 		mt_check_print(MT_CHECK_WARN, "make install, or set MTSHIM_LIBRARY", "%s",

@@ -209,7 +209,7 @@ void mt_doctor_check_process(const struct mt_process *process)
 {
 	struct mt_stats_file *file = mt_error_check_memory(malloc(sizeof(*file)));
 	char *maps = mt_process_maps(process->pid);
-	struct mt_why why;
+	struct mt_error_reason why;
 	enum mt_err error;
 
 	mt_control_file_refresh(process);

@@ -17,7 +17,7 @@ struct mt_diagnose_profile {
 };
 
 static enum mt_err switch_profiler(const struct mt_process *process, const char *value,
-				   struct mt_why *why)
+				   struct mt_error_reason *why)
 {
 	struct mt_request request = {.kind = MT_REQUEST_SET, .name = "prof"};
 
@@ -30,7 +30,7 @@ struct mt_diagnose_profile *mt_diagnose_begin_profile(struct mt_facts *facts)
 	const struct mt_stats_snapshot *now = &facts->first.head.snapshot;
 	struct mt_diagnose_profile *profile = mt_error_check_memory(calloc(1, sizeof(*profile)));
 	const char *why_not = mt_stats_why_no_profile(&facts->first.head);
-	struct mt_why why;
+	struct mt_error_reason why;
 	enum mt_err error =
 		why_not ? mt_error_because(&why, MT_ERR_NOT_AVAILABLE, "%s", why_not) : MT_ERR_OK;
 
@@ -77,7 +77,7 @@ static void note_growth(const struct mt_sites *grown, struct mt_diagnose_sites *
 void mt_diagnose_end_profile(struct mt_facts *facts, struct mt_diagnose_profile *profile)
 {
 	struct mt_sites after, grown;
-	struct mt_why why;
+	struct mt_error_reason why;
 
 	if (!profile)
 		return;

@@ -178,7 +178,7 @@ void mt_diagnose_read_classes(const struct mt_process *process, struct mt_diagno
 {
 	const struct mt_request request = {.kind = MT_REQUEST_CLASSES};
 	struct mt_stats_file *file;
-	struct mt_why why;
+	struct mt_error_reason why;
 
 	if (mt_control_file_request(process, request, CLASSES_TIMEOUT_MS, &why) != MT_ERR_OK)
 		return;
@@ -200,7 +200,7 @@ void mt_diagnose_trim_now(const struct mt_process *process, enum mt_level level,
 	const struct mt_stats_cleanup *record = NULL;
 	struct mt_control_call call;
 	struct mt_stats_head head;
-	struct mt_why why = {""};
+	struct mt_error_reason why = {""};
 	enum mt_err error = mt_control_file_send(process, request, TRIM_TIMEOUT_MS, &call, &why);
 
 	*out = (struct mt_diagnose_trim){.requested = true, .level = level};

@@ -88,7 +88,7 @@ static void fill_arenas(struct mt_facts *facts, struct mt_sample *to)
 static void refresh(struct mt_facts *facts)
 {
 	struct mt_stats_head head;
-	struct mt_why why;
+	struct mt_error_reason why;
 
 	if (facts->silent_count < SILENT_MAX || facts->samples_count % SILENT_STEP == 0)
 		facts->silent_count =

@@ -40,7 +40,7 @@ void mt_diagnose_read_history(struct mt_facts *facts)
 static void read_tree(struct mt_facts *facts, struct mt_process_tree_sums *out)
 {
 	struct mt_process_tree tree;
-	struct mt_why why;
+	struct mt_error_reason why;
 
 	if (mt_process_tree_read(facts->process.pid, MT_PROCESS_TREE_MAPPINGS, &tree, &why) !=
 	    MT_ERR_OK)
@@ -54,7 +54,7 @@ static void read_tree(struct mt_facts *facts, struct mt_process_tree_sums *out)
 
 static void begin(struct mt_facts *facts, const struct mt_diagnose_options *options)
 {
-	struct mt_why why;
+	struct mt_error_reason why;
 	enum mt_err error;
 
 	facts->duration_s = options->seconds;
@@ -91,7 +91,7 @@ static bool wants_heavy(const struct mt_facts *facts)
 static void sample_later(struct mt_facts *facts)
 {
 	const struct mt_stats_snapshot *now = &facts->last.head.snapshot;
-	struct mt_why why;
+	struct mt_error_reason why;
 
 	mt_clock_sleep_ms(RETAKE_MS);
 	mt_control_file_refresh(&facts->process);
@@ -102,7 +102,7 @@ static void sample_later(struct mt_facts *facts)
 
 static void end(struct mt_facts *facts, const struct mt_diagnose_options *options)
 {
-	struct mt_why why;
+	struct mt_error_reason why;
 	bool heavy;
 
 	facts->ended |= !mt_process_is_alive(&facts->process);

@@ -142,7 +142,7 @@ static void put_counted(struct mt_recorder *recorder, struct mt_watched *watched
 /* A process removes its files when it ends. An open descriptor can still be read. */
 static void keep_root_open(struct mt_recorder *recorder, const struct mt_watched *watched)
 {
-	struct mt_why why;
+	struct mt_error_reason why;
 	int fd;
 
 	if (watched->process.pid != recorder->root.pid ||
@@ -156,7 +156,7 @@ static void keep_root_open(struct mt_recorder *recorder, const struct mt_watched
 static void put_changes(struct mt_recorder *recorder, struct mt_watched *watched, uint64_t now_ns)
 {
 	const struct mt_stats_head *head = &recorder->target.file.head;
-	struct mt_why why;
+	struct mt_error_reason why;
 
 	keep_root_open(recorder, watched);
 	put_counted(recorder, watched, now_ns);
@@ -170,7 +170,7 @@ static void put_last_changes(struct mt_recorder *recorder, uint64_t now_ns)
 {
 	struct mt_watched *root = &recorder->list[0];
 	const struct mt_stats_head *head = &recorder->target.file.head;
-	struct mt_why why;
+	struct mt_error_reason why;
 
 	if (recorder->last_fd < 0 ||
 	    mt_target_read_open(&root->process, recorder->last_fd, &recorder->target.file, &why) !=
@@ -185,7 +185,7 @@ static void put_last_changes(struct mt_recorder *recorder, uint64_t now_ns)
 /* ---- process lines ---- */
 
 static enum mt_watched_state read_state(struct mt_recorder *recorder, struct mt_watched *watched,
-					struct mt_why *why)
+					struct mt_error_reason *why)
 {
 	struct mt_stats_file *file = &recorder->target.file;
 	enum mt_err error;
@@ -221,7 +221,7 @@ static uint64_t update_identity(const struct mt_recorder *recorder, struct mt_wa
 	uint64_t identity = mt_recorder_identity(watched->process.pid);
 	bool same = identity == watched->identity;
 	struct mt_process fresh;
-	struct mt_why why;
+	struct mt_error_reason why;
 
 	watched->same_count = same ? watched->same_count + 1 : 0;
 	if (same && (watched->process.shimmed || !recorder->options.shim ||
@@ -238,7 +238,7 @@ static bool put_state(struct mt_recorder *recorder, struct mt_watched *watched, 
 	uint64_t identity = update_identity(recorder, watched);
 	uint32_t devices = watched->devices_count;
 	enum mt_watched_state state;
-	struct mt_why why = {""};
+	struct mt_error_reason why = {""};
 
 	state = read_state(recorder, watched, &why);
 	if (state == MT_WATCHED_AWAKE) {
@@ -247,7 +247,7 @@ static bool put_state(struct mt_recorder *recorder, struct mt_watched *watched, 
 	}
 	if (state != watched->state || identity != watched->identity ||
 	    devices != watched->devices_count) {
-		struct mt_why unread;
+		struct mt_error_reason unread;
 
 		if (state == MT_WATCHED_AWAKE &&
 		    mt_target_read(&watched->process, &recorder->target.file, &unread) != MT_ERR_OK)
@@ -338,7 +338,7 @@ static void refresh(struct mt_watched *watched, uint64_t until_ns)
 	const struct mt_request request = {.kind = MT_REQUEST_PUBLISH};
 	uint64_t now_ns = mt_clock_now_ns();
 	uint32_t silent = watched->silent_count;
-	struct mt_why why;
+	struct mt_error_reason why;
 
 	if (watched->state != MT_WATCHED_AWAKE || now_ns >= until_ns)
 		return;
@@ -389,7 +389,7 @@ bool mt_recorder_sample(struct mt_recorder *recorder)
 /* A sleeping process may have woken up since the last sample. */
 static bool read_head(struct mt_recorder *recorder, struct mt_watched *watched, uint64_t now_ns)
 {
-	struct mt_why why;
+	struct mt_error_reason why;
 
 	if (watched->state != MT_WATCHED_AWAKE)
 		return recorder->options.shim && mt_process_is_alive(&watched->process) &&

@@ -79,13 +79,14 @@ struct mt_recording {
 	struct mt_recording_device *devices;
 	struct mt_recording_mark *marks;
 	size_t processes_count, samples_count, devices_count, marks_count;
-	uint64_t lost_count;   /* lines or cleanups that the recording reports as missing */
-	struct mt_why warning; /* "" or up to which line the file is valid */
+	uint64_t lost_count; /* lines or cleanups that the recording reports as missing */
+	struct mt_error_reason warning; /* "" or up to which line the file is valid */
 };
 
 /* Reads a file. INVALID: not a recording, with the line and the reason. A file that is valid up to
  * some line is read up to there, with a warning. The caller frees with mt_recording_free. */
-enum mt_err mt_recording_read(const char *path, struct mt_recording *out, struct mt_why *why);
+enum mt_err mt_recording_read(const char *path, struct mt_recording *out,
+			      struct mt_error_reason *why);
 
 /* Makes a recording from the ring of a running process. The caller frees. */
 void mt_recording_of_process(const struct mt_target *target, struct mt_recording *out);
@@ -105,11 +106,11 @@ uint64_t mt_recording_end_ns(const struct mt_recording *recording);
 
 /* Adds one line of a recording. INVALID: it is malformed. Unknown kinds are ignored. */
 enum mt_err mt_recording_take_line(struct mt_recording *recording, const json_t *line,
-				   struct mt_why *why);
+				   struct mt_error_reason *why);
 
 /* Adds the output of `mtctl stat --json`, as far as it is newer than the recording. */
 enum mt_err mt_recording_take_stat(struct mt_recording *recording, const json_t *stat,
-				   struct mt_why *why);
+				   struct mt_error_reason *why);
 
 /* Each adds an element. false or NULL: the limit is reached, and it was left out. */
 bool mt_recording_add_sample(struct mt_recording *recording,

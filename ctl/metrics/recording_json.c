@@ -42,7 +42,7 @@ static void get_text(const json_t *object, const char *name, char *out, size_t o
 	mt_text_clean(out, out_bytes);
 }
 
-static enum mt_err invalid(struct mt_why *why, const char *what)
+static enum mt_err invalid(struct mt_error_reason *why, const char *what)
 {
 	return mt_error_because(why, MT_ERR_INVALID, "%s makes no sense", what);
 }
@@ -93,7 +93,8 @@ static bool read_sample(const json_t *object, bool ring, struct mt_recording_sam
 }
 
 static enum mt_err take_devices(struct mt_recording *recording, const json_t *object,
-				const struct mt_recording_sample *sample, struct mt_why *why)
+				const struct mt_recording_sample *sample,
+				struct mt_error_reason *why)
 {
 	const json_t *list = json_object_get(object, "devices"), *one;
 	size_t i;
@@ -115,7 +116,7 @@ static enum mt_err take_devices(struct mt_recording *recording, const json_t *ob
 
 /* A merged cleanup is left out: the one that did its work counts. */
 static enum mt_err take_cleanup(struct mt_recording *recording, const json_t *object, uint64_t pid,
-				struct mt_why *why)
+				struct mt_error_reason *why)
 {
 	struct mt_recording_mark mark = {.kind = MT_RECORDING_CLEANUP, .pid = pid};
 	uint64_t *rss = mark.rss_bytes, *live = mark.live_bytes;
@@ -159,7 +160,7 @@ static void take_process(struct mt_recording *recording, const json_t *object, u
 /* ---- lines ---- */
 
 static enum mt_err take_header(struct mt_recording *recording, const json_t *line,
-			       struct mt_why *why)
+			       struct mt_error_reason *why)
 {
 	const char *format = json_string_value(json_object_get(line, "format"));
 	uint64_t version = 0;
@@ -181,7 +182,7 @@ static enum mt_err take_header(struct mt_recording *recording, const json_t *lin
 }
 
 static enum mt_err take_sample(struct mt_recording *recording, const json_t *line, uint64_t pid,
-			       struct mt_why *why)
+			       struct mt_error_reason *why)
 {
 	struct mt_recording_sample sample = {.pid = pid};
 	uint64_t peak = 0;
@@ -200,7 +201,7 @@ static enum mt_err take_sample(struct mt_recording *recording, const json_t *lin
 }
 
 static enum mt_err take_mark(struct mt_recording *recording, const json_t *line,
-			     struct mt_recording_mark mark, struct mt_why *why)
+			     struct mt_recording_mark mark, struct mt_error_reason *why)
 {
 	if (!get_time(line, &mark.time_ns) || !get(line, "number", INT64_MAX, &mark.number))
 		return invalid(why, mark.kind == MT_RECORDING_ROUND ? "a round"
@@ -212,7 +213,8 @@ static enum mt_err take_mark(struct mt_recording *recording, const json_t *line,
 		       : mt_error_because(why, MT_ERR_RANGE, "more marks than can be read");
 }
 
-static enum mt_err take_end(struct mt_recording *recording, const json_t *line, struct mt_why *why)
+static enum mt_err take_end(struct mt_recording *recording, const json_t *line,
+			    struct mt_error_reason *why)
 {
 	uint64_t code = MT_RECORDING_UNKNOWN, signal = MT_RECORDING_UNKNOWN;
 
@@ -225,7 +227,8 @@ static enum mt_err take_end(struct mt_recording *recording, const json_t *line, 
 	return MT_ERR_OK;
 }
 
-static enum mt_err take_lost(struct mt_recording *recording, const json_t *line, struct mt_why *why)
+static enum mt_err take_lost(struct mt_recording *recording, const json_t *line,
+			     struct mt_error_reason *why)
 {
 	uint64_t lines = 0, records = 0;
 
@@ -237,7 +240,7 @@ static enum mt_err take_lost(struct mt_recording *recording, const json_t *line,
 }
 
 enum mt_err mt_recording_take_line(struct mt_recording *recording, const json_t *line,
-				   struct mt_why *why)
+				   struct mt_error_reason *why)
 {
 	const char *kind = json_string_value(json_object_get(line, "kind"));
 	uint64_t pid = 0;
@@ -294,7 +297,7 @@ static void mark_changes(struct mt_recording *recording, const json_t *before, c
 }
 
 static enum mt_err take_ring(struct mt_recording *recording, const json_t *stat, uint64_t after_ns,
-			     struct mt_why *why)
+			     struct mt_error_reason *why)
 {
 	const json_t *one, *before = NULL;
 	size_t i;
@@ -322,7 +325,7 @@ static uint64_t last_sample_ns(const struct mt_recording *recording)
 }
 
 enum mt_err mt_recording_take_stat(struct mt_recording *recording, const json_t *stat,
-				   struct mt_why *why)
+				   struct mt_error_reason *why)
 {
 	uint64_t after_ns = last_sample_ns(recording), pid = 0, time_ns;
 	struct mt_recording_sample now = {0};
@@ -356,7 +359,7 @@ void mt_recording_of_process(const struct mt_target *target, struct mt_recording
 {
 	struct mt_recording_process *process;
 	json_t *stat = mt_stats_json(target);
-	struct mt_why why;
+	struct mt_error_reason why;
 
 	*out = (struct mt_recording){0};
 	(void)mt_recording_take_stat(out, stat,

@@ -36,7 +36,7 @@ static enum line next_line(struct reader *reader)
 	return reader->length || reader->ended ? LINE_READ : LINE_NONE;
 }
 
-static enum mt_err not_json(struct mt_why *why, const json_error_t *error)
+static enum mt_err not_json(struct mt_error_reason *why, const json_error_t *error)
 {
 	char text[sizeof(error->text)];
 
@@ -46,7 +46,7 @@ static enum mt_err not_json(struct mt_why *why, const json_error_t *error)
 }
 
 static enum mt_err take(struct mt_recording *recording, const char *text, size_t length,
-			struct mt_why *why)
+			struct mt_error_reason *why)
 {
 	json_error_t error;
 	json_t *object = json_loadb(text, length, 0, &error);
@@ -68,7 +68,7 @@ static enum mt_err take(struct mt_recording *recording, const char *text, size_t
 /* Reads up to the first invalid line. A last line without a newline is what a killed recorder
  * leaves. */
 static enum mt_err read_lines(struct reader *reader, struct mt_recording *recording,
-			      struct mt_why *why)
+			      struct mt_error_reason *why)
 {
 	enum mt_err error = MT_ERR_OK;
 	enum line got;
@@ -86,7 +86,8 @@ static enum mt_err read_lines(struct reader *reader, struct mt_recording *record
 }
 
 /* `mtctl stat --json` prints one object over many lines. */
-static enum mt_err read_whole(const char *path, struct mt_recording *recording, struct mt_why *why)
+static enum mt_err read_whole(const char *path, struct mt_recording *recording,
+			      struct mt_error_reason *why)
 {
 	size_t length = 0;
 	char *text = mt_read_file_stream(path, &length);
@@ -104,9 +105,9 @@ static bool is_over_many_lines(const struct reader *reader)
 }
 
 static enum mt_err read_file(struct reader *reader, const char *path, struct mt_recording *out,
-			     struct mt_why *why)
+			     struct mt_error_reason *why)
 {
-	struct mt_why reason = {""};
+	struct mt_error_reason reason = {""};
 	enum mt_err error = read_lines(reader, out, &reason);
 
 	if (error && is_over_many_lines(reader)) {
@@ -137,7 +138,8 @@ static void name_after(const char *path, struct mt_recording *out)
 	mt_text_clean(out->name, sizeof(out->name));
 }
 
-enum mt_err mt_recording_read(const char *path, struct mt_recording *out, struct mt_why *why)
+enum mt_err mt_recording_read(const char *path, struct mt_recording *out,
+			      struct mt_error_reason *why)
 {
 	struct reader reader = {.file = fopen(path, "re")};
 	struct stat status;

@@ -13,7 +13,7 @@
 
 #define NAME_MAX_BYTES 200u
 
-enum mt_err mt_textfile_check(const struct mt_textfile *file, struct mt_why *why)
+enum mt_err mt_textfile_check(const struct mt_textfile *file, struct mt_error_reason *why)
 {
 	size_t length = strlen(file->name);
 
@@ -26,7 +26,7 @@ enum mt_err mt_textfile_check(const struct mt_textfile *file, struct mt_why *why
 }
 
 /* With a sticky bit (/tmp) others cannot replace our files. */
-static enum mt_err open_directory(const char *path, int *out_fd, struct mt_why *why)
+static enum mt_err open_directory(const char *path, int *out_fd, struct mt_error_reason *why)
 {
 	struct stat status;
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -44,7 +44,8 @@ static enum mt_err open_directory(const char *path, int *out_fd, struct mt_why *
 }
 
 /* Checks what exists: nothing, or a file that may be replaced. */
-static enum mt_err check_target(int directory, const struct mt_textfile *file, struct mt_why *why)
+static enum mt_err check_target(int directory, const struct mt_textfile *file,
+				struct mt_error_reason *why)
 {
 	struct stat status;
 
@@ -103,7 +104,7 @@ static bool replace(int directory, const char *name, const char *text, size_t by
 }
 
 enum mt_err mt_textfile_write(const struct mt_textfile *file, const char *text, size_t bytes,
-			      struct mt_why *why)
+			      struct mt_error_reason *why)
 {
 	int directory;
 	enum mt_err error = open_directory(file->directory, &directory, why);
@@ -120,7 +121,7 @@ enum mt_err mt_textfile_write(const struct mt_textfile *file, const char *text, 
 
 void mt_textfile_remove(const struct mt_textfile *file)
 {
-	struct mt_why why;
+	struct mt_error_reason why;
 	int directory;
 
 	if (open_directory(file->directory, &directory, &why) != MT_ERR_OK)

@@ -13,13 +13,13 @@ struct mt_textfile {
 };
 
 /* Checks the name. INVALID: it has a slash, begins with a point or does not end with .prom. */
-enum mt_err mt_textfile_check(const struct mt_textfile *file, struct mt_why *why);
+enum mt_err mt_textfile_check(const struct mt_textfile *file, struct mt_error_reason *why);
 
 /* Writes the file with mode 0644. FOREIGN: anybody may replace files in the directory, or the
  * existing file is a link, no regular file, or another user's. SYSTEM: an error of the file system.
  */
 enum mt_err mt_textfile_write(const struct mt_textfile *file, const char *text, size_t bytes,
-			      struct mt_why *why);
+			      struct mt_error_reason *why);
 
 /* Removes the file: figures that are not updated must not stay. */
 void mt_textfile_remove(const struct mt_textfile *file);

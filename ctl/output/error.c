@@ -18,7 +18,8 @@ const char *mt_error_text(uint64_t error)
 	return error < MT_ERR_COUNT ? texts[error] : "an error that this mtctl does not know";
 }
 
-enum mt_err mt_error_because(struct mt_why *why, enum mt_err error, const char *format, ...)
+enum mt_err mt_error_because(struct mt_error_reason *why, enum mt_err error, const char *format,
+			     ...)
 {
 	va_list arguments;
 
@@ -29,7 +30,8 @@ enum mt_err mt_error_because(struct mt_why *why, enum mt_err error, const char *
 	return error;
 }
 
-enum mt_err mt_error_because_version(struct mt_why *why, const char *file, uint32_t version)
+enum mt_err mt_error_because_version(struct mt_error_reason *why, const char *file,
+				     uint32_t version)
 {
 	return mt_error_because(
 		why, MT_ERR_INVALID,
@@ -49,7 +51,7 @@ void mt_error_say(const char *format, ...)
 	fputc('\n', stderr);
 }
 
-enum mt_exit mt_error_fail(enum mt_exit code, const struct mt_why *why)
+enum mt_exit mt_error_fail(enum mt_exit code, const struct mt_error_reason *why)
 {
 	mt_error_say("%s", why->text);
 	return code;

@@ -1,5 +1,5 @@
 /* ctl/output/error.h -- the error enum, and how errors are reported. Errors of mtctl itself go to
- * stderr as "mtctl: text". A function that can fail for many reasons fills in a struct mt_why,
+ * stderr as "mtctl: text". A function that can fail for many reasons fills in a struct mt_error_reason,
  * which the caller prints or drops. Not thread-safe: mtctl has one thread. */
 #ifndef MT_CTL_OUTPUT_ERROR_H
 #define MT_CTL_OUTPUT_ERROR_H
@@ -25,7 +25,7 @@ enum mt_exit {
 	MT_EXIT_NOT_FOUND = 127,
 };
 
-struct mt_why {
+struct mt_error_reason {
 	char text[320];
 };
 
@@ -34,18 +34,19 @@ const char *mt_error_text(uint64_t error);
 
 /* Writes the reason to *why, cut to fit and cleaned (mt_text_clean), and returns `error`, for
  * `return mt_error_because(...)`. */
-enum mt_err mt_error_because(struct mt_why *why, enum mt_err error, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
+enum mt_err mt_error_because(struct mt_error_reason *why, enum mt_err error, const char *format,
+			     ...) __attribute__((format(printf, 3, 4)));
 
 /* The same with MT_ERR_INVALID for a file that another version of the shim wrote. `file` is the
  * kind of file: "stats file". */
-enum mt_err mt_error_because_version(struct mt_why *why, const char *file, uint32_t version);
+enum mt_err mt_error_because_version(struct mt_error_reason *why, const char *file,
+				     uint32_t version);
 
 /* Prints one line on stderr, with "mtctl: " before it. */
 void mt_error_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Prints the reason on stderr, and returns `code`: the last statement of a command that fails. */
-enum mt_exit mt_error_fail(enum mt_exit code, const struct mt_why *why);
+enum mt_exit mt_error_fail(enum mt_exit code, const struct mt_error_reason *why);
 
 /* Returns the exit code for an error: asleep 1, no such process 3, no reply 4, all others 2. */
 enum mt_exit mt_error_exit(enum mt_err error);

@@ -27,7 +27,8 @@ static int keep_above_stderr(int fd)
 	return moved;
 }
 
-enum mt_err mt_json_lines_open(const char *path, struct mt_json_lines *out, struct mt_why *why)
+enum mt_err mt_json_lines_open(const char *path, struct mt_json_lines *out,
+			       struct mt_error_reason *why)
 {
 	int fd = -1;
 	/* 0600: the file contains command lines */

@@ -20,7 +20,8 @@ struct mt_json_lines {
 
 /* Opens the file and empties it. A new file has mode 0600. Returns the errors of mt_outfile_open.
  */
-enum mt_err mt_json_lines_open(const char *path, struct mt_json_lines *out, struct mt_why *why);
+enum mt_err mt_json_lines_open(const char *path, struct mt_json_lines *out,
+			       struct mt_error_reason *why);
 
 /* Writes one line. Takes the object over. */
 void mt_json_lines_write(struct mt_json_lines *lines, json_t *object);

@@ -23,7 +23,7 @@ struct opening {
 	bool created, again;
 	/* also creates the target of a last link; there was such a link */
 	bool creates_link_targets, followed;
-	struct mt_why *why;
+	struct mt_error_reason *why;
 };
 
 static long call_kernel(long number, long a, long b, long c, long d, long e, long f)
@@ -181,7 +181,7 @@ static enum mt_err open_path(struct opening *opening, int *out_fd)
 	return error;
 }
 
-enum mt_err mt_outfile_open(const char *path, mode_t mode, int *out_fd, struct mt_why *why)
+enum mt_err mt_outfile_open(const char *path, mode_t mode, int *out_fd, struct mt_error_reason *why)
 {
 	struct opening opening = {.path = path,
 				  .flags = O_WRONLY,
@@ -204,7 +204,7 @@ enum mt_err mt_outfile_open(const char *path, mode_t mode, int *out_fd, struct m
 }
 
 enum mt_err mt_outfile_read_or_make(const char *path, mode_t mode, const char *text, bool *out_made,
-				    int *out_fd, struct mt_why *why)
+				    int *out_fd, struct mt_error_reason *why)
 {
 	struct opening opening = {.path = path,
 				  .flags = O_RDONLY | O_NONBLOCK,

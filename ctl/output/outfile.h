@@ -18,13 +18,14 @@
  * caller and of root are followed: /dev/stdout, last.json -> run7.json. In a directory of another
  * user only regular files are opened: a FIFO waits for its reader. Returns MT_ERR_SYSTEM, without a
  * wait, where another process has a lease on the file. */
-enum mt_err mt_outfile_open(const char *path, mode_t mode, int *out_fd, struct mt_why *why);
+enum mt_err mt_outfile_open(const char *path, mode_t mode, int *out_fd,
+			    struct mt_error_reason *why);
 
 /* Opens the file for reading by the same rules, without waiting for the writer of a FIFO. Where it
  * does not exist, creates it with this mode and this text, and sets *out_made; the descriptor has
  * no use then. Never creates the target of a link. A new file that cannot be written whole is
  * removed: MT_ERR_SYSTEM. */
 enum mt_err mt_outfile_read_or_make(const char *path, mode_t mode, const char *text, bool *out_made,
-				    int *out_fd, struct mt_why *why);
+				    int *out_fd, struct mt_error_reason *why);
 
 #endif

@@ -21,7 +21,7 @@ const char *mt_blocks_file_state(unsigned state)
 	return state < MT_BLOCKS_STATES ? names[state] : "?";
 }
 
-static enum mt_err read_head(int fd, struct mt_blocks_head *head, struct mt_why *why)
+static enum mt_err read_head(int fd, struct mt_blocks_head *head, struct mt_error_reason *why)
 {
 	struct stat seen;
 
@@ -54,7 +54,7 @@ static bool is_valid(const struct mt_blocks_entry *entry)
 	       entry->asked_bytes <= entry->held_bytes;
 }
 
-static enum mt_err check_entries(const struct mt_blocks_file *file, struct mt_why *why)
+static enum mt_err check_entries(const struct mt_blocks_file *file, struct mt_error_reason *why)
 {
 	if (file->head.entries_sum !=
 	    mt_checksum(MT_CHECKSUM_START, file->entries, file->count * sizeof(*file->entries)))
@@ -104,7 +104,7 @@ static void sort(struct mt_blocks_file *file)
 	free(list);
 }
 
-enum mt_err mt_blocks_file_read(int fd, struct mt_blocks_file *out, struct mt_why *why)
+enum mt_err mt_blocks_file_read(int fd, struct mt_blocks_file *out, struct mt_error_reason *why)
 {
 	struct mt_blocks_file file = {.entries = NULL};
 	enum mt_err error = read_head(fd, &file.head, why);

@@ -21,7 +21,7 @@ struct mt_blocks_file {
 
 /* Reads the file from an open descriptor into *out. Returns MT_ERR_INVALID, with the reason, for a
  * file that is not valid. The caller frees with mt_blocks_file_free. */
-enum mt_err mt_blocks_file_read(int fd, struct mt_blocks_file *out, struct mt_why *why);
+enum mt_err mt_blocks_file_read(int fd, struct mt_blocks_file *out, struct mt_error_reason *why);
 void mt_blocks_file_free(struct mt_blocks_file *file);
 
 /* Returns "live", "exported", "pending" or "idle". */

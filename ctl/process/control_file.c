@@ -28,7 +28,7 @@ static unsigned next_poll_ms(unsigned poll_ms)
 	return poll_ms * 2 < POLL_MAX_MS ? poll_ms * 2 : POLL_MAX_MS;
 }
 
-static enum mt_err lock(const struct mt_control_call *call, struct mt_why *why)
+static enum mt_err lock(const struct mt_control_call *call, struct mt_error_reason *why)
 {
 	if (flock(call->fd, LOCK_EX | LOCK_NB) == 0)
 		return MT_ERR_OK;
@@ -38,7 +38,7 @@ static enum mt_err lock(const struct mt_control_call *call, struct mt_why *why)
 	return mt_error_because(why, MT_ERR_SYSTEM, "flock: %s", strerror(errno));
 }
 
-static enum mt_err read_control(int fd, struct mt_control_file *out, struct mt_why *why)
+static enum mt_err read_control(int fd, struct mt_control_file *out, struct mt_error_reason *why)
 {
 	if (pread(fd, out, sizeof(*out), 0) != (ssize_t)sizeof(*out) ||
 	    out->magic != MT_CONTROL_MAGIC)
@@ -49,7 +49,8 @@ static enum mt_err read_control(int fd, struct mt_control_file *out, struct mt_w
 }
 
 /* Writes the sequence number last: a process that reads in between sees no new request yet. */
-static enum mt_err write_request(int fd, const struct mt_request *request, struct mt_why *why)
+static enum mt_err write_request(int fd, const struct mt_request *request,
+				 struct mt_error_reason *why)
 {
 	const size_t base = offsetof(struct mt_control_file, request), rest = sizeof(request->seq);
 	const size_t rest_bytes = sizeof(*request) - rest;
@@ -65,7 +66,7 @@ static enum mt_err write_request(int fd, const struct mt_request *request, struc
 	return MT_ERR_OK;
 }
 
-static enum mt_err notify(int fd, struct mt_why *why)
+static enum mt_err notify(int fd, struct mt_error_reason *why)
 {
 	const unsigned add_one = FUTEX_OP(FUTEX_OP_ADD, 1, FUTEX_OP_CMP_LT, 0);
 	char *map = mmap(NULL, sizeof(struct mt_control_file), PROT_READ | PROT_WRITE, MAP_SHARED,
@@ -90,7 +91,7 @@ static enum mt_err notify(int fd, struct mt_why *why)
 }
 
 static enum mt_err try_request(struct mt_control_call *call, struct mt_request *request,
-			       struct mt_why *why)
+			       struct mt_error_reason *why)
 {
 	struct mt_stats_head head;
 	struct mt_control_file control;
@@ -140,10 +141,10 @@ static void check_owner(struct mt_control_call *call)
 
 /* A process without a control file is asleep, unless its stats file is of another version, which
  * may name the control file differently. */
-static enum mt_err open_control(struct mt_control_call *call, struct mt_why *why)
+static enum mt_err open_control(struct mt_control_call *call, struct mt_error_reason *why)
 {
 	struct mt_stats_head head;
-	struct mt_why why_head;
+	struct mt_error_reason why_head;
 	enum mt_err error = mt_stats_dir_open(&call->process, MT_STATS_DIR_CONTROL, &call->fd, why);
 
 	if (error != MT_ERR_NOT_AVAILABLE ||
@@ -154,7 +155,7 @@ static enum mt_err open_control(struct mt_control_call *call, struct mt_why *why
 }
 
 bool mt_control_file_try_send(struct mt_control_call *call, struct mt_request request,
-			      enum mt_err *error, struct mt_why *why)
+			      enum mt_err *error, struct mt_error_reason *why)
 {
 	*error = open_control(call, why);
 	if (!*error)
@@ -171,7 +172,7 @@ bool mt_control_file_try_send(struct mt_control_call *call, struct mt_request re
 
 enum mt_err mt_control_file_send(const struct mt_process *process, struct mt_request request,
 				 uint64_t timeout_ms, struct mt_control_call *out,
-				 struct mt_why *why)
+				 struct mt_error_reason *why)
 {
 	unsigned poll_ms = POLL_FIRST_MS;
 	enum mt_err error;
@@ -186,7 +187,7 @@ enum mt_err mt_control_file_send(const struct mt_process *process, struct mt_req
 
 /* Returns true with the reply, or with the reason why there will be none; false: neither yet. */
 static bool poll(struct mt_control_call *call, struct mt_stats_head *head, enum mt_err *error,
-		 struct mt_why *why)
+		 struct mt_error_reason *why)
 {
 	*error = mt_target_try_head(&call->process, head, why);
 	if (!*error && head->snapshot.request_seq >= call->seq)
@@ -207,7 +208,7 @@ static bool poll(struct mt_control_call *call, struct mt_stats_head *head, enum 
 }
 
 bool mt_control_file_poll(struct mt_control_call *call, struct mt_stats_head *out,
-			  enum mt_err *error, struct mt_why *why)
+			  enum mt_err *error, struct mt_error_reason *why)
 {
 	struct mt_stats_head head;
 
@@ -227,7 +228,7 @@ void mt_control_file_unlock(struct mt_control_call *call)
 }
 
 enum mt_err mt_control_file_wait(struct mt_control_call *call, struct mt_stats_head *out,
-				 struct mt_why *why)
+				 struct mt_error_reason *why)
 {
 	unsigned poll_ms = POLL_FIRST_MS;
 	enum mt_err error;
@@ -241,7 +242,7 @@ enum mt_err mt_control_file_wait(struct mt_control_call *call, struct mt_stats_h
 
 enum mt_err mt_control_file_exchange(const struct mt_process *process, struct mt_request request,
 				     uint64_t timeout_ms, struct mt_stats_head *out,
-				     struct mt_why *why)
+				     struct mt_error_reason *why)
 {
 	struct mt_control_call call;
 	enum mt_err error = mt_control_file_send(process, request, timeout_ms, &call, why);
@@ -256,7 +257,7 @@ enum mt_err mt_control_file_exchange(const struct mt_process *process, struct mt
 }
 
 enum mt_err mt_control_file_request(const struct mt_process *process, struct mt_request request,
-				    uint64_t timeout_ms, struct mt_why *why)
+				    uint64_t timeout_ms, struct mt_error_reason *why)
 {
 	struct mt_stats_head head;
 
@@ -266,7 +267,7 @@ enum mt_err mt_control_file_request(const struct mt_process *process, struct mt_
 bool mt_control_file_refresh(const struct mt_process *process)
 {
 	const struct mt_request request = {.kind = MT_REQUEST_PUBLISH};
-	struct mt_why why;
+	struct mt_error_reason why;
 
 	return mt_control_file_request(process, request, FRESH_TIMEOUT_MS, &why) == MT_ERR_OK;
 }

@@ -29,7 +29,7 @@ struct mt_control_call {
  * mt_control_file_poll until it returns true, or mt_control_file_unlock. */
 enum mt_err mt_control_file_send(const struct mt_process *process, struct mt_request request,
 				 uint64_t timeout_ms, struct mt_control_call *out,
-				 struct mt_why *why);
+				 struct mt_error_reason *why);
 
 /* mt_control_file_send in steps, for a caller with many requests. mt_control_file_begin fills in a
  * call with this timeout. mt_control_file_try_send tries once, without a pause. It returns false
@@ -39,18 +39,18 @@ enum mt_err mt_control_file_send(const struct mt_process *process, struct mt_req
 void mt_control_file_begin(const struct mt_process *process, uint64_t timeout_ms,
 			   struct mt_control_call *out);
 bool mt_control_file_try_send(struct mt_control_call *call, struct mt_request request,
-			      enum mt_err *error, struct mt_why *why);
+			      enum mt_err *error, struct mt_error_reason *why);
 
 /* Waits until the process has handled the request, and releases the lock. *out is the head that the
  * process has written after the request; head.snapshot.request_error is the result of the request.
  * Returns MT_ERR_TIMEOUT, or MT_ERR_UNKNOWN where the process has ended. */
 enum mt_err mt_control_file_wait(struct mt_control_call *call, struct mt_stats_head *out,
-				 struct mt_why *why);
+				 struct mt_error_reason *why);
 
 /* mt_control_file_wait for a caller that must not wait: reads the stats file once. Returns false
  * where there is no reply yet. */
 bool mt_control_file_poll(struct mt_control_call *call, struct mt_stats_head *out,
-			  enum mt_err *error, struct mt_why *why);
+			  enum mt_err *error, struct mt_error_reason *why);
 
 /* Releases the lock without a reply, if the call holds it. The process may still handle the
  * request. */
@@ -61,11 +61,11 @@ void mt_control_file_unlock(struct mt_control_call *call);
  * other error. */
 enum mt_err mt_control_file_exchange(const struct mt_process *process, struct mt_request request,
 				     uint64_t timeout_ms, struct mt_stats_head *out,
-				     struct mt_why *why);
+				     struct mt_error_reason *why);
 
 /* mt_control_file_exchange without the head. */
 enum mt_err mt_control_file_request(const struct mt_process *process, struct mt_request request,
-				    uint64_t timeout_ms, struct mt_why *why);
+				    uint64_t timeout_ms, struct mt_error_reason *why);
 
 /* Asks the process to publish its figures now, and waits up to 1 s. Returns whether it has replied.
  */

@@ -86,7 +86,7 @@ static bool read_process(const struct mt_process *process, long number, bool kno
 			 struct mt_gpu_memory *out)
 {
 	struct mt_stats_file *file = mt_error_check_memory(malloc(sizeof(*file)));
-	struct mt_why why;
+	struct mt_error_reason why;
 
 	if (mt_target_read(process, file, &why) != MT_ERR_OK)
 		file->head.devices_count = 0;

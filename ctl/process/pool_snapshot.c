@@ -13,7 +13,8 @@
 #define TRIES 3
 
 /* Why the process lists no blocks, from its figures before the request. */
-static enum mt_err refuse(const struct mt_stats_file *file, uint64_t error, struct mt_why *why)
+static enum mt_err refuse(const struct mt_stats_file *file, uint64_t error,
+			  struct mt_error_reason *why)
 {
 	if (error != MT_ERR_NOT_AVAILABLE)
 		return mt_error_because(why, MT_ERR_SYSTEM, "it could not write its blocks: %s",
@@ -27,7 +28,7 @@ static enum mt_err refuse(const struct mt_stats_file *file, uint64_t error, stru
 		"was built without CUDA");
 }
 
-static enum mt_err request_blocks(const struct mt_target *target, struct mt_why *why)
+static enum mt_err request_blocks(const struct mt_target *target, struct mt_error_reason *why)
 {
 	const struct mt_request request = {.kind = MT_REQUEST_SNAPSHOT};
 	struct mt_stats_head head;
@@ -39,7 +40,7 @@ static enum mt_err request_blocks(const struct mt_target *target, struct mt_why 
 }
 
 static enum mt_err read_blocks(const struct mt_process *process, struct mt_blocks_file *out,
-			       struct mt_why *why)
+			       struct mt_error_reason *why)
 {
 	int fd;
 	enum mt_err error = mt_stats_dir_open(process, MT_STATS_DIR_BLOCKS, &fd, why);
@@ -52,7 +53,7 @@ static enum mt_err read_blocks(const struct mt_process *process, struct mt_block
 }
 
 enum mt_err mt_pool_snapshot_take(const struct mt_process *process, struct mt_pool_snapshot *out,
-				  struct mt_why *why)
+				  struct mt_error_reason *why)
 {
 	enum mt_err error = MT_ERR_NOT_AVAILABLE;
 

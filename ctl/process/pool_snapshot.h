@@ -54,7 +54,7 @@ uint64_t mt_pool_snapshot_age_ms(size_t index);
  * MT_ERR_NOT_AVAILABLE, with the reason, where the process is asleep or uses no CUDA. The caller
  * frees with mt_pool_snapshot_free. */
 enum mt_err mt_pool_snapshot_take(const struct mt_process *process, struct mt_pool_snapshot *out,
-				  struct mt_why *why);
+				  struct mt_error_reason *why);
 void mt_pool_snapshot_free(struct mt_pool_snapshot *snapshot);
 
 /* Adds up the blocks of one device, or of all (MT_POOL_SNAPSHOT_ALL). */

@@ -24,7 +24,7 @@ static bool resolve(const char *path, char *out, size_t out_bytes)
 	return true;
 }
 
-enum mt_err mt_preload_find(char *out, size_t out_bytes, struct mt_why *why)
+enum mt_err mt_preload_find(char *out, size_t out_bytes, struct mt_error_reason *why)
 {
 	const char *named = getenv("MTSHIM_LIBRARY");
 
@@ -74,7 +74,7 @@ char *mt_preload_list(const char *library, const char *existing)
 enum mt_exit mt_preload_prepare(void)
 {
 	char library[PATH_MAX];
-	struct mt_why why;
+	struct mt_error_reason why;
 	char *list;
 
 	if (mt_preload_find(library, sizeof(library), &why) != MT_ERR_OK)

@@ -11,7 +11,7 @@
 /* Writes the absolute path of libmtshim.so to *out: MTSHIM_LIBRARY, else the file that
  * mt_install_dir_find finds. Returns MT_ERR_UNKNOWN where there is none, and MT_ERR_INVALID for a
  * path that LD_PRELOAD cannot hold: the loader splits at blanks and colons, and expands $. */
-enum mt_err mt_preload_find(char *out, size_t out_bytes, struct mt_why *why);
+enum mt_err mt_preload_find(char *out, size_t out_bytes, struct mt_error_reason *why);
 
 /* Returns a value of LD_PRELOAD: the library, then the entries of `existing` (may be NULL) without
  * any other copy of the shim. The caller frees. */

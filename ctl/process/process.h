@@ -42,10 +42,10 @@ void mt_process_say(const struct mt_process *process, const char *text);
 /* Finds a process by its pid, or by the id of one of its threads. Returns MT_ERR_UNKNOWN where
  * there is no such process, MT_ERR_FOREIGN where its maps may not be read, and MT_ERR_TIMEOUT where
  * a read of its maps does not return in time. */
-enum mt_err mt_process_find(pid_t pid, struct mt_process *out, struct mt_why *why);
+enum mt_err mt_process_find(pid_t pid, struct mt_process *out, struct mt_error_reason *why);
 
 /* mt_process_find, and MT_ERR_UNKNOWN where the process does not carry the shim. */
-enum mt_err mt_process_find_shimmed(pid_t pid, struct mt_process *out, struct mt_why *why);
+enum mt_err mt_process_find_shimmed(pid_t pid, struct mt_process *out, struct mt_error_reason *why);
 
 /* Lists every process, sorted by pid. Returns how many; the caller frees *out. Only processes of
  * the calling user (root: of every user) can be `shimmed`. */

@@ -40,7 +40,7 @@ struct mt_process_list_entry {
 	struct mt_stats_device *devices; /* devices_count of the head; NULL: none */
 	/* MT_PROCESS_REFUSED: why its file is not believed, or its directory can hold none;
 	 * UNRESPONSIVE */
-	struct mt_why why;
+	struct mt_error_reason why;
 	bool uses_cuda;
 	struct mt_process_list_sums own;  /* 0 for what is not known */
 	struct mt_process_list_sums tree; /* its own and that of all shimmed ones below it */

@@ -358,7 +358,7 @@ void mt_process_probe_all(struct mt_process_probe *probes, size_t count)
 
 /* ---- process.h ---- */
 
-enum mt_err mt_process_find(pid_t pid, struct mt_process *out, struct mt_why *why)
+enum mt_err mt_process_find(pid_t pid, struct mt_process *out, struct mt_error_reason *why)
 {
 	struct mt_process process = {.pid = pid};
 	struct mt_process_probe one = {.process = &process, .maps = true, .command = true};
@@ -381,7 +381,7 @@ enum mt_err mt_process_find(pid_t pid, struct mt_process *out, struct mt_why *wh
 	return MT_ERR_OK;
 }
 
-enum mt_err mt_process_find_shimmed(pid_t pid, struct mt_process *out, struct mt_why *why)
+enum mt_err mt_process_find_shimmed(pid_t pid, struct mt_process *out, struct mt_error_reason *why)
 {
 	struct mt_process process;
 	enum mt_err error = mt_process_find(pid, &process, why);

@@ -44,7 +44,7 @@ static void read_memory(struct mt_process_tree *tree, struct mt_member *member)
 {
 	const struct mt_member *parent =
 		member->parent == MT_ANCESTRY_NONE ? NULL : &tree->list[member->parent];
-	struct mt_why why;
+	struct mt_error_reason why;
 	enum mt_err error;
 
 	if (tree->detail == MT_PROCESS_TREE_MAPPINGS)
@@ -192,7 +192,7 @@ static void drop_unresponsive(struct mt_process_list *processes)
 }
 
 enum mt_err mt_process_tree_read(pid_t root, enum mt_process_tree_detail detail,
-				 struct mt_process_tree *out, struct mt_why *why)
+				 struct mt_process_tree *out, struct mt_error_reason *why)
 {
 	struct mt_process_tree tree = {.detail = detail};
 	struct reading reading = {.root = root, .tree = &tree};

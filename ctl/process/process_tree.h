@@ -57,7 +57,7 @@ struct mt_process_tree {
  * mappings, prints on stderr which stats file is refused. The caller frees with
  * mt_process_tree_free. */
 enum mt_err mt_process_tree_read(pid_t root, enum mt_process_tree_detail detail,
-				 struct mt_process_tree *out, struct mt_why *why);
+				 struct mt_process_tree *out, struct mt_error_reason *why);
 void mt_process_tree_free(struct mt_process_tree *tree);
 
 /* Writes the figures of one member to *out, 0 for what is not known. */

@@ -6,7 +6,7 @@
 
 #include "ctl/process/setting.h"
 
-static enum mt_err refuse_name(const char *name, struct mt_why *why)
+static enum mt_err refuse_name(const char *name, struct mt_error_reason *why)
 {
 	const char *nearest = mt_setting_nearest(name);
 
@@ -17,7 +17,8 @@ static enum mt_err refuse_name(const char *name, struct mt_why *why)
 				"no setting '%.40s'; `mtctl options` lists them", name);
 }
 
-enum mt_err mt_set_request_parse(const char *text, struct mt_request *out, struct mt_why *why)
+enum mt_err mt_set_request_parse(const char *text, struct mt_request *out,
+				 struct mt_error_reason *why)
 {
 	const char *value = strchr(text, '=');
 	const struct mt_setting *setting;
@@ -58,7 +59,7 @@ const char *mt_set_request_unavailable(const struct mt_request *request,
 	return is_prof(request) ? mt_stats_why_no_profile(head) : NULL;
 }
 
-void mt_set_request_explain(const struct mt_request *request, struct mt_why *why)
+void mt_set_request_explain(const struct mt_request *request, struct mt_error_reason *why)
 {
 	if (strcmp(why->text, mt_error_text(MT_ERR_UNKNOWN)) == 0)
 		mt_error_because(

@@ -223,7 +223,7 @@ void mt_setting_allowed(const struct mt_setting *setting, char *out, size_t out_
 }
 
 enum mt_err mt_setting_check(const struct mt_setting *setting, const char *value,
-			     struct mt_why *why)
+			     struct mt_error_reason *why)
 {
 	bool valid = false;
 	char allowed[128];

@@ -57,7 +57,7 @@ const char *mt_setting_nearest(const char *name);
 
 /* Checks a value. Returns MT_ERR_INVALID, with the values that are allowed. */
 enum mt_err mt_setting_check(const struct mt_setting *setting, const char *value,
-			     struct mt_why *why);
+			     struct mt_error_reason *why);
 
 /* Writes the values that are allowed as text: "0..1000000", "auto|jemalloc|system". */
 void mt_setting_allowed(const struct mt_setting *setting, char *out, size_t out_bytes);

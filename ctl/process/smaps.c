@@ -181,7 +181,7 @@ bool mt_smaps_parse_total(const char *text, struct mt_smaps_sizes *out)
 
 /* The files of a kernel thread, and of a process that is ending, are empty. */
 static enum mt_err read_text(const struct mt_process *process, const char *file, char **out,
-			     struct mt_why *why)
+			     struct mt_error_reason *why)
 {
 	char *text = mt_process_smaps(process->pid, file);
 
@@ -202,7 +202,7 @@ static enum mt_err read_text(const struct mt_process *process, const char *file,
 }
 
 enum mt_err mt_smaps_read(const struct mt_process *process, struct mt_smaps *out,
-			  struct mt_why *why)
+			  struct mt_error_reason *why)
 {
 	char *text;
 	enum mt_err error = read_text(process, "smaps", &text, why);
@@ -215,7 +215,7 @@ enum mt_err mt_smaps_read(const struct mt_process *process, struct mt_smaps *out
 }
 
 enum mt_err mt_smaps_read_total(const struct mt_process *process, struct mt_smaps_sizes *out,
-				struct mt_why *why)
+				struct mt_error_reason *why)
 {
 	struct mt_smaps smaps;
 	char *text;

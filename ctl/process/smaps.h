@@ -75,11 +75,11 @@ struct mt_smaps {
  * process has its pid, MT_ERR_FOREIGN for a process of another user, MT_ERR_SYSTEM where the read
  * does not return in time. */
 enum mt_err mt_smaps_read_total(const struct mt_process *process, struct mt_smaps_sizes *out,
-				struct mt_why *why);
+				struct mt_error_reason *why);
 
 /* The same with every mapping. The caller frees with mt_smaps_free. */
 enum mt_err mt_smaps_read(const struct mt_process *process, struct mt_smaps *out,
-			  struct mt_why *why);
+			  struct mt_error_reason *why);
 void mt_smaps_free(struct mt_smaps *smaps);
 
 /* Parses the text of /proc/PID/smaps. Pure. */

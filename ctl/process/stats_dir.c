@@ -79,7 +79,7 @@ static bool may_own(const struct mt_process *process, uid_t owner)
 
 /* Refuses what the process would not have made itself. */
 static enum mt_err check_owner(int fd, mode_t kind, const struct mt_process *process,
-			       struct mt_why *why)
+			       struct mt_error_reason *why)
 {
 	const char *what = kind == S_IFDIR ? "directory" : "file";
 	struct stat status;
@@ -101,7 +101,7 @@ static enum mt_err check_owner(int fd, mode_t kind, const struct mt_process *pro
 }
 
 static enum mt_err open_file(int directory, const char *name, int flags, int *out_fd,
-			     struct mt_why *why)
+			     struct mt_error_reason *why)
 {
 	int fd = openat(directory, name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 
@@ -124,7 +124,7 @@ static const char *const kinds[] = {
 
 /* The owner of the files is the owner of the directory. This refuses a hard link to a file of root
  * in the directory of another user. */
-static enum mt_err check_same_owner(int directory, int file, struct mt_why *why)
+static enum mt_err check_same_owner(int directory, int file, struct mt_error_reason *why)
 {
 	struct stat above, status;
 
@@ -139,7 +139,7 @@ static enum mt_err check_same_owner(int directory, int file, struct mt_why *why)
 
 /* Opens a file in a directory that has been checked. */
 static enum mt_err open_at(const struct mt_process *process, int directory,
-			   enum mt_stats_dir_file which, int *out_fd, struct mt_why *why)
+			   enum mt_stats_dir_file which, int *out_fd, struct mt_error_reason *why)
 {
 	char name[96];
 	int file = -1;
@@ -163,7 +163,7 @@ static enum mt_err open_at(const struct mt_process *process, int directory,
 }
 
 static enum mt_err open_in(const struct mt_process *process, const char *path,
-			   enum mt_stats_dir_file which, int *out_fd, struct mt_why *why)
+			   enum mt_stats_dir_file which, int *out_fd, struct mt_error_reason *why)
 {
 	int directory = open_directory(process, path);
 	enum mt_err error;
@@ -279,7 +279,7 @@ static bool is_another_users(const struct mt_process *process, const char *path)
  * it. */
 static void roots_path(const struct mt_process *process, char *out, size_t out_bytes)
 {
-	struct mt_why why;
+	struct mt_error_reason why;
 	int directory = -1;
 
 	if (geteuid() == 0 && process->uid != 0) {
@@ -313,7 +313,8 @@ static void spend_since(const struct mt_process *process, uint64_t from_ns)
 }
 
 static enum mt_err open_in_own(const struct mt_process *process, const char *path,
-			       enum mt_stats_dir_file which, int *out_fd, struct mt_why *why)
+			       enum mt_stats_dir_file which, int *out_fd,
+			       struct mt_error_reason *why)
 {
 	uint64_t from_ns = own_cpu_ns();
 	enum mt_err error = open_in(process, path, which, out_fd, why);
@@ -325,7 +326,7 @@ static enum mt_err open_in_own(const struct mt_process *process, const char *pat
 /* The error where mtctl has found no file. `own` is the MT_DIR of the process, NULL where it is not
  * known. */
 static enum mt_err no_files_error(const struct mt_process *process, const char *own,
-				  struct mt_why *why)
+				  struct mt_error_reason *why)
 {
 	uint64_t from_ns = own_cpu_ns();
 	char path[PATH_MAX];
@@ -344,7 +345,7 @@ static enum mt_err no_files_error(const struct mt_process *process, const char *
 }
 
 enum mt_err mt_stats_dir_open(const struct mt_process *process, enum mt_stats_dir_file which,
-			      int *out_fd, struct mt_why *why)
+			      int *out_fd, struct mt_error_reason *why)
 {
 	char own[PATH_MAX], paths[3][PATH_MAX] = {"", "", ""};
 	enum mt_err error = MT_ERR_NOT_AVAILABLE;
@@ -393,7 +394,7 @@ static void close_near(struct near *place)
 }
 
 static enum mt_err open_near(struct near *place, const char *path, const struct mt_process *process,
-			     struct mt_why *why)
+			     struct mt_error_reason *why)
 {
 	enum mt_err error;
 	int fd;
@@ -415,7 +416,7 @@ static enum mt_err open_near(struct near *place, const char *path, const struct 
 }
 
 enum mt_err mt_stats_dir_open_near(const struct mt_process *process, int *out_fd,
-				   struct mt_why *why)
+				   struct mt_error_reason *why)
 {
 	char paths[2][PATH_MAX];
 	enum mt_err error = MT_ERR_NOT_AVAILABLE;
@@ -515,7 +516,7 @@ void mt_stats_dir_sweep(const struct mt_process *list, size_t count)
 	uint64_t own_pidns = mt_process_own_pidns();
 	char path[PATH_MAX];
 	struct mt_process owner;
-	struct mt_why why;
+	struct mt_error_reason why;
 	const struct dirent *entry;
 	DIR *directory;
 	int fd;

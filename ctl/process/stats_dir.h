@@ -34,14 +34,14 @@ enum mt_stats_dir_file {
  * because the process is asleep. Returns MT_ERR_FOREIGN where it is refused, or where the library
  * keeps no files in such a directory (mt_stats_dir_check). */
 enum mt_err mt_stats_dir_open(const struct mt_process *process, enum mt_stats_dir_file which,
-			      int *out_fd, struct mt_why *why);
+			      int *out_fd, struct mt_error_reason *why);
 
 /* Opens the stats file of a process of the pid namespace of mtctl in the MT_DIR of mtctl, or else
  * in the default directory of the user, without reading the environment of the process: a third of
  * the work. It does not prove that the process writes there; mt_target_read_near does. A caller
  * that opens the files of many processes calls mt_stats_dir_forget after the last. */
 enum mt_err mt_stats_dir_open_near(const struct mt_process *process, int *out_fd,
-				   struct mt_why *why);
+				   struct mt_error_reason *why);
 void mt_stats_dir_forget(void);
 
 /* Writes the directory that the environment of mtctl names to *out. */

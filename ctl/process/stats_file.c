@@ -25,14 +25,15 @@ static bool is_own_layout(const struct mt_stats_head *head)
 	       head->class_bytes == sizeof(struct mt_stats_class);
 }
 
-static enum mt_err refuse_short(size_t got, struct mt_why *why)
+static enum mt_err refuse_short(size_t got, struct mt_error_reason *why)
 {
 	return mt_error_because(why, MT_ERR_INVALID, "refused: the stats file is cut short (%s)",
 				mt_text_counted(got, "byte", "bytes").text);
 }
 
 /* Checks magic, version, sizes, counts and checksum. `got`: bytes of the head that were read. */
-static enum mt_err check_head(const struct mt_stats_head *head, size_t got, struct mt_why *why)
+static enum mt_err check_head(const struct mt_stats_head *head, size_t got,
+			      struct mt_error_reason *why)
 {
 	if (got < offsetof(struct mt_stats_head, pid))
 		return refuse_short(got, why);
@@ -79,7 +80,8 @@ static bool is_of_another_version(const struct mt_stats_head *head, size_t got)
 	       !is_own_layout(head);
 }
 
-static enum mt_err try_head(int fd, bool *is_final, struct mt_stats_head *out, struct mt_why *why)
+static enum mt_err try_head(int fd, bool *is_final, struct mt_stats_head *out,
+			    struct mt_error_reason *why)
 {
 	struct mt_stats_head head;
 	size_t got = mt_read_file_at(fd, &head, sizeof(head), 0);
@@ -93,14 +95,14 @@ static enum mt_err try_head(int fd, bool *is_final, struct mt_stats_head *out, s
 	return MT_ERR_OK;
 }
 
-enum mt_err mt_stats_file_try_head(int fd, struct mt_stats_head *out, struct mt_why *why)
+enum mt_err mt_stats_file_try_head(int fd, struct mt_stats_head *out, struct mt_error_reason *why)
 {
 	bool is_final;
 
 	return try_head(fd, &is_final, out, why);
 }
 
-enum mt_err mt_stats_file_read_head(int fd, struct mt_stats_head *out, struct mt_why *why)
+enum mt_err mt_stats_file_read_head(int fd, struct mt_stats_head *out, struct mt_error_reason *why)
 {
 	enum mt_err error = MT_ERR_INVALID;
 	bool is_final = false;
@@ -144,7 +146,7 @@ static void clean_devices(struct mt_stats_device *devices, size_t count)
 }
 
 enum mt_err mt_stats_file_read_devices(int fd, const struct mt_stats_head *head,
-				       struct mt_stats_device *out, struct mt_why *why)
+				       struct mt_stats_device *out, struct mt_error_reason *why)
 {
 	const size_t bytes = head->devices_count * sizeof(*out);
 
@@ -178,7 +180,7 @@ static void clean_limit_reports(struct mt_stats_limit_report *limit_reports)
 }
 
 /* Reads the bytes after the head. */
-static enum mt_err read_tail(int fd, struct mt_stats_file *file, struct mt_why *why)
+static enum mt_err read_tail(int fd, struct mt_stats_file *file, struct mt_error_reason *why)
 {
 	const size_t bytes = sizeof(*file) - sizeof(file->head);
 
@@ -189,7 +191,7 @@ static enum mt_err read_tail(int fd, struct mt_stats_file *file, struct mt_why *
 	return MT_ERR_OK;
 }
 
-enum mt_err mt_stats_file_read(int fd, struct mt_stats_file *out, struct mt_why *why)
+enum mt_err mt_stats_file_read(int fd, struct mt_stats_file *out, struct mt_error_reason *why)
 {
 	struct mt_stats_file *file = mt_error_check_memory(calloc(1, sizeof(*file)));
 	enum mt_err error = mt_stats_file_read_head(fd, &file->head, why);

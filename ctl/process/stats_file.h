@@ -15,18 +15,18 @@
 /* Reads the whole file. Where the checksum is wrong, reads again up to 50 times, 1 ms apart: a
  * write may be in progress. Returns MT_ERR_INVALID for a file that is no stats file, or of another
  * version. Invalid slots are returned empty. */
-enum mt_err mt_stats_file_read(int fd, struct mt_stats_file *out, struct mt_why *why);
+enum mt_err mt_stats_file_read(int fd, struct mt_stats_file *out, struct mt_error_reason *why);
 
 /* The same for the head alone. */
-enum mt_err mt_stats_file_read_head(int fd, struct mt_stats_head *out, struct mt_why *why);
+enum mt_err mt_stats_file_read_head(int fd, struct mt_stats_head *out, struct mt_error_reason *why);
 
 /* Reads the table of devices for a head of the same file: head->devices_count entries of `out`.
  * Returns MT_ERR_INVALID where the file is cut short. */
 enum mt_err mt_stats_file_read_devices(int fd, const struct mt_stats_head *head,
-				       struct mt_stats_device *out, struct mt_why *why);
+				       struct mt_stats_device *out, struct mt_error_reason *why);
 
 /* mt_stats_file_read_head with one try: MT_ERR_INVALID may mean that a write is in progress. */
-enum mt_err mt_stats_file_try_head(int fd, struct mt_stats_head *out, struct mt_why *why);
+enum mt_err mt_stats_file_try_head(int fd, struct mt_stats_head *out, struct mt_error_reason *why);
 
 /* Returns the cleanup of this number, or of this request; NULL where it is not in the file. A
  * cleanup that was merged into the next one is that one. */

@@ -8,7 +8,7 @@
 /* Refuses a valid file of another process that was copied or renamed. Also refuses a file that the
  * process wrote before its exec: the new program does not read the control file. */
 static enum mt_err check_identity(const struct mt_process *process,
-				  const struct mt_stats_head *head, struct mt_why *why)
+				  const struct mt_stats_head *head, struct mt_error_reason *why)
 {
 	if (head->pid != (uint64_t)process->own_pid || head->start_ticks != process->start_ticks ||
 	    head->pidns != process->pidns)
@@ -23,8 +23,9 @@ static enum mt_err check_identity(const struct mt_process *process,
 }
 
 static enum mt_err read_head(const struct mt_process *process,
-			     enum mt_err (*read)(int, struct mt_stats_head *, struct mt_why *),
-			     struct mt_stats_head *out, struct mt_why *why)
+			     enum mt_err (*read)(int, struct mt_stats_head *,
+						 struct mt_error_reason *),
+			     struct mt_stats_head *out, struct mt_error_reason *why)
 {
 	struct mt_stats_head head;
 	int fd;
@@ -42,20 +43,20 @@ static enum mt_err read_head(const struct mt_process *process,
 }
 
 enum mt_err mt_target_read_head(const struct mt_process *process, struct mt_stats_head *out,
-				struct mt_why *why)
+				struct mt_error_reason *why)
 {
 	return read_head(process, mt_stats_file_read_head, out, why);
 }
 
 enum mt_err mt_target_try_head(const struct mt_process *process, struct mt_stats_head *out,
-			       struct mt_why *why)
+			       struct mt_error_reason *why)
 {
 	return read_head(process, mt_stats_file_try_head, out, why);
 }
 
 enum mt_err mt_target_read_devices(const struct mt_process *process,
 				   const struct mt_stats_head *head, bool is_near,
-				   struct mt_stats_device *out, struct mt_why *why)
+				   struct mt_stats_device *out, struct mt_error_reason *why)
 {
 	int fd;
 	enum mt_err error = is_near ? mt_stats_dir_open_near(process, &fd, why)
@@ -72,7 +73,7 @@ bool mt_target_read_near(struct mt_process *process, struct mt_stats_head *out)
 {
 	struct mt_process near = *process;
 	struct mt_stats_head head;
-	struct mt_why why;
+	struct mt_error_reason why;
 	enum mt_err error;
 	int fd;
 
@@ -93,7 +94,7 @@ bool mt_target_read_near(struct mt_process *process, struct mt_stats_head *out)
 }
 
 enum mt_err mt_target_read_open(const struct mt_process *process, int fd, struct mt_stats_file *out,
-				struct mt_why *why)
+				struct mt_error_reason *why)
 {
 	enum mt_err error = mt_stats_file_read(fd, out, why);
 
@@ -101,7 +102,7 @@ enum mt_err mt_target_read_open(const struct mt_process *process, int fd, struct
 }
 
 enum mt_err mt_target_read(const struct mt_process *process, struct mt_stats_file *out,
-			   struct mt_why *why)
+			   struct mt_error_reason *why)
 {
 	int fd;
 	enum mt_err error = mt_stats_dir_open(process, MT_STATS_DIR_STATS, &fd, why);
@@ -122,7 +123,7 @@ enum mt_exit mt_target_parse_pid(const char *text, pid_t *out)
 }
 
 enum mt_exit mt_target_fail(const struct mt_process *process, enum mt_err error,
-			    const struct mt_why *why)
+			    const struct mt_error_reason *why)
 {
 	mt_process_say(process, why->text);
 	return mt_error_exit(error);
@@ -130,7 +131,7 @@ enum mt_exit mt_target_fail(const struct mt_process *process, enum mt_err error,
 
 enum mt_exit mt_target_find(const char *pid, struct mt_process *out)
 {
-	struct mt_why why;
+	struct mt_error_reason why;
 	pid_t number;
 	enum mt_exit code = mt_target_parse_pid(pid, &number);
 	enum mt_err error;
@@ -146,7 +147,7 @@ enum mt_exit mt_target_find(const char *pid, struct mt_process *out)
 
 enum mt_exit mt_target_open(const char *pid, struct mt_target *out)
 {
-	struct mt_why why;
+	struct mt_error_reason why;
 	enum mt_exit code = mt_target_find(pid, &out->process);
 	enum mt_err error;
 

@@ -14,24 +14,24 @@ struct mt_target {
 /* Reads the stats file of a process and checks that this process has written it. Returns
  * MT_ERR_NOT_AVAILABLE for a process that is asleep. */
 enum mt_err mt_target_read(const struct mt_process *process, struct mt_stats_file *out,
-			   struct mt_why *why);
+			   struct mt_error_reason *why);
 enum mt_err mt_target_read_head(const struct mt_process *process, struct mt_stats_head *out,
-				struct mt_why *why);
+				struct mt_error_reason *why);
 
 /* mt_target_read_head with one try: MT_ERR_INVALID may mean that a write is in progress. For a
  * caller that reads many files, and retries the failed ones together. */
 enum mt_err mt_target_try_head(const struct mt_process *process, struct mt_stats_head *out,
-			       struct mt_why *why);
+			       struct mt_error_reason *why);
 
 /* mt_target_read of a file that is already open; its name may be removed. */
 enum mt_err mt_target_read_open(const struct mt_process *process, int fd, struct mt_stats_file *out,
-				struct mt_why *why);
+				struct mt_error_reason *why);
 
 /* Reads the table of devices that belongs to a head: head->devices_count entries of `out`. is_near:
  * mt_target_read_near has read the head. */
 enum mt_err mt_target_read_devices(const struct mt_process *process,
 				   const struct mt_stats_head *head, bool is_near,
-				   struct mt_stats_device *out, struct mt_why *why);
+				   struct mt_stats_device *out, struct mt_error_reason *why);
 
 /* Reads the head of a process of mt_process_scan, where its file is in the directory that mtctl
  * tries first, and is proven to be written by the program that the process runs now: same pid,
@@ -45,7 +45,7 @@ enum mt_exit mt_target_parse_pid(const char *text, pid_t *out);
 
 /* Prints "process 12 (comm): reason" on stderr. Returns the exit code for the error. */
 enum mt_exit mt_target_fail(const struct mt_process *process, enum mt_err error,
-			    const struct mt_why *why);
+			    const struct mt_error_reason *why);
 
 /* Finds the process by the text of its pid and reads its file. Returns MT_EXIT_OK, or after a
  * message the exit code for the error; MT_EXIT_NOTHING for a process that is asleep. */

@@ -119,7 +119,7 @@ static void poll_reply(struct mt_trim_requests *requests, struct one *one)
 static void poll_cleanup(struct mt_trim_requests *requests, struct one *one)
 {
 	const struct mt_stats_cleanup *cleanup = NULL;
-	struct mt_why why;
+	struct mt_error_reason why;
 
 	/* Tries the head first, since mt_target_read waits for a file that is not valid. */
 	if (mt_target_try_head(one->process, &requests->file->head, &why) == MT_ERR_OK &&

@@ -26,7 +26,7 @@ struct mt_trim_requests; /* opaque: trim_requests.c only */
 struct mt_trim_reply {
 	/* NOT_AVAILABLE: asleep. TIMEOUT: no reply in time, or another mtctl holds the lock. */
 	enum mt_err error;
-	struct mt_why why; /* for an error */
+	struct mt_error_reason why; /* for an error */
 	/* the process has refused, with this number of error.def; 0: it has not */
 	uint64_t request_error;
 	bool has_cleanup;

@@ -138,7 +138,7 @@ static bool read_head(struct reader *reader)
 }
 
 enum mt_err mt_heap_profile_parse(const char *text, size_t bytes, struct mt_heap_profile *out,
-				  struct mt_why *why)
+				  struct mt_error_reason *why)
 {
 	struct reader reader = {.at = text, .end = text + bytes, .file = out};
 	bool good;

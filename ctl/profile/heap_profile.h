@@ -29,7 +29,7 @@ struct mt_heap_profile {
  * million addresses, further stacks have no frames, but keep their counts, so that sums are
  * correct. The caller frees with mt_heap_profile_free. */
 enum mt_err mt_heap_profile_parse(const char *text, size_t bytes, struct mt_heap_profile *out,
-				  struct mt_why *why);
+				  struct mt_error_reason *why);
 void mt_heap_profile_free(struct mt_heap_profile *file);
 
 /* Estimates all blocks from samples: a block of s bytes is sampled with probability 1 - exp(-s /

@@ -198,7 +198,8 @@ static struct buffer make(const struct mt_sites *sites)
 	return out;
 }
 
-enum mt_err mt_sites_write_pprof(const struct mt_sites *sites, const char *path, struct mt_why *why)
+enum mt_err mt_sites_write_pprof(const struct mt_sites *sites, const char *path,
+				 struct mt_error_reason *why)
 {
 	struct buffer out = make(sites);
 	int fd = -1;

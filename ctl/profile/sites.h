@@ -42,7 +42,7 @@ struct mt_sites {
  * NOT_AVAILABLE with the reason where its profiler is not ready, or is off without samples. The
  * caller frees with mt_sites_free. */
 enum mt_err mt_sites_collect(const struct mt_process *process, struct mt_sites *out,
-			     struct mt_why *why);
+			     struct mt_error_reason *why);
 void mt_sites_free(struct mt_sites *sites);
 
 /* Makes sites from a profile: scales, names and merges its stacks. Part of mt_sites_collect. */
@@ -69,7 +69,7 @@ void mt_sites_print_table(const struct mt_sites *sites, const struct mt_sites_vi
 void mt_sites_print_json(const struct mt_sites *sites, const struct mt_sites_view *view);
 void mt_sites_print_folded(const struct mt_sites *sites, const struct mt_sites_view *view);
 enum mt_err mt_sites_write_pprof(const struct mt_sites *sites, const char *path,
-				 struct mt_why *why);
+				 struct mt_error_reason *why);
 
 /* Returns the name of that frame; NULL: the stack is empty. */
 const char *mt_sites_name(const struct mt_site *site);

@@ -17,7 +17,7 @@
 #define FILE_MAX_BYTES ((off_t)256 << 20)
 #define NO_STACK       "(no stack)"
 
-static char *read_all(int fd, size_t *out_bytes, struct mt_why *why)
+static char *read_all(int fd, size_t *out_bytes, struct mt_error_reason *why)
 {
 	struct stat seen;
 	char *text = NULL;
@@ -44,7 +44,7 @@ static char *read_all(int fd, size_t *out_bytes, struct mt_why *why)
 }
 
 static enum mt_err read_profile(const struct mt_process *process, struct mt_heap_profile *out,
-				struct mt_why *why)
+				struct mt_error_reason *why)
 {
 	enum mt_err error;
 	size_t bytes;
@@ -65,7 +65,7 @@ static enum mt_err read_profile(const struct mt_process *process, struct mt_heap
 
 /* Requests a profile. *head is the head after the reply. */
 static enum mt_err request_profile(const struct mt_process *process, struct mt_stats_head *head,
-				   struct mt_why *why)
+				   struct mt_error_reason *why)
 {
 	const struct mt_request request = {.kind = MT_REQUEST_PROFILE};
 	struct mt_control_call call;
@@ -247,7 +247,7 @@ void mt_sites_growth(const struct mt_sites *before, const struct mt_sites *after
 }
 
 enum mt_err mt_sites_collect(const struct mt_process *process, struct mt_sites *out,
-			     struct mt_why *why)
+			     struct mt_error_reason *why)
 {
 	struct mt_symbols *symbols;
 	struct mt_stats_head head;

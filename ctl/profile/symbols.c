@@ -146,7 +146,7 @@ static void start_dwfl(struct mt_symbols *symbols)
 }
 
 enum mt_err mt_symbols_new(const struct mt_process *process, struct mt_symbols **out,
-			   struct mt_why *why)
+			   struct mt_error_reason *why)
 {
 	char *maps = mt_process_maps(process->pid), *rest = maps, *line;
 	struct mt_symbols *symbols;

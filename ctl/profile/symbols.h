@@ -18,7 +18,7 @@ struct mt_symbols;
 /* Reads the maps of a process. FOREIGN: they may not be read. The caller frees with
  * mt_symbols_free. */
 enum mt_err mt_symbols_new(const struct mt_process *process, struct mt_symbols **out,
-			   struct mt_why *why);
+			   struct mt_error_reason *why);
 void mt_symbols_free(struct mt_symbols *symbols);
 
 /* Returns the name of a return address: "leak at leak.c:12", "PyList_Append in python3.11", "0x1a2b

@@ -31,7 +31,7 @@
 
 static uint64_t next_ns; /* when the pool wants to run again */
 /* a cleanup came during a capture and is made up for at its end; order: none needed */
-static _Atomic bool owes_flush;
+static _Atomic bool flush_pending;
 static unsigned long long loads_seen;
 
 /* ---- jobs; their data is static, see gpu/thread.h. A cleanup here and one of the worker may both
@@ -150,7 +150,7 @@ static enum mt_gpu_state flush(bool here)
 		result = atomic_load_explicit(&job_flushed, memory_order_relaxed)
 				 ? MT_GPU_DONE
 				 : MT_GPU_CAPTURING;
-	atomic_store_explicit(&owes_flush, result == MT_GPU_CAPTURING, memory_order_relaxed);
+	atomic_store_explicit(&flush_pending, result == MT_GPU_CAPTURING, memory_order_relaxed);
 	return result;
 }
 
@@ -225,7 +225,7 @@ static uint64_t next_without_cache(uint64_t now_ns)
 static uint64_t tick_pool(uint64_t now_ns)
 {
 	look_at_loads();
-	if (atomic_load_explicit(&owes_flush, memory_order_relaxed) &&
+	if (atomic_load_explicit(&flush_pending, memory_order_relaxed) &&
 	    flush(false) == MT_GPU_CAPTURING)
 		return now_ns + LEAST_STEP_NS;
 	if (!has_cached()) {
@@ -309,7 +309,7 @@ static void fork_child(void)
 	mt_gpu_stats_fork_child();
 	mt_gpu_snapshot_fork_child();
 	next_ns = 0;
-	atomic_store_explicit(&owes_flush, false, memory_order_relaxed);
+	atomic_store_explicit(&flush_pending, false, memory_order_relaxed);
 }
 
 const struct mt_component mt_gpu_component = {

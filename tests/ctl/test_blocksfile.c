@@ -17,7 +17,7 @@ static struct image {
 	struct mt_blocks_entry entries[COUNT];
 } good;
 static struct mt_blocks_file file;
-static struct mt_why why;
+static struct mt_error_reason why;
 
 static void seal(struct image *image)
 {

@@ -33,7 +33,7 @@ static void start(const char *script)
 static struct mt_process identity(uint64_t before)
 {
 	struct mt_process found = {0};
-	struct mt_why why;
+	struct mt_error_reason why;
 
 	for (int i = 0; i < 1000 && (!found.stack_start || found.stack_start == before); i++) {
 		usleep(10000);
@@ -53,7 +53,7 @@ static void end(void)
 static uint64_t own_stack(void)
 {
 	struct mt_process self = {0};
-	struct mt_why why;
+	struct mt_error_reason why;
 
 	cr_assert_eq(mt_process_find(getpid(), &self, &why), MT_ERR_OK);
 	return self.stack_start;

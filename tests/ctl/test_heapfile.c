@@ -12,7 +12,7 @@
 #define MAPS "\nMAPPED_LIBRARIES:\n55f0-55f1 r-xp 0 fe:00 1 /bin/x\n"
 
 static struct mt_heap_profile file;
-static struct mt_why why;
+static struct mt_error_reason why;
 
 static enum mt_err parse(const char *text)
 {

@@ -62,7 +62,7 @@ static off_t size_of(const char *name)
 
 static enum mt_err try_open(const char *name)
 {
-	struct mt_why why;
+	struct mt_error_reason why;
 	int fd = -1;
 	enum mt_err error = mt_outfile_open(path_of(name), 0600, &fd, &why);
 
@@ -190,7 +190,7 @@ Test(outfile, follows_links_of_ones_own_as_far_as_the_kernel_would)
 
 Test(outfile, takes_what_proc_says_of_our_own_files_and_names_without_a_folder)
 {
-	struct mt_why why;
+	struct mt_error_reason why;
 	char path[64];
 	int fd = open(path_of("open"), O_RDWR | O_CREAT, 0600), again = -1;
 
@@ -257,7 +257,7 @@ Test(outfile, follows_ones_own_links_and_writes_to_devices)
 
 Test(outfile, says_the_name_and_the_reason)
 {
-	struct mt_why why;
+	struct mt_error_reason why;
 	int fd = -1;
 
 	cr_expect_eq(mt_outfile_open("/proc/no/such", 0600, &fd, &why), MT_ERR_SYSTEM);

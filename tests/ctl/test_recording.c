@@ -16,7 +16,7 @@
 	"{\"kind\":\"sample\",\"time_ns\":" #time ",\"pid\":7,\"rss_bytes\":" #rss "}\n"
 
 static struct mt_recording recording;
-static struct mt_why why;
+static struct mt_error_reason why;
 static char path[64];
 
 static enum mt_err read_bytes(const char *bytes, size_t count)

@@ -6,7 +6,7 @@
 #include "ctl/process/set_request.h"
 
 static struct mt_request request;
-static struct mt_why why;
+static struct mt_error_reason why;
 
 Test(set_request, takes_a_live_setting_by_any_of_its_names)
 {

@@ -44,7 +44,7 @@ static struct mt_symbols *symbols_of_self(void)
 {
 	struct mt_symbols *symbols = NULL;
 	struct mt_process self = {.pid = getpid()};
-	struct mt_why why;
+	struct mt_error_reason why;
 
 	cr_assert_eq(mt_symbols_new(&self, &symbols, &why), MT_ERR_OK, "%s", why.text);
 	return symbols;

@@ -12,7 +12,7 @@
 
 static struct mt_stats_file good;
 static struct mt_stats_file seen;
-static struct mt_why why;
+static struct mt_error_reason why;
 
 static void seal(struct mt_stats_head *head)
 {

@@ -76,7 +76,7 @@ Test(token, that_cannot_be_written_is_removed_where_it_was_made)
 {
 	char folder[] = "/tmp/mtshim-token-XXXXXX";
 	struct mt_token token;
-	struct mt_why why;
+	struct mt_error_reason why;
 
 	cr_assert_not_null(mkdtemp(folder));
 	cr_assert_eq(chdir(folder), 0);

@@ -31,7 +31,7 @@ void fuzz_draw(const struct mt_recording *recordings, size_t count)
 	struct mt_picture_options options = {.gpu = true, .width = 640, .height = 400};
 	struct mt_comparison_options both = {.width = 640};
 	char path[128];
-	struct mt_why why = {""};
+	struct mt_error_reason why = {""};
 
 	snprintf(path, sizeof(path), "%s/picture.svg", fuzz_root());
 	options.path = both.path = path;
@@ -47,7 +47,7 @@ void fuzz_draw(const struct mt_recording *recordings, size_t count)
 
 bool fuzz_read_recording(const struct fuzz_part *part, struct mt_recording *out)
 {
-	struct mt_why why = {""};
+	struct mt_error_reason why = {""};
 	char path[64];
 	int fd = fuzz_file(part->text, part->bytes);
 	enum mt_err error;
@@ -74,7 +74,7 @@ void fuzz_read_pool(const struct fuzz_part *part)
 	struct mt_picture_options options = {.width = 640};
 	char path[64], picture[128];
 	struct mt_pool_picture pool;
-	struct mt_why why = {""};
+	struct mt_error_reason why = {""};
 	int fd = fuzz_file(part->text, part->bytes);
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);

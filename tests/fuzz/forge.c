@@ -261,7 +261,7 @@ void fuzz_forge_read(char *text, struct mt_stats_file *out)
 {
 	unsigned char *bytes;
 	size_t count = fuzz_forge_stats(text, &bytes);
-	struct mt_why why;
+	struct mt_error_reason why;
 	int fd = fuzz_file(bytes, count);
 
 	if (mt_stats_file_read(fd, out, &why) != MT_ERR_OK)

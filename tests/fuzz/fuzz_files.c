@@ -255,7 +255,7 @@ static void read_stats(const void *bytes, size_t count, const char *what, bool *
 	static struct mt_target before, now;
 	struct mt_stats_device devices[MT_DEVICES_COUNT];
 	struct mt_stats_head head;
-	struct mt_why why = {""};
+	struct mt_error_reason why = {""};
 	int fd = fuzz_file(bytes, count);
 	enum mt_err error = mt_stats_file_read(fd, &now.file, &why);
 
@@ -287,7 +287,7 @@ static void read_blocks(const void *bytes, size_t count)
 	static struct mt_pool_snapshot snapshot;
 	struct mt_pool_snapshot_view view = {MT_POOL_SNAPSHOT_ALL,
 					     count % 3 ? MT_POOL_SNAPSHOT_ALL : 2};
-	struct mt_why why = {""};
+	struct mt_error_reason why = {""};
 	const char *text;
 	struct mt_pool_picture pool;
 	size_t printed;
@@ -320,7 +320,7 @@ static void read_blocks(const void *bytes, size_t count)
 static struct mt_symbols *program(void)
 {
 	static struct mt_symbols *symbols;
-	struct mt_why why;
+	struct mt_error_reason why;
 
 	if (!symbols && mt_symbols_new(&self, &symbols, &why) != MT_ERR_OK)
 		abort();
@@ -332,7 +332,7 @@ static void print_sites(const struct mt_sites *sites, uint64_t over_ms)
 	const struct mt_sites_view view = {
 		.process = &self, .top = over_ms ? 3 : 0, .over_ms = over_ms};
 	const char *text;
-	struct mt_why why;
+	struct mt_error_reason why;
 	size_t bytes;
 
 	fuzz_output_begin();
@@ -351,7 +351,7 @@ static void read_heap(const struct fuzz_part *part, struct mt_sites *before, boo
 {
 	struct mt_heap_profile file;
 	struct mt_sites sites, growth;
-	struct mt_why why;
+	struct mt_error_reason why;
 
 	if (mt_heap_profile_parse(part->text, part->bytes, &file, &why) != MT_ERR_OK) {
 		fuzz_expect_text("why a profile is refused", why.text, sizeof(why.text));

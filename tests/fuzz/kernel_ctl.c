@@ -54,7 +54,7 @@ static void look_at_names(const struct mt_process *process)
 {
 	static const uint64_t addresses[] = {0, 1, 0x1000, 0x401000, 0x7f0000001000, UINT64_MAX};
 	struct mt_symbols *symbols;
-	struct mt_why why;
+	struct mt_error_reason why;
 
 	if (mt_symbols_new(process, &symbols, &why) != MT_ERR_OK)
 		return;
@@ -107,7 +107,7 @@ static void look_at_process(void)
 	struct mt_smaps_sizes figures;
 	struct mt_smaps smaps;
 	struct mt_process process;
-	struct mt_why why = {""};
+	struct mt_error_reason why = {""};
 	char value[64];
 
 	if (mt_process_find(PID, &process, &why) == MT_ERR_OK) {

@@ -29,7 +29,7 @@ void __wrap_mt_error_say(const char *format, ...)
 bool mtctl_takes(const char *name, const char *value)
 {
 	const struct mt_setting *setting = mt_setting_find(name);
-	struct mt_why why;
+	struct mt_error_reason why;
 
 	return !setting || mt_setting_check(setting, value, &why) == MT_ERR_OK;
 }
@@ -38,7 +38,7 @@ void mtctl_set(const char *text)
 {
 	const char *equals = strchr(text, '=');
 	struct mt_request request;
-	struct mt_why why = {""};
+	struct mt_error_reason why = {""};
 	enum mt_err error = mt_set_request_parse(text, &request, &why);
 
 	fuzz_expect_text("why an assignment is refused", why.text, sizeof(why.text));

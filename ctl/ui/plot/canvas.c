@@ -189,7 +189,7 @@ static void start(struct mt_canvas *canvas, const struct mt_canvas_options *opti
 }
 
 enum mt_err mt_canvas_open(const struct mt_canvas_options *options, struct mt_canvas **out,
-			   struct mt_why *why)
+			   struct mt_error_reason *why)
 {
 	static const char *const endings[] = {[SVG] = ".svg", [PNG] = ".png", [PDF] = ".pdf"};
 
@@ -205,7 +205,7 @@ enum mt_err mt_canvas_open(const struct mt_canvas_options *options, struct mt_ca
 				options->path);
 }
 
-static enum mt_err write_file(const struct mt_canvas *canvas, struct mt_why *why)
+static enum mt_err write_file(const struct mt_canvas *canvas, struct mt_error_reason *why)
 {
 	int fd = -1;
 	enum mt_err error = mt_outfile_open(canvas->path, 0666, &fd, why);
@@ -239,7 +239,7 @@ static cairo_status_t finish(struct mt_canvas *canvas)
 	return status ? status : cairo_surface_status(canvas->surface);
 }
 
-enum mt_err mt_canvas_close(struct mt_canvas *canvas, struct mt_why *why)
+enum mt_err mt_canvas_close(struct mt_canvas *canvas, struct mt_error_reason *why)
 {
 	cairo_status_t drawn = cairo_status(canvas->cairo), finished = finish(canvas);
 	enum mt_err error;

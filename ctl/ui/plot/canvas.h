@@ -42,11 +42,11 @@ struct mt_canvas_options {
 /* Opens a canvas for options->path, which must live until mt_canvas_close. INVALID: the name has
  * another ending. */
 enum mt_err mt_canvas_open(const struct mt_canvas_options *options, struct mt_canvas **out,
-			   struct mt_why *why);
+			   struct mt_error_reason *why);
 
 /* Writes the file and frees the canvas, also where it fails. SYSTEM: cairo or the file system
  * failed. */
-enum mt_err mt_canvas_close(struct mt_canvas *canvas, struct mt_why *why);
+enum mt_err mt_canvas_close(struct mt_canvas *canvas, struct mt_error_reason *why);
 
 /* Begins a group, which in SVG has `name` (constant text, not escaped) as its class and `title` (or
  * NULL) as its tooltip. Groups may nest. */

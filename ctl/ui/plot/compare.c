@@ -47,7 +47,7 @@ static int compare(char **paths, size_t count, const struct mt_comparison_option
 {
 	struct mt_recording *runs = mt_error_check_memory(calloc(count, sizeof(*runs)));
 	enum mt_err error = MT_ERR_OK;
-	struct mt_why why;
+	struct mt_error_reason why;
 	size_t read = 0;
 
 	for (; read < count && !error; read++) {

@@ -265,7 +265,8 @@ static void draw(struct mt_canvas *canvas, struct comparison *comparison, double
 }
 
 enum mt_err mt_comparison_draw(const struct mt_recording *runs, size_t count,
-			       const struct mt_comparison_options *options, struct mt_why *why)
+			       const struct mt_comparison_options *options,
+			       struct mt_error_reason *why)
 {
 	struct comparison *comparison = mt_error_check_memory(calloc(1, sizeof(*comparison)));
 	struct mt_canvas_options paper = {.path = options->path, .title = "runs compared"};

@@ -15,6 +15,7 @@ struct mt_comparison_options {
 };
 
 enum mt_err mt_comparison_draw(const struct mt_recording *runs, size_t count,
-			       const struct mt_comparison_options *options, struct mt_why *why);
+			       const struct mt_comparison_options *options,
+			       struct mt_error_reason *why);
 
 #endif

@@ -370,7 +370,7 @@ static void draw(struct mt_canvas *canvas, struct picture *picture, double width
 				     &(struct mt_box){box->left, end, box->right, height - 4});
 }
 
-static enum mt_err set_span(struct picture *picture, struct mt_why *why)
+static enum mt_err set_span(struct picture *picture, struct mt_error_reason *why)
 {
 	const struct mt_recording *recording = picture->recording;
 	double end = (double)(mt_recording_end_ns(recording) - picture->origin_ns) / 1e9;
@@ -388,7 +388,7 @@ static enum mt_err set_span(struct picture *picture, struct mt_why *why)
 	return MT_ERR_OK;
 }
 
-static enum mt_err fill(struct picture *picture, struct mt_why *why)
+static enum mt_err fill(struct picture *picture, struct mt_error_reason *why)
 {
 	const struct mt_recording_process *process = main_process(picture);
 	enum mt_err error;
@@ -412,7 +412,7 @@ static enum mt_err fill(struct picture *picture, struct mt_why *why)
 }
 
 enum mt_err mt_picture_draw(const struct mt_recording *recording,
-			    const struct mt_picture_options *options, struct mt_why *why)
+			    const struct mt_picture_options *options, struct mt_error_reason *why)
 {
 	struct picture *picture = mt_error_check_memory(calloc(1, sizeof(*picture)));
 	struct mt_canvas_options paper = {.path = options->path};
@@ -446,7 +446,8 @@ enum mt_err mt_picture_draw(const struct mt_recording *recording,
 }
 
 enum mt_err mt_picture_draw_pool(const struct mt_pool_picture *pool,
-				 const struct mt_picture_options *options, struct mt_why *why)
+				 const struct mt_picture_options *options,
+				 struct mt_error_reason *why)
 {
 	struct mt_canvas_options paper = {
 		.path = options->path,

@@ -25,11 +25,12 @@ struct mt_picture_options {
 /* Draws a recording into the file options->path. INVALID: nothing to be drawn, or an unknown ending
  * of the name. SYSTEM: the file cannot be written. */
 enum mt_err mt_picture_draw(const struct mt_recording *recording,
-			    const struct mt_picture_options *options, struct mt_why *why);
+			    const struct mt_picture_options *options, struct mt_error_reason *why);
 
 /* Draws a pool alone. */
 enum mt_err mt_picture_draw_pool(const struct mt_pool_picture *pool,
-				 const struct mt_picture_options *options, struct mt_why *why);
+				 const struct mt_picture_options *options,
+				 struct mt_error_reason *why);
 
 /* Copies text for a picture: valid UTF-8 stays; control characters and what XML forbids become '?'.
  */

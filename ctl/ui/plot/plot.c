@@ -91,7 +91,7 @@ static bool read_pool_of(const char *pid, struct mt_pool_picture *out)
 {
 	struct mt_pool_snapshot *snapshot = mt_error_check_memory(calloc(1, sizeof(*snapshot)));
 	struct mt_process process;
-	struct mt_why why;
+	struct mt_error_reason why;
 	bool taken = mt_target_find(pid, &process) == MT_EXIT_OK &&
 		     mt_pool_snapshot_take(&process, snapshot, &why) == MT_ERR_OK;
 
@@ -103,7 +103,7 @@ static bool read_pool_of(const char *pid, struct mt_pool_picture *out)
 	return taken;
 }
 
-static int finish(enum mt_err error, const struct mt_why *why)
+static int finish(enum mt_err error, const struct mt_error_reason *why)
 {
 	if (error)
 		mt_error_say("%s", why->text);
@@ -114,7 +114,7 @@ static int plot_process(const char *pid, struct options *options)
 {
 	struct mt_recording recording = {0};
 	struct mt_pool_picture pool = {0};
-	struct mt_why why;
+	struct mt_error_reason why;
 	int code = read_process(pid, &recording);
 
 	options->picture.as_clock = options->clock != CLOCK_NO;
@@ -132,7 +132,7 @@ static int plot_file(const char *path, struct options *options)
 {
 	struct mt_recording recording;
 	struct mt_pool_picture pool;
-	struct mt_why why, pool_why;
+	struct mt_error_reason why, pool_why;
 	enum mt_err error = mt_recording_read(path, &recording, &why);
 
 	options->picture.as_clock = options->clock == CLOCK_YES;

@@ -82,7 +82,8 @@ static bool read_block(const json_t *object, struct mt_pool_block *out)
 	return false;
 }
 
-static enum mt_err read_root(const json_t *root, struct mt_pool_picture *out, struct mt_why *why)
+static enum mt_err read_root(const json_t *root, struct mt_pool_picture *out,
+			     struct mt_error_reason *why)
 {
 	const json_t *blocks = json_object_get(root, "blocks"), *one;
 	size_t i;
@@ -105,7 +106,8 @@ static enum mt_err read_root(const json_t *root, struct mt_pool_picture *out, st
 	return MT_ERR_OK;
 }
 
-enum mt_err mt_pool_picture_read(const char *path, struct mt_pool_picture *out, struct mt_why *why)
+enum mt_err mt_pool_picture_read(const char *path, struct mt_pool_picture *out,
+				 struct mt_error_reason *why)
 {
 	size_t length = 0;
 	char *text = mt_read_file_stream(path, &length);

@@ -22,7 +22,8 @@ struct mt_pool_picture {
 
 /* Reads the output of `mtctl snapshot PID --json`. INVALID: it is something else. The caller frees
  * with mt_pool_picture_free. */
-enum mt_err mt_pool_picture_read(const char *path, struct mt_pool_picture *out, struct mt_why *why);
+enum mt_err mt_pool_picture_read(const char *path, struct mt_pool_picture *out,
+				 struct mt_error_reason *why);
 
 void mt_pool_picture_of(const struct mt_pool_snapshot *snapshot, struct mt_pool_picture *out);
 void mt_pool_picture_free(struct mt_pool_picture *pool);

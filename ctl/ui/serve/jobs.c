@@ -46,7 +46,7 @@ static char *text_of(json_t *value)
 	return text;
 }
 
-enum mt_err mt_job_find(pid_t pid, struct mt_process *out, struct mt_why *why)
+enum mt_err mt_job_find(pid_t pid, struct mt_process *out, struct mt_error_reason *why)
 {
 	struct mt_process process;
 	enum mt_err error = mt_process_find_shimmed(pid, &process, why);
@@ -60,7 +60,7 @@ enum mt_err mt_job_find(pid_t pid, struct mt_process *out, struct mt_why *why)
 	return MT_ERR_OK;
 }
 
-static unsigned refuse(enum mt_err error, const struct mt_why *why, char **out)
+static unsigned refuse(enum mt_err error, const struct mt_error_reason *why, char **out)
 {
 	json_t *refusal = json_object();
 
@@ -73,7 +73,7 @@ static unsigned trim(const struct mt_job_request *request, char **out)
 {
 	struct mt_process process;
 	json_t *reply, *error;
-	struct mt_why why;
+	struct mt_error_reason why;
 	enum mt_err refused = mt_job_find(request->pid, &process, &why);
 	int code;
 
@@ -96,7 +96,7 @@ static unsigned snapshot(const struct mt_job_request *request, char **out)
 	struct mt_process process;
 	size_t length;
 	FILE *file;
-	struct mt_why why;
+	struct mt_error_reason why;
 	enum mt_err error = mt_job_find(request->pid, &process, &why);
 
 	if (!error)

@@ -45,7 +45,7 @@ struct mt_jobs {
 
 /* Finds a shimmed process that the server may send requests to. UNKNOWN: it is not shimmed, or is
  * another user's, whose existence is not revealed. TIMEOUT: as of mt_process_find. */
-enum mt_err mt_job_find(pid_t pid, struct mt_process *out, struct mt_why *why);
+enum mt_err mt_job_find(pid_t pid, struct mt_process *out, struct mt_error_reason *why);
 
 /* Prepares a child of the server: it ends with the server, has no blocked signals, and keeps no
  * connection open. */

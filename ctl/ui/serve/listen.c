@@ -16,7 +16,7 @@
 
 /* Splits at the last colon, and removes brackets around the host. */
 static enum mt_err split(const char *address, struct mt_listener *out, const char **port,
-			 struct mt_why *why)
+			 struct mt_error_reason *why)
 {
 	const char *colon = strrchr(address, ':');
 	size_t length = colon ? (size_t)(colon - address) : 0;
@@ -102,7 +102,7 @@ static int open_socket(const struct addrinfo *where)
 	return -1;
 }
 
-enum mt_err mt_listen(const char *address, struct mt_listener *out, struct mt_why *why)
+enum mt_err mt_listen(const char *address, struct mt_listener *out, struct mt_error_reason *why)
 {
 	const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
 	struct mt_listener listener = {.fd = -1};

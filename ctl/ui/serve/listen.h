@@ -18,6 +18,6 @@ struct mt_listener {
 /* Opens a listening socket that does not block, for "127.0.0.1:9477", "[::1]:9477",
  * "localhost:9477". The caller closes it. INVALID: no such address. SYSTEM: it cannot be used
  * (taken, of another machine, a port below 1024). */
-enum mt_err mt_listen(const char *address, struct mt_listener *out, struct mt_why *why);
+enum mt_err mt_listen(const char *address, struct mt_listener *out, struct mt_error_reason *why);
 
 #endif

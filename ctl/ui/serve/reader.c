@@ -52,7 +52,7 @@ static char *text_of(json_t *value, size_t *length)
 static char *make_process(pid_t pid, unsigned *out_status, size_t *length)
 {
 	struct mt_target *target = mt_error_check_memory(malloc(sizeof(*target)));
-	struct mt_why why;
+	struct mt_error_reason why;
 	char *text = NULL;
 	enum mt_err error = mt_job_find(pid, &target->process, &why);
 

@@ -210,7 +210,7 @@ static void print_start(const struct mt_listener *listener, const struct argumen
 }
 
 static enum mt_err take_tokens(const struct arguments *arguments, struct mt_access *access_rules,
-			       struct mt_why *why)
+			       struct mt_error_reason *why)
 {
 	enum mt_err error = arguments->token_file ? mt_token_file(arguments->token_file,
 								  &access_rules->token, why)
@@ -247,7 +247,7 @@ static int serve(const struct arguments *arguments)
 {
 	struct mt_access *access_rules = &arguments->server->access_rules;
 	struct mt_listener listener;
-	struct mt_why why;
+	struct mt_error_reason why;
 	enum mt_err error = take_tokens(arguments, access_rules, &why);
 
 	if (!error)

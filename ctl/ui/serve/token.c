@@ -12,7 +12,7 @@
 
 #define RANDOM_BYTES 16
 
-enum mt_err mt_token_make(struct mt_token *out, struct mt_why *why)
+enum mt_err mt_token_make(struct mt_token *out, struct mt_error_reason *why)
 {
 	struct mt_token token = {{0}};
 	unsigned char bytes[RANDOM_BYTES];
@@ -27,7 +27,7 @@ enum mt_err mt_token_make(struct mt_token *out, struct mt_why *why)
 	return MT_ERR_OK;
 }
 
-static enum mt_err check_file(const char *path, int fd, struct mt_why *why)
+static enum mt_err check_file(const char *path, int fd, struct mt_error_reason *why)
 {
 	struct stat status;
 
@@ -49,7 +49,8 @@ static enum mt_err check_file(const char *path, int fd, struct mt_why *why)
 	return MT_ERR_OK;
 }
 
-static enum mt_err read_line(const char *path, int fd, struct mt_token *out, struct mt_why *why)
+static enum mt_err read_line(const char *path, int fd, struct mt_token *out,
+			     struct mt_error_reason *why)
 {
 	struct mt_token token = {{0}};
 	char line[sizeof(token.text) + 1] = "";
@@ -74,7 +75,7 @@ static enum mt_err read_line(const char *path, int fd, struct mt_token *out, str
 	return MT_ERR_OK;
 }
 
-enum mt_err mt_token_file(const char *path, struct mt_token *out, struct mt_why *why)
+enum mt_err mt_token_file(const char *path, struct mt_token *out, struct mt_error_reason *why)
 {
 	struct mt_token made_token;
 	char line[sizeof(made_token.text) + 1];

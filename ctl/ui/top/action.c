@@ -30,7 +30,7 @@ void mt_top_actions_end(struct mt_top_actions *actions)
 }
 
 bool mt_top_actions_send(struct mt_top_actions *actions, const struct mt_process *process,
-			 const struct mt_request *request, struct mt_why *why)
+			 const struct mt_request *request, struct mt_error_reason *why)
 {
 	struct mt_top_action *unused = NULL;
 
@@ -90,7 +90,7 @@ static void finish(struct mt_top_action *action, struct mt_top_outcome *out,
 }
 
 static bool fail(struct mt_top_action *action, struct mt_top_outcome *out, enum mt_err error,
-		 const struct mt_why *why)
+		 const struct mt_error_reason *why)
 {
 	if (error == MT_ERR_NOT_AVAILABLE)
 		finish(action, out, MT_STYLE_WARN, "asleep: nothing to %s",
@@ -127,7 +127,7 @@ static void report_cleanup(struct mt_top_action *action, struct mt_top_outcome *
 static bool read_before_set(struct mt_top_actions *actions, struct mt_top_action *action,
 			    struct mt_top_outcome *out)
 {
-	struct mt_why why;
+	struct mt_error_reason why;
 	enum mt_err error = mt_target_read(&action->process, actions->file, &why);
 	const char *why_not;
 
@@ -146,7 +146,7 @@ static bool read_before_set(struct mt_top_actions *actions, struct mt_top_action
 static bool step_sending(struct mt_top_actions *actions, struct mt_top_action *action,
 			 struct mt_top_outcome *out)
 {
-	struct mt_why why;
+	struct mt_error_reason why;
 	enum mt_err error;
 
 	if (action->request.kind == MT_REQUEST_SET && read_before_set(actions, action, out))
@@ -165,7 +165,7 @@ static bool step_sending(struct mt_top_actions *actions, struct mt_top_action *a
 static bool report_setting(struct mt_top_actions *actions, struct mt_top_action *action,
 			   struct mt_top_outcome *out)
 {
-	struct mt_why why;
+	struct mt_error_reason why;
 	enum mt_err error = mt_target_read(&action->process, actions->file, &why);
 
 	if (error)
@@ -179,7 +179,7 @@ static bool step_sent(struct mt_top_actions *actions, struct mt_top_action *acti
 		      struct mt_top_outcome *out)
 {
 	struct mt_stats_head head;
-	struct mt_why why;
+	struct mt_error_reason why;
 	enum mt_err error;
 
 	if (!mt_control_file_poll(&action->call, &head, &error, &why))
@@ -202,7 +202,7 @@ static bool step_sent(struct mt_top_actions *actions, struct mt_top_action *acti
 static bool step_cleanup(struct mt_top_actions *actions, struct mt_top_action *action,
 			 struct mt_top_outcome *out)
 {
-	struct mt_why why;
+	struct mt_error_reason why;
 	enum mt_err error = mt_target_read(&action->process, actions->file, &why);
 	const struct mt_stats_cleanup *record =
 		error ? NULL : mt_stats_file_cleanup_of_request(actions->file, action->call.seq);

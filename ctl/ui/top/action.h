@@ -38,7 +38,7 @@ void mt_top_actions_end(struct mt_top_actions *actions);
 /* Accepts a request, TRIM or SET. Returns false with the reason in *why where another one is under
  * way for the process, or MT_TOP_ACTIONS_MAX are under way. */
 bool mt_top_actions_send(struct mt_top_actions *actions, const struct mt_process *process,
-			 const struct mt_request *request, struct mt_why *why);
+			 const struct mt_request *request, struct mt_error_reason *why);
 
 bool mt_top_actions_pending(const struct mt_top_actions *actions);
 

@@ -101,7 +101,7 @@ static const struct mt_top_row *target_row(struct mt_top_app *app)
 static void send_request(struct mt_top_app *app, const struct mt_process *process,
 			 const struct mt_request *request)
 {
-	struct mt_why why;
+	struct mt_error_reason why;
 
 	if (!mt_top_actions_send(&app->actions, process, request, &why))
 		show(app, MT_STYLE_WARN, "%s", why.text);
@@ -146,7 +146,7 @@ static void accept_prompt(struct mt_top_app *app)
 {
 	const struct mt_top_row *row;
 	struct mt_request request;
-	struct mt_why why;
+	struct mt_error_reason why;
 
 	if (app->prompt.kind == MT_PROMPT_HEAVY) {
 		row = mt_top_model_find(&app->model, app->heavy);

@@ -23,7 +23,7 @@ struct mt_top_details {
 	bool has_ended;
 	struct mt_stats_file *file; /* as it was last read */
 	bool is_known;              /* *file has been read */
-	struct mt_why why;          /* else: why not */
+	struct mt_error_reason why; /* else: why not */
 	enum mt_top_tab tab;
 	size_t first; /* first visible line */
 };

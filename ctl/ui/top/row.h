@@ -27,7 +27,7 @@ struct mt_top_row {
 	struct mt_process process;
 	size_t parent; /* index in the list, MT_ANCESTRY_NONE for a root */
 	enum mt_process_state state;
-	struct mt_why why; /* MT_PROCESS_REFUSED */
+	struct mt_error_reason why; /* MT_PROCESS_REFUSED */
 	bool uses_cuda;
 	char rank[16];
 	uint64_t pressure_level;

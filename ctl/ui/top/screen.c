@@ -51,7 +51,7 @@ static void start_colours(void)
 	has_colour = true;
 }
 
-static enum mt_err refuse(struct mt_why *why, const char *reason)
+static enum mt_err refuse(struct mt_error_reason *why, const char *reason)
 {
 	const char *name = getenv("TERM");
 
@@ -61,7 +61,7 @@ static enum mt_err refuse(struct mt_why *why, const char *reason)
 		reason, *reason && name ? name : "");
 }
 
-enum mt_err mt_top_screen_start(struct mt_why *why)
+enum mt_err mt_top_screen_start(struct mt_error_reason *why)
 {
 	const char *move;
 

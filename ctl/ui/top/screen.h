@@ -8,7 +8,7 @@
 
 /* Takes the terminal over. NOT_AVAILABLE: there is none, or it cannot move the cursor; *why says
  * which, and what to do instead. */
-enum mt_err mt_top_screen_start(struct mt_why *why);
+enum mt_err mt_top_screen_start(struct mt_error_reason *why);
 
 /* Restores the terminal. exit() does so, too. */
 void mt_top_screen_end(void);

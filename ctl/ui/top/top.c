@@ -135,7 +135,7 @@ static void loop(struct mt_top_app *app, const sigset_t *waiting)
 
 static int run(struct mt_top_app *app)
 {
-	struct mt_why why;
+	struct mt_error_reason why;
 	sigset_t waiting;
 
 	catch_signals(&waiting);

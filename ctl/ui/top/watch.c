@@ -67,7 +67,7 @@ static void read_file(struct mt_top_watch *watch, struct mt_top_tracked *tracked
 		      const struct mt_process *process, uint64_t now_ns)
 {
 	struct mt_stats_file *file = watch->file;
-	struct mt_why why;
+	struct mt_error_reason why;
 
 	if (mt_target_read(process, file, &why) != MT_ERR_OK)
 		return;
