@@ -1,6 +1,6 @@
 /* ctl/output/error.h -- the error enum, and how errors are reported. Errors of mtctl itself go to
- * stderr as "mtctl: text". A function that can fail for many reasons fills in a struct mt_error_reason,
- * which the caller prints or drops. Not thread-safe: mtctl has one thread. */
+ * stderr as "mtctl: text". A function that can fail for many reasons fills in a struct
+ * mt_error_reason, which the caller prints or drops. Not thread-safe: mtctl has one thread. */
 #ifndef MT_CTL_OUTPUT_ERROR_H
 #define MT_CTL_OUTPUT_ERROR_H
 

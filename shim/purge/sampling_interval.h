@@ -4,10 +4,10 @@
  * A sample is due when the upper bound (anonymous resident minus live bytes) reaches the purge
  * threshold. A fragmented heap always has a high bound, and each sample gives the same result. So a
  * result below the threshold stays valid for up to two seconds, by the cost of a sample, unless the
- * bound rises (without this `make bench-tick` fails for 500 MB of fragments), and for as long as the
- * process does not change at all (the same for a process at rest with 512 arenas). A result above the
- * threshold is renewed at every tick, since the idle window must see the program reuse its
- * pages. */
+ * bound rises (without this `make bench-tick` fails for 500 MB of fragments), and for as long as
+ * the process does not change at all (the same for a process at rest with 512 arenas). A result
+ * above the threshold is renewed at every tick, since the idle window must see the program reuse
+ * its pages. */
 #ifndef MT_PURGE_SAMPLING_INTERVAL_H
 #define MT_PURGE_SAMPLING_INTERVAL_H
 
