@@ -70,6 +70,7 @@ def test_a_child_inherits_no_lock_as_held(run, env, compile_c, backend, door):
 	assert (got.returncode, got.stdout, got.stderr) == (0, "60 of 60 children\n", "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("door", ["blocks", "kinds", "contexts", "captures", "failures", "first"])
 def test_a_child_inherits_no_lock_of_the_pool_as_held(run, env, fakecuda, compile_c, door):
 	"""Which lock is behind which door: cuda_fork_locks.c."""

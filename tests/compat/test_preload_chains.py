@@ -87,6 +87,7 @@ def cpu_seconds(pid):
 	return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
 
 
+@pytest.mark.slow
 @ORDER
 @pytest.mark.parametrize("when", ["still", "fast"])
 def test_the_worker_lives_in_real_time(puppet, env, shim, awake, wait_for, faketime, backend, order, when):

@@ -53,6 +53,7 @@ def test_two_threads_may_call_exit_at_once(same, settings):
 	same(15, "twice", **settings)
 
 
+@pytest.mark.slow
 def test_a_thread_works_on_where_nobody_can_count_the_threads(same):
 	"""The shim ended the process: it took a /proc that could not be read for a process without threads."""
 	assert same(1, "blind", **BUSY) == "worked to its end\n"

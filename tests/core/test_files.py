@@ -175,6 +175,7 @@ def enlarge(file):
 ATTACKS = [truncate, shorten, noise, ones, delete, symlink, directory, fifo, unreadable, enlarge]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.__name__)
 @pytest.mark.parametrize("which", ["stats", "control"])
 def test_a_file_under_attack_while_in_use(puppet, env, mt_dir, awake, control, which, attack):
@@ -204,6 +205,7 @@ def test_a_file_under_attack_while_in_use(puppet, env, mt_dir, awake, control, w
 	assert len(said.splitlines()) <= 2, said
 
 
+@pytest.mark.slow
 def test_a_storm_of_attacks(puppet, env, mt_dir, awake):
 	settings = env(MIN_MB=0, TICK_MS=10, SLACK_MB=1, IDLE_MS=10)
 	actor = puppet(settings)

@@ -41,6 +41,7 @@ def test_a_bare_forked_child_that_exits_leaves_its_parents_files(live, mt_dir):
 	assert list(mt_dir.iterdir()) == [], "the parent takes them away"
 
 
+@pytest.mark.slow
 def test_memory_touched_long_after_it_was_allocated_goes_back(live):
 	assert live("late") == "touched: yes\nreturned: yes\n"
 
@@ -67,6 +68,7 @@ def instructions_a_pair(run, program, env):
 	return (counts[1] - counts[0]) / 10000
 
 
+@pytest.mark.slow
 def test_a_program_at_a_fixed_address_is_served_as_fast(run, env, compile_c, backend):
 	"""There the address of malloc is the program's own stub, which is not a malloc of its own."""
 	fixed = instructions_a_pair(run, compile_c("hard_moments.c", "-fno-pie", "-no-pie"), env(MIN_MB=100000))
@@ -81,6 +83,7 @@ def test_malloc_is_no_cancellation_point(live, settings):
 	assert live("pending", **settings) == "400 mallocs, then cancelled\n"
 
 
+@pytest.mark.slow
 def test_threads_cancelled_amid_mallocs_and_trims_hold_nothing_up(live):
 	assert live("cancel", 100, timeout=60) == "100 cancelled\n"
 

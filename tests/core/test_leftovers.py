@@ -152,6 +152,7 @@ def test_a_process_that_cannot_see_the_others_sweeps_nothing(run, env, mt_dir, c
 	assert alien.exists()
 
 
+@pytest.mark.slow
 def test_a_folder_of_many_living_processes_is_swept_by_one_of_them_at_a_time(spawn, env, mt_dir, bare, puppet, awake, wait_for):
 	"""1,000 names of living processes beside 1,000 of the dead; of two resting processes each would look at them all."""
 	pidns = os.stat("/proc/self/ns/pid").st_ino

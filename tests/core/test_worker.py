@@ -56,6 +56,7 @@ def test_what_a_cleanup_has_left_is_among_the_samples(puppet, env, wait_for, sta
 	assert samples[0]["time_ns"] - done["time_ns"] < done["duration_ns"] + 500_000_000
 
 
+@pytest.mark.slow
 def test_it_settles_once(puppet, env, wait_for, stats, backend):
 	settings = env(MIN_MB=0, SETTLE_MS=500)
 	actor = puppet(settings)
@@ -244,6 +245,7 @@ def worker_ticks(pid):
 	return 0
 
 
+@pytest.mark.slow
 def test_a_storm_of_rounds_is_coalesced_and_counted(spawn, env, stats):
 	"""Each due round counts and has its record, and still the cleanups are one a second."""
 	settings = env(**QUIET, GC_ROUNDS=1)

@@ -182,6 +182,7 @@ def test_no_descriptor_and_no_mask_of_the_recorder_reaches_the_program(record):
 	assert done.stdout == bare.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGUSR2", "SIGRTMIN"])
 def test_signals_reach_the_program(spawn, mtctl, plain, tmp_path, name):
 	number = getattr(signal, name)

@@ -196,6 +196,7 @@ FALLS = {
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 @pytest.mark.parametrize("how", FALLS)
 def test_a_fall_of_device_memory_ends_a_round_and_with_the_heaps_it_is_one(actor, env, stats, how):
 	settings = env(**ROUNDS_ONLY, GC_ROUNDS=1, CUDA_DECAY_MS=0)

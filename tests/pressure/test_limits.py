@@ -115,6 +115,7 @@ def test_free_memory_that_a_thread_returns_itself_is_told(spawn, env, limited, c
 	assert figures["pressure_wait_count"] >= 1 and figures["pressure_wait_ns"] > 0
 
 
+@pytest.mark.slow
 def test_what_threads_have_freed_before_they_ended_kills_no_thread_after_them(run, env, limited, compile_c, backend):
 	"""Their arenas kept it, 12 MB for each thread, where the next thread had another arena."""
 	group = limited(240)
@@ -201,6 +202,7 @@ def faults_a_block(got):
 WAYS = ("turns", "dlopen", "realloc")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 def test_a_program_that_does_not_grow_hardly_waits(spawn, env, limited, compile_c, awake, way, backend):
 	group = limited(280)

@@ -308,6 +308,7 @@ def test_idle_blocks_go_back_when_the_device_fills_up(device, mt_dir, wait_for):
 	assert re.search(r"GPU 0 at \d\d\.\d %", one.end()[1])
 
 
+@pytest.mark.slow
 def test_a_device_that_others_have_filled_is_cleaned_once(device, mt_dir, wait_for):
 	one = device({"FAKECUDA_OTHER_MB": "20"})
 	assert wait_for(lambda: pressures(mt_dir, one.pid, "device"), SOON_S)[0]["level"] == "heavy"
@@ -336,6 +337,7 @@ def switches(pid):
 	return 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("current, most", [(100, 1), (600, 5), (820, 18)])
 def test_how_often_an_idle_process_wakes_depends_on_how_near_the_limit_is(puppet, env, files, awake, current, most):
 	"""Far from it no more often than for its tick, which is stretched to 5 s here from the start."""

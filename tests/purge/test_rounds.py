@@ -134,6 +134,7 @@ def round_records(stats, actor, full):
 	return [(record["round"], record["level"]) for record in stats(actor.pid, full)["records"] if record["reason"] == "round"]
 
 
+@pytest.mark.slow
 def test_auto_cleans_up_more_rarely_while_nothing_grows_and_at_once_when_it_does(puppet, env, awake, stats, wait_for):
 	full = env(**ROUNDS_ONLY, GC_ROUNDS="auto")
 	actor = puppet(full)

@@ -87,6 +87,7 @@ def test_all_rows_in_forked_children_read_the_same(number, setting, table, same)
 	assert done.stdout.count("exit 0 signal 0") >= len(ROWS) - 5
 
 
+@pytest.mark.slow
 @SHARED
 @pytest.mark.parametrize("first", ["handler", "default", "ignore", "interrupt"])
 @pytest.mark.parametrize("row", ["view", "signal", "sigaction", "restart", "fork"])
@@ -296,6 +297,7 @@ def echoes(process, word):
 	return lines[:-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SETUPS)
 def test_kill_makes_a_heavy_cleanup_and_hands_on(name, backend, spawn, env, awake, cleanups, wait_for):
 	setup, expected = SETUPS[name]
