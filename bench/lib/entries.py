@@ -61,6 +61,7 @@ ENTRIES = [
 	Entry("compute", ALLOCATOR, "no malloc at all: the control, it must not move", ["--rounds", "8000"]),
 	Entry("real_redis", REAL, "redis, filled, thinned out, refilled (as linked: with jemalloc)", hands_on=True),
 	Entry("real_redis", REAL, "redis, likewise, over libc's malloc", ["--libc"], label="redis-libc", hands_on=True),
+	Entry("real_postgres", REAL, "one backend of PostgreSQL: sorts, joins, aggregates, 600 tables", hands_on=True),
 	Entry("real_sqlite", REAL, "sqlite3: an in-memory database of its own", hands_on=True),
 	Entry("real_cc1", REAL, "gcc's cc1 on one large file", hands_on=True),
 	Entry("real_python", REAL, "python3 compiles its own library", is_python=True, hands_on=True),
