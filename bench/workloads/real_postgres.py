@@ -103,7 +103,7 @@ def main():
 			"-U", "postgres"], stdout=subprocess.DEVNULL, check=True)
 		words = [word for name, value in SETTINGS.items() for word in ("-c", f"{name}={value}")]
 		program = realprog.Program([*as_a_user(), programs / "postgres", "-D", f"{folder}/data", "-k", folder, *words],
-			stderr=subprocess.DEVNULL)
+			watched=False, stderr=subprocess.DEVNULL)
 		wait_ready(programs, folder)
 		session = Session(folder)
 		backend = int(session.say("select pg_backend_pid();"))

@@ -56,7 +56,7 @@ def die_with_the_driver():
 class Program:
 	"""The program that is measured. Its standard input is a pipe: one that reads it to the end ends with the driver."""
 
-	def __init__(self, command, **popen):
+	def __init__(self, command, watched=True, **popen):
 		popen = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, **popen}
 		self.command = command
 		self.begun = time.monotonic()
@@ -64,7 +64,8 @@ class Program:
 		self.process = subprocess.Popen(command, env={**os.environ, **popen.pop("env", candidate_variables())},
 			preexec_fn=die_with_the_driver, **popen)
 		self.pid = self.process.pid
-		say("watch", pid=self.pid)
+		if watched:
+			say("watch", pid=self.pid)
 
 	def say_input(self, text):
 		self.process.stdin.write(text.encode())
