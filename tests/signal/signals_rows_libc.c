@@ -2,8 +2,11 @@
  * is called. */
 #include <errno.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "signals.h"
@@ -225,24 +228,54 @@ static void play_siginterrupt(int sig)
 
 struct caller {
 	pthread_t whom;
+	pid_t tid;
 	int sig;
 	int pipe_in;
 };
+
+/* Whether the caller's thread sleeps, and the signal no longer waits for it. */
+static bool is_asleep(const struct caller *caller)
+{
+	char path[64], line[128];
+	unsigned long long pending = ~0ull;
+	bool asleep = false;
+	FILE *status;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/status", (int)caller->tid);
+	status = fopen(path, "re");
+	while (status && fgets(line, sizeof(line), status)) {
+		asleep = asleep || strncmp(line, "State:\tS", 8) == 0;
+		sscanf(line, "SigPnd: %llx", &pending);
+	}
+	if (status)
+		fclose(status);
+	return asleep && !(pending >> (caller->sig - 1) & 1);
+}
+
+/* Waits for that, three times in a row: between two system calls a thread may wait for a lock. */
+static void wait_until_asleep(const struct caller *caller)
+{
+	for (int seen = 0, tries = 0; seen < 3 && tries < 1000; tries++) {
+		seen = is_asleep(caller) ? seen + 1 : 0;
+		usleep(5000);
+	}
+}
 
 static void *call_later(void *given)
 {
 	const struct caller *caller = given;
 
-	usleep(100000);
+	wait_until_asleep(caller);
 	pthread_kill(caller->whom, caller->sig);
-	usleep(300000); /* on a busy machine who reads may come to its CPU late */
+	wait_until_asleep(caller);
 	return write(caller->pipe_in, "x", 1) == 1 ? NULL : given;
 }
 
 /* Does a read() that waits end early, or start again? */
 static void say_read(int sig)
 {
-	struct caller caller = {.whom = pthread_self(), .sig = sig};
+	struct caller caller = {
+		.whom = pthread_self(), .tid = (pid_t)syscall(SYS_gettid), .sig = sig};
 	pthread_t thread;
 	int ends[2];
 	char byte;
