@@ -2,9 +2,9 @@
 """One backend of PostgreSQL over two rounds of what a session does: it makes tables, sorts, joins and aggregates in memory, builds large
 values, prepares statements, runs PL/pgSQL; then the session stays open and idle, as those of a connection pool do.
 
-The server has 16 MB of shared buffers, no worker of its own for the queries and no disk to wait for. Its client is psql, outside of the
-candidate. What is watched is the backend; cpu_s and minor_faults are those of the whole server. PostgreSQL refuses root: a root's server runs
-in a user namespace, as user 1000 of it.
+The server has 16 MB of shared buffers, no worker of its own for the queries, no disk to wait for and nothing in /dev/shm. Its client
+is psql, outside of the candidate. What is watched is the backend; cpu_s and minor_faults are those of the whole server. PostgreSQL
+refuses root: a root's server runs in a user namespace, as user 1000 of it.
 """
 import os
 import pathlib
@@ -16,7 +16,8 @@ import time
 import realprog
 
 SETTINGS = {"listen_addresses": "", "shared_buffers": "16MB", "work_mem": "64MB", "maintenance_work_mem": "64MB", "fsync": "off",
-            "autovacuum": "off", "max_parallel_workers_per_gather": "0", "jit": "off", "max_wal_size": "4GB"}
+            "dynamic_shared_memory_type": "mmap", "autovacuum": "off", "max_parallel_workers_per_gather": "0", "jit": "off",
+            "max_wal_size": "4GB"}
 ROUND = r"""
 create temp table event as select i as id, i * 2654435761 % {owners} as owner, 'kind ' || i * 40503 % 37 as kind,
   i * 69069 % 1000 / 7.0 as weight, repeat(md5(i::text), (1 + i * 7919 % 9)::int) as note from generate_series(1::bigint, {rows}) i;
