@@ -44,7 +44,7 @@ endif
 
 warnings := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wundef -Wvla -Wcast-qual -Wwrite-strings -Werror
 # Built files do not contain the path of their folder.
-common   := -std=c11 -D_GNU_SOURCE -DMT_VERSION='"$(VERSION)"' -g -ffile-prefix-map=$(CURDIR)=. $(warnings) -Ishim -MMD -MP
+common   := -std=c11 -D_GNU_SOURCE -DMT_VERSION='"$(VERSION)"' -g '-ffile-prefix-map=$(CURDIR)=.' $(warnings) -Ishim -MMD -MP
 flags_release := -O2
 flags_debug   := -Og -DMT_DEBUG
 flags_asan    := -O1 -DMT_DEBUG -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer

@@ -80,27 +80,27 @@ endif
 
 check: test-packages
 	@$(MAKE) --no-print-directory test-programs
-	@tests/run --build $(B) unit format words components exports hardening integration bench clients fault stress suites $(if $(filter 0,$(CUDA)),,fuzz)
+	@scripts/in-plain-path tests/run --build $(B) unit format words components exports hardening integration bench clients fault stress suites $(if $(filter 0,$(CUDA)),,fuzz)
 
 check-unit: unit-tests
-	@tests/run --build $(B) unit
+	@scripts/in-plain-path tests/run --build $(B) unit
 
 check-format check-words check-components: check-%:
 	@tests/run $*
 
 check-exports check-hardening: check-%: all
-	@tests/run --build $(B) $*
+	@scripts/in-plain-path tests/run --build $(B) $*
 
 check-integration check-clients check-fault check-stress: check-%: test-programs
-	@tests/run --build $(B) $*
+	@scripts/in-plain-path tests/run --build $(B) $*
 
 # The benchmarks themselves are bench/bench.mk.
 check-bench: all bench-programs
-	@tests/run --build $(B) bench
+	@scripts/in-plain-path tests/run --build $(B) bench
 
 # For use while writing code: half a minute on a quiet machine, once it is built.
 check-fast: unit-tests
-	@tests/run --build $(B) format words unit
+	@scripts/in-plain-path tests/run --build $(B) format words unit
 
 # One component: its unit tests and its quick integration tests. Installs nothing: a test whose package is missing is skipped.
 components := core sys heap purge pressure python signal gpu compat ctl
@@ -108,25 +108,25 @@ unit_of     = $(addprefix $(B)/tests/unit/,$(notdir $(basename $(filter tests/$(
 .PHONY: $(components:%=check-%)
 $(foreach component,$(components),$(eval check-$(component): $(call unit_of,$(component))))
 $(components:%=check-%): check-%: all
-	@tests/run --build $(B) --component $* unit integration
+	@scripts/in-plain-path tests/run --build $(B) --component $* unit integration
 ifneq ($(CUDA),0)
 $(components:%=check-%): fakecuda
 check-gpu: gpu-programs unsafe-shims
 endif
 
 check-long: test-programs
-	@tests/run --build $(B) --long unit format words components exports hardening integration bench clients fault stress suites
+	@scripts/in-plain-path tests/run --build $(B) --long unit format words components exports hardening integration bench clients fault stress suites
 
 check-asan check-tsan: check-%:
 	@$(MAKE) --no-print-directory BUILD=$* unit-tests
-	@tests/run --build build/$* unit
+	@scripts/in-plain-path tests/run --build build/$* unit
 
 # A part of the integration ring. It needs no file that is built for this machine.
 check-aarch64:
 	@$(PYTHON) -m pytest tests/integration/test_aarch64.py
 
 check-valgrind: unit-tests
-	@tests/run --build $(B) --wrapper valgrind unit
+	@scripts/in-plain-path tests/run --build $(B) --wrapper valgrind unit
 
 -include $(unit_lib_obj:.o=.d) $(unit_bin:=.dep)
 

@@ -1,6 +1,8 @@
 """Containers and their like: without /proc, /dev/shm, /tmp or /sys, in a user or pid namespace of their own."""
 import re
+import shutil
 import subprocess
+import tempfile
 
 import pytest
 
@@ -39,13 +41,18 @@ def without(what):
 	return ["unshare", "-m", "--propagation", "private", "sh", "-c", MISSING[what] + ' && LD_PRELOAD=$SHIM exec "$@"', "sh"]
 
 
-def only_inside(settings):
-	"""The shim for the program alone, not for what builds its container."""
-	return dict(settings, LD_PRELOAD="", SHIM=settings["LD_PRELOAD"])
+@pytest.fixture
+def only_inside():
+	"""only_inside(settings): the shim for the program alone, not for what builds its container. A copy of it: the container may
+	lack the folder that this tree lies in."""
+	with tempfile.TemporaryDirectory(prefix="mtshim-test-", dir="/var/tmp") as folder:
+		def settings_of(settings):
+			return dict(settings, LD_PRELOAD="", SHIM=shutil.copy(settings["LD_PRELOAD"], folder))
+		yield settings_of
 
 
 @pytest.mark.parametrize("what", MISSING)
-def test_a_program_works_where_something_is_missing(run, env, backend, what):
+def test_a_program_works_where_something_is_missing(run, env, backend, what, only_inside):
 	"""With its files where they would be by default, and not where a test would like them."""
 	settings = only_inside(env(**BUSY))
 	del settings["MT_DIR"]
@@ -58,7 +65,7 @@ def test_a_program_works_where_something_is_missing(run, env, backend, what):
 	assert len(lines) <= 2 and all("running without stats file" in line for line in lines), got.stderr
 
 
-def test_a_thread_works_on_after_main_left_where_there_is_no_proc(run, env, compile_c, backend):
+def test_a_thread_works_on_after_main_left_where_there_is_no_proc(run, env, compile_c, backend, only_inside):
 	"""Without /proc nobody can be counted: the process was ended under the thread's feet."""
 	got = run([*without("proc"), compile_c("ends.c"), "blind"], only_inside(env(**BUSY)), timeout=30)
 
