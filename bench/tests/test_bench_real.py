@@ -44,6 +44,7 @@ def check_figures(figures):
 	("real_redis", 0.02, ("redis-server", "redis-benchmark", "redis-cli")),
 	("real_sqlite", 0.05, ("sqlite3",)),
 	("real_postgres", 0.02, ("psql",)),
+	("real_web", 0.02, ("puma",)),
 	("real_python", 0.02, ()),
 	("real_perl", 0.02, ("perl",)),
 ])

@@ -78,15 +78,16 @@ class Program:
 				return time.monotonic() - self.begun
 		raise SystemExit(f"{self.command[0]} ended before it said {marker}")
 
-	def finish(self, end_signal=None):
-		"""Ends it, and answers what the kernel counted for it and for the children it waited for."""
+	def finish(self, end_signal=None, expected=(0,)):
+		"""Ends it, and answers what the kernel counted for it and for the children it waited for. expected: exit codes, negative: the
+		number of a signal."""
 		if end_signal:
 			self.process.send_signal(end_signal)
 		if self.process.stdin:
 			self.process.stdin.close()
 		_, status, used = os.wait4(self.pid, 0)
 		self.process.returncode = os.waitstatus_to_exitcode(status)
-		if self.process.returncode != 0:
+		if self.process.returncode not in expected:
 			raise SystemExit(f"{self.command[0]} ended with {self.process.returncode}")
 		return {
 			"cpu_s": used.ru_utime + used.ru_stime,

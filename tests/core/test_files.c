@@ -189,8 +189,8 @@ Test(files, refuse_a_folder_of_somebody_else)
 {
 	/* Without root's rights there is none of mode 0700 that could be looked into. */
 	if (geteuid() != 0) {
-		strcpy(config.dir, "/");
-		strcpy(folder, "/");
+		strcpy(config.dir, "/dev/shm");
+		strcpy(folder, "/dev/shm");
 	} else {
 		cr_assert_eq(mkdir(folder, 0700), 0);
 		cr_assert_eq(chown(folder, 4711, 4711), 0);
