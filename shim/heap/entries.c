@@ -75,14 +75,6 @@ void mt_heap_serve(const struct mt_heap_ops *given)
 #undef X
 }
 
-void mt_heap_serve_allocating(const struct mt_heap_ops *given)
-{
-	/* relaxed: the functions are code, there is nothing behind the pointer to order */
-#define X(type, name, params, args) __atomic_store_n(&serving.name, given->name, __ATOMIC_RELAXED);
-	MT_HEAP_ALLOCATING(X)
-#undef X
-}
-
 #define X(type, name, params, args) MT_HEAP_OWN(name)
 MT_HEAP_ALLOCATING(X)
 MT_HEAP_EXISTING(X)

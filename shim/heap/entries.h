@@ -12,14 +12,11 @@
  * that make them: no thread passes a block of the new ones to the old ones. Any thread. */
 void mt_heap_serve(const struct mt_heap_ops *ops);
 
-/* The same for the functions that make blocks alone. Any thread. */
-void mt_heap_serve_allocating(const struct mt_heap_ops *ops);
-
 /* Serves them from the embedded jemalloc. */
 void mt_heap_serve_jemalloc(void);
 
-/* Has the next call that makes a block check growth (heap/growth.h), once it has its block; or no
- * longer. Over the embedded jemalloc. Async-signal-safe, lock-free. */
+/* Has the next call that makes a block, or frees a large one, check growth (heap/growth.h), once it
+ * is done; or no longer. Over the embedded jemalloc. Async-signal-safe, lock-free. */
 void mt_heap_event_at_next_call(bool wanted);
 
 /* The functions of this library, whatever their names are bound to in this process. */

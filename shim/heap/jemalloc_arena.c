@@ -8,8 +8,10 @@
 #include "heap/jemalloc_pages.h"
 #include "sys/attr.h"
 
-/* dirty bytes that an arena without threads keeps */
+/* dirty bytes that an arena without threads keeps, whatever the others have */
 #define KEPT_BYTES (4u << 20)
+/* dirty bytes of all arenas up to which it keeps more */
+#define KEPT_IN_ALL_BYTES (32u << 20)
 
 /* Internal to jemalloc 5: src/arena.c. Weak: another version may lack them. */
 extern size_t je_oversize_threshold __attribute__((weak));
@@ -75,10 +77,17 @@ void *__wrap_je_large_palloc(void *thread, void *arena, size_t bytes, size_t ali
 	return __real_je_large_palloc(thread, arena, bytes, alignment, zero);
 }
 
-/* jemalloc purges all of an arena (all) that its last thread leaves. Of a short thread it keeps its
- * few pages: the next thread would fault them in again. */
+static bool has_much(void *arena)
+{
+	struct mt_heap_figures heap = {0};
+
+	return mt_jemalloc_pages_free_bytes(arena) > KEPT_BYTES &&
+	       (!mt_jemalloc_pages(&heap) || heap.dirty_bytes > KEPT_IN_ALL_BYTES);
+}
+
+/* jemalloc purges all of an arena (all) that its last thread leaves. Here it keeps what the next
+ * thread would fault in again; the worker purges it once it is idle. */
 void mt_je_arena_decay(void *thread, void *arena, bool is_background, bool all)
 {
-	je_arena_decay(thread, arena, is_background,
-		       all && mt_jemalloc_pages_free_bytes(arena) > KEPT_BYTES);
+	je_arena_decay(thread, arena, is_background, all && has_much(arena));
 }

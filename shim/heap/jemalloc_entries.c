@@ -10,6 +10,7 @@
 #include "heap/entries.h"
 #include "heap/growth.h"
 #include "heap/jemalloc.h"
+#include "heap/jemalloc_large.h"
 #include "heap/jemalloc_names.h"
 #include "sys/attr.h"
 
@@ -85,7 +86,7 @@ const struct mt_heap_ops *mt_jemalloc_ops(void)
 /* The allocator has returned, so that a thread may be started. */
 static MT_COLD void event(void)
 {
-	mt_heap_serve_allocating(&direct_ops);
+	mt_heap_serve(&direct_ops);
 	if (atomic_exchange_explicit(&event_is_due, false, memory_order_relaxed))
 		mt_growth_note();
 }
@@ -101,11 +102,22 @@ static MT_COLD void event(void)
 MT_HEAP_ALLOCATING(X)
 #undef X
 
+/* A program may free its one large block and never call malloc again. Not after other blocks: libc
+ * frees some of its own under locks that the start of a thread takes. */
+static MT_COLD void event_free(void *ptr)
+{
+	bool is_large = awake_malloc_usable_size(ptr) >= MT_JEMALLOC_LARGE_LEAST;
+
+	awake_free(ptr);
+	if (is_large)
+		event();
+}
+
 static const struct mt_heap_ops event_ops = {
 #define X(type, name, params, args) .name = event_##name,
 	MT_HEAP_ALLOCATING(X)
 #undef X
-		.free = awake_free,
+		.free = event_free,
 	.malloc_usable_size = awake_malloc_usable_size,
 };
 
@@ -115,7 +127,7 @@ void mt_heap_event_at_next_call(bool wanted)
 		return;
 	atomic_store_explicit(&event_is_due, wanted, memory_order_relaxed);
 	if (wanted)
-		mt_heap_serve_allocating(&event_ops);
+		mt_heap_serve(&event_ops);
 }
 
 /* A process that wakes up is checked: memory that is not the heap's makes it large, too. */

@@ -6,7 +6,7 @@
 #ifndef MT_NO_JEMALLOC
 #include "heap/jemalloc_conf.h"
 
-#define OURS_COUNT 6 /* pairs of our own at the front */
+#define OURS_COUNT 8
 
 /* The conf that comes out of a stock MALLOC_CONF and of MT_MALLOC_CONF; either may be NULL. */
 static const char *conf_of(const char *stock, const char *own, uint64_t arena_max, size_t out_bytes)
