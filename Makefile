@@ -62,6 +62,8 @@ shim_flags := $(common) $(optimise) -fPIC -fvisibility=hidden -fno-plt -fno-buil
 	-fdata-sections $(guarded)
 shim_link  := -shared -Wl,-soname,libmtshim.so -Wl,--version-script=$(B)/gen/mtshim.map -Wl,-z,defs,-z,relro,-z,now,-z,nodelete \
 	-Wl,--exclude-libs,ALL -static-libgcc -Wl,--sort-section=alignment,-z,noseparate-code
+# Parts of libc itself from glibc 2.34 on: empty archives there, and nothing refers to them.
+old_libs   := -lpthread -ldl
 
 .PHONY: all help demo check bench install uninstall deb dist clean
 all: $(B)/libmtshim.so $(B)/mtctl
@@ -122,7 +124,7 @@ $(B)/gen/mtshim.map: shim/mtshim.map FORCE
 link_map = -Wl,-Map=$(B)/gen/$(@F).map
 
 $(B)/libmtshim.so: $(shim_obj) $(jemalloc_lib) $(B)/gen/mtshim.map
-	$(CC) $(shim_flags) $(LDFLAGS) $(shim_link) $(link_map) $(jemalloc_link) -o $@.new $(shim_obj) $(jemalloc_lib)
+	$(CC) $(shim_flags) $(LDFLAGS) $(shim_link) $(link_map) $(jemalloc_link) -o $@.new $(shim_obj) $(jemalloc_lib) $(old_libs)
 	mv -f $@.new $@
 
 # ---- mtctl, and its commands that are programs of their own (MT_EXTERNALS in ctl/command.h), in ctl/ui/ ----
