@@ -23,9 +23,11 @@ class Stats:
 	active: bool = False  #: whether the library is in this process and works
 
 
+_FIGURES = [field.name for field in dataclasses.fields(Stats) if field.name != "active"]
+
+
 class _Stats(ctypes.Structure):
-	_fields_ = [(name, ctypes.c_uint64) for name in
-	            ("size_bytes", *(field.name for field in dataclasses.fields(Stats) if field.name != "active"))]
+	_fields_ = [(name, ctypes.c_uint64) for name in ("size_bytes", *_FIGURES)]
 
 
 _process = ctypes.CDLL(None)
@@ -49,7 +51,7 @@ def read_stats() -> Optional[Stats]:
 	figures = _Stats(size_bytes=ctypes.sizeof(_Stats))
 	if not _loaded or _process.mt_stats(ctypes.byref(figures)) != 0:
 		return None
-	return Stats(active=True, **{name: getattr(figures, name) for name, _ in _Stats._fields_[1:]})
+	return Stats(active=True, **{name: getattr(figures, name) for name in _FIGURES})
 
 
 def allocator() -> str:
