@@ -164,6 +164,14 @@ def test_run_takes_a_program_without_two_dashes_and_leaves_it_its_own(mtshim):
 	assert mtshim("run", "--gc-rounds=7", "echo", "--", "-n").stdout == "-- -n\n"
 
 
+def test_run_takes_a_library_of_any_name(mtshim, shim, tmp_path):
+	shutil.copy(shim, tmp_path / "other.so")
+
+	got = mtshim("run", "--", "printenv", "LD_PRELOAD", MTSHIM_LIBRARY=str(tmp_path / "other.so"))
+
+	assert (got.stdout, got.stderr) == (f"{tmp_path}/other.so\n", "")
+
+
 def test_an_existing_preload_stays_behind_the_library(mtshim, package, tmp_path):
 	other = tmp_path / "libother.so"
 	subprocess.run(["gcc", "-shared", "-xc", "/dev/null", "-o", other], check=True)
@@ -234,6 +242,16 @@ def test_without_the_library_an_existing_preload_stays(mtshim, shim, tmp_path):
 	got = mtshim("run", "--", "printenv", "LD_PRELOAD", LD_PRELOAD=str(other), MTSHIM_LIBRARY="/no/such/libmtshim.so")
 
 	assert got.stdout == f"{other}\n" and "/no/such/libmtshim.so is not there" in got.stderr
+
+
+@pytest.mark.parametrize("outer", ["/gone/libmtshim.so", "/gone/libmtshim.so:{other}", "{other} libmtshim.so"])
+def test_without_the_library_no_entry_of_it_is_left_in_an_outer_preload(outer, mtshim, tmp_path):
+	other = tmp_path / "libother.so"
+	subprocess.run(["gcc", "-shared", "-xc", "/dev/null", "-o", other], check=True)
+
+	got = mtshim("run", "--", "sh", "-c", "echo $LD_PRELOAD", LD_PRELOAD=outer.format(other=other), MTSHIM_LIBRARY="/no/such/libmtshim.so")
+
+	assert got.stdout == (f"{other}\n" if "other" in outer else "\n")
 
 
 def test_without_the_library_a_program_that_is_not_there_is_still_reported(mtshim):

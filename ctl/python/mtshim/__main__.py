@@ -1,5 +1,6 @@
 """The commands mtshim and mtctl. Both end by exec: no Python process stays."""
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -37,8 +38,9 @@ def why_not() -> Optional[str]:
 		path = library_path()
 	except FileNotFoundError as error:
 		return str(error)
-	trial = "import sys; sys.exit('libmtshim.so' not in open('/proc/self/maps').read())"
-	done = subprocess.run([sys.executable, "-I", "-S", "-c", trial], env={**os.environ, "LD_PRELOAD": path, "MT_ENABLE": "0"},
+	trial = "import sys; sys.exit(sys.argv[1] not in open('/proc/self/maps').read())"
+	done = subprocess.run([sys.executable, "-I", "-S", "-c", trial, path],
+	                      env={**os.environ, "LD_PRELOAD": path, "MT_ENABLE": "0"},
 	                      stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
 	if done.returncode == 0:
 		return None
@@ -56,6 +58,14 @@ def split(words: List[str]) -> Tuple[List[str], List[str]]:
 	return words, []
 
 
+def forget_library() -> None:
+	"""Takes what an outer LD_PRELOAD has of the library out of it."""
+	entries = [entry for entry in re.split("[ :]+", os.environ.get("LD_PRELOAD", "")) if not entry.endswith("libmtshim.so")]
+	os.environ["LD_PRELOAD"] = ":".join(filter(None, entries))
+	if not os.environ["LD_PRELOAD"]:
+		del os.environ["LD_PRELOAD"]
+
+
 def run(words: List[str]) -> int:
 	settings, program = split(words)
 	reason = why_not() if program else None
@@ -68,6 +78,7 @@ def run(words: List[str]) -> int:
 		say(str(reason))
 		return 126
 	say(f"running {program[0]} without the library: {reason}")
+	forget_library()
 	try:
 		execute(program[0], program)
 	except OSError as error:
