@@ -29,15 +29,14 @@
 	"lg_tcache_nslots_mul:3"
 #define DEFAULT_SLABS "slab_sizes:1-2048:1|2049-2560:2|3073-4096:1"
 
-/* The first four are refused to everyone: a bad setting is a line on stderr, never the end of the
- * program; a thread that jemalloc starts from inside itself, before the program's libraries are
- * initialised, hangs it; and the events that would print statistics serve something else
- * (jemalloc_event.h). */
-#define REFUSED_ALWAYS 4
+/* The first five are refused to everyone: a bad setting, or what the kernel refuses, is a line on
+ * stderr, never the end of the program; a thread that jemalloc starts from inside itself, before
+ * the program's libraries are initialised, hangs it; and the events that would print statistics
+ * serve something else (jemalloc_event.h). */
+#define REFUSED_ALWAYS 5
 static const char *const refused_keys[] = {
-	"abort_conf",     "background_thread", "max_background_threads",
-	"stats_interval", "dirty_decay_ms",    "muzzy_decay_ms",
-	"decay_time",
+	"abort",          "abort_conf",     "background_thread", "max_background_threads",
+	"stats_interval", "dirty_decay_ms", "muzzy_decay_ms",    "decay_time",
 };
 
 static bool is_refused(const char *pair, size_t length, size_t keys)
