@@ -4,6 +4,7 @@
 #  - its constructor is dropped: it starts at its first call, and not at all where another backend is chosen;
 #  - the few calls by which it learns of threads, forks, settings, time and address space, and where it waits for a lock, come to us first
 #    (mt_je_...), and so do those into libm (jemalloc_math.c).
+#  - calls that its headers renamed for C23 (__isoc23_strtol) get their plain names: the library runs on an older glibc than it is built on.
 # Which names there are differs by version: all is taken from the library's own symbols, and each build says what it lacks.
 
 # Public names that the shim calls, and calls of jemalloc's without which it cannot serve: a library that lacks one is refused.
@@ -47,7 +48,8 @@ jemalloc_has       = $(and $(jemalloc_is_known),$(filter $(words $(1)),$(words $
 
 jemalloc_flags   := $(foreach name,$(filter-out $(jemalloc_wrapped),$(jemalloc_public)),--redefine-sym $(name)=je_$(name)) \
 	$(foreach name,$(jemalloc_wrapped),--redefine-sym $(name)=je_bare_$(name)) \
-	$(foreach name,$(jemalloc_hooked),--redefine-sym $(name)=mt_je_$(name))
+	$(foreach name,$(jemalloc_hooked),--redefine-sym $(name)=mt_je_$(name)) \
+	$(foreach name,$(patsubst U:%,%,$(filter U:__isoc23_%,$(jemalloc_symbols))),--redefine-sym $(name)=$(name:__isoc23_%=%))
 ifneq ($(jemalloc_is_known),)
 jemalloc_flags   += $(foreach name,$(jemalloc_events) $(jemalloc_replaced),--redefine-sym je_$(name)=mt_je_$(name) --weaken-symbol=mt_je_$(name))
 else

@@ -71,6 +71,15 @@ def test_a_public_name_that_a_later_version_adds_is_renamed_too(library, changed
 	assert "je_pvalloc" in names(built) and "pvalloc" not in names(built)
 
 
+def test_a_call_that_a_later_libc_renames_keeps_the_name_that_older_ones_have(library, changed):
+	"""glibc's headers from 2.38 on have strtol named __isoc23_strtol."""
+	built, done = library(jemalloc_archive=changed("madvise", "__isoc23_madvise"))
+	wanted = subprocess.run(["nm", "-g", "--undefined-only", built], capture_output=True, text=True, check=True).stdout
+
+	assert done.returncode == 0, done.stderr
+	assert "U madvise" in wanted and "__isoc23" not in wanted
+
+
 @pytest.mark.parametrize("old", ["xallocx", "secure_getenv", "pthread_atfork"])
 def test_a_library_that_lacks_what_is_needed_is_refused_with_its_name(library, changed, old):
 	built, done = library(jemalloc_archive=changed(old, "other_name"))
