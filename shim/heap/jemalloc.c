@@ -402,12 +402,13 @@ const char *mt_jemalloc_begins(void)
 	if (!mt_jemalloc_reserve_map())
 		return refusal();
 	first = je_malloc(1);
-	mt_jemalloc_arena_begin();
 	if (first)
 		mt_jemalloc_reserve_enter();
 	reason = first ? misfit() : refusal();
-	if (!reason)
+	if (!reason) {
+		mt_jemalloc_arena_begin();
 		mt_jemalloc_large_begin();
+	}
 	mt_jemalloc_reserve_settle();
 	mt_jemalloc_message_begun();
 	je_free(first);

@@ -18,7 +18,7 @@ jemalloc_hooked := $(jemalloc_called) readlink clock_gettime syscall pthread_con
 # they serve is left out, as where they are missing.
 jemalloc_known    := 5.2.1 5.3.0 5.3.1
 jemalloc_internal := arena_basic_stats_merge arena_decay arena_emap_global arenas ehooks_default_zero_impl large_dalloc large_malloc \
-	large_palloc large_ralloc large_salloc manual_arena_base narenas_total_get opt_oversize_threshold opt_stats_interval \
+	large_palloc large_ralloc large_salloc manual_arena_base narenas_total_get opt_disable_large_size_classes opt_oversize_threshold opt_stats_interval \
 	oversize_threshold rtree_leaf_elm_lookup_hard stats_interval_event_handler stats_interval_new_event_wait \
 	stats_interval_postponed_event_wait
 

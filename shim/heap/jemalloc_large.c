@@ -36,12 +36,18 @@ struct extent {
 static const char *probe;
 static bool is_extent_known;
 
+/* src/jemalloc.c of 5.3.1: large blocks are of any number of pages, and each comes from a larger
+ * mapping whose rest counts as dirty, though nobody has touched it. */
+extern bool je_opt_disable_large_size_classes __attribute__((weak));
+
 static void (*on_freed)(void);
 static _Atomic size_t shrunk_bytes; /* since the last call of on_freed; counter, no ordering */
 
 void mt_jemalloc_large_use(void (*freed)(void))
 {
 	on_freed = freed;
+	if (&je_opt_disable_large_size_classes)
+		je_opt_disable_large_size_classes = false;
 }
 
 static uint64_t whole_pages(uint64_t value)
