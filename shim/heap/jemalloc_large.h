@@ -10,8 +10,8 @@
 
 /* Before jemalloc begins. Large blocks are of size classes in every version, unless a setting of
  * the user says otherwise. freed: called by the thread that has freed such a block, or whose
- * realloc brings the bytes cut off since the last call to as many, with none of jemalloc's locks held.
- * Never called by a version of jemalloc whose functions are others. */
+ * realloc brings the bytes cut off since the last call to as many, with none of jemalloc's locks
+ * held. Never called by a version of jemalloc whose functions are others. */
 void mt_jemalloc_large_use(void (*freed)(void));
 
 /* Once, by the thread that starts jemalloc, before another uses it: finds out how large blocks are
