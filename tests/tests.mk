@@ -114,6 +114,11 @@ $(components:%=check-%): fakecuda
 check-gpu: gpu-programs unsafe-shims
 endif
 
+# Clean roots of other releases of Debian. DISTROS: options of the script, for example '--release testing --rings unit'.
+.PHONY: check-distros
+check-distros:
+	@scripts/check-distros $(DISTROS)
+
 check-long: test-programs
 	@scripts/in-plain-path tests/run --build $(B) --long unit format words components exports hardening integration bench clients fault stress suites
 

@@ -75,12 +75,20 @@ static bool should_work(void)
 {
 	char comm[32];
 
-	if (getauxval(AT_SECURE) || !mt_libc_is_glibc())
+	if (getauxval(AT_SECURE))
 		return false;
 	mt_log_init_stderr();
 	mt_config_read((const char *const *)environ);
-	return mt_program_filter_admits(mt_config(), program_name(comm, sizeof(comm))) &&
-	       !is_second_copy();
+	if (!mt_program_filter_admits(mt_config(), program_name(comm, sizeof(comm))))
+		return false;
+	if (!mt_libc_is_glibc()) {
+		mt_log(MT_LOG_INFO,
+		       "mtshim %s does nothing here: the libc of this program is not "
+		       "glibc",
+		       MT_VERSION);
+		return false;
+	}
+	return !is_second_copy();
 }
 
 static void prepare(void)

@@ -299,17 +299,21 @@ static void stay(const char *reason)
 	mt_log(MT_LOG_INFO, "glibc serves for good: %s", reason);
 }
 
-/* Under the lock, or on the thread that starts the heap. */
-static bool begin_jemalloc(void)
+/* Under the lock, or on the thread that starts the heap. Returns NULL, or why jemalloc cannot
+ * serve. */
+static const char *begin_jemalloc(void)
 {
+	const char *refusal;
+
 	mt_backend_prepare_jemalloc(config, hooks);
-	if (!mt_jemalloc_begins() || !mt_brk_range_freeze())
-		return false;
+	refusal = mt_jemalloc_begins();
+	if (refusal || !mt_brk_range_freeze())
+		return refusal ? refusal : "blocks lie outside the brk heap";
 	mt_account_use_reader(mt_jemalloc_counters);
 	mt_backend_use_jemalloc();
 	mt_heap_serve_jemalloc();
 	set_state(AWAKE);
-	return true;
+	return NULL;
 }
 
 /* jemalloc maps more than it hands out, and would lock all of that. */
@@ -328,9 +332,12 @@ static bool wake(void)
 	if (read_state() == ASLEEP && is_refused) {
 		stay("the program imports mlockall");
 	} else if (read_state() == ASLEEP) {
+		const char *refusal;
+
 		set_state(WAKING);
-		if (!begin_jemalloc())
-			stay("jemalloc cannot initialise");
+		refusal = begin_jemalloc();
+		if (refusal)
+			stay(refusal);
 	}
 	mt_lock_unlock(&wake_lock);
 	return mt_asleep_is_awake();
@@ -373,7 +380,7 @@ bool mt_asleep_begin_awake(const struct mt_config *given_config,
 {
 	config = given_config;
 	hooks = given_hooks;
-	return !mt_brk_range_is_given_up() && !is_refused_by_mlockall() && begin_jemalloc();
+	return !mt_brk_range_is_given_up() && !is_refused_by_mlockall() && !begin_jemalloc();
 }
 
 static bool has_grown(void)

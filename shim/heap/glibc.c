@@ -73,6 +73,22 @@ static struct mt_heap_ops ops;
 /* 0 not looked for, 1 there, -1 not there; release/acquire with the two tables */
 static _Atomic int ops_state;
 
+size_t mt_glibc_mapped_less_bytes = sizeof(size_t);
+
+/* malloc_usable_size reads the header of a mapped chunk and nothing else, so it is asked about one
+ * that is none. */
+static void find_mapped_less_bytes(void)
+{
+	size_t chunk[4] = {0, 4096 | 2};
+	size_t usable;
+
+	if (!libc.malloc_usable_size)
+		return;
+	usable = libc.malloc_usable_size(&chunk[2]);
+	if (usable == mt_glibc_heap_usable(chunk[1]))
+		mt_glibc_mapped_less_bytes = 0;
+}
+
 static MT_COLD void find_functions(void)
 {
 	void *found[NAMES_COUNT];
@@ -82,6 +98,7 @@ static MT_COLD void find_functions(void)
 	for (size_t i = 0; i < FAMILY_COUNT; i++)
 		is_whole = is_whole && found[i];
 	memcpy(&libc, found, sizeof(libc));
+	find_mapped_less_bytes();
 	ops = (struct mt_heap_ops){
 		.malloc = libc.malloc,
 		.calloc = libc.calloc,
@@ -126,6 +143,7 @@ bool mt_glibc_check(const struct mt_heap_ops *heap)
 	static const size_t sizes[] = {0, 24, 25, 5000};
 	bool is_same = true;
 
+	(void)mt_glibc_ops();
 	for (size_t i = 0; is_same && i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		void *block = heap->malloc(sizes[i]);
 

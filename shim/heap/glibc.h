@@ -4,7 +4,7 @@
  *
  * Source of the layout: glibc malloc/malloc.c ("Vital statistics"). The word before a block holds
  * the chunk's size with three flag bits; bit 2 marks a chunk with a mapping of its own.
- * malloc_usable_size returns size - 8, or size - 16 for such a chunk. */
+ * malloc_usable_size returns size - 8, or for such a chunk size - 16, until glibc 2.43. */
 #ifndef MT_HEAP_GLIBC_H
 #define MT_HEAP_GLIBC_H
 
@@ -29,12 +29,17 @@ static inline size_t mt_glibc_heap_usable(size_t header)
 	return (header & ~(size_t)7) - sizeof(size_t);
 }
 
-/* Usable bytes of any block of glibc's. */
+/* By how many bytes less of a chunk with a mapping of its own is usable: 8; from glibc 2.43 on 0.
+ * Written by the first call of mt_glibc_ops. */
+extern size_t mt_glibc_mapped_less_bytes;
+
+/* Usable bytes of any block of glibc's, once mt_glibc_ops was called. */
 static inline size_t mt_glibc_usable(const void *ptr)
 {
 	size_t header = mt_glibc_header(ptr);
 
-	return mt_glibc_heap_usable(header) - (mt_glibc_is_mapped(header) ? sizeof(size_t) : 0);
+	return mt_glibc_heap_usable(header) -
+	       (mt_glibc_is_mapped(header) ? mt_glibc_mapped_less_bytes : 0);
 }
 
 /* Returns glibc's malloc family, whatever stands before it in the order of symbols; NULL where the

@@ -17,6 +17,7 @@
 #include "heap/brk_range.h"
 #include "heap/glibc.h"
 #include "heap/jemalloc_arena.h"
+#include "heap/jemalloc_check.h"
 #include "heap/jemalloc_conf.h"
 #include "heap/jemalloc_event.h"
 #include "heap/jemalloc_kernel.h"
@@ -53,6 +54,7 @@ const bool mt_jemalloc_is_built = true;
 
 static const struct mt_backend_hooks *hooks;
 static const char *conf;
+static bool conf_was_read;
 static void (*fork_prepare)(void);
 static void (*fork_parent)(void);
 static void (*fork_child)(void);
@@ -70,6 +72,7 @@ static MT_TLS const char *own_counters;
 char *mt_je_secure_getenv(const char *name)
 {
 	(void)name; /* MALLOC_CONF, whatever its prefix */
+	conf_was_read = true;
 	return (char *)(uintptr_t)conf;
 }
 
@@ -320,26 +323,6 @@ int je_posix_memalign(void **out, size_t alignment, size_t size)
 	return answer;
 }
 
-bool mt_jemalloc_begins(void)
-{
-	void *first;
-
-	if (!mt_jemalloc_reserve_map())
-		return false;
-	first = je_malloc(1);
-	mt_jemalloc_arena_begin();
-	if (first)
-		mt_jemalloc_reserve_enter();
-	mt_jemalloc_reserve_settle();
-	mt_jemalloc_message_begun();
-	if (!first) {
-		fork_prepare = fork_parent = fork_child = NULL;
-		return false;
-	}
-	je_free(first);
-	return true;
-}
-
 /* ---- account ---- */
 
 static bool ask_offsets(void)
@@ -388,6 +371,56 @@ bool mt_jemalloc_counters(const void *counters, uint64_t *out_allocated, uint64_
 	return true;
 }
 
+/* ---- its start ---- */
+
+/* What jemalloc must have called by the end of its first allocation: another version might learn of
+ * these things in another way, and the shim would not hear of them. */
+static const char *misfit(void)
+{
+	if (!conf_was_read)
+		return "it does not read its settings by secure_getenv";
+	if (!fork_prepare || !fork_parent || !fork_child)
+		return "it does not call pthread_atfork";
+	if (!own_counters)
+		return "it does not call pthread_setspecific";
+	return mt_jemalloc_check();
+}
+
+/* Why its first allocation failed. */
+static const char *refusal(void)
+{
+	return mt_jemalloc_message_refuses_pages()
+		       ? "it was built for smaller pages than this kernel's"
+		       : "jemalloc cannot initialise";
+}
+
+const char *mt_jemalloc_begins(void)
+{
+	const char *reason;
+	void *first;
+
+	if (!mt_jemalloc_reserve_map())
+		return refusal();
+	first = je_malloc(1);
+	if (first)
+		mt_jemalloc_reserve_enter();
+	reason = first ? misfit() : refusal();
+	if (!reason) {
+		mt_jemalloc_arena_begin();
+		mt_jemalloc_large_begin();
+	}
+	mt_jemalloc_reserve_settle();
+	mt_jemalloc_message_begun();
+	je_free(first);
+	if (!reason)
+		return NULL;
+	fork_prepare = fork_parent = fork_child = NULL;
+	if (first || mt_jemalloc_message_refuses_pages())
+		mt_log(MT_LOG_WARN, "the embedded jemalloc does not fit: %s. libc's malloc serves",
+		       reason);
+	return reason;
+}
+
 /* ---- figures ---- */
 
 static uint64_t ask(const char *name)
@@ -429,7 +462,7 @@ static bool renew_figures(void)
 /* 4096 is MALLCTL_ARENAS_ALL: all arenas merged. */
 static bool jemalloc_figures(struct mt_heap_figures *out)
 {
-	uint64_t page = mt_os_page_bytes();
+	uint64_t page = mt_jemalloc_page_bytes();
 	struct mt_object_heap_figures objects;
 
 	if (!renew_figures())

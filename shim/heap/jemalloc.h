@@ -16,9 +16,10 @@ const struct mt_heap_ops *mt_jemalloc_ops(void);
  * left. */
 bool mt_jemalloc_take_key(void);
 
-/* Initialises it, by its first allocation. Returns false where that fails: jemalloc initialises
- * only once, and cannot be used in this process. */
-bool mt_jemalloc_begins(void);
+/* Initialises it, by its first allocation. Returns NULL, or the reason, a text that is never freed,
+ * where that fails or jemalloc is not what the shim was written for: it initialises only once, and
+ * cannot be used in this process. */
+const char *mt_jemalloc_begins(void);
 
 /* jemalloc_classes.c: counts live blocks by size class, including those in the threads' caches.
  * Returns how many classes it has written, up to `most`. */

@@ -4,15 +4,26 @@
 #  - its constructor is dropped: it starts at its first call, and not at all where another backend is chosen;
 #  - the few calls by which it learns of threads, forks, settings, time and address space, and where it waits for a lock, come to us first
 #    (mt_je_...), and so do those into libm (jemalloc_math.c).
-jemalloc_public := aligned_alloc calloc dallocx free mallctl mallctlbymib mallctlnametomib malloc malloc_conf \
-	malloc_conf_2_conf_harder malloc_message malloc_stats_print malloc_usable_size mallocx memalign nallocx \
-	posix_memalign rallocx realloc sallocx sdallocx valloc xallocx
-jemalloc_hooked := secure_getenv readlink pthread_key_create pthread_setspecific pthread_atfork pthread_mutex_lock mmap \
-	clock_gettime syscall pthread_cond_init getpid sbrk \
+#  - calls that its headers renamed for C23 (__isoc23_strtol) get their plain names: the library runs on an older glibc than it is built on.
+# Which names there are differs by version: all is taken from the library's own symbols, and each build says what it lacks.
+
+# Public names that the shim calls, and calls of jemalloc's without which it cannot serve: a library that lacks one is refused.
+jemalloc_needed := aligned_alloc calloc free mallctl mallctlbymib mallctlnametomib malloc malloc_message malloc_stats_print \
+	malloc_usable_size mallocx memalign posix_memalign realloc xallocx
+jemalloc_called := mmap pthread_atfork pthread_key_create pthread_mutex_lock pthread_setspecific secure_getenv
+jemalloc_hooked := $(jemalloc_called) readlink clock_gettime syscall pthread_cond_init getpid sbrk \
 	creat _Unwind_Backtrace _Unwind_GetIP log exp round
 
+# Internal functions and variables have a contract in these versions alone. In another one they get names that nobody asks for: then what
+# they serve is left out, as where they are missing.
+jemalloc_known    := 5.2.1 5.3.0 5.3.1
+jemalloc_internal := arena_basic_stats_merge arena_decay arena_emap_global arenas ehooks_default_zero_impl large_dalloc large_malloc \
+	large_palloc large_ralloc large_salloc manual_arena_base narenas_total_get opt_disable_large_size_classes opt_oversize_threshold opt_stats_interval \
+	oversize_threshold rtree_leaf_elm_lookup_hard stats_interval_event_handler stats_interval_new_event_wait \
+	stats_interval_postponed_event_wait
+
 # What a thread does every so many bytes that it allocates, which jemalloc has to print statistics: ours come instead of its own
-# (heap/jemalloc_event.c), where the library has all three.
+# (heap/jemalloc_event.c), where the library has all three. From 5.3.1 on jemalloc passes the handler one argument less.
 jemalloc_events := stats_interval_event_handler stats_interval_new_event_wait stats_interval_postponed_event_wait
 
 # How it zeroes pages that it hands out again: ours comes instead (heap/jemalloc_zero.c).
@@ -27,31 +38,67 @@ jemalloc_wrapped := aligned_alloc memalign posix_memalign realloc
 ifeq ($(JEMALLOC),static)
 jemalloc_archive := $(shell $(CC) -print-file-name=libjemalloc_pic.a)
 jemalloc_lib     := build/libjemalloc_renamed.a
+
+jemalloc_symbols  := $(shell nm -g $(jemalloc_archive) 2>/dev/null | sed -n 's/.* \([A-Z]\) \([A-Za-z0-9_]*\)$$/\1:\2/p' | sort -u)
+jemalloc_defined  := $(patsubst je_%,%,$(filter je_%,$(foreach symbol,$(filter-out U:%,$(jemalloc_symbols)),$(word 2,$(subst :, ,$(symbol))))))
+jemalloc_public   := $(filter-out je_% _Z%,$(foreach symbol,$(filter-out U:%,$(jemalloc_symbols)),$(word 2,$(subst :, ,$(symbol)))))
+jemalloc_version  := $(shell strings $(jemalloc_archive) 2>/dev/null | sed -n 's/^\([0-9]*\.[0-9]*\.[0-9]*\)-[0-9]*-g[0-9a-f]*$$/\1/p' | sort -u | sed 1q)
+jemalloc_is_known := $(filter $(jemalloc_version),$(jemalloc_known))
+jemalloc_has       = $(and $(jemalloc_is_known),$(filter $(words $(1)),$(words $(filter $(1),$(jemalloc_defined)))))
+
 jemalloc_flags   := $(foreach name,$(filter-out $(jemalloc_wrapped),$(jemalloc_public)),--redefine-sym $(name)=je_$(name)) \
 	$(foreach name,$(jemalloc_wrapped),--redefine-sym $(name)=je_bare_$(name)) \
 	$(foreach name,$(jemalloc_hooked),--redefine-sym $(name)=mt_je_$(name)) \
-	$(foreach name,$(jemalloc_events) $(jemalloc_replaced),--redefine-sym je_$(name)=mt_je_$(name) --weaken-symbol=mt_je_$(name))
+	$(foreach name,$(patsubst U:%,%,$(filter U:__isoc23_%,$(jemalloc_symbols))),--redefine-sym $(name)=$(name:__isoc23_%=%))
+ifneq ($(jemalloc_is_known),)
+jemalloc_flags   += $(foreach name,$(jemalloc_events) $(jemalloc_replaced),--redefine-sym je_$(name)=mt_je_$(name) --weaken-symbol=mt_je_$(name))
+else
+jemalloc_flags   += $(foreach name,$(jemalloc_internal),--redefine-sym je_$(name)=je_unknown_$(name))
+jemalloc_leaving := none
+endif
 
-jemalloc_defined := $(shell nm -g --defined-only $(jemalloc_archive) 2>/dev/null | sed -n 's/.* T je_//p')
-ifeq ($(words $(filter $(jemalloc_events),$(jemalloc_defined))),$(words $(jemalloc_events)))
+ifneq ($(call jemalloc_has,$(jemalloc_events)),)
 common     += -DMT_JEMALLOC_EVENTS
 shim_flags += -DMT_JEMALLOC_EVENTS
+else
+jemalloc_lacks += the event after each MB that a thread allocates: growth is seen at the ticks of the worker alone;
 endif
 
 # Large blocks that are freed, or shrunk in place (heap/jemalloc_large.c).
-ifeq ($(words $(filter large_dalloc large_ralloc large_salloc,$(jemalloc_defined))),3)
+ifneq ($(call jemalloc_has,large_dalloc large_ralloc),)
 jemalloc_link := -Wl,--wrap=je_large_dalloc,--wrap=je_large_ralloc
+else
+jemalloc_lacks += the end of large blocks: they are returned at the ticks of the worker alone;
 endif
 
 # Large blocks that are allocated (heap/jemalloc_arena.c).
-ifeq ($(words $(filter large_malloc large_palloc,$(jemalloc_defined))),2)
+ifneq ($(call jemalloc_has,large_malloc large_palloc),)
 jemalloc_link += -Wl,--wrap=je_large_malloc,--wrap=je_large_palloc
+else
+jemalloc_lacks += the arena of large blocks: it is one for all threads from the first block on;
+endif
+ifeq ($(call jemalloc_has,arenas manual_arena_base narenas_total_get arena_basic_stats_merge),)
+jemalloc_lacks += the free pages of each arena: they are read by the epoch;
+endif
+ifeq ($(call jemalloc_has,$(jemalloc_replaced)),)
+jemalloc_lacks += how free pages are zeroed: they go back to the kernel;
 endif
 
-$(jemalloc_lib): $(jemalloc_archive) shim/heap/jemalloc.mk
-	@test -f "$(jemalloc_archive)" || { echo "libjemalloc_pic.a is missing: run scripts/bootstrap, or JEMALLOC=none make"; exit 1; }
+jemalloc_missing := $(filter-out $(jemalloc_public),$(jemalloc_needed)) \
+	$(filter-out $(patsubst U:%,%,$(filter U:%,$(jemalloc_symbols))),$(jemalloc_called))
+jemalloc_named   := $(or $(jemalloc_version),of unknown version)
+ifeq ($(wildcard $(jemalloc_archive)),)
+jemalloc_refusal := libjemalloc_pic.a is missing: run scripts/bootstrap, or JEMALLOC=none make
+else ifneq ($(strip $(jemalloc_missing)),)
+jemalloc_refusal := $(jemalloc_archive) (jemalloc $(jemalloc_named)) lacks $(strip $(jemalloc_missing)) and cannot be embedded; JEMALLOC=none make goes without
+endif
+
+$(jemalloc_lib): $(wildcard $(jemalloc_archive)) shim/heap/jemalloc.mk
+	$(if $(jemalloc_refusal),@echo '$(jemalloc_refusal)' >&2; exit 1)
+	$(if $(jemalloc_is_known),,@echo 'jemalloc $(jemalloc_named) is none of $(jemalloc_known): of its internals nothing is used')
+	$(if $(jemalloc_lacks),@echo 'jemalloc $(jemalloc_named) lacks $(jemalloc_lacks)' | sed 's/;$$//; s/; /; lacks /g')
 	@mkdir -p $(@D)
-	objcopy $(jemalloc_flags) --remove-section=.init_array --remove-section=.rela.init_array $< $@.new
+	objcopy $(jemalloc_flags) --remove-section=.init_array --remove-section=.rela.init_array $(jemalloc_archive) $@.new
 	ar d $@.new jemalloc_cpp.pic.o jemalloc_cpp.o
 	for member in $$(ar t $@.new | grep -xE '$(jemalloc_leaving)'); do \
 		ar x --output $(@D) $@.new $$member && objcopy --redefine-sym je_arena_decay=mt_je_arena_decay $(@D)/$$member && \

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "heap/jemalloc_names.h"
 #include "heap/jemalloc_pages.h"
 #include "sys/attr.h"
 
@@ -35,13 +36,30 @@ void *__wrap_je_large_palloc(void *thread, void *arena, size_t bytes, size_t ali
 static _Atomic size_t threshold;
 static _Atomic(void *) first_thread; /* that has allocated as large a block; no ordering */
 
+/* Until 5.3.0 a thread reads the variable, from 5.3.1 on its arena's copy, which a new arena takes
+ * from the variable. */
+static void set_threshold(size_t bytes)
+{
+	size_t mib[3];
+	size_t length = 3;
+	unsigned int count = mt_jemalloc_arenas_count();
+
+	__atomic_store_n(&je_oversize_threshold, bytes, __ATOMIC_RELAXED);
+	if (je_mallctlnametomib("arena.0.oversize_threshold", mib, &length) != 0)
+		return;
+	for (unsigned int index = 0; index < count; index++) {
+		mib[1] = index;
+		(void)je_mallctlbymib(mib, length, NULL, NULL, &bytes, sizeof(bytes));
+	}
+}
+
 void mt_jemalloc_arena_begin(void)
 {
 	if (!&je_oversize_threshold || !&je_opt_oversize_threshold || !je_opt_oversize_threshold ||
 	    !&__real_je_large_malloc)
 		return;
 	atomic_store_explicit(&threshold, je_oversize_threshold, memory_order_relaxed);
-	je_oversize_threshold = SIZE_MAX;
+	set_threshold(SIZE_MAX);
 }
 
 void mt_jemalloc_arena_fork_child(void)
@@ -49,7 +67,8 @@ void mt_jemalloc_arena_fork_child(void)
 	if (!atomic_load_explicit(&threshold, memory_order_relaxed))
 		return;
 	atomic_store_explicit(&first_thread, NULL, memory_order_relaxed);
-	je_oversize_threshold = SIZE_MAX;
+	if (je_oversize_threshold != SIZE_MAX)
+		set_threshold(SIZE_MAX);
 }
 
 static void note_thread(void *thread, size_t bytes)
@@ -61,8 +80,8 @@ static void note_thread(void *thread, size_t bytes)
 		return;
 	if (!atomic_compare_exchange_strong_explicit(&first_thread, &first, thread,
 						     memory_order_relaxed, memory_order_relaxed) &&
-	    first != thread)
-		__atomic_store_n(&je_oversize_threshold, least, __ATOMIC_RELAXED);
+	    first != thread && __atomic_load_n(&je_oversize_threshold, __ATOMIC_RELAXED) != least)
+		set_threshold(least);
 }
 
 void *__wrap_je_large_malloc(void *thread, void *arena, size_t bytes, bool zero)

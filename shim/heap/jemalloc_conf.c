@@ -14,7 +14,8 @@
  * Its lock is taken once for at least 64 pages that somebody will touch. Without decay nothing is
  * purged there at once, as it is in jemalloc as shipped. No limit to how large a free extent may be
  * split: the usual one counts on decay, without which a large hole would never be used for small
- * requests again (a heap of 100 MB grew by its own size in each of 8 cycles).
+ * requests again (a heap of 100 MB grew by its own size in each of 8 cycles). 40 and not 64, since
+ * 5.3.1 shifts by it: by 64, free neighbours were never joined.
  *
  * Slabs of one page, since one block that stays pins its whole slab: 2 million blocks of which 1 in
  * 16 stays keep 543 MiB after a purge instead of 1144. Two pages for 2560 B and three (jemalloc's
@@ -29,19 +30,18 @@
  * instead of 130 (glibc 400). docs/decisions has the others. */
 #define DEFAULT_CONF                                                                               \
 	"oversize_threshold:262144,dirty_decay_ms:-1,muzzy_decay_ms:-1,lg_extent_max_active_fit:"  \
-	"64,"                                                                                      \
+	"40,"                                                                                      \
 	"lg_tcache_nslots_mul:3,tcache_nslots_small_min:4,tcache_nslots_large:2"
 #define DEFAULT_SLABS "slab_sizes:1-2048:1|2049-2560:2|3073-4096:1"
 
-/* The first four are refused to everyone: a bad setting is a line on stderr, never the end of the
- * program; a thread that jemalloc starts from inside itself, before the program's libraries are
- * initialised, hangs it; and the events that would print statistics serve something else
- * (jemalloc_event.h). */
-#define REFUSED_ALWAYS 4
+/* The first five are refused to everyone: a bad setting, or what the kernel refuses, is a line on
+ * stderr, never the end of the program; a thread that jemalloc starts from inside itself, before
+ * the program's libraries are initialised, hangs it; and the events that would print statistics
+ * serve something else (jemalloc_event.h). */
+#define REFUSED_ALWAYS 5
 static const char *const refused_keys[] = {
-	"abort_conf",     "background_thread", "max_background_threads",
-	"stats_interval", "dirty_decay_ms",    "muzzy_decay_ms",
-	"decay_time",
+	"abort",          "abort_conf",     "background_thread", "max_background_threads",
+	"stats_interval", "dirty_decay_ms", "muzzy_decay_ms",    "decay_time",
 };
 
 static bool is_refused(const char *pair, size_t length, size_t keys)

@@ -2,12 +2,18 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 
+#include "core/log.h"
+#include "heap/jemalloc_check.h"
 #include "heap/jemalloc_names.h"
 #include "sys/attr.h"
 
+/* What is tried at the start: more than a thread's cache takes. */
+#define PROBE_BYTES (128u << 10)
+
 /* Internal to jemalloc 5: src/large.c. Its callers in other files come here instead (jemalloc.mk).
- */
+ * large_salloc is gone in 5.3.1. */
 extern size_t je_large_salloc(void *thread, const void *extent) __attribute__((weak));
 extern void __real_je_large_dalloc(void *thread, void *extent) __attribute__((weak));
 void __wrap_je_large_dalloc(void *thread, void *extent);
@@ -17,17 +23,73 @@ extern void *__real_je_large_ralloc(void *thread, void *arena, void *block, size
 void *__wrap_je_large_ralloc(void *thread, void *arena, void *block, size_t bytes, size_t alignment,
 			     bool zero, void *cache, void *hook);
 
+/* The beginning of struct edata_s, include/jemalloc/internal/edata.h of 5.3. Read where
+ * large_salloc is missing, and only where it gave the right size at the start. */
+struct extent {
+	uint64_t bits;
+	const char *address;
+	size_t bytes; /* the bits below a page are something else */
+};
+
+/* The block that the start frees, or NULL; and whether its extent was read rightly. Written before
+ * another thread uses jemalloc. */
+static const char *probe;
+static bool is_extent_known;
+
+/* src/jemalloc.c of 5.3.1: large blocks are of any number of pages, and each comes from a larger
+ * mapping whose rest counts as dirty, though nobody has touched it. */
+extern bool je_opt_disable_large_size_classes __attribute__((weak));
+
 static void (*on_freed)(void);
 static _Atomic size_t shrunk_bytes; /* since the last call of on_freed; counter, no ordering */
 
 void mt_jemalloc_large_use(void (*freed)(void))
 {
 	on_freed = freed;
+	if (&je_opt_disable_large_size_classes)
+		je_opt_disable_large_size_classes = false;
+}
+
+static uint64_t whole_pages(uint64_t value)
+{
+	return value & ~(mt_jemalloc_page_bytes() - 1);
+}
+
+/* A large block may begin anywhere in its first page, and has a page more for that. */
+static void try_extent(const struct extent *extent)
+{
+	size_t bytes = je_malloc_usable_size((void *)(uintptr_t)probe);
+	size_t read = whole_pages(extent->bytes);
+
+	is_extent_known =
+		whole_pages((uintptr_t)extent->address) == whole_pages((uintptr_t)probe) &&
+		(read == bytes || read == bytes + mt_jemalloc_page_bytes());
+}
+
+void mt_jemalloc_large_begin(void)
+{
+	if (&je_large_salloc || !&__real_je_large_dalloc)
+		return;
+	probe = je_malloc(PROBE_BYTES);
+	je_free((void *)(uintptr_t)probe);
+	probe = NULL;
+	if (!is_extent_known)
+		mt_log(MT_LOG_INFO, "jemalloc's extents are unknown: large blocks are returned at "
+				    "the worker's ticks alone");
+}
+
+static size_t bytes_of(void *thread, const void *extent)
+{
+	if (&je_large_salloc)
+		return je_large_salloc(thread, extent);
+	if (mt_unlikely(probe != NULL))
+		try_extent(extent);
+	return is_extent_known ? whole_pages(((const struct extent *)extent)->bytes) : 0;
 }
 
 void __wrap_je_large_dalloc(void *thread, void *extent)
 {
-	size_t bytes = je_large_salloc(thread, extent);
+	size_t bytes = bytes_of(thread, extent);
 
 	__real_je_large_dalloc(thread, extent);
 	if (mt_unlikely(bytes >= MT_JEMALLOC_LARGE_LEAST) && on_freed)

@@ -11,6 +11,7 @@
 
 static const char *conf;
 static bool begins;
+static bool refuses_pages;
 static char kept[8 * LINE_BYTES]; /* lines, each with its newline */
 static size_t kept_bytes;
 
@@ -18,6 +19,7 @@ void mt_jemalloc_message_start(const char *given)
 {
 	conf = given;
 	kept_bytes = 0;
+	refuses_pages = false;
 	begins = true;
 }
 
@@ -38,6 +40,11 @@ static const char *about(const char *line)
 static bool is_own_choice(const char *line)
 {
 	return strstr(line, "narenas to limit") && !strstr(conf, "narenas:");
+}
+
+bool mt_jemalloc_message_refuses_pages(void)
+{
+	return refuses_pages;
 }
 
 /* jemalloc reads its settings twice, and says so twice. */
@@ -78,6 +85,10 @@ void mt_jemalloc_message(void *unused, const char *text)
 	(void)mt_format(line, sizeof(line), "%.*s", (int)strcspn(text, "\n"), text);
 	if (is_own_choice(line))
 		return;
+	if (begins && strstr(line, "Unsupported system page size")) {
+		refuses_pages = true;
+		return;
+	}
 	if (begins) {
 		keep(line);
 		return;

@@ -5,6 +5,8 @@
 #ifndef MT_HEAP_JEMALLOC_MESSAGE_H
 #define MT_HEAP_JEMALLOC_MESSAGE_H
 
+#include <stdbool.h>
+
 /* jemalloc's malloc_message. Any thread, also inside jemalloc. */
 void mt_jemalloc_message(void *unused, const char *text);
 
@@ -12,5 +14,9 @@ void mt_jemalloc_message(void *unused, const char *text);
  * lock held. */
 void mt_jemalloc_message_start(const char *conf);
 void mt_jemalloc_message_begun(void);
+
+/* Returns whether jemalloc has said, since the start, that it was built for smaller pages than the
+ * kernel's. The same thread. */
+bool mt_jemalloc_message_refuses_pages(void);
 
 #endif

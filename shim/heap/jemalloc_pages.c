@@ -3,9 +3,9 @@
 
 #include <stdatomic.h>
 
+#include "heap/jemalloc_check.h"
 #include "heap/jemalloc_names.h"
 #include "heap/purge_lock.h"
-#include "sys/os.h"
 
 #define CHECKED_COUNT 16u /* arenas that are compared */
 
@@ -63,7 +63,7 @@ uint64_t mt_jemalloc_pages_free_bytes(void *arena)
 	if (!is_there())
 		return UINT64_MAX;
 	add_pages(arena, &pages);
-	return (pages.dirty + pages.muzzy) * mt_os_page_bytes();
+	return (pages.dirty + pages.muzzy) * mt_jemalloc_page_bytes();
 }
 
 /* Arenas from the base on are the program's, which may destroy them; those before are never given
@@ -94,7 +94,7 @@ static size_t still_to_go(unsigned int index, const struct pages *arena)
 
 bool mt_jemalloc_pages(struct mt_heap_figures *out)
 {
-	uint64_t page = mt_os_page_bytes();
+	uint64_t page = mt_jemalloc_page_bytes();
 	struct mt_object_heap_figures objects;
 	struct pages sum = {0};
 
@@ -169,7 +169,7 @@ static enum mt_reclaimed reclaim_largest(uint64_t keep_bytes, uint64_t patience_
 
 		if (!mt_purge_enter_within(patience_ns))
 			return got == MT_RECLAIMED_SOME ? got : MT_RECLAIMED_BUSY;
-		is_over = free_pages(&index) * mt_os_page_bytes() > keep_bytes;
+		is_over = free_pages(&index) * mt_jemalloc_page_bytes() > keep_bytes;
 		if (is_over)
 			mt_jemalloc_purge_arena(index);
 		mt_purge_leave();

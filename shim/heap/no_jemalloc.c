@@ -30,9 +30,9 @@ bool mt_jemalloc_counters(const void *counters, uint64_t *out_allocated, uint64_
 	return false;
 }
 
-bool mt_jemalloc_begins(void)
+const char *mt_jemalloc_begins(void)
 {
-	return false;
+	return "built without jemalloc";
 }
 
 void mt_heap_serve_jemalloc(void)

@@ -96,7 +96,7 @@ static bool jemalloc_figures(struct mt_heap_figures *out)
 	out->metadata_bytes = ask_mallctl("stats.metadata");
 	out->dirty_bytes = (ask_mallctl("stats.arenas.4096.pdirty") +
 			    ask_mallctl("stats.arenas.4096.pmuzzy")) *
-			   mt_os_page_bytes();
+			   ask_mallctl("arenas.page");
 	return true;
 }
 

@@ -1,6 +1,7 @@
 """Programs that the shim cannot or must not enter: they do what they do as ever, and only the loader may say so."""
 import os
 import pathlib
+import re
 import shutil
 import struct
 import subprocess
@@ -168,6 +169,18 @@ def test_a_program_of_musl_runs_as_ever(run, env, bare, musl, mt_dir, helper, wo
 	assert (got.returncode, got.stderr) == (expected.returncode, "")
 	assert got.stdout.splitlines()[0] == expected.stdout.splitlines()[0]
 	assert list(mt_dir.iterdir()) == []
+
+
+def test_a_program_of_musl_is_told_once_that_nothing_is_done_there(run, env, musl):
+	"""At level info alone, and only where the program is not left out."""
+	program = musl(places.helper("stranger.c"), "-pthread")
+	line = re.compile(r"mtshim\[\d+\]: info: mtshim \S+ does nothing here: the libc of this program is not glibc\n")
+
+	got = run([program, 30], env(MIN_MB=0, LOG_LEVEL="info"))
+	left_out = run([program, 30], env(MIN_MB=0, LOG_LEVEL="info", EXCLUDE="program"))
+
+	assert (got.returncode, left_out.returncode, left_out.stderr) == (3, 3, "")
+	assert line.fullmatch(got.stderr), got.stderr
 
 
 def test_building_for_musl_says_that_it_is_not_supported(tmp_path):

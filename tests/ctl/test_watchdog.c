@@ -25,7 +25,7 @@ static void wait_for_ever(const void *argument, int to)
 static void compute_for_ever(const void *argument, int to)
 {
 	say(argument, to);
-	for (volatile unsigned i = 0;; i++)
+	for (;;)
 		continue;
 }
 

@@ -1,4 +1,6 @@
 """The first call of a process into the heap, each of the family in turn, where there is hardly a process yet."""
+import signal
+
 import pytest
 
 CALLS = ["malloc", "calloc", "realloc", "reallocarray", "memalign", "aligned_alloc", "posix_memalign", "valloc", "pvalloc",
@@ -31,8 +33,11 @@ def test_the_first_call_comes_where_a_loader_was_called_by_name(run, env, compil
 
 @pytest.mark.parametrize("flags", [[], ["-Wl,-z,now"]], ids=["lazy", "now"])
 @pytest.mark.parametrize("call", ["malloc", "calloc", "realloc", "free", "large"])
-def test_any_call_may_be_the_first_in_an_ifunc_resolver_of_the_program(all_go_well, compile_c, call, flags):
-	all_go_well(compile_c("first_call.c", f'-DRESOLVER="{call}"', *flags), "resolver", calls=[call])
+def test_any_call_may_be_the_first_in_an_ifunc_resolver_of_the_program(all_go_well, compile_c, run, bare, call, flags):
+	program = compile_c("first_call.c", f'-DRESOLVER="{call}"', *flags)
+	if run([program, "resolver", call], bare).returncode == -signal.SIGSEGV:
+		pytest.skip("this libc's own malloc crashes in a resolver (glibc 2.43)")
+	all_go_well(program, "resolver", calls=[call])
 
 
 @pytest.mark.parametrize("how", ["linked", "before", "behind"])

@@ -83,6 +83,7 @@ Test(glibc, knows_a_mapped_block)
 
 	if (!serves_malloc())
 		return;
+	cr_assert(mt_glibc_ops());
 	mallopt(M_MMAP_THRESHOLD, 128 * 1024);
 	block = unknown(malloc(1 << 20));
 	cr_assert_not_null(block);

@@ -75,7 +75,8 @@ Test(jemalloc_conf, takes_a_stock_conf_but_for_what_would_purge_or_abort)
 		{",narenas:2,,tcache:true,", "narenas:2,tcache:true"},
 		{"dirty_decay_ms", "dirty_decay_ms"}, /* no pair: jemalloc says so itself */
 		{"dirty_decay_msx:1", "dirty_decay_msx:1"},
-		{"abort:true", "abort:true"},
+		{"abort:true,narenas:2", "narenas:2"},
+		{"abortx:true", "abortx:true"},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)

@@ -56,7 +56,9 @@ def test_no_document_or_script_installs_what_bootstrap_does_not_know():
 def test_bootstrap_takes_any_of_two_names_and_only_those_of_the_groups_asked_for(tmp_path):
 	"""With a dpkg-query that knows what it is told."""
 	fake = tmp_path / "dpkg-query"
-	fake.write_text('#!/bin/sh\nfor last; do :; done\ncase " $HAS " in *" $last "*) echo installed ;; *) exit 1 ;; esac\n')
+	fake.write_text('#!/bin/sh\nfor last; do :; done\n'
+	                'case "$*" in *Version*) case $last in python3) echo 3.12.3-1ubuntu2 ;; clang) echo 1:18.0-59 ;; esac; exit ;; esac\n'
+	                'case " $HAS " in *" $last "*) echo installed ;; *) exit 1 ;; esac\n')
 	fake.chmod(0o755)
 
 	def check(*words, has=()):
@@ -66,10 +68,36 @@ def test_bootstrap_takes_any_of_two_names_and_only_those_of_the_groups_asked_for
 
 	assert check("--build", has=packages("build")) == (0, [])
 	assert set(check("--build")[1]) == set(packages("build"))
-	second = [name.split("|")[-1] for name in packages()]
+	second = [name.split("|")[-1].replace("%python", "3.12").replace("%clang", "18") for name in packages()]
 	assert any("|" in name for name in packages()) and check(has=second) == (0, [])
 	code, missing = check(has=[name for name in second if name != "g++"])
 	assert (code, missing) == (1, ["g++"])
+	assert "libpython3.12-testsuite" in second and "libpython3.12-testsuite" in check(has=["g++"])[1]
+	assert "libclang-rt-18-dev|libclang-common-18-dev" in check(has=["g++"])[1]
+
+
+def test_bootstrap_leaves_out_what_the_distribution_does_not_have_and_says_so(tmp_path):
+	"""Of a hundred names apt-get installs none where it does not know one. What make needs it must find missing itself."""
+	def write(name, text):
+		(tmp_path / name).write_text(f"#!/bin/sh\nfor last; do :; done\n{text}\n")
+		(tmp_path / name).chmod(0o755)
+
+	def bootstrap(absent):
+		write("apt-cache", f'case $last in {absent}) exit 100 ;; *) echo "Package: $last" ;; esac')
+		done = subprocess.run([ROOT / "scripts/bootstrap"], env={"PATH": f"{tmp_path}:/usr/bin:/bin"}, capture_output=True, text=True)
+		return done.stdout, done.stderr
+
+	write("dpkg-query", "exit 1")
+	write("id", "echo 0")
+	write("tee", "exit 0")
+	write("chmod", "exit 0")
+	write("rm", "exit 0")
+	write("apt-get", 'echo "apt-get $*"')
+	installs, said = bootstrap("hyperfine|postgresql-15")
+	assert " hyperfine" not in installs and " postgresql " in installs and " gcc " in installs
+	assert said == "bootstrap: this distribution does not have hyperfine: what needs it is skipped\n"
+	installs, said = bootstrap("libjemalloc-dev")
+	assert " libjemalloc-dev" in installs
 
 
 # ---- the same bytes ----

@@ -1,0 +1,62 @@
+"""scripts/check-distros: what it adds up, and what it says where it cannot work. The roots themselves take an hour."""
+import importlib.machinery
+import importlib.util
+import os
+import subprocess
+
+import pytest
+
+from places import ROOT
+
+SCRIPT = ROOT / "scripts/check-distros"
+OUTPUT = """== unit
+skipped, and why:
+   12  no libmimalloc.so is installed: tests/heap/test_detect.py (10), tests/heap/test_heap.py (2)
+    1  Linux: 6.18 has no tool: tests/sys/test_rss.py (1)
+
+unit            10 passed    0 failed     1.0 s
+10 passed, 0 failed
+== integration
+
+skipped, and why:
+    3  no libmimalloc.so is installed: tests/purge/test_rounds.py (3)
+
+integration     20 passed    1 failed     2.0 s
+20 passed, 1 failed
+"""
+
+
+@pytest.fixture(scope="module")
+def script():
+	loader = importlib.machinery.SourceFileLoader("check_distros", str(SCRIPT))
+	module = importlib.util.module_from_spec(importlib.util.spec_from_loader("check_distros", loader))
+	loader.exec_module(module)
+	return module
+
+
+def test_the_line_of_a_root_has_the_sums_and_the_reasons(script):
+	assert script.summarize("debian-13", OUTPUT, 2) == (
+		"debian-13: 30 passed, 1 failed, 16 skipped (no libmimalloc.so is installed: 15, Linux: 6.18 has no tool: 1)", False)
+
+
+def test_a_run_that_ends_without_its_sum_has_failed(script):
+	assert script.summarize("debian-13", "== unit\nunit 3 passed\nkilled\n", 1) == ("debian-13: 0 passed, 1 failed, 0 skipped", False)
+	assert script.summarize("debian-12", "5 passed, 0 failed\n", 2) == ("debian-12: 5 passed, 1 failed, 0 skipped", False)
+	assert script.summarize("debian-12", "5 passed, 0 failed\n", 1) == ("debian-12: 5 passed, 0 failed, 0 skipped", True)
+
+
+def test_a_user_who_is_not_root_is_told_so(tmp_path):
+	if os.geteuid() == 0 and subprocess.run(["setpriv", "--reuid=65534", "--clear-groups", SCRIPT, "--help"],
+	                                        capture_output=True).returncode != 0:
+		pytest.skip("another user cannot read this tree")
+	words = ["setpriv", "--reuid=65534", "--clear-groups"] if os.geteuid() == 0 else []
+
+	done = subprocess.run([*words, SCRIPT, "--folder", tmp_path / "roots"], capture_output=True, text=True)
+
+	assert (done.returncode, done.stdout) == (2, "") and "check-distros: needs root" in done.stderr
+
+
+def test_a_release_or_ring_that_there_is_not_is_refused():
+	for words, said in (["--release", "11"], "11 is none of 12, 13, testing"), (["--rings", "unit,all"], "all is none of unit"):
+		done = subprocess.run([SCRIPT, *words], capture_output=True, text=True)
+		assert done.returncode == 2 and said in done.stderr
