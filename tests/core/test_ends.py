@@ -2,7 +2,7 @@
 answers."""
 import pytest
 
-from allocators import PACKAGES, library_of
+from allocators import FILES, library_of
 
 BUSY = {"MIN_MB": 0, "TICK_MS": 10, "IDLE_MS": 10, "SLACK_MB": 0, "SLACK_PCT": 0, "BUDGET_PCT": 100}
 SETTINGS = pytest.mark.parametrize("settings", [{}, BUSY], ids=["asleep", "busy"])
@@ -60,7 +60,7 @@ def test_a_thread_works_on_where_nobody_can_count_the_threads(same):
 
 
 @pytest.mark.parametrize("order", ["before", "behind"])
-@pytest.mark.parametrize("name", PACKAGES)
+@pytest.mark.parametrize("name", FILES)
 def test_a_program_whose_main_thread_left_ends_over_any_allocator(run, env, shim, compile_c, name, order):
 	"""Nobody counted there, so nobody was told that main had ended: the worker kept the process for ever."""
 	library = library_of(name)

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from allocators import PACKAGES, library_of
+from allocators import FILES, library_of
 
 
 def figures_of(puppet, awake, settings, *flags):
@@ -33,7 +33,7 @@ def test_system_is_libc(puppet, env, awake):
 	assert "libc.so.6" in seen["evidence"]
 
 
-@pytest.mark.parametrize("name", PACKAGES)
+@pytest.mark.parametrize("name", FILES)
 def test_another_behind_us_is_taken_by_auto(puppet, env, shim, awake, name):
 	"""As start scripts do that append an allocator to LD_PRELOAD."""
 	library = library_of(name)
@@ -44,7 +44,7 @@ def test_another_behind_us_is_taken_by_auto(puppet, env, shim, awake, name):
 	assert pathlib.Path(library).resolve().name in seen["evidence"] or pathlib.Path(library).name in seen["evidence"]
 
 
-@pytest.mark.parametrize("name", PACKAGES)
+@pytest.mark.parametrize("name", FILES)
 def test_another_before_us_is_seen(puppet, env, shim, awake, name):
 	"""malloc is theirs and never reaches us; the process is still watched, and nothing false is said."""
 	library = library_of(name)
@@ -64,7 +64,7 @@ def test_a_program_linked_with_jemalloc_keeps_it(puppet, env, awake):
 	assert "libjemalloc.so.2" in seen["evidence"]
 
 
-@pytest.mark.parametrize("name", PACKAGES)
+@pytest.mark.parametrize("name", FILES)
 def test_the_users_word_overrides(puppet, env, shim, awake, name):
 	library = library_of(name)
 
@@ -74,7 +74,7 @@ def test_the_users_word_overrides(puppet, env, shim, awake, name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", PACKAGES)
+@pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("order", ["before", "behind"])
 def test_programs_work_in_every_chain(run, env, bare, shim, compile_c, name, order):
 	library = library_of(name)
@@ -202,7 +202,7 @@ CORE = [["/bin/ls", "-l", "/usr/bin"], ["/usr/bin/sort", "/etc/services", "/etc/
         ["/usr/bin/find", "/etc/apt", "/etc/default"]]
 
 
-@pytest.mark.parametrize("name", PACKAGES)
+@pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("order", ["before", "behind"])
 def test_ls_sort_grep_and_find_say_the_same_beside_another_allocator(run, env, bare, shim, backend, name, order):
 	"""They call reallocarray, which was answered from our heap for the other's blocks."""
