@@ -12,6 +12,7 @@
 #> make check-versions   the shim and mtctl against older builds; also check-reproducible, check-aarch64
 #> make bench            the suite; make bench-NAME, bench-each, bench-growth: single benches
 #> make gpu-check        on a machine with a GPU; also gpu-bench
+#> make wheel            for pip, in a clean root of Debian 11; make check-wheel: in clean roots of Debian 11 to testing
 #> make install          also uninstall, deb, dist, clean
 #> Variables: PREFIX DESTDIR LIBDIR CC, JEMALLOC=static|none, CUDA=1|0, BUILD=release|debug|asan|tsan, V=1 shows the commands.
 
@@ -24,6 +25,7 @@ CUDA     ?= 1
 BUILD    ?= release
 VERSION  := 0.1.0
 PYTHON   ?= /usr/bin/python3
+PKG_CONFIG ?= pkg-config
 
 ifeq ($(BUILD),release)
 B := build
@@ -62,6 +64,8 @@ shim_flags := $(common) $(optimise) -fPIC -fvisibility=hidden -fno-plt -fno-buil
 	-fdata-sections $(guarded)
 shim_link  := -shared -Wl,-soname,libmtshim.so -Wl,--version-script=$(B)/gen/mtshim.map -Wl,-z,defs,-z,relro,-z,now,-z,nodelete \
 	-Wl,--exclude-libs,ALL -static-libgcc -Wl,--sort-section=alignment,-z,noseparate-code
+# Parts of libc itself from glibc 2.34 on: empty archives there, and nothing refers to them.
+old_libs   := -lpthread -ldl
 
 .PHONY: all help demo check bench install uninstall deb dist clean
 all: $(B)/libmtshim.so $(B)/mtctl
@@ -122,7 +126,7 @@ $(B)/gen/mtshim.map: shim/mtshim.map FORCE
 link_map = -Wl,-Map=$(B)/gen/$(@F).map
 
 $(B)/libmtshim.so: $(shim_obj) $(jemalloc_lib) $(B)/gen/mtshim.map
-	$(CC) $(shim_flags) $(LDFLAGS) $(shim_link) $(link_map) $(jemalloc_link) -o $@.new $(shim_obj) $(jemalloc_lib)
+	$(CC) $(shim_flags) $(LDFLAGS) $(shim_link) $(link_map) $(jemalloc_link) -o $@.new $(shim_obj) $(jemalloc_lib) $(old_libs)
 	mv -f $@.new $@
 
 # ---- mtctl, and its commands that are programs of their own (MT_EXTERNALS in ctl/command.h), in ctl/ui/ ----
@@ -132,7 +136,7 @@ ctl_obj := $(ctl_src:%.c=$(B)/obj/%.o)
 ctl_packages := jansson libdw zlib
 ctl_flags := $(common) $(optimise) -I. -fPIE $(guarded) $(fortified)
 ctl_link  := -pie -Wl,-z,relro,-z,now
-ctl_libs   = $$(pkg-config --libs jansson zlib) -ldl -lm
+ctl_libs   = $$($(PKG_CONFIG) --libs jansson zlib) $(old_libs) -lm
 
 # mtctl looks for the library and its programs in known folders below its own prefix (ctl/process/install_dir.c). Only another LIBDIR is
 # compiled in; the file that has it is compiled again when it changes.
@@ -162,7 +166,7 @@ ctl_packages_of = $(ctl_packages) $(packages_$(word 3,$(subst /, ,$(dir $(1)))))
 
 $(B)/obj/ctl/%.o: ctl/%.c Makefile
 	@mkdir -p $(@D)
-	$(CC) $(ctl_flags) $$(pkg-config --cflags $(call ctl_packages_of,$<)) -c $< -o $@
+	$(CC) $(ctl_flags) $$($(PKG_CONFIG) --cflags $(call ctl_packages_of,$<)) -c $< -o $@
 
 # page.c includes the files of the page by .incbin.
 $(B)/obj/ctl/ui/serve/page.o: $(wildcard ctl/ui/serve/page/*)
@@ -178,7 +182,7 @@ $(B)/mtctl: $(B)/obj/ctl/main.o $(B)/obj/libmtctl.a
 
 define subcommand_rule
 $(B)/mtctl-$(1): $(filter $(B)/obj/ctl/ui/$(1)/%,$(subcommand_obj)) $(B)/obj/libmtctl.a
-	$$(CC) $$(ctl_flags) $$(LDFLAGS) $$(ctl_link) $$(link_map) -o $$@.new $$^ $$$$(pkg-config --libs $(packages_$(1))) $$(ctl_libs)
+	$$(CC) $$(ctl_flags) $$(LDFLAGS) $$(ctl_link) $$(link_map) -o $$@.new $$^ $$$$($(PKG_CONFIG) --libs $(packages_$(1))) $$(ctl_libs)
 	mv -f $$@.new $$@
 endef
 $(foreach name,$(subcommands),$(eval $(call subcommand_rule,$(name))))

@@ -83,6 +83,14 @@ deb: all
 dist:
 	scripts/dist $(VERSION)
 
+# For pip, in a clean root of Debian 11; check-wheel tries it in clean roots of Debian 11, 12, 13 and testing.
+.PHONY: wheel check-wheel
+wheel:
+	scripts/wheel/make $(VERSION)
+
+check-wheel:
+	scripts/wheel/check dist/mtshim-$(VERSION)-py3-none-manylinux_*.whl
+
 # Builds the commit twice, in minutes. Older versions against this one: tests/versions/versions.mk.
 .PHONY: check-reproducible
 check-reproducible:

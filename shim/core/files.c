@@ -15,8 +15,9 @@
 #include "core/stats_layout.h"
 #include "sys/format.h"
 
-/* Weak: musl lacks it, and its loader rejects a missing symbol (sys/libc.h). */
-extern __typeof__(strerrorname_np) strerrorname_np __attribute__((weak));
+/* In glibc from 2.32 on. Weak: musl lacks it, and its loader rejects a missing symbol
+ * (sys/libc.h). */
+extern const char *strerrorname_np(int code) __attribute__((weak));
 
 #define PATH_BYTES   512
 #define FOLDER_BYTES (PATH_BYTES - 80)
@@ -47,7 +48,10 @@ static const char *const dump_suffixes[] = {[MT_DUMP_HEAP] = "heap", [MT_DUMP_BL
 
 static enum mt_err fail(const char *what, const char *path, int code)
 {
-	mt_format(failure, sizeof(failure), "%s %s: %s", what, path, strerrorname_np(code));
+	if (strerrorname_np)
+		mt_format(failure, sizeof(failure), "%s %s: %s", what, path, strerrorname_np(code));
+	else
+		mt_format(failure, sizeof(failure), "%s %s: errno %d", what, path, code);
 	return MT_ERR_SYSTEM;
 }
 

@@ -110,7 +110,7 @@ static int dup_from_program(void)
 	process = (int)mt_raw_syscall(SYS_pidfd_open, mt_os_getpid(), 0);
 	if (process < 0)
 		return -1;
-	fd = (int)mt_raw_syscall(SYS_pidfd_getfd, process, STDERR_FILENO, 0);
+	fd = (int)mt_raw_syscall(__NR_pidfd_getfd, process, STDERR_FILENO, 0);
 	(void)mt_raw_syscall(SYS_close, process);
 	return fd;
 }

@@ -170,7 +170,7 @@ static void *thread_main(void *unused)
 	/* An own, empty descriptor table: a number that the worker uses for a moment is never one
 	 * that the program gets or closes. Older kernels refuse: the worker then shares the
 	 * table. */
-	has_private_fds = mt_raw_syscall(SYS_close_range, 0u, ~0u, CLOSE_RANGE_UNSHARE) == 0;
+	has_private_fds = mt_raw_syscall(__NR_close_range, 0u, ~0u, CLOSE_RANGE_UNSHARE) == 0;
 	if (has_private_fds) {
 		mt_log_use_private_fds();
 		mt_rss_keep_statm_open();

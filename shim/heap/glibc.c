@@ -15,6 +15,12 @@
 
 /* ---- libc's own functions ---- */
 
+/* mallinfo2(3), which headers have from glibc 2.33 on. */
+struct info {
+	size_t arena, ordblks, smblks, hblks, hblkhd, usmblks, fsmblks, uordblks, fordblks,
+		keepcost;
+};
+
 /* Their addresses, found by one walk; all calls store the same values. */
 static struct {
 	void *(*malloc)(size_t size);
@@ -25,7 +31,7 @@ static struct {
 	size_t (*malloc_usable_size)(void *ptr);
 	int (*mallopt)(int parameter, int value);
 	int (*malloc_trim)(size_t pad);
-	struct mallinfo2 (*mallinfo2)(void);
+	struct info (*mallinfo2)(void);
 } libc;
 
 static const char *const names[] = {
@@ -132,7 +138,7 @@ bool mt_glibc_check(const struct mt_heap_ops *heap)
 /* ---- the backend ---- */
 
 /* Walks through the free chunks of each arena under its lock. False before glibc 2.33. */
-static bool read_info(struct mallinfo2 *out)
+static bool read_info(struct info *out)
 {
 	if (!mt_glibc_ops() || !libc.mallinfo2)
 		return false;
@@ -144,7 +150,7 @@ static bool read_info(struct mallinfo2 *out)
 
 static bool glibc_figures(struct mt_heap_figures *out)
 {
-	struct mallinfo2 info;
+	struct info info;
 
 	memset(out, 0, sizeof(*out));
 	if (!read_info(&info))
@@ -158,7 +164,7 @@ static bool glibc_figures(struct mt_heap_figures *out)
 /* In fast bins; one walk through all bins. */
 static uint64_t glibc_unmerged(void)
 {
-	struct mallinfo2 info;
+	struct info info;
 
 	return read_info(&info) ? info.fsmblks : 0;
 }

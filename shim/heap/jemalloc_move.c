@@ -11,6 +11,10 @@
 #include "heap/purge_lock.h"
 #include "sys/os.h"
 
+#ifndef MREMAP_DONTUNMAP
+#define MREMAP_DONTUNMAP 4 /* in headers from glibc 2.32 on */
+#endif
+
 #define PIECE_BYTES   (4u << 20)
 #define PURGE_WAIT_NS (10 * MT_NS_PER_MS)
 

@@ -7,6 +7,8 @@
 
 #include <sys/syscall.h>
 
+/* Numbers of newer calls are __NR_name: the kernel's headers have them before libc's SYS_name. */
+
 /* Makes a system call with up to six arguments, each a number or a pointer. Returns its result, or
  * -1 with errno set, as syscall(2). */
 #define mt_raw_syscall(...) MT_RAW_SYSCALL_SIX(__VA_ARGS__, 0, 0, 0, 0, 0, 0)

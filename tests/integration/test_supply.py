@@ -46,6 +46,7 @@ def test_no_document_or_script_installs_what_bootstrap_does_not_know():
 	         *(ROOT / ".ci").glob("*")]
 	for path in texts:
 		text = path.read_text(errors="replace") if path.is_file() else ""
+		text = re.sub(r"pip install (--[a-z-]+ )*\S*mtshim-\S*\.whl", "", text)  # our own wheel
 		assert not re.search(r"\bpip3? install|curl .*\| *(ba)?sh|\bnpm install", text), path
 		for line in re.findall(r"apt(?:-get)? install ([^\n\"&|;)`#]*)", text):
 			named = {word for word in line.split() if re.fullmatch(r"[a-z0-9][a-z0-9.+-]+", word)}

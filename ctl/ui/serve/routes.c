@@ -8,7 +8,8 @@
 #include "ctl/output/text.h"
 #include "core/stats_layout.h"
 
-#define IDLE_S 30u /* of a connection without traffic */
+#define IDLE_S            30u /* of a connection without traffic */
+#define CONTENT_TOO_LARGE 413 /* RFC 9110; libmicrohttpd has renamed its own constant */
 
 /* The state of a request, which libmicrohttpd keeps from its first call to its end. */
 struct request {
@@ -189,8 +190,7 @@ static struct mt_response check_length(struct request *request)
 		return mt_response_closing(MHD_HTTP_LENGTH_REQUIRED,
 					   "a body needs a Content-Length");
 	if (length && (!mt_text_parse_u64(length, &bytes) || bytes > MT_SERVER_BODY_MAX))
-		return mt_response_closing(MHD_HTTP_CONTENT_TOO_LARGE,
-					   "nothing here takes so long a body");
+		return mt_response_closing(CONTENT_TOO_LARGE, "nothing here takes so long a body");
 	return (struct mt_response){0};
 }
 

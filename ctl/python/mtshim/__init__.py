@@ -1,0 +1,114 @@
+"""Python face of libmtshim.so, which returns freed memory of a process to the kernel.
+
+Start a program with ``mtshim run -- python train.py``. Inside it all of this module is optional. Without the library in
+the process every function does nothing, and returns what its docstring says for that case.
+
+Any thread may call. No function may be called in a C signal handler; Python's own handlers are fine.
+"""
+from __future__ import annotations
+
+TYPE_CHECKING = False  # in place of typing's: importing this module takes less than a millisecond
+if TYPE_CHECKING:
+	from typing import Any, Callable, TypeVar
+
+	from ._library import Stats
+	Function = TypeVar("Function", bound=Callable[..., Any])
+
+__all__ = ["Stats", "allocator", "is_active", "library_path", "round", "round_scope", "stats", "trim"]
+
+_LEVELS = {"purge": 0, "light": 1, "heavy": 2}
+
+
+def is_active() -> bool:
+	"""Returns whether the library is in this process and works: False without it, and with MT_ENABLE=0."""
+	from . import _library
+	return _library.read_stats() is not None
+
+
+def trim(level: str = "heavy") -> int:
+	"""Runs a cleanup now, in the calling thread, and returns the bytes by which resident anonymous memory fell.
+
+	level: "purge" returns free pages of the heap; "light" runs Python's garbage collection first; "heavy" also empties
+	the caches of GPU frameworks. Other threads may run meanwhile: the GIL is released, except during the collection.
+	Returns 0 where nothing fell, where the allocator cannot return memory, and without the library.
+	Raises ValueError for another level, also without the library.
+	"""
+	if level not in _LEVELS:
+		raise ValueError(f"level is {level!r}; it must be one of {', '.join(_LEVELS)}")
+	from . import _library
+	return max(0, _library.trim(_LEVELS[level]))
+
+
+def round() -> int:
+	"""Ends one round of the program's work, for example an epoch. Every MT_GC_ROUNDS-th round requests a light cleanup,
+	every MT_HEAVY_ROUNDS-th a heavy one; the library's own thread runs it. Returns the number of the round, from 1;
+	0 without the library, and with MT_ENABLE=0."""
+	from . import _library
+	return _library.round()
+
+
+class round_scope:
+	"""Ends a round at the end of a block, or of each call of a function, also where an exception ends it::
+
+		with mtshim.round_scope():
+			train_one_epoch()
+
+		@mtshim.round_scope()
+		def train_one_epoch(): ...
+
+	An `async def` may be decorated too: its round ends with the coroutine. A generator's round ends at its call."""
+
+	def __enter__(self) -> None:
+		pass
+
+	def __exit__(self, *unused: object) -> None:
+		round()
+
+	def __call__(self, function: Function) -> Function:
+		import functools
+		import inspect
+
+		@functools.wraps(function)
+		def call(*args: Any, **named: Any) -> Any:
+			with self:
+				return function(*args, **named)
+
+		@functools.wraps(function)
+		async def call_async(*args: Any, **named: Any) -> Any:
+			with self:
+				return await function(*args, **named)
+
+		return call_async if inspect.iscoroutinefunction(function) else call  # type: ignore[return-value]
+
+
+def stats() -> Stats:
+	"""Returns figures of this process; see Stats. Without the library all are 0, and `active` is False."""
+	from . import _library
+	return _library.read_stats() or _library.Stats()
+
+
+def allocator() -> str:
+	"""Returns the allocator that serves malloc: "jemalloc", "glibc", "tcmalloc", "mimalloc" or "unknown". A small process
+	has "glibc" until it has grown. "unknown" without the library."""
+	from . import _library
+	return _library.allocator()
+
+
+def library_path() -> str:
+	"""Returns the absolute path of libmtshim.so, for LD_PRELOAD: the file that MTSHIM_LIBRARY names, else the one of this
+	package. Raises FileNotFoundError where there is none."""
+	import os
+	path = os.environ.get("MTSHIM_LIBRARY") or os.path.join(os.path.dirname(__file__), "bin", "libmtshim.so")
+	if not os.path.isfile(path):
+		raise FileNotFoundError(f"{path} is not there")
+	return os.path.realpath(path)
+
+
+def __getattr__(name: str) -> Any:
+	if name == "Stats":
+		from ._library import Stats
+		return Stats
+	if name == "__version__":
+		from importlib.metadata import version
+		return version("mtshim")
+	raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
