@@ -11,6 +11,7 @@
 #> make check-limits     programs at a memory limit; also check-storm, fault-sweep, fuzz, soak, soak-quick
 #> make check-versions   the shim and mtctl against older builds; also check-reproducible, check-aarch64
 #> make check-distros    builds and tests on clean roots of Debian 12, 13 and testing (root, mmdebstrap, network)
+#> make check-frameworks mtshim.integrations with the real packages of PyPI, which it installs: 7 GB
 #> make bench            the suite; make bench-NAME, bench-each, bench-growth: single benches
 #> make gpu-check        on a machine with a GPU; also gpu-bench
 #> make wheel            for pip, in a clean root of Debian 11; make check-wheel: in clean roots of Debian 11 to testing

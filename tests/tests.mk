@@ -133,6 +133,12 @@ check-aarch64:
 check-valgrind: unit-tests
 	@scripts/in-plain-path tests/run --build $(B) --wrapper valgrind unit
 
+# Needs the network: installs the frameworks from PyPI, once, and leaves tests out whose packages are not to be had.
+.PHONY: check-frameworks
+check-frameworks: all
+	-@tests/frameworks/venv
+	@tests/run --build $(B) frameworks
+
 -include $(unit_lib_obj:.o=.d) $(unit_bin:=.dep)
 
 # ---- the shim without the pool's fences, and without its capture gate: only for tests that must fail with them ----

@@ -6,6 +6,7 @@
 #include "core/components.h"
 #include "core/config.h"
 #include "core/control_file.h"
+#include "core/log.h"
 #include "purge/round_end.h"
 #include "purge/rounds.h"
 #include "purge/tick.h"
@@ -18,6 +19,8 @@
 static _Atomic bool growth_wakes_worker;
 static _Atomic bool has_grown;
 static uint64_t next_tick_ns; /* worker thread */
+static uint64_t started_ns;   /* worker thread */
+static bool missing_logged;   /* worker thread; when the program ends, its last thread */
 
 static void grown(void)
 {
@@ -46,6 +49,21 @@ static void arm_growth_wakeup(void)
 		mt_control_notify(MT_CONTROL_GROWTH);
 }
 
+/* Logs once that a preset waits for rounds. uptime_ns: as mt_rounds_are_missing has it. */
+static void log_missing_rounds(uint64_t uptime_ns)
+{
+	char preset[16];
+
+	if (missing_logged || !mt_rounds_are_missing(mt_config(), mt_rounds_count(), uptime_ns))
+		return;
+	missing_logged = true;
+	mt_config_format(mt_config(), MT_OPTION_preset, preset, sizeof(preset));
+	mt_log(MT_LOG_INFO,
+	       "MT_PRESET=%s cleans up by rounds, and no round has ended: call mtshim.round(), or "
+	       "add mtshim.integrations.nvflare or mtshim.integrations.flower, or set MT_ROUND",
+	       preset);
+}
+
 static uint64_t tick(uint64_t now_ns, uint32_t bits)
 {
 	uint64_t next_ns;
@@ -56,6 +74,7 @@ static uint64_t tick(uint64_t now_ns, uint32_t bits)
 		mt_round_end_handle_signal();
 	}
 	mt_round_end_check_timer(now_ns);
+	log_missing_rounds(mt_sat_sub(now_ns, started_ns));
 	run_tick(bits & MT_CONTROL_GROWTH);
 	mt_round_end_run_cleanup();
 	arm_growth_wakeup();
@@ -66,6 +85,7 @@ static uint64_t tick(uint64_t now_ns, uint32_t bits)
 static void start(void)
 {
 	next_tick_ns = 0;
+	started_ns = mt_os_now_ns();
 	mt_tick_start();
 }
 
@@ -84,6 +104,7 @@ static void stop(void)
 		.reason = MT_REASON_EXIT, .level = MT_LEVEL_LIGHT, .here = true};
 	struct mt_stats_cleanup cleanup;
 
+	log_missing_rounds(UINT64_MAX);
 	if (mt_config()->exit_cleanup)
 		mt_cleanup_run(&wanted, &cleanup);
 }
@@ -92,6 +113,7 @@ static void fork_child(void)
 {
 	mt_rounds_fork_child();
 	mt_round_end_fork_child();
+	missing_logged = false;
 	atomic_store_explicit(&growth_wakes_worker, false, memory_order_relaxed);
 	atomic_store_explicit(&has_grown, false, memory_order_relaxed);
 }

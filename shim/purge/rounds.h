@@ -20,6 +20,10 @@ uint64_t mt_rounds_count(void);
 bool mt_rounds_due(uint64_t round, uint64_t gc_step, const struct mt_config *cfg,
 		   enum mt_level *out_level);
 
+/* Returns whether a preset cleans up by rounds, and none has ended in 10 minutes. count: rounds so
+ * far. uptime_ns: since the component started; UINT64_MAX: the program ends. Pure. */
+bool mt_rounds_are_missing(const struct mt_config *cfg, uint64_t count, uint64_t uptime_ns);
+
 /* Resets the counter in a forked child. */
 void mt_rounds_fork_child(void);
 

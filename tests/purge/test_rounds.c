@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include "purge/rounds.h"
+#include "sys/os.h"
 
 #define ROUNDS 12
 
@@ -76,6 +77,25 @@ Test(rounds, keep_their_cadence_beyond_all_counting)
 	cr_expect(mt_rounds_due(far - 2, 2, &config, &level));
 	cr_expect_eq(level, MT_LEVEL_LIGHT);
 	cr_expect_not(mt_rounds_due(far - 1, 2, &config, &level));
+}
+
+Test(rounds, are_missing_where_a_preset_waits_for_them_and_ten_minutes_have_brought_none)
+{
+	const uint64_t ten_minutes_ns = 600 * MT_NS_PER_S;
+	struct mt_config config;
+
+	mt_config_defaults(&config);
+	config.gc_rounds = 1;
+	cr_expect_not(mt_rounds_are_missing(&config, 0, UINT64_MAX), "no preset");
+	config.preset = 1;
+	cr_expect(mt_rounds_are_missing(&config, 0, ten_minutes_ns));
+	cr_expect(mt_rounds_are_missing(&config, 0, UINT64_MAX));
+	cr_expect_not(mt_rounds_are_missing(&config, 0, ten_minutes_ns - 1));
+	cr_expect_not(mt_rounds_are_missing(&config, 1, UINT64_MAX));
+	config.gc_rounds = 0;
+	cr_expect_not(mt_rounds_are_missing(&config, 0, UINT64_MAX), "nothing is due at a round");
+	config.heavy_rounds = 10;
+	cr_expect(mt_rounds_are_missing(&config, 0, UINT64_MAX));
 }
 
 static void *end_many(void *unused)

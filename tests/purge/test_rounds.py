@@ -6,6 +6,8 @@ import time
 
 import pytest
 
+from places import PYTHON
+
 # Nothing but rounds may clean up.
 ROUNDS_ONLY = {"MIN_MB": 0, "SLACK_MB": 100000, "SLACK_PCT": 100, "SETTLE_MS": 3600000, "BUDGET_PCT": 0}
 
@@ -266,3 +268,13 @@ def test_our_own_name_wins_over_the_others(puppet, env, awake):
 	settings = {setting["name"]: setting for setting in awake(actor.pid, full)["settings"]}
 
 	assert (settings["gc_rounds"]["value"], settings["gc_rounds"]["origin"]) == ("5", "environment")
+
+
+@pytest.mark.parametrize("preset, ends_one, expected", [("client", False, 1), ("client", True, 0), ("none", False, 0)])
+def test_a_preset_says_at_the_end_where_no_round_has_ended(run, env, preset, ends_one, expected):
+	text = f"import ctypes; kept = bytearray(64 << 20); {ends_one} and ctypes.CDLL(None).mt_round()"
+
+	done = run([PYTHON, "-c", text], env(MIN_MB=0, PRESET=preset, LOG_LEVEL="info"))
+
+	assert done.returncode == 0
+	assert done.stderr.count(f"info: MT_PRESET={preset} cleans up by rounds, and no round has ended: ") == expected

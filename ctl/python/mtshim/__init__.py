@@ -104,6 +104,12 @@ def library_path() -> str:
 	return os.path.realpath(path)
 
 
+def load_ipython_extension(shell: Any) -> None:
+	"""IPython calls it for `%load_ext mtshim`."""
+	from .integrations import ipython
+	ipython.load(shell)
+
+
 def __getattr__(name: str) -> Any:
 	if name == "Stats":
 		from ._library import Stats
