@@ -14,6 +14,7 @@
 #define CPUS_MAX   8192 /* the largest number that a kernel supports */
 
 static uint64_t counted_cpus;
+static uint64_t quota_pct;
 static uint64_t counted_at_ns;
 
 bool mt_load_parse(const char *text, uint64_t *out_thousandths)
@@ -83,11 +84,13 @@ static bool read_v1(const struct mt_cgroup_path *place, size_t length, uint64_t 
 	       mt_cgroup_path_number(period, out_period);
 }
 
-/* Returns the smallest quota of the cgroup and its ancestors, in whole CPUs, up to max_count. */
-static uint64_t min_quota_count(const char *root, uint64_t max_count)
+/* Returns the smallest quota of the cgroup and its ancestors, in whole CPUs, up to max_count; and
+ * sets quota_pct. */
+static uint64_t read_quotas(const char *root, uint64_t max_count)
 {
 	static struct mt_cgroup_path place;
 
+	quota_pct = 100;
 	for (int is_v1 = 0; is_v1 < 2; is_v1++) {
 		if (!mt_cgroup_path_find(root, is_v1 ? "cpu" : NULL, &place))
 			continue;
@@ -100,9 +103,25 @@ static uint64_t min_quota_count(const char *root, uint64_t max_count)
 				continue;
 			count = quota / period + (quota % period != 0);
 			max_count = mt_min_u64(max_count, count);
+			if (quota < period)
+				quota_pct = mt_min_u64(quota_pct, quota * 100 / period);
 		}
 	}
 	return max_count;
+}
+
+static void recount(const char *root, uint64_t now_ns)
+{
+	if (counted_cpus && now_ns - counted_at_ns < RECOUNT_NS)
+		return;
+	counted_cpus = read_quotas(root, count_affinity());
+	counted_at_ns = now_ns;
+}
+
+uint64_t mt_load_quota_pct(const char *root, uint64_t now_ns)
+{
+	recount(root, now_ns);
+	return quota_pct ? quota_pct : 1;
 }
 
 void mt_load_read(const char *root, uint64_t now_ns, struct mt_load *out)
@@ -110,10 +129,7 @@ void mt_load_read(const char *root, uint64_t now_ns, struct mt_load *out)
 	char path[256 + 32];
 	char text[64];
 
-	if (!counted_cpus || now_ns - counted_at_ns >= RECOUNT_NS) {
-		counted_cpus = min_quota_count(root, count_affinity());
-		counted_at_ns = now_ns;
-	}
+	recount(root, now_ns);
 	out->cpus_count = counted_cpus;
 	out->load_thousandths = 0;
 	(void)mt_format(path, sizeof(path), "%s/proc/loadavg", root);

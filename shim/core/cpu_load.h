@@ -1,5 +1,5 @@
-/* core/cpu_load.h -- reads the load of the machine and the number of CPUs that this process may
- * use. Owns the number of CPUs, which it counts again every minute. Only the worker thread may
+/* core/cpu_load.h -- reads the load of the machine and how many CPUs this process may use. Owns the
+ * number of CPUs and the quota, which it reads again every minute. Only the worker thread may
  * call. Takes no lock, never allocates, never writes a file. */
 #ifndef MT_CORE_CPU_LOAD_H
 #define MT_CORE_CPU_LOAD_H
@@ -13,6 +13,10 @@ struct mt_load {
 	/* in the main thread's affinity mask, up to the cgroup's CPU quota, rounded up */
 	uint64_t cpus_count;
 };
+
+/* Returns how much of one CPU the quotas of the cgroup and its ancestors leave, in percent, 1 to 100.
+ * Counted again every minute. Arguments as below. */
+uint64_t mt_load_quota_pct(const char *root, uint64_t now_ns);
 
 /* Fills *out. root: a prefix of every path, "" except in tests. now_ns: CLOCK_MONOTONIC. */
 void mt_load_read(const char *root, uint64_t now_ns, struct mt_load *out);

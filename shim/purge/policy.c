@@ -39,6 +39,7 @@ void mt_policy_start(struct mt_policy *policy, uint64_t page_bytes, uint64_t now
 	policy->page_bytes = page_bytes;
 	policy->mib_fault_ns = FIRST_MIB_FAULT_NS;
 	policy->parallel_pct = 100;
+	policy->quota_pct = 100;
 	policy->seen.now_ns = now_ns;
 	policy->moved_ns = now_ns;
 	policy->balance_ns = (int64_t)FIRST_BALANCE_NS;
@@ -182,8 +183,9 @@ static int64_t balance_limit(const struct mt_config *cfg)
 static void accrue(struct mt_policy *policy, const struct mt_snapshot *now,
 		   const struct mt_config *cfg)
 {
-	policy->balance_ns +=
-		(int64_t)((now->now_ns - policy->seen.now_ns) / 100 * cfg->budget_pct);
+	uint64_t usable_ns = (now->now_ns - policy->seen.now_ns) / 100 * policy->quota_pct;
+
+	policy->balance_ns += (int64_t)(usable_ns / 100 * cfg->budget_pct);
 	if (policy->balance_ns > balance_limit(cfg))
 		policy->balance_ns = balance_limit(cfg);
 	/* Cleanups by pressure are charged without limit: after an hour at most, purges run

@@ -71,6 +71,7 @@ struct mt_policy {
 	struct mt_live_drop gpu_live_drop;
 	/* budget */
 	int64_t balance_ns;
+	uint64_t quota_pct;        /* of one CPU that the program may use; the caller sets it */
 	uint64_t mib_fault_ns;     /* learned: CPU time of the page faults of a MiB */
 	bool fault_known;          /* it was learned at least once */
 	uint64_t parallel_pct;     /* learned: CPUs that the program uses at a time, 100 each */

@@ -3,6 +3,7 @@
 #include "heap/account.h"
 #include "heap/backend.h"
 #include "core/config.h"
+#include "core/cpu_load.h"
 #include "core/log.h"
 #include "sys/saturating.h"
 #include "sys/os.h"
@@ -356,6 +357,7 @@ uint64_t mt_tick_run(bool grown)
 	if (!now.usage_known && mt_policy_needs_usage(&policy, &now))
 		read_usage(&now);
 	mt_heap_sample_update(&now, &policy);
+	policy.quota_pct = mt_load_quota_pct("", now.now_ns);
 	plan = mt_policy_decide(&policy, &now, mt_config());
 	if (plan.round && mt_round_mode_of(mt_config()->round) == MT_ROUND_AUTO)
 		(void)mt_rounds_end();

@@ -163,6 +163,20 @@ Test(load, a_quota_of_version_1_counts_as_well)
 	cr_expect_eq(recount(), 1);
 }
 
+Test(load, a_quota_below_one_cpu_is_told_in_percent)
+{
+	in_v2("/a");
+	put(MOUNT "/a/cpu.max", "25000 100000\n");
+	(void)recount();
+	cr_expect_eq(mt_load_quota_pct(root, now_ns), 25);
+	put(MOUNT "/a/cpu.max", "100 100000\n");
+	(void)recount();
+	cr_expect_eq(mt_load_quota_pct(root, now_ns), 1);
+	put(MOUNT "/a/cpu.max", "150000 100000\n");
+	(void)recount();
+	cr_expect_eq(mt_load_quota_pct(root, now_ns), 100);
+}
+
 Test(load, cpus_are_counted_again_every_minute)
 {
 	in_v2("/a");

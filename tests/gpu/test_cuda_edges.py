@@ -16,7 +16,7 @@ def program(compile_c):
 def same(run, program, fakecuda, env, bare):
 	"""same(word, version, ...): runs the program with and without the shim; the answer, which must be the same."""
 	def compare(word, version, **settings):
-		settings = {"CUDA_LOW_PCT": 0, **settings}
+		settings = {"CUDA_LOW_PCT": 0, "PRESSURE": 0, **settings}
 		expected = run([program, word], fakecuda(bare, version, MEMORY_MB=1000), timeout=30)
 		got = run([program, word], fakecuda(env(CUDA="pool", **settings), version, MEMORY_MB=1000), timeout=30)
 		assert expected.returncode == 0 and expected.stdout.endswith("done\n"), expected.stdout + expected.stderr

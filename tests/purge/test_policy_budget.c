@@ -510,3 +510,17 @@ Test(policy_budget, what_rests_is_not_purged_while_an_earlier_purge_is_owed_for)
 	sim_pass(&sim, SECONDS(20));
 	cr_expect_eq(sim.purges_count, 1, "all but 0.3 s of it is paid off in 23 s");
 }
+
+Test(policy_budget, under_a_cpu_quota_it_is_a_share_of_what_that_leaves)
+{
+	static const struct sim_step step = {MIB(300), MS(1000), MS(2000)};
+	uint64_t began_ns;
+
+	sim_start(&sim);
+	sim.policy.quota_pct = 25;
+	began_ns = sim.now_ns;
+	while (sim.now_ns - began_ns < SECONDS(3600))
+		sim_play(&sim, &step);
+	cr_expect_gt(sim.purges_count, 1);
+	cr_expect_leq(sim.cost_ns, SECONDS(36) / 4 * sim.cfg.budget_pct + MS(300) + sim.dearest_ns);
+}

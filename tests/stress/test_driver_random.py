@@ -7,6 +7,7 @@ import pytest
 import driver_random
 from places import ROOT
 
+pytestmark = pytest.mark.xdist_group("driver_random")  # what they compare is time: one at a time
 VERSIONS = ["11.0", "12.2", "12.8", "13.0"]
 # The first chunk of each is without green contexts, of which the second has some: after one nothing is pooled.
 SEED = 15
