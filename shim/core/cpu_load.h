@@ -14,8 +14,8 @@ struct mt_load {
 	uint64_t cpus_count;
 };
 
-/* Returns how much of one CPU the quotas of the cgroup and its ancestors leave, in percent, 1 to 100.
- * Counted again every minute. Arguments as below. */
+/* Returns how much of one CPU the quotas of the cgroup and its ancestors leave, in percent, 1 to
+ * 100. Counted again every minute. Arguments as below. */
 uint64_t mt_load_quota_pct(const char *root, uint64_t now_ns);
 
 /* Fills *out. root: a prefix of every path, "" except in tests. now_ns: CLOCK_MONOTONIC. */
