@@ -38,7 +38,7 @@ static bool is_extent_known;
 
 /* src/jemalloc.c of 5.3.1: large blocks are of any number of pages, and each comes from a larger
  * mapping whose rest counts as dirty, though nobody has touched it. */
-extern bool je_opt_disable_large_size_classes __attribute__((weak));
+extern bool je_opt_disable_large_size_classes __attribute__((weak, visibility("hidden")));
 
 static void (*on_freed)(void);
 static _Atomic size_t shrunk_bytes; /* since the last call of on_freed; counter, no ordering */
