@@ -117,12 +117,16 @@ def test_who_did_not_answer_is_not_asked_again_for_a_minute(person, crowd, serve
 	_, get = serve()
 
 	_, first_s = get("metrics")
-	time.sleep(first_s * 4.5)  # for so long the answer is shared
-	text, second_s = get("metrics")
+	last_s = first_s
+	for _ in range(4):  # there are moments between, in which one of them answers and is asked again
+		time.sleep(last_s * 4.5)  # for so long the answer is shared
+		text, last_s = get("metrics")
+		if last_s < first_s / 1.5:
+			break
 
 	assert re.search(r'mtshim_processes{state="unresponsive"} [1-9]', text)
 	assert first_s < 3  # 6 s, when each was waited for
-	assert second_s < first_s / 1.5  # as much again, when they were asked again: a wait is a second
+	assert last_s < first_s / 1.5  # as much again, when they were asked again: a wait is a second
 
 
 # ---- what each costs alone ----
