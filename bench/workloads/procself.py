@@ -1,9 +1,9 @@
-"""What a workload reads about itself from /proc. No threads, no dependencies: importing it moves no memory."""
+"""What a workload reads about itself, or about another process, from /proc. No threads, no dependencies: importing it moves no memory."""
 
 
-def status_mib(field):
-	"""A memory field of /proc/self/status (VmRSS, VmHWM, RssAnon), in MiB."""
-	with open("/proc/self/status", encoding="ascii") as status:
+def status_mib(field, pid="self"):
+	"""A memory field of /proc/PID/status (VmRSS, VmHWM, RssAnon), in MiB."""
+	with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as status:
 		for line in status:
 			if line.startswith(field + ":"):
 				return int(line.split()[1]) / 1024

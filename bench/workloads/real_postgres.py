@@ -13,6 +13,7 @@ import subprocess
 import tempfile
 import time
 
+import procself
 import realprog
 
 SETTINGS = {"listen_addresses": "", "shared_buffers": "16MB", "work_mem": "64MB", "maintenance_work_mem": "64MB", "fsync": "off",
@@ -89,12 +90,6 @@ def wait_ready(programs, folder):
 	raise SystemExit("postgres did not start")
 
 
-def peak_mib(pid):
-	"""Its VmHWM."""
-	status = pathlib.Path(f"/proc/{pid}/status").read_text("ascii", errors="replace")
-	return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM:")) / 1024
-
-
 def main():
 	options = realprog.parse_options(__doc__, rounds=2)
 	realprog.require("psql", "unshare")
@@ -115,7 +110,7 @@ def main():
 			session.say(ROUND.format(rows=rows, owners=rows // 40, names=max(20, int(300 * options.scale)), round=number))
 		work_s = time.monotonic() - begun
 		realprog.lie_idle(options.idle)
-		peak = peak_mib(backend)
+		peak = procself.status_mib("VmHWM", backend)
 		session.end()
 		used = program.finish(signal.SIGINT)
 	realprog.print_figures(work_s=work_s, **{**used, "peak_mib": peak})

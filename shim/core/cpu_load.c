@@ -104,7 +104,8 @@ static uint64_t read_quotas(const char *root, uint64_t max_count)
 			count = quota / period + (quota % period != 0);
 			max_count = mt_min_u64(max_count, count);
 			if (quota < period)
-				quota_pct = mt_min_u64(quota_pct, quota * 100 / period);
+				quota_pct =
+					mt_min_u64(quota_pct, mt_max_u64(quota * 100 / period, 1));
 		}
 	}
 	return max_count;
@@ -121,7 +122,7 @@ static void recount(const char *root, uint64_t now_ns)
 uint64_t mt_load_quota_pct(const char *root, uint64_t now_ns)
 {
 	recount(root, now_ns);
-	return quota_pct ? quota_pct : 1;
+	return quota_pct;
 }
 
 void mt_load_read(const char *root, uint64_t now_ns, struct mt_load *out)

@@ -1,7 +1,8 @@
 /* heap/jemalloc_entries.c -- the heap family over the embedded jemalloc. The functions that make
- * blocks are jemalloc's own: a direct jump. Where a check of growth is due, the next of them comes
- * by a function of ours, once. free, realloc and malloc_usable_size first compare the address: it
- * may be a block from before the process woke up (heap/asleep.h). */
+ * blocks are jemalloc's own: a direct jump. Where a check of growth is due, the next of them, or
+ * the free of a large block, comes by a function of ours, once. free, realloc and
+ * malloc_usable_size first compare the address: it may be a block from before the process woke up
+ * (heap/asleep.h). */
 #include <stdatomic.h>
 #include <stdbool.h>
 

@@ -4,15 +4,15 @@
 
 /* Internal to jemalloc 5.3: src/stats.c, src/thread_event.c. There the event prints statistics
  * every opt.stats_interval bytes, and is there at all where that is set. With a version whose
- * functions are others it would print: jemalloc.mk looks. 5.3.0 passes the handler a second
+ * functions are others it would print: jemalloc.mk checks that. 5.3.0 passes the handler a second
  * argument, 5.3.1 does not. */
 extern int64_t je_opt_stats_interval __attribute__((weak));
 void mt_je_stats_interval_event_handler(void *thread);
 uint64_t mt_je_stats_interval_new_event_wait(void *thread);
 uint64_t mt_je_stats_interval_postponed_event_wait(void *thread);
 
-/* STATS_INTERVAL_ACCUM_LG_BATCH_SIZE: 5.3.1 takes a step of this part of the interval, without
- * asking for the next step as 5.3.0 does. */
+/* STATS_INTERVAL_ACCUM_LG_BATCH_SIZE: 5.3.1 takes a step of this part of the interval; it does
+ * not call for the next step, as 5.3.0 does. */
 #define STEPS_PER_INTERVAL 64
 
 static uint64_t step;
