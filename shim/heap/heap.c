@@ -8,7 +8,6 @@
 #include "core/init.h"
 #include "core/log.h"
 #include "core/main_exit.h"
-#include "core/publish.h"
 #include "core/shared_pages.h"
 #include "heap/account.h"
 #include "heap/allocation_event.h"
@@ -186,12 +185,10 @@ static enum mt_err check_setting(const struct mt_config *wanted, const char *nam
 	return MT_ERR_OK;
 }
 
-static void refresh(void)
+static void publish(bool all)
 {
-	uint64_t state = mt_heap_profile_state();
-
-	mt_publish_lock()->prof_state = state;
-	mt_publish_unlock();
+	if (all)
+		mt_heap_profile_publish();
 }
 
 const struct mt_component mt_heap_component = {
@@ -200,13 +197,12 @@ const struct mt_component mt_heap_component = {
 	.load = load,
 	.wake = wake,
 	.before_start = wake,
-	.start = mt_heap_profile_start,
 	.fork_prepare = fork_prepare,
 	.fork_parent = fork_parent,
 	.fork_child = fork_child,
 	.request = request,
 	.check_setting = check_setting,
-	.refresh = refresh,
+	.publish = publish,
 	.prepare_trim = mt_heap_prepare_trim,
 	.trim = mt_heap_trim,
 };

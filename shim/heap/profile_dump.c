@@ -5,16 +5,10 @@
 
 #define PATH_BYTES 512
 
-uint64_t mt_heap_profile_state(void)
+void mt_heap_profile_publish(void)
 {
 	const struct mt_heap_profiler *profiler = mt_backend()->profiler;
-
-	return profiler ? (uint64_t)profiler->state() : MT_PROFILER_NONE;
-}
-
-void mt_heap_profile_start(void)
-{
-	uint64_t state = mt_heap_profile_state();
+	uint64_t state = profiler ? (uint64_t)profiler->state() : MT_PROFILER_NONE;
 
 	mt_publish_lock()->prof_state = state;
 	mt_publish_unlock();

@@ -8,11 +8,8 @@
 
 #include "core/config.h"
 
-/* Publishes the profiler's state; called when the worker starts. */
-void mt_heap_profile_start(void);
-
-/* Returns prof_state for the snapshot: 0 missing, 1 ready, 2 sampling. */
-uint64_t mt_heap_profile_state(void);
+/* Stores the profiler's state in the snapshot: 0 missing, 1 ready, 2 sampling. */
+void mt_heap_profile_publish(void);
 
 /* Switches the profiler as `wanted` says. MT_ERR_NOT_AVAILABLE: it was not prepared at the start of
  * the process, or the allocator has none. MT_ERR_SYSTEM: stacks cannot be walked here. */

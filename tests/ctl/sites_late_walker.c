@@ -1,6 +1,8 @@
-/* sites_late_walker.c -- a thread that is interrupted in the middle of a stack walk, and does not
- * come back to it while the process forks: prints how many milliseconds the fork took, and then how
- * many the five forks of its child. */
+/* sites_late_walker.c -- a thread that is interrupted in the middle of a stack walk, inside
+ * libgcc_s.so.1, and does not come back to it while the process forks: prints how many milliseconds
+ * the fork took, and then how many the five forks of its child. */
+#include <dlfcn.h>
+#include <link.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -9,17 +11,51 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #define FORKS 5
 
 static volatile sig_atomic_t interrupted;
 
-static void stay(int number)
+/* The code of libgcc_s.so.1. */
+static uintptr_t walker_from, walker_to;
+
+static int find_walker(struct dl_phdr_info *object, size_t bytes, void *unused)
+{
+	(void)bytes;
+	(void)unused;
+	if (!strstr(object->dlpi_name, "libgcc_s.so.1"))
+		return 0;
+	for (int i = 0; i < object->dlpi_phnum; i++) {
+		const ElfW(Phdr) *segment = &object->dlpi_phdr[i];
+
+		if (segment->p_type == PT_LOAD && (segment->p_flags & PF_X)) {
+			walker_from = object->dlpi_addr + segment->p_vaddr;
+			walker_to = walker_from + segment->p_memsz;
+		}
+	}
+	return 1;
+}
+
+static uintptr_t interrupted_at(const void *context)
+{
+#if defined(__x86_64__)
+	return (uintptr_t)((const ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+#else
+	return (uintptr_t)((const ucontext_t *)context)->uc_mcontext.pc;
+#endif
+}
+
+static void stay(int number, siginfo_t *info, void *context)
 {
 	const struct timespec pause = {1, 0};
+	uintptr_t at = interrupted_at(context);
 
 	(void)number;
+	(void)info;
+	if (at < walker_from || at >= walker_to)
+		return;
 	interrupted = true;
 	nanosleep(&pause, NULL);
 }
@@ -56,19 +92,21 @@ static void child(int out)
 
 int main(void)
 {
-	const struct sigaction action = {.sa_handler = stay};
+	const struct sigaction action = {.sa_sigaction = stay, .sa_flags = SA_SIGINFO};
 	pthread_t thread;
 	long began, first, later = -1;
 	int ends[2];
 	pid_t pid;
 
-	if (pipe(ends) != 0 || sigaction(SIGUSR1, &action, NULL) != 0 ||
+	if (!dlopen("libgcc_s.so.1", RTLD_NOW) || !dl_iterate_phdr(find_walker, NULL) ||
+	    pipe(ends) != 0 || sigaction(SIGUSR1, &action, NULL) != 0 ||
 	    pthread_create(&thread, NULL, allocate, NULL) != 0)
 		return 2;
-	usleep(50000);
-	pthread_kill(thread, SIGUSR1);
-	while (!interrupted)
+	while (!interrupted) {
+		usleep(10000);
+		pthread_kill(thread, SIGUSR1);
 		usleep(1000);
+	}
 	began = now_ms();
 	pid = fork();
 	if (pid == 0)
