@@ -168,14 +168,17 @@ static struct grown_class find_class(const struct mt_facts *facts, double live_g
 	return best;
 }
 
-/* Whether live bytes have been as high before and came down again: then a rise proves nothing. */
+/* Whether live bytes have been as high before and came down again: then a rise proves nothing. The
+ * trend itself knows it where the history has what the program holds; with pymalloc it has not. */
 static bool came_down_before(const struct mt_facts *facts, const struct mt_trend *live)
 {
 	double highest = 0;
 
-	for (size_t i = 0; i < facts->history_count; i++) {
-		highest = fmax(highest, facts->history[i].value);
-		if (highest >= live->last && facts->history[i].value <= highest - live->growth)
+	for (size_t i = 0; facts->has_pymalloc && i < facts->history_count; i++) {
+		double value = (double)facts->history[i].live_bytes;
+
+		highest = fmax(highest, value);
+		if (highest >= live->last && value <= highest - live->growth)
 			return true;
 	}
 	return highest >= live->last && highest - live->lowest >= live->growth;
@@ -236,7 +239,9 @@ static void show_sites(const struct mt_facts *facts, struct mt_finding *finding)
 static void find_leak(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	const struct mt_trend *live = &out->live;
-	struct grown_class class = find_class(facts, live->growth);
+	/* the classes were read at both ends of the samples: the history is not in them */
+	double sampled_s = facts->samples[facts->samples_count - 1].at_s - facts->samples[0].at_s;
+	struct grown_class class = find_class(facts, live->slope * sampled_s);
 	struct mt_finding *finding;
 	char blocks[96] = "";
 
