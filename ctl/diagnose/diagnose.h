@@ -40,7 +40,7 @@ enum mt_verdict {
 #define MT_DIAGNOSE_SITES      5
 #define MT_DIAGNOSE_PROF_READY 1 /* of prof_state */
 #define MT_DIAGNOSE_FOREIGN    8
-#define MT_DIAGNOSE_EVIDENCE   10
+#define MT_DIAGNOSE_EVIDENCE   13
 #define MT_DIAGNOSE_ADVICE     5
 #define MT_MIB                 ((uint64_t)1 << 20)
 
@@ -296,6 +296,8 @@ int mt_diagnose_exit_code(enum mt_verdict verdict);
 struct mt_diagnose_options {
 	double seconds;
 	bool trim, json, tree;
+	/* mtctl looks for Python's lines afterwards, in the process with the verdict of growth */
+	bool python;
 	int role; /* enum mt_role of role.h */
 };
 

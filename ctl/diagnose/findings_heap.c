@@ -277,8 +277,8 @@ static void find_leak(const struct mt_facts *facts, struct mt_diagnosis *out)
 				"it has been as high, and came down again");
 	show_sites(facts, finding);
 	if (facts->is_python)
-		mt_finding_advise(finding, "For the line in Python: tracemalloc.start(), and "
-					   "compare_to() of two snapshots a minute apart.");
+		mt_finding_advise(finding, "For the line in Python: mtctl sites %d --python.",
+				  (int)facts->process.pid);
 	mt_finding_advise(finding, "Find what keeps references: lists, dicts and caches that only "
 				   "grow. No allocator can give it back.");
 }

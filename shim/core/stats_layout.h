@@ -368,7 +368,8 @@ struct mt_stats_file {
 	X(CLASSES, "classes") /* fill the table of size classes */                                 \
 	X(PROFILE, "profile") /* write a heap profile beside the stats file, NAME.heap */          \
 	/* write the blocks of the GPU pool beside it, NAME.blocks: blocks_layout.h */             \
-	X(SNAPSHOT, "snapshot")
+	X(SNAPSHOT, "snapshot")                                                                    \
+	X(LINES, "lines") /* look at Python's lines; value: lines_layout.h */
 
 enum mt_request_kind {
 	MT_REQUEST_NONE,

@@ -1,5 +1,5 @@
 /* python/component.c -- the component: collections in cleanups, collections that run after their
- * cleanup, and the caches of GPU frameworks. */
+ * cleanup, the caches of GPU frameworks, and looks at allocating lines. */
 #include "core/cleanup.h"
 #include "core/components.h"
 #include "core/control_file.h"
@@ -8,9 +8,11 @@
 #include "core/publish.h"
 #include "core/object_heap.h"
 #include "python/framework.h"
+#include "python/lines.h"
 #include "python/objects.h"
 #include "python/python.h"
 #include "sys/os.h"
+#include "sys/saturating.h"
 
 /* pause between two checks for the end of a stream capture */
 #define RETRY_STEP_NS (250 * MT_NS_PER_MS)
@@ -83,7 +85,7 @@ static uint64_t tick(uint64_t now_ns, uint32_t bits)
 	(void)bits;
 	clean_after_late_call();
 	retry_caches();
-	next_ns = mt_framework_tick(now_ns);
+	next_ns = mt_min_u64(mt_framework_tick(now_ns), mt_lines_tick(now_ns));
 	if (mt_python_needs_retry() && now_ns + RETRY_STEP_NS < next_ns)
 		next_ns = now_ns + RETRY_STEP_NS;
 	return next_ns;
@@ -104,6 +106,14 @@ static void publish(bool all)
 	mt_publish_unlock();
 }
 
+static bool request(const struct mt_request *wanted, enum mt_err *out)
+{
+	if (wanted->kind != MT_REQUEST_LINES)
+		return false;
+	*out = mt_lines_request(wanted);
+	return true;
+}
+
 static void load(bool on)
 {
 	static const struct mt_interpreter_ops ops = {
@@ -121,6 +131,7 @@ static void fork_child(void)
 {
 	mt_python_fork_child();
 	mt_framework_fork_child();
+	mt_lines_fork_child();
 	mt_objects_fork_child();
 }
 
@@ -129,6 +140,7 @@ const struct mt_component mt_python_component = {
 	.serve = load,
 	.fork_child = fork_child,
 	.tick = tick,
+	.request = request,
 	.trim = trim,
 	.publish = publish,
 	.stop = mt_python_stop,
