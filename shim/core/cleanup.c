@@ -110,8 +110,8 @@ static void print_profile(const struct mt_stats_cleanup *cleanup)
 		return;
 	mt_log_plain("cleanup reason=%s level=%s round=%llu allocator=%s result=%s "
 		     "rss_before_bytes=%llu rss_after_bytes=%llu "
-		     "anon_before_bytes=%llu anon_after_bytes=%llu duration_us=%llu purge_us=%llu "
-		     "gc=%s gc_us=%llu "
+		     "anon_before_bytes=%llu anon_after_bytes=%llu duration_ns=%llu purge_ns=%llu "
+		     "gc=%s gc_ns=%llu gc_wait_ns=%llu "
 		     "gc_collected=%llu merged=%u gpu=%s gpu_before_bytes=%llu "
 		     "gpu_after_bytes=%llu pinned_before_bytes=%llu pinned_after_bytes=%llu "
 		     "frameworks=%s%s%s%s",
@@ -121,9 +121,9 @@ static void print_profile(const struct mt_stats_cleanup *cleanup)
 		     (unsigned long long)cleanup->rss_after_bytes,
 		     (unsigned long long)cleanup->anon_before_bytes,
 		     (unsigned long long)cleanup->anon_after_bytes,
-		     (unsigned long long)cleanup->duration_ns / 1000,
-		     (unsigned long long)cleanup->purge_ns / 1000, gc_names[cleanup->gc_state],
-		     (unsigned long long)cleanup->gc_ns / 1000,
+		     (unsigned long long)cleanup->duration_ns,
+		     (unsigned long long)cleanup->purge_ns, gc_names[cleanup->gc_state],
+		     (unsigned long long)cleanup->gc_ns, (unsigned long long)cleanup->gc_wait_ns,
 		     (unsigned long long)cleanup->gc_collected_count, cleanup->merged,
 		     gpu_names[cleanup->gpu_state], (unsigned long long)cleanup->gpu_before_bytes,
 		     (unsigned long long)cleanup->gpu_after_bytes,

@@ -17,6 +17,9 @@
 /* pause between two checks for the end of a stream capture */
 #define RETRY_STEP_NS (250 * MT_NS_PER_MS)
 
+/* the outcome of a collection whose own cleanup runs now; worker thread */
+static struct mt_python_outcome late;
+
 static void publish_figures(const struct mt_python_outcome *outcome)
 {
 	struct mt_stats_snapshot *figures = mt_publish_lock();
@@ -25,6 +28,17 @@ static void publish_figures(const struct mt_python_outcome *outcome)
 	figures->framework_reserved_bytes = outcome->framework_reserved_bytes;
 	figures->framework_allocated_bytes = outcome->framework_allocated_bytes;
 	mt_publish_unlock();
+}
+
+static void fill_stats(const struct mt_python_outcome *outcome, struct mt_stats_cleanup *stats)
+{
+	if (outcome->figures_known)
+		publish_figures(outcome);
+	stats->frameworks = outcome->frameworks;
+	stats->gc_state = outcome->state;
+	stats->gc_ns = outcome->gc_ns;
+	stats->gc_wait_ns = outcome->wait_ns;
+	stats->gc_collected_count = outcome->collected_count;
 }
 
 /* Holds no lock: a finalizer may call mt_trim. */
@@ -42,15 +56,12 @@ static void trim(const struct mt_trim_request *request, struct mt_cleanup *clean
 	struct mt_stats_cleanup *stats = &cleanup->stats;
 	struct mt_python_outcome outcome;
 
+	if (request->reason == MT_REASON_LATE_GC)
+		fill_stats(&late, stats);
 	if (cleanup->skips_for_ranks || request->level < MT_LEVEL_LIGHT)
 		return;
 	mt_python_collect(&options, &outcome);
-	if (outcome.figures_known)
-		publish_figures(&outcome);
-	stats->frameworks = outcome.frameworks;
-	stats->gc_state = outcome.state;
-	stats->gc_ns = outcome.gc_ns;
-	stats->gc_collected_count = outcome.collected_count;
+	fill_stats(&outcome, stats);
 	cleanup->caches_skipped = outcome.frameworks_skipped != 0;
 }
 
@@ -59,7 +70,6 @@ static void trim(const struct mt_trim_request *request, struct mt_cleanup *clean
 static void clean_after_late_call(void)
 {
 	struct mt_trim_request request = {.reason = MT_REASON_LATE_GC, .level = MT_LEVEL_PURGE};
-	struct mt_python_outcome late;
 
 	if (!mt_python_take_late(&late))
 		return;
