@@ -107,6 +107,14 @@ def test_another_allocator_is_purged_without_being_asked(puppet, env, shim, awak
 	assert stats(actor.pid, settings)["purge_count"] >= 1
 
 
+def test_a_browsers_zygote_gets_no_thread(run, env, shim):
+	"""Chromium's ends itself where it finds one."""
+	settings = dict(env(MIN_MB=0), LD_PRELOAD=f"{library_of('mimalloc')}:{shim}")
+	def threads(argument):
+		return run(["sh", "-c", "sleep 0.2; grep Threads: /proc/$$/status", argument], settings).stdout
+	assert (threads("--type=renderer"), threads("--type=zygote")) == ("Threads:\t2\n", "Threads:\t1\n")
+
+
 def test_growth_stands_in_where_nobody_counts(puppet, env, shim, awake, stats, wait_for):
 	"""mimalloc tells no figures: what has come since the last purge is tried once, and then left alone."""
 	settings = dict(env(MIN_MB=0, SLACK_MB=16, SLACK_PCT=0, SETTLE_MS=3600000),
