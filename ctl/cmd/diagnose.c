@@ -156,8 +156,8 @@ static void show_lines(const struct mt_lines *lines, struct mt_finding *finding)
 
 		snprintf(name, sizeof(name), "python_line_%zu_grown_bytes", shown);
 		mt_finding_show(finding, shown > 1 ? "" : "Python line", name,
-				(double)line->growth_bytes, "%.150s:%u (+%.1f kB in %.0f s)",
-				line->file, line->line, (double)line->growth_bytes / 1024,
+				(double)line->growth_bytes, "%.150s:%u (+%s in %.0f s)", line->file,
+				line->line, mt_text_bytes((uint64_t)line->growth_bytes).text,
 				(double)lines->growth_ns / 1e9);
 	}
 	if (shown)

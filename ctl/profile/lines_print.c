@@ -17,12 +17,12 @@ static const char *const cuts[] = {
 #undef X
 };
 
-/* What a loop that only allocates takes while it is traced, as a multiple of its time without:
+/* What loops of Python code take while they are traced, as multiples of their time without:
  * `make bench-lines`, the least and the most of CPython 3.9 to 3.13. */
 static const struct {
 	uint32_t depth; /* up to so many frames */
 	const char *times;
-} costs[] = {{1, "3 to 5"}, {MT_LINES_DEPTH_MAX, "5 to 12"}};
+} costs[] = {{1, "2 to 10"}, {MT_LINES_DEPTH_MAX, "5 to 40"}};
 
 static size_t shown(const struct mt_lines *lines, const struct mt_lines_view *view)
 {
@@ -55,9 +55,9 @@ void mt_lines_say_cost(const struct mt_process *process, const struct mt_lines_o
 
 	mt_error_say(
 		"process %d (%s): tracemalloc follows Python's allocations for %.1f s. Meanwhile "
-		"code that only allocates takes %s times as long, and code that computes about "
-		"as long as before. Each new block takes %u bytes more, and each of up to %u "
-		"readings stops the program for 0.5 ms per 1,000 new blocks. Ctrl-C ends it early",
+		"Python code takes %s times as long; code in C, as numpy's, as long as before. "
+		"Each new block takes %u bytes more, and each of up to %u readings stops the "
+		"program for some 0.5 ms per 1,000 of them. Ctrl-C ends it early",
 		(int)process->pid, process->comm, seconds(options->for_ms * 1000000u),
 		costs[i].times, MT_LINES_TABLE_BYTES, MT_LINES_READINGS);
 }
