@@ -133,6 +133,7 @@ static void load(bool on)
 	if (!on)
 		return;
 	mt_account_know_main();
+	mt_system_load();
 	if (mt_asleep_is_awake())
 		mt_jemalloc_prof_begin(mt_backend_identity()->conf);
 	mt_log(MT_LOG_INFO, "mtshim %s: %s (%s)", MT_VERSION, mt_backend_identity()->allocator,
