@@ -41,7 +41,7 @@
 
 #define MT_STATS_MAGIC    0x31737461747374ull /* "tstats1" */
 #define MT_CONTROL_MAGIC  0x316c727463746dull /* "mtctrl1" */
-#define MT_STATS_VERSION  6u
+#define MT_STATS_VERSION  7u
 #define MT_CLEANUPS_COUNT 64u /* last cleanups kept */
 /* circular buffer of samples, which spans 15 minutes or less */
 #define MT_SAMPLES_COUNT 1024u
