@@ -33,6 +33,7 @@ struct mt_heap_figures {
 	uint64_t mapped_bytes;
 	uint64_t retained_bytes;
 	uint64_t metadata_bytes;
+	uint64_t thread_cache_bytes; /* free blocks in the caches of threads */
 	uint64_t arenas_count;
 	uint64_t alloc_count;
 	uint64_t free_count;

@@ -197,6 +197,7 @@ static void fill_heap(struct mt_stats_snapshot *to, const struct mt_snapshot *no
 	to->heap_mapped_bytes = heap->mapped_bytes;
 	to->heap_retained_bytes = heap->retained_bytes;
 	to->heap_metadata_bytes = heap->metadata_bytes;
+	to->heap_thread_cache_bytes = heap->thread_cache_bytes;
 	to->heap_arenas_count = heap->arenas_count;
 }
 

@@ -572,3 +572,18 @@ Test(findings, need_no_name_for_a_rest_that_is_nearly_nothing)
 	cr_assert_eq(judge(), MT_VERDICT_LEAK);
 	cr_expect_null(finding(MT_VERDICT_GROWTH));
 }
+
+Test(findings, free_blocks_of_sleeping_threads_are_not_called_fragmentation)
+{
+	look_at((struct series){SHAPE_FLAT, 200 * MB, 0, 0, 0});
+	case_add(facts, slack_bytes, 300 * MB);
+	case_trim(facts, 10 * MB, 0, 0);
+	facts->last.head.snapshot.threads_count = 200;
+	facts->last.head.snapshot.heap_thread_cache_bytes = 250ull << 20;
+
+	cr_expect_eq(judge(), MT_VERDICT_HOARD);
+	cr_expect(strstr(diagnosis.list[0].title, "in the caches of 200 threads") != NULL, "%s",
+		  diagnosis.list[0].title);
+	for (size_t i = 0; i < diagnosis.list[0].advice_count; i++)
+		cr_expect(strstr(diagnosis.list[0].advice[i], "ARENA") == NULL);
+}
