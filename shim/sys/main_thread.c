@@ -22,37 +22,52 @@
 /* The kernel writes 0. No ordering: a reader only inspects the process afterwards. NULL:
  * unknown. */
 static const _Atomic uint32_t *_Atomic word;
-static ptrdiff_t offset; /* of the word from libc's thread descriptor; 0: unknown */
 
-static void set_word(ptrdiff_t offset_from_self, pid_t id)
+/* Of the thread's id from libc's thread descriptor; 0: unknown. libc registers the id for the child
+ * of a fork, and until glibc 2.42 for every thread. From 2.43 on it registers the state of a join
+ * for all other threads, which lies behind the id. */
+static ptrdiff_t id_offset;
+
+static const _Atomic uint32_t *own_word(ptrdiff_t offset)
 {
-	const _Atomic uint32_t *at =
-		(const _Atomic uint32_t *)(const void *)((const char *)pthread_self() +
-							 offset_from_self);
+	return (const _Atomic uint32_t *)(const void *)((const char *)pthread_self() + offset);
+}
 
-	/* A word that does not hold the thread's id is another one. */
-	atomic_store_explicit(
-		&word, atomic_load_explicit(at, memory_order_relaxed) == (uint32_t)id ? at : NULL,
-		memory_order_relaxed);
+static uint32_t load(const _Atomic uint32_t *at)
+{
+	return atomic_load_explicit(at, memory_order_relaxed);
+}
+
+static ptrdiff_t find_id(ptrdiff_t last_offset, uint32_t id)
+{
+	for (ptrdiff_t at = 0; at <= last_offset; at += (ptrdiff_t)sizeof(id))
+		if (load(own_word(at)) == id)
+			return at;
+	return 0;
 }
 
 void mt_main_thread_init(void)
 {
 	int kept = errno;
-	char *at = NULL;
+	const _Atomic uint32_t *at = NULL;
 
 	if (mt_os_gettid() == mt_os_getpid() &&
 	    mt_raw_syscall(SYS_prctl, PR_GET_TID_ADDRESS, &at) == 0 && at) {
-		offset = at - (char *)pthread_self();
-		set_word(offset, mt_os_getpid());
+		id_offset = find_id((ptrdiff_t)((uintptr_t)at - (uintptr_t)pthread_self()),
+				    (uint32_t)mt_os_getpid());
+		atomic_store_explicit(&word, load(at) ? at : NULL, memory_order_relaxed);
 	}
 	errno = kept;
 }
 
 void mt_main_thread_fork_child(pid_t own_pid)
 {
-	if (offset)
-		set_word(offset, own_pid);
+	const _Atomic uint32_t *at = own_word(id_offset);
+
+	/* A word that does not hold the thread's id is another one. */
+	if (id_offset)
+		atomic_store_explicit(&word, load(at) == (uint32_t)own_pid ? at : NULL,
+				      memory_order_relaxed);
 }
 
 void mt_main_thread_forget(void)
@@ -64,7 +79,7 @@ bool mt_main_thread_has_ended(void)
 {
 	const _Atomic uint32_t *at = atomic_load_explicit(&word, memory_order_relaxed);
 
-	return at && atomic_load_explicit(at, memory_order_relaxed) == 0;
+	return at && load(at) == 0;
 }
 
 /* ---- the end of the process ---- */

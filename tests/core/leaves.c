@@ -67,11 +67,14 @@ static void let_child_leave(pid_t child)
 	fflush(stdout);
 }
 
+static const char *how = ""; /* no local variable: it lives across vfork */
+
 int main(int count, char **words)
 {
-	const char *how = count > 1 ? words[1] : "";
 	pthread_t thread;
 
+	if (count > 1)
+		how = words[1];
 	wake();
 	puts("awake");
 	fflush(stdout);
