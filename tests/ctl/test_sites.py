@@ -742,3 +742,12 @@ def test_without_libgcc_it_says_so(compile_c, env, steer, awake, control, tmp_pa
 
 	assert done.returncode != 0 and "libgcc_s.so.1" in done.stderr
 	assert one.tell("go").startswith("done ")
+
+
+def test_names_of_cxx_are_readable(steer, compile_c, env, control):
+	one = steer([compile_c("sites_cxx.cc")], env(MIN_MB=0, PROF="on"))
+	assert one.process.stdout.readline() == "ready\n"
+
+	sites = sites_json(control, one)["sites"]
+
+	assert sites[0]["where"].startswith("app::Cache::keep(unsigned long) at sites_cxx.cc:")
