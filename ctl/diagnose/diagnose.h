@@ -154,6 +154,7 @@ struct mt_facts {
 	double duration_s;
 	/* neither awake nor asleep: it does not carry the shim, or its file is refused */
 	bool awake, asleep, ended, interrupted;
+	bool has_woken; /* since the first sample: those before are dropped */
 	/* of the last samples in a row: it did not reply, since it is stopped or hangs */
 	unsigned silent_count;
 	char why_not[160]; /* then: why it has no published values */
