@@ -154,6 +154,7 @@ struct mt_facts {
 	double duration_s;
 	/* neither awake nor asleep: it does not carry the shim, or its file is refused */
 	bool awake, asleep, ended, interrupted;
+	bool has_woken; /* since the first sample: those before are dropped */
 	/* of the last samples in a row: it did not reply, since it is stopped or hangs */
 	unsigned silent_count;
 	char why_not[160]; /* then: why it has no published values */
@@ -177,6 +178,9 @@ struct mt_facts {
 	struct mt_diagnose_group group;
 	struct mt_limit limit;
 	bool limit_known;
+	/* addresses of shared memory without a name (MAP_ANONYMOUS, System V): of a fixed size,
+	 * such as PostgreSQL's buffers, which become resident as they are used */
+	uint64_t shared_fixed_bytes;
 	size_t foreign_count;
 	struct mt_diagnose_foreign foreign[MT_DIAGNOSE_FOREIGN];
 	struct mt_diagnose_trim trim;
@@ -257,6 +261,9 @@ const char *mt_diagnose_variable(const struct mt_facts *facts, const char *name)
 
 /* Returns anonymous bytes of a process whose shim is asleep that malloc cannot have allocated. */
 uint64_t mt_diagnose_past_malloc(const struct mt_facts *facts);
+
+/* Returns whether all resident shared memory fits into shared memory of a fixed size. */
+bool mt_diagnose_shmem_is_fixed(const struct mt_facts *facts);
 
 /* Adds to each advice that names a setting which the process's own environment sets or overrides
  * that it does. */

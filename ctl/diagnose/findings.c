@@ -221,6 +221,9 @@ static double explained_growth(const struct mt_facts *facts, const struct mt_dia
 	bool is_embedded = facts->last.head.snapshot.heap_resident_bytes != 0;
 	double heap = 0, rest = is_embedded ? fmax(out->slack.slope, 0) : 0;
 
+	if (mt_diagnose_shmem_is_fixed(facts))
+		rest += fmax(out->shmem.slope, 0);
+
 	for (size_t i = 0; i < out->count; i++) {
 		enum mt_verdict verdict = out->list[i].verdict;
 

@@ -9,6 +9,9 @@
 #define HOARD_SHARE 0.10 /* of RSS */
 /* of RSS: less is no finding where a trim cannot help */
 #define PINNED_SHARE 0.25
+/* of the time asked for, and of live bytes: less is little where it has just woken up */
+#define WOKEN_TIME_SHARE 0.5
+#define WOKEN_SHARE      0.25
 /* of the growth of live bytes: enough to name the class */
 #define CLASS_SHARE 0.5
 
@@ -224,6 +227,10 @@ static double leak_confidence(const struct mt_facts *facts, const struct mt_tren
 
 	if (came_down_before(facts, live))
 		confidence *= 0.4;
+	/* it has woken up because it has grown: a little more right after it proves nothing */
+	if (facts->has_woken && live->judged_s < facts->duration_s * WOKEN_TIME_SHARE &&
+	    live->growth < live->last * WOKEN_SHARE)
+		confidence *= 0.5;
 	if (facts->trim.done && facts->trim.record.gc_state == MT_GC_DISABLED)
 		confidence *= 0.5; /* uncollected cycles look the same */
 	return confidence * (back < 1 ? 1 - back : 0);

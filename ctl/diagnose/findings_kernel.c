@@ -18,6 +18,11 @@ static bool is_part(uint64_t bytes, uint64_t whole)
 	return bytes >= PART_BYTES && (double)bytes >= (double)whole * PART_SHARE;
 }
 
+bool mt_diagnose_shmem_is_fixed(const struct mt_facts *facts)
+{
+	return facts->samples[facts->samples_count - 1].shmem_bytes <= facts->shared_fixed_bytes;
+}
+
 /* The kernel counts page-locked memory of CUDA as shared memory. */
 static void find_shm(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
@@ -28,7 +33,7 @@ static void find_shm(const struct mt_facts *facts, struct mt_diagnosis *out)
 	bool grows = out->shmem.shape == MT_TREND_GROWS;
 	struct mt_finding *finding;
 
-	if (!is_part(bytes, last->rss_bytes) && !grows)
+	if ((!is_part(bytes, last->rss_bytes) && !grows) || mt_diagnose_shmem_is_fixed(facts))
 		return;
 	if (grows)
 		finding = mt_finding_add(

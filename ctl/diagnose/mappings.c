@@ -114,16 +114,33 @@ static void read_variables(struct mt_facts *facts)
 	free(list);
 }
 
+/* MAP_SHARED with MAP_ANONYMOUS is a deleted /dev/zero in maps. */
+static uint64_t shared_bytes(const char *line, const char *path)
+{
+	uint64_t from, to;
+	char shared;
+
+	if (strcmp(path, "/dev/zero (deleted)") != 0 && strncmp(path, "/SYSV", 5) != 0)
+		return 0;
+	return sscanf(line, "%" SCNx64 "-%" SCNx64 " %*c%*c%*c%c", &from, &to, &shared) == 3 &&
+			       shared == 's'
+		       ? mt_sat_sub(to, from)
+		       : 0;
+}
+
 void mt_diagnose_read_maps(struct mt_facts *facts)
 {
 	char *maps = mt_process_maps(facts->process.pid), *saved = NULL, last[512] = "";
 
 	read_variables(facts);
 	facts->foreign_count = 0;
+	facts->shared_fixed_bytes = 0;
 	for (char *line = maps ? strtok_r(maps, "\n", &saved) : NULL; line;
 	     line = strtok_r(NULL, "\n", &saved)) {
 		char *path = strchr(line, '/');
 
+		if (path)
+			facts->shared_fixed_bytes += shared_bytes(line, path);
 		if (!path || !strstr(line, " r-xp ") || strcmp(path, last) == 0)
 			continue;
 		snprintf(last, sizeof(last), "%.511s", path);

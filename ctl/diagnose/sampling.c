@@ -193,6 +193,7 @@ static void try_to_wake(struct mt_facts *facts, const struct mt_diagnose_options
 	if (facts->awake || facts->ended || !facts->process.shimmed)
 		return;
 	begin(facts, options);
+	facts->has_woken = facts->awake;
 	if (facts->awake)
 		facts->samples_count = facts->history_count = 0;
 }

@@ -71,8 +71,8 @@ HEALTHY = [
 	Program("gpu_steady.c", "healthy", driver={"MEMORY_MB": 1000}),
 	Program("workers_read.c", "healthy", words=("--tree",)),
 	Program("wild_loaders.py", "healthy", words=("--tree",)),
-	Program("wild_torch.py", "healthy", seconds=30),
-	Program("wild_fragmentation.py", "healthy", seconds=30),
+	Program("wild_torch.py", "healthy", seconds=20),
+	Program("wild_fragmentation.py", "healthy", seconds=20),
 ]
 PROGRAMS = {program.name: program for program in PROBLEMS + HEALTHY + UNDECIDED}
 

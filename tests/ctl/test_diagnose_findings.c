@@ -336,6 +336,17 @@ Test(findings, what_is_only_possible_stands_below_unknown)
 	cr_expect_not_null(finding(MT_VERDICT_HOARD));
 }
 
+/* As Redis at work: it wakes up at 16 MB, near the end of the look. */
+Test(findings, a_little_growth_of_what_has_just_woken_up_is_a_guess)
+{
+	facts = case_facts(&(struct series){SHAPE_RAMP, 16 * MB, 0.12 * MB, 0, 0}, 12, 24);
+	facts->duration_s = 60;
+	cr_expect_eq(judge(), MT_VERDICT_LEAK, "%s", diagnosis.list[0].title);
+	facts->has_woken = true;
+	cr_expect_eq(judge(), MT_VERDICT_UNKNOWN, "%s", diagnosis.list[0].title);
+	cr_expect_not_null(finding(MT_VERDICT_LEAK));
+}
+
 /* ---- memory that passes malloc by ---- */
 
 static void set_variable(const char *name, const char *value)

@@ -134,6 +134,19 @@ Test(places, resident_shared_memory_is_named)
 	cr_expect_eq(judge(), MT_VERDICT_SHM);
 }
 
+/* PostgreSQL's buffers: mapped once, and resident as they are used. */
+Test(places, shared_memory_of_a_fixed_size_is_no_finding_while_it_fills)
+{
+	for (size_t i = 0; i < facts->samples_count; i++) {
+		facts->samples[i].shmem_bytes = (uint64_t)(facts->samples[i].at_s * MB);
+		facts->samples[i].rss_bytes += facts->samples[i].shmem_bytes;
+	}
+	cr_expect_eq(judge(), MT_VERDICT_SHM);
+	facts->shared_fixed_bytes = 140 << 20;
+	cr_expect(judge() == MT_VERDICT_HEALTHY || judge() == MT_VERDICT_UNKNOWN, "%s",
+		  diagnosis.list[0].title);
+}
+
 Test(places, files_that_fill_a_container_are_named_as_file_cache)
 {
 	static const struct {
