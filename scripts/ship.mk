@@ -42,7 +42,7 @@ $(B)/gen/mtshim.pc: shim/mtshim.pc.in FORCE
 # ---- install: by rename, never in place, so that running processes keep the old file ----
 examples := $(wildcard scripts/examples/*)
 # Pages for users; design, decisions and results of benchmarks stay with the source.
-user_pages := how-it-works settings compatibility federated-learning gpu api mtctl metrics troubleshooting
+user_pages := how-it-works settings compatibility federated-learning gpu api mtctl json metrics troubleshooting
 # MODE:FILE:PLACE
 shipped := 644:$(B)/libmtshim.so:$(LIBDIR)/libmtshim.so 755:$(B)/mtctl:$(BINDIR)/mtctl \
 	$(foreach name,$(subcommands),755:$(B)/mtctl-$(name):$(LIBDIR)/mtshim/mtctl-$(name)) \
@@ -51,7 +51,7 @@ shipped := 644:$(B)/libmtshim.so:$(LIBDIR)/libmtshim.so 755:$(B)/mtctl:$(BINDIR)
 	644:$(B)/completions/mtctl:$(BASHDIR)/mtctl 644:$(B)/completions/_mtctl:$(ZSHDIR)/_mtctl \
 	644:$(B)/completions/mtctl.fish:$(FISHDIR)/mtctl.fish \
 	644:README.md:$(DOCDIR)/README.md \
-	$(foreach file,$(user_pages),644:docs/$(file).md:$(DOCDIR)/$(file).md) \
+	$(foreach file,$(user_pages),644:docs/$(file).md:$(DOCDIR)/$(file).md) 644:docs/json.schema.json:$(DOCDIR)/json.schema.json \
 	$(foreach file,$(examples),$(if $(filter %.sh,$(file)),755,644):$(file):$(DOCDIR)/examples/$(notdir $(file)))
 place_of = $(word 3,$(subst :, ,$(1)))
 

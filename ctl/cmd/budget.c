@@ -105,15 +105,10 @@ static void print_text(const struct mt_budget *budget)
 		printf("note: %s\n", budget->notes[i]);
 }
 
-/* Two decimals, as in the text. */
-static json_t *gib(double bytes)
-{
-	return json_real(round(bytes / GIB * 100) / 100);
-}
-
 static void print_json(const struct mt_budget *budget)
 {
-	json_t *root = json_object(), *formulas = json_object(), *notes = json_array();
+	json_t *root = json_object(), *formulas = json_array(), *notes = json_array();
+	json_t *formula;
 	char name[32];
 
 	for (size_t i = 0; i < MT_BUDGET_KINDS; i++) {
@@ -123,17 +118,18 @@ static void print_json(const struct mt_budget *budget)
 		mt_json_set(root, name,
 			    part->known ? mt_json_u64(mt_text_round_u64(round(part->bytes)))
 					: json_null());
-		mt_json_set_text(formulas, mt_budget_name((enum mt_budget_kind)i), part->formula);
+		formula = json_object();
+		mt_json_set_text(formula, "name", mt_budget_name((enum mt_budget_kind)i));
+		mt_json_set_text(formula, "formula", part->formula);
+		mt_json_append(formulas, formula);
 	}
 	mt_json_set_u64(root, "total_bytes", mt_text_round_u64(round(budget->total_bytes)));
 	mt_json_set_u64(root, "with_overhead_bytes",
 			mt_text_round_u64(round(budget->with_overhead_bytes)));
-	mt_json_set(root, "total_gib", gib(budget->total_bytes));
-	mt_json_set(root, "with_overhead_gib", gib(budget->with_overhead_bytes));
-	mt_json_set_u64(root, "gpus", mt_text_round_u64(budget->options.gpus));
-	mt_json_set_u64(root, "params", mt_text_round_u64(round(budget->options.params)));
-	mt_json_set_text(root, "optimizer",
-			 budget->options.inference ? "" : budget->options.optimizer->name);
+	mt_json_set_u64(root, "gpus_count", mt_text_round_u64(budget->options.gpus));
+	mt_json_set_u64(root, "params_count", mt_text_round_u64(round(budget->options.params)));
+	mt_json_set_text_or_null(root, "optimizer",
+				 budget->options.inference ? "" : budget->options.optimizer->name);
 	mt_json_set(root, "formulas", formulas);
 	for (size_t i = 0; i < budget->notes_count; i++)
 		mt_json_append(notes, json_string(budget->notes[i]));

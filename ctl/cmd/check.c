@@ -34,8 +34,8 @@ static void print_json(const struct mt_limit *memory, double threshold)
 {
 	json_t *root = json_object();
 
-	mt_json_set(root, "percent", json_real(mt_limit_percent(memory)));
-	mt_json_set(root, "threshold", json_real(threshold));
+	mt_json_set(root, "used_pct", json_real(mt_limit_percent(memory)));
+	mt_json_set(root, "threshold_pct", json_real(threshold));
 	mt_json_set_bool(root, "above", mt_limit_percent(memory) >= threshold);
 	mt_json_set_u64(root, "used_bytes", memory->used_bytes);
 	mt_json_set_u64(root, "limit_bytes", memory->limit_bytes);

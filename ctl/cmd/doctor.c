@@ -4,23 +4,20 @@
 #include <stdio.h>
 
 #include "ctl/command.h"
-#include "ctl/output/table.h"
+#include "ctl/output/json.h"
 #include "ctl/process/target.h"
 
 static const char help[] =
 	"Without a PID: checks the machine and the environment for a program that is started\n"
 	"from here. With a PID: shows the state of the shim in that process, where its settings\n"
 	"came from, and the memory that it cannot reach. Exit code 0: no warnings, 1: warnings,\n"
-	"3: no such process or not shimmed.\n";
-
-static void print_title(const char *title)
-{
-	printf("%s%s%s\n", mt_table_colour(MT_COLOUR_HEAD), title, mt_table_colour_end());
-}
+	"3: no such process or not shimmed.\n\n"
+	"  --json  one object: checks, each with its finding (ok, note, warn) and advice; facts\n";
 
 int mt_command_doctor(int argc, char **argv)
 {
-	static const struct mt_option options[] = {{0}};
+	bool json = false;
+	const struct mt_option options[] = {{.name = "json", .target = &json}, {0}};
 	const struct mt_command_line line = {"doctor", help, NULL, options, 0, 1};
 	struct mt_process process = {0};
 	char title[96];
@@ -33,14 +30,20 @@ int mt_command_doctor(int argc, char **argv)
 		if (code != MT_EXIT_OK)
 			return code;
 		snprintf(title, sizeof(title), "process %d (%s)", (int)process.pid, process.comm);
-		print_title(title);
+		if (json)
+			mt_doctor_collect();
+		mt_doctor_begin(title);
 		mt_doctor_check_process(&process);
 	} else {
-		print_title("a program started from here");
+		if (json)
+			mt_doctor_collect();
+		mt_doctor_begin("a program started from here");
 		mt_doctor_check_environment();
 		mt_doctor_check_limit(NULL, NULL);
 	}
-	print_title("the machine");
+	mt_doctor_begin("the machine");
 	mt_doctor_check_machine(process.pid);
+	if (json)
+		mt_json_print(mt_doctor_json(), true);
 	return mt_doctor_warnings() ? MT_EXIT_NOTHING : MT_EXIT_OK;
 }

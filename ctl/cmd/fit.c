@@ -129,9 +129,9 @@ static json_t *table_json(const struct options *options)
 		for (size_t j = 0; j < COLUMNS_COUNT; j++) {
 			json_t *row = json_object();
 
-			mt_json_set(row, "model_mb", json_real(table_mb[i]));
-			mt_json_set(row, "vram_gb", json_real(table_gb[j]));
-			mt_json_set_u64(row, "clients",
+			mt_json_set_u64(row, "model_bytes", mt_text_round_u64(table_mb[i] * MIB));
+			mt_json_set_u64(row, "vram_bytes", mt_text_round_u64(table_gb[j] * GIB));
+			mt_json_set_u64(row, "clients_count",
 					(uint64_t)clients_of(options, table_gb[j] * GIB,
 							     table_mb[i] * MIB));
 			mt_json_append(rows, row);
@@ -144,13 +144,13 @@ static void print_json(const struct options *options, const struct fit *fit)
 	json_t *root = json_object();
 	bool asked = options->model_bytes > 0;
 
-	mt_json_set_u64_if(root, "clients", asked, (uint64_t)fit->clients);
+	mt_json_set_u64_if(root, "clients_count", asked, (uint64_t)fit->clients);
 	mt_json_set_u64_if(root, "model_bytes", asked, mt_text_round_u64(options->model_bytes));
 	mt_json_set_u64_if(root, "free_bytes", asked && fit->known,
 			   mt_text_round_u64(fit->free_bytes));
 	mt_json_set(root, "source", asked && fit->known ? json_string(fit->source) : json_null());
-	mt_json_set_u64(root, "share", (uint64_t)options->share);
-	mt_json_set_u64(root, "cap", (uint64_t)options->cap);
+	mt_json_set_u64(root, "share_pct", (uint64_t)options->share);
+	mt_json_set_u64(root, "cap_count", (uint64_t)options->cap);
 	mt_json_set(root, "table", table_json(options));
 	mt_json_print(root, true);
 }

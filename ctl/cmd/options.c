@@ -33,12 +33,17 @@ static void print_json(void)
 	size_t count, aliases_count;
 	const struct mt_setting *all = mt_setting_all(&count);
 	const struct mt_setting_alias *aliases = mt_setting_aliases(&aliases_count);
-	json_t *root = json_object(), *settings = json_array(), *names = json_object();
+	json_t *root = json_object(), *settings = json_array(), *names = json_array();
 
 	for (size_t i = 0; i < count; i++)
 		mt_json_append(settings, setting_json(&all[i]));
-	for (size_t i = 0; i < aliases_count; i++)
-		mt_json_set_text(names, aliases[i].environment, aliases[i].name);
+	for (size_t i = 0; i < aliases_count; i++) {
+		json_t *alias = json_object();
+
+		mt_json_set_text(alias, "environment", aliases[i].environment);
+		mt_json_set_text(alias, "name", aliases[i].name);
+		mt_json_append(names, alias);
+	}
 	mt_json_set(root, "options", settings);
 	mt_json_set(root, "aliases", names);
 	mt_json_print(root, true);
@@ -124,15 +129,27 @@ static void preset_name(const char *preset, char *out, size_t out_bytes)
 
 static void print_presets_json(const struct mt_setting_preset *lines, size_t count)
 {
-	json_t *root = json_object();
+	json_t *root = json_object(), *presets = json_array(), *settings = NULL;
 	char name[32];
 
+	/* the lines of a preset follow one another */
 	for (size_t i = 0; i < count; i++) {
-		preset_name(lines[i].preset, name, sizeof(name));
-		if (!json_object_get(root, name))
-			mt_json_set(root, name, json_object());
-		mt_json_set_text(json_object_get(root, name), lines[i].name, lines[i].value);
+		json_t *setting = json_object();
+
+		if (!i || strcmp(lines[i].preset, lines[i - 1].preset) != 0) {
+			json_t *preset = json_object();
+
+			preset_name(lines[i].preset, name, sizeof(name));
+			settings = json_array();
+			mt_json_set_text(preset, "name", name);
+			mt_json_set(preset, "settings", settings);
+			mt_json_append(presets, preset);
+		}
+		mt_json_set_text(setting, "name", lines[i].name);
+		mt_json_set_text(setting, "value", lines[i].value);
+		mt_json_append(settings, setting);
 	}
+	mt_json_set(root, "presets", presets);
 	mt_json_print(root, true);
 }
 

@@ -17,7 +17,7 @@
 #define FILES_FROM 140
 
 /* Cells of a line with the blanks after them. */
-#define BAR_CELLS   23
+#define BAR_CELLS   25
 #define BYTES_CELLS 11
 #define FILES_CELLS (2 * BYTES_CELLS)
 #define RANK_CELLS  6
@@ -95,7 +95,7 @@ static void add_bar_column(struct mt_table *table)
 	size_t used = 0;
 
 	for (int i = 0; i < MT_PARTS_COUNT; i++)
-		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s%.4s",
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s%.5s",
 					 i ? " " : "<",
 					 mt_parts_bar_cell((enum mt_memory_part)i).text,
 					 mt_memory_part_word((enum mt_memory_part)i));

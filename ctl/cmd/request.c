@@ -3,12 +3,15 @@
 #include <stdio.h>
 
 #include "ctl/command.h"
+#include "ctl/output/json.h"
 #include "ctl/output/text.h"
 #include "ctl/process/control_file.h"
+#include "ctl/process/process_list.h"
 
 #define TIMEOUT_MS 10000u
 
-static const char help[] = "  --timeout=SECONDS  how long to wait for the reply (10)\n";
+static const char help[] = "  --json             one object\n"
+			   "  --timeout=SECONDS  how long to wait for the reply (10)\n";
 
 struct request_command {
 	const char *command;
@@ -16,7 +19,18 @@ struct request_command {
 	struct mt_process process; /* filled in */
 	struct mt_stats_head head; /* after the request; only where `replied` */
 	bool replied;
+	bool json;
 };
+
+/* Takes the object over. */
+static void print_json(json_t *object)
+{
+	json_t *root = json_object(), *list = json_array();
+
+	mt_json_append(list, object);
+	mt_json_set(root, "processes", list);
+	mt_json_print(root, true);
+}
 
 static int send_request(struct request_command *command, uint64_t timeout_ms)
 {
@@ -33,7 +47,8 @@ static int send_request(struct request_command *command, uint64_t timeout_ms)
 static int run(struct request_command *command, int argc, char **argv)
 {
 	uint64_t timeout_ms = TIMEOUT_MS;
-	const struct mt_option options[] = {{.name = "timeout",
+	const struct mt_option options[] = {{.name = "json", .target = &command->json},
+					    {.name = "timeout",
 					     .target = &timeout_ms,
 					     .take = mt_option_seconds,
 					     .letter = 't'},
@@ -53,12 +68,29 @@ int mt_command_round(int argc, char **argv)
 					  .request = {.kind = MT_REQUEST_ROUND}};
 	int code = run(&command, argc, argv);
 
-	if (command.replied)
+	if (command.replied && command.json) {
+		json_t *object = mt_process_json(&command.process);
+
+		mt_json_set_u64(object, "rounds_count", command.head.snapshot.rounds_count);
+		print_json(object);
+	} else if (command.replied)
 		printf("process %d (%s): %s\n", (int)command.process.pid, command.process.comm,
 		       mt_text_counted(command.head.snapshot.rounds_count, "round has ended",
 				       "rounds have ended")
 			       .text);
 	return code;
+}
+
+static void print_peaks_json(const struct request_command *command)
+{
+	const struct mt_stats_snapshot *now = &command->head.snapshot;
+	bool gpu = mt_stats_file_uses_cuda(&command->head);
+	json_t *object = mt_process_json(&command->process);
+
+	mt_json_set_u64(object, "heap_live_peak_bytes", now->heap_live_peak_bytes);
+	mt_json_set_u64_if(object, "gpu_allocated_peak_bytes", gpu, now->gpu_allocated_peak_bytes);
+	mt_json_set_u64_if(object, "gpu_reserved_peak_bytes", gpu, now->gpu_reserved_peak_bytes);
+	print_json(object);
 }
 
 int mt_command_reset_peak(int argc, char **argv)
@@ -68,7 +100,9 @@ int mt_command_reset_peak(int argc, char **argv)
 	int code = run(&command, argc, argv);
 	const struct mt_stats_snapshot *now = &command.head.snapshot;
 
-	if (command.replied && mt_stats_file_uses_cuda(&command.head))
+	if (command.replied && command.json)
+		print_peaks_json(&command);
+	else if (command.replied && mt_stats_file_uses_cuda(&command.head))
 		printf("process %d (%s): the peaks start again: live bytes at %s, GPU allocated at "
 		       "%s, reserved at %s\n",
 		       (int)command.process.pid, command.process.comm,

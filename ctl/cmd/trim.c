@@ -15,6 +15,7 @@
 #include "ctl/output/units.h"
 #include "ctl/process/ancestry.h"
 #include "ctl/process/trim_requests.h"
+#include "ctl/process/cleanup_story.h"
 #include "ctl/process/clock.h"
 
 static const char help[] =
@@ -88,7 +89,7 @@ static void print_cleanup(const struct mt_process *process, const struct mt_stat
 
 	printf("process %d (%s): %s cleanup, %s, %s\n", (int)process->pid, process->comm,
 	       mt_stats_word_level(cleanup->level), mt_stats_word_outcome(cleanup),
-	       mt_text_ns(cleanup->duration_ns).text);
+	       mt_text_ns(mt_cleanup_cost_ns(cleanup)).text);
 	add_layer(table, "  RSS", cleanup->rss_before_bytes, cleanup->rss_after_bytes);
 	add_layer(table, "  RssAnon", cleanup->anon_before_bytes, cleanup->anon_after_bytes);
 	add_layer(table, "  heap live", cleanup->live_before_bytes, cleanup->live_after_bytes);

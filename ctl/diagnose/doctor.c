@@ -12,6 +12,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "ctl/output/json.h"
 #include "ctl/output/table.h"
 #include "ctl/output/text.h"
 #include "ctl/process/read_file.h"
@@ -21,29 +22,94 @@
 /* a stats file has some 80 kB for each process */
 #define SHM_NEEDED ((uint64_t)1 << 20)
 
+#define LINE_MAX_BYTES 1024u
+
 static size_t warnings_count;
+static json_t *collected; /* what is kept for JSON; NULL: it is printed */
+static const char *section = "";
+
+void mt_doctor_collect(void)
+{
+	collected = json_object();
+	mt_json_set(collected, "checks", json_array());
+	mt_json_set(collected, "facts", json_array());
+}
+
+json_t *mt_doctor_json(void)
+{
+	json_t *root = collected;
+
+	mt_json_set_u64(root, "warnings_count", warnings_count);
+	collected = NULL;
+	return root;
+}
+
+void mt_doctor_begin(const char *title)
+{
+	section = title;
+	if (!collected)
+		printf("%s%s%s\n", mt_table_colour(MT_COLOUR_HEAD), title, mt_table_colour_end());
+}
+
+/* Paths and values of the environment may be anything. */
+static void set_clean(json_t *object, const char *name, const char *text)
+{
+	char clean[LINE_MAX_BYTES];
+
+	snprintf(clean, sizeof(clean), "%s", text);
+	mt_text_clean(clean, sizeof(clean));
+	mt_json_set_text(object, name, clean);
+}
+
+static void keep_check(const char *word, const char *text, const char *advice)
+{
+	json_t *object = json_object();
+
+	set_clean(object, "section", section);
+	mt_json_set_text(object, "finding", word);
+	set_clean(object, "text", text);
+	mt_json_set(object, "advice", json_null());
+	if (advice)
+		set_clean(object, "advice", advice);
+	mt_json_append(json_object_get(collected, "checks"), object);
+}
 
 void mt_check_print(enum mt_check_state finding, const char *advice, const char *format, ...)
 {
 	static const char *const words[] = {"ok", "note", "warn"};
 	static const enum mt_colour colours[] = {MT_COLOUR_OK, MT_COLOUR_NOTE, MT_COLOUR_WARN};
+	char text[LINE_MAX_BYTES];
 	va_list arguments;
 
 	warnings_count += finding == MT_CHECK_WARN;
-	printf("%s%-4s%s  ", mt_table_colour(colours[finding]), words[finding],
-	       mt_table_colour_end());
 	va_start(arguments, format);
-	vprintf(format, arguments);
+	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
-	putchar('\n');
+	if (collected) {
+		keep_check(words[finding], text, advice);
+		return;
+	}
+	printf("%s%-4s%s  %s\n", mt_table_colour(colours[finding]), words[finding],
+	       mt_table_colour_end(), text);
 	if (advice)
 		printf("      -> %s\n", advice);
 }
 
 void mt_doctor_fact(const char *label, const char *text)
 {
-	if (*text)
+	json_t *object;
+
+	if (!*text)
+		return;
+	if (!collected) {
 		printf("      %-11s %s\n", label, text);
+		return;
+	}
+	object = json_object();
+	set_clean(object, "section", section);
+	mt_json_set_text(object, "name", label);
+	set_clean(object, "text", text);
+	mt_json_append(json_object_get(collected, "facts"), object);
 }
 
 size_t mt_doctor_warnings(void)

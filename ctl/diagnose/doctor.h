@@ -1,8 +1,10 @@
 /* ctl/diagnose/doctor.h -- the examinations of `mtctl doctor`. Each finding is one line on stdout;
- * a warning has a second line that says what to do. Warnings are counted for the exit code. For one
- * thread. */
+ * a warning has a second line that says what to do. With mt_doctor_collect they are kept as JSON
+ * instead. Warnings are counted for the exit code. For one thread. */
 #ifndef MT_CTL_DIAGNOSE_DOCTOR_H
 #define MT_CTL_DIAGNOSE_DOCTOR_H
+
+#include <jansson.h>
 
 #include "ctl/process/process.h"
 #include "ctl/process/stats_file.h"
@@ -12,6 +14,14 @@ enum mt_check_state { MT_CHECK_OK, MT_CHECK_NOTE, MT_CHECK_WARN };
 /* Prints one finding in the format of printf, and `advice` (or NULL) below it. */
 void mt_check_print(enum mt_check_state finding, const char *advice, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+
+/* From now on findings are kept, and nothing is printed. mt_doctor_json returns them: `checks`,
+ * `facts`, `warnings_count`. The caller owns the object. */
+void mt_doctor_collect(void);
+json_t *mt_doctor_json(void);
+
+/* Begins a section, whose title is printed. */
+void mt_doctor_begin(const char *title);
 
 /* How many warnings mt_check_print has printed. */
 size_t mt_doctor_warnings(void);

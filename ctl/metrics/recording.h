@@ -21,8 +21,8 @@
 /* Names in a recording, and those in the samples of the ring. */
 #define MT_RECORDING_FIGURES(X)                                                                    \
 	X(RSS, "rss_bytes", "rss_bytes")                                                           \
+	X(ANON, "rss_anon_bytes", "anon_bytes")                                                    \
 	X(LIVE, "heap_live_bytes", "live_bytes")                                                   \
-	X(IDLE, "heap_idle_bytes", "idle_bytes")                                                   \
 	X(DIRTY, "heap_dirty_bytes", "dirty_bytes")                                                \
 	X(GPU_ALLOCATED, "gpu_allocated_bytes", "gpu_allocated_bytes")                             \
 	X(GPU_RESERVED, "gpu_reserved_bytes", "gpu_reserved_bytes")
@@ -56,7 +56,8 @@ struct mt_recording_mark {
 	uint64_t freed_bytes; /* RSS, 0 for none */
 	uint64_t gpu_freed_bytes;
 	/* Of a cleanup: its duration, and the bytes at its start (time_ns) and at its end. */
-	uint64_t duration_ns, rss_bytes[MT_RECORDING_MOMENTS], live_bytes[MT_RECORDING_MOMENTS];
+	uint64_t duration_ns, rss_bytes[MT_RECORDING_MOMENTS], live_bytes[MT_RECORDING_MOMENTS],
+		anon_bytes[MT_RECORDING_MOMENTS];
 	char reason[16]; /* of a cleanup */
 };
 

@@ -119,14 +119,16 @@ static enum mt_err take_cleanup(struct mt_recording *recording, const json_t *ob
 				struct mt_error_reason *why)
 {
 	struct mt_recording_mark mark = {.kind = MT_RECORDING_CLEANUP, .pid = pid};
-	uint64_t *rss = mark.rss_bytes, *live = mark.live_bytes;
+	uint64_t *rss = mark.rss_bytes, *live = mark.live_bytes, *anon = mark.anon_bytes;
 	uint64_t gpu_before = MT_RECORDING_UNKNOWN, gpu_after = MT_RECORDING_UNKNOWN;
 
-	rss[0] = rss[1] = live[0] = live[1] = MT_RECORDING_UNKNOWN;
+	rss[0] = rss[1] = live[0] = live[1] = anon[0] = anon[1] = MT_RECORDING_UNKNOWN;
 	if (!get_time(object, &mark.time_ns) || !get(object, "number", INT64_MAX, &mark.number) ||
 	    !get(object, "duration_ns", TIME_MAX, &mark.duration_ns) ||
 	    !get(object, "rss_before_bytes", BYTES_MAX, &rss[MT_RECORDING_BEFORE]) ||
 	    !get(object, "rss_after_bytes", BYTES_MAX, &rss[MT_RECORDING_AFTER]) ||
+	    !get(object, "anon_before_bytes", BYTES_MAX, &anon[MT_RECORDING_BEFORE]) ||
+	    !get(object, "anon_after_bytes", BYTES_MAX, &anon[MT_RECORDING_AFTER]) ||
 	    !get(object, "live_before_bytes", BYTES_MAX, &live[MT_RECORDING_BEFORE]) ||
 	    !get(object, "live_after_bytes", BYTES_MAX, &live[MT_RECORDING_AFTER]) ||
 	    !get(object, "gpu_before_bytes", BYTES_MAX, &gpu_before) ||

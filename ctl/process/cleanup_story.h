@@ -16,8 +16,8 @@ struct mt_cleanup_story {
 };
 
 /* Writes the stories of all cleanups in the file to `out`, the oldest first. `out` has room for
- * MT_CLEANUPS_COUNT. Returns how many. A late collection without a cleanup that asked for it (malloc
- * asked, near a limit, or the cleanup is not kept any more) is a story of its own. */
+ * MT_CLEANUPS_COUNT. Returns how many. A late collection without a cleanup that asked for it
+ * (malloc asked, near a limit, or the cleanup is not kept any more) is a story of its own. */
 size_t mt_cleanup_stories(const struct mt_stats_file *file, struct mt_cleanup_story *out);
 
 /* Returns the time that the cleanup took without the wait for Python's main thread, during which

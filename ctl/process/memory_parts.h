@@ -66,7 +66,7 @@ const char *mt_memory_part_meaning(enum mt_memory_part part);
 char mt_memory_part_glyph(enum mt_memory_part part);
 
 /* Divides a bar of `width` cells, all of which are `full_bytes`, among the parts: out[i] is the
- * cell after part i. The last one is the length of the bar, 1 at least where there is any memory. */
+ * cell after part i. The last one is the length of the bar: 1 at least where there is memory. */
 void mt_memory_parts_divide(const struct mt_memory_parts *parts, uint64_t full_bytes, int width,
 			    int out[MT_PARTS_COUNT]);
 

@@ -73,6 +73,9 @@ const struct mt_process_list_entry *mt_process_list_find(const struct mt_process
 /* Returns "asleep", "awake", "refused" or "unresponsive". */
 const char *mt_process_state_word(enum mt_process_state state);
 
+/* Returns an object that names a process: `pid`, `comm`. The caller owns it. */
+json_t *mt_process_json(const struct mt_process *process);
+
 /* Returns an object with the processes, their total, and the memory limit that is nearest to being
  * reached, read from the kernel. The caller owns it. */
 json_t *mt_process_list_json(const struct mt_process_list *processes);

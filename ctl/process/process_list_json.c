@@ -5,6 +5,15 @@
 #include "ctl/process/limit.h"
 #include "ctl/output/text.h"
 
+json_t *mt_process_json(const struct mt_process *process)
+{
+	json_t *object = json_object();
+
+	mt_json_set_u64(object, "pid", (uint64_t)process->pid);
+	mt_json_set_text(object, "comm", process->comm);
+	return object;
+}
+
 static void set_sums(json_t *object, const char *name, const struct mt_process_list_sums *sums)
 {
 	json_t *member = json_object();

@@ -1,9 +1,12 @@
 /* ctl/process/stats_json.c -- see stats_json.h. */
 #include "ctl/process/stats_json.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "ctl/output/json.h"
+#include "ctl/process/cleanup_story.h"
+#include "ctl/process/memory_parts.h"
 
 /* A uint64_t member of a struct, whose name is its key. */
 struct number {
@@ -58,21 +61,23 @@ static json_t *pressure_json(const struct mt_stats_cleanup *cleanup)
 	mt_json_set(object, "sources", sources);
 	mt_json_set_u64_if(object, "used_bytes", known, cleanup->pressure_used_bytes);
 	mt_json_set_u64_if(object, "limit_bytes", known, cleanup->pressure_limit_bytes);
-	mt_json_set(object, "percent",
+	mt_json_set(object, "used_pct",
 		    known ? json_real(mt_stats_percent(cleanup->pressure_used_bytes,
 						       cleanup->pressure_limit_bytes))
 			  : json_null());
 	return object;
 }
 
-json_t *mt_stats_json_cleanup(const struct mt_stats_cleanup *cleanup)
+static json_t *cleanup_json(const struct mt_cleanup_story *story)
 {
+	const struct mt_stats_cleanup *cleanup = story->cleanup;
 	static const struct number numbers[] = {
 		NUMBER(mt_stats_cleanup, number),
 		NUMBER(mt_stats_cleanup, time_ns),
 		NUMBER(mt_stats_cleanup, duration_ns),
 		NUMBER(mt_stats_cleanup, purge_ns),
 		NUMBER(mt_stats_cleanup, gc_ns),
+		NUMBER(mt_stats_cleanup, gc_wait_ns),
 		NUMBER(mt_stats_cleanup, gc_collected_count),
 		NUMBER(mt_stats_cleanup, round),
 		NUMBER(mt_stats_cleanup, request_seq),
@@ -105,22 +110,63 @@ json_t *mt_stats_json_cleanup(const struct mt_stats_cleanup *cleanup)
 	mt_json_set(object, "frameworks", frameworks_json(cleanup->frameworks));
 	mt_json_set_bool(object, "merged", cleanup->merged == 1);
 	mt_json_set(object, "pressure", pressure_json(cleanup));
+	mt_json_set_u64(object, "cost_ns", mt_cleanup_cost_ns(cleanup));
+	mt_json_set(object, "gc_text",
+		    cleanup->gc_state == MT_GC_NONE ? json_null()
+						    : json_string(mt_cleanup_gc_text(story).text));
+	mt_json_set(object, "late_of", json_null());
 	return object;
+}
+
+json_t *mt_stats_json_cleanup(const struct mt_stats_cleanup *cleanup)
+{
+	return cleanup_json(&(struct mt_cleanup_story){.cleanup = cleanup});
+}
+
+/* The story of a cleanup, by its slot; its `cleanup` is NULL where it has none. */
+static struct mt_cleanup_story *index_stories(const struct mt_stats_file *file)
+{
+	struct mt_cleanup_story *stories =
+		mt_error_check_memory(calloc(2 * MT_CLEANUPS_COUNT, sizeof(*stories)));
+	struct mt_cleanup_story *list = stories + MT_CLEANUPS_COUNT;
+	size_t count = mt_cleanup_stories(file, list);
+
+	for (size_t i = 0; i < count; i++)
+		stories[(list[i].cleanup->number - 1) % MT_CLEANUPS_COUNT] = list[i];
+	return stories;
+}
+
+/* The number of the cleanup that asked for the collection before this one; null: none. */
+static json_t *late_of_json(const struct mt_cleanup_story *stories,
+			    const struct mt_stats_cleanup *late)
+{
+	for (size_t i = 0; i < MT_CLEANUPS_COUNT; i++)
+		if (stories[i].late == late && !stories[i].has_joined)
+			return mt_json_u64(stories[i].cleanup->number);
+	return json_null();
 }
 
 /* Oldest first. */
 static json_t *cleanups_json(const struct mt_stats_file *file)
 {
+	struct mt_cleanup_story *stories = index_stories(file);
 	json_t *array = json_array();
 	uint64_t last = file->head.cleanups_count,
 		 first = last > MT_CLEANUPS_COUNT ? last - MT_CLEANUPS_COUNT : 0;
 
 	for (uint64_t number = first + 1; number <= last && number > first; number++) {
 		const struct mt_stats_cleanup *cleanup = mt_stats_file_cleanup(file, number);
+		const struct mt_cleanup_story *story = &stories[(number - 1) % MT_CLEANUPS_COUNT];
+		json_t *object;
 
-		if (cleanup)
-			mt_json_append(array, mt_stats_json_cleanup(cleanup));
+		if (!cleanup)
+			continue;
+		object = story->cleanup ? cleanup_json(story) : mt_stats_json_cleanup(cleanup);
+		if (cleanup->reason == MT_REASON_LATE_GC)
+			mt_json_set(object, "late_of", late_of_json(stories, cleanup));
+		mt_json_append(array, object);
 	}
+	free(stories);
 	return array;
 }
 
@@ -143,12 +189,15 @@ static json_t *samples_json(const struct mt_stats_file *file)
 	for (size_t i = 0; i < MT_SAMPLES_COUNT; i++) {
 		const struct mt_stats_sample *sample =
 			&file->samples[(file->head.samples_count + i) % MT_SAMPLES_COUNT];
+		struct mt_memory_parts parts;
 		json_t *object;
 
 		if (!sample->time_ns)
 			continue;
 		object = json_object();
 		set_numbers(object, sample, numbers, COUNT(numbers));
+		parts = mt_memory_parts_of_sample(sample);
+		mt_json_set(object, "parts", mt_memory_parts_json(&parts));
 		mt_json_append(array, object);
 	}
 	return array;
@@ -179,7 +228,9 @@ static json_t *device_json(const struct mt_stats_device *device)
 	mt_json_set_text(object, "pci", device->pci);
 	mt_json_set_text(object, "mode", device->mode);
 	for (size_t i = 0; i < count; i++)
-		mt_json_set_u64(object, fields[i].name, mt_stats_file_value(device, &fields[i]));
+		mt_json_set_u64_if(object, fields[i].name,
+				   mt_stats_knows_device_field(device, fields[i].name),
+				   mt_stats_file_value(device, &fields[i]));
 	return object;
 }
 
@@ -312,12 +363,29 @@ static json_t *counts_json(const struct mt_stats_head *head)
 	return object;
 }
 
+static void set_fields(json_t *root, const struct mt_stats_snapshot *now)
+{
+	size_t count;
+	const struct mt_stats_file_field *fields = mt_stats_file_fields(&count);
+
+	for (size_t i = 0; i < count; i++) {
+		const char *name = fields[i].name;
+		uint64_t value = mt_stats_file_value(now, &fields[i]);
+
+		if (mt_text_ends_with(name, "_thousandths"))
+			mt_json_set(root, mt_text_field_name(name).text,
+				    json_real((double)value / 1000));
+		else
+			mt_json_set_u64_if(root, name, mt_stats_knows_field(now, name), value);
+	}
+}
+
 json_t *mt_stats_json(const struct mt_target *target)
 {
 	const struct mt_stats_head *head = &target->file.head;
+	const struct mt_memory_parts parts =
+		mt_memory_parts_of_snapshot(&head->snapshot, head->snapshot.rss_bytes);
 	json_t *root = json_object();
-	size_t count;
-	const struct mt_stats_file_field *fields = mt_stats_file_fields(&count);
 
 	mt_json_set_u64(root, "pid", (uint64_t)target->process.pid);
 	mt_json_set_text(root, "comm", target->process.comm); /* the present one */
@@ -329,17 +397,18 @@ json_t *mt_stats_json(const struct mt_target *target)
 	mt_json_set_text(root, "conf", head->conf);
 	mt_json_set_text(root, "python", head->python);
 	mt_json_set_text(root, "cuda", head->cuda);
-	mt_json_set_u64(root, "driver_version", head->driver_version);
+	mt_json_set_u64_if(root, "driver_version", head->driver_version, head->driver_version);
 	mt_json_set_text(root, "limit_source", head->limit_source);
 	mt_json_set_text_or_null(root, "rank", head->rank);
 	mt_json_set_text(root, "rank_source", head->rank_source);
 	mt_json_set_u64_if(root, "world_size", head->world_size, head->world_size);
 	mt_json_set_u64(root, "time_ns", head->time_ns);
-	for (size_t i = 0; i < count; i++)
-		mt_json_set_u64(root, fields[i].name,
-				mt_stats_file_value(&head->snapshot, &fields[i]));
+	set_fields(root, &head->snapshot);
+	mt_json_set(root, "parts", mt_memory_parts_json(&parts));
 	mt_json_set(root, "cleanups", counts_json(head));
 	mt_json_set_u64(root, "records_count", head->cleanups_count);
+	mt_json_set_u64_if(root, "records_since_ns", mt_cleanup_kept_since_ns(&target->file) != 0,
+			   mt_cleanup_kept_since_ns(&target->file));
 	mt_json_set_u64(root, "samples_count", head->samples_count);
 	mt_json_set_u64(root, "ooms_count", head->ooms_count);
 	mt_json_set(root, "devices", devices_json(&target->file));

@@ -131,8 +131,10 @@ class Mtctl:
 		names = [found[1] for found in map(LISTED.match, overview) if found and found[1] != "mtctl"]
 		self.commands = [parse_help(name, self._ask("help", name)) for name in names]
 		known = json.loads(self._ask("options", "--json"))
-		self.settings, self.aliases = known["options"], known["aliases"]
-		self.presets = json.loads(self._ask("presets", "--json"))
+		self.settings = known["options"]
+		self.aliases = {alias["environment"]: alias["name"] for alias in known["aliases"]}
+		self.presets = {preset["name"]: {one["name"]: one["value"] for one in preset["settings"]}
+		                for preset in json.loads(self._ask("presets", "--json"))["presets"]}
 		self._refine_settings()
 
 	def _refine_settings(self):

@@ -32,7 +32,7 @@ OOM = {"number": 1, "time_ns": 1_700_000_000_000_000_000, "device": 0, "asked_by
 
 def test_stat_has_a_section_for_each_device(fake, ctl):
 	second = dict(DEVICE, ordinal=1, name="", pci="", mode="account", process_known=0, others_known=0)
-	got = ctl("stat", fake(**dict(GPU, devices=[DEVICE, second])))
+	got = ctl("stat", fake(**dict(GPU, devices=[DEVICE, second])), "--all")
 
 	assert got.returncode == 0, got.stderr
 	assert "\nGPU 0: NVIDIA Something 80GB (0000:3b:00.0), mode pool, 58.6 GB free of 78.1 GB\n" in got.stdout
@@ -47,39 +47,39 @@ def test_stat_has_a_section_for_each_device(fake, ctl):
 	("num_device_alloc", "50", ""), ("num_device_free", "20", ""), ("pinned_live_bytes", "64.0 MB", "65.0 MB"),
 	("managed_live_bytes", "0.0 MB", "7.0 MB")])
 def test_stat_has_the_names_of_pytorch_with_peaks_beside_them(fake, ctl, name, now, peak):
-	section = ctl("stat", fake(**GPU), "--cached").stdout.partition("\nGPU 0: ")[2]
+	section = ctl("stat", fake(**GPU), "--all", "--cached").stdout.partition("\nGPU 0: ")[2]
 
 	assert re.search(rf"^{name} +{re.escape(now)} +{re.escape(peak)}{' +' if peak else ''}\S", section, re.MULTILINE)
 
 
 def test_a_kind_that_was_never_allocated_has_no_row(fake, ctl):
-	section = ctl("stat", fake(**GPU), "--cached").stdout.partition("\nGPU 0: ")[2]
+	section = ctl("stat", fake(**GPU), "--all", "--cached").stdout.partition("\nGPU 0: ")[2]
 
 	assert "\nvmm_live_bytes " not in section and "\narray_live_bytes " not in section
 
 
 def test_what_is_not_ours_is_named_only_where_nvml_knows(fake, ctl):
-	known = ctl("stat", fake(**GPU), "--cached").stdout
-	unknown = ctl("stat", fake(**dict(GPU, devices=[dict(DEVICE, process_known=0, others_known=0)])), "--cached").stdout
+	known = ctl("stat", fake(**GPU), "--all", "--cached").stdout
+	unknown = ctl("stat", fake(**dict(GPU, devices=[dict(DEVICE, process_known=0, others_known=0)])), "--all", "--cached").stdout
 
 	assert ("\nnot ours: 540.0 MB of the 700.0 MB that the driver charges this process: context, kernels, libraries\n"
 	        "other processes on it: 2, with 1500.0 MB\n") in known
-	old = ctl("stat", fake(**dict(GPU, devices=[dict(DEVICE, nvml_age_ms=3240)])), "--cached").stdout
+	old = ctl("stat", fake(**dict(GPU, devices=[dict(DEVICE, nvml_age_ms=3240)])), "--all", "--cached").stdout
 	assert "\nnot ours: 540.0 MB of the 700.0 MB that the driver charged this process 3.2 s before these figures: context" in old
 	assert "\nnot ours: unknown; NVML does not say" in unknown and "other processes" not in unknown
 
 
 def test_a_process_without_cuda_shows_nothing_of_it(fake, ctl):
-	text = ctl("stat", fake(), "--samples").stdout
+	text = ctl("stat", fake(), "--all", "--samples").stdout
 
 	assert not re.search("gpu|cuda", text, re.IGNORECASE)
 
 
 def test_with_cuda_every_figure_is_there_and_the_samples_have_two_more(fake, ctl):
-	text = ctl("stat", fake(**GPU), "--samples", "--cached").stdout
+	text = ctl("stat", fake(**GPU), "--all", "--samples", "--cached").stdout
 
-	assert all(f"\n{name} " in text for name in fake_shim.FIELDS)
-	assert re.search(r"DIRTY +GPU RESERVED +ALLOCATED\n.* 60\.0 MB +160\.0 MB +100\.0 MB$", text, re.MULTILINE)
+	assert all(f"\n{name.removesuffix('_thousandths')} " in text for name in fake_shim.FIELDS)
+	assert re.search(r"OTHER +GPU RESERVED +ALLOCATED\n.* 0\.0 MB +160\.0 MB +100\.0 MB$", text, re.MULTILINE)
 
 
 def test_json_has_every_field_of_every_device(fake, ctl):
@@ -97,7 +97,7 @@ def test_records_show_device_memory_before_and_after(fake, ctl):
 	pid = fake(**GPU, gpu_before_mb=900, gpu_after_mb=400, gpu_state=1, frameworks=5)
 	ctl("trim", pid)
 
-	text = ctl("stat", pid, "--cached").stdout
+	text = ctl("stat", pid, "--records", "--cached").stdout
 	record = json.loads(ctl("stat", pid, "--json", "--cached").stdout)["records"][-1]
 
 	assert re.search(r"GPU BEFORE +AFTER +CACHES\n.* 900\.0 MB +400\.0 MB +done,torch,numba$", text, re.MULTILINE)
@@ -113,7 +113,7 @@ def test_a_record_that_knows_nothing_of_device_memory_says_so(fake, ctl):
 
 	assert (record["gpu_before_bytes"], record["gpu_after_bytes"]) == (None, None)
 	assert (record["gpu_state"], record["frameworks"]) == ("capturing", [])
-	assert re.search(r" - +- +capturing$", ctl("stat", pid, "--cached").stdout, re.MULTILINE)
+	assert re.search(r" - +- +capturing$", ctl("stat", pid, "--records", "--cached").stdout, re.MULTILINE)
 
 
 # ---- what is not true ----
@@ -133,7 +133,7 @@ def test_figures_at_their_limits_harm_nothing(fake, ctl):
 	                                                           (1 << 64) - 1))
 	ctl("trim", pid)
 
-	for words in (["stat", pid], ["stat", pid, "--oom"], ["doctor", pid], ["ps"]):
+	for words in (["stat", pid], ["stat", pid, "--all"], ["stat", pid, "--oom"], ["doctor", pid], ["ps"]):
 		assert ctl(*words).returncode in (0, 1)
 	seen = json.loads(ctl("stat", pid, "--json").stdout)
 	assert len(seen["devices"]) == 16 and seen["ooms"][0]["cause"] == "?"
@@ -224,7 +224,7 @@ def test_ps_has_a_column_for_gpus_when_any_process_uses_one(fake, ctl):
 	processes = {one["pid"]: one for one in json.loads(ctl("ps", "--json").stdout)["processes"]}
 
 	# A process of another test may have a rank, and a column for it.
-	assert lines[0].replace(" RANK ", " ").split() == ["PID", "STATE", "RSS", "LIVE", "IDLE", "TREE", "GPU", "COMMAND"]
+	assert lines[0].replace(" RANK ", " ").split() == ["PID", "STATE", "RSS", "LIVE", "REUSABLE", "FILES", "OTHER", "TREE", "GPU", "COMMAND"]
 	row = {int(line.split()[0]): line for line in lines[1:-1]}
 	assert re.search(r" 200\.0 MB  \S*python3", row[with_gpu]) and re.search(r" +-  \S*python3", row[without])
 	assert (processes[with_gpu]["gpu_bytes"], processes[without]["gpu_bytes"]) == (200 * MB, None)
@@ -287,7 +287,7 @@ def test_memory_of_which_nothing_is_known_is_not_called_low(fake, ctl):
 	pid = fake(**dict(GPU, devices=[dict(DEVICE, free_bytes=0)]))
 
 	assert "ok    GPU 0 (NVIDIA Something 80GB): mode pool, free memory unknown\n" in ctl("doctor", pid).stdout
-	assert ", mode pool, 78.1 GB, free: unknown\n" in ctl("stat", pid).stdout
+	assert ", mode pool, 78.1 GB, free: unknown\n" in ctl("stat", pid, "--all").stdout
 
 
 def test_doctor_names_what_the_pool_cannot_reach(fake, ctl):

@@ -32,7 +32,7 @@ def settings(**values):
 # ---- stat ----
 
 def test_stat_has_a_section_for_pressure(fake, ctl):
-	text = ctl("stat", fake(**PRESSED)).stdout
+	text = ctl("stat", fake(**PRESSED), "--all").stdout
 
 	assert f"\npressure: warn; 1764.0 MB of 2000.0 MB used, 88.2 % ({SOURCE})\n" in text
 	for line in ("thresholds warn at 85 %, critical at 90 %, over 5 points lower; 10000 ms between two cleanups",
@@ -46,18 +46,19 @@ def test_stat_has_a_section_for_pressure(fake, ctl):
 
 
 def test_stat_says_what_it_does_not_know_of_limits(fake, ctl):
-	assert "\npressure: none; no limit is known\n" in ctl("stat", fake()).stdout
-	off = ctl("stat", fake(settings=settings(pressure=0))).stdout
+	assert "\npressure: none; no limit is known\n" in ctl("stat", fake(), "--all").stdout
+	off = ctl("stat", fake(settings=settings(pressure=0)), "--all").stdout
 	assert "\npressure: not looked at (MT_PRESSURE=0)\n" in off and "thresholds" not in off
 	odd = ctl("stat", fake(values={"pressure_level": 99, "pressure_limit_bytes": 1, "pressure_used_bytes": (1 << 64) - 1,
-	                               "psi_some_ns": (1 << 64) - 1})).stdout
+	                               "psi_some_ns": (1 << 64) - 1}), "--all").stdout
 	assert "\npressure: ?; " in odd
 
 
 def test_json_has_the_figures_and_where_the_limit_is(fake, ctl):
 	seen = json.loads(ctl("stat", fake(**PRESSED), "--json").stdout)
 
-	assert {name: seen[name] for name in PRESSED["values"]} == PRESSED["values"]
+	assert {name: seen[name] for name in PRESSED["values"] if name in seen} == {name: value for name, value in PRESSED["values"].items() if name in seen}
+	assert "load_thousandths" not in seen and seen["load"] == 1.25
 	assert seen["limit_source"] == SOURCE and seen["limit_reports"] == []
 
 
@@ -71,11 +72,11 @@ def test_a_cleanup_for_pressure_says_what_asked_for_it(fake, ctl, sources, level
 	ctl("trim", pid)
 
 	(record,) = json.loads(ctl("stat", pid, "--json").stdout)["records"]
-	lines = ctl("stat", pid).stdout.splitlines()
+	lines = ctl("stat", pid, "--records").stdout.splitlines()
 
 	assert record["reason"] == "pressure"
 	assert record["pressure"] == {"level": ["none", "warn", "critical"][level], "sources": words, "used_bytes": 910 * MB,
-	                              "limit_bytes": 1000 * MB, "percent": pytest.approx(91)}
+	                              "limit_bytes": 1000 * MB, "used_pct": pytest.approx(91)}
 	assert any(re.match(r"CLEANUP .* PRESSURE$", line) for line in lines)
 	assert any(re.search(rf" pressure .* {re.escape(text)}$", line) for line in lines)
 
@@ -85,7 +86,7 @@ def test_other_cleanups_show_no_pressure(fake, ctl):
 	ctl("trim", pid)
 
 	assert json.loads(ctl("stat", pid, "--json").stdout)["records"][0]["pressure"] is None
-	assert "PRESSURE" not in ctl("stat", pid).stdout
+	assert "PRESSURE" not in ctl("stat", pid, "--records").stdout
 
 
 def test_a_source_or_level_that_nobody_knows_is_passed_over(fake, ctl):
@@ -93,8 +94,8 @@ def test_a_source_or_level_that_nobody_knows_is_passed_over(fake, ctl):
 	ctl("trim", pid)
 
 	pressure = json.loads(ctl("stat", pid, "--json").stdout)["records"][0]["pressure"]
-	assert pressure == {"level": "?", "sources": ["limit"], "used_bytes": None, "limit_bytes": None, "percent": None}
-	assert ctl("stat", pid).stdout.rstrip().endswith(" ?, limit")
+	assert pressure == {"level": "?", "sources": ["limit"], "used_bytes": None, "limit_bytes": None, "used_pct": None}
+	assert ctl("stat", pid, "--records").stdout.rstrip().endswith(" ?, limit")
 
 
 # ---- reports of MT_RSS_LIMIT_MB ----
@@ -110,7 +111,8 @@ def test_oom_shows_limit_reports_too(fake, ctl):
 	assert "page-locked" not in text and text.endswith("  -> live memory: mtctl diagnose says whose\n")
 	seen = json.loads(ctl("stat", pid, "--oom", "--json").stdout)
 	assert seen["limit_reports"] == [LIMIT_REPORT | {"gpu_pinned_bytes": 0}] and seen["limit_reports_count"] == 1 and seen["ooms"] == []
-	assert "MT_RSS_LIMIT_MB was reached 1 time: `mtctl stat PID --oom`" in ctl("stat", pid).stdout
+	assert "MT_RSS_LIMIT_MB was reached 1 time: `mtctl stat PID --oom`" in ctl("stat", pid, "--all").stdout
+	assert f"odd        MT_RSS_LIMIT_MB was reached 1 time: `mtctl stat {pid} --oom` has the reports\n" in ctl("stat", pid).stdout
 
 
 def test_the_last_four_limit_reports_come_oldest_first(fake, ctl):

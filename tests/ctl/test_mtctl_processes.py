@@ -23,7 +23,7 @@ def test_stat_knows_every_field_by_its_name(fake, ctl):
 
 	seen = json.loads(ctl("stat", pid, "--json").stdout)
 
-	assert set(fake_shim.FIELDS) <= set(seen)
+	assert {name.removesuffix("_thousandths") for name in fake_shim.FIELDS} <= set(seen)
 	assert (seen["pid"], seen["comm"], seen["allocator"], seen["mode"]) == (pid, "python3", "jemalloc", "jemalloc")
 	assert (seen["rss_bytes"], seen["heap_live_bytes"], seen["signal_disposition"]) == (300 * MB, 200 * MB, 1)
 	assert seen["settings"] == [{"name": "gc_rounds", "value": "0", "origin": "default"},
@@ -31,8 +31,8 @@ def test_stat_knows_every_field_by_its_name(fake, ctl):
 	record = seen["records"][-1]
 	assert (record["reason"], record["level"], record["gc_state"], record["result"]) == ("request", "heavy", "done", 0)
 	assert seen["samples"][0]["anon_bytes"] == 250 * MB
-	text = ctl("stat", pid, "--samples").stdout
-	assert all(f"\n{name} " in text for name in fake_shim.FIELDS if not name.startswith("gpu_"))
+	text = ctl("stat", pid, "--all", "--samples").stdout
+	assert all(f"\n{name.removesuffix('_thousandths')} " in text for name in fake_shim.FIELDS if not name.startswith("gpu_"))
 	assert re.search(r"\nrss_bytes +300.0 MB", text) and "tick_ms=100 (environment)" in text and "gc_rounds=" not in text
 
 
@@ -151,9 +151,11 @@ def test_ps_shows_a_tree_with_sums(fake, ctl, plain, mt_dir, tmp_path):
 		assert mine[outer]["records_count"] == 0 and asleep["records_count"] is None
 		assert 0 < listed["memory"]["used_bytes"] < listed["memory"]["limit_bytes"]
 		assert middle.pid not in mine
+		assert all(sum(one["parts"].values()) == one["rss_bytes"] for one in mine.values() if one["parts"])
+		assert all(sum(one["parts"].values()) == one["rss_bytes"] for one in (listed["total"], *(one["tree"] for one in mine.values())))
 		lines = ctl("ps").stdout.splitlines()
 		# A process of another test may use a device or have a rank, and have a column for it.
-		assert [word for word in lines[0].split() if word not in ("GPU", "RANK")] == ["PID", "STATE", "RSS", "LIVE", "IDLE", "TREE", "COMMAND"]
+		assert [word for word in lines[0].split() if word not in ("GPU", "RANK")] == ["PID", "STATE", "RSS", "LIVE", "REUSABLE", "FILES", "OTHER", "TREE", "COMMAND"]
 		assert any(line.split()[0] == str(outer) and "awake" in line.split()[1:3] for line in lines)
 		assert lines[-1].split()[0] == "all"
 		trimmed = ctl("trim", "--tree", middle.pid)

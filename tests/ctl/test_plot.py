@@ -352,7 +352,7 @@ def test_each_event_has_a_mark_that_names_it(plot, tmp_path):
 	assert freed[0] == "-311.0 MB" and "-45.0 MB" not in freed  # no room beside that of 50
 	assert len(picture.groups("pressure", "warn")) == len(picture.groups("pressure", "critical")) == 1
 	legend = [text.text for text in picture.groups("legend")[0].iter(SVG + "text")]
-	assert legend == ["RSS", "live heap", "idle heap, on top of it", "round", "purge", "light cleanup", "heavy cleanup",
+	assert legend == ["RSS", "live", "reusable", "files", "other", "round", "purge", "light cleanup", "heavy cleanup",
 	                  "pressure: warn", "pressure: critical"]
 
 

@@ -19,7 +19,7 @@ static void add(uint64_t seconds, uint64_t pid, uint64_t rss, uint64_t live)
 	sample.bytes[MT_RECORDING_RSS] = rss;
 	sample.bytes[MT_RECORDING_LIVE] = live;
 	if (live != MT_RECORDING_UNKNOWN)
-		sample.bytes[MT_RECORDING_IDLE] = 0;
+		sample.bytes[MT_RECORDING_DIRTY] = 0;
 	cr_assert(mt_recording_add_sample(&recording, &sample));
 }
 
@@ -47,21 +47,20 @@ Test(series, is_of_one_process_or_of_all_added_up)
 
 static void clean(uint64_t seconds, uint64_t took_s, uint64_t before, uint64_t after)
 {
-	struct mt_recording_mark mark = {.kind = MT_RECORDING_CLEANUP,
-					 .time_ns = seconds * SECOND,
-					 .duration_ns = took_s * SECOND,
-					 .pid = 1,
-					 .rss_bytes = {before, after},
-					 .live_bytes = {30, MT_RECORDING_UNKNOWN}};
+	struct mt_recording_mark mark = {
+		.kind = MT_RECORDING_CLEANUP,
+		.time_ns = seconds * SECOND,
+		.duration_ns = took_s * SECOND,
+		.pid = 1,
+		.rss_bytes = {before, after},
+		.live_bytes = {30, MT_RECORDING_UNKNOWN},
+		.anon_bytes = {MT_RECORDING_UNKNOWN, MT_RECORDING_UNKNOWN}};
 
 	cr_assert(mt_recording_add_mark(&recording, &mark));
 }
 
-static void expect_points(enum mt_recording_figure figure, uint64_t pid,
-			  const struct mt_point *points, size_t count)
+static void expect(struct mt_series series, const struct mt_point *points, size_t count)
 {
-	struct mt_series series = mt_series_of(&recording, figure, pid, 10 * SECOND);
-
 	cr_expect_eq(series.count, count, "%zu", series.count);
 	for (size_t i = 0; i < count && i < series.count; i++)
 		cr_expect(series.list[i].x == points[i].x &&
@@ -69,6 +68,17 @@ static void expect_points(enum mt_recording_figure figure, uint64_t pid,
 				   (isnan(series.list[i].y) && isnan(points[i].y))),
 			  "%zu: %g %g", i, series.list[i].x, series.list[i].y);
 	mt_series_free(&series);
+}
+
+static void expect_points(enum mt_recording_figure figure, uint64_t pid,
+			  const struct mt_point *points, size_t count)
+{
+	expect(mt_series_of(&recording, figure, pid, 10 * SECOND), points, count);
+}
+
+static void expect_part(enum mt_memory_part part, const struct mt_point *points, size_t count)
+{
+	expect(mt_series_of_part(&recording, part, 0, 10 * SECOND), points, count);
 }
 
 /* Between two samples a second apart a peak of gigabytes may come and go. */
@@ -91,32 +101,33 @@ Test(series, has_what_cleanups_found_and_left_between_the_samples)
 	expect_points(MT_RECORDING_LIVE, 0, live, 6);
 }
 
-Test(series, idle_memory_at_a_cleanup_is_never_more_than_what_is_resident_and_not_live)
+Test(series, reusable_memory_at_a_cleanup_is_never_more_than_what_is_resident_and_not_live)
 {
 	clean(12, 1, 400, 50);
 	add(10, 1, 100, 40);
 	add(20, 1, 60, 20);
-	recording.samples[0].bytes[MT_RECORDING_IDLE] = 500;
-	recording.samples[1].bytes[MT_RECORDING_IDLE] = 7;
+	recording.samples[0].bytes[MT_RECORDING_DIRTY] = 500;
+	recording.samples[1].bytes[MT_RECORDING_DIRTY] = 7;
 
-	expect_points(MT_RECORDING_IDLE, 0,
-		      (const struct mt_point[]){{0, 500}, {2, 370}, {3, 7}, {10, 7}}, 4);
+	expect_part(MT_PART_REUSABLE, (const struct mt_point[]){{0, 60}, {2, 370}, {3, 7}, {10, 7}},
+		    4);
 }
 
 /* One is drawn upon the other: with gaps in different places the picture's path had no number in
  * it. */
-Test(series,
-     where_a_sample_knows_nothing_of_the_heap_neither_live_nor_idle_is_known_at_a_cleanup_beside_it)
+Test(series, where_a_sample_knows_nothing_of_the_heap_no_part_is_known_at_a_cleanup_beside_it)
 {
 	static const struct mt_point live[] = {{0, 40}, {2, 30}, {3, NAN}, {10, NAN}},
-				     idle[] = {{0, 0}, {2, 0}, {3, NAN}, {10, NAN}};
+				     reusable[] = {{0, 0}, {2, 350}, {3, NAN}, {10, NAN}},
+				     other[] = {{0, 60}, {2, 20}, {3, NAN}, {10, NAN}};
 
 	add(10, 1, 100, 40);
 	clean(12, 1, 400, 50);
 	add(20, 1, 60, MT_RECORDING_UNKNOWN);
 
 	expect_points(MT_RECORDING_LIVE, 0, live, 4);
-	expect_points(MT_RECORDING_IDLE, 0, idle, 4);
+	expect_part(MT_PART_REUSABLE, reusable, 4);
+	expect_part(MT_PART_OTHER, other, 4);
 }
 
 /* What the others held at that moment nobody has looked at. */

@@ -19,22 +19,28 @@
 #define APART        26.0 /* above each panel, for its title */
 #define FREED_HEIGHT 15.0 /* and below that, for freed bytes */
 #define PANELS_MAX   (1 + MT_DEVICES_COUNT)
-#define LEGEND_MAX   (5 + MT_MARKS_LEGEND)
+#define LEGEND_MAX   (3 + MT_PARTS_COUNT + MT_MARKS_LEGEND)
 
 /* How a curve is drawn, in its panel and in the legend. */
 static const struct curve_style {
 	const char *name, *text;
 	struct mt_paint paint;
 	double fill;
-} rss_style = {"curve rss", "RSS", {MT_RGB_BLUE, 1, 2.2, MT_DASH_NONE}, 0},
-  live_style = {"curve live", "live heap", {MT_RGB_GREEN, 1, 1.5, MT_DASH_LONG}, 0.22},
-  idle_style = {"curve idle",
-		"idle heap, on top of it",
-		{MT_RGB_ORANGE, 1, 1.5, MT_DASH_DOTS},
-		0.38},
+} rss_style = {"curve rss", "RSS", {MT_RGB_BLUE, 1, 1.4, MT_DASH_NONE}, 0},
   reserved_style = {"curve reserved", "RSS; GPU: reserved", {MT_RGB_BLUE, 1, 2.2, MT_DASH_NONE}, 0},
   allocated_style = {
 	  "curve allocated", "GPU: allocated", {MT_RGB_GREEN, 1, 1.5, MT_DASH_LONG}, 0.22};
+
+/* From below, as in every view; each with the darker line of its upper edge. */
+static const struct curve_style part_styles[MT_PARTS_COUNT] = {
+	[MT_PART_LIVE] = {"curve live", "live", {MT_RGB_GREEN, 0.6, 0.6, MT_DASH_NONE}, 0.55},
+	[MT_PART_REUSABLE] = {"curve reusable",
+			      "reusable",
+			      {MT_RGB_ORANGE, 0.6, 0.6, MT_DASH_NONE},
+			      0.55},
+	[MT_PART_FILES] = {"curve files", "files", {MT_RGB_SKY, 0.6, 0.6, MT_DASH_NONE}, 0.4},
+	[MT_PART_OTHER] = {"curve other", "other", {MT_RGB_PURPLE, 0.6, 0.6, MT_DASH_NONE}, 0.4},
+};
 
 struct picture {
 	const struct mt_recording *recording;
@@ -215,24 +221,30 @@ static bool is_known(const struct mt_series *series)
 	return false;
 }
 
-/* RSS as a line, live memory as an area, idle memory as another one that stands on it. */
+/* RSS as a line, and its parts as areas that stand on each other. */
 static void add_memory(struct picture *picture)
 {
 	struct mt_panel *panel = &picture->panels[picture->panels_count++];
 	const struct mt_recording *recording = picture->recording;
 	uint64_t pid = picture->options->pid, origin = picture->origin_ns;
-	struct mt_series live = mt_series_of(recording, MT_RECORDING_LIVE, pid, origin),
-			 base = mt_series_of(recording, MT_RECORDING_LIVE, pid, origin);
-	struct mt_series idle = mt_series_of(recording, MT_RECORDING_IDLE, pid, origin);
+	struct mt_series below = {0};
 
 	snprintf(panel->title, sizeof(panel->title), "Memory");
 	/* RSS is first: sum_up reads it there. Lines are drawn over areas all the same. */
 	add_curve(panel, picture, &rss_style,
 		  mt_series_of(recording, MT_RECORDING_RSS, pid, origin), NULL);
-	picture->has_heap = is_known(&live);
-	mt_series_add(&idle, &live);
-	add_curve(panel, picture, &live_style, live, NULL);
-	add_curve(panel, picture, &idle_style, idle, &base);
+	for (int i = 0; i < MT_PARTS_COUNT; i++) {
+		struct mt_series sum =
+			mt_series_of_part(recording, (enum mt_memory_part)i, pid, origin);
+		struct mt_series next = mt_series_copy(&sum);
+
+		picture->has_heap |= is_known(&sum);
+		mt_series_add(&sum, &below);
+		mt_series_add(&next, &below);
+		add_curve(panel, picture, &part_styles[i], sum, i ? &below : NULL);
+		below = next;
+	}
+	mt_series_free(&below);
 }
 
 static void add_gpu_curves(struct picture *picture, struct mt_panel *panel,
@@ -299,8 +311,8 @@ static size_t fill_legend(const struct picture *picture, const struct mt_marks *
 
 	out[count++] = legend_item(picture->has_gpu ? &reserved_style : &rss_style);
 	if (picture->has_heap) {
-		out[count++] = legend_item(&live_style);
-		out[count++] = legend_item(&idle_style);
+		for (int i = 0; i < MT_PARTS_COUNT; i++)
+			out[count++] = legend_item(&part_styles[i]);
 	}
 	if (picture->has_gpu)
 		out[count++] = legend_item(&allocated_style);

@@ -3,6 +3,9 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include "sys/saturating.h"
 
 static double seconds_since(uint64_t time_ns, uint64_t origin_ns)
 {
@@ -69,9 +72,16 @@ static void add_cleanup_points(struct cleanup_points *cleanup_points,
 		end_ns < most_ns ? end_ns : most_ns, MT_RECORDING_AFTER, mark};
 }
 
+/* A figure of a recording, or one of the parts that are computed of them. */
+struct which {
+	bool is_part;
+	enum mt_recording_figure figure;
+	enum mt_memory_part part;
+};
+
 /* Cleanups before the first sample (a ring has older records) are left out. */
 static struct cleanup_points list_cleanup_points(const struct mt_recording *recording,
-						 enum mt_recording_figure figure, uint64_t pid)
+						 const struct which *which, uint64_t pid)
 {
 	struct cleanup_points cleanup_points = {
 		mt_error_check_memory(
@@ -80,8 +90,8 @@ static struct cleanup_points list_cleanup_points(const struct mt_recording *reco
 	uint64_t begin_ns = mt_recording_begin_ns(recording),
 		 end_ns = mt_recording_end_ns(recording);
 
-	if (!pid || (figure != MT_RECORDING_RSS && figure != MT_RECORDING_LIVE &&
-		     figure != MT_RECORDING_IDLE))
+	if (!pid || (!which->is_part && which->figure != MT_RECORDING_RSS &&
+		     which->figure != MT_RECORDING_LIVE))
 		return cleanup_points;
 	for (size_t i = 0; i < recording->marks_count; i++) {
 		const struct mt_recording_mark *mark = &recording->marks[i];
@@ -95,27 +105,62 @@ static struct cleanup_points list_cleanup_points(const struct mt_recording *reco
 	return cleanup_points;
 }
 
-/* Unknown values of the record are taken from the sample on the same side of the cleanup. Records
- * have no idle bytes: they are at most what is resident and not live. Live and idle are both known
- * or both unknown, since one is drawn on the other. */
-static uint64_t bytes_at(const struct cleanup_point *cleanup_point, enum mt_recording_figure figure,
+static uint64_t or_else(uint64_t bytes, uint64_t other)
+{
+	return bytes == MT_RECORDING_UNKNOWN ? other : bytes;
+}
+
+/* `bytes` as in a sample. Recordings by hand may lack the anonymous and the free bytes. */
+static uint64_t value_of(const struct which *which, const uint64_t *bytes)
+{
+	uint64_t rss = bytes[MT_RECORDING_RSS], live = bytes[MT_RECORDING_LIVE];
+	struct mt_memory_parts parts;
+
+	if (!which->is_part)
+		return bytes[which->figure];
+	if (rss == MT_RECORDING_UNKNOWN || live == MT_RECORDING_UNKNOWN)
+		return MT_RECORDING_UNKNOWN;
+	parts = mt_memory_parts_of(
+		&(struct mt_memory_figures){rss, or_else(bytes[MT_RECORDING_ANON], rss), live,
+					    or_else(bytes[MT_RECORDING_DIRTY], 0)});
+	return parts.bytes[which->part];
+}
+
+/* Records have no free bytes: what a cleanup returned was free before it. Else those of the sample,
+ * as far as so much is resident and not live. */
+static uint64_t dirty_at(const struct cleanup_point *cleanup_point, uint64_t near_bytes,
+			 uint64_t most_bytes)
+{
+	const uint64_t *rss = cleanup_point->mark->rss_bytes;
+	uint64_t returned = cleanup_point->moment == MT_RECORDING_BEFORE
+				    ? mt_sat_sub(rss[MT_RECORDING_BEFORE], rss[MT_RECORDING_AFTER])
+				    : 0;
+
+	return mt_min_u64(mt_max_u64(or_else(near_bytes, 0), returned), most_bytes);
+}
+
+/* Unknown values of the record are taken from the sample on the same side of the cleanup. */
+static uint64_t bytes_at(const struct cleanup_point *cleanup_point, const struct which *which,
 			 const struct mt_recording_sample *near)
 {
-	uint64_t rss = cleanup_point->mark->rss_bytes[cleanup_point->moment],
-		 live = cleanup_point->mark->live_bytes[cleanup_point->moment];
-	uint64_t idle = near->bytes[MT_RECORDING_IDLE];
+	const struct mt_recording_mark *mark = cleanup_point->mark;
+	uint64_t rss = mark->rss_bytes[cleanup_point->moment],
+		 near_rss = near->bytes[MT_RECORDING_RSS];
+	uint64_t bytes[MT_RECORDING_FIGURES_COUNT];
+	uint64_t files = mt_sat_sub(near_rss, or_else(near->bytes[MT_RECORDING_ANON], near_rss));
+	uint64_t *live = &bytes[MT_RECORDING_LIVE];
 
-	if (figure == MT_RECORDING_RSS)
-		return rss;
-	if (idle == MT_RECORDING_UNKNOWN || near->bytes[MT_RECORDING_LIVE] == MT_RECORDING_UNKNOWN)
-		return MT_RECORDING_UNKNOWN;
-	if (live == MT_RECORDING_UNKNOWN)
-		live = near->bytes[MT_RECORDING_LIVE];
-	if (figure == MT_RECORDING_LIVE)
-		return live;
-	if (live >= rss)
-		return 0;
-	return idle < rss - live ? idle : rss - live;
+	memcpy(bytes, near->bytes, sizeof(bytes));
+	bytes[MT_RECORDING_RSS] = rss;
+	bytes[MT_RECORDING_ANON] =
+		or_else(mark->anon_bytes[cleanup_point->moment], mt_sat_sub(rss, files));
+	/* where the sample knows nothing of the heap there is a gap */
+	if (*live != MT_RECORDING_UNKNOWN) {
+		*live = or_else(mark->live_bytes[cleanup_point->moment], *live);
+		bytes[MT_RECORDING_DIRTY] = dirty_at(cleanup_point, bytes[MT_RECORDING_DIRTY],
+						     mt_sat_sub(bytes[MT_RECORDING_ANON], *live));
+	}
+	return value_of(which, bytes);
 }
 
 static double known(uint64_t bytes)
@@ -127,7 +172,7 @@ static double known(uint64_t bytes)
 struct line {
 	struct mt_series series;
 	struct cleanup_points cleanup_points;
-	enum mt_recording_figure figure;
+	struct which which;
 	uint64_t origin_ns;
 	const struct mt_recording_sample *last; /* NULL: none so far */
 };
@@ -149,16 +194,16 @@ static void add_cleanups_before(struct line *line, const struct mt_recording_sam
 		if (near)
 			put_point(&line->series,
 				  seconds_since(cleanup_point->time_ns, line->origin_ns),
-				  known(bytes_at(cleanup_point, line->figure, near)));
+				  known(bytes_at(cleanup_point, &line->which, near)));
 	}
 }
 
-struct mt_series mt_series_of(const struct mt_recording *recording, enum mt_recording_figure figure,
-			      uint64_t pid, uint64_t origin_ns)
+static struct mt_series make_series(const struct mt_recording *recording, const struct which *which,
+				    uint64_t pid, uint64_t origin_ns)
 {
 	struct line line = {.cleanup_points = list_cleanup_points(
-				    recording, figure, pid ? pid : only_process(recording)),
-			    .figure = figure,
+				    recording, which, pid ? pid : only_process(recording)),
+			    .which = *which,
 			    .origin_ns = origin_ns};
 	size_t room = recording->samples_count + line.cleanup_points.count + 1;
 
@@ -172,12 +217,28 @@ struct mt_series mt_series_of(const struct mt_recording *recording, enum mt_reco
 		/* with points of cleanups nothing is added up */
 		(line.cleanup_points.count ? put_point : add_point)(
 			&line.series, seconds_since(sample->time_ns, origin_ns),
-			known(sample->bytes[figure]));
+			known(value_of(which, sample->bytes)));
 		line.last = sample;
 	}
 	add_cleanups_before(&line, NULL);
 	free(line.cleanup_points.list);
 	return line.series;
+}
+
+struct mt_series mt_series_of(const struct mt_recording *recording, enum mt_recording_figure figure,
+			      uint64_t pid, uint64_t origin_ns)
+{
+	const struct which which = {.figure = figure};
+
+	return make_series(recording, &which, pid, origin_ns);
+}
+
+struct mt_series mt_series_of_part(const struct mt_recording *recording, enum mt_memory_part part,
+				   uint64_t pid, uint64_t origin_ns)
+{
+	const struct which which = {.is_part = true, .part = part};
+
+	return make_series(recording, &which, pid, origin_ns);
 }
 
 struct mt_series mt_series_of_device(const struct mt_recording *recording,
@@ -196,6 +257,16 @@ struct mt_series mt_series_of_device(const struct mt_recording *recording,
 							   : device->allocated_bytes));
 	}
 	return series;
+}
+
+struct mt_series mt_series_copy(const struct mt_series *series)
+{
+	struct mt_series copy = {
+		mt_error_check_memory(calloc(series->count + 1, sizeof(*copy.list))),
+		series->count};
+
+	memcpy(copy.list, series->list, series->count * sizeof(*copy.list));
+	return copy;
 }
 
 void mt_series_free(struct mt_series *series)

@@ -4,6 +4,7 @@
 #define MT_CTL_UI_PLOT_SERIES_H
 
 #include "ctl/metrics/recording.h"
+#include "ctl/process/memory_parts.h"
 #include "ctl/ui/plot/scale.h"
 
 struct mt_series {
@@ -19,6 +20,10 @@ struct mt_series {
 struct mt_series mt_series_of(const struct mt_recording *recording, enum mt_recording_figure figure,
 			      uint64_t pid, uint64_t origin_ns);
 
+/* The same for a part of RSS. All four are known or none, since each is drawn on the one before. */
+struct mt_series mt_series_of_part(const struct mt_recording *recording, enum mt_memory_part part,
+				   uint64_t pid, uint64_t origin_ns);
+
 /* Makes the series of one device, as used by one process or (pid 0) all of them. */
 struct mt_series_device {
 	uint64_t ordinal, pid;
@@ -28,6 +33,9 @@ struct mt_series mt_series_of_device(const struct mt_recording *recording,
 				     const struct mt_series_device *which, uint64_t origin_ns);
 
 void mt_series_free(struct mt_series *series);
+
+/* Returns a copy. The caller frees. */
+struct mt_series mt_series_copy(const struct mt_series *series);
 
 /* Keeps the points from `low` to `high`. */
 void mt_series_cut(struct mt_series *series, double low, double high);

@@ -23,7 +23,7 @@ enum mt_top_style {
 	MT_STYLE_WARN,
 	MT_STYLE_BAD,
 	MT_STYLE_TREND,
-	/* parts of a bar: those of enum mt_memory_part, in its order, and all that is not of them */
+	/* parts of a bar: those of enum mt_memory_part, in its order, and what is in none */
 	MT_STYLE_LIVE,
 	MT_STYLE_REUSABLE,
 	MT_STYLE_FILES,

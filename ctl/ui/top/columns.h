@@ -82,7 +82,8 @@ struct mt_top_layout {
 };
 void mt_top_layout_make(struct mt_top_kinds kinds, int columns, struct mt_top_layout *out);
 
-/* Returns a cell as text with its style; "" for PARTS, TREND and COMMAND, which are drawn in list.c. */
+/* Returns a cell as text with its style; "" for PARTS, TREND and COMMAND, which
+ * list.c draws. */
 struct mt_top_cell_text {
 	struct mt_short_text text;
 	enum mt_top_style style;

@@ -21,12 +21,14 @@ export class Chart {
 	#series;
 	#samples = [];
 	#marks = [];
+	#since = null; // the time (ms) before which marks are not kept
 	#now = 0;
 	#cursor = null; // the time (ms) that is pointed at
 	#scale = null;
 	#parts;
 
-	// series: [{key, name, label}]: the member of a sample, the class of its line, what it is called.
+	// series: [{key, name, label, stacked}]: the member of a sample, the class of its line, what it is called. The
+	// stacked ones are areas, each on the one before.
 	constructor(host, title, series) {
 		this.#host = host;
 		this.#series = series;
@@ -36,8 +38,10 @@ export class Chart {
 		new ResizeObserver(() => this.draw()).observe(host);
 	}
 
-	// samples: [{time, KEY...}] by time (ms); marks: [{time, kind, text}]; now: the right edge.
-	update(samples, marks, now) {
+	// samples: [{time, KEY...}] by time (ms); marks: [{time, kind, text}]; now: the right edge; since: the time before
+	// which marks are not kept, null: none are missing.
+	update(samples, marks, now, since = null) {
+		this.#since = since;
 		this.#now = Math.max(now, samples.at(-1)?.time ?? 0);
 		const first = samples[0]?.time ?? this.#now;
 		const span = SPANS_MS.find((one) => this.#now - first <= one) ?? SPANS_MS.at(-1);
@@ -58,6 +62,7 @@ export class Chart {
 		setAttribute(this.#parts.picture, "viewBox", `0 0 ${width} ${HEIGHT}`);
 		setAttribute(this.#parts.picture, "height", HEIGHT);
 		this.#drawAxes();
+		this.#drawShade();
 		this.#drawLines();
 		this.#drawMarks();
 		this.#drawLegend();
@@ -97,16 +102,37 @@ export class Chart {
 		});
 	}
 
+	// Where cleanups are not kept any more, none is not the same as none was.
+	#drawShade() {
+		const {x, bottom} = this.#scale;
+		const end = this.#since === null ? MARGIN.left : Math.max(MARGIN.left, x(this.#since));
+		const [box, text] = this.#parts.shade.children;
+
+		setAttribute(this.#parts.shade, "visibility", end > MARGIN.left + 1 ? "visible" : "hidden");
+		place(box, {x: MARGIN.left, y: MARGIN.top, width: end - MARGIN.left, height: bottom - MARGIN.top});
+		place(text, {x: MARGIN.left + 6, y: MARGIN.top + 14});
+		setText(text, end - MARGIN.left > 190 ? "cleanups here are not kept" : "");
+	}
+
 	#drawLines() {
 		const {x, y, bottom} = this.#scale;
+		const join = (points) => points.map((point) => point.join(" ")).join("L");
+		let below = this.#samples.map(() => 0);
 
 		this.#series.forEach((one, i) => {
-			const points = this.#samples.map((sample) =>
-				[x(sample.time).toFixed(1), y(sample[one.key]).toFixed(1)]);
-			const line = points.length ? "M" + points.map((point) => point.join(" ")).join("L") : "";
+			const values = this.#samples.map((sample, at) => sample[one.key] + (one.stacked ? below[at] : 0));
+			const point = (value, at) => [x(this.#samples[at].time).toFixed(1), y(value).toFixed(1)];
+			const points = values.map(point);
+			const line = points.length ? "M" + join(points) : "";
 
+			if (one.stacked) {
+				setAttribute(this.#parts.lines[i], "d", points.length < 2 ? "" :
+					`${line}L${join(below.map(point).reverse())}Z`);
+				below = values;
+				return;
+			}
 			setAttribute(this.#parts.lines[i], "d", line);
-			if (i === 0)
+			if (i === 0 && this.#parts.area)
 				setAttribute(this.#parts.area, "d", points.length < 2 ? "" :
 					line + `L${points.at(-1)[0]} ${bottom}L${points[0][0]} ${bottom}Z`);
 		});
@@ -192,7 +218,14 @@ export class Chart {
 		const marks = this.#marks.filter((mark) => Math.abs(mark.time - this.#cursor) <= near).slice(-4);
 
 		place(cursor.firstChild, {x1: at, x2: at, y1: MARGIN.top, y2: bottom});
-		this.#series.forEach((one, i) => place(cursor.children[i + 1], {cx: at, cy: y(sample[one.key])}));
+		let below = 0;
+
+		this.#series.forEach((one, i) => {
+			const value = sample[one.key] + (one.stacked ? below : 0);
+
+			below = one.stacked ? value : below;
+			place(cursor.children[i + 1], {cx: at, cy: y(value)});
+		});
 		sync(tip, [clock(sample.time), ...this.#series.map((one) => `${one.label}  ${bytes(sample[one.key])}`),
 			...marks.map((mark) => mark.text)].map((text, i) => ({text, i})),
 			(line) => line.i, () => html("div"), (node, line) => setText(node, line.text));
@@ -222,7 +255,8 @@ function legendOf(series) {
 
 	series.forEach((one, i) => legend.append(html("span", null,
 		svg("svg", {viewBox: "0 0 22 10", width: 22, height: 10},
-			svg("path", {d: "M1 5L21 5", class: "line " + one.name})),
+			svg("path", one.stacked ? {d: "M1 0L21 0L21 10L1 10Z", class: "part " + one.name} :
+				{d: "M1 5L21 5", class: "line " + one.name})),
 		one.label, " ", figures[i])));
 	for (const [kind, mark] of Object.entries(MARKS)) {
 		kinds[kind] = html("span", null, svg("svg", {viewBox: "-7 -7 14 14", width: 14, height: 14},
@@ -238,13 +272,17 @@ function build(title, series) {
 	parts.heading = html("h3", null, title);
 	parts.values = svg("g", {class: "axis values"});
 	parts.times = svg("g", {class: "axis times"});
-	parts.area = svg("path", {class: "area " + series[0].name});
-	parts.lines = series.map((one) => svg("path", {class: "line " + one.name, "data-series": one.key}));
+	parts.area = series.some((one) => one.stacked) ? null : svg("path", {class: "area " + series[0].name});
+	parts.lines = series.map((one) =>
+		svg("path", {class: (one.stacked ? "part " : "line ") + one.name, "data-series": one.key}));
+	parts.shade = svg("g", {class: "shade", visibility: "hidden"}, svg("rect"), svg("text"));
 	parts.marks = svg("g");
 	parts.cursor = svg("g", {class: "cursor", visibility: "hidden"}, svg("line"),
 		...series.map((one) => svg("circle", {r: 3.5, class: one.name})));
 	parts.picture = svg("svg", {tabindex: 0, role: "img", "aria-label": title + ": arrow keys read it out"},
-		parts.values, parts.times, parts.area, parts.marks, ...parts.lines, parts.cursor);
+		parts.values, parts.times, parts.shade, ...(parts.area ? [parts.area] : []),
+		...parts.lines.filter((line, i) => series[i].stacked), parts.marks,
+		...parts.lines.filter((line, i) => !series[i].stacked), parts.cursor);
 	parts.tip = html("div", {class: "tip", role: "status"});
 	parts.tip.hidden = true;
 	return parts;

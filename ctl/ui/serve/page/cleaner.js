@@ -88,6 +88,8 @@ function told(process) {
 
 	if (record.gpu_before_bytes !== null)
 		parts.push(layer("GPU", record.gpu_before_bytes, record.gpu_after_bytes));
-	return {text: `${record.level} cleanup: ${parts.join(", ")}, in ${duration(record.duration_ns)}` +
+	const gc = record.gc_text === null ? "" : `; gc: ${record.gc_text}`;
+
+	return {text: `${record.level} cleanup: ${parts.join(", ")}, cost ${duration(record.cost_ns)}${gc}` +
 		(record.result === 1 ? "" : "; nothing to free"), state: record.result === 1 ? "good" : ""};
 }

@@ -1,19 +1,18 @@
 // details.js -- the details of the selected process.
 import {Chart} from "./chart.js";
 import {byId, setText, syncFacts, syncTable} from "./dom.js";
-import {bytes, change, clock, count, counted, duration, percent, span} from "./format.js";
+import {DASH, PARTS, bytes, change, clock, count, counted, duration, percent, span} from "./format.js";
 import {budgetOf} from "./history.js";
 
 const HOST_LINES = [
 	{key: "rss_bytes", name: "rss", label: "RSS"},
-	{key: "live_bytes", name: "live", label: "live"},
-	{key: "idle_bytes", name: "idle", label: "idle"},
+	...PARTS.map((part) => ({key: "part_" + part.name, name: part.name, label: part.name, stacked: true})),
 ];
 const GPU_LINES = [
 	{key: "gpu_reserved_bytes", name: "reserved", label: "reserved"},
 	{key: "gpu_allocated_bytes", name: "allocated", label: "allocated"},
 ];
-const RECORDS_SHOWN = 20;
+const RECORDS_SHOWN = 100;
 const DISPOSITIONS = ["none", "the shim's", "the shim's, then the program's", "lost", "ignored", "the program's alone"];
 const PRESSURE = ["none", "warn", "critical"];
 
@@ -36,8 +35,9 @@ export class Details {
 
 	update(detail, row) {
 		const usesGpu = detail.cuda !== "" && detail.cuda !== "off";
-		const samples = detail.samples.map((sample) => ({...sample, time: sample.time_ns / 1e6}));
-		const marks = detail.records.filter((record) => !record.merged).map(markOf);
+		const samples = detail.samples.map((sample) => ({...sample, ...partsOf(sample), time: sample.time_ns / 1e6}));
+		const marks = detail.records.filter(isShown).map(markOf);
+		const since = detail.records_since_ns === null ? null : detail.records_since_ns / 1e6;
 		const now = detail.time_ns / 1e6;
 
 		setText(byId("details-title"), `${detail.pid} ${detail.comm}${detail.rank ? ", rank " + detail.rank : ""}`);
@@ -45,14 +45,23 @@ export class Details {
 		syncFacts(byId("facts"), [...hostFacts(detail), ...(usesGpu ? gpuFacts(detail) : [])]);
 		byId("host-chart").hidden = false;
 		byId("gpu-chart").hidden = !usesGpu;
-		this.#host.update(samples, marks, now);
+		this.#host.update(samples, marks, now, since);
 		if (usesGpu)
-			this.#gpu.update(samples, marks, now);
+			this.#gpu.update(samples, marks, now, since);
 		showRecords(detail, usesGpu);
 		showDevices(detail);
 		syncTable(byId("settings"), [{text: "Setting"}, {text: "Value"}, {text: "From"}],
 			detail.settings.map((one) => ({key: one.name, cells: [one.name, one.value, one.origin]})));
 	}
+}
+
+function partsOf({parts}) {
+	return Object.fromEntries(PARTS.map(({name}) => ["part_" + name, parts[name + "_bytes"]]));
+}
+
+// A cleanup after a late collection is told with the one that asked for the collection.
+function isShown(record) {
+	return !record.merged && record.late_of === null;
 }
 
 function markOf(record) {
@@ -66,17 +75,17 @@ function describe(record) {
 	const why = record.pressure ? `${record.reason} (${record.pressure.sources.join(", ")})` :
 		record.round > 0 ? `${record.reason} ${record.round}` : record.reason;
 
-	return `${why}: ${record.level}, RSS ${change(record.rss_before_bytes, record.rss_after_bytes)}`;
+	return `${why}: ${record.level}, RSS ${change(record.rss_before_bytes, record.rss_after_bytes)}` +
+		(record.gc_text === null ? "" : `; gc: ${record.gc_text}`);
 }
 
 function hostFacts(detail) {
 	const budget = budgetOf(detail);
-	const limited = detail.pressure_limit_bytes > 0;
+	const limited = detail.pressure_limit_bytes !== null;
 	const facts = [
 		{name: "RSS", value: bytes(detail.rss_bytes), title: `highest ${bytes(detail.rss_peak_bytes)}`},
-		{name: "Live", value: bytes(detail.heap_live_bytes), title: "held by the program"},
-		{name: "Idle", value: bytes(detail.heap_idle_bytes), title: "free, and unused for the whole idle window"},
-		{name: "Free, resident", value: bytes(detail.heap_dirty_bytes), title: "what a purge would return"},
+		...PARTS.map((part) => ({name: part.name[0].toUpperCase() + part.name.slice(1),
+			value: bytes(detail.parts[part.name + "_bytes"]), title: part.text})),
 		{name: "Highest RSS", value: bytes(detail.rss_peak_bytes)},
 		{name: "Given back", value: bytes(detail.purged_bytes), title: `in ${counted(detail.purge_count, "purge", "purges")}`},
 		{name: "Cleanups", value: `${count(detail.light_count)} light, ${count(detail.heavy_count)} heavy`},
@@ -118,13 +127,15 @@ function gpuFacts(detail) {
 // The newest first.
 function showRecords(detail, usesGpu) {
 	const heads = [{text: "Time"}, {text: "Reason"}, {text: "Level"}, {text: "RSS before", numeric: true},
-		{text: "after", numeric: true}, {text: "change", numeric: true}, {text: "Took", numeric: true}];
-	const rows = detail.records.filter((record) => !record.merged).slice(-RECORDS_SHOWN).reverse().map((record) => ({
+		{text: "after", numeric: true}, {text: "change", numeric: true}, {text: "Cost", numeric: true},
+		{text: "Waited", numeric: true}, {text: "Python's gc"}];
+	const rows = detail.records.filter(isShown).slice(-RECORDS_SHOWN).reverse().map((record) => ({
 		key: record.number,
 		title: describe(record),
 		cells: [clock(record.time_ns / 1e6), record.reason, record.level, bytes(record.rss_before_bytes),
 			bytes(record.rss_after_bytes), change(record.rss_before_bytes, record.rss_after_bytes),
-			duration(record.duration_ns), ...(usesGpu ? [gpuChange(record)] : [])],
+			duration(record.cost_ns), record.gc_wait_ns < 1e6 ? DASH : duration(record.gc_wait_ns),
+			record.gc_text ?? DASH, ...(usesGpu ? [gpuChange(record)] : [])],
 	}));
 
 	if (usesGpu)

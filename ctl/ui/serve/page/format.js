@@ -11,6 +11,14 @@ export function bytes(value) {
 	return value >= 10 * GB ? (value / GB).toFixed(1) + " GB" : (value / MB).toFixed(1) + " MB";
 }
 
+// The parts of resident memory, from below: names in JSON (NAME_bytes of "parts") and classes.
+export const PARTS = [
+	{name: "live", text: "in use by the program"},
+	{name: "reusable", text: "free in the allocator, still resident: a cleanup returns it"},
+	{name: "files", text: "pages of programs, libraries and mapped files; shared memory"},
+	{name: "other", text: "stacks, other mappings, what lies between live blocks"},
+];
+
 export function change(from, to) {
 	const sign = to > from ? "+" : to < from ? "\u2212" : "";
 

@@ -4,7 +4,7 @@ import {Refused, get, isLocked, readFragment} from "./api.js";
 import {Cleaner} from "./cleaner.js";
 import {Details} from "./details.js";
 import {byId, setAttribute, setText, syncFacts} from "./dom.js";
-import {bytes, clock, percent, span} from "./format.js";
+import {PARTS, bytes, clock, percent, span} from "./format.js";
 import {Memory} from "./history.js";
 import {PoolView} from "./pool.js";
 import {ProcessTable} from "./table.js";
@@ -94,8 +94,7 @@ function showSums(list) {
 	const facts = [
 		{name: "Processes", value: String(list.processes.length)},
 		{name: "RSS", value: bytes(total.rss_bytes), title: "pages that processes share are counted in each"},
-		{name: "Live", value: bytes(total.heap_live_bytes)},
-		{name: "Idle", value: bytes(total.heap_idle_bytes)},
+		...PARTS.map((part) => ({name: part.name, value: bytes(total.parts[part.name + "_bytes"]), title: part.text})),
 	];
 
 	if (list.processes.some((one) => one.gpu_bytes !== null))

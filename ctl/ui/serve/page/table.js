@@ -1,8 +1,9 @@
 // table.js -- the table of processes: a tree or a flat list, sorted by a column, filtered, one of them selected.
 import {html, setAttribute, setText, svg, sync} from "./dom.js";
-import {DASH, bytes, span} from "./format.js";
+import {DASH, PARTS, bytes, span} from "./format.js";
 
 const SPARK = {width: 96, height: 20};
+const BAR = {width: 96, height: 12};
 const DEEPEST = 12; // levels that are indented
 
 // own: the sort key of a flat list; a tree is sorted by the sums of its subtrees.
@@ -11,8 +12,9 @@ const COLUMNS = [
 	{name: "rank", text: "Rank", own: (row) => rankOrder(row.rank)},
 	{name: "command", text: "Command", own: (row) => row.command},
 	bytesColumn("rss", "RSS", "rss_bytes"),
-	bytesColumn("live", "Live", "heap_live_bytes"),
-	bytesColumn("idle", "Idle", "heap_idle_bytes"),
+	{name: "parts", text: "Parts", title: "of RSS: live, reusable, files, other; the largest process fills the bar", own: null},
+	partColumn("live", "Live"),
+	partColumn("reusable", "Reusable"),
 	bytesColumn("gpu", "GPU", "gpu_bytes"),
 	{name: "budget", text: "Budget", own: (row) => row.summary?.budget?.used, numeric: true,
 		title: "% of the time that has gone into cleaning / the most, MT_BUDGET_PCT"},
@@ -22,6 +24,12 @@ const COLUMNS = [
 
 function bytesColumn(name, text, key) {
 	return {name, text, own: (row) => row[key], family: (row) => row.tree[key], numeric: true};
+}
+
+function partColumn(name, text) {
+	const of = (parts) => parts?.[name + "_bytes"] ?? null;
+
+	return {name, text, own: (row) => of(row.parts), family: (row) => of(row.tree.parts), numeric: true};
 }
 
 function rankOrder(rank) {
@@ -95,8 +103,10 @@ export class ProcessTable {
 		const isShown = (pid) => this.#shown.some((line) => line.row.pid === pid);
 		const tabStop = [this.#focus, this.#chosen].find(isShown) ?? this.#shown[0]?.row.pid;
 
+		const most = this.#rows.reduce((highest, row) => Math.max(highest, row.rss_bytes), 1);
+
 		sync(this.#table.tBodies[0], this.#shown, (line) => line.row.pid, makeLine, (node, line) => {
-			updateLine(node, line);
+			updateLine(node, line, most);
 			setAttribute(node, "aria-current", line.row.pid === this.#chosen ? "true" : null);
 			setAttribute(node.querySelector("button"), "tabindex", line.row.pid === tabStop ? 0 : -1);
 		});
@@ -171,12 +181,29 @@ function makeLine() {
 	for (const column of COLUMNS)
 		line.append(html("td", {class: "c-" + column.name + (column.numeric ? " number" : "")}));
 	line.querySelector(".c-pid").append(html("button", {type: "button"}));
+	line.querySelector(".c-parts").append(svg("svg", {viewBox: `0 0 ${BAR.width} ${BAR.height}`, ...BAR,
+		"aria-hidden": "true"}, ...PARTS.map((part) => svg("rect", {class: "part " + part.name, y: 0,
+		height: BAR.height}))));
 	line.querySelector(".c-trend").append(svg("svg", {viewBox: `0 0 ${SPARK.width} ${SPARK.height}`, ...SPARK,
 		"aria-hidden": "true"}, svg("path", {class: "line rss"})));
 	return line;
 }
 
-function updateLine(node, {row, depth, matches}) {
+function drawParts(cell, parts, most) {
+	let at = 0;
+
+	PARTS.forEach(({name}, i) => {
+		const width = parts ? BAR.width * parts[name + "_bytes"] / most : 0;
+
+		setAttribute(cell.firstChild.children[i], "x", at.toFixed(1));
+		setAttribute(cell.firstChild.children[i], "width", width.toFixed(1));
+		at += width;
+	});
+	setAttribute(cell, "title", parts &&
+		PARTS.map(({name}) => `${name} ${bytes(parts[name + "_bytes"])}`).join(", "));
+}
+
+function updateLine(node, {row, depth, matches}, most) {
 	const cell = (name) => node.querySelector(".c-" + name);
 	const awake = row.state === "awake";
 	const budget = row.summary?.budget;
@@ -189,8 +216,9 @@ function updateLine(node, {row, depth, matches}) {
 	cell("command").style.paddingLeft = 8 + 16 * Math.min(depth - 1, DEEPEST) * (depth > 0) + "px";
 	setAttribute(cell("command"), "title", awake ? row.command : `${row.state}: ${row.command}`);
 	setText(cell("rss"), bytes(row.rss_bytes));
-	setText(cell("live"), awake ? bytes(row.heap_live_bytes) : row.state);
-	setText(cell("idle"), awake ? bytes(row.heap_idle_bytes) : DASH);
+	setText(cell("live"), awake ? bytes(row.parts.live_bytes) : row.state);
+	setText(cell("reusable"), awake ? bytes(row.parts.reusable_bytes) : DASH);
+	drawParts(cell("parts"), row.parts, most);
 	setText(cell("gpu"), bytes(row.gpu_bytes));
 	setText(cell("budget"), budget ? `${budget.used.toFixed(1)}/${budget.allowed} %` : DASH);
 	setText(cell("cleanup"), last ? `${last.reason}, ${span(row.now - last.time)} ago` : DASH);

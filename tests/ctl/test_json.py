@@ -1,0 +1,87 @@
+"""Every command that prints figures has --json, and what it prints is as docs/json.schema.json says: the same names, units and
+null for what is not known."""
+import json
+import re
+
+import pytest
+
+from mtctl_helpers import MB
+from mtctl_helpers import ctl, fake, plain  # noqa: F401 (fixtures)
+from places import ROOT
+
+jsonschema = pytest.importorskip("jsonschema")
+SCHEMA = json.loads((ROOT / "docs" / "json.schema.json").read_text())
+WITH_CUDA = {"cuda": "pool", "driver_version": 12080, "devices": [{"name": "A card", "pci": "0000:3b:00.0", "mode": "pool"}],
+             "ooms": [{"number": 1, "device": 0, "asked_bytes": MB}], "limit_reports": [{"number": 1, "limit_bytes": MB}]}
+PRESSED = {"reason": 12, "pressure_sources": 1, "pressure_level": 2, "pressure_used_mb": 9, "pressure_limit_mb": 10, "freed_mb": 5}
+# The last part of a name that says what a number is.
+UNITS = re.compile(r"(^|_)(bytes|ns|ms|s|count|pct|ratio)$")
+NUMBERS = {"pid", "ppid", "parent", "uid", "depth", "number", "round", "late_of", "result", "request_seq", "request_error", "ordinal",
+           "device", "context", "exit_code", "world_size", "driver_version", "load", "min", "max", "signal_disposition", "pressure_level",
+           "prof_state", "gc_rounds_step", "gpu_capturing", "gpu_process_known", "process_known", "others_known"}
+
+
+def fits(command, text):
+	seen = json.loads(text)
+	jsonschema.Draft7Validator({**SCHEMA, "$ref": f"#/definitions/{command}"}).validate(seen)
+	return seen
+
+
+def test_the_schema_is_a_schema_and_each_number_in_it_says_its_unit():
+	jsonschema.Draft7Validator.check_schema(SCHEMA)
+	def names(part):
+		for name, what in part.get("properties", {}).items():
+			if what.get("$ref", "").rpartition("/")[2] in ("count", "known", "percent", "pid", "flag"):
+				yield name
+		for below in part.values() if isinstance(part, dict) else []:
+			for one in [below] if isinstance(below, dict) else below if isinstance(below, list) else []:
+				yield from names(one) if isinstance(one, dict) else ()
+	wrong = [name for name in names(SCHEMA) if not UNITS.search(name) and name not in NUMBERS and not re.match("(gpu_)?num_", name)]
+	assert not wrong
+
+
+@pytest.mark.parametrize("options", [{}, WITH_CUDA, PRESSED], ids=["plain", "cuda", "pressed"])
+def test_what_the_commands_on_a_process_print_fits_the_schema(fake, ctl, options):
+	pid = fake(**options)
+
+	trimmed = fits("trim", ctl("trim", pid, "--json").stdout)
+	assert trimmed["processes"][0]["record"]["cost_ns"] == 12_300_000
+	assert fits("set", ctl("set", pid, "gc_rounds=4", "--json").stdout)["processes"] == [
+		{"pid": pid, "comm": "python3", "name": "gc_rounds", "value_before": "0", "value": "4"}]
+	assert fits("round", ctl("round", pid, "--json").stdout)["processes"][0]["rounds_count"] == 1
+	fits("reset-peak", ctl("reset-peak", pid, "--json").stdout)
+	seen = fits("stat", ctl("stat", pid, "--json").stdout)
+	assert sum(seen["parts"].values()) == seen["rss_bytes"] and seen["pressure_limit_bytes"] is None
+	assert (seen["load"], seen["budget_ratio"], seen["records_since_ns"]) == (0, 0, None)
+	for command, words in (("stat --oom", ["stat", pid, "--oom"]), ("ps", ["ps"]), ("ps --tree", ["ps", "--tree", pid]),
+	                       ("advise", ["advise", pid]), ("doctor", ["doctor", pid])):
+		fits(command, ctl(*words, "--json").stdout)
+
+
+@pytest.mark.parametrize("words", [["check"], ["doctor"], ["options"], ["presets"], ["fit", "--model-mb=500", "--vram=16G"],
+                                   ["budget", "--params=7e9", "--seq=2048", "--batch=4", "--layers=32", "--d-model=4096", "--mixed"]],
+                         ids=lambda words: words[0])
+def test_what_the_commands_without_a_process_print_fits_the_schema(ctl, words):
+	fits(words[0], ctl(*words, "--json").stdout)
+
+
+def test_a_wait_for_python_is_no_cost_and_says_at_once_what_it_waits_for(fake, ctl):
+	pid = fake(gc_state=4, gc_wait_ms=2000)
+
+	text = ctl("trim", pid).stdout
+	(record,) = fits("stat", ctl("stat", pid, "--json").stdout)["records"]
+
+	assert "nothing to free, 12.3 ms" in text and "  gc waits: the main thread is in a system call" in text
+	assert (record["duration_ns"], record["cost_ns"], record["gc_wait_ns"]) == (2_012_300_000, 12_300_000, 2_000_000_000)
+	assert re.search(r" 12\.3 ms +2000\.0 ms +waits: main thread in a system call$", ctl("stat", pid, "--records").stdout, re.MULTILINE)
+	assert "odd        Python's gc waits since " in ctl("stat", pid).stdout
+
+
+def test_a_process_in_ten_lines(fake, ctl):
+	lines = ctl("stat", fake(), "--cached").stdout.splitlines()
+
+	assert 8 <= len(lines) <= 12
+	assert re.fullmatch(r"RSS +300\.0 MB  #{32}~{10}={8}", lines[1])
+	parts = [re.match(r"  (\w+) +([\d.]+) MB  ", line).groups() for line in lines[2:6]]
+	assert parts == [("live", "190.0"), ("reusable", "60.0"), ("files", "50.0"), ("other", "0.0")]
+	assert lines[-1].startswith("odd        nothing; `mtctl stat ")
