@@ -16,7 +16,7 @@
 
 static const char help[] =
 	"Recommends settings for a process, each with its reason in figures of this process:\n"
-	"its stats, the last 64 cleanups, 15 minutes of samples, its settings, mappings and\n"
+	"its stats, the last 256 cleanups, 15 minutes of samples, its settings, mappings and\n"
 	"environment. Often there is nothing to change. `mtctl diagnose` finds the cause of a\n"
 	"high memory use.\n\n"
 	"  --json  one object\n";
@@ -26,10 +26,10 @@ static void print_text(const struct mt_advise_facts *facts, const struct mt_advi
 {
 	const struct mt_stats_snapshot *now = &facts->base.last.head.snapshot;
 
-	printf("process %d (%s): RSS %s (at most %s), live %s, idle %s; %s and %s in %.0f s\n",
+	printf("process %d (%s): RSS %s (at most %s), live %s, reusable %s; %s and %s in %.0f s\n",
 	       (int)facts->base.process.pid, facts->base.process.comm,
 	       mt_text_bytes(now->rss_bytes).text, mt_text_bytes(now->rss_peak_bytes).text,
-	       mt_text_bytes(now->heap_live_bytes).text, mt_text_bytes(now->heap_idle_bytes).text,
+	       mt_text_bytes(now->heap_live_bytes).text, mt_text_bytes(now->heap_dirty_bytes).text,
 	       mt_text_counted(now->light_count + now->heavy_count, "cleanup", "cleanups").text,
 	       mt_text_counted(now->purge_count, "purge", "purges").text, mt_advise_awake_s(facts));
 	if (!count)

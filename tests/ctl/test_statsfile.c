@@ -313,10 +313,10 @@ Test(statsfile, every_field_of_a_device_is_read_from_its_own_place)
 Test(statsfile, records_out_of_place_come_back_empty)
 {
 	good.cleanups[3].number = 5;
-	good.cleanups[4].result = 99;
+	good.cleanups[9].result = 99;
 	cr_assert_eq(read_good(), MT_ERR_OK, "%s", why.text);
 	cr_expect_eq(seen.cleanups[3].number, 0);
-	cr_expect_eq(seen.cleanups[4].result, MT_NULL_RESULT);
+	cr_expect_eq(seen.cleanups[9].result, MT_NULL_RESULT);
 	cr_expect_null(mt_stats_file_cleanup(&seen, 6), "overwritten long ago");
 	cr_expect_null(mt_stats_file_cleanup(&seen, 0));
 	cr_expect_null(mt_stats_file_cleanup(&seen, UINT64_MAX));

@@ -22,7 +22,7 @@ static const char *line(int row)
 
 static void add_point(uint64_t seconds, uint64_t rss_mb)
 {
-	const struct mt_top_point point = {seconds * SECOND, rss_mb * MB, 0, 0};
+	const struct mt_top_point point = {seconds * SECOND, rss_mb * MB, {{0}}};
 
 	mt_top_history_add(&history, &point);
 }
@@ -114,8 +114,8 @@ Test(top_canvas, history_reaches_back_15_minutes_and_keeps_peaks_at_any_interval
 
 	history = (struct mt_top_history){0};
 	for (uint64_t tenth = 0; tenth < 12000; tenth++) {
-		const struct mt_top_point point = {SECOND + tenth * SECOND / 10,
-						   (tenth == 9005 ? 900 : 100) * MB, 0, 0};
+		const struct mt_top_point point = {
+			SECOND + tenth * SECOND / 10, (tenth == 9005 ? 900 : 100) * MB, {{0}}};
 
 		mt_top_history_add(&history, &point);
 	}

@@ -130,7 +130,7 @@ Test(top_columns, eighty_columns_show_the_last_cleanup_and_160_show_all)
 
 	mt_top_layout_make((struct mt_top_kinds){false, false}, 80, &layout);
 	cr_expect(layout.width[MT_COLUMN_FREED] && layout.width[MT_COLUMN_AGO] &&
-		  layout.width[MT_COLUMN_REASON] && layout.width[MT_COLUMN_TREND]);
+		  layout.width[MT_COLUMN_PARTS] && layout.width[MT_COLUMN_TREND]);
 	mt_top_layout_make((struct mt_top_kinds){true, true}, 160, &layout);
 	for (int i = 0; i < MT_COLUMNS_COUNT; i++)
 		cr_expect(layout.width[i], "%s", mt_top_column((enum mt_top_column)i)->name);
