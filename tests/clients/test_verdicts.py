@@ -145,7 +145,7 @@ class Running:
 
 	def mt(self, *words):
 		return subprocess.run([str(self.mtctl), *map(str, words)], env=dict(self.bare, MT_DIR=str(self.mt_dir)), capture_output=True,
-		                      text=True, timeout=120, check=False)
+		                      text=True, timeout=300, check=False)
 
 	def largest(self):
 		"""The process of the tree with the largest RSS: a worker where there are workers."""

@@ -74,6 +74,8 @@ HEALTHY = [
 	Program("wild_torch.py", "healthy", seconds=20),
 	Program("wild_fragmentation.py", "healthy", seconds=20),
 ]
+# Its live memory is chance: how long a look has to be until no leak could hide in it is chance, too.
+MAY_BE_UNKNOWN = {"wild_fragmentation"}
 PROGRAMS = {program.name: program for program in PROBLEMS + HEALTHY + UNDECIDED}
 
 
@@ -136,6 +138,9 @@ def test_no_problem_is_called_healthy(result, name):
 
 @each(*names(HEALTHY))
 def test_no_healthy_program_has_another_verdict(result, name):
+	if name in MAY_BE_UNKNOWN and result.report["verdict"] == "unknown":
+		assert result.report["trends"]["live"]["doubt"] in ("noise", "few rounds"), result.text
+		return
 	assert (result.status, result.report["verdict"]) == (0, "healthy"), result.text + result.errors
 
 
