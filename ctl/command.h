@@ -84,10 +84,6 @@ int mt_command_help(const char *name, const char *details);
 /* Prints the usage line on stderr. Returns MT_EXIT_USAGE. */
 int mt_command_misused(const char *name);
 
-/* getopt_long(3) without abbreviations: an option that is not written in full, such as --all-u, is
- * "?" after a message. */
-int mt_command_option(int argc, char **argv, const char *letters, const struct option *options);
-
 /* An option of a command: "--name", and with a letter also "-l". */
 struct mt_option {
 	const char *name;
@@ -98,7 +94,7 @@ struct mt_option {
 	bool (*take)(const struct mt_option *option, const char *text);
 	char letter;         /* 0: none */
 	bool value_optional; /* the value may be left out */
-	double min, max;     /* for `take` */
+	double min, max;     /* for `take`; of a duration in seconds, max 0: a day */
 	const char *what;    /* mt_option_number: what the value is, as "a number of sites" */
 };
 
@@ -108,10 +104,14 @@ struct mt_option_tree {
 	const char *pid; /* NULL: not given */
 };
 
-/* Values of `take`: a text (target: const char *), seconds (target: uint64_t, milliseconds), a
- * whole number (target: uint64_t), a tree (target: struct mt_option_tree). */
+/* Values of `take`: a text (target: const char *), a duration from `min` to `max` seconds, where
+ * max 0 stands for a day (mt_option_ms: the target is a uint64_t, milliseconds; mt_option_seconds:
+ * a double, seconds), a percentage (target: double), a whole number (target: uint64_t), a tree
+ * (target: struct mt_option_tree). */
 bool mt_option_text(const struct mt_option *option, const char *text);
+bool mt_option_ms(const struct mt_option *option, const char *text);
 bool mt_option_seconds(const struct mt_option *option, const char *text);
+bool mt_option_percent(const struct mt_option *option, const char *text);
 bool mt_option_number(const struct mt_option *option, const char *text);
 bool mt_option_take_tree(const struct mt_option *option, const char *text);
 

@@ -1,7 +1,6 @@
 /* ctl/cmd/check.c -- `mtctl check`: how near memory is to its limit, for scripts that stop before
  * they are killed. */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "ctl/process/limit.h"
 #include "ctl/command.h"
@@ -16,19 +15,6 @@ static const char help[] =
 	"threshold, 1: at or above it.\n\n"
 	"  --threshold=PERCENT  0 to 100 (85)\n"
 	"  --json               one object\n";
-
-static bool take_percent(const struct mt_option *option, const char *text)
-{
-	char *end;
-	double value = strtod(text, &end);
-
-	if (end == text || *end || !(value >= 0 && value <= 100)) {
-		mt_error_say("'%s' is not a percentage from 0 to 100", text);
-		return false;
-	}
-	*(double *)option->target = value;
-	return true;
-}
 
 static void print_json(const struct mt_limit *memory, double threshold)
 {
@@ -75,13 +61,16 @@ int mt_command_check(int argc, char **argv)
 {
 	double threshold = 85;
 	bool json = false;
-	const struct mt_option options[] = {
-		{.name = "threshold", .target = &threshold, .take = take_percent, .letter = 't'},
-		{.name = "json", .target = &json},
-		{0}};
+	const struct mt_option options[] = {{.name = "threshold",
+					     .target = &threshold,
+					     .take = mt_option_percent,
+					     .letter = 't'},
+					    {.name = "json", .target = &json},
+					    {0}};
 	const struct mt_command_line line = {"check", help, NULL, options, 0, 1};
 	int code;
 
-	return mt_command_line_read(&line, argc, argv, &code) ? check(argv[optind], threshold, json)
-							      : code;
+	if (!mt_command_line_read(&line, argc, argv, &code))
+		return code;
+	return check(argv[optind], threshold, json);
 }

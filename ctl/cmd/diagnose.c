@@ -12,7 +12,7 @@
 #include "ctl/process/ancestry.h"
 
 #define SECONDS_PLAIN 60.0
-#define SECONDS_MAX   86400.0
+#define SECONDS_MIN   0.1
 /* processes that are sampled one by one; the sums of the tree include all */
 #define TREE_MAX 64
 
@@ -36,21 +36,6 @@ static void stop(int number)
 {
 	(void)number;
 	stopped = 1;
-}
-
-/* 60, 60s, 2m, 1h; fractions are allowed. */
-static bool take_time(const struct mt_option *option, const char *text)
-{
-	char *end;
-	double value = strtod(text, &end), unit = *end == 'm' ? 60 : *end == 'h' ? 3600 : 1;
-
-	if (end == text || (*end && (strchr("smh", *end) == NULL || end[1])) ||
-	    !(value * unit > 0 && value * unit <= SECONDS_MAX)) {
-		mt_error_say("'%.60s' is no time to look: 60, 60s, 2m, up to 24h", text);
-		return false;
-	}
-	*(double *)option->target = value * unit;
-	return true;
 }
 
 static bool take_role(const struct mt_option *option, const char *text)
@@ -189,7 +174,10 @@ int mt_command_diagnose(int argc, char **argv)
 	struct mt_diagnose_options wanted = {.seconds = SECONDS_PLAIN};
 	bool no_trim = false;
 	const struct mt_option options[] = {
-		{.name = "for", .target = &wanted.seconds, .take = take_time},
+		{.name = "for",
+		 .target = &wanted.seconds,
+		 .take = mt_option_seconds,
+		 .min = SECONDS_MIN},
 		{.name = "json", .target = &wanted.json},
 		{.name = "no-trim", .target = &no_trim},
 		{.name = "tree", .target = &wanted.tree},

@@ -10,10 +10,11 @@
 #include "ctl/process/preload.h"
 #include "ctl/metrics/recorder.h"
 #include "ctl/cmd/setting_option.h"
-#include "ctl/output/units.h"
 #include "ctl/process/target.h"
 
-#define INTERVAL_NS UINT64_C(1000000000)
+#define INTERVAL_MS          1000u
+#define INTERVAL_MIN_SECONDS 0.01
+#define INTERVAL_MAX_SECONDS 3600
 /* time between polls for cleanups and rounds, where samples are farther apart */
 #define POLL_NS UINT64_C(250000000)
 
@@ -121,20 +122,6 @@ static int record_program(char **argv, const struct mt_recorder_options *options
 	return mt_launch_exit(&launch);
 }
 
-static bool take_interval(const struct mt_option *option, const char *text)
-{
-	uint64_t ms;
-
-	if (!mt_units_parse_seconds(text, &ms))
-		return false;
-	if (ms < 10 || ms > 3600000) {
-		mt_error_say("--interval=%.20s: from 0.01 to 3600 seconds", text);
-		return false;
-	}
-	*(uint64_t *)option->target = ms * 1000000u;
-	return true;
-}
-
 /* Returns whether the operands name a program. A single number is a PID, except behind "--". */
 static bool names_program(int argc, char **argv)
 {
@@ -146,12 +133,17 @@ static bool names_program(int argc, char **argv)
 
 int mt_command_record(int argc, char **argv)
 {
-	struct mt_recorder_options wanted = {.interval_ns = INTERVAL_NS};
+	struct mt_recorder_options wanted = {0};
+	uint64_t interval_ms = INTERVAL_MS;
 	struct mt_json_lines lines = {.fd = -1};
 	bool no_shim = false;
 	const struct mt_option own[] = {
 		{.name = "output", .target = &lines.path, .take = mt_option_text, .letter = 'o'},
-		{.name = "interval", .target = &wanted.interval_ns, .take = take_interval},
+		{.name = "interval",
+		 .target = &interval_ms,
+		 .take = mt_option_ms,
+		 .min = INTERVAL_MIN_SECONDS,
+		 .max = INTERVAL_MAX_SECONDS},
 		{.name = "tree", .target = &wanted.tree},
 		{.name = "no-shim", .target = &no_shim},
 		{0}};
@@ -170,6 +162,7 @@ int mt_command_record(int argc, char **argv)
 		return mt_command_misused("record");
 	}
 	wanted.shim = !no_shim;
+	wanted.interval_ns = interval_ms * 1000000u;
 	wanted.started = names_program(argc, argv);
 	return wanted.started ? record_program(&argv[optind], &wanted, &lines)
 			      : record_process(argv[optind], &wanted, &lines);

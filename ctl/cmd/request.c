@@ -33,11 +33,9 @@ static int send_request(struct request_command *command, uint64_t timeout_ms)
 static int run(struct request_command *command, int argc, char **argv)
 {
 	uint64_t timeout_ms = TIMEOUT_MS;
-	const struct mt_option options[] = {{.name = "timeout",
-					     .target = &timeout_ms,
-					     .take = mt_option_seconds,
-					     .letter = 't'},
-					    {0}};
+	const struct mt_option options[] = {
+		{.name = "timeout", .target = &timeout_ms, .take = mt_option_ms, .letter = 't'},
+		{0}};
 	const struct mt_command_line line = {command->command, help, NULL, options, 1, 1};
 	int code;
 

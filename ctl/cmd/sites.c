@@ -6,11 +6,11 @@
 
 #include "ctl/process/control_file.h"
 #include "ctl/command.h"
-#include "ctl/output/units.h"
 #include "ctl/process/target.h"
 #include "ctl/output/text.h"
 
-#define TOP_DEFAULT 10
+#define TOP_DEFAULT      10
+#define DIFF_MIN_SECONDS 0.01
 
 static const char help[] =
 	"Live bytes by the stack that allocated them, the largest first, estimated from samples\n"
@@ -81,17 +81,6 @@ static int show_growth(struct wanted *wanted)
 	return code;
 }
 
-static bool take_diff(const struct mt_option *option, const char *text)
-{
-	uint64_t *ms = option->target;
-
-	if (!mt_units_parse_seconds(text, ms))
-		return false;
-	if (!*ms)
-		mt_error_say("--diff wants more than 0 seconds");
-	return *ms > 0;
-}
-
 int mt_command_sites(int argc, char **argv)
 {
 	struct wanted wanted = {.view.top = TOP_DEFAULT};
@@ -100,7 +89,10 @@ int mt_command_sites(int argc, char **argv)
 		 .target = &wanted.view.top,
 		 .take = mt_option_number,
 		 .what = "a number of sites"},
-		{.name = "diff", .target = &wanted.view.over_ms, .take = take_diff},
+		{.name = "diff",
+		 .target = &wanted.view.over_ms,
+		 .take = mt_option_ms,
+		 .min = DIFF_MIN_SECONDS},
 		{.name = "json", .target = &wanted.json},
 		{.name = "folded", .target = &wanted.folded},
 		{.name = "pprof", .target = &wanted.pprof, .take = mt_option_text},

@@ -10,10 +10,9 @@
 #include "ctl/command.h"
 #include "ctl/output/json.h"
 #include "ctl/process/stats_json.h"
-#include "ctl/output/units.h"
 
-#define EVERY_MS     2000u
-#define EVERY_MIN_MS 10u
+#define EVERY_MS          2000u
+#define EVERY_MIN_SECONDS 0.01
 
 static const char help[] =
 	"Requests new figures first. A process that does not reply within a second is shown as\n"
@@ -65,12 +64,12 @@ static bool take_watch(const struct mt_option *option, const char *text)
 {
 	struct mt_stat_view *view = option->target;
 
+	struct mt_option every = *option;
+
 	view->watch = true;
-	if (text && !mt_units_parse_seconds(text, &view->every_ms))
-		return false;
-	if (view->every_ms < EVERY_MIN_MS)
-		view->every_ms = EVERY_MIN_MS;
-	return true;
+	every.target = &view->every_ms;
+	every.min = EVERY_MIN_SECONDS;
+	return !text || mt_option_ms(&every, text);
 }
 
 int mt_command_stat(int argc, char **argv)

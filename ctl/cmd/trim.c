@@ -252,7 +252,7 @@ int mt_command_trim(int argc, char **argv)
 					    {.name = "json", .target = &json},
 					    {.name = "timeout",
 					     .target = &trim.timeout_ms,
-					     .take = mt_option_seconds,
+					     .take = mt_option_ms,
 					     .letter = 't'},
 					    {.name = "tree",
 					     .target = &trim.tree,

@@ -14,7 +14,9 @@ struct mt_short_text {
 
 struct mt_short_text mt_text_bytes(uint64_t bytes); /* "262.1 MB", "16.0 GB" from 10 GB on */
 struct mt_short_text mt_text_change(uint64_t from, uint64_t to); /* "-311.9 MB", "+0.2 MB" */
-struct mt_short_text mt_text_ns(uint64_t ns);       /* "12.3 ms", "61.5 s" from 10 s on */
+struct mt_short_text mt_text_ns(uint64_t ns); /* "12.3 ms", "61.5 s" from 10 s on */
+/* as mt_units_duration reads it: "100 ms", "1.5 s", "2 min", "24 h" */
+struct mt_short_text mt_text_duration(double seconds);
 struct mt_short_text mt_text_count(uint64_t count); /* "1,234,567" */
 /* "1 round", "1,234 rounds" */
 struct mt_short_text mt_text_counted(uint64_t count, const char *one, const char *more);

@@ -28,7 +28,7 @@ struct run {
 };
 
 struct comparison {
-	const struct mt_comparison_options *options;
+	const struct mt_compare_options *options;
 	struct run runs[MT_COMPARISON_MAX];
 	size_t count;
 	bool has_gpu;
@@ -265,7 +265,7 @@ static void draw(struct mt_canvas *canvas, struct comparison *comparison, double
 }
 
 enum mt_err mt_comparison_draw(const struct mt_recording *runs, size_t count,
-			       const struct mt_comparison_options *options,
+			       const struct mt_compare_options *options,
 			       struct mt_error_reason *why)
 {
 	struct comparison *comparison = mt_error_check_memory(calloc(1, sizeof(*comparison)));
@@ -279,10 +279,10 @@ enum mt_err mt_comparison_draw(const struct mt_recording *runs, size_t count,
 	snprintf(comparison->gpu.title, sizeof(comparison->gpu.title), "GPU memory, reserved");
 	for (size_t i = 0; i < count; i++)
 		add_run(comparison, &runs[i]);
-	paper.width = options->width > 0 ? options->width : WIDTH;
-	paper.height = options->height > 0 ? options->height
-					   : HEIGHT + (comparison->has_gpu ? HEIGHT_GPU : 0) +
-						     ROW * (double)(count + 1);
+	paper.width = options->size.width > 0 ? options->size.width : WIDTH;
+	paper.height = options->size.height > 0 ? options->size.height
+						: HEIGHT + (comparison->has_gpu ? HEIGHT_GPU : 0) +
+							  ROW * (double)(count + 1);
 	error = mt_canvas_open(&paper, &canvas, why);
 	if (!error) {
 		draw(canvas, comparison, paper.width, paper.height);
