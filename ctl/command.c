@@ -34,16 +34,6 @@ const struct mt_command *mt_command_find(const char *name)
 	return NULL;
 }
 
-int mt_command_help(const char *name, const char *details)
-{
-	const struct mt_command *command = mt_command_find(name);
-
-	printf("usage: mtctl %s %s\n%s\n", command->name, command->arguments, command->help);
-	if (details)
-		printf("\n%s", details);
-	return MT_EXIT_OK;
-}
-
 int mt_command_misused(const char *name)
 {
 	const struct mt_command *command = mt_command_find(name);
@@ -251,8 +241,10 @@ bool mt_command_line_read(const struct mt_command_line *line, int argc, char **a
 			continue;
 		*out_code =
 			number == 'h' ? mt_command_help(line->command, line->help) : MT_EXIT_USAGE;
-		if (number == 'h' && line->print_more)
+		if (number == 'h' && line->print_more) {
+			putchar('\n');
 			line->print_more();
+		}
 		break;
 	}
 	free(list);

@@ -17,12 +17,12 @@
 	  "record memory over time into a file")                                                   \
 	X(ps, "ps", "[--tree [PID]] [options]", "list all shimmed processes as a tree")            \
 	X(stat, "stat", "PID [options]", "show the memory and cleanups of a process")              \
-	X(trim, "trim", "PID | --all | --all-users | --tree PID",                                  \
+	X(trim, "trim", "PID... | --all | --all-users | --tree PID",                               \
 	  "return free memory now, and report how much")                                           \
 	X(check, "check", "[PID] [--threshold 85]", "check how near memory is to its limit")       \
-	X(round, "round", "PID", "tell a process that a round has ended")                          \
-	X(set, "set", "PID NAME=VALUE", "change a setting of a running process")                   \
-	X(reset_peak, "reset-peak", "PID", "reset the peaks of live bytes and GPU memory")         \
+	X(round, "round", "PID...", "tell a process that a round has ended")                       \
+	X(set, "set", "PID... NAME=VALUE", "change a setting of a running process")                \
+	X(reset_peak, "reset-peak", "PID...", "reset the peaks of live bytes and GPU memory")      \
 	X(options, "options", "[--json | --markdown]", "list all settings")                        \
 	X(presets, "presets", "[--json]", "list sets of settings for a role")                      \
 	X(sites, "sites", "PID [options]", "show live heap bytes by allocating stack")             \
@@ -77,8 +77,8 @@ int mt_subcommand_main(const struct mt_subcommand *commands, int argc, char **ar
  * is a failure of every command. */
 int mt_command_finish(int code);
 
-/* Prints "usage: mtctl NAME ARGUMENTS", the help of the table, and `details` (may be NULL) to
- * stdout. Returns 0. */
+/* Prints "usage: mtctl NAME ARGUMENTS", the help of the table, `details` (may be NULL), what a PID
+ * may be, and the exit codes to stdout. Returns 0. */
 int mt_command_help(const char *name, const char *details);
 
 /* Prints the usage line on stderr. Returns MT_EXIT_USAGE. */
@@ -116,12 +116,13 @@ bool mt_option_number(const struct mt_option *option, const char *text);
 bool mt_option_take_tree(const struct mt_option *option, const char *text);
 
 #define MT_OPERANDS_PROGRAM (-1)
+#define MT_OPERANDS_MAX     1000000 /* any number of them */
 
 /* What a command accepts. */
 struct mt_command_line {
 	const char *command;
 	const char *help;                /* NULL: none but the table's line */
-	void (*print_more)(void);        /* what --help prints after `help`; NULL: nothing */
+	void (*print_more)(void);        /* what --help prints last; NULL: nothing */
 	const struct mt_option *options; /* the last one has no name */
 	int operands_min, operands_max;  /* MT_OPERANDS_PROGRAM: the first one ends the options */
 };

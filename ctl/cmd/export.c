@@ -26,7 +26,7 @@ static const char help[] =
 	"                      a symbolic link, and a file of another user, as it is\n"
 	"  --name FILE.prom    another name than mtshim.prom\n"
 	"  --once              once, which is the default: for cron, or a timer of systemd\n"
-	"  --interval=SECONDS  repeats until SIGINT, SIGTERM or SIGHUP, and then removes the\n"
+	"  --interval=DURATION  repeats until SIGINT, SIGTERM or SIGHUP, and then removes the\n"
 	"                      file\n"
 	"  --format=old        on stdout, the text format 0.0.4, which DIR/mtshim.prom always\n"
 	"                      has\n"
@@ -56,7 +56,7 @@ static char *read_all(bool old, size_t *bytes)
 	struct mt_process_list processes;
 	char *text;
 
-	mt_process_list_read(&processes);
+	mt_process_list_read(MT_PROCESS_LIST_SHOWN, &processes);
 	text = (old ? mt_openmetrics_render_old : mt_openmetrics_render)(&processes, bytes);
 	mt_process_list_free(&processes);
 	return text;

@@ -108,7 +108,7 @@ struct wanted {
 static int run_tree(const char *pid_text, bool json)
 {
 	pid_t root = 0;
-	int code = pid_text ? mt_target_parse_pid(pid_text, &root) : MT_EXIT_OK;
+	int code = pid_text ? mt_target_choose(pid_text, &root) : MT_EXIT_OK;
 
 	return code == MT_EXIT_OK ? mt_ps_tree(root, json) : code;
 }
@@ -117,7 +117,7 @@ static int run_list(void (*print)(const struct mt_process_list *))
 {
 	struct mt_process_list processes;
 
-	mt_process_list_read(&processes);
+	mt_process_list_read(MT_PROCESS_LIST_SHOWN, &processes);
 	mt_stats_dir_sweep(processes.all, processes.all_count);
 	for (size_t i = 0; i < processes.count; i++)
 		if (processes.list[i].state == MT_PROCESS_REFUSED ||

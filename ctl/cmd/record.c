@@ -28,8 +28,7 @@ static const char help[] =
 	"  --interval=SECONDS   between samples (1), from 0.01 to 3600\n"
 	"  --tree               every shimmed descendant as well\n"
 	"  --no-shim            the program without the shim, from the kernel's figures alone:\n"
-	"                       to compare with\n\n"
-	"settings, for a program that is started:\n";
+	"                       to compare with\n";
 
 /* Samples at fixed times, however long a sample takes. A late sample delays the next ones. */
 static void keep_recording(struct mt_recorder *recorder, const struct mt_recorder_options *options,
@@ -64,13 +63,11 @@ static int record_process(const char *text, const struct mt_recorder_options *op
 	struct mt_recorder *recorder;
 	struct mt_process process;
 	struct mt_error_reason why;
-	pid_t pid;
+	enum mt_exit code = (options->shim && !options->tree ? mt_target_find
+							     : mt_target_find_any)(text, &process);
 
-	if (mt_target_parse_pid(text, &pid) != MT_EXIT_OK)
-		return MT_EXIT_USAGE;
-	if ((options->shim && !options->tree ? mt_process_find_shimmed
-					     : mt_process_find)(pid, &process, &why) != MT_ERR_OK)
-		return mt_error_fail(MT_EXIT_NOT_SHIMMED, &why);
+	if (code != MT_EXIT_OK)
+		return code;
 	if (mt_json_lines_open(lines->path, lines, &why) != MT_ERR_OK)
 		return mt_error_fail(MT_EXIT_USAGE, &why);
 	launch.forwarded = mt_command_block_endings();

@@ -11,8 +11,7 @@
 static const char help[] =
 	"The library is MTSHIM_LIBRARY, else the one beside mtctl, in ../lib, or where it was\n"
 	"installed. An existing LD_PRELOAD stays, behind it. The exit code is that of the\n"
-	"program; 127: not found, 126: cannot be run, 2: an option that is not valid.\n\n"
-	"options:\n";
+	"program.\n";
 
 int mt_command_run(int argc, char **argv)
 {

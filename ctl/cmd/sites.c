@@ -16,10 +16,9 @@ static const char help[] =
 	"Live bytes by the stack that allocated them, the largest first, estimated from samples\n"
 	"of the heap profiler of the embedded jemalloc. The program must be started with\n"
 	"MT_PROF=1, and sampling be switched on (mtctl set PID prof=on). Memory that was\n"
-	"allocated before that, by mmap, or by a library's own allocator is not included. Exit\n"
-	"code 0: printed, 1: no profile is available, or nothing has grown.\n\n"
+	"allocated before that, by mmap, or by a library's own allocator is not included.\n\n"
 	"  --top=N         the number of sites (10), 0 for all\n"
-	"  --diff=SECONDS  takes two profiles this far apart and shows what has grown\n"
+	"  --diff=DURATION  takes two profiles this far apart and shows what has grown\n"
 	"  --json          one object\n"
 	"  --folded        a line a stack, for flame graphs\n"
 	"  --pprof=FILE    also writes all sites for `pprof FILE` or `go tool pprof FILE`\n";

@@ -18,7 +18,7 @@ static const char help[] =
 	"Requests new figures first. A process that does not reply within a second is shown as\n"
 	"it has last published.\n\n"
 	"  --json             one object: every figure by its name, records, samples, settings\n"
-	"  --watch[=SECONDS]  repeats (2) until the process ends; with --json, one line each\n"
+	"  --watch[=DURATION]  repeats (2s) until the process ends; with --json, one line each\n"
 	"  --records          all of the last cleanups, instead of five\n"
 	"  --samples          the last 15 minutes\n"
 	"  --oom              only the last out-of-memory errors of GPUs and the times that\n"
@@ -48,7 +48,7 @@ static int show(struct mt_target *target, const char *pid, const struct mt_stat_
 	for (;;) {
 		if (!view->cached)
 			mt_control_file_refresh(&target->process);
-		code = mt_target_open(pid, target);
+		code = mt_target_load(target);
 		if (code != MT_EXIT_OK)
 			return code;
 		print(target, view);

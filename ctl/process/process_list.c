@@ -80,6 +80,7 @@ static size_t plan_probes(struct mt_process_list *processes, struct mt_process_p
 		if (!mt_process_may_probe(process))
 			continue;
 		is_near = mt_target_read_near(process, &processes->list[i].head);
+		processes->list[i].is_near = is_near;
 		probes[count++] = (struct mt_process_probe){
 			.process = process, .maps = !is_near, .command = is_near};
 	}
@@ -135,9 +136,19 @@ static void read_entries(struct mt_process_list *processes, struct mt_process_pr
 	}
 }
 
-static void keep_shimmed(struct mt_process_list *processes)
+/* A process that is unresponsive may be one of this MT_DIR. */
+static bool is_kept(const struct mt_process_list_entry *entry, const struct mt_process *process,
+		    enum mt_process_list_scope scope)
+{
+	return process->shimmed &&
+	       (scope == MT_PROCESS_LIST_ALL || entry->is_near ||
+		entry->state == MT_PROCESS_UNRESPONSIVE || mt_stats_dir_is_shown(process));
+}
+
+static void keep_shimmed(struct mt_process_list *processes, enum mt_process_list_scope scope)
 {
 	for (size_t i = 0; i < processes->all_count; i++) {
+		processes->all[i].shimmed = is_kept(&processes->list[i], &processes->all[i], scope);
 		if (!processes->all[i].shimmed)
 			continue;
 		processes->list[i].process.shimmed = true;
@@ -220,7 +231,7 @@ static void find_parents(struct mt_process_list *processes)
 	free(entry_of);
 }
 
-void mt_process_list_read(struct mt_process_list *out)
+void mt_process_list_read(enum mt_process_list_scope scope, struct mt_process_list *out)
 {
 	struct mt_process_probe *probes;
 	size_t probes_count;
@@ -233,9 +244,9 @@ void mt_process_list_read(struct mt_process_list *out)
 	probes_count = plan_probes(out, probes);
 	mt_process_cache_probe(probes, probes_count);
 	read_entries(out, probes, probes_count);
-	mt_stats_dir_forget();
 	free(probes);
-	keep_shimmed(out);
+	keep_shimmed(out, scope);
+	mt_stats_dir_forget();
 	find_parents(out);
 	make_order(out);
 	sum_up(out);

@@ -42,6 +42,7 @@ struct mt_process_list_entry {
 	 * UNRESPONSIVE */
 	struct mt_error_reason why;
 	bool uses_cuda;
+	bool is_near;                     /* its file is in the directory that mtctl tries first */
 	struct mt_process_list_sums own;  /* 0 for what is not known */
 	struct mt_process_list_sums tree; /* its own and that of all shimmed ones below it */
 };
@@ -60,8 +61,12 @@ struct mt_process_list {
 	struct mt_process_list_sums total;
 };
 
+/* SHOWN: where mtctl has an MT_DIR, only the processes of that directory (mt_stats_dir_is_shown).
+ */
+enum mt_process_list_scope { MT_PROCESS_LIST_SHOWN, MT_PROCESS_LIST_ALL };
+
 /* Reads the list. The caller frees it with mt_process_list_free. */
-void mt_process_list_read(struct mt_process_list *out);
+void mt_process_list_read(enum mt_process_list_scope scope, struct mt_process_list *out);
 void mt_process_list_free(struct mt_process_list *processes);
 
 /* Returns the entry of this pid, or NULL. */

@@ -11,7 +11,7 @@ import time
 import pytest
 
 import stats_raw
-from mtctl_helpers import FAKE, MB, NOT_SHIMMED, PYTHON, ROOT, USAGE, ctl, fake, files_of, plain  # noqa: F401
+from mtctl_helpers import FAKE, MB, NO_PROCESS, NOT_SHIMMED, PYTHON, ROOT, USAGE, ctl, fake, files_of, plain  # noqa: F401
 
 pytestmark = pytest.mark.slow
 
@@ -101,8 +101,8 @@ def test_no_such_process_and_no_process_at_all_are_refused(ctl, spawn, plain):
 	process = spawn(["/bin/true"], plain)
 	process.wait()
 
-	assert ctl("diagnose", process.pid, FOR).returncode == NOT_SHIMMED
-	assert ctl("diagnose", "that-one", FOR).returncode == USAGE
+	assert ctl("diagnose", process.pid, FOR).returncode == NO_PROCESS
+	assert ctl("diagnose", "that-one", FOR).returncode == NO_PROCESS
 	assert ctl("diagnose").returncode == USAGE
 	assert ctl("diagnose", os.getpid(), os.getpid()).returncode == USAGE
 

@@ -73,7 +73,7 @@ def test_every_setting_is_there_with_its_meaning_and_default(ctl, read):
 def test_options_are_items_of_a_list(pages):
 	text = pages["mtctl.1"].read_text()
 
-	assert ".It Fl Fl timeout Ns = Ns Ar \"SECONDS\"" in text and ".It Fl Fl light\n" in text
+	assert ".It Fl Fl timeout Ns = Ns Ar \"DURATION\"" in text and ".It Fl Fl light\n" in text
 	assert text.count(".Bl -tag") == text.count(".Bl -tag -width Ds") and text.count(".Bl") == text.count(".El")
 
 

@@ -11,7 +11,7 @@ import xml.etree.ElementTree
 import pytest
 
 from cuda_helpers import cuda, fill  # noqa: F401 (a fixture, and what it fills)
-from mtctl_helpers import MB, NOT_SHIMMED, PYTHON, USAGE
+from mtctl_helpers import MB, NO_PROCESS, NOT_SHIMMED, PYTHON, USAGE
 from mtctl_helpers import ctl, fake, plain  # noqa: F401 (fixtures)
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -530,7 +530,7 @@ def test_a_picture_that_cannot_be_written_is_a_failure(ctl, tmp_path):
 	for wrong in (tmp_path / "no" / "x.svg", tmp_path / "x.gif"):
 		assert ctl("plot", file, "-o", wrong).returncode == USAGE
 	assert ctl("plot", file).returncode == USAGE and ctl("plot", "-o", tmp_path / "x.svg").returncode == USAGE
-	assert ctl("plot", 2**22 + 5, "-o", tmp_path / "x.svg").returncode == NOT_SHIMMED
+	assert ctl("plot", 2**22 + 5, "-o", tmp_path / "x.svg").returncode == NO_PROCESS
 
 
 # ---- the pool ----

@@ -22,7 +22,7 @@ static enum mt_exit read_process(const char *pid, struct mt_recording *out)
 
 	if (code == MT_EXIT_OK) {
 		mt_control_file_refresh(&target->process);
-		code = mt_target_open(pid, target);
+		code = mt_target_load(target);
 	}
 	if (code == MT_EXIT_OK)
 		mt_recording_of_process(target, out);

@@ -55,7 +55,7 @@ static const char help[] =
 	"  --open                 figures need no token: whoever reaches it reads names and "
 	"figures\n"
 	"  --allow-host=NAME      another name that a Host header may say, up to 15 times\n"
-	"  --interval=SECONDS     for how long an answer is shared by all who ask (0.25)\n";
+	"  --interval=DURATION    for how long an answer is shared by all who ask (250ms)\n";
 
 struct arguments {
 	const char *listen, *token_file, *reader_file;

@@ -26,7 +26,7 @@
 
 static const char help[] = "All shimmed processes of yours (for root: of everybody), as a tree, "
 			   "again and again. ? shows the keys.\n\n"
-			   "  --interval=SECONDS  time between two updates (2; from 0.1)\n"
+			   "  --interval=DURATION  time between two updates (2s; from 100ms)\n"
 			   "  --sort=COLUMN       sort by a column of the list below (rss)\n"
 			   "  --filter=TEXT       only those with TEXT in their command or PID\n"
 			   "  --flat              no tree\n"
