@@ -35,16 +35,17 @@
 	X(budget, "budget", "--params N [options]", "estimate the GPU memory of a model")          \
 	X(fit, "fit", "--model-mb MB [options]", "compute how many clients a GPU can serve")       \
 	X(export, "export", "[--textfile DIR] [options]",                                          \
-	  "export all figures as metrics for Prometheus")
+	  "export all figures as metrics for Prometheus")                                          \
+	X(plot, "plot", "PID | FILE [-o x.svg|png|pdf]",                                           \
+	  "draw memory over time, in the terminal or as a picture")                                \
+	X(compare, "compare", "FILE FILE... [-o x.svg|png|pdf]",                                   \
+	  "hold recordings against each other: a table, or a picture")
 
 /* Commands that are programs of their own, since they need a library that a server may not have.
  * `mtctl NAME` executes PROGRAM, which is beside mtctl or in LIBDIR/mtshim, with NAME as argv[1]
  * and the arguments after it. */
 #define MT_SUBCOMMANDS(X)                                                                          \
 	X("top", "[options]", "show a live view of all shimmed processes", "mtctl-top")            \
-	X("plot", "PID | FILE -o x.svg|png|pdf", "draw memory over time", "mtctl-plot")            \
-	X("compare", "FILE FILE... -o x.svg|png|pdf", "draw several recordings in one picture",    \
-	  "mtctl-plot")                                                                            \
 	X("serve", "[--listen 127.0.0.1:9477]", "serve a live page, Prometheus metrics and JSON",  \
 	  "mtctl-serve")
 

@@ -12,11 +12,13 @@
 static const char plot_help[] =
 	"RSS, live and idle heap over time, with rounds, cleanups by their level and what the\n"
 	"largest brought, and pressure. Of a PID the last 15 minutes, as far as it remembers\n"
-	"them; of a FILE what `mtctl record` or `mtctl stat PID --json` has written there.\n\n"
-	"  -o, --output=FILE  the picture: .svg, .png or .pdf\n"
-	"  --gpu              device memory as well, a field for each device; of a PID its pool,\n"
-	"                     too: blocks by state, size and age. FILE may be what\n"
-	"                     `mtctl snapshot PID --json` has printed\n"
+	"them; of a FILE what `mtctl record` or `mtctl stat PID --json` has written there.\n"
+	"Without -o it draws in the terminal: in Braille characters, or in ASCII where the\n"
+	"locale is not UTF-8.\n\n"
+	"  -o, --output=FILE  a picture: .svg, .png or .pdf\n"
+	"  --gpu              device memory as well; in a picture a field for each device, and of\n"
+	"                     a PID its pool, too: blocks by state, size and age. FILE may be\n"
+	"                     what `mtctl snapshot PID --json` has printed, for a picture\n"
 	"  --since=DURATION   leave out what was before that time from the start (90, 90s, 5m,\n"
 	"                     2h, 1d)\n"
 	"  --last=DURATION    only the end\n"
@@ -24,19 +26,20 @@ static const char plot_help[] =
 	"  --clock            times of day; those of a PID always are, --no-clock: time since the\n"
 	"                     start\n"
 	"  --title=TEXT       instead of the command\n"
-	"  --size=WxH         in pixels\n";
+	"  --size=WxH         of a picture, in pixels\n";
 
 static const char compare_help[] =
-	"RSS (and device memory, where there is any) of several recordings, each from its own\n"
-	"start, on the same scales, and below it a table of peak, mean, end and time. The first\n"
-	"is what the others are held against:\n\n"
-	"  mtctl record --no-shim -o before.jsonl -- python3 train.py\n"
-	"  mtctl record -o after.jsonl -- python3 train.py\n"
-	"  mtctl compare before.jsonl after.jsonl -o compared.svg\n\n"
-	"  -o, --output=FILE  the picture: .svg, .png or .pdf\n"
+	"Prints peak, mean and end of RSS, time, CPU time and cleanups of several recordings.\n"
+	"The first is what the others are held against:\n\n"
+	"  mtctl record --no-shim -o bare.jsonl -- python3 train.py\n"
+	"  mtctl record -o shim.jsonl -- python3 train.py\n"
+	"  mtctl compare bare.jsonl shim.jsonl\n\n"
+	"  -o, --output=FILE  also a picture, .svg, .png or .pdf: RSS (and device memory, where\n"
+	"                     there is any) over time, each run from its own start, on the same\n"
+	"                     scales\n"
 	"  --label=TEXT       instead of the name of a file; once for each file, in their order\n"
-	"  --title=TEXT       above it all\n"
-	"  --size=WxH         in pixels\n";
+	"  --title=TEXT       above the picture\n"
+	"  --size=WxH         of a picture, in pixels\n";
 
 static bool take_size(const struct mt_option *option, const char *text)
 {

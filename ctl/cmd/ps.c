@@ -11,14 +11,19 @@
 #include "ctl/output/table.h"
 #include "ctl/output/text.h"
 
+/* for all processes that are asked for figures */
+#define REFRESH_MS   250u
+#define REFRESH_TEXT "250 ms"
+
 static const char help[] =
 	"All processes of the user (as root: of all users) that have libmtshim.so mapped, as a\n"
 	"tree. TREE is the RSS of a process and of all shimmed ones below it; pages that\n"
 	"processes share are counted in each. GPU, where a process uses one: the device memory\n"
 	"that it holds from the driver, of every kind that is counted. RANK, where a process\n"
 	"has one: from RANK, OMPI_COMM_WORLD_RANK, PMI_RANK or SLURM_PROCID in its environment.\n\n"
-	"LIVE and IDLE are what the process has last published: up to 1 s ago, or up to 30 s\n"
-	"where nothing changes (`mtctl stat` requests new figures). asleep: the process is too\n"
+	"LIVE and IDLE are what the process has last published. Where its RSS has moved since\n"
+	"then, it is asked for new figures; a star marks those of a process that does not\n"
+	"reply. asleep: the process is too\n"
 	"small for the shim to act. refused: mtctl does not believe its file, or its MT_DIR\n"
 	"cannot hold one; stderr has the reason. unresponsive: its mappings cannot be read in\n"
 	"time, so it may be without the shim.\n\n"
@@ -32,6 +37,13 @@ static const char help[] =
 	"  --pids        a line for each: its PID, a tab, its command; for scripts\n"
 	"  --json        one object\n";
 
+/* A star: the figure is older than the RSS beside it. */
+static void add_published(struct mt_table *table, bool is_known, bool is_outdated, uint64_t bytes)
+{
+	mt_table_addf(table, "%s%s", is_known ? mt_text_bytes(bytes).text : "-",
+		      is_known && is_outdated ? "*" : "");
+}
+
 static void add_entry(struct mt_table *table, const struct mt_process_list *processes,
 		      const struct mt_process_list_entry *entry)
 {
@@ -43,8 +55,8 @@ static void add_entry(struct mt_table *table, const struct mt_process_list *proc
 		mt_table_add(table, *entry->head.rank ? entry->head.rank : "-");
 	mt_table_add(table, mt_process_state_word(entry->state));
 	mt_table_add_bytes(table, true, entry->own.rss_bytes);
-	mt_table_add_bytes(table, awake, entry->own.live_bytes);
-	mt_table_add_bytes(table, awake, entry->own.idle_bytes);
+	add_published(table, awake, entry->is_outdated, entry->own.live_bytes);
+	add_published(table, awake, entry->is_outdated, entry->own.idle_bytes);
 	mt_table_add_bytes(table, true, entry->tree.rss_bytes);
 	if (processes->uses_cuda)
 		mt_table_add_bytes(table, entry->uses_cuda, entry->own.gpu_bytes);
@@ -67,6 +79,15 @@ static void add_total(struct mt_table *table, const struct mt_process_list *proc
 	mt_table_add(table, mt_text_count(processes->count).text);
 }
 
+static void print_outdated(const struct mt_process_list *processes)
+{
+	for (size_t i = 0; i < processes->count; i++)
+		if (processes->list[i].is_outdated) {
+			puts("* of a time when RSS was another one; no reply within " REFRESH_TEXT);
+			return;
+		}
+}
+
 static void print_text(const struct mt_process_list *processes)
 {
 	struct mt_table *table;
@@ -86,6 +107,7 @@ static void print_text(const struct mt_process_list *processes)
 		add_entry(table, processes, &processes->list[processes->order[i]]);
 	add_total(table, processes);
 	mt_table_print(table);
+	print_outdated(processes);
 }
 
 static void print_json(const struct mt_process_list *processes)
@@ -119,6 +141,8 @@ static int run_list(void (*print)(const struct mt_process_list *))
 
 	mt_process_list_read(MT_PROCESS_LIST_SHOWN, &processes);
 	mt_stats_dir_sweep(processes.all, processes.all_count);
+	if (print != print_pids)
+		mt_process_list_refresh(&processes, REFRESH_MS);
 	for (size_t i = 0; i < processes.count; i++)
 		if (processes.list[i].state == MT_PROCESS_REFUSED ||
 		    processes.list[i].state == MT_PROCESS_UNRESPONSIVE)

@@ -30,6 +30,10 @@ struct mt_short_text mt_text_field(const char *name, uint64_t value);
  * text of a process is safe for a terminal and for JSON. */
 void mt_text_clean(char *text, size_t text_bytes);
 
+/* Copies text of a user for a picture or a terminal, cut to fit: valid UTF-8 stays; control
+ * characters and what XML forbids become "?". */
+void mt_text_clean_utf8(const char *text, char *out, size_t out_bytes);
+
 bool mt_text_ends_with(const char *text, const char *end);
 
 /* Returns the text after the last slash. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ctl/process/clock.h"
+#include "ctl/process/control_file.h"
 #include "ctl/process/process_cache.h"
 #include "ctl/process/stats_dir.h"
 #include "ctl/process/target.h"
@@ -12,6 +13,10 @@
 /* retries for files that may be half written, for all of them together */
 #define TRIES    5u /* of files that may be half written, all together */
 #define PAUSE_MS 10
+
+/* RSS may differ by this much from that of the published figures; more than a part of it */
+#define OUTDATED_BYTES ((uint64_t)2 << 20)
+#define OUTDATED_PART  20u
 
 const char *mt_process_state_word(enum mt_process_state state)
 {
@@ -250,6 +255,49 @@ void mt_process_list_read(enum mt_process_list_scope scope, struct mt_process_li
 	find_parents(out);
 	make_order(out);
 	sum_up(out);
+}
+
+/* ---- figures that are older than the RSS beside them ---- */
+
+/* The kernel's RSS is of now. Where the process saw another one when it published, its other
+ * figures are as old. */
+static bool is_outdated(const struct mt_process_list_entry *entry)
+{
+	uint64_t now = entry->own.rss_bytes, then = entry->head.snapshot.rss_bytes;
+	uint64_t apart = now > then ? now - then : then - now;
+
+	return entry->state == MT_PROCESS_AWAKE && apart > OUTDATED_BYTES &&
+	       apart > now / OUTDATED_PART;
+}
+
+static void refresh(struct mt_process_list_entry *entry, uint64_t until_ns)
+{
+	const struct mt_request request = {.kind = MT_REQUEST_PUBLISH};
+	uint64_t now_ns = mt_clock_now_ns();
+	struct mt_stats_head head;
+	struct mt_error_reason why;
+
+	entry->is_outdated = true;
+	if (now_ns >= until_ns ||
+	    mt_control_file_exchange(&entry->process, request, (until_ns - now_ns) / 1000000u + 1,
+				     &head, &why) != MT_ERR_OK)
+		return;
+	free(entry->devices);
+	entry->devices = NULL;
+	entry->head = head;
+	entry->is_outdated = false;
+	use_head(entry, false);
+}
+
+void mt_process_list_refresh(struct mt_process_list *processes, uint64_t for_ms)
+{
+	uint64_t until_ns = mt_clock_now_ns() + for_ms * 1000000u;
+
+	for (size_t i = 0; i < processes->count; i++)
+		if (is_outdated(&processes->list[i]))
+			refresh(&processes->list[i], until_ns);
+	processes->total = (struct mt_process_list_sums){0};
+	sum_up(processes);
 }
 
 static int compare_pid(const void *pid, const void *entry)

@@ -61,6 +61,8 @@ void mt_process_script(const char *command, char *out, size_t out_bytes)
 	while (interpreter && (rest = next_word(rest, word))) {
 		char letter = word[0] == '-' ? word[1] : '\0';
 
+		if (strcmp(word, "-") == 0) /* from stdin */
+			return;
 		if (!letter || strchr(interpreter->module, letter)) {
 			if (letter && !word[2] && !next_word(rest, word))
 				return;

@@ -96,6 +96,42 @@ def test_colours_only_on_a_terminal_and_not_with_no_color(mtctl, plain):
 	assert "\x1b" not in subprocess.run([mtctl], env=plain, capture_output=True, text=True, check=True).stdout
 
 
+def test_run_says_one_line_on_a_terminal_alone(mtctl, shim, plain):
+	def said(*words):
+		ours, theirs = pty.openpty()
+		subprocess.run([mtctl, "run", *words, "--", "/bin/true"], env=dict(plain, MTSHIM_LIBRARY=str(shim)), stderr=theirs, check=True)
+		os.close(theirs)
+		try:
+			return os.read(ours, 65536).decode()
+		except OSError:
+			return ""
+		finally:
+			os.close(ours)
+
+	assert re.fullmatch(rf"mtctl: process (\d+) runs under mtshim \S+; in another terminal: {mtctl} stat \1\r\n", said())
+	assert said("--quiet") == ""
+	assert subprocess.run([mtctl, "run", "--", "/bin/true"], env=dict(plain, MTSHIM_LIBRARY=str(shim)), capture_output=True).stderr == b""
+
+
+def test_the_overview_has_each_command_once_in_a_group_and_the_exit_codes(ctl):
+	overview = ctl("help").stdout
+	groups = re.split(r"^(start|watch|act|explain|export|exit codes)$", overview, flags=re.MULTILINE)
+	listed = {title: re.findall(r"^  ([a-z][a-z-]*) ", text, re.MULTILINE) for title, text in zip(groups[1::2], groups[2::2])}
+
+	assert [*listed] == ["start", "watch", "act", "explain", "export", "exit codes"]
+	commands = re.findall(r'X\((?:\w+, )?"([a-z][a-z-]*)", "', (ROOT / "ctl/command.h").read_text())
+	assert sorted(sum(listed.values(), [])[:-4]) == sorted(commands), "the last four are examples"
+	assert re.findall(r"^ +(\d+)  ", overview, re.MULTILINE) == [str(code) for code in (*range(7), 126, 127)]
+
+
+def test_the_help_of_a_command_has_its_options_then_the_exit_codes_then_the_settings(ctl):
+	for command in ("run", "record"):
+		text = ctl(command, "--help").stdout
+		assert -1 < text.index("--quiet") < text.index("\nexit codes:\n") < text.index("\nsettings of the program") < text.index("--gc-rounds=")
+	assert "  5  the process does not carry the shim" in ctl("stat", "--help").stdout
+	assert "  5  " not in ctl("options", "--help").stdout and "not even one client fits" in ctl("fit", "--help").stdout
+
+
 def test_output_that_cannot_be_written_is_a_failure(mtctl, plain):
 	with open("/dev/full", "w") as full:
 		got = subprocess.run([mtctl, "options"], env=plain, stdout=full, stderr=subprocess.PIPE, text=True)

@@ -3,10 +3,10 @@
 #ifndef MT_CTL_UI_PLOT_COMPARISON_H
 #define MT_CTL_UI_PLOT_COMPARISON_H
 
-#include "ctl/metrics/recording.h"
+#include "ctl/metrics/run.h"
 #include "ctl/plot_options.h"
 
-enum mt_err mt_comparison_draw(const struct mt_recording *runs, size_t count,
+enum mt_err mt_comparison_draw(const struct mt_run *runs, size_t count,
 			       const struct mt_compare_options *options,
 			       struct mt_error_reason *why);
 

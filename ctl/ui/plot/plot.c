@@ -1,34 +1,18 @@
 /* ctl/ui/plot/plot.c -- `mtctl plot`: memory over time as a picture. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "ctl/command.h"
 #include "ctl/plot_options.h"
 #include "ctl/ui/plot/picture.h"
 #include "ctl/ui/plot/plotting.h"
-#include "ctl/process/control_file.h"
 #include "ctl/process/target.h"
+#include "ctl/metrics/recording_source.h"
 
 struct options {
 	const struct mt_plot_options *wanted;
 	struct mt_picture_options picture;
 };
-
-static enum mt_exit read_process(const char *pid, struct mt_recording *out)
-{
-	struct mt_target *target = mt_error_check_memory(malloc(sizeof(*target)));
-	enum mt_exit code = mt_target_find(pid, &target->process);
-
-	if (code == MT_EXIT_OK) {
-		mt_control_file_refresh(&target->process);
-		code = mt_target_load(target);
-	}
-	if (code == MT_EXIT_OK)
-		mt_recording_of_process(target, out);
-	free(target);
-	return code;
-}
 
 /* Left out for a process that has no pool, or does not reply. */
 static bool read_pool_of(const char *pid, struct mt_pool_picture *out)
@@ -59,7 +43,7 @@ static int plot_process(const char *pid, struct options *options)
 	struct mt_recording recording = {0};
 	struct mt_pool_picture pool = {0};
 	struct mt_error_reason why;
-	int code = read_process(pid, &recording);
+	int code = mt_recording_of_word(pid, &recording);
 
 	options->picture.as_clock = !options->wanted->no_clock;
 	if (code == MT_EXIT_OK && options->picture.gpu && read_pool_of(pid, &pool))
@@ -98,7 +82,6 @@ int mt_plot_run(int argc, char **argv)
 {
 	struct mt_plot_options wanted;
 	struct options options = {.wanted = &wanted};
-	uint64_t number;
 	int code;
 
 	if (!mt_plot_options_read(argc, argv, &wanted, &code))
@@ -115,8 +98,6 @@ int mt_plot_run(int argc, char **argv)
 						      .last_s = wanted.last_s,
 						      .pid = wanted.pid,
 						      .gpu = wanted.gpu};
-	/* A number is a PID, unless a file has that name. */
-	return mt_text_parse_u64(wanted.source, &number) && access(wanted.source, F_OK) != 0
-		       ? plot_process(wanted.source, &options)
-		       : plot_file(wanted.source, &options);
+	return mt_recording_is_file(wanted.source) ? plot_file(wanted.source, &options)
+						   : plot_process(wanted.source, &options);
 }
