@@ -14,7 +14,7 @@ Test(process_name, finds_the_script_of_an_interpreter)
 		{"python3 -W ignore -X dev train.py", "train.py"},
 		{"python3 -Wignore train.py", "train.py"},
 		{"python3 -m http.server 8000", "http.server"},
-		{"python3 -um package.main", ""},
+		{"python3 -um package.main", "package.main"},
 		{"python3 -c print(1) x.py", ""},
 		{"python3", ""},
 		{"python3 -m", ""},
