@@ -181,7 +181,7 @@ static enum mt_err take_header(struct mt_recording *recording, const json_t *lin
 	return MT_ERR_OK;
 }
 
-/* An exec does not begin the time anew; a smaller figure is another process's. */
+/* An exec does not reset the time; a smaller figure is that of another process. */
 static void note_cpu(struct mt_recording *recording, uint64_t cpu_ns)
 {
 	if (cpu_ns == MT_RECORDING_UNKNOWN)

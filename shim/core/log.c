@@ -182,7 +182,7 @@ static void write_to_stderr(const char *text, size_t length)
 	mt_log_close_stderr(fd);
 }
 
-static bool is_leap(unsigned year)
+static bool has_366_days(unsigned year)
 {
 	return (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
 }
@@ -195,12 +195,12 @@ static void split_days(uint64_t days, unsigned *out_year, unsigned *out_month, u
 	unsigned month = 0;
 	unsigned length;
 
-	for (length = 365; days >= length; length = is_leap(year) ? 366 : 365) {
+	for (length = 365; days >= length; length = has_366_days(year) ? 366 : 365) {
 		days -= length;
 		year++;
 	}
 	for (length = 31; days >= length && month < 11;
-	     length = lengths[month] + (month == 1 && is_leap(year))) {
+	     length = lengths[month] + (month == 1 && has_366_days(year))) {
 		days -= length;
 		month++;
 	}

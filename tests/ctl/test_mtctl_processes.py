@@ -251,6 +251,20 @@ def test_trim_of_a_process_that_sleeps(fake, ctl):
 	assert asked.returncode == NOTHING and "asleep: it has no files: it holds less than MT_MIN_MB; started with MT_MIN_MB=0" in asked.stderr
 
 
+def test_ps_asks_where_rss_has_moved_and_marks_what_gets_no_reply(fake, ctl):
+	"""It showed LIVE of half a minute ago beside an RSS of now: more was live than resident."""
+	values = {"rss_bytes": 300 * MB, "heap_live_bytes": 200 * MB, "heap_idle_bytes": 20 * MB}
+	asked, deaf = fake(values=values), fake(values=values, deaf=True)
+
+	lines = ctl("ps").stdout.splitlines()
+
+	(one,), (other,) = ([line for line in lines if line.split()[0] == str(pid)] for pid in (asked, deaf))
+	assert re.search(r"200\.0 MB +20\.0 MB ", one) and re.search(r"200\.0 MB\* +20\.0 MB\* ", other)
+	assert lines[-1] == "* of a time when RSS was another one; no reply within 250 ms"
+	assert json.loads(ctl("stat", asked, "--json", "--cached").stdout)["requests_count"] == 1
+	assert "*" not in ctl("ps", "--pids").stdout
+
+
 def test_no_answer_in_time(fake, ctl):
 	begin = time.monotonic()
 	got = ctl("trim", fake(deaf=True), "--timeout=0.3")
