@@ -19,6 +19,7 @@
 #define STALE_NS    UINT64_C(1000000000)
 #define WAIT_MAX_NS UINT64_C(200000000) /* for all replies together */
 #define LOOK_NS     UINT64_C(1000000000)
+#define IDENTITY_NS UINT64_C(1000000000)
 
 struct mt_recorder {
 	struct mt_recorder_options options;
@@ -215,16 +216,34 @@ static void begin_counting(const struct mt_recorder *recorder, struct mt_watched
 	watched->is_older = false;
 }
 
+/* Whether the identity need not be read again, which takes a child process. An exec chooses another
+ * address for the stack; a new title that leaves the name as it was is seen after IDENTITY_NS. */
+static bool is_same_program(const struct mt_recorder *recorder, const struct mt_watched *watched,
+			    uint64_t now_ns)
+{
+	struct mt_process now = {.pid = watched->process.pid};
+
+	return watched->identity && (watched->process.shimmed || !recorder->options.shim) &&
+	       now_ns - watched->identity_ns < IDENTITY_NS && watched->process.stack_start &&
+	       mt_process_read_stat(&now) && now.stack_start == watched->process.stack_start &&
+	       strcmp(now.comm, watched->process.comm) == 0;
+}
+
 /* An exec changes the name, and whether the process carries the shim; the loader maps that a moment
  * later. A process without the shim is checked again at growing intervals, since the maps of a
  * large process are long. */
 static uint64_t update_identity(const struct mt_recorder *recorder, struct mt_watched *watched)
 {
-	uint64_t identity = mt_recorder_identity(watched->process.pid);
-	bool same = identity == watched->identity;
+	uint64_t now_ns = mt_clock_now_ns(), identity;
 	struct mt_process fresh;
 	struct mt_error_reason why;
+	bool same;
 
+	if (is_same_program(recorder, watched, now_ns))
+		return watched->identity;
+	identity = mt_recorder_identity(watched->process.pid);
+	same = identity == watched->identity;
+	watched->identity_ns = now_ns;
 	watched->same_count = same ? watched->same_count + 1 : 0;
 	if (same && (watched->process.shimmed || !recorder->options.shim ||
 		     watched->same_count & (watched->same_count - 1)))

@@ -45,6 +45,7 @@ struct mt_watched {
 	uint32_t devices_count;
 	uint32_t silent_count; /* samples in a row without a reply */
 	uint64_t identity;     /* hash of its name and arguments */
+	uint64_t identity_ns;  /* when it was read; CLOCK_MONOTONIC */
 	uint64_t same_count;   /* readings with this identity */
 	uint64_t records_seen, rounds_seen, pressure_level;
 	uint64_t published_ns; /* time_ns of the figures that those are from */
