@@ -62,6 +62,11 @@ bench-costs-threads: all bench-programs
 bench-costs-python: all
 	$(PYTHON) bench/costs/python_objects.py --build $(B) --instructions $(PEERS)
 
+# ---- what `mtctl sites --python` costs the program that it looks at: two minutes ----
+.PHONY: bench-lines
+bench-lines: all
+	$(PYTHON) bench/costs/python_lines.py --build $(B)
+
 # ---- cost of jemalloc's heap profiler, prepared and switched on ----
 .PHONY: bench-prof
 prof_candidates := --candidates shim,shim-prof-ready,shim-prof-on

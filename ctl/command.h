@@ -28,6 +28,7 @@
 	X(sites, "sites", "PID [options]", "show live heap bytes by allocating stack")             \
 	X(snapshot, "snapshot", "PID [options]",                                                   \
 	  "list the blocks of the GPU pool: size, state, age")                                     \
+	X(look, "look", "PID [--json]", "show what /proc tells of a process without the shim")     \
 	X(doctor, "doctor", "[PID]", "check the machine or a process for problems")                \
 	X(diagnose, "diagnose", "PID [--for 60s] [options]",                                       \
 	  "find the cause of a process's memory use")                                              \

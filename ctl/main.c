@@ -35,12 +35,12 @@ static int run(const struct mt_command *command, int argc, char **argv)
 
 /* The order of the overview. Each command is in one group. */
 static const struct group {
-	const char *title, *names[8];
+	const char *title, *names[10];
 } groups[] = {
 	{"start", {"run", "record", "options", "presets"}},
 	{"watch", {"ps", "top", "stat", "serve", "check"}},
 	{"act", {"trim", "round", "set", "reset-peak"}},
-	{"explain", {"diagnose", "doctor", "advise", "sites", "snapshot", "budget", "fit"}},
+	{"explain", {"diagnose", "look", "doctor", "advise", "sites", "snapshot", "budget", "fit"}},
 	{"export", {"plot", "compare", "export"}},
 };
 

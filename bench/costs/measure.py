@@ -16,7 +16,7 @@ sys.path.insert(0, str(HERE.parent))
 
 from lib.candidates import library  # noqa: E402
 
-PEERS = (("jemalloc", "libjemalloc.so.2"), ("tcmalloc", "libtcmalloc_minimal.so.4"), ("mimalloc", "libmimalloc.so.2.0"))
+PEERS = (("jemalloc", "libjemalloc.so.2"), ("tcmalloc", "libtcmalloc_minimal.so.4"), ("mimalloc", "libmimalloc.so.[23]"))
 
 
 def peers(more):

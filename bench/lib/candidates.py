@@ -67,7 +67,7 @@ BUILT_IN = [
 	Candidate("jemalloc-malloc", JEMALLOC, {"PYTHONMALLOC": "malloc"}, python=True),
 	Candidate("jemalloc-nodecay", JEMALLOC, {"MALLOC_CONF": NODECAY}, JEMALLOC_ASKS),
 	Candidate("tcmalloc", library("libtcmalloc_minimal.so.4"), arguments=asked_by("tcmalloc")),
-	Candidate("mimalloc", library("libmimalloc.so.2"), arguments=asked_by("mimalloc")),
+	Candidate("mimalloc", library("libmimalloc.so.[23]"), arguments=asked_by("mimalloc")),
 	Candidate("shim", arguments=SHIM_ASKS),
 	Candidate("shim-pymalloc", "", {"PYTHONMALLOC": "pymalloc"}, python=True),
 	Candidate("shim-system", "", {"MT_ALLOCATOR": "system"}, SHIM_ASKS),

@@ -20,8 +20,9 @@ def output_of(command):
 		return ""
 
 
-# Allocators, what builds, what measures, and what is measured: the distribution's packages.
-PACKAGES = ("libc6", "libjemalloc2", "libjemalloc-dev", "libtcmalloc-minimal4", "libmimalloc2.0", "gcc", "g++", "python3",
+# Allocators, what builds, what measures, and what is measured: the distribution's packages. Patterns where releases differ:
+# libtcmalloc-minimal4t64, libmimalloc3.
+PACKAGES = ("libc6", "libjemalloc2", "libjemalloc-dev", "libtcmalloc-minimal4*", "libmimalloc[0-9]*", "gcc", "g++", "python3",
 	"python3-torch", "python3-numpy", "python3-pandas", "python3-psutil", "python3-matplotlib", "hyperfine", "valgrind", "redis-server",
 	"redis-tools", "sqlite3", "libsqlite3-0", "perl", "dash")
 

@@ -8,6 +8,7 @@
 
 #include "ctl/command.h"
 #include "ctl/output/json.h"
+#include "ctl/profile/lines.h"
 #include "ctl/process/target.h"
 #include "ctl/process/ancestry.h"
 
@@ -15,6 +16,10 @@
 #define SECONDS_MIN   0.1
 /* processes that are sampled one by one; the sums of the tree include all */
 #define TREE_MAX 64
+/* of --python: no look is longer, of how many frames, and how many lines are shown */
+#define LOOK_MAX_SECONDS 60.0
+#define LOOK_FRAMES      10
+#define LOOK_LINES       3
 
 static const char help[] =
 	"Samples a process for a while and names the cause of its memory use, with evidence and\n"
@@ -26,6 +31,8 @@ static const char help[] =
 	"  --role=server|client|oom  adds a checklist: for a role in federated learning, or\n"
 	"                 for a process that has run out of memory\n"
 	"  --no-trim      request no cleanup\n"
+	"  --python       where a Python program grows: then looks as long again, up to 60 s, for\n"
+	"                 the lines that allocate it, as mtctl sites --python does\n"
 	"  --json         one object: the verdict, all findings, trends and figures\n";
 
 static volatile sig_atomic_t stopped;
@@ -114,6 +121,60 @@ static void set_end_signals(void (*handler)(int))
 			sigaction(ends[i], &action, NULL);
 }
 
+/* ---- the lines of a Python program ---- */
+
+static bool grows(const struct mt_diagnosis *diagnosis)
+{
+	enum mt_verdict verdict = diagnosis->list[0].verdict;
+
+	return verdict == MT_VERDICT_LEAK || verdict == MT_VERDICT_GROWTH;
+}
+
+static void show_lines(const struct mt_lines *lines, struct mt_finding *finding)
+{
+	size_t shown = 0;
+
+	while (shown < lines->count && shown < LOOK_LINES && lines->list[shown].is_steady) {
+		const struct mt_line *line = &lines->list[shown++];
+		char name[56];
+
+		snprintf(name, sizeof(name), "python_line_%zu_grown_bytes", shown);
+		mt_finding_show(finding, shown > 1 ? "" : "Python line", name,
+				(double)line->growth_bytes, "%.150s:%u (+%s in %.0f s)", line->file,
+				line->line, mt_text_bytes((uint64_t)line->growth_bytes).text,
+				(double)lines->growth_ns / 1e9);
+	}
+	if (shown)
+		mt_finding_advise(
+			finding,
+			"Look at %.150s:%u: what it allocates is kept. mtctl sites --python "
+			"shows who calls it.",
+			lines->list[0].file, lines->list[0].line);
+	else
+		mt_finding_show(finding, "Python line", "python_line_1_grown_bytes", 0,
+				"none: no line's blocks grew steadily within %.0f s",
+				(double)lines->growth_ns / 1e9);
+}
+
+static void look_at_lines(const struct mt_facts *facts, const struct mt_diagnose_options *options,
+			  struct mt_finding *finding)
+{
+	double span_s = options->seconds < LOOK_MAX_SECONDS ? options->seconds : LOOK_MAX_SECONDS;
+	const struct mt_lines_options look = {
+		.for_ms = (uint64_t)(span_s * 1000) + 1, .depth = LOOK_FRAMES, .stop = &stopped};
+	struct mt_error_reason why;
+	struct mt_lines lines;
+
+	mt_lines_say_cost(&facts->process, &look);
+	if (mt_lines_collect(&facts->process, &look, &lines, &why) != MT_ERR_OK) {
+		mt_finding_show(finding, "Python line", "python_line_1_grown_bytes", 0,
+				"not known: %.200s", why.text);
+		return;
+	}
+	show_lines(&lines, finding);
+	mt_lines_free(&lines);
+}
+
 static int diagnose(struct group *group, const struct mt_diagnose_options *options)
 {
 	struct mt_diagnose_report report = {
@@ -122,13 +183,16 @@ static int diagnose(struct group *group, const struct mt_diagnose_options *optio
 
 	set_end_signals(stop);
 	mt_diagnose_collect(group->facts, group->count, options, &stopped);
-	set_end_signals(SIG_DFL);
 	for (size_t i = 0; i < group->count; i++) {
 		mt_diagnose_judge(group->facts[i], group->diagnoses[i]);
 		if (mt_diagnose_weight(group->diagnoses[i]) >
 		    mt_diagnose_weight(group->diagnoses[worst]))
 			worst = i;
 	}
+	if (options->python && !stopped && group->facts[worst]->is_python &&
+	    grows(group->diagnoses[worst]))
+		look_at_lines(group->facts[worst], options, &group->diagnoses[worst]->list[0]);
+	set_end_signals(SIG_DFL);
 	report.worst = worst;
 	mt_role_check(options->role, group->facts[worst], group->diagnoses[worst], &report.checks);
 	(options->json ? mt_diagnose_print_json : mt_diagnose_print_text)(&report);
@@ -174,6 +238,7 @@ int mt_command_diagnose(int argc, char **argv)
 		 .min = SECONDS_MIN},
 		{.name = "json", .target = &wanted.json},
 		{.name = "no-trim", .target = &no_trim},
+		{.name = "python", .target = &wanted.python},
 		{.name = "tree", .target = &wanted.tree},
 		{.name = "role", .target = &wanted.role, .take = take_role},
 		{0}};

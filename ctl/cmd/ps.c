@@ -5,6 +5,7 @@
 #include "ctl/command.h"
 #include "ctl/output/json.h"
 #include "ctl/cmd/ps.h"
+#include "ctl/process/parts_bar.h"
 #include "ctl/process/process_list.h"
 #include "ctl/process/stats_dir.h"
 #include "ctl/process/target.h"
@@ -14,6 +15,18 @@
 /* for all processes that are asked for figures */
 #define REFRESH_MS   250u
 #define REFRESH_TEXT "250 ms"
+/* Columns of the screen: from which on it has a bar, and FILES and OTHER. */
+#define BAR_FROM   100
+#define FILES_FROM 140
+
+/* Cells of a line with the blanks after them. */
+#define BAR_CELLS   23
+#define BYTES_CELLS 11
+#define FILES_CELLS (2 * BYTES_CELLS)
+#define RANK_CELLS  6
+#define FIXED_CELLS (9 + 8 + 4 * BYTES_CELLS)
+#define COMMAND_MIN 14
+#define COMMAND_MAX 112
 
 static const char help[] =
 	"All processes of the user (as root: of all users) that have libmtshim.so mapped, as a\n"
@@ -21,9 +34,13 @@ static const char help[] =
 	"processes share are counted in each. GPU, where a process uses one: the device memory\n"
 	"that it holds from the driver, of every kind that is counted. RANK, where a process\n"
 	"has one: from RANK, OMPI_COMM_WORLD_RANK, PMI_RANK or SLURM_PROCID in its environment.\n\n"
-	"LIVE and IDLE are what the process has last published. Where its RSS has moved since\n"
-	"then, it is asked for new figures; a star marks those of a process that does not\n"
-	"reply. asleep: the process is too\n"
+	"RSS is LIVE (in use by the program) + REUSABLE (free in its allocator and resident: a\n"
+	"cleanup returns it) + FILES (file pages, shared memory) + OTHER. From 100 columns on a\n"
+	"bar shows them, of which the largest process fills all; from 140 on, and into a pipe,\n"
+	"all four have a column. The parts are what the process has last published. Where its\n"
+	"RSS has moved since then, it is asked for new figures; a star marks those of a process\n"
+	"that does not reply. Of a\n"
+	"process that is not awake they are not known, and `all` has it in OTHER. asleep: too\n"
 	"small for the shim to act. refused: mtctl does not believe its file, or its MT_DIR\n"
 	"cannot hold one; stderr has the reason. unresponsive: its mappings cannot be read in\n"
 	"time, so it may be without the shim.\n\n"
@@ -37,42 +54,128 @@ static const char help[] =
 	"  --pids        a line for each: its PID, a tab, its command; for scripts\n"
 	"  --json        one object\n";
 
+/* What fits on the screen. */
+struct view {
+	const struct mt_process_list *processes;
+	int bar_cells;     /* 0: no bar */
+	int command_cells; /* characters of a command, with its indent */
+	bool files;        /* also FILES and OTHER */
+	uint64_t most_bytes;
+};
+
+static uint64_t largest(const struct mt_process_list *processes)
+{
+	uint64_t most = 0;
+
+	for (size_t i = 0; i < processes->count; i++)
+		if (processes->list[i].own.rss_bytes > most)
+			most = processes->list[i].own.rss_bytes;
+	return most;
+}
+
+/* Into a file or a pipe goes all that a line can have, but no bar. */
+static struct view view_of(const struct mt_process_list *processes)
+{
+	int columns = mt_table_screen_columns();
+	struct view view = {.processes = processes,
+			    .bar_cells = columns >= BAR_FROM ? BAR_CELLS : 0,
+			    .files = !columns || columns >= FILES_FROM,
+			    .command_cells = COMMAND_MAX,
+			    .most_bytes = largest(processes)};
+	int others = FIXED_CELLS + (view.bar_cells ? BAR_CELLS + 2 : 0) +
+		     (view.files ? FILES_CELLS : 0) + (processes->has_ranks ? RANK_CELLS : 0) +
+		     (processes->uses_cuda ? BYTES_CELLS : 0);
+
+	if (columns && columns - others < COMMAND_MAX)
+		view.command_cells =
+			columns - others > COMMAND_MIN ? columns - others : COMMAND_MIN;
+	return view;
+}
+
+/* The heading is the legend. */
+static void add_bar_column(struct mt_table *table)
+{
+	char text[sizeof(struct mt_parts_bar) * MT_PARTS_COUNT];
+	size_t used = 0;
+
+	for (int i = 0; i < MT_PARTS_COUNT; i++)
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s%.4s",
+					 i ? " " : "<",
+					 mt_parts_bar_cell((enum mt_memory_part)i).text,
+					 mt_memory_part_word((enum mt_memory_part)i));
+	mt_table_add_columns(table, text);
+}
+
+static void add_columns(const struct view *view, struct mt_table *table)
+{
+	if (view->processes->has_ranks)
+		mt_table_add_columns(table, ">RANK");
+	mt_table_add_columns(table, "<STATE|>RSS");
+	if (view->bar_cells)
+		add_bar_column(table);
+	mt_table_add_columns(table, view->files ? ">LIVE|>REUSABLE|>FILES|>OTHER|>TREE"
+						: ">LIVE|>REUSABLE|>TREE");
+	if (view->processes->uses_cuda)
+		mt_table_add_columns(table, ">GPU");
+	mt_table_add_columns(table, "<COMMAND");
+}
+
 /* A star: the figure is older than the RSS beside it. */
-static void add_published(struct mt_table *table, bool is_known, bool is_outdated, uint64_t bytes)
+static void add_part(struct mt_table *table, bool is_known, bool is_outdated, uint64_t bytes)
 {
 	mt_table_addf(table, "%s%s", is_known ? mt_text_bytes(bytes).text : "-",
 		      is_known && is_outdated ? "*" : "");
 }
 
-static void add_entry(struct mt_table *table, const struct mt_process_list *processes,
+static void add_parts(const struct view *view, struct mt_table *table, bool known, bool is_outdated,
+		      const struct mt_memory_parts *parts)
+{
+	add_part(table, known, is_outdated, parts->bytes[MT_PART_LIVE]);
+	add_part(table, known, is_outdated, parts->bytes[MT_PART_REUSABLE]);
+	if (!view->files)
+		return;
+	add_part(table, known, is_outdated, parts->bytes[MT_PART_FILES]);
+	add_part(table, known, is_outdated, parts->bytes[MT_PART_OTHER]);
+}
+
+static void add_entry(const struct view *view, struct mt_table *table,
 		      const struct mt_process_list_entry *entry)
 {
 	bool awake = entry->state == MT_PROCESS_AWAKE;
 	int indent = (int)(entry->depth < 20 ? entry->depth : 20) * 2;
+	char command[256];
 
 	mt_table_addf(table, "%d", (int)entry->process.pid);
-	if (processes->has_ranks)
+	if (view->processes->has_ranks)
 		mt_table_add(table, *entry->head.rank ? entry->head.rank : "-");
 	mt_table_add(table, mt_process_state_word(entry->state));
 	mt_table_add_bytes(table, true, entry->own.rss_bytes);
-	add_published(table, awake, entry->is_outdated, entry->own.live_bytes);
-	add_published(table, awake, entry->is_outdated, entry->own.idle_bytes);
+	if (view->bar_cells)
+		mt_table_add(table, awake ? mt_parts_bar(&entry->own.parts, view->most_bytes,
+							 view->bar_cells)
+						    .text
+					  : "");
+	add_parts(view, table, awake, entry->is_outdated, &entry->own.parts);
 	mt_table_add_bytes(table, true, entry->tree.rss_bytes);
-	if (processes->uses_cuda)
+	if (view->processes->uses_cuda)
 		mt_table_add_bytes(table, entry->uses_cuda, entry->own.gpu_bytes);
-	mt_table_addf(table, "%*s%s%.72s", indent, "", indent ? "\\_ " : "",
-		      entry->process.command);
+	snprintf(command, sizeof(command), "%*s%s%.72s", indent, "", indent ? "\\_ " : "",
+		 entry->process.command);
+	mt_table_addf(table, "%.*s", view->command_cells, command);
 }
 
-static void add_total(struct mt_table *table, const struct mt_process_list *processes)
+static void add_total(const struct view *view, struct mt_table *table)
 {
+	const struct mt_process_list *processes = view->processes;
+
 	mt_table_add(table, "all");
 	if (processes->has_ranks)
 		mt_table_add(table, "");
 	mt_table_add(table, "");
 	mt_table_add_bytes(table, true, processes->total.rss_bytes);
-	mt_table_add_bytes(table, true, processes->total.live_bytes);
-	mt_table_add_bytes(table, true, processes->total.idle_bytes);
+	if (view->bar_cells)
+		mt_table_add(table, "");
+	add_parts(view, table, true, false, &processes->total.parts);
 	mt_table_add_bytes(table, true, processes->total.rss_bytes);
 	if (processes->uses_cuda)
 		mt_table_add_bytes(table, true, processes->total.gpu_bytes);
@@ -90,6 +193,7 @@ static void print_outdated(const struct mt_process_list *processes)
 
 static void print_text(const struct mt_process_list *processes)
 {
+	const struct view view = view_of(processes);
 	struct mt_table *table;
 
 	if (!processes->count) {
@@ -97,15 +201,10 @@ static void print_text(const struct mt_process_list *processes)
 		return;
 	}
 	table = mt_table_new(">PID");
-	if (processes->has_ranks)
-		mt_table_add_columns(table, ">RANK");
-	mt_table_add_columns(table, "<STATE|>RSS|>LIVE|>IDLE|>TREE");
-	if (processes->uses_cuda)
-		mt_table_add_columns(table, ">GPU");
-	mt_table_add_columns(table, "<COMMAND");
+	add_columns(&view, table);
 	for (size_t i = 0; i < processes->order_count; i++)
-		add_entry(table, processes, &processes->list[processes->order[i]]);
-	add_total(table, processes);
+		add_entry(&view, table, &processes->list[processes->order[i]]);
+	add_total(&view, table);
 	mt_table_print(table);
 	print_outdated(processes);
 }

@@ -53,7 +53,7 @@ static const struct column {
 	COLUMN(">SHM", SHM, MEMORY, shm_bytes),
 	COLUMN(">SWAP", SWAP, MEMORY, swap_bytes),
 	COLUMN(">LIVE", HEAP, HEAP, heap_live_bytes),
-	COLUMN(">IDLE", HEAP, HEAP, heap_idle_bytes),
+	COLUMN(">REUSABLE", HEAP, HEAP, heap_dirty_bytes),
 	COLUMN(">GPU", GPU, GPU, gpu_bytes),
 };
 #define COLUMNS_COUNT (sizeof(columns) / sizeof(columns[0]))
@@ -145,6 +145,7 @@ static json_t *sums_json(const struct mt_process_tree_sums *sums, unsigned known
 	mt_json_set_u64_if(object, "cow_copied_bytes", known & FORK, sums->copied_bytes);
 	mt_json_set_u64_if(object, "heap_live_bytes", known & HEAP, sums->heap_live_bytes);
 	mt_json_set_u64_if(object, "heap_idle_bytes", known & HEAP, sums->heap_idle_bytes);
+	mt_json_set_u64_if(object, "heap_dirty_bytes", known & HEAP, sums->heap_dirty_bytes);
 	mt_json_set_u64_if(object, "gpu_bytes", known & GPU, sums->gpu_bytes);
 	return object;
 }

@@ -1,8 +1,13 @@
-/* ctl/cmd/sites.c -- `mtctl sites`: live heap bytes by the stack that allocated them. */
+/* ctl/cmd/sites.c -- `mtctl sites`: live heap bytes by the stack that allocated them, and the lines
+ * of a Python program that allocate what grows. */
 #include "ctl/process/clock.h"
+#include "ctl/profile/lines.h"
 #include "ctl/profile/sites.h"
 
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "ctl/process/control_file.h"
 #include "ctl/command.h"
@@ -10,23 +15,37 @@
 #include "ctl/output/text.h"
 
 #define TOP_DEFAULT      10
+#define LOOK_MS          30000u
+#define FRAMES_DEFAULT   10u
 #define DIFF_MIN_SECONDS 0.01
+#define LOOK_MIN_SECONDS 0.001
 
 static const char help[] =
 	"Live bytes by the stack that allocated them, the largest first, estimated from samples\n"
 	"of the heap profiler of the embedded jemalloc. The program must be started with\n"
 	"MT_PROF=1, and sampling be switched on (mtctl set PID prof=on). Memory that was\n"
 	"allocated before that, by mmap, or by a library's own allocator is not included.\n\n"
+	"With --python: the lines of a Python program that allocate what grows, by Python's own\n"
+	"tracemalloc, which is started in the running program, read twice and stopped. This needs\n"
+	"no setting and no restart, and slows the program down meanwhile; a line on stderr says\n"
+	"by how much before it begins. A line is the program's own: the innermost one outside of\n"
+	"packages and the standard library. Exit code 4: the main thread did not run Python.\n\n"
 	"  --top=N         the number of sites (10), 0 for all\n"
 	"  --diff=DURATION  takes two profiles this far apart and shows what has grown\n"
 	"  --json          one object\n"
 	"  --folded        a line a stack, for flame graphs\n"
-	"  --pprof=FILE    also writes all sites for `pprof FILE` or `go tool pprof FILE`\n";
+	"  --pprof=FILE    also writes all sites for `pprof FILE` or `go tool pprof FILE`\n"
+	"  --python        the lines of a Python program; without --diff and --pprof\n"
+	"  --for=DURATION  with --python: how long, up to 1h (30s); two rounds of the program\n"
+	"  --frames=N      with --python: frames of a stack that are kept, 1 to 32 (10); fewer\n"
+	"                  cost less, and may not reach the program's own line\n";
 
 struct wanted {
 	struct mt_sites_view view;
 	bool json, folded;
 	const char *pprof;
+	bool python;
+	uint64_t look_ms, frames; /* 0: not given */
 };
 
 static int print(const struct wanted *wanted, const struct mt_sites *sites)
@@ -80,6 +99,81 @@ static int show_growth(struct wanted *wanted)
 	return code;
 }
 
+/* ---- Python lines ---- */
+
+static volatile sig_atomic_t stopped;
+
+static void stop(int number)
+{
+	(void)number;
+	stopped = 1;
+}
+
+/* The first signal ends the look, the second one mtctl: the process ends its look by itself. */
+static void end_early_on_signals(void)
+{
+	static const int endings[] = {SIGINT, SIGTERM, SIGHUP};
+	const struct sigaction action = {.sa_handler = stop, .sa_flags = (int)SA_RESETHAND};
+	struct sigaction before;
+
+	for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++)
+		if (sigaction(endings[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+			sigaction(endings[i], &action, NULL);
+}
+
+static int show_lines(const struct wanted *wanted)
+{
+	const struct mt_lines_view view = {wanted->view.process, wanted->view.top};
+	const struct mt_lines_options options = {
+		.for_ms = wanted->look_ms ? wanted->look_ms : LOOK_MS,
+		.depth = wanted->frames ? (uint32_t)wanted->frames : FRAMES_DEFAULT,
+		.stop = &stopped,
+	};
+	struct mt_error_reason why;
+	struct mt_lines lines;
+	enum mt_err error;
+	int code;
+
+	mt_lines_say_cost(view.process, &options);
+	end_early_on_signals();
+	error = mt_lines_collect(view.process, &options, &lines, &why);
+	if (error)
+		return mt_target_fail(view.process, error, &why);
+	if (wanted->json)
+		mt_lines_print_json(&lines, &view);
+	else if (wanted->folded)
+		mt_lines_print_folded(&lines);
+	else
+		mt_lines_print_table(&lines, &view);
+	code = lines.growth_bytes > 0 ? MT_EXIT_OK : MT_EXIT_NOTHING;
+	mt_lines_free(&lines);
+	return code;
+}
+
+static bool take_frames(const struct mt_option *option, const char *text)
+{
+	uint64_t *frames = option->target;
+
+	if (mt_option_number(option, text) && *frames >= 1 && *frames <= MT_LINES_DEPTH_MAX)
+		return true;
+	mt_error_say("--frames wants 1 to %u frames", MT_LINES_DEPTH_MAX);
+	return false;
+}
+
+/* Prints a message where the options contradict each other. */
+static bool is_consistent(const struct wanted *wanted)
+{
+	const char *fault = NULL;
+
+	if (wanted->python && (wanted->view.over_ms || wanted->pprof))
+		fault = "--python goes with neither --diff nor --pprof";
+	else if (!wanted->python && (wanted->look_ms || wanted->frames))
+		fault = "--for and --frames are for --python";
+	if (fault)
+		mt_error_say("%s", fault);
+	return !fault;
+}
+
 int mt_command_sites(int argc, char **argv)
 {
 	struct wanted wanted = {.view.top = TOP_DEFAULT};
@@ -95,6 +189,16 @@ int mt_command_sites(int argc, char **argv)
 		{.name = "json", .target = &wanted.json},
 		{.name = "folded", .target = &wanted.folded},
 		{.name = "pprof", .target = &wanted.pprof, .take = mt_option_text},
+		{.name = "python", .target = &wanted.python},
+		{.name = "for",
+		 .target = &wanted.look_ms,
+		 .take = mt_option_ms,
+		 .min = LOOK_MIN_SECONDS,
+		 .max = MT_LINES_MS_MAX / 1000.0},
+		{.name = "frames",
+		 .target = &wanted.frames,
+		 .take = take_frames,
+		 .what = "a number of frames"},
 		{0}};
 	const struct mt_command_line line = {"sites", help, NULL, options, 1, 1};
 	struct mt_process process;
@@ -102,9 +206,13 @@ int mt_command_sites(int argc, char **argv)
 
 	if (!mt_command_line_read(&line, argc, argv, &code))
 		return code;
+	if (!is_consistent(&wanted))
+		return MT_EXIT_USAGE;
 	code = mt_target_find(argv[optind], &process);
 	if (code != MT_EXIT_OK)
 		return code;
 	wanted.view.process = &process;
+	if (wanted.python)
+		return show_lines(&wanted);
 	return wanted.view.over_ms ? show_growth(&wanted) : show_live(&wanted);
 }

@@ -5,11 +5,22 @@
 #include "ctl/process/target.h"
 
 struct mt_stat_view {
-	bool json, records, samples, watch, cached, oom;
+	bool json, all, records, samples, watch, cached, oom;
 	uint64_t every_ms;
 };
 
 void mt_stat_print_text(const struct mt_target *target, const struct mt_stat_view *view);
+
+/* Prints about ten lines: the parts of RSS, peak, limit, cleanups, and what is odd. */
+void mt_stat_print_summary(const struct mt_target *target, const struct mt_stat_view *view);
+
+/* Prints one line for each thing about the process that a user would want to know of, with `label`
+ * before the first one. */
+void mt_stat_print_odd(const struct mt_target *target, const struct mt_stat_view *view,
+		       const char *label);
+
+/* Prints the last cleanups, five of them unless `all`. */
+void mt_stat_print_cleanups(const struct mt_stats_file *file, bool all);
 
 /* Prints a section for each device; nothing where there is none. */
 void mt_stat_print_gpu(const struct mt_stats_file *file);

@@ -51,7 +51,7 @@ void mt_stat_print_pressure(const struct mt_stats_file *file)
 	       mt_text_count(now->pressure_critical_count).text,
 	       mt_text_counted(now->memory_max_count, "time", "times").text);
 	printf("  %-11stasks have waited for memory for %s (PSI, some)\n", "stalls",
-	       mt_text_field("psi_some_us", now->psi_some_us).text);
+	       mt_text_ns(now->psi_some_ns).text);
 	printf("  %-11s%s for pressure, which returned %s\n", "cleanups",
 	       mt_text_count(now->pressure_clean_count).text,
 	       mt_text_bytes(now->pressure_returned_bytes).text);

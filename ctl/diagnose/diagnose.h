@@ -7,7 +7,7 @@
  *
  * Findings are ranked by explained bytes times confidence. Growth counts as the bytes that it
  * reaches in MT_DIAGNOSE_HORIZON_S at its present rate, so that a leak outranks a cache that does
- * not grow. */
+ * not grow. A finding below MT_DIAGNOSE_CONFIDENT is never the verdict, nor is "healthy". */
 #ifndef MT_CTL_DIAGNOSE_DIAGNOSE_H
 #define MT_CTL_DIAGNOSE_DIAGNOSE_H
 
@@ -30,12 +30,17 @@ enum mt_verdict {
 #undef X
 };
 
-#define MT_DIAGNOSE_HORIZON_S  600.0
-#define MT_DIAGNOSE_SAMPLES    MT_TREND_POINTS
+#define MT_DIAGNOSE_HORIZON_S 600.0
+#define MT_DIAGNOSE_SAMPLES   MT_TREND_POINTS
+#define MT_DIAGNOSE_CONFIDENT 0.45 /* below this it is a guess */
+#define MT_DIAGNOSE_SURE      0.75 /* from here on confidence is high */
+#define MT_DIAGNOSE_VARIABLES 48
+/* the memory that malloc may hold in a process whose shim is asleep: MT_MIN_MB by default */
+#define MT_DIAGNOSE_ASLEEP_MB  16
 #define MT_DIAGNOSE_SITES      5
 #define MT_DIAGNOSE_PROF_READY 1 /* of prof_state */
 #define MT_DIAGNOSE_FOREIGN    8
-#define MT_DIAGNOSE_EVIDENCE   10
+#define MT_DIAGNOSE_EVIDENCE   13
 #define MT_DIAGNOSE_ADVICE     5
 #define MT_MIB                 ((uint64_t)1 << 20)
 
@@ -45,6 +50,7 @@ enum mt_verdict {
  *                  reports it
  *   arenas         of Python's own allocator; 0: it has none, or they cannot be read
  *   held           live in the heap and in arenas: what the program holds
+ *   other          resident, and neither live nor free in the heap
  *   gpu_allocated, gpu_reserved: of every kind that is counted */
 /* clang-format off */
 #define MT_DIAGNOSE_FIELDS(X) \
@@ -61,6 +67,7 @@ enum mt_verdict {
 	X(arenas_bytes) \
 	X(arenas_live_bytes) \
 	X(held_bytes) \
+	X(other_bytes) \
 	X(gpu_allocated_bytes) \
 	X(gpu_reserved_bytes) \
 	X(gpu_idle_bytes) \
@@ -79,6 +86,9 @@ struct mt_sample {
 struct mt_diagnose_carrier {
 	const char *prefix; /* of the file's name */
 	const char *name, *explanation;
+	/* a runtime that collects and returns memory itself: it is a finding only where it grows */
+	bool is_managed;
+	bool is_whole; /* prefix is the whole name */
 };
 
 /* The carrier that a mapped file is; NULL: it is none. */
@@ -88,6 +98,12 @@ const struct mt_diagnose_carrier *mt_diagnose_carrier(const char *path);
 struct mt_diagnose_foreign {
 	char name[32];
 	char file[96];
+	bool is_managed; /* see struct mt_diagnose_carrier */
+};
+
+/* A variable of the process's initial environment that a setting of an allocator may be in. */
+struct mt_diagnose_variable {
+	char name[40], value[64]; /* cut and cleaned */
 };
 
 /* memory.stat of the cgroup with the nearest limit, which may be an ancestor of the process's own.
@@ -147,9 +163,12 @@ struct mt_facts {
 	uint64_t arenas_read_ns, arenas_cost_ns;
 	size_t samples_count;
 	struct mt_sample samples[MT_DIAGNOSE_SAMPLES];
-	/* live bytes before the first sample, from the ring of the stats file; at_s is negative */
+	/* before the first sample, from the ring of the stats file; at_s is negative. Only RSS,
+	 * anonymous, live, held, idle, dirty and device memory and rounds_count are filled in */
 	size_t history_count;
-	struct mt_trend_point history[MT_SAMPLES_COUNT];
+	struct mt_sample history[MT_SAMPLES_COUNT];
+	size_t variables_count;
+	struct mt_diagnose_variable variables[MT_DIAGNOSE_VARIABLES];
 	struct mt_stats_file first, last; /* what the process has published; only where awake */
 	struct mt_diagnose_classes classes_first, classes_last;
 	bool smaps_known;
@@ -184,19 +203,21 @@ struct mt_finding {
 	char advice[MT_DIAGNOSE_ADVICE][240];
 };
 
-/* The trends that are judged, and the figure of the samples that each is of. */
+/* The trends that are judged, the figure of the samples that each is of, and whether the history
+ * has it. */
 #define MT_DIAGNOSE_TRENDS(X)                                                                      \
-	X(rss, rss_bytes)                                                                          \
-	X(anon, anon_bytes)                                                                        \
-	X(live, held_bytes)                                                                        \
-	X(slack, slack_bytes)                                                                      \
-	X(outside, outside_bytes)                                                                  \
-	X(shmem, shmem_bytes)                                                                      \
-	X(file, file_bytes)                                                                        \
-	X(gpu, gpu_allocated_bytes)
+	X(rss, rss_bytes, true)                                                                    \
+	X(anon, anon_bytes, true)                                                                  \
+	X(live, held_bytes, !facts->has_pymalloc)                                                  \
+	X(other, other_bytes, !facts->has_pymalloc)                                                \
+	X(slack, slack_bytes, false)                                                               \
+	X(outside, outside_bytes, false)                                                           \
+	X(shmem, shmem_bytes, false)                                                               \
+	X(file, file_bytes, false)                                                                 \
+	X(gpu, gpu_allocated_bytes, true)
 
 struct mt_diagnosis {
-#define X(name, figure) struct mt_trend name;
+#define X(name, figure, in_history) struct mt_trend name;
 	MT_DIAGNOSE_TRENDS(X)
 #undef X
 	size_t count; /* at least 1: healthy and unknown are findings, too */
@@ -231,6 +252,19 @@ static inline uint64_t mt_diagnose_min(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
+/* Returns the value of a variable of the process's environment; NULL where it is not known. */
+const char *mt_diagnose_variable(const struct mt_facts *facts, const char *name);
+
+/* Returns anonymous bytes of a process whose shim is asleep that malloc cannot have allocated. */
+uint64_t mt_diagnose_past_malloc(const struct mt_facts *facts);
+
+/* Adds to each advice that names a setting which the process's own environment sets or overrides
+ * that it does. */
+void mt_diagnose_note_overrides(const struct mt_facts *facts, struct mt_diagnosis *out);
+
+/* Returns a time for --for: "90s", "4m", "2h". seconds is rounded up. */
+struct mt_short_text mt_diagnose_time(double seconds);
+
 /* Returns a rate as text: "12.3 MB/s", "3.0 kB/s". */
 struct mt_short_text mt_diagnose_rate(double bytes_per_s);
 
@@ -262,6 +296,8 @@ int mt_diagnose_exit_code(enum mt_verdict verdict);
 struct mt_diagnose_options {
 	double seconds;
 	bool trim, json, tree;
+	/* mtctl looks for Python's lines afterwards, in the process with the verdict of growth */
+	bool python;
 	int role; /* enum mt_role of role.h */
 };
 
@@ -280,7 +316,7 @@ bool mt_diagnose_sample_now(struct mt_facts *facts, double at_s);
 /* Each fills one part of the facts, and leaves it empty where it may not read. The group is read
  * after the limit. */
 void mt_diagnose_read_group(const struct mt_facts *facts, struct mt_diagnose_group *out);
-void mt_diagnose_read_maps(struct mt_facts *facts);
+void mt_diagnose_read_maps(struct mt_facts *facts);    /* and the environment */
 void mt_diagnose_read_history(struct mt_facts *facts); /* once, from facts->first */
 void mt_diagnose_trim_now(const struct mt_process *process, enum mt_level level,
 			  struct mt_diagnose_trim *out);

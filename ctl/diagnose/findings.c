@@ -9,11 +9,15 @@
 #include "ctl/diagnose/diagnose.h"
 
 #define GROWTH_MIN_BYTES ((double)MT_MIB) /* a smaller change does not count */
-#define GROWTH_MIN_SHARE 0.001            /* of the value */
-#define GROWTH_MIN_PER_S 16384.0          /* 1.4 GB a day */
+#define GROWTH_MIN_PER_S 16384.0          /* 1.4 GB a day: an unexplained rest below it */
 /* of the growth of RSS: a larger unexplained part is a finding */
 #define UNEXPLAINED_SHARE 0.34
 #define CONFIDENCE_MIN    0.1
+/* marks that are closer than this many samples are of rounds too short to matter */
+#define MARK_SAMPLES 4
+#define PAST_BYTES   (48 * MT_MIB) /* past malloc: less is no finding */
+#define PAST_SHARE   0.5           /* of the anonymous memory */
+#define NEEDED_MORE  1.5           /* times what was sampled now: no less helps */
 
 const char *mt_diagnose_word(enum mt_verdict verdict)
 {
@@ -134,29 +138,75 @@ uint64_t mt_diagnose_minimum(const struct mt_facts *facts, size_t part, size_t o
 
 /* ---- trends ---- */
 
-static struct mt_trend trend_of(const struct mt_facts *facts, size_t offset)
+/* The history and the samples of one figure. */
+static size_t list_points(const struct mt_facts *facts, size_t offset, bool in_history,
+			  struct mt_trend_point *out)
 {
-	struct mt_trend_point *points =
-		mt_error_check_memory(calloc(facts->samples_count + 1, sizeof(*points)));
-	struct mt_trend trend;
-	double least = GROWTH_MIN_BYTES, seconds = 0;
+	size_t history = in_history ? facts->history_count : 0;
 
-	for (size_t i = 0; i < facts->samples_count; i++) {
+	for (size_t i = 0; i < history + facts->samples_count; i++) {
+		const struct mt_sample *from =
+			i < history ? &facts->history[i] : &facts->samples[i - history];
 		uint64_t value;
 
-		memcpy(&value, (const char *)&facts->samples[i] + offset, sizeof(value));
-		points[i] = (struct mt_trend_point){facts->samples[i].at_s, (double)value};
-		least = fmax(least, points[i].value * GROWTH_MIN_SHARE);
-		seconds = points[i].at_s - points[0].at_s;
+		memcpy(&value, (const char *)from + offset, sizeof(value));
+		out[i] = (struct mt_trend_point){from->at_s, (double)value};
 	}
-	trend = mt_trend_of(points, facts->samples_count, fmax(least, GROWTH_MIN_PER_S * seconds));
+	return history + facts->samples_count;
+}
+
+/* The times at which the program's own count of rounds has risen. */
+static size_t list_marks(const struct mt_facts *facts, bool in_history, double *out)
+{
+	size_t history = in_history ? facts->history_count : 0, count = 0;
+	uint64_t before = UINT64_MAX;
+
+	for (size_t i = 0; facts->awake && i < history + facts->samples_count; i++) {
+		const struct mt_sample *from =
+			i < history ? &facts->history[i] : &facts->samples[i - history];
+
+		if (from->rounds_count > before)
+			out[count++] = from->at_s;
+		before = from->rounds_count;
+	}
+	return count * MARK_SAMPLES > history + facts->samples_count ? 0 : count;
+}
+
+static double mean_rss(const struct mt_facts *facts)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < facts->samples_count; i++)
+		sum += (double)facts->samples[i].rss_bytes / (double)facts->samples_count;
+	return sum;
+}
+
+static struct mt_trend trend_of(const struct mt_facts *facts, size_t offset, bool in_history,
+				bool is_of_rss)
+{
+	size_t room = facts->history_count + facts->samples_count + 1;
+	struct mt_trend_point *points = mt_error_check_memory(calloc(room, sizeof(*points)));
+	double *marks = mt_error_check_memory(calloc(room, sizeof(*marks)));
+	struct mt_trend_series series = {
+		.points = points, .marks = marks, .least_min = GROWTH_MIN_BYTES};
+	struct mt_trend trend;
+
+	series.count = list_points(facts, offset, in_history, points);
+	series.marks_count = list_marks(facts, in_history, marks);
+	if (is_of_rss)
+		series.scale = mean_rss(facts);
+	trend = mt_trend_judge(&series);
+	free(marks);
 	free(points);
 	return trend;
 }
 
 static void find_trends(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
-#define X(name, figure) out->name = trend_of(facts, offsetof(struct mt_sample, figure));
+#define X(name, figure, in_history)                                                                \
+	out->name = trend_of(facts, offsetof(struct mt_sample, figure), in_history,                \
+			     offsetof(struct mt_sample, figure) !=                                 \
+				     offsetof(struct mt_sample, gpu_allocated_bytes));
 	MT_DIAGNOSE_TRENDS(X)
 #undef X
 }
@@ -192,18 +242,120 @@ static void show_sleep(const struct mt_facts *facts, struct mt_finding *finding)
 				"asleep: malloc has allocated little (MT_MIN_MB)");
 }
 
+uint64_t mt_diagnose_past_malloc(const struct mt_facts *facts)
+{
+	const char *min_mb = mt_diagnose_variable(facts, "MT_MIN_MB");
+	uint64_t most_mb = MT_DIAGNOSE_ASLEEP_MB,
+		 anon = mt_diagnose_minimum(facts, 2, offsetof(struct mt_sample, anon_bytes));
+
+	if (!facts->asleep || !facts->samples_count)
+		return 0;
+	if (min_mb && (!mt_text_parse_u64(min_mb, &most_mb) || most_mb > UINT64_MAX / MT_MIB))
+		return 0;
+	return mt_sat_sub(anon,
+			  most_mb * MT_MIB + facts->samples[facts->samples_count - 1].arenas_bytes);
+}
+
+/* Whose memory it is that malloc does not allocate, as far as that is known: the user's
+ * PYTHONMALLOC, a library, a runtime. NULL: nobody is known. */
+static const char *past_malloc_owner(const struct mt_facts *facts, bool *out_is_managed)
+{
+	const char *python = mt_diagnose_variable(facts, "PYTHONMALLOC");
+
+	*out_is_managed = false;
+	if (facts->is_python && python && strncmp(python, "mimalloc", 8) == 0)
+		return "Python's own mimalloc (PYTHONMALLOC=mimalloc)";
+	for (size_t i = 0; i < facts->foreign_count; i++) {
+		*out_is_managed = facts->foreign[i].is_managed;
+		if (!*out_is_managed || i + 1 == facts->foreign_count)
+			return facts->foreign[i].name;
+	}
+	return NULL;
+}
+
+static void show_range(const char *label, const char *name, const struct mt_trend *trend,
+		       struct mt_finding *finding)
+{
+	struct mt_short_text rate = mt_diagnose_rate(trend->slope);
+	bool has_rate = trend->points > 0;
+
+	mt_finding_show(finding, label, name, trend->slope, "%s to %s%s%s over %.0f s",
+			mt_text_bytes(mt_text_round_u64(trend->lowest)).text,
+			mt_text_bytes(mt_text_round_u64(trend->highest)).text, has_rate ? ", " : "",
+			has_rate ? rate.text : "", trend->seconds);
+}
+
+static void show_past_malloc(const struct mt_facts *facts, struct mt_finding *finding)
+{
+	uint64_t past = mt_diagnose_past_malloc(facts);
+	bool is_managed;
+	const char *owner = past_malloc_owner(facts, &is_managed);
+
+	if (!past)
+		return;
+	mt_finding_bytes(finding, "anonymous, by the kernel", "anon_bytes",
+			 facts->samples[facts->samples_count - 1].anon_bytes);
+	mt_finding_show(finding, "of it past malloc", "past_malloc_bytes", (double)past,
+			"%s at least, %s", mt_text_bytes(past).text,
+			owner ? owner : "by mmap, or an allocator that has no name here");
+}
+
+/* Memory that passes malloc by, and does not grow: an allocator that is known by name, or nobody
+ * knows what of it is in use. A runtime that returns memory itself is left alone. */
+static void judge_past_malloc(const struct mt_facts *facts, struct mt_diagnosis *out)
+{
+	uint64_t past = mt_diagnose_past_malloc(facts);
+	bool is_managed;
+	const char *owner = past_malloc_owner(facts, &is_managed);
+	struct mt_finding *finding;
+
+	if (past < PAST_BYTES || is_managed || out->anon.shape == MT_TREND_GROWS ||
+	    (double)past < (double)facts->samples[facts->samples_count - 1].anon_bytes * PAST_SHARE)
+		return;
+	finding = owner ? mt_finding_add(out, MT_VERDICT_PRIVATE, (double)past, 0.8,
+					 "%s of anonymous memory pass malloc by, and the shim: %s",
+					 mt_text_bytes(past).text, owner)
+			: mt_finding_add(out, MT_VERDICT_UNKNOWN, (double)past, 0.8,
+					 "%s of anonymous memory pass malloc by: they are %s, and "
+					 "only the program knows what of them is in use",
+					 mt_text_bytes(past).text,
+					 out->anon.shape == MT_TREND_FALLS ? "falling" : "flat");
+	show_past_malloc(facts, finding);
+	show_sleep(facts, finding);
+	show_range("RSS", "rss_slope_bytes_per_s", &out->rss, finding);
+	if (mt_diagnose_variable(facts, "PYTHONMALLOC") && facts->is_python)
+		mt_finding_advise(finding, "Restart it without PYTHONMALLOC: Python's objects then "
+					   "live where the shim can purge (MT_PYTHON_MALLOC).");
+	mt_finding_advise(finding,
+			  "See its mappings, and what of them the kernel holds: mtctl look %d.",
+			  (int)facts->process.pid);
+}
+
+/* Whether what the allocator counts settles a growth of RSS: memory that is neither live nor free
+ * in the heap does not grow. Or nothing can be said, since live memory has been seen in too few
+ * rounds. */
+static bool is_explained(const struct mt_facts *facts, const struct mt_diagnosis *out)
+{
+	if (!facts->awake)
+		return false;
+	if (out->live.doubt == MT_TREND_FEW_ROUNDS)
+		return true;
+	return facts->last.head.snapshot.heap_resident_bytes && out->live.doubt == MT_TREND_SURE &&
+	       out->other.doubt == MT_TREND_SURE && out->other.shape != MT_TREND_GROWS;
+}
+
 static void judge_rest(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	struct mt_finding *finding;
 	double explained = explained_growth(facts, out), rest = out->rss.slope - explained;
 
-	if (out->rss.shape != MT_TREND_GROWS)
+	if (out->rss.shape != MT_TREND_GROWS || is_explained(facts, out))
 		return;
 	if (rest < out->rss.slope * UNEXPLAINED_SHARE || rest < GROWTH_MIN_PER_S ||
 	    rest * out->rss.seconds < GROWTH_MIN_BYTES)
 		return;
 	finding = mt_finding_add(
-		out, MT_VERDICT_GROWTH, rest * MT_DIAGNOSE_HORIZON_S, out->rss.confidence * 0.7,
+		out, MT_VERDICT_GROWTH, rest * MT_DIAGNOSE_HORIZON_S, out->rss.confidence,
 		"resident memory grows by %s, and none of the known reasons explains %s of it",
 		mt_diagnose_rate(out->rss.slope).text,
 		explained > 0 ? mt_diagnose_rate(rest).text : "any");
@@ -220,6 +372,7 @@ static void judge_rest(const struct mt_facts *facts, struct mt_diagnosis *out)
 			out->file.slope + out->shmem.slope, "%s",
 			mt_diagnose_rate(out->file.slope + out->shmem.slope).text);
 	show_sleep(facts, finding);
+	show_past_malloc(facts, finding);
 	if (!facts->process.shimmed)
 		mt_finding_advise(finding,
 				  "Start it under the shim, which counts what of it is live: mtctl "
@@ -235,10 +388,100 @@ static void judge_rest(const struct mt_facts *facts, struct mt_diagnosis *out)
 		"Look for memory mapped past malloc: mmap in libraries, thread stacks, JIT code.");
 }
 
-static bool judge_unknown(const struct mt_facts *facts, struct mt_diagnosis *out)
+struct mt_short_text mt_diagnose_time(double seconds)
+{
+	struct mt_short_text text;
+	double tens = ceil(seconds / 10) * 10, minutes = ceil(seconds / 60);
+
+	if (tens <= 90)
+		snprintf(text.text, sizeof(text.text), "%.0fs", tens);
+	else if (minutes <= 120)
+		snprintf(text.text, sizeof(text.text), "%.0fm", minutes);
+	else
+		snprintf(text.text, sizeof(text.text), "%.0fh", fmin(ceil(minutes / 60), 24));
+	return text;
+}
+
+/* The trend that a verdict waits for; NULL: none. Live memory has to be decided. Beside it either
+ * RSS or what is neither live nor free in the heap: the allocator moves RSS, and where live memory
+ * moves fast the second one is noise, since the two are not read at the same instant. */
+static const struct mt_trend *doubtful(const struct mt_facts *facts, const struct mt_diagnosis *out,
+				       const char **out_name)
+{
+	bool has_other = facts->awake && facts->last.head.snapshot.heap_resident_bytes;
+
+	*out_name = "live memory";
+	if (facts->awake && out->live.shape == MT_TREND_UNDECIDED)
+		return &out->live;
+	*out_name = "RSS";
+	if (out->rss.shape != MT_TREND_UNDECIDED ||
+	    (has_other && out->other.shape != MT_TREND_UNDECIDED))
+		return NULL;
+	return &out->rss;
+}
+
+static struct mt_finding *add_doubt(const struct mt_trend *trend, const char *what,
+				    const char *time, struct mt_diagnosis *out)
+{
+	switch (trend->doubt) {
+	case MT_TREND_FEW_ROUNDS:
+		return mt_finding_add(out, MT_VERDICT_UNKNOWN, 0, 0.9, "%s seen, use --for %s",
+				      mt_text_counted(trend->rounds, "round", "rounds").text, time);
+	case MT_TREND_NOISE:
+		return mt_finding_add(out, MT_VERDICT_UNKNOWN, 0, 0.9,
+				      "%s goes up and down, and would hide a leak of up to %s, use "
+				      "--for %s",
+				      what, mt_diagnose_rate(trend->slope_high).text, time);
+	case MT_TREND_SLOWING:
+		return mt_finding_add(out, MT_VERDICT_UNKNOWN, 0, 0.9,
+				      "%s has grown by less and less, as a cache that fills, and "
+				      "has not been flat for long enough, use --for %s",
+				      what, time);
+	case MT_TREND_ONE_STEP:
+		return mt_finding_add(out, MT_VERDICT_UNKNOWN, 0, 0.9,
+				      "%s rose once by %s, and the time since tells not whether it "
+				      "will again, use --for %s",
+				      what, mt_text_bytes(mt_text_round_u64(trend->growth)).text,
+				      time);
+	default:
+		return mt_finding_add(out, MT_VERDICT_UNKNOWN, 0, 0.9,
+				      "%s has begun to rise, and not for long enough to tell, use "
+				      "--for %s",
+				      what, time);
+	}
+}
+
+/* Neither healthy nor a problem: what was seen proves neither. */
+static void judge_doubt(const struct mt_facts *facts, const struct mt_trend *trend,
+			const char *what, struct mt_diagnosis *out)
+{
+	double needed_s = fmax(trend->needed_s, NEEDED_MORE * facts->duration_s);
+	struct mt_short_text time = mt_diagnose_time(needed_s);
+	struct mt_finding *finding = add_doubt(trend, what, time.text, out);
+
+	if (trend->rounds)
+		mt_finding_show(finding, "rounds", "rounds_seen_count", (double)trend->rounds,
+				"%zu of some %.0f s, %s; a verdict takes %d", trend->rounds,
+				trend->period_s,
+				trend->rounds_marked ? "marked by the program"
+						     : "by the falls of memory",
+				MT_TREND_ROUNDS_MIN);
+	show_range("RSS", "rss_slope_bytes_per_s", &out->rss, finding);
+	if (facts->awake)
+		show_range("live heap", "live_slope_bytes_per_s", &out->live, finding);
+	mt_finding_show(finding, "time needed", "needed_s", needed_s, "%.0f s", needed_s);
+	show_sleep(facts, finding);
+	mt_finding_advise(finding, "Diagnose for longer: mtctl diagnose %d --for %s.",
+			  (int)facts->process.pid, time.text);
+	if (trend->doubt == MT_TREND_FEW_ROUNDS)
+		mt_finding_advise(finding, "The last 15 minutes count, too: the longer it has run, "
+					   "the less there is to wait for.");
+}
+
+/* Why there is no verdict where nobody could look: it has ended, too few samples, no figures. */
+static bool judge_unseen(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	struct mt_finding *finding;
-
 	bool enough = out->rss.shape != MT_TREND_FEW && (!facts->ended || out->count);
 
 	if (enough && (facts->awake || facts->asleep || out->count))
@@ -273,6 +516,11 @@ static bool judge_unknown(const struct mt_facts *facts, struct mt_diagnosis *out
 	return true;
 }
 
+static double healthy_confidence(const struct mt_facts *facts, const struct mt_diagnosis *out)
+{
+	return facts->awake ? fmin(out->rss.confidence, out->live.confidence) : out->rss.confidence;
+}
+
 static void judge_healthy(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	static const char *const shapes[] = {
@@ -281,31 +529,77 @@ static void judge_healthy(const struct mt_facts *facts, struct mt_diagnosis *out
 		"rises by free pages that are not worth a purge yet, and is",
 		"rose at first, and has been flat since",
 		"rose once, and has been flat since",
-		"falls"};
+		"falls",
+		"goes up and down by free pages, and is"};
 	const struct mt_sample *last = &facts->samples[facts->samples_count - 1];
 	bool calm = out->rss.shape == MT_TREND_FLAT || out->rss.shape == MT_TREND_FALLS;
-	struct mt_finding *finding =
-		mt_finding_add(out, MT_VERDICT_HEALTHY, 0, out->rss.confidence * (calm ? 1 : 0.7),
-			       "RSS %s at %s: nothing to do", shapes[out->rss.shape],
-			       mt_text_bytes(last->rss_bytes).text);
+	bool passed_by = mt_diagnose_past_malloc(facts) >= PAST_BYTES;
+	struct mt_finding *finding = mt_finding_add(
+		out, MT_VERDICT_HEALTHY, 0, healthy_confidence(facts, out), "RSS %s at %s%s",
+		shapes[out->rss.shape], mt_text_bytes(last->rss_bytes).text,
+		passed_by ? ", most of it past malloc, in a runtime that returns memory itself"
+			  : ": nothing to do");
 
-	mt_finding_show(finding, "RSS", "rss_slope_bytes_per_s", out->rss.slope,
-			"%s to %s, %s over %.0f s",
-			mt_text_bytes(mt_text_round_u64(out->rss.lowest)).text,
-			mt_text_bytes(mt_text_round_u64(out->rss.highest)).text,
-			mt_diagnose_rate(out->rss.slope).text, out->rss.seconds);
+	show_range("RSS", "rss_slope_bytes_per_s", &out->rss, finding);
 	if (facts->awake) {
 		mt_finding_bytes(finding, "live heap", "heap_live_bytes", last->live_bytes);
 		mt_finding_bytes(finding, "idle heap", "heap_idle_bytes", last->idle_bytes);
 	}
 	show_sleep(facts, finding);
+	show_past_malloc(facts, finding);
 	if (out->rss.rounds)
 		mt_finding_show(finding, "ups and downs", "rounds_seen_count",
 				(double)out->rss.rounds, "%zu", out->rss.rounds);
+	mt_finding_show(
+		finding, "a leak below this is not seen", "unseen_bytes_per_s",
+		fmax((facts->awake ? out->live : out->rss).slope_high, 0), "%s",
+		mt_diagnose_rate(fmax((facts->awake ? out->live : out->rss).slope_high, 0)).text);
 	if (!calm)
 		mt_finding_advise(finding,
 				  "Diagnose it again when it has warmed up: mtctl diagnose %d.",
 				  (int)facts->process.pid);
+}
+
+/* There are only guesses, or too little for "healthy". */
+static void judge_guess(const struct mt_facts *facts, const struct mt_finding *guess,
+			struct mt_diagnosis *out)
+{
+	double needed_s = fmax(60, 3 * facts->duration_s);
+	struct mt_short_text time = mt_diagnose_time(needed_s);
+	struct mt_finding *finding =
+		guess ? mt_finding_add(out, MT_VERDICT_UNKNOWN, 0, 0.9,
+				       "%s is possible, and no more than that, use --for %s",
+				       mt_diagnose_word(guess->verdict), time.text)
+		      : mt_finding_add(out, MT_VERDICT_UNKNOWN, 0, 0.9,
+				       "only %.1f s were seen, use --for %s", out->rss.judged_s,
+				       time.text);
+
+	show_range("RSS", "rss_slope_bytes_per_s", &out->rss, finding);
+	if (facts->awake)
+		show_range("live heap", "live_slope_bytes_per_s", &out->live, finding);
+	mt_finding_show(finding, "time needed", "needed_s", needed_s, "%.0f s", needed_s);
+	mt_finding_advise(finding, "Diagnose for longer: mtctl diagnose %d --for %s.",
+			  (int)facts->process.pid, time.text);
+}
+
+/* Nothing is sure enough to be the verdict: healthy, or why not. The guesses stay below it. */
+static void judge_nothing(const struct mt_facts *facts, struct mt_diagnosis *out)
+{
+	struct mt_finding guesses[MT_VERDICT_COUNT];
+	size_t count = out->count;
+	const char *what;
+	const struct mt_trend *trend = doubtful(facts, out, &what);
+
+	memcpy(guesses, out->list, count * sizeof(guesses[0]));
+	out->count = 0;
+	if (trend)
+		judge_doubt(facts, trend, what, out);
+	else if (count || healthy_confidence(facts, out) < MT_DIAGNOSE_CONFIDENT)
+		judge_guess(facts, count ? &guesses[0] : NULL, out);
+	else
+		judge_healthy(facts, out);
+	for (size_t i = 0; i < count && out->count < MT_VERDICT_COUNT; i++)
+		out->list[out->count++] = guesses[i];
 }
 
 double mt_diagnose_weight(const struct mt_diagnosis *diagnosis)
@@ -319,8 +613,10 @@ static int by_weight(const void *a, const void *b)
 {
 	const struct mt_finding *x = a, *y = b;
 	double p = x->bytes * x->confidence, q = y->bytes * y->confidence;
+	bool x_sure = x->confidence >= MT_DIAGNOSE_CONFIDENT,
+	     y_sure = y->confidence >= MT_DIAGNOSE_CONFIDENT;
 
-	return (p < q) - (p > q);
+	return x_sure == y_sure ? (p < q) - (p > q) : y_sure - x_sure;
 }
 
 /* A process that has ended may have grown before. It is never called healthy. */
@@ -330,6 +626,8 @@ void mt_diagnose_judge(const struct mt_facts *facts, struct mt_diagnosis *out)
 
 	memset(out, 0, sizeof(*out));
 	find_trends(facts, out);
+	if (facts->asleep && facts->samples_count)
+		mt_diagnose_judge_python(facts, out);
 	if (facts->awake && facts->samples_count) {
 		mt_diagnose_judge_heap(facts, out);
 		mt_diagnose_judge_python(facts, out);
@@ -338,12 +636,15 @@ void mt_diagnose_judge(const struct mt_facts *facts, struct mt_diagnosis *out)
 	if (facts->samples_count) { /* /proc is enough for these */
 		mt_diagnose_judge_kernel(facts, out);
 		judge_rest(facts, out);
+		judge_past_malloc(facts, out);
 	}
 	for (size_t i = 0; i < out->count; i++)
 		if (out->list[i].confidence >= CONFIDENCE_MIN)
 			out->list[kept++] = out->list[i];
 	out->count = kept;
 	qsort(out->list, out->count, sizeof(out->list[0]), by_weight);
-	if (!judge_unknown(facts, out) && !out->count)
-		judge_healthy(facts, out);
+	if (!judge_unseen(facts, out) &&
+	    (!out->count || out->list[0].confidence < MT_DIAGNOSE_CONFIDENT))
+		judge_nothing(facts, out);
+	mt_diagnose_note_overrides(facts, out);
 }

@@ -101,6 +101,26 @@ static void find_returnable(const struct mt_facts *facts, const struct hoard *ho
 					   "MT_GC_ROUNDS, so that it goes back by itself.");
 }
 
+/* Free blocks in the caches of threads: a thread empties its cache as it allocates, and a thread
+ * that sleeps does not. */
+static void find_thread_caches(const struct mt_facts *facts, const struct hoard *hoard,
+			       uint64_t cached_bytes, struct mt_diagnosis *out)
+{
+	uint64_t threads = facts->last.head.snapshot.threads_count;
+	struct mt_finding *finding = mt_finding_add(
+		out, MT_VERDICT_HOARD, (double)cached_bytes, 0.7,
+		"%s lie free in the caches of %s, which only these threads can empty",
+		mt_text_bytes(cached_bytes).text,
+		mt_text_counted(threads, "thread", "threads").text);
+
+	show_hoard(facts, hoard, finding);
+	mt_finding_bytes(finding, "free in thread caches", "heap_thread_cache_bytes", cached_bytes);
+	mt_finding_advise(finding,
+			  "Start fewer threads, or let those end that have nothing to do.");
+	mt_finding_advise(finding, "Restart it with MT_MALLOC_CONF=tcache_max:8192: no cache keeps "
+				   "larger blocks.");
+}
+
 /* Pages and slabs with live blocks cannot be returned, however little is live in them. */
 static void find_pinned_pages(const struct mt_facts *facts, const struct hoard *hoard,
 			      struct mt_diagnosis *out)
@@ -109,10 +129,15 @@ static void find_pinned_pages(const struct mt_facts *facts, const struct hoard *
 	bool is_embedded = facts->last.head.snapshot.heap_resident_bytes != 0;
 	struct mt_finding *finding;
 	double confidence = is_embedded ? 0.6 : facts->has_pymalloc ? 0.2 : 0.4;
+	uint64_t cached_bytes = facts->last.head.snapshot.heap_thread_cache_bytes;
 
 	if (!facts->trim.done || hoard->left_bytes < gate_bytes(facts) ||
 	    (double)hoard->left_bytes < (double)rss * PINNED_SHARE)
 		return;
+	if (cached_bytes >= hoard->left_bytes / 2) {
+		find_thread_caches(facts, hoard, cached_bytes, out);
+		return;
+	}
 	finding = mt_finding_add(
 		out, MT_VERDICT_HOARD, (double)hoard->left_bytes, confidence,
 		"%s lie free between live blocks, in pages that cannot be given back",
@@ -168,14 +193,17 @@ static struct grown_class find_class(const struct mt_facts *facts, double live_g
 	return best;
 }
 
-/* Whether live bytes have been as high before and came down again: then a rise proves nothing. */
+/* Whether live bytes have been as high before and came down again: then a rise proves nothing. The
+ * trend itself knows it where the history has what the program holds; with pymalloc it has not. */
 static bool came_down_before(const struct mt_facts *facts, const struct mt_trend *live)
 {
 	double highest = 0;
 
-	for (size_t i = 0; i < facts->history_count; i++) {
-		highest = fmax(highest, facts->history[i].value);
-		if (highest >= live->last && facts->history[i].value <= highest - live->growth)
+	for (size_t i = 0; facts->has_pymalloc && i < facts->history_count; i++) {
+		double value = (double)facts->history[i].live_bytes;
+
+		highest = fmax(highest, value);
+		if (highest >= live->last && value <= highest - live->growth)
 			return true;
 	}
 	return highest >= live->last && highest - live->lowest >= live->growth;
@@ -236,7 +264,9 @@ static void show_sites(const struct mt_facts *facts, struct mt_finding *finding)
 static void find_leak(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	const struct mt_trend *live = &out->live;
-	struct grown_class class = find_class(facts, live->growth);
+	/* the classes were read at both ends of the samples: the history is not in them */
+	double sampled_s = facts->samples[facts->samples_count - 1].at_s - facts->samples[0].at_s;
+	struct grown_class class = find_class(facts, live->slope * sampled_s);
 	struct mt_finding *finding;
 	char blocks[96] = "";
 
@@ -272,8 +302,8 @@ static void find_leak(const struct mt_facts *facts, struct mt_diagnosis *out)
 				"it has been as high, and came down again");
 	show_sites(facts, finding);
 	if (facts->is_python)
-		mt_finding_advise(finding, "For the line in Python: tracemalloc.start(), and "
-					   "compare_to() of two snapshots a minute apart.");
+		mt_finding_advise(finding, "For the line in Python: mtctl sites %d --python.",
+				  (int)facts->process.pid);
 	mt_finding_advise(finding, "Find what keeps references: lists, dicts and caches that only "
 				   "grow. No allocator can give it back.");
 }

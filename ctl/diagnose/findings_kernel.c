@@ -125,11 +125,13 @@ static void find_private(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	const struct mt_sample *last = &facts->samples[facts->samples_count - 1];
 	uint64_t bytes = mt_diagnose_minimum(facts, 2, offsetof(struct mt_sample, outside_bytes));
-	bool grows = out->outside.shape == MT_TREND_GROWS;
+	bool grows = out->outside.shape == MT_TREND_GROWS, is_managed = true;
 	struct mt_finding *finding;
 
 	bytes = mt_sat_sub(bytes, last->gpu_pinned_bytes);
-	if (!facts->foreign_count || (!is_part(bytes, last->anon_bytes) && !grows))
+	for (size_t i = 0; i < facts->foreign_count; i++)
+		is_managed &= facts->foreign[i].is_managed;
+	if (!facts->foreign_count || (!grows && (is_managed || !is_part(bytes, last->anon_bytes))))
 		return;
 	finding = mt_finding_add(out, MT_VERDICT_PRIVATE,
 				 grows ? out->outside.slope * MT_DIAGNOSE_HORIZON_S : (double)bytes,

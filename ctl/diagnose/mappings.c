@@ -25,24 +25,30 @@ const struct mt_diagnose_carrier *mt_diagnose_carrier(const char *path)
 {
 	static const char pyarrow[] = "pyarrow allocates from its own jemalloc or mimalloc "
 				      "(ARROW_DEFAULT_MEMORY_POOL=system)",
-			  polars[] = "polars allocates from its own jemalloc";
+			  polars[] = "polars allocates from its own jemalloc",
+			  v8[] = "V8's heap is not malloc's";
 	static const struct mt_diagnose_carrier carriers[] = {
-		{"libarrow.so", "pyarrow's own pool", pyarrow},
-		{"libarrow-", "pyarrow's own pool", pyarrow},
-		{"polars.abi3.so", "polars' jemalloc", polars},
-		{"_polars_runtime", "polars' jemalloc", polars},
+		{"libarrow.so", "pyarrow's own pool", pyarrow, .is_managed = false},
+		{"libarrow-", "pyarrow's own pool", pyarrow, .is_managed = false},
+		{"polars.abi3.so", "polars' jemalloc", polars, .is_managed = false},
+		{"_polars_runtime", "polars' jemalloc", polars, .is_managed = false},
 #ifdef __aarch64__
 		{"libtorch_cpu.so", "torch's mimalloc",
-		 "torch on this architecture allocates from its own mimalloc"},
+		 "torch on this architecture allocates from its own mimalloc", .is_managed = false},
 #endif
-		{"libnode.so", "V8's heap", "V8's heap is not malloc's"},
+		{"libnode.so", "V8's heap", v8, .is_managed = true},
+		{"node", "V8's heap", v8, .is_managed = true, .is_whole = true},
 		{"libjvm.so", "the Java heap",
-		 "the Java heap is not malloc's (jcmd PID GC.run, System.trim_native_heap)"},
+		 "the Java heap is not malloc's (jcmd PID GC.run, System.trim_native_heap)",
+		 .is_managed = true},
+		{"php", "PHP's heap", "PHP's request memory is not malloc's (USE_ZEND_ALLOC=0)",
+		 .is_managed = true},
 	};
 	const char *base = mt_text_basename(path);
 
 	for (size_t i = 0; i < sizeof(carriers) / sizeof(carriers[0]); i++)
-		if (strncmp(base, carriers[i].prefix, strlen(carriers[i].prefix)) == 0)
+		if (strncmp(base, carriers[i].prefix, strlen(carriers[i].prefix)) == 0 &&
+		    (!carriers[i].is_whole || !base[strlen(carriers[i].prefix)]))
 			return &carriers[i];
 	return NULL;
 }
@@ -62,25 +68,57 @@ static void note_file(struct mt_facts *facts, const char *path)
 	snprintf(to->name, sizeof(to->name), "%s", name);
 	snprintf(to->file, sizeof(to->file), "%.95s", base);
 	mt_text_clean(to->file, sizeof(to->file));
+	to->is_managed = carrier && carrier->is_managed;
 	facts->foreign_count++;
 }
 
 /* Whether small objects are in pymalloc: neither the shim nor the user has chosen malloc. */
 static bool uses_pymalloc(const struct mt_facts *facts)
 {
-	char value[32];
+	const char *value = mt_diagnose_variable(facts, "PYTHONMALLOC");
 
 	if (!facts->is_python || strstr(facts->last.head.python, "is answered") ||
 	    strcmp(facts->last.head.python, "object heap") == 0)
 		return false;
-	return !mt_process_environ(facts->process.pid, "PYTHONMALLOC", value, sizeof(value)) ||
-	       !*value || strncmp(value, "pymalloc", 8) == 0 || strcmp(value, "default") == 0;
+	return !value || !*value || strncmp(value, "pymalloc", 8) == 0 ||
+	       strcmp(value, "default") == 0;
+}
+
+/* Variables that allocators and runtimes read, by the beginning of their names. */
+static void read_variables(struct mt_facts *facts)
+{
+	static const char *const prefixes[] = {
+		"MT_",       "PYTHON", "MALLOC_",  "GLIBC_TUNABLES", "_RJEM_",
+		"MIMALLOC_", "ARROW_", "PYTORCH_", "USE_ZEND_ALLOC"};
+	size_t length = 0;
+	char *list = mt_process_read_memory(facts->process.pid, "environ", &length);
+
+	facts->variables_count = 0;
+	for (const char *at = list;
+	     list && at < list + length && facts->variables_count < MT_DIAGNOSE_VARIABLES;
+	     at += strlen(at) + 1) {
+		struct mt_diagnose_variable *to = &facts->variables[facts->variables_count];
+		size_t name = strcspn(at, "=");
+		bool wanted = false;
+
+		for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
+			wanted |= strncmp(at, prefixes[i], strlen(prefixes[i])) == 0;
+		if (!wanted || !at[name] || name >= sizeof(to->name))
+			continue;
+		snprintf(to->name, sizeof(to->name), "%.*s", (int)name, at);
+		snprintf(to->value, sizeof(to->value), "%.63s", at + name + 1);
+		mt_text_clean(to->name, sizeof(to->name));
+		mt_text_clean(to->value, sizeof(to->value));
+		facts->variables_count++;
+	}
+	free(list);
 }
 
 void mt_diagnose_read_maps(struct mt_facts *facts)
 {
 	char *maps = mt_process_maps(facts->process.pid), *saved = NULL, last[512] = "";
 
+	read_variables(facts);
 	facts->foreign_count = 0;
 	for (char *line = maps ? strtok_r(maps, "\n", &saved) : NULL; line;
 	     line = strtok_r(NULL, "\n", &saved)) {

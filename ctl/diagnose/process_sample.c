@@ -50,6 +50,8 @@ static void fill_heap(const struct mt_stats_snapshot *from, struct mt_sample *to
 	to->idle_bytes = from->heap_idle_bytes;
 	to->dirty_bytes = from->heap_dirty_bytes;
 	to->held_bytes = to->live_bytes + to->arenas_live_bytes;
+	to->other_bytes =
+		mt_sat_sub(to->rss_bytes, to->live_bytes + to->dirty_bytes + to->arenas_bytes);
 	if (top && top < from->heap_live_bytes)
 		top = from->heap_live_bytes;
 	to->outside_bytes = top ? mt_sat_sub(anon + to->swap_bytes, top) : 0;
@@ -111,6 +113,10 @@ bool mt_diagnose_sample_now(struct mt_facts *facts, double at_s)
 	facts->ended = !mt_process_is_alive(&facts->process);
 	if (facts->ended || !read_status(facts->process.pid, to))
 		return false;
+	if (facts->asleep) {
+		fill_arenas(facts, to);
+		to->held_bytes = to->arenas_live_bytes;
+	}
 	if (facts->awake) {
 		fill_arenas(facts, to);
 		fill_heap(&facts->last.head.snapshot, to);

@@ -47,6 +47,11 @@ static json_t *trend_json(const struct mt_trend *trend)
 	mt_json_set(object, "last_bytes", json_real(trend->last));
 	mt_json_set(object, "seconds", json_real(trend->seconds));
 	mt_json_set(object, "confidence", json_real(trend->confidence));
+	mt_json_set_text(object, "doubt", mt_trend_doubt_word(trend->doubt));
+	mt_json_set(object, "judged_s", json_real(trend->judged_s));
+	mt_json_set(object, "period_s", json_real(trend->period_s));
+	mt_json_set(object, "needed_s", json_real(trend->needed_s));
+	mt_json_set_bool(object, "rounds_marked", trend->rounds_marked);
 	mt_json_set(object, "points_count", json_integer((json_int_t)trend->points));
 	mt_json_set(object, "rounds_count", json_integer((json_int_t)trend->rounds));
 	mt_json_set(object, "grown_parts_count", json_integer((json_int_t)trend->grown_parts));
@@ -58,7 +63,7 @@ static json_t *trends_json(const struct mt_diagnosis *diagnosis)
 {
 	json_t *object = json_object();
 
-#define X(name, figure) mt_json_set(object, #name, trend_json(&diagnosis->name));
+#define X(name, figure, in_history) mt_json_set(object, #name, trend_json(&diagnosis->name));
 	MT_DIAGNOSE_TRENDS(X)
 #undef X
 	return object;
@@ -157,7 +162,10 @@ static json_t *process_json(const struct mt_facts *facts, const struct mt_diagno
 	mt_json_set(root, "trim", trim_json(&facts->trim));
 	mt_json_set(root, "sites", sites_json(&facts->sites));
 	mt_json_set(root, "group", group_json(&facts->group));
-	mt_json_set(root, "looked_s", json_real(diagnosis->rss.seconds));
+	mt_json_set(root, "looked_s",
+		    json_real(facts->samples_count ? last->at_s - facts->samples[0].at_s : 0));
+	mt_json_set(root, "history_s",
+		    json_real(facts->history_count ? -facts->history[0].at_s : 0));
 	mt_json_set_u64(root, "samples_count", facts->samples_count);
 	mt_json_set_bool(root, "awake", facts->awake);
 	mt_json_set_bool(root, "answers", facts->awake && !facts->silent_count);

@@ -31,7 +31,9 @@ static void print_advice(const struct mt_finding *finding)
 
 static const char *confidence_word(double confidence)
 {
-	return confidence >= 0.75 ? "high" : confidence >= 0.45 ? "fair" : "low";
+	return confidence >= MT_DIAGNOSE_SURE        ? "high"
+	       : confidence >= MT_DIAGNOSE_CONFIDENT ? "fair"
+						     : "low";
 }
 
 static void print_others(const struct mt_diagnosis *diagnosis)
@@ -94,19 +96,23 @@ static void print_processes(const struct mt_diagnose_report *report)
 static void print_sampling(const struct mt_facts *facts, const struct mt_diagnosis *diagnosis)
 {
 	double seconds = facts->samples_count ? facts->samples[facts->samples_count - 1].at_s : 0;
+	char history[96];
 
-	printf("\n  Sampled process %d (%s) %s in %.0f s%s; confidence in the verdict: %s (%.0f "
+	snprintf(history, sizeof(history), ", and read the %s before",
+		 mt_diagnose_time(facts->history_count ? -facts->history[0].at_s : 0).text);
+	printf("\n  Sampled process %d (%s) %s in %.0f s%s%s; confidence in the verdict: %s (%.0f "
 	       "%%).",
 	       (int)facts->process.pid, facts->process.comm,
 	       mt_text_counted(facts->samples_count, "time", "times").text, seconds,
-	       facts->interrupted ? " (ended early)" : "",
+	       facts->interrupted ? " (ended early)" : "", facts->history_count ? history : "",
 	       confidence_word(diagnosis->list[0].confidence), diagnosis->list[0].confidence * 100);
 	if (facts->silent_count)
 		printf("\n  It does not answer (stopped, or it hangs): the figures of its heap are "
 		       "old.");
 	else if (facts->trim.requested && !facts->trim.done)
 		printf("\n  The test trim got no reply: %s.", facts->trim.why_not);
-	if (seconds < 20 && facts->awake && !facts->ended)
+	if (seconds < 20 && facts->awake && !facts->ended &&
+	    diagnosis->list[0].confidence < MT_DIAGNOSE_SURE)
 		printf("\n  A longer diagnosis is more certain: mtctl diagnose %d --for 60.",
 		       (int)facts->process.pid);
 	putchar('\n');

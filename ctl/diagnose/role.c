@@ -125,6 +125,10 @@ static void check_trend(const struct mt_diagnosis *diagnosis, struct mt_checks *
 	if (rss->shape == MT_TREND_FEW)
 		add(out, MT_CHECK_NOTE, "rss_flat", "diagnose for longer: --for 60",
 		    "too few samples to decide whether RSS is flat");
+	else if (rss->shape == MT_TREND_UNDECIDED)
+		add(out, MT_CHECK_NOTE, "rss_flat", "diagnose for longer, see the verdict above",
+		    "too little was seen to decide whether RSS is flat: %s",
+		    mt_trend_doubt_word(rss->doubt));
 	else if (rss->shape == MT_TREND_GROWS)
 		add(out, MT_CHECK_WARN, "rss_flat", "see the verdict above", "RSS grows by %s%s",
 		    mt_diagnose_rate(rss->slope).text,
@@ -452,7 +456,7 @@ static void check_larger(const struct mt_facts *facts, const struct mt_diagnosis
 		return;
 	if (rss->shape != MT_TREND_GROWS) {
 		add(out, MT_CHECK_OK, "larger_limit", NULL,
-		    "nothing grows: a limit of %s leaves a quarter to spare",
+		    "nothing is seen to grow: a limit of %s leaves a quarter to spare",
 		    mt_text_bytes(used + used / 3).text);
 		return;
 	}

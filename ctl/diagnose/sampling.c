@@ -20,7 +20,14 @@
 /* after which a working program has allocated again what it uses */
 #define RETAKE_MS 1500u
 
-/* Live bytes of the last 15 minutes, from the ring of the stats file. */
+static int by_time(const void *a, const void *b)
+{
+	double x = ((const struct mt_sample *)a)->at_s, y = ((const struct mt_sample *)b)->at_s;
+
+	return (x > y) - (x < y);
+}
+
+/* The last 15 minutes, from the ring of the stats file. The times are the process's own. */
 void mt_diagnose_read_history(struct mt_facts *facts)
 {
 	const struct mt_stats_file *file = &facts->first;
@@ -32,9 +39,21 @@ void mt_diagnose_read_history(struct mt_facts *facts)
 
 		if (!sample->time_ns || sample->time_ns > now || now - sample->time_ns > HISTORY_NS)
 			continue;
-		facts->history[facts->history_count++] = (struct mt_trend_point){
-			-(double)(now - sample->time_ns) / 1e9, (double)sample->live_bytes};
+		facts->history[facts->history_count++] = (struct mt_sample){
+			.at_s = -(double)(now - sample->time_ns) / 1e9,
+			.rss_bytes = sample->rss_bytes,
+			.anon_bytes = sample->anon_bytes,
+			.live_bytes = sample->live_bytes,
+			.held_bytes = sample->live_bytes,
+			.other_bytes = mt_sat_sub(sample->rss_bytes,
+						  sample->live_bytes + sample->dirty_bytes),
+			.idle_bytes = sample->idle_bytes,
+			.dirty_bytes = sample->dirty_bytes,
+			.gpu_allocated_bytes = sample->gpu_allocated_bytes,
+			.gpu_reserved_bytes = sample->gpu_reserved_bytes,
+			.rounds_count = sample->rounds_count};
 	}
+	qsort(facts->history, facts->history_count, sizeof(facts->history[0]), by_time);
 }
 
 static void read_tree(struct mt_facts *facts, struct mt_process_tree_sums *out)
@@ -66,10 +85,13 @@ static void begin(struct mt_facts *facts, const struct mt_diagnose_options *opti
 		snprintf(facts->why_not, sizeof(facts->why_not), "it does not carry the shim");
 	else if (error)
 		snprintf(facts->why_not, sizeof(facts->why_not), "%.150s", why.text);
-	if (!facts->awake)
+	if (!facts->awake) {
+		mt_diagnose_read_maps(facts);
 		return;
+	}
 	facts->last = facts->first;
 	mt_diagnose_read_maps(facts);
+	facts->history_count = 0;
 	mt_diagnose_read_history(facts);
 	facts->silent_count = !mt_control_file_refresh(&facts->process);
 	if (facts->silent_count)
@@ -172,7 +194,7 @@ static void try_to_wake(struct mt_facts *facts, const struct mt_diagnose_options
 		return;
 	begin(facts, options);
 	if (facts->awake)
-		facts->samples_count = 0;
+		facts->samples_count = facts->history_count = 0;
 }
 
 static bool sample_all(struct mt_facts *const *list, size_t count,

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "ctl/output/error.h"
 
@@ -10,33 +11,91 @@
 #define SECONDS_MIN 1.5
 /* from here on the length does not lower confidence */
 #define SECONDS_ENOUGH 20.0
-#define LIVE_DROPS_MIN 3
-/* four minima rise by chance in one case of 24, which is no interval of 95 % */
-#define LIVE_DROPS_ENOUGH 5
 /* of the whole range: a larger fall is the end of a round, not noise */
 #define TOOTH_SHARE 0.25
-#define PART_SHARE  0.25 /* of the mean growth of a part: then the part has grown */
-#define LATE_SHARE  0.4  /* of the time, at its end */
+/* of the scale: a smaller range has no rounds that could hide anything */
+#define ROUNDS_RANGE 0.03
+#define PART_SHARE   0.25 /* of the mean growth of a part: then the part has grown */
+#define LATE_SHARE   0.4  /* of the time, at its end */
 /* of even growth in that time; less means that it flattens */
 #define LATE_MIN 0.5
+/* the same after a rise that has slowed down, since a cache that fills slows down all the time, and
+ * where the levels are exact */
+#define LATE_MIN_AFTER 0.85
+#define LATE_MIN_EXACT 0.75
 /* a minimum may be missed by one step between two samples: so much is no growth */
 #define GRAIN_FACTOR 1.5
 #define Z95          1.959964
+#define Z997         2.967738
+/* Growth of less than this in the time does not matter: 1.4 GB a day, or a share of the scale,
+ * whichever is less. */
+#define LEAST_PER_S 16384.0
+#define LEAST_SHARE 0.03
+#define LEAST_NOISE 0.001 /* of the values; less is noise of the figures */
+/* What is not seen must be less than this: of the scale, a round, or in the time (and as much again
+ * in each UNSEEN_MORE_S) */
+#define UNSEEN_ROUND  0.008
+#define UNSEEN_TIME   0.03
+#define UNSEEN_MORE_S 900.0
+#define UNSEEN_FLOOR  4.0 /* times least_min */
+/* times the longest time between two falls: a longer time without a fall is no round any more */
+#define ROUNDS_OVER   2.5
+#define EVENT_TAIL_S  30.0  /* flat so long after a single peak */
+#define EVENT_SHARE   0.005 /* of the scale: the level after it may differ so much */
+#define TAIL_SHARE    0.1   /* of the time: less is too short to be judged by itself */
+#define TAIL_FLAT     0.75  /* of the time that a rise took: flat so long after it */
+#define TAIL_GROWS    0.5   /* of the time: growth for so long after a rise that has slowed down */
+#define STEP_TAIL     2.0   /* times the time before a step */
+#define REST_SHARE    0.1   /* of a rise: what is left of it when it has ended */
+#define ROUND_SAMPLES 8     /* of a round that is none of the noise's */
+#define FIT_POINTS    128
+#define WINDOWS_MAX   12
+#define NEEDED_MIN_S  30.0
+
+/* Points that are judged together: the end of the series. */
+struct window {
+	struct mt_trend_point at[MT_TREND_POINTS];
+	size_t count;
+	const double *marks;
+	size_t marks_count;
+	double least_min, scale;
+	bool has_slowed; /* what came before it has slowed down */
+	/* the time that a rise before it took, which a flat time after it must reach */
+	double rise_s;
+};
 
 /* The compared levels, in the order of time. */
 struct levels {
 	struct mt_trend_point at[MT_TREND_POINTS];
 	size_t count;
-	/* the possible error of a minimum: the median rise from one sample to the next after it */
+	/* the possible error of a level, see find_live_drops and find_parts */
 	double grain;
+};
+
+/* The rounds of a window. */
+struct rounds {
+	size_t count;
+	/* longest_s: the longest time from one end to the next, or from the first point to the
+	 * first end */
+	double period_s, longest_s, last_end_s, tail_s;
+	double before; /* lowest value before the first fall */
+	double after;  /* lowest value after the last one */
 };
 
 const char *mt_trend_word(enum mt_trend_shape shape)
 {
-	static const char *const words[] = {"unknown",  "flat",  "grows",
-					    "flattens", "steps", "falls"};
+	static const char *const words[] = {"unknown", "flat",  "grows",    "flattens",
+					    "steps",   "falls", "undecided"};
 
 	return words[shape];
+}
+
+const char *mt_trend_doubt_word(enum mt_trend_doubt doubt)
+{
+	static const char *const words[] = {"",        "few rounds", "noise",
+					    "slowing", "one step",   "onset"};
+
+	return words[doubt];
 }
 
 static int compare(const void *a, const void *b)
@@ -51,6 +110,52 @@ static double median(double *values, size_t count)
 	qsort(values, count, sizeof(*values), compare);
 	return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
 }
+
+/* ---- windows ---- */
+
+/* Keeps the lowest and the highest point of each group of neighbours, in the order of time. */
+static void thin(const struct mt_trend_point *points, size_t count, struct window *out)
+{
+	size_t group = 2 * ((count + MT_TREND_POINTS - 1) / MT_TREND_POINTS);
+
+	out->count = 0;
+	for (size_t from = 0; from < count; from += group) {
+		size_t to = from + group < count ? from + group : count, low = from, high = from;
+
+		for (size_t i = from; i < to; i++) {
+			low = points[i].value < points[low].value ? i : low;
+			high = points[i].value >= points[high].value ? i : high;
+		}
+		out->at[out->count++] = points[low < high ? low : high];
+		if (low != high)
+			out->at[out->count++] = points[low < high ? high : low];
+	}
+}
+
+static void open_window(const struct mt_trend_series *series, double from_s, struct window *out)
+{
+	size_t first = 0, mark = 0;
+
+	while (first < series->count && series->points[first].at_s < from_s)
+		first++;
+	while (mark < series->marks_count && series->marks[mark] <= from_s)
+		mark++;
+	if (series->count - first <= MT_TREND_POINTS) {
+		out->count = series->count - first;
+		memcpy(out->at, series->points + first, out->count * sizeof(out->at[0]));
+	} else {
+		thin(series->points + first, series->count - first, out);
+	}
+	out->marks = series->marks ? series->marks + mark : NULL;
+	out->marks_count = series->marks_count - mark;
+}
+
+static double span_of(const struct window *window)
+{
+	return window->count ? window->at[window->count - 1].at_s - window->at[0].at_s : 0;
+}
+
+/* ---- fits ---- */
 
 /* The slopes of all pairs: their median is the rate, and Kendall's statistic gives the bounds. */
 static void fit(const struct mt_trend_point *points, size_t n, struct mt_trend *out)
@@ -95,46 +200,78 @@ static double r_squared(const struct mt_trend_point *points, size_t n)
 	return xx > 0 && yy > 0 ? xy * xy / (xx * yy) : 0;
 }
 
+/* ---- rounds and levels ---- */
+
 /* Finds the minimum of each round. A fall of `tooth` from a peak starts a search for the minimum,
- * and a rise of `tooth` ends it. Returns the number of falls; a minimum without a rise after it
- * does not count yet. */
-static size_t find_live_drops(const struct mt_trend_point *points, size_t n, double tooth,
-			      struct levels *out)
+ * and a rise of `tooth` ends it. A minimum without a rise after it does not count yet. `ends` has
+ * the time of each fall with the minimum after it, *last_low_s the time of the last minimum. The
+ * grain is the median rise from one sample to the
+ * next after a minimum. */
+static void find_live_drops(const struct window *window, double tooth, struct levels *out,
+			    struct levels *ends, double *last_low_s)
 {
+	const struct mt_trend_point *points = window->at;
 	struct mt_trend_point low = points[0];
 	double peak = points[0].value, steps[MT_TREND_POINTS];
 	bool down = false;
-	size_t falls = 0, rises = 0;
+	size_t rises = 0;
 
-	for (size_t i = 1; i < n; i++) {
+	for (size_t i = 1; i < window->count; i++) {
 		double value = points[i].value;
 
 		if (down && points[i - 1].value <= low.value && value > low.value)
 			steps[rises++] = value - low.value;
-
 		if (!down && value > peak)
 			peak = value;
 		if (down ? value < low.value : peak - value >= tooth) {
-			falls += !down;
+			if (!down)
+				ends->at[ends->count++].at_s = points[i].at_s;
 			down = true;
 			low = points[i];
+			ends->at[ends->count - 1].value = low.value;
+			*last_low_s = low.at_s;
 		} else if (down && value - low.value >= tooth) {
 			out->at[out->count++] = low;
 			down = false;
 			peak = value;
 		}
 	}
-	out->grain = rises ? median(steps, rises) : 0;
-	return falls;
+	out->grain = rises ? median(steps, rises) * GRAIN_FACTOR : 0;
 }
 
-/* The level of each part of the time: its median, or its minimum where there are rounds. */
-static void find_parts(const struct mt_trend_point *points, size_t n, bool lowest,
-		       struct levels *out)
+/* The minimum of each round that the program has marked the end of. */
+static void find_marked(const struct window *window, struct levels *out, struct levels *ends)
 {
-	double from = points[0].at_s, span = (points[n - 1].at_s - from) / MT_TREND_PARTS;
+	size_t i = 0;
+
+	for (size_t mark = 0; mark < window->marks_count && ends->count < MT_TREND_POINTS; mark++) {
+		struct mt_trend_point low = {0};
+		bool any = false;
+
+		for (; i < window->count && window->at[i].at_s <= window->marks[mark]; i++) {
+			if (!any || window->at[i].value < low.value)
+				low = window->at[i];
+			any = true;
+		}
+		if (any)
+			out->at[out->count++] = low;
+		ends->at[ends->count++] = (struct mt_trend_point){window->marks[mark], low.value};
+	}
+}
+
+/* The level of each part of the time is its median. The grain is three standard errors of the
+ * difference of two medians, from the differences of neighbours: a slow rise is not in them. */
+static void find_parts(const struct window *window, struct levels *out)
+{
+	const struct mt_trend_point *points = window->at;
+	size_t n = window->count;
+	double from = points[0].at_s, span = span_of(window) / MT_TREND_PARTS;
 	double values[MT_TREND_POINTS];
 
+	for (size_t i = 1; i < n; i++)
+		values[i - 1] = fabs(points[i].value - points[i - 1].value);
+	out->grain = 3 * sqrt(2) * 1.25 * median(values, n - 1) * 1.4826 / sqrt(2) /
+		     sqrt((double)n / MT_TREND_PARTS);
 	for (size_t part = 0, i = 0; part < MT_TREND_PARTS; part++) {
 		double end = from + span * (double)(part + 1);
 		size_t first = i, count = 0;
@@ -144,12 +281,43 @@ static void find_parts(const struct mt_trend_point *points, size_t n, bool lowes
 		if (!count)
 			continue;
 		out->at[out->count].at_s = (points[first].at_s + points[i - 1].at_s) / 2;
-		out->at[out->count].value = median(values, count);
-		if (lowest)
-			out->at[out->count].value = values[0];
-		out->count++;
+		out->at[out->count++].value = median(values, count);
 	}
 }
+
+static double lowest_between(const struct window *window, double from_s, double to_s)
+{
+	double lowest = INFINITY;
+
+	for (size_t i = 0; i < window->count; i++)
+		if (window->at[i].at_s >= from_s && window->at[i].at_s <= to_s)
+			lowest = fmin(lowest, window->at[i].value);
+	return lowest;
+}
+
+static void measure_rounds(const struct window *window, const struct levels *ends,
+			   double last_low_s, struct rounds *out)
+{
+	double start = window->at[0].at_s, end = window->at[window->count - 1].at_s, before = start,
+	       gaps[MT_TREND_POINTS];
+	size_t count = 0;
+
+	for (size_t i = 0; i < ends->count; i++) {
+		double gap = ends->at[i].at_s - before;
+
+		out->longest_s = fmax(out->longest_s, gap);
+		if (i)
+			gaps[count++] = gap;
+		before = ends->at[i].at_s;
+	}
+	out->last_end_s = last_low_s;
+	out->tail_s = end - before;
+	out->period_s = count ? median(gaps, count) : fmax(out->longest_s, out->tail_s);
+	out->after = ends->at[ends->count - 1].value;
+	out->before = lowest_between(window, start, start + (ends->at[0].at_s - start) / 2);
+}
+
+/* ---- judging ---- */
 
 /* The growth in the last part of the time, relative to even growth: 1 is even, 0 is none. */
 static double late_growth(const struct levels *levels, double growth)
@@ -162,6 +330,14 @@ static double late_growth(const struct levels *levels, double growth)
 	return since / growth / share;
 }
 
+static bool slows_down(const struct window *window, const struct levels *levels, double growth)
+{
+	double late = late_growth(levels, growth), error = levels->grain / growth / LATE_SHARE;
+
+	return late < (window->has_slowed ? LATE_MIN_AFTER : LATE_MIN) ||
+	       late + error < LATE_MIN_EXACT;
+}
+
 static void count_grown(const struct levels *levels, struct mt_trend *out)
 {
 	double mean = out->growth / (double)(levels->count - 1);
@@ -172,92 +348,395 @@ static void count_grown(const struct levels *levels, struct mt_trend *out)
 			levels->at[i].value - levels->at[i - 1].value >= mean * PART_SHARE;
 }
 
+static void find_range(const struct window *window, struct mt_trend *out)
+{
+	const struct mt_trend_point *points = window->at;
+	size_t n = window->count;
+
+	if (!n)
+		return;
+	out->lowest = out->highest = points[0].value;
+	for (size_t i = 1; i < n; i++) {
+		out->lowest = fmin(out->lowest, points[i].value);
+		out->highest = fmax(out->highest, points[i].value);
+	}
+	out->last = points[n - 1].value;
+	out->seconds = out->judged_s = span_of(window);
+}
+
+static void doubt(enum mt_trend_doubt why, double needed_s, struct mt_trend *out)
+{
+	out->shape = MT_TREND_UNDECIDED;
+	out->doubt = why;
+	out->needed_s = fmax(needed_s, NEEDED_MIN_S);
+}
+
+/* The time of the first level from which on little of the rise is left. */
+static double rise_end(const struct levels *levels, double growth, double least)
+{
+	double last = levels->at[levels->count - 1].value, rest = fmax(least, growth * REST_SHARE);
+	size_t i = 1;
+
+	while (i + 1 < levels->count && last - levels->at[i].value > rest)
+		i++;
+	return levels->at[i].at_s;
+}
+
+/* The time of the last point below the middle of the one large step. */
+static double step_time(const struct window *window, const struct levels *levels)
+{
+	size_t largest = 1;
+	double middle, at_s = window->at[0].at_s;
+
+	for (size_t i = 2; i < levels->count; i++)
+		if (levels->at[i].value - levels->at[i - 1].value >
+		    levels->at[largest].value - levels->at[largest - 1].value)
+			largest = i;
+	middle = (levels->at[largest].value + levels->at[largest - 1].value) / 2;
+	for (size_t i = 0; i < window->count && window->at[i].at_s <= levels->at[largest].at_s; i++)
+		if (window->at[i].value < middle)
+			at_s = window->at[i].at_s;
+	return at_s;
+}
+
+/* The time of the last level that is near the first one. */
+static double onset_time(const struct levels *levels, double growth)
+{
+	double from_s = levels->at[0].at_s;
+
+	for (size_t i = 1; i < levels->count; i++)
+		if (levels->at[i].value <= levels->at[0].value + growth * REST_SHARE)
+			from_s = levels->at[i].at_s;
+	return from_s;
+}
+
+/* The lowest level, where the figure has fallen and risen again since. */
+static const struct mt_trend_point *valley(const struct levels *levels, double least)
+{
+	const struct mt_trend_point *lowest = levels->at, *last = &levels->at[levels->count - 1];
+
+	for (size_t i = 1; i < levels->count; i++)
+		if (levels->at[i].value < lowest->value)
+			lowest = &levels->at[i];
+	return lowest != levels->at && last->value - lowest->value >= least ? lowest : NULL;
+}
+
+/* What to do with a window: the shape is in *out; `next_s` is where a window begins that is to be
+ * judged in its place, NAN for none. */
+struct step {
+	double next_s;
+	/* what the shape is if that window is flat, and where it is too short */
+	enum mt_trend_shape if_flat;
+	enum mt_trend_doubt if_short;
+	double needed_s;
+	bool has_slowed;
+	double rise_s;
+	bool only_growth; /* that window counts only where it grows */
+};
+
+static const struct step ends_here = {.next_s = NAN};
+
+static struct step judge_rise(const struct window *window, const struct levels *levels,
+			      struct mt_trend *out)
+{
+	double start = window->at[0].at_s, end = window->at[window->count - 1].at_s, at_s, seen;
+
+	count_grown(levels, out);
+	if (out->grown_parts == 1 && out->parts > 2) {
+		at_s = step_time(window, levels);
+		seen = fmax(at_s - start, end - at_s);
+		doubt(MT_TREND_ONE_STEP, 3 * seen, out);
+		return end - at_s >= STEP_TAIL * (at_s - start)
+			       ? (struct step){at_s,     MT_TREND_STEPS, MT_TREND_ONE_STEP,
+					       3 * seen, false,          0,
+					       false}
+			       : ends_here;
+	}
+	if (out->slope_low <= 0) {
+		at_s = onset_time(levels, out->growth);
+		doubt(MT_TREND_ONSET, 2 * (end - start), out);
+		return at_s > start && !out->rounds
+			       ? (struct step){at_s,           MT_TREND_FLAT,
+					       MT_TREND_ONSET, 2 * (end - start),
+					       false,          0,
+					       false}
+			       : ends_here;
+	}
+	if (!slows_down(window, levels, out->growth)) {
+		out->shape = MT_TREND_GROWS;
+		return ends_here;
+	}
+	at_s = rise_end(levels, out->growth, out->least);
+	doubt(MT_TREND_SLOWING, 2 * (end - start), out);
+	return (struct step){
+		at_s, MT_TREND_FLATTENS, MT_TREND_SLOWING, 2 * (end - start), true, at_s - start,
+		false};
+}
+
+/* A flat figure hides a leak below the upper end of its interval; of one of 99.7 %, since "healthy"
+ * is not to be said by chance. */
+static void check_power(const struct window *window, struct mt_trend *out)
+{
+	double high = out->slope + (out->slope_high - out->slope) * Z997 / Z95;
+	double share = UNSEEN_TIME * (1 + out->judged_s / UNSEEN_MORE_S);
+	double in_time = high * out->judged_s /
+			 fmax(share * window->scale, UNSEEN_FLOOR * window->least_min);
+	double in_round =
+		high * out->period_s / fmax(UNSEEN_ROUND * window->scale, window->least_min / 8);
+	double spacing = span_of(window) / (double)(window->count - 1);
+	double unseen =
+		out->period_s < ROUND_SAMPLES * spacing ? fmax(in_time, in_round) : in_round;
+
+	if (unseen > 1)
+		doubt(MT_TREND_NOISE, 1.2 * out->judged_s * pow(unseen, 2.0 / 3), out);
+}
+
+static struct step judge_levels(const struct window *window, const struct levels *levels,
+				struct mt_trend *out)
+{
+	const struct mt_trend_point *low;
+	double least = fmax(out->least, levels->grain);
+
+	out->growth = levels->at[levels->count - 1].value - levels->at[0].value;
+	out->shape = MT_TREND_FLAT;
+	if (out->growth >= least)
+		return judge_rise(window, levels, out);
+	low = out->growth <= -least ? valley(levels, least) : NULL;
+	if (out->growth <= -least && out->slope_high < 0)
+		out->shape = MT_TREND_FALLS;
+	else
+		check_power(window, out);
+	return low ? (struct step){.next_s = low->at_s, .only_growth = true} : ends_here;
+}
+
+/* Fewer rounds than a verdict takes. Where nothing has fallen for a long time they are over. A
+ * single peak with the same level before and after was an event. */
+static struct step judge_few(const struct window *window, const struct rounds *rounds,
+			     struct mt_trend *out)
+{
+	double needed = (MT_TREND_ROUNDS_MIN + 1) * rounds->period_s;
+
+	doubt(MT_TREND_FEW_ROUNDS, needed, out);
+	out->confidence = 0.9;
+	if (rounds->tail_s >= ROUNDS_OVER * rounds->longest_s && rounds->tail_s >= SECONDS_MIN)
+		return (struct step){rounds->last_end_s,
+				     MT_TREND_FLAT,
+				     MT_TREND_FEW_ROUNDS,
+				     needed,
+				     false,
+				     0,
+				     false};
+	if (rounds->count == 1 && !out->rounds_marked && rounds->tail_s >= EVENT_TAIL_S &&
+	    fabs(rounds->after - rounds->before) <= EVENT_SHARE * window->scale)
+		return (struct step){rounds->last_end_s,
+				     MT_TREND_FLAT,
+				     MT_TREND_FEW_ROUNDS,
+				     needed,
+				     false,
+				     0,
+				     false};
+	return ends_here;
+}
+
+static double least_of(const struct window *window, const struct mt_trend *trend)
+{
+	double least = fmin(LEAST_PER_S * trend->seconds, LEAST_SHARE * window->scale);
+
+	return fmax(fmax(least, window->least_min), trend->highest * LEAST_NOISE);
+}
+
+/* Finds the rounds of the window, and the level of each. */
+static void find_rounds(const struct window *window, struct levels *levels, struct rounds *rounds,
+			struct mt_trend *out)
+{
+	struct levels *ends = mt_error_check_memory(calloc(1, sizeof(*ends)));
+	double range = out->highest - out->lowest, last_low_s = 0;
+
+	out->rounds_marked = window->marks_count > 0;
+	if (out->rounds_marked)
+		find_marked(window, levels, ends);
+	else if (range >= ROUNDS_RANGE * window->scale)
+		find_live_drops(window, fmax(range * TOOTH_SHARE, out->least), levels, ends,
+				&last_low_s);
+	if (ends->count)
+		measure_rounds(window, ends,
+			       out->rounds_marked ? ends->at[ends->count - 1].at_s : last_low_s,
+			       rounds);
+	rounds->count = levels->count;
+	if (!out->rounds_marked && !levels->count && ends->count)
+		rounds->count = window->at[window->count - 1].at_s - last_low_s >=
+				TAIL_SHARE * out->seconds; /* 0: it still falls */
+	out->rounds = rounds->count;
+	out->period_s = rounds->count ? rounds->period_s : 0;
+	free(ends);
+}
+
+/* Fits all points; many of them by the medians of neighbours, since pairs are many. A constant
+ * needs no fit. */
+static void fit_all(const struct window *window, struct mt_trend *out)
+{
+	size_t group = (window->count + FIT_POINTS - 1) / FIT_POINTS, count = 0;
+	struct mt_trend_point at[FIT_POINTS];
+	double values[MT_TREND_POINTS];
+
+	out->points = window->count;
+	if (out->highest <= out->lowest)
+		return;
+	for (size_t from = 0; from < window->count; from += group) {
+		size_t n = window->count - from < group ? window->count - from : group;
+
+		for (size_t i = 0; i < n; i++)
+			values[i] = window->at[from + i].value;
+		at[count].at_s = (window->at[from].at_s + window->at[from + n - 1].at_s) / 2;
+		at[count++].value = median(values, n);
+	}
+	fit(at, count, out);
+	out->r_squared = r_squared(at, count);
+	out->points = window->count;
+}
+
+/* Fits the minima of the rounds, or all points where there are none. Rounds that are nearly as
+ * short as the time between two samples may be noise: there the narrower interval decides. */
+static void fit_better(const struct window *window, struct levels *levels,
+		       const struct rounds *rounds, struct mt_trend *out)
+{
+	double spacing = span_of(window) / (double)(window->count - 1);
+	struct mt_trend by_rounds = *out, by_points = *out;
+	bool has_rounds = rounds->count > 0;
+
+	if (has_rounds) {
+		fit(levels->at, levels->count, &by_rounds);
+		by_rounds.r_squared = r_squared(levels->at, levels->count);
+		*out = by_rounds;
+		if (rounds->period_s >= ROUND_SAMPLES * spacing || out->rounds_marked)
+			return;
+	}
+	fit_all(window, &by_points);
+	if (has_rounds && by_points.slope_high - by_points.slope_low >=
+				  by_rounds.slope_high - by_rounds.slope_low)
+		return;
+	*out = by_points;
+	out->rounds = 0;
+	out->period_s = 0;
+	levels->count = 0;
+	find_parts(window, levels);
+}
+
+static struct step judge_window(const struct window *window, struct mt_trend *out)
+{
+	struct levels *levels = mt_error_check_memory(calloc(1, sizeof(*levels)));
+	struct rounds rounds = {0};
+	struct step step = ends_here;
+
+	out->least = least_of(window, out);
+	find_rounds(window, levels, &rounds, out);
+	if (rounds.count && rounds.tail_s >= ROUNDS_OVER * rounds.longest_s &&
+	    rounds.count >= MT_TREND_ROUNDS_MIN) {
+		step = (struct step){rounds.last_end_s,
+				     MT_TREND_FLAT,
+				     MT_TREND_ONSET,
+				     2 * out->seconds,
+				     false,
+				     0,
+				     false};
+	} else if (rounds.count && rounds.count < MT_TREND_ROUNDS_MIN) {
+		step = judge_few(window, &rounds, out);
+	} else {
+		fit_better(window, levels, &rounds, out);
+		if (levels->count >= 3)
+			step = judge_levels(window, levels, out);
+	}
+	free(levels);
+	return step;
+}
+
 /* 1 less the half width of the interval relative to the slope; 0 at least. */
 static double narrowness(const struct mt_trend *trend)
 {
-	double doubt = trend->slope != 0
+	double width = trend->slope != 0
 			       ? (trend->slope_high - trend->slope_low) / (2 * fabs(trend->slope))
 			       : 1;
 
-	return doubt < 1 ? 1 - doubt : 0;
+	return width < 1 ? 1 - width : 0;
 }
 
-static void judge(const struct levels *levels, double least, struct mt_trend *out)
+/* How sure the shape is: by the time, and for growth by the parts that have grown and by the
+ * interval. */
+static void rate_confidence(struct mt_trend *out)
 {
-	double late;
+	double length = out->judged_s < SECONDS_ENOUGH ? out->judged_s / SECONDS_ENOUGH : 1;
 
-	out->growth = levels->at[levels->count - 1].value - levels->at[0].value;
-	out->shape = out->growth <= -least && out->slope_high < 0 ? MT_TREND_FALLS : MT_TREND_FLAT;
-	if (out->growth < least || out->growth < levels->grain * GRAIN_FACTOR)
-		return;
-	count_grown(levels, out);
-	late = late_growth(levels, out->growth);
-	if (out->grown_parts == 1 && out->parts > 2)
-		out->shape = MT_TREND_STEPS;
-	else if (out->slope_low > 0)
-		out->shape = late < LATE_MIN ? MT_TREND_FLATTENS : MT_TREND_GROWS;
+	out->confidence = 0.4 + 0.6 * length;
+	if (out->shape == MT_TREND_UNDECIDED)
+		out->confidence = 0.9; /* that it cannot be told */
+	else if (out->shape == MT_TREND_GROWS)
+		out->confidence *= (0.5 + 0.5 * (double)out->grown_parts / (double)out->parts) *
+				   (0.7 + 0.3 * narrowness(out));
 }
 
-static double length_factor(double seconds)
+/* Judges ever shorter windows at the end of the series, as long as each says that what came before
+ * is over. */
+static void judge_all(const struct mt_trend_series *series, struct window *window,
+		      struct mt_trend *out)
 {
-	return 0.4 + 0.6 * (seconds < SECONDS_ENOUGH ? seconds / SECONDS_ENOUGH : 1);
-}
+	const struct mt_trend whole = *out;
+	struct mt_trend before;
+	bool only_growth = false;
+	enum mt_trend_shape if_flat = MT_TREND_FLAT;
+	struct step step;
 
-static void rate_confidence(bool few_rounds, struct mt_trend *out)
-{
-	out->confidence = length_factor(out->seconds);
-	if (out->shape == MT_TREND_GROWS)
-		out->confidence *= (double)out->grown_parts / (double)out->parts *
-				   (0.5 + 0.5 * narrowness(out));
-	else if (out->shape != MT_TREND_FLAT)
-		out->confidence *= 0.7;
-	if (few_rounds)
-		out->confidence *= 0.6;
-}
+	for (int i = 0; i < WINDOWS_MAX; i++) {
+		double tail_s;
 
-static void find_range(const struct mt_trend_point *points, size_t n, struct mt_trend *out)
-{
-	out->lowest = out->highest = points[0].value;
-	for (size_t i = 1; i < n; i++) {
-		out->lowest = points[i].value < out->lowest ? points[i].value : out->lowest;
-		out->highest = points[i].value > out->highest ? points[i].value : out->highest;
+		before = *out;
+		*out = (struct mt_trend){0};
+		find_range(window, out);
+		step = judge_window(window, out);
+		if (only_growth && out->shape != MT_TREND_GROWS) {
+			*out = before;
+			return;
+		}
+		out->lowest = whole.lowest;
+		out->highest = whole.highest;
+		out->seconds = whole.seconds;
+		if (isnan(step.next_s))
+			break;
+		tail_s = window->at[window->count - 1].at_s - step.next_s;
+		only_growth = step.only_growth;
+		window->has_slowed |= step.has_slowed;
+		window->rise_s = window->rise_s > 0 ? window->rise_s : step.rise_s;
+		if (step.next_s > window->at[0].at_s)
+			open_window(series, step.next_s, window);
+		if (tail_s < fmax(SECONDS_MIN, TAIL_SHARE * whole.seconds) ||
+		    window->count < POINTS_MIN || span_of(window) < SECONDS_MIN) {
+			if (!only_growth)
+				doubt(step.if_short, step.needed_s, out);
+			break;
+		}
+		if_flat = step.if_flat != MT_TREND_FLAT ? step.if_flat : if_flat;
 	}
-	out->last = points[n - 1].value;
-	out->seconds = points[n - 1].at_s - points[0].at_s;
+	if (out->shape == MT_TREND_FLAT && out->judged_s < TAIL_FLAT * window->rise_s)
+		doubt(MT_TREND_SLOWING, 2 * whole.seconds, out);
+	if (out->shape == MT_TREND_GROWS && window->has_slowed &&
+	    out->judged_s < TAIL_GROWS * whole.seconds)
+		doubt(MT_TREND_SLOWING, 2 * whole.seconds, out);
+	if (out->shape == MT_TREND_FLAT)
+		out->shape = if_flat;
 }
 
-struct mt_trend mt_trend_of(const struct mt_trend_point *points, size_t count, double least)
+struct mt_trend mt_trend_judge(const struct mt_trend_series *series)
 {
 	struct mt_trend out = {0};
-	struct levels *levels;
-	size_t live_drops;
-	double tooth;
+	struct window *window = mt_error_check_memory(calloc(1, sizeof(*window)));
 
-	if (count > MT_TREND_POINTS) { /* keeps the newest */
-		points += count - MT_TREND_POINTS;
-		count = MT_TREND_POINTS;
+	window->least_min = series->least_min;
+	open_window(series, -INFINITY, window);
+	find_range(window, &out);
+	window->scale = series->scale > 0 ? series->scale : out.highest;
+	if (window->count >= POINTS_MIN && out.seconds >= SECONDS_MIN) {
+		judge_all(series, window, &out);
+		rate_confidence(&out);
 	}
-	if (count)
-		find_range(points, count, &out);
-	if (count < POINTS_MIN || out.seconds < SECONDS_MIN)
-		return out;
-	levels = mt_error_check_memory(calloc(1, sizeof(*levels)));
-	tooth = (out.highest - out.lowest) * TOOTH_SHARE;
-	out.rounds = find_live_drops(points, count, tooth > least ? tooth : least, levels);
-	live_drops = levels->count;
-	if (live_drops < LIVE_DROPS_MIN) {
-		levels->count = 0;
-		find_parts(points, count, out.rounds > 0, levels);
-	}
-	if (levels->count >= LIVE_DROPS_MIN) {
-		bool by_levels = out.rounds > 0;
-		const struct mt_trend_point *judged = by_levels ? levels->at : points;
-
-		fit(judged, by_levels ? levels->count : count, &out);
-		out.r_squared = r_squared(judged, out.points);
-		judge(levels, least, &out);
-		rate_confidence(by_levels && live_drops < LIVE_DROPS_ENOUGH, &out);
-	}
-	free(levels);
+	free(window);
 	return out;
 }

@@ -5,13 +5,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "ctl/output/error.h"
 #include "ctl/output/text.h"
 
-#define COLUMNS_MAX 16u
+#define COLUMNS_MAX 20u
 #define CELL_MAX    256u
+#define SCREEN_MAX  10000u
 
 struct mt_table {
 	char sides[COLUMNS_MAX]; /* '<' or '>' */
@@ -74,14 +76,29 @@ struct mt_table *mt_table_new(const char *columns)
 	return table;
 }
 
+/* The columns that a text takes on a screen: escape sequences take none, and each character of
+ * UTF-8 takes one. */
+static int width_of_text(const char *text)
+{
+	int width = 0;
+
+	for (; *text; text += *text != '\0') {
+		if (*text == '\033')
+			text += strcspn(text, "m");
+		else
+			width += ((unsigned char)*text & 0xc0) != 0x80;
+	}
+	return width;
+}
+
 static int width_of(const struct mt_table *table, size_t column)
 {
-	size_t width = 0;
+	int width = 0;
 
 	for (size_t i = column; i < table->cells_count; i += table->columns_count)
-		if (strlen(table->cells[i]) > width)
-			width = strlen(table->cells[i]);
-	return (int)width;
+		if (width_of_text(table->cells[i]) > width)
+			width = width_of_text(table->cells[i]);
+	return width;
 }
 
 static void print_row(const struct mt_table *table, size_t first, const int *widths)
@@ -93,13 +110,11 @@ static void print_row(const struct mt_table *table, size_t first, const int *wid
 	for (size_t i = 0; i < table->columns_count && first + i < table->cells_count; i++) {
 		const char *cell = table->cells[first + i];
 		bool is_last = i + 1 == table->columns_count;
+		int blanks = widths[i] - width_of_text(cell);
 
-		if (table->sides[i] == '>')
-			printf("%*s", widths[i], cell);
-		else if (is_last)
-			fputs(cell, stdout); /* no blanks at the end of a line */
-		else
-			printf("%-*s", widths[i], cell);
+		printf("%*s%s", table->sides[i] == '>' ? blanks : 0, "", cell);
+		if (table->sides[i] == '<' && !is_last) /* no blanks at the end of a line */
+			printf("%*s", blanks, "");
 		if (!is_last)
 			fputs("  ", stdout);
 	}
@@ -142,7 +157,8 @@ static bool wants_colour(void)
 const char *mt_table_colour(enum mt_colour colour)
 {
 	static const char *const sequences[MT_COLOUR_COUNT] = {"\033[32m", "\033[36m", "\033[33m",
-							       "\033[1m"};
+							       "\033[1m",  "\033[32m", "\033[33m",
+							       "\033[34m", "\033[35m"};
 
 	return wants_colour() ? sequences[colour] : "";
 }
@@ -150,4 +166,16 @@ const char *mt_table_colour(enum mt_colour colour)
 const char *mt_table_colour_end(void)
 {
 	return wants_colour() ? "\033[0m" : "";
+}
+
+int mt_table_screen_columns(void)
+{
+	const char *columns = getenv("COLUMNS");
+	struct winsize size;
+	uint64_t wanted;
+
+	if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col)
+		return size.ws_col;
+	return columns && mt_text_parse_u64(columns, &wanted) && wanted <= SCREEN_MAX ? (int)wanted
+										      : 0;
 }

@@ -16,7 +16,8 @@ struct mt_table *mt_table_new(const char *columns);
 /* Adds columns to the right, before the first cell. */
 void mt_table_add_columns(struct mt_table *table, const char *columns);
 
-/* Adds the next cell, a copy of the text. A row is full when every column has a cell. */
+/* Adds the next cell, a copy of the text, which may have colours and characters of UTF-8. A row is
+ * full when every column has a cell. */
 void mt_table_add(struct mt_table *table, const char *text);
 void mt_table_addf(struct mt_table *table, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
@@ -31,10 +32,24 @@ void mt_table_add_bytes(struct mt_table *table, bool known, uint64_t bytes);
 void mt_table_print(struct mt_table *table);
 void mt_table_free(struct mt_table *table);
 
-enum mt_colour { MT_COLOUR_OK, MT_COLOUR_NOTE, MT_COLOUR_WARN, MT_COLOUR_HEAD, MT_COLOUR_COUNT };
+enum mt_colour {
+	MT_COLOUR_OK,
+	MT_COLOUR_NOTE,
+	MT_COLOUR_WARN,
+	MT_COLOUR_HEAD,
+	MT_COLOUR_LIVE, /* the parts of resident memory */
+	MT_COLOUR_REUSABLE,
+	MT_COLOUR_FILES,
+	MT_COLOUR_OTHER,
+	MT_COLOUR_COUNT
+};
 
 /* Returns the escape sequence that begins a colour, or "". */
 const char *mt_table_colour(enum mt_colour colour);
 const char *mt_table_colour_end(void);
+
+/* Returns the columns of the terminal that stdout is, else the value of COLUMNS; 0: neither is
+ * there, so nobody looks at a screen. */
+int mt_table_screen_columns(void);
 
 #endif

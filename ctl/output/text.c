@@ -10,7 +10,8 @@
 
 #include "sys/nearest_word.h"
 
-#define MB 1048576.0
+#define MB          1048576.0
+#define THOUSANDTHS "_thousandths"
 
 struct mt_short_text mt_text_bytes(uint64_t bytes)
 {
@@ -63,6 +64,26 @@ struct mt_short_text mt_text_duration(double seconds)
 	return result;
 }
 
+struct mt_short_text mt_text_span(uint64_t ns)
+{
+	static const struct {
+		const char *unit;
+		uint64_t seconds;
+	} units[] = {{"days", 86400}, {"h", 3600}, {"min", 60}};
+	uint64_t seconds = ns / 1000000000u;
+	struct mt_short_text result;
+
+	snprintf(result.text, sizeof(result.text), "%" PRIu64 " s", seconds);
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+		if (seconds < 2 * units[i].seconds)
+			continue;
+		snprintf(result.text, sizeof(result.text), "%" PRIu64 " %s",
+			 seconds / units[i].seconds, units[i].unit);
+		break;
+	}
+	return result;
+}
+
 struct mt_short_text mt_text_count(uint64_t count)
 {
 	struct mt_short_text result;
@@ -110,16 +131,27 @@ struct mt_short_text mt_text_field(const char *name, uint64_t value)
 		return mt_text_bytes(value);
 	if (mt_text_ends_with(name, "_ns"))
 		return mt_text_ns(value);
-	if (mt_text_ends_with(name, "_us"))
-		return mt_text_ns(value > UINT64_MAX / 1000 ? UINT64_MAX : value * 1000);
 	if (mt_text_ends_with(name, "_count"))
 		return mt_text_count(value);
 	if (mt_text_ends_with(name, "_ms"))
 		snprintf(result.text, sizeof(result.text), "%.40s ms", mt_text_count(value).text);
-	else if (mt_text_ends_with(name, "_thousandths"))
+	else if (mt_text_ends_with(name, "_ratio_thousandths"))
+		snprintf(result.text, sizeof(result.text), "%.1f %%", (double)value / 10);
+	else if (mt_text_ends_with(name, THOUSANDTHS))
 		snprintf(result.text, sizeof(result.text), "%.3f", (double)value / 1000);
 	else
 		snprintf(result.text, sizeof(result.text), "%" PRIu64, value);
+	return result;
+}
+
+struct mt_short_text mt_text_field_name(const char *name)
+{
+	struct mt_short_text result;
+	size_t length = strlen(name);
+
+	if (mt_text_ends_with(name, THOUSANDTHS))
+		length -= sizeof(THOUSANDTHS) - 1;
+	snprintf(result.text, sizeof(result.text), "%.*s", (int)length, name);
 	return result;
 }
 

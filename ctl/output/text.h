@@ -17,14 +17,20 @@ struct mt_short_text mt_text_change(uint64_t from, uint64_t to); /* "-311.9 MB",
 struct mt_short_text mt_text_ns(uint64_t ns); /* "12.3 ms", "61.5 s" from 10 s on */
 /* as mt_units_duration reads it: "100 ms", "1.5 s", "2 min", "24 h" */
 struct mt_short_text mt_text_duration(double seconds);
+/* "12 s", "5 min", "3 h", "2 days": two of a unit at least, but for seconds */
+struct mt_short_text mt_text_span(uint64_t ns);
 struct mt_short_text mt_text_count(uint64_t count); /* "1,234,567" */
 /* "1 round", "1,234 rounds" */
 struct mt_short_text mt_text_counted(uint64_t count, const char *one, const char *more);
 struct mt_short_text mt_text_clock(uint64_t realtime_ns); /* local time, "14:03:21.250" */
 
-/* Returns a value in the unit that its name ends with: _bytes _ns _us _ms _count _thousandths. Any
+/* Returns a value in the unit that its name ends with: _bytes _ns _ms _count _thousandths. Any
  * other name: a plain number. */
 struct mt_short_text mt_text_field(const char *name, uint64_t value);
+
+/* Returns the name under which a figure is shown, in text and in JSON: without _thousandths, since
+ * it is shown as a fraction. */
+struct mt_short_text mt_text_field_name(const char *name);
 
 /* Replaces each byte that is not printable ASCII with "?", and ends the text with a NUL, so that
  * text of a process is safe for a terminal and for JSON. */

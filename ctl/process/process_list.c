@@ -30,7 +30,9 @@ static void add_sums(struct mt_process_list_sums *to, const struct mt_process_li
 	to->rss_bytes += from->rss_bytes;
 	to->live_bytes += from->live_bytes;
 	to->idle_bytes += from->idle_bytes;
+	to->dirty_bytes += from->dirty_bytes;
 	to->gpu_bytes += from->gpu_bytes;
+	mt_memory_parts_add(&to->parts, &from->parts);
 }
 
 static void read_devices(struct mt_process_list_entry *entry, bool is_near)
@@ -53,6 +55,7 @@ static void use_head(struct mt_process_list_entry *entry, bool is_near)
 	entry->state = MT_PROCESS_AWAKE;
 	entry->own.live_bytes = entry->head.snapshot.heap_live_bytes;
 	entry->own.idle_bytes = entry->head.snapshot.heap_idle_bytes;
+	entry->own.dirty_bytes = entry->head.snapshot.heap_dirty_bytes;
 	entry->own.gpu_bytes =
 		entry->head.snapshot.gpu_reserved_bytes + entry->head.snapshot.gpu_other_bytes;
 	entry->uses_cuda = mt_stats_file_uses_cuda(&entry->head);
@@ -200,11 +203,20 @@ static void make_order(struct mt_process_list *processes)
 	free(next);
 }
 
+static void set_parts(struct mt_process_list_entry *entry)
+{
+	entry->own.parts =
+		entry->state == MT_PROCESS_AWAKE
+			? mt_memory_parts_of_snapshot(&entry->head.snapshot, entry->own.rss_bytes)
+			: mt_memory_parts_unknown(entry->own.rss_bytes);
+}
+
 /* From the last entry to the first, so that each parent has the sums of its children before it adds
  * its own to its parent. */
 static void sum_up(struct mt_process_list *processes)
 {
 	for (size_t i = 0; i < processes->count; i++) {
+		set_parts(&processes->list[i]);
 		processes->list[i].tree = processes->list[i].own;
 		add_sums(&processes->total, &processes->list[i].own);
 		processes->uses_cuda |= processes->list[i].uses_cuda;

@@ -13,6 +13,7 @@
 #include <jansson.h>
 
 #include "ctl/process/process.h"
+#include "ctl/process/memory_parts.h"
 #include "ctl/process/stats_file.h"
 #include "ctl/process/ancestry.h"
 
@@ -28,7 +29,8 @@ enum mt_process_state {
 
 struct mt_process_list_sums {
 	uint64_t rss_bytes; /* pages that processes share are counted in each */
-	uint64_t live_bytes, idle_bytes, gpu_bytes;
+	uint64_t live_bytes, idle_bytes, dirty_bytes, gpu_bytes;
+	struct mt_memory_parts parts; /* of rss_bytes; all of it other where nothing is known */
 };
 
 struct mt_process_list_entry {

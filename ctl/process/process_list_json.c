@@ -13,6 +13,7 @@ static void set_sums(json_t *object, const char *name, const struct mt_process_l
 	mt_json_set_u64(member, "heap_live_bytes", sums->live_bytes);
 	mt_json_set_u64(member, "heap_idle_bytes", sums->idle_bytes);
 	mt_json_set_u64(member, "gpu_bytes", sums->gpu_bytes);
+	mt_json_set(member, "parts", mt_memory_parts_json(&sums->parts));
 	mt_json_set(object, name, member);
 }
 
@@ -37,6 +38,7 @@ static json_t *entry_json(const struct mt_process_list *processes,
 	mt_json_set_u64_if(object, "heap_live_bytes", awake, entry->own.live_bytes);
 	mt_json_set_u64_if(object, "heap_idle_bytes", awake, entry->own.idle_bytes);
 	mt_json_set_u64_if(object, "gpu_bytes", entry->uses_cuda, entry->own.gpu_bytes);
+	mt_json_set(object, "parts", awake ? mt_memory_parts_json(&entry->own.parts) : json_null());
 	mt_json_set_u64_if(object, "records_count", awake, entry->head.cleanups_count);
 	set_sums(object, "tree", &entry->tree);
 	return object;

@@ -139,6 +139,7 @@ void mt_process_tree_member_sums(const struct mt_member *member, struct mt_proce
 		.copied_bytes = member->fork.copied_bytes,
 		.heap_live_bytes = member->heap.live_bytes,
 		.heap_idle_bytes = member->heap.idle_bytes,
+		.heap_dirty_bytes = member->heap.dirty_bytes,
 		.gpu_bytes = member->heap.gpu_bytes,
 	};
 	if (!member->memory_known)
@@ -161,6 +162,7 @@ static void add_member(struct mt_process_tree *tree, const struct mt_member *mem
 	sums->copied_bytes += own.copied_bytes;
 	sums->heap_live_bytes += own.heap_live_bytes;
 	sums->heap_idle_bytes += own.heap_idle_bytes;
+	sums->heap_dirty_bytes += own.heap_dirty_bytes;
 	sums->gpu_bytes += own.gpu_bytes;
 	tree->unknown_count += !member->memory_known;
 	tree->awake_count += mt_member_is_awake(member);

@@ -34,7 +34,7 @@ struct mt_process_tree_sums {
 	/* what would be freed if the member ended: Private_Clean + Private_Dirty */
 	uint64_t private_bytes;
 	uint64_t shared_bytes, copied_bytes; /* of forked members, copy-on-write: see smaps.h */
-	uint64_t heap_live_bytes, heap_idle_bytes, gpu_bytes;
+	uint64_t heap_live_bytes, heap_idle_bytes, heap_dirty_bytes, gpu_bytes;
 };
 
 enum mt_process_tree_detail { MT_PROCESS_TREE_TOTALS, MT_PROCESS_TREE_MAPPINGS };

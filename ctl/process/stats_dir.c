@@ -116,10 +116,9 @@ static enum mt_err open_file(int directory, const char *name, int flags, int *ou
 }
 
 static const char *const kinds[] = {
-	[MT_STATS_DIR_STATS] = "stats",
-	[MT_STATS_DIR_CONTROL] = "control",
-	[MT_STATS_DIR_HEAP] = "heap",
-	[MT_STATS_DIR_BLOCKS] = "blocks",
+	[MT_STATS_DIR_STATS] = "stats", [MT_STATS_DIR_CONTROL] = "control",
+	[MT_STATS_DIR_HEAP] = "heap",   [MT_STATS_DIR_BLOCKS] = "blocks",
+	[MT_STATS_DIR_LINES] = "lines",
 };
 
 /* The owner of the files is the owner of the directory. This refuses a hard link to a file of root
@@ -153,7 +152,7 @@ static enum mt_err open_at(const struct mt_process *process, int directory,
 		error = check_owner(file, S_IFREG, process, why);
 	if (!error)
 		error = check_same_owner(directory, file, why);
-	if (!error && which == MT_STATS_DIR_BLOCKS)
+	if (!error && (which == MT_STATS_DIR_BLOCKS || which == MT_STATS_DIR_LINES))
 		unlinkat(directory, name, 0);
 	if (error && file >= 0)
 		close(file);
@@ -373,7 +372,7 @@ enum mt_err mt_stats_dir_open(const struct mt_process *process, enum mt_stats_di
 		if (paths[i][0])
 			error = open_in(process, paths[i], which, out_fd, why);
 	if (error != MT_ERR_NOT_AVAILABLE || which == MT_STATS_DIR_HEAP ||
-	    which == MT_STATS_DIR_BLOCKS)
+	    which == MT_STATS_DIR_BLOCKS || which == MT_STATS_DIR_LINES)
 		return error;
 	return no_files_error(process, answer == MT_ENV_DIR_NAMED ? own : NULL, why);
 }

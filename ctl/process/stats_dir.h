@@ -11,9 +11,9 @@
  * process (or root, for the mtctl of root), or is writable by others; and a file with another owner
  * than its directory.
  *
- * Nothing here changes a directory, except mt_stats_dir_sweep, and the open of a file of blocks,
- * which removes its name: that file is for one reader, and uses memory while it has a name. One
- * thread may call. */
+ * Nothing here changes a directory, except mt_stats_dir_sweep, and the open of a file of blocks or
+ * lines, which removes its name: that file is for one reader, and uses memory while it has a name.
+ * One thread may call. */
 #ifndef MT_CTL_PROCESS_STATS_DIR_H
 #define MT_CTL_PROCESS_STATS_DIR_H
 
@@ -30,7 +30,8 @@ enum mt_stats_dir_file {
 	MT_STATS_DIR_STATS,
 	MT_STATS_DIR_CONTROL,
 	MT_STATS_DIR_HEAP,
-	MT_STATS_DIR_BLOCKS
+	MT_STATS_DIR_BLOCKS,
+	MT_STATS_DIR_LINES
 };
 
 /* Opens a file of the process, close-on-exec. Returns MT_ERR_NOT_AVAILABLE where there is none

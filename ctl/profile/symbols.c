@@ -47,11 +47,16 @@ struct mapping {
 	Dwfl_Module *module;
 };
 
+/* __cxa_demangle of libstdc++, which is loaded as libdw is; NULL: C++ names stay as they are. The
+ * buffer that it fills is from malloc(3). Source: the Itanium C++ ABI, chapter 3.4. */
+typedef char *(*demangle_fn)(const char *mangled, char *buffer, size_t *bytes, int *status);
+
 struct mt_symbols {
 	pid_t pid;
 	/* it runs as the caller, and leads to no file that the caller may not read */
 	bool own;
 	struct dwfl lib;
+	demangle_fn demangle;
 	Dwfl_Callbacks callbacks;
 	bool started;
 	Dwfl *dwfl; /* NULL: there is no libdw, and names are offsets */
@@ -126,6 +131,14 @@ static void add(struct mt_symbols *symbols, struct mapping mapping)
 	symbols->count++;
 }
 
+static void load_demangle(struct mt_symbols *symbols)
+{
+	void *library = dlopen("libstdc++.so.6", RTLD_NOW | RTLD_LOCAL);
+
+	if (library)
+		*(void **)(void *)&symbols->demangle = dlsym(library, "__cxa_demangle");
+}
+
 /* DEBUGINFOD_URLS is removed, so that no server is contacted. */
 static void start_dwfl(struct mt_symbols *symbols)
 {
@@ -133,6 +146,7 @@ static void start_dwfl(struct mt_symbols *symbols)
 	bool whole = library != NULL;
 
 	symbols->started = true;
+	load_demangle(symbols);
 #define X(name) whole = whole && (*(void **)(void *)&symbols->lib.name = dlsym(library, #name));
 	DWFL_FUNCTIONS(X)
 #undef X
@@ -315,6 +329,16 @@ char *mt_symbols_offset(const struct mt_symbols *symbols, uint64_t return_addres
 	return keep_clean(text, sizeof(text));
 }
 
+/* Returns the readable name of a C++ function, which the caller frees; NULL: it is none. */
+static char *demangled(const struct mt_symbols *symbols, const char *name)
+{
+	int status = 0;
+
+	if (!name || strncmp(name, "_Z", 2) != 0 || !symbols->demangle)
+		return NULL;
+	return symbols->demangle(name, NULL, NULL, &status);
+}
+
 char *mt_symbols_name(struct mt_symbols *symbols, uint64_t return_address)
 {
 	/* within the call, not after it */
@@ -322,7 +346,9 @@ char *mt_symbols_name(struct mt_symbols *symbols, uint64_t return_address)
 	const struct mapping *mapping = find(symbols, address);
 	char text[MT_SYMBOLS_NAME_BYTES], line[160] = "";
 	Dwfl_Module *module = mapping ? module_of(symbols, &symbols->list[mapping->first]) : NULL;
-	const char *name = module ? symbols->lib.dwfl_module_addrname(module, address) : NULL;
+	const char *symbol = module ? symbols->lib.dwfl_module_addrname(module, address) : NULL;
+	char *readable = demangled(symbols, symbol);
+	const char *name = readable ? readable : symbol;
 
 	if (name)
 		write_line(&symbols->lib, module, address, line, sizeof(line));
@@ -333,6 +359,7 @@ char *mt_symbols_name(struct mt_symbols *symbols, uint64_t return_address)
 			 mt_text_basename(mapping->path));
 	else
 		write_offset(mapping, return_address, text, sizeof(text));
+	free(readable);
 	return keep_clean(text, sizeof(text));
 }
 

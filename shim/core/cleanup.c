@@ -20,6 +20,16 @@ static _Atomic uint64_t returned_by_program_bytes;
 static _Atomic uint64_t worker_purge_ns; /* counter, no ordering */
 static uint64_t requested_ended_ns;      /* worker thread; 0: none yet */
 
+/* Resident memory that cleanups which run at the same time have returned together. Under the
+ * publish lock. */
+struct fall {
+	uint64_t before_bytes;  /* where the first of them began */
+	uint64_t counted_bytes; /* by those that have ended */
+};
+static struct fall rss_fall;
+static struct fall anon_fall;
+static unsigned int running_count; /* cleanups; under the publish lock */
+
 static const char *const reason_names[] = {
 #define X(name, text) text,
 	MT_REASONS(X)
@@ -110,8 +120,8 @@ static void print_profile(const struct mt_stats_cleanup *cleanup)
 		return;
 	mt_log_plain("cleanup reason=%s level=%s round=%llu allocator=%s result=%s "
 		     "rss_before_bytes=%llu rss_after_bytes=%llu "
-		     "anon_before_bytes=%llu anon_after_bytes=%llu duration_us=%llu purge_us=%llu "
-		     "gc=%s gc_us=%llu "
+		     "anon_before_bytes=%llu anon_after_bytes=%llu duration_ns=%llu purge_ns=%llu "
+		     "gc=%s gc_ns=%llu gc_wait_ns=%llu "
 		     "gc_collected=%llu merged=%u gpu=%s gpu_before_bytes=%llu "
 		     "gpu_after_bytes=%llu pinned_before_bytes=%llu pinned_after_bytes=%llu "
 		     "frameworks=%s%s%s%s",
@@ -121,9 +131,9 @@ static void print_profile(const struct mt_stats_cleanup *cleanup)
 		     (unsigned long long)cleanup->rss_after_bytes,
 		     (unsigned long long)cleanup->anon_before_bytes,
 		     (unsigned long long)cleanup->anon_after_bytes,
-		     (unsigned long long)cleanup->duration_ns / 1000,
-		     (unsigned long long)cleanup->purge_ns / 1000, gc_names[cleanup->gc_state],
-		     (unsigned long long)cleanup->gc_ns / 1000,
+		     (unsigned long long)cleanup->duration_ns,
+		     (unsigned long long)cleanup->purge_ns, gc_names[cleanup->gc_state],
+		     (unsigned long long)cleanup->gc_ns, (unsigned long long)cleanup->gc_wait_ns,
 		     (unsigned long long)cleanup->gc_collected_count, cleanup->merged,
 		     gpu_names[cleanup->gpu_state], (unsigned long long)cleanup->gpu_before_bytes,
 		     (unsigned long long)cleanup->gpu_after_bytes,
@@ -169,6 +179,38 @@ static void read_memory_after(struct mt_stats_cleanup *cleanup)
 	}
 }
 
+static void begin_fall(const struct mt_stats_cleanup *cleanup)
+{
+	(void)mt_publish_lock();
+	if (running_count++ == 0) {
+		rss_fall = (struct fall){.before_bytes = cleanup->rss_before_bytes};
+		anon_fall = (struct fall){.before_bytes = cleanup->anon_before_bytes};
+	}
+	mt_publish_unlock();
+}
+
+static void count_fall(struct fall *fall, uint64_t after_bytes, uint64_t *before_bytes)
+{
+	uint64_t fresh =
+		mt_sat_sub(mt_sat_sub(fall->before_bytes, after_bytes), fall->counted_bytes);
+
+	fall->counted_bytes += fresh;
+	*before_bytes = fresh ? after_bytes + fresh : mt_min_u64(*before_bytes, after_bytes);
+}
+
+/* Cleanups that run at the same time see the same fall of resident memory: one counts it. None
+ * where a reading failed. In a child that a collection has forked, none has begun. */
+static void end_fall(struct mt_stats_cleanup *cleanup)
+{
+	(void)mt_publish_lock();
+	if (cleanup->rss_before_bytes && running_count) {
+		count_fall(&rss_fall, cleanup->rss_after_bytes, &cleanup->rss_before_bytes);
+		count_fall(&anon_fall, cleanup->anon_after_bytes, &cleanup->anon_before_bytes);
+	}
+	running_count -= running_count > 0;
+	mt_publish_unlock();
+}
+
 /* Judges by bytes, not return codes: a trim that claims success and returned no page has freed
  * nothing. */
 static uint32_t result_of(const struct mt_cleanup *cleanup, uint64_t purged)
@@ -194,11 +236,13 @@ void mt_cleanup_run(const struct mt_trim_request *request, struct mt_stats_clean
 	uint64_t purged;
 	int kept = errno;
 
+	begin_fall(stats);
 	if (cleanup.skips_for_ranks)
 		stats->gpu_state = MT_GPU_RANKS;
 	mt_components_trim(request, &cleanup);
 	read_memory_after(stats);
 	stats->duration_ns = mt_os_now_ns() - began;
+	end_fall(stats);
 	purged = mt_sat_sub(stats->anon_before_bytes, stats->anon_after_bytes);
 	stats->result = result_of(&cleanup, purged);
 	if (request->here)
@@ -307,5 +351,6 @@ void mt_cleanup_fork_child(void)
 {
 	atomic_store_explicit(&worker_purge_ns, 0, memory_order_relaxed);
 	requested_ended_ns = 0;
+	running_count = 0;
 	atomic_store_explicit(&returned_by_program_bytes, 0, memory_order_relaxed);
 }

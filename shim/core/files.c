@@ -44,7 +44,8 @@ static bool failure_logged; /* inherited by forked children, which do not repeat
 static char failure[PATH_BYTES + 100];
 static uid_t opened_by; /* the effective user when the folder was opened */
 
-static const char *const dump_suffixes[] = {[MT_DUMP_HEAP] = "heap", [MT_DUMP_BLOCKS] = "blocks"};
+static const char *const dump_suffixes[] = {
+	[MT_DUMP_HEAP] = "heap", [MT_DUMP_BLOCKS] = "blocks", [MT_DUMP_LINES] = "lines"};
 
 static enum mt_err fail(const char *what, const char *path, int code)
 {
@@ -482,7 +483,8 @@ void mt_files_unlink_at_exit(void)
 
 void mt_files_remove_inherited(const struct mt_config *config)
 {
-	static const char *const suffixes[] = {"stats", "control", "heap", "blocks", "fresh"};
+	static const char *const suffixes[] = {"stats",  "control", "heap",
+					       "blocks", "lines",   "fresh"};
 	char path[PATH_BYTES];
 	struct stat seen;
 	int kept = errno;

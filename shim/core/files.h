@@ -1,9 +1,9 @@
 /* core/files.h -- the files of this process: the stats file, the control file and the dumps that
- * mtctl requests (heap profile, device blocks). Owns their folder and names. The worker thread and
- * callers that hold the publish lock may call, unless a comment says otherwise. Takes no lock.
- * Keeps errno. Never allocates, never reads or writes a mapping of a file. Keeps no descriptor
- * open, since programs close all of them and reuse the numbers: each access opens the file, checks
- * that it is the one this process made, and closes it. */
+ * mtctl requests (heap profile, device blocks, Python lines). Owns their folder and names. The
+ * worker thread and callers that hold the publish lock may call, unless a comment says otherwise.
+ * Takes no lock. Keeps errno. Never allocates, never reads or writes a mapping of a file. Keeps no
+ * descriptor open, since programs close all of them and reuse the numbers: each access opens the
+ * file, checks that it is the one this process made, and closes it. */
 #ifndef MT_CORE_FILES_H
 #define MT_CORE_FILES_H
 
@@ -53,9 +53,9 @@ void mt_files_keep_control_open(void);
 /* Reads the control file from its start. Returns the number of bytes read, or -1. */
 ssize_t mt_files_read_control(void *out, size_t bytes);
 
-/* ---- dumps: files beside the stats file, NAME.heap and NAME.blocks, written on request ---- */
+/* ---- dumps: files beside the stats file, NAME.heap, NAME.blocks, NAME.lines, on request ---- */
 
-enum mt_dump { MT_DUMP_HEAP, MT_DUMP_BLOCKS, MT_DUMP_COUNT };
+enum mt_dump { MT_DUMP_HEAP, MT_DUMP_BLOCKS, MT_DUMP_LINES, MT_DUMP_COUNT };
 
 /* Begins a dump: checks the folder and sets out to the path of a file that the caller makes. One
  * dump at a time. Returns MT_ERR_NOT_AVAILABLE where the files do not exist. */

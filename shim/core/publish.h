@@ -37,7 +37,7 @@ void mt_publish_add_cleanup(struct mt_stats_cleanup *cleanup);
 /* As mt_publish_add_cleanup, but leaves the write to the next call of that function. */
 void mt_publish_queue_cleanup(struct mt_stats_cleanup *cleanup);
 
-/* Skips `count` numbers, of cleanups that MT_CLEANUPS_COUNT later ones overwrite at once. */
+/* Skips `count` numbers, of merged requests that are not published one by one. */
 void mt_publish_skip_cleanups(uint64_t count);
 
 /* Copies the settings and writes them to the file. */

@@ -74,7 +74,7 @@ static bool parse_number(const char **text, uint64_t *out, char after)
 
 static bool parse_name(const char *name, struct owner *out)
 {
-	static const char *const kinds[] = {"stats", "control", "heap", "blocks", "fresh"};
+	static const char *const kinds[] = {"stats", "control", "heap", "blocks", "lines", "fresh"};
 
 	if (!parse_number(&name, &out->pid, '-') || !parse_number(&name, &out->start_ticks, '-') ||
 	    !parse_number(&name, &out->pidns, '.') || out->pid < 1 || out->pid > INT_MAX)

@@ -15,6 +15,7 @@
 #include "heap/glibc_accounting.h"
 #include "heap/jemalloc.h"
 #include "heap/mlockall.h"
+#include "sys/libc.h"
 #include "sys/lock.h"
 #include "sys/os.h"
 #include "sys/own_stack.h"
@@ -109,9 +110,22 @@ static MT_COLD void tune_libc(void)
 	mt_glibc_mallopt(M_ARENA_MAX, 1);
 }
 
+/* From this minor version on libc initialises its malloc after the program's ifunc resolvers. */
+#define LIBC_LATE_MINOR 43
+
+/* 0 while the loader relocates the program: it copies the initial values of thread-local data
+ * later. volatile: nothing ever writes it, so the compiler would take it for a constant. */
+static MT_TLS volatile bool is_relocated = true;
+
+/* Whether libc's malloc has its arena. Without one it crashes, except for a block that it maps. */
+static bool libc_is_ready(void)
+{
+	return is_relocated || mt_libc_minor() < LIBC_LATE_MINOR;
+}
+
 static MT_COLD bool wakes_for_large(size_t size)
 {
-	if (read_state() == UNDECIDED)
+	if (read_state() == UNDECIDED && libc_is_ready())
 		tune_libc();
 	return size >= MT_WAKE_BLOCK_BYTES && mt_asleep_wake();
 }

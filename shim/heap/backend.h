@@ -33,6 +33,7 @@ struct mt_heap_figures {
 	uint64_t mapped_bytes;
 	uint64_t retained_bytes;
 	uint64_t metadata_bytes;
+	uint64_t thread_cache_bytes; /* free blocks in the caches of threads */
 	uint64_t arenas_count;
 	uint64_t alloc_count;
 	uint64_t free_count;
@@ -191,6 +192,10 @@ const struct mt_backend *mt_jemalloc_backend(const struct mt_config *config,
 					     size_t out_conf_bytes);
 const struct mt_backend *mt_system_backend(const struct mt_config *config,
 					   const struct mt_backend_identity *identity);
+
+/* Once, in the constructor, by the thread that runs it: from here on the functions by which the
+ * next allocator tells its figures and returns memory may be called. */
+void mt_system_load(void);
 
 /* Registers the calling thread with jemalloc, which calls thread_born. jemalloc's fork handler
  * would do so too: call this before a lock is taken that thread_born takes. */

@@ -1,6 +1,7 @@
 /* heap/heap.c -- the component: chooses what serves malloc, and implements the heap's hooks for
  * fork, cleanups and requests of mtctl. */
 #include <dlfcn.h>
+#include <string.h>
 #include <strings.h>
 
 #include "core/components.h"
@@ -20,6 +21,7 @@
 #include "heap/profile_dump.h"
 #include "heap/purge_lock.h"
 #include "heap/trim.h"
+#include "sys/os.h"
 #include "sys/symbol.h"
 
 /* ---- the first call ---- */
@@ -100,6 +102,17 @@ static void serve(bool on)
 
 /* ---- the constructor ---- */
 
+/* Chromium and what is built on it (Electron, CEF) fork their sandboxed processes from one that
+ * ends itself where it finds a second thread. */
+static bool is_browser_zygote(void)
+{
+	static const char word[] = "\0--type=zygote";
+	char line[4096];
+	ssize_t length = mt_os_read_file("/proc/self/cmdline", line, sizeof(line));
+
+	return length > 0 && memmem(line, (size_t)length, word, sizeof(word) - 1);
+}
+
 /* No allocation passes through us where malloc is somebody else's, so growth would never be seen:
  * this is the only chance to start the worker. A thread that could do nothing is not started: the
  * program may be a browser, whose malloc is its own and whose sandboxes refuse a process of two
@@ -110,8 +123,9 @@ static bool shadowed_has_work(void)
 
 	if (!mt_backend_is_shadowed())
 		return false;
-	return !mt_backend()->purge_impossible || cfg->min_mb == 0 || cfg->rss_limit_mb != 0 ||
-	       mt_symbol(RTLD_DEFAULT, "Py_IsInitialized") != NULL;
+	return (!mt_backend()->purge_impossible || cfg->min_mb == 0 || cfg->rss_limit_mb != 0 ||
+		mt_symbol(RTLD_DEFAULT, "Py_IsInitialized") != NULL) &&
+	       !is_browser_zygote();
 }
 
 static void load(bool on)
@@ -119,6 +133,7 @@ static void load(bool on)
 	if (!on)
 		return;
 	mt_account_know_main();
+	mt_system_load();
 	if (mt_asleep_is_awake())
 		mt_jemalloc_prof_begin(mt_backend_identity()->conf);
 	mt_log(MT_LOG_INFO, "mtshim %s: %s (%s)", MT_VERSION, mt_backend_identity()->allocator,

@@ -478,6 +478,7 @@ static bool jemalloc_figures(struct mt_heap_figures *out)
 	out->mapped_bytes = ask("stats.mapped") + objects.used_bytes;
 	out->retained_bytes = ask("stats.retained");
 	out->metadata_bytes = ask("stats.metadata");
+	out->thread_cache_bytes = ask("stats.arenas.4096.tcache_bytes");
 	out->arenas_count = mt_jemalloc_arenas_count();
 	out->alloc_count =
 		ask("stats.arenas.4096.small.nmalloc") + ask("stats.arenas.4096.large.nmalloc");

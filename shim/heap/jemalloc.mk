@@ -72,7 +72,7 @@ jemalloc_lacks += the end of large blocks: they are returned at the ticks of the
 endif
 
 # Large blocks that are allocated (heap/jemalloc_arena.c).
-ifneq ($(call jemalloc_has,large_malloc large_palloc),)
+ifneq ($(call jemalloc_has,large_malloc large_palloc arenas manual_arena_base narenas_total_get),)
 jemalloc_link += -Wl,--wrap=je_large_malloc,--wrap=je_large_palloc
 else
 jemalloc_lacks += the arena of large blocks: it is one for all threads from the first block on;

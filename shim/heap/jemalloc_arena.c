@@ -1,6 +1,6 @@
 #include "heap/jemalloc_arena.h"
 
-#include <stdatomic.h>
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -14,9 +14,18 @@
 /* dirty bytes of all arenas up to which it keeps more */
 #define KEPT_IN_ALL_BYTES (32u << 20)
 
-/* Internal to jemalloc 5: src/arena.c. Weak: another version may lack them. */
+/* Blocks from this size on do not come beside free pages of a comparable size, up to this factor:
+ * glibc returns such a block to the kernel when it is freed. */
+#define UNFIT_LEAST_BYTES (32u << 20)
+#define UNFIT_FACTOR      4
+
+/* Internal to jemalloc 5: src/arena.c, src/jemalloc.c, src/ctl.c. Weak: another version may lack
+ * them. */
 extern size_t je_oversize_threshold __attribute__((weak));
 extern size_t je_opt_oversize_threshold __attribute__((weak));
+extern void *je_arenas[] __attribute__((weak));
+extern unsigned int je_manual_arena_base __attribute__((weak));
+extern unsigned int je_narenas_total_get(void) __attribute__((weak));
 extern void je_arena_decay(void *thread, void *arena, bool is_background, bool all)
 	__attribute__((weak));
 
@@ -31,69 +40,100 @@ extern void *__real_je_large_palloc(void *thread, void *arena, size_t bytes, siz
 void *__wrap_je_large_malloc(void *thread, void *arena, size_t bytes, bool zero);
 void *__wrap_je_large_palloc(void *thread, void *arena, size_t bytes, size_t alignment, bool zero);
 
-/* The threshold that a second thread sets; 0: none is to be set. Written before another thread
- * allocates; no ordering. */
-static _Atomic size_t threshold;
-static _Atomic(void *) first_thread; /* that has allocated as large a block; no ordering */
+/* Both are written while there is one thread. */
+static unsigned int shared_index;
+static void *shared;                         /* the arena of large blocks; NULL: jemalloc chooses */
+static size_t shared_least_bytes = SIZE_MAX; /* smaller blocks come from their thread's arena */
 
-/* Until 5.3.0 a thread reads the variable, from 5.3.1 on its arena's copy, which a new arena takes
- * from the variable. */
-static void set_threshold(size_t bytes)
+/* jemalloc's own arena for large blocks is never made. Until 5.3.0 a thread reads the variable,
+ * from 5.3.1 on its arena's copy, which a new arena takes from the variable. */
+static void disable_threshold(void)
 {
-	size_t mib[3];
-	size_t length = 3;
-	unsigned int count = mt_jemalloc_arenas_count();
+	size_t bytes = SIZE_MAX;
 
-	__atomic_store_n(&je_oversize_threshold, bytes, __ATOMIC_RELAXED);
-	if (je_mallctlnametomib("arena.0.oversize_threshold", mib, &length) != 0)
-		return;
-	for (unsigned int index = 0; index < count; index++) {
-		mib[1] = index;
-		(void)je_mallctlbymib(mib, length, NULL, NULL, &bytes, sizeof(bytes));
-	}
+	je_oversize_threshold = bytes;
+	(void)je_mallctl("arena.0.oversize_threshold", NULL, NULL, &bytes, sizeof(bytes));
+}
+
+static void share_own_arena(void)
+{
+	size_t bytes = sizeof(shared_index);
+
+	if (je_mallctl("thread.arena", &shared_index, &bytes, NULL, 0) == 0)
+		shared = __atomic_load_n(&je_arenas[shared_index], __ATOMIC_ACQUIRE);
 }
 
 void mt_jemalloc_arena_begin(void)
 {
 	if (!&je_oversize_threshold || !&je_opt_oversize_threshold || !je_opt_oversize_threshold ||
-	    !&__real_je_large_malloc)
+	    !&__real_je_large_malloc || !je_arenas || !&je_manual_arena_base ||
+	    !je_narenas_total_get)
 		return;
-	atomic_store_explicit(&threshold, je_oversize_threshold, memory_order_relaxed);
-	set_threshold(SIZE_MAX);
+	share_own_arena();
+	if (!shared)
+		return;
+	shared_least_bytes = je_opt_oversize_threshold;
+	disable_threshold();
 }
 
 void mt_jemalloc_arena_fork_child(void)
 {
-	if (!atomic_load_explicit(&threshold, memory_order_relaxed))
-		return;
-	atomic_store_explicit(&first_thread, NULL, memory_order_relaxed);
-	if (je_oversize_threshold != SIZE_MAX)
-		set_threshold(SIZE_MAX);
+	if (shared)
+		share_own_arena();
 }
 
-static void note_thread(void *thread, size_t bytes)
+/* Where the program has made arenas, it may have chosen this one. */
+void *mt_jemalloc_arena_of(void *arena, size_t bytes)
 {
-	size_t least = atomic_load_explicit(&threshold, memory_order_relaxed);
-	void *first = NULL;
+	if (mt_likely(bytes < shared_least_bytes) || je_narenas_total_get() > je_manual_arena_base)
+		return arena;
+	return shared;
+}
 
-	if (!thread || !least || bytes < least)
-		return;
-	if (!atomic_compare_exchange_strong_explicit(&first_thread, &first, thread,
-						     memory_order_relaxed, memory_order_relaxed) &&
-	    first != thread && __atomic_load_n(&je_oversize_threshold, __ATOMIC_RELAXED) != least)
-		set_threshold(least);
+/* Bytes that lie free where the block will come from; 0 where they are few beside the block, or so
+ * many that the block adds little to them. */
+static uint64_t free_for(const void *arena, size_t bytes)
+{
+	uint64_t free_bytes;
+
+	if (mt_likely(bytes < UNFIT_LEAST_BYTES) || arena != shared)
+		return 0;
+	free_bytes = mt_jemalloc_pages_free_bytes(shared);
+	return free_bytes >= bytes / UNFIT_FACTOR && free_bytes / UNFIT_FACTOR <= bytes ? free_bytes
+											: 0;
+}
+
+/* One small block among the free pages, and they do not lie together any more: the new block comes
+ * from fresh memory, which nobody has touched yet. */
+static MT_COLD void purge_unfit(uint64_t free_before)
+{
+	int kept = errno;
+
+	if (mt_jemalloc_pages_free_bytes(shared) >= free_before)
+		mt_jemalloc_purge_arena_soon(shared_index);
+	errno = kept;
 }
 
 void *__wrap_je_large_malloc(void *thread, void *arena, size_t bytes, bool zero)
 {
-	note_thread(thread, bytes);
-	return __real_je_large_malloc(thread, arena, bytes, zero);
+	void *from = mt_jemalloc_arena_of(arena, bytes);
+	uint64_t free_before = free_for(from, bytes);
+	void *block = __real_je_large_malloc(thread, from, bytes, zero);
+
+	if (mt_unlikely(free_before))
+		purge_unfit(free_before);
+	return block;
 }
 
 void *__wrap_je_large_palloc(void *thread, void *arena, size_t bytes, size_t alignment, bool zero)
 {
-	note_thread(thread, bytes);
-	return __real_je_large_palloc(thread, arena, bytes, alignment, zero);
+	void *from = mt_jemalloc_arena_of(arena, bytes);
+	uint64_t free_before = free_for(from, bytes);
+	void *block = __real_je_large_palloc(thread, from, bytes, alignment, zero);
+
+	if (mt_unlikely(free_before))
+		purge_unfit(free_before);
+	return block;
 }
 
 static bool has_much(void *arena)

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "core/log.h"
+#include "heap/jemalloc_arena.h"
 #include "heap/jemalloc_check.h"
 #include "heap/jemalloc_names.h"
 #include "sys/attr.h"
@@ -102,8 +103,8 @@ void *__wrap_je_large_ralloc(void *thread, void *arena, void *block, size_t byte
 			     bool zero, void *cache, void *hook)
 {
 	size_t held = je_malloc_usable_size(block);
-	void *fresh =
-		__real_je_large_ralloc(thread, arena, block, bytes, alignment, zero, cache, hook);
+	void *fresh = __real_je_large_ralloc(thread, mt_jemalloc_arena_of(arena, bytes), block,
+					     bytes, alignment, zero, cache, hook);
 	size_t cut = fresh == block && bytes < held ? held - bytes : 0;
 
 	if (mt_likely(!cut))

@@ -140,16 +140,6 @@ static unsigned int arena_of(void *block)
 	return index;
 }
 
-/* Otherwise jemalloc counts the old block's pages as dirty, and direct reclaim overestimates the
- * memory that it can return. */
-static void purge(unsigned int arena)
-{
-	if (arena == UINT_MAX || !mt_purge_enter_within(PURGE_WAIT_NS))
-		return;
-	mt_jemalloc_purge_arena(arena);
-	mt_purge_leave();
-}
-
 /* The allocation comes before the first page is moved: if it brings the process near a limit, free
  * memory goes back now. It begins at a page, so that its pages can be moved once more. */
 void *mt_jemalloc_move(void *ptr, size_t bytes)
@@ -164,7 +154,10 @@ void *mt_jemalloc_move(void *ptr, size_t bytes)
 	move(fresh, ptr, je_malloc_usable_size(ptr));
 	arena = arena_of(ptr);
 	je_free(ptr);
-	purge(arena);
+	/* otherwise jemalloc counts the old block's pages as dirty, and direct reclaim
+	 * overestimates the memory that it can return */
+	if (arena != UINT_MAX)
+		mt_jemalloc_purge_arena_soon(arena);
 	errno = kept;
 	return fresh;
 }

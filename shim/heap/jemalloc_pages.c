@@ -6,8 +6,10 @@
 #include "heap/jemalloc_check.h"
 #include "heap/jemalloc_names.h"
 #include "heap/purge_lock.h"
+#include "sys/os.h"
 
 #define CHECKED_COUNT 16u /* arenas that are compared */
+#define SOON_NS       (10 * MT_NS_PER_MS)
 
 /* Internal to jemalloc 5: src/jemalloc.c, src/ctl.c, src/arena.c. Weak: another version may lack
  * them. */
@@ -131,6 +133,14 @@ void mt_jemalloc_purge_arena(unsigned int index)
 	atomic_store_explicit(&purged_arena, index, memory_order_relaxed);
 	(void)je_mallctlbymib(mib, 3, NULL, NULL, NULL, 0);
 	mt_jemalloc_pages_fork_child();
+}
+
+void mt_jemalloc_purge_arena_soon(unsigned int index)
+{
+	if (!mt_purge_enter_within(SOON_NS))
+		return;
+	mt_jemalloc_purge_arena(index);
+	mt_purge_leave();
 }
 
 void mt_jemalloc_pages_fork_child(void)

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <malloc.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -71,7 +72,24 @@ typedef int (*mallctl_fn)(const char *, void *, size_t *, void *, size_t);
 static mallctl_fn other_mallctl;
 static void (*tcmalloc_release)(void);
 static int (*tcmalloc_property)(const char *, size_t *);
+static _Atomic bool tcmalloc_has_begun; /* release/acquire: its functions may be called */
 static void (*mimalloc_collect)(bool);
+
+/* gperftools makes its extension at the first call and replaces it in a constructor, without a
+ * lock. The worker may have started before: a call of its own would undo the replacement. */
+void mt_system_load(void)
+{
+	size_t unused;
+
+	if (tcmalloc_property)
+		(void)tcmalloc_property("generic.heap_size", &unused);
+	atomic_store_explicit(&tcmalloc_has_begun, true, memory_order_release);
+}
+
+static bool may_call_tcmalloc(void)
+{
+	return atomic_load_explicit(&tcmalloc_has_begun, memory_order_acquire);
+}
 
 static uint64_t ask_mallctl(const char *name)
 {
@@ -106,7 +124,8 @@ static bool tcmalloc_figures(struct mt_heap_figures *out)
 	size_t heap = 0;
 	size_t unmapped = 0;
 
-	if (!tcmalloc_property || !tcmalloc_property("generic.current_allocated_bytes", &live))
+	if (!tcmalloc_property || !may_call_tcmalloc() ||
+	    !tcmalloc_property("generic.current_allocated_bytes", &live))
 		return false;
 	(void)tcmalloc_property("generic.heap_size", &heap);
 	(void)tcmalloc_property("tcmalloc.pageheap_unmapped_bytes", &unmapped);
@@ -137,7 +156,7 @@ static void system_purge(struct mt_purge_outcome *out)
 	began = mt_os_now_ns();
 	if (other_mallctl)
 		(void)other_mallctl("arena.4096.purge", NULL, NULL, NULL, 0);
-	else if (tcmalloc_release)
+	else if (tcmalloc_release && may_call_tcmalloc())
 		tcmalloc_release();
 	else if (mimalloc_collect)
 		mimalloc_collect(true);

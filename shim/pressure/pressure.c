@@ -141,7 +141,7 @@ static void fill(const struct sample *sample)
 	to->pressure_level = pressure.level;
 	to->pressure_used_bytes = from->used_bytes;
 	to->pressure_limit_bytes = from->limit_bytes;
-	to->psi_some_us = from->some_us;
+	to->psi_some_ns = from->some_us * 1000;
 	to->memory_max_count = from->events_count;
 	to->cpu_ns = sample->cpu_ns;
 	to->load_thousandths = sample->load.load_thousandths;

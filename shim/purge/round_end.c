@@ -12,6 +12,8 @@
 #include "purge/tick.h"
 #include "sys/os.h"
 
+/* due rounds that are published one by one */
+#define DUE_MAX 64u
 /* rounds that end within this time are one round end for MT_GC_ROUNDS=auto */
 #define MERGED_NS MT_NS_PER_S
 
@@ -24,13 +26,13 @@ static uint64_t adaptive_ns;               /* when it received a round end; 0: n
 static void run_due(const struct mt_trim_request *due, const uint64_t *merged_counts,
 		    uint64_t count)
 {
-	uint64_t first = count > MT_CLEANUPS_COUNT ? count - MT_CLEANUPS_COUNT : 0;
-	const struct mt_trim_request *last = &due[(count - 1) % MT_CLEANUPS_COUNT];
+	uint64_t first = count > DUE_MAX ? count - DUE_MAX : 0;
+	const struct mt_trim_request *last = &due[(count - 1) % DUE_MAX];
 	enum mt_level level = merged_counts[MT_LEVEL_HEAVY] ? MT_LEVEL_HEAVY : last->level;
 
 	mt_cleanup_count_merged(merged_counts);
 	for (uint64_t i = first; i + 1 < count; i++) {
-		const struct mt_trim_request *merged = &due[i % MT_CLEANUPS_COUNT];
+		const struct mt_trim_request *merged = &due[i % DUE_MAX];
 
 		mt_cleanup_note_merged(merged);
 		level = merged->level > level ? merged->level : level;
@@ -73,13 +75,13 @@ static uint64_t gc_step(const struct mt_config *cfg, bool rounds_ended)
 	return is_adaptive ? mt_adaptive_rounds_step(&adaptive) : cfg->gc_rounds;
 }
 
-/* Publishes every due round, up to MT_CLEANUPS_COUNT; rounds that end together are merged into the
+/* Publishes every due round, up to DUE_MAX; rounds that end together are merged into the
  * last. Clears the bit before it counts the rounds: a round that ends later sets it again. */
 void mt_round_end_run_cleanup(void)
 {
 	const struct mt_config *cfg = mt_config();
 	/* the last ones, which are published */
-	struct mt_trim_request due[MT_CLEANUPS_COUNT] = {{0}};
+	struct mt_trim_request due[DUE_MAX] = {{0}};
 	/* by level, how many came before them */
 	uint64_t merged_counts[MT_LEVEL_COUNT] = {0};
 	uint64_t count = 0;
@@ -92,12 +94,12 @@ void mt_round_end_run_cleanup(void)
 	last = mt_rounds_count();
 	step = gc_step(cfg, rounds_handled < last);
 	while (rounds_handled < last) {
-		struct mt_trim_request *slot = &due[count % MT_CLEANUPS_COUNT];
+		struct mt_trim_request *slot = &due[count % DUE_MAX];
 		enum mt_level level;
 
 		if (!mt_rounds_due(++rounds_handled, step, cfg, &level))
 			continue;
-		if (count++ >= MT_CLEANUPS_COUNT)
+		if (count++ >= DUE_MAX)
 			merged_counts[slot->level]++;
 		*slot = (struct mt_trim_request){
 			.reason = MT_REASON_ROUND, .level = level, .round = rounds_handled};

@@ -13,7 +13,7 @@ void mt_round_end_check_timer(uint64_t now_ns);
 void mt_round_end_handle_signal(void);
 
 /* Runs the cleanup that rounds since the last call request. Every due round is published, up to
- * MT_CLEANUPS_COUNT of them; rounds that end together share one cleanup. Does nothing within a
+ * the last 64 of them; rounds that end together share one cleanup. Does nothing within a
  * second of the last requested cleanup. */
 void mt_round_end_run_cleanup(void);
 

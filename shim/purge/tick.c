@@ -161,7 +161,6 @@ static bool is_status_due(const struct mt_snapshot *now)
 static void fill_status(struct mt_stats_snapshot *to, const struct mt_rss_full *rss)
 {
 	to->rss_peak_bytes = rss->peak_bytes;
-	to->rss_anon_bytes = rss->anon_bytes;
 	to->rss_file_bytes = rss->file_bytes;
 	to->rss_shmem_bytes = rss->shmem_bytes;
 	to->swap_bytes = rss->swap_bytes;
@@ -171,7 +170,9 @@ static void fill_heap(struct mt_stats_snapshot *to, const struct mt_snapshot *no
 {
 	const struct mt_heap_figures *heap = mt_heap_sample_figures();
 
+	/* of one reading, so that the difference is the file pages at that moment */
 	to->rss_bytes = now->rss_bytes;
+	to->rss_anon_bytes = now->anon_bytes;
 	if (now->usage_known)
 		to->minor_faults_count = now->faults_count;
 	to->heap_live_bytes = now->live_bytes;
@@ -196,6 +197,7 @@ static void fill_heap(struct mt_stats_snapshot *to, const struct mt_snapshot *no
 	to->heap_mapped_bytes = heap->mapped_bytes;
 	to->heap_retained_bytes = heap->retained_bytes;
 	to->heap_metadata_bytes = heap->metadata_bytes;
+	to->heap_thread_cache_bytes = heap->thread_cache_bytes;
 	to->heap_arenas_count = heap->arenas_count;
 }
 

@@ -1,5 +1,5 @@
 /* python/component.c -- the component: collections in cleanups, collections that run after their
- * cleanup, and the caches of GPU frameworks. */
+ * cleanup, the caches of GPU frameworks, and looks at allocating lines. */
 #include "core/cleanup.h"
 #include "core/components.h"
 #include "core/control_file.h"
@@ -8,12 +8,17 @@
 #include "core/publish.h"
 #include "core/object_heap.h"
 #include "python/framework.h"
+#include "python/lines.h"
 #include "python/objects.h"
 #include "python/python.h"
 #include "sys/os.h"
+#include "sys/saturating.h"
 
 /* pause between two checks for the end of a stream capture */
 #define RETRY_STEP_NS (250 * MT_NS_PER_MS)
+
+/* the outcome of a collection whose own cleanup runs now; worker thread */
+static struct mt_python_outcome late;
 
 static void publish_figures(const struct mt_python_outcome *outcome)
 {
@@ -23,6 +28,17 @@ static void publish_figures(const struct mt_python_outcome *outcome)
 	figures->framework_reserved_bytes = outcome->framework_reserved_bytes;
 	figures->framework_allocated_bytes = outcome->framework_allocated_bytes;
 	mt_publish_unlock();
+}
+
+static void fill_stats(const struct mt_python_outcome *outcome, struct mt_stats_cleanup *stats)
+{
+	if (outcome->figures_known)
+		publish_figures(outcome);
+	stats->frameworks = outcome->frameworks;
+	stats->gc_state = outcome->state;
+	stats->gc_ns = outcome->gc_ns;
+	stats->gc_wait_ns = outcome->wait_ns;
+	stats->gc_collected_count = outcome->collected_count;
 }
 
 /* Holds no lock: a finalizer may call mt_trim. */
@@ -40,15 +56,12 @@ static void trim(const struct mt_trim_request *request, struct mt_cleanup *clean
 	struct mt_stats_cleanup *stats = &cleanup->stats;
 	struct mt_python_outcome outcome;
 
+	if (request->reason == MT_REASON_LATE_GC)
+		fill_stats(&late, stats);
 	if (cleanup->skips_for_ranks || request->level < MT_LEVEL_LIGHT)
 		return;
 	mt_python_collect(&options, &outcome);
-	if (outcome.figures_known)
-		publish_figures(&outcome);
-	stats->frameworks = outcome.frameworks;
-	stats->gc_state = outcome.state;
-	stats->gc_ns = outcome.gc_ns;
-	stats->gc_collected_count = outcome.collected_count;
+	fill_stats(&outcome, stats);
 	cleanup->caches_skipped = outcome.frameworks_skipped != 0;
 }
 
@@ -57,7 +70,6 @@ static void trim(const struct mt_trim_request *request, struct mt_cleanup *clean
 static void clean_after_late_call(void)
 {
 	struct mt_trim_request request = {.reason = MT_REASON_LATE_GC, .level = MT_LEVEL_PURGE};
-	struct mt_python_outcome late;
 
 	if (!mt_python_take_late(&late))
 		return;
@@ -83,7 +95,7 @@ static uint64_t tick(uint64_t now_ns, uint32_t bits)
 	(void)bits;
 	clean_after_late_call();
 	retry_caches();
-	next_ns = mt_framework_tick(now_ns);
+	next_ns = mt_min_u64(mt_framework_tick(now_ns), mt_lines_tick(now_ns));
 	if (mt_python_needs_retry() && now_ns + RETRY_STEP_NS < next_ns)
 		next_ns = now_ns + RETRY_STEP_NS;
 	return next_ns;
@@ -104,6 +116,14 @@ static void publish(bool all)
 	mt_publish_unlock();
 }
 
+static bool request(const struct mt_request *wanted, enum mt_err *out)
+{
+	if (wanted->kind != MT_REQUEST_LINES)
+		return false;
+	*out = mt_lines_request(wanted);
+	return true;
+}
+
 static void load(bool on)
 {
 	static const struct mt_interpreter_ops ops = {
@@ -121,6 +141,7 @@ static void fork_child(void)
 {
 	mt_python_fork_child();
 	mt_framework_fork_child();
+	mt_lines_fork_child();
 	mt_objects_fork_child();
 }
 
@@ -129,6 +150,7 @@ const struct mt_component mt_python_component = {
 	.serve = load,
 	.fork_child = fork_child,
 	.tick = tick,
+	.request = request,
 	.trim = trim,
 	.publish = publish,
 	.stop = mt_python_stop,

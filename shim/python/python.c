@@ -6,6 +6,7 @@
 
 #include "sys/lock_check.h"
 #include "sys/os.h"
+#include "sys/saturating.h"
 #include "sys/symbol.h"
 #include "core/control_file.h"
 #include "core/object_heap.h"
@@ -259,6 +260,8 @@ static bool has_work(const struct mt_python_options *options, const struct fork_
 void mt_python_collect(const struct mt_python_options *options, struct mt_python_outcome *out)
 {
 	struct fork_state view;
+	uint64_t began;
+	uint64_t waited;
 
 	memset(out, 0, sizeof(*out));
 	if (!mt_python_is_running())
@@ -283,11 +286,15 @@ void mt_python_collect(const struct mt_python_options *options, struct mt_python
 		atomic_store_explicit(&call.state, CALL_NONE, memory_order_release);
 		return;
 	}
+	began = mt_os_now_ns();
 	out->state = wait_done(options->long_wait);
+	waited = mt_os_now_ns() - began;
 	if (out->state == MT_GC_DONE) {
 		*out = call.outcome;
+		out->wait_ns = mt_sat_sub(waited, out->gc_ns);
 		atomic_store_explicit(&call.state, CALL_NONE, memory_order_release);
 	} else {
+		out->wait_ns = waited;
 		atomic_store_explicit(&call.is_detached, true, memory_order_release);
 	}
 }

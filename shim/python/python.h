@@ -16,6 +16,7 @@ struct mt_python_outcome {
 	enum mt_gc_state state;
 	uint64_t collected_count;
 	uint64_t gc_ns;
+	uint64_t wait_ns;    /* for the main thread, without gc_ns */
 	uint32_t frameworks; /* whose device caches were emptied, bits of enum mt_framework_bit */
 	uint32_t frameworks_skipped; /* whose caches a stream capture kept from being emptied */
 	bool requested_frameworks;   /* they were to be emptied */

@@ -17,10 +17,18 @@ NOBODY = 65534
 
 @pytest.fixture(params=["threshold", "busy"])
 def settings(request, env):
-	"""Runs the test twice: with the defaults, and with a worker that starts at the first malloc and purges all the time."""
+	"""Runs the test twice: with the defaults, and with a worker that starts at the first malloc and purges all the time. Not with the
+	defaults on libc's malloc, unless in the long form: the worker purges it in the other one, and does nothing else in this one."""
 	if request.param == "threshold":
 		return env()
 	return env(MIN_MB=0, TICK_MS=20, IDLE_MS=20, SLACK_MB=1, SLACK_PCT=0, SETTLE_MS=200, BUDGET_PCT=50)
+
+
+def pytest_collection_modifyitems(items):
+	for item in items:
+		values = item.callspec.params if hasattr(item, "callspec") else {}
+		if (values.get("settings"), values.get("backend")) == ("threshold", "system"):
+			item.add_marker(pytest.mark.long)
 
 
 @pytest.fixture

@@ -127,7 +127,7 @@ def test_no_file_goes_that_may_be_a_living_processs(mt_dir, resting, wait_for):
 	stay = [f"{own}-{start}-{pidns}.stats", f"{own}-{start}-{pidns}.heap", f"{dead.pid}-{start}-{pidns + 1}.stats", "0-1-2.stats",
 	        f"{dead.pid}-{start}-{pidns}.other", f"{dead.pid}-{start}-{pidns}.stats.moved", f"x{dead.pid}-{start}-{pidns}.stats",
 	        "notes", f"{2**64}-{start}-{pidns}.stats", f"0{dead.pid}-{start}-{pidns}.stats"]
-	go = [f"{dead.pid}-{start}-{pidns}.{kind}" for kind in ("stats", "control", "heap", "blocks", "fresh")]
+	go = [f"{dead.pid}-{start}-{pidns}.{kind}" for kind in ("stats", "control", "heap", "blocks", "lines", "fresh")]
 	go += [f"{own}-{start + 1}-{pidns}.stats"] # the pid was another's
 	kept = names(mt_dir)
 	for name in stay + go:

@@ -13,13 +13,14 @@
 
 enum shape {
 	SHAPE_FLAT,
-	SHAPE_RAMP,     /* `size` a second */
-	SHAPE_SAWTOOTH, /* rises by `size` in `period` seconds, and falls back */
-	SHAPE_SAW_RAMP, /* the same, and each low is 10 MB above the last */
-	SHAPE_WARM_UP,  /* rises by `size`, with a time constant of a tenth of the look */
-	SHAPE_STEP,     /* rises by `size` in the middle, once */
-	SHAPE_STAIRS,   /* rises by `size` each `period` seconds */
-	SHAPE_SPIKES    /* `size` more for an instant, each `period` seconds */
+	SHAPE_RAMP,       /* `size` a second */
+	SHAPE_SAWTOOTH,   /* rises by `size` in `period` seconds, and falls back */
+	SHAPE_SAW_RAMP,   /* the same, and each low is 10 MB above the last */
+	SHAPE_WARM_UP,    /* rises by `size`, with a time constant of a tenth of the look */
+	SHAPE_STEP,       /* rises by `size` in the middle, once */
+	SHAPE_EARLY_STEP, /* the same in the first fifth */
+	SHAPE_STAIRS,     /* rises by `size` each `period` seconds */
+	SHAPE_SPIKES      /* `size` more for an instant, each `period` seconds */
 };
 
 struct series {
@@ -51,6 +52,8 @@ static inline double case_value(const struct series *of, double at_s, double sec
 		return of->base + of->size * (1 - exp(-10 * at_s / seconds));
 	case SHAPE_STEP:
 		return of->base + (at_s > seconds / 2 ? of->size : 0);
+	case SHAPE_EARLY_STEP:
+		return of->base + (at_s > seconds / 5 ? of->size : 0);
 	case SHAPE_STAIRS:
 		return of->base + of->size * periods;
 	case SHAPE_SPIKES:
@@ -100,6 +103,17 @@ static inline struct mt_facts *case_facts(const struct series *live, double seco
 			(facts)->samples[at].anon_bytes += more;                                   \
 		}                                                                                  \
 	} while (0)
+
+/* As sampling counts it: what the slack of a case is free pages. */
+static inline void case_fill_other(struct mt_facts *facts)
+{
+	for (size_t i = 0; i < facts->samples_count; i++) {
+		struct mt_sample *at = &facts->samples[i];
+
+		at->other_bytes = mt_sat_sub(at->rss_bytes,
+					     at->live_bytes + at->slack_bytes + at->arenas_bytes);
+	}
+}
 
 /* A test trim after which anonymous memory has fallen by `anon` bytes, and live memory by `live` of
  * them. */

@@ -50,25 +50,31 @@ PROBLEMS = [
 	Program("growth.c", "growth"),
 	Program("wild_round_leak.py", "leak", seconds=14),
 ]
+# What cannot be told: neither healthy nor a problem.
+UNDECIDED = [
+	Program("rounds_few.c", "unknown"),
+	# It never wakes the shim up: MT_MIN_MB is its own.
+	Program("past_malloc.c", "unknown", {"MIN_MB": 16}),
+]
 HEALTHY = [
-	Program("healthy_rounds.c", "healthy"),
+	Program("healthy_rounds.c", "healthy", seconds=14),
 	Program("healthy_warm_up.c", "healthy"),
 	Program("healthy_large.c", "healthy"),
 	Program("healthy_cache.py", "healthy"),
 	Program("healthy_fragments.c", "healthy"),
-	Program("healthy_burst.c", "healthy"),
+	Program("healthy_burst.c", "healthy", seconds=20),
 	Program("healthy_garbage.py", "healthy"),
 	Program("healthy_gc_off.py", "healthy"),
 	Program("healthy_pymalloc.py", "healthy", {"PYTHON_MALLOC": "off"}),
-	Program("healthy_stacks.c", "healthy"),
+	Program("healthy_stacks.c", "healthy", seconds=20),
 	Program("healthy_mapped_file.py", "healthy"),
 	Program("gpu_steady.c", "healthy", driver={"MEMORY_MB": 1000}),
 	Program("workers_read.c", "healthy", words=("--tree",)),
 	Program("wild_loaders.py", "healthy", words=("--tree",)),
-	Program("wild_torch.py", "healthy"),
-	Program("wild_fragmentation.py", "healthy"),
+	Program("wild_torch.py", "healthy", seconds=30),
+	Program("wild_fragmentation.py", "healthy", seconds=30),
 ]
-PROGRAMS = {program.name: program for program in PROBLEMS + HEALTHY}
+PROGRAMS = {program.name: program for program in PROBLEMS + HEALTHY + UNDECIDED}
 
 
 @pytest.fixture(scope="module")
@@ -131,6 +137,35 @@ def test_no_problem_is_called_healthy(result, name):
 @each(*names(HEALTHY))
 def test_no_healthy_program_has_another_verdict(result, name):
 	assert (result.status, result.report["verdict"]) == (0, "healthy"), result.text + result.errors
+
+
+@each(*names(UNDECIDED))
+def test_what_cannot_be_told_is_unknown(result, name):
+	assert (result.status, result.report["verdict"]) == (EXIT_CODES["unknown"], "unknown"), result.text + result.errors
+
+
+@each("rounds_few")
+def test_the_rounds_that_were_seen_and_the_time_that_five_take_are_named(result, name):
+	title, figures = result.report["title"], result.report["findings"][0]["figures"]
+
+	assert re.fullmatch(r"[1-4] rounds? seen, use --for \d+[sm]", title), title
+	assert figures["rounds_seen_count"] < 5 and figures["needed_s"] > 12, figures
+
+
+@each("past_malloc")
+def test_memory_past_malloc_is_judged_by_what_the_kernel_says(result, name):
+	figures = result.report["findings"][0]["figures"]
+
+	assert figures["anon_bytes"] > 80 * MB and figures["past_malloc_bytes"] > 60 * MB
+	assert "nothing to do" not in result.text
+
+
+@each("pymalloc")
+def test_advice_says_what_the_users_own_setting_overrides(result, name):
+	"""The patient is started with MT_PYTHON_MALLOC=off."""
+	advice = " ".join(result.report["findings"][0]["advice"])
+
+	assert "its environment has MT_PYTHON_MALLOC=off: change it there" in advice, advice
 
 
 @each("leak")

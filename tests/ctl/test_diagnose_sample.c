@@ -21,16 +21,16 @@ static void fill_ring(uint64_t count)
 
 Test(diagnose_sample, the_history_reaches_to_the_first_sample)
 {
-	const struct mt_trend_point *last;
+	const struct mt_sample *last;
 
 	fill_ring(1500);
 	mt_diagnose_read_history(&facts);
 	cr_assert_eq(facts.history_count, 1000, "15 minutes of the ring's: %zu",
 		     facts.history_count);
 	last = &facts.history[facts.history_count - 1];
-	cr_expect_eq(last->value, 1499);
+	cr_expect_eq(last->live_bytes, 1499);
 	cr_expect(last->at_s > -1 && last->at_s < 0);
-	cr_expect_eq(facts.history[0].value, 500);
+	cr_expect_eq(facts.history[0].live_bytes, 500);
 }
 
 Test(diagnose_sample, a_young_ring_is_a_short_history)
@@ -38,5 +38,5 @@ Test(diagnose_sample, a_young_ring_is_a_short_history)
 	fill_ring(3);
 	mt_diagnose_read_history(&facts);
 	cr_assert_eq(facts.history_count, 3);
-	cr_expect_eq(facts.history[2].value, 2);
+	cr_expect_eq(facts.history[2].live_bytes, 2);
 }

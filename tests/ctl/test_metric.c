@@ -29,7 +29,7 @@ Test(metric, names_end_in_base_units)
 	expect_metric("heap_live_bytes", false, "mtshim_heap_live_bytes", "bytes");
 	expect_metric("purged_bytes", true, "mtshim_purged_bytes_total", "bytes");
 	expect_metric("ticks_cost_ns", true, "mtshim_ticks_cost_seconds_total", "seconds");
-	expect_metric("psi_some_us", true, "mtshim_psi_some_seconds_total", "seconds");
+	expect_metric("psi_some_ns", true, "mtshim_psi_some_seconds_total", "seconds");
 	expect_metric("tick_ms", false, "mtshim_tick_seconds", "seconds");
 	expect_metric("budget_ratio_thousandths", false, "mtshim_budget_ratio", "ratio");
 }

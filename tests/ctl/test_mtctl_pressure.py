@@ -16,7 +16,7 @@ SETTINGS = {"pressure": ["1", "default"], "warn_pct": ["85", "default"], "crit_p
 PRESSED = {"limit_source": SOURCE, "settings": SETTINGS,
            "values": {"pressure_level": 1, "pressure_used_bytes": 1764 * MB, "pressure_limit_bytes": 2000 * MB,
                       "pressure_warn_count": 3, "pressure_critical_count": 1, "pressure_clean_count": 4,
-                      "pressure_returned_bytes": 512 * MB, "psi_some_us": 1_250_000, "memory_max_count": 12,
+                      "pressure_returned_bytes": 512 * MB, "psi_some_ns": 1_250_000_000, "memory_max_count": 12,
                       "pressure_wait_count": 2, "pressure_wait_ns": 31_500_000,
                       "load_thousandths": 1250, "cpus_count": 2, "cpu_ns": 12_300_000_000}}
 LIMIT_REPORT = {"number": 1, "time_ns": 1_700_000_000_000_000_000, "limit_bytes": 2048 * MB, "rss_bytes": 2050 * MB,
@@ -50,7 +50,7 @@ def test_stat_says_what_it_does_not_know_of_limits(fake, ctl):
 	off = ctl("stat", fake(settings=settings(pressure=0))).stdout
 	assert "\npressure: not looked at (MT_PRESSURE=0)\n" in off and "thresholds" not in off
 	odd = ctl("stat", fake(values={"pressure_level": 99, "pressure_limit_bytes": 1, "pressure_used_bytes": (1 << 64) - 1,
-	                               "psi_some_us": (1 << 64) - 1})).stdout
+	                               "psi_some_ns": (1 << 64) - 1})).stdout
 	assert "\npressure: ?; " in odd
 
 

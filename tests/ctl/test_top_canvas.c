@@ -151,8 +151,8 @@ Test(top_canvas, samples_out_of_time_are_left_out)
 Test(top_canvas, a_bar_shows_its_parts_also_without_colours)
 {
 	const struct mt_top_part parts[] = {{25, MT_STYLE_LIVE},
-					    {25, MT_STYLE_IDLE},
-					    {UINT64_MAX, MT_STYLE_REST},
+					    {25, MT_STYLE_REUSABLE},
+					    {UINT64_MAX, MT_STYLE_FILES},
 					    {0, MT_STYLE_PLAIN}};
 	const struct mt_top_bar bar = {parts, 100, "x"};
 

@@ -89,7 +89,7 @@ static const struct member record_members[] = {
 	N(live_before_bytes), N(live_after_bytes), N(gpu_before_bytes), N(gpu_after_bytes),
 	N(reason), N(level), N(result), N(gc_state), N(merged), N(gpu_state), N(frameworks),
 	N(pressure_sources), N(pressure_level), N(pressure_used_bytes), N(pressure_limit_bytes),
-	N(pinned_before_bytes), N(pinned_after_bytes),
+	N(pinned_before_bytes), N(pinned_after_bytes), N(gc_wait_ns),
 };
 #undef OWNER
 

@@ -386,7 +386,7 @@ static bool is_number(const char **at, char end)
  * the file of another. */
 static bool may_go(const char *name)
 {
-	static const char *const kinds[] = {"stats", "control", "heap", "blocks", "fresh"};
+	static const char *const kinds[] = {"stats", "control", "heap", "blocks", "lines", "fresh"};
 
 	if (!is_number(&name, '-') || !is_number(&name, '-') || !is_number(&name, '.'))
 		return false;

@@ -65,6 +65,17 @@ def test_freed_pages_serve_large_blocks(run, env, compile_c, how):
 	assert int(got.stdout) < 20, "% of the pages were faulted in again"
 
 
+@pytest.mark.parametrize("how, each_kb", [("chip", 98304), ("thread", 512), ("other", 98304)])
+def test_freed_large_blocks_are_not_kept_beside_as_large_ones(run, env, bare, compile_c, how, each_kb):
+	"""Twice the peak of glibc: the second thread with a large block moved all of them to another arena, and a small block
+	among the free pages left no room for a large one."""
+	program = [compile_c("large_peak.c"), how, each_kb]
+	expected, got = run(program, bare), run(program, env(BUDGET_PCT=0))
+
+	assert (got.returncode, got.stderr) == (0, "")
+	assert 96 <= int(expected.stdout) and int(got.stdout) < int(expected.stdout) * 1.3, f"{got.stdout} MB, bare {expected.stdout}"
+
+
 def start_hoard(spawn, compile_c, environment, *words):
 	"""The process, and what it has printed before it was ready."""
 	process = spawn([compile_c("hoards.c"), *words], environment)

@@ -60,3 +60,23 @@ def test_a_release_or_ring_that_there_is_not_is_refused():
 	for words, said in (["--release", "11"], "11 is none of 12, 13, testing"), (["--rings", "unit,all"], "all is none of unit"):
 		done = subprocess.run([SCRIPT, *words], capture_output=True, text=True)
 		assert done.returncode == 2 and said in done.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_a_run_that_is_told_to_end_takes_its_commands_with_it(tmp_path, script, spawn, wait_for):
+	if script.what_is_missing():
+		pytest.skip(script.what_is_missing())
+	word = f"60.{os.getpid()}"
+	(tmp_path / "mmdebstrap").write_text(f"#!/bin/sh\nsleep {word} &\nwait\n")
+	(tmp_path / "mmdebstrap").chmod(0o755)
+	program = spawn([SCRIPT, "--release", "13", "--folder", tmp_path / "roots"],
+	                dict(os.environ, PATH=f"{tmp_path}:{os.environ['PATH']}"))
+
+	def is_there():
+		return subprocess.run(["pgrep", "-f", f"^sleep {word}$"], stdout=subprocess.DEVNULL).returncode == 0
+	wait_for(is_there)
+
+	program.terminate()
+
+	assert program.wait(10) == 143
+	wait_for(lambda: not is_there())

@@ -196,9 +196,30 @@ def test_the_entry_point_puts_the_library_before_what_is_preloaded(image, shim, 
 	assert (done.stdout, done.stderr) == (f"True {folder}/{os.uname().machine}/libmtshim.so:{other}\n", "")
 
 
-@pytest.mark.parametrize("library", [None, __file__], ids=["missing", "no-library"])
-def test_the_entry_point_runs_the_program_alone_where_the_loader_takes_no_library(image, bare, run, library):
-	done = run([image(library) / "entrypoint.sh", PYTHON, "-c", PRELOADED + "; raise SystemExit(7)"], bare)
+def test_the_entry_point_takes_the_library_whatever_the_settings_are_and_once(image, shim, bare, run):
+	entry = image(shim) / "entrypoint.sh"
+	entry.parent.with_name("link").symlink_to(entry)
+
+	done = run([entry.parent.with_name("link"), entry, PYTHON, "-c", PRELOADED], dict(bare, MT_NOSUCH="1", MT_ALLOCATOR="foo", CDPATH="/usr"))
+
+	assert done.stdout == f"True {entry.parent}/{os.uname().machine}/libmtshim.so\n", done.stderr
+
+
+def test_the_entry_point_says_that_it_got_no_program(image, shim, bare, run):
+	done = run([image(shim) / "entrypoint.sh"], bare)
+
+	assert done.returncode == 2 and "CMD" in done.stderr
+
+
+@pytest.fixture
+def damaged(shim, tmp_path):
+	(tmp_path / "damaged.so").write_bytes(shim.read_bytes()[:100_000])
+	return tmp_path / "damaged.so"
+
+
+@pytest.mark.parametrize("library", [None, __file__, "damaged"], ids=["missing", "no-library", "damaged"])
+def test_the_entry_point_runs_the_program_alone_where_the_loader_takes_no_library(image, bare, run, library, damaged):
+	done = run([image(damaged if library == "damaged" else library) / "entrypoint.sh", PYTHON, "-c", PRELOADED + "; raise SystemExit(7)"], bare)
 
 	assert (done.stdout, done.returncode) == ("False None\n", 7)
 	assert done.stderr.count("\n") == 1 and "runs without it" in done.stderr

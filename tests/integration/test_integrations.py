@@ -42,8 +42,9 @@ def test_whose_garbage_is_a_cycle():
 def test_whose_fixture_frees(bag):
 	bag.append(bytearray(40 << 20))
 
-def test_that_fails_and_leaves_nothing():
-	assert len(kept) == 3
+def test_that_fails_with_a_block_in_its_traceback():
+	block = bytearray(40 << 20)
+	assert len(block) == len(kept)
 '''
 WATCHED = [PYTHON, "-m", "pytest", "-p", "mtshim.integrations.pytest", "-p", "no:cacheprovider", "--mtshim-leak-mb=10"]
 
@@ -61,7 +62,7 @@ def test_the_pytest_plugin_fails_the_tests_that_leave_memory_and_no_other(watch,
 	assert done.returncode == 1
 	assert "mtshim: --mtshim-leak-mb=10: on" in done.stdout
 	errors = [line.partition(" - ")[0] for line in done.stdout.splitlines() if line.startswith(("ERROR ", "FAILED "))]
-	assert errors == ["FAILED test_some.py::test_that_fails_and_leaves_nothing", "ERROR test_some.py::test_that_leaves_one_block",
+	assert errors == ["FAILED test_some.py::test_that_fails_with_a_block_in_its_traceback", "ERROR test_some.py::test_that_leaves_one_block",
 	                  "ERROR test_some.py::test_that_leaves_small_objects"]
 
 
@@ -86,7 +87,13 @@ def python(run):
 def test_importing_the_package_imports_no_framework_and_no_integration(python, bare):
 	loaded = python("import sys, mtshim; mtshim.stats(); print([name for name in sys.modules if name.startswith('mtshim.')])", bare)
 
-	assert loaded == "['mtshim._library']"
+	assert loaded == "['mtshim._stats', 'mtshim._library']"
+
+
+def test_what_counts_calls_can_be_copied_and_pickled(python, bare):
+	"""Frameworks copy and pickle the callbacks that they are given."""
+	assert python("import copy, pickle; from mtshim.integrations import Every; every = Every(3); every(); copy.deepcopy(every)(); "
+	              "print(pickle.loads(pickle.dumps(every))._calls)", bare) == "1"
 
 
 @pytest.mark.parametrize("module", MODULES)

@@ -98,6 +98,11 @@ def test_bootstrap_leaves_out_what_the_distribution_does_not_have_and_says_so(tm
 	assert said == "bootstrap: this distribution does not have hyperfine: what needs it is skipped\n"
 	installs, said = bootstrap("libjemalloc-dev")
 	assert " libjemalloc-dev" in installs
+	# A fresh image has no package lists, so no version of python3 is known before apt-get update.
+	write("apt-get", f'case $* in *update*) touch {tmp_path}/lists ;; *) echo "apt-get $*" ;; esac')
+	write("apt-cache", f'[ -e {tmp_path}/lists ] || exit 100\necho "Package: $last"; echo "Version: 1:3.13.5-1"')
+	done = subprocess.run([ROOT / "scripts/bootstrap"], env={"PATH": f"{tmp_path}:/usr/bin:/bin"}, capture_output=True, text=True)
+	assert " libpython3.13-testsuite " in done.stdout and " libclang-rt-3-dev " in done.stdout and "%" not in done.stdout
 
 
 # ---- the same bytes ----

@@ -23,7 +23,7 @@ def test_only_a_name_that_the_shim_would_write_is_swept(ctl, mt_dir):
 	         f"4194305-1-{PIDNS}-1.stats", f"0-1-{PIDNS}.stats", f"4294967297-1-{PIDNS}.stats", f"4194305-1-{PIDNS + 2**64}.stats",
 	         f"4194305-99999999999999999999-{PIDNS}.stats", f"4194305-1-{PIDNS + 1}.stats", "4194305-1-0.stats", f"..-1-{PIDNS}.stats",
 	         f"{GONE}.control\udcff", ".stats", "..stats", "notes"]
-	swept = [f"{GONE}.{kind}" for kind in ("stats", "control", "heap", "blocks", "fresh")]
+	swept = [f"{GONE}.{kind}" for kind in ("stats", "control", "heap", "blocks", "lines", "fresh")]
 	for name in [*names, *swept]:
 		(mt_dir / name).write_bytes(b"x")
 

@@ -16,6 +16,7 @@ from places import PYTHON, ROOT
 
 VERSION = re.search(r"^VERSION\s*:= (\S+)", (ROOT / "Makefile").read_text(), re.MULTILINE)[1]
 SOURCES = sorted((ROOT / "ctl/python/mtshim").glob("*.py"))
+FLAGS = ast.literal_eval(re.search(r"^FLAGS = (\(.*?\))", (SOURCES[0].parent / "__main__.py").read_text(), re.MULTILINE)[1])
 MB = 1 << 20
 # Frees 200 MB, with blocks between them that stay.
 HOARD = "blocks = [bytes(4000) for _ in range(50000)]; kept = blocks[::500]; del blocks\n"
@@ -61,9 +62,9 @@ def plain(bare, mt_dir):
 
 @pytest.fixture
 def mtshim(bin_dir, plain, run):
-	"""mtshim(words..., NAME=VALUE...): the command of the venv."""
-	def call(*words, **environment):
-		return run([bin_dir / "mtshim", *words], dict(plain, **environment))
+	"""mtshim(words..., prefix=[], NAME=VALUE...): the command of the venv, behind the words of prefix."""
+	def call(*words, prefix=(), **environment):
+		return run([*prefix, bin_dir / "mtshim", *words], dict(plain, **environment))
 	return call
 
 
@@ -165,6 +166,22 @@ def test_run_takes_a_program_without_two_dashes_and_leaves_it_its_own(mtshim):
 	assert mtshim("run", "--gc-rounds=7", "echo", "--", "-n").stdout == "-- -n\n"
 
 
+def test_run_takes_the_value_of_a_setting_as_a_word_of_its_own(mtshim):
+	assert mtshim("run", "--gc-rounds", "7", "--exclude", "ls", "--pressure", "printenv", "MT_GC_ROUNDS").stdout == "7\n"
+	alone = mtshim("run", "--exclude", "ls", "--", "echo", "hi", MTSHIM_LIBRARY="/no/such/libmtshim.so")
+	assert (alone.returncode, alone.stdout) == (0, "hi\n")
+
+
+def test_the_flags_of_run_are_those_of_mtctl(mtshim):
+	flags = set(re.findall(r"^  (--[\w-]+)(?:\[=\w+\])?(?: |$)", mtshim("run", "--help").stdout, re.MULTILINE))
+	assert flags == set(FLAGS) - {"--help"}
+
+
+def test_a_program_runs_where_too_few_descriptors_are_left_for_a_trial(mtshim):
+	done = mtshim("run", "--", "true", prefix=["prlimit", "--nofile=6"])
+	assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_run_takes_a_library_of_any_name(mtshim, shim, tmp_path):
 	shutil.copy(shim, tmp_path / "other.so")
 
@@ -226,7 +243,18 @@ def blank_in_path(folder, shim):
 	return folder / "a b/libmtshim.so"
 
 
-@pytest.mark.parametrize("make", [missing, text, other_machine, other_libc, blank_in_path], ids=lambda make: make.__name__)
+def dollar_in_path(folder, shim):
+	(folder / "a$b").mkdir()
+	shutil.copy(shim, folder / "a$b/libmtshim.so")
+	return folder / "a$b/libmtshim.so"
+
+
+def cut_off(folder, shim):
+	(folder / "libmtshim.so").write_bytes(shim.read_bytes()[:100_000])
+	return folder / "libmtshim.so"
+
+
+@pytest.mark.parametrize("make", [missing, text, other_machine, other_libc, blank_in_path, dollar_in_path, cut_off], ids=lambda make: make.__name__)
 def test_where_the_library_cannot_be_loaded_the_program_runs_without_it_after_one_line(make, mtshim, shim, tmp_path):
 	library = make(tmp_path, shim)
 
@@ -313,6 +341,23 @@ print(json.dumps([name for name in ("purge_count", "light_count", "heavy_count")
 
 def test_rounds_are_numbered_from_one(inside):
 	assert inside("import mtshim; print(mtshim.round(), mtshim.round(), mtshim.stats().rounds_count)") == "1 2 2"
+
+
+def test_where_ctypes_cannot_be_imported_every_call_does_nothing(inside):
+	"""So it is in a subinterpreter of CPython 3.12, and while an interpreter ends."""
+	assert inside("""
+import sys
+sys.modules["ctypes"] = None
+import mtshim
+mtshim.trim()
+print(mtshim.is_active(), mtshim.round(), mtshim.stats().rounds_count, mtshim.allocator())
+""") == "False 0 0 unknown"
+
+
+def test_a_package_that_was_not_installed_has_no_version(python):
+	assert python("import mtshim; print(mtshim.__version__)", PYTHONPATH=str(SOURCES[0].parent.parent)) == VERSION
+	assert python("import sys; sys.path = [one for one in sys.path if 'site-packages' not in one]; import mtshim; print(mtshim.__version__)",
+	              PYTHONPATH=str(SOURCES[0].parent.parent)) == "unknown"
 
 
 COUNT = "import mtshim\ncount = lambda: mtshim.stats().rounds_count\n"

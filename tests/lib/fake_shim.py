@@ -9,7 +9,7 @@ text (put into every text field), freed_mb, result, gc_state, request_error, mer
 cuda (the head's text), driver_version, devices (each an object of fields, name, pci, mode), ooms (each an object of
 fields), devices_count and ooms_count (lies about how many there are), gpu_before_mb, gpu_after_mb, gpu_state, frameworks,
 pinned_before_mb, pinned_after_mb
-(of a cleanup's record), values (fields of the snapshot). Then: samples and limit_reports (each an object of fields), classes
+(of a cleanup's record), gc_wait_ms (how long it waited for gc, in its duration), values (fields of the snapshot). Then: samples and limit_reports (each an object of fields), classes
 (pairs of block size and live blocks), limit_source, pressure_sources, pressure_level, pressure_used_mb, pressure_limit_mb
 (of a cleanup's record), reason (its number), settings (value and origin by name), rank, world_size, cleanups
 (how many by the number of their reason). blocks (the file of blocks that a snapshot leaves, in hex), blocks_copy (it is a copy of
@@ -34,7 +34,7 @@ MAGIC, CONTROL_MAGIC = 0x31737461747374, 0x316c727463746d
 MB = 1 << 20
 DEVICE_FIELDS = re.findall(r"^\s*X\((\w+),", (SHIM / "core" / "device_fields.def").read_text(), re.MULTILINE)
 DEVICE, OOM = struct.Struct(f"={len(DEVICE_FIELDS)}Q64s32s16s"), struct.Struct("=17Q2I48s160s")
-RECORD, SAMPLE, SETTING = struct.Struct("=17Q8I5Q"), struct.Struct("=10Q"), struct.Struct("=24s72s40s")
+RECORD, SAMPLE, SETTING = struct.Struct("=17Q8I6Q"), struct.Struct("=10Q"), struct.Struct("=24s72s40s")
 HEAD = struct.Struct("=Q14I3Q16s32s32s160s32s256s64s64s6Q128sQ16s32s32QQ")
 LIMIT_REPORT, CLASS = struct.Struct("=15Q160s"), struct.Struct("=2Q")
 OOM_FIELDS = ("number time_ns device asked_bytes free_bytes total_bytes allocated_bytes reserved_bytes idle_bytes "
@@ -44,7 +44,7 @@ LIMIT_REPORT_FIELDS = ("number time_ns limit_bytes rss_bytes anon_bytes file_byt
                 "heap_pinned_bytes heap_metadata_bytes other_anon_bytes gpu_pinned_bytes threads_count").split()
 SAMPLE_FIELDS = ("time_ns rss_bytes anon_bytes live_bytes idle_bytes dirty_bytes gpu_reserved_bytes gpu_allocated_bytes "
                  "rounds_count pressure_level").split()
-VERSION, DEVICES_COUNT, OOMS_COUNT, LIMIT_REPORTS_COUNT, CLASSES_COUNT, REASONS_COUNT = 6, 16, 4, 4, 256, 32
+VERSION, DEVICES_COUNT, OOMS_COUNT, LIMIT_REPORTS_COUNT, CLASSES_COUNT, REASONS_COUNT, CLEANUPS_COUNT = 7, 16, 4, 4, 256, 32, 256
 CONTROL = struct.Struct("=QIIQII32s96s")
 TRIM, ROUND, SET, RESET_PEAK, PUBLISH = 1, 2, 3, 4, 5
 SNAPSHOT = 8
@@ -72,8 +72,8 @@ class Fake:
 		self.name = f"{os.getpid()}-{start_ticks()}-{self.pidns}"
 		self.stats = directory / (self.name + ".stats")
 		self.control = directory / (self.name + ".control")
-		self.values = dict.fromkeys(FIELDS, 0) | {"rss_bytes": 300 * MB, "heap_live_bytes": 200 * MB,
-		                                          "heap_idle_bytes": 50 * MB, "signal_disposition": 1, "uptime_ms": 1234,
+		self.values = dict.fromkeys(FIELDS, 0) | {"rss_bytes": 300 * MB, "rss_anon_bytes": 250 * MB, "heap_live_bytes": 200 * MB,
+		                                          "heap_idle_bytes": 50 * MB, "heap_dirty_bytes": 60 * MB, "signal_disposition": 1, "uptime_ms": 1234,
 		                                          **options.get("values", {})}
 		self.settings = {"gc_rounds": ["0", "default"], "tick_ms": ["100", "environment"], **options.get("settings", {})}
 		self.records = []
@@ -132,9 +132,9 @@ class Fake:
 		data = b"".join(SETTING.pack(name.encode(), word(value), word(origin))
 		                for name, (value, origin) in self.settings.items()).ljust(64 * SETTING.size, b"\0")
 		data += self.gpu()
-		slots = [bytes(RECORD.size)] * 64
+		slots = [bytes(RECORD.size)] * CLEANUPS_COUNT
 		for number, record in enumerate(self.records, 1):
-			slots[(number - 1) % 64] = RECORD.pack(number, *record)
+			slots[(number - 1) % CLEANUPS_COUNT] = RECORD.pack(number, *record)
 		plain = {"time_ns": time.time_ns(), "rss_bytes": 300 * MB, "anon_bytes": 250 * MB, "live_bytes": 200 * MB,
 		         "idle_bytes": 50 * MB, "dirty_bytes": 60 * MB, "gpu_reserved_bytes": self.values["gpu_reserved_bytes"],
 		         "gpu_allocated_bytes": self.values["gpu_allocated_bytes"], "rounds_count": 0, "pressure_level": 0}
@@ -153,7 +153,7 @@ class Fake:
 		if not merged:
 			self.values["rss_bytes"] = before - freed
 		state = self.options.get("gc_state", 1)
-		self.records.append((time.time_ns(), 12_300_000, 10_000_000, 2_000_000, 1234, 0, seq, before, before - freed,
+		self.records.append((time.time_ns(), 12_300_000 + self.options.get("gc_wait_ms", 0) * 1_000_000, 10_000_000, 2_000_000, 1234, 0, seq, before, before - freed,
 		                     before, before - freed, 200 * MB, 200 * MB, 0, self.options.get("gpu_before_mb", 0) * MB,
 		                     self.options.get("gpu_after_mb", 0) * MB, self.options.get("reason", 5), level,
 		                     self.options.get("result", int(freed > 0)), state, int(merged),
@@ -161,7 +161,8 @@ class Fake:
 		                     self.options.get("pressure_sources", 0), self.options.get("pressure_level", 0),
 		                     self.options.get("pressure_used_mb", 0) * MB,
 		                     self.options.get("pressure_limit_mb", 0) * MB,
-		                     self.options.get("pinned_before_mb", 0) * MB, self.options.get("pinned_after_mb", 0) * MB))
+		                     self.options.get("pinned_before_mb", 0) * MB, self.options.get("pinned_after_mb", 0) * MB,
+		                     self.options.get("gc_wait_ms", 0) * 1_000_000))
 
 	def leave_blocks(self):
 		file = self.stats.with_suffix(".blocks")

@@ -7,7 +7,7 @@ import fake_shim
 RECORD_FIELDS = ("number time_ns duration_ns purge_ns gc_ns gc_collected_count round request_seq rss_before_bytes rss_after_bytes "
                  "anon_before_bytes anon_after_bytes live_before_bytes live_after_bytes longest_hold_ns gpu_before_bytes gpu_after_bytes "
                  "reason level result gc_state merged gpu_state frameworks pressure_sources "
-                 "pressure_level pressure_used_bytes pressure_limit_bytes").split()
+                 "pressure_level pressure_used_bytes pressure_limit_bytes pinned_before_bytes pinned_after_bytes gc_wait_ns").split()
 REASONS = "idle live_drop settle round signal request api malloc_trim late_gc exit framework capture pressure rss_limit".split()
 SOURCES = "limit events stall device rss".split()
 FIELDS_AT = fake_shim.HEAD.size
@@ -35,7 +35,7 @@ def figures(mt_dir, pid):
 def records(mt_dir, pid):
 	"""Returns the cleanups, oldest first; reason and sources by name."""
 	data, found = _read(mt_dir, pid), []
-	for slot in range(64):
+	for slot in range(fake_shim.CLEANUPS_COUNT):
 		at = RECORDS_AT + slot * fake_shim.RECORD.size
 		if at + fake_shim.RECORD.size > len(data):
 			break

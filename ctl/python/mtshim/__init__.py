@@ -9,9 +9,10 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # in place of typing's: importing this module takes less than a millisecond
 if TYPE_CHECKING:
-	from typing import Any, Callable, TypeVar
+	from types import ModuleType
+	from typing import Any, Callable, Optional, TypeVar
 
-	from ._library import Stats
+	from ._stats import Stats
 	Function = TypeVar("Function", bound=Callable[..., Any])
 
 __all__ = ["Stats", "allocator", "is_active", "library_path", "round", "round_scope", "stats", "trim"]
@@ -19,10 +20,19 @@ __all__ = ["Stats", "allocator", "is_active", "library_path", "round", "round_sc
 _LEVELS = {"purge": 0, "light": 1, "heavy": 2}
 
 
+def _find_library() -> Optional[ModuleType]:
+	"""None where ctypes cannot be imported: in a subinterpreter of CPython 3.12, and while an interpreter ends."""
+	try:
+		from . import _library as found
+	except ImportError:
+		return None
+	return found
+
+
 def is_active() -> bool:
 	"""Returns whether the library is in this process and works: False without it, and with MT_ENABLE=0."""
-	from . import _library
-	return _library.read_stats() is not None
+	library = _find_library()
+	return library is not None and library.read_stats() is not None
 
 
 def trim(level: str = "heavy") -> int:
@@ -35,16 +45,16 @@ def trim(level: str = "heavy") -> int:
 	"""
 	if level not in _LEVELS:
 		raise ValueError(f"level is {level!r}; it must be one of {', '.join(_LEVELS)}")
-	from . import _library
-	return max(0, _library.trim(_LEVELS[level]))
+	library = _find_library()
+	return max(0, library.trim(_LEVELS[level])) if library else 0
 
 
 def round() -> int:
 	"""Ends one round of the program's work, for example an epoch. Every MT_GC_ROUNDS-th round requests a light cleanup,
 	every MT_HEAVY_ROUNDS-th a heavy one; the library's own thread runs it. Returns the number of the round, from 1;
 	0 without the library, and with MT_ENABLE=0."""
-	from . import _library
-	return _library.round()
+	library = _find_library()
+	return library.round() if library else 0
 
 
 class round_scope:
@@ -78,20 +88,22 @@ class round_scope:
 			with self:
 				return await function(*args, **named)
 
-		return call_async if inspect.iscoroutinefunction(function) else call  # type: ignore[return-value]
+		is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))
+		return call_async if is_async else call  # type: ignore[return-value]
 
 
 def stats() -> Stats:
 	"""Returns figures of this process; see Stats. Without the library all are 0, and `active` is False."""
-	from . import _library
-	return _library.read_stats() or _library.Stats()
+	library = _find_library()
+	from ._stats import Stats
+	return library and library.read_stats() or Stats()
 
 
 def allocator() -> str:
 	"""Returns the allocator that serves malloc: "jemalloc", "glibc", "tcmalloc", "mimalloc" or "unknown". A small process
 	has "glibc" until it has grown. "unknown" without the library."""
-	from . import _library
-	return _library.allocator()
+	library = _find_library()
+	return library.allocator() if library else "unknown"
 
 
 def library_path() -> str:
@@ -112,9 +124,12 @@ def load_ipython_extension(shell: Any) -> None:
 
 def __getattr__(name: str) -> Any:
 	if name == "Stats":
-		from ._library import Stats
+		from ._stats import Stats
 		return Stats
 	if name == "__version__":
-		from importlib.metadata import version
-		return version("mtshim")
+		from importlib.metadata import PackageNotFoundError, version
+		try:
+			return version("mtshim")
+		except PackageNotFoundError:  # the package lies on the path without having been installed
+			return "unknown"
 	raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

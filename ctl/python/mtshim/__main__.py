@@ -17,6 +17,13 @@ another machine or libc), one line on stderr says so and the program runs withou
 The exit code is that of the program; 127: not found, 126: cannot be run, 2: wrong usage.
 `mtshim run --help` lists the settings; `mtctl` shows and controls what runs.
 """
+TRIAL = """import sys
+try:
+	sys.exit(sys.argv[1] not in open("/proc/self/maps").read())
+except OSError:  # no /proc: what the loader refuses, it names on stderr
+	pass
+"""
+FLAGS = ("--enable", "--profile", "--cuda-empty-cache", "--exit-cleanup", "--pressure", "--help")  # take a value only after =
 MTCTL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "mtctl")
 
 
@@ -38,24 +45,31 @@ def why_not() -> Optional[str]:
 		path = library_path()
 	except FileNotFoundError as error:
 		return str(error)
-	trial = "import sys; sys.exit(sys.argv[1] not in open('/proc/self/maps').read())"
-	done = subprocess.run([sys.executable, "-I", "-S", "-c", trial, path],
-	                      env={**os.environ, "LD_PRELOAD": path, "MT_ENABLE": "0"},
-	                      stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
-	if done.returncode == 0:
+	if "$" in path:
+		return f"{path} cannot be in LD_PRELOAD, where $ begins a word of the loader's"
+	try:
+		done = subprocess.run([sys.executable, "-I", "-S", "-c", TRIAL, path],
+		                      env={**os.environ, "LD_PRELOAD": path, "MT_ENABLE": "0"},
+		                      stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
+	except OSError:  # no process or no descriptor to be had: the program may yet run, and the loader then says what it thinks
 		return None
 	said = done.stderr.decode(errors="replace").strip().splitlines()
-	return said[0] if said else f"the loader does not take {path}"
+	refusal = [line for line in said if "cannot be preloaded" in line]
+	if done.returncode == 0 and not refusal:
+		return None
+	return [*refusal, *said, f"the loader does not take {path}"][0]
 
 
 def split(words: List[str]) -> Tuple[List[str], List[str]]:
-	"""Settings, each one word, and the program with its arguments."""
-	for index, word in enumerate(words):
-		if word == "--":
+	"""Settings and the program with its arguments, as `mtctl run` reads them: a setting is --name=VALUE or --name VALUE, or
+	--name alone where it is one of FLAGS."""
+	index = 0
+	while index < len(words) and words[index].startswith("-"):
+		if words[index] == "--":
 			return words[:index], words[index + 1:]
-		if not word.startswith("-"):
-			return words[:index], words[index:]
-	return words, []
+		takes_next = words[index].startswith("--") and "=" not in words[index] and words[index] not in FLAGS
+		index += 2 if takes_next else 1
+	return words[:index], words[index:]
 
 
 def forget_library() -> None:

@@ -1,27 +1,12 @@
 """The functions of mtshim.h, by ctypes, in the library that the loader has put into this process. Never loads it. Here and
-not in __init__.py, since importing ctypes and dataclasses takes milliseconds."""
+not in __init__.py, since importing ctypes takes milliseconds."""
 from __future__ import annotations
 
 import ctypes
 import dataclasses
 from typing import Optional
 
-
-@dataclasses.dataclass(frozen=True)
-class Stats:
-	"""Figures of this process, as struct mt_stats of mtshim.h has them. 0 where there is none."""
-	live_bytes: int = 0  #: usable bytes of the blocks that the program holds
-	allocated_bytes: int = 0  #: in total
-	freed_bytes: int = 0  #: in total
-	rss_bytes: int = 0  #: resident memory
-	rss_anon_bytes: int = 0  #: the anonymous part of it
-	rounds_count: int = 0
-	light_count: int = 0  #: cleanups of this level
-	heavy_count: int = 0
-	purge_count: int = 0
-	purged_bytes: int = 0  #: by which resident memory fell, across all purges
-	active: bool = False  #: whether the library is in this process and works
-
+from ._stats import Stats
 
 _FIGURES = [field.name for field in dataclasses.fields(Stats) if field.name != "active"]
 

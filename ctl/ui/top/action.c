@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "ctl/process/cleanup_story.h"
 #include "ctl/process/clock.h"
 #include "ctl/process/set_request.h"
 #include "ctl/output/text.h"
@@ -103,22 +104,22 @@ static bool fail(struct mt_top_action *action, struct mt_top_outcome *out, enum 
 static void report_cleanup(struct mt_top_action *action, struct mt_top_outcome *out,
 			   const struct mt_stats_cleanup *record)
 {
-	char gpu[120] = "", gc[64] = "";
+	char gpu[120] = "", gc[72] = "";
 
 	if (record->gpu_before_bytes)
 		snprintf(gpu, sizeof(gpu), ", GPU %.30s -> %.30s (%.30s)",
 			 mt_text_bytes(record->gpu_before_bytes).text,
 			 mt_text_bytes(record->gpu_after_bytes).text,
 			 mt_text_change(record->gpu_before_bytes, record->gpu_after_bytes).text);
-	if (record->gc_state == MT_GC_DONE)
-		snprintf(gc, sizeof(gc), ", gc %.40s",
-			 mt_text_counted(record->gc_collected_count, "object", "objects").text);
+	if (record->gc_state != MT_GC_NONE)
+		snprintf(gc, sizeof(gc), ", gc %.58s",
+			 mt_cleanup_gc_text(&(struct mt_cleanup_story){.cleanup = record}).text);
 	finish(action, out, mt_stats_has_freed(record) ? MT_STYLE_GOOD : MT_STYLE_WARN,
 	       "%s, %s: RSS %s -> %s (%s)%s, %s%s", mt_stats_word_level(record->level),
 	       mt_stats_word_outcome(record), mt_text_bytes(record->rss_before_bytes).text,
 	       mt_text_bytes(record->rss_after_bytes).text,
 	       mt_text_change(record->rss_before_bytes, record->rss_after_bytes).text, gpu,
-	       mt_text_ns(record->duration_ns).text, gc);
+	       mt_text_ns(mt_cleanup_cost_ns(record)).text, gc);
 }
 
 /* ---- the steps: each returns true when the request is over ---- */

@@ -23,10 +23,12 @@ enum mt_top_style {
 	MT_STYLE_WARN,
 	MT_STYLE_BAD,
 	MT_STYLE_TREND,
-	MT_STYLE_LIVE, /* parts of a bar */
-	MT_STYLE_IDLE,
+	/* parts of a bar: those of enum mt_memory_part, in its order, and what is in none */
+	MT_STYLE_LIVE,
+	MT_STYLE_REUSABLE,
+	MT_STYLE_FILES,
+	MT_STYLE_OTHER,
 	MT_STYLE_REST,
-	MT_STYLE_OTHERS,
 	MT_STYLES_COUNT
 };
 

@@ -9,6 +9,7 @@
 #include "ctl/ui/top/compact_number.h"
 
 #define TREND_MAX           32
+#define PARTS_MAX           24
 #define HIGH_BYTES          ((uint64_t)64 << 20)
 #define HIGH_PCT            25
 #define FRAGMENTED_HIGH_PCT 30.0
@@ -56,13 +57,16 @@ static const uint64_t *bytes_of(enum mt_top_column column, const struct mt_top_s
 {
 	switch (column) {
 	case MT_COLUMN_RSS:
+	case MT_COLUMN_PARTS:
 		return &sums->rss_bytes;
 	case MT_COLUMN_LIVE:
-		return &sums->live_bytes;
-	case MT_COLUMN_IDLE:
-		return &sums->idle_bytes;
-	case MT_COLUMN_DIRTY:
-		return &sums->dirty_bytes;
+		return &sums->parts.bytes[MT_PART_LIVE];
+	case MT_COLUMN_REUSABLE:
+		return &sums->parts.bytes[MT_PART_REUSABLE];
+	case MT_COLUMN_FILES:
+		return &sums->parts.bytes[MT_PART_FILES];
+	case MT_COLUMN_OTHER:
+		return &sums->parts.bytes[MT_PART_OTHER];
 	case MT_COLUMN_GPU_LIVE:
 		return &sums->gpu_allocated_bytes;
 	case MT_COLUMN_GPU_HELD:
@@ -158,6 +162,14 @@ static bool drop_one_rank(struct mt_top_layout *layout)
 	return highest > 0;
 }
 
+static void widen(struct mt_top_layout *layout, enum mt_top_column column, int by, int most)
+{
+	int room = most - columns[column].width;
+
+	if (layout->width[column])
+		layout->width[column] += by < room ? by : room;
+}
+
 void mt_top_layout_make(struct mt_top_kinds kinds, int room, struct mt_top_layout *out)
 {
 	int column = 0, spare;
@@ -167,12 +179,9 @@ void mt_top_layout_make(struct mt_top_kinds kinds, int room, struct mt_top_layou
 	while (width_of(out) > room && drop_one_rank(out))
 		continue;
 	spare = room > width_of(out) ? room - width_of(out) : 0;
-	/* A third goes to the chart, the rest to the command. */
-	if (out->width[MT_COLUMN_TREND])
-		out->width[MT_COLUMN_TREND] +=
-			spare / 3 < TREND_MAX - columns[MT_COLUMN_TREND].width
-				? spare / 3
-				: TREND_MAX - columns[MT_COLUMN_TREND].width;
+	/* A third goes to the chart, a quarter to the bar, the rest to the command. */
+	widen(out, MT_COLUMN_TREND, spare / 3, TREND_MAX);
+	widen(out, MT_COLUMN_PARTS, spare / 4, PARTS_MAX);
 	for (size_t i = 0; i < MT_COLUMNS_COUNT; i++) {
 		out->start[i] = column;
 		column += out->width[i] ? out->width[i] + 1 : 0;
@@ -205,7 +214,7 @@ static struct mt_top_cell_text bytes_cell(enum mt_top_column column, const struc
 
 	if (column == MT_COLUMN_RSS && bytes >= (uint64_t)1 << 30)
 		cell.style = MT_STYLE_BOLD;
-	else if (column == MT_COLUMN_IDLE || column == MT_COLUMN_DIRTY)
+	else if (column == MT_COLUMN_REUSABLE)
 		cell.style = free_style(bytes, sums->rss_bytes);
 	else if (column == MT_COLUMN_GPU_IDLE)
 		cell.style = free_style(bytes, sums->gpu_reserved_bytes);
@@ -280,7 +289,7 @@ struct mt_top_cell_text mt_top_column_cell(enum mt_top_column column,
 	const struct mt_top_cell_text unknown = {text_of("-"), MT_STYLE_DIM};
 	const struct mt_top_row *row = shown->row;
 	bool is_awake = row->state == MT_PROCESS_AWAKE;
-	bool has_heap = is_awake || shown->sums->live_bytes;
+	bool has_heap = is_awake || shown->sums->parts.bytes[MT_PART_LIVE];
 
 	switch (column) {
 	case MT_COLUMN_PID:
@@ -291,8 +300,9 @@ struct mt_top_cell_text mt_top_column_cell(enum mt_top_column column,
 	case MT_COLUMN_RSS:
 		return bytes_cell(column, shown->sums);
 	case MT_COLUMN_LIVE:
-	case MT_COLUMN_IDLE:
-	case MT_COLUMN_DIRTY:
+	case MT_COLUMN_REUSABLE:
+	case MT_COLUMN_FILES:
+	case MT_COLUMN_OTHER:
 		return has_heap ? bytes_cell(column, shown->sums) : unknown;
 	case MT_COLUMN_FRAG:
 		return has_heap ? fragmented_cell(shown->sums) : unknown;

@@ -11,27 +11,31 @@
  */
 #define MT_TOP_COLUMNS(X)                                                                          \
 	X(PID, "pid", "PID", 7, 0, false, "process")                                               \
-	X(RANK, "rank", "RANK", 4, 5, false,                                                       \
+	X(RANK, "rank", "RANK", 4, 6, false,                                                       \
 	  "its place among processes that train together, if it has one")                          \
 	X(RSS, "rss", "RSS", 5, 0, true,                                                           \
 	  "resident memory; of a folded row, and where a tree is sorted, with all below it")       \
-	X(LIVE, "live", "LIVE", 5, 1, true, "heap bytes that the program holds")                   \
-	X(IDLE, "idle", "IDLE", 5, 1, true,                                                        \
-	  "freed heap bytes that stayed unused: a cleanup returns them")                           \
-	X(DIRTY, "dirty", "DIRTY", 5, 10, true,                                                    \
-	  "freed heap bytes that are still resident: a cleanup returns them, too")                 \
-	X(FRAG, "frag", "FRAG%", 5, 6, true,                                                       \
-	  "fragmentation: of the resident heap, what is neither live nor dirty nor the "           \
+	X(PARTS, "parts", "PARTS", 12, 5, true,                                                    \
+	  "the four parts of RSS as a bar, which the largest row fills: live, reusable, files, "   \
+	  "other; sorted by RSS")                                                                  \
+	X(LIVE, "live", "LIVE", 5, 1, true, "resident memory in use by the program")               \
+	X(REUSABLE, "reusable", "REUSE", 5, 1, true,                                               \
+	  "reusable: free in the allocator and still resident; a cleanup returns it")              \
+	X(FILES, "files", "FILES", 5, 7, true, "file pages and shared memory")                     \
+	X(OTHER, "other", "OTHER", 5, 7, true,                                                     \
+	  "the rest of RSS: stacks, other mappings, what lies between live blocks")                \
+	X(FRAG, "frag", "FRAG%", 5, 8, true,                                                       \
+	  "fragmentation: of the resident heap, what is neither live nor reusable nor the "        \
 	  "allocator's own: free, but in pages with live blocks, so that no cleanup returns it")   \
 	X(GPU_LIVE, "gpu", "GALLOC", 6, 3, true, "device memory handed out by cuMemAlloc")         \
 	X(GPU_HELD, "gpu-held", "GRESV", 5, 4, true,                                               \
 	  "device memory reserved: held from the driver for cuMemAlloc")                           \
-	X(GPU_IDLE, "gpu-idle", "GIDLE", 5, 7, true,                                               \
+	X(GPU_IDLE, "gpu-idle", "GIDLE", 5, 9, true,                                               \
 	  "of that, cached: a heavy cleanup returns it")                                           \
 	X(FREED, "freed", "CLEAN", 6, 2, true, "last cleanup: what RSS changed by")                \
 	X(AGO, "ago", "AGO", 4, 2, true, "last cleanup: how long ago; the latest first")           \
-	X(REASON, "reason", "WHY", 11, 8, false, "last cleanup: the reason")                       \
-	X(BUDGET, "budget", "BUDG%", 7, 9, true,                                                   \
+	X(REASON, "reason", "WHY", 11, 10, false, "last cleanup: the reason")                      \
+	X(BUDGET, "budget", "BUDG%", 7, 11, true,                                                  \
 	  "wall time that cleaning has cost, page faults included, "                               \
 	  "in %, / MT_BUDGET_PCT")                                                                 \
 	X(TREND, "trend", "TREND", 8, 2, true,                                                     \
@@ -78,7 +82,8 @@ struct mt_top_layout {
 };
 void mt_top_layout_make(struct mt_top_kinds kinds, int columns, struct mt_top_layout *out);
 
-/* Returns a cell as text with its style; "" for TREND and COMMAND, which are drawn in list.c. */
+/* Returns a cell as text with its style; "" for PARTS, TREND and COMMAND, which
+ * list.c draws. */
 struct mt_top_cell_text {
 	struct mt_short_text text;
 	enum mt_top_style style;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ctl/process/cleanup_story.h"
 #include "ctl/process/setting.h"
 #include "ctl/process/target.h"
 #include "ctl/ui/top/compact_number.h"
@@ -75,7 +76,8 @@ static void fill_figures(struct mt_top_page *page, const struct mt_stats_file *f
 	for (size_t i = 0; i < count; i++)
 		if (strncmp(fields[i].name, "gpu_", 4) != 0 || mt_stats_file_uses_cuda(&file->head))
 			mt_top_page_add(
-				page, MT_STYLE_PLAIN, " %-26s %14s  %s", fields[i].name,
+				page, MT_STYLE_PLAIN, " %-26s %14s  %s",
+				mt_text_field_name(fields[i].name).text,
 				mt_text_field(fields[i].name,
 					      mt_stats_file_value(&file->head.snapshot, &fields[i]))
 					.text,
@@ -99,52 +101,56 @@ static void add_counts(struct mt_top_page *page, const struct mt_stats_snapshot 
 			mt_text_ns(now->refault_cost_ns).text);
 }
 
-static void add_record(struct mt_top_page *page, const struct mt_stats_cleanup *record)
+static void add_story(struct mt_top_page *page, const struct mt_cleanup_story *story)
 {
 	static const char *const results[] = {"nothing", "freed", "-"};
-	struct mt_short_text gc = mt_text_count(record->gc_collected_count);
-	char gpu[40] = "-", round[24] = "-";
-	enum mt_top_style style = record->merged == 1   ? MT_STYLE_DIM
-				  : record->result == 1 ? MT_STYLE_GOOD
-							: MT_STYLE_PLAIN;
+	const struct mt_stats_cleanup *record = story->cleanup;
+	struct mt_short_text wait = mt_text_ns(record->gc_wait_ns);
+	char gpu[40] = "-", round[24] = "-", reason[32], pressure[64] = "";
 
+	snprintf(reason, sizeof(reason), "%s", mt_stats_word_reason(record->reason));
+	if (story->merged_count)
+		snprintf(reason, sizeof(reason), "%.16s +%.12s",
+			 mt_stats_word_reason(record->reason),
+			 mt_text_count(story->merged_count).text);
 	if (record->gpu_before_bytes)
 		snprintf(gpu, sizeof(gpu), "%.32s",
 			 mt_top_change(record->gpu_before_bytes, record->gpu_after_bytes).text);
 	if (record->round)
 		snprintf(round, sizeof(round), "%" PRIu64, record->round);
-	if (record->gc_state != MT_GC_DONE)
-		snprintf(gc.text, sizeof(gc.text), "%s", mt_stats_word_gc_state(record->gc_state));
-	mt_top_page_add(page, style,
-			" %5" PRIu64 " %.8s %-11s %-5s %-7s %6s %6s %6s %9s %6s %-8s %-6s %s",
-			record->number, mt_text_clock(record->time_ns).text,
-			mt_stats_word_reason(record->reason), mt_stats_word_level(record->level),
-			record->merged == 1 ? "merged" : results[record->result],
+	if (record->pressure_sources)
+		snprintf(pressure, sizeof(pressure), "%s", mt_stats_word_pressure(record).text);
+	mt_top_page_add(page, record->result == 1 ? MT_STYLE_GOOD : MT_STYLE_PLAIN,
+			" %5" PRIu64 " %.8s %-11s %-5s %-7s %6s %6s %6s %9s %9s %5s %-6s %-20s %s",
+			record->number, mt_text_clock(record->time_ns).text, reason,
+			mt_stats_word_level(record->level), results[record->result],
 			mt_top_bytes(record->rss_before_bytes).text,
 			mt_top_bytes(record->rss_after_bytes).text,
 			mt_top_change(record->rss_before_bytes, record->rss_after_bytes).text,
-			mt_text_ns(record->duration_ns).text, round, gc.text, gpu,
-			mt_stats_word_pressure(record).text);
+			mt_text_ns(mt_cleanup_cost_ns(record)).text,
+			record->gc_wait_ns >= 1000000 ? wait.text : "-", round, gpu,
+			mt_cleanup_gc_text(story).text, pressure);
 }
 
 /* The newest first. */
 static void fill_records(struct mt_top_page *page, const struct mt_stats_file *file)
 {
-	uint64_t last = file->head.cleanups_count;
+	struct mt_cleanup_story *stories =
+		mt_error_check_memory(calloc(MT_CLEANUPS_COUNT, sizeof(*stories)));
+	size_t count = mt_cleanup_stories(file, stories);
 
 	add_counts(page, &file->head.snapshot);
 	mt_top_page_add(page, MT_STYLE_HEADING,
-			" %5s %-8s %-11s %-5s %-7s %6s %6s %6s %9s %6s %-8s %-6s %s", "NO", "TIME",
-			"REASON", "LEVEL", "RESULT", "BEFORE", "AFTER", "CHANGE", "TOOK", "ROUND",
-			"GC", "GPU", "PRESSURE");
-	for (uint64_t back = 0; back < MT_CLEANUPS_COUNT && back < last; back++) {
-		const struct mt_stats_cleanup *record = mt_stats_file_cleanup(file, last - back);
-
-		if (record)
-			add_record(page, record);
-	}
-	if (!last)
+			" %5s %-8s %-11s %-5s %-7s %6s %6s %6s %9s %9s %5s %-6s %-20s %s", "NO",
+			"TIME", "REASON", "LEVEL", "RESULT", "BEFORE", "AFTER", "CHANGE", "COST",
+			"WAITED", "ROUND", "GPU", "GC", "PRESSURE");
+	for (size_t i = count; i-- > 0;)
+		add_story(page, &stories[i]);
+	if (!count)
 		mt_top_page_add(page, MT_STYLE_DIM, " no cleanup yet");
+	else if (mt_cleanup_kept_since_ns(file))
+		mt_top_page_add(page, MT_STYLE_DIM, " older ones are not kept");
+	free(stories);
 }
 
 /* ---- settings ---- */
@@ -269,14 +275,15 @@ static void draw_title(const struct mt_top_details *details, struct mt_top_canva
 	mt_top_put(canvas, (struct mt_top_at){0, 0, 0}, MT_STYLE_TITLE, text);
 }
 
-static int put_legend(struct mt_top_canvas *canvas, struct mt_top_at at, enum mt_top_style style,
-		      const char *text)
+static int put_legend(struct mt_top_canvas *canvas, struct mt_top_at at,
+		      const struct mt_memory_parts *parts, enum mt_memory_part part)
 {
-	at.column = mt_top_put_glyph(canvas, at, style,
-				     canvas->unicode          ? L'\u25a0'
-				     : style == MT_STYLE_LIVE ? L'#'
-				     : style == MT_STYLE_IDLE ? L'~'
-							      : L'=') +
+	char text[32];
+
+	snprintf(text, sizeof(text), "%.12s %.8s", mt_memory_part_word(part),
+		 mt_top_bytes(parts->bytes[part]).text);
+	at.column = mt_top_put_glyph(canvas, at, (enum mt_top_style)(MT_STYLE_LIVE + (int)part),
+				     mt_top_part_glyph(canvas, part)) +
 		    1;
 	return mt_top_put(canvas, at, MT_STYLE_PLAIN, text) + 2;
 }
@@ -294,13 +301,12 @@ static int draw_chart(const struct mt_top_details *details, struct mt_top_canvas
 	mt_top_history_resample(details->row.history, now_ns, points, count);
 	full = mt_top_draw_chart(canvas, at, CHART_ROWS, points);
 	free(points);
-	snprintf(text, sizeof(text), "RSS, 0 to %.8s, last %.8s", mt_top_bytes(full).text,
+	snprintf(text, sizeof(text), "RSS to %.8s, %.8s", mt_top_bytes(full).text,
 		 mt_top_ago(mt_top_history_span(details->row.history, now_ns), 0).text);
 	at.row = row;
 	at.column = mt_top_put(canvas, at, MT_STYLE_LABEL, text) + 2;
-	at.column = put_legend(canvas, at, MT_STYLE_LIVE, "live");
-	at.column = put_legend(canvas, at, MT_STYLE_IDLE, "idle");
-	put_legend(canvas, at, MT_STYLE_REST, "rest");
+	for (int i = 0; i < MT_PARTS_COUNT; i++)
+		at.column = put_legend(canvas, at, &details->row.own.parts, (enum mt_memory_part)i);
 	return row + 1 + CHART_ROWS;
 }
 

@@ -14,7 +14,7 @@
 
 struct meter {
 	char label[8], text[40];
-	struct mt_top_part parts[5];
+	struct mt_top_part parts[MT_PARTS_COUNT + 2];
 	uint64_t total_bytes;
 };
 
@@ -58,25 +58,21 @@ static void set_text(struct meter *meter, uint64_t used_bytes)
 		 mt_top_bytes(meter->total_bytes).text);
 }
 
-/* Memory in use on the machine, divided into live, idle and other RSS of shimmed processes, and the
- * rest. Shared pages count in each process, so that the sum may exceed the use: the bar ends there.
- */
+/* Memory in use on the machine, divided into the parts of shimmed processes, and the rest. Shared
+ * pages count in each process, so that the sum may exceed the use: the bar ends there. */
 static void fill_memory(struct meter *meter, const struct mt_top_frame *frame)
 {
-	const struct mt_top_sums *sums = &frame->model->total;
+	const struct mt_memory_parts *parts = &frame->model->total.parts;
 	uint64_t used = frame->machine->used_bytes, room = used;
-	const uint64_t wanted[] = {
-		sums->live_bytes, sums->idle_bytes,
-		mt_sat_sub(mt_sat_sub(sums->rss_bytes, sums->live_bytes), sums->idle_bytes)};
 
 	snprintf(meter->label, sizeof(meter->label), "Mem");
 	meter->total_bytes = frame->machine->total_bytes;
-	for (size_t i = 0; i < 3; i++) {
-		meter->parts[i] = (struct mt_top_part){wanted[i] < room ? wanted[i] : room,
+	for (int i = 0; i < MT_PARTS_COUNT; i++) {
+		meter->parts[i] = (struct mt_top_part){mt_min_u64(parts->bytes[i], room),
 						       (enum mt_top_style)(MT_STYLE_LIVE + i)};
 		room -= meter->parts[i].bytes;
 	}
-	meter->parts[3] = (struct mt_top_part){room, MT_STYLE_OTHERS};
+	meter->parts[MT_PARTS_COUNT] = (struct mt_top_part){room, MT_STYLE_REST};
 	set_text(meter, used);
 }
 
@@ -153,6 +149,16 @@ static int put_sum(struct mt_top_canvas *canvas, struct mt_top_at at, const char
 	return at.column + 2;
 }
 
+/* The legend of all bars, too. */
+static int put_part(struct mt_top_canvas *canvas, struct mt_top_at at,
+		    const struct mt_top_sums *sums, enum mt_memory_part part)
+{
+	at.column = mt_top_put_glyph(canvas, at, (enum mt_top_style)(MT_STYLE_LIVE + (int)part),
+				     mt_top_part_glyph(canvas, part));
+	return put_sum(canvas, at, mt_memory_part_word(part),
+		       mt_top_bytes(sums->parts.bytes[part]).text);
+}
+
 static int put_gpu_sums(struct mt_top_canvas *canvas, struct mt_top_at at,
 			const struct mt_top_sums *sums)
 {
@@ -186,12 +192,8 @@ static void draw_sums(struct mt_top_canvas *canvas, const struct mt_top_frame *f
 	char text[40];
 
 	at.column = put_sum(canvas, at, "RSS", mt_top_bytes(sums->rss_bytes).text);
-	at.column = put_sum(canvas, at, "live", mt_top_bytes(sums->live_bytes).text);
-	at.column = put_sum(canvas, at, "idle", mt_top_bytes(sums->idle_bytes).text);
-	at.column = put_sum(canvas, at, "dirty", mt_top_bytes(sums->dirty_bytes).text);
-	snprintf(text, sizeof(text), "%.8s%%",
-		 mt_top_percent(fragmented < 0 ? 0 : fragmented).text);
-	at.column = put_sum(canvas, at, "frag", text);
+	for (int i = 0; i < MT_PARTS_COUNT; i++)
+		at.column = put_part(canvas, at, sums, (enum mt_memory_part)i);
 	if (frame->model->kinds.gpu)
 		at.column = put_gpu_sums(canvas, at, sums);
 	at.column = mt_top_put(canvas, at, MT_STYLE_LABEL, "pressure ");
@@ -200,10 +202,14 @@ static void draw_sums(struct mt_top_canvas *canvas, const struct mt_top_frame *f
 			   styles[level < MT_PRESSURE_LEVEL_COUNT ? level : MT_PRESSURE_CRITICAL],
 			   mt_stats_word_pressure_level(level)) +
 		2;
-	if (!frame->machine->has_stalls)
-		return;
-	snprintf(text, sizeof(text), "%.8s%%", mt_top_percent(frame->machine->stall_pct).text);
-	put_sum(canvas, at, "stalled", text);
+	if (frame->machine->has_stalls) {
+		snprintf(text, sizeof(text), "%.8s%%",
+			 mt_top_percent(frame->machine->stall_pct).text);
+		at.column = put_sum(canvas, at, "stalled", text);
+	}
+	snprintf(text, sizeof(text), "%.8s%%",
+		 mt_top_percent(fragmented < 0 ? 0 : fragmented).text);
+	put_sum(canvas, at, "frag", text);
 }
 
 int mt_top_draw_header(struct mt_top_canvas *canvas, const struct mt_top_frame *frame, int most)

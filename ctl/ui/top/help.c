@@ -18,13 +18,13 @@ static const struct entry keys[] = {
 };
 
 static const struct entry notes[] = {
-	{"Mem", "the machine's memory; of what is used, held by shimmed processes: live (#), idle "
-		"(~), the rest of their RSS (=), then all others (|)"},
+	{"Mem", "the machine's memory; of what is used, held by shimmed processes: live (#), "
+		"reusable (~), files (=), other (.), then all other processes (|)"},
 	{"Lim, Swp, GPU",
 	 "the container's limit that is nearest, swap, device memory, all by whomever it is used"},
 	{"pressure", "the highest level that any process has seen; stalled: time of the last 10 s "
 		     "that tasks waited for memory"},
-	{"yellow", "idle memory worth a cleanup, much fragmentation, a process under pressure"},
+	{"yellow", "reusable memory worth a cleanup, much fragmentation, a process under pressure"},
 	{"red",
 	 "critical pressure, cleaning over its budget, a stats file or MT_DIR that is refused"},
 	{"figures", "are as the processes last wrote them, a second old, or half a minute where "

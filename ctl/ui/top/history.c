@@ -63,7 +63,7 @@ void mt_top_history_seed(struct mt_top_history *history, const struct mt_stats_f
 		const struct mt_stats_sample *sample =
 			&file->samples[(file->head.samples_count + i) % MT_SAMPLES_COUNT];
 		const struct mt_top_point point = {sample->time_ns, sample->rss_bytes,
-						   sample->live_bytes, sample->idle_bytes};
+						   mt_memory_parts_of_sample(sample)};
 
 		/* Of two times out of order nobody knows which is wrong. */
 		if (history->count && sample->time_ns <= at(history, history->count - 1)->time_ns)

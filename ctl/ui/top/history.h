@@ -8,13 +8,15 @@
 #include <stdint.h>
 
 #include "core/stats_layout.h"
+#include "ctl/process/memory_parts.h"
 
 #define MT_TOP_HISTORY_POINTS 512u
 #define MT_TOP_HISTORY_NS     (900u * UINT64_C(1000000000))
 
 struct mt_top_point {
 	uint64_t time_ns; /* CLOCK_REALTIME */
-	uint64_t rss_bytes, live_bytes, idle_bytes;
+	uint64_t rss_bytes;
+	struct mt_memory_parts parts; /* of rss_bytes */
 };
 
 struct mt_top_history {

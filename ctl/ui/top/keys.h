@@ -32,8 +32,8 @@ enum mt_top_key {
 	X("z", "fold all, unfold all")                                                             \
 	X("t", "tree or flat")                                                                     \
 	X("o", "choose the column to sort by")                                                     \
-	X("P R L I F G A B T N",                                                                   \
-	  "sort by PID, RSS, live, idle, fragmentation, GPU, age of the last cleanup, "            \
+	X("P R L U F G A B T N",                                                                   \
+	  "sort by PID, RSS, live, reusable, fragmentation, GPU, age of the last cleanup, "        \
 	  "budget, trend, name; again: the other way round")                                       \
 	X("/", "filter by command or PID; Esc takes it away")                                      \
 	X("Space", "pause; again: go on")                                                          \

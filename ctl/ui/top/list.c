@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ctl/ui/top/sparkline.h"
+#include "sys/saturating.h"
 
 #define DEPTH_MAX  12 /* deeper processes are indented no further */
 #define HEADER_MAX 12 /* lines of --once above the list */
@@ -23,7 +24,8 @@ static void draw_heading(struct mt_top_canvas *canvas, const struct mt_top_model
 
 		if (!layout->width[i])
 			continue;
-		if (i == MT_COLUMN_TREND || i == MT_COLUMN_COMMAND || i == MT_COLUMN_REASON)
+		if (i == MT_COLUMN_TREND || i == MT_COLUMN_COMMAND || i == MT_COLUMN_REASON ||
+		    i == MT_COLUMN_PARTS)
 			mt_top_put(canvas, at, style, column->heading);
 		else
 			mt_top_put_right(canvas, at, style, column->heading);
@@ -82,6 +84,7 @@ struct drawing {
 	struct mt_top_canvas *canvas;
 	const struct mt_top_frame *frame;
 	struct mt_top_layout layout;
+	uint64_t most_bytes; /* the largest RSS of a line, which fills a bar */
 };
 
 static struct mt_top_at place_of(const struct drawing *drawing, int row, enum mt_top_column column)
@@ -119,6 +122,9 @@ static void draw_line(const struct drawing *drawing, int at_row, const struct mt
 	char folded[32];
 
 	draw_cells(drawing, at_row, line, style);
+	if (drawing->layout.width[MT_COLUMN_PARTS] && row->state == MT_PROCESS_AWAKE)
+		mt_top_draw_parts(drawing->canvas, place_of(drawing, at_row, MT_COLUMN_PARTS),
+				  &line->sums.parts, drawing->most_bytes);
 	if (drawing->layout.width[MT_COLUMN_TREND])
 		mt_top_draw_trend(drawing->canvas, place_of(drawing, at_row, MT_COLUMN_TREND),
 				  row->history, drawing->frame->now_ns);
@@ -157,6 +163,9 @@ static void draw_lines(struct drawing *drawing, struct mt_top_area area, size_t 
 	const struct mt_top_model *model = drawing->frame->model;
 
 	mt_top_layout_make(model->kinds, drawing->canvas->columns, &drawing->layout);
+	for (size_t i = 0; i < model->lines_count; i++)
+		drawing->most_bytes =
+			mt_max_u64(drawing->most_bytes, model->lines[i].sums.rss_bytes);
 	draw_heading(drawing->canvas, model, &drawing->layout, area.row);
 	if (!model->lines_count)
 		draw_empty(drawing->canvas, model, area.row + 1);

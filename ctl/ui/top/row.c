@@ -27,9 +27,6 @@ static uint64_t fragmented_bytes(const struct mt_stats_snapshot *now)
 
 static void fill_sums(struct mt_top_sums *sums, const struct mt_stats_snapshot *now)
 {
-	sums->live_bytes = now->heap_live_bytes;
-	sums->idle_bytes = now->heap_idle_bytes;
-	sums->dirty_bytes = now->heap_dirty_bytes;
 	sums->fragmented_bytes = fragmented_bytes(now);
 	sums->resident_bytes = now->heap_resident_bytes > now->heap_active_bytes
 				       ? now->heap_resident_bytes
@@ -49,6 +46,7 @@ void mt_top_row_fill(struct mt_top_row *row, const struct mt_process_list_entry 
 	row->why = entry->why;
 	row->uses_cuda = entry->uses_cuda;
 	row->own.rss_bytes = entry->own.rss_bytes;
+	row->own.parts = entry->own.parts;
 	if (entry->state != MT_PROCESS_AWAKE)
 		return;
 	fill_sums(&row->own, now);
@@ -84,9 +82,7 @@ struct mt_top_cleanup mt_top_row_last_cleanup(const struct mt_stats_file *file)
 void mt_top_sums_add(struct mt_top_sums *to, const struct mt_top_sums *from)
 {
 	to->rss_bytes += from->rss_bytes;
-	to->live_bytes += from->live_bytes;
-	to->idle_bytes += from->idle_bytes;
-	to->dirty_bytes += from->dirty_bytes;
+	mt_memory_parts_add(&to->parts, &from->parts);
 	to->resident_bytes += from->resident_bytes;
 	to->fragmented_bytes += from->fragmented_bytes;
 	to->gpu_allocated_bytes += from->gpu_allocated_bytes;

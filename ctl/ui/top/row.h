@@ -8,9 +8,9 @@
 
 /* Values that can be added up over a tree. Shared pages count in the RSS of each process. */
 struct mt_top_sums {
-	uint64_t rss_bytes, live_bytes, idle_bytes;
-	uint64_t dirty_bytes;
-	uint64_t resident_bytes; /* of the heap */
+	uint64_t rss_bytes;
+	struct mt_memory_parts parts; /* of rss_bytes; all of it other where nothing is known */
+	uint64_t resident_bytes;      /* of the heap */
 	/* of these: free, but in pages with live blocks, which no purge returns */
 	uint64_t fragmented_bytes;
 	uint64_t gpu_allocated_bytes, gpu_reserved_bytes, gpu_idle_bytes;

@@ -59,16 +59,28 @@ void mt_top_draw_trend(struct mt_top_canvas *canvas, struct mt_top_at at,
 /* Characters of the parts without colours. */
 static wchar_t part_glyph(const struct mt_top_canvas *canvas, enum mt_top_style style)
 {
-	switch (canvas->coloured ? MT_STYLE_OTHERS : style) {
-	case MT_STYLE_LIVE:
-		return L'#';
-	case MT_STYLE_IDLE:
-		return L'~';
-	case MT_STYLE_REST:
-		return L'=';
-	default:
+	if (canvas->coloured || style < MT_STYLE_LIVE || style > MT_STYLE_OTHER)
 		return L'|';
-	}
+	return (wchar_t)mt_memory_part_glyph((enum mt_memory_part)(style - MT_STYLE_LIVE));
+}
+
+/* Blocks that leave a gap to the line above. */
+wchar_t mt_top_part_glyph(const struct mt_top_canvas *canvas, enum mt_memory_part part)
+{
+	return canvas->coloured && canvas->unicode ? L'\u2586'
+						   : (wchar_t)mt_memory_part_glyph(part);
+}
+
+void mt_top_draw_parts(struct mt_top_canvas *canvas, struct mt_top_at at,
+		       const struct mt_memory_parts *parts, uint64_t full_bytes)
+{
+	int ends[MT_PARTS_COUNT], from = at.column;
+
+	mt_memory_parts_divide(parts, full_bytes, at.end - from, ends);
+	for (int i = 0; i < MT_PARTS_COUNT; i++)
+		for (; at.column < from + ends[i]; at.column++)
+			mt_top_put_glyph(canvas, at, (enum mt_top_style)(MT_STYLE_LIVE + i),
+					 mt_top_part_glyph(canvas, (enum mt_memory_part)i));
 }
 
 void mt_top_draw_bar(struct mt_top_canvas *canvas, struct mt_top_at at,
@@ -102,10 +114,12 @@ static enum mt_top_style layer(const struct mt_top_point *point, uint64_t full, 
 {
 	double middle = ((double)row + 0.5) / rows * (double)full;
 
-	if (middle <= (double)point->live_bytes)
-		return MT_STYLE_LIVE;
-	return middle <= (double)point->live_bytes + (double)point->idle_bytes ? MT_STYLE_IDLE
-									       : MT_STYLE_REST;
+	for (int i = 0; i < MT_PART_OTHER; i++) {
+		middle -= (double)point->parts.bytes[i];
+		if (middle <= 0)
+			return (enum mt_top_style)(MT_STYLE_LIVE + i);
+	}
+	return MT_STYLE_OTHER;
 }
 
 /* The characters of bars where there are no block characters. */

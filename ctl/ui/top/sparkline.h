@@ -11,6 +11,13 @@
 void mt_top_draw_trend(struct mt_top_canvas *canvas, struct mt_top_at at,
 		       const struct mt_top_history *history, uint64_t now_ns);
 
+/* Draws the parts of resident memory from at.column to at.end, of which all are `full_bytes`. */
+void mt_top_draw_parts(struct mt_top_canvas *canvas, struct mt_top_at at,
+		       const struct mt_memory_parts *parts, uint64_t full_bytes);
+
+/* Returns the glyph of one part, for a legend. */
+wchar_t mt_top_part_glyph(const struct mt_top_canvas *canvas, enum mt_memory_part part);
+
 struct mt_top_part {
 	uint64_t bytes;
 	enum mt_top_style style;
@@ -26,7 +33,7 @@ struct mt_top_bar {
 void mt_top_draw_bar(struct mt_top_canvas *canvas, struct mt_top_at at,
 		     const struct mt_top_bar *bar);
 
-/* Draws RSS over time in `rows` lines below `at`, in three layers: live, idle, the rest. Returns
+/* Draws RSS over time in `rows` lines below `at`, in its four parts. Returns
  * the value of the full height in bytes. */
 uint64_t mt_top_draw_chart(struct mt_top_canvas *canvas, struct mt_top_at at, int rows,
 			   const struct mt_top_point *points);

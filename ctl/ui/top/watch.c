@@ -89,10 +89,7 @@ static void fill_row(struct mt_top_watch *watch, struct mt_top_tracked *tracked,
 	row->last = tracked->last;
 	row->budget_pct = tracked->budget_pct;
 	row->history = &tracked->history;
-	point = (struct mt_top_point){.rss_bytes = row->own.rss_bytes,
-				      .live_bytes = row->own.live_bytes,
-				      .idle_bytes = row->own.idle_bytes};
-	point.time_ns = watch->now_ns;
+	point = (struct mt_top_point){watch->now_ns, row->own.rss_bytes, row->own.parts};
 	mt_top_history_add(&tracked->history, &point);
 }
 

@@ -1,19 +1,25 @@
 """Rounds and figures for frameworks: one module each, which imports the framework. Nothing else of mtshim imports these
 modules. Without the library each of them does nothing. docs/integrations.md has the lines that a program needs."""
-import itertools
+import threading
 
 import mtshim
 
+_lock = threading.Lock()  # of the module: frameworks pickle and copy what holds an Every
+
 
 class Every:
-	"""Ends a round at each `every`-th call. Any thread may call. Raises ValueError where `every` is below 1."""
+	"""Ends a round at each `every`-th call. Any thread may call. Can be pickled and copied. Raises ValueError where `every` is
+	below 1."""
 
 	def __init__(self, every: int = 1) -> None:
 		if every < 1:
 			raise ValueError(f"every is {every}; it must be 1 or more")
 		self._every = every
-		self._calls = itertools.count(1)
+		self._calls = 0
 
 	def __call__(self) -> None:
-		if next(self._calls) % self._every == 0:
+		with _lock:
+			self._calls += 1
+			is_due = self._calls % self._every == 0
+		if is_due:
 			mtshim.round()

@@ -23,7 +23,8 @@ def pytest_configure(config: Any) -> None:
 
 class Leaks:
 	"""What a test leaves is the growth of its call, and not more than the growth from before its setup to after its teardown.
-	So neither a fixture of a module or session counts, nor what the test's own fixtures free again."""
+	So neither a fixture of a module or session counts, nor what the test's own fixtures free again. A test that fails is not
+	judged: the traceback that pytest keeps holds its local variables."""
 
 	def __init__(self, limit_mb: float) -> None:
 		self._limit_mb = limit_mb
@@ -40,13 +41,13 @@ class Leaks:
 		yield
 
 	@pytest.hookimpl(hookwrapper=True, tryfirst=True)
-	def pytest_runtest_call(self) -> Generator[None, None, None]:
+	def pytest_runtest_call(self) -> Generator[None, Any, None]:
 		before = mtshim.stats().live_bytes
-		yield
-		self._call_growth = mtshim.stats().live_bytes - before
+		outcome = yield
+		self._call_growth = 0 if outcome.excinfo else mtshim.stats().live_bytes - before
 
 	@pytest.hookimpl(hookwrapper=True, tryfirst=True)
-	def pytest_runtest_teardown(self, item: Any) -> Generator[None, None, None]:
+	def pytest_runtest_teardown(self, item: Any) -> Generator[None, Any, None]:
 		outcome = yield
 		left_mb = min(self._call_growth, in_use() - self._before_setup) / MB
 		if left_mb > self._limit_mb and not outcome.excinfo:

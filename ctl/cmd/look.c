@@ -1,0 +1,256 @@
+/* ctl/cmd/look.c -- `mtctl look`: what /proc tells of a process without the shim. */
+#include "ctl/cmd/look.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ctl/command.h"
+#include "ctl/output/table.h"
+#include "ctl/output/text.h"
+#include "ctl/process/preload.h"
+#include "ctl/process/target.h"
+
+static const char help[] =
+	"Shows what /proc tells of a process that does not carry the shim: the parts of its RSS,\n"
+	"the allocator, glibc's arenas, Python, its limits, what a trim could bring, and how to\n"
+	"start it under the shim. Attaches to nothing, and sends no signal. Exit code 0: done,\n"
+	"3: no such process, 2: it may not be read, or a wrong use.\n\n"
+	"  --json  one object\n";
+
+void mt_look_judge_trim(const struct mt_look *look, struct mt_look_trim *out)
+{
+	uint64_t heap = look->brk_bytes + look->arenas_bytes;
+	bool is_glibc = look->how == MT_LOOK_LIBC && strcmp(look->allocator, "glibc") == 0;
+
+	*out = (struct mt_look_trim){.is_glibc = is_glibc, .most_bytes = is_glibc ? heap : 0};
+	if (look->is_go)
+		snprintf(out->text, sizeof(out->text),
+			 "nothing: Go has a heap of its own, and returns memory itself");
+	else if (!is_glibc && look->how == MT_LOOK_STATIC)
+		snprintf(out->text, sizeof(out->text),
+			 "cannot be told: the program is static, and its maps do not name its "
+			 "allocator");
+	else if (!is_glibc)
+		snprintf(out->text, sizeof(out->text),
+			 "nothing: malloc_trim is glibc's, and %s serves malloc",
+			 look->allocator[0] ? look->allocator : "an allocator without a name here");
+	else
+		snprintf(
+			out->text, sizeof(out->text),
+			"0 to %s: glibc keeps its lists of free blocks in the process, so that "
+			"what of its heaps is free cannot be told from outside. Large blocks (from "
+			"128 kB, up to 32 MB) are mapped one by one and go back when they are "
+			"freed",
+			mt_text_bytes(heap).text);
+}
+
+const char *mt_look_obstacle(const struct mt_look *look)
+{
+	if (look->process.shimmed)
+		return "it carries the shim already";
+	if (look->is_static)
+		return "it is linked statically: no library can be preloaded";
+	if (look->is_other_class)
+		return "it is a program of 32 bits: the loader does not take the shim in";
+	if (look->is_musl)
+		return "its libc is musl: the shim does nothing there";
+	if (look->is_privileged)
+		return "it runs with another user's or group's rights (setuid, setgid): the loader "
+		       "ignores LD_PRELOAD";
+	return NULL;
+}
+
+/* ---- text ---- */
+
+static void print_title(const char *title)
+{
+	printf("\n%s  %s%s\n", mt_table_colour(MT_COLOUR_HEAD), title, mt_table_colour_end());
+}
+
+static void print_parts(const struct mt_look *look)
+{
+	static const struct {
+		const char *label;
+		size_t offset;
+	} rows[] = {
+#define X(name, label) {label, offsetof(struct mt_look, name##_bytes)},
+		MT_LOOK_PARTS(X)
+#undef X
+	};
+	uint64_t rss = look->total.rss_bytes;
+	struct mt_table *table = mt_table_new("<  RSS|>BYTES|>SHARE");
+
+	putchar('\n');
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		uint64_t bytes;
+
+		memcpy(&bytes, (const char *)look + rows[i].offset, sizeof(bytes));
+		if (!bytes)
+			continue;
+		mt_table_addf(table, "  %s", rows[i].label);
+		mt_table_add(table, mt_text_bytes(bytes).text);
+		mt_table_addf(table, "%.0f %%", rss ? 100 * (double)bytes / (double)rss : 0);
+	}
+	mt_table_add(table, "  all");
+	mt_table_add(table, mt_text_bytes(rss).text);
+	mt_table_add(table, "");
+	mt_table_print(table);
+	printf("  Anonymous %s; peak of RSS %s", mt_text_bytes(look->anon_bytes).text,
+	       mt_text_bytes(look->rss_peak_bytes).text);
+	if (look->total.swap_bytes)
+		printf("; %s swapped out", mt_text_bytes(look->total.swap_bytes).text);
+	if (look->total.huge_bytes)
+		printf("; %s in huge pages", mt_text_bytes(look->total.huge_bytes).text);
+	if (look->total.locked_bytes)
+		printf("; %s locked", mt_text_bytes(look->total.locked_bytes).text);
+	puts(".");
+}
+
+static void print_allocator(const struct mt_look *look)
+{
+	print_title("ALLOCATOR");
+	switch (look->how) {
+	case MT_LOOK_LIBRARY:
+		printf("  %s (%s is mapped)\n", look->allocator, look->allocator_file);
+		break;
+	case MT_LOOK_IN_FILE:
+		printf("  %s, linked into the program (its texts are in the file)\n",
+		       look->allocator);
+		break;
+	case MT_LOOK_LIBC:
+		printf("  %s (%s)\n", look->allocator,
+		       look->allocator_file[0] ? look->allocator_file : "libc");
+		break;
+	case MT_LOOK_STATIC:
+		puts("  cannot be told: the program is linked statically");
+		break;
+	case MT_LOOK_UNKNOWN:
+		puts("  cannot be told: no libc is mapped");
+		break;
+	}
+	if (look->is_go)
+		puts("  Go's runtime has a heap of its own, which is in other anonymous memory");
+	if (look->how == MT_LOOK_LIBC && strcmp(look->allocator, "glibc") == 0)
+		printf("  %s beside the main one, as far as the maps tell (%s resident), %s\n",
+		       mt_text_counted(look->arena_heaps_count, "heap of an arena",
+				       "heaps of arenas")
+			       .text,
+		       mt_text_bytes(look->arenas_bytes).text,
+		       mt_text_counted(look->threads_count, "thread", "threads").text);
+}
+
+static void print_python(const struct mt_look *look)
+{
+	if (!look->is_python)
+		return;
+	printf("  Python%s%s, PYTHONMALLOC %s%s", look->python_version[0] ? " " : "",
+	       look->python_version, look->python_malloc[0] ? "= " : "is not set",
+	       look->python_malloc);
+	if (look->arenas_known && look->arenas.pools_count)
+		printf(": %s in the pools of its own allocator, %s of it live",
+		       mt_text_bytes(look->arenas.pools_bytes).text,
+		       mt_text_bytes(look->arenas.live_bytes).text);
+	else if (!look->arenas_known)
+		printf(": what its own allocator holds cannot be read");
+	putchar('\n');
+}
+
+static void print_limits(const struct mt_look *look)
+{
+	static const struct {
+		const char *word;
+		size_t offset;
+	} rows[] = {
+#define X(name, word) {word, offsetof(struct mt_look_rlimits, name##_bytes)},
+		MT_LOOK_RLIMITS(X)
+#undef X
+	};
+
+	print_title("LIMITS");
+	if (look->limit_known)
+		printf("  %s of %s used, %.0f %% (%s)\n",
+		       mt_text_bytes(look->limit.used_bytes).text,
+		       mt_text_bytes(look->limit.limit_bytes).text, mt_limit_percent(&look->limit),
+		       look->limit.is_cgroup ? look->limit.source : "the whole machine");
+	else
+		puts("  no limit can be read");
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		uint64_t bytes;
+
+		memcpy(&bytes, (const char *)&look->rlimits + rows[i].offset, sizeof(bytes));
+		if (bytes != UINT64_MAX)
+			printf("  %s %s (ulimit)\n", rows[i].word, mt_text_bytes(bytes).text);
+	}
+}
+
+static void print_start(const struct mt_look *look)
+{
+	const char *obstacle = mt_look_obstacle(look);
+	char library[PATH_MAX];
+	struct mt_error_reason why;
+
+	print_title("START IT UNDER THE SHIM");
+	if (look->process.shimmed) {
+		printf("  It carries the shim: mtctl stat %d, mtctl diagnose %d say more.\n",
+		       (int)look->process.pid, (int)look->process.pid);
+		return;
+	}
+	if (obstacle) {
+		printf("  Not as it is: %s.\n", obstacle);
+		return;
+	}
+	printf("  mtctl run -- %s%s\n", look->command[0] ? look->command : look->process.comm,
+	       look->is_command_cut ? " ...   (cut)" : "");
+	if (mt_preload_find(library, sizeof(library), &why) != MT_ERR_OK)
+		return;
+	if (look->unit[0])
+		printf("  Of systemd: systemctl edit %s, and in it\n"
+		       "    [Service]\n    Environment=LD_PRELOAD=%s\n",
+		       look->unit, library);
+	else if (look->container[0])
+		printf("  In the image (%s): ENV LD_PRELOAD=%s, with the library copied there\n",
+		       look->container, library);
+}
+
+static void print_text(const struct mt_look *look)
+{
+	struct mt_look_trim trim;
+
+	printf("process %d (%s) of %s: RSS %s, %s\n", (int)look->process.pid, look->process.comm,
+	       look->user, mt_text_bytes(look->total.rss_bytes).text,
+	       look->process.shimmed ? "carries the shim" : "does not carry the shim");
+	print_parts(look);
+	print_allocator(look);
+	print_python(look);
+	print_limits(look);
+	mt_look_judge_trim(look, &trim);
+	print_title("WHAT A TRIM WOULD BRING");
+	printf("  %s.\n", trim.text);
+	print_start(look);
+}
+
+int mt_command_look(int argc, char **argv)
+{
+	bool json = false;
+	const struct mt_option options[] = {{.name = "json", .target = &json}, {0}};
+	const struct mt_command_line line = {"look", help, NULL, options, 1, 1};
+	static struct mt_look look;
+	struct mt_error_reason why;
+	enum mt_err error;
+	pid_t pid;
+	int code;
+
+	if (!mt_command_line_read(&line, argc, argv, &code))
+		return code;
+	code = mt_target_choose(argv[optind], &pid);
+	if (code != MT_EXIT_OK)
+		return code;
+	error = mt_look_read(pid, &look, &why);
+	if (error == MT_ERR_FOREIGN)
+		return mt_error_fail(MT_EXIT_NOT_PERMITTED, &why);
+	if (error)
+		return mt_error_fail(mt_error_exit(error), &why);
+	(json ? mt_look_print_json : print_text)(&look);
+	return MT_EXIT_OK;
+}

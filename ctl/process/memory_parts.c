@@ -1,0 +1,123 @@
+/* ctl/process/memory_parts.c -- see memory_parts.h. */
+#include "ctl/process/memory_parts.h"
+
+#include <stdio.h>
+
+#include "ctl/output/json.h"
+#include "sys/saturating.h"
+
+struct mt_memory_parts mt_memory_parts_of(const struct mt_memory_figures *figures)
+{
+	uint64_t anon = mt_min_u64(figures->anon_bytes, figures->rss_bytes);
+	uint64_t live = mt_min_u64(figures->live_bytes, anon),
+		 reusable = mt_min_u64(figures->dirty_bytes, anon);
+
+	if (figures->live_bytes > figures->dirty_bytes)
+		live = mt_min_u64(live, anon - reusable);
+	else
+		reusable = mt_min_u64(reusable, anon - live);
+	return (struct mt_memory_parts){.bytes = {[MT_PART_LIVE] = live,
+						  [MT_PART_REUSABLE] = reusable,
+						  [MT_PART_FILES] = figures->rss_bytes - anon,
+						  [MT_PART_OTHER] = anon - live - reusable}};
+}
+
+static void shrink(struct mt_memory_parts *parts, uint64_t bytes)
+{
+	static const enum mt_memory_part order[MT_PARTS_COUNT] = {MT_PART_REUSABLE, MT_PART_OTHER,
+								  MT_PART_LIVE, MT_PART_FILES};
+
+	for (int i = 0; i < MT_PARTS_COUNT; i++) {
+		uint64_t *part = &parts->bytes[order[i]], less = mt_min_u64(*part, bytes);
+
+		*part -= less;
+		bytes -= less;
+	}
+}
+
+struct mt_memory_parts mt_memory_parts_of_snapshot(const struct mt_stats_snapshot *now,
+						   uint64_t rss_bytes)
+{
+	struct mt_memory_parts parts = mt_memory_parts_of(&(struct mt_memory_figures){
+		now->rss_bytes, now->rss_anon_bytes, now->heap_live_bytes, now->heap_dirty_bytes});
+
+	parts.bytes[MT_PART_LIVE] += mt_sat_sub(rss_bytes, now->rss_bytes);
+	shrink(&parts, mt_sat_sub(now->rss_bytes, rss_bytes));
+	return parts;
+}
+
+struct mt_memory_parts mt_memory_parts_of_sample(const struct mt_stats_sample *sample)
+{
+	return mt_memory_parts_of(&(struct mt_memory_figures){
+		sample->rss_bytes, sample->anon_bytes, sample->live_bytes, sample->dirty_bytes});
+}
+
+struct mt_memory_parts mt_memory_parts_unknown(uint64_t rss_bytes)
+{
+	return (struct mt_memory_parts){.bytes[MT_PART_OTHER] = rss_bytes};
+}
+
+void mt_memory_parts_add(struct mt_memory_parts *to, const struct mt_memory_parts *from)
+{
+	for (int i = 0; i < MT_PARTS_COUNT; i++)
+		to->bytes[i] += from->bytes[i];
+}
+
+uint64_t mt_memory_parts_sum(const struct mt_memory_parts *parts)
+{
+	uint64_t sum = 0;
+
+	for (int i = 0; i < MT_PARTS_COUNT; i++)
+		sum += parts->bytes[i];
+	return sum;
+}
+
+static const struct {
+	const char *word, *meaning;
+	char glyph;
+} parts_table[MT_PARTS_COUNT] = {
+#define X(id, word, glyph, meaning) {word, meaning, glyph},
+	MT_MEMORY_PARTS(X)
+#undef X
+};
+
+const char *mt_memory_part_word(enum mt_memory_part part)
+{
+	return parts_table[part].word;
+}
+
+const char *mt_memory_part_meaning(enum mt_memory_part part)
+{
+	return parts_table[part].meaning;
+}
+
+char mt_memory_part_glyph(enum mt_memory_part part)
+{
+	return parts_table[part].glyph;
+}
+
+void mt_memory_parts_divide(const struct mt_memory_parts *parts, uint64_t full_bytes, int width,
+			    int out[MT_PARTS_COUNT])
+{
+	double sum = 0, cells;
+
+	for (int i = 0; i < MT_PARTS_COUNT; i++) {
+		sum += (double)parts->bytes[i];
+		cells = full_bytes ? sum / (double)full_bytes * width + 0.5 : 0;
+		out[i] = cells < width ? (int)cells : width;
+	}
+	if (width > 0 && sum > 0 && !out[MT_PARTS_COUNT - 1])
+		out[MT_PARTS_COUNT - 1] = 1;
+}
+
+json_t *mt_memory_parts_json(const struct mt_memory_parts *parts)
+{
+	json_t *object = json_object();
+	char name[32];
+
+	for (int i = 0; i < MT_PARTS_COUNT; i++) {
+		snprintf(name, sizeof(name), "%s_bytes", parts_table[i].word);
+		mt_json_set_u64(object, name, parts->bytes[i]);
+	}
+	return object;
+}

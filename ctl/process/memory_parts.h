@@ -1,0 +1,76 @@
+/* ctl/process/memory_parts.h -- the four parts of resident memory that every view shows: `stat`,
+ * `ps`, `top`, `serve`, `plot` and JSON. Together they are always exactly the RSS. Pure: any thread
+ * may call.
+ *
+ *   live      resident memory in use by the program, as its allocator counts it
+ *   reusable  free in the allocator and still resident: a cleanup returns it (heap_dirty_bytes)
+ *   files     file pages and shared memory (RssFile, RssShmem): programs, libraries, /dev/shm
+ *   other     the rest: stacks, mappings past the allocator, free blocks between live ones, the
+ *             allocator's own memory
+ *
+ * An allocator counts pages that were never touched, or are swapped out: its live and free bytes
+ * may exceed what is resident. The excess is then cut off the larger of the two, where these pages
+ * most likely are. */
+#ifndef MT_CTL_PROCESS_MEMORY_PARTS_H
+#define MT_CTL_PROCESS_MEMORY_PARTS_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/stats_layout.h"
+
+/* The order of every bar, from left to right or from below: identifier, word, character of the bar
+ * without colours, what it is. */
+#define MT_MEMORY_PARTS(X)                                                                         \
+	X(LIVE, "live", '#', "in use by the program")                                              \
+	X(REUSABLE, "reusable", '~',                                                               \
+	  "free in the allocator, still resident: a cleanup returns it")                           \
+	X(FILES, "files", '=', "pages of programs, libraries and mapped files; shared memory")     \
+	X(OTHER, "other", '.', "stacks, other mappings, what lies between live blocks")
+
+enum mt_memory_part {
+#define X(id, word, glyph, meaning) MT_PART_##id,
+	MT_MEMORY_PARTS(X) MT_PARTS_COUNT
+#undef X
+};
+
+struct mt_memory_parts {
+	uint64_t bytes[MT_PARTS_COUNT];
+};
+
+/* What the parts are computed from. anon_bytes: RssAnon, of the same moment as rss_bytes. */
+struct mt_memory_figures {
+	uint64_t rss_bytes, anon_bytes, live_bytes, dirty_bytes;
+};
+
+struct mt_memory_parts mt_memory_parts_of(const struct mt_memory_figures *figures);
+
+/* The parts of what a process has published. rss_bytes: the RSS that is shown beside them, which
+ * may be a second newer. It has most likely grown by memory that the program uses, and shrunk by a
+ * cleanup of reusable memory. */
+struct mt_memory_parts mt_memory_parts_of_snapshot(const struct mt_stats_snapshot *now,
+						   uint64_t rss_bytes);
+struct mt_memory_parts mt_memory_parts_of_sample(const struct mt_stats_sample *sample);
+
+/* Of a process whose heap is not known (asleep): all of it is other memory. */
+struct mt_memory_parts mt_memory_parts_unknown(uint64_t rss_bytes);
+
+void mt_memory_parts_add(struct mt_memory_parts *to, const struct mt_memory_parts *from);
+
+/* Returns their sum: the RSS. */
+uint64_t mt_memory_parts_sum(const struct mt_memory_parts *parts);
+
+const char *mt_memory_part_word(enum mt_memory_part part);
+const char *mt_memory_part_meaning(enum mt_memory_part part);
+char mt_memory_part_glyph(enum mt_memory_part part);
+
+/* Divides a bar of `width` cells, all of which are `full_bytes`, among the parts: out[i] is the
+ * cell after part i. The last one is the length of the bar: 1 at least where there is memory. */
+void mt_memory_parts_divide(const struct mt_memory_parts *parts, uint64_t full_bytes, int width,
+			    int out[MT_PARTS_COUNT]);
+
+/* Returns an object: live_bytes, reusable_bytes, files_bytes, other_bytes. The caller owns it. */
+json_t *mt_memory_parts_json(const struct mt_memory_parts *parts);
+
+#endif

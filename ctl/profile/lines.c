@@ -1,0 +1,310 @@
+/* ctl/profile/lines.c -- requests a look at a process's Python lines, and sums its stacks by
+ * line. */
+#include "ctl/profile/lines.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ctl/output/text.h"
+#include "ctl/process/clock.h"
+#include "ctl/process/control_file.h"
+#include "ctl/process/stats_dir.h"
+
+#define REQUEST_TIMEOUT_MS 5000u
+#define POLL_MS            50u
+/* The process has 2 s for the start and 10 s for the end (shim/python/lines.c), and a busy machine
+ * needs time. */
+#define MORE_TIME_MS 30000u
+
+/* ---- the look ---- */
+
+static enum mt_err send(const struct mt_process *process, uint64_t ms, uint32_t depth,
+			uint64_t *out_seq, struct mt_error_reason *why)
+{
+	struct mt_request request = {.kind = MT_REQUEST_LINES};
+	struct mt_control_call call;
+	struct mt_stats_head head;
+	enum mt_err error;
+	uint64_t answer;
+
+	snprintf(request.value, sizeof(request.value), "%" PRIu64 " %u", ms, depth);
+	error = mt_control_file_send(process, request, REQUEST_TIMEOUT_MS, &call, why);
+	if (!error)
+		error = mt_control_file_wait(&call, &head, why);
+	if (error)
+		return error;
+	answer = head.snapshot.request_error;
+	*out_seq = call.seq;
+	if (answer == MT_ERR_NOT_AVAILABLE)
+		return mt_error_because(why, MT_ERR_NOT_AVAILABLE,
+					"another look at its Python lines runs; it ends by itself");
+	if (answer)
+		return mt_error_because(why, MT_ERR_INVALID, "%s", mt_error_text(answer));
+	return MT_ERR_OK;
+}
+
+/* Returns true with the file, or with the reason why there will be none. A file of an earlier
+ * request counts as none. */
+static bool poll(const struct mt_process *process, uint64_t seq, struct mt_lines_file *out,
+		 enum mt_err *error, struct mt_error_reason *why)
+{
+	bool is_alive = mt_process_is_alive(process);
+	int fd;
+
+	*error = mt_stats_dir_open(process, MT_STATS_DIR_LINES, &fd, why);
+	if (!*error) {
+		*error = mt_lines_file_read(fd, out, why);
+		close(fd);
+		if (*error || out->head.request_seq == seq)
+			return true;
+		mt_lines_file_free(out);
+	}
+	if (!is_alive)
+		*error = mt_error_because(why, MT_ERR_UNKNOWN,
+					  "the process has ended during the look");
+	return !is_alive || (*error && *error != MT_ERR_NOT_AVAILABLE);
+}
+
+static enum mt_err wait_for_file(const struct mt_process *process,
+				 const struct mt_lines_options *options, uint64_t seq,
+				 struct mt_lines_file *out, struct mt_error_reason *why)
+{
+	uint64_t end_ns = mt_clock_now_ns() + (options->for_ms + MORE_TIME_MS) * 1000000u;
+	bool is_stopped = false;
+	uint64_t stop_seq;
+	enum mt_err error;
+
+	while (!poll(process, seq, out, &error, why)) {
+		if (options->stop && *options->stop && !is_stopped) {
+			is_stopped = true;
+			(void)send(process, 0, 1, &stop_seq, why);
+		}
+		if (mt_clock_now_ns() >= end_ns)
+			return mt_error_because(
+				why, MT_ERR_TIMEOUT,
+				"no result in time: its worker thread does not run");
+		mt_clock_sleep_ms(POLL_MS);
+	}
+	return error;
+}
+
+static enum mt_err explain(const struct mt_lines_head *head, struct mt_error_reason *why)
+{
+	static const char *const texts[] = {
+#define X(name, text) [MT_LINES_##name] = text,
+		MT_LINES_OUTCOMES(X)
+#undef X
+	};
+	const char *text = texts[head->outcome];
+
+	switch ((enum mt_lines_outcome)head->outcome) {
+	case MT_LINES_DONE:
+		return MT_ERR_OK;
+	case MT_LINES_START_BLOCKED:
+	case MT_LINES_START_LATE:
+	case MT_LINES_END_BLOCKED:
+	case MT_LINES_END_LATE:
+		return mt_error_because(why, MT_ERR_TIMEOUT, "%s", text);
+	default:
+		return mt_error_because(why, MT_ERR_NOT_AVAILABLE, "%s", text);
+	}
+}
+
+enum mt_err mt_lines_collect(const struct mt_process *process,
+			     const struct mt_lines_options *options, struct mt_lines *out,
+			     struct mt_error_reason *why)
+{
+	struct mt_lines_file file;
+	uint64_t seq;
+	enum mt_err error = send(process, options->for_ms, options->depth, &seq, why);
+
+	if (!error)
+		error = wait_for_file(process, options, seq, &file, why);
+	if (error)
+		return error;
+	error = explain(&file.head, why);
+	if (error)
+		mt_lines_file_free(&file);
+	else
+		mt_lines_read(&file, out);
+	return error;
+}
+
+/* ---- the line of a stack ---- */
+
+const char *mt_lines_name(const struct mt_lines *lines, const struct mt_lines_frame *frame)
+{
+	return lines->file.names + frame->name;
+}
+
+/* Packages, the standard library, and what starts a program from a package: a script without .py in
+ * a folder of programs. */
+static bool is_library(const char *name)
+{
+	static const char *const parts[] = {"/site-packages/", "/dist-packages/", "/lib/python3",
+					    "/lib64/python3"};
+
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		if (strstr(name, parts[i]))
+			return true;
+	return strstr(name, "/bin/") && !mt_text_ends_with(name, ".py");
+}
+
+/* Code without a file, as of python -c or of a notebook's cell. "<string>" is also what
+ * dataclasses and namedtuple generate. */
+static bool is_typed_in(const char *name)
+{
+	static const char *const names[] = {"<string>", "<stdin>", "<ipython-input",
+					    "<python-input", "<console>"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strncmp(name, names[i], strlen(names[i])) == 0)
+			return true;
+	return false;
+}
+
+static const struct mt_lines_frame *frame_of(const struct mt_lines *lines,
+					     const struct mt_lines_stack *stack)
+{
+	const struct mt_lines_frame *frames = &lines->file.frames[stack->first_frame];
+
+	for (uint32_t i = 0; i < stack->frames_count; i++) {
+		const char *name = mt_lines_name(lines, &frames[i]);
+
+		if (*name != '<' && !is_library(name))
+			return &frames[i];
+	}
+	for (uint32_t i = 0; i < stack->frames_count; i++)
+		if (is_typed_in(mt_lines_name(lines, &frames[i])))
+			return &frames[i];
+	return frames;
+}
+
+/* ---- sums ---- */
+
+static uint64_t last_bytes(const struct mt_lines *lines, const uint64_t *each)
+{
+	uint32_t count = lines->file.head.readings_count;
+
+	return count ? each[count - 1] : 0;
+}
+
+/* With one reading alone all that is live has grown since the beginning. */
+static int64_t growth_of(const struct mt_lines *lines, const uint64_t *each)
+{
+	int64_t last = (int64_t)last_bytes(lines, each);
+
+	return lines->file.head.readings_count > 1 ? last - (int64_t)each[0] : last;
+}
+
+static bool is_steady(const struct mt_lines *lines, const struct mt_line *line)
+{
+	uint32_t count = lines->file.head.readings_count;
+	uint64_t most = 0, least = UINT64_MAX;
+
+	for (uint32_t i = 0; i < count; i++) {
+		if (i < count / 2 && line->each[i] > most)
+			most = line->each[i];
+		if (i >= count - (count + 1) / 2 && line->each[i] < least)
+			least = line->each[i];
+	}
+	return count && least > most;
+}
+
+static int compare_places(const void *a, const void *b)
+{
+	const struct mt_line *left = a, *right = b;
+	int order = strcmp(left->file, right->file);
+
+	return order ? order : (left->line > right->line) - (left->line < right->line);
+}
+
+/* Steady growth first, the largest first; equal ones in the order of their places, so that the
+ * output is reproducible. */
+static int compare_growth(const void *a, const void *b)
+{
+	const struct mt_line *left = a, *right = b;
+
+	if (left->is_steady != right->is_steady)
+		return left->is_steady ? -1 : 1;
+	if (left->growth_bytes != right->growth_bytes)
+		return left->growth_bytes < right->growth_bytes ? 1 : -1;
+	if (left->bytes != right->bytes)
+		return left->bytes < right->bytes ? 1 : -1;
+	return compare_places(a, b);
+}
+
+static void add(const struct mt_lines *lines, struct mt_line *to, const struct mt_line *from)
+{
+	if (growth_of(lines, from->stack->bytes) > growth_of(lines, to->stack->bytes))
+		to->stack = from->stack;
+	to->bytes += from->bytes;
+	to->count += from->count;
+	to->growth_bytes += from->growth_bytes;
+	to->growth_count += from->growth_count;
+	for (uint32_t i = 0; i < MT_LINES_READINGS; i++)
+		to->each[i] += from->each[i];
+}
+
+static struct mt_line line_of(const struct mt_lines *lines, const struct mt_lines_stack *stack)
+{
+	const struct mt_lines_frame *frame = frame_of(lines, stack);
+	struct mt_line line = {
+		.file = mt_lines_name(lines, frame),
+		.line = frame->line,
+		.bytes = last_bytes(lines, stack->bytes),
+		.count = stack->last_count,
+		.growth_bytes = growth_of(lines, stack->bytes),
+		.growth_count = (int64_t)stack->last_count,
+		.stack = stack,
+	};
+
+	if (lines->file.head.readings_count > 1)
+		line.growth_count -= (int64_t)stack->first_count;
+	memcpy(line.each, stack->bytes, sizeof(line.each));
+	return line;
+}
+
+/* Merges neighbours with one place, and judges them. */
+static size_t merge(const struct mt_lines *lines, struct mt_line *list, size_t count)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < count; i++)
+		if (kept && compare_places(&list[kept - 1], &list[i]) == 0)
+			add(lines, &list[kept - 1], &list[i]);
+		else
+			list[kept++] = list[i];
+	for (size_t i = 0; i < kept; i++)
+		list[i].is_steady = is_steady(lines, &list[i]);
+	return kept;
+}
+
+void mt_lines_read(struct mt_lines_file *file, struct mt_lines *out)
+{
+	const struct mt_lines_head *head = &file->head;
+	uint64_t first_ns = head->readings_count > 1 ? head->readings_ns[0] : 0;
+
+	*out = (struct mt_lines){.file = *file};
+	out->growth_ns = head->look_ns > first_ns ? head->look_ns - first_ns : 0;
+	out->list = mt_error_check_memory(calloc(head->stacks_count + 1, sizeof(*out->list)));
+	for (uint32_t i = 0; i < head->stacks_count; i++) {
+		out->list[i] = line_of(out, &file->stacks[i]);
+		out->bytes += out->list[i].bytes;
+		out->blocks_count += out->list[i].count;
+		out->growth_bytes += out->list[i].growth_bytes;
+	}
+	qsort(out->list, head->stacks_count, sizeof(*out->list), compare_places);
+	out->count = merge(out, out->list, head->stacks_count);
+	qsort(out->list, out->count, sizeof(*out->list), compare_growth);
+}
+
+void mt_lines_free(struct mt_lines *lines)
+{
+	mt_lines_file_free(&lines->file);
+	free(lines->list);
+	*lines = (struct mt_lines){.list = NULL};
+}

@@ -1,0 +1,73 @@
+/* ctl/profile/lines.h -- the Python lines that allocate what grows, from a look with tracemalloc in
+ * the process (shim/python/lines.h). A line is that of the program itself: the innermost frame that
+ * lies in no library; where there is none, the innermost frame. For one thread. */
+#ifndef MT_CTL_PROFILE_LINES_H
+#define MT_CTL_PROFILE_LINES_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ctl/output/error.h"
+#include "ctl/process/lines_file.h"
+#include "ctl/process/process.h"
+
+struct mt_line {
+	const char *file;
+	uint32_t line;
+	uint64_t bytes, count;            /* live at the end */
+	uint64_t each[MT_LINES_READINGS]; /* bytes at each reading */
+	/* since the first reading; negative: less is live now */
+	int64_t growth_bytes, growth_count;
+	/* it was more in each of the later readings than in any of the earlier ones */
+	bool is_steady;
+	const struct mt_lines_stack *stack; /* the one that has grown most */
+};
+
+struct mt_lines {
+	struct mt_lines_file file;
+	struct mt_line *list; /* steady growth first, the largest first */
+	size_t count;
+	uint64_t bytes, blocks_count; /* of all lines */
+	int64_t growth_bytes;
+	/* the time that the growth is of */
+	uint64_t growth_ns;
+};
+
+struct mt_lines_options {
+	uint64_t for_ms; /* 1 to MT_LINES_MS_MAX */
+	uint32_t depth;  /* frames of a stack, 1 to MT_LINES_DEPTH_MAX */
+	/* not 0: end the look now, with what is known; NULL: never */
+	const volatile sig_atomic_t *stop;
+};
+
+/* Has the process looked at, waits for the end, and fills *out. The process ends the look by itself
+ * where the caller ends. Returns MT_ERR_TIMEOUT where its main thread did not run Python,
+ * MT_ERR_NOT_AVAILABLE where tracemalloc cannot be used, each with the reason. The caller frees
+ * with mt_lines_free. */
+enum mt_err mt_lines_collect(const struct mt_process *process,
+			     const struct mt_lines_options *options, struct mt_lines *out,
+			     struct mt_error_reason *why);
+void mt_lines_free(struct mt_lines *lines);
+
+/* Makes lines from a file, which they take over. Part of mt_lines_collect. */
+void mt_lines_read(struct mt_lines_file *file, struct mt_lines *out);
+
+/* Returns the name of the file of a frame. */
+const char *mt_lines_name(const struct mt_lines *lines, const struct mt_lines_frame *frame);
+
+/* Says on stderr what the look will cost the process. */
+void mt_lines_say_cost(const struct mt_process *process, const struct mt_lines_options *options);
+
+/* Printing; top 0: all. */
+struct mt_lines_view {
+	const struct mt_process *process;
+	uint64_t top;
+};
+void mt_lines_print_table(const struct mt_lines *lines, const struct mt_lines_view *view);
+void mt_lines_print_json(const struct mt_lines *lines, const struct mt_lines_view *view);
+/* All stacks that have grown, outermost frame first. */
+void mt_lines_print_folded(const struct mt_lines *lines);
+
+#endif

@@ -1,0 +1,176 @@
+#include "python/line_table.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "core/checksum.h"
+
+#define STACK_SLOT_BITS 16 /* twice the stacks */
+#define NAME_SLOT_BITS  14
+#define NAMES_COUNT_MAX (1u << (NAME_SLOT_BITS - 1))
+
+/* Slots hold an index or a byte offset plus one; 0: empty. */
+struct table {
+	struct mt_lines_stack stacks[MT_LINES_STACKS_MAX];
+	struct mt_lines_frame frames[MT_LINES_FRAMES_MAX];
+	char names[MT_LINES_NAMES_MAX];
+	uint32_t stack_slots[1u << STACK_SLOT_BITS];
+	uint32_t name_slots[1u << NAME_SLOT_BITS];
+	uint32_t stacks_count, frames_count, names_count, names_bytes;
+	uint32_t reading;
+	uint64_t left_out_bytes, left_out_count; /* of the last reading */
+};
+static struct table *table;
+
+bool mt_line_table_map(void)
+{
+	void *area = mmap(NULL, sizeof(*table), PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (area == MAP_FAILED)
+		return false;
+	/* a child could not unmap it */
+	(void)madvise(area, sizeof(*table), MADV_DONTFORK);
+	table = area;
+	return true;
+}
+
+void mt_line_table_unmap(void)
+{
+	if (table)
+		munmap(table, sizeof(*table));
+	table = NULL;
+}
+
+/* The high bits of the product depend on all bits of the sum. */
+static uint32_t slot_of(uint64_t sum, unsigned bits)
+{
+	return (uint32_t)((sum * 0x9e3779b97f4a7c15ull) >> (64 - bits));
+}
+
+static uint32_t add_name(const char *text, size_t bytes, uint32_t *slot)
+{
+	uint32_t offset = table->names_bytes;
+
+	/* room for the NULs that fill the last word */
+	if (table->names_count == NAMES_COUNT_MAX ||
+	    bytes + 1 + sizeof(uint64_t) > MT_LINES_NAMES_MAX - offset)
+		return MT_LINE_TABLE_NONE;
+	memcpy(table->names + offset, text, bytes);
+	table->names_bytes += (uint32_t)bytes + 1;
+	table->names_count++;
+	*slot = offset + 1;
+	return offset;
+}
+
+uint32_t mt_line_table_name(const char *text, size_t bytes)
+{
+	uint64_t sum = MT_CHECKSUM_START;
+	uint32_t slot;
+
+	for (size_t i = 0; i < bytes; i++)
+		sum = (sum ^ (unsigned char)text[i]) * 0x100000001b3ull;
+	slot = slot_of(sum, NAME_SLOT_BITS);
+	for (;; slot = (slot + 1) & ((1u << NAME_SLOT_BITS) - 1)) {
+		const char *seen = table->names + table->name_slots[slot] - 1;
+
+		if (!table->name_slots[slot])
+			return add_name(text, bytes, &table->name_slots[slot]);
+		if (strncmp(seen, text, bytes) == 0 && !seen[bytes])
+			return table->name_slots[slot] - 1;
+	}
+}
+
+static uint32_t add_stack(const struct mt_lines_frame *frames, uint32_t count, uint32_t *slot)
+{
+	struct mt_lines_stack *stack = &table->stacks[table->stacks_count];
+
+	if (table->stacks_count == MT_LINES_STACKS_MAX ||
+	    count > MT_LINES_FRAMES_MAX - table->frames_count)
+		return MT_LINE_TABLE_NONE;
+	stack->first_frame = table->frames_count;
+	stack->frames_count = count;
+	memcpy(table->frames + table->frames_count, frames, count * sizeof(*frames));
+	table->frames_count += count;
+	*slot = ++table->stacks_count;
+	return *slot - 1;
+}
+
+static bool is_stack(const struct mt_lines_stack *stack, const struct mt_lines_frame *frames,
+		     uint32_t count)
+{
+	return stack->frames_count == count &&
+	       memcmp(table->frames + stack->first_frame, frames, count * sizeof(*frames)) == 0;
+}
+
+uint32_t mt_line_table_stack(const struct mt_lines_frame *frames, uint32_t count)
+{
+	uint32_t slot = slot_of(mt_checksum(MT_CHECKSUM_START, frames, count * sizeof(*frames)),
+				STACK_SLOT_BITS);
+
+	for (;; slot = (slot + 1) & ((1u << STACK_SLOT_BITS) - 1)) {
+		uint32_t seen = table->stack_slots[slot];
+
+		if (!seen)
+			return add_stack(frames, count, &table->stack_slots[slot]);
+		if (is_stack(&table->stacks[seen - 1], frames, count))
+			return seen - 1;
+	}
+}
+
+void mt_line_table_begin_reading(uint32_t reading)
+{
+	table->reading = reading;
+	table->left_out_bytes = 0;
+	table->left_out_count = 0;
+	for (uint32_t i = 0; i < table->stacks_count; i++)
+		table->stacks[i].last_count = 0;
+}
+
+void mt_line_table_add(uint32_t stack, uint64_t bytes)
+{
+	if (stack == MT_LINE_TABLE_NONE) {
+		table->left_out_bytes += bytes;
+		table->left_out_count++;
+		return;
+	}
+	table->stacks[stack].bytes[table->reading] += bytes;
+	table->stacks[stack].last_count++;
+	table->stacks[stack].first_count += table->reading == 0;
+}
+
+static uint32_t padded_names_bytes(void)
+{
+	return (table->names_bytes + 7u) & ~7u;
+}
+
+void mt_line_table_pieces(struct mt_line_table_piece out[3])
+{
+	out[0] = (struct mt_line_table_piece){table->stacks,
+					      table->stacks_count * sizeof(*table->stacks)};
+	out[1] = (struct mt_line_table_piece){table->frames,
+					      table->frames_count * sizeof(*table->frames)};
+	out[2] = (struct mt_line_table_piece){table->names, padded_names_bytes()};
+}
+
+void mt_line_table_describe(struct mt_lines_head *out)
+{
+	struct mt_line_table_piece pieces[3];
+
+	out->content_sum = MT_CHECKSUM_START;
+	if (!table)
+		return;
+	mt_line_table_pieces(pieces);
+	for (int i = 0; i < 3; i++)
+		out->content_sum = mt_checksum(out->content_sum, pieces[i].from, pieces[i].bytes);
+	out->stacks_count = table->stacks_count;
+	out->frames_count = table->frames_count;
+	out->names_bytes = padded_names_bytes();
+	out->left_out_bytes = table->left_out_bytes;
+	out->left_out_count = table->left_out_count;
+}
+
+void mt_line_table_fork_child(void)
+{
+	table = NULL;
+}

@@ -1,0 +1,46 @@
+/* python/line_table.h -- sums of bytes and blocks by Python stack, while a look at the allocating
+ * lines runs (python/lines.h). Owns one mapping of a fixed size, of which the kernel backs what is
+ * used; what does not fit is counted as left out. One thread at a time: the worker maps, unmaps and
+ * reads it while no pending call runs, the pending call fills it. Takes no lock. Never calls
+ * malloc. */
+#ifndef MT_PYTHON_LINE_TABLE_H
+#define MT_PYTHON_LINE_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/lines_layout.h"
+
+#define MT_LINE_TABLE_NONE UINT32_MAX
+
+/* Maps an empty table. Returns false where there is no memory for it. */
+bool mt_line_table_map(void);
+void mt_line_table_unmap(void);
+
+/* Returns the place of a file name, which is added where it is new; MT_LINE_TABLE_NONE: no room. */
+uint32_t mt_line_table_name(const char *text, size_t bytes);
+
+/* Returns the index of a stack, which is added where it is new; MT_LINE_TABLE_NONE: no room. count:
+ * 1 to MT_LINES_DEPTH_MAX. */
+uint32_t mt_line_table_stack(const struct mt_lines_frame *frames, uint32_t count);
+
+/* Adds one live block to a stack in a reading. The next reading begins with
+ * mt_line_table_begin_reading. */
+void mt_line_table_begin_reading(uint32_t reading);
+void mt_line_table_add(uint32_t stack, uint64_t bytes);
+
+/* Fills in counts and what was left out, and the checksum of the contents. */
+void mt_line_table_describe(struct mt_lines_head *out);
+
+/* The contents in the order of the file: each piece and its bytes. */
+struct mt_line_table_piece {
+	const void *from;
+	size_t bytes;
+};
+void mt_line_table_pieces(struct mt_line_table_piece out[3]);
+
+/* Forgets the table in a forked child, which does not inherit the mapping. */
+void mt_line_table_fork_child(void);
+
+#endif

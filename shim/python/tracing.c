@@ -1,0 +1,576 @@
+#include "python/tracing.h"
+
+#include <dlfcn.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "sys/lazy_symbols.h"
+#include "sys/os.h"
+#include "sys/symbol.h"
+#include "python/line_table.h"
+#include "python/object_domains.h"
+
+#define OLDEST_MINOR 9
+/* An object that the look allocates: it is traced as long as the look's own tracing goes on. The
+ * module keeps it, so that it ends with its interpreter. */
+#define MARK       "_mtshim_look"
+#define MARK_BYTES 40
+/* Direct-mapped caches for the time of one reading: tracemalloc uses one object for equal stacks,
+ * and mostly one for equal file names. */
+#define STACK_CACHE 4096u
+#define NAME_CACHE  256u
+
+#define FUNCTIONS(X)                                                                               \
+	X(const char *, Py_GetVersion, (void))                                                     \
+	X(void *, PyInterpreterState_Main, (void))                                                 \
+	X(void *, PyInterpreterState_Get, (void))                                                  \
+	X(void *, PyInterpreterState_Head, (void))                                                 \
+	X(void *, PyImport_ImportModuleLevel,                                                      \
+	  (const char *name, void *globals, void *locals, void *list, int level))                  \
+	X(void *, PyObject_GetAttrString, (void *object, const char *name))                        \
+	X(int, PyObject_SetAttrString, (void *object, const char *name, void *value))              \
+	X(void *, PyObject_CallObject, (void *callable, void *arguments))                          \
+	X(void *, PyObject_CallFunction, (void *callable, const char *format, ...))                \
+	X(void *, PyObject_CallFunctionObjArgs, (void *callable, ...))                             \
+	X(int, PyObject_IsTrue, (void *object))                                                    \
+	X(void *, PyBytes_FromStringAndSize, (const char *from, intptr_t bytes))                   \
+	X(unsigned long long, PyLong_AsUnsignedLongLong, (void *number))                           \
+	X(intptr_t, PyList_Size, (void *list))                                                     \
+	X(void *, PyList_GetItem, (void *list, intptr_t index))                                    \
+	X(intptr_t, PyTuple_Size, (void *tuple))                                                   \
+	X(void *, PyTuple_GetItem, (void *tuple, intptr_t index))                                  \
+	X(const char *, PyUnicode_AsUTF8AndSize, (void *text, intptr_t *bytes))                    \
+	X(void, Py_DecRef, (void *object))                                                         \
+	X(void *, PyErr_Occurred, (void))                                                          \
+	X(int, PyErr_ExceptionMatches, (void *exception))                                          \
+	X(void, PyErr_Clear, (void))                                                               \
+	X(void, PyErr_SetInterrupt, (void))                                                        \
+	X(void, PyErr_Fetch, (void **type, void **value, void **trace))                            \
+	X(void, PyErr_Restore, (void *type, void *value, void *trace))                             \
+	X(void, PyMem_GetAllocator, (int domain, struct mt_python_allocator *out))                 \
+	X(void, PyMem_SetAllocator, (int domain, const struct mt_python_allocator *allocator))
+
+struct tracing_api {
+#define X(type, name, parameters) type(*name) parameters;
+	FUNCTIONS(X)
+#undef X
+	void **PyExc_KeyboardInterrupt;
+	void **PyExc_MemoryError;
+	void *_Py_NoneStruct; /* its address is None */
+	/* since 3.10; before it a collection may run during a reading */
+	int (*PyGC_Disable)(void);
+	int (*PyGC_Enable)(void);
+	void *_Py_DecRefShared; /* only in free-threaded builds */
+};
+static struct tracing_api api;
+static struct mt_lazy_symbols found_api = MT_LAZY_SYMBOLS(python); /* api */
+
+static bool resolve_api(struct tracing_api *out)
+{
+	bool found = true;
+
+#define FIND(name)                (*(void **)(void *)&out->name = mt_symbol(RTLD_DEFAULT, #name))
+#define X(type, name, parameters) found = FIND(name) && found;
+	FUNCTIONS(X)
+#undef X
+	found = FIND(PyExc_KeyboardInterrupt) && found;
+	found = FIND(PyExc_MemoryError) && found;
+	found = FIND(_Py_NoneStruct) && found;
+	FIND(PyGC_Disable);
+	FIND(PyGC_Enable);
+	FIND(_Py_DecRefShared);
+#undef FIND
+	return found;
+}
+
+/* Parses Py_GetVersion(): "3.11.2 (main, ...". */
+static bool is_supported(const char *version)
+{
+	return strncmp(version, "3.", 2) == 0 && mt_os_parse_number(version + 2) >= OLDEST_MINOR;
+}
+
+enum mt_lines_outcome mt_tracing_find(void)
+{
+	struct tracing_api fresh;
+
+	if (!mt_lazy_symbols_are_ready(&found_api)) {
+		if (!resolve_api(&fresh))
+			return MT_LINES_NO_TRACEMALLOC;
+		mt_lazy_symbols_store(&found_api, &api, &fresh, sizeof(api));
+	}
+	if (api._Py_DecRefShared)
+		return MT_LINES_FREE_THREADED;
+	return is_supported(api.Py_GetVersion()) ? MT_LINES_DONE : MT_LINES_NO_TRACEMALLOC;
+}
+
+/* The head of the list is the interpreter that was made last. */
+bool mt_tracing_has_subinterpreters(void)
+{
+	return api.PyInterpreterState_Head() != api.PyInterpreterState_Main();
+}
+
+bool mt_tracing_is_here(void)
+{
+	return api.PyInterpreterState_Get() == api.PyInterpreterState_Main();
+}
+
+/* ---- the layer before tracemalloc ---- */
+
+struct layer {
+	struct mt_python_allocator before;      /* what served the domain before the look */
+	struct mt_python_allocator tracemalloc; /* which calls `before` */
+};
+static struct layer layers[3];
+static struct mt_python_allocator raw_before;
+/* Threads with the GIL read it for each block. Whatever value they see is right: no ordering. */
+static _Atomic bool is_bypassed;
+/* Changed and read under the GIL, but for the fork handler. */
+static bool is_placed; /* tracemalloc traces, or would if it were not bypassed, for the shim */
+
+static const struct mt_python_allocator *next_of(const void *context)
+{
+	const struct layer *layer = context;
+
+	return atomic_load_explicit(&is_bypassed, memory_order_relaxed) ? &layer->before
+									: &layer->tracemalloc;
+}
+
+static void *layer_malloc(void *context, size_t size)
+{
+	const struct mt_python_allocator *next = next_of(context);
+
+	return next->malloc(next->context, size);
+}
+
+static void *layer_calloc(void *context, size_t count, size_t size)
+{
+	const struct mt_python_allocator *next = next_of(context);
+
+	return next->calloc(next->context, count, size);
+}
+
+static void *layer_realloc(void *context, void *block, size_t size)
+{
+	const struct mt_python_allocator *next = next_of(context);
+
+	return next->realloc(next->context, block, size);
+}
+
+static void layer_free(void *context, void *block)
+{
+	const struct mt_python_allocator *next = next_of(context);
+
+	next->free(next->context, block);
+}
+
+static void place(int domain)
+{
+	const struct mt_python_allocator ours = {
+		.context = &layers[domain],
+		.malloc = layer_malloc,
+		.calloc = layer_calloc,
+		.realloc = layer_realloc,
+		.free = layer_free,
+	};
+
+	api.PyMem_GetAllocator(domain, &layers[domain].tracemalloc);
+	api.PyMem_SetAllocator(domain, &ours);
+}
+
+static bool is_first(int domain)
+{
+	struct mt_python_allocator now;
+
+	api.PyMem_GetAllocator(domain, &now);
+	return now.malloc == layer_malloc;
+}
+
+/* Whether tracemalloc may restore the allocators from before its start: no other library has put
+ * itself before the layer. */
+static bool is_removable(void)
+{
+	struct mt_python_allocator raw;
+
+	api.PyMem_GetAllocator(MT_PYTHON_DOMAIN_RAW, &raw);
+	return is_first(MT_PYTHON_DOMAIN_MEM) && is_first(MT_PYTHON_DOMAIN_OBJ) &&
+	       raw.malloc == raw_before.malloc && raw.context == raw_before.context;
+}
+
+void mt_tracing_bypass(void)
+{
+	atomic_store_explicit(&is_bypassed, true, memory_order_relaxed);
+}
+
+/* The child has tracemalloc as its parent had it. Its tables stay until a look of its own. */
+void mt_tracing_fork_child(void)
+{
+	mt_lazy_symbols_fork_child(&found_api);
+	mt_tracing_bypass();
+}
+
+/* ---- helpers: each accepts NULL, and returns with no Python error set ---- */
+
+/* The exception that was set when the call began. */
+struct kept_error {
+	void *type, *value, *trace;
+};
+
+static struct kept_error keep_error(void)
+{
+	struct kept_error kept;
+
+	api.PyErr_Fetch(&kept.type, &kept.value, &kept.trace);
+	return kept;
+}
+
+static void restore_error(const struct kept_error *kept)
+{
+	api.PyErr_Restore(kept->type, kept->value, kept->trace);
+}
+
+/* Returns what the error that is set, if any, means for the look. */
+static enum mt_lines_outcome clear_error(void)
+{
+	enum mt_lines_outcome outcome = MT_LINES_FAILED;
+	bool interrupted = false;
+
+	if (!api.PyErr_Occurred())
+		return outcome;
+	interrupted = api.PyErr_ExceptionMatches(*api.PyExc_KeyboardInterrupt);
+	if (api.PyErr_ExceptionMatches(*api.PyExc_MemoryError))
+		outcome = MT_LINES_NO_MEMORY;
+	api.PyErr_Clear();
+	/* The user pressed Ctrl-C during the call: the program must get it. */
+	if (interrupted)
+		api.PyErr_SetInterrupt();
+	return outcome;
+}
+
+static void *checked(void *object)
+{
+	if (!object)
+		(void)clear_error();
+	return object;
+}
+
+static void release(void *object)
+{
+	if (object)
+		api.Py_DecRef(object);
+}
+
+/* Not through builtins.__import__, which a program may replace. */
+static void *find_module(void)
+{
+	return checked(api.PyImport_ImportModuleLevel("_tracemalloc", NULL, NULL, NULL, 0));
+}
+
+static void *attribute(void *object, const char *name)
+{
+	return object ? checked(api.PyObject_GetAttrString(object, name)) : NULL;
+}
+
+/* Leaves the error set, for the caller to read. */
+static void *call_function(void *module, const char *name)
+{
+	void *function = attribute(module, name);
+	void *result = function ? api.PyObject_CallObject(function, NULL) : NULL;
+
+	release(function);
+	return result;
+}
+
+static uint64_t call_for_number(void *module, const char *name)
+{
+	void *number = checked(call_function(module, name));
+	unsigned long long value = number ? api.PyLong_AsUnsignedLongLong(number) : 0;
+
+	release(number);
+	if (!api.PyErr_Occurred())
+		return value;
+	(void)clear_error();
+	return 0;
+}
+
+static bool is_tracing(void *module)
+{
+	void *result = checked(call_function(module, "is_tracing"));
+	bool is = result && api.PyObject_IsTrue(result) > 0;
+
+	release(result);
+	return is;
+}
+
+static void set_mark(void *module, void *value)
+{
+	if (api.PyObject_SetAttrString(module, MARK, value) != 0)
+		(void)clear_error();
+}
+
+/* Whether tracemalloc traces since the look has begun: the program has neither stopped nor cleared
+ * it, and the interpreter is the same. */
+static bool is_unbroken(void *module)
+{
+	void *mark = is_tracing(module) ? attribute(module, MARK) : NULL;
+	void *function = mark ? attribute(module, "_get_object_traceback") : NULL;
+	void *found =
+		function ? checked(api.PyObject_CallFunctionObjArgs(function, mark, NULL)) : NULL;
+	bool is = found && found != api._Py_NoneStruct;
+
+	release(found);
+	release(function);
+	release(mark);
+	return is;
+}
+
+/* ---- start and stop ---- */
+
+/* The domain RAW is as it was before another thread can see it, or within a few instructions: its
+ * users need no GIL. CPython's own start has the same gap. */
+static enum mt_lines_outcome start_with(void *module, uint32_t depth)
+{
+	void *function = attribute(module, "start");
+	void *result = NULL, *mark;
+
+	for (int domain = MT_PYTHON_DOMAIN_MEM; domain <= MT_PYTHON_DOMAIN_OBJ; domain++)
+		api.PyMem_GetAllocator(domain, &layers[domain].before);
+	api.PyMem_GetAllocator(MT_PYTHON_DOMAIN_RAW, &raw_before);
+	if (function)
+		result = api.PyObject_CallFunction(function, "i", (int)depth);
+	release(function);
+	if (!result)
+		return clear_error();
+	release(result);
+	api.PyMem_SetAllocator(MT_PYTHON_DOMAIN_RAW, &raw_before);
+	atomic_store_explicit(&is_bypassed, false, memory_order_relaxed);
+	place(MT_PYTHON_DOMAIN_MEM);
+	place(MT_PYTHON_DOMAIN_OBJ);
+	is_placed = true;
+	mark = checked(api.PyBytes_FromStringAndSize(NULL, MARK_BYTES));
+	if (mark)
+		set_mark(module, mark);
+	release(mark);
+	return MT_LINES_DONE;
+}
+
+/* Stops what is the shim's own. Where other hooks lie before the layer it only empties the
+ * tables. */
+static void stop_with(void *module)
+{
+	mt_tracing_bypass();
+	set_mark(module, api._Py_NoneStruct);
+	if (!is_removable()) {
+		release(checked(call_function(module, "clear_traces")));
+		return;
+	}
+	release(checked(call_function(module, "stop")));
+	is_placed = false;
+}
+
+/* A look may have left tracemalloc bypassed: under foreign hooks, or in the parent of this process.
+ * Returns false where it still cannot be removed. */
+static bool remove_leftover(void *module)
+{
+	if (!is_placed)
+		return true;
+	if (is_tracing(module) && atomic_load_explicit(&is_bypassed, memory_order_relaxed))
+		stop_with(module);
+	else
+		is_placed = false; /* the program has stopped it */
+	return !is_placed;
+}
+
+enum mt_lines_outcome mt_tracing_start(uint32_t *depth, bool *out_is_own)
+{
+	struct kept_error kept = keep_error();
+	void *module = find_module();
+	enum mt_lines_outcome outcome = MT_LINES_NO_TRACEMALLOC;
+
+	*out_is_own = false;
+	if (module && mt_tracing_has_subinterpreters()) {
+		outcome = MT_LINES_SUBINTERPRETERS;
+	} else if (module && !remove_leftover(module)) {
+		outcome = MT_LINES_HOOKED;
+	} else if (module && is_tracing(module)) {
+		*out_is_own = true;
+		*depth = (uint32_t)call_for_number(module, "get_traceback_limit");
+		outcome = MT_LINES_DONE;
+	} else if (module) {
+		outcome = start_with(module, *depth);
+	}
+	release(module);
+	restore_error(&kept);
+	return outcome;
+}
+
+/* The program has stopped, cleared or restarted tracemalloc: where it traces, it shall. */
+static void leave(void *module)
+{
+	is_placed = false;
+	if (module && is_tracing(module))
+		atomic_store_explicit(&is_bypassed, false, memory_order_relaxed);
+}
+
+void mt_tracing_stop(void)
+{
+	struct kept_error kept = keep_error();
+	void *module = find_module();
+
+	if (module && is_unbroken(module))
+		stop_with(module);
+	else
+		leave(module);
+	release(module);
+	restore_error(&kept);
+}
+
+/* ---- reading ---- */
+
+static void measure(void *module, struct mt_tracing_size *out)
+{
+	out->tables_bytes = module ? call_for_number(module, "get_tracemalloc_memory") : 0;
+	out->blocks_count = out->tables_bytes / MT_LINES_TABLE_BYTES;
+}
+
+void mt_tracing_measure(struct mt_tracing_size *out)
+{
+	struct kept_error kept = keep_error();
+	void *module = find_module();
+
+	measure(module, out);
+	release(module);
+	restore_error(&kept);
+}
+
+/* For the time of one reading, in which the objects live. */
+struct reader {
+	struct {
+		const void *stack;
+		uint32_t index;
+	} stacks[STACK_CACHE];
+	struct {
+		const void *name;
+		uint32_t place;
+	} names[NAME_CACHE];
+};
+static struct reader reader; /* under the GIL */
+
+static size_t cache_slot(const void *object, size_t count)
+{
+	return ((uintptr_t)object >> 4) * 0x9e3779b97f4a7c15ull >> 40 & (count - 1);
+}
+
+static uint32_t place_of_name(void *name)
+{
+	size_t slot = cache_slot(name, NAME_CACHE);
+	intptr_t bytes = 0;
+	const char *text;
+
+	if (reader.names[slot].name != name) {
+		text = api.PyUnicode_AsUTF8AndSize(name, &bytes);
+		if (!text) /* not UTF-8 */
+			(void)clear_error();
+		reader.names[slot].place =
+			mt_line_table_name(text ? text : "?", text ? (size_t)bytes : 1);
+		reader.names[slot].name = name;
+	}
+	return reader.names[slot].place;
+}
+
+/* A stack is a tuple of (file name, line), innermost first. */
+static uint32_t read_stack(void *stack)
+{
+	struct mt_lines_frame frames[MT_LINES_DEPTH_MAX];
+	intptr_t count = api.PyTuple_Size(stack);
+
+	if (count > (intptr_t)MT_LINES_DEPTH_MAX)
+		count = MT_LINES_DEPTH_MAX;
+	for (intptr_t i = 0; i < count; i++) {
+		void *frame = api.PyTuple_GetItem(stack, i);
+		void *name = frame ? api.PyTuple_GetItem(frame, 0) : NULL;
+		void *line = frame ? api.PyTuple_GetItem(frame, 1) : NULL;
+
+		if (!name || !line)
+			return MT_LINE_TABLE_NONE;
+		frames[i].name = place_of_name(name);
+		frames[i].line = (uint32_t)api.PyLong_AsUnsignedLongLong(line);
+		if (frames[i].name == MT_LINE_TABLE_NONE)
+			return MT_LINE_TABLE_NONE;
+	}
+	return count > 0 ? mt_line_table_stack(frames, (uint32_t)count) : MT_LINE_TABLE_NONE;
+}
+
+static uint32_t index_of_stack(void *stack)
+{
+	size_t slot = cache_slot(stack, STACK_CACHE);
+
+	if (reader.stacks[slot].stack != stack) {
+		reader.stacks[slot].index = read_stack(stack);
+		reader.stacks[slot].stack = stack;
+	}
+	return reader.stacks[slot].index;
+}
+
+/* A reading that fails begins nothing. A trace is a tuple of (domain, bytes, stack, ...). */
+static void add_traces(void *list, uint32_t reading, uint64_t *out_count)
+{
+	intptr_t count = api.PyList_Size(list);
+
+	memset(&reader, 0, sizeof(reader));
+	mt_line_table_begin_reading(reading);
+	for (intptr_t i = 0; i < count; i++) {
+		void *trace = api.PyList_GetItem(list, i);
+		void *bytes = trace ? api.PyTuple_GetItem(trace, 1) : NULL;
+		void *stack = trace ? api.PyTuple_GetItem(trace, 2) : NULL;
+
+		if (bytes && stack)
+			mt_line_table_add(index_of_stack(stack),
+					  api.PyLong_AsUnsignedLongLong(bytes));
+	}
+	if (api.PyErr_Occurred())
+		(void)clear_error();
+	*out_count = count > 0 ? (uint64_t)count : 0;
+}
+
+/* Without a collection meanwhile: each of the many new tuples would count for one. */
+static enum mt_lines_outcome read_traces(void *module, uint32_t reading, uint64_t *out_count)
+{
+	bool was_enabled = api.PyGC_Disable && api.PyGC_Enable && api.PyGC_Disable();
+	void *list = call_function(module, "_get_traces");
+	enum mt_lines_outcome outcome = list ? MT_LINES_DONE : clear_error();
+
+	if (list)
+		add_traces(list, reading, out_count);
+	release(list);
+	if (was_enabled)
+		(void)api.PyGC_Enable();
+	return outcome;
+}
+
+static enum mt_lines_outcome check_size(void *module, bool is_own, uint64_t room_bytes)
+{
+	struct mt_tracing_size size;
+
+	measure(module, &size);
+	if (is_own && size.blocks_count > MT_LINES_OWN_BLOCKS_MAX)
+		return MT_LINES_TOO_MANY;
+	return size.blocks_count * MT_LINES_READ_BYTES > room_bytes ? MT_LINES_NEAR_LIMIT
+								    : MT_LINES_DONE;
+}
+
+enum mt_lines_outcome mt_tracing_read(bool is_own, uint32_t reading, uint64_t room_bytes,
+				      uint64_t *out_blocks_count)
+{
+	struct kept_error kept = keep_error();
+	void *module = find_module();
+	enum mt_lines_outcome outcome = MT_LINES_CLEARED;
+
+	*out_blocks_count = 0;
+	if (module && (is_own ? is_tracing(module) : is_unbroken(module)))
+		outcome = check_size(module, is_own, room_bytes);
+	if (outcome == MT_LINES_DONE)
+		outcome = read_traces(module, reading, out_blocks_count);
+	release(module);
+	restore_error(&kept);
+	return outcome;
+}

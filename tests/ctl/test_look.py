@@ -1,0 +1,122 @@
+"""`mtctl look`: processes without the shim, seen from outside."""
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from mtctl_helpers import MB, NOT_SHIMMED, PYTHON, USAGE, ctl, fake, plain  # noqa: F401
+
+SOURCE = pathlib.Path(__file__).parent / "look_arenas.c"
+
+
+@pytest.fixture
+def looked(ctl):
+	def look(pid):
+		done = ctl("look", pid, "--json")
+		assert done.returncode == 0, done.stderr
+		return json.loads(done.stdout)
+	return look
+
+
+def test_the_parts_of_rss_and_the_arenas_are_those_of_the_program(looked, ctl, spawn, plain, compile_c):
+	process = spawn([compile_c(SOURCE, "-pthread")], plain, stdin=subprocess.PIPE)
+	assert process.stdout.readline() == "ready\n"
+
+	said = looked(process.pid)
+	parts = said["parts"]
+
+	assert sum(parts.values()) == said["rss_bytes"]
+	assert parts["brk_bytes"] > 15 * MB and 60 * MB < parts["mapped_bytes"] < 70 * MB
+	assert (said["allocator"]["name"], said["allocator"]["arena_heaps_count"]) == ("glibc", 3)
+	assert said["threads_count"] == 4 and not said["shimmed"]
+	assert said["trim"]["most_bytes"] == parts["brk_bytes"] + parts["arenas_bytes"]
+	text = ctl("look", process.pid).stdout
+	assert "does not carry the shim" in text and "cannot be told from outside" in text
+	assert f"mtctl run -- {process.args[0]}" in text
+
+
+def test_python_is_named_with_its_version_and_its_malloc(looked, spawn, plain):
+	process = spawn([PYTHON, "-c", "x = [str(n) for n in range(300000)]\nprint('ready', flush=True)\ninput()", "a b"],
+	                dict(plain, PYTHONMALLOC="pymalloc"), stdin=subprocess.PIPE)
+	assert process.stdout.readline() == "ready\n"
+
+	said = looked(process.pid)
+
+	assert re.fullmatch(r"3\.\d+", said["python"]["version"]) and said["python"]["pythonmalloc"] == "pymalloc"
+	assert said["python"]["live_bytes"] is None or 10 * MB < said["python"]["live_bytes"] <= said["python"]["pools_bytes"]
+	assert said["start"]["command"].endswith(" 'a b'") and said["start"]["obstacle"] is None
+
+
+def test_another_allocator_is_named_and_malloc_trim_brings_nothing(looked, spawn, plain):
+	library = next((path for path in pathlib.Path("/usr/lib").glob("*-linux-gnu/libjemalloc.so.2")), None)
+	if library is None:
+		pytest.skip("libjemalloc.so.2 is not installed")
+	process = spawn([PYTHON, "-c", "print('ready', flush=True)\ninput()"], dict(plain, LD_PRELOAD=str(library)), stdin=subprocess.PIPE)
+	assert process.stdout.readline() == "ready\n"
+
+	said = looked(process.pid)
+
+	assert (said["allocator"]["name"], said["allocator"]["found_by"]) == ("jemalloc", "library")
+	assert said["trim"]["most_bytes"] is None and "malloc_trim is glibc's" in said["trim"]["text"]
+
+
+def test_a_static_program_cannot_be_started_under_the_shim(looked, ctl, spawn, plain, compile_c, tmp_path):
+	source = tmp_path / "still.c"
+	source.write_text('#include <unistd.h>\nint main(void) { (void)!write(1, "ready\\n", 6); return pause(); }\n')
+	process = spawn([compile_c(source, "-static")], plain)
+	assert process.stdout.readline() == "ready\n"
+
+	said = looked(process.pid)
+
+	assert said["allocator"]["found_by"] == "static" and "linked statically" in said["start"]["obstacle"]
+	assert "Not as it is: it is linked statically" in ctl("look", process.pid).stdout
+
+
+def test_limits_of_the_process_are_shown(looked, ctl, spawn, plain):
+	process = spawn(["/bin/sh", "-c", "ulimit -Sv 2000000; ulimit -Ss 1024; echo ready; read line"], plain, stdin=subprocess.PIPE)
+	assert process.stdout.readline() == "ready\n"
+
+	limits = looked(process.pid)["rlimits"]
+
+	assert (limits["address_space_bytes"], limits["stack_bytes"]) == (2000000 * 1024, MB)
+	assert "Max stack size 1.0 MB (ulimit)" in ctl("look", process.pid).stdout
+
+
+def test_a_shimmed_process_is_seen_too_and_other_commands_are_named(ctl, fake):
+	pid = fake()
+
+	assert f"It carries the shim: mtctl stat {pid}" in ctl("look", pid).stdout
+
+
+def test_errors_tell_no_process_from_a_foreign_one(ctl, mtctl, spawn, plain):
+	gone = spawn(["/bin/true"], plain)
+	gone.wait()
+	assert ctl("look", gone.pid).returncode == NOT_SHIMMED
+	assert ctl("look", "that-one").returncode == USAGE and ctl("look").returncode == USAGE
+	if os.geteuid() != 0:
+		pytest.skip("only root can be another user")
+	copy = pathlib.Path(shutil.copy(mtctl, f"/dev/shm/mtctl-look-{os.getpid()}"))
+	try:
+		copy.chmod(0o755)
+		done = subprocess.run([copy, "look", str(os.getpid())], user=65534, group=65534, extra_groups=[], env=plain,
+		                      capture_output=True, text=True, timeout=30)
+	finally:
+		copy.unlink()
+	hidden = re.search(r"^proc /proc proc \S*hidepid=(invisible|2)", pathlib.Path("/proc/mounts").read_text(), re.MULTILINE)
+	whose = "another user, and /proc hides it" if hidden else "root, and only root may read its memory"
+	assert done.returncode == USAGE, done.stderr
+	assert re.search(rf"process {os.getpid()} (\(.*\) )?belongs to {whose}", done.stderr), done.stderr
+
+
+def test_hostile_words_reach_no_terminal(ctl, spawn, plain):
+	process = spawn([PYTHON, "-c", "print('ready', flush=True)\ninput()", "\x1b[31m; rm -rf '/'\n"], plain, stdin=subprocess.PIPE)
+	assert process.stdout.readline() == "ready\n"
+
+	text = ctl("look", process.pid).stdout
+
+	assert not re.search(r"[^\x20-\x7e\n]", text), repr(text)
+	assert "'?[31m; rm -rf '\\''/'\\''?'" in text
