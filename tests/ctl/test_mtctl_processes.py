@@ -153,7 +153,7 @@ def test_ps_shows_a_tree_with_sums(fake, ctl, plain, mt_dir, tmp_path):
 		assert middle.pid not in mine
 		lines = ctl("ps").stdout.splitlines()
 		# A process of another test may use a device or have a rank, and have a column for it.
-		assert [word for word in lines[0].split() if word not in ("GPU", "RANK")] == ["PID", "STATE", "RSS", "LIVE", "IDLE", "TREE", "COMMAND"]
+		assert [word for word in lines[0].split() if word not in ("GPU", "RANK")] == ["PID", "STATE", "RSS", "LIVE", "REUSABLE", "FILES", "OTHER", "TREE", "COMMAND"]
 		assert any(line.split()[0] == str(outer) and "awake" in line.split()[1:3] for line in lines)
 		assert lines[-1].split()[0] == "all"
 		trimmed = ctl("trim", "--tree", middle.pid)
@@ -259,7 +259,7 @@ def test_ps_asks_where_rss_has_moved_and_marks_what_gets_no_reply(fake, ctl):
 	lines = ctl("ps").stdout.splitlines()
 
 	(one,), (other,) = ([line for line in lines if line.split()[0] == str(pid)] for pid in (asked, deaf))
-	assert re.search(r"200\.0 MB +20\.0 MB ", one) and re.search(r"200\.0 MB\* +20\.0 MB\* ", other)
+	assert "MB*" not in one and other.count("MB* ") >= 2
 	assert lines[-1] == "* of a time when RSS was another one; no reply within 250 ms"
 	assert json.loads(ctl("stat", asked, "--json", "--cached").stdout)["requests_count"] == 1
 	assert "*" not in ctl("ps", "--pids").stdout
