@@ -9,6 +9,7 @@
 #include "ctl/output/units.h"
 
 #define FIRST_OPTION 256 /* above every letter */
+#define DAY_SECONDS  86400.0
 
 static const struct mt_command commands[] = {
 #define X(function, name, arguments, help) {name, arguments, help, NULL},
@@ -33,16 +34,6 @@ const struct mt_command *mt_command_find(const char *name)
 	return NULL;
 }
 
-int mt_command_help(const char *name, const char *details)
-{
-	const struct mt_command *command = mt_command_find(name);
-
-	printf("usage: mtctl %s %s\n%s\n", command->name, command->arguments, command->help);
-	if (details)
-		printf("\n%s", details);
-	return MT_EXIT_OK;
-}
-
 int mt_command_misused(const char *name)
 {
 	const struct mt_command *command = mt_command_find(name);
@@ -61,24 +52,6 @@ int mt_command_finish(int code)
 	return code;
 }
 
-/* The option is the last word that was read, or the one before its argument. */
-int mt_command_option(int argc, char **argv, const char *letters, const struct option *options)
-{
-	int place = -1, option = getopt_long(argc, argv, letters, options, &place);
-	const char *word;
-	size_t length;
-
-	if (place < 0 || option == '?' || option == -1)
-		return option;
-	word = optarg && optarg == argv[optind - 1] ? argv[optind - 2] : argv[optind - 1];
-	length = strcspn(word += strlen("--"), "=");
-	if (length == strlen(options[place].name))
-		return option;
-	mt_error_say("no option '--%.*s'; did you mean '--%s'?", (int)length, word,
-		     options[place].name);
-	return '?';
-}
-
 bool mt_option_text(const struct mt_option *option, const char *text)
 {
 	*(const char **)option->target = text;
@@ -87,7 +60,36 @@ bool mt_option_text(const struct mt_option *option, const char *text)
 
 bool mt_option_seconds(const struct mt_option *option, const char *text)
 {
-	return mt_units_parse_seconds(text, option->target);
+	double most = option->max > 0 ? option->max : DAY_SECONDS, seconds;
+
+	if (mt_units_duration(text, &seconds) && seconds >= option->min && seconds <= most) {
+		*(double *)option->target = seconds;
+		return true;
+	}
+	mt_error_say("--%s=%.40s: a duration from %s to %s, as 0.5, 100ms, 30s, 2m or 1h",
+		     option->name, text, mt_text_duration(option->min).text,
+		     mt_text_duration(most).text);
+	return false;
+}
+
+bool mt_option_ms(const struct mt_option *option, const char *text)
+{
+	double seconds;
+	struct mt_option in_seconds = *option;
+
+	in_seconds.target = &seconds;
+	if (!mt_option_seconds(&in_seconds, text))
+		return false;
+	*(uint64_t *)option->target = mt_text_round_u64(seconds * 1000 + 0.5);
+	return true;
+}
+
+bool mt_option_percent(const struct mt_option *option, const char *text)
+{
+	if (mt_units_percent(text, option->target))
+		return true;
+	mt_error_say("--%s=%.40s: a percentage from 0 to 100, as 85 or 2.5%%", option->name, text);
+	return false;
 }
 
 bool mt_option_number(const struct mt_option *option, const char *text)
@@ -117,7 +119,7 @@ static struct option *list_options(const struct mt_command_line *line, char *let
 	while (line->options[count].name)
 		count++;
 	list = mt_error_check_memory(calloc(count + 2, sizeof(*list)));
-	letters += sprintf(letters, "%sh", line->operands_max == MT_OPERANDS_PROGRAM ? "+" : "");
+	letters += sprintf(letters, "%s:h", line->operands_max == MT_OPERANDS_PROGRAM ? "+" : "");
 	for (size_t i = 0; i < count; i++) {
 		const struct mt_option *option = &line->options[i];
 		int has_value = !option->take            ? no_argument
@@ -133,17 +135,93 @@ static struct option *list_options(const struct mt_command_line *line, char *let
 	return list;
 }
 
+/* ---- what is wrong with an option ---- */
+
+static void say_no_option(const struct mt_command_line *line, const char *word)
+{
+	size_t count = 0, length = strcspn(word, "=");
+	const char **names, *nearest;
+	char name[64];
+
+	while (line->options[count].name)
+		count++;
+	names = mt_error_check_memory(calloc(count + 1, sizeof(*names)));
+	for (size_t i = 0; i < count; i++)
+		names[i] = line->options[i].name;
+	names[count] = "help";
+	snprintf(name, sizeof(name), "%.*s", (int)length, word);
+	nearest = mt_text_nearest(name, names, count + 1);
+	free(names);
+	if (nearest)
+		mt_error_say("%s has no option '--%s'; did you mean '--%s'?", line->command, name,
+			     nearest);
+	else
+		mt_error_say("%s has no option '--%s'; `mtctl %s --help` lists them", line->command,
+			     name, line->command);
+}
+
+static const struct mt_option *option_of(const struct mt_command_line *line, int number)
+{
+	if (number >= FIRST_OPTION)
+		return &line->options[number - FIRST_OPTION];
+	for (size_t i = 0; line->options[i].name; i++)
+		if (line->options[i].letter == number)
+			return &line->options[i];
+	return NULL;
+}
+
+/* getopt(3) has returned '?' or ':' for `word`, and set optopt. */
+static void say_wrong(const struct mt_command_line *line, int number, const char *word)
+{
+	const struct mt_option *option = optopt ? option_of(line, optopt) : NULL;
+
+	if (number == ':' && option)
+		mt_error_say("%s: --%s needs a value", line->command, option->name);
+	else if (number == '?' && option)
+		mt_error_say("%s: --%s takes no value", line->command, option->name);
+	else if (strncmp(word, "--", 2) == 0)
+		say_no_option(line, word + 2);
+	else
+		mt_error_say("%s has no option '-%c'; `mtctl %s --help` lists them", line->command,
+			     optopt, line->command);
+}
+
+/* An option counts only where it is written in full: the abbreviation of today may mean another one
+ * tomorrow. It is the last word that was read, or the one before its value. */
+static bool is_in_full(const struct mt_command_line *line, char **argv, int place,
+		       const struct option *list)
+{
+	const char *word =
+		optarg && optarg == argv[optind - 1] ? argv[optind - 2] : argv[optind - 1];
+
+	word += strlen("--");
+	if (strcspn(word, "=") == strlen(list[place].name))
+		return true;
+	say_no_option(line, word);
+	return false;
+}
+
+/* Returns the number of the next option that is valid, -1 at their end, '?' after a message. */
+static int next_option(const struct mt_command_line *line, int argc, char **argv,
+		       const char *letters, const struct option *list)
+{
+	int place = -1, number = getopt_long(argc, argv, letters, list, &place);
+
+	if (number == -1)
+		return number;
+	if (number == '?' || number == ':') {
+		say_wrong(line, number, argv[optind - 1]);
+		return '?';
+	}
+	return place < 0 || is_in_full(line, argv, place, list) ? number : '?';
+}
+
 static bool take(const struct mt_command_line *line, int number)
 {
-	const struct mt_option *option = line->options;
+	const struct mt_option *option = number == '?' ? NULL : option_of(line, number);
 
-	if (number == '?')
+	if (!option)
 		return false;
-	if (number >= FIRST_OPTION)
-		option += number - FIRST_OPTION;
-	else
-		while (option->letter != number)
-			option++;
 	if (option->take)
 		return option->take(option, optarg);
 	*(bool *)option->target = true;
@@ -156,14 +234,17 @@ bool mt_command_line_read(const struct mt_command_line *line, int argc, char **a
 	struct option *list = list_options(line, letters);
 	int number;
 
+	opterr = 0;
 	*out_code = MT_EXIT_OK;
-	while ((number = mt_command_option(argc, argv, letters, list)) != -1) {
+	while ((number = next_option(line, argc, argv, letters, list)) != -1) {
 		if (number != 'h' && take(line, number))
 			continue;
 		*out_code =
 			number == 'h' ? mt_command_help(line->command, line->help) : MT_EXIT_USAGE;
-		if (number == 'h' && line->print_more)
+		if (number == 'h' && line->print_more) {
+			putchar('\n');
 			line->print_more();
+		}
 		break;
 	}
 	free(list);

@@ -17,12 +17,12 @@
 	  "record memory over time into a file")                                                   \
 	X(ps, "ps", "[--tree [PID]] [options]", "list all shimmed processes as a tree")            \
 	X(stat, "stat", "PID [options]", "show the memory and cleanups of a process")              \
-	X(trim, "trim", "PID | --all | --all-users | --tree PID",                                  \
+	X(trim, "trim", "PID... | --all | --all-users | --tree PID",                               \
 	  "return free memory now, and report how much")                                           \
 	X(check, "check", "[PID] [--threshold 85]", "check how near memory is to its limit")       \
-	X(round, "round", "PID", "tell a process that a round has ended")                          \
-	X(set, "set", "PID NAME=VALUE", "change a setting of a running process")                   \
-	X(reset_peak, "reset-peak", "PID", "reset the peaks of live bytes and GPU memory")         \
+	X(round, "round", "PID...", "tell a process that a round has ended")                       \
+	X(set, "set", "PID... NAME=VALUE", "change a setting of a running process")                \
+	X(reset_peak, "reset-peak", "PID...", "reset the peaks of live bytes and GPU memory")      \
 	X(options, "options", "[--json | --markdown]", "list all settings")                        \
 	X(presets, "presets", "[--json]", "list sets of settings for a role")                      \
 	X(sites, "sites", "PID [options]", "show live heap bytes by allocating stack")             \
@@ -36,16 +36,17 @@
 	X(budget, "budget", "--params N [options]", "estimate the GPU memory of a model")          \
 	X(fit, "fit", "--model-mb MB [options]", "compute how many clients a GPU can serve")       \
 	X(export, "export", "[--textfile DIR] [options]",                                          \
-	  "export all figures as metrics for Prometheus")
+	  "export all figures as metrics for Prometheus")                                          \
+	X(plot, "plot", "PID | FILE [-o x.svg|png|pdf]",                                           \
+	  "draw memory over time, in the terminal or as a picture")                                \
+	X(compare, "compare", "FILE FILE... [-o x.svg|png|pdf]",                                   \
+	  "hold recordings against each other: a table, or a picture")
 
 /* Commands that are programs of their own, since they need a library that a server may not have.
  * `mtctl NAME` executes PROGRAM, which is beside mtctl or in LIBDIR/mtshim, with NAME as argv[1]
  * and the arguments after it. */
 #define MT_SUBCOMMANDS(X)                                                                          \
 	X("top", "[options]", "show a live view of all shimmed processes", "mtctl-top")            \
-	X("plot", "PID | FILE -o x.svg|png|pdf", "draw memory over time", "mtctl-plot")            \
-	X("compare", "FILE FILE... -o x.svg|png|pdf", "draw several recordings in one picture",    \
-	  "mtctl-plot")                                                                            \
 	X("serve", "[--listen 127.0.0.1:9477]", "serve a live page, Prometheus metrics and JSON",  \
 	  "mtctl-serve")
 
@@ -78,16 +79,12 @@ int mt_subcommand_main(const struct mt_subcommand *commands, int argc, char **ar
  * is a failure of every command. */
 int mt_command_finish(int code);
 
-/* Prints "usage: mtctl NAME ARGUMENTS", the help of the table, and `details` (may be NULL) to
- * stdout. Returns 0. */
+/* Prints "usage: mtctl NAME ARGUMENTS", the help of the table, `details` (may be NULL), what a PID
+ * may be, and the exit codes to stdout. Returns 0. */
 int mt_command_help(const char *name, const char *details);
 
 /* Prints the usage line on stderr. Returns MT_EXIT_USAGE. */
 int mt_command_misused(const char *name);
-
-/* getopt_long(3) without abbreviations: an option that is not written in full, such as --all-u, is
- * "?" after a message. */
-int mt_command_option(int argc, char **argv, const char *letters, const struct option *options);
 
 /* An option of a command: "--name", and with a letter also "-l". */
 struct mt_option {
@@ -99,7 +96,7 @@ struct mt_option {
 	bool (*take)(const struct mt_option *option, const char *text);
 	char letter;         /* 0: none */
 	bool value_optional; /* the value may be left out */
-	double min, max;     /* for `take` */
+	double min, max;     /* for `take`; of a duration in seconds, max 0: a day */
 	const char *what;    /* mt_option_number: what the value is, as "a number of sites" */
 };
 
@@ -109,20 +106,25 @@ struct mt_option_tree {
 	const char *pid; /* NULL: not given */
 };
 
-/* Values of `take`: a text (target: const char *), seconds (target: uint64_t, milliseconds), a
- * whole number (target: uint64_t), a tree (target: struct mt_option_tree). */
+/* Values of `take`: a text (target: const char *), a duration from `min` to `max` seconds, where
+ * max 0 stands for a day (mt_option_ms: the target is a uint64_t, milliseconds; mt_option_seconds:
+ * a double, seconds), a percentage (target: double), a whole number (target: uint64_t), a tree
+ * (target: struct mt_option_tree). */
 bool mt_option_text(const struct mt_option *option, const char *text);
+bool mt_option_ms(const struct mt_option *option, const char *text);
 bool mt_option_seconds(const struct mt_option *option, const char *text);
+bool mt_option_percent(const struct mt_option *option, const char *text);
 bool mt_option_number(const struct mt_option *option, const char *text);
 bool mt_option_take_tree(const struct mt_option *option, const char *text);
 
 #define MT_OPERANDS_PROGRAM (-1)
+#define MT_OPERANDS_MAX     1000000 /* any number of them */
 
 /* What a command accepts. */
 struct mt_command_line {
 	const char *command;
 	const char *help;                /* NULL: none but the table's line */
-	void (*print_more)(void);        /* what --help prints after `help`; NULL: nothing */
+	void (*print_more)(void);        /* what --help prints last; NULL: nothing */
 	const struct mt_option *options; /* the last one has no name */
 	int operands_min, operands_max;  /* MT_OPERANDS_PROGRAM: the first one ends the options */
 };

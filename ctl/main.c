@@ -1,4 +1,5 @@
 /* ctl/main.c -- mtctl: finds the command and calls it. */
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,21 +33,71 @@ static int run(const struct mt_command *command, int argc, char **argv)
 	return MT_EXIT_USAGE;
 }
 
-static int print_help(void)
+/* The order of the overview. Each command is in one group. */
+static const struct group {
+	const char *title, *names[10];
+} groups[] = {
+	{"start", {"run", "record", "options", "presets"}},
+	{"watch", {"ps", "top", "stat", "serve", "check"}},
+	{"act", {"trim", "round", "set", "reset-peak"}},
+	{"explain", {"diagnose", "look", "doctor", "advise", "sites", "snapshot", "budget", "fit"}},
+	{"export", {"plot", "compare", "export"}},
+};
+
+static bool is_in(const struct group *group, const char *name)
+{
+	for (size_t i = 0; group->names[i]; i++)
+		if (strcmp(group->names[i], name) == 0)
+			return true;
+	return false;
+}
+
+static bool is_in_any(const char *name)
+{
+	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++)
+		if (is_in(&groups[i], name))
+			return true;
+	return false;
+}
+
+static void print_command(const struct mt_command *command)
+{
+	printf("  %s%-11s%s %-35s %s\n", mt_table_colour(MT_COLOUR_HEAD), command->name,
+	       mt_table_colour_end(), command->arguments, command->help);
+}
+
+static void print_groups(void)
 {
 	size_t count;
 	const struct mt_command *commands = mt_command_list(&count);
 
+	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
+		printf("%s\n", groups[i].title);
+		for (size_t j = 0; groups[i].names[j]; j++)
+			print_command(mt_command_find(groups[i].names[j]));
+		putchar('\n');
+	}
+	/* so that none is missing whose group nobody has named */
+	for (size_t i = 0; i < count; i++)
+		if (!is_in_any(commands[i].name))
+			print_command(&commands[i]);
+}
+
+static int print_help(void)
+{
 	printf("mtctl %s -- shows and controls the memory of long-running programs\n\n",
 	       MT_VERSION);
-	for (size_t i = 0; i < count; i++)
-		printf("  %s%-11s%s %-26s %s\n", mt_table_colour(MT_COLOUR_HEAD), commands[i].name,
-		       mt_table_colour_end(), commands[i].arguments, commands[i].help);
-	printf("\nFor example:\n"
-	       "  mtctl run --gc-rounds=5 -- python3 train.py\n"
-	       "  mtctl ps\n"
-	       "  mtctl trim --all\n"
-	       "\n`mtctl COMMAND --help` says more; exit codes are in docs/mtctl.md.\n");
+	print_groups();
+	puts("exit codes");
+#define X(name, code, meaning) printf("  %3d  %s\n", code, meaning);
+	MT_EXITS(X)
+#undef X
+	puts("\nFor example:\n"
+	     "  mtctl run --gc-rounds=5 -- python3 train.py\n"
+	     "  mtctl ps\n"
+	     "  mtctl stat train.py\n"
+	     "  mtctl trim --all\n"
+	     "\n`mtctl COMMAND --help` says more. PID is the id of a process, or its name.");
 	return MT_EXIT_OK;
 }
 

@@ -20,7 +20,7 @@ static size_t read_once(void)
 	struct mt_process_list list;
 	size_t count;
 
-	mt_process_list_read(&list);
+	mt_process_list_read(MT_PROCESS_LIST_SHOWN, &list);
 	count = list.count;
 	mt_process_list_free(&list);
 	return count;

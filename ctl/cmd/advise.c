@@ -77,7 +77,7 @@ static int advise(const char *pid, bool json)
 
 	if (code == MT_EXIT_OK) {
 		mt_control_file_refresh(&target->process);
-		code = mt_target_open(pid, target);
+		code = mt_target_load(target);
 	}
 	if (code == MT_EXIT_OK) {
 		mt_advise_read(target, facts);

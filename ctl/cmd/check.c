@@ -1,7 +1,6 @@
 /* ctl/cmd/check.c -- `mtctl check`: how near memory is to its limit, for scripts that stop before
  * they are killed. */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "ctl/process/limit.h"
 #include "ctl/command.h"
@@ -12,23 +11,9 @@
 static const char help[] =
 	"Of all limits that apply (memory.max and memory.high of the cgroup and its ancestors,\n"
 	"or memory.limit_in_bytes; else the RAM of the machine) shows the one that is nearest\n"
-	"to being reached. With a PID: the cgroup of that process. Exit code 0: below the\n"
-	"threshold, 1: at or above it.\n\n"
+	"to being reached. With a PID: the cgroup of that process.\n\n"
 	"  --threshold=PERCENT  0 to 100 (85)\n"
 	"  --json               one object\n";
-
-static bool take_percent(const struct mt_option *option, const char *text)
-{
-	char *end;
-	double value = strtod(text, &end);
-
-	if (end == text || *end || !(value >= 0 && value <= 100)) {
-		mt_error_say("'%s' is not a percentage from 0 to 100", text);
-		return false;
-	}
-	*(double *)option->target = value;
-	return true;
-}
 
 static void print_json(const struct mt_limit *memory, double threshold)
 {
@@ -48,13 +33,15 @@ static int check(const char *pid_text, double threshold, bool json)
 	struct mt_limit memory;
 	struct mt_process process = {0};
 	struct mt_error_reason why;
+	enum mt_exit code;
 	pid_t pid = 0;
 	bool above;
 
-	if (pid_text && mt_target_parse_pid(pid_text, &pid) != MT_EXIT_OK)
-		return MT_EXIT_USAGE;
+	if (pid_text && (code = mt_target_choose(pid_text, &pid)) != MT_EXIT_OK)
+		return code;
+	/* The cgroup of a process that may not be looked into is known, too. */
 	if (pid && mt_process_find(pid, &process, &why) == MT_ERR_UNKNOWN)
-		return mt_error_fail(MT_EXIT_NOT_SHIMMED, &why);
+		return mt_error_fail(MT_EXIT_NO_PROCESS, &why);
 	if (mt_limit_find("", pid, &memory) != MT_ERR_OK) {
 		mt_error_say("neither a cgroup limit nor /proc/meminfo can be read");
 		return MT_EXIT_USAGE;
@@ -75,13 +62,16 @@ int mt_command_check(int argc, char **argv)
 {
 	double threshold = 85;
 	bool json = false;
-	const struct mt_option options[] = {
-		{.name = "threshold", .target = &threshold, .take = take_percent, .letter = 't'},
-		{.name = "json", .target = &json},
-		{0}};
+	const struct mt_option options[] = {{.name = "threshold",
+					     .target = &threshold,
+					     .take = mt_option_percent,
+					     .letter = 't'},
+					    {.name = "json", .target = &json},
+					    {0}};
 	const struct mt_command_line line = {"check", help, NULL, options, 0, 1};
 	int code;
 
-	return mt_command_line_read(&line, argc, argv, &code) ? check(argv[optind], threshold, json)
-							      : code;
+	if (!mt_command_line_read(&line, argc, argv, &code))
+		return code;
+	return check(argv[optind], threshold, json);
 }

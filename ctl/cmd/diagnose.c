@@ -13,7 +13,7 @@
 #include "ctl/process/ancestry.h"
 
 #define SECONDS_PLAIN 60.0
-#define SECONDS_MAX   86400.0
+#define SECONDS_MIN   0.1
 /* processes that are sampled one by one; the sums of the tree include all */
 #define TREE_MAX 64
 /* of --python: no look is longer, of how many frames, and how many lines are shown */
@@ -26,16 +26,14 @@ static const char help[] =
 	"advice. At the end it requests a light cleanup (Python's gc, free heap pages): the\n"
 	"memory that the cleanup returns is evidence. Ctrl-C ends the sampling early; the\n"
 	"verdict then uses the samples so far.\n\n"
-	"  --for=TIME     how long to sample: 60, 60s, 2m (60s)\n"
+	"  --for=DURATION  how long to sample: 60, 60s, 2m (60s)\n"
 	"  --tree         PID and all its descendants: each of them, and all together (PSS)\n"
 	"  --role=server|client|oom  adds a checklist: for a role in federated learning, or\n"
 	"                 for a process that has run out of memory\n"
 	"  --no-trim      request no cleanup\n"
 	"  --python       where a Python program grows: then looks as long again, up to 60 s, for\n"
 	"                 the lines that allocate it, as mtctl sites --python does\n"
-	"  --json         one object: the verdict, all findings, trends and figures\n\n"
-	"The exit code is that of the verdict (3: no such process, or not shimmed; 2: a wrong\n"
-	"use):\n";
+	"  --json         one object: the verdict, all findings, trends and figures\n";
 
 static volatile sig_atomic_t stopped;
 
@@ -43,21 +41,6 @@ static void stop(int number)
 {
 	(void)number;
 	stopped = 1;
-}
-
-/* 60, 60s, 2m, 1h; fractions are allowed. */
-static bool take_time(const struct mt_option *option, const char *text)
-{
-	char *end;
-	double value = strtod(text, &end), unit = *end == 'm' ? 60 : *end == 'h' ? 3600 : 1;
-
-	if (end == text || (*end && (strchr("smh", *end) == NULL || end[1])) ||
-	    !(value * unit > 0 && value * unit <= SECONDS_MAX)) {
-		mt_error_say("'%.60s' is no time to look: 60, 60s, 2m, up to 24h", text);
-		return false;
-	}
-	*(double *)option->target = value * unit;
-	return true;
 }
 
 static bool take_role(const struct mt_option *option, const char *text)
@@ -78,6 +61,7 @@ static void print_verdicts(void)
 #undef X
 	};
 
+	puts("the verdicts, and their exit codes:");
 	for (int i = 0; i < MT_VERDICT_COUNT; i++)
 		printf("  %3d  %-18s %s\n", mt_diagnose_exit_code((enum mt_verdict)i),
 		       mt_diagnose_word((enum mt_verdict)i), lines[i]);
@@ -217,11 +201,11 @@ static int diagnose(struct group *group, const struct mt_diagnose_options *optio
 
 /* A process without the shim publishes no figures, and those of /proc are not enough for a verdict.
  */
-static int refuse(pid_t pid, const struct mt_process *process)
+static int refuse(const struct mt_process *process)
 {
 	mt_error_say("process %d (%s) does not carry the shim: RSS %s, and nobody can tell what of "
 		     "it is free, live or cache. Restart it under the shim: mtctl run -- %s",
-		     (int)pid, process->comm, mt_text_bytes(process->rss_bytes).text,
+		     (int)process->pid, process->comm, mt_text_bytes(process->rss_bytes).text,
 		     process->command);
 	return MT_EXIT_NOT_SHIMMED;
 }
@@ -230,20 +214,15 @@ static int run(const char *text, const struct mt_diagnose_options *options)
 {
 	struct group group = {0};
 	struct mt_process process;
-	struct mt_error_reason why;
-	pid_t pid;
-	int code;
+	int code = mt_target_find_any(text, &process);
 
-	if (mt_target_parse_pid(text, &pid) != MT_EXIT_OK)
-		return MT_EXIT_USAGE;
-	if (mt_process_find(pid, &process, &why) != MT_ERR_OK)
-		return mt_error_fail(MT_EXIT_NOT_SHIMMED, &why);
+	if (code != MT_EXIT_OK)
+		return code;
 	if (options->tree)
 		add_tree(&group, &process);
 	else
 		add(&group, &process);
-	code = process.shimmed || group.count > 1 ? diagnose(&group, options)
-						  : refuse(pid, &process);
+	code = process.shimmed || group.count > 1 ? diagnose(&group, options) : refuse(&process);
 	drop(&group);
 	return code;
 }
@@ -253,7 +232,10 @@ int mt_command_diagnose(int argc, char **argv)
 	struct mt_diagnose_options wanted = {.seconds = SECONDS_PLAIN};
 	bool no_trim = false;
 	const struct mt_option options[] = {
-		{.name = "for", .target = &wanted.seconds, .take = take_time},
+		{.name = "for",
+		 .target = &wanted.seconds,
+		 .take = mt_option_seconds,
+		 .min = SECONDS_MIN},
 		{.name = "json", .target = &wanted.json},
 		{.name = "no-trim", .target = &no_trim},
 		{.name = "python", .target = &wanted.python},

@@ -10,8 +10,7 @@
 static const char help[] =
 	"Without a PID: checks the machine and the environment for a program that is started\n"
 	"from here. With a PID: shows the state of the shim in that process, where its settings\n"
-	"came from, and the memory that it cannot reach. Exit code 0: no warnings, 1: warnings,\n"
-	"3: no such process or not shimmed.\n\n"
+	"came from, and the memory that it cannot reach.\n\n"
 	"  --json  one object: checks, each with its finding (ok, note, warn) and advice; facts\n";
 
 int mt_command_doctor(int argc, char **argv)

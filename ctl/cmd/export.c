@@ -11,11 +11,10 @@
 #include "ctl/metrics/metric.h"
 #include "ctl/metrics/openmetrics.h"
 #include "ctl/process/process_list.h"
-#include "ctl/output/units.h"
 #include "ctl/metrics/textfile.h"
 
-#define NAME_DEFAULT    "mtshim.prom"
-#define INTERVAL_MIN_MS 100u
+#define NAME_DEFAULT         "mtshim.prom"
+#define INTERVAL_MIN_SECONDS 0.1
 
 static const char help[] =
 	"Exports the figures that the processes have last published; sends no request. Without\n"
@@ -27,7 +26,7 @@ static const char help[] =
 	"                      a symbolic link, and a file of another user, as it is\n"
 	"  --name FILE.prom    another name than mtshim.prom\n"
 	"  --once              once, which is the default: for cron, or a timer of systemd\n"
-	"  --interval=SECONDS  repeats until SIGINT, SIGTERM or SIGHUP, and then removes the\n"
+	"  --interval=DURATION  repeats until SIGINT, SIGTERM or SIGHUP, and then removes the\n"
 	"                      file\n"
 	"  --format=old        on stdout, the text format 0.0.4, which DIR/mtshim.prom always\n"
 	"                      has\n"
@@ -57,7 +56,7 @@ static char *read_all(bool old, size_t *bytes)
 	struct mt_process_list processes;
 	char *text;
 
-	mt_process_list_read(&processes);
+	mt_process_list_read(MT_PROCESS_LIST_SHOWN, &processes);
 	text = (old ? mt_openmetrics_render_old : mt_openmetrics_render)(&processes, bytes);
 	mt_process_list_free(&processes);
 	return text;
@@ -111,17 +110,6 @@ static bool take_format(const struct mt_option *option, const char *text)
 	return false;
 }
 
-static bool take_interval(const struct mt_option *option, const char *text)
-{
-	uint64_t *ms = option->target;
-
-	if (!mt_units_parse_seconds(text, ms))
-		return false;
-	if (*ms < INTERVAL_MIN_MS)
-		*ms = INTERVAL_MIN_MS;
-	return true;
-}
-
 static int run(const struct export *export)
 {
 	struct mt_error_reason why;
@@ -146,7 +134,10 @@ int mt_command_export(int argc, char **argv)
 	const struct mt_option options[] = {
 		{.name = "textfile", .target = &export.file.directory, .take = mt_option_text},
 		{.name = "name", .target = &export.file.name, .take = mt_option_text},
-		{.name = "interval", .target = &export.every_ms, .take = take_interval},
+		{.name = "interval",
+		 .target = &export.every_ms,
+		 .take = mt_option_ms,
+		 .min = INTERVAL_MIN_SECONDS},
 		{.name = "once", .target = &export.once},
 		{.name = "format", .target = &export.old, .take = take_format},
 		{.name = "markdown", .target = &export.markdown},

@@ -243,9 +243,12 @@ int mt_command_look(int argc, char **argv)
 
 	if (!mt_command_line_read(&line, argc, argv, &code))
 		return code;
-	if (mt_target_parse_pid(argv[optind], &pid) != MT_EXIT_OK)
-		return MT_EXIT_USAGE;
+	code = mt_target_choose(argv[optind], &pid);
+	if (code != MT_EXIT_OK)
+		return code;
 	error = mt_look_read(pid, &look, &why);
+	if (error == MT_ERR_FOREIGN)
+		return mt_error_fail(MT_EXIT_NOT_PERMITTED, &why);
 	if (error)
 		return mt_error_fail(mt_error_exit(error), &why);
 	(json ? mt_look_print_json : print_text)(&look);

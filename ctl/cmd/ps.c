@@ -12,6 +12,9 @@
 #include "ctl/output/table.h"
 #include "ctl/output/text.h"
 
+/* for all processes that are asked for figures */
+#define REFRESH_MS   250u
+#define REFRESH_TEXT "250 ms"
 /* Columns of the screen: from which on it has a bar, and FILES and OTHER. */
 #define BAR_FROM   100
 #define FILES_FROM 140
@@ -34,8 +37,9 @@ static const char help[] =
 	"RSS is LIVE (in use by the program) + REUSABLE (free in its allocator and resident: a\n"
 	"cleanup returns it) + FILES (file pages, shared memory) + OTHER. From 100 columns on a\n"
 	"bar shows them, of which the largest process fills all; from 140 on, and into a pipe,\n"
-	"all four have a column. The parts are what the process has last published: up to 1 s\n"
-	"ago, or up to 30 s where nothing changes (`mtctl stat` requests new figures). Of a\n"
+	"all four have a column. The parts are what the process has last published. Where its\n"
+	"RSS has moved since then, it is asked for new figures; a star marks those of a process\n"
+	"that does not reply. Of a\n"
 	"process that is not awake they are not known, and `all` has it in OTHER. asleep: too\n"
 	"small for the shim to act. refused: mtctl does not believe its file, or its MT_DIR\n"
 	"cannot hold one; stderr has the reason. unresponsive: its mappings cannot be read in\n"
@@ -116,15 +120,22 @@ static void add_columns(const struct view *view, struct mt_table *table)
 	mt_table_add_columns(table, "<COMMAND");
 }
 
-static void add_parts(const struct view *view, struct mt_table *table, bool known,
+/* A star: the figure is older than the RSS beside it. */
+static void add_part(struct mt_table *table, bool is_known, bool is_outdated, uint64_t bytes)
+{
+	mt_table_addf(table, "%s%s", is_known ? mt_text_bytes(bytes).text : "-",
+		      is_known && is_outdated ? "*" : "");
+}
+
+static void add_parts(const struct view *view, struct mt_table *table, bool known, bool is_outdated,
 		      const struct mt_memory_parts *parts)
 {
-	mt_table_add_bytes(table, known, parts->bytes[MT_PART_LIVE]);
-	mt_table_add_bytes(table, known, parts->bytes[MT_PART_REUSABLE]);
+	add_part(table, known, is_outdated, parts->bytes[MT_PART_LIVE]);
+	add_part(table, known, is_outdated, parts->bytes[MT_PART_REUSABLE]);
 	if (!view->files)
 		return;
-	mt_table_add_bytes(table, known, parts->bytes[MT_PART_FILES]);
-	mt_table_add_bytes(table, known, parts->bytes[MT_PART_OTHER]);
+	add_part(table, known, is_outdated, parts->bytes[MT_PART_FILES]);
+	add_part(table, known, is_outdated, parts->bytes[MT_PART_OTHER]);
 }
 
 static void add_entry(const struct view *view, struct mt_table *table,
@@ -144,7 +155,7 @@ static void add_entry(const struct view *view, struct mt_table *table,
 							 view->bar_cells)
 						    .text
 					  : "");
-	add_parts(view, table, awake, &entry->own.parts);
+	add_parts(view, table, awake, entry->is_outdated, &entry->own.parts);
 	mt_table_add_bytes(table, true, entry->tree.rss_bytes);
 	if (view->processes->uses_cuda)
 		mt_table_add_bytes(table, entry->uses_cuda, entry->own.gpu_bytes);
@@ -164,11 +175,20 @@ static void add_total(const struct view *view, struct mt_table *table)
 	mt_table_add_bytes(table, true, processes->total.rss_bytes);
 	if (view->bar_cells)
 		mt_table_add(table, "");
-	add_parts(view, table, true, &processes->total.parts);
+	add_parts(view, table, true, false, &processes->total.parts);
 	mt_table_add_bytes(table, true, processes->total.rss_bytes);
 	if (processes->uses_cuda)
 		mt_table_add_bytes(table, true, processes->total.gpu_bytes);
 	mt_table_add(table, mt_text_count(processes->count).text);
+}
+
+static void print_outdated(const struct mt_process_list *processes)
+{
+	for (size_t i = 0; i < processes->count; i++)
+		if (processes->list[i].is_outdated) {
+			puts("* of a time when RSS was another one; no reply within " REFRESH_TEXT);
+			return;
+		}
 }
 
 static void print_text(const struct mt_process_list *processes)
@@ -186,6 +206,7 @@ static void print_text(const struct mt_process_list *processes)
 		add_entry(&view, table, &processes->list[processes->order[i]]);
 	add_total(&view, table);
 	mt_table_print(table);
+	print_outdated(processes);
 }
 
 static void print_json(const struct mt_process_list *processes)
@@ -208,7 +229,7 @@ struct wanted {
 static int run_tree(const char *pid_text, bool json)
 {
 	pid_t root = 0;
-	int code = pid_text ? mt_target_parse_pid(pid_text, &root) : MT_EXIT_OK;
+	int code = pid_text ? mt_target_choose(pid_text, &root) : MT_EXIT_OK;
 
 	return code == MT_EXIT_OK ? mt_ps_tree(root, json) : code;
 }
@@ -217,8 +238,10 @@ static int run_list(void (*print)(const struct mt_process_list *))
 {
 	struct mt_process_list processes;
 
-	mt_process_list_read(&processes);
+	mt_process_list_read(MT_PROCESS_LIST_SHOWN, &processes);
 	mt_stats_dir_sweep(processes.all, processes.all_count);
+	if (print != print_pids)
+		mt_process_list_refresh(&processes, REFRESH_MS);
 	for (size_t i = 0; i < processes.count; i++)
 		if (processes.list[i].state == MT_PROCESS_REFUSED ||
 		    processes.list[i].state == MT_PROCESS_UNRESPONSIVE)

@@ -201,7 +201,7 @@ int mt_ps_tree(pid_t root, bool json)
 	struct mt_error_reason why;
 
 	if (mt_process_tree_read(root, MT_PROCESS_TREE_MAPPINGS, &tree, &why) != MT_ERR_OK)
-		return mt_error_fail(MT_EXIT_NOT_SHIMMED, &why);
+		return mt_error_fail(MT_EXIT_NO_PROCESS, &why);
 	(json ? print_json : print_text)(&tree);
 	mt_process_tree_free(&tree);
 	return MT_EXIT_OK;

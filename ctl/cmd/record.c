@@ -9,37 +9,42 @@
 #include "ctl/command.h"
 #include "ctl/process/preload.h"
 #include "ctl/metrics/recorder.h"
+#include "ctl/cmd/record_summary.h"
 #include "ctl/cmd/setting_option.h"
-#include "ctl/output/units.h"
 #include "ctl/process/target.h"
 
-#define INTERVAL_NS UINT64_C(1000000000)
+#define INTERVAL_MIN_SECONDS 0.01
+#define INTERVAL_MAX_SECONDS 3600
 /* time between polls for cleanups and rounds, where samples are farther apart */
 #define POLL_NS UINT64_C(250000000)
 
 static const char help[] =
 	"Runs a program under the shim as `mtctl run` does, with its exit code, and writes its\n"
-	"memory to FILE, a line each second. Or records a running process, until it ends, or\n"
-	"until Ctrl-C or SIGTERM (a background job of a script ignores the signal of Ctrl-C).\n"
-	"`mtctl plot FILE` draws a recording, `mtctl compare` several. Signals sent to mtctl are\n"
-	"forwarded to a program that it has started.\n\n"
+	"memory to FILE over time. Or records a running process, until it ends, or until Ctrl-C\n"
+	"or SIGTERM (a background job of a script ignores the signal of Ctrl-C). At the end it\n"
+	"prints a summary and what to type next on stderr. `mtctl plot FILE` draws a recording,\n"
+	"`mtctl compare` holds several against each other. Signals sent to mtctl are forwarded\n"
+	"to a program that it has started.\n\n"
 	"  -o, --output=FILE    the recording; an existing file is emptied\n"
-	"  --interval=SECONDS   between samples (1), from 0.01 to 3600\n"
+	"  --interval=DURATION  between samples, from 10ms to 1h; else 100ms in the first minute,\n"
+	"                       1s from ten minutes on, and a 600th of the time between them\n"
+	"  --pid=PID            records a running process by its id or name\n"
 	"  --tree               every shimmed descendant as well\n"
 	"  --no-shim            the program without the shim, from the kernel's figures alone:\n"
-	"                       to compare with\n\n"
-	"settings, for a program that is started:\n";
+	"                       to compare with\n"
+	"  -q, --quiet          no summary\n";
 
 /* Samples at fixed times, however long a sample takes. A late sample delays the next ones. */
 static void keep_recording(struct mt_recorder *recorder, const struct mt_recorder_options *options,
 			   struct mt_launch *launch)
 {
-	uint64_t next_ns = mt_clock_now_ns(), poll_ns, now_ns;
+	uint64_t first_ns = mt_clock_now_ns(), next_ns = first_ns, poll_ns, now_ns, interval_ns;
 	bool alive;
 
 	while (!launch->ended) {
-		alive = mt_recorder_sample(recorder);
-		next_ns += options->interval_ns;
+		interval_ns = mt_recorder_interval_ns(options, next_ns - first_ns);
+		alive = mt_recorder_sample(recorder, interval_ns);
+		next_ns += interval_ns;
 		now_ns = mt_clock_now_ns();
 		if (next_ns < now_ns)
 			next_ns = now_ns;
@@ -56,27 +61,41 @@ static void keep_recording(struct mt_recorder *recorder, const struct mt_recorde
 	(void)mt_recorder_poll(recorder);
 }
 
-static int record_process(const char *text, const struct mt_recorder_options *options,
-			  struct mt_json_lines *lines)
+struct wanted {
+	struct mt_recorder_options options;
+	const char *pid; /* a running process, by id or name; NULL: a program is started */
+	bool quiet;
+};
+
+/* Closes the recording. argv: the program that was started; NULL: none. */
+static void finish(const struct wanted *wanted, char **argv, struct mt_json_lines *lines)
 {
+	bool is_file = mt_json_lines_is_file(lines);
+
+	mt_json_lines_close(lines);
+	if (is_file && !wanted->quiet)
+		mt_record_summary(lines->path, wanted->options.shim, argv);
+}
+
+static int record_process(const struct wanted *wanted, struct mt_json_lines *lines)
+{
+	const struct mt_recorder_options *options = &wanted->options;
 	struct mt_launch launch = {0};
 	struct mt_recorder *recorder;
 	struct mt_process process;
 	struct mt_error_reason why;
-	pid_t pid;
+	enum mt_exit code = (options->shim && !options->tree ? mt_target_find : mt_target_find_any)(
+		wanted->pid, &process);
 
-	if (mt_target_parse_pid(text, &pid) != MT_EXIT_OK)
-		return MT_EXIT_USAGE;
-	if ((options->shim && !options->tree ? mt_process_find_shimmed
-					     : mt_process_find)(pid, &process, &why) != MT_ERR_OK)
-		return mt_error_fail(MT_EXIT_NOT_SHIMMED, &why);
+	if (code != MT_EXIT_OK)
+		return code;
 	if (mt_json_lines_open(lines->path, lines, &why) != MT_ERR_OK)
 		return mt_error_fail(MT_EXIT_USAGE, &why);
 	launch.forwarded = mt_command_block_endings();
 	recorder = mt_recorder_make(&process, options, lines);
 	keep_recording(recorder, options, &launch);
 	mt_recorder_end(recorder, &launch);
-	mt_json_lines_close(lines);
+	finish(wanted, NULL, lines);
 	return MT_EXIT_OK;
 }
 
@@ -94,9 +113,9 @@ static void find_started(pid_t pid, char **argv, struct mt_process *out)
 	mt_text_clean(out->command, sizeof(out->command));
 }
 
-static int record_program(char **argv, const struct mt_recorder_options *options,
-			  struct mt_json_lines *lines)
+static int record_program(char **argv, const struct wanted *wanted, struct mt_json_lines *lines)
 {
+	const struct mt_recorder_options *options = &wanted->options;
 	struct mt_launch launch;
 	struct mt_recorder *recorder;
 	struct mt_process process;
@@ -117,22 +136,8 @@ static int record_program(char **argv, const struct mt_recorder_options *options
 	recorder = mt_recorder_make(&process, options, lines);
 	keep_recording(recorder, options, &launch);
 	mt_recorder_end(recorder, &launch);
-	mt_json_lines_close(lines);
+	finish(wanted, argv, lines);
 	return mt_launch_exit(&launch);
-}
-
-static bool take_interval(const struct mt_option *option, const char *text)
-{
-	uint64_t ms;
-
-	if (!mt_units_parse_seconds(text, &ms))
-		return false;
-	if (ms < 10 || ms > 3600000) {
-		mt_error_say("--interval=%.20s: from 0.01 to 3600 seconds", text);
-		return false;
-	}
-	*(uint64_t *)option->target = ms * 1000000u;
-	return true;
 }
 
 /* Returns whether the operands name a program. A single number is a PID, except behind "--". */
@@ -146,14 +151,21 @@ static bool names_program(int argc, char **argv)
 
 int mt_command_record(int argc, char **argv)
 {
-	struct mt_recorder_options wanted = {.interval_ns = INTERVAL_NS};
+	struct wanted wanted = {0};
 	struct mt_json_lines lines = {.fd = -1};
+	uint64_t interval_ms = 0;
 	bool no_shim = false;
 	const struct mt_option own[] = {
 		{.name = "output", .target = &lines.path, .take = mt_option_text, .letter = 'o'},
-		{.name = "interval", .target = &wanted.interval_ns, .take = take_interval},
-		{.name = "tree", .target = &wanted.tree},
+		{.name = "interval",
+		 .target = &interval_ms,
+		 .take = mt_option_ms,
+		 .min = INTERVAL_MIN_SECONDS,
+		 .max = INTERVAL_MAX_SECONDS},
+		{.name = "pid", .target = &wanted.pid, .take = mt_option_text},
+		{.name = "tree", .target = &wanted.options.tree},
 		{.name = "no-shim", .target = &no_shim},
+		{.name = "quiet", .target = &wanted.quiet, .letter = 'q'},
 		{0}};
 	struct mt_option *options = mt_setting_option_list(own);
 	const struct mt_command_line line = {"record", help, mt_setting_option_print,
@@ -164,13 +176,17 @@ int mt_command_record(int argc, char **argv)
 	free(options);
 	if (!goes_on)
 		return code;
-	if (!lines.path || optind >= argc) {
-		mt_error_say("record: %s",
-			     lines.path ? "no program and no PID given" : "-o FILE is missing");
+	if (!lines.path || (optind < argc) == (wanted.pid != NULL)) {
+		mt_error_say("record: %s", !lines.path     ? "-o FILE is missing"
+					   : optind < argc ? "--pid and a program or PID"
+							   : "no program and no PID given");
 		return mt_command_misused("record");
 	}
-	wanted.shim = !no_shim;
-	wanted.started = names_program(argc, argv);
-	return wanted.started ? record_program(&argv[optind], &wanted, &lines)
-			      : record_process(argv[optind], &wanted, &lines);
+	wanted.options.shim = !no_shim;
+	wanted.options.interval_ns = interval_ms * 1000000u;
+	wanted.options.started = !wanted.pid && names_program(argc, argv);
+	if (!wanted.options.started && !wanted.pid)
+		wanted.pid = argv[optind];
+	return wanted.options.started ? record_program(&argv[optind], &wanted, &lines)
+				      : record_process(&wanted, &lines);
 }

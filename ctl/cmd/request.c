@@ -1,6 +1,7 @@
-/* ctl/cmd/request.c -- commands that take one PID, send one request and wait for the reply:
+/* ctl/cmd/request.c -- commands that send one request to each process and wait for the reply:
  * `mtctl round` and `mtctl reset-peak`. */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "ctl/command.h"
 #include "ctl/output/json.h"
@@ -10,108 +11,125 @@
 
 #define TIMEOUT_MS 10000u
 
-static const char help[] = "  --json             one object\n"
-			   "  --timeout=SECONDS  how long to wait for the reply (10)\n";
+static const char help[] = "  --json              one object\n"
+			   "  --timeout=DURATION  how long to wait for the reply of each (10s)\n";
 
 struct request_command {
 	const char *command;
 	struct mt_request request;
-	struct mt_process process; /* filled in */
-	struct mt_stats_head head; /* after the request; only where `replied` */
-	bool replied;
-	bool json;
+	/* prints what has changed */
+	void (*print)(const struct mt_process *process, const struct mt_stats_head *head);
+	/* adds it to the process's object */
+	void (*add)(json_t *object, const struct mt_stats_head *head);
 };
 
-/* Takes the object over. */
-static void print_json(json_t *object)
+/* list: takes the process's object in place of a line of text, where it is not NULL. */
+static enum mt_exit send_request(const struct request_command *command,
+				 const struct mt_process *process, uint64_t timeout_ms,
+				 json_t *list)
 {
-	json_t *root = json_object(), *list = json_array();
-
-	mt_json_append(list, object);
-	mt_json_set(root, "processes", list);
-	mt_json_print(root, true);
-}
-
-static int send_request(struct request_command *command, uint64_t timeout_ms)
-{
+	struct mt_stats_head head;
 	struct mt_error_reason why;
-	enum mt_err error = mt_control_file_exchange(&command->process, command->request,
-						     timeout_ms, &command->head, &why);
+	enum mt_err error =
+		mt_control_file_exchange(process, command->request, timeout_ms, &head, &why);
 
-	command->replied = !error;
-	return error ? mt_target_fail(&command->process, error, &why) : MT_EXIT_OK;
+	if (error)
+		return mt_target_fail(process, error, &why);
+	if (list) {
+		json_t *object = mt_process_json(process);
+
+		command->add(object, &head);
+		mt_json_append(list, object);
+	} else {
+		command->print(process, &head);
+	}
+	return MT_EXIT_OK;
 }
 
-/* Reads "PID [--timeout=S]", sends the request and waits for the reply. Returns the exit code,
- * after a message where it is not MT_EXIT_OK. */
-static int run(struct request_command *command, int argc, char **argv)
+/* Reads "PID... [--timeout=S]", sends the request to each and waits for the reply. Returns the
+ * highest exit code. */
+static int run(const struct request_command *command, int argc, char **argv)
 {
 	uint64_t timeout_ms = TIMEOUT_MS;
-	const struct mt_option options[] = {{.name = "json", .target = &command->json},
-					    {.name = "timeout",
-					     .target = &timeout_ms,
-					     .take = mt_option_seconds,
-					     .letter = 't'},
-					    {0}};
-	const struct mt_command_line line = {command->command, help, NULL, options, 1, 1};
-	int code;
+	bool json = false;
+	const struct mt_option options[] = {
+		{.name = "json", .target = &json},
+		{.name = "timeout", .target = &timeout_ms, .take = mt_option_ms, .letter = 't'},
+		{0}};
+	const struct mt_command_line line = {command->command, help, NULL,
+					     options,          1,    MT_OPERANDS_MAX};
+	struct mt_process *list;
+	json_t *objects;
+	size_t count;
+	int code, worst = MT_EXIT_OK;
 
 	if (!mt_command_line_read(&line, argc, argv, &code))
 		return code;
-	code = mt_target_find(argv[optind], &command->process);
-	return code == MT_EXIT_OK ? send_request(command, timeout_ms) : code;
+	code = mt_target_find_all(&argv[optind], (size_t)(argc - optind), &list, &count);
+	if (code != MT_EXIT_OK)
+		return code;
+	objects = json ? json_array() : NULL;
+	for (size_t i = 0; i < count; i++) {
+		code = send_request(command, &list[i], timeout_ms, objects);
+		worst = code > worst ? code : worst;
+	}
+	free(list);
+	if (json)
+		mt_process_print_json(objects);
+	return worst;
 }
 
-int mt_command_round(int argc, char **argv)
+static void print_rounds(const struct mt_process *process, const struct mt_stats_head *head)
 {
-	struct request_command command = {.command = "round",
-					  .request = {.kind = MT_REQUEST_ROUND}};
-	int code = run(&command, argc, argv);
-
-	if (command.replied && command.json) {
-		json_t *object = mt_process_json(&command.process);
-
-		mt_json_set_u64(object, "rounds_count", command.head.snapshot.rounds_count);
-		print_json(object);
-	} else if (command.replied)
-		printf("process %d (%s): %s\n", (int)command.process.pid, command.process.comm,
-		       mt_text_counted(command.head.snapshot.rounds_count, "round has ended",
-				       "rounds have ended")
-			       .text);
-	return code;
+	printf("process %d (%s): %s\n", (int)process->pid, process->comm,
+	       mt_text_counted(head->snapshot.rounds_count, "round has ended", "rounds have ended")
+		       .text);
 }
 
-static void print_peaks_json(const struct request_command *command)
+static void add_rounds(json_t *object, const struct mt_stats_head *head)
 {
-	const struct mt_stats_snapshot *now = &command->head.snapshot;
-	bool gpu = mt_stats_file_uses_cuda(&command->head);
-	json_t *object = mt_process_json(&command->process);
+	mt_json_set_u64(object, "rounds_count", head->snapshot.rounds_count);
+}
+
+static void print_peaks(const struct mt_process *process, const struct mt_stats_head *head)
+{
+	const struct mt_stats_snapshot *now = &head->snapshot;
+
+	if (mt_stats_file_uses_cuda(head))
+		printf("process %d (%s): the peaks start again: live bytes at %s, GPU allocated at "
+		       "%s, reserved at %s\n",
+		       (int)process->pid, process->comm,
+		       mt_text_bytes(now->heap_live_peak_bytes).text,
+		       mt_text_bytes(now->gpu_allocated_peak_bytes).text,
+		       mt_text_bytes(now->gpu_reserved_peak_bytes).text);
+	else
+		printf("process %d (%s): the peak of live bytes starts again at %s\n",
+		       (int)process->pid, process->comm,
+		       mt_text_bytes(now->heap_live_peak_bytes).text);
+}
+
+static void add_peaks(json_t *object, const struct mt_stats_head *head)
+{
+	const struct mt_stats_snapshot *now = &head->snapshot;
+	bool gpu = mt_stats_file_uses_cuda(head);
 
 	mt_json_set_u64(object, "heap_live_peak_bytes", now->heap_live_peak_bytes);
 	mt_json_set_u64_if(object, "gpu_allocated_peak_bytes", gpu, now->gpu_allocated_peak_bytes);
 	mt_json_set_u64_if(object, "gpu_reserved_peak_bytes", gpu, now->gpu_reserved_peak_bytes);
-	print_json(object);
+}
+
+int mt_command_round(int argc, char **argv)
+{
+	static const struct request_command command = {
+		"round", {.kind = MT_REQUEST_ROUND}, print_rounds, add_rounds};
+
+	return run(&command, argc, argv);
 }
 
 int mt_command_reset_peak(int argc, char **argv)
 {
-	struct request_command command = {.command = "reset-peak",
-					  .request = {.kind = MT_REQUEST_RESET_PEAK}};
-	int code = run(&command, argc, argv);
-	const struct mt_stats_snapshot *now = &command.head.snapshot;
+	static const struct request_command command = {
+		"reset-peak", {.kind = MT_REQUEST_RESET_PEAK}, print_peaks, add_peaks};
 
-	if (command.replied && command.json)
-		print_peaks_json(&command);
-	else if (command.replied && mt_stats_file_uses_cuda(&command.head))
-		printf("process %d (%s): the peaks start again: live bytes at %s, GPU allocated at "
-		       "%s, reserved at %s\n",
-		       (int)command.process.pid, command.process.comm,
-		       mt_text_bytes(now->heap_live_peak_bytes).text,
-		       mt_text_bytes(now->gpu_allocated_peak_bytes).text,
-		       mt_text_bytes(now->gpu_reserved_peak_bytes).text);
-	else if (command.replied)
-		printf("process %d (%s): the peak of live bytes starts again at %s\n",
-		       (int)command.process.pid, command.process.comm,
-		       mt_text_bytes(now->heap_live_peak_bytes).text);
-	return code;
+	return run(&command, argc, argv);
 }

@@ -11,12 +11,13 @@
 static const char help[] =
 	"The library is MTSHIM_LIBRARY, else the one beside mtctl, in ../lib, or where it was\n"
 	"installed. An existing LD_PRELOAD stays, behind it. The exit code is that of the\n"
-	"program; 127: not found, 126: cannot be run, 2: an option that is not valid.\n\n"
-	"options:\n";
+	"program. On a terminal it says the id of the process first, in one line.\n\n"
+	"  -q, --quiet  no such line\n";
 
 int mt_command_run(int argc, char **argv)
 {
-	static const struct mt_option own[] = {{0}};
+	bool quiet = false;
+	const struct mt_option own[] = {{.name = "quiet", .target = &quiet, .letter = 'q'}, {0}};
 	struct mt_option *options = mt_setting_option_list(own);
 	const struct mt_command_line line = {"run",   help, mt_setting_option_print,
 					     options, 0,    MT_OPERANDS_PROGRAM};
@@ -33,6 +34,10 @@ int mt_command_run(int argc, char **argv)
 	code = mt_preload_prepare();
 	if (code != MT_EXIT_OK)
 		return code;
+	if (!quiet && isatty(STDERR_FILENO))
+		mt_error_say("process %d runs under mtshim " MT_VERSION
+			     "; in another terminal: %s stat %d",
+			     (int)getpid(), program_invocation_name, (int)getpid());
 	execvp(argv[optind], &argv[optind]);
 	failed = errno;
 	mt_error_say("%s: %s", argv[optind], strerror(failed));

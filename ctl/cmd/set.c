@@ -1,5 +1,6 @@
-/* ctl/cmd/set.c -- `mtctl set`: a setting of a running process. */
+/* ctl/cmd/set.c -- `mtctl set`: a setting of running processes. */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "ctl/process/set_request.h"
 #include "ctl/process/control_file.h"
@@ -16,33 +17,49 @@ static const char help[] =
 	"new one.\n\n"
 	"  --json  one object\n";
 
-static void print_text(const struct mt_target *target, const struct mt_request *request,
-		       const char *before)
+static enum mt_exit fail(const struct mt_target *target, const struct mt_request *request,
+			 enum mt_err error, const struct mt_error_reason *why)
 {
-	printf("%s: %s -> %s\n", request->name, before,
-	       mt_set_request_value(request, &target->file));
+	mt_error_say("process %d (%s): %s: %s", (int)target->process.pid, target->process.comm,
+		     request->name, why->text);
+	return mt_error_exit(error);
 }
 
-static void print_json(const struct mt_target *target, const struct mt_request *request,
-		       const char *before)
-{
-	json_t *root = json_object(), *list = json_array(),
-	       *object = mt_process_json(&target->process);
+/* Where the result goes. */
+struct output {
+	json_t *list;   /* takes an object for each process, where it is not NULL; else text */
+	bool with_name; /* the text says which process it is */
+};
 
-	mt_json_set_text(object, "name", request->name);
-	mt_json_set_text(object, "value_before", before);
-	mt_json_set_text(object, "value", mt_set_request_value(request, &target->file));
-	mt_json_append(list, object);
-	mt_json_set(root, "processes", list);
-	mt_json_print(root, true);
+static void print(const struct mt_target *target, const struct mt_request *request,
+		  const char *before, const struct output *output)
+{
+	const char *now = mt_set_request_value(request, &target->file);
+
+	if (output->list) {
+		json_t *object = mt_process_json(&target->process);
+
+		mt_json_set_text(object, "name", request->name);
+		mt_json_set_text(object, "value_before", before);
+		mt_json_set_text(object, "value", now);
+		mt_json_append(output->list, object);
+		return;
+	}
+	if (output->with_name)
+		printf("process %d (%s): ", (int)target->process.pid, target->process.comm);
+	printf("%s: %s -> %s\n", request->name, before, now);
 }
 
-static int set(struct mt_target *target, const struct mt_request *request, bool json)
+static enum mt_exit set(struct mt_target *target, const struct mt_request *request,
+			const struct output *output)
 {
 	char before[sizeof(target->file.settings[0].value)];
 	struct mt_error_reason why;
+	enum mt_exit code = mt_target_load(target);
 	enum mt_err error;
 
+	if (code != MT_EXIT_OK)
+		return code;
 	if (mt_set_request_unavailable(request, &target->file.head)) {
 		mt_process_say(&target->process,
 			       mt_set_request_unavailable(request, &target->file.head));
@@ -54,29 +71,52 @@ static int set(struct mt_target *target, const struct mt_request *request, bool 
 		mt_set_request_explain(request, &why);
 	else
 		error = mt_target_read(&target->process, &target->file, &why);
-	if (error) {
-		mt_error_say("process %d (%s): %s: %s", (int)target->process.pid,
-			     target->process.comm, request->name, why.text);
-		return mt_error_exit(error);
-	}
-	(json ? print_json : print_text)(target, request, before);
+	if (error)
+		return fail(target, request, error, &why);
+	print(target, request, before, output);
 	return MT_EXIT_OK;
+}
+
+/* Returns the highest exit code. */
+static enum mt_exit set_all(const struct mt_process *list, size_t count,
+			    const struct mt_request *request, bool json)
+{
+	const struct output output = {json ? json_array() : NULL, count > 1};
+	struct mt_target *target = mt_error_check_memory(malloc(sizeof(*target)));
+	enum mt_exit worst = MT_EXIT_OK;
+
+	for (size_t i = 0; i < count; i++) {
+		enum mt_exit code;
+
+		target->process = list[i];
+		code = set(target, request, &output);
+		worst = code > worst ? code : worst;
+	}
+	free(target);
+	if (json)
+		mt_process_print_json(output.list);
+	return worst;
 }
 
 int mt_command_set(int argc, char **argv)
 {
 	bool json = false;
 	const struct mt_option options[] = {{.name = "json", .target = &json}, {0}};
-	const struct mt_command_line line = {"set", help, NULL, options, 2, 2};
+	const struct mt_command_line line = {"set", help, NULL, options, 2, MT_OPERANDS_MAX};
+	struct mt_process *list;
+	size_t count;
 	struct mt_request request;
-	struct mt_target target;
 	struct mt_error_reason why;
 	int code;
 
 	if (!mt_command_line_read(&line, argc, argv, &code))
 		return code;
-	if (mt_set_request_parse(argv[optind + 1], &request, &why) != MT_ERR_OK)
+	if (mt_set_request_parse(argv[argc - 1], &request, &why) != MT_ERR_OK)
 		return mt_error_fail(MT_EXIT_USAGE, &why);
-	code = mt_target_open(argv[optind], &target);
-	return code == MT_EXIT_OK ? set(&target, &request, json) : code;
+	code = mt_target_find_all(&argv[optind], (size_t)(argc - 1 - optind), &list, &count);
+	if (code != MT_EXIT_OK)
+		return code;
+	code = set_all(list, count, &request, json);
+	free(list);
+	return code;
 }

@@ -48,6 +48,7 @@ void mt_setting_option_print(void)
 	const struct mt_setting *all = mt_setting_all(&count);
 	char allowed[128];
 
+	puts("settings of the program that is started, as `mtctl options` lists them:");
 	for (size_t i = 0; i < count; i++) {
 		mt_setting_allowed(&all[i], allowed, sizeof(allowed));
 		printf("  --%s%s   %s\n        %s%s; default %s\n", all[i].option,

@@ -11,32 +11,32 @@
 
 #include "ctl/process/control_file.h"
 #include "ctl/command.h"
-#include "ctl/output/units.h"
 #include "ctl/process/target.h"
 #include "ctl/output/text.h"
 
-#define TOP_DEFAULT    10
-#define LOOK_MS        30000u
-#define FRAMES_DEFAULT 10u
+#define TOP_DEFAULT      10
+#define LOOK_MS          30000u
+#define FRAMES_DEFAULT   10u
+#define DIFF_MIN_SECONDS 0.01
+#define LOOK_MIN_SECONDS 0.001
 
 static const char help[] =
 	"Live bytes by the stack that allocated them, the largest first, estimated from samples\n"
 	"of the heap profiler of the embedded jemalloc. The program must be started with\n"
 	"MT_PROF=1, and sampling be switched on (mtctl set PID prof=on). Memory that was\n"
-	"allocated before that, by mmap, or by a library's own allocator is not included. Exit\n"
-	"code 0: printed, 1: no profile is available, or nothing has grown.\n\n"
+	"allocated before that, by mmap, or by a library's own allocator is not included.\n\n"
 	"With --python: the lines of a Python program that allocate what grows, by Python's own\n"
 	"tracemalloc, which is started in the running program, read twice and stopped. This needs\n"
 	"no setting and no restart, and slows the program down meanwhile; a line on stderr says\n"
 	"by how much before it begins. A line is the program's own: the innermost one outside of\n"
 	"packages and the standard library. Exit code 4: the main thread did not run Python.\n\n"
 	"  --top=N         the number of sites (10), 0 for all\n"
-	"  --diff=SECONDS  takes two profiles this far apart and shows what has grown\n"
+	"  --diff=DURATION  takes two profiles this far apart and shows what has grown\n"
 	"  --json          one object\n"
 	"  --folded        a line a stack, for flame graphs\n"
 	"  --pprof=FILE    also writes all sites for `pprof FILE` or `go tool pprof FILE`\n"
 	"  --python        the lines of a Python program; without --diff and --pprof\n"
-	"  --for=TIME      with --python: how long, up to 1h (30s); two rounds of the program\n"
+	"  --for=DURATION  with --python: how long, up to 1h (30s); two rounds of the program\n"
 	"  --frames=N      with --python: frames of a stack that are kept, 1 to 32 (10); fewer\n"
 	"                  cost less, and may not reach the program's own line\n";
 
@@ -99,17 +99,6 @@ static int show_growth(struct wanted *wanted)
 	return code;
 }
 
-static bool take_diff(const struct mt_option *option, const char *text)
-{
-	uint64_t *ms = option->target;
-
-	if (!mt_units_parse_seconds(text, ms))
-		return false;
-	if (!*ms)
-		mt_error_say("--diff wants more than 0 seconds");
-	return *ms > 0;
-}
-
 /* ---- Python lines ---- */
 
 static volatile sig_atomic_t stopped;
@@ -161,22 +150,6 @@ static int show_lines(const struct wanted *wanted)
 	return code;
 }
 
-/* 30, 30s, 2m, 1h; fractions are allowed. */
-static bool take_look(const struct mt_option *option, const char *text)
-{
-	char *end;
-	double value = strtod(text, &end), unit = *end == 'm' ? 60 : *end == 'h' ? 3600 : 1;
-	double ms = value * unit * 1000;
-
-	if (end == text || (*end && (!strchr("smh", *end) || end[1])) ||
-	    !(ms >= 1 && ms <= MT_LINES_MS_MAX)) {
-		mt_error_say("'%.60s' is no time to look: 30, 30s, 2m, up to 1h", text);
-		return false;
-	}
-	*(uint64_t *)option->target = (uint64_t)ms;
-	return true;
-}
-
 static bool take_frames(const struct mt_option *option, const char *text)
 {
 	uint64_t *frames = option->target;
@@ -209,12 +182,19 @@ int mt_command_sites(int argc, char **argv)
 		 .target = &wanted.view.top,
 		 .take = mt_option_number,
 		 .what = "a number of sites"},
-		{.name = "diff", .target = &wanted.view.over_ms, .take = take_diff},
+		{.name = "diff",
+		 .target = &wanted.view.over_ms,
+		 .take = mt_option_ms,
+		 .min = DIFF_MIN_SECONDS},
 		{.name = "json", .target = &wanted.json},
 		{.name = "folded", .target = &wanted.folded},
 		{.name = "pprof", .target = &wanted.pprof, .take = mt_option_text},
 		{.name = "python", .target = &wanted.python},
-		{.name = "for", .target = &wanted.look_ms, .take = take_look},
+		{.name = "for",
+		 .target = &wanted.look_ms,
+		 .take = mt_option_ms,
+		 .min = LOOK_MIN_SECONDS,
+		 .max = MT_LINES_MS_MAX / 1000.0},
 		{.name = "frames",
 		 .target = &wanted.frames,
 		 .take = take_frames,

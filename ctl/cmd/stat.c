@@ -10,10 +10,9 @@
 #include "ctl/command.h"
 #include "ctl/output/json.h"
 #include "ctl/process/stats_json.h"
-#include "ctl/output/units.h"
 
-#define EVERY_MS     2000u
-#define EVERY_MIN_MS 10u
+#define EVERY_MS          2000u
+#define EVERY_MIN_SECONDS 0.01
 
 static const char help[] =
 	"Shows what resident memory (RSS) is made of, its peak and limit, the last cleanup, and\n"
@@ -26,7 +25,7 @@ static const char help[] =
 	"  --records          all cleanups that are kept, the last 256\n"
 	"  --samples          the last 15 minutes\n"
 	"  --json             one object: every figure by its name, records, samples, settings\n"
-	"  --watch[=SECONDS]  repeats (2) until the process ends; with --json, one line each\n"
+	"  --watch[=DURATION]  repeats (2s) until the process ends; with --json, one line each\n"
 	"  --oom              only the last out-of-memory errors of GPUs and the times that\n"
 	"                     MT_RSS_LIMIT_MB was reached, in full; exit code 0 also for none\n"
 	"  --cached           does not wake the process\n";
@@ -54,7 +53,7 @@ static int show(struct mt_target *target, const char *pid, const struct mt_stat_
 	for (;;) {
 		if (!view->cached)
 			mt_control_file_refresh(&target->process);
-		code = mt_target_open(pid, target);
+		code = mt_target_load(target);
 		if (code != MT_EXIT_OK)
 			return code;
 		print(target, view);
@@ -70,12 +69,12 @@ static bool take_watch(const struct mt_option *option, const char *text)
 {
 	struct mt_stat_view *view = option->target;
 
+	struct mt_option every = *option;
+
 	view->watch = true;
-	if (text && !mt_units_parse_seconds(text, &view->every_ms))
-		return false;
-	if (view->every_ms < EVERY_MIN_MS)
-		view->every_ms = EVERY_MIN_MS;
-	return true;
+	every.target = &view->every_ms;
+	every.min = EVERY_MIN_SECONDS;
+	return !text || mt_option_ms(&every, text);
 }
 
 int mt_command_stat(int argc, char **argv)

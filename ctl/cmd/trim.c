@@ -8,6 +8,7 @@
 #include "ctl/process/process_tree.h"
 #include "ctl/output/json.h"
 #include "ctl/cmd/ps.h"
+#include "ctl/cmd/trim_preview.h"
 #include "ctl/process/stats_dir.h"
 #include "ctl/process/target.h"
 #include "ctl/output/table.h"
@@ -20,20 +21,22 @@
 
 static const char help[] =
 	"Runs Python's gc, returns free heap pages and empties GPU caches (a heavy cleanup).\n"
-	"Sends no signal. Exit code 0: memory was freed, 1: nothing was freed (or the process is\n"
-	"asleep), 3: no such process or not shimmed, 4: no reply in time.\n\n"
+	"Sends no signal.\n\n"
 	"  --all              every shimmed process of the user; as root: of root alone\n"
 	"  --all-users        every shimmed process of all users, as far as permitted\n"
 	"  --tree             PID and all its descendants; a last line has the memory of the\n"
 	"                     whole tree, as PSS, before and after, with processes that do not\n"
 	"                     carry the shim\n"
 	"  --light            gc and heap only, without GPU caches\n"
+	"  --check            exit code 1 where no process has freed memory; else that is 0\n"
+	"  --dry-run          cleans up nothing: prints what each process could return\n"
 	"  --json             one object: the cleanup of each process, and for --tree the totals\n"
-	"  --timeout=SECONDS  how long to wait for the replies and cleanups of all (30); the\n"
+	"  --timeout=DURATION\n"
+	"                     how long to wait for the replies and cleanups of all (30s); the\n"
 	"                     figures of --tree take up to half as long in addition\n";
 
 struct trim {
-	bool all, all_users;
+	bool all, all_users, check, dry_run;
 	struct mt_option_tree tree;
 	uint32_t level;
 	uint64_t timeout_ms;
@@ -120,10 +123,12 @@ static int finish_one(const struct trim *trim, const struct mt_process *process,
 		       process->comm);
 	else if (!reply->error && !trim->json)
 		print_cleanup(process, &reply->cleanup);
+	if (mt_trim_reply_exit(reply) == MT_EXIT_OK && trim->check && !mt_trim_reply_freed(reply))
+		return MT_EXIT_NOTHING;
 	return mt_trim_reply_exit(reply);
 }
 
-/* The exit code of many processes: 0 where any has freed memory, else the highest. */
+/* The exit code of many processes: 0 where any has done it, else the highest. */
 static int combine_codes(int code, int other)
 {
 	if (code == MT_EXIT_OK || other == MT_EXIT_OK)
@@ -133,9 +138,12 @@ static int combine_codes(int code, int other)
 
 static int trim_all(const struct trim *trim, const struct mt_process *list, size_t count)
 {
-	struct mt_trim_requests *requests =
-		mt_trim_requests_new(list, count, trim->level, trim->timeout_ms);
+	struct mt_trim_requests *requests;
 	int code = MT_EXIT_NOTHING;
+
+	if (trim->dry_run)
+		return mt_trim_preview(list, count, trim->json);
+	requests = mt_trim_requests_new(list, count, trim->level, trim->timeout_ms);
 
 	for (size_t i = 0; i < count; i++)
 		code = combine_codes(finish_one(trim, &list[i], mt_trim_requests_wait(requests, i)),
@@ -144,8 +152,8 @@ static int trim_all(const struct trim *trim, const struct mt_process *list, size
 	return code;
 }
 
-/* Keeps the shimmed processes of the list: below `root` (0: all), with own_only those of the
- * calling user. */
+/* Keeps the shimmed processes of the list: below `root`, or (0) those that mtctl shows, with
+ * own_only of the calling user alone. */
 static size_t choose(struct mt_process *list, size_t count, pid_t root, bool own_only)
 {
 	struct mt_process *copy = mt_error_check_memory(calloc(count + 1, sizeof(*copy)));
@@ -153,7 +161,8 @@ static size_t choose(struct mt_process *list, size_t count, pid_t root, bool own
 
 	for (size_t i = 0; i < count; i++)
 		if (list[i].shimmed && (!own_only || list[i].uid == geteuid()) &&
-		    (!root || mt_ancestry_descends(list, count, list[i].pid, root)))
+		    (root ? mt_ancestry_descends(list, count, list[i].pid, root)
+			  : mt_stats_dir_is_shown(&list[i])))
 			copy[kept++] = list[i];
 	for (size_t i = 0; i < kept; i++)
 		list[i] = copy[i];
@@ -165,7 +174,7 @@ static int trim_many(const struct trim *trim, pid_t root)
 {
 	struct mt_process *list;
 	size_t count = mt_process_read_all(&list), kept = choose(list, count, root, trim->all);
-	int code = MT_EXIT_NOT_SHIMMED;
+	int code = root ? MT_EXIT_NOT_SHIMMED : MT_EXIT_NO_PROCESS;
 
 	if (!root)
 		mt_stats_dir_sweep(list, kept);
@@ -212,7 +221,7 @@ static int trim_tree(const struct trim *trim, pid_t root)
 	known = mt_process_tree_read(root, MT_PROCESS_TREE_TOTALS, &before, &why) == MT_ERR_OK;
 	code = trim_many(trim, root);
 	mt_process_smaps_until(mt_clock_now_ns() + figures_ns);
-	known = known && code != MT_EXIT_NOT_SHIMMED &&
+	known = known && code != MT_EXIT_NOT_SHIMMED && !trim->dry_run &&
 		mt_process_tree_read(root, MT_PROCESS_TREE_TOTALS, &after, &why) == MT_ERR_OK;
 	if (known && trim->json) {
 		mt_json_set(trim->json, "before", mt_process_tree_sums_json(&before));
@@ -226,20 +235,42 @@ static int trim_tree(const struct trim *trim, pid_t root)
 	return code;
 }
 
-static int run(const struct trim *trim, const char *pid_text)
+static int trim_named(const struct trim *trim, char **words, size_t count)
 {
-	struct mt_process process;
+	struct mt_process *list;
+	size_t list_count;
+	int code = mt_target_find_all(words, count, &list, &list_count);
+
+	if (code != MT_EXIT_OK)
+		return code;
+	code = trim_all(trim, list, list_count);
+	free(list);
+	return code;
+}
+
+static int run(const struct trim *trim, char **words, size_t count)
+{
 	pid_t root = 0;
 	int code;
 
 	if (trim->all || trim->all_users)
 		return trim_many(trim, 0);
-	if (trim->tree.is_wanted) {
-		code = mt_target_parse_pid(pid_text, &root);
-		return code == MT_EXIT_OK ? trim_tree(trim, root) : code;
-	}
-	code = mt_target_find(pid_text, &process);
-	return code == MT_EXIT_OK ? trim_all(trim, &process, 1) : code;
+	if (!trim->tree.is_wanted)
+		return trim_named(trim, words, count);
+	code = mt_target_choose(trim->tree.pid ? trim->tree.pid : words[0], &root);
+	return code == MT_EXIT_OK ? trim_tree(trim, root) : code;
+}
+
+/* A PID, or several; --tree takes one, which may also be its value; the others take none. */
+static bool is_wrong_use(const struct trim *trim, int operands)
+{
+	bool everybody = trim->all || trim->all_users;
+
+	if (trim->all + trim->all_users + trim->tree.is_wanted > 1)
+		return true;
+	if (everybody || trim->tree.is_wanted)
+		return operands != (!everybody && !trim->tree.pid);
+	return operands < 1;
 }
 
 int mt_command_trim(int argc, char **argv)
@@ -248,30 +279,30 @@ int mt_command_trim(int argc, char **argv)
 	bool light = false, heavy = false, json = false;
 	const struct mt_option options[] = {{.name = "all", .target = &trim.all},
 					    {.name = "all-users", .target = &trim.all_users},
+					    {.name = "check", .target = &trim.check},
+					    {.name = "dry-run", .target = &trim.dry_run},
 					    {.name = "light", .target = &light},
 					    {.name = "heavy", .target = &heavy},
 					    {.name = "json", .target = &json},
 					    {.name = "timeout",
 					     .target = &trim.timeout_ms,
-					     .take = mt_option_seconds,
+					     .take = mt_option_ms,
 					     .letter = 't'},
 					    {.name = "tree",
 					     .target = &trim.tree,
 					     .take = mt_option_take_tree,
 					     .value_optional = true},
 					    {0}};
-	const struct mt_command_line line = {"trim", help, NULL, options, 0, 1};
+	const struct mt_command_line line = {"trim", help, NULL, options, 0, MT_OPERANDS_MAX};
 	int code;
 
 	if (!mt_command_line_read(&line, argc, argv, &code))
 		return code;
-	/* --tree=PID needs no operand. */
-	if (argc - optind != (!trim.all && !trim.all_users && !trim.tree.pid) ||
-	    trim.all + trim.all_users + trim.tree.is_wanted > 1)
+	if (is_wrong_use(&trim, argc - optind) || (trim.check && trim.dry_run))
 		return mt_command_misused("trim");
 	trim.level = light && !heavy ? MT_LEVEL_LIGHT : MT_LEVEL_HEAVY;
 	trim.json = json ? mt_trim_json_new() : NULL;
-	code = run(&trim, trim.tree.pid ? trim.tree.pid : argv[optind]);
+	code = run(&trim, &argv[optind], (size_t)(argc - optind));
 	if (trim.json && json_array_size(json_object_get(trim.json, "processes")))
 		mt_json_print(trim.json, true);
 	return code;

@@ -18,6 +18,8 @@
 #define WATCHED_MAX 4096u /* processes of a tree at one time */
 #define STALE_NS    UINT64_C(1000000000)
 #define WAIT_MAX_NS UINT64_C(200000000) /* for all replies together */
+#define LOOK_NS     UINT64_C(1000000000)
+#define IDENTITY_NS UINT64_C(1000000000)
 
 struct mt_recorder {
 	struct mt_recorder_options options;
@@ -26,6 +28,7 @@ struct mt_recorder {
 	uint64_t began_ns;       /* CLOCK_REALTIME */
 	struct mt_watched *list; /* the first one is always the root */
 	size_t count;
+	uint64_t looked_ns;      /* for descendants; CLOCK_MONOTONIC */
 	bool warned;             /* the message about too many processes was printed */
 	int last_fd;             /* the root's stats file; -1: none yet */
 	struct mt_target target; /* buffer for the process that is being read; large */
@@ -213,16 +216,34 @@ static void begin_counting(const struct mt_recorder *recorder, struct mt_watched
 	watched->is_older = false;
 }
 
+/* Whether the identity need not be read again, which takes a child process. An exec chooses another
+ * address for the stack; a new title that leaves the name as it was is seen after IDENTITY_NS. */
+static bool is_same_program(const struct mt_recorder *recorder, const struct mt_watched *watched,
+			    uint64_t now_ns)
+{
+	struct mt_process now = {.pid = watched->process.pid};
+
+	return watched->identity && (watched->process.shimmed || !recorder->options.shim) &&
+	       now_ns - watched->identity_ns < IDENTITY_NS && watched->process.stack_start &&
+	       mt_process_read_stat(&now) && now.stack_start == watched->process.stack_start &&
+	       strcmp(now.comm, watched->process.comm) == 0;
+}
+
 /* An exec changes the name, and whether the process carries the shim; the loader maps that a moment
  * later. A process without the shim is checked again at growing intervals, since the maps of a
  * large process are long. */
 static uint64_t update_identity(const struct mt_recorder *recorder, struct mt_watched *watched)
 {
-	uint64_t identity = mt_recorder_identity(watched->process.pid);
-	bool same = identity == watched->identity;
+	uint64_t now_ns = mt_clock_now_ns(), identity;
 	struct mt_process fresh;
 	struct mt_error_reason why;
+	bool same;
 
+	if (is_same_program(recorder, watched, now_ns))
+		return watched->identity;
+	identity = mt_recorder_identity(watched->process.pid);
+	same = identity == watched->identity;
+	watched->identity_ns = now_ns;
 	watched->same_count = same ? watched->same_count + 1 : 0;
 	if (same && (watched->process.shimmed || !recorder->options.shim ||
 		     watched->same_count & (watched->same_count - 1)))
@@ -358,10 +379,21 @@ static bool is_stale(const struct mt_watched *watched, const struct mt_stats_hea
 	return watched->silent_count && now_ns > head->time_ns && now_ns - head->time_ns > STALE_NS;
 }
 
-bool mt_recorder_sample(struct mt_recorder *recorder)
+/* A look at all processes costs more than a sample. */
+static bool is_time_to_look(struct mt_recorder *recorder)
 {
-	uint64_t half_ns = recorder->options.interval_ns / 2,
-		 wait_ns = half_ns < WAIT_MAX_NS ? half_ns : WAIT_MAX_NS;
+	uint64_t now_ns = mt_clock_now_ns();
+
+	if (!recorder->options.interval_ns && recorder->looked_ns &&
+	    now_ns - recorder->looked_ns < LOOK_NS)
+		return false;
+	recorder->looked_ns = now_ns;
+	return true;
+}
+
+bool mt_recorder_sample(struct mt_recorder *recorder, uint64_t interval_ns)
+{
+	uint64_t half_ns = interval_ns / 2, wait_ns = half_ns < WAIT_MAX_NS ? half_ns : WAIT_MAX_NS;
 	uint64_t until_ns = mt_clock_now_ns() + wait_ns, now_ns;
 
 	for (size_t i = 0; i < recorder->count; i++)
@@ -369,7 +401,8 @@ bool mt_recorder_sample(struct mt_recorder *recorder)
 	now_ns = mt_clock_realtime_ns();
 	if (recorder->options.tree) {
 		drop_ended(recorder, now_ns);
-		find_new(recorder);
+		if (is_time_to_look(recorder))
+			find_new(recorder);
 	}
 	for (size_t i = 0; i < recorder->count; i++) {
 		struct mt_watched *watched = &recorder->list[i];
@@ -408,6 +441,11 @@ bool mt_recorder_poll(struct mt_recorder *recorder)
 	return mt_process_is_alive(&recorder->root);
 }
 
+static uint64_t ns_of(const struct timeval *time)
+{
+	return (uint64_t)time->tv_sec * 1000000000u + (uint64_t)time->tv_usec * 1000u;
+}
+
 void mt_recorder_end(struct mt_recorder *recorder, const struct mt_launch *launch)
 {
 	uint64_t now_ns = mt_clock_realtime_ns();
@@ -426,6 +464,8 @@ void mt_recorder_end(struct mt_recorder *recorder, const struct mt_launch *launc
 		mt_json_set(line, "signal",
 			    killed ? json_integer(WTERMSIG(launch->status)) : json_null());
 		mt_json_set_u64(line, "rss_peak_bytes", (uint64_t)launch->usage.ru_maxrss * 1024);
+		mt_json_set_u64(line, "cpu_ns",
+				ns_of(&launch->usage.ru_utime) + ns_of(&launch->usage.ru_stime));
 	}
 	put(recorder, line);
 	if (recorder->last_fd >= 0)

@@ -18,8 +18,9 @@ struct mt_recorder *mt_recorder_make(const struct mt_process *root,
 				     const struct mt_recorder_options *options,
 				     struct mt_json_lines *lines);
 
-/* Writes a sample of each process. Returns false where the root has ended. */
-bool mt_recorder_sample(struct mt_recorder *recorder);
+/* Writes a sample of each process. Waits up to half of interval_ns, the time to the next sample,
+ * for fresh figures. Returns false where the root has ended. */
+bool mt_recorder_sample(struct mt_recorder *recorder, uint64_t interval_ns);
 
 /* Writes new cleanups, rounds and changes of pressure, between samples, so that the ring of
  * cleanups does not overflow. Returns false where the root has ended. */

@@ -18,6 +18,17 @@ uint64_t mt_recorder_start_ns(const struct mt_process *process)
 	return mt_clock_realtime_ns() - mt_clock_boottime_ns() + since_boot;
 }
 
+uint64_t mt_recorder_interval_ns(const struct mt_recorder_options *options, uint64_t since_ns)
+{
+	uint64_t part_ns = since_ns / MT_RECORDER_PART;
+
+	if (options->interval_ns)
+		return options->interval_ns;
+	return part_ns < MT_RECORDER_FIRST_NS  ? MT_RECORDER_FIRST_NS
+	       : part_ns > MT_RECORDER_LAST_NS ? MT_RECORDER_LAST_NS
+					       : part_ns;
+}
+
 static uint64_t hash_text(uint64_t hash, char *text, size_t length)
 {
 	for (size_t i = 0; text && i < length; i++)
@@ -69,7 +80,9 @@ json_t *mt_recorder_header(const struct mt_process *root, const struct mt_record
 	mt_json_set_bool(line, "started", options->started);
 	mt_json_set_bool(line, "shim", options->shim);
 	mt_json_set_bool(line, "tree", options->tree);
-	mt_json_set_u64(line, "interval_ms", options->interval_ns / 1000000u);
+	mt_json_set_u64(line, "interval_ms", mt_recorder_interval_ns(options, 0) / 1000000u);
+	mt_json_set_u64(line, "interval_max_ms",
+			mt_recorder_interval_ns(options, UINT64_MAX) / 1000000u);
 	mt_json_set_text(line, "mtctl_version", MT_VERSION);
 	if (uname(&machine) == 0) {
 		set_clean(line, "host", machine.nodename);
@@ -164,6 +177,19 @@ static void set_kernel_figures(json_t *line, const char *status)
 			mt_json_set_u64(line, figures[i].name, kb * 1024);
 }
 
+/* Fields 14 and 15 of /proc/PID/stat, in clock ticks. The name before them may hold anything. */
+static void set_cpu_time(json_t *line, pid_t pid)
+{
+	char *text = mt_process_read(pid, "stat", NULL), *at = text ? strrchr(text, ')') : NULL;
+	unsigned long long user, system;
+
+	if (at && sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu", &user,
+			 &system) == 2)
+		mt_json_set_u64(line, "cpu_ns",
+				(user + system) * (1000000000u / (uint64_t)sysconf(_SC_CLK_TCK)));
+	free(text);
+}
+
 static json_t *device_samples(const struct mt_stats_file *file)
 {
 	json_t *array = json_array();
@@ -232,6 +258,7 @@ json_t *mt_recorder_sample_line(const struct mt_watched *watched, const struct m
 	if (status && mt_read_file_number(status, "VmRSS", &kb)) {
 		line = mt_recorder_line("sample", watched->process.pid, now_ns);
 		set_kernel_figures(line, status);
+		set_cpu_time(line, watched->process.pid);
 		if (file)
 			set_shim_figures(line, file);
 	}

@@ -75,6 +75,10 @@ struct mt_recording {
 	uint64_t ended_ns;  /* CLOCK_REALTIME; 0: it continues, or the recorder was killed */
 	/* of the root, by the kernel; 0: unknown */
 	uint64_t rss_peak_bytes;
+	/* CPU time of the root during the recording, of one that has been started with the children
+	 * that it has waited for; MT_RECORDING_UNKNOWN */
+	uint64_t cpu_ns;
+	uint64_t cpu_first_ns; /* of the first sample of the root, since its start */
 	struct mt_recording_process *processes;
 	struct mt_recording_sample *samples;
 	struct mt_recording_device *devices;
@@ -83,6 +87,11 @@ struct mt_recording {
 	uint64_t lost_count; /* lines or cleanups that the recording reports as missing */
 	struct mt_error_reason warning; /* "" or up to which line the file is valid */
 };
+
+/* A recording without a line. */
+#define MT_RECORDING_EMPTY                                                                         \
+	((struct mt_recording){.cpu_ns = MT_RECORDING_UNKNOWN,                                     \
+			       .cpu_first_ns = MT_RECORDING_UNKNOWN})
 
 /* Reads a file. INVALID: not a recording, with the line and the reason. A file that is valid up to
  * some line is read up to there, with a warning. The caller frees with mt_recording_free. */

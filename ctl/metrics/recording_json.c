@@ -183,17 +183,31 @@ static enum mt_err take_header(struct mt_recording *recording, const json_t *lin
 	return MT_ERR_OK;
 }
 
+/* An exec does not reset the time; a smaller figure is that of another process. */
+static void note_cpu(struct mt_recording *recording, uint64_t cpu_ns)
+{
+	if (cpu_ns == MT_RECORDING_UNKNOWN)
+		return;
+	if (recording->cpu_first_ns == MT_RECORDING_UNKNOWN)
+		recording->cpu_first_ns = cpu_ns;
+	if (cpu_ns >= recording->cpu_first_ns)
+		recording->cpu_ns = cpu_ns - recording->cpu_first_ns;
+}
+
 static enum mt_err take_sample(struct mt_recording *recording, const json_t *line, uint64_t pid,
 			       struct mt_error_reason *why)
 {
 	struct mt_recording_sample sample = {.pid = pid};
-	uint64_t peak = 0;
+	uint64_t peak = 0, cpu_ns = MT_RECORDING_UNKNOWN;
 	enum mt_err error;
 
 	if (!read_sample(line, false, &sample) ||
 	    sample.bytes[MT_RECORDING_RSS] == MT_RECORDING_UNKNOWN ||
-	    !get(line, "rss_peak_bytes", BYTES_MAX, &peak))
+	    !get(line, "rss_peak_bytes", BYTES_MAX, &peak) ||
+	    !get(line, "cpu_ns", TIME_MAX, &cpu_ns))
 		return invalid(why, "a sample");
+	if (pid == recording->pid)
+		note_cpu(recording, cpu_ns);
 	if (pid == recording->pid && peak > recording->rss_peak_bytes)
 		recording->rss_peak_bytes = peak;
 	error = take_devices(recording, line, &sample, why);
@@ -221,6 +235,7 @@ static enum mt_err take_end(struct mt_recording *recording, const json_t *line,
 	uint64_t code = MT_RECORDING_UNKNOWN, signal = MT_RECORDING_UNKNOWN;
 
 	if (!get(line, "exit_code", 255, &code) || !get(line, "signal", 255, &signal) ||
+	    !get(line, "cpu_ns", TIME_MAX, &recording->cpu_ns) ||
 	    !get(line, "time_ns", TIME_MAX, &recording->ended_ns))
 		return invalid(why, "an end");
 	recording->killed = signal != MT_RECORDING_UNKNOWN;
@@ -363,7 +378,7 @@ void mt_recording_of_process(const struct mt_target *target, struct mt_recording
 	json_t *stat = mt_stats_json(target);
 	struct mt_error_reason why;
 
-	*out = (struct mt_recording){0};
+	*out = MT_RECORDING_EMPTY;
 	(void)mt_recording_take_stat(out, stat,
 				     /* the process may publish nonsense: then there are no samples
 				      */

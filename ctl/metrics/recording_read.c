@@ -145,7 +145,7 @@ enum mt_err mt_recording_read(const char *path, struct mt_recording *out,
 	struct stat status;
 	enum mt_err error;
 
-	*out = (struct mt_recording){0};
+	*out = MT_RECORDING_EMPTY;
 	if (!reader.file)
 		return mt_error_because(why, MT_ERR_SYSTEM, "%.200s: %s", path, strerror(errno));
 	if (fstat(fileno(reader.file), &status) == 0 && S_ISDIR(status.st_mode)) {

@@ -65,7 +65,7 @@ enum mt_exit mt_error_exit(enum mt_err error)
 	case MT_ERR_NOT_AVAILABLE:
 		return MT_EXIT_NOTHING;
 	case MT_ERR_UNKNOWN:
-		return MT_EXIT_NOT_SHIMMED;
+		return MT_EXIT_NO_PROCESS;
 	case MT_ERR_TIMEOUT:
 		return MT_EXIT_NO_ANSWER;
 	default:

@@ -14,15 +14,22 @@ enum mt_err {
 #undef X
 };
 
-/* Exit codes of every command. docs/mtctl.md has the meaning of each. */
+/* Exit codes of every command: name, code, meaning. docs/mtctl.md has the details. */
+#define MT_EXITS(X)                                                                                \
+	X(OK, 0, "done")                                                                           \
+	X(NOTHING, 1, "the process is asleep, or what was asked for is not there")                 \
+	X(USAGE, 2, "a wrong use, or a file or value that is not valid or is refused")             \
+	X(NO_PROCESS, 3, "no such process")                                                        \
+	X(NO_ANSWER, 4, "no answer in time")                                                       \
+	X(NOT_SHIMMED, 5, "the process does not carry the shim")                                   \
+	X(NOT_PERMITTED, 6, "not permitted: the process belongs to another user")                  \
+	X(CANNOT_RUN, 126, "the program cannot be run")                                            \
+	X(NOT_FOUND, 127, "the program is not there")
+
 enum mt_exit {
-	MT_EXIT_OK = 0,
-	MT_EXIT_NOTHING = 1,
-	MT_EXIT_USAGE = 2,
-	MT_EXIT_NOT_SHIMMED = 3,
-	MT_EXIT_NO_ANSWER = 4,
-	MT_EXIT_CANNOT_RUN = 126,
-	MT_EXIT_NOT_FOUND = 127,
+#define X(name, code, meaning) MT_EXIT_##name = code,
+	MT_EXITS(X)
+#undef X
 };
 
 struct mt_error_reason {
@@ -48,7 +55,7 @@ void mt_error_say(const char *format, ...) __attribute__((format(printf, 1, 2)))
 /* Prints the reason on stderr, and returns `code`: the last statement of a command that fails. */
 enum mt_exit mt_error_fail(enum mt_exit code, const struct mt_error_reason *why);
 
-/* Returns the exit code for an error: asleep 1, no such process 3, no reply 4, all others 2. */
+/* Returns the exit code for an error: asleep 1, the process has ended 3, no reply 4, others 2. */
 enum mt_exit mt_error_exit(enum mt_err error);
 
 /* Returns `memory`, the result of malloc(3) and the like. Ends mtctl with a message where it is

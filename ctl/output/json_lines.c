@@ -118,6 +118,13 @@ void mt_json_lines_write(struct mt_json_lines *lines, json_t *object)
 	lines->warned = true;
 }
 
+bool mt_json_lines_is_file(const struct mt_json_lines *lines)
+{
+	struct stat status;
+
+	return !lines->warned && fstat(lines->fd, &status) == 0 && S_ISREG(status.st_mode);
+}
+
 void mt_json_lines_close(struct mt_json_lines *lines)
 {
 	if (lines->lost_count)

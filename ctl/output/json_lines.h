@@ -26,6 +26,9 @@ enum mt_err mt_json_lines_open(const char *path, struct mt_json_lines *out,
 /* Writes one line. Takes the object over. */
 void mt_json_lines_write(struct mt_json_lines *lines, json_t *object);
 
+/* Returns whether it is a regular file, and every line was written: it can be read again. */
+bool mt_json_lines_is_file(const struct mt_json_lines *lines);
+
 void mt_json_lines_close(struct mt_json_lines *lines);
 
 #endif

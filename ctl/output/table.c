@@ -131,9 +131,14 @@ void mt_table_print(struct mt_table *table)
 		widths[i] = width_of(table, i);
 	for (size_t first = 0; first < table->cells_count; first += table->columns_count)
 		print_row(table, first, widths);
+	free(widths);
+	mt_table_free(table);
+}
+
+void mt_table_free(struct mt_table *table)
+{
 	for (size_t i = 0; i < table->cells_count; i++)
 		free(table->cells[i]);
-	free(widths);
 	free(table->cells);
 	free(table);
 }

@@ -30,6 +30,7 @@ void mt_table_add_bytes(struct mt_table *table, bool known, uint64_t bytes);
 
 /* Prints the table to stdout, and frees it. */
 void mt_table_print(struct mt_table *table);
+void mt_table_free(struct mt_table *table);
 
 enum mt_colour {
 	MT_COLOUR_OK,

@@ -47,6 +47,23 @@ struct mt_short_text mt_text_ns(uint64_t ns)
 	return result;
 }
 
+struct mt_short_text mt_text_duration(double seconds)
+{
+	static const struct {
+		const char *unit;
+		double seconds, from;
+	} units[] = {{"h", 3600, 7200}, {"min", 60, 120}, {"s", 1, 1}, {"ms", 1e-3, 1e-3}};
+	struct mt_short_text result = {"0 s"};
+
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+		if (seconds >= units[i].from) {
+			snprintf(result.text, sizeof(result.text), "%.4g %s",
+				 seconds / units[i].seconds, units[i].unit);
+			break;
+		}
+	return result;
+}
+
 struct mt_short_text mt_text_span(uint64_t ns)
 {
 	static const struct {

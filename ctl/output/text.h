@@ -15,6 +15,8 @@ struct mt_short_text {
 struct mt_short_text mt_text_bytes(uint64_t bytes); /* "262.1 MB", "16.0 GB" from 10 GB on */
 struct mt_short_text mt_text_change(uint64_t from, uint64_t to); /* "-311.9 MB", "+0.2 MB" */
 struct mt_short_text mt_text_ns(uint64_t ns); /* "12.3 ms", "61.5 s" from 10 s on */
+/* as mt_units_duration reads it: "100 ms", "1.5 s", "2 min", "24 h" */
+struct mt_short_text mt_text_duration(double seconds);
 /* "12 s", "5 min", "3 h", "2 days": two of a unit at least, but for seconds */
 struct mt_short_text mt_text_span(uint64_t ns);
 struct mt_short_text mt_text_count(uint64_t count); /* "1,234,567" */
@@ -33,6 +35,10 @@ struct mt_short_text mt_text_field_name(const char *name);
 /* Replaces each byte that is not printable ASCII with "?", and ends the text with a NUL, so that
  * text of a process is safe for a terminal and for JSON. */
 void mt_text_clean(char *text, size_t text_bytes);
+
+/* Copies text of a user for a picture or a terminal, cut to fit: valid UTF-8 stays; control
+ * characters and what XML forbids become "?". */
+void mt_text_clean_utf8(const char *text, char *out, size_t out_bytes);
 
 bool mt_text_ends_with(const char *text, const char *end);
 

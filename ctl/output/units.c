@@ -7,8 +7,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "ctl/output/error.h"
-
 /* Reads the number at the start of the text. *end is the text after it, without blanks. */
 static bool parse_number(const char *text, double *out, const char **end)
 {
@@ -71,15 +69,33 @@ bool mt_units_bytes(const char *text, double *out)
 	return isfinite(*out);
 }
 
-bool mt_units_parse_seconds(const char *text, uint64_t *out_ms)
+bool mt_units_duration(const char *text, double *out_s)
 {
-	char *end;
-	double seconds = strtod(text, &end);
+	static const struct {
+		const char *unit;
+		double seconds;
+	} units[] = {{"", 1},     {"ms", 1e-3}, {"s", 1},    {"m", 60},
+		     {"min", 60}, {"h", 3600},  {"d", 86400}};
+	const char *end;
+	double value;
 
-	if (end == text || *end || !(seconds >= 0 && seconds <= 86400)) {
-		mt_error_say("'%s' is not a number of seconds from 0 to 86400", text);
+	if (!parse_number(text, &value, &end))
 		return false;
-	}
-	*out_ms = (uint64_t)(seconds * 1000);
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+		if (strcmp(end, units[i].unit) == 0) {
+			*out_s = value * units[i].seconds;
+			return isfinite(*out_s);
+		}
+	return false;
+}
+
+bool mt_units_percent(const char *text, double *out)
+{
+	const char *end;
+	double value;
+
+	if (!parse_number(text, &value, &end) || strcmp(end, *end ? "%" : "") != 0 || value > 100)
+		return false;
+	*out = value;
 	return true;
 }

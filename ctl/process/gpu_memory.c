@@ -112,7 +112,7 @@ bool mt_gpu_memory_find(long number, struct mt_gpu_memory *out)
 
 	if (known)
 		return true;
-	mt_process_list_read(&processes);
+	mt_process_list_read(MT_PROCESS_LIST_ALL, &processes);
 	for (size_t i = 0; i < processes.count; i++)
 		if (processes.list[i].uses_cuda)
 			known = read_process(&processes.list[i].process, number, known, out);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ctl/process/clock.h"
+#include "ctl/process/control_file.h"
 #include "ctl/process/process_cache.h"
 #include "ctl/process/stats_dir.h"
 #include "ctl/process/target.h"
@@ -12,6 +13,10 @@
 /* retries for files that may be half written, for all of them together */
 #define TRIES    5u /* of files that may be half written, all together */
 #define PAUSE_MS 10
+
+/* RSS may differ by this much from that of the published figures; more than a part of it */
+#define OUTDATED_BYTES ((uint64_t)2 << 20)
+#define OUTDATED_PART  20u
 
 const char *mt_process_state_word(enum mt_process_state state)
 {
@@ -83,6 +88,7 @@ static size_t plan_probes(struct mt_process_list *processes, struct mt_process_p
 		if (!mt_process_may_probe(process))
 			continue;
 		is_near = mt_target_read_near(process, &processes->list[i].head);
+		processes->list[i].is_near = is_near;
 		probes[count++] = (struct mt_process_probe){
 			.process = process, .maps = !is_near, .command = is_near};
 	}
@@ -138,9 +144,19 @@ static void read_entries(struct mt_process_list *processes, struct mt_process_pr
 	}
 }
 
-static void keep_shimmed(struct mt_process_list *processes)
+/* A process that is unresponsive may be one of this MT_DIR. */
+static bool is_kept(const struct mt_process_list_entry *entry, const struct mt_process *process,
+		    enum mt_process_list_scope scope)
+{
+	return process->shimmed &&
+	       (scope == MT_PROCESS_LIST_ALL || entry->is_near ||
+		entry->state == MT_PROCESS_UNRESPONSIVE || mt_stats_dir_is_shown(process));
+}
+
+static void keep_shimmed(struct mt_process_list *processes, enum mt_process_list_scope scope)
 {
 	for (size_t i = 0; i < processes->all_count; i++) {
+		processes->all[i].shimmed = is_kept(&processes->list[i], &processes->all[i], scope);
 		if (!processes->all[i].shimmed)
 			continue;
 		processes->list[i].process.shimmed = true;
@@ -232,7 +248,7 @@ static void find_parents(struct mt_process_list *processes)
 	free(entry_of);
 }
 
-void mt_process_list_read(struct mt_process_list *out)
+void mt_process_list_read(enum mt_process_list_scope scope, struct mt_process_list *out)
 {
 	struct mt_process_probe *probes;
 	size_t probes_count;
@@ -245,12 +261,55 @@ void mt_process_list_read(struct mt_process_list *out)
 	probes_count = plan_probes(out, probes);
 	mt_process_cache_probe(probes, probes_count);
 	read_entries(out, probes, probes_count);
-	mt_stats_dir_forget();
 	free(probes);
-	keep_shimmed(out);
+	keep_shimmed(out, scope);
+	mt_stats_dir_forget();
 	find_parents(out);
 	make_order(out);
 	sum_up(out);
+}
+
+/* ---- figures that are older than the RSS beside them ---- */
+
+/* The kernel's RSS is of now. Where the process saw another one when it published, its other
+ * figures are as old. */
+static bool is_outdated(const struct mt_process_list_entry *entry)
+{
+	uint64_t now = entry->own.rss_bytes, then = entry->head.snapshot.rss_bytes;
+	uint64_t apart = now > then ? now - then : then - now;
+
+	return entry->state == MT_PROCESS_AWAKE && apart > OUTDATED_BYTES &&
+	       apart > now / OUTDATED_PART;
+}
+
+static void refresh(struct mt_process_list_entry *entry, uint64_t until_ns)
+{
+	const struct mt_request request = {.kind = MT_REQUEST_PUBLISH};
+	uint64_t now_ns = mt_clock_now_ns();
+	struct mt_stats_head head;
+	struct mt_error_reason why;
+
+	entry->is_outdated = true;
+	if (now_ns >= until_ns ||
+	    mt_control_file_exchange(&entry->process, request, (until_ns - now_ns) / 1000000u + 1,
+				     &head, &why) != MT_ERR_OK)
+		return;
+	free(entry->devices);
+	entry->devices = NULL;
+	entry->head = head;
+	entry->is_outdated = false;
+	use_head(entry, false);
+}
+
+void mt_process_list_refresh(struct mt_process_list *processes, uint64_t for_ms)
+{
+	uint64_t until_ns = mt_clock_now_ns() + for_ms * 1000000u;
+
+	for (size_t i = 0; i < processes->count; i++)
+		if (is_outdated(&processes->list[i]))
+			refresh(&processes->list[i], until_ns);
+	processes->total = (struct mt_process_list_sums){0};
+	sum_up(processes);
 }
 
 static int compare_pid(const void *pid, const void *entry)

@@ -82,3 +82,11 @@ json_t *mt_process_list_json(const struct mt_process_list *processes)
 	mt_json_set(root, "memory", memory_json());
 	return root;
 }
+
+void mt_process_print_json(json_t *processes)
+{
+	json_t *root = json_object();
+
+	mt_json_set(root, "processes", processes);
+	mt_json_print(root, true);
+}

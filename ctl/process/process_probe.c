@@ -1,5 +1,6 @@
 /* ctl/process/process_probe.c -- see process_probe.h; also what process.h finds by it. */
 #include "ctl/process/process_probe.h"
+#include "ctl/process/user_name.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -364,7 +365,9 @@ enum mt_err mt_process_find(pid_t pid, struct mt_process *out, struct mt_error_r
 	struct mt_process_probe one = {.process = &process, .maps = true, .command = true};
 
 	if (!mt_process_read_status(&process) || !mt_process_read_stat(&process))
-		return mt_error_because(why, MT_ERR_UNKNOWN, "no process %d", (int)pid);
+		return mt_error_because(why, MT_ERR_UNKNOWN,
+					"no process %d; `mtctl ps` lists those under the shim",
+					(int)pid);
 	mt_process_probe_all(&one, 1);
 	if (one.error == MT_ERR_TIMEOUT)
 		return mt_error_because(
@@ -372,9 +375,12 @@ enum mt_err mt_process_find(pid_t pid, struct mt_process *out, struct mt_error_r
 			"process %d (%s) does not answer: /proc/%d/maps cannot be read in %u ms",
 			(int)process.pid, process.comm, (int)process.pid, MT_WATCHDOG_WAIT_MS);
 	if (one.error)
-		return mt_error_because(why, MT_ERR_FOREIGN,
-					"process %d (%s) may not be looked into: %s",
-					(int)process.pid, process.comm, strerror(one.errno_value));
+		return mt_error_because(
+			why, MT_ERR_FOREIGN,
+			"process %d (%s) of %.40s may not be looked into (%s): run mtctl as %s",
+			(int)process.pid, process.comm, mt_user_name(process.uid).text,
+			strerror(one.errno_value),
+			process.uid && process.uid != geteuid() ? "that user, or as root" : "root");
 	if (!process.shimmed)
 		mt_process_read_identity(&process);
 	*out = process;
@@ -389,9 +395,12 @@ enum mt_err mt_process_find_shimmed(pid_t pid, struct mt_process *out, struct mt
 	if (error)
 		return error;
 	if (!process.shimmed)
-		return mt_error_because(why, MT_ERR_UNKNOWN,
-					"process %d (%s) does not carry the shim", (int)pid,
-					process.comm);
+		return mt_error_because(
+			why, MT_ERR_UNKNOWN,
+			"process %d (%s) of %.40s does not carry the shim; a start under it: "
+			"mtctl run -- %s",
+			(int)process.pid, process.comm, mt_user_name(process.uid).text,
+			process.command);
 	*out = process;
 	return MT_ERR_OK;
 }

@@ -200,7 +200,8 @@ enum mt_err mt_process_tree_read(pid_t root, enum mt_process_tree_detail detail,
 	struct reading reading = {.root = root, .tree = &tree};
 	size_t all_count;
 
-	mt_process_list_read(&reading.processes);
+	mt_process_list_read(root ? MT_PROCESS_LIST_ALL : MT_PROCESS_LIST_SHOWN,
+			     &reading.processes);
 	drop_unresponsive(&reading.processes);
 	all_count = reading.processes.all_count;
 	reading.taken = mt_error_check_memory(calloc(all_count + 1, sizeof(*reading.taken)));

@@ -188,6 +188,18 @@ static bool is_round(const struct mt_setting *setting, const char *value)
 	return is_word("mark|signal|auto", value);
 }
 
+/* The unit of a number, which its name ends with; "" for a plain one. */
+static const char *unit_of(const struct mt_setting *setting)
+{
+	static const char *const units[][2] = {
+		{"_ms", " ms"}, {"_mb", " MB"}, {"_gb", " GB"}, {"_pct", " %"}};
+
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+		if (mt_text_ends_with(setting->name, units[i][0]))
+			return units[i][1];
+	return "";
+}
+
 void mt_setting_allowed(const struct mt_setting *setting, char *out, size_t out_bytes)
 {
 	switch (setting->kind) {
@@ -195,15 +207,16 @@ void mt_setting_allowed(const struct mt_setting *setting, char *out, size_t out_
 		snprintf(out, out_bytes, BOOL_WORDS);
 		break;
 	case MT_SETTING_u64:
-		snprintf(out, out_bytes, "%" PRIu64 "..%" PRIu64, setting->min, setting->max);
+		snprintf(out, out_bytes, "%" PRIu64 "..%" PRIu64 "%s", setting->min, setting->max,
+			 unit_of(setting));
 		break;
 	case MT_SETTING_count:
 		snprintf(out, out_bytes, "%" PRIu64 "..%" PRIu64 "|auto", setting->min,
 			 setting->max);
 		break;
 	case MT_SETTING_decimal:
-		snprintf(out, out_bytes, "%" PRIu64 ".0..%" PRIu64 ".0", setting->min,
-			 setting->max);
+		snprintf(out, out_bytes, "%" PRIu64 ".0..%" PRIu64 ".0%s", setting->min,
+			 setting->max, unit_of(setting));
 		break;
 	case MT_SETTING_choice:
 		snprintf(out, out_bytes, "%s", setting->words);

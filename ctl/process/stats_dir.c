@@ -106,7 +106,7 @@ static enum mt_err open_file(int directory, const char *name, int flags, int *ou
 	int fd = openat(directory, name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 
 	if (fd < 0 && errno == ENOENT)
-		return mt_error_because(why, MT_ERR_NOT_AVAILABLE, "asleep: it has no files");
+		return mt_error_because(why, MT_ERR_NOT_AVAILABLE, MT_STATS_DIR_ASLEEP);
 	if (fd < 0)
 		return mt_error_because(
 			why, errno == ELOOP ? MT_ERR_FOREIGN : MT_ERR_SYSTEM, "%s: %s", name,
@@ -168,7 +168,7 @@ static enum mt_err open_in(const struct mt_process *process, const char *path,
 	enum mt_err error;
 
 	if (directory < 0 && errno == ENOENT)
-		return mt_error_because(why, MT_ERR_NOT_AVAILABLE, "asleep: it has no files");
+		return mt_error_because(why, MT_ERR_NOT_AVAILABLE, MT_STATS_DIR_ASLEEP);
 	if (directory < 0)
 		return mt_error_because(why, MT_ERR_FOREIGN, "%.150s: %s", path,
 					errno == EXDEV ? "refused: it leads through /proc"
@@ -336,7 +336,7 @@ static enum mt_err no_files_error(const struct mt_process *process, const char *
 	reason = why_unusable(process, own ? own : path);
 	spend_since(process, from_ns);
 	if (!reason)
-		return mt_error_because(why, MT_ERR_NOT_AVAILABLE, "asleep: it has no files");
+		return mt_error_because(why, MT_ERR_NOT_AVAILABLE, MT_STATS_DIR_ASLEEP);
 	return mt_error_because(why, MT_ERR_FOREIGN,
 				"awake or asleep is not known: its %s%.150s %s, and the library "
 				"keeps no files there",
@@ -375,6 +375,55 @@ enum mt_err mt_stats_dir_open(const struct mt_process *process, enum mt_stats_di
 	    which == MT_STATS_DIR_BLOCKS || which == MT_STATS_DIR_LINES)
 		return error;
 	return no_files_error(process, answer == MT_ENV_DIR_NAMED ? own : NULL, why);
+}
+
+static bool is_same_directory(const struct mt_process *process, const char *path, const char *own)
+{
+	struct stat theirs, ours;
+	int directory;
+	bool same;
+
+	if (strcmp(path, own) == 0)
+		return true;
+	directory = open_directory(process, path);
+	same = directory >= 0 && fstat(directory, &theirs) == 0 && stat(own, &ours) == 0 &&
+	       theirs.st_dev == ours.st_dev && theirs.st_ino == ours.st_ino;
+	if (directory >= 0)
+		close(directory);
+	return same;
+}
+
+/* The environment of a program that rewrites its title cannot be read: its file tells. */
+static bool has_file_in(const struct mt_process *process, const char *own)
+{
+	struct mt_error_reason why;
+	int fd;
+
+	if (open_in(process, own, MT_STATS_DIR_STATS, &fd, &why) != MT_ERR_OK)
+		return false;
+	close(fd);
+	return true;
+}
+
+bool mt_stats_dir_is_shown(const struct mt_process *process)
+{
+	char own[PATH_MAX], path[PATH_MAX];
+	uint64_t from_ns = own_cpu_ns();
+	enum mt_env_dir_state state;
+	bool shown;
+
+	named_path(own, sizeof(own));
+	if (!*own)
+		return true;
+	state = mt_env_dir_find(process, path, sizeof(path));
+	if (state == MT_ENV_DIR_COSTLY)
+		return false;
+	if (state != MT_ENV_DIR_NAMED)
+		default_path(process->uid, path, sizeof(path));
+	shown = is_same_directory(process, path, own) ||
+		(state != MT_ENV_DIR_NAMED && has_file_in(process, own));
+	spend_since(process, from_ns);
+	return shown;
 }
 
 /* Nearly all processes use the same two directories. They stay open from mt_stats_dir_open_near to
@@ -422,7 +471,8 @@ enum mt_err mt_stats_dir_open_near(const struct mt_process *process, int *out_fd
 
 	named_path(paths[0], sizeof(paths[0]));
 	default_path(process->uid, paths[1], sizeof(paths[1]));
-	for (size_t i = 0; i < 2 && error; i++) {
+	/* with an MT_DIR of its own mtctl shows what is in it */
+	for (size_t i = 0; i < (paths[0][0] ? 1 : 2) && error; i++) {
 		if (!paths[i][0] || open_near(&near[i], paths[i], process, why) != MT_ERR_OK)
 			continue;
 		error = open_at(process, near[i].fd - 1, MT_STATS_DIR_STATS, out_fd, why);

@@ -23,6 +23,9 @@
 
 #include "ctl/process/process.h"
 
+/* the reason where a process has no files, or none yet */
+#define MT_STATS_DIR_ASLEEP "asleep: it has no files"
+
 enum mt_stats_dir_file {
 	MT_STATS_DIR_STATS,
 	MT_STATS_DIR_CONTROL,
@@ -37,10 +40,15 @@ enum mt_stats_dir_file {
 enum mt_err mt_stats_dir_open(const struct mt_process *process, enum mt_stats_dir_file which,
 			      int *out_fd, struct mt_error_reason *why);
 
-/* Opens the stats file of a process of the pid namespace of mtctl in the MT_DIR of mtctl, or else
- * in the default directory of the user, without reading the environment of the process: a third of
- * the work. It does not prove that the process writes there; mt_target_read_near does. A caller
- * that opens the files of many processes calls mt_stats_dir_forget after the last. */
+/* Returns whether a command that acts on all processes includes this one: where mtctl has an
+ * MT_DIR, only those whose files are there, or would be. */
+bool mt_stats_dir_is_shown(const struct mt_process *process);
+
+/* Opens the stats file of a process of the pid namespace of mtctl in the MT_DIR of mtctl, or where
+ * that is not set in the default directory of the user, without reading the environment of the
+ * process: a third of the work. It does not prove that the process writes there;
+ * mt_target_read_near does. A caller that opens the files of many processes calls
+ * mt_stats_dir_forget after the last. */
 enum mt_err mt_stats_dir_open_near(const struct mt_process *process, int *out_fd,
 				   struct mt_error_reason *why);
 void mt_stats_dir_forget(void);

@@ -1,8 +1,11 @@
 /* ctl/process/target.c -- see target.h. */
 #include "ctl/process/target.h"
 
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
+#include "ctl/process/process_name.h"
 #include "ctl/process/stats_dir.h"
 
 /* Refuses a valid file of another process that was copied or renamed. Also refuses a file that the
@@ -114,45 +117,186 @@ enum mt_err mt_target_read(const struct mt_process *process, struct mt_stats_fil
 	return error;
 }
 
-enum mt_exit mt_target_parse_pid(const char *text, pid_t *out)
+/* ---- words of the command line ---- */
+
+#define LISTED_MAX 20u
+
+static bool is_number(const char *word)
 {
-	if (mt_process_parse_pid(text, out) == MT_ERR_OK)
-		return MT_EXIT_OK;
-	mt_error_say("'%.60s' is not a process id", text);
-	return MT_EXIT_USAGE;
+	return *word && word[strspn(word, "0123456789")] == '\0';
+}
+
+/* Adds a pid that the list does not have yet. */
+static void add_pid(struct mt_pids *pids, pid_t pid)
+{
+	for (size_t i = 0; i < pids->count; i++)
+		if (pids->list[i] == pid)
+			return;
+	pids->list =
+		mt_error_check_memory(realloc(pids->list, (pids->count + 1) * sizeof(*pids->list)));
+	pids->list[pids->count++] = pid;
+}
+
+static void list_matches(const struct mt_process *list, size_t count)
+{
+	for (size_t i = 0; i < count && i < LISTED_MAX; i++)
+		mt_error_say("  %7d  %.72s", (int)list[i].pid, list[i].command);
+	if (count > LISTED_MAX)
+		mt_error_say("  and %zu more", count - LISTED_MAX);
+}
+
+static enum mt_exit add_named(const char *name, bool only_one, struct mt_pids *out)
+{
+	struct mt_error_reason nearest;
+	struct mt_process *list;
+	size_t count = mt_process_find_named(name, &list, &nearest);
+
+	if (!count && *nearest.text)
+		mt_error_say("no process '%.60s'; did you mean '%.60s'?", name, nearest.text);
+	else if (!count)
+		mt_error_say("no process '%.60s'; `mtctl ps` lists those under the shim", name);
+	else if (count > 1) {
+		mt_error_say("'%.60s' is the name of %zu processes%s", name, count,
+			     only_one ? "; give the id of one" : "");
+		list_matches(list, count);
+	}
+	for (size_t i = 0; i < count; i++)
+		add_pid(out, list[i].pid);
+	free(list);
+	return !count ? MT_EXIT_NO_PROCESS : count > 1 && only_one ? MT_EXIT_USAGE : MT_EXIT_OK;
+}
+
+static enum mt_exit add_word(const char *word, bool only_one, struct mt_pids *out)
+{
+	pid_t pid;
+
+	if (!is_number(word) && *word && *word != '-')
+		return add_named(word, only_one, out);
+	if (mt_process_parse_pid(word, &pid) != MT_ERR_OK) {
+		mt_error_say("'%.60s' is neither a process id nor the name of a process", word);
+		return MT_EXIT_USAGE;
+	}
+	add_pid(out, pid);
+	return MT_EXIT_OK;
+}
+
+enum mt_exit mt_target_choose_all(char **words, size_t count, struct mt_pids *out)
+{
+	enum mt_exit code = MT_EXIT_OK;
+
+	*out = (struct mt_pids){0};
+	for (size_t i = 0; i < count && code == MT_EXIT_OK; i++) {
+		char *copy = mt_error_check_memory(strdup(words[i])), *rest = copy, *word;
+
+		while (code == MT_EXIT_OK && (word = strsep(&rest, ",")))
+			code = add_word(word, false, out);
+		free(copy);
+	}
+	if (code != MT_EXIT_OK)
+		mt_pids_free(out);
+	return code;
+}
+
+void mt_pids_free(struct mt_pids *pids)
+{
+	free(pids->list);
+	*pids = (struct mt_pids){0};
+}
+
+enum mt_exit mt_target_choose(const char *word, pid_t *out)
+{
+	struct mt_pids pids = {0};
+	enum mt_exit code;
+
+	if (strchr(word, ',')) {
+		mt_error_say("'%.60s': this command takes one process", word);
+		return MT_EXIT_USAGE;
+	}
+	code = add_word(word, true, &pids);
+	if (code == MT_EXIT_OK)
+		*out = pids.list[0];
+	mt_pids_free(&pids);
+	return code;
+}
+
+/* ---- processes ---- */
+
+/* Where an asleep process has no files, it cannot be asked for figures. */
+static const char *hint_of(enum mt_err error, const struct mt_error_reason *why)
+{
+	return error == MT_ERR_NOT_AVAILABLE && strcmp(why->text, MT_STATS_DIR_ASLEEP) == 0
+		       ? ": it holds less than MT_MIN_MB; started with MT_MIN_MB=0 it has them"
+		       : "";
 }
 
 enum mt_exit mt_target_fail(const struct mt_process *process, enum mt_err error,
 			    const struct mt_error_reason *why)
 {
-	mt_process_say(process, why->text);
+	mt_error_say("process %d (%s): %s%s", (int)process->pid, process->comm, why->text,
+		     hint_of(error, why));
+	if (error == MT_ERR_FOREIGN && geteuid() != 0 && geteuid() != process->uid)
+		return MT_EXIT_NOT_PERMITTED;
 	return mt_error_exit(error);
 }
 
-enum mt_exit mt_target_find(const char *pid, struct mt_process *out)
+static enum mt_exit find_pid(pid_t pid, bool with_shim, struct mt_process *out)
 {
 	struct mt_error_reason why;
-	pid_t number;
-	enum mt_exit code = mt_target_parse_pid(pid, &number);
-	enum mt_err error;
+	enum mt_err error = mt_process_find(pid, out, &why);
 
-	if (code != MT_EXIT_OK)
-		return code;
-	error = mt_process_find_shimmed(number, out, &why);
+	if (!error && with_shim && !out->shimmed) {
+		(void)mt_process_find_shimmed(pid, out, &why);
+		return mt_error_fail(MT_EXIT_NOT_SHIMMED, &why);
+	}
 	if (!error)
 		return MT_EXIT_OK;
-	return mt_error_fail(error == MT_ERR_TIMEOUT ? MT_EXIT_NO_ANSWER : MT_EXIT_NOT_SHIMMED,
+	return mt_error_fail(error == MT_ERR_TIMEOUT   ? MT_EXIT_NO_ANSWER
+			     : error == MT_ERR_FOREIGN ? MT_EXIT_NOT_PERMITTED
+						       : MT_EXIT_NO_PROCESS,
 			     &why);
 }
 
-enum mt_exit mt_target_open(const char *pid, struct mt_target *out)
+enum mt_exit mt_target_find_any(const char *word, struct mt_process *out)
+{
+	pid_t pid;
+	enum mt_exit code = mt_target_choose(word, &pid);
+
+	return code == MT_EXIT_OK ? find_pid(pid, false, out) : code;
+}
+
+enum mt_exit mt_target_find(const char *word, struct mt_process *out)
+{
+	pid_t pid;
+	enum mt_exit code = mt_target_choose(word, &pid);
+
+	return code == MT_EXIT_OK ? find_pid(pid, true, out) : code;
+}
+
+enum mt_exit mt_target_find_all(char **words, size_t count, struct mt_process **out,
+				size_t *out_count)
+{
+	struct mt_pids pids;
+	enum mt_exit code = mt_target_choose_all(words, count, &pids);
+	struct mt_process *list = mt_error_check_memory(calloc(pids.count + 1, sizeof(*list)));
+
+	for (size_t i = 0; i < pids.count && code == MT_EXIT_OK; i++)
+		code = find_pid(pids.list[i], true, &list[i]);
+	*out_count = pids.count;
+	mt_pids_free(&pids);
+	if (code == MT_EXIT_OK)
+		*out = list;
+	else
+		free(list);
+	return code;
+}
+
+enum mt_exit mt_target_load(struct mt_target *target)
 {
 	struct mt_error_reason why;
-	enum mt_exit code = mt_target_find(pid, &out->process);
-	enum mt_err error;
+	enum mt_err error = mt_target_read(&target->process, &target->file, &why);
 
-	if (code != MT_EXIT_OK)
-		return code;
-	error = mt_target_read(&out->process, &out->file, &why);
-	return error ? mt_target_fail(&out->process, error, &why) : MT_EXIT_OK;
+	/* it takes its files with it */
+	if (error && !mt_process_is_alive(&target->process))
+		error = mt_error_because(&why, MT_ERR_UNKNOWN, "the process has ended");
+	return error ? mt_target_fail(&target->process, error, &why) : MT_EXIT_OK;
 }

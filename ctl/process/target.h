@@ -40,18 +40,38 @@ enum mt_err mt_target_read_devices(const struct mt_process *process,
  * where nothing is known. Call mt_stats_dir_forget after the last process. */
 bool mt_target_read_near(struct mt_process *process, struct mt_stats_head *out);
 
-/* Reads a pid from the command line. Returns MT_EXIT_OK, or MT_EXIT_USAGE after a message. */
-enum mt_exit mt_target_parse_pid(const char *text, pid_t *out);
+/* ---- for commands: each prints why it fails, and returns the exit code ---- */
 
-/* Prints "process 12 (comm): reason" on stderr. Returns the exit code for the error. */
+/* A word of the command line is the id of a process or a name: that of a command or of a script
+ * (process_name.h). For a command that acts on one process: where several have the name, they are
+ * listed, and MT_EXIT_USAGE is returned. Does not check that a process with this id exists. */
+enum mt_exit mt_target_choose(const char *word, pid_t *out);
+
+/* For a command that acts on several: each word may also be a list, "12,13,train.py". Where a name
+ * means several processes, prints which. Each process is in the list once. The caller frees. */
+struct mt_pids {
+	pid_t *list;
+	size_t count;
+};
+enum mt_exit mt_target_choose_all(char **words, size_t count, struct mt_pids *out);
+void mt_pids_free(struct mt_pids *pids);
+
+/* Prints "process 12 (comm): reason", for a process that is asleep also what to do, on stderr. */
 enum mt_exit mt_target_fail(const struct mt_process *process, enum mt_err error,
 			    const struct mt_error_reason *why);
 
-/* Finds the process by the text of its pid and reads its file. Returns MT_EXIT_OK, or after a
- * message the exit code for the error; MT_EXIT_NOTHING for a process that is asleep. */
-enum mt_exit mt_target_open(const char *pid, struct mt_target *out);
+/* Finds the process of a word, with the shim or without. */
+enum mt_exit mt_target_find_any(const char *word, struct mt_process *out);
 
-/* The same without reading the file: a process that is asleep is no error. */
-enum mt_exit mt_target_find(const char *pid, struct mt_process *out);
+/* The same; MT_EXIT_NOT_SHIMMED where it does not carry the shim. A process that is asleep is no
+ * error. */
+enum mt_exit mt_target_find(const char *word, struct mt_process *out);
+
+/* mt_target_find for the words of mt_target_choose_all: all or none. The caller frees *out. */
+enum mt_exit mt_target_find_all(char **words, size_t count, struct mt_process **out,
+				size_t *out_count);
+
+/* Reads the file of target->process. MT_EXIT_NOTHING for a process that is asleep. */
+enum mt_exit mt_target_load(struct mt_target *target);
 
 #endif

@@ -178,7 +178,14 @@ const char *mt_trim_reply_error(const struct mt_trim_reply *reply)
 
 enum mt_exit mt_trim_reply_exit(const struct mt_trim_reply *reply)
 {
+	if (reply->error == MT_ERR_NOT_AVAILABLE)
+		return MT_EXIT_OK;
 	if (reply->error)
 		return mt_error_exit(reply->error);
-	return reply->has_cleanup && reply->cleanup.result == 1 ? MT_EXIT_OK : MT_EXIT_NOTHING;
+	return reply->has_cleanup ? MT_EXIT_OK : MT_EXIT_NOTHING;
+}
+
+bool mt_trim_reply_freed(const struct mt_trim_reply *reply)
+{
+	return !reply->error && reply->has_cleanup && reply->cleanup.result == 1;
 }

@@ -49,9 +49,12 @@ void mt_trim_requests_free(struct mt_trim_requests *requests);
  * asleep. The text is valid as long as the reply. */
 const char *mt_trim_reply_error(const struct mt_trim_reply *reply);
 
-/* Returns MT_EXIT_OK where memory was freed, MT_EXIT_NOTHING where none was or the process is
- * asleep, else the exit code of the error. */
+/* Returns MT_EXIT_OK where the process has made a cleanup or is asleep, MT_EXIT_NOTHING where it
+ * has refused, else the exit code of the error. */
 enum mt_exit mt_trim_reply_exit(const struct mt_trim_reply *reply);
+
+/* Returns whether memory was freed. */
+bool mt_trim_reply_freed(const struct mt_trim_reply *reply);
 
 /* ---- as JSON (trim_json.c); the caller owns each object ---- */
 

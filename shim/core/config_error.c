@@ -18,6 +18,22 @@ static void quote(const char *text, size_t length, char out[SHOWN_MAX + 4])
 	memcpy(out + shown, length > shown ? "..." : "", length > shown ? 4 : 1);
 }
 
+/* The unit of a number, which its name ends with; "" for a plain one. */
+static const char *unit_of(const char *name)
+{
+	static const char *const units[][2] = {
+		{"_ms", " ms"}, {"_mb", " MB"}, {"_gb", " GB"}, {"_pct", " %"}};
+	const size_t length = strlen(name);
+
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+		const size_t end = strlen(units[i][0]);
+
+		if (length > end && strcmp(name + length - end, units[i][0]) == 0)
+			return units[i][1];
+	}
+	return "";
+}
+
 /* Describes the valid values, to follow "not ". */
 static void describe(const struct mt_option_row *row, char *out, size_t out_bytes)
 {
@@ -28,8 +44,9 @@ static void describe(const struct mt_option_row *row, char *out, size_t out_byte
 		(void)mt_format(out, out_bytes, "one of 0, 1, on, off, yes, no, true, false");
 		break;
 	case MT_KIND_u64:
-		(void)mt_format(out, out_bytes, "a whole number from %llu to %llu",
-				(unsigned long long)row->min, (unsigned long long)row->max);
+		(void)mt_format(out, out_bytes, "a whole number from %llu to %llu%s",
+				(unsigned long long)row->min, (unsigned long long)row->max,
+				unit_of(row->name));
 		break;
 	case MT_KIND_count:
 		(void)mt_format(out, out_bytes, "a whole number from %llu to %llu or auto",
@@ -37,8 +54,9 @@ static void describe(const struct mt_option_row *row, char *out, size_t out_byte
 		break;
 	case MT_KIND_decimal:
 		(void)mt_format(out, out_bytes,
-				"a number from %llu.0 to %llu.0 with at most three decimals",
-				(unsigned long long)row->min, (unsigned long long)row->max);
+				"a number from %llu.0 to %llu.0%s with at most three decimals",
+				(unsigned long long)row->min, (unsigned long long)row->max,
+				unit_of(row->name));
 		break;
 	case MT_KIND_choice:
 		used = mt_format(out, out_bytes, "one of ");

@@ -182,8 +182,70 @@ static void write_to_stderr(const char *text, size_t length)
 	mt_log_close_stderr(fd);
 }
 
+static bool has_366_days(unsigned year)
+{
+	return (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+}
+
+/* Splits days since 1970-01-01. libc's functions read the time zone from files, and take a lock. */
+static void split_days(uint64_t days, unsigned *out_year, unsigned *out_month, unsigned *out_day)
+{
+	static const unsigned char lengths[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+	unsigned year = 1970;
+	unsigned month = 0;
+	unsigned length;
+
+	for (length = 365; days >= length; length = has_366_days(year) ? 366 : 365) {
+		days -= length;
+		year++;
+	}
+	for (length = 31; days >= length && month < 11;
+	     length = lengths[month] + (month == 1 && has_366_days(year))) {
+		days -= length;
+		month++;
+	}
+	*out_year = year;
+	*out_month = month + 1;
+	*out_day = (unsigned)days + 1;
+}
+
+/* Writes a number with leading zeros. Returns the end. */
+static char *write_digits(char *out, unsigned value, size_t count)
+{
+	for (size_t i = count; i-- > 0; value /= 10)
+		out[i] = (char)('0' + value % 10);
+	return out + count;
+}
+
+size_t mt_log_prefix(char *out)
+{
+	const uint64_t now_ms = mt_os_realtime_ns() / 1000000u;
+	const unsigned of_day = (unsigned)(now_ms / 1000u % 86400u);
+	size_t length = mt_format(out, MT_LOG_PREFIX_BYTES, "mtshim[%d] ", mt_os_getpid());
+	const char marks[] = "--T::.Z";
+	const size_t digits[] = {4, 2, 2, 2, 2, 2, 3};
+	unsigned parts[] = {0,
+			    0,
+			    0,
+			    of_day / 3600u,
+			    of_day / 60u % 60u,
+			    of_day % 60u,
+			    (unsigned)(now_ms % 1000u)};
+	char *at = out + length;
+
+	split_days(now_ms / 86400000u, &parts[0], &parts[1], &parts[2]);
+	for (size_t i = 0; i < sizeof(digits) / sizeof(digits[0]); i++) {
+		at = write_digits(at, parts[i], digits[i]);
+		*at++ = marks[i];
+	}
+	*at++ = ':';
+	*at++ = ' ';
+	*at = '\0';
+	return (size_t)(at - out);
+}
+
 /* Warns once in a process; the line for the file follows on stderr. */
-static void warn_unopened(const char *pattern, int pid, int reason)
+static void warn_unopened(const char *pattern, int reason)
 {
 	static atomic_flag is_told = ATOMIC_FLAG_INIT;
 	char line[LINE_BYTES];
@@ -192,11 +254,10 @@ static void warn_unopened(const char *pattern, int pid, int reason)
 	/* a flag alone, no ordering */
 	if (atomic_flag_test_and_set_explicit(&is_told, memory_order_relaxed))
 		return;
-	length = mt_format(
-		line, sizeof(line) - 1,
-		"mtshim[%d]: warn: MT_LOG=%s: cannot be opened for writing (%serrno %d); using "
-		"stderr",
-		pid, pattern,
+	length = mt_log_prefix(line);
+	length += mt_format(
+		line + length, sizeof(line) - 1 - length,
+		"warn: MT_LOG=%s: cannot be opened for writing (%serrno %d); using stderr", pattern,
 		reason == EPERM ? "another user's, or a file of more than one name: " : "", reason);
 	escape_controls(line, length);
 	line[length++] = '\n';
@@ -222,7 +283,8 @@ MT_COLD static void log_line(const char *word, const char *format, va_list list)
 	size_t length;
 	int file;
 
-	length = mt_format(line, sizeof(line), "mtshim[%d]: %s", pid, word);
+	length = mt_log_prefix(line);
+	length += mt_format(line + length, sizeof(line) - length, "%s", word);
 	length += mt_format_list(line + length, sizeof(line) - length, format, list, &is_cut);
 	if (is_cut)
 		length = append_ellipsis(line, length);
@@ -230,7 +292,7 @@ MT_COLD static void log_line(const char *word, const char *format, va_list list)
 	line[length++] = '\n';
 	file = open_file(pattern, pid);
 	if (file < 0 && *pattern != '\0')
-		warn_unopened(pattern, pid, errno);
+		warn_unopened(pattern, errno);
 	if (file < 0) {
 		write_to_stderr(line, length);
 		return;

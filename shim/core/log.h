@@ -1,5 +1,6 @@
 /* core/log.h -- writes the shim's log lines, one write(2) each, to stderr or to the file MT_LOG:
- * "mtshim[PID]: LEVEL: text". stderr is the file that was descriptor 2 at the start of the process.
+ * "mtshim[PID] 2026-11-26T06:31:12.345Z: LEVEL: text". The time is UTC: for local time libc reads
+ * files and takes a lock. stderr is the file that was descriptor 2 at the start of the process.
  * Never writes to another file that has this number later, to a socket, or to a file or block
  * device that is also open for reading. Any thread may call, also inside malloc; not in a signal
  * handler. Takes no lock, allocates nothing, keeps no descriptor, keeps errno. Cuts lines at 1000
@@ -7,6 +8,7 @@
 #ifndef MT_CORE_LOG_H
 #define MT_CORE_LOG_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "sys/attr.h"
@@ -24,6 +26,11 @@ void mt_log(enum mt_log_level level, const char *format, ...) MT_PRINTF(2, 3);
 /* Writes a line at any level, without the level's name: for output that a setting requests
  * (MT_PROFILE=1). */
 void mt_log_plain(const char *format, ...) MT_PRINTF(1, 2);
+
+/* Writes what every line begins with, up to the blank before the level: up to MT_LOG_PREFIX_BYTES
+ * with the NUL. Returns its length. */
+#define MT_LOG_PREFIX_BYTES 64u
+size_t mt_log_prefix(char *out);
 
 /* Writes text to stderr unchanged, even with MT_LOG set: messages of the allocator. */
 void mt_log_raw(const char *text);

@@ -76,6 +76,7 @@ void mt_jemalloc_message(void *unused, const char *text)
 {
 	char line[LINE_BYTES];
 	char whole[2 * LINE_BYTES];
+	char prefix[MT_LOG_PREFIX_BYTES];
 
 	(void)unused;
 	if (strncmp(text, "<jemalloc>: ", 12) != 0) {
@@ -93,7 +94,7 @@ void mt_jemalloc_message(void *unused, const char *text)
 		keep(line);
 		return;
 	}
-	(void)mt_format(whole, sizeof(whole), "mtshim[%d]: warn: %s%s\n", (int)mt_os_getpid(),
-			about(line), line);
+	(void)mt_log_prefix(prefix);
+	(void)mt_format(whole, sizeof(whole), "%swarn: %s%s\n", prefix, about(line), line);
 	mt_log_raw(whole);
 }

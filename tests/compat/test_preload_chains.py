@@ -125,7 +125,7 @@ def test_time_may_leap_while_a_process_runs(puppet, env, shim, awake, control, f
 		actor.tell("keep 0")
 		# Asked for twice within a second of real time: the second one waits for the pause to be over.
 		for _ in range(2):
-			assert control(settings, "trim", actor.pid).returncode in (0, 1)
+			assert control(settings, "trim", actor.pid).returncode == 0
 	assert actor.tell("hello") == "hello"
 	assert actor.end()[0] == 0
 

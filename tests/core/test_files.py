@@ -295,9 +295,9 @@ def test_mtctl_calls_nobody_asleep_whose_directory_the_library_refused(puppet, e
 	actor.tell("alloc 100 1000 1000")
 	reason = f"awake or asleep is not known: its MT_DIR={path} {reason}"
 
-	listed = control(env(), "ps", "--json")
+	listed = control(env(DIR=""), "ps", "--json")
 	asked = {words: control(env(), *words.split(), actor.pid) for words in ("stat", "stat --json", "trim", "trim --json", "doctor")}
-	metrics = control(env(), "export").stdout
+	metrics = control(env(DIR=""), "export").stdout
 
 	assert {one["pid"]: one["state"] for one in json.loads(listed.stdout)["processes"]}[actor.pid] == "refused"
 	assert reason in listed.stderr

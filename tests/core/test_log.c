@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "core/config.h"
@@ -53,7 +54,32 @@ static void configure(const char *name, const char *level)
 	mt_config_read(list);
 }
 
-static const char *contents(const char *name)
+/* Checks the time in what each line begins with, and removes it. */
+static void take_times(char *text)
+{
+	char start[32];
+	int length = snprintf(start, sizeof(start), "mtshim[%d] ", getpid());
+
+	for (char *at = text; (at = strstr(at, start)); at += length) {
+		struct tm when = {0};
+		time_t now = time(NULL);
+		unsigned ms;
+		int end = 0;
+
+		if (sscanf(at + length, "%4d-%2d-%2dT%2d:%2d:%2d.%3uZ: %n", &when.tm_year,
+			   &when.tm_mon, &when.tm_mday, &when.tm_hour, &when.tm_min, &when.tm_sec,
+			   &ms, &end) != 7 ||
+		    end != 26)
+			continue;
+		when.tm_year -= 1900;
+		when.tm_mon--;
+		cr_expect(timegm(&when) <= now && timegm(&when) > now - 600);
+		/* "mtshim[12] TIME: text" becomes "mtshim[12]: text" */
+		memmove(at + length - 1, at + length + end - 2, strlen(at + length + end - 2) + 1);
+	}
+}
+
+static char *raw_contents(const char *name)
 {
 	static char text[8192];
 	char path[128];
@@ -67,6 +93,15 @@ static const char *contents(const char *name)
 	got = read(fd, text, sizeof(text) - 1);
 	close(fd);
 	text[got < 0 ? 0 : got] = '\0';
+	return text;
+}
+
+static const char *contents(const char *name)
+{
+	char *text = raw_contents(name);
+
+	if (text)
+		take_times(text);
 	return text;
 }
 
@@ -291,7 +326,7 @@ Test(log, makes_one_line_of_at_most_1000_bytes_of_anything)
 	text[sizeof(text) - 1] = '\0';
 	stderr_to("err");
 	mt_log(MT_LOG_WARN, "%s", text);
-	line = contents("err");
+	line = raw_contents("err");
 	cr_expect_eq(strlen(line), 1000);
 	cr_expect_eq(strchr(line, '\n'), line + 999);
 	cr_expect_str_eq(line + 996, "...\n");
@@ -312,7 +347,7 @@ Test(log, cuts_between_characters_and_leaves_whole_ones_single)
 
 		stderr_to(shift == 0 ? "even" : "odd");
 		mt_log(MT_LOG_WARN, "%s%s", shift == 0 ? "" : "x", text);
-		line = contents(shift == 0 ? "even" : "odd");
+		line = raw_contents(shift == 0 ? "even" : "odd");
 		length = strlen(line);
 		cr_expect_geq(length, 999);
 		cr_expect_str_eq(line + length - 6, "\xc3\xa9...\n");
@@ -480,7 +515,7 @@ Test(log, does_not_mix_the_lines_of_threads)
 	while (fgets(line, sizeof(line), file) != NULL) {
 		end = 0;
 		cr_expect_eq(sscanf(line,
-				    "mtshim[%*d]: warn: thread %d line %d of some length to be "
+				    "mtshim[%*d] %*s warn: thread %d line %d of some length to be "
 				    "torn apart\n%n",
 				    &thread, &which, &end),
 			     2);

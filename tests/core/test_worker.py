@@ -123,7 +123,7 @@ def test_a_trim_says_what_it_freed_and_then_that_nothing_is_left(puppet, env, aw
 	fragment(actor)
 
 	first = control(settings, "trim", actor.pid)
-	again = control(settings, "trim", actor.pid)
+	again = control(settings, "trim", actor.pid, "--check")
 
 	assert first.returncode == 0, first.stdout + first.stderr
 	assert again.returncode == 1, again.stdout + again.stderr

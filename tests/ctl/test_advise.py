@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from mtctl_helpers import NOTHING, NOT_SHIMMED, PYTHON, USAGE
+from mtctl_helpers import NO_PROCESS, NOTHING, NOT_SHIMMED, PYTHON, USAGE
 from mtctl_helpers import ctl, fake, plain  # noqa: F401 (fixtures)
 
 GARBAGE = """
@@ -101,7 +101,7 @@ def test_hostile_text_is_neither_shown_nor_pasted(fake, ctl, plain):
 	assert "split" in advice(ctl, harmless)
 
 
-@pytest.mark.parametrize("words, code", [([], USAGE), (["1", "2"], USAGE), (["abc"], USAGE), (["--no-such"], USAGE)])
+@pytest.mark.parametrize("words, code", [([], USAGE), (["1", "2"], USAGE), (["abc"], NO_PROCESS), (["--no-such"], USAGE)])
 def test_wrong_uses(ctl, words, code):
 	assert ctl("advise", *words).returncode == code
 

@@ -57,6 +57,53 @@ Test(quantity, reads_sizes_by_1024_and_wants_a_unit)
 		cr_expect_float_eq(bytes_of(rows[i].text), rows[i].value, 0.5, "%s", rows[i].text);
 }
 
+static double seconds_of(const char *text)
+{
+	double value = -1;
+
+	return mt_units_duration(text, &value) ? value : -1;
+}
+
+static double percent_of(const char *text)
+{
+	double value = -1;
+
+	return mt_units_percent(text, &value) ? value : -1;
+}
+
+Test(quantity, reads_durations_with_and_without_a_unit)
+{
+	const struct {
+		const char *text;
+		double value;
+	} rows[] = {
+		{"1", 1},      {"0.5", 0.5},   {"1s", 1},     {"2m", 120},    {"2min", 120},
+		{"1h", 3600},  {"1.5h", 5400}, {"1d", 86400}, {"100ms", 0.1}, {"30 s", 30},
+		{"0", 0},      {"", -1},       {"s", -1},     {"-1", -1},     {"1x", -1},
+		{"1ss", -1},   {"1S", -1},     {"nan", -1},   {"inf", -1},    {"0x10", -1},
+		{"1m30s", -1},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		cr_expect_float_eq(seconds_of(rows[i].text), rows[i].value, 1e-9, "%s",
+				   rows[i].text);
+}
+
+Test(quantity, reads_percentages_up_to_100)
+{
+	const struct {
+		const char *text;
+		double value;
+	} rows[] = {
+		{"85", 85}, {"85%", 85}, {"2.5 %", 2.5}, {"0", 0},     {"100%", 100}, {"101", -1},
+		{"-1", -1}, {"%", -1},   {"", -1},       {"85%%", -1}, {"85p", -1},   {"nan", -1},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		cr_expect_float_eq(percent_of(rows[i].text), rows[i].value, 1e-9, "%s",
+				   rows[i].text);
+}
+
 /* ---- budget ---- */
 
 static const struct mt_budget_options llama_7b = {

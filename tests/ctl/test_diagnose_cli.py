@@ -11,7 +11,7 @@ import time
 import pytest
 
 import stats_raw
-from mtctl_helpers import FAKE, MB, NOT_SHIMMED, PYTHON, ROOT, USAGE, ctl, fake, files_of, plain  # noqa: F401
+from mtctl_helpers import FAKE, MB, NO_PROCESS, NOT_SHIMMED, PYTHON, ROOT, USAGE, ctl, fake, files_of, plain  # noqa: F401
 
 pytestmark = pytest.mark.slow
 
@@ -72,7 +72,7 @@ def test_json_has_every_figure_with_its_unit_in_its_name(ctl, fake):
 	assert [name for name in figures if not name.endswith(units)] == ["level", "gc_state"]
 
 
-@pytest.mark.parametrize("given", ["2", "2s", "0.034m", "2.0"])
+@pytest.mark.parametrize("given", ["2", "2s", "0.034m", "2000ms"])
 def test_times_are_taken_with_and_without_a_unit(ctl, fake, given):
 	said = json.loads(ctl("diagnose", fake(values=FLAT), "--for", given, "--json").stdout)
 
@@ -83,7 +83,7 @@ def test_times_are_taken_with_and_without_a_unit(ctl, fake, given):
 def test_what_is_no_time_is_refused(ctl, fake, given):
 	done = ctl("diagnose", fake(values=FLAT), "--for", given)
 
-	assert done.returncode == USAGE and "is no time to look" in done.stderr
+	assert done.returncode == USAGE and "a duration from 100 ms to 24 h" in done.stderr
 
 
 def test_for_a_process_without_the_shim_the_command_to_start_it_is_printed(ctl, spawn, plain, wait_for):
@@ -101,8 +101,8 @@ def test_no_such_process_and_no_process_at_all_are_refused(ctl, spawn, plain):
 	process = spawn(["/bin/true"], plain)
 	process.wait()
 
-	assert ctl("diagnose", process.pid, FOR).returncode == NOT_SHIMMED
-	assert ctl("diagnose", "that-one", FOR).returncode == USAGE
+	assert ctl("diagnose", process.pid, FOR).returncode == NO_PROCESS
+	assert ctl("diagnose", "that-one", FOR).returncode == NO_PROCESS
 	assert ctl("diagnose").returncode == USAGE
 	assert ctl("diagnose", os.getpid(), os.getpid()).returncode == USAGE
 

@@ -73,14 +73,14 @@ def test_every_setting_is_there_with_its_meaning_and_default(ctl, read):
 def test_options_are_items_of_a_list(pages):
 	text = pages["mtctl.1"].read_text()
 
-	assert ".It Fl Fl timeout Ns = Ns Ar \"SECONDS\"" in text and ".It Fl Fl light\n" in text
+	assert ".It Fl Fl timeout Ns = Ns Ar \"DURATION\"" in text and ".It Fl Fl light\n" in text
 	assert text.count(".Bl -tag") == text.count(".Bl -tag -width Ds") and text.count(".Bl") == text.count(".El")
 
 
 def test_reasons_exit_codes_and_what_changes_come_from_the_documents(read):
 	assert "pressure when: a limit of the container, the machine or a GPU comes near." in read("mtshim.7")
 	assert "SIGUSR1 no longer kills it." in read("mtshim.7")
-	assert "3 no such process, or it does not carry the shim" in read("mtctl.1")
+	assert "5 the process does not carry the shim" in read("mtctl.1")
 	assert "`" not in read("mtctl.1") + read("mtshim.7") and "**" not in read("mtctl.1") + read("mtshim.7")
 
 

@@ -10,7 +10,7 @@ import time
 import pytest
 
 import fake_shim
-from mtctl_helpers import FREED, MB, NOTHING, NOT_SHIMMED, PYTHON, ROOT, USAGE
+from mtctl_helpers import DONE, FREED, MB, NO_PROCESS, NOTHING, NOT_SHIMMED, PYTHON, ROOT, USAGE
 from mtctl_helpers import ctl, fake, plain  # noqa: F401 (fixtures)
 
 
@@ -48,7 +48,7 @@ def test_the_version_is_that_of_the_makefile(ctl):
 	assert ctl("--version").stdout == "mtctl " + re.search(r"^VERSION\s*:= (\S+)", makefile, re.MULTILINE)[1] + "\n"
 
 
-@pytest.mark.parametrize("pid", ["0", "-1", "abc", "1x", "", "99999999999999999999"])
+@pytest.mark.parametrize("pid", ["0", "-1", "", "99999999999999999999"])
 def test_what_is_no_pid_is_a_wrong_use(ctl, pid):
 	for words in (["stat", "--", pid], ["trim", "--", pid], ["round", "--", pid], ["doctor", "--", pid]):
 		assert ctl(*words).returncode == USAGE
@@ -71,8 +71,9 @@ def test_a_process_that_is_gone(ctl, bare, spawn):
 	gone = spawn(["/bin/true"], bare)
 	gone.wait()
 
-	assert ctl("trim", gone.pid).returncode == NOT_SHIMMED
-	assert ctl("check", gone.pid).returncode == NOT_SHIMMED
+	for command in ("trim", "check", "stat", "round", "diagnose"):
+		got = ctl(command, gone.pid)
+		assert got.returncode == NO_PROCESS and got.stderr.startswith(f"mtctl: no process {gone.pid}; `mtctl ps`")
 
 
 def test_colours_only_on_a_terminal_and_not_with_no_color(mtctl, plain):
@@ -93,6 +94,42 @@ def test_colours_only_on_a_terminal_and_not_with_no_color(mtctl, plain):
 	assert b"\x1b[1m" in on_terminal()
 	assert b"\x1b" not in on_terminal(NO_COLOR="1")
 	assert "\x1b" not in subprocess.run([mtctl], env=plain, capture_output=True, text=True, check=True).stdout
+
+
+def test_run_says_one_line_on_a_terminal_alone(mtctl, shim, plain):
+	def said(*words):
+		ours, theirs = pty.openpty()
+		subprocess.run([mtctl, "run", *words, "--", "/bin/true"], env=dict(plain, MTSHIM_LIBRARY=str(shim)), stderr=theirs, check=True)
+		os.close(theirs)
+		try:
+			return os.read(ours, 65536).decode()
+		except OSError:
+			return ""
+		finally:
+			os.close(ours)
+
+	assert re.fullmatch(rf"mtctl: process (\d+) runs under mtshim \S+; in another terminal: {mtctl} stat \1\r\n", said())
+	assert said("--quiet") == ""
+	assert subprocess.run([mtctl, "run", "--", "/bin/true"], env=dict(plain, MTSHIM_LIBRARY=str(shim)), capture_output=True).stderr == b""
+
+
+def test_the_overview_has_each_command_once_in_a_group_and_the_exit_codes(ctl):
+	overview = ctl("help").stdout
+	groups = re.split(r"^(start|watch|act|explain|export|exit codes)$", overview, flags=re.MULTILINE)
+	listed = {title: re.findall(r"^  ([a-z][a-z-]*) ", text, re.MULTILINE) for title, text in zip(groups[1::2], groups[2::2])}
+
+	assert [*listed] == ["start", "watch", "act", "explain", "export", "exit codes"]
+	commands = re.findall(r'X\((?:\w+, )?"([a-z][a-z-]*)", "', (ROOT / "ctl/command.h").read_text())
+	assert sorted(sum(listed.values(), [])[:-4]) == sorted(commands), "the last four are examples"
+	assert re.findall(r"^ +(\d+)  ", overview, re.MULTILINE) == [str(code) for code in (*range(7), 126, 127)]
+
+
+def test_the_help_of_a_command_has_its_options_then_the_exit_codes_then_the_settings(ctl):
+	for command in ("run", "record"):
+		text = ctl(command, "--help").stdout
+		assert -1 < text.index("--quiet") < text.index("\nexit codes:\n") < text.index("\nsettings of the program") < text.index("--gc-rounds=")
+	assert "  5  the process does not carry the shim" in ctl("stat", "--help").stdout
+	assert "  5  " not in ctl("options", "--help").stdout and "not even one client fits" in ctl("fit", "--help").stdout
 
 
 def test_output_that_cannot_be_written_is_a_failure(mtctl, plain):
@@ -350,7 +387,7 @@ def test_a_real_trim_frees_and_then_finds_nothing(puppet, env, awake, control):
 	awake(actor.pid, settings)
 
 	first = control(settings, "trim", actor.pid)
-	again = control(settings, "trim", actor.pid)
+	again = control(settings, "trim", actor.pid, "--check")
 
 	assert first.returncode == FREED, first.stdout + first.stderr
 	assert again.returncode == NOTHING, again.stdout + again.stderr
@@ -375,5 +412,5 @@ def test_a_small_real_process_is_asleep(env, spawn, control):
 
 	got = control(settings, "trim", sleeper.pid)
 
-	assert got.returncode == NOTHING and "asleep: nothing to trim" in got.stdout
+	assert got.returncode == DONE and "asleep: nothing to trim" in got.stdout
 	assert sleeper.poll() is None

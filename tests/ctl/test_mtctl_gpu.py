@@ -5,7 +5,7 @@ import re
 import pytest
 
 import fake_shim
-from mtctl_helpers import FREED, MB, NOTHING, USAGE
+from mtctl_helpers import DONE, FREED, MB, USAGE
 from mtctl_helpers import ctl, fake, plain  # noqa: F401 (fixtures)
 from places import LIB
 
@@ -242,7 +242,7 @@ def test_trim_says_the_device_memory_given_back(fake, ctl):
 def test_trim_says_why_the_caches_were_left_alone(fake, ctl, state, words):
 	got = ctl("trim", fake(**GPU, gpu_state=state))
 
-	assert got.returncode == NOTHING and f"  GPU caches left alone: {words}\n" in got.stdout
+	assert got.returncode == DONE and f"  GPU caches left alone: {words}\n" in got.stdout
 
 
 def test_trim_without_a_gpu_says_nothing_of_one(fake, ctl):

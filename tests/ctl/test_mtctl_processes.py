@@ -11,7 +11,7 @@ import time
 import pytest
 
 import fake_shim
-from mtctl_helpers import FAKE, FREED, MB, NOTHING, NOT_SHIMMED, NO_ANSWER, PYTHON, USAGE, files_of
+from mtctl_helpers import DONE, FAKE, FREED, MB, NO_ANSWER, NO_PROCESS, NOT_SHIMMED, NOTHING, PYTHON, USAGE, files_of
 from mtctl_helpers import ctl, fake, plain  # noqa: F401 (fixtures)
 
 
@@ -59,7 +59,7 @@ def test_stat_watches_until_the_process_ends(fake, mtctl, plain, spawn):
 		assert json.loads(watcher.stdout.readline())["pid"] == pid
 	os.kill(pid, signal.SIGKILL)
 	os.waitpid(pid, 0)
-	assert watcher.wait(timeout=10) in (0, NOT_SHIMMED)
+	assert watcher.wait(timeout=10) in (DONE, NO_PROCESS)
 
 
 def test_hostile_text_reaches_no_terminal(fake, ctl):
@@ -160,7 +160,7 @@ def test_ps_shows_a_tree_with_sums(fake, ctl, plain, mt_dir, tmp_path):
 		assert lines[-1].split()[0] == "all"
 		trimmed = ctl("trim", "--tree", middle.pid)
 		first, total = trimmed.stdout.splitlines()
-		assert (trimmed.returncode, first) == (NOTHING, f"process {asleep['pid']} ({asleep['comm']}): asleep: nothing to trim")
+		assert (trimmed.returncode, first) == (DONE, f"process {asleep['pid']} ({asleep['comm']}): asleep: nothing to trim")
 		assert re.match(r"the whole tree: PSS \d+\.\d MB -> .* 2 processes$", total)
 	finally:
 		middle.stdin.close()
@@ -228,8 +228,9 @@ def test_one_round_is_no_rounds(fake, ctl):
 
 
 def test_trim_believes_the_record_not_the_figures(fake, ctl):
-	assert ctl("trim", fake(freed_mb=100, result=0)).returncode == NOTHING
-	assert ctl("trim", fake(result=2)).returncode == NOTHING
+	assert [ctl("trim", pid, *check).returncode for pid in (fake(freed_mb=100, result=0), fake(result=2)) for check in ([], ["--check"])] == \
+		[DONE, NOTHING] * 2
+	assert ctl("trim", fake(result=1), "--check").returncode == FREED
 
 
 def test_trim_follows_a_merged_record(fake, ctl):
@@ -246,8 +247,24 @@ def test_trim_of_a_process_that_sleeps(fake, ctl):
 	pid = fake(awake=False)
 	got = ctl("trim", pid)
 
-	assert got.returncode == NOTHING and "asleep: nothing to trim" in got.stdout and got.stderr == ""
-	assert ctl("stat", pid).returncode == NOTHING
+	assert got.returncode == DONE and "asleep: nothing to trim" in got.stdout and got.stderr == ""
+	assert ctl("trim", pid, "--check").returncode == NOTHING
+	asked = ctl("stat", pid)
+	assert asked.returncode == NOTHING and "asleep: it has no files: it holds less than MT_MIN_MB; started with MT_MIN_MB=0" in asked.stderr
+
+
+def test_ps_asks_where_rss_has_moved_and_marks_what_gets_no_reply(fake, ctl):
+	"""It showed LIVE of half a minute ago beside an RSS of now: more was live than resident."""
+	values = {"rss_bytes": 300 * MB, "heap_live_bytes": 200 * MB, "heap_idle_bytes": 20 * MB}
+	asked, deaf = fake(values=values), fake(values=values, deaf=True)
+
+	lines = ctl("ps").stdout.splitlines()
+
+	(one,), (other,) = ([line for line in lines if line.split()[0] == str(pid)] for pid in (asked, deaf))
+	assert "MB*" not in one and other.count("MB* ") >= 2
+	assert lines[-1] == "* of a time when RSS was another one; no reply within 250 ms"
+	assert json.loads(ctl("stat", asked, "--json", "--cached").stdout)["requests_count"] == 1
+	assert "*" not in ctl("ps", "--pids").stdout
 
 
 def test_no_answer_in_time(fake, ctl):
@@ -266,7 +283,7 @@ def test_a_process_that_ends_while_it_is_asked(fake, mtctl, plain, spawn):
 
 	os.kill(pid, signal.SIGKILL)
 
-	assert asker.wait(timeout=10) == NOT_SHIMMED
+	assert asker.wait(timeout=10) == NO_PROCESS
 	assert "has ended" in asker.stderr.read()
 
 
@@ -302,7 +319,7 @@ def test_an_option_in_full_takes_its_value_in_either_way(fake, ctl):
 	assert ctl("trim", pid, "--timeout", "5", "--json").returncode == FREED and ctl("trim", f"--tree={pid}").returncode == FREED
 
 
-@pytest.mark.parametrize("words", [["--all", "--tree", "1"], ["--all", "1"], [], ["1", "2"], ["--tree"], ["--all", "--all-users"],
+@pytest.mark.parametrize("words", [["--all", "--tree", "1"], ["--all", "1"], [], ["--tree", "1", "2"], ["--tree"], ["1", "--check", "--dry-run"], ["--all", "--all-users"],
                                    ["--all-users", "1"], ["--all-users", "--tree", "1"]])
 def test_trim_refuses_what_contradicts_itself(ctl, words):
 	assert ctl("trim", *words).returncode == USAGE
@@ -310,7 +327,7 @@ def test_trim_refuses_what_contradicts_itself(ctl, words):
 
 def test_the_usage_of_trim_names_everything_that_it_takes_in_the_place_of_a_pid(ctl):
 	for usage in (ctl("trim").stderr, ctl("trim", "--help").stdout, ctl("help").stdout):
-		assert "PID | --all | --all-users | --tree PID" in usage
+		assert "PID... | --all | --all-users | --tree PID" in usage
 
 
 def test_the_control_file_is_added_to_and_the_number_goes_up(fake, ctl, mt_dir):

@@ -2,6 +2,7 @@
 import json
 import os
 import re
+import shlex
 import signal
 import struct
 import subprocess
@@ -11,7 +12,7 @@ import xml.etree.ElementTree
 import pytest
 
 from cuda_helpers import cuda, fill  # noqa: F401 (a fixture, and what it fills)
-from mtctl_helpers import MB, NOT_SHIMMED, PYTHON, USAGE
+from mtctl_helpers import MB, NO_PROCESS, NOT_SHIMMED, PYTHON, USAGE
 from mtctl_helpers import ctl, fake, plain  # noqa: F401 (fixtures)
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -40,7 +41,7 @@ def record(mtctl, plain, shim, run, tmp_path):
 	def call(*words, name="run.jsonl", **options):
 		file = tmp_path / name
 		environment = dict(plain, MTSHIM_LIBRARY=str(shim), MT_MIN_MB="0", **options.pop("environment", {}))
-		done = run([mtctl, "record", "-o", file, "--interval=0.05", *words], environment, **options)
+		done = run([mtctl, "record", "-o", file, "--interval=0.05", "--quiet", *words], environment, **options)
 		return done, [json.loads(line) for line in file.read_text().splitlines()]
 	return call
 
@@ -154,8 +155,9 @@ def test_a_program_that_is_killed_kills_the_recorder_the_same_way(record):
 	done, lines = record("--", "sh", "-c", "kill -TERM $$")
 
 	assert done.returncode == -signal.SIGTERM
-	assert lines[-1] | {"time_ns": 0, "rss_peak_bytes": 0} == {
-		"kind": "end", "time_ns": 0, "pid": lines[0]["pid"], "alive": False, "exit_code": None, "signal": 15, "rss_peak_bytes": 0}
+	assert lines[-1] | {"time_ns": 0, "rss_peak_bytes": 0, "cpu_ns": 0} == {
+		"kind": "end", "time_ns": 0, "pid": lines[0]["pid"], "alive": False, "exit_code": None, "signal": 15, "rss_peak_bytes": 0,
+		"cpu_ns": 0}
 
 
 def test_codes_of_programs_that_cannot_run_are_those_of_run(record, ctl, tmp_path):
@@ -231,6 +233,25 @@ def test_a_tree_is_recorded_with_the_pid_in_each_line(mtctl, plain, shim, spawn,
 	assert recorder.wait(10) == -signal.SIGTERM and comms()[lines()[0]["pid"]] == "sh"
 	for kind in ("sample", "end"):
 		assert {line["pid"] for line in of_kind(lines(), kind)} == set(comms())
+
+
+def test_a_recording_ends_with_its_figures_and_the_next_command(mtctl, plain, shim, run, ctl, tmp_path):
+	program, file = [PYTHON, "-c", "import time; held = bytes(50 << 20); time.sleep(0.5)  # it's held"], tmp_path / "bare.jsonl"
+
+	done = run([mtctl, "record", "--no-shim", "-o", file, "--", *program], plain)
+	figures, following = done.stderr.splitlines()
+	table = re.split(r"  +", ctl("compare", file).stdout.splitlines()[1])
+
+	assert done.returncode == 0 and re.search(r"peak RSS (\S+ MB), mean RSS (\S+ MB), RSS at the end (\S+ MB), time (\S+ s), CPU time (\S+ s), "
+	                                          r"0 cleanups$", figures).groups() == tuple(table[1:6])
+	command = following.removeprefix("mtctl: next: ").partition(" && ")[0]
+	assert shlex.split(command) == [str(mtctl), "record", "-o", "shim.jsonl", "--", *program]
+	assert following.endswith(f" && {mtctl} compare {file} shim.jsonl")
+	intervals = [int(line["time_ns"]) for line in of_kind([json.loads(line) for line in file.read_text().splitlines()], "sample")]
+	assert len(intervals) >= 3 and json.loads(file.read_text().splitlines()[0])["interval_ms"] == 100
+	watched = run(["timeout", "-s", "TERM", "0.5", mtctl, "record", "--no-shim", "-o", tmp_path / "w", "--pid", str(os.getpid())], plain)
+	assert "next: " in watched.stderr and f"plot {tmp_path / 'w'}" in watched.stderr
+	assert run([mtctl, "record", "-q", "--no-shim", "-o", file, "--", "true"], plain).stderr == ""
 
 
 def test_a_full_disk_is_reported_once_and_the_program_continues(mtctl, plain, run):
@@ -529,8 +550,8 @@ def test_a_picture_that_cannot_be_written_is_a_failure(ctl, tmp_path):
 	assert "pictures end with .svg, .png or .pdf" in ctl("plot", file, "-o", tmp_path / "x.gif").stderr
 	for wrong in (tmp_path / "no" / "x.svg", tmp_path / "x.gif"):
 		assert ctl("plot", file, "-o", wrong).returncode == USAGE
-	assert ctl("plot", file).returncode == USAGE and ctl("plot", "-o", tmp_path / "x.svg").returncode == USAGE
-	assert ctl("plot", 2**22 + 5, "-o", tmp_path / "x.svg").returncode == NOT_SHIMMED
+	assert ctl("plot").returncode == USAGE and ctl("plot", "-o", tmp_path / "x.svg").returncode == USAGE
+	assert ctl("plot", 2**22 + 5, "-o", tmp_path / "x.svg").returncode == NO_PROCESS
 
 
 # ---- the pool ----
@@ -586,7 +607,66 @@ def test_of_a_living_cuda_process_its_pool_is_drawn_below_its_memory(cuda, contr
 	assert Picture(tmp_path / "y.svg").groups("pool")
 
 
+# ---- in the terminal ----
+
+BRAILLE = re.compile("[\u2801-\u28ff]")
+
+
+def test_without_a_picture_it_draws_in_the_terminal(ctl, tmp_path):
+	figures = {"heap_live_bytes": 50 * MB, "heap_idle_bytes": 30 * MB}
+	file = written(tmp_path, [*[sample(second, 100, **figures) for second in range(61)], cleanup(30, 1, 0, "heavy", 100)])
+
+	fine, coarse = ctl("plot", file, LC_ALL="C.UTF-8"), ctl("plot", file, LC_ALL="C", COLUMNS="60", LINES="20")
+
+	assert fine.returncode == coarse.returncode == 0 and BRAILLE.search(fine.stdout) and "\x1b" not in fine.stdout
+	assert coarse.stdout.isascii() and max(map(len, coarse.stdout.splitlines())) <= 60 and len(coarse.stdout.splitlines()) < 20
+	rows = [line.partition("|") for line in coarse.stdout.splitlines() if "|" in line]
+	assert {row[2].ljust(26)[25] for row in rows} == {" ", "*", ":", "#"}, "RSS above, then idle, then live"
+	assert rows[0][0].strip() == "100 MB" and rows[0][2].strip("*") == "", "the line is at its value"
+	for text in (fine.stdout, coarse.stdout):
+		assert "made up (pid 7)" in text and "peak 100.0 MB, mean 100.0 MB, end 100.0 MB" in text and "30 s" in text
+		lane = next(line for line in text.splitlines() if line.strip() == "h")
+		assert abs(lane.index("h") - 9 - (max(len(line.partition("|")[2]) for line in text.splitlines()) - 1) / 2) <= 1
+
+
+def test_a_chart_leaves_gaps_and_what_was_before(ctl, tmp_path):
+	file = written(tmp_path, [sample(second, 10 if second < 50 else 90) for second in range(101)])
+
+	rows = [line.partition("|")[2] for line in ctl("plot", file, "--last=20s", LC_ALL="C").stdout.splitlines() if "|" in line]
+
+	assert any(row.count("*") > 60 for row in rows[:4]) and not any("*" in row for row in rows[-4:])
+	assert ctl("plot", file, "--since=2h").returncode == USAGE and ctl("plot", written(tmp_path, [], "none.jsonl")).returncode == USAGE
+
+
+def test_a_process_is_drawn_by_its_name_and_no_graphics_library_is_needed(mtctl, plain, fake, run, tmp_path):
+	pid = fake(samples=[{"time_ns": START + second * SECOND, "rss_bytes": 100 * MB} for second in range(9)])
+	alone = tmp_path / "mtctl"
+	alone.write_bytes(mtctl.read_bytes())
+	alone.chmod(0o755)
+
+	drawn, picture = run([alone, "plot", "fake_shim.py"], dict(plain, LC_ALL="C")), run([alone, "plot", str(pid), "-o", tmp_path / "x.svg"], plain)
+
+	assert drawn.returncode == 0 and f"(pid {pid})" in drawn.stdout and "*" in drawn.stdout
+	assert picture.returncode == 127 and "mtctl-plot, and is not installed here" in picture.stderr
+
+
 # ---- compare ----
+
+def test_without_a_picture_the_table_is_printed(ctl, tmp_path):
+	def end(second, cpu_s):
+		return {"kind": "end", "time_ns": START + second * SECOND, "pid": 7, "alive": False, "exit_code": 0, "signal": None,
+		        "cpu_ns": int(cpu_s * SECOND)}
+	bare = written(tmp_path, [*[sample(second, 400) for second in range(81)], end(80, 40)], "bare.jsonl")
+	shim = written(tmp_path, [*[sample(second, 100) for second in range(61)], end(60, 44)], "shim.jsonl")
+
+	head, first, second = ctl("compare", bare, shim).stdout.splitlines()
+
+	assert re.split(r"  +", head) == ["RUN", "peak RSS", "mean RSS", "RSS at the end", "time", "CPU time", "exit code"]
+	assert re.split(r"  +", first) == ["bare", "400.0 MB", "400.0 MB", "400.0 MB", "80.0 s", "40.0 s", "0"]
+	assert re.split(r"  +", second) == ["shim", *["100.0 MB (-75 %)"] * 3, "60.0 s (-25 %)", "44.0 s (+10 %)", "0"]
+	drawn = ctl("compare", bare, shim, "-o", tmp_path / "x.svg")
+	assert drawn.stdout.splitlines() == [head, first, second] and "44.0 s (+10 %)" in Picture(tmp_path / "x.svg").texts
+
 
 def test_runs_are_compared_from_their_own_starts_with_a_table(ctl, tmp_path):
 	before = written(tmp_path, [sample(second, 400) for second in range(101)], "before.jsonl")
@@ -597,7 +677,7 @@ def test_runs_are_compared_from_their_own_starts_with_a_table(ctl, tmp_path):
 	assert "glibc, <shim>" in picture.texts
 	rows = [[text.text for text in row.iter(SVG + "text")] for row in picture.groups("row")]
 	assert rows == [["glibc", "400.0 MB", "400.0 MB", "400.0 MB", "100.0 s", "0"],
-	                ["<shim>", "100.0 MB (-75 %)", "100.0 MB (-75 %)", "100.0 MB (-75 %)", "50.0 s", "1"]]
+	                ["<shim>", "100.0 MB (-75 %)", "100.0 MB (-75 %)", "100.0 MB (-75 %)", "50.0 s (-50 %)", "1"]]
 	lines = [[(float(x), float(y)) for x, y in re.findall(r"([-\d.]+) ([-\d.]+)", run.find(SVG + "path").get("d"))]
 	         for run in picture.groups("curve", "run")[:2]]
 	(first, second) = ([x for x, _ in line] for line in lines)
@@ -626,7 +706,7 @@ def test_a_run_with_the_shim_beside_one_without(record, ctl, tmp_path):
 
 	assert ctl("compare", tmp_path / "without.jsonl", tmp_path / "with.jsonl", "-o", tmp_path / "x.pdf").returncode == 0
 	text = subprocess.run(["pdftotext", "-layout", tmp_path / "x.pdf", "-"], capture_output=True, text=True, check=True).stdout
-	assert re.search(r"without +\d+\.\d MB +\d+\.\d MB +\d+\.\d MB +\d\.\d s +0 +3\n", text), text
+	assert re.search(r"without +\d+\.\d MB +\d+\.\d MB +\d+\.\d MB +\d\.\d s +\d\.\d s +0 +3\n", text), text
 	assert re.search(r"with +\d+\.\d MB \([-+]\d+ %\)", text), text
 
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ctl/metrics/recorder.h"
 #include "ctl/metrics/recording.h"
 
 #define HEADER                                                                                     \
@@ -271,4 +272,36 @@ Test(recording, any_half_of_a_file_is_read_or_refused)
 			cr_expect_geq(recording.samples_count, 1);
 			mt_recording_free(&recording);
 		}
+}
+
+Test(recorder, samples_often_at_first_and_once_a_second_in_a_long_run)
+{
+	const struct mt_recorder_options automatic = {0}, fixed = {.interval_ns = 5000000};
+	const uint64_t second = 1000000000;
+
+	cr_expect_eq(mt_recorder_interval_ns(&automatic, 0), second / 10);
+	cr_expect_eq(mt_recorder_interval_ns(&automatic, 60 * second), second / 10);
+	cr_expect_eq(mt_recorder_interval_ns(&automatic, 300 * second), second / 2);
+	cr_expect_eq(mt_recorder_interval_ns(&automatic, 600 * second), second);
+	cr_expect_eq(mt_recorder_interval_ns(&automatic, 7 * 86400 * second), second);
+	cr_expect_eq(mt_recorder_interval_ns(&fixed, 7 * 86400 * second), fixed.interval_ns);
+}
+
+Test(recording, the_cpu_time_is_that_of_the_end_or_else_what_passed_between_samples)
+{
+#define CPU_SAMPLE(time, cpu)                                                                      \
+	"{\"kind\":\"sample\",\"time_ns\":" #time ",\"pid\":7,\"rss_bytes\":1,\"cpu_ns\":" #cpu    \
+	"}\n"
+	cr_assert_eq(read_text(HEADER CPU_SAMPLE(2000, 500) CPU_SAMPLE(3000, 700)), MT_ERR_OK);
+	cr_expect_eq(recording.cpu_ns, 200);
+	mt_recording_free(&recording);
+	cr_assert_eq(read_text(HEADER CPU_SAMPLE(2000, 500) CPU_SAMPLE(
+			     3000,
+			     700) "{\"kind\":\"end\",\"time_ns\":4000,\"pid\":7,\"cpu_ns\":900}\n"),
+		     MT_ERR_OK);
+	cr_expect_eq(recording.cpu_ns, 900);
+	mt_recording_free(&recording);
+	cr_assert_eq(read_text(HEADER SAMPLE(2000, 10)), MT_ERR_OK);
+	cr_expect_eq(recording.cpu_ns, MT_RECORDING_UNKNOWN);
+	mt_recording_free(&recording);
 }

@@ -1,11 +1,11 @@
-/* tests/ctl/test_scale.c -- ctl/ui/plot/scale: round values on the axes of pictures. */
+/* tests/ctl/test_scale.c -- ctl/metrics/scale: round values on the axes of pictures. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "ctl/ui/plot/scale.h"
+#include "ctl/metrics/scale.h"
 
 #define MB 1048576.0
 #define GB (1024 * MB)

@@ -1,10 +1,10 @@
-/* tests/ctl/test_series.c -- ctl/ui/plot/series: figures over time, summed up and thinned without
+/* tests/ctl/test_series.c -- ctl/metrics/series: figures over time, summed up and thinned without
  * losing a peak. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
 
-#include "ctl/ui/plot/series.h"
+#include "ctl/metrics/series.h"
 
 #define SECOND UINT64_C(1000000000)
 

@@ -331,7 +331,7 @@ def test_processes_of_other_users_are_not_there(serve, spawn, fake, mtctl, plain
 	settings = dict(plain, MT_DIR=str(folder / "files"), MT_MIN_MB="0")
 	own = spawn([*NOBODY, "env", f"LD_PRELOAD={folder / shim.name}", "/bin/sleep", "60"], settings)
 	theirs = serve(wrapper=NOBODY, program=folder / "mtctl", env=settings)
-	roots = serve()
+	roots = serve(env=dict(plain, MT_DIR=""))
 
 	assert roots.process_of(foreign)["state"] == "awake" and roots.process_of(own.pid)["uid"] == 65534
 	shown = theirs.get("/api/processes").json["processes"]

@@ -29,7 +29,8 @@ static void expect_picture(const char *path)
 void fuzz_draw(const struct mt_recording *recordings, size_t count)
 {
 	struct mt_picture_options options = {.gpu = true, .width = 640, .height = 400};
-	struct mt_comparison_options both = {.width = 640};
+	struct mt_compare_options both = {.size = {.width = 640}};
+	struct mt_run runs[MT_COMPARISON_MAX];
 	char path[128];
 	struct mt_error_reason why = {""};
 
@@ -40,7 +41,9 @@ void fuzz_draw(const struct mt_recording *recordings, size_t count)
 		expect_picture(path);
 	else
 		fuzz_expect_text("why there is no picture", why.text, sizeof(why.text));
-	if (count > 1 && mt_comparison_draw(recordings, count, &both, &why) == MT_ERR_OK)
+	for (size_t i = 0; i < count; i++)
+		mt_run_of(&recordings[i], NULL, &runs[i]);
+	if (count > 1 && mt_comparison_draw(runs, count, &both, &why) == MT_ERR_OK)
 		expect_picture(path);
 	(void)unlink(path);
 }

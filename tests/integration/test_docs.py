@@ -138,12 +138,12 @@ def test_the_tables_of_settings_are_those_of_the_generator():
 
 def test_a_table_of_settings_that_is_out_of_date_is_found_and_brought_up_to_date(tmp_path):
 	page = tmp_path / "settings.md"
-	page.write_text((ROOT / "docs/settings.md").read_text().replace("| `MT_IDLE_MS` | 10 to 600000 |", "| `MT_IDLE_MS` | 1 to 2 |"))
+	page.write_text((ROOT / "docs/settings.md").read_text().replace("| `MT_IDLE_MS` | 10 to 600000 ms |", "| `MT_IDLE_MS` | 1 to 2 |"))
 
 	def table(mode):
 		return subprocess.run([ROOT / "scripts/options-table", mode, page], capture_output=True, text=True)
 
-	assert table("--check").returncode == 1 and "+| `MT_IDLE_MS` | 10 to 600000 |" in table("--check").stdout
+	assert table("--check").returncode == 1 and "+| `MT_IDLE_MS` | 10 to 600000 ms |" in table("--check").stdout
 	assert table("--update").returncode == 0
 	assert page.read_text() == (ROOT / "docs/settings.md").read_text()
 

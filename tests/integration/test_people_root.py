@@ -59,16 +59,16 @@ def test_roots_own_folder_hides_the_files_of_nobody_else(person, wait_for, roots
 	assert f'mtshim_heap_live_bytes{{pid="{pid}"' in serve()("metrics")
 
 
-def test_an_mt_dir_of_roots_own_hides_the_files_of_nobody_else(person, wait_for, roots_folder, stage):
-	"""MT_DIR in root's environment says where root's files are; it says nothing of the processes of others."""
+def test_an_mt_dir_of_roots_own_shows_what_is_in_it_and_a_pid_is_found_everywhere(person, wait_for, roots_folder, stage):
 	owner, root = person(1), person(uid=0)
 	pid = owner.puppet(wait_for).pid
 	named = stage.place / "named"
 	named.mkdir(mode=0o700)
 
-	listed = {one["pid"]: one for one in json.loads(root.ctl("ps", "--json", MT_DIR=named).stdout)["processes"]}
+	def listed(**environment):
+		return {one["pid"]: one["state"] for one in json.loads(root.ctl("ps", "--json", **environment).stdout)["processes"]}
 
-	assert listed[pid]["state"] == "awake"
+	assert pid not in listed(MT_DIR=named) and listed(MT_DIR="")[pid] == "awake"
 	assert root.ctl("stat", pid, "--json", MT_DIR=named).returncode == 0
 
 

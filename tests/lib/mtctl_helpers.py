@@ -11,7 +11,8 @@ PYTHON = "/usr/bin/python3"
 FAKE = pathlib.Path(fake_shim.__file__)
 ROOT = FAKE.parents[2]
 MB = 1 << 20
-FREED, NOTHING, USAGE, NOT_SHIMMED, NO_ANSWER = range(5)
+DONE, NOTHING, USAGE, NO_PROCESS, NO_ANSWER, NOT_SHIMMED, NOT_PERMITTED = range(7)
+FREED = DONE
 
 
 @pytest.fixture

@@ -89,7 +89,7 @@ class Storm:
 			self.ask("sets", "set", pid, SETTINGS[number % len(SETTINGS)])
 			number += 1
 			if number % 3 == 0:
-				self.ask("asked", "trim", pid, *["--light"][:number % 2], well=(0, 1))  # 1: nothing to give back
+				self.ask("asked", "trim", pid, *["--light"][:number % 2], well=(0, 1))  # 1: it has refused
 			if number % 5 == 0:
 				self.ask("asked", "round", pid)
 			if number % 7 == 0:

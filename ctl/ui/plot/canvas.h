@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "ctl/output/error.h"
-#include "ctl/ui/plot/scale.h"
+#include "ctl/metrics/scale.h"
 
 struct mt_canvas;
 

@@ -18,18 +18,10 @@
 #define APART        26.0
 #define ROW          21.0
 
-struct run {
-	const struct mt_recording *recording;
-	char name[80];
-	struct mt_legend_item style;
-	struct mt_series_sums rss, gpu;
-	double seconds;
-	size_t cleanups_count;
-};
-
 struct comparison {
-	const struct mt_comparison_options *options;
-	struct run runs[MT_COMPARISON_MAX];
+	const struct mt_compare_options *options;
+	const struct mt_run *runs;
+	struct mt_legend_item styles[MT_COMPARISON_MAX];
 	size_t count;
 	bool has_gpu;
 	struct mt_span span;
@@ -53,134 +45,60 @@ static struct mt_legend_item style_of(size_t index)
 	};
 }
 
-static void add_curve(struct mt_panel *panel, const struct run *run, struct mt_series series)
+static void add_curve(struct mt_panel *panel, const struct mt_legend_item *style,
+		      struct mt_series series)
 {
 	struct mt_curve *curve = &panel->curves[panel->curves_count++];
 
 	*curve = (struct mt_curve){.name = "curve run",
 				   .series = series,
-				   .paint = run->style.paint,
-				   .shape = run->style.shape};
+				   .paint = style->paint,
+				   .shape = style->shape};
 }
 
-static void add_run(struct comparison *comparison, const struct mt_recording *recording)
+static void add_run(struct comparison *comparison, const struct mt_run *run)
 {
-	size_t index = comparison->count++;
-	struct run *run = &comparison->runs[index];
-	const char *label = comparison->options->labels[index];
-	uint64_t origin = mt_recording_begin_ns(recording);
-	struct mt_series rss = mt_series_of(recording, MT_RECORDING_RSS, 0, origin);
-	struct mt_series gpu = mt_series_of(recording, MT_RECORDING_GPU_RESERVED, 0, origin);
+	struct mt_legend_item *style = &comparison->styles[comparison->count];
+	uint64_t origin = mt_recording_begin_ns(run->recording);
 
-	mt_picture_clean(label ? label : recording->name, run->name, sizeof(run->name));
-	run->recording = recording;
-	run->style = style_of(index);
-	run->rss = mt_series_sum_up(&rss);
-	run->rss.peak = fmax(run->rss.peak, (double)recording->rss_peak_bytes);
-	run->gpu = mt_series_sum_up(&gpu);
-	run->seconds = (double)(mt_recording_end_ns(recording) - origin) / 1e9;
-	for (size_t i = 0; i < recording->marks_count; i++)
-		run->cleanups_count += recording->marks[i].kind == MT_RECORDING_CLEANUP;
+	*style = style_of(comparison->count++);
 	comparison->has_gpu |= run->gpu.peak > 0;
 	comparison->span.high = fmax(comparison->span.high, run->seconds);
-	add_curve(&comparison->memory, run, rss);
-	add_curve(&comparison->gpu, run, gpu);
+	add_curve(&comparison->memory, style,
+		  mt_series_of(run->recording, MT_RECORDING_RSS, 0, origin));
+	add_curve(&comparison->gpu, style,
+		  mt_series_of(run->recording, MT_RECORDING_GPU_RESERVED, 0, origin));
 }
 
 /* ---- the table ---- */
 
-enum column { PEAK, MEAN, END, GPU, TIME, CLEANUPS, EXIT };
-
-/* "1.2 GB (-12 %)": against the first run. */
-static void write_bytes(double value, double first, char *out, size_t out_bytes)
-{
-	double change = first > 0 ? (value - first) / first * 100 : 0;
-	size_t used = (size_t)snprintf(out, out_bytes, "%s",
-				       mt_text_bytes(mt_text_round_u64(value)).text);
-
-	if (first > 0 && fabs(change) < 99999)
-		snprintf(out + used, out_bytes - used, " (%+.0f %%)", change);
-}
-
-static void write_time(double seconds, char *out, size_t out_bytes)
-{
-	if (seconds < 600)
-		snprintf(out, out_bytes, "%.1f s", seconds);
-	else if (seconds < 36000)
-		snprintf(out, out_bytes, "%.1f min", seconds / 60);
-	else
-		snprintf(out, out_bytes, "%.1f h", seconds / 3600);
-}
-
-static void write_cell(const struct comparison *comparison, const struct run *run,
-		       enum column column, char *out, size_t out_bytes)
-{
-	static const struct run none;
-	const struct run *first = run == comparison->runs ? &none : comparison->runs;
-
-	if (column == PEAK)
-		write_bytes(run->rss.peak, first->rss.peak, out, out_bytes);
-	else if (column == MEAN)
-		write_bytes(run->rss.mean, first->rss.mean, out, out_bytes);
-	else if (column == END)
-		write_bytes(run->rss.end, first->rss.end, out, out_bytes);
-	else if (column == GPU)
-		write_bytes(run->gpu.peak, first->gpu.peak, out, out_bytes);
-	else if (column == TIME)
-		write_time(run->seconds, out, out_bytes);
-	else if (column == CLEANUPS)
-		snprintf(out, out_bytes, "%zu", run->cleanups_count);
-	else if (run->recording->ended)
-		snprintf(out, out_bytes, "%s%lu", run->recording->killed ? "signal " : "",
-			 (unsigned long)run->recording->code);
-	else
-		snprintf(out, out_bytes, "-");
-}
-
-/* The columns that any run has a value for. */
-static size_t list_columns(const struct comparison *comparison, enum column *out)
-{
-	size_t count = 0;
-	bool ended = false, cleanups = false;
-
-	for (size_t i = 0; i < comparison->count; i++) {
-		ended |= comparison->runs[i].recording->ended;
-		cleanups |= comparison->runs[i].cleanups_count > 0;
-	}
-	for (int column = PEAK; column <= EXIT; column++)
-		if ((column != GPU || comparison->has_gpu) && (column != CLEANUPS || cleanups) &&
-		    (column != EXIT || ended))
-			out[count++] = (enum column)column;
-	return count;
-}
-
-static void draw_row(struct mt_canvas *canvas, const struct comparison *comparison,
-		     const struct run *run, struct mt_point at)
+/* index: of the run; -1: the titles. */
+static void draw_row(struct mt_canvas *canvas, const struct comparison *comparison, int index,
+		     struct mt_point at)
 {
 	const struct mt_font name = {12, true, MT_RGB_TEXT, MT_ANCHOR_START},
 			     plain = {12, false, MT_RGB_TEXT, MT_ANCHOR_END};
 	const struct mt_paint line = {MT_RGB_GRID, 1, 1, MT_DASH_NONE};
+	const struct mt_run *run = index < 0 ? NULL : &comparison->runs[index];
 	double right = comparison->memory.box.right, step;
 	const struct mt_point ends[] = {{at.x, at.y + 7}, {right, at.y + 7}};
-	static const char *const names[] = {
-		[PEAK] = "peak RSS",          [MEAN] = "mean RSS", [END] = "RSS at the end",
-		[GPU] = "peak GPU, reserved", [TIME] = "time",     [CLEANUPS] = "cleanups",
-		[EXIT] = "exit code"};
-	enum column columns[EXIT + 1];
-	size_t count = list_columns(comparison, columns);
+	enum mt_run_column columns[MT_RUN_COLUMNS];
+	size_t count = mt_run_columns(comparison->runs, comparison->count, columns);
 	char text[80];
 
-	step = (right - at.x) * 0.78 / (double)count;
+	step = (right - at.x) * 0.84 / (double)count;
 	if (run) {
-		mt_legend_swatch(canvas, (struct mt_point){at.x, at.y - 4}, &run->style);
+		mt_legend_swatch(canvas, (struct mt_point){at.x, at.y - 4},
+				 &comparison->styles[index]);
 		mt_canvas_text(canvas, (struct mt_point){at.x + MT_LEGEND_SWATCH + 9, at.y},
 			       run->name, &name);
 	}
 	for (size_t i = 0; i < count; i++) {
 		if (run)
-			write_cell(comparison, run, columns[i], text, sizeof(text));
+			mt_run_cell(run, index ? comparison->runs : NULL, columns[i], text,
+				    sizeof(text));
 		else
-			snprintf(text, sizeof(text), "%s", names[columns[i]]);
+			snprintf(text, sizeof(text), "%s", mt_run_title(columns[i]));
 		mt_canvas_text(canvas,
 			       (struct mt_point){right - step * (double)(count - 1 - i), at.y},
 			       text, &plain);
@@ -193,11 +111,11 @@ static void draw_table(struct mt_canvas *canvas, const struct comparison *compar
 	struct mt_point at = {MT_PICTURE_MARGIN, top + 14};
 
 	mt_canvas_begin(canvas, "table", NULL);
-	draw_row(canvas, comparison, NULL, at);
+	draw_row(canvas, comparison, -1, at);
 	for (size_t i = 0; i < comparison->count; i++) {
 		at.y += ROW;
 		mt_canvas_begin(canvas, "row", NULL);
-		draw_row(canvas, comparison, &comparison->runs[i], at);
+		draw_row(canvas, comparison, (int)i, at);
 		mt_canvas_end(canvas);
 	}
 	mt_canvas_end(canvas);
@@ -214,8 +132,8 @@ static void write_title(const struct comparison *comparison, char *out, size_t o
 		used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s", i ? ", " : "",
 					 comparison->runs[i].name);
 	/* Cuts it, but never within a letter. */
-	mt_picture_clean(comparison->options->title ? comparison->options->title : names, out,
-			 out_bytes);
+	mt_text_clean_utf8(comparison->options->title ? comparison->options->title : names, out,
+			   out_bytes);
 }
 
 /* The command, where it is the same in all runs. */
@@ -264,8 +182,8 @@ static void draw(struct mt_canvas *canvas, struct comparison *comparison, double
 	draw_table(canvas, comparison, bottom);
 }
 
-enum mt_err mt_comparison_draw(const struct mt_recording *runs, size_t count,
-			       const struct mt_comparison_options *options,
+enum mt_err mt_comparison_draw(const struct mt_run *runs, size_t count,
+			       const struct mt_compare_options *options,
 			       struct mt_error_reason *why)
 {
 	struct comparison *comparison = mt_error_check_memory(calloc(1, sizeof(*comparison)));
@@ -274,15 +192,16 @@ enum mt_err mt_comparison_draw(const struct mt_recording *runs, size_t count,
 	enum mt_err error;
 
 	comparison->options = options;
+	comparison->runs = runs;
 	comparison->span.high = 1;
 	snprintf(comparison->memory.title, sizeof(comparison->memory.title), "RSS");
 	snprintf(comparison->gpu.title, sizeof(comparison->gpu.title), "GPU memory, reserved");
 	for (size_t i = 0; i < count; i++)
 		add_run(comparison, &runs[i]);
-	paper.width = options->width > 0 ? options->width : WIDTH;
-	paper.height = options->height > 0 ? options->height
-					   : HEIGHT + (comparison->has_gpu ? HEIGHT_GPU : 0) +
-						     ROW * (double)(count + 1);
+	paper.width = options->size.width > 0 ? options->size.width : WIDTH;
+	paper.height = options->size.height > 0 ? options->size.height
+						: HEIGHT + (comparison->has_gpu ? HEIGHT_GPU : 0) +
+							  ROW * (double)(count + 1);
 	error = mt_canvas_open(&paper, &canvas, why);
 	if (!error) {
 		draw(canvas, comparison, paper.width, paper.height);

@@ -4,8 +4,8 @@
 #define MT_CTL_UI_PLOT_PANEL_H
 
 #include "ctl/ui/plot/palette.h"
-#include "ctl/ui/plot/scale.h"
-#include "ctl/ui/plot/series.h"
+#include "ctl/metrics/scale.h"
+#include "ctl/metrics/series.h"
 
 struct mt_curve {
 	const char *name;        /* the class of its group */

@@ -54,34 +54,6 @@ struct picture {
 
 /* ---- text ---- */
 
-void mt_picture_clean(const char *text, char *out, size_t out_bytes)
-{
-	json_t *valid = json_string(text);
-	unsigned char *byte = (unsigned char *)out;
-	size_t length = strlen(text);
-
-	if (length >= out_bytes) {
-		length = out_bytes - 1;
-		/* never within a character */
-		while (length && ((unsigned char)text[length] & 0xc0) == 0x80)
-			length--;
-	}
-	memcpy(out, text, length);
-	out[length] = '\0';
-	if (!valid)
-		mt_text_clean(out, out_bytes);
-	json_decref(valid);
-	for (; *byte; byte++) {
-		if (*byte < 0x20 || *byte == 0x7f)
-			*byte = '?';
-		else if (byte[0] == 0xc2 && byte[1] >= 0x80 && byte[1] < 0xa0) /* C1 controls */
-			byte[0] = byte[1] = '?';
-		/* U+FFFE and U+FFFF are no XML */
-		else if (byte[0] == 0xef && byte[1] == 0xbf && byte[2] >= 0xbe)
-			byte[0] = byte[1] = byte[2] = '?';
-	}
-}
-
 static void cut_to(struct mt_canvas *canvas, char *text, double width, const struct mt_font *font)
 {
 	size_t length = strlen(text);
@@ -128,7 +100,7 @@ static void write_title(const struct picture *picture, char *out, size_t out_byt
 	const struct mt_recording_process *process = main_process(picture);
 
 	if (picture->options->title)
-		mt_picture_clean(picture->options->title, out, out_bytes);
+		mt_text_clean_utf8(picture->options->title, out, out_bytes);
 	else if (process && *process->command)
 		snprintf(out, out_bytes, "%s", process->command);
 	else
@@ -473,7 +445,7 @@ enum mt_err mt_picture_draw_pool(const struct mt_pool_picture *pool,
 	write_date(pool->time_ns, date, sizeof(date));
 	snprintf(below, sizeof(below), "pid %" PRIu64 "%s%s, %s", pool->pid,
 		 *pool->rank ? ", rank " : "", pool->rank, date);
-	mt_picture_clean(options->title ? options->title : pool->comm, title, sizeof(title));
+	mt_text_clean_utf8(options->title ? options->title : pool->comm, title, sizeof(title));
 	paper.title = title;
 	error = mt_canvas_open(&paper, &canvas, why);
 	if (error)

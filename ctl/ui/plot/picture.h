@@ -32,10 +32,6 @@ enum mt_err mt_picture_draw_pool(const struct mt_pool_picture *pool,
 				 const struct mt_picture_options *options,
 				 struct mt_error_reason *why);
 
-/* Copies text for a picture: valid UTF-8 stays; control characters and what XML forbids become '?'.
- */
-void mt_picture_clean(const char *text, char *out, size_t out_bytes);
-
 /* Draws a title and a line below it. Text that is too wide ends with "...". */
 void mt_picture_draw_title(struct mt_canvas *canvas, double width, const char *title,
 			   const char *below);

@@ -1,90 +1,18 @@
 /* ctl/ui/plot/plot.c -- `mtctl plot`: memory over time as a picture. */
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "ctl/command.h"
+#include "ctl/plot_options.h"
 #include "ctl/ui/plot/picture.h"
 #include "ctl/ui/plot/plotting.h"
-#include "ctl/process/control_file.h"
 #include "ctl/process/target.h"
-
-static const char help[] =
-	"RSS, live and idle heap over time, with rounds, cleanups by their level and what the "
-	"largest brought, and\n"
-	"pressure. Of a PID the last 15 minutes, as far as it remembers them; of a FILE what "
-	"`mtctl record` or\n"
-	"`mtctl stat PID --json` has written there.\n\n"
-	"  -o, --output=FILE  the picture: .svg, .png or .pdf\n"
-	"  --gpu              device memory as well, a field for each device; of a PID its pool, "
-	"too: blocks by\n"
-	"                     state, size and age. FILE may be what `mtctl snapshot PID --json` "
-	"has printed\n"
-	"  --since=DURATION   leave out what was before that time from the start (90, 90s, 5m, 2h, "
-	"1d)\n"
-	"  --last=DURATION    only the end\n"
-	"  --pid=PID          of a recorded tree this one alone; without it all are added up\n"
-	"  --clock            times of day; those of a PID always are, --no-clock: time since the "
-	"start\n"
-	"  --title=TEXT       instead of the command\n"
-	"  --size=WxH         in pixels\n";
-
-enum clock { CLOCK_PLAIN, CLOCK_YES, CLOCK_NO };
+#include "ctl/metrics/recording_source.h"
 
 struct options {
+	const struct mt_plot_options *wanted;
 	struct mt_picture_options picture;
-	enum clock clock;
 };
-
-static bool take_option(int option, struct options *options)
-{
-	struct mt_picture_options *picture = &options->picture;
-
-	switch (option) {
-	case 'o':
-		picture->path = optarg;
-		return true;
-	case 'g':
-		picture->gpu = true;
-		return true;
-	case 's':
-		return mt_plotting_parse_duration(optarg, &picture->since_s);
-	case 'l':
-		return mt_plotting_parse_duration(optarg, &picture->last_s);
-	case 'p':
-		if (mt_text_parse_u64(optarg, &picture->pid) && picture->pid)
-			return true;
-		mt_error_say("'%.60s' is not a process id", optarg);
-		return false;
-	case 't':
-		picture->title = optarg;
-		return true;
-	case 'z':
-		return mt_plotting_parse_size(optarg, &picture->width, &picture->height);
-	case 'c':
-	case 'n':
-		options->clock = option == 'c' ? CLOCK_YES : CLOCK_NO;
-		return true;
-	default:
-		return false;
-	}
-}
-
-static enum mt_exit read_process(const char *pid, struct mt_recording *out)
-{
-	struct mt_target *target = mt_error_check_memory(malloc(sizeof(*target)));
-	enum mt_exit code = mt_target_find(pid, &target->process);
-
-	if (code == MT_EXIT_OK) {
-		mt_control_file_refresh(&target->process);
-		code = mt_target_open(pid, target);
-	}
-	if (code == MT_EXIT_OK)
-		mt_recording_of_process(target, out);
-	free(target);
-	return code;
-}
 
 /* Left out for a process that has no pool, or does not reply. */
 static bool read_pool_of(const char *pid, struct mt_pool_picture *out)
@@ -115,9 +43,9 @@ static int plot_process(const char *pid, struct options *options)
 	struct mt_recording recording = {0};
 	struct mt_pool_picture pool = {0};
 	struct mt_error_reason why;
-	int code = read_process(pid, &recording);
+	int code = mt_recording_of_word(pid, &recording);
 
-	options->picture.as_clock = options->clock != CLOCK_NO;
+	options->picture.as_clock = !options->wanted->no_clock;
 	if (code == MT_EXIT_OK && options->picture.gpu && read_pool_of(pid, &pool))
 		options->picture.pool = &pool;
 	if (code == MT_EXIT_OK)
@@ -135,7 +63,7 @@ static int plot_file(const char *path, struct options *options)
 	struct mt_error_reason why, pool_why;
 	enum mt_err error = mt_recording_read(path, &recording, &why);
 
-	options->picture.as_clock = options->clock == CLOCK_YES;
+	options->picture.as_clock = options->wanted->clock && !options->wanted->no_clock;
 	if (error && mt_pool_picture_read(path, &pool, &pool_why) == MT_ERR_OK) {
 		error = mt_picture_draw_pool(&pool, &options->picture, &why);
 		mt_pool_picture_free(&pool);
@@ -152,34 +80,24 @@ static int plot_file(const char *path, struct options *options)
 
 int mt_plot_run(int argc, char **argv)
 {
-	static const struct option long_options[] = {{"output", required_argument, NULL, 'o'},
-						     {"gpu", no_argument, NULL, 'g'},
-						     {"since", required_argument, NULL, 's'},
-						     {"last", required_argument, NULL, 'l'},
-						     {"pid", required_argument, NULL, 'p'},
-						     {"clock", no_argument, NULL, 'c'},
-						     {"no-clock", no_argument, NULL, 'n'},
-						     {"title", required_argument, NULL, 't'},
-						     {"size", required_argument, NULL, 'z'},
-						     {"help", no_argument, NULL, 'h'},
-						     {0}};
-	struct options options = {0};
-	uint64_t number;
-	int option;
+	struct mt_plot_options wanted;
+	struct options options = {.wanted = &wanted};
+	int code;
 
-	while ((option = mt_command_option(argc, argv, "ho:", long_options)) != -1) {
-		if (option == 'h')
-			return mt_command_help("plot", help);
-		if (!take_option(option, &options))
-			return MT_EXIT_USAGE;
-	}
-	if (optind + 1 != argc || !options.picture.path) {
-		mt_error_say("plot: %s",
-			     options.picture.path ? "one PID or FILE" : "-o FILE is missing");
+	if (!mt_plot_options_read(argc, argv, &wanted, &code))
+		return code;
+	if (!wanted.path) {
+		mt_error_say("plot: -o FILE is missing");
 		return mt_command_misused("plot");
 	}
-	/* A number is a PID, unless a file has that name. */
-	return mt_text_parse_u64(argv[optind], &number) && access(argv[optind], F_OK) != 0
-		       ? plot_process(argv[optind], &options)
-		       : plot_file(argv[optind], &options);
+	options.picture = (struct mt_picture_options){.path = wanted.path,
+						      .title = wanted.title,
+						      .width = wanted.size.width,
+						      .height = wanted.size.height,
+						      .since_s = wanted.since_s,
+						      .last_s = wanted.last_s,
+						      .pid = wanted.pid,
+						      .gpu = wanted.gpu};
+	return mt_recording_is_file(wanted.source) ? plot_file(wanted.source, &options)
+						   : plot_process(wanted.source, &options);
 }

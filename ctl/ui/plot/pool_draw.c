@@ -6,7 +6,7 @@
 
 #include "ctl/ui/plot/legend.h"
 #include "ctl/ui/plot/pool.h"
-#include "ctl/ui/plot/scale.h"
+#include "ctl/metrics/scale.h"
 
 #define TITLE      54.0 /* with the legend below it */
 #define STRIP      44.0 /* for each device, with the text above it */

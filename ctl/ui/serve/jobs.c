@@ -31,7 +31,7 @@
 
 static unsigned status_of(int code)
 {
-	if (code == MT_EXIT_NOT_SHIMMED)
+	if (code == MT_EXIT_NO_PROCESS)
 		return MHD_HTTP_NOT_FOUND;
 	if (code == MT_EXIT_NO_ANSWER)
 		return MHD_HTTP_GATEWAY_TIMEOUT;

@@ -35,7 +35,7 @@ static const struct mt_process_list *processes(uint64_t interval_ms)
 	if (from_ns < last.until_ns)
 		return &last.processes;
 	drop_process_list();
-	mt_process_list_read(&last.processes);
+	mt_process_list_read(MT_PROCESS_LIST_SHOWN, &last.processes);
 	last.until_ns = from_ns + interval_ms * UINT64_C(1000000) + 1;
 	return &last.processes;
 }

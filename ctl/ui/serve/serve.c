@@ -3,7 +3,6 @@
 #include "ctl/ui/serve/serve.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,7 +16,6 @@
 #include "ctl/command.h"
 #include "ctl/ui/serve/listen.h"
 #include "ctl/ui/serve/routes.h"
-#include "ctl/output/units.h"
 
 /* interval between checks of the clients, while there are any */
 #define CHECK_MS    1000
@@ -57,7 +55,7 @@ static const char help[] =
 	"  --open                 figures need no token: whoever reaches it reads names and "
 	"figures\n"
 	"  --allow-host=NAME      another name that a Host header may say, up to 15 times\n"
-	"  --interval=SECONDS     for how long an answer is shared by all who ask (0.25)\n";
+	"  --interval=DURATION    for how long an answer is shared by all who ask (250ms)\n";
 
 struct arguments {
 	const char *listen, *token_file, *reader_file;
@@ -72,9 +70,10 @@ struct loop {
 
 /* ---- the command line ---- */
 
-/* false: said why. */
-static bool add_host(struct mt_access *access_rules, const char *name)
+static bool add_host(const struct mt_option *option, const char *name)
 {
+	struct mt_access *access_rules = option->target;
+
 	if (access_rules->names_count == MT_ACCESS_NAMES_MAX - 1) {
 		mt_error_say("--allow-host can be given %u times", MT_ACCESS_NAMES_MAX - 1);
 		return false;
@@ -83,45 +82,24 @@ static bool add_host(struct mt_access *access_rules, const char *name)
 	return true;
 }
 
-/* false: said why. */
-static bool take_option(int option, struct arguments *arguments)
+static bool read_arguments(int argc, char **argv, struct arguments *arguments, int *out_code)
 {
-	if (option == 'l')
-		arguments->listen = optarg;
-	if (option == 't')
-		arguments->token_file = optarg;
-	if (option == 'r')
-		arguments->reader_file = optarg;
-	if (option == 'o')
-		arguments->server->access_rules.open = true;
-	if (option == 'i')
-		return mt_units_parse_seconds(optarg, &arguments->server->cache.interval_ms);
-	if (option == 'a')
-		return add_host(&arguments->server->access_rules, optarg);
-	return option != '?';
-}
+	struct mt_access *access_rules = &arguments->server->access_rules;
+	const struct mt_option options[] = {
+		{.name = "listen", .target = &arguments->listen, .take = mt_option_text},
+		{.name = "token-file", .target = &arguments->token_file, .take = mt_option_text},
+		{.name = "read-token-file",
+		 .target = &arguments->reader_file,
+		 .take = mt_option_text},
+		{.name = "open", .target = &access_rules->open},
+		{.name = "allow-host", .target = access_rules, .take = add_host},
+		{.name = "interval",
+		 .target = &arguments->server->cache.interval_ms,
+		 .take = mt_option_ms},
+		{0}};
+	const struct mt_command_line line = {"serve", help, NULL, options, 0, 0};
 
-/* MT_EXIT_OK: go on, unless *wants_help; else the exit code. */
-static int read_arguments(int argc, char **argv, struct arguments *arguments, bool *wants_help)
-{
-	static const struct option options[] = {{"listen", required_argument, NULL, 'l'},
-						{"token-file", required_argument, NULL, 't'},
-						{"read-token-file", required_argument, NULL, 'r'},
-						{"open", no_argument, NULL, 'o'},
-						{"allow-host", required_argument, NULL, 'a'},
-						{"interval", required_argument, NULL, 'i'},
-						{"help", no_argument, NULL, 'h'},
-						{0}};
-	int option;
-
-	while ((option = mt_command_option(argc, argv, "h", options)) != -1) {
-		*wants_help = option == 'h';
-		if (*wants_help)
-			return mt_command_help("serve", help);
-		if (!take_option(option, arguments))
-			return MT_EXIT_USAGE;
-	}
-	return optind == argc ? MT_EXIT_OK : mt_command_misused("serve");
+	return mt_command_line_read(&line, argc, argv, out_code);
 }
 
 /* ---- the loop ---- */
@@ -263,13 +241,11 @@ static int serve(const struct arguments *arguments)
 int mt_command_serve(int argc, char **argv)
 {
 	struct arguments arguments = {.listen = "127.0.0.1:9477"};
-	bool wants_help = false;
 	int code;
 
 	arguments.server = mt_error_check_memory(calloc(1, sizeof(*arguments.server)));
 	arguments.server->cache.interval_ms = INTERVAL_MS;
-	code = read_arguments(argc, argv, &arguments, &wants_help);
-	if (code == MT_EXIT_OK && !wants_help)
+	if (read_arguments(argc, argv, &arguments, &code))
 		code = serve(&arguments);
 	free(arguments.server);
 	return code;

@@ -1,7 +1,6 @@
 /* ctl/ui/top/top.c -- `mtctl top`: the command line, and the loop of updates, frames and keys. */
 #include "ctl/ui/top/top.h"
 
-#include <getopt.h>
 #include <langinfo.h>
 #include <locale.h>
 #include <poll.h>
@@ -14,13 +13,12 @@
 
 #include "ctl/process/clock.h"
 #include "ctl/command.h"
-#include "ctl/output/units.h"
 #include "ctl/process/stats_dir.h"
 #include "ctl/ui/top/app.h"
 #include "ctl/ui/top/help.h"
 #include "ctl/ui/top/screen.h"
 
-#define INTERVAL_MIN_MS 100u
+#define INTERVAL_MIN_SECONDS 0.1
 /* while a request is under way */
 #define POLL_NS      (50 * UINT64_C(1000000))
 #define ONCE_COLUMNS 160
@@ -28,7 +26,7 @@
 
 static const char help[] = "All shimmed processes of yours (for root: of everybody), as a tree, "
 			   "again and again. ? shows the keys.\n\n"
-			   "  --interval=SECONDS  time between two updates (2; from 0.1)\n"
+			   "  --interval=DURATION  time between two updates (2s; from 100ms)\n"
 			   "  --sort=COLUMN       sort by a column of the list below (rss)\n"
 			   "  --filter=TEXT       only those with TEXT in their command or PID\n"
 			   "  --flat              no tree\n"
@@ -191,19 +189,17 @@ static int print_once(struct mt_top_app *app)
 
 /* ---- the command line ---- */
 
-static int print_help(void)
+static void print_keys(void)
 {
 	struct mt_top_page page = {0};
 
-	mt_command_help("top", help);
 	mt_top_help_fill(&page, HELP_COLUMNS);
 	for (size_t i = 0; i < page.count; i++)
 		puts(page.lines[i].text);
 	mt_top_page_free(&page);
-	return MT_EXIT_OK;
 }
 
-static bool take_sort(struct mt_top_app *app, const char *name)
+static bool take_sort(const struct mt_option *option, const char *name)
 {
 	const char *names[MT_COLUMNS_COUNT], *nearest;
 	enum mt_top_column column = mt_top_column_find(name);
@@ -211,7 +207,7 @@ static bool take_sort(struct mt_top_app *app, const char *name)
 	for (int i = 0; i < MT_COLUMNS_COUNT; i++)
 		names[i] = mt_top_column((enum mt_top_column)i)->name;
 	if (column != MT_COLUMNS_COUNT) {
-		app->model.sort = column;
+		*(enum mt_top_column *)option->target = column;
 		return true;
 	}
 	nearest = mt_text_nearest(name, names, MT_COLUMNS_COUNT);
@@ -221,49 +217,32 @@ static bool take_sort(struct mt_top_app *app, const char *name)
 	return false;
 }
 
-static bool take_option(struct mt_top_app *app, int option)
+static bool take_filter(const struct mt_option *option, const char *text)
 {
-	switch (option) {
-	case 'i':
-		if (!mt_units_parse_seconds(optarg, &app->interval_ms))
-			return false;
-		if (app->interval_ms < INTERVAL_MIN_MS)
-			app->interval_ms = INTERVAL_MIN_MS;
-		return true;
-	case 's':
-		return take_sort(app, optarg);
-	case 'f':
-		snprintf(app->model.filter, sizeof(app->model.filter), "%s", optarg);
-		return true;
-	case 'l':
-		app->model.is_flat = true;
-		return true;
-	default:
-		return option == 'o';
-	}
+	struct mt_top_app *app = option->target;
+
+	snprintf(app->model.filter, sizeof(app->model.filter), "%s", text);
+	return true;
 }
 
 static int run_with(struct mt_top_app *app, int argc, char **argv)
 {
-	static const struct option options[] = {{"interval", required_argument, NULL, 'i'},
-						{"sort", required_argument, NULL, 's'},
-						{"filter", required_argument, NULL, 'f'},
-						{"flat", no_argument, NULL, 'l'},
-						{"once", no_argument, NULL, 'o'},
-						{"help", no_argument, NULL, 'h'},
-						{0}};
 	bool once = false;
-	int option;
+	const struct mt_option options[] = {
+		{.name = "interval",
+		 .target = &app->interval_ms,
+		 .take = mt_option_ms,
+		 .min = INTERVAL_MIN_SECONDS},
+		{.name = "sort", .target = &app->model.sort, .take = take_sort},
+		{.name = "filter", .target = app, .take = take_filter},
+		{.name = "flat", .target = &app->model.is_flat},
+		{.name = "once", .target = &once},
+		{0}};
+	const struct mt_command_line line = {"top", help, print_keys, options, 0, 0};
+	int code;
 
-	while ((option = mt_command_option(argc, argv, "h", options)) != -1) {
-		if (option == 'h')
-			return print_help();
-		if (!take_option(app, option))
-			return MT_EXIT_USAGE;
-		once |= option == 'o';
-	}
-	if (optind != argc)
-		return mt_command_misused("top");
+	if (!mt_command_line_read(&line, argc, argv, &code))
+		return code;
 	mt_stats_dir_sweep(NULL, 0);
 	return once ? print_once(app) : run(app);
 }

@@ -100,7 +100,7 @@ struct mt_top_row *mt_top_watch_read(struct mt_top_watch *watch, uint64_t now_ns
 	struct mt_top_tracked **tracked;
 	size_t next = 0;
 
-	mt_process_list_read(&processes);
+	mt_process_list_read(MT_PROCESS_LIST_SHOWN, &processes);
 	rows = mt_error_check_memory(calloc(processes.count + 1, sizeof(*rows)));
 	tracked =
 		mt_error_check_memory(calloc(processes.count + 1, sizeof(struct mt_top_tracked *)));

@@ -1,5 +1,5 @@
-/* ctl/ui/plot/scale.c -- see scale.h. */
-#include "ctl/ui/plot/scale.h"
+/* ctl/metrics/scale.c -- see scale.h. */
+#include "ctl/metrics/scale.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* ctl/ui/plot/series.c -- see series.h. */
-#include "ctl/ui/plot/series.h"
+/* ctl/metrics/series.c -- see series.h. */
+#include "ctl/metrics/series.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,11 +1,11 @@
-/* ctl/ui/plot/series.h -- one figure over time: points with x in seconds and y in bytes, by rising
+/* ctl/metrics/series.h -- one figure over time: points with x in seconds and y in bytes, by rising
  * x. A y of NaN is a gap: nothing was known then. Pure, but for memory. */
-#ifndef MT_CTL_UI_PLOT_SERIES_H
-#define MT_CTL_UI_PLOT_SERIES_H
+#ifndef MT_CTL_METRICS_SERIES_H
+#define MT_CTL_METRICS_SERIES_H
 
 #include "ctl/metrics/recording.h"
+#include "ctl/metrics/scale.h"
 #include "ctl/process/memory_parts.h"
-#include "ctl/ui/plot/scale.h"
 
 struct mt_series {
 	struct mt_point *list;

@@ -1,7 +1,7 @@
-/* ctl/ui/plot/scale.h -- maps values to positions, and chooses the round values of an axis. Pure.
+/* ctl/metrics/scale.h -- maps values to positions, and chooses the round values of an axis. Pure.
  */
-#ifndef MT_CTL_UI_PLOT_SCALE_H
-#define MT_CTL_UI_PLOT_SCALE_H
+#ifndef MT_CTL_METRICS_SCALE_H
+#define MT_CTL_METRICS_SCALE_H
 
 #include <stddef.h>
 

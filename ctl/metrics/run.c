@@ -1,0 +1,175 @@
+/* ctl/metrics/run.c -- see run.h. */
+#include "ctl/metrics/run.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl/output/table.h"
+#include "ctl/output/text.h"
+
+#define CELL_MAX 80u
+
+void mt_run_of(const struct mt_recording *recording, const char *label, struct mt_run *out)
+{
+	uint64_t origin = mt_recording_begin_ns(recording);
+	struct mt_series rss = mt_series_of(recording, MT_RECORDING_RSS, 0, origin);
+	struct mt_series gpu = mt_series_of(recording, MT_RECORDING_GPU_RESERVED, 0, origin);
+
+	*out = (struct mt_run){.recording = recording};
+	mt_text_clean_utf8(label ? label : recording->name, out->name, sizeof(out->name));
+	out->rss = mt_series_sum_up(&rss);
+	/* the kernel knows a peak between samples */
+	out->rss.peak = fmax(out->rss.peak, (double)recording->rss_peak_bytes);
+	out->gpu = mt_series_sum_up(&gpu);
+	out->seconds = (double)(mt_recording_end_ns(recording) - origin) / 1e9;
+	out->cpu_s =
+		recording->cpu_ns == MT_RECORDING_UNKNOWN ? NAN : (double)recording->cpu_ns / 1e9;
+	for (size_t i = 0; i < recording->marks_count; i++)
+		out->cleanups_count += recording->marks[i].kind == MT_RECORDING_CLEANUP;
+	mt_series_free(&rss);
+	mt_series_free(&gpu);
+}
+
+enum mt_exit mt_runs_read(char **files, size_t count, const char *const *labels,
+			  struct mt_runs *out)
+{
+	struct mt_error_reason why;
+
+	*out = (struct mt_runs){
+		.recordings = mt_error_check_memory(calloc(count, sizeof(*out->recordings))),
+		.list = mt_error_check_memory(calloc(count, sizeof(*out->list)))};
+	for (size_t i = 0; i < count; i++) {
+		if (mt_recording_read(files[i], &out->recordings[i], &why) != MT_ERR_OK) {
+			mt_runs_free(out);
+			return mt_error_fail(MT_EXIT_USAGE, &why);
+		}
+		out->count++;
+		if (*out->recordings[i].warning.text)
+			mt_error_say("%s", out->recordings[i].warning.text);
+		mt_run_of(&out->recordings[i], labels ? labels[i] : NULL, &out->list[i]);
+	}
+	return MT_EXIT_OK;
+}
+
+void mt_runs_free(struct mt_runs *runs)
+{
+	for (size_t i = 0; i < runs->count; i++)
+		mt_recording_free(&runs->recordings[i]);
+	free(runs->recordings);
+	free(runs->list);
+	*runs = (struct mt_runs){0};
+}
+
+const char *mt_run_title(enum mt_run_column column)
+{
+	static const char *const titles[MT_RUN_COLUMNS] = {
+		[MT_RUN_PEAK] = "peak RSS",      [MT_RUN_MEAN] = "mean RSS",
+		[MT_RUN_END] = "RSS at the end", [MT_RUN_GPU] = "peak GPU, reserved",
+		[MT_RUN_TIME] = "time",          [MT_RUN_CPU] = "CPU time",
+		[MT_RUN_CLEANUPS] = "cleanups",  [MT_RUN_EXIT] = "exit code"};
+
+	return titles[column];
+}
+
+size_t mt_run_columns(const struct mt_run *runs, size_t count, enum mt_run_column *out)
+{
+	bool wanted[MT_RUN_COLUMNS] = {[MT_RUN_PEAK] = true,
+				       [MT_RUN_MEAN] = true,
+				       [MT_RUN_END] = true,
+				       [MT_RUN_TIME] = true};
+	size_t columns_count = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		wanted[MT_RUN_GPU] |= runs[i].gpu.peak > 0;
+		wanted[MT_RUN_CPU] |= !isnan(runs[i].cpu_s);
+		wanted[MT_RUN_CLEANUPS] |= runs[i].cleanups_count > 0;
+		wanted[MT_RUN_EXIT] |= runs[i].recording->ended;
+	}
+	for (int column = 0; column < MT_RUN_COLUMNS; column++)
+		if (wanted[column])
+			out[columns_count++] = (enum mt_run_column)column;
+	return columns_count;
+}
+
+static void write_time(double seconds, char *out, size_t out_bytes)
+{
+	if (isnan(seconds))
+		snprintf(out, out_bytes, "-");
+	else if (seconds < 120)
+		snprintf(out, out_bytes, "%.1f s", seconds);
+	else if (seconds < 7200)
+		snprintf(out, out_bytes, "%.1f min", seconds / 60);
+	else
+		snprintf(out, out_bytes, "%.1f h", seconds / 3600);
+}
+
+static void write_bytes(double value, char *out, size_t out_bytes)
+{
+	snprintf(out, out_bytes, "%s", mt_text_bytes(mt_text_round_u64(value)).text);
+}
+
+/* The value of a column in which runs are held against the first one; NAN: another column. */
+static double value_of(const struct mt_run *run, enum mt_run_column column)
+{
+	switch (column) {
+	case MT_RUN_PEAK:
+		return run->rss.peak;
+	case MT_RUN_MEAN:
+		return run->rss.mean;
+	case MT_RUN_END:
+		return run->rss.end;
+	case MT_RUN_GPU:
+		return run->gpu.peak;
+	case MT_RUN_TIME:
+		return run->seconds;
+	case MT_RUN_CPU:
+		return run->cpu_s;
+	default:
+		return NAN;
+	}
+}
+
+void mt_run_cell(const struct mt_run *run, const struct mt_run *first, enum mt_run_column column,
+		 char *out, size_t out_bytes)
+{
+	double value = value_of(run, column), base = first ? value_of(first, column) : NAN, change;
+	size_t used;
+
+	if (column == MT_RUN_CLEANUPS)
+		snprintf(out, out_bytes, "%zu", run->cleanups_count);
+	else if (column == MT_RUN_EXIT && run->recording->ended)
+		snprintf(out, out_bytes, "%s%lu", run->recording->killed ? "signal " : "",
+			 (unsigned long)run->recording->code);
+	else if (column == MT_RUN_EXIT)
+		snprintf(out, out_bytes, "-");
+	else
+		(column == MT_RUN_TIME || column == MT_RUN_CPU ? write_time : write_bytes)(
+			value, out, out_bytes);
+	change = base > 0 ? (value - base) / base * 100 : NAN;
+	used = strlen(out);
+	if (fabs(change) < 99999)
+		snprintf(out + used, out_bytes - used, " (%+.0f %%)", change);
+}
+
+void mt_run_print_table(const struct mt_run *runs, size_t count)
+{
+	enum mt_run_column columns[MT_RUN_COLUMNS];
+	size_t columns_count = mt_run_columns(runs, count, columns);
+	struct mt_table *table = mt_table_new("<RUN");
+	char text[CELL_MAX];
+
+	for (size_t j = 0; j < columns_count; j++) {
+		snprintf(text, sizeof(text), ">%s", mt_run_title(columns[j]));
+		mt_table_add_columns(table, text);
+	}
+	for (size_t i = 0; i < count; i++) {
+		mt_table_add(table, runs[i].name);
+		for (size_t j = 0; j < columns_count; j++) {
+			mt_run_cell(&runs[i], i ? runs : NULL, columns[j], text, sizeof(text));
+			mt_table_add(table, text);
+		}
+	}
+	mt_table_print(table);
+}

@@ -1,0 +1,61 @@
+/* ctl/metrics/run.h -- a recorded run in a few figures, and several runs as a table: for record,
+ * compare, and the table below a picture. The figures are of all processes of the recording
+ * together. Not thread-safe. */
+#ifndef MT_CTL_METRICS_RUN_H
+#define MT_CTL_METRICS_RUN_H
+
+#include "ctl/metrics/recording.h"
+#include "ctl/metrics/series.h"
+
+struct mt_run {
+	const struct mt_recording *recording;
+	char name[80];
+	struct mt_series_sums rss, gpu; /* gpu: reserved */
+	double seconds;                 /* from the first sample to the end */
+	double cpu_s;                   /* NAN: not known */
+	size_t cleanups_count;
+};
+
+/* Fills in *out. label: its name; NULL: that of the file. The recording must outlive *out. */
+void mt_run_of(const struct mt_recording *recording, const char *label, struct mt_run *out);
+
+/* Several runs, with their recordings. */
+struct mt_runs {
+	struct mt_recording *recordings;
+	struct mt_run *list;
+	size_t count;
+};
+
+/* Reads recordings. labels: NULL, or as many as files, each of which may be NULL. Returns
+ * MT_EXIT_OK, or after a message MT_EXIT_USAGE; a file that is valid up to some line is read up to
+ * there, with a message. The caller frees with mt_runs_free. */
+enum mt_exit mt_runs_read(char **files, size_t count, const char *const *labels,
+			  struct mt_runs *out);
+void mt_runs_free(struct mt_runs *runs);
+
+enum mt_run_column {
+	MT_RUN_PEAK,
+	MT_RUN_MEAN,
+	MT_RUN_END,
+	MT_RUN_GPU,
+	MT_RUN_TIME,
+	MT_RUN_CPU,
+	MT_RUN_CLEANUPS,
+	MT_RUN_EXIT,
+	MT_RUN_COLUMNS
+};
+
+/* Returns the title of a column: "peak RSS". */
+const char *mt_run_title(enum mt_run_column column);
+
+/* Writes the columns that any of the runs has a value for. Returns how many. */
+size_t mt_run_columns(const struct mt_run *runs, size_t count, enum mt_run_column *out);
+
+/* Writes a cell: "1.2 GB (-12 %)", with the difference to the first run; NULL: without one. */
+void mt_run_cell(const struct mt_run *run, const struct mt_run *first, enum mt_run_column column,
+		 char *out, size_t out_bytes);
+
+/* Prints the table to stdout, a line for each run. */
+void mt_run_print_table(const struct mt_run *runs, size_t count);
+
+#endif
