@@ -229,8 +229,8 @@ static struct mt_series read_series(const struct frame *frame, enum mt_recording
 
 static struct mt_series read_part(const struct frame *frame, enum mt_memory_part part)
 {
-	struct mt_series series = mt_series_of_part(frame->recording, part, frame->options->pid,
-						    frame->origin_ns);
+	struct mt_series series =
+		mt_series_of_part(frame->recording, part, frame->options->pid, frame->origin_ns);
 
 	mt_series_cut(&series, frame->low, frame->high);
 	return series;
