@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "ctl/process/set_request.h"
-#include "ctl/ui/plot/plotting.h"
 #include "ctl/process/process.h"
 #include "ctl/output/units.h"
 #include "ctl/process/setting.h"
@@ -52,20 +51,16 @@ void mtctl_set(const char *text)
 
 void mtctl_read(const char *text)
 {
-	double number = 0, width, height;
-	uint64_t whole;
+	double number = 0;
 	pid_t pid = 1;
 
 	if (mt_units_number(text, &number) || mt_units_count(text, &number) ||
 	    mt_units_bytes(text, &number))
 		fuzz_expect(isfinite(number) && number >= 0, "%s is %g", text, number);
-	if (mt_plotting_parse_duration(text, &number))
-		fuzz_expect(number > 0 && number <= 1e12, "%s is %g", text, number);
-	if (mt_plotting_parse_size(text, &width, &height))
-		fuzz_expect(width >= 300 && width <= 8000 && height >= 200 && height <= 8000,
-			    "%s is %gx%g", text, width, height);
-	if (mt_units_parse_seconds(text, &whole))
-		fuzz_expect(whole <= 86400000, "%s is %llu ms", text, (unsigned long long)whole);
+	if (mt_units_duration(text, &number))
+		fuzz_expect(isfinite(number) && number >= 0, "%s is %g s", text, number);
+	if (mt_units_percent(text, &number))
+		fuzz_expect(number >= 0 && number <= 100, "%s is %g %%", text, number);
 	if (mt_process_parse_pid(text, &pid) == MT_ERR_OK)
 		fuzz_expect(pid > 0, "%s is %d", text, (int)pid);
 	(void)mt_setting_find(text);
