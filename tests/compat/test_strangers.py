@@ -174,7 +174,7 @@ def test_a_program_of_musl_runs_as_ever(run, env, bare, musl, mt_dir, helper, wo
 def test_a_program_of_musl_is_told_once_that_nothing_is_done_there(run, env, musl):
 	"""At level info alone, and only where the program is not left out."""
 	program = musl(places.helper("stranger.c"), "-pthread")
-	line = re.compile(r"mtshim\[\d+\]: info: mtshim \S+ does nothing here: the libc of this program is not glibc\n")
+	line = re.compile(r"mtshim\[\d+\] \S+: info: mtshim \S+ does nothing here: the libc of this program is not glibc\n")
 
 	got = run([program, 30], env(MIN_MB=0, LOG_LEVEL="info"))
 	left_out = run([program, 30], env(MIN_MB=0, LOG_LEVEL="info", EXCLUDE="program"))

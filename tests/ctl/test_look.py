@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from mtctl_helpers import MB, NOT_SHIMMED, PYTHON, USAGE, ctl, fake, plain  # noqa: F401
+from mtctl_helpers import MB, NO_PROCESS, NOT_PERMITTED, PYTHON, USAGE, ctl, fake, plain  # noqa: F401
 
 SOURCE = pathlib.Path(__file__).parent / "look_arenas.c"
 
@@ -95,8 +95,8 @@ def test_a_shimmed_process_is_seen_too_and_other_commands_are_named(ctl, fake):
 def test_errors_tell_no_process_from_a_foreign_one(ctl, mtctl, spawn, plain):
 	gone = spawn(["/bin/true"], plain)
 	gone.wait()
-	assert ctl("look", gone.pid).returncode == NOT_SHIMMED
-	assert ctl("look", "that-one").returncode == USAGE and ctl("look").returncode == USAGE
+	assert ctl("look", gone.pid).returncode == NO_PROCESS
+	assert ctl("look", "that-one").returncode == NO_PROCESS and ctl("look").returncode == USAGE
 	if os.geteuid() != 0:
 		pytest.skip("only root can be another user")
 	copy = pathlib.Path(shutil.copy(mtctl, f"/dev/shm/mtctl-look-{os.getpid()}"))
@@ -108,7 +108,7 @@ def test_errors_tell_no_process_from_a_foreign_one(ctl, mtctl, spawn, plain):
 		copy.unlink()
 	hidden = re.search(r"^proc /proc proc \S*hidepid=(invisible|2)", pathlib.Path("/proc/mounts").read_text(), re.MULTILINE)
 	whose = "another user, and /proc hides it" if hidden else "root, and only root may read its memory"
-	assert done.returncode == USAGE, done.stderr
+	assert done.returncode == (NO_PROCESS if hidden else NOT_PERMITTED), done.stderr
 	assert re.search(rf"process {os.getpid()} (\(.*\) )?belongs to {whose}", done.stderr), done.stderr
 
 

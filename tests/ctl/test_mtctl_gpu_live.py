@@ -106,7 +106,7 @@ def test_before_the_first_allocation_the_mode_is_undecided_and_said_to_be(cuda, 
 	(device,) = stats(one.pid, one.env)["devices"]
 
 	assert device["mode"] == "undecided"
-	assert ", mode undecided" in control(one.env, "stat", one.pid).stdout
+	assert ", mode undecided" in control(one.env, "stat", "--all", one.pid).stdout
 	assert ", mode undecided" in control(one.env, "doctor", one.pid).stdout
 	assert one.number(f"alloc 0 {MB}") == 0
 	assert stats(one.pid, one.env)["devices"][0]["mode"] == "pool"

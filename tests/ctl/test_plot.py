@@ -613,7 +613,7 @@ BRAILLE = re.compile("[\u2801-\u28ff]")
 
 
 def test_without_a_picture_it_draws_in_the_terminal(ctl, tmp_path):
-	figures = {"heap_live_bytes": 50 * MB, "heap_idle_bytes": 30 * MB}
+	figures = {"rss_anon_bytes": 90 * MB, "heap_live_bytes": 50 * MB, "heap_dirty_bytes": 30 * MB}
 	file = written(tmp_path, [*[sample(second, 100, **figures) for second in range(61)], cleanup(30, 1, 0, "heavy", 100)])
 
 	fine, coarse = ctl("plot", file, LC_ALL="C.UTF-8"), ctl("plot", file, LC_ALL="C", COLUMNS="60", LINES="20")
@@ -621,7 +621,7 @@ def test_without_a_picture_it_draws_in_the_terminal(ctl, tmp_path):
 	assert fine.returncode == coarse.returncode == 0 and BRAILLE.search(fine.stdout) and "\x1b" not in fine.stdout
 	assert coarse.stdout.isascii() and max(map(len, coarse.stdout.splitlines())) <= 60 and len(coarse.stdout.splitlines()) < 20
 	rows = [line.partition("|") for line in coarse.stdout.splitlines() if "|" in line]
-	assert {row[2].ljust(26)[25] for row in rows} == {" ", "*", ":", "#"}, "RSS above, then idle, then live"
+	assert {row[2].ljust(26)[25] for row in rows} == {" ", "*", ":", "#"}, "RSS above, then reusable, then live"
 	assert rows[0][0].strip() == "100 MB" and rows[0][2].strip("*") == "", "the line is at its value"
 	for text in (fine.stdout, coarse.stdout):
 		assert "made up (pid 7)" in text and "peak 100.0 MB, mean 100.0 MB, end 100.0 MB" in text and "30 s" in text

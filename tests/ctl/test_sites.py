@@ -744,9 +744,10 @@ def test_without_libgcc_it_says_so(compile_c, env, steer, awake, control, tmp_pa
 	assert one.tell("go").startswith("done ")
 
 
-def test_names_of_cxx_are_readable(steer, compile_c, env, control):
+def test_names_of_cxx_are_readable(steer, compile_c, env, control, awake):
 	one = steer([compile_c("sites_cxx.cc")], env(MIN_MB=0, PROF="on"))
 	assert one.process.stdout.readline() == "ready\n"
+	awake(one.pid, one.env)
 
 	sites = sites_json(control, one)["sites"]
 

@@ -223,7 +223,7 @@ def test_a_forked_child_looks_for_itself(puppet, env, files, mt_dir, awake, wait
 	assert actor.number("fork churn 2000") > 0 and actor.process.stdout.readline() == "0\n"
 
 	status, errors = actor.end()
-	heavy = re.findall(r"mtshim\[(\d+)\]: warn: memory pressure: .* heavy cleanup", errors)
+	heavy = re.findall(r"mtshim\[(\d+)\] \S+: warn: memory pressure: .* heavy cleanup", errors)
 	assert status == 0 and len(heavy) == 2 and len(set(heavy)) == 2, errors
 
 
