@@ -158,7 +158,7 @@ class Session:
 		try:
 			with open(path, errors="replace") as lines:
 				for line in lines:
-					text = line.partition("]: ")[2].rstrip("\n")
+					text = line.partition("Z: ")[2].rstrip("\n")
 					if text.startswith("info: mtshim "):
 						run.programs += 1
 					elif text.startswith("cleanup "):
