@@ -141,6 +141,7 @@ def test_stats_files_that_are_invalid_are_waited_for_together(person, crowd):
 	assert seconds < 2.5
 
 
+@pytest.mark.alone
 def test_environments_as_long_as_can_be_cost_a_listing_of_many_a_second_at_most(person, crowd):
 	"""8 MB of each are read, which are nothing but NULs: 60 ms each, when every one of these was taken for a variable."""
 	pid = crowd(person(1), 60, "env").pid

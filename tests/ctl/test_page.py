@@ -69,10 +69,17 @@ def cell_of(pid, column):
 
 def select(tab, pid):
 	tab.wait(row_of(pid) + " !== undefined")
-	tab.value(f"{row_of(pid)}.id = 'wanted'")
-	tab.click("#wanted")
-	tab.value("document.querySelector('#wanted').removeAttribute('id')")
-	tab.wait(f"document.querySelector('#details-title').textContent.startsWith('{pid} ')")
+	is_chosen = f"document.querySelector('#details-title').textContent.startsWith('{pid} ')"
+	for _ in range(10):  # rows move as processes come and go, also between the look for its place and the click
+		tab.value(f"{row_of(pid)}.id = 'wanted'")
+		tab.click("#wanted")
+		tab.value("document.querySelector('#wanted').removeAttribute('id')")
+		end = time.monotonic() + 3
+		while time.monotonic() < end:
+			if tab.value(is_chosen):
+				return
+			time.sleep(0.05)
+	tab.wait(is_chosen)
 
 
 def filter_by(tab, text):

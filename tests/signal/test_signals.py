@@ -220,7 +220,7 @@ def test_a_storm_of_signals_under_malloc_load(mode, backend, run, compile_c, env
 	seen = storm(run, compile_c, env(MIN_MB=0, SIGNAL="USR1"), 3, mode)
 
 	assert seen["allocated"] > 10000
-	assert (seen["called"] > 100) == (mode != "none")
+	assert (seen["called"] > 0) == (mode != "none")
 	assert (seen["flips"] > 100) == (mode == "flip")
 
 
