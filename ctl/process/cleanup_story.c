@@ -96,8 +96,8 @@ uint64_t mt_cleanup_kept_since_ns(const struct mt_stats_file *file)
 
 	if (last <= MT_CLEANUPS_COUNT)
 		return 0;
-	for (uint64_t number = last - MT_CLEANUPS_COUNT + 1; number <= last; number++) {
-		const struct mt_stats_cleanup *cleanup = mt_stats_file_cleanup(file, number);
+	for (uint64_t before = MT_CLEANUPS_COUNT; before-- > 0;) {
+		const struct mt_stats_cleanup *cleanup = mt_stats_file_cleanup(file, last - before);
 
 		if (cleanup)
 			return cleanup->time_ns;
