@@ -228,6 +228,7 @@ def test_a_cgroup_that_leads_through_proc_is_not_waited_for(person, crowd, fake_
 	assert str(pid) in got.stdout
 
 
+@pytest.mark.alone
 def test_the_waits_for_the_mappings_of_one_process_add_up(person, crowd):
 	"""Each of them is short, and there is one for each of many pieces of its smaps."""
 	pid = crowd(person(1), 1, "repeat").pid

@@ -23,11 +23,13 @@ def looked(ctl):
 
 
 def test_the_parts_of_rss_and_the_arenas_are_those_of_the_program(looked, ctl, spawn, plain, compile_c):
-	process = spawn([compile_c(SOURCE, "-pthread")], plain, stdin=subprocess.PIPE)
-	assert process.stdout.readline() == "ready\n"
-
-	said = looked(process.pid)
-	parts = said["parts"]
+	for _ in range(5):
+		process = spawn([compile_c(SOURCE, "-pthread")], plain, stdin=subprocess.PIPE)
+		assert process.stdout.readline() == "ready\n"
+		said = looked(process.pid)
+		parts = said["parts"]
+		if parts["mapped_bytes"] > MB:
+			break  # else the kernel has put the large block beside an arena, and made one mapping of both
 
 	assert sum(parts.values()) == said["rss_bytes"]
 	assert parts["brk_bytes"] > 15 * MB and 60 * MB < parts["mapped_bytes"] < 70 * MB
