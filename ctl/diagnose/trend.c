@@ -515,27 +515,20 @@ static struct step judge_few(const struct window *window, const struct rounds *r
 			     struct mt_trend *out)
 {
 	double needed = (MT_TREND_ROUNDS_MIN + 1) * rounds->period_s;
+	bool are_over =
+		rounds->tail_s >= ROUNDS_OVER * rounds->longest_s && rounds->tail_s >= SECONDS_MIN;
+	bool was_event = rounds->count == 1 && !out->rounds_marked &&
+			 rounds->tail_s >= EVENT_TAIL_S &&
+			 fabs(rounds->after - rounds->before) <= EVENT_SHARE * window->scale;
 
 	doubt(MT_TREND_FEW_ROUNDS, needed, out);
 	out->confidence = 0.9;
-	if (rounds->tail_s >= ROUNDS_OVER * rounds->longest_s && rounds->tail_s >= SECONDS_MIN)
-		return (struct step){rounds->last_end_s,
-				     MT_TREND_FLAT,
-				     MT_TREND_FEW_ROUNDS,
-				     needed,
-				     false,
-				     0,
-				     false};
-	if (rounds->count == 1 && !out->rounds_marked && rounds->tail_s >= EVENT_TAIL_S &&
-	    fabs(rounds->after - rounds->before) <= EVENT_SHARE * window->scale)
-		return (struct step){rounds->last_end_s,
-				     MT_TREND_FLAT,
-				     MT_TREND_FEW_ROUNDS,
-				     needed,
-				     false,
-				     0,
-				     false};
-	return ends_here;
+	if (!are_over && !was_event)
+		return ends_here;
+	return (struct step){.next_s = rounds->last_end_s,
+			     .if_flat = MT_TREND_FLAT,
+			     .if_short = MT_TREND_FEW_ROUNDS,
+			     .needed_s = needed};
 }
 
 static double least_of(const struct window *window, const struct mt_trend *trend)

@@ -13,6 +13,8 @@
 
 /* 1024 samples then span 15 minutes, or half of that where a cleanup follows each */
 #define SAMPLE_STEP_NS (900 * MT_NS_PER_MS)
+/* mtctl reads a dump at once, or not at all */
+#define FETCH_NS (60 * MT_NS_PER_S)
 
 static struct mt_lock lock = MT_LOCK(publish); /* protects all below */
 static struct mt_stats_file file;
@@ -272,6 +274,17 @@ void mt_publish_remove_dump(enum mt_dump product)
 	mt_lock_lock(&lock);
 	mt_files_remove_dump(product);
 	mt_lock_unlock(&lock);
+}
+
+uint64_t mt_publish_expire_dump(enum mt_dump dump, uint64_t *placed_ns, uint64_t now_ns)
+{
+	if (!*placed_ns)
+		return UINT64_MAX;
+	if (now_ns < *placed_ns + FETCH_NS)
+		return *placed_ns + FETCH_NS;
+	mt_publish_remove_dump(dump);
+	*placed_ns = 0;
+	return UINT64_MAX;
 }
 
 void mt_publish_set_limit_source(const char *text)

@@ -68,6 +68,11 @@ enum mt_err mt_publish_begin_dump(char *out, size_t out_bytes);
 enum mt_err mt_publish_end_dump(enum mt_dump dump, bool whole);
 void mt_publish_remove_dump(enum mt_dump dump);
 
+/* Removes a dump that nobody has fetched for a minute. *placed_ns: when it was put in place, 0
+ * where there is none; is set to 0 where the dump is removed. now_ns: CLOCK_MONOTONIC. Returns when
+ * to call again; UINT64_MAX: at any time. */
+uint64_t mt_publish_expire_dump(enum mt_dump dump, uint64_t *placed_ns, uint64_t now_ns);
+
 /* Sets the file or setting that defines pressure_limit_bytes, for the next write. */
 void mt_publish_set_limit_source(const char *text);
 

@@ -15,8 +15,6 @@
 #define BUFFER_ENTRIES 4096u /* 128 kB: one write */
 #define BUFFER_BYTES   (BUFFER_ENTRIES * sizeof(struct mt_blocks_entry))
 #define PIECE_BLOCKS   64u
-/* mtctl reads it at once, or not at all */
-#define FETCH_NS (60 * MT_NS_PER_S)
 
 /* One snapshot being written. */
 struct writer {
@@ -180,13 +178,7 @@ enum mt_err mt_gpu_snapshot_write(void)
 
 uint64_t mt_gpu_snapshot_tick(uint64_t now_ns)
 {
-	if (!placed_ns)
-		return UINT64_MAX;
-	if (now_ns < placed_ns + FETCH_NS)
-		return placed_ns + FETCH_NS;
-	mt_publish_remove_dump(MT_DUMP_BLOCKS);
-	placed_ns = 0;
-	return UINT64_MAX;
+	return mt_publish_expire_dump(MT_DUMP_BLOCKS, &placed_ns, now_ns);
 }
 
 void mt_gpu_snapshot_fork_child(void)

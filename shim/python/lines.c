@@ -30,8 +30,6 @@
 #define LONG_READING_NS (50 * MT_NS_PER_MS)
 /* between two checks of what the look uses */
 #define CHECK_NS (100 * MT_NS_PER_MS)
-/* mtctl reads the file at once, or not at all */
-#define FETCH_NS (60 * MT_NS_PER_S)
 
 /* What a pending call does. */
 enum step { STEP_START, STEP_CHECK, STEP_READ, STEP_END, STEP_STOP };
@@ -437,13 +435,7 @@ uint64_t mt_lines_tick(uint64_t now_ns)
 {
 	if (look.is_running)
 		return run(now_ns);
-	if (!placed_ns)
-		return UINT64_MAX;
-	if (now_ns < placed_ns + FETCH_NS)
-		return placed_ns + FETCH_NS;
-	mt_publish_remove_dump(MT_DUMP_LINES);
-	placed_ns = 0;
-	return UINT64_MAX;
+	return mt_publish_expire_dump(MT_DUMP_LINES, &placed_ns, now_ns);
 }
 
 /* ---- requests ---- */
