@@ -52,38 +52,69 @@ static struct stack stack_of(const struct frame *frame, const struct mt_top_poin
 	return stack;
 }
 
-/* The part at this height, in eighths; MT_PARTS_COUNT: above all of them. */
-static int part_at(const struct stack *stack, int height)
-{
-	int part = 0;
+/* What lies in a cell, `up` rows above the axis: how many eighths of it each part fills. */
+struct content {
+	int eighths[MT_PARTS_COUNT], filled;
+};
 
-	while (part < MT_PARTS_COUNT && stack->tops[part] <= height)
-		part++;
-	return part;
+static struct content content_of(const struct stack *stack, int up)
+{
+	struct content content = {.filled = 0};
+	int low = up * EIGHTHS, high = low + EIGHTHS;
+
+	for (int i = 0; i < MT_PARTS_COUNT; i++) {
+		int top = stack->tops[i] < high ? stack->tops[i] : high;
+
+		content.eighths[i] = top > low ? top - low : 0;
+		content.filled += content.eighths[i];
+		low += content.eighths[i];
+	}
+	return content;
 }
 
-/* A cell has two parts at most: the one at its bottom, and the one at its top. */
-static void draw_cell(const struct frame *frame, const struct stack *stack, int up, int column)
+/* The part that fills the most, of those from `from` on. */
+static int largest_part(const struct content *content, int from)
 {
-	int floor_ = up * EIGHTHS, low = part_at(stack, floor_),
-	    high = part_at(stack, floor_ + EIGHTHS - 1),
-	    middle = part_at(stack, floor_ + EIGHTHS / 2), row = frame->top + frame->rows - 1 - up;
+	int largest = from;
 
-	if (low == MT_PARTS_COUNT)
-		return;
-	if (frame->canvas->unicode && frame->canvas->coloured) {
-		int level = stack->tops[low] - floor_;
+	for (int i = from + 1; i < MT_PARTS_COUNT; i++)
+		if (content->eighths[i] > content->eighths[largest])
+			largest = i;
+	return largest;
+}
 
-		put(frame, row, column, mt_top_style_of_parts(low, high),
-		    mt_top_level_glyph(true, low == high ? EIGHTHS : level));
+/* A cell has two colours, and none of them where a part of it is empty. So a cell that is full
+ * shows its lowest part and the largest one above that; the others show their largest part. */
+static void draw_blocks(const struct frame *frame, const struct content *content, int row,
+			int column)
+{
+	int low = 0, high;
+
+	while (!content->eighths[low])
+		low++;
+	if (content->filled < EIGHTHS || content->eighths[low] == EIGHTHS) {
+		put(frame, row, column,
+		    (enum mt_top_style)(MT_STYLE_LIVE + largest_part(content, 0)),
+		    mt_top_level_glyph(true, content->filled));
 		return;
 	}
-	if (middle == MT_PARTS_COUNT && up > 0)
+	high = largest_part(content, low + 1);
+	put(frame, row, column, mt_top_style_of_parts(low, high),
+	    mt_top_level_glyph(true, content->eighths[low]));
+}
+
+static void draw_cell(const struct frame *frame, const struct stack *stack, int up, int column)
+{
+	const struct content content = content_of(stack, up);
+	int row = frame->top + frame->rows - 1 - up, part = largest_part(&content, 0);
+
+	if (!content.filled)
 		return;
-	if (middle == MT_PARTS_COUNT)
-		middle = low;
-	put(frame, row, column, (enum mt_top_style)(MT_STYLE_LIVE + middle),
-	    (wchar_t)mt_memory_part_glyph((enum mt_memory_part)middle));
+	if (frame->canvas->unicode && frame->canvas->coloured)
+		draw_blocks(frame, &content, row, column);
+	else if (content.filled >= EIGHTHS / 2 || up == 0)
+		put(frame, row, column, (enum mt_top_style)(MT_STYLE_LIVE + part),
+		    (wchar_t)mt_memory_part_glyph((enum mt_memory_part)part));
 }
 
 static void draw_areas(const struct frame *frame, const struct mt_top_point *points)

@@ -9,8 +9,8 @@
 
 #define CANVAS_ROWS_MIN 20  /* of a canvas with room for a pane */
 #define FACTS_FROM      110 /* columns of a canvas with figures beside the chart */
-#define FACTS_CELLS     43
-#define LABEL_CELLS     11
+#define FACTS_CELLS     44
+#define LABEL_CELLS     12
 
 int mt_top_pane_rows(int canvas_rows, int spare_rows)
 {

@@ -97,8 +97,7 @@ enum mt_top_style mt_top_style_of_parts(int low, int high)
 		[MT_PART_FILES] = {MT_STYLE_FILES, MT_STYLE_FILES_OTHER},
 		[MT_PART_OTHER] = {MT_STYLE_OTHER}};
 
-	return high < low || high >= MT_PARTS_COUNT ? (enum mt_top_style)(MT_STYLE_LIVE + low)
-						    : pairs[low][high - low];
+	return pairs[low][high - low];
 }
 
 void mt_top_draw_parts(struct mt_top_canvas *canvas, struct mt_top_at at,

@@ -14,8 +14,8 @@ void mt_top_draw_trend(struct mt_top_canvas *canvas, struct mt_top_at at,
 /* Returns the character that is `level` eighths high, 0 to 8. */
 wchar_t mt_top_level_glyph(bool unicode, int level);
 
-/* Returns the style of a cell with `low` at its bottom and `high` at its top, both of enum
- * mt_memory_part. high: MT_PARTS_COUNT where nothing is above. */
+/* Returns the style of a cell with `low` at its bottom and `high` above it, both of enum
+ * mt_memory_part, high the greater one. */
 enum mt_top_style mt_top_style_of_parts(int low, int high);
 
 /* Draws the parts of resident memory from at.column to at.end, of which all are `full_bytes`. */
