@@ -13,7 +13,9 @@
 #define FOOT_ROWS     2 /* the time axis and its labels */
 #define COLUMNS_MIN   10
 #define ROWS_PER_TICK 4 /* at least, where the chart is that high */
+#define LABEL_MAX     8 /* "14:03:30" */
 #define LABEL_GAP     2
+#define MINUTE        60.0
 #define EIGHTHS       8
 
 /* The area of the curves on the canvas, and what it spans. */
@@ -157,9 +159,26 @@ static int column_of(const struct frame *frame, double seconds)
 	return frame->left + (column < width ? column : width - 1);
 }
 
+/* Whether a tick is labelled. Where there is no room for all labels every second, third, ... tick
+ * has one: below a minute so that a minute is a multiple of their distance. */
+static bool is_labelled(const struct frame *frame, const struct mt_ticks *ticks, size_t index,
+			double origin_s)
+{
+	double step_s, stride;
+
+	if (ticks->count < 2)
+		return true;
+	step_s = ticks->list[1].at - ticks->list[0].at;
+	stride = ceil((LABEL_MAX + LABEL_GAP) * ((double)frame->span_ns / 1e9) / step_s /
+		      (frame->end - frame->left));
+	while (stride * step_s < MINUTE && fmod(MINUTE, stride * step_s) > 0)
+		stride++;
+	return fmod(round((origin_s + ticks->list[index].at) / step_s), stride) == 0;
+}
+
 static void draw_times(const struct frame *frame, double origin_s)
 {
-	int row = frame->top + frame->rows, free_from = frame->left;
+	int row = frame->top + frame->rows;
 	struct mt_ticks ticks;
 
 	mt_ticks_clock(origin_s, 0, (double)frame->span_ns / 1e9, &ticks);
@@ -167,13 +186,12 @@ static void draw_times(const struct frame *frame, double origin_s)
 		int column = column_of(frame, ticks.list[i].at),
 		    length = (int)strlen(ticks.list[i].label), first = column - length / 2;
 
-		first = first + length > frame->end ? frame->end - length : first;
-		if (first < free_from)
+		if (!is_labelled(frame, &ticks, i, origin_s))
 			continue;
 		put(frame, row, column, MT_STYLE_DIM, frame->canvas->unicode ? L'\u2534' : L'+');
-		mt_top_put(frame->canvas, (struct mt_top_at){row + 1, first, 0}, MT_STYLE_LABEL,
-			   ticks.list[i].label);
-		free_from = first + length + LABEL_GAP;
+		if (first >= frame->left - 1 && first + length <= frame->end + 1)
+			mt_top_put(frame->canvas, (struct mt_top_at){row + 1, first, 0},
+				   MT_STYLE_LABEL, ticks.list[i].label);
 	}
 }
 
