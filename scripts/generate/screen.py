@@ -1,6 +1,6 @@
 """A screen of a terminal as an SVG: what `tmux capture-pane -e -N -p` prints, with its colours.
 
-  tmux capture-pane -e -N -p | scripts/generate/screen.py COLUMNSxROWS TITLE >screen.svg
+  tmux capture-pane -e -N -p | python3 scripts/generate/screen.py COLUMNSxROWS TITLE >screen.svg
 
 Every run of text has the width of its cells, so that the grid holds in any font. Block and line characters are drawn as shapes:
 fonts leave gaps between them.
