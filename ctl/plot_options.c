@@ -10,7 +10,7 @@
 #define DURATION_MAX_SECONDS (1000 * 86400.0)
 
 static const char plot_help[] =
-	"RSS, live and idle heap over time, with rounds, cleanups by their level and what the\n"
+	"RSS and its parts over time, with rounds, cleanups by their level and what the\n"
 	"largest brought, and pressure. Of a PID the last 15 minutes, as far as it remembers\n"
 	"them; of a FILE what `mtctl record` or `mtctl stat PID --json` has written there.\n"
 	"Without -o it draws in the terminal: in Braille characters, or in ASCII where the\n"

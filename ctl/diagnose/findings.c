@@ -546,7 +546,8 @@ static void judge_healthy(const struct mt_facts *facts, struct mt_diagnosis *out
 	show_range("RSS", "rss_slope_bytes_per_s", &out->rss, finding);
 	if (facts->awake) {
 		mt_finding_bytes(finding, "live heap", "heap_live_bytes", last->live_bytes);
-		mt_finding_bytes(finding, "idle heap", "heap_idle_bytes", last->idle_bytes);
+		mt_finding_bytes(finding, "reusable heap, unused", "heap_idle_bytes",
+				 last->idle_bytes);
 	}
 	show_sleep(facts, finding);
 	show_past_malloc(facts, finding);

@@ -60,7 +60,7 @@ static void show_hoard(const struct mt_facts *facts, const struct hoard *hoard,
 				 hoard->returned_bytes);
 	mt_finding_bytes(finding, "resident and unused throughout", "kept_bytes",
 			 hoard->kept_bytes);
-	mt_finding_bytes(finding, "idle throughout", "heap_idle_bytes", hoard->idle_bytes);
+	mt_finding_bytes(finding, "reusable throughout", "heap_idle_bytes", hoard->idle_bytes);
 	mt_finding_bytes(finding, "live heap", "heap_live_bytes", last->live_bytes);
 	mt_finding_bytes(finding, "RSS before", "rss_bytes", last->rss_bytes);
 	mt_finding_show(finding, "allocator", "heap_arenas_count",
