@@ -101,32 +101,31 @@ static void write_lines(const struct mt_lines *lines, FILE *to)
 	fputs("</tbody></table>\n", to);
 }
 
-static void write_hint(const struct mt_report *report, FILE *to)
+static void write_why_not(const char *what, const char *why, FILE *to)
 {
 	fputs("<p class=\"note\">", to);
-	if (*report->facts->sites.why_not)
-		mt_html_textf(to, "No stacks: %s.", report->facts->sites.why_not);
-	if (*report->lines_why)
-		mt_html_textf(to, " No Python lines: %s.", report->lines_why);
+	mt_html_textf(to, "No %s: %s.", what, why);
 	fputs("</p>\n", to);
 }
 
 void mt_report_sites(const struct mt_report *report, FILE *to)
 {
 	const struct mt_diagnose_sites *grown = &report->facts->sites;
-	bool has_live = report->sites && report->sites->count, has_grown = grown->count > 0,
-	     has_hint = !has_live && !has_grown && (*grown->why_not || *report->lines_why);
+	bool has_live = report->sites && report->sites->count,
+	     lacks_stacks = !has_live && !grown->count && *grown->why_not;
 
-	if (!has_live && !has_grown && !has_hint && !report->lines)
+	if (!has_live && !grown->count && !lacks_stacks && !report->lines && !*report->lines_why)
 		return;
 	fputs("<section id=\"sites\">\n<h2>What allocates</h2>\n", to);
 	if (report->lines)
 		write_lines(report->lines, to);
-	if (has_grown)
+	if (*report->lines_why)
+		write_why_not("Python lines", report->lines_why, to);
+	if (grown->count)
 		write_grown(grown, to);
 	if (has_live)
 		write_live(report->sites, to);
-	if (has_hint)
-		write_hint(report, to);
+	if (lacks_stacks)
+		write_why_not("stacks", grown->why_not, to);
 	fputs("</section>\n", to);
 }

@@ -65,7 +65,7 @@ const char mt_report_style[] =
 	"@media screen and (max-width:640px){body{padding:14px 12px 24px;font-size:14px}"
 	".wide{display:none}.narrow{display:block}.more{display:none}"
 	".verdict{padding:12px 12px}h1{font-size:18px}"
-	"td,th{padding-right:10px}table{font-size:13px}}\n"
+	"td,th{padding-right:8px}table{font-size:12.5px}section{overflow-x:auto}}\n"
 	"@media print{body{max-width:none;padding:0;font-size:11px}table{font-size:10.5px}"
 	"h1{font-size:16px}h2,.verdict h2{font-size:13.5px}h3{font-size:11.5px}.note,footer,header "
 	"p,code,.code,pre{font-size:10px}section{margin-top:16px}"
