@@ -269,6 +269,9 @@ bool mt_diagnose_shmem_is_fixed(const struct mt_facts *facts);
  * that it does. */
 void mt_diagnose_note_overrides(const struct mt_facts *facts, struct mt_diagnosis *out);
 
+/* Returns "high", "fair" or "low". */
+const char *mt_diagnose_confidence_word(double confidence);
+
 /* Returns a time for --for: "90s", "4m", "2h". seconds is rounded up. */
 struct mt_short_text mt_diagnose_time(double seconds);
 

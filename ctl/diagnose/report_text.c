@@ -29,7 +29,7 @@ static void print_advice(const struct mt_finding *finding)
 		printf("  %zu. %s\n", i + 1, finding->advice[i]);
 }
 
-static const char *confidence_word(double confidence)
+const char *mt_diagnose_confidence_word(double confidence)
 {
 	return confidence >= MT_DIAGNOSE_SURE        ? "high"
 	       : confidence >= MT_DIAGNOSE_CONFIDENT ? "fair"
@@ -45,7 +45,7 @@ static void print_others(const struct mt_diagnosis *diagnosis)
 		const struct mt_finding *finding = &diagnosis->list[i];
 
 		printf("  %s: %s (confidence %s)\n", mt_diagnose_word(finding->verdict),
-		       finding->title, confidence_word(finding->confidence));
+		       finding->title, mt_diagnose_confidence_word(finding->confidence));
 		if (finding->advice_count)
 			printf("      -> %s\n", finding->advice[0]);
 	}
@@ -105,7 +105,8 @@ static void print_sampling(const struct mt_facts *facts, const struct mt_diagnos
 	       (int)facts->process.pid, facts->process.comm,
 	       mt_text_counted(facts->samples_count, "time", "times").text, seconds,
 	       facts->interrupted ? " (ended early)" : "", facts->history_count ? history : "",
-	       confidence_word(diagnosis->list[0].confidence), diagnosis->list[0].confidence * 100);
+	       mt_diagnose_confidence_word(diagnosis->list[0].confidence),
+	       diagnosis->list[0].confidence * 100);
 	if (facts->silent_count)
 		printf("\n  It does not answer (stopped, or it hangs): the figures of its heap are "
 		       "old.");

@@ -29,21 +29,6 @@ static size_t shown(const struct mt_lines *lines, const struct mt_lines_view *vi
 	return view->top && view->top < lines->count ? (size_t)view->top : lines->count;
 }
 
-/* "1.2 MB", "12.3 kB", "-0.4 kB": mt_text_bytes for small sizes too. */
-static struct mt_short_text size(int64_t bytes)
-{
-	uint64_t value = bytes < 0 ? (uint64_t)-bytes : (uint64_t)bytes;
-	struct mt_short_text result;
-
-	if (value < UINT64_C(1) << 20)
-		snprintf(result.text, sizeof(result.text), "%s%.1f kB", bytes < 0 ? "-" : "",
-			 (double)value / 1024);
-	else
-		snprintf(result.text, sizeof(result.text), "%s%.60s", bytes < 0 ? "-" : "",
-			 mt_text_bytes(value).text);
-	return result;
-}
-
 static double seconds(uint64_t ns)
 {
 	return (double)ns / 1e9;
@@ -69,25 +54,25 @@ static void print_summary(const struct mt_lines *lines, const struct mt_lines_vi
 	printf("process %d (%s): ", (int)view->process->pid, view->process->comm);
 	if (head->is_own)
 		printf("the program's own tracemalloc holds %s in %s; growth is of %.1f s\n",
-		       size((int64_t)lines->bytes).text,
+		       mt_text_signed_bytes((int64_t)lines->bytes).text,
 		       mt_text_counted(lines->blocks_count, "block", "blocks").text,
 		       seconds(lines->growth_ns));
 	else
 		printf("%s in %s allocated within %.1f s and still live; growth is of the last "
 		       "%.1f s\n",
-		       size((int64_t)lines->bytes).text,
+		       mt_text_signed_bytes((int64_t)lines->bytes).text,
 		       mt_text_counted(lines->blocks_count, "block", "blocks").text,
 		       seconds(head->look_ns), seconds(lines->growth_ns));
 	if (head->cut)
 		printf("the look has ended early: %s\n", cuts[head->cut]);
 	if (head->left_out_count)
 		printf("%s in %s more, of stacks beyond the first %u, are in no line\n",
-		       size((int64_t)head->left_out_bytes).text,
+		       mt_text_signed_bytes((int64_t)head->left_out_bytes).text,
 		       mt_text_counted(head->left_out_count, "block", "blocks").text,
 		       MT_LINES_STACKS_MAX);
 	printf("cost: the program was stopped for %s in all, %s at once; tracemalloc held %s\n",
 	       mt_text_ns(head->stopped_ns).text, mt_text_ns(head->longest_stop_ns).text,
-	       size((int64_t)head->tables_bytes).text);
+	       mt_text_signed_bytes((int64_t)head->tables_bytes).text);
 }
 
 /* Returns how many frames of the stack tell how the line got there: up to the line and a few
@@ -127,9 +112,9 @@ void mt_lines_print_table(const struct mt_lines *lines, const struct mt_lines_vi
 	for (size_t i = 0; i < count; i++) {
 		const struct mt_line *line = &lines->list[i];
 
-		mt_table_add(table, size(line->growth_bytes).text);
+		mt_table_add(table, mt_text_signed_bytes(line->growth_bytes).text);
 		mt_table_addf(table, "%" PRId64, line->growth_count);
-		mt_table_add(table, size((int64_t)line->bytes).text);
+		mt_table_add(table, mt_text_signed_bytes((int64_t)line->bytes).text);
 		mt_table_add(table, mt_text_count(line->count).text);
 		mt_table_add(table, line->is_steady ? "yes" : "-");
 		mt_table_addf(table, "%s:%" PRIu32, line->file, line->line);
