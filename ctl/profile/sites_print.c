@@ -111,7 +111,7 @@ void mt_sites_print_json(const struct mt_sites *sites, const struct mt_sites_vie
 	mt_json_set_u64(object, "pid", (uint64_t)view->process->pid);
 	mt_json_set_text(object, "comm", view->process->comm);
 	mt_json_set_text(object, "kind", view->over_ms ? "growth" : "live");
-	mt_json_set_u64(object, "over_ms", view->over_ms);
+	mt_json_set_u64_if(object, "over_ms", view->over_ms, view->over_ms);
 	mt_json_set_bool(object, "samples", sites->samples);
 	mt_json_set_u64(object, "rate_bytes", sites->rate_bytes);
 	mt_json_set_u64(object, "bytes", sites->live_bytes);

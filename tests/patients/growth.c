@@ -6,7 +6,7 @@
 
 int main(void)
 {
-	void *tables = filled(20 * MB);
+	void *tables = filled(400 * MB);
 
 	ready();
 	while (goes_on(50))
