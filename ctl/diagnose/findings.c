@@ -448,7 +448,8 @@ static const struct mt_trend *doubtful(const struct mt_facts *facts, const struc
 		return &out->live;
 	*out_name = "RSS";
 	if (out->rss.shape != MT_TREND_UNDECIDED ||
-	    (has_other && out->other.shape != MT_TREND_UNDECIDED))
+	    (has_other && out->other.shape != MT_TREND_UNDECIDED &&
+	     out->other.shape != MT_TREND_GROWS))
 		return NULL;
 	return &out->rss;
 }

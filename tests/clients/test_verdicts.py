@@ -128,7 +128,7 @@ class Running:
 		                                start_new_session=True, **QUIET, **NOBODY)
 
 	def bare_run(self, *words, **options):
-		return subprocess.run([str(word) for word in words], env=self.bare, cwd=self.folder, capture_output=True, timeout=60, check=False,
+		return subprocess.run([str(word) for word in words], env=self.bare, cwd=self.folder, capture_output=True, timeout=300, check=False,
 		                      **NOBODY, **options)
 
 	def load(self, once, pause_s=0.05):
@@ -305,6 +305,8 @@ def verdicts(bare, shim, mtctl):
 			return run.diagnose()
 		except LookupError as missing:
 			return None, str(missing)
+		except (AssertionError, OSError, subprocess.SubprocessError) as failed:
+			return -1, repr(failed)
 		finally:
 			run.stop()
 	with concurrent.futures.ThreadPoolExecutor(len(PROGRAMS)) as pool:

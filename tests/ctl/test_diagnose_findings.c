@@ -386,6 +386,22 @@ Test(findings, a_build_up_that_ended_within_the_look_is_not_guessed_at)
 	cr_expect_str_eq(diagnosis.list[0].title, "the process ended during the diagnosis");
 }
 
+/* It filled 400 MB at its start, in the history, and maps 5 MB/s since: RSS has one step. */
+Test(findings, growth_beside_the_heap_is_not_healthy_where_rss_cannot_be_told)
+{
+	facts = case_facts(&(struct series){SHAPE_FLAT, 400 * MB, 0, 0, 0}, 8, 28);
+	for (size_t i = 0; i < facts->samples_count; i++) {
+		struct mt_sample *at = &facts->samples[i];
+		bool is_filled = i >= 12;
+
+		at->outside_bytes = (uint64_t)(at->at_s * 5 * MB);
+		at->anon_bytes = at->outside_bytes + (uint64_t)((is_filled ? 415 : 15) * MB);
+		at->rss_bytes = at->anon_bytes + (5 << 20);
+	}
+
+	cr_expect_neq(judge(), MT_VERDICT_HEALTHY, "%s", diagnosis.list[0].title);
+}
+
 /* ---- memory that passes malloc by ---- */
 
 static void set_variable(const char *name, const char *value)
