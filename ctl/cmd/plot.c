@@ -50,7 +50,7 @@ int mt_command_compare(int argc, char **argv)
 	code = mt_runs_read(options.files, options.files_count, options.labels, &runs);
 	if (code != MT_EXIT_OK)
 		return code;
-	mt_run_print_table(runs.list, runs.count);
+	(options.json ? mt_run_print_json : mt_run_print_table)(runs.list, runs.count);
 	mt_runs_free(&runs);
 	return MT_EXIT_OK;
 }

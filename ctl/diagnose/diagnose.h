@@ -152,6 +152,7 @@ struct mt_diagnose_classes {
 struct mt_facts {
 	struct mt_process process;
 	double duration_s;
+	double age_s; /* since the start of the process, at the end; 0: not known */
 	/* neither awake nor asleep: it does not carry the shim, or its file is refused */
 	bool awake, asleep, ended, interrupted;
 	bool has_woken; /* since the first sample: those before are dropped */
@@ -264,6 +265,12 @@ uint64_t mt_diagnose_past_malloc(const struct mt_facts *facts);
 
 /* Returns whether all resident shared memory fits into shared memory of a fixed size. */
 bool mt_diagnose_shmem_is_fixed(const struct mt_facts *facts);
+
+/* Returns the factor of the confidence in growth as a problem: below 1 where much of what is held
+ * can have come at this rate within a few minutes and without rounds, as in a program that builds
+ * up its data. held_bytes: of the figure at the end; anonymous memory for RSS. */
+double mt_diagnose_build_up_trust(const struct mt_facts *facts, const struct mt_trend *trend,
+				  double held_bytes);
 
 /* Adds to each advice that names a setting which the process's own environment sets or overrides
  * that it does. */

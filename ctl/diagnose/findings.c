@@ -18,6 +18,12 @@
 #define PAST_BYTES   (48 * MT_MIB) /* past malloc: less is no finding */
 #define PAST_SHARE   0.5           /* of the anonymous memory */
 #define NEEDED_MORE  1.5           /* times what was sampled now: no less helps */
+/* A program that builds up its data grows as one that leaks does. Growth is a problem once it goes
+ * on for so long, or over rounds, or where what is held is more than this rate can have brought. */
+#define BUILD_UP_S     300.0
+#define BUILD_UP_MIN_S 30.0
+#define BUILD_UP_SHARE 0.25
+#define BUILD_UP_TRUST 0.4
 
 const char *mt_diagnose_word(enum mt_verdict verdict)
 {
@@ -347,6 +353,29 @@ static bool is_explained(const struct mt_facts *facts, const struct mt_diagnosis
 	       out->other.doubt == MT_TREND_SURE && out->other.shape != MT_TREND_GROWS;
 }
 
+/* For how long the growth may have gone on: that of a young process since its start, part of which
+ * nobody has seen. */
+static double growing_s(const struct mt_facts *facts, const struct mt_trend *trend)
+{
+	return facts->age_s < BUILD_UP_S ? fmax(facts->age_s, trend->judged_s) : trend->judged_s;
+}
+
+/* held: bytes at the end. */
+static bool may_build_up(const struct mt_facts *facts, const struct mt_trend *trend, double held)
+{
+	double seconds = growing_s(facts, trend),
+	       built = trend->growth + trend->slope * (seconds - trend->judged_s);
+
+	return trend->shape == MT_TREND_GROWS && !trend->rounds && seconds < BUILD_UP_S &&
+	       built >= BUILD_UP_SHARE * held;
+}
+
+double mt_diagnose_build_up_trust(const struct mt_facts *facts, const struct mt_trend *trend,
+				  double held_bytes)
+{
+	return may_build_up(facts, trend, held_bytes) ? BUILD_UP_TRUST : 1;
+}
+
 static void judge_rest(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	struct mt_finding *finding;
@@ -358,7 +387,8 @@ static void judge_rest(const struct mt_facts *facts, struct mt_diagnosis *out)
 	    rest * out->rss.seconds < GROWTH_MIN_BYTES)
 		return;
 	finding = mt_finding_add(
-		out, MT_VERDICT_GROWTH, rest * MT_DIAGNOSE_HORIZON_S, out->rss.confidence,
+		out, MT_VERDICT_GROWTH, rest * MT_DIAGNOSE_HORIZON_S,
+		out->rss.confidence * mt_diagnose_build_up_trust(facts, &out->rss, out->anon.last),
 		"resident memory grows by %s, and none of the known reasons explains %s of it",
 		mt_diagnose_rate(out->rss.slope).text,
 		explained > 0 ? mt_diagnose_rate(rest).text : "any");
@@ -418,7 +448,8 @@ static const struct mt_trend *doubtful(const struct mt_facts *facts, const struc
 		return &out->live;
 	*out_name = "RSS";
 	if (out->rss.shape != MT_TREND_UNDECIDED ||
-	    (has_other && out->other.shape != MT_TREND_UNDECIDED))
+	    (has_other && out->other.shape != MT_TREND_UNDECIDED &&
+	     out->other.shape != MT_TREND_GROWS))
 		return NULL;
 	return &out->rss;
 }
@@ -454,6 +485,18 @@ static struct mt_finding *add_doubt(const struct mt_trend *trend, const char *wh
 	}
 }
 
+/* What was seen, and the time that a verdict takes. */
+static void show_wait(const struct mt_facts *facts, double needed_s, struct mt_finding *finding,
+		      const struct mt_diagnosis *out)
+{
+	show_range("RSS", "rss_slope_bytes_per_s", &out->rss, finding);
+	if (facts->awake)
+		show_range("live heap", "live_slope_bytes_per_s", &out->live, finding);
+	mt_finding_show(finding, "time needed", "needed_s", needed_s, "%.0f s", needed_s);
+	mt_finding_advise(finding, "Diagnose for longer: mtctl diagnose %d --for %s.",
+			  (int)facts->process.pid, mt_diagnose_time(needed_s).text);
+}
+
 /* Neither healthy nor a problem: what was seen proves neither. */
 static void judge_doubt(const struct mt_facts *facts, const struct mt_trend *trend,
 			const char *what, struct mt_diagnosis *out)
@@ -469,23 +512,20 @@ static void judge_doubt(const struct mt_facts *facts, const struct mt_trend *tre
 				trend->rounds_marked ? "marked by the program"
 						     : "by the falls of memory",
 				MT_TREND_ROUNDS_MIN);
-	show_range("RSS", "rss_slope_bytes_per_s", &out->rss, finding);
-	if (facts->awake)
-		show_range("live heap", "live_slope_bytes_per_s", &out->live, finding);
-	mt_finding_show(finding, "time needed", "needed_s", needed_s, "%.0f s", needed_s);
+	show_wait(facts, needed_s, finding, out);
 	show_sleep(facts, finding);
-	mt_finding_advise(finding, "Diagnose for longer: mtctl diagnose %d --for %s.",
-			  (int)facts->process.pid, time.text);
 	if (trend->doubt == MT_TREND_FEW_ROUNDS)
 		mt_finding_advise(finding, "The last 15 minutes count, too: the longer it has run, "
 					   "the less there is to wait for.");
 }
 
-/* Why there is no verdict where nobody could look: it has ended, too few samples, no figures. */
+/* Why there is no verdict where nobody could look: it has ended, too few samples, no figures. A
+ * guess at what has ended is of no use. */
 static bool judge_unseen(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	struct mt_finding *finding;
-	bool enough = out->rss.shape != MT_TREND_FEW && (!facts->ended || out->count);
+	bool is_sure = out->count && out->list[0].confidence >= MT_DIAGNOSE_CONFIDENT;
+	bool enough = out->rss.shape != MT_TREND_FEW && (!facts->ended || is_sure);
 
 	if (enough && (facts->awake || facts->asleep || out->count))
 		return false;
@@ -564,26 +604,62 @@ static void judge_healthy(const struct mt_facts *facts, struct mt_diagnosis *out
 				  (int)facts->process.pid);
 }
 
+/* The trend of a guess that may be a program that builds up its data; NULL: it is no such guess. */
+static const struct mt_trend *build_up_of(const struct mt_facts *facts,
+					  const struct mt_finding *guess,
+					  const struct mt_diagnosis *out)
+{
+	if (guess->verdict == MT_VERDICT_LEAK)
+		return may_build_up(facts, &out->live, out->live.last) ? &out->live : NULL;
+	return guess->verdict == MT_VERDICT_GROWTH && may_build_up(facts, &out->rss, out->anon.last)
+		       ? &out->rss
+		       : NULL;
+}
+
+/* Live memory of a Python with pymalloc is not in the history: its time starts again with each
+ * diagnosis. */
+static void judge_build_up(const struct mt_facts *facts, const struct mt_trend *trend,
+			   const struct mt_finding *guess, struct mt_diagnosis *out)
+{
+	bool is_live = trend == &out->live, is_remembered = !is_live || !facts->has_pymalloc;
+	double needed_s = fmax(BUILD_UP_S - (is_remembered ? trend->judged_s : 0), BUILD_UP_MIN_S);
+	struct mt_short_text time = mt_diagnose_time(needed_s);
+	struct mt_finding *finding = mt_finding_add(
+		out, MT_VERDICT_UNKNOWN, 0, 0.9,
+		"%s of %s, much of which came by %s within %.0f s, as in a program that builds up "
+		"its data, use --for %s",
+		mt_text_bytes(mt_text_round_u64(trend->last)).text,
+		is_live ? "live memory" : "resident memory", mt_diagnose_rate(trend->slope).text,
+		growing_s(facts, trend), time.text);
+
+	show_wait(facts, needed_s, finding, out);
+	for (size_t i = 0; i < guess->evidence_count; i++)
+		mt_finding_show(finding, guess->evidence[i].label, guess->evidence[i].name,
+				guess->evidence[i].value, "%s", guess->evidence[i].text);
+	mt_finding_advise(finding, "Where its data is complete by now, it is the %s below.",
+			  mt_diagnose_word(guess->verdict));
+}
+
 /* There are only guesses, or too little for "healthy". */
 static void judge_guess(const struct mt_facts *facts, const struct mt_finding *guess,
 			struct mt_diagnosis *out)
 {
 	double needed_s = fmax(60, 3 * facts->duration_s);
 	struct mt_short_text time = mt_diagnose_time(needed_s);
-	struct mt_finding *finding =
-		guess ? mt_finding_add(out, MT_VERDICT_UNKNOWN, 0, 0.9,
-				       "%s is possible, and no more than that, use --for %s",
-				       mt_diagnose_word(guess->verdict), time.text)
-		      : mt_finding_add(out, MT_VERDICT_UNKNOWN, 0, 0.9,
-				       "only %.1f s were seen, use --for %s", out->rss.judged_s,
-				       time.text);
+	const struct mt_trend *build_up = guess ? build_up_of(facts, guess, out) : NULL;
+	struct mt_finding *finding;
 
-	show_range("RSS", "rss_slope_bytes_per_s", &out->rss, finding);
-	if (facts->awake)
-		show_range("live heap", "live_slope_bytes_per_s", &out->live, finding);
-	mt_finding_show(finding, "time needed", "needed_s", needed_s, "%.0f s", needed_s);
-	mt_finding_advise(finding, "Diagnose for longer: mtctl diagnose %d --for %s.",
-			  (int)facts->process.pid, time.text);
+	if (build_up) {
+		judge_build_up(facts, build_up, guess, out);
+		return;
+	}
+	finding = guess ? mt_finding_add(out, MT_VERDICT_UNKNOWN, 0, 0.9,
+					 "%s is possible, and no more than that, use --for %s",
+					 mt_diagnose_word(guess->verdict), time.text)
+			: mt_finding_add(out, MT_VERDICT_UNKNOWN, 0, 0.9,
+					 "only %.1f s were seen, use --for %s", out->rss.judged_s,
+					 time.text);
+	show_wait(facts, needed_s, finding, out);
 }
 
 /* Nothing is sure enough to be the verdict: healthy, or why not. The guesses stay below it. */

@@ -223,7 +223,8 @@ static uint64_t freed_by_gc(const struct mt_facts *facts)
 
 static double leak_confidence(const struct mt_facts *facts, const struct mt_trend *live)
 {
-	double confidence = live->confidence, back = (double)freed_by_gc(facts) / live->growth;
+	double confidence = live->confidence * mt_diagnose_build_up_trust(facts, live, live->last);
+	double back = (double)freed_by_gc(facts) / live->growth;
 
 	if (came_down_before(facts, live))
 		confidence *= 0.4;

@@ -1,5 +1,6 @@
 /* ctl/diagnose/sampling.c -- samples processes over time: the requests at the start, the samples,
  * the requests at the end. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -122,12 +123,20 @@ static void sample_later(struct mt_facts *facts)
 		facts->trim.gpu_later_bytes = now->gpu_total_bytes - now->gpu_free_bytes;
 }
 
+static double age_of(const struct mt_process *process)
+{
+	double start_s = (double)process->start_ticks / (double)sysconf(_SC_CLK_TCK);
+
+	return fmax((double)mt_clock_boottime_ns() / 1e9 - start_s, 0);
+}
+
 static void end(struct mt_facts *facts, const struct mt_diagnose_options *options)
 {
 	struct mt_error_reason why;
 	bool heavy;
 
 	facts->ended |= !mt_process_is_alive(&facts->process);
+	facts->age_s = age_of(&facts->process);
 	if (facts->ended) {
 		mt_diagnose_end_profile(facts, facts->profile);
 		return;

@@ -54,6 +54,11 @@ void mt_lines_free(struct mt_lines *lines);
 /* Makes lines from a file, which they take over. Part of mt_lines_collect. */
 void mt_lines_read(struct mt_lines_file *file, struct mt_lines *out);
 
+/* Whether a file name is the program's own: neither a package's, nor the standard library's, nor
+ * code without a file; and whether it is such code, as of python -c. */
+bool mt_lines_is_own(const char *name);
+bool mt_lines_is_typed_in(const char *name);
+
 /* Returns the name of the file of a frame. */
 const char *mt_lines_name(const struct mt_lines *lines, const struct mt_lines_frame *frame);
 

@@ -163,7 +163,7 @@ void mt_lines_print_json(const struct mt_lines *lines, const struct mt_lines_vie
 	mt_json_set_u64(object, "over_ms", head->look_ns / 1000000u);
 	mt_json_set_u64(object, "growth_over_ms", lines->growth_ns / 1000000u);
 	mt_json_set_text_or_null(object, "ended_early", cuts[head->cut]);
-	mt_json_set_u64(object, "stack_frames", head->depth);
+	mt_json_set_u64(object, "frames_count", head->depth);
 	mt_json_set_u64(object, "stopped_ns", head->stopped_ns);
 	mt_json_set_u64(object, "longest_stop_ns", head->longest_stop_ns);
 	mt_json_set_u64(object, "tables_bytes", head->tables_bytes);

@@ -16,6 +16,7 @@ import pytest
 
 import fake_shim
 from cuda_helpers import MB, cuda, fill # noqa: F401
+from json_schema import fits
 from mtctl_helpers import NO_ANSWER, NO_PROCESS, NOT_SHIMMED, NOTHING, USAGE, ctl, fake, plain # noqa: F401
 from serve_helpers import serve # noqa: F401 (fixture)
 
@@ -29,7 +30,7 @@ def snapshot(control):
 	def take(one, *words):
 		got = control(one.env, "snapshot", one.pid, "--json", *words)
 		assert got.returncode == 0, got.stdout + got.stderr
-		seen = json.loads(got.stdout)
+		seen = fits("snapshot", got.stdout)
 		check_sums(seen)
 		return seen
 	return take
