@@ -56,7 +56,6 @@ export class Chart {
 	// series: [{key, label, colour}], colour a name of page.css; rows: [[time, figure of each series...]] by time (ms); now: the
 	// right edge; marks: [{key, time, kind, text}]; since: the time before which marks are not kept, null: none are missing.
 	update({series, rows, now, marks = [], since = null}) {
-		Object.assign(this.#parts.host.dataset, {rows: rows.length});
 		this.#series = series;
 		this.#rows = rows;
 		this.#now = Math.max(now, rows.at(-1)?.[0] ?? 0);
@@ -282,7 +281,7 @@ function place(node, values) {
 function build(title) {
 	const button = (text, what) => html("button", {type: "button", title: what, "aria-label": what}, text);
 	const parts = {
-		heading: html("h3", null, title), total: html("b", {class: "total"}),
+		heading: html("h3", null, title), total: html("span", {class: "total"}),
 		ranges: html("div", {class: "ranges", role: "group", "aria-label": "time shown"}),
 		reset: button("Reset zoom", "shows all of the range"),
 		png: button("PNG", "downloads the picture"), csv: button("CSV", "downloads the figures shown"),
@@ -301,7 +300,6 @@ function build(title) {
 	parts.overlay = svg("svg", {class: "overlay", "aria-hidden": "true"}, parts.shade, parts.marks);
 	parts.plot = html("div", {class: "plot", tabindex: 0, role: "img", "aria-label": title + ": arrow keys read it out"},
 		parts.graph, parts.overlay, parts.tip);
-	parts.host = parts.plot;
 	parts.all = [html("div", {class: "bar"}, parts.heading, parts.total, parts.ranges, parts.reset, parts.png, parts.csv),
 		html("div", {class: "legend"}, parts.names, ...Object.values(parts.kinds)), parts.missing, parts.plot];
 	return parts;
