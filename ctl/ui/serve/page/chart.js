@@ -76,7 +76,7 @@ export class Chart {
 		if (!missing.hidden || !this.#host.clientWidth || !this.#rows.length)
 			return;
 		const colours = this.#series.map((one) => colour(one.colour));
-		const wanted = JSON.stringify([this.#series, colours, colour("line")]);
+		const wanted = JSON.stringify([this.#series.map((one) => one.key), colours, colour("line")]);
 		const changes = {file: this.#file(), dateWindow: this.window()};
 
 		if (wanted !== this.#made) {
@@ -181,6 +181,8 @@ export class Chart {
 		const shown = this.#marks.filter((mark) => x(mark.time) >= area.x && x(mark.time) <= area.x + area.w);
 		const end = this.#since === null ? area.x : Math.min(area.x + area.w, Math.max(area.x, x(this.#since)));
 
+		if (area.h <= 0) // hidden, and the window was resized
+			return;
 		setAttribute(overlay, "viewBox", `0 0 ${this.#host.clientWidth} ${STRIP_PX + area.h}`);
 		setAttribute(overlay, "height", STRIP_PX + area.h);
 		setAttribute(shade, "visibility", end > area.x + 1 ? "visible" : "hidden");

@@ -58,11 +58,12 @@ function paintNames(context, names, ink, width) {
 function paintAxes(context, plot, colour) {
 	const from = plot.getBoundingClientRect();
 
-	context.textAlign = "center";
 	for (const label of plot.querySelectorAll(".dygraph-axis-label")) {
 		const box = label.getBoundingClientRect();
+		const isY = label.classList.contains("dygraph-axis-label-y");
 
-		paint(context, label.textContent, box.x - from.x + box.width / 2, box.y - from.y + box.height / 2 + 4, colour,
+		context.textAlign = isY ? "right" : "center";
+		paint(context, label.textContent, box.x - from.x + (isY ? box.width : box.width / 2), box.y - from.y + box.height / 2 + 4, colour,
 			"11px system-ui, sans-serif");
 	}
 	context.textAlign = "left";

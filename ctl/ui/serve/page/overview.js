@@ -27,6 +27,7 @@ export class Overview {
 	draw() {
 		const all = this.#memory.all().filter((one) => one.points.length);
 
+		byId("overview").hidden = !all.length;
 		if (!all.length)
 			return;
 		const first = all.reduce((least, one) => Math.min(least, one.points[0].time), this.#now);

@@ -172,6 +172,7 @@ async function lookAtAll() {
 	rows = list.processes;
 	memory.look(rows, answeredAt);
 	showSums(list);
+	overview.update(answeredAt); // before the table, so that nothing moves under the pointer
 	showTable();
 	await lookAtChosen();
 	await learnOthers();
