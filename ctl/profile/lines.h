@@ -4,6 +4,7 @@
 #ifndef MT_CTL_PROFILE_LINES_H
 #define MT_CTL_PROFILE_LINES_H
 
+#include <jansson.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -71,6 +72,8 @@ struct mt_lines_view {
 	uint64_t top;
 };
 void mt_lines_print_table(const struct mt_lines *lines, const struct mt_lines_view *view);
+/* Returns the object that mt_lines_print_json prints. The caller owns it. */
+json_t *mt_lines_json(const struct mt_lines *lines, const struct mt_lines_view *view);
 void mt_lines_print_json(const struct mt_lines *lines, const struct mt_lines_view *view);
 /* All stacks that have grown, outermost frame first. */
 void mt_lines_print_folded(const struct mt_lines *lines);

@@ -151,7 +151,7 @@ static json_t *line_json(const struct mt_lines *lines, const struct mt_line *lin
 	return object;
 }
 
-void mt_lines_print_json(const struct mt_lines *lines, const struct mt_lines_view *view)
+json_t *mt_lines_json(const struct mt_lines *lines, const struct mt_lines_view *view)
 {
 	const struct mt_lines_head *head = &lines->file.head;
 	json_t *object = json_object(), *list = json_array();
@@ -176,7 +176,12 @@ void mt_lines_print_json(const struct mt_lines *lines, const struct mt_lines_vie
 	for (size_t i = 0; i < shown(lines, view); i++)
 		mt_json_append(list, line_json(lines, &lines->list[i]));
 	mt_json_set(object, "lines", list);
-	mt_json_print(object, true);
+	return object;
+}
+
+void mt_lines_print_json(const struct mt_lines *lines, const struct mt_lines_view *view)
+{
+	mt_json_print(mt_lines_json(lines, view), true);
 }
 
 void mt_lines_print_folded(const struct mt_lines *lines)

@@ -4,6 +4,7 @@
 #ifndef MT_CTL_PROFILE_SITES_H
 #define MT_CTL_PROFILE_SITES_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -69,6 +70,8 @@ struct mt_sites_view {
 	uint64_t over_ms; /* of a growth: the time between the profiles; 0: live bytes */
 };
 void mt_sites_print_table(const struct mt_sites *sites, const struct mt_sites_view *view);
+/* Returns the object that mt_sites_print_json prints. The caller owns it. */
+json_t *mt_sites_json(const struct mt_sites *sites, const struct mt_sites_view *view);
 void mt_sites_print_json(const struct mt_sites *sites, const struct mt_sites_view *view);
 void mt_sites_print_folded(const struct mt_sites *sites, const struct mt_sites_view *view);
 enum mt_err mt_sites_write_pprof(const struct mt_sites *sites, const char *path,

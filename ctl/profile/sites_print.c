@@ -107,7 +107,7 @@ static json_t *site_json(const struct mt_site *site, const struct mt_sites *site
 	return object;
 }
 
-void mt_sites_print_json(const struct mt_sites *sites, const struct mt_sites_view *view)
+json_t *mt_sites_json(const struct mt_sites *sites, const struct mt_sites_view *view)
 {
 	json_t *object = json_object(), *list = json_array();
 
@@ -123,7 +123,12 @@ void mt_sites_print_json(const struct mt_sites *sites, const struct mt_sites_vie
 	for (size_t i = 0; i < shown(sites, view); i++)
 		mt_json_append(list, site_json(&sites->list[i], sites));
 	mt_json_set(object, "sites", list);
-	mt_json_print(object, true);
+	return object;
+}
+
+void mt_sites_print_json(const struct mt_sites *sites, const struct mt_sites_view *view)
+{
+	mt_json_print(mt_sites_json(sites, view), true);
 }
 
 /* Outermost first, separated by semicolons: for flamegraph.pl, inferno and speedscope. */
