@@ -114,7 +114,7 @@ static void write_sums(const struct rows *rows, FILE *to)
 			longest_ns = rows->list[i].cost_ns;
 	}
 	fputs("<p>", to);
-	mt_html_textf(to, "%s returned %s in all and cost %s, the dearest one %s.",
+	mt_html_textf(to, "%s returned %s in all and cost %s, the longest %s.",
 		      mt_text_counted(rows->count, "cleanup", "cleanups").text,
 		      mt_text_bytes(freed).text, mt_text_ns(cost_ns).text,
 		      mt_text_ns(longest_ns).text);

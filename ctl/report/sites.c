@@ -2,6 +2,7 @@
 #include "ctl/report/sections.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "ctl/output/text.h"
@@ -13,6 +14,8 @@
 
 static void write_site(const struct mt_sites *sites, const struct mt_site *site, FILE *to)
 {
+	char *where = mt_sites_where(site);
+
 	fputs("<tr>", to);
 	mt_html_cell(to, "<td class=\"n\">", mt_text_bytes(site->live_bytes).text);
 	mt_html_cellf(to, "<td class=\"n\">", "%.1f %%",
@@ -20,7 +23,8 @@ static void write_site(const struct mt_sites *sites, const struct mt_site *site,
 					: 0);
 	mt_html_cell(to, "<td class=\"n more\">", mt_text_count(site->live_count).text);
 	mt_html_cell(to, "<td class=\"n more\">", mt_text_count(site->sampled_count).text);
-	mt_html_cell(to, "<td class=\"code\">", mt_sites_name(site));
+	mt_html_cell(to, "<td class=\"code\">", where);
+	free(where);
 	fputs("</tr>\n", to);
 }
 
