@@ -110,6 +110,7 @@ export class Chart {
 			fillGraph: this.#options.stacked,
 			fillAlpha: 0.62,
 			strokeWidth: this.#options.stacked ? 0.7 : 2,
+			stepPlot: true, // a process writes a sample where something has moved
 			includeZero: true,
 			rightGap: 12,
 			highlightCircleSize: 3,
@@ -117,7 +118,8 @@ export class Chart {
 			gridLineColor: colour("line"),
 			axes: {
 				x: {ticker: Dygraph.dateTicker, axisLabelFormatter: Dygraph.dateAxisLabelFormatter, axisLabelFontSize: 11,
-					axisLabelWidth: 62, drawGrid: false},
+					axisLabelWidth: 62,
+					pixelsPerLabel: 50, drawGrid: false},
 				y: {labelsKMG2: true, axisLabelFormatter: bytesOnAxis, axisLabelFontSize: 11, axisLabelWidth: 58},
 			},
 			interactionModel: model,

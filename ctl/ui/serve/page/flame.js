@@ -49,7 +49,7 @@ export class FlameGraph {
 		byId("lines-look").disabled = !this.#python || this.#busy;
 		byId("lines-look").hidden = !this.#python;
 		if (detail && this.#root === null && byId("flame-note").textContent === "" && detail.prof_state !== SAMPLES)
-			setText(byId("flame-note"), (this.#available ? READY : OFF).replace("PID", detail.pid));
+			setText(byId("flame-note"), this.#available ? READY.replace("PID", detail.pid) : OFF);
 	}
 
 	async #ask(note, request, show) {
