@@ -366,7 +366,8 @@ static bool may_build_up(const struct mt_facts *facts, const struct mt_trend *tr
 	double seconds = growing_s(facts, trend),
 	       built = trend->growth + trend->slope * (seconds - trend->judged_s);
 
-	return trend->shape == MT_TREND_GROWS && !trend->rounds && seconds < BUILD_UP_S &&
+	return trend->shape == MT_TREND_GROWS && !trend->rounds &&
+	       trend->short_rounds < MT_TREND_ROUNDS_MIN && seconds < BUILD_UP_S &&
 	       built >= BUILD_UP_SHARE * held;
 }
 

@@ -610,6 +610,7 @@ static void fit_better(const struct window *window, struct levels *levels,
 		return;
 	*out = by_points;
 	out->rounds = 0;
+	out->short_rounds = rounds->count;
 	out->period_s = 0;
 	levels->count = 0;
 	find_parts(window, levels);

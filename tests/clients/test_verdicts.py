@@ -127,8 +127,8 @@ class Running:
 		self.process = subprocess.Popen([str(word) for word in words], env=dict(self.env, **more), cwd=self.folder,
 		                                start_new_session=True, **QUIET, **NOBODY)
 
-	def bare_run(self, *words, **options):
-		return subprocess.run([str(word) for word in words], env=self.bare, cwd=self.folder, capture_output=True, timeout=300, check=False,
+	def bare_run(self, *words, timeout=60, **options):
+		return subprocess.run([str(word) for word in words], env=self.bare, cwd=self.folder, capture_output=True, timeout=timeout, check=False,
 		                      **NOBODY, **options)
 
 	def load(self, once, pause_s=0.05):
@@ -202,12 +202,13 @@ def postgresql(run):
 	programs = sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin"))
 	if not programs or not shutil.which("pgbench"):
 		raise LookupError("postgresql is not installed")
-	made = run.bare_run(programs[-1] / "initdb", "-D", run.folder / "data", "-A", "trust", "--no-sync", "-U", "postgres")
+	made = run.bare_run(programs[-1] / "initdb", "-D", run.folder / "data", "-A", "trust", "--no-sync", "-U", "postgres",
+	                    timeout=300)
 	assert made.returncode == 0, made.stderr
 	run.start(programs[-1] / "postgres", "-D", run.folder / "data", "-k", run.folder, "-c", "listen_addresses=", "-c", "fsync=off")
 	words = ["-h", run.folder, "-U", "postgres", "postgres"]
 	for _ in range(100):
-		if run.bare_run("pgbench", "-i", "-q", "-s", "3", *words).returncode == 0:
+		if run.bare_run("pgbench", "-i", "-q", "-s", "3", *words, timeout=300).returncode == 0:
 			break
 		time.sleep(0.2)
 	# One run: each of its connections is a process of the server, which ends with it.
@@ -250,7 +251,7 @@ def git_gc(run):
 		(folder / f"{n}.txt").write_text("\n".join(" ".join(chance.choices(words, k=8)) for _ in range(4000)))
 	run.bare_run("chown", "-R", "65534:65534", folder)
 	for words in (["add", "."], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "all"]):
-		assert run.bare_run("git", "-C", folder, *words).returncode == 0
+		assert run.bare_run("git", "-C", folder, *words, timeout=300).returncode == 0
 	run.start(found("git"), "-C", folder, "-c", "pack.threads=1", "-c", "gc.aggressiveWindow=1000", "gc", "-q", "--aggressive", "--force")
 
 

@@ -378,6 +378,13 @@ Test(findings, a_young_program_counts_from_its_start)
 		     diagnosis.list[0].title);
 }
 
+/* The samples of a busy machine are as far apart as its rounds are long. */
+Test(findings, growth_over_short_rounds_is_a_leak_however_much_it_brought)
+{
+	look_at((struct series){SHAPE_SAW_RAMP, 100 * MB, 200 * MB, 2.3, 0});
+	cr_expect_eq(judge(), MT_VERDICT_LEAK, "%s", diagnosis.list[0].title);
+}
+
 Test(findings, a_build_up_that_ended_within_the_look_is_not_guessed_at)
 {
 	look_at((struct series){SHAPE_RAMP, 16 * MB, 1.3 * MB, 0, 0});

@@ -6,7 +6,8 @@
 
 int main(void)
 {
-	void *tables = filled(400 * MB);
+	/* a size of jemalloc: live and resident are the same */
+	void *tables = filled(384 * MB);
 
 	ready();
 	while (goes_on(125))

@@ -29,7 +29,7 @@ __attribute__((noinline)) void serve_request(void)
 
 int main(void)
 {
-	void *tables = filled(400 * MB);
+	void *tables = filled(384 * MB);
 
 	ready();
 	while (goes_on(20))
