@@ -36,6 +36,22 @@ _mtctl_program_at()
 	((i > cword)) || [[ ${words[i]} == -* ]] || echo "$i"
 }
 
+# Completes the program that begins at this word, as it would be completed without mtctl. bash-completion before 2.12 counts the
+# words as readline has split them, at "=" too.
+_mtctl_program()
+{
+	if declare -F _comp_command_offset > /dev/null; then
+		_comp_command_offset "$1"
+		return
+	fi
+	local i j=0 word
+	for ((i = 0; i < $1; i++)); do
+		word=${COMP_WORDS[j++]}
+		while [[ $word != "${words[i]}" ]] && ((j < COMP_CWORD)); do word+=${COMP_WORDS[j++]}; done
+	done
+	_command_offset "$j"
+}
+
 # NAME=VALUE of a live setting; after the "=" only the value is the word to complete.
 _mtctl_setting()
 {
@@ -87,7 +103,7 @@ _mtctl()
 	elif [[ $name == help ]]; then
 		((cword == 2)) && _mtctl_words "$(_mtctl_commands)"
 	elif [[ $name == run ]] && at=$(_mtctl_program_at) && [[ $at ]]; then
-		_command_offset "$at"
+		_mtctl_program "$at"
 	elif _mtctl_wants_value "$name"; then
 		_mtctl_value "$name" "$prev"
 	elif [[ $cur == -* ]]; then

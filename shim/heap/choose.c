@@ -115,6 +115,15 @@ static bool libc_is_next(void)
 	       strcmp(identity.allocator, "mtshim") == 0;
 }
 
+/* mimalloc 3 brings a strdup of its own: its blocks would reach our free. */
+static bool strdup_is_anothers(void)
+{
+	const void *next = mt_symbol(RTLD_NEXT, "strdup");
+	const void *libcs = mt_elf_libc_function("strdup");
+
+	return next && libcs && next != libcs;
+}
+
 static void identify_shadow(void)
 {
 	identify(mt_symbol(RTLD_DEFAULT, "malloc"), "malloc is bound before ours and");
@@ -195,5 +204,10 @@ enum mt_backend_choice mt_backend_choose(const struct mt_config *config,
 				    "in line is taken");
 	if (hooks->shadowed || !mt_jemalloc_is_built || !is_wanted)
 		return MT_BACKEND_SYSTEM;
+	if (config->allocator == MT_ALLOCATOR_JEMALLOC && strdup_is_anothers()) {
+		mt_log(MT_LOG_INFO, "MT_ALLOCATOR=jemalloc: another library answers strdup from a "
+				    "heap of its own; the next allocator in line is taken");
+		return MT_BACKEND_SYSTEM;
+	}
 	return wakes_at_once(config) ? MT_BACKEND_EMBEDDED : MT_BACKEND_ASLEEP;
 }

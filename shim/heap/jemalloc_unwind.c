@@ -125,10 +125,13 @@ bool mt_jemalloc_find_unwinder(void)
 	return true;
 }
 
+/* Where the walk itself begins is no return address: our own callers keep it on the stack. */
 static bool points_into_unwinder(const uintptr_t *words, size_t count)
 {
+	uintptr_t begin = (uintptr_t)atomic_load_explicit(&walk, memory_order_relaxed);
+
 	for (size_t i = 0; i < count; i++)
-		if (words[i] >= unwinder.from && words[i] < unwinder.to)
+		if (words[i] >= unwinder.from && words[i] < unwinder.to && words[i] != begin)
 			return true;
 	return false;
 }

@@ -1,7 +1,8 @@
 /* heap/malloc_control.c -- malloc_trim, and jemalloc's mallctl family. They serve the embedded
  * jemalloc, which a call of the family wakes up, or call the next allocator in line. mallocx and
  * the like are not exported: a program that finds them would free with sizes and flags of another
- * allocator. */
+ * allocator. A program that has them from a jemalloc of its own, as redis has, means that one with
+ * mallctl too: arenas of ours are unknown there. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <string.h>
@@ -44,7 +45,7 @@ MT_EXPORT int malloc_trim(size_t pad)
 }
 
 #define EMBEDDED(call)                                                                             \
-	if (mt_init_uses_jemalloc() && mt_asleep_wake())                                           \
+	if (mt_init_uses_jemalloc() && !mt_symbol(RTLD_NEXT, "mallocx") && mt_asleep_wake())       \
 	return call
 
 MT_EXPORT int mallctl(const char *name, void *old, size_t *old_bytes, void *new, size_t new_bytes)

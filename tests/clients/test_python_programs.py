@@ -131,7 +131,8 @@ buffer = io.BytesIO()
 torch.save(model.state_dict(), buffer)
 buffer.seek(0)
 print(sorted(torch.load(buffer)))
-data = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.arange(40.)), batch_size=8, num_workers=2)
+data = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.arange(40.)), batch_size=8, num_workers=2,
+                                   multiprocessing_context="fork")
 print([batch[0].sum().item() for batch in data])
 '''
 

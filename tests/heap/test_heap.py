@@ -86,7 +86,7 @@ def test_threads_that_sleep_keep_little_in_their_caches(spawn, env, compile_c):
 	"""200 threads of a pool held 340 MB that nothing brought back; glibc has 15."""
 	process, _ = start_hoard(spawn, compile_c, env(), "threads", 200)
 
-	assert rss_kb(process.pid) < 170_000
+	assert rss_kb(process.pid) < 190_000
 
 
 def test_one_large_block_goes_back_though_malloc_is_not_called_again(spawn, env, compile_c, wait_for):

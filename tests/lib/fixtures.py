@@ -19,7 +19,8 @@ import leftovers
 from places import BUILT, LIB, ROOT, helper
 
 # Variables of other tools that the shim reads, or that change the programs under test.
-FOREIGN = ("LD_PRELOAD", "MALLOC_CONF", "MALLOC_ARENA_MAX", "PYTHONMALLOC", "PYTHONDEVMODE", "WORLD_SIZE",
+# pytest imports readline, and a new one sets COLUMNS and LINES for every child.
+FOREIGN = ("COLUMNS", "LINES", "LD_PRELOAD", "MALLOC_CONF", "MALLOC_ARENA_MAX", "PYTHONMALLOC", "PYTHONDEVMODE", "WORLD_SIZE",
            "RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK",
            "NVFLARE_CLIENT_MEMORY_GC_ROUNDS", "NVFLARE_CLIENT_MEMORY_PROFILE", "NVFLARE_CUDA_EMPTY_CACHE")
 

@@ -10,6 +10,8 @@ int main(void)
 {
 	void *plugin = dlopen("libmimalloc.so.2", RTLD_NOW | RTLD_LOCAL);
 
+	if (plugin == NULL)
+		plugin = dlopen("libmimalloc.so.3", RTLD_NOW | RTLD_LOCAL);
 	if (plugin == NULL) {
 		fprintf(stderr, "%s\n", dlerror());
 		return 3;
