@@ -185,14 +185,16 @@ static int diagnose(struct group *group, const struct mt_diagnose_options *optio
 
 	set_end_signals(stop);
 	mt_diagnose_collect(group->facts, group->count, options, &stopped);
-	for (size_t i = 0; i < group->count; i++) {
+	for (size_t i = 0; i < group->count; i++)
 		mt_diagnose_judge(group->facts[i], group->diagnoses[i]);
+	if (options->tree)
+		mt_diagnose_judge_tree(group->facts, group->diagnoses, group->count);
+	for (size_t i = 0; i < group->count; i++)
 		if (mt_diagnose_weight(group->diagnoses[i]) >
 		    mt_diagnose_weight(group->diagnoses[worst]))
 			worst = i;
-	}
 	if (options->python && !stopped && group->facts[worst]->is_python &&
-	    may_grow(group->diagnoses[worst]))
+	    !group->facts[worst]->ended && may_grow(group->diagnoses[worst]))
 		look_at_lines(group->facts[worst], options, &group->diagnoses[worst]->list[0]);
 	set_end_signals(SIG_DFL);
 	report.worst = worst;

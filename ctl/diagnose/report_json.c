@@ -70,13 +70,20 @@ static json_t *trends_json(const struct mt_diagnosis *diagnosis)
 	return object;
 }
 
-static json_t *sample_json(const struct mt_sample *sample)
+/* What the allocator does not count is null. Figures below 0 are 0. */
+static json_t *sample_json(const struct mt_facts *facts, const struct mt_sample *sample)
 {
+	static const char *const of_heap[] = {"live_bytes",  "idle_bytes",    "dirty_bytes",
+					      "slack_bytes", "outside_bytes", "held_bytes",
+					      "other_bytes"};
 	json_t *object = json_object();
 
-#define X(name) mt_json_set_u64(object, #name, sample->name);
+#define X(name) mt_json_set_u64(object, #name, (int64_t)sample->name < 0 ? 0 : sample->name);
 	MT_DIAGNOSE_FIELDS(X)
 #undef X
+	for (size_t i = 0; !mt_diagnose_knows_live(facts) && i < sizeof(of_heap) / sizeof(*of_heap);
+	     i++)
+		mt_json_set(object, of_heap[i], json_null());
 	return object;
 }
 
@@ -134,7 +141,7 @@ static json_t *process_json(const struct mt_facts *facts, const struct mt_diagno
 	for (size_t i = 0; i < diagnosis->count; i++)
 		mt_json_append(findings, finding_json(&diagnosis->list[i]));
 	mt_json_set(root, "findings", findings);
-	mt_json_set(root, "last", sample_json(last));
+	mt_json_set(root, "last", sample_json(facts, last));
 	mt_json_set(root, "trends", trends_json(diagnosis));
 	mt_json_set(root, "trim",
 		    facts->trim.done ? mt_stats_json_cleanup(&facts->trim.record) : json_null());
@@ -153,7 +160,7 @@ static json_t *process_json(const struct mt_facts *facts, const struct mt_diagno
 	return root;
 }
 
-static json_t *tree_json(const struct mt_diagnose_tree *tree)
+static json_t *tree_json(const struct mt_diagnose_tree *tree, const struct mt_trend *trend)
 {
 	json_t *object = json_object();
 	const struct mt_process_tree_sums *sums = &tree->last;
@@ -163,6 +170,7 @@ static json_t *tree_json(const struct mt_diagnose_tree *tree)
 	mt_json_set_u64(object, "rss_bytes", sums->rss_bytes);
 	mt_json_set_u64(object, "pss_bytes", sums->pss_bytes);
 	mt_json_set_u64(object, "pss_first_bytes", tree->first.pss_bytes);
+	mt_json_set(object, "pss_trend", tree->points_count ? trend_json(trend) : json_null());
 	mt_json_set_u64(object, "private_bytes", sums->private_bytes);
 	mt_json_set_u64(object, "shared_bytes", sums->shared_bytes);
 	mt_json_set_u64(object, "copied_bytes", sums->copied_bytes);
@@ -198,7 +206,8 @@ void mt_diagnose_print_json(const struct mt_diagnose_report *report)
 	json_t *root = process_json(report->facts[report->worst], report->diagnoses[report->worst]),
 	       *processes = json_array();
 
-	mt_json_set(root, "family", tree->known ? tree_json(tree) : json_null());
+	mt_json_set(root, "family",
+		    tree->known ? tree_json(tree, &report->diagnoses[0]->tree) : json_null());
 	mt_json_set(root, "checks", checks_json(&report->checks));
 	for (size_t i = 0; i < report->count; i++)
 		if (i != report->worst)

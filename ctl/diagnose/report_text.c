@@ -71,7 +71,9 @@ static void print_processes(const struct mt_diagnose_report *report)
 		mt_table_add(table, pid);
 		mt_table_add(table, facts[i]->process.comm);
 		mt_table_add(table, mt_text_bytes(last->rss_bytes).text);
-		mt_table_add(table, facts[i]->awake ? mt_text_bytes(last->held_bytes).text : "-");
+		mt_table_add(table, mt_diagnose_knows_live(facts[i])
+					    ? mt_text_bytes(last->held_bytes).text
+					    : "-");
 		mt_table_add(table, mt_diagnose_rate(diagnoses[i]->rss.slope).text);
 		snprintf(verdict, sizeof(verdict), "%s%s", word,
 			 !facts[i]->process.shimmed  ? " (does not carry the shim)"
@@ -107,7 +109,7 @@ static void print_sampling(const struct mt_facts *facts, const struct mt_diagnos
 	       facts->interrupted ? " (ended early)" : "", facts->history_count ? history : "",
 	       mt_diagnose_confidence_word(diagnosis->list[0].confidence),
 	       diagnosis->list[0].confidence * 100);
-	if (facts->silent_count)
+	if (facts->silent_count && !facts->ended)
 		printf("\n  It does not answer (stopped, or it hangs): the figures of its heap are "
 		       "old.");
 	else if (facts->trim.requested && !facts->trim.done)
@@ -144,7 +146,7 @@ void mt_diagnose_print_text(const struct mt_diagnose_report *report)
 
 	printf("%s%s%s: ", mt_table_colour(colour), mt_diagnose_word(first->verdict),
 	       mt_table_colour_end());
-	if (report->count > 1 && first->verdict != MT_VERDICT_COPY_ON_WRITE)
+	if (report->count > 1 && first->verdict != MT_VERDICT_COPY_ON_WRITE && !first->is_of_tree)
 		printf("process %d (%s): ", (int)facts->process.pid, facts->process.comm);
 	puts(first->title);
 	print_evidence(first);

@@ -211,6 +211,90 @@ Test(findings, growth_outside_of_the_heap_is_growth)
 	cr_expect(fabs(figure("rss_slope_bytes_per_s") - 5 * MB) < 0.1 * MB);
 }
 
+static void map_past_malloc(double mb_per_s)
+{
+	for (size_t i = 0; i < facts->samples_count; i++) {
+		uint64_t grown = (uint64_t)(facts->samples[i].at_s * mb_per_s * MB);
+
+		facts->samples[i].anon_bytes += grown;
+		facts->samples[i].rss_bytes += grown;
+	}
+}
+
+/* 500 MB from malloc that were never touched, or the ends of large blocks: the heap counts more
+ * than is resident. */
+Test(findings, growth_past_malloc_shows_beside_live_pages_that_were_never_touched)
+{
+	static const double untouched_mb[] = {20, 500};
+
+	for (size_t i = 0; i < 2; i++) {
+		look_at((struct series){SHAPE_FLAT, 80 * MB, 0, 0, 0});
+		for (size_t at = 0; at < facts->samples_count; at++) {
+			facts->samples[at].live_bytes += (uint64_t)(untouched_mb[i] * MB);
+			facts->samples[at].held_bytes = facts->samples[at].live_bytes;
+		}
+		map_past_malloc(0.25);
+		cr_expect_eq(judge(), MT_VERDICT_GROWTH, "%.0f MB: %s", untouched_mb[i],
+			     diagnosis.list[0].title);
+		forget();
+	}
+}
+
+/* Each thread that never ends keeps a stack, and free blocks in its cache. */
+Test(findings, threads_that_never_end_are_growth)
+{
+	facts = case_facts(&(struct series){SHAPE_FLAT, 54 * MB, 0, 0, 0}, 60, 120);
+	facts->threads_first = 240;
+	facts->threads_last = 300;
+	for (size_t i = 0; i < facts->samples_count; i++)
+		facts->samples[i].slack_bytes += (uint64_t)(facts->samples[i].at_s * 60 * 1024);
+	map_past_malloc(0.078);
+
+	cr_assert_eq(judge(), MT_VERDICT_GROWTH, "%s", diagnosis.list[0].title);
+	cr_expect_eq(figure("threads_count"), 300);
+	cr_expect(strstr(diagnosis.list[0].advice[0], "60 threads more") != NULL, "%s",
+		  diagnosis.list[0].advice[0]);
+}
+
+Test(findings, a_rise_too_small_for_growth_is_not_called_healthy)
+{
+	facts = case_facts(&(struct series){SHAPE_FLAT, 54 * MB, 0, 0, 0}, 600, 120);
+	map_past_malloc(8.0 / 1024);
+	cr_expect_eq(judge(), MT_VERDICT_UNKNOWN, "%s", diagnosis.list[0].title);
+	forget();
+	look_at((struct series){SHAPE_FLAT, 54 * MB, 0, 0, 0});
+	map_past_malloc(0.5);
+	for (size_t i = 0; i < facts->samples_count; i++)
+		facts->samples[i].dirty_bytes = (uint64_t)(facts->samples[i].at_s * 0.5 * MB);
+	cr_expect_eq(judge(), MT_VERDICT_HEALTHY, "free pages below the gate: %s",
+		     diagnosis.list[0].title);
+}
+
+/* As libmimalloc in LD_PRELOAD: all of its figures are 0. */
+Test(findings, nothing_is_derived_from_live_memory_that_nobody_counts)
+{
+	look_at((struct series){SHAPE_FLAT, 0, 0, 0, 0});
+	facts->last.head.snapshot.heap_resident_bytes = 0;
+	strcpy(facts->last.head.allocator, "mimalloc");
+	map_past_malloc(0);
+	for (size_t i = 0; i < facts->samples_count; i++) {
+		facts->samples[i].anon_bytes = (uint64_t)(205 * MB);
+		facts->samples[i].rss_bytes = (uint64_t)(210 * MB);
+	}
+	case_trim(facts, 0, 0, 0);
+	facts->smaps_known = true;
+	facts->smaps.huge_bytes = (uint64_t)(200 * MB);
+
+	cr_expect_eq(judge(), MT_VERDICT_HEALTHY, "%s", diagnosis.list[0].title);
+	cr_expect_eq(diagnosis.count, 1);
+	cr_expect_eq(figure("heap_live_bytes"), -1);
+	cr_expect_eq(figure("heap_live_known"), 0);
+	cr_expect_eq(diagnosis.live.shape, MT_TREND_FEW);
+	case_trim(facts, 150 * MB, 0, 0);
+	cr_expect_eq(judge(), MT_VERDICT_HOARD, "a trim has returned it: %s",
+		     diagnosis.list[0].title);
+}
+
 Test(findings, a_leak_and_other_growth_are_both_named)
 {
 	look_at((struct series){SHAPE_RAMP, 5000 * MB, 5 * MB, 0, 0});
@@ -483,6 +567,100 @@ Test(findings, advice_says_what_the_users_own_setting_overrides)
 		  "%s", diagnosis.list[0].advice[0]);
 }
 
+static const char *arenas_advice(const char *command)
+{
+	snprintf(facts->process.command, sizeof(facts->process.command), "%s", command);
+	cr_assert_eq(judge(), MT_VERDICT_PYTHON_ARENAS);
+	return diagnosis.list[0].advice[0];
+}
+
+/* docs/compatibility.md: -I, -E and -X dev. */
+Test(findings, advice_does_not_name_what_this_python_ignores)
+{
+	static const struct {
+		const char *command, *part;
+	} rows[] = {
+		{"python3 -I job.py", "without -I,"},
+		{"python3 -sE job.py", "without -E,"},
+		{"python3 -X dev job.py", "without -X dev,"},
+		{"python3 -W ignore -Xdev -m job", "without -X dev,"},
+		{"python3 job.py -I", "Restart it with MT_PYTHON_MALLOC=on"},
+		{"python3 -c pass -E", "Restart it with MT_PYTHON_MALLOC=on"},
+	};
+
+	look_at((struct series){SHAPE_FLAT, 50 * MB, 0, 0, 0});
+	facts->is_python = facts->has_pymalloc = facts->arenas_known = true;
+	case_add(facts, arenas_bytes, 150 * MB);
+	case_trim(facts, 0, 0, 0);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		cr_expect_not_null(strstr(arenas_advice(rows[i].command), rows[i].part), "%s: %s",
+				   rows[i].command, diagnosis.list[0].advice[0]);
+	set_variable("MT_PYTHON_MALLOC", "on");
+	cr_expect_not_null(strstr(arenas_advice("python3 job.py"), "has no effect on this Python"),
+			   "%s", diagnosis.list[0].advice[0]);
+}
+
+Test(findings, advice_on_huge_pages_knows_the_setting_of_the_system)
+{
+	for (int on_request = 0; on_request < 2; on_request++) {
+		look_at((struct series){SHAPE_FLAT, 50 * MB, 0, 0, 0});
+		case_add(facts, outside_bytes, 300 * MB);
+		facts->smaps_known = true;
+		facts->smaps.huge_bytes = (uint64_t)(320 * MB);
+		facts->huge_pages_on_request = on_request;
+		cr_assert_eq(judge(), MT_VERDICT_HUGE_PAGES, "%s", diagnosis.list[0].title);
+		cr_expect_eq(strstr(diagnosis.list[0].advice[0], "set to madvise") != NULL,
+			     !on_request);
+		forget();
+	}
+}
+
+/* ---- trees ---- */
+
+/* A root that is healthy by itself, in a tree of this sum. */
+static enum mt_verdict judge_tree(struct series sum, double seconds, double processes_per_s)
+{
+	struct mt_facts *list[] = {facts};
+	struct mt_diagnosis *diagnoses[] = {&diagnosis};
+
+	facts->tree.known = true;
+	facts->tree.points_count = 40;
+	for (size_t i = 0; i < 40; i++) {
+		double at_s = seconds * (double)i / 39;
+
+		facts->tree.points[i] = (struct mt_diagnose_tree_point){
+			at_s, (uint64_t)case_value(&sum, at_s, seconds),
+			(size_t)(2 + processes_per_s * at_s)};
+	}
+	judge();
+	mt_diagnose_judge_tree(list, diagnoses, 1);
+	return diagnosis.list[0].verdict;
+}
+
+Test(findings, a_tree_that_grows_by_ever_more_processes_is_not_healthy)
+{
+	look_at((struct series){SHAPE_FLAT, 50 * MB, 0, 0, 0});
+	cr_expect_eq(judge_tree((struct series){SHAPE_FLAT, 250 * MB, 0, 0, 0}, 60, 0),
+		     MT_VERDICT_HEALTHY, "%s", diagnosis.list[0].title);
+	cr_expect_eq(judge_tree((struct series){SHAPE_SAWTOOTH, 250 * MB, 20 * MB, 8, 0}, 60, 0),
+		     MT_VERDICT_HEALTHY, "%s", diagnosis.list[0].title);
+	cr_expect_eq(judge_tree((struct series){SHAPE_RAMP, 250 * MB, 5.4 * MB, 0, 0}, 60, 0.5),
+		     MT_VERDICT_UNKNOWN, "they may be still starting: %s", diagnosis.list[0].title);
+	cr_expect(mt_diagnose_weight(&diagnosis) > 1, "it outranks a healthy child");
+	cr_expect_eq(judge_tree((struct series){SHAPE_RAMP, 250 * MB, 5.4 * MB, 0, 0}, 320, 0.5),
+		     MT_VERDICT_GROWTH, "%s", diagnosis.list[0].title);
+	cr_expect(diagnosis.list[0].is_of_tree);
+	cr_expect_eq(figure("tree_processes_count"), 162);
+}
+
+Test(findings, a_tree_whose_member_leaks_is_explained_by_it)
+{
+	look_at((struct series){SHAPE_RAMP, 1200 * MB, 5 * MB, 0, 0});
+	cr_expect_eq(judge_tree((struct series){SHAPE_RAMP, 1300 * MB, 5 * MB, 0, 0}, 60, 0),
+		     MT_VERDICT_LEAK, "%s", diagnosis.list[0].title);
+	cr_expect_null(finding(MT_VERDICT_GROWTH));
+}
+
 /* ---- Python ---- */
 
 static void be_python(bool arenas)
@@ -616,12 +794,20 @@ Test(findings, nothing_is_said_of_what_was_not_seen)
 	cr_expect_eq(judge(), MT_VERDICT_UNKNOWN);
 }
 
-Test(findings, a_process_that_leaked_until_it_ended_is_called_a_leak)
+/* Its memory is free again, and no command reaches it. */
+Test(findings, a_process_that_leaked_until_it_ended_is_said_to_have_ended)
 {
 	look_at((struct series){SHAPE_RAMP, 5000 * MB, 20 * MB, 0, 0});
-	facts->ended = true;
+	facts->ended = facts->is_python = true;
 
-	cr_expect_eq(judge(), MT_VERDICT_LEAK);
+	cr_expect_eq(judge(), MT_VERDICT_UNKNOWN);
+	cr_expect_str_eq(diagnosis.list[0].title, "the process ended during the diagnosis, and "
+						  "until then looked like a leak");
+	cr_assert_not_null(finding(MT_VERDICT_LEAK));
+	for (size_t i = 0; i < diagnosis.count; i++)
+		for (size_t k = 0; k < diagnosis.list[i].advice_count; k++)
+			cr_expect_null(strstr(diagnosis.list[i].advice[k], " 42"), "%s",
+				       diagnosis.list[i].advice[k]);
 }
 
 Test(findings, tell_a_rate_and_its_interval_in_the_same_unit)

@@ -137,6 +137,12 @@ static double nothing_but_noise(double at_s, double noise)
 	return 300 + noise;
 }
 
+/* Each inner round leaves 4 MB for the outer one, which drops them all. */
+static double rounds_within_rounds(double at_s, double noise)
+{
+	return 60 + (part(at_s, 3) < 0.67 ? 50 : 0) + 5 * floor(fmod(at_s, 39) / 3) + noise;
+}
+
 #define LEAK    MT_VERDICT_LEAK
 #define HEALTHY MT_VERDICT_HEALTHY
 #define UNKNOWN MT_VERDICT_UNKNOWN
@@ -175,6 +181,8 @@ static const struct patient patients[] = {
 	{"data that is built up", data_that_is_built_up, 1, 30, 0, UNKNOWN, false, false},
 	{"the same for more than five minutes", data_that_is_built_up, 1, 300, 0, LEAK, false,
 	 false},
+	{"rounds of 3 s in rounds of 39 s, past malloc", rounds_within_rounds, 1, 140, 0, UNKNOWN,
+	 false, true},
 	{"a young leak above data", leak_above_data, 1, 10, 0, LEAK, false, false},
 	{"marked rounds that keep nothing", nothing_but_noise, 1, 840, 40, HEALTHY, false, false},
 };
