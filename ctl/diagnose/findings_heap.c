@@ -64,7 +64,8 @@ static void show_hoard(const struct mt_facts *facts, const struct hoard *hoard,
 	if (mt_diagnose_knows_live(facts)) {
 		mt_finding_bytes(finding, "resident and unused throughout", "kept_bytes",
 				 hoard->kept_bytes);
-		mt_finding_bytes(finding, "reusable throughout", "heap_idle_bytes", hoard->idle_bytes);
+		mt_finding_bytes(finding, "reusable throughout", "heap_idle_bytes",
+				 hoard->idle_bytes);
 		mt_finding_bytes(finding, "live heap", "heap_live_bytes", last->live_bytes);
 	}
 	mt_finding_bytes(finding, "RSS before", "rss_bytes", last->rss_bytes);
