@@ -84,6 +84,12 @@ struct mt_sample {
 #undef X
 };
 
+/* Returns other_bytes, from the figures of the sample that it is computed of. */
+static inline uint64_t mt_sample_other(const struct mt_sample *of)
+{
+	return of->rss_bytes - (of->live_bytes + of->dirty_bytes + of->arenas_bytes);
+}
+
 /* A library that carries an allocator of its own, under names of its own. */
 struct mt_diagnose_carrier {
 	const char *prefix; /* of the file's name */

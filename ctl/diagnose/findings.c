@@ -232,12 +232,6 @@ static bool has_other(const struct mt_facts *facts)
 	return facts->awake && facts->last.head.snapshot.heap_resident_bytes;
 }
 
-/* Whether there is a trend of what the program holds. */
-static bool has_held(const struct mt_facts *facts)
-{
-	return mt_diagnose_knows_live(facts) || (facts->awake && facts->arenas_known);
-}
-
 /* Findings of the heap explain the same bytes, so that the largest counts; other findings are added
  * to it. So are pages that a purge would return, below its gate: beyond it they are a hoard. Free
  * blocks between live ones, and in the caches of threads, explain nothing: they may grow without
@@ -425,7 +419,7 @@ double mt_diagnose_build_up_trust(const struct mt_facts *facts, const struct mt_
 static void show_places(const struct mt_facts *facts, const struct mt_diagnosis *out,
 			struct mt_finding *finding)
 {
-	if (has_held(facts))
+	if (mt_diagnose_knows_live(facts))
 		mt_finding_show(finding, "live heap", "live_slope_bytes_per_s", out->live.slope,
 				"%s", mt_trend_word(out->live.shape));
 	if (has_other(facts)) {
@@ -512,7 +506,7 @@ static const struct mt_trend *doubtful(const struct mt_facts *facts, const struc
 				       const char **out_name)
 {
 	*out_name = "live memory";
-	if (has_held(facts) && out->live.shape == MT_TREND_UNDECIDED)
+	if (mt_diagnose_knows_live(facts) && out->live.shape == MT_TREND_UNDECIDED)
 		return &out->live;
 	*out_name = "RSS";
 	if (out->rss.shape != MT_TREND_UNDECIDED ||
@@ -563,7 +557,7 @@ static void show_wait(const struct mt_facts *facts, double needed_s, struct mt_f
 		      const struct mt_diagnosis *out)
 {
 	show_range("RSS", "rss_slope_bytes_per_s", &out->rss, finding);
-	if (has_held(facts))
+	if (mt_diagnose_knows_live(facts))
 		show_range("live heap", "live_slope_bytes_per_s", &out->live, finding);
 	else if (facts->awake)
 		show_uncounted(facts, finding);
@@ -659,14 +653,14 @@ static bool judge_unseen(const struct mt_facts *facts, struct mt_diagnosis *out)
 
 static double healthy_confidence(const struct mt_facts *facts, const struct mt_diagnosis *out)
 {
-	return has_held(facts) ? fmin(out->rss.confidence, out->live.confidence)
-			       : out->rss.confidence;
+	return mt_diagnose_knows_live(facts) ? fmin(out->rss.confidence, out->live.confidence)
+					     : out->rss.confidence;
 }
 
 /* The smallest rate that a leak would have been seen at. */
 static double unseen_rate(const struct mt_facts *facts, const struct mt_diagnosis *out)
 {
-	double rate = (has_held(facts) ? out->live : out->rss).slope_high;
+	double rate = (mt_diagnose_knows_live(facts) ? out->live : out->rss).slope_high;
 
 	if (has_other(facts) && out->other.doubt == MT_TREND_SURE)
 		rate = fmax(rate, out->other.slope_high);
@@ -811,13 +805,14 @@ static int by_weight(const void *a, const void *b)
 	return x_sure == y_sure ? (p < q) - (p > q) : y_sure - x_sure;
 }
 
-/* Live memory that nobody counts has no trend. */
+/* Live memory that nobody counts has no trend. What is known of it, in Python's arenas, may still
+ * prove a leak. */
 static void drop_unknown_trends(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	if (!facts->awake || mt_diagnose_knows_live(facts))
 		return;
 	out->slack = out->outside = out->other = (struct mt_trend){0};
-	if (!facts->arenas_known)
+	if (out->live.shape != MT_TREND_GROWS)
 		out->live = (struct mt_trend){0};
 }
 

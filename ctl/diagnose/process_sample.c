@@ -53,7 +53,7 @@ static void fill_heap(const struct mt_stats_snapshot *from, struct mt_sample *to
 	to->idle_bytes = from->heap_idle_bytes;
 	to->dirty_bytes = from->heap_dirty_bytes;
 	to->held_bytes = to->live_bytes + to->arenas_live_bytes;
-	to->other_bytes = to->rss_bytes - (to->live_bytes + to->dirty_bytes + to->arenas_bytes);
+	to->other_bytes = mt_sample_other(to);
 	if (top && top < from->heap_live_bytes)
 		top = from->heap_live_bytes;
 	to->outside_bytes = top ? mt_sat_sub(anon + to->swap_bytes, top) : 0;

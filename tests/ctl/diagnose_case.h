@@ -110,8 +110,7 @@ static inline void case_fill_other(struct mt_facts *facts)
 	for (size_t i = 0; i < facts->samples_count; i++) {
 		struct mt_sample *at = &facts->samples[i];
 
-		at->other_bytes =
-			at->rss_bytes - (at->live_bytes + at->dirty_bytes + at->arenas_bytes);
+		at->other_bytes = mt_sample_other(at);
 	}
 }
 

@@ -290,6 +290,12 @@ Test(findings, nothing_is_derived_from_live_memory_that_nobody_counts)
 	cr_expect_eq(figure("heap_live_bytes"), -1);
 	cr_expect_eq(figure("heap_live_known"), 0);
 	cr_expect_eq(diagnosis.live.shape, MT_TREND_FEW);
+	facts->arenas_known = facts->has_pymalloc = facts->is_python = true;
+	for (size_t i = 0; i < facts->samples_count; i++)
+		facts->samples[i].held_bytes = (uint64_t)(7 * MB);
+	cr_expect_eq(judge(), MT_VERDICT_HEALTHY, "%s", diagnosis.list[0].title);
+	cr_expect_eq(diagnosis.live.shape, MT_TREND_FEW, "of the arenas alone");
+	facts->arenas_known = facts->has_pymalloc = facts->is_python = false;
 	case_trim(facts, 150 * MB, 0, 0);
 	cr_expect_eq(judge(), MT_VERDICT_HOARD, "a trim has returned it: %s",
 		     diagnosis.list[0].title);
