@@ -5,7 +5,8 @@
 
 int main(void)
 {
-	static void *(*volatile make)(size_t) = malloc;
+	/* by code: an initialised variable would get the address of the library's function */
+	void *(*volatile make)(size_t) = malloc;
 	char *block = make(1 << 20);
 
 	memset(block, 1, 1 << 20);

@@ -457,7 +457,7 @@ static int blocked(void)
 /* One block, and never a call of malloc again. */
 static int one(void)
 {
-	char *block = calloc(1, (size_t)40 << 20);
+	char *volatile block = calloc(1, (size_t)40 << 20);
 	struct stat tasks = {0};
 
 	memset(block, 1, (size_t)40 << 20);
