@@ -170,8 +170,16 @@ $(B)/obj/ctl/%.o: ctl/%.c Makefile
 	@mkdir -p $(@D)
 	$(CC) $(ctl_flags) $$($(PKG_CONFIG) --cflags $(call ctl_packages_of,$<)) -c $< -o $@
 
-# page.c includes the files of the page by .incbin.
-$(B)/obj/ctl/ui/serve/page.o: $(wildcard ctl/ui/serve/page/*)
+# page.c includes the files of the page by .incbin, and the distribution's file of the chart library. Where there is none (Debian 11,
+# Ubuntu 22.04) the page says that it has no charts.
+DYGRAPHS ?= /usr/share/javascript/dygraphs/dygraph.min.js
+page_files := $(wildcard ctl/ui/serve/page/*) build/gen/dygraph.js
+$(B)/obj/ctl/ui/serve/page.o $(B)/unit-obj/ctl/ui/serve/page.o: $(page_files)
+build/gen/dygraph.js: $(wildcard $(DYGRAPHS))
+	@mkdir -p $(@D)
+	@[ -r '$(DYGRAPHS)' ] || echo 'no $(DYGRAPHS) (libjs-dygraphs): the page of mtctl serve will have no charts' >&2
+	if [ -r '$(DYGRAPHS)' ]; then cat '$(DYGRAPHS)'; fi >$@.new
+	mv -f $@.new $@
 
 # Appended, not replaced: two folders may have a file of the same name.
 $(B)/obj/libmtctl.a: $(filter-out %/main.o,$(ctl_obj))

@@ -110,6 +110,11 @@ bench-ps: all $(bench_out)/process_list
 demo:
 	@MAKE="$(MAKE)" PYTHON="$(PYTHON)" scripts/demo
 
+# ---- the pictures of `mtctl top` in docs/screens: five minutes ----
+.PHONY: screens
+screens: all
+	$(PYTHON) scripts/screens --build $(B)
+
 # ---- the device pool over a driver that does nothing: no GPU is needed ----
 pool_bench_src := bench/pool/pool.c $(addprefix shim/gpu/,bins.c block_alloc.c block_list.c blocks.c pointer_table.c capture.c context.c \
 	context_lifecycle.c decay.c device_memory.c event.c fence.c pool.c release.c shortage.c slab.c usage.c) \

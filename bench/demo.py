@@ -24,6 +24,7 @@ def parse_options():
 	parser.add_argument("--candidate", default="shim", help="who is shown below; as for bench/run.py")
 	parser.add_argument("--build", default="build", help="where libmtshim.so lies")
 	parser.add_argument("--out", default="build/demo")
+	parser.add_argument("--redraw", metavar="RUNS.json", help="draw the picture of earlier runs again, and run nothing")
 	return parser.parse_args()
 
 
@@ -69,9 +70,27 @@ def tell_signal(run):
 		print(f"\nSIGUSR1 at {moment:.1f} s: RSS {before:.0f} MiB before, {after:.0f} MiB 0.9 s later; the program went on.")
 
 
+def draw(options, candidate, without, with_shim):
+	paths = [os.path.join(options.out, name) for name in ("rss.svg", "rss.png")]
+	title = "with LD_PRELOAD=libmtshim.so" if candidate.name == "shim" else f"with {candidate.name}"
+	plot.draw(without, with_shim, options.wait, title, paths)
+	print(f"\npicture: {paths[1]} (and {os.path.basename(paths[0])})")
+
+
+def redraw(options):
+	with open(options.redraw, encoding="utf-8") as file:
+		runs = {name: watch.Watched(**run) for name, run in json.load(file).items()}
+	os.makedirs(options.out, exist_ok=True)
+	print_table(runs["without"], runs["with"])
+	draw(options, candidates.parse(options.candidate), runs["without"], runs["with"])
+
+
 def main():
 	options = parse_options()
 	candidates.use_build(options.build)
+	if options.redraw:
+		redraw(options)
+		return
 	candidate = candidates.parse(options.candidate)
 	if candidate.missing():
 		raise SystemExit(f"demo: {candidate.missing()}; run make")
@@ -80,12 +99,9 @@ def main():
 	with_shim = run_one(options, candidate, options.rounds // 2)
 	print_table(without, with_shim)
 	tell_signal(with_shim)
-	paths = [os.path.join(options.out, name) for name in ("rss.svg", "rss.png")]
-	title = "with LD_PRELOAD=libmtshim.so" if candidate.name == "shim" else f"with {candidate.name}"
-	plot.draw(without, with_shim, options.wait, title, paths)
 	with open(os.path.join(options.out, "runs.json"), "w", encoding="utf-8") as out:
 		json.dump({"without": dataclasses.asdict(without), "with": dataclasses.asdict(with_shim)}, out)
-	print(f"\npicture: {paths[1]} (and {os.path.basename(paths[0])})")
+	draw(options, candidate, without, with_shim)
 
 
 if __name__ == "__main__":

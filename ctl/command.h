@@ -40,13 +40,16 @@
 	X(plot, "plot", "PID | FILE [-o x.svg|png|pdf]",                                           \
 	  "draw memory over time, in the terminal or as a picture")                                \
 	X(compare, "compare", "FILE FILE... [-o x.svg|png|pdf]",                                   \
-	  "hold recordings against each other: a table, or a picture")
+	  "hold recordings against each other: a table, or a picture")                             \
+	X(trace, "trace", "PID | FILE [-o x.json]", "write a recording as a trace for Perfetto")
 
 /* Commands that are programs of their own, since they need a library that a server may not have.
  * `mtctl NAME` executes PROGRAM, which is beside mtctl or in LIBDIR/mtshim, with NAME as argv[1]
  * and the arguments after it. */
 #define MT_SUBCOMMANDS(X)                                                                          \
 	X("top", "[options]", "show a live view of all shimmed processes", "mtctl-top")            \
+	X("report", "PID | FILE [-o report.html]",                                                 \
+	  "write one page that explains a process, for a ticket or a mail", "mtctl-plot")          \
 	X("serve", "[--listen 127.0.0.1:9477]", "serve a live page, Prometheus metrics and JSON",  \
 	  "mtctl-serve")
 

@@ -41,7 +41,7 @@ static const struct group {
 	{"watch", {"ps", "top", "stat", "serve", "check"}},
 	{"act", {"trim", "round", "set", "reset-peak"}},
 	{"explain", {"diagnose", "look", "doctor", "advise", "sites", "snapshot", "budget", "fit"}},
-	{"export", {"plot", "compare", "export"}},
+	{"export", {"report", "plot", "compare", "trace", "export"}},
 };
 
 static bool is_in(const struct group *group, const char *name)

@@ -10,7 +10,7 @@
 #define DURATION_MAX_SECONDS (1000 * 86400.0)
 
 static const char plot_help[] =
-	"RSS, live and idle heap over time, with rounds, cleanups by their level and what the\n"
+	"RSS and its parts over time, with rounds, cleanups by their level and what the\n"
 	"largest brought, and pressure. Of a PID the last 15 minutes, as far as it remembers\n"
 	"them; of a FILE what `mtctl record` or `mtctl stat PID --json` has written there.\n"
 	"Without -o it draws in the terminal: in Braille characters, or in ASCII where the\n"
@@ -37,6 +37,7 @@ static const char compare_help[] =
 	"  -o, --output=FILE  also a picture, .svg, .png or .pdf: RSS (and device memory, where\n"
 	"                     there is any) over time, each run from its own start, on the same\n"
 	"                     scales\n"
+	"  --json             one object instead of the table\n"
 	"  --label=TEXT       instead of the name of a file; once for each file, in their order\n"
 	"  --title=TEXT       above the picture\n"
 	"  --size=WxH         of a picture, in pixels\n";
@@ -113,6 +114,7 @@ bool mt_compare_options_read(int argc, char **argv, struct mt_compare_options *o
 {
 	const struct mt_option options[] = {
 		{.name = "output", .target = &out->path, .take = mt_option_text, .letter = 'o'},
+		{.name = "json", .target = &out->json},
 		{.name = "label", .target = out, .take = take_label},
 		{.name = "title", .target = &out->title, .take = mt_option_text},
 		{.name = "size", .target = &out->size, .take = take_size},

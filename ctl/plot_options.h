@@ -32,6 +32,7 @@ struct mt_compare_options {
 	struct mt_plot_size size;
 	const char *labels[MT_COMPARISON_MAX]; /* NULL: the name of the file */
 	size_t labels_count;
+	bool json;
 };
 
 /* Return true where the command is to run. Return false where it has ended, with the exit code in

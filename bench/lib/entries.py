@@ -65,6 +65,7 @@ ENTRIES = [
 	Entry("real_sqlite", REAL, "sqlite3: an in-memory database of its own", hands_on=True),
 	Entry("real_web", REAL, "Puma (Ruby): JSON in bursts, 16 threads", ["--server", "puma"], label="web-puma", hands_on=True),
 	Entry("real_web", REAL, "gunicorn: likewise, 2 workers", ["--server", "gunicorn"], label="web-gunicorn", is_tree=True, hands_on=True),
+	Entry("real_celery", REAL, "a Celery worker of 4 processes: JSON in bursts of tasks", label="celery", is_tree=True, hands_on=True),
 	Entry("real_web", REAL, "PHP's own server: likewise", ["--server", "php"], label="web-php", hands_on=True),
 	Entry("real_web", REAL, "node: likewise", ["--server", "node"], label="web-node", hands_on=True),
 	Entry("real_cc1", REAL, "gcc's cc1 on one large file", hands_on=True),

@@ -49,6 +49,12 @@ def mark_signals(axes, run):
 		axes.axvline(moment, color="#d17a00", linewidth=1.2, zorder=2.5, label="kill -USR1" if number == 0 else None)
 
 
+def sentence(without, with_shim):
+	"""What is seen: the memory at the end of the last rounds."""
+	one, two = (sum(run.figures["end_rss_mib"][-4:]) / len(run.figures["end_rss_mib"][-4:]) for run in (without, with_shim))
+	return f"After a round this PyTorch program holds {one:.0f} MiB; with the library it holds {two:.0f} MiB"
+
+
 def draw(without, with_shim, wait_s, title, paths):
 	"""title: what the lower panel shows."""
 	figure, panels = pyplot.subplots(2, 1, sharex=True, sharey=True, figsize=(10, 6.4), layout="constrained")
@@ -59,9 +65,9 @@ def draw(without, with_shim, wait_s, title, paths):
 	panels[0].set_ylim(0, highest * 1.15)
 	last = max(ends_of_rounds(run, wait_s)[-1][0] for run in (without, with_shim))
 	panels[0].set_xlim(0, last * 1.08)
-	panels[1].set_xlabel("time since the start (s); shaded and numbered: a round's training")
+	panels[1].set_xlabel("time since the start (s); shaded and numbered: a round, in which four clients train")
 	panels[1].legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), ncol=4, fontsize=8, frameon=False)
-	figure.suptitle("fl_rounds: a PyTorch program, four clients training in rounds", fontsize=12, x=0.01, ha="left")
+	figure.suptitle(sentence(without, with_shim), fontsize=13, fontweight="bold", x=0.01, ha="left")
 	for path in paths:
 		figure.savefig(path, dpi=130)
 	pyplot.close(figure)

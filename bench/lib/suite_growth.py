@@ -54,6 +54,21 @@ def at_least_a_decade(axes, values):
 	axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5) if high / low < 100 else (1,), numticks=12))
 
 
+def title_of(series):
+	"""What the panels show of the shim, with its figures."""
+	def values(figure, axis=None):
+		return [value for one in series if one["candidate"] == OURS and one["figure"] == figure and axis in (None, one["axis"])
+			for value in known(one["y"])]
+	mallocs, trims = values("malloc_ns"), values("trim_ms", "heap_gb")
+	parts = []
+	if mallocs:
+		parts.append(f"a malloc with its free takes {min(mallocs):.0f} to {max(mallocs):.0f} ns under the shim, however large the program is")
+	if trims:
+		parts.append(f"a trim takes {min(trims):.0f} to {max(trims):.0f} ms, by the size of the heap")
+	words = "; ".join(parts) or "what it costs as a program grows"
+	return words[0].upper() + words[1:]
+
+
 def draw_figure(series):
 	"""A row of panels for each figure, a column for each axis."""
 	panels = panels_of(series)
@@ -66,8 +81,8 @@ def draw_figure(series):
 		else:
 			axes.set_visible(False)
 	inches = figure.get_figheight()
-	figure.subplots_adjust(left=0.08, right=0.985, top=1 - 0.72 / inches, bottom=1.0 / inches, hspace=0.65, wspace=0.3)
-	figure.text(0.015, 1 - 0.12 / inches, "What it costs as a program grows", fontsize=12, fontweight="bold", ha="left", va="top")
+	top = suite_plot.put_title(figure, title_of(series)) + 0.36
+	figure.subplots_adjust(left=0.08, right=0.985, top=1 - top / inches, bottom=1.0 / inches, hspace=0.65, wspace=0.3)
 	handles, names = suite_plot.merged_handles(grid)
 	figure.legend(handles, names, loc="lower center", ncol=len(names), fontsize=9, frameon=False)
 	return figure

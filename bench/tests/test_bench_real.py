@@ -1,4 +1,5 @@
 """The drivers of real programs (bench/workloads/real_*.py) keep the suite's protocol, on little work each."""
+import importlib.util
 import json
 import os
 import shutil
@@ -20,7 +21,7 @@ def variables(shim, mt_dir):
 
 def need(*programs):
 	for program in programs:
-		if not shutil.which(program):
+		if not shutil.which(program) and not importlib.util.find_spec(program):
 			pytest.skip(f"{program} is not installed")
 
 
@@ -45,6 +46,7 @@ def check_figures(figures):
 	("real_sqlite", 0.05, ("sqlite3",)),
 	("real_postgres", 0.02, ("psql",)),
 	("real_web", 0.02, ("puma",)),
+	pytest.param("real_celery", 0.01, ("redis-server", "celery"), marks=pytest.mark.long),
 	("real_python", 0.02, ()),
 	("real_perl", 0.02, ("perl",)),
 ])

@@ -123,9 +123,11 @@ static void set_end_signals(void (*handler)(int))
 
 /* ---- the lines of a Python program ---- */
 
-static bool grows(const struct mt_diagnosis *diagnosis)
+/* Whether growth is the verdict, or a guess below "unknown". */
+static bool may_grow(const struct mt_diagnosis *diagnosis)
 {
-	enum mt_verdict verdict = diagnosis->list[0].verdict;
+	size_t at = diagnosis->list[0].verdict == MT_VERDICT_UNKNOWN && diagnosis->count > 1;
+	enum mt_verdict verdict = diagnosis->list[at].verdict;
 
 	return verdict == MT_VERDICT_LEAK || verdict == MT_VERDICT_GROWTH;
 }
@@ -183,14 +185,16 @@ static int diagnose(struct group *group, const struct mt_diagnose_options *optio
 
 	set_end_signals(stop);
 	mt_diagnose_collect(group->facts, group->count, options, &stopped);
-	for (size_t i = 0; i < group->count; i++) {
+	for (size_t i = 0; i < group->count; i++)
 		mt_diagnose_judge(group->facts[i], group->diagnoses[i]);
+	if (options->tree)
+		mt_diagnose_judge_tree(group->facts, group->diagnoses, group->count);
+	for (size_t i = 0; i < group->count; i++)
 		if (mt_diagnose_weight(group->diagnoses[i]) >
 		    mt_diagnose_weight(group->diagnoses[worst]))
 			worst = i;
-	}
 	if (options->python && !stopped && group->facts[worst]->is_python &&
-	    grows(group->diagnoses[worst]))
+	    !group->facts[worst]->ended && may_grow(group->diagnoses[worst]))
 		look_at_lines(group->facts[worst], options, &group->diagnoses[worst]->list[0]);
 	set_end_signals(SIG_DFL);
 	report.worst = worst;

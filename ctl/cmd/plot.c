@@ -15,36 +15,23 @@ static int draw_picture(const char *name, char **argv)
 	return mt_subcommand_exec(&picture, argv);
 }
 
-static enum mt_exit read_file(const char *path, struct mt_recording *out)
-{
-	struct mt_error_reason why;
-
-	if (mt_recording_read(path, out, &why) != MT_ERR_OK)
-		return mt_error_fail(MT_EXIT_USAGE, &why);
-	if (*out->warning.text)
-		mt_error_say("%s", out->warning.text);
-	return MT_EXIT_OK;
-}
-
 int mt_command_plot(int argc, char **argv)
 {
 	struct mt_plot_options options;
 	struct mt_recording recording;
 	struct mt_error_reason why;
-	bool is_file;
 	int code;
 
 	if (!mt_plot_options_read(argc, argv, &options, &code))
 		return code;
 	if (options.path)
 		return draw_picture("plot", argv);
-	is_file = mt_recording_is_file(options.source);
-	code = is_file ? read_file(options.source, &recording)
-		       : mt_recording_of_word(options.source, &recording);
+	code = mt_recording_of_source(options.source, &recording);
 	if (code != MT_EXIT_OK)
 		return code;
-	if (mt_plot_text(&recording, &options, is_file ? options.clock : !options.no_clock, &why) !=
-	    MT_ERR_OK)
+	if (mt_plot_text(&recording, &options,
+			 mt_recording_is_file(options.source) ? options.clock : !options.no_clock,
+			 &why) != MT_ERR_OK)
 		code = mt_error_fail(MT_EXIT_USAGE, &why);
 	mt_recording_free(&recording);
 	return code;
@@ -63,7 +50,7 @@ int mt_command_compare(int argc, char **argv)
 	code = mt_runs_read(options.files, options.files_count, options.labels, &runs);
 	if (code != MT_EXIT_OK)
 		return code;
-	mt_run_print_table(runs.list, runs.count);
+	(options.json ? mt_run_print_json : mt_run_print_table)(runs.list, runs.count);
 	mt_runs_free(&runs);
 	return MT_EXIT_OK;
 }

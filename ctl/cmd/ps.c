@@ -7,6 +7,7 @@
 #include "ctl/cmd/ps.h"
 #include "ctl/process/parts_bar.h"
 #include "ctl/process/process_list.h"
+#include "ctl/process/process_name.h"
 #include "ctl/process/stats_dir.h"
 #include "ctl/process/target.h"
 #include "ctl/output/table.h"
@@ -143,7 +144,7 @@ static void add_entry(const struct view *view, struct mt_table *table,
 {
 	bool awake = entry->state == MT_PROCESS_AWAKE;
 	int indent = (int)(entry->depth < 20 ? entry->depth : 20) * 2;
-	char command[256];
+	char title[sizeof(entry->process.command)], command[256];
 
 	mt_table_addf(table, "%d", (int)entry->process.pid);
 	if (view->processes->has_ranks)
@@ -159,8 +160,8 @@ static void add_entry(const struct view *view, struct mt_table *table,
 	mt_table_add_bytes(table, true, entry->tree.rss_bytes);
 	if (view->processes->uses_cuda)
 		mt_table_add_bytes(table, entry->uses_cuda, entry->own.gpu_bytes);
-	snprintf(command, sizeof(command), "%*s%s%.72s", indent, "", indent ? "\\_ " : "",
-		 entry->process.command);
+	mt_process_title(entry->process.command, title, sizeof(title));
+	snprintf(command, sizeof(command), "%*s%s%.72s", indent, "", indent ? "\\_ " : "", title);
 	mt_table_addf(table, "%.*s", view->command_cells, command);
 }
 

@@ -6,6 +6,7 @@
 #include "ctl/cmd/ps.h"
 #include "ctl/output/table.h"
 #include "ctl/output/text.h"
+#include "ctl/process/process_name.h"
 
 /* What a column needs. */
 enum {
@@ -80,13 +81,14 @@ static void add_member(struct mt_table *table, const struct mt_process_tree *tre
 {
 	struct mt_process_tree_sums sums;
 	int indent = (int)(member->depth < 20 ? member->depth : 20) * 2;
+	char title[sizeof(member->process.command)];
 
 	mt_process_tree_member_sums(member, &sums);
 	mt_table_addf(table, "%d", (int)member->process.pid);
 	mt_table_add(table, mt_member_state_word(member));
 	add_figures(table, tree, &sums, member);
-	mt_table_addf(table, "%*s%s%.72s", indent, "", indent ? "\\_ " : "",
-		      member->process.command);
+	mt_process_title(member->process.command, title, sizeof(title));
+	mt_table_addf(table, "%*s%s%.72s", indent, "", indent ? "\\_ " : "", title);
 }
 
 static void print_meaning(const struct mt_process_tree *tree)

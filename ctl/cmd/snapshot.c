@@ -1,9 +1,7 @@
 /* ctl/cmd/snapshot.c -- `mtctl snapshot`: the blocks of a process's GPU pool. */
 #include "ctl/cmd/snapshot.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "ctl/command.h"
 #include "ctl/output/outfile.h"
@@ -22,7 +20,9 @@ static const char help[] =
 	"  --device=N   only this device\n"
 	"  --top=N      lists the N largest blocks (10; with --json and -o all)\n"
 	"  --json       one object\n"
-	"  -o FILE      writes the JSON to FILE, for mtctl plot --gpu\n";
+	"  -o FILE      writes the JSON to FILE, for mtctl plot --gpu; where FILE ends with\n"
+	"               .pickle, as torch.cuda.memory._snapshot() is, for PyTorch's memory_viz\n"
+	"               (https://pytorch.org/memory_viz, torch/cuda/_memory_viz.py)\n";
 
 struct wanted {
 	struct mt_pool_snapshot_view view;
@@ -33,17 +33,14 @@ struct wanted {
 static int write_file(const struct mt_pool_snapshot *snapshot, const struct wanted *wanted)
 {
 	struct mt_error_reason why;
-	FILE *file = NULL;
-	int fd = -1;
-	enum mt_err error = mt_outfile_open(wanted->path, 0600, &fd, &why);
+	FILE *file;
+	enum mt_err error = mt_outfile_stream(wanted->path, 0600, &file, &why);
 
 	if (!error) {
-		file = mt_error_check_memory(fdopen(fd, "w"));
-		mt_pool_snapshot_write_json(snapshot, &wanted->view, file);
-		if (fflush(file) != 0 || ferror(file))
-			error = mt_error_because(&why, MT_ERR_SYSTEM, "%.200s: %s", wanted->path,
-						 strerror(errno));
-		fclose(file);
+		(mt_text_ends_with(wanted->path, ".pickle")
+			 ? mt_pool_snapshot_write_pickle
+			 : mt_pool_snapshot_write_json)(snapshot, &wanted->view, file);
+		error = mt_outfile_finish(file, wanted->path, &why);
 	}
 	if (error)
 		mt_error_say("%s", why.text);

@@ -208,11 +208,12 @@ static bool is_kept_without_budget(const struct mt_advise_facts *facts, struct m
 	if (now->heap_idle_bytes < purge_gate(facts) || budget >= 5 ||
 	    (budget && now->budget_balance_ns) || mt_advise_awake_s(facts) < AWAKE_MIN_S)
 		return false;
-	give_reason(out,
-		    budget ? "%s lie idle, and the budget of %s %% is spent"
-			   : "%s lie idle, and with a budget of %s %% nothing is purged unless it "
-			     "is asked for or memory is short",
-		    mt_text_bytes(now->heap_idle_bytes).text, mt_text_count(budget).text);
+	give_reason(
+		out,
+		budget ? "%s are reusable, and the budget of %s %% is spent"
+		       : "%s are reusable, and with a budget of %s %% nothing is purged unless it "
+			 "is asked for or memory is short",
+		mt_text_bytes(now->heap_idle_bytes).text, mt_text_count(budget).text);
 	suggest_setting(facts, out, "budget_pct", budget ? "5" : "3");
 	return true;
 }
@@ -288,8 +289,8 @@ static bool has_short_pauses(const struct mt_advise_facts *facts, struct mt_advi
 	if (pauses.count < PAUSES_MIN)
 		return false;
 	give_reason(out,
-		    "%zu pauses of %.0f to %.1f s, at the end of each of which %s or more lay "
-		    "idle: they are over before the %.0f s after which all is purged",
+		    "%zu pauses of %.0f to %.1f s, at the end of each of which %s or more were "
+		    "reusable: they are over before the %.0f s after which all is purged",
 		    pauses.count, PAUSE_MIN_S, pauses.longest_s,
 		    mt_text_bytes(pauses.min_bytes).text, (double)settle_ms / 1000);
 	suggest_setting(facts, out, "settle_ms", "3000");
@@ -307,8 +308,8 @@ static bool is_idle_near_the_limit(const struct mt_advise_facts *facts, struct m
 	    now->heap_idle_bytes >= gate)
 		return false;
 	give_reason(out,
-		    "%.0f %% of the limit of %s are used, and %s lie idle that count as too little "
-		    "to purge (below %s)",
+		    "%.0f %% of the limit of %s are used, and %s are reusable that count as too "
+		    "little to purge (below %s)",
 		    percent, mt_text_bytes(now->pressure_limit_bytes).text,
 		    mt_text_bytes(now->heap_idle_bytes).text, mt_text_bytes(gate).text);
 	at_start(out, "MT_SLACK_MB=8 MT_SLACK_PCT=0");

@@ -36,13 +36,14 @@ enum mt_verdict {
 #define MT_DIAGNOSE_SURE      0.75 /* from here on confidence is high */
 #define MT_DIAGNOSE_VARIABLES 48
 /* the memory that malloc may hold in a process whose shim is asleep: MT_MIN_MB by default */
-#define MT_DIAGNOSE_ASLEEP_MB  16
-#define MT_DIAGNOSE_SITES      5
-#define MT_DIAGNOSE_PROF_READY 1 /* of prof_state */
-#define MT_DIAGNOSE_FOREIGN    8
-#define MT_DIAGNOSE_EVIDENCE   13
-#define MT_DIAGNOSE_ADVICE     5
-#define MT_MIB                 ((uint64_t)1 << 20)
+#define MT_DIAGNOSE_ASLEEP_MB   16
+#define MT_DIAGNOSE_SITES       5
+#define MT_DIAGNOSE_PROF_READY  1 /* of prof_state */
+#define MT_DIAGNOSE_FOREIGN     8
+#define MT_DIAGNOSE_EVIDENCE    13
+#define MT_DIAGNOSE_ADVICE      5
+#define MT_DIAGNOSE_TREE_POINTS 64
+#define MT_MIB                  ((uint64_t)1 << 20)
 
 /* One sample of a process: /proc/PID/status, and its own published values.
  *   slack          resident in the heap and not live
@@ -50,7 +51,8 @@ enum mt_verdict {
  *                  reports it
  *   arenas         of Python's own allocator; 0: it has none, or they cannot be read
  *   held           live in the heap and in arenas: what the program holds
- *   other          resident, and neither live nor free in the heap
+ *   other          resident, and neither live nor free in the heap. In two's complement: it is
+ *                  negative where the heap counts pages that were never touched
  *   gpu_allocated, gpu_reserved: of every kind that is counted */
 /* clang-format off */
 #define MT_DIAGNOSE_FIELDS(X) \
@@ -116,11 +118,23 @@ struct mt_diagnose_group {
 	uint64_t oom_kill_count, max_count; /* processes killed; times that the limit was reached */
 };
 
+/* The sum of the processes of a tree at one time. */
+struct mt_diagnose_tree_point {
+	double at_s;
+	uint64_t pss_bytes;
+	size_t processes_count;
+};
+
 /* The process and its descendants, see process_tree.h. */
 struct mt_diagnose_tree {
 	bool known;
 	size_t count, forks_count;
 	struct mt_process_tree_sums first, last;
+	/* only with --tree; of the whole tree, also of processes that begin meanwhile */
+	size_t points_count;
+	struct mt_diagnose_tree_point points[MT_DIAGNOSE_TREE_POINTS];
+	/* CLOCK_MONOTONIC of the last reading, and its duration */
+	uint64_t read_ns, cost_ns;
 };
 
 struct mt_diagnose_trim {
@@ -152,12 +166,17 @@ struct mt_diagnose_classes {
 struct mt_facts {
 	struct mt_process process;
 	double duration_s;
+	double age_s; /* since the start of the process, at the end; 0: not known */
 	/* neither awake nor asleep: it does not carry the shim, or its file is refused */
 	bool awake, asleep, ended, interrupted;
 	bool has_woken; /* since the first sample: those before are dropped */
 	/* of the last samples in a row: it did not reply, since it is stopped or hangs */
 	unsigned silent_count;
 	char why_not[160]; /* then: why it has no published values */
+	/* of the kernel, at the first and at the last sample; 0: not known */
+	uint64_t threads_first, threads_last;
+	/* the kernel gives huge pages only to mappings that ask for them */
+	bool huge_pages_on_request;
 	bool is_python, has_pymalloc;
 	bool arenas_known; /* false: they cannot be read */
 	/* CLOCK_MONOTONIC of the last reading, and its duration */
@@ -201,6 +220,7 @@ struct mt_finding {
 	double bytes;        /* explained; growth counts up to the horizon */
 	double confidence;   /* 0 to 1 */
 	double growth_per_s; /* the part of the growth of RSS that it explains */
+	bool is_of_tree;     /* of all processes together */
 	char title[240];     /* without the name of the verdict */
 	size_t evidence_count, advice_count;
 	struct mt_diagnose_evidence evidence[MT_DIAGNOSE_EVIDENCE];
@@ -224,12 +244,19 @@ struct mt_diagnosis {
 #define X(name, figure, in_history) struct mt_trend name;
 	MT_DIAGNOSE_TRENDS(X)
 #undef X
-	size_t count; /* at least 1: healthy and unknown are findings, too */
+	struct mt_trend tree; /* of the PSS of all processes; only in that of the root */
+	size_t count;         /* at least 1: healthy and unknown are findings, too */
 	struct mt_finding list[MT_VERDICT_COUNT]; /* the first one is the verdict */
 };
 
 /* Fills *out with the trends and findings of the facts. Pure; allocates memory while it runs. */
 void mt_diagnose_judge(const struct mt_facts *facts, struct mt_diagnosis *out);
+
+/* Judges the sum of a tree: facts[0] is of the root. Adds a finding to diagnoses[0] where the sum
+ * grows, or may grow, by more than the processes that were sampled do. After mt_diagnose_judge of
+ * all of them. Pure; allocates memory while it runs. */
+void mt_diagnose_judge_tree(struct mt_facts *const *facts, struct mt_diagnosis *const *diagnoses,
+			    size_t count);
 
 /* ---- for findings*.c ---- */
 
@@ -250,6 +277,22 @@ void mt_finding_trend(struct mt_finding *finding, const char *label, const char 
 void mt_finding_advise(struct mt_finding *finding, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
+/* Returns whether the allocator counts what is live; else its figures are all 0. */
+static inline bool mt_diagnose_counts_heap(const struct mt_stats_snapshot *from)
+{
+	return from->heap_live_bytes || from->heap_allocated_bytes || from->heap_resident_bytes ||
+	       from->heap_mapped_bytes;
+}
+
+/* Returns whether the live bytes of malloc are known: the process is awake, and its allocator
+ * counts them. */
+bool mt_diagnose_knows_live(const struct mt_facts *facts);
+
+/* Adds the advice to have Python's small objects in the heap of the library, by what this Python
+ * reads; `why` ends it. */
+void mt_diagnose_advise_python_malloc(const struct mt_facts *facts, struct mt_finding *finding,
+				      const char *why);
+
 /* Returns the smaller value. */
 static inline uint64_t mt_diagnose_min(uint64_t a, uint64_t b)
 {
@@ -265,9 +308,18 @@ uint64_t mt_diagnose_past_malloc(const struct mt_facts *facts);
 /* Returns whether all resident shared memory fits into shared memory of a fixed size. */
 bool mt_diagnose_shmem_is_fixed(const struct mt_facts *facts);
 
+/* Returns the factor of the confidence in growth as a problem: below 1 where much of what is held
+ * can have come at this rate within a few minutes and without rounds, as in a program that builds
+ * up its data. held_bytes: of the figure at the end; anonymous memory for RSS. */
+double mt_diagnose_build_up_trust(const struct mt_facts *facts, const struct mt_trend *trend,
+				  double held_bytes);
+
 /* Adds to each advice that names a setting which the process's own environment sets or overrides
  * that it does. */
 void mt_diagnose_note_overrides(const struct mt_facts *facts, struct mt_diagnosis *out);
+
+/* Returns "high", "fair" or "low". */
+const char *mt_diagnose_confidence_word(double confidence);
 
 /* Returns a time for --for: "90s", "4m", "2h". seconds is rounded up. */
 struct mt_short_text mt_diagnose_time(double seconds);

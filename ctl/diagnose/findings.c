@@ -18,6 +18,12 @@
 #define PAST_BYTES   (48 * MT_MIB) /* past malloc: less is no finding */
 #define PAST_SHARE   0.5           /* of the anonymous memory */
 #define NEEDED_MORE  1.5           /* times what was sampled now: no less helps */
+/* A program that builds up its data grows as one that leaks does. Growth is a problem once it goes
+ * on for so long, or over rounds, or where what is held is more than this rate can have brought. */
+#define BUILD_UP_S     300.0
+#define BUILD_UP_MIN_S 30.0
+#define BUILD_UP_SHARE 0.25
+#define BUILD_UP_TRUST 0.4
 
 const char *mt_diagnose_word(enum mt_verdict verdict)
 {
@@ -150,7 +156,7 @@ static size_t list_points(const struct mt_facts *facts, size_t offset, bool in_h
 		uint64_t value;
 
 		memcpy(&value, (const char *)from + offset, sizeof(value));
-		out[i] = (struct mt_trend_point){from->at_s, (double)value};
+		out[i] = (struct mt_trend_point){from->at_s, (double)(int64_t)value};
 	}
 	return history + facts->samples_count;
 }
@@ -213,14 +219,39 @@ static void find_trends(const struct mt_facts *facts, struct mt_diagnosis *out)
 
 /* ---- growth without a reason; healthy and unknown ---- */
 
+bool mt_diagnose_knows_live(const struct mt_facts *facts)
+{
+	return facts->awake &&
+	       (mt_diagnose_counts_heap(&facts->last.head.snapshot) ||
+		(facts->samples_count && facts->samples[facts->samples_count - 1].live_bytes));
+}
+
+/* Whether `other` says what of RSS the heap does not explain. */
+static bool has_other(const struct mt_facts *facts)
+{
+	return facts->awake && facts->last.head.snapshot.heap_resident_bytes;
+}
+
+/* Whether there is a trend of what the program holds. */
+static bool has_held(const struct mt_facts *facts)
+{
+	return mt_diagnose_knows_live(facts) || (facts->awake && facts->arenas_known);
+}
+
 /* Findings of the heap explain the same bytes, so that the largest counts; other findings are added
- * to it. Free pages that gather below the purge gate are explained, too: beyond it they are a
- * hoard. */
+ * to it. So are pages that a purge would return, below its gate: beyond it they are a hoard. Free
+ * blocks between live ones, and in the caches of threads, explain nothing: they may grow without
+ * end. */
 static double explained_growth(const struct mt_facts *facts, const struct mt_diagnosis *out)
 {
-	bool is_embedded = facts->last.head.snapshot.heap_resident_bytes != 0;
-	double heap = 0, rest = is_embedded ? fmax(out->slack.slope, 0) : 0;
+	double heap = 0, rest = 0;
 
+	if (has_other(facts))
+		rest = fmax(
+			trend_of(facts, offsetof(struct mt_sample, dirty_bytes), true, true).slope,
+			0);
+	if (out->live.shape == MT_TREND_UNDECIDED) /* and that is said of live memory */
+		heap = fmax(out->live.slope, 0);
 	if (mt_diagnose_shmem_is_fixed(facts))
 		rest += fmax(out->shmem.slope, 0);
 
@@ -288,6 +319,13 @@ static void show_range(const char *label, const char *name, const struct mt_tren
 			has_rate ? rate.text : "", trend->seconds);
 }
 
+static void show_uncounted(const struct mt_facts *facts, struct mt_finding *finding)
+{
+	mt_finding_show(finding, "live heap", "heap_live_known", 0,
+			"not known: the allocator (%.31s) does not count it",
+			facts->last.head.allocator);
+}
+
 static void show_past_malloc(const struct mt_facts *facts, struct mt_finding *finding)
 {
 	uint64_t past = mt_diagnose_past_malloc(facts);
@@ -335,55 +373,116 @@ static void judge_past_malloc(const struct mt_facts *facts, struct mt_diagnosis 
 }
 
 /* Whether what the allocator counts settles a growth of RSS: memory that is neither live nor free
- * in the heap does not grow. Or nothing can be said, since live memory has been seen in too few
- * rounds. */
+ * in the heap does not grow, so that live memory decides. Or nothing can be said, since live memory
+ * has been seen in too few rounds. */
 static bool is_explained(const struct mt_facts *facts, const struct mt_diagnosis *out)
 {
 	if (!facts->awake)
 		return false;
 	if (out->live.doubt == MT_TREND_FEW_ROUNDS)
 		return true;
-	return facts->last.head.snapshot.heap_resident_bytes && out->live.doubt == MT_TREND_SURE &&
-	       out->other.doubt == MT_TREND_SURE && out->other.shape != MT_TREND_GROWS;
+	return has_other(facts) && out->other.doubt == MT_TREND_SURE &&
+	       out->other.shape != MT_TREND_GROWS;
+}
+
+/* The part of the growth of RSS that nothing explains; 0 where it is small, or RSS does not grow.
+ */
+static double unexplained_growth(const struct mt_facts *facts, const struct mt_diagnosis *out)
+{
+	double rest;
+
+	if (out->rss.shape != MT_TREND_GROWS || is_explained(facts, out))
+		return 0;
+	rest = out->rss.slope - explained_growth(facts, out);
+	return rest >= out->rss.slope * UNEXPLAINED_SHARE ? rest : 0;
+}
+
+/* For how long the growth may have gone on: that of a young process since its start, part of which
+ * nobody has seen. */
+static double growing_s(const struct mt_facts *facts, const struct mt_trend *trend)
+{
+	return facts->age_s < BUILD_UP_S ? fmax(facts->age_s, trend->judged_s) : trend->judged_s;
+}
+
+/* held: bytes at the end. */
+static bool may_build_up(const struct mt_facts *facts, const struct mt_trend *trend, double held)
+{
+	double seconds = growing_s(facts, trend),
+	       built = trend->growth + trend->slope * (seconds - trend->judged_s);
+
+	return trend->shape == MT_TREND_GROWS && !trend->rounds &&
+	       trend->short_rounds < MT_TREND_ROUNDS_MIN && seconds < BUILD_UP_S &&
+	       built >= BUILD_UP_SHARE * held;
+}
+
+double mt_diagnose_build_up_trust(const struct mt_facts *facts, const struct mt_trend *trend,
+				  double held_bytes)
+{
+	return may_build_up(facts, trend, held_bytes) ? BUILD_UP_TRUST : 1;
+}
+
+/* Where memory grows that nothing explains, as far as that is seen. */
+static void show_places(const struct mt_facts *facts, const struct mt_diagnosis *out,
+			struct mt_finding *finding)
+{
+	if (has_held(facts))
+		mt_finding_show(finding, "live heap", "live_slope_bytes_per_s", out->live.slope,
+				"%s", mt_trend_word(out->live.shape));
+	if (has_other(facts)) {
+		mt_finding_show(finding, "free in the heap, not returnable",
+				"slack_slope_bytes_per_s", out->slack.slope, "%s, %s",
+				mt_trend_word(out->slack.shape),
+				mt_diagnose_rate(out->slack.slope).text);
+		mt_finding_show(finding, "neither live nor returnable", "other_slope_bytes_per_s",
+				out->other.slope, "%s, %s", mt_trend_word(out->other.shape),
+				mt_diagnose_rate(out->other.slope).text);
+	}
+	if (out->outside.highest > 0) /* 0 also where the heap counts untouched pages */
+		mt_finding_show(finding, "outside of the heap", "outside_slope_bytes_per_s",
+				out->outside.slope, "%s, %s", mt_trend_word(out->outside.shape),
+				mt_diagnose_rate(out->outside.slope).text);
+	mt_finding_show(finding, "file and shared pages", "mapped_slope_bytes_per_s",
+			out->file.slope + out->shmem.slope, "%s",
+			mt_diagnose_rate(out->file.slope + out->shmem.slope).text);
+	if (facts->threads_last)
+		mt_finding_show(finding, "threads", "threads_count", (double)facts->threads_last,
+				"%s to %s", mt_text_count(facts->threads_first).text,
+				mt_text_count(facts->threads_last).text);
 }
 
 static void judge_rest(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	struct mt_finding *finding;
-	double explained = explained_growth(facts, out), rest = out->rss.slope - explained;
+	double rest = unexplained_growth(facts, out), explained = explained_growth(facts, out);
 
-	if (out->rss.shape != MT_TREND_GROWS || is_explained(facts, out))
-		return;
-	if (rest < out->rss.slope * UNEXPLAINED_SHARE || rest < GROWTH_MIN_PER_S ||
-	    rest * out->rss.seconds < GROWTH_MIN_BYTES)
+	if (rest < GROWTH_MIN_PER_S || rest * out->rss.seconds < GROWTH_MIN_BYTES)
 		return;
 	finding = mt_finding_add(
-		out, MT_VERDICT_GROWTH, rest * MT_DIAGNOSE_HORIZON_S, out->rss.confidence,
+		out, MT_VERDICT_GROWTH, rest * MT_DIAGNOSE_HORIZON_S,
+		out->rss.confidence * mt_diagnose_build_up_trust(facts, &out->rss, out->anon.last),
 		"resident memory grows by %s, and none of the known reasons explains %s of it",
 		mt_diagnose_rate(out->rss.slope).text,
 		explained > 0 ? mt_diagnose_rate(rest).text : "any");
 	finding->growth_per_s = rest;
 	mt_finding_trend(finding, "RSS", "rss", &out->rss);
-	if (facts->awake) {
-		mt_finding_show(finding, "live heap", "live_slope_bytes_per_s", out->live.slope,
-				"%s", mt_trend_word(out->live.shape));
-		mt_finding_show(finding, "outside of the heap", "outside_slope_bytes_per_s",
-				out->outside.slope, "%s, %s", mt_trend_word(out->outside.shape),
-				mt_diagnose_rate(out->outside.slope).text);
-	}
-	mt_finding_show(finding, "file and shared pages", "mapped_slope_bytes_per_s",
-			out->file.slope + out->shmem.slope, "%s",
-			mt_diagnose_rate(out->file.slope + out->shmem.slope).text);
+	show_places(facts, out, finding);
 	show_sleep(facts, finding);
 	show_past_malloc(facts, finding);
+	if (facts->threads_last > facts->threads_first)
+		mt_finding_advise(finding,
+				  "It has %s more than at the first sample: a thread that never "
+				  "ends keeps its stack and its caches.",
+				  mt_text_counted(facts->threads_last - facts->threads_first,
+						  "thread", "threads")
+					  .text);
 	if (!facts->process.shimmed)
 		mt_finding_advise(finding,
 				  "Start it under the shim, which counts what of it is live: mtctl "
 				  "run -- %.160s.",
 				  facts->process.command);
 	if (facts->has_pymalloc && !facts->arenas_known)
-		mt_finding_advise(finding, "Restart it with MT_PYTHON_MALLOC=on: Python's own "
-					   "arenas hide what is live in them.");
+		mt_diagnose_advise_python_malloc(facts, finding,
+						 "Python's own arenas hide what is live in them");
 	mt_finding_advise(finding, "Diagnose for longer: mtctl diagnose %d --for 5m.",
 			  (int)facts->process.pid);
 	mt_finding_advise(
@@ -406,19 +505,19 @@ struct mt_short_text mt_diagnose_time(double seconds)
 }
 
 /* The trend that a verdict waits for; NULL: none. Live memory has to be decided. Beside it either
- * RSS or what is neither live nor free in the heap: the allocator moves RSS, and where live memory
- * moves fast the second one is noise, since the two are not read at the same instant. */
+ * RSS or what is neither live nor free in the heap, and the second one must not grow: the allocator
+ * moves RSS, and where live memory moves fast the second one is noise, since the two are not read
+ * at the same instant. */
 static const struct mt_trend *doubtful(const struct mt_facts *facts, const struct mt_diagnosis *out,
 				       const char **out_name)
 {
-	bool has_other = facts->awake && facts->last.head.snapshot.heap_resident_bytes;
-
 	*out_name = "live memory";
-	if (facts->awake && out->live.shape == MT_TREND_UNDECIDED)
+	if (has_held(facts) && out->live.shape == MT_TREND_UNDECIDED)
 		return &out->live;
 	*out_name = "RSS";
 	if (out->rss.shape != MT_TREND_UNDECIDED ||
-	    (has_other && out->other.shape != MT_TREND_UNDECIDED))
+	    (has_other(facts) && out->other.shape != MT_TREND_UNDECIDED &&
+	     out->other.shape != MT_TREND_GROWS))
 		return NULL;
 	return &out->rss;
 }
@@ -446,12 +545,31 @@ static struct mt_finding *add_doubt(const struct mt_trend *trend, const char *wh
 				      "will again, use --for %s",
 				      what, mt_text_bytes(mt_text_round_u64(trend->growth)).text,
 				      time);
+	case MT_TREND_SURE:
+		return mt_finding_add(out, MT_VERDICT_UNKNOWN, 0, 0.9,
+				      "%s rises by %s, which neither live memory nor free pages "
+				      "explain, and too little to tell why, use --for %s",
+				      what, mt_diagnose_rate(trend->slope).text, time);
 	default:
 		return mt_finding_add(out, MT_VERDICT_UNKNOWN, 0, 0.9,
 				      "%s has begun to rise, and not for long enough to tell, use "
 				      "--for %s",
 				      what, time);
 	}
+}
+
+/* What was seen, and the time that a verdict takes. */
+static void show_wait(const struct mt_facts *facts, double needed_s, struct mt_finding *finding,
+		      const struct mt_diagnosis *out)
+{
+	show_range("RSS", "rss_slope_bytes_per_s", &out->rss, finding);
+	if (has_held(facts))
+		show_range("live heap", "live_slope_bytes_per_s", &out->live, finding);
+	else if (facts->awake)
+		show_uncounted(facts, finding);
+	mt_finding_show(finding, "time needed", "needed_s", needed_s, "%.0f s", needed_s);
+	mt_finding_advise(finding, "Diagnose for longer: mtctl diagnose %d --for %s.",
+			  (int)facts->process.pid, mt_diagnose_time(needed_s).text);
 }
 
 /* Neither healthy nor a problem: what was seen proves neither. */
@@ -469,31 +587,54 @@ static void judge_doubt(const struct mt_facts *facts, const struct mt_trend *tre
 				trend->rounds_marked ? "marked by the program"
 						     : "by the falls of memory",
 				MT_TREND_ROUNDS_MIN);
-	show_range("RSS", "rss_slope_bytes_per_s", &out->rss, finding);
-	if (facts->awake)
-		show_range("live heap", "live_slope_bytes_per_s", &out->live, finding);
-	mt_finding_show(finding, "time needed", "needed_s", needed_s, "%.0f s", needed_s);
+	show_wait(facts, needed_s, finding, out);
 	show_sleep(facts, finding);
-	mt_finding_advise(finding, "Diagnose for longer: mtctl diagnose %d --for %s.",
-			  (int)facts->process.pid, time.text);
 	if (trend->doubt == MT_TREND_FEW_ROUNDS)
 		mt_finding_advise(finding, "The last 15 minutes count, too: the longer it has run, "
 					   "the less there is to wait for.");
 }
 
-/* Why there is no verdict where nobody could look: it has ended, too few samples, no figures. */
+/* What has ended has given its memory back: what was found stands below. A guess at it is of no
+ * use, and no command reaches it. */
+static bool judge_ended(const struct mt_facts *facts, struct mt_diagnosis *out)
+{
+	struct mt_finding kept[MT_VERDICT_COUNT], *finding;
+	size_t count = 0;
+
+	if (!facts->ended)
+		return false;
+	for (size_t i = 0; i < out->count; i++)
+		if (out->list[i].confidence >= MT_DIAGNOSE_CONFIDENT &&
+		    count + 1 < MT_VERDICT_COUNT) {
+			kept[count] = out->list[i];
+			kept[count++].advice_count = 0;
+		}
+	out->count = 0;
+	finding = mt_finding_add(out, MT_VERDICT_UNKNOWN, 0, 0.9,
+				 "the process ended during the diagnosis%s%s",
+				 count ? ", and until then looked like a " : "",
+				 count ? mt_diagnose_word(kept[0].verdict) : "");
+	mt_finding_show(finding, "samples", "samples_count", (double)facts->samples_count,
+			"%zu in %.1f s", facts->samples_count, out->rss.seconds);
+	if (facts->samples_count)
+		mt_finding_bytes(finding, "RSS at the end", "rss_bytes",
+				 facts->samples[facts->samples_count - 1].rss_bytes);
+	mt_finding_advise(finding, "Diagnose its next run before it ends; MT_PROFILE=1 leaves a "
+				   "line for each cleanup.");
+	memcpy(out->list + 1, kept, count * sizeof(kept[0]));
+	out->count += count;
+	return true;
+}
+
+/* Why there is no verdict where nobody could look: too few samples, no figures. */
 static bool judge_unseen(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	struct mt_finding *finding;
-	bool enough = out->rss.shape != MT_TREND_FEW && (!facts->ended || out->count);
 
-	if (enough && (facts->awake || facts->asleep || out->count))
+	if (out->rss.shape != MT_TREND_FEW && (facts->awake || facts->asleep || out->count))
 		return false;
 	out->count = 0;
-	if (facts->ended)
-		finding = mt_finding_add(out, MT_VERDICT_UNKNOWN, 0, 0.9,
-					 "the process ended during the diagnosis");
-	else if (!facts->awake && !facts->asleep)
+	if (!facts->awake && !facts->asleep)
 		finding = mt_finding_add(out, MT_VERDICT_UNKNOWN, 0, 0.9, "%s", facts->why_not);
 	else
 		finding = mt_finding_add(out, MT_VERDICT_UNKNOWN, 0, 0.9,
@@ -504,10 +645,7 @@ static bool judge_unseen(const struct mt_facts *facts, struct mt_diagnosis *out)
 	if (facts->samples_count)
 		mt_finding_bytes(finding, "RSS at the end", "rss_bytes",
 				 facts->samples[facts->samples_count - 1].rss_bytes);
-	if (facts->ended)
-		mt_finding_advise(finding, "Diagnose its next run before it ends; MT_PROFILE=1 "
-					   "leaves a line for each cleanup.");
-	else if (!facts->process.shimmed)
+	if (!facts->process.shimmed)
 		mt_finding_advise(finding, "Start it under the shim: mtctl run -- %.160s.",
 				  facts->process.command);
 	else if (!facts->awake && !facts->asleep)
@@ -521,7 +659,18 @@ static bool judge_unseen(const struct mt_facts *facts, struct mt_diagnosis *out)
 
 static double healthy_confidence(const struct mt_facts *facts, const struct mt_diagnosis *out)
 {
-	return facts->awake ? fmin(out->rss.confidence, out->live.confidence) : out->rss.confidence;
+	return has_held(facts) ? fmin(out->rss.confidence, out->live.confidence)
+			       : out->rss.confidence;
+}
+
+/* The smallest rate that a leak would have been seen at. */
+static double unseen_rate(const struct mt_facts *facts, const struct mt_diagnosis *out)
+{
+	double rate = (has_held(facts) ? out->live : out->rss).slope_high;
+
+	if (has_other(facts) && out->other.doubt == MT_TREND_SURE)
+		rate = fmax(rate, out->other.slope_high);
+	return fmax(rate, 0);
 }
 
 static void judge_healthy(const struct mt_facts *facts, struct mt_diagnosis *out)
@@ -544,23 +693,61 @@ static void judge_healthy(const struct mt_facts *facts, struct mt_diagnosis *out
 			  : ": nothing to do");
 
 	show_range("RSS", "rss_slope_bytes_per_s", &out->rss, finding);
-	if (facts->awake) {
+	if (mt_diagnose_knows_live(facts)) {
 		mt_finding_bytes(finding, "live heap", "heap_live_bytes", last->live_bytes);
-		mt_finding_bytes(finding, "idle heap", "heap_idle_bytes", last->idle_bytes);
+		mt_finding_bytes(finding, "reusable heap, unused", "heap_idle_bytes",
+				 last->idle_bytes);
+	} else if (facts->awake) {
+		show_uncounted(facts, finding);
 	}
 	show_sleep(facts, finding);
 	show_past_malloc(facts, finding);
 	if (out->rss.rounds)
 		mt_finding_show(finding, "ups and downs", "rounds_seen_count",
 				(double)out->rss.rounds, "%zu", out->rss.rounds);
-	mt_finding_show(
-		finding, "a leak below this is not seen", "unseen_bytes_per_s",
-		fmax((facts->awake ? out->live : out->rss).slope_high, 0), "%s",
-		mt_diagnose_rate(fmax((facts->awake ? out->live : out->rss).slope_high, 0)).text);
+	mt_finding_show(finding, "a leak below this is not seen", "unseen_bytes_per_s",
+			unseen_rate(facts, out), "%s",
+			mt_diagnose_rate(unseen_rate(facts, out)).text);
 	if (!calm)
 		mt_finding_advise(finding,
 				  "Diagnose it again when it has warmed up: mtctl diagnose %d.",
 				  (int)facts->process.pid);
+}
+
+/* The trend of a guess that may be a program that builds up its data; NULL: it is no such guess. */
+static const struct mt_trend *build_up_of(const struct mt_facts *facts,
+					  const struct mt_finding *guess,
+					  const struct mt_diagnosis *out)
+{
+	if (guess->verdict == MT_VERDICT_LEAK)
+		return may_build_up(facts, &out->live, out->live.last) ? &out->live : NULL;
+	return guess->verdict == MT_VERDICT_GROWTH && may_build_up(facts, &out->rss, out->anon.last)
+		       ? &out->rss
+		       : NULL;
+}
+
+/* Live memory of a Python with pymalloc is not in the history: its time starts again with each
+ * diagnosis. */
+static void judge_build_up(const struct mt_facts *facts, const struct mt_trend *trend,
+			   const struct mt_finding *guess, struct mt_diagnosis *out)
+{
+	bool is_live = trend == &out->live, is_remembered = !is_live || !facts->has_pymalloc;
+	double needed_s = fmax(BUILD_UP_S - (is_remembered ? trend->judged_s : 0), BUILD_UP_MIN_S);
+	struct mt_short_text time = mt_diagnose_time(needed_s);
+	struct mt_finding *finding = mt_finding_add(
+		out, MT_VERDICT_UNKNOWN, 0, 0.9,
+		"%s of %s, much of which came by %s within %.0f s, as in a program that builds up "
+		"its data, use --for %s",
+		mt_text_bytes(mt_text_round_u64(trend->last)).text,
+		is_live ? "live memory" : "resident memory", mt_diagnose_rate(trend->slope).text,
+		growing_s(facts, trend), time.text);
+
+	show_wait(facts, needed_s, finding, out);
+	for (size_t i = 0; i < guess->evidence_count; i++)
+		mt_finding_show(finding, guess->evidence[i].label, guess->evidence[i].name,
+				guess->evidence[i].value, "%s", guess->evidence[i].text);
+	mt_finding_advise(finding, "Where its data is complete by now, it is the %s below.",
+			  mt_diagnose_word(guess->verdict));
 }
 
 /* There are only guesses, or too little for "healthy". */
@@ -569,20 +756,20 @@ static void judge_guess(const struct mt_facts *facts, const struct mt_finding *g
 {
 	double needed_s = fmax(60, 3 * facts->duration_s);
 	struct mt_short_text time = mt_diagnose_time(needed_s);
-	struct mt_finding *finding =
-		guess ? mt_finding_add(out, MT_VERDICT_UNKNOWN, 0, 0.9,
-				       "%s is possible, and no more than that, use --for %s",
-				       mt_diagnose_word(guess->verdict), time.text)
-		      : mt_finding_add(out, MT_VERDICT_UNKNOWN, 0, 0.9,
-				       "only %.1f s were seen, use --for %s", out->rss.judged_s,
-				       time.text);
+	const struct mt_trend *build_up = guess ? build_up_of(facts, guess, out) : NULL;
+	struct mt_finding *finding;
 
-	show_range("RSS", "rss_slope_bytes_per_s", &out->rss, finding);
-	if (facts->awake)
-		show_range("live heap", "live_slope_bytes_per_s", &out->live, finding);
-	mt_finding_show(finding, "time needed", "needed_s", needed_s, "%.0f s", needed_s);
-	mt_finding_advise(finding, "Diagnose for longer: mtctl diagnose %d --for %s.",
-			  (int)facts->process.pid, time.text);
+	if (build_up) {
+		judge_build_up(facts, build_up, guess, out);
+		return;
+	}
+	finding = guess ? mt_finding_add(out, MT_VERDICT_UNKNOWN, 0, 0.9,
+					 "%s is possible, and no more than that, use --for %s",
+					 mt_diagnose_word(guess->verdict), time.text)
+			: mt_finding_add(out, MT_VERDICT_UNKNOWN, 0, 0.9,
+					 "only %.1f s were seen, use --for %s", out->rss.judged_s,
+					 time.text);
+	show_wait(facts, needed_s, finding, out);
 }
 
 /* Nothing is sure enough to be the verdict: healthy, or why not. The guesses stay below it. */
@@ -593,6 +780,8 @@ static void judge_nothing(const struct mt_facts *facts, struct mt_diagnosis *out
 	const char *what;
 	const struct mt_trend *trend = doubtful(facts, out, &what);
 
+	if (!trend && !count && unexplained_growth(facts, out) > 0)
+		trend = &out->rss;
 	memcpy(guesses, out->list, count * sizeof(guesses[0]));
 	out->count = 0;
 	if (trend)
@@ -622,13 +811,23 @@ static int by_weight(const void *a, const void *b)
 	return x_sure == y_sure ? (p < q) - (p > q) : y_sure - x_sure;
 }
 
-/* A process that has ended may have grown before. It is never called healthy. */
+/* Live memory that nobody counts has no trend. */
+static void drop_unknown_trends(const struct mt_facts *facts, struct mt_diagnosis *out)
+{
+	if (!facts->awake || mt_diagnose_knows_live(facts))
+		return;
+	out->slack = out->outside = out->other = (struct mt_trend){0};
+	if (!facts->arenas_known)
+		out->live = (struct mt_trend){0};
+}
+
 void mt_diagnose_judge(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	size_t kept = 0;
 
 	memset(out, 0, sizeof(*out));
 	find_trends(facts, out);
+	drop_unknown_trends(facts, out);
 	if (facts->asleep && facts->samples_count)
 		mt_diagnose_judge_python(facts, out);
 	if (facts->awake && facts->samples_count) {
@@ -646,7 +845,7 @@ void mt_diagnose_judge(const struct mt_facts *facts, struct mt_diagnosis *out)
 			out->list[kept++] = out->list[i];
 	out->count = kept;
 	qsort(out->list, out->count, sizeof(out->list[0]), by_weight);
-	if (!judge_unseen(facts, out) &&
+	if (!judge_ended(facts, out) && !judge_unseen(facts, out) &&
 	    (!out->count || out->list[0].confidence < MT_DIAGNOSE_CONFIDENT))
 		judge_nothing(facts, out);
 	mt_diagnose_note_overrides(facts, out);

@@ -126,7 +126,7 @@ static void find_fragments(const struct mt_facts *facts, struct mt_diagnosis *ou
 	mt_finding_bytes(finding, "unused in the pool", "oom_idle_bytes", oom->idle_bytes);
 	mt_finding_bytes(finding, "largest unused block", "oom_largest_idle_bytes",
 			 oom->largest_idle_bytes);
-	mt_finding_show(finding, "out-of-memory errors", "gpu_num_ooms_count",
+	mt_finding_show(finding, "out-of-memory errors", "gpu_num_ooms",
 			(double)facts->last.head.snapshot.gpu_num_ooms, "%s, the last by %s",
 			mt_text_count(facts->last.head.snapshot.gpu_num_ooms).text, oom->function);
 	show_memory(facts, finding);

@@ -37,8 +37,11 @@ static struct hoard measure_hoard(const struct mt_facts *facts)
 {
 	const struct mt_stats_cleanup *record = &facts->trim.record;
 	struct hoard hoard = {
-		.kept_bytes =
-			mt_diagnose_minimum(facts, 2, offsetof(struct mt_sample, slack_bytes)),
+		/* without a count of what is live: what the trim returned was free */
+		.kept_bytes = mt_diagnose_minimum(facts, 2,
+						  mt_diagnose_knows_live(facts)
+							  ? offsetof(struct mt_sample, slack_bytes)
+							  : offsetof(struct mt_sample, anon_bytes)),
 		.idle_bytes = mt_diagnose_minimum(facts, 2, offsetof(struct mt_sample, idle_bytes)),
 	};
 
@@ -58,10 +61,13 @@ static void show_hoard(const struct mt_facts *facts, const struct hoard *hoard,
 	if (facts->trim.done)
 		mt_finding_bytes(finding, "a trim just returned", "trim_returned_bytes",
 				 hoard->returned_bytes);
-	mt_finding_bytes(finding, "resident and unused throughout", "kept_bytes",
-			 hoard->kept_bytes);
-	mt_finding_bytes(finding, "idle throughout", "heap_idle_bytes", hoard->idle_bytes);
-	mt_finding_bytes(finding, "live heap", "heap_live_bytes", last->live_bytes);
+	if (mt_diagnose_knows_live(facts)) {
+		mt_finding_bytes(finding, "resident and unused throughout", "kept_bytes",
+				 hoard->kept_bytes);
+		mt_finding_bytes(finding, "reusable throughout", "heap_idle_bytes",
+				 hoard->idle_bytes);
+		mt_finding_bytes(finding, "live heap", "heap_live_bytes", last->live_bytes);
+	}
 	mt_finding_bytes(finding, "RSS before", "rss_bytes", last->rss_bytes);
 	mt_finding_show(finding, "allocator", "heap_arenas_count",
 			(double)facts->last.head.snapshot.heap_arenas_count, "%s, mode %s",
@@ -134,7 +140,8 @@ static void find_pinned_pages(const struct mt_facts *facts, const struct hoard *
 	double confidence = is_embedded ? 0.6 : facts->has_pymalloc ? 0.2 : 0.4;
 	uint64_t cached_bytes = facts->last.head.snapshot.heap_thread_cache_bytes;
 
-	if (!facts->trim.done || hoard->left_bytes < gate_bytes(facts) ||
+	if (!facts->trim.done || !mt_diagnose_knows_live(facts) ||
+	    hoard->left_bytes < gate_bytes(facts) ||
 	    (double)hoard->left_bytes < (double)rss * PINNED_SHARE)
 		return;
 	if (cached_bytes >= hoard->left_bytes / 2) {
@@ -223,7 +230,8 @@ static uint64_t freed_by_gc(const struct mt_facts *facts)
 
 static double leak_confidence(const struct mt_facts *facts, const struct mt_trend *live)
 {
-	double confidence = live->confidence, back = (double)freed_by_gc(facts) / live->growth;
+	double confidence = live->confidence * mt_diagnose_build_up_trust(facts, live, live->last);
+	double back = (double)freed_by_gc(facts) / live->growth;
 
 	if (came_down_before(facts, live))
 		confidence *= 0.4;

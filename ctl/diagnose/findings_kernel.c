@@ -148,7 +148,8 @@ static void find_private(const struct mt_facts *facts, struct mt_diagnosis *out)
 	if (grows)
 		mt_finding_trend(finding, "outside of the heap", "outside", &out->outside);
 	mt_finding_bytes(finding, "anonymous memory in all", "anon_bytes", last->anon_bytes);
-	mt_finding_bytes(finding, "live heap", "heap_live_bytes", last->live_bytes);
+	if (mt_diagnose_knows_live(facts))
+		mt_finding_bytes(finding, "live heap", "heap_live_bytes", last->live_bytes);
 	for (size_t i = 0; i < facts->foreign_count; i++)
 		mt_finding_show(finding, i ? "" : "allocators beside malloc",
 				"foreign_allocators_count", (double)facts->foreign_count, "%s (%s)",
@@ -188,8 +189,10 @@ static void find_huge_pages(const struct mt_facts *facts, struct mt_diagnosis *o
 	mt_finding_bytes(finding, "anonymous memory in all", "anon_bytes", last->anon_bytes);
 	mt_finding_bytes(finding, "live heap", "heap_live_bytes", last->live_bytes);
 	mt_finding_bytes(finding, "neither live nor returned by a trim", "unnamed_bytes", unnamed);
-	mt_finding_advise(finding, "Restart it without: prctl(PR_SET_THP_DISABLE), or "
-				   "transparent_hugepage/enabled set to madvise.");
+	mt_finding_advise(finding, "Restart it without: prctl(PR_SET_THP_DISABLE)%s.",
+			  facts->huge_pages_on_request
+				  ? ""
+				  : ", or transparent_hugepage/enabled set to madvise");
 	mt_finding_advise(finding, "Where it asks for them itself (MADV_HUGEPAGE), ask only for "
 				   "what is filled densely.");
 }

@@ -123,6 +123,60 @@ static uint64_t free_in_arenas(const struct mt_facts *facts, double *out_confide
 	return mt_sat_sub(outside, blocks * OBJECT_BYTES);
 }
 
+/* The option of the interpreter that has it ignore the library's reply: -I and -E the whole
+ * environment, -X dev all but PYTHONMALLOC. NULL: none. */
+static const char *ignoring_option(const struct mt_facts *facts)
+{
+	char command[sizeof(facts->process.command)], *saved = NULL, *word;
+
+	snprintf(command, sizeof(command), "%s", facts->process.command);
+	word = strtok_r(command, " ", &saved); /* the interpreter */
+	while (word && (word = strtok_r(NULL, " ", &saved)) && word[0] == '-' && word[1] != '-') {
+		size_t flags = strcspn(word + 1, "cmWX"); /* each takes the rest, or the next */
+		char ends = word[1 + flags];
+		const char *rest = ends ? word + flags + 2 : "";
+
+		if (memchr(word + 1, 'I', flags))
+			return "-I";
+		if (memchr(word + 1, 'E', flags))
+			return "-E";
+		if (ends && !*rest)
+			rest = strtok_r(NULL, " ", &saved);
+		if (ends == 'X' && rest && strcmp(rest, "dev") == 0)
+			return "-X dev";
+		if (ends == 'c' || ends == 'm')
+			break;
+	}
+	return NULL;
+}
+
+void mt_diagnose_advise_python_malloc(const struct mt_facts *facts, struct mt_finding *finding,
+				      const char *why)
+{
+	const char *option = ignoring_option(facts),
+		   *set = mt_diagnose_variable(facts, "MT_PYTHON_MALLOC");
+
+	if (option)
+		mt_finding_advise(finding,
+				  "Restart it without %s, with which Python ignores "
+				  "MT_PYTHON_MALLOC: %.120s.",
+				  option, why);
+	else if (set && strcmp(set, "off") != 0 && strcmp(set, "auto") != 0 &&
+		 !mt_diagnose_variable(facts, "PYTHONMALLOC") &&
+		 !mt_diagnose_variable(facts, "PYTHONDEVMODE"))
+		mt_finding_advise(
+			finding,
+			"MT_PYTHON_MALLOC=%.16s has no effect on this Python (%.60s): "
+			"restart it with another one, and %.80s.",
+			set, *facts->last.head.python ? facts->last.head.python : "it does not ask",
+			why);
+	else
+		mt_finding_advise(finding,
+				  "Restart it with MT_PYTHON_MALLOC=on (or PYTHONMALLOC=malloc): "
+				  "%.120s.",
+				  why);
+}
+
 /* CPython frees an arena when its last object is freed. */
 static void find_arenas(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
@@ -159,8 +213,8 @@ static void find_arenas(const struct mt_facts *facts, struct mt_diagnosis *out)
 	mt_finding_show(finding, "small objects", "pymalloc_used", 1, "in pymalloc (%s)",
 			*facts->last.head.python ? facts->last.head.python
 						 : "PYTHONMALLOC is not set");
-	mt_finding_advise(finding, "Restart it with MT_PYTHON_MALLOC=on (or PYTHONMALLOC=malloc): "
-				   "small objects then live where the shim can purge.");
+	mt_diagnose_advise_python_malloc(facts, finding,
+					 "small objects then live where the shim can purge");
 	mt_finding_advise(
 		finding,
 		"Until then: drop what lives long in one go, so that whole arenas become free.");

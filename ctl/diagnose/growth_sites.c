@@ -49,13 +49,16 @@ struct mt_diagnose_profile *mt_diagnose_begin_profile(struct mt_facts *facts)
 	return NULL;
 }
 
-/* The first two frames of a stack: the second one tells callers of a helper apart. */
+/* The first two frames of a stack: the second one tells callers of a helper apart. The line of
+ * Python does so better. */
 static void describe(const struct mt_site *site, char *out, size_t out_bytes)
 {
 	size_t first = mt_sites_first_frame(site);
 
 	snprintf(out, out_bytes, "%.100s", mt_sites_name(site));
-	if (first + 1 < site->frames_count)
+	if (site->python)
+		snprintf(out + strlen(out), out_bytes - strlen(out), ", from %.100s", site->python);
+	else if (first + 1 < site->frames_count)
 		snprintf(out + strlen(out), out_bytes - strlen(out), ", called by %.100s",
 			 site->frames[first + 1]);
 	mt_text_clean(out, out_bytes);

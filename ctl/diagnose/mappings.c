@@ -114,6 +114,15 @@ static void read_variables(struct mt_facts *facts)
 	free(list);
 }
 
+static bool gives_huge_pages_on_request(void)
+{
+	char *text = mt_read_file("/sys/kernel/mm/transparent_hugepage/enabled", NULL);
+	bool is_so = text && strstr(text, "[madvise]");
+
+	free(text);
+	return is_so;
+}
+
 /* MAP_SHARED with MAP_ANONYMOUS is a deleted /dev/zero in maps. */
 static uint64_t shared_bytes(const char *line, const char *path)
 {
@@ -149,6 +158,7 @@ void mt_diagnose_read_maps(struct mt_facts *facts)
 	free(maps);
 	facts->is_python |= *facts->last.head.python != '\0';
 	facts->has_pymalloc = uses_pymalloc(facts);
+	facts->huge_pages_on_request = gives_huge_pages_on_request();
 }
 
 /* ---- the cgroup ---- */

@@ -23,12 +23,15 @@ static uint64_t status_bytes(const char *status, const char *key)
 	return mt_read_file_number(status, key, &kilobytes) ? kilobytes * 1024 : 0;
 }
 
-static bool read_status(pid_t pid, struct mt_sample *to)
+static bool read_status(struct mt_facts *facts, struct mt_sample *to)
 {
-	char *status = mt_process_read(pid, "status", NULL);
+	char *status = mt_process_read(facts->process.pid, "status", NULL);
 
 	if (!status)
 		return false;
+	(void)mt_read_file_number(status, "Threads", &facts->threads_last);
+	if (!facts->samples_count)
+		facts->threads_first = facts->threads_last;
 	to->anon_bytes = status_bytes(status, "RssAnon");
 	to->file_bytes = status_bytes(status, "RssFile");
 	to->shmem_bytes = status_bytes(status, "RssShmem");
@@ -50,12 +53,12 @@ static void fill_heap(const struct mt_stats_snapshot *from, struct mt_sample *to
 	to->idle_bytes = from->heap_idle_bytes;
 	to->dirty_bytes = from->heap_dirty_bytes;
 	to->held_bytes = to->live_bytes + to->arenas_live_bytes;
-	to->other_bytes =
-		mt_sat_sub(to->rss_bytes, to->live_bytes + to->dirty_bytes + to->arenas_bytes);
+	to->other_bytes = to->rss_bytes - (to->live_bytes + to->dirty_bytes + to->arenas_bytes);
 	if (top && top < from->heap_live_bytes)
 		top = from->heap_live_bytes;
 	to->outside_bytes = top ? mt_sat_sub(anon + to->swap_bytes, top) : 0;
-	to->slack_bytes = mt_sat_sub(top && top < anon ? top : anon, from->heap_live_bytes);
+	if (mt_diagnose_counts_heap(from))
+		to->slack_bytes = mt_sat_sub(top && top < anon ? top : anon, from->heap_live_bytes);
 }
 
 static void fill_gpu(const struct mt_stats_snapshot *from, struct mt_sample *to)
@@ -111,7 +114,7 @@ bool mt_diagnose_sample_now(struct mt_facts *facts, double at_s)
 	if (facts->awake)
 		refresh(facts);
 	facts->ended = !mt_process_is_alive(&facts->process);
-	if (facts->ended || !read_status(facts->process.pid, to))
+	if (facts->ended || !read_status(facts, to))
 		return false;
 	if (facts->asleep) {
 		fill_arenas(facts, to);

@@ -3,6 +3,7 @@
 
 #include "ctl/diagnose/role.h"
 #include "ctl/output/json.h"
+#include "ctl/process/stats_json.h"
 
 static json_t *finding_json(const struct mt_finding *finding)
 {
@@ -45,9 +46,9 @@ static json_t *trend_json(const struct mt_trend *trend)
 	mt_json_set(object, "lowest_bytes", json_real(trend->lowest));
 	mt_json_set(object, "highest_bytes", json_real(trend->highest));
 	mt_json_set(object, "last_bytes", json_real(trend->last));
-	mt_json_set(object, "seconds", json_real(trend->seconds));
+	mt_json_set(object, "seen_s", json_real(trend->seconds));
 	mt_json_set(object, "confidence", json_real(trend->confidence));
-	mt_json_set_text(object, "doubt", mt_trend_doubt_word(trend->doubt));
+	mt_json_set_text_or_null(object, "doubt", mt_trend_doubt_word(trend->doubt));
 	mt_json_set(object, "judged_s", json_real(trend->judged_s));
 	mt_json_set(object, "period_s", json_real(trend->period_s));
 	mt_json_set(object, "needed_s", json_real(trend->needed_s));
@@ -69,37 +70,20 @@ static json_t *trends_json(const struct mt_diagnosis *diagnosis)
 	return object;
 }
 
-static json_t *trim_json(const struct mt_diagnose_trim *trim)
+/* What the allocator does not count is null. Figures below 0 are 0. */
+static json_t *sample_json(const struct mt_facts *facts, const struct mt_sample *sample)
 {
-	const struct mt_stats_cleanup *record = &trim->record;
+	static const char *const of_heap[] = {"live_bytes",  "idle_bytes",    "dirty_bytes",
+					      "slack_bytes", "outside_bytes", "held_bytes",
+					      "other_bytes"};
 	json_t *object = json_object();
 
-	if (!trim->done) {
-		json_decref(object);
-		return json_null();
-	}
-	mt_json_set_text(object, "level", mt_stats_word_level(record->level));
-	mt_json_set_u64(object, "duration_ns", record->duration_ns);
-	mt_json_set_u64(object, "rss_before_bytes", record->rss_before_bytes);
-	mt_json_set_u64(object, "rss_after_bytes", record->rss_after_bytes);
-	mt_json_set_u64(object, "anon_before_bytes", record->anon_before_bytes);
-	mt_json_set_u64(object, "anon_after_bytes", record->anon_after_bytes);
-	mt_json_set_u64(object, "live_before_bytes", record->live_before_bytes);
-	mt_json_set_u64(object, "live_after_bytes", record->live_after_bytes);
-	mt_json_set_u64(object, "gpu_before_bytes", record->gpu_before_bytes);
-	mt_json_set_u64(object, "gpu_after_bytes", record->gpu_after_bytes);
-	mt_json_set_u64(object, "gc_collected_count", record->gc_collected_count);
-	mt_json_set_text(object, "gc_state", mt_stats_word_gc_state(record->gc_state));
-	return object;
-}
-
-static json_t *sample_json(const struct mt_sample *sample)
-{
-	json_t *object = json_object();
-
-#define X(name) mt_json_set_u64(object, #name, sample->name);
+#define X(name) mt_json_set_u64(object, #name, (int64_t)sample->name < 0 ? 0 : sample->name);
 	MT_DIAGNOSE_FIELDS(X)
 #undef X
+	for (size_t i = 0; !mt_diagnose_knows_live(facts) && i < sizeof(of_heap) / sizeof(*of_heap);
+	     i++)
+		mt_json_set(object, of_heap[i], json_null());
 	return object;
 }
 
@@ -132,10 +116,10 @@ static json_t *sites_json(const struct mt_diagnose_sites *sites)
 	for (size_t i = 0; i < sites->count; i++) {
 		json_t *object = json_object();
 
-		mt_json_set_text(object, "name", sites->list[i].name);
-		mt_json_set_u64(object, "grown_bytes", sites->list[i].grown_bytes);
-		mt_json_set_u64(object, "grown_count", sites->list[i].grown_count);
-		mt_json_set_u64(object, "sampled_count", sites->list[i].sampled_count);
+		mt_json_set_text(object, "where", sites->list[i].name);
+		mt_json_set_u64(object, "growth_bytes", sites->list[i].grown_bytes);
+		mt_json_set_u64(object, "growth_count", sites->list[i].grown_count);
+		mt_json_set_u64(object, "samples_count", sites->list[i].sampled_count);
 		mt_json_append(array, object);
 	}
 	return array;
@@ -157,15 +141,17 @@ static json_t *process_json(const struct mt_facts *facts, const struct mt_diagno
 	for (size_t i = 0; i < diagnosis->count; i++)
 		mt_json_append(findings, finding_json(&diagnosis->list[i]));
 	mt_json_set(root, "findings", findings);
-	mt_json_set(root, "last", sample_json(last));
+	mt_json_set(root, "last", sample_json(facts, last));
 	mt_json_set(root, "trends", trends_json(diagnosis));
-	mt_json_set(root, "trim", trim_json(&facts->trim));
+	mt_json_set(root, "trim",
+		    facts->trim.done ? mt_stats_json_cleanup(&facts->trim.record) : json_null());
 	mt_json_set(root, "sites", sites_json(&facts->sites));
 	mt_json_set(root, "group", group_json(&facts->group));
 	mt_json_set(root, "looked_s",
 		    json_real(facts->samples_count ? last->at_s - facts->samples[0].at_s : 0));
 	mt_json_set(root, "history_s",
 		    json_real(facts->history_count ? -facts->history[0].at_s : 0));
+	mt_json_set(root, "age_s", json_real(facts->age_s));
 	mt_json_set_u64(root, "samples_count", facts->samples_count);
 	mt_json_set_bool(root, "awake", facts->awake);
 	mt_json_set_bool(root, "answers", facts->awake && !facts->silent_count);
@@ -174,7 +160,7 @@ static json_t *process_json(const struct mt_facts *facts, const struct mt_diagno
 	return root;
 }
 
-static json_t *tree_json(const struct mt_diagnose_tree *tree)
+static json_t *tree_json(const struct mt_diagnose_tree *tree, const struct mt_trend *trend)
 {
 	json_t *object = json_object();
 	const struct mt_process_tree_sums *sums = &tree->last;
@@ -184,6 +170,7 @@ static json_t *tree_json(const struct mt_diagnose_tree *tree)
 	mt_json_set_u64(object, "rss_bytes", sums->rss_bytes);
 	mt_json_set_u64(object, "pss_bytes", sums->pss_bytes);
 	mt_json_set_u64(object, "pss_first_bytes", tree->first.pss_bytes);
+	mt_json_set(object, "pss_trend", tree->points_count ? trend_json(trend) : json_null());
 	mt_json_set_u64(object, "private_bytes", sums->private_bytes);
 	mt_json_set_u64(object, "shared_bytes", sums->shared_bytes);
 	mt_json_set_u64(object, "copied_bytes", sums->copied_bytes);
@@ -205,7 +192,7 @@ static json_t *checks_json(const struct mt_checks *checks)
 		mt_json_set_text(object, "name", checks->list[i].name);
 		mt_json_set_text(object, "finding", words[checks->list[i].finding]);
 		mt_json_set_text(object, "text", checks->list[i].text);
-		mt_json_set_text(object, "advice", checks->list[i].advice);
+		mt_json_set_text_or_null(object, "advice", checks->list[i].advice);
 		mt_json_append(array, object);
 	}
 	return array;
@@ -219,7 +206,8 @@ void mt_diagnose_print_json(const struct mt_diagnose_report *report)
 	json_t *root = process_json(report->facts[report->worst], report->diagnoses[report->worst]),
 	       *processes = json_array();
 
-	mt_json_set(root, "family", tree->known ? tree_json(tree) : json_null());
+	mt_json_set(root, "family",
+		    tree->known ? tree_json(tree, &report->diagnoses[0]->tree) : json_null());
 	mt_json_set(root, "checks", checks_json(&report->checks));
 	for (size_t i = 0; i < report->count; i++)
 		if (i != report->worst)

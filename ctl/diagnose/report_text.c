@@ -29,7 +29,7 @@ static void print_advice(const struct mt_finding *finding)
 		printf("  %zu. %s\n", i + 1, finding->advice[i]);
 }
 
-static const char *confidence_word(double confidence)
+const char *mt_diagnose_confidence_word(double confidence)
 {
 	return confidence >= MT_DIAGNOSE_SURE        ? "high"
 	       : confidence >= MT_DIAGNOSE_CONFIDENT ? "fair"
@@ -45,7 +45,7 @@ static void print_others(const struct mt_diagnosis *diagnosis)
 		const struct mt_finding *finding = &diagnosis->list[i];
 
 		printf("  %s: %s (confidence %s)\n", mt_diagnose_word(finding->verdict),
-		       finding->title, confidence_word(finding->confidence));
+		       finding->title, mt_diagnose_confidence_word(finding->confidence));
 		if (finding->advice_count)
 			printf("      -> %s\n", finding->advice[0]);
 	}
@@ -71,7 +71,9 @@ static void print_processes(const struct mt_diagnose_report *report)
 		mt_table_add(table, pid);
 		mt_table_add(table, facts[i]->process.comm);
 		mt_table_add(table, mt_text_bytes(last->rss_bytes).text);
-		mt_table_add(table, facts[i]->awake ? mt_text_bytes(last->held_bytes).text : "-");
+		mt_table_add(table, mt_diagnose_knows_live(facts[i])
+					    ? mt_text_bytes(last->held_bytes).text
+					    : "-");
 		mt_table_add(table, mt_diagnose_rate(diagnoses[i]->rss.slope).text);
 		snprintf(verdict, sizeof(verdict), "%s%s", word,
 			 !facts[i]->process.shimmed  ? " (does not carry the shim)"
@@ -105,8 +107,9 @@ static void print_sampling(const struct mt_facts *facts, const struct mt_diagnos
 	       (int)facts->process.pid, facts->process.comm,
 	       mt_text_counted(facts->samples_count, "time", "times").text, seconds,
 	       facts->interrupted ? " (ended early)" : "", facts->history_count ? history : "",
-	       confidence_word(diagnosis->list[0].confidence), diagnosis->list[0].confidence * 100);
-	if (facts->silent_count)
+	       mt_diagnose_confidence_word(diagnosis->list[0].confidence),
+	       diagnosis->list[0].confidence * 100);
+	if (facts->silent_count && !facts->ended)
 		printf("\n  It does not answer (stopped, or it hangs): the figures of its heap are "
 		       "old.");
 	else if (facts->trim.requested && !facts->trim.done)
@@ -143,7 +146,7 @@ void mt_diagnose_print_text(const struct mt_diagnose_report *report)
 
 	printf("%s%s%s: ", mt_table_colour(colour), mt_diagnose_word(first->verdict),
 	       mt_table_colour_end());
-	if (report->count > 1 && first->verdict != MT_VERDICT_COPY_ON_WRITE)
+	if (report->count > 1 && first->verdict != MT_VERDICT_COPY_ON_WRITE && !first->is_of_tree)
 		printf("process %d (%s): ", (int)facts->process.pid, facts->process.comm);
 	puts(first->title);
 	print_evidence(first);

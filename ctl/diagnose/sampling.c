@@ -1,5 +1,6 @@
 /* ctl/diagnose/sampling.c -- samples processes over time: the requests at the start, the samples,
  * the requests at the end. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,9 @@
 #define HISTORY_NS  ((uint64_t)900 * 1000000000u)
 /* reserved device memory that is worth a heavy cleanup, which shows whether it is a cache */
 #define HEAVY_BYTES (32 * MT_MIB)
+/* the sums of a tree: so often, and they take at most one part in so many of the time */
+#define TREE_STEPS 48
+#define TREE_SHARE 20u
 /* after which a working program has allocated again what it uses */
 #define RETAKE_MS 1500u
 
@@ -39,19 +43,19 @@ void mt_diagnose_read_history(struct mt_facts *facts)
 
 		if (!sample->time_ns || sample->time_ns > now || now - sample->time_ns > HISTORY_NS)
 			continue;
-		facts->history[facts->history_count++] = (struct mt_sample){
-			.at_s = -(double)(now - sample->time_ns) / 1e9,
-			.rss_bytes = sample->rss_bytes,
-			.anon_bytes = sample->anon_bytes,
-			.live_bytes = sample->live_bytes,
-			.held_bytes = sample->live_bytes,
-			.other_bytes = mt_sat_sub(sample->rss_bytes,
-						  sample->live_bytes + sample->dirty_bytes),
-			.idle_bytes = sample->idle_bytes,
-			.dirty_bytes = sample->dirty_bytes,
-			.gpu_allocated_bytes = sample->gpu_allocated_bytes,
-			.gpu_reserved_bytes = sample->gpu_reserved_bytes,
-			.rounds_count = sample->rounds_count};
+		facts->history[facts->history_count++] =
+			(struct mt_sample){.at_s = -(double)(now - sample->time_ns) / 1e9,
+					   .rss_bytes = sample->rss_bytes,
+					   .anon_bytes = sample->anon_bytes,
+					   .live_bytes = sample->live_bytes,
+					   .held_bytes = sample->live_bytes,
+					   .other_bytes = sample->rss_bytes - (sample->live_bytes +
+									       sample->dirty_bytes),
+					   .idle_bytes = sample->idle_bytes,
+					   .dirty_bytes = sample->dirty_bytes,
+					   .gpu_allocated_bytes = sample->gpu_allocated_bytes,
+					   .gpu_reserved_bytes = sample->gpu_reserved_bytes,
+					   .rounds_count = sample->rounds_count};
 	}
 	qsort(facts->history, facts->history_count, sizeof(facts->history[0]), by_time);
 }
@@ -69,6 +73,42 @@ static void read_tree(struct mt_facts *facts, struct mt_process_tree_sums *out)
 	facts->tree.forks_count = tree.forks_count;
 	*out = tree.sums;
 	mt_process_tree_free(&tree);
+}
+
+/* Adds the sums of the whole tree at this time, unless the last ones are too recent. */
+static void sample_tree(struct mt_facts *facts, double seconds, double at_s)
+{
+	struct mt_diagnose_tree *to = &facts->tree;
+	uint64_t began = mt_clock_now_ns(), since = began - to->read_ns;
+	struct mt_process_tree tree;
+	struct mt_error_reason why;
+
+	if (to->points_count == MT_DIAGNOSE_TREE_POINTS ||
+	    (to->read_ns &&
+	     ((double)since < seconds * 1e9 / TREE_STEPS || since < to->cost_ns * TREE_SHARE)) ||
+	    mt_process_tree_read(facts->process.pid, MT_PROCESS_TREE_TOTALS, &tree, &why) !=
+		    MT_ERR_OK)
+		return;
+	to->points[to->points_count++] =
+		(struct mt_diagnose_tree_point){at_s, tree.sums.pss_bytes, tree.count};
+	mt_process_tree_free(&tree);
+	to->read_ns = mt_clock_now_ns();
+	to->cost_ns = to->read_ns - began;
+}
+
+/* The sums at the end are its last point. */
+static void end_tree(struct mt_facts *facts)
+{
+	struct mt_diagnose_tree *to = &facts->tree;
+
+	if (!to->points_count || to->points_count == MT_DIAGNOSE_TREE_POINTS || !to->known ||
+	    !facts->samples_count)
+		return;
+	to->points[to->points_count] =
+		(struct mt_diagnose_tree_point){fmax(to->points[to->points_count - 1].at_s,
+						     facts->samples[facts->samples_count - 1].at_s),
+						to->last.pss_bytes, to->count};
+	to->points_count++;
 }
 
 static void begin(struct mt_facts *facts, const struct mt_diagnose_options *options)
@@ -122,12 +162,20 @@ static void sample_later(struct mt_facts *facts)
 		facts->trim.gpu_later_bytes = now->gpu_total_bytes - now->gpu_free_bytes;
 }
 
+static double age_of(const struct mt_process *process)
+{
+	double start_s = (double)process->start_ticks / (double)sysconf(_SC_CLK_TCK);
+
+	return fmax((double)mt_clock_boottime_ns() / 1e9 - start_s, 0);
+}
+
 static void end(struct mt_facts *facts, const struct mt_diagnose_options *options)
 {
 	struct mt_error_reason why;
 	bool heavy;
 
 	facts->ended |= !mt_process_is_alive(&facts->process);
+	facts->age_s = age_of(&facts->process);
 	if (facts->ended) {
 		mt_diagnose_end_profile(facts, facts->profile);
 		return;
@@ -224,6 +272,9 @@ static void sample_until_end(struct mt_facts *const *list, size_t count,
 			mt_clock_sleep_ms((unsigned)((next - now) / 1000000u));
 		if (*stop || !sample_all(list, count, options, began))
 			break;
+		if (options->tree)
+			sample_tree(list[0], options->seconds,
+				    (double)(mt_clock_now_ns() - began) / 1e9);
 		now = mt_clock_now_ns();
 		print_progress(list[0], count, (double)(now - began) / 1e9);
 	}
@@ -238,6 +289,7 @@ void mt_diagnose_collect(struct mt_facts *const *list, size_t count,
 	read_tree(list[0], &list[0]->tree.first);
 	sample_until_end(list, count, options, stop);
 	read_tree(list[0], &list[0]->tree.last);
+	end_tree(list[0]);
 	for (size_t i = 0; i < count; i++) {
 		list[i]->interrupted = *stop;
 		end(list[i], options);

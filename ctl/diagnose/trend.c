@@ -51,6 +51,10 @@
 #define FIT_POINTS    128
 #define WINDOWS_MAX   12
 #define NEEDED_MIN_S  30.0
+/* of the interval, and of R2: growth below both is no more than possible */
+#define VAGUE_NARROWNESS 0.25
+#define VAGUE_R2         0.1
+#define VAGUE_TRUST      0.6
 
 /* Points that are judged together: the end of the series. */
 struct window {
@@ -610,6 +614,7 @@ static void fit_better(const struct window *window, struct levels *levels,
 		return;
 	*out = by_points;
 	out->rounds = 0;
+	out->short_rounds = rounds->count;
 	out->period_s = 0;
 	levels->count = 0;
 	find_parts(window, levels);
@@ -665,6 +670,9 @@ static void rate_confidence(struct mt_trend *out)
 	else if (out->shape == MT_TREND_GROWS)
 		out->confidence *= (0.5 + 0.5 * (double)out->grown_parts / (double)out->parts) *
 				   (0.7 + 0.3 * narrowness(out));
+	if (out->shape == MT_TREND_GROWS && narrowness(out) < VAGUE_NARROWNESS &&
+	    out->r_squared < VAGUE_R2)
+		out->confidence *= VAGUE_TRUST;
 }
 
 /* Judges ever shorter windows at the end of the series, as long as each says that what came before

@@ -75,6 +75,8 @@ struct mt_trend {
 	double confidence; /* in the shape, 0 to 1 */
 	size_t points;     /* judged ones: all, or the minima of the rounds */
 	size_t rounds;     /* in the judged time */
+	/* falls in the judged time that are too close for the samples to be judged as rounds */
+	size_t short_rounds;
 	bool rounds_marked;
 	size_t grown_parts, parts;
 };

@@ -10,6 +10,7 @@
 #include "ctl/process/clock.h"
 #include "ctl/process/stats_json.h"
 #include "ctl/process/read_file.h"
+#include "ctl/process/runtime.h"
 
 uint64_t mt_recorder_start_ns(const struct mt_process *process)
 {
@@ -118,6 +119,7 @@ json_t *mt_recorder_process_line(const struct mt_watched *watched, const struct 
 	static const char *const states[MT_WATCHED_STATES_COUNT] = {"new", "plain", "asleep",
 								    "awake", "refused"};
 	const struct mt_process *process = &watched->process;
+	struct mt_runtime runtime;
 	json_t *line = mt_recorder_line("process", process->pid, now_ns);
 
 	mt_json_set_u64(line, "ppid", (uint64_t)process->parent);
@@ -135,6 +137,12 @@ json_t *mt_recorder_process_line(const struct mt_watched *watched, const struct 
 	mt_json_set(line, "rank", *file->head.rank ? json_string(file->head.rank) : json_null());
 	mt_json_set(line, "devices", devices_json(file));
 	mt_json_set(line, "settings", mt_stats_json_settings(file));
+	mt_json_set_u64_if(line, "limit_bytes", file->head.snapshot.pressure_limit_bytes != 0,
+			   file->head.snapshot.pressure_limit_bytes);
+	mt_json_set_text(line, "limit_source", file->head.limit_source);
+	mt_runtime_read(process->pid, &runtime);
+	mt_json_set_text(line, "libc_version", runtime.libc);
+	mt_json_set_text(line, "python_version", runtime.python);
 	return line;
 }
 

@@ -136,5 +136,7 @@ void mt_recording_free(struct mt_recording *recording)
 	free(recording->samples);
 	free(recording->devices);
 	free(recording->marks);
+	json_decref(recording->header);
+	json_decref(recording->root);
 	*recording = (struct mt_recording){0};
 }

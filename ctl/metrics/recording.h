@@ -24,6 +24,8 @@
 	X(ANON, "rss_anon_bytes", "anon_bytes")                                                    \
 	X(LIVE, "heap_live_bytes", "live_bytes")                                                   \
 	X(DIRTY, "heap_dirty_bytes", "dirty_bytes")                                                \
+	X(IDLE, "heap_idle_bytes", "idle_bytes")                                                   \
+	X(SHMEM, "rss_shmem_bytes", "shmem_bytes")                                                 \
 	X(GPU_ALLOCATED, "gpu_allocated_bytes", "gpu_allocated_bytes")                             \
 	X(GPU_RESERVED, "gpu_reserved_bytes", "gpu_reserved_bytes")
 
@@ -55,9 +57,10 @@ struct mt_recording_mark {
 	uint64_t number;      /* of the round, or of the cleanup */
 	uint64_t freed_bytes; /* RSS, 0 for none */
 	uint64_t gpu_freed_bytes;
-	/* Of a cleanup: its duration, and the bytes at its start (time_ns) and at its end. */
-	uint64_t duration_ns, rss_bytes[MT_RECORDING_MOMENTS], live_bytes[MT_RECORDING_MOMENTS],
-		anon_bytes[MT_RECORDING_MOMENTS];
+	/* Of a cleanup: its duration, of that the wait for Python's main thread, and the bytes at
+	 * its start (time_ns) and at its end. */
+	uint64_t duration_ns, gc_wait_ns, rss_bytes[MT_RECORDING_MOMENTS],
+		live_bytes[MT_RECORDING_MOMENTS], anon_bytes[MT_RECORDING_MOMENTS];
 	char reason[16]; /* of a cleanup */
 };
 
@@ -84,6 +87,9 @@ struct mt_recording {
 	struct mt_recording_device *devices;
 	struct mt_recording_mark *marks;
 	size_t processes_count, samples_count, devices_count, marks_count;
+	/* as they are in the file, not clean; NULL: there is none. Owned */
+	json_t *header;      /* the first line */
+	json_t *root;        /* the last line of the root with its settings, or all of a stat */
 	uint64_t lost_count; /* lines or cleanups that the recording reports as missing */
 	struct mt_error_reason warning; /* "" or up to which line the file is valid */
 };

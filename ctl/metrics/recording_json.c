@@ -125,6 +125,7 @@ static enum mt_err take_cleanup(struct mt_recording *recording, const json_t *ob
 	rss[0] = rss[1] = live[0] = live[1] = anon[0] = anon[1] = MT_RECORDING_UNKNOWN;
 	if (!get_time(object, &mark.time_ns) || !get(object, "number", INT64_MAX, &mark.number) ||
 	    !get(object, "duration_ns", TIME_MAX, &mark.duration_ns) ||
+	    !get(object, "gc_wait_ns", TIME_MAX, &mark.gc_wait_ns) ||
 	    !get(object, "rss_before_bytes", BYTES_MAX, &rss[MT_RECORDING_BEFORE]) ||
 	    !get(object, "rss_after_bytes", BYTES_MAX, &rss[MT_RECORDING_AFTER]) ||
 	    !get(object, "anon_before_bytes", BYTES_MAX, &anon[MT_RECORDING_BEFORE]) ||
@@ -148,6 +149,12 @@ static enum mt_err take_cleanup(struct mt_recording *recording, const json_t *ob
 		       : mt_error_because(why, MT_ERR_RANGE, "more marks than can be read");
 }
 
+static void keep(json_t **kept, const json_t *object)
+{
+	json_decref(*kept);
+	*kept = json_incref((json_t *)(uintptr_t)object);
+}
+
 static void take_process(struct mt_recording *recording, const json_t *object, uint64_t pid)
 {
 	struct mt_recording_process *process = mt_recording_add_process(recording, pid);
@@ -157,6 +164,8 @@ static void take_process(struct mt_recording *recording, const json_t *object, u
 	get_text(object, "comm", process->comm, sizeof(process->comm));
 	get_text(object, "command", process->command, sizeof(process->command));
 	get_text(object, "rank", process->rank, sizeof(process->rank));
+	if (pid == recording->pid && json_object_get(object, "settings"))
+		keep(&recording->root, object);
 }
 
 /* ---- lines ---- */
@@ -179,6 +188,7 @@ static enum mt_err take_header(struct mt_recording *recording, const json_t *lin
 	if (!get(line, "pid", INT32_MAX, &recording->pid) || !recording->pid)
 		return invalid(why, "the header");
 	get_text(line, "host", recording->host, sizeof(recording->host));
+	keep(&recording->header, line);
 	take_process(recording, line, recording->pid);
 	return MT_ERR_OK;
 }

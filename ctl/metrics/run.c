@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ctl/output/json.h"
 #include "ctl/output/table.h"
 #include "ctl/output/text.h"
 
@@ -131,10 +132,19 @@ static double value_of(const struct mt_run *run, enum mt_run_column column)
 	}
 }
 
+/* The difference to the first run in %; NAN: not known of both, or the first has 0. */
+static double change_pct(const struct mt_run *run, const struct mt_run *first,
+			 enum mt_run_column column)
+{
+	double value = value_of(run, column), base = first ? value_of(first, column) : NAN;
+
+	return base > 0 ? (value - base) / base * 100 : NAN;
+}
+
 void mt_run_cell(const struct mt_run *run, const struct mt_run *first, enum mt_run_column column,
 		 char *out, size_t out_bytes)
 {
-	double value = value_of(run, column), base = first ? value_of(first, column) : NAN, change;
+	double value = value_of(run, column), change = change_pct(run, first, column);
 	size_t used;
 
 	if (column == MT_RUN_CLEANUPS)
@@ -147,7 +157,6 @@ void mt_run_cell(const struct mt_run *run, const struct mt_run *first, enum mt_r
 	else
 		(column == MT_RUN_TIME || column == MT_RUN_CPU ? write_time : write_bytes)(
 			value, out, out_bytes);
-	change = base > 0 ? (value - base) / base * 100 : NAN;
 	used = strlen(out);
 	if (fabs(change) < 99999)
 		snprintf(out + used, out_bytes - used, " (%+.0f %%)", change);
@@ -172,4 +181,58 @@ void mt_run_print_table(const struct mt_run *runs, size_t count)
 		}
 	}
 	mt_table_print(table);
+}
+
+static json_t *change_json(const struct mt_run *run, const struct mt_run *first)
+{
+	static const struct {
+		enum mt_run_column column;
+		const char *name;
+	} names[] = {{MT_RUN_PEAK, "rss_peak_pct"}, {MT_RUN_MEAN, "rss_mean_pct"},
+		     {MT_RUN_END, "rss_end_pct"},   {MT_RUN_GPU, "gpu_reserved_peak_pct"},
+		     {MT_RUN_TIME, "duration_pct"}, {MT_RUN_CPU, "cpu_pct"}};
+	json_t *object;
+
+	if (!first)
+		return json_null();
+	object = json_object();
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		double change = change_pct(run, first, names[i].column);
+
+		mt_json_set(object, names[i].name, isnan(change) ? json_null() : json_real(change));
+	}
+	return object;
+}
+
+static json_t *run_json(const struct mt_run *run, const struct mt_run *first)
+{
+	const struct mt_recording *recording = run->recording;
+	json_t *object = json_object();
+
+	mt_json_set_text(object, "name", run->name);
+	mt_json_set_u64(object, "rss_peak_bytes", mt_text_round_u64(run->rss.peak));
+	mt_json_set_u64(object, "rss_mean_bytes", mt_text_round_u64(run->rss.mean));
+	mt_json_set_u64(object, "rss_end_bytes", mt_text_round_u64(run->rss.end));
+	mt_json_set_u64_if(object, "gpu_reserved_peak_bytes", run->gpu.peak > 0,
+			   mt_text_round_u64(run->gpu.peak));
+	mt_json_set_u64(object, "duration_ns", mt_text_round_u64(run->seconds * 1e9));
+	mt_json_set_u64_if(object, "cpu_ns", recording->cpu_ns != MT_RECORDING_UNKNOWN,
+			   recording->cpu_ns);
+	mt_json_set_u64(object, "cleanups_count", run->cleanups_count);
+	mt_json_set_u64_if(object, "exit_code", recording->ended && !recording->killed,
+			   recording->code);
+	mt_json_set_u64_if(object, "signal", recording->ended && recording->killed,
+			   recording->code);
+	mt_json_set(object, "change", change_json(run, first));
+	return object;
+}
+
+void mt_run_print_json(const struct mt_run *runs, size_t count)
+{
+	json_t *object = json_object(), *list = json_array();
+
+	for (size_t i = 0; i < count; i++)
+		mt_json_append(list, run_json(&runs[i], i ? runs : NULL));
+	mt_json_set(object, "runs", list);
+	mt_json_print(object, true);
 }

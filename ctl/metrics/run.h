@@ -55,7 +55,8 @@ size_t mt_run_columns(const struct mt_run *runs, size_t count, enum mt_run_colum
 void mt_run_cell(const struct mt_run *run, const struct mt_run *first, enum mt_run_column column,
 		 char *out, size_t out_bytes);
 
-/* Prints the table to stdout, a line for each run. */
+/* Prints the runs to stdout: a table with a line for each, or one JSON object. */
 void mt_run_print_table(const struct mt_run *runs, size_t count);
+void mt_run_print_json(const struct mt_run *runs, size_t count);
 
 #endif

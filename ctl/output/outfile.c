@@ -203,6 +203,33 @@ enum mt_err mt_outfile_open(const char *path, mode_t mode, int *out_fd, struct m
 	return MT_ERR_OK;
 }
 
+enum mt_err mt_outfile_stream(const char *path, mode_t mode, FILE **out,
+			      struct mt_error_reason *why)
+{
+	int fd = -1;
+	enum mt_err error;
+
+	if (strcmp(path, "-") == 0) {
+		*out = stdout;
+		return MT_ERR_OK;
+	}
+	error = mt_outfile_open(path, mode, &fd, why);
+	if (!error)
+		*out = mt_error_check_memory(fdopen(fd, "w"));
+	return error;
+}
+
+enum mt_err mt_outfile_finish(FILE *file, const char *path, struct mt_error_reason *why)
+{
+	enum mt_err error = MT_ERR_OK;
+
+	if (fflush(file) != 0 || ferror(file))
+		error = mt_error_because(why, MT_ERR_SYSTEM, "%.200s: %s", path, strerror(errno));
+	if (file != stdout)
+		fclose(file);
+	return error;
+}
+
 enum mt_err mt_outfile_read_or_make(const char *path, mode_t mode, const char *text, bool *out_made,
 				    int *out_fd, struct mt_error_reason *why)
 {

@@ -7,6 +7,7 @@
 #define MT_CTL_OUTPUT_OUTFILE_H
 
 #include <stdbool.h>
+#include <stdio.h>
 #include <sys/types.h>
 
 #include "ctl/output/error.h"
@@ -20,6 +21,12 @@
  * wait, where another process has a lease on the file. */
 enum mt_err mt_outfile_open(const char *path, mode_t mode, int *out_fd,
 			    struct mt_error_reason *why);
+
+/* The same as a stream; "-" is standard output. mt_outfile_finish flushes and closes it (standard
+ * output stays open), and returns MT_ERR_SYSTEM, with the reason, where not all was written. */
+enum mt_err mt_outfile_stream(const char *path, mode_t mode, FILE **out,
+			      struct mt_error_reason *why);
+enum mt_err mt_outfile_finish(FILE *file, const char *path, struct mt_error_reason *why);
 
 /* Opens the file for reading by the same rules, without waiting for the writer of a FIFO. Where it
  * does not exist, creates it with this mode and this text, and sets *out_made; the descriptor has

@@ -24,6 +24,20 @@ struct mt_short_text mt_text_bytes(uint64_t bytes)
 	return result;
 }
 
+struct mt_short_text mt_text_signed_bytes(int64_t bytes)
+{
+	uint64_t value = bytes < 0 ? (uint64_t)-bytes : (uint64_t)bytes;
+	struct mt_short_text result;
+
+	if (value < UINT64_C(1) << 20)
+		snprintf(result.text, sizeof(result.text), "%s%.1f kB", bytes < 0 ? "-" : "",
+			 (double)value / 1024);
+	else
+		snprintf(result.text, sizeof(result.text), "%s%.60s", bytes < 0 ? "-" : "",
+			 mt_text_bytes(value).text);
+	return result;
+}
+
 struct mt_short_text mt_text_change(uint64_t from, uint64_t to)
 {
 	struct mt_short_text result, size = mt_text_bytes(to > from ? to - from : from - to);

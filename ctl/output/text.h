@@ -12,7 +12,8 @@ struct mt_short_text {
 	char text[64];
 };
 
-struct mt_short_text mt_text_bytes(uint64_t bytes); /* "262.1 MB", "16.0 GB" from 10 GB on */
+struct mt_short_text mt_text_bytes(uint64_t bytes);       /* "262.1 MB", "16.0 GB" from 10 GB on */
+struct mt_short_text mt_text_signed_bytes(int64_t bytes); /* "1.2 MB", "-12.3 kB" */
 struct mt_short_text mt_text_change(uint64_t from, uint64_t to); /* "-311.9 MB", "+0.2 MB" */
 struct mt_short_text mt_text_ns(uint64_t ns); /* "12.3 ms", "61.5 s" from 10 s on */
 /* as mt_units_duration reads it: "100 ms", "1.5 s", "2 min", "24 h" */

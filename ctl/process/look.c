@@ -15,6 +15,7 @@
 #include "ctl/output/text.h"
 #include "ctl/process/preload.h"
 #include "ctl/process/read_file.h"
+#include "ctl/process/runtime.h"
 #include "ctl/process/target.h"
 #include "ctl/process/watchdog.h"
 
@@ -166,19 +167,7 @@ struct files {
 
 static void note_python(const char *base, struct mt_look *out)
 {
-	const char *version = strncmp(base, "libpython", 9) == 0 ? base + 9
-			      : strncmp(base, "python", 6) == 0  ? base + 6
-								 : NULL;
-	size_t length = version ? strspn(version, "0123456789.") : 0;
-
-	if (!version || (*version && !length))
-		return;
-	out->is_python = true;
-	while (length && version[length - 1] == '.')
-		length--;
-	if (length > strlen(out->python_version) && length < sizeof(out->python_version))
-		snprintf(out->python_version, sizeof(out->python_version), "%.*s", (int)length,
-			 version);
+	out->is_python |= mt_runtime_python(base, out->python_version, sizeof(out->python_version));
 }
 
 static void note_file(const char *path, struct files *files, struct mt_look *out)

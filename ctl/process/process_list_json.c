@@ -49,6 +49,7 @@ static json_t *entry_json(const struct mt_process_list *processes,
 	mt_json_set_u64_if(object, "gpu_bytes", entry->uses_cuda, entry->own.gpu_bytes);
 	mt_json_set(object, "parts", awake ? mt_memory_parts_json(&entry->own.parts) : json_null());
 	mt_json_set_u64_if(object, "records_count", awake, entry->head.cleanups_count);
+	mt_json_set_u64_if(object, "purged_bytes", awake, entry->head.snapshot.purged_bytes);
 	set_sums(object, "tree", &entry->tree);
 	return object;
 }

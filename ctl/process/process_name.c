@@ -11,16 +11,27 @@
 
 #define WORD_MAX sizeof(((struct mt_process *)NULL)->command)
 
-/* Interpreters by the start of their names, and the options whose next word is no script. */
+/* Interpreters by the start of their names, and the options whose next word is no script. What
+ * follows `-jar` of java is a word like a script. */
 static const struct interpreter {
 	const char *name;
 	const char *with_value; /* letters of options that have a value of their own */
 	const char *no_script;  /* letters of options after which no script follows */
 	const char *module;     /* letters of options whose value names what runs */
+	const char *words;      /* whole options that have a value of their own, between blanks */
 } interpreters[] = {
-	{"python", "WX", "c", "m"}, {"pypy", "WX", "c", "m"}, {"ruby", "IrE", "e", ""},
-	{"perl", "", "eE", ""},     {"node", "r", "ep", ""},  {"php", "cdz", "r", ""},
-	{"bash", "Oo", "c", ""},    {"sh", "o", "c", ""},     {"dash", "o", "c", ""},
+	{"python", "WX", "c", "m", ""},
+	{"pypy", "WX", "c", "m", ""},
+	{"ruby", "CIrE", "e", "", ""},
+	{"perl", "I", "eE", "", ""},
+	{"node", "rC", "ep", "", " --require --import --loader --experimental-loader "},
+	{"php", "cdzSt", "r", "", ""},
+	{"java", "", "", "",
+	 " -cp -classpath --class-path -p --module-path --upgrade-module-path --add-modules "
+	 "--add-opens --add-exports --add-reads --limit-modules "},
+	{"bash", "Oo", "c", "", ""},
+	{"sh", "o", "c", "", ""},
+	{"dash", "o", "c", "", ""},
 };
 
 /* Reads the next word of a command line, of which blanks separate the words. Returns the text after
@@ -50,33 +61,61 @@ static const struct interpreter *interpreter_of(const char *word)
 	return NULL;
 }
 
-void mt_process_script(const char *command, char *out, size_t out_bytes)
+static bool has_value(const struct interpreter *interpreter, const char *option)
+{
+	char between[WORD_MAX + 3];
+
+	snprintf(between, sizeof(between), " %s ", option);
+	return (option[1] && !option[2] && strchr(interpreter->with_value, option[1])) ||
+	       strstr(interpreter->words, between);
+}
+
+/* Finds the script of a command line. Writes its name without the folder to `out`, of WORD_MAX
+ * bytes, and returns the text after it. Returns NULL where there is none. */
+static const char *find_script(const char *command, char *out)
 {
 	const struct interpreter *interpreter;
 	char word[WORD_MAX];
 	const char *rest = next_word(command, word);
 
-	*out = '\0';
 	interpreter = rest ? interpreter_of(word) : NULL;
-	while (interpreter && (rest = next_word(rest, word))) {
+	while (interpreter && rest && (rest = next_word(rest, word))) {
 		char letter = word[0] == '-' ? word[1] : '\0';
 
 		if (strcmp(word, "-") == 0) /* from stdin */
-			return;
+			return NULL;
 		if (!letter || strchr(interpreter->module, letter)) {
-			if (letter && !word[2] && !next_word(rest, word))
-				return;
-			snprintf(out, out_bytes, "%s",
+			if (letter && !word[2] && !(rest = next_word(rest, word)))
+				return NULL;
+			snprintf(out, WORD_MAX, "%s",
 				 mt_text_basename(letter && word[0] == '-' ? word + 2 : word));
-			return;
+			return *out ? rest : NULL;
 		}
 		if (strchr(interpreter->no_script, letter))
-			return;
-		if (strchr(interpreter->with_value, letter) && !word[2])
+			return NULL;
+		if (has_value(interpreter, word))
 			rest = next_word(rest, word);
-		if (!rest)
-			return;
 	}
+	return NULL;
+}
+
+void mt_process_script(const char *command, char *out, size_t out_bytes)
+{
+	char name[WORD_MAX];
+
+	snprintf(out, out_bytes, "%s", find_script(command, name) ? name : "");
+}
+
+void mt_process_title(const char *command, char *out, size_t out_bytes)
+{
+	char name[WORD_MAX], word[WORD_MAX];
+	const char *rest = find_script(command, name);
+
+	if (!rest) {
+		rest = next_word(command, word);
+		snprintf(name, sizeof(name), "%s", mt_text_basename(word));
+	}
+	snprintf(out, out_bytes, "%s%s", rest && *name ? name : command, rest && *name ? rest : "");
 }
 
 bool mt_process_has_name(const struct mt_process *process, const char *name)

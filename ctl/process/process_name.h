@@ -10,6 +10,12 @@
  * "" where the command is no interpreter, or runs no script. Pure. */
 void mt_process_script(const char *command, char *out, size_t out_bytes);
 
+/* Writes a command line as a list shows it: the name of the script, or of the module, then the
+ * arguments. Of "/usr/bin/python3 -u /srv/train.py --fast" it is "train.py --fast". Of a command
+ * that runs no script it is the whole line without the folder of the program: "python3 -c ...",
+ * "redis-server *:6379". Pure. */
+void mt_process_title(const char *command, char *out, size_t out_bytes);
+
 /* Returns whether the name is that of the process (comm), that of its command without the folder,
  * or that of its script. Pure. */
 bool mt_process_has_name(const struct mt_process *process, const char *name);

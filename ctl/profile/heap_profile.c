@@ -1,14 +1,21 @@
 /* ctl/profile/heap_profile.c -- see heap_profile.h. */
 #include "ctl/profile/heap_profile.h"
 
+#include <inttypes.h>
 #include <math.h>
-#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "core/lines_layout.h"
+#include "ctl/output/text.h"
+#include "ctl/profile/lines.h"
 
 #define STACKS_MAX ((size_t)1 << 17)
 /* of all stacks: naming one takes some 30 bytes */
 #define ADDRESSES_MAX ((size_t)1000000)
+#define LINES_MAX     ((size_t)1 << 16)
+#define LINE_BYTES    288
 
 struct reader {
 	const char *at, *end;
@@ -137,6 +144,69 @@ static bool read_head(struct reader *reader)
 	return true;
 }
 
+/* ---- lines of Python ---- */
+
+/* "0x7f12 14 /app/train.py" and a newline. */
+static bool read_line(struct reader *reader, struct mt_heap_profile_line *out)
+{
+	const char *newline = memchr(reader->at, '\n', (size_t)(reader->end - reader->at));
+	uint64_t line;
+	char text[LINE_BYTES];
+
+	if (!newline || !skip(reader, "0x") || !read_number(reader, 16, &out->address) ||
+	    !skip(reader, " ") || !read_number(reader, 10, &line) || line > INT32_MAX ||
+	    !skip(reader, " ") || reader->at >= newline)
+		return false;
+	snprintf(text, sizeof(text), "%.*s",
+		 (int)(newline - reader->at < 256 ? newline - reader->at : 256), reader->at);
+	mt_text_clean(text, sizeof(text));
+	out->is_own = mt_lines_is_own(text);
+	out->is_typed_in = mt_lines_is_typed_in(text);
+	snprintf(text + strlen(text), sizeof(text) - strlen(text), ":%" PRIu64, line);
+	out->text = mt_error_check_memory(strdup(text));
+	reader->at = newline + 1;
+	return true;
+}
+
+static int compare_lines(const void *a, const void *b)
+{
+	const struct mt_heap_profile_line *left = a, *right = b;
+
+	return (left->address > right->address) - (left->address < right->address);
+}
+
+/* They stand behind the copy of the maps. */
+static void read_lines(struct reader *reader)
+{
+	static const char title[] = "\n" MT_LINES_IN_PROFILE "\n";
+	struct mt_heap_profile *file = reader->file;
+	const char *at =
+		memmem(reader->at, (size_t)(reader->end - reader->at), title, sizeof(title) - 1);
+	size_t room = 0;
+
+	if (!at)
+		return;
+	reader->at = at + sizeof(title) - 1;
+	while (file->lines_count < LINES_MAX) {
+		file->lines = grow(file->lines, file->lines_count, &room, sizeof(*file->lines));
+		if (!read_line(reader, &file->lines[file->lines_count]))
+			break;
+		file->lines_count++;
+	}
+	if (file->lines_count)
+		qsort(file->lines, file->lines_count, sizeof(*file->lines), compare_lines);
+}
+
+const struct mt_heap_profile_line *mt_heap_profile_line(const struct mt_heap_profile *file,
+							uint64_t address)
+{
+	const struct mt_heap_profile_line key = {.address = address};
+
+	return file->lines_count ? bsearch(&key, file->lines, file->lines_count,
+					   sizeof(*file->lines), compare_lines)
+				 : NULL;
+}
+
 enum mt_err mt_heap_profile_parse(const char *text, size_t bytes, struct mt_heap_profile *out,
 				  struct mt_error_reason *why)
 {
@@ -149,8 +219,10 @@ enum mt_err mt_heap_profile_parse(const char *text, size_t bytes, struct mt_heap
 		good = read_stack(&reader);
 	/* A copy of the process's maps follows. The kernel's maps are read instead. */
 	good = good && skip(&reader, "\nMAPPED_LIBRARIES:\n");
-	if (good)
+	if (good) {
+		read_lines(&reader);
 		return MT_ERR_OK;
+	}
 	mt_heap_profile_free(out);
 	return mt_error_because(why, MT_ERR_INVALID,
 				"refused: not a whole heap profile (wrong from byte %zu on)",
@@ -161,6 +233,9 @@ void mt_heap_profile_free(struct mt_heap_profile *file)
 {
 	free(file->addresses);
 	free(file->stacks);
+	for (size_t i = 0; i < file->lines_count; i++)
+		free(file->lines[i].text);
+	free(file->lines);
 	*file = (struct mt_heap_profile){0};
 }
 

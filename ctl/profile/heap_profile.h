@@ -5,6 +5,7 @@
 #ifndef MT_CTL_PROFILE_HEAP_PROFILE_H
 #define MT_CTL_PROFILE_HEAP_PROFILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,20 +18,35 @@ struct mt_heap_profile_stack {
 	uint64_t sampled_count, sampled_bytes;
 };
 
+/* A line of Python: the frames of a stack with this address are of Python, and the innermost of
+ * them stand at its beginning (core/lines_layout.h). */
+struct mt_heap_profile_line {
+	uint64_t address;
+	char *text;               /* "/app/train.py:12", printable */
+	bool is_own, is_typed_in; /* see ctl/profile/lines.h */
+};
+
 struct mt_heap_profile {
 	uint64_t rate_bytes; /* one sample in so many bytes, on average */
 	uint64_t *addresses;
 	size_t addresses_count;
 	struct mt_heap_profile_stack *stacks;
 	size_t stacks_count;
+	struct mt_heap_profile_line *lines; /* in the order of addresses */
+	size_t lines_count;
 };
 
 /* Parses a profile. INVALID with the reason. Stacks without live samples are left out. After a
  * million addresses, further stacks have no frames, but keep their counts, so that sums are
- * correct. The caller frees with mt_heap_profile_free. */
+ * correct. Lines of Python that are not valid end their list. The caller frees with
+ * mt_heap_profile_free. */
 enum mt_err mt_heap_profile_parse(const char *text, size_t bytes, struct mt_heap_profile *out,
 				  struct mt_error_reason *why);
 void mt_heap_profile_free(struct mt_heap_profile *file);
+
+/* Returns the line of Python with this address; NULL: the address is of code. */
+const struct mt_heap_profile_line *mt_heap_profile_line(const struct mt_heap_profile *file,
+							uint64_t address);
 
 /* Estimates all blocks from samples: a block of s bytes is sampled with probability 1 - exp(-s /
  * rate), so that each counts 1 / (1 - exp(-s / rate)) times, with s the mean of the stack. Source:

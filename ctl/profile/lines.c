@@ -158,7 +158,7 @@ static bool is_library(const char *name)
 
 /* Code without a file, as of python -c or of a notebook's cell. "<string>" is also what
  * dataclasses and namedtuple generate. */
-static bool is_typed_in(const char *name)
+bool mt_lines_is_typed_in(const char *name)
 {
 	static const char *const names[] = {"<string>", "<stdin>", "<ipython-input",
 					    "<python-input", "<console>"};
@@ -169,19 +169,21 @@ static bool is_typed_in(const char *name)
 	return false;
 }
 
+bool mt_lines_is_own(const char *name)
+{
+	return *name != '<' && !is_library(name);
+}
+
 static const struct mt_lines_frame *frame_of(const struct mt_lines *lines,
 					     const struct mt_lines_stack *stack)
 {
 	const struct mt_lines_frame *frames = &lines->file.frames[stack->first_frame];
 
-	for (uint32_t i = 0; i < stack->frames_count; i++) {
-		const char *name = mt_lines_name(lines, &frames[i]);
-
-		if (*name != '<' && !is_library(name))
-			return &frames[i];
-	}
 	for (uint32_t i = 0; i < stack->frames_count; i++)
-		if (is_typed_in(mt_lines_name(lines, &frames[i])))
+		if (mt_lines_is_own(mt_lines_name(lines, &frames[i])))
+			return &frames[i];
+	for (uint32_t i = 0; i < stack->frames_count; i++)
+		if (mt_lines_is_typed_in(mt_lines_name(lines, &frames[i])))
 			return &frames[i];
 	return frames;
 }

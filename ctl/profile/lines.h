@@ -4,6 +4,7 @@
 #ifndef MT_CTL_PROFILE_LINES_H
 #define MT_CTL_PROFILE_LINES_H
 
+#include <jansson.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -56,6 +57,11 @@ void mt_lines_free(struct mt_lines *lines);
 /* Makes lines from a file, which they take over. Part of mt_lines_collect. */
 void mt_lines_read(struct mt_lines_file *file, struct mt_lines *out);
 
+/* Whether a file name is the program's own: neither a package's, nor the standard library's, nor
+ * code without a file; and whether it is such code, as of python -c. */
+bool mt_lines_is_own(const char *name);
+bool mt_lines_is_typed_in(const char *name);
+
 /* Returns the name of the file of a frame. */
 const char *mt_lines_name(const struct mt_lines *lines, const struct mt_lines_frame *frame);
 
@@ -68,6 +74,8 @@ struct mt_lines_view {
 	uint64_t top;
 };
 void mt_lines_print_table(const struct mt_lines *lines, const struct mt_lines_view *view);
+/* Returns the object that mt_lines_print_json prints. The caller owns it. */
+json_t *mt_lines_json(const struct mt_lines *lines, const struct mt_lines_view *view);
 void mt_lines_print_json(const struct mt_lines *lines, const struct mt_lines_view *view);
 /* All stacks that have grown, outermost frame first. */
 void mt_lines_print_folded(const struct mt_lines *lines);

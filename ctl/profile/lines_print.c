@@ -29,21 +29,6 @@ static size_t shown(const struct mt_lines *lines, const struct mt_lines_view *vi
 	return view->top && view->top < lines->count ? (size_t)view->top : lines->count;
 }
 
-/* "1.2 MB", "12.3 kB", "-0.4 kB": mt_text_bytes for small sizes too. */
-static struct mt_short_text size(int64_t bytes)
-{
-	uint64_t value = bytes < 0 ? (uint64_t)-bytes : (uint64_t)bytes;
-	struct mt_short_text result;
-
-	if (value < UINT64_C(1) << 20)
-		snprintf(result.text, sizeof(result.text), "%s%.1f kB", bytes < 0 ? "-" : "",
-			 (double)value / 1024);
-	else
-		snprintf(result.text, sizeof(result.text), "%s%.60s", bytes < 0 ? "-" : "",
-			 mt_text_bytes(value).text);
-	return result;
-}
-
 static double seconds(uint64_t ns)
 {
 	return (double)ns / 1e9;
@@ -70,25 +55,25 @@ static void print_summary(const struct mt_lines *lines, const struct mt_lines_vi
 	printf("process %d (%s): ", (int)view->process->pid, view->process->comm);
 	if (head->is_own)
 		printf("the program's own tracemalloc holds %s in %s; growth is of %.1f s\n",
-		       size((int64_t)lines->bytes).text,
+		       mt_text_signed_bytes((int64_t)lines->bytes).text,
 		       mt_text_counted(lines->blocks_count, "block", "blocks").text,
 		       seconds(lines->growth_ns));
 	else
 		printf("%s in %s allocated within %.1f s and still live; growth is of the last "
 		       "%.1f s\n",
-		       size((int64_t)lines->bytes).text,
+		       mt_text_signed_bytes((int64_t)lines->bytes).text,
 		       mt_text_counted(lines->blocks_count, "block", "blocks").text,
 		       seconds(head->look_ns), seconds(lines->growth_ns));
 	if (head->cut)
 		printf("the look has ended early: %s\n", cuts[head->cut]);
 	if (head->left_out_count)
 		printf("%s in %s more, of stacks beyond the first %u, are in no line\n",
-		       size((int64_t)head->left_out_bytes).text,
+		       mt_text_signed_bytes((int64_t)head->left_out_bytes).text,
 		       mt_text_counted(head->left_out_count, "block", "blocks").text,
 		       MT_LINES_STACKS_MAX);
 	printf("cost: the program was stopped for %s in all, %s at once; tracemalloc held %s\n",
 	       mt_text_ns(head->stopped_ns).text, mt_text_ns(head->longest_stop_ns).text,
-	       size((int64_t)head->tables_bytes).text);
+	       mt_text_signed_bytes((int64_t)head->tables_bytes).text);
 }
 
 /* Returns how many frames of the stack tell how the line got there: up to the line and a few
@@ -128,9 +113,9 @@ void mt_lines_print_table(const struct mt_lines *lines, const struct mt_lines_vi
 	for (size_t i = 0; i < count; i++) {
 		const struct mt_line *line = &lines->list[i];
 
-		mt_table_add(table, size(line->growth_bytes).text);
+		mt_table_add(table, mt_text_signed_bytes(line->growth_bytes).text);
 		mt_table_addf(table, "%" PRId64, line->growth_count);
-		mt_table_add(table, size((int64_t)line->bytes).text);
+		mt_table_add(table, mt_text_signed_bytes((int64_t)line->bytes).text);
 		mt_table_add(table, mt_text_count(line->count).text);
 		mt_table_add(table, line->is_steady ? "yes" : "-");
 		mt_table_addf(table, "%s:%" PRIu32, line->file, line->line);
@@ -167,7 +152,7 @@ static json_t *line_json(const struct mt_lines *lines, const struct mt_line *lin
 	return object;
 }
 
-void mt_lines_print_json(const struct mt_lines *lines, const struct mt_lines_view *view)
+json_t *mt_lines_json(const struct mt_lines *lines, const struct mt_lines_view *view)
 {
 	const struct mt_lines_head *head = &lines->file.head;
 	json_t *object = json_object(), *list = json_array();
@@ -179,7 +164,7 @@ void mt_lines_print_json(const struct mt_lines *lines, const struct mt_lines_vie
 	mt_json_set_u64(object, "over_ms", head->look_ns / 1000000u);
 	mt_json_set_u64(object, "growth_over_ms", lines->growth_ns / 1000000u);
 	mt_json_set_text_or_null(object, "ended_early", cuts[head->cut]);
-	mt_json_set_u64(object, "stack_frames", head->depth);
+	mt_json_set_u64(object, "frames_count", head->depth);
 	mt_json_set_u64(object, "stopped_ns", head->stopped_ns);
 	mt_json_set_u64(object, "longest_stop_ns", head->longest_stop_ns);
 	mt_json_set_u64(object, "tables_bytes", head->tables_bytes);
@@ -192,7 +177,12 @@ void mt_lines_print_json(const struct mt_lines *lines, const struct mt_lines_vie
 	for (size_t i = 0; i < shown(lines, view); i++)
 		mt_json_append(list, line_json(lines, &lines->list[i]));
 	mt_json_set(object, "lines", list);
-	mt_json_print(object, true);
+	return object;
+}
+
+void mt_lines_print_json(const struct mt_lines *lines, const struct mt_lines_view *view)
+{
+	mt_json_print(mt_lines_json(lines, view), true);
 }
 
 void mt_lines_print_folded(const struct mt_lines *lines)

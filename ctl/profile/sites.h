@@ -4,6 +4,7 @@
 #ifndef MT_CTL_PROFILE_SITES_H
 #define MT_CTL_PROFILE_SITES_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -21,8 +22,11 @@ struct mt_site {
 	uint64_t live_count;
 	uint64_t sampled_count; /* samples of the estimate: few make it a guess */
 	size_t frames_count;    /* innermost first */
-	/* "leaky_function at leak.c:12", "PyList_Append in python3.11", "0x1a2b in libx.so" */
+	/* "leaky_function at leak.c:12", "PyList_Append in python3.11", "0x1a2b in libx.so";
+	 * frames of Python, "/app/train.py:12", stand before the C frame that runs the
+	 * innermost of them */
 	const char *frames[MT_SITES_FRAMES];
+	const char *python; /* the program's own line of Python above the C frames; NULL: none */
 };
 
 struct mt_sites {
@@ -45,9 +49,9 @@ enum mt_err mt_sites_collect(const struct mt_process *process, struct mt_sites *
 			     struct mt_error_reason *why);
 void mt_sites_free(struct mt_sites *sites);
 
-/* Makes sites from a profile: scales, names and merges its stacks. Part of mt_sites_collect. */
-void mt_sites_read(const struct mt_heap_profile *file, struct mt_symbols *symbols,
-		   struct mt_sites *out);
+/* Makes sites from a profile: scales, names and merges its stacks. Takes over the texts of its
+ * lines of Python. Part of mt_sites_collect. */
+void mt_sites_read(struct mt_heap_profile *file, struct mt_symbols *symbols, struct mt_sites *out);
 
 /* Writes the growth between two profiles: the sites of `after` with more bytes than before, each
  * with the difference. They point into `after`, which must live longer. The caller frees with
@@ -66,6 +70,8 @@ struct mt_sites_view {
 	uint64_t over_ms; /* of a growth: the time between the profiles; 0: live bytes */
 };
 void mt_sites_print_table(const struct mt_sites *sites, const struct mt_sites_view *view);
+/* Returns the object that mt_sites_print_json prints. The caller owns it. */
+json_t *mt_sites_json(const struct mt_sites *sites, const struct mt_sites_view *view);
 void mt_sites_print_json(const struct mt_sites *sites, const struct mt_sites_view *view);
 void mt_sites_print_folded(const struct mt_sites *sites, const struct mt_sites_view *view);
 enum mt_err mt_sites_write_pprof(const struct mt_sites *sites, const char *path,
@@ -73,5 +79,9 @@ enum mt_err mt_sites_write_pprof(const struct mt_sites *sites, const char *path,
 
 /* Returns the name of that frame; NULL: the stack is empty. */
 const char *mt_sites_name(const struct mt_site *site);
+
+/* Returns that name, with the line of Python above it where there is one: "c10::alloc_cpu(unsigned
+ * long) in libc10.so, from /app/train.py:12". The caller frees. */
+char *mt_sites_where(const struct mt_site *site);
 
 #endif

@@ -117,7 +117,8 @@ static struct names name_all(const struct mt_heap_profile *file, struct mt_symbo
 	for (size_t i = 0; i < file->addresses_count; i++) {
 		if (names.count && names.addresses[names.count - 1] == sorted[i])
 			continue;
-		if (!mt_symbols_is_shim(symbols, sorted[i]))
+		if (!mt_heap_profile_line(file, sorted[i]) &&
+		    !mt_symbols_is_shim(symbols, sorted[i]))
 			names.addresses[names.count++] = sorted[i];
 	}
 	free(sorted);
@@ -135,20 +136,61 @@ static const char *name_of(const struct names *names, uint64_t address)
 
 /* ---- sites ---- */
 
+/* The loop of the interpreter, whatever its version and its compiler have made of the name. */
+static bool runs_python(const char *frame)
+{
+	return strncmp(frame, "_PyEval_EvalFrameDefault", 24) == 0 ||
+	       strncmp(frame, "_PyEval_EvalFrame", 17) == 0;
+}
+
+static void add_frame(struct mt_site *site, const char *frame)
+{
+	if (site->frames_count < MT_SITES_FRAMES)
+		site->frames[site->frames_count++] = frame;
+}
+
+/* The innermost line that is the program's own; else one without a file; else the innermost. */
+static const struct mt_heap_profile_line *own_line(const struct mt_heap_profile *file,
+						   const uint64_t *addresses, size_t count)
+{
+	const struct mt_heap_profile_line *line, *typed_in = NULL;
+
+	for (size_t i = 0; i < count; i++) {
+		line = mt_heap_profile_line(file, addresses[i]);
+		if (line->is_own)
+			return line;
+		typed_in = !typed_in && line->is_typed_in ? line : typed_in;
+	}
+	return typed_in || !count ? typed_in : mt_heap_profile_line(file, addresses[0]);
+}
+
+/* Lines of Python stand at the beginning of the stack in the file. */
 static void fill_site(const struct mt_heap_profile *file, const struct mt_heap_profile_stack *stack,
 		      const struct names *names, struct mt_site *out)
 {
+	const uint64_t *addresses = file->addresses + stack->first;
+	const struct mt_heap_profile_line *own;
+	size_t lines = 0, done = 0;
+
 	*out = (struct mt_site){.sampled_count = stack->sampled_count};
 	mt_heap_profile_scale(file->rate_bytes, stack->sampled_count, stack->sampled_bytes,
 			      &out->live_count, &out->live_bytes);
-	for (size_t i = 0; i < stack->frames_count && out->frames_count < MT_SITES_FRAMES; i++) {
-		const char *name = name_of(names, file->addresses[stack->first + i]);
+	while (lines < stack->frames_count && mt_heap_profile_line(file, addresses[lines]))
+		lines++;
+	own = own_line(file, addresses, lines);
+	out->python = own ? own->text : NULL;
+	for (size_t i = lines; i < stack->frames_count; i++) {
+		const char *name = name_of(names, addresses[i]);
 
+		for (; name && runs_python(name) && done < lines; done++)
+			add_frame(out, mt_heap_profile_line(file, addresses[done])->text);
 		if (name)
-			out->frames[out->frames_count++] = name;
+			add_frame(out, name);
 	}
+	for (; done < lines; done++)
+		add_frame(out, mt_heap_profile_line(file, addresses[done])->text);
 	if (!out->frames_count)
-		out->frames[out->frames_count++] = NO_STACK;
+		add_frame(out, NO_STACK);
 }
 
 static int compare_frames(const void *a, const void *b)
@@ -205,8 +247,18 @@ static void finish(struct mt_sites *sites)
 		qsort(sites->list, sites->count, sizeof(*sites->list), compare_bytes);
 }
 
-void mt_sites_read(const struct mt_heap_profile *file, struct mt_symbols *symbols,
-		   struct mt_sites *out)
+/* The texts of lines outlive the profile. */
+static void take_texts(struct mt_heap_profile *file, struct mt_sites *to)
+{
+	size_t count = to->names_count + file->lines_count;
+
+	to->names = mt_error_check_memory(reallocarray(to->names, count + 1, sizeof(*to->names)));
+	for (size_t i = 0; i < file->lines_count; i++)
+		to->names[to->names_count++] = file->lines[i].text;
+	file->lines_count = 0;
+}
+
+void mt_sites_read(struct mt_heap_profile *file, struct mt_symbols *symbols, struct mt_sites *out)
 {
 	struct names names = name_all(file, symbols);
 
@@ -218,6 +270,7 @@ void mt_sites_read(const struct mt_heap_profile *file, struct mt_symbols *symbol
 	qsort(out->list, file->stacks_count, sizeof(*out->list), compare_frames);
 	out->count = merge(out->list, file->stacks_count);
 	finish(out);
+	take_texts(file, out);
 	free(names.addresses);
 }
 
@@ -328,4 +381,18 @@ size_t mt_sites_first_frame(const struct mt_site *site)
 const char *mt_sites_name(const struct mt_site *site)
 {
 	return site->frames_count ? site->frames[mt_sites_first_frame(site)] : NULL;
+}
+
+char *mt_sites_where(const struct mt_site *site)
+{
+	const char *name = mt_sites_name(site);
+	size_t bytes = strlen(name) + (site->python ? strlen(site->python) : 0) + sizeof(", from ");
+	char *text = mt_error_check_memory(malloc(bytes));
+
+	/* a stack of Python alone has that line as its name */
+	if (!site->python || strcmp(name, site->python) == 0)
+		snprintf(text, bytes, "%s", name);
+	else
+		snprintf(text, bytes, "%s, from %s", name, site->python);
+	return text;
 }

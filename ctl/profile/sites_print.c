@@ -1,6 +1,7 @@
 /* ctl/profile/sites_print.c -- prints sites as a table, as JSON, and as folded stacks. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "ctl/output/json.h"
 #include "ctl/profile/sites.h"
@@ -40,7 +41,7 @@ static void print_summary(const struct mt_sites *sites, const struct mt_sites_vi
 static void add_site(struct mt_table *table, const struct mt_site *site,
 		     const struct mt_sites *sites, const struct mt_sites_view *view)
 {
-	char text[48];
+	char text[48], *where = mt_sites_where(site);
 
 	mt_table_add(table, mt_text_bytes(site->live_bytes).text);
 	snprintf(text, sizeof(text), "%.1f%%", share(site->live_bytes, sites->live_bytes));
@@ -54,7 +55,8 @@ static void add_site(struct mt_table *table, const struct mt_site *site,
 			 (double)site->live_bytes / 1048576.0 / ((double)view->over_ms / 1000));
 		mt_table_add(table, text);
 	}
-	mt_table_add(table, mt_sites_name(site));
+	mt_table_add(table, where);
+	free(where);
 }
 
 static void print_stack(size_t number, const struct mt_site *site)
@@ -94,6 +96,7 @@ static json_t *site_json(const struct mt_site *site, const struct mt_sites *site
 	json_t *object = json_object(), *frames = json_array();
 
 	mt_json_set_text(object, "where", mt_sites_name(site));
+	mt_json_set_text_or_null(object, "python", site->python ? site->python : "");
 	mt_json_set_u64(object, "bytes", site->live_bytes);
 	mt_json_set(object, "share_pct", json_real(share(site->live_bytes, sites->live_bytes)));
 	mt_json_set_u64(object, "blocks_count", site->live_count);
@@ -104,14 +107,14 @@ static json_t *site_json(const struct mt_site *site, const struct mt_sites *site
 	return object;
 }
 
-void mt_sites_print_json(const struct mt_sites *sites, const struct mt_sites_view *view)
+json_t *mt_sites_json(const struct mt_sites *sites, const struct mt_sites_view *view)
 {
 	json_t *object = json_object(), *list = json_array();
 
 	mt_json_set_u64(object, "pid", (uint64_t)view->process->pid);
 	mt_json_set_text(object, "comm", view->process->comm);
 	mt_json_set_text(object, "kind", view->over_ms ? "growth" : "live");
-	mt_json_set_u64(object, "over_ms", view->over_ms);
+	mt_json_set_u64_if(object, "over_ms", view->over_ms, view->over_ms);
 	mt_json_set_bool(object, "samples", sites->samples);
 	mt_json_set_u64(object, "rate_bytes", sites->rate_bytes);
 	mt_json_set_u64(object, "bytes", sites->live_bytes);
@@ -120,7 +123,12 @@ void mt_sites_print_json(const struct mt_sites *sites, const struct mt_sites_vie
 	for (size_t i = 0; i < shown(sites, view); i++)
 		mt_json_append(list, site_json(&sites->list[i], sites));
 	mt_json_set(object, "sites", list);
-	mt_json_print(object, true);
+	return object;
+}
+
+void mt_sites_print_json(const struct mt_sites *sites, const struct mt_sites_view *view)
+{
+	mt_json_print(mt_sites_json(sites, view), true);
 }
 
 /* Outermost first, separated by semicolons: for flamegraph.pl, inferno and speedscope. */

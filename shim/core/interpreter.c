@@ -36,3 +36,19 @@ uint64_t mt_interpreter_framework_idle_bytes(int device)
 {
 	return get() ? get()->framework_idle_bytes(device) : 0;
 }
+
+void mt_interpreter_prepare_lines(void)
+{
+	if (get())
+		get()->prepare_lines();
+}
+
+size_t mt_interpreter_lines(uintptr_t *out, size_t max)
+{
+	return get() ? get()->lines(out, max) : 0;
+}
+
+bool mt_interpreter_write_lines(int fd, uint64_t at)
+{
+	return !get() || get()->write_lines(fd, at);
+}

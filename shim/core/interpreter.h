@@ -5,6 +5,7 @@
 #define MT_CORE_INTERPRETER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct mt_interpreter_ops {
@@ -12,6 +13,9 @@ struct mt_interpreter_ops {
 	bool (*collect_soon)(void (*flush_thread)(void));
 	void (*expedite)(void);
 	uint64_t (*framework_idle_bytes)(int device);
+	void (*prepare_lines)(void);
+	size_t (*lines)(uintptr_t *out, size_t max);
+	bool (*write_lines)(int fd, uint64_t at);
 };
 
 /* Makes python/ reply from now on. ops: must live as long as the process. */
@@ -32,5 +36,12 @@ void mt_interpreter_expedite(void);
 /* Returns the bytes that PyTorch's cache held unused on a device at the last reading; 0:
  * unknown. */
 uint64_t mt_interpreter_framework_idle_bytes(int device);
+
+/* For the samples of the heap profiler: the lines of the calling thread's Python frames as
+ * addresses, the innermost first, and what they are in a file (python/frames.h). Prepare first.
+ * mt_interpreter_lines: any thread, inside malloc; the others: worker thread. */
+void mt_interpreter_prepare_lines(void);
+size_t mt_interpreter_lines(uintptr_t *out, size_t max);
+bool mt_interpreter_write_lines(int fd, uint64_t at);
 
 #endif

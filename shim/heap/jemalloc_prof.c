@@ -7,7 +7,9 @@
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "core/interpreter.h"
 #include "core/log.h"
 #include "sys/os.h"
 
@@ -57,6 +59,19 @@ int mt_je_creat(const char *path, mode_t mode)
 	return fd < 0 ? -1 : fd;
 }
 
+/* Adds what the lines of Python in the stacks are. */
+static bool add_lines(const char *path)
+{
+	struct stat seen;
+	int fd = mt_os_open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0);
+	bool done = fd >= 0 && mt_os_fstat(fd, &seen) == 0 &&
+		    mt_interpreter_write_lines(fd, (uint64_t)seen.st_size);
+
+	if (fd >= 0)
+		mt_os_close(fd);
+	return done;
+}
+
 static enum mt_err prof_dump(const char *path)
 {
 	const char *name = own_path;
@@ -70,7 +85,8 @@ static enum mt_err prof_dump(const char *path)
 	atomic_store_explicit(&dumping, false, memory_order_release);
 	if (code == ENOENT)
 		return MT_ERR_NOT_AVAILABLE;
-	return code == 0 ? MT_ERR_OK : MT_ERR_SYSTEM;
+	mt_interpreter_prepare_lines(); /* of a Python that came later */
+	return code == 0 && add_lines(path) ? MT_ERR_OK : MT_ERR_SYSTEM;
 }
 
 const struct mt_heap_profiler mt_jemalloc_profiler = {

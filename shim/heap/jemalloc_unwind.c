@@ -18,13 +18,11 @@
 #include "heap/jemalloc.h"
 
 #include <dlfcn.h>
-#include <errno.h>
 #include <link.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/uio.h>
-#include <unistd.h>
 
+#include "core/interpreter.h"
 #include "sys/loader.h"
 #include "sys/os.h"
 #include "sys/symbol.h"
@@ -36,6 +34,8 @@
 #define GATE_STEP_NS (MT_NS_PER_MS / 10)
 /* jemalloc's frames below its caller take 600 to 1500 bytes */
 #define LOOK_BYTES 2048u
+#define LINES_MAX  10 /* of Python, of one stack */
+#define WIPE_BYTES 1536u
 
 /* glibc's struct dl_find_object, as far as it is read; newer than the oldest headers that we build
  * with. */
@@ -67,21 +67,6 @@ static _Atomic bool gate_closed;
 
 /* ---- the unwinder ---- */
 
-/* By the kernel: what is not there is an answer and no crash. How many bytes; -1: it cannot be
- * told. */
-static ssize_t read_at(const void *at, void *out, size_t bytes)
-{
-	struct iovec local = {out, bytes};
-	struct iovec remote = {(void *)(uintptr_t)at, bytes};
-	int kept = errno;
-	ssize_t got = process_vm_readv(mt_os_getpid(), &local, 1, &remote, 1, 0);
-
-	if (got < 0 && errno == EFAULT)
-		got = 0;
-	errno = kept;
-	return got;
-}
-
 /* Its code alone: addresses of its headers lie about on many a stack, since every walk through the
  * loaded objects, the loader's and ours, leaves those of the last one. */
 static void narrow_to_code(struct object *object)
@@ -104,6 +89,7 @@ bool mt_jemalloc_find_unwinder(void)
 	void *library;
 	int probe = 0;
 
+	mt_interpreter_prepare_lines();
 	if (atomic_load_explicit(&walk, memory_order_acquire))
 		return true;
 	/* From the library itself: what the program has bound the name to may be its own jump to
@@ -117,7 +103,7 @@ bool mt_jemalloc_find_unwinder(void)
 	*(void **)(void *)&address_of = mt_symbol(library, "_Unwind_GetIP");
 	*(void **)(void *)&find_object = mt_symbol(RTLD_DEFAULT, "_dl_find_object");
 	if (!found || !address_of || !find_object ||
-	    read_at(&probe, &probe, sizeof(probe)) != sizeof(probe) ||
+	    mt_os_read_own(&probe, &probe, sizeof(probe)) != sizeof(probe) ||
 	    find_object((void *)(uintptr_t)found, &unwinder) != 0)
 		return false;
 	narrow_to_code(&unwinder);
@@ -152,7 +138,7 @@ static __attribute__((noinline)) bool is_inside_unwinder(void)
 		return points_into_unwinder(from, LOOK_BYTES / sizeof(*from));
 	if (points_into_unwinder(from, here / sizeof(*from)))
 		return true;
-	got = read_at((const char *)from + here, beyond, LOOK_BYTES - here);
+	got = mt_os_read_own((const char *)from + here, beyond, LOOK_BYTES - here);
 	return got < 0 || points_into_unwinder(beyond, (size_t)got / sizeof(*beyond));
 }
 
@@ -188,6 +174,30 @@ static int visit_frame(void *context, void *argument)
 									       : answer;
 }
 
+/* Wipes what the walk has left below: its return addresses would look like a walk to
+ * is_inside_unwinder when a later call of malloc has them in the holes of its frames, each time in
+ * a loop. It touches less than the walk did. */
+static __attribute__((noinline)) void wipe_stack(void)
+{
+	unsigned char left[WIPE_BYTES];
+
+	memset(left, 0, sizeof(left));
+	__asm__ volatile("" : : "r"(left) : "memory");
+}
+
+/* The lines of Python come before the stack, as if they were frames: each has an address of its
+ * own. An odd context is such an address. Not inlined: as above. */
+static __attribute__((noinline)) int visit_lines(trace_fn trace, void *argument)
+{
+	uintptr_t lines[LINES_MAX];
+	size_t count = mt_interpreter_lines(lines, LINES_MAX);
+	int answer = GO_ON;
+
+	for (size_t i = 0; i < count && answer == GO_ON; i++)
+		answer = trace((void *)(lines[i] | 1), argument);
+	return answer;
+}
+
 int mt_je__Unwind_Backtrace(trace_fn trace, void *argument)
 {
 	walk_fn found = atomic_load_explicit(&walk, memory_order_acquire);
@@ -197,15 +207,21 @@ int mt_je__Unwind_Backtrace(trace_fn trace, void *argument)
 	if (!found)
 		return answer;
 	atomic_fetch_add(&walkers_count, 1);
-	if (!atomic_load(&gate_closed) && !is_inside_unwinder())
+	/* the lines need no unwinder */
+	if (!atomic_load(&gate_closed) && visit_lines(trace, argument) == GO_ON &&
+	    !is_inside_unwinder()) {
 		answer = found(visit_frame, &visit);
+		wipe_stack();
+	}
 	atomic_fetch_sub(&walkers_count, 1);
 	return answer;
 }
 
 uintptr_t mt_je__Unwind_GetIP(void *context)
 {
-	return address_of(context);
+	uintptr_t line = (uintptr_t)context;
+
+	return line & 1 ? line & ~(uintptr_t)1 : address_of(context);
 }
 
 void mt_jemalloc_prof_close_gate(void)

@@ -7,6 +7,7 @@
 #include "core/interpreter.h"
 #include "core/publish.h"
 #include "core/object_heap.h"
+#include "python/frames.h"
 #include "python/framework.h"
 #include "python/lines.h"
 #include "python/objects.h"
@@ -131,6 +132,9 @@ static void load(bool on)
 		.collect_soon = mt_python_collect_soon,
 		.expedite = mt_python_expedite,
 		.framework_idle_bytes = mt_framework_idle_bytes,
+		.prepare_lines = mt_frames_prepare,
+		.lines = mt_frames_lines,
+		.write_lines = mt_frames_write,
 	};
 
 	if (on)
@@ -142,6 +146,7 @@ static void fork_child(void)
 	mt_python_fork_child();
 	mt_framework_fork_child();
 	mt_lines_fork_child();
+	mt_frames_fork_child();
 	mt_objects_fork_child();
 }
 

@@ -55,6 +55,10 @@ uint64_t mt_os_page_bytes(void);
 pid_t mt_os_gettid(void);
 pid_t mt_os_getpid(void);
 
+/* Reads memory of this process by the kernel: an address that is not there is no crash. Returns how
+ * many bytes were read; -1: it cannot be told, as in a sandbox. Keeps errno. */
+ssize_t mt_os_read_own(const void *from, void *out, size_t bytes);
+
 /* ---- futexes ---- */
 
 /* Sleeps while *word == expected, up to timeout_ns; UINT64_MAX: no limit. Returns 0 when woken,

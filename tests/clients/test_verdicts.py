@@ -66,7 +66,7 @@ from celery import Celery
 folder = os.environ["BROKER"]
 app = Celery("work", broker="filesystem://")
 app.conf.task_ignore_result = True
-app.conf.broker_transport_options = {"data_folder_in": folder, "data_folder_out": folder, "control_folder": folder}
+app.conf.broker_transport_options = {"data_folder_in": folder, "data_folder_out": os.environ.get("WRITTEN", folder), "control_folder": folder}
 @app.task
 def work(number):
 	return len([{"id": n, "text": "x" * (n % 90)} for n in range(number)])
@@ -127,8 +127,8 @@ class Running:
 		self.process = subprocess.Popen([str(word) for word in words], env=dict(self.env, **more), cwd=self.folder,
 		                                start_new_session=True, **QUIET, **NOBODY)
 
-	def bare_run(self, *words, **options):
-		return subprocess.run([str(word) for word in words], env=self.bare, cwd=self.folder, capture_output=True, timeout=60, check=False,
+	def bare_run(self, *words, timeout=60, **options):
+		return subprocess.run([str(word) for word in words], env=self.bare, cwd=self.folder, capture_output=True, timeout=timeout, check=False,
 		                      **NOBODY, **options)
 
 	def load(self, once, pause_s=0.05):
@@ -147,23 +147,24 @@ class Running:
 		return subprocess.run([str(self.mtctl), *map(str, words)], env=dict(self.bare, MT_DIR=str(self.mt_dir)), capture_output=True,
 		                      text=True, timeout=300, check=False)
 
-	def largest(self):
-		"""The process of the tree with the largest RSS: a worker where there are workers."""
-		def tree(pid):
-			yield pid
-			with contextlib.suppress(OSError):
-				for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
-					yield from tree(int(child))
+	def tree(self, pid=None):
+		pid = pid or self.process.pid
+		yield pid
+		with contextlib.suppress(OSError):
+			for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+				yield from self.tree(int(child))
 
+	def diagnose(self):
+		"""The process of the tree with the largest RSS that lasts: a worker where there are workers, and none that helps for a moment."""
 		def rss(pid):
 			with contextlib.suppress(OSError):
 				return int(pathlib.Path(f"/proc/{pid}/statm").read_text().split()[1])
 			return 0
-		return max(tree(self.process.pid), key=rss)
-
-	def diagnose(self):
-		time.sleep(WARM_UP_S)
-		done = self.mt("diagnose", self.largest(), f"--for={LOOK_S}", "--json")
+		time.sleep(WARM_UP_S / 2)
+		lasting = set(self.tree())
+		time.sleep(WARM_UP_S / 2)
+		chosen = max(lasting.intersection(self.tree()) or {self.process.pid}, key=rss)
+		done = self.mt("diagnose", chosen, f"--for={LOOK_S}", "--json")
 		return done.returncode, json.loads(done.stdout) if done.stdout else done.stderr
 
 	def stop(self):
@@ -189,22 +190,32 @@ def torch_training(run):
 def redis(run):
 	port = free_port()
 	run.start(found("redis-server"), "--port", port, "--save", "", "--maxmemory", "60mb", "--maxmemory-policy", "allkeys-lru")
-	run.load(lambda: run.bare_run("redis-benchmark", "-p", port, "-q", "-n", "3000", "-r", "20000", "-d", "500", "-t", "set,get"), 0.5)
+	work = ["redis-benchmark", "-p", port, "-q", "-r", "20000", "-d", "500"]
+	for _ in range(50):  # until it listens; then all keys are there
+		if run.bare_run(*work, "-n", "200000", "-P", "50", "-t", "set").returncode == 0:
+			break
+		time.sleep(0.2)
+	run.load(lambda: run.bare_run(*work, "-n", "3000", "-t", "set,get"), 0.5)
 
 
 def postgresql(run):
 	programs = sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin"))
 	if not programs or not shutil.which("pgbench"):
 		raise LookupError("postgresql is not installed")
-	made = run.bare_run(programs[-1] / "initdb", "-D", run.folder / "data", "-A", "trust", "--no-sync", "-U", "postgres")
+	made = run.bare_run(programs[-1] / "initdb", "-D", run.folder / "data", "-A", "trust", "--no-sync", "-U", "postgres",
+	                    timeout=300)
 	assert made.returncode == 0, made.stderr
 	run.start(programs[-1] / "postgres", "-D", run.folder / "data", "-k", run.folder, "-c", "listen_addresses=", "-c", "fsync=off")
 	words = ["-h", run.folder, "-U", "postgres", "postgres"]
 	for _ in range(100):
-		if run.bare_run("pgbench", "-i", "-q", "-s", "3", *words).returncode == 0:
+		if run.bare_run("pgbench", "-i", "-q", "-s", "3", *words, timeout=300).returncode == 0:
 			break
 		time.sleep(0.2)
-	run.load(lambda: run.bare_run("pgbench", "-c", "2", "-T", "50", "-R", "100", *words))
+	# One run: each of its connections is a process of the server, which ends with it.
+	bench = subprocess.Popen([str(word) for word in ("pgbench", "-c", "2", "-T", "600", "-R", "100", *words)], env=run.bare, cwd=run.folder,
+	                         **QUIET, **NOBODY)
+	run.stack.callback(bench.wait)
+	run.stack.callback(bench.kill)
 
 
 def nginx(run):
@@ -240,7 +251,7 @@ def git_gc(run):
 		(folder / f"{n}.txt").write_text("\n".join(" ".join(chance.choices(words, k=8)) for _ in range(4000)))
 	run.bare_run("chown", "-R", "65534:65534", folder)
 	for words in (["add", "."], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "all"]):
-		assert run.bare_run("git", "-C", folder, *words).returncode == 0
+		assert run.bare_run("git", "-C", folder, *words, timeout=300).returncode == 0
 	run.start(found("git"), "-C", folder, "-c", "pack.threads=1", "-c", "gc.aggressiveWindow=1000", "gc", "-q", "--aggressive", "--force")
 
 
@@ -265,14 +276,21 @@ def php_fpm(run):
 def celery(run):
 	module("celery")
 	run.file("work.py", CELERY)
-	broker = run.folder / "broker"
-	broker.mkdir()
-	if NOBODY:
-		os.chown(broker, NOBODY["user"], NOBODY["group"])
+	broker, written = run.folder / "broker", run.folder / "written"
+	for folder in (broker, written):
+		folder.mkdir()
+		if NOBODY:
+			os.chown(folder, NOBODY["user"], NOBODY["group"])
 	run.start(PYTHON, "-m", "celery", "-A", "work", "worker", "-c", "2", "--without-gossip", "--without-mingle", BROKER=str(broker))
-	asked = "import work\nfor n in range(100):\n\twork.work.delay(20000 + n)\n"
-	run.load(lambda: subprocess.run([PYTHON, "-c", asked], env=dict(run.bare, BROKER=str(broker)), cwd=run.folder, timeout=60, check=False,
-	                                **QUIET, **NOBODY), 2)
+	env = dict(run.bare, BROKER=str(broker), WRITTEN=str(written))
+
+	def ask():
+		"""A message is moved to the broker once it is whole: celery ends at one that is half written."""
+		subprocess.run([PYTHON, "-c", "import work\nfor n in range(100):\n\twork.work.delay(20000 + n)\n"], env=env, cwd=run.folder, timeout=60,
+		               check=False, **QUIET, **NOBODY)
+		for message in written.iterdir():
+			message.rename(broker / message.name)
+	run.load(ask, 2)
 
 
 PROGRAMS = [torch_training, redis, postgresql, nginx, gunicorn, sinatra, git_gc, node, php_fpm, celery]
@@ -288,6 +306,8 @@ def verdicts(bare, shim, mtctl):
 			return run.diagnose()
 		except LookupError as missing:
 			return None, str(missing)
+		except (AssertionError, OSError, subprocess.SubprocessError) as failed:
+			return -1, repr(failed)
 		finally:
 			run.stop()
 	with concurrent.futures.ThreadPoolExecutor(len(PROGRAMS)) as pool:

@@ -104,14 +104,14 @@ static inline struct mt_facts *case_facts(const struct series *live, double seco
 		}                                                                                  \
 	} while (0)
 
-/* As sampling counts it: what the slack of a case is free pages. */
+/* As sampling counts it. */
 static inline void case_fill_other(struct mt_facts *facts)
 {
 	for (size_t i = 0; i < facts->samples_count; i++) {
 		struct mt_sample *at = &facts->samples[i];
 
-		at->other_bytes = mt_sat_sub(at->rss_bytes,
-					     at->live_bytes + at->slack_bytes + at->arenas_bytes);
+		at->other_bytes =
+			at->rss_bytes - (at->live_bytes + at->dirty_bytes + at->arenas_bytes);
 	}
 }
 

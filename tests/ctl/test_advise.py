@@ -84,7 +84,7 @@ def test_the_text_says_what_to_paste_now_and_at_a_start(fake, ctl):
 
 	got = ctl("advise", pid).stdout
 
-	assert "budget: 200.0 MB lie idle, and the budget of 3 % is spent\n" in got
+	assert "budget: 200.0 MB are reusable, and the budget of 3 % is spent\n" in got
 	assert f"  now          mtctl set {pid} budget_pct=5\n  at a start   MT_BUDGET_PCT=5\n" in got
 
 

@@ -5,6 +5,7 @@ import re
 import pytest
 
 from diagnosed_programs import MB, Batch, Program
+from json_schema import fits
 
 pytestmark = pytest.mark.slow
 
@@ -30,8 +31,6 @@ PROBLEMS = [
 	Program("leak.c", "leak", {"PROF": "1"}),
 	Program("leak_slow.c", "leak", seconds=14),
 	Program("leak_list.py", "leak", {"PROF": "1"}),
-	# It is small at first, and the shim asleep: only later growth is known.
-	Program("leak_cache.py", "leak", {"MIN_MB": 16}, seconds=14),
 	Program("cycles.py", "python-cycles"),
 	Program("gc_off.py", "python-gc-off"),
 	Program("pymalloc.py", "python-arenas", {"PYTHON_MALLOC": "off"}),
@@ -53,6 +52,8 @@ PROBLEMS = [
 # What cannot be told: neither healthy nor a problem.
 UNDECIDED = [
 	Program("rounds_few.c", "unknown"),
+	# It is small at first, and the shim asleep: all that it holds came in this time, as in a program that loads its data.
+	Program("leak_cache.py", "unknown", {"MIN_MB": 16}, seconds=14),
 	# It never wakes the shim up: MT_MIN_MB is its own.
 	Program("past_malloc.c", "unknown", {"MIN_MB": 16}),
 ]
@@ -131,6 +132,11 @@ def test_the_verdict_is_the_problem(result, name):
 	assert result.status == EXIT_CODES[expected]
 
 
+@each(*PROGRAMS)
+def test_the_report_is_as_the_schema_says(result, name):
+	fits("diagnose", result.text)
+
+
 @each(*names(PROBLEMS))
 def test_no_problem_is_called_healthy(result, name):
 	assert result.status >= 10 and result.report["verdict"] not in ("healthy", "unknown"), result.text + result.errors
@@ -157,6 +163,13 @@ def test_the_rounds_that_were_seen_and_the_time_that_five_take_are_named(result,
 	assert figures["rounds_seen_count"] < 5 and figures["needed_s"] > 12, figures
 
 
+@each("leak_cache")
+def test_growth_since_the_start_is_named_below_unknown(result, name):
+	first, second = result.report["findings"][:2]
+
+	assert "builds up its data, use --for 5m" in first["title"] and second["verdict"] == "leak", result.text
+
+
 @each("past_malloc")
 def test_memory_past_malloc_is_judged_by_what_the_kernel_says(result, name):
 	figures = result.report["findings"][0]["figures"]
@@ -177,13 +190,13 @@ def test_advice_says_what_the_users_own_setting_overrides(result, name):
 def test_the_top_site_of_a_leak_in_c_is_the_function_that_leaks(result, name):
 	first = result.report["sites"][0]
 
-	assert first["name"].startswith("remember_session at leak.c:"), result.report["sites"]
-	assert first["grown_bytes"] > 10 * MB
+	assert first["where"].startswith("remember_session at leak.c:"), result.report["sites"]
+	assert first["growth_bytes"] > 4 * MB
 
 
 @each("leak_list")
 def test_a_leak_in_python_has_sites_too(result, name):
-	assert sum(site["grown_bytes"] for site in result.report["sites"]) > 10 * MB, result.report["sites"]
+	assert sum(site["growth_bytes"] for site in result.report["sites"]) > 4 * MB, result.report["sites"]
 
 
 @each("hoard_threads", "hoard_burst", "hoard_python")

@@ -78,9 +78,9 @@ Test(findings, name_the_problem_of_the_heap)
 		 MT_VERDICT_UNKNOWN},
 		{"falling", {SHAPE_RAMP, 900 * MB, -5 * MB, 0, 0}, 0, 0, 0, MT_VERDICT_HEALTHY},
 		{"spikes", {SHAPE_SPIKES, 100 * MB, 300 * MB, 10, 0}, 0, 0, 0, MT_VERDICT_HEALTHY},
-		{"leak", {SHAPE_RAMP, 100 * MB, 5 * MB, 0, 0}, 0, 0, 0, MT_VERDICT_LEAK},
+		{"leak", {SHAPE_RAMP, 1200 * MB, 5 * MB, 0, 0}, 0, 0, 0, MT_VERDICT_LEAK},
 		{"leak, not trimmed",
-		 {SHAPE_RAMP, 100 * MB, 5 * MB, 0, 0},
+		 {SHAPE_RAMP, 1200 * MB, 5 * MB, 0, 0},
 		 0,
 		 0,
 		 -1,
@@ -104,13 +104,13 @@ Test(findings, name_the_problem_of_the_heap)
 		 0,
 		 MT_VERDICT_LEAK},
 		{"leak in steps",
-		 {SHAPE_STAIRS, 100 * MB, 10 * MB, 5, 0},
+		 {SHAPE_STAIRS, 400 * MB, 10 * MB, 5, 0},
 		 0,
 		 0,
 		 0,
 		 MT_VERDICT_LEAK},
 		{"leak beside a hoard",
-		 {SHAPE_RAMP, 100 * MB, 5 * MB, 0, 0},
+		 {SHAPE_RAMP, 1200 * MB, 5 * MB, 0, 0},
 		 300,
 		 300,
 		 300,
@@ -196,7 +196,7 @@ Test(findings, a_buffer_that_is_in_use_now_and_then_is_no_hoard)
 
 Test(findings, growth_outside_of_the_heap_is_growth)
 {
-	look_at((struct series){SHAPE_FLAT, 100 * MB, 0, 0, 0});
+	look_at((struct series){SHAPE_FLAT, 1200 * MB, 0, 0, 0});
 	for (size_t i = 0; i < facts->samples_count; i++) {
 		struct mt_sample *at = &facts->samples[i];
 		uint64_t grown = (uint64_t)(at->at_s * 5 * MB);
@@ -211,9 +211,93 @@ Test(findings, growth_outside_of_the_heap_is_growth)
 	cr_expect(fabs(figure("rss_slope_bytes_per_s") - 5 * MB) < 0.1 * MB);
 }
 
+static void map_past_malloc(double mb_per_s)
+{
+	for (size_t i = 0; i < facts->samples_count; i++) {
+		uint64_t grown = (uint64_t)(facts->samples[i].at_s * mb_per_s * MB);
+
+		facts->samples[i].anon_bytes += grown;
+		facts->samples[i].rss_bytes += grown;
+	}
+}
+
+/* 500 MB from malloc that were never touched, or the ends of large blocks: the heap counts more
+ * than is resident. */
+Test(findings, growth_past_malloc_shows_beside_live_pages_that_were_never_touched)
+{
+	static const double untouched_mb[] = {20, 500};
+
+	for (size_t i = 0; i < 2; i++) {
+		look_at((struct series){SHAPE_FLAT, 80 * MB, 0, 0, 0});
+		for (size_t at = 0; at < facts->samples_count; at++) {
+			facts->samples[at].live_bytes += (uint64_t)(untouched_mb[i] * MB);
+			facts->samples[at].held_bytes = facts->samples[at].live_bytes;
+		}
+		map_past_malloc(0.25);
+		cr_expect_eq(judge(), MT_VERDICT_GROWTH, "%.0f MB: %s", untouched_mb[i],
+			     diagnosis.list[0].title);
+		forget();
+	}
+}
+
+/* Each thread that never ends keeps a stack, and free blocks in its cache. */
+Test(findings, threads_that_never_end_are_growth)
+{
+	facts = case_facts(&(struct series){SHAPE_FLAT, 54 * MB, 0, 0, 0}, 60, 120);
+	facts->threads_first = 240;
+	facts->threads_last = 300;
+	for (size_t i = 0; i < facts->samples_count; i++)
+		facts->samples[i].slack_bytes += (uint64_t)(facts->samples[i].at_s * 60 * 1024);
+	map_past_malloc(0.078);
+
+	cr_assert_eq(judge(), MT_VERDICT_GROWTH, "%s", diagnosis.list[0].title);
+	cr_expect_eq(figure("threads_count"), 300);
+	cr_expect(strstr(diagnosis.list[0].advice[0], "60 threads more") != NULL, "%s",
+		  diagnosis.list[0].advice[0]);
+}
+
+Test(findings, a_rise_too_small_for_growth_is_not_called_healthy)
+{
+	facts = case_facts(&(struct series){SHAPE_FLAT, 54 * MB, 0, 0, 0}, 600, 120);
+	map_past_malloc(8.0 / 1024);
+	cr_expect_eq(judge(), MT_VERDICT_UNKNOWN, "%s", diagnosis.list[0].title);
+	forget();
+	look_at((struct series){SHAPE_FLAT, 54 * MB, 0, 0, 0});
+	map_past_malloc(0.5);
+	for (size_t i = 0; i < facts->samples_count; i++)
+		facts->samples[i].dirty_bytes = (uint64_t)(facts->samples[i].at_s * 0.5 * MB);
+	cr_expect_eq(judge(), MT_VERDICT_HEALTHY, "free pages below the gate: %s",
+		     diagnosis.list[0].title);
+}
+
+/* As libmimalloc in LD_PRELOAD: all of its figures are 0. */
+Test(findings, nothing_is_derived_from_live_memory_that_nobody_counts)
+{
+	look_at((struct series){SHAPE_FLAT, 0, 0, 0, 0});
+	facts->last.head.snapshot.heap_resident_bytes = 0;
+	strcpy(facts->last.head.allocator, "mimalloc");
+	map_past_malloc(0);
+	for (size_t i = 0; i < facts->samples_count; i++) {
+		facts->samples[i].anon_bytes = (uint64_t)(205 * MB);
+		facts->samples[i].rss_bytes = (uint64_t)(210 * MB);
+	}
+	case_trim(facts, 0, 0, 0);
+	facts->smaps_known = true;
+	facts->smaps.huge_bytes = (uint64_t)(200 * MB);
+
+	cr_expect_eq(judge(), MT_VERDICT_HEALTHY, "%s", diagnosis.list[0].title);
+	cr_expect_eq(diagnosis.count, 1);
+	cr_expect_eq(figure("heap_live_bytes"), -1);
+	cr_expect_eq(figure("heap_live_known"), 0);
+	cr_expect_eq(diagnosis.live.shape, MT_TREND_FEW);
+	case_trim(facts, 150 * MB, 0, 0);
+	cr_expect_eq(judge(), MT_VERDICT_HOARD, "a trim has returned it: %s",
+		     diagnosis.list[0].title);
+}
+
 Test(findings, a_leak_and_other_growth_are_both_named)
 {
-	look_at((struct series){SHAPE_RAMP, 100 * MB, 5 * MB, 0, 0});
+	look_at((struct series){SHAPE_RAMP, 5000 * MB, 5 * MB, 0, 0});
 	for (size_t i = 0; i < facts->samples_count; i++) {
 		struct mt_sample *at = &facts->samples[i];
 		uint64_t grown = (uint64_t)(at->at_s * 20 * MB);
@@ -230,7 +314,7 @@ Test(findings, a_leak_and_other_growth_are_both_named)
 
 Test(findings, the_class_that_grew_is_in_the_title)
 {
-	look_at((struct series){SHAPE_RAMP, 100 * MB, 5 * MB, 0, 0});
+	look_at((struct series){SHAPE_RAMP, 1200 * MB, 5 * MB, 0, 0});
 	facts->classes_first =
 		(struct mt_diagnose_classes){.list = {{1024, 1000}, {4096, 500}}, .count = 2};
 	facts->classes_last = (struct mt_diagnose_classes){
@@ -245,7 +329,7 @@ Test(findings, the_class_that_grew_is_in_the_title)
 /* Python's objects are live bytes of no class. */
 Test(findings, a_class_that_grew_by_little_of_it_is_not)
 {
-	look_at((struct series){SHAPE_RAMP, 100 * MB, 5 * MB, 0, 0});
+	look_at((struct series){SHAPE_RAMP, 1200 * MB, 5 * MB, 0, 0});
 	facts->classes_first = (struct mt_diagnose_classes){.list = {{2560, 1000}}, .count = 1};
 	facts->classes_last = (struct mt_diagnose_classes){.list = {{2560, 1232}}, .count = 1};
 
@@ -256,7 +340,7 @@ Test(findings, a_class_that_grew_by_little_of_it_is_not)
 
 Test(findings, the_site_that_grew_most_is_in_the_advice)
 {
-	look_at((struct series){SHAPE_RAMP, 100 * MB, 5 * MB, 0, 0});
+	look_at((struct series){SHAPE_RAMP, 1200 * MB, 5 * MB, 0, 0});
 	facts->sites = (struct mt_diagnose_sites){
 		.known = true, .count = 1, .list = {{"leaky at leak.c:12", 1 << 28, 9, 9}}};
 
@@ -285,11 +369,11 @@ static void remember(double from, double mb)
 
 Test(findings, what_was_as_high_before_and_came_down_is_a_round_and_no_leak)
 {
-	look_at((struct series){SHAPE_RAMP, 100 * MB, 2 * MB, 0, 0});
+	look_at((struct series){SHAPE_RAMP, 600 * MB, 2 * MB, 0, 0});
 	cr_expect_eq(judge(), MT_VERDICT_LEAK);
-	remember(-100, 300);
+	remember(-100, 800);
 	facts->history_count = 50;
-	remember(-50, 100);
+	remember(-50, 600);
 
 	cr_expect_eq(judge(), MT_VERDICT_UNKNOWN, "%s", diagnosis.list[0].title);
 	cr_expect(strncmp(diagnosis.list[0].title, "1 round seen, use --for ", 24) == 0, "%s",
@@ -298,8 +382,8 @@ Test(findings, what_was_as_high_before_and_came_down_is_a_round_and_no_leak)
 
 Test(findings, what_was_never_as_high_before_stays_a_leak)
 {
-	look_at((struct series){SHAPE_RAMP, 100 * MB, 2 * MB, 0, 0});
-	remember(-30, 100);
+	look_at((struct series){SHAPE_RAMP, 600 * MB, 2 * MB, 0, 0});
+	remember(-30, 600);
 
 	cr_expect_eq(judge(), MT_VERDICT_LEAK, "%s", diagnosis.list[0].title);
 }
@@ -307,7 +391,7 @@ Test(findings, what_was_never_as_high_before_stays_a_leak)
 /* R2 0.99 in each part of 15 s is not "low (37 %)". */
 Test(findings, growth_that_is_straight_is_sure)
 {
-	facts = case_facts(&(struct series){SHAPE_FLAT, 100 * MB, 0, 0, 0}, 15, 120);
+	facts = case_facts(&(struct series){SHAPE_FLAT, 200 * MB, 0, 0, 0}, 15, 120);
 	for (size_t i = 0; i < facts->samples_count; i++) {
 		uint64_t grown = (uint64_t)(facts->samples[i].at_s * 3 * MB);
 
@@ -347,6 +431,68 @@ Test(findings, a_little_growth_of_what_has_just_woken_up_is_a_guess)
 	cr_expect_not_null(finding(MT_VERDICT_LEAK));
 }
 
+/* As git while it packs: 16 MB at its start, and straight up to its end. */
+Test(findings, a_program_that_builds_up_its_data_is_unknown_until_it_has_gone_on_for_minutes)
+{
+	const struct series data = {SHAPE_RAMP, 16 * MB, 1.3 * MB, 0, 0};
+
+	look_at(data);
+	cr_expect_eq(judge(), MT_VERDICT_UNKNOWN, "%s", diagnosis.list[0].title);
+	cr_expect(strstr(diagnosis.list[0].title, "use --for 4m") != NULL, "%s",
+		  diagnosis.list[0].title);
+	cr_expect_float_eq(figure("needed_s"), 240, 1);
+	cr_expect_not_null(finding(MT_VERDICT_LEAK), "what it may be stands below");
+	forget();
+	facts = case_facts(&data, 320, 120);
+	cr_expect_eq(judge(), MT_VERDICT_LEAK, "%s", diagnosis.list[0].title);
+}
+
+/* On a busy machine the look sees less of it than was before the look. */
+Test(findings, a_young_program_counts_from_its_start)
+{
+	look_at((struct series){SHAPE_RAMP, 19 * MB, 0.1 * MB, 0, 0});
+	facts->age_s = 100;
+	cr_expect_eq(judge(), MT_VERDICT_UNKNOWN, "%s", diagnosis.list[0].title);
+	facts->age_s = 3600;
+	cr_expect_eq(judge(), MT_VERDICT_LEAK, "%s", diagnosis.list[0].title);
+	forget();
+	look_at((struct series){SHAPE_RAMP, 300 * MB, 1 * MB, 0, 0});
+	facts->age_s = 70;
+	cr_expect_eq(judge(), MT_VERDICT_LEAK, "its data was there before: %s",
+		     diagnosis.list[0].title);
+}
+
+/* The samples of a busy machine are as far apart as its rounds are long. */
+Test(findings, growth_over_short_rounds_is_a_leak_however_much_it_brought)
+{
+	look_at((struct series){SHAPE_SAW_RAMP, 100 * MB, 200 * MB, 2.3, 0});
+	cr_expect_eq(judge(), MT_VERDICT_LEAK, "%s", diagnosis.list[0].title);
+}
+
+Test(findings, a_build_up_that_ended_within_the_look_is_not_guessed_at)
+{
+	look_at((struct series){SHAPE_RAMP, 16 * MB, 1.3 * MB, 0, 0});
+	facts->ended = true;
+	cr_expect_eq(judge(), MT_VERDICT_UNKNOWN);
+	cr_expect_str_eq(diagnosis.list[0].title, "the process ended during the diagnosis");
+}
+
+/* It filled 400 MB at its start, in the history, and maps 5 MB/s since: RSS has one step. */
+Test(findings, growth_beside_the_heap_is_not_healthy_where_rss_cannot_be_told)
+{
+	facts = case_facts(&(struct series){SHAPE_FLAT, 400 * MB, 0, 0, 0}, 8, 28);
+	for (size_t i = 0; i < facts->samples_count; i++) {
+		struct mt_sample *at = &facts->samples[i];
+		bool is_filled = i >= 12;
+
+		at->outside_bytes = (uint64_t)(at->at_s * 5 * MB);
+		at->anon_bytes = at->outside_bytes + (uint64_t)((is_filled ? 415 : 15) * MB);
+		at->rss_bytes = at->anon_bytes + (5 << 20);
+	}
+
+	cr_expect_neq(judge(), MT_VERDICT_HEALTHY, "%s", diagnosis.list[0].title);
+}
+
 /* ---- memory that passes malloc by ---- */
 
 static void set_variable(const char *name, const char *value)
@@ -381,8 +527,8 @@ Test(findings, a_sleeping_process_is_judged_by_what_the_kernel_counts)
 	cr_expect_eq(judge(), MT_VERDICT_PRIVATE, "%s", diagnosis.list[0].title);
 	cr_expect(strstr(diagnosis.list[0].title, "PYTHONMALLOC=mimalloc") != NULL);
 	for (size_t i = 0; i < facts->samples_count; i++) {
-		facts->samples[i].anon_bytes += (uint64_t)(facts->samples[i].at_s * MB);
-		facts->samples[i].rss_bytes += (uint64_t)(facts->samples[i].at_s * MB);
+		facts->samples[i].anon_bytes += (uint64_t)(facts->samples[i].at_s * MB / 4);
+		facts->samples[i].rss_bytes += (uint64_t)(facts->samples[i].at_s * MB / 4);
 	}
 	cr_expect_eq(judge(), MT_VERDICT_GROWTH, "%s", diagnosis.list[0].title);
 }
@@ -421,6 +567,100 @@ Test(findings, advice_says_what_the_users_own_setting_overrides)
 		  "%s", diagnosis.list[0].advice[0]);
 }
 
+static const char *arenas_advice(const char *command)
+{
+	snprintf(facts->process.command, sizeof(facts->process.command), "%s", command);
+	cr_assert_eq(judge(), MT_VERDICT_PYTHON_ARENAS);
+	return diagnosis.list[0].advice[0];
+}
+
+/* docs/compatibility.md: -I, -E and -X dev. */
+Test(findings, advice_does_not_name_what_this_python_ignores)
+{
+	static const struct {
+		const char *command, *part;
+	} rows[] = {
+		{"python3 -I job.py", "without -I,"},
+		{"python3 -sE job.py", "without -E,"},
+		{"python3 -X dev job.py", "without -X dev,"},
+		{"python3 -W ignore -Xdev -m job", "without -X dev,"},
+		{"python3 job.py -I", "Restart it with MT_PYTHON_MALLOC=on"},
+		{"python3 -c pass -E", "Restart it with MT_PYTHON_MALLOC=on"},
+	};
+
+	look_at((struct series){SHAPE_FLAT, 50 * MB, 0, 0, 0});
+	facts->is_python = facts->has_pymalloc = facts->arenas_known = true;
+	case_add(facts, arenas_bytes, 150 * MB);
+	case_trim(facts, 0, 0, 0);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		cr_expect_not_null(strstr(arenas_advice(rows[i].command), rows[i].part), "%s: %s",
+				   rows[i].command, diagnosis.list[0].advice[0]);
+	set_variable("MT_PYTHON_MALLOC", "on");
+	cr_expect_not_null(strstr(arenas_advice("python3 job.py"), "has no effect on this Python"),
+			   "%s", diagnosis.list[0].advice[0]);
+}
+
+Test(findings, advice_on_huge_pages_knows_the_setting_of_the_system)
+{
+	for (int on_request = 0; on_request < 2; on_request++) {
+		look_at((struct series){SHAPE_FLAT, 50 * MB, 0, 0, 0});
+		case_add(facts, outside_bytes, 300 * MB);
+		facts->smaps_known = true;
+		facts->smaps.huge_bytes = (uint64_t)(320 * MB);
+		facts->huge_pages_on_request = on_request;
+		cr_assert_eq(judge(), MT_VERDICT_HUGE_PAGES, "%s", diagnosis.list[0].title);
+		cr_expect_eq(strstr(diagnosis.list[0].advice[0], "set to madvise") != NULL,
+			     !on_request);
+		forget();
+	}
+}
+
+/* ---- trees ---- */
+
+/* A root that is healthy by itself, in a tree of this sum. */
+static enum mt_verdict judge_tree(struct series sum, double seconds, double processes_per_s)
+{
+	struct mt_facts *list[] = {facts};
+	struct mt_diagnosis *diagnoses[] = {&diagnosis};
+
+	facts->tree.known = true;
+	facts->tree.points_count = 40;
+	for (size_t i = 0; i < 40; i++) {
+		double at_s = seconds * (double)i / 39;
+
+		facts->tree.points[i] = (struct mt_diagnose_tree_point){
+			at_s, (uint64_t)case_value(&sum, at_s, seconds),
+			(size_t)(2 + processes_per_s * at_s)};
+	}
+	judge();
+	mt_diagnose_judge_tree(list, diagnoses, 1);
+	return diagnosis.list[0].verdict;
+}
+
+Test(findings, a_tree_that_grows_by_ever_more_processes_is_not_healthy)
+{
+	look_at((struct series){SHAPE_FLAT, 50 * MB, 0, 0, 0});
+	cr_expect_eq(judge_tree((struct series){SHAPE_FLAT, 250 * MB, 0, 0, 0}, 60, 0),
+		     MT_VERDICT_HEALTHY, "%s", diagnosis.list[0].title);
+	cr_expect_eq(judge_tree((struct series){SHAPE_SAWTOOTH, 250 * MB, 20 * MB, 8, 0}, 60, 0),
+		     MT_VERDICT_HEALTHY, "%s", diagnosis.list[0].title);
+	cr_expect_eq(judge_tree((struct series){SHAPE_RAMP, 250 * MB, 5.4 * MB, 0, 0}, 60, 0.5),
+		     MT_VERDICT_UNKNOWN, "they may be still starting: %s", diagnosis.list[0].title);
+	cr_expect(mt_diagnose_weight(&diagnosis) > 1, "it outranks a healthy child");
+	cr_expect_eq(judge_tree((struct series){SHAPE_RAMP, 250 * MB, 5.4 * MB, 0, 0}, 320, 0.5),
+		     MT_VERDICT_GROWTH, "%s", diagnosis.list[0].title);
+	cr_expect(diagnosis.list[0].is_of_tree);
+	cr_expect_eq(figure("tree_processes_count"), 162);
+}
+
+Test(findings, a_tree_whose_member_leaks_is_explained_by_it)
+{
+	look_at((struct series){SHAPE_RAMP, 1200 * MB, 5 * MB, 0, 0});
+	cr_expect_eq(judge_tree((struct series){SHAPE_RAMP, 1300 * MB, 5 * MB, 0, 0}, 60, 0),
+		     MT_VERDICT_LEAK, "%s", diagnosis.list[0].title);
+	cr_expect_null(finding(MT_VERDICT_GROWTH));
+}
+
 /* ---- Python ---- */
 
 static void be_python(bool arenas)
@@ -431,7 +671,7 @@ static void be_python(bool arenas)
 
 Test(findings, what_a_collection_frees_was_in_cycles)
 {
-	look_at((struct series){SHAPE_RAMP, 100 * MB, 5 * MB, 0, 0});
+	look_at((struct series){SHAPE_RAMP, 1200 * MB, 5 * MB, 0, 0});
 	be_python(false);
 	case_trim(facts, 300 * MB, 300 * MB, 100000);
 
@@ -461,7 +701,7 @@ Test(findings, a_fall_that_the_program_makes_by_itself_is_not_the_collections)
 
 Test(findings, a_leak_of_which_a_collection_frees_little_stays_a_leak)
 {
-	look_at((struct series){SHAPE_RAMP, 100 * MB, 5 * MB, 0, 0});
+	look_at((struct series){SHAPE_RAMP, 1200 * MB, 5 * MB, 0, 0});
 	be_python(false);
 	case_trim(facts, 10 * MB, 10 * MB, 1000);
 
@@ -476,7 +716,7 @@ Test(findings, a_disabled_collector_counts_only_where_memory_grows)
 	facts->trim.record.gc_state = MT_GC_DISABLED;
 	cr_expect_eq(judge(), MT_VERDICT_HEALTHY);
 	forget();
-	look_at((struct series){SHAPE_RAMP, 100 * MB, 5 * MB, 0, 0});
+	look_at((struct series){SHAPE_RAMP, 1200 * MB, 5 * MB, 0, 0});
 	be_python(false);
 	case_trim(facts, 0, 0, 0);
 	facts->trim.record.gc_state = MT_GC_DISABLED;
@@ -520,7 +760,7 @@ Test(findings, full_arenas_are_no_finding)
 
 Test(findings, objects_that_leak_in_arenas_are_a_leak)
 {
-	look_at((struct series){SHAPE_FLAT, 50 * MB, 0, 0, 0});
+	look_at((struct series){SHAPE_FLAT, 900 * MB, 0, 0, 0});
 	be_python(true);
 	facts->arenas_known = true;
 	for (size_t i = 0; i < facts->samples_count; i++) {
@@ -554,12 +794,20 @@ Test(findings, nothing_is_said_of_what_was_not_seen)
 	cr_expect_eq(judge(), MT_VERDICT_UNKNOWN);
 }
 
-Test(findings, a_process_that_leaked_until_it_ended_is_called_a_leak)
+/* Its memory is free again, and no command reaches it. */
+Test(findings, a_process_that_leaked_until_it_ended_is_said_to_have_ended)
 {
-	look_at((struct series){SHAPE_RAMP, 100 * MB, 20 * MB, 0, 0});
-	facts->ended = true;
+	look_at((struct series){SHAPE_RAMP, 5000 * MB, 20 * MB, 0, 0});
+	facts->ended = facts->is_python = true;
 
-	cr_expect_eq(judge(), MT_VERDICT_LEAK);
+	cr_expect_eq(judge(), MT_VERDICT_UNKNOWN);
+	cr_expect_str_eq(diagnosis.list[0].title, "the process ended during the diagnosis, and "
+						  "until then looked like a leak");
+	cr_assert_not_null(finding(MT_VERDICT_LEAK));
+	for (size_t i = 0; i < diagnosis.count; i++)
+		for (size_t k = 0; k < diagnosis.list[i].advice_count; k++)
+			cr_expect_null(strstr(diagnosis.list[i].advice[k], " 42"), "%s",
+				       diagnosis.list[i].advice[k]);
 }
 
 Test(findings, tell_a_rate_and_its_interval_in_the_same_unit)

@@ -121,10 +121,26 @@ static double marked_rounds_that_keep_1_pct(double at_s, double noise)
 	return 300 + 3 * floor(at_s / 40) + noise;
 }
 
+static double data_that_is_built_up(double at_s, double noise)
+{
+	return 10 + 1.3 * at_s + noise;
+}
+
+static double leak_above_data(double at_s, double noise)
+{
+	return 300 + at_s + noise;
+}
+
 static double nothing_but_noise(double at_s, double noise)
 {
 	(void)at_s;
 	return 300 + noise;
+}
+
+/* Each inner round leaves 4 MB for the outer one, which drops them all. */
+static double rounds_within_rounds(double at_s, double noise)
+{
+	return 60 + (part(at_s, 3) < 0.67 ? 50 : 0) + 5 * floor(fmod(at_s, 39) / 3) + noise;
 }
 
 #define LEAK    MT_VERDICT_LEAK
@@ -162,6 +178,12 @@ static const struct patient patients[] = {
 	{"1 % a marked round", marked_rounds_that_keep_1_pct, 0.5, 840, 40, LEAK, false, false},
 	{"the same, two rounds old", marked_rounds_that_keep_1_pct, 0.5, 40, 40, UNKNOWN, false,
 	 false},
+	{"data that is built up", data_that_is_built_up, 1, 30, 0, UNKNOWN, false, false},
+	{"the same for more than five minutes", data_that_is_built_up, 1, 300, 0, LEAK, false,
+	 false},
+	{"rounds of 3 s in rounds of 39 s, past malloc", rounds_within_rounds, 1, 140, 0, UNKNOWN,
+	 false, true},
+	{"a young leak above data", leak_above_data, 1, 10, 0, LEAK, false, false},
 	{"marked rounds that keep nothing", nothing_but_noise, 1, 840, 40, HEALTHY, false, false},
 };
 
@@ -190,6 +212,7 @@ static struct mt_facts *look_at(const struct patient *patient, int moment)
 
 	facts->awake = true;
 	facts->duration_s = 60;
+	facts->age_s = age_s + 60;
 	facts->last.head.snapshot.heap_resident_bytes = 1;
 	for (double at = -patient->history_s; at < 0; at += 0.9)
 		fill(patient, age_s, at, &state, &facts->history[facts->history_count++]);

@@ -86,6 +86,48 @@ Test(heapfile, refuses_what_is_no_whole_profile)
 	}
 }
 
+/* Behind the maps, with addresses that stand at the beginning of stacks. */
+Test(heapfile, reads_the_lines_of_python)
+{
+	cr_assert_eq(
+		parse(HEAD
+		      "@ 0x7f20 0x7f10 0x55f0ab\n  t*: 1: 64 [0: 0]\n" MAPS
+		      "\nPYTHON_LINES:\n0x7f20 14 /app/train.py\n"
+		      "0x7f10 353 /usr/lib/python3.11/json/a b\033[31m.py\n0x7f18 1 <string>\n"),
+		MT_ERR_OK);
+
+	cr_assert_eq(file.lines_count, 3);
+	cr_expect_str_eq(mt_heap_profile_line(&file, 0x7f20)->text, "/app/train.py:14");
+	cr_expect(mt_heap_profile_line(&file, 0x7f20)->is_own);
+	cr_expect_str_eq(mt_heap_profile_line(&file, 0x7f10)->text,
+			 "/usr/lib/python3.11/json/a b?[31m.py:353");
+	cr_expect(!mt_heap_profile_line(&file, 0x7f10)->is_own);
+	cr_expect(mt_heap_profile_line(&file, 0x7f18)->is_typed_in);
+	cr_expect_null(mt_heap_profile_line(&file, 0x55f0ab), "an address of code");
+	mt_heap_profile_free(&file);
+}
+
+Test(heapfile, lines_of_python_end_where_they_make_no_sense)
+{
+	static const char *const endings[] = {"0x7f28 1",
+					      "0x7f28 1 ",
+					      "0x7f28 /app/x.py\n",
+					      "0x7f28 2147483648 /app/x.py\n",
+					      "7f28 1 x\n",
+					      "\n",
+					      ""};
+
+	for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++) {
+		char text[512];
+
+		snprintf(text, sizeof(text),
+			 HEAD MAPS "\nPYTHON_LINES:\n0x7f20 14 /app/train.py\n%s", endings[i]);
+		cr_assert_eq(parse(text), MT_ERR_OK);
+		cr_expect_eq(file.lines_count, 1, "%s", endings[i]);
+		mt_heap_profile_free(&file);
+	}
+}
+
 Test(heapfile, refuses_a_stack_that_is_too_deep)
 {
 	char *text = malloc(100000);

@@ -73,7 +73,8 @@ def test_a_process_that_locks_its_memory_keeps_roots_listings_waiting_for_a_seco
 	exported, exported_s = took(person, "export")
 
 	line = next(line for line in listed.stdout.splitlines() if line.split()[0] == str(pid))
-	assert line.split()[1] == "unresponsive" and line.endswith(" crowd")
+	assert "unresponsive" in line.split()[1:3], "behind a rank, where a process of another test has one"
+	assert line.endswith(" crowd")
 	assert f"process {pid} (crowd): does not answer" in listed.stderr
 	assert 'state="unresponsive"' in exported.stdout
 	assert max(listed_s, exported_s) < 5  # 30 s, when each was waited for

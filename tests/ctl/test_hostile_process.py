@@ -241,7 +241,7 @@ def test_processes_that_do_not_answer_a_trim_are_waited_for_together(fake, ctl, 
 	begun = time.monotonic()
 	got = ctl("trim", "--tree", os.getpid(), "--timeout=1")
 
-	assert time.monotonic() - begun < 2.4
+	assert time.monotonic() - begun < 5, "seven that have a second each"
 	assert got.returncode == 0 and f"process {good} " in got.stdout
 	assert got.stderr.count("has no cleanup for the request") == 3 and got.stderr.count("another mtctl is still waiting") == 3
 	assert f"process {broken} " in got.stderr

@@ -1,16 +1,16 @@
 """Every command that prints figures has --json, and what it prints is as docs/json.schema.json says: the same names, units and
 null for what is not known."""
-import json
+import pathlib
 import re
 
 import pytest
 
+from json_schema import SCHEMA, fits
 from mtctl_helpers import MB
 from mtctl_helpers import ctl, fake, plain  # noqa: F401 (fixtures)
 from places import ROOT
 
 jsonschema = pytest.importorskip("jsonschema")
-SCHEMA = json.loads((ROOT / "docs" / "json.schema.json").read_text())
 WITH_CUDA = {"cuda": "pool", "driver_version": 12080, "devices": [{"name": "A card", "pci": "0000:3b:00.0", "mode": "pool"}],
              "ooms": [{"number": 1, "device": 0, "asked_bytes": MB}], "limit_reports": [{"number": 1, "limit_bytes": MB}]}
 PRESSED = {"reason": 12, "pressure_sources": 1, "pressure_level": 2, "pressure_used_mb": 9, "pressure_limit_mb": 10, "freed_mb": 5}
@@ -18,26 +18,39 @@ PRESSED = {"reason": 12, "pressure_sources": 1, "pressure_level": 2, "pressure_u
 UNITS = re.compile(r"(^|_)(bytes|ns|ms|s|count|pct|ratio)$")
 NUMBERS = {"pid", "ppid", "parent", "uid", "depth", "number", "round", "late_of", "result", "request_seq", "request_error", "ordinal",
            "device", "context", "exit_code", "world_size", "driver_version", "load", "min", "max", "signal_disposition", "pressure_level",
-           "prof_state", "gc_rounds_step", "gpu_capturing", "gpu_process_known", "process_known", "others_known"}
-
-
-def fits(command, text):
-	seen = json.loads(text)
-	jsonschema.Draft7Validator({**SCHEMA, "$ref": f"#/definitions/{command}"}).validate(seen)
-	return seen
+           "prof_state", "gc_rounds_step", "gpu_capturing", "gpu_process_known", "process_known", "others_known", "line", "signal",
+           "asleep", "came_down_before", "gc_disabled", "pymalloc_used", "r_squared", "confidence"}
 
 
 def test_the_schema_is_a_schema_and_each_number_in_it_says_its_unit():
 	jsonschema.Draft7Validator.check_schema(SCHEMA)
 	def names(part):
 		for name, what in part.get("properties", {}).items():
-			if what.get("$ref", "").rpartition("/")[2] in ("count", "known", "percent", "pid", "flag"):
+			if what.get("$ref", "").rpartition("/")[2] in ("count", "known", "percent", "pid", "flag", "number", "seconds", "share"):
 				yield name
 		for below in part.values() if isinstance(part, dict) else []:
 			for one in [below] if isinstance(below, dict) else below if isinstance(below, list) else []:
 				yield from names(one) if isinstance(one, dict) else ()
+	def open_objects(part, path):
+		"""An object of the schema that allows members which it does not name."""
+		if isinstance(part, dict):
+			if "object" in str(part.get("type")) and "additionalProperties" not in part:
+				yield path
+			for name, below in part.items():
+				yield from open_objects(below, f"{path}/{name}")
+	assert not list(open_objects(SCHEMA["definitions"], ""))
 	wrong = [name for name in names(SCHEMA) if not UNITS.search(name) and name not in NUMBERS and not re.match("(gpu_)?num_", name)]
 	assert not wrong
+
+
+def test_every_command_with_json_has_a_definition_and_a_test_against_it(ctl):
+	commands = re.findall(r"^  ([a-z-]+) ", ctl("help").stdout, re.MULTILINE)
+	with_json = {name for name in commands if re.search(r"^  --json\b", ctl(name, "--help").stdout, re.MULTILINE)}
+	here, others = pathlib.Path(__file__), (ROOT / "tests").glob("*/test_*.py")
+	tested = set(re.findall(r'"([a-z-]+)"', here.read_text())) | {name for file in others for name in re.findall(r'fits\("([a-z-]+)', file.read_text())}
+
+	assert {"ps", "stat", "round", "reset-peak", "budget", "compare"} <= with_json
+	assert with_json <= set(SCHEMA["definitions"]) and with_json <= tested, with_json
 
 
 @pytest.mark.parametrize("options", [{}, WITH_CUDA, PRESSED], ids=["plain", "cuda", "pressed"])

@@ -1,5 +1,4 @@
 """`mtctl look`: processes without the shim, seen from outside."""
-import json
 import os
 import pathlib
 import re
@@ -8,6 +7,7 @@ import subprocess
 
 import pytest
 
+from json_schema import fits
 from mtctl_helpers import MB, NO_PROCESS, NOT_PERMITTED, PYTHON, USAGE, ctl, fake, plain  # noqa: F401
 
 SOURCE = pathlib.Path(__file__).parent / "look_arenas.c"
@@ -18,7 +18,7 @@ def looked(ctl):
 	def look(pid):
 		done = ctl("look", pid, "--json")
 		assert done.returncode == 0, done.stderr
-		return json.loads(done.stdout)
+		return fits("look", done.stdout)
 	return look
 
 

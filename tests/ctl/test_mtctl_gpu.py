@@ -226,7 +226,7 @@ def test_ps_has_a_column_for_gpus_when_any_process_uses_one(fake, ctl):
 	# A process of another test may have a rank, and a column for it.
 	assert lines[0].replace(" RANK ", " ").split() == ["PID", "STATE", "RSS", "LIVE", "REUSABLE", "FILES", "OTHER", "TREE", "GPU", "COMMAND"]
 	row = {int(line.split()[0]): line for line in lines[1:-1]}
-	assert re.search(r" 200\.0 MB  \S*python3", row[with_gpu]) and re.search(r" +-  \S*python3", row[without])
+	assert re.search(r" 200\.0 MB  fake_shim\.py", row[with_gpu]) and re.search(r" +-  fake_shim\.py", row[without])
 	assert (processes[with_gpu]["gpu_bytes"], processes[without]["gpu_bytes"]) == (200 * MB, None)
 
 

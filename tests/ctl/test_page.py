@@ -1,4 +1,5 @@
 """The page of `mtctl serve` in a real browser, shown by the real server, with real processes behind it."""
+import datetime
 import json
 import os
 import re
@@ -15,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 ROWS = "[...document.querySelectorAll('#processes tbody tr')]"
 DRAWN = "document.querySelector('#records tbody') !== null"
-RSS_LINE = "document.querySelector('#host-chart path[data-series=rss_bytes]').getAttribute('d')"
+CHART = "document.querySelector('#host-chart canvas') !== null"
 HOARD = {"MIN_MB": 0, "SLACK_MB": 1000, "SETTLE_MS": 3600000, "BUDGET_PCT": 0}
 HOSTILE = "<img src=x onerror='window.ran=1'><script>window.ran=2</script>&lt;b&gt;\x1b[31m\n\"'`${window.ran=3}"
 
@@ -161,34 +162,114 @@ def test_it_can_be_used_by_the_keyboard_alone(tab, serve, fake):
 
 # ---- one process ----
 
-def test_the_chart_has_a_point_for_every_sample_within_its_axes(tab, serve, fake):
-	def sample(i, now):
-		return {"time_ns": now - (99 - i) * 3_000_000_000, "rss_bytes": (300 + i) * MB, "live_bytes": 2 * i * MB,
-		        "idle_bytes": 0}
+@pytest.fixture
+def downloaded(browser, tmp_path):
+	"""downloaded(tab, selector): clicks, and returns the bytes of the file that comes."""
+	folder = tmp_path / "downloads"
+	browser.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(folder))
+
+	def click(tab, selector):
+		tab.value(f"document.querySelector({json.dumps(selector)}).click()")  # it moves while charts come
+		end = time.monotonic() + 60
+		while not (new := [one for one in folder.glob("*") if one.suffix in (".csv", ".png")]):
+			assert time.monotonic() < end, list(folder.glob("*"))
+			time.sleep(0.05)
+		data = new[0].read_bytes()
+		new[0].unlink()
+		return data
+	return click
+
+
+def samples_of(count, step_s):
+	"""Of a heap that grows: live memory is twice as many MB as the number of the sample."""
 	now = time.time_ns()
-	pid = fake(samples=[sample(i, now) for i in range(100)])
+	return [{"time_ns": now - (count - 1 - i) * step_s * 10**9, "rss_bytes": (2 * count + i) * MB, "live_bytes": 2 * i * MB, "idle_bytes": 0}
+	        for i in range(count)]
+
+
+def rows_of(csv):
+	head, *lines = csv.decode().splitlines()
+	return head.split(","), [line.split(",") for line in lines]
+
+
+def seconds_of(rows):
+	"""From the first to the last."""
+	first, last = (datetime.datetime.fromisoformat(row[0].replace("Z", "+00:00")) for row in (rows[0], rows[-1]))
+	return (last - first).total_seconds()
+
+
+def test_the_figures_of_the_chart_are_those_of_the_process_and_are_drawn_at_their_height(tab, serve, fake, ctl, downloaded):
+	pid = fake(samples=samples_of(100, 3))
 	tab.open(serve()[1])
 	select(tab, pid)
-	tab.wait(RSS_LINE)
+	tab.wait(CHART)
 
-	assert all(tab.value(f"document.querySelector('#host-chart path[data-series=part_{part}]').getAttribute('d')")
-	           for part in ("live", "reusable", "files", "other"))
-	for series, low, high in [("rss_bytes", 300, 399)]:
-		path = tab.value(f"document.querySelector('#host-chart path[data-series={series}]').getAttribute('d')")
-		points = [tuple(map(float, point.split())) for point in re.findall(r"[ML]([^ML]+)", path)]
-		assert len(points) == 100
-		lines = tab.value("[...document.querySelectorAll('#host-chart .values g')].map(g => [g.querySelector('text').textContent,"
-		                  " +g.querySelector('line').getAttribute('y1'), +g.querySelector('line').getAttribute('x1'),"
-		                  " +g.querySelector('line').getAttribute('x2')])")
-		(_, bottom, left, right), (top_text, top, _, _) = lines[0], lines[-1]
-		assert 0 < top < bottom < tab.value("document.querySelector('#host-chart > svg').viewBox.baseVal.height")
-		most = float(top_text.removesuffix(" MB"))
-		assert all(left <= x <= right and top <= y <= bottom for x, y in points)
-		assert [y for _, y in points] == pytest.approx(
-			[bottom - (bottom - top) * (low + (high - low) * i / 99) / most for i in range(100)], abs=0.2)
-	assert [text for text, *_ in lines] == ["0", "100 MB", "200 MB", "300 MB", "400 MB"]
-	assert all(re.fullmatch(r"\d\d:\d\d(:[03]0)?", text) for text in
-	           tab.value("[...document.querySelectorAll('#host-chart .times text')].map(t => t.textContent)"))
+	head, rows = rows_of(downloaded(tab, "#host-chart button[aria-label*='figures']"))
+	parts = ["live", "reusable", "files", "other"]
+	seen = json.loads(ctl("stat", pid, "--json", "--cached").stdout)["samples"]
+	assert head == ["time", *parts] and len(rows) == len(seen) == 100
+	assert [list(map(int, row[1:])) for row in rows] == [[one["parts"][part + "_bytes"] for part in parts] for one in seen]
+	assert downloaded(tab, "#host-chart button[aria-label*='picture']").startswith(b"\x89PNG")
+	# The axis by its labels, and the highest pixel of the lowest part, by its colour, in the last column.
+	labels = tab.value("""[...document.querySelectorAll('#host-chart .dygraph-axis-label-y')].map(label =>
+		[label.textContent, label.getBoundingClientRect().y + label.getBoundingClientRect().height / 2])""")
+	values = {(float(text.split()[0]) * MB if text != "0" else 0): y for text, y in labels}
+	top = tab.value("""(() => { const canvas = document.querySelector('#host-chart canvas'), box = canvas.getBoundingClientRect();
+		const x = canvas.width - 16, data = canvas.getContext("2d").getImageData(x, 0, 1, canvas.height).data;
+		for (let y = 0; y < canvas.height; y++)
+			if (data[4 * y + 3] > 80 && data[4 * y + 1] > data[4 * y] + 60 && data[4 * y + 1] > data[4 * y + 2] + 25)
+				return box.y + y * box.height / canvas.height; })()""")
+	(low, bottom), (high, highest) = min(values.items()), max(values.items())
+	assert low == 0 and high >= 256 * MB
+	assert (bottom - top) / (bottom - highest) * high == pytest.approx(198 * MB, rel=0.05)
+
+
+def test_ranges_and_dragging_choose_the_time_that_is_shown_and_downloaded(tab, serve, fake, downloaded):
+	pid = fake(samples=samples_of(290, 3))
+	tab.open(serve()[1])
+	select(tab, pid)
+	tab.wait(CHART)
+	csv = "#host-chart button[aria-label*='figures']"
+
+	def shown():
+		return seconds_of(rows_of(downloaded(tab, csv))[1])
+	whole = 289 * 3
+	assert shown() == pytest.approx(whole, abs=4)
+	tab.value("document.querySelector('#host-chart .ranges button:nth-child(1)').click()")
+	assert 280 < shown() <= 300
+	assert tab.value("document.querySelector('#host-chart .ranges [aria-pressed=true]').textContent") == "5 min"
+	tab.value("document.querySelector('#host-chart .ranges button:nth-child(3)').click()")
+	assert shown() == pytest.approx(whole, abs=4)
+	x, y = tab.place("#host-chart .graph")
+	width = tab.value("document.querySelector('#host-chart .graph').clientWidth")
+	for kind, at in (("mousePressed", x), ("mouseMoved", x + width / 8), ("mouseMoved", x + width / 4), ("mouseReleased", x + width / 4)):
+		tab.call("Input.dispatchMouseEvent", type=kind, x=at, y=y, button="left", buttons=1, clickCount=1)
+	tab.wait("!document.querySelector('#host-chart button[title*=all]').hidden")
+	assert shown() == pytest.approx(whole / 4, rel=0.2)
+	tab.value("document.querySelector('#host-chart button[title*=all]').click()")
+	assert shown() == pytest.approx(whole, abs=4)
+	assert tab.value("document.querySelector('#host-chart button[title*=all]').hidden")
+
+
+def test_the_overview_stacks_all_processes_and_names_them(tab, serve, fake, downloaded, ctl):
+	rank = f"880{os.getpid()}"
+	pids = [fake(samples=samples_of(40, 3), rank=rank) for _ in range(2)]
+	tab.open(serve()[1])
+	names = "[...document.querySelectorAll('#overview-chart .names > *')].map(node => node.textContent)"
+	tab.wait(f"{names}.length >= 2")
+
+	head, rows = rows_of(downloaded(tab, "#overview-chart button[aria-label*='figures']"))
+	listed = json.loads(ctl("ps", "--json").stdout)["processes"]
+	named = {int(name.split()[0]): i for i, name in enumerate(head[1:], 1) if name.split()[0].isdigit() and not name.endswith("others")}
+	assert len(named) >= min(2, len(listed)) and len(head) <= 10
+	for pid in set(pids) & set(named):
+		assert int(rows[-1][named[pid]]) == next(one["rss_bytes"] for one in listed if one["pid"] == pid)
+	total = float(re.search(r"returned in total([\d.]+) MB", tab.text("#sums"))[1])
+	assert total >= 0
+	wanted = [pid for pid in pids if pid in named]
+	if wanted:
+		tab.value(f"[...document.querySelectorAll('#overview-chart .names button')].find(one => one.textContent.startsWith('{wanted[0]} ')).click()")
+		tab.wait(f"document.querySelector('#details-title').textContent.startsWith('{wanted[0]} ')")
 
 
 def test_figures_stand_at_the_pointer_and_where_the_arrow_keys_lead(tab, serve, fake):
@@ -196,13 +277,13 @@ def test_figures_stand_at_the_pointer_and_where_the_arrow_keys_lead(tab, serve, 
 	pid = fake(samples=[{"time_ns": now - (9 - i) * 5_000_000_000, "rss_bytes": (100 + 10 * i) * MB} for i in range(10)])
 	tab.open(serve()[1])
 	select(tab, pid)
-	tab.wait(RSS_LINE)
+	tab.wait(CHART)
 
-	x, y = tab.place("#host-chart > svg")
-	width = tab.value("document.querySelector('#host-chart > svg').clientWidth")
-	tab.point(x + width / 2 - 16, y)
+	x, y = tab.place("#host-chart .graph")
+	width = tab.value("document.querySelector('#host-chart .graph').clientWidth")
+	tab.point(x + width / 2 - 14, y)
 	assert "RSS  190.0 MB" in tab.text("#host-chart .tip")
-	tab.value("document.querySelector('#host-chart > svg').focus()")
+	tab.value("document.querySelector('#host-chart .plot').focus()")
 	tab.press("ArrowLeft")
 	assert "RSS  180.0 MB" in tab.text("#host-chart .tip")
 	tab.press("Home")
@@ -219,10 +300,10 @@ def test_cleanups_rounds_and_pressure_are_marked_each_by_a_shape_of_its_own(tab,
 
 	for kind, pid in of.items():
 		select(tab, pid)
-		tab.wait(f"document.querySelector('#host-chart > svg .mark.{kind} path')?.getAttribute('d')")
-		shapes.add(tab.value(f"(() => {{ const path = document.querySelector('#host-chart > svg .mark.{kind} path');"
+		tab.wait(f"document.querySelector('#host-chart .overlay .mark.{kind} path')?.getAttribute('d')")
+		shapes.add(tab.value(f"(() => {{ const path = document.querySelector('#host-chart .overlay .mark.{kind} path');"
 		                     "return path.getAttribute('d') + getComputedStyle(path).fill; })()"))
-		assert tab.value("document.querySelectorAll('#host-chart > svg .mark').length") == 1
+		assert tab.value("document.querySelectorAll('#host-chart .overlay .mark').length") == 1
 		assert tab.value("document.querySelectorAll('#records tbody tr').length") == 1
 	assert len(shapes) == 4
 	assert tab.value("document.querySelector('#records tbody tr').title") == "pressure (limit): heavy, RSS 0.0 MB; gc: 1,234 objects"
@@ -250,6 +331,41 @@ def test_the_blocks_of_a_gpu_pool_are_drawn_by_size_and_state(tab, serve, cuda):
 	# Hatched: no state is told by its colour alone.
 	assert tab.value("document.querySelector('#pool-picture .blocks .idle path').getAttribute('d').length") > 0
 	assert not tab.value("document.querySelector('#pool-picture .blocks .live path').getAttribute('d')")
+
+
+def test_the_flame_graph_shows_where_live_memory_is_from_and_zooms(tab, serve, puppet, env, awake, ctl):
+	settings = env(MIN_MB=0, PROF=1)
+	one = puppet(settings)
+	awake(one.pid, settings)
+	ctl("set", one.pid, "prof=on")
+	one.tell("alloc 20000 2000 4000")
+	tab.open(serve()[1])
+	select(tab, one.pid)
+	tab.wait("document.querySelector('#flame-look').disabled === false")
+	tab.value("document.querySelector('#flame-look').click()")  # it moves while charts come
+
+	frames = "[...document.querySelectorAll('#flame-graph button')]"
+	tab.wait(f"{frames}.length > 0 && !document.querySelector('#flame').hidden")
+	assert re.search(r"[\d.]+ MB live at \d+ sites?, estimated from [\d,]+ samples", tab.text("#flame-note"))
+	widths = tab.value(f"{frames}.map(one => parseFloat(one.style.width))")
+	assert max(widths) == 100 and all(0 < width <= 100 for width in widths)
+	# From the last frame drawn, which is the innermost of a stack, back to all.
+	name = tab.value(f"{frames}.at(-1).title.split('\\n')[0]")
+	tab.value(f"{frames}.at(-1).click()")
+	assert tab.value(f"{frames}[0].title.split('\\n')[0]") == name and tab.value(f"{frames}[0].style.width") == "100%"
+	tab.value("document.querySelector('#flame-whole').click()")
+	assert tab.value(f"{frames}[0].textContent") == "all"
+	tab.value("document.querySelector('#flame-search').focus()")
+	tab.type("no function of this name")
+	assert tab.value(f"{frames}.every(one => one.classList.contains('miss'))") and tab.text("#flame-found").startswith("0.0 MB")
+
+
+def test_without_the_heap_profiler_it_says_how_to_have_one(tab, serve, fake):
+	tab.open(serve()[1])
+	select(tab, fake())
+
+	tab.wait("document.querySelector('#flame-note').textContent.includes('--prof=1')")
+	assert tab.value("document.querySelector('#flame-look').disabled")
 
 
 # ---- cleaning ----
@@ -288,12 +404,29 @@ def test_without_the_token_it_shows_nothing_and_says_why(tab, serve, hoarder):
 	address = serve()[1]
 	tab.open(address.partition("#")[0])
 
-	said = tab.wait("document.querySelector('#connection[data-state=locked]')?.textContent")
-	assert said.startswith("locked: open the address that mtctl serve printed")
+	assert tab.wait("document.querySelector('#connection[data-state=locked]')?.textContent") == "locked"
+	assert "mtctl serve printed it" in tab.wait("!document.querySelector('#token-form').hidden && document.querySelector('#token-why').textContent")
 	assert tab.value(f"{ROWS}.length") == 0
 	tab.value(f"location.hash = {address.partition('#')[2]!r}")
 	tab.wait("document.querySelector('#connection').dataset.state === 'live'")
 	assert tab.wait(cell_of(hoarder.pid, "rss")).endswith(" MB") and "token" not in tab.value("location.href")
+
+
+def test_the_field_takes_the_token_and_says_that_a_wrong_one_is_wrong(tab, serve, hoarder):
+	address, _, token = serve()[1].partition("#token=")
+	tab.open(address)
+	tab.wait("!document.querySelector('#token-form').hidden")
+
+	for text, said in (("0123456789abcdef" * 2, "The token is wrong"), (token, "")):
+		tab.value("document.querySelector('#token-input').select()")
+		tab.type(text)
+		tab.click("#token-form button")
+		tab.wait(f"document.querySelector('#token-said').textContent.startsWith({said!r}) &&"
+		         f"document.querySelector('#token-form').hidden === {'false' if said else 'true'}")
+	tab.wait("document.querySelector('#connection').dataset.state === 'live'")
+	select(tab, hoarder.pid)
+	tab.wait("document.querySelector('#clean-light').disabled === false")
+	assert tab.value("document.querySelector('#token-input').value") == "" and "token" not in tab.value("location.href")
 
 
 def test_of_an_open_server_it_shows_all_and_the_buttons_are_disabled_and_say_why(tab, serve, hoarder, stats):
@@ -302,7 +435,8 @@ def test_of_an_open_server_it_shows_all_and_the_buttons_are_disabled_and_say_why
 	tab.wait(DRAWN)
 
 	assert tab.value("['light', 'heavy'].every(level => document.querySelector('#clean-' + level).disabled)")
-	assert "#token=" in tab.text("#clean-result") and "#token=" in tab.value("document.querySelector('#clean-light').title")
+	assert "token" in tab.text("#clean-result") and "token" in tab.value("document.querySelector('#clean-light').title")
+	assert not tab.value("document.querySelector('#token-form').hidden")
 	tab.click("#clean-heavy")
 	assert stats(hoarder.pid, hoarder.env)["requests_count"] <= 3 and not stats(hoarder.pid, hoarder.env)["records"]
 
@@ -380,7 +514,7 @@ def test_it_says_that_a_process_is_gone_and_keeps_its_last_figures(tab, serve, h
 	assert tab.wait("!document.querySelector('#gone').hidden && document.querySelector('#gone').textContent") == \
 		f"Process {hoarder.pid} is gone. These are its last figures."
 	assert tab.value("document.querySelector('#clean-heavy').disabled")
-	assert "RSS" in tab.text("#facts") and tab.value(RSS_LINE)
+	assert "RSS" in tab.text("#facts") and tab.value(CHART)
 
 
 def test_a_page_left_open_does_not_grow(tab, serve, hoarder, fake):
@@ -408,10 +542,12 @@ def test_a_page_left_open_does_not_grow(tab, serve, hoarder, fake):
 	after(20)
 	heap, counters = after(20)
 	assert tab.value(f"{ROWS}.length") == len(pids)
-	more_heap, more_counters = after(100)
-	assert more_heap - heap < 400_000
+	some_heap, _ = after(50)
+	more_heap, more_counters = after(50)
+	# It goes up and down: between 2.1 and 2.5 MB over 300 polls.
+	assert min(some_heap, more_heap) - heap < 800_000
 	assert more_counters["nodes"] - counters["nodes"] < 300
-	assert more_counters["jsEventListeners"] == counters["jsEventListeners"]
+	assert more_counters["jsEventListeners"] - counters["jsEventListeners"] < 30  # a leak is one a poll
 
 
 def test_what_it_remembers_of_a_process_is_bounded(tab, serve):
@@ -421,10 +557,12 @@ def test_what_it_remembers_of_a_process_is_bounded(tab, serve):
 		const memory = new Memory();
 		for (let time = 0; time < 86400000; time += 2000)
 			memory.look([{pid: 1, rss_bytes: time}, ...(time < 3600000 ? [{pid: 2, rss_bytes: 1}] : [])], time);
-		return [memory.of(1).points.length, memory.of(1).points[0].time, memory.of(1).points.at(-1), memory.of(2) === undefined];
+		return [memory.of(1).points.length, memory.of(1).points[0].time, memory.of(1).points.at(-1),
+			memory.of(2) === undefined && memory.all().length === 1, memory.all()[0].points.length];
 	})""")
-	count, first, last, other_is_forgotten = seen
-	assert 60 <= count <= 90 and first >= 86400000 - 902000
+	count, first, last, other_is_forgotten, all_count = seen
+	assert 200 <= count <= 230 and first >= 86400000 - 902000
+	assert 500 <= all_count <= 600
 	assert last == {"time": 86398000, "value": 86398000} and other_is_forgotten
 
 
@@ -442,15 +580,23 @@ def test_a_hidden_tab_sends_fewer_requests(tab, serve, fake):
 	tab.wait("document.querySelector('#connection').dataset.state === 'live' && window.delays.at(-1) === 2000")
 
 
-@pytest.mark.parametrize("width", [360, 768, 1280])
+@pytest.mark.parametrize("width", [400, 768, 1920])
 def test_nothing_is_cut_off_at_any_width(tab, serve, hoarder, width):
 	tab.resize(width, 800, phone=width < 768)
 	tab.open(serve()[1])
 	select(tab, hoarder.pid)
-	tab.wait(DRAWN)
+	tab.wait("!document.querySelector('#clean-heavy').disabled")
+	tab.click("#clean-heavy")
+	tab.wait("document.querySelector('#records tbody')?.textContent.includes('request')")
 
 	assert tab.value("document.documentElement.scrollWidth") == width
-	assert tab.value("document.querySelector('#host-chart > svg').getBoundingClientRect().right") <= width
+	assert tab.value("document.querySelector('#host-chart .plot').getBoundingClientRect().right") <= width
+	cells = tab.value("[...document.querySelectorAll('#records tbody tr:first-child td')].map(cell => [cell.dataset.label,"
+	                  "cell.getBoundingClientRect().left, cell.getBoundingClientRect().right, cell.scrollWidth <= cell.clientWidth + 1])")
+	assert [label for label, *_ in cells][:6] == ["Time", "Reason", "Level", "RSS before", "after", "change"] and len(cells) == 9
+	assert all(0 <= left < right <= width and fits for _, left, right, fits in cells)
+	assert tab.value("document.querySelector('#records').scrollWidth <= document.querySelector('#records').clientWidth")
+	assert tab.value("document.querySelector('main').clientWidth") == width
 
 
 def test_a_dark_scheme_has_dark_ground_and_light_text(tab, serve):

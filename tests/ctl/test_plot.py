@@ -11,6 +11,7 @@ import xml.etree.ElementTree
 import pytest
 
 from cuda_helpers import cuda, fill  # noqa: F401 (a fixture, and what it fills)
+from json_schema import fits
 from mtctl_helpers import MB, NO_PROCESS, NOT_SHIMMED, PYTHON, USAGE
 from mtctl_helpers import ctl, fake, plain  # noqa: F401 (fixtures)
 
@@ -676,6 +677,11 @@ def test_without_a_picture_the_table_is_printed(ctl, tmp_path):
 	assert re.split(r"  +", second) == ["shim", *["100.0 MB (-75 %)"] * 3, "60.0 s (-25 %)", "44.0 s (+10 %)", "0"]
 	drawn = ctl("compare", bare, shim, "-o", tmp_path / "x.svg")
 	assert drawn.stdout.splitlines() == [head, first, second] and "44.0 s (+10 %)" in Picture(tmp_path / "x.svg").texts
+	for words in ([], ["-o", tmp_path / "y.svg"]):
+		runs = fits("compare", ctl("compare", bare, shim, "--json", *words).stdout)["runs"]
+		assert [(run["name"], run["rss_peak_bytes"], run["duration_ns"], run["cpu_ns"]) for run in runs] == [
+			("bare", 400 * MB, 80 * SECOND, 40 * SECOND), ("shim", 100 * MB, 60 * SECOND, 44 * SECOND)]
+		assert runs[0]["change"] is None and (runs[1]["change"]["rss_mean_pct"], runs[1]["change"]["duration_pct"]) == (-75, -25)
 
 
 def test_runs_are_compared_from_their_own_starts_with_a_table(ctl, tmp_path):

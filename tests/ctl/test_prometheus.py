@@ -24,8 +24,9 @@ pytestmark = [pytest.mark.xdist_group("prometheus"), pytest.mark.slow]
 RULES = ROOT / "scripts" / "prometheus" / "mtshim.rules.yml"
 DASHBOARD = ROOT / "scripts" / "grafana" / "mtshim-dashboard.json"
 # One node, no network: shared memory alone, and loopback for mpirun's own talk.
-MPIRUN = ["mpirun", "-n", "4", "--oversubscribe", "--mca", "plm", "isolated", "--mca", "oob_tcp_if_include", "lo",
-          "--mca", "btl", "self,vader"]
+MPIRUN = ["mpirun", "-n", "4", "--oversubscribe"]
+# Open MPI 4 looks for other machines without these; version 5 no longer knows them.
+MPIRUN_4 = ["--mca", "plm", "isolated", "--mca", "oob_tcp_if_include", "lo", "--mca", "btl", "self,vader"]
 OTHERS = {"up", "node_textfile_mtime_seconds"}  # what the rules use and mtctl does not make
 HELD_MB = 24
 PATIENCE_S = 60  # for a machine that is busy with other things
@@ -147,7 +148,9 @@ def monitored(bare, shim, mtctl, compile_c):
 		here.prometheus = start_prometheus(stack, folder, here.target, bare)
 		here.comm = f"rank{os.getpid()}"
 		(folder / here.comm).symlink_to(PYTHON)
-		stack.enter_context(running([*MPIRUN, mtctl, "run", "--", folder / here.comm, ROOT / "tests/ctl/rank_worker.py", HELD_MB],
+		version = subprocess.run(["mpirun", "--version"], capture_output=True, text=True, check=True).stdout
+		mpirun = MPIRUN + (MPIRUN_4 if " 4." in version.splitlines()[0] else [])
+		stack.enter_context(running([*mpirun, mtctl, "run", "--", folder / here.comm, ROOT / "tests/ctl/rank_worker.py", HELD_MB],
 		                            dict(env, MTSHIM_LIBRARY=str(shim)), stdout=subprocess.DEVNULL))
 		here.gpu = start_gpu(stack, env, compile_c)
 		here.prometheus.wait(f'mtshim_heap_live_bytes{{comm="{here.comm}"}} > 2e7', 4)

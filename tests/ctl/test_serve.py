@@ -1,6 +1,7 @@
 """mtctl serve: what it answers, to whom, and what it refuses."""
 import json
 import os
+import pathlib
 import re
 import signal
 import socket
@@ -39,6 +40,8 @@ def test_every_file_of_the_page_is_there_and_is_what_was_written(serve):
 	for file in (ROOT / "ctl" / "ui" / "serve" / "page").iterdir():
 		got = server.get("/" if file.name == "index.html" else "/" + file.name)
 		assert (file.name, got.status, got.body) == (file.name, 200, file.read_bytes())
+	library = pathlib.Path("/usr/share/javascript/dygraphs/dygraph.min.js")  # of another package: a distribution may not have it
+	assert server.get("/dygraph.js").body == (library.read_bytes() if library.exists() else b"")
 
 
 def test_head_is_get_without_a_body(serve, fake):
@@ -68,6 +71,22 @@ def test_a_process_is_what_stat_prints(serve, fake, ctl):
 	pid = fake()
 
 	assert serve().get(f"/api/processes/{pid}").json == json.loads(ctl("stat", pid, "--json", "--cached").stdout)
+
+
+def test_sites_and_lines_are_those_of_mtctl_or_the_reason_why_there_are_none(serve, fake, puppet, env, awake, ctl):
+	server, pid = serve(), fake()
+	refused = server.get(f"/api/processes/{pid}/sites")
+	assert refused.status == 404 and "MT_PROF=1" in refused.json["error"]
+
+	one = puppet(env(MIN_MB=0, PROF=1))
+	awake(one.pid, env(MIN_MB=0, PROF=1))
+	ctl("set", one.pid, "prof=on")
+	one.tell("alloc 20000 2000 4000")
+	seen, printed = server.get(f"/api/processes/{one.pid}/sites").json, json.loads(ctl("sites", one.pid, "--json").stdout)
+	assert set(seen) == set(printed) and seen["kind"] == "live" and seen["bytes"] > 20 * MB
+	assert sum(site["bytes"] for site in seen["sites"]) == seen["bytes"] and seen["sites"][0]["where"] in seen["sites"][0]["frames"]
+	refused = server.post(f"/api/processes/{one.pid}/lines")
+	assert refused.status == 404 and "Python" in refused.json["error"]
 
 
 def test_metrics_come_in_the_requested_format(serve, fake):
@@ -194,8 +213,9 @@ def test_the_token_is_128_random_bits(serve):
 
 def test_everything_but_the_page_itself_needs_the_token(serve, fake):
 	server, pid = serve(), fake()
-	locked = [("GET", path) for path in ("/metrics", "/api/processes", f"/api/processes/{pid}", f"/api/processes/{pid}/snapshot")]
-	locked += [("POST", f"/api/processes/{pid}/trim"), ("HEAD", "/metrics"), ("GET", "/api/processes/2147483647")]
+	locked = [("GET", path) for path in ("/metrics", "/api/processes", f"/api/processes/{pid}", f"/api/processes/{pid}/snapshot",
+	                                   f"/api/processes/{pid}/sites", "/api/token")]
+	locked += [("POST", f"/api/processes/{pid}/trim"), ("POST", f"/api/processes/{pid}/lines"), ("HEAD", "/metrics"), ("GET", "/api/processes/2147483647")]
 
 	wrong = [server.token[:-1], server.token + "x", server.token.upper() + "X", "", " ", server.token[:-1] + "g", "x" * 1000]
 	given = [{}, {"Cookie": "token=" + server.token}, {"Authorization": "Basic " + server.token}, {"Authorization": server.token},
@@ -227,8 +247,9 @@ def test_the_second_token_reads_and_sends_no_requests(serve, fake, tmp_path):
 	assert file.stat().st_mode & 0o777 == 0o600 and file.read_text().strip() != server.token
 	for path in ("/metrics", "/api/processes", f"/api/processes/{pid}"):
 		assert server.get(path, **reader).status == 200
-	for method, path in (("GET", "snapshot"), ("POST", "trim")):
-		got = server.ask(f"/api/processes/{pid}/{path}", method, **reader)
+	for method, path in (("GET", f"processes/{pid}/snapshot"), ("POST", f"processes/{pid}/trim"), ("GET", f"processes/{pid}/sites"),
+	                     ("POST", f"processes/{pid}/lines"), ("GET", "token")):
+		got = server.ask(f"/api/{path}", method, **reader)
 		assert (got.status, got.json) == (403, {"error": "this token may read figures, and no more"})
 	assert server.get(f"/api/processes/{pid}").json["requests_count"] == 0
 

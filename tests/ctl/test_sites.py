@@ -15,6 +15,7 @@ import zlib
 import pytest
 
 import leftovers
+from json_schema import fits
 from mtctl_helpers import NOTHING, USAGE
 from people import needs_root, person, stage  # noqa: F401 (fixtures)
 
@@ -38,7 +39,7 @@ def leak(steer, compile_c, env, awake):
 def sites_json(control, one, *words):
 	done = control(one.env, "sites", one.pid, "--json", *words)
 	assert done.returncode == 0, done.stderr
-	return json.loads(done.stdout)
+	return fits("sites", done.stdout)
 
 
 def switch(control, one, value):
@@ -89,7 +90,7 @@ def test_a_difference_shows_what_grows_and_nothing_else(leak, control, mtctl):
 	one.tell("go")
 	out, _ = differ.communicate(timeout=20)
 
-	seen = json.loads(out)
+	seen = fits("sites", out)
 	assert seen["kind"] == "growth" and seen["over_ms"] >= 1500
 	assert seen["sites"][0]["where"].startswith("leak_here ")
 	assert 0.75 * LEAK_USABLE < seen["sites"][0]["bytes"] < 1.25 * LEAK_USABLE

@@ -1,8 +1,11 @@
 """mtctl snapshot: the blocks of a CUDA program's pool, as the real shim tells of them on the fake driver."""
 import concurrent.futures
+import importlib.util
 import json
 import os
 import pathlib
+import pickle
+import pickletools
 import re
 import signal
 import struct
@@ -13,10 +16,12 @@ import pytest
 
 import fake_shim
 from cuda_helpers import MB, cuda, fill # noqa: F401
+from json_schema import fits
 from mtctl_helpers import NO_ANSWER, NO_PROCESS, NOT_SHIMMED, NOTHING, USAGE, ctl, fake, plain # noqa: F401
 from serve_helpers import serve # noqa: F401 (fixture)
 
 STATES = ("live", "exported", "pending", "idle")
+GB = 1 << 30
 
 
 @pytest.fixture
@@ -25,7 +30,7 @@ def snapshot(control):
 	def take(one, *words):
 		got = control(one.env, "snapshot", one.pid, "--json", *words)
 		assert got.returncode == 0, got.stdout + got.stderr
-		seen = json.loads(got.stdout)
+		seen = fits("snapshot", got.stdout)
 		check_sums(seen)
 		return seen
 	return take
@@ -285,6 +290,77 @@ def blocks_file(entries, version=1, count=None):
 	head = HEAD.pack(0x31736b6c62746d, version, HEAD.size, ENTRY.size, len(entries) if count is None else count, 0,
 	                 time.time_ns(), 1000, 10, 30000, fake_shim.checksum(body), 0)[:-8]
 	return head + struct.pack("=Q", fake_shim.checksum(head)) + body
+
+
+# What memory_viz reads of a snapshot: torch/cuda/_memory_viz.py and torch/utils/viz/MemoryViz.js of PyTorch 2.
+FRAMES = {"type": "array", "items": {"type": "object", "required": ["name", "filename", "line"],
+                                     "properties": {"name": {"type": "string"}, "filename": {"type": "string"}, "line": {"type": "integer"}}}}
+SIZE = {"type": "integer", "minimum": 0}
+BLOCK = {"type": "object", "required": ["address", "size", "requested_size", "state", "frames"],
+         "properties": {"address": SIZE, "size": SIZE, "requested_size": SIZE, "frames": FRAMES,
+                        "state": {"enum": ["active_allocated", "active_pending_free", "inactive"]}}}
+SEGMENT = {"type": "object", "required": ["device", "address", "total_size", "allocated_size", "active_size", "stream", "segment_type", "blocks"],
+           "properties": {"device": SIZE, "address": SIZE, "total_size": SIZE, "allocated_size": SIZE, "active_size": SIZE, "stream": SIZE,
+                          "requested_size": SIZE, "segment_type": {"enum": ["small", "large"]}, "is_expandable": {"const": False}, "frames": FRAMES,
+                          "blocks": {"type": "array", "items": BLOCK, "minItems": 1}}}
+EVENT = {"type": "object", "required": ["action", "addr", "size", "stream", "frames", "time_us"],
+         "properties": {"action": {"const": "alloc"}, "addr": SIZE, "size": SIZE, "stream": SIZE, "time_us": SIZE, "frames": FRAMES}}
+PICKLE = {"type": "object", "required": ["segments", "device_traces"],
+          "properties": {"segments": {"type": "array", "items": SEGMENT},
+                         "device_traces": {"type": "array", "items": {"type": "array", "items": EVENT}}}}
+# The opcodes that the reader in the browser knows.
+OPCODES = set("PROTO APPENDS BINGET BININT BININT1 BININT2 EMPTY_DICT EMPTY_LIST FRAME LONG1 LONG_BINGET MARK MEMOIZE SETITEMS SHORT_BINUNICODE "
+              "STOP TUPLE2 APPEND NEWFALSE BINPUT BINUNICODE EMPTY_TUPLE NEWTRUE NONE BINFLOAT TUPLE TUPLE1 TUPLE3 LONG_BINPUT LIST DICT "
+              "SETITEM".split())
+
+
+def pickled(fake, ctl, tmp_path):
+	entries = [(0x7f0000000000 + i * GB, held, asked, age, 0, device, state) for i, (held, asked, age, device, state) in enumerate(
+		[(4 * MB, 4 * MB - 96, 9000, 0, 0), (2 * MB, 2 * MB, 7000, 0, 1), (MB, 1000, 5, 0, 2), (512, 500, 60, 2, 3), (8 * GB, 8 * GB, 9500, 0, 0)])]
+	file = tmp_path / "pool.pickle"
+	done = ctl("snapshot", fake(blocks=blocks_file([*entries, (2**64 - 4096, 512, 512, 2**32 - 1, 7, 0, 0)]).hex()), "-o", file)
+	assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+	assert file.stat().st_mode & 0o777 == 0o600
+	return file.read_bytes()
+
+
+def test_a_pickle_is_what_memory_viz_reads(fake, ctl, tmp_path):
+	data = pickled(fake, ctl, tmp_path)
+	seen = pickle.loads(data)
+
+	pytest.importorskip("jsonschema").Draft7Validator(PICKLE).validate(seen)
+	assert {code.name for code, _, _ in pickletools.genops(data)} <= OPCODES
+	segments = {one["address"] - 0x7f0000000000: one for one in seen["segments"]}
+	assert [segments[i * GB]["blocks"][0]["state"] for i in range(5)] == [
+		"active_allocated", "active_allocated", "active_pending_free", "inactive", "active_allocated"]
+	assert segments[0]["blocks"][0]["requested_size"] == 4 * MB - 96 and segments[4 * GB]["total_size"] == 8 * GB
+	assert segments[GB]["frames"][0]["name"] == "exported" and segments[3 * GB]["device"] == 2
+	assert segments[2 * GB]["segment_pool_id"] == (0, 0) and segments[2 * GB]["active_size"] == MB and not segments[2 * GB]["allocated_size"]
+	# what is live, the oldest first: the blocks of device 0
+	assert [len(trace) for trace in seen["device_traces"]] == [4, 0, 0]
+	times = [event["time_us"] for event in seen["device_traces"][0]]
+	assert times == sorted(times) and times[2] - times[1] == 500_000 and seen["device_traces"][0][1]["size"] == 8 * GB
+
+
+def test_memory_viz_itself_takes_the_pickle(fake, ctl, tmp_path):
+	"""PyTorch's own file, without the rest of PyTorch: it needs nothing of it."""
+	torch = importlib.util.find_spec("torch")
+	file = torch and pathlib.Path(torch.origin).parent / "cuda" / "_memory_viz.py"
+	if not file or not file.exists():
+		pytest.skip("PyTorch is not installed")
+	spec = importlib.util.spec_from_file_location("memory_viz_of_torch", file)
+	viz = importlib.util.module_from_spec(spec)
+	spec.loader.exec_module(viz)
+	seen = pickle.loads(pickled(fake, ctl, tmp_path))
+	given = seen if hasattr(viz, "segsum") else seen["segments"]  # 1.13 took the list of segments
+
+	assert "active_allocated" in viz.memory(given, format_flamegraph=str)
+	assert f"seg_{0x7f0000000000}" in viz.segments(given, format_flamegraph=str)
+	if hasattr(viz, "stats"):
+		assert viz.stats(given)["segments"] == 6
+	if hasattr(viz, "segsum"):
+		assert viz.segsum(seen) and viz.trace(seen)
+		assert "<html>" in viz.trace_plot(seen) and "<html>" in viz.segment_plot(seen)
 
 
 def test_of_two_blocks_at_one_address_the_later_one_stands(fake, ctl):

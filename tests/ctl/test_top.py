@@ -99,7 +99,7 @@ def test_a_selected_process_that_ends_is_reported(top, fake, wait_for):
 	one.wait("COMMAND")
 
 
-# ---- cleaning and settings ----
+# ---- the pane ----
 
 HOARD = """
 import sys
@@ -109,6 +109,37 @@ print("ready", flush=True)
 sys.stdin.read()
 """
 
+
+def test_the_pane_has_the_selected_process_over_time_at_80x24_and_160x50(top, ctl, spawn, env, awake, tmp_path):
+	script = tmp_path / "train.py"
+	script.write_text(HOARD)
+	settings = env(MIN_MB=0, SLACK_MB=100000, SETTLE_MS=3600000, BUDGET_PCT=0)
+	process = spawn([PYTHON, str(script), "--fast"], dict(settings, PYTHONMALLOC="malloc"))
+	assert process.stdout.readline() == "ready\n"
+	awake(process.pid, settings)
+	one = top(f"--filter={process.pid}", "--interval=0.2", size=(80, 24))
+
+	one.wait(rf"^── {process.pid} train.py --fast ─ returned 0, last none")
+	one.wait(rf"^ *{process.pid} .* train.py")
+	one.wait(r"^ +\d+ MB┤")
+	one.wait(r"^ RSS \d\d\dM +▆live .*▆reusable 1\d\dM +▆files .*▆other ")
+	one.keys("h", "y")
+	one.wait(r"^ +0└[─┴]*h[─┴h]*$")
+	one.wait(rf"^── {process.pid} .* returned 1\d\dM, last -1\d\dM \d+s ago: request")
+	one.wait(r"mtctl top  1 process, 1\d\dM returned, ")
+	assert all(len(line) <= 80 for line in one.text().splitlines())
+
+	one.resize(160, 50)
+	one.wait(r"returned +1\d\d\.\d MB")
+	one.wait(r"by +\d purges?, 0 light, 1 heavy$")
+	one.wait(r"└[─┴]*h")
+	one.keys("p")
+	one.wait_gone("└")
+	line_of(one, process.pid)
+	assert re.search(rf"^ *{process.pid} .* train.py --fast$", ctl("ps").stdout, re.MULTILINE)
+
+
+# ---- cleaning and settings ----
 
 @pytest.mark.parametrize("keys, level", [(["l"], "light"), (["h", "y"], "heavy")])
 def test_a_cleanup_brings_down_the_memory_of_a_real_hoard(top, spawn, env, awake, keys, level):
@@ -245,7 +276,7 @@ def test_it_follows_the_size_of_the_window(top, fake):
 	one.wait("BUDG% TREND")
 
 	one.resize(40, 8)
-	one.wait(rf"^ *{pid} +[\d.]+M .*python3")
+	one.wait(rf"^ *{pid} +[\d.]+M .*fake_shim.py")
 	one.wait_gone("TREND")
 	one.resize(39, 7)
 	one.wait("39x7: too small, 40x8 is needed")

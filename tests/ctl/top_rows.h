@@ -24,6 +24,7 @@ static void make_row(struct mt_top_row *row, pid_t pid, size_t parent, uint64_t 
 	snprintf(row->process.comm, sizeof(row->process.comm), "python3");
 	snprintf(row->process.command, sizeof(row->process.command), "/usr/bin/python3 work%d.py",
 		 (int)pid);
+	snprintf(row->title, sizeof(row->title), "work%d.py", (int)pid);
 }
 
 /* 10 (100 MB) with 20 (300 MB) and 30 (50 MB) below it, 40 (400 MB) below 30; 50 (200 MB) alone. */

@@ -10,6 +10,7 @@
 #include "ctl/process/stats_file.h"
 #include "fuzz.h"
 #include "core/checksum.h"
+#include "core/lines_layout.h"
 
 #define FIELDS_OWN  (sizeof(struct mt_stats_snapshot) / sizeof(uint64_t))
 #define FIELDS_MOST 1024u
@@ -328,4 +329,35 @@ size_t fuzz_forge_blocks(char *text, unsigned char **out)
 	free(entries);
 	bytes += sizeof(head);
 	return cut < bytes ? cut : bytes;
+}
+
+size_t fuzz_forge_lines(const char *text, size_t bytes, unsigned char **out)
+{
+	struct mt_lines_head head = {.magic = 0};
+	size_t rest = bytes > sizeof(head) ? (bytes - sizeof(head)) / 8 * 8 : 0, fixed;
+	unsigned char *file = calloc(1, sizeof(head) + rest + 1);
+
+	if (!file)
+		abort();
+	memcpy(&head, text, bytes < sizeof(head) ? bytes : sizeof(head));
+	if (rest)
+		memcpy(file + sizeof(head), text + sizeof(head), rest);
+	head.magic = MT_LINES_MAGIC;
+	head.version = MT_LINES_VERSION;
+	head.head_bytes = sizeof(head);
+	head.stack_bytes = sizeof(struct mt_lines_stack);
+	head.stacks_count = (uint32_t)(head.stacks_count % (rest / head.stack_bytes + 1));
+	fixed = head.stacks_count * sizeof(struct mt_lines_stack);
+	head.frames_count = (uint32_t)(head.frames_count %
+				       ((rest - fixed) / sizeof(struct mt_lines_frame) + 1));
+	fixed += head.frames_count * sizeof(struct mt_lines_frame);
+	head.names_bytes = (uint32_t)(rest - fixed);
+	if (head.names_bytes)
+		file[sizeof(head) + rest - 1] = '\0';
+	head.content_sum = mt_checksum(MT_CHECKSUM_START, file + sizeof(head), rest);
+	head.checksum =
+		mt_checksum(MT_CHECKSUM_START, &head, offsetof(struct mt_lines_head, checksum));
+	memcpy(file, &head, sizeof(head));
+	*out = file;
+	return sizeof(head) + rest;
 }

@@ -22,4 +22,9 @@ size_t fuzz_forge_blocks(char *text, unsigned char **out);
  * checked it has at hand. */
 void fuzz_forge_read(char *text, struct mt_stats_file *out);
 
+/* Makes a file of Python lines of any bytes: what lies where the head has magic, version, sizes and
+ * checksums is made right, and the content ends with NUL. Returns how many bytes; the caller frees.
+ */
+size_t fuzz_forge_lines(const char *text, size_t bytes, unsigned char **out);
+
 #endif

@@ -45,7 +45,7 @@ $(fuzz_at)/libfuzzed.a: $(fuzz_lib_obj)
 	rm -f $@
 	ar qcs $@ $^
 
-$(fuzz_at)/obj/ctl/ui/serve/page.o: $(wildcard ctl/ui/serve/page/*)
+$(fuzz_at)/obj/ctl/ui/serve/page.o: $(page_files)
 
 define fuzz_rule
 $(fuzz_at)/$(1): $(addprefix $(fuzz_at)/obj/tests/fuzz/,fuzz_$(1).o fuzz.o root.o $(fuzz_parts_$(1):%=%.o)) $(fuzz_at)/libfuzzed.a $(jemalloc_lib)

@@ -1,11 +1,12 @@
 /* fuzz_files.c -- what mtctl reads that another process wrote: stats files, blocks of a GPU pool,
- * heap profiles, recordings, names in the directory of files; and everything that it prints of
- * them, out of which no byte may steer a terminal or spoil JSON.
+ * heap profiles, Python lines, recordings, names in the directory of files; and everything that it
+ * prints of them, out of which no byte may steer a terminal or spoil JSON.
  *
- * Parts of an input: %%stats, %%blocks (lines of forge.h); %%rawstats, %%rawblocks (the bytes of
- * the file); %%heap, %%recording, %%pool (the text of the file); %%names (a file's name on each
- * line). Letters behind %%stats say what becomes of it: s stat, m metrics, r recording, d diagnose.
- * A second %%stats, %%heap or %%recording is what came later. */
+ * Parts of an input: %%stats, %%blocks (lines of forge.h); %%rawstats, %%rawblocks, %%rawlines
+ * (the bytes of the file); %%lines (bytes, of which forge.h makes a file with right sizes and
+ * sums); %%heap, %%recording, %%pool (the text of the file); %%names (a file's name on each line).
+ * Letters behind %%stats say what becomes of it: s stat, m metrics, r recording, d diagnose. A
+ * second %%stats, %%heap or %%recording is what came later. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #include "ctl/process/blocks_file.h"
 #include "ctl/diagnose/role.h"
 #include "ctl/output/json.h"
+#include "ctl/profile/lines.h"
 #include "ctl/profile/symbolizer.h"
 #include "ctl/metrics/openmetrics.h"
 #include "ctl/ui/plot/canvas.h"
@@ -370,6 +372,36 @@ static void read_heap(const struct fuzz_part *part, struct mt_sites *before, boo
 	*has_before = true;
 }
 
+/* ---- Python lines ---- */
+
+static void read_lines(const void *bytes, size_t count)
+{
+	const struct mt_lines_view view = {&self, count % 2 ? 0 : 3};
+	struct mt_lines_file file;
+	struct mt_lines lines;
+	struct mt_error_reason why = {""};
+	const char *text;
+	size_t printed;
+	int fd = fuzz_file(bytes, count);
+	enum mt_err error = mt_lines_file_read(fd, &file, &why);
+
+	close(fd);
+	fuzz_expect_text("why a file of lines is refused", why.text, sizeof(why.text));
+	if (error)
+		return;
+	mt_lines_read(&file, &lines);
+	fuzz_output_begin();
+	mt_lines_print_table(&lines, &view);
+	mt_lines_print_folded(&lines);
+	text = fuzz_output_end(&printed);
+	fuzz_expect_clean("sites --python", text, printed);
+	fuzz_output_begin();
+	mt_lines_print_json(&lines, &view);
+	text = fuzz_output_end(&printed);
+	fuzz_expect_json("sites --python --json", text, printed);
+	mt_lines_free(&lines);
+}
+
 /* ---- names ---- */
 
 /* Digits without noughts before them, as the shim writes them. */
@@ -446,6 +478,12 @@ static void take(struct fuzz_part *part, struct kept *kept)
 		read_stats(part->text, part->bytes, what, &kept->has_stats);
 	} else if (fuzz_is(part, "rawblocks", NULL)) {
 		read_blocks(part->text, part->bytes);
+	} else if (fuzz_is(part, "lines", NULL)) {
+		count = fuzz_forge_lines(part->text, part->bytes, &bytes);
+		read_lines(bytes, count);
+		free(bytes);
+	} else if (fuzz_is(part, "rawlines", NULL)) {
+		read_lines(part->text, part->bytes);
 	} else if (fuzz_is(part, "heap", NULL)) {
 		read_heap(part, &kept->sites, &kept->has_sites);
 	} else if (fuzz_is(part, "recording", NULL) && kept->recordings_count < 4) {

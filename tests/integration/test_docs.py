@@ -4,6 +4,7 @@ import functools
 import pathlib
 import re
 import subprocess
+from xml.etree import ElementTree
 
 import pytest
 
@@ -12,6 +13,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 # The folders of files that a document may name from the root, and those of shim/ that it may name without "shim/".
 TOP = ("bench", "ctl", "docs", "scripts", "shim", "tests", ".ci")
 COMPONENTS = ("compat", "core", "gpu", "heap", "pressure", "purge", "python", "signal", "sys")
+SVG = "{http://www.w3.org/2000/svg}"
 ENDINGS = "c|cc|def|h|html|in|json|map|md|mk|py|S|sh|sum|svg|toml|txt|yaml|yml"
 LINK = re.compile(r"(?<!!)!?\[(?:[^\[\]]|\[[^]]*\])*\]\(([^()\s]+)\)")
 
@@ -168,3 +170,27 @@ def test_every_page_is_reached_from_the_readme():
 		waiting += [path for path in ((page.parent / link).resolve() for link in links if link) if path.exists()]
 
 	assert {name_of(page) for page in PAGES} == {name_of(page) for page in reached}
+
+
+def test_a_picture_of_a_terminal_has_its_size_its_text_and_its_colours():
+	screen = "\x1b[1m\x1b[44m top \x1b[0m\x1b[32m██▄\x1b[39m a<b \n─┤x\n"
+	drawn = subprocess.run(["/usr/bin/python3", ROOT / "scripts/generate/screen.py", "12x2", "a & b"], input=screen, capture_output=True,
+	                       encoding="utf-8", check=True).stdout
+	root = ElementTree.fromstring(drawn)
+	texts = {text.text: text for text in root.iter(f"{SVG}text")}
+	blocks = [rect for rect in root.iter(f"{SVG}rect") if rect.get("fill") == "#98c379"]
+
+	assert root.findtext(f"{SVG}title") == "a & b" and set(texts) == {"top", "a<b", "x"}
+	assert texts["top"].get("font-weight") == "bold" and not texts["x"].get("font-weight")
+	assert [float(rect.get("height")) for rect in blocks] == [17, 8.5] and float(blocks[0].get("width")) == 2 * 8.4
+	assert float(root.get("width")) == 116.8 and len(list(root.iter(f"{SVG}path"))) == 2
+
+
+@pytest.mark.parametrize("size", ["80x24", "160x50"])
+def test_the_pictures_of_top_have_the_pane_and_the_size_in_their_name(size):
+	root = ElementTree.parse(ROOT / f"docs/screens/top-{size}.svg").getroot()
+	columns, rows = map(int, size.split("x"))
+	words = " ".join(text.text for text in root.iter(f"{SVG}text"))
+
+	assert (float(root.get("width")), float(root.get("height"))) == (round(columns * 8.4 + 16, 2), rows * 17 + 16)
+	assert "train.py --rounds 50" in words and "MB" in words and "reusable" in words

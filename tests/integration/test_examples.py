@@ -59,7 +59,7 @@ def test_torchrun_gives_every_rank_the_shim_and_a_log_of_its_own(launch, tmp_pat
 	# PyTorch 1.13 fails on Python 3.11 where nothing is redirected.
 	done = launch("torchrun.sh", "rank.py", "--epochs", RANKS="2", TORCHRUN_OPTIONS="--redirects 1 --tee 1")
 
-	if "PyTorch was built without libuv support" in done.stderr:
+	if "without libuv support" in done.stderr:
 		pytest.skip("this PyTorch's torchrun wants libuv, without which it was built")
 	assert done.returncode == 0, done.stderr
 	assert sorted(re.findall(r"rank \d.*", done.stdout)) == ["rank 0 shim --epochs", "rank 1 shim --epochs"]

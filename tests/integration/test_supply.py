@@ -146,7 +146,8 @@ def check_spdx(text):
 
 
 def check_license(*texts):
-	known = {"Apache-2.0", "BSD-2-Clause", "Apache-2.0 AND BSD-2-Clause", "NOASSERTION", "NONE"}
+	known = {"Apache-2.0", "BSD-2-Clause", "MIT", "Apache-2.0 AND BSD-2-Clause", "Apache-2.0 AND MIT", "Apache-2.0 AND BSD-2-Clause AND MIT",
+	         "NOASSERTION", "NONE"}
 	assert set(texts) <= known, texts
 
 
@@ -223,6 +224,21 @@ def test_the_package_has_a_bill_of_its_files_and_of_what_was_linked(deb, tmp_pat
 	assert source == "jemalloc" and f"of source package jemalloc {version}" in jemalloc["sourceInfo"]
 	assert re.match(r"\d+\.\d+\.\d+", jemalloc["versionInfo"]) and jemalloc["licenseDeclared"] == "BSD-2-Clause"
 	assert jemalloc["externalRefs"][0]["referenceLocator"].startswith("pkg:deb/")
+
+
+def test_the_package_names_the_chart_library_that_its_page_holds_and_its_license(deb, tmp_path):
+	library = pathlib.Path("/usr/share/javascript/dygraphs/dygraph.min.js")
+	if not library.exists():
+		pytest.skip("libjs-dygraphs is not installed")
+	bill = json.loads(bill_of(deb))
+	said("dpkg-deb", "-x", deb, tmp_path)
+
+	dygraphs = next(one for one in bill["packages"] if one["name"] == "dygraphs")
+	assert {"algorithm": "SHA256", "checksumValue": hashlib.sha256(library.read_bytes()).hexdigest()} in dygraphs["checksums"]
+	assert dygraphs["licenseDeclared"] == "MIT" and f"v{dygraphs['versionInfo']}/" in library.read_text()[:200]
+	assert ("mtctl-serve", "dygraphs") in linked(bill, "CONTAINS")
+	text = (tmp_path / "usr/share/doc/mtshim/copyright").read_text()
+	assert "Files: mtctl-serve" in text and "Dan Vanderkam" in text and "Permission is hereby granted" in text
 
 
 def test_the_bill_of_the_package_names_the_shared_libraries_that_its_programs_need(deb, tmp_path):

@@ -1,4 +1,4 @@
-/* growth.c -- a program with buffers straight from mmap that it never unmaps: 5 MB/s, and no
+/* growth.c -- a program with buffers straight from mmap that it never unmaps: 2 MB/s, and no
  * allocator knows of them. */
 #include <sys/mman.h>
 
@@ -6,10 +6,11 @@
 
 int main(void)
 {
-	void *tables = filled(20 * MB);
+	/* a size of jemalloc: live and resident are the same */
+	void *tables = filled(384 * MB);
 
 	ready();
-	while (goes_on(50))
+	while (goes_on(125))
 		memset(must(mmap(NULL, MB / 4, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
 				 -1, 0)),
 		       'x', MB / 4);

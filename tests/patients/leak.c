@@ -1,4 +1,4 @@
-/* leak.c -- a server that forgets to free the session of a client that hangs up: 4 MB/s, among
+/* leak.c -- a server that forgets to free the session of a client that hangs up: 2 MB/s, among
  * requests that are freed. */
 #include "patient.h"
 
@@ -29,10 +29,10 @@ __attribute__((noinline)) void serve_request(void)
 
 int main(void)
 {
-	void *tables = filled(40 * MB);
+	void *tables = filled(384 * MB);
 
 	ready();
-	while (goes_on(10))
+	while (goes_on(20))
 		for (int i = 0; i < 20; i++)
 			serve_request();
 	free(tables);

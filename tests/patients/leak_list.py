@@ -1,6 +1,7 @@
-"""A trainer that appends each step's outputs to a list "for the plot at the end": 4 MB/s."""
+"""A trainer with its data in memory that appends each step's outputs to a list "for the plot at the end": 1 MB/s."""
 from patient import goes_on, ready
 
+data = bytearray(b"d") * (400 << 20)
 history = []
 
 
@@ -10,7 +11,7 @@ def record(step):
 
 ready()
 step = 0
-while goes_on(0.05):
+while goes_on(0.2):
 	for _ in range(6):
 		step += 1
 		record(step)

@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+from json_schema import fits
+
 PYTHON = "/usr/bin/python3"
 PYENV = pathlib.Path("/root/.pyenv/versions")
 
@@ -159,7 +161,7 @@ def look(mtctl, actor, *options):
 	"""One look. Returns the report, or the exit code where there is none, and what stands on stderr."""
 	done = subprocess.run(list(map(str, look_command(mtctl, actor.pid, *options))), env=plain(actor.env), capture_output=True,
 	                      text=True, timeout=60)
-	return json.loads(done.stdout) if done.stdout else done.returncode, done.stderr
+	return fits("sites --python", done.stdout) if done.stdout else done.returncode, done.stderr
 
 
 def begin(spawn, mtctl, actor, wait_for, *options):
@@ -179,7 +181,7 @@ def test_the_cost_is_said_before_and_measured_after(mtctl, actor):
 
 	assert "tracemalloc follows Python's allocations for 0.5 s" in error and "times as long" in error
 	assert 0 < report["longest_stop_ns"] <= report["stopped_ns"] < report["over_ms"] * 1e6
-	assert report["tables_bytes"] > 0 and report["stack_frames"] == 1
+	assert report["tables_bytes"] > 0 and report["frames_count"] == 1
 
 
 def test_the_program_s_own_tracemalloc_is_read_and_left_alone(steer, env, mtctl, tmp_path):
@@ -187,7 +189,7 @@ def test_the_program_s_own_tracemalloc_is_read_and_left_alone(steer, env, mtctl,
 
 	report, _ = look(mtctl, actor, "--for=1.5")
 
-	assert report["own_tracemalloc"] and report["stack_frames"] == 2
+	assert report["own_tracemalloc"] and report["frames_count"] == 2
 	assert any(line["line"] == LEAK and line["growth_bytes"] > 0 for line in report["lines"])
 	assert actor.tell("__import__('_tracemalloc').is_tracing()") == "True"
 

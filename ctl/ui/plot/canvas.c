@@ -17,7 +17,8 @@ enum format { SVG, PNG, PDF };
 struct mt_canvas {
 	enum format format;
 	const char *path;
-	FILE *out; /* in memory */
+	FILE *page; /* NULL: the file `path` */
+	FILE *out;  /* in memory */
 	char *memory;
 	size_t bytes;
 	cairo_surface_t *surface;
@@ -56,15 +57,17 @@ static void put_title(FILE *out, const char *text)
 
 static void begin_svg(FILE *out, const struct mt_canvas_options *options)
 {
+	if (!options->page)
+		fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n", out);
 	fprintf(out,
-		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
 		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" "
 		"viewBox=\"0 0 %.0f %.0f\" role=\"img\" font-family=\"DejaVu Sans, Verdana, Arial, "
 		"sans-serif\">\n",
 		options->width, options->height, options->width, options->height);
 	put_title(out, options->title);
-	/* white, whatever page shows it */
-	fputs("<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n", out);
+	/* white, whatever shows it; a page has colours of its own */
+	if (!options->page)
+		fputs("<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n", out);
 }
 
 /* The lengths of dashes and gaps; returns how many. */
@@ -174,6 +177,7 @@ static void start(struct mt_canvas *canvas, const struct mt_canvas_options *opti
 	bool is_png = canvas->format == PNG;
 
 	canvas->path = options->path;
+	canvas->page = options->page;
 	canvas->out = mt_error_check_memory(open_memstream(&canvas->memory, &canvas->bytes));
 	if (canvas->format == PDF)
 		canvas->surface = open_pdf(canvas->out, options);
@@ -196,7 +200,7 @@ enum mt_err mt_canvas_open(const struct mt_canvas_options *options, struct mt_ca
 	static const char *const endings[] = {[SVG] = ".svg", [PNG] = ".png", [PDF] = ".pdf"};
 
 	for (int format = SVG; format <= PDF; format++) {
-		if (!mt_text_ends_with(options->path, endings[format]))
+		if (!options->page && !mt_text_ends_with(options->path, endings[format]))
 			continue;
 		*out = mt_error_check_memory(calloc(1, sizeof(**out)));
 		(*out)->format = (enum format)format;
@@ -217,15 +221,19 @@ static void remove_part(const char *path, const struct stat *written)
 		(void)unlink(path);
 }
 
+/* Whoever has opened the page looks at its errors (ferror(3)). */
 static enum mt_err write_file(const struct mt_canvas *canvas, struct mt_error_reason *why)
 {
 	int fd = -1;
-	enum mt_err error = mt_outfile_open(canvas->path, 0666, &fd, why);
+	enum mt_err error =
+		canvas->page ? MT_ERR_OK : mt_outfile_open(canvas->path, 0666, &fd, why);
 	struct stat written = {0};
 	FILE *file;
 	bool whole;
 
-	if (error)
+	if (canvas->page)
+		fwrite(canvas->memory, 1, canvas->bytes, canvas->page);
+	if (canvas->page || error)
 		return error;
 	(void)fstat(fd, &written);
 	file = mt_error_check_memory(fdopen(fd, "w"));
@@ -264,7 +272,8 @@ enum mt_err mt_canvas_close(struct mt_canvas *canvas, struct mt_error_reason *wh
 	if (fclose(canvas->out) != 0)
 		mt_error_check_memory(NULL);
 	if (drawn || finished)
-		error = mt_error_because(why, MT_ERR_SYSTEM, "%.200s: %s", canvas->path,
+		error = mt_error_because(why, MT_ERR_SYSTEM, "%.200s: %s",
+					 canvas->page ? "the picture" : canvas->path,
 					 cairo_status_to_string(drawn ? drawn : finished));
 	else
 		error = write_file(canvas, why);

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "ctl/output/error.h"
 #include "ctl/metrics/scale.h"
@@ -35,12 +36,15 @@ struct mt_font {
 
 struct mt_canvas_options {
 	const char *path;
+	/* not NULL: an SVG to be a part of an HTML page is written there, without a background,
+	 * and `path` is not used */
+	FILE *page;
 	const char *title; /* in the properties of the file */
 	double width, height;
 };
 
-/* Opens a canvas for options->path, which must live until mt_canvas_close. INVALID: the name has
- * another ending. */
+/* Opens a canvas for options->path or page, which must live until mt_canvas_close. INVALID: the
+ * name has another ending. */
 enum mt_err mt_canvas_open(const struct mt_canvas_options *options, struct mt_canvas **out,
 			   struct mt_error_reason *why);
 

@@ -20,7 +20,7 @@ int mt_compare_run(int argc, char **argv)
 	if (options.path && mt_comparison_draw(runs.list, runs.count, &options, &why) != MT_ERR_OK)
 		code = mt_error_fail(MT_EXIT_USAGE, &why);
 	else
-		mt_run_print_table(runs.list, runs.count);
+		(options.json ? mt_run_print_json : mt_run_print_table)(runs.list, runs.count);
 	mt_runs_free(&runs);
 	return code;
 }

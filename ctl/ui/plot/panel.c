@@ -4,8 +4,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define TICK_ROOM   55.0 /* pixels for one label of the axis of bytes */
-#define SHAPE_APART 90.0 /* pixels between the shapes on a line */
+#define LABELS_APART 8.0  /* pixels between labels of the axis of time */
+#define TICK_ROOM    55.0 /* pixels for one label of the axis of bytes */
+#define SHAPE_APART  90.0 /* pixels between the shapes on a line */
 
 struct mt_scale mt_panel_time_scale(const struct mt_box *box, const struct mt_span *span)
 {
@@ -190,6 +191,7 @@ void mt_panel_draw_time(struct mt_canvas *canvas, const struct mt_box *box, doub
 	const struct mt_paint frame = {MT_RGB_FRAME, 1, 1, MT_DASH_NONE};
 	struct mt_scale scale = mt_panel_time_scale(box, span);
 	struct mt_ticks ticks;
+	double free_from = 0;
 
 	if (span->as_clock)
 		mt_ticks_clock(span->origin, span->low, span->high, &ticks);
@@ -200,10 +202,14 @@ void mt_panel_draw_time(struct mt_canvas *canvas, const struct mt_box *box, doub
 	draw_line(canvas, (struct mt_point){box->left, y}, (struct mt_point){box->right, y},
 		  &frame);
 	for (size_t i = 0; i < ticks.count; i++) {
-		double x = mt_scale_position(&scale, ticks.list[i].at);
+		double x = mt_scale_position(&scale, ticks.list[i].at),
+		       half = mt_canvas_text_width(canvas, ticks.list[i].label, &font) / 2;
 
 		draw_line(canvas, (struct mt_point){x, y}, (struct mt_point){x, y + 4}, &frame);
+		if (x - half < free_from)
+			continue;
 		mt_canvas_text(canvas, (struct mt_point){x, y + 17}, ticks.list[i].label, &font);
+		free_from = x + half + LABELS_APART;
 	}
 	mt_canvas_end(canvas);
 }

@@ -335,13 +335,15 @@ static void draw(struct mt_canvas *canvas, struct picture *picture, double width
 	size_t count = fill_legend(picture, &marks, items);
 	double end = height - pool_height(picture->options),
 	       bottom = end - TIME_HEIGHT - mt_marks_height(&marks);
-	struct mt_box above = {MT_PICTURE_MARGIN, TITLE_HEIGHT, width - MT_PICTURE_MARGIN, 0};
+	struct mt_box above = {MT_PICTURE_MARGIN, picture->options->untitled ? 4 : TITLE_HEIGHT,
+			       width - MT_PICTURE_MARGIN, 0};
 	const struct mt_box *box = &picture->panels[0].box;
 	char title[200], below[400];
 
 	write_title(picture, title, sizeof(title));
 	write_subtitle(picture, below, sizeof(below));
-	mt_picture_draw_title(canvas, width, title, below);
+	if (!picture->options->untitled)
+		mt_picture_draw_title(canvas, width, title, below);
 	above.bottom = mt_legend_draw(canvas, &above, items, count);
 	if (mt_marks_has_freed(&marks))
 		picture->panels[0].below_title = FREED_HEIGHT;
@@ -399,7 +401,7 @@ enum mt_err mt_picture_draw(const struct mt_recording *recording,
 			    const struct mt_picture_options *options, struct mt_error_reason *why)
 {
 	struct picture *picture = mt_error_check_memory(calloc(1, sizeof(*picture)));
-	struct mt_canvas_options paper = {.path = options->path};
+	struct mt_canvas_options paper = {.path = options->path, .page = options->page};
 	struct mt_canvas *canvas;
 	char title[200];
 	enum mt_err error;

@@ -14,6 +14,8 @@
 
 struct mt_picture_options {
 	const char *path;
+	FILE *page;             /* not NULL: a part of an HTML page: see canvas.h */
+	bool untitled;          /* without the two lines at the top: the page has them */
 	const char *title;      /* NULL: the command */
 	double width, height;   /* pixels; 0: as needed */
 	double since_s, last_s; /* shown from this time on; of that the last part; 0: all */

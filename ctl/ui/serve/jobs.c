@@ -17,6 +17,8 @@
 #include "ctl/process/pool_snapshot.h"
 #include "ctl/process/trim_requests.h"
 #include "ctl/process/watchdog.h"
+#include "ctl/profile/lines.h"
+#include "ctl/profile/sites.h"
 
 #define PIECE_BYTES 65536u
 /* clients, children and a few more: see MT_CLIENTS_MAX */
@@ -26,6 +28,12 @@
 
 /* 1.5 MB. A million blocks would be 110 MB, with a copy for each client. */
 #define BLOCKS_MAX 10000u
+/* with 64 frames of 400 bytes each they fit into TEXT_MAX */
+#define SITES_MAX 300u
+/* Python lines: the look, the frames of a stack, as of `mtctl sites`, and the lines of the reply */
+#define LOOK_MS     10000u
+#define LOOK_FRAMES 10u
+#define LINES_MAX   50u
 
 /* ---- what the children do ---- */
 
@@ -111,6 +119,41 @@ static unsigned snapshot(const struct mt_job_request *request, char **out)
 	return MHD_HTTP_OK;
 }
 
+static unsigned sites(const struct mt_job_request *request, char **out)
+{
+	struct mt_process process;
+	const struct mt_sites_view view = {.process = &process, .top = SITES_MAX};
+	struct mt_sites found;
+	struct mt_error_reason why;
+	enum mt_err error = mt_job_find(request->pid, &process, &why);
+
+	if (!error)
+		error = mt_sites_collect(&process, &found, &why);
+	if (error)
+		return refuse(error, &why, out);
+	*out = text_of(mt_sites_json(&found, &view));
+	mt_sites_free(&found);
+	return MHD_HTTP_OK;
+}
+
+static unsigned lines(const struct mt_job_request *request, char **out)
+{
+	const struct mt_lines_options options = {.for_ms = LOOK_MS, .depth = LOOK_FRAMES};
+	struct mt_process process;
+	const struct mt_lines_view view = {.process = &process, .top = LINES_MAX};
+	struct mt_lines found;
+	struct mt_error_reason why;
+	enum mt_err error = mt_job_find(request->pid, &process, &why);
+
+	if (!error)
+		error = mt_lines_collect(&process, &options, &found, &why);
+	if (error)
+		return refuse(error, &why, out);
+	*out = text_of(mt_lines_json(&found, &view));
+	mt_lines_free(&found);
+	return MHD_HTTP_OK;
+}
+
 /* ---- the child ---- */
 
 /* Otherwise connections that the server closes would stay open. Other descriptors belong to shared
@@ -136,11 +179,16 @@ void mt_jobs_begin_child(void)
 
 static _Noreturn void child(const struct mt_job_request *request, int to)
 {
+	static unsigned (*const work[MT_JOB_COUNT])(const struct mt_job_request *,
+						    char **) = {[MT_JOB_TRIM] = trim,
+								[MT_JOB_SNAPSHOT] = snapshot,
+								[MT_JOB_SITES] = sites,
+								[MT_JOB_LINES] = lines};
 	unsigned status;
 	char *text = NULL;
 
 	mt_jobs_begin_child();
-	status = (request->kind == MT_JOB_TRIM ? trim : snapshot)(request, &text);
+	status = work[request->kind](request, &text);
 	mt_watchdog_write(to, &status, sizeof(status));
 	mt_watchdog_write(to, text, strlen(text));
 	_exit(0);

@@ -15,6 +15,9 @@
 enum mt_job_kind {
 	MT_JOB_TRIM,     /* `mtctl trim PID --json` */
 	MT_JOB_SNAPSHOT, /* `mtctl snapshot PID --json --top=10000` */
+	MT_JOB_SITES,    /* `mtctl sites PID --json --top=300` */
+	MT_JOB_LINES,    /* `mtctl sites PID --python --json --for=10s --top=50` */
+	MT_JOB_COUNT
 };
 
 struct mt_job_request {

@@ -8,26 +8,35 @@
 #define CSS  "text/css; charset=utf-8"
 #define JS   "text/javascript; charset=utf-8"
 
+#define FROM "ctl/ui/serve/page/"
+
+/* The last one is the chart library, which the Makefile copies from the distribution; empty where
+ * there is none. */
 #define PAGE_FILES(X)                                                                              \
-	X(index, "/", "index.html", HTML)                                                          \
-	X(icon, "/icon.svg", "icon.svg", "image/svg+xml")                                          \
-	X(css, "/page.css", "page.css", CSS)                                                       \
-	X(page, "/page.js", "page.js", JS)                                                         \
-	X(api, "/api.js", "api.js", JS)                                                            \
-	X(chart, "/chart.js", "chart.js", JS)                                                      \
-	X(cleaner, "/cleaner.js", "cleaner.js", JS)                                                \
-	X(details, "/details.js", "details.js", JS)                                                \
-	X(dom, "/dom.js", "dom.js", JS)                                                            \
-	X(format, "/format.js", "format.js", JS)                                                   \
-	X(history, "/history.js", "history.js", JS)                                                \
-	X(pool, "/pool.js", "pool.js", JS)                                                         \
-	X(table, "/table.js", "table.js", JS)                                                      \
-	X(treemap, "/treemap.js", "treemap.js", JS)
+	X(index, "/", FROM "index.html", HTML)                                                     \
+	X(icon, "/icon.svg", FROM "icon.svg", "image/svg+xml")                                     \
+	X(css, "/page.css", FROM "page.css", CSS)                                                  \
+	X(page, "/page.js", FROM "page.js", JS)                                                    \
+	X(api, "/api.js", FROM "api.js", JS)                                                       \
+	X(chart, "/chart.js", FROM "chart.js", JS)                                                 \
+	X(cleaner, "/cleaner.js", FROM "cleaner.js", JS)                                           \
+	X(details, "/details.js", FROM "details.js", JS)                                           \
+	X(dom, "/dom.js", FROM "dom.js", JS)                                                       \
+	X(download, "/download.js", FROM "download.js", JS)                                        \
+	X(flame, "/flame.js", FROM "flame.js", JS)                                                 \
+	X(format, "/format.js", FROM "format.js", JS)                                              \
+	X(history, "/history.js", FROM "history.js", JS)                                           \
+	X(overview, "/overview.js", FROM "overview.js", JS)                                        \
+	X(pool, "/pool.js", FROM "pool.js", JS)                                                    \
+	X(table, "/table.js", FROM "table.js", JS)                                                 \
+	X(token, "/token.js", FROM "token.js", JS)                                                 \
+	X(treemap, "/treemap.js", FROM "treemap.js", JS)                                           \
+	X(dygraph, "/dygraph.js", "build/gen/dygraph.js", JS)
 
 /* Paths are relative to the root of the sources, where make runs. */
 #define X(name, path, file, type)                                                                  \
 	__asm__(".pushsection .rodata\n"                                                           \
-		"page_" #name ":\n\t.incbin \"ctl/ui/serve/page/" file "\"\n"                      \
+		"page_" #name ":\n\t.incbin \"" file "\"\n"                                        \
 		"page_" #name "_end:\n\t.byte 0\n"                                                 \
 		".popsection\n");                                                                  \
 	extern const unsigned char page_##name[] __attribute__((visibility("hidden")));            \

@@ -102,12 +102,34 @@ static struct mt_response reply_snapshot(struct request *request)
 	return reply_by_job(request, (struct mt_job_request){.kind = MT_JOB_SNAPSHOT});
 }
 
+static struct mt_response reply_sites(struct request *request)
+{
+	return reply_by_job(request, (struct mt_job_request){.kind = MT_JOB_SITES});
+}
+
+static struct mt_response reply_lines(struct request *request)
+{
+	return reply_by_job(request, (struct mt_job_request){.kind = MT_JOB_LINES});
+}
+
+/* For who wants to know what a token is good for: only the one for everything comes here. */
+static struct mt_response reply_token(struct request *request)
+{
+	static const char text[] = "{\"changes\":true}";
+
+	(void)request;
+	return mt_response_bytes("application/json", text, sizeof(text) - 1, MT_RESPONSE_STATIC);
+}
+
 static const struct route routes[] = {
 	{"/healthz", false, MT_ACCESS_NOTHING, reply_health},
 	{"/metrics", false, MT_ACCESS_READ, reply_metrics},
 	{"/api/processes", false, MT_ACCESS_READ, reply_processes},
 	{"/api/processes/*", false, MT_ACCESS_READ, reply_process},
+	{"/api/token", false, MT_ACCESS_CHANGE, reply_token},
+	{"/api/processes/*/sites", false, MT_ACCESS_CHANGE, reply_sites},
 	{"/api/processes/*/snapshot", false, MT_ACCESS_CHANGE, reply_snapshot},
+	{"/api/processes/*/lines", true, MT_ACCESS_CHANGE, reply_lines},
 	{"/api/processes/*/trim", true, MT_ACCESS_CHANGE, reply_trim},
 };
 

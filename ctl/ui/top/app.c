@@ -310,6 +310,9 @@ static void shape_key(struct mt_top_app *app, int key)
 	case 'z':
 		mt_top_model_fold_all(&app->model);
 		break;
+	case 'p':
+		app->has_no_pane = !app->has_no_pane;
+		break;
 	case 't':
 		app->model.is_flat = !app->model.is_flat;
 		mt_top_model_arrange(&app->model);

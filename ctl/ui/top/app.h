@@ -33,6 +33,7 @@ struct mt_top_app {
 	uint64_t now_ns;           /* CLOCK_REALTIME of the last update */
 	uint64_t interval_ms;
 	bool is_paused, is_over;
+	bool has_no_pane; /* the user has hidden it */
 };
 
 void mt_top_app_start(struct mt_top_app *app);

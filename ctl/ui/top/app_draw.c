@@ -4,6 +4,7 @@
 #include "ctl/process/clock.h"
 #include "ctl/ui/top/app.h"
 #include "ctl/ui/top/help.h"
+#include "ctl/ui/top/pane.h"
 
 /* from this many rows on, status and keys have a row each */
 #define STATUS_ROWS_FROM 12
@@ -37,9 +38,9 @@ static void draw_hints(struct mt_top_canvas *canvas, const struct hint *hints, i
 static void draw_keys(const struct mt_top_app *app, struct mt_top_canvas *canvas, int row)
 {
 	static const struct hint list[] = {
-		{"?", "Help"},        {"/", "Filter"},    {"o", "Sort"},  {"t", "Tree"},
-		{"f", "Fold"},        {"l", "Light"},     {"h", "Heavy"}, {"s", "Set"},
-		{"Enter", "Details"}, {"Space", "Pause"}, {"q", "Quit"},  {NULL, NULL}};
+		{"?", "Help"},        {"/", "Filter"},    {"o", "Sort"}, {"t", "Tree"},
+		{"l", "Light"},       {"h", "Heavy"},     {"s", "Set"},  {"p", "Pane"},
+		{"Enter", "Details"}, {"Space", "Pause"}, {"q", "Quit"}, {NULL, NULL}};
 	static const struct hint details[] = {
 		{"q", "Back"},  {"1-4 Tab", "Tabs"}, {"Up Down", "Scroll"}, {"l", "Light"},
 		{"h", "Heavy"}, {"s", "Set"},        {"Space", "Pause"},    {NULL, NULL}};
@@ -101,10 +102,20 @@ static int draw_bottom(const struct mt_top_app *app, struct mt_top_canvas *canva
 static void draw_list(struct mt_top_app *app, struct mt_top_canvas *canvas, int end)
 {
 	const struct mt_top_frame frame = mt_top_app_frame(app);
+	const struct mt_top_row *selected =
+		app->has_no_pane ? NULL : mt_top_model_selected(&app->model);
 	struct mt_top_area area = {0, end};
-	int most = canvas->rows / 4;
+	int most = canvas->rows / 4, pane;
 
 	area.row = mt_top_draw_header(canvas, &frame, most < 3 ? 3 : most);
+	if (selected) {
+		pane = mt_top_pane_rows(canvas->rows,
+					end - area.row - 1 - (int)app->model.lines_count);
+		area.end -= pane;
+		mt_top_pane_draw(canvas, (struct mt_top_pane_area){area.end, end}, selected,
+				 app->now_ns);
+	}
+	end = area.end;
 	app->page_rows = end - area.row - 1 > 1 ? end - area.row - 1 : 1;
 	mt_top_draw_list(canvas, &frame, area, &app->list_first);
 }

@@ -71,8 +71,14 @@ void mt_top_paint_row(struct mt_top_canvas *canvas, int row, enum mt_top_style s
 {
 	if (row < 0 || row >= canvas->rows)
 		return;
-	for (int column = 0; column < canvas->columns; column++)
-		canvas->cells[(size_t)row * (size_t)canvas->columns + (size_t)column].style = style;
+	for (int column = 0; column < canvas->columns; column++) {
+		struct mt_top_cell *cell =
+			&canvas->cells[(size_t)row * (size_t)canvas->columns + (size_t)column];
+
+		if (!canvas->coloured || cell->style < MT_STYLE_LIVE ||
+		    cell->style > MT_STYLE_OTHER)
+			cell->style = style;
+	}
 }
 
 const struct mt_top_cell *mt_top_cell(const struct mt_top_canvas *canvas, int row, int column)

@@ -29,6 +29,13 @@ enum mt_top_style {
 	MT_STYLE_FILES,
 	MT_STYLE_OTHER,
 	MT_STYLE_REST,
+	/* a cell with two of the parts: the first one below, in the colour of the ink */
+	MT_STYLE_LIVE_REUSABLE,
+	MT_STYLE_LIVE_FILES,
+	MT_STYLE_LIVE_OTHER,
+	MT_STYLE_REUSABLE_FILES,
+	MT_STYLE_REUSABLE_OTHER,
+	MT_STYLE_FILES_OTHER,
 	MT_STYLES_COUNT
 };
 
@@ -64,7 +71,7 @@ int mt_top_put_glyph(struct mt_top_canvas *canvas, struct mt_top_at at, enum mt_
 void mt_top_put_right(struct mt_top_canvas *canvas, struct mt_top_at at, enum mt_top_style style,
 		      const char *text);
 
-/* Gives every cell of the row this style. */
+/* Gives every cell of the row this style. Where styles are visible, parts of memory keep theirs. */
 void mt_top_paint_row(struct mt_top_canvas *canvas, int row, enum mt_top_style style);
 
 const struct mt_top_cell *mt_top_cell(const struct mt_top_canvas *canvas, int row, int column);

@@ -115,7 +115,7 @@ int mt_top_column_compare(enum mt_top_column column, const struct mt_top_shown *
 	int order;
 
 	if (column == MT_COLUMN_COMMAND)
-		order = strcmp(a->row->process.command, b->row->process.command);
+		order = strcmp(a->row->title, b->row->title);
 	else if (column == MT_COLUMN_REASON)
 		order = strcmp(reason_of(a->row), reason_of(b->row));
 	else

@@ -39,10 +39,10 @@
 	  "wall time that cleaning has cost, page faults included, "                               \
 	  "in %, / MT_BUDGET_PCT")                                                                 \
 	X(TREND, "trend", "TREND", 8, 2, true,                                                     \
-	  "RSS over the last 15 minutes at most, from 0 to the highest; "                          \
+	  "RSS over the last 15 minutes at most, between its own least and most; "                 \
 	  "sorted by what it grew by")                                                             \
 	X(COMMAND, "command", "COMMAND", 14, 0, false,                                             \
-	  "command line; [+3]: 3 processes are folded into this row")
+	  "script or program with its arguments; [+3]: 3 processes are folded into this row")
 
 enum mt_top_column {
 #define X(id, name, heading, width, rank, descends, help) MT_COLUMN_##id,

@@ -10,10 +10,7 @@
 #include "ctl/process/setting.h"
 #include "ctl/process/target.h"
 #include "ctl/ui/top/compact_number.h"
-#include "ctl/ui/top/sparkline.h"
-
-#define CHART_ROWS 6
-#define CHART_MIN  18 /* rows of a canvas with room for the chart */
+#include "ctl/ui/top/pane.h"
 
 void mt_top_details_read(struct mt_top_details *details)
 {
@@ -275,41 +272,6 @@ static void draw_title(const struct mt_top_details *details, struct mt_top_canva
 	mt_top_put(canvas, (struct mt_top_at){0, 0, 0}, MT_STYLE_TITLE, text);
 }
 
-static int put_legend(struct mt_top_canvas *canvas, struct mt_top_at at,
-		      const struct mt_memory_parts *parts, enum mt_memory_part part)
-{
-	char text[32];
-
-	snprintf(text, sizeof(text), "%.12s %.8s", mt_memory_part_word(part),
-		 mt_top_bytes(parts->bytes[part]).text);
-	at.column = mt_top_put_glyph(canvas, at, (enum mt_top_style)(MT_STYLE_LIVE + (int)part),
-				     mt_top_part_glyph(canvas, part)) +
-		    1;
-	return mt_top_put(canvas, at, MT_STYLE_PLAIN, text) + 2;
-}
-
-/* Draws resident memory in layers, and returns the row after it. */
-static int draw_chart(const struct mt_top_details *details, struct mt_top_canvas *canvas, int row,
-		      uint64_t now_ns)
-{
-	size_t count = (size_t)canvas->columns - 2;
-	struct mt_top_point *points = mt_error_check_memory(calloc(count, sizeof(*points)));
-	struct mt_top_at at = {row + 1, 1, canvas->columns - 1};
-	uint64_t full;
-	char text[64];
-
-	mt_top_history_resample(details->row.history, now_ns, points, count);
-	full = mt_top_draw_chart(canvas, at, CHART_ROWS, points);
-	free(points);
-	snprintf(text, sizeof(text), "RSS to %.8s, %.8s", mt_top_bytes(full).text,
-		 mt_top_ago(mt_top_history_span(details->row.history, now_ns), 0).text);
-	at.row = row;
-	at.column = mt_top_put(canvas, at, MT_STYLE_LABEL, text) + 2;
-	for (int i = 0; i < MT_PARTS_COUNT; i++)
-		at.column = put_legend(canvas, at, &details->row.own.parts, (enum mt_memory_part)i);
-	return row + 1 + CHART_ROWS;
-}
-
 void mt_top_details_draw(struct mt_top_details *details, struct mt_top_canvas *canvas, int end,
 			 uint64_t now_ns)
 {
@@ -318,8 +280,11 @@ void mt_top_details_draw(struct mt_top_details *details, struct mt_top_canvas *c
 
 	draw_title(details, canvas);
 	draw_tabs(details, canvas);
-	if (details->tab == MT_TAB_FIGURES && canvas->rows >= CHART_MIN && !details->has_ended)
-		from.row = draw_chart(details, canvas, from.row, now_ns);
+	if (details->tab == MT_TAB_FIGURES && !details->has_ended) {
+		from.row += mt_top_pane_rows(canvas->rows, 0);
+		mt_top_pane_draw_body(canvas, (struct mt_top_pane_area){2, from.row}, &details->row,
+				      now_ns);
+	}
 	fill_page(details, &page);
 	mt_top_page_draw(&page, canvas, from, &details->first);
 	mt_top_page_free(&page);

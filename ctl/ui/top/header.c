@@ -31,6 +31,8 @@ static void draw_title(struct mt_top_canvas *canvas, const struct mt_top_frame *
 	if (model->asleep_count)
 		used += (size_t)snprintf(left + used, sizeof(left) - used, ", %zu asleep",
 					 model->asleep_count);
+	used += (size_t)snprintf(left + used, sizeof(left) - used, ", %.8s returned",
+				 mt_top_bytes(model->total.returned_bytes).text);
 	if (*model->filter)
 		snprintf(left + used, sizeof(left) - used, ", /%s: %zu", model->filter,
 			 model->matching_count);
@@ -43,7 +45,10 @@ static void draw_title(struct mt_top_canvas *canvas, const struct mt_top_frame *
 		snprintf(right, sizeof(right), "%s  every %.1f s  %.8s ", sort,
 			 (double)frame->interval_ms / 1000, mt_text_clock(frame->now_ns).text);
 	mt_top_paint_row(canvas, 0, MT_STYLE_TITLE);
-	/* Only the clock where there is no room for all of it. */
+	/* Without the interval, or only the clock, where there is no room for all of it. */
+	if ((int)(strlen(left) + strlen(right)) >= canvas->columns)
+		snprintf(right, sizeof(right), "%s  %s%.8s ", sort,
+			 frame->is_paused ? "PAUSED  " : "", mt_text_clock(frame->now_ns).text);
 	if ((int)(strlen(left) + strlen(right)) >= canvas->columns)
 		snprintf(right, sizeof(right), "%s%.8s ", frame->is_paused ? "PAUSED  " : "",
 			 mt_text_clock(frame->now_ns).text);
@@ -181,10 +186,34 @@ static uint64_t highest_pressure(const struct mt_top_model *model)
 	return highest;
 }
 
-static void draw_sums(struct mt_top_canvas *canvas, const struct mt_top_frame *frame, int row)
+/* A figure that does not fit is left out whole. Returns the column after it. */
+static int put_last(struct mt_top_canvas *canvas, struct mt_top_at at, const char *label,
+		    const char *value)
+{
+	int length = (int)(strlen(label) + 1 + strlen(value));
+
+	return at.column + length <= canvas->columns ? put_sum(canvas, at, label, value)
+						     : canvas->columns;
+}
+
+static int put_pressure(struct mt_top_canvas *canvas, struct mt_top_at at, uint64_t level)
 {
 	static const enum mt_top_style styles[MT_PRESSURE_LEVEL_COUNT] = {
 		MT_STYLE_GOOD, MT_STYLE_WARN, MT_STYLE_BAD};
+	const char *word = mt_stats_word_pressure_level(level);
+
+	if (at.column + (int)(strlen("pressure ") + strlen(word)) > canvas->columns)
+		return canvas->columns;
+	at.column = mt_top_put(canvas, at, MT_STYLE_LABEL, "pressure ");
+	return mt_top_put(canvas, at,
+			  styles[level < MT_PRESSURE_LEVEL_COUNT ? level : MT_PRESSURE_CRITICAL],
+			  word) +
+	       2;
+}
+
+/* Pressure is behind the parts, but before them where there is any. */
+static void draw_sums(struct mt_top_canvas *canvas, const struct mt_top_frame *frame, int row)
+{
 	const struct mt_top_sums *sums = &frame->model->total;
 	uint64_t level = highest_pressure(frame->model);
 	double fragmented = mt_top_sums_fragmented_percent(sums);
@@ -192,24 +221,22 @@ static void draw_sums(struct mt_top_canvas *canvas, const struct mt_top_frame *f
 	char text[40];
 
 	at.column = put_sum(canvas, at, "RSS", mt_top_bytes(sums->rss_bytes).text);
+	if (level != MT_PRESSURE_NONE)
+		at.column = put_pressure(canvas, at, level);
 	for (int i = 0; i < MT_PARTS_COUNT; i++)
 		at.column = put_part(canvas, at, sums, (enum mt_memory_part)i);
 	if (frame->model->kinds.gpu)
 		at.column = put_gpu_sums(canvas, at, sums);
-	at.column = mt_top_put(canvas, at, MT_STYLE_LABEL, "pressure ");
-	at.column =
-		mt_top_put(canvas, at,
-			   styles[level < MT_PRESSURE_LEVEL_COUNT ? level : MT_PRESSURE_CRITICAL],
-			   mt_stats_word_pressure_level(level)) +
-		2;
+	if (level == MT_PRESSURE_NONE)
+		at.column = put_pressure(canvas, at, level);
 	if (frame->machine->has_stalls) {
 		snprintf(text, sizeof(text), "%.8s%%",
 			 mt_top_percent(frame->machine->stall_pct).text);
-		at.column = put_sum(canvas, at, "stalled", text);
+		at.column = put_last(canvas, at, "stalled", text);
 	}
 	snprintf(text, sizeof(text), "%.8s%%",
 		 mt_top_percent(fragmented < 0 ? 0 : fragmented).text);
-	put_sum(canvas, at, "frag", text);
+	put_last(canvas, at, "frag", text);
 }
 
 int mt_top_draw_header(struct mt_top_canvas *canvas, const struct mt_top_frame *frame, int most)

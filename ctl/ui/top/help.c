@@ -24,6 +24,11 @@ static const struct entry notes[] = {
 	 "the container's limit that is nearest, swap, device memory, all by whomever it is used"},
 	{"pressure", "the highest level that any process has seen; stalled: time of the last 10 s "
 		     "that tasks waited for memory"},
+	{"pane",
+	 "the selected process by itself: its four parts over up to 15 minutes; on the time "
+	 "axis its cleanups: p purge, r at the end of a round, l light, h heavy, green where "
+	 "memory was returned, yellow for pressure; dotted: cleanups are not kept that long"},
+	{"returned", "what all cleanups of a process, or of all processes, have taken off RSS"},
 	{"yellow", "reusable memory worth a cleanup, much fragmentation, a process under pressure"},
 	{"red",
 	 "critical pressure, cleaning over its budget, a stats file or MT_DIR that is refused"},

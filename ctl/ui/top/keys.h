@@ -31,6 +31,7 @@ enum mt_top_key {
 	  "fold what is below it, unfold it; its figures are then those of all of them")           \
 	X("z", "fold all, unfold all")                                                             \
 	X("t", "tree or flat")                                                                     \
+	X("p", "hide the pane below the list, show it: the selected process over time")            \
 	X("o", "choose the column to sort by")                                                     \
 	X("P R L U F G A B T N",                                                                   \
 	  "sort by PID, RSS, live, reusable, fragmentation, GPU, age of the last cleanup, "        \

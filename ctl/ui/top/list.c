@@ -34,24 +34,16 @@ static void draw_heading(struct mt_top_canvas *canvas, const struct mt_top_model
 
 /* ---- one line ---- */
 
-/* The program without its path, then its arguments. */
+/* The script or program in bold, then its arguments. */
 static void draw_command(struct mt_top_canvas *canvas, struct mt_top_at at, enum mt_top_style style,
-			 const char *command)
+			 const char *title)
 {
-	size_t word = strcspn(command, " ");
-	const char *start = command;
-	char name[sizeof(((struct mt_process *)0)->command)];
+	int end = at.column + (int)strcspn(title, " ");
+	const struct mt_top_at name = {at.row, at.column, end < at.end ? end : at.end};
 
-	for (const char *next = command; next < command + word; next++)
-		if (*next == '/' && next + 1 < command + word)
-			start = next + 1;
-	word -= (size_t)(start - command);
-	if (word >= sizeof(name))
-		word = sizeof(name) - 1;
-	memcpy(name, start, word);
-	name[word] = '\0';
-	at.column = mt_top_put(canvas, at, style == MT_STYLE_PLAIN ? MT_STYLE_BOLD : style, name);
-	mt_top_put(canvas, at, style, start + word);
+	mt_top_put(canvas, at, style, title);
+	if (style == MT_STYLE_PLAIN)
+		mt_top_put(canvas, name, MT_STYLE_BOLD, title);
 }
 
 static int put_branch(struct mt_top_canvas *canvas, struct mt_top_at at, const wchar_t *unicode,
@@ -133,7 +125,7 @@ static void draw_line(const struct drawing *drawing, int at_row, const struct mt
 		snprintf(folded, sizeof(folded), "[+%zu] ", line->folded_count);
 		at.column = mt_top_put(drawing->canvas, at, MT_STYLE_KEY, folded);
 	}
-	draw_command(drawing->canvas, at, style, row->process.command);
+	draw_command(drawing->canvas, at, style, row->title);
 }
 
 /* ---- the list ---- */

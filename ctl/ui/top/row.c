@@ -1,8 +1,9 @@
 /* ctl/ui/top/row.c -- see row.h. */
 #include "ctl/ui/top/row.h"
-#include "sys/saturating.h"
-
 #include <string.h>
+
+#include "ctl/process/process_name.h"
+#include "sys/saturating.h"
 
 struct mt_top_id mt_top_row_id(const struct mt_top_row *row)
 {
@@ -34,6 +35,7 @@ static void fill_sums(struct mt_top_sums *sums, const struct mt_stats_snapshot *
 	sums->gpu_allocated_bytes = now->gpu_allocated_bytes;
 	sums->gpu_reserved_bytes = now->gpu_reserved_bytes;
 	sums->gpu_idle_bytes = now->gpu_idle_bytes;
+	sums->returned_bytes = now->purged_bytes;
 }
 
 void mt_top_row_fill(struct mt_top_row *row, const struct mt_process_list_entry *entry)
@@ -41,6 +43,7 @@ void mt_top_row_fill(struct mt_top_row *row, const struct mt_process_list_entry 
 	const struct mt_stats_snapshot *now = &entry->head.snapshot;
 
 	row->process = entry->process;
+	mt_process_title(entry->process.command, row->title, sizeof(row->title));
 	row->parent = entry->parent;
 	row->state = entry->state;
 	row->why = entry->why;
@@ -50,6 +53,12 @@ void mt_top_row_fill(struct mt_top_row *row, const struct mt_process_list_entry 
 	if (entry->state != MT_PROCESS_AWAKE)
 		return;
 	fill_sums(&row->own, now);
+	row->figures = (struct mt_top_figures){.peak_bytes = now->rss_peak_bytes,
+					       .purge_count = now->purge_count,
+					       .light_count = now->light_count,
+					       .heavy_count = now->heavy_count,
+					       .limit_bytes = now->pressure_limit_bytes,
+					       .limit_used_bytes = now->pressure_used_bytes};
 	memcpy(row->rank, entry->head.rank, sizeof(row->rank));
 	row->pressure_level = now->pressure_level;
 	if (now->uptime_ms)
@@ -88,6 +97,7 @@ void mt_top_sums_add(struct mt_top_sums *to, const struct mt_top_sums *from)
 	to->gpu_allocated_bytes += from->gpu_allocated_bytes;
 	to->gpu_reserved_bytes += from->gpu_reserved_bytes;
 	to->gpu_idle_bytes += from->gpu_idle_bytes;
+	to->returned_bytes += from->returned_bytes;
 }
 
 double mt_top_sums_fragmented_percent(const struct mt_top_sums *sums)

@@ -5,6 +5,7 @@
 
 #include "ctl/process/process_list.h"
 #include "ctl/ui/top/history.h"
+#include "ctl/ui/top/marks.h"
 
 /* Values that can be added up over a tree. Shared pages count in the RSS of each process. */
 struct mt_top_sums {
@@ -14,6 +15,14 @@ struct mt_top_sums {
 	/* of these: free, but in pages with live blocks, which no purge returns */
 	uint64_t fragmented_bytes;
 	uint64_t gpu_allocated_bytes, gpu_reserved_bytes, gpu_idle_bytes;
+	uint64_t returned_bytes; /* by all cleanups since the shim woke up */
+};
+
+/* Further figures of a process, as it last published them. */
+struct mt_top_figures {
+	uint64_t peak_bytes; /* of RSS */
+	uint64_t purge_count, light_count, heavy_count;
+	uint64_t limit_bytes, limit_used_bytes; /* the nearest limit; 0: none is known */
 };
 
 /* The last cleanup that was not merged into another one. */
@@ -25,6 +34,8 @@ struct mt_top_cleanup {
 
 struct mt_top_row {
 	struct mt_process process;
+	/* the command as it is shown: script or program, then its arguments */
+	char title[sizeof(((struct mt_process *)0)->command)];
 	size_t parent; /* index in the list, MT_ANCESTRY_NONE for a root */
 	enum mt_process_state state;
 	struct mt_error_reason why; /* MT_PROCESS_REFUSED */
@@ -32,12 +43,14 @@ struct mt_top_row {
 	char rank[16];
 	uint64_t pressure_level;
 	struct mt_top_sums own;
+	struct mt_top_figures figures;
 	struct mt_top_cleanup last;
 	/* wall time of cleanups and page faults since the shim woke up, in % */
 	double budget_used_pct;
 	/* MT_BUDGET_PCT; 0: cleanups are not limited by it */
 	uint64_t budget_pct;
 	const struct mt_top_history *history; /* never NULL */
+	const struct mt_top_marks *marks;     /* NULL: its file was never read */
 };
 
 /* Identifies a process, also where its pid is used again. */
@@ -49,7 +62,7 @@ struct mt_top_id {
 struct mt_top_id mt_top_row_id(const struct mt_top_row *row);
 bool mt_top_id_same(struct mt_top_id a, struct mt_top_id b);
 
-/* Fills the row but for `last`, `budget_pct` and `history`. */
+/* Fills the row but for `last`, `budget_pct`, `history` and `marks`. */
 void mt_top_row_fill(struct mt_top_row *row, const struct mt_process_list_entry *entry);
 
 /* Returns the newest cleanup of a file that was not merged into another one. */

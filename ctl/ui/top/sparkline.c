@@ -5,10 +5,12 @@
 #include <string.h>
 
 #include "ctl/output/error.h"
+#include "sys/saturating.h"
 
-#define LEVELS 8
+#define LEVELS     8
+#define TREND_PART 50 /* of the most: 2 % */
 
-static wchar_t level_glyph(bool unicode, int level)
+wchar_t mt_top_level_glyph(bool unicode, int level)
 {
 	static const wchar_t blocks[] = L" \u2581\u2582\u2583\u2584\u2585\u2586\u2587\u2588",
 			     ascii[] = L" _..--==#";
@@ -16,25 +18,36 @@ static wchar_t level_glyph(bool unicode, int level)
 	return (unicode ? blocks : ascii)[level < 0 ? 0 : level > LEVELS ? LEVELS : level];
 }
 
-/* The height in eighths of a character; at least 1 for a value above 0. */
-static int eighths(uint64_t bytes, uint64_t full_bytes, int height)
-{
-	int most = height * LEVELS, level;
+/* The least and the most RSS of the points that are known. */
+struct range {
+	uint64_t least, most;
+};
 
-	if (!bytes || !full_bytes)
-		return 0;
-	level = (int)((double)bytes / (double)full_bytes * most + 0.5);
-	return level < 1 ? 1 : level > most ? most : level;
+static struct range range_of(const struct mt_top_point *points, size_t count)
+{
+	struct range range = {UINT64_MAX, 0};
+
+	for (size_t i = 0; i < count; i++) {
+		if (!points[i].time_ns)
+			continue;
+		range.least = mt_min_u64(range.least, points[i].rss_bytes);
+		range.most = mt_max_u64(range.most, points[i].rss_bytes);
+	}
+	return range;
 }
 
-static uint64_t largest(const struct mt_top_point *points, size_t count)
+/* A level of 1 for the least, LEVELS for the most. What moves by less than TREND_PART of the most
+ * looks flat: then the range is in the middle of one that is so large. */
+static int trend_level(const struct range *range, uint64_t bytes)
 {
-	uint64_t most = 0;
+	double span = (double)(range->most - range->least),
+	       least_span = (double)range->most / TREND_PART, low = (double)range->least;
 
-	for (size_t i = 0; i < count; i++)
-		if (points[i].rss_bytes > most)
-			most = points[i].rss_bytes;
-	return most;
+	if (span < least_span) {
+		low -= (least_span - span) / 2;
+		span = least_span;
+	}
+	return span > 0 ? 1 + (int)(((double)bytes - low) / span * (LEVELS - 1) + 0.5) : 1;
 }
 
 void mt_top_draw_trend(struct mt_top_canvas *canvas, struct mt_top_at at,
@@ -42,17 +55,19 @@ void mt_top_draw_trend(struct mt_top_canvas *canvas, struct mt_top_at at,
 {
 	size_t count = at.end > at.column ? (size_t)(at.end - at.column) : 0;
 	struct mt_top_point *points;
-	uint64_t full;
+	struct range range;
 
 	if (!count)
 		return;
 	points = mt_error_check_memory(calloc(count, sizeof(*points)));
 	mt_top_history_resample(history, now_ns, points, count);
-	full = largest(points, count);
+	range = range_of(points, count);
 	for (size_t i = 0; i < count; i++, at.column++)
-		mt_top_put_glyph(
-			canvas, at, MT_STYLE_TREND,
-			level_glyph(canvas->unicode, eighths(points[i].rss_bytes, full, 1)));
+		if (points[i].time_ns)
+			mt_top_put_glyph(
+				canvas, at, MT_STYLE_TREND,
+				mt_top_level_glyph(canvas->unicode,
+						   trend_level(&range, points[i].rss_bytes)));
 	free(points);
 }
 
@@ -69,6 +84,20 @@ wchar_t mt_top_part_glyph(const struct mt_top_canvas *canvas, enum mt_memory_par
 {
 	return canvas->coloured && canvas->unicode ? L'\u2586'
 						   : (wchar_t)mt_memory_part_glyph(part);
+}
+
+enum mt_top_style mt_top_style_of_parts(int low, int high)
+{
+	/* by the lower part and how much higher the upper one is */
+	static const enum mt_top_style pairs[MT_PARTS_COUNT][MT_PARTS_COUNT] = {
+		[MT_PART_LIVE] = {MT_STYLE_LIVE, MT_STYLE_LIVE_REUSABLE, MT_STYLE_LIVE_FILES,
+				  MT_STYLE_LIVE_OTHER},
+		[MT_PART_REUSABLE] = {MT_STYLE_REUSABLE, MT_STYLE_REUSABLE_FILES,
+				      MT_STYLE_REUSABLE_OTHER},
+		[MT_PART_FILES] = {MT_STYLE_FILES, MT_STYLE_FILES_OTHER},
+		[MT_PART_OTHER] = {MT_STYLE_OTHER}};
+
+	return pairs[low][high - low];
 }
 
 void mt_top_draw_parts(struct mt_top_canvas *canvas, struct mt_top_at at,
@@ -107,46 +136,4 @@ void mt_top_draw_bar(struct mt_top_canvas *canvas, struct mt_top_at at,
 	}
 	mt_top_put_right(canvas, inside, MT_STYLE_BOLD, bar->text);
 	mt_top_put(canvas, (struct mt_top_at){at.row, at.end - 1, at.end}, MT_STYLE_BOLD, "]");
-}
-
-/* The layer of a cell, by its middle. */
-static enum mt_top_style layer(const struct mt_top_point *point, uint64_t full, int row, int rows)
-{
-	double middle = ((double)row + 0.5) / rows * (double)full;
-
-	for (int i = 0; i < MT_PART_OTHER; i++) {
-		middle -= (double)point->parts.bytes[i];
-		if (middle <= 0)
-			return (enum mt_top_style)(MT_STYLE_LIVE + i);
-	}
-	return MT_STYLE_OTHER;
-}
-
-/* The characters of bars where there are no block characters. */
-static wchar_t chart_glyph(const struct mt_top_canvas *canvas, int level, enum mt_top_style style)
-{
-	if (canvas->unicode)
-		return level_glyph(true, level);
-	return level >= LEVELS / 2 ? part_glyph(canvas, style) : level > 0 ? L'_' : L' ';
-}
-
-uint64_t mt_top_draw_chart(struct mt_top_canvas *canvas, struct mt_top_at at, int rows,
-			   const struct mt_top_point *points)
-{
-	size_t count = at.end > at.column ? (size_t)(at.end - at.column) : 0;
-	uint64_t full = largest(points, count);
-
-	for (size_t i = 0; i < count; i++) {
-		int height = eighths(points[i].rss_bytes, full, rows);
-
-		for (int row = 0; row < rows && height > row * LEVELS; row++) {
-			const struct mt_top_at cell = {at.row + rows - 1 - row, at.column + (int)i,
-						       at.end};
-			enum mt_top_style style = layer(&points[i], full, row, rows);
-
-			mt_top_put_glyph(canvas, cell, style,
-					 chart_glyph(canvas, height - row * LEVELS, style));
-		}
-	}
-	return full;
 }

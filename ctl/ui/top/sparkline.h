@@ -1,15 +1,22 @@
-/* ctl/ui/top/sparkline.h -- charts out of characters: a sparkline, a bar of parts, a chart in
- * layers. ASCII is used where the locale has no block characters. Bars start at 0: half the height
- * is half the value. Pure, but for memory. */
+/* ctl/ui/top/sparkline.h -- small charts out of characters: a sparkline, a bar of parts. ASCII is
+ * used where the locale has no block characters. Pure, but for memory. */
 #ifndef MT_CTL_UI_TOP_SPARKLINE_H
 #define MT_CTL_UI_TOP_SPARKLINE_H
 
 #include "ctl/ui/top/canvas.h"
 #include "ctl/ui/top/history.h"
 
-/* Draws RSS over time, one character high, from at.column to at.end. */
+/* Draws RSS over time, one character high, from at.column to at.end: between its least and its
+ * most, at least 2 % of the most apart. Blank where nothing was known yet. */
 void mt_top_draw_trend(struct mt_top_canvas *canvas, struct mt_top_at at,
 		       const struct mt_top_history *history, uint64_t now_ns);
+
+/* Returns the character that is `level` eighths high, 0 to 8. */
+wchar_t mt_top_level_glyph(bool unicode, int level);
+
+/* Returns the style of a cell with `low` at its bottom and `high` above it, both of enum
+ * mt_memory_part, high the greater one. */
+enum mt_top_style mt_top_style_of_parts(int low, int high);
 
 /* Draws the parts of resident memory from at.column to at.end, of which all are `full_bytes`. */
 void mt_top_draw_parts(struct mt_top_canvas *canvas, struct mt_top_at at,
@@ -32,10 +39,5 @@ struct mt_top_bar {
 };
 void mt_top_draw_bar(struct mt_top_canvas *canvas, struct mt_top_at at,
 		     const struct mt_top_bar *bar);
-
-/* Draws RSS over time in `rows` lines below `at`, in its four parts. Returns
- * the value of the full height in bytes. */
-uint64_t mt_top_draw_chart(struct mt_top_canvas *canvas, struct mt_top_at at, int rows,
-			   const struct mt_top_point *points);
 
 #endif

@@ -13,6 +13,7 @@ struct mt_top_tracked {
 	struct mt_top_cleanup last;
 	uint64_t budget_pct;
 	struct mt_top_history history;
+	struct mt_top_marks marks;
 };
 
 void mt_top_watch_start(struct mt_top_watch *watch)
@@ -77,6 +78,7 @@ static void read_file(struct mt_top_watch *watch, struct mt_top_tracked *tracked
 	tracked->cleanups_count = file->head.cleanups_count;
 	tracked->requests_count = file->head.snapshot.requests_count;
 	tracked->last = mt_top_row_last_cleanup(file);
+	mt_top_marks_read(&tracked->marks, file);
 	tracked->budget_pct = mt_stats_file_number(file, "budget_pct");
 }
 
@@ -89,6 +91,7 @@ static void fill_row(struct mt_top_watch *watch, struct mt_top_tracked *tracked,
 	row->last = tracked->last;
 	row->budget_pct = tracked->budget_pct;
 	row->history = &tracked->history;
+	row->marks = tracked->was_read ? &tracked->marks : NULL;
 	point = (struct mt_top_point){watch->now_ns, row->own.rss_bytes, row->own.parts};
 	mt_top_history_add(&tracked->history, &point);
 }

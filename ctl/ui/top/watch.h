@@ -21,8 +21,8 @@ struct mt_top_watch {
 void mt_top_watch_start(struct mt_top_watch *watch);
 void mt_top_watch_end(struct mt_top_watch *watch);
 
-/* Returns a new list by pid, which the caller frees. The histories in it are valid until the next
- * call. */
+/* Returns a new list by pid, which the caller frees. The histories and marks in it are valid until
+ * the next call. */
 struct mt_top_row *mt_top_watch_read(struct mt_top_watch *watch, uint64_t now_ns,
 				     size_t *out_count);
 

@@ -19,7 +19,7 @@ async function ask(path, options, timeoutMs) {
 
 	// It is of no use any more, but for a new one that has come meanwhile.
 	if (answer.status === 401 && token() === used)
-		sessionStorage.removeItem(KEPT);
+		keepToken(null);
 	if (!answer.ok)
 		throw new Refused(answer.status, body?.error ?? `${answer.status} ${answer.statusText}`);
 	if (body === null)
@@ -27,16 +27,33 @@ async function ask(path, options, timeoutMs) {
 	return body;
 }
 
-export function get(path) {
-	return ask(path, {}, ANSWER_MS);
+export function get(path, timeoutMs = ANSWER_MS) {
+	return ask(path, {}, timeoutMs);
+}
+
+export function post(path, timeoutMs) {
+	return ask(path, {method: "POST"}, timeoutMs);
 }
 
 export function clean(pid, level) {
-	return ask(`/api/processes/${pid}/trim?level=${level}`, {method: "POST"}, CLEAN_MS);
+	return post(`/api/processes/${pid}/trim?level=${level}`, CLEAN_MS);
 }
 
 export function token() {
 	return sessionStorage.getItem(KEPT);
+}
+
+// null: forgets it.
+export function keepToken(text) {
+	if (text === null)
+		sessionStorage.removeItem(KEPT);
+	else
+		sessionStorage.setItem(KEPT, text);
+}
+
+// Fails with 401 where the token is wrong, with 403 where it is the one for reading.
+export function probeToken() {
+	return get("/api/token");
 }
 
 // The token is missing or wrong, such as after a restart of the server.
@@ -49,7 +66,7 @@ export function readFragment() {
 	const fragment = new URLSearchParams(location.hash.slice(1));
 
 	if (fragment.has("token")) {
-		sessionStorage.setItem(KEPT, fragment.get("token"));
+		keepToken(fragment.get("token"));
 		fragment.delete("token");
 		history.replaceState(null, "", fragment.size ? "#" + fragment : location.pathname);
 	}

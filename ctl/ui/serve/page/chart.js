@@ -1,12 +1,13 @@
-// chart.js -- charts of bytes over time: lines, marks of events, axes with round values, values at the pointer.
-// A chart is made once; afterwards only attributes change.
+// chart.js -- charts of bytes over time, drawn by dygraphs (the global of dygraph.js): stacked areas or lines, marks of events,
+// ranges, zoom, figures at the pointer, pictures and figures to download.
 import {html, setAttribute, setText, svg, sync} from "./dom.js";
-import {byteTicks, bytes, clock, timeTicks} from "./format.js";
+import {picture, save, table} from "./download.js";
+import {bytes, clock} from "./format.js";
 
-const MARGIN = {left: 66, right: 14, top: 24, bottom: 22};
-const HEIGHT = 230;
-const SPANS_MS = [60000, 120000, 300000, 600000, 900000]; // the last is what the ring of a process holds
+const RANGES = [{name: "5 min", ms: 300000}, {name: "15 min", ms: 900000}, {name: "all", ms: Infinity}];
+const LEAST_MS = 60000;
 const NEAR_PX = 7;
+const STRIP_PX = 18; // above the lines, for the marks
 
 // The shapes of marks, which do not differ by colour alone.
 export const MARKS = {
@@ -16,231 +17,264 @@ export const MARKS = {
 	pressure: {label: "pressure", path: "M-5 -5 L5 -5 L5 5 L-5 5 Z M-1 -3 L1 -3 L1 1 L-1 1 Z M-1 2 L1 2 L1 4 L-1 4 Z"},
 };
 
+// Its legend is markup with styles, which the content policy stops. Ours is made of nodes.
+if (typeof Dygraph === "function")
+	Dygraph.PLUGINS = [Dygraph.Plugins.Axes, Dygraph.Plugins.Grid];
+
+// The value of a colour of page.css, in the present scheme.
+function colour(name) {
+	return getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
+}
+
 export class Chart {
 	#host;
-	#series;
-	#samples = [];
-	#marks = [];
-	#since = null; // the time (ms) before which marks are not kept
-	#now = 0;
-	#cursor = null; // the time (ms) that is pointed at
-	#scale = null;
+	#options;
 	#parts;
+	#graph = null;
+	#made = ""; // what the graph was made for; another one is made for other lines or colours
+	#series = [];
+	#rows = [];
+	#marks = [];
+	#since = null;
+	#now = 0;
+	#range = RANGES[1];
+	#zoom = null;   // [from, to]
+	#cursor = null; // the time that is pointed at
 
-	// series: [{key, name, label, stacked}]: the member of a sample, the class of its line, what it is called. The
-	// stacked ones are areas, each on the one before.
-	constructor(host, title, series) {
+	// options: title; stacked: areas, the first series lowest; file: the name of downloads, without an ending; changed():
+	// called when another time is shown; chosen(key): called with the key of a series whose name was clicked.
+	constructor(host, options) {
 		this.#host = host;
-		this.#series = series;
-		this.#parts = build(title, series);
-		host.append(this.#parts.heading, this.#parts.legend, this.#parts.picture, this.#parts.tip);
+		this.#options = options;
+		this.#parts = build(options.title);
+		host.append(...this.#parts.all);
 		this.#listen();
-		new ResizeObserver(() => this.draw()).observe(host);
+		new ResizeObserver(() => this.draw(true)).observe(host);
+		matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
 	}
 
-	// samples: [{time, KEY...}] by time (ms); marks: [{time, kind, text}]; now: the right edge; since: the time before
-	// which marks are not kept, null: none are missing.
-	update(samples, marks, now, since = null) {
+	// series: [{key, label, colour}], colour a name of page.css; rows: [[time, figure of each series...]] by time (ms); now: the
+	// right edge; marks: [{key, time, kind, text}]; since: the time before which marks are not kept, null: none are missing.
+	update({series, rows, now, marks = [], since = null}) {
+		this.#series = series;
+		this.#rows = rows;
+		this.#now = Math.max(now, rows.at(-1)?.[0] ?? 0);
+		this.#marks = marks;
 		this.#since = since;
-		this.#now = Math.max(now, samples.at(-1)?.time ?? 0);
-		const first = samples[0]?.time ?? this.#now;
-		const span = SPANS_MS.find((one) => this.#now - first <= one) ?? SPANS_MS.at(-1);
-		const from = this.#now - span;
-
-		this.#samples = samples.filter((sample) => sample.time >= from);
-		this.#marks = marks.filter((mark) => mark.time >= from && mark.time <= this.#now);
-		this.#scale = {from, span};
 		this.draw();
 	}
 
-	draw() {
-		const width = this.#host.clientWidth;
+	// [from, to] in ms. Of a range that reaches further back than the figures it is what they fill.
+	window(first = this.#rows[0]?.[0] ?? this.#now, now = this.#now) {
+		return this.#zoom ?? [Math.min(Math.max(first, now - this.#range.ms), now - LEAST_MS), now];
+	}
 
-		if (!width || !this.#scale)
+	draw(resized = false) {
+		const {graph, missing} = this.#parts;
+
+		missing.hidden = typeof Dygraph === "function";
+		if (!missing.hidden || !this.#host.clientWidth || !this.#rows.length)
 			return;
-		this.#measure(width);
-		setAttribute(this.#parts.picture, "viewBox", `0 0 ${width} ${HEIGHT}`);
-		setAttribute(this.#parts.picture, "height", HEIGHT);
-		this.#drawAxes();
-		this.#drawShade();
-		this.#drawLines();
-		this.#drawMarks();
+		const colours = this.#series.map((one) => colour(one.colour));
+		const wanted = JSON.stringify([this.#series.map((one) => one.key), colours, colour("line")]);
+		const changes = {file: this.#file(), dateWindow: this.window()};
+
+		if (wanted !== this.#made) {
+			this.#graph?.destroy();
+			this.#graph = new Dygraph(graph, changes.file, {...this.#settings(colours), ...changes});
+			this.#made = wanted;
+		} else if (resized) {
+			this.#graph.resize();
+		} else {
+			this.#graph.updateOptions(changes);
+		}
 		this.#drawLegend();
 		this.#drawCursor();
 	}
 
-	#measure(width) {
-		const scale = this.#scale;
-		let most = 1024;
-
-		for (const sample of this.#samples)
-			for (const one of this.#series)
-				most = Math.max(most, sample[one.key]);
-		scale.ticks = byteTicks(most, 4);
-		scale.most = scale.ticks.at(-1).value;
-		scale.width = width;
-		scale.right = width - MARGIN.right;
-		scale.bottom = HEIGHT - MARGIN.bottom;
-		scale.x = (time) => MARGIN.left + (scale.right - MARGIN.left) * (time - scale.from) / scale.span;
-		scale.y = (value) => scale.bottom - (scale.bottom - MARGIN.top) * value / scale.most;
+	// dygraphs stacks the last series lowest.
+	#file() {
+		return this.#options.stacked ? this.#rows.map(([time, ...figures]) => [time, ...figures.reverse()]) : this.#rows;
 	}
 
-	#drawAxes() {
-		const {ticks, x, y, right, bottom, from, width} = this.#scale;
+	#settings(colours) {
+		const order = (list) => (this.#options.stacked ? [...list].reverse() : list);
+		const model = {...Dygraph.defaultInteractionModel, dblclick: () => this.#showAll()};
 
-		sync(this.#parts.values, ticks, (tick) => tick.value, makeTick, (node, tick) => {
-			place(node.firstChild, {x1: MARGIN.left, x2: right, y1: y(tick.value), y2: y(tick.value)});
-			place(node.lastChild, {x: MARGIN.left - 8, y: y(tick.value) + 4});
-			setText(node.lastChild, tick.text);
-		});
-		const times = timeTicks(from, this.#now, Math.max(2, width / 75))
-			.filter((tick) => x(tick.value) < right - 20 && x(tick.value) > MARGIN.left + 10);
-		sync(this.#parts.times, times, (tick) => tick.value, makeTick, (node, tick) => {
-			place(node.firstChild, {x1: x(tick.value), x2: x(tick.value), y1: bottom, y2: bottom + 4});
-			place(node.lastChild, {x: x(tick.value), y: bottom + 16});
-			setText(node.lastChild, tick.text);
-		});
+		for (const touch of ["touchstart", "touchmove", "touchend"])
+			delete model[touch]; // a finger scrolls the page
+		return {
+			labels: ["time", ...order(this.#series.map((one) => String(one.key)))],
+			colors: order(colours),
+			stackedGraph: this.#options.stacked,
+			fillGraph: this.#options.stacked,
+			fillAlpha: 0.62,
+			strokeWidth: this.#options.stacked ? 0.7 : 2,
+			stepPlot: true, // a process writes a sample where something has moved
+			includeZero: true,
+			rightGap: 12,
+			highlightCircleSize: 3,
+			axisLineColor: colour("line"),
+			gridLineColor: colour("line"),
+			axes: {
+				x: {ticker: Dygraph.dateTicker, axisLabelFormatter: Dygraph.dateAxisLabelFormatter, axisLabelFontSize: 11,
+					axisLabelWidth: 62,
+					pixelsPerLabel: 50, drawGrid: false},
+				y: {labelsKMG2: true, axisLabelFormatter: bytesOnAxis, axisLabelFontSize: 11, axisLabelWidth: 58},
+			},
+			interactionModel: model,
+			zoomCallback: (from, to) => this.#zoomTo(from, to),
+			drawCallback: (graph) => this.#drawMarks(graph),
+			highlightCallback: (event, x) => this.#point(x),
+			unhighlightCallback: () => this.#point(null),
+		};
 	}
+
+	// ---- ranges and zoom ----
+
+	#listen() {
+		const {ranges, reset, png, csv, plot} = this.#parts;
+
+		for (const range of RANGES) {
+			const button = html("button", {type: "button", "aria-pressed": range === this.#range}, range.name);
+
+			button.addEventListener("click", () => { this.#range = range; this.#showAll(); });
+			ranges.append(button);
+		}
+		reset.addEventListener("click", () => this.#showAll());
+		png.addEventListener("click", () => picture(this.#parts, this.#name("png")));
+		csv.addEventListener("click", () => save(table(this.#series, this.#shown()), "text/csv", this.#name("csv")));
+		plot.addEventListener("keydown", (event) => this.#step(event));
+		plot.addEventListener("blur", () => this.#point(null));
+	}
+
+	#zoomTo(from, to) {
+		this.#zoom = [from, to];
+		this.#parts.reset.hidden = false;
+		this.#options.changed?.();
+	}
+
+	// All of the range.
+	#showAll() {
+		this.#zoom = null;
+		this.#parts.reset.hidden = true;
+		RANGES.forEach((range, i) => setAttribute(this.#parts.ranges.children[i], "aria-pressed", range === this.#range));
+		this.#options.changed?.();
+		this.#graph?.updateOptions({dateWindow: this.window(), valueRange: null});
+	}
+
+	#shown() {
+		const [from, to] = this.window();
+
+		return this.#rows.filter(([time]) => time >= from && time <= to);
+	}
+
+	#name(ending) {
+		return `${this.#options.file()}-${new Date(this.#now).toISOString().slice(0, 19).replace(/[:T]/g, "-")}.${ending}`;
+	}
+
+	// ---- what lies over the lines ----
 
 	// Where cleanups are not kept any more, none is not the same as none was.
-	#drawShade() {
-		const {x, bottom} = this.#scale;
-		const end = this.#since === null ? MARGIN.left : Math.max(MARGIN.left, x(this.#since));
-		const [box, text] = this.#parts.shade.children;
+	#drawMarks(graph) {
+		const area = graph.getArea();
+		const {overlay, shade, marks, kinds} = this.#parts;
+		const x = (time) => graph.toDomXCoord(time);
+		const shown = this.#marks.filter((mark) => x(mark.time) >= area.x && x(mark.time) <= area.x + area.w);
+		const end = this.#since === null ? area.x : Math.min(area.x + area.w, Math.max(area.x, x(this.#since)));
 
-		setAttribute(this.#parts.shade, "visibility", end > MARGIN.left + 1 ? "visible" : "hidden");
-		place(box, {x: MARGIN.left, y: MARGIN.top, width: end - MARGIN.left, height: bottom - MARGIN.top});
-		place(text, {x: MARGIN.left + 6, y: MARGIN.top + 14});
-		setText(text, end - MARGIN.left > 190 ? "cleanups here are not kept" : "");
-	}
-
-	#drawLines() {
-		const {x, y, bottom} = this.#scale;
-		const join = (points) => points.map((point) => point.join(" ")).join("L");
-		let below = this.#samples.map(() => 0);
-
-		this.#series.forEach((one, i) => {
-			const values = this.#samples.map((sample, at) => sample[one.key] + (one.stacked ? below[at] : 0));
-			const point = (value, at) => [x(this.#samples[at].time).toFixed(1), y(value).toFixed(1)];
-			const points = values.map(point);
-			const line = points.length ? "M" + join(points) : "";
-
-			if (one.stacked) {
-				setAttribute(this.#parts.lines[i], "d", points.length < 2 ? "" :
-					`${line}L${join(below.map(point).reverse())}Z`);
-				below = values;
-				return;
-			}
-			setAttribute(this.#parts.lines[i], "d", line);
-			if (i === 0 && this.#parts.area)
-				setAttribute(this.#parts.area, "d", points.length < 2 ? "" :
-					line + `L${points.at(-1)[0]} ${bottom}L${points[0][0]} ${bottom}Z`);
-		});
-	}
-
-	#drawMarks() {
-		const {x, bottom} = this.#scale;
-
-		sync(this.#parts.marks, this.#marks, (mark) => mark.key, makeMark, (node, mark) => {
+		if (area.h <= 0) // hidden, and the window was resized
+			return;
+		setAttribute(overlay, "viewBox", `0 0 ${this.#host.clientWidth} ${STRIP_PX + area.h}`);
+		setAttribute(overlay, "height", STRIP_PX + area.h);
+		setAttribute(shade, "visibility", end > area.x + 1 ? "visible" : "hidden");
+		place(shade.firstChild, {x: area.x, y: STRIP_PX, width: end - area.x, height: area.h});
+		place(shade.lastChild, {x: area.x + 6, y: STRIP_PX + 14});
+		setText(shade.lastChild, end - area.x > 190 ? "cleanups here are not kept" : "");
+		sync(marks, shown, (mark) => mark.key, () => svg("g", null, svg("line"), svg("path")), (node, mark) => {
 			const at = x(mark.time);
 
 			setAttribute(node, "class", "mark " + mark.kind);
-			place(node.firstChild, {x1: at, x2: at, y1: MARGIN.top, y2: bottom});
+			place(node.firstChild, {x1: at, x2: at, y1: STRIP_PX, y2: STRIP_PX + area.h});
 			setAttribute(node.lastChild, "d", MARKS[mark.kind].path);
-			setAttribute(node.lastChild, "transform", `translate(${at.toFixed(1)} ${MARGIN.top - 9})`);
+			setAttribute(node.lastChild, "transform", `translate(${at.toFixed(1)} 9)`);
 		});
+		for (const [kind, node] of Object.entries(kinds))
+			node.hidden = !shown.some((mark) => mark.kind === kind);
 	}
 
 	#drawLegend() {
-		const last = this.#samples.at(-1);
+		const last = this.#rows.at(-1);
 
-		this.#series.forEach((one, i) => setText(this.#parts.figures[i], last ? bytes(last[one.key]) : ""));
-		for (const [kind, node] of Object.entries(this.#parts.kinds))
-			node.hidden = !this.#marks.some((mark) => mark.kind === kind);
+		sync(this.#parts.names, this.#series.map((one, i) => ({...one, figure: last[i + 1]})), (one) => one.key,
+			(one) => this.#makeName(one), (node, one) => {
+				setAttribute(node.firstChild.firstChild, "fill", colour(one.colour));
+				setText(node.children[1], one.label);
+				setText(node.lastChild, bytes(one.figure));
+			});
+		setText(this.#parts.total, this.#options.stacked ? bytes(sum(last)) : "");
+	}
+
+	#makeName(one) {
+		const node = html(this.#options.chosen ? "button" : "span", this.#options.chosen ? {type: "button"} : null,
+			svg("svg", {viewBox: "0 0 14 10", width: 14, height: 10}, svg("rect", {width: 14, height: 10, rx: 2})),
+			html("span"), html("b"));
+
+		if (this.#options.chosen)
+			node.addEventListener("click", () => this.#options.chosen(one.key));
+		return node;
 	}
 
 	// ---- figures at the pointer, or where the arrow keys have led ----
 
-	#listen() {
-		const picture = this.#parts.picture;
-		const point = (event) => {
-			if (!this.#scale?.x)
-				return;
-			const share = (event.offsetX - MARGIN.left) / (this.#scale.right - MARGIN.left);
-
-			this.#cursor = this.#scale.from + this.#scale.span * Math.min(1, Math.max(0, share));
-			this.#drawCursor();
-		};
-		const leave = () => { this.#cursor = null; this.#drawCursor(); };
-
-		picture.addEventListener("pointermove", point);
-		picture.addEventListener("pointerdown", point);
-		picture.addEventListener("pointerleave", leave);
-		picture.addEventListener("blur", leave);
-		picture.addEventListener("keydown", (event) => this.#step(event));
+	#point(time) {
+		this.#cursor = time;
+		this.#drawCursor();
 	}
 
 	#step(event) {
-		const last = this.#samples.length - 1;
-		const now = this.#cursor === null ? last : this.#nearest();
+		const last = this.#rows.length - 1;
+		const at = this.#rows.findIndex(([time]) => time === this.#cursor);
+		const now = at < 0 ? last : at;
 		const next = {ArrowLeft: now - 1, ArrowRight: now + 1, PageUp: now - 20, PageDown: now + 20,
 			Home: 0, End: last}[event.key];
 
 		if (next === undefined || last < 0)
 			return;
 		event.preventDefault();
-		this.#cursor = this.#samples[Math.min(last, Math.max(0, next))].time;
-		this.#drawCursor();
-	}
+		const row = Math.min(last, Math.max(0, next));
 
-	#nearest() {
-		let best = 0;
-
-		this.#samples.forEach((sample, i) => {
-			if (Math.abs(sample.time - this.#cursor) < Math.abs(this.#samples[best].time - this.#cursor))
-				best = i;
-		});
-		return best;
+		this.#graph?.setSelection(row);
+		this.#point(this.#rows[row][0]);
 	}
 
 	#drawCursor() {
-		const {cursor, tip} = this.#parts;
-		const shown = this.#cursor !== null && this.#samples.length > 0;
+		const {tip, plot} = this.#parts;
+		const row = this.#rows.find(([time]) => time === this.#cursor);
 
-		tip.hidden = !shown;
-		setAttribute(cursor, "visibility", shown ? "visible" : "hidden");
-		if (!shown)
+		tip.hidden = !row || !this.#graph;
+		if (tip.hidden)
 			return;
-		const {x, y, bottom, span, right} = this.#scale;
-		const sample = this.#samples[this.#nearest()];
-		const at = x(sample.time);
-		const near = NEAR_PX * span / (right - MARGIN.left);
-		const marks = this.#marks.filter((mark) => Math.abs(mark.time - this.#cursor) <= near).slice(-4);
+		const [from, to] = this.window();
+		const near = NEAR_PX * (to - from) / plot.clientWidth;
+		const figures = this.#series.map((one, i) => ({text: `${one.label}  ${bytes(row[i + 1])}`, figure: row[i + 1]}));
+		const lines = [clock(row[0]), ...(this.#options.stacked ? [`RSS  ${bytes(sum(row))}`] : []),
+			...(this.#options.stacked ? figures.reverse().filter((one) => one.figure > 0) : figures).map((one) => one.text),
+			...this.#marks.filter((mark) => Math.abs(mark.time - row[0]) <= near).slice(-4).map((mark) => mark.text)];
+		const at = this.#graph.toDomXCoord(row[0]);
 
-		place(cursor.firstChild, {x1: at, x2: at, y1: MARGIN.top, y2: bottom});
-		let below = 0;
-
-		this.#series.forEach((one, i) => {
-			const value = sample[one.key] + (one.stacked ? below : 0);
-
-			below = one.stacked ? value : below;
-			place(cursor.children[i + 1], {cx: at, cy: y(value)});
-		});
-		sync(tip, [clock(sample.time), ...this.#series.map((one) => `${one.label}  ${bytes(sample[one.key])}`),
-			...marks.map((mark) => mark.text)].map((text, i) => ({text, i})),
-			(line) => line.i, () => html("div"), (node, line) => setText(node, line.text));
-		tip.style.left = Math.max(4, Math.min(at + 12, this.#scale.width - tip.offsetWidth - 4)) + "px";
-		if (at + 12 + tip.offsetWidth > this.#scale.width && at > tip.offsetWidth + 16)
-			tip.style.left = at - 12 - tip.offsetWidth + "px";
+		sync(tip, lines.map((text, i) => ({text, i})), (line) => line.i, () => html("div"),
+			(node, line) => setText(node, line.text));
+		tip.style.left = Math.max(4, at + 12 + tip.offsetWidth > plot.clientWidth ? at - 12 - tip.offsetWidth : at + 12) + "px";
 	}
 }
 
-function makeTick() {
-	return svg("g", null, svg("line"), svg("text"));
+function sum(row) {
+	return row.slice(1).reduce((all, figure) => all + figure, 0);
 }
 
-function makeMark() {
-	return svg("g", null, svg("line"), svg("path"));
+function bytesOnAxis(value) {
+	return value === 0 ? "0" : bytes(value).replace(/\.0 /, " ");
 }
 
 function place(node, values) {
@@ -248,42 +282,29 @@ function place(node, values) {
 		setAttribute(node, name, value.toFixed(1));
 }
 
-function legendOf(series) {
-	const figures = series.map(() => html("b"));
-	const kinds = {};
-	const legend = html("div", {class: "legend"});
+function build(title) {
+	const button = (text, what) => html("button", {type: "button", title: what, "aria-label": what}, text);
+	const parts = {
+		heading: html("h3", null, title), total: html("span", {class: "total"}),
+		ranges: html("div", {class: "ranges", role: "group", "aria-label": "time shown"}),
+		reset: button("Reset zoom", "shows all of the range"),
+		png: button("PNG", "downloads the picture"), csv: button("CSV", "downloads the figures shown"),
+		names: html("div", {class: "names"}), kinds: {}, graph: html("div", {class: "graph"}),
+		shade: svg("g", {class: "shade", visibility: "hidden"}, svg("rect"), svg("text")), marks: svg("g"),
+		tip: html("div", {class: "tip", role: "status"}),
+		missing: html("p", {class: "notice"}, "This mtctl was built without the chart library (libjs-dygraphs)."),
+	};
 
-	series.forEach((one, i) => legend.append(html("span", null,
-		svg("svg", {viewBox: "0 0 22 10", width: 22, height: 10},
-			svg("path", one.stacked ? {d: "M1 0L21 0L21 10L1 10Z", class: "part " + one.name} :
-				{d: "M1 5L21 5", class: "line " + one.name})),
-		one.label, " ", figures[i])));
 	for (const [kind, mark] of Object.entries(MARKS)) {
-		kinds[kind] = html("span", null, svg("svg", {viewBox: "-7 -7 14 14", width: 14, height: 14},
+		parts.kinds[kind] = html("span", null, svg("svg", {viewBox: "-7 -7 14 14", width: 14, height: 14},
 			svg("g", {class: "mark " + kind}, svg("path", {d: mark.path}))), mark.label);
-		legend.append(kinds[kind]);
+		parts.kinds[kind].hidden = true;
 	}
-	return {legend, figures, kinds};
-}
-
-function build(title, series) {
-	const parts = legendOf(series);
-
-	parts.heading = html("h3", null, title);
-	parts.values = svg("g", {class: "axis values"});
-	parts.times = svg("g", {class: "axis times"});
-	parts.area = series.some((one) => one.stacked) ? null : svg("path", {class: "area " + series[0].name});
-	parts.lines = series.map((one) =>
-		svg("path", {class: (one.stacked ? "part " : "line ") + one.name, "data-series": one.key}));
-	parts.shade = svg("g", {class: "shade", visibility: "hidden"}, svg("rect"), svg("text"));
-	parts.marks = svg("g");
-	parts.cursor = svg("g", {class: "cursor", visibility: "hidden"}, svg("line"),
-		...series.map((one) => svg("circle", {r: 3.5, class: one.name})));
-	parts.picture = svg("svg", {tabindex: 0, role: "img", "aria-label": title + ": arrow keys read it out"},
-		parts.values, parts.times, parts.shade, ...(parts.area ? [parts.area] : []),
-		...parts.lines.filter((line, i) => series[i].stacked), parts.marks,
-		...parts.lines.filter((line, i) => !series[i].stacked), parts.cursor);
-	parts.tip = html("div", {class: "tip", role: "status"});
-	parts.tip.hidden = true;
+	parts.reset.hidden = parts.tip.hidden = parts.missing.hidden = true;
+	parts.overlay = svg("svg", {class: "overlay", "aria-hidden": "true"}, parts.shade, parts.marks);
+	parts.plot = html("div", {class: "plot", tabindex: 0, role: "img", "aria-label": title + ": arrow keys read it out"},
+		parts.graph, parts.overlay, parts.tip);
+	parts.all = [html("div", {class: "bar"}, parts.heading, parts.total, parts.ranges, parts.reset, parts.png, parts.csv),
+		html("div", {class: "legend"}, parts.names, ...Object.values(parts.kinds)), parts.missing, parts.plot];
 	return parts;
 }

@@ -3,7 +3,7 @@ import {Refused, clean, isLocked, token} from "./api.js";
 import {byId, setAttribute, setText} from "./dom.js";
 import {bytes, change, duration} from "./format.js";
 
-const NO_TOKEN = "To clean, open the address that mtctl serve printed, with #token=\u2026 at its end (of --token-file: what is in it)";
+const NO_TOKEN = "To clean, enter the token of this server at the top of the page";
 const BUTTONS = {light: "clean-light", heavy: "clean-heavy"};
 
 export class Cleaner {

@@ -1,32 +1,28 @@
 // details.js -- the details of the selected process.
 import {Chart} from "./chart.js";
 import {byId, setText, syncFacts, syncTable} from "./dom.js";
-import {DASH, PARTS, bytes, change, clock, count, counted, duration, percent, span} from "./format.js";
+import {DASH, PARTS, bytes, change, clock, count, counted, duration, nameOf, percent, span} from "./format.js";
 import {budgetOf} from "./history.js";
 
-const HOST_LINES = [
-	{key: "rss_bytes", name: "rss", label: "RSS"},
-	...PARTS.map((part) => ({key: "part_" + part.name, name: part.name, label: part.name, stacked: true})),
-];
+const HOST_LINES = PARTS.map(({name}) => ({key: name + "_bytes", label: name, colour: name}));
 const GPU_LINES = [
-	{key: "gpu_reserved_bytes", name: "reserved", label: "reserved"},
-	{key: "gpu_allocated_bytes", name: "allocated", label: "allocated"},
+	{key: "gpu_reserved_bytes", label: "reserved", colour: "rss"},
+	{key: "gpu_allocated_bytes", label: "allocated", colour: "live"},
 ];
 const RECORDS_SHOWN = 100;
 const DISPOSITIONS = ["none", "the shim's", "the shim's, then the program's", "lost", "ignored", "the program's alone"];
 const PRESSURE = ["none", "warn", "critical"];
 
 export class Details {
-	#host = new Chart(byId("host-chart"), "Memory", HOST_LINES);
-	#gpu = new Chart(byId("gpu-chart"), "GPU memory", GPU_LINES);
+	#pid = 0;
+	#host = new Chart(byId("host-chart"), {title: "Memory, RSS", stacked: true, file: () => `mtshim-${this.#pid}`});
+	#gpu = new Chart(byId("gpu-chart"), {title: "GPU memory", stacked: false, file: () => `mtshim-${this.#pid}-gpu`});
 
 	// A process whose figures are not there yet, or never will be: what the list says of it.
 	begin(row) {
-		setText(byId("details-title"), `${row.pid} ${row.comm}`);
+		setText(byId("details-title"), `${row.pid} ${nameOf(row)}`);
 		setText(byId("command"), row.command);
 		syncFacts(byId("facts"), [{name: "State", value: row.state}, {name: "RSS", value: bytes(row.rss_bytes)}]);
-		this.#host.update([], [], row.now);
-		this.#gpu.update([], [], row.now);
 		for (const id of ["records", "devices", "settings"])
 			byId(id).replaceChildren();
 		for (const id of ["host-chart", "gpu-chart", "devices-section"])
@@ -35,28 +31,26 @@ export class Details {
 
 	update(detail, row) {
 		const usesGpu = detail.cuda !== "" && detail.cuda !== "off";
-		const samples = detail.samples.map((sample) => ({...sample, ...partsOf(sample), time: sample.time_ns / 1e6}));
 		const marks = detail.records.filter(isShown).map(markOf);
 		const since = detail.records_since_ns === null ? null : detail.records_since_ns / 1e6;
 		const now = detail.time_ns / 1e6;
 
-		setText(byId("details-title"), `${detail.pid} ${detail.comm}${detail.rank ? ", rank " + detail.rank : ""}`);
+		setText(byId("details-title"), `${detail.pid} ${row ? nameOf(row) : detail.comm}${detail.rank ? ", rank " + detail.rank : ""}`);
 		setText(byId("command"), row?.command ?? detail.comm);
 		syncFacts(byId("facts"), [...hostFacts(detail), ...(usesGpu ? gpuFacts(detail) : [])]);
 		byId("host-chart").hidden = false;
 		byId("gpu-chart").hidden = !usesGpu;
-		this.#host.update(samples, marks, now, since);
+		this.#pid = detail.pid;
+		this.#host.update({series: HOST_LINES, marks, now, since, rows: detail.samples.map(({time_ns, parts}) =>
+			[time_ns / 1e6, ...HOST_LINES.map(({key}) => parts[key])])});
 		if (usesGpu)
-			this.#gpu.update(samples, marks, now, since);
+			this.#gpu.update({series: GPU_LINES, marks, now, since, rows: detail.samples.map((sample) =>
+				[sample.time_ns / 1e6, ...GPU_LINES.map(({key}) => sample[key])])});
 		showRecords(detail, usesGpu);
 		showDevices(detail);
 		syncTable(byId("settings"), [{text: "Setting"}, {text: "Value"}, {text: "From"}],
 			detail.settings.map((one) => ({key: one.name, cells: [one.name, one.value, one.origin]})));
 	}
-}
-
-function partsOf({parts}) {
-	return Object.fromEntries(PARTS.map(({name}) => ["part_" + name, parts[name + "_bytes"]]));
 }
 
 // A cleanup after a late collection is told with the one that asked for the collection.
@@ -87,7 +81,7 @@ function hostFacts(detail) {
 		...PARTS.map((part) => ({name: part.name[0].toUpperCase() + part.name.slice(1),
 			value: bytes(detail.parts[part.name + "_bytes"]), title: part.text})),
 		{name: "Highest RSS", value: bytes(detail.rss_peak_bytes)},
-		{name: "Given back", value: bytes(detail.purged_bytes), title: `in ${counted(detail.purge_count, "purge", "purges")}`},
+		{name: "Returned in total", value: bytes(detail.purged_bytes), title: `in ${counted(detail.purge_count, "purge", "purges")}`},
 		{name: "Cleanups", value: `${count(detail.light_count)} light, ${count(detail.heavy_count)} heavy`},
 		{name: "Rounds", value: count(detail.rounds_count)},
 		{name: "Budget", value: `${budget.used.toFixed(2)} of ${budget.allowed} %`,

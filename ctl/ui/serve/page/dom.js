@@ -69,7 +69,11 @@ export function syncTable(host, heads, rows) {
 	sync(table.tBodies[0], rows, (row) => row.key, () => html("tr"), (line, row) => {
 		setAttribute(line, "title", row.title ?? null);
 		sync(line, row.cells.map((text, i) => ({text, i})), (cell) => cell.i, () => html("td"),
-			(cell, {text, i}) => { setText(cell, text); cell.className = numeric(i); });
+			(cell, {text, i}) => {
+				setText(cell, text);
+				cell.className = numeric(i);
+				cell.dataset.label = heads[i].text;
+			});
 	});
 }
 

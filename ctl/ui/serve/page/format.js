@@ -1,4 +1,4 @@
-// format.js -- numbers as mtctl prints them (MB and GB are 2^20 and 2^30 bytes), times, and round values for axes.
+// format.js -- numbers as mtctl prints them (MB and GB are 2^20 and 2^30 bytes), times, names.
 
 const KB = 1024;
 const MB = 1024 * KB;
@@ -62,28 +62,25 @@ export function percent(part, whole) {
 	return whole > 0 ? (100 * part / whole).toFixed(part * 10 < whole ? 1 : 0) + " %" : DASH;
 }
 
-// Round values from 0 to at least `most`, about `wanted` of them, and the text of each.
-export function byteTicks(most, wanted) {
-	const units = [["B", 1], ["kB", KB], ["MB", MB], ["GB", GB], ["TB", 1024 * GB]];
-	const [name, unit] = units.findLast(([, size]) => most >= size) ?? units[0];
-	const rough = Math.max(most, 1) / unit / wanted;
-	const power = 10 ** Math.floor(Math.log10(rough));
-	const step = [1, 2, 5, 10].map((factor) => factor * power).find((one) => one >= rough * 0.999);
-	const digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
-	const ticks = [];
+const INTERPRETERS = /^(python|pypy|node|ruby|perl|php|bash|sh|java)[\d.]*$/;
 
-	for (let i = 0; i === 0 || ticks[i - 1].value < most; i++)
-		ticks.push({value: i * step * unit, text: i === 0 ? "0" : (i * step).toFixed(digits) + " " + name});
-	return ticks;
+// A command without the folder of the program and without the interpreter of a script, which take room.
+export function brief(command) {
+	const [program, script, ...words] = command.replace(/^[^ ]*\/(?=[^ /])/, "").split(" ");
+
+	return INTERPRETERS.test(program) && script && !script.startsWith("-") ? [script, ...words].join(" ") :
+		[program, script, ...words].filter((word) => word !== undefined).join(" ");
 }
 
-// Round times of the clock between two times (ms), at most `most` of them.
-export function timeTicks(from, to, most) {
-	const step = [5, 10, 15, 30, 60, 120, 300, 600, 900].map((seconds) => 1000 * seconds)
-		.find((one) => (to - from) / one <= most) ?? 1800000;
-	const ticks = [];
+// What a person calls a process: the script of an interpreter, or the program.
+export function nameOf({comm, command}) {
+	const [program, ...words] = command.split(" ");
+	const plain = program.split("/").at(-1);
 
-	for (let time = Math.ceil(from / step) * step; time <= to; time += step)
-		ticks.push({value: time, text: clock(time, step < 60000)});
-	return ticks;
+	if (!INTERPRETERS.test(plain))
+		return comm;
+	const module = words.indexOf("-m");
+	const script = words.find((word) => !word.startsWith("-"));
+
+	return (module >= 0 && words[module + 1]) || (words[0] !== "-c" && script?.split("/").at(-1)) || comm;
 }

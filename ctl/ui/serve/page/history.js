@@ -1,26 +1,62 @@
-// history.js -- keeps a short history of each process for the sparkline, and values that only its full figures have (last
-// cleanup, budget). Bounded by the number of processes, and by MOST_POINTS for each.
+// history.js -- keeps a history of each process for the overview and the sparkline, and values that only its full figures have (last
+// cleanup, budget). Bounded: so many points of a process, and so many ended processes.
 
-const SPAN_MS = 900000;
-const STEP_MS = 10000;
-const MOST_POINTS = SPAN_MS / STEP_MS;
+const SPAN_MS = 900000;   // in short steps
+const STEP_MS = 4000;
+const LONG_MS = 21600000; // in long ones
+const LONG_STEP_MS = 60000;
+const ENDED_MOST = 100;
 const STALE_MS = 60000;
+
+class Points {
+	#recent = [];
+	#old = [];
+
+	// The last point is the current value. It is kept when it is a step after the one before it.
+	add(time, value) {
+		const recent = this.#recent;
+		const before = recent.at(-2);
+
+		if (before && recent.at(-1).time - before.time < STEP_MS)
+			recent.pop();
+		if (!recent.length || time > recent.at(-1).time)
+			recent.push({time, value});
+		while (recent.length && recent[0].time < time - SPAN_MS) {
+			const point = recent.shift();
+
+			if (!this.#old.length || point.time - this.#old.at(-1).time >= LONG_STEP_MS)
+				this.#old.push(point);
+		}
+		while (this.#old.length && this.#old[0].time < time - LONG_MS)
+			this.#old.shift();
+	}
+
+	get recent() { return this.#recent; }
+	get all() { return [...this.#old, ...this.#recent]; }
+}
 
 export class Memory {
 	#of = new Map();
+	#ended = [];
 
-	// Adds a point for each process of the list, and removes ended ones.
+	// Adds a point for each process of the list. What is gone is kept for the overview.
 	look(processes, now) {
 		const here = new Set(processes.map((one) => one.pid));
 
-		for (const pid of this.#of.keys())
-			if (!here.has(pid))
+		for (const [pid, kept] of this.#of)
+			if (!here.has(pid)) {
 				this.#of.delete(pid);
+				kept.ended = now;
+				this.#ended.push(kept);
+			}
+		this.#ended = this.#ended.filter((kept) => kept.ended > now - LONG_MS).slice(-ENDED_MOST);
 		for (const one of processes) {
-			const kept = this.#of.get(one.pid) ?? {points: [], summary: null, readAt: -Infinity};
+			const kept = this.#of.get(one.pid) ?? {pid: one.pid, points: new Points(), summary: null, readAt: -Infinity, ended: null};
 
 			this.#of.set(one.pid, kept);
-			add(kept.points, now, one.rss_bytes);
+			kept.comm = one.comm;
+			kept.command = one.command;
+			kept.points.add(now, one.rss_bytes);
 		}
 	}
 
@@ -31,23 +67,36 @@ export class Memory {
 		if (!kept)
 			return;
 		if (kept.summary === null) {
-			const recent = kept.points;
+			const recent = kept.points.all;
 
-			kept.points = [];
+			kept.points = new Points();
 			for (const sample of detail.samples)
-				add(kept.points, sample.time_ns / 1e6, sample.rss_bytes);
+				if (!recent.length || sample.time_ns / 1e6 < recent[0].time)
+					kept.points.add(sample.time_ns / 1e6, sample.rss_bytes);
 			for (const point of recent)
-				add(kept.points, point.time, point.value);
+				kept.points.add(point.time, point.value);
 		}
 		kept.summary = summarise(detail);
 		kept.readAt = now;
 	}
 
+	// What is known of a process: points of the last 15 minutes, summary.
 	of(pid) {
-		return this.#of.get(pid);
+		const kept = this.#of.get(pid);
+
+		return kept && {points: kept.points.recent, summary: kept.summary};
 	}
 
-	// The one whose full figures are oldest, if they are too old, or it has cleaned up since.
+	// Every process that was seen: {pid, comm, command, points, ended}. The same object each time.
+	all() {
+		return [...this.#of.values(), ...this.#ended].map((kept) => {
+			kept.shown ??= {};
+			return Object.assign(kept.shown, {pid: kept.pid, comm: kept.comm, command: kept.command, points: kept.points.all,
+				ended: kept.ended});
+		});
+	}
+
+	// Those whose full figures are needed: not read yet, too old, or it has cleaned up since; the oldest first.
 	next(processes, now) {
 		const waiting = processes.filter((one) => {
 			const kept = this.#of.get(one.pid);
@@ -55,7 +104,7 @@ export class Memory {
 			return one.state === "awake" && (now - kept.readAt > STALE_MS ||
 				(kept.summary && one.records_count > kept.summary.recordsCount));
 		});
-		return waiting.sort((a, b) => this.#of.get(a.pid).readAt - this.#of.get(b.pid).readAt)[0];
+		return waiting.sort((a, b) => this.#of.get(a.pid).readAt - this.#of.get(b.pid).readAt);
 	}
 
 	// A process that cannot be read is not requested again at once.
@@ -65,18 +114,6 @@ export class Memory {
 		if (kept)
 			kept.readAt = now;
 	}
-}
-
-// The last point is the current value. It is kept when it is a step after the one before it.
-function add(points, time, value) {
-	const before = points.at(-2);
-
-	if (before && points.at(-1).time - before.time < STEP_MS)
-		points.pop();
-	if (!points.length || time > points.at(-1).time)
-		points.push({time, value});
-	while (points.length > MOST_POINTS || (points.length && points[0].time < time - SPAN_MS))
-		points.shift();
 }
 
 // The time of cleanups and of page faults after them, and MT_BUDGET_PCT, both in %.

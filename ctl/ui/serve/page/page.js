@@ -5,19 +5,25 @@ import {Cleaner} from "./cleaner.js";
 import {Details} from "./details.js";
 import {byId, setAttribute, setText, syncFacts} from "./dom.js";
 import {PARTS, bytes, clock, percent, span} from "./format.js";
+import {FlameGraph} from "./flame.js";
 import {Memory} from "./history.js";
+import {Overview} from "./overview.js";
 import {PoolView} from "./pool.js";
 import {ProcessTable} from "./table.js";
+import {TokenField} from "./token.js";
 
 const POLL_MS = 2000;
 const HIDDEN_POLL_MS = 30000;
-const LEARN_AT_ONCE = 2; // full figures fetched in one poll, for processes other than the one that is selected
+const LEARN_AT_ONCE = 6; // full figures fetched in one poll, for processes other than the one that is selected
 
 const memory = new Memory();
 const table = new ProcessTable(byId("processes"), choose);
 const details = new Details();
 const cleaner = new Cleaner(() => poll());
 const pool = new PoolView();
+const flame = new FlameGraph();
+const overview = new Overview(memory, choose);
+const tokenField = new TokenField(() => { cleaner.tokenCame(); poll(); });
 let rows = [];
 let chosen = null;     // pid
 let timer = 0;
@@ -46,6 +52,7 @@ function choose(pid) {
 	history.replaceState(null, "", pid === null ? location.pathname : "#pid=" + pid);
 	cleaner.choose(pid);
 	pool.choose(pid);
+	flame.choose(pid);
 	if (row)
 		details.begin(row);
 	if (pid !== null)
@@ -58,6 +65,7 @@ function showGone(text) {
 	setText(byId("gone"), text);
 	cleaner.refresh(false);
 	pool.refresh(false);
+	flame.refresh(null);
 }
 
 async function lookAtChosen() {
@@ -85,6 +93,7 @@ async function lookAtChosen() {
 	details.update(detail, rowOf(pid));
 	cleaner.refresh(true);
 	pool.refresh(detail.cuda.startsWith("pool"));
+	flame.refresh(detail);
 }
 
 // ---- all processes ----
@@ -97,6 +106,8 @@ function showSums(list) {
 		...PARTS.map((part) => ({name: part.name, value: bytes(total.parts[part.name + "_bytes"]), title: part.text})),
 	];
 
+	facts.push({name: "returned in total", value: bytes(list.processes.reduce((sum, one) => sum + one.purged_bytes, 0)),
+		title: "RSS that all cleanups of these processes have returned since their start"});
 	if (list.processes.some((one) => one.gpu_bytes !== null))
 		facts.push({name: "GPU", value: bytes(total.gpu_bytes)});
 	if (list.memory)
@@ -123,11 +134,7 @@ function showEmpty() {
 }
 
 async function learnOthers() {
-	for (let i = 0; i < LEARN_AT_ONCE; i++) {
-		const one = memory.next(rows.filter((row) => row.pid !== chosen), Date.now());
-
-		if (!one)
-			return;
+	for (const one of memory.next(rows.filter((row) => row.pid !== chosen), Date.now()).slice(0, LEARN_AT_ONCE)) {
 		const detail = await get(`/api/processes/${one.pid}`).catch(() => null);
 
 		if (detail)
@@ -143,7 +150,7 @@ function connectionText(error) {
 	const since = answeredAt === null ? "" : `, last answer ${span(Date.now() - answeredAt)} ago (${clock(answeredAt)})`;
 
 	if (isLocked(error))
-		return "locked: open the address that mtctl serve printed, with #token=\u2026 at its end (of --token-file: what is in it)";
+		return "locked";
 	if (error)
 		return `no answer from mtctl serve${since}; trying again`;
 	return document.hidden ? "slowly, this tab is hidden" : "live";
@@ -155,6 +162,7 @@ function showConnection(error) {
 	setAttribute(byId("connection"), "data-state", state);
 	setAttribute(document.body, "data-connection", state);
 	setText(byId("connection"), connectionText(error));
+	tokenField.refresh(error);
 }
 
 async function lookAtAll() {
@@ -164,9 +172,11 @@ async function lookAtAll() {
 	rows = list.processes;
 	memory.look(rows, answeredAt);
 	showSums(list);
+	overview.update(answeredAt); // before the table, so that nothing moves under the pointer
 	showTable();
 	await lookAtChosen();
 	await learnOthers();
+	overview.update(Date.now());
 }
 
 // One request at a time: the next one follows the reply, so that a slow server is not overloaded.
@@ -194,6 +204,7 @@ function readAddress() {
 	const pid = Number(fragment.get("pid"));
 
 	cleaner.tokenCame();
+	tokenField.say("");
 	if (Number.isInteger(pid) && pid > 0 && pid !== chosen)
 		choose(pid);
 }

@@ -99,7 +99,7 @@ function heldOf(blocks) {
 
 function makeDevice() {
 	return html("div", null, html("h4"), legend(), svg("svg", {class: "blocks", height: HEIGHT, role: "img"}),
-		html("div", {class: "table"}));
+		html("div", {class: "plain"}));
 }
 
 function showDevice(node, {device, name, parts}) {
@@ -108,7 +108,7 @@ function showDevice(node, {device, name, parts}) {
 	setText(node.querySelector("h4"), `Device ${device}${name ? ", " + name : ""}: ${bytes(held)} in blocks`);
 	setAttribute(node.querySelector(".blocks"), "aria-label", "Blocks by size: " +
 		parts.map((part) => `${part.state} ${bytes(part.sum.held_bytes)}`).join(", "));
-	syncTable(node.querySelector(".table"), SUM_HEADS, parts.map(({state, sum}) => ({key: state, cells: [
+	syncTable(node.querySelector(".plain"), SUM_HEADS, parts.map(({state, sum}) => ({key: state, cells: [
 		state, count(sum.count), bytes(sum.held_bytes), percent(sum.held_bytes, held), bytes(sum.bytes),
 		bytes(sum.largest_bytes), sum.oldest_ms === null ? DASH : span(sum.oldest_ms)]})));
 }

@@ -1,6 +1,6 @@
 // table.js -- the table of processes: a tree or a flat list, sorted by a column, filtered, one of them selected.
 import {html, setAttribute, setText, svg, sync} from "./dom.js";
-import {DASH, PARTS, bytes, span} from "./format.js";
+import {DASH, PARTS, brief, bytes, span} from "./format.js";
 
 const SPARK = {width: 96, height: 20};
 const BAR = {width: 96, height: 12};
@@ -168,11 +168,6 @@ export class ProcessTable {
 		this.draw();
 		this.#table.tBodies[0].rows[next].querySelector("button").focus();
 	}
-}
-
-// Without the folder of the program, which takes room.
-function brief(command) {
-	return command.replace(/^[^ ]*\/(?=[^ /])/, "");
 }
 
 function makeLine() {

@@ -1,0 +1,185 @@
+/* ctl/report/memory.c -- the four parts of memory, at the end and over time; the devices. */
+#include "ctl/report/sections.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "ctl/metrics/run.h"
+#include "ctl/output/text.h"
+#include "ctl/process/memory_parts.h"
+
+static struct mt_memory_parts parts_of(const struct mt_recording_sample *sample)
+{
+	uint64_t rss = sample->bytes[MT_RECORDING_RSS], anon = sample->bytes[MT_RECORDING_ANON],
+		 live = sample->bytes[MT_RECORDING_LIVE], dirty = sample->bytes[MT_RECORDING_DIRTY];
+
+	if (live == MT_RECORDING_UNKNOWN)
+		return mt_memory_parts_unknown(rss);
+	return mt_memory_parts_of(
+		&(struct mt_memory_figures){rss, anon == MT_RECORDING_UNKNOWN ? rss : anon, live,
+					    dirty == MT_RECORDING_UNKNOWN ? 0 : dirty});
+}
+
+/* Of all processes: samples of one moment have the same time. */
+static struct mt_memory_parts last_parts(const struct mt_recording *recording, bool *out_known)
+{
+	size_t count = recording->samples_count;
+	uint64_t last_ns = count ? recording->samples[count - 1].time_ns : 0;
+	struct mt_memory_parts sum = {{0}};
+
+	*out_known = false;
+	while (count-- > 0 && recording->samples[count].time_ns == last_ns) {
+		const struct mt_recording_sample *sample = &recording->samples[count];
+		struct mt_memory_parts parts;
+
+		if (sample->bytes[MT_RECORDING_RSS] == MT_RECORDING_UNKNOWN)
+			continue;
+		parts = parts_of(sample);
+		mt_memory_parts_add(&sum, &parts);
+		*out_known |= sample->bytes[MT_RECORDING_LIVE] != MT_RECORDING_UNKNOWN;
+	}
+	return sum;
+}
+
+static double share(uint64_t bytes, uint64_t all)
+{
+	return all ? 100 * (double)bytes / (double)all : 0;
+}
+
+static void write_parts(const struct mt_memory_parts *parts, FILE *to)
+{
+	uint64_t rss = mt_memory_parts_sum(parts);
+
+	fputs("<div class=\"bar\" role=\"img\" aria-label=\"the four parts of RSS\">", to);
+	for (int i = 0; i < MT_PARTS_COUNT; i++)
+		fprintf(to, "<i class=\"%s\" style=\"width:%.2f%%\"></i>",
+			mt_memory_part_word((enum mt_memory_part)i), share(parts->bytes[i], rss));
+	fputs("</div>\n<table><tbody>\n", to);
+	for (int i = 0; i < MT_PARTS_COUNT; i++) {
+		const char *word = mt_memory_part_word((enum mt_memory_part)i);
+
+		fprintf(to, "<tr><td class=\"k\"><span class=\"dot %s\"></span>%s</td>", word,
+			word);
+		mt_html_cell(to, "<td class=\"n\">", mt_text_bytes(parts->bytes[i]).text);
+		fprintf(to, "<td class=\"n\">%.0f %%</td>", share(parts->bytes[i], rss));
+		mt_html_cell(to, "<td>", mt_memory_part_meaning((enum mt_memory_part)i));
+		fputs("</tr>\n", to);
+	}
+	fputs("</tbody></table>\n", to);
+}
+
+/* Peak, mean, limit. */
+static void write_figures(const struct mt_report *report, FILE *to)
+{
+	const struct mt_recording *recording = report->recording;
+	const struct mt_limit *limit = report->facts->limit_known ? &report->facts->limit : NULL;
+	struct mt_run run;
+
+	mt_run_of(recording, NULL, &run);
+	if (report->target && report->target->file.head.snapshot.rss_peak_bytes > run.rss.peak)
+		run.rss.peak = (double)report->target->file.head.snapshot.rss_peak_bytes;
+	fputs("<p>", to);
+	mt_html_textf(to, "Peak %s; mean %s over %s.",
+		      mt_text_bytes(mt_text_round_u64(run.rss.peak)).text,
+		      mt_text_bytes(mt_text_round_u64(run.rss.mean)).text,
+		      mt_text_span(mt_text_round_u64(run.seconds * 1e9)).text);
+	if (limit && limit->limit_bytes)
+		mt_html_textf(to, " %.1f %% of the limit of %s is used (%s).",
+			      mt_limit_percent(limit), mt_text_bytes(limit->limit_bytes).text,
+			      limit->is_cgroup ? limit->source : "the whole machine");
+	fputs("</p>\n", to);
+}
+
+static void write_picture(const struct mt_report *report, FILE *to)
+{
+	fputs("</section>\n<section id=\"time\">\n<h2>Memory over time</h2>\n", to);
+	fputs("<div class=\"plot wide\">\n", to);
+	fputs(report->wide, to);
+	fputs("</div>\n<div class=\"plot narrow\">\n", to);
+	fputs(report->narrow, to);
+	fputs("</div>\n", to);
+	if (report->look)
+		fputs("<p class=\"note\">A process keeps its last 15 minutes. For longer runs: "
+		      "<code>mtctl record</code>.</p>\n",
+		      to);
+}
+
+void mt_report_memory(const struct mt_report *report, FILE *to)
+{
+	bool is_known;
+	const struct mt_memory_parts parts = last_parts(report->recording, &is_known);
+
+	if (!report->recording->samples_count)
+		return;
+	fputs("<section id=\"memory\">\n<h2>", to);
+	mt_html_textf(to, "%s: RSS %s", report->look ? "Memory now" : "Memory at the end",
+		      mt_text_bytes(mt_memory_parts_sum(&parts)).text);
+	fputs("</h2>\n", to);
+	if (is_known)
+		write_parts(&parts, to);
+	else
+		fputs("<p class=\"note\">Of its parts nothing is known: the process is asleep, or "
+		      "does not carry the shim.</p>\n",
+		      to);
+	write_figures(report, to);
+	if (report->wide)
+		write_picture(report, to);
+	fputs("</section>\n", to);
+}
+
+/* ---- devices ---- */
+
+static const json_t *device_line(const json_t *root, uint64_t ordinal)
+{
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach(json_object_get(root, "devices"), i, one)
+	{
+		const json_t *number = json_object_get(one, "ordinal");
+
+		if (json_is_integer(number) && (uint64_t)json_integer_value(number) == ordinal)
+			return one;
+	}
+	return NULL;
+}
+
+static void write_device(const struct mt_recording_device *device, const json_t *line, FILE *to)
+{
+	json_int_t total = json_integer_value(json_object_get(line, "total_bytes"));
+
+	fputs("<tr>", to);
+	mt_html_cellf(to, "<td>", "GPU %" PRIu64, device->ordinal);
+	mt_html_cell(to, "<td>", mt_report_member(line, "name"));
+	mt_html_cell(to, "<td class=\"n\">", mt_text_bytes(device->allocated_bytes).text);
+	mt_html_cell(to, "<td class=\"n\">", mt_text_bytes(device->reserved_bytes).text);
+	mt_html_cell(to, "<td class=\"n\">", total > 0 ? mt_text_bytes((uint64_t)total).text : "-");
+	fputs("</tr>\n", to);
+}
+
+/* The last figures of each device, as the root uses it. */
+void mt_report_devices(const struct mt_report *report, FILE *to)
+{
+	const struct mt_recording *recording = report->recording;
+	const struct mt_recording_device *last[MT_DEVICES_COUNT] = {NULL};
+	bool any = false;
+
+	for (size_t i = 0; i < recording->devices_count; i++)
+		if (recording->devices[i].pid == recording->pid) {
+			last[recording->devices[i].ordinal] = &recording->devices[i];
+			any = true;
+		}
+	if (!any)
+		return;
+	fputs("<section id=\"devices\">\n<h2>GPUs</h2>\n<table><thead><tr><th></th><th>Name</th>"
+	      "<th class=\"n\">Allocated</th><th class=\"n\">Reserved</th><th class=\"n\">Memory"
+	      "</th></tr></thead><tbody>\n",
+	      to);
+	for (size_t i = 0; i < MT_DEVICES_COUNT; i++)
+		if (last[i])
+			write_device(last[i], device_line(recording->root, i), to);
+	fputs("</tbody></table>\n", to);
+	if (report->target && *report->target->file.head.cuda)
+		mt_html_textf(to, "CUDA: %s", report->target->file.head.cuda);
+	fputs("</section>\n", to);
+}

@@ -1,0 +1,44 @@
+/* ctl/report/report.h -- one page of HTML that explains a process, for a ticket or a mail: verdict,
+ * memory over time, cleanups, settings, sites, environment. It is whole by itself: no script, no
+ * other file, no address. One thread may call.
+ *
+ * It shows what the other commands show. Of the environment it has the variables that set an
+ * allocator, Python or the library, and no other. */
+#ifndef MT_CTL_REPORT_REPORT_H
+#define MT_CTL_REPORT_REPORT_H
+
+#include <stdio.h>
+
+#include "ctl/diagnose/diagnose.h"
+#include "ctl/metrics/recording.h"
+#include "ctl/process/look.h"
+#include "ctl/process/runtime.h"
+#include "ctl/profile/lines.h"
+#include "ctl/profile/sites.h"
+
+struct mt_report {
+	const struct mt_recording *recording; /* its memory over time; a PID: of its ring */
+	const struct mt_facts *facts;
+	const struct mt_diagnosis *diagnosis;
+	const struct mt_target *target; /* a process with figures of its own; NULL: none */
+	const struct mt_look *look;     /* a running process; NULL: a recording */
+	const struct mt_sites *sites;   /* NULL: no profile */
+	const struct mt_lines *lines;   /* Python's; NULL: nobody looked */
+	char lines_why[256];            /* why there are none, "" */
+	struct mt_runtime runtime;      /* of a running process */
+	/* the picture in two widths, as SVG; NULL: there is none */
+	const char *wide, *narrow;
+	uint64_t time_ns; /* CLOCK_REALTIME */
+};
+
+/* Writes the page. The caller checks `to` for errors (ferror(3)). */
+void mt_report_write(const struct mt_report *report, FILE *to);
+
+/* Fills *out with what a recording has of its root, for mt_diagnose_judge: as many samples as fit,
+ * of each part of the time the lowest and the highest. Nothing is asked of a process. */
+void mt_report_facts(const struct mt_recording *recording, struct mt_facts *out);
+
+/* Changes texts of a diagnosis that advise a longer look at a process which may have ended. */
+void mt_report_advise_recording(struct mt_diagnosis *diagnosis);
+
+#endif
