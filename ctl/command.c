@@ -1,9 +1,11 @@
 /* ctl/command.c -- see command.h. */
 #include "ctl/command.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "ctl/output/text.h"
 #include "ctl/output/units.h"
@@ -41,6 +43,18 @@ int mt_command_misused(const char *name)
 	fprintf(stderr, "usage: mtctl %s %s   (mtctl %s --help says more)\n", command->name,
 		command->arguments, command->name);
 	return MT_EXIT_USAGE;
+}
+
+/* For reading, so that a write fails as it would to the closed one. */
+void mt_command_open_standard(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		close(fd);
 }
 
 int mt_command_finish(int code)

@@ -78,6 +78,10 @@ struct mt_subcommand {
 };
 int mt_subcommand_main(const struct mt_subcommand *commands, int argc, char **argv);
 
+/* Once, first of all: makes sure that descriptors 0 to 2 are open, or a file that mtctl opens would
+ * become its stdout. A program that mtctl executes finds them closed, as they were. */
+void mt_command_open_standard(void);
+
 /* Returns the exit code of mtctl. Output that did not reach its reader (a full disk, a closed pipe)
  * is a failure of every command. */
 int mt_command_finish(int code);

@@ -125,6 +125,7 @@ int main(int argc, char **argv)
 	const char *name = argc > 1 ? argv[1] : "help";
 	const struct mt_command *command = mt_command_find(name);
 
+	mt_command_open_standard();
 	if (command)
 		return mt_command_finish(run(command, argc - 1, argv + 1));
 	if (strcmp(name, "--version") == 0 || strcmp(name, "version") == 0) {

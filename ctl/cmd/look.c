@@ -15,7 +15,7 @@ static const char help[] =
 	"Shows what /proc tells of a process that does not carry the shim: the parts of its RSS,\n"
 	"the allocator, glibc's arenas, Python, its limits, what a trim could bring, and how to\n"
 	"start it under the shim. Attaches to nothing, and sends no signal. Exit code 0: done,\n"
-	"3: no such process, 2: it may not be read, or a wrong use.\n\n"
+	"2: a wrong use, 3: no such process, 6: it may not be read.\n\n"
 	"  --json  one object\n";
 
 void mt_look_judge_trim(const struct mt_look *look, struct mt_look_trim *out)
@@ -27,6 +27,11 @@ void mt_look_judge_trim(const struct mt_look *look, struct mt_look_trim *out)
 	if (look->is_go)
 		snprintf(out->text, sizeof(out->text),
 			 "nothing: Go has a heap of its own, and returns memory itself");
+	else if (strcmp(look->allocator_file, MT_SHIM_NAME) == 0)
+		snprintf(out->text, sizeof(out->text),
+			 "nothing by malloc_trim, which is glibc's: `mtctl trim %d` purges the "
+			 "shim's jemalloc, and `mtctl stat %d` says how much is reusable",
+			 (int)look->process.pid, (int)look->process.pid);
 	else if (!is_glibc && look->how == MT_LOOK_STATIC)
 		snprintf(out->text, sizeof(out->text),
 			 "cannot be told: the program is static, and its maps do not name its "

@@ -6,39 +6,20 @@
 #include <string.h>
 
 #include "ctl/metrics/run.h"
+#include "ctl/output/shell_word.h"
 #include "ctl/output/text.h"
 
 #define COMMAND_MAX 400u
 
-/* Appends a word as a shell reads it. Returns false where there is no more room. */
-static bool add_word(char *out, const char *word)
-{
-	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-				    "_-+=./,:@%";
-	size_t used = strlen(out);
-	bool bare = *word && word[strspn(word, plain)] == '\0';
-
-	if (used + 4 * strlen(word) + 4 > COMMAND_MAX)
-		return false;
-	used += (size_t)sprintf(out + used, bare ? " " : " '");
-	for (; *word; word++)
-		used += (size_t)sprintf(out + used, *word == '\'' ? "'\\''" : "%c", *word);
-	if (!bare)
-		sprintf(out + used, "'");
-	return true;
-}
-
 /* "python3 train.py", or "..." where it is too long. */
 static void write_command(char **argv, char *out, size_t out_bytes)
 {
-	char words[COMMAND_MAX + 1] = "";
-
+	*out = '\0';
 	for (; *argv; argv++)
-		if (!add_word(words, *argv)) {
-			strcpy(words, " ...");
-			break;
+		if (!mt_shell_word_add(*argv, out, out_bytes)) {
+			strcpy(out, "...");
+			return;
 		}
-	mt_text_clean_utf8(words, out, out_bytes);
 }
 
 static void print_figures(const struct mt_run *run)
@@ -65,20 +46,20 @@ static void print_next(const char *path, bool with_shim, char **argv)
 	/* as the user has called it: it may be no command of the shell's */
 	const char *mtctl = program_invocation_name;
 
-	if (!add_word(file, path))
-		strcpy(file, " FILE");
+	if (!mt_shell_word_add(path, file, sizeof(file)))
+		strcpy(file, "FILE");
 	if (!argv || with_shim)
-		mt_error_say("next: %s plot%s", mtctl, file);
+		mt_error_say("next: %s plot %s", mtctl, file);
 	if (!argv)
 		return;
 	write_command(argv, command, sizeof(command));
 	if (with_shim)
 		mt_error_say("against the program as it is: %s record --no-shim -o bare.jsonl "
-			     "--%s && %s compare bare.jsonl%s",
+			     "-- %s && %s compare bare.jsonl %s",
 			     mtctl, command, mtctl, file);
 	else
-		mt_error_say("next: %s record -o shim.jsonl --%s && %s compare%s shim.jsonl", mtctl,
-			     command, mtctl, file);
+		mt_error_say("next: %s record -o shim.jsonl -- %s && %s compare %s shim.jsonl",
+			     mtctl, command, mtctl, file);
 }
 
 void mt_record_summary(const char *path, bool with_shim, char **argv)

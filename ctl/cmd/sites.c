@@ -128,13 +128,13 @@ static int show_lines(const struct wanted *wanted)
 		.for_ms = wanted->look_ms ? wanted->look_ms : LOOK_MS,
 		.depth = wanted->frames ? (uint32_t)wanted->frames : FRAMES_DEFAULT,
 		.stop = &stopped,
+		.begun = mt_lines_say_cost,
 	};
 	struct mt_error_reason why;
 	struct mt_lines lines;
 	enum mt_err error;
 	int code;
 
-	mt_lines_say_cost(view.process, &options);
 	end_early_on_signals();
 	error = mt_lines_collect(view.process, &options, &lines, &why);
 	if (error)

@@ -29,6 +29,7 @@ int mt_subcommand_main(const struct mt_subcommand *list, int argc, char **argv)
 {
 	static char program[] = "mtctl";
 
+	mt_command_open_standard();
 	for (; argc > 1 && list->name; list++)
 		if (strcmp(list->name, argv[1]) == 0) {
 			argv[1] = program;

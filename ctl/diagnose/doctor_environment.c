@@ -16,16 +16,24 @@
 /* unknown names that are listed: a process may have a million of them */
 #define NAMES_MAX 20u
 
-static void check_entry(char *entry, size_t place)
+static bool is_shim(const char *entry)
+{
+	return strcmp(mt_text_basename(entry), MT_SHIM_NAME) == 0;
+}
+
+static void check_entry(char *entry, size_t place, bool is_before_shim)
 {
 	const char *allocator = mt_preload_allocator(entry);
-	const char *base = mt_text_basename(entry);
 
 	mt_text_clean(entry, strlen(entry) + 1);
-	if (strcmp(base, MT_SHIM_NAME) == 0 && place > 0)
+	if (is_shim(entry) && place > 0)
 		mt_check_print(MT_CHECK_WARN,
 			       "put it first: what stands before it serves malloc instead",
 			       "LD_PRELOAD: %s is entry %zu", entry, place + 1);
+	else if (allocator && is_before_shim)
+		mt_check_print(MT_CHECK_NOTE, "put libmtshim.so first",
+			       "LD_PRELOAD: %s (%s) stands before the shim: it serves malloc",
+			       entry, allocator);
 	else if (allocator)
 		mt_check_print(MT_CHECK_NOTE, "MT_ALLOCATOR=jemalloc uses the embedded one instead",
 			       "LD_PRELOAD: %s (%s) stands in line: with MT_ALLOCATOR=auto the "
@@ -44,8 +52,10 @@ static void check_preload(void)
 
 	for (char *entry = strtok_r(copy, SEPARATORS, &saved); entry;
 	     entry = strtok_r(NULL, SEPARATORS, &saved)) {
-		shims += strcmp(mt_text_basename(entry), MT_SHIM_NAME) == 0;
-		check_entry(entry, place++);
+		bool has_shim = saved && strstr(saved, MT_SHIM_NAME);
+
+		check_entry(entry, place++, has_shim && !shims);
+		shims += is_shim(entry);
 	}
 	free(copy);
 	if (shims > 1)

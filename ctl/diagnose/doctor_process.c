@@ -89,11 +89,12 @@ static void check_stats(const struct mt_stats_file *file)
 	bool unknown = strcmp(head->allocator, "unknown") == 0,
 	     shadowed = strcmp(head->mode, "shadowed") == 0;
 
-	mt_check_print(unknown || shadowed ? MT_CHECK_WARN : MT_CHECK_OK,
-		       unknown    ? "its heap is only counted; MT_ALLOCATOR=jemalloc replaces it"
-		       : shadowed ? "something else serves malloc: put the shim first in LD_PRELOAD"
-				  : NULL,
-		       "allocator: %s, mode %s", head->allocator, head->mode);
+	mt_check_print(
+		unknown || shadowed ? MT_CHECK_WARN : MT_CHECK_OK,
+		shadowed  ? "something else serves malloc: put libmtshim.so first in LD_PRELOAD"
+		: unknown ? "its heap is only counted; MT_ALLOCATOR=jemalloc replaces it"
+			  : NULL,
+		"allocator: %s, mode %s", head->allocator, head->mode);
 	mt_doctor_fact("evidence", head->evidence);
 	mt_doctor_fact("conf", head->conf);
 	mt_doctor_fact("python", head->python);

@@ -341,8 +341,11 @@ static int by_size(const void *a, const void *b)
 static void add_largest(const struct mt_facts *facts, struct mt_checks *out)
 {
 	const struct mt_sample *last = last_of(facts);
+	/* blocks count from malloc on; their pages are resident once they are touched */
+	bool is_untouched = last->live_bytes > last->anon_bytes + last->swap_bytes;
+	char live[48] = "live blocks of the heap";
 	struct heap_part list[LARGEST_MAX] = {
-		{"live blocks of the heap", last->live_bytes},
+		{live, is_untouched ? last->anon_bytes : last->live_bytes},
 		{"free heap that a purge returns",
 		 last->dirty_bytes < last->slack_bytes ? last->dirty_bytes : last->slack_bytes},
 		{"free heap between live blocks", mt_sat_sub(last->slack_bytes, last->dirty_bytes)},
@@ -357,6 +360,9 @@ static void add_largest(const struct mt_facts *facts, struct mt_checks *out)
 		{"swapped out", last->swap_bytes},
 	};
 
+	if (is_untouched)
+		snprintf(live, sizeof(live), "live blocks, touched (of %.12s)",
+			 mt_text_bytes(last->live_bytes).text);
 	qsort(list, LARGEST_MAX, sizeof(list[0]), by_size);
 	for (size_t i = 0; i < LARGEST_MAX && list[i].bytes >= MT_MIB; i++) {
 		char name[40];

@@ -11,10 +11,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ctl/output/shell_word.h"
 #include "ctl/output/text.h"
 #include "ctl/process/preload.h"
 #include "ctl/process/read_file.h"
 #include "ctl/process/runtime.h"
+#include "ctl/process/target.h"
 #include "ctl/process/watchdog.h"
 
 #define HEAP_BYTES ((uint64_t)64 << 20) /* HEAP_MAX_SIZE of glibc */
@@ -174,8 +176,10 @@ static void note_file(const char *path, struct files *files, struct mt_look *out
 
 	note_python(base, out);
 	files->has_loader |= strncmp(base, "ld-", 3) == 0 || strncmp(base, "ld64", 4) == 0;
-	if (strncmp(base, "ld-musl", 7) == 0 || strncmp(base, "libc.musl", 9) == 0)
-		files->has_musl = true;
+	/* musl's loader and libc are one file. libc.so: as in Debian; glibc's is a linker script */
+	if (strncmp(base, "ld-musl", 7) == 0 || strncmp(base, "libc.musl", 9) == 0 ||
+	    strcmp(base, "libc.so") == 0)
+		files->has_loader = files->has_musl = true;
 	if (strncmp(base, "libc.so.6", 9) == 0 || strncmp(base, "libc-2.", 7) == 0)
 		files->has_glibc = true;
 	if (files->has_glibc && !files->libc[0])
@@ -185,6 +189,20 @@ static void note_file(const char *path, struct files *files, struct mt_look *out
 	out->how = MT_LOOK_LIBRARY;
 	snprintf(out->allocator, sizeof(out->allocator), "%s", name);
 	snprintf(out->allocator_file, sizeof(out->allocator_file), "%.95s", base);
+}
+
+/* The maps do not tell the jemalloc in the shim; its stats file does. */
+static void ask_shim(struct mt_look *out)
+{
+	struct mt_stats_head head;
+	struct mt_error_reason why;
+
+	if (!out->process.shimmed || mt_target_read_head(&out->process, &head, &why) ||
+	    strcmp(head.mode, "jemalloc") != 0)
+		return;
+	out->how = MT_LOOK_LIBRARY;
+	snprintf(out->allocator, sizeof(out->allocator), "jemalloc");
+	snprintf(out->allocator_file, sizeof(out->allocator_file), MT_SHIM_NAME);
 }
 
 static void read_allocator(struct mt_look *out)
@@ -200,6 +218,7 @@ static void read_allocator(struct mt_look *out)
 			note_file(path, &files, out);
 	}
 	free(maps);
+	ask_shim(out);
 	read_program(out);
 	out->is_static = !files.has_loader;
 	out->is_musl = files.has_musl && !files.has_glibc;
@@ -254,59 +273,12 @@ void mt_look_parse_rlimits(const char *text, struct mt_look_rlimits *out)
 	}
 }
 
-static bool is_plain(const char *word)
-{
-	return *word && word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-					  "0123456789_./:=,@%+-")] == '\0';
-}
-
-/* Returns the length of the quoted word, which is written where it fits. */
-static size_t quote_word(const char *word, char *out, size_t room)
-{
-	size_t length = 0;
-	bool plain = is_plain(word);
-
-#define PUT(c)                                                                                     \
-	do {                                                                                       \
-		if (length < room)                                                                 \
-			out[length] = (c);                                                         \
-		length++;                                                                          \
-	} while (0)
-	if (!plain)
-		PUT('\'');
-	for (; *word; word++) {
-		if (*word == '\'') {
-			PUT('\'');
-			PUT('\\');
-			PUT('\'');
-		}
-		PUT(*word >= ' ' && *word < 0x7f ? *word : '?');
-	}
-	if (!plain)
-		PUT('\'');
-#undef PUT
-	return length;
-}
-
 bool mt_look_quote(const char *words, size_t length, char *out, size_t out_bytes)
 {
-	size_t used = 0;
-
 	*out = '\0';
-	for (const char *word = words; word < words + length; word += strlen(word) + 1) {
-		size_t blank = used > 0, needed;
-
-		needed = quote_word(word, out + used + blank,
-				    used + blank < out_bytes ? out_bytes - used - blank : 0);
-		if (used + blank + needed + 1 > out_bytes) {
-			out[used] = '\0';
+	for (const char *word = words; word < words + length; word += strlen(word) + 1)
+		if (!mt_shell_word_add(word, out, out_bytes))
 			return false;
-		}
-		if (blank)
-			out[used] = ' ';
-		used += blank + needed;
-		out[used] = '\0';
-	}
 	return true;
 }
 

@@ -145,17 +145,41 @@ static void list_matches(const struct mt_process *list, size_t count)
 		mt_error_say("  and %zu more", count - LISTED_MAX);
 }
 
+/* A name with a blank or a comma, or with a dash in front, names no process: the command line has
+ * uses of its own for them. Lists the processes in whose command it is. */
+static bool list_commands_with(const char *name)
+{
+	struct mt_process *list;
+	size_t count = mt_process_read_all(&list), kept = 0;
+
+	for (size_t i = 0; i < count && strpbrk(name, " ,-"); i++)
+		if (list[i].pid != getpid() && strstr(list[i].command, name))
+			list[kept++] = list[i];
+	if (kept) {
+		mt_error_say("'%.60s' cannot be given as a name: give the process id", name);
+		list_matches(list, kept);
+	}
+	free(list);
+	return kept > 0;
+}
+
+static void say_no_process(const char *name, const char *nearest)
+{
+	if (*nearest)
+		mt_error_say("no process '%.60s'; did you mean '%.60s'?", name, nearest);
+	else
+		mt_error_say("no process '%.60s'; `mtctl ps` lists those under the shim", name);
+}
+
 static enum mt_exit add_named(const char *name, bool only_one, struct mt_pids *out)
 {
 	struct mt_error_reason nearest;
 	struct mt_process *list;
 	size_t count = mt_process_find_named(name, &list, &nearest);
 
-	if (!count && *nearest.text)
-		mt_error_say("no process '%.60s'; did you mean '%.60s'?", name, nearest.text);
-	else if (!count)
-		mt_error_say("no process '%.60s'; `mtctl ps` lists those under the shim", name);
-	else if (count > 1) {
+	if (!count && !list_commands_with(name))
+		say_no_process(name, nearest.text);
+	if (count > 1) {
 		mt_error_say("'%.60s' is the name of %zu processes%s", name, count,
 			     only_one ? "; give the id of one" : "");
 		list_matches(list, count);
@@ -173,7 +197,9 @@ static enum mt_exit add_word(const char *word, bool only_one, struct mt_pids *ou
 	if (!is_number(word) && *word && *word != '-')
 		return add_named(word, only_one, out);
 	if (mt_process_parse_pid(word, &pid) != MT_ERR_OK) {
-		mt_error_say("'%.60s' is neither a process id nor the name of a process", word);
+		if (*word != '-' || !list_commands_with(word))
+			mt_error_say("'%.60s' is neither a process id nor the name of a process",
+				     word);
 		return MT_EXIT_USAGE;
 	}
 	add_pid(out, pid);
@@ -190,6 +216,8 @@ enum mt_exit mt_target_choose_all(char **words, size_t count, struct mt_pids *ou
 
 		while (code == MT_EXIT_OK && (word = strsep(&rest, ",")))
 			code = add_word(word, false, out);
+		if (code != MT_EXIT_OK && strchr(words[i], ','))
+			(void)list_commands_with(words[i]);
 		free(copy);
 	}
 	if (code != MT_EXIT_OK)
@@ -209,7 +237,8 @@ enum mt_exit mt_target_choose(const char *word, pid_t *out)
 	enum mt_exit code;
 
 	if (strchr(word, ',')) {
-		mt_error_say("'%.60s': this command takes one process", word);
+		if (!list_commands_with(word))
+			mt_error_say("'%.60s': this command takes one process", word);
 		return MT_EXIT_USAGE;
 	}
 	code = add_word(word, true, &pids);

@@ -73,11 +73,14 @@ static enum mt_err wait_for_file(const struct mt_process *process,
 				 struct mt_lines_file *out, struct mt_error_reason *why)
 {
 	uint64_t end_ns = mt_clock_now_ns() + (options->for_ms + MORE_TIME_MS) * 1000000u;
-	bool is_stopped = false;
+	bool is_stopped = false, is_begun = false;
 	uint64_t stop_seq;
 	enum mt_err error;
 
 	while (!poll(process, seq, out, &error, why)) {
+		if (options->begun && !is_begun)
+			options->begun(process, options);
+		is_begun = true;
 		if (options->stop && *options->stop && !is_stopped) {
 			is_stopped = true;
 			(void)send(process, 0, 1, &stop_seq, why);

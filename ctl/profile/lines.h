@@ -41,6 +41,8 @@ struct mt_lines_options {
 	uint32_t depth;  /* frames of a stack, 1 to MT_LINES_DEPTH_MAX */
 	/* not 0: end the look now, with what is known; NULL: never */
 	const volatile sig_atomic_t *stop;
+	/* called once the process has taken the request and not refused it at once; NULL: nobody */
+	void (*begun)(const struct mt_process *process, const struct mt_lines_options *options);
 };
 
 /* Has the process looked at, waits for the end, and fills *out. The process ends the look by itself

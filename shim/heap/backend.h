@@ -170,6 +170,10 @@ const struct mt_backend_identity *mt_backend_identity(void);
 /* Returns whether a malloc that is bound before this library's serves the program. */
 bool mt_backend_is_shadowed(void);
 
+/* Returns the malloc that the program's calls reach, where its name leads to another one than this
+ * library's. Calls the loader. */
+const void *mt_backend_bound_malloc(void);
+
 /* Reads the bytes that a thread has ever allocated from jemalloc and freed. counters: of its
  * thread_born; NULL: prepares the next call. Returns false while they are unknown. Any thread while
  * that one lives. */

@@ -5,8 +5,10 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/auxv.h>
 
 #include "heap/backend.h"
+#include "heap/entries.h"
 #include "heap/glibc.h"
 #include "sys/elf.h"
 #include "core/log.h"
@@ -124,9 +126,35 @@ static bool strdup_is_anothers(void)
 	return next && libcs && next != libcs;
 }
 
+static bool is_in_program(const void *address)
+{
+	const void *headers = (const void *)getauxval(AT_PHDR);
+	Dl_info here;
+	Dl_info program;
+
+	return address && dladdr(address, &here) && dladdr(headers, &program) &&
+	       here.dli_fbase == program.dli_fbase;
+}
+
+/* A program that is not position-independent lends its own jump to malloc as the function's
+ * address. The jump leads to the first library that defines malloc. */
+const void *mt_backend_bound_malloc(void)
+{
+	const void *bound = mt_symbol(RTLD_DEFAULT, "malloc");
+	const void *first;
+
+	if (!is_in_program(bound))
+		return bound;
+	first = mt_elf_first_function("malloc");
+	/* what comes after us is not reached: a tool replaces our function where it is */
+	return first && first != mt_symbol(RTLD_NEXT, "malloc")
+		       ? first
+		       : (const void *)(uintptr_t)mt_own_malloc;
+}
+
 static void identify_shadow(void)
 {
-	identify(mt_symbol(RTLD_DEFAULT, "malloc"), "malloc is bound before ours and");
+	identify(mt_backend_bound_malloc(), "malloc is bound before ours and");
 	if (strcmp(identity.allocator, "mtshim") != 0)
 		return;
 	/* The name is bound to ours, and a call of it goes elsewhere. */

@@ -90,10 +90,19 @@ static bool count(uint64_t fresh_bytes)
 	return false;
 }
 
+/* A program may make its one large block and never call malloc again. Not for smaller ones: libc
+ * makes some of its own under locks that the start of a thread takes. */
 void mt_growth_allocated(uint64_t fresh_bytes)
 {
-	if (count(fresh_bytes))
+	int kept = errno;
+
+	if (!count(fresh_bytes))
+		return;
+	if (fresh_bytes >= MT_GROWTH_STEP_BYTES)
+		mt_growth_note();
+	else
 		mt_heap_event_at_next_call(true);
+	errno = kept;
 }
 
 /* A program that works on small objects alone may not call malloc for long: its size is read

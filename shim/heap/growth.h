@@ -1,7 +1,7 @@
 /* heap/growth.h -- the growth of a process: starts the worker thread once the process is large
  * enough, and wakes it later. Counted bytes alone tell: after each MT_GROWTH_STEP_BYTES that the
  * process allocates it is checked. Owns those counts. Takes the lock of heap/account.h. Keeps no
- * errno. */
+ * errno where nothing else is said. */
 #ifndef MT_HEAP_GROWTH_H
 #define MT_HEAP_GROWTH_H
 
@@ -17,9 +17,10 @@
  * creator holds. */
 void mt_growth_note(void);
 
-/* Over the embedded jemalloc: the calling thread has allocated so many bytes more. Has the next
- * allocation call mt_growth_note where a check is due. Any thread, also inside jemalloc while it
- * holds none of its locks. */
+/* Over the embedded jemalloc: the calling thread has allocated so many bytes more. Where a check is
+ * due, calls mt_growth_note for a block of MT_GROWTH_STEP_BYTES or more, and otherwise has the next
+ * allocation call it. Any thread, inside jemalloc once it has made the block and while it holds
+ * none of its locks. Keeps errno. */
 void mt_growth_allocated(uint64_t fresh_bytes);
 
 /* Has the pages of the heap for Python's objects counted, too. Once, when the heap begins. */

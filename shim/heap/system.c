@@ -191,9 +191,9 @@ static mallctl_fn find_mallctl(bool shadowed)
 	Dl_info here;
 	Dl_info there;
 
-	if (shadowed && (!function || !dladdr(function, &here) ||
-			 !dladdr(mt_symbol(RTLD_DEFAULT, "malloc"), &there) ||
-			 here.dli_fbase != there.dli_fbase))
+	if (shadowed &&
+	    (!function || !dladdr(function, &here) || !dladdr(mt_backend_bound_malloc(), &there) ||
+	     here.dli_fbase != there.dli_fbase))
 		return NULL;
 	*(void **)(void *)&found = function;
 	return found;

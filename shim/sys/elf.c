@@ -270,7 +270,7 @@ static bool is_libc(const struct mt_elf_object *object, const struct tables *tab
 	       is_libc_name(last_part(object->path));
 }
 
-struct libc_query {
+struct function_query {
 	const char *name;
 	void *found;
 	const char *path;
@@ -278,31 +278,49 @@ struct libc_query {
 
 static bool match_libc(const struct mt_elf_object *object, void *context)
 {
-	struct libc_query *libc_query = context;
+	struct function_query *query = context;
 	struct tables tables;
 
 	if (!read_tables(object, &tables) || !is_libc(object, &tables))
 		return false;
-	libc_query->found = find_in(object, &tables, libc_query->name, NULL);
-	libc_query->path = object->path;
-	return libc_query->found != NULL;
+	query->found = find_in(object, &tables, query->name, NULL);
+	query->path = object->path;
+	return query->found != NULL;
 }
 
 const char *mt_elf_libc_path(const char *name, const void *function)
 {
-	struct libc_query libc_query = {.name = name};
+	struct function_query query = {.name = name};
 
 	if (function)
-		(void)mt_elf_walk_first(match_libc, &libc_query);
-	return function && libc_query.found == function ? libc_query.path : NULL;
+		(void)mt_elf_walk_first(match_libc, &query);
+	return function && query.found == function ? query.path : NULL;
 }
 
 void *mt_elf_libc_function(const char *name)
 {
-	struct libc_query libc_query = {.name = name};
+	struct function_query query = {.name = name};
 
-	(void)mt_elf_walk_first(match_libc, &libc_query);
-	return libc_query.found;
+	(void)mt_elf_walk_first(match_libc, &query);
+	return query.found;
+}
+
+static bool match_any(const struct mt_elf_object *object, void *context)
+{
+	struct function_query *query = context;
+	struct tables tables;
+
+	query->found =
+		read_tables(object, &tables) ? find_in(object, &tables, query->name, NULL) : NULL;
+	return query->found != NULL;
+}
+
+void *mt_elf_first_function(const char *name)
+{
+	struct function_query query = {.name = name};
+
+	(void)mt_elf_walk(match_any, &query);
+	return query.found;
 }
 
 struct several_query {
@@ -335,21 +353,21 @@ void mt_elf_libc_functions(const char *const *names, void **out, size_t count)
 /* Always ends the walk at libc.so.6: objects after it may be unloaded meanwhile. */
 static bool match_first_libc(const struct mt_elf_object *object, void *context)
 {
-	struct libc_query *libc_query = context;
+	struct function_query *query = context;
 	struct tables tables;
 
 	if (!read_tables(object, &tables) || !is_named(object, &tables, "libc.so.6"))
 		return false;
-	libc_query->found = find_in(object, &tables, libc_query->name, NULL);
+	query->found = find_in(object, &tables, query->name, NULL);
 	return true;
 }
 
 bool mt_elf_is_libc_function(const char *name, const void *function)
 {
-	struct libc_query libc_query = {.name = name};
+	struct function_query query = {.name = name};
 
-	(void)mt_elf_walk_first(match_first_libc, &libc_query);
-	return function && libc_query.found == function;
+	(void)mt_elf_walk_first(match_first_libc, &query);
+	return function && query.found == function;
 }
 
 static int count_loads(struct dl_phdr_info *info, size_t bytes, void *context)

@@ -27,6 +27,10 @@ bool mt_elf_is_libc_function(const char *name, const void *function);
  * libc has none, or selects it by an ifunc resolver. */
 void *mt_elf_libc_function(const char *name);
 
+/* Returns the function of this name that the first loaded object defines, this library left out.
+ * NULL where none does, or where an ifunc resolver selects it. */
+void *mt_elf_first_function(const char *name);
+
 /* Finds `count` functions of libc.so.6 in one walk: out[i] receives libc's own function names[i],
  * or NULL as mt_elf_libc_function returns it. */
 void mt_elf_libc_functions(const char *const *names, void **out, size_t count);

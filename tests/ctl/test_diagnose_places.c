@@ -334,6 +334,14 @@ Test(places, when_memory_is_out_the_largest_holder_comes_first)
 		  check("holder_1")->text);
 	cr_expect(strstr(check("holder_2")->text, "live blocks") != NULL, "%s",
 		  check("holder_2")->text);
+	/* no more of the blocks than is resident */
+	for (size_t i = 0; i < facts->samples_count; i++)
+		facts->samples[i].live_bytes = 4096 * MB;
+	check_role(MT_ROLE_OOM);
+	cr_expect(strstr(check("holder_1")->text, "touched (of 4096.0 MB)") != NULL, "%s",
+		  check("holder_1")->text);
+	cr_expect(strstr(check("holder_1")->text, " 4096.0 MB ") == NULL, "%s",
+		  check("holder_1")->text);
 }
 
 static void put_number(const char *directory, const char *name, const char *text)

@@ -59,6 +59,7 @@ def test_what_the_commands_on_a_process_print_fits_the_schema(fake, ctl, options
 
 	trimmed = fits("trim", ctl("trim", pid, "--json").stdout)
 	assert trimmed["processes"][0]["record"]["cost_ns"] == 12_300_000
+	assert fits("trim --dry-run", ctl("trim", pid, "--dry-run", "--json").stdout)["processes"][0]["pid"] == pid
 	assert fits("set", ctl("set", pid, "gc_rounds=4", "--json").stdout)["processes"] == [
 		{"pid": pid, "comm": "python3", "name": "gc_rounds", "value_before": "0", "value": "4"}]
 	assert fits("round", ctl("round", pid, "--json").stdout)["processes"][0]["rounds_count"] == 1

@@ -84,7 +84,7 @@ Test(look, quotes_words_as_a_shell_takes_them)
 	char out[128];
 
 	cr_assert(mt_look_quote(words, sizeof(words), out, sizeof(out)));
-	cr_expect_str_eq(out, "python3 -c 'print('\\''it'\\'''\\''s'\\'')' 'a b' '' '?[31m'");
+	cr_expect_str_eq(out, "python3 -c 'print('\\''it'\\'''\\''s'\\'')' 'a b' '' $'\\x1b[31m'");
 	cr_expect_not(mt_look_quote(words, sizeof(words), out, 16));
 	cr_expect_str_eq(out, "python3 -c", "a word is not cut in two");
 }

@@ -78,6 +78,27 @@ def test_a_static_program_cannot_be_started_under_the_shim(looked, ctl, spawn, p
 	assert "Not as it is: it is linked statically" in ctl("look", process.pid).stdout
 
 
+def test_a_program_of_musl_that_is_linked_dynamically_is_not_called_static(looked, spawn, plain, run, tmp_path):
+	if not shutil.which("musl-gcc"):
+		pytest.skip("musl-gcc is not installed")
+	source, program = tmp_path / "still.c", tmp_path / "still"
+	source.write_text('#include <unistd.h>\nint main(void) { (void)!write(1, "ready\\n", 6); return pause(); }\n')
+	assert run(["musl-gcc", "-o", program, source]).returncode == 0
+	process = spawn([program], plain)
+	assert process.stdout.readline() == "ready\n"
+
+	said = looked(process.pid)
+
+	assert (said["allocator"]["name"], said["allocator"]["found_by"]) == ("musl", "libc") and "is musl" in said["start"]["obstacle"]
+
+
+def test_the_embedded_jemalloc_of_a_shimmed_process_is_named(looked, fake):
+	said = looked(fake(allocator="jemalloc", mode="jemalloc"))
+
+	assert (said["allocator"]["name"], said["allocator"]["file"]) == ("jemalloc", "libmtshim.so")
+	assert "`mtctl trim " in said["trim"]["text"]
+
+
 def test_limits_of_the_process_are_shown(looked, ctl, spawn, plain):
 	process = spawn(["/bin/sh", "-c", "ulimit -Sv 2000000; ulimit -Ss 1024; echo ready; read line"], plain, stdin=subprocess.PIPE)
 	assert process.stdout.readline() == "ready\n"
@@ -121,4 +142,4 @@ def test_hostile_words_reach_no_terminal(ctl, spawn, plain):
 	text = ctl("look", process.pid).stdout
 
 	assert not re.search(r"[^\x20-\x7e\n]", text), repr(text)
-	assert "'?[31m; rm -rf '\\''/'\\''?'" in text
+	assert "$'\\x1b[31m; rm -rf \\'/\\'\\n'" in text

@@ -139,6 +139,22 @@ def test_output_that_cannot_be_written_is_a_failure(mtctl, plain):
 	assert got.returncode != 0 and got.stderr == "mtctl: cannot write the output\n"
 
 
+@pytest.mark.parametrize("command", ["stat", "doctor", "look"])
+def test_a_closed_stdout_is_said_as_such(mtctl, plain, run, command):
+	"""The next file that is opened would become the stdout."""
+	got = run(["bash", "-c", 'exec "$@" >&-', "bash", mtctl, command, os.getpid()], plain)
+
+	if command == "look":
+		assert (got.returncode, got.stderr) == (2, "mtctl: cannot write the output\n")
+	assert "may not be looked into" not in got.stderr and got.returncode != 6
+
+
+def test_a_program_that_is_started_finds_a_closed_stdout_closed(mtctl, plain, run):
+	got = run(["bash", "-c", 'exec "$0" run -- sh -c "[ ! -e /proc/self/fd/1 ]" >&-', mtctl], plain)
+
+	assert got.returncode == 0
+
+
 # ---- options and presets ----
 
 def test_the_markdown_table_has_a_row_for_every_setting(ctl):

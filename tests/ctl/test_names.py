@@ -47,6 +47,18 @@ def test_one_wrong_word_and_nothing_is_done(ctl, fake):
 	assert json.loads(ctl("stat", pid, "--json", "--cached").stdout)["requests_count"] == 0
 
 
+@pytest.mark.parametrize("name", ["9 x.py", "a,b.py", "-x.py"])
+def test_a_name_that_cannot_be_given_is_answered_with_the_process_id(ctl, plain, spawn, tmp_path, name):
+	(tmp_path / name).write_text("print('ready', flush=True)\ninput()\n")
+	process = spawn([PYTHON, tmp_path / name], plain)
+	assert process.stdout.readline() == "ready\n"
+
+	for command in ("stat", "trim"):
+		said = ctl(command, "--", name).stderr
+		assert f"'{name}' cannot be given as a name: give the process id\n" in said
+		assert re.search(rf"^mtctl: +{process.pid}  ", said, re.MULTILINE)
+
+
 def test_a_mistyped_name_suggests_the_nearest(ctl, fake):
 	fake()
 

@@ -2,7 +2,6 @@
 import json
 import os
 import re
-import shlex
 import signal
 import struct
 import subprocess
@@ -237,7 +236,7 @@ def test_a_tree_is_recorded_with_the_pid_in_each_line(mtctl, plain, shim, spawn,
 
 
 def test_a_recording_ends_with_its_figures_and_the_next_command(mtctl, plain, shim, run, ctl, tmp_path):
-	program, file = [PYTHON, "-c", "import time; held = bytes(50 << 20); time.sleep(0.5)  # it's held"], tmp_path / "bare.jsonl"
+	program, file = [PYTHON, "-c", "import time; held = bytes(50 << 20); time.sleep(0.5)\n# it's held"], tmp_path / "bare.jsonl"
 
 	done = run([mtctl, "record", "--no-shim", "-o", file, "--", *program], plain)
 	figures, following = done.stderr.splitlines()
@@ -246,13 +245,24 @@ def test_a_recording_ends_with_its_figures_and_the_next_command(mtctl, plain, sh
 	assert done.returncode == 0 and re.search(r"peak RSS (\S+ MB), mean RSS (\S+ MB), RSS at the end (\S+ MB), time (\S+ s), CPU time (\S+ s), "
 	                                          r"0 cleanups$", figures).groups() == tuple(table[1:6])
 	command = following.removeprefix("mtctl: next: ").partition(" && ")[0]
-	assert shlex.split(command) == [str(mtctl), "record", "-o", "shim.jsonl", "--", *program]
+	words = run(["bash", "-c", f"printf '%s\\0' {command}"]).stdout.split("\0")
+	assert words == [str(mtctl), "record", "-o", "shim.jsonl", "--", *program, ""]
 	assert following.endswith(f" && {mtctl} compare {file} shim.jsonl")
 	intervals = [int(line["time_ns"]) for line in of_kind([json.loads(line) for line in file.read_text().splitlines()], "sample")]
 	assert len(intervals) >= 3 and json.loads(file.read_text().splitlines()[0])["interval_ms"] == 100
 	watched = run(["timeout", "-s", "TERM", "0.5", mtctl, "record", "--no-shim", "-o", tmp_path / "w", "--pid", str(os.getpid())], plain)
 	assert "next: " in watched.stderr and f"plot {tmp_path / 'w'}" in watched.stderr
 	assert run([mtctl, "record", "-q", "--no-shim", "-o", file, "--", "true"], plain).stderr == ""
+
+
+def test_a_picture_that_cannot_be_written_whole_is_removed(mtctl, plain, run, tmp_path):
+	"""As on a full disk: a file may have no byte."""
+	recording, picture = tmp_path / "r.jsonl", tmp_path / "x.svg"
+	assert run([mtctl, "record", "-q", "--no-shim", "-o", recording, "--", "sleep", "0.1"], plain).returncode == 0
+
+	done = run(["bash", "-c", 'trap "" XFSZ; ulimit -f 0; exec "$@"', "bash", mtctl, "plot", recording, "-o", picture], plain)
+
+	assert done.returncode != 0 and "File too large" in done.stderr and not picture.exists()
 
 
 def test_a_full_disk_is_reported_once_and_the_program_continues(mtctl, plain, run):

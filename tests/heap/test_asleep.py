@@ -20,6 +20,10 @@ def test_one_block_of_a_megabyte_wakes_it_up(says):
 	assert says("large") == "before: glibc\n1 MB: jemalloc\n"
 
 
+def test_a_process_whose_one_block_is_large_has_its_worker_before_it_calls_malloc_again(says):
+	assert says("one") == "2 threads\n"
+
+
 def test_old_blocks_are_moved_and_freed_and_counted_after_it_has_woken_up(says):
 	assert says("live") == "before: glibc\n8 MB: jemalloc\nlive 8\nlive 12\nlive 0\n"
 

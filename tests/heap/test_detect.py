@@ -55,6 +55,18 @@ def test_another_before_us_is_seen(puppet, env, shim, awake, name):
 	assert pathlib.Path(library).resolve().name in seen["evidence"] or pathlib.Path(library).name in seen["evidence"]
 
 
+def test_another_before_us_is_seen_in_a_program_that_lends_its_jump_as_the_address_of_malloc(spawn, env, shim, awake, compile_c):
+	"""As Debian's python3, which is not position-independent: what malloc resolves to is in the program then."""
+	library = library_of("jemalloc")
+	settings = dict(env(MIN_MB=0), LD_PRELOAD=f"{library}:{shim}")
+	process = spawn([compile_c("takes_address.c", "-fno-pie", "-no-pie")], settings)
+	assert process.stdout.readline() == "ready\n"
+
+	seen = awake(process.pid, settings)
+
+	assert (seen["allocator"], seen["mode"]) == ("jemalloc", "shadowed") and "libjemalloc.so.2" in seen["evidence"]
+
+
 def test_a_program_linked_with_jemalloc_keeps_it(puppet, env, awake):
 	library_of("jemalloc")
 

@@ -2,6 +2,7 @@
  * serves.
  *   small    3 MB of small blocks, and malloc_trim, mallinfo2 and mallopt
  *   large    one block of 1 MB
+ *   one      one block of 40 MB, after which malloc is not called: how many threads there are
  *   live     8 MB of small blocks; old ones are moved, all are freed: the live bytes counted
  *   threads  COUNT children in turn: in each, threads make, move and free each other's blocks,
  *            while the process wakes up. Every block is checked. In half of the children a thread
@@ -22,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -452,6 +454,19 @@ static int blocked(void)
 	return grow_blocked();
 }
 
+/* One block, and never a call of malloc again. */
+static int one(void)
+{
+	char *volatile block = calloc(1, (size_t)40 << 20);
+	struct stat tasks = {0};
+
+	memset(block, 1, (size_t)40 << 20);
+	stat("/proc/self/task", &tasks);
+	free(block);
+	printf("%u threads\n", (unsigned)tasks.st_nlink - 2);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -461,6 +476,7 @@ int main(int argc, char **argv)
 		{"small", small}, {"inside", inside},        {"large", large},
 		{"live", live},   {"break", by_break},       {"blocked", blocked},
 		{"early", early}, {"handler", with_handler}, {"mallopt", with_mallopt},
+		{"one", one},
 	};
 	const char *how = argc > 1 ? argv[1] : "";
 
