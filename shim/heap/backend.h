@@ -171,7 +171,7 @@ const struct mt_backend_identity *mt_backend_identity(void);
 bool mt_backend_is_shadowed(void);
 
 /* Returns the malloc that the program's calls reach, where its name leads to another one than this
- * library's. Calls the loader. */
+ * library's; some address of this library where that cannot be found. Calls the loader. */
 const void *mt_backend_bound_malloc(void);
 
 /* Reads the bytes that a thread has ever allocated from jemalloc and freed. counters: of its

@@ -8,7 +8,6 @@
 #include <sys/auxv.h>
 
 #include "heap/backend.h"
-#include "heap/entries.h"
 #include "heap/glibc.h"
 #include "sys/elf.h"
 #include "core/log.h"
@@ -149,7 +148,7 @@ const void *mt_backend_bound_malloc(void)
 	/* what comes after us is not reached: a tool replaces our function where it is */
 	return first && first != mt_symbol(RTLD_NEXT, "malloc")
 		       ? first
-		       : (const void *)(uintptr_t)mt_own_malloc;
+		       : (const void *)(uintptr_t)mt_backend_bound_malloc;
 }
 
 static void identify_shadow(void)
