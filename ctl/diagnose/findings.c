@@ -667,6 +667,24 @@ static double unseen_rate(const struct mt_facts *facts, const struct mt_diagnosi
 	return fmax(rate, 0);
 }
 
+static int compare_bytes(const void *left, const void *right)
+{
+	uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+
+	return (a > b) - (a < b);
+}
+
+/* What it holds for most of the time: the last sample may be of its end, or of a burst. */
+static uint64_t usual_rss(const struct mt_facts *facts)
+{
+	uint64_t rss[MT_DIAGNOSE_SAMPLES];
+
+	for (size_t i = 0; i < facts->samples_count; i++)
+		rss[i] = facts->samples[i].rss_bytes;
+	qsort(rss, facts->samples_count, sizeof(*rss), compare_bytes);
+	return rss[facts->samples_count / 2];
+}
+
 static void judge_healthy(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	static const char *const shapes[] = {
@@ -682,7 +700,9 @@ static void judge_healthy(const struct mt_facts *facts, struct mt_diagnosis *out
 	bool passed_by = mt_diagnose_past_malloc(facts) >= PAST_BYTES;
 	struct mt_finding *finding = mt_finding_add(
 		out, MT_VERDICT_HEALTHY, 0, healthy_confidence(facts, out), "RSS %s at %s%s",
-		shapes[out->rss.shape], mt_text_bytes(last->rss_bytes).text,
+		shapes[out->rss.shape],
+		mt_text_bytes(out->rss.shape == MT_TREND_FLAT ? usual_rss(facts) : last->rss_bytes)
+			.text,
 		passed_by ? ", most of it past malloc, in a runtime that returns memory itself"
 			  : ": nothing to do");
 

@@ -102,13 +102,15 @@ static void print_sampling(const struct mt_facts *facts, const struct mt_diagnos
 
 	snprintf(history, sizeof(history), ", and read the %s before",
 		 mt_diagnose_time(facts->history_count ? -facts->history[0].at_s : 0).text);
-	printf("\n  Sampled process %d (%s) %s in %.0f s%s%s; confidence in the verdict: %s (%.0f "
-	       "%%).",
-	       (int)facts->process.pid, facts->process.comm,
-	       mt_text_counted(facts->samples_count, "time", "times").text, seconds,
-	       facts->interrupted ? " (ended early)" : "", facts->history_count ? history : "",
-	       mt_diagnose_confidence_word(diagnosis->list[0].confidence),
-	       diagnosis->list[0].confidence * 100);
+	printf("\n  Sampled process %d (%s) %s in %.0f s%s%s", (int)facts->process.pid,
+	       facts->process.comm, mt_text_counted(facts->samples_count, "time", "times").text,
+	       seconds, facts->interrupted ? " (ended early)" : "",
+	       facts->history_count ? history : "");
+	if (diagnosis->list[0].verdict != MT_VERDICT_UNKNOWN)
+		printf("; confidence in the verdict: %s (%.0f %%)",
+		       mt_diagnose_confidence_word(diagnosis->list[0].confidence),
+		       diagnosis->list[0].confidence * 100);
+	putchar('.');
 	if (facts->silent_count && !facts->ended)
 		printf("\n  It does not answer (stopped, or it hangs): the figures of its heap are "
 		       "old.");

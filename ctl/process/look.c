@@ -349,6 +349,9 @@ static void read_status(struct mt_look *out)
 	free(limits);
 	free(cgroup);
 	words = mt_process_read_memory(out->process.pid, "cmdline", &length);
+	/* what a program that has written its title over its arguments leaves of them */
+	while (words && length > 1 && !words[length - 1] && !words[length - 2])
+		length--;
 	if (words)
 		out->is_command_cut =
 			!mt_look_quote(words, length, out->command, sizeof(out->command));

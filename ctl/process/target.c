@@ -254,7 +254,9 @@ enum mt_exit mt_target_choose(const char *word, pid_t *out)
 static const char *hint_of(enum mt_err error, const struct mt_error_reason *why)
 {
 	return error == MT_ERR_NOT_AVAILABLE && strcmp(why->text, MT_STATS_DIR_ASLEEP) == 0
-		       ? ": it holds less than MT_MIN_MB; started with MT_MIN_MB=0 it has them"
+		       ? ": it holds less anonymous memory than MT_MIN_MB, and the library keeps "
+			 "no "
+			 "figures of it; started with MT_MIN_MB=0 it does"
 		       : "";
 }
 

@@ -89,14 +89,16 @@ def test_ps_shows_what_a_program_holds_of_the_gpu(cuda, control, stats):
 
 
 @pytest.mark.parametrize("mode", ["pool", "account"])
-def test_doctor_says_the_mode(cuda, control, mode):
+def test_doctor_says_the_mode(cuda, control, wait_for, mode):
 	one = cuda(CUDA=mode)
 	fill(one, 4, 4)
 
-	text = control(one.env, "doctor", one.pid).stdout
+	def doctor():
+		return control(one.env, "doctor", one.pid).stdout
+	wait_for(lambda: re.search(rf"^ok    GPU 0 \(.+\): .* MB free of 1000\.0 MB, mode {mode}$", doctor(), re.MULTILINE))
+	text = doctor()
 
 	assert f"ok    CUDA: {mode}, driver 13.0\n" in text
-	assert re.search(rf"^ok    GPU 0 \(.+\): .* MB free of 1000\.0 MB, mode {mode}$", text, re.MULTILINE)
 	assert ("does not wait for the device" in text) == (mode == "pool")
 
 
