@@ -82,6 +82,10 @@ int mt_subcommand_main(const struct mt_subcommand *commands, int argc, char **ar
  * become its stdout. A program that mtctl executes finds them closed, as they were. */
 void mt_command_open_standard(void);
 
+/* Sets the handler of SIGINT, SIGTERM and SIGHUP, but not of one that is ignored: they must not end
+ * mtctl before it has switched off the sampler that it has switched on. */
+void mt_command_set_end_signals(void (*handler)(int));
+
 /* Returns the exit code of mtctl. Output that did not reach its reader (a full disk, a closed pipe)
  * is a failure of every command. */
 int mt_command_finish(int code);

@@ -109,18 +109,6 @@ static void add_tree(struct group *group, const struct mt_process *root)
 	free(list);
 }
 
-/* A signal must not end mtctl before it has switched off the sampler that it has switched on. */
-static void set_end_signals(void (*handler)(int))
-{
-	static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
-	const struct sigaction action = {.sa_handler = handler};
-	struct sigaction before;
-
-	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
-		if (sigaction(ends[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
-			sigaction(ends[i], &action, NULL);
-}
-
 /* ---- the lines of a Python program ---- */
 
 /* Whether growth is the verdict, or a guess below "unknown". */
@@ -183,7 +171,7 @@ static int diagnose(struct group *group, const struct mt_diagnose_options *optio
 		.facts = group->facts, .diagnoses = group->diagnoses, .count = group->count};
 	size_t worst = 0;
 
-	set_end_signals(stop);
+	mt_command_set_end_signals(stop);
 	mt_diagnose_collect(group->facts, group->count, options, &stopped);
 	for (size_t i = 0; i < group->count; i++)
 		mt_diagnose_judge(group->facts[i], group->diagnoses[i]);
@@ -196,7 +184,7 @@ static int diagnose(struct group *group, const struct mt_diagnose_options *optio
 	if (options->python && !stopped && group->facts[worst]->is_python &&
 	    !group->facts[worst]->ended && may_grow(group->diagnoses[worst]))
 		look_at_lines(group->facts[worst], options, &group->diagnoses[worst]->list[0]);
-	set_end_signals(SIG_DFL);
+	mt_command_set_end_signals(SIG_DFL);
 	report.worst = worst;
 	mt_role_check(options->role, group->facts[worst], group->diagnoses[worst], &report.checks);
 	(options->json ? mt_diagnose_print_json : mt_diagnose_print_text)(&report);

@@ -161,17 +161,14 @@ static void print_python(const struct mt_look *look)
 	putchar('\n');
 }
 
+static void print_rlimit(const char *word, uint64_t bytes)
+{
+	if (bytes != UINT64_MAX)
+		printf("  %s %s (ulimit)\n", word, mt_text_bytes(bytes).text);
+}
+
 static void print_limits(const struct mt_look *look)
 {
-	static const struct {
-		const char *word;
-		size_t offset;
-	} rows[] = {
-#define X(name, word) {word, offsetof(struct mt_look_rlimits, name##_bytes)},
-		MT_LOOK_RLIMITS(X)
-#undef X
-	};
-
 	print_title("LIMITS");
 	if (look->limit_known)
 		printf("  %s of %s used, %.0f %% (%s)\n",
@@ -180,13 +177,9 @@ static void print_limits(const struct mt_look *look)
 		       look->limit.is_cgroup ? look->limit.source : "the whole machine");
 	else
 		puts("  no limit can be read");
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		uint64_t bytes;
-
-		memcpy(&bytes, (const char *)&look->rlimits + rows[i].offset, sizeof(bytes));
-		if (bytes != UINT64_MAX)
-			printf("  %s %s (ulimit)\n", rows[i].word, mt_text_bytes(bytes).text);
-	}
+#define X(name, word) print_rlimit(word, look->rlimits.name##_bytes);
+	MT_LOOK_RLIMITS(X)
+#undef X
 }
 
 static void print_start(const struct mt_look *look)

@@ -88,16 +88,17 @@ static void write_command(const struct mt_report *report, FILE *to)
 	fputs("</td></tr>\n", to);
 }
 
+static void add_rlimit(const char *word, uint64_t bytes, char *out, size_t out_bytes)
+{
+	size_t used = strlen(out);
+
+	if (bytes != UINT64_MAX)
+		snprintf(out + used, out_bytes - used, "%s%s %s", used ? ", " : "", word,
+			 mt_text_bytes(bytes).text);
+}
+
 static void write_look(const struct mt_look *look, FILE *to)
 {
-	static const struct {
-		const char *word;
-		size_t offset;
-	} rows[] = {
-#define X(name, word) {word, offsetof(struct mt_look_rlimits, name##_bytes)},
-		MT_LOOK_RLIMITS(X)
-#undef X
-	};
 	char text[320];
 
 	write_rowf(to, "user, threads", "%s, %" PRIu64, look->user, look->threads_count);
@@ -108,15 +109,9 @@ static void write_look(const struct mt_look *look, FILE *to)
 	if (look->total.huge_bytes)
 		write_row(to, "in huge pages", mt_text_bytes(look->total.huge_bytes).text);
 	*text = '\0';
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		uint64_t bytes;
-		size_t used = strlen(text);
-
-		memcpy(&bytes, (const char *)&look->rlimits + rows[i].offset, sizeof(bytes));
-		if (bytes != UINT64_MAX)
-			snprintf(text + used, sizeof(text) - used, "%s%s %s", used ? ", " : "",
-				 rows[i].word, mt_text_bytes(bytes).text);
-	}
+#define X(name, word) add_rlimit(word, look->rlimits.name##_bytes, text, sizeof(text));
+	MT_LOOK_RLIMITS(X)
+#undef X
 	write_row(to, "ulimits", text);
 }
 

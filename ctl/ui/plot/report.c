@@ -51,18 +51,6 @@ static void stop(int number)
 	stopped = 1;
 }
 
-/* A signal must not end mtctl before it has switched off the sampler that it has switched on. */
-static void set_end_signals(void (*handler)(int))
-{
-	static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
-	const struct sigaction action = {.sa_handler = handler};
-	struct sigaction before;
-
-	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
-		if (sigaction(ends[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
-			sigaction(ends[i], &action, NULL);
-}
-
 /* ---- the picture ---- */
 
 static bool has_gpu(const struct mt_recording *recording)
@@ -215,7 +203,7 @@ static void diagnose(const struct wanted *wanted, struct reading *reading, struc
 	struct mt_facts *list[] = {&reading->facts};
 	struct mt_error_reason why;
 
-	set_end_signals(stop);
+	mt_command_set_end_signals(stop);
 	mt_diagnose_collect(list, 1, &wanted->diagnose, &stopped);
 	mt_diagnose_judge(&reading->facts, &reading->diagnosis);
 	if (wanted->diagnose.python && !stopped && reading->facts.awake && !reading->facts.ended &&
@@ -225,7 +213,7 @@ static void diagnose(const struct wanted *wanted, struct reading *reading, struc
 	    reading->facts.last.head.snapshot.prof_state == PROF_SAMPLES &&
 	    mt_sites_collect(&reading->facts.process, &reading->sites, &why) == MT_ERR_OK)
 		report->sites = &reading->sites;
-	set_end_signals(SIG_DFL);
+	mt_command_set_end_signals(SIG_DFL);
 }
 
 /* After the diagnosis: its cleanup is a part of the story. */

@@ -58,6 +58,15 @@ int mt_top_put(struct mt_top_canvas *canvas, struct mt_top_at at, enum mt_top_st
 	return at.column;
 }
 
+int mt_top_put_figure(struct mt_top_canvas *canvas, struct mt_top_at at, const char *label,
+		      const char *value)
+{
+	at.column = mt_top_put(canvas, at, MT_STYLE_LABEL, label);
+	at.column = mt_top_put(canvas, (struct mt_top_at){at.row, at.column + 1, 0}, MT_STYLE_BOLD,
+			       value);
+	return at.column + 2;
+}
+
 void mt_top_put_right(struct mt_top_canvas *canvas, struct mt_top_at at, enum mt_top_style style,
 		      const char *text)
 {

@@ -67,6 +67,10 @@ int mt_top_put(struct mt_top_canvas *canvas, struct mt_top_at at, enum mt_top_st
 int mt_top_put_glyph(struct mt_top_canvas *canvas, struct mt_top_at at, enum mt_top_style style,
 		     wchar_t glyph);
 
+/* Puts a label and its value, and returns the column for the next one. */
+int mt_top_put_figure(struct mt_top_canvas *canvas, struct mt_top_at at, const char *label,
+		      const char *value);
+
 /* Puts text that ends before at.end. Text that is too long loses its end. */
 void mt_top_put_right(struct mt_top_canvas *canvas, struct mt_top_at at, enum mt_top_style style,
 		      const char *text);

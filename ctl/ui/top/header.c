@@ -145,23 +145,14 @@ static int draw_meters(struct mt_top_canvas *canvas, const struct mt_top_frame *
 
 /* ---- sums ---- */
 
-static int put_sum(struct mt_top_canvas *canvas, struct mt_top_at at, const char *label,
-		   const char *value)
-{
-	at.column = mt_top_put(canvas, at, MT_STYLE_LABEL, label);
-	at.column = mt_top_put(canvas, (struct mt_top_at){at.row, at.column + 1, 0}, MT_STYLE_BOLD,
-			       value);
-	return at.column + 2;
-}
-
 /* The legend of all bars, too. */
 static int put_part(struct mt_top_canvas *canvas, struct mt_top_at at,
 		    const struct mt_top_sums *sums, enum mt_memory_part part)
 {
 	at.column = mt_top_put_glyph(canvas, at, (enum mt_top_style)(MT_STYLE_LIVE + (int)part),
 				     mt_top_part_glyph(canvas, part));
-	return put_sum(canvas, at, mt_memory_part_word(part),
-		       mt_top_bytes(sums->parts.bytes[part]).text);
+	return mt_top_put_figure(canvas, at, mt_memory_part_word(part),
+				 mt_top_bytes(sums->parts.bytes[part]).text);
 }
 
 static int put_gpu_sums(struct mt_top_canvas *canvas, struct mt_top_at at,
@@ -173,7 +164,7 @@ static int put_gpu_sums(struct mt_top_canvas *canvas, struct mt_top_at at,
 		 mt_top_bytes(sums->gpu_allocated_bytes).text,
 		 mt_top_bytes(sums->gpu_reserved_bytes).text,
 		 mt_top_bytes(sums->gpu_idle_bytes).text);
-	return put_sum(canvas, at, "GPU", text);
+	return mt_top_put_figure(canvas, at, "GPU", text);
 }
 
 static uint64_t highest_pressure(const struct mt_top_model *model)
@@ -192,7 +183,7 @@ static int put_last(struct mt_top_canvas *canvas, struct mt_top_at at, const cha
 {
 	int length = (int)(strlen(label) + 1 + strlen(value));
 
-	return at.column + length <= canvas->columns ? put_sum(canvas, at, label, value)
+	return at.column + length <= canvas->columns ? mt_top_put_figure(canvas, at, label, value)
 						     : canvas->columns;
 }
 
@@ -220,7 +211,7 @@ static void draw_sums(struct mt_top_canvas *canvas, const struct mt_top_frame *f
 	struct mt_top_at at = {row, 1, 0};
 	char text[40];
 
-	at.column = put_sum(canvas, at, "RSS", mt_top_bytes(sums->rss_bytes).text);
+	at.column = mt_top_put_figure(canvas, at, "RSS", mt_top_bytes(sums->rss_bytes).text);
 	if (level != MT_PRESSURE_NONE)
 		at.column = put_pressure(canvas, at, level);
 	for (int i = 0; i < MT_PARTS_COUNT; i++)

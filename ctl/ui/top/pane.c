@@ -52,21 +52,12 @@ static const char *why_unknown(const struct mt_top_row *process)
 
 /* ---- a line above the chart ---- */
 
-static int put_figure(struct mt_top_canvas *canvas, struct mt_top_at at, const char *label,
-		      const char *value)
-{
-	at.column = mt_top_put(canvas, at, MT_STYLE_LABEL, label);
-	at.column = mt_top_put(canvas, (struct mt_top_at){at.row, at.column + 1, 0}, MT_STYLE_BOLD,
-			       value);
-	return at.column + 2;
-}
-
 static void draw_line(struct mt_top_canvas *canvas, int row, const struct mt_top_row *process)
 {
 	const struct mt_top_sums *own = &process->own;
 	struct mt_top_at at = {row, 1, 0};
 
-	at.column = put_figure(canvas, at, "RSS", mt_top_bytes(own->rss_bytes).text);
+	at.column = mt_top_put_figure(canvas, at, "RSS", mt_top_bytes(own->rss_bytes).text);
 	if (why_unknown(process)) {
 		mt_top_put(canvas, at,
 			   process->state == MT_PROCESS_ASLEEP ? MT_STYLE_DIM : MT_STYLE_BAD,
@@ -78,11 +69,12 @@ static void draw_line(struct mt_top_canvas *canvas, int row, const struct mt_top
 
 		at.column = mt_top_put_glyph(canvas, at, (enum mt_top_style)(MT_STYLE_LIVE + i),
 					     mt_top_part_glyph(canvas, part));
-		at.column = put_figure(canvas, at, mt_memory_part_word(part),
-				       mt_top_bytes(own->parts.bytes[i]).text);
+		at.column = mt_top_put_figure(canvas, at, mt_memory_part_word(part),
+					      mt_top_bytes(own->parts.bytes[i]).text);
 	}
 	if (process->figures.peak_bytes)
-		put_figure(canvas, at, "peak", mt_top_bytes(process->figures.peak_bytes).text);
+		mt_top_put_figure(canvas, at, "peak",
+				  mt_top_bytes(process->figures.peak_bytes).text);
 }
 
 /* ---- figures beside the chart ---- */

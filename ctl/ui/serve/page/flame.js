@@ -71,7 +71,7 @@ export class FlameGraph {
 	}
 
 	#look() {
-		return this.#ask("asking for a profile \u2026", (pid) => get(`/api/processes/${pid}/sites`, 45000), (answer) => {
+		return this.#ask("waiting for a profile \u2026", (pid) => get(`/api/processes/${pid}/sites`, 45000), (answer) => {
 			this.#root = treeOf(answer);
 			this.#zoom(widest(this.#root));
 			setText(byId("flame-note"), answer.sites_count ? `${bytes(answer.bytes)} live at ${count(answer.sites_count)} sites, ` +
