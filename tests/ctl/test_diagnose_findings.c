@@ -45,6 +45,17 @@ static double figure(const char *name)
 	return -1;
 }
 
+/* The last sample of a recording is of the program's end. */
+Test(findings, name_the_memory_of_most_of_the_time)
+{
+	look_at((struct series){SHAPE_FLAT, 200 * MB, 0, 0, 0});
+	facts->samples[facts->samples_count - 1].rss_bytes /= 4;
+
+	cr_expect_eq(judge(), MT_VERDICT_HEALTHY);
+	cr_expect(strstr(diagnosis.list[0].title, mt_text_bytes(facts->samples[0].rss_bytes).text),
+		  "%s", diagnosis.list[0].title);
+}
+
 /* Each row is a process as a doctor would be told of it. */
 Test(findings, name_the_problem_of_the_heap)
 {
