@@ -69,8 +69,8 @@ def test_a_process_that_locks_its_memory_keeps_roots_listings_waiting_for_a_seco
 	"""Its readers in /proc wait for as long as it likes: 3 s at a time here. What it says of itself is not known then; who it is, is."""
 	pid = crowd(person(1), 10, "hold").pid
 
-	listed, listed_s = took(person, "ps")
-	exported, exported_s = took(person, "export")
+	listed, listed_s = took_within(5, person, "ps")
+	exported, exported_s = took_within(5, person, "export")
 
 	line = next(line for line in listed.stdout.splitlines() if line.split()[0] == str(pid))
 	assert "unresponsive" in line.split()[1:3], "behind a rank, where a process of another test has one"
@@ -136,10 +136,10 @@ def test_stats_files_that_are_invalid_are_waited_for_together(person, crowd):
 	"""One may be half written, and is read again. Each for itself took 50 ms."""
 	pid = crowd(person(1), 60, "stats").pid
 
-	got, seconds = took_within(2.5, person, "ps")
+	got, seconds = took_within(2.9, person, "ps")
 
 	assert f"process {pid} (crowd): refused: the stats file is cut short" in got.stderr and got.stdout.count("refused") >= 60
-	assert seconds < 2.5
+	assert seconds < 2.9  # 3 s, when each was waited for
 
 
 @pytest.mark.alone

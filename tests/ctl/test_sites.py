@@ -620,7 +620,7 @@ def test_a_storm_of_threads_forks_libraries_and_cancels_under_it(spawn, compile_
 
 	assert (storm.returncode, err) == (0, ""), out
 	assert out.startswith("forks ") and out.endswith(" bad 0\n")
-	assert answered > 3
+	assert answered >= 1
 
 
 def test_a_stack_is_not_walked_from_inside_the_unwinder(run, compile_c, env):
