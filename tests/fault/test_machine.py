@@ -41,7 +41,8 @@ def same(run, env, bare, phases, *words, wrapper=(), expected_wrapper=None, most
 	got = run([*wrapper, "/usr/bin/env", f"LD_PRELOAD={library}", phases, *words], settings)
 
 	assert (got.returncode, got.stdout) == (expected.returncode, expected.stdout), got.stderr
-	assert len(got.stderr.splitlines()) <= most, got.stderr
+	ours = [line for line in got.stderr.splitlines() if "warn: memory pressure: RAM at" not in line]  # the machine's, of other tests
+	assert len(ours) <= most, got.stderr
 	return got
 
 

@@ -259,4 +259,6 @@ def test_systemd_accepts_the_units(tmp_path):
 	for name in ("example.service", "mtctl-serve@root.service"):
 		done = subprocess.run(["systemd-analyze", "verify", "--man=no", name], cwd=tmp_path, capture_output=True,
 		                      text=True, env=dict(os.environ, SYSTEMD_UNIT_PATH=f"{tmp_path}:"))
+		if "/run/systemd" in done.stderr and not pathlib.Path("/run/systemd").exists():
+			pytest.skip("systemd has never run here, and only root can make its folder")
 		assert (done.returncode, done.stderr) == (0, ""), name
