@@ -31,6 +31,13 @@ static void end(void)
 	cr_assert_eq(system(command), 0);
 }
 
+/* Criterion runs no .fini behind a skip. */
+static void skip(const char *reason)
+{
+	end();
+	cr_skip_test("%s", reason);
+}
+
 TestSuite(outfile, .init = begin, .fini = end);
 TestSuite(text_file, .init = begin, .fini = end);
 
@@ -105,7 +112,7 @@ Test(outfile, in_a_folder_of_everybodys_leaves_a_file_of_two_names_single)
 Test(outfile, in_a_folder_of_everybodys_leaves_what_is_another_users_single)
 {
 	if (geteuid() != 0)
-		cr_skip_test("needs root");
+		skip("needs root");
 	write_file("precious", "text");
 	write_file("file", "text");
 	cr_assert_eq(symlink(path_of("precious"), path_of("link")), 0);
@@ -126,7 +133,7 @@ Test(outfile, in_a_folder_of_everybodys_leaves_what_is_another_users_single)
 Test(outfile, in_a_folder_that_its_group_may_write_takes_ones_own_files_and_those_of_its_owner)
 {
 	if (geteuid() != 0)
-		cr_skip_test("needs root");
+		skip("needs root");
 	write_file("own", "text");
 	write_file("his", "text");
 	cr_assert_eq(chown(path_of("his"), 65534, 65534), 0);
@@ -143,7 +150,7 @@ Test(outfile, in_a_folder_that_its_group_may_write_takes_ones_own_files_and_thos
 Test(outfile, follows_no_link_of_another_users_anywhere_in_the_path)
 {
 	if (geteuid() != 0)
-		cr_skip_test("needs root");
+		skip("needs root");
 	cr_assert_eq(mkdir(path_of("own"), 0700), 0);
 	write_file("own/precious", "text");
 	cr_assert_eq(symlink("own", path_of("folder")), 0);
@@ -158,7 +165,7 @@ Test(outfile, follows_no_link_of_another_users_anywhere_in_the_path)
 Test(outfile, in_a_folder_of_another_users_empties_nothing_that_has_a_second_name)
 {
 	if (geteuid() != 0)
-		cr_skip_test("needs root");
+		skip("needs root");
 	write_file("precious", "text");
 	cr_assert_eq(mkdir(path_of("his"), 0755) | chown(path_of("his"), 65534, 65534), 0);
 	cr_assert_eq(link(path_of("precious"), path_of("his/name")), 0);
@@ -232,7 +239,7 @@ Test(outfile, is_not_led_elsewhere_by_who_is_quick)
 	enum mt_err error;
 
 	if (geteuid() != 0)
-		cr_skip_test("needs root");
+		skip("needs root");
 	write_file("precious", "text");
 	write_file("name", "own");
 	chmod(folder, 01777);
