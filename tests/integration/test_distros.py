@@ -80,3 +80,31 @@ def test_a_run_that_is_told_to_end_takes_its_commands_with_it(tmp_path, script, 
 
 	assert program.wait(10) == 143
 	wait_for(lambda: not is_there())
+
+
+PIP = """:env:.default-timeout='180'
+:env:.find-links='/opt/wheels https://example.org/links'
+global.cert='/here.pem'
+global.default-timeout='5'
+global.index-url='https://user:word@example.org/simple'
+install.find-links='/opt/more ~/wheels file:///opt'
+"""
+
+
+def test_a_root_gets_the_settings_of_pip_without_folders_that_it_does_not_have(script):
+	settings = script.pip_settings(PIP)
+	settings["global"]["cert"] = "/etc/pip-cert.pem"
+
+	assert script.pip_file(settings) == ("[global]\ncert = /etc/pip-cert.pem\ndefault-timeout = 180\nfind-links = https://example.org/links\n"
+	                                     "index-url = https://user:word@example.org/simple\n[install]\n")
+
+
+def test_a_root_gets_the_certificates_with_which_pip_works_here(script, tmp_path, monkeypatch):
+	monkeypatch.delenv("REQUESTS_CA_BUNDLE", raising=False)
+	own, system = tmp_path / "own.pem", tmp_path / "system.pem"
+	for file in (own, system):
+		file.touch()
+
+	assert script.certificates({}, str(system)) == {"cert": str(system)}
+	assert script.certificates({"global": {"cert": str(own), "client-cert": "/nowhere.pem"}}, str(system)) == {"cert": str(own)}
+	assert script.certificates({}, "/nowhere.pem") == {}

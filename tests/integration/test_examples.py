@@ -6,9 +6,12 @@ import pathlib
 import re
 import shutil
 import subprocess
+import tempfile
+import zipfile
 
 import pytest
 
+import leftovers
 from mtctl_helpers import PYTHON, ROOT
 
 EXAMPLES = ROOT / "scripts" / "examples"
@@ -228,7 +231,7 @@ def test_the_entry_point_runs_the_program_alone_where_the_loader_takes_no_librar
 
 
 def test_the_dockerfile_is_well_formed_and_names_what_there_is():
-	"""There is no docker here: the instructions by their names, each stage and each target that they use."""
+	"""Without a container engine: the instructions by their names, each stage and each target that they use."""
 	text = re.sub(r"\\\n\s*", " ", (EXAMPLES / "Dockerfile").read_text())
 	steps = [line.split(" ", 1) for line in text.splitlines() if line and not line.startswith("#")]
 
@@ -242,6 +245,96 @@ def test_the_dockerfile_is_well_formed_and_names_what_there_is():
 	for command in (rest for name, rest in steps if name == "RUN"):
 		plain = re.sub(r"^--mount=\S+ ", "", command)
 		assert subprocess.run(["sh", "-n", "-c", plain]).returncode == 0
+
+
+def unpack_step(wheels, tmp_path):
+	"""Runs the RUN line of the Dockerfile on those wheels, as a container engine does, below a folder of ours."""
+	(tmp_path / "wheels").mkdir()
+	shutil.copy(EXAMPLES / "entrypoint.sh", tmp_path / "wheels")
+	for wheel, text in wheels.items():
+		with zipfile.ZipFile(tmp_path / "wheels" / wheel, "w") as packed:
+			packed.writestr("mtshim/bin/libmtshim.so", text)
+			packed.writestr("mtshim-0.1.0.dist-info/licenses/LICENSE", "terms")
+	text = re.sub(r"\\\n\s*", " ", (EXAMPLES / "Dockerfile").read_text())
+	command, = re.findall(r"^RUN (.*)$", text, re.MULTILINE)
+	command = re.sub(r'(?<=[\s"])/(wheels|unpacked|mtshim)\b', rf"{tmp_path}/\1", command)
+	return subprocess.run(["sh", "-c", command], capture_output=True, text=True)
+
+
+def test_the_dockerfile_unpacks_each_architecture_and_no_second_wheel_for_one(tmp_path):
+	x86, arm = (f"mtshim-0.1.0-py3-none-manylinux_2_26_{machine}.whl" for machine in ("x86_64", "aarch64"))
+	(tmp_path / "good").mkdir()
+	(tmp_path / "bad").mkdir()
+
+	done = unpack_step({x86: "intel", arm: "arm"}, tmp_path / "good")
+	assert done.returncode == 0, done.stderr
+	for machine, text in (("x86_64", "intel"), ("aarch64", "arm")):
+		library = tmp_path / "good/mtshim" / machine / "libmtshim.so"
+		assert library.read_text() == text and library.stat().st_mode & 0o555 == 0o555
+		assert (tmp_path / "good/mtshim/licenses" / machine / "LICENSE").exists()
+	assert os.access(tmp_path / "good/mtshim/entrypoint.sh", os.X_OK)
+
+	done = unpack_step({x86: "intel", x86.replace("0.1.0", "0.2.0"): "newer"}, tmp_path / "bad")
+	assert done.returncode == 1 and "two wheels for x86_64" in done.stderr
+
+
+@pytest.fixture
+def engine(tmp_path):
+	"""engine(program, words...): runs buildah or podman, with images and containers in a folder that ends with the test. In a mount namespace
+	without the second, empty hierarchy of control groups: crun refuses both at once."""
+	if os.geteuid() != 0 or not (shutil.which("buildah") and shutil.which("podman") and shutil.which("mmdebstrap")):
+		pytest.skip("needs root, buildah, podman and mmdebstrap")
+	# podman takes no path of more than 50 characters for its state.
+	state = tempfile.mkdtemp(prefix=leftovers.prefix(), dir="/tmp")
+	hide = "umount /sys/fs/cgroup/unified 2>/dev/null; exec \"$@\""
+
+	def call(program, *words, **options):
+		store = ["--root", tmp_path / "store", "--runroot", state, "--storage-driver", "overlay"]
+		return subprocess.run(["unshare", "--mount", "sh", "-c", hide, "sh", program, *map(str, [*store, *words])], cwd=tmp_path,
+		                      capture_output=True, text=True, timeout=600, **options)
+	yield call
+	call("podman", "rm", "--all", "--force", "--time=0")
+	for folder in (state, tmp_path / "store"):
+		shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.mark.long
+def test_a_container_engine_builds_the_image_and_runs_programs_under_it(engine, shim, tmp_path):
+	"""With a root of Debian in the place of python:3.12-slim; needs the network for its packages."""
+	base = subprocess.run([ROOT / "scripts/clean-root", "bookworm", tmp_path / "base.tar", "--format=tar", "--include=python3"],
+	                      capture_output=True, text=True)
+	if base.returncode != 0:
+		pytest.skip("no root of Debian is to be had: " + base.stderr.strip().splitlines()[-1])
+	done = engine("podman", "import", "base.tar", "docker.io/library/python:3.12-slim")
+	if done.returncode != 0:
+		pytest.skip("podman keeps no image here: " + (done.stderr.strip().splitlines() or ["?"])[-1])
+	(tmp_path / "base.tar").unlink()
+	limits = ["--rm", "--network=none", "--cgroups=disabled", "--ulimit=nofile=1024:1024", "--ulimit=nproc=1000:1000"]
+	tried = engine("podman", "run", *limits, "python:3.12-slim", "true")
+	if tried.returncode != 0:
+		pytest.skip("podman runs no container here: " + (tried.stderr.strip().splitlines() or ["?"])[-1])
+
+	for folder in ("dist", "scripts"):
+		(tmp_path / folder).mkdir()
+	shutil.copytree(EXAMPLES, tmp_path / "scripts/examples")
+	with zipfile.ZipFile(tmp_path / f"dist/mtshim-0.1.0-py3-none-manylinux_2_26_{os.uname().machine}.whl", "w") as wheel:
+		wheel.write(shim, "mtshim/bin/libmtshim.so")
+		wheel.writestr("mtshim-0.1.0.dist-info/licenses/LICENSE", "")
+	built = engine("buildah", "bud", "--isolation=chroot", "-f", "scripts/examples/Dockerfile", "-t", "mtshim", ".")
+	assert built.returncode == 0, built.stderr
+	(tmp_path / "Dockerfile").write_text('FROM python:3.12-slim\nCOPY --from=mtshim /mtshim /mtshim\nENTRYPOINT ["/mtshim/entrypoint.sh"]\n')
+	built = engine("buildah", "bud", "--isolation=chroot", "-t", "user", ".")
+	assert built.returncode == 0, built.stderr
+
+	program = "import os; print(os.getpid(), os.getuid(), 'libmtshim' in open('/proc/self/maps').read(), flush=True); os._exit(7)"
+	done = engine("podman", "run", *limits, "--read-only", "--user=1000:1000", "--shm-size=64k", "user", "python3", "-c", program)
+	assert (done.stdout, done.returncode) == ("1 1000 True\n", 7), done.stderr
+	empty = engine("podman", "run", *limits, "user")
+	assert empty.returncode == 2 and "repeat it" in empty.stderr
+	(tmp_path / "Dockerfile").write_text('FROM user\nRUN rm -r /mtshim/*/libmtshim.so\nENTRYPOINT ["/mtshim/entrypoint.sh"]\n')
+	assert engine("buildah", "bud", "--isolation=chroot", "-t", "none", ".").returncode == 0
+	alone = engine("podman", "run", *limits, "none", "sh", "-c", "ls / >/dev/null; echo $$ [$LD_PRELOAD]")
+	assert alone.stdout == "1 []\n" and alone.stderr.count("\n") == 1 and "runs without it" in alone.stderr
 
 
 def test_systemd_accepts_the_units(tmp_path):
