@@ -162,8 +162,9 @@ static void start_dwfl(struct mt_symbols *symbols)
 }
 
 /* One file may have several names, and a program's file is mapped by the first of them:
- * redis-server is a link to redis-check-rdb. The name in the command line, or comm, counts where it is a name of
- * the same file in the same folder. A shorter form of the file's name says less: python3. */
+ * redis-server is a link to redis-check-rdb. The name in the command line, or comm, counts where it
+ * is a name of the same file in the same folder. A shorter form of the file's name says less:
+ * python3. */
 static bool is_other_name(const struct mt_symbols *symbols, const char *name)
 {
 	const char *file = mt_text_basename(symbols->exe);
