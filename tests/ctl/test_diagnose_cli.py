@@ -97,7 +97,6 @@ def test_for_a_process_without_the_shim_the_command_to_start_it_is_printed(ctl, 
 	assert done.returncode == NOT_SHIMMED
 	assert "does not carry the shim" in done.stderr and done.stderr.endswith(words + "\n")
 	assert ctl("stat", process.pid).stderr.endswith(words + "\n")
-	assert f"Start it under the shim: {words}\n" in ctl("diagnose", process.pid, "--tree", "--for=0.2").stdout
 
 
 def test_no_such_process_and_no_process_at_all_are_refused(ctl, spawn, plain):
