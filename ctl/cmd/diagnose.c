@@ -9,6 +9,7 @@
 #include "ctl/command.h"
 #include "ctl/output/json.h"
 #include "ctl/profile/lines.h"
+#include "ctl/process/start_command.h"
 #include "ctl/process/target.h"
 #include "ctl/process/ancestry.h"
 
@@ -150,12 +151,13 @@ static void look_at_lines(const struct mt_facts *facts, const struct mt_diagnose
 			  struct mt_finding *finding)
 {
 	double span_s = options->seconds < LOOK_MAX_SECONDS ? options->seconds : LOOK_MAX_SECONDS;
-	const struct mt_lines_options look = {
-		.for_ms = (uint64_t)(span_s * 1000) + 1, .depth = LOOK_FRAMES, .stop = &stopped};
+	const struct mt_lines_options look = {.for_ms = (uint64_t)(span_s * 1000) + 1,
+					      .depth = LOOK_FRAMES,
+					      .stop = &stopped,
+					      .begun = mt_lines_say_cost};
 	struct mt_error_reason why;
 	struct mt_lines lines;
 
-	mt_lines_say_cost(&facts->process, &look);
 	if (mt_lines_collect(&facts->process, &look, &lines, &why) != MT_ERR_OK) {
 		mt_finding_show(finding, "Python line", "python_line_1_grown_bytes", 0,
 				"not known: %.200s", why.text);
@@ -195,10 +197,13 @@ static int diagnose(struct group *group, const struct mt_diagnose_options *optio
  */
 static int refuse(const struct mt_process *process)
 {
+	char command[MT_START_COMMAND_BYTES];
+
+	mt_start_command_say(process, command, sizeof(command));
 	mt_error_say("process %d (%s) does not carry the shim: RSS %s, and nobody can tell what of "
 		     "it is free, live or cache. Restart it under the shim: mtctl run -- %s",
 		     (int)process->pid, process->comm, mt_text_bytes(process->rss_bytes).text,
-		     process->command);
+		     command);
 	return MT_EXIT_NOT_SHIMMED;
 }
 

@@ -28,7 +28,7 @@ static const char help[] =
 	"With --python: the lines of a Python program that allocate what grows, by Python's own\n"
 	"tracemalloc, which is started in the running program, read twice and stopped. This needs\n"
 	"no setting and no restart, and slows the program down meanwhile; a line on stderr says\n"
-	"by how much before it begins. A line is the program's own: the innermost one outside of\n"
+	"by how much when it begins. A line is the program's own: the innermost one outside of\n"
 	"packages and the standard library. Exit code 4: the main thread did not run Python.\n\n"
 	"  --top=N         the number of sites (10), 0 for all\n"
 	"  --diff=DURATION  takes two profiles this far apart and shows what has grown\n"

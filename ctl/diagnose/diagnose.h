@@ -38,7 +38,6 @@ enum mt_verdict {
 /* the memory that malloc may hold in a process whose shim is asleep: MT_MIN_MB by default */
 #define MT_DIAGNOSE_ASLEEP_MB   16
 #define MT_DIAGNOSE_SITES       5
-#define MT_DIAGNOSE_PROF_READY  1 /* of prof_state */
 #define MT_DIAGNOSE_FOREIGN     8
 #define MT_DIAGNOSE_EVIDENCE    13
 #define MT_DIAGNOSE_ADVICE      5
@@ -183,6 +182,7 @@ struct mt_facts {
 	uint64_t threads_first, threads_last;
 	/* the kernel gives huge pages only to mappings that ask for them */
 	bool huge_pages_on_request;
+	char start_command[164]; /* of a process without the shim: what starts it, for a shell */
 	bool is_python, has_pymalloc;
 	bool arenas_known; /* false: they cannot be read */
 	/* CLOCK_MONOTONIC of the last reading, and its duration */
@@ -327,6 +327,10 @@ void mt_diagnose_note_overrides(const struct mt_facts *facts, struct mt_diagnosi
 /* Returns "high", "fair" or "low". */
 const char *mt_diagnose_confidence_word(double confidence);
 
+/* Returns how much of the time before the first sample was read: ", and read the 12 s before"; ""
+ * where that is less than a second. */
+struct mt_short_text mt_diagnose_history(const struct mt_facts *facts);
+
 /* Returns a time for --for: "90s", "4m", "2h". seconds is rounded up. */
 struct mt_short_text mt_diagnose_time(double seconds);
 
@@ -385,11 +389,14 @@ void mt_diagnose_read_maps(struct mt_facts *facts);    /* and the environment */
 void mt_diagnose_read_history(struct mt_facts *facts); /* once, from facts->first */
 void mt_diagnose_trim_now(const struct mt_process *process, enum mt_level level,
 			  struct mt_diagnose_trim *out);
-/* Takes a heap profile at the start and switches the sampler on where it is ready. NULL:
+/* Takes a heap profile at the start and has the sampler sample where it is ready. NULL:
  * facts->sites.why_not says why there is none. mt_diagnose_end_profile takes a second one, fills
  * facts->sites with the growth, switches the sampler off and frees; NULL is allowed. */
 struct mt_diagnose_profile *mt_diagnose_begin_profile(struct mt_facts *facts);
 void mt_diagnose_end_profile(struct mt_facts *facts, struct mt_diagnose_profile *profile);
+
+/* mt_control_file_refresh, with which the sampler goes on. */
+bool mt_diagnose_refresh(const struct mt_facts *facts);
 void mt_diagnose_read_classes(const struct mt_process *process, struct mt_diagnose_classes *out);
 
 #endif

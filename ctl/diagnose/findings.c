@@ -18,6 +18,7 @@
 #define PAST_BYTES   (48 * MT_MIB) /* past malloc: less is no finding */
 #define PAST_SHARE   0.5           /* of the anonymous memory */
 #define NEEDED_MORE  1.5           /* times what was sampled now: no less helps */
+#define LOOK_GIVEN_S 120.0         /* who samples for so long has been told to: no more helps */
 /* A program that builds up its data grows as one that leaks does. Growth is a problem once it goes
  * on for so long, or over rounds, or where what is held is more than this rate can have brought. */
 #define BUILD_UP_S     300.0
@@ -444,6 +445,12 @@ static void show_places(const struct mt_facts *facts, const struct mt_diagnosis 
 				mt_text_count(facts->threads_last).text);
 }
 
+/* Without a full stop behind it, which would be a part of the command. */
+static const char *start_command(const struct mt_facts *facts)
+{
+	return *facts->start_command ? facts->start_command : "program...";
+}
+
 static void judge_rest(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	struct mt_finding *finding;
@@ -472,13 +479,16 @@ static void judge_rest(const struct mt_facts *facts, struct mt_diagnosis *out)
 	if (!facts->process.shimmed)
 		mt_finding_advise(finding,
 				  "Start it under the shim, which counts what of it is live: mtctl "
-				  "run -- %.160s.",
-				  facts->process.command);
+				  "run -- %s",
+				  start_command(facts));
 	if (facts->has_pymalloc && !facts->arenas_known)
 		mt_diagnose_advise_python_malloc(facts, finding,
 						 "Python's own arenas hide what is live in them");
-	mt_finding_advise(finding, "Diagnose for longer: mtctl diagnose %d --for 5m.",
-			  (int)facts->process.pid);
+	if (out->rss.judged_s < BUILD_UP_S)
+		mt_finding_advise(finding,
+				  "Run mtctl diagnose %d --for %s: growth that goes on for so long "
+				  "is not of a program that loads its data.",
+				  (int)facts->process.pid, mt_diagnose_time(BUILD_UP_S).text);
 	mt_finding_advise(
 		finding,
 		"Look for memory mapped past malloc: mmap in libraries, thread stacks, JIT code.");
@@ -516,63 +526,130 @@ static const struct mt_trend *doubtful(const struct mt_facts *facts, const struc
 	return &out->rss;
 }
 
+/* The time that a verdict waits for, and what comes within it. */
+struct wait {
+	double needed_s;
+	bool is_over;    /* the process was sampled for so long, and that did not settle it */
+	const char *why; /* behind "Run mtctl diagnose 12 --for 3m: " */
+};
+
+/* The end of a title: what to do about it. */
+static struct mt_short_text remedy(const struct mt_facts *facts, const struct wait *wait)
+{
+	struct mt_short_text text;
+
+	if (wait->is_over)
+		snprintf(text.text, sizeof(text.text), ", and %.20s did not settle it",
+			 mt_text_span((uint64_t)(facts->duration_s * 1e9)).text);
+	else
+		snprintf(text.text, sizeof(text.text), ", use --for %.20s",
+			 mt_diagnose_time(wait->needed_s).text);
+	return text;
+}
+
 static struct mt_finding *add_doubt(const struct mt_trend *trend, const char *what,
-				    const char *time, struct mt_diagnosis *out)
+				    const char *remedy, struct mt_diagnosis *out)
 {
 	switch (trend->doubt) {
 	case MT_TREND_FEW_ROUNDS:
-		return mt_finding_add(out, MT_VERDICT_UNKNOWN, 0, 0.9, "%s seen, use --for %s",
-				      mt_text_counted(trend->rounds, "round", "rounds").text, time);
+		return mt_finding_add(out, MT_VERDICT_UNKNOWN, 0, 0.9, "%s seen%s",
+				      mt_text_counted(trend->rounds, "round", "rounds").text,
+				      remedy);
 	case MT_TREND_NOISE:
 		return mt_finding_add(out, MT_VERDICT_UNKNOWN, 0, 0.9,
-				      "%s goes up and down, and would hide a leak of up to %s, use "
-				      "--for %s",
-				      what, mt_diagnose_rate(trend->slope_high).text, time);
+				      "%s goes up and down, and would hide a leak of up to %s%s",
+				      what, mt_diagnose_rate(trend->slope_high).text, remedy);
 	case MT_TREND_SLOWING:
 		return mt_finding_add(out, MT_VERDICT_UNKNOWN, 0, 0.9,
 				      "%s has grown by less and less, as a cache that fills, and "
-				      "has not been flat for long enough, use --for %s",
-				      what, time);
+				      "has not been flat for long enough%s",
+				      what, remedy);
 	case MT_TREND_ONE_STEP:
 		return mt_finding_add(out, MT_VERDICT_UNKNOWN, 0, 0.9,
 				      "%s rose once by %s, and the time since tells not whether it "
-				      "will again, use --for %s",
+				      "will again%s",
 				      what, mt_text_bytes(mt_text_round_u64(trend->growth)).text,
-				      time);
+				      remedy);
 	case MT_TREND_SURE:
 		return mt_finding_add(out, MT_VERDICT_UNKNOWN, 0, 0.9,
 				      "%s rises by %s, which neither live memory nor free pages "
-				      "explain, and too little to tell why, use --for %s",
-				      what, mt_diagnose_rate(trend->slope).text, time);
+				      "explain, and too little to tell why%s",
+				      what, mt_diagnose_rate(trend->slope).text, remedy);
 	default:
 		return mt_finding_add(out, MT_VERDICT_UNKNOWN, 0, 0.9,
-				      "%s has begun to rise, and not for long enough to tell, use "
-				      "--for %s",
-				      what, time);
+				      "%s has begun to rise, and not for long enough to tell%s",
+				      what, remedy);
 	}
 }
 
+static const char *why_wait(enum mt_trend_doubt doubt)
+{
+	switch (doubt) {
+	case MT_TREND_FEW_ROUNDS:
+		return "that is time for the rounds that a verdict takes";
+	case MT_TREND_NOISE:
+		return "over so long a leak of that size stands out of the ups and downs";
+	case MT_TREND_SLOWING:
+		return "a cache that is full stays flat for so long, a leak does not";
+	case MT_TREND_ONE_STEP:
+		return "what rises by steps rises again within that time";
+	case MT_TREND_SURE:
+		return "a rise of that size is then large enough to see where it is";
+	default:
+		return "a start is over by then, a leak goes on";
+	}
+}
+
+/* After a look that was long enough: what tells more than another one. */
+static void advise_after_wait(const struct mt_facts *facts, struct mt_finding *finding)
+{
+	mt_finding_advise(
+		finding,
+		"Mark the same point of its work each time: mtctl round %d, or mt_round(). "
+		"What is held at those points decides then.",
+		(int)facts->process.pid);
+	mt_finding_advise(finding,
+			  "Record it while it works as usual, for an hour and more: mtctl record "
+			  "--pid %d -o long.jsonl; mtctl report long.jsonl has the verdict.",
+			  (int)facts->process.pid);
+}
+
 /* What was seen, and the time that a verdict takes. */
-static void show_wait(const struct mt_facts *facts, double needed_s, struct mt_finding *finding,
-		      const struct mt_diagnosis *out)
+static void show_wait(const struct mt_facts *facts, const struct wait *wait,
+		      struct mt_finding *finding, const struct mt_diagnosis *out)
 {
 	show_range("RSS", "rss_slope_bytes_per_s", &out->rss, finding);
 	if (mt_diagnose_knows_live(facts))
 		show_range("live heap", "live_slope_bytes_per_s", &out->live, finding);
 	else if (facts->awake)
 		show_uncounted(facts, finding);
-	mt_finding_show(finding, "time needed", "needed_s", needed_s, "%.0f s", needed_s);
-	mt_finding_advise(finding, "Diagnose for longer: mtctl diagnose %d --for %s.",
-			  (int)facts->process.pid, mt_diagnose_time(needed_s).text);
+	if (wait->is_over) {
+		advise_after_wait(facts, finding);
+		return;
+	}
+	mt_finding_show(finding, "time needed", "needed_s", wait->needed_s, "%.0f s",
+			wait->needed_s);
+	mt_finding_advise(finding, "Run mtctl diagnose %d --for %s: %s.", (int)facts->process.pid,
+			  mt_diagnose_time(wait->needed_s).text, wait->why);
+}
+
+/* How long rounds are does not depend on the look; other times are guesses that grow with it. */
+static struct wait wait_for(const struct mt_facts *facts, const struct mt_trend *trend)
+{
+	bool has_rounds = trend->doubt == MT_TREND_FEW_ROUNDS;
+
+	return (struct wait){.needed_s = fmax(trend->needed_s, NEEDED_MORE * facts->duration_s),
+			     .is_over = facts->duration_s >=
+					(has_rounds ? trend->needed_s : LOOK_GIVEN_S),
+			     .why = why_wait(trend->doubt)};
 }
 
 /* Neither healthy nor a problem: what was seen proves neither. */
 static void judge_doubt(const struct mt_facts *facts, const struct mt_trend *trend,
 			const char *what, struct mt_diagnosis *out)
 {
-	double needed_s = fmax(trend->needed_s, NEEDED_MORE * facts->duration_s);
-	struct mt_short_text time = mt_diagnose_time(needed_s);
-	struct mt_finding *finding = add_doubt(trend, what, time.text, out);
+	struct wait wait = wait_for(facts, trend);
+	struct mt_finding *finding = add_doubt(trend, what, remedy(facts, &wait).text, out);
 
 	if (trend->rounds)
 		mt_finding_show(finding, "rounds", "rounds_seen_count", (double)trend->rounds,
@@ -581,9 +658,9 @@ static void judge_doubt(const struct mt_facts *facts, const struct mt_trend *tre
 				trend->rounds_marked ? "marked by the program"
 						     : "by the falls of memory",
 				MT_TREND_ROUNDS_MIN);
-	show_wait(facts, needed_s, finding, out);
+	show_wait(facts, &wait, finding, out);
 	show_sleep(facts, finding);
-	if (trend->doubt == MT_TREND_FEW_ROUNDS)
+	if (trend->doubt == MT_TREND_FEW_ROUNDS && !wait.is_over)
 		mt_finding_advise(finding, "The last 15 minutes count, too: the longer it has run, "
 					   "the less there is to wait for.");
 }
@@ -640,13 +717,15 @@ static bool judge_unseen(const struct mt_facts *facts, struct mt_diagnosis *out)
 		mt_finding_bytes(finding, "RSS at the end", "rss_bytes",
 				 facts->samples[facts->samples_count - 1].rss_bytes);
 	if (!facts->process.shimmed)
-		mt_finding_advise(finding, "Start it under the shim: mtctl run -- %.160s.",
-				  facts->process.command);
+		mt_finding_advise(finding, "Start it under the shim: mtctl run -- %s",
+				  start_command(facts));
 	else if (!facts->awake && !facts->asleep)
 		mt_finding_advise(finding, "See what mtctl doctor %d says of its files.",
 				  (int)facts->process.pid);
 	else
-		mt_finding_advise(finding, "Diagnose for longer: mtctl diagnose %d --for 60.",
+		mt_finding_advise(finding,
+				  "Let mtctl diagnose %d run to its end: confidence grows up to "
+				  "20 s of samples.",
 				  (int)facts->process.pid);
 	return true;
 }
@@ -746,17 +825,20 @@ static void judge_build_up(const struct mt_facts *facts, const struct mt_trend *
 			   const struct mt_finding *guess, struct mt_diagnosis *out)
 {
 	bool is_live = trend == &out->live, is_remembered = !is_live || !facts->has_pymalloc;
-	double needed_s = fmax(BUILD_UP_S - (is_remembered ? trend->judged_s : 0), BUILD_UP_MIN_S);
-	struct mt_short_text time = mt_diagnose_time(needed_s);
+	const struct wait wait = {
+		.needed_s =
+			fmax(BUILD_UP_S - (is_remembered ? trend->judged_s : 0), BUILD_UP_MIN_S),
+		.why = "growth that goes on for five minutes is not of a program "
+		       "that loads its data"};
 	struct mt_finding *finding = mt_finding_add(
 		out, MT_VERDICT_UNKNOWN, 0, 0.9,
 		"%s of %s, much of which came by %s within %.0f s, as in a program that builds up "
-		"its data, use --for %s",
+		"its data%s",
 		mt_text_bytes(mt_text_round_u64(trend->last)).text,
 		is_live ? "live memory" : "resident memory", mt_diagnose_rate(trend->slope).text,
-		growing_s(facts, trend), time.text);
+		growing_s(facts, trend), remedy(facts, &wait).text);
 
-	show_wait(facts, needed_s, finding, out);
+	show_wait(facts, &wait, finding, out);
 	for (size_t i = 0; i < guess->evidence_count; i++)
 		mt_finding_show(finding, guess->evidence[i].label, guess->evidence[i].name,
 				guess->evidence[i].value, "%s", guess->evidence[i].text);
@@ -768,8 +850,11 @@ static void judge_build_up(const struct mt_facts *facts, const struct mt_trend *
 static void judge_guess(const struct mt_facts *facts, const struct mt_finding *guess,
 			struct mt_diagnosis *out)
 {
-	double needed_s = fmax(60, 3 * facts->duration_s);
-	struct mt_short_text time = mt_diagnose_time(needed_s);
+	const struct wait wait = {
+		.needed_s = fmax(60, 3 * facts->duration_s),
+		.is_over = facts->duration_s >= LOOK_GIVEN_S,
+		.why = guess ? "what is there goes on for so long, chance does not"
+			     : "confidence grows up to 20 s of samples"};
 	const struct mt_trend *build_up = guess ? build_up_of(facts, guess, out) : NULL;
 	struct mt_finding *finding;
 
@@ -777,13 +862,13 @@ static void judge_guess(const struct mt_facts *facts, const struct mt_finding *g
 		judge_build_up(facts, build_up, guess, out);
 		return;
 	}
-	finding = guess ? mt_finding_add(out, MT_VERDICT_UNKNOWN, 0, 0.9,
-					 "%s is possible, and no more than that, use --for %s",
-					 mt_diagnose_word(guess->verdict), time.text)
-			: mt_finding_add(out, MT_VERDICT_UNKNOWN, 0, 0.9,
-					 "only %.1f s were seen, use --for %s", out->rss.judged_s,
-					 time.text);
-	show_wait(facts, needed_s, finding, out);
+	finding =
+		guess ? mt_finding_add(out, MT_VERDICT_UNKNOWN, 0, 0.9,
+				       "%s is possible, and no more than that%s",
+				       mt_diagnose_word(guess->verdict), remedy(facts, &wait).text)
+		      : mt_finding_add(out, MT_VERDICT_UNKNOWN, 0, 0.9, "only %.1f s were seen%s",
+				       out->rss.judged_s, remedy(facts, &wait).text);
+	show_wait(facts, &wait, finding, out);
 }
 
 /* Nothing is sure enough to be the verdict: healthy, or why not. The guesses stay below it. */

@@ -10,7 +10,8 @@
 #define UNEXPLAINED_SHARE 0.34    /* of the growth of the sum */
 #define RISE_SHARE        0.10    /* of the sum: so much more at the end is a rise */
 #define NEEDED_MIN_S      300.0
-#define NEEDED_MORE       3 /* times what was sampled now */
+#define NEEDED_MORE       3     /* times what was sampled now */
+#define LOOK_GIVEN_S      120.0 /* who samples for so long has been told to: no more helps */
 
 static struct mt_trend trend_of_sum(const struct mt_diagnose_tree *tree)
 {
@@ -123,7 +124,8 @@ static void add_growth(const struct mt_facts *root, const struct mt_trend *trend
 	show_tree(root, trend, finding);
 	if (!is_sure)
 		mt_finding_advise(finding,
-				  "Diagnose for longer: mtctl diagnose %d --tree --for %s.",
+				  "Run mtctl diagnose %d --tree --for %s: growth that goes on for "
+				  "so long is not of a program that starts.",
 				  (int)root->process.pid, time.text);
 	insert(finding, out);
 }
@@ -134,17 +136,26 @@ static void add_doubt(const struct mt_facts *root, const struct mt_trend *trend,
 	struct mt_diagnosis one = {.count = 0};
 	struct mt_short_text time =
 		mt_diagnose_time(fmax(trend->needed_s, fmax(NEEDED_MORE * root->duration_s, 60)));
+	bool is_over = root->duration_s >= LOOK_GIVEN_S;
 	struct mt_finding *finding =
 		mt_finding_add(&one, MT_VERDICT_UNKNOWN, fmax(trend->growth, (double)MT_MIB), 0.9,
 			       "%s, and what the processes hold together tells not whether it "
-			       "comes back, use --for %s",
+			       "comes back%s%s",
 			       any_ended ? "a process of the tree grew until it ended"
 					 : "the processes of the tree hold more than at the start",
-			       time.text);
+			       is_over ? "" : ", use --for ", is_over ? "" : time.text);
 
 	show_tree(root, trend, finding);
-	mt_finding_advise(finding, "Diagnose for longer: mtctl diagnose %d --tree --for %s.",
-			  (int)root->process.pid, time.text);
+	if (is_over)
+		mt_finding_advise(finding,
+				  "Record the tree for an hour and more, and look at its lows: "
+				  "mtctl record --pid %d -o long.jsonl; mtctl plot long.jsonl.",
+				  (int)root->process.pid);
+	else
+		mt_finding_advise(finding,
+				  "Run mtctl diagnose %d --tree --for %s: what comes back does so "
+				  "within that time, and a leak goes on.",
+				  (int)root->process.pid, time.text);
 	insert(finding, out);
 }
 

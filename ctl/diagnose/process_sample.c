@@ -96,8 +96,7 @@ static void refresh(struct mt_facts *facts)
 	struct mt_error_reason why;
 
 	if (facts->silent_count < SILENT_MAX || facts->samples_count % SILENT_STEP == 0)
-		facts->silent_count =
-			mt_control_file_refresh(&facts->process) ? 0 : facts->silent_count + 1;
+		facts->silent_count = mt_diagnose_refresh(facts) ? 0 : facts->silent_count + 1;
 	if (mt_target_read_head(&facts->process, &head, &why) == MT_ERR_OK)
 		facts->last.head = head;
 }

@@ -94,18 +94,25 @@ static void print_processes(const struct mt_diagnose_report *report)
 		       mt_text_bytes(sums->copied_bytes).text);
 }
 
+struct mt_short_text mt_diagnose_history(const struct mt_facts *facts)
+{
+	double seconds = facts->history_count ? -facts->history[0].at_s : 0;
+	struct mt_short_text text = {""};
+
+	if (seconds >= 1)
+		snprintf(text.text, sizeof(text.text), ", and read the %.40s before",
+			 mt_text_span((uint64_t)(seconds * 1e9)).text);
+	return text;
+}
+
 /* How the samples were taken, and how sure the verdict is. */
 static void print_sampling(const struct mt_facts *facts, const struct mt_diagnosis *diagnosis)
 {
 	double seconds = facts->samples_count ? facts->samples[facts->samples_count - 1].at_s : 0;
-	char history[96];
-
-	snprintf(history, sizeof(history), ", and read the %s before",
-		 mt_diagnose_time(facts->history_count ? -facts->history[0].at_s : 0).text);
 	printf("\n  Sampled process %d (%s) %s in %.0f s%s%s", (int)facts->process.pid,
 	       facts->process.comm, mt_text_counted(facts->samples_count, "time", "times").text,
 	       seconds, facts->interrupted ? " (ended early)" : "",
-	       facts->history_count ? history : "");
+	       mt_diagnose_history(facts).text);
 	if (diagnosis->list[0].verdict != MT_VERDICT_UNKNOWN)
 		printf("; confidence in the verdict: %s (%.0f %%)",
 		       mt_diagnose_confidence_word(diagnosis->list[0].confidence),
@@ -117,8 +124,9 @@ static void print_sampling(const struct mt_facts *facts, const struct mt_diagnos
 	else if (facts->trim.requested && !facts->trim.done)
 		printf("\n  The test trim got no reply: %s.", facts->trim.why_not);
 	if (seconds < 20 && facts->awake && !facts->ended &&
+	    diagnosis->list[0].verdict != MT_VERDICT_UNKNOWN &&
 	    diagnosis->list[0].confidence < MT_DIAGNOSE_SURE)
-		printf("\n  A longer diagnosis is more certain: mtctl diagnose %d --for 60.",
+		printf("\n  Confidence grows up to 20 s of samples: mtctl diagnose %d --for 60s.",
 		       (int)facts->process.pid);
 	putchar('\n');
 }

@@ -126,7 +126,7 @@ static void check_trend(const struct mt_diagnosis *diagnosis, struct mt_checks *
 		add(out, MT_CHECK_NOTE, "rss_flat", "diagnose for longer: --for 60",
 		    "too few samples to decide whether RSS is flat");
 	else if (rss->shape == MT_TREND_UNDECIDED)
-		add(out, MT_CHECK_NOTE, "rss_flat", "diagnose for longer, see the verdict above",
+		add(out, MT_CHECK_NOTE, "rss_flat", "see the verdict above",
 		    "too little was seen to decide whether RSS is flat: %s",
 		    mt_trend_doubt_word(rss->doubt));
 	else if (rss->shape == MT_TREND_GROWS)

@@ -10,6 +10,7 @@
 #include "ctl/process/control_file.h"
 #include "ctl/diagnose/diagnose.h"
 #include "ctl/process/process_limit.h"
+#include "ctl/process/start_command.h"
 #include "ctl/process/target.h"
 
 #define STEPS       120u /* samples, within the bounds of a step */
@@ -121,10 +122,13 @@ static void begin(struct mt_facts *facts, const struct mt_diagnose_options *opti
 	error = mt_target_read(&facts->process, &facts->first, &why);
 	facts->awake = error == MT_ERR_OK;
 	facts->asleep = error == MT_ERR_NOT_AVAILABLE && facts->process.shimmed;
-	if (!facts->process.shimmed)
+	if (!facts->process.shimmed) {
 		snprintf(facts->why_not, sizeof(facts->why_not), "it does not carry the shim");
-	else if (error)
+		mt_start_command_say(&facts->process, facts->start_command,
+				     sizeof(facts->start_command));
+	} else if (error) {
 		snprintf(facts->why_not, sizeof(facts->why_not), "%.150s", why.text);
+	}
 	if (!facts->awake) {
 		mt_diagnose_read_maps(facts);
 		return;

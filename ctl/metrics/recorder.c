@@ -248,7 +248,7 @@ static uint64_t update_identity(const struct mt_recorder *recorder, struct mt_wa
 	if (same && (watched->process.shimmed || !recorder->options.shim ||
 		     watched->same_count & (watched->same_count - 1)))
 		return identity;
-	if (mt_process_find(watched->process.pid, &fresh, &why) == MT_ERR_OK)
+	if (mt_process_find_soon(watched->process.pid, &fresh, &why) == MT_ERR_OK)
 		watched->process = fresh;
 	return identity;
 }

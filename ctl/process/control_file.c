@@ -15,9 +15,8 @@
 #include "ctl/process/clock.h"
 #include "ctl/process/stats_dir.h"
 
-#define FRESH_TIMEOUT_MS 1000u
-#define POLL_FIRST_MS    1u
-#define POLL_MAX_MS      20u
+#define POLL_FIRST_MS 1u
+#define POLL_MAX_MS   20u
 /* within that time the process may be its former user again (seteuid(2)) */
 #define CHANGED_USER_MAX_NS 1000000000u
 /* reads, over 0.1 s and more, in which an invalid file may be a write in progress */
@@ -269,5 +268,5 @@ bool mt_control_file_refresh(const struct mt_process *process)
 	const struct mt_request request = {.kind = MT_REQUEST_PUBLISH};
 	struct mt_error_reason why;
 
-	return mt_control_file_request(process, request, FRESH_TIMEOUT_MS, &why) == MT_ERR_OK;
+	return mt_control_file_request(process, request, MT_CONTROL_FRESH_MS, &why) == MT_ERR_OK;
 }

@@ -12,6 +12,8 @@
 
 #include "ctl/process/target.h"
 
+#define MT_CONTROL_FRESH_MS 1000u
+
 struct mt_control_call {
 	struct mt_process process;
 	uint64_t seq;
@@ -67,8 +69,8 @@ enum mt_err mt_control_file_exchange(const struct mt_process *process, struct mt
 enum mt_err mt_control_file_request(const struct mt_process *process, struct mt_request request,
 				    uint64_t timeout_ms, struct mt_error_reason *why);
 
-/* Asks the process to publish its figures now, and waits up to 1 s. Returns whether it has replied.
- */
+/* Asks the process to publish its figures now, and waits up to MT_CONTROL_FRESH_MS. Returns whether
+ * it has replied. */
 bool mt_control_file_refresh(const struct mt_process *process);
 
 #endif

@@ -11,11 +11,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ctl/output/shell_word.h"
 #include "ctl/output/text.h"
 #include "ctl/process/preload.h"
 #include "ctl/process/read_file.h"
 #include "ctl/process/runtime.h"
+#include "ctl/process/start_command.h"
 #include "ctl/process/target.h"
 #include "ctl/process/watchdog.h"
 
@@ -131,7 +131,8 @@ static void search(const void *argument, int to)
 static void read_program(struct mt_look *out)
 {
 	char path[64];
-	const struct mt_watchdog watchdog = {search, path, sizeof(struct program), SEARCH_MAX_MS};
+	const struct mt_watchdog watchdog = {search, path, sizeof(struct program), SEARCH_MAX_MS,
+					     0};
 	struct mt_watchdog_end end;
 	struct program program;
 	size_t length = 0;
@@ -250,36 +251,23 @@ static void read_python(struct mt_look *out)
 
 /* ---- limits, owner, start ---- */
 
-void mt_look_parse_rlimits(const char *text, struct mt_look_rlimits *out)
+static uint64_t rlimit_of(const char *text, const char *word)
 {
-	static const struct {
-		const char *word;
-		size_t offset;
-	} rows[] = {
-#define X(name, word) {word, offsetof(struct mt_look_rlimits, name##_bytes)},
-		MT_LOOK_RLIMITS(X)
-#undef X
-	};
+	const char *line = text ? strstr(text, word) : NULL;
+	uint64_t value;
+	char number[24];
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		const char *line = text ? strstr(text, rows[i].word) : NULL;
-		uint64_t value = UINT64_MAX;
-		char number[24];
-
-		if (line && sscanf(line + strlen(rows[i].word), "%23s", number) == 1 &&
-		    !mt_text_parse_u64(number, &value))
-			value = UINT64_MAX;
-		memcpy((char *)out + rows[i].offset, &value, sizeof(value));
-	}
+	return line && sscanf(line + strlen(word), "%23s", number) == 1 &&
+			       mt_text_parse_u64(number, &value)
+		       ? value
+		       : UINT64_MAX;
 }
 
-bool mt_look_quote(const char *words, size_t length, char *out, size_t out_bytes)
+void mt_look_parse_rlimits(const char *text, struct mt_look_rlimits *out)
 {
-	*out = '\0';
-	for (const char *word = words; word < words + length; word += strlen(word) + 1)
-		if (!mt_shell_word_add(word, out, out_bytes))
-			return false;
-	return true;
+#define X(name, word) out->name##_bytes = rlimit_of(text, word);
+	MT_LOOK_RLIMITS(X)
+#undef X
 }
 
 void mt_look_parse_cgroup(const char *text, struct mt_look *out)
@@ -336,8 +324,7 @@ static void read_status(struct mt_look *out)
 {
 	char *status = mt_process_read(out->process.pid, "status", NULL),
 	     *limits = mt_process_read(out->process.pid, "limits", NULL),
-	     *cgroup = mt_process_read(out->process.pid, "cgroup", NULL), *words;
-	size_t length = 0;
+	     *cgroup = mt_process_read(out->process.pid, "cgroup", NULL);
 
 	out->threads_count = status_number(status, "Threads");
 	out->rss_peak_bytes = status_number(status, "VmHWM") * 1024;
@@ -348,14 +335,8 @@ static void read_status(struct mt_look *out)
 	free(status);
 	free(limits);
 	free(cgroup);
-	words = mt_process_read_memory(out->process.pid, "cmdline", &length);
-	/* what a program that has written its title over its arguments leaves of them */
-	while (words && length > 1 && !words[length - 1] && !words[length - 2])
-		length--;
-	if (words)
-		out->is_command_cut =
-			!mt_look_quote(words, length, out->command, sizeof(out->command));
-	free(words);
+	out->is_command_cut =
+		!mt_start_command_read(&out->process, out->command, sizeof(out->command));
 }
 
 /* Whose the process is, of which no more may be read. */

@@ -94,10 +94,6 @@ void mt_look_sort(const struct mt_smaps *smaps, struct mt_look *out);
 /* Reads the text of /proc/PID/limits. Pure. */
 void mt_look_parse_rlimits(const char *text, struct mt_look_rlimits *out);
 
-/* Writes the words of /proc/PID/cmdline (`length` bytes, each word ended by a NUL) as a shell takes
- * them. Returns false where it does not fit: then it is cut at a word. Pure. */
-bool mt_look_quote(const char *words, size_t length, char *out, size_t out_bytes);
-
 /* Reads the text of /proc/PID/cgroup: the systemd service and the kind of container. Pure. */
 void mt_look_parse_cgroup(const char *text, struct mt_look *out);
 

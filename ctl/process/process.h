@@ -44,6 +44,10 @@ void mt_process_say(const struct mt_process *process, const char *text);
  * a read of its maps does not return in time. */
 enum mt_err mt_process_find(pid_t pid, struct mt_process *out, struct mt_error_reason *why);
 
+/* The same, which waits no longer for its maps than a list does: for one of many that are watched.
+ */
+enum mt_err mt_process_find_soon(pid_t pid, struct mt_process *out, struct mt_error_reason *why);
+
 /* mt_process_find, and MT_ERR_UNKNOWN where the process does not carry the shim. */
 enum mt_err mt_process_find_shimmed(pid_t pid, struct mt_process *out, struct mt_error_reason *why);
 

@@ -52,7 +52,7 @@ static char *read_file(pid_t pid, const char *file, size_t max_bytes, unsigned m
 		       size_t *length)
 {
 	struct request request = {.max_bytes = max_bytes};
-	const struct mt_watchdog watchdog = {copy, &request, sizeof(int) + max_bytes, max_ms};
+	const struct mt_watchdog watchdog = {copy, &request, sizeof(int) + max_bytes, max_ms, 0};
 	struct mt_watchdog_end end = {.is_stuck = true};
 	uint64_t from_ns = mt_clock_now_ns();
 	int failed = ETIMEDOUT;

@@ -15,6 +15,7 @@
 #include "ctl/process/env_dir.h"
 #include "ctl/output/text.h"
 #include "ctl/process/read_file.h"
+#include "ctl/process/start_command.h"
 #include "ctl/process/watchdog.h"
 
 #define MS UINT64_C(1000000)
@@ -24,8 +25,12 @@
 #define ALL_NS          (5000 * MS)
 #define USERS_MAX       64u
 #define COMPUTES_MAX_MS 1000u
-#define BATCH_MAX       4096u /* processes that one child looks at */
-#define RESULT_MAX      (sizeof(struct result) + PATH_MAX)
+/* of one process alone, which a user has named: on a busy machine, who holds its mmap_lock waits
+ * for a CPU. In a list, others wait behind it, and the next list has it. */
+#define ONE_WAIT_MS 2000u
+#define ONE_MAX_MS  4000u
+#define BATCH_MAX   4096u /* processes that one child looks at */
+#define RESULT_MAX  (sizeof(struct result) + PATH_MAX)
 
 /* ---- whether a process has an executable mapping of libmtshim.so ---- */
 
@@ -176,6 +181,7 @@ void mt_process_budget_spend(uid_t uid, uint64_t ns)
 struct batch {
 	struct mt_process_probe *probes;
 	size_t first, end;
+	bool is_one;
 };
 
 /* What the child writes for each process, followed by `directory_bytes` of its MT_DIR. */
@@ -318,7 +324,8 @@ static uint64_t store_results(const struct batch *batch, const char *text, size_
 static size_t run_child(const struct batch *batch)
 {
 	const struct mt_watchdog watchdog = {
-		probe_batch, batch, (batch->end - batch->first) * RESULT_MAX, COMPUTES_MAX_MS};
+		probe_batch, batch, (batch->end - batch->first) * RESULT_MAX,
+		batch->is_one ? ONE_MAX_MS : COMPUTES_MAX_MS, batch->is_one ? ONE_WAIT_MS : 0};
 	uint64_t from_ns = mt_clock_now_ns(), cost_ns;
 	size_t length, at = batch->first;
 	struct mt_watchdog_end end;
@@ -338,7 +345,7 @@ static size_t run_child(const struct batch *batch)
 
 void mt_process_probe_all(struct mt_process_probe *probes, size_t count)
 {
-	struct batch batch = {.probes = probes};
+	struct batch batch = {.probes = probes, .is_one = count == 1 && probes->is_named};
 
 	memset(&budget, 0, sizeof(budget));
 	while (batch.first < count) {
@@ -359,10 +366,12 @@ void mt_process_probe_all(struct mt_process_probe *probes, size_t count)
 
 /* ---- process.h ---- */
 
-enum mt_err mt_process_find(pid_t pid, struct mt_process *out, struct mt_error_reason *why)
+static enum mt_err find(pid_t pid, bool is_named, struct mt_process *out,
+			struct mt_error_reason *why)
 {
 	struct mt_process process = {.pid = pid};
-	struct mt_process_probe one = {.process = &process, .maps = true, .command = true};
+	struct mt_process_probe one = {
+		.process = &process, .maps = true, .command = true, .is_named = is_named};
 
 	if (!mt_process_read_status(&process) || !mt_process_read_stat(&process))
 		return mt_error_because(why, MT_ERR_UNKNOWN,
@@ -373,7 +382,8 @@ enum mt_err mt_process_find(pid_t pid, struct mt_process *out, struct mt_error_r
 		return mt_error_because(
 			why, MT_ERR_TIMEOUT,
 			"process %d (%s) does not answer: /proc/%d/maps cannot be read in %u ms",
-			(int)process.pid, process.comm, (int)process.pid, MT_WATCHDOG_WAIT_MS);
+			(int)process.pid, process.comm, (int)process.pid,
+			is_named ? ONE_WAIT_MS : MT_WATCHDOG_WAIT_MS);
 	if (one.error)
 		return mt_error_because(
 			why, MT_ERR_FOREIGN,
@@ -387,20 +397,32 @@ enum mt_err mt_process_find(pid_t pid, struct mt_process *out, struct mt_error_r
 	return MT_ERR_OK;
 }
 
+enum mt_err mt_process_find(pid_t pid, struct mt_process *out, struct mt_error_reason *why)
+{
+	return find(pid, true, out, why);
+}
+
+enum mt_err mt_process_find_soon(pid_t pid, struct mt_process *out, struct mt_error_reason *why)
+{
+	return find(pid, false, out, why);
+}
+
 enum mt_err mt_process_find_shimmed(pid_t pid, struct mt_process *out, struct mt_error_reason *why)
 {
 	struct mt_process process;
+	char command[MT_START_COMMAND_BYTES];
 	enum mt_err error = mt_process_find(pid, &process, why);
 
 	if (error)
 		return error;
-	if (!process.shimmed)
+	if (!process.shimmed) {
+		mt_start_command_say(&process, command, sizeof(command));
 		return mt_error_because(
 			why, MT_ERR_UNKNOWN,
 			"process %d (%s) of %.40s does not carry the shim; a start under it: "
 			"mtctl run -- %s",
-			(int)process.pid, process.comm, mt_user_name(process.uid).text,
-			process.command);
+			(int)process.pid, process.comm, mt_user_name(process.uid).text, command);
+	}
 	*out = process;
 	return MT_ERR_OK;
 }

@@ -11,8 +11,9 @@ struct mt_process_probe {
 	/* wanted: whether it is shimmed, and, if it is, its command line and MT_DIR (for
 	 * ctl/process/env_dir.h) */
 	bool maps;
-	bool command;      /* wanted: its command line in any case */
-	bool done;         /* known already: it is passed over */
+	bool command;  /* wanted: its command line in any case */
+	bool done;     /* known already: it is passed over */
+	bool is_named; /* a user has named this one: it has more time where it is the only one */
 	enum mt_err error; /* out. FOREIGN: its maps may not be read. TIMEOUT: see below */
 	/* out. FOREIGN: errno. TIMEOUT: EAGAIN where others alone have spent the time */
 	int errno_value;
@@ -20,9 +21,10 @@ struct mt_process_probe {
 };
 
 /* Fills in *process of each probe. A process whose read waits for 200 ms or takes 1 s of CPU time
- * is MT_ERR_TIMEOUT. The first 0.5 ms of each read are free; once the processes of one user have
- * used 1 s beyond that, the others of that user are MT_ERR_TIMEOUT without a read, and after 5 s so
- * is every process. MT_ERR_TIMEOUT leaves *process unchanged. */
+ * is MT_ERR_TIMEOUT; one that a user has named, for 2 s or 4 s. The first 0.5 ms of each read are
+ * free; once the processes of one user have used 1 s beyond that, the others of that user are
+ * MT_ERR_TIMEOUT without a read, and after 5 s so is every process. MT_ERR_TIMEOUT leaves *process
+ * unchanged. */
 void mt_process_probe_all(struct mt_process_probe *probes, size_t count);
 
 /* The time of one user in this call, from which the readers of process.h take as well. Returns

@@ -69,7 +69,7 @@ static void read_file(const void *argument, int to)
 static void read_libc(pid_t pid, const char *path, struct mt_runtime *out)
 {
 	char place[PATH_MAX];
-	const struct mt_watchdog watchdog = {read_file, place, sizeof(out->libc), READ_MAX_MS};
+	const struct mt_watchdog watchdog = {read_file, place, sizeof(out->libc), READ_MAX_MS, 0};
 	struct mt_watchdog_end end;
 	size_t length = 0;
 	char *text;

@@ -75,5 +75,8 @@ const char *mt_set_request_value(const struct mt_request *request, const struct 
 {
 	const char *value = mt_stats_file_setting(file, request->name);
 
+	/* 0 and 1 say whether it was made ready at the start, and sample nothing */
+	if (value && is_prof(request) && (strcmp(value, "0") == 0 || strcmp(value, "1") == 0))
+		return "off";
 	return value ? value : "?";
 }

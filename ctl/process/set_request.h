@@ -19,7 +19,8 @@ const char *mt_set_request_unavailable(const struct mt_request *request,
 /* Replaces the error in *why, from the process, by a more precise one where there is one. */
 void mt_set_request_explain(const struct mt_request *request, struct mt_error_reason *why);
 
-/* Returns the present value of the setting in the process, "?" where it is not in the file. */
+/* Returns the present value of the setting in the process as it is set, "?" where it is not in the
+ * file. prof is "on" or "off". */
 const char *mt_set_request_value(const struct mt_request *request,
 				 const struct mt_stats_file *file);
 

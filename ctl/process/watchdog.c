@@ -124,9 +124,11 @@ static bool read_more(struct reader *reader, size_t max_bytes)
  * CPU, its child gets none either. */
 static bool has_time(struct reader *reader, const struct mt_watchdog *watchdog)
 {
+	unsigned wait_ms = watchdog->wait_ms ? watchdog->wait_ms : MT_WATCHDOG_WAIT_MS;
+
 	if (sleeps(reader->child))
 		reader->waited_ms += TICK_MS;
-	return reader->waited_ms < MT_WATCHDOG_WAIT_MS &&
+	return reader->waited_ms < wait_ms &&
 	       mt_clock_now_ns() - reader->last_ns < watchdog->max_ms * UINT64_C(1000000);
 }
 

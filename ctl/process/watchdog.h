@@ -16,8 +16,10 @@ struct mt_watchdog {
 	void (*work)(const void *argument, int to);
 	const void *argument;
 	size_t max_bytes; /* of the output; bytes beyond are not read */
-	/* how long it may run without output; it may sleep for MT_WATCHDOG_WAIT_MS */
+	/* how long it may run without output */
 	unsigned max_ms;
+	/* how long of that it may sleep; 0: MT_WATCHDOG_WAIT_MS */
+	unsigned wait_ms;
 };
 
 /* How a run has ended. */

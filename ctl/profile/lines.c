@@ -46,10 +46,13 @@ static enum mt_err send(const struct mt_process *process, uint64_t ms, uint32_t 
 	return MT_ERR_OK;
 }
 
+/* Whose tracing it is, as far as a file has said so. */
+enum begun { NOT_BEGUN, BEGUN_OURS, BEGUN_OWN };
+
 /* Returns true with the file, or with the reason why there will be none. A file of an earlier
  * request counts as none. */
 static bool poll(const struct mt_process *process, uint64_t seq, struct mt_lines_file *out,
-		 enum mt_err *error, struct mt_error_reason *why)
+		 enum begun *begun, enum mt_err *error, struct mt_error_reason *why)
 {
 	bool is_alive = mt_process_is_alive(process);
 	int fd;
@@ -58,7 +61,12 @@ static bool poll(const struct mt_process *process, uint64_t seq, struct mt_lines
 	if (!*error) {
 		*error = mt_lines_file_read(fd, out, why);
 		close(fd);
-		if (*error || out->head.request_seq == seq)
+		if (*error)
+			return true;
+		if (out->head.request_seq == seq &&
+		    (out->head.outcome == MT_LINES_BEGUN || out->head.outcome == MT_LINES_DONE))
+			*begun = out->head.is_own ? BEGUN_OWN : BEGUN_OURS;
+		if (out->head.request_seq == seq && out->head.outcome != MT_LINES_BEGUN)
 			return true;
 		mt_lines_file_free(out);
 	}
@@ -73,14 +81,19 @@ static enum mt_err wait_for_file(const struct mt_process *process,
 				 struct mt_lines_file *out, struct mt_error_reason *why)
 {
 	uint64_t end_ns = mt_clock_now_ns() + (options->for_ms + MORE_TIME_MS) * 1000000u;
-	bool is_stopped = false, is_begun = false;
+	bool is_stopped = false, is_said = !options->begun, is_over = false;
+	enum begun begun = NOT_BEGUN;
 	uint64_t stop_seq;
 	enum mt_err error;
 
-	while (!poll(process, seq, out, &error, why)) {
-		if (options->begun && !is_begun)
-			options->begun(process, options);
-		is_begun = true;
+	while (!is_over) {
+		is_over = poll(process, seq, out, &begun, &error, why);
+		if (begun != NOT_BEGUN && !is_said) {
+			options->begun(process, options, begun == BEGUN_OWN);
+			is_said = true;
+		}
+		if (is_over)
+			break;
 		if (options->stop && *options->stop && !is_stopped) {
 			is_stopped = true;
 			(void)send(process, 0, 1, &stop_seq, why);

@@ -41,8 +41,10 @@ struct mt_lines_options {
 	uint32_t depth;  /* frames of a stack, 1 to MT_LINES_DEPTH_MAX */
 	/* not 0: end the look now, with what is known; NULL: never */
 	const volatile sig_atomic_t *stop;
-	/* called once the process has taken the request and not refused it at once; NULL: nobody */
-	void (*begun)(const struct mt_process *process, const struct mt_lines_options *options);
+	/* called when the look has begun. is_own: it only reads what the program's own tracemalloc
+	 * holds; NULL: nobody */
+	void (*begun)(const struct mt_process *process, const struct mt_lines_options *options,
+		      bool is_own);
 };
 
 /* Has the process looked at, waits for the end, and fills *out. The process ends the look by itself
@@ -65,8 +67,9 @@ bool mt_lines_is_typed_in(const char *name);
 /* Returns the name of the file of a frame. */
 const char *mt_lines_name(const struct mt_lines *lines, const struct mt_lines_frame *frame);
 
-/* Says on stderr what the look will cost the process. */
-void mt_lines_say_cost(const struct mt_process *process, const struct mt_lines_options *options);
+/* Says on stderr what the look costs the process, for `begun`. */
+void mt_lines_say_cost(const struct mt_process *process, const struct mt_lines_options *options,
+		       bool is_own);
 
 /* Printing; top 0: all. */
 struct mt_lines_view {

@@ -34,16 +34,25 @@ static double seconds(uint64_t ns)
 	return (double)ns / 1e9;
 }
 
-void mt_lines_say_cost(const struct mt_process *process, const struct mt_lines_options *options)
+void mt_lines_say_cost(const struct mt_process *process, const struct mt_lines_options *options,
+		       bool is_own)
 {
 	size_t i = options->depth > costs[0].depth;
 
+	if (is_own) {
+		mt_error_say(
+			"process %d (%s): it runs tracemalloc itself, which is read for %.1f s "
+			"and stays as it is. Each of %u readings stops the program for some "
+			"0.5 ms per 1,000 of its blocks. Ctrl-C ends it early",
+			(int)process->pid, process->comm, seconds(options->for_ms * 1000000u),
+			MT_LINES_READINGS);
+		return;
+	}
 	mt_error_say(
 		"process %d (%s): tracemalloc follows Python's allocations for %.1f s. Meanwhile "
 		"Python code takes %s times as long; code in C, as numpy's, as long as before. "
 		"Each new block takes %u bytes more, and each of up to %u readings stops the "
-		"program for some 0.5 ms per 1,000 of them. A program that runs tracemalloc "
-		"itself is only read: its code gets no slower. Ctrl-C ends it early",
+		"program for some 0.5 ms per 1,000 of them. Ctrl-C ends it early",
 		(int)process->pid, process->comm, seconds(options->for_ms * 1000000u),
 		costs[i].times, MT_LINES_TABLE_BYTES, MT_LINES_READINGS);
 }

@@ -62,6 +62,8 @@ struct mt_symbols {
 	Dwfl *dwfl; /* NULL: there is no libdw, and names are offsets */
 	struct mapping *list;
 	size_t count;
+	/* the program's own file, and the name by which it runs; "": that of the file */
+	char exe[PATH_MAX], exe_name[64];
 };
 
 /* ---- maps ---- */
@@ -159,6 +161,44 @@ static void start_dwfl(struct mt_symbols *symbols)
 	symbols->dwfl = symbols->lib.dwfl_begin(&symbols->callbacks);
 }
 
+/* One file may have several names, and a program's file is mapped by the first of them:
+ * redis-server is a link to redis-check-rdb. The name in the command line, or comm, counts where it
+ * is a name of the same file in the same folder. A shorter form of the file's name says less:
+ * python3. */
+static bool is_other_name(const struct mt_symbols *symbols, const char *name)
+{
+	const char *file = mt_text_basename(symbols->exe);
+	char link[PATH_MAX + 160], exe[64];
+	struct stat linked, run;
+
+	if (!*name || strncmp(file, name, strlen(name)) == 0)
+		return false;
+	snprintf(exe, sizeof(exe), "/proc/%d/exe", (int)symbols->pid);
+	snprintf(link, sizeof(link), "/proc/%d/root%.*s%.80s", (int)symbols->pid,
+		 (int)(file - symbols->exe), symbols->exe, name);
+	return stat(link, &linked) == 0 && stat(exe, &run) == 0 && linked.st_dev == run.st_dev &&
+	       linked.st_ino == run.st_ino;
+}
+
+static void find_exe_name(const struct mt_process *process, struct mt_symbols *symbols)
+{
+	char path[64], word[sizeof(process->command)];
+	const char *name;
+	ssize_t length;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)process->pid);
+	length = readlink(path, symbols->exe, sizeof(symbols->exe) - 1);
+	if (length < 1)
+		return;
+	symbols->exe[length] = '\0';
+	snprintf(word, sizeof(word), "%.*s", (int)strcspn(process->command, " "), process->command);
+	name = mt_text_basename(word);
+	if (!is_other_name(symbols, name))
+		name = process->comm;
+	if (is_other_name(symbols, name))
+		snprintf(symbols->exe_name, sizeof(symbols->exe_name), "%s", name);
+}
+
 enum mt_err mt_symbols_new(const struct mt_process *process, struct mt_symbols **out,
 			   struct mt_error_reason *why)
 {
@@ -172,6 +212,7 @@ enum mt_err mt_symbols_new(const struct mt_process *process, struct mt_symbols *
 	symbols = mt_error_check_memory(calloc(1, sizeof(*symbols)));
 	symbols->pid = process->pid;
 	symbols->own = process->uid == geteuid();
+	find_exe_name(process, symbols);
 	while ((line = strsep(&rest, "\n")))
 		if (parse_line(line, &mapping))
 			add(symbols, mapping);
@@ -304,12 +345,19 @@ static void write_line(const struct dwfl *lib, Dwfl_Module *module, uint64_t add
 		snprintf(out, out_bytes, " at %.120s:%d", mt_text_basename(file), number);
 }
 
-static void write_offset(const struct mapping *mapping, uint64_t return_address, char *out,
-			 size_t out_bytes)
+static const char *module_name(const struct mt_symbols *symbols, const struct mapping *mapping)
+{
+	return *symbols->exe_name && strcmp(mapping->path, symbols->exe) == 0
+		       ? symbols->exe_name
+		       : mt_text_basename(mapping->path);
+}
+
+static void write_offset(const struct mt_symbols *symbols, const struct mapping *mapping,
+			 uint64_t return_address, char *out, size_t out_bytes)
 {
 	if (mapping)
 		snprintf(out, out_bytes, "0x%" PRIx64 " in %.120s", return_address - mapping->base,
-			 mt_text_basename(mapping->path));
+			 module_name(symbols, mapping));
 	else
 		snprintf(out, out_bytes, "0x%" PRIx64, return_address);
 }
@@ -324,8 +372,8 @@ char *mt_symbols_offset(const struct mt_symbols *symbols, uint64_t return_addres
 {
 	char text[MT_SYMBOLS_NAME_BYTES];
 
-	write_offset(find(symbols, return_address ? return_address - 1 : 0), return_address, text,
-		     sizeof(text));
+	write_offset(symbols, find(symbols, return_address ? return_address - 1 : 0),
+		     return_address, text, sizeof(text));
 	return keep_clean(text, sizeof(text));
 }
 
@@ -356,9 +404,9 @@ char *mt_symbols_name(struct mt_symbols *symbols, uint64_t return_address)
 		snprintf(text, sizeof(text), "%.220s%s", name, line);
 	else if (name)
 		snprintf(text, sizeof(text), "%.220s in %.120s", name,
-			 mt_text_basename(mapping->path));
+			 module_name(symbols, mapping));
 	else
-		write_offset(mapping, return_address, text, sizeof(text));
+		write_offset(symbols, mapping, return_address, text, sizeof(text));
 	free(readable);
 	return keep_clean(text, sizeof(text));
 }

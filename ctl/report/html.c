@@ -6,30 +6,8 @@
 #include <string.h>
 
 #include "ctl/output/error.h"
+#include "ctl/output/markup.h"
 #include "ctl/output/text.h"
-
-static void put(FILE *to, char letter)
-{
-	switch (letter) {
-	case '&':
-		fputs("&amp;", to);
-		break;
-	case '<':
-		fputs("&lt;", to);
-		break;
-	case '>':
-		fputs("&gt;", to);
-		break;
-	case '"':
-		fputs("&quot;", to);
-		break;
-	case '\'':
-		fputs("&#39;", to);
-		break;
-	default:
-		fputc(letter, to);
-	}
-}
 
 void mt_html_text(FILE *to, const char *text)
 {
@@ -37,8 +15,7 @@ void mt_html_text(FILE *to, const char *text)
 	char *clean = mt_error_check_memory(malloc(room));
 
 	mt_text_clean_utf8(text, clean, room);
-	for (const char *at = clean; *at; at++)
-		put(to, *at);
+	mt_markup_text(to, clean);
 	free(clean);
 }
 

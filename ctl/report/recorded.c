@@ -166,7 +166,8 @@ static void reword(char *text, size_t text_bytes)
 
 static bool names_process(const char *advice)
 {
-	return strstr(advice, "mtctl diagnose ") || strstr(advice, "mtctl sites ") ||
+	return strstr(advice, "mtctl diagnose ") || strstr(advice, "mtctl round ") ||
+	       strstr(advice, "mtctl record ") || strstr(advice, "mtctl sites ") ||
 	       strstr(advice, "mtctl doctor ") || strstr(advice, "mtctl trim ") ||
 	       strstr(advice, "last 15 minutes");
 }

@@ -72,9 +72,7 @@ static void write_source(const struct mt_report *report, FILE *to)
 		mt_html_textf(to, "Sampled %s in %.0f s%s",
 			      mt_text_counted(facts->samples_count, "time", "times").text, seconds,
 			      facts->interrupted ? " (ended early)" : "");
-		if (facts->history_count)
-			mt_html_textf(to, ", and read the %s before",
-				      mt_diagnose_time(-facts->history[0].at_s).text);
+		mt_html_text(to, mt_diagnose_history(facts).text);
 		fputs(facts->trim.done ? "; then a cleanup was requested, whose effect is a part "
 					 "of the evidence."
 				       : ".",

@@ -2,7 +2,8 @@
  * 0600, that MT_REQUEST_LINES makes beside the stats file: bytes and blocks by Python stack, as
  * tracemalloc counts them. The file also comes where the look failed; `outcome` then says why. The
  * process writes it under another name and renames it when it is complete; the requester unlinks
- * it. All integers are native-endian. A reader trusts nothing in the file.
+ * it. When tracing has begun there is one with the outcome BEGUN, for is_own. All integers are
+ * native-endian. A reader trusts nothing in the file.
  *
  * The request's value is "MS DEPTH": how long to look, and how many frames of a stack to keep. MS 0
  * ends the look that runs.
@@ -19,7 +20,7 @@
 #define MT_LINES_IN_PROFILE "PYTHON_LINES:"
 
 #define MT_LINES_MAGIC   0x31736e696c746dull /* "mtlins1" */
-#define MT_LINES_VERSION 1u
+#define MT_LINES_VERSION 2u
 /* Further stacks are only counted. */
 #define MT_LINES_STACKS_MAX 32768u
 #define MT_LINES_FRAMES_MAX 262144u /* of all stacks */
@@ -70,7 +71,8 @@
 	X(TOO_MANY, "the program's own tracemalloc holds so many blocks that reading them would "  \
 		    "stop the program for long")                                                   \
 	X(NEAR_LIMIT, "not read: it is too near its memory limit")                                 \
-	X(FAILED, "a call of Python's has failed")
+	X(FAILED, "a call of Python's has failed")                                                 \
+	X(BEGUN, "the look goes on") /* a head alone; the result replaces it */
 
 enum mt_lines_outcome {
 #define X(name, text) MT_LINES_##name,

@@ -364,6 +364,8 @@ struct mt_stats_file {
 	struct mt_stats_sample samples[MT_SAMPLES_COUNT];
 };
 
+/* SAMPLE has the heap profiler sample for a while, whatever MT_PROF is. Its value is "LOOK MS":
+ * LOOK is a number by which the one who asks extends its time, and ends it by MS 0. */
 #define MT_REQUEST_KINDS(X)                                                                        \
 	X(TRIM, "trim")   /* level */                                                              \
 	X(ROUND, "round") /* a round has ended */                                                  \
@@ -374,7 +376,8 @@ struct mt_stats_file {
 	X(PROFILE, "profile") /* write a heap profile beside the stats file, NAME.heap */          \
 	/* write the blocks of the GPU pool beside it, NAME.blocks: blocks_layout.h */             \
 	X(SNAPSHOT, "snapshot")                                                                    \
-	X(LINES, "lines") /* look at Python's lines; value: lines_layout.h */
+	X(LINES, "lines") /* look at Python's lines; value: lines_layout.h */                      \
+	X(SAMPLE, "sample")
 
 enum mt_request_kind {
 	MT_REQUEST_NONE,
@@ -382,6 +385,9 @@ enum mt_request_kind {
 	MT_REQUEST_KINDS(X) MT_REQUEST_COUNT
 #undef X
 };
+
+/* the longest time of one MT_REQUEST_SAMPLE */
+#define MT_SAMPLE_MS_MAX 3600000u
 
 struct mt_request {
 	/* larger than the one before; the process answers in snapshot.request_seq */

@@ -187,6 +187,8 @@ static bool request(const struct mt_request *wanted, enum mt_err *out)
 		*out = mt_heap_profile_classes();
 	else if (wanted->kind == MT_REQUEST_PROFILE)
 		*out = mt_heap_profile_profile();
+	else if (wanted->kind == MT_REQUEST_SAMPLE)
+		*out = mt_heap_profile_look(wanted);
 	else
 		return false;
 	return true;
@@ -198,6 +200,12 @@ static enum mt_err check_setting(const struct mt_config *wanted, const char *nam
 	if (strcasecmp(name, "prof") == 0 || strcasecmp(name, "MT_PROF") == 0)
 		return mt_heap_profile_follow(wanted);
 	return MT_ERR_OK;
+}
+
+static uint64_t tick(uint64_t now_ns, uint32_t bits)
+{
+	(void)bits;
+	return mt_heap_profile_tick(now_ns);
 }
 
 static void publish(bool all)
@@ -215,6 +223,7 @@ const struct mt_component mt_heap_component = {
 	.fork_prepare = fork_prepare,
 	.fork_parent = fork_parent,
 	.fork_child = fork_child,
+	.tick = tick,
 	.request = request,
 	.check_setting = check_setting,
 	.publish = publish,

@@ -197,7 +197,9 @@ static void fill_head(struct mt_lines_head *head, enum mt_lines_outcome outcome)
 		.tables_bytes = look.size.tables_bytes,
 	};
 	memcpy(head->readings_ns, look.readings_ns, sizeof(head->readings_ns));
-	mt_line_table_describe(head);
+	head->content_sum = MT_CHECKSUM_START;
+	if (outcome != MT_LINES_BEGUN)
+		mt_line_table_describe(head);
 	head->checksum =
 		mt_checksum(MT_CHECKSUM_START, head, offsetof(struct mt_lines_head, checksum));
 }
@@ -208,10 +210,10 @@ static bool write_content(int fd, enum mt_lines_outcome outcome)
 	struct mt_lines_head head;
 	uint64_t offset = 0;
 
-	if (outcome != MT_LINES_DONE)
-		mt_line_table_unmap();
-	else
+	if (outcome == MT_LINES_DONE)
 		mt_line_table_pieces(pieces);
+	else if (outcome != MT_LINES_BEGUN)
+		mt_line_table_unmap();
 	fill_head(&head, outcome);
 	if (!write_whole(fd, &head, sizeof(head), &offset))
 		return false;
@@ -222,7 +224,7 @@ static bool write_content(int fd, enum mt_lines_outcome outcome)
 }
 
 /* Of a look without a result only the head is written. */
-static void report(enum mt_lines_outcome outcome, uint64_t now_ns)
+static void place(enum mt_lines_outcome outcome, uint64_t now_ns)
 {
 	char path[PATH_BYTES];
 	bool whole = false;
@@ -237,6 +239,11 @@ static void report(enum mt_lines_outcome outcome, uint64_t now_ns)
 	}
 	if (mt_publish_end_dump(MT_DUMP_LINES, whole) == MT_ERR_OK)
 		placed_ns = now_ns;
+}
+
+static void report(enum mt_lines_outcome outcome, uint64_t now_ns)
+{
+	place(outcome, now_ns);
 	look.is_reported = true;
 }
 
@@ -281,6 +288,8 @@ static void take_start(void)
 	look.depth = call.depth;
 	if (look.is_tracing && call.is_own)
 		note_reading();
+	if (look.is_tracing)
+		place(MT_LINES_BEGUN, call.ended_ns);
 	if (look.is_tracing)
 		mt_log(MT_LOG_INFO, "a look at Python's lines has begun: %llu ms%s",
 		       (unsigned long long)(look.span_ns / MT_NS_PER_MS),

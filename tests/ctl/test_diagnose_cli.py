@@ -87,14 +87,16 @@ def test_what_is_no_time_is_refused(ctl, fake, given):
 
 
 def test_for_a_process_without_the_shim_the_command_to_start_it_is_printed(ctl, spawn, plain, wait_for):
-	process = spawn(["/bin/sleep", "60"], plain)
+	process = spawn(["/bin/sh", "-c", "sleep 60; true", "it's"], plain)
 	# In the middle of exec the name is the new one already, and the words are not there yet.
-	wait_for(lambda: pathlib.Path(f"/proc/{process.pid}/cmdline").read_bytes().startswith(b"/bin/sleep\0"))
+	wait_for(lambda: pathlib.Path(f"/proc/{process.pid}/cmdline").read_bytes().startswith(b"/bin/sh\0"))
+	words = r"mtctl run -- /bin/sh -c 'sleep 60; true' 'it'\''s'"
 
 	done = ctl("diagnose", process.pid, FOR)
 
 	assert done.returncode == NOT_SHIMMED
-	assert "does not carry the shim" in done.stderr and "mtctl run -- /bin/sleep 60" in done.stderr
+	assert "does not carry the shim" in done.stderr and done.stderr.endswith(words + "\n")
+	assert ctl("stat", process.pid).stderr.endswith(words + "\n")
 
 
 def test_no_such_process_and_no_process_at_all_are_refused(ctl, spawn, plain):

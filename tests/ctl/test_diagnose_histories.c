@@ -259,6 +259,37 @@ Test(histories, tell_how_many_rounds_were_seen_and_how_long_to_look)
 			needed_s = finding->evidence[i].value;
 	cr_expect_str_eq(finding->title, "2 rounds seen, use --for 3m");
 	cr_expect(needed_s > 5 * 27 && needed_s < 7 * 27, "%.0f s", needed_s);
-	cr_expect_not_null(strstr(finding->advice[0], "--for 3m"));
+	cr_expect_str_eq(finding->advice[0], "Run mtctl diagnose 0 --for 3m: that is time for the "
+					     "rounds that a verdict takes.");
+	free(facts);
+}
+
+Test(histories, say_how_much_of_the_time_before_was_read_and_no_more)
+{
+	static struct mt_facts facts;
+
+	cr_expect_str_eq(mt_diagnose_history(&facts).text, "");
+	facts.history_count = 1;
+	facts.history[0].at_s = -3.4;
+	cr_expect_str_eq(mt_diagnose_history(&facts).text, ", and read the 3 s before");
+	facts.history[0].at_s = -0.4;
+	cr_expect_str_eq(mt_diagnose_history(&facts).text, "");
+	facts.history[0].at_s = -899.9;
+	cr_expect_str_eq(mt_diagnose_history(&facts).text, ", and read the 14 min before");
+}
+
+/* Rounds of 27 s, two of which were seen: three minutes are enough for six, whoever has looked for
+ * so long is not sent to look again. */
+Test(histories, no_look_is_followed_by_the_advice_to_look_for_as_long_again)
+{
+	struct mt_facts *facts = look_at(&patients[2], 0);
+	const struct mt_finding *finding = &diagnosis.list[0];
+
+	facts->duration_s = 180;
+	mt_diagnose_judge(facts, &diagnosis);
+	cr_expect_str_eq(finding->title, "2 rounds seen, and 3 min did not settle it");
+	for (size_t i = 0; i < finding->advice_count; i++)
+		cr_expect_null(strstr(finding->advice[i], "--for"), "%s", finding->advice[i]);
+	cr_expect_not_null(strstr(finding->advice[0], "mtctl round 0,"), "%s", finding->advice[0]);
 	free(facts);
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "ctl/process/look.h"
+#include "ctl/process/start_command.h"
 
 #define KB 1024ull
 #define MB (KB * KB)
@@ -83,9 +84,9 @@ Test(look, quotes_words_as_a_shell_takes_them)
 	static const char words[] = "python3\0-c\0print('it''s')\0a b\0\0\033[31m";
 	char out[128];
 
-	cr_assert(mt_look_quote(words, sizeof(words), out, sizeof(out)));
+	cr_assert(mt_start_command_quote(words, sizeof(words), out, sizeof(out)));
 	cr_expect_str_eq(out, "python3 -c 'print('\\''it'\\'''\\''s'\\'')' 'a b' '' $'\\x1b[31m'");
-	cr_expect_not(mt_look_quote(words, sizeof(words), out, 16));
+	cr_expect_not(mt_start_command_quote(words, sizeof(words), out, 16));
 	cr_expect_str_eq(out, "python3 -c", "a word is not cut in two");
 }
 

@@ -509,10 +509,14 @@ def test_it_says_that_a_process_is_gone_and_keeps_its_last_figures(tab, serve, h
 	tab.open(serve()[1])
 	select(tab, hoarder.pid)
 	tab.wait(DRAWN)
+	label = f"[...document.querySelectorAll('#overview-chart .names > *')].map(node => node.children[1].textContent)" \
+		f".find(text => text.startsWith('{hoarder.pid} '))"
+	assert not tab.wait(label).endswith(", ended")
 	hoarder.end()
 
 	assert tab.wait("!document.querySelector('#gone').hidden && document.querySelector('#gone').textContent") == \
 		f"Process {hoarder.pid} is gone. These are its last figures."
+	tab.wait(f"{label}?.endsWith(', ended')")
 	assert tab.value("document.querySelector('#clean-heavy').disabled")
 	assert "RSS" in tab.text("#facts") and tab.value(CHART)
 

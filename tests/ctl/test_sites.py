@@ -53,7 +53,7 @@ def switch(control, one, value):
 def test_the_top_site_is_the_leaking_function_with_the_right_bytes(leak, control, stats):
 	one = leak(PROF=1, MT_MALLOC_CONF="lg_prof_sample:15")
 	assert stats(one.pid, one.env)["prof_state"] == 1
-	assert switch(control, one, "on") == "prof: 1 -> on\n"
+	assert switch(control, one, "on") == "prof: off -> on\n"
 	assert stats(one.pid, one.env)["prof_state"] == 2
 	assert one.tell("go").startswith("done ")
 
@@ -115,6 +115,46 @@ def test_a_diagnose_that_is_ended_early_switches_it_off_again(leak, mtctl, stats
 
 	look.wait(timeout=20)
 	assert stats(one.pid, one.env)["prof_state"] == 1
+
+
+def test_a_user_who_switches_it_on_during_a_diagnose_keeps_it(leak, mtctl, control, stats, wait_for):
+	one = leak(PROF=1)
+	look = subprocess.Popen([mtctl, "diagnose", str(one.pid), "--for=60s"], env=bare_of(one), stdout=subprocess.DEVNULL)
+	wait_for(lambda: stats(one.pid, one.env)["prof_state"] == 2)
+
+	assert switch(control, one, "on") == "prof: off -> on\n"
+	look.terminate()
+
+	look.wait(timeout=20)
+	assert stats(one.pid, one.env)["prof_state"] == 2
+	assert switch(control, one, "off") == "prof: on -> off\n"
+	assert stats(one.pid, one.env)["prof_state"] == 1
+
+
+def test_sampling_for_a_diagnose_that_was_killed_ends_by_itself(leak, run, compile_c, stats, wait_for, mt_dir):
+	"""A diagnose asks for a minute with each sample; this one for 1.5 s, and is not heard of again."""
+	one = leak(PROF=1)
+	files = {path.suffix: path for path in mt_dir.iterdir()}
+
+	assert run([compile_c("sites_classes.c"), files[".control"], files[".stats"], "7 1500"]).returncode == 0
+
+	wait_for(lambda: stats(one.pid, one.env)["prof_state"] == 1)
+	assert next(row for row in stats(one.pid, one.env)["settings"] if row["name"] == "prof")["value"] == "1"
+
+
+def test_a_program_with_several_names_has_the_one_by_which_it_runs(steer, compile_c, env, awake, control, tmp_path):
+	program, run_as = tmp_path / "leaks-check-rdb", tmp_path / "leaks-server"
+	shutil.copy(compile_c("sites_leak.c"), program)
+	subprocess.run(["strip", program], check=True)
+	run_as.symlink_to(program)
+	one = steer([run_as], env(MIN_MB=0, PROF="on", MT_MALLOC_CONF="lg_prof_sample:15"))
+	assert one.process.stdout.readline() == "ready\n"
+	awake(one.pid, one.env)
+
+	frames = [frame for site in sites_json(control, one)["sites"] for frame in site["frames"]]
+
+	assert any(frame.endswith(" in leaks-server") for frame in frames), frames
+	assert not any("check-rdb" in frame for frame in frames)
 
 
 # ---- other formats ----

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "ctl/output/markup.h"
 #include "ctl/output/text.h"
 #include "ctl/process/read_file.h"
 
@@ -168,4 +169,16 @@ Test(text, one_is_no_plural)
 	cr_expect_str_eq(mt_text_counted(1234, "block", "blocks").text, "1,234 blocks");
 	cr_expect_str_eq(mt_text_counted(UINT64_MAX, "block", "blocks").text,
 			 "18,446,744,073,709,551,615 blocks");
+}
+
+Test(text, what_markup_gives_a_meaning_to_is_escaped)
+{
+	char *text = NULL;
+	size_t bytes;
+	FILE *to = open_memstream(&text, &bytes);
+
+	mt_markup_text(to, "<a title=\"x\" id='y'>&\xc3\xa9");
+	fclose(to);
+	cr_expect_str_eq(text, "&lt;a title=&quot;x&quot; id=&#39;y&#39;&gt;&amp;\xc3\xa9");
+	free(text);
 }

@@ -46,7 +46,7 @@ static void say_slowly(const void *argument, int to)
 static void check(void (*work)(const void *, int), size_t most_bytes, const char *expected,
 		  bool expected_stuck)
 {
-	const struct mt_watchdog watchdog = {work, "some", most_bytes, 300};
+	const struct mt_watchdog watchdog = {work, "some", most_bytes, 300, 0};
 	size_t length = 0;
 	struct mt_watchdog_end end = {.is_stuck = !expected_stuck};
 	char *text = mt_watchdog_run(&watchdog, &length, &end);
@@ -79,9 +79,29 @@ Test(watchdog, who_goes_on_writing_has_time)
 	check(say_slowly, 100, "somesomesomesomesomesomesomesome", false);
 }
 
+static void say_late(const void *argument, int to)
+{
+	usleep(MT_WATCHDOG_WAIT_MS * 1000 * 2);
+	say(argument, to);
+}
+
+Test(watchdog, who_is_given_more_time_to_wait_is_waited_for_and_no_longer_than_it_takes)
+{
+	const struct mt_watchdog watchdog = {say_late, "some", 100, 20000, 10000};
+	uint64_t from_ns = mt_clock_now_ns();
+	struct mt_watchdog_end end = {.is_stuck = true};
+	size_t length = 0;
+
+	free(mt_watchdog_run(&watchdog, &length, &end));
+
+	cr_expect_not(end.is_stuck);
+	cr_expect_eq(length, strlen("some"));
+	cr_expect_lt(mt_clock_now_ns() - from_ns, UINT64_C(9000000000));
+}
+
 Test(watchdog, all_waits_of_a_run_are_added_up)
 {
-	const struct mt_watchdog watchdog = {say_slowly, "some", 100, 300};
+	const struct mt_watchdog watchdog = {say_slowly, "some", 100, 300, 0};
 	struct mt_watchdog_end end = {0};
 	size_t length = 0;
 

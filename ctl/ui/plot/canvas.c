@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "ctl/output/markup.h"
 #include "ctl/output/outfile.h"
 #include "ctl/output/text.h"
 
@@ -27,31 +28,10 @@ struct mt_canvas {
 
 /* ---- SVG ---- */
 
-static void put_escaped(FILE *out, const char *text)
-{
-	for (; *text; text++)
-		switch (*text) {
-		case '&':
-			fputs("&amp;", out);
-			break;
-		case '<':
-			fputs("&lt;", out);
-			break;
-		case '>':
-			fputs("&gt;", out);
-			break;
-		case '"':
-			fputs("&quot;", out);
-			break;
-		default:
-			fputc(*text, out);
-		}
-}
-
 static void put_title(FILE *out, const char *text)
 {
 	fputs("<title>", out);
-	put_escaped(out, text);
+	mt_markup_text(out, text);
 	fputs("</title>\n", out);
 }
 
@@ -121,7 +101,7 @@ static void put_text(FILE *out, struct mt_point at, const char *text, const stru
 		"text-anchor=\"%s\">",
 		at.x, at.y, font->size, font->bold ? " font-weight=\"bold\"" : "",
 		(unsigned)font->rgb, anchors[font->anchor]);
-	put_escaped(out, text);
+	mt_markup_text(out, text);
 	fputs("</text>\n", out);
 }
 

@@ -176,11 +176,12 @@ static bool look_at_lines(const struct mt_facts *facts, double seconds, struct m
 			  struct mt_report *report)
 {
 	double span_s = seconds < LOOK_MAX_SECONDS ? seconds : LOOK_MAX_SECONDS;
-	const struct mt_lines_options look = {
-		.for_ms = (uint64_t)(span_s * 1000) + 1, .depth = LOOK_FRAMES, .stop = &stopped};
+	const struct mt_lines_options look = {.for_ms = (uint64_t)(span_s * 1000) + 1,
+					      .depth = LOOK_FRAMES,
+					      .stop = &stopped,
+					      .begun = mt_lines_say_cost};
 	struct mt_error_reason why;
 
-	mt_lines_say_cost(&facts->process, &look);
 	if (mt_lines_collect(&facts->process, &look, lines, &why) == MT_ERR_OK)
 		return true;
 	snprintf(report->lines_why, sizeof(report->lines_why), "%.250s", why.text);

@@ -38,7 +38,7 @@ export class Overview {
 		const rest = lines.filter((line) => !shown.includes(line));
 
 		const series = shown.map((line) => ({key: line.one.ended ? `${line.one.pid} ended` : line.one.pid,
-			label: `${line.one.pid} ${nameOf(line.one)}`, colour: "line" + (this.#slots.indexOf(line.one) + 1)}));
+			label: `${line.one.pid} ${nameOf(line.one)}${line.one.ended ? ", ended" : ""}`, colour: "line" + (this.#slots.indexOf(line.one) + 1)}));
 
 		if (rest.length)
 			series.push({key: OTHERS, label: `${rest.length} ${OTHERS}`, colour: "line-others"});

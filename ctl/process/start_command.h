@@ -1,0 +1,26 @@
+/* ctl/process/start_command.h -- the command line of a process as a user types it again: its words
+ * quoted for a shell, so that it is one line which starts the same program. One thread may call. */
+#ifndef MT_CTL_PROCESS_START_COMMAND_H
+#define MT_CTL_PROCESS_START_COMMAND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "ctl/process/process.h"
+
+/* Room for a command in a message. */
+#define MT_START_COMMAND_BYTES 200
+
+/* Writes the words of /proc/PID/cmdline (`length` bytes, each word ended by a NUL) as a shell takes
+ * them. Returns false where it does not fit: then it is cut at a word. Pure. */
+bool mt_start_command_quote(const char *words, size_t length, char *out, size_t out_bytes);
+
+/* The same for a process, "" where its command line cannot be read. Returns false where it is cut.
+ * Waits for the process up to the limits of mt_process_read_memory. */
+bool mt_start_command_read(const struct mt_process *process, char *out, size_t out_bytes);
+
+/* The same for a message: " ..." ends what is cut, and a command line that cannot be read is comm,
+ * quoted. */
+void mt_start_command_say(const struct mt_process *process, char *out, size_t out_bytes);
+
+#endif
