@@ -28,6 +28,12 @@ BUILD    ?= release
 VERSION  := 0.1.0
 PYTHON   ?= /usr/bin/python3
 PKG_CONFIG ?= pkg-config
+# The compiler's own: for another architecture they are others than this machine's.
+ifeq ($(origin AR),default)
+AR      := $(shell $(CC) -print-prog-name=ar)
+endif
+NM      ?= $(shell $(CC) -print-prog-name=nm)
+OBJCOPY ?= $(shell $(CC) -print-prog-name=objcopy)
 
 ifeq ($(BUILD),release)
 B := build
@@ -184,7 +190,7 @@ build/gen/dygraph.js: $(wildcard $(DYGRAPHS))
 # Appended, not replaced: two folders may have a file of the same name.
 $(B)/obj/libmtctl.a: $(filter-out %/main.o,$(ctl_obj))
 	rm -f $@
-	ar qcs $@ $^
+	$(AR) qcs $@ $^
 
 $(B)/mtctl: $(B)/obj/ctl/main.o $(B)/obj/libmtctl.a
 	$(CC) $(ctl_flags) $(LDFLAGS) $(ctl_link) $(link_map) -o $@.new $^ $(ctl_libs)
