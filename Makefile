@@ -14,7 +14,7 @@
 #> make check-frameworks mtshim.integrations with the real packages of PyPI, which it installs: 7 GB
 #> make bench            the suite; make bench-NAME, bench-each, bench-growth: single benches
 #> make gpu-check        on a machine with a GPU; also gpu-bench
-#> make wheel            for pip, in a clean root of Debian 11; make check-wheel: in clean roots of Debian 11 to testing
+#> make wheel            for pip, x86-64 and aarch64 (WHEEL_ARCHES), in clean roots of Debian 11; make check-wheel: in clean roots of Debian 11 to testing
 #> make install          also uninstall, deb, dist, clean
 #> Variables: PREFIX DESTDIR LIBDIR CC, JEMALLOC=static|none, CUDA=1|0, BUILD=release|debug|asan|tsan, V=1 shows the commands.
 
@@ -28,6 +28,12 @@ BUILD    ?= release
 VERSION  := 0.1.0
 PYTHON   ?= /usr/bin/python3
 PKG_CONFIG ?= pkg-config
+# The compiler's own: for another architecture they are others than this machine's.
+ifeq ($(origin AR),default)
+AR      := $(shell $(CC) -print-prog-name=ar)
+endif
+NM      ?= $(shell $(CC) -print-prog-name=nm)
+OBJCOPY ?= $(shell $(CC) -print-prog-name=objcopy)
 
 ifeq ($(BUILD),release)
 B := build
@@ -184,7 +190,7 @@ build/gen/dygraph.js: $(wildcard $(DYGRAPHS))
 # Appended, not replaced: two folders may have a file of the same name.
 $(B)/obj/libmtctl.a: $(filter-out %/main.o,$(ctl_obj))
 	rm -f $@
-	ar qcs $@ $^
+	$(AR) qcs $@ $^
 
 $(B)/mtctl: $(B)/obj/ctl/main.o $(B)/obj/libmtctl.a
 	$(CC) $(ctl_flags) $(LDFLAGS) $(ctl_link) $(link_map) -o $@.new $^ $(ctl_libs)

@@ -83,13 +83,16 @@ deb: all
 dist:
 	scripts/dist $(VERSION)
 
-# For pip, in a clean root of Debian 11; check-wheel tries it in clean roots of Debian 11, 12, 13 and testing.
+# For pip, in clean roots of Debian 11; check-wheel tries them in clean roots of Debian 11, 12, 13 and testing, that for aarch64 in one of
+# Debian 12 under an emulator. WHEEL_ARCHES: one of them.
+WHEEL_ARCHES ?= x86_64 aarch64
 .PHONY: wheel check-wheel
 wheel:
-	scripts/wheel/make $(VERSION)
+	WHEEL_ARCHES='$(WHEEL_ARCHES)' scripts/wheel/make $(VERSION)
 
 check-wheel:
-	scripts/wheel/check dist/mtshim-$(VERSION)-py3-none-manylinux_*.whl
+	status=0; for arch in $(WHEEL_ARCHES); do \
+		scripts/wheel/check dist/mtshim-$(VERSION)-py3-none-manylinux_2_26_$$arch.whl || status=1; done; exit $$status
 
 # Builds the commit twice, in minutes. Older versions against this one: tests/versions/versions.mk.
 .PHONY: check-reproducible

@@ -39,7 +39,7 @@ ifeq ($(JEMALLOC),static)
 jemalloc_archive := $(shell $(CC) -print-file-name=libjemalloc_pic.a)
 jemalloc_lib     := build/libjemalloc_renamed.a
 
-jemalloc_symbols  := $(shell nm -g $(jemalloc_archive) 2>/dev/null | sed -n 's/.* \([A-Z]\) \([A-Za-z0-9_]*\)$$/\1:\2/p' | sort -u)
+jemalloc_symbols  := $(shell $(NM) -g $(jemalloc_archive) 2>/dev/null | sed -n 's/.* \([A-Z]\) \([A-Za-z0-9_]*\)$$/\1:\2/p' | sort -u)
 jemalloc_defined  := $(patsubst je_%,%,$(filter je_%,$(foreach symbol,$(filter-out U:%,$(jemalloc_symbols)),$(word 2,$(subst :, ,$(symbol))))))
 jemalloc_public   := $(filter-out je_% _Z%,$(foreach symbol,$(filter-out U:%,$(jemalloc_symbols)),$(word 2,$(subst :, ,$(symbol)))))
 jemalloc_version  := $(shell strings $(jemalloc_archive) 2>/dev/null | sed -n 's/^\([0-9]*\.[0-9]*\.[0-9]*\)-[0-9]*-g[0-9a-f]*$$/\1/p' | sort -u | sed 1q)
@@ -98,11 +98,11 @@ $(jemalloc_lib): $(wildcard $(jemalloc_archive)) shim/heap/jemalloc.mk
 	$(if $(jemalloc_is_known),,@echo 'jemalloc $(jemalloc_named) is none of $(jemalloc_known): of its internals nothing is used')
 	$(if $(jemalloc_lacks),@echo 'jemalloc $(jemalloc_named) lacks $(jemalloc_lacks)' | sed 's/;$$//; s/; /; lacks /g')
 	@mkdir -p $(@D)
-	objcopy $(jemalloc_flags) --remove-section=.init_array --remove-section=.rela.init_array $(jemalloc_archive) $@.new
-	ar d $@.new jemalloc_cpp.pic.o jemalloc_cpp.o
-	for member in $$(ar t $@.new | grep -xE '$(jemalloc_leaving)'); do \
-		ar x --output $(@D) $@.new $$member && objcopy --redefine-sym je_arena_decay=mt_je_arena_decay $(@D)/$$member && \
-		ar r $@.new $(@D)/$$member && rm $(@D)/$$member || exit 1; done
+	$(OBJCOPY) $(jemalloc_flags) --remove-section=.init_array --remove-section=.rela.init_array $(jemalloc_archive) $@.new
+	$(AR) d $@.new jemalloc_cpp.pic.o jemalloc_cpp.o
+	for member in $$($(AR) t $@.new | grep -xE '$(jemalloc_leaving)'); do \
+		$(AR) x --output $(@D) $@.new $$member && $(OBJCOPY) --redefine-sym je_arena_decay=mt_je_arena_decay $(@D)/$$member && \
+		$(AR) r $@.new $(@D)/$$member && rm $(@D)/$$member || exit 1; done
 	mv -f $@.new $@
 else ifneq ($(JEMALLOC),none)
 $(error JEMALLOC is static or none)

@@ -10,8 +10,10 @@
 #include "heap/jemalloc_names.h"
 #include "sys/attr.h"
 
-/* What is tried at the start: more than a thread's cache takes. */
+/* What is tried at the start: more than a thread's cache takes. Below four pages jemalloc has no
+ * large blocks. */
 #define PROBE_BYTES (128u << 10)
+#define PROBE_PAGES 8u
 
 /* Internal to jemalloc 5: src/large.c. Its callers in other files come here instead (jemalloc.mk).
  * large_salloc is gone in 5.3.1. */
@@ -69,9 +71,11 @@ static void try_extent(const struct extent *extent)
 
 void mt_jemalloc_large_begin(void)
 {
+	uint64_t bytes = PROBE_PAGES * mt_jemalloc_page_bytes();
+
 	if (&je_large_salloc || !&__real_je_large_dalloc)
 		return;
-	probe = je_malloc(PROBE_BYTES);
+	probe = je_malloc(bytes > PROBE_BYTES ? bytes : PROBE_BYTES);
 	je_free((void *)(uintptr_t)probe);
 	probe = NULL;
 	if (!is_extent_known)

@@ -34,8 +34,10 @@
 #define GATE_STEP_NS (MT_NS_PER_MS / 10)
 /* jemalloc's frames below its caller take 600 to 1500 bytes */
 #define LOOK_BYTES 2048u
-#define LINES_MAX  10 /* of Python, of one stack */
-#define WIPE_BYTES 1536u
+/* aarch64 signs return addresses on the stack in the bits above (-mbranch-protection) */
+#define ADDRESS_BITS (((uintptr_t)1 << 48) - 1)
+#define LINES_MAX    10 /* of Python, of one stack */
+#define WIPE_BYTES   1536u
 
 /* glibc's struct dl_find_object, as far as it is read; newer than the oldest headers that we build
  * with. */
@@ -116,9 +118,12 @@ static bool points_into_unwinder(const uintptr_t *words, size_t count)
 {
 	uintptr_t begin = (uintptr_t)atomic_load_explicit(&walk, memory_order_relaxed);
 
-	for (size_t i = 0; i < count; i++)
-		if (words[i] >= unwinder.from && words[i] < unwinder.to && words[i] != begin)
+	for (size_t i = 0; i < count; i++) {
+		uintptr_t word = words[i] & ADDRESS_BITS;
+
+		if (word >= unwinder.from && word < unwinder.to && word != begin)
 			return true;
+	}
 	return false;
 }
 
