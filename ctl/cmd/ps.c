@@ -248,6 +248,12 @@ static int run_list(void (*print)(const struct mt_process_list *))
 		    processes.list[i].state == MT_PROCESS_UNRESPONSIVE)
 			mt_process_say(&processes.list[i].process, processes.list[i].why.text);
 	print(&processes);
+	if (processes.denied_count)
+		fprintf(stderr,
+			"mtctl: processes of others are left out: %zu. Root needs CAP_SYS_PTRACE "
+			"to look into "
+			"them; or run mtctl as their user\n",
+			processes.denied_count);
 	mt_process_list_free(&processes);
 	return MT_EXIT_OK;
 }

@@ -1,8 +1,10 @@
 /* ctl/process/process_list.c -- see process_list.h. */
 #include "ctl/process/process_list.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "ctl/process/clock.h"
 #include "ctl/process/control_file.h"
@@ -124,6 +126,8 @@ static void read_entries(struct mt_process_list *processes, struct mt_process_pr
 	for (size_t i = 0; i < count; i++) {
 		struct mt_process_list_entry *entry = entry_of(processes, &probes[i]);
 
+		processes->denied_count += probes[i].error == MT_ERR_FOREIGN &&
+					   probes[i].errno_value == EACCES && geteuid() == 0;
 		probes[i].error = use_probe(&probes[i], entry);
 		again += probes[i].error == MT_ERR_INVALID;
 		if (entry->state == MT_PROCESS_UNRESPONSIVE) {

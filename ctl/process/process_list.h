@@ -63,6 +63,7 @@ struct mt_process_list {
 	 */
 	struct mt_process *all;
 	size_t all_count;
+	size_t denied_count;       /* that root may not look into, without CAP_SYS_PTRACE */
 	bool uses_cuda, has_ranks; /* any of them */
 	struct mt_process_list_sums total;
 };

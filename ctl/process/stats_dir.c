@@ -331,6 +331,11 @@ static enum mt_err no_files_error(const struct mt_process *process, const char *
 	char path[PATH_MAX];
 	const char *reason;
 
+	if (!process->pidns && process->uid != geteuid())
+		return mt_error_because(why, MT_ERR_FOREIGN,
+					"awake or asleep is not known: that takes CAP_SYS_PTRACE, "
+					"or to be its user, %u",
+					(unsigned)process->uid);
 	if (!own)
 		default_path(process->uid, path, sizeof(path));
 	reason = why_unusable(process, own ? own : path);
