@@ -414,6 +414,64 @@ print(mtshim.is_active(), mtshim.round(), mtshim.stats().rounds_count, mtshim.al
 """) == "False 0 0 unknown"
 
 
+OUT_OF_REACH = """
+import os, sys
+sys.path.insert(0, sys.argv[1])
+import mtshim
+os.rename(sys.argv[1], sys.argv[1] + ".gone")
+for name in list(sys.modules):
+	if name in ("dataclasses", "inspect"):
+		del sys.modules[name]
+sys.path.clear()
+now = mtshim.stats()
+print(mtshim.is_active(), mtshim.round() > 0, mtshim.trim() >= 0, now.active, now.rss_bytes > 0, mtshim.stats().rounds_count, mtshim.allocator())
+"""
+
+
+def copied(folder):
+	shutil.copytree(SOURCES[0].parent, folder / "copy/mtshim", ignore=shutil.ignore_patterns("__pycache__"))
+	return str(folder / "copy")
+
+
+@pytest.mark.parametrize("library, seen", [(True, "True True True True True 1 jemalloc"), (False, "False False True False False 0 unknown")])
+def test_the_functions_work_where_the_files_are_out_of_reach_later(library, seen, bare, env, run, tmp_path):
+	"""As after a setuid, a chroot, or an uninstallation."""
+	got = run([PYTHON, "-c", OUT_OF_REACH, copied(tmp_path)], env() if library else bare, cwd="/")
+
+	assert (got.stdout.strip(), got.stderr) == (seen, "")
+
+
+def test_the_functions_work_where_all_descriptors_are_in_use(bare, env, run, tmp_path):
+	text = """
+import os, sys
+sys.path.insert(0, sys.argv[1])
+import mtshim
+held = []
+try:
+	while True:
+		held.append(os.open("/dev/null", 0))
+except OSError:
+	pass
+print(mtshim.is_active(), mtshim.round(), mtshim.stats().active, mtshim.trim() >= 0)
+"""
+	few, package = ["prlimit", "--nofile=64", PYTHON, "-c", text], copied(tmp_path)
+
+	assert run([*few, package], env()).stdout == "True 1 True True\n"
+	assert run([*few, package], bare).stdout == "False 0 False True\n"
+
+
+def test_the_figures_can_be_asked_for_while_the_interpreter_ends(inside, python):
+	text = """
+import sys, os
+import mtshim
+class Last:
+	def __del__(self):
+		os.write(1, b"%d" % mtshim.stats().active)
+sys.modules["last"] = Last()
+"""
+	assert (inside(text), python(text)) == ("1", "0")
+
+
 def test_a_package_that_was_not_installed_has_no_version(python):
 	assert python("import mtshim; print(mtshim.__version__)", PYTHONPATH=str(SOURCES[0].parent.parent)) == VERSION
 	assert python("import sys; sys.path = [one for one in sys.path if 'site-packages' not in one]; import mtshim; print(mtshim.__version__)",
@@ -522,6 +580,27 @@ except ValueError as error:
 """)
 
 	assert said == "level is 'havy'; it must be one of purge, light, heavy"
+
+
+@pytest.mark.parametrize("level", ["None", "2", "[]", "{}"])
+def test_a_level_of_another_type_is_the_same_error(level, python):
+	assert python(f"import mtshim\ntry:\n\tmtshim.trim({level})\nexcept ValueError:\n\tprint('ValueError')") == "ValueError"
+
+
+def test_the_types_can_be_read_by_programs_and_a_misspelt_name_is_found_by_checkers(python):
+	assert python("import mtshim, typing; print(typing.get_type_hints(mtshim.stats)['return'] is mtshim.Stats)") == "True"
+	seen = ast.parse((SOURCES[0].parent / "__init__.py").read_text()).body
+	assert "__getattr__" not in [name for one in seen for name in (getattr(one, "name", None),
+	                                                             *(getattr(target, "id", None) for target in getattr(one, "targets", [])))]
+
+
+def test_pytest_says_nothing_of_a_package_that_was_imported_before_it(bin_dir, plain, run, tmp_path):
+	"""The plugin is an entry point: pytest rewrites assertions of such packages, and warns where it is too late."""
+	text = "import mtshim, mtshim.integrations, pytest; pytest.main(['-W', 'error', '-p', 'no:cacheprovider'])"
+	got = run([bin_dir / "python", "-W", "error::pytest.PytestAssertRewriteWarning", "-c", text],
+	          dict(plain, PYTHONPATH="/usr/lib/python3/dist-packages"), cwd=tmp_path)
+
+	assert "no tests ran" in got.stdout and "mtshim-" in got.stdout and "PytestAssertRewriteWarning" not in got.stdout + got.stderr
 
 
 def test_the_path_of_the_library_is_for_the_loader(python, package, shim):
