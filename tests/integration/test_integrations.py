@@ -1,6 +1,8 @@
 """mtshim.integrations without the network: the pytest plugin and the hooks that import nothing. With the frameworks themselves:
 tests/frameworks."""
+import argparse
 import ast
+import importlib.util
 
 import pytest
 
@@ -20,6 +22,14 @@ class Node:
 def wide():
 	return bytearray(60 << 20)
 
+@pytest.fixture(scope="session")
+def inner():
+	return bytearray(30 << 20)
+
+@pytest.fixture(scope="module")
+def late(inner):
+	return bytearray(30 << 20)
+
 @pytest.fixture
 def bag():
 	blocks = []
@@ -28,6 +38,9 @@ def bag():
 
 def test_with_a_fixture_of_the_session(wide):
 	pass
+
+def test_that_asks_for_a_fixture_of_the_module(request):
+	request.getfixturevalue("late")
 
 def test_that_leaves_one_block():
 	kept.append(bytearray(30 << 20))
@@ -71,7 +84,20 @@ def test_the_pytest_plugin_says_where_it_has_no_effect(watch, bare):
 	done = watch(bare)
 
 	assert "mtshim: --mtshim-leak-mb=10: no effect, since libmtshim.so is not active" in done.stdout
-	assert "1 failed, 5 passed in" in done.stdout
+	assert "1 failed, 6 passed in" in done.stdout
+
+
+def test_the_limit_of_the_pytest_plugin_must_be_above_nothing():
+	spec = importlib.util.spec_from_file_location("plugin", PACKAGE / "mtshim/integrations/pytest.py")
+	plugin = importlib.util.module_from_spec(spec)
+	with pytest.MonkeyPatch.context() as patch:
+		patch.syspath_prepend(PACKAGE)
+		spec.loader.exec_module(plugin)
+
+	assert plugin.megabytes("0.5") == 0.5
+	for text in ("0", "-1", "nan", "inf"):
+		with pytest.raises(argparse.ArgumentTypeError):
+			plugin.megabytes(text)
 
 
 @pytest.fixture
