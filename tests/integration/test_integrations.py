@@ -138,7 +138,8 @@ try:
 except ModuleNotFoundError as error:
 	print(error.name.split(".")[0])
 """
-	needs = {"huggingface": "transformers", "lightning": "pytorch_lightning", "ipython": "IPython", "gunicorn": "imported", "flower": "imported"}
+	needs = {"huggingface": "transformers", "lightning": "pytorch_lightning", "ipython": "IPython", "asgi": "imported", "gunicorn": "imported",
+	         "flower": "imported"}
 
 	assert python(text, bare) == needs.get(module, module)
 
@@ -193,3 +194,35 @@ except ValueError as error:
 	print(error)
 """
 	assert python(text, env()) == "2\nevery is 0; it must be 1 or more"
+
+
+ASGI = """
+import asyncio, mtshim
+from mtshim.integrations.asgi import RoundMiddleware
+
+async def application(scope, receive, send):
+	if scope["type"] == "websocket":
+		raise RuntimeError
+	await send(scope["type"])
+
+async def send(message):
+	sent.append(message)
+
+async def ask():
+	served = RoundMiddleware(application, every=2)
+	for kind in ("lifespan", "http", "http", "http", "websocket", "http"):
+		try:
+			await served({"type": kind}, None, send)
+		except RuntimeError:
+			sent.append("failed")
+
+sent = []
+asyncio.run(ask())
+print(*sent, mtshim.stats().rounds_count)
+"""
+
+
+@pytest.mark.parametrize("library, rounds", [(False, 0), (True, 2)])
+def test_the_asgi_middleware_ends_a_round_each_second_request_and_changes_nothing(python, bare, env, library, rounds):
+	"""Five requests, one of which fails."""
+	assert python(ASGI, env() if library else bare) == f"lifespan http http http failed http {rounds}"
