@@ -42,7 +42,10 @@ $(B)/gen/mtshim.pc: shim/mtshim.pc.in FORCE
 # ---- install: by rename, never in place, so that running processes keep the old file ----
 examples := $(wildcard scripts/examples/*)
 # Pages for users; design, decisions and results of benchmarks stay with the source.
-user_pages := how-it-works settings compatibility federated-learning gpu api mtctl json metrics troubleshooting
+user_pages := install how-it-works settings compatibility integrations federated-learning servers gpu api mtctl json metrics \
+	troubleshooting
+doc_files  := README.md $(user_pages:%=docs/%.md) docs/json.schema.json
+doc_pages  := $(B)/doc/README.md $(user_pages:%=$(B)/doc/%.md)
 # MODE:FILE:PLACE
 shipped := 644:$(B)/libmtshim.so:$(LIBDIR)/libmtshim.so 755:$(B)/mtctl:$(BINDIR)/mtctl \
 	$(foreach name,$(subcommands),755:$(B)/mtctl-$(name):$(LIBDIR)/mtshim/mtctl-$(name)) \
@@ -50,29 +53,40 @@ shipped := 644:$(B)/libmtshim.so:$(LIBDIR)/libmtshim.so 755:$(B)/mtctl:$(BINDIR)
 	644:$(B)/man/mtctl.1:$(MANDIR)/man1/mtctl.1 644:$(B)/man/mtshim.7:$(MANDIR)/man7/mtshim.7 \
 	644:$(B)/completions/mtctl:$(BASHDIR)/mtctl 644:$(B)/completions/_mtctl:$(ZSHDIR)/_mtctl \
 	644:$(B)/completions/mtctl.fish:$(FISHDIR)/mtctl.fish \
-	644:README.md:$(DOCDIR)/README.md \
-	$(foreach file,$(user_pages),644:docs/$(file).md:$(DOCDIR)/$(file).md) 644:docs/json.schema.json:$(DOCDIR)/json.schema.json \
+	$(foreach file,$(doc_pages),644:$(file):$(DOCDIR)/$(notdir $(file))) 644:docs/json.schema.json:$(DOCDIR)/json.schema.json \
 	$(foreach file,$(examples),$(if $(filter %.sh,$(file)),755,644):$(file):$(DOCDIR)/examples/$(notdir $(file)))
+# Their links lead to what is installed with them.
+define write_page
+@mkdir -p $(@D)
+$(PYTHON) scripts/installed-page $< $(doc_files) >$@.new
+mv -f $@.new $@
+endef
+$(B)/doc/README.md: README.md scripts/installed-page
+	$(write_page)
+$(B)/doc/%.md: docs/%.md scripts/installed-page
+	$(write_page)
+
+# PREFIX and the like hold no blank; DESTDIR may.
 place_of = $(word 3,$(subst :, ,$(1)))
 
 define place
-install -D -m $(word 1,$(subst :, ,$(1))) $(word 2,$(subst :, ,$(1))) $(DESTDIR)$(call place_of,$(1)).new
-mv -f $(DESTDIR)$(call place_of,$(1)).new $(DESTDIR)$(call place_of,$(1))
+install -D -m $(word 1,$(subst :, ,$(1))) $(word 2,$(subst :, ,$(1))) '$(DESTDIR)$(call place_of,$(1)).new'
+mv -f '$(DESTDIR)$(call place_of,$(1)).new' '$(DESTDIR)$(call place_of,$(1))'
 
 endef
 
 # ldconfig, so that the loader finds the library by its bare name. Not with DESTDIR, and not without the right to.
 refresh = @[ -n '$(DESTDIR)' ] || [ "$$(id -u)" != 0 ] || PATH="$$PATH:/usr/sbin:/sbin" ldconfig
 
-install: all $(B)/gen/mtshim.pc
+install: all $(B)/gen/mtshim.pc $(doc_pages)
 	$(foreach entry,$(shipped),$(call place,$(entry)))
 	$(refresh)
 
 # Folders that belong only to mtshim are removed with their files.
 uninstall:
-	rm -f $(foreach entry,$(shipped),$(DESTDIR)$(call place_of,$(entry)))
+	rm -f $(foreach entry,$(shipped),'$(DESTDIR)$(call place_of,$(entry))')
 	for folder in $(LIBDIR)/mtshim $(DOCDIR)/examples $(DOCDIR); do \
-		[ ! -d $(DESTDIR)$$folder ] || rmdir --ignore-fail-on-non-empty $(DESTDIR)$$folder; done
+		[ ! -d '$(DESTDIR)'$$folder ] || rmdir --ignore-fail-on-non-empty '$(DESTDIR)'$$folder; done
 	$(refresh)
 
 # ---- packages: into dist/ ----

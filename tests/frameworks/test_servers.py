@@ -78,23 +78,52 @@ def ask(path, number):
 		connection.close()
 
 
+ASGI_APPLICATION = """
+import os
+import mtshim
+from mtshim.integrations.asgi import RoundMiddleware
+
+async def reply(scope, receive, send):
+	if scope["type"] == "http":
+		headers = [(b"pid", b"%d" % os.getpid()), (b"rounds", b"%d" % mtshim.stats().rounds_count)]
+		await send({"type": "http.response.start", "status": 200, "headers": headers})
+		await send({"type": "http.response.body", "body": scope["path"].encode()})
+
+application = RoundMiddleware(reply, every=3)
+"""
+
+
 @pytest.fixture
 def gunicorn(commands, spawn, wait_for, tmp_path):
-	"""gunicorn(name, env): replies to 20 requests, and the log."""
+	"""gunicorn(name, env, application, *options): replies to 20 requests, and the log."""
 	(tmp_path / "gunicorn.conf.py").write_text(CONFIGURATION)
-	(tmp_path / "application.py").write_text(APPLICATION)
 
-	def serve(name, environment):
+	def serve(name, environment, application=APPLICATION, *options):
+		(tmp_path / "application.py").write_text(application)
 		path, log = tmp_path / name, tmp_path / f"{name}.log"
 		with open(log, "w", encoding="utf-8") as out:
 			server = spawn([commands("small") / "python", "-m", "gunicorn", "--bind", f"unix:{path}", "--worker-tmp-dir", tmp_path,
-			                "application:application"], environment, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=out)
+			                *options, "application:application"], environment, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=out)
 		wait_for(lambda: log.read_text().count("in worker") == 2, 60, "two workers")
 		answers = [ask(path, number) for number in range(20)]
 		server.send_signal(signal.SIGTERM)
 		assert server.wait(timeout=60) == 0
 		return answers, log.read_text()
 	return serve
+
+
+def test_the_middleware_ends_a_round_each_third_request_of_uvicorns_worker(gunicorn, bare, env):
+	"""Which calls no hook after a request."""
+	worker = ["--worker-class", "uvicorn_worker.UvicornWorker"]
+	plain, _ = gunicorn("plain", bare, ASGI_APPLICATION, *worker)
+	under, _ = gunicorn("under", env(), ASGI_APPLICATION, *worker)
+
+	assert [answer[:2] for answer in under] == [answer[:2] for answer in plain] and {rounds for *_, rounds in plain} == {0}
+	by_process = collections.defaultdict(list)
+	for _, _, pid, rounds in under:
+		by_process[pid].append(rounds)
+	# The replies of a process say how many rounds the requests before have ended.
+	assert all(rounds == [number // 3 for number in range(len(rounds))] for rounds in by_process.values())
 
 
 def test_gunicorns_workers_end_a_round_each_third_request_and_log_what_was_returned(gunicorn, bare, env):

@@ -22,3 +22,20 @@ def test_a_trainer_of_lightning_ends_a_round_each_epoch_or_so_many_batches(comma
 	without, under = both([commands("torch") / "python", programs / "lightning_fit.py", batches], cwd=tmp_path)
 
 	assert (rounds(without), rounds(under)) == (0, expected)
+
+
+COMPILED = """
+import sys
+import torch
+import mtshim
+
+step = mtshim.round_scope()(torch.compile(lambda x: (x * 2).sum(), fullgraph=True, backend="eager"))
+print(float(step(torch.ones(4))), float(step(torch.ones(8))))
+print("rounds", mtshim.stats().rounds_count, file=sys.stderr)
+"""
+
+
+def test_a_round_ends_around_a_function_that_torch_compiles_as_one_graph(commands, both):
+	without, under = both([commands("torch") / "python", "-c", COMPILED])
+
+	assert (rounds(without), rounds(under)) == (0, 2) and under.stdout == "8.0 16.0\n"

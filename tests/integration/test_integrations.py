@@ -1,6 +1,8 @@
 """mtshim.integrations without the network: the pytest plugin and the hooks that import nothing. With the frameworks themselves:
 tests/frameworks."""
+import argparse
 import ast
+import importlib.util
 
 import pytest
 
@@ -20,6 +22,14 @@ class Node:
 def wide():
 	return bytearray(60 << 20)
 
+@pytest.fixture(scope="session")
+def inner():
+	return bytearray(30 << 20)
+
+@pytest.fixture(scope="module")
+def late(inner):
+	return bytearray(30 << 20)
+
 @pytest.fixture
 def bag():
 	blocks = []
@@ -28,6 +38,9 @@ def bag():
 
 def test_with_a_fixture_of_the_session(wide):
 	pass
+
+def test_that_asks_for_a_fixture_of_the_module(request):
+	request.getfixturevalue("late")
 
 def test_that_leaves_one_block():
 	kept.append(bytearray(30 << 20))
@@ -71,7 +84,20 @@ def test_the_pytest_plugin_says_where_it_has_no_effect(watch, bare):
 	done = watch(bare)
 
 	assert "mtshim: --mtshim-leak-mb=10: no effect, since libmtshim.so is not active" in done.stdout
-	assert "1 failed, 5 passed in" in done.stdout
+	assert "1 failed, 6 passed in" in done.stdout
+
+
+def test_the_limit_of_the_pytest_plugin_must_be_above_nothing():
+	spec = importlib.util.spec_from_file_location("plugin", PACKAGE / "mtshim/integrations/pytest.py")
+	plugin = importlib.util.module_from_spec(spec)
+	with pytest.MonkeyPatch.context() as patch:
+		patch.syspath_prepend(PACKAGE)
+		spec.loader.exec_module(plugin)
+
+	assert plugin.megabytes("0.5") == 0.5
+	for text in ("0", "-1", "nan", "inf"):
+		with pytest.raises(argparse.ArgumentTypeError):
+			plugin.megabytes(text)
 
 
 @pytest.fixture
@@ -87,7 +113,7 @@ def python(run):
 def test_importing_the_package_imports_no_framework_and_no_integration(python, bare):
 	loaded = python("import sys, mtshim; mtshim.stats(); print([name for name in sys.modules if name.startswith('mtshim.')])", bare)
 
-	assert loaded == "['mtshim._stats', 'mtshim._library']"
+	assert loaded == "['mtshim._library', 'mtshim._stats']"
 
 
 def test_what_counts_calls_can_be_copied_and_pickled(python, bare):
@@ -112,7 +138,8 @@ try:
 except ModuleNotFoundError as error:
 	print(error.name.split(".")[0])
 """
-	needs = {"huggingface": "transformers", "lightning": "pytorch_lightning", "ipython": "IPython", "gunicorn": "imported", "flower": "imported"}
+	needs = {"huggingface": "transformers", "lightning": "pytorch_lightning", "ipython": "IPython", "asgi": "imported", "gunicorn": "imported",
+	         "flower": "imported"}
 
 	assert python(text, bare) == needs.get(module, module)
 
@@ -167,3 +194,35 @@ except ValueError as error:
 	print(error)
 """
 	assert python(text, env()) == "2\nevery is 0; it must be 1 or more"
+
+
+ASGI = """
+import asyncio, mtshim
+from mtshim.integrations.asgi import RoundMiddleware
+
+async def application(scope, receive, send):
+	if scope["type"] == "websocket":
+		raise RuntimeError
+	await send(scope["type"])
+
+async def send(message):
+	sent.append(message)
+
+async def ask():
+	served = RoundMiddleware(application, every=2)
+	for kind in ("lifespan", "http", "http", "http", "websocket", "http"):
+		try:
+			await served({"type": kind}, None, send)
+		except RuntimeError:
+			sent.append("failed")
+
+sent = []
+asyncio.run(ask())
+print(*sent, mtshim.stats().rounds_count)
+"""
+
+
+@pytest.mark.parametrize("library, rounds", [(False, 0), (True, 2)])
+def test_the_asgi_middleware_ends_a_round_each_second_request_and_changes_nothing(python, bare, env, library, rounds):
+	"""Five requests, one of which fails."""
+	assert python(ASGI, env() if library else bare) == f"lifespan http http http failed http {rounds}"

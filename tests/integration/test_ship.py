@@ -12,6 +12,7 @@ import tarfile
 import pytest
 
 from mtctl_helpers import ROOT
+from test_docs import broken_links
 
 VERSION = re.search(r"^VERSION\s*:= (\S+)", (ROOT / "Makefile").read_text(), re.MULTILINE)[1]
 OURS = re.compile(r"mtshim|mtctl")
@@ -128,6 +129,15 @@ def test_install_puts_everything_in_its_place(prefix):
 	assert (shown.returncode, shown.stderr) == (0, "")
 
 
+def test_the_links_of_the_installed_pages_lead_to_installed_files(prefix):
+	pages = sorted((prefix / "share/doc/mtshim").glob("*.md"))
+
+	assert {"README.md", "install.md", "integrations.md", "servers.md", "api.md"} <= {page.name for page in pages}
+	assert [(page.name, link) for page in pages for link in broken_links(page)] == []
+	readme = pages[[page.name for page in pages].index("README.md")].read_text()
+	assert "(mtctl.md)" in readme and "`docs/benchmarks.md` of the source" in readme
+
+
 def test_the_installed_library_is_found_by_its_bare_name(prefix, bare, run):
 	done = run(["python3", "-c", "print('libmtshim.so' in open('/proc/self/maps').read())"],
 	           dict(bare, LD_LIBRARY_PATH=str(prefix / "lib"), LD_PRELOAD="libmtshim.so"))
@@ -176,15 +186,17 @@ def test_pkg_config_gives_what_a_program_needs(prefix, tmp_path, bare, run):
 
 
 def test_uninstall_leaves_nothing_and_takes_nothing_else(tmp_path):
-	kept = tmp_path / "usr/local/lib/other.so"
+	root = tmp_path / "a root"
+	kept = root / "usr/local/lib/other.so"
 	kept.parent.mkdir(parents=True)
 	kept.write_text("")
 	with alone_in_build():
-		make("install", f"DESTDIR={tmp_path}")
+		make("install", f"DESTDIR={root}")
 
-	make("uninstall", f"DESTDIR={tmp_path}")
+	assert (root / "usr/local/lib/libmtshim.so").exists()
+	make("uninstall", f"DESTDIR={root}")
 
-	assert files_below(tmp_path) == ["usr/local/lib/other.so"]
+	assert files_below(root) == ["usr/local/lib/other.so"]
 	assert [path for path in tmp_path.rglob("*") if OURS.search(path.name)] == []
 
 

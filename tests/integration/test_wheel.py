@@ -172,9 +172,33 @@ def test_run_takes_the_value_of_a_setting_as_a_word_of_its_own(mtshim):
 	assert (alone.returncode, alone.stdout) == (0, "hi\n")
 
 
-def test_the_flags_of_run_are_those_of_mtctl(mtshim):
-	flags = set(re.findall(r"^  (--[\w-]+)(?:\[=\w+\])?(?: |$)", mtshim("run", "--help").stdout, re.MULTILINE))
-	assert flags == set(FLAGS) - {"--help"}
+def test_the_settings_without_a_value_are_those_of_mtctl(mtshim):
+	told = mtshim("run", "--help").stdout
+	assert set(FLAGS) - {"--help"} == set(re.findall(r"^  (?:-\w, )?(--[\w-]+)(?:\[=\w+\])?(?:  |$)", told, re.MULTILINE))
+
+
+@pytest.mark.parametrize("library", ["", "/no/such/libmtshim.so"], ids=["with", "without"])
+@pytest.mark.parametrize("settings", [["--quiet"], ["-q"], ["--quiet", "--pressure", "--min-mb", "7"], ["--quiet", "--"]], ids=" ".join)
+def test_a_program_behind_a_setting_without_a_value_keeps_its_own_options(settings, library, mtshim):
+	assert mtshim("run", *settings, "echo", "-A", "tasks", **({"MTSHIM_LIBRARY": library} if library else {})).stdout == "-A tasks\n"
+
+
+@pytest.mark.parametrize("library", [[], ["MTSHIM_LIBRARY=/no/such/libmtshim.so"]], ids=["with", "without"])
+@pytest.mark.parametrize("locale", ["", "LC_CTYPE=C.UTF-8", "LC_CTYPE=POSIX"])
+def test_the_locale_of_a_program_is_the_one_that_it_was_started_in(locale, library, mtshim):
+	"""Python puts LC_CTYPE into the environment where the locale is C."""
+	before = ["env", "-i", f"PATH={os.environ['PATH']}", *filter(None, [locale]), *library]
+	assert mtshim("run", "--", "sh", "-c", "env | grep ^LC_", prefix=before).stdout == (f"{locale}\n" if locale else "")
+
+
+def test_a_program_starts_under_the_library_where_there_is_no_proc(mtshim, package):
+	alone = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "sh"]
+	if subprocess.run([*alone, "true"], capture_output=True).returncode != 0:
+		pytest.skip("no mounts of one's own here")
+
+	got = mtshim("run", "--", "printenv", "LD_PRELOAD", prefix=alone)
+
+	assert (got.stdout, got.stderr) == (f"{package}/bin/libmtshim.so\n", "")
 
 
 def test_a_program_runs_where_too_few_descriptors_are_left_for_a_trial(mtshim):
@@ -210,6 +234,11 @@ def test_a_program_under_run_ends_by_a_broken_pipe_as_without_it(mtshim):
 def test_mtshim_alone_says_how_it_is_used(mtshim):
 	assert mtshim().returncode == 2 and "usage: mtshim run" in mtshim().stderr
 	assert mtshim("--help").stdout.startswith("usage: mtshim run") and mtshim("--version").stdout == f"mtshim {VERSION}\n"
+
+
+def test_help_that_nobody_reads_ends_without_a_word(bin_dir, plain, run):
+	got = run(["sh", "-c", f"(sleep 0.1; exec {bin_dir}/mtshim --help) | true; {bin_dir}/mtshim --version >&-"], plain)
+	assert (got.returncode, got.stderr) == (0, "")
 
 
 # ---- mtshim run where the library cannot be loaded ----
@@ -249,12 +278,23 @@ def dollar_in_path(folder, shim):
 	return folder / "a$b/libmtshim.so"
 
 
+def blank_in_a_path_of_two_lines(folder, shim):
+	(folder / "a\nb c").mkdir()
+	shutil.copy(shim, folder / "a\nb c/libmtshim.so")
+	return folder / "a\nb c/libmtshim.so"
+
+
+def missing_in_a_path_of_two_lines(folder, shim):
+	return folder / "a\nb/libmtshim.so"
+
+
 def cut_off(folder, shim):
 	(folder / "libmtshim.so").write_bytes(shim.read_bytes()[:100_000])
 	return folder / "libmtshim.so"
 
 
-@pytest.mark.parametrize("make", [missing, text, other_machine, other_libc, blank_in_path, dollar_in_path, cut_off], ids=lambda make: make.__name__)
+@pytest.mark.parametrize("make", [missing, text, other_machine, other_libc, blank_in_path, dollar_in_path, cut_off,
+                                  blank_in_a_path_of_two_lines, missing_in_a_path_of_two_lines], ids=lambda make: make.__name__)
 def test_where_the_library_cannot_be_loaded_the_program_runs_without_it_after_one_line(make, mtshim, shim, tmp_path):
 	library = make(tmp_path, shim)
 
@@ -262,6 +302,26 @@ def test_where_the_library_cannot_be_loaded_the_program_runs_without_it_after_on
 
 	assert (got.returncode, got.stdout) == (7, "ran with <>\n")
 	assert got.stderr.startswith("mtshim: running sh without the library: ") and got.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", [b"lat\xe9n", b"two\nlines"], ids=["latin-1", "newline"])
+def test_the_path_of_the_library_may_be_any_that_the_loader_takes(name, mtshim, shim, tmp_path):
+	folder = tmp_path / os.fsdecode(name)
+	folder.mkdir()
+	shutil.copy(shim, folder)
+
+	got = mtshim("run", "--", "sh", "-c", "grep -c libmtshim /proc/$$/maps >/dev/null && echo there", MTSHIM_LIBRARY=str(folder / "libmtshim.so"))
+
+	assert (got.stdout, got.stderr) == ("there\n", "")
+
+
+@pytest.mark.parametrize("stderr", ["2>/dev/full", "2>&-", "2>&1 >&3 3>&- | true"], ids=["full", "closed", "pipe without a reader"])
+def test_without_the_library_a_program_runs_also_where_stderr_takes_no_line(stderr, bin_dir, plain, run, tmp_path):
+	"""And the line does not go to stdout, into the program's data. The program is slow to come: the pipe's reader is gone by then."""
+	got = run(["sh", "-c", f"exec 3>&1; {{ sleep 0.1; exec {bin_dir}/mtshim run -- echo ran; }} {stderr}"],
+	          dict(plain, MTSHIM_LIBRARY="/no/such/libmtshim.so"))
+
+	assert (got.stdout, got.returncode) == ("ran\n", 0)
 
 
 def test_without_the_library_an_existing_preload_stays(mtshim, shim, tmp_path):
@@ -352,6 +412,64 @@ import mtshim
 mtshim.trim()
 print(mtshim.is_active(), mtshim.round(), mtshim.stats().rounds_count, mtshim.allocator())
 """) == "False 0 0 unknown"
+
+
+OUT_OF_REACH = """
+import os, sys
+sys.path.insert(0, sys.argv[1])
+import mtshim
+os.rename(sys.argv[1], sys.argv[1] + ".gone")
+for name in list(sys.modules):
+	if name in ("dataclasses", "inspect"):
+		del sys.modules[name]
+sys.path.clear()
+now = mtshim.stats()
+print(mtshim.is_active(), mtshim.round() > 0, mtshim.trim() >= 0, now.active, now.rss_bytes > 0, mtshim.stats().rounds_count, mtshim.allocator())
+"""
+
+
+def copied(folder):
+	shutil.copytree(SOURCES[0].parent, folder / "copy/mtshim", ignore=shutil.ignore_patterns("__pycache__"))
+	return str(folder / "copy")
+
+
+@pytest.mark.parametrize("library, seen", [(True, "True True True True True 1 jemalloc"), (False, "False False True False False 0 unknown")])
+def test_the_functions_work_where_the_files_are_out_of_reach_later(library, seen, bare, env, run, tmp_path):
+	"""As after a setuid, a chroot, or an uninstallation."""
+	got = run([PYTHON, "-c", OUT_OF_REACH, copied(tmp_path)], env() if library else bare, cwd="/")
+
+	assert (got.stdout.strip(), got.stderr) == (seen, "")
+
+
+def test_the_functions_work_where_all_descriptors_are_in_use(bare, env, run, tmp_path):
+	text = """
+import os, sys
+sys.path.insert(0, sys.argv[1])
+import mtshim
+held = []
+try:
+	while True:
+		held.append(os.open("/dev/null", 0))
+except OSError:
+	pass
+print(mtshim.is_active(), mtshim.round(), mtshim.stats().active, mtshim.trim() >= 0)
+"""
+	few, package = ["prlimit", "--nofile=64", PYTHON, "-c", text], copied(tmp_path)
+
+	assert run([*few, package], env()).stdout == "True 1 True True\n"
+	assert run([*few, package], bare).stdout == "False 0 False True\n"
+
+
+def test_the_figures_can_be_asked_for_while_the_interpreter_ends(inside, python):
+	text = """
+import sys, os
+import mtshim
+class Last:
+	def __del__(self):
+		os.write(1, b"%d" % mtshim.stats().active)
+sys.modules["last"] = Last()
+"""
+	assert (inside(text), python(text)) == ("1", "0")
 
 
 def test_a_package_that_was_not_installed_has_no_version(python):
@@ -462,6 +580,27 @@ except ValueError as error:
 """)
 
 	assert said == "level is 'havy'; it must be one of purge, light, heavy"
+
+
+@pytest.mark.parametrize("level", ["None", "2", "[]", "{}"])
+def test_a_level_of_another_type_is_the_same_error(level, python):
+	assert python(f"import mtshim\ntry:\n\tmtshim.trim({level})\nexcept ValueError:\n\tprint('ValueError')") == "ValueError"
+
+
+def test_the_types_can_be_read_by_programs_and_a_misspelt_name_is_found_by_checkers(python):
+	assert python("import mtshim, typing; print(typing.get_type_hints(mtshim.stats)['return'] is mtshim.Stats)") == "True"
+	seen = ast.parse((SOURCES[0].parent / "__init__.py").read_text()).body
+	assert "__getattr__" not in [name for one in seen for name in (getattr(one, "name", None),
+	                                                             *(getattr(target, "id", None) for target in getattr(one, "targets", [])))]
+
+
+def test_pytest_says_nothing_of_a_package_that_was_imported_before_it(bin_dir, plain, run, tmp_path):
+	"""The plugin is an entry point: pytest rewrites assertions of such packages, and warns where it is too late."""
+	text = "import mtshim, mtshim.integrations, pytest; pytest.main(['-W', 'error', '-p', 'no:cacheprovider'])"
+	got = run([bin_dir / "python", "-W", "error::pytest.PytestAssertRewriteWarning", "-c", text],
+	          dict(plain, PYTHONPATH="/usr/lib/python3/dist-packages"), cwd=tmp_path)
+
+	assert "no tests ran" in got.stdout and "mtshim-" in got.stdout and "PytestAssertRewriteWarning" not in got.stdout + got.stderr
 
 
 def test_the_path_of_the_library_is_for_the_loader(python, package, shim):

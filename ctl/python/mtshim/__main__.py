@@ -4,7 +4,7 @@ import re
 import signal
 import subprocess
 import sys
-from typing import List, NoReturn, Optional, Tuple
+from typing import List, Optional
 
 from . import library_path
 
@@ -18,24 +18,65 @@ The exit code is that of the program; 127: not found, 126: cannot be run, 2: wro
 `mtshim run --help` lists the settings; `mtctl` shows and controls what runs.
 """
 TRIAL = """import sys
+path = sys.argv[1].encode(sys.getfilesystemencoding(), "surrogateescape").replace(b"\\n", b"\\\\012")  # as the kernel writes it
 try:
-	sys.exit(sys.argv[1] not in open("/proc/self/maps").read())
+	sys.exit(path not in open("/proc/self/maps", "rb").read())
 except OSError:  # no /proc: what the loader refuses, it names on stderr
 	pass
 """
-FLAGS = ("--enable", "--profile", "--cuda-empty-cache", "--exit-cleanup", "--pressure", "--help")  # take a value only after =
+# Of `mtctl run`, those that take a value only after =.
+FLAGS = ("--enable", "--profile", "--cuda-empty-cache", "--exit-cleanup", "--pressure", "--quiet", "--help")
 MTCTL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "mtctl")
 
 
+def initial(name: str) -> Optional[str]:
+	"""Returns a variable of the environment with which this process was started; None where it had none. Raises OSError
+	without /proc."""
+	with open("/proc/self/environ", "rb") as file:
+		entries = file.read().split(b"\0")
+	return next((os.fsdecode(entry).partition("=")[2] for entry in entries if entry.startswith(os.fsencode(name) + b"=")), None)
+
+
+def restore_locale() -> None:
+	"""Where no locale is set, Python has put LC_CTYPE into the environment (PEP 538). The program gets what was there before;
+	without /proc nobody knows what that was, and LC_CTYPE stays."""
+	if os.environ.get("LC_CTYPE") in ("C.UTF-8", "C.utf8", "UTF-8"):
+		try:
+			before = initial("LC_CTYPE")
+		except OSError:
+			return
+		if before is None:
+			del os.environ["LC_CTYPE"]
+		else:
+			os.environ["LC_CTYPE"] = before
+
+
 def execute(path: str, words: List[str]) -> None:
-	"""Returns only by OSError. Python ignores two signals; the program must not inherit that."""
-	for number in (signal.SIGPIPE, signal.SIGXFSZ):
-		signal.signal(number, signal.SIG_DFL)
-	os.execvp(path, words)
+	"""Returns only by OSError. Python ignores two signals, and sets a locale; the program must not inherit that."""
+	restore_locale()
+	before = [(number, signal.signal(number, signal.SIG_DFL)) for number in (signal.SIGPIPE, signal.SIGXFSZ)]
+	try:
+		os.execvp(path, words)
+	finally:
+		for number, handler in before:
+			signal.signal(number, handler)
+
+
+def one_line(text: str) -> str:
+	return re.sub("[\0-\x1f\x7f]", lambda found: f"\\x{ord(found[0]):02x}", text)
+
+
+def complain(text: str) -> None:
+	"""On stderr, where there is one that takes it. Not by print(), which writes to stdout where stderr is closed."""
+	if sys.stderr is not None:
+		try:
+			os.write(2, os.fsencode(text))
+		except (OSError, ValueError):
+			pass
 
 
 def say(text: str) -> None:
-	print(f"mtshim: {text}", file=sys.stderr, flush=True)
+	complain(f"mtshim: {one_line(text)}\n")
 
 
 def why_not() -> Optional[str]:
@@ -53,23 +94,23 @@ def why_not() -> Optional[str]:
 		                      stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
 	except OSError:  # no process or no descriptor to be had: the program may yet run, and the loader then says what it thinks
 		return None
-	said = done.stderr.decode(errors="replace").strip().splitlines()
+	said = os.fsdecode(done.stderr).replace(path, one_line(path)).strip().split("\n")
 	refusal = [line for line in said if "cannot be preloaded" in line]
 	if done.returncode == 0 and not refusal:
 		return None
-	return [*refusal, *said, f"the loader does not take {path}"][0]
+	return (refusal or said)[0] or f"the loader does not take {path}"
 
 
-def split(words: List[str]) -> Tuple[List[str], List[str]]:
-	"""Settings and the program with its arguments, as `mtctl run` reads them: a setting is --name=VALUE or --name VALUE, or
-	--name alone where it is one of FLAGS."""
+def program_of(words: List[str]) -> List[str]:
+	"""The program and its arguments, behind the settings, as `mtctl run` reads them. A setting is --name=VALUE or --name VALUE,
+	or --name alone where it is one of FLAGS."""
 	index = 0
 	while index < len(words) and words[index].startswith("-"):
 		if words[index] == "--":
-			return words[:index], words[index + 1:]
+			return words[index + 1:]
 		takes_next = words[index].startswith("--") and "=" not in words[index] and words[index] not in FLAGS
 		index += 2 if takes_next else 1
-	return words[:index], words[index:]
+	return words[index:]
 
 
 def forget_library() -> None:
@@ -81,16 +122,17 @@ def forget_library() -> None:
 
 
 def run(words: List[str]) -> int:
-	settings, program = split(words)
-	reason = why_not() if program else None
+	reason = why_not()
 	if not reason:
+		if not os.path.exists("/proc/self/exe"):  # by which mtctl finds the library
+			os.environ["MTSHIM_LIBRARY"] = library_path()
 		try:
-			execute(MTCTL, ["mtctl", "run", *settings, *(["--", *program] if program else [])])
+			execute(MTCTL, ["mtctl", "run", *words])
 		except OSError as error:
 			reason = f"{MTCTL}: {error.strerror}"
-	if not program:
-		say(str(reason))
-		return 126
+	program = program_of(words)
+	if not program:  # wrong use, or --help
+		return mtctl("run", *words)
 	say(f"running {program[0]} without the library: {reason}")
 	forget_library()
 	try:
@@ -101,26 +143,38 @@ def run(words: List[str]) -> int:
 	return 0
 
 
+def show(text: str) -> int:
+	"""Writes to stdout, as a C program does: a reader that has gone ends the process."""
+	signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+	try:
+		if sys.stdout is not None:
+			print(text, end="", flush=True)
+	except OSError as error:
+		say(f"stdout: {error.strerror}")
+		os._exit(1)  # not by way of Python, which would try to write again
+	return 0
+
+
 def main() -> int:
 	words = sys.argv[1:]
 	if words[:1] == ["run"]:
 		return run(words[1:])
 	if words == ["--version"]:
 		from . import __version__
-		print(f"mtshim {__version__}")
-		return 0
-	is_help = words in (["--help"], ["-h"], ["help"])
-	print(USAGE, end="", file=sys.stdout if is_help else sys.stderr)
-	return 0 if is_help else 2
+		return show(f"mtshim {__version__}\n")
+	if words in (["--help"], ["-h"], ["help"]):
+		return show(USAGE)
+	complain(USAGE)
+	return 2
 
 
-def mtctl() -> NoReturn:
+def mtctl(*words: str) -> int:
 	"""The program of that name in this package takes the place of this process."""
 	try:
-		execute(MTCTL, ["mtctl", *sys.argv[1:]])
+		execute(MTCTL, ["mtctl", *(words or sys.argv[1:])])
 	except OSError as error:
 		say(f"{MTCTL}: {error.strerror}")
-	sys.exit(126)
+	return 126
 
 
 if __name__ == "__main__":

@@ -1,14 +1,15 @@
 """The functions of mtshim.h, by ctypes, in the library that the loader has put into this process. Never loads it. Here and
-not in __init__.py, since importing ctypes takes milliseconds."""
+not in __init__.py, since importing ctypes takes a millisecond. Imports nothing else: see the end of __init__.py."""
 from __future__ import annotations
 
 import ctypes
-import dataclasses
-from typing import Optional
 
-from ._stats import Stats
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+	from typing import Any, Dict, Optional
 
-_FIGURES = [field.name for field in dataclasses.fields(Stats) if field.name != "active"]
+_FIGURES = ("live_bytes", "allocated_bytes", "freed_bytes", "rss_bytes", "rss_anon_bytes", "rounds_count", "light_count", "heavy_count",
+            "purge_count", "purged_bytes")  # struct mt_stats
 
 
 class _Stats(ctypes.Structure):
@@ -31,12 +32,12 @@ def trim(level: int) -> int:
 	return int(_process.mt_trim(level)) if _loaded else 0
 
 
-def read_stats() -> Optional[Stats]:
-	"""Returns None where the library is not loaded, or off."""
+def read_figures() -> Optional[Dict[str, Any]]:
+	"""Returns the arguments of Stats; None where the library is not loaded, or off."""
 	figures = _Stats(size_bytes=ctypes.sizeof(_Stats))
 	if not _loaded or _process.mt_stats(ctypes.byref(figures)) != 0:
 		return None
-	return Stats(active=True, **{name: getattr(figures, name) for name in _FIGURES})
+	return {"active": True, **{name: getattr(figures, name) for name in _FIGURES}}
 
 
 def allocator() -> str:

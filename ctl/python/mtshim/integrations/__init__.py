@@ -1,9 +1,11 @@
 """Rounds and figures for frameworks: one module each, which imports the framework. Nothing else of mtshim imports these
-modules. Without the library each of them does nothing. docs/integrations.md has the lines that a program needs."""
+modules. Without the library each of them does nothing. docs/integrations.md has the lines that a program needs.
+PYTEST_DONT_REWRITE"""
 import threading
 
 import mtshim
 
+mtshim.stats()  # loads what it needs, before a server gives up its rights or is uninstalled
 _lock = threading.Lock()  # of the module: frameworks pickle and copy what holds an Every
 
 
