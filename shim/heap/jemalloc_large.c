@@ -17,7 +17,8 @@
 
 /* Internal to jemalloc 5: src/large.c. Its callers in other files come here instead (jemalloc.mk).
  * large_salloc is gone in 5.3.1. */
-extern size_t je_large_salloc(void *thread, const void *extent) __attribute__((weak));
+extern size_t je_large_salloc(void *thread, const void *extent)
+	__attribute__((weak, visibility("hidden")));
 extern void __real_je_large_dalloc(void *thread, void *extent) __attribute__((weak));
 void __wrap_je_large_dalloc(void *thread, void *extent);
 extern void *__real_je_large_ralloc(void *thread, void *arena, void *block, size_t bytes,

@@ -163,7 +163,7 @@ def ring(mt_dir, pid, kind, level):
 	return seq + 1
 
 
-@pytest.mark.parametrize("kind, level", [(10, 0), (1 << 31, 0), (fake_shim.TRIM, 3)])
+@pytest.mark.parametrize("kind, level", [(1000, 0), (1 << 31, 0), (fake_shim.TRIM, 3)])
 def test_the_shim_answers_a_request_that_it_does_not_know(env, puppet, awake, stats, wait_for, mt_dir, kind, level):
 	"""It used to say nothing, and mtctl waited until its time was over."""
 	settings = env(MIN_MB=0)

@@ -59,7 +59,8 @@ def bytes_by_line(control, one):
 	sums = {}
 	for site in fits("sites", done.stdout)["sites"]:
 		sums[site["python"]] = sums.get(site["python"], 0) + site["bytes"]
-		assert site["python"] is None or site["python"] in site["frames"], site
+		is_cut = len(site["frames"]) == 64  # an import within imports
+		assert site["python"] is None or is_cut or site["python"] in site["frames"], site
 	return sums
 
 
