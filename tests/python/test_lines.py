@@ -5,6 +5,7 @@ import pathlib
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -241,6 +242,9 @@ def test_subinterpreters_are_refused_and_end_a_look(spawn, mtctl, actor, wait_fo
 	watcher = begin(spawn, mtctl, actor, wait_for, "--for=600")
 	module = "_interpreters" if sys.version_info >= (3, 13) else "_xxsubinterpreters"
 	actor.tell(f"import {module} as subs; one = subs.create(); subs.run_string(one, '[str(i) for i in range(9)]')")
+	while watcher.poll() is None:
+		actor.tell("0")  # its main thread comes back to Python, where the look ends
+		time.sleep(0.05)
 
 	report, said = report_of(watcher)
 	code, error = look(mtctl, actor, "--for=1")
