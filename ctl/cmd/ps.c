@@ -249,11 +249,9 @@ static int run_list(void (*print)(const struct mt_process_list *))
 			mt_process_say(&processes.list[i].process, processes.list[i].why.text);
 	print(&processes);
 	if (processes.denied_count)
-		fprintf(stderr,
-			"mtctl: processes of others are left out: %zu. Root needs CAP_SYS_PTRACE "
-			"to look into "
-			"them; or run mtctl as their user\n",
-			processes.denied_count);
+		mt_error_say("processes of others are left out: %zu. Root needs CAP_SYS_PTRACE to "
+			     "look into them; or run mtctl as their user",
+			     processes.denied_count);
 	mt_process_list_free(&processes);
 	return MT_EXIT_OK;
 }

@@ -36,13 +36,15 @@ enum mt_verdict {
 #define MT_DIAGNOSE_SURE      0.75 /* from here on confidence is high */
 #define MT_DIAGNOSE_VARIABLES 48
 /* the memory that malloc may hold in a process whose shim is asleep: MT_MIN_MB by default */
-#define MT_DIAGNOSE_ASLEEP_MB   16
-#define MT_DIAGNOSE_SITES       5
-#define MT_DIAGNOSE_FOREIGN     8
-#define MT_DIAGNOSE_EVIDENCE    13
-#define MT_DIAGNOSE_ADVICE      5
-#define MT_DIAGNOSE_TREE_POINTS 64
-#define MT_MIB                  ((uint64_t)1 << 20)
+#define MT_DIAGNOSE_ASLEEP_MB 16
+#define MT_DIAGNOSE_SITES     5
+/* who samples for so long has been told to: no more helps */
+#define MT_DIAGNOSE_LOOK_GIVEN_S 120.0
+#define MT_DIAGNOSE_FOREIGN      8
+#define MT_DIAGNOSE_EVIDENCE     13
+#define MT_DIAGNOSE_ADVICE       5
+#define MT_DIAGNOSE_TREE_POINTS  64
+#define MT_MIB                   ((uint64_t)1 << 20)
 
 /* One sample of a process: /proc/PID/status, and its own published values.
  *   slack          resident in the heap and not live

@@ -18,7 +18,6 @@
 #define PAST_BYTES   (48 * MT_MIB) /* past malloc: less is no finding */
 #define PAST_SHARE   0.5           /* of the anonymous memory */
 #define NEEDED_MORE  1.5           /* times what was sampled now: no less helps */
-#define LOOK_GIVEN_S 120.0         /* who samples for so long has been told to: no more helps */
 /* A program that builds up its data grows as one that leaks does. Growth is a problem once it goes
  * on for so long, or over rounds, or where what is held is more than this rate can have brought. */
 #define BUILD_UP_S     300.0
@@ -640,7 +639,7 @@ static struct wait wait_for(const struct mt_facts *facts, const struct mt_trend 
 
 	return (struct wait){.needed_s = fmax(trend->needed_s, NEEDED_MORE * facts->duration_s),
 			     .is_over = facts->duration_s >=
-					(has_rounds ? trend->needed_s : LOOK_GIVEN_S),
+					(has_rounds ? trend->needed_s : MT_DIAGNOSE_LOOK_GIVEN_S),
 			     .why = why_wait(trend->doubt)};
 }
 
@@ -852,7 +851,7 @@ static void judge_guess(const struct mt_facts *facts, const struct mt_finding *g
 {
 	const struct wait wait = {
 		.needed_s = fmax(60, 3 * facts->duration_s),
-		.is_over = facts->duration_s >= LOOK_GIVEN_S,
+		.is_over = facts->duration_s >= MT_DIAGNOSE_LOOK_GIVEN_S,
 		.why = guess ? "what is there goes on for so long, chance does not"
 			     : "confidence grows up to 20 s of samples"};
 	const struct mt_trend *build_up = guess ? build_up_of(facts, guess, out) : NULL;

@@ -10,8 +10,7 @@
 #define UNEXPLAINED_SHARE 0.34    /* of the growth of the sum */
 #define RISE_SHARE        0.10    /* of the sum: so much more at the end is a rise */
 #define NEEDED_MIN_S      300.0
-#define NEEDED_MORE       3     /* times what was sampled now */
-#define LOOK_GIVEN_S      120.0 /* who samples for so long has been told to: no more helps */
+#define NEEDED_MORE       3 /* times what was sampled now */
 
 static struct mt_trend trend_of_sum(const struct mt_diagnose_tree *tree)
 {
@@ -136,7 +135,7 @@ static void add_doubt(const struct mt_facts *root, const struct mt_trend *trend,
 	struct mt_diagnosis one = {.count = 0};
 	struct mt_short_text time =
 		mt_diagnose_time(fmax(trend->needed_s, fmax(NEEDED_MORE * root->duration_s, 60)));
-	bool is_over = root->duration_s >= LOOK_GIVEN_S;
+	bool is_over = root->duration_s >= MT_DIAGNOSE_LOOK_GIVEN_S;
 	struct mt_finding *finding =
 		mt_finding_add(&one, MT_VERDICT_UNKNOWN, fmax(trend->growth, (double)MT_MIB), 0.9,
 			       "%s, and what the processes hold together tells not whether it "

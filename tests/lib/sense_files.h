@@ -13,19 +13,19 @@
 
 #define UNUSED __attribute__((unused))
 
-static char root[64];
+static char root[1024];
 
 static UNUSED void begin(void)
 {
 	const char *place = getenv("TMPDIR");
 
-	snprintf(root, sizeof(root), "%.40s/mtshim-sense-XXXXXX", place ? place : "/tmp");
+	snprintf(root, sizeof(root), "%s/mtshim-sense-XXXXXX", place ? place : "/tmp");
 	cr_assert_not_null(mkdtemp(root));
 }
 
 static UNUSED void end(void)
 {
-	char command[128];
+	char command[sizeof(root) + 16];
 
 	snprintf(command, sizeof(command), "rm -rf '%s'", root);
 	cr_assert_eq(system(command), 0);

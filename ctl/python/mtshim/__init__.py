@@ -33,7 +33,7 @@ _loaded: Optional[ModuleType] = None
 
 def _find_library() -> Optional[ModuleType]:
 	"""None where ctypes cannot be imported: in a subinterpreter of CPython 3.12, and while an interpreter ends. Where the files
-	are out of reach for now (descriptors used up), the next call tries again."""
+	cannot be opened, with all descriptors in use, the next call tries again."""
 	global _loaded
 	if _loaded is None:
 		try:
