@@ -28,6 +28,7 @@
 #include "sys/elf.h"
 #include "sys/raw_syscall.h"
 #include "sys/symbol.h"
+#include "compat/fork.h"
 #include "compat/raw_fork.h"
 #include "core/init.h"
 #include "core/worker.h"
@@ -72,7 +73,7 @@ static bool hold_heap(void)
 	bool held;
 
 	mt_shared_pages_note_fork();
-	held = worker_may_purge() && mt_purge_hold();
+	held = worker_may_purge() && mt_fork_hold_purge();
 	errno = kept;
 	return held;
 }

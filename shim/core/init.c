@@ -37,6 +37,11 @@
 /* a process that touches less memory does not start its worker */
 #define WORKER_BYTES (4 * MT_MIB)
 
+/* libc's lock of its list of streams: exported for ever, in no header. */
+extern void _IO_list_lock(void) __attribute__((weak));
+extern void _IO_list_unlock(void) __attribute__((weak));
+extern void _IO_list_resetlock(void) __attribute__((weak));
+
 /* The version of the file, for what(1) and `mtctl doctor`, which do not run it. */
 static const char version_string[] __attribute__((used)) = "@(#)libmtshim.so " MT_VERSION;
 
@@ -91,23 +96,43 @@ static bool should_work(void)
 	return !is_second_copy();
 }
 
+/* The fork of this thread: its signal mask before, and whether it holds libc's list of streams. */
+static MT_TLS uint64_t signals_before;
+static MT_TLS bool holds_streams;
+
+/* A handler that interrupts this part and forks would find locks that its own thread holds. libc
+ * takes its list of streams before the locks of malloc, since a stream may allocate while the list
+ * is locked: so do we. In a process of one thread libc leaves it out. */
 static void prepare(void)
 {
-	if (mt_state_is_on())
-		mt_components_fork_prepare();
+	if (!mt_state_is_on())
+		return;
+	signals_before = mt_os_block_signals();
+	holds_streams = &_IO_list_lock && !mt_libc_is_single_threaded();
+	if (holds_streams)
+		_IO_list_lock();
+	mt_components_fork_prepare();
 }
 
 static void parent(void)
 {
-	if (mt_state_is_on())
-		mt_components_fork_parent();
+	if (!mt_state_is_on())
+		return;
+	mt_components_fork_parent();
+	if (holds_streams)
+		_IO_list_unlock();
+	mt_os_restore_signals(signals_before);
 	mt_lock_check_foreign_call("the end of fork");
 }
 
 static void child(void)
 {
-	if (mt_state_is_on())
-		mt_components_fork_child();
+	if (!mt_state_is_on())
+		return;
+	mt_components_fork_child();
+	if (holds_streams)
+		_IO_list_resetlock();
+	mt_os_restore_signals(signals_before);
 	mt_lock_check_foreign_call("the end of fork");
 }
 

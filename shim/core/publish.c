@@ -26,6 +26,27 @@ static char python_text[sizeof(file.head.python)];
 /* the process ends: a worker that is just starting must make no files */
 static bool has_ended;
 
+/* The mask of the thread that holds the lock. */
+static uint64_t signals_before;
+
+/* With all signals blocked: fork takes the lock, and a handler that interrupts its holder may fork.
+ */
+static void enter(void)
+{
+	uint64_t before = mt_os_block_signals();
+
+	mt_lock_lock(&lock);
+	signals_before = before;
+}
+
+static void leave(void)
+{
+	uint64_t before = signals_before;
+
+	mt_lock_unlock(&lock);
+	mt_os_restore_signals(before);
+}
+
 static struct mt_piece head_piece(void)
 {
 	file.head.time_ns = mt_os_realtime_ns();
@@ -85,7 +106,7 @@ void mt_publish_start(const struct mt_config *config, const struct mt_publish_id
 	 * them. */
 	if (!mt_files_exist() && mt_files_open_folder(config, &folder) == MT_ERR_OK)
 		mt_sweep_at_start(folder);
-	mt_lock_lock(&lock);
+	enter();
 	head->magic = MT_STATS_MAGIC;
 	head->version = MT_STATS_VERSION;
 	head->head_bytes = sizeof(*head);
@@ -113,7 +134,7 @@ void mt_publish_start(const struct mt_config *config, const struct mt_publish_id
 	fill_settings(config);
 	if (!has_ended && folder >= 0)
 		(void)mt_files_make(folder, &head->start_ticks, &head->pidns);
-	mt_lock_unlock(&lock);
+	leave();
 	if (folder >= 0)
 		mt_os_close(folder);
 	mt_files_log_failure();
@@ -124,32 +145,32 @@ void mt_publish_set_settings(const struct mt_config *config)
 {
 	struct mt_piece pieces[2];
 
-	mt_lock_lock(&lock);
+	enter();
 	fill_settings(config);
 	pieces[0] = head_piece();
 	pieces[1] = (struct mt_piece){file.settings, sizeof(file.settings),
 				      offsetof(struct mt_stats_file, settings)};
 	(void)mt_files_write_stats(pieces, 2);
-	mt_lock_unlock(&lock);
+	leave();
 }
 
 void mt_publish_set_python(const char *text)
 {
-	mt_lock_lock(&lock);
+	enter();
 	(void)mt_format(python_text, sizeof(python_text), "%s", text);
 	memcpy(file.head.python, python_text, sizeof(python_text));
-	mt_lock_unlock(&lock);
+	leave();
 }
 
 struct mt_stats_snapshot *mt_publish_lock(void)
 {
-	mt_lock_lock(&lock);
+	enter();
 	return &file.head.snapshot;
 }
 
 void mt_publish_unlock(void)
 {
-	mt_lock_unlock(&lock);
+	leave();
 }
 
 static struct mt_piece sample_piece(uint64_t now, bool cleaned)
@@ -182,18 +203,18 @@ static struct mt_piece sample_piece(uint64_t now, bool cleaned)
 
 void mt_publish_set_cuda(const char *text, uint32_t driver_version)
 {
-	mt_lock_lock(&lock);
+	enter();
 	(void)mt_format(file.head.cuda, sizeof(file.head.cuda), "%s", text);
 	file.head.driver_version = driver_version;
-	mt_lock_unlock(&lock);
+	leave();
 }
 
 void mt_publish_set_devices(const struct mt_stats_device *devices, uint32_t count)
 {
-	mt_lock_lock(&lock);
+	enter();
 	memcpy(file.devices, devices, count * sizeof(*devices));
 	file.head.devices_count = count;
-	mt_lock_unlock(&lock);
+	leave();
 }
 
 void mt_publish_add_oom(struct mt_stats_oom *oom)
@@ -201,7 +222,7 @@ void mt_publish_add_oom(struct mt_stats_oom *oom)
 	struct mt_piece pieces[2];
 	size_t slot;
 
-	mt_lock_lock(&lock);
+	enter();
 	oom->number = ++file.head.ooms_count;
 	slot = (oom->number - 1) % MT_OOMS_COUNT;
 	file.ooms[slot] = *oom;
@@ -210,7 +231,7 @@ void mt_publish_add_oom(struct mt_stats_oom *oom)
 					      slot * sizeof(file.ooms[0])};
 	pieces[1] = head_piece();
 	(void)mt_files_write_stats(pieces, 2);
-	mt_lock_unlock(&lock);
+	leave();
 }
 
 void mt_publish_add_limit_report(struct mt_stats_limit_report *limit_report)
@@ -218,7 +239,7 @@ void mt_publish_add_limit_report(struct mt_stats_limit_report *limit_report)
 	struct mt_piece pieces[2];
 	size_t slot;
 
-	mt_lock_lock(&lock);
+	enter();
 	limit_report->number = ++file.head.limit_reports_count;
 	slot = (limit_report->number - 1) % MT_LIMIT_REPORTS_COUNT;
 	file.limit_reports[slot] = *limit_report;
@@ -228,14 +249,14 @@ void mt_publish_add_limit_report(struct mt_stats_limit_report *limit_report)
 					      slot * sizeof(file.limit_reports[0])};
 	pieces[1] = head_piece();
 	(void)mt_files_write_stats(pieces, 2);
-	mt_lock_unlock(&lock);
+	leave();
 }
 
 void mt_publish_set_classes(const struct mt_stats_class *classes, uint32_t count)
 {
 	struct mt_piece pieces[2];
 
-	mt_lock_lock(&lock);
+	enter();
 	memcpy(file.classes, classes, count * sizeof(*classes));
 	file.head.classes_count = count;
 	file.head.classes_time_ns = mt_os_realtime_ns();
@@ -243,16 +264,16 @@ void mt_publish_set_classes(const struct mt_stats_class *classes, uint32_t count
 				      offsetof(struct mt_stats_file, classes)};
 	pieces[1] = head_piece();
 	(void)mt_files_write_stats(pieces, 2);
-	mt_lock_unlock(&lock);
+	leave();
 }
 
 enum mt_err mt_publish_begin_dump(char *out, size_t out_bytes)
 {
 	enum mt_err answer;
 
-	mt_lock_lock(&lock);
+	enter();
 	answer = mt_files_begin_dump(out, out_bytes);
-	mt_lock_unlock(&lock);
+	leave();
 	mt_files_log_failure();
 	return answer;
 }
@@ -261,19 +282,19 @@ enum mt_err mt_publish_end_dump(enum mt_dump product, bool whole)
 {
 	enum mt_err answer;
 
-	mt_lock_lock(&lock);
+	enter();
 	answer = mt_files_end_dump(product, whole);
 	if (answer == MT_ERR_OK && product == MT_DUMP_HEAP)
 		file.head.snapshot.prof_dumps_count++;
-	mt_lock_unlock(&lock);
+	leave();
 	return answer;
 }
 
 void mt_publish_remove_dump(enum mt_dump product)
 {
-	mt_lock_lock(&lock);
+	enter();
 	mt_files_remove_dump(product);
-	mt_lock_unlock(&lock);
+	leave();
 }
 
 uint64_t mt_publish_expire_dump(enum mt_dump dump, uint64_t *placed_ns, uint64_t now_ns)
@@ -289,23 +310,23 @@ uint64_t mt_publish_expire_dump(enum mt_dump dump, uint64_t *placed_ns, uint64_t
 
 void mt_publish_set_limit_source(const char *text)
 {
-	mt_lock_lock(&lock);
+	enter();
 	(void)mt_format(file.head.limit_source, sizeof(file.head.limit_source), "%s", text);
-	mt_lock_unlock(&lock);
+	leave();
 }
 
 static void write_figures(bool cleaned)
 {
 	struct mt_piece pieces[3];
 
-	mt_lock_lock(&lock);
+	enter();
 	pieces[1] = sample_piece(mt_os_now_ns(), cleaned);
 	pieces[2] =
 		(struct mt_piece){file.devices, file.head.devices_count * sizeof(file.devices[0]),
 				  offsetof(struct mt_stats_file, devices)};
 	pieces[0] = head_piece();
 	(void)mt_files_write_stats(pieces, 3);
-	mt_lock_unlock(&lock);
+	leave();
 }
 
 void mt_publish_write(void)
@@ -336,16 +357,16 @@ static struct mt_piece cleanups_piece(size_t slot, size_t count)
 
 void mt_publish_queue_cleanup(struct mt_stats_cleanup *cleanup)
 {
-	mt_lock_lock(&lock);
+	enter();
 	add_cleanup(cleanup);
-	mt_lock_unlock(&lock);
+	leave();
 }
 
 void mt_publish_skip_cleanups(uint64_t count)
 {
-	mt_lock_lock(&lock);
+	enter();
 	file.head.cleanups_count += count;
-	mt_lock_unlock(&lock);
+	leave();
 }
 
 void mt_publish_add_cleanup(struct mt_stats_cleanup *cleanup)
@@ -356,7 +377,7 @@ void mt_publish_add_cleanup(struct mt_stats_cleanup *cleanup)
 	size_t first;
 	size_t tail;
 
-	mt_lock_lock(&lock);
+	enter();
 	add_cleanup(cleanup);
 	count = unwritten_count < MT_CLEANUPS_COUNT ? unwritten_count : MT_CLEANUPS_COUNT;
 	first = (cleanup->number - count) % MT_CLEANUPS_COUNT;
@@ -368,28 +389,28 @@ void mt_publish_add_cleanup(struct mt_stats_cleanup *cleanup)
 	/* After a failed write (a full file system) the next call writes them. */
 	if (mt_files_write_stats(pieces, 3) == MT_ERR_OK)
 		unwritten_count = 0;
-	mt_lock_unlock(&lock);
+	leave();
 }
 
 void mt_publish_end(const struct mt_config *config, bool inherited)
 {
-	mt_lock_lock(&lock);
+	enter();
 	has_ended = true;
 	inherited = inherited && !mt_files_exist();
 	mt_files_remove();
-	mt_lock_unlock(&lock);
+	leave();
 	if (inherited)
 		mt_files_remove_inherited(config);
 }
 
 void mt_publish_fork_prepare(void)
 {
-	mt_lock_lock(&lock);
+	enter();
 }
 
 void mt_publish_fork_parent(void)
 {
-	mt_lock_unlock(&lock);
+	leave();
 }
 
 void mt_publish_fork_child(void)

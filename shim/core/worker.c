@@ -15,6 +15,7 @@
 #include "core/publish.h"
 #include "core/rights.h"
 #include "core/thread.h"
+#include "sys/format.h"
 #include "sys/main_thread.h"
 #include "sys/os.h"
 #include "sys/raw_clone.h"
@@ -212,6 +213,19 @@ bool mt_worker_is_alive(void)
 	/* Between its start and its first statements it has no id yet. */
 	return mt_worker_is_running() ||
 	       (id && mt_raw_syscall(SYS_tgkill, mt_os_getpid(), id, 0) == 0);
+}
+
+bool mt_worker_is_asleep(void)
+{
+	char path[48], stat[256];
+	const char *state;
+
+	mt_format(path, sizeof(path), "/proc/self/task/%d/stat",
+		  (int)atomic_load_explicit(&thread_id, memory_order_relaxed));
+	if (mt_os_read_file(path, stat, sizeof(stat)) <= 0)
+		return false;
+	state = mt_os_procstat_at(stat, 3);
+	return state && *state == 'S';
 }
 
 bool mt_worker_has_same_credentials(void)

@@ -22,6 +22,10 @@ void mt_worker_stop(void);
 /* Returns whether the kernel still lists the thread. */
 bool mt_worker_is_alive(void);
 
+/* Returns whether the kernel says that the thread sleeps, as it does while it waits for a lock; a
+ * purge runs, or waits in the kernel. False where /proc does not tell. Opens a file. */
+bool mt_worker_is_asleep(void);
+
 /* Returns whether the worker may change its ids exactly as the calling thread may. Waits up to 0.1
  * s for a worker that is just starting. */
 bool mt_worker_has_same_credentials(void);

@@ -9,7 +9,6 @@
 #include "core/object_heap.h"
 #include "core/main_exit.h"
 #include "sys/saturating.h"
-#include "sys/raw_syscall.h"
 #include "sys/libc.h"
 #include "sys/lock.h"
 #include "sys/os.h"
@@ -63,14 +62,28 @@ static void (*main_ended)(void);
 
 /* libc blocks even its own signals, which no program can, once a thread has run its last
  * destructor: from then on the counters may vanish with the stack at any moment. What libc frees
- * there (other threads' dead TLS) is not counted. */
-static bool is_past_destructors(void)
+ * there (other threads' dead TLS) is not counted. signals: the thread's mask. */
+static bool is_past_destructors(uint64_t signals)
 {
-	uint64_t mask = 0;
 	const uint64_t cancel_signal = 1ull << 31; /* 32, glibc's SIGCANCEL */
 
-	return mt_raw_syscall(SYS_rt_sigprocmask, 0, NULL, &mask, sizeof(mask)) == 0 &&
-	       (mask & cancel_signal);
+	return signals != MT_SIGNALS_UNKNOWN && (signals & cancel_signal);
+}
+
+/* With all signals blocked: fork takes the lock, and a handler that interrupts its holder may fork.
+ * Returns the mask before, for unlock_list. */
+static uint64_t lock_list(void)
+{
+	uint64_t signals = mt_os_block_signals();
+
+	mt_lock_lock(&list_lock);
+	return signals;
+}
+
+static void unlock_list(uint64_t signals)
+{
+	mt_lock_unlock(&list_lock);
+	mt_os_restore_signals(signals);
 }
 
 static bool read_counters(const struct mt_thread_counters *counters, uint64_t *out_allocated,
@@ -164,13 +177,13 @@ static void fold_thread(void *value)
 	uint64_t freed = 0;
 	/* outside the lock: may ask the allocator */
 	bool known = read_counters(counters, &allocated, &freed);
+	uint64_t signals = lock_list();
 
-	mt_lock_lock(&list_lock);
 	if (counters->linked)
 		unlink_thread(counters);
 	if (known)
 		fold_counters(counters, allocated, freed);
-	mt_lock_unlock(&list_lock);
+	unlock_list(signals);
 	if (++counters->rounds < DESTRUCTOR_ROUNDS)
 		(void)pthread_setspecific(fold_key, counters);
 	if (counters->rounds == 1 && counters->is_main && main_ended)
@@ -256,6 +269,7 @@ void mt_account_know_main(void)
 void mt_account_thread_born(const void *allocator_counters)
 {
 	struct mt_thread_counters *counters = &mt_thread_counters;
+	uint64_t signals;
 	int kept = errno;
 
 	/* release: with what the allocator has written there */
@@ -265,17 +279,15 @@ void mt_account_thread_born(const void *allocator_counters)
 	if ((counters->freed_bytes & MT_THREAD_IS_KNOWN) || !started)
 		return;
 	counters->freed_bytes |= MT_THREAD_IS_KNOWN;
-	if (is_past_destructors()) {
-		errno = kept;
-		return;
-	}
+	signals = mt_os_block_signals();
 	/* Counters that no destructor would take out again are not linked: what this thread holds
 	 * goes uncounted. */
-	if (remember(counters)) {
+	if (!is_past_destructors(signals) && remember(counters)) {
 		mt_lock_lock(&list_lock);
 		link_thread(counters);
 		mt_lock_unlock(&list_lock);
 	}
+	mt_os_restore_signals(signals);
 	errno = kept;
 }
 
@@ -346,29 +358,29 @@ static bool look_at_all(void)
 bool mt_account_read(struct mt_account_totals *out)
 {
 	bool known = started && prime_reader();
+	uint64_t signals;
 
 	if (!known)
 		return false;
-	mt_lock_lock(&list_lock);
+	signals = lock_list();
 	known = look_at_all();
 	is_partial_sum_good = known && active_threads_count <= ACTIVE_THREADS;
 	if (known)
 		add_up(out);
-	mt_lock_unlock(&list_lock);
+	unlock_list(signals);
 	return known;
 }
 
 bool mt_account_partial_sum(struct mt_account_totals *out)
 {
-	bool good;
+	uint64_t signals = lock_list();
+	bool good = is_partial_sum_good;
 
-	mt_lock_lock(&list_lock);
-	good = is_partial_sum_good;
 	for (unsigned int i = 0; good && i < active_threads_count; i++)
 		good = look_at(active_threads[i]);
 	if (good)
 		add_up(out);
-	mt_lock_unlock(&list_lock);
+	unlock_list(signals);
 	return good;
 }
 

@@ -336,13 +336,18 @@ static bool is_refused_by_mlockall(void)
 	return config->allocator == MT_ALLOCATOR_AUTO && mt_mlockall_is_imported();
 }
 
+/* With all signals blocked: fork takes the lock, and a handler that interrupts its holder may fork.
+ */
 static bool wake(void)
 {
 	/* before the lock: it calls the loader */
 	bool is_refused = is_refused_by_mlockall();
+	uint64_t signals = mt_os_block_signals();
 
-	if (!mt_lock_lock_within(&wake_lock, 0))
+	if (!mt_lock_lock_within(&wake_lock, 0)) {
+		mt_os_restore_signals(signals);
 		return false;
+	}
 	if (read_state() == ASLEEP && is_refused) {
 		stay("the program imports mlockall");
 	} else if (read_state() == ASLEEP) {
@@ -354,6 +359,7 @@ static bool wake(void)
 			stay(refusal);
 	}
 	mt_lock_unlock(&wake_lock);
+	mt_os_restore_signals(signals);
 	return mt_asleep_is_awake();
 }
 

@@ -205,10 +205,4 @@ void mt_system_load(void);
  * would do so too: call this before a lock is taken that thread_born takes. */
 void mt_jemalloc_know_thread(void);
 
-/* jemalloc's own fork handlers, which jemalloc passes to pthread_atfork. The heap's hooks call them
- * in their order. */
-void mt_jemalloc_fork_prepare(void);
-void mt_jemalloc_fork_parent(void);
-void mt_jemalloc_fork_child(void);
-
 #endif

@@ -18,8 +18,8 @@
 #include "heap/glibc_accounting.h"
 #include "heap/growth.h"
 #include "heap/jemalloc.h"
+#include "heap/jemalloc_fork.h"
 #include "heap/profile_dump.h"
-#include "heap/purge_lock.h"
 #include "heap/trim.h"
 #include "sys/os.h"
 #include "sys/symbol.h"
@@ -165,7 +165,6 @@ static void fork_parent(void)
 static void fork_child(void)
 {
 	mt_jemalloc_fork_child();
-	mt_purge_forget();
 	mt_shared_pages_note_fork();
 	mt_account_fork_child();
 	mt_asleep_fork_child();

@@ -20,6 +20,7 @@
 #include "heap/jemalloc_check.h"
 #include "heap/jemalloc_conf.h"
 #include "heap/jemalloc_event.h"
+#include "heap/jemalloc_fork.h"
 #include "heap/jemalloc_kernel.h"
 #include "heap/jemalloc_large.h"
 #include "heap/jemalloc_pages.h"
@@ -34,19 +35,16 @@
 #include "core/log.h"
 #include "core/object_heap.h"
 #include "sys/os.h"
-#include "sys/raw_clone.h"
 
 /* What jemalloc calls in libc's stead. */
 char *mt_je_secure_getenv(const char *name);
 ssize_t mt_je_readlink(const char *path, char *out, size_t out_bytes);
 int mt_je_pthread_key_create(pthread_key_t *key, void (*destructor)(void *));
 int mt_je_pthread_setspecific(pthread_key_t key, const void *value);
-int mt_je_pthread_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
 void *mt_je_mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset);
 int mt_je_clock_gettime(clockid_t clock, struct timespec *out);
 long mt_je_syscall(long number, long a, long b, long c, long d, long e);
 int mt_je_pthread_cond_init(pthread_cond_t *condition, const pthread_condattr_t *attributes);
-int mt_je_pthread_mutex_lock(pthread_mutex_t *mutex);
 pid_t mt_je_getpid(void);
 void *mt_je_sbrk(intptr_t bytes);
 
@@ -55,9 +53,6 @@ const bool mt_jemalloc_is_built = true;
 static const struct mt_backend_hooks *hooks;
 static const char *conf;
 static bool conf_was_read;
-static void (*fork_prepare)(void);
-static void (*fork_parent)(void);
-static void (*fork_child)(void);
 
 /* Where, from the address that jemalloc announces for a thread, its two byte counters lie; the same
  * for all threads, since both are in one thread-local object. Found by asking once. */
@@ -140,15 +135,6 @@ int mt_je_pthread_setspecific(pthread_key_t key, const void *value)
 	return answer;
 }
 
-/* The heap's fork hooks call its handlers: the order of two registrations would be unknown. */
-int mt_je_pthread_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void))
-{
-	fork_prepare = prepare;
-	fork_parent = parent;
-	fork_child = child;
-	return 0;
-}
-
 /* Free blocks of libc's heap have let the program break sink, and the kernel has put the mapping
  * where the heap was: free would pass its blocks to libc. It stays mapped, so that the next one
  * lies elsewhere. */
@@ -212,19 +198,6 @@ pid_t mt_je_getpid(void)
 	return mt_os_getpid();
 }
 
-/* jemalloc comes here when it has tried and spun. In a child that fork's handlers know nothing of,
- * what the worker held in that moment would stay held for ever. Source: struct __pthread_mutex_s of
- * glibc, whose plain mutexes note the thread that holds them. */
-int mt_je_pthread_mutex_lock(pthread_mutex_t *mutex)
-{
-	if (mt_unlikely(mt_raw_clone_was_worker(
-		    __atomic_load_n(&mutex->__data.__owner, __ATOMIC_RELAXED))))
-		(void)pthread_mutex_init(mutex, NULL);
-	return pthread_mutex_lock(mutex);
-}
-
-static bool holds_purge; /* the fork under way, of which there is one: it holds the publish lock */
-
 void mt_jemalloc_know_thread(void)
 {
 	int kept = errno;
@@ -232,41 +205,6 @@ void mt_jemalloc_know_thread(void)
 	if (!own_counters)
 		je_free(je_malloc(1));
 	errno = kept;
-}
-
-void mt_jemalloc_fork_prepare(void)
-{
-	mt_lock_check_enter(MT_RANK_prof_gate);
-	mt_jemalloc_prof_close_gate();
-	/* jemalloc marks an arena that it purges, and drops its own locks meanwhile: a child forked
-	 * in between would have the mark for ever, and could never purge that arena. So fork waits
-	 * for it, before it takes jemalloc's locks. */
-	holds_purge = mt_purge_hold();
-	mt_lock_check_enter(MT_RANK_jemalloc);
-	if (fork_prepare)
-		fork_prepare();
-}
-
-void mt_jemalloc_fork_parent(void)
-{
-	if (fork_parent)
-		fork_parent();
-	mt_lock_check_leave(MT_RANK_jemalloc);
-	if (holds_purge)
-		mt_purge_release();
-	mt_jemalloc_prof_open_gate();
-	mt_lock_check_leave(MT_RANK_prof_gate);
-}
-
-void mt_jemalloc_fork_child(void)
-{
-	if (fork_child)
-		fork_child();
-	mt_jemalloc_pages_fork_child();
-	mt_jemalloc_arena_fork_child();
-	mt_lock_check_leave(MT_RANK_jemalloc);
-	mt_jemalloc_prof_open_gate_in_child();
-	mt_lock_check_leave(MT_RANK_prof_gate);
 }
 
 /* ---- the members of the family that jemalloc lacks, or answers otherwise than libc ---- */
@@ -379,7 +317,7 @@ static const char *misfit(void)
 {
 	if (!conf_was_read)
 		return "it does not read its settings by secure_getenv";
-	if (!fork_prepare || !fork_parent || !fork_child)
+	if (!mt_jemalloc_fork_has_handlers())
 		return "it does not call pthread_atfork";
 	if (!own_counters)
 		return "it does not call pthread_setspecific";
@@ -414,7 +352,7 @@ const char *mt_jemalloc_begins(void)
 	je_free(first);
 	if (!reason)
 		return NULL;
-	fork_prepare = fork_parent = fork_child = NULL;
+	mt_jemalloc_fork_give_up();
 	if (first || mt_jemalloc_message_refuses_pages())
 		mt_log(MT_LOG_WARN, "the embedded jemalloc does not fit: %s. libc's malloc serves",
 		       reason);

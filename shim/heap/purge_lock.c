@@ -1,6 +1,7 @@
 #include "heap/purge_lock.h"
 
 #include "core/shared_pages.h"
+#include "sys/attr.h"
 #include "sys/lock.h"
 #include "sys/os.h"
 
@@ -12,6 +13,12 @@ static struct mt_lock lock = MT_LOCK(purge);
 /* 0 while a copy is made whose maker does not hold the lock; set to 0 under the lock, to the copy's
  * id by the kernel. acquire: the thread that sees it changes the heap next. */
 static _Atomic pid_t copied = 1;
+
+/* Odd while a thread has the lock; changed by that thread. Counter, no ordering. */
+static _Atomic uint32_t holds;
+
+static MT_TLS unsigned depth;       /* how many times the thread has entered */
+static MT_TLS bool is_copying_here; /* the copy is made by this thread */
 
 static _Atomic uint32_t allowed_at; /* a count of forks; no ordering but the lock's */
 
@@ -36,19 +43,45 @@ static void wait_for_copy(void)
 {
 	_Atomic uint32_t never_woken = 0;
 
-	while (is_copying())
+	while (is_copying() && !is_copying_here)
 		(void)mt_os_futex_wait(&never_woken, 0, COPY_STEP_NS, MT_FUTEX_PRIVATE);
+}
+
+static void note_change(void)
+{
+	atomic_fetch_add_explicit(&holds, 1, memory_order_relaxed);
+}
+
+uint32_t mt_purge_holder_number(void)
+{
+	uint32_t now = atomic_load_explicit(&holds, memory_order_relaxed);
+
+	return now % 2 ? now : 0;
+}
+
+/* A signal handler that interrupts the holder may fork or allocate: then the thread has the lock
+ * already. */
+static bool lock_within(uint64_t span_ns)
+{
+	if (depth == 0 && !mt_lock_lock_within(&lock, span_ns))
+		return false;
+	if (depth++ == 0)
+		note_change();
+	return true;
 }
 
 void mt_purge_enter(void)
 {
-	mt_lock_lock(&lock);
+	if (depth == 0)
+		mt_lock_lock(&lock);
+	if (depth++ == 0)
+		note_change();
 	wait_for_copy();
 }
 
 bool mt_purge_enter_within(uint64_t span_ns)
 {
-	if (!mt_lock_lock_within(&lock, span_ns))
+	if (!lock_within(span_ns))
 		return false;
 	wait_for_copy();
 	return true;
@@ -56,37 +89,53 @@ bool mt_purge_enter_within(uint64_t span_ns)
 
 void mt_purge_leave(void)
 {
-	mt_lock_unlock_and_yield(&lock);
+	mt_assert(depth > 0);
+	if (depth == 1)
+		note_change();
+	if (--depth == 0)
+		mt_lock_unlock_and_yield(&lock);
 }
 
-bool mt_purge_hold(void)
+bool mt_purge_hold(uint64_t span_ns)
 {
-	return mt_lock_lock_within(&lock, WAIT_NS);
+	return lock_within(span_ns);
 }
 
 _Atomic pid_t *mt_purge_hold_until_copied(void)
 {
-	if (!mt_lock_lock_within(&lock, WAIT_NS))
+	if (depth > 0 || is_copying_here || !lock_within(WAIT_NS))
 		return NULL;
 	wait_for_copy();
+	is_copying_here = true;
 	atomic_store_explicit(&copied, 0, memory_order_relaxed);
-	mt_lock_unlock(&lock);
+	mt_purge_release();
 	return &copied;
 }
 
 void mt_purge_end_copy(bool made)
 {
+	is_copying_here = false;
 	if (!made)
 		atomic_store_explicit(&copied, 1, memory_order_release);
 }
 
 void mt_purge_release(void)
 {
-	mt_lock_unlock(&lock);
+	mt_assert(depth > 0);
+	if (depth == 1)
+		note_change();
+	if (--depth == 0)
+		mt_lock_unlock(&lock);
 }
 
 void mt_purge_forget(void)
 {
+	is_copying_here = false;
 	atomic_store_explicit(&copied, 1, memory_order_relaxed);
+	if (depth > 0)
+		depth--;
+	if (depth > 0)
+		return;
+	atomic_store_explicit(&holds, 0, memory_order_relaxed);
 	mt_lock_reset(&lock);
 }

@@ -1,7 +1,8 @@
 /* heap/purge_lock.h -- the lock of threads of the shim that change the program's heap or walk
  * through it: one at a time, and none while the process is copied. A child copied meanwhile would
- * have a half-changed heap, with locks that no thread releases. Owns the lock `purge`. Any thread
- * may call. */
+ * have a half-changed heap, with locks that no thread releases. Owns the lock `purge`. A thread
+ * that holds it may take it again: a signal handler may interrupt the holder. Any thread may call.
+ */
 #ifndef MT_HEAP_PURGE_LOCK_H
 #define MT_HEAP_PURGE_LOCK_H
 
@@ -15,13 +16,16 @@
 void mt_purge_enter(void);
 void mt_purge_leave(void);
 
+/* Returns a number that is another one for each time that the lock is taken; 0 while it is free. */
+uint32_t mt_purge_holder_number(void);
+
 /* As mt_purge_enter, but waits up to span_ns. Returns false where the lock is not taken. */
 bool mt_purge_enter_within(uint64_t span_ns);
 
-/* Around a copy of the process. mt_purge_hold waits up to a second, since a purge of 100 GB takes
- * the kernel ten and more. Returns false where the lock is not taken: copy all the same, and do not
- * call mt_purge_release. */
-bool mt_purge_hold(void);
+/* Around a copy of the process. mt_purge_hold waits up to span_ns, since a purge of 100 GB can keep
+ * the kernel busy for ten seconds or more. Returns false where the lock is not taken: copy all the
+ * same, and do not call mt_purge_release. */
+bool mt_purge_hold(uint64_t span_ns);
 void mt_purge_release(void);
 
 /* The same for a copy whose parent sleeps while the copy lives (CLONE_VFORK without CLONE_VM), and
@@ -31,7 +35,7 @@ void mt_purge_release(void);
 _Atomic pid_t *mt_purge_hold_until_copied(void);
 void mt_purge_end_copy(bool made);
 
-/* Resets the lock in the copy, whether it was held or not. */
+/* In the copy: undoes one mt_purge_hold, or resets a lock that the calling thread does not hold. */
 void mt_purge_forget(void);
 
 /* ---- glibc's trim writes to free blocks first, and so copies pages that are shared with forked

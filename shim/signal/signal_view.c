@@ -51,8 +51,6 @@
 #include "sys/os.h"
 #include "core/control_file.h"
 
-/* size of the mask of rt_sigprocmask where _NSIG is 65 */
-#define KERNEL_MASK_BYTES 8
 #define SPINS_COUNT       64
 #define SLEEP_NS          50000
 #define ADOPT_TRIES_COUNT 8
@@ -60,8 +58,6 @@
 /* The flags in which the kernel's action may differ from the program's. All other flags, and the
  * mask, are the same, and results have them as the kernel keeps them (it drops unknown ones). */
 #define REPLACED_FLAGS ((int)(SA_SIGINFO | SA_RESTART | SA_ONSTACK | SA_NODEFER | SA_RESETHAND))
-
-_Static_assert(_NSIG / 8 == KERNEL_MASK_BYTES, "the kernel's signal mask is 64 bits here");
 
 typedef void (*info_handler)(int, siginfo_t *, void *);
 /* The program's action. Written under the lock, read by handlers without it. */
@@ -108,30 +104,12 @@ static const info_handler entries[SLOTS_COUNT] = {
 
 /* ---- the lock ---- */
 
-/* No mask of the kernel: SIGKILL is never in one. */
-#define MASK_UNKNOWN UINT64_MAX
-
-static void mask_change(int how, uint64_t mask, uint64_t *old)
-{
-	if (old)
-		*old = MASK_UNKNOWN;
-	/* The bare system call: libc's function never blocks its two internal signals, one of which
-	 * cancels threads. */
-	mt_raw_syscall(SYS_rt_sigprocmask, how, &mask, old, KERNEL_MASK_BYTES);
-}
-
-/* Does nothing where the mask could not be read. */
-static void mask_restore(uint64_t old)
-{
-	if (old != MASK_UNKNOWN)
-		mask_change(SIG_SETMASK, old, NULL);
-}
-
-static void lock(uint64_t *old_mask)
+/* Returns the mask before, for unlock. */
+static uint64_t lock(void)
 {
 	const struct timespec pause = {.tv_nsec = SLEEP_NS};
+	uint64_t old_mask = mt_os_block_signals();
 
-	mask_change(SIG_SETMASK, ~UINT64_C(0), old_mask);
 	mt_lock_check_enter(MT_RANK_signal);
 	/* The owner may have a lower real-time priority on this CPU, so spinning must end in sleep.
 	 * libc's nanosleep is a cancellation point. */
@@ -139,13 +117,14 @@ static void lock(uint64_t *old_mask)
 	     spins++)
 		if (spins >= SPINS_COUNT)
 			mt_raw_syscall(SYS_nanosleep, &pause, NULL);
+	return old_mask;
 }
 
 static void unlock(uint64_t old_mask)
 {
 	atomic_store_explicit(&locked, false, memory_order_release);
 	mt_lock_check_leave(MT_RANK_signal);
-	mask_restore(old_mask);
+	mt_os_restore_signals(old_mask);
 }
 
 /* ---- slots ---- */
@@ -258,7 +237,7 @@ int mt_signal_view_change(int sig, const struct sigaction *act, struct sigaction
 	if (sig != mt_signal_view_number() || !is_owner_process()) {
 		result = change_in_other_process(sig, act ? &given : NULL, &was);
 	} else {
-		lock(&mask);
+		mask = lock();
 		if (act)
 			given = to_kernel_view(&given, false);
 		result = mt_signal_next_change(sig, act ? &given : NULL, &was);
@@ -300,7 +279,7 @@ static bool one_shot_take(struct slot *slot, int sig)
 	}
 	if (!atomic_exchange(&slot->armed, false))
 		return false;
-	lock(&mask);
+	mask = lock();
 	/* armed again: another thread has set the handler again meanwhile */
 	if (!atomic_load(&slot->armed))
 		one_shot_end(slot, sig, true);
@@ -321,14 +300,15 @@ static MT_COLD void die(int sig)
 {
 	const struct sigaction plain = {.sa_handler = SIG_DFL};
 	struct sigaction ours, now;
-	uint64_t mask;
+	const uint64_t only = UINT64_C(1) << (sig - 1);
+	uint64_t mask = MT_SIGNALS_UNKNOWN;
 
 	mt_signal_next_change(sig, &plain, &ours);
-	mask_change(SIG_UNBLOCK, UINT64_C(1) << (sig - 1), &mask);
+	mt_raw_syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &only, &mask, sizeof(only));
 	mt_raw_syscall(SYS_tgkill, mt_os_getpid(), (pid_t)mt_raw_syscall(SYS_gettid), sig);
 	/* Still running: the first process of a pid namespace survives its own signals, or another
 	 * thread has set a handler meanwhile, which stays. */
-	mask_restore(mask);
+	mt_os_restore_signals(mask);
 	if (mt_signal_next_change(sig, NULL, &now) == 0 && now.sa_handler == SIG_DFL)
 		mt_signal_next_change(sig, &ours, NULL);
 }
@@ -380,7 +360,7 @@ void mt_signal_view_open(int sig, bool shared)
 {
 	uint64_t mask;
 
-	lock(&mask);
+	mask = lock();
 	atomic_store(&owner_pid, mt_os_getpid());
 	is_shared = shared;
 	atomic_store(&number, sig);
@@ -393,7 +373,7 @@ void mt_signal_view_close(int sig)
 	struct sigaction seen;
 	uint64_t mask;
 
-	lock(&mask);
+	mask = lock();
 	if (atomic_load(&number) == sig && mt_signal_next_change(sig, NULL, &seen) == 0 &&
 	    slot_behind(&seen)) {
 		to_program_view(&seen);
@@ -414,7 +394,7 @@ void mt_signal_view_fork_child(void)
 	atomic_store(&locked, false);
 	if (sig == 0 || self == atomic_load(&owner_pid))
 		return;
-	lock(&mask);
+	mask = lock();
 	atomic_store(&owner_pid, self);
 	/* Another library's atfork handler has changed the action before this one ran. */
 	if (atomic_load(&other_pid) == self)

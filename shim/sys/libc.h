@@ -1,6 +1,7 @@
 /* sys/libc.h -- which libc this process runs on. The library is built for glibc; a musl program
  * that preloads it must still run, so functions that musl lacks are weak references and the shim
- * stays off there. Any thread may call. Takes no lock, keeps no state, never allocates. */
+ * stays off there. Owns the addresses of two variables of libc. Any thread may call. Takes no lock,
+ * never allocates. */
 #ifndef MT_SYS_LIBC_H
 #define MT_SYS_LIBC_H
 
@@ -33,5 +34,22 @@ static inline unsigned mt_libc_minor(void)
 		minor = minor * 10 + (unsigned)(*at - '0');
 	return minor;
 }
+
+/* Finds the two variables by which libc knows of threads. Called once, from the constructor. Before
+ * glibc 2.36 it finds nothing. */
+void mt_libc_find_threads(void);
+
+/* Returns whether the variables were found; without them the functions below do nothing. */
+bool mt_libc_knows_threads(void);
+
+/* Returns how many threads of this process libc has started and not yet ended, the first one too; 0
+ * where it is unknown. */
+unsigned int mt_libc_threads_count(void);
+
+/* Returns whether libc leaves out its locks, as it does until the first pthread_create. */
+bool mt_libc_is_single_threaded(void);
+
+/* Makes libc leave out its locks, or use them again. Only where mt_libc_knows_threads. */
+void mt_libc_set_single_threaded(bool is_single);
 
 #endif

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -87,6 +88,37 @@ pid_t mt_os_gettid(void)
 pid_t mt_os_getpid(void)
 {
 	return own_id(SYS_getpid);
+}
+
+/* size of the mask of rt_sigprocmask */
+#define KERNEL_MASK_BYTES 8
+_Static_assert(_NSIG / 8 == KERNEL_MASK_BYTES, "the kernel's signal mask is 64 bits here");
+
+static MT_TLS bool are_signals_blocked; /* by mt_os_block_signals */
+
+uint64_t mt_os_block_signals(void)
+{
+	const uint64_t all = UINT64_MAX;
+	uint64_t before = MT_SIGNALS_UNKNOWN;
+	int kept = errno;
+
+	if (are_signals_blocked)
+		return MT_SIGNALS_UNKNOWN;
+	(void)mt_raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, KERNEL_MASK_BYTES);
+	are_signals_blocked = before != MT_SIGNALS_UNKNOWN;
+	errno = kept;
+	return before;
+}
+
+void mt_os_restore_signals(uint64_t before)
+{
+	int kept = errno;
+
+	if (before == MT_SIGNALS_UNKNOWN)
+		return;
+	are_signals_blocked = false; /* first: a handler may run before the call returns */
+	(void)mt_raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, KERNEL_MASK_BYTES);
+	errno = kept;
 }
 
 ssize_t mt_os_read_own(const void *from, void *out, size_t bytes)

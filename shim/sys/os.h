@@ -55,6 +55,18 @@ uint64_t mt_os_page_bytes(void);
 pid_t mt_os_gettid(void);
 pid_t mt_os_getpid(void);
 
+/* No mask of the kernel: SIGKILL is never in one. */
+#define MT_SIGNALS_UNKNOWN UINT64_MAX
+
+/* Blocks all signals of the calling thread, also those that libc never blocks: one of them cancels
+ * threads. Returns the mask before, bit n - 1 for signal n; MT_SIGNALS_UNKNOWN where a sandbox
+ * refuses, and nothing is blocked then, or where the thread has blocked them here already. Bare
+ * system calls. */
+uint64_t mt_os_block_signals(void);
+
+/* Sets the mask that mt_os_block_signals returned. Does nothing for MT_SIGNALS_UNKNOWN. */
+void mt_os_restore_signals(uint64_t before);
+
 /* Reads memory of this process by the kernel: an address that is not there is no crash. Returns how
  * many bytes were read; -1: it cannot be told, as in a sandbox. Keeps errno. */
 ssize_t mt_os_read_own(const void *from, void *out, size_t bytes);

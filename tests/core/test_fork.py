@@ -23,6 +23,23 @@ def test_forks_of_a_sleeping_process(run, env, compile_c, backend):
 	assert got.stdout == "100 of 100 children, 4 of 4 spawned\n", got.stderr
 
 
+@pytest.mark.parametrize("allocator", ["auto", "system"])
+@pytest.mark.parametrize("way", ["timer", "supervisor", "raw", "returns"])
+def test_a_handler_may_fork_in_a_program_of_one_thread(run, env, compile_c, way, allocator):
+	"""libc promises it where there is one thread, and the program has one: glibc's tst-mallocfork2, a supervisor's SIGCHLD handler."""
+	got = run([compile_c("fork_in_handler.c"), way, 1], env(**BUSY, ALLOCATOR=allocator), timeout=60)
+
+	assert got.returncode == 0 and got.stdout.endswith(" children, 0 failed\n"), got.stdout + got.stderr
+
+
+@pytest.mark.parametrize("allocator", ["auto", "system"])
+def test_a_fork_beside_streams_that_allocate_passes(run, env, compile_c, allocator):
+	"""libc takes its list of streams before the locks of malloc: glibc's tst-malloc-fork-deadlock."""
+	got = run([compile_c("fork_beside_streams.c"), 2], env(MIN_MB=0, ALLOCATOR=allocator), timeout=60)
+
+	assert got.returncode == 0, got.stdout + got.stderr
+
+
 @pytest.mark.long
 def test_ten_thousand_forks(run, env, compile_c, backend):
 	got = run([compile_c("fork_storm.c"), 10000], env(**BUSY), timeout=3000)

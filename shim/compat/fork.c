@@ -1,0 +1,136 @@
+/* compat/fork.c -- libc promises that a signal handler may fork in a program of one thread, and
+ * leaves out all of its own locks there. The worker thread must not take that away: the handler may
+ * have interrupted fork, malloc or stdio of libc. So for fork libc counts the program's threads
+ * only. Before glibc 2.36 its count cannot be set: there all signals are blocked during fork, so
+ * that no handler interrupts fork. Source: SINGLE_THREAD_P in fork.c of glibc; tst-mallocfork2 of
+ * its tests. */
+#include "compat/fork.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "core/init.h"
+#include "core/worker.h"
+#include "heap/purge_lock.h"
+#include "sys/attr.h"
+#include "sys/elf.h"
+#include "sys/libc.h"
+#include "sys/os.h"
+#include "sys/symbol.h"
+
+MT_EXPORT pid_t fork(void);
+
+typedef pid_t (*fork_fn)(void);
+
+static _Atomic(fork_fn) next_fork; /* no ordering */
+#define HOLD_NS      MT_NS_PER_S
+#define HOLD_STEP_NS (MT_NS_PER_MS / 5)
+/* a sleep that so many steps see is no short wait for a lock of the kernel's */
+#define ASLEEP_STEPS 3
+
+static MT_TLS bool holds_purge; /* for the fork under way */
+
+/* The hold of the purge lock, by its number, in which the worker waits for this thread; 0: none. */
+static MT_TLS uint32_t stuck_hold;
+
+void mt_fork_start(void)
+{
+	atomic_store_explicit(&next_fork, (fork_fn)(uintptr_t)mt_symbol(RTLD_NEXT, "fork"),
+			      memory_order_relaxed);
+	mt_libc_find_threads();
+}
+
+/* Returns whether the worker, while it has the purge lock, waits for this thread. */
+static bool is_worker_stuck(void)
+{
+	return stuck_hold && stuck_hold == mt_purge_holder_number();
+}
+
+bool mt_fork_hold_purge(void)
+{
+	uint64_t until = mt_os_now_ns() + HOLD_NS;
+	int asleep_count = 0;
+
+	if (mt_libc_threads_count() != 2)
+		return mt_purge_hold(HOLD_NS);
+	while (!is_worker_stuck()) {
+		uint32_t hold = mt_purge_holder_number();
+
+		if (mt_purge_hold(HOLD_STEP_NS))
+			return true;
+		asleep_count = mt_worker_is_asleep() && hold == mt_purge_holder_number()
+				       ? asleep_count + 1
+				       : 0;
+		if (asleep_count == ASLEEP_STEPS)
+			stuck_hold = hold;
+		if (mt_os_now_ns() >= until)
+			return false;
+	}
+	return false;
+}
+
+/* Without locks in libc's malloc the worker must not trim its heap: hence the purge lock, over the
+ * program's fork handlers too. The worker resets its state before libc stops counting it, so it
+ * never stands for a thread of the program. Returns false where libc counts as ever. */
+static bool leave_out_worker(bool *out_holds)
+{
+	*out_holds = false;
+	if (mt_libc_threads_count() != 2 || mt_libc_is_single_threaded())
+		return false;
+	*out_holds = mt_fork_hold_purge();
+	if (!*out_holds && !is_worker_stuck())
+		return false;
+	mt_libc_set_single_threaded(true);
+	return true;
+}
+
+/* A fork while the worker runs. */
+static pid_t fork_beside_worker(fork_fn next)
+{
+	bool holds;
+	bool is_left_out = leave_out_worker(&holds);
+	uint64_t signals = mt_libc_knows_threads() ? MT_SIGNALS_UNKNOWN : mt_os_block_signals();
+	pid_t child = next();
+	int kept = errno;
+
+	if (is_left_out && child != 0)
+		mt_libc_set_single_threaded(false);
+	if (holds && child == 0)
+		mt_purge_forget();
+	else if (holds)
+		mt_purge_release();
+	mt_os_restore_signals(signals);
+	errno = kept;
+	return child;
+}
+
+MT_EXPORT pid_t fork(void)
+{
+	fork_fn next = atomic_load_explicit(&next_fork, memory_order_relaxed);
+
+	if (!next)
+		next = (fork_fn)(uintptr_t)mt_elf_libc_function("fork");
+	if (mt_state_is_on() && mt_worker_is_running() && mt_state_is_own_process())
+		return fork_beside_worker(next);
+	return next();
+}
+
+void mt_fork_prepare(void)
+{
+	holds_purge = mt_fork_hold_purge();
+}
+
+void mt_fork_parent(void)
+{
+	if (holds_purge)
+		mt_purge_release();
+}
+
+void mt_fork_child(void)
+{
+	mt_purge_forget();
+}
