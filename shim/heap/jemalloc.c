@@ -24,7 +24,6 @@
 #include "heap/jemalloc_kernel.h"
 #include "heap/jemalloc_large.h"
 #include "heap/jemalloc_pages.h"
-#include "heap/jemalloc_reserve.h"
 #include "heap/jemalloc_message.h"
 #include "heap/jemalloc_move.h"
 #include "heap/purge_lock.h"
@@ -35,6 +34,9 @@
 #include "core/log.h"
 #include "core/object_heap.h"
 #include "sys/os.h"
+
+/* jemalloc 5.3 starts with 8 MB */
+#define START_BYTES (20u << 20)
 
 /* What jemalloc calls in libc's stead. */
 char *mt_je_secure_getenv(const char *name);
@@ -128,8 +130,6 @@ int mt_je_pthread_setspecific(pthread_key_t key, const void *value)
 {
 	int answer = pthread_setspecific(key, value);
 
-	if (!own_counters)
-		mt_jemalloc_reserve_open();
 	own_counters = value;
 	hooks->thread_born((void *)(uintptr_t)value);
 	return answer;
@@ -150,24 +150,12 @@ static MT_COLD void *map_elsewhere(size_t bytes, int protection, int flags)
 
 void *mt_je_mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset)
 {
-	int kept = errno;
 	void *answer = mt_jemalloc_kernel_has(bytes, protection, flags)
 			       ? mmap(address, bytes, protection, flags, fd, offset)
 			       : MAP_FAILED;
 
 	if (mt_unlikely(answer != MAP_FAILED && mt_brk_range_overlaps(answer, bytes)))
 		answer = address ? MAP_FAILED : map_elsewhere(bytes, protection, flags);
-	if (mt_unlikely(answer != MAP_FAILED && !address &&
-			!mt_jemalloc_reserve_accepts(answer, bytes))) {
-		(void)munmap(answer, bytes);
-		answer = MAP_FAILED;
-	}
-	if (mt_unlikely(answer == MAP_FAILED)) {
-		answer = address ? NULL : mt_jemalloc_reserve_take(bytes);
-		if (!answer)
-			return MAP_FAILED;
-		errno = kept;
-	}
 	return answer;
 }
 
@@ -332,22 +320,31 @@ static const char *refusal(void)
 		       : "jemalloc cannot initialise";
 }
 
+/* Returns whether there is address space for its start: it writes to pages that it did not get. */
+static bool has_room(void)
+{
+	void *area = mmap(NULL, START_BYTES, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (area == MAP_FAILED)
+		return false;
+	(void)munmap(area, START_BYTES);
+	return true;
+}
+
 const char *mt_jemalloc_begins(void)
 {
 	const char *reason;
 	void *first;
 
-	if (!mt_jemalloc_reserve_map())
+	if (!has_room())
 		return refusal();
 	first = je_malloc(1);
-	if (first)
-		mt_jemalloc_reserve_enter();
 	reason = first ? misfit() : refusal();
 	if (!reason) {
 		mt_jemalloc_arena_begin();
 		mt_jemalloc_large_begin();
 	}
-	mt_jemalloc_reserve_settle();
 	mt_jemalloc_message_begun();
 	je_free(first);
 	if (!reason)

@@ -17,9 +17,9 @@ jemalloc_hooked := $(jemalloc_called) readlink clock_gettime syscall pthread_con
 # Internal functions and variables have a contract in these versions alone. In another one they get names that nobody asks for: then what
 # they serve is left out, as where they are missing.
 jemalloc_known    := 5.2.1 5.3.0 5.3.1
-jemalloc_internal := arena_basic_stats_merge arena_decay arena_emap_global arenas ehooks_default_zero_impl large_dalloc large_malloc \
+jemalloc_internal := arena_basic_stats_merge arena_choose_hard arena_decay arenas ehooks_default_zero_impl large_dalloc large_malloc \
 	large_palloc large_ralloc large_salloc manual_arena_base narenas_total_get opt_disable_large_size_classes opt_oversize_threshold opt_stats_interval \
-	oversize_threshold rtree_leaf_elm_lookup_hard stats_interval_event_handler stats_interval_new_event_wait \
+	opt_tcache tcache_arena_associate tcache_arena_reassociate tsd_tcache_enabled_data_init oversize_threshold stats_interval_event_handler stats_interval_new_event_wait \
 	stats_interval_postponed_event_wait
 
 # What a thread does every so many bytes that it allocates, which jemalloc has to print statistics: ours come instead of its own
@@ -76,6 +76,17 @@ ifneq ($(call jemalloc_has,large_malloc large_palloc arenas manual_arena_base na
 jemalloc_link += -Wl,--wrap=je_large_malloc,--wrap=je_large_palloc
 else
 jemalloc_lacks += the arena of large blocks: it is one for all threads from the first block on;
+endif
+
+# What a thread gets at its first allocation (heap/jemalloc_thread.c).
+jemalloc_thread := arena_choose_hard tcache_arena_associate tcache_arena_reassociate tsd_tcache_enabled_data_init
+ifneq ($(call jemalloc_has,arenas opt_tcache $(jemalloc_thread)),)
+jemalloc_link += $(foreach name,$(jemalloc_thread),-Wl,--wrap=je_$(name))
+else
+jemalloc_lacks += a first allocation that may fail: a thread that begins without memory may crash;
+endif
+ifneq ($(filter 5.2.%,$(jemalloc_version)),)
+shim_flags += -DMT_JEMALLOC_CACHE_IN_ONE
 endif
 ifeq ($(call jemalloc_has,arenas manual_arena_base narenas_total_get arena_basic_stats_merge),)
 jemalloc_lacks += the free pages of each arena: they are read by the epoch;

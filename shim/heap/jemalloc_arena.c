@@ -40,7 +40,8 @@ extern void *__real_je_large_palloc(void *thread, void *arena, size_t bytes, siz
 void *__wrap_je_large_malloc(void *thread, void *arena, size_t bytes, bool zero);
 void *__wrap_je_large_palloc(void *thread, void *arena, size_t bytes, size_t alignment, bool zero);
 
-/* Both are written while there is one thread. */
+/* All are written while there is one thread. */
+static bool has_begun;
 static unsigned int shared_index;
 static void *shared;                         /* the arena of large blocks; NULL: jemalloc chooses */
 static size_t shared_least_bytes = SIZE_MAX; /* smaller blocks come from their thread's arena */
@@ -65,6 +66,7 @@ static void share_own_arena(void)
 
 void mt_jemalloc_arena_begin(void)
 {
+	has_begun = true;
 	if (!&je_oversize_threshold || !&je_opt_oversize_threshold || !je_opt_oversize_threshold ||
 	    !&__real_je_large_malloc || !je_arenas || !&je_manual_arena_base ||
 	    !je_narenas_total_get)
@@ -74,6 +76,11 @@ void mt_jemalloc_arena_begin(void)
 		return;
 	shared_least_bytes = je_opt_oversize_threshold;
 	disable_threshold();
+}
+
+void *mt_jemalloc_first_arena(void)
+{
+	return has_begun && je_arenas ? __atomic_load_n(&je_arenas[0], __ATOMIC_ACQUIRE) : NULL;
 }
 
 void mt_jemalloc_arena_fork_child(void)

@@ -12,6 +12,10 @@
  * variables are others. */
 void mt_jemalloc_arena_begin(void);
 
+/* Returns jemalloc's first arena. NULL before mt_jemalloc_arena_begin, or where
+ * this version of jemalloc does not show it. */
+void *mt_jemalloc_first_arena(void);
+
 /* In a forked child, whose only thread is the first again. */
 void mt_jemalloc_arena_fork_child(void);
 

@@ -222,3 +222,12 @@ def test_large_blocks_that_grow_keep_their_bytes_and_leave_few_mappings(run, env
 
 	assert got.returncode == 0, got.stderr
 	assert int(got.stdout.split()[1]) < 400, got.stdout
+
+
+@pytest.mark.parametrize("allocator", ["auto", "jemalloc"])
+@pytest.mark.parametrize("threads", [9, 150])
+def test_threads_that_begin_where_no_memory_is_left_never_crash(run, env, compile_c, threads, allocator):
+	"""jemalloc crashed where it got no memory for a thread's cache or arena: glibc's tst-malloc-thread-fail."""
+	got = run([compile_c("threads_without_memory.c"), threads], env(ALLOCATOR=allocator), timeout=60)
+
+	assert got.returncode == 0, f"{got.returncode}: {got.stdout}{got.stderr}"
