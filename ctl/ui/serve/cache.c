@@ -10,11 +10,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "ctl/process/clock.h"
-#include "ctl/output/error.h"
 #include "ctl/metrics/openmetrics.h"
-#include "ctl/ui/serve/jobs.h"
+#include "ctl/output/error.h"
+#include "ctl/process/clock.h"
 #include "ctl/process/watchdog.h"
+#include "ctl/ui/serve/jobs.h"
 
 /* a reply is valid for at least this many times its cost */
 #define VALID_FACTOR 4u
