@@ -14,7 +14,6 @@
 
 #include "ctl/command.h"
 #include "ctl/metrics/recording.h"
-#include "ctl/metrics/recording_source.h"
 #include "ctl/metrics/run.h"
 #include "ctl/metrics/series.h"
 #include "ctl/output/error.h"

@@ -10,7 +10,7 @@
 #include "ctl/command.h"
 #include "ctl/metrics/recorder.h"
 #include "ctl/metrics/run.h"
-#include "ctl/output/shell_word.h"
+#include "ctl/process/start_command.h"
 #include "ctl/output/text.h"
 #include "ctl/process/clock.h"
 #include "ctl/process/control_file.h"

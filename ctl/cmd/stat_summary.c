@@ -8,7 +8,7 @@
 #include "ctl/output/text.h"
 #include "ctl/process/cleanup_story.h"
 #include "ctl/process/clock.h"
-#include "ctl/process/parts_bar.h"
+#include "ctl/process/memory_parts.h"
 
 #define LABEL     "%-10s "
 #define BAR_CELLS 50

@@ -7,7 +7,6 @@
 
 #include "ctl/command.h"
 #include "ctl/metrics/recording.h"
-#include "ctl/metrics/recording_source.h"
 #include "ctl/output/json.h"
 #include "ctl/output/outfile.h"
 #include "ctl/process/memory_parts.h"

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "ctl/diagnose/doctor.h"
-#include "ctl/process/library.h"
 #include "ctl/process/preload.h"
 #include "ctl/process/setting.h"
 #include "ctl/output/text.h"

@@ -2,6 +2,7 @@
  * pool_snapshot.h. */
 #include "ctl/process/pool_snapshot.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -78,4 +79,139 @@ enum mt_err mt_pool_snapshot_take(const struct mt_process *process, struct mt_po
 void mt_pool_snapshot_free(struct mt_pool_snapshot *snapshot)
 {
 	mt_blocks_file_free(&snapshot->blocks);
+}
+
+/* ---- pool snapshot sum ---- */
+
+/* Sums over the blocks of a snapshot. */
+
+uint64_t mt_pool_snapshot_age_ms(size_t index)
+{
+	static const uint64_t ends_ms[MT_POOL_SNAPSHOT_AGES] = {1000,   10000,   60000,
+								600000, 3600000, UINT64_MAX};
+
+	return ends_ms[index];
+}
+
+static void add(struct mt_pool_snapshot_part *part, const struct mt_blocks_entry *entry)
+{
+	part->count++;
+	part->bytes += entry->held_bytes;
+	part->asked_bytes += entry->asked_bytes;
+	if (entry->held_bytes > part->largest_bytes)
+		part->largest_bytes = entry->held_bytes;
+	if (entry->age_ms > part->oldest_ms)
+		part->oldest_ms = entry->age_ms;
+}
+
+/* The exponent of the largest power of two up to this size. */
+static size_t size_of(uint64_t bytes)
+{
+	return bytes ? (size_t)(63 - __builtin_clzll(bytes)) : 0;
+}
+
+static void add_idle(struct mt_pool_snapshot_sums *sums, const struct mt_blocks_entry *entry,
+		     uint64_t decay_ms)
+{
+	uint64_t left_ms = decay_ms > entry->age_ms ? decay_ms - entry->age_ms : 0;
+	size_t age = 0;
+
+	while (entry->age_ms >= mt_pool_snapshot_age_ms(age) && age < MT_POOL_SNAPSHOT_AGES - 1)
+		age++;
+	add(&sums->idle_ages[age], entry);
+	for (size_t i = 0; decay_ms && i < MT_POOL_SNAPSHOT_AGES; i++)
+		if (left_ms <= mt_pool_snapshot_age_ms(i))
+			add(&sums->decay[i], entry);
+}
+
+void mt_pool_snapshot_sum(const struct mt_blocks_file *blocks, uint64_t device,
+			  struct mt_pool_snapshot_sums *out)
+{
+	unsigned char contexts[UINT16_MAX + 1] = {0};
+
+	memset(out, 0, sizeof(*out));
+	for (size_t i = 0; i < blocks->count; i++) {
+		const struct mt_blocks_entry *entry = &blocks->entries[i];
+
+		if (device != MT_POOL_SNAPSHOT_ALL && entry->device != device)
+			continue;
+		out->count++;
+		out->contexts_count += !contexts[entry->context];
+		contexts[entry->context] = 1;
+		add(&out->states[entry->state], entry);
+		add(&out->sizes[size_of(entry->held_bytes)][entry->state], entry);
+		if (entry->state == MT_BLOCKS_IDLE)
+			add_idle(out, entry, blocks->head.decay_ms);
+	}
+}
+
+static const struct mt_stats_device *row_of(const struct mt_stats_file *file, uint64_t device)
+{
+	for (size_t i = 0; i < file->head.devices_count && i < MT_DEVICES_COUNT; i++)
+		if (file->devices[i].ordinal == device)
+			return &file->devices[i];
+	return NULL;
+}
+
+void mt_pool_snapshot_each_device(const struct mt_pool_snapshot *snapshot, uint64_t device,
+				  mt_pool_snapshot_visit *visit, void *data)
+{
+	bool has_blocks[MT_BLOCKS_DEVICES] = {false};
+
+	for (size_t i = 0; i < snapshot->blocks.count; i++)
+		has_blocks[snapshot->blocks.entries[i].device] = true;
+	for (uint64_t number = 0; number < MT_BLOCKS_DEVICES; number++) {
+		const struct mt_stats_device *row = row_of(&snapshot->target.file, number);
+
+		if ((device == MT_POOL_SNAPSHOT_ALL || device == number) &&
+		    (row || has_blocks[number]))
+			visit(snapshot, number, row, data);
+	}
+}
+
+/* A block that may be listed, by its index. */
+struct candidate {
+	uint64_t bytes;
+	size_t index;
+};
+
+static int by_size(const void *a, const void *b)
+{
+	const struct candidate *left = a, *right = b;
+
+	if (left->bytes != right->bytes)
+		return left->bytes > right->bytes ? -1 : 1;
+	return (left->index > right->index) - (left->index < right->index);
+}
+
+static int by_index(const void *a, const void *b)
+{
+	const size_t *left = a, *right = b;
+
+	return (*left > *right) - (*left < *right);
+}
+
+size_t *mt_pool_snapshot_pick(const struct mt_blocks_file *blocks,
+			      const struct mt_pool_snapshot_view *view, bool largest_first,
+			      size_t *out_count)
+{
+	struct candidate *list = mt_error_check_memory(calloc(blocks->count + 1, sizeof(*list)));
+	size_t *indices = mt_error_check_memory(calloc(blocks->count + 1, sizeof(*indices)));
+	size_t count = 0;
+
+	for (size_t i = 0; i < blocks->count; i++)
+		if (view->device == MT_POOL_SNAPSHOT_ALL ||
+		    blocks->entries[i].device == view->device)
+			list[count++] = (struct candidate){blocks->entries[i].held_bytes, i};
+	if (largest_first || count > view->top)
+		qsort(list, count, sizeof(*list), by_size);
+	if (count > view->top)
+		count = (size_t)view->top;
+	for (size_t i = 0; i < count; i++)
+		indices[i] = list[i].index;
+	if (!largest_first)
+		qsort(indices, count, sizeof(*indices), by_index);
+	free(list);
+	*out_count = count;
+	return indices;
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "ctl/command.h"
-#include "ctl/metrics/recording_source.h"
+#include "ctl/metrics/recording.h"
 #include "ctl/output/outfile.h"
 #include "ctl/output/text.h"
 #include "ctl/plot_options.h"

@@ -16,7 +16,7 @@
 #include "ctl/process/stats_dir.h"
 #include "ctl/ui/top/app.h"
 #include "ctl/ui/top/canvas.h"
-#include "ctl/ui/top/help.h"
+#include "ctl/ui/top/page.h"
 #include "ctl/ui/top/keys.h"
 
 /* ---- screen ---- */

@@ -11,7 +11,7 @@
 #include "ctl/ui/top/canvas.h"
 #include "ctl/ui/top/compact_number.h"
 #include "ctl/ui/top/history.h"
-#include "ctl/ui/top/marks.h"
+#include "ctl/ui/top/row.h"
 #include "ctl/ui/top/sparkline.h"
 
 /* ---- area chart ---- */
