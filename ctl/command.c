@@ -1,4 +1,3 @@
-/* ctl/command.c -- see command.h. */
 #include "ctl/command.h"
 
 #include <fcntl.h>

@@ -13,7 +13,6 @@
 #include "ctl/process/start_command.h"
 #include "ctl/output/text.h"
 #include "ctl/process/clock.h"
-#include "ctl/process/control_file.h"
 #include "ctl/process/preload.h"
 #include "ctl/process/target.h"
 

@@ -1,5 +1,4 @@
 /* ctl/cmd/stat_pressure.c -- the section of `mtctl stat` on memory limits. */
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -2,7 +2,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "ctl/cmd/stat.h"
 #include "ctl/output/table.h"

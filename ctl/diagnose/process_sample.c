@@ -1,11 +1,9 @@
 /* ctl/diagnose/process_sample.c -- one sample of a process: its published values, and /proc. */
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "ctl/process/clock.h"
-#include "ctl/process/control_file.h"
 #include "ctl/diagnose/diagnose.h"
 #include "ctl/process/target.h"
 #include "ctl/process/read_file.h"

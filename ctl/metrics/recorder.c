@@ -1,4 +1,3 @@
-/* ctl/metrics/recorder.c -- see recorder.h. */
 #include "ctl/metrics/recorder.h"
 
 #include <stdio.h>

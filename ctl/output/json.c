@@ -1,4 +1,3 @@
-/* ctl/output/json.c -- see json.h. */
 #include "ctl/output/json.h"
 
 #include <errno.h>

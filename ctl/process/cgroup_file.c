@@ -1,4 +1,3 @@
-/* ctl/process/cgroup_file.c -- see cgroup_file.h. */
 #include "ctl/process/cgroup_file.h"
 
 #include <fcntl.h>
@@ -11,7 +10,6 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "ctl/output/text.h"
 #include "ctl/process/foreign_path.h"
 #include "ctl/process/read_file.h"
 

@@ -1,4 +1,3 @@
-/* ctl/process/limit.c -- see limit.h. */
 #include "ctl/process/limit.h"
 
 #include <limits.h>

@@ -1,4 +1,3 @@
-/* ctl/process/memory_parts.c -- see memory_parts.h. */
 #include "ctl/process/memory_parts.h"
 
 #include <langinfo.h>

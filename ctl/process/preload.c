@@ -1,4 +1,3 @@
-/* ctl/process/preload.c -- see preload.h. */
 #include "ctl/process/preload.h"
 
 #include <inttypes.h>

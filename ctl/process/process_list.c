@@ -1,4 +1,3 @@
-/* ctl/process/process_list.c -- see process_list.h. */
 #include "ctl/process/process_list.h"
 
 #include <errno.h>

@@ -1,4 +1,3 @@
-/* ctl/process/setting.c -- see setting.h. */
 #include "ctl/process/setting.h"
 
 #include <assert.h>

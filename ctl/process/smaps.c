@@ -1,4 +1,3 @@
-/* ctl/process/smaps.c -- see smaps.h. */
 #include "ctl/process/smaps.h"
 
 #include <ctype.h>

@@ -1,4 +1,3 @@
-/* ctl/process/start_command.c -- see start_command.h. */
 #include "ctl/process/start_command.h"
 
 #include <stdio.h>
@@ -7,7 +6,6 @@
 
 #include "ctl/output/error.h"
 #include "ctl/output/text.h"
-#include "ctl/process/read_file.h"
 
 #define CUT " ..."
 

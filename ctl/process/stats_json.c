@@ -1,4 +1,3 @@
-/* ctl/process/stats_json.c -- see stats_json.h. */
 #include "ctl/process/stats_json.h"
 
 #include <stdlib.h>

@@ -1,4 +1,3 @@
-/* ctl/process/target.c -- see target.h. */
 #include "ctl/process/target.h"
 
 #include <stdlib.h>

@@ -1,4 +1,3 @@
-/* ctl/process/trim_requests.c -- see trim_requests.h. */
 #include "ctl/process/trim_requests.h"
 
 #include <stdlib.h>

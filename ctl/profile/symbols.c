@@ -1,4 +1,3 @@
-/* ctl/profile/symbols.c -- see symbols.h. */
 #include "ctl/profile/symbols.h"
 
 #include <dlfcn.h>
@@ -28,7 +27,8 @@
 	X(dwfl_report_elf)                                                                         \
 	X(dwfl_report_end)                                                                         \
 	X(dwfl_module_addrname)                                                                    \
-	X(dwfl_module_getsrc) X(dwfl_lineinfo) X(dwfl_linux_proc_find_elf) X(dwfl_module_build_id) \
+	X(dwfl_module_getsrc)                                                                      \
+	X(dwfl_lineinfo) X(dwfl_linux_proc_find_elf) X(dwfl_module_build_id)                       \
 		X(dwelf_elf_gnu_build_id) X(elf_version) X(elf_begin) X(elf_end)
 
 static struct {

@@ -1,7 +1,6 @@
 /* ctl/report/recorded.c -- a recording as the facts that diagnose judges. */
 #include "ctl/report/report.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,3 @@
-/* ctl/ui/plot/comparison.c -- see comparison.h. */
 #include "ctl/ui/plot/comparison.h"
 
 #include <math.h>

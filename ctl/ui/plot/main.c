@@ -7,7 +7,6 @@
 #include "ctl/command.h"
 #include "ctl/metrics/recording.h"
 #include "ctl/output/outfile.h"
-#include "ctl/output/text.h"
 #include "ctl/plot_options.h"
 #include "ctl/process/clock.h"
 #include "ctl/process/control_file.h"

@@ -1,4 +1,3 @@
-/* ctl/ui/plot/palette.c -- see palette.h. */
 #include "ctl/ui/plot/palette.h"
 
 #include <math.h>

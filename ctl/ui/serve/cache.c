@@ -1,4 +1,3 @@
-/* ctl/ui/serve/cache.c -- see cache.h. */
 #include "ctl/ui/serve/cache.h"
 
 #include <errno.h>

@@ -18,7 +18,6 @@
 #include "ctl/output/error.h"
 #include "ctl/output/text.h"
 #include "ctl/process/clock.h"
-#include "ctl/process/control_file.h"
 #include "ctl/ui/serve/routes.h"
 
 /* ---- listen ---- */

@@ -1,4 +1,3 @@
-/* ctl/ui/serve/routes.c -- see routes.h. */
 #include "ctl/ui/serve/routes.h"
 
 #include <netdb.h>

@@ -1,4 +1,3 @@
-/* ctl/ui/top/list.c -- see list.h. */
 #include "ctl/ui/top/list.h"
 
 #include <stdio.h>

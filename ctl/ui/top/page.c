@@ -1,4 +1,3 @@
-/* ctl/ui/top/page.c -- see page.h. */
 #include "ctl/ui/top/page.h"
 
 #include <stdarg.h>

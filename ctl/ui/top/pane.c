@@ -1,4 +1,3 @@
-/* ctl/ui/top/pane.c -- see pane.h. */
 #include "ctl/ui/top/pane.h"
 
 #include <math.h>

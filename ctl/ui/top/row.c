@@ -1,4 +1,3 @@
-/* ctl/ui/top/row.c -- see row.h. */
 #include "ctl/ui/top/row.h"
 
 #include <stdlib.h>

@@ -1,4 +1,3 @@
-/* ctl/ui/top/watch.c -- see watch.h. */
 #include "ctl/ui/top/watch.h"
 
 #include <stdlib.h>
