@@ -58,9 +58,9 @@ enum mt_exit mt_target_find_any(const char *word, struct mt_process *out);
  * error. */
 enum mt_exit mt_target_find(const char *word, struct mt_process *out);
 
-/* The same for a command that acts on several: each word may also be a list, "12,13,train.py". Where
- * a name means several processes, prints which. Each process is in *out once: all or none. The
- * caller frees *out. */
+/* The same for a command that acts on several: each word may also be a list, "12,13,train.py".
+ * Where a name means several processes, prints which. Each process is in *out once: all or none.
+ * The caller frees *out. */
 enum mt_exit mt_target_find_all(char **words, size_t count, struct mt_process **out,
 				size_t *out_count);
 

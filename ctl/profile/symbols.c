@@ -28,8 +28,9 @@
 	X(dwfl_report_end)                                                                         \
 	X(dwfl_module_addrname)                                                                    \
 	X(dwfl_module_getsrc)                                                                      \
-	X(dwfl_lineinfo) X(dwfl_linux_proc_find_elf) X(dwfl_module_build_id)                       \
-		X(dwelf_elf_gnu_build_id) X(elf_version) X(elf_begin) X(elf_end)
+	X(dwfl_lineinfo)                                                                           \
+	X(dwfl_linux_proc_find_elf)                                                                \
+	X(dwfl_module_build_id) X(dwelf_elf_gnu_build_id) X(elf_version) X(elf_begin) X(elf_end)
 
 static struct {
 #define X(name) __typeof__(name) *name;
