@@ -301,12 +301,6 @@ bool mt_diagnose_knows_live(const struct mt_facts *facts);
 void mt_diagnose_advise_python_malloc(const struct mt_facts *facts, struct mt_finding *finding,
 				      const char *why);
 
-/* Returns the smaller value. */
-static inline uint64_t mt_diagnose_min(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
 /* Returns the value of a variable of the process's environment; NULL where it is not known. */
 const char *mt_diagnose_variable(const struct mt_facts *facts, const char *name);
 
