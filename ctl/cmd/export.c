@@ -21,9 +21,9 @@
 
 /* ---- textfile ---- */
 
-/* Writes a file for node_exporter's textfile collector atomically: a temporary file beside it, then
- * a rename. The collector reads only names that end with .prom, which the temporary one does not.
- * */
+/* Writes a file for node_exporter's textfile collector atomically: a temporary file beside it,
+ * then a rename. The collector reads only names that end with .prom, which the temporary one does
+ * not. */
 struct mt_textfile {
 	const char *directory, *name;
 };

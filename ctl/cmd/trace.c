@@ -14,9 +14,9 @@
 /* ---- chrome trace ---- */
 
 /* Writes a recording in the Trace Event Format of Chrome (JSON object form), which Perfetto and
- * chrome://tracing open. Counters are the four parts of resident memory and device memory, complete
- * events are cleanups, instant events are rounds and changes of pressure. Pure, but for the file.
- * */
+ * chrome://tracing open. Counters are the four parts of resident memory and device memory,
+ * complete events are cleanups, instant events are rounds and changes of pressure. Pure, but for
+ * the file. */
 
 /* Tracks of a process. The format has threads; these are tracks with a name. */
 enum track { TRACK_MEMORY, TRACK_CLEANUPS, TRACK_ROUNDS, TRACK_PRESSURE, TRACKS_COUNT };
