@@ -23,8 +23,8 @@ bool mt_cgroup_file_exists(const char *path);
  * does not exist. The caller frees. */
 char *mt_cgroup_file_read(const char *path);
 
-/* Sets *out to the number in a file of this directory; with a key, to the one in the line that begins
- * with it (mt_read_file_number). Returns false where there is none, as for "max". */
+/* Sets *out to the number in a file of this directory; with a key, to the one in the line that
+ * begins with it (mt_read_file_number). Returns false where there is none, as for "max". */
 bool mt_cgroup_file_number(const char *directory, const char *file, const char *key, uint64_t *out);
 
 #endif

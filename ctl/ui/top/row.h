@@ -10,8 +10,7 @@
 #include "ctl/process/stats_file.h"
 #include "ctl/ui/top/history.h"
 
-/* The cleanups of a process as marks on a time axis: one character each, as in `mtctl plot`. Pure.
- * */
+/* The cleanups of a process as marks on a time axis: one character each, as in `mtctl plot`. */
 
 /* From the lightest to the heaviest: where marks meet, the last one of these is drawn. */
 #define MT_TOP_MARK_LETTERS "prlh"
