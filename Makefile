@@ -140,6 +140,8 @@ $(B)/libmtshim.so: $(shim_obj) $(jemalloc_lib) $(B)/gen/mtshim.map
 # ---- mtctl, and its commands that are programs of their own (MT_EXTERNALS in ctl/command.h), in ctl/ui/ ----
 ctl_src := $(sort $(wildcard ctl/*.c ctl/*/*.c))
 ctl_obj := $(ctl_src:%.c=$(B)/obj/%.o)
+# The parser of a setting's value is the shim's own.
+ctl_of_shim := $(addprefix $(B)/obj/shim/,core/config_value.o sys/format.o)
 # Of libdw only the headers: mtctl loads it when it needs it.
 ctl_packages := jansson libdw zlib
 ctl_flags := $(common) $(optimise) -I. -fPIE $(guarded) $(fortified)
@@ -188,7 +190,7 @@ build/gen/dygraph.js: $(wildcard $(DYGRAPHS))
 	mv -f $@.new $@
 
 # Appended, not replaced: two folders may have a file of the same name.
-$(B)/obj/libmtctl.a: $(filter-out %/main.o,$(ctl_obj))
+$(B)/obj/libmtctl.a: $(filter-out %/main.o,$(ctl_obj)) $(ctl_of_shim)
 	rm -f $@
 	$(AR) qcs $@ $^
 

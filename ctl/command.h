@@ -90,10 +90,6 @@ void mt_command_set_end_signals(void (*handler)(int));
  * is a failure of every command. */
 int mt_command_finish(int code);
 
-/* Prints "usage: mtctl NAME ARGUMENTS", the help of the table, `details` (may be NULL), what a PID
- * may be, and the exit codes to stdout. Returns 0. */
-int mt_command_help(const char *name, const char *details);
-
 /* Prints the usage line on stderr. Returns MT_EXIT_USAGE. */
 int mt_command_misused(const char *name);
 

@@ -1,5 +1,4 @@
 /* ctl/main.c -- mtctl: finds the command and calls it. */
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +32,7 @@ static int run(const struct mt_command *command, int argc, char **argv)
 	return MT_EXIT_USAGE;
 }
 
-/* The order of the overview. Each command is in one group. */
+/* The order of the overview. Each command is in one group; a test compares them. */
 static const struct group {
 	const char *title, *names[10];
 } groups[] = {
@@ -44,22 +43,6 @@ static const struct group {
 	{"export", {"report", "plot", "compare", "trace", "export"}},
 };
 
-static bool is_in(const struct group *group, const char *name)
-{
-	for (size_t i = 0; group->names[i]; i++)
-		if (strcmp(group->names[i], name) == 0)
-			return true;
-	return false;
-}
-
-static bool is_in_any(const char *name)
-{
-	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++)
-		if (is_in(&groups[i], name))
-			return true;
-	return false;
-}
-
 static void print_command(const struct mt_command *command)
 {
 	printf("  %s%-11s%s %-35s %s\n", mt_table_colour(MT_COLOUR_HEAD), command->name,
@@ -68,19 +51,12 @@ static void print_command(const struct mt_command *command)
 
 static void print_groups(void)
 {
-	size_t count;
-	const struct mt_command *commands = mt_command_list(&count);
-
 	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
 		printf("%s\n", groups[i].title);
 		for (size_t j = 0; groups[i].names[j]; j++)
 			print_command(mt_command_find(groups[i].names[j]));
 		putchar('\n');
 	}
-	/* so that none is missing whose group nobody has named */
-	for (size_t i = 0; i < count; i++)
-		if (!is_in_any(commands[i].name))
-			print_command(&commands[i]);
 }
 
 static int print_help(void)

@@ -1,4 +1,3 @@
-/* ctl/plot_options.c -- see plot_options.h. */
 #include "ctl/plot_options.h"
 
 #include <stdlib.h>

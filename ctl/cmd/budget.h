@@ -45,10 +45,7 @@ struct mt_optimizer {
 	const char *what;
 };
 
-const struct mt_optimizer *mt_optimizer_find(const char *name); /* NULL: none of this name */
-const struct mt_optimizer *mt_optimizer_list(size_t *count);
-
-/* 0: not given. */
+const struct mt_optimizer *mt_optimizer_find(const char *name); /* 0: not given. */
 struct mt_budget_options {
 	double params, seq, batch, layers, d_model, heads, kv_heads, vocab;
 	double gpus, layers_per_gpu;

@@ -19,7 +19,8 @@ static const struct mt_optimizer optimizers[] = {
 #undef X
 };
 
-const struct mt_optimizer *mt_optimizer_list(size_t *count)
+/* NULL: none of this name */
+static const struct mt_optimizer *optimizer_list(size_t *count)
 {
 	*count = sizeof(optimizers) / sizeof(optimizers[0]);
 	return optimizers;
@@ -234,7 +235,7 @@ static void complete(struct mt_budget *budget)
 	size_t count;
 
 	if (!options->optimizer)
-		options->optimizer = &mt_optimizer_list(&count)[0];
+		options->optimizer = &optimizer_list(&count)[0];
 	if (!options->gpus)
 		options->gpus = 1;
 	if (options->layers_per_gpu)

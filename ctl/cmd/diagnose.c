@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "ctl/command.h"
-#include "ctl/output/json.h"
 #include "ctl/profile/lines.h"
 #include "ctl/process/start_command.h"
 #include "ctl/process/target.h"

@@ -5,7 +5,7 @@
 #include "ctl/command.h"
 #include "ctl/output/json.h"
 #include "ctl/cmd/ps.h"
-#include "ctl/process/parts_bar.h"
+#include "ctl/process/memory_parts.h"
 #include "ctl/process/process_list.h"
 #include "ctl/process/process_name.h"
 #include "ctl/process/stats_dir.h"

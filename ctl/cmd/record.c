@@ -1,17 +1,96 @@
 /* ctl/cmd/record.c -- `mtctl record`: writes the memory of a program or of a running process over
  * time into a file of JSON lines. */
+#include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl/process/clock.h"
-#include "ctl/process/control_file.h"
-#include "ctl/command.h"
-#include "ctl/process/preload.h"
-#include "ctl/metrics/recorder.h"
-#include "ctl/cmd/record_summary.h"
 #include "ctl/cmd/setting_option.h"
+#include "ctl/command.h"
+#include "ctl/metrics/recorder.h"
+#include "ctl/metrics/run.h"
+#include "ctl/process/start_command.h"
+#include "ctl/output/text.h"
+#include "ctl/process/clock.h"
+#include "ctl/process/preload.h"
 #include "ctl/process/target.h"
+
+/* ---- record summary ---- */
+
+/* What `mtctl record` prints at its end. */
+
+#define COMMAND_MAX 400u
+
+/* "python3 train.py", or "..." where it is too long. */
+static void write_command(char **argv, char *out, size_t out_bytes)
+{
+	*out = '\0';
+	for (; *argv; argv++)
+		if (!mt_shell_word_add(*argv, out, out_bytes)) {
+			strcpy(out, "...");
+			return;
+		}
+}
+
+static void print_figures(const struct mt_run *run)
+{
+	static const enum mt_run_column columns[] = {MT_RUN_PEAK, MT_RUN_MEAN, MT_RUN_END,
+						     MT_RUN_TIME, MT_RUN_CPU};
+	char text[320] = "", cell[80];
+	size_t used = 0;
+
+	for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++) {
+		mt_run_cell(run, NULL, columns[i], cell, sizeof(cell));
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s %s", i ? ", " : "",
+					 mt_run_title(columns[i]), cell);
+	}
+	mt_error_say("%s, %s", text,
+		     mt_text_counted(run->cleanups_count, "cleanup", "cleanups").text);
+}
+
+static void print_next(const char *path, bool with_shim, char **argv)
+{
+	char command[COMMAND_MAX + 1];
+	char file[COMMAND_MAX + 1] = "";
+
+	/* as the user has called it: it may be no command of the shell's */
+	const char *mtctl = program_invocation_name;
+
+	if (!mt_shell_word_add(path, file, sizeof(file)))
+		strcpy(file, "FILE");
+	if (!argv || with_shim)
+		mt_error_say("next: %s plot %s", mtctl, file);
+	if (!argv)
+		return;
+	write_command(argv, command, sizeof(command));
+	if (with_shim)
+		mt_error_say("against the program as it is: %s record --no-shim -o bare.jsonl "
+			     "-- %s && %s compare bare.jsonl %s",
+			     mtctl, command, mtctl, file);
+	else
+		mt_error_say("next: %s record -o shim.jsonl -- %s && %s compare %s shim.jsonl",
+			     mtctl, command, mtctl, file);
+}
+
+/* Reads the recording again, and prints the figures that `mtctl compare` has of it, and the next
+ * command to type, on stderr. with_shim: the program ran under the shim. argv: the program; NULL: a
+ * running process was watched. Prints nothing where the recording has no samples. */
+static void record_summary(const char *path, bool with_shim, char **argv)
+{
+	struct mt_recording recording;
+	struct mt_error_reason why;
+	struct mt_run run;
+
+	if (mt_recording_read(path, &recording, &why) != MT_ERR_OK)
+		return;
+	if (recording.samples_count) {
+		mt_run_of(&recording, NULL, &run);
+		print_figures(&run);
+		print_next(path, with_shim, argv);
+	}
+	mt_recording_free(&recording);
+}
 
 #define INTERVAL_MIN_SECONDS 0.01
 #define INTERVAL_MAX_SECONDS 3600
@@ -74,7 +153,7 @@ static void finish(const struct wanted *wanted, char **argv, struct mt_json_line
 
 	mt_json_lines_close(lines);
 	if (is_file && !wanted->quiet)
-		mt_record_summary(lines->path, wanted->options.shim, argv);
+		record_summary(lines->path, wanted->options.shim, argv);
 }
 
 static int record_process(const struct wanted *wanted, struct mt_json_lines *lines)

@@ -1,4 +1,3 @@
-/* ctl/cmd/setting_option.c -- see setting_option.h. */
 #include "ctl/cmd/setting_option.h"
 
 #include <stdio.h>

@@ -5,14 +5,10 @@
 #include "ctl/profile/sites.h"
 
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "ctl/process/control_file.h"
 #include "ctl/command.h"
 #include "ctl/process/target.h"
-#include "ctl/output/text.h"
 
 #define TOP_DEFAULT      10
 #define LOOK_MS          30000u

@@ -11,9 +11,6 @@ struct mt_stat_view {
 
 void mt_stat_print_text(const struct mt_target *target, const struct mt_stat_view *view);
 
-/* Prints about ten lines: the parts of RSS, peak, limit, cleanups, and what is odd. */
-void mt_stat_print_summary(const struct mt_target *target, const struct mt_stat_view *view);
-
 /* Prints one line for each thing about the process that a user would want to know of, with `label`
  * before the first one. */
 void mt_stat_print_odd(const struct mt_target *target, const struct mt_stat_view *view,
@@ -21,12 +18,6 @@ void mt_stat_print_odd(const struct mt_target *target, const struct mt_stat_view
 
 /* Prints the last cleanups, five of them unless `all`. */
 void mt_stat_print_cleanups(const struct mt_stats_file *file, bool all);
-
-/* Prints a section for each device; nothing where there is none. */
-void mt_stat_print_gpu(const struct mt_stats_file *file);
-
-/* Prints how near the limits are, and the cleanups for pressure. */
-void mt_stat_print_pressure(const struct mt_stats_file *file);
 
 /* --oom: prints the last out-of-memory reports of devices and of MT_RSS_LIMIT_MB in full, the
  * newest last. */

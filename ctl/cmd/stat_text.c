@@ -1,13 +1,337 @@
 /* ctl/cmd/stat_text.c -- `mtctl stat --all`: every figure; and the samples. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "ctl/cmd/stat.h"
 #include "ctl/output/table.h"
 #include "ctl/output/text.h"
+#include "ctl/process/cleanup_story.h"
+#include "ctl/process/clock.h"
 #include "ctl/process/memory_parts.h"
+
+/* ---- stat summary ---- */
+
+/* `mtctl stat`: a process in about ten lines. */
+
+#define LABEL     "%-10s "
+#define BAR_CELLS 50
+
+static void print_title(const struct mt_target *target)
+{
+	const struct mt_stats_head *head = &target->file.head;
+
+	printf("%sprocess %d (%s)%s, awake for %s, figures of %s\n",
+	       mt_table_colour(MT_COLOUR_HEAD), (int)target->process.pid, target->process.comm,
+	       mt_table_colour_end(), mt_text_span(head->snapshot.uptime_ms * 1000000u).text,
+	       mt_text_clock(head->time_ns).text);
+}
+
+static void print_rank(const struct mt_stats_head *head)
+{
+	if (!*head->rank)
+		return;
+	printf(LABEL "%s", "rank", head->rank);
+	if (head->world_size)
+		printf(" of %" PRIu64, head->world_size);
+	printf(" (%s)\n", head->rank_source);
+}
+
+static void print_parts(const struct mt_stats_snapshot *now)
+{
+	const struct mt_memory_parts parts = mt_memory_parts_of_snapshot(now, now->rss_bytes);
+
+	printf(LABEL "%10s  %s\n", "RSS", mt_text_bytes(now->rss_bytes).text,
+	       mt_parts_bar(&parts, now->rss_bytes, BAR_CELLS).text);
+	for (int i = 0; i < MT_PARTS_COUNT; i++)
+		printf("  %-8s %10s  %s %s\n", mt_memory_part_word((enum mt_memory_part)i),
+		       mt_text_bytes(parts.bytes[i]).text,
+		       mt_parts_bar_cell((enum mt_memory_part)i).text,
+		       mt_memory_part_meaning((enum mt_memory_part)i));
+	printf(LABEL "%10s  the highest RSS; highest live %s\n", "peak",
+	       mt_text_bytes(now->rss_peak_bytes).text,
+	       mt_text_bytes(now->heap_live_peak_bytes).text);
+}
+
+static void print_limit(const struct mt_stats_file *file)
+{
+	const struct mt_stats_snapshot *now = &file->head.snapshot;
+
+	if (mt_stats_file_is_off(file, "pressure"))
+		printf(LABEL "%10s  not looked at (MT_PRESSURE=0)\n", "limit", "?");
+	else if (!now->pressure_limit_bytes)
+		printf(LABEL "%10s  none is known\n", "limit", "-");
+	else
+		printf(LABEL "%10s  %.1f %% of it used, pressure %s (%s)\n", "limit",
+		       mt_text_bytes(now->pressure_limit_bytes).text,
+		       mt_stats_percent(now->pressure_used_bytes, now->pressure_limit_bytes),
+		       mt_stats_word_pressure_level(now->pressure_level),
+		       *file->head.limit_source ? file->head.limit_source : "?");
+}
+
+static void print_gpu(const struct mt_stats_head *head)
+{
+	const struct mt_stats_snapshot *now = &head->snapshot;
+
+	if (!mt_stats_file_uses_cuda(head))
+		return;
+	printf(LABEL "%10s  reserved: allocated %s, pending %s, idle %s; other kinds %s\n", "gpu",
+	       mt_text_bytes(now->gpu_reserved_bytes).text,
+	       mt_text_bytes(now->gpu_allocated_bytes).text,
+	       mt_text_bytes(now->gpu_pending_bytes).text, mt_text_bytes(now->gpu_idle_bytes).text,
+	       mt_text_bytes(now->gpu_other_bytes).text);
+}
+
+static void print_total(const struct mt_stats_snapshot *now)
+{
+	double uptime_ns = (double)now->uptime_ms * 1e6;
+
+	printf(LABEL "%10s  returned by %s, %s light, %s heavy", "cleanups",
+	       mt_text_bytes(now->purged_bytes).text,
+	       mt_text_counted(now->purge_count, "purge", "purges").text,
+	       mt_text_count(now->light_count).text, mt_text_count(now->heavy_count).text);
+	if (uptime_ns > 0)
+		printf("; %.1f %% of the time",
+		       100 * ((double)now->purge_cost_ns + (double)now->refault_cost_ns) /
+			       uptime_ns);
+	if (now->budget_ratio_thousandths)
+		printf(", up to %g %%", (double)now->budget_ratio_thousandths / 10);
+	putchar('\n');
+}
+
+static void print_last(const struct mt_stats_file *file)
+{
+	struct mt_cleanup_story *stories =
+		mt_error_check_memory(calloc(MT_CLEANUPS_COUNT, sizeof(*stories)));
+	size_t count = mt_cleanup_stories(file, stories);
+	uint64_t now_ns = mt_clock_realtime_ns();
+	const struct mt_stats_cleanup *last = count ? stories[count - 1].cleanup : NULL;
+
+	if (!last) {
+		printf(LABEL "%10s  no cleanup yet\n", "last", "-");
+	} else {
+		printf(LABEL "%10s  %s ago: %s, %s, cost %s", "last",
+		       mt_text_change(last->rss_before_bytes, last->rss_after_bytes).text,
+		       mt_text_span(now_ns > last->time_ns ? now_ns - last->time_ns : 0).text,
+		       mt_stats_word_reason(last->reason), mt_stats_word_level(last->level),
+		       mt_text_ns(mt_cleanup_cost_ns(last)).text);
+		if (last->gc_state != MT_GC_NONE)
+			printf("; gc: %s", mt_cleanup_gc_text(&stories[count - 1]).text);
+		putchar('\n');
+	}
+	free(stories);
+}
+
+/* Prints about ten lines: the parts of RSS, peak, limit, cleanups, and what is odd. */
+static void stat_print_summary(const struct mt_target *target, const struct mt_stat_view *view)
+{
+	const struct mt_stats_file *file = &target->file;
+
+	print_title(target);
+	print_rank(&file->head);
+	print_parts(&file->head.snapshot);
+	print_limit(file);
+	print_gpu(&file->head);
+	print_total(&file->head.snapshot);
+	print_last(file);
+	mt_stat_print_odd(target, view, "odd");
+}
+
+/* ---- stat pressure ---- */
+
+/* The section of `mtctl stat` on memory limits. */
+
+static void print_headline(const struct mt_stats_file *file)
+{
+	const struct mt_stats_snapshot *now = &file->head.snapshot;
+
+	printf("\n%spressure%s: %s", mt_table_colour(MT_COLOUR_HEAD), mt_table_colour_end(),
+	       mt_stats_file_is_off(file, "pressure")
+		       ? "not looked at (MT_PRESSURE=0)"
+		       : mt_stats_word_pressure_level(now->pressure_level));
+	if (now->pressure_limit_bytes)
+		printf("; %s of %s used, %.1f %% (%s)",
+		       mt_text_bytes(now->pressure_used_bytes).text,
+		       mt_text_bytes(now->pressure_limit_bytes).text,
+		       mt_stats_percent(now->pressure_used_bytes, now->pressure_limit_bytes),
+		       *file->head.limit_source ? file->head.limit_source : "?");
+	else if (!mt_stats_file_is_off(file, "pressure"))
+		fputs("; no limit is known", stdout);
+	putchar('\n');
+}
+
+static void print_thresholds(const struct mt_stats_file *file)
+{
+	const char *warn = mt_stats_file_setting(file, "warn_pct"),
+		   *critical = mt_stats_file_setting(file, "crit_pct");
+	const char *clear = mt_stats_file_setting(file, "clear_pct"),
+		   *pause = mt_stats_file_setting(file, "cooldown_ms");
+
+	if (warn && critical && clear && pause)
+		printf("  %-11swarn at %s %%, critical at %s %%, over %s points lower; %s ms "
+		       "between two cleanups\n",
+		       "thresholds", warn, critical, clear, pause);
+}
+
+/* Prints how near the limits are, and the cleanups for pressure. */
+static void stat_print_pressure(const struct mt_stats_file *file)
+{
+	const struct mt_stats_snapshot *now = &file->head.snapshot;
+
+	print_headline(file);
+	if (!mt_stats_file_is_off(file, "pressure"))
+		print_thresholds(file);
+	printf("  %-11swarn %s, critical %s; the container has run into its limit %s\n", "reached",
+	       mt_text_counted(now->pressure_warn_count, "time", "times").text,
+	       mt_text_count(now->pressure_critical_count).text,
+	       mt_text_counted(now->memory_max_count, "time", "times").text);
+	printf("  %-11stasks have waited for memory for %s (PSI, some)\n", "stalls",
+	       mt_text_ns(now->psi_some_ns).text);
+	printf("  %-11s%s for pressure, which returned %s\n", "cleanups",
+	       mt_text_count(now->pressure_clean_count).text,
+	       mt_text_bytes(now->pressure_returned_bytes).text);
+	printf("  %-11sthreads that allocated returned free memory %s before they went on, %s "
+	       "together\n",
+	       "reclaims", mt_text_counted(now->pressure_wait_count, "time", "times").text,
+	       mt_text_ns(now->pressure_wait_ns).text);
+	printf("  %-11s%.2f on %s CPUs; this process has used %s of CPU time\n", "load",
+	       (double)now->load_thousandths / 1000,
+	       now->cpus_count ? mt_text_count(now->cpus_count).text : "?",
+	       mt_text_ns(now->cpu_ns).text);
+	if (file->head.limit_reports_count)
+		printf("  %-11sMT_RSS_LIMIT_MB was reached %s: `mtctl stat PID --oom` has the "
+		       "reports\n",
+		       "reports",
+		       mt_text_counted(file->head.limit_reports_count, "time", "times").text);
+}
+
+/* ---- stat gpu ---- */
+
+/* The GPU sections of `mtctl stat`: a table for each device with present values and peaks, by the
+ * names of torch.cuda.memory_stats. */
+
+#define PEAK           "_peak_bytes"
+#define LIVE           "_live_bytes"
+#define FIELD_NAME_MAX 64
+#define AGE_MIN_MS     100u
+
+/* Figures in the lines around the table. */
+static bool is_printed_elsewhere(const char *name)
+{
+	static const char *const names[] = {"ordinal",       "free_bytes",    "total_bytes",
+					    "process_bytes", "process_known", "unattributed_bytes",
+					    "others_bytes",  "others_count",  "others_known",
+					    "nvml_age_ms"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strcmp(name, names[i]) == 0)
+			return true;
+	return false;
+}
+
+static const struct mt_stats_file_field *find_field(const char *name)
+{
+	size_t count;
+	const struct mt_stats_file_field *fields = mt_stats_file_device_fields(&count);
+
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(fields[i].name, name) == 0)
+			return &fields[i];
+	return NULL;
+}
+
+/* The peak of allocated_bytes is allocated_peak_bytes, that of pinned_live_bytes pinned_peak_bytes.
+ * NULL: it has none. */
+static const struct mt_stats_file_field *peak_of(const char *name)
+{
+	char peak[FIELD_NAME_MAX];
+	const char *end = mt_text_ends_with(name, LIVE) ? LIVE : "_bytes";
+	int stem = (int)(strlen(name) - strlen(end));
+
+	if (!mt_text_ends_with(name, "_bytes"))
+		return NULL;
+	snprintf(peak, sizeof(peak), "%.*s" PEAK, stem, name);
+	return find_field(peak);
+}
+
+static void add_row(struct mt_table *table, const struct mt_stats_device *device,
+		    const struct mt_stats_file_field *field)
+{
+	const struct mt_stats_file_field *peak = peak_of(field->name);
+	uint64_t now = mt_stats_file_value(device, field),
+		 highest = peak ? mt_stats_file_value(device, peak) : 0;
+
+	/* A kind of memory that was never allocated. */
+	if (mt_text_ends_with(field->name, LIVE) && !now && !highest)
+		return;
+	mt_table_add_row(table, field->name, mt_text_field(field->name, now).text,
+			 peak ? mt_text_field(peak->name, highest).text : "", field->help, NULL);
+}
+
+static void print_table(const struct mt_stats_device *device)
+{
+	struct mt_table *table = mt_table_new("<FIGURE|>NOW|>PEAK|<MEANING");
+	size_t count;
+	const struct mt_stats_file_field *fields = mt_stats_file_device_fields(&count);
+
+	for (size_t i = 0; i < count; i++)
+		if (!is_printed_elsewhere(fields[i].name) &&
+		    !mt_text_ends_with(fields[i].name, PEAK))
+			add_row(table, device, &fields[i]);
+	mt_table_print(table);
+}
+
+/* The figures of NVML are cached for seconds, and may be older than the table above. */
+static struct mt_short_text when_charged(const struct mt_stats_device *device)
+{
+	struct mt_short_text when = {"charges this process"};
+
+	if (device->nvml_age_ms >= AGE_MIN_MS)
+		snprintf(when.text, sizeof(when.text),
+			 "charged this process %.1f s before these figures",
+			 (double)device->nvml_age_ms / 1000);
+	return when;
+}
+
+/* Memory that the driver charges to the process and that the program has not allocated. NVML may be
+ * missing, or not know the process (a container with its own pid namespace). */
+static void print_process(const struct mt_stats_device *device)
+{
+	if (device->process_known != 1)
+		puts("not ours: unknown; NVML does not say what the driver charges this process");
+	else
+		printf("not ours: %s of the %s that the driver %s: context, kernels, libraries\n",
+		       mt_text_bytes(device->unattributed_bytes).text,
+		       mt_text_bytes(device->process_bytes).text, when_charged(device).text);
+	if (device->others_known == 1)
+		printf("other processes on it: %s, with %s\n",
+		       mt_text_count(device->others_count).text,
+		       mt_text_bytes(device->others_bytes).text);
+}
+
+static void print_device(const struct mt_stats_device *device)
+{
+	printf("\n%sGPU %" PRIu64 "%s: %s%s%s%s, mode %s", mt_table_colour(MT_COLOUR_HEAD),
+	       device->ordinal, mt_table_colour_end(), *device->name ? device->name : "?",
+	       *device->pci ? " (" : "", device->pci, *device->pci ? ")" : "",
+	       *device->mode ? device->mode : "?");
+	if (device->total_bytes && device->free_bytes)
+		printf(", %s free of %s", mt_text_bytes(device->free_bytes).text,
+		       mt_text_bytes(device->total_bytes).text);
+	else if (device->total_bytes)
+		printf(", %s, free: unknown", mt_text_bytes(device->total_bytes).text);
+	putchar('\n');
+	print_table(device);
+	print_process(device);
+}
+
+/* Prints a section for each device; nothing where there is none. */
+static void stat_print_gpu(const struct mt_stats_file *file)
+{
+	for (size_t i = 0; i < file->head.devices_count && i < MT_DEVICES_COUNT; i++)
+		print_device(&file->devices[i]);
+}
 
 static void print_line(const char *name, const char *text)
 {
@@ -110,12 +434,12 @@ static void print_samples(const struct mt_stats_file *file)
 
 void mt_stat_print_text(const struct mt_target *target, const struct mt_stat_view *view)
 {
-	mt_stat_print_summary(target, view);
+	stat_print_summary(target, view);
 	if (view->all) {
 		print_facts(&target->file);
 		print_fields(&target->file.head);
-		mt_stat_print_pressure(&target->file);
-		mt_stat_print_gpu(&target->file);
+		stat_print_pressure(&target->file);
+		stat_print_gpu(&target->file);
 	}
 	if (view->all || view->records)
 		mt_stat_print_cleanups(&target->file, view->records);

@@ -1,23 +1,96 @@
 /* ctl/cmd/trim.c -- `mtctl trim`: requests a cleanup from one process, from all, or from a tree,
  * and prints the bytes before and after. */
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "ctl/command.h"
-#include "ctl/process/process_tree.h"
-#include "ctl/output/json.h"
 #include "ctl/cmd/ps.h"
-#include "ctl/cmd/trim_preview.h"
-#include "ctl/process/stats_dir.h"
-#include "ctl/process/target.h"
+#include "ctl/command.h"
+#include "ctl/output/json.h"
 #include "ctl/output/table.h"
 #include "ctl/output/text.h"
-#include "ctl/output/units.h"
 #include "ctl/process/ancestry.h"
-#include "ctl/process/trim_requests.h"
 #include "ctl/process/cleanup_story.h"
 #include "ctl/process/clock.h"
+#include "ctl/process/control_file.h"
+#include "ctl/process/process.h"
+#include "ctl/process/process_tree.h"
+#include "ctl/process/stats_dir.h"
+#include "ctl/process/target.h"
+#include "ctl/process/trim_requests.h"
+
+/* ---- trim preview ---- */
+
+/* `mtctl trim --dry-run`. */
+
+static void add_json(json_t *array, const struct mt_process *process,
+		     const struct mt_stats_snapshot *now)
+{
+	json_t *object = json_object();
+
+	mt_json_set_u64(object, "pid", (uint64_t)process->pid);
+	mt_json_set_text(object, "comm", process->comm);
+	if (now) {
+		mt_json_set_u64(object, "rss_bytes", now->rss_bytes);
+		mt_json_set_u64(object, "heap_live_bytes", now->heap_live_bytes);
+		mt_json_set_u64(object, "heap_dirty_bytes", now->heap_dirty_bytes);
+		mt_json_set_u64(object, "gpu_idle_bytes", now->gpu_idle_bytes);
+	} else {
+		mt_json_set_text(object, "state", "asleep");
+	}
+	mt_json_append(array, object);
+}
+
+/* now NULL: it is asleep. */
+static void add_row(struct mt_table *table, const struct mt_process *process,
+		    const struct mt_stats_snapshot *now)
+{
+	mt_table_addf(table, "%d", (int)process->pid);
+	mt_table_add_bytes(table, true, now ? now->rss_bytes : process->rss_bytes);
+	mt_table_add_bytes(table, now, now ? now->heap_live_bytes : 0);
+	mt_table_add_bytes(table, now, now ? now->heap_dirty_bytes : 0);
+	mt_table_add_bytes(table, now && now->gpu_idle_bytes, now ? now->gpu_idle_bytes : 0);
+	mt_table_addf(table, "%s%.72s", now ? "" : "asleep: ", process->command);
+}
+
+/* Prints what each process could return, from fresh figures; no process cleans up. json: the object
+ * of mt_trim_json_new, which is filled in and not printed; NULL: a table. Returns the highest exit
+ * code; a process that is asleep is no error. */
+static int trim_preview(const struct mt_process *list, size_t count, json_t *json)
+{
+	struct mt_table *table = mt_table_new(">PID|>RSS|>LIVE|>DIRTY|>GPU IDLE|<COMMAND");
+	enum mt_exit worst = MT_EXIT_OK;
+
+	if (json)
+		mt_json_set_bool(json, "dry_run", true);
+	for (size_t i = 0; i < count; i++) {
+		struct mt_stats_head head;
+		struct mt_error_reason why;
+		enum mt_err error;
+
+		(void)mt_control_file_refresh(&list[i]);
+		error = mt_target_read_head(&list[i], &head, &why);
+		if (error && error != MT_ERR_NOT_AVAILABLE) {
+			enum mt_exit code = mt_target_fail(&list[i], error, &why);
+
+			worst = code > worst ? code : worst;
+		} else if (json) {
+			add_json(json_object_get(json, "processes"), &list[i],
+				 error ? NULL : &head.snapshot);
+		} else {
+			add_row(table, &list[i], error ? NULL : &head.snapshot);
+		}
+	}
+	if (json) {
+		mt_table_free(table);
+		return worst;
+	}
+	mt_table_print(table);
+	puts("DIRTY and GPU IDLE would be returned, and what Python's gc frees; nothing was "
+	     "changed");
+	return worst;
+}
 
 static const char help[] =
 	"Runs Python's gc, returns free heap pages and empties GPU caches (a heavy cleanup).\n"
@@ -142,7 +215,7 @@ static int trim_all(const struct trim *trim, const struct mt_process *list, size
 	int code = MT_EXIT_NOTHING;
 
 	if (trim->dry_run)
-		return mt_trim_preview(list, count, trim->json);
+		return trim_preview(list, count, trim->json);
 	requests = mt_trim_requests_new(list, count, trim->level, trim->timeout_ms);
 
 	for (size_t i = 0; i < count; i++)

@@ -232,7 +232,7 @@ static bool is_refaulted_after_purges(const struct mt_advise_facts *facts, struc
 		    "is reused so soon is better left alone",
 		    mt_text_bytes(now->purged_bytes).text,
 		    mt_text_counted(now->purge_count, "purge", "purges").text,
-		    mt_text_bytes(mt_diagnose_min(mt_text_round_u64(back), now->purged_bytes)).text,
+		    mt_text_bytes(mt_min_u64(mt_text_round_u64(back), now->purged_bytes)).text,
 		    mt_text_ns(mt_text_round_u64(cost_ns)).text);
 	suggest_setting(facts, out, "idle_ms", "2000");
 	return true;

@@ -301,17 +301,8 @@ bool mt_diagnose_knows_live(const struct mt_facts *facts);
 void mt_diagnose_advise_python_malloc(const struct mt_facts *facts, struct mt_finding *finding,
 				      const char *why);
 
-/* Returns the smaller value. */
-static inline uint64_t mt_diagnose_min(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
 /* Returns the value of a variable of the process's environment; NULL where it is not known. */
 const char *mt_diagnose_variable(const struct mt_facts *facts, const char *name);
-
-/* Returns anonymous bytes of a process whose shim is asleep that malloc cannot have allocated. */
-uint64_t mt_diagnose_past_malloc(const struct mt_facts *facts);
 
 /* Returns whether all resident shared memory fits into shared memory of a fixed size. */
 bool mt_diagnose_shmem_is_fixed(const struct mt_facts *facts);

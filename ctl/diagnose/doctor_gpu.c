@@ -1,8 +1,6 @@
 /* ctl/diagnose/doctor_gpu.c -- device memory: how the shim serves it in a process and why, and what
  * the pool cannot reach. */
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "ctl/diagnose/doctor.h"

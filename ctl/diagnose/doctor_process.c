@@ -7,9 +7,7 @@
 
 #include "ctl/diagnose/diagnose.h"
 #include "ctl/diagnose/doctor.h"
-#include "ctl/process/library.h"
 #include "ctl/process/preload.h"
-#include "ctl/process/setting.h"
 #include "ctl/process/control_file.h"
 #include "ctl/process/smaps.h"
 #include "ctl/process/target.h"

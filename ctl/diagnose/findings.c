@@ -270,7 +270,8 @@ static void show_sleep(const struct mt_facts *facts, struct mt_finding *finding)
 				"asleep: malloc has allocated little (MT_MIN_MB)");
 }
 
-uint64_t mt_diagnose_past_malloc(const struct mt_facts *facts)
+/* Returns anonymous bytes of a process whose shim is asleep that malloc cannot have allocated. */
+static uint64_t diagnose_past_malloc(const struct mt_facts *facts)
 {
 	const char *min_mb = mt_diagnose_variable(facts, "MT_MIN_MB");
 	uint64_t most_mb = MT_DIAGNOSE_ASLEEP_MB,
@@ -322,7 +323,7 @@ static void show_uncounted(const struct mt_facts *facts, struct mt_finding *find
 
 static void show_past_malloc(const struct mt_facts *facts, struct mt_finding *finding)
 {
-	uint64_t past = mt_diagnose_past_malloc(facts);
+	uint64_t past = diagnose_past_malloc(facts);
 	bool is_managed;
 	const char *owner = past_malloc_owner(facts, &is_managed);
 
@@ -339,7 +340,7 @@ static void show_past_malloc(const struct mt_facts *facts, struct mt_finding *fi
  * knows what of it is in use. A runtime that returns memory itself is left alone. */
 static void judge_past_malloc(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
-	uint64_t past = mt_diagnose_past_malloc(facts);
+	uint64_t past = diagnose_past_malloc(facts);
 	bool is_managed;
 	const char *owner = past_malloc_owner(facts, &is_managed);
 	struct mt_finding *finding;
@@ -775,7 +776,7 @@ static void judge_healthy(const struct mt_facts *facts, struct mt_diagnosis *out
 		"goes up and down by free pages, and is"};
 	const struct mt_sample *last = &facts->samples[facts->samples_count - 1];
 	bool calm = out->rss.shape == MT_TREND_FLAT || out->rss.shape == MT_TREND_FALLS;
-	bool passed_by = mt_diagnose_past_malloc(facts) >= PAST_BYTES;
+	bool passed_by = diagnose_past_malloc(facts) >= PAST_BYTES;
 	struct mt_finding *finding = mt_finding_add(
 		out, MT_VERDICT_HEALTHY, 0, healthy_confidence(facts, out), "RSS %s at %s%s",
 		shapes[out->rss.shape],

@@ -1,7 +1,5 @@
 /* ctl/diagnose/findings_gpu.c -- the devices: cache, fragmentation, live tensors, page-locked host
  * memory. */
-#include <math.h>
-#include <stdio.h>
 
 #include "ctl/diagnose/diagnose.h"
 

@@ -1,7 +1,5 @@
 /* ctl/diagnose/findings_kernel.c -- memory outside the heap: shared, copied, of files, of other
  * allocators, in huge pages. */
-#include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "ctl/diagnose/diagnose.h"

@@ -27,10 +27,9 @@ static uint64_t freed_by_gc(const struct mt_facts *facts)
 	uint64_t live_least = mt_diagnose_minimum(facts, 4, offsetof(struct mt_sample, live_bytes));
 	uint64_t anon_least = mt_diagnose_minimum(facts, 4, offsetof(struct mt_sample, anon_bytes));
 
-	live = mt_diagnose_min(live, mt_sat_sub(live_least, record->live_after_bytes));
-	anon = mt_diagnose_min(
-		mt_diagnose_min(anon, mt_sat_sub(anon_least, record->anon_after_bytes)),
-		record->gc_collected_count * ARENA_OBJECT_BYTES);
+	live = mt_min_u64(live, mt_sat_sub(live_least, record->live_after_bytes));
+	anon = mt_min_u64(mt_min_u64(anon, mt_sat_sub(anon_least, record->anon_after_bytes)),
+			  record->gc_collected_count * ARENA_OBJECT_BYTES);
 	return facts->has_pymalloc && anon > live ? anon : live;
 }
 

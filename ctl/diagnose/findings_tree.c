@@ -1,7 +1,6 @@
 /* ctl/diagnose/findings_tree.c -- findings in the sum of a tree. It counts processes that begin
  * while the others are sampled, and those without the shim. */
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "ctl/diagnose/diagnose.h"

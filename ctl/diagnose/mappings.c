@@ -165,19 +165,9 @@ void mt_diagnose_read_maps(struct mt_facts *facts)
 
 static uint64_t number_in(const char *directory, const char *file, const char *key)
 {
-	char path[PATH_MAX];
 	uint64_t value = 0;
-	char *text;
 
-	snprintf(path, sizeof(path), "%.2000s/%s", directory, file);
-	text = mt_cgroup_file_read(path);
-	if (text && !key)
-		text[strcspn(text, "\n")] = '\0';
-	if (text &&
-	    !(key ? mt_read_file_number(text, key, &value) : mt_text_parse_u64(text, &value)))
-		value = 0;
-	free(text);
-	return value;
+	return mt_cgroup_file_number(directory, file, key, &value) ? value : 0;
 }
 
 /* A limit above the memory of the machine does not count. */

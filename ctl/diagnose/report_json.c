@@ -1,5 +1,4 @@
 /* ctl/diagnose/report_json.c -- a diagnosis as JSON. Names of values end with their unit. */
-#include <stdio.h>
 
 #include "ctl/diagnose/role.h"
 #include "ctl/output/json.h"

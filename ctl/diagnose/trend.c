@@ -1,4 +1,3 @@
-/* ctl/diagnose/trend.c -- see trend.h. */
 #include "ctl/diagnose/trend.h"
 
 #include <math.h>

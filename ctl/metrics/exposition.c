@@ -1,4 +1,3 @@
-/* ctl/metrics/exposition.c -- see exposition.h. */
 #include "ctl/metrics/exposition.h"
 
 #include <inttypes.h>

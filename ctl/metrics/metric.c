@@ -1,4 +1,3 @@
-/* ctl/metrics/metric.c -- see metric.h. */
 #include "ctl/metrics/metric.h"
 
 #include <stdio.h>

@@ -1,19 +1,299 @@
-/* ctl/metrics/recorder.c -- see recorder.h. */
 #include "ctl/metrics/recorder.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "ctl/output/json.h"
+#include "ctl/process/ancestry.h"
 #include "ctl/process/clock.h"
 #include "ctl/process/control_file.h"
-#include "ctl/output/json.h"
-#include "ctl/process/stats_json.h"
+#include "ctl/process/read_file.h"
+#include "ctl/process/runtime.h"
 #include "ctl/process/stats_dir.h"
-#include "ctl/process/ancestry.h"
+#include "ctl/process/stats_json.h"
+
+enum watched_state {
+	WATCHED_NEW,
+	WATCHED_PLAIN, /* without the shim, or `shim` is false */
+	WATCHED_ASLEEP,
+	WATCHED_AWAKE,
+	WATCHED_REFUSED,
+	WATCHED_STATES_COUNT
+};
+
+struct watched {
+	struct mt_process process;
+	enum watched_state state; /* of the last process line */
+	/* older than the recording, with counters that have not been read yet */
+	bool is_older;
+	uint32_t devices_count;
+	uint32_t silent_count; /* samples in a row without a reply */
+	uint64_t identity;     /* hash of its name and arguments */
+	uint64_t identity_ns;  /* when it was read; CLOCK_MONOTONIC */
+	uint64_t same_count;   /* readings with this identity */
+	uint64_t records_seen, rounds_seen, pressure_level;
+	uint64_t published_ns; /* time_ns of the figures that those are from */
+};
+
+/* ---- lines, one function for each kind ---- */
+
+/* Returns the start time of the process, CLOCK_REALTIME, to about 10 ms. */
+static uint64_t recorder_start_ns(const struct mt_process *process)
+{
+	uint64_t since_boot = process->start_ticks * (1000000000u / (uint64_t)sysconf(_SC_CLK_TCK));
+
+	return mt_clock_realtime_ns() - mt_clock_boottime_ns() + since_boot;
+}
+
+uint64_t mt_recorder_interval_ns(const struct mt_recorder_options *options, uint64_t since_ns)
+{
+	uint64_t part_ns = since_ns / MT_RECORDER_PART;
+
+	if (options->interval_ns)
+		return options->interval_ns;
+	return part_ns < MT_RECORDER_FIRST_NS  ? MT_RECORDER_FIRST_NS
+	       : part_ns > MT_RECORDER_LAST_NS ? MT_RECORDER_LAST_NS
+					       : part_ns;
+}
+
+static uint64_t hash_text(uint64_t hash, char *text, size_t length)
+{
+	for (size_t i = 0; text && i < length; i++)
+		hash = (hash ^ (unsigned char)text[i]) * 0x100000001b3u; /* FNV-1a */
+	free(text);
+	return hash;
+}
+
+/* Returns a hash of name and arguments: it changes with prctl(PR_SET_NAME) and exec. */
+static uint64_t recorder_identity(pid_t pid)
+{
+	size_t comm_length = 0, command_length = 0;
+	char *comm = mt_process_read(pid, "comm", &comm_length);
+	char *command = mt_process_read_memory(pid, "cmdline", &command_length);
+
+	return hash_text(hash_text(0xcbf29ce484222325u, comm, comm_length), command,
+			 command_length);
+}
+
+/* {"kind": KIND, "time_ns": ..., "pid": ...}; the caller adds the rest. */
+static json_t *recorder_line(const char *kind, pid_t pid, uint64_t time_ns)
+{
+	json_t *line = json_object();
+
+	mt_json_set_text(line, "kind", kind);
+	mt_json_set_u64(line, "time_ns", time_ns);
+	mt_json_set_u64(line, "pid", (uint64_t)pid);
+	return line;
+}
+
+static void set_clean(json_t *object, const char *name, const char *text)
+{
+	char clean[160];
+
+	strncpy(clean, text, sizeof(clean) - 1);
+	clean[sizeof(clean) - 1] = '\0';
+	mt_text_clean(clean, sizeof(clean));
+	mt_json_set_text(object, name, clean);
+}
+
+static json_t *recorder_header(const struct mt_process *root,
+			       const struct mt_recorder_options *options, uint64_t now_ns)
+{
+	json_t *line = recorder_line("header", root->pid, now_ns);
+	struct utsname machine;
+
+	mt_json_set_text(line, "format", MT_RECORDER_FORMAT);
+	mt_json_set_u64(line, "version", MT_RECORDER_VERSION);
+	mt_json_set_text(line, "comm", root->comm);
+	mt_json_set_text(line, "command", root->command);
+	mt_json_set_bool(line, "started", options->started);
+	mt_json_set_bool(line, "shim", options->shim);
+	mt_json_set_bool(line, "tree", options->tree);
+	mt_json_set_u64(line, "interval_ms", mt_recorder_interval_ns(options, 0) / 1000000u);
+	mt_json_set_u64(line, "interval_max_ms",
+			mt_recorder_interval_ns(options, UINT64_MAX) / 1000000u);
+	mt_json_set_text(line, "mtctl_version", MT_VERSION);
+	if (uname(&machine) == 0) {
+		set_clean(line, "host", machine.nodename);
+		set_clean(line, "machine", machine.machine);
+		set_clean(line, "kernel", machine.release);
+	}
+	mt_json_set_u64(line, "cpus_count", (uint64_t)sysconf(_SC_NPROCESSORS_ONLN));
+	mt_json_set_u64(line, "memory_bytes",
+			(uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE));
+	return line;
+}
+
+/* ---- processes ---- */
+
+static json_t *devices_json(const struct mt_stats_file *file)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < file->head.devices_count; i++) {
+		json_t *device = json_object();
+
+		mt_json_set_u64(device, "ordinal", file->devices[i].ordinal);
+		mt_json_set_text(device, "name", file->devices[i].name);
+		mt_json_set_u64(device, "total_bytes", file->devices[i].total_bytes);
+		mt_json_append(array, device);
+	}
+	return array;
+}
+
+/* `file` is used where the process is awake; `why` is "" or the reason why its file is refused. */
+static json_t *recorder_process_line(const struct watched *watched,
+				     const struct mt_stats_file *file, const char *why,
+				     uint64_t now_ns)
+{
+	static const char *const states[WATCHED_STATES_COUNT] = {"new", "plain", "asleep", "awake",
+								 "refused"};
+	const struct mt_process *process = &watched->process;
+	struct mt_runtime runtime;
+	json_t *line = recorder_line("process", process->pid, now_ns);
+
+	mt_json_set_u64(line, "ppid", (uint64_t)process->parent);
+	mt_json_set_text(line, "comm", process->comm);
+	mt_json_set_text(line, "command", process->command);
+	mt_json_set_u64(line, "start_ns", recorder_start_ns(process));
+	mt_json_set_text(line, "state", states[watched->state]);
+	if (watched->state == WATCHED_REFUSED)
+		set_clean(line, "why", why);
+	if (watched->state != WATCHED_AWAKE)
+		return line;
+	mt_json_set_text(line, "shim_version", file->head.shim_version);
+	mt_json_set_text(line, "allocator", file->head.allocator);
+	mt_json_set_text(line, "mode", file->head.mode);
+	mt_json_set(line, "rank", *file->head.rank ? json_string(file->head.rank) : json_null());
+	mt_json_set(line, "devices", devices_json(file));
+	mt_json_set(line, "settings", mt_stats_json_settings(file));
+	mt_json_set_u64_if(line, "limit_bytes", file->head.snapshot.pressure_limit_bytes != 0,
+			   file->head.snapshot.pressure_limit_bytes);
+	mt_json_set_text(line, "limit_source", file->head.limit_source);
+	mt_runtime_read(process->pid, &runtime);
+	mt_json_set_text(line, "libc_version", runtime.libc);
+	mt_json_set_text(line, "python_version", runtime.python);
+	return line;
+}
+
+/* ---- samples ---- */
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static void set_kernel_figures(json_t *line, const char *status)
+{
+	static const struct {
+		const char *key, *name;
+	} figures[] = {{"VmRSS", "rss_bytes"},
+		       {"RssAnon", "rss_anon_bytes"},
+		       {"RssShmem", "rss_shmem_bytes"},
+		       {"VmSwap", "swap_bytes"},
+		       {"VmHWM", "rss_peak_bytes"}};
+	uint64_t kb;
+
+	for (size_t i = 0; i < COUNT(figures); i++)
+		if (mt_read_file_number(status, figures[i].key, &kb) && kb < UINT64_MAX / 1024)
+			mt_json_set_u64(line, figures[i].name, kb * 1024);
+}
+
+/* Fields 14 and 15 of /proc/PID/stat, in clock ticks. The name before them may hold anything. */
+static void set_cpu_time(json_t *line, pid_t pid)
+{
+	char *text = mt_process_read(pid, "stat", NULL), *at = text ? strrchr(text, ')') : NULL;
+	unsigned long long user, system;
+
+	if (at && sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu", &user,
+			 &system) == 2)
+		mt_json_set_u64(line, "cpu_ns",
+				(user + system) * (1000000000u / (uint64_t)sysconf(_SC_CLK_TCK)));
+	free(text);
+}
+
+static json_t *device_samples(const struct mt_stats_file *file)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < file->head.devices_count; i++) {
+		const struct mt_stats_device *from = &file->devices[i];
+		json_t *device = json_object();
+
+		mt_json_set_u64(device, "ordinal", from->ordinal);
+		mt_json_set_u64(device, "allocated_bytes", from->allocated_bytes);
+		mt_json_set_u64(device, "reserved_bytes", from->reserved_bytes);
+		mt_json_set_u64(device, "idle_bytes", from->idle_bytes);
+		if (from->total_bytes) {
+			mt_json_set_u64(device, "free_bytes", from->free_bytes);
+			mt_json_set_u64(device, "total_bytes", from->total_bytes);
+		}
+		if (from->others_known == 1)
+			mt_json_set_u64(device, "others_bytes", from->others_bytes);
+		mt_json_append(array, device);
+	}
+	return array;
+}
+
+static void set_shim_figures(json_t *line, const struct mt_stats_file *file)
+{
+	static const struct mt_json_number heap[] = {
+		MT_JSON_NUMBER(mt_stats_snapshot, heap_live_bytes),
+		MT_JSON_NUMBER(mt_stats_snapshot, heap_idle_bytes),
+		MT_JSON_NUMBER(mt_stats_snapshot, heap_dirty_bytes),
+		MT_JSON_NUMBER(mt_stats_snapshot, heap_active_bytes),
+		MT_JSON_NUMBER(mt_stats_snapshot, rounds_count),
+		MT_JSON_NUMBER(mt_stats_snapshot, pressure_level),
+		MT_JSON_NUMBER(mt_stats_snapshot, cpu_ns),
+	};
+	static const struct mt_json_number pressure[] = {
+		MT_JSON_NUMBER(mt_stats_snapshot, pressure_used_bytes),
+		MT_JSON_NUMBER(mt_stats_snapshot, pressure_limit_bytes)};
+	static const struct mt_json_number gpu[] = {
+		MT_JSON_NUMBER(mt_stats_snapshot, gpu_allocated_bytes),
+		MT_JSON_NUMBER(mt_stats_snapshot, gpu_reserved_bytes),
+		MT_JSON_NUMBER(mt_stats_snapshot, gpu_idle_bytes),
+		MT_JSON_NUMBER(mt_stats_snapshot, gpu_pending_bytes),
+		MT_JSON_NUMBER(mt_stats_snapshot, gpu_other_bytes),
+		MT_JSON_NUMBER(mt_stats_snapshot, gpu_pinned_bytes),
+		MT_JSON_NUMBER(mt_stats_snapshot, gpu_async_reserved_bytes),
+		MT_JSON_NUMBER(mt_stats_snapshot, framework_reserved_bytes),
+		MT_JSON_NUMBER(mt_stats_snapshot, framework_allocated_bytes),
+	};
+	const struct mt_stats_snapshot *now = &file->head.snapshot;
+
+	mt_json_set_u64(line, "shim_time_ns", file->head.time_ns);
+	mt_json_set_numbers(line, now, heap, COUNT(heap));
+	if (now->pressure_limit_bytes)
+		mt_json_set_numbers(line, now, pressure, COUNT(pressure));
+	if (!mt_stats_file_uses_cuda(&file->head))
+		return;
+	mt_json_set_numbers(line, now, gpu, COUNT(gpu));
+	if (now->gpu_process_known == 1)
+		mt_json_set_u64(line, "gpu_process_bytes", now->gpu_process_bytes);
+	mt_json_set(line, "devices", device_samples(file));
+}
+
+/* Returns NULL where the process has no memory any more. `file` NULL: only the kernel's figures. */
+static json_t *recorder_sample_line(const struct watched *watched, const struct mt_stats_file *file,
+				    uint64_t now_ns)
+{
+	char *status = mt_process_read(watched->process.pid, "status", NULL);
+	json_t *line = NULL;
+	uint64_t kb;
+
+	if (status && mt_read_file_number(status, "VmRSS", &kb)) {
+		line = recorder_line("sample", watched->process.pid, now_ns);
+		set_kernel_figures(line, status);
+		set_cpu_time(line, watched->process.pid);
+		if (file)
+			set_shim_figures(line, file);
+	}
+	free(status);
+	return line;
+}
 
 #define WATCHED_MAX 4096u /* processes of a tree at one time */
 #define STALE_NS    UINT64_C(1000000000)
@@ -25,8 +305,8 @@ struct mt_recorder {
 	struct mt_recorder_options options;
 	struct mt_json_lines *lines;
 	struct mt_process root;
-	uint64_t began_ns;       /* CLOCK_REALTIME */
-	struct mt_watched *list; /* the first one is always the root */
+	uint64_t began_ns;    /* CLOCK_REALTIME */
+	struct watched *list; /* the first one is always the root */
 	size_t count;
 	uint64_t looked_ns;      /* for descendants; CLOCK_MONOTONIC */
 	bool warned;             /* the message about too many processes was printed */
@@ -34,17 +314,17 @@ struct mt_recorder {
 	struct mt_target target; /* buffer for the process that is being read; large */
 };
 
-static struct mt_watched *watch(struct mt_recorder *recorder, const struct mt_process *process)
+static struct watched *watch(struct mt_recorder *recorder, const struct mt_process *process)
 {
-	struct mt_watched *watched;
+	struct watched *watched;
 
 	recorder->list = mt_error_check_memory(
 		realloc(recorder->list, (recorder->count + 1) * sizeof(*recorder->list)));
 	watched = &recorder->list[recorder->count++];
-	*watched = (struct mt_watched){.process = *process, .state = MT_WATCHED_NEW};
+	*watched = (struct watched){.process = *process, .state = WATCHED_NEW};
 	/* Events before the recording are left out. */
 	watched->is_older =
-		mt_recorder_start_ns(process) < recorder->began_ns && !recorder->options.started;
+		recorder_start_ns(process) < recorder->began_ns && !recorder->options.started;
 	return watched;
 }
 
@@ -59,7 +339,7 @@ struct mt_recorder *mt_recorder_make(const struct mt_process *root,
 	recorder->root = *root;
 	recorder->last_fd = -1;
 	recorder->began_ns = mt_clock_realtime_ns();
-	mt_json_lines_write(lines, mt_recorder_header(root, options, recorder->began_ns));
+	mt_json_lines_write(lines, recorder_header(root, options, recorder->began_ns));
 	watch(recorder, root);
 	return recorder;
 }
@@ -71,14 +351,14 @@ static void put(struct mt_recorder *recorder, json_t *line)
 
 /* ---- events ---- */
 
-static void put_records(struct mt_recorder *recorder, struct mt_watched *watched, uint64_t now_ns)
+static void put_records(struct mt_recorder *recorder, struct watched *watched, uint64_t now_ns)
 {
 	const struct mt_stats_file *file = &recorder->target.file;
 	uint64_t last = file->head.cleanups_count;
 	uint64_t first = last > MT_CLEANUPS_COUNT ? last - MT_CLEANUPS_COUNT + 1 : 1;
 
 	if (watched->records_seen + 1 < first && !watched->is_older) {
-		json_t *line = mt_recorder_line("lost", watched->process.pid, now_ns);
+		json_t *line = recorder_line("lost", watched->process.pid, now_ns);
 
 		mt_json_set_u64(line, "records_count", first - watched->records_seen - 1);
 		put(recorder, line);
@@ -91,7 +371,7 @@ static void put_records(struct mt_recorder *recorder, struct mt_watched *watched
 
 		if (!record || record->time_ns < recorder->began_ns)
 			continue;
-		line = mt_recorder_line("cleanup", watched->process.pid, record->time_ns);
+		line = recorder_line("cleanup", watched->process.pid, record->time_ns);
 		facts = mt_stats_json_cleanup(record);
 		if (json_object_update(line, facts) != 0)
 			mt_error_check_memory(NULL);
@@ -101,10 +381,10 @@ static void put_records(struct mt_recorder *recorder, struct mt_watched *watched
 	watched->records_seen = last;
 }
 
-static void put_round(struct mt_recorder *recorder, struct mt_watched *watched, uint64_t now_ns)
+static void put_round(struct mt_recorder *recorder, struct watched *watched, uint64_t now_ns)
 {
 	uint64_t rounds = recorder->target.file.head.snapshot.rounds_count;
-	json_t *line = mt_recorder_line("round", watched->process.pid, now_ns);
+	json_t *line = recorder_line("round", watched->process.pid, now_ns);
 
 	mt_json_set_u64(line, "number", rounds);
 	mt_json_set_u64(line, "rounds_count", rounds - watched->rounds_seen);
@@ -112,10 +392,10 @@ static void put_round(struct mt_recorder *recorder, struct mt_watched *watched, 
 	watched->rounds_seen = rounds;
 }
 
-static void put_pressure(struct mt_recorder *recorder, struct mt_watched *watched, uint64_t now_ns)
+static void put_pressure(struct mt_recorder *recorder, struct watched *watched, uint64_t now_ns)
 {
 	const struct mt_stats_snapshot *now = &recorder->target.file.head.snapshot;
-	json_t *line = mt_recorder_line("pressure", watched->process.pid, now_ns);
+	json_t *line = recorder_line("pressure", watched->process.pid, now_ns);
 
 	mt_json_set_text(line, "level", mt_stats_word_pressure_level(now->pressure_level));
 	if (now->pressure_limit_bytes) {
@@ -127,7 +407,7 @@ static void put_pressure(struct mt_recorder *recorder, struct mt_watched *watche
 }
 
 /* Needs a fresh head. Counters that fell belong to another program in the same process. */
-static void put_counted(struct mt_recorder *recorder, struct mt_watched *watched, uint64_t now_ns)
+static void put_counted(struct mt_recorder *recorder, struct watched *watched, uint64_t now_ns)
 {
 	const struct mt_stats_head *head = &recorder->target.file.head;
 
@@ -143,7 +423,7 @@ static void put_counted(struct mt_recorder *recorder, struct mt_watched *watched
 }
 
 /* A process removes its files when it ends. An open descriptor can still be read. */
-static void keep_root_open(struct mt_recorder *recorder, const struct mt_watched *watched)
+static void keep_root_open(struct mt_recorder *recorder, const struct watched *watched)
 {
 	struct mt_error_reason why;
 	int fd;
@@ -156,7 +436,7 @@ static void keep_root_open(struct mt_recorder *recorder, const struct mt_watched
 	recorder->last_fd = fd;
 }
 
-static void put_changes(struct mt_recorder *recorder, struct mt_watched *watched, uint64_t now_ns)
+static void put_changes(struct mt_recorder *recorder, struct watched *watched, uint64_t now_ns)
 {
 	const struct mt_stats_head *head = &recorder->target.file.head;
 	struct mt_error_reason why;
@@ -171,7 +451,7 @@ static void put_changes(struct mt_recorder *recorder, struct mt_watched *watched
 /* Events after the last poll. A file that is not newer may belong to the program before an exec. */
 static void put_last_changes(struct mt_recorder *recorder, uint64_t now_ns)
 {
-	struct mt_watched *root = &recorder->list[0];
+	struct watched *root = &recorder->list[0];
 	const struct mt_stats_head *head = &recorder->target.file.head;
 	struct mt_error_reason why;
 
@@ -187,25 +467,25 @@ static void put_last_changes(struct mt_recorder *recorder, uint64_t now_ns)
 
 /* ---- process lines ---- */
 
-static enum mt_watched_state read_state(struct mt_recorder *recorder, struct mt_watched *watched,
-					struct mt_error_reason *why)
+static enum watched_state read_state(struct mt_recorder *recorder, struct watched *watched,
+				     struct mt_error_reason *why)
 {
 	struct mt_stats_file *file = &recorder->target.file;
 	enum mt_err error;
 
 	if (!recorder->options.shim || !watched->process.shimmed)
-		return MT_WATCHED_PLAIN;
+		return WATCHED_PLAIN;
 	error = mt_target_read_head(&watched->process, &file->head, why);
 	/* The devices are behind the head. */
 	if (!error && file->head.devices_count)
 		error = mt_target_read(&watched->process, file, why);
 	if (!error)
-		return MT_WATCHED_AWAKE;
-	return error == MT_ERR_NOT_AVAILABLE ? MT_WATCHED_ASLEEP : MT_WATCHED_REFUSED;
+		return WATCHED_AWAKE;
+	return error == MT_ERR_NOT_AVAILABLE ? WATCHED_ASLEEP : WATCHED_REFUSED;
 }
 
 /* Counters start at their values of the first reading. */
-static void begin_counting(const struct mt_recorder *recorder, struct mt_watched *watched)
+static void begin_counting(const struct mt_recorder *recorder, struct watched *watched)
 {
 	const struct mt_stats_head *head = &recorder->target.file.head;
 
@@ -218,7 +498,7 @@ static void begin_counting(const struct mt_recorder *recorder, struct mt_watched
 
 /* Whether the identity need not be read again, which takes a child process. An exec chooses another
  * address for the stack; a new title that leaves the name as it was is seen after IDENTITY_NS. */
-static bool is_same_program(const struct mt_recorder *recorder, const struct mt_watched *watched,
+static bool is_same_program(const struct mt_recorder *recorder, const struct watched *watched,
 			    uint64_t now_ns)
 {
 	struct mt_process now = {.pid = watched->process.pid};
@@ -232,7 +512,7 @@ static bool is_same_program(const struct mt_recorder *recorder, const struct mt_
 /* An exec changes the name, and whether the process carries the shim; the loader maps that a moment
  * later. A process without the shim is checked again at growing intervals, since the maps of a
  * large process are long. */
-static uint64_t update_identity(const struct mt_recorder *recorder, struct mt_watched *watched)
+static uint64_t update_identity(const struct mt_recorder *recorder, struct watched *watched)
 {
 	uint64_t now_ns = mt_clock_now_ns(), identity;
 	struct mt_process fresh;
@@ -241,7 +521,7 @@ static uint64_t update_identity(const struct mt_recorder *recorder, struct mt_wa
 
 	if (is_same_program(recorder, watched, now_ns))
 		return watched->identity;
-	identity = mt_recorder_identity(watched->process.pid);
+	identity = recorder_identity(watched->process.pid);
 	same = identity == watched->identity;
 	watched->identity_ns = now_ns;
 	watched->same_count = same ? watched->same_count + 1 : 0;
@@ -254,15 +534,15 @@ static uint64_t update_identity(const struct mt_recorder *recorder, struct mt_wa
 }
 
 /* Writes a process line where something has changed. Returns true where the head has been read. */
-static bool put_state(struct mt_recorder *recorder, struct mt_watched *watched, uint64_t now_ns)
+static bool put_state(struct mt_recorder *recorder, struct watched *watched, uint64_t now_ns)
 {
 	uint64_t identity = update_identity(recorder, watched);
 	uint32_t devices = watched->devices_count;
-	enum mt_watched_state state;
+	enum watched_state state;
 	struct mt_error_reason why = {""};
 
 	state = read_state(recorder, watched, &why);
-	if (state == MT_WATCHED_AWAKE) {
+	if (state == WATCHED_AWAKE) {
 		begin_counting(recorder, watched);
 		devices = recorder->target.file.head.devices_count;
 	}
@@ -270,19 +550,19 @@ static bool put_state(struct mt_recorder *recorder, struct mt_watched *watched, 
 	    devices != watched->devices_count) {
 		struct mt_error_reason unread;
 
-		if (state == MT_WATCHED_AWAKE &&
+		if (state == WATCHED_AWAKE &&
 		    mt_target_read(&watched->process, &recorder->target.file, &unread) != MT_ERR_OK)
-			state = MT_WATCHED_ASLEEP;
-		if (state == MT_WATCHED_REFUSED && watched->state != state)
+			state = WATCHED_ASLEEP;
+		if (state == WATCHED_REFUSED && watched->state != state)
 			mt_error_say("process %d (%s): %s", (int)watched->process.pid,
 				     watched->process.comm, why.text);
 		watched->state = state;
 		put(recorder,
-		    mt_recorder_process_line(watched, &recorder->target.file, why.text, now_ns));
+		    recorder_process_line(watched, &recorder->target.file, why.text, now_ns));
 	}
 	watched->identity = identity;
 	watched->devices_count = devices;
-	return state == MT_WATCHED_AWAKE;
+	return state == WATCHED_AWAKE;
 }
 
 /* ---- the tree ---- */
@@ -329,7 +609,7 @@ static void find_new(struct mt_recorder *recorder)
 
 static json_t *end_line(const struct mt_process *process, uint64_t now_ns)
 {
-	json_t *line = mt_recorder_line("end", process->pid, now_ns);
+	json_t *line = recorder_line("end", process->pid, now_ns);
 
 	mt_json_set_bool(line, "alive", mt_process_is_alive(process));
 	return line;
@@ -354,14 +634,14 @@ static void drop_ended(struct mt_recorder *recorder, uint64_t now_ns)
 
 /* A process that does not reply gets requests at growing intervals, since each wait delays the
  * others. */
-static void refresh(struct mt_watched *watched, uint64_t until_ns)
+static void refresh(struct watched *watched, uint64_t until_ns)
 {
 	const struct mt_request request = {.kind = MT_REQUEST_PUBLISH};
 	uint64_t now_ns = mt_clock_now_ns();
 	uint32_t silent = watched->silent_count;
 	struct mt_error_reason why;
 
-	if (watched->state != MT_WATCHED_AWAKE || now_ns >= until_ns)
+	if (watched->state != WATCHED_AWAKE || now_ns >= until_ns)
 		return;
 	watched->silent_count++;
 	if (silent & (silent - 1))
@@ -373,7 +653,7 @@ static void refresh(struct mt_watched *watched, uint64_t until_ns)
 
 /* Whether the figures of a process that does not reply are too old. A process at rest does reply.
  */
-static bool is_stale(const struct mt_watched *watched, const struct mt_stats_head *head,
+static bool is_stale(const struct watched *watched, const struct mt_stats_head *head,
 		     uint64_t now_ns)
 {
 	return watched->silent_count && now_ns > head->time_ns && now_ns - head->time_ns > STALE_NS;
@@ -405,10 +685,10 @@ bool mt_recorder_sample(struct mt_recorder *recorder, uint64_t interval_ns)
 			find_new(recorder);
 	}
 	for (size_t i = 0; i < recorder->count; i++) {
-		struct mt_watched *watched = &recorder->list[i];
+		struct watched *watched = &recorder->list[i];
 		bool awake = put_state(recorder, watched, now_ns);
 		bool fresh = awake && !is_stale(watched, &recorder->target.file.head, now_ns);
-		json_t *sample = mt_recorder_sample_line(
+		json_t *sample = recorder_sample_line(
 			watched, fresh ? &recorder->target.file : NULL, now_ns);
 
 		if (sample)
@@ -420,11 +700,11 @@ bool mt_recorder_sample(struct mt_recorder *recorder, uint64_t interval_ns)
 }
 
 /* A sleeping process may have woken up since the last sample. */
-static bool read_head(struct mt_recorder *recorder, struct mt_watched *watched, uint64_t now_ns)
+static bool read_head(struct mt_recorder *recorder, struct watched *watched, uint64_t now_ns)
 {
 	struct mt_error_reason why;
 
-	if (watched->state != MT_WATCHED_AWAKE)
+	if (watched->state != WATCHED_AWAKE)
 		return recorder->options.shim && mt_process_is_alive(&watched->process) &&
 		       put_state(recorder, watched, now_ns);
 	return mt_target_read_head(&watched->process, &recorder->target.file.head, &why) ==

@@ -6,9 +6,32 @@
 #ifndef MT_CTL_METRICS_RECORDER_H
 #define MT_CTL_METRICS_RECORDER_H
 
-#include "ctl/metrics/recorder_lines.h"
-#include "ctl/output/json_lines.h"
+#include <jansson.h>
+
+#include "ctl/output/json.h"
 #include "ctl/process/launch.h"
+#include "ctl/process/target.h"
+
+#define MT_RECORDER_FORMAT  "mtshim-recording"
+#define MT_RECORDER_VERSION 1
+
+/* Without a fixed interval: bursts at the start are short, and a run of days shall not fill a disk.
+ * From a minute to ten minutes the interval is a part of the time so far. */
+#define MT_RECORDER_FIRST_NS UINT64_C(100000000)
+#define MT_RECORDER_LAST_NS  UINT64_C(1000000000)
+#define MT_RECORDER_PART     600u
+
+struct mt_recorder_options {
+	/* between samples; 0: MT_RECORDER_FIRST_NS at first, and more as the run grows */
+	uint64_t interval_ns;
+	/* also the shimmed descendants of the first process; without `shim` all descendants */
+	bool tree;
+	bool shim;    /* read stats files; else only /proc */
+	bool started; /* the program was started by mtctl, which knows its exit status */
+};
+
+/* Returns the time to the next sample, since_ns after the first. Pure. */
+uint64_t mt_recorder_interval_ns(const struct mt_recorder_options *options, uint64_t since_ns);
 
 struct mt_recorder;
 

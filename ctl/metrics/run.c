@@ -1,4 +1,3 @@
-/* ctl/metrics/run.c -- see run.h. */
 #include "ctl/metrics/run.h"
 
 #include <math.h>

@@ -1,4 +1,3 @@
-/* ctl/metrics/scale.c -- see scale.h. */
 #include "ctl/metrics/scale.h"
 
 #include <math.h>

@@ -1,4 +1,3 @@
-/* ctl/metrics/series.c -- see series.h. */
 #include "ctl/metrics/series.h"
 
 #include <math.h>

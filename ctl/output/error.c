@@ -1,4 +1,3 @@
-/* ctl/output/error.c -- see error.h. */
 #include "ctl/output/error.h"
 
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* ctl/output/error.h -- the error enum, and how errors are reported. Errors of mtctl itself go to
+/* ctl/output/error.h -- how errors are reported. Errors of mtctl itself go to
  * stderr as "mtctl: text". A function that can fail for many reasons fills in a struct
  * mt_error_reason, which the caller prints or drops. Not thread-safe: mtctl has one thread. */
 #ifndef MT_CTL_OUTPUT_ERROR_H
@@ -6,13 +6,7 @@
 
 #include <stdint.h>
 
-#include "sys/error.def"
-
-enum mt_err {
-#define X(name, text) MT_ERR_##name,
-	MT_ERRORS(X) MT_ERR_COUNT
-#undef X
-};
+#include "sys/attr.h"
 
 /* Exit codes of every command: name, code, meaning. docs/mtctl.md has the details. */
 #define MT_EXITS(X)                                                                                \

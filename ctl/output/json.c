@@ -1,9 +1,16 @@
-/* ctl/output/json.c -- see json.h. */
 #include "ctl/output/json.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "ctl/output/error.h"
+#include "ctl/output/outfile.h"
+#include "ctl/output/text.h"
 
 void mt_json_set(json_t *object, const char *name, json_t *value)
 {
@@ -42,6 +49,17 @@ void mt_json_set_bool(json_t *object, const char *name, bool value)
 	mt_json_set(object, name, json_boolean(value));
 }
 
+void mt_json_set_numbers(json_t *object, const void *from, const struct mt_json_number *numbers,
+			 size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		uint64_t value;
+
+		memcpy(&value, (const char *)from + numbers[i].offset, sizeof(value));
+		mt_json_set_u64(object, numbers[i].name, value);
+	}
+}
+
 void mt_json_append(json_t *array, json_t *value)
 {
 	if (json_array_append_new(array, value) != 0)
@@ -54,4 +72,128 @@ void mt_json_print(json_t *value, bool indented)
 		   JSON_REAL_PRECISION(15) | (indented ? JSON_INDENT(2) : JSON_COMPACT));
 	putchar('\n');
 	json_decref(value);
+}
+
+/* ---- json lines ---- */
+
+/* Where one of the first three descriptors is closed, open(2) returns its number, and the program
+ * would write into the file. */
+static int keep_above_stderr(int fd)
+{
+	int moved, saved;
+
+	if (fd < 0 || fd > STDERR_FILENO)
+		return fd;
+	moved = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	saved = errno;
+	close(fd);
+	errno = saved;
+	return moved;
+}
+
+enum mt_err mt_json_lines_open(const char *path, struct mt_json_lines *out,
+			       struct mt_error_reason *why)
+{
+	int fd = -1;
+	/* 0600: the file contains command lines */
+	enum mt_err error = mt_outfile_open(path, 0600, &fd, why);
+
+	if (error)
+		return error;
+	fd = keep_above_stderr(fd);
+	/* O_APPEND: a user who truncates the file while it is written gets no hole. */
+	if (fd < 0 || fcntl(fd, F_SETFL, O_APPEND) != 0)
+		error = mt_error_because(why, MT_ERR_SYSTEM, "%.200s: %s", path, strerror(errno));
+	if (error && fd >= 0)
+		close(fd);
+	if (!error)
+		*out = (struct mt_json_lines){.fd = fd, .path = path};
+	return error;
+}
+
+/* Removes a part of a line, so that the next one begins on a new line. */
+static void take_back(int fd, size_t bytes)
+{
+	struct stat status;
+	int saved = errno;
+
+	if (bytes && fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
+	    status.st_size >= (off_t)bytes && ftruncate(fd, status.st_size - (off_t)bytes) != 0)
+		(void)!write(fd, "\n", 1);
+	errno = saved;
+}
+
+static bool write_all(int fd, const char *text, size_t bytes)
+{
+	size_t done = 0;
+
+	while (done < bytes) {
+		ssize_t wrote = write(fd, text + done, bytes - done);
+
+		if (wrote < 0 && errno == EINTR)
+			continue;
+		if (wrote <= 0) {
+			take_back(fd, done);
+			return false;
+		}
+		done += (size_t)wrote;
+	}
+	return true;
+}
+
+/* Takes the object over. */
+static bool write_line(int fd, json_t *object)
+{
+	char *text = mt_error_check_memory(json_dumps(object, JSON_COMPACT));
+	size_t bytes = strlen(text);
+	bool done;
+
+	json_decref(object);
+	text[bytes] = '\n'; /* replaces the NUL, for one write(2) */
+	done = write_all(fd, text, bytes + 1);
+	free(text);
+	return done;
+}
+
+static bool write_count_of_lost(struct mt_json_lines *lines)
+{
+	json_t *object = json_object();
+
+	mt_json_set_text(object, "kind", "lost");
+	mt_json_set_u64(object, "lines_count", lines->lost_count);
+	return write_line(lines->fd, object);
+}
+
+void mt_json_lines_write(struct mt_json_lines *lines, json_t *object)
+{
+	if (lines->lost_count && !write_count_of_lost(lines)) {
+		json_decref(object);
+		lines->lost_count++;
+		return;
+	}
+	lines->lost_count = 0;
+	if (write_line(lines->fd, object))
+		return;
+	lines->lost_count = 1;
+	if (!lines->warned)
+		mt_error_say(
+			"%s: %s; the program goes on, and what cannot be written is not recorded",
+			lines->path, strerror(errno));
+	lines->warned = true;
+}
+
+bool mt_json_lines_is_file(const struct mt_json_lines *lines)
+{
+	struct stat status;
+
+	return !lines->warned && fstat(lines->fd, &status) == 0 && S_ISREG(status.st_mode);
+}
+
+void mt_json_lines_close(struct mt_json_lines *lines)
+{
+	if (lines->lost_count)
+		mt_error_say("%s: %s could not be written", lines->path,
+			     mt_text_counted(lines->lost_count, "line", "lines").text);
+	close(lines->fd);
+	lines->fd = -1;
 }

@@ -6,7 +6,10 @@
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+
+#include "ctl/output/error.h"
 
 /* Takes the value over, as json_object_set_new(3) does. */
 void mt_json_set(json_t *object, const char *name, json_t *value);
@@ -22,8 +25,45 @@ void mt_json_set_text_or_null(json_t *object, const char *name, const char *text
 void mt_json_set_bool(json_t *object, const char *name, bool value);
 void mt_json_append(json_t *array, json_t *value);
 
+/* A uint64_t member of a struct, whose name is its key. */
+struct mt_json_number {
+	const char *name;
+	size_t offset;
+};
+#define MT_JSON_NUMBER(type, name)                                                                 \
+	{                                                                                          \
+#name, offsetof(struct type, name)                                                 \
+	}
+void mt_json_set_numbers(json_t *object, const void *from, const struct mt_json_number *numbers,
+			 size_t count);
+
 /* Prints the value to stdout, on one line or indented, and frees it. Reals have 15 digits: 106.31,
  * not 106.31000000000000227. */
 void mt_json_print(json_t *value, bool indented);
+
+/* A file of JSON objects, one a line. Each line is written by one write(2), so that a killed
+ * process leaves a file that is valid up to its last line. Lines that cannot be written (a full
+ * disk) are counted, with one message on stderr. The next line that can be written is their count:
+ * {"kind": "lost", "lines_count": N}. */
+
+struct mt_json_lines {
+	int fd;      /* close-on-exec, and never 0, 1 or 2 */
+	bool warned; /* that lines are lost */
+	uint64_t lost_count;
+	const char *path; /* owned by the caller */
+};
+
+/* Opens the file and empties it. A new file has mode 0600. Returns the errors of mt_outfile_open.
+ */
+enum mt_err mt_json_lines_open(const char *path, struct mt_json_lines *out,
+			       struct mt_error_reason *why);
+
+/* Writes one line. Takes the object over. */
+void mt_json_lines_write(struct mt_json_lines *lines, json_t *object);
+
+/* Returns whether it is a regular file, and every line was written: it can be read again. */
+bool mt_json_lines_is_file(const struct mt_json_lines *lines);
+
+void mt_json_lines_close(struct mt_json_lines *lines);
 
 #endif

@@ -1,4 +1,3 @@
-/* ctl/output/markup.c -- see markup.h. */
 #include "ctl/output/markup.h"
 
 static void put(FILE *to, char letter)

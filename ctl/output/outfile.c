@@ -1,4 +1,3 @@
-/* ctl/output/outfile.c -- see outfile.h. */
 #include "ctl/output/outfile.h"
 
 #include <errno.h>

@@ -1,4 +1,3 @@
-/* ctl/output/table.c -- see table.h. */
 #include "ctl/output/table.h"
 
 #include <stdarg.h>

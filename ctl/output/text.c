@@ -1,10 +1,7 @@
-/* ctl/output/text.c -- see text.h. */
 #include "ctl/output/text.h"
 
-#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 

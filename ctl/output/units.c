@@ -1,4 +1,3 @@
-/* ctl/output/units.c -- see units.h. */
 #include "ctl/output/units.h"
 
 #include <ctype.h>

@@ -1,4 +1,3 @@
-/* ctl/process/ancestry.c -- see ancestry.h. */
 #include "ctl/process/ancestry.h"
 
 #include <stdlib.h>

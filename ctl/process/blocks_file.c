@@ -1,4 +1,3 @@
-/* ctl/process/blocks_file.c -- see blocks_file.h. */
 #include "ctl/process/blocks_file.h"
 
 #include <stdbool.h>

@@ -1,4 +1,3 @@
-/* ctl/process/cgroup_file.c -- see cgroup_file.h. */
 #include "ctl/process/cgroup_file.h"
 
 #include <fcntl.h>
@@ -95,4 +94,20 @@ char *mt_cgroup_file_read(const char *path)
 	text = mt_read_file_first(seen, MT_CGROUP_FILE_MAX, NULL);
 	close(fd);
 	return text;
+}
+
+bool mt_cgroup_file_number(const char *directory, const char *file, const char *key, uint64_t *out)
+{
+	char path[3 * PATH_MAX];
+	char *text;
+	bool is_number;
+
+	snprintf(path, sizeof(path), "%s/%s", directory, file);
+	text = mt_cgroup_file_read(path);
+	if (text && !key)
+		text[strcspn(text, "\n")] = '\0';
+	is_number =
+		text && (key ? mt_read_file_number(text, key, out) : mt_text_parse_u64(text, out));
+	free(text);
+	return is_number;
 }

@@ -10,6 +10,7 @@
 #define MT_CTL_PROCESS_CGROUP_FILE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /* Bytes that are read of a file. memory.stat, the longest, has about 2,000. */
 #define MT_CGROUP_FILE_MAX 65536
@@ -21,5 +22,9 @@ bool mt_cgroup_file_exists(const char *path);
 /* Returns the first MT_CGROUP_FILE_MAX bytes of the file, ended by a NUL, or NULL where the file
  * does not exist. The caller frees. */
 char *mt_cgroup_file_read(const char *path);
+
+/* Sets *out to the number in a file of this directory; with a key, to the one in the line that
+ * begins with it (mt_read_file_number). Returns false where there is none, as for "max". */
+bool mt_cgroup_file_number(const char *directory, const char *file, const char *key, uint64_t *out);
 
 #endif

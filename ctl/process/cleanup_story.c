@@ -1,4 +1,3 @@
-/* ctl/process/cleanup_story.c -- see cleanup_story.h. */
 #include "ctl/process/cleanup_story.h"
 
 #include <stdio.h>

@@ -1,4 +1,3 @@
-/* ctl/process/clock.c -- see clock.h. */
 #include "ctl/process/clock.h"
 
 #include <time.h>

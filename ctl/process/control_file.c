@@ -1,4 +1,3 @@
-/* ctl/process/control_file.c -- see control_file.h. */
 #include "ctl/process/control_file.h"
 
 #include <errno.h>
@@ -9,7 +8,6 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "ctl/process/clock.h"

@@ -1,4 +1,3 @@
-/* ctl/process/cow_sharing.c -- see cow_sharing.h. */
 #include "ctl/process/cow_sharing.h"
 
 #include <fcntl.h>

@@ -1,4 +1,3 @@
-/* ctl/process/env_dir.c -- see env_dir.h. */
 #include "ctl/process/env_dir.h"
 
 #include <errno.h>
@@ -7,7 +6,6 @@
 #include <string.h>
 
 #include "ctl/process/clock.h"
-#include "ctl/process/watchdog.h"
 
 #define HOLDS_NS UINT64_C(60000000000)
 #define FRESH_NS UINT64_C(50000000000)

@@ -1,4 +1,3 @@
-/* ctl/process/foreign_path.c -- see foreign_path.h. */
 #include "ctl/process/foreign_path.h"
 
 #include <errno.h>

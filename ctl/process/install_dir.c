@@ -1,4 +1,3 @@
-/* ctl/process/install_dir.c -- see install_dir.h. */
 #include "ctl/process/install_dir.h"
 
 #include <limits.h>

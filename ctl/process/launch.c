@@ -1,4 +1,3 @@
-/* ctl/process/launch.c -- see launch.h. */
 #include "ctl/process/launch.h"
 
 #include <errno.h>
@@ -9,7 +8,6 @@
 #include <unistd.h>
 
 #include "ctl/process/clock.h"
-#include "ctl/process/control_file.h"
 
 /* All signals except those that cannot be caught, that a fault in mtctl raises, and that stop a
  * job. */

@@ -1,4 +1,3 @@
-/* ctl/process/limit.c -- see limit.h. */
 #include "ctl/process/limit.h"
 
 #include <limits.h>
@@ -117,23 +116,6 @@ static bool find_location(const char *root, const struct version *version, const
 	return found;
 }
 
-/* The number in a file of a cgroup. False: the file does not exist, or holds something else
- * ("max"). */
-static bool read_number(const char *directory, const char *file, uint64_t *out)
-{
-	char path[PATH_BYTES];
-	char *text;
-	bool is_number;
-
-	snprintf(path, sizeof(path), "%s/%s", directory, file);
-	text = mt_cgroup_file_read(path);
-	if (text)
-		text[strcspn(text, "\n")] = '\0';
-	is_number = text && mt_text_parse_u64(text, out);
-	free(text);
-	return is_number;
-}
-
 static bool has_file(const char *directory, const char *file)
 {
 	char path[PATH_BYTES];
@@ -144,17 +126,12 @@ static bool has_file(const char *directory, const char *file)
 
 static bool read_used(const struct version *version, const char *directory, uint64_t *out)
 {
-	char path[PATH_BYTES];
 	uint64_t inactive = 0;
-	char *text;
 
-	if (!read_number(directory, version->usage, out))
+	if (!mt_cgroup_file_number(directory, version->usage, NULL, out))
 		return false;
-	snprintf(path, sizeof(path), "%s/memory.stat", directory);
-	text = mt_cgroup_file_read(path);
-	if (text && mt_read_file_number(text, version->inactive, &inactive))
-		*out -= inactive < *out ? inactive : *out;
-	free(text);
+	(void)mt_cgroup_file_number(directory, "memory.stat", version->inactive, &inactive);
+	*out -= inactive < *out ? inactive : *out;
 	return true;
 }
 
@@ -175,7 +152,8 @@ static void read_limits(const struct version *version, const char *directory,
 	if (!read_used(version, directory, &here.used_bytes))
 		return;
 	for (size_t i = 0; i < 2 && version->limits[i]; i++) {
-		if (!read_number(directory, version->limits[i], &here.limit_bytes) ||
+		if (!mt_cgroup_file_number(directory, version->limits[i], NULL,
+					   &here.limit_bytes) ||
 		    !here.limit_bytes || (machine_bytes && here.limit_bytes >= machine_bytes))
 			continue;
 		if (out->is_cgroup && mt_limit_percent(&here) <= mt_limit_percent(out))

@@ -1,4 +1,3 @@
-/* ctl/process/lines_file.c -- see lines_file.h. */
 #include "ctl/process/lines_file.h"
 
 #include <stdbool.h>

@@ -1,4 +1,3 @@
-/* ctl/process/look.c -- see look.h. */
 #include "ctl/process/look.h"
 
 #include <elf.h>

@@ -73,4 +73,22 @@ void mt_memory_parts_divide(const struct mt_memory_parts *parts, uint64_t full_b
 /* Returns an object: live_bytes, reusable_bytes, files_bytes, other_bytes. The caller owns it. */
 json_t *mt_memory_parts_json(const struct mt_memory_parts *parts);
 
+/* The four parts of resident memory as a bar of text, for tables on stdout: blocks with colours on
+ * a terminal in UTF-8, else "####~~==.". ctl/process/memory_parts.h has the parts. */
+
+#define MT_PARTS_BAR_MAX 64 /* cells */
+/* bytes of a bar: a character of three bytes for each cell, and a colour for each part */
+#define MT_PARTS_BAR_BYTES (3 * MT_PARTS_BAR_MAX + 16 * MT_PARTS_COUNT)
+
+struct mt_parts_bar {
+	char text[MT_PARTS_BAR_BYTES];
+};
+
+/* Returns a bar of up to `width` cells; all of them are `full_bytes`. */
+struct mt_parts_bar mt_parts_bar(const struct mt_memory_parts *parts, uint64_t full_bytes,
+				 int width);
+
+/* Returns one cell of a part, for a legend. */
+struct mt_parts_bar mt_parts_bar_cell(enum mt_memory_part part);
+
 #endif

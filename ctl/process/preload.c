@@ -1,15 +1,17 @@
-/* ctl/process/preload.c -- see preload.h. */
 #include "ctl/process/preload.h"
 
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "ctl/output/text.h"
 #include "ctl/process/install_dir.h"
 #include "ctl/process/process.h"
-#include "ctl/output/text.h"
+#include "ctl/process/read_file.h"
 
 #define SEPARATORS " :" /* ld.so(8) */
 
@@ -51,7 +53,9 @@ static bool is_shim(const char *entry, size_t length)
 	       (length == name || entry[length - name - 1] == '/');
 }
 
-char *mt_preload_list(const char *library, const char *existing)
+/* Returns a value of LD_PRELOAD: the library, then the entries of `existing` (may be NULL) without
+ * any other copy of the shim. The caller frees. */
+static char *preload_list(const char *library, const char *existing)
 {
 	size_t room = strlen(library) + (existing ? strlen(existing) : 0) + 2;
 	char *list = mt_error_check_memory(malloc(room)), *end = list + strlen(library);
@@ -79,7 +83,7 @@ enum mt_exit mt_preload_prepare(void)
 
 	if (mt_preload_find(library, sizeof(library), &why) != MT_ERR_OK)
 		return mt_error_fail(MT_EXIT_CANNOT_RUN, &why);
-	list = mt_preload_list(library, getenv("LD_PRELOAD"));
+	list = preload_list(library, getenv("LD_PRELOAD"));
 	if (setenv("LD_PRELOAD", list, 1) != 0)
 		mt_error_check_memory(NULL);
 	free(list);
@@ -99,4 +103,64 @@ const char *mt_preload_allocator(const char *path)
 			return names[i];
 	}
 	return NULL;
+}
+
+/* ---- library ---- */
+
+static const char mark[] = "@(#)" MT_SHIM_NAME " ";
+
+bool mt_library_version(const char *path, char *out, size_t out_bytes)
+{
+	size_t length = 0, left;
+	char *bytes = mt_read_file(path, &length);
+	const char *at = bytes ? memmem(bytes, length, mark, strlen(mark)) : NULL;
+
+	if (at) {
+		at += strlen(mark);
+		left = length - (size_t)(at - bytes);
+		snprintf(out, out_bytes, "%.*s", (int)strnlen(at, left < 64 ? left : 64), at);
+		mt_text_clean(out, out_bytes);
+	}
+	free(bytes);
+	return at != NULL;
+}
+
+/* A line of maps: "55d0-55e0 r-xp 00000000 fe:00 123 /path/libmtshim.so". */
+static bool parse_line(const char *line, char *path, uint64_t *out_inode)
+{
+	const char *from = strchr(line, '/');
+	char permissions[8];
+
+	if (!from || !mt_text_ends_with(line, "/" MT_SHIM_NAME) || strlen(from) >= PATH_MAX ||
+	    sscanf(line, "%*s %7s %*s %*s %" SCNu64, permissions, out_inode) != 2 ||
+	    permissions[2] != 'x')
+		return false;
+	strcpy(path, from);
+	return true;
+}
+
+static bool find_mapping(pid_t pid, char *path, uint64_t *out_inode)
+{
+	char *maps = mt_process_maps(pid), *rest = maps;
+	const char *line;
+	bool found = false;
+
+	while (!found && (line = strsep(&rest, "\n")))
+		found = parse_line(line, path, out_inode);
+	free(maps);
+	return found;
+}
+
+bool mt_library_is_rewritten(const struct mt_process *process, uint64_t woke_ns)
+{
+	char path[PATH_MAX], seen_by_it[PATH_MAX + 32];
+	struct stat status;
+	uint64_t inode;
+
+	if (!find_mapping(process->pid, path, &inode))
+		return false;
+	snprintf(seen_by_it, sizeof(seen_by_it), "/proc/%d/root%s", (int)process->pid, path);
+	return stat(seen_by_it, &status) == 0 && status.st_ino == inode &&
+	       (uint64_t)status.st_mtim.tv_sec * 1000000000u + (uint64_t)status.st_mtim.tv_nsec >
+		       woke_ns;
 }

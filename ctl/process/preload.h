@@ -7,15 +7,12 @@
 #include <stddef.h>
 
 #include "ctl/output/error.h"
+#include "ctl/process/process.h"
 
 /* Writes the absolute path of libmtshim.so to *out: MTSHIM_LIBRARY, else the file that
  * mt_install_dir_find finds. Returns MT_ERR_UNKNOWN where there is none, and MT_ERR_INVALID for a
  * path that LD_PRELOAD cannot hold: the loader splits at blanks and colons, and expands $. */
 enum mt_err mt_preload_find(char *out, size_t out_bytes, struct mt_error_reason *why);
-
-/* Returns a value of LD_PRELOAD: the library, then the entries of `existing` (may be NULL) without
- * any other copy of the shim. The caller frees. */
-char *mt_preload_list(const char *library, const char *existing);
 
 /* Puts the shim first in LD_PRELOAD of this process, for a program that it executes. Returns
  * MT_EXIT_OK, or an exit code after a message. */
@@ -24,5 +21,17 @@ enum mt_exit mt_preload_prepare(void);
 /* Returns the name of the allocator that a file name stands for ("jemalloc" of libjemalloc.so.2),
  * or NULL. */
 const char *mt_preload_allocator(const char *path);
+
+/* The version of a libmtshim.so, and whether the library that a process runs was overwritten. A
+ * library that is replaced by rename stays mapped as it was; one that is written in place changes
+ * under the process. */
+
+/* Writes the version in the file to *out: "0.1.0" of "@(#)libmtshim.so 0.1.0", as what(1) reads it.
+ * Returns false where the file has none. */
+bool mt_library_version(const char *path, char *out, size_t out_bytes);
+
+/* Returns whether the file that the process has mapped was written after `woke_ns` (CLOCK_REALTIME)
+ * and is still the same file. */
+bool mt_library_is_rewritten(const struct mt_process *process, uint64_t woke_ns);
 
 #endif

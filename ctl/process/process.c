@@ -1,8 +1,6 @@
-/* ctl/process/process.c -- see process.h. */
 #include "ctl/process/process.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>

@@ -1,4 +1,3 @@
-/* ctl/process/process_cache.c -- see process_cache.h. */
 #include "ctl/process/process_cache.h"
 
 #include <errno.h>
@@ -6,7 +5,6 @@
 #include <string.h>
 
 #include "ctl/process/clock.h"
-#include "ctl/process/watchdog.h"
 
 #define HOLDS_NS        UINT64_C(5000000000)
 #define UNRESPONSIVE_NS UINT64_C(60000000000)

@@ -1,4 +1,3 @@
-/* ctl/process/process_limit.c -- see process_limit.h. */
 #include "ctl/process/process_limit.h"
 
 #include <limits.h>

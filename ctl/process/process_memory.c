@@ -10,7 +10,6 @@
 
 #include "ctl/process/clock.h"
 #include "ctl/process/process_probe.h"
-#include "ctl/output/text.h"
 #include "ctl/process/watchdog.h"
 
 /* a process may have a million mappings: 750 MB of smaps */

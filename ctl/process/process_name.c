@@ -1,4 +1,3 @@
-/* ctl/process/process_name.c -- see process_name.h. */
 #include "ctl/process/process_name.h"
 
 #include <stdio.h>

@@ -1,22 +1,42 @@
 /* ctl/process/process_probe.c -- see process_probe.h; also what process.h finds by it. */
 #include "ctl/process/process_probe.h"
-#include "ctl/process/user_name.h"
 
 #include <errno.h>
 #include <limits.h>
+#include <pwd.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/types.h>
 #include <unistd.h>
 
+#include "ctl/output/text.h"
 #include "ctl/process/clock.h"
 #include "ctl/process/env_dir.h"
-#include "ctl/output/text.h"
 #include "ctl/process/read_file.h"
 #include "ctl/process/start_command.h"
 #include "ctl/process/watchdog.h"
+
+/* ---- user name ---- */
+
+/* Whose process it is, for messages. */
+
+/* Returns the name of a user, clean and cut; "user 1001" where it has none. Asks the services of
+ * nsswitch.conf, which may take long: for errors only. */
+static struct mt_short_text user_name(uid_t uid)
+{
+	struct mt_short_text result;
+	const struct passwd *user = getpwuid(uid);
+
+	if (user)
+		snprintf(result.text, sizeof(result.text), "%.40s", user->pw_name);
+	else
+		snprintf(result.text, sizeof(result.text), "user %u", (unsigned)uid);
+	mt_text_clean(result.text, sizeof(result.text));
+	return result;
+}
 
 #define MS UINT64_C(1000000)
 /* free for each process: an honest one takes less */
@@ -388,7 +408,7 @@ static enum mt_err find(pid_t pid, bool is_named, struct mt_process *out,
 		return mt_error_because(
 			why, MT_ERR_FOREIGN,
 			"process %d (%s) of %.40s may not be looked into (%s): run mtctl as %s",
-			(int)process.pid, process.comm, mt_user_name(process.uid).text,
+			(int)process.pid, process.comm, user_name(process.uid).text,
 			strerror(one.errno_value),
 			process.uid && process.uid != geteuid() ? "that user, or as root" : "root");
 	if (!process.shimmed)
@@ -421,7 +441,7 @@ enum mt_err mt_process_find_shimmed(pid_t pid, struct mt_process *out, struct mt
 			why, MT_ERR_UNKNOWN,
 			"process %d (%s) of %.40s does not carry the shim; a start under it: "
 			"mtctl run -- %s",
-			(int)process.pid, process.comm, mt_user_name(process.uid).text, command);
+			(int)process.pid, process.comm, user_name(process.uid).text, command);
 	}
 	*out = process;
 	return MT_ERR_OK;

@@ -1,4 +1,3 @@
-/* ctl/process/process_tree.c -- see process_tree.h. */
 #include "ctl/process/process_tree.h"
 
 #include <stdlib.h>

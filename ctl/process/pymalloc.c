@@ -1,4 +1,3 @@
-/* ctl/process/pymalloc.c -- see pymalloc.h. */
 #include "ctl/process/pymalloc.h"
 
 #include <errno.h>

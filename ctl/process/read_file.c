@@ -1,4 +1,3 @@
-/* ctl/process/read_file.c -- see read_file.h. */
 #include "ctl/process/read_file.h"
 
 #include <ctype.h>

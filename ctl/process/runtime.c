@@ -1,4 +1,3 @@
-/* ctl/process/runtime.c -- see runtime.h. */
 #include "ctl/process/runtime.h"
 
 #include <limits.h>

@@ -1,4 +1,3 @@
-/* ctl/process/set_request.c -- see set_request.h. */
 #include "ctl/process/set_request.h"
 
 #include <stdio.h>

@@ -1,17 +1,16 @@
-/* ctl/process/setting.c -- see setting.h. */
 #include "ctl/process/setting.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
-#include "core/options.def"
+#include "core/config_option.h"
 #include "ctl/output/text.h"
 
-#define TEXT_MAX   255u
-#define BOOL_WORDS "0|1|on|off|yes|no|true|false"
+static_assert((int)MT_SETTING_round == (int)MT_KIND_round, "the same kinds");
 
 enum { WHEN_start, WHEN_live };
 
@@ -122,72 +121,6 @@ const char *mt_setting_nearest(const char *name)
 	return mt_text_nearest(plain, names, SETTINGS_COUNT);
 }
 
-/* Returns whether the value is one of the words between the bars, in upper or lower case. */
-static bool is_word(const char *words, const char *value)
-{
-	size_t length = strlen(value);
-
-	while (*words) {
-		size_t word = strcspn(words, "|");
-
-		if (word == length && word && strncasecmp(words, value, word) == 0)
-			return true;
-		words += word + (words[word] == '|');
-	}
-	return false;
-}
-
-static bool is_number(const struct mt_setting *setting, const char *value)
-{
-	uint64_t number;
-
-	return mt_text_parse_u64(value, &number) && number >= setting->min &&
-	       number <= setting->max;
-}
-
-/* A number with up to three decimals: 1, 0.25. */
-static bool is_decimal(const struct mt_setting *setting, const char *value)
-{
-	size_t whole = strspn(value, "0123456789"), places;
-	double number = 0;
-
-	if (whole == 0)
-		return false;
-	for (size_t i = 0; i < whole; i++)
-		number = number * 10 + (value[i] - '0');
-	if (value[whole] == '.') {
-		places = strspn(value + whole + 1, "0123456789");
-		if (places < 1 || places > 3)
-			return false;
-		if (strspn(value + whole + 1, "0") < places)
-			/* enough to compare with the range */
-			number += 0.5;
-		whole += 1 + places;
-	}
-	return value[whole] == '\0' && number >= (double)setting->min &&
-	       number <= (double)setting->max;
-}
-
-static bool is_signal(const struct mt_setting *setting, const char *value)
-{
-	uint64_t number;
-
-	if (strncasecmp(value, "SIG", 3) == 0)
-		value += 3;
-	if (is_word("USR1|USR2|none|RTMIN", value))
-		return true;
-	if (strncasecmp(value, "RTMIN+", 6) == 0)
-		return mt_text_parse_u64(value + 6, &number) && number <= 30;
-	return is_number(setting, value);
-}
-
-static bool is_round(const struct mt_setting *setting, const char *value)
-{
-	if (strncasecmp(value, "timer:", 6) == 0)
-		return is_number(setting, value + 6);
-	return is_word("mark|signal|auto", value);
-}
-
 /* The unit of a number, which its name ends with; "" for a plain one. */
 static const char *unit_of(const struct mt_setting *setting)
 {
@@ -204,7 +137,7 @@ void mt_setting_allowed(const struct mt_setting *setting, char *out, size_t out_
 {
 	switch (setting->kind) {
 	case MT_SETTING_bool:
-		snprintf(out, out_bytes, BOOL_WORDS);
+		snprintf(out, out_bytes, "0|1|on|off|yes|no|true|false");
 		break;
 	case MT_SETTING_u64:
 		snprintf(out, out_bytes, "%" PRIu64 "..%" PRIu64 "%s", setting->min, setting->max,
@@ -222,7 +155,7 @@ void mt_setting_allowed(const struct mt_setting *setting, char *out, size_t out_
 		snprintf(out, out_bytes, "%s", setting->words);
 		break;
 	case MT_SETTING_text:
-		snprintf(out, out_bytes, "text of at most %u bytes", TEXT_MAX);
+		snprintf(out, out_bytes, "text of at most %d bytes", MT_TEXT_MAX - 1);
 		break;
 	case MT_SETTING_signal:
 		snprintf(out, out_bytes, "USR1|USR2|RTMIN+n|a number|none");
@@ -238,36 +171,14 @@ void mt_setting_allowed(const struct mt_setting *setting, char *out, size_t out_
 enum mt_err mt_setting_check(const struct mt_setting *setting, const char *value,
 			     struct mt_error_reason *why)
 {
-	bool valid = false;
+	const struct mt_option_row row = {.words = setting->words,
+					  .min = setting->min,
+					  .max = setting->max,
+					  .kind = (uint8_t)setting->kind};
+	uint64_t parsed;
 	char allowed[128];
 
-	switch (setting->kind) {
-	case MT_SETTING_bool:
-		valid = is_word(BOOL_WORDS, value);
-		break;
-	case MT_SETTING_u64:
-		valid = is_number(setting, value);
-		break;
-	case MT_SETTING_count:
-		valid = is_word("auto", value) || is_number(setting, value);
-		break;
-	case MT_SETTING_decimal:
-		valid = is_decimal(setting, value);
-		break;
-	case MT_SETTING_choice:
-		valid = is_word(setting->words, value);
-		break;
-	case MT_SETTING_text:
-		valid = strlen(value) <= TEXT_MAX;
-		break;
-	case MT_SETTING_signal:
-		valid = is_signal(setting, value);
-		break;
-	case MT_SETTING_round:
-		valid = is_round(setting, value);
-		break;
-	}
-	if (valid)
+	if (mt_config_value_parse(&row, value, &parsed) == MT_ERR_OK)
 		return MT_ERR_OK;
 	mt_setting_allowed(setting, allowed, sizeof(allowed));
 	return mt_error_because(why, MT_ERR_INVALID, "%s=%.60s: not valid; allowed: %s",

@@ -1,6 +1,6 @@
 /* ctl/process/setting.h -- the table of settings (core/options.def) at run time, and a check of
- * values, so that mtctl reports a wrong value before it starts a program. The parser of the shim
- * has stricter rules and decides. Any thread may call after the first call. */
+ * values, so that mtctl reports a wrong value before it starts a program. The parser is the one of
+ * the shim (core/config_value.c). Any thread may call after the first call. */
 #ifndef MT_CTL_PROCESS_SETTING_H
 #define MT_CTL_PROCESS_SETTING_H
 
@@ -10,6 +10,7 @@
 
 #include "ctl/output/error.h"
 
+/* As enum mt_kind of core/config_option.h. */
 enum mt_setting_kind {
 	MT_SETTING_bool,
 	MT_SETTING_u64,

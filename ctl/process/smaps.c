@@ -1,4 +1,3 @@
-/* ctl/process/smaps.c -- see smaps.h. */
 #include "ctl/process/smaps.h"
 
 #include <ctype.h>
@@ -113,11 +112,21 @@ static char *next_line(char **text)
 	return line;
 }
 
+/* Adds up the mappings of one kind. Pure. */
+static void smaps_sum(const struct mt_smaps *smaps, enum mt_smaps_kind kind,
+		      struct mt_smaps_sizes *out)
+{
+	memset(out, 0, sizeof(*out));
+	for (size_t i = 0; i < smaps->count; i++)
+		if (smaps->list[i].kind == kind)
+			add_sizes(out, &smaps->list[i].sizes);
+}
+
 static uint64_t pss_of(const struct mt_smaps *smaps, enum mt_smaps_kind kind)
 {
 	struct mt_smaps_sizes sum;
 
-	mt_smaps_sum(smaps, kind, &sum);
+	smaps_sum(smaps, kind, &sum);
 	return sum.pss_bytes;
 }
 
@@ -244,14 +253,6 @@ void mt_smaps_free(struct mt_smaps *smaps)
 {
 	free(smaps->list);
 	memset(smaps, 0, sizeof(*smaps));
-}
-
-void mt_smaps_sum(const struct mt_smaps *smaps, enum mt_smaps_kind kind, struct mt_smaps_sizes *out)
-{
-	memset(out, 0, sizeof(*out));
-	for (size_t i = 0; i < smaps->count; i++)
-		if (smaps->list[i].kind == kind)
-			add_sizes(out, &smaps->list[i].sizes);
 }
 
 /* ---- copy-on-write ---- */

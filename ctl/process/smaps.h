@@ -88,10 +88,6 @@ void mt_smaps_parse(const char *text, struct mt_smaps *out);
 /* Parses the text of /proc/PID/smaps_rollup. Returns false where it has no Rss line. Pure. */
 bool mt_smaps_parse_total(const char *text, struct mt_smaps_sizes *out);
 
-/* Adds up the mappings of one kind. Pure. */
-void mt_smaps_sum(const struct mt_smaps *smaps, enum mt_smaps_kind kind,
-		  struct mt_smaps_sizes *out);
-
 /* Returns the kind of a mapping with this name in maps. */
 enum mt_smaps_kind mt_smaps_kind_of(const char *name, bool is_shared);
 

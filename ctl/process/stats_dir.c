@@ -1,4 +1,3 @@
-/* ctl/process/stats_dir.c -- see stats_dir.h. */
 #include "ctl/process/stats_dir.h"
 
 #include <dirent.h>
@@ -17,7 +16,6 @@
 #include "ctl/process/env_dir.h"
 #include "ctl/process/foreign_path.h"
 #include "ctl/process/process_probe.h"
-#include "ctl/output/text.h"
 #include "ctl/process/ancestry.h"
 #include "core/stats_layout.h"
 

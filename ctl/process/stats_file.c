@@ -1,7 +1,5 @@
-/* ctl/process/stats_file.c -- see stats_file.h. */
 #include "ctl/process/stats_file.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

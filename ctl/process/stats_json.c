@@ -1,4 +1,3 @@
-/* ctl/process/stats_json.c -- see stats_json.h. */
 #include "ctl/process/stats_json.h"
 
 #include <stdlib.h>
@@ -8,28 +7,7 @@
 #include "ctl/process/cleanup_story.h"
 #include "ctl/process/memory_parts.h"
 
-/* A uint64_t member of a struct, whose name is its key. */
-struct number {
-	const char *name;
-	size_t offset;
-};
-
-#define NUMBER(type, name)                                                                         \
-	{                                                                                          \
-#name, offsetof(struct type, name)                                                 \
-	}
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
-static void set_numbers(json_t *object, const void *from, const struct number *numbers,
-			size_t count)
-{
-	for (size_t i = 0; i < count; i++) {
-		uint64_t value;
-
-		memcpy(&value, (const char *)from + numbers[i].offset, sizeof(value));
-		mt_json_set_u64(object, numbers[i].name, value);
-	}
-}
 
 static json_t *frameworks_json(uint32_t frameworks)
 {
@@ -71,27 +49,27 @@ static json_t *pressure_json(const struct mt_stats_cleanup *cleanup)
 static json_t *cleanup_json(const struct mt_cleanup_story *story)
 {
 	const struct mt_stats_cleanup *cleanup = story->cleanup;
-	static const struct number numbers[] = {
-		NUMBER(mt_stats_cleanup, number),
-		NUMBER(mt_stats_cleanup, time_ns),
-		NUMBER(mt_stats_cleanup, duration_ns),
-		NUMBER(mt_stats_cleanup, purge_ns),
-		NUMBER(mt_stats_cleanup, gc_ns),
-		NUMBER(mt_stats_cleanup, gc_wait_ns),
-		NUMBER(mt_stats_cleanup, gc_collected_count),
-		NUMBER(mt_stats_cleanup, round),
-		NUMBER(mt_stats_cleanup, request_seq),
-		NUMBER(mt_stats_cleanup, rss_before_bytes),
-		NUMBER(mt_stats_cleanup, rss_after_bytes),
-		NUMBER(mt_stats_cleanup, anon_before_bytes),
-		NUMBER(mt_stats_cleanup, anon_after_bytes),
-		NUMBER(mt_stats_cleanup, live_before_bytes),
-		NUMBER(mt_stats_cleanup, live_after_bytes),
-		NUMBER(mt_stats_cleanup, longest_hold_ns),
+	static const struct mt_json_number numbers[] = {
+		MT_JSON_NUMBER(mt_stats_cleanup, number),
+		MT_JSON_NUMBER(mt_stats_cleanup, time_ns),
+		MT_JSON_NUMBER(mt_stats_cleanup, duration_ns),
+		MT_JSON_NUMBER(mt_stats_cleanup, purge_ns),
+		MT_JSON_NUMBER(mt_stats_cleanup, gc_ns),
+		MT_JSON_NUMBER(mt_stats_cleanup, gc_wait_ns),
+		MT_JSON_NUMBER(mt_stats_cleanup, gc_collected_count),
+		MT_JSON_NUMBER(mt_stats_cleanup, round),
+		MT_JSON_NUMBER(mt_stats_cleanup, request_seq),
+		MT_JSON_NUMBER(mt_stats_cleanup, rss_before_bytes),
+		MT_JSON_NUMBER(mt_stats_cleanup, rss_after_bytes),
+		MT_JSON_NUMBER(mt_stats_cleanup, anon_before_bytes),
+		MT_JSON_NUMBER(mt_stats_cleanup, anon_after_bytes),
+		MT_JSON_NUMBER(mt_stats_cleanup, live_before_bytes),
+		MT_JSON_NUMBER(mt_stats_cleanup, live_after_bytes),
+		MT_JSON_NUMBER(mt_stats_cleanup, longest_hold_ns),
 	};
 	json_t *object = json_object();
 
-	set_numbers(object, cleanup, numbers, COUNT(numbers));
+	mt_json_set_numbers(object, cleanup, numbers, COUNT(numbers));
 	mt_json_set_text(object, "reason", mt_stats_word_reason(cleanup->reason));
 	mt_json_set_text(object, "level", mt_stats_word_level(cleanup->level));
 	mt_json_set(object, "result",
@@ -172,17 +150,17 @@ static json_t *cleanups_json(const struct mt_stats_file *file)
 
 static json_t *samples_json(const struct mt_stats_file *file)
 {
-	static const struct number numbers[] = {
-		NUMBER(mt_stats_sample, time_ns),
-		NUMBER(mt_stats_sample, rss_bytes),
-		NUMBER(mt_stats_sample, anon_bytes),
-		NUMBER(mt_stats_sample, live_bytes),
-		NUMBER(mt_stats_sample, idle_bytes),
-		NUMBER(mt_stats_sample, dirty_bytes),
-		NUMBER(mt_stats_sample, gpu_reserved_bytes),
-		NUMBER(mt_stats_sample, gpu_allocated_bytes),
-		NUMBER(mt_stats_sample, rounds_count),
-		NUMBER(mt_stats_sample, pressure_level),
+	static const struct mt_json_number numbers[] = {
+		MT_JSON_NUMBER(mt_stats_sample, time_ns),
+		MT_JSON_NUMBER(mt_stats_sample, rss_bytes),
+		MT_JSON_NUMBER(mt_stats_sample, anon_bytes),
+		MT_JSON_NUMBER(mt_stats_sample, live_bytes),
+		MT_JSON_NUMBER(mt_stats_sample, idle_bytes),
+		MT_JSON_NUMBER(mt_stats_sample, dirty_bytes),
+		MT_JSON_NUMBER(mt_stats_sample, gpu_reserved_bytes),
+		MT_JSON_NUMBER(mt_stats_sample, gpu_allocated_bytes),
+		MT_JSON_NUMBER(mt_stats_sample, rounds_count),
+		MT_JSON_NUMBER(mt_stats_sample, pressure_level),
 	};
 	json_t *array = json_array();
 
@@ -195,7 +173,7 @@ static json_t *samples_json(const struct mt_stats_file *file)
 		if (!sample->time_ns)
 			continue;
 		object = json_object();
-		set_numbers(object, sample, numbers, COUNT(numbers));
+		mt_json_set_numbers(object, sample, numbers, COUNT(numbers));
 		parts = mt_memory_parts_of_sample(sample);
 		mt_json_set(object, "parts", mt_memory_parts_json(&parts));
 		mt_json_append(array, object);
@@ -245,28 +223,28 @@ static json_t *devices_json(const struct mt_stats_file *file)
 
 static json_t *oom_json(const struct mt_stats_oom *oom)
 {
-	static const struct number numbers[] = {
-		NUMBER(mt_stats_oom, number),
-		NUMBER(mt_stats_oom, time_ns),
-		NUMBER(mt_stats_oom, device),
-		NUMBER(mt_stats_oom, asked_bytes),
-		NUMBER(mt_stats_oom, free_bytes),
-		NUMBER(mt_stats_oom, total_bytes),
-		NUMBER(mt_stats_oom, allocated_bytes),
-		NUMBER(mt_stats_oom, reserved_bytes),
-		NUMBER(mt_stats_oom, idle_bytes),
-		NUMBER(mt_stats_oom, largest_idle_bytes),
-		NUMBER(mt_stats_oom, framework_idle_bytes),
-		NUMBER(mt_stats_oom, reserved_peak_bytes),
-		NUMBER(mt_stats_oom, num_alloc_retries),
-		NUMBER(mt_stats_oom, num_ooms),
-		NUMBER(mt_stats_oom, unreported_count),
+	static const struct mt_json_number numbers[] = {
+		MT_JSON_NUMBER(mt_stats_oom, number),
+		MT_JSON_NUMBER(mt_stats_oom, time_ns),
+		MT_JSON_NUMBER(mt_stats_oom, device),
+		MT_JSON_NUMBER(mt_stats_oom, asked_bytes),
+		MT_JSON_NUMBER(mt_stats_oom, free_bytes),
+		MT_JSON_NUMBER(mt_stats_oom, total_bytes),
+		MT_JSON_NUMBER(mt_stats_oom, allocated_bytes),
+		MT_JSON_NUMBER(mt_stats_oom, reserved_bytes),
+		MT_JSON_NUMBER(mt_stats_oom, idle_bytes),
+		MT_JSON_NUMBER(mt_stats_oom, largest_idle_bytes),
+		MT_JSON_NUMBER(mt_stats_oom, framework_idle_bytes),
+		MT_JSON_NUMBER(mt_stats_oom, reserved_peak_bytes),
+		MT_JSON_NUMBER(mt_stats_oom, num_alloc_retries),
+		MT_JSON_NUMBER(mt_stats_oom, num_ooms),
+		MT_JSON_NUMBER(mt_stats_oom, unreported_count),
 	};
 	json_t *object = json_object();
 	bool known = oom->others_known == 1;
 
 	mt_json_set_text(object, "function", oom->function);
-	set_numbers(object, oom, numbers, COUNT(numbers));
+	mt_json_set_numbers(object, oom, numbers, COUNT(numbers));
 	mt_json_set_u64_if(object, "others_bytes", known, oom->others_bytes);
 	mt_json_set_u64_if(object, "others_count", known, oom->others_count);
 	mt_json_set_text(object, "cause", mt_stats_word_oom_cause(oom->cause));
@@ -293,26 +271,26 @@ static json_t *ooms_json(const struct mt_stats_file *file)
 
 static json_t *limit_report_json(const struct mt_stats_limit_report *limit_report)
 {
-	static const struct number numbers[] = {
-		NUMBER(mt_stats_limit_report, number),
-		NUMBER(mt_stats_limit_report, time_ns),
-		NUMBER(mt_stats_limit_report, limit_bytes),
-		NUMBER(mt_stats_limit_report, rss_bytes),
-		NUMBER(mt_stats_limit_report, anon_bytes),
-		NUMBER(mt_stats_limit_report, file_bytes),
-		NUMBER(mt_stats_limit_report, shmem_bytes),
-		NUMBER(mt_stats_limit_report, swap_bytes),
-		NUMBER(mt_stats_limit_report, heap_live_bytes),
-		NUMBER(mt_stats_limit_report, heap_dirty_bytes),
-		NUMBER(mt_stats_limit_report, heap_pinned_bytes),
-		NUMBER(mt_stats_limit_report, heap_metadata_bytes),
-		NUMBER(mt_stats_limit_report, other_anon_bytes),
-		NUMBER(mt_stats_limit_report, gpu_pinned_bytes),
-		NUMBER(mt_stats_limit_report, threads_count),
+	static const struct mt_json_number numbers[] = {
+		MT_JSON_NUMBER(mt_stats_limit_report, number),
+		MT_JSON_NUMBER(mt_stats_limit_report, time_ns),
+		MT_JSON_NUMBER(mt_stats_limit_report, limit_bytes),
+		MT_JSON_NUMBER(mt_stats_limit_report, rss_bytes),
+		MT_JSON_NUMBER(mt_stats_limit_report, anon_bytes),
+		MT_JSON_NUMBER(mt_stats_limit_report, file_bytes),
+		MT_JSON_NUMBER(mt_stats_limit_report, shmem_bytes),
+		MT_JSON_NUMBER(mt_stats_limit_report, swap_bytes),
+		MT_JSON_NUMBER(mt_stats_limit_report, heap_live_bytes),
+		MT_JSON_NUMBER(mt_stats_limit_report, heap_dirty_bytes),
+		MT_JSON_NUMBER(mt_stats_limit_report, heap_pinned_bytes),
+		MT_JSON_NUMBER(mt_stats_limit_report, heap_metadata_bytes),
+		MT_JSON_NUMBER(mt_stats_limit_report, other_anon_bytes),
+		MT_JSON_NUMBER(mt_stats_limit_report, gpu_pinned_bytes),
+		MT_JSON_NUMBER(mt_stats_limit_report, threads_count),
 	};
 	json_t *object = json_object();
 
-	set_numbers(object, limit_report, numbers, COUNT(numbers));
+	mt_json_set_numbers(object, limit_report, numbers, COUNT(numbers));
 	mt_json_set_text(object, "advice", limit_report->advice);
 	return object;
 }

@@ -1,4 +1,3 @@
-/* ctl/process/stats_words.c -- see stats_words.h. */
 #include "ctl/process/stats_words.h"
 
 #include <stdio.h>

@@ -1,4 +1,3 @@
-/* ctl/process/target.c -- see target.h. */
 #include "ctl/process/target.h"
 
 #include <stdlib.h>
@@ -126,8 +125,13 @@ static bool is_number(const char *word)
 	return *word && word[strspn(word, "0123456789")] == '\0';
 }
 
+struct pids {
+	pid_t *list;
+	size_t count;
+};
+
 /* Adds a pid that the list does not have yet. */
-static void add_pid(struct mt_pids *pids, pid_t pid)
+static void add_pid(struct pids *pids, pid_t pid)
 {
 	for (size_t i = 0; i < pids->count; i++)
 		if (pids->list[i] == pid)
@@ -171,7 +175,7 @@ static void say_no_process(const char *name, const char *nearest)
 		mt_error_say("no process '%.60s'; `mtctl ps` lists those under the shim", name);
 }
 
-static enum mt_exit add_named(const char *name, bool only_one, struct mt_pids *out)
+static enum mt_exit add_named(const char *name, bool only_one, struct pids *out)
 {
 	struct mt_error_reason nearest;
 	struct mt_process *list;
@@ -190,7 +194,7 @@ static enum mt_exit add_named(const char *name, bool only_one, struct mt_pids *o
 	return !count ? MT_EXIT_NO_PROCESS : count > 1 && only_one ? MT_EXIT_USAGE : MT_EXIT_OK;
 }
 
-static enum mt_exit add_word(const char *word, bool only_one, struct mt_pids *out)
+static enum mt_exit add_word(const char *word, bool only_one, struct pids *out)
 {
 	pid_t pid;
 
@@ -206,11 +210,17 @@ static enum mt_exit add_word(const char *word, bool only_one, struct mt_pids *ou
 	return MT_EXIT_OK;
 }
 
-enum mt_exit mt_target_choose_all(char **words, size_t count, struct mt_pids *out)
+static void pids_free(struct pids *pids)
+{
+	free(pids->list);
+	*pids = (struct pids){0};
+}
+
+static enum mt_exit choose_all(char **words, size_t count, struct pids *out)
 {
 	enum mt_exit code = MT_EXIT_OK;
 
-	*out = (struct mt_pids){0};
+	*out = (struct pids){0};
 	for (size_t i = 0; i < count && code == MT_EXIT_OK; i++) {
 		char *copy = mt_error_check_memory(strdup(words[i])), *rest = copy, *word;
 
@@ -221,19 +231,13 @@ enum mt_exit mt_target_choose_all(char **words, size_t count, struct mt_pids *ou
 		free(copy);
 	}
 	if (code != MT_EXIT_OK)
-		mt_pids_free(out);
+		pids_free(out);
 	return code;
-}
-
-void mt_pids_free(struct mt_pids *pids)
-{
-	free(pids->list);
-	*pids = (struct mt_pids){0};
 }
 
 enum mt_exit mt_target_choose(const char *word, pid_t *out)
 {
-	struct mt_pids pids = {0};
+	struct pids pids = {0};
 	enum mt_exit code;
 
 	if (strchr(word, ',')) {
@@ -244,7 +248,7 @@ enum mt_exit mt_target_choose(const char *word, pid_t *out)
 	code = add_word(word, true, &pids);
 	if (code == MT_EXIT_OK)
 		*out = pids.list[0];
-	mt_pids_free(&pids);
+	pids_free(&pids);
 	return code;
 }
 
@@ -306,14 +310,14 @@ enum mt_exit mt_target_find(const char *word, struct mt_process *out)
 enum mt_exit mt_target_find_all(char **words, size_t count, struct mt_process **out,
 				size_t *out_count)
 {
-	struct mt_pids pids;
-	enum mt_exit code = mt_target_choose_all(words, count, &pids);
+	struct pids pids;
+	enum mt_exit code = choose_all(words, count, &pids);
 	struct mt_process *list = mt_error_check_memory(calloc(pids.count + 1, sizeof(*list)));
 
 	for (size_t i = 0; i < pids.count && code == MT_EXIT_OK; i++)
 		code = find_pid(pids.list[i], true, &list[i]);
 	*out_count = pids.count;
-	mt_pids_free(&pids);
+	pids_free(&pids);
 	if (code == MT_EXIT_OK)
 		*out = list;
 	else

@@ -47,15 +47,6 @@ bool mt_target_read_near(struct mt_process *process, struct mt_stats_head *out);
  * listed, and MT_EXIT_USAGE is returned. Does not check that a process with this id exists. */
 enum mt_exit mt_target_choose(const char *word, pid_t *out);
 
-/* For a command that acts on several: each word may also be a list, "12,13,train.py". Where a name
- * means several processes, prints which. Each process is in the list once. The caller frees. */
-struct mt_pids {
-	pid_t *list;
-	size_t count;
-};
-enum mt_exit mt_target_choose_all(char **words, size_t count, struct mt_pids *out);
-void mt_pids_free(struct mt_pids *pids);
-
 /* Prints "process 12 (comm): reason", for a process that is asleep also what to do, on stderr. */
 enum mt_exit mt_target_fail(const struct mt_process *process, enum mt_err error,
 			    const struct mt_error_reason *why);
@@ -67,7 +58,9 @@ enum mt_exit mt_target_find_any(const char *word, struct mt_process *out);
  * error. */
 enum mt_exit mt_target_find(const char *word, struct mt_process *out);
 
-/* mt_target_find for the words of mt_target_choose_all: all or none. The caller frees *out. */
+/* The same for a command that acts on several: each word may also be a list, "12,13,train.py".
+ * Where a name means several processes, prints which. Each process is in *out once: all or none.
+ * The caller frees *out. */
 enum mt_exit mt_target_find_all(char **words, size_t count, struct mt_process **out,
 				size_t *out_count);
 

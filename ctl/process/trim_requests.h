@@ -56,7 +56,7 @@ enum mt_exit mt_trim_reply_exit(const struct mt_trim_reply *reply);
 /* Returns whether memory was freed. */
 bool mt_trim_reply_freed(const struct mt_trim_reply *reply);
 
-/* ---- as JSON (trim_json.c); the caller owns each object ---- */
+/* ---- as JSON ; the caller owns each object ---- */
 
 /* Returns an object with an empty array "processes". */
 json_t *mt_trim_json_new(void);

@@ -1,4 +1,3 @@
-/* ctl/process/watchdog.c -- see watchdog.h. */
 #include "ctl/process/watchdog.h"
 
 #include <errno.h>

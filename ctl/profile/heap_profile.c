@@ -1,4 +1,3 @@
-/* ctl/profile/heap_profile.c -- see heap_profile.h. */
 #include "ctl/profile/heap_profile.h"
 
 #include <inttypes.h>

@@ -1,4 +1,3 @@
-/* ctl/profile/symbolizer.c -- see symbolizer.h. */
 #include "ctl/profile/symbolizer.h"
 
 #include <errno.h>
@@ -18,7 +17,6 @@
 #include <unistd.h>
 
 #include "ctl/process/clock.h"
-#include "ctl/process/control_file.h"
 #include "ctl/output/error.h"
 #include "ctl/output/text.h"
 

@@ -1,36 +1,136 @@
-/* ctl/profile/symbols.c -- see symbols.h. */
 #include "ctl/profile/symbols.h"
 
 #include <dlfcn.h>
+#include <elfutils/libdwelf.h>
 #include <elfutils/libdwfl.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
+#include <zlib.h>
 
-#include "ctl/profile/debuginfo.h"
+#include "ctl/output/error.h"
 #include "ctl/output/text.h"
 #include "ctl/process/read_file.h"
 
 /* The functions of libdw, which is loaded when it is first needed: mtctl must start without it. */
-#define DWFL_FUNCTIONS(X)                                                                          \
+#define FUNCTIONS(X)                                                                               \
 	X(dwfl_begin)                                                                              \
 	X(dwfl_end)                                                                                \
 	X(dwfl_report_begin_add)                                                                   \
 	X(dwfl_report_elf)                                                                         \
 	X(dwfl_report_end)                                                                         \
-	X(dwfl_module_addrname) X(dwfl_module_getsrc) X(dwfl_lineinfo) X(dwfl_linux_proc_find_elf)
+	X(dwfl_module_addrname)                                                                    \
+	X(dwfl_module_getsrc)                                                                      \
+	X(dwfl_lineinfo)                                                                           \
+	X(dwfl_linux_proc_find_elf)                                                                \
+	X(dwfl_module_build_id) X(dwelf_elf_gnu_build_id) X(elf_version) X(elf_begin) X(elf_end)
 
-struct dwfl {
+static struct {
 #define X(name) __typeof__(name) *name;
-	DWFL_FUNCTIONS(X)
+	FUNCTIONS(X)
 #undef X
+} libdw;
+
+/* ---- separate debugging information ---- */
+
+/* Finds separate files of debugging information for libdwfl, in the usual directories (gdb(1),
+ * "Separate Debug Files"). A file is used only if it is regular and has the build ID of the module,
+ * or the CRC where the module has no ID. libdwfl's own search opens any file of the name, also a
+ * FIFO. For one thread. */
+
+#define ROOT "/usr/lib/debug"
+
+/* What identifies the file of a module. */
+struct wanted {
+	const unsigned char *id;
+	int id_bytes; /* 0 or less: no build ID */
+	GElf_Word crc;
 };
+
+static bool has_id(int fd, const struct wanted *wanted)
+{
+	Elf *elf = libdw.elf_begin(fd, ELF_C_READ_MMAP, NULL);
+	const void *id = NULL;
+	ssize_t bytes = elf ? libdw.dwelf_elf_gnu_build_id(elf, &id) : -1;
+	bool same = bytes > 0 && bytes == wanted->id_bytes &&
+		    memcmp(id, wanted->id, (size_t)bytes) == 0;
+
+	if (elf)
+		libdw.elf_end(elf);
+	return same;
+}
+
+static bool has_crc(int fd, const struct wanted *wanted)
+{
+	unsigned char block[32768];
+	uLong crc = crc32(0, NULL, 0);
+	off_t at = 0;
+	ssize_t got;
+
+	for (; (got = pread(fd, block, sizeof(block), at)) > 0; at += got)
+		crc = crc32(crc, block, (uInt)got);
+	return got == 0 && at > 0 && crc == wanted->crc;
+}
+
+/* Returns -1 where it is missing, is no regular file, or belongs to another module. */
+static int try_path(const char *path, const struct wanted *wanted)
+{
+	int fd = mt_read_file_open(path);
+
+	if (fd < 0 || (wanted->id_bytes > 0 ? has_id(fd, wanted) : has_crc(fd, wanted)))
+		return fd;
+	close(fd);
+	return -1;
+}
+
+/* ROOT/.build-id/12/3456.debug */
+static int try_id(const struct wanted *wanted, char *path, size_t path_bytes)
+{
+	size_t used = (size_t)snprintf(path, path_bytes, "%s/.build-id/", ROOT);
+
+	if (wanted->id_bytes < 2 || wanted->id_bytes > 64)
+		return -1;
+	for (int i = 0; i < wanted->id_bytes; i++)
+		used += (size_t)snprintf(path + used, path_bytes - used, "%02x%s", wanted->id[i],
+					 i ? "" : "/");
+	snprintf(path + used, path_bytes - used, ".debug");
+	return try_path(path, wanted);
+}
+
+/* For Dwfl_Callbacks.find_debuginfo. Returns a descriptor, with the name in *out_path for libdwfl
+ * to free; -1: none. */
+static int debuginfo_find(Dwfl_Module *module, void **userdata, const char *name, Dwarf_Addr base,
+			  const char *file, const char *link, GElf_Word crc, char **out_path)
+{
+	static const char *const places[][2] = {{"", ""}, {"", "/.debug"}, {ROOT, ""}};
+	struct wanted wanted = {.crc = crc};
+	int folder = file ? (int)(mt_text_basename(file) - file) - 1 : -1, fd;
+	char path[2 * PATH_MAX];
+	GElf_Addr where;
+
+	(void)userdata;
+	(void)name;
+	(void)base;
+	wanted.id_bytes = libdw.dwfl_module_build_id(module, &wanted.id, &where);
+	fd = try_id(&wanted, path, sizeof(path));
+	for (size_t i = 0; fd < 0 && i < sizeof(places) / sizeof(places[0]); i++) {
+		if (folder < 0 || !link || strchr(link, '/'))
+			break;
+		snprintf(path, sizeof(path), "%s%.*s%s/%.255s", places[i][0], folder, file,
+			 places[i][1], link);
+		fd = try_path(path, &wanted);
+	}
+	if (fd >= 0)
+		*out_path = mt_error_check_memory(strdup(path));
+	return fd;
+}
 
 /* A mapping of a file. Mappings of one file share its base, and its module through the first of
  * them. */
@@ -55,7 +155,6 @@ struct mt_symbols {
 	pid_t pid;
 	/* it runs as the caller, and leads to no file that the caller may not read */
 	bool own;
-	struct dwfl lib;
 	demangle_fn demangle;
 	Dwfl_Callbacks callbacks;
 	bool started;
@@ -149,16 +248,15 @@ static void start_dwfl(struct mt_symbols *symbols)
 
 	symbols->started = true;
 	load_demangle(symbols);
-#define X(name) whole = whole && (*(void **)(void *)&symbols->lib.name = dlsym(library, #name));
-	DWFL_FUNCTIONS(X)
+#define X(name) whole = whole && (*(void **)(void *)&libdw.name = dlsym(library, #name));
+	FUNCTIONS(X)
 #undef X
-	if (!whole)
+	if (!whole || libdw.elf_version(EV_CURRENT) == EV_NONE)
 		return;
 	unsetenv("DEBUGINFOD_URLS");
-	symbols->callbacks.find_elf = symbols->lib.dwfl_linux_proc_find_elf;
-	mt_debuginfo_load(library);
-	symbols->callbacks.find_debuginfo = mt_debuginfo_find;
-	symbols->dwfl = symbols->lib.dwfl_begin(&symbols->callbacks);
+	symbols->callbacks.find_elf = libdw.dwfl_linux_proc_find_elf;
+	symbols->callbacks.find_debuginfo = debuginfo_find;
+	symbols->dwfl = libdw.dwfl_begin(&symbols->callbacks);
 }
 
 /* One file may have several names, and a program's file is mapped by the first of them:
@@ -226,7 +324,7 @@ void mt_symbols_free(struct mt_symbols *symbols)
 	if (!symbols)
 		return;
 	if (symbols->dwfl)
-		symbols->lib.dwfl_end(symbols->dwfl);
+		libdw.dwfl_end(symbols->dwfl);
 	for (size_t i = 0; i < symbols->count; i++) {
 		const struct mapping *mapping = &symbols->list[i];
 
@@ -321,10 +419,10 @@ static Dwfl_Module *module_of(struct mt_symbols *symbols, struct mapping *first)
 	fd = opened_file(symbols, first);
 	if (fd < 0)
 		return NULL;
-	symbols->lib.dwfl_report_begin_add(symbols->dwfl);
-	first->module = symbols->lib.dwfl_report_elf(symbols->dwfl, mt_text_basename(first->path),
-						     first->path, fd, first->base, false);
-	(void)symbols->lib.dwfl_report_end(symbols->dwfl, NULL, NULL);
+	libdw.dwfl_report_begin_add(symbols->dwfl);
+	first->module = libdw.dwfl_report_elf(symbols->dwfl, mt_text_basename(first->path),
+					      first->path, fd, first->base, false);
+	(void)libdw.dwfl_report_end(symbols->dwfl, NULL, NULL);
 	if (!first->module) {
 		close(fd);
 		first->fd = -1;
@@ -333,12 +431,11 @@ static Dwfl_Module *module_of(struct mt_symbols *symbols, struct mapping *first)
 }
 
 /* " at leak.c:12"; "": no line table */
-static void write_line(const struct dwfl *lib, Dwfl_Module *module, uint64_t address, char *out,
-		       size_t out_bytes)
+static void write_line(Dwfl_Module *module, uint64_t address, char *out, size_t out_bytes)
 {
-	Dwfl_Line *line = lib->dwfl_module_getsrc(module, address);
+	Dwfl_Line *line = libdw.dwfl_module_getsrc(module, address);
 	int number = 0;
-	const char *file = line ? lib->dwfl_lineinfo(line, NULL, &number, NULL, NULL, NULL) : NULL;
+	const char *file = line ? libdw.dwfl_lineinfo(line, NULL, &number, NULL, NULL, NULL) : NULL;
 
 	out[0] = '\0';
 	if (file && number > 0)
@@ -394,12 +491,12 @@ char *mt_symbols_name(struct mt_symbols *symbols, uint64_t return_address)
 	const struct mapping *mapping = find(symbols, address);
 	char text[MT_SYMBOLS_NAME_BYTES], line[160] = "";
 	Dwfl_Module *module = mapping ? module_of(symbols, &symbols->list[mapping->first]) : NULL;
-	const char *symbol = module ? symbols->lib.dwfl_module_addrname(module, address) : NULL;
+	const char *symbol = module ? libdw.dwfl_module_addrname(module, address) : NULL;
 	char *readable = demangled(symbols, symbol);
 	const char *name = readable ? readable : symbol;
 
 	if (name)
-		write_line(&symbols->lib, module, address, line, sizeof(line));
+		write_line(module, address, line, sizeof(line));
 	if (name && *line)
 		snprintf(text, sizeof(text), "%.220s%s", name, line);
 	else if (name)

@@ -1,4 +1,3 @@
-/* ctl/report/html.c -- see html.h. */
 #include "ctl/report/html.h"
 
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* core/config_option.h -- the table of settings as data, and the parser and formatter of one value.
- * config.c owns the table; config_value.c knows the kinds. Only config*.c include it; other files
- * read struct mt_config. Any thread may call. Takes no lock, never allocates, never reads the
- * locale. */
+ * config.c owns the table; config_value.c knows the kinds. Only config*.c include it, and
+ * mtctl for its parser; other files read struct mt_config. Any thread may call. Takes no lock,
+ * never allocates, never reads the locale. */
 #ifndef MT_CORE_CONFIG_OPTION_H
 #define MT_CORE_CONFIG_OPTION_H
 

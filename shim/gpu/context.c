@@ -1,12 +1,9 @@
 #include "gpu/context.h"
 
 #include <string.h>
-#include <time.h>
 
 #include "sys/attr.h"
 #include "gpu/capture.h"
-#include "gpu/slab.h"
-#include "gpu/wait.h"
 
 struct mt_pool mt_pool = {.slots_lock = MT_LOCK(slots)};
 

@@ -1,11 +1,9 @@
 #include "gpu/decay.h"
 
-#include "sys/attr.h"
 #include "sys/os.h"
 #include "gpu/capture.h"
 #include "gpu/fence.h"
 #include "gpu/release.h"
-#include "gpu/usage.h"
 #include "gpu/device_memory.h"
 
 #define POLL_MAX   64    /* groups queried in one pass */

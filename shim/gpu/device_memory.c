@@ -1,7 +1,5 @@
 #include "gpu/device_memory.h"
 
-#include "sys/attr.h"
-#include "sys/os.h"
 #include "gpu/capture.h"
 #include "gpu/wait.h"
 

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "gpu/unpooled.h"
-#include "core/log.h"
 #include "gpu/driver.h"
 #include "gpu/capture.h"
 #include "gpu/device_memory.h"

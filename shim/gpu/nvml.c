@@ -4,7 +4,6 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "sys/loader.h"
 #include "sys/os.h"

@@ -1,6 +1,5 @@
 #include "gpu/oom_cause.h"
 
-#include "core/log.h"
 #include "sys/saturating.h"
 #include "sys/os.h"
 #include "sys/format.h"

@@ -10,8 +10,6 @@
 #include "gpu/block_alloc.h"
 #include "gpu/slab.h"
 #include "gpu/device_memory.h"
-#include "gpu/usage.h"
-#include "gpu/wait.h"
 
 /* looks at a block about which another thread asks the driver */
 #define BUSY_TURNS 64

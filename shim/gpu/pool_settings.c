@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "sys/attr.h"
-#include "core/log.h"
 #include "sys/os.h"
 #include "sys/format.h"
 

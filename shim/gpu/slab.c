@@ -1,7 +1,6 @@
 #include "gpu/slab.h"
 
 #include <errno.h>
-#include <stdint.h>
 #include <sys/mman.h>
 
 #define PIECE_BYTES (256u * 1024)

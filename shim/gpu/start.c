@@ -15,7 +15,6 @@
 #include "gpu/thread.h"
 #include "gpu/wait.h"
 #include "sys/attr.h"
-#include "sys/lock.h"
 #include "sys/os.h"
 
 enum state { STATE_NONE, STATE_STARTING, STATE_RUNS, STATE_OFF };

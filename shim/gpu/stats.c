@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "sys/elf.h"
-#include "core/log.h"
 #include "sys/os.h"
 #include "gpu/driver.h"
 #include "gpu/capture.h"

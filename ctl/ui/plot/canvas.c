@@ -1,4 +1,3 @@
-/* ctl/ui/plot/canvas.c -- see canvas.h. */
 #include "ctl/ui/plot/canvas.h"
 
 #include <cairo-pdf.h>

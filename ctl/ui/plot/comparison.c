@@ -1,4 +1,3 @@
-/* ctl/ui/plot/comparison.c -- see comparison.h. */
 #include "ctl/ui/plot/comparison.h"
 
 #include <math.h>
@@ -6,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl/ui/plot/legend.h"
+#include "ctl/ui/plot/palette.h"
 #include "ctl/ui/plot/panel.h"
 #include "ctl/ui/plot/picture.h"
 

@@ -1,11 +1,423 @@
 /* ctl/ui/plot/main.c -- the program of mtctl plot, mtctl compare and mtctl report. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "ctl/command.h"
-#include "ctl/ui/plot/plotting.h"
+#include "ctl/metrics/recording.h"
+#include "ctl/output/outfile.h"
+#include "ctl/plot_options.h"
+#include "ctl/process/clock.h"
+#include "ctl/process/control_file.h"
+#include "ctl/process/target.h"
+#include "ctl/report/report.h"
+#include "ctl/ui/plot/comparison.h"
+#include "ctl/ui/plot/picture.h"
+
+/* ---- compare ---- */
+
+/* `mtctl compare`: recorded runs in one picture. */
+
+static int compare_run(int argc, char **argv)
+{
+	struct mt_compare_options options;
+	struct mt_error_reason why;
+	struct mt_runs runs;
+	int code;
+
+	if (!mt_compare_options_read(argc, argv, &options, &code))
+		return code;
+	code = mt_runs_read(options.files, options.files_count, options.labels, &runs);
+	if (code != MT_EXIT_OK)
+		return code;
+	if (options.path && mt_comparison_draw(runs.list, runs.count, &options, &why) != MT_ERR_OK)
+		code = mt_error_fail(MT_EXIT_USAGE, &why);
+	else
+		(options.json ? mt_run_print_json : mt_run_print_table)(runs.list, runs.count);
+	mt_runs_free(&runs);
+	return code;
+}
+
+/* ---- plot ---- */
+
+/* `mtctl plot`: memory over time as a picture. */
+
+struct options {
+	const struct mt_plot_options *wanted;
+	struct mt_picture_options picture;
+};
+
+/* Left out for a process that has no pool, or does not reply. */
+static bool read_pool_of(const char *pid, struct mt_pool_picture *out)
+{
+	struct mt_pool_snapshot *snapshot = mt_error_check_memory(calloc(1, sizeof(*snapshot)));
+	struct mt_process process;
+	struct mt_error_reason why;
+	bool taken = mt_target_find(pid, &process) == MT_EXIT_OK &&
+		     mt_pool_snapshot_take(&process, snapshot, &why) == MT_ERR_OK;
+
+	if (taken) {
+		mt_pool_picture_of(snapshot, out);
+		mt_pool_snapshot_free(snapshot);
+	}
+	free(snapshot);
+	return taken;
+}
+
+static int finish(enum mt_err error, const struct mt_error_reason *why)
+{
+	if (error)
+		mt_error_say("%s", why->text);
+	return error ? MT_EXIT_USAGE : MT_EXIT_OK;
+}
+
+static int plot_process(const char *pid, struct options *options)
+{
+	struct mt_recording recording = {0};
+	struct mt_pool_picture pool = {0};
+	struct mt_error_reason why;
+	int code = mt_recording_of_word(pid, &recording);
+
+	options->picture.as_clock = !options->wanted->no_clock;
+	if (code == MT_EXIT_OK && options->picture.gpu && read_pool_of(pid, &pool))
+		options->picture.pool = &pool;
+	if (code == MT_EXIT_OK)
+		code = finish(mt_picture_draw(&recording, &options->picture, &why), &why);
+	mt_pool_picture_free(&pool);
+	mt_recording_free(&recording);
+	return code;
+}
+
+/* A file that is no recording may be a snapshot. If it is neither, the first error is reported. */
+static int plot_file(const char *path, struct options *options)
+{
+	struct mt_recording recording;
+	struct mt_pool_picture pool;
+	struct mt_error_reason why, pool_why;
+	enum mt_err error = mt_recording_read(path, &recording, &why);
+
+	options->picture.as_clock = options->wanted->clock && !options->wanted->no_clock;
+	if (error && mt_pool_picture_read(path, &pool, &pool_why) == MT_ERR_OK) {
+		error = mt_picture_draw_pool(&pool, &options->picture, &why);
+		mt_pool_picture_free(&pool);
+		return finish(error, &why);
+	}
+	if (error)
+		return finish(error, &why);
+	if (*recording.warning.text)
+		mt_error_say("%s", recording.warning.text);
+	error = mt_picture_draw(&recording, &options->picture, &why);
+	mt_recording_free(&recording);
+	return finish(error, &why);
+}
+
+static int plot_run(int argc, char **argv)
+{
+	struct mt_plot_options wanted;
+	struct options options = {.wanted = &wanted};
+	int code;
+
+	if (!mt_plot_options_read(argc, argv, &wanted, &code))
+		return code;
+	if (!wanted.path) {
+		mt_error_say("plot: -o FILE is missing");
+		return mt_command_misused("plot");
+	}
+	options.picture = (struct mt_picture_options){.path = wanted.path,
+						      .title = wanted.title,
+						      .width = wanted.size.width,
+						      .height = wanted.size.height,
+						      .since_s = wanted.since_s,
+						      .last_s = wanted.last_s,
+						      .pid = wanted.pid,
+						      .gpu = wanted.gpu};
+	return mt_recording_is_file(wanted.source) ? plot_file(wanted.source, &options)
+						   : plot_process(wanted.source, &options);
+}
+
+/* ---- report ---- */
+
+/* `mtctl report`: a process or a recording as one page for a ticket. It is here since the page has
+ * the picture of `mtctl plot`. */
+
+#define SECONDS_PLAIN    60.0
+#define SECONDS_MIN      0.1
+#define LOOK_MAX_SECONDS 60.0
+#define LOOK_FRAMES      10
+#define PROF_SAMPLES     2 /* of prof_state */
+
+static const char help[] =
+	"Writes one page of HTML, whole by itself, to attach to a ticket or a mail: the verdict\n"
+	"of `mtctl diagnose` with its evidence, the four parts of memory over time, cleanups with\n"
+	"what each returned and cost, what allocates, settings, versions, limits. It needs no\n"
+	"network and no script, and prints. Of a PID it shows the last 15 minutes and then\n"
+	"samples as diagnose does; of a FILE what `mtctl record` or `mtctl stat PID --json` has\n"
+	"written there. The page has the command line, and of the environment the variables\n"
+	"that set an allocator, Python or the shim. For scripts: diagnose and stat have --json.\n"
+	"Exit code 0: written, whatever the verdict is.\n\n"
+	"  -o, --output=FILE  the page; - is standard output (report-PID.html, or the name of the\n"
+	"                 recording with .html, in the present directory)\n"
+	"  --for=DURATION  of a PID: how long to sample: 60, 60s, 2m (60s); Ctrl-C ends it early\n"
+	"  --no-trim      of a PID: request no cleanup at the end\n"
+	"  --python       of a PID: then looks as long again, up to 60 s, for the lines of a\n"
+	"                 Python program that allocate, as mtctl sites --python does\n";
+
+struct wanted {
+	const char *source, *path; /* path NULL: by the name of the source */
+	struct mt_diagnose_options diagnose;
+	bool no_trim;
+};
+
+static volatile sig_atomic_t stopped;
+
+static void stop(int number)
+{
+	(void)number;
+	stopped = 1;
+}
+
+/* ---- the picture ---- */
+
+static bool has_gpu(const struct mt_recording *recording)
+{
+	for (size_t i = 0; i < recording->samples_count; i++) {
+		uint64_t bytes = recording->samples[i].bytes[MT_RECORDING_GPU_RESERVED];
+
+		if (bytes && bytes != MT_RECORDING_UNKNOWN)
+			return true;
+	}
+	return false;
+}
+
+/* Returns an SVG; NULL: there is nothing to be drawn. The caller frees. */
+static char *draw(const struct mt_recording *recording, bool is_live, double width, double height)
+{
+	char *text = NULL;
+	size_t bytes = 0;
+	struct mt_picture_options options = {.untitled = true,
+					     .width = width,
+					     .height = height,
+					     .gpu = has_gpu(recording),
+					     .as_clock = is_live};
+	struct mt_error_reason why;
+	enum mt_err error;
+
+	options.page = mt_error_check_memory(open_memstream(&text, &bytes));
+	if (options.gpu)
+		options.height *= 1.5;
+	error = mt_picture_draw(recording, &options, &why);
+	if (fclose(options.page) != 0)
+		mt_error_check_memory(NULL);
+	if (!error)
+		return text;
+	free(text);
+	return NULL;
+}
+
+static enum mt_exit write_page(struct mt_report *report, const struct wanted *wanted)
+{
+	bool is_live = report->look != NULL;
+	char *wide = draw(report->recording, is_live, 1100, 420),
+	     *narrow = draw(report->recording, is_live, 420, 420), path[128];
+	struct mt_error_reason why;
+	enum mt_err error;
+	FILE *file;
+
+	report->wide = wide;
+	report->narrow = narrow;
+	report->time_ns = mt_clock_realtime_ns();
+	if (is_live)
+		snprintf(path, sizeof(path), "report-%d.html", (int)report->look->process.pid);
+	else
+		snprintf(path, sizeof(path), "%s.html", report->recording->name);
+	if (wanted->path)
+		error = mt_outfile_stream(wanted->path, 0600, &file, &why);
+	else
+		error = mt_outfile_stream(path, 0600, &file, &why);
+	if (!error) {
+		mt_report_write(report, file);
+		error = mt_outfile_finish(file, wanted->path ? wanted->path : path, &why);
+	}
+	free(wide);
+	free(narrow);
+	if (error)
+		return mt_error_fail(MT_EXIT_USAGE, &why);
+	if (!wanted->path)
+		mt_error_say("wrote %s", path);
+	return MT_EXIT_OK;
+}
+
+/* ---- a recording ---- */
+
+static enum mt_exit report_file(const struct wanted *wanted)
+{
+	struct mt_facts *facts = mt_error_check_memory(calloc(1, sizeof(*facts)));
+	struct mt_diagnosis *diagnosis = mt_error_check_memory(calloc(1, sizeof(*diagnosis)));
+	struct mt_recording recording;
+	struct mt_report report = {.recording = &recording, .facts = facts, .diagnosis = diagnosis};
+	enum mt_exit code = mt_recording_of_source(wanted->source, &recording);
+
+	if (code == MT_EXIT_OK) {
+		mt_report_facts(&recording, facts);
+		mt_diagnose_judge(facts, diagnosis);
+		mt_report_advise_recording(diagnosis);
+		code = write_page(&report, wanted);
+		mt_recording_free(&recording);
+	}
+	free(diagnosis);
+	free(facts);
+	return code;
+}
+
+/* ---- a process ---- */
+
+/* A process without a file of its own has no ring: its memory during the look. */
+static void record_facts(const struct mt_facts *facts, struct mt_recording *out)
+{
+	uint64_t now_ns = mt_clock_realtime_ns();
+	double last_s = facts->samples_count ? facts->samples[facts->samples_count - 1].at_s : 0;
+	struct mt_recording_process *process;
+
+	*out = MT_RECORDING_EMPTY;
+	out->pid = (uint64_t)facts->process.pid;
+	snprintf(out->name, sizeof(out->name), "%s", facts->process.comm);
+	process = mt_recording_add_process(out, out->pid);
+	snprintf(process->comm, sizeof(process->comm), "%s", facts->process.comm);
+	snprintf(process->command, sizeof(process->command), "%s", facts->process.command);
+	for (size_t i = 0; i < facts->samples_count; i++) {
+		struct mt_recording_sample sample = {
+			.time_ns = now_ns - (uint64_t)((last_s - facts->samples[i].at_s) * 1e9),
+			.pid = out->pid};
+
+		for (size_t k = 0; k < MT_RECORDING_FIGURES_COUNT; k++)
+			sample.bytes[k] = MT_RECORDING_UNKNOWN;
+		sample.bytes[MT_RECORDING_RSS] = facts->samples[i].rss_bytes;
+		sample.bytes[MT_RECORDING_ANON] = facts->samples[i].anon_bytes;
+		(void)mt_recording_add_sample(out, &sample);
+	}
+}
+
+static bool look_at_lines(const struct mt_facts *facts, double seconds, struct mt_lines *lines,
+			  struct mt_report *report)
+{
+	double span_s = seconds < LOOK_MAX_SECONDS ? seconds : LOOK_MAX_SECONDS;
+	const struct mt_lines_options look = {.for_ms = (uint64_t)(span_s * 1000) + 1,
+					      .depth = LOOK_FRAMES,
+					      .stop = &stopped,
+					      .begun = mt_lines_say_cost};
+	struct mt_error_reason why;
+
+	if (mt_lines_collect(&facts->process, &look, lines, &why) == MT_ERR_OK)
+		return true;
+	snprintf(report->lines_why, sizeof(report->lines_why), "%.250s", why.text);
+	return false;
+}
+
+/* All that is read of a process. */
+struct reading {
+	struct mt_facts facts;
+	struct mt_diagnosis diagnosis;
+	struct mt_target target;
+	struct mt_look look;
+	struct mt_recording recording;
+	struct mt_sites sites;
+	struct mt_lines lines;
+};
+
+static void diagnose(const struct wanted *wanted, struct reading *reading, struct mt_report *report)
+{
+	struct mt_facts *list[] = {&reading->facts};
+	struct mt_error_reason why;
+
+	mt_command_set_end_signals(stop);
+	mt_diagnose_collect(list, 1, &wanted->diagnose, &stopped);
+	mt_diagnose_judge(&reading->facts, &reading->diagnosis);
+	if (wanted->diagnose.python && !stopped && reading->facts.awake && !reading->facts.ended &&
+	    look_at_lines(&reading->facts, wanted->diagnose.seconds, &reading->lines, report))
+		report->lines = &reading->lines;
+	if (reading->facts.awake && !reading->facts.ended &&
+	    reading->facts.last.head.snapshot.prof_state == PROF_SAMPLES &&
+	    mt_sites_collect(&reading->facts.process, &reading->sites, &why) == MT_ERR_OK)
+		report->sites = &reading->sites;
+	mt_command_set_end_signals(SIG_DFL);
+}
+
+/* After the diagnosis: its cleanup is a part of the story. */
+static enum mt_exit read_process(struct reading *reading, struct mt_report *report)
+{
+	struct mt_error_reason why;
+	enum mt_err error = mt_look_read(reading->facts.process.pid, &reading->look, &why);
+
+	if (error)
+		return mt_error_fail(error == MT_ERR_FOREIGN ? MT_EXIT_NOT_PERMITTED
+							     : mt_error_exit(error),
+				     &why);
+	report->look = &reading->look;
+	mt_runtime_read(reading->facts.process.pid, &report->runtime);
+	reading->target.process = reading->facts.process;
+	if (reading->facts.awake) {
+		mt_control_file_refresh(&reading->target.process);
+		error = mt_target_read(&reading->target.process, &reading->target.file, &why);
+	}
+	if (reading->facts.awake && !error) {
+		report->target = &reading->target;
+		mt_recording_of_process(&reading->target, &reading->recording);
+	} else {
+		record_facts(&reading->facts, &reading->recording);
+	}
+	return MT_EXIT_OK;
+}
+
+static enum mt_exit report_process(const struct wanted *wanted)
+{
+	struct reading *reading = mt_error_check_memory(calloc(1, sizeof(*reading)));
+	struct mt_report report = {.recording = &reading->recording,
+				   .facts = &reading->facts,
+				   .diagnosis = &reading->diagnosis};
+	enum mt_exit code = mt_target_find(wanted->source, &reading->facts.process);
+
+	if (code == MT_EXIT_OK) {
+		diagnose(wanted, reading, &report);
+		code = read_process(reading, &report);
+	}
+	if (code == MT_EXIT_OK)
+		code = write_page(&report, wanted);
+	if (report.sites)
+		mt_sites_free(&reading->sites);
+	if (report.lines)
+		mt_lines_free(&reading->lines);
+	mt_recording_free(&reading->recording);
+	free(reading);
+	return code;
+}
+
+static int report_run(int argc, char **argv)
+{
+	struct wanted wanted = {.diagnose = {.seconds = SECONDS_PLAIN}};
+	const struct mt_option options[] = {
+		{.name = "output", .target = &wanted.path, .take = mt_option_text, .letter = 'o'},
+		{.name = "for",
+		 .target = &wanted.diagnose.seconds,
+		 .take = mt_option_seconds,
+		 .min = SECONDS_MIN},
+		{.name = "no-trim", .target = &wanted.no_trim},
+		{.name = "python", .target = &wanted.diagnose.python},
+		{0}};
+	const struct mt_command_line line = {"report", help, NULL, options, 1, 1};
+	int code;
+
+	if (!mt_command_line_read(&line, argc, argv, &code))
+		return code;
+	wanted.source = argv[optind];
+	wanted.diagnose.trim = !wanted.no_trim;
+	return mt_recording_is_file(wanted.source) ? report_file(&wanted) : report_process(&wanted);
+}
 
 int main(int argc, char **argv)
 {
 	static const struct mt_subcommand commands[] = {
-		{"plot", mt_plot_run}, {"compare", mt_compare_run}, {"report", mt_report_run}, {0}};
+		{"plot", plot_run}, {"compare", compare_run}, {"report", report_run}, {0}};
 
 	return mt_subcommand_main(commands, argc, argv);
 }

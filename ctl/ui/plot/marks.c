@@ -1,4 +1,3 @@
-/* ctl/ui/plot/marks.c -- see marks.h. */
 #include "ctl/ui/plot/marks.h"
 
 #include <inttypes.h>

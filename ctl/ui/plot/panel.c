@@ -1,4 +1,3 @@
-/* ctl/ui/plot/panel.c -- see panel.h. */
 #include "ctl/ui/plot/panel.h"
 
 #include <math.h>

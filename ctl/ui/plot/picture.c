@@ -1,8 +1,6 @@
-/* ctl/ui/plot/picture.c -- see picture.h. */
 #include "ctl/ui/plot/picture.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

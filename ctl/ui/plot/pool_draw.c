@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ctl/ui/plot/legend.h"
+#include "ctl/ui/plot/palette.h"
 #include "ctl/ui/plot/pool.h"
 #include "ctl/metrics/scale.h"
 

@@ -1,6 +1,6 @@
 /* ctl/ui/serve/cache.h -- replies with figures, shared by all clients for a short while: a
  * thousand requests per second read /proc and the stats files as often as one does. No process is
- * woken. A child process reads (reader.h), and only connections that need its result wait. Where
+ * woken. A child process reads, and only connections that need its result wait. Where
  * reading takes long (thousands of processes) it is done less often: it takes a fifth of the time
  * at most. */
 #ifndef MT_CTL_UI_SERVE_CACHE_H
@@ -8,10 +8,35 @@
 
 #include <poll.h>
 #include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
 
-#include "ctl/ui/serve/response.h"
 #include "ctl/ui/serve/clients.h"
-#include "ctl/ui/serve/reader.h"
+#include "ctl/ui/serve/response.h"
+
+/* A child process of the server that reads processes and their files, one request after another,
+ * while the server continues. Caches of readings (ctl/process/process_cache.h,
+ * ctl/process/env_dir.h) live in it. */
+
+enum mt_reader_form {
+	MT_READER_OPENMETRICS, /* application/openmetrics-text */
+	/* text/plain; version=0.0.4, for scrapers without OpenMetrics */
+	MT_READER_PLAIN,
+	MT_READER_PROCESSES, /* the object of `mtctl ps --json` */
+	MT_READER_PROCESS,   /* of one process: the object of `mtctl stat PID --json --cached` */
+};
+
+/* A request to the reader. */
+struct mt_reader_request {
+	enum mt_reader_form form;
+	pid_t pid; /* PROCESS */
+};
+
+struct mt_reader_head {
+	unsigned status;  /* of HTTP; but for 200 the text is the reason, not JSON */
+	uint64_t cost_ns; /* wall time of the reading */
+	uint64_t bytes;
+};
 
 #define MT_CACHE_PROCESSES_MAX 16u
 #define MT_CACHE_MAX           (MT_READER_PROCESS + MT_CACHE_PROCESSES_MAX)

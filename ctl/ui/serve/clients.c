@@ -1,10 +1,8 @@
-/* ctl/ui/serve/clients.c -- see clients.h. */
 #include "ctl/ui/serve/clients.h"
 
 #include <sys/socket.h>
 
 #include "ctl/process/clock.h"
-#include "ctl/process/control_file.h"
 
 #define DEADLINE_NS (30u * UINT64_C(1000000000))
 #define ROOM        16u /* connections that are kept free */

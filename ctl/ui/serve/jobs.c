@@ -1,4 +1,3 @@
-/* ctl/ui/serve/jobs.c -- see jobs.h. */
 #include "ctl/ui/serve/jobs.h"
 
 #include <errno.h>

@@ -1,7 +1,5 @@
-/* ctl/ui/serve/response.c -- see response.h. */
 #include "ctl/ui/serve/response.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "ctl/output/error.h"

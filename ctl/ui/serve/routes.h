@@ -3,10 +3,35 @@
 #ifndef MT_CTL_UI_SERVE_ROUTES_H
 #define MT_CTL_UI_SERVE_ROUTES_H
 
-#include "ctl/ui/serve/clients.h"
+#include <microhttpd.h>
+#include <stdbool.h>
+#include <stddef.h>
+
 #include "ctl/ui/serve/cache.h"
-#include "ctl/ui/serve/access.h"
+#include "ctl/ui/serve/clients.h"
 #include "ctl/ui/serve/jobs.h"
+#include "ctl/ui/serve/token.h"
+
+/* Which requests are allowed. Protects against pages of other sites in the same browser (DNS
+ * rebinding, forged posts), and by a token against other users, who can connect to loopback, too.
+ * Each function returns NULL where the request may go on, else the reason. For one thread. */
+
+#define MT_ACCESS_NAMES_MAX 16
+
+/* The right that a request needs. */
+enum mt_access_right {
+	MT_ACCESS_NOTHING, /* it reveals nothing: the files of the page, /healthz */
+	MT_ACCESS_READ,    /* figures of processes */
+	MT_ACCESS_CHANGE,  /* a process gets a request, and works or changes */
+};
+
+struct mt_access {
+	const char *names[MT_ACCESS_NAMES_MAX]; /* the listen address, and those of --allow-host */
+	size_t names_count;
+	struct mt_token token;  /* for everything */
+	struct mt_token reader; /* for figures alone; empty: none */
+	bool open;              /* figures need no token */
+};
 
 /* Limits of a request: a longer path or body is refused. The buffer of a connection holds its whole
  * head. */

@@ -1,4 +1,3 @@
-/* ctl/ui/serve/token.c -- see token.h. */
 #include "ctl/ui/serve/token.h"
 
 #include <errno.h>

@@ -1,4 +1,3 @@
-/* ctl/ui/top/action.c -- see action.h. */
 #include "ctl/ui/top/action.h"
 
 #include <stdarg.h>

@@ -8,8 +8,24 @@
 #include "ctl/ui/top/details.h"
 #include "ctl/ui/top/keys.h"
 #include "ctl/ui/top/list.h"
+#include "ctl/ui/top/machine.h"
 #include "ctl/ui/top/prompt.h"
-#include "ctl/ui/top/watch.h"
+#include "ctl/ui/top/row.h"
+
+/* Reads all shimmed processes again and again, and keeps what a single reading does not have: the
+ * history of each, its last cleanup, its budget. A stats file is read whole only where its head has
+ * new counts: with 100 processes at rest, an update reads 100 heads. No process is woken. For one
+ * thread. */
+
+struct mt_top_tracked;
+
+struct mt_top_watch {
+	struct mt_top_tracked **tracked; /* by pid, one for each row of the last update */
+	size_t tracked_count;
+	struct mt_stats_file *file; /* buffer for one whole file */
+	uint64_t now_ns;            /* of the last update, CLOCK_REALTIME */
+	struct mt_top_gpus gpus;    /* of the last update */
+};
 
 enum mt_top_screen { MT_SCREEN_LIST, MT_SCREEN_DETAILS, MT_SCREEN_HELP, MT_SCREEN_SORT };
 

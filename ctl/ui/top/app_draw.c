@@ -3,7 +3,7 @@
 
 #include "ctl/process/clock.h"
 #include "ctl/ui/top/app.h"
-#include "ctl/ui/top/help.h"
+#include "ctl/ui/top/page.h"
 #include "ctl/ui/top/pane.h"
 
 /* from this many rows on, status and keys have a row each */

@@ -1,4 +1,3 @@
-/* ctl/ui/top/canvas.c -- see canvas.h. */
 #include "ctl/ui/top/canvas.h"
 
 #include <limits.h>

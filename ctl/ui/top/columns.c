@@ -1,4 +1,3 @@
-/* ctl/ui/top/columns.c -- see columns.h. */
 #include "ctl/ui/top/columns.h"
 
 #include <inttypes.h>

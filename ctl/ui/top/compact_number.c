@@ -1,4 +1,3 @@
-/* ctl/ui/top/compact_number.c -- see compact_number.h. */
 #include "ctl/ui/top/compact_number.h"
 
 #include <inttypes.h>

@@ -1,4 +1,3 @@
-/* ctl/ui/top/details.c -- see details.h. */
 #include "ctl/ui/top/details.h"
 
 #include <inttypes.h>

@@ -1,4 +1,3 @@
-/* ctl/ui/top/history.c -- see history.h. */
 #include "ctl/ui/top/history.h"
 
 #define SPAN_MIN_NS   (60u * UINT64_C(1000000000))

@@ -1,5 +1,5 @@
 /* ctl/ui/top/keys.h -- keys: characters as themselves, others by names of our own, so that only
- * screen.c knows ncurses. The help is made from the table. */
+ * main.c knows ncurses. The help is made from the table. */
 #ifndef MT_CTL_UI_TOP_KEYS_H
 #define MT_CTL_UI_TOP_KEYS_H
 

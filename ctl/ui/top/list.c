@@ -1,11 +1,247 @@
-/* ctl/ui/top/list.c -- see list.h. */
 #include "ctl/ui/top/list.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include "ctl/ui/top/compact_number.h"
 #include "ctl/ui/top/sparkline.h"
 #include "sys/saturating.h"
+
+/* ---- header ---- */
+
+#define METERS_MAX (3 + MT_DEVICES_COUNT)
+/* from this many columns on, two meters stand side by side */
+#define TWO_METERS 60
+
+struct meter {
+	char label[8], text[40];
+	struct mt_top_part parts[MT_PARTS_COUNT + 2];
+	uint64_t total_bytes;
+};
+
+/* ---- the title ---- */
+
+static void draw_title(struct mt_top_canvas *canvas, const struct mt_top_frame *frame)
+{
+	const struct mt_top_model *model = frame->model;
+	char left[160], right[96], sort[40];
+	size_t used;
+
+	used = (size_t)snprintf(left, sizeof(left), " mtctl top  %s",
+				mt_text_counted(model->rows_count, "process", "processes").text);
+	if (model->asleep_count)
+		used += (size_t)snprintf(left + used, sizeof(left) - used, ", %zu asleep",
+					 model->asleep_count);
+	used += (size_t)snprintf(left + used, sizeof(left) - used, ", %.8s returned",
+				 mt_top_bytes(model->total.returned_bytes).text);
+	if (*model->filter)
+		snprintf(left + used, sizeof(left) - used, ", /%s: %zu", model->filter,
+			 model->matching_count);
+	snprintf(sort, sizeof(sort), "%s by %s%s", model->is_flat ? "flat" : "tree",
+		 mt_top_column(model->sort)->name, model->is_reversed ? " reversed" : "");
+	if (frame->is_paused)
+		snprintf(right, sizeof(right), "%s  PAUSED  %.8s ", sort,
+			 mt_text_clock(frame->now_ns).text);
+	else
+		snprintf(right, sizeof(right), "%s  every %.1f s  %.8s ", sort,
+			 (double)frame->interval_ms / 1000, mt_text_clock(frame->now_ns).text);
+	mt_top_paint_row(canvas, 0, MT_STYLE_TITLE);
+	/* Without the interval, or only the clock, where there is no room for all of it. */
+	if ((int)(strlen(left) + strlen(right)) >= canvas->columns)
+		snprintf(right, sizeof(right), "%s  %s%.8s ", sort,
+			 frame->is_paused ? "PAUSED  " : "", mt_text_clock(frame->now_ns).text);
+	if ((int)(strlen(left) + strlen(right)) >= canvas->columns)
+		snprintf(right, sizeof(right), "%s%.8s ", frame->is_paused ? "PAUSED  " : "",
+			 mt_text_clock(frame->now_ns).text);
+	if ((int)(strlen(left) + strlen(right)) < canvas->columns)
+		mt_top_put_right(canvas, (struct mt_top_at){0, 0, 0}, MT_STYLE_TITLE, right);
+	mt_top_put(canvas, (struct mt_top_at){0, 0, 0}, MT_STYLE_TITLE, left);
+}
+
+static void set_text(struct meter *meter, uint64_t used_bytes)
+{
+	snprintf(meter->text, sizeof(meter->text), "%.8s/%.8s", mt_top_bytes(used_bytes).text,
+		 mt_top_bytes(meter->total_bytes).text);
+}
+
+/* Memory in use on the machine, divided into the parts of shimmed processes, and the rest. Shared
+ * pages count in each process, so that the sum may exceed the use: the bar ends there. */
+static void fill_memory(struct meter *meter, const struct mt_top_frame *frame)
+{
+	const struct mt_memory_parts *parts = &frame->model->total.parts;
+	uint64_t used = frame->machine->used_bytes, room = used;
+
+	snprintf(meter->label, sizeof(meter->label), "Mem");
+	meter->total_bytes = frame->machine->total_bytes;
+	for (int i = 0; i < MT_PARTS_COUNT; i++) {
+		meter->parts[i] = (struct mt_top_part){mt_min_u64(parts->bytes[i], room),
+						       (enum mt_top_style)(MT_STYLE_LIVE + i)};
+		room -= meter->parts[i].bytes;
+	}
+	meter->parts[MT_PARTS_COUNT] = (struct mt_top_part){room, MT_STYLE_REST};
+	set_text(meter, used);
+}
+
+static void fill_plain(struct meter *meter, const char *label, uint64_t used, uint64_t total)
+{
+	double percent = total ? 100.0 * (double)used / (double)total : 0;
+
+	snprintf(meter->label, sizeof(meter->label), "%s", label);
+	meter->total_bytes = total;
+	meter->parts[0] = (struct mt_top_part){used, percent >= 95   ? MT_STYLE_BAD
+						     : percent >= 85 ? MT_STYLE_WARN
+								     : MT_STYLE_GOOD};
+	set_text(meter, used);
+}
+
+static size_t collect(struct meter *meters, const struct mt_top_frame *frame)
+{
+	const struct mt_top_machine *machine = frame->machine;
+	size_t count = 0;
+	char label[8];
+
+	/* parts end with MT_STYLE_PLAIN, which is 0 */
+	memset(meters, 0, METERS_MAX * sizeof(*meters));
+	fill_memory(&meters[count++], frame);
+	if (machine->has_limit)
+		fill_plain(&meters[count++], "Lim", machine->limit.used_bytes,
+			   machine->limit.limit_bytes);
+	if (machine->swap_total_bytes)
+		fill_plain(&meters[count++], "Swp", machine->swap_used_bytes,
+			   machine->swap_total_bytes);
+	for (size_t i = 0; i < frame->gpus->count; i++) {
+		snprintf(label, sizeof(label), "GPU%zu", i % 100);
+		fill_plain(&meters[count++], frame->gpus->count > 1 ? label : "GPU",
+			   frame->gpus->list[i].used_bytes, frame->gpus->list[i].total_bytes);
+	}
+	return count;
+}
+
+static void draw_meter(struct mt_top_canvas *canvas, struct mt_top_at at, const struct meter *meter)
+{
+	const struct mt_top_bar bar = {meter->parts, meter->total_bytes, meter->text};
+
+	at.column = mt_top_put(canvas, at, MT_STYLE_LABEL, meter->label);
+	mt_top_draw_bar(canvas, at, &bar);
+}
+
+/* Draws up to `most` lines, two meters side by side where there is room. */
+static int draw_meters(struct mt_top_canvas *canvas, const struct mt_top_frame *frame, int row,
+		       int most)
+{
+	struct meter meters[METERS_MAX];
+	size_t count = collect(meters, frame),
+	       across = canvas->columns >= TWO_METERS && count > 1 ? 2 : 1;
+	int width = canvas->columns / (int)across, lines = 0;
+
+	for (size_t i = 0; i < count && (int)(i / across) < most; i++) {
+		int left = (int)(i % across) * width;
+		const struct mt_top_at at = {row + (int)(i / across), left + 1, left + width - 1};
+
+		draw_meter(canvas, at, &meters[i]);
+		lines = (int)(i / across) + 1;
+	}
+	return lines;
+}
+
+/* ---- sums ---- */
+
+/* The legend of all bars, too. */
+static int put_part(struct mt_top_canvas *canvas, struct mt_top_at at,
+		    const struct mt_top_sums *sums, enum mt_memory_part part)
+{
+	at.column = mt_top_put_glyph(canvas, at, (enum mt_top_style)(MT_STYLE_LIVE + (int)part),
+				     mt_top_part_glyph(canvas, part));
+	return mt_top_put_figure(canvas, at, mt_memory_part_word(part),
+				 mt_top_bytes(sums->parts.bytes[part]).text);
+}
+
+static int put_gpu_sums(struct mt_top_canvas *canvas, struct mt_top_at at,
+			const struct mt_top_sums *sums)
+{
+	char text[80];
+
+	snprintf(text, sizeof(text), "%.8s/%.8s idle %.8s",
+		 mt_top_bytes(sums->gpu_allocated_bytes).text,
+		 mt_top_bytes(sums->gpu_reserved_bytes).text,
+		 mt_top_bytes(sums->gpu_idle_bytes).text);
+	return mt_top_put_figure(canvas, at, "GPU", text);
+}
+
+static uint64_t highest_pressure(const struct mt_top_model *model)
+{
+	uint64_t highest = MT_PRESSURE_NONE;
+
+	for (size_t i = 0; i < model->rows_count; i++)
+		if (model->rows[i].pressure_level > highest)
+			highest = model->rows[i].pressure_level;
+	return highest;
+}
+
+/* A figure that does not fit is left out whole. Returns the column after it. */
+static int put_last(struct mt_top_canvas *canvas, struct mt_top_at at, const char *label,
+		    const char *value)
+{
+	int length = (int)(strlen(label) + 1 + strlen(value));
+
+	return at.column + length <= canvas->columns ? mt_top_put_figure(canvas, at, label, value)
+						     : canvas->columns;
+}
+
+static int put_pressure(struct mt_top_canvas *canvas, struct mt_top_at at, uint64_t level)
+{
+	static const enum mt_top_style styles[MT_PRESSURE_LEVEL_COUNT] = {
+		MT_STYLE_GOOD, MT_STYLE_WARN, MT_STYLE_BAD};
+	const char *word = mt_stats_word_pressure_level(level);
+
+	if (at.column + (int)(strlen("pressure ") + strlen(word)) > canvas->columns)
+		return canvas->columns;
+	at.column = mt_top_put(canvas, at, MT_STYLE_LABEL, "pressure ");
+	return mt_top_put(canvas, at,
+			  styles[level < MT_PRESSURE_LEVEL_COUNT ? level : MT_PRESSURE_CRITICAL],
+			  word) +
+	       2;
+}
+
+/* Pressure is behind the parts, but before them where there is any. */
+static void draw_sums(struct mt_top_canvas *canvas, const struct mt_top_frame *frame, int row)
+{
+	const struct mt_top_sums *sums = &frame->model->total;
+	uint64_t level = highest_pressure(frame->model);
+	double fragmented = mt_top_sums_fragmented_percent(sums);
+	struct mt_top_at at = {row, 1, 0};
+	char text[40];
+
+	at.column = mt_top_put_figure(canvas, at, "RSS", mt_top_bytes(sums->rss_bytes).text);
+	if (level != MT_PRESSURE_NONE)
+		at.column = put_pressure(canvas, at, level);
+	for (int i = 0; i < MT_PARTS_COUNT; i++)
+		at.column = put_part(canvas, at, sums, (enum mt_memory_part)i);
+	if (frame->model->kinds.gpu)
+		at.column = put_gpu_sums(canvas, at, sums);
+	if (level == MT_PRESSURE_NONE)
+		at.column = put_pressure(canvas, at, level);
+	if (frame->machine->has_stalls) {
+		snprintf(text, sizeof(text), "%.8s%%",
+			 mt_top_percent(frame->machine->stall_pct).text);
+		at.column = put_last(canvas, at, "stalled", text);
+	}
+	snprintf(text, sizeof(text), "%.8s%%",
+		 mt_top_percent(fragmented < 0 ? 0 : fragmented).text);
+	put_last(canvas, at, "frag", text);
+}
+
+int mt_top_draw_header(struct mt_top_canvas *canvas, const struct mt_top_frame *frame, int most)
+{
+	int lines = 1;
+
+	draw_title(canvas, frame);
+	if (most > lines)
+		lines += draw_meters(canvas, frame, lines, most > 4 ? most - 2 : 1);
+	if (most > lines)
+		draw_sums(canvas, frame, lines++);
+	return lines;
+}
 
 #define DEPTH_MAX  12 /* deeper processes are indented no further */
 #define HEADER_MAX 12 /* lines of --once above the list */

@@ -1,11 +1,9 @@
-/* ctl/ui/top/machine.c -- see machine.h. */
 #include "ctl/ui/top/machine.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl/output/text.h"
 #include "ctl/process/read_file.h"
 
 /* "some avg10=0.12 avg60=..." */

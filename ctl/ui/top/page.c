@@ -1,11 +1,13 @@
-/* ctl/ui/top/page.c -- see page.h. */
 #include "ctl/ui/top/page.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "ctl/output/error.h"
+#include "ctl/ui/top/columns.h"
+#include "ctl/ui/top/keys.h"
 
 void mt_top_page_add(struct mt_top_page *page, enum mt_top_style style, const char *format, ...)
 {
@@ -45,4 +47,83 @@ void mt_top_page_draw(const struct mt_top_page *page, struct mt_top_canvas *canv
 		mt_top_put(canvas, (struct mt_top_at){from.row + (int)i, from.column, 0},
 			   line->style, line->text);
 	}
+}
+
+/* ---- help ---- */
+
+struct entry {
+	const char *name, *meaning;
+};
+
+static const struct entry keys[] = {
+#define X(name, meaning) {name, meaning},
+	MT_TOP_KEYS(X)
+#undef X
+};
+
+static const struct entry notes[] = {
+	{"Mem", "the machine's memory; of what is used, held by shimmed processes: live (#), "
+		"reusable (~), files (=), other (.), then all other processes (|)"},
+	{"Lim, Swp, GPU",
+	 "the container's limit that is nearest, swap, device memory, all by whomever it is used"},
+	{"pressure", "the highest level that any process has seen; stalled: time of the last 10 s "
+		     "that tasks waited for memory"},
+	{"pane",
+	 "the selected process by itself: its four parts over up to 15 minutes; on the time "
+	 "axis its cleanups: p purge, r at the end of a round, l light, h heavy, green where "
+	 "memory was returned, yellow for pressure; dotted: cleanups are not kept that long"},
+	{"returned", "what all cleanups of a process, or of all processes, have taken off RSS"},
+	{"yellow", "reusable memory worth a cleanup, much fragmentation, a process under pressure"},
+	{"red",
+	 "critical pressure, cleaning over its budget, a stats file or MT_DIR that is refused"},
+	{"figures", "are as the processes last wrote them, a second old, or half a minute where "
+		    "nothing moves; nobody is woken"},
+	{"RSS of many",
+	 "pages that processes share count in each: `mtctl ps --tree` has what can be added up"},
+};
+
+/* "  name      meaning", with the meaning broken at blanks and indented. */
+static void add_entry(struct mt_top_page *page, const struct entry *entry, int indent, int columns)
+{
+	const char *left = entry->meaning, *name = entry->name;
+	int room = columns - indent - 1;
+
+	if ((int)strlen(name) > indent - 3) {
+		mt_top_page_add(page, MT_STYLE_PLAIN, "  %s", name);
+		name = "";
+	}
+	if (room < 16)
+		room = 16;
+	do {
+		int length = (int)strlen(left) <= room ? (int)strlen(left) : room;
+
+		while (left[length] && length > 1 && left[length] != ' ')
+			length--;
+		mt_top_page_add(page, MT_STYLE_PLAIN, "  %-*s %.*s", indent - 3, name, length,
+				left);
+		name = "";
+		left += length;
+		left += strspn(left, " ");
+	} while (*left);
+}
+
+void mt_top_help_fill(struct mt_top_page *page, int columns)
+{
+	mt_top_page_add(page, MT_STYLE_LABEL, "Keys");
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+		add_entry(page, &keys[i], 18, columns);
+	mt_top_page_add(page, MT_STYLE_PLAIN, "%s", "");
+	mt_top_page_add(page, MT_STYLE_LABEL, "Columns (the name for --sort in parentheses)");
+	for (int i = 0; i < MT_COLUMNS_COUNT; i++) {
+		const struct mt_top_column_info *column = mt_top_column((enum mt_top_column)i);
+		char name[40];
+		const struct entry entry = {name, column->help};
+
+		snprintf(name, sizeof(name), "%s (%s)", column->heading, column->name);
+		add_entry(page, &entry, 20, columns);
+	}
+	mt_top_page_add(page, MT_STYLE_PLAIN, "%s", "");
+	mt_top_page_add(page, MT_STYLE_LABEL, "What is what");
+	for (size_t i = 0; i < sizeof(notes) / sizeof(notes[0]); i++)
+		add_entry(page, &notes[i], 17, columns);
 }

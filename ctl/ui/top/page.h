@@ -24,4 +24,9 @@ void mt_top_page_free(struct mt_top_page *page);
 void mt_top_page_draw(const struct mt_top_page *page, struct mt_top_canvas *canvas,
 		      struct mt_top_at from, size_t *first);
 
+/* The meaning of keys, columns and colours, for the help screen and for `mtctl top --help`. */
+
+/* Appends the help to the page, in lines of up to `columns` characters. */
+void mt_top_help_fill(struct mt_top_page *page, int columns);
+
 #endif

@@ -1,4 +1,3 @@
-/* ctl/ui/top/prompt.c -- see prompt.h. */
 #include "ctl/ui/top/prompt.h"
 
 #include <string.h>

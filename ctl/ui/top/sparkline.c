@@ -1,4 +1,3 @@
-/* ctl/ui/top/sparkline.c -- see sparkline.h. */
 #include "ctl/ui/top/sparkline.h"
 
 #include <stdlib.h>
