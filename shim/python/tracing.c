@@ -8,6 +8,7 @@
 #include "sys/os.h"
 #include "sys/symbol.h"
 #include "python/line_table.h"
+#include "python/name_table.h"
 #include "python/object_domains.h"
 
 #define OLDEST_MINOR 9
@@ -493,9 +494,9 @@ static uint32_t read_stack(void *stack)
 		if (!name || !line)
 			return MT_LINE_TABLE_NONE;
 		frames[i].name = place_of_name(name);
-		frames[i].line = (uint32_t)api.PyLong_AsUnsignedLongLong(line);
-		if (frames[i].name == MT_LINE_TABLE_NONE)
-			return MT_LINE_TABLE_NONE;
+		frames[i].line = frames[i].name == MT_NAME_TABLE_REST
+					 ? 0
+					 : (uint32_t)api.PyLong_AsUnsignedLongLong(line);
 	}
 	return count > 0 ? mt_line_table_stack(frames, (uint32_t)count) : MT_LINE_TABLE_NONE;
 }
