@@ -66,7 +66,7 @@ struct table {
 	struct entry entries[ENTRIES_COUNT]; /* the first is for what has no room */
 	struct mt_name_table names;
 	uint32_t slots[1u << SLOT_BITS]; /* an entry's index; 0: empty */
-	_Atomic uint32_t count; /* release after the entry is written; a reader acquires */
+	_Atomic uint32_t count;          /* release after the entry is written; a reader acquires */
 };
 /* Written once by the worker, release after `interpreter`; a sampling thread acquires. */
 static _Atomic(struct table *) lines;

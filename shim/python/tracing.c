@@ -4,11 +4,13 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "sys/attr.h"
 #include "sys/lazy_symbols.h"
 #include "sys/os.h"
 #include "sys/symbol.h"
 #include "python/line_table.h"
 #include "python/name_table.h"
+#include "python/python.h"
 #include "python/object_domains.h"
 
 #define OLDEST_MINOR 9
@@ -126,13 +128,37 @@ static struct mt_python_allocator raw_before;
 /* Threads with the GIL read it for each block. Whatever value they see is right: no ordering. */
 static _Atomic bool is_bypassed;
 /* Changed and read under the GIL, but for the fork handler. */
-static bool is_placed; /* tracemalloc traces, or would if it were not bypassed, for the shim */
+static bool is_placed;    /* tracemalloc traces, or would if it were not bypassed, for the shim */
+static bool is_inherited; /* a forked child has it from its parent, and it is to be stopped */
 
-static const struct mt_python_allocator *next_of(const void *context)
+/* A pending call, in a forked child. */
+static int stop_inherited(void *unused)
+{
+	(void)unused;
+	if (!atomic_load_explicit(&is_bypassed, memory_order_relaxed))
+		return 0; /* a look of the child's own has begun */
+	if (mt_tracing_is_here())
+		mt_tracing_stop();
+	else
+		is_inherited = true;
+	return 0;
+}
+
+/* tracemalloc costs a look-up for each new object, bypassed or not, until it is stopped. The first
+ * block that the child's Python allocates or frees is the first moment to ask for that: before, the
+ * interpreter has not made its locks anew. */
+static MT_COLD const struct mt_python_allocator *bypassed(const struct layer *layer)
+{
+	if (is_inherited)
+		is_inherited = !mt_python_queue(stop_inherited, NULL);
+	return &layer->before;
+}
+
+static inline const struct mt_python_allocator *next_of(const void *context)
 {
 	const struct layer *layer = context;
 
-	return atomic_load_explicit(&is_bypassed, memory_order_relaxed) ? &layer->before
+	return atomic_load_explicit(&is_bypassed, memory_order_relaxed) ? bypassed(layer)
 									: &layer->tracemalloc;
 }
 
@@ -202,11 +228,11 @@ void mt_tracing_bypass(void)
 	atomic_store_explicit(&is_bypassed, true, memory_order_relaxed);
 }
 
-/* The child has tracemalloc as its parent had it. Its tables stay until a look of its own. */
 void mt_tracing_fork_child(void)
 {
 	mt_lazy_symbols_fork_child(&found_api);
 	mt_tracing_bypass();
+	is_inherited = is_placed;
 }
 
 /* ---- helpers: each accepts NULL, and returns with no Python error set ---- */
@@ -365,7 +391,7 @@ static void stop_with(void *module)
 		return;
 	}
 	release(checked(call_function(module, "stop")));
-	is_placed = false;
+	is_placed = is_inherited = false;
 }
 
 /* A look may have left tracemalloc bypassed: under foreign hooks, or in the parent of this process.
