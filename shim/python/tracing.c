@@ -22,6 +22,8 @@
  * and mostly one for equal file names. */
 #define STACK_CACHE 4096u
 #define NAME_CACHE  256u
+/* calls of the layer in a forked child, a power of two, before it asks for the end of tracing */
+#define FIRST_CALL 64u
 
 #define FUNCTIONS(X)                                                                               \
 	X(const char *, Py_GetVersion, (void))                                                     \
@@ -129,28 +131,27 @@ static struct mt_python_allocator raw_before;
 static _Atomic bool is_bypassed;
 /* Changed and read under the GIL, but for the fork handler. */
 static bool is_placed;    /* tracemalloc traces, or would if it were not bypassed, for the shim */
-static bool is_inherited; /* a forked child has it from its parent, and it is to be stopped */
+static bool is_inherited; /* by a forked child, which shall stop it */
+static uint32_t inherited_calls; /* of the layer in the child */
 
 /* A pending call, in a forked child. */
 static int stop_inherited(void *unused)
 {
 	(void)unused;
-	if (!atomic_load_explicit(&is_bypassed, memory_order_relaxed))
-		return 0; /* a look of the child's own has begun */
-	if (mt_tracing_is_here())
+	if (is_inherited && mt_tracing_is_here())
 		mt_tracing_stop();
-	else
-		is_inherited = true;
 	return 0;
 }
 
-/* tracemalloc costs a look-up for each new object, bypassed or not, until it is stopped. The first
- * block that the child's Python allocates or frees is the first moment to ask for that: before, the
- * interpreter has not made its locks anew. */
+/* tracemalloc costs a look-up for each new object, bypassed or not, until a forked child stops it.
+ * The child's Python asks for that by itself, from inside a call of the layer: it holds the GIL,
+ * and has made its locks again. Before it knows its new main thread the pending call may be
+ * overlooked, and its queue may be full: so it asks again, ever more rarely. */
 static MT_COLD const struct mt_python_allocator *bypassed(const struct layer *layer)
 {
-	if (is_inherited)
-		is_inherited = !mt_python_queue(stop_inherited, NULL);
+	if (is_inherited && ++inherited_calls >= FIRST_CALL &&
+	    !(inherited_calls & (inherited_calls - 1)))
+		(void)mt_python_queue(stop_inherited, NULL);
 	return &layer->before;
 }
 
@@ -233,6 +234,7 @@ void mt_tracing_fork_child(void)
 	mt_lazy_symbols_fork_child(&found_api);
 	mt_tracing_bypass();
 	is_inherited = is_placed;
+	inherited_calls = 0;
 }
 
 /* ---- helpers: each accepts NULL, and returns with no Python error set ---- */
@@ -386,12 +388,13 @@ static void stop_with(void *module)
 {
 	mt_tracing_bypass();
 	set_mark(module, api._Py_NoneStruct);
+	is_inherited = false;
 	if (!is_removable()) {
 		release(checked(call_function(module, "clear_traces")));
 		return;
 	}
 	release(checked(call_function(module, "stop")));
-	is_placed = is_inherited = false;
+	is_placed = false;
 }
 
 /* A look may have left tracemalloc bypassed: under foreign hooks, or in the parent of this process.
@@ -403,7 +406,7 @@ static bool remove_leftover(void *module)
 	if (is_tracing(module) && atomic_load_explicit(&is_bypassed, memory_order_relaxed))
 		stop_with(module);
 	else
-		is_placed = false; /* the program has stopped it */
+		is_placed = is_inherited = false; /* the program has stopped it */
 	return !is_placed;
 }
 
@@ -433,7 +436,7 @@ enum mt_lines_outcome mt_tracing_start(uint32_t *depth, bool *out_is_own)
 /* The program has stopped, cleared or restarted tracemalloc: where it traces, it shall. */
 static void leave(void *module)
 {
-	is_placed = false;
+	is_placed = is_inherited = false;
 	if (module && is_tracing(module))
 		atomic_store_explicit(&is_bypassed, false, memory_order_relaxed);
 }

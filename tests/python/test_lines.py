@@ -261,7 +261,9 @@ def test_tracing_ends_in_a_child_and_goes_on_in_its_parent(spawn, steer, mtctl, 
 		actor.tell(command)
 		said[how] = actor.tell("os.read(r, 5).decode().strip()")
 
-	assert said == dict.fromkeys(CHILDREN, "False")
+	# since 3.13 there is no pending call in the child of another thread: it stays bypassed
+	assert said.pop("a thread") == "False" or version in ("3.13", "3.14")
+	assert set(said.values()) == {"False"}, said
 	assert actor.tell("t.is_tracing()") == "True"
 	watcher.send_signal(signal.SIGINT)
 	report, _ = report_of(watcher)
