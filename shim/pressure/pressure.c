@@ -276,10 +276,9 @@ static void prepare_collection(void)
 	mt_interpreter_expedite();
 }
 
-static void sample_and_act(void)
+static void sample_and_act(bool sample_requested)
 {
 	enum mt_pressure_level before = pressure.level;
-	bool sample_requested = mt_reclaim_wants_sample();
 	bool purged = mt_reclaim_begin_sample();
 	struct mt_pressure_plan plan;
 	struct sample sample;
@@ -301,10 +300,13 @@ static void sample_and_act(void)
 
 static uint64_t tick(uint64_t now_ns, uint32_t bits)
 {
+	uint64_t wake_ns = UINT64_MAX;
+	bool is_requested = mt_reclaim_wants_sample(now_ns, &wake_ns);
+
 	(void)bits;
-	if (mt_reclaim_wants_sample() || is_due(now_ns))
-		sample_and_act();
-	return mt_pressure_wake_ns(&pressure);
+	if (is_requested || is_due(now_ns))
+		sample_and_act(is_requested);
+	return mt_min_u64(wake_ns, mt_pressure_wake_ns(&pressure));
 }
 
 static void refresh(void)
