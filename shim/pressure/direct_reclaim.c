@@ -120,6 +120,12 @@ bool mt_reclaim_read_heap(struct mt_heap_size *out)
 
 /* ---- comparing ---- */
 
+/* Such a child must not end in a wait, or with a lock. A system call: only before either. */
+static bool is_on_parents_memory(void)
+{
+	return mt_state_is_on() && !mt_state_is_own_process();
+}
+
 /* Whether nobody can fill what the last sample found free before the worker has been here twice.
  * Blocks that are hardly touched may exceed the limit many times over while it is far. */
 static bool is_far(const struct mt_ceiling *ceiling, uint64_t now_ns)
@@ -230,7 +236,7 @@ static void reclaim(const struct mt_ceiling *ceiling, const struct mt_reclaimabl
 		request_sample();
 		return;
 	}
-	if (!mt_state_is_own_process() || mt_heap_purge_copies(false) ||
+	if (is_on_parents_memory() || mt_heap_purge_copies(false) ||
 	    mt_heap_reclaim(keep_bytes, timeout_ns) != MT_RECLAIMED_SOME)
 		return;
 	mt_reclaim_note_purge();
@@ -258,10 +264,9 @@ static void collect_garbage(const struct mt_ceiling *ceiling, const struct mt_re
 		request_sample();
 }
 
-/* A child that runs on its parent's memory must not stay in a wait, or hold a lock. */
 static bool may_wait(void)
 {
-	return !mt_thread_is_ours() && mt_state_is_own_process();
+	return !mt_thread_is_ours() && !is_on_parents_memory();
 }
 
 /* Waits for the first sample of a new worker: on a busy machine the program could fill its limit

@@ -118,7 +118,7 @@ def test_stall_of_the_group_counts_once_its_total_has_grown(puppet, env, files, 
 	record = wait_for(lambda: pressures(mt_dir, actor.pid, "stall"), SOON_S)[0]
 
 	assert record["level"] == "heavy"
-	assert re.search(r"tasks wait for memory \d+\.\d % of the time", actor.end()[1])
+	assert re.search(r"memory pressure: tasks of this cgroup waited \d+\.\d % of the time for memory \(PSI\); RAM at 82", actor.end()[1])
 
 
 def test_the_stall_of_the_file_that_systemd_names_counts(puppet, env, files, mt_dir, awake, wait_for, tmp_path):
