@@ -20,8 +20,8 @@
 bool mt_reclaim_count(uint64_t allocated_bytes);
 
 /* Compares the heap with the limit: returns free memory, or wakes the worker for a sample.
- * fresh_bytes: allocated by the calling thread since its last check. Keeps errno. Returns nothing in
- * a child that runs on its parent's memory. Where the limit is far, one thread returns memory every
+ * fresh_bytes: allocated by the calling thread since its last check. Keeps errno. Returns nothing
+ * in a child that runs on its parent's memory. Where the limit is far, one thread returns memory every
  * 50 ms, and the others leave it to the worker. */
 void mt_reclaim_run(uint64_t fresh_bytes);
 
