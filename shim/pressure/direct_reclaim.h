@@ -19,10 +19,10 @@
 /* Counts bytes that the calling thread has allocated. Returns whether mt_reclaim_run is due. */
 bool mt_reclaim_count(uint64_t allocated_bytes);
 
-/* Compares the heap with the limit: returns free memory, or wakes the worker for a sample.
- * fresh_bytes: allocated by the calling thread since its last check. Keeps errno. Returns nothing
- * in a child that runs on its parent's memory. Where the limit is far, one thread returns memory every
- * 50 ms, and the others leave it to the worker. */
+/* Compares the heap with the limit: returns free memory, or wakes the worker for a sample. Where
+ * the limit is far, one thread returns memory every 50 ms, and the others leave it to the worker.
+ * fresh_bytes: allocated by the calling thread since its last check. Keeps errno. Returns no memory
+ * in a child that runs on its parent's memory. */
 void mt_reclaim_run(uint64_t fresh_bytes);
 
 /* Called after a large block was freed. Returns free memory of more than 1/8 of the limit, or so
