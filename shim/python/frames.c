@@ -364,20 +364,6 @@ size_t mt_frames_lines(uintptr_t *out, size_t max)
 
 /* ---- the file ---- */
 
-static bool write_all(int fd, uint64_t *at, const char *text, size_t bytes)
-{
-	while (bytes) {
-		ssize_t put = mt_os_write_at(fd, text, bytes, *at);
-
-		if (put <= 0)
-			return false;
-		text += put;
-		*at += (uint64_t)put;
-		bytes -= (size_t)put;
-	}
-	return true;
-}
-
 bool mt_frames_write(int fd, uint64_t at)
 {
 	static const char title[] = "\n" MT_LINES_IN_PROFILE "\n";
@@ -387,7 +373,7 @@ bool mt_frames_write(int fd, uint64_t at)
 
 	if (count <= 1)
 		return true;
-	if (!write_all(fd, &at, title, sizeof(title) - 1))
+	if (!mt_os_write_whole(fd, title, sizeof(title) - 1, &at))
 		return false;
 	for (uint32_t i = 0; i < count; i++) {
 		const struct entry *entry = &table->entries[i];
@@ -395,7 +381,7 @@ bool mt_frames_write(int fd, uint64_t at)
 					 (unsigned long)(uintptr_t)entry, entry->line,
 					 table->names.text + entry->name);
 
-		if (!write_all(fd, &at, text, bytes))
+		if (!mt_os_write_whole(fd, text, bytes, &at))
 			return false;
 	}
 	return true;
