@@ -18,6 +18,8 @@
 /* In a heap profile the same lines stand behind jemalloc's text, after a line that says so: "0x7f12
  * 14 /app/train.py", an address that stands at the beginning of stacks, a line, and a file. */
 #define MT_LINES_IN_PROFILE "PYTHON_LINES:"
+/* The name, of line 0, of all files and lines beyond the tables. */
+#define MT_LINES_REST "<further files and lines>"
 
 #define MT_LINES_MAGIC   0x31736e696c746dull /* "mtlins1" */
 #define MT_LINES_VERSION 2u

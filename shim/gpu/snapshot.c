@@ -48,32 +48,13 @@ static uint8_t device_of(const struct mt_block_list_block *block)
 									    : MT_BLOCKS_DEVICES - 1;
 }
 
-static bool write_whole(int fd, const void *from, size_t bytes, uint64_t offset)
-{
-	const char *at = from;
-
-	while (bytes > 0) {
-		ssize_t written = mt_os_write_at(fd, at, bytes, offset);
-
-		if (written == -EINTR)
-			continue;
-		if (written <= 0)
-			return false;
-		at += written;
-		bytes -= (size_t)written;
-		offset += (uint64_t)written;
-	}
-	return true;
-}
-
 static bool flush(struct writer *writer)
 {
 	size_t bytes = writer->filled * sizeof(struct mt_blocks_entry);
 
 	writer->sum = mt_checksum(writer->sum, writer->buffer, bytes);
-	if (!write_whole(writer->fd, writer->buffer, bytes, writer->offset))
+	if (!mt_os_write_whole(writer->fd, writer->buffer, bytes, &writer->offset))
 		return false;
-	writer->offset += bytes;
 	writer->filled = 0;
 	return true;
 }
@@ -102,7 +83,7 @@ static enum mt_err write_blocks(struct writer *writer)
 {
 	/* filled under a lock: written to before */
 	struct mt_block_list_block piece[PIECE_BLOCKS] = {{0}};
-	uint64_t began_ns = mt_os_now_ns();
+	uint64_t began_ns = mt_os_now_ns(), head_offset = 0;
 	struct mt_block_list list;
 	uint32_t count;
 
@@ -122,8 +103,9 @@ static enum mt_err write_blocks(struct writer *writer)
 	writer->head.entries_sum = writer->sum;
 	writer->head.checksum = mt_checksum(MT_CHECKSUM_START, &writer->head,
 					    offsetof(struct mt_blocks_head, checksum));
-	return write_whole(writer->fd, &writer->head, sizeof(writer->head), 0) ? MT_ERR_OK
-									       : MT_ERR_SYSTEM;
+	return mt_os_write_whole(writer->fd, &writer->head, sizeof(writer->head), &head_offset)
+		       ? MT_ERR_OK
+		       : MT_ERR_SYSTEM;
 }
 
 static enum mt_err write_file(const char *path)

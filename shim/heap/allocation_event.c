@@ -3,7 +3,6 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
-#include "core/init.h"
 #include "heap/account.h"
 #include "sys/attr.h"
 
@@ -24,20 +23,20 @@ uint64_t mt_allocation_event_note(uint64_t allocated_bytes)
 	uint64_t fresh = allocated_bytes - mt_thread_counters.event_allocated_bytes;
 
 	mt_thread_counters.event_allocated_bytes = allocated_bytes;
-	if (listener() && mt_unlikely(listener()->note(fresh)) && mt_state_is_own_process())
+	if (listener() && mt_unlikely(listener()->note(fresh)))
 		listener()->run(fresh);
 	return fresh;
 }
 
 void mt_allocation_event_objects(uint64_t bytes)
 {
-	if (listener() && mt_unlikely(listener()->note(bytes)) && mt_state_is_own_process())
+	if (listener() && mt_unlikely(listener()->note(bytes)))
 		listener()->run(bytes);
 }
 
 void mt_allocation_event_freed_large(void)
 {
-	if (listener() && mt_state_is_own_process())
+	if (listener())
 		listener()->freed_large();
 }
 

@@ -56,10 +56,12 @@ static void check_later(bool failed)
 
 MT_COLD void mt_growth_note(void)
 {
-	if (!mt_state_is_on() || !mt_state_is_own_process())
+	if (!mt_state_is_on())
 		return;
 	if (mt_worker_is_running())
 		mt_components_grown();
+	else if (!mt_state_is_own_process())
+		return;
 	else if (!is_large())
 		check_later(false);
 	else if (!mt_init_start_worker())

@@ -9,7 +9,7 @@
 #include "sys/format.h"
 
 /* nested cgroups; further ancestors are ignored */
-#define GROUPS_MAX 16
+#define GROUPS_MAX 64                 /* of more the outermost do not count */
 #define FIND_NS    (60 * MT_NS_PER_S) /* a process rarely moves to another cgroup */
 #define LIMITS_NS  (5 * MT_NS_PER_S)
 /* shortest time between two searches after failed reads */

@@ -10,10 +10,12 @@
 #include "sys/attr.h"
 #include "sys/loader.h"
 #include "sys/os.h"
+#include "sys/raw_clone.h"
 #include "sys/saturating.h"
 #include "core/cleanup.h"
 #include "core/control_file.h"
 #include "core/interpreter.h"
+#include "core/state.h"
 #include "core/thread.h"
 #include "heap/trim.h"
 #include "pressure/unsampled.h"
@@ -38,6 +40,10 @@
 #define COLLECT_NS (10 * MT_NS_PER_S)
 /* shortest time between two samples that growth requests */
 #define SAMPLE_PAUSE_NS (10 * MT_NS_PER_MS)
+/* the same while the limit is far, and between two returns of memory by the program's threads */
+#define FAR_PAUSE_NS (50 * MT_NS_PER_MS)
+/* memory is filled no faster than that */
+#define FILL_BYTES_PER_NS 16
 
 /* The ceiling, in words: a thread that reads words of two samples compares a little too early or
  * too late. No ordering. */
@@ -50,6 +56,8 @@ static _Atomic int64_t
 	countdown_bytes; /* bytes to allocate until the next comparison; counter, no ordering */
 static _Atomic bool sample_requested;    /* no ordering: the control file has its own */
 static _Atomic bool memory_was_returned; /* since the last sample began; no ordering */
+static _Atomic uint64_t run_began_ns;    /* last return of memory by a thread; no ordering */
+static _Atomic bool is_left;             /* a thread has left a return to the worker; no ordering */
 static _Atomic uint64_t runs_count;      /* counters, no ordering */
 static _Atomic uint64_t runs_ns;
 /* when Python may be asked again while the limit stays close; no ordering */
@@ -111,6 +119,22 @@ bool mt_reclaim_read_heap(struct mt_heap_size *out)
 }
 
 /* ---- comparing ---- */
+
+/* Such a child must not end in a wait, or with a lock. A system call: only before either. */
+static bool is_on_parents_memory(void)
+{
+	return mt_state_is_on() && !mt_state_is_own_process();
+}
+
+/* Whether nobody can fill what the last sample found free before the worker has been here twice.
+ * Blocks that are hardly touched may exceed the limit many times over while it is far. */
+static bool is_far(const struct mt_ceiling *ceiling, uint64_t now_ns)
+{
+	int64_t left_ns = (ceiling->limit_bytes - ceiling->used_bytes) / FILL_BYTES_PER_NS;
+
+	return ceiling->exact &&
+	       left_ns > (int64_t)(now_ns - ceiling->sample_ns + 2 * FAR_PAUSE_NS);
+}
 
 bool mt_reclaim_count(uint64_t allocated_bytes)
 {
@@ -186,13 +210,33 @@ static uint64_t wait_ns(uint64_t fresh_bytes)
 							    : times);
 }
 
+/* Where many threads allocate and free large blocks at once, one of them returns memory, and the
+ * worker what comes after it. */
+static bool is_left_to_worker(const struct mt_ceiling *ceiling, uint64_t now_ns)
+{
+	uint64_t began_ns = atomic_load_explicit(&run_began_ns, memory_order_relaxed);
+
+	if (mt_thread_is_ours())
+		return false;
+	if (now_ns < began_ns + FAR_PAUSE_NS && is_far(ceiling, now_ns)) {
+		set(&is_left, true);
+		return true;
+	}
+	atomic_store_explicit(&run_began_ns, now_ns, memory_order_relaxed);
+	return false;
+}
+
 static void reclaim(const struct mt_ceiling *ceiling, const struct mt_reclaimable *left,
 		    uint64_t keep_bytes, uint64_t timeout_ns)
 {
 	uint64_t began_ns = mt_os_now_ns();
 	struct mt_heap_size after;
 
-	if (mt_heap_purge_copies(false) ||
+	if (is_left_to_worker(ceiling, began_ns)) {
+		request_sample();
+		return;
+	}
+	if (is_on_parents_memory() || mt_heap_purge_copies(false) ||
 	    mt_heap_reclaim(keep_bytes, timeout_ns) != MT_RECLAIMED_SOME)
 		return;
 	mt_reclaim_note_purge();
@@ -216,8 +260,13 @@ static void collect_garbage(const struct mt_ceiling *ceiling, const struct mt_re
 		return;
 	if (atomic_compare_exchange_strong_explicit(&collect_ns, &due, now + COLLECT_NS,
 						    memory_order_relaxed, memory_order_relaxed) &&
-	    mt_interpreter_collect_soon(mt_backend()->flush_thread))
+	    mt_state_is_own_process() && mt_interpreter_collect_soon(mt_backend()->flush_thread))
 		request_sample();
+}
+
+static bool may_wait(void)
+{
+	return !mt_thread_is_ours() && !is_on_parents_memory();
 }
 
 /* Waits for the first sample of a new worker: on a busy machine the program could fill its limit
@@ -227,7 +276,7 @@ static bool is_limit_known(void)
 	if (read_ceiling().limit_bytes)
 		return true;
 	set_countdown(INITIAL_BYTES);
-	return !mt_thread_is_ours() && mt_unsampled_await_sample(request_sample, RECLAIM_WAIT_NS) &&
+	return may_wait() && mt_unsampled_await_sample(request_sample, RECLAIM_WAIT_NS) &&
 	       read_ceiling().limit_bytes;
 }
 
@@ -267,7 +316,7 @@ static void compare(uint64_t fresh_bytes)
 	if (!read_reclaimable(fresh_bytes, &ceiling, &left))
 		return;
 	/* Twice: a sample that is under way may have measured before. */
-	for (int i = 0; i < 2 && !mt_thread_is_ours() && safe_bytes(&ceiling, &left) <= 0 &&
+	for (int i = 0; i < 2 && safe_bytes(&ceiling, &left) <= 0 && may_wait() &&
 			mt_unsampled_await_sample(request_sample, RECLAIM_WAIT_NS);
 	     i++)
 		if (!read_reclaimable(fresh_bytes, &ceiling, &left))
@@ -290,7 +339,7 @@ MT_COLD void mt_reclaim_run(uint64_t fresh_bytes)
 
 	/* A fork waits for threads inside the loader, no longer than a walk takes: no reclaim
 	 * there. */
-	if (!mt_thread_is_ours() && !mt_loader_is_inside())
+	if (!mt_thread_is_ours() && !mt_loader_is_inside() && !mt_raw_clone_is_child())
 		compare(fresh_bytes);
 	errno = kept;
 }
@@ -315,7 +364,8 @@ MT_COLD void mt_reclaim_after_large_free(void)
 {
 	int kept = errno;
 
-	if (is_set(&has_ceiling) && !mt_thread_is_ours() && !mt_loader_is_inside())
+	if (is_set(&has_ceiling) && !mt_thread_is_ours() && !mt_loader_is_inside() &&
+	    !mt_raw_clone_is_child())
 		reclaim_after_free();
 	errno = kept;
 }
@@ -327,9 +377,17 @@ void mt_reclaim_note_purge(void)
 
 /* ---- worker thread ---- */
 
-bool mt_reclaim_wants_sample(void)
+bool mt_reclaim_wants_sample(uint64_t now_ns, uint64_t *wake_ns)
 {
-	return is_set(&sample_requested);
+	struct mt_ceiling ceiling = read_ceiling();
+	uint64_t due_ns = ceiling.sample_ns + FAR_PAUSE_NS;
+
+	if (!is_set(&sample_requested))
+		return false;
+	if (now_ns >= due_ns || !is_far(&ceiling, now_ns))
+		return true;
+	*wake_ns = mt_min_u64(*wake_ns, due_ns);
+	return false;
 }
 
 void mt_reclaim_expect_sample(void)
@@ -361,8 +419,11 @@ void mt_reclaim_set_ceiling(const struct mt_headroom_sample *sample)
 
 void mt_reclaim_run_on_worker(void)
 {
-	if (is_set(&has_ceiling))
-		compare(0);
+	if (!is_set(&has_ceiling))
+		return;
+	compare(0);
+	if (atomic_exchange_explicit(&is_left, false, memory_order_relaxed))
+		reclaim_after_free();
 }
 
 void mt_reclaim_disable(void)

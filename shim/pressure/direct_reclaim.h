@@ -19,9 +19,10 @@
 /* Counts bytes that the calling thread has allocated. Returns whether mt_reclaim_run is due. */
 bool mt_reclaim_count(uint64_t allocated_bytes);
 
-/* Compares the heap with the limit: returns free memory, or wakes the worker for a sample.
- * fresh_bytes: allocated by the calling thread since its last check. Keeps errno. Never call it in
- * a child that runs on its parent's memory. */
+/* Compares the heap with the limit: returns free memory, or wakes the worker for a sample. Where
+ * the limit is far, one thread returns memory every 50 ms, and the others leave it to the worker.
+ * fresh_bytes: allocated by the calling thread since its last check. Keeps errno. Returns no memory
+ * in a child that runs on its parent's memory. */
 void mt_reclaim_run(uint64_t fresh_bytes);
 
 /* Called after a large block was freed. Returns free memory of more than 1/8 of the limit, or so
@@ -37,8 +38,9 @@ void mt_reclaim_note_purge(void);
  * first sample waits for it, up to 100 ms. */
 void mt_reclaim_expect_sample(void);
 
-/* Returns whether growth has requested a sample since the last one began. */
-bool mt_reclaim_wants_sample(void);
+/* Returns whether a sample is due that growth has requested since the last one began. Where it is
+ * due later, lowers *wake_ns to that time. */
+bool mt_reclaim_wants_sample(uint64_t now_ns, uint64_t *wake_ns);
 
 /* Begins a sample: later requests, and memory returned later, belong to the next one, since the
  * measurement may have missed them. Returns whether free memory was returned since the last sample

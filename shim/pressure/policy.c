@@ -13,6 +13,9 @@
 /* a smaller difference between two samples is no growth */
 #define GROWTH_BYTES MT_MIB
 
+/* share of the machine's memory: a smaller process is not the one to warn of it */
+#define OWN_SHARE 10
+
 /* ---- the pause between cleanups ---- */
 
 static enum mt_pressure_kind kind_of(enum mt_pressure_source source)
@@ -276,12 +279,26 @@ uint64_t mt_pressure_wake_ns(const struct mt_pressure *pressure)
 
 /* ---- one sample ---- */
 
-static void note_overall(struct mt_pressure *pressure, struct mt_pressure_plan *plan)
+static bool is_own(enum mt_pressure_source source, const struct mt_pressure_sample *now)
 {
-	enum mt_pressure_level level = MT_PRESSURE_NONE;
+	if (source == MT_PRESSURE_STALL)
+		return now->psi_is_own;
+	return source != MT_PRESSURE_LIMIT || !now->is_machines ||
+	       now->own_bytes >= now->limit_bytes / OWN_SHARE;
+}
 
-	for (int i = 0; i < MT_PRESSURE_SOURCE_COUNT; i++)
+static void note_overall(struct mt_pressure *pressure, const struct mt_pressure_sample *now,
+			 struct mt_pressure_plan *plan)
+{
+	enum mt_pressure_level level = MT_PRESSURE_NONE, own = MT_PRESSURE_NONE;
+
+	for (int i = 0; i < MT_PRESSURE_SOURCE_COUNT; i++) {
 		level = mt_pressure_max_level(level, pressure->levels[i]);
+		if (is_own((enum mt_pressure_source)i, now))
+			own = mt_pressure_max_level(own, pressure->levels[i]);
+	}
+	plan->warns = own > pressure->own_level;
+	pressure->own_level = own;
 	if (level > pressure->level)
 		plan->entered = level;
 	plan->over = pressure->level && !level;
@@ -296,7 +313,7 @@ struct mt_pressure_plan mt_pressure_decide(struct mt_pressure *pressure,
 	struct mt_pressure_plan plan = {.cleanup = MT_LEVEL_PURGE};
 
 	mt_pressure_update_levels(pressure, now, cfg);
-	note_overall(pressure, &plan);
+	note_overall(pressure, now, &plan);
 	update_backoffs(pressure, now, cfg);
 	select_kinds(pressure, now, cfg, env, &plan);
 	plan_next(pressure, now, cfg, &plan);

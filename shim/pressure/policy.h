@@ -38,6 +38,9 @@ struct mt_pressure_plan {
 	uint64_t limit_bytes;
 	/* a level above that of the last sample; NONE: none */
 	enum mt_pressure_level entered;
+	/* The level of what concerns this process is above that of the last sample. What tasks of
+	 * others wait for, or have filled the machine with, does not concern a small process. */
+	bool warns;
 	bool over;        /* there was pressure at the last sample, and is none now */
 	bool is_reduced;  /* reduced because of WORLD_SIZE */
 	uint64_t next_ns; /* when to sample again, CLOCK_MONOTONIC */

@@ -119,7 +119,9 @@ static void read_sample(struct sample *out, bool exact_figures)
 		.exact = cgroup.exact,
 		.events_known = cgroup.events_known,
 		.events_count = cgroup.events_count,
+		.is_machines = !cgroup.is_cgroup && cgroup.limit_bytes != cfg->limit_mb * MT_MIB,
 		.psi_known = psi.known,
+		.psi_is_own = psi.is_own,
 		.some_us = psi.some_us,
 	};
 	read_devices(&out->input);
@@ -162,9 +164,9 @@ static void count_levels(enum mt_pressure_level before, const struct mt_pressure
 /* Warns only every LOG_PAUSE_NS about a level that comes and goes. */
 static enum mt_log_level log_level(const struct mt_pressure_plan *plan, uint64_t now_ns)
 {
-	uint64_t *told = &logged_ns[plan->entered];
+	uint64_t *told = &logged_ns[pressure.own_level];
 
-	if (plan->over || (*told && now_ns - *told < LOG_PAUSE_NS))
+	if (!plan->warns || (*told && now_ns - *told < LOG_PAUSE_NS))
 		return MT_LOG_INFO;
 	*told = now_ns;
 	return MT_LOG_WARN;
@@ -184,7 +186,7 @@ static void log_plan(const struct sample *sample, const struct mt_pressure_plan 
 	};
 	char line[900];
 
-	if (!plan->entered && !plan->over)
+	if (!plan->entered && !plan->over && !plan->warns)
 		return;
 	if (!cfg->pressure && !pressure.levels[MT_PRESSURE_RSS])
 		return;
@@ -276,10 +278,9 @@ static void prepare_collection(void)
 	mt_interpreter_expedite();
 }
 
-static void sample_and_act(void)
+static void sample_and_act(bool sample_requested)
 {
 	enum mt_pressure_level before = pressure.level;
-	bool sample_requested = mt_reclaim_wants_sample();
 	bool purged = mt_reclaim_begin_sample();
 	struct mt_pressure_plan plan;
 	struct sample sample;
@@ -301,10 +302,13 @@ static void sample_and_act(void)
 
 static uint64_t tick(uint64_t now_ns, uint32_t bits)
 {
+	uint64_t wake_ns = UINT64_MAX;
+	bool is_requested = mt_reclaim_wants_sample(now_ns, &wake_ns);
+
 	(void)bits;
-	if (mt_reclaim_wants_sample() || is_due(now_ns))
-		sample_and_act();
-	return mt_pressure_wake_ns(&pressure);
+	if (is_requested || is_due(now_ns))
+		sample_and_act(is_requested);
+	return mt_min_u64(wake_ns, mt_pressure_wake_ns(&pressure));
 }
 
 static void refresh(void)

@@ -42,18 +42,34 @@ static bool read_total(const char *path, uint64_t *out_us)
 	       mt_os_read_file(path, text, sizeof(text)) > 0 && mt_psi_parse(text, "some", out_us);
 }
 
-/* Writes the path of the first file with a total. */
-static bool find_total(const char *root, const char *group, const char *watched, char *path,
-		       size_t path_bytes, uint64_t *out_us)
+/* The root of all cgroups tells of the whole machine; it alone lacks these files. */
+static bool is_root(const char *group)
 {
-	(void)mt_format(path, path_bytes, "%s%s", root, watched);
-	if (watched[0] == '/' && read_total(path, out_us))
+	char path[sizeof(last_path)];
+	struct stat seen;
+
+	(void)mt_format(path, sizeof(path), "%s/cgroup.events", group);
+	if (mt_os_stat(path, &seen) == 0)
+		return false;
+	(void)mt_format(path, sizeof(path), "%s/memory.current", group);
+	return mt_os_stat(path, &seen) != 0;
+}
+
+/* Writes the path of the first file with a total. */
+static bool find_total(const char *root, const char *group, const char *watched,
+		       char path[sizeof(last_path)], struct mt_psi_sample *out)
+{
+	(void)mt_format(path, sizeof(last_path), "%s%s", root, watched);
+	out->is_own = watched[0] == '/' && read_total(path, &out->some_us);
+	if (out->is_own)
 		return true;
-	(void)mt_format(path, path_bytes, "%s/memory.pressure", group);
-	if (*group && read_total(path, out_us))
+	(void)mt_format(path, sizeof(last_path), "%s/memory.pressure", group);
+	if (*group && read_total(path, &out->some_us)) {
+		out->is_own = !is_root(group);
 		return true;
-	(void)mt_format(path, path_bytes, "%s/proc/pressure/memory", root);
-	return read_total(path, out_us);
+	}
+	(void)mt_format(path, sizeof(last_path), "%s/proc/pressure/memory", root);
+	return read_total(path, &out->some_us);
 }
 
 void mt_psi_read(const char *root, const char *group, const char *watched,
@@ -62,7 +78,7 @@ void mt_psi_read(const char *root, const char *group, const char *watched,
 	char path[sizeof(last_path)];
 
 	memset(out, 0, sizeof(*out));
-	if (!find_total(root, group, watched, path, sizeof(path), &out->some_us))
+	if (!find_total(root, group, watched, path, out))
 		return;
 	/* The total of another file than the last one says nothing about the time between. */
 	out->known = !last_path[0] || strcmp(path, last_path) == 0;

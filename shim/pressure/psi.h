@@ -13,6 +13,7 @@
 struct mt_psi_sample {
 	/* some_us is valid; false for one sample after the file changed */
 	bool known;
+	bool is_own; /* of this process's cgroup, or the file that is named; false: the machine's */
 	uint64_t some_us; /* "some total=": at least one task waited, in total */
 };
 

@@ -23,9 +23,11 @@ struct mt_pressure_sample {
 	uint64_t used_bytes;
 	uint64_t limit_bytes; /* 0: unknown */
 	bool exact;           /* false: used_bytes is an upper bound, which never raises a level */
+	bool is_machines;     /* the limit is the machine's memory */
 	bool events_known;
 	uint64_t events_count; /* in total */
 	bool psi_known;
+	bool psi_is_own;    /* false: tasks of the whole machine */
 	uint64_t some_us;   /* in total */
 	uint64_t own_bytes; /* resident and swapped */
 	uint32_t devices_count;
@@ -59,7 +61,8 @@ struct mt_pressure {
 	enum mt_pressure_level levels[MT_PRESSURE_SOURCE_COUNT];
 	enum mt_pressure_level device_levels[MT_DEVICES_COUNT];
 	struct mt_pressure_backoff backoffs[MT_PRESSURE_KIND_COUNT];
-	enum mt_pressure_level level; /* the highest of all */
+	enum mt_pressure_level level;     /* the highest of all */
+	enum mt_pressure_level own_level; /* of those that concern this process */
 	bool sampled;
 	uint64_t seen_ns;
 	uint64_t seen_own_bytes;

@@ -17,8 +17,9 @@ struct mt_pressure_report {
 	uint64_t cpus_count; /* 0 unknown */
 };
 
-/* Formats, cut to out_bytes with a NUL: "memory pressure: RAM at 87.3 % of 512 MB
- * (/a/b/memory.max), GPU 0 at 91.2 %, load 1.9 on 2 CPUs: heavy cleanup". */
+/* Formats, cut to out_bytes with a NUL, the reasons first: "memory pressure: tasks of this cgroup
+ * waited 12.0 % of the time for memory (PSI); RAM at 64.6 % of 512 MB (/a/b/memory.max), load 1.9
+ * on 2 CPUs: purge". */
 void mt_pressure_format(const struct mt_pressure_report *report, char *out, size_t out_bytes);
 
 #endif

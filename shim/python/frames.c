@@ -6,17 +6,17 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "core/checksum.h"
 #include "core/lines_layout.h"
+#include "python/name_table.h"
+#include "sys/attr.h"
 #include "sys/format.h"
 #include "sys/os.h"
 #include "sys/symbol.h"
 
 #define SKIPPED_MAX   8 /* frames that are no code, in a row of all */
 #define NAME_BYTES    232u
-#define NAMES_BYTES   (1u << 20)
 #define ENTRIES_COUNT (1u << 14)
-#define SLOT_BITS     15 /* twice the entries */
+#define SLOT_BITS     15
 #define SPINS         200
 #define TABLE_BYTES   64u /* read of a table of lines at once */
 #define TABLE_MAX     ((size_t)1 << 20)
@@ -57,16 +57,16 @@ struct interpreter {
 };
 static struct interpreter interpreter;
 
+_Static_assert(2 * ENTRIES_COUNT <= 1u << SLOT_BITS, "a search soon meets an empty slot");
+
 struct entry {
 	uint32_t name, line; /* offset in the names */
 };
 struct table {
-	struct entry entries[ENTRIES_COUNT];
-	char names[NAMES_BYTES];
-	uint32_t slots[1u << SLOT_BITS]; /* an entry's index plus one; 0: empty */
-	uint32_t name_slots[1u << SLOT_BITS];
-	uint32_t names_bytes;
-	_Atomic uint32_t count; /* release after the entry is written; a reader acquires */
+	struct entry entries[ENTRIES_COUNT]; /* the first is for what has no room */
+	struct mt_name_table names;
+	uint32_t slots[1u << SLOT_BITS]; /* an entry's index; 0: empty */
+	_Atomic uint32_t count;          /* release after the entry is written; a reader acquires */
 };
 /* Written once by the worker, release after `interpreter`; a sampling thread acquires. */
 static _Atomic(struct table *) lines;
@@ -104,6 +104,7 @@ void mt_frames_prepare(void)
 	if (area == MAP_FAILED)
 		return;
 	interpreter = found;
+	((struct table *)area)->count = 1;
 	atomic_store_explicit(&lines, area, memory_order_release);
 }
 
@@ -266,54 +267,26 @@ static uint32_t find_line(uintptr_t table, int64_t line, size_t offset)
 
 /* ---- the table ---- */
 
-static uint32_t slot_of(uint64_t sum)
-{
-	return (uint32_t)((sum * 0x9e3779b97f4a7c15ull) >> (64 - SLOT_BITS));
-}
-
-/* Returns the offset of a name, which is added where it is new; UINT32_MAX: no room. */
-static uint32_t intern_name(struct table *table, const char *name, size_t bytes)
-{
-	uint64_t sum = MT_CHECKSUM_START;
-	uint32_t slot;
-
-	for (size_t i = 0; i < bytes; i++)
-		sum = (sum ^ (unsigned char)name[i]) * 0x100000001b3ull;
-	for (slot = slot_of(sum); table->name_slots[slot];
-	     slot = (slot + 1) & ((1u << SLOT_BITS) - 1)) {
-		const char *seen = table->names + table->name_slots[slot] - 1;
-
-		if (strncmp(seen, name, bytes) == 0 && !seen[bytes])
-			return table->name_slots[slot] - 1;
-	}
-	if (bytes + 1 > NAMES_BYTES - table->names_bytes)
-		return UINT32_MAX;
-	memcpy(table->names + table->names_bytes, name, bytes);
-	table->name_slots[slot] = table->names_bytes + 1;
-	table->names_bytes += (uint32_t)bytes + 1;
-	return table->name_slots[slot] - 1;
-}
-
-/* Returns the address of a line; 0: no room. Every name takes room in the names, so that there are
- * fewer than slots. */
+/* Returns the address of a line, which is added where it is new and there is room. */
 static uintptr_t intern(struct table *table, const char *name, size_t bytes, uint32_t line)
 {
-	uint32_t offset = intern_name(table, name, bytes), slot;
+	uint32_t offset = mt_name_table_add(&table->names, name, bytes), slot;
 	uint32_t count = atomic_load_explicit(&table->count, memory_order_relaxed);
 
-	if (offset == UINT32_MAX)
-		return 0;
-	for (slot = slot_of((uint64_t)offset << 32 | line); table->slots[slot];
-	     slot = (slot + 1) & ((1u << SLOT_BITS) - 1)) {
-		const struct entry *seen = &table->entries[table->slots[slot] - 1];
+	if (offset == MT_NAME_TABLE_REST)
+		return (uintptr_t)&table->entries[0];
+	for (slot = mt_name_table_slot((uint64_t)offset << 32 | line, SLOT_BITS);
+	     table->slots[slot]; slot = (slot + 1) & ((1u << SLOT_BITS) - 1)) {
+		const struct entry *seen = &table->entries[table->slots[slot]];
 
 		if (seen->name == offset && seen->line == line)
 			return (uintptr_t)seen;
 	}
 	if (count == ENTRIES_COUNT)
-		return 0;
+		return (uintptr_t)&table->entries[0];
+	mt_assert(count && count < ENTRIES_COUNT);
 	table->entries[count] = (struct entry){offset, line};
-	table->slots[slot] = count + 1;
+	table->slots[slot] = count;
 	atomic_store_explicit(&table->count, count + 1, memory_order_release);
 	return (uintptr_t)&table->entries[count];
 }
@@ -391,20 +364,6 @@ size_t mt_frames_lines(uintptr_t *out, size_t max)
 
 /* ---- the file ---- */
 
-static bool write_all(int fd, uint64_t *at, const char *text, size_t bytes)
-{
-	while (bytes) {
-		ssize_t put = mt_os_write_at(fd, text, bytes, *at);
-
-		if (put <= 0)
-			return false;
-		text += put;
-		*at += (uint64_t)put;
-		bytes -= (size_t)put;
-	}
-	return true;
-}
-
 bool mt_frames_write(int fd, uint64_t at)
 {
 	static const char title[] = "\n" MT_LINES_IN_PROFILE "\n";
@@ -412,17 +371,17 @@ bool mt_frames_write(int fd, uint64_t at)
 	uint32_t count = table ? atomic_load_explicit(&table->count, memory_order_acquire) : 0;
 	char text[NAME_BYTES + 64];
 
-	if (!count)
+	if (count <= 1)
 		return true;
-	if (!write_all(fd, &at, title, sizeof(title) - 1))
+	if (!mt_os_write_whole(fd, title, sizeof(title) - 1, &at))
 		return false;
 	for (uint32_t i = 0; i < count; i++) {
 		const struct entry *entry = &table->entries[i];
 		size_t bytes = mt_format(text, sizeof(text), "0x%lx %u %s\n",
 					 (unsigned long)(uintptr_t)entry, entry->line,
-					 table->names + entry->name);
+					 table->names.text + entry->name);
 
-		if (!write_all(fd, &at, text, bytes))
+		if (!mt_os_write_whole(fd, text, bytes, &at))
 			return false;
 	}
 	return true;

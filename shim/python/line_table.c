@@ -4,19 +4,17 @@
 #include <sys/mman.h>
 
 #include "core/checksum.h"
+#include "python/name_table.h"
 
-#define STACK_SLOT_BITS 16 /* twice the stacks */
-#define NAME_SLOT_BITS  14
-#define NAMES_COUNT_MAX (1u << (NAME_SLOT_BITS - 1))
+#define STACK_SLOT_BITS 16
+_Static_assert(2 * MT_LINES_STACKS_MAX <= 1u << STACK_SLOT_BITS, "half of the slots stay empty");
 
-/* Slots hold an index or a byte offset plus one; 0: empty. */
 struct table {
 	struct mt_lines_stack stacks[MT_LINES_STACKS_MAX];
 	struct mt_lines_frame frames[MT_LINES_FRAMES_MAX];
-	char names[MT_LINES_NAMES_MAX];
-	uint32_t stack_slots[1u << STACK_SLOT_BITS];
-	uint32_t name_slots[1u << NAME_SLOT_BITS];
-	uint32_t stacks_count, frames_count, names_count, names_bytes;
+	struct mt_name_table names;
+	uint32_t stack_slots[1u << STACK_SLOT_BITS]; /* index plus one; 0: empty */
+	uint32_t stacks_count, frames_count;
 	uint32_t reading;
 	uint64_t left_out_bytes, left_out_count; /* of the last reading */
 };
@@ -42,43 +40,9 @@ void mt_line_table_unmap(void)
 	table = NULL;
 }
 
-/* The high bits of the product depend on all bits of the sum. */
-static uint32_t slot_of(uint64_t sum, unsigned bits)
-{
-	return (uint32_t)((sum * 0x9e3779b97f4a7c15ull) >> (64 - bits));
-}
-
-static uint32_t add_name(const char *text, size_t bytes, uint32_t *slot)
-{
-	uint32_t offset = table->names_bytes;
-
-	/* room for the NULs that fill the last word */
-	if (table->names_count == NAMES_COUNT_MAX ||
-	    bytes + 1 + sizeof(uint64_t) > MT_LINES_NAMES_MAX - offset)
-		return MT_LINE_TABLE_NONE;
-	memcpy(table->names + offset, text, bytes);
-	table->names_bytes += (uint32_t)bytes + 1;
-	table->names_count++;
-	*slot = offset + 1;
-	return offset;
-}
-
 uint32_t mt_line_table_name(const char *text, size_t bytes)
 {
-	uint64_t sum = MT_CHECKSUM_START;
-	uint32_t slot;
-
-	for (size_t i = 0; i < bytes; i++)
-		sum = (sum ^ (unsigned char)text[i]) * 0x100000001b3ull;
-	slot = slot_of(sum, NAME_SLOT_BITS);
-	for (;; slot = (slot + 1) & ((1u << NAME_SLOT_BITS) - 1)) {
-		const char *seen = table->names + table->name_slots[slot] - 1;
-
-		if (!table->name_slots[slot])
-			return add_name(text, bytes, &table->name_slots[slot]);
-		if (strncmp(seen, text, bytes) == 0 && !seen[bytes])
-			return table->name_slots[slot] - 1;
-	}
+	return mt_name_table_add(&table->names, text, bytes);
 }
 
 static uint32_t add_stack(const struct mt_lines_frame *frames, uint32_t count, uint32_t *slot)
@@ -105,8 +69,8 @@ static bool is_stack(const struct mt_lines_stack *stack, const struct mt_lines_f
 
 uint32_t mt_line_table_stack(const struct mt_lines_frame *frames, uint32_t count)
 {
-	uint32_t slot = slot_of(mt_checksum(MT_CHECKSUM_START, frames, count * sizeof(*frames)),
-				STACK_SLOT_BITS);
+	uint32_t slot = mt_name_table_slot(
+		mt_checksum(MT_CHECKSUM_START, frames, count * sizeof(*frames)), STACK_SLOT_BITS);
 
 	for (;; slot = (slot + 1) & ((1u << STACK_SLOT_BITS) - 1)) {
 		uint32_t seen = table->stack_slots[slot];
@@ -141,7 +105,7 @@ void mt_line_table_add(uint32_t stack, uint64_t bytes)
 
 static uint32_t padded_names_bytes(void)
 {
-	return (table->names_bytes + 7u) & ~7u;
+	return (table->names.bytes + 7u) & ~7u;
 }
 
 void mt_line_table_pieces(struct mt_line_table_piece out[3])
@@ -150,7 +114,7 @@ void mt_line_table_pieces(struct mt_line_table_piece out[3])
 					      table->stacks_count * sizeof(*table->stacks)};
 	out[1] = (struct mt_line_table_piece){table->frames,
 					      table->frames_count * sizeof(*table->frames)};
-	out[2] = (struct mt_line_table_piece){table->names, padded_names_bytes()};
+	out[2] = (struct mt_line_table_piece){table->names.text, padded_names_bytes()};
 }
 
 void mt_line_table_describe(struct mt_lines_head *out)

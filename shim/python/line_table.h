@@ -18,7 +18,8 @@
 bool mt_line_table_map(void);
 void mt_line_table_unmap(void);
 
-/* Returns the place of a file name, which is added where it is new; MT_LINE_TABLE_NONE: no room. */
+/* Returns the place of a file name, which is added where it is new; MT_NAME_TABLE_REST: no room. A
+ * frame of that name has line 0. */
 uint32_t mt_line_table_name(const char *text, size_t bytes);
 
 /* Returns the index of a stack, which is added where it is new; MT_LINE_TABLE_NONE: no room. count:

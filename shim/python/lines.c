@@ -1,6 +1,5 @@
 #include "python/lines.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -159,24 +158,6 @@ static void queue(enum step step, uint64_t now_ns)
 
 /* ---- the file ---- */
 
-static bool write_whole(int fd, const void *from, size_t bytes, uint64_t *offset)
-{
-	const char *at = from;
-
-	while (bytes > 0) {
-		ssize_t written = mt_os_write_at(fd, at, bytes, *offset);
-
-		if (written == -EINTR)
-			continue;
-		if (written <= 0)
-			return false;
-		at += written;
-		bytes -= (size_t)written;
-		*offset += (uint64_t)written;
-	}
-	return true;
-}
-
 static void fill_head(struct mt_lines_head *head, enum mt_lines_outcome outcome)
 {
 	*head = (struct mt_lines_head){
@@ -215,10 +196,10 @@ static bool write_content(int fd, enum mt_lines_outcome outcome)
 	else if (outcome != MT_LINES_BEGUN)
 		mt_line_table_unmap();
 	fill_head(&head, outcome);
-	if (!write_whole(fd, &head, sizeof(head), &offset))
+	if (!mt_os_write_whole(fd, &head, sizeof(head), &offset))
 		return false;
 	for (int i = 0; i < 3; i++)
-		if (!write_whole(fd, pieces[i].from, pieces[i].bytes, &offset))
+		if (!mt_os_write_whole(fd, pieces[i].from, pieces[i].bytes, &offset))
 			return false;
 	return true;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "sys/lock_check.h"
+#include "sys/main_thread.h"
 #include "sys/os.h"
 #include "sys/saturating.h"
 #include "sys/symbol.h"
@@ -31,7 +32,8 @@ struct python_api {
 	void *(*PyGILState_GetThisThreadState)(void);
 	int (*PyGILState_Ensure)(void);
 	void (*PyGILState_Release)(int);
-	int (*Py_IsFinalizing)(void); /* _Py_IsFinalizing before 3.13 */
+	int (*Py_IsFinalizing)(void);    /* _Py_IsFinalizing before 3.13 */
+	const unsigned long *Py_Version; /* since 3.11 */
 	/* _Py_GetAllocatedBlocks, _Py_GetGlobalAllocatedBlocks since 3.12 */
 	intptr_t (*Py_GetAllocatedBlocks)(void);
 };
@@ -71,6 +73,7 @@ static bool resolve_api(struct python_api *out)
 	if (!FIND(Py_IsInitialized))
 		return false;
 	FIND(Py_AddPendingCall);
+	FIND(Py_Version);
 	FIND(PyGC_Collect);
 	FIND(PyGC_IsEnabled);
 	FIND(PyGILState_GetThisThreadState);
@@ -99,6 +102,15 @@ bool mt_python_is_running(void)
 {
 	return !atomic_load_explicit(&ended, memory_order_acquire) && find_api() &&
 	       api.Py_IsInitialized() && !(api.Py_IsFinalizing && api.Py_IsFinalizing());
+}
+
+/* Since 3.13 a pending call is for the thread that has started Python. In a child that another
+ * thread has forked, Py_AddPendingCall writes to the freed state of that thread. */
+static bool add_call(int (*function)(void *), void *argument)
+{
+	if (api.Py_Version && *api.Py_Version >= 0x030d0000 && !mt_main_thread_is_first())
+		return false;
+	return api.Py_AddPendingCall(function, argument) == 0;
 }
 
 /* Reads the figures that only Python has: objects in its own arenas, and PyTorch's device cache. */
@@ -282,7 +294,7 @@ void mt_python_collect(const struct mt_python_options *options, struct mt_python
 	call.options = *options;
 	call.view = view;
 	atomic_store_explicit(&call.state, CALL_QUEUED, memory_order_release);
-	if (api.Py_AddPendingCall(pending, NULL) != 0) {
+	if (!add_call(pending, NULL)) {
 		atomic_store_explicit(&call.state, CALL_NONE, memory_order_release);
 		return;
 	}
@@ -312,7 +324,7 @@ bool mt_python_collect_soon(void (*flush_thread)(void))
 	call.view = view;
 	atomic_store_explicit(&call.is_detached, true, memory_order_relaxed);
 	atomic_store_explicit(&call.state, CALL_QUEUED, memory_order_release);
-	if (api.Py_AddPendingCall(pending, NULL) == 0)
+	if (add_call(pending, NULL))
 		return true;
 	atomic_store_explicit(&call.is_detached, false, memory_order_relaxed);
 	atomic_store_explicit(&call.state, CALL_NONE, memory_order_release);
@@ -328,8 +340,7 @@ void mt_python_expedite(void)
 
 bool mt_python_queue(int (*function)(void *), void *argument)
 {
-	return mt_python_is_running() && mt_python_gpu_find() &&
-	       api.Py_AddPendingCall(function, argument) == 0;
+	return mt_python_is_running() && mt_python_gpu_find() && add_call(function, argument);
 }
 
 bool mt_python_take_late(struct mt_python_outcome *out)

@@ -4,10 +4,13 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "sys/attr.h"
 #include "sys/lazy_symbols.h"
 #include "sys/os.h"
 #include "sys/symbol.h"
 #include "python/line_table.h"
+#include "python/name_table.h"
+#include "python/python.h"
 #include "python/object_domains.h"
 
 #define OLDEST_MINOR 9
@@ -19,6 +22,8 @@
  * and mostly one for equal file names. */
 #define STACK_CACHE 4096u
 #define NAME_CACHE  256u
+/* calls of the layer in a forked child, a power of two, before it asks for the end of tracing */
+#define FIRST_CALL 64u
 
 #define FUNCTIONS(X)                                                                               \
 	X(const char *, Py_GetVersion, (void))                                                     \
@@ -125,13 +130,36 @@ static struct mt_python_allocator raw_before;
 /* Threads with the GIL read it for each block. Whatever value they see is right: no ordering. */
 static _Atomic bool is_bypassed;
 /* Changed and read under the GIL, but for the fork handler. */
-static bool is_placed; /* tracemalloc traces, or would if it were not bypassed, for the shim */
+static bool is_placed;    /* tracemalloc traces, or would if it were not bypassed, for the shim */
+static bool is_inherited; /* by a forked child, which shall stop it */
+static uint32_t inherited_calls; /* of the layer in the child */
 
-static const struct mt_python_allocator *next_of(const void *context)
+/* A pending call, in a forked child. */
+static int stop_inherited(void *unused)
+{
+	(void)unused;
+	if (is_inherited && mt_tracing_is_here())
+		mt_tracing_stop();
+	return 0;
+}
+
+/* tracemalloc costs a look-up for each new object, bypassed or not, until a forked child stops it.
+ * The child's Python asks for that by itself, from inside a call of the layer: it holds the GIL,
+ * and has made its locks again. Before it knows its new main thread the pending call may be
+ * overlooked, and its queue may be full: so it asks again, ever more rarely. */
+static MT_COLD const struct mt_python_allocator *bypassed(const struct layer *layer)
+{
+	if (is_inherited && ++inherited_calls >= FIRST_CALL &&
+	    !(inherited_calls & (inherited_calls - 1)))
+		(void)mt_python_queue(stop_inherited, NULL);
+	return &layer->before;
+}
+
+static inline const struct mt_python_allocator *next_of(const void *context)
 {
 	const struct layer *layer = context;
 
-	return atomic_load_explicit(&is_bypassed, memory_order_relaxed) ? &layer->before
+	return atomic_load_explicit(&is_bypassed, memory_order_relaxed) ? bypassed(layer)
 									: &layer->tracemalloc;
 }
 
@@ -201,11 +229,12 @@ void mt_tracing_bypass(void)
 	atomic_store_explicit(&is_bypassed, true, memory_order_relaxed);
 }
 
-/* The child has tracemalloc as its parent had it. Its tables stay until a look of its own. */
 void mt_tracing_fork_child(void)
 {
 	mt_lazy_symbols_fork_child(&found_api);
 	mt_tracing_bypass();
+	is_inherited = is_placed;
+	inherited_calls = 0;
 }
 
 /* ---- helpers: each accepts NULL, and returns with no Python error set ---- */
@@ -359,6 +388,7 @@ static void stop_with(void *module)
 {
 	mt_tracing_bypass();
 	set_mark(module, api._Py_NoneStruct);
+	is_inherited = false;
 	if (!is_removable()) {
 		release(checked(call_function(module, "clear_traces")));
 		return;
@@ -376,7 +406,7 @@ static bool remove_leftover(void *module)
 	if (is_tracing(module) && atomic_load_explicit(&is_bypassed, memory_order_relaxed))
 		stop_with(module);
 	else
-		is_placed = false; /* the program has stopped it */
+		is_placed = is_inherited = false; /* the program has stopped it */
 	return !is_placed;
 }
 
@@ -406,7 +436,7 @@ enum mt_lines_outcome mt_tracing_start(uint32_t *depth, bool *out_is_own)
 /* The program has stopped, cleared or restarted tracemalloc: where it traces, it shall. */
 static void leave(void *module)
 {
-	is_placed = false;
+	is_placed = is_inherited = false;
 	if (module && is_tracing(module))
 		atomic_store_explicit(&is_bypassed, false, memory_order_relaxed);
 }
@@ -493,9 +523,9 @@ static uint32_t read_stack(void *stack)
 		if (!name || !line)
 			return MT_LINE_TABLE_NONE;
 		frames[i].name = place_of_name(name);
-		frames[i].line = (uint32_t)api.PyLong_AsUnsignedLongLong(line);
-		if (frames[i].name == MT_LINE_TABLE_NONE)
-			return MT_LINE_TABLE_NONE;
+		frames[i].line = frames[i].name == MT_NAME_TABLE_REST
+					 ? 0
+					 : (uint32_t)api.PyLong_AsUnsignedLongLong(line);
 	}
 	return count > 0 ? mt_line_table_stack(frames, (uint32_t)count) : MT_LINE_TABLE_NONE;
 }

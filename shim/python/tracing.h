@@ -54,7 +54,8 @@ enum mt_lines_outcome mt_tracing_read(bool is_own, uint32_t reading, uint64_t ro
  * empty tables, until a later look. GIL. */
 void mt_tracing_stop(void);
 
-/* Bypasses tracemalloc in a forked child. */
+/* Bypasses tracemalloc in a forked child. Its Python's first allocation then queues a pending call
+ * that stops it, as mt_tracing_stop. Tracing that the program has started goes on. */
 void mt_tracing_fork_child(void);
 
 #endif

@@ -28,6 +28,11 @@ static const _Atomic uint32_t *_Atomic word;
  * for all other threads, which lies behind the id. */
 static ptrdiff_t id_offset;
 
+/* The main thread of the process that has loaded the library; 0: unknown. A child of its fork has
+ * it under the same name. */
+static pthread_t first;
+static bool is_first = true; /* this process's main thread is that one */
+
 static const _Atomic uint32_t *own_word(ptrdiff_t offset)
 {
 	return (const _Atomic uint32_t *)(const void *)((const char *)pthread_self() + offset);
@@ -51,8 +56,9 @@ void mt_main_thread_init(void)
 	int kept = errno;
 	const _Atomic uint32_t *at = NULL;
 
-	if (mt_os_gettid() == mt_os_getpid() &&
-	    mt_raw_syscall(SYS_prctl, PR_GET_TID_ADDRESS, &at) == 0 && at) {
+	if (mt_os_gettid() == mt_os_getpid())
+		first = pthread_self();
+	if (first && mt_raw_syscall(SYS_prctl, PR_GET_TID_ADDRESS, &at) == 0 && at) {
 		id_offset = find_id((ptrdiff_t)((uintptr_t)at - (uintptr_t)pthread_self()),
 				    (uint32_t)mt_os_getpid());
 		atomic_store_explicit(&word, load(at) ? at : NULL, memory_order_relaxed);
@@ -64,10 +70,16 @@ void mt_main_thread_fork_child(pid_t own_pid)
 {
 	const _Atomic uint32_t *at = own_word(id_offset);
 
+	is_first = is_first && (!first || pthread_equal(first, pthread_self()));
 	/* A word that does not hold the thread's id is another one. */
 	if (id_offset)
 		atomic_store_explicit(&word, load(at) == (uint32_t)own_pid ? at : NULL,
 				      memory_order_relaxed);
+}
+
+bool mt_main_thread_is_first(void)
+{
+	return is_first;
 }
 
 void mt_main_thread_forget(void)

@@ -17,6 +17,10 @@ void mt_main_thread_init(void);
  * call. */
 void mt_main_thread_fork_child(pid_t own_pid);
 
+/* Returns false in a child that another thread than the main thread has forked, and in all children
+ * of that. True where it is not known. */
+bool mt_main_thread_is_first(void);
+
 /* Stops reading the word: the main thread ends through libc, which may free it. From here on
  * mt_main_thread_has_ended returns false. */
 void mt_main_thread_forget(void);

@@ -275,6 +275,24 @@ ssize_t mt_os_write_at(int fd, const void *from, size_t bytes, uint64_t offset)
 	return keep_errno(mt_raw_syscall(SYS_pwrite64, fd, from, bytes, offset), kept);
 }
 
+bool mt_os_write_whole(int fd, const void *from, size_t bytes, uint64_t *offset)
+{
+	const char *at = from;
+
+	while (bytes > 0) {
+		ssize_t written = mt_os_write_at(fd, at, bytes, *offset);
+
+		if (written == -EINTR)
+			continue;
+		if (written <= 0)
+			return false;
+		at += written;
+		bytes -= (size_t)written;
+		*offset += (uint64_t)written;
+	}
+	return true;
+}
+
 ssize_t mt_os_read_file(const char *path, char *out, size_t out_bytes)
 {
 	size_t length = 0;

@@ -99,6 +99,8 @@ int mt_os_open_at(int folder, const char *name, int flags, unsigned int mode);
 void mt_os_close(int fd);
 ssize_t mt_os_read_at(int fd, void *out, size_t bytes, uint64_t offset);
 ssize_t mt_os_write_at(int fd, const void *from, size_t bytes, uint64_t offset);
+/* The same until all is written, and adds to *offset what is. Returns false where a write fails. */
+bool mt_os_write_whole(int fd, const void *from, size_t bytes, uint64_t *offset);
 
 /* stat, lstat and fstat as bare system calls. libfaketime's wait for a semaphore that exists
  * neither early in the process nor at its end. Return 0, or -errno. */

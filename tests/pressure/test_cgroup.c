@@ -42,6 +42,30 @@ Test(cgroup, of_all_groups_above_the_one_that_is_nearest_to_its_limit_wins)
 	expect(499, 500, V2_MOUNT "/a/b/c/memory.max");
 }
 
+/* A container in a container in a pod: 40 levels, of which the outermost has the limit; and more
+ * than are kept. */
+Test(cgroup, the_limit_of_a_group_far_above_is_found)
+{
+	char path[200] = "/top";
+
+	v2_group(V2_MOUNT "/top", 900, 1100, 0, 0);
+	for (int level = 1; level < 80; level++) {
+		char full[300];
+
+		strcat(path, "/a");
+		snprintf(full, sizeof(full), V2_MOUNT "%s", path);
+		put_in(full, "memory.current", mb(10));
+		put_in(full, "memory.max", "max\n");
+		if (level != 40)
+			continue;
+		in_v2(path);
+		expect(900, 1100, V2_MOUNT "/top/memory.max");
+	}
+	in_v2(path);
+	mt_cgroup_fork_child();
+	cr_expect_not(look().is_cgroup, "the machine's");
+}
+
 Test(cgroup, file_pages_that_can_go_at_once_do_not_count_once_it_matters)
 {
 	in_v2("/a");

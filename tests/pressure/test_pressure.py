@@ -118,7 +118,7 @@ def test_stall_of_the_group_counts_once_its_total_has_grown(puppet, env, files, 
 	record = wait_for(lambda: pressures(mt_dir, actor.pid, "stall"), SOON_S)[0]
 
 	assert record["level"] == "heavy"
-	assert re.search(r"tasks wait for memory \d+\.\d % of the time", actor.end()[1])
+	assert re.search(r"memory pressure: tasks of this cgroup waited \d+\.\d % of the time for memory \(PSI\); RAM at 82", actor.end()[1])
 
 
 def test_the_stall_of_the_file_that_systemd_names_counts(puppet, env, files, mt_dir, awake, wait_for, tmp_path):
@@ -352,3 +352,22 @@ def test_how_often_an_idle_process_wakes_depends_on_how_near_the_limit_is(puppet
 
 	woken = switches(actor.pid) - before
 	assert most // 3 <= woken <= most
+
+
+# ---- huge blocks that are hardly touched ----
+
+def test_a_storm_of_huge_blocks_far_from_the_limit_asks_the_kernel_for_little(spawn, compile_c, env, files, stats, control):
+	"""On paper its blocks pass the limit again and again; no more than 50 MB of them are ever there."""
+	files.set(current=500, limit=24_000)
+	settings = env(MIN_MB=0, ALLOCATOR="jemalloc", CGROUP=files.path)
+	began = time.monotonic()
+	program = spawn([compile_c("pressure_storm.c", "-pthread")], settings)
+	asked = program.stdout.readline()
+	if not asked and program.wait(10) == 77:
+		pytest.skip("no seccomp filter may be set here")
+	turns = (time.monotonic() - began) / 0.05  # of 50 ms: as many times somebody may return memory
+
+	figures = stats(program.pid, settings)
+
+	assert int(asked) < 100 + 4 * turns, "6,000 blocks"
+	assert figures["pressure_wait_count"] < 20 + 2 * turns

@@ -567,3 +567,55 @@ Test(pressure_policy, limits_no_growth_where_no_limit_counts)
 	cr_expect_not(mt_pressure_limits_growth(&now, &tell.cfg, &ring_bytes),
 		      "nothing is left to be saved");
 }
+
+static bool warns(struct mt_pressure *pressure, struct mt_pressure_sample *now)
+{
+	struct mt_launch_env facts = {.world_size = 1};
+	struct mt_config cfg;
+
+	mt_config_defaults(&cfg);
+	now->now_ns += 2 * MT_NS_PER_S;
+	return mt_pressure_decide(pressure, now, &cfg, &facts).warns;
+}
+
+/* An idle service beside others that fill the machine, or make its tasks wait. */
+Test(pressure_policy, others_are_no_reason_to_warn)
+{
+	struct mt_pressure pressure = {0};
+	struct mt_pressure_sample now = {.now_ns = MT_NS_PER_S,
+					 .limit_bytes = 16000 * MB,
+					 .used_bytes = 700 * MB,
+					 .exact = true,
+					 .is_machines = true,
+					 .psi_known = true,
+					 .own_bytes = 100 * MB};
+
+	cr_expect_not(warns(&pressure, &now));
+	now.some_us += 1000000;
+	cr_expect_not(warns(&pressure, &now));
+	cr_expect_eq(pressure.level, MT_PRESSURE_WARN, "it cleans up all the same");
+	now.used_bytes = 15000 * MB;
+	cr_expect_not(warns(&pressure, &now));
+	cr_expect_eq(pressure.level, MT_PRESSURE_CRITICAL);
+	now.own_bytes = 2000 * MB;
+	cr_expect(warns(&pressure, &now), "it holds an eighth of the machine itself");
+	cr_expect_not(warns(&pressure, &now), "once");
+}
+
+Test(pressure_policy, the_own_cgroup_is_a_reason_to_warn)
+{
+	struct mt_pressure pressure = {0};
+	struct mt_pressure_sample now = {.now_ns = MT_NS_PER_S,
+					 .limit_bytes = 1000 * MB,
+					 .used_bytes = 600 * MB,
+					 .exact = true,
+					 .psi_known = true,
+					 .psi_is_own = true,
+					 .own_bytes = 10 * MB};
+
+	cr_expect_not(warns(&pressure, &now));
+	now.some_us += 300000;
+	cr_expect(warns(&pressure, &now));
+	now.used_bytes = 920 * MB;
+	cr_expect(warns(&pressure, &now));
+}

@@ -63,8 +63,26 @@ Test(pressure_text, names_what_else_tells_of_pressure)
 	pressure.levels[MT_PRESSURE_EVENTS] = MT_PRESSURE_CRITICAL;
 	pressure.levels[MT_PRESSURE_STALL] = MT_PRESSURE_WARN;
 	pressure.stall_thousandths = 142;
-	expect("memory pressure: the container has reached its limit, tasks wait for memory 14.2 "
-	       "% of the time: heavy cleanup");
+	expect("memory pressure: the container has reached its limit, tasks of this machine waited "
+	       "14.2 % of the time for memory (PSI): heavy cleanup");
+}
+
+Test(pressure_text, begins_with_the_reason)
+{
+	pressure.levels[MT_PRESSURE_STALL] = MT_PRESSURE_WARN;
+	pressure.stall_thousandths = 120;
+	look.psi_is_own = true;
+	plan.cleanup = MT_LEVEL_PURGE;
+	expect("memory pressure: tasks of this cgroup waited 12.0 % of the time for memory (PSI); "
+	       "RAM at 87.3 % of 512 MB (/a/b/memory.max), load 1.9 on 2 CPUs: purge");
+	pressure.levels[MT_PRESSURE_STALL] = MT_PRESSURE_NONE;
+	pressure.levels[MT_PRESSURE_DEVICE] = MT_PRESSURE_WARN;
+	pressure.device_levels[1] = MT_PRESSURE_WARN;
+	look.devices_count = 2;
+	look.devices[0] = (struct mt_pressure_device){0, 100, 1000};
+	look.devices[1] = (struct mt_pressure_device){1, 870, 1000};
+	expect("memory pressure: GPU 1 at 87.0 %; RAM at 87.3 % of 512 MB (/a/b/memory.max), "
+	       "GPU 0 at 10.0 %, load 1.9 on 2 CPUs: purge");
 }
 
 Test(pressure_text, names_the_own_limit)

@@ -84,6 +84,22 @@ Test(psi, the_figures_of_the_group_are_taken_before_the_machines)
 	cr_expect_eq(look().some_us, 1000);
 }
 
+Test(psi, what_the_whole_machine_waits_for_is_not_of_this_process)
+{
+	put("/proc/pressure/memory", TEXT(1000, 500));
+	put("/root/memory.pressure", TEXT(1000, 500));
+	put("/group/memory.pressure", TEXT(7, 3));
+	put("/group/cgroup.events", "populated 1\n");
+	put("/v2/memory.pressure", TEXT(7, 3));
+	put("/v2/memory.current", "4096\n");
+	cr_expect_not(look().is_own);
+	cr_expect_not(look_of(in_root("/root")).is_own, "the root of all groups");
+	cr_expect(look_of(in_root("/group")).is_own);
+	cr_expect(look_of(in_root("/v2")).is_own);
+	snprintf(watched, sizeof(watched), "/root/memory.pressure");
+	cr_expect(look().is_own, "it was named");
+}
+
 Test(psi, where_the_group_tells_nothing_the_machine_does)
 {
 	put("/proc/pressure/memory", TEXT(1000, 500));

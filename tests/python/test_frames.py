@@ -1,6 +1,8 @@
 """mtctl sites on a Python program: the line of Python above the C frames of each sample, read from the interpreter's own frames in the
 thread that allocates, with the GIL or without it."""
+import json
 import pathlib
+import select
 
 import pytest
 
@@ -64,8 +66,9 @@ def bytes_by_line(control, one):
 	return sums
 
 
-def started(steer, env, awake, python, path):
-	one = steer([python, path], env(MIN_MB=0, PROF="on", MALLOC_CONF="lg_prof_sample:15"))
+def started(steer, env, awake, python, path, sample=15):
+	one = steer([python, path], env(MIN_MB=0, PROF="on", MALLOC_CONF=f"lg_prof_sample:{sample}"))
+	assert select.select([one.process.stdout], [], [], 60)[0], "it hangs"
 	assert one.process.stdout.readline() == "ready\n"
 	awake(one.pid, one.env)
 	return one
@@ -93,6 +96,36 @@ def test_a_python_whose_frames_are_not_known_has_c_frames_alone(steer, env, awak
 	sums = bytes_by_line(control, one)
 
 	assert set(sums) == {None} and sums[None] > 20 * MB
+
+
+# Each file has a name of its own, and each block of it is sampled.
+GENERATED = r'''
+import ctypes, sys
+libc = ctypes.CDLL(None)
+libc.malloc.restype = ctypes.c_void_p
+kept = []
+text = "def run(keep, malloc):\n    keep.append(malloc(20_000))\n"
+for number in range(34_000):
+    made = {}
+    exec(compile(text, f"/app/gen{number}.py", "exec"), made)
+    made["run"](kept, libc.malloc)
+print("ready", flush=True)
+sys.stdin.read()
+'''
+
+
+@pytest.mark.slow
+def test_a_program_that_compiles_without_end_goes_on_and_the_lines_beyond_the_table_have_one_name(steer, env, awake, control, tmp_path):
+	path = tmp_path / "program.py"
+	path.write_text(GENERATED)
+	one = started(steer, env, awake, PYTHON, path, sample=12)
+
+	done = control(one.env, "sites", one.pid, "--json", "--top=0")
+	sites = json.loads(done.stdout)["sites"]
+	assert len({site["python"] for site in sites if str(site["python"]).startswith("/app/gen")}) > 10_000
+	caller = GENERATED.splitlines().index('    made["run"](kept, libc.malloc)') + 1
+	rest = [site for site in sites if "<further files and lines>:0" in site["frames"] and site["python"] == f"{path}:{caller}"]
+	assert sum(site["bytes"] for site in rest) > 100 * MB
 
 
 TORCH = """
