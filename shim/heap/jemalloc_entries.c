@@ -35,6 +35,8 @@ static __attribute__((naked)) void awake_free(void *ptr __attribute__((unused)))
 {
 	__asm__("cmpq mt_brk_range_end(%rip), %rdi\n\t"
 		"jae je_free\n\t"
+		"cmpq mt_brk_range_base(%rip), %rdi\n\t"
+		"jb je_free\n\t"
 		"jmp free_low");
 }
 #else

@@ -74,3 +74,14 @@ def test_it_wakes_up_on_a_stack_of_8_kb(run, env, compile_c, where, how):
 	"""The start of jemalloc needs 12 kB of stack, and has a stack of its own."""
 	got = run([compile_c("small_stack.c"), where, how], env())
 	assert (got.returncode, got.stdout, got.stderr) == (0, "well\n", "")
+
+
+def test_an_address_space_that_is_filled_from_below_costs_a_pair_two_instructions(run, env, compile_c):
+	"""After ulimit -s unlimited libc's old blocks lie above all others: each free took the slow path, and 20 instructions."""
+	program = compile_c("step_count.c")
+
+	usual, legacy = (run([program, layout], env()) for layout in ("usual", "legacy"))
+
+	if 3 in (usual.returncode, legacy.returncode):
+		pytest.skip("no process may be traced here")
+	assert 0 < int(usual.stdout) <= int(legacy.stdout) <= int(usual.stdout) + 4
