@@ -47,7 +47,8 @@ int main(int argc, char **argv)
 		return 3;
 	do {
 		steps++;
-		if (ptrace(PTRACE_SINGLESTEP, pid, NULL, NULL) != 0 || waitpid(pid, &status, 0) != pid)
+		if (ptrace(PTRACE_SINGLESTEP, pid, NULL, NULL) != 0 ||
+		    waitpid(pid, &status, 0) != pid)
 			return 3;
 	} while (WIFSTOPPED(status) && WSTOPSIG(status) == SIGTRAP);
 	kill(pid, SIGKILL);
