@@ -225,7 +225,7 @@ void mt_backend_use_jemalloc(void)
 static bool wakes_at_once(const struct mt_config *config)
 {
 	return config->allocator == MT_ALLOCATOR_JEMALLOC || config->min_mb == 0 ||
-	       config->prof != MT_PROF_NONE || config->malloc_conf[0];
+	       config->prof != MT_PROF_NONE || config->malloc_conf[0] || config->check;
 }
 
 enum mt_backend_choice mt_backend_choose(const struct mt_config *config,

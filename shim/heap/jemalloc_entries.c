@@ -11,6 +11,7 @@
 #include "heap/entries.h"
 #include "heap/growth.h"
 #include "heap/jemalloc.h"
+#include "heap/jemalloc_errors.h"
 #include "heap/jemalloc_large.h"
 #include "heap/jemalloc_names.h"
 #include "sys/attr.h"
@@ -68,7 +69,7 @@ static size_t awake_malloc_usable_size(void *ptr)
 		       : je_malloc_usable_size(ptr);
 }
 
-static const struct mt_heap_ops direct_ops = {
+static struct mt_heap_ops direct_ops = {
 	.malloc = je_malloc,
 	.calloc = je_calloc,
 	.realloc = awake_realloc,
@@ -82,6 +83,32 @@ static const struct mt_heap_ops direct_ops = {
 const struct mt_heap_ops *mt_jemalloc_ops(void)
 {
 	return &direct_ops;
+}
+
+/* ---- MT_CHECK=1 ---- */
+
+static void check(const char *call, const void *ptr)
+{
+	if (ptr && !mt_brk_range_has(ptr))
+		mt_jemalloc_errors_check(call, ptr);
+}
+
+static void checked_free(void *ptr)
+{
+	check("free()", ptr);
+	awake_free(ptr);
+}
+
+static void *checked_realloc(void *ptr, size_t size)
+{
+	check("realloc()", ptr);
+	return awake_realloc(ptr, size);
+}
+
+void mt_jemalloc_check_pointers(void)
+{
+	direct_ops.free = checked_free;
+	direct_ops.realloc = checked_realloc;
 }
 
 /* ---- a check of growth ---- */
@@ -111,7 +138,7 @@ static MT_COLD void event_free(void *ptr)
 {
 	bool is_large = awake_malloc_usable_size(ptr) >= MT_JEMALLOC_LARGE_LEAST;
 
-	awake_free(ptr);
+	direct_ops.free(ptr);
 	if (is_large)
 		event();
 }
