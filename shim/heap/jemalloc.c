@@ -218,9 +218,12 @@ pid_t mt_je_getpid(void)
  * glibc, whose plain mutexes note the thread that holds them. */
 int mt_je_pthread_mutex_lock(pthread_mutex_t *mutex)
 {
-	if (mt_unlikely(mt_raw_clone_was_worker(
-		    __atomic_load_n(&mutex->__data.__owner, __ATOMIC_RELAXED))))
+	int owner = __atomic_load_n(&mutex->__data.__owner, __ATOMIC_RELAXED);
+
+	if (mt_unlikely(mt_raw_clone_was_worker(owner)))
 		(void)pthread_mutex_init(mutex, NULL);
+	else
+		mt_jemalloc_errors_check_owner(owner);
 	return pthread_mutex_lock(mutex);
 }
 

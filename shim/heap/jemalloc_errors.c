@@ -10,6 +10,7 @@
 #include "heap/jemalloc_names.h"
 #include "sys/attr.h"
 #include "sys/format.h"
+#include "sys/os.h"
 #include "sys/raw_syscall.h"
 
 /* never a foreign library's of that name */
@@ -174,6 +175,13 @@ void mt_jemalloc_errors_check(const char *call, const void *ptr)
 }
 
 /* ---- where jemalloc comes by ---- */
+
+/* A signal handler has interrupted the allocator, and would wait for itself. */
+void mt_jemalloc_errors_check_owner(int owner)
+{
+	if (mt_unlikely(owner && owner == mt_os_gettid()))
+		fail("malloc()", "called by a signal handler that has interrupted it");
+}
 
 /* jemalloc takes it on trust that the heap has this address, and would crash. */
 uint64_t *__wrap_je_rtree_leaf_elm_lookup_hard(void *thread, void *tree, void *context,

@@ -2,7 +2,7 @@
  * is no block. As libc's malloc does, it writes a line to descriptor 2 and aborts. Where jemalloc
  * comes by anyway, and its hot paths cost nothing more, errors are found in any case: a large block
  * freed twice, memory that is not the heap's, a slab that is empty by its count and not by its
- * bits. MT_CHECK=1 looks at each pointer before it is freed. Reads jemalloc's own data, whose
+ * bits, a signal handler that allocates inside malloc. MT_CHECK=1 looks at each pointer before it is freed. Reads jemalloc's own data, whose
  * layout is tried at the start; a version of another layout finds nothing. Any thread. Takes no
  * lock, never allocates. */
 #ifndef MT_HEAP_JEMALLOC_ERRORS_H
@@ -20,5 +20,8 @@ void mt_jemalloc_errors_check(const char *call, const void *ptr);
 
 /* Aborts where jemalloc is about to free an extent that is NULL or is not in use. */
 void mt_jemalloc_errors_check_large(const void *extent);
+
+/* Aborts where the calling thread is the owner of the lock that jemalloc is about to wait for. */
+void mt_jemalloc_errors_check_owner(int owner);
 
 #endif

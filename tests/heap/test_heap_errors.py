@@ -61,3 +61,12 @@ def test_python_goes_on_with_mt_check(run, env):
 	got = run([sys.executable, "-c", program], env(CHECK=1, PYTHON_MALLOC="malloc"))
 
 	assert (got.returncode, got.stdout, got.stderr) == (0, "ends\n", "")
+
+
+def test_a_signal_handler_that_allocates_inside_malloc_does_not_hang(run, env, compile_c):
+	"""POSIX does not allow it. libc's malloc aborts; five of six runs waited for ever for a lock of their own thread."""
+	program = compile_c("handler_allocates.c")
+
+	ends = [run([program], env(), timeout=30).returncode for _ in range(4)]
+
+	assert set(ends) <= {0, -signal.SIGABRT, -signal.SIGSEGV}
