@@ -398,16 +398,6 @@ static const char *refusal(void)
 		       : "jemalloc cannot initialise";
 }
 
-static void begin_checks(void)
-{
-	bool is_known = mt_jemalloc_errors_begin();
-
-	if (mt_config()->check && is_known)
-		mt_jemalloc_check_pointers();
-	else if (mt_config()->check)
-		mt_log(MT_LOG_WARN, "MT_CHECK: the layout of this jemalloc is unknown");
-}
-
 const char *mt_jemalloc_begins(void)
 {
 	const char *reason;
@@ -420,7 +410,7 @@ const char *mt_jemalloc_begins(void)
 		mt_jemalloc_reserve_enter();
 	reason = first ? misfit() : refusal();
 	if (!reason) {
-		begin_checks();
+		mt_jemalloc_errors_begin();
 		mt_jemalloc_arena_begin();
 		mt_jemalloc_large_begin();
 	}

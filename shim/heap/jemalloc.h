@@ -11,9 +11,6 @@
 /* Returns its functions, which also take blocks from before the process woke up. */
 const struct mt_heap_ops *mt_jemalloc_ops(void);
 
-/* From now on free and realloc check their pointers. Before jemalloc serves. */
-void mt_jemalloc_check_pointers(void);
-
 /* Takes the thread key that jemalloc will need, before the program has taken those whose values
  * libc keeps inside the thread. Once, while the heap starts. Returns false where none of them is
  * left. */

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "core/log.h"
 #include "heap/asleep.h"
 #include "heap/brk_range.h"
 #include "heap/entries.h"
@@ -105,8 +106,12 @@ static void *checked_realloc(void *ptr, size_t size)
 	return awake_realloc(ptr, size);
 }
 
-void mt_jemalloc_check_pointers(void)
+static void check_pointers(void)
 {
+	if (!mt_jemalloc_errors_are_known()) {
+		mt_log(MT_LOG_WARN, "MT_CHECK: this jemalloc's layout is unknown");
+		return;
+	}
 	direct_ops.free = checked_free;
 	direct_ops.realloc = checked_realloc;
 }
@@ -163,6 +168,8 @@ void mt_heap_event_at_next_call(bool wanted)
 /* A process that wakes up is checked: memory that is not the heap's makes it large, too. */
 void mt_heap_serve_jemalloc(void)
 {
+	if (mt_config()->check)
+		check_pointers();
 	atomic_store_explicit(&event_is_due, true, memory_order_relaxed);
 	mt_heap_serve(&event_ops);
 }

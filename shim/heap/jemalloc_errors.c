@@ -128,19 +128,23 @@ static bool try_large(char *block)
 	return fits && state_of(extent) != 0;
 }
 
-bool mt_jemalloc_errors_begin(void)
+bool mt_jemalloc_errors_are_known(void)
+{
+	return is_known;
+}
+
+void mt_jemalloc_errors_begin(void)
 {
 	char *small, *large;
 
 	if (!je_arena_emap_global || !&__real_je_rtree_leaf_elm_lookup_hard)
-		return false;
+		return;
 	small = je_malloc(SMALL_BYTES);
 	large = je_malloc(LARGE_BYTES);
 	is_known = small && large && try_small(small);
 	is_known = large && try_large(large) && is_known;
 	je_free(small);
 	free_count_mask = is_known ? mt_jemalloc_page_bytes() / 4 - 1 : 0;
-	return is_known;
 }
 
 /* ---- MT_CHECK=1 ---- */

@@ -10,9 +10,11 @@
 
 #include <stdbool.h>
 
-/* Once, by the thread that starts jemalloc, before another uses it. Returns whether the layout of
- * this version is known. */
-bool mt_jemalloc_errors_begin(void);
+/* Tries the layout. Once, by the thread that starts jemalloc, before another uses it. */
+void mt_jemalloc_errors_begin(void);
+
+/* Returns whether the layout of this version is known. */
+bool mt_jemalloc_errors_are_known(void);
 
 /* Aborts unless ptr is a live block of jemalloc's; blocks in threads' caches count as live. call:
  * the first word of the line. */
