@@ -1,10 +1,10 @@
 /* heap/jemalloc_errors.h -- heap errors of the program: a block that is freed twice, a pointer that
- * is no block. As libc's malloc does, it writes a line to descriptor 2 and aborts. Where jemalloc
- * comes by anyway, and its hot paths cost nothing more, errors are found in any case: a large block
- * freed twice, memory that is not the heap's, a slab that is empty by its count and not by its
- * bits, a signal handler that allocates inside malloc. MT_CHECK=1 looks at each pointer before it is freed. Reads jemalloc's own data, whose
- * layout is tried at the start; a version of another layout finds nothing. Any thread. Takes no
- * lock, never allocates. */
+ * is no block. As libc's malloc does, it writes a line to descriptor 2 and aborts. Some errors are
+ * found in any case, outside jemalloc's hot paths: a large block freed twice, memory that is not
+ * the heap's, a slab that is empty by its count and not by its bits, a signal handler that
+ * allocates inside malloc. MT_CHECK=1 looks at each pointer before it is freed. Reads jemalloc's
+ * own data, whose layout is tried at the start; in a version of another layout it finds nothing.
+ * Any thread. Takes no lock, never allocates. */
 #ifndef MT_HEAP_JEMALLOC_ERRORS_H
 #define MT_HEAP_JEMALLOC_ERRORS_H
 
