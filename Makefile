@@ -105,7 +105,7 @@ endif
 shim_interposing := shim/purge/api.c shim/heap/register_atfork.c shim/core/exit_hooks.c shim/gpu/lookup.c \
 	shim/heap/heap.c shim/heap/no_driver.c shim/heap/jemalloc_entries.c shim/heap/composed.c shim/heap/glibc_accounting.c shim/heap/passthrough.c shim/heap/dlsym.c shim/heap/entries.c \
 	shim/heap/asleep.c shim/heap/libc_names.c shim/heap/malloc_control.c shim/python/address_limit.c shim/python/environment.c \
-	shim/compat/deepbind.c shim/compat/raw_fork.c shim/compat/single_thread.c shim/compat/thread_count.c \
+	shim/compat/asan.c shim/compat/deepbind.c shim/compat/raw_fork.c shim/compat/single_thread.c shim/compat/thread_count.c \
 	$(wildcard shim/signal/*.c)
 shim_obj := $(shim_src:%.c=$(B)/obj/%.o) $(shim_asm:%.S=$(B)/obj/%.o)
 
@@ -122,6 +122,9 @@ $(B)/obj/shim/%.o: shim/%.S Makefile
 early_flags := -fno-stack-protector -fno-builtin -fno-tree-loop-distribute-patterns
 $(addprefix $(B)/obj/shim/,sys/elf.o sys/elf_walk.o heap/dlsym.o gpu/lookup.o): shim_flags += $(early_flags)
 $(addprefix $(B)/obj/shim/,sys/elf.o sys/elf_walk.o heap/dlsym.o): shim_flags += -fno-sanitize=all
+
+# A tool behind us (ASan) walks the stack by frame pointers, and would leave out the caller of malloc.
+$(B)/obj/shim/heap/passthrough.o: shim_flags += -fno-omit-frame-pointer
 
 # Written again only when it differs: CUDA= may change between two runs.
 $(B)/gen/mtshim.map: shim/mtshim.map FORCE

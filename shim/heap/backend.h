@@ -170,6 +170,9 @@ const struct mt_backend_identity *mt_backend_identity(void);
 /* Returns whether a malloc that is bound before this library's serves the program. */
 bool mt_backend_is_shadowed(void);
 
+/* Returns whether that is no library's, but a tool's that replaces the function (valgrind). */
+bool mt_backend_is_replaced_by_tool(void);
+
 /* Returns the malloc that the program's calls reach, where its name leads to another one than this
  * library's; some address of this library where that cannot be found. Calls the loader. */
 const void *mt_backend_bound_malloc(void);

@@ -72,10 +72,11 @@ static inline bool mt_brk_range_is_inside(const void *block)
 	       atomic_load_explicit(&mt_brk_range_word, memory_order_relaxed);
 }
 
-/* Returns whether a block may be one of libc's: false for most of jemalloc's, which lie higher. */
+/* Returns whether a block may be one of libc's: false for most of jemalloc's. They lie higher, or
+ * lower where the kernel fills addresses from below (ulimit -s unlimited). */
 static inline bool mt_brk_range_may_have(const void *ptr)
 {
-	return (uintptr_t)ptr < mt_brk_range_end;
+	return (uintptr_t)ptr < mt_brk_range_end && (uintptr_t)ptr >= mt_brk_range_base;
 }
 
 /* The same, exactly. NULL is no block. */

@@ -151,12 +151,20 @@ const void *mt_backend_bound_malloc(void)
 		       : (const void *)(uintptr_t)mt_backend_bound_malloc;
 }
 
+static bool is_replaced;
+
+bool mt_backend_is_replaced_by_tool(void)
+{
+	return is_replaced;
+}
+
 static void identify_shadow(void)
 {
 	identify(mt_backend_bound_malloc(), "malloc is bound before ours and");
-	if (strcmp(identity.allocator, "mtshim") != 0)
-		return;
 	/* The name is bound to ours, and a call of it goes elsewhere. */
+	is_replaced = strcmp(identity.allocator, "mtshim") == 0;
+	if (!is_replaced)
+		return;
 	mt_format(identity.allocator, sizeof(identity.allocator), "unknown");
 	mt_format(identity.evidence, sizeof(identity.evidence),
 		  "a tool (valgrind?) replaces malloc while the program runs");
@@ -217,7 +225,7 @@ void mt_backend_use_jemalloc(void)
 static bool wakes_at_once(const struct mt_config *config)
 {
 	return config->allocator == MT_ALLOCATOR_JEMALLOC || config->min_mb == 0 ||
-	       config->prof != MT_PROF_NONE || config->malloc_conf[0];
+	       config->prof != MT_PROF_NONE || config->malloc_conf[0] || config->check;
 }
 
 enum mt_backend_choice mt_backend_choose(const struct mt_config *config,

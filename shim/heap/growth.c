@@ -14,6 +14,7 @@
 #include "heap/entries.h"
 #include "sys/attr.h"
 #include "sys/os.h"
+#include "sys/own_stack.h"
 #include "sys/rss.h"
 
 /* Reading the resident size costs as much as a hundred allocations. Each time it is still small the
@@ -54,18 +55,24 @@ static void check_later(bool failed)
 		atomic_store_explicit(&distance, 2 * now, memory_order_relaxed);
 }
 
+static void start_worker(void *unused)
+{
+	(void)unused;
+	if (!is_large())
+		check_later(false);
+	else if (!mt_init_start_worker())
+		check_later(true);
+}
+
+/* The start of a thread needs 5 kB of stack, which a coroutine may not have. */
 MT_COLD void mt_growth_note(void)
 {
 	if (!mt_state_is_on())
 		return;
 	if (mt_worker_is_running())
 		mt_components_grown();
-	else if (!mt_state_is_own_process())
-		return;
-	else if (!is_large())
-		check_later(false);
-	else if (!mt_init_start_worker())
-		check_later(true);
+	else if (mt_state_is_own_process())
+		mt_own_stack_call(start_worker, NULL);
 }
 
 static bool is_due(void)

@@ -116,12 +116,13 @@ static bool is_browser_zygote(void)
 /* No allocation passes through us where malloc is somebody else's, so growth would never be seen:
  * this is the only chance to start the worker. A thread that could do nothing is not started: the
  * program may be a browser, whose malloc is its own and whose sandboxes refuse a process of two
- * threads. */
+ * threads. A tool's user wants the program's errors: helgrind reports each flag of ours that goes
+ * without a lock, and what the tool's malloc keeps cannot be returned. */
 static bool shadowed_has_work(void)
 {
 	const struct mt_config *cfg = mt_config();
 
-	if (!mt_backend_is_shadowed())
+	if (!mt_backend_is_shadowed() || mt_backend_is_replaced_by_tool())
 		return false;
 	return (!mt_backend()->purge_impossible || cfg->min_mb == 0 || cfg->rss_limit_mb != 0 ||
 		mt_symbol(RTLD_DEFAULT, "Py_IsInitialized") != NULL) &&

@@ -19,6 +19,7 @@
 #include "heap/jemalloc_arena.h"
 #include "heap/jemalloc_check.h"
 #include "heap/jemalloc_conf.h"
+#include "heap/jemalloc_errors.h"
 #include "heap/jemalloc_event.h"
 #include "heap/jemalloc_fork.h"
 #include "heap/jemalloc_kernel.h"
@@ -342,6 +343,7 @@ const char *mt_jemalloc_begins(void)
 	first = je_malloc(1);
 	reason = first ? misfit() : refusal();
 	if (!reason) {
+		mt_jemalloc_errors_begin();
 		mt_jemalloc_arena_begin();
 		mt_jemalloc_large_begin();
 	}

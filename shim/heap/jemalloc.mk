@@ -17,9 +17,11 @@ jemalloc_hooked := $(jemalloc_called) readlink clock_gettime syscall pthread_con
 # Internal functions and variables have a contract in these versions alone. In another one they get names that nobody asks for: then what
 # they serve is left out, as where they are missing.
 jemalloc_known    := 5.2.1 5.3.0 5.3.1
-jemalloc_internal := arena_basic_stats_merge arena_choose_hard arena_decay arenas ehooks_default_zero_impl large_dalloc large_malloc \
+jemalloc_internal := arena_basic_stats_merge arena_choose_hard arena_dalloc_bin_locked_handle_newly_empty arena_dalloc_promoted arena_decay \
+	arena_emap_global arenas ehooks_default_zero_impl large_dalloc large_dalloc_prep_locked large_malloc \
 	large_palloc large_ralloc large_salloc manual_arena_base narenas_total_get opt_disable_large_size_classes opt_oversize_threshold opt_stats_interval \
-	opt_tcache tcache_arena_associate tcache_arena_reassociate tsd_tcache_enabled_data_init oversize_threshold stats_interval_event_handler stats_interval_new_event_wait \
+	opt_tcache tcache_arena_associate tcache_arena_reassociate tsd_tcache_enabled_data_init oversize_threshold rtree_leaf_elm_lookup_hard stats_interval_event_handler \
+	stats_interval_new_event_wait \
 	stats_interval_postponed_event_wait
 
 # What a thread does every so many bytes that it allocates, which jemalloc has to print statistics: ours come instead of its own
@@ -69,6 +71,14 @@ ifneq ($(call jemalloc_has,large_dalloc large_ralloc),)
 jemalloc_link := -Wl,--wrap=je_large_dalloc,--wrap=je_large_ralloc
 else
 jemalloc_lacks += the end of large blocks: they are returned at the ticks of the worker alone;
+endif
+
+# Where jemalloc comes by a heap error of the program (heap/jemalloc_errors.c).
+jemalloc_errors := arena_dalloc_bin_locked_handle_newly_empty arena_dalloc_promoted arena_emap_global large_dalloc_prep_locked rtree_leaf_elm_lookup_hard
+ifneq ($(call jemalloc_has,$(jemalloc_errors)),)
+jemalloc_link += $(foreach name,$(filter-out arena_emap_global,$(jemalloc_errors)),-Wl,--wrap=je_$(name))
+else
+jemalloc_lacks += what tells of heap errors: MT_CHECK finds none;
 endif
 
 # Large blocks that are allocated (heap/jemalloc_arena.c).

@@ -133,6 +133,9 @@ void mt_jemalloc_conf(const struct mt_config *config, char *out, size_t out_byte
 				      (unsigned long long)config->arena_max));
 	}
 	append_conf(out, out_bytes, prof_conf(config), 0);
+	/* a block in a cache looks as if it were in use */
+	if (config->check)
+		append_conf(out, out_bytes, "tcache:false", 0);
 	append_conf(out, out_bytes, stock_conf(), sizeof(refused_keys) / sizeof(refused_keys[0]));
 	append_conf(out, out_bytes, config->malloc_conf, REFUSED_ALWAYS);
 }

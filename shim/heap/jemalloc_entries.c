@@ -6,11 +6,13 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "core/log.h"
 #include "heap/asleep.h"
 #include "heap/brk_range.h"
 #include "heap/entries.h"
 #include "heap/growth.h"
 #include "heap/jemalloc.h"
+#include "heap/jemalloc_errors.h"
 #include "heap/jemalloc_large.h"
 #include "heap/jemalloc_names.h"
 #include "sys/attr.h"
@@ -35,6 +37,8 @@ static __attribute__((naked)) void awake_free(void *ptr __attribute__((unused)))
 {
 	__asm__("cmpq mt_brk_range_end(%rip), %rdi\n\t"
 		"jae je_free\n\t"
+		"cmpq mt_brk_range_base(%rip), %rdi\n\t"
+		"jb je_free\n\t"
 		"jmp free_low");
 }
 #else
@@ -66,7 +70,7 @@ static size_t awake_malloc_usable_size(void *ptr)
 		       : je_malloc_usable_size(ptr);
 }
 
-static const struct mt_heap_ops direct_ops = {
+static struct mt_heap_ops direct_ops = {
 	.malloc = je_malloc,
 	.calloc = je_calloc,
 	.realloc = awake_realloc,
@@ -80,6 +84,36 @@ static const struct mt_heap_ops direct_ops = {
 const struct mt_heap_ops *mt_jemalloc_ops(void)
 {
 	return &direct_ops;
+}
+
+/* ---- MT_CHECK=1 ---- */
+
+static void check(const char *call, const void *ptr)
+{
+	if (ptr && !mt_brk_range_has(ptr))
+		mt_jemalloc_errors_check(call, ptr);
+}
+
+static void checked_free(void *ptr)
+{
+	check("free()", ptr);
+	awake_free(ptr);
+}
+
+static void *checked_realloc(void *ptr, size_t size)
+{
+	check("realloc()", ptr);
+	return awake_realloc(ptr, size);
+}
+
+static void check_pointers(void)
+{
+	if (!mt_jemalloc_errors_are_known()) {
+		mt_log(MT_LOG_WARN, "MT_CHECK: this jemalloc's layout is unknown");
+		return;
+	}
+	direct_ops.free = checked_free;
+	direct_ops.realloc = checked_realloc;
 }
 
 /* ---- a check of growth ---- */
@@ -109,7 +143,7 @@ static MT_COLD void event_free(void *ptr)
 {
 	bool is_large = awake_malloc_usable_size(ptr) >= MT_JEMALLOC_LARGE_LEAST;
 
-	awake_free(ptr);
+	direct_ops.free(ptr);
 	if (is_large)
 		event();
 }
@@ -134,6 +168,8 @@ void mt_heap_event_at_next_call(bool wanted)
 /* A process that wakes up is checked: memory that is not the heap's makes it large, too. */
 void mt_heap_serve_jemalloc(void)
 {
+	if (mt_config()->check)
+		check_pointers();
 	atomic_store_explicit(&event_is_due, true, memory_order_relaxed);
 	mt_heap_serve(&event_ops);
 }

@@ -8,6 +8,7 @@
 #include "core/worker.h"
 #include "heap/jemalloc.h"
 #include "heap/jemalloc_arena.h"
+#include "heap/jemalloc_errors.h"
 #include "heap/jemalloc_pages.h"
 #include "sys/attr.h"
 #include "sys/libc.h"
@@ -119,6 +120,8 @@ int mt_je_pthread_mutex_lock(pthread_mutex_t *mutex)
 		return lock_in_fork(mutex);
 	if (mt_unlikely(mt_raw_clone_was_worker(owner_of(mutex))))
 		(void)pthread_mutex_init(mutex, NULL);
+	else
+		mt_jemalloc_errors_check_owner(owner_of(mutex));
 	return pthread_mutex_lock(mutex);
 }
 

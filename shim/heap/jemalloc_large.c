@@ -7,6 +7,7 @@
 #include "core/log.h"
 #include "heap/jemalloc_arena.h"
 #include "heap/jemalloc_check.h"
+#include "heap/jemalloc_errors.h"
 #include "heap/jemalloc_names.h"
 #include "sys/attr.h"
 
@@ -95,8 +96,10 @@ static size_t bytes_of(void *thread, const void *extent)
 
 void __wrap_je_large_dalloc(void *thread, void *extent)
 {
-	size_t bytes = bytes_of(thread, extent);
+	size_t bytes;
 
+	mt_jemalloc_errors_check_large(extent);
+	bytes = bytes_of(thread, extent);
 	__real_je_large_dalloc(thread, extent);
 	if (mt_unlikely(bytes >= MT_JEMALLOC_LARGE_LEAST) && on_freed)
 		on_freed();

@@ -12,6 +12,7 @@
 #include "heap/jemalloc_names.h"
 #include "sys/attr.h"
 #include "sys/raw_syscall.h"
+#include "sys/own_stack.h"
 #include "sys/symbol.h"
 #include "heap/entries.h"
 #include "core/init.h"
@@ -27,11 +28,18 @@ MT_EXPORT void malloc_stats_print(void (*write)(void *, const char *), void *arg
 
 MT_HEAP_OWN(malloc_trim)
 
-/* 1 only when pages really went back, whatever the allocator behind it claims. */
-MT_EXPORT int malloc_trim(size_t pad)
+static void trim(void *out)
 {
 	const struct mt_trim_request request = {
 		.reason = MT_REASON_MALLOC_TRIM, .level = MT_LEVEL_PURGE, .here = true};
+
+	mt_cleanup_run(&request, out);
+}
+
+/* 1 only when pages really went back, whatever the allocator behind it claims. A cleanup needs 5 kB
+ * of stack, and libc's malloc_trim next to none. */
+MT_EXPORT int malloc_trim(size_t pad)
+{
 	struct mt_stats_cleanup cleanup;
 	int (*next)(size_t);
 
@@ -40,7 +48,7 @@ MT_EXPORT int malloc_trim(size_t pad)
 		*(void **)(void *)&next = mt_symbol(RTLD_NEXT, "malloc_trim");
 		return next ? next(pad) : 0;
 	}
-	mt_cleanup_run(&request, &cleanup);
+	mt_own_stack_call(trim, &cleanup);
 	return cleanup.result == 1;
 }
 

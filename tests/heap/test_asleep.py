@@ -68,9 +68,24 @@ def test_blocks_elsewhere_that_were_made_before_the_settings_were_read_keep_it_o
 	assert says("early") == "grown: glibc\n"
 
 
-@pytest.mark.parametrize("how", ["large", "many"])
-@pytest.mark.parametrize("where", ["coroutine", "handler"])
-def test_it_wakes_up_on_a_stack_of_8_kb(run, env, compile_c, where, how):
-	"""The start of jemalloc needs 12 kB of stack, and has a stack of its own."""
-	got = run([compile_c("small_stack.c"), where, how], env())
+@pytest.mark.parametrize("settings", [{}, {"MIN_MB": 0}], ids=["asleep", "awake"])
+@pytest.mark.parametrize("what", ["large", "many", "family", "trim", "limit"])
+@pytest.mark.parametrize("where", ["coroutine", "thread", "handler"])
+def test_the_heap_family_needs_no_more_than_4_kb_of_stack(run, env, compile_c, where, what, settings):
+	"""Also where the process wakes up, its worker starts, or memory is purged at once."""
+	limit = {"LIMIT_MB": 100, "LOG_LEVEL": "error"} if what == "limit" else {}
+
+	got = run([compile_c("small_stack.c", "-Wl,-z,now"), where, what], env(**settings, **limit))
+
 	assert (got.returncode, got.stdout, got.stderr) == (0, "well\n", "")
+
+
+def test_an_address_space_that_is_filled_from_below_costs_a_pair_two_instructions(run, env, compile_c):
+	"""After ulimit -s unlimited libc's old blocks lie above all others: each free took the slow path, and 20 instructions."""
+	program = compile_c("step_count.c")
+
+	usual, legacy = (run([program, layout], env()) for layout in ("usual", "legacy"))
+
+	if 3 in (usual.returncode, legacy.returncode):
+		pytest.skip("no process may be traced here")
+	assert 0 < int(usual.stdout) <= int(legacy.stdout) <= int(usual.stdout) + 4

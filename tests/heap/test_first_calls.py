@@ -58,3 +58,10 @@ def test_threads_end_well_where_the_keys_inside_a_thread_are_all_taken(run, env,
 
 	assert (got.returncode, got.stdout, got.stderr) == (0, "160 threads\n", "")
 	assert (": jemalloc (" in (tmp_path / "log").read_text()) == (count < 32)
+
+
+@pytest.mark.parametrize("taken, settings", [(2, {}), (2, {"MIN_MB": 0}), (1, {"ALLOCATOR": "system"}), (0, {"ENABLE": 0})])
+def test_a_program_may_create_all_thread_keys_but_two(run, env, bare, compile_c, taken, settings):
+	program = compile_c("count_keys.c")
+
+	assert int(run([program], env(**settings)).stdout) == int(run([program], bare).stdout) - taken
