@@ -184,8 +184,13 @@ bool mt_jemalloc_counters(const void *counters, uint64_t *out_allocated, uint64_
  * moment, also before libc is initialised. Never starts the heap. */
 const struct mt_heap_ops *mt_early_ops(void);
 
-/* Returns the next allocator in line, uncounted: for MT_ENABLE=0, and for the system backend. */
+/* Returns the next allocator in line, uncounted: for MT_ENABLE=0, and for the system backend. The
+ * first call decides: any moment, also before libc is initialised and inside dlsym. */
 const struct mt_heap_ops *mt_system_plain_ops(void);
+
+/* Returns whether that is libc's own malloc. A wrapper's blocks lie in libc's heap too, so only
+ * then an address tells whose a block is. */
+bool mt_system_is_libc(void);
 
 /* Whether the library was built with the embedded jemalloc. */
 extern const bool mt_jemalloc_is_built;
