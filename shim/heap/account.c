@@ -308,7 +308,8 @@ static void add_up(struct mt_account_totals *out)
 	out->freed_bytes = freed + objects.freed_bytes;
 	/* A free may be seen before its allocation. Of objects, whole pages are allocated and
 	 * freed, and only a part of them is live. */
-	out->live_bytes = mt_sat_sub(allocated, freed) + objects.live_bytes;
+	out->malloc_live_bytes = mt_sat_sub(allocated, freed);
+	out->live_bytes = out->malloc_live_bytes + objects.live_bytes;
 	out->threads_count = linked_count;
 }
 

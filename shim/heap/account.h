@@ -48,6 +48,7 @@ struct mt_account_totals {
 	/* Their difference, less what is unused in pages of Python's objects; 0 while a free is
 	 * seen before its allocation. */
 	uint64_t live_bytes;
+	uint64_t malloc_live_bytes; /* the same without Python's objects, exact */
 	uint64_t threads_count;
 };
 

@@ -40,6 +40,12 @@ struct mt_heap_figures {
 	uint64_t free_bytes; /* free, resident or not; told by glibc alone */
 };
 
+/* The struct of mallinfo2(3), which headers have from glibc 2.33 on. */
+struct mt_mallinfo {
+	size_t arena, ordblks, smblks, hblks, hblkhd, usmblks, fsmblks, uordblks, fordblks,
+		keepcost;
+};
+
 /* Live blocks of one size class. */
 struct mt_heap_class {
 	uint64_t block_bytes;
@@ -108,6 +114,10 @@ struct mt_backend {
 	/* Fills dirty_bytes and active_bytes alone, at a fraction of the cost. Any thread. NULL, or
 	 * false: call figures instead. */
 	bool (*pages)(struct mt_heap_figures *out);
+	/* Fills arena (all that is mapped for blocks and resident), hblks, hblkhd (blocks that libc
+	 * would map by themselves) and keepcost (what a purge would return). Any thread; waits for
+	 * a purge up to 10 ms. NULL: it has a mallinfo of its own. */
+	void (*info)(struct mt_mallinfo *out);
 	/* Returns how many classes it has filled; as expensive as figures. NULL: unknown. */
 	uint32_t (*classes)(struct mt_heap_class *out, uint32_t most);
 	void (*purge)(struct mt_purge_outcome *out);
