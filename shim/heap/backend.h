@@ -116,8 +116,9 @@ struct mt_backend {
 	bool (*pages)(struct mt_heap_figures *out);
 	/* Fills arena (all that is mapped for blocks and resident), hblks, hblkhd (blocks that libc
 	 * would map by themselves) and keepcost (what a purge would return). Any thread; waits for
-	 * a purge up to 10 ms. NULL: it has a mallinfo of its own. */
-	void (*info)(struct mt_mallinfo *out);
+	 * a purge up to 10 ms. Returns false where they are old, since a purge is under way. NULL:
+	 * it has a mallinfo of its own. */
+	bool (*info)(struct mt_mallinfo *out);
 	/* Returns how many classes it has filled; as expensive as figures. NULL: unknown. */
 	uint32_t (*classes)(struct mt_heap_class *out, uint32_t most);
 	void (*purge)(struct mt_purge_outcome *out);

@@ -202,7 +202,7 @@ static enum mt_err check_setting(const struct mt_config *wanted, const char *nam
 
 static uint64_t tick(uint64_t now_ns, uint32_t bits)
 {
-	(void)bits;
+	mt_heap_trim_tick(bits);
 	return mt_heap_profile_tick(now_ns);
 }
 

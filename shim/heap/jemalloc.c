@@ -501,14 +501,14 @@ static bool jemalloc_figures(struct mt_heap_figures *out)
 	return true;
 }
 
-/* While a purge is under way: as of the last epoch. */
-static void jemalloc_info(struct mt_mallinfo *out)
+static bool jemalloc_info(struct mt_mallinfo *out)
 {
 	uint64_t page = mt_jemalloc_page_bytes();
+	bool is_new = false;
 
 	mt_jemalloc_know_thread();
 	if (mt_purge_enter_within(INFO_WAIT_NS)) {
-		(void)enter_epoch();
+		is_new = enter_epoch();
 		mt_purge_leave();
 	}
 	*out = (struct mt_mallinfo){
@@ -516,6 +516,7 @@ static void jemalloc_info(struct mt_mallinfo *out)
 			(ask("stats.arenas.4096.pdirty") + ask("stats.arenas.4096.pmuzzy")) * page};
 	out->arena = ask("stats.active") + out->keepcost;
 	mt_jemalloc_large_classes(LIBC_MMAP_THRESHOLD, &out->hblks, &out->hblkhd);
+	return is_new;
 }
 
 /* ---- purge ---- */

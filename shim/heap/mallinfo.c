@@ -34,7 +34,7 @@ X(, malloc_info, , )
 X(, malloc_stats, , )
 #undef X
 
-	static _Atomic size_t largest_bytes; /* of arena; no ordering */
+static _Atomic size_t largest_bytes; /* of arena; no ordering */
 
 /* Returns false where another allocator serves. */
 static bool gather(struct mt_mallinfo *out)
@@ -45,7 +45,7 @@ static bool gather(struct mt_mallinfo *out)
 	mt_init_start_heap();
 	if (!mt_state_is_on() || !mt_backend()->info)
 		return false;
-	mt_backend()->info(out);
+	(void)mt_backend()->info(out);
 	if (!mt_account_read(&totals))
 		return false;
 	(void)mt_glibc_info(&old);

@@ -10,6 +10,7 @@
 
 #include "heap/asleep.h"
 #include "heap/jemalloc_names.h"
+#include "heap/trim.h"
 #include "sys/attr.h"
 #include "sys/raw_syscall.h"
 #include "sys/symbol.h"
@@ -27,7 +28,8 @@ MT_EXPORT void malloc_stats_print(void (*write)(void *, const char *), void *arg
 
 MT_HEAP_OWN(malloc_trim)
 
-/* 1 only when pages really went back, whatever the allocator behind it claims. */
+/* 1 only when pages really went back, whatever the allocator behind it claims; or when the worker
+ * has many to return. */
 MT_EXPORT int malloc_trim(size_t pad)
 {
 	const struct mt_trim_request request = {
@@ -40,6 +42,8 @@ MT_EXPORT int malloc_trim(size_t pad)
 		*(void **)(void *)&next = mt_symbol(RTLD_NEXT, "malloc_trim");
 		return next ? next(pad) : 0;
 	}
+	if (mt_heap_trim_by_worker())
+		return 1;
 	mt_cleanup_run(&request, &cleanup);
 	return cleanup.result == 1;
 }
