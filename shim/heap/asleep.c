@@ -278,7 +278,7 @@ static const struct mt_heap_ops *prepare(void)
 
 const struct mt_heap_ops *mt_early_ops(void)
 {
-	const struct mt_heap_ops *ops = mt_system_is_libc() ? prepare() : NULL;
+	const struct mt_heap_ops *ops = mt_backend_libc_is_next() ? prepare() : NULL;
 
 	return ops ? ops : mt_system_plain_ops();
 }

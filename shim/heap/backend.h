@@ -201,7 +201,7 @@ const struct mt_heap_ops *mt_system_plain_ops(void);
 
 /* Returns whether that is libc's own malloc. A wrapper's blocks lie in libc's heap too, so only
  * then an address tells whose a block is. */
-bool mt_system_is_libc(void);
+bool mt_backend_libc_is_next(void);
 
 /* Whether the library was built with the embedded jemalloc. */
 extern const bool mt_jemalloc_is_built;

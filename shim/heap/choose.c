@@ -102,6 +102,15 @@ static void identify(const void *bound, const char *how)
 	mt_format(identity.evidence, sizeof(identity.evidence), "%s is in %s", how, info.dli_fname);
 }
 
+/* A wrapper may have free alone. */
+bool mt_backend_libc_is_next(void)
+{
+	const struct mt_heap_ops *next = mt_system_plain_ops();
+	const struct mt_heap_ops *libc = mt_glibc_ops();
+
+	return libc && next->malloc == libc->malloc && next->free == libc->free;
+}
+
 static bool is_in_program(const void *address)
 {
 	const void *headers = (const void *)getauxval(AT_PHDR);
@@ -148,8 +157,7 @@ const struct mt_backend *mt_backend_use_system(const struct mt_config *config,
 	if (hooks->shadowed)
 		identify_shadow();
 	else
-		identify((const void *)(uintptr_t)mt_system_plain_ops()->malloc,
-			 "the next malloc in line");
+		identify(mt_symbol(RTLD_NEXT, "malloc"), "the next malloc in line");
 	backend = mt_system_backend(config, &identity);
 	use(backend, &identity);
 	return backend;
@@ -206,7 +214,7 @@ enum mt_backend_choice mt_backend_choose(const struct mt_config *config,
 				    "in line is taken");
 	if (hooks->shadowed || !mt_jemalloc_is_built || config->allocator == MT_ALLOCATOR_SYSTEM)
 		return MT_BACKEND_SYSTEM;
-	if (!mt_system_is_libc()) {
+	if (!mt_backend_libc_is_next()) {
 		if (config->allocator == MT_ALLOCATOR_JEMALLOC)
 			mt_log(MT_LOG_INFO, "MT_ALLOCATOR=jemalloc: the next allocator in line is "
 					    "taken, whose blocks may reach us");

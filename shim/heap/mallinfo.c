@@ -39,17 +39,17 @@ static _Atomic size_t largest_bytes; /* of arena; no ordering */
 /* Returns false where another allocator serves. */
 static bool gather(struct mt_mallinfo *out)
 {
-	struct mt_account_totals totals;
 	struct mt_mallinfo old;
+	uint64_t live_bytes;
 
 	mt_init_start_heap();
 	if (!mt_state_is_on() || !mt_backend()->info)
 		return false;
 	(void)mt_backend()->info(out);
-	if (!mt_account_read(&totals))
+	if (!mt_account_read_malloc(&live_bytes))
 		return false;
 	(void)mt_glibc_info(&old);
-	out->uordblks = mt_sat_sub(totals.malloc_live_bytes, out->hblkhd);
+	out->uordblks = mt_sat_sub(live_bytes, out->hblkhd);
 	out->arena = mt_max_u64(old.arena + mt_sat_sub(out->arena, out->hblkhd), out->uordblks);
 	out->fordblks = out->arena - out->uordblks;
 	out->ordblks = old.ordblks;

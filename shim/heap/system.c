@@ -31,6 +31,7 @@ static const char *const names[] = {
 #undef X
 		"strdup",
 };
+#define NAMES_COUNT (sizeof(names) / sizeof(names[0]))
 _Static_assert(sizeof(next) == sizeof(names), "one name for each function");
 
 /* MT_ALLOCATOR=jemalloc leaves out what stands before libc. Not an allocator with a strdup of its
@@ -46,19 +47,11 @@ const struct mt_heap_ops *mt_system_plain_ops(void)
 {
 	if (next_known)
 		return &next.ops;
-	mt_elf_next_functions(names, next.found, sizeof(names) / sizeof(names[0]));
+	mt_elf_next_functions(names, next.found, NAMES_COUNT);
 	if (mt_glibc_ops() && is_left_out())
-		next.ops = *mt_glibc_ops();
+		mt_elf_libc_functions(names, next.found, NAMES_COUNT);
 	next_known = true;
 	return &next.ops;
-}
-
-/* A wrapper may have free alone. */
-bool mt_system_is_libc(void)
-{
-	const struct mt_heap_ops *libc = mt_glibc_ops();
-
-	return libc && mt_system_plain_ops()->malloc == libc->malloc && next.ops.free == libc->free;
 }
 
 /* ---- what each allocator says of itself ---- */
