@@ -191,8 +191,8 @@ const void *mt_backend_bound_malloc(void);
 bool mt_jemalloc_counters(const void *counters, uint64_t *out_allocated, uint64_t *out_freed);
 
 /* Serves until the settings can be read, and the calls that the start of the heap itself makes,
- * from dlsym and pthread_atfork: libc's malloc, as in a process that is asleep (heap/asleep.h). Any
- * moment, also before libc is initialised. Never starts the heap. */
+ * from dlsym and pthread_atfork: libc's malloc, as in a process that is asleep (heap/asleep.h), or
+ * what stands before libc. Any moment, also before libc is initialised. Never starts the heap. */
 const struct mt_heap_ops *mt_early_ops(void);
 
 /* Returns the next allocator in line, uncounted: for MT_ENABLE=0, and for the system backend. The
