@@ -96,9 +96,16 @@ static inline double release_tcmalloc(void)
 	return 0;
 }
 
+/* The shim's malloc_trim leaves most to its worker thread; mt_try_trim returns when all is done. */
 static inline double trim_glibc(void)
 {
-	malloc_trim(0);
+	int (*whole)(void);
+
+	*(void **)(void *)&whole = dlsym(RTLD_DEFAULT, "mt_try_trim");
+	if (whole)
+		(void)whole();
+	else
+		malloc_trim(0);
 	return 0;
 }
 
@@ -113,7 +120,7 @@ static inline double trim_nothing(void)
 	return 0;
 }
 
-/* how: trim (malloc_trim; the shim answers it too), mallctl (jemalloc), mimalloc, tcmalloc, signal
+/* how: trim (malloc_trim, or mt_try_trim), mallctl (jemalloc), mimalloc, tcmalloc, signal
  * (SIGUSR1, fatal without the shim), none. */
 static inline void ask_for_trim(const char *how, struct trim *trim)
 {

@@ -15,7 +15,8 @@ enum mt_control_bit {
 	MT_CONTROL_GC = 1u << 2,     /* a pending call of Python has run */
 	MT_CONTROL_GROWTH = 1u << 3, /* the heap has mapped more memory */
 	MT_CONTROL_EXIT = 1u << 4,   /* the worker must end */
-	MT_CONTROL_OOM = 1u << 5     /* a device is out of memory */
+	MT_CONTROL_OOM = 1u << 5,    /* a device is out of memory */
+	MT_CONTROL_TRIM = 1u << 6    /* a thread called malloc_trim */
 };
 
 /* Sets bits and wakes the worker. bits: of enum mt_control_bit. Makes no system call where all of

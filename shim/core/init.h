@@ -9,7 +9,8 @@
 #include "core/state.h"
 
 /* Reads the settings and has heap/ choose an allocator, once. Does nothing while libc has not set
- * environ, and on later calls. libc's malloc serves allocations that it makes itself. */
+ * environ, and on later calls. The next allocator in line serves allocations that it makes itself.
+ */
 void mt_init_start_heap(void);
 
 /* Starts the heap where that is not done, and returns whether the embedded jemalloc serves malloc,

@@ -45,7 +45,8 @@ static struct mt_thread_counters *shards[SHARDS];
 static uint64_t linked_count;
 static uint64_t links_ever; /* gives each thread its shard */
 static struct sums dead;
-static struct sums seen; /* of the living, as they were last looked at */
+static struct sums seen;                   /* of the living, as they were last looked at */
+static _Atomic uint64_t malloc_live_bytes; /* as last added up; no ordering */
 
 /* Threads that changed between the last two full sums. */
 static struct mt_thread_counters *active_threads[ACTIVE_THREADS];
@@ -314,13 +315,15 @@ static void add_up(struct mt_account_totals *out)
 	struct mt_object_heap_figures objects;
 	uint64_t allocated = dead.allocated_bytes + seen.allocated_bytes;
 	uint64_t freed = dead.freed_bytes + seen.freed_bytes;
+	uint64_t live = mt_sat_sub(allocated, freed);
 
+	atomic_store_explicit(&malloc_live_bytes, live, memory_order_relaxed);
 	mt_object_heap_read(&objects, false);
 	out->allocated_bytes = allocated + objects.allocated_bytes;
 	out->freed_bytes = freed + objects.freed_bytes;
 	/* A free may be seen before its allocation. Of objects, whole pages are allocated and
 	 * freed, and only a part of them is live. */
-	out->live_bytes = mt_sat_sub(allocated, freed) + objects.live_bytes;
+	out->live_bytes = live + objects.live_bytes;
 	out->threads_count = linked_count;
 }
 
@@ -369,6 +372,16 @@ bool mt_account_read(struct mt_account_totals *out)
 		add_up(out);
 	unlock_list(signals);
 	return known;
+}
+
+bool mt_account_read_malloc(uint64_t *out_live_bytes)
+{
+	struct mt_account_totals totals;
+
+	if (!mt_account_read(&totals))
+		return false;
+	*out_live_bytes = atomic_load_explicit(&malloc_live_bytes, memory_order_relaxed);
+	return true;
 }
 
 bool mt_account_partial_sum(struct mt_account_totals *out)

@@ -276,10 +276,9 @@ static const struct mt_heap_ops *prepare(void)
 	return found ? &asleep_ops : NULL;
 }
 
-/* Another libc's dlsym does not allocate. */
 const struct mt_heap_ops *mt_early_ops(void)
 {
-	const struct mt_heap_ops *ops = prepare();
+	const struct mt_heap_ops *ops = mt_backend_libc_is_next() ? prepare() : NULL;
 
 	return ops ? ops : mt_system_plain_ops();
 }
@@ -445,46 +444,6 @@ MT_COLD void *mt_asleep_realloc_old(void *ptr, size_t size, void *(*make)(size_t
 MT_COLD size_t mt_asleep_usable_old(void *ptr)
 {
 	return mt_glibc_usable(ptr);
-}
-
-static const struct mt_heap_ops *behind;
-
-static void *late_realloc(void *ptr, size_t size)
-{
-	return mt_brk_range_has(ptr) ? mt_asleep_realloc_old(ptr, size, behind->malloc)
-				     : behind->realloc(ptr, size);
-}
-
-static void late_free(void *ptr)
-{
-	if (mt_brk_range_has(ptr))
-		mt_asleep_free_old(ptr);
-	else
-		behind->free(ptr);
-}
-
-static size_t late_malloc_usable_size(void *ptr)
-{
-	return mt_brk_range_has(ptr) ? mt_asleep_usable_old(ptr) : behind->malloc_usable_size(ptr);
-}
-
-const struct mt_heap_ops *mt_asleep_old_block_ops(const struct mt_heap_ops *given)
-{
-	static struct mt_heap_ops ops;
-
-	if (!mt_brk_range_has_begun() || given->free == libc.free)
-		return given;
-	/* an early block lies outside the brk heap: it must stay with the allocator that made it */
-	if (!mt_brk_range_freeze())
-		return mt_glibc_ops();
-	if (!mt_brk_range_bytes())
-		return given;
-	behind = given;
-	ops = *given;
-	ops.realloc = late_realloc;
-	ops.free = late_free;
-	ops.malloc_usable_size = late_malloc_usable_size;
-	return &ops;
 }
 
 /* ---- fork ---- */

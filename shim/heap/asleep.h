@@ -48,18 +48,13 @@ bool mt_asleep_is_awake(void);
  * Returns false where the process stays on libc's malloc. */
 bool mt_asleep_note_growth(void);
 
-/* ---- blocks handed out while asleep, once another allocator serves ---- */
+/* ---- blocks handed out while asleep, once jemalloc serves ---- */
 
 /* Return an old block to libc, and move it into a new one of fresh's (NULL where there is no
  * memory: the block stays as it is; size 0: frees it and returns NULL). */
 void mt_asleep_free_old(void *ptr);
 void *mt_asleep_realloc_old(void *ptr, size_t size, void *(*fresh)(size_t size));
 size_t mt_asleep_usable_old(void *ptr);
-
-/* Returns ops with free, realloc and malloc_usable_size that recognise old blocks, for any
- * allocator but libc's and the embedded jemalloc; ops itself where there are no such blocks or ops
- * are libc's. Called once, while the heap starts. */
-const struct mt_heap_ops *mt_asleep_old_block_ops(const struct mt_heap_ops *ops);
 
 /* pthread_atfork handlers. Prepare waits up to 1 s for a thread that wakes the process up. */
 void mt_asleep_fork_prepare(void);

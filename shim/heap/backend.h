@@ -40,6 +40,12 @@ struct mt_heap_figures {
 	uint64_t free_bytes; /* free, resident or not; told by glibc alone */
 };
 
+/* The struct of mallinfo2(3), which headers have from glibc 2.33 on. */
+struct mt_mallinfo {
+	size_t arena, ordblks, smblks, hblks, hblkhd, usmblks, fsmblks, uordblks, fordblks,
+		keepcost;
+};
+
 /* Live blocks of one size class. */
 struct mt_heap_class {
 	uint64_t block_bytes;
@@ -108,6 +114,11 @@ struct mt_backend {
 	/* Fills dirty_bytes and active_bytes alone, at a fraction of the cost. Any thread. NULL, or
 	 * false: call figures instead. */
 	bool (*pages)(struct mt_heap_figures *out);
+	/* Fills arena (all that is mapped for blocks and resident), hblks, hblkhd (blocks that libc
+	 * would map by themselves) and keepcost (what a purge would return). Any thread; waits for
+	 * a purge up to 10 ms. Returns false where they are old, since a purge is under way. NULL:
+	 * it has a mallinfo of its own. */
+	bool (*info)(struct mt_mallinfo *out);
 	/* Returns how many classes it has filled; as expensive as figures. NULL: unknown. */
 	uint32_t (*classes)(struct mt_heap_class *out, uint32_t most);
 	void (*purge)(struct mt_purge_outcome *out);
@@ -183,12 +194,17 @@ const void *mt_backend_bound_malloc(void);
 bool mt_jemalloc_counters(const void *counters, uint64_t *out_allocated, uint64_t *out_freed);
 
 /* Serves until the settings can be read, and the calls that the start of the heap itself makes,
- * from dlsym and pthread_atfork: libc's malloc, as in a process that is asleep (heap/asleep.h). Any
- * moment, also before libc is initialised. Never starts the heap. */
+ * from dlsym and pthread_atfork: libc's malloc, as in a process that is asleep (heap/asleep.h), or
+ * what stands before libc. Any moment, also before libc is initialised. Never starts the heap. */
 const struct mt_heap_ops *mt_early_ops(void);
 
-/* Returns the next allocator in line, uncounted: for MT_ENABLE=0, and for the system backend. */
+/* Returns the next allocator in line, uncounted: for MT_ENABLE=0, and for the system backend. The
+ * first call decides: any moment, also before libc is initialised and inside dlsym. */
 const struct mt_heap_ops *mt_system_plain_ops(void);
+
+/* Returns whether that is libc's own malloc. A wrapper's blocks lie in libc's heap too, so only
+ * then an address tells whose a block is. */
+bool mt_backend_libc_is_next(void);
 
 /* Whether the library was built with the embedded jemalloc. */
 extern const bool mt_jemalloc_is_built;

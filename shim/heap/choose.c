@@ -102,27 +102,13 @@ static void identify(const void *bound, const char *how)
 	mt_format(identity.evidence, sizeof(identity.evidence), "%s is in %s", how, info.dli_fname);
 }
 
-/* By the file that owns it: tcmalloc and mimalloc bring a __libc_malloc of their own, so an address
- * proves nothing. */
-static bool libc_is_next(void)
+/* A wrapper may have free alone. */
+bool mt_backend_libc_is_next(void)
 {
-	const void *next = mt_symbol(RTLD_NEXT, "malloc");
+	const struct mt_heap_ops *next = mt_system_plain_ops();
+	const struct mt_heap_ops *libc = mt_glibc_ops();
 
-	/* the common case, at no cost */
-	if (mt_glibc_ops() && next == (const void *)(uintptr_t)mt_glibc_ops()->malloc)
-		return true;
-	identify(next, "the next malloc in line");
-	return strcmp(identity.allocator, "glibc") == 0 ||
-	       strcmp(identity.allocator, "mtshim") == 0;
-}
-
-/* mimalloc 3 brings a strdup of its own: its blocks would reach our free. */
-static bool strdup_is_anothers(void)
-{
-	const void *next = mt_symbol(RTLD_NEXT, "strdup");
-	const void *libcs = mt_elf_libc_function("strdup");
-
-	return next && libcs && next != libcs;
+	return libc && next->malloc == libc->malloc && next->free == libc->free;
 }
 
 static bool is_in_program(const void *address)
@@ -231,17 +217,15 @@ static bool wakes_at_once(const struct mt_config *config)
 enum mt_backend_choice mt_backend_choose(const struct mt_config *config,
 					 const struct mt_backend_hooks *hooks)
 {
-	bool is_wanted = config->allocator == MT_ALLOCATOR_JEMALLOC ||
-			 (config->allocator == MT_ALLOCATOR_AUTO && libc_is_next());
-
 	if (!mt_jemalloc_is_built && config->allocator == MT_ALLOCATOR_JEMALLOC)
 		mt_log(MT_LOG_WARN, "MT_ALLOCATOR=jemalloc: built without it; the next allocator "
 				    "in line is taken");
-	if (hooks->shadowed || !mt_jemalloc_is_built || !is_wanted)
+	if (hooks->shadowed || !mt_jemalloc_is_built || config->allocator == MT_ALLOCATOR_SYSTEM)
 		return MT_BACKEND_SYSTEM;
-	if (config->allocator == MT_ALLOCATOR_JEMALLOC && strdup_is_anothers()) {
-		mt_log(MT_LOG_INFO, "MT_ALLOCATOR=jemalloc: another library answers strdup from a "
-				    "heap of its own; the next allocator in line is taken");
+	if (!mt_backend_libc_is_next()) {
+		if (config->allocator == MT_ALLOCATOR_JEMALLOC)
+			mt_log(MT_LOG_INFO, "MT_ALLOCATOR=jemalloc: the next allocator in line is "
+					    "taken, whose blocks may reach us");
 		return MT_BACKEND_SYSTEM;
 	}
 	return wakes_at_once(config) ? MT_BACKEND_EMBEDDED : MT_BACKEND_ASLEEP;

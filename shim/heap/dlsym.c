@@ -57,7 +57,7 @@ static const void *own_function(const char *name)
 	MT_HEAP_ALLOCATING(X)
 	MT_HEAP_EXISTING(X)
 	MT_HEAP_COMPOSED(X)
-	X(int, malloc_trim, , )
+	MT_HEAP_CONTROL(X)
 #undef X
 #define X(type, function, params, args)                                                            \
 	if (is_same(name, "__libc_" #function))                                                    \

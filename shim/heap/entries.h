@@ -25,7 +25,12 @@ MT_HEAP_ALLOCATING(X)
 MT_HEAP_EXISTING(X)
 MT_HEAP_COMPOSED(X)
 #undef X
-int mt_own_malloc_trim(size_t pad) __attribute__((visibility("hidden")));
+
+/* The addresses alone. */
+#define X(type, name, params, args)                                                                \
+	extern const char mt_own_##name[] __attribute__((visibility("hidden")));
+MT_HEAP_CONTROL(X)
+#undef X
 
 /* Defines mt_own_NAME as an alias, in the file of the function. In assembler: a C alias of a
  * function that the compiler knows would need all its attributes. */

@@ -15,12 +15,6 @@
 
 /* ---- libc's own functions ---- */
 
-/* mallinfo2(3), which headers have from glibc 2.33 on. */
-struct info {
-	size_t arena, ordblks, smblks, hblks, hblkhd, usmblks, fsmblks, uordblks, fordblks,
-		keepcost;
-};
-
 /* Their addresses, found by one walk; all calls store the same values. */
 static struct {
 	void *(*malloc)(size_t size);
@@ -31,7 +25,7 @@ static struct {
 	size_t (*malloc_usable_size)(void *ptr);
 	int (*mallopt)(int parameter, int value);
 	int (*malloc_trim)(size_t pad);
-	struct info (*mallinfo2)(void);
+	struct mt_mallinfo (*mallinfo2)(void);
 } libc;
 
 static const char *const names[] = {
@@ -155,20 +149,27 @@ bool mt_glibc_check(const struct mt_heap_ops *heap)
 
 /* ---- the backend ---- */
 
-/* Walks through the free chunks of each arena under its lock. False before glibc 2.33. */
-static bool read_info(struct info *out)
+bool mt_glibc_info(struct mt_mallinfo *out)
 {
-	if (!mt_glibc_ops() || !libc.mallinfo2)
-		return false;
+	bool is_known = mt_glibc_ops() && libc.mallinfo2;
+
+	*out = is_known ? libc.mallinfo2() : (struct mt_mallinfo){0};
+	return is_known;
+}
+
+static bool read_info(struct mt_mallinfo *out)
+{
+	bool is_known;
+
 	mt_purge_enter();
-	*out = libc.mallinfo2();
+	is_known = mt_glibc_info(out);
 	mt_purge_leave();
-	return true;
+	return is_known;
 }
 
 static bool glibc_figures(struct mt_heap_figures *out)
 {
-	struct info info;
+	struct mt_mallinfo info;
 
 	memset(out, 0, sizeof(*out));
 	if (!read_info(&info))
@@ -182,7 +183,7 @@ static bool glibc_figures(struct mt_heap_figures *out)
 /* In fast bins; one walk through all bins. */
 static uint64_t glibc_unmerged(void)
 {
-	struct info info;
+	struct mt_mallinfo info;
 
 	return read_info(&info) ? info.fsmblks : 0;
 }

@@ -58,6 +58,10 @@ void mt_glibc_mallopt(int parameter, int value);
  * processes share. Call it under the purge lock. */
 void mt_glibc_trim_once(void);
 
+/* Reads glibc's own figures: walks through the free chunks of each arena under its lock. Returns
+ * false, and zeros, before glibc 2.33. A thread of the library holds the purge lock. */
+bool mt_glibc_info(struct mt_mallinfo *out);
+
 /* Allocates a few small blocks with `ops`. Returns whether their chunk headers tell the size that
  * malloc_usable_size returns: a build of glibc with tagged or hardened chunks may differ. */
 bool mt_glibc_check(const struct mt_heap_ops *ops);

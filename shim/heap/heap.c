@@ -64,7 +64,6 @@ static bool serve_embedded(bool at_once, const struct mt_backend_hooks *hooks)
 static void serve_system(const struct mt_backend_hooks *hooks)
 {
 	const struct mt_backend *backend = mt_backend_use_system(mt_config(), hooks);
-	const struct mt_heap_ops *ops;
 
 	mt_asleep_give_up();
 	mt_state_note_heap(mt_backend_identity()->allocator, false);
@@ -74,8 +73,7 @@ static void serve_system(const struct mt_backend_hooks *hooks)
 		return;
 	}
 	mt_account_watch_main(mt_main_exit_handle);
-	ops = mt_backend_is_shadowed() ? mt_heap_shadowed_ops() : mt_passthrough_ops();
-	mt_heap_serve(mt_asleep_old_block_ops(ops));
+	mt_heap_serve(mt_backend_is_shadowed() ? mt_heap_shadowed_ops() : mt_passthrough_ops());
 }
 
 static void serve(bool on)
@@ -89,7 +87,7 @@ static void serve(bool on)
 
 	if (!on) {
 		mt_asleep_give_up();
-		mt_heap_serve(mt_asleep_old_block_ops(mt_system_plain_ops()));
+		mt_heap_serve(mt_system_plain_ops());
 		return;
 	}
 	mt_glibc_accounting_use(glibc_event);
@@ -204,7 +202,7 @@ static enum mt_err check_setting(const struct mt_config *wanted, const char *nam
 
 static uint64_t tick(uint64_t now_ns, uint32_t bits)
 {
-	(void)bits;
+	mt_heap_trim_tick(bits);
 	return mt_heap_profile_tick(now_ns);
 }
 

@@ -51,6 +51,11 @@ int mt_je_pthread_cond_init(pthread_cond_t *condition, const pthread_condattr_t 
 pid_t mt_je_getpid(void);
 void *mt_je_sbrk(intptr_t bytes);
 
+/* longest wait of a thread of the program that asks for figures */
+#define INFO_WAIT_NS (10 * MT_NS_PER_MS)
+/* From here on libc gives a block a mapping of its own: DEFAULT_MMAP_THRESHOLD of glibc. */
+#define LIBC_MMAP_THRESHOLD (128u << 10)
+
 const bool mt_jemalloc_is_built = true;
 
 static const struct mt_backend_hooks *hooks;
@@ -378,20 +383,29 @@ unsigned int mt_jemalloc_arenas_count(void)
 	return je_mallctl("arenas.narenas", &count, &bytes, NULL, 0) == 0 ? count : 0;
 }
 
-static bool renew_figures(void)
+/* Under the purge lock: a purge would keep the caller waiting. */
+static bool enter_epoch(void)
 {
 	uint64_t epoch = 1;
 	size_t bytes = sizeof(epoch);
+	bool done;
+
+	mt_jemalloc_pages_before_epoch();
+	done = je_mallctl("epoch", &epoch, &bytes, &epoch, bytes) == 0;
+	if (done)
+		mt_jemalloc_pages_after_epoch();
+	return done;
+}
+
+static bool renew_figures(void)
+{
 	bool done;
 
 	/* a thread new to jemalloc is registered under the account's lock, which fork takes first
 	 */
 	mt_jemalloc_know_thread();
 	mt_purge_enter();
-	mt_jemalloc_pages_before_epoch();
-	done = je_mallctl("epoch", &epoch, &bytes, &epoch, bytes) == 0;
-	if (done)
-		mt_jemalloc_pages_after_epoch();
+	done = enter_epoch();
 	mt_purge_leave();
 	return done;
 }
@@ -422,6 +436,24 @@ static bool jemalloc_figures(struct mt_heap_figures *out)
 	out->free_count =
 		ask("stats.arenas.4096.small.ndalloc") + ask("stats.arenas.4096.large.ndalloc");
 	return true;
+}
+
+static bool jemalloc_info(struct mt_mallinfo *out)
+{
+	uint64_t page = mt_jemalloc_page_bytes();
+	bool is_new = false;
+
+	mt_jemalloc_know_thread();
+	if (mt_purge_enter_within(INFO_WAIT_NS)) {
+		is_new = enter_epoch();
+		mt_purge_leave();
+	}
+	*out = (struct mt_mallinfo){
+		.keepcost =
+			(ask("stats.arenas.4096.pdirty") + ask("stats.arenas.4096.pmuzzy")) * page};
+	out->arena = ask("stats.active") + out->keepcost;
+	mt_jemalloc_large_classes(LIBC_MMAP_THRESHOLD, &out->hblks, &out->hblkhd);
+	return is_new;
 }
 
 /* ---- purge ---- */
@@ -470,6 +502,7 @@ static const struct mt_backend jemalloc_backend = {
 	.figures_show_dirty = true,
 	.purge_stalls = false,
 	.figures = jemalloc_figures,
+	.info = jemalloc_info,
 	.classes = mt_jemalloc_classes,
 	.profiler = &mt_jemalloc_profiler,
 	.pages = mt_jemalloc_pages,

@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-#define MIB_LENGTH 6
+#define MIB_LENGTH    6
+#define LARGE_CLASSES 256 /* jemalloc 5.3 has 196 */
 
 /* One of the two kinds of classes: small ones, in slabs, and large ones, each an extent of its own.
  * 4096 is MALLCTL_ARENAS_ALL: all arenas merged. */
@@ -68,4 +69,18 @@ uint32_t mt_jemalloc_classes(struct mt_heap_class *out, uint32_t most)
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		filled += read_kind(&kinds[i], out + filled, most - filled);
 	return filled;
+}
+
+void mt_jemalloc_large_classes(size_t least_bytes, size_t *out_count, size_t *out_bytes)
+{
+	struct mt_heap_class classes[LARGE_CLASSES];
+	uint32_t filled = read_kind(&kinds[1], classes, LARGE_CLASSES);
+
+	*out_count = *out_bytes = 0;
+	for (uint32_t i = 0; i < filled; i++) {
+		if (classes[i].block_bytes < least_bytes)
+			continue;
+		*out_count += classes[i].live_count;
+		*out_bytes += classes[i].live_count * classes[i].block_bytes;
+	}
 }

@@ -3,11 +3,10 @@
  * of free. So over the embedded jemalloc they are our own functions. Over any other allocator they
  * are the next ones in line: ours may be on its way there through a wrapper that calls these names.
  */
-#include <dlfcn.h>
 #include <stdatomic.h>
 
 #include "sys/attr.h"
-#include "sys/symbol.h"
+#include "sys/elf.h"
 #include "heap/entries.h"
 #include "core/init.h"
 
@@ -29,7 +28,7 @@ static void *find_next(int index, const char *name)
 
 	if (mt_likely(found))
 		return found;
-	found = mt_symbol(RTLD_NEXT, name);
+	mt_elf_next_functions(&name, &found, 1);
 	atomic_store_explicit(&next[index], found, memory_order_relaxed);
 	return found;
 }

@@ -10,6 +10,7 @@
 
 #include "heap/asleep.h"
 #include "heap/jemalloc_names.h"
+#include "heap/trim.h"
 #include "sys/attr.h"
 #include "sys/raw_syscall.h"
 #include "sys/own_stack.h"
@@ -36,7 +37,8 @@ static void trim(void *out)
 	mt_cleanup_run(&request, out);
 }
 
-/* 1 only when pages really went back, whatever the allocator behind it claims. A cleanup needs 5 kB
+/* 1 only when pages really went back, whatever the allocator behind it claims, or when the worker has
+ * many to return. A cleanup needs 5 kB
  * of stack, and libc's malloc_trim next to none. */
 MT_EXPORT int malloc_trim(size_t pad)
 {
@@ -48,6 +50,8 @@ MT_EXPORT int malloc_trim(size_t pad)
 		*(void **)(void *)&next = mt_symbol(RTLD_NEXT, "malloc_trim");
 		return next ? next(pad) : 0;
 	}
+	if (mt_heap_trim_by_worker())
+		return 1;
 	mt_own_stack_call(trim, &cleanup);
 	return cleanup.result == 1;
 }

@@ -64,7 +64,7 @@ static bool imports_mlockall(const struct mt_elf_object *object)
 /* Ends the walk at the first object that imports it. */
 static int look_at_object(struct dl_phdr_info *info, size_t bytes, void *context)
 {
-	struct mt_elf_object object = {info->dlpi_addr, NULL, ""};
+	struct mt_elf_object object = {info->dlpi_addr, NULL, "", false};
 
 	(void)bytes;
 	(void)context;

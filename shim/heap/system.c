@@ -15,54 +15,43 @@
 #include "sys/os.h"
 #include "sys/symbol.h"
 
-static struct mt_heap_ops next;
+/* The functions of the next allocator in line, and a strdup that may be its own. */
+static union {
+	struct {
+		struct mt_heap_ops ops;
+		void *strdup;
+	};
+	void *found[sizeof(struct mt_heap_ops) / sizeof(void *) + 1];
+} next;
 static bool next_known;
 
-static size_t fallback_malloc_usable_size(void *ptr)
+static const char *const names[] = {
+#define X(type, name, params, args) #name,
+	MT_HEAP_ALLOCATING(X) MT_HEAP_EXISTING(X)
+#undef X
+		"strdup",
+};
+#define NAMES_COUNT (sizeof(names) / sizeof(names[0]))
+_Static_assert(sizeof(next) == sizeof(names), "one name for each function");
+
+/* MT_ALLOCATOR=jemalloc leaves out what stands before libc. Not an allocator with a strdup of its
+ * own, as mimalloc 3: its blocks would reach our free. */
+static bool is_left_out(void)
 {
-	return ptr ? mt_glibc_usable(ptr) : 0;
-}
-
-/* A member that comes from another file than malloc would hand out blocks of another allocator. */
-static bool is_sibling(const char *name, void *function)
-{
-	const void *first = (const void *)(uintptr_t)next.malloc;
-	Dl_info here;
-	Dl_info there;
-
-	if (mt_elf_libc_path("malloc", first) && mt_elf_libc_path(name, function))
-		return true;
-	return function && dladdr(first, &there) && dladdr(function, &here) &&
-	       here.dli_fbase == there.dli_fbase;
-}
-
-/* Answers whether it was there. A function pointer out of dlsym's void *, as POSIX has it. */
-static bool find(void *out, const char *name, bool sibling)
-{
-	void *function = mt_symbol(RTLD_NEXT, name);
-
-	if (!function || (sibling && !is_sibling(name, function)))
-		return false;
-	*(void **)out = function;
-	return true;
+	return mt_jemalloc_is_built && mt_config()->enable &&
+	       mt_config()->allocator == MT_ALLOCATOR_JEMALLOC &&
+	       next.strdup == mt_elf_libc_function("strdup");
 }
 
 const struct mt_heap_ops *mt_system_plain_ops(void)
 {
 	if (next_known)
-		return &next;
-	(void)find(&next.malloc, "malloc", false);
-	(void)find(&next.calloc, "calloc", false);
-	(void)find(&next.realloc, "realloc", false);
-	(void)find(&next.free, "free", false);
-	(void)find(&next.posix_memalign, "posix_memalign", false);
-	(void)find(&next.aligned_alloc, "aligned_alloc", false);
-	if (!find(&next.memalign, "memalign", true))
-		next.memalign = next.aligned_alloc;
-	if (!find(&next.malloc_usable_size, "malloc_usable_size", true))
-		next.malloc_usable_size = fallback_malloc_usable_size;
+		return &next.ops;
+	mt_elf_next_functions(names, next.found, NAMES_COUNT);
+	if (mt_glibc_ops() && is_left_out())
+		mt_elf_libc_functions(names, next.found, NAMES_COUNT);
 	next_known = true;
-	return &next;
+	return &next.ops;
 }
 
 /* ---- what each allocator says of itself ---- */

@@ -1,8 +1,13 @@
 #include "heap/trim.h"
 
+#include "core/cleanup.h"
+#include "core/components.h"
+#include "core/control_file.h"
 #include "core/interpreter.h"
 #include "core/object_heap.h"
 #include "core/shared_pages.h"
+#include "core/state.h"
+#include "core/worker.h"
 #include "heap/account.h"
 #include "heap/allocation_event.h"
 #include "heap/backend.h"
@@ -16,6 +21,10 @@
 
 /* longest wait of a thread of the program for one step */
 #define RECLAIM_STEP_NS (10 * MT_NS_PER_MS)
+
+/* What a purge on a thread of the program may return: 10 ms of CPU time where it lies together, 60
+ * where every second page is free. */
+#define SHORT_BYTES (128ull << 20)
 
 static struct mt_lock lock = MT_LOCK(cleanup);
 
@@ -109,6 +118,45 @@ void mt_heap_trim(const struct mt_trim_request *request, struct mt_cleanup *clea
 	if (!cleanup->was_purged || !is_unchanged(&cleanup->stats))
 		purge(request, cleanup);
 	cleanup->stats.live_after_bytes = live_bytes();
+}
+
+static bool is_short(void)
+{
+	const struct mt_backend *backend = mt_backend();
+	struct mt_object_heap_figures objects;
+	struct mt_mallinfo info;
+	bool is_known;
+
+	if (backend->counting == MT_COUNTING_CHUNKS)
+		return true; /* glibc's own malloc_trim */
+	if (!backend->info || !mt_lock_lock_within(&lock, RECLAIM_STEP_NS))
+		return false;
+	is_known = backend->info(&info);
+	mt_lock_unlock(&lock);
+	mt_object_heap_read(&objects, false);
+	return is_known && info.keepcost + objects.dirty_bytes <= SHORT_BYTES;
+}
+
+bool mt_heap_trim_by_worker(void)
+{
+	if (!mt_worker_is_running() || !mt_state_is_own_process() || is_short())
+		return false;
+	if (mt_backend()->flush_thread)
+		mt_backend()->flush_thread();
+	mt_control_notify(MT_CONTROL_TRIM);
+	return true;
+}
+
+void mt_heap_trim_tick(uint32_t bits)
+{
+	const struct mt_trim_request request = {.reason = MT_REASON_MALLOC_TRIM,
+						.level = MT_LEVEL_PURGE};
+	struct mt_stats_cleanup cleanup;
+
+	if (!(bits & MT_CONTROL_TRIM))
+		return;
+	mt_cleanup_run(&request, &cleanup);
+	mt_components_cleaned(&cleanup, false);
 }
 
 static bool enter_purge_soon(void)

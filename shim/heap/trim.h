@@ -14,6 +14,14 @@ void mt_heap_prepare_trim(const struct mt_trim_request *request, struct mt_clean
 void mt_heap_trim(const struct mt_trim_request *request, struct mt_cleanup *cleanup);
 void mt_heap_trim_fork_child(void);
 
+/* For malloc_trim: has the worker thread purge, where a purge by the calling thread may take longer
+ * than some tens of ms. Returns false where that thread must purge itself: little is free, there is
+ * no worker, or glibc serves. Waits up to 20 ms. */
+bool mt_heap_trim_by_worker(void);
+
+/* The purge that was left to the worker. Worker thread, in each turn; bits: enum mt_control_bit. */
+void mt_heap_trim_tick(uint32_t bits);
+
 /* Returns whether a purge would copy pages that are shared with forked processes. glibc merges what
  * lies in its fast bins before it returns anything, and writes to each block; the kernel copies a
  * shared page when it is written to. The program's own next allocation of 1 kB or more merges them,

@@ -63,32 +63,21 @@ static bool is_dev_mode(void)
 	return false;
 }
 
-/* Returns whether a preloaded library has replaced the functions of an allocator domain, as
- * Scalene's does in its constructor. With PYTHONMALLOC=malloc Python replaces them again, and then
- * passes the library blocks that it did not allocate. */
+/* Returns whether the program or a library has replaced the functions of an allocator domain: an
+ * embedder that counts memory, or Scalene's preloaded library. Neither "malloc" as the reply nor
+ * the heap for objects may put others in their place. CPython compares all functions with its own,
+ * and has no name for a set with others. Source: _PyMem_GetCurrentAllocatorName() in
+ * Objects/obmalloc.c, 3.8 to 3.14; one that does not export it may have hooks. */
 static bool has_hooks(void)
 {
-	void (*get)(int, struct mt_python_allocator *);
-	Dl_info python;
-	Dl_info owner;
+	const char *(*current_name)(void);
+	const char *name;
 
-	*(void **)(void *)&get = mt_symbol(RTLD_DEFAULT, "PyMem_GetAllocator");
-	if (!get || !dladdr(*(void **)(void *)&get, &python))
+	if (mt_object_domains_are_taken())
 		return false;
-	for (int domain = MT_PYTHON_DOMAIN_MEM; domain <= MT_PYTHON_DOMAIN_OBJ; domain++) {
-		struct mt_python_allocator now = {.malloc = NULL};
-
-		get(domain, &now);
-		if (mt_object_domains_is_ours(&now))
-			continue;
-		/* CPython's own functions have no context, but for its debug hooks. */
-		if (now.context)
-			return true;
-		if (now.malloc && dladdr(*(void **)(void *)&now.malloc, &owner) &&
-		    owner.dli_fbase != python.dli_fbase)
-			return true;
-	}
-	return false;
+	*(void **)(void *)&current_name = mt_symbol(RTLD_DEFAULT, "_PyMem_GetCurrentAllocatorName");
+	name = current_name ? current_name() : NULL;
+	return !name || (strcmp(name, "pymalloc") != 0 && strcmp(name, "malloc") != 0);
 }
 
 /* Returns the module or script that the interpreter runs, "" for other command lines. at, end: the
@@ -138,7 +127,7 @@ static const char *profiler_reason(void)
 	const char *reason = NULL;
 
 	if (has_hooks())
-		reason = "pymalloc: a preloaded library has hooks on Python's allocators";
+		reason = "the program or a library has its own functions in Python's allocators";
 	else if (is_memray())
 		reason = "pymalloc: memray records allocations";
 	if (reason && !atomic_exchange_explicit(&is_logged, true, memory_order_relaxed))

@@ -59,17 +59,22 @@ static void watch_interpreters(void)
 
 /* ---- taking the domains ---- */
 
-bool mt_object_domains_is_ours(const struct mt_python_allocator *allocator)
-{
-	return allocator->malloc == mt_objects_malloc;
-}
-
 static bool look_for_api(void)
 {
 #define FIND(name) (*(void **)(void *)&api.name = mt_symbol(RTLD_DEFAULT, #name))
 	return FIND(PyMem_GetAllocator) && FIND(PyMem_SetAllocator) && FIND(Py_GetVersion) &&
 	       FIND(Py_IsInitialized);
 #undef FIND
+}
+
+bool mt_object_domains_are_taken(void)
+{
+	struct mt_python_allocator now;
+
+	if (!look_for_api())
+		return false;
+	api.PyMem_GetAllocator(MT_PYTHON_DOMAIN_OBJ, &now);
+	return now.malloc == mt_objects_malloc;
 }
 
 /* "3.11.2 (main, ...": 11; 0: none that is known. */
@@ -111,14 +116,12 @@ const char *mt_object_domains_take(void)
 		.read = mt_objects_read,
 		.purge = mt_object_pages_purge,
 	};
-	struct mt_python_allocator now;
 	uint64_t minor;
 
+	if (mt_object_domains_are_taken())
+		return NULL;
 	if (!look_for_api())
 		return "PyMem_SetAllocator is not exported";
-	api.PyMem_GetAllocator(MT_PYTHON_DOMAIN_OBJ, &now);
-	if (mt_object_domains_is_ours(&now))
-		return NULL;
 	minor = known_minor();
 	if (!minor)
 		return "this version of Python is not known";

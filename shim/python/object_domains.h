@@ -14,7 +14,7 @@ enum { MT_PYTHON_DOMAIN_RAW, MT_PYTHON_DOMAIN_MEM, MT_PYTHON_DOMAIN_OBJ };
  * cannot serve this Python: a text that stays. */
 const char *mt_object_domains_take(void);
 
-/* Whether `allocator` is the heap's. */
-bool mt_object_domains_is_ours(const struct mt_python_allocator *allocator);
+/* Returns whether the heap serves the domain OBJ. */
+bool mt_object_domains_are_taken(void);
 
 #endif

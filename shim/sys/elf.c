@@ -350,6 +350,38 @@ void mt_elf_libc_functions(const char *const *names, void **out, size_t count)
 	(void)mt_elf_walk_first(match_several, &query);
 }
 
+/* A second copy of this library only passes on. */
+static bool is_other_copy(const struct mt_elf_object *object, const struct tables *tables)
+{
+	return find_in(object, tables, "mt_allocator_type", NULL) != NULL;
+}
+
+static bool match_next(const struct mt_elf_object *object, void *context)
+{
+	struct several_query *query = context;
+	struct tables tables;
+	bool is_last;
+
+	if (!read_tables(object, &tables))
+		return false;
+	is_last = is_libc(object, &tables);
+	if (!is_last && (!object->is_behind || is_other_copy(object, &tables)))
+		return false;
+	for (size_t i = 0; i < query->count; i++)
+		if (!query->out[i])
+			query->out[i] = find_in(object, &tables, query->names[i], NULL);
+	return is_last;
+}
+
+void mt_elf_next_functions(const char *const *names, void **out, size_t count)
+{
+	struct several_query query = {.names = names, .out = out, .count = count};
+
+	for (size_t i = 0; i < count; i++)
+		out[i] = NULL;
+	(void)mt_elf_walk_first(match_next, &query);
+}
+
 /* Always ends the walk at libc.so.6: objects after it may be unloaded meanwhile. */
 static bool match_first_libc(const struct mt_elf_object *object, void *context)
 {

@@ -35,6 +35,10 @@ void *mt_elf_first_function(const char *name);
  * or NULL as mt_elf_libc_function returns it. */
 void mt_elf_libc_functions(const char *const *names, void **out, size_t count);
 
+/* The same for the first object behind this library that defines each: what RTLD_NEXT finds, but
+ * for other copies of this library. Ends at libc, whose functions fill what is left. */
+void mt_elf_next_functions(const char *const *names, void **out, size_t count);
+
 /* Returns the number of objects ever loaded (dlpi_adds of dl_iterate_phdr(3)). While it is the same
  * a repeated search finds nothing new. */
 unsigned long long mt_elf_load_count(void);

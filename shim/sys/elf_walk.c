@@ -19,18 +19,22 @@ extern const ElfW(Dyn) own_dynamic[] __asm__("_DYNAMIC") __attribute__((visibili
 struct walk {
 	bool (*visit)(const struct mt_elf_object *object, void *context);
 	void *context;
+	bool is_past_us;
 };
 
-static bool visit_one(const struct walk *walk, const struct mt_elf_object *object)
+static bool visit_one(struct walk *walk, struct mt_elf_object *object)
 {
-	return object->dynamic && object->dynamic != own_dynamic &&
-	       walk->visit(object, walk->context);
+	bool is_own = object->dynamic == own_dynamic;
+
+	object->is_behind = walk->is_past_us;
+	walk->is_past_us = walk->is_past_us || is_own;
+	return object->dynamic && !is_own && walk->visit(object, walk->context);
 }
 
 static int visit_header(struct dl_phdr_info *info, size_t bytes, void *context)
 {
 	struct mt_elf_object object = {info->dlpi_addr, NULL,
-				       info->dlpi_name ? info->dlpi_name : ""};
+				       info->dlpi_name ? info->dlpi_name : "", false};
 
 	(void)bytes;
 	for (unsigned i = 0; i < info->dlpi_phnum; i++)
@@ -42,7 +46,7 @@ static int visit_header(struct dl_phdr_info *info, size_t bytes, void *context)
 
 bool mt_elf_walk(bool (*visit)(const struct mt_elf_object *object, void *context), void *context)
 {
-	struct walk walk = {visit, context};
+	struct walk walk = {visit, context, false};
 
 	return mt_loader_iterate(visit_header, &walk) != 0;
 }
@@ -99,12 +103,12 @@ static const struct r_debug *find_list_of_program(void)
 bool mt_elf_walk_first(bool (*visit)(const struct mt_elf_object *object, void *context),
 		       void *context)
 {
-	const struct walk walk = {visit, context};
+	struct walk walk = {visit, context, false};
 	const struct r_debug *list = &_r_debug ? &_r_debug : find_list_of_program();
 
 	for (const struct link_map *map = list ? list->r_map : NULL; map; map = map->l_next) {
-		const struct mt_elf_object object = {map->l_addr, map->l_ld,
-						     map->l_name ? map->l_name : ""};
+		struct mt_elf_object object = {map->l_addr, map->l_ld,
+					       map->l_name ? map->l_name : "", false};
 
 		if (visit_one(&walk, &object))
 			return true;

@@ -11,6 +11,7 @@ struct mt_elf_object {
 	ElfW(Addr) base;
 	const ElfW(Dyn) * dynamic;
 	const char *path; /* as the loader knows it; "" for the program */
+	bool is_behind;   /* this library comes before it */
 };
 
 /* Hidden: a call to an exported function goes through a GOT entry that may not be relocated yet. */

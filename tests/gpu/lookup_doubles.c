@@ -22,7 +22,7 @@ bool mt_state_is_on(void)
 MT_HEAP_ALLOCATING(X)
 MT_HEAP_EXISTING(X)
 MT_HEAP_COMPOSED(X)
-X(int, malloc_trim, , )
+MT_HEAP_CONTROL(X)
 #undef X
 
 bool mt_init_uses_jemalloc(void)

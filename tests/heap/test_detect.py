@@ -243,6 +243,52 @@ CORE = [["/bin/ls", "-l", "/usr/bin"], ["/usr/bin/sort", "/etc/services", "/etc/
         ["/usr/bin/find", "/etc/apt", "/etc/default"]]
 
 
+WRAPPERS = {"header": ["-DMARK=1", "-DBY=1"], "header_by_libcs_names": ["-DMARK=1", "-DBY=3"], "footer": ["-DMARK=2", "-DBY=1"],
+            "free_alone": ["-DMARK=3", "-DBY=1"]}
+WAYS = [{}, {"MIN_MB": 0}, {"ALLOCATOR": "system"}, {"ALLOCATOR": "jemalloc"}, {"ENABLE": 0}]
+
+
+@pytest.mark.parametrize("order", ["before", "behind"])
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+def test_a_wrapper_that_marks_its_blocks_gets_back_those_that_it_made(run, env, compile_c, shim, wrapper, order):
+	"""They lie in libc's heap, beside those that we had made before: an address tells nothing."""
+	library = compile_c("marks_blocks.c", "-shared", "-fPIC", "-fno-builtin", *WRAPPERS[wrapper])
+	chain = f"{library}:{shim}" if order == "before" else f"{shim}:{library}"
+	program = compile_c("fork_storm.c")
+
+	for way in WAYS:
+		for command in (["/bin/ls", "/"], ["perl", "-e", "%h = map { $_ => 'x' x $_ } 1..3000; print scalar keys %h"], [program, 5]):
+			expected = run(command, {"LD_PRELOAD": library})
+			done = run(command, dict(env(**way), LD_PRELOAD=chain))
+			assert expected.returncode == 0 and (done.returncode, done.stdout, done.stderr) == (0, expected.stdout, ""), (way, command)
+
+
+@pytest.mark.parametrize("wrapper", ["header", "footer"])
+def test_a_program_that_is_linked_with_a_wrapper_runs(run, env, compile_c, wrapper):
+	library = compile_c("marks_blocks.c", "-shared", "-fPIC", "-fno-builtin", *WRAPPERS[wrapper])
+	program = compile_c("fork_storm.c", "-Wl,--no-as-needed", library)
+
+	for way in WAYS:
+		done = run([program, 5], env(**way))
+		assert (done.stdout, done.stderr) == ("5 of 5 children, 0 of 0 spawned\n", ""), way
+
+
+@pytest.mark.parametrize("order", ["before", "behind"])
+@pytest.mark.parametrize("name", ["libmemusage.so", "libc_malloc_debug.so.0"])
+def test_glibcs_own_wrappers_work_before_and_behind_us(run, env, shim, tmp_path, name, order):
+	library = next((path for path in (folder / name for folder in (pathlib.Path("/lib"), *pathlib.Path("/lib").glob("*-linux-gnu"))) if path.exists()), None)
+	if not library:
+		pytest.skip(f"{name} is not there")
+	chain = f"{library}:{shim}" if order == "before" else f"{shim}:{library}"
+
+	for way in WAYS:
+		for checks in ({}, {"GLIBC_TUNABLES": "glibc.malloc.check=3"}):
+			for command in (["/bin/ls", "/"], ["perl", "-e", "print 'x' x 3000000"]):
+				expected = run(command, {"LD_PRELOAD": str(library), **checks})
+				done = run(command, dict(env(**way), LD_PRELOAD=chain, **checks))
+				assert expected.returncode == 0 and (done.returncode, done.stdout) == (0, expected.stdout), (way, command, done.stderr)
+
+
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("order", ["before", "behind"])
 def test_ls_sort_grep_and_find_say_the_same_beside_another_allocator(run, env, bare, shim, backend, name, order):

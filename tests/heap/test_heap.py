@@ -161,6 +161,36 @@ def test_malloc_trim_tells_the_truth(puppet, env, backend):
 	assert again == 0
 
 
+# Nothing but the call itself purges.
+QUIET = {"SLACK_MB": 100_000, "BUDGET_PCT": 0, "SETTLE_MS": 3_600_000}
+
+
+def test_malloc_trim_does_not_hold_its_caller_for_long(run, env, compile_c):
+	"""3 GB held a server for more than a second, and its watchdog ended it. mt_trim is complete when it returns."""
+	program = compile_c("trims.c")
+
+	whole = run([program, "mt_trim"], env(MIN_MB=0, **QUIET)).stdout.split()
+	left = run([program], env(MIN_MB=0, **QUIET)).stdout.split()
+
+	assert whole[0] == "1" and whole[2:] == ["1", "1"]
+	assert left[0] == "1" and left[3] == "1", "the worker returns the memory"
+	assert int(left[1]) < int(whole[1]) / 4
+
+
+def test_malloc_trim_is_complete_where_there_is_no_worker(run, env, compile_c):
+	done = run([compile_c("trims.c")], env(MIN_MB=1_000_000, **QUIET))
+
+	assert done.stdout.split()[0] == "1" and done.stdout.split()[2:] == ["1", "1"], done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("min_mb", [0, 1_000_000])
+def test_malloc_trim_returns_memory_in_a_forked_child(run, env, compile_c, min_mb):
+	"""Where the parent's worker does not exist."""
+	done = run([compile_c("trims.c"), "child"], env(MIN_MB=min_mb, **QUIET))
+
+	assert done.stdout.split()[0] == "1" and done.stdout.split()[3] == "1", done.stdout + done.stderr
+
+
 def test_mallctl_reaches_the_embedded_jemalloc(puppet, env):
 	actor = puppet(env(ALLOCATOR="jemalloc"))
 	actor.tell("alloc 1000 4096 4096")

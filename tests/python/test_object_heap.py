@@ -206,6 +206,28 @@ def test_a_program_may_begin_and_end_python_again_and_again(run, env, bare, comp
 	assert (got.returncode, got.stdout) == (expected.returncode, expected.stdout), got.stderr
 
 
+HEADERS = pathlib.Path(sysconfig.get_paths(vars={})["include"], "Python.h")
+STATIC = pathlib.Path(sysconfig.get_config_var("LIBPL") or "", sysconfig.get_config_var("LIBRARY") or "")
+
+
+@pytest.mark.parametrize("when", ["before", "between"])
+@pytest.mark.parametrize("link", ["static", "shared"])
+def test_a_program_that_embeds_python_keeps_its_own_allocators(run, env, bare, compile_c, link, when):
+	"""With a static libpython they are in the same file as Python's own, which the heap for objects replaced."""
+	if not HEADERS.exists() or not STATIC.is_file() or not shutil.which("python3-config"):
+		pytest.skip("no headers of Python, or no libpython.a")
+	flags = ["-fno-pie", "-no-pie", "-rdynamic", f"-I{HEADERS.parent}", STATIC,
+	         *" ".join(sysconfig.get_config_var(name) or "" for name in ("MODLIBS", "LIBS", "SYSLIBS")).split()]
+	if link == "shared":
+		flags = subprocess.run(["/usr/bin/python3-config", "--embed", "--includes", "--ldflags"], capture_output=True, text=True,
+		                       check=True).stdout.split()
+	program = compile_c("embeds_budget.c", *flags)
+
+	for settings in (bare, env(), env(MIN_MB=0)):
+		got = run([program, when], settings)
+		assert (got.returncode, got.stdout) == (0, "the limit holds\nthere\n"), got.stderr
+
+
 MODULES = {
 	"numpy": "import numpy\na = numpy.arange(100000).astype(object)\nassert a.sum() == 4999950000",
 	"pandas": "import pandas\nd = pandas.DataFrame({'a': [str(i) for i in range(20000)]})\nassert d.a.nunique() == 20000",
