@@ -34,12 +34,4 @@ void mt_jemalloc_large_classes(size_t least_bytes, size_t *out_count, size_t *ou
 extern const struct mt_heap_profiler mt_jemalloc_profiler;
 void mt_jemalloc_prof_begin(const char *conf);
 
-/* jemalloc_unwind.c: finds the unwinder; returns false where there is none. It calls the loader:
- * with no lock of the shim held, and never inside the allocator. While the gate is closed no thread
- * walks a stack; closing it waits for those that do. */
-bool mt_jemalloc_find_unwinder(void);
-void mt_jemalloc_prof_close_gate(void);
-void mt_jemalloc_prof_open_gate(void);
-void mt_jemalloc_prof_open_gate_in_child(void);
-
 #endif

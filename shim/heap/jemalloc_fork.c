@@ -6,10 +6,10 @@
 #include <sys/types.h>
 
 #include "core/worker.h"
-#include "heap/jemalloc.h"
 #include "heap/jemalloc_arena.h"
 #include "heap/jemalloc_errors.h"
 #include "heap/jemalloc_pages.h"
+#include "heap/jemalloc_unwind.h"
 #include "sys/attr.h"
 #include "sys/libc.h"
 #include "sys/lock_check.h"

@@ -1,6 +1,7 @@
 /* heap/jemalloc_prof.c -- jemalloc's heap profiler: switched on and off, and asked for its profile.
  * Its unwinder is in jemalloc_unwind.c. */
 #include "heap/jemalloc.h"
+#include "heap/jemalloc_unwind.h"
 #include "heap/jemalloc_names.h"
 
 #include <errno.h>

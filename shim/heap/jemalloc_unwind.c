@@ -15,7 +15,7 @@
  *    goes through the code of loaded files alone, and ends at greenlet's. Whose code it is tells
  *    _dl_find_object, without a lock; where libc has none (before 2.35), there is no sampling: the
  *    unwinder itself would take the loader's lock then. */
-#include "heap/jemalloc.h"
+#include "heap/jemalloc_unwind.h"
 
 #include <dlfcn.h>
 #include <link.h>

@@ -37,9 +37,8 @@ static void trim(void *out)
 	mt_cleanup_run(&request, out);
 }
 
-/* 1 only when pages really went back, whatever the allocator behind it claims, or when the worker has
- * many to return. A cleanup needs 5 kB
- * of stack, and libc's malloc_trim next to none. */
+/* 1 only when pages really went back, whatever the allocator behind it claims, or when the worker
+ * has many to return. A cleanup needs 5 kB of stack, and libc's malloc_trim next to none. */
 MT_EXPORT int malloc_trim(size_t pad)
 {
 	struct mt_stats_cleanup cleanup;

@@ -1,0 +1,17 @@
+/* heap/jemalloc_unwind.h -- walks stacks for jemalloc's heap profiler, and a gate before it. While
+ * the gate is closed no thread walks; fork closes it. Any thread may call. Takes no lock. */
+#ifndef MT_HEAP_JEMALLOC_UNWIND_H
+#define MT_HEAP_JEMALLOC_UNWIND_H
+
+#include <stdbool.h>
+
+/* Finds the unwinder. Returns false where there is none. It calls the loader: with no lock of the
+ * shim held, and never inside the allocator. */
+bool mt_jemalloc_find_unwinder(void);
+
+/* Close the gate, and wait up to 200 ms for threads that walk; open it, also in a forked child. */
+void mt_jemalloc_prof_close_gate(void);
+void mt_jemalloc_prof_open_gate(void);
+void mt_jemalloc_prof_open_gate_in_child(void);
+
+#endif
