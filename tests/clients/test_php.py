@@ -112,7 +112,7 @@ def fpm(spawn, run, needs, bare, ordinary, wait_for):
 	yield start
 
 
-def test_php_fpm_serves_and_reopens_its_log(fpm, bare, env, stats, awake, wait_for, files_of_the_dead, ordinary, backend):
+def test_php_fpm_serves_and_reopens_its_log(fpm, bare, stats, awake, wait_for, files_of_the_dead, ordinary, backend):
 	"""Its master's SIGUSR1 reopens the log; its workers come and go."""
 	def served(master, ask):
 		answers = [ask(number) for number in range(10)]
@@ -127,7 +127,7 @@ def test_php_fpm_serves_and_reopens_its_log(fpm, bare, env, stats, awake, wait_f
 
 	expected = served(*(plain := fpm(bare)))
 	expected_end = stopped(plain[0])
-	settings = dict(env(MIN_MB=0), MT_DIR=str(ordinary.mt_dir))
+	settings = ordinary.env(MIN_MB=0)
 
 	master, ask = fpm(settings)
 	awake(master.pid, settings)
