@@ -41,7 +41,7 @@ class Cluster:
 		done = self.run(self.programs / "initdb", "-D", self.folder, "--locale=C", "-E", "UTF8", "-A", "trust", "--no-sync",
 		                "-U", "postgres", env=env)
 		assert done.returncode == 0, done.stdout + done.stderr
-		self.said_by_initdb = [done.stdout.replace(name, ""), done.stderr]
+		self.said_by_initdb = [done.stdout.replace(str(self.folder), ""), done.stderr]
 		options = [word for name, value in SETTINGS.items() for word in ("-c", f"{name}={value}")]
 		with open(self.log, "w", encoding="ascii") as log:
 			self.server = spawn([self.programs / "postgres", "-D", self.folder, "-k", self.folder, *options], env,
