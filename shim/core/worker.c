@@ -1,7 +1,11 @@
 #include "core/worker.h"
 
+#include <fcntl.h>
+#include <limits.h>
 #include <linux/close_range.h>
 #include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -25,7 +29,8 @@
 #define STACK_BYTES (256 * 1024)
 #define PAUSE_NS    (2 * MT_NS_PER_S) /* a purge of many GB may take that long */
 /* time for a thread to start on a busy machine */
-#define START_NS (100 * MT_NS_PER_MS)
+#define START_NS   (100 * MT_NS_PER_MS)
+#define COPIED_FDS 64 /* CLOSE_RANGE_UNSHARE copies the first word of the table, then closes it */
 /* cleared when their cleanup runs */
 #define DEFERRED_BITS (MT_CONTROL_SIGNAL | MT_CONTROL_API)
 
@@ -160,6 +165,26 @@ static bool wait_for_address_space(void)
 	}
 }
 
+/* Whether the program may have a POSIX message queue among the descriptors that CLOSE_RANGE_UNSHARE
+ * copies and closes: a close by any thread ends the process's mq_notify(3). /proc shows a queue as
+ * "/name", and no call here waits for a file system. */
+static bool may_have_message_queue(void)
+{
+	char path[sizeof("/proc/self/fd/") + 3 * sizeof(int)];
+	char target[NAME_MAX];
+
+	for (int fd = 0; fd < COPIED_FDS; fd++) {
+		long length;
+
+		(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		length = mt_raw_syscall(__NR_readlinkat, AT_FDCWD, path, target, sizeof(target));
+		if (length > 1 && target[0] == '/' &&
+		    memchr(target + 1, '/', (size_t)length - 1) == NULL)
+			return true;
+	}
+	return false;
+}
+
 static void *thread_main(void *unused)
 {
 	bool has_private_fds;
@@ -170,8 +195,9 @@ static void *thread_main(void *unused)
 	(void)prctl(PR_SET_NAME, "mtshim");
 	/* An own, empty descriptor table: a number that the worker uses for a moment is never one
 	 * that the program gets or closes. Older kernels refuse: the worker then shares the
-	 * table. */
-	has_private_fds = mt_raw_syscall(__NR_close_range, 0u, ~0u, CLOSE_RANGE_UNSHARE) == 0;
+	 * table, and it shares one with a message queue. */
+	has_private_fds = !may_have_message_queue() &&
+			  mt_raw_syscall(__NR_close_range, 0u, ~0u, CLOSE_RANGE_UNSHARE) == 0;
 	if (has_private_fds) {
 		mt_log_use_private_fds();
 		mt_rss_keep_statm_open();

@@ -71,8 +71,9 @@ def files_of_the_dead():
 
 
 @pytest.fixture
-def ordinary():
-	"""An ordinary user for programs that refuse to run as root: .user for Popen, .folder and .mt_dir that are theirs."""
+def ordinary(env, shim, public):
+	"""An ordinary user for programs that refuse to run as root: .user for Popen, .folder and .mt_dir that are theirs, .env(...)
+	as the fixture env."""
 	class Ordinary:
 		user = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
 
@@ -82,6 +83,9 @@ def ordinary():
 			if self.user:
 				os.chown(self.folder, NOBODY, NOBODY)
 				os.chown(self.mt_dir, NOBODY, NOBODY)
+
+		def env(self, **settings):
+			return dict(env(**settings), LD_PRELOAD=str(public(shim)), MT_DIR=str(self.mt_dir))
 
 	one = Ordinary()
 	yield one

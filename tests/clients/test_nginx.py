@@ -65,7 +65,7 @@ def workers(process):
 	return sorted(map(int, pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text("ascii").split()))
 
 
-def test_nginx_serves_and_reopens_its_logs(nginx, bare, env, stats, awake, wait_for, files_of_the_dead, ordinary, backend):
+def test_nginx_serves_and_reopens_its_logs(nginx, bare, stats, awake, wait_for, files_of_the_dead, ordinary, backend):
 	folder = ordinary.folder
 
 	def served(process):
@@ -81,7 +81,7 @@ def test_nginx_serves_and_reopens_its_logs(nginx, bare, env, stats, awake, wait_
 
 	expected = served(plain := nginx(bare))
 	assert stopped(plain) == 0
-	settings = dict(env(MIN_MB=0), MT_DIR=str(ordinary.mt_dir))
+	settings = ordinary.env(MIN_MB=0)
 
 	process = nginx(settings)
 	first = workers(process)

@@ -1,6 +1,7 @@
 """PHP under the preload: its modules are loaded with RTLD_DEEPBIND, which other allocators in LD_PRELOAD do not outlive."""
 import pathlib
 import signal
+import socket
 import subprocess
 
 import pytest
@@ -86,6 +87,12 @@ def test_php_calls_malloc_and_free_of_libc(run, needs, env, bare, backend, tmp_p
 	assert (got.returncode, got.stdout, got.stderr) == (0, "a copy of libc's 999\n", ""), expected.stderr
 
 
+def listens(path):
+	"""The socket's file is there before its owner listens."""
+	with socket.socket(socket.AF_UNIX) as client:
+		return client.connect_ex(str(path)) == 0
+
+
 @pytest.fixture
 def fpm(spawn, run, needs, bare, ordinary, wait_for):
 	"""fpm(env): php-fpm as an ordinary user; its process, and ask(number) that answers what a FastCGI client gets."""
@@ -100,7 +107,7 @@ def fpm(spawn, run, needs, bare, ordinary, wait_for):
 		(folder / "page.php").chmod(0o644)
 		master = spawn([found[-1], "-F", "-y", folder / "pool.conf", "-p", folder], env, cwd=folder, stdout=subprocess.DEVNULL,
 		               **ordinary.user)
-		wait_for((folder / "socket").exists, 20, "php-fpm's socket")
+		wait_for(lambda: listens(folder / "socket"), 20, "php-fpm's socket")
 
 		def ask(number):
 			done = run(["cgi-fcgi", "-bind", "-connect", folder / "socket"],
@@ -112,7 +119,7 @@ def fpm(spawn, run, needs, bare, ordinary, wait_for):
 	yield start
 
 
-def test_php_fpm_serves_and_reopens_its_log(fpm, bare, env, stats, awake, wait_for, files_of_the_dead, ordinary, backend):
+def test_php_fpm_serves_and_reopens_its_log(fpm, bare, stats, awake, wait_for, files_of_the_dead, ordinary, backend):
 	"""Its master's SIGUSR1 reopens the log; its workers come and go."""
 	def served(master, ask):
 		answers = [ask(number) for number in range(10)]
@@ -127,7 +134,7 @@ def test_php_fpm_serves_and_reopens_its_log(fpm, bare, env, stats, awake, wait_f
 
 	expected = served(*(plain := fpm(bare)))
 	expected_end = stopped(plain[0])
-	settings = dict(env(MIN_MB=0), MT_DIR=str(ordinary.mt_dir))
+	settings = ordinary.env(MIN_MB=0)
 
 	master, ask = fpm(settings)
 	awake(master.pid, settings)

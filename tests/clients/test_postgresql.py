@@ -1,6 +1,7 @@
 """PostgreSQL under the preload: a process for each connection and each parallel worker, which wake each other with SIGUSR1."""
 import os
 import pathlib
+import pwd
 import re
 import shutil
 import signal
@@ -40,7 +41,7 @@ class Cluster:
 		done = self.run(self.programs / "initdb", "-D", self.folder, "--locale=C", "-E", "UTF8", "-A", "trust", "--no-sync",
 		                "-U", "postgres", env=env)
 		assert done.returncode == 0, done.stdout + done.stderr
-		self.said_by_initdb = [done.stdout.replace(name, ""), done.stderr]
+		self.said_by_initdb = [done.stdout.replace(str(self.folder), ""), done.stderr]
 		options = [word for name, value in SETTINGS.items() for word in ("-c", f"{name}={value}")]
 		with open(self.log, "w", encoding="ascii") as log:
 			self.server = spawn([self.programs / "postgres", "-D", self.folder, "-k", self.folder, *options], env,
@@ -66,6 +67,10 @@ class Cluster:
 @pytest.fixture
 def cluster(run, spawn, wait_for, ordinary):
 	"""cluster(name, env): a server whose programs, and initdb before it, had this environment."""
+	try:
+		pwd.getpwuid(ordinary.user.get("user", os.geteuid()))
+	except KeyError:
+		pytest.skip("initdb refuses a user without a name")
 	made = []
 
 	def make(name, env):
@@ -107,12 +112,12 @@ def query_in_parallel(one, spawn, wait_for):
 	return said.read_text().splitlines()[1:], backend_pid
 
 
-def test_postgresql_answers_the_same_and_its_own_signals_are_no_cleanups(cluster, spawn, bare, env, stats, control, ordinary,
+def test_postgresql_answers_the_same_and_its_own_signals_are_no_cleanups(cluster, spawn, bare, stats, control, ordinary,
                                                                          wait_for, backend):
 	plain = cluster("plain", bare)
 	worked, (queried, _) = work(plain), query_in_parallel(plain, spawn, wait_for)
 	assert plain.stop() == 0
-	settings = dict(env(MIN_MB=0), MT_DIR=str(ordinary.mt_dir))
+	settings = ordinary.env(MIN_MB=0)
 
 	shimmed = cluster("shimmed", settings)
 	assert work(shimmed, settings) == worked
@@ -129,9 +134,9 @@ def test_postgresql_answers_the_same_and_its_own_signals_are_no_cleanups(cluster
 	                     shimmed.log.read_text())
 
 
-def test_postgresql_leaves_no_files_of_ended_processes(cluster, env, ordinary, wait_for, files_of_the_dead, backend):
+def test_postgresql_leaves_no_files_of_ended_processes(cluster, ordinary, wait_for, files_of_the_dead, backend):
 	"""initdb alone runs a dozen shells and servers."""
-	settings = dict(env(MIN_MB=0), MT_DIR=str(ordinary.mt_dir))
+	settings = ordinary.env(MIN_MB=0)
 	one = cluster("shimmed", settings)
 	for _ in range(5):
 		assert one.run("psql", *one.connection, "-c", "select 1", env=settings).returncode == 0

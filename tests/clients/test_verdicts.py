@@ -297,10 +297,10 @@ PROGRAMS = [torch_training, redis, postgresql, nginx, gunicorn, sinatra, git_gc,
 
 
 @pytest.fixture(scope="module")
-def verdicts(bare, shim, mtctl):
+def verdicts(bare, shim, mtctl, public):
 	"""The exit code and the report of each program by its name; the reason of one that cannot run."""
 	def one(program):
-		run = Running(bare, shim, mtctl)
+		run = Running(bare, public(shim), mtctl)
 		try:
 			program(run)
 			return run.diagnose()

@@ -5,7 +5,6 @@ import re
 import shutil
 import struct
 import subprocess
-import tempfile
 
 import pytest
 
@@ -16,15 +15,6 @@ NOBODY = 65534
 AS_NOBODY = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
 # From the kernel's vfs_cap_data: revision 2, effective; CAP_NET_RAW.
 NET_RAW = struct.pack("<IIIII", 0x02000001, 1 << 13, 0, 0, 0)
-
-
-@pytest.fixture
-def public():
-	"""A folder that another user may look into."""
-	path = pathlib.Path(tempfile.mkdtemp(prefix="mtshim-test-"))
-	path.chmod(0o755)
-	yield path
-	shutil.rmtree(path)
 
 
 def test_a_static_program_is_left_alone(run, env, bare, compile_c, mt_dir):
@@ -40,11 +30,11 @@ def test_a_static_program_is_left_alone(run, env, bare, compile_c, mt_dir):
 
 
 @pytest.mark.parametrize("kind", ["setuid", "setgid", "capability"])
-def test_a_privileged_program_is_left_alone(run, env, compile_c, public, mt_dir, kind):
+def test_a_privileged_program_is_left_alone(run, env, compile_c, public_folder, mt_dir, kind):
 	"""The loader takes LD_PRELOAD out of such a program, and says nothing of it."""
 	if os.geteuid() != 0:
 		pytest.skip("needs root")
-	program = public / "program"
+	program = public_folder / "program"
 	shutil.copy(compile_c("stranger.c"), program)
 	program.chmod({"setuid": 0o4755, "setgid": 0o2755, "capability": 0o755}[kind])
 	if kind == "capability":
@@ -61,25 +51,26 @@ def test_a_privileged_program_is_left_alone(run, env, compile_c, public, mt_dir,
 	assert list(mt_dir.iterdir()) == []
 
 
-def test_a_program_may_give_up_its_privileges_while_the_worker_runs(run, env, backend):
+def test_a_program_may_give_up_its_privileges_while_the_worker_runs(run, env, shim, public, backend):
 	"""libc has each thread change its ids; the worker had lost the capabilities that its program kept: abort."""
 	if os.geteuid() != 0:
 		pytest.skip("needs root")
 
 	for _ in range(5):
-		got = run([*AS_NOBODY, "id", "-u"], env(MIN_MB=0, TICK_MS=10))
+		got = run([*AS_NOBODY, "id", "-u"], dict(env(MIN_MB=0, TICK_MS=10), LD_PRELOAD=str(public(shim))))
 		assert (got.returncode, got.stdout) == (0, f"{NOBODY}\n"), got.stderr
+		assert "cannot be preloaded" not in got.stderr
 
 
-def test_a_child_of_a_privileged_program_has_no_shim_either(run, env, compile_c, public):
+def test_a_child_of_a_privileged_program_has_no_shim_either(run, env, compile_c, public_folder):
 	if os.geteuid() != 0:
 		pytest.skip("needs root")
-	shell = public / "shell"
+	shell = public_folder / "shell"
 	shutil.copy("/bin/dash", shell)
 	shell.chmod(0o4755)
-	shutil.copy(compile_c("stranger.c"), public / "program")
+	shutil.copy(compile_c("stranger.c"), public_folder / "program")
 
-	got = run([*AS_NOBODY, shell, "-pc", f"{public}/program; exit 5"], env(MIN_MB=0))
+	got = run([*AS_NOBODY, shell, "-pc", f"{public_folder}/program; exit 5"], env(MIN_MB=0))
 
 	if "euid 0" not in got.stdout:
 		pytest.skip("this file system gives no privileges")
@@ -90,24 +81,24 @@ def test_a_child_of_a_privileged_program_has_no_shim_either(run, env, compile_c,
 
 
 @pytest.fixture
-def in_every_program(shim, tmp_path):
+def in_every_program(shim, public, tmp_path):
 	"""A shell command's beginning under which /etc/ld.so.preload, in a mount namespace, names the shim."""
 	if os.geteuid() != 0 or subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode != 0:
 		pytest.skip("may not make a mount namespace here")
 	folder = tmp_path / "etc"
 	folder.mkdir()
 	folder.chmod(0o755)
-	(folder / "ld.so.preload").write_text(f"{shim}\n")
+	(folder / "ld.so.preload").write_text(f"{public(shim)}\n")
 	(folder / "passwd").write_text("root:x:0:0::/:/bin/sh\n")
 	return ["unshare", "-m", "--propagation", "private", "sh", "-c", f'mount --bind {folder} /etc && exec "$@"', "sh"]
 
 
-def test_a_privileged_program_takes_no_settings_from_its_caller(run, env, compile_c, public, mt_dir, in_every_program):
+def test_a_privileged_program_takes_no_settings_from_its_caller(run, env, compile_c, public_folder, mt_dir, in_every_program):
 	"""By way of /etc/ld.so.preload the shim is in it, with the environment that another user has made up: a log file."""
-	program = public / "program"
+	program = public_folder / "program"
 	shutil.copy(compile_c("stranger.c"), program)
 	program.chmod(0o4755)
-	settings = env(MIN_MB=0, LOG=public / "log", LOG_LEVEL="info", ONLY="program")
+	settings = env(MIN_MB=0, LOG=public_folder / "log", LOG_LEVEL="info", ONLY="program")
 	del settings["LD_PRELOAD"]
 
 	got = run([*in_every_program, *AS_NOBODY, program, 30], settings)
@@ -115,7 +106,7 @@ def test_a_privileged_program_takes_no_settings_from_its_caller(run, env, compil
 	if "secure 0" in got.stdout:
 		pytest.skip("this file system gives no privileges")
 	assert (got.returncode, "secure 1 shim 1 euid 0" in got.stdout) == (3, True), got.stdout + got.stderr
-	assert got.stderr == "" and not (public / "log").exists()
+	assert got.stderr == "" and not (public_folder / "log").exists()
 	assert list(mt_dir.iterdir()) == []
 
 

@@ -10,6 +10,7 @@ import subprocess
 import pytest
 
 from mtctl_helpers import MB, ROOT, USAGE, ctl, fake, plain  # noqa: F401 (fixtures)
+from public import copy_into
 from serve_helpers import NOBODY, Server, serve, soon  # noqa: F401 (fixture)
 
 SECURITY = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "X-Frame-Options": "DENY",
@@ -338,20 +339,14 @@ def test_pages_of_other_sites_get_nothing(serve, fake):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become nobody")
-def test_processes_of_other_users_are_not_there(serve, spawn, fake, mtctl, plain, shim, mt_dir, tmp_path):
+def test_processes_of_other_users_are_not_there(serve, spawn, fake, mtctl, plain, shim, public_folder):
 	"""nobody's server shows nobody's processes alone; root's shows both, and says so."""
 	foreign = fake()
-	folder = tmp_path / "open"
-	folder.mkdir(mode=0o755)
-	for path in (folder, *folder.parents):
-		if str(path).startswith("/tmp/"):
-			path.chmod(0o755)
 	for source in (mtctl.with_name("mtctl-serve"), mtctl, shim):
-		(folder / source.name).write_bytes(source.read_bytes())
-		(folder / source.name).chmod(0o755)
-	settings = dict(plain, MT_DIR=str(folder / "files"), MT_MIN_MB="0")
-	own = spawn([*NOBODY, "env", f"LD_PRELOAD={folder / shim.name}", "/bin/sleep", "60"], settings)
-	theirs = serve(wrapper=NOBODY, program=folder / "mtctl", env=settings)
+		copy_into(public_folder, source)
+	settings = dict(plain, MT_DIR=str(public_folder / "files"), MT_MIN_MB="0")
+	own = spawn([*NOBODY, "env", f"LD_PRELOAD={public_folder / shim.name}", "/bin/sleep", "60"], settings)
+	theirs = serve(wrapper=NOBODY, program=public_folder / "mtctl", env=settings)
 	roots = serve(env=dict(plain, MT_DIR=""))
 
 	assert roots.process_of(foreign)["state"] == "awake" and roots.process_of(own.pid)["uid"] == 65534

@@ -552,7 +552,7 @@ def test_what_a_killed_process_leaves_is_swept(leak, control, mt_dir):
 	assert heap_files(mt_dir) == []
 
 
-def test_another_user_learns_nothing(leak, control, mtctl, mt_dir):
+def test_another_user_learns_nothing(leak, control, mtctl, public, mt_dir):
 	if os.geteuid() != 0:
 		pytest.skip("needs root, to become somebody else")
 	one = leak(PROF="on")
@@ -562,7 +562,7 @@ def test_another_user_learns_nothing(leak, control, mtctl, mt_dir):
 	read = subprocess.run(["/usr/bin/setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "/bin/cat", str(path)],
 	                      capture_output=True, text=True, timeout=10)
 	asked = subprocess.run(["/usr/bin/setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
-	                        str(mtctl), "sites", str(one.pid)], env=bare_of(one), capture_output=True,
+	                        public(mtctl), "sites", str(one.pid)], env=bare_of(one), capture_output=True,
 	                       text=True, timeout=10)
 
 	assert read.returncode != 0 and read.stdout == ""

@@ -3,17 +3,12 @@ families that change while one looks."""
 import importlib.util
 import json
 import os
-import pathlib
 import re
-import shutil
 import signal
 import subprocess
-import tempfile
 import time
 
 import pytest
-
-import leftovers
 
 PYTHON = "/usr/bin/python3"
 MB = 1 << 20
@@ -255,21 +250,16 @@ def test_the_workers_of_a_data_loader_are_named_with_what_they_share(spawn, tree
 	assert seen["total"]["rss_bytes"] > 5 * 60 * MB
 
 
-def test_of_another_users_processes_only_the_size_is_known(actor, env, bare, mtctl):
+def test_of_another_users_processes_only_the_size_is_known(actor, env, bare, mtctl, public):
 	if os.geteuid() != 0:
 		pytest.skip("only root can be another user for the test")
 	one = actor(env(), "kept = bytearray(40 << 20)")
-	folder = pathlib.Path(tempfile.mkdtemp(prefix=leftovers.prefix(), dir="/dev/shm"))
-	try:
-		folder.chmod(0o755)
-		shutil.copy(mtctl, folder / "mtctl")
-		def ask(*words):
-			return subprocess.run([folder / "mtctl", "ps", f"--tree={one.pid}", *words], env=bare, user=65534, group=65534,
-			                      extra_groups=[], capture_output=True, text=True, cwd="/", timeout=30)
-		seen = json.loads(ask("--json").stdout)
-		text = ask().stdout
-	finally:
-		shutil.rmtree(folder)
+
+	def ask(*words):
+		return subprocess.run([public(mtctl), "ps", f"--tree={one.pid}", *words], env=bare, user=65534, group=65534,
+		                      extra_groups=[], capture_output=True, text=True, cwd="/", timeout=30)
+	seen = json.loads(ask("--json").stdout)
+	text = ask().stdout
 
 	assert seen["processes"][0]["pss_bytes"] is None and seen["processes"][0]["rss_bytes"] > 30 * MB
 	assert seen["total"]["unknown_count"] == 1 and seen["total"]["pss_bytes"] == 0

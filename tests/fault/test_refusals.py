@@ -56,20 +56,12 @@ def test_a_program_born_into_a_small_address_space(run, env, bare, backend, kb):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become nobody")
-def test_a_program_runs_the_same_where_no_thread_can_be_made(run, env, bare, shim, compile_c, backend, tmp_path):
+def test_a_program_runs_the_same_where_no_thread_can_be_made(run, env, bare, shim, compile_c, public, backend):
 	"""The worker's own pthread_create fails. The heap works without it, and the program sees no error."""
-	program, library = tmp_path / "program", tmp_path / "libmtshim.so"
-	program.write_bytes(compile_c(SOURCE).read_bytes())
-	library.write_bytes(shim.read_bytes())
-	program.chmod(0o755)
-	library.chmod(0o755)
-	for folder in (tmp_path, *tmp_path.parents):
-		if str(folder).startswith("/tmp/"):
-			folder.chmod(0o755)
-
+	program = public(compile_c(SOURCE))
 	settings = env(**AWAKE, DIR=f"/dev/shm/mtshim-fault-{os.getpid()}")
 	# Preloaded behind setpriv, which is the subject of the next test.
-	wrapper = [*NOBODY, "env", f"LD_PRELOAD={library}"]
+	wrapper = [*NOBODY, "env", f"LD_PRELOAD={public(shim)}"]
 	del settings["LD_PRELOAD"]
 	expected = run([*NOBODY, program, "nproc"], bare)
 
@@ -81,12 +73,12 @@ def test_a_program_runs_the_same_where_no_thread_can_be_made(run, env, bare, shi
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become nobody")
-def test_a_program_that_drops_its_rights(run, env, backend):
+def test_a_program_that_drops_its_rights(run, env, shim, public, backend):
 	"""Capabilities belong to a thread, and libc aborts when setresuid fares differently in two threads of a process.
 	Programs that drop capabilities by hand are small when they do it: by default there is no thread of ours yet."""
-	got = run([*NOBODY, "/usr/bin/id", "-u"], env())
+	got = run([*NOBODY, "/usr/bin/id", "-u"], dict(env(), LD_PRELOAD=str(public(shim))))
 
-	assert (got.returncode, got.stdout) == (0, "65534\n"), got.stderr
+	assert (got.returncode, got.stdout, got.stderr) == (0, "65534\n", "")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to unshare")

@@ -1,11 +1,8 @@
 """Programs that lock all of their memory."""
 import os
 import shutil
-import tempfile
 
 import pytest
-
-import leftovers
 
 
 @pytest.fixture
@@ -21,13 +18,9 @@ def nobody():
 
 
 @pytest.fixture
-def everybodys(shim, compile_c):
+def everybodys(shim, compile_c, public):
 	"""The library and the program, the second time with the other hash section, where every user can reach them."""
-	folder = tempfile.mkdtemp(prefix=leftovers.prefix())
-	os.chmod(folder, 0o755)
-	paths = [shutil.copy(path, folder) for path in (shim, compile_c("locks_itself.c"), compile_c("locks_itself.c", "-Wl,--hash-style=sysv"))]
-	yield paths
-	shutil.rmtree(folder)
+	return [public(path) for path in (shim, compile_c("locks_itself.c"), compile_c("locks_itself.c", "-Wl,--hash-style=sysv"))]
 
 
 @pytest.mark.parametrize("settings", [{}, {"MT_MIN_MB": "0"}], ids=["asleep", "awake"])

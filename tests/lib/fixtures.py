@@ -17,6 +17,7 @@ import pytest
 
 import leftovers
 from places import BUILT, LIB, ROOT, helper
+from public import public, public_folder  # noqa: F401 (fixtures)
 
 # Variables of other tools that the shim reads, or that change the programs under test.
 # pytest imports readline, and a new one sets COLUMNS and LINES for every child.

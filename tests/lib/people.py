@@ -10,6 +10,7 @@ import tempfile
 import pytest
 
 import leftovers
+from public import copy_into, make_folder
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become others")
 NOBODY = 65534
@@ -66,16 +67,13 @@ class Stage:
 @pytest.fixture
 def stage(bare, shim, mtctl, compile_c, spawn):
 	here = Stage()
-	here.place = pathlib.Path(tempfile.mkdtemp(prefix=leftovers.prefix()))  # /dev/shm may be mounted noexec
+	here.place = make_folder()
 	here.memory = pathlib.Path(tempfile.mkdtemp(prefix=leftovers.prefix(), dir="/dev/shm"))  # the shim makes files in memory alone
-	here.place.chmod(0o755)
 	here.memory.chmod(0o755)
 	here.bare, here.spawn = bare, spawn
 	for source in (shim, mtctl, mtctl.with_name("mtctl-serve"), mtctl.with_name("mtctl-plot"), compile_c("puppet.c")):
-		name = "puppet" if source.name.startswith("puppet") else source.name
-		shutil.copyfile(source, here.place / name)
-		(here.place / name).chmod(0o755)
-	here.shim, here.mtctl, here.puppet = here.place / shim.name, here.place / "mtctl", here.place / "puppet"
+		copy = copy_into(here.place, source)
+	here.shim, here.mtctl, here.puppet = here.place / shim.name, here.place / "mtctl", copy
 	yield here
 	shutil.rmtree(here.place, ignore_errors=True)
 	shutil.rmtree(here.memory, ignore_errors=True)

@@ -143,6 +143,8 @@ class Judge:
 
 	def judge(self, unit, variants=None):
 		verdict = Verdict(unit, self.session.run(unit, "bare"))
+		if unit.only_if_passes and verdict.bare.status != "exit 0":
+			return verdict
 		if verdict.bare.status == "timeout":
 			verdict.broken = f"not done after {unit.limit_s} s without the shim"
 		elif len(verdict.bare.cases) == 1 and unit.reads_cases:

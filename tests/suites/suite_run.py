@@ -52,6 +52,7 @@ class Unit:
 	variants: tuple = ("jemalloc", "system", "default")
 	as_nobody: bool = False
 	environment: tuple = ()
+	only_if_passes: bool = False  # what fails without the shim says nothing, and is not compared
 
 	@property
 	def full_name(self):

@@ -1,4 +1,4 @@
-"""The suites: other people's tests that Debian packages ship, by package and command. Nothing is fetched and nothing is built.
+"""The suites: other people's tests that Debian packages ship, by package and command. Nothing is fetched, and only glibc's are built.
 
 A suite is a function that answers its units; what it needs installed is in its row. What a row leaves out, and why, stands
 with it.
@@ -7,6 +7,7 @@ import pathlib
 import shlex
 import subprocess
 
+from suite_glibc import glibc
 from suite_read import read_exit, read_junit, read_lines, read_mtr, read_tap
 from suite_run import Unit
 
@@ -235,6 +236,7 @@ SUITES = {
 	"dbus": (dbus, ["dbus-tests"]),
 	"systemd": (systemd, ["systemd-tests"]),
 	"openssh": (openssh, ["openssh-tests"]),
+	"glibc": (glibc, ["glibc-source"]),
 	"stress-ng": (stress_ng, ["stress-ng"]),
 	"mariadb": (mariadb, ["mariadb-test"]),
 	"chromium": (chromium, ["chromium"]),

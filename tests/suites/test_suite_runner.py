@@ -1,15 +1,19 @@
 """The runner of other people's suites finds each difference, and reports no false one."""
+import io
 import os
 import pathlib
+import tarfile
 import time
 
 import pytest
 
+import suite_glibc
 import suite_judge
 import suite_read
 import suite_run
 import suite_table
 
+HERE = pathlib.Path(__file__).resolve().parent
 SHIMMED = '[ -n "$LD_PRELOAD" ]'
 
 
@@ -116,6 +120,15 @@ def test_a_suite_that_is_not_done_without_the_shim_is_no_success(judge):
 	assert "not done" in judge("sleep 60", limit_s=1).failures[0]
 
 
+def test_what_fails_without_the_shim_is_not_compared_where_that_says_nothing(judge):
+	script = rf"{SHIMMED} && exit 0; exit 1"
+
+	assert judge(script, read=suite_read.read_exit).failures
+	verdict = judge(script, read=suite_read.read_exit, only_if_passes=True)
+	assert not verdict.failures and not verdict.runs and verdict.bare.status == "exit 1"
+	assert judge(rf"{SHIMMED} && exit 1; exit 0", read=suite_read.read_exit, only_if_passes=True).failures
+
+
 def test_a_shim_that_is_not_there_is_no_success(tmp_path):
 	(tmp_path / "empty").touch()
 	session = suite_run.Session(tmp_path / "empty")
@@ -152,6 +165,47 @@ def test_a_suite_runs_as_nobody_where_it_says_so(session, variant):
 	run = session.run(unit, variant)
 
 	assert run.cases["said"] == f"{suite_run.NOBODY}\ncan write\n" and (run.programs > 0) == (variant != "bare")
+
+
+def test_the_command_refuses_a_suite_that_there_is_not(run, bare):
+	done = run([HERE / "run", "--list", "no-such-suite"], bare)
+
+	assert done.returncode == 1 and done.stderr.startswith("no such suite: no-such-suite; there are cpython ")
+
+
+# ---- glibc's tests ----
+
+def test_a_test_of_glibc_is_told_from_its_parts():
+	parts = ("tst-stack4mod", "tst-execstack-mod", "modatexit", "tst-cleanup4aux", "tst-atfork2mod", "tst-_res1mod2", "bug-dlsym1-lib1")
+	tests = ("tst-chmod", "tst-trim1", "mallocbug", "tst-stack4", "tst-mallocfork2")
+
+	assert [suite_glibc.is_part(name) for name in (*parts, *tests)] == [True] * len(parts) + [False] * len(tests)
+
+
+@pytest.fixture
+def packaged(tmp_path, monkeypatch):
+	"""A package of three tests: one passes, one has a part and a helper of support/, one does not compile."""
+	files = {"support/help.c": "int help (void) { return 0; }",
+	         "malloc/tst-one.c": "int main (void) { return 0; }",
+	         "malloc/tst-two.c": "int help (void), part (void); int main (void) { return help () + part (); }",
+	         "malloc/tst-two-aux.c": "int part (void) { return 0; }",
+	         "malloc/tst-bad.c": "#include <only-within-glibc.h>\n"}
+	(tmp_path / "package").mkdir()
+	with tarfile.open(tmp_path / "package" / "glibc-2.0.tar.xz", "w:xz") as tar:
+		for name, text in files.items():
+			entry = tarfile.TarInfo(f"glibc-2.0/{name}")
+			entry.size = len(text)
+			tar.addfile(entry, io.BytesIO(text.encode()))
+	for name, value in {"PACKAGED": tmp_path / "package", "PLACE": tmp_path / "out put"}.items():
+		monkeypatch.setattr(suite_glibc, name, value)
+
+
+def test_tests_of_glibc_are_built_with_their_parts_and_what_does_not_build_is_listed(packaged, session):
+	units = {unit.name: unit for unit in suite_glibc.glibc()}
+
+	assert set(units) == {"malloc/tst-one", "malloc/tst-two"}
+	assert "malloc/tst-bad: " in (listed := (suite_glibc.PLACE / "glibc-2.0-tests" / "not-built.txt").read_text()) and "only-within-glibc.h" in listed
+	assert session.run(units["malloc/tst-two"], "bare").status == session.run(units["malloc/tst-one"], "default").status == "exit 0"
 
 
 # ---- readers ----

@@ -1,0 +1,1 @@
+/* config.h -- replaces the one that configure writes for glibc. */
