@@ -191,15 +191,15 @@ static void fold_thread(void *value)
 		main_ended();
 }
 
-/* Takes keys until ours has the wanted number, and gives the others back. */
-static bool take_key(void)
+/* Takes keys until one has the last inner number, and gives the others back. */
+bool mt_account_take_key(pthread_key_t *out, void (*destructor)(void *))
 {
 	pthread_key_t spare[LAST_INNER_KEY + 1];
 	int count = 0;
 	bool taken = false;
 
 	while (!taken && count <= LAST_INNER_KEY) {
-		if (pthread_key_create(&spare[count], fold_thread) != 0)
+		if (pthread_key_create(&spare[count], destructor) != 0)
 			break;
 		taken = spare[count] >= LAST_INNER_KEY;
 		count++;
@@ -208,7 +208,7 @@ static bool take_key(void)
 		pthread_key_delete(spare[--count]);
 	if (count == 0)
 		return false;
-	fold_key = spare[--count];
+	*out = spare[--count];
 	while (count > 0)
 		pthread_key_delete(spare[--count]);
 	return true;
@@ -218,7 +218,7 @@ void mt_account_start(mt_account_reader given, void (*given_main_ended)(void))
 {
 	mt_account_use_reader(given);
 	main_ended = given_main_ended;
-	has_key = has_key || take_key();
+	has_key = has_key || mt_account_take_key(&fold_key, fold_thread);
 	started = has_key;
 }
 
@@ -243,7 +243,7 @@ void mt_account_watch_main(void (*given_main_ended)(void))
 	mt_account_use_reader(NULL);
 	started = false;
 	main_ended = given_main_ended;
-	has_key = has_key || take_key();
+	has_key = has_key || mt_account_take_key(&fold_key, fold_thread);
 	mt_account_know_main();
 }
 

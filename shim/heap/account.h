@@ -9,6 +9,7 @@
 #ifndef MT_HEAP_ACCOUNT_H
 #define MT_HEAP_ACCOUNT_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -60,6 +61,11 @@ typedef bool (*mt_account_reader)(const void *counters, uint64_t *out_allocated,
  * or NULL. main_ended: called on the main thread when it ends by pthread_exit, from a key
  * destructor; may be NULL. */
 void mt_account_start(mt_account_reader reader, void (*main_ended)(void));
+
+/* Takes a thread key whose value libc keeps inside the thread. It is the last free one: its
+ * destructor runs after those of other libraries, and the program's first key is 0 as without the
+ * library. Returns false where none is left. Before there are threads. */
+bool mt_account_take_key(pthread_key_t *out, void (*destructor)(void *));
 
 /* From now on the allocator counts besides: threads tell mt_account_thread_born where. Any thread.
  */

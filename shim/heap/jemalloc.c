@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "heap/account.h"
 #include "heap/alignment.h"
 #include "heap/backend.h"
 #include "heap/brk_range.h"
@@ -102,11 +103,7 @@ static void end_thread(void *value)
 
 bool mt_jemalloc_take_key(void)
 {
-	if (has_thread_key || pthread_key_create(&thread_key, end_thread) != 0)
-		return has_thread_key;
-	has_thread_key = thread_key < MT_LIBC_INNER_KEYS;
-	if (!has_thread_key)
-		(void)pthread_key_delete(thread_key);
+	has_thread_key = has_thread_key || mt_account_take_key(&thread_key, end_thread);
 	return has_thread_key;
 }
 
