@@ -28,7 +28,6 @@
 #include "sys/elf.h"
 #include "sys/libc.h"
 #include "sys/loader.h"
-#include "sys/lock_check.h"
 #include "sys/main_thread.h"
 #include "sys/os.h"
 #include "sys/raw_clone.h"
@@ -122,7 +121,6 @@ static void parent(void)
 	if (holds_streams)
 		_IO_list_unlock();
 	mt_os_restore_signals(signals_before);
-	mt_lock_check_foreign_call("the end of fork");
 }
 
 static void child(void)
@@ -133,7 +131,6 @@ static void child(void)
 	if (holds_streams)
 		_IO_list_resetlock();
 	mt_os_restore_signals(signals_before);
-	mt_lock_check_foreign_call("the end of fork");
 }
 
 /* Returns whether the shim works in this process. */

@@ -1,5 +1,6 @@
 /* test_jemalloc_pages.c -- heap/jemalloc_pages: the page counters say what the epoch says. */
 #include <criterion/criterion.h>
+#include <pthread.h>
 #include <string.h>
 
 #ifndef MT_NO_JEMALLOC
@@ -118,16 +119,33 @@ Test(jemalloc_pages, are_returned_where_more_are_free_than_may_stay)
 	cr_expect_eq(pages.dirty_bytes, 0);
 }
 
+/* The other thread that has the purge lock, between the two barriers. */
+static pthread_barrier_t has_lock, may_leave;
+
+static void *hold_purge_lock(void *unused)
+{
+	mt_purge_enter();
+	pthread_barrier_wait(&has_lock);
+	pthread_barrier_wait(&may_leave);
+	mt_purge_leave();
+	return unused;
+}
+
 Test(jemalloc_pages, are_not_waited_for_longer_than_patience_lasts)
 {
 	const struct mt_backend *backend = start();
+	pthread_t other;
 
 	use_some();
 	expect_the_same(backend);
-	mt_purge_enter();
+	pthread_barrier_init(&has_lock, NULL, 2);
+	pthread_barrier_init(&may_leave, NULL, 2);
+	cr_assert_eq(pthread_create(&other, NULL, hold_purge_lock, NULL), 0);
+	pthread_barrier_wait(&has_lock);
 
 	cr_expect_eq(backend->reclaim(0, MT_NS_PER_MS), MT_RECLAIMED_BUSY);
-	mt_purge_leave();
+	pthread_barrier_wait(&may_leave);
+	pthread_join(other, NULL);
 	cr_expect_eq(backend->reclaim(0, MT_NS_PER_MS), MT_RECLAIMED_SOME);
 }
 
