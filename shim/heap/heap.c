@@ -11,6 +11,7 @@
 #include "core/main_exit.h"
 #include "core/shared_pages.h"
 #include "heap/account.h"
+#include "heap/address_limit.h"
 #include "heap/allocation_event.h"
 #include "heap/asleep.h"
 #include "heap/backend.h"
@@ -205,6 +206,7 @@ static enum mt_err check_setting(const struct mt_config *wanted, const char *nam
 static uint64_t tick(uint64_t now_ns, uint32_t bits)
 {
 	(void)bits;
+	mt_address_limit_follow();
 	return mt_heap_profile_tick(now_ns);
 }
 

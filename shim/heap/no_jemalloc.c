@@ -8,6 +8,7 @@
 #include "heap/entries.h"
 #include "heap/jemalloc.h"
 #include "heap/jemalloc_names.h"
+#include "heap/jemalloc_unmap.h"
 
 const bool mt_jemalloc_is_built = false;
 
@@ -57,6 +58,12 @@ bool mt_jemalloc_take_key(void)
 void mt_jemalloc_prof_begin(const char *conf)
 {
 	(void)conf;
+}
+
+void mt_jemalloc_unmap_use(size_t limit_bytes, bool at_once)
+{
+	(void)limit_bytes;
+	(void)at_once;
 }
 
 void mt_jemalloc_know_thread(void)

@@ -1,6 +1,7 @@
 #include "heap/purge_lock.h"
 
 #include "core/shared_pages.h"
+#include "sys/attr.h"
 #include "sys/lock.h"
 #include "sys/os.h"
 
@@ -12,6 +13,8 @@ static struct mt_lock lock = MT_LOCK(purge);
 /* 0 while a copy is made whose maker does not hold the lock; set to 0 under the lock, to the copy's
  * id by the kernel. acquire: the thread that sees it changes the heap next. */
 static _Atomic pid_t copied = 1;
+
+static MT_TLS bool is_held; /* by this thread */
 
 static _Atomic uint32_t allowed_at; /* a count of forks; no ordering but the lock's */
 
@@ -43,25 +46,29 @@ static void wait_for_copy(void)
 void mt_purge_enter(void)
 {
 	mt_lock_lock(&lock);
+	is_held = true;
 	wait_for_copy();
 }
 
 bool mt_purge_enter_within(uint64_t span_ns)
 {
-	if (!mt_lock_lock_within(&lock, span_ns))
+	if (is_held || !mt_lock_lock_within(&lock, span_ns))
 		return false;
+	is_held = true;
 	wait_for_copy();
 	return true;
 }
 
 void mt_purge_leave(void)
 {
+	is_held = false;
 	mt_lock_unlock_and_yield(&lock);
 }
 
 bool mt_purge_hold(void)
 {
-	return mt_lock_lock_within(&lock, WAIT_NS);
+	is_held = mt_lock_lock_within(&lock, WAIT_NS);
+	return is_held;
 }
 
 _Atomic pid_t *mt_purge_hold_until_copied(void)
@@ -82,11 +89,13 @@ void mt_purge_end_copy(bool made)
 
 void mt_purge_release(void)
 {
+	is_held = false;
 	mt_lock_unlock(&lock);
 }
 
 void mt_purge_forget(void)
 {
+	is_held = false;
 	atomic_store_explicit(&copied, 1, memory_order_relaxed);
 	mt_lock_reset(&lock);
 }

@@ -15,7 +15,8 @@
 void mt_purge_enter(void);
 void mt_purge_leave(void);
 
-/* As mt_purge_enter, but waits up to span_ns. Returns false where the lock is not taken. */
+/* As mt_purge_enter, but waits up to span_ns. Returns false where the lock is not taken, at once
+ * where the calling thread holds it. */
 bool mt_purge_enter_within(uint64_t span_ns);
 
 /* Around a copy of the process. mt_purge_hold waits up to a second, since a purge of 100 GB takes
