@@ -12,7 +12,6 @@
 #include "core/init.h"
 #include "core/object_heap.h"
 #include "core/worker.h"
-#include "heap/asleep.h"
 #include "heap/jemalloc_unmap.h"
 #include "sys/attr.h"
 #include "sys/os.h"
@@ -46,8 +45,7 @@ void mt_address_limit_follow(void)
 	if (limit == RLIM_INFINITY)
 		return;
 	mt_object_heap_limit(addresses, data);
-	if (mt_asleep_is_awake())
-		mt_jemalloc_unmap_use(limit, mt_worker_is_running());
+	mt_jemalloc_unmap_use(limit, mt_worker_is_running());
 }
 
 static int set_limit(pid_t process, int resource, const struct rlimit *limit, struct rlimit *old)

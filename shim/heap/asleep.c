@@ -9,7 +9,6 @@
 #include "core/log.h"
 #include "core/state.h"
 #include "heap/account.h"
-#include "heap/address_limit.h"
 #include "heap/brk_range.h"
 #include "heap/entries.h"
 #include "heap/glibc.h"
@@ -328,7 +327,6 @@ static const char *begin_jemalloc(void)
 	mt_backend_use_jemalloc();
 	mt_heap_serve_jemalloc();
 	set_state(AWAKE);
-	mt_address_limit_follow();
 	return NULL;
 }
 

@@ -95,6 +95,7 @@ static void serve(bool on)
 	}
 	mt_glibc_accounting_use(glibc_event);
 	mt_growth_begin();
+	mt_address_limit_follow();
 	hooks.shadowed = mt_heap_is_shadowed();
 	choice = mt_backend_choose(mt_config(), &hooks);
 	if (choice == MT_BACKEND_SYSTEM || !serve_embedded(choice == MT_BACKEND_EMBEDDED, &hooks))
