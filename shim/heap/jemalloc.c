@@ -26,6 +26,7 @@
 #include "heap/jemalloc_reserve.h"
 #include "heap/jemalloc_message.h"
 #include "heap/jemalloc_move.h"
+#include "heap/page_flags.h"
 #include "heap/purge_lock.h"
 #include "sys/elf.h"
 #include "sys/raw_syscall.h"
@@ -43,6 +44,8 @@ int mt_je_pthread_key_create(pthread_key_t *key, void (*destructor)(void *));
 int mt_je_pthread_setspecific(pthread_key_t key, const void *value);
 int mt_je_pthread_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
 void *mt_je_mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset);
+int mt_je_munmap(void *address, size_t bytes);
+int mt_je_madvise(void *address, size_t bytes, int advice);
 int mt_je_clock_gettime(clockid_t clock, struct timespec *out);
 long mt_je_syscall(long number, long a, long b, long c, long d, long e);
 int mt_je_pthread_cond_init(pthread_cond_t *condition, const pthread_condattr_t *attributes);
@@ -181,8 +184,24 @@ void *mt_je_mmap(void *address, size_t bytes, int protection, int flags, int fd,
 		if (!answer)
 			return MAP_FAILED;
 		errno = kept;
+		return answer;
 	}
+	mt_page_flags_mapped(answer, bytes);
 	return answer;
+}
+
+int mt_je_munmap(void *address, size_t bytes)
+{
+	mt_page_flags_unmapped(address, bytes);
+	return munmap(address, bytes);
+}
+
+/* A purge also takes what flags the program has left on the pages. */
+int mt_je_madvise(void *address, size_t bytes, int advice)
+{
+	if (advice == MADV_DONTNEED && mt_page_flags_purged(address, bytes))
+		return 0;
+	return (int)mt_raw_syscall(SYS_madvise, address, bytes, advice);
 }
 
 /* jemalloc calls it with its locks held, and a clock_gettime that a library interposes may
@@ -245,10 +264,12 @@ void mt_jemalloc_fork_prepare(void)
 	mt_lock_check_enter(MT_RANK_jemalloc);
 	if (fork_prepare)
 		fork_prepare();
+	mt_page_flags_fork_prepare();
 }
 
 void mt_jemalloc_fork_parent(void)
 {
+	mt_page_flags_fork_parent();
 	if (fork_parent)
 		fork_parent();
 	mt_lock_check_leave(MT_RANK_jemalloc);
@@ -260,6 +281,7 @@ void mt_jemalloc_fork_parent(void)
 
 void mt_jemalloc_fork_child(void)
 {
+	mt_page_flags_fork_child();
 	if (fork_child)
 		fork_child();
 	mt_jemalloc_pages_fork_child();

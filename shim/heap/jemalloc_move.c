@@ -8,6 +8,7 @@
 
 #include "heap/jemalloc_names.h"
 #include "heap/jemalloc_pages.h"
+#include "heap/page_flags.h"
 #include "heap/purge_lock.h"
 #include "sys/os.h"
 
@@ -128,6 +129,8 @@ static void move(char *to, char *from, size_t bytes)
 
 	if (is_page(from) && is_page(to) && bytes % mt_os_page_bytes() == 0)
 		moved = move_mappings(to, from, bytes);
+	if (moved)
+		mt_page_flags_moved(to, from, moved);
 	copy_pieces(to + moved, from + moved, bytes - moved);
 }
 

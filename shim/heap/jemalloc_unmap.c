@@ -8,6 +8,7 @@
 #include "heap/jemalloc_extent.h"
 #include "heap/jemalloc_names.h"
 #include "heap/jemalloc_pages.h"
+#include "heap/page_flags.h"
 #include "heap/purge_lock.h"
 #include "sys/attr.h"
 #include "sys/os.h"
@@ -89,7 +90,9 @@ static bool unmap(void *thread, void *pac, void *hooks, struct mt_extent *extent
 	    (extent->bits & GUARDED) || !has_own_arenas_only())
 		return false;
 	je_emap_deregister_boundary(thread, je_arena_emap_global, extent);
+	mt_page_flags_unmapped(begin, bytes);
 	if (munmap(begin, bytes) != 0) {
+		mt_page_flags_mapped(begin, bytes);
 		/* jemalloc reads the size class of blocks alone */
 		(void)je_emap_register_boundary(thread, je_arena_emap_global, extent, 0, false);
 		return false;
@@ -174,6 +177,7 @@ void __wrap_je_ecache_dalloc(void *thread, void *pac, void *hooks, void *cache, 
 	size_t kept = atomic_load_explicit(&kept_bytes, memory_order_relaxed);
 	size_t bytes = mt_extent_bytes(extent);
 
+	mt_page_flags_freed(mt_extent_begin(extent), bytes);
 	__real_je_ecache_dalloc(thread, pac, hooks, cache, extent);
 	if (mt_likely(!kept))
 		return;

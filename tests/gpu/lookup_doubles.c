@@ -22,6 +22,7 @@ bool mt_state_is_on(void)
 MT_HEAP_ALLOCATING(X)
 MT_HEAP_EXISTING(X)
 MT_HEAP_COMPOSED(X)
+MT_HEAP_PAGE_FLAGS(X)
 X(int, malloc_trim, , )
 #undef X
 
