@@ -248,7 +248,7 @@ static MT_COLD long call_fork_like(long number, long a, long b, long c, long d, 
 	return child;
 }
 
-/* Calls that may leave flags on pages; libc's own wrappers do not come here (page_flag_entries.c). */
+/* Calls that may leave flags on pages. libc's functions for them are wrapped by themselves. */
 static bool sets_page_flags(long number)
 {
 	return number == SYS_madvise || number == SYS_mprotect || number == SYS_pkey_mprotect ||

@@ -37,15 +37,19 @@ static uint64_t limit_of(int resource)
 	return limit.rlim_cur;
 }
 
+void mt_address_limit_use(uint64_t address_bytes, uint64_t data_bytes)
+{
+	uint64_t least = address_bytes < data_bytes ? address_bytes : data_bytes;
+
+	if (least == RLIM_INFINITY)
+		return;
+	mt_object_heap_limit(address_bytes, data_bytes);
+	mt_jemalloc_unmap_use(least, mt_worker_is_running());
+}
+
 void mt_address_limit_follow(void)
 {
-	uint64_t addresses = limit_of(RLIMIT_AS), data = limit_of(RLIMIT_DATA);
-	uint64_t limit = addresses < data ? addresses : data;
-
-	if (limit == RLIM_INFINITY)
-		return;
-	mt_object_heap_limit(addresses, data);
-	mt_jemalloc_unmap_use(limit, mt_worker_is_running());
+	mt_address_limit_use(limit_of(RLIMIT_AS), limit_of(RLIMIT_DATA));
 }
 
 static int set_limit(pid_t process, int resource, const struct rlimit *limit, struct rlimit *old)

@@ -2,8 +2,11 @@
  * (heap/page_flags.h). A bare system call through syscall() comes by compat/raw_fork.c. Any thread
  * and any signal handler. */
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/mman.h>
 
+#include "core/init.h"
+#include "heap/address_limit.h"
 #include "heap/asleep.h"
 #include "heap/entries.h"
 #include "sys/attr.h"
@@ -43,6 +46,14 @@ MT_EXPORT int mlock2(const void *address, size_t bytes, unsigned int flags)
 MT_EXPORT int mprotect(void *address, size_t bytes, int protection)
 {
 	return call(SYS_mprotect, address, bytes, protection, 0);
+}
+
+/* Locks what is mapped, used or not: what nobody uses is unmapped before. */
+MT_EXPORT int mlockall(int flags)
+{
+	if (mt_state_is_own_process())
+		mt_address_limit_use(MT_ADDRESS_LIMIT_LOCKED_BYTES, UINT64_MAX);
+	return (int)mt_raw_syscall(SYS_mlockall, flags);
 }
 
 /* As libc: a key of -1 is a plain mprotect, also for a kernel without keys. */

@@ -222,3 +222,11 @@ def test_large_blocks_that_grow_keep_their_bytes_and_leave_few_mappings(run, env
 
 	assert got.returncode == 0, got.stderr
 	assert int(got.stdout.split()[1]) < 400, got.stdout
+
+
+def test_a_block_that_has_grown_many_times_is_few_mappings(run, env, compile_c):
+	"""Each growth left one more: 8 for a block, and a process may have 65,530. libc's have one."""
+	got = run([compile_c("grown_blocks.c")], env(), timeout=120)
+
+	assert got.returncode == 0, got.stderr
+	assert int(got.stdout) < 5.5 * 40
