@@ -199,9 +199,16 @@ int mt_je_munmap(void *address, size_t bytes)
 /* A purge also takes what flags the program has left on the pages. */
 int mt_je_madvise(void *address, size_t bytes, int advice)
 {
-	if (advice == MADV_DONTNEED && mt_page_flags_purged(address, bytes))
-		return 0;
-	return (int)mt_raw_syscall(SYS_madvise, address, bytes, advice);
+	int answer;
+
+	if (advice != MADV_DONTNEED)
+		return (int)mt_raw_syscall(SYS_madvise, address, bytes, advice);
+	answer = mt_page_flags_purged(address, bytes)
+			 ? 0
+			 : (int)mt_raw_syscall(SYS_madvise, address, bytes, advice);
+	if (answer == 0)
+		mt_page_flags_leave_out(address, bytes);
+	return answer;
 }
 
 /* jemalloc calls it with its locks held, and a clock_gettime that a library interposes may

@@ -145,10 +145,14 @@ void __wrap_je_extent_dalloc_wrapper(void *thread, void *pac, void *hooks, void 
 void *__wrap_je_ecache_alloc_grow(void *thread, void *pac, void *hooks, void *cache, void *expanded,
 				  size_t bytes, size_t alignment, bool zero, bool guarded)
 {
+	struct mt_extent *extent = __real_je_ecache_alloc_grow(thread, pac, hooks, cache, expanded,
+							       bytes, alignment, zero, guarded);
+
 	atomic_store_explicit(&purged_cache_offset, (char *)cache - (char *)pac,
 			      memory_order_relaxed);
-	return __real_je_ecache_alloc_grow(thread, pac, hooks, cache, expanded, bytes, alignment,
-					   zero, guarded);
+	if (extent)
+		mt_page_flags_used(mt_extent_begin(extent), mt_extent_bytes(extent));
+	return extent;
 }
 
 /* ---- when ---- */

@@ -18,17 +18,21 @@
 #endif
 #define GUARD_INSTALL 102
 
-#define KERNEL_SIGSET_BYTES 8
+/* what is purged in smaller pieces stays part of a core */
+#define UNDUMPED_LEAST_BYTES (8u << 20)
+#define KERNEL_SIGSET_BYTES  8
 
 _Atomic unsigned int mt_page_flags_count;
+static _Atomic unsigned int undumped_count; /* counter, no ordering */
 
 static struct mt_lock lock = MT_LOCK(page_flags);
 static uint64_t fork_mask; /* of the fork under way */
 
 /* Under the lock. */
-static struct mt_ranges mapped;  /* by jemalloc */
-static struct mt_ranges flagged; /* replaced when it is free */
-static struct mt_ranges advised; /* replaced when it is purged */
+static struct mt_ranges mapped;   /* by jemalloc */
+static struct mt_ranges flagged;  /* replaced when it is free */
+static struct mt_ranges undumped; /* purged and mapped: gcore would write it all */
+static struct mt_ranges advised;  /* replaced when it is purged */
 
 /* The ends of all that jemalloc ever mapped: most calls of a program are for other memory. No
  * ordering. */
@@ -47,6 +51,7 @@ static uint64_t enter(void)
 
 static void leave(uint64_t mask)
 {
+	atomic_store_explicit(&undumped_count, undumped.count, memory_order_relaxed);
 	atomic_store_explicit(&mt_page_flags_count, flagged.count + advised.count,
 			      memory_order_relaxed);
 	mt_lock_unlock(&lock);
@@ -72,6 +77,7 @@ static void forget(uintptr_t begin, uintptr_t end)
 {
 	mt_ranges_remove(&flagged, begin, end);
 	mt_ranges_remove(&advised, begin, end);
+	mt_ranges_remove(&undumped, begin, end);
 }
 
 void mt_page_flags_unmapped(const void *begin, size_t bytes)
@@ -172,6 +178,40 @@ void mt_page_flags_freed(void *begin, size_t bytes)
 bool mt_page_flags_purged(void *begin, size_t bytes)
 {
 	return mt_unlikely(mt_page_flags_any()) && replace_noted(begin, bytes, true);
+}
+
+void mt_page_flags_leave_out(void *begin, size_t bytes)
+{
+	uint64_t mask;
+
+	if (bytes < UNDUMPED_LEAST_BYTES ||
+	    mt_raw_syscall(SYS_madvise, begin, bytes, MADV_DONTDUMP) != 0)
+		return;
+	mask = enter();
+	mt_ranges_add(&undumped, (uintptr_t)begin, (uintptr_t)begin + bytes);
+	leave(mask);
+}
+
+/* All of a range that was left out, up to a size, since small pieces come one after another. */
+static MT_COLD void dump_again(uintptr_t begin, uintptr_t end)
+{
+	int kept = errno;
+	uint64_t mask = enter();
+
+	while (end - begin < UNDUMPED_LEAST_BYTES && mt_ranges_overlap(&undumped, end, end + 1))
+		end += mt_os_page_bytes();
+	if (mt_ranges_overlap(&undumped, begin, end)) {
+		(void)mt_raw_syscall(SYS_madvise, begin, end - begin, MADV_DODUMP);
+		mt_ranges_remove(&undumped, begin, end);
+	}
+	leave(mask);
+	errno = kept;
+}
+
+void mt_page_flags_used(void *begin, size_t bytes)
+{
+	if (mt_unlikely(atomic_load_explicit(&undumped_count, memory_order_relaxed)))
+		dump_again((uintptr_t)begin, (uintptr_t)begin + bytes);
 }
 
 static void move(struct mt_ranges *set, uintptr_t to, uintptr_t from, size_t bytes)

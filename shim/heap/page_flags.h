@@ -30,6 +30,11 @@ void mt_page_flags_freed(void *begin, size_t bytes);
  * them. */
 bool mt_page_flags_purged(void *begin, size_t bytes);
 
+/* The pages were purged, and stay mapped: where they are many a core dump has them no more, until
+ * they are used again. */
+void mt_page_flags_leave_out(void *begin, size_t bytes);
+void mt_page_flags_used(void *begin, size_t bytes);
+
 /* Pages move, by mremap: their flags go with them. */
 void mt_page_flags_moved(void *to, const void *from, size_t bytes);
 

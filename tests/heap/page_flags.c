@@ -74,7 +74,7 @@ static int child_reads(size_t count)
 	return status == 0;
 }
 
-/* The kB of all mappings in whose entry of smaps a line begins with this and has the word. */
+/* The resident kB of all mappings in whose entry of smaps a line begins with this and has the word. */
 static size_t count_kb(const char *begin, const char *word)
 {
 	FILE *file = fopen("/proc/self/smaps", "r");
@@ -82,7 +82,7 @@ static size_t count_kb(const char *begin, const char *word)
 	size_t size = 0, sum = 0;
 
 	while (file && fgets(line, sizeof(line), file)) {
-		(void)sscanf(line, "Size: %zu kB", &size);
+		(void)sscanf(line, "Rss: %zu kB", &size);
 		if (strncmp(line, begin, strlen(begin)) == 0 && strstr(line, word))
 			sum += size;
 	}

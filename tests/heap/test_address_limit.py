@@ -79,3 +79,27 @@ def test_a_core_of_python_has_its_objects_and_not_what_is_reserved_for_more(stee
 
 	assert sum(end - begin for begin, end in ranges) < 400 << 20
 	assert any(begin <= address < end for begin, end in ranges)
+
+
+REFILLS = r"""
+import sys
+print("ready", flush=True)
+for line in sys.stdin:
+	held = [bytearray(b"x" * (16 << 20)) for _ in range(int(line))]
+	print(len(held), flush=True)
+"""
+
+
+def test_a_core_has_what_is_used_again_and_not_what_was_purged(steer, env, wait_for):
+	"""gcore wrote the purged pages as zeros, as much as the process had ever had."""
+	def dumped_mb():
+		return sum(end - begin for begin, end in dumped_ranges(one.pid)) >> 20
+	one = steer([PYTHON, "-c", REFILLS], env(MIN_MB=0, IDLE_MS=10, TICK_MS=10, SETTLE_MS=100))
+	one.process.stdout.readline()
+	one.tell("30")
+	full = dumped_mb()
+
+	one.tell("0")
+	wait_for(lambda: dumped_mb() < full - 400, 20, "purged pages are left out")
+	one.tell("30")
+	assert dumped_mb() > full - 100
