@@ -74,7 +74,7 @@ static int child_reads(size_t count)
 	return status == 0;
 }
 
-/* The resident kB of all mappings in whose entry of smaps a line begins with this and has the word. */
+/* The resident kB of all mappings whose entry in smaps has a line with this begin and this word. */
 static size_t count_kb(const char *begin, const char *word)
 {
 	FILE *file = fopen("/proc/self/smaps", "r");
