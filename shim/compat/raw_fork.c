@@ -23,6 +23,7 @@
 #include <stdint.h>
 #include <time.h>
 
+#include "heap/asleep.h"
 #include "heap/purge_lock.h"
 #include "sys/attr.h"
 #include "sys/elf.h"
@@ -248,6 +249,22 @@ static MT_COLD long call_fork_like(long number, long a, long b, long c, long d, 
 	return child;
 }
 
+/* Calls that may leave flags on pages. libc's functions for them are wrapped by themselves. */
+static bool sets_page_flags(long number)
+{
+	return number == SYS_madvise || number == SYS_mprotect || number == SYS_pkey_mprotect ||
+	       number == SYS_mlock || number == SYS_mlock2 || number == SYS_mbind;
+}
+
+static MT_COLD long call_page_flags(long number, long a, long b, long c, long d, long e, long f)
+{
+	long result = mt_raw_syscall(number, a, b, c, d, e, f);
+
+	if (result == 0)
+		mt_asleep_note_flags(number, a, b, c);
+	return result;
+}
+
 /* Passes every other call on after a look at its number. Before the constructor it makes the system
  * call itself. */
 MT_EXPORT long wrap_syscall(long number, long a, long b, long c, long d, long e, long f)
@@ -259,5 +276,7 @@ MT_EXPORT long wrap_syscall(long number, long a, long b, long c, long d, long e,
 	if (mt_unlikely(is_fork_call(number)) && !shares_memory(number, a, b))
 		return parent_waits(number, a) ? call_vfork_like(number, a, b, c, d, e)
 					       : call_fork_like(number, a, b, c, d, e, f);
+	if (mt_unlikely(sets_page_flags(number)))
+		return call_page_flags(number, a, b, c, d, e, f);
 	return next(number, a, b, c, d, e, f);
 }

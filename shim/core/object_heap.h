@@ -18,6 +18,7 @@ struct mt_object_heap_figures {
 struct mt_object_heap_ops {
 	void (*read)(struct mt_object_heap_figures *out, bool exact);
 	uint64_t (*purge)(uint64_t keep_bytes, bool (*enter)(void), void (*leave)(void));
+	void (*limit)(uint64_t address_bytes, uint64_t data_bytes);
 };
 
 /* Sets the functions. ops: must live as long as the process. */
@@ -34,11 +35,17 @@ void mt_object_heap_read(struct mt_object_heap_figures *out, bool exact);
  * leave: called around each step, which a fork must not interrupt; enter returns false: no more. */
 uint64_t mt_object_heap_purge(uint64_t keep_bytes, bool (*enter)(void), void (*leave)(void));
 
-/* grew: called by a thread of the program that has taken another MB of pages, once its block is
- * made. bytes: since the last call. */
-void mt_object_heap_listen(void (*grew)(uint64_t bytes));
+/* Follows RLIMIT_AS and RLIMIT_DATA; UINT64_MAX: there is none. Gives up reserved address space
+ * that was never used, but for a share of the first. */
+void mt_object_heap_limit(uint64_t address_bytes, uint64_t data_bytes);
 
-/* Calls the listener. For python/ alone. */
+/* grew: called by a thread of the program that has taken another MB of pages, once its block is
+ * made. bytes: since the last call. exceeds: by one that has returned so many pages under
+ * RLIMIT_DATA that a purge is due. */
+void mt_object_heap_listen(void (*grew)(uint64_t bytes), void (*exceeds)(void));
+
+/* Call the listeners. For python/ alone. */
 void mt_object_heap_grew(uint64_t bytes);
+void mt_object_heap_exceeds(void);
 
 #endif

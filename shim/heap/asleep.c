@@ -15,6 +15,7 @@
 #include "heap/glibc_accounting.h"
 #include "heap/jemalloc.h"
 #include "heap/mlockall.h"
+#include "heap/page_flags.h"
 #include "sys/libc.h"
 #include "sys/lock.h"
 #include "sys/os.h"
@@ -217,6 +218,25 @@ static void asleep_free(void *ptr)
 	libc.free(ptr);
 }
 
+/* The program has set flags on pages of the heap. libc would have mapped a block of this size by
+ * itself, and unmap it now: its whole pages are replaced. */
+static MT_COLD void drop_flags(void *ptr, size_t bytes)
+{
+	uintptr_t page = mt_os_page_bytes();
+	uintptr_t first = ((uintptr_t)ptr + page - 1) / page * page;
+	uintptr_t end = ((uintptr_t)ptr + bytes) / page * page;
+
+	if (bytes >= LIBC_MMAP_THRESHOLD && end > first)
+		mt_page_flags_freed((void *)first, end - first);
+}
+
+static void asleep_free_flagged(void *ptr)
+{
+	if (ptr)
+		drop_flags(ptr, mt_glibc_usable(ptr));
+	asleep_free(ptr);
+}
+
 /* A block that grows is copied: libc's realloc could move it out of the range, and it could not be
  * moved back without memory. An eighth more, so that a buffer that grows in small steps is not
  * copied in each. */
@@ -228,7 +248,7 @@ static void *grow(void *ptr, size_t held, size_t size)
 	if (!fresh)
 		return NULL;
 	memcpy(fresh, ptr, held);
-	asleep_free(ptr);
+	asleep_free_flagged(ptr);
 	return fresh;
 }
 
@@ -239,7 +259,7 @@ static void *asleep_realloc(void *ptr, size_t size)
 	if (!ptr)
 		return asleep_malloc(size);
 	if (!size) {
-		asleep_free(ptr);
+		asleep_free_flagged(ptr);
 		return NULL;
 	}
 	held = mt_glibc_usable(ptr);
@@ -263,6 +283,24 @@ static const struct mt_heap_ops asleep_ops = {
 	MT_HEAP_ALLOCATING(X) MT_HEAP_EXISTING(X)
 #undef X
 };
+
+static const struct mt_heap_ops flagged_ops = {
+#define X(type, name, params, args) .name = asleep_##name,
+	MT_HEAP_ALLOCATING(X)
+#undef X
+		.free = asleep_free_flagged,
+	.malloc_usable_size = asleep_malloc_usable_size,
+};
+
+void mt_asleep_note_flags(long number, long address, long bytes, long argument)
+{
+	mt_page_flags_note(number, address, bytes, argument);
+	if (!mt_page_flags_any() || read_state() != ASLEEP || !mt_lock_lock_within(&wake_lock, 0))
+		return;
+	if (read_state() == ASLEEP)
+		mt_heap_serve(&flagged_ops);
+	mt_lock_unlock(&wake_lock);
+}
 
 /* Returns NULL where libc's malloc has no names of its own. */
 static const struct mt_heap_ops *prepare(void)
@@ -425,6 +463,8 @@ bool mt_asleep_note_growth(void)
 
 MT_COLD void mt_asleep_free_old(void *ptr)
 {
+	if (mt_unlikely(mt_page_flags_any()))
+		drop_flags(ptr, mt_glibc_usable(ptr));
 	mt_glibc_uncount(mt_glibc_heap_usable(mt_glibc_header(ptr)));
 	libc.free(ptr);
 }

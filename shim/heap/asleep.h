@@ -61,4 +61,7 @@ void mt_asleep_fork_prepare(void);
 void mt_asleep_fork_parent(void);
 void mt_asleep_fork_child(void);
 
+/* As mt_page_flags_note (heap/page_flags.h); from now on frees of libc's blocks look for flags. */
+void mt_asleep_note_flags(long number, long address, long bytes, long argument);
+
 #endif

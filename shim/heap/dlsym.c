@@ -40,6 +40,9 @@ static bool may_be_heap(const char *name)
 	case PAIR('a', 'l'):
 	case PAIR('p', 'o'):
 	case PAIR('p', 'v'):
+	case PAIR('m', 'l'):
+	case PAIR('m', 'p'):
+	case PAIR('p', 'k'):
 	case PAIR('v', 'a'):
 	case PAIR('_', '_'):
 		return true;
@@ -58,6 +61,7 @@ static const void *own_function(const char *name)
 	MT_HEAP_EXISTING(X)
 	MT_HEAP_COMPOSED(X)
 	MT_HEAP_CONTROL(X)
+	MT_HEAP_PAGE_FLAGS(X)
 #undef X
 #define X(type, function, params, args)                                                            \
 	if (is_same(name, "__libc_" #function))                                                    \

@@ -24,6 +24,7 @@ void mt_heap_event_at_next_call(bool wanted);
 MT_HEAP_ALLOCATING(X)
 MT_HEAP_EXISTING(X)
 MT_HEAP_COMPOSED(X)
+MT_HEAP_PAGE_FLAGS(X)
 #undef X
 
 /* The addresses alone. */

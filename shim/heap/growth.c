@@ -12,6 +12,7 @@
 #include "heap/account.h"
 #include "heap/allocation_event.h"
 #include "heap/entries.h"
+#include "heap/trim.h"
 #include "sys/attr.h"
 #include "sys/os.h"
 #include "sys/own_stack.h"
@@ -128,7 +129,7 @@ static void objects_grew(uint64_t bytes)
 
 void mt_growth_begin(void)
 {
-	mt_object_heap_listen(objects_grew);
+	mt_object_heap_listen(objects_grew, mt_heap_reclaim_objects);
 }
 
 void mt_growth_fork_child(void)

@@ -11,6 +11,7 @@
 #include "core/main_exit.h"
 #include "core/shared_pages.h"
 #include "heap/account.h"
+#include "heap/address_limit.h"
 #include "heap/allocation_event.h"
 #include "heap/asleep.h"
 #include "heap/backend.h"
@@ -92,6 +93,7 @@ static void serve(bool on)
 	}
 	mt_glibc_accounting_use(glibc_event);
 	mt_growth_begin();
+	mt_address_limit_follow();
 	hooks.shadowed = mt_heap_is_shadowed();
 	choice = mt_backend_choose(mt_config(), &hooks);
 	if (choice == MT_BACKEND_SYSTEM || !serve_embedded(choice == MT_BACKEND_EMBEDDED, &hooks))
@@ -203,6 +205,7 @@ static enum mt_err check_setting(const struct mt_config *wanted, const char *nam
 static uint64_t tick(uint64_t now_ns, uint32_t bits)
 {
 	mt_heap_trim_tick(bits);
+	mt_address_limit_follow();
 	return mt_heap_profile_tick(now_ns);
 }
 

@@ -28,6 +28,7 @@
 #include "heap/jemalloc_pages.h"
 #include "heap/jemalloc_message.h"
 #include "heap/jemalloc_move.h"
+#include "heap/page_flags.h"
 #include "heap/purge_lock.h"
 #include "sys/elf.h"
 #include "sys/raw_syscall.h"
@@ -46,6 +47,8 @@ ssize_t mt_je_readlink(const char *path, char *out, size_t out_bytes);
 int mt_je_pthread_key_create(pthread_key_t *key, void (*destructor)(void *));
 int mt_je_pthread_setspecific(pthread_key_t key, const void *value);
 void *mt_je_mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset);
+int mt_je_munmap(void *address, size_t bytes);
+int mt_je_madvise(void *address, size_t bytes, int advice);
 int mt_je_clock_gettime(clockid_t clock, struct timespec *out);
 long mt_je_syscall(long number, long a, long b, long c, long d, long e);
 int mt_je_pthread_cond_init(pthread_cond_t *condition, const pthread_condattr_t *attributes);
@@ -159,6 +162,29 @@ void *mt_je_mmap(void *address, size_t bytes, int protection, int flags, int fd,
 
 	if (mt_unlikely(answer != MAP_FAILED && mt_brk_range_overlaps(answer, bytes)))
 		answer = address ? MAP_FAILED : map_elsewhere(bytes, protection, flags);
+	if (mt_likely(answer != MAP_FAILED))
+		mt_page_flags_mapped(answer, bytes);
+	return answer;
+}
+
+int mt_je_munmap(void *address, size_t bytes)
+{
+	mt_page_flags_unmapped(address, bytes);
+	return munmap(address, bytes);
+}
+
+/* A purge also takes what flags the program has left on the pages. */
+int mt_je_madvise(void *address, size_t bytes, int advice)
+{
+	int answer;
+
+	if (advice != MADV_DONTNEED)
+		return (int)mt_raw_syscall(SYS_madvise, address, bytes, advice);
+	answer = mt_page_flags_purged(address, bytes)
+			 ? 0
+			 : (int)mt_raw_syscall(SYS_madvise, address, bytes, advice);
+	if (answer == 0)
+		mt_page_flags_leave_out(address, bytes);
 	return answer;
 }
 

@@ -11,15 +11,20 @@
 jemalloc_needed := aligned_alloc calloc free mallctl mallctlbymib mallctlnametomib malloc malloc_message malloc_stats_print \
 	malloc_usable_size mallocx memalign posix_memalign realloc xallocx
 jemalloc_called := mmap pthread_atfork pthread_key_create pthread_mutex_lock pthread_setspecific secure_getenv
-jemalloc_hooked := $(jemalloc_called) readlink clock_gettime syscall pthread_cond_init getpid sbrk \
+jemalloc_hooked := $(jemalloc_called) madvise munmap readlink clock_gettime syscall pthread_cond_init getpid sbrk \
 	creat _Unwind_Backtrace _Unwind_GetIP log exp round
+
+# What becomes of free ranges of pages (heap/jemalloc_unmap.c): calls of the first come to us, and ours call the rest.
+jemalloc_extent_calls := ecache_alloc_grow ecache_dalloc extent_dalloc_wrapper ehooks_default_destroy_impl
+jemalloc_extents := $(jemalloc_extent_calls) ecache_alloc extent_destroy_wrapper emap_deregister_boundary emap_register_boundary \
+	arena_retain_grow_limit_get_set
 
 # Internal functions and variables have a contract in these versions alone. In another one they get names that nobody asks for: then what
 # they serve is left out, as where they are missing.
 jemalloc_known    := 5.2.1 5.3.0 5.3.1
 jemalloc_internal := arena_basic_stats_merge arena_choose_hard arena_dalloc_bin_locked_handle_newly_empty arena_dalloc_promoted arena_decay \
 	arena_emap_global arenas ehooks_default_zero_impl large_dalloc large_dalloc_prep_locked large_malloc \
-	large_palloc large_ralloc large_salloc manual_arena_base narenas_total_get opt_disable_large_size_classes opt_oversize_threshold opt_stats_interval \
+	large_palloc large_ralloc large_salloc $(jemalloc_extents) manual_arena_base narenas_total_get opt_disable_large_size_classes opt_oversize_threshold opt_stats_interval \
 	opt_tcache tcache_arena_associate tcache_arena_reassociate tsd_tcache_enabled_data_init oversize_threshold rtree_leaf_elm_lookup_hard stats_interval_event_handler \
 	stats_interval_new_event_wait \
 	stats_interval_postponed_event_wait
@@ -79,6 +84,13 @@ ifneq ($(call jemalloc_has,$(jemalloc_errors)),)
 jemalloc_link += $(foreach name,$(filter-out arena_emap_global,$(jemalloc_errors)),-Wl,--wrap=je_$(name))
 else
 jemalloc_lacks += what tells of heap errors: MT_CHECK finds none;
+endif
+
+# Address space that goes back (heap/jemalloc_unmap.c).
+ifneq ($(call jemalloc_has,$(jemalloc_extents) arenas arena_emap_global manual_arena_base narenas_total_get),)
+jemalloc_link += $(foreach name,$(jemalloc_extent_calls),-Wl,--wrap=je_$(name))
+else
+jemalloc_lacks += the end of free extents: address space stays mapped under RLIMIT_AS;
 endif
 
 # Large blocks that are allocated (heap/jemalloc_arena.c).

@@ -10,6 +10,7 @@
 #include "heap/jemalloc_errors.h"
 #include "heap/jemalloc_pages.h"
 #include "heap/jemalloc_unwind.h"
+#include "heap/page_flags.h"
 #include "sys/attr.h"
 #include "sys/libc.h"
 #include "sys/lock_check.h"
@@ -135,10 +136,12 @@ void mt_jemalloc_fork_prepare(void)
 	if (fork_prepare)
 		fork_prepare();
 	forking_thread = 0;
+	mt_page_flags_fork_prepare();
 }
 
 void mt_jemalloc_fork_parent(void)
 {
+	mt_page_flags_fork_parent();
 	if (fork_parent)
 		fork_parent();
 	while (held_count > 0) {
@@ -155,6 +158,7 @@ void mt_jemalloc_fork_parent(void)
 
 void mt_jemalloc_fork_child(void)
 {
+	mt_page_flags_fork_child();
 	if (fork_child)
 		fork_child();
 	held_count = 0;

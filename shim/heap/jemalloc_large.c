@@ -8,6 +8,7 @@
 #include "heap/jemalloc_arena.h"
 #include "heap/jemalloc_check.h"
 #include "heap/jemalloc_errors.h"
+#include "heap/jemalloc_extent.h"
 #include "heap/jemalloc_names.h"
 #include "sys/attr.h"
 
@@ -28,16 +29,8 @@ extern void *__real_je_large_ralloc(void *thread, void *arena, void *block, size
 void *__wrap_je_large_ralloc(void *thread, void *arena, void *block, size_t bytes, size_t alignment,
 			     bool zero, void *cache, void *hook);
 
-/* The beginning of struct edata_s, include/jemalloc/internal/edata.h of 5.3. Read where
- * large_salloc is missing, and only where it gave the right size at the start. */
-struct extent {
-	uint64_t bits;
-	const char *address;
-	size_t bytes; /* the bits below a page are something else */
-};
-
-/* The block that the start frees, or NULL; and whether its extent was read rightly. Written before
- * another thread uses jemalloc. */
+/* The block that the start frees, or NULL; and whether its extent was read rightly: it is read
+ * where large_salloc is missing. Written before another thread uses jemalloc. */
 static const char *probe;
 static bool is_extent_known;
 
@@ -55,19 +48,14 @@ void mt_jemalloc_large_use(void (*freed)(void))
 		je_opt_disable_large_size_classes = false;
 }
 
-static uint64_t whole_pages(uint64_t value)
-{
-	return value & ~(mt_jemalloc_page_bytes() - 1);
-}
-
 /* A large block may begin anywhere in its first page, and has a page more for that. */
-static void try_extent(const struct extent *extent)
+static void try_extent(const struct mt_extent *extent)
 {
 	size_t bytes = je_malloc_usable_size((void *)(uintptr_t)probe);
-	size_t read = whole_pages(extent->bytes);
+	size_t read = mt_extent_bytes(extent);
 
 	is_extent_known =
-		whole_pages((uintptr_t)extent->address) == whole_pages((uintptr_t)probe) &&
+		(uintptr_t)mt_extent_begin(extent) == mt_extent_whole_pages((uintptr_t)probe) &&
 		(read == bytes || read == bytes + mt_jemalloc_page_bytes());
 }
 
@@ -91,7 +79,7 @@ static size_t bytes_of(void *thread, const void *extent)
 		return je_large_salloc(thread, extent);
 	if (mt_unlikely(probe != NULL))
 		try_extent(extent);
-	return is_extent_known ? whole_pages(((const struct extent *)extent)->bytes) : 0;
+	return is_extent_known ? mt_extent_bytes(extent) : 0;
 }
 
 void __wrap_je_large_dalloc(void *thread, void *extent)

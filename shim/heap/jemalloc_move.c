@@ -8,6 +8,7 @@
 
 #include "heap/jemalloc_names.h"
 #include "heap/jemalloc_pages.h"
+#include "heap/page_flags.h"
 #include "heap/purge_lock.h"
 #include "sys/os.h"
 
@@ -15,6 +16,8 @@
 #define MREMAP_DONTUNMAP 4 /* in headers from glibc 2.32 on */
 #endif
 
+/* of one block, that are moved; the rest is copied */
+#define MAPPINGS_MOST 8
 #define PIECE_BYTES   (4u << 20)
 #define PURGE_WAIT_NS (10 * MT_NS_PER_MS)
 
@@ -50,18 +53,19 @@ static void copy_pieces(char *to, char *from, size_t bytes)
 /* The kernel moves the pages: nothing is copied, and no page faults again. The old range stays
  * mapped and empty, as jemalloc expects. By way of an address that the kernel chooses: a call that
  * names the target unmaps it before it looks at the source, and another thread's mapping could take
- * its place where the source is then refused. Answers 0 or errno; EFAULT: the source is several
- * mappings. Source: mremap(2), MREMAP_DONTUNMAP since Linux 5.7. */
-static int move_pages(char *to, char *from, size_t bytes)
+ * its place where the source is then refused. more: bytes of the block behind the target, which
+ * become part of the same mapping: a block that grows again is then one. Answers 0 or errno;
+ * EFAULT: the source is several mappings. Source: mremap(2), MREMAP_DONTUNMAP since Linux 5.7. */
+static int move_pages(char *to, char *from, size_t bytes, size_t more)
 {
 	char *between = mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, NULL);
 
 	if (between == MAP_FAILED)
 		return errno;
-	if (mremap(between, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) != MAP_FAILED)
+	if (mremap(between, bytes, bytes + more, MREMAP_MAYMOVE | MREMAP_FIXED, to) != MAP_FAILED)
 		return 0;
 	/* does nothing where the target is still mapped */
-	(void)mmap(to, bytes, PROT_READ | PROT_WRITE,
+	(void)mmap(to, bytes + more, PROT_READ | PROT_WRITE,
 		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 	copy_pieces(to, between, bytes);
 	(void)munmap(between, bytes);
@@ -75,14 +79,15 @@ static bool is_page(const char *address)
 
 /* Moves what lies in the first of the source's mappings: a block that was moved once and has grown
  * in place since is several. The border is found by halves. Returns bytes; 0: none can be moved. */
-static size_t move_first_mapping(char *to, char *from, size_t bytes)
+static size_t move_first_mapping(char *to, char *from, size_t bytes, size_t more)
 {
 	size_t page = mt_os_page_bytes();
 	size_t done = 0;
 	size_t piece = bytes;
 
 	for (;;) {
-		int error = move_pages(to + done, from + done, piece);
+		int error =
+			move_pages(to + done, from + done, piece, done + piece == bytes ? more : 0);
 
 		if (!error)
 			done += piece;
@@ -108,13 +113,14 @@ static void renew(char *from, size_t bytes)
 
 /* A fork in the middle would leave the child the pages where they are between, for ever: it waits.
  */
-static size_t move_mappings(char *to, char *from, size_t bytes)
+static size_t move_mappings(char *to, char *from, size_t bytes, size_t more)
 {
 	bool holds_fork = mt_purge_enter_within(PURGE_WAIT_NS);
 	size_t at = 0;
 
-	for (size_t moved = 1; moved && at < bytes; at += moved)
-		moved = move_first_mapping(to + at, from + at, bytes - at);
+	for (size_t moved = 1, count = 0; moved && at < bytes && count < MAPPINGS_MOST;
+	     at += moved, count++)
+		moved = move_first_mapping(to + at, from + at, bytes - at, more);
 	if (at == bytes)
 		renew(from, bytes);
 	if (holds_fork)
@@ -122,12 +128,14 @@ static size_t move_mappings(char *to, char *from, size_t bytes)
 	return at;
 }
 
-static void move(char *to, char *from, size_t bytes)
+static void move(char *to, char *from, size_t bytes, size_t more)
 {
 	size_t moved = 0;
 
 	if (is_page(from) && is_page(to) && bytes % mt_os_page_bytes() == 0)
-		moved = move_mappings(to, from, bytes);
+		moved = move_mappings(to, from, bytes, more);
+	if (moved)
+		mt_page_flags_moved(to, from, moved);
 	copy_pieces(to + moved, from + moved, bytes - moved);
 }
 
@@ -145,13 +153,15 @@ static unsigned int arena_of(void *block)
 void *mt_jemalloc_move(void *ptr, size_t bytes)
 {
 	int kept = errno;
+	size_t page = mt_os_page_bytes(), held;
 	/* the flag is jemalloc's MALLOCX_LG_ALIGN */
-	char *fresh = je_mallocx(bytes, __builtin_ctzl(mt_os_page_bytes()));
+	char *fresh = je_mallocx(bytes, __builtin_ctzl(page));
 	unsigned int arena;
 
 	if (!fresh)
 		return NULL;
-	move(fresh, ptr, je_malloc_usable_size(ptr));
+	held = je_malloc_usable_size(ptr);
+	move(fresh, ptr, held, (je_malloc_usable_size(fresh) - held) / page * page);
 	arena = arena_of(ptr);
 	je_free(ptr);
 	/* otherwise jemalloc counts the old block's pages as dirty, and direct reclaim

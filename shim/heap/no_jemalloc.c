@@ -9,6 +9,7 @@
 #include "heap/jemalloc.h"
 #include "heap/jemalloc_fork.h"
 #include "heap/jemalloc_names.h"
+#include "heap/jemalloc_unmap.h"
 
 const bool mt_jemalloc_is_built = false;
 
@@ -58,6 +59,12 @@ bool mt_jemalloc_take_key(void)
 void mt_jemalloc_prof_begin(const char *conf)
 {
 	(void)conf;
+}
+
+void mt_jemalloc_unmap_use(size_t limit_bytes, bool at_once)
+{
+	(void)limit_bytes;
+	(void)at_once;
 }
 
 void mt_jemalloc_know_thread(void)

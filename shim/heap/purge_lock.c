@@ -81,7 +81,7 @@ void mt_purge_enter(void)
 
 bool mt_purge_enter_within(uint64_t span_ns)
 {
-	if (!lock_within(span_ns))
+	if (depth > 0 || !lock_within(span_ns))
 		return false;
 	wait_for_copy();
 	return true;

@@ -19,7 +19,8 @@ void mt_purge_leave(void);
 /* Returns a number that is another one for each time that the lock is taken; 0 while it is free. */
 uint32_t mt_purge_holder_number(void);
 
-/* As mt_purge_enter, but waits up to span_ns. Returns false where the lock is not taken. */
+/* As mt_purge_enter, but waits up to span_ns. Returns false where the lock is not taken, at once
+ * where the calling thread holds it. */
 bool mt_purge_enter_within(uint64_t span_ns);
 
 /* Around a copy of the process. mt_purge_hold waits up to span_ns, since a purge of 100 GB can keep

@@ -164,6 +164,11 @@ static bool enter_purge_soon(void)
 	return mt_purge_enter_within(RECLAIM_STEP_NS);
 }
 
+void mt_heap_reclaim_objects(void)
+{
+	(void)mt_object_heap_purge(0, enter_purge_soon, mt_purge_leave);
+}
+
 enum mt_reclaimed mt_heap_reclaim(uint64_t keep_bytes, uint64_t patience_ns)
 {
 	uint64_t objects = mt_object_heap_purge(0, enter_purge_soon, mt_purge_leave);

@@ -35,4 +35,7 @@ bool mt_heap_purge_copies(bool may_ask);
  * block is made. patience_ns: how long to wait for the purge lock. */
 enum mt_reclaimed mt_heap_reclaim(uint64_t keep_bytes, uint64_t patience_ns);
 
+/* Returns the free pages of Python's objects alone; likewise, with a patience of 10 ms a step. */
+void mt_heap_reclaim_objects(void);
+
 #endif

@@ -86,14 +86,20 @@ static uint64_t known_minor(void)
 	return minor >= OLDEST_MINOR && minor <= NEWEST_MINOR ? minor : 0;
 }
 
+static uint64_t limit_of(__rlimit_resource_t resource)
+{
+	struct rlimit limit = {.rlim_cur = RLIM_INFINITY};
+
+	(void)getrlimit(resource, &limit);
+	return limit.rlim_cur;
+}
+
 static size_t range_bytes(void)
 {
-	struct rlimit limit;
+	uint64_t share = limit_of(RLIMIT_AS) / LIMIT_SHARE;
 
-	if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur / LIMIT_SHARE >= RANGE_BYTES)
-		return RANGE_BYTES;
 	/* whole words of the bit maps */
-	return (limit.rlim_cur / LIMIT_SHARE) & ~(((size_t)1 << 20) - 1);
+	return share >= RANGE_BYTES ? RANGE_BYTES : share & ~(((size_t)1 << 20) - 1);
 }
 
 static void take(int domain)
@@ -115,6 +121,7 @@ const char *mt_object_domains_take(void)
 	static const struct mt_object_heap_ops ops = {
 		.read = mt_objects_read,
 		.purge = mt_object_pages_purge,
+		.limit = mt_objects_limit,
 	};
 	uint64_t minor;
 
@@ -127,6 +134,7 @@ const char *mt_object_domains_take(void)
 		return "this version of Python is not known";
 	if (!mt_objects_start(range_bytes()))
 		return "no address space";
+	mt_objects_limit(UINT64_MAX, limit_of(RLIMIT_DATA));
 	mt_object_heap_set(&ops);
 	if (minor >= OWN_GIL_MINOR)
 		watch_interpreters();

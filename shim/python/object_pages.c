@@ -21,7 +21,9 @@
  * addresses, and loses a tenth of the speed where each page lies elsewhere. */
 #define GROUP_PAGES 16u
 /* pages that are made resident at once: 1 for each so many in the range, up to a group */
-#define POPULATE_SHARE   64u
+#define POPULATE_SHARE 64u
+/* the share of RLIMIT_DATA that free pages may take */
+#define KEPT_SHARE       64
 #define EVENT_BYTES      (1u << 20)
 #define PURGE_STEP_WORDS 16u
 #define WORD_PAGES       64u
@@ -43,12 +45,20 @@ static _Atomic uint64_t *clean_bits;
 /* the lowest word of clean_bits that a purge has added to; NO_WORD: none. Pairs with them. */
 static _Atomic uint32_t clean_added = NO_WORD;
 
+/* Under RLIMIT_DATA, which counts writable pages: a bit for each word of the two maps whose pages
+ * are all clean, and not writable. Set while the purge has the whole word, cleared by who has taken
+ * a page of it. */
+static _Atomic uint64_t *closed_bits;
+static _Atomic uint32_t kept_pages; /* dirty ones that may stay; 0: there is no limit */
+
 /* ---- what only the thread that takes pages uses ---- */
 static uint32_t claimed[MT_OBJECT_CLASS_COUNT]; /* the group of each class; NO_GROUP: none */
 static uint32_t dirty_hint;                     /* no word before it has a bit */
 static uint32_t clean_hint;                     /* likewise, but for clean_added */
 static uint32_t writable;                       /* pages from the first one on that are writable */
 static bool cannot_populate;
+static bool is_refused;                 /* the kernel opens no more pages */
+static uint64_t checked_count;          /* returned_count at the last purge for a limit */
 static _Atomic uint64_t taken_count;    /* pages ever taken; counter, no ordering */
 static _Atomic uint64_t returned_count; /* and ever returned; likewise */
 static uint64_t event_count;            /* taken_count at the last event */
@@ -92,27 +102,31 @@ static size_t table_bytes(uint32_t pages)
 	return (bytes + MT_OBJECT_PAGE_BYTES - 1) & ~(MT_OBJECT_PAGE_BYTES - 1);
 }
 
-/* One mapping: the range, the table, two bit maps. Range and table become writable as they are
- * used. */
+/* One mapping: the range, the table, three bit maps. Range and table become writable as they are
+ * used, and part of a core dump. */
 static bool reserve(size_t bytes)
 {
 	size_t bits_bytes = PAGES_OF(bytes) / 8 + sizeof(uint64_t); /* a word more than pages */
-	char *base = map(bytes + table_bytes(PAGES_OF(bytes)) + 2 * bits_bytes);
-	char *bits = base + bytes + table_bytes(PAGES_OF(bytes));
+	size_t all_bits_bytes = 2 * bits_bytes + bits_bytes / WORD_PAGES + sizeof(uint64_t);
+	size_t all_bytes = bytes + table_bytes(PAGES_OF(bytes)) + all_bits_bytes;
+	char *base = map(all_bytes);
+	char *bits = base + (all_bytes - all_bits_bytes);
 
 	if (!base)
 		return false;
-	if (kernel(SYS_mprotect, bits, 2 * bits_bytes, PROT_READ | PROT_WRITE) != 0) {
-		(void)kernel(SYS_munmap, base, (size_t)(bits - base) + 2 * bits_bytes, 0);
+	if (kernel(SYS_mprotect, bits, all_bits_bytes, PROT_READ | PROT_WRITE) != 0) {
+		(void)kernel(SYS_munmap, base, all_bytes, 0);
 		return false;
 	}
 	/* A purge of single pages would split huge ones. */
 	(void)kernel(SYS_madvise, base, bytes, MADV_NOHUGEPAGE);
+	(void)kernel(SYS_madvise, base, all_bytes, MADV_DONTDUMP);
 	range.base = base;
 	range.bytes = bytes;
 	range.table = (struct mt_object_page *)(void *)(base + bytes);
 	dirty_bits = (_Atomic uint64_t *)(void *)bits;
 	clean_bits = (_Atomic uint64_t *)(void *)(bits + bits_bytes);
+	closed_bits = (_Atomic uint64_t *)(void *)(bits + 2 * bits_bytes);
 	range_pages = PAGES_OF(bytes);
 	return true;
 }
@@ -131,6 +145,15 @@ bool mt_object_pages_start(size_t range_bytes, struct mt_object_range *out)
 	return true;
 }
 
+/* Returns whether the kernel has made the memory writable. A core dump has it from now on. */
+static bool open_memory(void *address, size_t bytes)
+{
+	if (kernel(SYS_mprotect, address, bytes, PROT_READ | PROT_WRITE) != 0)
+		return false;
+	(void)kernel(SYS_madvise, address, bytes, MADV_DODUMP);
+	return true;
+}
+
 static bool make_writable(uint32_t end)
 {
 	uint32_t step =
@@ -142,9 +165,8 @@ static bool make_writable(uint32_t end)
 		end = writable + step;
 	if (end > get(&range_pages))
 		end = get(&range_pages);
-	if (kernel(SYS_mprotect, address_of(writable), BYTES_OF(end - writable),
-		   PROT_READ | PROT_WRITE) != 0 ||
-	    kernel(SYS_mprotect, range.table, table_bytes(end), PROT_READ | PROT_WRITE) != 0)
+	if (!open_memory(address_of(writable), BYTES_OF(end - writable)) ||
+	    !open_memory(range.table, table_bytes(end)))
 		return false;
 	writable = end;
 	return true;
@@ -158,9 +180,10 @@ void mt_object_pages_shrink(size_t spare_bytes, void (*narrow)(size_t bytes))
 	if (end < writable)
 		end = writable;
 	end = (end + WORD_PAGES - 1) / WORD_PAGES * WORD_PAGES;
-	if (!range.base || end >= old)
+	if (!range.base || end >= old ||
+	    !atomic_compare_exchange_strong_explicit(&range_pages, &old, end, memory_order_relaxed,
+						     memory_order_relaxed))
 		return;
-	atomic_store_explicit(&range_pages, end, memory_order_relaxed);
 	narrow(BYTES_OF(end));
 	(void)kernel(SYS_munmap, address_of(end), BYTES_OF(old - end), 0);
 	(void)kernel(SYS_munmap, (char *)range.table + table_bytes(end),
@@ -245,6 +268,20 @@ static uint32_t add_group(void)
 	return group;
 }
 
+/* A page of this word was taken. Returns whether the word is writable. */
+static bool open_word(uint32_t word)
+{
+	uint64_t bit = 1ull << (word % WORD_PAGES);
+	_Atomic uint64_t *bits = &closed_bits[word / WORD_PAGES];
+
+	if (mt_likely(!(atomic_load_explicit(bits, memory_order_relaxed) & bit)))
+		return true;
+	is_refused = !open_memory(address_of(word * WORD_PAGES), BYTES_OF(WORD_PAGES));
+	if (!is_refused)
+		atomic_fetch_and_explicit(bits, ~bit, memory_order_relaxed);
+	return !is_refused;
+}
+
 /* Makes neighbours resident by one system call, and takes the first. */
 static uint32_t take_clean(uint32_t group)
 {
@@ -254,6 +291,12 @@ static uint32_t take_clean(uint32_t group)
 
 	if (!count)
 		return MT_OBJECT_PAGE_NONE;
+	if (mt_unlikely(!open_word(first / WORD_PAGES))) {
+		atomic_fetch_or_explicit(&clean_bits[first / WORD_PAGES],
+					 ((1ull << count) - 1) << (first % WORD_PAGES),
+					 memory_order_release);
+		return MT_OBJECT_PAGE_NONE;
+	}
 	if (count == 1)
 		return first;
 	if (kernel(SYS_madvise, address_of(first), BYTES_OF(count), MADV_POPULATE_WRITE) == EINVAL)
@@ -290,9 +333,10 @@ static uint32_t take_fresh(uint32_t size_class)
 
 	if (added < clean_hint)
 		clean_hint = added;
+	is_refused = false;
 	if (claimed[size_class] != NO_GROUP)
 		index = take_clean(claimed[size_class]);
-	while (index == MT_OBJECT_PAGE_NONE) {
+	while (index == MT_OBJECT_PAGE_NONE && !is_refused) {
 		uint32_t group = find_group(clean_bits, &clean_hint, false);
 
 		if (group == NO_GROUP)
@@ -351,6 +395,26 @@ static void note_clean(uint32_t word)
 		;
 }
 
+/* Closes the words whose pages are all clean. */
+static MT_COLD void close_words(uint32_t first, uint32_t end)
+{
+	for (uint32_t word = first; word < end; word++) {
+		uint64_t all = UINT64_MAX;
+		bool is_closed;
+
+		if (!atomic_compare_exchange_strong_explicit(
+			    &clean_bits[word], &all, 0, memory_order_acquire, memory_order_relaxed))
+			continue;
+		is_closed = kernel(SYS_mprotect, address_of(word * WORD_PAGES),
+				   BYTES_OF(WORD_PAGES), PROT_NONE) == 0;
+		if (is_closed)
+			atomic_fetch_or_explicit(&closed_bits[word / WORD_PAGES],
+						 1ull << (word % WORD_PAGES), memory_order_relaxed);
+		atomic_store_explicit(&clean_bits[word], UINT64_MAX, memory_order_release);
+		note_clean(word);
+	}
+}
+
 /* Purges the dirty pages of some words, neighbours together. Returns how many. */
 static uint32_t purge_words(uint32_t first, uint32_t end)
 {
@@ -381,6 +445,8 @@ static uint32_t purge_words(uint32_t first, uint32_t end)
 					 memory_order_release);
 	if (count)
 		note_clean(first);
+	if (count && mt_unlikely(get(&kept_pages)))
+		close_words(first, end);
 	return count;
 }
 
@@ -393,6 +459,25 @@ static uint32_t count_bits(const _Atomic uint64_t *bits)
 		count += (uint32_t)__builtin_popcountll(
 			atomic_load_explicit(&bits[word], memory_order_relaxed));
 	return count;
+}
+
+void mt_object_pages_limit(uint64_t data_bytes)
+{
+	uint64_t kept = data_bytes / KEPT_SHARE >> MT_OBJECT_PAGE_SHIFT;
+
+	atomic_store_explicit(&kept_pages, kept < GROUP_PAGES ? GROUP_PAGES : (uint32_t)kept,
+			      memory_order_relaxed);
+}
+
+bool mt_object_pages_exceed_limit(void)
+{
+	uint64_t returned = atomic_load_explicit(&returned_count, memory_order_relaxed);
+	uint32_t kept = get(&kept_pages);
+
+	if (mt_likely(!kept) || returned - checked_count < kept)
+		return false;
+	checked_count = returned;
+	return true;
 }
 
 /* From the end, since the first pages are taken first. */

@@ -63,6 +63,14 @@ void mt_object_pages_return(uint32_t index);
  * is left out, with all that follow, where enter returns false. */
 uint64_t mt_object_pages_purge(uint64_t keep_bytes, bool (*enter)(void), void (*leave)(void));
 
+/* RLIMIT_DATA is set, and counts writable pages: from now on a purge makes ranges without a block
+ * inaccessible, until they are taken again. Any thread. */
+void mt_object_pages_limit(uint64_t data_bytes);
+
+/* Returns whether so many pages have come back under such a limit that a purge is due; once for
+ * each time. */
+bool mt_object_pages_exceed_limit(void);
+
 /* Any thread. */
 void mt_object_pages_read(struct mt_object_pages_figures *out);
 
@@ -72,7 +80,7 @@ uint32_t mt_object_pages_top(void);
 
 /* Gives up the address space that no page has used yet, but for spare_bytes, for a program that
  * limits its address space (setrlimit). narrow: called with what is left of the range before the
- * rest goes. Any thread, one at a time. */
+ * rest goes. Any thread. */
 void mt_object_pages_shrink(size_t spare_bytes, void (*narrow)(size_t bytes));
 
 #endif

@@ -11,6 +11,8 @@
 #define CLASS_SHIFT 4
 #define CLASS_COUNT MT_OBJECT_CLASS_COUNT
 #define MOST_BYTES  (CLASS_COUNT << CLASS_SHIFT)
+/* the share of RLIMIT_AS that may be reserved beyond what is used */
+#define SPARE_SHARE 8
 /* blocks that are put on the free list of a page at a time */
 #define MADE_AT_ONCE 8u
 /* lists of partly used pages: in list 1 at least half of the blocks are live */
@@ -307,6 +309,15 @@ static MT_COLD void free_slow(const struct mt_python_allocator *next, void *bloc
 	if (push(page_of(block), block))
 		look_at(page_of(block));
 	mt_lock_unlock(&lock);
+	if (mt_object_pages_exceed_limit())
+		mt_object_heap_exceeds();
+}
+
+static MT_COLD void look_after_free(struct mt_object_page *page)
+{
+	look_at(page);
+	if (mt_object_pages_exceed_limit())
+		mt_object_heap_exceeds();
 }
 
 void mt_objects_free(void *context, void *block)
@@ -320,7 +331,7 @@ void mt_objects_free(void *context, void *block)
 	}
 	page = &heap.table[offset >> MT_OBJECT_PAGE_SHIFT];
 	if (mt_unlikely(push(page, block)))
-		look_at(page);
+		look_after_free(page);
 }
 
 /* A block keeps its place while it fills more than three quarters of it, as pymalloc's do. */
@@ -427,9 +438,12 @@ static void narrow(size_t bytes)
 		heap.bytes = bytes;
 }
 
-void mt_objects_shrink(size_t spare_bytes)
+void mt_objects_limit(uint64_t address_bytes, uint64_t data_bytes)
 {
-	mt_object_pages_shrink(spare_bytes, narrow);
+	if (address_bytes != UINT64_MAX)
+		mt_object_pages_shrink(address_bytes / SPARE_SHARE, narrow);
+	if (data_bytes != UINT64_MAX)
+		mt_object_pages_limit(data_bytes);
 }
 
 void mt_objects_fork_child(void)

@@ -42,8 +42,8 @@ void mt_objects_share(bool shared);
 /* See core/object_heap.h. Any thread. */
 void mt_objects_read(struct mt_object_heap_figures *out, bool exact);
 
-/* For setrlimit: gives up the address space that is not used yet, but for spare_bytes. */
-void mt_objects_shrink(size_t spare_bytes);
+/* See core/object_heap.h. */
+void mt_objects_limit(uint64_t address_bytes, uint64_t data_bytes);
 
 void mt_objects_fork_child(void);
 

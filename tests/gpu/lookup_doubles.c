@@ -23,6 +23,7 @@ MT_HEAP_ALLOCATING(X)
 MT_HEAP_EXISTING(X)
 MT_HEAP_COMPOSED(X)
 MT_HEAP_CONTROL(X)
+MT_HEAP_PAGE_FLAGS(X)
 #undef X
 
 bool mt_init_uses_jemalloc(void)

@@ -261,3 +261,11 @@ def test_threads_that_begin_where_no_memory_is_left_never_crash(run, env, compil
 	got = run([compile_c("threads_without_memory.c"), threads], env(ALLOCATOR=allocator), timeout=60)
 
 	assert got.returncode == 0, f"{got.returncode}: {got.stdout}{got.stderr}"
+
+
+def test_a_block_that_has_grown_many_times_is_few_mappings(run, env, compile_c):
+	"""Each growth left one more: 8 for a block, and a process may have 65,530. libc's have one."""
+	got = run([compile_c("grown_blocks.c")], env(), timeout=120)
+
+	assert got.returncode == 0, got.stderr
+	assert int(got.stdout) < 5.5 * 40

@@ -62,3 +62,23 @@ def test_a_program_that_does_not_lock_its_memory_keeps_jemalloc(run, bare, nobod
 	got = run([*nobody(8192), "/usr/bin/env", f"LD_PRELOAD={library}", "MT_LOG_LEVEL=info", "MT_MIN_MB=0", "/bin/true"], bare)
 
 	assert "jemalloc (embedded" in got.stderr
+
+
+LOCKS = r"""
+import ctypes, sys
+rows = [{"row": i} for i in range(300000)]
+lock = ctypes.CDLL(sys.argv[1] or None, use_errno=True).mlockall
+assert lock(1) == 0, ctypes.get_errno()
+print(next(line for line in open("/proc/self/status") if line.startswith("VmLck:")))
+"""
+
+
+@pytest.mark.parametrize("library", ["", "libc.so.6"])
+def test_python_that_locks_its_memory_locks_no_reserved_address_space(run, env, bare, library):
+	"""64 GB counted as locked."""
+	if os.geteuid() != 0:
+		pytest.skip("needs root to lock so much")
+
+	expected, got = (int(run(["/usr/bin/python3", "-c", LOCKS, library], settings).stdout.split()[1]) for settings in (bare, env()))
+
+	assert got < expected + (100 << 10), (got, expected)

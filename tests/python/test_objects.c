@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -283,13 +284,45 @@ Test(objects, gives_up_the_address_space_that_it_does_not_use)
 
 	start();
 	block = take(64);
-	mt_objects_shrink(8 << 20);
+	mt_objects_limit(64 << 20, UINT64_MAX);
 	cr_expect_eq(mincore(page_of(block), 4096, &page), 0);
 	cr_expect_neq(mincore((char *)page_of(block) + (32 << 20), 4096, &page), 0, "unmapped");
 	for (size_t i = 0; i < (16 << 20) / 64; i++)
 		cr_assert(take(64));
 	cr_expect_gt(next_mallocs, 0);
 	give(block);
+}
+
+/* How many bytes of the process RLIMIT_DATA counts. */
+static size_t data_bytes(void)
+{
+	char line[200];
+	size_t kb = 0;
+	FILE *file = fopen("/proc/self/status", "r");
+
+	while (file && fgets(line, sizeof(line), file))
+		(void)sscanf(line, "VmData: %zu kB", &kb);
+	if (file)
+		fclose(file);
+	return kb << 10;
+}
+
+Test(objects, a_purge_takes_what_is_empty_off_a_limit_of_writable_memory)
+{
+	static void *blocks[BLOCKS * 16];
+	size_t full;
+
+	start();
+	mt_objects_limit(UINT64_MAX, 64 << 20);
+	for (int round = 0; round < 3; round++) {
+		for (size_t i = 0; i < BLOCKS * 16; i++)
+			memset(blocks[i] = take(64), 1, 64);
+		full = data_bytes();
+		for (size_t i = 0; i < BLOCKS * 16; i++)
+			give(blocks[i]);
+		(void)purge();
+		cr_expect_leq(data_bytes() + 16 * (PAGES - 128) * MT_OBJECT_PAGE_BYTES, full);
+	}
 }
 
 /* ---- threads ---- */
@@ -342,6 +375,20 @@ Test(objects, blocks_stay_whole_while_another_thread_purges)
 	start();
 	cr_assert_eq(pthread_create(&thread, NULL, purge_all_the_time, NULL), 0);
 	churn(1, 2000000);
+	stop = true;
+	pthread_join(thread, NULL);
+	cr_expect_eq(figures().live_bytes, 0);
+}
+
+Test(objects, blocks_stay_whole_while_another_thread_purges_under_a_limit)
+{
+	pthread_t thread;
+
+	start();
+	mt_objects_limit(UINT64_MAX, 64 << 20);
+	cr_assert_eq(pthread_create(&thread, NULL, purge_all_the_time, NULL), 0);
+	for (unsigned int round = 0; round < 100; round++)
+		churn(round, 20000);
 	stop = true;
 	pthread_join(thread, NULL);
 	cr_expect_eq(figures().live_bytes, 0);

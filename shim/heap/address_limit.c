@@ -1,22 +1,26 @@
-/* python/address_limit.c -- wraps setrlimit and prlimit for RLIMIT_AS. Python scripts limit their
- * own address space to guard the machine (resource.setrlimit): the 64 GB that the heap for objects
- * has reserved would leave them none. The part that is not used yet goes back first, but for an
- * eighth of the limit. Any thread, and a child between fork and exec. Takes no lock. */
+/* heap/address_limit.c -- contract: heap/address_limit.h. Wraps setrlimit and prlimit: a program
+ * may limit its own address space to guard the machine (resource.setrlimit in Python), and use all
+ * of it right after. A limit that another process sets is seen by the worker. */
+#include "heap/address_limit.h"
+
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/resource.h>
 #include <sys/types.h>
 
 #include "core/init.h"
-#include "python/objects.h"
+#include "core/object_heap.h"
+#include "core/worker.h"
+#include "heap/jemalloc_unmap.h"
 #include "sys/attr.h"
 #include "sys/os.h"
 #include "sys/raw_syscall.h"
 
-#define SPARE_SHARE 8
-
 /* The kernel's struct, the same as libc's two on 64-bit machines. */
-_Static_assert(sizeof(struct rlimit) == 16 && sizeof(struct rlimit64) == 16, "one layout");
+_Static_assert(RLIM_INFINITY == UINT64_MAX && sizeof(struct rlimit) == 16 &&
+		       sizeof(struct rlimit64) == 16,
+	       "one layout");
 
 MT_EXPORT int wrap_setrlimit(int resource, const struct rlimit *limit) __asm__("setrlimit");
 MT_EXPORT int wrap_setrlimit64(int resource, const struct rlimit *limit) __asm__("setrlimit64");
@@ -25,17 +29,36 @@ MT_EXPORT int wrap_prlimit(pid_t process, int resource, const struct rlimit *lim
 MT_EXPORT int wrap_prlimit64(pid_t process, int resource, const struct rlimit *limit,
 			     struct rlimit *old) __asm__("prlimit64");
 
+static uint64_t limit_of(int resource)
+{
+	struct rlimit limit = {.rlim_cur = RLIM_INFINITY};
+
+	(void)mt_raw_syscall(SYS_prlimit64, 0, resource, NULL, &limit);
+	return limit.rlim_cur;
+}
+
+void mt_address_limit_use(uint64_t address_bytes, uint64_t data_bytes)
+{
+	uint64_t least = address_bytes < data_bytes ? address_bytes : data_bytes;
+
+	if (least == RLIM_INFINITY)
+		return;
+	mt_object_heap_limit(address_bytes, data_bytes);
+	mt_jemalloc_unmap_use(least, mt_worker_is_running());
+}
+
+void mt_address_limit_follow(void)
+{
+	mt_address_limit_use(limit_of(RLIMIT_AS), limit_of(RLIMIT_DATA));
+}
+
 static int set_limit(pid_t process, int resource, const struct rlimit *limit, struct rlimit *old)
 {
-	struct rlimit wanted = {.rlim_cur = RLIM_INFINITY};
 	bool is_own = process == 0 || process == mt_os_getpid();
 	int result = (int)mt_raw_syscall(SYS_prlimit64, process, resource, limit, old);
 
-	/* The kernel has read *limit, so it can be read. */
-	if (result == 0 && limit && resource == RLIMIT_AS && is_own)
-		wanted = *limit;
-	if (wanted.rlim_cur != RLIM_INFINITY && mt_state_is_own_process())
-		mt_objects_shrink(wanted.rlim_cur / SPARE_SHARE);
+	if (result == 0 && limit && is_own && mt_state_is_own_process())
+		mt_address_limit_follow();
 	return result;
 }
 

@@ -1,0 +1,18 @@
+/* heap/address_limit.h -- limits of the address space of this process (RLIMIT_AS, RLIMIT_DATA).
+ * What the library reserves or keeps mapped counts against them. Owns no state. Any thread. */
+#ifndef MT_HEAP_ADDRESS_LIMIT_H
+#define MT_HEAP_ADDRESS_LIMIT_H
+
+#include <stdint.h>
+
+/* as if so much could be mapped, for a program that locks all its memory: 16 MB stay reserved */
+#define MT_ADDRESS_LIMIT_LOCKED_BYTES (128u << 20)
+
+/* UINT64_MAX: there is no limit. Where one is new, returns reserved address space that was never
+ * used, and has jemalloc unmap what is free, from now on too. Takes the purge lock. */
+void mt_address_limit_use(uint64_t address_bytes, uint64_t data_bytes);
+
+/* The same with the limits of the process. Two system calls. */
+void mt_address_limit_follow(void);
+
+#endif

@@ -1,0 +1,218 @@
+#include "heap/jemalloc_unmap.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <sys/mman.h>
+
+#include "core/init.h"
+#include "heap/jemalloc_extent.h"
+#include "heap/jemalloc_names.h"
+#include "heap/jemalloc_pages.h"
+#include "heap/page_flags.h"
+#include "heap/purge_lock.h"
+#include "sys/attr.h"
+#include "sys/os.h"
+
+/* Shares of the limit: free bytes that may stay mapped, and what an arena maps ahead. */
+#define KEPT_SHARE       64
+#define AHEAD_PER_KEPT   4
+#define KEPT_LEAST_BYTES (2u << 20)
+/* Each hole may be a mapping more, and the kernel allows 65,530: so many holes fit in the limit. */
+#define HOLES_MOST       16384
+#define HOLE_LEAST_BYTES (64u << 10)
+/* the largest piece that is unmapped at a time */
+#define PIECE_MOST_BYTES ((size_t)1 << 30)
+#define PURGE_WAIT_NS    (10 * MT_NS_PER_MS)
+/* more than a thread's cache takes; and the flags of jemalloc's MALLOCX_ARENA, MALLOCX_TCACHE_NONE
+ */
+#define FREED_BYTES     (64u << 10)
+#define IN_ARENA(index) ((int)((index) + 1) << 20 | 1 << 8)
+/* struct edata_s: the extent has guard pages around it */
+#define GUARDED (1u << 16)
+
+/* Internal to jemalloc 5.3: src/pac.c, src/extent.c, src/ehooks.c, src/emap.c, src/arena.c. Calls
+ * from other files come here instead (jemalloc.mk). */
+extern char je_arena_emap_global[] __attribute__((weak));
+extern void *je_arenas[] __attribute__((weak));
+extern unsigned int je_manual_arena_base __attribute__((weak));
+extern unsigned int je_narenas_total_get(void) __attribute__((weak));
+extern void je_emap_deregister_boundary(void *thread, void *emap, void *extent)
+	__attribute__((weak));
+extern bool je_emap_register_boundary(void *thread, void *emap, void *extent, unsigned int size,
+				      bool slab) __attribute__((weak));
+extern void je_extent_destroy_wrapper(void *thread, void *pac, void *hooks, void *extent)
+	__attribute__((weak));
+extern void *je_ecache_alloc(void *thread, void *pac, void *hooks, void *cache, void *expanded,
+			     size_t bytes, size_t alignment, bool zero, bool guarded)
+	__attribute__((weak));
+extern bool je_arena_retain_grow_limit_get_set(void *thread, void *arena, size_t *old_limit,
+					       size_t *new_limit) __attribute__((weak));
+extern void __real_je_extent_dalloc_wrapper(void *thread, void *pac, void *hooks, void *extent)
+	__attribute__((weak));
+void __wrap_je_extent_dalloc_wrapper(void *thread, void *pac, void *hooks, void *extent);
+extern void __real_je_ecache_dalloc(void *thread, void *pac, void *hooks, void *cache, void *extent)
+	__attribute__((weak));
+void __wrap_je_ecache_dalloc(void *thread, void *pac, void *hooks, void *cache, void *extent);
+extern void *__real_je_ecache_alloc_grow(void *thread, void *pac, void *hooks, void *cache,
+					 void *expanded, size_t bytes, size_t alignment, bool zero,
+					 bool guarded) __attribute__((weak));
+void *__wrap_je_ecache_alloc_grow(void *thread, void *pac, void *hooks, void *cache, void *expanded,
+				  size_t bytes, size_t alignment, bool zero, bool guarded);
+extern void __real_je_ehooks_default_destroy_impl(void *address, size_t bytes)
+	__attribute__((weak));
+void __wrap_je_ehooks_default_destroy_impl(void *address, size_t bytes);
+
+static _Atomic size_t kept_bytes;  /* 0: address space is not returned; no ordering */
+static _Atomic size_t least_bytes; /* smaller extents stay mapped; likewise */
+static _Atomic size_t freed_bytes; /* since the last purge of ours; counter, no ordering */
+
+/* From an arena's `pac` to its cache of purged extents; 0: not seen yet. No ordering. */
+static _Atomic ptrdiff_t purged_cache_offset;
+
+static MT_TLS bool is_unmapped; /* the extent that the thread destroys */
+
+/* Arenas of the program may have hooks of its own, and may vanish at any time. */
+static bool has_own_arenas_only(void)
+{
+	return je_narenas_total_get() <= je_manual_arena_base;
+}
+
+/* ---- unmapping ---- */
+
+/* The extent is nobody's and in no cache. It leaves jemalloc's tree first, since another arena may
+ * get the addresses right after. */
+static bool unmap(void *thread, void *pac, void *hooks, struct mt_extent *extent)
+{
+	char *begin = mt_extent_begin(extent);
+	size_t bytes = mt_extent_bytes(extent);
+
+	if (bytes < atomic_load_explicit(&least_bytes, memory_order_relaxed) ||
+	    (extent->bits & GUARDED) || !has_own_arenas_only())
+		return false;
+	je_emap_deregister_boundary(thread, je_arena_emap_global, extent);
+	mt_page_flags_unmapped(begin, bytes);
+	if (munmap(begin, bytes) != 0) {
+		mt_page_flags_mapped(begin, bytes);
+		/* jemalloc reads the size class of blocks alone */
+		(void)je_emap_register_boundary(thread, je_arena_emap_global, extent, 0, false);
+		return false;
+	}
+	is_unmapped = true;
+	je_extent_destroy_wrapper(thread, pac, hooks, extent);
+	is_unmapped = false;
+	return true;
+}
+
+void __wrap_je_ehooks_default_destroy_impl(void *address, size_t bytes)
+{
+	if (!is_unmapped)
+		__real_je_ehooks_default_destroy_impl(address, bytes);
+}
+
+/* Unmaps a piece of this size of a purged extent. Returns whether there was one. */
+static bool unmap_purged(void *thread, void *pac, void *hooks, size_t piece_bytes)
+{
+	ptrdiff_t offset = atomic_load_explicit(&purged_cache_offset, memory_order_relaxed);
+	void *extent = offset ? je_ecache_alloc(thread, pac, hooks, (char *)pac + offset, NULL,
+						piece_bytes, mt_jemalloc_page_bytes(), false, false)
+			      : NULL;
+
+	if (!extent || unmap(thread, pac, hooks, extent))
+		return extent != NULL;
+	__real_je_extent_dalloc_wrapper(thread, pac, hooks, extent);
+	return false;
+}
+
+/* jemalloc returns an extent to the kernel. What was too small when it was purged may have joined
+ * its neighbours since. */
+void __wrap_je_extent_dalloc_wrapper(void *thread, void *pac, void *hooks, void *extent)
+{
+	size_t least = atomic_load_explicit(&least_bytes, memory_order_relaxed);
+
+	if (mt_likely(!least)) {
+		__real_je_extent_dalloc_wrapper(thread, pac, hooks, extent);
+		return;
+	}
+	if (!unmap(thread, pac, hooks, extent))
+		__real_je_extent_dalloc_wrapper(thread, pac, hooks, extent);
+	if (!unmap_purged(thread, pac, hooks, least))
+		return;
+	for (size_t piece = PIECE_MOST_BYTES; piece >= least; piece /= 2)
+		while (unmap_purged(thread, pac, hooks, piece))
+			;
+}
+
+void *__wrap_je_ecache_alloc_grow(void *thread, void *pac, void *hooks, void *cache, void *expanded,
+				  size_t bytes, size_t alignment, bool zero, bool guarded)
+{
+	struct mt_extent *extent = __real_je_ecache_alloc_grow(thread, pac, hooks, cache, expanded,
+							       bytes, alignment, zero, guarded);
+
+	atomic_store_explicit(&purged_cache_offset, (char *)cache - (char *)pac,
+			      memory_order_relaxed);
+	if (extent)
+		mt_page_flags_used(mt_extent_begin(extent), mt_extent_bytes(extent));
+	return extent;
+}
+
+/* ---- when ---- */
+
+static MT_COLD void purge_all(void)
+{
+	size_t ahead = atomic_load_explicit(&kept_bytes, memory_order_relaxed) * AHEAD_PER_KEPT;
+
+	if (!has_own_arenas_only() || !mt_purge_enter_within(PURGE_WAIT_NS))
+		return;
+	atomic_store_explicit(&freed_bytes, 0, memory_order_relaxed);
+	for (unsigned int index = 0; index < je_manual_arena_base; index++) {
+		void *arena = __atomic_load_n(&je_arenas[index], __ATOMIC_ACQUIRE);
+
+		if (!arena)
+			continue;
+		(void)je_arena_retain_grow_limit_get_set(NULL, arena, NULL, &ahead);
+		mt_jemalloc_purge_arena(index);
+	}
+	mt_purge_leave();
+}
+
+/* An extent is free: a large block, or a slab whose blocks are all free. */
+void __wrap_je_ecache_dalloc(void *thread, void *pac, void *hooks, void *cache, void *extent)
+{
+	size_t kept = atomic_load_explicit(&kept_bytes, memory_order_relaxed);
+	size_t bytes = mt_extent_bytes(extent);
+
+	mt_page_flags_freed(mt_extent_begin(extent), bytes);
+	__real_je_ecache_dalloc(thread, pac, hooks, cache, extent);
+	if (mt_likely(!kept))
+		return;
+	bytes += atomic_fetch_add_explicit(&freed_bytes, bytes, memory_order_relaxed);
+	if (bytes >= kept && mt_state_is_own_process())
+		purge_all();
+}
+
+/* Each arena gets an extent to purge: what was purged before goes with it. */
+static MT_COLD void free_in_all(void)
+{
+	for (unsigned int index = 0; index < je_manual_arena_base; index++)
+		if (__atomic_load_n(&je_arenas[index], __ATOMIC_ACQUIRE))
+			je_free(je_mallocx(FREED_BYTES, IN_ARENA(index)));
+}
+
+void mt_jemalloc_unmap_use(size_t limit_bytes, bool at_once)
+{
+	size_t kept = limit_bytes / KEPT_SHARE, hole = limit_bytes / HOLES_MOST;
+
+	if (kept < KEPT_LEAST_BYTES)
+		kept = KEPT_LEAST_BYTES;
+	if (hole < HOLE_LEAST_BYTES)
+		hole = HOLE_LEAST_BYTES;
+	if (!&__real_je_extent_dalloc_wrapper ||
+	    atomic_exchange_explicit(&kept_bytes, kept, memory_order_relaxed) == kept)
+		return;
+	atomic_store_explicit(&least_bytes, hole, memory_order_relaxed);
+	atomic_store_explicit(&freed_bytes, kept, memory_order_relaxed);
+	if (!at_once)
+		return;
+	free_in_all();
+	purge_all();
+}

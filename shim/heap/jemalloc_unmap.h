@@ -1,0 +1,16 @@
+/* heap/jemalloc_unmap.h -- address space that jemalloc returns. jemalloc keeps what it has purged
+ * mapped, for reuse. Under RLIMIT_AS or RLIMIT_DATA nobody else in the process could then map
+ * anything: no thread, no library. There a purge unmaps free extents, and frees lead to a purge at
+ * once, as libc's do. Any thread, also inside jemalloc. */
+#ifndef MT_HEAP_JEMALLOC_UNMAP_H
+#define MT_HEAP_JEMALLOC_UNMAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Sets the limit in bytes, also before jemalloc begins. From now on address space is returned, for
+ * good; the limit decides how much may stay, and which extents are large enough. at_once: where the
+ * limit is new, purges all arenas under the purge lock; else the next large free does. */
+void mt_jemalloc_unmap_use(size_t limit_bytes, bool at_once);
+
+#endif

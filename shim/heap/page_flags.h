@@ -1,0 +1,55 @@
+/* heap/page_flags.h -- flags that the program has set on pages of its blocks and that stay with the
+ * pages: madvise, mlock, mprotect, mbind. libc unmaps a large block when it is freed, and the flags
+ * are gone. Here the pages serve another block, which must not have them: the mapping of such pages
+ * is replaced by a fresh one. MADV_HUGEPAGE and MADV_NOHUGEPAGE only advise: they stay while the
+ * pages are resident, and go when they are purged.
+ *
+ * Owns the lock page_flags and the ranges that are noted, among what jemalloc has mapped and libc's
+ * brk heap. A range that is noted may have lost its flags since. Any thread, also inside jemalloc;
+ * mt_page_flags_note also in a signal handler. Keeps errno. */
+#ifndef MT_HEAP_PAGE_FLAGS_H
+#define MT_HEAP_PAGE_FLAGS_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+/* jemalloc has mapped or unmapped memory. */
+void mt_page_flags_mapped(const void *begin, size_t bytes);
+void mt_page_flags_unmapped(const void *begin, size_t bytes);
+
+/* The program has made this system call with success: notes the pages, if it sets such flags.
+ * argument: the third one of the call. */
+void mt_page_flags_note(long number, long address, long bytes, long argument);
+
+/* The program's large block, or whole pages of it, is free: replaces the mapping where the next
+ * owner must not have its flags. The content is lost then. */
+void mt_page_flags_freed(void *begin, size_t bytes);
+
+/* The pages are free and about to be purged. Returns whether the mapping was replaced, which purges
+ * them. */
+bool mt_page_flags_purged(void *begin, size_t bytes);
+
+/* The pages were purged, and stay mapped: where they are many a core dump has them no more, until
+ * they are used again. */
+void mt_page_flags_leave_out(void *begin, size_t bytes);
+void mt_page_flags_used(void *begin, size_t bytes);
+
+/* Pages move, by mremap: their flags go with them. */
+void mt_page_flags_moved(void *to, const void *from, size_t bytes);
+
+/* Around fork, inside jemalloc's handlers. */
+void mt_page_flags_fork_prepare(void);
+void mt_page_flags_fork_parent(void);
+void mt_page_flags_fork_child(void);
+
+/* Whether anything is noted: counter, no ordering. Who frees a block that is noted was told of it
+ * after the note. */
+extern _Atomic unsigned int mt_page_flags_count;
+
+static inline bool mt_page_flags_any(void)
+{
+	return atomic_load_explicit(&mt_page_flags_count, memory_order_relaxed) != 0;
+}
+
+#endif

@@ -1,0 +1,105 @@
+"""Limits of the address space: what the program frees can be mapped again, by anybody in the process."""
+import pytest
+
+PYTHON = "/usr/bin/python3"
+LIMIT_MB = 600
+WAYS = [(limit, blocks, "first") for limit in ("as", "data") for blocks in ("large", "medium", "small", "scattered")]
+WAYS += [("as", "small", "full"), ("as", "small", "freed"), ("as", "large", "child")]
+
+
+@pytest.mark.parametrize("limit, blocks, when", WAYS, ids=list(map("-".join, WAYS)))
+def test_address_space_can_be_mapped_again_once_all_blocks_are_freed(run, env, bare, compile_c, limit, blocks, when):
+	"""jemalloc kept all of it mapped for itself: no mapping, no thread, no library, for good."""
+	program = [compile_c("address_limit.c"), limit, blocks, when]
+	got, expected = (run(program, settings) for settings in (env(), bare))
+
+	assert got.returncode == expected.returncode == 0, got.stderr
+	_, mapped_mb, threads = map(int, got.stdout.split())
+	# libc itself keeps what lies below a block that is still used
+	wanted_mb = LIMIT_MB // 3 if blocks == "scattered" else int(expected.stdout.split()[1]) - LIMIT_MB // 5
+	assert threads == 20 and mapped_mb >= min(wanted_mb, LIMIT_MB * 2 // 3), (got.stdout, expected.stdout)
+
+
+SURVIVES = r"""
+import mmap, resource, sys, threading
+kind, what = sys.argv[1:]
+resource.setrlimit(getattr(resource, "RLIMIT_" + kind), (600 << 20,) * 2)
+MAKE = {"bytes": lambda: bytearray(1 << 20), "objects": lambda: [(i, str(i)) for i in range(1000)],
+        "dicts": lambda: {i: [i] for i in range(20000)}}[what]
+held = []
+try:
+	while True:
+		held.append(MAKE())
+except MemoryError:
+	pass
+count = len(held)
+del held
+threads = [threading.Thread(target=int) for _ in range(10)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+import decimal, lzma, multiprocessing, sqlite3, ssl
+mmap.mmap(-1, 250 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()
+print(count > 100, "lives")
+"""
+
+
+@pytest.mark.parametrize("what", ["bytes", "objects", "dicts"])
+@pytest.mark.parametrize("limit", ["AS", "DATA"])
+def test_python_maps_imports_and_starts_threads_after_a_memory_error(run, env, limit, what):
+	got = run([PYTHON, "-c", SURVIVES, limit, what], env(), timeout=120)
+
+	assert got.stdout == "True lives\n", got.stderr
+
+
+DUMPED = r"""
+import sys
+rows = [{"row": i} for i in range(100000)]
+print(id(rows[5000]), flush=True)
+sys.stdin.read()
+"""
+
+
+def dumped_ranges(pid):
+	"""The address ranges that a core dump has: those without the flag dd."""
+	with open(f"/proc/{pid}/smaps") as file:
+		for line in file:
+			words = line.split()
+			if not words[0].endswith(":"):
+				begin, end = (int(word, 16) for word in words[0].split("-"))
+			elif words[0] == "VmFlags:" and "dd" not in words:
+				yield begin, end
+
+
+def test_a_core_of_python_has_its_objects_and_not_what_is_reserved_for_more(steer, env):
+	"""gcore wrote 64 GB of nothing: two minutes, and a full disk."""
+	one = steer([PYTHON, "-c", DUMPED], env(MIN_MB=0))
+	address = int(one.process.stdout.readline())
+
+	ranges = list(dumped_ranges(one.pid))
+
+	assert sum(end - begin for begin, end in ranges) < 400 << 20
+	assert any(begin <= address < end for begin, end in ranges)
+
+
+REFILLS = r"""
+import sys
+print("ready", flush=True)
+for line in sys.stdin:
+	held = [bytearray(b"x" * (16 << 20)) for _ in range(int(line))]
+	print(len(held), flush=True)
+"""
+
+
+def test_a_core_has_what_is_used_again_and_not_what_was_purged(steer, env, wait_for):
+	"""gcore wrote the purged pages as zeros, as much as the process had ever had."""
+	def dumped_mb():
+		return sum(end - begin for begin, end in dumped_ranges(one.pid)) >> 20
+	one = steer([PYTHON, "-c", REFILLS], env(MIN_MB=0, IDLE_MS=10, TICK_MS=10, SETTLE_MS=100))
+	one.process.stdout.readline()
+	one.tell("30")
+	full = dumped_mb()
+
+	one.tell("0")
+	wait_for(lambda: dumped_mb() < full - 400, 20, "purged pages are left out")
+	one.tell("30")
+	assert dumped_mb() > full - 100
