@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include "core/init.h"
+#include "heap/jemalloc_arena.h"
 #include "heap/jemalloc_extent.h"
 #include "heap/jemalloc_names.h"
 #include "heap/jemalloc_pages.h"
@@ -161,7 +162,8 @@ static MT_COLD void purge_all(void)
 {
 	size_t ahead = atomic_load_explicit(&kept_bytes, memory_order_relaxed) * AHEAD_PER_KEPT;
 
-	if (!has_own_arenas_only() || !mt_purge_enter_within(PURGE_WAIT_NS))
+	if (!mt_jemalloc_first_arena() || !has_own_arenas_only() ||
+	    !mt_purge_enter_within(PURGE_WAIT_NS))
 		return;
 	atomic_store_explicit(&freed_bytes, 0, memory_order_relaxed);
 	for (unsigned int index = 0; index < je_manual_arena_base; index++) {
