@@ -29,13 +29,17 @@
 	X(dwfl_module_addrname)                                                                    \
 	X(dwfl_module_getsrc)                                                                      \
 	X(dwfl_lineinfo)                                                                           \
-	X(dwfl_linux_proc_find_elf)                                                                \
+	X(dwfl_linux_proc_find_elf)
+/* Without these the separate debugging information is not looked for. */
+#define DEBUGINFO_FUNCTIONS(X)                                                                     \
 	X(dwfl_module_build_id) X(dwelf_elf_gnu_build_id) X(elf_version) X(elf_begin) X(elf_end)
 
 static struct {
 #define X(name) __typeof__(name) *name;
 	FUNCTIONS(X)
+	DEBUGINFO_FUNCTIONS(X)
 #undef X
+	bool finds_debuginfo;
 } libdw;
 
 /* ---- separate debugging information ---- */
@@ -118,6 +122,8 @@ static int debuginfo_find(Dwfl_Module *module, void **userdata, const char *name
 	(void)userdata;
 	(void)name;
 	(void)base;
+	if (!libdw.finds_debuginfo)
+		return -1;
 	wanted.id_bytes = libdw.dwfl_module_build_id(module, &wanted.id, &where);
 	fd = try_id(&wanted, path, sizeof(path));
 	for (size_t i = 0; fd < 0 && i < sizeof(places) / sizeof(places[0]); i++) {
@@ -251,8 +257,15 @@ static void start_dwfl(struct mt_symbols *symbols)
 #define X(name) whole = whole && (*(void **)(void *)&libdw.name = dlsym(library, #name));
 	FUNCTIONS(X)
 #undef X
-	if (!whole || libdw.elf_version(EV_CURRENT) == EV_NONE)
+	if (!whole)
 		return;
+	libdw.finds_debuginfo = true;
+#define X(name)                                                                                    \
+	libdw.finds_debuginfo =                                                                    \
+		libdw.finds_debuginfo && (*(void **)(void *)&libdw.name = dlsym(library, #name));
+	DEBUGINFO_FUNCTIONS(X)
+#undef X
+	libdw.finds_debuginfo = libdw.finds_debuginfo && libdw.elf_version(EV_CURRENT) != EV_NONE;
 	unsetenv("DEBUGINFOD_URLS");
 	symbols->callbacks.find_elf = libdw.dwfl_linux_proc_find_elf;
 	symbols->callbacks.find_debuginfo = debuginfo_find;

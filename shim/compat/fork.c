@@ -73,38 +73,27 @@ bool mt_fork_hold_purge(void)
 	return false;
 }
 
-/* Without locks in libc's malloc the worker must not trim its heap: hence the purge lock, over the
- * program's fork handlers too. The worker resets its state before libc stops counting it, so it
- * never stands for a thread of the program. Returns false where libc counts as ever. */
-static bool leave_out_worker(bool *out_holds)
-{
-	*out_holds = false;
-	if (mt_libc_threads_count() != 2 || mt_libc_is_single_threaded())
-		return false;
-	*out_holds = mt_fork_hold_purge();
-	if (!*out_holds && !is_worker_stuck())
-		return false;
-	mt_libc_set_single_threaded(true);
-	return true;
-}
-
-/* A fork while the worker runs. */
+/* The worker resets its state before libc stops counting it, so it never stands for a thread of the
+ * program. */
 static pid_t fork_beside_worker(fork_fn next)
 {
-	bool holds;
-	bool is_left_out = leave_out_worker(&holds);
-	uint64_t signals = mt_libc_knows_threads() ? MT_SIGNALS_UNKNOWN : mt_os_block_signals();
-	pid_t child = next();
-	int kept = errno;
+	struct mt_libc_fork before;
+	pid_t child;
 
-	if (is_left_out && child != 0)
-		mt_libc_set_single_threaded(false);
-	if (holds && child == 0)
-		mt_purge_forget();
-	else if (holds)
-		mt_purge_release();
+	if (mt_libc_threads_count() != 2)
+		return next();
+	before = mt_libc_begin_fork_alone();
+	child = next();
+	mt_libc_end_fork_alone(before, child == 0);
+	return child;
+}
+
+static pid_t fork_with_signals_blocked(fork_fn next)
+{
+	uint64_t signals = mt_os_block_signals();
+	pid_t child = next();
+
 	mt_os_restore_signals(signals);
-	errno = kept;
 	return child;
 }
 
@@ -115,7 +104,8 @@ MT_EXPORT pid_t fork(void)
 	if (!next)
 		next = (fork_fn)(uintptr_t)mt_elf_libc_function("fork");
 	if (mt_state_is_on() && mt_worker_is_running() && mt_state_is_own_process())
-		return fork_beside_worker(next);
+		return mt_libc_knows_threads() ? fork_beside_worker(next)
+					       : fork_with_signals_blocked(next);
 	return next();
 }
 

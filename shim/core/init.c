@@ -107,7 +107,8 @@ static void prepare(void)
 	if (!mt_state_is_on())
 		return;
 	signals_before = mt_os_block_signals();
-	holds_streams = &_IO_list_lock && !mt_libc_is_single_threaded();
+	mt_libc_count_all_threads();
+	holds_streams = &_IO_list_lock && !mt_libc_forks_alone();
 	if (holds_streams)
 		_IO_list_lock();
 	mt_components_fork_prepare();
@@ -127,6 +128,7 @@ static void child(void)
 {
 	if (!mt_state_is_on())
 		return;
+	mt_libc_fork_alone_child();
 	mt_components_fork_child();
 	if (holds_streams)
 		_IO_list_resetlock();

@@ -33,26 +33,30 @@ static void trim(void *out)
 {
 	const struct mt_trim_request request = {
 		.reason = MT_REASON_MALLOC_TRIM, .level = MT_LEVEL_PURGE, .here = true};
+	struct mt_stats_cleanup cleanup;
+	int *answer = out;
 
-	mt_cleanup_run(&request, out);
+	*answer = 1;
+	if (mt_heap_trim_by_worker())
+		return;
+	mt_cleanup_run(&request, &cleanup);
+	*answer = cleanup.result == 1;
 }
 
 /* 1 only when pages really went back, whatever the allocator behind it claims, or when the worker
  * has many to return. A cleanup needs 5 kB of stack, and libc's malloc_trim next to none. */
 MT_EXPORT int malloc_trim(size_t pad)
 {
-	struct mt_stats_cleanup cleanup;
 	int (*next)(size_t);
+	int answer;
 
 	mt_init_start_heap();
 	if (!mt_state_is_on()) {
 		*(void **)(void *)&next = mt_symbol(RTLD_NEXT, "malloc_trim");
 		return next ? next(pad) : 0;
 	}
-	if (mt_heap_trim_by_worker())
-		return 1;
-	mt_own_stack_call(trim, &cleanup);
-	return cleanup.result == 1;
+	mt_own_stack_call(trim, &answer);
+	return answer;
 }
 
 #define EMBEDDED(call)                                                                             \

@@ -4,9 +4,11 @@
  * come first. */
 #include <dlfcn.h>
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include "sys/attr.h"
+#include "sys/libc.h"
 #include "sys/symbol.h"
 #include "heap/entries.h"
 #include "core/init.h"
@@ -16,10 +18,28 @@ typedef void (*handler_fn)(void);
 MT_EXPORT int __register_atfork(handler_fn prepare, handler_fn parent, handler_fn child,
 				void *owner);
 
+/* A program that opens and closes a library which registers handlers, again and again, gets no more.
+ */
+#define LAST_HANDLERS 64
+
+extern void *__dso_handle __attribute__((visibility("hidden")));
+
+/* The handler that is registered last is prepared first: it ends the moment in which libc leaves out
+ * its locks for fork (sys/libc.h), before handlers of the program allocate. Two threads may both
+ * register one. */
+static void stay_last(int (*next)(handler_fn, handler_fn, handler_fn, void *))
+{
+	static _Atomic unsigned int count; /* counter, no ordering */
+
+	if (atomic_fetch_add_explicit(&count, 1, memory_order_relaxed) < LAST_HANDLERS)
+		(void)next(mt_libc_count_all_threads, NULL, NULL, &__dso_handle);
+}
+
 MT_EXPORT int __register_atfork(handler_fn prepare, handler_fn parent, handler_fn child,
 				void *owner)
 {
 	int (*next)(handler_fn, handler_fn, handler_fn, void *);
+	int answer;
 
 	/* A malloc of the program's own may be in its first call, and register handlers with its
 	 * lock held: choosing a backend would call that malloc, which waits for itself for ever
@@ -27,5 +47,10 @@ MT_EXPORT int __register_atfork(handler_fn prepare, handler_fn parent, handler_f
 	if (mt_symbol(RTLD_DEFAULT, "malloc") == (void *)(uintptr_t)mt_own_malloc)
 		mt_init_start_heap();
 	*(void **)(void *)&next = mt_symbol(RTLD_NEXT, "__register_atfork");
-	return next ? next(prepare, parent, child, owner) : ENOMEM;
+	if (!next)
+		return ENOMEM;
+	answer = next(prepare, parent, child, owner);
+	if (answer == 0)
+		stay_last(next);
+	return answer;
 }

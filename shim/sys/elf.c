@@ -364,7 +364,8 @@ static bool match_next(const struct mt_elf_object *object, void *context)
 
 	if (!read_tables(object, &tables))
 		return false;
-	is_last = is_libc(object, &tables);
+	/* not libdl.so.2, which has no malloc and may stand before libc.so.6 */
+	is_last = is_libc(object, &tables) && find_in(object, &tables, "malloc", NULL);
 	if (!is_last && (!object->is_behind || is_other_copy(object, &tables)))
 		return false;
 	for (size_t i = 0; i < query->count; i++)

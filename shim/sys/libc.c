@@ -1,5 +1,6 @@
 #include "sys/libc.h"
 
+#include "sys/attr.h"
 #include "sys/elf.h"
 
 /* From this minor version on fork and malloc read __libc_single_threaded. */
@@ -9,6 +10,8 @@
  * constructor. */
 static volatile char *is_single_threaded;
 static const volatile unsigned int *threads_count;
+
+static MT_TLS bool is_fork_alone; /* of the fork under way */
 
 void mt_libc_find_threads(void)
 {
@@ -28,12 +31,35 @@ unsigned int mt_libc_threads_count(void)
 	return is_single_threaded ? *threads_count : 0;
 }
 
-bool mt_libc_is_single_threaded(void)
+struct mt_libc_fork mt_libc_begin_fork_alone(void)
 {
-	return is_single_threaded && *is_single_threaded;
+	struct mt_libc_fork before = {*is_single_threaded, is_fork_alone};
+
+	is_fork_alone = true;
+	*is_single_threaded = 1;
+	return before;
 }
 
-void mt_libc_set_single_threaded(bool is_single)
+void mt_libc_count_all_threads(void)
 {
-	*is_single_threaded = is_single;
+	if (is_fork_alone)
+		*is_single_threaded = 0;
+}
+
+void mt_libc_fork_alone_child(void)
+{
+	if (is_fork_alone)
+		*is_single_threaded = 1;
+}
+
+void mt_libc_end_fork_alone(struct mt_libc_fork before, bool is_child)
+{
+	is_fork_alone = before.was_alone;
+	if (!is_child)
+		*is_single_threaded = before.was_single_threaded;
+}
+
+bool mt_libc_forks_alone(void)
+{
+	return is_fork_alone || (is_single_threaded && *is_single_threaded);
 }

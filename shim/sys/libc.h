@@ -46,10 +46,21 @@ bool mt_libc_knows_threads(void);
  * where it is unknown. */
 unsigned int mt_libc_threads_count(void);
 
-/* Returns whether libc leaves out its locks, as it does until the first pthread_create. */
-bool mt_libc_is_single_threaded(void);
+/* A fork whose process has one thread beside ours: libc shall leave out its locks, as it does where
+ * there is one thread. Begin is called right before libc's fork, which looks at once; count from
+ * each fork handler that may be the first to run, so that the handlers find libc's locks in use;
+ * child from the first one in the child, which has one thread indeed; end after libc's fork, with the result of begin. Only where mt_libc_knows_threads, by the thread
+ * that forks, also in a signal handler that has interrupted another fork. */
+struct mt_libc_fork {
+	bool was_single_threaded;
+	bool was_alone;
+};
+struct mt_libc_fork mt_libc_begin_fork_alone(void);
+void mt_libc_count_all_threads(void);
+void mt_libc_fork_alone_child(void);
+void mt_libc_end_fork_alone(struct mt_libc_fork before, bool is_child);
 
-/* Makes libc leave out its locks, or use them again. Only where mt_libc_knows_threads. */
-void mt_libc_set_single_threaded(bool is_single);
+/* Returns whether libc leaves out its locks in the fork under way on this thread. */
+bool mt_libc_forks_alone(void);
 
 #endif

@@ -33,6 +33,13 @@ def test_a_handler_may_fork_in_a_program_of_one_thread(run, env, compile_c, way,
 
 
 @pytest.mark.parametrize("allocator", ["auto", "system"])
+def test_fork_handlers_may_allocate_trim_fork_and_start_threads(run, env, compile_c, allocator):
+	got = run([compile_c("busy_atfork.c"), 1], env(**BUSY, ALLOCATOR=allocator), timeout=60)
+
+	assert got.returncode == 0 and re.fullmatch(r"\d+ forks, 0 failed\n", got.stdout), got.stdout + got.stderr
+
+
+@pytest.mark.parametrize("allocator", ["auto", "system"])
 def test_a_fork_beside_streams_that_allocate_passes(run, env, compile_c, allocator):
 	"""libc takes its list of streams before the locks of malloc: glibc's tst-malloc-fork-deadlock."""
 	got = run([compile_c("fork_beside_streams.c"), 2], env(MIN_MB=0, ALLOCATOR=allocator), timeout=60)

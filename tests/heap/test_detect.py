@@ -333,3 +333,13 @@ def test_what_valgrind_replaces_is_told_and_left_alone(run, env, bare, backend):
 
 	assert (done.returncode, done.stdout) == (0, run(["/bin/ls", "/"], bare).stdout), done.stderr
 	assert "valgrind" in done.stderr, "and said so"
+
+
+@pytest.mark.parametrize("settings", [{}, {"MIN_MB": 0}, {"ALLOCATOR": "system"}, {"ENABLE": 0}], ids=str)
+def test_a_program_that_names_libdl_before_libc_starts(run, env, compile_c, settings):
+	"""Programs linked against glibc before 2.34 do: make and node of Debian 12. The search for libc's malloc ended at libdl.so.2."""
+	program = compile_c("wakes.c", "-Wl,--no-as-needed", "-l:libdl.so.2")
+
+	got = run([program], env(**settings))
+
+	assert got.returncode >= 0, got.stderr
