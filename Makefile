@@ -144,7 +144,7 @@ $(B)/libmtshim.so: $(shim_obj) $(jemalloc_lib) $(B)/gen/mtshim.map
 ctl_src := $(sort $(wildcard ctl/*.c ctl/*/*.c))
 ctl_obj := $(ctl_src:%.c=$(B)/obj/%.o)
 # The parser of a setting's value is the shim's own.
-ctl_of_shim := $(addprefix $(B)/obj/shim/,core/config_value.o sys/format.o)
+ctl_of_shim := $(addprefix $(B)/obj/shim/,core/config_value.o core/cgroup_path.o sys/format.o sys/os.o sys/raw_syscall.o)
 # Of libdw only the headers: mtctl loads it when it needs it.
 ctl_packages := jansson libdw zlib
 ctl_flags := $(common) $(optimise) -I. -fPIE $(guarded) $(fortified)

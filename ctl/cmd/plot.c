@@ -58,11 +58,6 @@ static struct mt_chart *chart_new(int columns, int rows, bool is_utf8)
 	return chart;
 }
 
-static void chart_free(struct mt_chart *chart)
-{
-	free(chart);
-}
-
 /* The size in dots. */
 static int chart_width(const struct mt_chart *chart)
 {
@@ -391,7 +386,7 @@ static void print_panel(const struct frame *frame, const struct panel *panel)
 		chart_print_row(chart, row);
 		putchar('\n');
 	}
-	chart_free(chart);
+	free(chart);
 	print_time_axis(frame);
 	print_legend(frame, panel);
 }

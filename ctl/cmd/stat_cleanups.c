@@ -35,12 +35,6 @@ static void add_cleanup_gpu(struct mt_table *table, const struct mt_stats_cleanu
 	mt_table_add(table, caches);
 }
 
-/* A wait below a millisecond is none. */
-static void add_wait(struct mt_table *table, uint64_t wait_ns)
-{
-	mt_table_add(table, wait_ns >= 1000000 ? mt_text_ns(wait_ns).text : "-");
-}
-
 static void add_story(struct mt_table *table, const struct mt_cleanup_story *story)
 {
 	static const char *const results[] = {"nothing", "little", "-"};
@@ -60,7 +54,9 @@ static void add_story(struct mt_table *table, const struct mt_cleanup_story *sto
 			 mt_text_bytes(cleanup->rss_after_bytes).text,
 			 mt_text_change(cleanup->rss_before_bytes, cleanup->rss_after_bytes).text,
 			 mt_text_ns(mt_cleanup_cost_ns(cleanup)).text, NULL);
-	add_wait(table, cleanup->gc_wait_ns);
+	/* A wait below a millisecond is none. */
+	mt_table_add(table,
+		     cleanup->gc_wait_ns >= 1000000 ? mt_text_ns(cleanup->gc_wait_ns).text : "-");
 	mt_table_add(table, mt_cleanup_gc_text(story).text);
 }
 

@@ -24,23 +24,18 @@ static void add_others(struct mt_table *table, const struct mt_stats_oom *oom)
 		mt_table_add_row(table, "  other processes", "?", "NVML did not say", NULL);
 }
 
-/* The driver cannot be called while a stream captures. */
-static void add_device(struct mt_table *table, const struct mt_stats_oom *oom)
+static void print_figures(const struct mt_stats_oom *oom)
 {
+	struct mt_table *table = mt_table_new("<  WHAT|>BYTES|<MEANING");
+
+	add_bytes(table, "  asked", oom->asked_bytes, "by the call that failed");
+	/* The driver cannot be called while a stream captures. */
 	if (oom->total_bytes) {
 		add_bytes(table, "  free", oom->free_bytes, "on the device, as the driver says");
 		add_bytes(table, "  total", oom->total_bytes, "memory of the device");
 	} else {
 		mt_table_add_row(table, "  free", "?", "the driver could not be asked", NULL);
 	}
-}
-
-static void print_figures(const struct mt_stats_oom *oom)
-{
-	struct mt_table *table = mt_table_new("<  WHAT|>BYTES|<MEANING");
-
-	add_bytes(table, "  asked", oom->asked_bytes, "by the call that failed");
-	add_device(table, oom);
 	add_bytes(table, "  allocated", oom->allocated_bytes,
 		  "live in this process, of every kind that is counted");
 	add_bytes(table, "  reserved", oom->reserved_bytes, "held from the driver by this process");

@@ -326,13 +326,6 @@ static void print_device(const struct mt_stats_device *device)
 	print_process(device);
 }
 
-/* Prints a section for each device; nothing where there is none. */
-static void stat_print_gpu(const struct mt_stats_file *file)
-{
-	for (size_t i = 0; i < file->head.devices_count && i < MT_DEVICES_COUNT; i++)
-		print_device(&file->devices[i]);
-}
-
 static void print_line(const char *name, const char *text)
 {
 	if (*text)
@@ -380,12 +373,6 @@ static void print_facts(const struct mt_stats_file *file)
 	print_changed_settings(file);
 }
 
-/* GPU figures are shown only for a process that uses CUDA. */
-static bool is_shown(const struct mt_stats_head *head, const struct mt_stats_file_field *field)
-{
-	return strncmp(field->name, "gpu_", 4) != 0 || mt_stats_file_uses_cuda(head);
-}
-
 static void print_fields(const struct mt_stats_head *head)
 {
 	struct mt_table *table = mt_table_new("<FIGURE|>VALUE|<MEANING");
@@ -395,7 +382,8 @@ static void print_fields(const struct mt_stats_head *head)
 	for (size_t i = 0; i < count; i++) {
 		uint64_t value = mt_stats_file_value(&head->snapshot, &fields[i]);
 
-		if (is_shown(head, &fields[i]))
+		/* GPU figures are shown only for a process that uses CUDA. */
+		if (strncmp(fields[i].name, "gpu_", 4) != 0 || mt_stats_file_uses_cuda(head))
 			mt_table_add_row(table, mt_text_field_name(fields[i].name).text,
 					 mt_text_field(fields[i].name, value).text, fields[i].help,
 					 NULL);
@@ -439,7 +427,9 @@ void mt_stat_print_text(const struct mt_target *target, const struct mt_stat_vie
 		print_facts(&target->file);
 		print_fields(&target->file.head);
 		stat_print_pressure(&target->file);
-		stat_print_gpu(&target->file);
+		/* Prints a section for each device; nothing where there is none. */
+		for (size_t i = 0; i < target->file.head.devices_count && i < MT_DEVICES_COUNT; i++)
+			print_device(&target->file.devices[i]);
 	}
 	if (view->all || view->records)
 		mt_stat_print_cleanups(&target->file, view->records);

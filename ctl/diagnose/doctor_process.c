@@ -14,14 +14,6 @@
 #include "ctl/output/text.h"
 #include "ctl/process/read_file.h"
 
-static void check_library(const struct mt_process *process)
-{
-	if (process->library_deleted)
-		mt_check_print(MT_CHECK_NOTE, "restart the program to get the present one",
-			       "runs an older library, deleted from disk: replaced by another one, "
-			       "or removed");
-}
-
 static void check_writing(const struct mt_process *process, const struct mt_stats_head *head)
 {
 	if (mt_library_is_rewritten(process, head->time_ns - head->snapshot.uptime_ms * 1000000u))
@@ -213,7 +205,10 @@ void mt_doctor_check_process(const struct mt_process *process)
 
 	mt_control_file_refresh(process);
 	error = mt_target_read(process, file, &why);
-	check_library(process);
+	if (process->library_deleted)
+		mt_check_print(MT_CHECK_NOTE, "restart the program to get the present one",
+			       "runs an older library, deleted from disk: replaced by another one, "
+			       "or removed");
 	if (!error) {
 		check_stats(file);
 		check_writing(process, &file->head);

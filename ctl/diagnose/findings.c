@@ -207,16 +207,6 @@ static struct mt_trend trend_of(const struct mt_facts *facts, size_t offset, boo
 	return trend;
 }
 
-static void find_trends(const struct mt_facts *facts, struct mt_diagnosis *out)
-{
-#define X(name, figure, in_history)                                                                \
-	out->name = trend_of(facts, offsetof(struct mt_sample, figure), in_history,                \
-			     offsetof(struct mt_sample, figure) !=                                 \
-				     offsetof(struct mt_sample, gpu_allocated_bytes));
-	MT_DIAGNOSE_TRENDS(X)
-#undef X
-}
-
 /* ---- growth without a reason; healthy and unknown ---- */
 
 bool mt_diagnose_knows_live(const struct mt_facts *facts)
@@ -926,7 +916,12 @@ void mt_diagnose_judge(const struct mt_facts *facts, struct mt_diagnosis *out)
 	size_t kept = 0;
 
 	memset(out, 0, sizeof(*out));
-	find_trends(facts, out);
+#define X(name, figure, in_history)                                                                \
+	out->name = trend_of(facts, offsetof(struct mt_sample, figure), in_history,                \
+			     offsetof(struct mt_sample, figure) !=                                 \
+				     offsetof(struct mt_sample, gpu_allocated_bytes));
+	MT_DIAGNOSE_TRENDS(X)
+#undef X
 	drop_unknown_trends(facts, out);
 	if (facts->asleep && facts->samples_count)
 		mt_diagnose_judge_python(facts, out);

@@ -270,12 +270,6 @@ static void begin(struct mt_facts *facts, const struct mt_diagnose_options *opti
 
 /* ---- the end ---- */
 
-static bool wants_heavy(const struct mt_facts *facts)
-{
-	return facts->samples_count && mt_stats_file_uses_cuda(&facts->last.head) &&
-	       facts->samples[facts->samples_count - 1].gpu_reserved_bytes >= HEAVY_BYTES;
-}
-
 /* Device memory in use a while after the cleanup: a working program allocates again what it uses.
  */
 static void sample_later(struct mt_facts *facts)
@@ -327,7 +321,8 @@ static void end(struct mt_facts *facts, const struct mt_diagnose_options *option
 	}
 	facts->silent_count = 0;
 	mt_diagnose_read_classes(&facts->process, &facts->classes_last);
-	heavy = wants_heavy(facts);
+	heavy = facts->samples_count && mt_stats_file_uses_cuda(&facts->last.head) &&
+		facts->samples[facts->samples_count - 1].gpu_reserved_bytes >= HEAVY_BYTES;
 	if (options->trim)
 		mt_diagnose_trim_now(&facts->process, heavy ? MT_LEVEL_HEAVY : MT_LEVEL_LIGHT,
 				     &facts->trim);

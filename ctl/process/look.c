@@ -165,16 +165,11 @@ struct files {
 	char libc[96];
 };
 
-static void note_python(const char *base, struct mt_look *out)
-{
-	out->is_python |= mt_runtime_python(base, out->python_version, sizeof(out->python_version));
-}
-
 static void note_file(const char *path, struct files *files, struct mt_look *out)
 {
 	const char *base = mt_text_basename(path), *name = mt_preload_allocator(path);
 
-	note_python(base, out);
+	out->is_python |= mt_runtime_python(base, out->python_version, sizeof(out->python_version));
 	files->has_loader |= strncmp(base, "ld-", 3) == 0 || strncmp(base, "ld64", 4) == 0;
 	/* musl's loader and libc are one file. libc.so: as in Debian; glibc's is a linker script */
 	if (strncmp(base, "ld-musl", 7) == 0 || strncmp(base, "libc.musl", 9) == 0 ||

@@ -151,12 +151,6 @@ static void begin_list(const struct pickle *pickle)
 	put_byte(pickle, ']'); /* EMPTY_LIST */
 }
 
-static void set_empty_list(struct pickle *pickle, const char *key)
-{
-	put_text(pickle, key);
-	begin_list(pickle);
-}
-
 /* No stacks are known. One frame has the state in the words of mtctl, which has more of them. */
 static void set_frames(struct pickle *pickle, unsigned state)
 {
@@ -293,7 +287,8 @@ void mt_pool_snapshot_write_pickle(const struct mt_pool_snapshot *snapshot,
 	put_traces(&pickle, live, live_count, devices, snapshot->blocks.head.time_ns);
 	put_text(&pickle, "allocator_settings");
 	put_byte(&pickle, '}');
-	set_empty_list(&pickle, "external_annotations");
+	put_text(&pickle, "external_annotations");
+	begin_list(&pickle);
 	put_byte(&pickle, SETITEMS);
 	put_byte(&pickle, '.'); /* STOP */
 	free(live);

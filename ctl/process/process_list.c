@@ -150,19 +150,15 @@ static void read_entries(struct mt_process_list *processes, struct mt_process_pr
 	}
 }
 
-/* A process that is unresponsive may be one of this MT_DIR. */
-static bool is_kept(const struct mt_process_list_entry *entry, const struct mt_process *process,
-		    enum mt_process_list_scope scope)
-{
-	return process->shimmed &&
-	       (scope == MT_PROCESS_LIST_ALL || entry->is_near ||
-		entry->state == MT_PROCESS_UNRESPONSIVE || mt_stats_dir_is_shown(process));
-}
-
 static void keep_shimmed(struct mt_process_list *processes, enum mt_process_list_scope scope)
 {
 	for (size_t i = 0; i < processes->all_count; i++) {
-		processes->all[i].shimmed = is_kept(&processes->list[i], &processes->all[i], scope);
+		/* A process that is unresponsive may be one of this MT_DIR. */
+		processes->all[i].shimmed =
+			processes->all[i].shimmed &&
+			(scope == MT_PROCESS_LIST_ALL || processes->list[i].is_near ||
+			 processes->list[i].state == MT_PROCESS_UNRESPONSIVE ||
+			 mt_stats_dir_is_shown(&processes->all[i]));
 		if (!processes->all[i].shimmed)
 			continue;
 		processes->list[i].process.shimmed = true;

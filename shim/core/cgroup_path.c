@@ -4,8 +4,6 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "sys/cgroup_text.h"
-#include "core/log.h"
 #include "sys/os.h"
 #include "sys/format.h"
 
@@ -90,6 +88,60 @@ static char *next_word(char **at)
 
 /* ---- finding the cgroup ---- */
 
+/* Returns whether word is one whole element of a list that commas separate: "memory" is in
+ * "cpu,memory". */
+static bool has_word(const char *list, const char *word)
+{
+	size_t length = strlen(word);
+
+	while (list) {
+		if (strncmp(list, word, length) == 0 && (list[length] == ',' || !list[length]))
+			return true;
+		list = strchr(list, ',');
+		if (list)
+			list++;
+	}
+	return false;
+}
+
+/* Returns whether the three characters at digits are an octal number below 256. */
+static bool is_octal(const char *digits)
+{
+	return digits[0] >= '0' && digits[0] <= '3' && digits[1] >= '0' && digits[1] <= '7' &&
+	       digits[2] >= '0' && digits[2] <= '7';
+}
+
+/* Replaces the escapes of a mountinfo path (\040 is a space) in place. Source: proc(5). */
+static void unescape(char *text)
+{
+	char *to = text;
+
+	for (const char *at = text; *at; at++) {
+		if (at[0] == '\\' && is_octal(at + 1)) {
+			*to++ = (char)((at[1] - '0') << 6 | (at[2] - '0') << 3 | (at[3] - '0'));
+			at += 3;
+		} else {
+			*to++ = *at;
+		}
+	}
+	*to = '\0';
+}
+
+/* Returns the part of a cgroup's path that lies below mount_root, the root of a mount. Returns NULL
+ * where the mount does not show the cgroup. Inside a cgroup namespace, a path outside the namespace
+ * begins with "/..". */
+static const char *path_below(const char *path, const char *mount_root)
+{
+	size_t length = strcmp(mount_root, "/") == 0 ? 0 : strlen(mount_root);
+
+	if (strncmp(path, mount_root, length) != 0 || (path[length] && path[length] != '/'))
+		return NULL;
+	path += length;
+	if (strncmp(path, "/..", 3) == 0 && (path[3] == '/' || !path[3]))
+		return NULL;
+	return strcmp(path, "/") == 0 ? "" : path;
+}
+
 struct search {
 	const char *root;
 	const char *controller;
@@ -108,7 +160,7 @@ static bool parse_cgroup_line(char *line, void *context)
 	if (!path || path[1] != '/' || strlen(path + 1) >= sizeof(search->path))
 		return false;
 	*path++ = 0;
-	if (search->controller ? !mt_cgroup_has_word(controllers + 1, search->controller)
+	if (search->controller ? !has_word(controllers + 1, search->controller)
 			       : strcmp(line, "0:") != 0)
 		return false;
 	memcpy(search->path, path, strlen(path) + 1);
@@ -143,24 +195,25 @@ static bool parse_mount_line(char *line, void *context)
 	(void)next_word(&rest);
 	options = next_word(&rest);
 	if (strcmp(type, search->controller ? "cgroup" : "cgroup2") != 0 ||
-	    (search->controller && !mt_cgroup_has_word(options, search->controller)))
+	    (search->controller && !has_word(options, search->controller)))
 		return false;
 	for (int skipped = 0; skipped < 3; skipped++)
 		(void)next_word(&line);
 	mount_root = next_word(&line);
 	mount = next_word(&line);
-	mt_cgroup_unescape(mount_root);
-	mt_cgroup_unescape(mount);
+	unescape(mount_root);
+	unescape(mount);
 	if (*mount_root != '/' || *mount != '/')
 		return false;
-	below = mt_cgroup_path_below(search->path, mount_root);
+	below = path_below(search->path, mount_root);
 	if (below || !search->found)
 		search->found |=
 			set_directory(search->out, search->root, mount, below ? below : "");
 	return below != NULL;
 }
 
-bool mt_cgroup_path_find(const char *root, const char *controller, struct mt_cgroup_path *out)
+bool mt_cgroup_path_find(const char *root, pid_t pid, const char *controller,
+			 struct mt_cgroup_path *out)
 {
 	static struct search search;
 	static char path[MT_CGROUP_PATH_BYTES];
@@ -169,7 +222,10 @@ bool mt_cgroup_path_find(const char *root, const char *controller, struct mt_cgr
 	search.controller = controller;
 	search.out = out;
 	search.found = false;
-	(void)mt_format(path, sizeof(path), "%s/proc/self/cgroup", root);
+	if (pid)
+		(void)mt_format(path, sizeof(path), "%s/proc/%d/cgroup", root, (int)pid);
+	else
+		(void)mt_format(path, sizeof(path), "%s/proc/self/cgroup", root);
 	each_line(path, parse_cgroup_line, &search);
 	if (!search.found)
 		return false;

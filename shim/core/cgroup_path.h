@@ -1,12 +1,13 @@
-/* core/cgroup_path.h -- finds this process's cgroup in a hierarchy and reads the small files of it
- * and of its ancestors. Owns one static buffer. Only the worker thread may call, unless a comment
- * says pure. Takes no lock, never writes a file, never allocates, keeps no descriptor. */
+/* core/cgroup_path.h -- finds a process's cgroup in a hierarchy and reads the small files of it and
+ * of its ancestors. Owns static buffers. Only the worker thread, or mtctl, may call, unless a
+ * comment says pure. Takes no lock, never writes a file, never allocates, keeps no descriptor. */
 #ifndef MT_CORE_CGROUP_PATH_H
 #define MT_CORE_CGROUP_PATH_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #define MT_CGROUP_PATH_BYTES 4096
 
@@ -18,11 +19,12 @@ struct mt_cgroup_path {
 	size_t mount_length;
 };
 
-/* Finds the cgroup by /proc/self/cgroup and /proc/self/mountinfo. root: a prefix of every path, ""
- * except in tests. controller: of cgroup version 1; NULL for version 2. Where no mount shows the
- * cgroup, a mount of the hierarchy stands for it, as in a container. Returns false where the
- * process is in no such hierarchy; *out is then undefined. */
-bool mt_cgroup_path_find(const char *root, const char *controller, struct mt_cgroup_path *out);
+/* Finds the cgroup by /proc/PID/cgroup and /proc/self/mountinfo. root: a prefix of every path, ""
+ * except in tests. pid: 0 is the caller's own process. controller: of cgroup version 1; NULL for
+ * version 2. Where no mount shows the cgroup, a mount of the hierarchy stands for it, as in a
+ * container. Returns false where the process is in no such hierarchy; *out is then undefined. */
+bool mt_cgroup_path_find(const char *root, pid_t pid, const char *controller,
+			 struct mt_cgroup_path *out);
 
 /* Sets *out to a given directory. Returns false where the path does not begin with a slash, or is
  * too long. */

@@ -92,7 +92,7 @@ static uint64_t read_quotas(const char *root, uint64_t max_count)
 
 	quota_pct = 100;
 	for (int is_v1 = 0; is_v1 < 2; is_v1++) {
-		if (!mt_cgroup_path_find(root, is_v1 ? "cpu" : NULL, &place))
+		if (!mt_cgroup_path_find(root, 0, is_v1 ? "cpu" : NULL, &place))
 			continue;
 		for (size_t length = place.length; length;
 		     length = mt_cgroup_path_parent(&place, length)) {

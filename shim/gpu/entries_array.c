@@ -88,48 +88,30 @@ static int end_array(const struct mt_cuda_work *work, int result, const char *fu
 	return mt_cuda_end(work, result, &is);
 }
 
-int cuArrayCreate_v2(struct CUarray_st **array, const struct mt_cu_array_descriptor *descriptor)
-{
-	struct mt_cuda_work work;
-	int result;
+#define CREATE(symbol, function, bytes, parameters, ...)                                           \
+	int symbol parameters                                                                      \
+	{                                                                                          \
+		struct mt_cuda_work work;                                                          \
+		int result;                                                                        \
+                                                                                                   \
+		if (!mt_cuda_is_on() || !array || !descriptor)                                     \
+			return mt_cuda_call(symbol, __VA_ARGS__);                                  \
+		work = mt_cuda_begin();                                                            \
+		result = mt_cuda_try(-1, bytes, symbol, __VA_ARGS__);                              \
+		return end_array(&work, result, function, result == MT_CU_SUCCESS ? *array : NULL, \
+				 bytes);                                                           \
+	}
 
-	if (!mt_cuda_is_on() || !array || !descriptor)
-		return mt_cuda_call(cuArrayCreate_v2, array, descriptor);
-	work = mt_cuda_begin();
-	result = mt_cuda_try(-1, array_bytes(descriptor), cuArrayCreate_v2, array, descriptor);
-	return end_array(&work, result, "cuArrayCreate", result == MT_CU_SUCCESS ? *array : NULL,
-			 array_bytes(descriptor));
-}
-
-int cuArray3DCreate_v2(struct CUarray_st **array, const struct mt_cu_array3d_descriptor *descriptor)
-{
-	struct mt_cuda_work work;
-	int result;
-
-	if (!mt_cuda_is_on() || !array || !descriptor)
-		return mt_cuda_call(cuArray3DCreate_v2, array, descriptor);
-	work = mt_cuda_begin();
-	result = mt_cuda_try(-1, array3d_bytes(descriptor, 1), cuArray3DCreate_v2, array,
-			     descriptor);
-	return end_array(&work, result, "cuArray3DCreate", result == MT_CU_SUCCESS ? *array : NULL,
-			 array3d_bytes(descriptor, 1));
-}
-
-int cuMipmappedArrayCreate(struct CUmipmappedArray_st **array,
-			   const struct mt_cu_array3d_descriptor *descriptor, unsigned int levels)
-{
-	struct mt_cuda_work work;
-	int result;
-
-	if (!mt_cuda_is_on() || !array || !descriptor)
-		return mt_cuda_call(cuMipmappedArrayCreate, array, descriptor, levels);
-	work = mt_cuda_begin();
-	result = mt_cuda_try(-1, array3d_bytes(descriptor, levels), cuMipmappedArrayCreate, array,
-			     descriptor, levels);
-	return end_array(&work, result, "cuMipmappedArrayCreate",
-			 result == MT_CU_SUCCESS ? *array : NULL,
-			 array3d_bytes(descriptor, levels));
-}
+CREATE(cuArrayCreate_v2, "cuArrayCreate", array_bytes(descriptor),
+       (struct CUarray_st * *array, const struct mt_cu_array_descriptor *descriptor), array,
+       descriptor)
+CREATE(cuArray3DCreate_v2, "cuArray3DCreate", array3d_bytes(descriptor, 1),
+       (struct CUarray_st * *array, const struct mt_cu_array3d_descriptor *descriptor), array,
+       descriptor)
+CREATE(cuMipmappedArrayCreate, "cuMipmappedArrayCreate", array3d_bytes(descriptor, levels),
+       (struct CUmipmappedArray_st * *array, const struct mt_cu_array3d_descriptor *descriptor,
+	unsigned int levels),
+       array, descriptor, levels)
 
 MT_CUDA_FREE_WRAPPER(cuArrayDestroy, struct CUarray_st *, MT_UNPOOLED_array)
 

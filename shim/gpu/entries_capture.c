@@ -42,25 +42,18 @@ static int after_end(int kept_errno, struct CUstream_st *stream, bool is_ptsz, i
 	return result;
 }
 
-int cuStreamEndCapture(struct CUstream_st *stream, struct CUgraph_st **graph)
-{
-	int kept_errno = errno;
-
-	if (!mt_cuda_is_on())
-		return mt_cuda_call(cuStreamEndCapture, stream, graph);
-	return after_end(kept_errno, stream, false,
-			 mt_cuda_call(cuStreamEndCapture, stream, graph));
-}
-
-int cuStreamEndCapture_ptsz(struct CUstream_st *stream, struct CUgraph_st **graph)
-{
-	int kept_errno = errno;
-
-	if (!mt_cuda_is_on())
-		return mt_cuda_call(cuStreamEndCapture_ptsz, stream, graph);
-	return after_end(kept_errno, stream, true,
-			 mt_cuda_call(cuStreamEndCapture_ptsz, stream, graph));
-}
+#define X(name, is_ptsz)                                                                           \
+	int name(struct CUstream_st *stream, struct CUgraph_st **graph)                            \
+	{                                                                                          \
+		int kept_errno = errno;                                                            \
+                                                                                                   \
+		if (!mt_cuda_is_on())                                                              \
+			return mt_cuda_call(name, stream, graph);                                  \
+		return after_end(kept_errno, stream, is_ptsz, mt_cuda_call(name, stream, graph));  \
+	}
+X(cuStreamEndCapture, false)
+X(cuStreamEndCapture_ptsz, true)
+#undef X
 
 /* ---- a stream that is destroyed while it captures ---- */
 
@@ -86,16 +79,13 @@ static int stream_died(struct CUstream_st *stream, int result)
 	return result;
 }
 
-int cuStreamDestroy(struct CUstream_st *stream)
-{
-	if (!stream_dies(stream))
-		return mt_cuda_call(cuStreamDestroy, stream);
-	return stream_died(stream, mt_cuda_call(cuStreamDestroy, stream));
-}
-
-int cuStreamDestroy_v2(struct CUstream_st *stream)
-{
-	if (!stream_dies(stream))
-		return mt_cuda_call(cuStreamDestroy_v2, stream);
-	return stream_died(stream, mt_cuda_call(cuStreamDestroy_v2, stream));
-}
+#define X(name)                                                                                    \
+	int name(struct CUstream_st *stream)                                                       \
+	{                                                                                          \
+		if (!stream_dies(stream))                                                          \
+			return mt_cuda_call(name, stream);                                         \
+		return stream_died(stream, mt_cuda_call(name, stream));                            \
+	}
+X(cuStreamDestroy)
+X(cuStreamDestroy_v2)
+#undef X

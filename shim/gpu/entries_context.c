@@ -193,23 +193,18 @@ static int after_destroy(struct CUctx_st *context, const struct ending *ending, 
 	return result;
 }
 
-int cuCtxDestroy(struct CUctx_st *context)
-{
-	struct ending ending;
-
-	if (!before_destroy(context, &ending))
-		return mt_cuda_call(cuCtxDestroy, context);
-	return after_destroy(context, &ending, mt_cuda_call(cuCtxDestroy, context));
-}
-
-int cuCtxDestroy_v2(struct CUctx_st *context)
-{
-	struct ending ending;
-
-	if (!before_destroy(context, &ending))
-		return mt_cuda_call(cuCtxDestroy_v2, context);
-	return after_destroy(context, &ending, mt_cuda_call(cuCtxDestroy_v2, context));
-}
+#define X(name)                                                                                    \
+	int name(struct CUctx_st *context)                                                         \
+	{                                                                                          \
+		struct ending ending;                                                              \
+                                                                                                   \
+		if (!before_destroy(context, &ending))                                             \
+			return mt_cuda_call(name, context);                                        \
+		return after_destroy(context, &ending, mt_cuda_call(name, context));               \
+	}
+X(cuCtxDestroy)
+X(cuCtxDestroy_v2)
+#undef X
 
 /* cuCtxAttach counts a context up, and the driver alone knows the count: any detach may be the
  * last. */
@@ -353,20 +348,6 @@ static int after_release(const struct primary_end *end, int result)
 	return result;
 }
 
-int cuDevicePrimaryCtxRelease(int device)
-{
-	const struct primary_end end = before_release(device);
-
-	return after_release(&end, mt_cuda_call(cuDevicePrimaryCtxRelease, device));
-}
-
-int cuDevicePrimaryCtxRelease_v2(int device)
-{
-	const struct primary_end end = before_release(device);
-
-	return after_release(&end, mt_cuda_call(cuDevicePrimaryCtxRelease_v2, device));
-}
-
 /* A reset ends the context, however often it is retained. */
 static struct primary_end before_reset(int device)
 {
@@ -383,19 +364,18 @@ static int after_reset(const struct primary_end *end, int result)
 	return after_primary(end, result, result == MT_CU_SUCCESS);
 }
 
-int cuDevicePrimaryCtxReset(int device)
-{
-	const struct primary_end end = before_reset(device);
-
-	return after_reset(&end, mt_cuda_call(cuDevicePrimaryCtxReset, device));
-}
-
-int cuDevicePrimaryCtxReset_v2(int device)
-{
-	const struct primary_end end = before_reset(device);
-
-	return after_reset(&end, mt_cuda_call(cuDevicePrimaryCtxReset_v2, device));
-}
+#define X(name, before, after)                                                                     \
+	int name(int device)                                                                       \
+	{                                                                                          \
+		const struct primary_end end = before(device);                                     \
+                                                                                                   \
+		return after(&end, mt_cuda_call(name, device));                                    \
+	}
+X(cuDevicePrimaryCtxRelease, before_release, after_release)
+X(cuDevicePrimaryCtxRelease_v2, before_release, after_release)
+X(cuDevicePrimaryCtxReset, before_reset, after_reset)
+X(cuDevicePrimaryCtxReset_v2, before_reset, after_reset)
+#undef X
 
 /* ---- peers ---- */
 

@@ -13,29 +13,21 @@ static int end_pinned(const struct mt_cuda_work *work, int result, const void *p
 	return mt_cuda_end(work, result, &is);
 }
 
-int cuMemHostAlloc(void **ptr, size_t bytes, unsigned int flags)
-{
-	struct mt_cuda_work work;
-	int result;
+#define ALLOC_WRAPPER(name, parameters, ...)                                                       \
+	int name parameters                                                                        \
+	{                                                                                          \
+		struct mt_cuda_work work;                                                          \
+		int result;                                                                        \
+                                                                                                   \
+		if (!mt_cuda_is_on() || !ptr)                                                      \
+			return mt_cuda_call(name, __VA_ARGS__);                                    \
+		work = mt_cuda_begin();                                                            \
+		result = mt_cuda_call(name, __VA_ARGS__);                                          \
+		return end_pinned(&work, result, result == MT_CU_SUCCESS ? *ptr : NULL, bytes);    \
+	}
 
-	if (!mt_cuda_is_on() || !ptr)
-		return mt_cuda_call(cuMemHostAlloc, ptr, bytes, flags);
-	work = mt_cuda_begin();
-	result = mt_cuda_call(cuMemHostAlloc, ptr, bytes, flags);
-	return end_pinned(&work, result, result == MT_CU_SUCCESS ? *ptr : NULL, bytes);
-}
-
-int cuMemAllocHost_v2(void **ptr, size_t bytes)
-{
-	struct mt_cuda_work work;
-	int result;
-
-	if (!mt_cuda_is_on() || !ptr)
-		return mt_cuda_call(cuMemAllocHost_v2, ptr, bytes);
-	work = mt_cuda_begin();
-	result = mt_cuda_call(cuMemAllocHost_v2, ptr, bytes);
-	return end_pinned(&work, result, result == MT_CU_SUCCESS ? *ptr : NULL, bytes);
-}
+ALLOC_WRAPPER(cuMemHostAlloc, (void **ptr, size_t bytes, unsigned int flags), ptr, bytes, flags)
+ALLOC_WRAPPER(cuMemAllocHost_v2, (void **ptr, size_t bytes), ptr, bytes)
 
 int cuMemHostRegister_v2(void *ptr, size_t bytes, unsigned int flags)
 {

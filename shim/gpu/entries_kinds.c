@@ -129,29 +129,21 @@ static bool before_free_async(uint64_t dptr, struct mt_unpooled_record **out_tak
 	return true;
 }
 
-int cuMemFreeAsync(uint64_t dptr, struct CUstream_st *stream)
-{
-	int kept_errno = errno;
-	struct mt_unpooled_record *taken;
-
-	if (!mt_cuda_is_on())
-		return mt_cuda_call(cuMemFreeAsync, dptr, stream);
-	if (!before_free_async(dptr, &taken))
-		return mt_cuda_end_free(kept_errno, MT_CU_INVALID_VALUE, NULL);
-	return mt_cuda_end_free(kept_errno, mt_cuda_call(cuMemFreeAsync, dptr, stream), taken);
-}
-
-int cuMemFreeAsync_ptsz(uint64_t dptr, struct CUstream_st *stream)
-{
-	int kept_errno = errno;
-	struct mt_unpooled_record *taken;
-
-	if (!mt_cuda_is_on())
-		return mt_cuda_call(cuMemFreeAsync_ptsz, dptr, stream);
-	if (!before_free_async(dptr, &taken))
-		return mt_cuda_end_free(kept_errno, MT_CU_INVALID_VALUE, NULL);
-	return mt_cuda_end_free(kept_errno, mt_cuda_call(cuMemFreeAsync_ptsz, dptr, stream), taken);
-}
+#define X(name)                                                                                    \
+	int name(uint64_t dptr, struct CUstream_st *stream)                                        \
+	{                                                                                          \
+		int kept_errno = errno;                                                            \
+		struct mt_unpooled_record *taken;                                                  \
+                                                                                                   \
+		if (!mt_cuda_is_on())                                                              \
+			return mt_cuda_call(name, dptr, stream);                                   \
+		if (!before_free_async(dptr, &taken))                                              \
+			return mt_cuda_end_free(kept_errno, MT_CU_INVALID_VALUE, NULL);            \
+		return mt_cuda_end_free(kept_errno, mt_cuda_call(name, dptr, stream), taken);      \
+	}
+X(cuMemFreeAsync)
+X(cuMemFreeAsync_ptsz)
+#undef X
 
 /* ---- physical memory without an address ---- */
 

@@ -157,40 +157,27 @@ static bool mark_non_recyclable(uint64_t dptr)
 	return !is_freed;
 }
 
-int cuIpcGetMemHandle(struct mt_cu_ipc_handle *handle, uint64_t dptr)
-{
-	if (mt_cuda_is_on() && !mark_non_recyclable(dptr))
-		return MT_CU_INVALID_VALUE;
-	return mt_cuda_call(cuIpcGetMemHandle, handle, dptr);
-}
+#define EXPORT_WRAPPER(name, exports, parameters, ...)                                             \
+	int name parameters                                                                        \
+	{                                                                                          \
+		if ((exports) && mt_cuda_is_on() && !mark_non_recyclable(dptr))                    \
+			return MT_CU_INVALID_VALUE;                                                \
+		return mt_cuda_call(name, __VA_ARGS__);                                            \
+	}
 
-int cuMemGetHandleForAddressRange(void *handle, uint64_t dptr, size_t bytes, int handle_type,
-				  unsigned long long flags)
-{
-	if (mt_cuda_is_on() && !mark_non_recyclable(dptr))
-		return MT_CU_INVALID_VALUE;
-	return mt_cuda_call(cuMemGetHandleForAddressRange, handle, dptr, bytes, handle_type, flags);
-}
-
-int cuPointerSetAttribute(const void *value, int attribute, uint64_t dptr)
-{
-	if (attribute == MT_CU_POINTER_SYNC_MEMOPS && mt_cuda_is_on() && !mark_non_recyclable(dptr))
-		return MT_CU_INVALID_VALUE;
-	return mt_cuda_call(cuPointerSetAttribute, value, attribute, dptr);
-}
-
-int cuMulticastBindAddr(unsigned long long multicast, size_t offset, uint64_t dptr, size_t bytes,
-			unsigned long long flags)
-{
-	if (mt_cuda_is_on() && !mark_non_recyclable(dptr))
-		return MT_CU_INVALID_VALUE;
-	return mt_cuda_call(cuMulticastBindAddr, multicast, offset, dptr, bytes, flags);
-}
-
-int cuMulticastBindAddr_v2(unsigned long long multicast, int device, size_t offset, uint64_t dptr,
-			   size_t bytes, unsigned long long flags)
-{
-	if (mt_cuda_is_on() && !mark_non_recyclable(dptr))
-		return MT_CU_INVALID_VALUE;
-	return mt_cuda_call(cuMulticastBindAddr_v2, multicast, device, offset, dptr, bytes, flags);
-}
+EXPORT_WRAPPER(cuIpcGetMemHandle, true, (struct mt_cu_ipc_handle * handle, uint64_t dptr), handle,
+	       dptr)
+EXPORT_WRAPPER(cuMemGetHandleForAddressRange, true,
+	       (void *handle, uint64_t dptr, size_t bytes, int handle_type,
+		unsigned long long flags),
+	       handle, dptr, bytes, handle_type, flags)
+EXPORT_WRAPPER(cuPointerSetAttribute, attribute == MT_CU_POINTER_SYNC_MEMOPS,
+	       (const void *value, int attribute, uint64_t dptr), value, attribute, dptr)
+EXPORT_WRAPPER(cuMulticastBindAddr, true,
+	       (unsigned long long multicast, size_t offset, uint64_t dptr, size_t bytes,
+		unsigned long long flags),
+	       multicast, offset, dptr, bytes, flags)
+EXPORT_WRAPPER(cuMulticastBindAddr_v2, true,
+	       (unsigned long long multicast, int device, size_t offset, uint64_t dptr,
+		size_t bytes, unsigned long long flags),
+	       multicast, device, offset, dptr, bytes, flags)

@@ -10,6 +10,7 @@
 #include "gpu/frameworks.h"
 #include "core/publish.h"
 #include "sys/format.h"
+#include "sys/saturating.h"
 
 /* Replies of the driver and of NVML at the last read; worker thread. */
 static struct seen {
@@ -25,51 +26,15 @@ _Static_assert((int)MT_DEVICES_COUNT <= (int)MT_POOL_DEVICES, "each has figures 
 
 /* ---- one row ---- */
 
-static void fill_pool(struct mt_stats_device *to, const struct mt_pool_usage *pool)
-{
-#define TAKE(name) to->name = pool->name
-	TAKE(allocated_bytes);
-	TAKE(requested_bytes);
-	TAKE(reserved_bytes);
-	TAKE(active_bytes);
-	TAKE(pending_bytes);
-	TAKE(idle_bytes);
-	TAKE(largest_idle_bytes);
-	TAKE(allocated_peak_bytes);
-	TAKE(reserved_peak_bytes);
-	TAKE(active_peak_bytes);
-	TAKE(inactive_split_bytes);
-	TAKE(blocks_count);
-	TAKE(alloc_count);
-	TAKE(free_count);
-	TAKE(hit_count);
-	TAKE(num_alloc_retries);
-	TAKE(num_ooms);
-	TAKE(num_device_alloc);
-	TAKE(num_device_free);
-	TAKE(returned_bytes);
-	TAKE(decayed_bytes);
-#undef TAKE
-}
-
-static uint64_t larger(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
-
-/* What the driver charges this process for on the device, as far as known. Without managed memory,
- * which may be anywhere, and memory of others. For async allocations the driver keeps more than is
- * live. */
-static uint64_t accounted_bytes(const struct mt_stats_device *row)
-{
-	return row->reserved_bytes + row->direct_live_bytes + row->pitch_live_bytes +
-	       row->vmm_live_bytes + row->array_live_bytes +
-	       larger(row->async_live_bytes, row->async_reserved_bytes) + row->graph_reserved_bytes;
-}
-
 static void fill_nvml(struct mt_stats_device *to, const struct mt_nvml_usage *nvml)
 {
-	uint64_t ours = accounted_bytes(to);
+	/* What the driver charges this process for on the device, as far as known. Without
+	 * managed memory, which may be anywhere, and memory of others. For async allocations the
+	 * driver keeps more than is live. */
+	uint64_t ours = to->reserved_bytes + to->direct_live_bytes + to->pitch_live_bytes +
+			to->vmm_live_bytes + to->array_live_bytes +
+			mt_max_u64(to->async_live_bytes, to->async_reserved_bytes) +
+			to->graph_reserved_bytes;
 
 	/* Of a divided device NVML shows the whole, and the driver our part: the free memory of the
 	 * one says nothing of the other. */
@@ -92,7 +57,10 @@ void mt_gpu_stats_fill(struct mt_stats_device *to, const struct mt_gpu_device *d
 {
 	memset(to, 0, sizeof(*to));
 	to->ordinal = (uint64_t)device->ordinal;
-	fill_pool(to, pool);
+#define X(name) to->name = pool->name;
+	MT_POOL_FIGURES(X)
+#undef X
+	to->largest_idle_bytes = pool->largest_idle_bytes;
 #define X(name, text)                                                                              \
 	to->name##_live_bytes = others->live_bytes[MT_UNPOOLED_##name];                            \
 	to->name##_peak_bytes = others->peak_bytes[MT_UNPOOLED_##name];
@@ -122,41 +90,17 @@ void mt_gpu_stats_date(struct mt_stats_device *row, struct mt_gpu_stats_unattrib
 
 /* ---- the sum ---- */
 
-static void add_pool(struct mt_stats_snapshot *to, const struct mt_stats_device *from)
-{
-#define ADD(name) to->gpu_##name += from->name
-	ADD(allocated_bytes);
-	ADD(requested_bytes);
-	ADD(reserved_bytes);
-	ADD(active_bytes);
-	ADD(inactive_split_bytes);
-	ADD(idle_bytes);
-	ADD(pending_bytes);
-	ADD(allocated_peak_bytes);
-	ADD(reserved_peak_bytes);
-	ADD(active_peak_bytes);
-	ADD(blocks_count);
-	ADD(alloc_count);
-	ADD(free_count);
-	ADD(hit_count);
-	ADD(num_alloc_retries);
-	ADD(num_ooms);
-	ADD(num_device_alloc);
-	ADD(num_device_free);
-	ADD(returned_bytes);
-	ADD(decayed_bytes);
-	ADD(async_reserved_bytes);
-	ADD(graph_reserved_bytes);
-	ADD(process_bytes);
-	ADD(unattributed_bytes);
-	ADD(free_bytes);
-	ADD(total_bytes);
-#undef ADD
-}
-
 void mt_gpu_stats_add(struct mt_stats_snapshot *to, const struct mt_stats_device *from)
 {
-	add_pool(to, from);
+#define X(name) to->gpu_##name += from->name;
+	MT_POOL_FIGURES(X)
+#undef X
+	to->gpu_async_reserved_bytes += from->async_reserved_bytes;
+	to->gpu_graph_reserved_bytes += from->graph_reserved_bytes;
+	to->gpu_process_bytes += from->process_bytes;
+	to->gpu_unattributed_bytes += from->unattributed_bytes;
+	to->gpu_free_bytes += from->free_bytes;
+	to->gpu_total_bytes += from->total_bytes;
 	to->gpu_other_bytes += from->direct_live_bytes + from->pitch_live_bytes +
 			       from->managed_live_bytes + from->async_live_bytes +
 			       from->vmm_live_bytes + from->array_live_bytes;
@@ -165,14 +109,6 @@ void mt_gpu_stats_add(struct mt_stats_snapshot *to, const struct mt_stats_device
 	to->gpu_process_known =
 		(to->gpu_devices_count == 0 || to->gpu_process_known) && from->process_known;
 	to->gpu_devices_count++;
-}
-
-/* The sums stand together in stats_fields.def. */
-static void clear_sums(struct mt_stats_snapshot *to)
-{
-	memset(&to->gpu_devices_count, 0,
-	       offsetof(struct mt_stats_snapshot, gpu_flush_count) -
-		       offsetof(struct mt_stats_snapshot, gpu_devices_count));
 }
 
 /* ---- publish ---- */
@@ -234,7 +170,10 @@ void mt_gpu_stats_publish(bool full)
 		tell_how();
 	mt_publish_set_devices(rows, (uint32_t)seen.count);
 	to = mt_publish_lock();
-	clear_sums(to);
+	/* The sums stand together in stats_fields.def. */
+	memset(&to->gpu_devices_count, 0,
+	       offsetof(struct mt_stats_snapshot, gpu_flush_count) -
+		       offsetof(struct mt_stats_snapshot, gpu_devices_count));
 	for (int i = 0; i < seen.count; i++)
 		mt_gpu_stats_add(to, &rows[i]);
 	to->gpu_capturing = mt_capture_is_open();

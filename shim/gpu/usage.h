@@ -11,32 +11,36 @@
 
 struct mt_context;
 
-/* Of one device, over all contexts, under the names of torch.cuda.memory_stats. */
+/* Of one device, over all contexts, under the names of torch.cuda.memory_stats and of
+ * device_fields.def. The sums over the devices are gpu_NAME of stats_fields.def. */
+#define MT_POOL_FIGURES(X)                                                                         \
+	X(allocated_bytes)      /* held by the program, rounded as asked of the driver */          \
+	X(requested_bytes)      /* held by the program, as it asked */                             \
+	X(reserved_bytes)       /* held from the driver: allocated + pending + idle */             \
+	X(active_bytes)         /* allocated + pending */                                          \
+	X(pending_bytes)        /* freed, and work that may use it still runs */                   \
+	X(idle_bytes)           /* cached and ready */                                             \
+	X(allocated_peak_bytes) /* highest since the start or the last reset */                    \
+	X(reserved_peak_bytes)                                                                     \
+	X(active_peak_bytes)                                                                       \
+	X(inactive_split_bytes) /* always 0: blocks are never split */                             \
+	X(blocks_count)         /* live */                                                         \
+	X(alloc_count)          /* cuMemAlloc calls served */                                      \
+	X(free_count)                                                                              \
+	X(hit_count) /* of alloc_count, served without the driver */                               \
+	/* flushes after an out-of-memory of any kind of allocation, and the program's retries */  \
+	X(num_alloc_retries)                                                                       \
+	X(num_ooms)         /* out-of-memory errors that the program did not overcome */           \
+	X(num_device_alloc) /* cuMemAlloc calls made to the driver */                              \
+	X(num_device_free)  /* cuMemFree calls made to the driver */                               \
+	X(returned_bytes)   /* released to the driver from the cache, ever */                      \
+	X(decayed_bytes)    /* of those, by decay */
+
 struct mt_pool_usage {
-	uint64_t allocated_bytes;      /* held by the program, rounded as asked of the driver */
-	uint64_t requested_bytes;      /* held by the program, as it asked */
-	uint64_t reserved_bytes;       /* held from the driver: allocated + pending + idle */
-	uint64_t active_bytes;         /* allocated + pending */
-	uint64_t pending_bytes;        /* freed, and work that may use it still runs */
-	uint64_t idle_bytes;           /* cached and ready */
-	uint64_t largest_idle_bytes;   /* largest single idle block */
-	uint64_t allocated_peak_bytes; /* highest since the start or the last reset */
-	uint64_t reserved_peak_bytes;
-	uint64_t active_peak_bytes;
-	uint64_t inactive_split_bytes; /* always 0: blocks are never split */
-	uint64_t blocks_count;         /* live */
-	uint64_t alloc_count;          /* cuMemAlloc calls served */
-	uint64_t free_count;
-	uint64_t hit_count; /* of alloc_count, served without the driver */
-	/* flushes after the driver was out of memory, for any kind of allocation, and retries of
-	 * the program itself */
-	uint64_t num_alloc_retries;
-	/* out-of-memory errors that the program did not overcome */
-	uint64_t num_ooms;
-	uint64_t num_device_alloc; /* cuMemAlloc calls made to the driver */
-	uint64_t num_device_free;  /* cuMemFree calls made to the driver */
-	uint64_t returned_bytes;   /* released to the driver from the cache, ever */
-	uint64_t decayed_bytes;    /* of those, by decay */
+#define X(name) uint64_t name;
+	MT_POOL_FIGURES(X)
+#undef X
+	uint64_t largest_idle_bytes; /* largest single idle block */
 };
 
 void mt_pool_usage(int device, struct mt_pool_usage *out);

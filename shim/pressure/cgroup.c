@@ -156,7 +156,7 @@ static void find_own(const char *root)
 
 	pressure_directory[0] = 0;
 	for (size_t i = 0; i < 2 && !list.count; i++) {
-		if (!mt_cgroup_path_find(root, controllers[i], &list.position))
+		if (!mt_cgroup_path_find(root, 0, controllers[i], &list.position))
 			continue;
 		list.version = &versions[i];
 		if (i == 0)

@@ -58,7 +58,7 @@ Test(place, above_the_mount_point_there_is_nothing)
 	size_t length;
 
 	in_v2("/a/b");
-	cr_assert(mt_cgroup_path_find(root, NULL, &place));
+	cr_assert(mt_cgroup_path_find(root, 0, NULL, &place));
 	length = mt_cgroup_path_parent(&place, place.length);
 	cr_expect_eq(length, strlen(in_root(V2_MOUNT "/a")));
 	length = mt_cgroup_path_parent(&place, length);
@@ -71,9 +71,9 @@ Test(place, a_controller_is_a_whole_word)
 	struct mt_cgroup_path place;
 
 	in_v1("/job");
-	cr_expect(mt_cgroup_path_find(root, "memory", &place));
-	cr_expect(mt_cgroup_path_find(root, "cpu", &place));
+	cr_expect(mt_cgroup_path_find(root, 0, "memory", &place));
+	cr_expect(mt_cgroup_path_find(root, 0, "cpu", &place));
 	cr_expect_str_eq(place.directory, in_root(V1_MOUNT "/job"));
-	cr_expect_not(mt_cgroup_path_find(root, "mem", &place));
-	cr_expect_not(mt_cgroup_path_find(root, "cpuacct", &place));
+	cr_expect_not(mt_cgroup_path_find(root, 0, "mem", &place));
+	cr_expect_not(mt_cgroup_path_find(root, 0, "cpuacct", &place));
 }

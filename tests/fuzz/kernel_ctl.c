@@ -32,12 +32,12 @@ static void look_at_limits(const struct kernel_options *options)
 	uint64_t used;
 
 	expect_limit(mt_limit_find(fuzz_root(), 0, &limit), &limit);
-	expect_limit(mt_limit_find("", PID, &limit), &limit);
+	expect_limit(mt_limit_find(fuzz_root(), PID, &limit), &limit);
 	if (mt_limit_find_in(fuzz_root(), options->cgroup, &limit) == MT_ERR_OK && limit.is_cgroup)
 		expect_limit(MT_ERR_OK, &limit);
 	(void)mt_limit_used_in(fuzz_root(), options->cgroup, &used);
-	(void)mt_limit_cgroup_directory("", PID, directory, sizeof(directory));
-	(void)mt_limit_memory_directory("", PID, directory, sizeof(directory));
+	(void)mt_limit_cgroup_directory(fuzz_root(), PID, directory, sizeof(directory));
+	(void)mt_limit_memory_directory(fuzz_root(), PID, directory, sizeof(directory));
 	(void)mt_limit_machine_used(fuzz_root());
 	mt_top_machine_read(fuzz_root(), &machine);
 	fuzz_expect(!machine.has_stalls || (machine.stall_pct >= 0 && machine.stall_pct <= 100),

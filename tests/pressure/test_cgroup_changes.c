@@ -210,9 +210,9 @@ Test(cgroup_changes, a_real_group_is_found_once_this_process_is_in_it)
 	struct mt_cgroup_sample out;
 	char own[sizeof(place.directory)];
 	char group[MT_CGROUP_PATH_BYTES + 64];
-	bool is_v1 = mt_cgroup_path_find("", "memory", &place);
+	bool is_v1 = mt_cgroup_path_find("", 0, "memory", &place);
 
-	if (!is_v1 && !mt_cgroup_path_find("", NULL, &place))
+	if (!is_v1 && !mt_cgroup_path_find("", 0, NULL, &place))
 		place.directory[0] = 0;
 	strcpy(own, place.directory);
 	cut_to_parent(&place, is_v1);

@@ -25,24 +25,11 @@ struct mt_top_tracked {
 	struct mt_top_marks marks;
 };
 
-static void top_watch_start(struct mt_top_watch *watch)
-{
-	*watch = (struct mt_top_watch){0};
-	watch->file = mt_error_check_memory(malloc(sizeof(*watch->file)));
-}
-
 static void free_tracked(struct mt_top_watch *watch)
 {
 	for (size_t i = 0; i < watch->tracked_count; i++)
 		free(watch->tracked[i]);
 	free(watch->tracked);
-}
-
-static void top_watch_end(struct mt_top_watch *watch)
-{
-	free_tracked(watch);
-	free(watch->file);
-	*watch = (struct mt_top_watch){0};
 }
 
 /* Takes an entry out of the old list, where NULL stays, or makes one. Both lists are sorted by pid.
@@ -145,7 +132,8 @@ static struct mt_top_row *top_watch_read(struct mt_top_watch *watch, uint64_t no
 void mt_top_app_start(struct mt_top_app *app)
 {
 	*app = (struct mt_top_app){.interval_ms = 2000, .page_rows = 10};
-	top_watch_start(&app->watch);
+	app->watch = (struct mt_top_watch){0};
+	app->watch.file = mt_error_check_memory(malloc(sizeof(*app->watch.file)));
 	mt_top_model_start(&app->model);
 	mt_top_actions_start(&app->actions);
 }
@@ -154,7 +142,9 @@ void mt_top_app_end(struct mt_top_app *app)
 {
 	mt_top_actions_end(&app->actions);
 	mt_top_model_end(&app->model);
-	top_watch_end(&app->watch);
+	free_tracked(&app->watch);
+	free(app->watch.file);
+	app->watch = (struct mt_top_watch){0};
 	mt_top_canvas_free(&app->canvas);
 	free(app->details.file);
 }

@@ -122,30 +122,6 @@ static enum mt_err screen_start(struct mt_error_reason *why)
 	return MT_ERR_OK;
 }
 
-static bool screen_has_colours(void)
-{
-	return has_colour;
-}
-
-static void screen_size(int *columns, int *rows)
-{
-	getmaxyx(stdscr, *rows, *columns);
-}
-
-/* Draws all of the next frame, since another program has written to the terminal. */
-static void screen_redraw(void)
-{
-	clearok(curscr, TRUE);
-}
-
-static void use_style(enum mt_top_style style)
-{
-	if (has_colour)
-		attr_set(appearances[style].coloured, (short)(style + 1), NULL);
-	else
-		attr_set(appearances[style].plain, 0, NULL);
-}
-
 /* Writes cells of one style together. */
 static void show_row(const struct mt_top_canvas *canvas, int row)
 {
@@ -161,18 +137,13 @@ static void show_row(const struct mt_top_canvas *canvas, int row)
 			run[length] = mt_top_cell(canvas, row, column + length)->glyph;
 			length++;
 		}
-		use_style(style);
+		if (has_colour)
+			attr_set(appearances[style].coloured, (short)(style + 1), NULL);
+		else
+			attr_set(appearances[style].plain, 0, NULL);
 		mvaddnwstr(row, column, run, length);
 		column += length;
 	}
-}
-
-static void screen_show(const struct mt_top_canvas *canvas)
-{
-	erase();
-	for (int row = 0; row < canvas->rows; row++)
-		show_row(canvas, row);
-	refresh();
 }
 
 /* Returns the next key that was pressed; MT_KEY_NONE: none. Does not wait. */
@@ -280,9 +251,12 @@ static void show(struct mt_top_app *app)
 {
 	int columns, rows;
 
-	screen_size(&columns, &rows);
+	getmaxyx(stdscr, rows, columns);
 	mt_top_app_draw(app, columns, rows);
-	screen_show(&app->canvas);
+	erase();
+	for (int row = 0; row < app->canvas.rows; row++)
+		show_row(&app->canvas, row);
+	refresh();
 }
 
 static uint64_t time_to_wait(const struct mt_top_app *app, uint64_t next_ns, uint64_t now_ns)
@@ -308,7 +282,9 @@ static void loop(struct mt_top_app *app, const sigset_t *waiting)
 		mt_top_app_poll(app);
 		if (was_stopped) {
 			was_stopped = 0;
-			screen_redraw();
+			/* Draws all of the next frame, since another program has written to the
+			 * terminal. */
+			clearok(curscr, TRUE);
 		}
 		show(app);
 		if (!wait_for_key(time_to_wait(app, next_ns, mt_clock_now_ns()), waiting))
@@ -332,7 +308,7 @@ static int run(struct mt_top_app *app)
 		return MT_EXIT_USAGE;
 	}
 	app->canvas.unicode = locale_is_utf8();
-	app->canvas.coloured = screen_has_colours();
+	app->canvas.coloured = has_colour;
 	loop(app, &waiting);
 	screen_end();
 	return MT_EXIT_OK;
