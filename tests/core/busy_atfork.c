@@ -1,5 +1,5 @@
 /* busy_atfork.c -- a program of one thread whose fork handlers do what they like: allocate, trim,
- * read malloc's figures, fork, and start a thread. The child does so too, and its signal mask is its
+ * read malloc's figures, fork, start a thread. The child does so too, and its signal mask is its
  * parent's. Usage: busy_atfork SECONDS */
 #include <malloc.h>
 #include <pthread.h>
