@@ -29,8 +29,10 @@ typedef pid_t (*fork_fn)(void);
 static _Atomic(fork_fn) next_fork; /* no ordering */
 #define HOLD_NS      MT_NS_PER_S
 #define HOLD_STEP_NS (MT_NS_PER_MS / 5)
-/* a sleep that so many steps see is no short wait for a lock of the kernel's */
-#define ASLEEP_STEPS 3
+/* A sleep that so many steps see is no short wait for a lock of the kernel's; in a program of more
+ * threads, none for one of another thread that goes on. */
+#define ASLEEP_STEPS      3
+#define ASLEEP_STEPS_MANY 50
 
 static MT_TLS bool holds_purge; /* for the fork under way */
 
@@ -44,7 +46,8 @@ void mt_fork_start(void)
 	mt_libc_find_threads();
 }
 
-/* Returns whether the worker, while it has the purge lock, waits for this thread. */
+/* Returns whether the worker, while it has the purge lock, waits for this thread or one that is as
+ * slow. */
 static bool is_worker_stuck(void)
 {
 	return stuck_hold && stuck_hold == mt_purge_holder_number();
@@ -53,10 +56,9 @@ static bool is_worker_stuck(void)
 bool mt_fork_hold_purge(void)
 {
 	uint64_t until = mt_os_now_ns() + HOLD_NS;
+	int most = mt_libc_threads_count() == 2 ? ASLEEP_STEPS : ASLEEP_STEPS_MANY;
 	int asleep_count = 0;
 
-	if (mt_libc_threads_count() != 2)
-		return mt_purge_hold(HOLD_NS);
 	while (!is_worker_stuck()) {
 		uint32_t hold = mt_purge_holder_number();
 
@@ -65,7 +67,7 @@ bool mt_fork_hold_purge(void)
 		asleep_count = mt_worker_is_asleep() && hold == mt_purge_holder_number()
 				       ? asleep_count + 1
 				       : 0;
-		if (asleep_count == ASLEEP_STEPS)
+		if (asleep_count == most)
 			stuck_hold = hold;
 		if (mt_os_now_ns() >= until)
 			return false;

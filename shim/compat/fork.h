@@ -12,7 +12,8 @@ void mt_fork_start(void);
 /* Takes the purge lock, for a copy of the process; waits up to a second. Returns false where it is
  * not taken: copy all the same; a child that is made in the middle of a purge cannot purge that
  * arena. A handler may have interrupted malloc, with a lock for which the worker waits while it has
- * the purge lock: in a program of one thread that is noticed within some ms. */
+ * the purge lock: that is noticed within a ms in a program of one thread, within 10 ms or more in
+ * others. */
 bool mt_fork_hold_purge(void);
 
 /* pthread_atfork handlers, around mt_fork_hold_purge. */
