@@ -18,15 +18,13 @@ typedef void (*handler_fn)(void);
 MT_EXPORT int __register_atfork(handler_fn prepare, handler_fn parent, handler_fn child,
 				void *owner);
 
-/* A program that opens and closes a library which registers handlers, again and again, gets no more.
- */
+/* A program may open and close a library that registers handlers, again and again. */
 #define LAST_HANDLERS 64
 
 extern void *__dso_handle __attribute__((visibility("hidden")));
 
-/* The handler that is registered last is prepared first: it ends the moment in which libc leaves out
- * its locks for fork (sys/libc.h), before handlers of the program allocate. Two threads may both
- * register one. */
+/* The handler that is registered last is prepared first. It ends the moment in which libc leaves out
+ * its locks for fork (sys/libc.h), before handlers of the program allocate. */
 static void stay_last(int (*next)(handler_fn, handler_fn, handler_fn, void *))
 {
 	static _Atomic unsigned int count; /* counter, no ordering */
