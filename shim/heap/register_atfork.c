@@ -23,8 +23,8 @@ MT_EXPORT int __register_atfork(handler_fn prepare, handler_fn parent, handler_f
 
 extern void *__dso_handle __attribute__((visibility("hidden")));
 
-/* The handler that is registered last is prepared first. It ends the moment in which libc leaves out
- * its locks for fork (sys/libc.h), before handlers of the program allocate. */
+/* The handler that is registered last is prepared first. It ends the moment in which libc leaves
+ * out its locks for fork (sys/libc.h), before handlers of the program allocate. */
 static void stay_last(int (*next)(handler_fn, handler_fn, handler_fn, void *))
 {
 	static _Atomic unsigned int count; /* counter, no ordering */

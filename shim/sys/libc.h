@@ -48,10 +48,10 @@ unsigned int mt_libc_threads_count(void);
 
 /* A fork whose process has one thread beside ours: libc shall leave out its locks, as it does where
  * there is one thread. Begin is called right before libc's fork, which looks at once. Count is
- * called from each fork handler that may be the first to run: the handlers find libc's locks in use.
- * Child is called from the first one in the child, which has one thread indeed. End is called after
- * libc's fork, with the result of begin. Only where mt_libc_knows_threads, by the thread that forks,
- * also in a signal handler that has interrupted another fork. */
+ * called from each fork handler that may be the first to run: the handlers find libc's locks in
+ * use. Child is called from the first one in the child, which has one thread indeed. End is called
+ * after libc's fork, with the result of begin. Only where mt_libc_knows_threads, by the thread that
+ * forks, also in a signal handler that has interrupted another fork. */
 struct mt_libc_fork {
 	bool was_single_threaded;
 	bool was_alone;
