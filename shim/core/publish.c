@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "sys/attr.h"
 #include "sys/lock.h"
 #include "core/log.h"
 #include "sys/os.h"
@@ -26,25 +27,19 @@ static char python_text[sizeof(file.head.python)];
 /* the process ends: a worker that is just starting must make no files */
 static bool has_ended;
 
-/* The mask of the thread that holds the lock. */
-static uint64_t signals_before;
+static MT_TLS bool is_ours; /* this thread has the lock, or waits for it */
 
-/* With all signals blocked: fork takes the lock, and a handler that interrupts its holder may fork.
- */
+/* fork takes the lock, and a handler that interrupts its holder may fork. */
 static void enter(void)
 {
-	uint64_t before = mt_os_block_signals();
-
+	is_ours = true; /* first: a handler must not wait for the lock */
 	mt_lock_lock(&lock);
-	signals_before = before;
 }
 
 static void leave(void)
 {
-	uint64_t before = signals_before;
-
 	mt_lock_unlock(&lock);
-	mt_os_restore_signals(before);
+	is_ours = false;
 }
 
 static struct mt_piece head_piece(void)
@@ -405,12 +400,14 @@ void mt_publish_end(const struct mt_config *config, bool inherited)
 
 void mt_publish_fork_prepare(void)
 {
-	enter();
+	if (!is_ours)
+		mt_lock_lock(&lock);
 }
 
 void mt_publish_fork_parent(void)
 {
-	leave();
+	if (!is_ours)
+		mt_lock_unlock(&lock);
 }
 
 void mt_publish_fork_child(void)

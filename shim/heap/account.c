@@ -40,6 +40,7 @@ struct sums {
 	uint64_t freed_bytes;
 };
 
+static MT_TLS bool is_list_ours;                    /* this thread has the lock, or waits for it */
 static struct mt_lock list_lock = MT_LOCK(account); /* all that follows, and the counters' links */
 static struct mt_thread_counters *shards[SHARDS];
 static uint64_t linked_count;
@@ -63,28 +64,26 @@ static void (*main_ended)(void);
 
 /* libc blocks even its own signals, which no program can, once a thread has run its last
  * destructor: from then on the counters may vanish with the stack at any moment. What libc frees
- * there (other threads' dead TLS) is not counted. signals: the thread's mask. */
-static bool is_past_destructors(uint64_t signals)
+ * there (other threads' dead TLS) is not counted. */
+static bool is_past_destructors(void)
 {
 	const uint64_t cancel_signal = 1ull << 31; /* 32, glibc's SIGCANCEL */
 
-	return signals != MT_SIGNALS_UNKNOWN && (signals & cancel_signal);
+	return mt_os_blocked_signals() & cancel_signal;
 }
 
-/* With all signals blocked: fork takes the lock, and a handler that interrupts its holder may fork.
- * Returns the mask before, for unlock_list. */
-static uint64_t lock_list(void)
+/* fork takes the lock, and a handler that interrupts its holder may fork. Signals are not blocked:
+ * a thread that unblocks them may take one that the kernel has given to another thread. */
+static void lock_list(void)
 {
-	uint64_t signals = mt_os_block_signals();
-
+	is_list_ours = true; /* first: a handler must not wait for the lock */
 	mt_lock_lock(&list_lock);
-	return signals;
 }
 
-static void unlock_list(uint64_t signals)
+static void unlock_list(void)
 {
 	mt_lock_unlock(&list_lock);
-	mt_os_restore_signals(signals);
+	is_list_ours = false;
 }
 
 static bool read_counters(const struct mt_thread_counters *counters, uint64_t *out_allocated,
@@ -178,13 +177,13 @@ static void fold_thread(void *value)
 	uint64_t freed = 0;
 	/* outside the lock: may ask the allocator */
 	bool known = read_counters(counters, &allocated, &freed);
-	uint64_t signals = lock_list();
 
-	if (counters->linked)
+	lock_list();
+	if (started && counters->linked)
 		unlink_thread(counters);
 	if (known)
 		fold_counters(counters, allocated, freed);
-	unlock_list(signals);
+	unlock_list();
 	if (++counters->rounds < DESTRUCTOR_ROUNDS)
 		(void)pthread_setspecific(fold_key, counters);
 	if (counters->rounds == 1 && counters->is_main && main_ended)
@@ -270,7 +269,6 @@ void mt_account_know_main(void)
 void mt_account_thread_born(const void *allocator_counters)
 {
 	struct mt_thread_counters *counters = &mt_thread_counters;
-	uint64_t signals;
 	int kept = errno;
 
 	/* release: with what the allocator has written there */
@@ -280,15 +278,13 @@ void mt_account_thread_born(const void *allocator_counters)
 	if ((counters->freed_bytes & MT_THREAD_IS_KNOWN) || !started)
 		return;
 	counters->freed_bytes |= MT_THREAD_IS_KNOWN;
-	signals = mt_os_block_signals();
 	/* Counters that no destructor would take out again are not linked: what this thread holds
 	 * goes uncounted. */
-	if (!is_past_destructors(signals) && remember(counters)) {
-		mt_lock_lock(&list_lock);
+	if (!is_past_destructors() && remember(counters)) {
+		lock_list();
 		link_thread(counters);
-		mt_lock_unlock(&list_lock);
+		unlock_list();
 	}
-	mt_os_restore_signals(signals);
 	errno = kept;
 }
 
@@ -361,16 +357,15 @@ static bool look_at_all(void)
 bool mt_account_read(struct mt_account_totals *out)
 {
 	bool known = started && prime_reader();
-	uint64_t signals;
 
 	if (!known)
 		return false;
-	signals = lock_list();
+	lock_list();
 	known = look_at_all();
 	is_partial_sum_good = known && active_threads_count <= ACTIVE_THREADS;
 	if (known)
 		add_up(out);
-	unlock_list(signals);
+	unlock_list();
 	return known;
 }
 
@@ -386,25 +381,28 @@ bool mt_account_read_malloc(uint64_t *out_live_bytes)
 
 bool mt_account_partial_sum(struct mt_account_totals *out)
 {
-	uint64_t signals = lock_list();
-	bool good = is_partial_sum_good;
+	bool good;
 
+	lock_list();
+	good = started && is_partial_sum_good;
 	for (unsigned int i = 0; good && i < active_threads_count; i++)
 		good = look_at(active_threads[i]);
 	if (good)
 		add_up(out);
-	unlock_list(signals);
+	unlock_list();
 	return good;
 }
 
 void mt_account_fork_prepare(void)
 {
-	mt_lock_lock(&list_lock);
+	if (!is_list_ours)
+		mt_lock_lock(&list_lock);
 }
 
 void mt_account_fork_parent(void)
 {
-	mt_lock_unlock(&list_lock);
+	if (!is_list_ours)
+		mt_lock_unlock(&list_lock);
 }
 
 /* The other threads do not exist in the child, and libc hands their stacks, in which their counters
@@ -433,6 +431,12 @@ void mt_account_fork_child(void)
 	/* The thread that forks is the main thread of the child. */
 	mt_main_exit_note_watched(false);
 	mt_account_know_main();
+	/* A handler has interrupted a change of the lists, which goes on in this child: it counts
+	 * nothing. */
+	if (is_list_ours) {
+		started = false;
+		return;
+	}
 	memcpy(left, shards, sizeof(left));
 	memset(shards, 0, sizeof(shards));
 	/* Asking the allocator builds its tables again in each child; most children have nobody's

@@ -110,6 +110,18 @@ uint64_t mt_os_block_signals(void)
 	return before;
 }
 
+uint64_t mt_os_blocked_signals(void)
+{
+	uint64_t now = 0;
+	int kept = errno;
+
+	if (are_signals_blocked)
+		return 0;
+	(void)mt_raw_syscall(SYS_rt_sigprocmask, SIG_BLOCK, NULL, &now, KERNEL_MASK_BYTES);
+	errno = kept;
+	return now;
+}
+
 void mt_os_restore_signals(uint64_t before)
 {
 	int kept = errno;

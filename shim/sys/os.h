@@ -67,6 +67,10 @@ uint64_t mt_os_block_signals(void);
 /* Sets the mask that mt_os_block_signals returned. Does nothing for MT_SIGNALS_UNKNOWN. */
 void mt_os_restore_signals(uint64_t before);
 
+/* Returns the signals that the calling thread blocks, but for those that mt_os_block_signals has
+ * blocked; 0 where a sandbox refuses. */
+uint64_t mt_os_blocked_signals(void);
+
 /* Reads memory of this process by the kernel: an address that is not there is no crash. Returns how
  * many bytes were read; -1: it cannot be told, as in a sandbox. Keeps errno. */
 ssize_t mt_os_read_own(const void *from, void *out, size_t bytes);
