@@ -38,8 +38,10 @@
 #include "core/object_heap.h"
 #include "sys/os.h"
 
-/* jemalloc 5.3 starts with 8 MB */
-#define START_BYTES (20u << 20)
+/* jemalloc 5.3 starts with 8 MB, some of it aligned to 2 MB. */
+#define START_BYTES       (20u << 20)
+#define START_LARGE_BYTES (2u << 20)
+#define START_SMALL_BYTES (64u << 10)
 
 /* What jemalloc calls in libc's stead. */
 char *mt_je_secure_getenv(const char *name);
@@ -154,6 +156,45 @@ static MT_COLD void *map_elsewhere(size_t bytes, int protection, int flags)
 	return fresh;
 }
 
+/* Address space that stands in where the kernel refuses jemalloc memory for its start: it writes to
+ * pages that it did not get. Only the thread that starts it is inside it then. What it takes is its
+ * own for good. */
+static char *start_area; /* NULL before and after */
+static size_t start_used_bytes;
+
+static bool map_start_area(void)
+{
+	void *area = mmap(NULL, START_BYTES, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (area == MAP_FAILED)
+		return false;
+	start_area = area;
+	return true;
+}
+
+static void unmap_start_area(void)
+{
+	(void)munmap(start_area + start_used_bytes, START_BYTES - start_used_bytes);
+	start_area = NULL;
+}
+
+static MT_COLD void *take_of_start_area(size_t bytes)
+{
+	size_t step = bytes >= START_LARGE_BYTES ? START_LARGE_BYTES : START_SMALL_BYTES;
+	size_t ahead;
+
+	if (!start_area || bytes > START_BYTES)
+		return MAP_FAILED;
+	ahead = -((uintptr_t)start_area + start_used_bytes) & (step - 1);
+	bytes = (bytes + START_SMALL_BYTES - 1) & ~(size_t)(START_SMALL_BYTES - 1);
+	if (ahead + bytes > START_BYTES - start_used_bytes)
+		return MAP_FAILED;
+	start_used_bytes += ahead + bytes;
+	mt_assert(start_used_bytes <= START_BYTES);
+	return start_area + start_used_bytes - bytes;
+}
+
 void *mt_je_mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset)
 {
 	void *answer = mt_jemalloc_kernel_has(bytes, protection, flags)
@@ -162,6 +203,8 @@ void *mt_je_mmap(void *address, size_t bytes, int protection, int flags, int fd,
 
 	if (mt_unlikely(answer != MAP_FAILED && mt_brk_range_overlaps(answer, bytes)))
 		answer = address ? MAP_FAILED : map_elsewhere(bytes, protection, flags);
+	if (mt_unlikely(answer == MAP_FAILED && !address))
+		answer = take_of_start_area(bytes);
 	if (mt_likely(answer != MAP_FAILED))
 		mt_page_flags_mapped(answer, bytes);
 	return answer;
@@ -349,24 +392,12 @@ static const char *refusal(void)
 		       : "jemalloc cannot initialise";
 }
 
-/* Returns whether there is address space for its start: it writes to pages that it did not get. */
-static bool has_room(void)
-{
-	void *area = mmap(NULL, START_BYTES, PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-	if (area == MAP_FAILED)
-		return false;
-	(void)munmap(area, START_BYTES);
-	return true;
-}
-
 const char *mt_jemalloc_begins(void)
 {
 	const char *reason;
 	void *first;
 
-	if (!has_room())
+	if (!map_start_area())
 		return refusal();
 	first = je_malloc(1);
 	reason = first ? misfit() : refusal();
@@ -375,6 +406,7 @@ const char *mt_jemalloc_begins(void)
 		mt_jemalloc_arena_begin();
 		mt_jemalloc_large_begin();
 	}
+	unmap_start_area();
 	mt_jemalloc_message_begun();
 	je_free(first);
 	if (!reason)

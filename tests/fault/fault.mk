@@ -19,7 +19,7 @@ $(fault_dir)/inject.o: tests/fault/inject.c tests/fault/inject.def Makefile test
 	$(CC) $(shim_flags) -c $< -o $@
 
 $(fault_lib): $(shim_obj) $(fault_dir)/inject.o $(jemalloc_lib) $(B)/gen/mtshim.map tests/fault/inject_names.h
-	$(CC) $(shim_flags) $(LDFLAGS) $(shim_link) $(fault_names:%=-Wl,--wrap=%) -o $@.new $(filter %.o,$^) $(jemalloc_lib)
+	$(CC) $(shim_flags) $(LDFLAGS) $(shim_link) $(jemalloc_link) $(fault_names:%=-Wl,--wrap=%) -o $@.new $(filter %.o,$^) $(jemalloc_lib)
 	mv -f $@.new $@
 
 $(fault_dir)/phases: tests/fault/phases.c tests/fault/filter.c tests/fault/filter.h tests/fault/fault.mk
