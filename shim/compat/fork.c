@@ -50,7 +50,7 @@ void mt_fork_start(void)
  * slow. */
 static bool is_worker_stuck(void)
 {
-	return stuck_hold && stuck_hold == mt_purge_holder_number();
+	return stuck_hold && stuck_hold == mt_purge_worker_hold();
 }
 
 bool mt_fork_hold_purge(void)
@@ -60,11 +60,11 @@ bool mt_fork_hold_purge(void)
 	int asleep_count = 0;
 
 	while (!is_worker_stuck()) {
-		uint32_t hold = mt_purge_holder_number();
+		uint32_t hold = mt_purge_worker_hold();
 
 		if (mt_purge_hold(HOLD_STEP_NS))
 			return true;
-		asleep_count = mt_worker_is_asleep() && hold == mt_purge_holder_number()
+		asleep_count = hold && mt_worker_is_asleep() && hold == mt_purge_worker_hold()
 				       ? asleep_count + 1
 				       : 0;
 		if (asleep_count == most)

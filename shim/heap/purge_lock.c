@@ -1,6 +1,7 @@
 #include "heap/purge_lock.h"
 
 #include "core/shared_pages.h"
+#include "core/thread.h"
 #include "sys/attr.h"
 #include "sys/lock.h"
 #include "sys/os.h"
@@ -14,8 +15,8 @@ static struct mt_lock lock = MT_LOCK(purge);
  * id by the kernel. acquire: the thread that sees it changes the heap next. */
 static _Atomic pid_t copied = 1;
 
-/* Odd while a thread has the lock; changed by that thread. Counter, no ordering. */
-static _Atomic uint32_t holds;
+/* Odd while a thread of ours has the lock; changed by that thread. Counter, no ordering. */
+static _Atomic uint32_t worker_holds;
 
 static MT_TLS unsigned depth;       /* how many times the thread has entered */
 static MT_TLS bool is_copying_here; /* the copy is made by this thread */
@@ -49,12 +50,13 @@ static void wait_for_copy(void)
 
 static void note_change(void)
 {
-	atomic_fetch_add_explicit(&holds, 1, memory_order_relaxed);
+	if (mt_thread_is_ours())
+		atomic_fetch_add_explicit(&worker_holds, 1, memory_order_relaxed);
 }
 
-uint32_t mt_purge_holder_number(void)
+uint32_t mt_purge_worker_hold(void)
 {
-	uint32_t now = atomic_load_explicit(&holds, memory_order_relaxed);
+	uint32_t now = atomic_load_explicit(&worker_holds, memory_order_relaxed);
 
 	return now % 2 ? now : 0;
 }
@@ -136,6 +138,6 @@ void mt_purge_forget(void)
 		depth--;
 	if (depth > 0)
 		return;
-	atomic_store_explicit(&holds, 0, memory_order_relaxed);
+	atomic_store_explicit(&worker_holds, 0, memory_order_relaxed);
 	mt_lock_reset(&lock);
 }

@@ -17,11 +17,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#define BLOCKS 512
+#define BLOCKS  512
+#define WORKERS 4
 
 static pid_t (*make)(void) = fork;
 static volatile sig_atomic_t children, well, is_returning_child, is_over;
 static int returns;
+static pid_t workers[WORKERS];
 
 static void reap(pid_t child)
 {
@@ -61,7 +63,7 @@ static void on_timer(int number)
 	errno = kept;
 }
 
-static void start_worker_process(void)
+static void start_worker_process(int slot)
 {
 	pid_t child = fork();
 
@@ -69,20 +71,21 @@ static void start_worker_process(void)
 		usleep(100000);
 		_exit(0);
 	}
+	workers[slot] = child;
 	children += child > 0;
 }
 
+/* Children that main makes are reaped here too, and not replaced. */
 static void on_child(int number)
 {
 	int kept = errno;
-	int status;
+	pid_t ended;
 
 	(void)number;
-	while (waitpid(-1, &status, WNOHANG) > 0) {
-		well += status == 0;
-		if (!is_over)
-			start_worker_process();
-	}
+	while ((ended = waitpid(-1, NULL, WNOHANG)) > 0)
+		for (int slot = 0; slot < WORKERS && !is_over; slot++)
+			if (workers[slot] == ended)
+				start_worker_process(slot);
 	errno = kept;
 }
 
@@ -142,8 +145,8 @@ int main(int count, char **arguments)
 	sigaction(is_supervisor ? SIGCHLD : SIGALRM, &action, NULL);
 	/* grown before the first signal: the library's thread runs */
 	free(memset(malloc(64 << 20), 1, 64 << 20));
-	for (int i = 0; is_supervisor && i < 4; i++)
-		start_worker_process();
+	for (int slot = 0; is_supervisor && slot < WORKERS; slot++)
+		start_worker_process(slot);
 	if (!is_supervisor)
 		wind_up(1000);
 	allocate(atof(arguments[2]));
