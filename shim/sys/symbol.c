@@ -6,7 +6,7 @@
 
 #include "sys/attr.h"
 #include "sys/elf.h"
-#include "sys/lock_check.h"
+#include "sys/loader.h"
 
 /* libc's dlsym, once the program's calls are forwarded to another library's. */
 static _Atomic(mt_dlsym_fn) libcs;
@@ -17,10 +17,11 @@ void *mt_symbol(void *handle, const char *name)
 	mt_dlsym_fn find = kept ? kept : mt_elf_dlsym();
 	void *found;
 
-	mt_lock_check_foreign_call("the loader");
+	/* dlsym allocates the text of its error: a child forked meanwhile by a process that libc
+	 * takes for one of one thread would have libc's heap locked for ever. */
+	mt_loader_enter();
 	found = find ? find(handle, name) : dlsym(handle, name);
-	/* No tail call: dlsym takes its return address for the caller. */
-	__asm__ volatile("" : "+r"(found));
+	mt_loader_leave();
 	return found;
 }
 

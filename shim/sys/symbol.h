@@ -1,8 +1,8 @@
-/* sys/symbol.h -- dlsym for the shim's own lookups: libc's function with the shim as the caller, so
- * that RTLD_NEXT means "after libmtshim.so". Owns one pointer to libc's dlsym. Any thread may call
- * where dlsym(3) may be called; no lock of the shim may be held. Skips another preloaded library's
- * dlsym: one that calls libc's instead of jumping to it becomes the caller, and RTLD_NEXT may then
- * find the shim again, without end. */
+/* sys/symbol.h -- dlsym for the shim's own lookups: libc's function with the shim as the caller,
+ * so that RTLD_NEXT means "after libmtshim.so". Owns one pointer to libc's dlsym. Any thread may
+ * call where dlsym(3) may be called; no lock of the shim may be held. Enters the gate of
+ * sys/loader.h. Skips another preloaded library's dlsym: one that calls libc's instead of jumping
+ * to it becomes the caller, and RTLD_NEXT may then find the shim again, without end. */
 #ifndef MT_SYS_SYMBOL_H
 #define MT_SYS_SYMBOL_H
 
