@@ -26,13 +26,14 @@ MT_EXPORT pid_t fork(void);
 
 typedef pid_t (*fork_fn)(void);
 
-static _Atomic(fork_fn) next_fork; /* no ordering */
 #define HOLD_NS      MT_NS_PER_S
 #define HOLD_STEP_NS (MT_NS_PER_MS / 5)
 /* A sleep that so many steps see is no short wait for a lock of the kernel's; in a program of more
  * threads, none for one of another thread that goes on. */
 #define ASLEEP_STEPS      3
 #define ASLEEP_STEPS_MANY 50
+
+static _Atomic(fork_fn) next_fork; /* no ordering */
 
 static MT_TLS bool holds_purge; /* for the fork under way */
 

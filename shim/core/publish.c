@@ -27,19 +27,16 @@ static char python_text[sizeof(file.head.python)];
 /* the process ends: a worker that is just starting must make no files */
 static bool has_ended;
 
-static MT_TLS bool is_ours; /* this thread has the lock, or waits for it */
+static MT_TLS bool is_ours; /* see mt_lock_lock_noted */
 
-/* fork takes the lock, and a handler that interrupts its holder may fork. */
 static void enter(void)
 {
-	is_ours = true; /* first: a handler must not wait for the lock */
-	mt_lock_lock(&lock);
+	mt_lock_lock_noted(&lock, &is_ours);
 }
 
 static void leave(void)
 {
-	mt_lock_unlock(&lock);
-	is_ours = false;
+	mt_lock_unlock_noted(&lock, &is_ours);
 }
 
 static struct mt_piece head_piece(void)
@@ -400,14 +397,12 @@ void mt_publish_end(const struct mt_config *config, bool inherited)
 
 void mt_publish_fork_prepare(void)
 {
-	if (!is_ours)
-		mt_lock_lock(&lock);
+	mt_lock_fork_prepare(&lock, is_ours);
 }
 
 void mt_publish_fork_parent(void)
 {
-	if (!is_ours)
-		mt_lock_unlock(&lock);
+	mt_lock_fork_parent(&lock, is_ours);
 }
 
 void mt_publish_fork_child(void)

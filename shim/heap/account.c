@@ -72,18 +72,14 @@ static bool is_past_destructors(void)
 	return mt_os_blocked_signals() & cancel_signal;
 }
 
-/* fork takes the lock, and a handler that interrupts its holder may fork. Signals are not blocked:
- * a thread that unblocks them may take one that the kernel has given to another thread. */
 static void lock_list(void)
 {
-	is_list_ours = true; /* first: a handler must not wait for the lock */
-	mt_lock_lock(&list_lock);
+	mt_lock_lock_noted(&list_lock, &is_list_ours);
 }
 
 static void unlock_list(void)
 {
-	mt_lock_unlock(&list_lock);
-	is_list_ours = false;
+	mt_lock_unlock_noted(&list_lock, &is_list_ours);
 }
 
 static bool read_counters(const struct mt_thread_counters *counters, uint64_t *out_allocated,
@@ -395,14 +391,12 @@ bool mt_account_partial_sum(struct mt_account_totals *out)
 
 void mt_account_fork_prepare(void)
 {
-	if (!is_list_ours)
-		mt_lock_lock(&list_lock);
+	mt_lock_fork_prepare(&list_lock, is_list_ours);
 }
 
 void mt_account_fork_parent(void)
 {
-	if (!is_list_ours)
-		mt_lock_unlock(&list_lock);
+	mt_lock_fork_parent(&list_lock, is_list_ours);
 }
 
 /* The other threads do not exist in the child, and libc hands their stacks, in which their counters

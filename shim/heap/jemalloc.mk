@@ -25,9 +25,8 @@ jemalloc_known    := 5.2.1 5.3.0 5.3.1
 jemalloc_internal := arena_basic_stats_merge arena_choose_hard arena_dalloc_bin_locked_handle_newly_empty arena_dalloc_promoted arena_decay \
 	arena_emap_global arenas ehooks_default_zero_impl large_dalloc large_dalloc_prep_locked large_malloc \
 	large_palloc large_ralloc large_salloc $(jemalloc_extents) manual_arena_base narenas_total_get opt_disable_large_size_classes opt_oversize_threshold opt_stats_interval \
-	opt_tcache tcache_arena_associate tcache_arena_reassociate tsd_tcache_enabled_data_init oversize_threshold rtree_leaf_elm_lookup_hard stats_interval_event_handler \
-	stats_interval_new_event_wait \
-	stats_interval_postponed_event_wait
+	opt_tcache oversize_threshold rtree_leaf_elm_lookup_hard stats_interval_event_handler stats_interval_new_event_wait \
+	stats_interval_postponed_event_wait tcache_arena_associate tcache_arena_reassociate tsd_tcache_enabled_data_init
 
 # What a thread does every so many bytes that it allocates, which jemalloc has to print statistics: ours come instead of its own
 # (heap/jemalloc_event.c), where the library has all three. From 5.3.1 on jemalloc passes the handler one argument less.

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "heap/jemalloc_check.h"
+#include "heap/jemalloc_extent.h"
 #include "heap/jemalloc_names.h"
 #include "sys/attr.h"
 #include "sys/format.h"
@@ -22,16 +23,7 @@
 /* room for jemalloc's cache of what it has looked up, which has some 400 */
 #define CONTEXT_BYTES 1024
 
-/* struct edata_s, include/jemalloc/internal/edata.h of 5.3. */
-struct extent {
-	uint64_t bits;
-	const char *address;
-	size_t bytes; /* the bits below a page are something else */
-	uint64_t others[5];
-	uint64_t free_regions[]; /* of a slab: a bit for each region, set where it is free */
-};
-
-/* Where bits has what. */
+/* Where bits of struct mt_extent has what. */
 #define STATE_SHIFT      17
 #define STATE_MASK       7u /* 0: in use */
 #define FREE_COUNT_SHIFT 28 /* up to the regions of 8 bytes in a page, and one bit more */
@@ -48,18 +40,18 @@ extern char je_arena_emap_global[] OF_OURS;
 extern uint64_t *__real_je_rtree_leaf_elm_lookup_hard(void *thread, void *tree, void *context,
 						      uintptr_t key, bool is_known,
 						      bool make_missing) OF_OURS;
-extern void __real_je_large_dalloc_prep_locked(void *thread, struct extent *extent) OF_OURS;
+extern void __real_je_large_dalloc_prep_locked(void *thread, struct mt_extent *extent) OF_OURS;
 extern void __real_je_arena_dalloc_promoted(void *thread, void *ptr, void *cache,
 					    bool slow) OF_OURS;
 extern void __real_je_arena_dalloc_bin_locked_handle_newly_empty(void *thread, void *arena,
-								 struct extent *slab,
+								 struct mt_extent *slab,
 								 void *bin) OF_OURS;
 uint64_t *__wrap_je_rtree_leaf_elm_lookup_hard(void *thread, void *tree, void *context,
 					       uintptr_t key, bool is_known, bool make_missing);
-void __wrap_je_large_dalloc_prep_locked(void *thread, struct extent *extent);
+void __wrap_je_large_dalloc_prep_locked(void *thread, struct mt_extent *extent);
 void __wrap_je_arena_dalloc_promoted(void *thread, void *ptr, void *cache, bool slow);
 void __wrap_je_arena_dalloc_bin_locked_handle_newly_empty(void *thread, void *arena,
-							  struct extent *slab, void *bin);
+							  struct mt_extent *slab, void *bin);
 
 /* Both are written before another thread uses jemalloc. The mask of a slab's free count is 0 where
  * the layout is unknown. */
@@ -85,17 +77,17 @@ static uint64_t leaf_of(const void *ptr)
 	return leaf ? __atomic_load_n(leaf, __ATOMIC_ACQUIRE) : 0;
 }
 
-static const struct extent *extent_of(uint64_t leaf)
+static const struct mt_extent *extent_of(uint64_t leaf)
 {
-	return (const struct extent *)LEAF_ADDRESS(leaf);
+	return (const struct mt_extent *)LEAF_ADDRESS(leaf);
 }
 
-static unsigned int state_of(const struct extent *extent)
+static unsigned int state_of(const struct mt_extent *extent)
 {
 	return __atomic_load_n(&extent->bits, __ATOMIC_RELAXED) >> STATE_SHIFT & STATE_MASK;
 }
 
-static bool is_region_free(const struct extent *slab, size_t region)
+static bool is_region_free(const struct mt_extent *slab, size_t region)
 {
 	return __atomic_load_n(&slab->free_regions[region / 64], __ATOMIC_RELAXED) >> region % 64 &
 	       1;
@@ -106,7 +98,7 @@ static bool is_region_free(const struct extent *slab, size_t region)
 static bool try_small(const char *block)
 {
 	uint64_t leaf = leaf_of(block);
-	const struct extent *slab = extent_of(leaf);
+	const struct mt_extent *slab = extent_of(leaf);
 	size_t offset;
 
 	if (!slab || !LEAF_IS_SLAB(leaf) || LEAF_STATE(leaf) || state_of(slab) ||
@@ -120,7 +112,7 @@ static bool try_small(const char *block)
 static bool try_large(char *block)
 {
 	uint64_t leaf = leaf_of(block);
-	const struct extent *extent = extent_of(leaf);
+	const struct mt_extent *extent = extent_of(leaf);
 	bool fits = extent && !LEAF_IS_SLAB(leaf) && !LEAF_STATE(leaf) && !state_of(extent) &&
 		    extent->address == block;
 
@@ -149,11 +141,11 @@ void mt_jemalloc_errors_begin(void)
 
 /* ---- MT_CHECK=1 ---- */
 
-static void check_region(const char *call, const struct extent *slab, const char *block)
+static void check_region(const char *call, const struct mt_extent *slab, const char *block)
 {
 	size_t size = je_malloc_usable_size((void *)(uintptr_t)block);
 	size_t offset = (size_t)(block - slab->address);
-	size_t bytes = slab->bytes & ~(mt_jemalloc_page_bytes() - 1);
+	size_t bytes = mt_extent_bytes(slab);
 
 	if (offset % size || offset / size >= bytes / size)
 		fail(call, "invalid pointer");
@@ -164,7 +156,7 @@ static void check_region(const char *call, const struct extent *slab, const char
 void mt_jemalloc_errors_check(const char *call, const void *ptr)
 {
 	uint64_t leaf = leaf_of(ptr);
-	const struct extent *extent = extent_of(leaf);
+	const struct mt_extent *extent = extent_of(leaf);
 
 	if (!is_known)
 		return;
@@ -213,13 +205,13 @@ void mt_jemalloc_errors_check_large(const void *extent)
 		fail("free()", "double free or invalid pointer");
 }
 
-void __wrap_je_large_dalloc_prep_locked(void *thread, struct extent *extent)
+void __wrap_je_large_dalloc_prep_locked(void *thread, struct mt_extent *extent)
 {
 	mt_jemalloc_errors_check_large(extent);
 	__real_je_large_dalloc_prep_locked(thread, extent);
 }
 
-static bool are_all_free(const struct extent *slab)
+static bool are_all_free(const struct mt_extent *slab)
 {
 	uint64_t count = slab->bits >> FREE_COUNT_SHIFT & free_count_mask;
 	uint64_t rest = (1ull << count % 64) - 1;
@@ -232,7 +224,7 @@ static bool are_all_free(const struct extent *slab)
 
 /* A region that is freed twice counts twice, and its bit says that it is in use again. */
 void __wrap_je_arena_dalloc_bin_locked_handle_newly_empty(void *thread, void *arena,
-							  struct extent *slab, void *bin)
+							  struct mt_extent *slab, void *bin)
 {
 	if (mt_unlikely(!are_all_free(slab)))
 		fail("free()", "double free detected");

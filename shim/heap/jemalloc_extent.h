@@ -12,6 +12,8 @@ struct mt_extent {
 	uint64_t bits;
 	char *address; /* a large block may begin anywhere in the first page */
 	size_t bytes;  /* the bits below a page are something else */
+	uint64_t others[5];
+	uint64_t free_regions[]; /* of a slab: a bit for each region, set where it is free */
 };
 
 static inline uint64_t mt_extent_whole_pages(uint64_t value)

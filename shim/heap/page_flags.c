@@ -1,7 +1,6 @@
 #include "heap/page_flags.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdint.h>
 #include <sys/mman.h>
 
@@ -20,13 +19,11 @@
 
 /* what is purged in smaller pieces stays part of a core */
 #define UNDUMPED_LEAST_BYTES (8u << 20)
-#define KERNEL_SIGSET_BYTES  8
 
 _Atomic unsigned int mt_page_flags_count;
 static _Atomic unsigned int undumped_count; /* counter, no ordering */
 
 static struct mt_lock lock = MT_LOCK(page_flags);
-static uint64_t fork_mask; /* of the fork under way */
 
 /* Under the lock. */
 static struct mt_ranges mapped;   /* by jemalloc */
@@ -39,23 +36,19 @@ static struct mt_ranges advised;  /* replaced when it is purged */
 static _Atomic uintptr_t lowest = UINTPTR_MAX;
 static _Atomic uintptr_t highest;
 
-/* A handler that calls mprotect must not find the lock held by its own thread. */
-static uint64_t enter(void)
-{
-	uint64_t all = UINT64_MAX, mask = 0;
+static MT_TLS bool is_ours; /* see mt_lock_lock_noted */
 
-	(void)mt_raw_syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, &mask, KERNEL_SIGSET_BYTES);
-	mt_lock_lock(&lock);
-	return mask;
+static void enter(void)
+{
+	mt_lock_lock_noted(&lock, &is_ours);
 }
 
-static void leave(uint64_t mask)
+static void leave(void)
 {
 	atomic_store_explicit(&undumped_count, undumped.count, memory_order_relaxed);
 	atomic_store_explicit(&mt_page_flags_count, flagged.count + advised.count,
 			      memory_order_relaxed);
-	mt_lock_unlock(&lock);
-	(void)mt_raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, KERNEL_SIGSET_BYTES);
+	mt_lock_unlock_noted(&lock, &is_ours);
 }
 
 /* ---- what jemalloc has ---- */
@@ -63,14 +56,14 @@ static void leave(uint64_t mask)
 void mt_page_flags_mapped(const void *begin, size_t bytes)
 {
 	uintptr_t first = (uintptr_t)begin, end = first + bytes;
-	uint64_t mask = enter();
 
+	enter();
 	mt_ranges_add(&mapped, first, end);
 	if (first < atomic_load_explicit(&lowest, memory_order_relaxed))
 		atomic_store_explicit(&lowest, first, memory_order_relaxed);
 	if (end > atomic_load_explicit(&highest, memory_order_relaxed))
 		atomic_store_explicit(&highest, end, memory_order_relaxed);
-	leave(mask);
+	leave();
 }
 
 static void forget(uintptr_t begin, uintptr_t end)
@@ -82,11 +75,11 @@ static void forget(uintptr_t begin, uintptr_t end)
 
 void mt_page_flags_unmapped(const void *begin, size_t bytes)
 {
-	uint64_t mask = enter();
 
+	enter();
 	mt_ranges_remove(&mapped, (uintptr_t)begin, (uintptr_t)begin + bytes);
 	forget((uintptr_t)begin, (uintptr_t)begin + bytes);
-	leave(mask);
+	leave();
 }
 
 /* ---- what the program does ---- */
@@ -118,15 +111,18 @@ static struct mt_ranges *set_of(long number, long argument)
 	}
 }
 
+/* A handler that has interrupted this thread's change of the sets goes unnoted. */
 static MT_COLD void note(struct mt_ranges *set, uintptr_t begin, uintptr_t end)
 {
 	int kept = errno;
-	uint64_t mask = enter();
 
+	if (is_ours)
+		return;
+	enter();
 	if (mt_ranges_overlap(&mapped, begin, end) ||
 	    mt_brk_range_overlaps((void *)begin, end - begin))
 		mt_ranges_add(set, begin, end);
-	leave(mask);
+	leave();
 	errno = kept;
 }
 
@@ -159,12 +155,13 @@ static MT_COLD bool replace_noted(void *begin, size_t bytes, bool also_advised)
 {
 	uintptr_t first = (uintptr_t)begin, end = first + bytes;
 	int kept = errno;
-	uint64_t mask = enter();
-	bool is_replaced = (mt_ranges_overlap(&flagged, first, end) ||
-			    (also_advised && mt_ranges_overlap(&advised, first, end))) &&
-			   replace(begin, bytes);
+	bool is_replaced;
 
-	leave(mask);
+	enter();
+	is_replaced = (mt_ranges_overlap(&flagged, first, end) ||
+		       (also_advised && mt_ranges_overlap(&advised, first, end))) &&
+		      replace(begin, bytes);
+	leave();
 	errno = kept;
 	return is_replaced;
 }
@@ -182,29 +179,27 @@ bool mt_page_flags_purged(void *begin, size_t bytes)
 
 void mt_page_flags_leave_out(void *begin, size_t bytes)
 {
-	uint64_t mask;
-
 	if (bytes < UNDUMPED_LEAST_BYTES ||
 	    mt_raw_syscall(SYS_madvise, begin, bytes, MADV_DONTDUMP) != 0)
 		return;
-	mask = enter();
+	enter();
 	mt_ranges_add(&undumped, (uintptr_t)begin, (uintptr_t)begin + bytes);
-	leave(mask);
+	leave();
 }
 
 /* All of a range that was left out, up to a size, since small pieces come one after another. */
 static MT_COLD void dump_again(uintptr_t begin, uintptr_t end)
 {
 	int kept = errno;
-	uint64_t mask = enter();
 
+	enter();
 	while (end - begin < UNDUMPED_LEAST_BYTES && mt_ranges_overlap(&undumped, end, end + 1))
 		end += mt_os_page_bytes();
 	if (mt_ranges_overlap(&undumped, begin, end)) {
 		(void)mt_raw_syscall(SYS_madvise, begin, end - begin, MADV_DODUMP);
 		mt_ranges_remove(&undumped, begin, end);
 	}
-	leave(mask);
+	leave();
 	errno = kept;
 }
 
@@ -222,31 +217,27 @@ static void move(struct mt_ranges *set, uintptr_t to, uintptr_t from, size_t byt
 
 void mt_page_flags_moved(void *to, const void *from, size_t bytes)
 {
-	uint64_t mask;
-
 	if (mt_likely(!mt_page_flags_any()))
 		return;
-	mask = enter();
+	enter();
 	move(&flagged, (uintptr_t)to, (uintptr_t)from, bytes);
 	move(&advised, (uintptr_t)to, (uintptr_t)from, bytes);
-	leave(mask);
+	leave();
 }
 
 /* ---- fork ---- */
 
 void mt_page_flags_fork_prepare(void)
 {
-	fork_mask = enter();
+	mt_lock_fork_prepare(&lock, is_ours);
 }
 
 void mt_page_flags_fork_parent(void)
 {
-	leave(fork_mask);
+	mt_lock_fork_parent(&lock, is_ours);
 }
 
 void mt_page_flags_fork_child(void)
 {
 	mt_lock_reset(&lock);
-	(void)mt_raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, &fork_mask, NULL,
-			     KERNEL_SIGSET_BYTES);
 }

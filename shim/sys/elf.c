@@ -341,13 +341,17 @@ static bool match_several(const struct mt_elf_object *object, void *context)
 	return true;
 }
 
+static void find_several(bool (*match)(const struct mt_elf_object *object, void *context),
+			 struct several_query *query)
+{
+	for (size_t i = 0; i < query->count; i++)
+		query->out[i] = NULL;
+	(void)mt_elf_walk_first(match, query);
+}
+
 void mt_elf_libc_functions(const char *const *names, void **out, size_t count)
 {
-	struct several_query query = {.names = names, .out = out, .count = count};
-
-	for (size_t i = 0; i < count; i++)
-		out[i] = NULL;
-	(void)mt_elf_walk_first(match_several, &query);
+	find_several(match_several, &(struct several_query){names, out, count});
 }
 
 /* A second copy of this library only passes on. */
@@ -376,11 +380,7 @@ static bool match_next(const struct mt_elf_object *object, void *context)
 
 void mt_elf_next_functions(const char *const *names, void **out, size_t count)
 {
-	struct several_query query = {.names = names, .out = out, .count = count};
-
-	for (size_t i = 0; i < count; i++)
-		out[i] = NULL;
-	(void)mt_elf_walk_first(match_next, &query);
+	find_several(match_next, &(struct several_query){names, out, count});
 }
 
 /* Always ends the walk at libc.so.6: objects after it may be unloaded meanwhile. */

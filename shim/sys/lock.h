@@ -79,6 +79,35 @@ static inline void mt_lock_unlock(struct mt_lock *lock)
  * threads of the program wait for. */
 void mt_lock_unlock_and_yield(struct mt_lock *lock);
 
+/* As mt_lock_lock and mt_lock_unlock, for a lock that fork takes: a signal handler that interrupts
+ * the holder may fork. *is_ours, of the calling thread: it has the lock, or waits for it. Signals
+ * are not blocked: a thread that unblocks them may take one that the kernel has given to another
+ * thread. */
+static inline void mt_lock_lock_noted(struct mt_lock *lock, bool *is_ours)
+{
+	*is_ours = true; /* first: a handler must not wait for the lock */
+	mt_lock_lock(lock);
+}
+
+static inline void mt_lock_unlock_noted(struct mt_lock *lock, bool *is_ours)
+{
+	mt_lock_unlock(lock);
+	*is_ours = false;
+}
+
+/* The prepare and parent steps of fork for such a lock. */
+static inline void mt_lock_fork_prepare(struct mt_lock *lock, bool is_ours)
+{
+	if (!is_ours)
+		mt_lock_lock(lock);
+}
+
+static inline void mt_lock_fork_parent(struct mt_lock *lock, bool is_ours)
+{
+	if (!is_ours)
+		mt_lock_unlock(lock);
+}
+
 /* Unlocks in a forked child, where the thread that held the lock may not exist. */
 static inline void mt_lock_reset(struct mt_lock *lock)
 {
