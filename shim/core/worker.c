@@ -4,7 +4,6 @@
 #include <limits.h>
 #include <linux/close_range.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -176,7 +175,7 @@ static bool may_have_message_queue(void)
 	for (int fd = 0; fd < COPIED_FDS; fd++) {
 		long length;
 
-		(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		mt_format(path, sizeof(path), "/proc/self/fd/%d", fd);
 		length = mt_raw_syscall(__NR_readlinkat, AT_FDCWD, path, target, sizeof(target));
 		if (length > 1 && target[0] == '/' &&
 		    memchr(target + 1, '/', (size_t)length - 1) == NULL)
