@@ -358,16 +358,18 @@ static void judge_past_malloc(const struct mt_facts *facts, struct mt_diagnosis 
 }
 
 /* Whether what the allocator counts settles a growth of RSS: memory that is neither live nor free
- * in the heap does not grow, so that live memory decides. Or nothing can be said, since live memory
- * has been seen in too few rounds. */
+ * in the heap does not grow, or not fast enough, so that live memory decides. Or nothing can be
+ * said, since live memory has been seen in too few rounds. */
 static bool is_explained(const struct mt_facts *facts, const struct mt_diagnosis *out)
 {
 	if (!facts->awake)
 		return false;
 	if (out->live.doubt == MT_TREND_FEW_ROUNDS)
 		return true;
-	return has_other(facts) && out->other.doubt == MT_TREND_SURE &&
-	       out->other.shape != MT_TREND_GROWS;
+	if (!has_other(facts) || out->other.shape == MT_TREND_GROWS)
+		return false;
+	return out->other.doubt == MT_TREND_SURE ||
+	       out->other.slope_high < out->rss.slope * UNEXPLAINED_SHARE;
 }
 
 /* The part of the growth of RSS that nothing explains; 0 where it is small, or RSS does not grow.

@@ -207,13 +207,13 @@ def test_a_tree_is_diagnosed_as_a_whole_and_one_by_one(ctl, fake, spawn, plain, 
 	parent = spawn([PYTHON, "-c", script, FAKE, library, mt_dir, *options], plain)
 	assert parent.stdout.readline() == "ready\n"
 
-	done = ctl("diagnose", parent.pid, FOR, "--tree", "--no-trim", "--json")
+	done = ctl("diagnose", parent.pid, "--for=4", "--tree", "--no-trim", "--json")
 	said = json.loads(done.stdout)
 
 	assert done.returncode == VERDICTS["hoard"], done.stderr
 	assert sorted(one["verdict"] for one in said["processes"]) == ["healthy", "unknown"]
 	assert said["family"]["processes_count"] == 3 and said["family"]["pss_bytes"] > 0
-	text = ctl("diagnose", parent.pid, FOR, "--tree", "--no-trim").stdout
+	text = ctl("diagnose", parent.pid, "--for=4", "--tree", "--no-trim").stdout
 	assert re.search(r"^hoard: process \d+ \(\w+", text) and "3 processes hold" in text
 	assert "does not carry the shim" in text
 
