@@ -23,6 +23,11 @@
 
 #define FORK_WAIT_NS MT_NS_PER_S
 
+/* 200 ms in all: jemalloc starts in 1 ms; the forking thread itself may allocate in a handler of
+ * fork, where it waits without effect. */
+#define WAKE_WAIT_NS 100000u
+#define WAKE_WAITS   2000u
+
 /* The parameters of mallopt(3) before a program calls it: DEFAULT_MMAP_THRESHOLD of glibc, and
  * arenas per processor on 64-bit machines. */
 #define LIBC_MMAP_THRESHOLD (128 << 10)
@@ -71,10 +76,22 @@ bool mt_asleep_is_awake(void)
 
 static void stay(const char *reason);
 
+/* As mt_asleep_wake. Where another thread starts jemalloc or forks, waits for it: a process that
+ * gave the range up meanwhile would stay on libc's malloc for good. */
+static bool wake_patiently(void)
+{
+	for (unsigned i = 0; i < WAKE_WAITS && !mt_asleep_wake(); i++) {
+		if (!mt_lock_is_locked(&wake_lock))
+			return mt_asleep_is_awake();
+		mt_os_sleep_ns(WAKE_WAIT_NS);
+	}
+	return mt_asleep_is_awake();
+}
+
 /* A block of libc's outside the brk heap. Returns whether it may be handed out all the same. */
 static bool accept_outside(void)
 {
-	if (mt_asleep_wake() || !mt_brk_range_give_up())
+	if (wake_patiently() || !mt_brk_range_give_up())
 		return false;
 	stay("libc's malloc does not use the brk heap");
 	return true;

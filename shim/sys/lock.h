@@ -74,6 +74,12 @@ static inline void mt_lock_unlock(struct mt_lock *lock)
 		mt_lock_wake(lock);
 }
 
+/* Returns whether any thread holds the lock at this moment. */
+static inline bool mt_lock_is_locked(const struct mt_lock *lock)
+{
+	return atomic_load_explicit(&lock->word, memory_order_relaxed) != 0;
+}
+
 /* Releases the lock. Where a thread sleeps on it, gives that thread up to 1 ms to take it first, so
  * that a caller that locks again at once does not starve it. Call it with no other lock held that
  * threads of the program wait for. */

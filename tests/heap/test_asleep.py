@@ -20,6 +20,10 @@ def test_one_block_of_a_megabyte_wakes_it_up(says):
 	assert says("large") == "before: glibc\n1 MB: jemalloc\n"
 
 
+def test_two_threads_that_make_their_first_large_block_at_the_same_moment_wake_it_up(says):
+	assert says("crowd", 60) == "60 on jemalloc\n"
+
+
 def test_a_process_whose_one_block_is_large_has_its_worker_before_it_calls_malloc_again(says):
 	assert says("one") == "2 threads\n"
 

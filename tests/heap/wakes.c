@@ -3,6 +3,8 @@
  *   small    3 MB of small blocks, and malloc_trim, mallinfo2 and mallopt
  *   large    one block of 1 MB
  *   one      one block of 40 MB, after which malloc is not called: how many threads there are
+ *   crowd    COUNT children in turn: in each, two threads make their first large block at the same
+ *            moment; how many children are on jemalloc then
  *   live     8 MB of small blocks; old ones are moved, all are freed: the live bytes counted
  *   threads  COUNT children in turn: in each, threads make, move and free each other's blocks,
  *            while the process wakes up. Every block is checked. In half of the children a thread
@@ -219,6 +221,44 @@ static const char *allocator(void)
 
 	*(void **)&type = dlsym(RTLD_DEFAULT, "mt_allocator_type");
 	return type ? type() : "none";
+}
+
+/* ---- woken up by two threads at the same moment ---- */
+
+static void *make_large(void *argument)
+{
+	static _Atomic unsigned arrived;
+	char *volatile block;
+
+	(void)argument;
+	for (arrived++; arrived < 2;)
+		continue;
+	block = malloc((size_t)40 << 20);
+	block[0] = 1;
+	free(block);
+	return NULL;
+}
+
+static int in_a_crowd(unsigned count)
+{
+	unsigned awake = 0;
+
+	for (unsigned i = 0; i < count; i++) {
+		pid_t child = fork();
+		pthread_t threads[2];
+		int status = -1;
+
+		for (unsigned j = 0; child == 0 && j < 2; j++)
+			pthread_create(&threads[j], NULL, make_large, NULL);
+		for (unsigned j = 0; child == 0 && j < 2; j++)
+			pthread_join(threads[j], NULL);
+		if (child == 0)
+			_exit(strcmp(allocator(), "jemalloc") != 0);
+		waitpid(child, &status, 0);
+		awake += status == 0;
+	}
+	printf("%u on jemalloc\n", awake);
+	return 0;
 }
 
 /* ---- woken up inside libc's malloc ---- */
@@ -482,6 +522,8 @@ int main(int argc, char **argv)
 
 	if (strcmp(how, "threads") == 0)
 		return many_processes((unsigned)atoi(argv[2]));
+	if (strcmp(how, "crowd") == 0)
+		return in_a_crowd((unsigned)atoi(argv[2]));
 	for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 		if (strcmp(how, all[i].name) == 0)
 			return all[i].run();
