@@ -15,7 +15,8 @@ jemalloc_hooked := $(jemalloc_called) madvise munmap readlink clock_gettime sysc
 	creat _Unwind_Backtrace _Unwind_GetIP log exp round
 
 # What becomes of free ranges of pages (heap/jemalloc_unmap.c): calls of the first come to us, and ours call the rest.
-jemalloc_extent_calls := ecache_alloc_grow ecache_dalloc extent_dalloc_wrapper ehooks_default_destroy_impl
+jemalloc_extent_calls := ecache_alloc_grow ecache_dalloc extent_dalloc_wrapper ehooks_default_destroy_impl \
+	emap_try_acquire_edata_neighbor emap_try_acquire_edata_neighbor_expand
 jemalloc_extents := $(jemalloc_extent_calls) ecache_alloc extent_destroy_wrapper emap_deregister_boundary emap_register_boundary \
 	arena_retain_grow_limit_get_set
 
@@ -86,7 +87,7 @@ jemalloc_lacks += what tells of heap errors: MT_CHECK finds none;
 endif
 
 # Address space that goes back (heap/jemalloc_unmap.c).
-ifneq ($(call jemalloc_has,$(jemalloc_extents) arenas arena_emap_global manual_arena_base narenas_total_get),)
+ifneq ($(call jemalloc_has,$(jemalloc_extents) $(jemalloc_errors) arenas manual_arena_base narenas_total_get),)
 jemalloc_link += $(foreach name,$(jemalloc_extent_calls),-Wl,--wrap=je_$(name))
 else
 jemalloc_lacks += the end of free extents: address space stays mapped under RLIMIT_AS;

@@ -20,17 +20,13 @@
 /* A small block and a large one, past every thread's cache. */
 #define SMALL_BYTES 64u
 #define LARGE_BYTES (128u << 10)
-/* room for jemalloc's cache of what it has looked up, which has some 400 */
-#define CONTEXT_BYTES 1024
 
 /* Where bits of struct mt_extent has what. */
 #define STATE_SHIFT      17
 #define STATE_MASK       7u /* 0: in use */
 #define FREE_COUNT_SHIFT 28 /* up to the regions of 8 bytes in a page, and one bit more */
 
-/* A leaf of the tree by address, include/jemalloc/internal/rtree.h of 5.3: the address of the
- * extent, with a sign, and flags below and above it. */
-#define LEAF_ADDRESS(leaf) ((uint64_t)((int64_t)((leaf) << 16) >> 16) & ~(uint64_t)127)
+/* The flags of a leaf. */
 #define LEAF_IS_SLAB(leaf) ((leaf)&1)
 #define LEAF_STATE(leaf)   ((leaf) >> 2 & STATE_MASK)
 
@@ -67,21 +63,6 @@ static MT_COLD _Noreturn void fail(const char *call, const char *what)
 	abort();
 }
 
-/* Returns 0 where there is no leaf. */
-static uint64_t leaf_of(const void *ptr)
-{
-	uint64_t context[CONTEXT_BYTES / sizeof(uint64_t)] = {0};
-	const uint64_t *leaf = __real_je_rtree_leaf_elm_lookup_hard(
-		NULL, je_arena_emap_global, context, (uintptr_t)ptr, false, false);
-
-	return leaf ? __atomic_load_n(leaf, __ATOMIC_ACQUIRE) : 0;
-}
-
-static const struct mt_extent *extent_of(uint64_t leaf)
-{
-	return (const struct mt_extent *)LEAF_ADDRESS(leaf);
-}
-
 static unsigned int state_of(const struct mt_extent *extent)
 {
 	return __atomic_load_n(&extent->bits, __ATOMIC_RELAXED) >> STATE_SHIFT & STATE_MASK;
@@ -97,8 +78,8 @@ static bool is_region_free(const struct mt_extent *slab, size_t region)
 
 static bool try_small(const char *block)
 {
-	uint64_t leaf = leaf_of(block);
-	const struct mt_extent *slab = extent_of(leaf);
+	uint64_t leaf = mt_extent_leaf(block);
+	const struct mt_extent *slab = MT_LEAF_EXTENT(leaf);
 	size_t offset;
 
 	if (!slab || !LEAF_IS_SLAB(leaf) || LEAF_STATE(leaf) || state_of(slab) ||
@@ -111,8 +92,8 @@ static bool try_small(const char *block)
 
 static bool try_large(char *block)
 {
-	uint64_t leaf = leaf_of(block);
-	const struct mt_extent *extent = extent_of(leaf);
+	uint64_t leaf = mt_extent_leaf(block);
+	const struct mt_extent *extent = MT_LEAF_EXTENT(leaf);
 	bool fits = extent && !LEAF_IS_SLAB(leaf) && !LEAF_STATE(leaf) && !state_of(extent) &&
 		    extent->address == block;
 
@@ -155,8 +136,8 @@ static void check_region(const char *call, const struct mt_extent *slab, const c
 
 void mt_jemalloc_errors_check(const char *call, const void *ptr)
 {
-	uint64_t leaf = leaf_of(ptr);
-	const struct mt_extent *extent = extent_of(leaf);
+	uint64_t leaf = mt_extent_leaf(ptr);
+	const struct mt_extent *extent = MT_LEAF_EXTENT(leaf);
 
 	if (!is_known)
 		return;
@@ -194,7 +175,7 @@ uint64_t *__wrap_je_rtree_leaf_elm_lookup_hard(void *thread, void *tree, void *c
 /* A page of which the tree knows nothing looks like a sampled block of 8 bytes. */
 void __wrap_je_arena_dalloc_promoted(void *thread, void *ptr, void *cache, bool slow)
 {
-	if (is_known && !extent_of(leaf_of(ptr)))
+	if (is_known && !MT_LEAF_EXTENT(mt_extent_leaf(ptr)))
 		fail("free()", "invalid pointer");
 	__real_je_arena_dalloc_promoted(thread, ptr, cache, slow);
 }

@@ -1,5 +1,6 @@
 /* heap/jemalloc_extent.h -- how jemalloc 5.3 describes a range of pages: the beginning of struct
- * edata_s, include/jemalloc/internal/edata.h. Inline only. Any thread that owns the extent. */
+ * edata_s, include/jemalloc/internal/edata.h, and the leaf of its tree by address that names the
+ * extent, include/jemalloc/internal/rtree.h. Takes no lock, never allocates. */
 #ifndef MT_HEAP_JEMALLOC_EXTENT_H
 #define MT_HEAP_JEMALLOC_EXTENT_H
 
@@ -15,6 +16,23 @@ struct mt_extent {
 	uint64_t others[5];
 	uint64_t free_regions[]; /* of a slab: a bit for each region, set where it is free */
 };
+
+#define MT_EXTENT_ARENA_MASK 0xfffu /* of bits: the number of the arena */
+
+/* A leaf: the address of the extent, with a sign, and flags below and above it. */
+#define MT_LEAF_EXTENT(leaf)                                                                       \
+	((struct mt_extent *)((uint64_t)((int64_t)((leaf) << 16) >> 16) & ~(uint64_t)127))
+
+#pragma GCC visibility push(hidden)
+
+/* Returns the leaf of the page at this address; 0 where there is none, or where jemalloc's version
+ * is not known. Any thread. The extent may change at once if the caller does not own it; its memory
+ * stays mapped. */
+uint64_t mt_extent_leaf(const void *address);
+
+#pragma GCC visibility pop
+
+/* ---- of an extent that the caller owns ---- */
 
 static inline uint64_t mt_extent_whole_pages(uint64_t value)
 {

@@ -63,6 +63,19 @@ extern void __real_je_ehooks_default_destroy_impl(void *address, size_t bytes)
 	__attribute__((weak));
 void __wrap_je_ehooks_default_destroy_impl(void *address, size_t bytes);
 
+extern void *__real_je_emap_try_acquire_edata_neighbor(void *thread, void *emap,
+						       struct mt_extent *extent, int pai,
+						       int state, bool forward)
+	__attribute__((weak));
+void *__wrap_je_emap_try_acquire_edata_neighbor(void *thread, void *emap, struct mt_extent *extent,
+						int pai, int state, bool forward);
+extern void *__real_je_emap_try_acquire_edata_neighbor_expand(void *thread, void *emap,
+							      struct mt_extent *extent, int pai,
+							      int state) __attribute__((weak));
+void *__wrap_je_emap_try_acquire_edata_neighbor_expand(void *thread, void *emap,
+						       struct mt_extent *extent, int pai,
+						       int state);
+
 static _Atomic size_t kept_bytes;  /* 0: address space is not returned; no ordering */
 static _Atomic size_t least_bytes; /* smaller extents stay mapped; likewise */
 static _Atomic size_t freed_bytes; /* since the last purge of ours; counter, no ordering */
@@ -154,6 +167,41 @@ void *__wrap_je_ecache_alloc_grow(void *thread, void *pac, void *hooks, void *ca
 	if (extent)
 		mt_page_flags_used(mt_extent_begin(extent), mt_extent_bytes(extent));
 	return extent;
+}
+
+/* ---- neighbours ---- */
+
+/* jemalloc joins an extent with its neighbour unless that one begins a mapping: it takes it for
+ * granted that extents of one mapping have one arena. What lies behind a hole no longer begins with
+ * its mapping, and the hole may be mapped again for another arena. The arena of an extent's record
+ * never changes, so that it may be read without the other arena's lock. */
+static bool is_beside_another_arena(const struct mt_extent *extent, bool forward)
+{
+	const char *beside = forward ? mt_extent_begin(extent) + mt_extent_bytes(extent)
+				     : mt_extent_begin(extent) - 1;
+	const struct mt_extent *neighbour;
+
+	if (mt_likely(!atomic_load_explicit(&kept_bytes, memory_order_relaxed)))
+		return false;
+	neighbour = MT_LEAF_EXTENT(mt_extent_leaf(beside));
+	return neighbour && ((__atomic_load_n(&neighbour->bits, __ATOMIC_RELAXED) ^ extent->bits) &
+			     MT_EXTENT_ARENA_MASK);
+}
+
+void *__wrap_je_emap_try_acquire_edata_neighbor(void *thread, void *emap, struct mt_extent *extent,
+						int pai, int state, bool forward)
+{
+	if (is_beside_another_arena(extent, forward))
+		return NULL;
+	return __real_je_emap_try_acquire_edata_neighbor(thread, emap, extent, pai, state, forward);
+}
+
+void *__wrap_je_emap_try_acquire_edata_neighbor_expand(void *thread, void *emap,
+						       struct mt_extent *extent, int pai, int state)
+{
+	if (is_beside_another_arena(extent, true))
+		return NULL;
+	return __real_je_emap_try_acquire_edata_neighbor_expand(thread, emap, extent, pai, state);
 }
 
 /* ---- when ---- */

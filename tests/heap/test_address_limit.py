@@ -20,6 +20,13 @@ def test_address_space_can_be_mapped_again_once_all_blocks_are_freed(run, env, b
 	assert threads == 20 and mapped_mb >= min(wanted_mb, LIMIT_MB * 2 // 3), (got.stdout, expected.stdout)
 
 
+def test_threads_that_fill_and_free_the_limit_in_turns_end_well(run, env, compile_c):
+	"""What jemalloc mapped into a hole for one arena was joined with a free extent of another arena."""
+	got = run([compile_c("threads_at_limit.c", "-pthread"), 16], env(), timeout=120)
+
+	assert got.stdout == "16\n", got.stderr
+
+
 SURVIVES = r"""
 import mmap, resource, sys, threading
 kind, what = sys.argv[1:]
