@@ -64,9 +64,8 @@ extern void __real_je_ehooks_default_destroy_impl(void *address, size_t bytes)
 void __wrap_je_ehooks_default_destroy_impl(void *address, size_t bytes);
 
 extern void *__real_je_emap_try_acquire_edata_neighbor(void *thread, void *emap,
-						       struct mt_extent *extent, int pai,
-						       int state, bool forward)
-	__attribute__((weak));
+						       struct mt_extent *extent, int pai, int state,
+						       bool forward) __attribute__((weak));
 void *__wrap_je_emap_try_acquire_edata_neighbor(void *thread, void *emap, struct mt_extent *extent,
 						int pai, int state, bool forward);
 extern void *__real_je_emap_try_acquire_edata_neighbor_expand(void *thread, void *emap,
