@@ -98,17 +98,6 @@ static bool read_counters(const struct mt_thread_counters *counters, uint64_t *o
 	return true;
 }
 
-/* The first question may make the allocator know this thread, and so call mt_account_thread_born:
- * not under the lock. */
-static bool prime_reader(void)
-{
-	mt_account_reader read = atomic_load_explicit(&reader, memory_order_acquire);
-	uint64_t allocated;
-	uint64_t freed;
-
-	return !read || read(NULL, &allocated, &freed);
-}
-
 static void link_thread(struct mt_thread_counters *counters)
 {
 	struct mt_thread_counters **first;
@@ -352,9 +341,9 @@ static bool look_at_all(void)
 
 bool mt_account_read(struct mt_account_totals *out)
 {
-	bool known = started && prime_reader();
+	bool known;
 
-	if (!known)
+	if (!started)
 		return false;
 	lock_list();
 	known = look_at_all();
@@ -433,10 +422,6 @@ void mt_account_fork_child(void)
 	}
 	memcpy(left, shards, sizeof(left));
 	memset(shards, 0, sizeof(shards));
-	/* Asking the allocator builds its tables again in each child; most children have nobody's
-	 * counters to fold. */
-	if (linked_count > 1 || (linked_count == 1 && !mt_thread_counters.linked))
-		(void)prime_reader();
 	linked_count = 0;
 	active_threads_count = 0;
 	is_partial_sum_good = false;

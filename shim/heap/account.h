@@ -52,8 +52,8 @@ struct mt_account_totals {
 	uint64_t threads_count;
 };
 
-/* Reads what an allocator has counted for a thread. counters: as passed to mt_account_thread_born;
- * NULL: only prepares the next call. Returns false while it cannot be known. */
+/* Reads what an allocator has counted for a thread. counters: as passed to mt_account_thread_born,
+ * or NULL: nothing. Returns false while it cannot be known. */
 typedef bool (*mt_account_reader)(const void *counters, uint64_t *out_allocated,
 				  uint64_t *out_freed);
 

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -69,11 +68,11 @@ static const char *conf;
 static bool conf_was_read;
 
 /* Where, from the address that jemalloc announces for a thread, its two byte counters lie; the same
- * for all threads, since both are in one thread-local object. Found by asking once. */
-static _Atomic ptrdiff_t allocated_offset;
-static _Atomic ptrdiff_t freed_offset;
-/* 0 not asked, 1 known, -1 unknown for good; release/acquire with the two above */
-static _Atomic int offsets_state;
+ * for all threads, since both are in one thread-local object. Written before another thread uses
+ * jemalloc. */
+static bool offsets_are_known;
+static ptrdiff_t allocated_offset;
+static ptrdiff_t freed_offset;
 static MT_TLS const char *own_counters;
 
 /* ---- what jemalloc asks of libc, and gets from us ---- */
@@ -323,24 +322,19 @@ int je_posix_memalign(void **out, size_t alignment, size_t size)
 
 /* ---- account ---- */
 
-static bool ask_offsets(void)
+/* On the thread that has just begun jemalloc: asking enters a thread into its list. */
+static void find_offsets(void)
 {
 	uint64_t *allocated = NULL;
 	uint64_t *freed = NULL;
 	size_t bytes = sizeof(allocated);
-	bool known;
 
-	/* Asking makes this thread known to jemalloc first, if it was not. */
-	known = je_mallctl("thread.allocatedp", &allocated, &bytes, NULL, 0) == 0 &&
-		je_mallctl("thread.deallocatedp", &freed, &bytes, NULL, 0) == 0 && own_counters;
-	if (known) {
-		atomic_store_explicit(&allocated_offset, (const char *)allocated - own_counters,
-				      memory_order_relaxed);
-		atomic_store_explicit(&freed_offset, (const char *)freed - own_counters,
-				      memory_order_relaxed);
-	}
-	atomic_store_explicit(&offsets_state, known ? 1 : -1, memory_order_release);
-	return known;
+	if (je_mallctl("thread.allocatedp", &allocated, &bytes, NULL, 0) != 0 ||
+	    je_mallctl("thread.deallocatedp", &freed, &bytes, NULL, 0) != 0)
+		return;
+	allocated_offset = (const char *)allocated - own_counters;
+	freed_offset = (const char *)freed - own_counters;
+	offsets_are_known = true;
 }
 
 static uint64_t read_counter(const char *at)
@@ -355,18 +349,18 @@ static uint64_t read_counter(const char *at)
 
 bool mt_jemalloc_counters(const void *counters, uint64_t *out_allocated, uint64_t *out_freed)
 {
-	int state = atomic_load_explicit(&offsets_state, memory_order_acquire);
 	const char *base = counters;
 
-	if (state < 0 || (state == 0 && !ask_offsets()))
+	if (!offsets_are_known)
 		return false;
-	*out_allocated = *out_freed = 0;
-	if (!base)
-		return true;
-	*out_allocated =
-		read_counter(base + atomic_load_explicit(&allocated_offset, memory_order_relaxed));
-	*out_freed = read_counter(base + atomic_load_explicit(&freed_offset, memory_order_relaxed));
+	*out_allocated = base ? read_counter(base + allocated_offset) : 0;
+	*out_freed = base ? read_counter(base + freed_offset) : 0;
 	return true;
+}
+
+bool mt_jemalloc_thread_has_allocated(void)
+{
+	return own_counters && offsets_are_known && read_counter(own_counters + allocated_offset);
 }
 
 /* ---- its start ---- */
@@ -402,6 +396,7 @@ const char *mt_jemalloc_begins(void)
 	first = je_malloc(1);
 	reason = first ? misfit() : refusal();
 	if (!reason) {
+		find_offsets();
 		mt_jemalloc_errors_begin();
 		mt_jemalloc_arena_begin();
 		mt_jemalloc_large_begin();

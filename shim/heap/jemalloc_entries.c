@@ -141,7 +141,8 @@ MT_HEAP_ALLOCATING(X)
  * frees some of its own under locks that the start of a thread takes. */
 static MT_COLD void event_free(void *ptr)
 {
-	bool is_large = awake_malloc_usable_size(ptr) >= MT_JEMALLOC_LARGE_LEAST;
+	bool is_large = mt_jemalloc_thread_has_allocated() &&
+			awake_malloc_usable_size(ptr) >= MT_JEMALLOC_LARGE_LEAST;
 
 	direct_ops.free(ptr);
 	if (is_large)

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "core/log.h"
+#include "heap/jemalloc.h"
 #include "heap/jemalloc_arena.h"
 #include "heap/jemalloc_check.h"
 #include "heap/jemalloc_errors.h"
@@ -89,7 +90,8 @@ void __wrap_je_large_dalloc(void *thread, void *extent)
 	mt_jemalloc_errors_check_large(extent);
 	bytes = bytes_of(thread, extent);
 	__real_je_large_dalloc(thread, extent);
-	if (mt_unlikely(bytes >= MT_JEMALLOC_LARGE_LEAST) && on_freed)
+	if (mt_unlikely(bytes >= MT_JEMALLOC_LARGE_LEAST) && on_freed &&
+	    mt_jemalloc_thread_has_allocated())
 		on_freed();
 }
 

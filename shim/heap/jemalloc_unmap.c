@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include "core/init.h"
+#include "heap/jemalloc.h"
 #include "heap/jemalloc_arena.h"
 #include "heap/jemalloc_extent.h"
 #include "heap/jemalloc_names.h"
@@ -235,7 +236,7 @@ void __wrap_je_ecache_dalloc(void *thread, void *pac, void *hooks, void *cache, 
 	if (mt_likely(!kept))
 		return;
 	bytes += atomic_fetch_add_explicit(&freed_bytes, bytes, memory_order_relaxed);
-	if (bytes >= kept && mt_state_is_own_process())
+	if (bytes >= kept && mt_state_is_own_process() && mt_jemalloc_thread_has_allocated())
 		purge_all();
 }
 

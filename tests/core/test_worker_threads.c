@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "heap/account.h"
+#include "heap/jemalloc.h"
 #include "heap/backend.h"
 #include "core/config.h"
 #include "sys/lock_check.h"
@@ -68,7 +69,7 @@ static void begin(void)
 	mt_account_start(mt_jemalloc_counters, NULL);
 	/* Its beginnings before there are threads: how it tells them of it, ThreadSanitizer does
 	 * not see. */
-	mt_backend()->ops->free(mt_backend()->ops->malloc(1));
+	cr_assert_null(mt_jemalloc_begins());
 }
 
 static void end(void)

@@ -27,6 +27,14 @@ def test_threads_that_fill_and_free_the_limit_in_turns_end_well(run, env, compil
 	assert got.stdout == "16\n", got.stderr
 
 
+@pytest.mark.parametrize("allocator", ["auto", "jemalloc"])
+def test_threads_that_free_memory_of_others_in_their_end_leave_nothing_behind(run, env, compile_c, allocator):
+	"""A purge entered such a thread into jemalloc's list of threads, and its stack was unmapped."""
+	got = run([compile_c("ending_threads.c", "-pthread"), 100000], env(ALLOCATOR=allocator), timeout=120)
+
+	assert (got.returncode, got.stdout) == (0, "done\n"), got.stderr
+
+
 SURVIVES = r"""
 import mmap, resource, sys, threading
 kind, what = sys.argv[1:]
