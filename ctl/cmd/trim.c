@@ -135,9 +135,11 @@ static void print_gc(const struct mt_stats_cleanup *cleanup)
 		     "returns");
 	else if (cleanup->gc_state == MT_GC_BLOCKED)
 		puts("  gc waits: the main thread is in a system call; it runs as soon as it "
-		     "returns");
+		     "returns, or on a thread of its own after 2 s");
 	else if (cleanup->gc_state == MT_GC_SHARED)
 		puts("  gc is left out: it would copy memory that is shared with forked processes");
+	if (cleanup->frameworks & MT_FRAMEWORK_ARROW)
+		puts("  pyarrow's memory pool has returned what it did not use");
 }
 
 /* The caches that were emptied, or why none was. */
@@ -154,7 +156,7 @@ static void print_gpu(const struct mt_stats_cleanup *cleanup)
 		return;
 	fputs("  GPU caches emptied: the pool's and the driver's", stdout);
 	for (size_t i = 0; (word = mt_stats_word_framework(i, &bit)); i++)
-		if (cleanup->frameworks & bit)
+		if (cleanup->frameworks & bit & MT_FRAMEWORK_DEVICES)
 			printf(", %s", word);
 	putchar('\n');
 }

@@ -352,6 +352,7 @@ static void judge_past_malloc(const struct mt_facts *facts, struct mt_diagnosis 
 	if (mt_diagnose_variable(facts, "PYTHONMALLOC") && facts->is_python)
 		mt_finding_advise(finding, "Restart it without PYTHONMALLOC: Python's objects then "
 					   "live where the shim can purge (MT_PYTHON_MALLOC).");
+	mt_diagnose_advise_ways_back(facts, finding);
 	mt_finding_advise(finding,
 			  "See its mappings, and what of them the kernel holds: mtctl look %d.",
 			  (int)facts->process.pid);

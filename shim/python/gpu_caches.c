@@ -297,12 +297,12 @@ static void read_torch(struct mt_python_gpu_figures *out)
 	release(cuda);
 }
 
-/* ---- CuPy ---- */
+/* ---- CuPy, pyarrow ---- */
 
-static bool empty_pool(void *cupy, const char *getter)
+static bool empty_pool(void *module, const char *getter, const char *method)
 {
-	void *pool = call_method(cupy, getter);
-	bool done = pool && call_succeeds(pool, "free_all_blocks");
+	void *pool = call_method(module, getter);
+	bool done = pool && call_succeeds(pool, method);
 
 	release(pool);
 	return done;
@@ -312,11 +312,21 @@ static bool empty_pool(void *cupy, const char *getter)
 static bool empty_cupy(void)
 {
 	void *cupy = find_module("cupy");
-	bool done = cupy && empty_pool(cupy, "get_default_memory_pool");
+	bool done = cupy && empty_pool(cupy, "get_default_memory_pool", "free_all_blocks");
 
 	if (cupy)
-		(void)empty_pool(cupy, "get_default_pinned_memory_pool");
+		(void)empty_pool(cupy, "get_default_pinned_memory_pool", "free_all_blocks");
 	release(cupy);
+	return done;
+}
+
+/* Memory of the host, from the jemalloc or mimalloc in libarrow. */
+static bool empty_arrow(void)
+{
+	void *arrow = find_module("pyarrow");
+	bool done = arrow && empty_pool(arrow, "default_memory_pool", "release_unused");
+
+	release(arrow);
 	return done;
 }
 
@@ -392,6 +402,7 @@ static const struct framework {
 	{MT_FRAMEWORK_TORCH, "torch", empty_torch_both},
 	{MT_FRAMEWORK_CUPY, "cupy", empty_cupy},
 	{MT_FRAMEWORK_NUMBA, NUMBA_DRIVER, empty_numba},
+	{MT_FRAMEWORK_ARROW, "pyarrow", empty_arrow},
 };
 
 static bool is_imported(const char *name)

@@ -317,8 +317,8 @@ static enum mt_gc_state wait_done(bool long_wait)
 		main_thread = mt_eval_breaker_set(&call.state, CALL_QUEUED);
 		if (main_thread != MT_MAIN_WAITS)
 			ran_ns = now;
-		is_taken = is_taken || ((is_overdue(now) || (is_idle && ran_ns == began)) &&
-					take_over());
+		is_taken = is_taken ||
+			   ((is_overdue(now) || (is_idle && ran_ns == began)) && take_over());
 		if ((now - ran_ns >= BLOCKED_TIMEOUT_NS && !long_wait && !is_taken &&
 		     seen == CALL_QUEUED) ||
 		    now - began >= TIMEOUT_NS)
