@@ -62,8 +62,8 @@ static bool find_api(void)
 	return true;
 }
 
-/* PyGILState_Ensure would do the same, but hides the moment at which the thread state is there: from
- * then on Python knows the thread, and deals with it at its end. */
+/* PyGILState_Ensure would do the same, but hides the moment at which the thread state is there.
+ * From then on Python knows the thread, and deals with it at its end. */
 static void *enter(void)
 {
 	void *state = NULL;

@@ -21,8 +21,8 @@ bool mt_gc_thread_runs(void);
 /* Ends it, and waits up to 1 s for its end. Worker thread. */
 void mt_gc_thread_stop(void);
 
-/* Has a new thread collect once, unless one still waits for the GIL or collects. Returns false where
- * nobody can start one. Does not wait. Any thread. */
+/* Has a new thread collect once, unless one still waits for the GIL or collects. Returns false
+ * where nobody can start one. Does not wait. Any thread. */
 bool mt_gc_thread_ask(void);
 
 /* Waits up to 1 s while such a thread is between may_enter and its thread state. The pending call

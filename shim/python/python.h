@@ -44,10 +44,10 @@ struct mt_python_options {
 /* Returns whether an initialised Python interpreter, not at its end, is in this process. */
 bool mt_python_is_running(void);
 
-/* Queues a collection and waits until it has run: up to 2 s, without long_wait up to 0.2 s while the
- * main thread is in a system call and has run within the last 2 s. Where pages are shared with forked processes
- * it only empties the frameworks' caches, where CUDA is used. Fills *out. Not inside the allocator.
- */
+/* Queues a collection and waits until it has run, up to 2 s. Without long_wait it waits up to 0.2 s
+ * while the main thread is in a system call and has run within the last 2 s. Where pages are shared
+ * with forked processes it only empties the frameworks' caches, where CUDA is used. Fills *out. Not
+ * inside the allocator. */
 void mt_python_collect(const struct mt_python_options *options, struct mt_python_outcome *out);
 
 /* Queues a collection without waiting; mt_python_take_late returns its outcome. Near a limit malloc
