@@ -28,7 +28,7 @@ static void add_cleanup_gpu(struct mt_table *table, const struct mt_stats_cleanu
 				       mt_stats_word_gpu_state(cleanup->gpu_state));
 
 	for (size_t i = 0; (word = mt_stats_word_framework(i, &bit)); i++)
-		if (cleanup->frameworks & bit & MT_FRAMEWORK_DEVICES)
+		if (cleanup->frameworks & bit)
 			used += (size_t)snprintf(caches + used, sizeof(caches) - used, ",%s", word);
 	mt_table_add_bytes(table, cleanup->gpu_before_bytes, cleanup->gpu_before_bytes);
 	mt_table_add_bytes(table, cleanup->gpu_before_bytes, cleanup->gpu_after_bytes);

@@ -131,15 +131,13 @@ static void print_gc(const struct mt_stats_cleanup *cleanup)
 	else if (cleanup->gc_state == MT_GC_DISABLED)
 		puts("  gc is disabled by the program");
 	else if (cleanup->gc_state == MT_GC_LATE)
-		puts("  gc is late: the main thread is busy outside Python; it runs as soon as it "
-		     "returns");
+		puts("  gc is late: the main thread is busy outside Python, or collecting takes "
+		     "long; a cleanup follows it");
 	else if (cleanup->gc_state == MT_GC_BLOCKED)
 		puts("  gc waits: the main thread is in a system call; it runs as soon as it "
 		     "returns, or on a thread of its own after 2 s");
 	else if (cleanup->gc_state == MT_GC_SHARED)
 		puts("  gc is left out: it would copy memory that is shared with forked processes");
-	if (cleanup->frameworks & MT_FRAMEWORK_ARROW)
-		puts("  pyarrow's memory pool has returned what it did not use");
 }
 
 /* The caches that were emptied, or why none was. */
@@ -156,7 +154,7 @@ static void print_gpu(const struct mt_stats_cleanup *cleanup)
 		return;
 	fputs("  GPU caches emptied: the pool's and the driver's", stdout);
 	for (size_t i = 0; (word = mt_stats_word_framework(i, &bit)); i++)
-		if (cleanup->frameworks & bit & MT_FRAMEWORK_DEVICES)
+		if (cleanup->frameworks & bit)
 			printf(", %s", word);
 	putchar('\n');
 }

@@ -77,7 +77,7 @@ static void find_cache(const struct mt_facts *facts, struct mt_diagnosis *out)
 				facts->trim.record.frameworks & MT_FRAMEWORK_TORCH
 					? " (torch.cuda.empty_cache() was called)"
 					: "");
-	if (facts->trim.record.frameworks & MT_FRAMEWORK_TORCH)
+	if (facts->trim.record.frameworks)
 		mt_finding_advise(
 			finding,
 			"Let PyTorch's own cache go back by itself: MT_FRAMEWORK_DECAY_MS=5000.");

@@ -120,8 +120,7 @@ const char *mt_stats_word_framework(size_t place, uint32_t *out_bit)
 		const char *word;
 	} frameworks[] = {{MT_FRAMEWORK_TORCH, "torch"},
 			  {MT_FRAMEWORK_CUPY, "cupy"},
-			  {MT_FRAMEWORK_NUMBA, "numba"},
-			  {MT_FRAMEWORK_ARROW, "pyarrow"}};
+			  {MT_FRAMEWORK_NUMBA, "numba"}};
 
 	if (place >= sizeof(frameworks) / sizeof(frameworks[0]))
 		return NULL;

@@ -124,7 +124,7 @@ static void print_profile(const struct mt_stats_cleanup *cleanup)
 		     "gc=%s gc_ns=%llu gc_wait_ns=%llu "
 		     "gc_collected=%llu merged=%u gpu=%s gpu_before_bytes=%llu "
 		     "gpu_after_bytes=%llu pinned_before_bytes=%llu pinned_after_bytes=%llu "
-		     "frameworks=%s%s%s%s%s",
+		     "frameworks=%s%s%s%s",
 		     reason_names[cleanup->reason], level_names[cleanup->level],
 		     (unsigned long long)cleanup->round, mt_state_allocator(), result,
 		     (unsigned long long)cleanup->rss_before_bytes,
@@ -142,7 +142,6 @@ static void print_profile(const struct mt_stats_cleanup *cleanup)
 		     cleanup->frameworks & MT_FRAMEWORK_TORCH ? "torch," : "",
 		     cleanup->frameworks & MT_FRAMEWORK_CUPY ? "cupy," : "",
 		     cleanup->frameworks & MT_FRAMEWORK_NUMBA ? "numba," : "",
-		     cleanup->frameworks & MT_FRAMEWORK_ARROW ? "pyarrow," : "",
 		     describe_pressure(cleanup, pressure, sizeof(pressure)));
 }
 

@@ -144,9 +144,7 @@ enum mt_gpu_state {
 enum mt_framework_bit {
 	MT_FRAMEWORK_TORCH = 1u << 0,
 	MT_FRAMEWORK_CUPY = 1u << 1,
-	MT_FRAMEWORK_NUMBA = 1u << 2,
-	MT_FRAMEWORK_ARROW = 1u << 3, /* memory of the host; all others of devices */
-	MT_FRAMEWORK_DEVICES = MT_FRAMEWORK_ARROW - 1
+	MT_FRAMEWORK_NUMBA = 1u << 2
 };
 
 /* Why a device was out of memory, as far as the figures tell. */

@@ -321,13 +321,13 @@ static bool empty_cupy(void)
 }
 
 /* Memory of the host, from the jemalloc or mimalloc in libarrow. */
-static bool empty_arrow(void)
+static void empty_arrow(void)
 {
 	void *arrow = find_module("pyarrow");
-	bool done = arrow && empty_pool(arrow, "default_memory_pool", "release_unused");
 
+	if (arrow)
+		(void)empty_pool(arrow, "default_memory_pool", "release_unused");
 	release(arrow);
-	return done;
 }
 
 /* ---- Numba ---- */
@@ -402,7 +402,6 @@ static const struct framework {
 	{MT_FRAMEWORK_TORCH, "torch", empty_torch_both},
 	{MT_FRAMEWORK_CUPY, "cupy", empty_cupy},
 	{MT_FRAMEWORK_NUMBA, NUMBA_DRIVER, empty_numba},
-	{MT_FRAMEWORK_ARROW, "pyarrow", empty_arrow},
 };
 
 static bool is_imported(const char *name)
@@ -436,6 +435,7 @@ uint32_t mt_python_gpu_empty(bool cuda_used, uint32_t *out_skipped)
 	for (size_t i = 0; i < sizeof(frameworks) / sizeof(frameworks[0]); i++)
 		if (cuda_used || frameworks[i].bit != MT_FRAMEWORK_CUPY)
 			empty_one(&frameworks[i], &done, &skipped);
+	empty_arrow();
 	api.PyErr_Restore(type, value, trace);
 	*out_skipped = skipped;
 	return done;
