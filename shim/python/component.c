@@ -134,6 +134,8 @@ static void load(bool on)
 	static const struct mt_interpreter_ops ops = {
 		.is_running = mt_python_is_running,
 		.thread_runs = mt_gc_thread_runs,
+		.wants_thread = mt_python_wants_thread,
+		.start_thread = mt_python_start_thread,
 		.collect_soon = mt_python_collect_soon,
 		.expedite = mt_python_expedite,
 		.framework_idle_bytes = mt_framework_idle_bytes,
@@ -166,7 +168,7 @@ const struct mt_component mt_python_component = {
 	.name = "python",
 	.serve = load,
 	.load = find_getenv,
-	.before_start = mt_python_start_thread,
+	.before_start = mt_python_prepare,
 	.finish = mt_gc_thread_stop,
 	.fork_child = fork_child,
 	.tick = tick,

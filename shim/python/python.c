@@ -21,6 +21,8 @@
 #define TIMEOUT_NS (2 * MT_NS_PER_S)
 /* a thread that sleeps for less than this runs bytecode within it */
 #define BLOCKED_TIMEOUT_NS (200 * MT_NS_PER_MS)
+/* steps of growth by one thread beside the main one, from which on there is a thread to collect */
+#define ALONE_STEPS 16
 /* pause between two readings of the main thread's state */
 #define STEP_NS (5 * MT_NS_PER_MS)
 
@@ -474,10 +476,30 @@ bool mt_python_take_retry(void)
 	return atomic_exchange_explicit(&needs_retry, false, memory_order_relaxed);
 }
 
+/* The first thread that asked; how often it did. No ordering. */
+static _Atomic int asking_id;
+static _Atomic uint32_t asked_count;
+
+bool mt_python_wants_thread(void)
+{
+	int id = mt_os_gettid(), none = 0;
+
+	if (mt_gc_thread_runs() || id == mt_os_getpid() || !mt_lazy_symbols_are_ready(&found_api) ||
+	    !api.PyGILState_GetThisThreadState || !api.PyGILState_GetThisThreadState())
+		return false;
+	if (atomic_compare_exchange_strong(&asking_id, &none, id))
+		return false;
+	return none != id || atomic_fetch_add(&asked_count, 1) >= ALONE_STEPS;
+}
+
+void mt_python_prepare(void)
+{
+	(void)find_api();
+}
+
 void mt_python_start_thread(void)
 {
-	if (find_api())
-		mt_gc_thread_start(may_enter, run_call);
+	mt_gc_thread_start(may_enter, run_call);
 }
 
 void mt_python_stop(void)
@@ -495,5 +517,7 @@ void mt_python_fork_child(void)
 	atomic_store_explicit(&call.state, CALL_NONE, memory_order_relaxed);
 	atomic_store_explicit(&call.is_detached, false, memory_order_relaxed);
 	atomic_store_explicit(&call.is_in_queue, false, memory_order_relaxed);
+	atomic_store_explicit(&asking_id, 0, memory_order_relaxed);
+	atomic_store_explicit(&asked_count, 0, memory_order_relaxed);
 	atomic_store_explicit(&needs_retry, false, memory_order_relaxed);
 }

@@ -59,9 +59,17 @@ bool mt_python_collect_soon(void (*flush_thread)(void));
  * ns of CLOCK_MONOTONIC; UINT64_MAX: at any turn. Worker thread. */
 uint64_t mt_python_tick(uint64_t now_ns);
 
-/* Before the worker starts: starts the thread for mt_python_tick where Python is in the process. On
- * a thread of the program, not inside the allocator. */
+/* Each step of growth asks whether a thread for mt_python_tick shall start. Returns true where none
+ * runs, and threads of Python's beside the main one have grown the heap: two of them, or one by 64
+ * MB. Only in such programs collections run on any thread anyway. Calls no loader: works inside
+ * malloc. */
+bool mt_python_wants_thread(void);
+
+/* Starts that thread. On a thread of the program, not inside the allocator. */
 void mt_python_start_thread(void);
+
+/* Before the worker starts: looks for Python. */
+void mt_python_prepare(void);
 
 /* Makes Python's main thread notice a queued collection sooner. Worker thread. */
 void mt_python_expedite(void);
