@@ -131,11 +131,11 @@ static void print_gc(const struct mt_stats_cleanup *cleanup)
 	else if (cleanup->gc_state == MT_GC_DISABLED)
 		puts("  gc is disabled by the program");
 	else if (cleanup->gc_state == MT_GC_LATE)
-		puts("  gc is late: the main thread is busy outside Python; it runs as soon as it "
-		     "returns");
+		puts("  gc is late: the main thread is busy outside Python, or collecting takes "
+		     "long; a cleanup follows it");
 	else if (cleanup->gc_state == MT_GC_BLOCKED)
 		puts("  gc waits: the main thread is in a system call; it runs as soon as it "
-		     "returns");
+		     "returns, or on a thread of its own after 2 s");
 	else if (cleanup->gc_state == MT_GC_SHARED)
 		puts("  gc is left out: it would copy memory that is shared with forked processes");
 }

@@ -93,8 +93,10 @@ static inline uint64_t mt_sample_other(const struct mt_sample *of)
 
 /* A library that carries an allocator of its own, under names of its own. */
 struct mt_diagnose_carrier {
-	const char *prefix; /* of the file's name */
-	const char *name, *explanation;
+	const char *prefix;      /* of the file's name */
+	const char *name;        /* whose memory it is */
+	const char *explanation; /* NULL: an allocator that a program may also be linked with */
+	const char *way_back;    /* how it returns what is free; NULL: none is known */
 	/* a runtime that collects and returns memory itself: it is a finding only where it grows */
 	bool is_managed;
 	bool is_whole; /* prefix is the whole name */
@@ -107,7 +109,8 @@ const struct mt_diagnose_carrier *mt_diagnose_carrier(const char *path);
 struct mt_diagnose_foreign {
 	char name[32];
 	char file[96];
-	bool is_managed; /* see struct mt_diagnose_carrier */
+	bool is_managed;      /* see struct mt_diagnose_carrier */
+	const char *way_back; /* the same */
 };
 
 /* A variable of the process's initial environment that a setting of an allocator may be in. */
@@ -300,6 +303,9 @@ bool mt_diagnose_knows_live(const struct mt_facts *facts);
  * reads; `why` ends it. */
 void mt_diagnose_advise_python_malloc(const struct mt_facts *facts, struct mt_finding *finding,
 				      const char *why);
+
+/* Adds for each allocator beside malloc how it returns what is free, where that is known. */
+void mt_diagnose_advise_ways_back(const struct mt_facts *facts, struct mt_finding *finding);
 
 /* Returns the value of a variable of the process's environment; NULL where it is not known. */
 const char *mt_diagnose_variable(const struct mt_facts *facts, const char *name);

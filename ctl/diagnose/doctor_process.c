@@ -116,9 +116,9 @@ static void check_mapped_file(const char *path)
 	if (allocator)
 		mt_check_print(MT_CHECK_NOTE, "out of reach unless it is the allocator named above",
 			       "%s is loaded: %s", allocator, name);
-	if (carried)
-		mt_check_print(MT_CHECK_NOTE, NULL, "out of reach: %s (%s)", carried->explanation,
-			       name);
+	if (carried && carried->explanation)
+		mt_check_print(MT_CHECK_NOTE, carried->way_back, "out of reach: %s (%s)",
+			       carried->explanation, name);
 }
 
 struct maps_sums {

@@ -352,6 +352,7 @@ static void judge_past_malloc(const struct mt_facts *facts, struct mt_diagnosis 
 	if (mt_diagnose_variable(facts, "PYTHONMALLOC") && facts->is_python)
 		mt_finding_advise(finding, "Restart it without PYTHONMALLOC: Python's objects then "
 					   "live where the shim can purge (MT_PYTHON_MALLOC).");
+	mt_diagnose_advise_ways_back(facts, finding);
 	mt_finding_advise(finding,
 			  "See its mappings, and what of them the kernel holds: mtctl look %d.",
 			  (int)facts->process.pid);
@@ -636,6 +637,29 @@ static struct wait wait_for(const struct mt_facts *facts, const struct mt_trend 
 			     .why = why_wait(trend->doubt)};
 }
 
+/* Python's live memory of which nobody knows how much is garbage: the collection of the test trim
+ * did not run, since the main thread did not come, nor could another one. */
+static uint64_t uncollected_bytes(const struct mt_facts *facts)
+{
+	uint32_t state = facts->trim.record.gc_state;
+	bool is_late = facts->trim.done && (state == MT_GC_BLOCKED || state == MT_GC_LATE);
+
+	return is_late ? facts->samples[facts->samples_count - 1].held_bytes : 0;
+}
+
+static void show_uncollected(const struct mt_facts *facts, struct mt_finding *finding)
+{
+	uint64_t bytes = uncollected_bytes(facts);
+
+	if (!bytes)
+		return;
+	mt_finding_show(finding, "may be garbage", "uncollected_bytes", (double)bytes,
+			"up to %s; gc could not run: the main thread %s", mt_text_bytes(bytes).text,
+			facts->trim.record.gc_state == MT_GC_BLOCKED ? "is in a system call"
+								     : "runs C code");
+	mt_finding_advise(finding, "Let the program call gc.collect() before it waits.");
+}
+
 /* Neither healthy nor a problem: what was seen proves neither. */
 static void judge_doubt(const struct mt_facts *facts, const struct mt_trend *trend,
 			const char *what, struct mt_diagnosis *out)
@@ -651,6 +675,7 @@ static void judge_doubt(const struct mt_facts *facts, const struct mt_trend *tre
 						     : "by the falls of memory",
 				MT_TREND_ROUNDS_MIN);
 	show_wait(facts, &wait, finding, out);
+	show_uncollected(facts, finding);
 	show_sleep(facts, finding);
 	if (trend->doubt == MT_TREND_FEW_ROUNDS && !wait.is_over)
 		mt_finding_advise(finding, "The last 15 minutes count, too: the longer it has run, "
@@ -769,13 +794,22 @@ static void judge_healthy(const struct mt_facts *facts, struct mt_diagnosis *out
 	const struct mt_sample *last = &facts->samples[facts->samples_count - 1];
 	bool calm = out->rss.shape == MT_TREND_FLAT || out->rss.shape == MT_TREND_FALLS;
 	bool passed_by = diagnose_past_malloc(facts) >= PAST_BYTES;
-	struct mt_finding *finding = mt_finding_add(
-		out, MT_VERDICT_HEALTHY, 0, healthy_confidence(facts, out), "RSS %s at %s%s",
+	struct mt_short_text garbage = {""};
+	struct mt_finding *finding;
+
+	if (uncollected_bytes(facts))
+		snprintf(garbage.text, sizeof(garbage.text),
+			 "; up to %.12s may be garbage: gc could not run",
+			 mt_text_bytes(uncollected_bytes(facts)).text);
+	finding = mt_finding_add(
+		out, MT_VERDICT_HEALTHY, 0, healthy_confidence(facts, out), "RSS %s at %s%s%s",
 		shapes[out->rss.shape],
 		mt_text_bytes(out->rss.shape == MT_TREND_FLAT ? usual_rss(facts) : last->rss_bytes)
 			.text,
 		passed_by ? ", most of it past malloc, in a runtime that returns memory itself"
-			  : ": nothing to do");
+		: *garbage.text ? ""
+				: ": nothing to do",
+		garbage.text);
 
 	show_range("RSS", "rss_slope_bytes_per_s", &out->rss, finding);
 	if (mt_diagnose_knows_live(facts)) {
@@ -785,6 +819,7 @@ static void judge_healthy(const struct mt_facts *facts, struct mt_diagnosis *out
 	} else if (facts->awake) {
 		show_uncounted(facts, finding);
 	}
+	show_uncollected(facts, finding);
 	show_sleep(facts, finding);
 	show_past_malloc(facts, finding);
 	if (out->rss.rounds)

@@ -124,6 +124,14 @@ static void find_file_growth(const struct mt_facts *facts, struct mt_diagnosis *
 				   "madvise(MADV_DONTNEED) drops those that are done with.");
 }
 
+void mt_diagnose_advise_ways_back(const struct mt_facts *facts, struct mt_finding *finding)
+{
+	for (size_t i = 0; i < facts->foreign_count; i++)
+		if (facts->foreign[i].way_back)
+			mt_finding_advise(finding, "%s: %s.", facts->foreign[i].name,
+					  facts->foreign[i].way_back);
+}
+
 static void find_private(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	const struct mt_sample *last = &facts->samples[facts->samples_count - 1];
@@ -152,12 +160,9 @@ static void find_private(const struct mt_facts *facts, struct mt_diagnosis *out)
 		mt_finding_show(finding, i ? "" : "allocators beside malloc",
 				"foreign_allocators_count", (double)facts->foreign_count, "%s (%s)",
 				facts->foreign[i].name, facts->foreign[i].file);
-	mt_finding_advise(finding,
-			  "Point it to malloc, if it can: ARROW_DEFAULT_MEMORY_POOL=system for "
-			  "pyarrow; a build without its own.");
-	mt_finding_advise(finding,
-			  "Else use its own knobs: pyarrow.default_memory_pool().release_unused(), "
-			  "MIMALLOC_PURGE_DELAY=0.");
+	mt_diagnose_advise_ways_back(facts, finding);
+	mt_finding_advise(finding, "Point it to malloc, if it can: its own switch, or a build "
+				   "without an allocator of its own.");
 }
 
 /* One used word keeps 2 MB resident in a huge page. Live heap bytes, and bytes that another finding

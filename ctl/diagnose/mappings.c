@@ -21,27 +21,43 @@
 
 /* ---- maps ---- */
 
+/* Each was seen at rest, before and after its way back (docs/decisions/0054). Without one: the
+ * allocator returns what is free by itself, or offers nothing. */
+#define DUCKDB                                                                                     \
+	"DuckDB's jemalloc", "DuckDB allocates from its own jemalloc",                             \
+		"SET allocator_background_threads=true; in DuckDB returns what is free"
+#define PYARROW                                                                                    \
+	"pyarrow's own pool", "pyarrow allocates from its own jemalloc or mimalloc",               \
+		"pyarrow.default_memory_pool().release_unused(), which a heavy cleanup calls, or " \
+		"ARROW_DEFAULT_MEMORY_POOL=system"
+#define V8 "V8's heap", "V8's heap is not malloc's", NULL
+#define POLARS                                                                                     \
+	"polars' jemalloc", "polars allocates from its own jemalloc",                              \
+		"it returns what is free within seconds (_RJEM_MALLOC_CONF)"
+
 const struct mt_diagnose_carrier *mt_diagnose_carrier(const char *path)
 {
-	static const char pyarrow[] = "pyarrow allocates from its own jemalloc or mimalloc "
-				      "(ARROW_DEFAULT_MEMORY_POOL=system)",
-			  polars[] = "polars allocates from its own jemalloc",
-			  v8[] = "V8's heap is not malloc's";
 	static const struct mt_diagnose_carrier carriers[] = {
-		{"libarrow.so", "pyarrow's own pool", pyarrow, .is_managed = false},
-		{"libarrow-", "pyarrow's own pool", pyarrow, .is_managed = false},
-		{"polars.abi3.so", "polars' jemalloc", polars, .is_managed = false},
-		{"_polars_runtime", "polars' jemalloc", polars, .is_managed = false},
+		{"_duckdb.", DUCKDB, .is_managed = false},
+		{"duckdb", DUCKDB, .is_managed = false},
+		{"libduckdb", DUCKDB, .is_managed = false},
+		{"libarrow.so", PYARROW, .is_managed = false},
+		{"libarrow-", PYARROW, .is_managed = false},
+		{"polars.abi3.so", POLARS, .is_managed = false},
+		{"_polars_runtime", POLARS, .is_managed = false},
 #ifdef __aarch64__
 		{"libtorch_cpu.so", "torch's mimalloc",
-		 "torch on this architecture allocates from its own mimalloc", .is_managed = false},
+		 "torch on this architecture allocates from its own mimalloc",
+		 "MIMALLOC_PURGE_DELAY=0", .is_managed = false},
 #endif
-		{"libnode.so", "V8's heap", v8, .is_managed = true},
-		{"node", "V8's heap", v8, .is_managed = true, .is_whole = true},
-		{"libjvm.so", "the Java heap",
-		 "the Java heap is not malloc's (jcmd PID GC.run, System.trim_native_heap)",
-		 .is_managed = true},
-		{"php", "PHP's heap", "PHP's request memory is not malloc's (USE_ZEND_ALLOC=0)",
+		{"libjemalloc", "jemalloc", NULL, "MALLOC_CONF=background_thread:true",
+		 .is_managed = false},
+		{"libmimalloc", "mimalloc", NULL, "MIMALLOC_PURGE_DELAY=0", .is_managed = false},
+		{"libnode.so", V8, .is_managed = true},
+		{"node", V8, .is_managed = true, .is_whole = true},
+		{"libjvm.so", "the Java heap", "the Java heap is not malloc's",
+		 "jcmd PID GC.run, System.trim_native_heap", .is_managed = true},
+		{"php", "PHP's heap", "PHP's request memory is not malloc's", "USE_ZEND_ALLOC=0",
 		 .is_managed = true},
 	};
 	const char *base = mt_text_basename(path);
@@ -69,6 +85,7 @@ static void note_file(struct mt_facts *facts, const char *path)
 	snprintf(to->file, sizeof(to->file), "%.95s", base);
 	mt_text_clean(to->file, sizeof(to->file));
 	to->is_managed = carrier && carrier->is_managed;
+	to->way_back = carrier ? carrier->way_back : NULL;
 	facts->foreign_count++;
 }
 

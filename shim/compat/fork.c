@@ -14,6 +14,7 @@
 #include <sys/types.h>
 
 #include "core/init.h"
+#include "core/interpreter.h"
 #include "core/worker.h"
 #include "heap/purge_lock.h"
 #include "sys/attr.h"
@@ -47,6 +48,12 @@ void mt_fork_start(void)
 	mt_libc_find_threads();
 }
 
+/* Returns whether the program has one thread, beside the worker and the thread of python/. */
+static bool is_single_threaded(void)
+{
+	return mt_libc_threads_count() == 2u + mt_interpreter_thread_runs();
+}
+
 /* Returns whether the worker, while it has the purge lock, waits for this thread or one that is as
  * slow. */
 static bool is_worker_stuck(void)
@@ -57,7 +64,7 @@ static bool is_worker_stuck(void)
 bool mt_fork_hold_purge(void)
 {
 	uint64_t until = mt_os_now_ns() + HOLD_NS;
-	int most = mt_libc_threads_count() == 2 ? ASLEEP_STEPS : ASLEEP_STEPS_MANY;
+	int most = is_single_threaded() ? ASLEEP_STEPS : ASLEEP_STEPS_MANY;
 	int asleep_count = 0;
 
 	while (!is_worker_stuck()) {
@@ -83,7 +90,7 @@ static pid_t fork_beside_worker(fork_fn next)
 	struct mt_libc_fork before;
 	pid_t child;
 
-	if (mt_libc_threads_count() != 2)
+	if (!is_single_threaded())
 		return next();
 	before = mt_libc_begin_fork_alone();
 	child = next();

@@ -21,6 +21,22 @@ bool mt_interpreter_is_running(void)
 	return get() && get()->is_running();
 }
 
+bool mt_interpreter_thread_runs(void)
+{
+	return get() && get()->thread_runs();
+}
+
+bool mt_interpreter_wants_thread(void)
+{
+	return get() && get()->wants_thread();
+}
+
+void mt_interpreter_start_thread(void)
+{
+	if (get())
+		get()->start_thread();
+}
+
 bool mt_interpreter_collect_soon(void (*flush_thread)(void))
 {
 	return get() && get()->collect_soon(flush_thread);

@@ -10,6 +10,9 @@
 
 struct mt_interpreter_ops {
 	bool (*is_running)(void);
+	bool (*thread_runs)(void);
+	bool (*wants_thread)(void);
+	void (*start_thread)(void);
 	bool (*collect_soon)(void (*flush_thread)(void));
 	void (*expedite)(void);
 	uint64_t (*framework_idle_bytes)(int device);
@@ -23,6 +26,17 @@ void mt_interpreter_set(const struct mt_interpreter_ops *ops);
 
 /* Returns whether an initialized Python interpreter is in this process. */
 bool mt_interpreter_is_running(void);
+
+/* Returns whether a thread of python/ runs, which sleeps all the time. One that collects does not
+ * count: it runs code of the program. */
+bool mt_interpreter_thread_runs(void);
+
+/* Returns whether the calling thread, which has allocated, shall start that thread: it is not the
+ * main one, so the program has threads. Calls no loader. */
+bool mt_interpreter_wants_thread(void);
+
+/* Starts it. Where the worker may be started. */
+void mt_interpreter_start_thread(void);
 
 /* Queues a garbage collection as a pending call, without waiting. flush_thread: runs after the
  * collection on the same thread; may be NULL. Returns false where none is queued: one is under way,

@@ -13,6 +13,7 @@
 #include "sys/main_thread.h"
 #include "sys/os.h"
 #include "core/devices.h"
+#include "core/interpreter.h"
 #include "core/worker.h"
 #include "core/thread.h"
 
@@ -24,10 +25,16 @@
 static struct mt_thread thread;
 static sigset_t main_mask; /* of the main thread */
 
-uint64_t mt_main_exit_own_threads(void)
+/* All but the one that waits for the end. */
+static uint64_t count_other_threads(void)
 {
 	return (uint64_t)mt_worker_is_running() + mt_devices_thread_runs() +
-	       mt_thread_is_running(&thread);
+	       mt_interpreter_thread_runs();
+}
+
+uint64_t mt_main_exit_own_threads(void)
+{
+	return count_other_threads() + mt_thread_is_running(&thread);
 }
 
 /* Waits until only threads of the shim are left. Returns false where they could not be counted for
@@ -39,7 +46,7 @@ static bool wait_until_last(void)
 	while (failures < FAILURES_MAX || mt_devices_thread_runs()) {
 		/* The shim's threads first: one that starts in between then counts as a thread to
 		 * wait for. */
-		uint64_t own = (uint64_t)mt_worker_is_running() + mt_devices_thread_runs();
+		uint64_t own = count_other_threads();
 		char text[1024];
 		bool known = mt_os_read_file("/proc/self/stat", text, sizeof(text)) > 0;
 

@@ -7,6 +7,7 @@
 #include "core/components.h"
 #include "core/config.h"
 #include "core/init.h"
+#include "core/interpreter.h"
 #include "core/object_heap.h"
 #include "core/worker.h"
 #include "heap/account.h"
@@ -65,6 +66,12 @@ static void start_worker(void *unused)
 		check_later(true);
 }
 
+static void start_interpreters_thread(void *unused)
+{
+	(void)unused;
+	mt_interpreter_start_thread();
+}
+
 /* The start of a thread needs 5 kB of stack, which a coroutine may not have. */
 MT_COLD void mt_growth_note(void)
 {
@@ -72,8 +79,12 @@ MT_COLD void mt_growth_note(void)
 		return;
 	if (mt_worker_is_running())
 		mt_components_grown();
-	else if (mt_state_is_own_process())
+	if (!mt_state_is_own_process())
+		return;
+	if (!mt_worker_is_running())
 		mt_own_stack_call(start_worker, NULL);
+	else if (mt_interpreter_wants_thread())
+		mt_own_stack_call(start_interpreters_thread, NULL);
 }
 
 static bool is_due(void)
@@ -97,7 +108,7 @@ static bool count(uint64_t fresh_bytes)
 	if (!mt_worker_is_running())
 		return is_due();
 	mt_components_grown();
-	return false;
+	return mt_interpreter_wants_thread();
 }
 
 /* A program may make its one large block and never call malloc again. Not for smaller ones: libc

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "core/interpreter.h"
 #include "core/worker.h"
 #include "heap/jemalloc_arena.h"
 #include "heap/jemalloc_errors.h"
@@ -88,7 +89,8 @@ static bool is_alone_awake(void)
 {
 	unsigned int count = mt_libc_threads_count();
 
-	return count == 1 || (count == 2 && mt_worker_is_running() && mt_worker_is_asleep());
+	return count == 1 || (count == 2u + mt_interpreter_thread_runs() &&
+			      mt_worker_is_running() && mt_worker_is_asleep());
 }
 
 /* Locks the mutex, or finds that it stays locked until this thread goes on. This thread holds it;

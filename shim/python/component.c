@@ -11,6 +11,7 @@
 #include "core/object_heap.h"
 #include "python/frames.h"
 #include "python/framework.h"
+#include "python/gc_thread.h"
 #include "python/lines.h"
 #include "python/objects.h"
 #include "python/python.h"
@@ -99,6 +100,7 @@ static uint64_t tick(uint64_t now_ns, uint32_t bits)
 	clean_after_late_call();
 	retry_caches();
 	next_ns = mt_min_u64(mt_framework_tick(now_ns), mt_lines_tick(now_ns));
+	next_ns = mt_min_u64(next_ns, mt_python_tick(now_ns));
 	if (mt_python_needs_retry() && now_ns + RETRY_STEP_NS < next_ns)
 		next_ns = now_ns + RETRY_STEP_NS;
 	return next_ns;
@@ -131,6 +133,9 @@ static void load(bool on)
 {
 	static const struct mt_interpreter_ops ops = {
 		.is_running = mt_python_is_running,
+		.thread_runs = mt_gc_thread_runs,
+		.wants_thread = mt_python_wants_thread,
+		.start_thread = mt_python_start_thread,
 		.collect_soon = mt_python_collect_soon,
 		.expedite = mt_python_expedite,
 		.framework_idle_bytes = mt_framework_idle_bytes,
@@ -163,6 +168,8 @@ const struct mt_component mt_python_component = {
 	.name = "python",
 	.serve = load,
 	.load = find_getenv,
+	.before_start = mt_python_prepare,
+	.finish = mt_gc_thread_stop,
 	.fork_child = fork_child,
 	.tick = tick,
 	.request = request,

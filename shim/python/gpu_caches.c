@@ -297,12 +297,12 @@ static void read_torch(struct mt_python_gpu_figures *out)
 	release(cuda);
 }
 
-/* ---- CuPy ---- */
+/* ---- CuPy, pyarrow ---- */
 
-static bool empty_pool(void *cupy, const char *getter)
+static bool empty_pool(void *module, const char *getter, const char *method)
 {
-	void *pool = call_method(cupy, getter);
-	bool done = pool && call_succeeds(pool, "free_all_blocks");
+	void *pool = call_method(module, getter);
+	bool done = pool && call_succeeds(pool, method);
 
 	release(pool);
 	return done;
@@ -312,12 +312,22 @@ static bool empty_pool(void *cupy, const char *getter)
 static bool empty_cupy(void)
 {
 	void *cupy = find_module("cupy");
-	bool done = cupy && empty_pool(cupy, "get_default_memory_pool");
+	bool done = cupy && empty_pool(cupy, "get_default_memory_pool", "free_all_blocks");
 
 	if (cupy)
-		(void)empty_pool(cupy, "get_default_pinned_memory_pool");
+		(void)empty_pool(cupy, "get_default_pinned_memory_pool", "free_all_blocks");
 	release(cupy);
 	return done;
+}
+
+/* Memory of the host, from the jemalloc or mimalloc in libarrow. */
+static void empty_arrow(void)
+{
+	void *arrow = find_module("pyarrow");
+
+	if (arrow)
+		(void)empty_pool(arrow, "default_memory_pool", "release_unused");
+	release(arrow);
 }
 
 /* ---- Numba ---- */
@@ -425,6 +435,7 @@ uint32_t mt_python_gpu_empty(bool cuda_used, uint32_t *out_skipped)
 	for (size_t i = 0; i < sizeof(frameworks) / sizeof(frameworks[0]); i++)
 		if (cuda_used || frameworks[i].bit != MT_FRAMEWORK_CUPY)
 			empty_one(&frameworks[i], &done, &skipped);
+	empty_arrow();
 	api.PyErr_Restore(type, value, trace);
 	*out_skipped = skipped;
 	return done;

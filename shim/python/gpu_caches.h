@@ -1,10 +1,10 @@
-/* python/gpu_caches.h -- empties the device caches of Python's frameworks: PyTorch's caches of
- * device memory and page-locked host memory, CuPy's pools, Numba's pending deallocations. Uses only
- * modules that are in sys.modules and completely initialised. Never imports a module, never calls a
- * function that initialises CUDA. Clears the errors of these calls; an exception that was set
- * before stays set, and a Ctrl-C during a call is raised again after it. The calling thread holds
- * the GIL, except in mt_python_gpu_find and mt_python_gpu_fork_child. Owns a table of C API
- * functions. */
+/* python/gpu_caches.h -- empties the caches of Python's frameworks: PyTorch's caches of device
+ * memory and page-locked host memory, CuPy's pools, Numba's pending deallocations, and pyarrow's
+ * pool of host memory. Uses only modules that are in sys.modules and completely initialised. Never
+ * imports a module, never calls a function that initialises CUDA. Clears the errors of these calls;
+ * an exception that was set before stays set, and a Ctrl-C during a call is raised again after it.
+ * The calling thread holds the GIL, except in mt_python_gpu_find and mt_python_gpu_fork_child. Owns
+ * a table of C API functions. */
 #ifndef MT_PYTHON_GPU_CACHES_H
 #define MT_PYTHON_GPU_CACHES_H
 

@@ -12,6 +12,8 @@
 #include "core/control_file.h"
 #include "core/object_heap.h"
 #include "sys/lazy_symbols.h"
+#include "core/devices.h"
+#include "python/gc_thread.h"
 #include "python/gpu_caches.h"
 #include "python/eval_breaker.h"
 #include "core/shared_pages.h"
@@ -19,6 +21,8 @@
 #define TIMEOUT_NS (2 * MT_NS_PER_S)
 /* a thread that sleeps for less than this runs bytecode within it */
 #define BLOCKED_TIMEOUT_NS (200 * MT_NS_PER_MS)
+/* steps of growth by one thread beside the main one, from which on there is a thread to collect */
+#define ALONE_STEPS 16
 /* pause between two readings of the main thread's state */
 #define STEP_NS (5 * MT_NS_PER_MS)
 
@@ -47,10 +51,12 @@ struct fork_state {
 };
 
 /* The pending call of this module; there is one at a time. */
-enum call_state { CALL_NONE, CALL_FILLING, CALL_QUEUED, CALL_DONE };
+enum call_state { CALL_NONE, CALL_FILLING, CALL_QUEUED, CALL_RUNS, CALL_DONE };
 static struct {
-	_Atomic uint32_t state;   /* enum call_state; release/acquire with the fields below */
-	_Atomic bool is_detached; /* no thread waits for it */
+	_Atomic uint32_t state;     /* enum call_state; release/acquire with the fields below */
+	_Atomic bool is_detached;   /* no thread waits for it */
+	_Atomic bool is_in_queue;   /* of Python, which has few places; ordered with state */
+	_Atomic uint64_t queued_ns; /* CLOCK_MONOTONIC; no ordering */
 	struct mt_python_options options;
 	struct fork_state view;
 	struct mt_python_outcome outcome;
@@ -177,23 +183,41 @@ static void collect_now(const struct mt_python_options *options, const struct fo
 		options->flush_thread();
 }
 
-static int pending(void *unused)
+/* Runs the queued call, if there is one: on the main thread, or on a thread of the shim that waited
+ * for the GIL. */
+static void run_call(void)
 {
-	uint32_t queued = CALL_QUEUED;
+	uint32_t queued = CALL_QUEUED, runs = CALL_RUNS;
 
-	(void)unused;
-	/* A forked child inherits the queued call; mt_python_fork_child has reset its state. */
-	if (atomic_load_explicit(&call.state, memory_order_acquire) != CALL_QUEUED)
-		return 0;
+	if (!atomic_compare_exchange_strong(&call.state, &queued, CALL_RUNS))
+		return;
 	collect_now(&call.options, &call.view, &call.outcome);
 	/* A finalizer may have forked: in the child the state is reset. */
-	if (!atomic_compare_exchange_strong_explicit(&call.state, &queued, CALL_DONE,
+	if (!atomic_compare_exchange_strong_explicit(&call.state, &runs, CALL_DONE,
 						     memory_order_release, memory_order_relaxed))
-		return 0;
-	mt_eval_breaker_call_done();
+		return;
 	mt_os_futex_wake(&call.state, 1, MT_FUTEX_PRIVATE);
 	mt_control_notify(MT_CONTROL_GC);
+}
+
+/* The interpreter does not end before this call has returned: no other thread may then be about to
+ * use it for this call. A forked child inherits the queued call; mt_python_fork_child has reset its
+ * state. */
+static int pending(void *unused)
+{
+	(void)unused;
+	atomic_store(&call.is_in_queue, false);
+	run_call();
+	mt_eval_breaker_call_done();
+	mt_gc_thread_let_enter();
 	return 0;
+}
+
+/* Asked by a thread of the shim before it uses Python: while the call is queued, pending() has not
+ * run. */
+static bool may_enter(void)
+{
+	return atomic_load(&call.state) == CALL_QUEUED && mt_python_is_running();
 }
 
 /* Collects in the calling thread. Returns false where Python does not know the thread; one that it
@@ -212,31 +236,96 @@ static bool collect_here(const struct mt_python_options *options, const struct f
 	return true;
 }
 
-/* Returns why a queued call has not run. */
+/* Returns why a queued call is not done. */
 static enum mt_gc_state delay(enum mt_main_state main_thread)
 {
-	return main_thread == MT_MAIN_WAITS ? MT_GC_BLOCKED : MT_GC_LATE;
+	return main_thread == MT_MAIN_WAITS && atomic_load(&call.state) != CALL_RUNS ? MT_GC_BLOCKED
+										     : MT_GC_LATE;
 }
 
-/* Waits for the pending call. Returns MT_GC_DONE, or why it has not run: the main thread was in a
- * system call at every reading for BLOCKED_TIMEOUT_NS, or TIMEOUT_NS have passed. */
+/* ---- a main thread that does not come ---- */
+
+/* The CPU time of the main thread at the last reading, and the time since which it is the same.
+ * Release/acquire. */
+static _Atomic uint64_t main_cpu_ns;
+static _Atomic uint64_t main_since_ns;
+
+/* Returns for how long the main thread is known not to have run. The process's file has the figures
+ * of its first thread (proc_pid_schedstat() of Linux); some kernels have no such file. */
+static uint64_t main_idle_ns(uint64_t now_ns)
+{
+	char text[80];
+	uint64_t cpu_ns = 0;
+
+	if (mt_os_read_file("/proc/self/schedstat", text, sizeof(text)) > 0)
+		cpu_ns = mt_os_parse_number(text);
+	if (cpu_ns && cpu_ns == atomic_load_explicit(&main_cpu_ns, memory_order_acquire))
+		return mt_sat_sub(now_ns,
+				  atomic_load_explicit(&main_since_ns, memory_order_relaxed));
+	atomic_store_explicit(&main_since_ns, now_ns, memory_order_relaxed);
+	atomic_store_explicit(&main_cpu_ns, cpu_ns, memory_order_release);
+	return 0;
+}
+
+static bool is_overdue(uint64_t now_ns)
+{
+	return mt_sat_sub(now_ns, atomic_load_explicit(&call.queued_ns, memory_order_relaxed)) >=
+	       TIMEOUT_NS;
+}
+
+/* Has a thread of the shim run the queued call. Not where CUDA is used: each thread has a device of
+ * its own, and the frameworks' calls would begin with the first one. */
+static bool take_over(void)
+{
+	return atomic_load(&call.state) == CALL_QUEUED && !mt_devices_are_used() &&
+	       mt_gc_thread_ask();
+}
+
+uint64_t mt_python_tick(uint64_t now_ns)
+{
+	static uint64_t read_ns;
+	uint64_t due_ns = atomic_load_explicit(&call.queued_ns, memory_order_relaxed) + TIMEOUT_NS;
+
+	if (!mt_gc_thread_runs())
+		return UINT64_MAX;
+	if (now_ns - read_ns >= MT_NS_PER_S) {
+		read_ns = now_ns;
+		(void)main_idle_ns(now_ns);
+	}
+	if (atomic_load(&call.state) != CALL_QUEUED)
+		return UINT64_MAX;
+	if (now_ns < due_ns)
+		return due_ns;
+	(void)take_over();
+	return UINT64_MAX;
+}
+
+/* Waits for the call. Returns MT_GC_DONE, or why it is not done: the main thread was in a system
+ * call at every reading for BLOCKED_TIMEOUT_NS, or TIMEOUT_NS have passed. */
 static enum mt_gc_state wait_done(bool long_wait)
 {
 	uint64_t began = mt_os_now_ns();
 	uint64_t ran_ns = began;
+	bool is_idle = main_idle_ns(began) >= TIMEOUT_NS;
+	bool is_taken = false;
 
 	for (;;) {
 		uint64_t now = mt_os_now_ns();
+		uint32_t seen = atomic_load_explicit(&call.state, memory_order_acquire);
 		enum mt_main_state main_thread;
 
-		if (atomic_load_explicit(&call.state, memory_order_acquire) == CALL_DONE)
+		if (seen == CALL_DONE)
 			return MT_GC_DONE;
 		main_thread = mt_eval_breaker_set(&call.state, CALL_QUEUED);
 		if (main_thread != MT_MAIN_WAITS)
 			ran_ns = now;
-		if ((now - ran_ns >= BLOCKED_TIMEOUT_NS && !long_wait) || now - began >= TIMEOUT_NS)
+		is_taken = is_taken ||
+			   ((is_overdue(now) || (is_idle && ran_ns == began)) && take_over());
+		if ((now - ran_ns >= BLOCKED_TIMEOUT_NS && !long_wait && !is_taken &&
+		     seen == CALL_QUEUED) ||
+		    now - began >= TIMEOUT_NS)
 			return delay(main_thread);
-		(void)mt_os_futex_wait(&call.state, CALL_QUEUED, STEP_NS, MT_FUTEX_PRIVATE);
+		(void)mt_os_futex_wait(&call.state, seen, STEP_NS, MT_FUTEX_PRIVATE);
 	}
 }
 
@@ -247,8 +336,8 @@ static bool take_detached(void)
 	       atomic_exchange_explicit(&call.is_detached, false, memory_order_acq_rel);
 }
 
-/* Reserves the pending call. Returns false where one is under way. Also takes a late call, which
- * stays for ever in a process without a worker. */
+/* Reserves the call. Returns false where one is under way. Also takes a late call, which stays for
+ * ever in a process without a worker. */
 static bool take_call(void)
 {
 	uint32_t none = CALL_NONE;
@@ -259,7 +348,31 @@ static bool take_call(void)
 							  memory_order_acq_rel,
 							  memory_order_relaxed))
 		return false;
+	atomic_store_explicit(&call.queued_ns, mt_os_now_ns(), memory_order_relaxed);
 	return true;
+}
+
+/* Reserves a call that is queued and for which no thread waits. It stays as old as it is. */
+static bool retake_call(void)
+{
+	uint32_t queued = CALL_QUEUED;
+
+	return atomic_load_explicit(&call.is_detached, memory_order_acquire) &&
+	       atomic_compare_exchange_strong_explicit(&call.state, &queued, CALL_FILLING,
+						       memory_order_acq_rel, memory_order_relaxed);
+}
+
+/* Queues the reserved call. Python's queue has a place for it at once, or still: the main thread
+ * may not have come since the last one. Returns false where it has none. */
+static bool queue_call(void)
+{
+	uint32_t queued = CALL_QUEUED;
+
+	atomic_store(&call.state, CALL_QUEUED);
+	if (atomic_exchange(&call.is_in_queue, true) || add_call(pending, NULL))
+		return true;
+	atomic_store(&call.is_in_queue, false);
+	return !atomic_compare_exchange_strong(&call.state, &queued, CALL_NONE);
 }
 
 /* Returns whether the request can have an effect. A forked child cannot use the CUDA state that it
@@ -269,11 +382,28 @@ static bool has_work(const struct mt_python_options *options, const struct fork_
 	return view->few_shared || (options->empty_frameworks && options->cuda_used);
 }
 
+/* Waits for the call that this thread has queued. */
+static void wait_for_call(const struct mt_python_options *options, struct mt_python_outcome *out)
+{
+	uint64_t began = mt_os_now_ns();
+	uint64_t waited;
+
+	out->state = wait_done(options->long_wait);
+	waited = mt_os_now_ns() - began;
+	if (out->state == MT_GC_DONE) {
+		*out = call.outcome;
+		out->wait_ns = mt_sat_sub(waited, out->gc_ns);
+		atomic_store_explicit(&call.state, CALL_NONE, memory_order_release);
+	} else {
+		out->wait_ns = waited;
+		atomic_store_explicit(&call.is_detached, true, memory_order_release);
+	}
+}
+
 void mt_python_collect(const struct mt_python_options *options, struct mt_python_outcome *out)
 {
 	struct fork_state view;
-	uint64_t began;
-	uint64_t waited;
+	bool empties_too = false;
 
 	memset(out, 0, sizeof(*out));
 	if (!mt_python_is_running())
@@ -285,30 +415,19 @@ void mt_python_collect(const struct mt_python_options *options, struct mt_python
 	(void)mt_python_gpu_find();
 	if (options->here && collect_here(options, &view, out))
 		return;
-	if (!take_call()) {
+	if (retake_call()) {
+		empties_too = call.options.empty_frameworks;
+	} else if (!take_call()) {
 		out->state = delay(mt_eval_breaker_set(&call.state, CALL_QUEUED));
 		return;
 	}
 	out->state = MT_GC_LATE;
 	atomic_store_explicit(&call.is_detached, false, memory_order_relaxed);
 	call.options = *options;
+	call.options.empty_frameworks |= empties_too;
 	call.view = view;
-	atomic_store_explicit(&call.state, CALL_QUEUED, memory_order_release);
-	if (!add_call(pending, NULL)) {
-		atomic_store_explicit(&call.state, CALL_NONE, memory_order_release);
-		return;
-	}
-	began = mt_os_now_ns();
-	out->state = wait_done(options->long_wait);
-	waited = mt_os_now_ns() - began;
-	if (out->state == MT_GC_DONE) {
-		*out = call.outcome;
-		out->wait_ns = mt_sat_sub(waited, out->gc_ns);
-		atomic_store_explicit(&call.state, CALL_NONE, memory_order_release);
-	} else {
-		out->wait_ns = waited;
-		atomic_store_explicit(&call.is_detached, true, memory_order_release);
-	}
+	if (queue_call())
+		wait_for_call(options, out);
 }
 
 bool mt_python_collect_soon(void (*flush_thread)(void))
@@ -323,12 +442,7 @@ bool mt_python_collect_soon(void (*flush_thread)(void))
 	call.options = (struct mt_python_options){.flush_thread = flush_thread};
 	call.view = view;
 	atomic_store_explicit(&call.is_detached, true, memory_order_relaxed);
-	atomic_store_explicit(&call.state, CALL_QUEUED, memory_order_release);
-	if (add_call(pending, NULL))
-		return true;
-	atomic_store_explicit(&call.is_detached, false, memory_order_relaxed);
-	atomic_store_explicit(&call.state, CALL_NONE, memory_order_release);
-	return false;
+	return queue_call();
 }
 
 void mt_python_expedite(void)
@@ -362,6 +476,32 @@ bool mt_python_take_retry(void)
 	return atomic_exchange_explicit(&needs_retry, false, memory_order_relaxed);
 }
 
+/* The first thread that asked; how often it did. No ordering. */
+static _Atomic int asking_id;
+static _Atomic uint32_t asked_count;
+
+bool mt_python_wants_thread(void)
+{
+	int id = mt_os_gettid(), none = 0;
+
+	if (mt_gc_thread_runs() || id == mt_os_getpid() || !mt_lazy_symbols_are_ready(&found_api) ||
+	    !api.PyGILState_GetThisThreadState || !api.PyGILState_GetThisThreadState())
+		return false;
+	if (atomic_compare_exchange_strong(&asking_id, &none, id))
+		return false;
+	return none != id || atomic_fetch_add(&asked_count, 1) >= ALONE_STEPS;
+}
+
+void mt_python_prepare(void)
+{
+	(void)find_api();
+}
+
+void mt_python_start_thread(void)
+{
+	mt_gc_thread_start(may_enter, run_call);
+}
+
 void mt_python_stop(void)
 {
 	atomic_store_explicit(&ended, true, memory_order_release);
@@ -371,9 +511,13 @@ void mt_python_stop(void)
 void mt_python_fork_child(void)
 {
 	mt_python_gpu_fork_child();
+	mt_gc_thread_fork_child();
 	mt_eval_breaker_fork_child();
 	mt_lazy_symbols_fork_child(&found_api);
 	atomic_store_explicit(&call.state, CALL_NONE, memory_order_relaxed);
 	atomic_store_explicit(&call.is_detached, false, memory_order_relaxed);
+	atomic_store_explicit(&call.is_in_queue, false, memory_order_relaxed);
+	atomic_store_explicit(&asking_id, 0, memory_order_relaxed);
+	atomic_store_explicit(&asked_count, 0, memory_order_relaxed);
 	atomic_store_explicit(&needs_retry, false, memory_order_relaxed);
 }

@@ -1,9 +1,9 @@
-/* python/python.h -- runs Python's garbage collector from outside of Python. A collection runs only
- * in a pending call, which Python runs on its main thread between two bytecodes. A thread of the
- * shim never takes the GIL, which can hang at the interpreter's end. A collection respects
- * gc.disable() and gc.set_threshold(0), and is skipped where it would copy pages shared with forked
- * processes. Owns one pending call. Any thread may call. Takes no lock, except python_wake in
- * eval_breaker.h. */
+/* python/python.h -- runs Python's garbage collector from outside of Python. A collection runs in a
+ * pending call, which Python runs on its main thread between two bytecodes. Where the main thread
+ * has not come for 2 s, it runs on a thread of its own (python/gc_thread.h); the worker never takes
+ * the GIL. A collection respects gc.disable() and gc.set_threshold(0), and is skipped where it
+ * would copy pages shared with forked processes. Owns one call. Any thread may call. Takes no lock,
+ * except python_wake in eval_breaker.h. */
 #ifndef MT_PYTHON_H
 #define MT_PYTHON_H
 
@@ -44,16 +44,32 @@ struct mt_python_options {
 /* Returns whether an initialised Python interpreter, not at its end, is in this process. */
 bool mt_python_is_running(void);
 
-/* Queues a collection and waits until the main thread has run it: up to 2 s, without long_wait up
- * to 0.2 s while the main thread is in a system call. Where pages are shared with forked processes
- * it only empties the frameworks' caches, where CUDA is used. Fills *out. Not inside the allocator.
- */
+/* Queues a collection and waits until it has run, up to 2 s. Without long_wait it waits up to 0.2 s
+ * while the main thread is in a system call and has run within the last 2 s. Where pages are shared
+ * with forked processes it only empties the frameworks' caches, where CUDA is used. Fills *out. Not
+ * inside the allocator. */
 void mt_python_collect(const struct mt_python_options *options, struct mt_python_outcome *out);
 
 /* Queues a collection without waiting; mt_python_take_late returns its outcome. Near a limit malloc
  * calls it at its end. Opens no file and calls no loader. Returns false where none is queued: one
  * is under way, Python is not found yet, or pages may be shared with forked processes. */
 bool mt_python_collect_soon(void (*flush_thread)(void));
+
+/* Lets a thread of the shim run a call that has been queued for 2 s. Returns when to call again, in
+ * ns of CLOCK_MONOTONIC; UINT64_MAX: at any turn. Worker thread. */
+uint64_t mt_python_tick(uint64_t now_ns);
+
+/* Each step of growth asks whether a thread for mt_python_tick shall start. Returns true where none
+ * runs, and threads of Python's beside the main one have grown the heap: two of them, or one by 64
+ * MB. Only in such programs collections run on any thread anyway. Calls no loader: works inside
+ * malloc. */
+bool mt_python_wants_thread(void);
+
+/* Starts that thread. On a thread of the program, not inside the allocator. */
+void mt_python_start_thread(void);
+
+/* Before the worker starts: looks for Python. */
+void mt_python_prepare(void);
 
 /* Makes Python's main thread notice a queued collection sooner. Worker thread. */
 void mt_python_expedite(void);

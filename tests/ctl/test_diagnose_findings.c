@@ -741,6 +741,23 @@ Test(findings, a_disabled_collector_counts_only_where_memory_grows)
 	cr_expect_not_null(finding(MT_VERDICT_LEAK));
 }
 
+Test(findings, what_gc_could_not_look_at_may_be_garbage)
+{
+	look_at((struct series){SHAPE_FLAT, 200 * MB, 0, 0, 0});
+	be_python(false);
+	case_trim(facts, 0, 0, 0);
+	for (uint32_t state = 0; state < MT_GC_COUNT; state++) {
+		bool is_late = state == MT_GC_BLOCKED || state == MT_GC_LATE;
+
+		facts->trim.record.gc_state = state;
+		cr_expect_eq(judge(), MT_VERDICT_HEALTHY);
+		cr_expect_eq(strstr(diagnosis.list[0].title,
+				    "; up to 200.0 MB may be garbage: gc could not run") != NULL,
+			     is_late, "%u: %s", state, diagnosis.list[0].title);
+		cr_expect_eq(strstr(diagnosis.list[0].title, "nothing to do") == NULL, is_late);
+	}
+}
+
 /* Where the arenas can be read how full they are decides, and where they cannot the number of
  * objects in them. */
 Test(findings, full_arenas_are_no_finding)

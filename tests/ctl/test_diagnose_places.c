@@ -181,7 +181,42 @@ Test(places, memory_outside_of_the_heap_is_another_allocators_where_there_is_one
 	cr_expect_eq(judge(), MT_VERDICT_HEALTHY, "stacks and mapped buffers are no disease");
 	facts->foreign_count = 1;
 	strcpy(facts->foreign[0].name, "mimalloc");
+	facts->foreign[0].way_back = "MIMALLOC_PURGE_DELAY=0";
 	cr_expect_eq(judge(), MT_VERDICT_PRIVATE);
+	cr_expect_str_eq(diagnosis.list[0].advice[0], "mimalloc: MIMALLOC_PURGE_DELAY=0.");
+}
+
+Test(places, each_allocator_beside_malloc_is_known_by_its_file_and_has_its_way_back)
+{
+	static const struct {
+		const char *path, *name, *way_back;
+	} rows[] = {
+		{"/v/_duckdb.cpython-311-x86_64-linux-gnu.so", "DuckDB's jemalloc",
+		 "SET allocator_background_threads=true"},
+		{"/v/duckdb/duckdb.cpython-310-x86_64-linux-gnu.so", "DuckDB's jemalloc",
+		 "SET allocator_background_threads=true"},
+		{"/usr/lib/libduckdb.so", "DuckDB's jemalloc",
+		 "SET allocator_background_threads=true"},
+		{"/v/pyarrow/libarrow.so.2600", "pyarrow's own pool", "release_unused()"},
+		{"/v/_polars_runtime_32/_polars_runtime.abi3.so", "polars' jemalloc",
+		 "_RJEM_MALLOC_CONF"},
+		{"/usr/lib/libmimalloc.so.2", "mimalloc", "MIMALLOC_PURGE_DELAY=0"},
+		{"/usr/bin/node", "V8's heap", NULL},
+		{"/usr/bin/nodejs-something", NULL, NULL},
+		{"/usr/lib/libc.so.6", NULL, NULL},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const struct mt_diagnose_carrier *seen = mt_diagnose_carrier(rows[i].path);
+
+		cr_assert_eq(seen != NULL, rows[i].name != NULL, "%s", rows[i].path);
+		if (!seen)
+			continue;
+		cr_expect_str_eq(seen->name, rows[i].name);
+		cr_expect_eq(seen->way_back != NULL, rows[i].way_back != NULL);
+		if (seen->way_back && rows[i].way_back)
+			cr_expect(strstr(seen->way_back, rows[i].way_back) != NULL);
+	}
 }
 
 Test(places, huge_pages_that_are_not_used_are_named)

@@ -432,7 +432,7 @@ def test_doctor_looks_at_a_process(fake, ctl, plain):
 
 
 def test_doctor_names_what_is_out_of_reach(spawn, ctl, plain, mt_dir, tmp_path):
-	names = ["libmtshim.so", "libarrow.so.1200", "libjemalloc.so.2"]
+	names = ["libmtshim.so", "libarrow.so.1200", "libjemalloc.so.2", "_duckdb.cpython-311-x86_64-linux-gnu.so"]
 	for name in names:
 		(tmp_path / name).write_bytes(bytes(8192))
 	program = ("import mmap, os, sys\n"
@@ -448,6 +448,8 @@ def test_doctor_names_what_is_out_of_reach(spawn, ctl, plain, mt_dir, tmp_path):
 
 	assert "note  asleep: it carries the shim" in got
 	assert "out of reach: pyarrow allocates from its own jemalloc or mimalloc" in got
+	assert "out of reach: DuckDB allocates from its own jemalloc" in got
+	assert "-> SET allocator_background_threads=true; in DuckDB" in got
 	assert f"jemalloc is loaded: {tmp_path}/libjemalloc.so.2" in got
 	assert "1 shared memory mapping (/dev/shm, memfd, SysV, anonymous MAP_SHARED), 8.0 MB" in got
 

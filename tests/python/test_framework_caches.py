@@ -277,3 +277,13 @@ def test_rounds_are_heavy_only_when_told_so(actor, env, control):
 	control(settings, "round", one.pid)
 
 	assert emptied(one.end()) == 0
+
+
+@pytest.mark.parametrize("words, released", [((), 1), (("--light",), 0)], ids=["heavy", "light"])
+def test_a_heavy_trim_has_pyarrow_release_what_its_pool_does_not_use(spawn, env, awake, control, words, released):
+	settings = env(MIN_MB=0)
+	code = program("import pyarrow\ndef calls():\n    return pyarrow.released\n")
+	one = Actor(spawn([PYTHON, "-c", code], dict(settings, PYTHONPATH=str(FAKE.parent / "fake_arrow"))))
+	awake(one.pid, settings)
+
+	assert trim(one, control, settings, *words) == released
