@@ -75,7 +75,7 @@ static MT_COLD void purge(uint64_t free_before)
 {
 	uint64_t bytes, free_bytes;
 
-	if (!may_purge() || !begin(free_before) ||
+	if (!begin(free_before) || !may_purge() ||
 	    mt_heap_reclaim(0, RECLAIM_WAIT_NS) != MT_RECLAIMED_SOME ||
 	    !read_heap(&bytes, &free_bytes))
 		return;
