@@ -84,6 +84,8 @@ int main(int argc, char **argv)
 	const char *kind = argc > 1 ? argv[1] : "";
 	struct rusage usage;
 
+	/* a huge page for each touched one would say nothing about realloc */
+	(void)prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
 	if (strcmp(kind, "refused") == 0 && refuse_mremap())
 		return 77;
 	if (strcmp(kind, "many") == 0)
