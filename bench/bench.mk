@@ -53,10 +53,13 @@ bench-report:
 
 # ---- what small processes, Python's objects and threads cost under each allocator: CPU time, instructions, page faults, memory.
 # An hour for Python, minutes for the others. PEERS="--peer NAME=FILE" adds allocators. ----
-.PHONY: bench-costs bench-costs-python bench-costs-processes bench-costs-threads
+.PHONY: bench-costs bench-costs-python bench-costs-processes bench-costs-servers bench-costs-threads
 bench-costs: bench-costs-processes bench-costs-threads bench-costs-python
 bench-costs-processes: all
 	$(PYTHON) bench/costs/small_processes.py --build $(B) --instructions $(PEERS)
+# what small servers hold at rest: five minutes
+bench-costs-servers: all
+	$(PYTHON) bench/costs/small_servers.py --build $(B)
 bench-costs-threads: all bench-programs
 	$(PYTHON) bench/costs/threads.py --build $(B) --instructions $(PEERS)
 bench-costs-python: all

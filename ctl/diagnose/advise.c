@@ -63,8 +63,9 @@ double mt_advise_awake_s(const struct mt_advise_facts *facts)
 /* Idle bytes that are worth a purge: MT_SLACK_MB, MT_SLACK_PCT. */
 static uint64_t purge_gate(const struct mt_advise_facts *facts)
 {
-	uint64_t fixed = setting(facts, "slack_mb") * MT_MIB;
-	uint64_t share = figures(facts)->rss_bytes / 100 * setting(facts, "slack_pct");
+	uint64_t anon = figures(facts)->rss_anon_bytes;
+	uint64_t fixed = setting(facts, "slack_mb") * (anon < 64 * MT_MIB ? anon / 64 : MT_MIB);
+	uint64_t share = anon / 100 * setting(facts, "slack_pct");
 
 	return fixed > share ? fixed : share;
 }

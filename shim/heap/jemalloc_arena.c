@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "heap/jemalloc_check.h"
+#include "heap/jemalloc_move.h"
 #include "heap/jemalloc_names.h"
 #include "heap/jemalloc_pages.h"
 #include "sys/attr.h"
@@ -18,6 +20,8 @@
  * glibc returns such a block to the kernel when it is freed. */
 #define UNFIT_LEAST_BYTES (32u << 20)
 #define UNFIT_FACTOR      4
+
+#define JEMALLOC_CACHELINE 64 /* CACHELINE in include/jemalloc/internal/sz.h */
 
 /* Internal to jemalloc 5: src/arena.c, src/jemalloc.c, src/ctl.c. Weak: another version may lack
  * them. */
@@ -33,8 +37,6 @@ extern void je_arena_decay(void *thread, void *arena, bool is_background, bool a
 void mt_je_arena_decay(void *thread, void *arena, bool is_background, bool all);
 
 /* Internal to jemalloc 5: src/large.c. Its callers in other files come here instead. */
-extern void *__real_je_large_malloc(void *thread, void *arena, size_t bytes, bool zero)
-	__attribute__((weak));
 extern void *__real_je_large_palloc(void *thread, void *arena, size_t bytes, size_t alignment,
 				    bool zero) __attribute__((weak));
 void *__wrap_je_large_malloc(void *thread, void *arena, size_t bytes, bool zero);
@@ -68,7 +70,7 @@ void mt_jemalloc_arena_begin(void)
 {
 	has_begun = true;
 	if (!&je_oversize_threshold || !&je_opt_oversize_threshold || !je_opt_oversize_threshold ||
-	    !&__real_je_large_malloc || !je_arenas || !&je_manual_arena_base ||
+	    !&__real_je_large_palloc || !je_arenas || !&je_manual_arena_base ||
 	    !je_narenas_total_get)
 		return;
 	share_own_arena();
@@ -121,26 +123,24 @@ static MT_COLD void purge_unfit(uint64_t free_before)
 	errno = kept;
 }
 
-void *__wrap_je_large_malloc(void *thread, void *arena, size_t bytes, bool zero)
+/* realloc moves the pages of a block only where it begins at one (jemalloc_move.h). */
+void *__wrap_je_large_palloc(void *thread, void *arena, size_t bytes, size_t alignment, bool zero)
 {
 	void *from = mt_jemalloc_arena_of(arena, bytes);
 	uint64_t free_before = free_for(from, bytes);
-	void *block = __real_je_large_malloc(thread, from, bytes, zero);
+	size_t least = bytes >= MT_JEMALLOC_MOVE_LEAST ? mt_jemalloc_page_bytes() : 1;
+	void *block = __real_je_large_palloc(thread, from, bytes,
+					     alignment > least ? alignment : least, zero);
 
 	if (mt_unlikely(free_before))
 		purge_unfit(free_before);
 	return block;
 }
 
-void *__wrap_je_large_palloc(void *thread, void *arena, size_t bytes, size_t alignment, bool zero)
+/* The same with the alignment that jemalloc's own function passes on. */
+void *__wrap_je_large_malloc(void *thread, void *arena, size_t bytes, bool zero)
 {
-	void *from = mt_jemalloc_arena_of(arena, bytes);
-	uint64_t free_before = free_for(from, bytes);
-	void *block = __real_je_large_palloc(thread, from, bytes, alignment, zero);
-
-	if (mt_unlikely(free_before))
-		purge_unfit(free_before);
-	return block;
+	return __wrap_je_large_palloc(thread, arena, bytes, JEMALLOC_CACHELINE, zero);
 }
 
 static bool has_much(void *arena)

@@ -5,12 +5,14 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 
 #include "heap/jemalloc_names.h"
 #include "heap/jemalloc_pages.h"
 #include "heap/page_flags.h"
 #include "heap/purge_lock.h"
 #include "sys/os.h"
+#include "sys/raw_syscall.h"
 
 #ifndef MREMAP_DONTUNMAP
 #define MREMAP_DONTUNMAP 4 /* in headers from glibc 2.32 on */
@@ -21,12 +23,29 @@
 #define PIECE_BYTES   (4u << 20)
 #define PURGE_WAIT_NS (10 * MT_NS_PER_MS)
 
+#define LEAST_PAGE_BYTES 4096
+
+/* Whether most of a block below MT_JEMALLOC_MOVE_ALWAYS is not resident. Source: mincore(2). */
+static bool is_sparse(const void *ptr, size_t bytes)
+{
+	unsigned char is_resident[MT_JEMALLOC_MOVE_ALWAYS / LEAST_PAGE_BYTES];
+	size_t pages = bytes / mt_os_page_bytes(), count = 0;
+
+	mt_assert(pages <= sizeof(is_resident));
+	if (mt_raw_syscall(SYS_mincore, ptr, bytes, is_resident) != 0)
+		return false;
+	for (size_t i = 0; i < pages; i++)
+		count += is_resident[i] & 1;
+	return count < pages / 2;
+}
+
 bool mt_jemalloc_is_move(void *ptr, size_t bytes)
 {
 	size_t held = je_malloc_usable_size(ptr);
 
 	return held >= MT_JEMALLOC_MOVE_LEAST && bytes > held &&
-	       je_xallocx(ptr, bytes, 0, 0) < bytes;
+	       je_xallocx(ptr, bytes, 0, 0) < bytes &&
+	       (held >= MT_JEMALLOC_MOVE_ALWAYS || is_sparse(ptr, held));
 }
 
 /* The whole pages of [from, to), whose content is needed no more. */
@@ -40,12 +59,33 @@ static void drop(char *from, char *to)
 		(void)madvise((void *)first, end - first, MADV_DONTNEED);
 }
 
+/* A page that the program has never written reads as zeros, without becoming resident. */
+static bool is_zero(const char *from, size_t bytes)
+{
+	return !*from && memcmp(from, from + 1, bytes - 1) == 0;
+}
+
+/* Zeros are not written where the new pages are fresh: that would make a hole resident. */
+static void copy(char *to, const char *from, size_t bytes)
+{
+	size_t page = mt_os_page_bytes();
+	bool is_fresh = madvise(to, bytes / page * page, MADV_DONTNEED) == 0;
+
+	for (size_t at = 0; at < bytes; at += page) {
+		size_t piece = bytes - at < page ? bytes - at : page;
+
+		if (!is_fresh || piece < page || !is_zero(from + at, page))
+			memcpy(to + at, from + at, piece);
+	}
+}
+
+/* to: begins at a page */
 static void copy_pieces(char *to, char *from, size_t bytes)
 {
 	for (size_t at = 0; at < bytes; at += PIECE_BYTES) {
 		size_t piece = bytes - at < PIECE_BYTES ? bytes - at : PIECE_BYTES;
 
-		memcpy(to + at, from + at, piece);
+		copy(to + at, from + at, piece);
 		drop(from + at, from + at + piece);
 	}
 }
@@ -132,7 +172,8 @@ static void move(char *to, char *from, size_t bytes, size_t more)
 {
 	size_t moved = 0;
 
-	if (is_page(from) && is_page(to) && bytes % mt_os_page_bytes() == 0)
+	mt_assert(is_page(to));
+	if (is_page(from) && bytes % mt_os_page_bytes() == 0)
 		moved = move_mappings(to, from, bytes, more);
 	if (moved)
 		mt_page_flags_moved(to, from, moved);
@@ -149,7 +190,7 @@ static unsigned int arena_of(void *block)
 }
 
 /* The allocation comes before the first page is moved: if it brings the process near a limit, free
- * memory goes back now. It begins at a page, so that its pages can be moved once more. */
+ * memory goes back now. */
 void *mt_jemalloc_move(void *ptr, size_t bytes)
 {
 	int kept = errno;

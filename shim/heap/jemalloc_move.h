@@ -11,7 +11,9 @@
 #include "sys/attr.h"
 
 /* bytes: smaller blocks are left to jemalloc */
-#define MT_JEMALLOC_MOVE_LEAST (4u << 20)
+#define MT_JEMALLOC_MOVE_LEAST (1u << 20)
+/* bytes: of smaller ones only those of which less than half is resident; a copy is faster */
+#define MT_JEMALLOC_MOVE_ALWAYS (4u << 20)
 
 /* Grows a large block in place where jemalloc can. Returns whether it must be moved instead. */
 bool mt_jemalloc_is_move(void *ptr, size_t bytes);

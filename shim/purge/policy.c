@@ -10,6 +10,9 @@
 #define MOVED_BYTES MT_MIB
 /* in a longer tick, that much allocation for each such span */
 #define MOVED_SPAN_NS MT_NS_PER_S
+/* in a process with less anonymous memory the slack is smaller in proportion */
+#define SLACK_ANON_MIB   64
+#define SLACK_ANON_BYTES (SLACK_ANON_MIB * MT_MIB)
 /* dirty bytes worth a purge once the heap has settled */
 #define SETTLE_BYTES MT_MIB
 /* the balance saves up to the budget of this span */
@@ -47,8 +50,9 @@ void mt_policy_start(struct mt_policy *policy, uint64_t page_bytes, uint64_t now
 
 uint64_t mt_policy_threshold_bytes(const struct mt_snapshot *now, const struct mt_config *cfg)
 {
-	uint64_t slack = cfg->slack_mb * MT_MIB;
-	uint64_t share = now->rss_bytes / 100 * cfg->slack_pct;
+	uint64_t anon = now->anon_bytes;
+	uint64_t slack = cfg->slack_mb * (mt_min_u64(anon, SLACK_ANON_BYTES) / SLACK_ANON_MIB);
+	uint64_t share = anon / 100 * cfg->slack_pct;
 
 	return mt_max_u64(slack, share);
 }
@@ -250,9 +254,13 @@ static void charge_returns(struct mt_policy *policy, const struct mt_snapshot *n
 				   policy->purged_bytes);
 	uint64_t fresh = mt_sat_sub(back, policy->returned_bytes);
 	uint64_t cost = fault_cost_ns(policy, fresh);
+	uint64_t system = mt_sat_sub(now->system_ns, policy->usage.system_ns);
 
 	if (!fresh)
 		return;
+	/* The learned cost is too high where the program spends system time on other things. */
+	if (policy->usage.usage_known)
+		cost = mt_min_u64(cost, system / policy->parallel_pct * 100);
 	policy->balance_ns -= (int64_t)cost;
 	policy->refault_cost_ns += cost;
 	policy->refaults_count +=

@@ -4,8 +4,9 @@
  *
  * Idle: the lowest dirty bytes over the last MT_IDLE_MS. Live drop (purge/live_drop.h): live bytes
  * of the heap fell by 20 % from their peak; a drop of device memory ends a round but purges
- * nothing. Both must reach the threshold max(MT_SLACK_MB, MT_SLACK_PCT of RSS). Settle: the heap
- * has not changed for MT_SETTLE_MS; then whatever is above 1 MB is purged, once.
+ * nothing. Both must reach the threshold, the larger of MT_SLACK_MB and MT_SLACK_PCT of anonymous
+ * memory; the first is less below 64 MB of anonymous memory. Settle: the heap has not changed for
+ * MT_SETTLE_MS; then whatever is above 1 MB is purged, once.
  *
  * Budget: a token bucket. The balance grows by MT_BUDGET_PCT of wall time. It pays for purges and
  * for the page faults by which the program takes purged pages back. Before a purge it must cover

@@ -7,6 +7,7 @@
 #include "core/config.h"
 #include "core/control_file.h"
 #include "core/log.h"
+#include "purge/growth_purge.h"
 #include "purge/round_end.h"
 #include "purge/rounds.h"
 #include "purge/tick.h"
@@ -27,6 +28,7 @@ static void grown(void)
 	atomic_store(&has_grown, true);
 	if (atomic_load(&growth_wakes_worker))
 		mt_control_notify(MT_CONTROL_GROWTH);
+	mt_growth_purge_note();
 }
 
 static void run_tick(bool has_grown_much)
@@ -113,6 +115,7 @@ static void fork_child(void)
 {
 	mt_rounds_fork_child();
 	mt_round_end_fork_child();
+	mt_growth_purge_fork_child();
 	missing_logged = false;
 	atomic_store_explicit(&growth_wakes_worker, false, memory_order_relaxed);
 	atomic_store_explicit(&has_grown, false, memory_order_relaxed);

@@ -44,6 +44,7 @@ static struct mt_advise_facts *plain(void)
 	head->snapshot = (struct mt_stats_snapshot){
 		.uptime_ms = 600000,
 		.rss_bytes = 1024 * MT_MIB,
+		.rss_anon_bytes = 1000 * MT_MIB,
 		.rss_peak_bytes = 1024 * MT_MIB,
 		.heap_live_bytes = 900 * MT_MIB,
 		.heap_live_peak_bytes = 950 * MT_MIB,

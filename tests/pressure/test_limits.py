@@ -144,6 +144,25 @@ def test_a_block_that_grows_is_moved_and_not_copied(run, env, limited, compile_c
 	assert int(got.stdout.split()[3]) < 1.2 * 3 * 200 * MB / os.sysconf("SC_PAGESIZE"), got.stdout
 
 
+@pytest.mark.parametrize("kind", ["malloc", "calloc", "memalign", "many"])
+def test_a_block_that_is_hardly_touched_stays_so_when_it_grows(run, env, limited, compile_c, kind, backend):
+	"""1,000 MB with 1 MB touched: all of it was copied, and the limit killed the program."""
+	got = run([compile_c("pressure_sparse.c"), kind], env(), preexec_fn=limited(256).enter)
+
+	assert got.returncode == 0, got.stderr
+	assert int(got.stdout) < 32
+
+
+def test_a_block_that_is_hardly_touched_stays_so_where_the_kernel_refuses_to_move_it(run, env, limited, compile_c):
+	"""libc's realloc copies it there, and is killed."""
+	got = run([compile_c("pressure_sparse.c"), "refused"], env(ALLOCATOR="jemalloc"), preexec_fn=limited(256).enter)
+
+	if got.returncode == 77:
+		pytest.skip("this kernel has no seccomp filters")
+	assert got.returncode == 0, got.stderr
+	assert int(got.stdout) < 32
+
+
 @pytest.mark.parametrize("how", ["cut", "cuts"])
 @pytest.mark.parametrize("taker", ["mapping", "fork"])
 def test_what_realloc_cuts_off_is_there_for_others_at_once_near_a_limit(run, env, limited, compile_c, backend, taker, how):

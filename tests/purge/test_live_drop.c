@@ -100,7 +100,7 @@ Test(live_drop, of_a_device_causes_no_purge)
 	begin();
 	now.dirty_known = true;
 	now.dirty_bytes = MIB(8); /* far below the gate */
-	now.rss_bytes = MIB(200);
+	now.rss_bytes = now.anon_bytes = MIB(200);
 	for (uint64_t i = 0; i < row.repeats; i++)
 		for (size_t j = 0; j < 2; j++)
 			for (uint64_t tick = 0; tick < row.steps[j].ticks; tick++)

@@ -153,6 +153,24 @@ Test(policy, takes_no_fall_of_a_tenth_for_a_live_drop)
 	cr_expect_eq(sim.purges_count, 0, "200 MB of 2 GB are not past the gate of a tenth of RSS");
 }
 
+Test(policy, the_slack_is_a_share_of_anonymous_memory_and_small_in_a_small_process)
+{
+	static const struct {
+		uint64_t anon_mb, slack_mb, slack_pct, threshold_mb;
+	} rows[] = {{20, 16, 10, 5},    {64, 16, 10, 16},    {100, 16, 10, 16},  {400, 16, 10, 40},
+		    {32, 200, 10, 100}, {100, 200, 10, 200}, {1000, 16, 50, 500}};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const struct mt_snapshot now = {.rss_bytes = MIB(2000 + rows[i].anon_mb),
+						.anon_bytes = MIB(rows[i].anon_mb)};
+		struct mt_config cfg = {.slack_mb = rows[i].slack_mb,
+					.slack_pct = rows[i].slack_pct};
+
+		cr_expect_eq(mt_policy_threshold_bytes(&now, &cfg) / MIB(1), rows[i].threshold_mb,
+			     "row %zu", i);
+	}
+}
+
 Test(policy, waits_for_the_gate)
 {
 	static const struct {

@@ -334,6 +334,29 @@ Test(policy_budget, charges_no_growth_beyond_what_was_purged)
 	cr_expect_gt(balance - sim.policy.balance_ns, 0);
 }
 
+Test(policy_budget, charges_no_more_than_the_system_time_that_was_spent)
+{
+	uint64_t spent_ns;
+
+	sim_start(&sim);
+	sim_allocate(&sim, MIB(400));
+	sim_pass(&sim, SECONDS(60));
+	sim_free(&sim, MIB(300));
+	sim_pass(&sim, SECONDS(12));
+	cr_assert_eq(sim.purges_count, 1);
+	/* as after much other work in the kernel */
+	sim.policy.mib_fault_ns = 5 * 1000 * 1000;
+	sim.policy.fault_known = true;
+	spent_ns = sim.system_ns;
+	sim_allocate(&sim, MIB(300));
+	sim_pass(&sim, SECONDS(6));
+	spent_ns = sim.system_ns - spent_ns;
+	cr_expect_gt(sim.policy.refault_cost_ns, 0);
+	cr_expect_leq(sim.policy.refault_cost_ns, spent_ns, "%llu us charged of %llu",
+		      (unsigned long long)sim.policy.refault_cost_ns / 1000,
+		      (unsigned long long)spent_ns / 1000);
+}
+
 Test(policy_budget, never_spends_more_when_the_program_changes_its_ways)
 {
 	for (uint64_t seed = 1; seed <= 20; seed++) {

@@ -1,0 +1,99 @@
+#include "purge/growth_purge.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/cleanup.h"
+#include "core/config.h"
+#include "core/state.h"
+#include "core/thread.h"
+#include "heap/allocation_event.h"
+#include "heap/backend.h"
+#include "heap/trim.h"
+#include "sys/attr.h"
+#include "sys/loader.h"
+#include "sys/os.h"
+#include "sys/raw_clone.h"
+#include "sys/saturating.h"
+
+#define GROWTH_BYTES (32 * MT_MIB)
+#define FREE_BYTES   (16 * MT_MIB) /* less is not worth a purge */
+/* free bytes are purged once the heap has grown by this part of them */
+#define GROWTH_PART 4
+/* of a purge and of the page faults after it; purge/policy.c learns the real one */
+#define MIB_COST_NS     (300 * 1000ull)
+#define RECLAIM_WAIT_NS (10 * MT_NS_PER_MS)
+
+/* Of active and dirty pages together. No ordering: a thread that reads an old value purges a little
+ * too early or too late. */
+static _Atomic uint64_t lowest_bytes = UINT64_MAX;
+static _Atomic uint64_t next_ns; /* no purge before; no ordering */
+
+static bool read_heap(uint64_t *out_bytes, uint64_t *out_free_bytes)
+{
+	const struct mt_backend *backend = mt_backend();
+	struct mt_heap_figures pages = {0};
+
+	if (!backend->pages || !backend->pages(&pages))
+		return false;
+	*out_bytes = pages.active_bytes + pages.dirty_bytes;
+	*out_free_bytes = pages.dirty_bytes;
+	return true;
+}
+
+static bool is_due(uint64_t bytes, uint64_t free_bytes)
+{
+	uint64_t lowest = atomic_load_explicit(&lowest_bytes, memory_order_relaxed);
+
+	if (bytes < lowest)
+		atomic_store_explicit(&lowest_bytes, bytes, memory_order_relaxed);
+	return bytes >= mt_sat_add(lowest, mt_max_u64(GROWTH_BYTES, free_bytes / GROWTH_PART)) &&
+	       free_bytes >= FREE_BYTES && mt_config()->budget_pct;
+}
+
+/* A fork waits for threads inside the loader; a child on its parent's memory must hold no lock. */
+static bool may_purge(void)
+{
+	return !mt_thread_is_ours() && !mt_loader_is_inside() && !mt_raw_clone_is_child() &&
+	       mt_state_is_on() && mt_state_is_own_process() && !mt_heap_purge_copies(false);
+}
+
+/* Returns whether this thread is the one that purges. */
+static bool begin(uint64_t free_bytes)
+{
+	uint64_t now_ns = mt_os_now_ns();
+	uint64_t due_ns = atomic_load_explicit(&next_ns, memory_order_relaxed);
+	uint64_t pause_ns = free_bytes / MT_MIB * MIB_COST_NS * 100 / mt_config()->budget_pct;
+
+	return now_ns >= due_ns &&
+	       atomic_compare_exchange_strong_explicit(&next_ns, &due_ns, now_ns + pause_ns,
+						       memory_order_relaxed, memory_order_relaxed);
+}
+
+static MT_COLD void purge(uint64_t free_before)
+{
+	uint64_t bytes, free_bytes;
+
+	if (!begin(free_before) || !may_purge() ||
+	    mt_heap_reclaim(0, RECLAIM_WAIT_NS) != MT_RECLAIMED_SOME ||
+	    !read_heap(&bytes, &free_bytes))
+		return;
+	atomic_store_explicit(&lowest_bytes, bytes, memory_order_relaxed);
+	mt_cleanup_add_program_bytes(mt_sat_sub(free_before, free_bytes));
+	mt_allocation_event_purged();
+}
+
+void mt_growth_purge_note(void)
+{
+	uint64_t bytes, free_bytes;
+
+	if (read_heap(&bytes, &free_bytes) && mt_unlikely(is_due(bytes, free_bytes)))
+		purge(free_bytes);
+}
+
+void mt_growth_purge_fork_child(void)
+{
+	atomic_store_explicit(&lowest_bytes, UINT64_MAX, memory_order_relaxed);
+	atomic_store_explicit(&next_ns, 0, memory_order_relaxed);
+}

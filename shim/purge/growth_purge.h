@@ -1,0 +1,15 @@
+/* purge/growth_purge.h -- returns free pages while the heap grows beside them: freed memory of one
+ * kind (objects of Python, small blocks) does not serve large blocks, and the next tick may come
+ * too late. Owns the size from which growth counts. Any thread, once its block is made and with
+ * none of the allocator's locks held. Allocates nothing, opens no file, takes the purge lock. */
+#ifndef MT_PURGE_GROWTH_PURGE_H
+#define MT_PURGE_GROWTH_PURGE_H
+
+/* The heap may have grown by some MB. Purges if it has grown by 32 MB, and by a quarter of its free
+ * bytes, since it was smallest. Then pauses until MT_BUDGET_PCT of the time covers the cost. */
+void mt_growth_purge_note(void);
+
+/* In a forked child. */
+void mt_growth_purge_fork_child(void);
+
+#endif

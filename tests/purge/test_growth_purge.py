@@ -1,0 +1,47 @@
+"""Free pages of one kind go back while another kind grows."""
+import pytest
+
+from pressed import MB, PYTHON
+
+# 400 MB of small objects are dropped; then large blocks are filled at once.
+OBJECTS_THEN_BLOCKS = r'''
+import re, sys
+each, kept = int(sys.argv[1]), [("x%d" % i) * 20 for i in range(2_000_000)]
+kept = None
+blocks = [b"x" * (each << 20) for i in range(480 // each)]
+print(re.search(r"VmHWM:\s+(\d+)", open("/proc/self/status").read())[1])
+'''
+
+
+@pytest.mark.parametrize("each_mb", [2, 16, 240])
+def test_dropped_objects_are_not_kept_beside_large_blocks_that_grow(run, env, bare, each_mb):
+	"""The blocks were filled before the worker's next tick: peak 1.6 times that of glibc."""
+	program = [PYTHON, "-c", OBJECTS_THEN_BLOCKS, str(each_mb)]
+	expected, got = run(program, bare), run(program, env())
+
+	assert got.returncode == 0, got.stderr
+	assert int(expected.stdout) > 400 * MB // 1024
+	assert int(got.stdout) < 1.15 * int(expected.stdout)
+
+
+# A heap that is used again as it was does not grow: nothing is purged in between.
+SAME_AGAIN = r'''
+import resource
+def fill():
+    return [b"x" * (8 << 20) for i in range(20)]
+for turn in range(3):
+    kept = fill()
+    kept = None
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for turn in range(20):
+    kept = fill()
+    kept = None
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+'''
+
+
+def test_memory_that_is_used_again_at_once_is_not_purged_by_growth(run, env):
+	got = run([PYTHON, "-c", SAME_AGAIN], env(IDLE_MS=60000))
+
+	assert got.returncode == 0, got.stderr
+	assert int(got.stdout) < 20 * 160 * MB // 4096 / 2
