@@ -43,8 +43,8 @@ struct sums {
 static MT_TLS bool is_list_ours;                    /* this thread has the lock, or waits for it */
 static struct mt_lock list_lock = MT_LOCK(account); /* all that follows, and the counters' links */
 static struct mt_thread_counters *shards[SHARDS];
-static uint64_t linked_count;
-static uint64_t links_ever; /* gives each thread its shard */
+static _Atomic uint64_t linked_count; /* written under the lock */
+static uint64_t links_ever;           /* gives each thread its shard */
 static struct sums dead;
 static struct sums seen;                   /* of the living, as they were last looked at */
 static _Atomic uint64_t malloc_live_bytes; /* as last added up; no ordering */
@@ -337,6 +337,11 @@ static bool look_at_all(void)
 		}
 	}
 	return known;
+}
+
+uint64_t mt_account_threads(void)
+{
+	return atomic_load_explicit(&linked_count, memory_order_relaxed);
 }
 
 bool mt_account_read(struct mt_account_totals *out)

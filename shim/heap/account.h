@@ -62,6 +62,10 @@ typedef bool (*mt_account_reader)(const void *counters, uint64_t *out_allocated,
  * destructor; may be NULL. */
 void mt_account_start(mt_account_reader reader, void (*main_ended)(void));
 
+/* Returns the number of threads that have allocated or freed and have not ended. Any thread, no
+ * lock: the number may be old at once. */
+uint64_t mt_account_threads(void);
+
 /* Takes a thread key whose value libc keeps inside the thread. It is the last free one: its
  * destructor runs after those of other libraries, and the program's first key is 0 as without the
  * library. Returns false where none is left. Before there are threads. */

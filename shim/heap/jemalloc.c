@@ -358,9 +358,16 @@ bool mt_jemalloc_counters(const void *counters, uint64_t *out_allocated, uint64_
 	return true;
 }
 
+bool mt_jemalloc_own_counters(uint64_t *out_allocated, uint64_t *out_freed)
+{
+	return own_counters && mt_jemalloc_counters(own_counters, out_allocated, out_freed);
+}
+
 bool mt_jemalloc_thread_has_allocated(void)
 {
-	return own_counters && offsets_are_known && read_counter(own_counters + allocated_offset);
+	uint64_t allocated, freed;
+
+	return mt_jemalloc_own_counters(&allocated, &freed) && allocated;
 }
 
 /* ---- its start ---- */

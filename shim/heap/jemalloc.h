@@ -21,6 +21,10 @@ bool mt_jemalloc_take_key(void);
  * cannot be used in this process. */
 const char *mt_jemalloc_begins(void);
 
+/* Reads what the calling thread has allocated and freed so far, in bytes. Returns false where it
+ * has done neither, or where jemalloc does not say. */
+bool mt_jemalloc_own_counters(uint64_t *out_allocated, uint64_t *out_freed);
+
 /* Returns whether the calling thread has allocated, so that jemalloc cleans up after it. It does
  * not for a thread that only frees, such as one in whose end libc frees the memory of other
  * threads: a call of mallctl would enter that thread into a list that it never leaves. */

@@ -27,7 +27,7 @@ jemalloc_internal := arena_basic_stats_merge arena_choose_hard arena_dalloc_bin_
 	arena_emap_global arenas ehooks_default_zero_impl large_dalloc large_dalloc_prep_locked large_malloc \
 	large_palloc large_ralloc large_salloc $(jemalloc_extents) manual_arena_base narenas_total_get opt_disable_large_size_classes opt_oversize_threshold opt_stats_interval \
 	opt_tcache oversize_threshold rtree_leaf_elm_lookup_hard stats_interval_event_handler stats_interval_new_event_wait \
-	stats_interval_postponed_event_wait tcache_arena_associate tcache_arena_reassociate tsd_tcache_enabled_data_init
+	stats_interval_postponed_event_wait tcache_arena_associate tcache_arena_reassociate tcache_gc_dalloc_event_handler tsd_tcache_enabled_data_init
 
 # What a thread does every so many bytes that it allocates, which jemalloc has to print statistics: ours come instead of its own
 # (heap/jemalloc_event.c), where the library has all three. From 5.3.1 on jemalloc passes the handler one argument less.
@@ -106,6 +106,12 @@ ifneq ($(call jemalloc_has,arenas opt_tcache $(jemalloc_thread)),)
 jemalloc_link += $(foreach name,$(jemalloc_thread),-Wl,--wrap=je_$(name))
 else
 jemalloc_lacks += a first allocation that may fail: a thread that begins without memory may crash;
+endif
+# What a thread does every so many bytes that it frees (heap/jemalloc_cache.c).
+ifneq ($(call jemalloc_has,tcache_gc_dalloc_event_handler),)
+jemalloc_link += -Wl,--wrap=je_tcache_gc_dalloc_event_handler
+else
+jemalloc_lacks += the event after what a thread frees: the caches of waiting threads stay full;
 endif
 ifneq ($(filter 5.2.%,$(jemalloc_version)),)
 shim_flags += -DMT_JEMALLOC_CACHE_IN_ONE
