@@ -216,18 +216,16 @@ int mt_je_munmap(void *address, size_t bytes)
 	return munmap(address, bytes);
 }
 
-/* A purge also takes what flags the program has left on the pages. */
+/* A purge also takes the flags of the pages. */
 int mt_je_madvise(void *address, size_t bytes, int advice)
 {
 	int answer;
 
-	if (advice != MADV_DONTNEED)
-		return (int)mt_raw_syscall(SYS_madvise, address, bytes, advice);
-	answer = mt_page_flags_purged(address, bytes)
-			 ? 0
-			 : (int)mt_raw_syscall(SYS_madvise, address, bytes, advice);
-	if (answer == 0)
-		mt_page_flags_leave_out(address, bytes);
+	if (advice == MADV_DONTNEED)
+		return mt_page_flags_purge(address, bytes);
+	answer = (int)mt_raw_syscall(SYS_madvise, address, bytes, advice);
+	if (answer == 0) /* with the user's thp:always */
+		mt_page_flags_note(SYS_madvise, (long)address, (long)bytes, advice);
 	return answer;
 }
 

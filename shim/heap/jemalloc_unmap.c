@@ -28,6 +28,8 @@
  */
 #define FREED_BYTES     (64u << 10)
 #define IN_ARENA(index) ((int)((index) + 1) << 20 | 1 << 8)
+/* enum thp_mode_t: the user's thp:never */
+#define THP_NEVER 2
 /* struct edata_s: the extent has guard pages around it */
 #define GUARDED (1u << 16)
 
@@ -36,6 +38,7 @@
 extern char je_arena_emap_global[] __attribute__((weak));
 extern void *je_arenas[] __attribute__((weak));
 extern unsigned int je_manual_arena_base __attribute__((weak));
+extern int je_opt_thp __attribute__((weak));
 extern unsigned int je_narenas_total_get(void) __attribute__((weak));
 extern void je_emap_deregister_boundary(void *thread, void *emap, void *extent)
 	__attribute__((weak));
@@ -143,6 +146,16 @@ void __wrap_je_extent_dalloc_wrapper(void *thread, void *pac, void *hooks, void 
 			;
 }
 
+/* expanded: the block that the extent continues, or NULL. */
+static bool may_be_huge(const struct mt_extent *extent, const struct mt_extent *expanded)
+{
+	size_t bytes = mt_extent_bytes(extent) + (expanded ? mt_extent_bytes(expanded) : 0);
+
+	return bytes >= MT_PAGE_FLAGS_LARGE_BYTES && je_opt_thp != THP_NEVER &&
+	       has_own_arenas_only();
+}
+
+/* The pages have never been touched, or are purged. */
 void *__wrap_je_ecache_alloc_grow(void *thread, void *pac, void *hooks, void *cache, void *expanded,
 				  size_t bytes, size_t alignment, bool zero, bool guarded)
 {
@@ -151,7 +164,11 @@ void *__wrap_je_ecache_alloc_grow(void *thread, void *pac, void *hooks, void *ca
 
 	atomic_store_explicit(&purged_cache_offset, (char *)cache - (char *)pac,
 			      memory_order_relaxed);
-	if (extent)
+	if (!extent)
+		return NULL;
+	if (!guarded && may_be_huge(extent, expanded))
+		mt_page_flags_allow_huge(mt_extent_begin(extent), mt_extent_bytes(extent));
+	else
 		mt_page_flags_used(mt_extent_begin(extent), mt_extent_bytes(extent));
 	return extent;
 }
