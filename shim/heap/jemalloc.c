@@ -28,6 +28,7 @@
 #include "heap/jemalloc_pages.h"
 #include "heap/jemalloc_message.h"
 #include "heap/jemalloc_move.h"
+#include "heap/jemalloc_unmap.h"
 #include "heap/page_flags.h"
 #include "heap/purge_lock.h"
 #include "sys/elf.h"
@@ -560,6 +561,7 @@ static const struct mt_backend jemalloc_backend = {
 	.profiler = &mt_jemalloc_profiler,
 	.pages = mt_jemalloc_pages,
 	.purge = jemalloc_purge,
+	.purge_again = mt_jemalloc_purge_again,
 	.reclaim = mt_jemalloc_reclaim,
 	.flush_thread = jemalloc_flush_thread,
 };

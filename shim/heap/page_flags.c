@@ -196,6 +196,13 @@ void mt_page_flags_allow_huge(void *begin, size_t bytes)
 	errno = kept;
 }
 
+void mt_page_flags_all_may_be_huge(void)
+{
+	enter();
+	huge = mapped;
+	leave();
+}
+
 /* MADV_FREE of a part splits a huge page; MADV_DONTNEED only unmaps that part, and the whole stays
  * charged to the cgroup. Source: madvise_free_huge_pmd() in mm/huge_memory.c. */
 static void split_ends(uintptr_t begin, uintptr_t end)

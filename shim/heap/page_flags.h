@@ -41,6 +41,9 @@ void mt_page_flags_used(void *begin, size_t bytes);
 #define MT_PAGE_FLAGS_LARGE_BYTES ((size_t)4 << 20)
 void mt_page_flags_allow_huge(void *begin, size_t bytes);
 
+/* All that jemalloc has mapped: a process from outside may have asked for huge pages. */
+void mt_page_flags_all_may_be_huge(void);
+
 /* Pages have moved, by mremap: their flags went with them. */
 void mt_page_flags_moved(void *to, const void *from, size_t bytes);
 

@@ -87,3 +87,17 @@ def test_the_users_own_setting_of_jemalloc_is_for_all_blocks(spawn, env, compile
 
 	resident, huge = map(int, actor.stdout.readline().split())
 	assert resident > 140 and huge <= 4, (resident, huge)
+
+
+def test_purged_memory_that_the_kernel_fills_again_is_found_and_purged_again(spawn, env, compile_c, huge_pages, stats):
+	"""jemalloc counts these pages as purged, and nothing looked again."""
+	huge_pages("madvise")
+	settings = env(**SETTINGS)
+	actor = spawn([compile_c("returned_pages.c"), "refilled"], settings)
+
+	filled = actor.stdout.readline()
+	if not filled or int(filled.split()[0]) < 55:
+		pytest.skip("this kernel fills no holes at once (MADV_COLLAPSE)")
+	later = int(actor.stdout.readline().split()[0])
+	assert later < 45, (filled, later)
+	assert any(record["reason"] == "huge_pages" for record in stats(actor.pid, settings)["records"])
