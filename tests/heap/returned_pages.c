@@ -1,9 +1,9 @@
 /* returned_pages.c KIND: makes memory that the kernel could put into huge pages, frees most of it
- * and waits for a purge. Prints resident and huge MB then, and seconds later. It lives until its stdin
- * ends. small: 100,000 blocks, 1 in 20 is kept. refilled: the same, and all holes are filled with
- * huge pages after the purge, as khugepaged does. advised: large blocks with MADV_HUGEPAGE, as
- * NumPy's; then 40,000 small ones in the same memory, 1 in 100 is kept. large: one block, which is
- * kept. */
+ * and waits for a purge. Prints resident and huge MB then, and seconds later. It lives until its
+ * stdin ends. small: 100,000 blocks, 1 in 20 is kept. refilled: the same, and all holes are filled
+ * with huge pages after the purge, as khugepaged does. advised: large blocks with MADV_HUGEPAGE, as
+ * NumPy's; then 40,000 small ones in the same memory, 1 in 100 is kept. large: large blocks, which
+ * are kept. charged: no blocks, but pages that a huge page was returned in part of. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,6 +72,21 @@ static void make_large(size_t count, int is_advised)
 	}
 }
 
+/* The program's own mapping, not the heap's: one page of each huge page stays. */
+static void unmap_parts(void)
+{
+	size_t bytes = 64u << 20, huge = 2u << 20;
+	char *area = mmap(NULL, bytes + huge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			  -1, 0);
+
+	area += huge - (uintptr_t)area % huge;
+	madvise(area, bytes, MADV_HUGEPAGE);
+	memset(area, 1, bytes);
+	for (size_t at = 0; at < bytes; at += huge)
+		madvise(area + at + PAGE, huge - PAGE, MADV_DONTNEED);
+	madvise(area, bytes, MADV_NOHUGEPAGE);
+}
+
 static void wait_for_purge(size_t full_mb)
 {
 	for (int i = 0; i < 100 && read_mb("Rss:") > full_mb / 2; i++)
@@ -126,6 +141,8 @@ int main(int count, char **words)
 		return 2;
 	if (strcmp(words[1], "small") == 0 || strcmp(words[1], "refilled") == 0)
 		make_small(COUNT, KEPT);
+	else if (strcmp(words[1], "charged") == 0)
+		unmap_parts();
 	else
 		make_large(LARGE_COUNT, strcmp(words[1], "advised") == 0);
 	full_mb = read_mb("Rss:");
@@ -134,7 +151,7 @@ int main(int count, char **words)
 			free(large[i]);
 		make_small(40000, 100);
 	}
-	if (strcmp(words[1], "large") != 0)
+	if (strcmp(words[1], "large") != 0 && strcmp(words[1], "charged") != 0)
 		wait_for_purge(full_mb);
 	if (strcmp(words[1], "refilled") == 0)
 		fill_holes();

@@ -89,7 +89,7 @@ def test_the_users_own_setting_of_jemalloc_is_for_all_blocks(spawn, env, compile
 	assert resident > 140 and huge <= 4, (resident, huge)
 
 
-def test_purged_memory_that_the_kernel_fills_again_is_found_and_purged_again(spawn, env, compile_c, huge_pages, stats):
+def test_purged_memory_that_the_kernel_fills_again_is_found_and_purged_again(spawn, env, compile_c, huge_pages, stats, control):
 	"""jemalloc counts these pages as purged, and nothing looked again."""
 	huge_pages("madvise")
 	settings = env(**SETTINGS)
@@ -101,3 +101,15 @@ def test_purged_memory_that_the_kernel_fills_again_is_found_and_purged_again(spa
 	later = int(actor.stdout.readline().split()[0])
 	assert later < 45, (filled, later)
 	assert any(record["reason"] == "huge_pages" for record in stats(actor.pid, settings)["records"])
+	assert "huge pages: the kernel has filled what was purged, 1 time" in control(settings, "doctor", actor.pid).stdout
+
+
+def test_stat_shows_huge_pages_and_a_charge_that_resident_memory_does_not_show(spawn, env, compile_c, huge_pages, group, control):
+	huge_pages("always")
+	program, settings = str(compile_c("returned_pages.c")), env(**SETTINGS)
+	large, charged = (spawn(words, settings) for words in ([program, "large"], group.command([program, "charged"])))
+	for actor in (large, charged):
+		actor.stdout.readline()
+
+	assert "in transparent huge pages (AnonHugePages)" in control(settings, "stat", large.pid).stdout
+	assert "charged to the cgroup without its files" in control(settings, "stat", charged.pid).stdout
