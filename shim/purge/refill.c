@@ -23,11 +23,15 @@ bool mt_refill_is_suspected(struct mt_refill *refill, const struct mt_snapshot *
 	       bytes - refill->floor_bytes >= threshold_bytes;
 }
 
-void mt_refill_note(struct mt_refill *refill, const struct mt_snapshot *after, bool helped)
+void mt_refill_note_purge(struct mt_refill *refill, const struct mt_snapshot *after)
 {
-	refill->wait_ns = helped || !refill->wait_ns
-				  ? FIRST_WAIT_NS
-				  : mt_min_u64(2 * refill->wait_ns, LONGEST_WAIT_NS);
 	refill->floor_bytes = unexplained_bytes(after, after->dirty_known ? after->dirty_bytes : 0);
+	if (!refill->wait_ns)
+		mt_refill_note_look(refill, after, true);
+}
+
+void mt_refill_note_look(struct mt_refill *refill, const struct mt_snapshot *after, bool helped)
+{
+	refill->wait_ns = helped ? FIRST_WAIT_NS : mt_min_u64(2 * refill->wait_ns, LONGEST_WAIT_NS);
 	refill->not_before_ns = after->now_ns + refill->wait_ns;
 }

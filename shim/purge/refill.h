@@ -20,8 +20,11 @@ struct mt_refill {
 bool mt_refill_is_suspected(struct mt_refill *refill, const struct mt_snapshot *now,
 			    uint64_t dirty_bytes, uint64_t threshold_bytes);
 
-/* Notes a purge, or that the memory turned out to be the program's. helped: it returned much. Looks
- * that do not help come seldom, up to once an hour. */
-void mt_refill_note(struct mt_refill *refill, const struct mt_snapshot *after, bool helped);
+/* Notes any purge: memory is compared with this moment. */
+void mt_refill_note_purge(struct mt_refill *refill, const struct mt_snapshot *after);
+
+/* Notes a look, and whether it helped: a purge returned much. Looks that do not help come seldom,
+ * up to once an hour. */
+void mt_refill_note_look(struct mt_refill *refill, const struct mt_snapshot *after, bool helped);
 
 #endif

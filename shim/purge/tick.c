@@ -266,10 +266,12 @@ static void note_cleanup(const struct mt_stats_cleanup *cleanup, bool charged,
 
 	read_usage(&after);
 	mt_heap_sample_note_trim(&after);
-	mt_refill_note(&refill, &after,
-		       cleanup->reason != MT_REASON_HUGE_PAGES ||
-			       mt_sat_sub(cleanup->anon_before_bytes, cleanup->anon_after_bytes) >=
-				       mt_policy_threshold_bytes(&after, mt_config()));
+	mt_refill_note_purge(&refill, &after);
+	if (cleanup->reason == MT_REASON_HUGE_PAGES)
+		mt_refill_note_look(
+			&refill, &after,
+			mt_sat_sub(cleanup->anon_before_bytes, cleanup->anon_after_bytes) >=
+				mt_policy_threshold_bytes(&after, mt_config()));
 	mt_policy_note_purge(&policy, &after,
 			     mt_sat_sub(cleanup->anon_before_bytes, cleanup->anon_after_bytes),
 			     mt_policy_purge_cost_ns(cost_ns, before, &after), charged);
@@ -315,12 +317,13 @@ static bool is_refilled(const struct mt_snapshot *now)
 	uint64_t dirty = now->dirty_known ? now->dirty_bytes : mt_heap_sample_dirty_bytes();
 	uint64_t huge = 0;
 
-	if (!mt_backend()->purge_again || !mt_config()->budget_pct ||
+	if (!mt_backend()->purge_again || !mt_config()->budget_pct || policy.balance_ns <= 0 ||
 	    !mt_refill_is_suspected(&refill, now, dirty, threshold))
 		return false;
 	if (mt_rss_read_huge(&huge) && huge >= threshold)
 		return true;
-	mt_refill_note(&refill, now, false);
+	mt_refill_note_purge(&refill, now);
+	mt_refill_note_look(&refill, now, false);
 	return false;
 }
 

@@ -16,11 +16,11 @@ static struct mt_snapshot at(uint64_t seconds, uint64_t anon_mib, uint64_t live_
 				    .live_bytes = live_mib * MT_MIB};
 }
 
-static void purged(uint64_t seconds, uint64_t anon_mib, uint64_t live_mib, bool helped)
+static void purged(uint64_t seconds, uint64_t anon_mib, uint64_t live_mib)
 {
 	struct mt_snapshot after = at(seconds, anon_mib, live_mib);
 
-	mt_refill_note(&refill, &after, helped);
+	mt_refill_note_purge(&refill, &after);
 }
 
 static bool is_suspected(uint64_t seconds, uint64_t anon_mib, uint64_t live_mib, uint64_t dirty_mib)
@@ -32,7 +32,7 @@ static bool is_suspected(uint64_t seconds, uint64_t anon_mib, uint64_t live_mib,
 
 Test(refill, is_what_rises_above_live_and_dirty_bytes_after_a_purge)
 {
-	purged(0, 60, 40, true);
+	purged(0, 60, 40);
 	cr_expect_not(is_suspected(10, 75, 40, 0));
 	cr_expect_not(is_suspected(11, 90, 70, 0), "the program allocates");
 	cr_expect_not(is_suspected(12, 90, 40, 30), "it has freed, and nothing is purged yet");
@@ -46,18 +46,21 @@ Test(refill, is_nothing_before_the_first_purge)
 
 Test(refill, counts_from_the_lowest_point_since_the_purge)
 {
-	purged(0, 100, 40, true);
+	purged(0, 100, 40);
 	cr_expect_not(is_suspected(10, 60, 40, 0));
 	cr_expect(is_suspected(20, 80, 40, 0));
 }
 
 Test(refill, is_looked_for_seldom_where_that_did_not_help)
 {
-	purged(0, 60, 40, true);
+	struct mt_snapshot then = at(2, 60, 40);
+
+	purged(0, 60, 40);
 	cr_expect_not(is_suspected(1, 100, 40, 0));
 	cr_expect(is_suspected(2, 100, 40, 0));
 	for (int i = 0; i < 20; i++)
-		purged(2, 60, 40, false);
+		mt_refill_note_look(&refill, &then, false);
+	purged(2, 60, 40);
 	cr_expect_not(is_suspected(3600, 100, 40, 0));
 	cr_expect(is_suspected(3602, 100, 40, 0));
 }
