@@ -104,12 +104,15 @@ def test_purged_memory_that_the_kernel_fills_again_is_found_and_purged_again(spa
 	assert "huge pages: the kernel has filled what was purged, 1 time" in control(settings, "doctor", actor.pid).stdout
 
 
-def test_stat_shows_huge_pages_and_a_charge_that_resident_memory_does_not_show(spawn, env, compile_c, huge_pages, group, control):
+def test_stat_shows_huge_pages_and_a_charge_that_resident_memory_does_not_show(spawn, env, compile_c, huge_pages, group, control, wait_for):
 	huge_pages("always")
 	program, settings = str(compile_c("returned_pages.c")), env(**SETTINGS)
 	large, charged = (spawn(words, settings) for words in ([program, "large"], group.command([program, "charged"])))
 	for actor in (large, charged):
 		actor.stdout.readline()
 
-	assert "in transparent huge pages (AnonHugePages)" in control(settings, "stat", large.pid).stdout
-	assert "charged to the cgroup without its files" in control(settings, "stat", charged.pid).stdout
+	def shows(actor, words):
+		return words in control(settings, "stat", actor.pid).stdout
+
+	wait_for(lambda: shows(large, "in transparent huge pages (AnonHugePages)"))
+	wait_for(lambda: shows(charged, "charged to the cgroup without its files"))
