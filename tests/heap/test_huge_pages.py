@@ -106,7 +106,7 @@ def test_purged_memory_that_the_kernel_fills_again_is_found_and_purged_again(spa
 
 def test_stat_shows_huge_pages_and_a_charge_that_resident_memory_does_not_show(spawn, env, compile_c, huge_pages, group, control, wait_for):
 	huge_pages("always")
-	program, settings = str(compile_c("returned_pages.c")), env(**SETTINGS)
+	program, settings = str(compile_c("returned_pages.c")), env(MIN_MB=0, **SETTINGS)
 	large = spawn([program, "large"], settings)
 	charged = spawn([program, "charged"], settings, preexec_fn=group.enter)
 	for actor in (large, charged):
