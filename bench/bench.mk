@@ -129,3 +129,8 @@ $(bench_out)/pool: $(pool_bench_src) $(wildcard shim/gpu/*.h) tests/lib/null_dri
 .PHONY: bench-pool
 bench-pool: $(bench_out)/pool
 	$(PYTHON) bench/run.py pool --strict
+
+# ---- transparent huge pages: what becomes of purged memory within five minutes; 10 minutes, root; HUGE=--quick: seconds ----
+.PHONY: bench-huge-pages
+bench-huge-pages: all bench-programs
+	$(PYTHON) bench/huge/huge.py --build $(B) $(HUGE)

@@ -3,6 +3,7 @@ is measured and judged. Nothing here judges a speed."""
 import glob
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -176,3 +177,13 @@ def test_the_share_of_cleaning_is_the_sum_of_all_its_costs():
 		"uptime_ms": 10_000, "purged_bytes": 2**20, "purge_count": 1}}
 
 	assert rounds.share_of(stat)["clean_pct"] == pytest.approx(0.1)
+
+
+# ---- huge pages ----
+
+def test_huge_pages_prints_a_row_for_each_program_and_setting(shim):
+	done = subprocess.run([PYTHON, str(ROOT / "bench" / "huge" / "huge.py"), "--build", str(BUILD), "--quick"], capture_output=True, text=True,
+		timeout=120, check=False)
+
+	assert done.returncode == 0, done.stderr
+	assert re.search(r"^\| survivors, (always|madvise|never) \|( \d+ / (\d+|\?) -> \d+ / (\d+|\?); [\d.]+ s \|){2}$", done.stdout, re.MULTILINE), done.stdout

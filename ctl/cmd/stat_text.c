@@ -8,8 +8,11 @@
 #include "ctl/output/table.h"
 #include "ctl/output/text.h"
 #include "ctl/process/cleanup_story.h"
+#include "ctl/process/cgroup_file.h"
 #include "ctl/process/clock.h"
+#include "ctl/process/limit.h"
 #include "ctl/process/memory_parts.h"
+#include "ctl/process/smaps.h"
 
 /* ---- stat summary ---- */
 
@@ -17,6 +20,9 @@
 
 #define LABEL     "%-10s "
 #define BAR_CELLS 50
+
+/* A smaller difference of charge and RSS is page tables and the kernel's stocks. */
+#define NOTABLE_BYTES (16u << 20)
 
 static void print_title(const struct mt_target *target)
 {
@@ -52,6 +58,44 @@ static void print_parts(const struct mt_stats_snapshot *now)
 	printf(LABEL "%10s  the highest RSS; highest live %s\n", "peak",
 	       mt_text_bytes(now->rss_peak_bytes).text,
 	       mt_text_bytes(now->heap_live_peak_bytes).text);
+}
+
+/* Returns what the memory cgroup is charged for anonymous memory; 0 where it has other processes,
+ * or none is known. */
+static uint64_t charged_bytes(pid_t pid)
+{
+	char directory[512], path[540], *list;
+	uint64_t used, files = 0;
+	bool is_alone;
+
+	if (!mt_limit_memory_directory("", pid, directory, sizeof(directory)) ||
+	    !mt_limit_used_in("", directory, &used))
+		return 0;
+	snprintf(path, sizeof(path), "%s/cgroup.procs", directory);
+	list = mt_cgroup_file_read(path);
+	is_alone = list && strtol(list, NULL, 10) == pid && strchr(list, '\n') &&
+		   strchr(list, '\n') == strrchr(list, '\n');
+	free(list);
+	if (!mt_cgroup_file_number(directory, "memory.stat", "total_cache", &files))
+		(void)mt_cgroup_file_number(directory, "memory.stat", "file", &files);
+	return is_alone && used > files ? used - files : 0;
+}
+
+/* What huge pages do to a process, and RSS does not show. */
+static void print_huge_pages(const struct mt_target *target)
+{
+	const struct mt_stats_snapshot *now = &target->file.head.snapshot;
+	struct mt_smaps_sizes total = {0};
+	struct mt_error_reason why;
+	uint64_t charged = charged_bytes(target->process.pid);
+
+	if (mt_smaps_read_total(&target->process, &total, &why) == MT_ERR_OK && total.huge_bytes)
+		printf(LABEL "%10s  of RSS in transparent huge pages (AnonHugePages)\n", "huge",
+		       mt_text_bytes(total.huge_bytes).text);
+	if (charged > now->rss_anon_bytes + now->rss_anon_bytes / 10 + NOTABLE_BYTES)
+		printf(LABEL "%10s  charged to the cgroup without its files; RSS has %s of it\n",
+		       "charge", mt_text_bytes(charged).text,
+		       mt_text_bytes(now->rss_anon_bytes).text);
 }
 
 static void print_limit(const struct mt_stats_file *file)
@@ -131,6 +175,7 @@ static void stat_print_summary(const struct mt_target *target, const struct mt_s
 	print_title(target);
 	print_rank(&file->head);
 	print_parts(&file->head.snapshot);
+	print_huge_pages(target);
 	print_limit(file);
 	print_gpu(&file->head);
 	print_total(&file->head.snapshot);

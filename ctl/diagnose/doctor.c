@@ -140,11 +140,10 @@ static void check_thp(void)
 	if (!chosen)
 		mt_check_print(MT_CHECK_NOTE, NULL, "transparent huge pages: not in this kernel");
 	else if (strncmp(chosen, "[always]", 8) == 0)
-		mt_check_print(
-			MT_CHECK_WARN,
-			"echo madvise > " THP_FILE
-			"   (the kernel fills holes that a purge made with whole huge pages again)",
-			"transparent huge pages: always");
+		mt_check_print(MT_CHECK_NOTE,
+			       "MT_MALLOC_CONF=thp:never for large blocks too, or echo madvise "
+			       "> " THP_FILE,
+			       "transparent huge pages: always; blocks below 4 MB get none");
 	else
 		mt_check_print(MT_CHECK_OK, NULL, "transparent huge pages: %.*s",
 			       (int)strcspn(chosen + 1, "]"), chosen + 1);

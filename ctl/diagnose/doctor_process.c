@@ -212,6 +212,13 @@ void mt_doctor_check_process(const struct mt_process *process)
 	if (!error) {
 		check_stats(file);
 		check_writing(process, &file->head);
+		if (file->head.cleanups_by_reason[MT_REASON_HUGE_PAGES])
+			mt_check_print(
+				MT_CHECK_WARN, "MT_MALLOC_CONF=thp:never, NUMPY_MADVISE_HUGEPAGE=0",
+				"huge pages: the kernel has filled what was purged, %s",
+				mt_text_counted(file->head.cleanups_by_reason[MT_REASON_HUGE_PAGES],
+						"time", "times")
+					.text);
 		mt_doctor_check_gpu(file, maps && strstr(maps, "/libcuda.so"));
 		mt_doctor_check_limit(process, file);
 		print_settings(file);

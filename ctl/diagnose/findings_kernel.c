@@ -174,6 +174,8 @@ static void find_huge_pages(const struct mt_facts *facts, struct mt_diagnosis *o
 		mt_diagnose_minimum(facts, 2, offsetof(struct mt_sample, outside_bytes)) +
 		mt_diagnose_minimum(facts, 2, offsetof(struct mt_sample, slack_bytes));
 	uint64_t huge = facts->smaps_known ? facts->smaps.huge_bytes : 0, bytes;
+	uint64_t refilled =
+		facts->awake ? facts->last.head.cleanups_by_reason[MT_REASON_HUGE_PAGES] : 0;
 	struct mt_finding *finding;
 
 	if (facts->trim.done)
@@ -192,10 +194,16 @@ static void find_huge_pages(const struct mt_facts *facts, struct mt_diagnosis *o
 	mt_finding_bytes(finding, "anonymous memory in all", "anon_bytes", last->anon_bytes);
 	mt_finding_bytes(finding, "live heap", "heap_live_bytes", last->live_bytes);
 	mt_finding_bytes(finding, "neither live nor returned by a trim", "unnamed_bytes", unnamed);
-	mt_finding_advise(finding, "Restart it without: prctl(PR_SET_THP_DISABLE)%s.",
+	if (refilled)
+		mt_finding_show(finding, "purged again, since the kernel had filled it",
+				"huge_pages_cleanups_count", (double)refilled, "%s",
+				mt_text_counted(refilled, "time", "times").text);
+	mt_finding_advise(finding, "Restart it without: %s.",
 			  facts->huge_pages_on_request
-				  ? ""
-				  : ", or transparent_hugepage/enabled set to madvise");
+				  ? "NUMPY_MADVISE_HUGEPAGE=0, THP_MEM_ALLOC_ENABLE=0 (PyTorch), "
+				    "GLIBC_TUNABLES=glibc.malloc.hugetlb=0"
+				  : "MT_MALLOC_CONF=thp:never, or transparent_hugepage/enabled "
+				    "set to madvise");
 	mt_finding_advise(finding, "Where it asks for them itself (MADV_HUGEPAGE), ask only for "
 				   "what is filled densely.");
 }

@@ -41,7 +41,7 @@
 
 #define MT_STATS_MAGIC   0x31737461747374ull /* "tstats1" */
 #define MT_CONTROL_MAGIC 0x316c727463746dull /* "mtctrl1" */
-#define MT_STATS_VERSION 7u
+#define MT_STATS_VERSION 8u
 /* Last cleanups kept: 15 minutes of them, at up to one in 3.5 s. 60 kB, of which a process has only
  * the pages that it has written: each cleanup is 240 bytes. */
 #define MT_CLEANUPS_COUNT 256u
@@ -78,7 +78,8 @@
 	X(FRAMEWORK, "framework")     /* MT_FRAMEWORK_DECAY_MS */                                  \
 	X(CAPTURE, "capture")         /* retries after a stream capture */                         \
 	X(PRESSURE, "pressure")       /* usage is near a limit */                                  \
-	X(RSS_LIMIT, "rss_limit")     /* RSS is near MT_RSS_LIMIT_MB */
+	X(RSS_LIMIT, "rss_limit")     /* RSS is near MT_RSS_LIMIT_MB */                            \
+	X(HUGE_PAGES, "huge_pages")   /* the kernel has filled what was purged */
 
 enum mt_reason {
 #define X(name, text) MT_REASON_##name,

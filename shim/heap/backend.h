@@ -122,6 +122,9 @@ struct mt_backend {
 	/* Returns how many classes it has filled; as expensive as figures. NULL: unknown. */
 	uint32_t (*classes)(struct mt_heap_class *out, uint32_t most);
 	void (*purge)(struct mt_purge_outcome *out);
+	/* The same for what was purged before too, since the kernel may have filled it with huge
+	 * pages. NULL: purge does. */
+	void (*purge_again)(void);
 	/* Returns the bytes of free blocks that a purge merges first, and so writes to. NULL: a
 	 * purge writes to none. */
 	uint64_t (*unmerged_bytes)(void);

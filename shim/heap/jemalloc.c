@@ -27,6 +27,7 @@
 #include "heap/jemalloc_pages.h"
 #include "heap/jemalloc_message.h"
 #include "heap/jemalloc_move.h"
+#include "heap/jemalloc_unmap.h"
 #include "heap/page_flags.h"
 #include "heap/purge_lock.h"
 #include "sys/elf.h"
@@ -215,18 +216,16 @@ int mt_je_munmap(void *address, size_t bytes)
 	return munmap(address, bytes);
 }
 
-/* A purge also takes what flags the program has left on the pages. */
+/* A purge also takes the flags of the pages. */
 int mt_je_madvise(void *address, size_t bytes, int advice)
 {
 	int answer;
 
-	if (advice != MADV_DONTNEED)
-		return (int)mt_raw_syscall(SYS_madvise, address, bytes, advice);
-	answer = mt_page_flags_purged(address, bytes)
-			 ? 0
-			 : (int)mt_raw_syscall(SYS_madvise, address, bytes, advice);
-	if (answer == 0)
-		mt_page_flags_leave_out(address, bytes);
+	if (advice == MADV_DONTNEED)
+		return mt_page_flags_purge(address, bytes);
+	answer = (int)mt_raw_syscall(SYS_madvise, address, bytes, advice);
+	if (answer == 0) /* with the user's thp:always */
+		mt_page_flags_note(SYS_madvise, (long)address, (long)bytes, advice);
 	return answer;
 }
 
@@ -564,6 +563,7 @@ static const struct mt_backend jemalloc_backend = {
 	.profiler = &mt_jemalloc_profiler,
 	.pages = mt_jemalloc_pages,
 	.purge = jemalloc_purge,
+	.purge_again = mt_jemalloc_purge_again,
 	.reclaim = mt_jemalloc_reclaim,
 	.flush_thread = jemalloc_flush_thread,
 };

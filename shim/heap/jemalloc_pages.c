@@ -116,6 +116,26 @@ bool mt_jemalloc_pages(struct mt_heap_figures *out)
 	return true;
 }
 
+static size_t figure(const char *name, unsigned int arena)
+{
+	size_t mib[4];
+	size_t length = 4;
+	size_t value = 0;
+	size_t bytes = sizeof(value);
+
+	if (je_mallctlnametomib(name, mib, &length) != 0)
+		return SIZE_MAX;
+	mib[2] = arena;
+	return je_mallctlbymib(mib, length, &value, &bytes, NULL, 0) == 0 ? value : SIZE_MAX;
+}
+
+uint64_t mt_jemalloc_retained_bytes(unsigned int index)
+{
+	size_t bytes = figure("stats.arenas.0.retained", index);
+
+	return bytes == SIZE_MAX ? 0 : bytes;
+}
+
 /* ---- returning them ---- */
 
 void mt_jemalloc_purge_arena(unsigned int index)
@@ -218,19 +238,6 @@ void mt_jemalloc_pages_before_epoch(void)
 		before[index] = (struct pages){0};
 		add_arena(index, &before[index]);
 	}
-}
-
-static size_t figure(const char *name, unsigned int arena)
-{
-	size_t mib[4];
-	size_t length = 4;
-	size_t value = 0;
-	size_t bytes = sizeof(value);
-
-	if (je_mallctlnametomib(name, mib, &length) != 0)
-		return SIZE_MAX;
-	mib[2] = arena;
-	return je_mallctlbymib(mib, length, &value, &bytes, NULL, 0) == 0 ? value : SIZE_MAX;
 }
 
 static bool are_equal(const struct pages *a, const struct pages *b)

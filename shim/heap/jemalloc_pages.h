@@ -26,6 +26,9 @@ uint64_t mt_jemalloc_pages_free_bytes(void *arena);
 /* Returns the free pages of one arena to the kernel. Under the purge lock. */
 void mt_jemalloc_purge_arena(unsigned int index);
 
+/* Returns what an arena had purged and kept mapped at the last epoch. Under the purge lock. */
+uint64_t mt_jemalloc_retained_bytes(unsigned int index);
+
 /* The same by a thread of the program, also from inside malloc: takes the purge lock, and does
  * nothing where that takes longer than 10 ms. */
 void mt_jemalloc_purge_arena_soon(unsigned int index);

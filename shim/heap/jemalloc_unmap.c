@@ -29,14 +29,19 @@
  */
 #define FREED_BYTES     (64u << 10)
 #define IN_ARENA(index) ((int)((index) + 1) << 20 | 1 << 8)
+/* enum thp_mode_t: the user's thp:never */
+#define THP_NEVER 2
 /* struct edata_s: the extent has guard pages around it */
 #define GUARDED (1u << 16)
+/* and its state, of which 0 is a range in use */
+#define STATE (UINT64_C(7) << 17)
 
 /* Internal to jemalloc 5.3: src/pac.c, src/extent.c, src/ehooks.c, src/emap.c, src/arena.c. Calls
  * from other files come here instead (jemalloc.mk). */
 extern char je_arena_emap_global[] __attribute__((weak));
 extern void *je_arenas[] __attribute__((weak));
 extern unsigned int je_manual_arena_base __attribute__((weak));
+extern int je_opt_thp __attribute__((weak));
 extern unsigned int je_narenas_total_get(void) __attribute__((weak));
 extern void je_emap_deregister_boundary(void *thread, void *emap, void *extent)
 	__attribute__((weak));
@@ -44,6 +49,8 @@ extern bool je_emap_register_boundary(void *thread, void *emap, void *extent, un
 				      bool slab) __attribute__((weak));
 extern void je_extent_destroy_wrapper(void *thread, void *pac, void *hooks, void *extent)
 	__attribute__((weak));
+extern struct mt_extent *je_ecache_evict(void *thread, void *pac, void *hooks, void *cache,
+					 size_t least_pages) __attribute__((weak));
 extern void *je_ecache_alloc(void *thread, void *pac, void *hooks, void *cache, void *expanded,
 			     size_t bytes, size_t alignment, bool zero, bool guarded)
 	__attribute__((weak));
@@ -84,6 +91,8 @@ static _Atomic size_t freed_bytes; /* since the last purge of ours; counter, no 
 static _Atomic ptrdiff_t purged_cache_offset;
 
 static MT_TLS bool is_unmapped; /* the extent that the thread destroys */
+/* of the arena that the thread purges, what it shall return again */
+static MT_TLS uint64_t again_bytes;
 
 /* Arenas of the program may have hooks of its own, and may vanish at any time. */
 static bool has_own_arenas_only(void)
@@ -137,6 +146,27 @@ static bool unmap_purged(void *thread, void *pac, void *hooks, size_t piece_byte
 	return false;
 }
 
+/* Takes the oldest purged extent out and returns it as the newest, until all had their turn. In
+ * between it counts as in use, else a neighbour that is freed could join it. */
+static MT_COLD void purge_again(void *thread, void *pac, void *hooks)
+{
+	ptrdiff_t offset = atomic_load_explicit(&purged_cache_offset, memory_order_relaxed);
+	uint64_t left = again_bytes;
+
+	again_bytes = 0;
+	while (left && offset) {
+		struct mt_extent *extent =
+			je_ecache_evict(thread, pac, hooks, (char *)pac + offset, 0);
+
+		if (!extent)
+			return;
+		left -= left < mt_extent_bytes(extent) ? left : mt_extent_bytes(extent);
+		extent->bits &= ~STATE;
+		(void)je_emap_register_boundary(thread, je_arena_emap_global, extent, 0, false);
+		__real_je_extent_dalloc_wrapper(thread, pac, hooks, extent);
+	}
+}
+
 /* jemalloc returns an extent to the kernel. What was too small when it was purged may have joined
  * its neighbours since. */
 void __wrap_je_extent_dalloc_wrapper(void *thread, void *pac, void *hooks, void *extent)
@@ -145,6 +175,8 @@ void __wrap_je_extent_dalloc_wrapper(void *thread, void *pac, void *hooks, void 
 
 	if (mt_likely(!least)) {
 		__real_je_extent_dalloc_wrapper(thread, pac, hooks, extent);
+		if (mt_unlikely(again_bytes))
+			purge_again(thread, pac, hooks);
 		return;
 	}
 	if (!unmap(thread, pac, hooks, extent))
@@ -156,6 +188,16 @@ void __wrap_je_extent_dalloc_wrapper(void *thread, void *pac, void *hooks, void 
 			;
 }
 
+/* expanded: the block that the extent continues, or NULL. */
+static bool may_be_huge(const struct mt_extent *extent, const struct mt_extent *expanded)
+{
+	size_t bytes = mt_extent_bytes(extent) + (expanded ? mt_extent_bytes(expanded) : 0);
+
+	return bytes >= MT_PAGE_FLAGS_LARGE_BYTES && je_opt_thp != THP_NEVER &&
+	       has_own_arenas_only();
+}
+
+/* The pages have never been touched, or are purged. */
 void *__wrap_je_ecache_alloc_grow(void *thread, void *pac, void *hooks, void *cache, void *expanded,
 				  size_t bytes, size_t alignment, bool zero, bool guarded)
 {
@@ -164,7 +206,11 @@ void *__wrap_je_ecache_alloc_grow(void *thread, void *pac, void *hooks, void *ca
 
 	atomic_store_explicit(&purged_cache_offset, (char *)cache - (char *)pac,
 			      memory_order_relaxed);
-	if (extent)
+	if (!extent)
+		return NULL;
+	if (!guarded && may_be_huge(extent, expanded))
+		mt_page_flags_allow_huge(mt_extent_begin(extent), mt_extent_bytes(extent));
+	else
 		mt_page_flags_used(mt_extent_begin(extent), mt_extent_bytes(extent));
 	return extent;
 }
@@ -240,12 +286,30 @@ void __wrap_je_ecache_dalloc(void *thread, void *pac, void *hooks, void *cache, 
 		purge_all();
 }
 
-/* Each arena gets an extent to purge: what was purged before goes with it. */
-static MT_COLD void free_in_all(void)
+/* The arena gets an extent to purge: what was purged before goes with it. Returns whether the arena
+ * is there. */
+static MT_COLD bool free_in(unsigned int index)
 {
-	for (unsigned int index = 0; index < je_manual_arena_base; index++)
-		if (__atomic_load_n(&je_arenas[index], __ATOMIC_ACQUIRE))
-			je_free(je_mallocx(FREED_BYTES, IN_ARENA(index)));
+	if (!__atomic_load_n(&je_arenas[index], __ATOMIC_ACQUIRE))
+		return false;
+	je_free(je_mallocx(FREED_BYTES, IN_ARENA(index)));
+	return true;
+}
+
+void mt_jemalloc_purge_again(void)
+{
+	if (!&__real_je_extent_dalloc_wrapper || !je_ecache_evict || !has_own_arenas_only())
+		return;
+	mt_page_flags_all_may_be_huge();
+	for (unsigned int index = 0; index < je_manual_arena_base; index++) {
+		mt_purge_enter();
+		if (free_in(index)) {
+			again_bytes = mt_jemalloc_retained_bytes(index);
+			mt_jemalloc_purge_arena(index);
+			again_bytes = 0;
+		}
+		mt_purge_leave();
+	}
 }
 
 void mt_jemalloc_unmap_use(size_t limit_bytes, bool at_once)
@@ -263,6 +327,7 @@ void mt_jemalloc_unmap_use(size_t limit_bytes, bool at_once)
 	atomic_store_explicit(&freed_bytes, kept, memory_order_relaxed);
 	if (!at_once)
 		return;
-	free_in_all();
+	for (unsigned int index = 0; index < je_manual_arena_base; index++)
+		(void)free_in(index);
 	purge_all();
 }

@@ -17,6 +17,10 @@
 #endif
 #define GUARD_INSTALL 102
 
+/* Of x86-64, and of arm64 with pages of 4 KiB. A larger one is never made where a part of it must
+ * not be huge. */
+#define HUGE_BYTES ((uintptr_t)2 << 20)
+
 /* what is purged in smaller pieces stays part of a core */
 #define UNDUMPED_LEAST_BYTES (8u << 20)
 
@@ -29,7 +33,7 @@ static struct mt_lock lock = MT_LOCK(page_flags);
 static struct mt_ranges mapped;   /* by jemalloc */
 static struct mt_ranges flagged;  /* replaced when it is free */
 static struct mt_ranges undumped; /* purged and mapped: gcore would write it all */
-static struct mt_ranges advised;  /* replaced when it is purged */
+static struct mt_ranges huge;     /* may have huge pages until it is purged */
 
 /* The ends of all that jemalloc ever mapped: most calls of a program are for other memory. No
  * ordering. */
@@ -46,9 +50,14 @@ static void enter(void)
 static void leave(void)
 {
 	atomic_store_explicit(&undumped_count, undumped.count, memory_order_relaxed);
-	atomic_store_explicit(&mt_page_flags_count, flagged.count + advised.count,
-			      memory_order_relaxed);
+	atomic_store_explicit(&mt_page_flags_count, flagged.count, memory_order_relaxed);
 	mt_lock_unlock_noted(&lock, &is_ours);
+}
+
+/* A kernel without huge pages refuses. */
+static void make_small(uintptr_t begin, uintptr_t end)
+{
+	(void)mt_raw_syscall(SYS_madvise, begin, end - begin, MADV_NOHUGEPAGE);
 }
 
 /* ---- what jemalloc has ---- */
@@ -56,7 +65,10 @@ static void leave(void)
 void mt_page_flags_mapped(const void *begin, size_t bytes)
 {
 	uintptr_t first = (uintptr_t)begin, end = first + bytes;
+	int kept = errno;
 
+	make_small(first, end);
+	errno = kept;
 	enter();
 	mt_ranges_add(&mapped, first, end);
 	if (first < atomic_load_explicit(&lowest, memory_order_relaxed))
@@ -69,13 +81,12 @@ void mt_page_flags_mapped(const void *begin, size_t bytes)
 static void forget(uintptr_t begin, uintptr_t end)
 {
 	mt_ranges_remove(&flagged, begin, end);
-	mt_ranges_remove(&advised, begin, end);
+	mt_ranges_remove(&huge, begin, end);
 	mt_ranges_remove(&undumped, begin, end);
 }
 
 void mt_page_flags_unmapped(const void *begin, size_t bytes)
 {
-
 	enter();
 	mt_ranges_remove(&mapped, (uintptr_t)begin, (uintptr_t)begin + bytes);
 	forget((uintptr_t)begin, (uintptr_t)begin + bytes);
@@ -99,7 +110,7 @@ static struct mt_ranges *set_of(long number, long argument)
 	switch (argument) {
 	case MADV_HUGEPAGE:
 	case MADV_NOHUGEPAGE:
-		return &advised;
+		return &huge;
 	case MADV_DONTFORK:
 	case MADV_WIPEONFORK:
 	case MADV_DONTDUMP:
@@ -141,26 +152,25 @@ void mt_page_flags_note(long number, long address, long bytes, long argument)
 
 /* ---- what becomes of it ---- */
 
-/* The range stays noted where the kernel refuses: it may not split a mapping. */
-static bool replace(void *begin, size_t bytes)
+/* The new mapping has the system's setting for huge pages. */
+static bool map_fresh(uintptr_t begin, uintptr_t end)
 {
-	if (mt_raw_syscall(SYS_mmap, begin, bytes, PROT_READ | PROT_WRITE,
-			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == -1)
-		return false;
-	forget((uintptr_t)begin, (uintptr_t)begin + bytes);
-	return true;
+	return mt_raw_syscall(SYS_mmap, begin, end - begin, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != -1;
 }
 
-static MT_COLD bool replace_noted(void *begin, size_t bytes, bool also_advised)
+/* The range stays noted where the kernel refuses: it may not split a mapping. */
+static MT_COLD bool replace_flagged(uintptr_t begin, uintptr_t end)
 {
-	uintptr_t first = (uintptr_t)begin, end = first + bytes;
 	int kept = errno;
 	bool is_replaced;
 
 	enter();
-	is_replaced = (mt_ranges_overlap(&flagged, first, end) ||
-		       (also_advised && mt_ranges_overlap(&advised, first, end))) &&
-		      replace(begin, bytes);
+	is_replaced = mt_ranges_overlap(&flagged, begin, end) && map_fresh(begin, end);
+	if (is_replaced) {
+		make_small(begin, end);
+		forget(begin, end);
+	}
 	leave();
 	errno = kept;
 	return is_replaced;
@@ -169,15 +179,68 @@ static MT_COLD bool replace_noted(void *begin, size_t bytes, bool also_advised)
 void mt_page_flags_freed(void *begin, size_t bytes)
 {
 	if (mt_unlikely(mt_page_flags_any()))
-		(void)replace_noted(begin, bytes, false);
+		(void)replace_flagged((uintptr_t)begin, (uintptr_t)begin + bytes);
 }
 
-bool mt_page_flags_purged(void *begin, size_t bytes)
+void mt_page_flags_allow_huge(void *begin, size_t bytes)
 {
-	return mt_unlikely(mt_page_flags_any()) && replace_noted(begin, bytes, true);
+	uintptr_t first = (uintptr_t)begin, end = first + bytes;
+	int kept = errno;
+
+	enter();
+	if (map_fresh(first, end)) {
+		forget(first, end);
+		mt_ranges_add(&huge, first, end);
+	}
+	leave();
+	errno = kept;
 }
 
-void mt_page_flags_leave_out(void *begin, size_t bytes)
+void mt_page_flags_all_may_be_huge(void)
+{
+	enter();
+	huge = mapped;
+	leave();
+}
+
+/* MADV_FREE of a part splits a huge page; MADV_DONTNEED only unmaps that part, and the whole stays
+ * charged to the cgroup. Source: madvise_free_huge_pmd() in mm/huge_memory.c. */
+static void split_ends(uintptr_t begin, uintptr_t end)
+{
+	uintptr_t first = (begin + HUGE_BYTES - 1) & ~(HUGE_BYTES - 1);
+	uintptr_t last = end & ~(HUGE_BYTES - 1);
+
+	if (first > last)
+		first = last = end;
+	if (first > begin)
+		(void)mt_raw_syscall(SYS_madvise, begin, first - begin, MADV_FREE);
+	if (end > last)
+		(void)mt_raw_syscall(SYS_madvise, last, end - last, MADV_FREE);
+}
+
+/* khugepaged fills what is purged of a huge page again, unless a part of the page must be small.
+ * Small holes: in whole huge pages, so that many of them are one mapping. Returns whether any was
+ * noted. */
+static bool end_huge(uintptr_t begin, uintptr_t end)
+{
+	uintptr_t around = end - begin < HUGE_BYTES ? HUGE_BYTES - 1 : 0;
+	uintptr_t first = begin & ~around, last = (end + around) & ~around;
+	bool is_noted;
+
+	enter();
+	is_noted = mt_ranges_overlap(&huge, begin, end) && mt_ranges_clip(&huge, &first, &last);
+	if (is_noted)
+		mt_ranges_remove(&huge, first, last);
+	leave();
+	if (!is_noted)
+		return false;
+	split_ends(begin, end);
+	make_small(first, last);
+	return true;
+}
+
+/* Where they are many a core dump has them no more, until they are used again. */
+static void leave_out(void *begin, size_t bytes)
 {
 	if (bytes < UNDUMPED_LEAST_BYTES ||
 	    mt_raw_syscall(SYS_madvise, begin, bytes, MADV_DONTDUMP) != 0)
@@ -185,6 +248,22 @@ void mt_page_flags_leave_out(void *begin, size_t bytes)
 	enter();
 	mt_ranges_add(&undumped, (uintptr_t)begin, (uintptr_t)begin + bytes);
 	leave();
+}
+
+/* A mapping that was made for a large block joins its neighbours only as a fresh one. */
+int mt_page_flags_purge(void *begin, size_t bytes)
+{
+	uintptr_t first = (uintptr_t)begin, end = first + bytes;
+	bool was_huge = end_huge(first, end);
+
+	if (!(mt_unlikely(mt_page_flags_any()) && replace_flagged(first, end))) {
+		if (mt_raw_syscall(SYS_madvise, begin, bytes, MADV_DONTNEED) != 0)
+			return -1;
+		if (was_huge && bytes >= HUGE_BYTES && map_fresh(first, end))
+			make_small(first, end);
+	}
+	leave_out(begin, bytes);
+	return 0;
 }
 
 /* All of a range that was left out, up to a size, since small pieces come one after another. */
@@ -209,19 +288,16 @@ void mt_page_flags_used(void *begin, size_t bytes)
 		dump_again((uintptr_t)begin, (uintptr_t)begin + bytes);
 }
 
-static void move(struct mt_ranges *set, uintptr_t to, uintptr_t from, size_t bytes)
-{
-	if (mt_ranges_overlap(set, from, from + bytes))
-		mt_ranges_add(set, to, to + bytes);
-}
-
+/* What stays behind is a fresh mapping. */
 void mt_page_flags_moved(void *to, const void *from, size_t bytes)
 {
-	if (mt_likely(!mt_page_flags_any()))
-		return;
+	uintptr_t source = (uintptr_t)from, target = (uintptr_t)to;
+
 	enter();
-	move(&flagged, (uintptr_t)to, (uintptr_t)from, bytes);
-	move(&advised, (uintptr_t)to, (uintptr_t)from, bytes);
+	if (mt_ranges_overlap(&flagged, source, source + bytes))
+		mt_ranges_add(&flagged, target, target + bytes);
+	mt_ranges_add(&huge, source, source + bytes);
+	mt_ranges_add(&huge, target, target + bytes);
 	leave();
 }
 

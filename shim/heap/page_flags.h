@@ -1,12 +1,16 @@
-/* heap/page_flags.h -- flags that the program has set on pages of its blocks and that stay with the
- * pages: madvise, mlock, mprotect, mbind. libc unmaps a large block when it is freed, and the flags
- * are gone. Here the pages serve another block, which must not have them: the mapping of such pages
- * is replaced by a fresh one. MADV_HUGEPAGE and MADV_NOHUGEPAGE only advise: they stay while the
- * pages are resident, and go when they are purged.
+/* heap/page_flags.h -- flags of the pages of blocks.
+ *
+ * What the program sets stays with the pages: madvise, mlock, mprotect, mbind. libc unmaps a large
+ * block when it is freed, and the flags are gone. Here the pages serve another block, which must
+ * not have them: the mapping of such pages is replaced by a fresh one.
+ *
+ * Huge pages: what jemalloc maps gets none (MADV_NOHUGEPAGE), since one small block would keep 2 MB
+ * resident. A large block has the system's setting, and what the program asks for (MADV_HUGEPAGE).
+ * That stays until the pages are purged.
  *
  * Owns the lock page_flags and the ranges that are noted, among what jemalloc has mapped and libc's
  * brk heap. A range that is noted may have lost its flags since. Any thread, also inside jemalloc;
- * mt_page_flags_note also in a signal handler. Keeps errno. */
+ * mt_page_flags_note also in a signal handler. Keeps errno, but for a purge that fails. */
 #ifndef MT_HEAP_PAGE_FLAGS_H
 #define MT_HEAP_PAGE_FLAGS_H
 
@@ -26,16 +30,21 @@ void mt_page_flags_note(long number, long address, long bytes, long argument);
  * owner must not have its flags. The content is lost then. */
 void mt_page_flags_freed(void *begin, size_t bytes);
 
-/* The pages are free and about to be purged. Returns whether the mapping was replaced, which purges
- * them. */
-bool mt_page_flags_purged(void *begin, size_t bytes);
+/* Returns free pages to the kernel; they stay mapped, and lose their flags. Returns what madvise
+ * does. */
+int mt_page_flags_purge(void *begin, size_t bytes);
 
-/* The pages were purged, and stay mapped: where they are many a core dump has them no more, until
- * they are used again. */
-void mt_page_flags_leave_out(void *begin, size_t bytes);
+/* Purged pages serve again. */
 void mt_page_flags_used(void *begin, size_t bytes);
 
-/* Pages move, by mremap: their flags go with them. */
+/* The same for a large block: the kernel may make its pages huge. The content is lost. */
+#define MT_PAGE_FLAGS_LARGE_BYTES ((size_t)4 << 20)
+void mt_page_flags_allow_huge(void *begin, size_t bytes);
+
+/* All that jemalloc has mapped: a process from outside may have asked for huge pages. */
+void mt_page_flags_all_may_be_huge(void);
+
+/* Pages have moved, by mremap: their flags went with them. */
 void mt_page_flags_moved(void *to, const void *from, size_t bytes);
 
 /* Around fork, inside jemalloc's handlers. */
@@ -43,8 +52,8 @@ void mt_page_flags_fork_prepare(void);
 void mt_page_flags_fork_parent(void);
 void mt_page_flags_fork_child(void);
 
-/* Whether anything is noted: counter, no ordering. Who frees a block that is noted was told of it
- * after the note. */
+/* How many ranges are replaced when they are free: counter, no ordering. Who frees a block that is
+ * noted was told of it after the note. */
 extern _Atomic unsigned int mt_page_flags_count;
 
 static inline bool mt_page_flags_any(void)

@@ -88,3 +88,19 @@ bool mt_ranges_overlap(const struct mt_ranges *set, uintptr_t begin, uintptr_t e
 
 	return first < set->count && set->at[first].begin < end;
 }
+
+bool mt_ranges_clip(const struct mt_ranges *set, uintptr_t *begin, uintptr_t *end)
+{
+	uint32_t first = find(set, *begin);
+	uint32_t last = first;
+
+	if (first == set->count || set->at[first].begin >= *end)
+		return false;
+	while (last + 1 < set->count && set->at[last + 1].begin < *end)
+		last++;
+	if (set->at[first].begin > *begin)
+		*begin = set->at[first].begin;
+	if (set->at[last].end < *end)
+		*end = set->at[last].end;
+	return true;
+}

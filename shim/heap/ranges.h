@@ -28,4 +28,8 @@ void mt_ranges_remove(struct mt_ranges *set, uintptr_t begin, uintptr_t end);
 /* Returns whether the set has an address of the range. */
 bool mt_ranges_overlap(const struct mt_ranges *set, uintptr_t begin, uintptr_t end);
 
+/* Cuts from both ends of the range what the set does not have. Returns false, and changes nothing,
+ * where it has none of it. */
+bool mt_ranges_clip(const struct mt_ranges *set, uintptr_t *begin, uintptr_t *end);
+
 #endif

@@ -76,7 +76,9 @@ static void purge(const struct mt_trim_request *request, struct mt_cleanup *clea
 	if (request->here && mt_backend()->flush_thread)
 		mt_backend()->flush_thread();
 	outcome.possible = true;
-	if (!mt_heap_purge_copies(true))
+	if (request->reason == MT_REASON_HUGE_PAGES && mt_backend()->purge_again)
+		mt_backend()->purge_again();
+	else if (!mt_heap_purge_copies(true))
 		mt_backend()->purge(&outcome);
 	(void)mt_object_heap_purge(0, enter_purge, mt_purge_leave);
 	mt_allocation_event_purged();

@@ -12,6 +12,7 @@
 #include "core/components.h"
 #include "core/devices.h"
 #include "purge/policy.h"
+#include "purge/refill.h"
 #include "purge/rounds.h"
 #include "sys/rss.h"
 #include "core/publish.h"
@@ -36,6 +37,7 @@
 #define TICK_COST_SHARE 100
 
 static struct mt_policy policy;
+static struct mt_refill refill;
 static uint64_t started_ns;
 static uint64_t status_read_ns;
 static struct mt_snapshot status_sample; /* figures of statm at that time */
@@ -61,6 +63,7 @@ void mt_tick_start(void)
 	status_read_ns = 0;
 	written_ns = 0;
 	mt_heap_sample_start();
+	refill = (struct mt_refill){0};
 	mt_policy_start(&policy, mt_os_page_bytes(), started_ns);
 	mt_publish_start(mt_config(), &identity);
 	mt_tick_refresh();
@@ -263,6 +266,12 @@ static void note_cleanup(const struct mt_stats_cleanup *cleanup, bool charged,
 
 	read_usage(&after);
 	mt_heap_sample_note_trim(&after);
+	mt_refill_note_purge(&refill, &after);
+	if (cleanup->reason == MT_REASON_HUGE_PAGES)
+		mt_refill_note_look(
+			&refill, &after,
+			mt_sat_sub(cleanup->anon_before_bytes, cleanup->anon_after_bytes) >=
+				mt_policy_threshold_bytes(&after, mt_config()));
 	mt_policy_note_purge(&policy, &after,
 			     mt_sat_sub(cleanup->anon_before_bytes, cleanup->anon_after_bytes),
 			     mt_policy_purge_cost_ns(cost_ns, before, &after), charged);
@@ -298,6 +307,24 @@ static void note_cost(uint64_t cost_ns)
 	to->tick_cost_ns = cost_ns;
 	to->ticks_cost_ns += cost_ns;
 	mt_publish_unlock();
+}
+
+/* Returns whether huge pages have filled what was purged. The kernel tells only by a walk through
+ * all page tables. */
+static bool is_refilled(const struct mt_snapshot *now)
+{
+	uint64_t threshold = mt_policy_threshold_bytes(now, mt_config());
+	uint64_t dirty = now->dirty_known ? now->dirty_bytes : mt_heap_sample_dirty_bytes();
+	uint64_t huge = 0;
+
+	if (!mt_backend()->purge_again || !mt_config()->budget_pct || policy.balance_ns <= 0 ||
+	    !mt_refill_is_suspected(&refill, now, dirty, threshold))
+		return false;
+	if (mt_rss_read_huge(&huge) && huge >= threshold)
+		return true;
+	mt_refill_note_purge(&refill, now);
+	mt_refill_note_look(&refill, now, false);
+	return false;
 }
 
 /* Notes memory that the program returned itself: its page faults are not charged to the policy. */
@@ -370,6 +397,8 @@ uint64_t mt_tick_run(bool grown)
 	note_cost(cost_ns);
 	if (plan.purge)
 		purge(plan.reason);
+	else if (is_refilled(&now))
+		purge(MT_REASON_HUGE_PAGES);
 	mt_sweep_at_tick(now.now_ns);
 	return mt_max_u64(plan.next_tick_ns, cost_ns * TICK_COST_SHARE);
 }

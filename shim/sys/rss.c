@@ -135,6 +135,17 @@ bool mt_rss_read_shared(uint64_t *out_bytes)
 	return true;
 }
 
+bool mt_rss_read_huge(uint64_t *out_bytes)
+{
+	char text[2048];
+
+	if (mt_os_read_file("/proc/self/smaps_rollup", text, sizeof(text)) <= 0 ||
+	    !strstr(text, "\nAnonHugePages:"))
+		return false;
+	*out_bytes = mt_os_parse_keyed_number(text, "AnonHugePages:") * 1024;
+	return true;
+}
+
 static uint64_t timeval_ns(const struct timeval *time)
 {
 	return (uint64_t)time->tv_sec * MT_NS_PER_S + (uint64_t)time->tv_usec * 1000;

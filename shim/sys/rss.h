@@ -40,6 +40,9 @@ bool mt_rss_read_status(const char *path, struct mt_rss_full *out);
  * leaves *out_bytes as it is, before Linux 5.3 and where /proc cannot be read. */
 bool mt_rss_read_shared(uint64_t *out_bytes);
 
+/* Reads how many bytes lie in transparent huge pages, from the same file. Returns as it does. */
+bool mt_rss_read_huge(uint64_t *out_bytes);
+
 /* Totals of the whole process since its start. Source: getrusage(2). */
 struct mt_rss_usage {
 	uint64_t minor_faults_count; /* page faults that needed no I/O */

@@ -66,3 +66,22 @@ Test(ranges, never_loses_an_address_where_it_is_full)
 	}
 	cr_expect_eq(most, MT_RANGES_MOST);
 }
+
+Test(ranges, clips_a_range_to_its_ends_in_the_set)
+{
+	uintptr_t begin = 150, end = 480;
+
+	memset(&set, 0, sizeof(set));
+	mt_ranges_add(&set, 200, 300);
+	mt_ranges_add(&set, 400, 450);
+	cr_expect(mt_ranges_clip(&set, &begin, &end));
+	cr_expect_eq(begin, 200);
+	cr_expect_eq(end, 450);
+	begin = 250, end = 420;
+	cr_expect(mt_ranges_clip(&set, &begin, &end));
+	cr_expect_eq(begin, 250);
+	cr_expect_eq(end, 420);
+	begin = 300, end = 400;
+	cr_expect_not(mt_ranges_clip(&set, &begin, &end));
+	cr_expect_eq(begin, 300);
+}

@@ -44,7 +44,7 @@ LIMIT_REPORT_FIELDS = ("number time_ns limit_bytes rss_bytes anon_bytes file_byt
                 "heap_pinned_bytes heap_metadata_bytes other_anon_bytes gpu_pinned_bytes threads_count").split()
 SAMPLE_FIELDS = ("time_ns rss_bytes anon_bytes live_bytes idle_bytes dirty_bytes gpu_reserved_bytes gpu_allocated_bytes "
                  "rounds_count pressure_level").split()
-VERSION, DEVICES_COUNT, OOMS_COUNT, LIMIT_REPORTS_COUNT, CLASSES_COUNT, REASONS_COUNT, CLEANUPS_COUNT = 7, 16, 4, 4, 256, 32, 256
+VERSION, DEVICES_COUNT, OOMS_COUNT, LIMIT_REPORTS_COUNT, CLASSES_COUNT, REASONS_COUNT, CLEANUPS_COUNT = 8, 16, 4, 4, 256, 32, 256
 CONTROL = struct.Struct("=QIIQII32s96s")
 TRIM, ROUND, SET, RESET_PEAK, PUBLISH = 1, 2, 3, 4, 5
 SNAPSHOT = 8
