@@ -53,13 +53,16 @@ bench-report:
 
 # ---- what small processes, Python's objects and threads cost under each allocator: CPU time, instructions, page faults, memory.
 # An hour for Python, minutes for the others. PEERS="--peer NAME=FILE" adds allocators. ----
-.PHONY: bench-costs bench-costs-python bench-costs-processes bench-costs-servers bench-costs-threads
+.PHONY: bench-costs bench-costs-python bench-costs-processes bench-costs-servers bench-costs-threads bench-costs-pools
 bench-costs: bench-costs-processes bench-costs-threads bench-costs-python
 bench-costs-processes: all
 	$(PYTHON) bench/costs/small_processes.py --build $(B) --instructions $(PEERS)
 # what small servers hold at rest: five minutes
 bench-costs-servers: all
 	$(PYTHON) bench/costs/small_servers.py --build $(B)
+# what pools of 100, 300 and 800 threads hold that have freed all they had: a minute
+bench-costs-pools: all
+	$(PYTHON) bench/costs/idle_threads.py
 bench-costs-threads: all bench-programs
 	$(PYTHON) bench/costs/threads.py --build $(B) --instructions $(PEERS)
 bench-costs-python: all

@@ -18,6 +18,7 @@
 #include "heap/glibc.h"
 #include "heap/jemalloc_arena.h"
 #include "heap/jemalloc_check.h"
+#include "heap/jemalloc_counters.h"
 #include "heap/jemalloc_conf.h"
 #include "heap/jemalloc_errors.h"
 #include "heap/jemalloc_event.h"
@@ -67,14 +68,6 @@ const bool mt_jemalloc_is_built = true;
 static const struct mt_backend_hooks *hooks;
 static const char *conf;
 static bool conf_was_read;
-
-/* Where, from the address that jemalloc announces for a thread, its two byte counters lie; the same
- * for all threads, since both are in one thread-local object. Written before another thread uses
- * jemalloc. */
-static bool offsets_are_known;
-static ptrdiff_t allocated_offset;
-static ptrdiff_t freed_offset;
-static MT_TLS const char *own_counters;
 
 /* ---- what jemalloc asks of libc, and gets from us ---- */
 
@@ -138,7 +131,7 @@ int mt_je_pthread_setspecific(pthread_key_t key, const void *value)
 {
 	int answer = pthread_setspecific(key, value);
 
-	own_counters = value;
+	mt_jemalloc_counters_note_thread(value);
 	hooks->thread_born((void *)(uintptr_t)value);
 	return answer;
 }
@@ -260,7 +253,7 @@ void mt_jemalloc_know_thread(void)
 {
 	int kept = errno;
 
-	if (!own_counters)
+	if (!mt_jemalloc_counters_have_thread())
 		je_free(je_malloc(1));
 	errno = kept;
 }
@@ -319,56 +312,6 @@ int je_posix_memalign(void **out, size_t alignment, size_t size)
 	return answer;
 }
 
-/* ---- account ---- */
-
-/* On the thread that has just begun jemalloc: asking enters a thread into its list. */
-static void find_offsets(void)
-{
-	uint64_t *allocated = NULL;
-	uint64_t *freed = NULL;
-	size_t bytes = sizeof(allocated);
-
-	if (je_mallctl("thread.allocatedp", &allocated, &bytes, NULL, 0) != 0 ||
-	    je_mallctl("thread.deallocatedp", &freed, &bytes, NULL, 0) != 0)
-		return;
-	allocated_offset = (const char *)allocated - own_counters;
-	freed_offset = (const char *)freed - own_counters;
-	offsets_are_known = true;
-}
-
-static uint64_t read_counter(const char *at)
-{
-	uint64_t value;
-
-	/* Written by its owner with plain 8-byte stores: on a 64-bit machine a reader sees the old
-	 * or the new one. */
-	__atomic_load((const uint64_t *)(const void *)at, &value, __ATOMIC_RELAXED);
-	return value;
-}
-
-bool mt_jemalloc_counters(const void *counters, uint64_t *out_allocated, uint64_t *out_freed)
-{
-	const char *base = counters;
-
-	if (!offsets_are_known)
-		return false;
-	*out_allocated = base ? read_counter(base + allocated_offset) : 0;
-	*out_freed = base ? read_counter(base + freed_offset) : 0;
-	return true;
-}
-
-bool mt_jemalloc_own_counters(uint64_t *out_allocated, uint64_t *out_freed)
-{
-	return own_counters && mt_jemalloc_counters(own_counters, out_allocated, out_freed);
-}
-
-bool mt_jemalloc_thread_has_allocated(void)
-{
-	uint64_t allocated, freed;
-
-	return mt_jemalloc_own_counters(&allocated, &freed) && allocated;
-}
-
 /* ---- its start ---- */
 
 /* What jemalloc must have called by the end of its first allocation: another version might learn of
@@ -379,7 +322,7 @@ static const char *misfit(void)
 		return "it does not read its settings by secure_getenv";
 	if (!mt_jemalloc_fork_has_handlers())
 		return "it does not call pthread_atfork";
-	if (!own_counters)
+	if (!mt_jemalloc_counters_have_thread())
 		return "it does not call pthread_setspecific";
 	return mt_jemalloc_check();
 }
@@ -402,7 +345,7 @@ const char *mt_jemalloc_begins(void)
 	first = je_malloc(1);
 	reason = first ? misfit() : refusal();
 	if (!reason) {
-		find_offsets();
+		mt_jemalloc_counters_begin();
 		mt_jemalloc_errors_begin();
 		mt_jemalloc_arena_begin();
 		mt_jemalloc_large_begin();

@@ -21,15 +21,6 @@ bool mt_jemalloc_take_key(void);
  * cannot be used in this process. */
 const char *mt_jemalloc_begins(void);
 
-/* Reads what the calling thread has allocated and freed so far, in bytes. Returns false where it
- * has done neither, or where jemalloc does not say. */
-bool mt_jemalloc_own_counters(uint64_t *out_allocated, uint64_t *out_freed);
-
-/* Returns whether the calling thread has allocated, so that jemalloc cleans up after it. It does
- * not for a thread that only frees, such as one in whose end libc frees the memory of other
- * threads: a call of mallctl would enter that thread into a list that it never leaves. */
-bool mt_jemalloc_thread_has_allocated(void);
-
 /* jemalloc_classes.c: counts live blocks by size class, including those in the threads' caches.
  * Returns how many classes it has written, up to `most`. */
 uint32_t mt_jemalloc_classes(struct mt_heap_class *out, uint32_t most);

@@ -1,8 +1,9 @@
-/* heap/jemalloc_cache.c -- the cache of a thread that only frees. Nothing takes blocks from the cache
- * of a thread that waits: jemalloc empties it on the thread itself, a part at every 64 KiB that the
- * thread allocates or frees. In a pool of many threads these caches hold more than the program. A
- * thread that frees much and allocates little often waits next. So one of many empties its cache at
- * each 64 KiB of such a phase. Not in every phase: a thread that goes on would fill it again.
+/* heap/jemalloc_cache.c -- the cache of a thread that only frees. Nothing takes blocks from the
+ * cache of a thread that waits: jemalloc empties it on the thread itself, a part at every 64 KiB
+ * that the thread allocates or frees. In a pool of many threads these caches hold more than the
+ * program. A thread that frees much and allocates little often waits next. So one of many empties
+ * its cache at each 64 KiB of such a phase. Not in every phase: a thread that goes on would fill it
+ * again.
  *
  * Comes instead of jemalloc's own function where other files of it call that (jemalloc.mk). Any
  * thread, inside jemalloc. Source: src/tcache.c of jemalloc 5.3. */
@@ -11,7 +12,7 @@
 #include <stdint.h>
 
 #include "heap/account.h"
-#include "heap/jemalloc.h"
+#include "heap/jemalloc_counters.h"
 #include "heap/jemalloc_names.h"
 #include "sys/attr.h"
 #include "sys/os.h"

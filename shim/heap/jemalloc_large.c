@@ -5,9 +5,9 @@
 #include <stdint.h>
 
 #include "core/log.h"
-#include "heap/jemalloc.h"
 #include "heap/jemalloc_arena.h"
 #include "heap/jemalloc_check.h"
+#include "heap/jemalloc_counters.h"
 #include "heap/jemalloc_errors.h"
 #include "heap/jemalloc_extent.h"
 #include "heap/jemalloc_names.h"

@@ -5,8 +5,8 @@
 #include <sys/mman.h>
 
 #include "core/init.h"
-#include "heap/jemalloc.h"
 #include "heap/jemalloc_arena.h"
+#include "heap/jemalloc_counters.h"
 #include "heap/jemalloc_extent.h"
 #include "heap/jemalloc_names.h"
 #include "heap/jemalloc_pages.h"

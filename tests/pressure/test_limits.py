@@ -144,6 +144,13 @@ def test_a_block_that_grows_is_moved_and_not_copied(run, env, limited, compile_c
 	assert int(got.stdout.split()[3]) < 1.2 * 3 * 200 * MB / os.sysconf("SC_PAGESIZE"), got.stdout
 
 
+def test_a_pool_of_300_threads_that_free_all_they_had_lives_where_it_lives_without_the_shim(run, env, limited, compile_c):
+	"""Their caches held 343 MB; without the shim the pool takes 35 to 85."""
+	got = run([compile_c("heap/idle_threads.c"), "300", "1"], env(), preexec_fn=limited(128).enter)
+
+	assert (got.returncode, got.stdout) == (0, "ready\n"), got.stderr
+
+
 @pytest.mark.parametrize("kind", ["malloc", "calloc", "memalign", "many"])
 def test_a_block_that_is_hardly_touched_stays_so_when_it_grows(run, env, limited, compile_c, kind, backend):
 	"""1,000 MB with 1 MB touched: all of it was copied, and the limit killed the program."""

@@ -105,6 +105,13 @@ def sparse(program, backend, shim):
 	return all(got.returncode == 0 for got in ends.values())
 
 
+def pool(program, backend, shim):
+	"""300 threads that free all they had; without the shim they have 35 MB."""
+	got = run([program, "300", "1"], shimmed(backend, shim), 128)
+	print(f"pool, {backend}: at 128 MB {'lives' if got.returncode == 0 else 'KILLED'}", flush=True)
+	return got.returncode == 0
+
+
 def slowest(program, backend, shim, **settings):
 	"""Returns the slowest step, the median of three runs, in milliseconds."""
 	ends = [run([program, "185", "3"], shimmed(backend, shim, **settings), 276) for _ in range(3)]
@@ -130,10 +137,10 @@ def mix(program, backend, shim, pairs):
 	return cost <= MOST_COST
 
 
-def build(folder, name):
+def build(folder, name, source=None):
 	program = pathlib.Path(folder) / name
-	subprocess.run(["gcc", "-std=c11", "-O1", "-fno-builtin", "-D_GNU_SOURCE", "-o", program,
-	                ROOT / "tests" / "pressure" / f"pressure_{name}.c"], check=True)
+	subprocess.run(["gcc", "-std=c11", "-O1", "-fno-builtin", "-D_GNU_SOURCE", "-pthread", "-o", program,
+	                ROOT / "tests" / (source or f"pressure/pressure_{name}.c")], check=True)
 	return program
 
 
@@ -156,9 +163,11 @@ def main():
 	well = True
 	with tempfile.TemporaryDirectory(prefix=leftovers.prefix()) as folder:
 		hoard, slots_program, mix_program, sparse_program = (build(folder, name) for name in ("hoard", "slots", "mix", "sparse"))
+		pool_program = build(folder, "pool", "heap/idle_threads.c")
 		for backend in backends:
 			well = slots(slots_program, backend, shim) and well
 			well = sparse(sparse_program, backend, shim) and well
+			well = pool(pool_program, backend, shim) and well
 			well = (not options.pairs or mix(mix_program, backend, shim, options.pairs)) and well
 		with concurrent.futures.ThreadPoolExecutor(options.at_once) as pool:
 			for case in cases(backends) if options.runs else ():
