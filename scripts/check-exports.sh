@@ -25,7 +25,10 @@ names_of() {
 # Built with CUDA=1, the map for the linker has the version node (see shim/mtshim.map).
 cuda=$(grep -c '^MTSHIM' "${1:-build}/gen/mtshim.map")
 if [ "$cuda" -gt 0 ]; then
-	cp shim/mtshim.map "$work/half"
+	# the wrapped rows
+	names=$(sed -n '/^\/\* Only called/,/^#define MT_DRIVER_QUERIES/d; s/^\tX(\(cu[A-Za-z0-9_]*\),.*/\1/p' \
+		shim/gpu/driver_functions.def | paste -sd ';')
+	sed "s/DRIVER_FUNCTIONS/$names/" shim/mtshim.map >"$work/half"
 else
 	sed '/^MTSHIM/,$d' shim/mtshim.map >"$work/half"
 fi

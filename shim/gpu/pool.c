@@ -64,6 +64,8 @@ MT_COLD void mt_pool_start(const struct mt_driver *driver, const struct mt_pool_
 	forget_everything();
 	mt_pool_configure(settings);
 	atomic_store_explicit(&mt_pool.mode, settings->mode, memory_order_relaxed);
+	atomic_store_explicit(&mt_pool.ask_waits, settings->waits, memory_order_relaxed);
+	atomic_store_explicit(&mt_pool.waits, false, memory_order_relaxed);
 	mt_pool.can_fence = has_current && has_events;
 	/* release: pairs with mt_pool_driver's acquire */
 	atomic_store_explicit(&mt_pool.driver, driver, memory_order_release);
@@ -147,6 +149,25 @@ static uint32_t divisions_for(size_t bytes)
 		memory_order_relaxed);
 }
 
+/* Returns whether an error has ended the current context, or forbids calls here: the driver's own
+ * allocation then replies with it. Asked by the stream in which nothing but frees of idle blocks
+ * runs. Where a free does not wait, its fence meets the error. */
+static bool has_error(struct mt_context *context)
+{
+	struct CUstream_st *stream = atomic_load_explicit(&context->stream, memory_order_acquire);
+	int result;
+
+	if (!stream || !atomic_load_explicit(&mt_pool.waits, memory_order_relaxed) ||
+	    !mt_capture_gate_enter())
+		return false;
+	result = mt_pool_driver()->cuStreamQuery(stream);
+	mt_capture_gate_leave();
+	if (mt_likely(result == MT_CU_SUCCESS || result == MT_CU_NOT_READY))
+		return false;
+	mt_context_note_result(context, result);
+	return true;
+}
+
 int mt_pool_alloc(uint64_t *out_dptr, size_t bytes)
 {
 	struct mt_context *context;
@@ -165,12 +186,12 @@ int mt_pool_alloc(uint64_t *out_dptr, size_t bytes)
 		return mt_block_alloc(context, bytes, bytes, out_dptr);
 	fit.bytes = mt_bins_round(bytes, divisions_for(bytes));
 	fit.max_split_bytes = mt_counter(&mt_pool.max_split_bytes);
-	if (mt_unlikely(fit.bytes == 0))
+	if (mt_unlikely(fit.bytes == 0 || has_error(context)))
 		return mt_block_alloc(context, bytes, bytes, out_dptr);
 	if (mt_likely(take(context, &fit, bytes, out_dptr)))
 		return MT_CU_SUCCESS;
 	mt_device_memory_measure(context, mt_os_now_ns());
-	mt_release_collect(context, fit.bytes);
+	mt_release_make_room(context, fit.bytes);
 	result = mt_block_alloc(context, bytes, fit.bytes, out_dptr);
 	/* What was freed before memory became scarce has no fence yet. */
 	if (mt_unlikely(mt_device_memory_is_scarce(context)))
@@ -178,7 +199,7 @@ int mt_pool_alloc(uint64_t *out_dptr, size_t bytes)
 	return result;
 }
 
-/* ---- free ---- */
+/* ---- the block of a free ---- */
 
 /* Returns the record of a block of the pool with its context's lock held; NULL: not ours. */
 static struct mt_block *find_locked(uint64_t dptr, struct mt_context **out_context)
@@ -273,26 +294,70 @@ static bool is_kept(struct mt_context *context, const struct mt_block *block)
 static bool cache(struct mt_context *context, struct mt_block *block, uint64_t now_ns)
 {
 	block->since_ns = now_ns;
-#ifdef MT_POOL_NO_FENCE
-	block->state = MT_BLOCK_IDLE;
-	mt_bins_add_first(context->idle, block);
-	mt_line_append(&context->idle_line, block);
-	mt_counter_add(&context->counters.idle, block->bytes);
-	mt_context_note_cached(context, block, true);
-#else
 	if (!mt_fence_add(context, block, now_ns))
 		return false;
-#endif
 	count_free(context, block);
 	return true;
 }
 
+/* ---- a free that waits ---- */
+
+/* The driver is to free it: a pending block is the program's again. The lock is held. */
+static MT_COLD void take_back(struct mt_context *context, struct mt_block *block)
+{
+	mt_fence_remove(context, block);
+	mt_counter_add(&context->counters.frees, (uint64_t)-1);
+	mt_counter_add(&context->counters.allocs, (uint64_t)-1);
+	mt_block_alloc_hand_out(context, block, block->asked_bytes, block->since_ns);
+}
+
+/* The block is cached, in the open group. The lock is held on entry, not on return.
+ *
+ * Work of the block's own context is waited for, as the driver does. Work of another context, for
+ * which the driver does not wait, keeps the block pending; above the cap it is the driver's. */
+static int free_with_wait(struct mt_context *context, struct mt_block *block)
+{
+	int device = atomic_load_explicit(&context->device, memory_order_relaxed);
+	struct mt_group *group = context->open;
+	enum mt_fence_status status = mt_fence_check(context, group);
+
+	if (mt_unlikely(status == MT_FENCE_NOT_YET && mt_group_is_recorded(group)))
+		status = mt_fence_wait(context, group);
+	if (mt_likely(status == MT_FENCE_DONE) ||
+	    (status == MT_FENCE_NOT_YET && !mt_release_over_cap(device))) {
+		mt_lock_unlock(&context->lock);
+		return MT_CU_SUCCESS;
+	}
+	/* An error, or a capture that has just begun: the driver's own free replies. */
+	take_back(context, block);
+	return free_directly(context, block);
+}
+
+/* ---- free ---- */
+
+/* The block is cached. The lock is held on entry, not on return. */
+static void free_without_wait(struct mt_context *context, uint64_t bytes, uint64_t now_ns)
+{
+	bool is_overdue, is_fenced = true;
+
+	if (mt_fence_is_due(context)) {
+		is_fenced = mt_fence_close(context);
+		mt_fence_poll(context, 2);
+	}
+	is_overdue = !is_fenced || mt_release_is_overdue(context, now_ns);
+	mt_lock_unlock(&context->lock);
+	if (mt_unlikely(is_overdue))
+		mt_release_overdue(context, now_ns);
+	mt_release_keep_cap(context, bytes);
+}
+
 bool mt_pool_free(uint64_t dptr, int *out_result)
 {
+	bool waits = atomic_load_explicit(&mt_pool.waits, memory_order_relaxed);
 	struct mt_context *context;
 	struct mt_block *block;
-	uint64_t now_ns;
-	bool is_overdue, may_call, is_fenced = true;
+	uint64_t now_ns, bytes;
+	bool may_call;
 
 	if (mt_unlikely(!is_up()))
 		return false;
@@ -306,21 +371,18 @@ bool mt_pool_free(uint64_t dptr, int *out_result)
 		*out_result = may_call ? MT_CU_INVALID_VALUE : MT_CU_NOT_PERMITTED;
 		return true;
 	}
+	bytes = block->bytes;
 	if (mt_unlikely(!may_call || !is_kept(context, block) || !cache(context, block, now_ns))) {
 		*out_result = free_directly(context, block);
 		if (may_call && context->counters.pending > 0)
 			mt_release_overdue(context, now_ns);
 		return true;
 	}
-	if (mt_fence_is_due(context)) {
-		is_fenced = mt_fence_close(context);
-		mt_fence_poll(context, 2);
-	}
-	is_overdue = !is_fenced || mt_release_is_overdue(context, now_ns);
-	mt_lock_unlock(&context->lock);
-	if (mt_unlikely(is_overdue))
-		mt_release_overdue(context, now_ns);
 	*out_result = MT_CU_SUCCESS;
+	if (waits)
+		*out_result = free_with_wait(context, block);
+	else
+		free_without_wait(context, bytes, now_ns);
 	return true;
 }
 
@@ -414,6 +476,8 @@ MT_COLD void mt_pool_update_mode(void)
 {
 	enum mt_pool_mode (*ask)(void) = atomic_load_explicit(&mt_pool.mode, memory_order_relaxed);
 
+	if (is_up())
+		mt_context_ask_waits();
 	if (!is_up() || !ask || ask() == MT_POOL_POOL)
 		return;
 	MT_EACH_CONTEXT(context)

@@ -1,5 +1,5 @@
-"""The device pool against a model: ten million operations, no stale touch, nothing left at the end; and the model finds a
-pool without fences out."""
+"""The device pool against a model: ten million operations, no stale touch, nothing left at the end; and the model finds out
+where the events are done too early."""
 import hashlib
 import json
 import pathlib
@@ -52,7 +52,7 @@ def test_captures_and_deaths_in_between_leave_nothing_behind(model):
 
 
 @pytest.mark.parametrize("words", [[], EVERYTHING], ids=["alone", "everything"])
-def test_the_model_finds_a_pool_without_fences_out(model, words):
-	result, _ = model(200_000, words, ["-DMT_POOL_NO_FENCE"])
+def test_the_model_finds_events_that_are_done_too_early(model, words):
+	result, _ = model(200_000, words, ["-DMODEL_EVENTS_LIE"])
 
 	assert result["stale"] > 100
