@@ -503,7 +503,11 @@ static MT_COLD void wait_for_oldest(struct mt_context *context, uint64_t bytes)
 		mt_lock_lock(&context->lock);
 		(void)mt_fence_close(context);
 		mt_fence_poll(context, 1);
+		mt_fence_poll_own(context);
 		mt_lock_unlock(&context->lock);
+		/* The driver's free waits for no other context. */
+		if (mt_release_own_done(context, &one) > 0)
+			return;
 		if (mt_os_now_ns() - start_ns > CAP_WAIT_NS) {
 			(void)mt_release_pending(context, &one, false);
 			return;

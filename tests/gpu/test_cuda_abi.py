@@ -57,8 +57,14 @@ def fake_rows():
 				yield symbol + ("_ptsz" if kind == "Z" else "_ptds")
 
 
+def with_twins(text):
+	"""The symbols of the rows in a text of driver_functions.def."""
+	rows = re.findall(r"\b(?:X|MT_(PTSZ|PTDS))\((?:X, )?(cu\w+),", text)
+	return [name for _, name in rows] + [f"{name}_{twin.lower()}" for twin, name in rows if twin]
+
+
 def shim_rows():
-	return re.findall(r"\bX\((cu\w+),", (ROOT / "shim/gpu/driver_functions.def").read_text())
+	return with_twins((ROOT / "shim/gpu/driver_functions.def").read_text())
 
 
 @pytest.fixture(scope="module")
@@ -127,7 +133,7 @@ def retried():
 	table = (ROOT / "shim/gpu/driver_functions.def").read_text()
 	rows = {name: re.search(rf"#define {name}\(X\)(.*?)\n\n", table, re.S)[1]
 	        for name in ("MT_DRIVER_RETRIED", "MT_DRIVER_COPIES", "MT_DRIVER_CONTEXT_CREATES")}
-	found = {symbol for text in rows.values() for symbol in re.findall(r"\bX\((cu\w+),", text)} | {"cuMemAlloc_v2"}
+	found = {symbol for text in rows.values() for symbol in with_twins(text)} | {"cuMemAlloc_v2"}
 	for file in (ROOT / "shim/gpu").glob("entries*.c"):
 		text = file.read_text()
 		found |= set(re.findall(r"(?:mt_cuda_(?:re)?try|_WRAPPER|CREATE|TRY)\(\s*(cu\w+),", text))
