@@ -81,8 +81,8 @@ MT_COLD void mt_pool_fork_child(void)
 
 /* ---- new blocks ---- */
 
-/* Marks the block as the program's. The context's lock is held. now_ns: the coarse clock, read before
- * the lock was taken. */
+/* Marks the block as the program's. The context's lock is held. now_ns: the coarse clock, read
+ * before the lock was taken. */
 static void hand_out(struct mt_context *context, struct mt_block *block, uint64_t asked_bytes,
 		     uint64_t now_ns)
 {

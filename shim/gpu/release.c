@@ -496,16 +496,16 @@ static bool lacks_idle(struct mt_context *context, uint64_t bytes)
 
 static MT_COLD void wait_for_oldest(struct mt_context *context, uint64_t bytes)
 {
-	struct mt_release one = {UINT64_MAX, UINT64_MAX, 1, false, false, false};
+	struct mt_release one = {UINT64_MAX, UINT64_MAX, 1, false, true, false};
 	uint64_t start_ns = mt_os_now_ns();
 
 	for (unsigned round = 0; lacks_idle(context, bytes); round++) {
 		mt_lock_lock(&context->lock);
 		(void)mt_fence_close(context);
-		mt_fence_poll(context, 1);
 		mt_fence_poll_own(context);
+		mt_fence_poll(context, UINT32_MAX);
 		mt_lock_unlock(&context->lock);
-		/* The driver's free waits for no other context. */
+		/* Waits for another context's work alone, and the driver's free for none. */
 		if (mt_release_own_done(context, &one) > 0)
 			return;
 		if (mt_os_now_ns() - start_ns > CAP_WAIT_NS) {
