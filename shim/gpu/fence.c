@@ -293,7 +293,7 @@ static void synchronize(struct mt_context *context, const struct mt_event *event
 	int mode = mt_capture_relax(mt_pool_driver());
 	bool was_pushed = mt_context_push(context, true, &result);
 
-	if (result == MT_CU_SUCCESS)
+	if (result == MT_CU_SUCCESS && mt_pool_driver()->cuEventSynchronize)
 		result = mt_pool_driver()->cuEventSynchronize(event->event);
 	mt_context_pop(was_pushed);
 	mt_capture_restore(mt_pool_driver(), mode);
@@ -308,7 +308,7 @@ MT_COLD enum mt_fence_status mt_fence_wait(struct mt_context *context, struct mt
 	mt_assert(!group->is_busy && mt_group_is_recorded(group));
 	while (event && event->context != context)
 		event = event->next;
-	if (event && mt_pool_driver()->cuEventSynchronize) {
+	if (event) {
 		group->is_busy = true;
 		context->users++; /* its end waits for the same work */
 		mt_lock_unlock(&context->lock);
