@@ -127,9 +127,11 @@ $(addprefix $(B)/obj/shim/,sys/elf.o sys/elf_walk.o heap/dlsym.o): shim_flags +=
 $(B)/obj/shim/heap/passthrough.o: shim_flags += -fno-omit-frame-pointer
 
 # Written again only when it differs: CUDA= may change between two runs.
-$(B)/gen/mtshim.map: shim/mtshim.map FORCE
+driver_names = printf '%s\n' '\#include "gpu/driver_functions.def"' '\#define X(name, ...) name;' \
+	'MT_DRIVER_WRAPPED(X) MT_DRIVER_QUERIES(X)' | $(CC) -E -P -Ishim - | tr -d '\n'
+$(B)/gen/mtshim.map: shim/mtshim.map shim/gpu/driver_functions.def FORCE
 	@mkdir -p $(@D)
-	@sed $(map_quiet) '$(map_half)' $< >$@.new
+	@sed $(map_quiet) '$(map_half)' $< | sed "s/DRIVER_FUNCTIONS/$$($(driver_names))/" >$@.new
 	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
 .PHONY: FORCE
 

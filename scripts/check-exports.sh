@@ -25,7 +25,8 @@ names_of() {
 # Built with CUDA=1, the map for the linker has the version node (see shim/mtshim.map).
 cuda=$(grep -c '^MTSHIM' "${1:-build}/gen/mtshim.map")
 if [ "$cuda" -gt 0 ]; then
-	cp shim/mtshim.map "$work/half"
+	# the driver's names come from gpu/driver_functions.def
+	{ sed '/^MTSHIM/,$d' shim/mtshim.map; cat "${1:-build}/gen/mtshim.map"; } >"$work/half"
 else
 	sed '/^MTSHIM/,$d' shim/mtshim.map >"$work/half"
 fi
@@ -36,9 +37,6 @@ names_of "$work/half" >"$work/map"
 "${NM:-nm}" -D --defined-only "$library" | awk '$2 != "A" { print $3 }' >"$work/versioned"
 verdict "the driver's names are in a hidden version, all others in none" \
 	"$(awk '/^cu/ != /[^@]@MTSHIM$/' "$work/versioned")"
-sed -n 's/^\tX(\(cu[A-Za-z0-9_]*\),.*/\1/p' shim/gpu/driver_functions.def | LC_ALL=C sort -u >"$work/rows"
-verdict "each of the driver's names has its row in gpu/driver_functions.def" \
-	"$(grep '^cu' "$work/map" | LC_ALL=C comm -23 - "$work/rows")"
 verdict "the map names no patterns" "$(grep '[*?[]' "$work/map")"
 verdict "every exported name is in shim/mtshim.map" "$(LC_ALL=C comm -13 "$work/map" "$work/exported")"
 verdict "every name of shim/mtshim.map is exported" "$(LC_ALL=C comm -23 "$work/map" "$work/exported")"

@@ -141,23 +141,19 @@ check-frameworks: all
 
 -include $(unit_lib_obj:.o=.d) $(unit_bin:=.dep)
 
-# ---- the shim without the pool's fences, and without its capture gate: only for tests that must fail with them ----
+# ---- the shim without the pool's fences, and without its capture gate: only for tests that must fail with them. The linker
+# puts the functions of tests/gpu/VARIANT.c in the place of the shim's ----
 .PHONY: unsafe-shims
 unsafe-shims: $(B)/tests/nofence/libmtshim.so $(B)/tests/nogate/libmtshim.so
-nofence_flag := -DMT_POOL_NO_FENCE
-nogate_flag  := -DMT_POOL_NO_GATE
-pool_obj     := $(filter $(B)/obj/shim/gpu/%,$(shim_src:%.c=$(B)/obj/%.o))
-pool_rest    := $(filter-out $(pool_obj),$(shim_obj))
+nofence_wrapped := mt_events_query
+nogate_wrapped  := mt_capture_gate_enter mt_capture_gate_leave mt_capture_is_open
 
 define unsafe_shim
-$(B)/tests/$(1)/gpu/%.o: shim/gpu/%.c Makefile tests/tests.mk
+$(B)/tests/$(1)/libmtshim.so: tests/gpu/$(1).c $$(shim_obj) $$(jemalloc_lib) $$(B)/gen/mtshim.map Makefile tests/tests.mk
 	@mkdir -p $$(@D)
-	$$(CC) $$(shim_flags) $$($(1)_flag) -c $$< -o $$@
-
-$(B)/tests/$(1)/libmtshim.so: $(pool_obj:$(B)/obj/shim/%=$(B)/tests/$(1)/%) $$(pool_rest) $$(jemalloc_lib) $$(B)/gen/mtshim.map
-	$$(CC) $$(shim_flags) $$(LDFLAGS) $$(shim_link) -o $$@.new $$(filter %.o,$$^) $$(jemalloc_lib)
+	$$(CC) $$(shim_flags) $$(LDFLAGS) $$(shim_link) $$(addprefix -Wl$$(comma)--wrap=,$$($(1)_wrapped)) -o $$@.new $$< \
+		$$(filter %.o,$$^) $$(jemalloc_lib)
 	mv -f $$@.new $$@
-
--include $(pool_obj:$(B)/obj/shim/%.o=$(B)/tests/$(1)/%.d)
 endef
+comma := ,
 $(foreach variant,nofence nogate,$(eval $(call unsafe_shim,$(variant))))

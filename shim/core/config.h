@@ -47,6 +47,9 @@ struct mt_launch_env {
 	/* XLA_PYTHON_CLIENT_ALLOCATOR names another allocator than BFC */
 	bool jax_without_bfc;
 	bool tensorflow_without_bfc; /* TF_GPU_ALLOCATOR, likewise */
+	/* a tool watches the CUDA calls: CUDA_INJECTION64_PATH, or NV_*INJECTION* of
+	 * compute-sanitizer and others, is not empty */
+	bool cuda_injected;
 	/* MEMORY_PRESSURE_WATCH: a file with the stall of the service's cgroup; "": unset */
 	mt_text pressure_watch;
 	/* rank among the processes that train together, digits only; "": unset */

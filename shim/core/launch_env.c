@@ -72,6 +72,14 @@ static void note_rank(const char *entry, size_t *best, struct mt_launch_env *out
 	(void)mt_format(out->rank_source, sizeof(out->rank_source), "%s", rank_variables[index]);
 }
 
+/* NV_...INJECTION...=VALUE, VALUE not empty. */
+static bool is_injection(const char *entry)
+{
+	const char *found = strstr(entry, "INJECTION"), *equals = strchr(entry, '=');
+
+	return found && equals && found < equals && equals[1];
+}
+
 static void note_entry(const char *entry, struct mt_launch_env *out)
 {
 	const char *value;
@@ -84,6 +92,10 @@ static void note_entry(const char *entry, struct mt_launch_env *out)
 		out->jax_without_bfc = is_not(value, "default") && is_not(value, "bfc");
 	else if ((value = value_of(entry, "TF_GPU_ALLOCATOR")))
 		out->tensorflow_without_bfc = strcmp(value, "cuda_malloc_async") == 0;
+	else if ((value = value_of(entry, "CUDA_INJECTION64_PATH")))
+		out->cuda_injected |= *value != '\0';
+	else if (strncmp(entry, "NV_", 3) == 0)
+		out->cuda_injected |= is_injection(entry);
 	else if ((value = value_of(entry, "MEMORY_PRESSURE_WATCH")))
 		copy_text(value, out->pressure_watch);
 }
@@ -94,7 +106,7 @@ void mt_launch_env_parse(const char *const *environ_list, struct mt_launch_env *
 
 	memset(out, 0, sizeof(*out));
 	for (; environ_list != NULL && *environ_list != NULL; environ_list++) {
-		if (**environ_list && strchr("WPXTM", **environ_list))
+		if (**environ_list && strchr("WPXTMCN", **environ_list))
 			note_entry(*environ_list, out);
 		if (**environ_list && strchr("RSOP", **environ_list))
 			note_rank(*environ_list, &best, out);

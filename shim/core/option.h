@@ -25,6 +25,7 @@ enum mt_python_malloc_choice {
 	MT_PYTHON_MALLOC_MALLOC
 };
 enum mt_cuda_choice { MT_CUDA_AUTO, MT_CUDA_POOL, MT_CUDA_ACCOUNT, MT_CUDA_OFF };
+enum mt_cuda_free_choice { MT_CUDA_FREE_AUTO, MT_CUDA_FREE_WAIT, MT_CUDA_FREE_ASYNC };
 enum mt_prof_choice { MT_PROF_NONE, MT_PROF_READY, MT_PROF_OFF, MT_PROF_ON };
 
 /* Where a value came from. */

@@ -63,16 +63,11 @@ bool mt_capture_gate_enter(void)
 {
 	struct reader_count *reader_count = mt_likely(my_count != NULL) ? my_count : choose_count();
 
-#ifndef MT_POOL_NO_GATE
 	/* A thread that asks again and again must not keep its counter above zero. */
 	if (mt_unlikely(atomic_load_explicit(&closed_count, memory_order_relaxed) != 0))
 		return false;
-#endif
 	mt_lock_check_enter(MT_RANK_gate);
 	atomic_fetch_add_explicit(&reader_count->inside, 1, memory_order_seq_cst);
-#ifdef MT_POOL_NO_GATE /* for the test that must fail with it */
-	return true;
-#endif
 	if (mt_likely(atomic_load_explicit(&closed_count, memory_order_seq_cst) == 0))
 		return true;
 	mt_capture_gate_leave();
@@ -95,9 +90,6 @@ void mt_capture_gate_leave(void)
 
 bool mt_capture_is_open(void)
 {
-#ifdef MT_POOL_NO_GATE
-	return false;
-#endif
 	return atomic_load_explicit(&closed_count, memory_order_acquire) != 0;
 }
 

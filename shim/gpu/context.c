@@ -104,20 +104,40 @@ static MT_COLD void know_primary(int device)
 	(void)release(device);
 }
 
-void mt_context_add_primaries(void)
+void mt_context_add_primary(int device)
 {
-	static _Atomic int devices_count; /* of the process; 0: not asked yet */
-	int count = atomic_load_explicit(&devices_count, memory_order_relaxed);
+	if (!knows_primary(device))
+		know_primary(device);
+}
 
-	if (mt_unlikely(count == 0)) {
-		if (!mt_pool_driver()->cuDeviceGetCount ||
-		    mt_pool_driver()->cuDeviceGetCount(&count) != MT_CU_SUCCESS)
-			return;
-		atomic_store_explicit(&devices_count, count, memory_order_relaxed);
-	}
-	for (int device = 0; device < count; device++)
-		if (!knows_primary(device))
-			know_primary(device);
+static uint32_t bit_of(int device)
+{
+	return 1u << (mt_pool_device(device) - mt_pool.devices);
+}
+
+void mt_context_note_use(int user, int device)
+{
+	_Atomic uint32_t *users = &mt_pool_device(device)->users;
+
+	/* Read first: a cache line that is only read stays shared. */
+	if (!(atomic_load_explicit(users, memory_order_relaxed) & bit_of(user)))
+		atomic_fetch_or_explicit(users, bit_of(user), memory_order_relaxed);
+}
+
+bool mt_context_may_use(struct mt_context *user, struct mt_context *context)
+{
+	struct mt_pool_device *device = mt_context_device(context);
+
+	return device == mt_context_device(user) ||
+	       (atomic_load_explicit(&device->users, memory_order_relaxed) &
+		bit_of(atomic_load_explicit(&user->device, memory_order_relaxed)));
+}
+
+void mt_context_ask_waits(void)
+{
+	bool (*ask)(void) = atomic_load_explicit(&mt_pool.ask_waits, memory_order_relaxed);
+
+	atomic_store_explicit(&mt_pool.waits, ask && ask(), memory_order_relaxed);
 }
 
 /* Creates the stream in which idle blocks are freed: cuMemFree may wait for what runs in the
@@ -147,6 +167,7 @@ static MT_COLD void decide(struct mt_context *context)
 	uint8_t undecided = MT_CONTEXT_UNDECIDED;
 	uint8_t mode = MT_CONTEXT_POOL;
 
+	mt_context_ask_waits();
 	if (wanted == MT_POOL_OFF)
 		mode = MT_CONTEXT_OFF;
 	else if (wanted == MT_POOL_ACCOUNT || !mt_pool.can_fence ||

@@ -107,6 +107,10 @@ struct mt_pool_device {
 	_Atomic uint32_t releasing_count;
 	/* how often a thread began to free a block; threads between mt_pool_read_begin and _end */
 	_Atomic uint32_t releases, readers;
+	/* Bit n: contexts of device n may use blocks of this one, through peer access or a copy.
+	 * Order: none needed, the thread that made the bit frees the block or tells the one that
+	 * does. */
+	_Atomic uint32_t users;
 	/* contexts that have allocated here; order: none needed, sums may lag */
 	_Atomic uint32_t allocators;
 	struct mt_counters past; /* sums of its ended contexts; only those that never fall */
@@ -124,6 +128,8 @@ struct mt_pool {
 	/* mt_pool_pause_release; order: none needed, one more block does no harm */
 	_Atomic bool pauses_release;
 	enum mt_pool_mode (*_Atomic mode)(void);
+	bool (*_Atomic ask_waits)(void);
+	_Atomic bool waits; /* a free waits as the driver's does (mt_pool_settings) */
 	_Atomic uint64_t decay_ms, max_idle_bytes, max_idle_pct, low_free_pct, max_split_bytes,
 		gc_permille;
 	_Atomic bool rounds_up; /* any of roundup_divisions is not 0 */
@@ -183,10 +189,20 @@ struct mt_context *mt_context_current(void);
 struct mt_context *mt_context_add(struct CUctx_st *handle, int device,
 				  enum mt_context_origin origin);
 
-/* Registers the primary contexts that are active on any device: their streams may copy from and to
- * any block. The capture gate is entered, which keeps them from ending meanwhile; no lock is held.
+/* Registers the primary context of the device if it is active: its streams may copy from and to any
+ * block there. The capture gate is entered, which keeps it from ending meanwhile; no lock is held.
  */
-void mt_context_add_primaries(void);
+void mt_context_add_primary(int device);
+
+/* Notes that contexts of device `user` may use blocks of `device`, in both directions of a copy. */
+void mt_context_note_use(int user, int device);
+
+/* Returns whether work of `user` may use blocks of `context`: both are on one device, or their
+ * devices were noted. */
+bool mt_context_may_use(struct mt_context *user, struct mt_context *context);
+
+/* Asks again how a free works (mt_pool_settings.waits). */
+void mt_context_ask_waits(void);
 
 /* Returns false on a thread on which the driver runs a host function of the program: it permits no
  * call there. Such a thread is the driver's own, so that a thread that was permitted a call once is

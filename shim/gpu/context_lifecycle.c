@@ -54,6 +54,23 @@ void mt_context_register_current(void)
 		(void)mt_context_add(context, device, MT_CONTEXT_FOUND);
 }
 
+static int device_of(struct CUctx_st *context)
+{
+	struct mt_context *known;
+
+	mt_context_register(context);
+	known = mt_context_find(context);
+	return known ? atomic_load_explicit(&known->device, memory_order_relaxed) : MT_ANY_DEVICE;
+}
+
+MT_COLD void mt_context_note_peers(struct CUctx_st *user, struct CUctx_st *peer)
+{
+	int from = device_of(user), to = device_of(peer);
+
+	if (from != MT_ANY_DEVICE && to != MT_ANY_DEVICE)
+		mt_context_note_use(from, to);
+}
+
 bool mt_context_is_own(struct CUctx_st *context)
 {
 	const struct mt_context *known = context ? mt_context_find(context) : NULL;

@@ -17,6 +17,9 @@ void mt_context_created(struct CUctx_st *context, int device);
 void mt_context_register(struct CUctx_st *context);
 void mt_context_register_current(void);
 
+/* Work of `user` may use blocks of `peer` from now on: both are registered. */
+void mt_context_note_peers(struct CUctx_st *user, struct CUctx_st *peer);
+
 /* Returns whether mt_context_created was called for this context and it lives: then it is no
  * primary context. */
 bool mt_context_is_own(struct CUctx_st *context);

@@ -25,7 +25,7 @@ enum {
 /* The members of struct mt_driver, all of one size, as an array. No pointers: those would be
  * relocated at the start of every process. */
 #define X(name, parameters, ...) #name,
-static const char names[ALL_COUNT][40] = {MT_DRIVER_FUNCTIONS(X) MT_DRIVER_QUERIES(X)};
+static const char names[ALL_COUNT][56] = {MT_DRIVER_FUNCTIONS(X) MT_DRIVER_QUERIES(X)};
 #undef X
 _Static_assert(sizeof(struct mt_driver) == ALL_COUNT * sizeof(void *),
 	       "the table is an array of pointers");

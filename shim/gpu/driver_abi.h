@@ -45,6 +45,7 @@ struct CUmipmappedArray_st;
 struct CUextMemory_st;
 struct CUmod_st;
 struct CUlib_st;
+struct CUkern_st;
 struct CUlinkState_st;
 struct CUfunc_st;
 struct CUgraphExec_st;

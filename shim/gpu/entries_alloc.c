@@ -9,7 +9,7 @@
 /* ---- the current device and context ---- */
 
 /* Most machines have one device: then there is no need to ask at every call. */
-static bool has_one_device(void)
+bool mt_cuda_has_one_device(void)
 {
 	static _Atomic int known; /* devices, 0 while unknown; counter, no ordering */
 	int count = atomic_load_explicit(&known, memory_order_relaxed);
@@ -23,7 +23,7 @@ int mt_cuda_current_device(void)
 {
 	int device = 0;
 
-	if (has_one_device() || mt_cuda_call(cuCtxGetDevice, &device) != MT_CU_SUCCESS)
+	if (mt_cuda_has_one_device() || mt_cuda_call(cuCtxGetDevice, &device) != MT_CU_SUCCESS)
 		return 0;
 	return device;
 }
@@ -45,7 +45,7 @@ int mt_cuda_device_of(uint64_t dptr)
 {
 	int device = 0;
 
-	if (has_one_device())
+	if (mt_cuda_has_one_device())
 		return 0;
 	if (mt_cuda_call(cuPointerGetAttribute, &device, MT_CU_POINTER_DEVICE_ORDINAL, dptr) ==
 		    MT_CU_SUCCESS &&

@@ -22,7 +22,7 @@ static bool before_begin(void)
 }
 
 #define ARGUMENTS(...) __VA_ARGS__
-#define X(name, parameters, arguments, is_ptsz)                                                    \
+#define BEGIN(name, parameters, arguments, is_ptsz)                                                \
 	int name parameters                                                                        \
 	{                                                                                          \
 		int kept_errno = errno;                                                            \
@@ -32,6 +32,7 @@ static bool before_begin(void)
 		return after_begin(kept_errno, stream, is_ptsz,                                    \
 				   mt_cuda_call(name, ARGUMENTS arguments));                       \
 	}
+#define X(name, parameters, version, arguments, is_ptsz) BEGIN(name, parameters, arguments, is_ptsz)
 MT_DRIVER_CAPTURE_BEGINS(X)
 #undef X
 
@@ -42,17 +43,38 @@ static int after_end(int kept_errno, struct CUstream_st *stream, bool is_ptsz, i
 	return result;
 }
 
-#define X(name, is_ptsz)                                                                           \
-	int name(struct CUstream_st *stream, struct CUgraph_st **graph)                            \
+#define END(name, parameters, arguments, is_ptsz)                                                  \
+	int name parameters                                                                        \
 	{                                                                                          \
 		int kept_errno = errno;                                                            \
                                                                                                    \
 		if (!mt_cuda_is_on())                                                              \
-			return mt_cuda_call(name, stream, graph);                                  \
-		return after_end(kept_errno, stream, is_ptsz, mt_cuda_call(name, stream, graph));  \
+			return mt_cuda_call(name, ARGUMENTS arguments);                            \
+		return after_end(kept_errno, stream, is_ptsz,                                      \
+				 mt_cuda_call(name, ARGUMENTS arguments));                         \
 	}
-X(cuStreamEndCapture, false)
-X(cuStreamEndCapture_ptsz, true)
+END(cuStreamEndCapture, (struct CUstream_st * stream, struct CUgraph_st **graph), (stream, graph),
+    false)
+END(cuStreamEndCapture_ptsz, (struct CUstream_st * stream, struct CUgraph_st **graph),
+    (stream, graph), true)
+END(cuStreamEndCaptureToCig, (struct CUstream_st * stream), (stream), false)
+END(cuStreamEndCaptureToCig_ptsz, (struct CUstream_st * stream), (stream), true)
+
+/* A capture into a command list of a graphics API. The work runs when the program submits that
+ * list, and no event sees it: nothing is pooled any more, as with green contexts. */
+#define X(name, is_ptsz)                                                                           \
+	int name(struct CUstream_st *stream, void *params)                                         \
+	{                                                                                          \
+		int kept_errno = errno;                                                            \
+                                                                                                   \
+		if (!before_begin())                                                               \
+			return mt_cuda_call(name, stream, params);                                 \
+		mt_pool_note_green_context();                                                      \
+		return after_begin(kept_errno, stream, is_ptsz,                                    \
+				   mt_cuda_call(name, stream, params));                            \
+	}
+X(cuStreamBeginCaptureToCig, false)
+X(cuStreamBeginCaptureToCig_ptsz, true)
 #undef X
 
 /* ---- a stream that is destroyed while it captures ---- */

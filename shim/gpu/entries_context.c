@@ -121,7 +121,7 @@ static void note_created(int result, struct CUctx_st *const *context, int device
 	})
 
 #define ARGUMENTS(...) __VA_ARGS__
-#define X(name, parameters, arguments)                                                             \
+#define X(name, parameters, version, arguments)                                                    \
 	int name parameters                                                                        \
 	{                                                                                          \
 		int result = CREATE(name, ARGUMENTS arguments);                                    \
@@ -382,13 +382,12 @@ X(cuDevicePrimaryCtxReset_v2, before_reset, after_reset)
 int cuCtxEnablePeerAccess(struct CUctx_st *peer, unsigned int flags)
 {
 	int kept_errno = errno;
-	int result = mt_cuda_call(cuCtxEnablePeerAccess, peer, flags);
+	int result = mt_cuda_try(-1, 0, cuCtxEnablePeerAccess, peer, flags);
 	struct CUctx_st *user = NULL;
 
 	if ((result == MT_CU_SUCCESS || result == MT_CU_PEER_ACCESS_ALREADY_ENABLED) &&
 	    mt_cuda_is_on() && mt_cuda_call(cuCtxGetCurrent, &user) == MT_CU_SUCCESS) {
-		mt_context_register(user);
-		mt_context_register(peer);
+		mt_context_note_peers(user, peer);
 	}
 	errno = kept_errno;
 	return result;

@@ -1,5 +1,5 @@
 /* gpu/entries_host.c -- page-locked host memory, and memory of other processes. An out-of-memory
- * error of host memory is counted; the pool has nothing to give back for it. */
+ * error of host memory is counted. */
 #include "gpu/entries_work.h"
 
 static int end_pinned(const struct mt_cuda_work *work, int result, const void *ptr, uint64_t bytes)
@@ -22,7 +22,7 @@ static int end_pinned(const struct mt_cuda_work *work, int result, const void *p
 		if (!mt_cuda_is_on() || !ptr)                                                      \
 			return mt_cuda_call(name, __VA_ARGS__);                                    \
 		work = mt_cuda_begin();                                                            \
-		result = mt_cuda_call(name, __VA_ARGS__);                                          \
+		result = mt_cuda_try(-1, 0, name, __VA_ARGS__);                                    \
 		return end_pinned(&work, result, result == MT_CU_SUCCESS ? *ptr : NULL, bytes);    \
 	}
 
@@ -36,7 +36,8 @@ int cuMemHostRegister_v2(void *ptr, size_t bytes, unsigned int flags)
 	if (!mt_cuda_is_on())
 		return mt_cuda_call(cuMemHostRegister_v2, ptr, bytes, flags);
 	work = mt_cuda_begin();
-	return end_pinned(&work, mt_cuda_call(cuMemHostRegister_v2, ptr, bytes, flags), ptr, bytes);
+	return end_pinned(&work, mt_cuda_try(-1, 0, cuMemHostRegister_v2, ptr, bytes, flags), ptr,
+			  bytes);
 }
 
 MT_CUDA_FREE_WRAPPER(cuMemFreeHost, void *, MT_UNPOOLED_pinned)

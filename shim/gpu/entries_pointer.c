@@ -160,9 +160,11 @@ static bool mark_non_recyclable(uint64_t dptr)
 #define EXPORT_WRAPPER(name, exports, parameters, ...)                                             \
 	int name parameters                                                                        \
 	{                                                                                          \
-		if ((exports) && mt_cuda_is_on() && !mark_non_recyclable(dptr))                    \
+		if (!mt_cuda_is_on())                                                              \
+			return mt_cuda_call(name, __VA_ARGS__);                                    \
+		if ((exports) && !mark_non_recyclable(dptr))                                       \
 			return MT_CU_INVALID_VALUE;                                                \
-		return mt_cuda_call(name, __VA_ARGS__);                                            \
+		return mt_cuda_try(-1, 0, name, __VA_ARGS__);                                      \
 	}
 
 EXPORT_WRAPPER(cuIpcGetMemHandle, true, (struct mt_cu_ipc_handle * handle, uint64_t dptr), handle,

@@ -99,7 +99,7 @@ int mt_cuda_end_free(int kept_errno, int result, struct mt_unpooled_record *take
 		if (!mt_cuda_is_on())                                                              \
 			return mt_cuda_call(name, freed);                                          \
 		taken = mt_unpooled_take(kind, (uint64_t)(uintptr_t)freed);                        \
-		return mt_cuda_end_free(kept_errno, mt_cuda_call(name, freed), taken);             \
+		return mt_cuda_end_free(kept_errno, mt_cuda_try(-1, 0, name, freed), taken);       \
 	}
 
 /* The end of an allocating call, before the program sees the result: an out-of-memory error is
@@ -112,6 +112,9 @@ static inline void mt_cuda_note(const char *function, int result, uint64_t bytes
 	if (mt_unlikely(result == MT_CU_OUT_OF_MEMORY || mt_oom_is_pending()))
 		mt_cuda_report(function, result, bytes, device);
 }
+
+/* Returns whether the machine has one device, as most have. */
+bool mt_cuda_has_one_device(void);
 
 /* Returns the current device; 0 where there is none. */
 int mt_cuda_current_device(void);

@@ -197,13 +197,14 @@ enum mt_fence_status mt_events_record(struct mt_context *context, struct mt_even
 	enum mt_fence_status status;
 
 	mt_events_return_pending();
-	mt_context_add_primaries();
+	mt_context_add_primary(atomic_load_explicit(&context->device, memory_order_relaxed));
 	status = record_one(context, own, list);
 	/* After its own, which is queried first: an error of the current context, which this is
 	 * then, does not count against another. */
 	MT_EACH_CONTEXT(other)
 	{
 		if (other != context && status == MT_FENCE_DONE &&
+		    mt_context_may_use(other, context) &&
 		    atomic_load_explicit(&other->handle, memory_order_relaxed))
 			status = record_other(other, &(*list)->next);
 	}

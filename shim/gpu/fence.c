@@ -286,6 +286,40 @@ static bool is_own_event_done(struct mt_context *context, const struct mt_event 
 	return event && result == MT_CU_SUCCESS;
 }
 
+/* With no lock held, the context in use and the group busy. */
+static void synchronize(struct mt_context *context, const struct mt_event *event)
+{
+	int cancel = mt_wait_uncancelled(), result;
+	int mode = mt_capture_relax(mt_pool_driver());
+	bool was_pushed = mt_context_push(context, true, &result);
+
+	if (result == MT_CU_SUCCESS && mt_pool_driver()->cuEventSynchronize)
+		result = mt_pool_driver()->cuEventSynchronize(event->event);
+	mt_context_pop(was_pushed);
+	mt_capture_restore(mt_pool_driver(), mode);
+	mt_wait_cancellable(cancel);
+	mt_context_note_result(context, result);
+}
+
+MT_COLD enum mt_fence_status mt_fence_wait(struct mt_context *context, struct mt_group *group)
+{
+	const struct mt_event *event = group->events;
+
+	mt_assert(!group->is_busy && mt_group_is_recorded(group));
+	while (event && event->context != context)
+		event = event->next;
+	if (event) {
+		group->is_busy = true;
+		context->users++; /* its end waits for the same work */
+		mt_lock_unlock(&context->lock);
+		synchronize(context, event);
+		mt_lock_lock(&context->lock);
+		context->users--;
+		group->is_busy = false;
+	}
+	return check(context, group, false);
+}
+
 void mt_fence_poll_own(struct mt_context *context)
 {
 	struct mt_group *next;

@@ -71,6 +71,10 @@ bool mt_fence_is_due(struct mt_context *context);
  * on return, but not in between. The group is not busy, and is gone after DONE. */
 enum mt_fence_status mt_fence_check(struct mt_context *context, struct mt_group *group);
 
+/* Waits until the work of the group's own context is done, then queries as mt_fence_check. The
+ * events are recorded. The lock as above. */
+enum mt_fence_status mt_fence_wait(struct mt_context *context, struct mt_group *group);
+
 /* Closes the open group, if there is one, and records its events without a query. Returns false
  * where the device had no memory for an event. The lock as above. */
 bool mt_fence_close(struct mt_context *context);

@@ -17,6 +17,8 @@ void mt_frameworks_note(const char *path, struct mt_frameworks_seen *seen)
 	seen->torch |= begins(name, "libc10_cuda.so");
 	seen->jax |= begins(name, "xla_cuda_plugin") || begins(name, "xla_extension");
 	seen->tensorflow |= begins(name, "libtensorflow_framework.so");
+	seen->sanitizer |= begins(name, "libsanitizer-") || begins(name, "libcuda-memcheck") ||
+			   begins(name, "libInterceptorInjectionTarget");
 	seen->cupy |= strstr(path, "/cupy/cuda/memory") != NULL;
 }
 
@@ -30,6 +32,9 @@ struct mt_frameworks_verdict mt_frameworks_decide(uint64_t choice,
 		return (struct mt_frameworks_verdict){MT_POOL_POOL, "pool"};
 	if (choice == MT_CUDA_ACCOUNT)
 		return (struct mt_frameworks_verdict){MT_POOL_ACCOUNT, "account"};
+	if (seen->sanitizer || facts->cuda_injected)
+		return (struct mt_frameworks_verdict){MT_POOL_ACCOUNT,
+						      "account: a tool watches each CUDA call"};
 	if (seen->torch && !facts->torch_without_cache)
 		return (struct mt_frameworks_verdict){
 			MT_POOL_ACCOUNT, "account: PyTorch's caching allocator sits on top"};
@@ -56,11 +61,36 @@ static int note_object(struct dl_phdr_info *info, size_t bytes, void *seen)
 	return 0;
 }
 
+static struct mt_frameworks_seen look(void)
+{
+	struct mt_frameworks_seen seen = {0};
+
+	(void)mt_loader_iterate(note_object, &seen);
+	return seen;
+}
+
 struct mt_frameworks_verdict mt_frameworks_look(void)
 {
 	struct mt_frameworks_seen seen = {0};
 
 	if (mt_config()->cuda == MT_CUDA_AUTO)
-		(void)mt_loader_iterate(note_object, &seen);
+		seen = look();
 	return mt_frameworks_decide(mt_config()->cuda, mt_launch_env(), &seen);
+}
+
+bool mt_frameworks_wait(uint64_t choice, const struct mt_launch_env *facts,
+			const struct mt_frameworks_seen *seen)
+{
+	return choice == MT_CUDA_FREE_AUTO ? !(seen->torch && facts->torch_without_cache)
+					   : choice == MT_CUDA_FREE_WAIT;
+}
+
+bool mt_frameworks_look_wait(void)
+{
+	struct mt_frameworks_seen seen = {0};
+
+	/* The loaded objects matter only beside that variable. */
+	if (mt_config()->cuda_free == MT_CUDA_FREE_AUTO && mt_launch_env()->torch_without_cache)
+		seen = look();
+	return mt_frameworks_wait(mt_config()->cuda_free, mt_launch_env(), &seen);
 }

@@ -16,6 +16,7 @@ struct mt_frameworks_seen {
 	bool jax;        /* xla_cuda_plugin*.so, xla_extension*.so */
 	bool tensorflow; /* libtensorflow_framework.so* */
 	bool cupy;       /* cupy/cuda/memory*.so */
+	bool sanitizer;  /* libsanitizer-*.so, libcuda-memcheck.so */
 };
 
 struct mt_frameworks_verdict {
@@ -31,7 +32,14 @@ struct mt_frameworks_verdict mt_frameworks_decide(uint64_t choice,
 						  const struct mt_launch_env *facts,
 						  const struct mt_frameworks_seen *seen);
 
+/* Decides by MT_CUDA_FREE (enum mt_cuda_free_choice) whether a free of a pooled block waits as the
+ * driver's does. With `auto` only a client that is known to rely on no wait does without: PyTorch,
+ * whose own cache, on by default, never waits in a free either. Pure. */
+bool mt_frameworks_wait(uint64_t choice, const struct mt_launch_env *facts,
+			const struct mt_frameworks_seen *seen);
+
 /* The same for this process and the objects that are loaded now. */
 struct mt_frameworks_verdict mt_frameworks_look(void);
+bool mt_frameworks_look_wait(void);
 
 #endif

@@ -10,18 +10,21 @@
 #include "gpu/driver.h"
 #include "gpu/entries.h"
 #include "sys/elf.h"
-#include "gpu/lookup_versions.def"
 
 #pragma GCC visibility push(hidden)
 #include "core/init.h"
 #pragma GCC visibility pop
 
-#define NAME_BYTES 40
+#define NAME_BYTES 56
+
+/* The newest version whose names we know. */
+#define NEWEST_VERSION 13050
 
 /* No pointers: those would be relocated at the start of every process. */
-#define X(name, parameters, ...) {sizeof(#name) - 1, #name},
+#define X(name, parameters, version, ...) {sizeof(#name) - 1, version, #name},
 static const struct {
 	unsigned char length;
+	unsigned short version;
 	char text[NAME_BYTES];
 } symbols[] = {MT_DRIVER_WRAPPED(X) MT_DRIVER_QUERIES(X)};
 #undef X
@@ -81,34 +84,47 @@ void *mt_lookup_wrapper(const void *real, int index)
 	return mt_lookup_entry(found);
 }
 
+static bool is_twin(const char *suffix)
+{
+	return strcmp(suffix, "_ptsz") == 0 || strcmp(suffix, "_ptds") == 0;
+}
+
+/* Returns whether the symbol is NAME, NAME_vN, or the twin of one for the per-thread default
+ * stream. */
+static bool means(const char *symbol, const char *name, bool *out_per_thread)
+{
+	size_t length = strlen(name);
+	const char *suffix = symbol + length;
+
+	if (strcmp(symbol, "cuGraphInstantiateWithFlags") == 0) /* from 12.0 on */
+		return !(*out_per_thread = false) && strcmp(name, "cuGraphInstantiate") == 0;
+	if (strncmp(symbol, name, length) != 0)
+		return false;
+	if (suffix[0] == '_' && suffix[1] == 'v' && suffix[2] >= '2' && suffix[2] <= '9')
+		suffix += 3;
+	*out_per_thread = is_twin(suffix);
+	return !*suffix || *out_per_thread;
+}
+
 int mt_lookup_index_of_version(const char *name, int version, unsigned long long flags)
 {
-	static const struct {
-		char symbol[NAME_BYTES];
-		char name[NAME_BYTES];
-		bool per_thread;
-		int version;
-	} rows[] = {
-#define X(symbol, name, per_thread, version) {#symbol, name, per_thread, version},
-		MT_LOOKUP_VERSIONS(X)
-#undef X
-	};
 	const bool per_thread = flags & 2; /* CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM */
-	const size_t count = sizeof(rows) / sizeof(rows[0]);
-	size_t best = count;
+	bool is_best_twin = false, is_one;
+	int best = -1;
 
-	for (size_t i = 0; version <= MT_LOOKUP_NEWEST_VERSION && i < count; i++) {
-		if (strcmp(rows[i].name, name) != 0 || rows[i].version > version ||
-		    (rows[i].per_thread && !per_thread))
+	for (int i = 0; version <= NEWEST_VERSION && i < SYMBOL_COUNT; i++) {
+		if (symbols[i].version > version || !means(symbols[i].text, name, &is_one) ||
+		    (is_one && !per_thread))
 			continue;
-		/* Most names have no twin for the per-thread stream; where there is one, it
-		 * precedes the version. */
-		if (best == count || rows[i].per_thread > rows[best].per_thread ||
-		    (rows[i].per_thread == rows[best].per_thread &&
-		     rows[i].version > rows[best].version))
-			best = i;
+		/* Most names have no twin; where there is one, it precedes the version. */
+		if (best >= 0 &&
+		    (is_one < is_best_twin ||
+		     (is_one == is_best_twin && symbols[i].version <= symbols[best].version)))
+			continue;
+		best = i;
+		is_best_twin = is_one;
 	}
-	return best < count ? mt_lookup_index(rows[best].symbol) : -1;
+	return best;
 }
 
 /* ---- dlsym ---- */

@@ -7,7 +7,8 @@
 #include "gpu/capture.h"
 #include "gpu/fence.h"
 #include "gpu/release.h"
-#include "gpu/block_alloc.h"
+#include "gpu/usage.h"
+#include "gpu/shortage.h"
 #include "gpu/slab.h"
 #include "gpu/device_memory.h"
 
@@ -64,6 +65,8 @@ MT_COLD void mt_pool_start(const struct mt_driver *driver, const struct mt_pool_
 	forget_everything();
 	mt_pool_configure(settings);
 	atomic_store_explicit(&mt_pool.mode, settings->mode, memory_order_relaxed);
+	atomic_store_explicit(&mt_pool.ask_waits, settings->waits, memory_order_relaxed);
+	atomic_store_explicit(&mt_pool.waits, false, memory_order_relaxed);
 	mt_pool.can_fence = has_current && has_events;
 	/* release: pairs with mt_pool_driver's acquire */
 	atomic_store_explicit(&mt_pool.driver, driver, memory_order_release);
@@ -74,6 +77,159 @@ MT_COLD void mt_pool_fork_child(void)
 {
 	atomic_store_explicit(&mt_pool.is_up, false, memory_order_relaxed);
 	forget_everything();
+}
+
+/* ---- new blocks ---- */
+
+/* Marks the block as the program's. The context's lock is held. now_ns: the coarse clock, read
+ * before the lock was taken. */
+static void hand_out(struct mt_context *context, struct mt_block *block, uint64_t asked_bytes,
+		     uint64_t now_ns)
+{
+	struct mt_counters *counters = &context->counters;
+
+	block->state = MT_BLOCK_LIVE;
+	block->asked_bytes = asked_bytes;
+	block->since_ns = now_ns;
+	mt_counter_add(&counters->allocated, block->bytes);
+	mt_counter_add(&counters->requested, asked_bytes);
+	mt_counter_add(&counters->blocks, 1);
+	mt_counter_add(&counters->allocs, 1);
+	mt_usage_note_peaks(context);
+}
+
+/* A stale record with this address: its context or its memory went unseen. The lock of its context
+ * is held. */
+static void forget(struct mt_context *context, struct mt_block *block)
+{
+	struct mt_counters *counters = &context->counters;
+
+	if (block->state == MT_BLOCK_LIVE) {
+		mt_counter_add(&counters->allocated, -block->bytes);
+		mt_counter_add(&counters->requested, -block->asked_bytes);
+		mt_counter_add(&counters->blocks, (uint64_t)-1);
+	} else if (block->state == MT_BLOCK_PENDING) {
+		mt_fence_remove(context, block);
+	} else if (block->state == MT_BLOCK_IDLE) {
+		mt_bins_remove(context->idle, block);
+		mt_line_remove(&context->idle_line, block);
+		mt_counter_add(&counters->idle, -block->bytes);
+		mt_context_note_cached(context, block, false);
+	} else {
+		return;
+	}
+	mt_context_note_held(context, block, false);
+	atomic_store_explicit(&block->context, NULL, memory_order_relaxed);
+	block->state = MT_BLOCK_UNUSED;
+	mt_block_release(block);
+}
+
+static MT_COLD void drop_deferred(struct mt_block *stale)
+{
+	struct mt_context *other = atomic_load_explicit(&stale->context, memory_order_relaxed);
+
+	if (!other)
+		return;
+	mt_lock_lock(&other->lock);
+	if (atomic_load_explicit(&stale->context, memory_order_relaxed) == other)
+		forget(other, stale);
+	mt_lock_unlock(&other->lock);
+}
+
+/* Records a block that the driver has just allocated. */
+static void enter_record(struct mt_context *context, uint32_t init, struct mt_block *block)
+{
+	struct mt_block *stale = NULL;
+	uint64_t now_ns = mt_os_coarse_ns();
+
+	mt_device_memory_taken(mt_context_device(context), block->bytes);
+	mt_lock_lock(&context->lock);
+	if (atomic_load_explicit(&context->init, memory_order_relaxed) != init) {
+		mt_lock_unlock(&context->lock);
+		mt_block_release(block);
+		return;
+	}
+	atomic_store_explicit(&block->context, context, memory_order_relaxed);
+	block->bin = mt_bins_index(block->bytes);
+	if (!context->is_counted)
+		atomic_fetch_add_explicit(&mt_context_device(context)->allocators, 1,
+					  memory_order_relaxed);
+	context->is_counted = true;
+	hand_out(context, block, block->asked_bytes, now_ns);
+	mt_counter_add(&context->counters.driver_allocs, 1);
+	mt_context_note_held(context, block, true);
+	stale = mt_blocks_insert(block);
+	if (stale && atomic_load_explicit(&stale->context, memory_order_relaxed) == context) {
+		forget(context, stale);
+		stale = NULL;
+	}
+	mt_lock_unlock(&context->lock);
+	if (stale)
+		drop_deferred(stale);
+}
+
+/* Tries again while the pool gives back. Where the rounded size does not fit, tries exactly what
+ * was asked for: before the first wait, since the rounded size may never fit. */
+static MT_COLD int try_short(int device, size_t asked_bytes, size_t *bytes, uint64_t *out_dptr)
+{
+	const struct mt_driver *driver = mt_pool_driver();
+	struct mt_shortage shortage;
+	int result = MT_CU_OUT_OF_MEMORY;
+
+	if (mt_shortage_begin(&shortage, device, asked_bytes)) {
+		while (result == MT_CU_OUT_OF_MEMORY && mt_shortage_next(&shortage)) {
+			result = driver->cuMemAlloc_v2(out_dptr, *bytes);
+			if (result != MT_CU_OUT_OF_MEMORY || *bytes == asked_bytes)
+				continue;
+			*bytes = asked_bytes;
+			result = driver->cuMemAlloc_v2(out_dptr, asked_bytes);
+		}
+		mt_shortage_end(&shortage);
+	}
+	return result;
+}
+
+/* Where the current context is not known: unrecorded. */
+static MT_COLD int allocate_unknown(size_t bytes, uint64_t *out_dptr)
+{
+	const struct mt_driver *driver = mt_pool_driver();
+	int result = driver->cuMemAlloc_v2(out_dptr, bytes);
+	int device;
+
+	if (result == MT_CU_OUT_OF_MEMORY && driver->cuCtxGetDevice &&
+	    driver->cuCtxGetDevice(&device) == MT_CU_SUCCESS)
+		result = try_short(device, bytes, &bytes, out_dptr);
+	return result;
+}
+
+/* Allocates from the driver; where it is out of memory, again while the pool gives back
+ * (gpu/shortage.h). bytes: asked_bytes rounded up. Without memory for a record the block stays
+ * unrecorded, and its free is the driver's. No lock is held. Returns the driver's result. */
+static int allocate(struct mt_context *context, size_t asked_bytes, size_t bytes,
+		    uint64_t *out_dptr)
+{
+	const struct mt_driver *driver = mt_pool_driver();
+	uint32_t init = atomic_load_explicit(&context->init, memory_order_relaxed);
+	struct mt_block *block = mt_block_reserve();
+	uint64_t dptr = 0;
+	int result = driver->cuMemAlloc_v2(&dptr, bytes);
+
+	if (mt_unlikely(result == MT_CU_OUT_OF_MEMORY))
+		result = try_short(atomic_load_explicit(&context->device, memory_order_relaxed),
+				   asked_bytes, &bytes, &dptr);
+	mt_context_note_call(context, result);
+	if (result == MT_CU_SUCCESS) {
+		*out_dptr = dptr;
+		if (block) {
+			atomic_store_explicit(&block->node.key, dptr, memory_order_relaxed);
+			block->bytes = bytes;
+			block->asked_bytes = asked_bytes;
+			enter_record(context, init, block);
+		}
+	} else if (block) {
+		mt_block_release(block);
+	}
+	return result;
 }
 
 /* ---- alloc ---- */
@@ -130,7 +286,7 @@ static bool take(struct mt_context *context, const struct mt_fit *fit, size_t by
 	mt_counter_add(&context->counters.idle, -block->bytes);
 	mt_context_note_cached(context, block, false);
 	mt_counter_add(&context->counters.hits, 1);
-	mt_block_alloc_hand_out(context, block, bytes, now_ns);
+	hand_out(context, block, bytes, now_ns);
 	*out_dptr = mt_block_base(block);
 	mt_lock_unlock(&context->lock);
 	return true;
@@ -147,6 +303,25 @@ static uint32_t divisions_for(size_t bytes)
 		memory_order_relaxed);
 }
 
+/* Returns whether an error has ended the current context, or forbids calls here: the driver's own
+ * allocation then replies with it. Asked by the stream in which nothing but frees of idle blocks
+ * runs. Where a free does not wait, its fence meets the error. */
+static bool has_error(struct mt_context *context)
+{
+	struct CUstream_st *stream = atomic_load_explicit(&context->stream, memory_order_acquire);
+	int result;
+
+	if (!stream || !atomic_load_explicit(&mt_pool.waits, memory_order_relaxed) ||
+	    !mt_capture_gate_enter())
+		return false;
+	result = mt_pool_driver()->cuStreamQuery(stream);
+	mt_capture_gate_leave();
+	if (mt_likely(result == MT_CU_SUCCESS || result == MT_CU_NOT_READY))
+		return false;
+	mt_context_note_result(context, result);
+	return true;
+}
+
 int mt_pool_alloc(uint64_t *out_dptr, size_t bytes)
 {
 	struct mt_context *context;
@@ -157,28 +332,28 @@ int mt_pool_alloc(uint64_t *out_dptr, size_t bytes)
 		return mt_pool_driver()->cuMemAlloc_v2(out_dptr, bytes);
 	context = mt_context_current();
 	if (mt_unlikely(!context))
-		return mt_block_alloc_unknown(bytes, out_dptr);
+		return allocate_unknown(bytes, out_dptr);
 	if (mt_unlikely(atomic_load_explicit(&context->mode, memory_order_relaxed) ==
 			MT_CONTEXT_OFF))
 		return mt_pool_driver()->cuMemAlloc_v2(out_dptr, bytes);
 	if (!mt_context_pools(context) || mt_unlikely(mt_capture_is_open()))
-		return mt_block_alloc(context, bytes, bytes, out_dptr);
+		return allocate(context, bytes, bytes, out_dptr);
 	fit.bytes = mt_bins_round(bytes, divisions_for(bytes));
 	fit.max_split_bytes = mt_counter(&mt_pool.max_split_bytes);
-	if (mt_unlikely(fit.bytes == 0))
-		return mt_block_alloc(context, bytes, bytes, out_dptr);
+	if (mt_unlikely(fit.bytes == 0 || has_error(context)))
+		return allocate(context, bytes, bytes, out_dptr);
 	if (mt_likely(take(context, &fit, bytes, out_dptr)))
 		return MT_CU_SUCCESS;
 	mt_device_memory_measure(context, mt_os_now_ns());
-	mt_release_collect(context, fit.bytes);
-	result = mt_block_alloc(context, bytes, fit.bytes, out_dptr);
+	mt_release_make_room(context, fit.bytes);
+	result = allocate(context, bytes, fit.bytes, out_dptr);
 	/* What was freed before memory became scarce has no fence yet. */
 	if (mt_unlikely(mt_device_memory_is_scarce(context)))
 		mt_pool_fence_freed();
 	return result;
 }
 
-/* ---- free ---- */
+/* ---- the block of a free ---- */
 
 /* Returns the record of a block of the pool with its context's lock held; NULL: not ours. */
 static struct mt_block *find_locked(uint64_t dptr, struct mt_context **out_context)
@@ -232,7 +407,7 @@ static MT_COLD int free_directly(struct mt_context *context, struct mt_block *bl
 	    atomic_load_explicit(&context->init, memory_order_relaxed) == init) {
 		mt_counter_add(&context->counters.frees, (uint64_t)-1);
 		mt_counter_add(&context->counters.allocs, (uint64_t)-1);
-		mt_block_alloc_hand_out(context, block, block->asked_bytes, block->since_ns);
+		hand_out(context, block, block->asked_bytes, block->since_ns);
 		(void)mt_blocks_insert(block);
 		block = NULL;
 	} else {
@@ -273,26 +448,70 @@ static bool is_kept(struct mt_context *context, const struct mt_block *block)
 static bool cache(struct mt_context *context, struct mt_block *block, uint64_t now_ns)
 {
 	block->since_ns = now_ns;
-#ifdef MT_POOL_NO_FENCE
-	block->state = MT_BLOCK_IDLE;
-	mt_bins_add_first(context->idle, block);
-	mt_line_append(&context->idle_line, block);
-	mt_counter_add(&context->counters.idle, block->bytes);
-	mt_context_note_cached(context, block, true);
-#else
 	if (!mt_fence_add(context, block, now_ns))
 		return false;
-#endif
 	count_free(context, block);
 	return true;
 }
 
+/* ---- a free that waits ---- */
+
+/* The driver is to free it: a pending block is the program's again. The lock is held. */
+static MT_COLD void take_back(struct mt_context *context, struct mt_block *block)
+{
+	mt_fence_remove(context, block);
+	mt_counter_add(&context->counters.frees, (uint64_t)-1);
+	mt_counter_add(&context->counters.allocs, (uint64_t)-1);
+	hand_out(context, block, block->asked_bytes, block->since_ns);
+}
+
+/* The block is cached, in the open group. The lock is held on entry, not on return.
+ *
+ * Work of the block's own context is waited for, as the driver does. Work of another context, for
+ * which the driver does not wait, keeps the block pending; above the cap it is the driver's. */
+static int free_with_wait(struct mt_context *context, struct mt_block *block)
+{
+	int device = atomic_load_explicit(&context->device, memory_order_relaxed);
+	struct mt_group *group = context->open;
+	enum mt_fence_status status = mt_fence_check(context, group);
+
+	if (mt_unlikely(status == MT_FENCE_NOT_YET && mt_group_is_recorded(group)))
+		status = mt_fence_wait(context, group);
+	if (mt_likely(status == MT_FENCE_DONE) ||
+	    (status == MT_FENCE_NOT_YET && !mt_release_over_cap(device))) {
+		mt_lock_unlock(&context->lock);
+		return MT_CU_SUCCESS;
+	}
+	/* An error, or a capture that has just begun: the driver's own free replies. */
+	take_back(context, block);
+	return free_directly(context, block);
+}
+
+/* ---- free ---- */
+
+/* The block is cached. The lock is held on entry, not on return. */
+static void free_without_wait(struct mt_context *context, uint64_t bytes, uint64_t now_ns)
+{
+	bool is_overdue, is_fenced = true;
+
+	if (mt_fence_is_due(context)) {
+		is_fenced = mt_fence_close(context);
+		mt_fence_poll(context, 2);
+	}
+	is_overdue = !is_fenced || mt_release_is_overdue(context, now_ns);
+	mt_lock_unlock(&context->lock);
+	if (mt_unlikely(is_overdue))
+		mt_release_overdue(context, now_ns);
+	mt_release_keep_cap(context, bytes);
+}
+
 bool mt_pool_free(uint64_t dptr, int *out_result)
 {
+	bool waits = atomic_load_explicit(&mt_pool.waits, memory_order_relaxed);
 	struct mt_context *context;
 	struct mt_block *block;
-	uint64_t now_ns;
-	bool is_overdue, may_call, is_fenced = true;
+	uint64_t now_ns, bytes;
+	bool may_call;
 
 	if (mt_unlikely(!is_up()))
 		return false;
@@ -306,21 +525,18 @@ bool mt_pool_free(uint64_t dptr, int *out_result)
 		*out_result = may_call ? MT_CU_INVALID_VALUE : MT_CU_NOT_PERMITTED;
 		return true;
 	}
+	bytes = block->bytes;
 	if (mt_unlikely(!may_call || !is_kept(context, block) || !cache(context, block, now_ns))) {
 		*out_result = free_directly(context, block);
 		if (may_call && context->counters.pending > 0)
 			mt_release_overdue(context, now_ns);
 		return true;
 	}
-	if (mt_fence_is_due(context)) {
-		is_fenced = mt_fence_close(context);
-		mt_fence_poll(context, 2);
-	}
-	is_overdue = !is_fenced || mt_release_is_overdue(context, now_ns);
-	mt_lock_unlock(&context->lock);
-	if (mt_unlikely(is_overdue))
-		mt_release_overdue(context, now_ns);
 	*out_result = MT_CU_SUCCESS;
+	if (waits)
+		*out_result = free_with_wait(context, block);
+	else
+		free_without_wait(context, bytes, now_ns);
 	return true;
 }
 
@@ -401,7 +617,7 @@ MT_COLD bool mt_pool_disown(uint64_t dptr)
 	if (is_live) {
 		mt_counter_add(&context->counters.frees, 1);
 		(void)mt_blocks_remove(block);
-		mt_block_alloc_drop(context, block);
+		forget(context, block);
 	}
 	if (block)
 		mt_lock_unlock(&context->lock);
@@ -414,6 +630,8 @@ MT_COLD void mt_pool_update_mode(void)
 {
 	enum mt_pool_mode (*ask)(void) = atomic_load_explicit(&mt_pool.mode, memory_order_relaxed);
 
+	if (is_up())
+		mt_context_ask_waits();
 	if (!is_up() || !ask || ask() == MT_POOL_POOL)
 		return;
 	MT_EACH_CONTEXT(context)

@@ -3,6 +3,7 @@
 #ifndef MT_GPU_POOL_SETTINGS_H
 #define MT_GPU_POOL_SETTINGS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Ordered by how much the pool does. A mode function never returns UNDECIDED: that is a device
@@ -33,6 +34,9 @@ struct mt_pool_settings {
 	double gc_threshold;
 	/* Decides a context's mode at its first allocation. Called with no lock held. */
 	enum mt_pool_mode (*mode)(void);
+	/* Returns whether a free waits as the driver's does. Asked when `mode` is; NULL: it does
+	 * not. */
+	bool (*waits)(void);
 };
 
 /* Parses MT_CUDA_CONF, which has the syntax of PYTORCH_CUDA_ALLOC_CONF, "name:value,name:value"

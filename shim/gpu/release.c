@@ -13,7 +13,11 @@
 #define READERS_NS (5 * MT_NS_PER_MS)
 /* pending for longer, or for ten decays: the driver's cuMemFree waits for it */
 #define PENDING_MAX_NS (60 * MT_NS_PER_S)
-#define DIRECT_MAX     32 /* blocks that one cuMemFree releases directly */
+/* above the program's peak: a quarter, and 64 MB where a free does not wait */
+#define CAP_SHARE   4
+#define CAP_BYTES   (64 * MT_MIB)
+#define CAP_WAIT_NS (100 * MT_NS_PER_MS) /* then the driver's cuMemFree waits */
+#define DIRECT_MAX  32                   /* blocks that one cuMemFree releases directly */
 
 /* The driver permits no call on this thread now: the block waits for a fence again. */
 static bool requeue(struct mt_context *context, struct mt_block *block)
@@ -444,20 +448,106 @@ static void release_device(int device, struct mt_release *rule)
 	}
 }
 
-void mt_release_collect(struct mt_context *context, uint64_t bytes)
-{
-	uint64_t permille = mt_counter(&mt_pool.gc_permille);
-	uint64_t total = mt_counter(&mt_context_device(context)->total_bytes);
-	struct mt_release rule = MT_RELEASE_ALL;
-	struct mt_pool_usage usage;
-	int device = atomic_load_explicit(&context->device, memory_order_relaxed);
-	uint64_t allowed = total / 1000 * permille;
+/* ---- the cap ---- */
 
-	if (mt_likely(permille == 0) || total == 0)
+/* What the device's contexts hold of the driver; *out_allocated: of it, the program's. */
+static uint64_t reserved_bytes(const struct mt_pool_device *device, uint64_t *out_allocated)
+{
+	uint64_t cached = 0;
+
+	*out_allocated = 0;
+	MT_EACH_CONTEXT(context)
+	{
+		if (mt_context_device(context) != device)
+			continue;
+		*out_allocated += mt_counter(&context->counters.allocated);
+		cached += mt_counter(&context->counters.pending) +
+			  mt_counter(&context->counters.idle);
+	}
+	return *out_allocated + cached;
+}
+
+/* The most that a device may hold while the program holds so much. */
+static uint64_t cap_for(uint64_t allocated, bool waits)
+{
+	return allocated + allocated / CAP_SHARE + (waits ? 0 : CAP_BYTES);
+}
+
+uint64_t mt_release_over_cap(int number)
+{
+	struct mt_pool_device *device = mt_pool_device(number);
+	uint64_t allocated, reserved = reserved_bytes(device, &allocated);
+	uint64_t cap = cap_for(mt_counter(&device->allocated_peak), false);
+
+	return reserved > cap ? reserved - cap : 0;
+}
+
+/* Returns whether the next block of this size would pass the cap, and none is idle for it. */
+static bool lacks_idle(struct mt_context *context, uint64_t bytes)
+{
+	struct mt_pool_device *device = mt_context_device(context);
+	uint64_t allocated;
+
+	return mt_counter(&context->counters.pending) &&
+	       mt_counter(&context->counters.idle) < bytes &&
+	       reserved_bytes(device, &allocated) + bytes >
+		       cap_for(mt_counter(&device->allocated_peak), false);
+}
+
+static MT_COLD void wait_for_oldest(struct mt_context *context, uint64_t bytes)
+{
+	struct mt_release one = {UINT64_MAX, UINT64_MAX, 1, false, true, false};
+	uint64_t start_ns = mt_os_now_ns();
+
+	for (unsigned round = 0; lacks_idle(context, bytes); round++) {
+		mt_lock_lock(&context->lock);
+		(void)mt_fence_close(context);
+		mt_fence_poll_own(context);
+		mt_fence_poll(context, UINT32_MAX);
+		mt_lock_unlock(&context->lock);
+		/* Waits for another context's work alone, and the driver's free for none. */
+		if (mt_release_own_done(context, &one) > 0)
+			return;
+		if (mt_os_now_ns() - start_ns > CAP_WAIT_NS) {
+			(void)mt_release_pending(context, &one, false);
+			return;
+		}
+		mt_wait_round(round);
+	}
+}
+
+void mt_release_keep_cap(struct mt_context *context, uint64_t bytes)
+{
+	int device = atomic_load_explicit(&context->device, memory_order_relaxed);
+	uint32_t init = atomic_load_explicit(&context->init, memory_order_relaxed);
+	struct mt_release rule = MT_RELEASE_ALL;
+
+	if (mt_unlikely(lacks_idle(context, bytes)) && mt_context_hold(context, init)) {
+		wait_for_oldest(context, bytes);
+		mt_context_drop(context);
+	}
+	rule.in_capture = true;
+	rule.bytes = mt_release_over_cap(device);
+	if (mt_unlikely(rule.bytes > 0))
+		release_device(device, &rule);
+}
+
+void mt_release_make_room(struct mt_context *context, uint64_t bytes)
+{
+	struct mt_pool_device *device = mt_context_device(context);
+	uint64_t permille = mt_counter(&mt_pool.gc_permille);
+	uint64_t allocated, reserved = reserved_bytes(device, &allocated);
+	uint64_t peak = mt_counter(&device->allocated_peak);
+	uint64_t total = mt_counter(&device->total_bytes) / 1000 * permille;
+	struct mt_release rule = MT_RELEASE_ALL;
+	uint64_t cap = cap_for(peak > allocated + bytes ? peak : allocated + bytes,
+			       atomic_load_explicit(&mt_pool.waits, memory_order_relaxed));
+
+	if (total && total < cap)
+		cap = total;
+	if (mt_likely(reserved + bytes <= cap || reserved == allocated))
 		return;
-	mt_pool_usage(device, &usage);
-	if (usage.reserved_bytes + bytes <= allowed)
-		return;
-	rule.bytes = usage.reserved_bytes + bytes - allowed;
-	release_device(device, &rule);
+	rule.bytes = reserved + bytes - cap;
+	rule.in_capture = true; /* the blocks are free before the program gets another */
+	release_device(atomic_load_explicit(&context->device, memory_order_relaxed), &rule);
 }

@@ -54,6 +54,7 @@ void mt_gpu_fill_settings(struct mt_pool_settings *out, bool reports)
 		.max_idle_pct = cfg->cuda_max_pct,
 		.low_free_pct = cfg->cuda_low_pct,
 		.mode = decide_mode,
+		.waits = mt_frameworks_look_wait,
 	};
 	mt_pool_settings_parse(cfg->cuda_conf, out, reports ? report : ignore);
 }

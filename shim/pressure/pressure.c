@@ -76,7 +76,10 @@ static void read_devices(struct mt_pressure_sample *out)
 		to->ordinal = rows[i].ordinal;
 		/* 0 free: unknown */
 		to->total_bytes = rows[i].free_bytes ? rows[i].total_bytes : 0;
-		to->used_bytes = mt_sat_sub(rows[i].total_bytes, rows[i].free_bytes);
+		/* The program can allocate what the pool has cached. */
+		to->used_bytes =
+			mt_sat_sub(rows[i].total_bytes,
+				   rows[i].free_bytes + rows[i].pending_bytes + rows[i].idle_bytes);
 	}
 }
 

@@ -47,6 +47,14 @@ Test(config_facts, know_which_caches_are_switched_off)
 	cr_expect_not(read_facts("TF_GPU_ALLOCATOR=default", NULL).tensorflow_without_bfc);
 }
 
+Test(config_facts, know_a_tool_that_watches_cuda_calls)
+{
+	cr_expect(read_facts("CUDA_INJECTION64_PATH=/opt/libinjection.so", NULL).cuda_injected);
+	cr_expect(read_facts("NV_SANITIZER_INJECTION_PORT_BASE=7", NULL).cuda_injected);
+	cr_expect_not(read_facts("CUDA_INJECTION64_PATH=", NULL).cuda_injected);
+	cr_expect_not(read_facts("NV_LIBS=INJECTION", "CUDA_HOME=/usr/local/cuda").cuda_injected);
+}
+
 static void expect_rank(const char *one, const char *two, const char *rank, const char *source)
 {
 	struct mt_launch_env facts = read_facts(one, two);

@@ -89,7 +89,7 @@ def test_shows_every_block_with_its_size_and_state(cuda, settled, mt_dir):
 
 
 def test_a_block_freed_before_a_capture_is_pending_in_it_and_the_driver_is_not_asked(cuda, snapshot):
-	one = cuda()
+	one = cuda(CUDA_FREE="async")
 	fill(one, 8, 0)
 	assert one.number("free 0") == 0
 	assert one.number("capture 0") == 0
@@ -103,7 +103,7 @@ def test_a_block_freed_before_a_capture_is_pending_in_it_and_the_driver_is_not_a
 
 
 def test_ages_count_from_the_hand_out_and_from_the_free(cuda, snapshot):
-	one = cuda()
+	one = cuda(CUDA_FREE="async")
 	assert one.number(f"alloc 0 {MB}") == 0
 	assert one.number(f"alloc 1 {2 * MB}") == 0
 	time.sleep(0.6)

@@ -3,6 +3,7 @@
  * cuda_shortage WORD. Prints the answers; those of a driver alone are the same. "slow" is a call
  * that took longer than 100 ms. */
 #include "cuda_shows.h"
+#include "gpu/driver_functions.def"
 
 /* ---- threads beside each other ---- */
 
@@ -387,35 +388,16 @@ static void host_capture(void)
 static void calls(void)
 {
 	static const char *const names[] = {
-		"cuModuleLoad",
-		"cuModuleLoadData",
-		"cuModuleLoadDataEx",
-		"cuModuleLoadFatBinary",
-		"cuLibraryLoadData",
-		"cuLibraryLoadFromFile",
-		"cuLinkComplete",
-		"cuGraphInstantiate",
-		"cuGraphInstantiate_v2",
-		"cuGraphInstantiateWithFlags",
-		"cuGraphInstantiateWithParams",
-		"cuGraphInstantiateWithParams_ptsz",
-		"cuGraphUpload",
-		"cuGraphUpload_ptsz",
-		"cuGraphLaunch",
-		"cuGraphLaunch_ptsz",
-		"cuLaunchKernel",
-		"cuLaunchKernel_ptsz",
-		"cuLaunchKernelEx",
-		"cuLaunchKernelEx_ptsz",
-		"cuLaunchCooperativeKernel",
-		"cuLaunchCooperativeKernel_ptsz",
-		"cuStreamCreate",
-		"cuStreamCreateWithPriority",
-		"cuEventCreate",
-		"cuDevicePrimaryCtxRetain",
-		"cuCtxSetLimit",
+#define X(name, ...) #name,
+		MT_DRIVER_RETRIED(X) MT_DRIVER_HOST_CALLS(X) MT_DRIVER_COPIES(X)
+#undef X
+			"cuDevicePrimaryCtxRetain",
 		"cuMemMap",
-		"cuMemPoolCreate",
+		"cuMemHostRegister_v2",
+		"cuMemHostUnregister",
+		"cuIpcGetMemHandle",
+		"cuMulticastBindAddr",
+		"cuCtxEnablePeerAccess",
 		"cuCtxCreate",
 		"cuCtxCreate_v2",
 		"cuCtxCreate_v3",

@@ -9,7 +9,7 @@
 
 #include "gpu/driver_abi.h"
 #include "gpu/driver_functions.def"
-#include "gpu/lookup_versions.def"
+#include "lookup_names.h"
 
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
@@ -63,14 +63,17 @@ int cuGetProcAddress_v2(const char *symbol, void **out, int version, uint64_t fl
 		*out = (void *)cuMemcpyHtoD_v2;
 	else if (strcmp(symbol, "cuMemAlloc") == 0 && version < 3020)
 		*out = (void *)cuMemAlloc;
-#define X(function, name, per_thread, since)                                                       \
-	if (strcmp(symbol, name) == 0 && since <= version && (!per_thread || (flags & 2)) &&       \
-	    (per_thread > best_thread || (per_thread == best_thread && since > best))) {           \
+#define X(function, parameters, since, ...)                                                        \
+	if (strcmp(symbol, name_of(#function)) == 0 && since <= version &&                         \
+	    (!is_twin(#function) || (flags & 2)) &&                                                \
+	    (is_twin(#function) > best_thread ||                                                   \
+	     (is_twin(#function) == best_thread && since > best))) {                               \
 		best = since;                                                                      \
-		best_thread = per_thread;                                                          \
+		best_thread = is_twin(#function);                                                  \
 		*out = ADDRESS(function);                                                          \
 	}
-	MT_LOOKUP_VERSIONS(X)
+	MT_DRIVER_WRAPPED(X)
+	MT_DRIVER_QUERIES(X)
 #undef X
 	if (status)
 		*status = *out ? 0 : 1;

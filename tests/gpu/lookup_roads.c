@@ -10,7 +10,7 @@
 
 #include "gpu/driver_abi.h"
 #include "gpu/driver_functions.def"
-#include "gpu/lookup_versions.def"
+#include "lookup_names.h"
 
 static int is_wrapped_mode;
 static int answers, wrong;
@@ -90,11 +90,12 @@ static void check_queries(void)
 
 	*(void **)&old = dlsym(driver, "cuGetProcAddress");
 	*(void **)&fresh = dlsym(driver, "cuGetProcAddress_v2");
-#define X(symbol, name, per_thread, since)                                                         \
-	check_query(old, fresh, #symbol, name, since, per_thread ? 2 : 0);                         \
-	if (!per_thread)                                                                           \
-		check_query(old, fresh, #symbol, name, since, 1);
-	MT_LOOKUP_VERSIONS(X)
+#define X(symbol, parameters, since, ...)                                                          \
+	check_query(old, fresh, #symbol, name_of(#symbol), since, is_twin(#symbol) ? 2 : 0);       \
+	if (!is_twin(#symbol))                                                                     \
+		check_query(old, fresh, #symbol, name_of(#symbol), since, 1);
+	MT_DRIVER_WRAPPED(X)
+	MT_DRIVER_QUERIES(X)
 #undef X
 	check_query(old, fresh, "cuMemAlloc_v2", "cuMemAlloc", 13000, 2);
 	check_query(old, fresh, "cuCtxDestroy_v2", "cuCtxDestroy", 12080, 0);

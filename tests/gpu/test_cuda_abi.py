@@ -7,7 +7,8 @@ import subprocess
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-PLACES = [os.environ.get("CUDA_HOME", "/usr/local/cuda") + "/include", "/usr/local/cuda/include", "/usr/include"]
+# scripts/bootstrap takes the newest one from PyPI.
+PLACES = [*sorted(map(str, (ROOT / "build/cuda").glob("nvidia/*/include"))), os.environ.get("CUDA_HOME", "/usr/local/cuda") + "/include", "/usr/local/cuda/include", "/usr/include"]
 # All versions of every function, not only those that the header's macros lead to.
 FLAGS = ["-std=c++17", "-D__CUDA_API_VERSION_INTERNAL"]
 
@@ -56,8 +57,14 @@ def fake_rows():
 				yield symbol + ("_ptsz" if kind == "Z" else "_ptds")
 
 
+def with_twins(text):
+	"""The symbols of the rows in a text of driver_functions.def."""
+	rows = re.findall(r"\b(?:X|MT_(PTSZ|PTDS))\((?:X, )?(cu\w+),", text)
+	return [name for _, name in rows] + [f"{name}_{twin.lower()}" for twin, name in rows if twin]
+
+
 def shim_rows():
-	return re.findall(r"\bX\((cu\w+),", (ROOT / "shim/gpu/driver_functions.def").read_text())
+	return with_twins((ROOT / "shim/gpu/driver_functions.def").read_text())
 
 
 @pytest.fixture(scope="module")
@@ -103,3 +110,47 @@ def test_a_wrong_declaration_would_be_seen(header, tmp_path):
 	done = compile_against(header, tmp_path, [], [], [("shim::MT_CU_NOT_READY", "CUDA_ERROR_NOT_FOUND")])
 
 	assert done.returncode != 0 and "MT_CU_NOT_READY is not CUDA_ERROR_NOT_FOUND" in done.stderr
+
+
+def twins(text):
+	"""{name of a function: its symbols now, with the one for the per-thread default stream}."""
+	symbols = {name: [symbol] for name, symbol in re.findall(r"#define (cu\w+)\s+(cu\w+)[ \t]*$", text, re.M)}
+	for name, kind, symbol in re.findall(r"#define (cu\w+)\s+__CUDA_API_(PTSZ|PTDS)\((cu\w+)\)", text):
+		symbols[name] = [symbol, f"{symbol}_{kind.lower()}"]
+	return symbols
+
+
+def listed(text):
+	"""The symbols of the functions for which cuda.h lists CUDA_ERROR_OUT_OF_MEMORY."""
+	comment_and_name = r"/\*\*((?:(?!\*/).)*?)\*/\s*(?:__CUDA_DEPRECATED\s+)?CUresult\s+CUDAAPI\s+(cu\w+)\s*\("
+	names = {name for comment, name in re.findall(comment_and_name, text, re.S) if "CUDA_ERROR_OUT_OF_MEMORY" in comment}
+	known = twins(text)
+	return {symbol for name in names for symbol in known.get(name, [name])}
+
+
+def retried():
+	"""The symbols whose wrappers try again after an out-of-memory: a table, and calls of mt_cuda_try and mt_cuda_retry."""
+	table = (ROOT / "shim/gpu/driver_functions.def").read_text()
+	rows = {name: re.search(rf"#define {name}\(X\)(.*?)\n\n", table, re.S)[1]
+	        for name in ("MT_DRIVER_RETRIED", "MT_DRIVER_COPIES", "MT_DRIVER_CONTEXT_CREATES")}
+	found = {symbol for text in rows.values() for symbol in with_twins(text)} | {"cuMemAlloc_v2"}
+	for file in (ROOT / "shim/gpu").glob("entries*.c"):
+		text = file.read_text()
+		found |= set(re.findall(r"(?:mt_cuda_(?:re)?try|_WRAPPER|CREATE|TRY)\(\s*(cu\w+),", text))
+		found |= set(re.findall(r"mt_cuda_(?:re)?try\((?:[^,;]|\([^)]*\))*,[^,;]*,\s*(cu\w+),", text))
+	return found
+
+
+def test_every_call_that_cuda_h_lists_with_out_of_memory_is_tried_again(header):
+	text = (pathlib.Path(header) / "cuda.h").read_text(errors="replace")
+	names = listed(text)
+
+	assert len(names) > 60, "the comments of this cuda.h are read otherwise"
+	assert names - retried() == set()
+
+
+def test_a_call_that_is_not_tried_again_would_be_seen(header):
+	text = (pathlib.Path(header) / "cuda.h").read_text(errors="replace")
+	text += "\n/**\n * ::CUDA_ERROR_OUT_OF_MEMORY\n */\nCUresult CUDAAPI cuNewThing(int one);\n"
+
+	assert listed(text) - retried() == {"cuNewThing"}

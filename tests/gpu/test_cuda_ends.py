@@ -26,7 +26,7 @@ def test_the_work_of_a_context_that_never_called_cumemalloc_counts(ends):
 
 
 def test_a_context_can_be_destroyed_while_the_worker_is_in_it(ends):
-	ends("destroyed_under_the_worker")
+	ends("destroyed_under_the_worker", CUDA_FREE="async")
 
 
 def test_the_end_of_a_primary_context_is_seen_whoever_releases_it_last(ends):

@@ -101,11 +101,11 @@ def test_blocks_on_their_way_back_to_the_driver_count_as_free(same, version):
 	assert got == "free: 1000 MB\ndone\n"
 
 
-@pytest.mark.parametrize("version, count", [("13.0", 34), ("12.8", 34)])
-def test_any_call_that_takes_memory_gets_what_is_cached(run, program, fakecuda, env, version, count):
+@pytest.mark.parametrize("version, least", [("13.0", 140), ("12.8", 130)])
+def test_any_call_that_takes_memory_gets_what_is_cached(run, program, fakecuda, env, version, least):
 	got = run([program, "calls"], fakecuda(env(CUDA="pool", CUDA_LOW_PCT=0), version, MEMORY_MB=1000), timeout=30)
 
 	assert got.returncode == 0, got.stdout + got.stderr
 	lines = got.stdout.splitlines()
 	assert [line for line in lines if not line.endswith(": fine")] == ["done"]
-	assert len(lines) == count + 1
+	assert len(lines) > least

@@ -51,6 +51,13 @@ static const struct {
 	 {0},
 	 MT_POOL_POOL,
 	 "pool"},
+	{{"/opt/cuda/compute-sanitizer/libsanitizer-collection.so"},
+	 MT_CUDA_AUTO,
+	 {0},
+	 MT_POOL_ACCOUNT,
+	 "tool"},
+	{{NULL}, MT_CUDA_AUTO, {.cuda_injected = true}, MT_POOL_ACCOUNT, "tool"},
+	{{NULL}, MT_CUDA_POOL, {.cuda_injected = true}, MT_POOL_POOL, "pool"},
 	/* one of two has no cache: the other still does */
 	{{"/v/torch/lib/libc10_cuda.so", "/v/jaxlib/xla_extension.so"},
 	 MT_CUDA_AUTO,
@@ -83,4 +90,17 @@ Test(frameworks, a_cache_on_top_leaves_only_counting)
 Test(frameworks, a_process_without_any_pools)
 {
 	cr_expect_eq(mt_frameworks_look().mode, MT_POOL_POOL);
+}
+
+Test(frameworks, a_free_does_without_the_wait_only_for_pytorch_without_its_cache)
+{
+	const struct mt_launch_env none = {0}, uncached = {.torch_without_cache = true};
+	const struct mt_frameworks_seen nobody = {0}, torch = {.torch = true};
+
+	cr_expect(mt_frameworks_wait(MT_CUDA_FREE_AUTO, &none, &nobody));
+	cr_expect(mt_frameworks_wait(MT_CUDA_FREE_AUTO, &none, &torch));
+	cr_expect(mt_frameworks_wait(MT_CUDA_FREE_AUTO, &uncached, &nobody));
+	cr_expect_not(mt_frameworks_wait(MT_CUDA_FREE_AUTO, &uncached, &torch));
+	cr_expect(mt_frameworks_wait(MT_CUDA_FREE_WAIT, &uncached, &torch));
+	cr_expect_not(mt_frameworks_wait(MT_CUDA_FREE_ASYNC, &none, &nobody));
 }

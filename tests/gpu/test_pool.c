@@ -56,6 +56,21 @@ Test(pool, waits_for_work_of_another_known_context)
 	cr_expect_eq(allocate(4096), dptr);
 }
 
+/* On the third device, which no copy and no peer access has joined to the first. */
+Test(pool, does_not_wait_for_a_context_that_cannot_use_the_block)
+{
+	struct CUctx_st *third = fake_context(2, 2);
+	uint64_t dptr = allocate(4096);
+
+	mt_context_created(third, 2);
+	fake_issue(third);
+	release(dptr);
+	cr_expect_eq(allocate(4096), dptr);
+	mt_context_note_use(2, 0);
+	release(dptr);
+	cr_expect_neq(allocate(4096), dptr);
+}
+
 Test(pool, never_gives_a_block_to_another_context)
 {
 	uint64_t dptr = allocate(4096);

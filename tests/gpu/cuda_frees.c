@@ -1,0 +1,208 @@
+/* cuda_frees.c -- programs that free behind running work, and rely on it that cuMemFree waits or
+ * that it does not hold memory. Usage: cuda_frees WORD. "peak" is what the stand-in had lent of
+ * device 0 at most, after any allocation. */
+#include "cuda_shows.h"
+
+static void *delay, *fill, *fault;
+
+/* Those of the current context. */
+static void load_kernels(void)
+{
+	static void *loaded_in;
+	void *module, *current;
+
+	OK(cu.cuCtxGetCurrent(&current));
+	if (current == loaded_in)
+		return;
+	loaded_in = current;
+	OK(cu.cuModuleLoadData(&module, "nothing"));
+	OK(cu.cuModuleGetFunction(&delay, module, "fake_delay"));
+	OK(cu.cuModuleGetFunction(&fill, module, "fake_fill"));
+	OK(cu.cuModuleGetFunction(&fault, module, "fake_illegal"));
+}
+
+static int run_kernel(void *const *kernel, uint32_t us)
+{
+	void *parameters[] = {&us};
+
+	load_kernels();
+	return cu.cuLaunchKernel(*kernel, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL);
+}
+
+static uint64_t used(int device)
+{
+	static uint64_t (*ask)(int);
+
+	if (!ask)
+		ask = (uint64_t(*)(int))(uintptr_t)dlsym(RTLD_DEFAULT, "fakecuda_used_bytes");
+	return ask(device);
+}
+
+static uint64_t peak;
+
+static uint64_t take_counted(size_t bytes)
+{
+	uint64_t dptr = take(bytes);
+
+	peak = used(0) > peak ? used(0) : peak;
+	return dptr;
+}
+
+static void show_peak(void)
+{
+	printf("peak: %llu MB\n", (unsigned long long)(peak / MB));
+}
+
+/* 20 steps of 100 kernels, each on a temporary of 4 MB that is freed at once. */
+static void steps(void)
+{
+	for (int step = 0; step < 20; step++) {
+		for (int i = 0; i < 100; i++) {
+			uint64_t dptr = take_counted(4 * MB);
+
+			OK(run_kernel(&delay, 100));
+			OK(cu.cuMemFree_v2(dptr));
+		}
+		OK(cu.cuCtxSynchronize());
+	}
+	show_peak();
+}
+
+static void one_stream(void)
+{
+	for (int i = 0; i < 1000; i++) {
+		uint64_t dptr = take_counted(10 * MB);
+
+		OK(run_kernel(&delay, 2000));
+		OK(cu.cuMemFree_v2(dptr));
+	}
+	show_peak();
+}
+
+/* Sizes that no cached block fits. */
+static void growing(void)
+{
+	for (int i = 1; i <= 40; i++) {
+		uint64_t dptr = take_counted((size_t)i * 4 * MB);
+
+		OK(run_kernel(&delay, 1000));
+		OK(cu.cuMemFree_v2(dptr));
+	}
+	show_peak();
+}
+
+/* Device 1 has a queue of 2 s; device 0 uses one synchronised block of 10 MB at a time. */
+static void two_devices(void)
+{
+	void *busy;
+
+	OK(cu.cuCtxCreate_v2(&busy, 0, 1));
+	OK(cu.cuStreamCreate(&stream, 1));
+	(void)take(10 * MB);
+	OK(run_kernel(&delay, 2000000));
+	OK(cu.cuCtxSetCurrent(context));
+	OK(cu.cuStreamCreate(&stream, 1));
+	for (int i = 0; i < 200; i++) {
+		uint64_t dptr = take_counted(10 * MB);
+
+		OK(run_kernel(&delay, 100));
+		OK(cu.cuCtxSynchronize());
+		OK(cu.cuMemFree_v2(dptr));
+	}
+	show_peak();
+	printf("device 1: %llu MB\n", (unsigned long long)(used(1) / MB));
+}
+
+/* The free makes the copied bytes readable, as it waits for the copy. */
+static void copy_then_read(void)
+{
+	int (*copy)(void *, uint64_t, size_t, void *) = (int (*)(void *, uint64_t, size_t, void *))(
+		uintptr_t)dlsym(RTLD_DEFAULT, "cuMemcpyDtoHAsync_v2");
+	unsigned char *host;
+	int wrong = 0;
+
+	load_kernels();
+	OK(cu.cuMemHostAlloc((void **)&host, MB, 0));
+	for (int i = 0; i < 5; i++) {
+		uint64_t dptr = take(MB), bytes = MB;
+		uint32_t byte = (uint32_t)i + 1, us = 20000;
+		void *parameters[] = {&dptr, &bytes, &byte, &us};
+
+		OK(cu.cuLaunchKernel(fill, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL));
+		OK(copy(host, dptr, MB, stream));
+		OK(cu.cuMemFree_v2(dptr));
+		wrong += host[0] != byte || host[MB - 1] != byte;
+	}
+	printf("wrong: %d of 5\n", wrong);
+}
+
+/* The last calls that the program checks are frees. */
+static void faulting_kernel(void)
+{
+	uint64_t one = take(MB), other = take(MB);
+
+	OK(run_kernel(&fault, 20000));
+	(void)cu.cuMemFree_v2(one);
+	OK(cu.cuMemFree_v2(other));
+}
+
+static void freed_twice(void)
+{
+	uint64_t dptr = take(MB);
+
+	OK(run_kernel(&delay, 20000));
+	SHOW(cu.cuMemFree_v2(dptr));
+	SHOW(cu.cuMemFree_v2(dptr));
+}
+
+static void other_context(void)
+{
+	uint64_t dptr = take(MB);
+	void *other;
+
+	OK(run_kernel(&delay, 150000));
+	OK(cu.cuCtxCreate_v2(&other, 0, 0));
+	SHOW(cu.cuMemFree_v2(dptr));
+	OK(cu.cuCtxSetCurrent(context));
+	SHOW(cu.cuMemFree_v2(dptr));
+}
+
+/* What lies cached is there for another process: used by this one at the end. */
+static void neighbour(void)
+{
+	one_stream();
+	printf("used: %llu MB\n", (unsigned long long)(used(0) / MB));
+}
+
+/* Nothing is live, and nearly all of the device is cached for a while. */
+static void idle_cache(void)
+{
+	uint64_t blocks[95];
+
+	for (int i = 0; i < 95; i++)
+		blocks[i] = take(10 * MB);
+	for (int i = 0; i < 94; i++)
+		OK(cu.cuMemFree_v2(blocks[i]));
+	sleep(3);
+	printf("used: %llu MB\n", (unsigned long long)(used(0) / MB));
+}
+
+static const struct cuda_word words[] = {
+	{"steps", steps},
+	{"one_stream", one_stream},
+	{"growing", growing},
+	{"two_devices", two_devices},
+	{"copy_then_read", copy_then_read},
+	{"faulting_kernel", faulting_kernel},
+	{"freed_twice", freed_twice},
+	{"other_context", other_context},
+	{"neighbour", neighbour},
+	{"idle_cache", idle_cache},
+};
+
+int main(int argc, char **argv)
+{
+	(void)let_wait;
+	(void)cache;
+	return cuda_run_word(argc, argv, words, sizeof(words) / sizeof(words[0]));
+}
