@@ -6,9 +6,9 @@
  *   pairs event                     what the pool cannot do without: recording an event and asking
  *     for it
  * WAY is `sync`, cuMemAlloc and cuMemFree: the driver's, or the pool's where the shim is loaded; or
- * `async`, cuMemAllocAsync and cuMemFreeAsync, the default pool keeping everything. By size a block is
- * allocated and freed again: idle or behind a kernel of 2 ms in the same stream, in 1 and in 16
- * threads. */
+ * `async`, cuMemAllocAsync and cuMemFreeAsync, the default pool keeping everything. By size a
+ * block is allocated and freed again: idle or behind a kernel of 2 ms in the same stream, in 1
+ * and in 16 threads. */
 #include "gpu.h"
 
 #include <math.h>
@@ -159,9 +159,13 @@ static size_t measure(size_t bytes, size_t threads, bool is_busy)
 	for (size_t i = 0; i < threads; i++) {
 		const size_t most = MOST / threads;
 
-		lanes[i] = (struct lane){.context = context, .start = &start, .bytes = bytes,
-					 .is_busy = is_busy, .most = most,
-					 .allocs = samples + i * most, .frees = frees + i * most};
+		lanes[i] = (struct lane){.context = context,
+					 .start = &start,
+					 .bytes = bytes,
+					 .is_busy = is_busy,
+					 .most = most,
+					 .allocs = samples + i * most,
+					 .frees = frees + i * most};
 		gpu_expect(pthread_create(&lanes[i].id, NULL, measure_lane, &lanes[i]) == 0,
 			   "no thread");
 	}

@@ -1,5 +1,6 @@
-/* checks.h -- the C checks of tests/gpu/kit/truth.py: each runs as `checks NAME` in a process of its own
- * and ends with 0 (passed), 77 (skipped, with the reason as last line) or anything else (failed).
+/* checks.h -- the C checks of tests/gpu/kit/truth.py: each runs as `checks NAME` in a process of
+ * its own and ends with 0 (passed), 77 (skipped, with the reason as last line) or anything else
+ * (failed).
  * `needs` says which of them hold on a bare driver, and which where the shim only counts. */
 #ifndef CHECKS_H
 #define CHECKS_H

@@ -34,7 +34,7 @@ gpu-kit-files: $(gpu_bin) $(B)/libmtshim.so $(gpu_out)/mtctl
 	for file in $(gpu_kit_bench); do cp bench/$$file $(gpu_kit)/bench/$$file || exit 1; done
 	find $(gpu_kit) -name __pycache__ -prune -exec rm -r {} +
 	{ git describe --always --dirty 2>/dev/null || echo $(VERSION); } >$(gpu_kit)/COMMIT
-	printf '#!/bin/sh\nexec python3 -B "$$(dirname "$$0")/tests/gpu/kit" "$$@"\n' >$(gpu_kit)/run
+	printf '%s\n' '#!/bin/sh' 'here=$${0%/*}; [ "$$here" != "$$0" ] || here=.' 'exec python3 -B "$$here/tests/gpu/kit" "$$@"' >$(gpu_kit)/run
 	chmod 755 $(gpu_kit)/run
 
 # The cubins are for drivers that come without their PTX compiler; scripts/bootstrap --gpu fetches ptxas from PyPI.

@@ -1,8 +1,8 @@
 /* probe.c -- the items of the probe.
  *   probe --list   names of the items, each with its time limit in seconds
  *   probe NAME     one item, in this process: lines `key TAB JSON value`
- * Exits 0 when the item has run to its end, 77 where it cannot be asked here, with the reason as last
- * line. tests/gpu/kit/truth.py runs them all. */
+ * Exits 0 when the item has run to its end, 77 where it cannot be asked here, with the reason as
+ * last line. tests/gpu/kit/truth.py runs them all. */
 #include "probe.h"
 
 #include <stdarg.h>

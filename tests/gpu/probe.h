@@ -1,7 +1,7 @@
 /* probe.h -- the driver probe: what a real driver does where its documentation is silent or the
  * design relies on it. Each item runs in a process of its own, so that none can spoil or end
- * another, and says lines `key TAB JSON value`, which tests/gpu/kit/truth.py puts together; what was
- * said before a crash stands. */
+ * another, and says lines `key TAB JSON value`, which tests/gpu/kit/truth.py puts together; what
+ * was said before a crash stands. */
 #ifndef PROBE_H
 #define PROBE_H
 

@@ -200,7 +200,7 @@ void probe_event_costs(const char *count)
 	measure_events(context, true);
 }
 
-/* ---- threads that record and query at the same time, each an event and a stream of its own ---- */
+/* ---- threads that record and query at the same time, each its own event and stream ---- */
 
 static struct {
 	struct CUctx_st *context;
@@ -241,8 +241,8 @@ void probe_thread_costs(const char *threads)
 	gpu_ok(cu.cuCtxGetCurrent(&crowd.context));
 	pthread_barrier_init(&crowd.start, NULL, (unsigned int)count);
 	for (size_t i = 0; i < count; i++)
-		gpu_expect(pthread_create(&ids[i], NULL, record_and_query,
-					  (void *)(uintptr_t)i) == 0,
+		gpu_expect(pthread_create(&ids[i], NULL, record_and_query, (void *)(uintptr_t)i) ==
+				   0,
 			   "no thread");
 	for (size_t i = 0; i < count; i++)
 		pthread_join(ids[i], NULL);

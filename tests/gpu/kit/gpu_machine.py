@@ -17,8 +17,8 @@ FOREIGN = ("LD_PRELOAD", "MALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLO
 PACKAGES = ("torch", "transformers", "triton", "cupy-cuda12x", "cupy-cuda13x", "cupy", "rmm-cu12", "rmm-cu13", "jax", "numba", "numba-cuda",
             "nvidia-cuda-runtime", "nvidia-cudnn-cu13")
 # The four ways in which a program is run: without the shim, counted, and over the pool with each kind of free.
-WAYS = {"bare": {}, "account": {"MT_CUDA": "account"}, "pool/wait": {"MT_CUDA": "pool", "MT_CUDA_FREE": "wait"},
-        "pool/async": {"MT_CUDA": "pool", "MT_CUDA_FREE": "async"}}
+WAYS = {"bare": {}, "pool/wait": {"MT_CUDA": "pool", "MT_CUDA_FREE": "wait"}, "pool/async": {"MT_CUDA": "pool", "MT_CUDA_FREE": "async"},
+        "account": {"MT_CUDA": "account"}}
 SKIPPED = 77
 
 
@@ -90,8 +90,9 @@ class Machine:
 		               if not name.startswith("MT_") and not name.startswith("FAKECUDA_") and name not in FOREIGN}
 		if self.fake:
 			path = environment.get("LD_LIBRARY_PATH")
-			# FREE_WAITS=2, as a real driver's: its cuMemFree waits for all work of the context.
-			environment.update(LD_LIBRARY_PATH=f"{self.fake}:{path}" if path else str(self.fake), FAKECUDA_FREE_WAITS="2", FAKECUDA_DEVICES="2")
+			environment["LD_LIBRARY_PATH"] = f"{self.fake}:{path}" if path else str(self.fake)
+			# As a real driver's: its cuMemFree waits for all work of the context.
+			environment.update(FAKECUDA_FREE_WAITS="2", FAKECUDA_DEVICES="2")
 		return environment
 
 	def env(self, way, **variables):
