@@ -145,7 +145,9 @@ def test_a_program_that_prints_something_else_under_the_shim_fails(kit_modules):
 	assert clients.same({"results": [1.0], "torch": "2"}, {"results": [1.0], "torch": "2"}) == "1 results equal"
 	for other in ({"results": [1.1], "torch": "2"}, {"results": [1.0, 2.0], "torch": "2"}, {"results": [1.0], "torch": "3"}):
 		with pytest.raises(failure):
-			clients.same({"results": [1.0], "torch": "2"}, other)
+			clients.judge(other, {"results": [1.0], "torch": "2"}, lambda: {"results": [1.0], "torch": "2"})
+		with pytest.raises(kit_modules.import_module("result").Skip):
+			clients.judge(other, {"results": [1.0], "torch": "2"}, lambda: {"results": [1.5], "torch": "2"})
 
 
 def test_a_way_that_the_library_does_not_have_is_left_out(kit_modules):

@@ -6,7 +6,7 @@ from client import finish
 
 torch.manual_seed(1)
 torch.backends.cuda.matmul.allow_tf32 = False
-model = GPT2LMHeadModel(GPT2Config(vocab_size=1000, n_positions=256, n_embd=128, n_layer=4, n_head=4, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0,
+model = GPT2LMHeadModel(GPT2Config(vocab_size=1000, n_positions=256, n_embd=128, n_layer=4, n_head=4, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0, attn_implementation="eager",
                                    bos_token_id=0, eos_token_id=None)).cuda()
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
 losses = []

@@ -122,12 +122,23 @@ def trimmed(machine, pid):
 
 def same(one, other):
 	"""Numbers of the results to 1e-5, all else exactly."""
-	results, wanted = one.pop("results"), other["results"]
+	results, wanted = one["results"], other["results"]
 	close = len(results) == len(wanted) and all(abs(left - right) <= 1e-5 * abs(right) + 1e-6 for left, right in zip(results, wanted))
-	rest = {key: value for key, value in other.items() if key != "results"}
-	if one != rest or not close:
-		raise Failure(f"with the shim: {one} {results}\nwithout: {rest} {wanted}")
+	if one | {"results": wanted} != other or not close:
+		raise Failure(f"with the shim: {one}\nwithout: {other}")
 	return f"{len(wanted)} results {'equal' if results == wanted else 'equal to 1e-5'}"
+
+
+def judge(found, expected, again):
+	"""As same(). Skips where a second run without the shim (again) differs from the first one, too."""
+	try:
+		return same(found, expected)
+	except Failure as failure:
+		try:
+			same(again(), expected)
+		except Failure:
+			raise Skip("its results differ from run to run without the shim, too") from None
+		raise failure from None
 
 
 def compare(machine, way, command, environment, wanted):
@@ -136,7 +147,7 @@ def compare(machine, way, command, environment, wanted):
 		raise Skip("this library has no MT_CUDA_FREE")
 	expected = wanted()
 	found, before, after = with_shim(machine, command, machine.env(way, **environment))
-	text = same(found, expected)
+	text = judge(found, expected, lambda: without(machine, [word for word in command if word != "--signal"], environment))
 	figures = {"held_mib": held_mib(before), "held_after_trim_mib": held_mib(after)} if before else {}
 	return text + (f", trim {figures['held_mib']} -> {figures['held_after_trim_mib']} MiB" if figures else ""), figures
 
