@@ -13,7 +13,7 @@
 #> make check-distros    builds and tests on clean roots of Debian 12, 13 and testing (root, mmdebstrap, network)
 #> make check-frameworks mtshim.integrations with the real packages of PyPI, which it installs: 7 GB
 #> make bench            the suite; make bench-NAME, bench-each, bench-growth: single benches
-#> make gpu-check        on a machine with a GPU; also gpu-bench
+#> make gpu-kit          one folder that checks and measures on a machine with a GPU, where nothing is built
 #> make wheel            for pip, x86-64 and aarch64 (WHEEL_ARCHES), in clean roots of Debian 11; make check-wheel: in clean roots of Debian 11 to testing
 #> make install          also uninstall, deb, dist, clean
 #> Variables: PREFIX DESTDIR LIBDIR CC, JEMALLOC=static|none, CUDA=1|0, BUILD=release|debug|asan|tsan, V=1 shows the commands.

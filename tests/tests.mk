@@ -75,7 +75,7 @@ test-packages:
 .PHONY: test-programs
 test-programs: all unit-tests bench-programs fault-shim
 ifneq ($(CUDA),0)
-test-programs: fakecuda gpu-programs unsafe-shims fuzz-targets # these need the stand-in driver
+test-programs: fakecuda gpu-kit-files unsafe-shims fuzz-targets # these need the stand-in driver
 endif
 
 check: test-packages
@@ -111,7 +111,7 @@ $(components:%=check-%): check-%: all
 	@scripts/in-plain-path tests/run --build $(B) --component $* unit integration
 ifneq ($(CUDA),0)
 $(components:%=check-%): fakecuda
-check-gpu: gpu-programs unsafe-shims
+check-gpu: gpu-kit-files unsafe-shims
 endif
 
 # Clean roots of other releases of Debian. DISTROS: options of the script, for example '--release testing --rings unit'.

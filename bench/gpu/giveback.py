@@ -11,22 +11,23 @@ PIECES = 16 << 20  # bytes; drivers charge in pieces of 2 MiB, for each block: l
 
 
 def programs(place, free_mib):
-	"""name -> (command, with the shim, settings, seconds)."""
+	"""name -> (command, way, settings, seconds)."""
 	options = place.options
+	pool = place.ways_of(["pool/wait", "pool/async"])[0]
 	idle_s = 1.2 * options.decay_ms / 1000 + 2
-	decay = {"MT_CUDA": "pool", "MT_CUDA_DECAY_MS": options.decay_ms}
+	decay = {"MT_CUDA_DECAY_MS": options.decay_ms}
 	found = {
-		"decay": ([place.phases, "idle", idle_s], True, decay, idle_s + 4),
-		"signal": ([place.phases, "signal", options.signals], True, decay, 3 * options.signals + 2),
-		"driver": ([place.phases, "idle", 1], False, {}, 5),
+		"decay": ([place.phases, "idle", idle_s], pool, decay, idle_s + 4),
+		"signal": ([place.phases, "signal", options.signals], pool, decay, 3 * options.signals + 2),
+		"driver": ([place.phases, "idle", 1], "bare", {}, 5),
 	}
 	idler = [place.python, places.HERE / "idler.py", "--device", options.device, "--mib", min(2048, free_mib // 4), "--idle"]
 	frameworks = {"MT_FRAMEWORK_DECAY_MS": FRAMEWORK_DECAY_MS}
 	if not options.fake:
 		found |= {
-			"torch cache": ([*idler, 3], False, {}, 3 + TORCH_S),
-			"torch cache+shim": ([*idler, FRAMEWORK_DECAY_MS / 1000 + 4], True, frameworks, 7 + TORCH_S),
-			"torch no_cache+shim": ([*idler, idle_s], True, decay | NO_CACHE, idle_s + TORCH_S),
+			"torch cache": ([*idler, 3], "bare", {}, 3 + TORCH_S),
+			"torch cache+shim": ([*idler, FRAMEWORK_DECAY_MS / 1000 + 4], "auto", frameworks, 7 + TORCH_S),
+			"torch no_cache+shim": ([*idler, idle_s], pool, decay | NO_CACHE, idle_s + TORCH_S),
 		}
 	return {name: one for name, one in found.items() if not options.programs or name in options.programs.split(",")}
 
@@ -69,9 +70,9 @@ def figures_of(sampler, events, kept_bytes):
 	return figures
 
 
-def measure_program(place, budget, sampler, command, with_shim, settings):
+def measure_program(place, budget, sampler, command, way, settings):
 	"""(Figures of each turn, what is drawn of it), None; or None and the reason why there are none."""
-	turns, last, reason = watch(command, place.env(with_shim, **settings), budget.limit_s(places.RUN_LIMIT_S))
+	turns, last, reason = watch(command, place.env(way, **settings), budget.limit_s(places.RUN_LIMIT_S))
 	if reason:
 		return None, reason
 	sampler.catch_up(turns[-1]["end"])
@@ -82,14 +83,14 @@ def measure_program(place, budget, sampler, command, with_shim, settings):
 
 def measure(place, budget, sampler, torch_is_there, free_mib):
 	results, skipped, series = {}, {}, {}
-	for name, (command, with_shim, settings, seconds) in programs(place, free_mib).items():
+	for name, (command, way, settings, seconds) in programs(place, free_mib).items():
 		if name.startswith("torch") and not torch_is_there:
 			skipped[name] = "no PyTorch with a device"
 			continue
 		if not budget.allows(f"giveback: {name}", seconds):
 			continue
 		try:
-			measured, reason = measure_program(place, budget, sampler, command, with_shim, settings)
+			measured, reason = measure_program(place, budget, sampler, command, way, settings)
 		except places.TROUBLE as error:
 			measured, reason = None, f"{type(error).__name__}: {error}"
 		if reason:

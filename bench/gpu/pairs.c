@@ -6,21 +6,23 @@
  *   pairs event                     what the pool cannot do without: recording an event and asking
  *     for it
  * WAY is `sync`, cuMemAlloc and cuMemFree: the driver's, or the pool's where the shim is loaded; or
- * `async`, cuMemAllocAsync and cuMemFreeAsync, the default pool keeping everything. Three shapes by
- * size: `pair` frees at once; `window` keeps 16 live; `used` launches a kernel on the block before
- * each free. */
+ * `async`, cuMemAllocAsync and cuMemFreeAsync, the default pool keeping everything. By size a
+ * block is allocated and freed again: idle or behind a kernel of 2 ms in the same stream, in 1
+ * and in 16 threads. */
 #include "gpu.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 enum {
-	WINDOW = 16,
+	THREADS = 16,
+	KERNEL_MS = 2,
 	MOST = 20000,
-	LEAST = 20,
+	LEAST = 5,
 	RELEASE_THRESHOLD = 4,
 	MOST_LIVE = 4096,
 	LOOK_EVERY = 32,
@@ -30,37 +32,37 @@ enum {
 static bool is_async;
 static struct CUstream_st *stream;
 static double samples[MOST];
+static double frees[MOST];
 static uint64_t for_ms = 100;
-static unsigned long retries;
+static _Atomic unsigned long retries;
 
-static void make_room(void)
+static void make_room(struct CUstream_st *in)
 {
 	struct CUmemPoolHandle_st *pool;
 
 	retries++;
-	gpu_ok(cu.cuStreamSynchronize(stream));
+	gpu_ok(cu.cuStreamSynchronize(in));
 	gpu_ok(cu.cuDeviceGetDefaultMemPool(&pool, 0));
 	gpu_ok(cu.cuMemPoolTrimTo(pool, 0));
 }
 
-static uint64_t take(size_t bytes)
+static uint64_t take_on(size_t bytes, struct CUstream_st *in)
 {
 	uint64_t block;
 
 	/* A pool of the driver's may be full of what waits for its kernels; a program would give
 	 * up. */
-	if (is_async && cu.cuMemAllocAsync(&block, bytes, stream) == MT_CU_SUCCESS)
+	if (is_async && cu.cuMemAllocAsync(&block, bytes, in) == MT_CU_SUCCESS)
 		return block;
 	if (is_async)
-		make_room();
-	gpu_ok(is_async ? cu.cuMemAllocAsync(&block, bytes, stream)
-			: cu.cuMemAlloc_v2(&block, bytes));
+		make_room(in);
+	gpu_ok(is_async ? cu.cuMemAllocAsync(&block, bytes, in) : cu.cuMemAlloc_v2(&block, bytes));
 	return block;
 }
 
-static void give(uint64_t block)
+static void give_on(uint64_t block, struct CUstream_st *in)
 {
-	gpu_ok(is_async ? cu.cuMemFreeAsync(block, stream) : cu.cuMemFree_v2(block));
+	gpu_ok(is_async ? cu.cuMemFreeAsync(block, in) : cu.cuMemFree_v2(block));
 }
 
 static void keep_everything(void)
@@ -86,40 +88,99 @@ static size_t free_now(void)
 
 /* ---- by size ---- */
 
-/* Blocks in turn through a window: each step frees the oldest and takes a new one. The kernel's
- * launch is not counted. */
-static size_t measure(size_t bytes, size_t window, bool is_used)
+/* One thread of a measurement: its own stream, its own slice of the samples. */
+struct lane {
+	pthread_t id;
+	struct CUctx_st *context;
+	pthread_barrier_t *start;
+	size_t bytes;
+	bool is_busy;
+	size_t most;
+	double *allocs;
+	double *frees;
+	size_t count;
+};
+
+static void *measure_lane(void *argument)
 {
-	uint64_t live[WINDOW];
+	struct lane *lane = argument;
+	struct CUstream_st *own;
 	uint64_t first;
+
+	gpu_ok(cu.cuCtxSetCurrent(lane->context));
+	own = gpu_stream(GPU_STREAM_NON_BLOCKING);
+	give_on(take_on(lane->bytes, own), own); /* a pool begins empty */
+	gpu_ok(cu.cuStreamSynchronize(own));
+	pthread_barrier_wait(lane->start);
+	first = gpu_now_ns();
+	while (lane->count < lane->most &&
+	       (lane->count < LEAST || gpu_now_ns() - first < for_ms * 1000000)) {
+		uint64_t block;
+		uint64_t begin;
+		uint64_t middle;
+
+		if (lane->is_busy)
+			gpu_spin(own, KERNEL_MS);
+		begin = gpu_now_ns();
+		block = take_on(lane->bytes, own);
+		middle = gpu_now_ns();
+		lane->allocs[lane->count] = (double)(middle - begin);
+		begin = gpu_now_ns();
+		give_on(block, own);
+		lane->frees[lane->count++] = (double)(gpu_now_ns() - begin);
+		if (lane->is_busy)
+			gpu_ok(cu.cuStreamSynchronize(own));
+	}
+	gpu_ok(cu.cuStreamDestroy_v2(own));
+	return NULL;
+}
+
+/* The samples of all lanes next to each other, in samples and in frees. */
+static size_t gather(const struct lane *lanes, size_t threads)
+{
 	size_t count = 0;
 
-	for (size_t i = 0; i < window; i++)
-		live[i] = take(bytes);
-	gpu_ok(cu.cuCtxSynchronize());
-	first = gpu_now_ns();
-	while (count < MOST && (count < LEAST || gpu_now_ns() - first < for_ms * 1000000)) {
-		uint64_t begin;
-
-		if (is_used)
-			gpu_ok(gpu_fill(stream, live[count % window], 512, 1));
-		begin = gpu_now_ns();
-		give(live[count % window]);
-		live[count % window] = take(bytes);
-		samples[count++] = (double)(gpu_now_ns() - begin);
+	for (size_t i = 0; i < threads; i++) {
+		memmove(samples + count, lanes[i].allocs, lanes[i].count * sizeof *samples);
+		memmove(frees + count, lanes[i].frees, lanes[i].count * sizeof *frees);
+		count += lanes[i].count;
 	}
-	for (size_t i = 0; i < window; i++)
-		give(live[i]);
-	gpu_ok(cu.cuCtxSynchronize());
 	return count;
 }
 
-static void say(const char *what, size_t count)
+static size_t measure(size_t bytes, size_t threads, bool is_busy)
+{
+	struct lane lanes[THREADS] = {0};
+	pthread_barrier_t start;
+	struct CUctx_st *context;
+
+	gpu_ok(cu.cuCtxGetCurrent(&context));
+	pthread_barrier_init(&start, NULL, (unsigned int)threads);
+	for (size_t i = 0; i < threads; i++) {
+		const size_t most = MOST / threads;
+
+		lanes[i] = (struct lane){.context = context,
+					 .start = &start,
+					 .bytes = bytes,
+					 .is_busy = is_busy,
+					 .most = most,
+					 .allocs = samples + i * most,
+					 .frees = frees + i * most};
+		gpu_expect(pthread_create(&lanes[i].id, NULL, measure_lane, &lanes[i]) == 0,
+			   "no thread");
+	}
+	for (size_t i = 0; i < threads; i++)
+		pthread_join(lanes[i].id, NULL);
+	pthread_barrier_destroy(&start);
+	return gather(lanes, threads);
+}
+
+static void say(const char *what, double *values, size_t count)
 {
 	static int said;
 
-	printf("%s\"%s_ns\": %.0f", said++ ? ", " : "{", what, gpu_quantile(samples, count, 0.5));
-	printf(", \"%s_p95_ns\": %.0f", what, gpu_quantile(samples, count, 0.95));
+	printf("%s\"%s_ns\": %.0f", said++ ? ", " : "{", what, gpu_quantile(values, count, 0.5));
+	printf(", \"%s_p95_ns\": %.0f", what, gpu_quantile(values, count, 0.95));
 }
 
 static void by_size(void)
@@ -127,24 +188,27 @@ static void by_size(void)
 	static const struct {
 		size_t bytes;
 		const char *name;
-	} sizes[] = {{512, "512B"},        {4096, "4KiB"},      {65536, "64KiB"},
-		     {1 << 20, "1MiB"},    {2 << 20, "2MiB"},   {16 << 20, "16MiB"},
-		     {20 << 20, "20MiB"},  {64 << 20, "64MiB"}, {256 << 20, "256MiB"},
-		     {1ull << 30, "1GiB"}, {4ull << 30, "4GiB"}};
-
-	static const char *const shapes[] = {"pair", "window", "used"};
+	} sizes[] = {{512, "512B"},         {4096, "4KiB"},       {65536, "64KiB"},
+		     {1 << 20, "1MiB"},     {2 << 20, "2MiB"},    {16 << 20, "16MiB"},
+		     {128 << 20, "128MiB"}, {1ull << 30, "1GiB"}, {8ull << 30, "8GiB"}};
 
 	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-		for (size_t shape = 0; shape < 3; shape++) {
-			/* Four times the room: freed blocks may wait for their kernels. */
-			size_t fits = free_now() / 4 / sizes[i].bytes;
-			size_t window = shape == 0 ? 1 : WINDOW;
+		for (size_t shape = 0; shape < 4; shape++) {
+			const size_t threads = shape < 2 ? 1 : THREADS;
+			const bool is_busy = shape % 2;
 			char what[64];
+			size_t count;
 
-			if (fits < window)
+			/* Twice the room: freed blocks may wait for their kernels. */
+			if (free_now() / 2 / sizes[i].bytes < threads)
 				continue;
-			snprintf(what, sizeof what, "%s_%s", shapes[shape], sizes[i].name);
-			say(what, measure(sizes[i].bytes, window, shape == 2));
+			count = measure(sizes[i].bytes, threads, is_busy);
+			snprintf(what, sizeof what, "%s_%zu_alloc_%s", is_busy ? "busy" : "idle",
+				 threads, sizes[i].name);
+			say(what, samples, count);
+			snprintf(what, sizeof what, "%s_%zu_free_%s", is_busy ? "busy" : "idle",
+				 threads, sizes[i].name);
+			say(what, frees, count);
 		}
 	}
 	printf("}\n");
@@ -165,7 +229,7 @@ static void event(void)
 		(void)cu.cuEventQuery(one);
 		samples[i] = (double)(gpu_now_ns() - begin);
 	}
-	say("event", MOST);
+	say("event", samples, MOST);
 	printf("}\n");
 }
 
@@ -208,14 +272,14 @@ static double free_one(size_t which)
 	mix.at[which] = mix.at[mix.count];
 	mix.bytes[which] = mix.bytes[mix.count];
 	begin = gpu_now_ns();
-	give(block);
+	give_on(block, stream);
 	return (double)(gpu_now_ns() - begin);
 }
 
 static double take_one(size_t bytes)
 {
 	const uint64_t begin = gpu_now_ns();
-	const uint64_t block = take(bytes);
+	const uint64_t block = take_on(bytes, stream);
 	const uint64_t end = gpu_now_ns();
 
 	mix.at[mix.count] = block;
@@ -243,7 +307,6 @@ static size_t at_most(size_t one, size_t other)
 
 static void random_mix(size_t low, size_t high, size_t count)
 {
-	static double frees[MOST];
 	const size_t bound =
 		at_most(free_now() / 4, high < (64 << 20) ? 512 << 20 : (size_t)16 << 30);
 	double total_ns = 0;
@@ -268,9 +331,8 @@ static void random_mix(size_t low, size_t high, size_t count)
 		if (i % LOOK_EVERY == LOOK_EVERY - 1)
 			look();
 	}
-	say("take", count);
-	memcpy(samples, frees, freed * sizeof *frees);
-	say("free", freed);
+	say("take", samples, count);
+	say("free", frees, freed);
 	printf(", \"step_mean_ns\": %.0f, \"steps\": %zu", total_ns / (double)count, count);
 	printf(", \"peak_held_mib\": %.1f, \"peak_live_mib\": %.1f",
 	       (double)mix.peak_held_bytes / 1048576, (double)mix.peak_live_bytes / 1048576);

@@ -5,10 +5,11 @@ import time
 
 import place as places
 
-WAYS = {"driver": (False, "sync"), "driver_async": (False, "async"), "shim": (True, "sync")}
+WAYS = {"driver": ("bare", "sync"), "driver_async": ("bare", "async"), "account": ("account", "sync"), "pool/wait": ("pool/wait", "sync"),
+        "pool/async": ("pool/async", "sync")}
 # In a mix no two blocks have the same size: what rounding them together changes.
 ROUNDED = {"MT_CUDA_CONF": "roundup_power2_divisions:4"}
-MIX_WAYS = {**{name: (*way, {}) for name, way in WAYS.items()}, "shim rounded": (True, "sync", ROUNDED)}
+MIX_WAYS = {**{name: (*WAYS[name], {}) for name in WAYS if name != "account"}, "pool/async rounded": ("pool/async", "sync", ROUNDED)}
 POOLS = ("torch", "cupy", "rmm")
 MIXES = {"small": (512, 2 << 20), "large": (1 << 20, 1 << 30)}
 POOL_FIRST_S, MIX_S = 15, 3
@@ -49,34 +50,36 @@ def by_size(place, budget):
 	limit = lambda: budget.limit_s(places.RUN_LIMIT_S)  # pylint: disable=unnecessary-lambda-assignment
 	for number in range(options.runs):
 		what = f"pairs {number + 1}/{options.runs}"
-		expected = 33 * options.pair_ms / 1000 * 1.3 + 1
-		part.take_turn("event", what, 1, lambda: places.run_to_end([place.pairs, "event"], place.env(False), limit()))
-		for name, (with_shim, way) in WAYS.items():
-			settings = {"MT_CUDA": "pool"} if with_shim else {}
-			part.take_turn(name, what, expected, lambda: places.run_to_end(
-				[place.pairs, way, options.pair_ms], place.env(with_shim, **settings), limit()))  # pylint: disable=cell-var-from-loop
+		expected = 36 * options.pair_ms / 1000 * 1.3 + 1
+		part.take_turn("event", what, 1, lambda: places.run_to_end([place.pairs, "event"], place.env("bare"), limit()))
+		for name, (way, call) in WAYS.items():
+			part.take_turn(name, what, expected, lambda: only_known(place, way, lambda: places.run_to_end(  # pylint: disable=cell-var-from-loop
+				[place.pairs, call, options.pair_ms], place.env(way), limit())))  # pylint: disable=cell-var-from-loop
 		for name in POOLS:
 			part.take_turn(f"{name}_pool", what, POOL_FIRST_S, lambda: only_real(place, lambda: places.run_to_end(
-				pool_command(place, name, "pairs", options.pair_ms), place.env(False), limit())))  # pylint: disable=cell-var-from-loop
+				pool_command(place, name, "pairs", options.pair_ms), place.env("bare"), limit())))  # pylint: disable=cell-var-from-loop
 	return part
+
+
+def only_known(place, way, measure):
+	return measure() if place.ways_of([way]) else (None, "this library has no MT_CUDA_FREE")
 
 
 def only_real(place, measure):
 	return (None, "needs a real driver") if place.options.fake else measure()
 
 
-def mix_once(place, budget, name, with_shim, way, settings):
+def mix_once(place, budget, name, way, call, settings):
 	"""pairs mix, which waits for us at its end, so that mtctl can be asked for its hits."""
 	low, high = MIXES[name]
 	steps = place.options.mix_steps if name == "small" else place.options.mix_steps // 4
-	settings = {"MT_CUDA": "pool"} | settings if with_shim else {}
-	process = subprocess.Popen([place.pairs, way, "mix", str(low), str(high), str(steps)], env=place.env(with_shim, HOLD=1, **settings),
+	process = subprocess.Popen([place.pairs, call, "mix", str(low), str(high), str(steps)], env=place.env(way, HOLD=1, **settings),
 	                           stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
 	try:
 		out = read_line(process, budget.limit_s(places.RUN_LIMIT_S))
 		if out is None:
 			return None, "killed: no figures in time"
-		hits = hit_figures(place, process.pid, places.last_json(out)["steps"]) if with_shim and out.startswith("{") else {}
+		hits = hit_figures(place, process.pid, places.last_json(out)["steps"]) if way != "bare" and out.startswith("{") else {}
 		rest, _ = process.communicate(timeout=20)
 	finally:
 		if process.poll() is None:
@@ -111,12 +114,13 @@ def mixes(place, budget):
 		for number in range(place.options.runs):
 			what = f"mix of {name} blocks {number + 1}/{place.options.runs}"
 			for way, words in MIX_WAYS.items():
-				part.take_turn(way, what, MIX_S, lambda: mix_once(place, budget, name, *words))  # pylint: disable=cell-var-from-loop
+				part.take_turn(way, what, MIX_S, lambda: only_known(  # pylint: disable=cell-var-from-loop
+					place, words[0], lambda: mix_once(place, budget, name, *words)))  # pylint: disable=cell-var-from-loop
 			if number > 0:
 				continue  # Starting Python takes longer than the mix.
 			steps = place.options.mix_steps if name == "small" else place.options.mix_steps // 4
 			for pool in POOLS:
 				part.take_turn(f"{pool}_pool", what, POOL_FIRST_S, lambda: only_real(place, lambda: places.run_to_end(
 					pool_command(place, pool, "mix", low, high, steps),  # pylint: disable=cell-var-from-loop
-					place.env(False), budget.limit_s(places.RUN_LIMIT_S))))
+					place.env("bare"), budget.limit_s(places.RUN_LIMIT_S))))
 	return parts

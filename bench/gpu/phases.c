@@ -8,6 +8,9 @@
  *     that for a second, waits
  *   phases signal COUNT        the program: takes much, frees it all, and a second later sends
  *     itself SIGUSR1; COUNT times
+ *   phases keep PERCENT        allocates so much of what is free, frees it, says so, and waits for
+ *     the end of stdin
+ *   phases want PERCENT        allocates so much of the device: milliseconds, and the result
  *   phases total               bytes of the device, and those free
  * The programs say what they do in lines {"event": ..., "time": CLOCK_MONOTONIC in s}. */
 #include "gpu.h"
@@ -140,6 +143,33 @@ static void signals(unsigned long count)
 	printf("{\"kept_bytes\": 0}\n");
 }
 
+/* In pieces, as no pool gives a part of a block. */
+static void keep(double percent)
+{
+	const size_t bytes = (size_t)((double)gpu_free_bytes() * percent / 100 / BLOCKS);
+	char rest[64];
+
+	for (size_t i = 0; i < BLOCKS; i++)
+		blocks[i] = gpu_alloc(bytes);
+	free_from(0);
+	event("kept");
+	while (read(STDIN_FILENO, rest, sizeof rest) > 0)
+		;
+}
+
+static void want(double percent)
+{
+	size_t free_bytes = 0;
+	size_t total_bytes = 0;
+	uint64_t begin;
+	int code;
+
+	gpu_ok(cu.cuMemGetInfo_v2(&free_bytes, &total_bytes));
+	begin = gpu_now_ns();
+	code = cu.cuMemAlloc_v2(&blocks[0], (size_t)((double)total_bytes * percent / 100));
+	printf("{\"want_ms\": %.2f, \"code\": %d}\n", (double)(gpu_now_ns() - begin) / 1e6, code);
+}
+
 static int say_total(void)
 {
 	size_t free_bytes = 0;
@@ -161,7 +191,7 @@ int main(int argc, char **argv)
 
 	if (argc != 3 || number <= 0) {
 		fprintf(stderr, "phases sample MS, phases idle SECONDS, phases signal COUNT, "
-				"phases total\n");
+				"phases keep PERCENT, phases want PERCENT, phases total\n");
 		return 2;
 	}
 	gpu_start();
@@ -170,6 +200,10 @@ int main(int argc, char **argv)
 	stream = gpu_stream(GPU_STREAM_NON_BLOCKING);
 	if (strcmp(argv[1], "idle") == 0)
 		idle((uint64_t)(number * 1000));
+	else if (strcmp(argv[1], "keep") == 0)
+		keep(number);
+	else if (strcmp(argv[1], "want") == 0)
+		want(number);
 	else
 		signals((unsigned long)number);
 	return 0;

@@ -1,67 +1,40 @@
-"""Where everything is on this machine, the environments made of it, and what machine it is."""
+"""Where everything is on this machine, the environments made of it, and what machine it is: that of tests/gpu/kit, for the benchmarks."""
 import importlib
 import json
 import os
 import pathlib
-import shutil
 import subprocess
 import sys
-import tempfile
-
-from lib import machine
 
 HERE = pathlib.Path(__file__).resolve().parent
-FOREIGN = ("LD_PRELOAD", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "PYTORCH_NO_CUDA_MEMORY_CACHING", "WORLD_SIZE")
-PACKAGES = ("torch", "cupy-cuda12x", "cupy-cuda13x", "cupy", "rmm-cu12", "rmm-cu13", "jax", "numba",
-            "nvidia-cuda-runtime", "nvidia-cudnn-cu13")
-SKIPPED = 77
+sys.path.insert(0, str(HERE.parent.parent / "tests" / "gpu" / "kit"))
+
+# pylint: disable=wrong-import-position
+from gpu_machine import SKIPPED, Machine
+from lib import machine
+
 # What a program that breaks off or prints no figures ends in here: its way is skipped, the others go on.
 TROUBLE = (RuntimeError, OSError, LookupError, ValueError, subprocess.SubprocessError)
 RUN_LIMIT_S = 180
 
 
-def python_with_torch():
-	for one in (sys.executable, shutil.which("python3"), shutil.which("python"), "/usr/bin/python3"):
-		if one and subprocess.run([one, "-c", "import importlib.util as u, sys; sys.exit(not u.find_spec('torch'))"],
-		                          capture_output=True, check=False).returncode == 0:
-			return one
-	return sys.executable
-
-
-class Place:
+class Place(Machine):
 	def __init__(self, options):
+		super().__init__(options.build, options.fake, options.python)
 		self.options = options
-		self.build = pathlib.Path(options.build).resolve()
-		self.pairs = self.build / "tests" / "gpu" / "pairs"
-		self.phases = self.build / "tests" / "gpu" / "phases"
-		self.shim = self.build / "libmtshim.so"
-		self.mtctl = self.build / "mtctl"
-		self.folder = tempfile.mkdtemp(prefix="mtshim-gpu-bench-", dir="/dev/shm")
-		self.python = options.python or python_with_torch()
+		self.pairs, self.phases = self.programs / "pairs", self.programs / "phases"
 
-	def needs(self):
-		return [self.pairs, self.phases, self.shim, self.mtctl]
+	def bare(self):
+		environment = super().bare()
+		# The second process of a benchmark sees the same device.
+		return environment | ({"FAKECUDA_SHARED": os.path.join(self.mt_dir, "device")} if self.fake else {})
 
-	def env(self, with_shim, **variables):
-		environment = {name: value for name, value in os.environ.items() if not name.startswith("MT_") and name not in FOREIGN}
-		if self.options.fake:
-			environment.update(LD_LIBRARY_PATH=os.path.abspath(self.options.fake), FAKECUDA_FREE_WAITS="2",
-			                   FAKECUDA_SHARED=os.path.join(self.folder, "device"))
-		if with_shim:
-			environment.update(LD_PRELOAD=str(self.shim), MT_DIR=self.folder)
-		return environment | {name: str(value) for name, value in variables.items()}
+	def describe(self):
+		return machine.describe() | self.about()
 
-	def gpu_figures(self, pid):
-		"""What mtctl says of the first device of a process under the shim; {} where it says nothing."""
-		done = subprocess.run([self.mtctl, "stat", str(pid), "--json"], env=self.env(False, MT_DIR=self.folder), capture_output=True,
-		                      text=True, check=False, timeout=20)
-		try:
-			return json.loads(done.stdout)["devices"][0]
-		except (ValueError, KeyError, IndexError):
-			return {}
-
-	def remove(self):
-		shutil.rmtree(self.folder, ignore_errors=True)
+	def ways_of(self, names):
+		"""Those of the names that this library has."""
+		return [name for name in names if self.settings_of(name) is not None]
 
 
 def last_json(text):
@@ -93,7 +66,7 @@ def torch_reason(place):
 		return ""
 	code = "import torch\nprint('' if torch.cuda.is_available() else 'torch has no CUDA device here')"
 	try:
-		done = subprocess.run([place.python, "-c", code], env=place.env(False), capture_output=True, text=True, check=False, timeout=120)
+		done = subprocess.run([place.python, "-c", code], env=place.env("bare"), capture_output=True, text=True, check=False, timeout=120)
 	except subprocess.TimeoutExpired:
 		return "import torch took more than 120 s"
 	return done.stdout.strip() if done.returncode == 0 else (done.stderr.strip().splitlines() or ["no torch"])[-1]
@@ -105,14 +78,3 @@ def has_matplotlib():
 	except ImportError:
 		return False
 	return True
-
-
-def describe(python):
-	code = (f"import importlib.metadata as m\nfor n in {PACKAGES}:\n try: print(n, m.version(n))\n"
-	        " except m.PackageNotFoundError: pass")
-	about = machine.describe()
-	asked = "name,driver_version,memory.total,persistence_mode,clocks.max.sm,power.limit"
-	about["gpu"] = machine.output_of(["nvidia-smi", f"--query-gpu={asked}", "--format=csv,noheader"])
-	about["python"] = sys.version.split()[0]
-	about["versions"] |= dict(line.split(" ", 1) for line in machine.output_of([python, "-c", code]).splitlines() if " " in line)
-	return about

@@ -10,7 +10,7 @@ MOST_SAMPLES = 300
 class Sampler:
 	def __init__(self, place, every_ms=2):
 		self.samples = []  # (CLOCK_MONOTONIC in s, free bytes); only the reader appends
-		self.process = subprocess.Popen([place.phases, "sample", str(every_ms)], env=place.env(False), text=True,
+		self.process = subprocess.Popen([place.phases, "sample", str(every_ms)], env=place.env("bare"), text=True,
 		                                stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 		self.reader = threading.Thread(target=self._read, daemon=True)
 		self.reader.start()

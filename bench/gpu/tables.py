@@ -3,8 +3,10 @@ import os
 
 from lib import report
 
-SIZES = ("512B", "4KiB", "64KiB", "1MiB", "2MiB", "16MiB", "20MiB", "64MiB", "256MiB", "1GiB", "4GiB")
-SHAPES = {"pair": "freed at once", "window": "16 live", "used": "16 live, a kernel before each free"}
+SIZES = ("512B", "4KiB", "64KiB", "1MiB", "2MiB", "16MiB", "128MiB", "1GiB", "8GiB")
+SHAPES = {f"{load}_{threads}_{call}": f"a block {call}{'ated' if call == 'alloc' else 'd'}, {what}, {threads} thread{'s' if threads > 1 else ''}"
+	for load, what in (("idle", "idle device"), ("busy", "behind a kernel of 2 ms")) for threads in (1, 16) for call in ("alloc", "free")}
+RESCUE_KEYS = ("want_ms", "code", "kept_mib", "kept_after_mib")
 MIX_KEYS = ("hit_percent", "step_mean_ns", "take_ns", "take_p95_ns", "free_ns", "free_p95_ns", "peak_live_mib",
 	"peak_held_mib", "held_over_live", "retries")
 TRAINING_KEYS = ("step_ms", "alone_step_ms", "device_peak_mib", "device_end_mib", "torch_allocated_peak_mib", "torch_reserved_peak_mib",
@@ -42,7 +44,7 @@ def pairs(results):
 				cells.append("-" if middle is None else f"{middle / 1000:.2f} ({high / 1000:.2f})")
 			if set(cells) != {"-"}:
 				rows.append([size, *cells])
-		parts.append(f"a block freed and one taken, {title}\n{grid(rows)}" if len(rows) > 1 else "")
+		parts.append(f"{title}\n{grid(rows)}" if len(rows) > 1 else "")
 	if "event" in results:
 		parts.append(f"an event recorded and asked for, which the pool needs: {number(results['event'], 'event_ns')} ns")
 	return "\n\n".join(part for part in parts if part)

@@ -1,7 +1,7 @@
 """Part `training`: the same steps under every way of caching, each watched alone for its memory, then in turn for the time.
 
 The processes of all ways stay alive, and take short bursts of the same steps one after the other (A B C A B C ...): a ratio is of
-bursts that are a second apart, and many of them fit into the time. Where the device is too small for all at once they go in twos,
+bursts that are a second apart, and many of them fit into the time. Where the device is too small for all at once they go in groups,
 each beside PyTorch's own cache.
 """
 import json
@@ -17,20 +17,22 @@ from lib import ratio
 
 NO_CACHE = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
 EXPANDABLE = {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True", "PYTORCH_ALLOC_CONF": "expandable_segments:True"}
-# The last is the one whose idle memory goes back while the others are watched: it must not be in their figures.
-WAYS = {"cache": (False, {}), "expandable": (False, EXPANDABLE), "no_cache": (False, NO_CACHE), "cache+shim": (True, {}),
-        "no_cache+shim": (True, NO_CACHE)}
+MALLOC_ASYNC = {"PYTORCH_CUDA_ALLOC_CONF": "backend:cudaMallocAsync", "PYTORCH_ALLOC_CONF": "backend:cudaMallocAsync"}
+# In the order in which they are worth having: where not all fit at once the first ones are watched first.
+WAYS = {"cache": ("bare", {}), "no_cache+wait": ("pool/wait", NO_CACHE), "no_cache+async": ("pool/async", NO_CACHE), "no_cache": ("bare", NO_CACHE),
+        "cache+shim": ("auto", {}), "expandable": ("bare", EXPANDABLE), "malloc_async": ("bare", MALLOC_ASYNC)}
 MODELS = ("resnet", "transformer")
 ALONE_STEPS, WARM_STEPS, SLOW_ROUNDS = 20, 6, 3
 ALL_AT_ONCE_MIB, FULL_MIB = 100000, 40000
 START_S = 30
+SLOW = ("no_cache", "no_cache+wait")
 
 
 class Trainee:
 	def __init__(self, place, model, way, scale, limit_s):
-		self.way, self.with_shim, self.limit_s = way, WAYS[way][0], limit_s
+		self.way, self.with_shim, self.limit_s = way, WAYS[way][0] != "bare", limit_s
 		command = [place.python, str(places.HERE / "train.py"), model, "--device", place.options.device, "--scale", scale]
-		self.process = subprocess.Popen(command, env=place.env(self.with_shim, **WAYS[way][1]), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+		self.process = subprocess.Popen(command, env=place.env(*WAYS[way][:1], **WAYS[way][1]), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
 		                                stderr=subprocess.STDOUT, text=True, bufsize=1, start_new_session=True, errors="replace")
 		self.records, self.said, self.bursts = queue.Queue(), [], {}
 		self.reader = threading.Thread(target=self._read, daemon=True)
@@ -73,10 +75,12 @@ def scale_of(place, total_mib):
 
 
 def groups_of(place, total_mib):
-	wanted = [way for way in WAYS if way in place.options.ways]
+	wanted = [way for way in WAYS if way in place.options.ways and (WAYS[way][0] == "auto" or place.ways_of([WAYS[way][0]]))]
 	if total_mib >= ALL_AT_ONCE_MIB or place.options.device == "cpu" or len(wanted) < 3:
 		return [wanted]
-	return [["cache", way] for way in wanted if way != "cache"]
+	others = [way for way in wanted if way != "cache"]
+	most = 3 if total_mib >= FULL_MIB else 1
+	return [["cache", *others[at:at + most]] for at in range(0, len(others), most)]
 
 
 class Training:
@@ -143,7 +147,7 @@ class Training:
 			begin = time.monotonic()
 			at = number % len(trainees)
 			for trainee in trainees[at:] + trainees[:at]:
-				if trainee.process.poll() is None and (trainee.way != "no_cache" or number < SLOW_ROUNDS):
+				if trainee.process.poll() is None and (trainee.way not in SLOW or number < SLOW_ROUNDS):
 					self.guarded(trainee, lambda one: one.bursts.update({number: one.ask(  # pylint: disable=cell-var-from-loop
 						f"burst {first + number * steps} {steps}", "burst")["seconds"] / steps}))
 			took = time.monotonic() - begin

@@ -1,6 +1,5 @@
 /* checks.c -- the table of checks, and what they share.
- *   checks --list          name, whether it needs the shim, settings: one line each, for
- *     tests/gpu/check
+ *   checks --list          name, what it needs (-, shim, pool), settings: one line each
  *   checks NAME            runs that one
  *   checks --role free     the device's free bytes, as another process sees them
  *   checks --role ptx      the kernels, for an assembler
@@ -23,7 +22,7 @@ static const struct check checks[] = {
 	{"reuse_graph", NEEDS_NOTHING, "", check_reuse_graph},
 	/* Where green contexts are nothing is pooled: the driver's own free must wait. */
 	{"reuse_green", NEEDS_NOTHING, "FAKECUDA_FREE_WAITS=2", check_reuse_green},
-	{"reuse_peer", NEEDS_SHIM, "", check_reuse_peer},
+	{"reuse_peer", NEEDS_POOL, "", check_reuse_peer},
 	{"reuse_threads", NEEDS_NOTHING, "", check_reuse_threads},
 	{"capture_storm", NEEDS_NOTHING, "", check_capture_storm},
 	{"capture_signal", NEEDS_SHIM, "", check_capture_signal},
@@ -41,11 +40,11 @@ static const struct check checks[] = {
 	{"oom_vmm", NEEDS_NOTHING, "MT_CUDA_DECAY_MS=0 MT_CUDA_LOW_PCT=0", check_oom_vmm},
 	{"oom_blocks", NEEDS_NOTHING, "MT_CUDA_DECAY_MS=0 MT_CUDA_LOW_PCT=0", check_oom_blocks},
 	{"oom_error", NEEDS_NOTHING, "", check_oom_error},
-	{"pool_hit", NEEDS_SHIM, "MT_CUDA_DECAY_MS=0", check_pool_hit},
+	{"pool_hit", NEEDS_POOL, "MT_CUDA_DECAY_MS=0", check_pool_hit},
 	{"info", NEEDS_NOTHING, "MT_CUDA_DECAY_MS=0", check_info},
-	{"decay", NEEDS_SHIM, "MT_CUDA_DECAY_MS=500", check_decay},
-	{"signal", NEEDS_SHIM, "MT_CUDA_DECAY_MS=0", check_signal},
-	{"trim", NEEDS_SHIM, "MT_CUDA_DECAY_MS=0", check_trim},
+	{"decay", NEEDS_POOL, "MT_CUDA_DECAY_MS=500", check_decay},
+	{"signal", NEEDS_POOL, "MT_CUDA_DECAY_MS=0", check_signal},
+	{"trim", NEEDS_POOL, "MT_CUDA_DECAY_MS=0", check_trim},
 };
 
 bool is_pooling(void)
@@ -87,9 +86,10 @@ void ask_mtctl(const char *word)
 
 static int list(void)
 {
+	static const char *const words[] = {"-", "shim", "pool"};
+
 	for (size_t i = 0; i < sizeof checks / sizeof *checks; i++)
-		printf("%s %s %s\n", checks[i].name, checks[i].needs == NEEDS_SHIM ? "shim" : "-",
-		       checks[i].settings);
+		printf("%s %s %s\n", checks[i].name, words[checks[i].needs], checks[i].settings);
 	return 0;
 }
 

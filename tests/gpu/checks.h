@@ -1,17 +1,18 @@
-/* checks.h -- the C checks of tests/gpu/check: each runs as `checks NAME` in a process of its own
- * and ends with 0 (passed), 77 (skipped, with the reason as last line) or anything else (failed).
- * All but those marked pool hold on a bare driver too. */
+/* checks.h -- the C checks of tests/gpu/kit/truth.py: each runs as `checks NAME` in a process of
+ * its own and ends with 0 (passed), 77 (skipped, with the reason as last line) or anything else
+ * (failed).
+ * `needs` says which of them hold on a bare driver, and which where the shim only counts. */
 #ifndef CHECKS_H
 #define CHECKS_H
 
 #include "gpu.h"
 
-enum check_needs { NEEDS_NOTHING, NEEDS_SHIM };
+enum check_needs { NEEDS_NOTHING, NEEDS_SHIM, NEEDS_POOL };
 
 struct check {
 	const char *name;
 	enum check_needs needs;
-	const char *settings; /* environment for it beyond MT_CUDA=pool, as NAME=VALUE words */
+	const char *settings; /* environment for it beyond the way's own, as NAME=VALUE words */
 	void (*run)(void);
 };
 

@@ -98,8 +98,8 @@ const char *gpu_kernels_ptx(void)
 	return kernels_ptx;
 }
 
-/* Machines are seen whose containers lack the driver's PTX compiler; gpu-tools assembles the
- * kernels where it can. */
+/* Machines are seen whose containers lack the driver's PTX compiler: `make gpu-kit` assembles the
+ * kernels. */
 static int load_assembled(struct CUmod_st **module)
 {
 	static char image[1 << 16];

@@ -1,7 +1,7 @@
 /* probe.h -- the driver probe: what a real driver does where its documentation is silent or the
  * design relies on it. Each item runs in a process of its own, so that none can spoil or end
- * another, and says lines `key TAB JSON value`, which the parent (probe.c, which never calls the
- * driver) puts together; what was said before a crash stands. */
+ * another, and says lines `key TAB JSON value`, which tests/gpu/kit/truth.py puts together; what
+ * was said before a crash stands. */
 #ifndef PROBE_H
 #define PROBE_H
 
@@ -31,7 +31,7 @@ void say_samples(double *samples, size_t count, const char *key, ...)
 void probe_machine(const char *argument);
 void probe_call_costs(const char *argument);
 void probe_event_costs(const char *streams);
-void probe_memory_costs(const char *argument);
+void probe_thread_costs(const char *threads);
 /* probe_waits.c */
 void probe_free_waits(const char *stream_kind);
 void probe_record_sees(const char *work_kind);

@@ -2,12 +2,20 @@
 #include "probe.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "gpu/driver_functions.def"
 
-enum { SAMPLES = 400, MOST_STREAMS = 32, KERNEL_MS = 2, KERNELS_QUEUED = 60 };
+enum {
+	SAMPLES = 400,
+	MOST_STREAMS = 32,
+	KERNEL_MS = 2,
+	KERNELS_QUEUED = 60,
+	MOST_THREADS = 16,
+	THREAD_SAMPLES = 1000
+};
 
 static double samples[SAMPLES];
 
@@ -192,54 +200,52 @@ void probe_event_costs(const char *count)
 	measure_events(context, true);
 }
 
-static void measure_size(size_t bytes, const char *size, struct CUstream_st *stream, bool busy)
+/* ---- threads that record and query at the same time, each its own event and stream ---- */
+
+static struct {
+	struct CUctx_st *context;
+	pthread_barrier_t start;
+	double records[MOST_THREADS][THREAD_SAMPLES];
+	double queries[MOST_THREADS][THREAD_SAMPLES];
+} crowd;
+
+static void *record_and_query(void *argument)
 {
-	double allocs[60];
-	double frees[60];
-	size_t count = 0;
-	uint64_t first = gpu_now_ns();
+	const size_t me = (size_t)(uintptr_t)argument;
+	struct CUstream_st *stream;
+	struct CUevent_st *event;
 
-	while (count < sizeof allocs / sizeof *allocs &&
-	       (count < 3 || gpu_now_ns() - first < 400000000)) {
-		uint64_t address;
-		uint64_t begin;
-		int code;
+	gpu_ok(cu.cuCtxSetCurrent(crowd.context));
+	stream = gpu_stream(GPU_STREAM_NON_BLOCKING);
+	event = gpu_event();
+	pthread_barrier_wait(&crowd.start);
+	for (size_t i = 0; i < THREAD_SAMPLES; i++) {
+		uint64_t begin = gpu_now_ns();
+		uint64_t middle;
 
-		if (busy)
-			gpu_spin(stream, KERNEL_MS);
-		begin = gpu_now_ns();
-		code = cu.cuMemAlloc_v2(&address, bytes);
-		allocs[count] = (double)(gpu_now_ns() - begin);
-		if (code != MT_CU_SUCCESS) {
-			say_code(code, "alloc_%s_code", size);
-			return;
-		}
-		begin = gpu_now_ns();
-		gpu_ok(cu.cuMemFree_v2(address));
-		frees[count++] = (double)(gpu_now_ns() - begin);
-		if (busy)
-			gpu_ok(cu.cuStreamSynchronize(stream));
+		gpu_ok(cu.cuEventRecord(event, stream));
+		middle = gpu_now_ns();
+		(void)cu.cuEventQuery(event);
+		crowd.records[me][i] = (double)(middle - begin);
+		crowd.queries[me][i] = (double)(gpu_now_ns() - middle);
 	}
-	say_samples(allocs, count, "alloc_%s_%s", size, busy ? "busy" : "idle");
-	say_samples(frees, count, "free_%s_%s", size, busy ? "busy" : "idle");
+	return NULL;
 }
 
-void probe_memory_costs(const char *argument)
+void probe_thread_costs(const char *threads)
 {
-	static const struct {
-		size_t bytes;
-		const char *name;
-	} sizes[] = {{512, "512B"},         {4096, "4KiB"},       {65536, "64KiB"},
-		     {1 << 20, "1MiB"},     {2 << 20, "2MiB"},    {16 << 20, "16MiB"},
-		     {128 << 20, "128MiB"}, {1ull << 30, "1GiB"}, {8ull << 30, "8GiB"}};
-	struct CUstream_st *stream;
+	const size_t count = (size_t)atoi(threads);
+	pthread_t ids[MOST_THREADS];
 
-	(void)argument;
 	gpu_start();
-	stream = gpu_stream(GPU_STREAM_NON_BLOCKING);
-	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-		if (sizes[i].bytes < gpu_free_bytes()) {
-			measure_size(sizes[i].bytes, sizes[i].name, stream, false);
-			measure_size(sizes[i].bytes, sizes[i].name, stream, true);
-		}
+	gpu_ok(cu.cuCtxGetCurrent(&crowd.context));
+	pthread_barrier_init(&crowd.start, NULL, (unsigned int)count);
+	for (size_t i = 0; i < count; i++)
+		gpu_expect(pthread_create(&ids[i], NULL, record_and_query, (void *)(uintptr_t)i) ==
+				   0,
+			   "no thread");
+	for (size_t i = 0; i < count; i++)
+		pthread_join(ids[i], NULL);
+	say_samples(crowd.records[0], count * THREAD_SAMPLES, "cuEventRecord");
+	say_samples(crowd.queries[0], count * THREAD_SAMPLES, "cuEventQuery");
 }

@@ -1,10 +1,11 @@
 """Numba: arrays to the device and back, frees deferred by Numba itself, a kernel where its compiler is there."""
 import gc
-import json
 
 import numba
 from numba import cuda
 import numpy
+
+from client import finish
 
 for size in (1, 100, 10000, 1000000):
 	for repeat in range(20):
@@ -34,4 +35,4 @@ except Exception as error:  # NvvmSupportError and its like: no compiler here
 		raise
 	has_kernel = False
 cuda.current_context().deallocations.clear()
-print(json.dumps({"numba": numba.__version__, "has_kernel": has_kernel, "results": []}))
+finish(numba=numba.__version__, has_kernel=has_kernel, results=[])
