@@ -482,10 +482,13 @@ static _Atomic uint32_t asked_count;
 
 bool mt_python_wants_thread(void)
 {
-	int id = mt_os_gettid(), none = 0;
+	int id, none = 0;
 
-	if (mt_gc_thread_runs() || id == mt_os_getpid() || !mt_lazy_symbols_are_ready(&found_api) ||
+	if (mt_gc_thread_runs() || !mt_lazy_symbols_are_ready(&found_api) ||
 	    !api.PyGILState_GetThisThreadState || !api.PyGILState_GetThisThreadState())
+		return false;
+	id = mt_os_gettid(); /* system calls: only in a thread of Python's */
+	if (id == mt_os_getpid())
 		return false;
 	if (atomic_compare_exchange_strong(&asking_id, &none, id))
 		return false;
