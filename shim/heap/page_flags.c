@@ -21,6 +21,9 @@
  * not be huge. */
 #define HUGE_BYTES ((uintptr_t)2 << 20)
 
+/* Each mapping for large blocks may be two more in all, and the kernel allows 65,530. */
+#define FRESH_MOST 1024u
+
 /* what is purged in smaller pieces stays part of a core */
 #define UNDUMPED_LEAST_BYTES (8u << 20)
 
@@ -34,6 +37,7 @@ static struct mt_ranges mapped;   /* by jemalloc */
 static struct mt_ranges flagged;  /* replaced when it is free */
 static struct mt_ranges undumped; /* purged and mapped: gcore would write it all */
 static struct mt_ranges huge;     /* may have huge pages until it is purged */
+static uint32_t fresh_count;      /* of mappings for large blocks, without those purged since */
 
 /* The ends of all that jemalloc ever mapped: most calls of a program are for other memory. No
  * ordering. */
@@ -186,13 +190,18 @@ void mt_page_flags_allow_huge(void *begin, size_t bytes)
 {
 	uintptr_t first = (uintptr_t)begin, end = first + bytes;
 	int kept = errno;
+	bool is_allowed;
 
 	enter();
-	if (map_fresh(first, end)) {
+	is_allowed = fresh_count < FRESH_MOST && map_fresh(first, end);
+	if (is_allowed) {
+		fresh_count++;
 		forget(first, end);
 		mt_ranges_add(&huge, first, end);
 	}
 	leave();
+	if (!is_allowed)
+		mt_page_flags_used(begin, bytes);
 	errno = kept;
 }
 
@@ -251,6 +260,14 @@ static void leave_out(void *begin, size_t bytes)
 }
 
 /* A mapping that was made for a large block joins its neighbours only as a fresh one. */
+static void join(uintptr_t begin, uintptr_t end)
+{
+	make_small(begin, end);
+	enter();
+	fresh_count -= fresh_count > 0;
+	leave();
+}
+
 int mt_page_flags_purge(void *begin, size_t bytes)
 {
 	uintptr_t first = (uintptr_t)begin, end = first + bytes;
@@ -260,7 +277,7 @@ int mt_page_flags_purge(void *begin, size_t bytes)
 		if (mt_raw_syscall(SYS_madvise, begin, bytes, MADV_DONTNEED) != 0)
 			return -1;
 		if (was_huge && bytes >= HUGE_BYTES && map_fresh(first, end))
-			make_small(first, end);
+			join(first, end);
 	}
 	leave_out(begin, bytes);
 	return 0;

@@ -37,7 +37,8 @@ int mt_page_flags_purge(void *begin, size_t bytes);
 /* Purged pages serve again. */
 void mt_page_flags_used(void *begin, size_t bytes);
 
-/* The same for a large block: the kernel may make its pages huge. The content is lost. */
+/* The same for a large block: the kernel may make its pages huge, unless the process has many
+ * ranges of such pages already. The content is lost. */
 #define MT_PAGE_FLAGS_LARGE_BYTES ((size_t)4 << 20)
 void mt_page_flags_allow_huge(void *begin, size_t bytes);
 

@@ -22,3 +22,10 @@ def test_a_freed_block_leaves_no_flag_to_the_blocks_that_come_after_it(run, env,
 	assert expected.stdout.startswith("whole\nlocked 0 kB\n"), expected.stdout
 	assert (got.returncode, got.stdout.splitlines()[:2]) == (0, ["whole", "locked 0 kB"]), got.stderr
 	assert got.stdout.splitlines()[2] == expected.stdout.splitlines()[2]
+
+
+def test_thousands_of_large_blocks_in_random_order_are_few_mappings(run, env, compile_c):
+	"""Each was a mapping of its own, 6,700 in all (libc 81); the kernel allows 65,530."""
+	got = run([compile_c("large_mappings.c")], env(), timeout=60)
+
+	assert got.returncode == 0 and int(got.stdout) < 3000, got.stdout
