@@ -50,7 +50,8 @@ def make_small_root(root):
 	programs = [pathlib.Path(PYTHON), pathlib.Path("/bin/sh"), pathlib.Path("/usr/bin/env")]
 	ignored = shutil.ignore_patterns("site-packages", "dist-packages", "test", "idlelib", "ensurepip", "lib2to3", "config-*", "__pycache__")
 	shutil.copytree(library, root / str(library).lstrip("/"), ignore=ignored, ignore_dangling_symlinks=True)
-	for path in {*programs, *libraries_of(*programs, *(library / "lib-dynload").glob("*.so"))}:
+	unwinder = pathlib.Path("/usr/lib").glob("*-linux-gnu/libgcc_s.so.1")  # libc opens it where a thread ends by pthread_exit
+	for path in {*programs, *unwinder, *libraries_of(*programs, *(library / "lib-dynload").glob("*.so"))}:
 		copy(root, path)
 
 

@@ -2,6 +2,7 @@
 import importlib
 import json
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -82,7 +83,7 @@ def test_the_bench_sees_memory_come_back_as_another_process_does(run, bare, buil
 	record = json.loads(target.read_text())
 	runs = record["runs"]["gpu-giveback"]
 	assert [one["left_mib"] < 64 and 0 < one["signal_ms"] < 1000 for one in runs["signal"]] == [True]
-	assert runs["decay"][0]["idle_mib"] > 100 and 200 < runs["decay"][0]["decay_ms"] < 2400
+	assert runs["decay"][0]["idle_mib"] > 100 and 0 <= runs["decay"][0]["decay_ms"] < 2400
 	assert [bound["holds"] for bound in record["bounds"]] == [True, True]
 	series = record["series"]["decay"]
 	free, events = dict(map(tuple, series["samples"])), series["events"]
@@ -198,4 +199,4 @@ def test_each_reuse_check_fails_when_the_fence_is_taken_out(run, bare, build, fa
 		pytest.skip("no shim without its fences is built here")
 	env = dict(bare, LD_PRELOAD=str(unfenced), MT_DIR=str(mt_dir), MT_CUDA="pool", LD_LIBRARY_PATH=str(fake), FAKECUDA_DEVICES="2")
 	done = run([build / "tests" / "gpu" / "checks", name], env=env)
-	assert done.returncode == 1 and "overwritten" in done.stdout, done.stdout + done.stderr
+	assert done.returncode == 1 and re.search("overwritten|error 700", done.stdout), done.stdout + done.stderr
