@@ -482,7 +482,7 @@ static void jemalloc_purge(struct mt_purge_outcome *out)
 	}
 }
 
-static void jemalloc_flush_thread(void)
+void mt_jemalloc_flush_thread(void)
 {
 	(void)je_mallctl("thread.tcache.flush", NULL, NULL, NULL, 0);
 }
@@ -508,7 +508,7 @@ static const struct mt_backend jemalloc_backend = {
 	.purge = jemalloc_purge,
 	.purge_again = mt_jemalloc_purge_again,
 	.reclaim = mt_jemalloc_reclaim,
-	.flush_thread = jemalloc_flush_thread,
+	.flush_thread = mt_jemalloc_flush_thread,
 };
 
 const struct mt_backend *mt_jemalloc_backend(const struct mt_config *config,

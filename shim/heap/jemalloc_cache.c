@@ -12,8 +12,8 @@
 #include <stdint.h>
 
 #include "heap/account.h"
+#include "heap/jemalloc.h"
 #include "heap/jemalloc_counters.h"
-#include "heap/jemalloc_names.h"
 #include "sys/attr.h"
 #include "sys/os.h"
 
@@ -63,7 +63,7 @@ static bool note_free(void)
 void __wrap_je_tcache_gc_dalloc_event_handler(void *thread, uint64_t elapsed)
 {
 	if (mt_account_threads() >= MANY_THREADS && note_free())
-		(void)je_mallctl("thread.tcache.flush", NULL, NULL, NULL, 0);
+		mt_jemalloc_flush_thread();
 	else
 		__real_je_tcache_gc_dalloc_event_handler(thread, elapsed);
 }

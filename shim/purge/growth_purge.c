@@ -49,7 +49,7 @@ static bool is_due(uint64_t bytes, uint64_t free_bytes)
 	if (bytes < lowest)
 		atomic_store_explicit(&lowest_bytes, bytes, memory_order_relaxed);
 	return bytes >= mt_sat_add(lowest, mt_max_u64(GROWTH_BYTES, free_bytes / GROWTH_PART)) &&
-	       free_bytes >= FREE_BYTES && mt_config()->budget_pct;
+	       free_bytes >= FREE_BYTES;
 }
 
 /* A fork waits for threads inside the loader; a child on its parent's memory must hold no lock. */
@@ -62,10 +62,14 @@ static bool may_purge(void)
 /* Returns whether this thread is the one that purges. */
 static bool begin(uint64_t free_bytes)
 {
+	uint64_t budget_pct = mt_config()->budget_pct; /* once: it may become 0 at any time */
 	uint64_t now_ns = mt_os_now_ns();
 	uint64_t due_ns = atomic_load_explicit(&next_ns, memory_order_relaxed);
-	uint64_t pause_ns = free_bytes / MT_MIB * MIB_COST_NS * 100 / mt_config()->budget_pct;
+	uint64_t pause_ns;
 
+	if (!budget_pct)
+		return false;
+	pause_ns = free_bytes / MT_MIB * MIB_COST_NS * 100 / budget_pct;
 	return now_ns >= due_ns &&
 	       atomic_compare_exchange_strong_explicit(&next_ns, &due_ns, now_ns + pause_ns,
 						       memory_order_relaxed, memory_order_relaxed);

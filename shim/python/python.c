@@ -476,9 +476,9 @@ bool mt_python_take_retry(void)
 	return atomic_exchange_explicit(&needs_retry, false, memory_order_relaxed);
 }
 
-/* The first thread that asked; how often it did. No ordering. */
-static _Atomic int asking_id;
-static _Atomic uint32_t asked_count;
+/* The first thread that grew the heap, and by how many steps. No ordering. */
+static _Atomic int first_thread_id;
+static _Atomic uint32_t steps_count;
 
 bool mt_python_wants_thread(void)
 {
@@ -490,9 +490,9 @@ bool mt_python_wants_thread(void)
 	id = mt_os_gettid(); /* system calls: only in a thread of Python's */
 	if (id == mt_os_getpid())
 		return false;
-	if (atomic_compare_exchange_strong(&asking_id, &none, id))
+	if (atomic_compare_exchange_strong(&first_thread_id, &none, id))
 		return false;
-	return none != id || atomic_fetch_add(&asked_count, 1) >= ALONE_STEPS;
+	return none != id || atomic_fetch_add(&steps_count, 1) >= ALONE_STEPS;
 }
 
 void mt_python_prepare(void)
@@ -520,7 +520,7 @@ void mt_python_fork_child(void)
 	atomic_store_explicit(&call.state, CALL_NONE, memory_order_relaxed);
 	atomic_store_explicit(&call.is_detached, false, memory_order_relaxed);
 	atomic_store_explicit(&call.is_in_queue, false, memory_order_relaxed);
-	atomic_store_explicit(&asking_id, 0, memory_order_relaxed);
-	atomic_store_explicit(&asked_count, 0, memory_order_relaxed);
+	atomic_store_explicit(&first_thread_id, 0, memory_order_relaxed);
+	atomic_store_explicit(&steps_count, 0, memory_order_relaxed);
 	atomic_store_explicit(&needs_retry, false, memory_order_relaxed);
 }
