@@ -305,7 +305,7 @@ struct mt_recorder {
 	struct mt_recorder_options options;
 	struct mt_json_lines *lines;
 	struct mt_process root;
-	uint64_t began_ns;    /* CLOCK_REALTIME */
+	uint64_t began_ns;    /* CLOCK_REALTIME; the start of a program that was started for it */
 	struct watched *list; /* the first one is always the root */
 	size_t count;
 	uint64_t looked_ns;      /* for descendants; CLOCK_MONOTONIC */
@@ -338,7 +338,7 @@ struct mt_recorder *mt_recorder_make(const struct mt_process *root,
 	recorder->lines = lines;
 	recorder->root = *root;
 	recorder->last_fd = -1;
-	recorder->began_ns = mt_clock_realtime_ns();
+	recorder->began_ns = options->started ? recorder_start_ns(root) : mt_clock_realtime_ns();
 	mt_json_lines_write(lines, recorder_header(root, options, recorder->began_ns));
 	watch(recorder, root);
 	return recorder;
