@@ -338,7 +338,9 @@ struct mt_recorder *mt_recorder_make(const struct mt_process *root,
 	recorder->lines = lines;
 	recorder->root = *root;
 	recorder->last_fd = -1;
-	recorder->began_ns = options->started ? recorder_start_ns(root) : mt_clock_realtime_ns();
+	/* A program that has already ended has no start time. */
+	recorder->began_ns = options->started && root->start_ticks ? recorder_start_ns(root)
+								   : mt_clock_realtime_ns();
 	mt_json_lines_write(lines, recorder_header(root, options, recorder->began_ns));
 	watch(recorder, root);
 	return recorder;
