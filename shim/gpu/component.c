@@ -297,10 +297,13 @@ static void stop(void)
 		mt_oom_finish(true);
 }
 
+/* A process that never used a device leaves its children no tables: none of their pages is written.
+ */
 static void fork_child(void)
 {
-	mt_gpu_start_fork_child();
 	mt_driver_fork_child();
+	if (!mt_gpu_start_fork_child())
+		return;
 	mt_pool_fork_child();
 	mt_capture_fork_child();
 	mt_unpooled_fork_child();

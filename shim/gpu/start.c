@@ -167,9 +167,13 @@ bool mt_gpu_start(void)
 	return atomic_load_explicit(&is_awake, memory_order_acquire) || start();
 }
 
-void mt_gpu_start_fork_child(void)
+bool mt_gpu_start_fork_child(void)
 {
-	if (atomic_load_explicit(&state, memory_order_relaxed) != STATE_OFF)
-		atomic_store_explicit(&state, STATE_NONE, memory_order_relaxed);
+	int seen = atomic_load_explicit(&state, memory_order_relaxed);
+
+	if (seen == STATE_NONE || seen == STATE_OFF)
+		return false;
+	atomic_store_explicit(&state, STATE_NONE, memory_order_relaxed);
 	atomic_store_explicit(&is_awake, false, memory_order_relaxed);
+	return true;
 }

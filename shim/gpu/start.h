@@ -15,8 +15,9 @@ bool mt_gpu_start(void);
 /* Returns whether the pool has started, here and not only in the parent. Any thread. */
 bool mt_gpu_is_used(void);
 
-/* In a forked child the driver cannot be used; a state that was off stays it. */
-void mt_gpu_start_fork_child(void);
+/* In a forked child the driver cannot be used; a state that was off stays it. Returns whether the
+ * parent had begun to start the pool. */
+bool mt_gpu_start_fork_child(void);
 
 /* The settings of the pool as they are configured now. reports: what is wrong with MT_CUDA_CONF is
  * logged. Any thread. */
