@@ -107,7 +107,8 @@ shim_interposing := shim/purge/api.c shim/heap/register_atfork.c shim/core/exit_
 	shim/heap/asleep.c shim/heap/libc_names.c shim/heap/malloc_control.c shim/heap/address_limit.c shim/heap/page_flag_entries.c shim/python/environment.c \
 	shim/compat/asan.c shim/compat/deepbind.c shim/compat/fork.c shim/compat/raw_fork.c shim/compat/single_thread.c shim/compat/thread_count.c \
 	$(wildcard shim/signal/*.c)
-shim_obj := $(shim_src:%.c=$(B)/obj/%.o) $(shim_asm:%.S=$(B)/obj/%.o)
+shim_parts := sys core heap compat pressure purge signal python gpu
+shim_obj := $(foreach part,$(shim_parts),$(patsubst %,$(B)/obj/%.o,$(basename $(filter shim/$(part)/%,$(shim_src) $(shim_asm)))))
 
 $(B)/obj/shim/%.o: shim/%.c Makefile
 	@mkdir -p $(@D)
