@@ -34,11 +34,6 @@ void mt_components_load(bool on)
 	FORWARDS(load, on)
 }
 
-void mt_components_wake(void)
-{
-	FORWARDS(wake)
-}
-
 void mt_components_before_start(void)
 {
 	FORWARDS(before_start)

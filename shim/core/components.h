@@ -26,10 +26,6 @@ struct mt_component {
 	/* Runs in the library's constructor, on the main thread. on: as above. Forwards. */
 	void (*load)(bool on);
 
-	/* Runs where Python or a driver is about to use much memory: the embedded allocator shall
-	 * begin, where it may. Any thread. */
-	void (*wake)(void);
-
 	/* Runs before the worker thread starts, on the thread that starts it. Forwards. */
 	void (*before_start)(void);
 
@@ -93,7 +89,6 @@ extern const struct mt_component *const mt_component_table[];
  * names. */
 void mt_components_serve(bool on);
 void mt_components_load(bool on);
-void mt_components_wake(void);
 void mt_components_before_start(void);
 void mt_components_start(void);
 void mt_components_finish(void);

@@ -174,14 +174,6 @@ bool mt_init_uses_jemalloc(void)
 	return mt_state_is_jemalloc();
 }
 
-bool mt_init_wake_heap(void)
-{
-	if (!mt_init_uses_jemalloc())
-		return false;
-	mt_components_wake();
-	return mt_state_is_jemalloc();
-}
-
 bool mt_init_start_worker(void)
 {
 	return mt_main_exit_is_watched() && mt_worker_start();

@@ -17,9 +17,6 @@ void mt_init_start_heap(void);
  * or will once the process has grown. False while the heap starts. */
 bool mt_init_uses_jemalloc(void);
 
-/* The same, and has jemalloc serve from now on. */
-bool mt_init_wake_heap(void);
-
 /* Starts the worker thread, unless the end of the main thread would go unnoticed: the worker would
  * then keep the process alive. Returns whether it runs. Never call it inside the allocator. */
 bool mt_init_start_worker(void);

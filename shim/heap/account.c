@@ -47,7 +47,6 @@ static _Atomic uint64_t linked_count; /* written under the lock */
 static uint64_t links_ever;           /* gives each thread its shard */
 static struct sums dead;
 static struct sums seen;                   /* of the living, as they were last looked at */
-static _Atomic uint64_t malloc_live_bytes; /* as last added up; no ordering */
 
 /* Threads that changed between the last two full sums. */
 static struct mt_thread_counters *active_threads[ACTIVE_THREADS];
@@ -293,19 +292,22 @@ static bool look_at(struct mt_thread_counters *counters)
 
 static void add_up(struct mt_account_totals *out)
 {
-	struct mt_object_heap_figures objects;
-	uint64_t allocated = dead.allocated_bytes + seen.allocated_bytes;
-	uint64_t freed = dead.freed_bytes + seen.freed_bytes;
-	uint64_t live = mt_sat_sub(allocated, freed);
-
-	atomic_store_explicit(&malloc_live_bytes, live, memory_order_relaxed);
-	mt_object_heap_read(&objects, false);
-	out->allocated_bytes = allocated + objects.allocated_bytes;
-	out->freed_bytes = freed + objects.freed_bytes;
-	/* A free may be seen before its allocation. Of objects, whole pages are allocated and
-	 * freed, and only a part of them is live. */
-	out->live_bytes = live + objects.live_bytes;
+	out->allocated_bytes = dead.allocated_bytes + seen.allocated_bytes;
+	out->freed_bytes = dead.freed_bytes + seen.freed_bytes;
+	/* A free may be seen before its allocation. */
+	out->live_bytes = mt_sat_sub(out->allocated_bytes, out->freed_bytes);
 	out->threads_count = linked_count;
+}
+
+/* Whole pages of objects are allocated and freed, and only a part of them is live. */
+static void add_objects(struct mt_account_totals *out)
+{
+	struct mt_object_heap_figures objects;
+
+	mt_object_heap_read(&objects, false);
+	out->allocated_bytes += objects.allocated_bytes;
+	out->freed_bytes += objects.freed_bytes;
+	out->live_bytes += objects.live_bytes;
 }
 
 static void note_active_thread(struct mt_thread_counters *counters)
@@ -344,7 +346,7 @@ uint64_t mt_account_threads(void)
 	return atomic_load_explicit(&linked_count, memory_order_relaxed);
 }
 
-bool mt_account_read(struct mt_account_totals *out)
+bool mt_account_read_malloc(struct mt_account_totals *out)
 {
 	bool known;
 
@@ -359,14 +361,13 @@ bool mt_account_read(struct mt_account_totals *out)
 	return known;
 }
 
-bool mt_account_read_malloc(uint64_t *out_live_bytes)
+bool mt_account_read(struct mt_account_totals *out)
 {
-	struct mt_account_totals totals;
+	bool known = mt_account_read_malloc(out);
 
-	if (!mt_account_read(&totals))
-		return false;
-	*out_live_bytes = atomic_load_explicit(&malloc_live_bytes, memory_order_relaxed);
-	return true;
+	if (known)
+		add_objects(out);
+	return known;
 }
 
 bool mt_account_partial_sum(struct mt_account_totals *out)
@@ -380,6 +381,8 @@ bool mt_account_partial_sum(struct mt_account_totals *out)
 	if (good)
 		add_up(out);
 	unlock_list();
+	if (good)
+		add_objects(out);
 	return good;
 }
 

@@ -92,8 +92,8 @@ void mt_account_thread_born(const void *allocator_counters);
  * where their memory is not in the caches. Returns false where nothing is counted. Any thread. */
 bool mt_account_read(struct mt_account_totals *out);
 
-/* As mt_account_read, for the live bytes without Python's objects. Exact for the calling thread. */
-bool mt_account_read_malloc(uint64_t *out_live_bytes);
+/* As mt_account_read, without Python's objects. Exact for the calling thread. */
+bool mt_account_read_malloc(struct mt_account_totals *out);
 
 /* As mt_account_read, but reads only those threads that changed between the last two calls of
  * mt_account_read. What the other threads do meanwhile is missing until its next call. Returns

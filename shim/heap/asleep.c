@@ -463,8 +463,9 @@ static bool has_grown(void)
 
 	if (mt_brk_range_bytes() >= MT_WAKE_HEAP_BYTES)
 		return true;
-	return mt_account_read(&totals) && (totals.live_bytes >= MT_WAKE_LIVE_BYTES ||
-					    totals.allocated_bytes >= MT_WAKE_ALLOCATED_BYTES);
+	return mt_account_read_malloc(&totals) &&
+	       (totals.live_bytes >= MT_WAKE_LIVE_BYTES ||
+		totals.allocated_bytes >= MT_WAKE_ALLOCATED_BYTES);
 }
 
 bool mt_asleep_note_growth(void)

@@ -173,8 +173,7 @@ static void fork_child(void)
 	mt_growth_fork_child();
 }
 
-/* Python has chosen malloc, a driver is called, or the worker is about to start. */
-static void wake(void)
+static void before_start(void)
 {
 	(void)mt_asleep_wake();
 }
@@ -219,8 +218,7 @@ const struct mt_component mt_heap_component = {
 	.name = "heap",
 	.serve = serve,
 	.load = load,
-	.wake = wake,
-	.before_start = wake,
+	.before_start = before_start,
 	.fork_prepare = fork_prepare,
 	.fork_parent = fork_parent,
 	.fork_child = fork_child,

@@ -40,16 +40,16 @@ static _Atomic size_t largest_bytes; /* of arena; no ordering */
 static bool gather(struct mt_mallinfo *out)
 {
 	struct mt_mallinfo old;
-	uint64_t live_bytes;
+	struct mt_account_totals totals;
 
 	mt_init_start_heap();
 	if (!mt_state_is_on() || !mt_backend()->info)
 		return false;
 	(void)mt_backend()->info(out);
-	if (!mt_account_read_malloc(&live_bytes))
+	if (!mt_account_read_malloc(&totals))
 		return false;
 	(void)mt_glibc_info(&old);
-	out->uordblks = mt_sat_sub(live_bytes, out->hblkhd);
+	out->uordblks = mt_sat_sub(totals.live_bytes, out->hblkhd);
 	out->arena = mt_max_u64(old.arena + mt_sat_sub(out->arena, out->hblkhd), out->uordblks);
 	out->fordblks = out->arena - out->uordblks;
 	out->ordblks = old.ordblks;

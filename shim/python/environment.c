@@ -144,14 +144,11 @@ static bool is_free_threaded(void)
 /* Returns why Python keeps its own allocator for small objects; NULL where it may use malloc. */
 static const char *pymalloc_reason(const char *set)
 {
-	bool is_jemalloc;
-
 	if (set)
 		return "PYTHONMALLOC is set by the user";
 	if (mt_config()->python_malloc == MT_PYTHON_MALLOC_OFF)
 		return "pymalloc: MT_PYTHON_MALLOC=off";
-	is_jemalloc = mt_init_wake_heap();
-	if (mt_config()->python_malloc == MT_PYTHON_MALLOC_AUTO && !is_jemalloc)
+	if (mt_config()->python_malloc == MT_PYTHON_MALLOC_AUTO && !mt_init_uses_jemalloc())
 		return "pymalloc: better over this allocator";
 	if (is_free_threaded())
 		return "its own mimalloc: a free-threaded build";
