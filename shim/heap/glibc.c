@@ -5,9 +5,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "core/shared_pages.h"
 #include "heap/alignment.h"
-#include "heap/brk_range.h"
 #include "heap/purge_lock.h"
 #include "sys/attr.h"
 #include "sys/elf.h"
@@ -119,17 +117,9 @@ void mt_glibc_mallopt(int parameter, int value)
 		(void)libc.mallopt(parameter, value);
 }
 
-void mt_glibc_trim_once(void)
+int mt_glibc_trim(size_t pad)
 {
-	static bool is_done; /* the purge lock */
-
-	if (is_done || !mt_brk_range_bytes() || mt_shared_pages_forks() != 0)
-		return;
-	is_done = true;
-	/* what is freed later goes back at once, as it would without the shim */
-	mt_glibc_mallopt(M_TRIM_THRESHOLD, MT_GLIBC_TRIM_THRESHOLD);
-	if (mt_glibc_ops() && libc.malloc_trim)
-		(void)libc.malloc_trim(0);
+	return mt_glibc_ops() && libc.malloc_trim ? libc.malloc_trim(pad) : 0;
 }
 
 bool mt_glibc_check(const struct mt_heap_ops *heap)
@@ -188,11 +178,6 @@ static uint64_t glibc_unmerged(void)
 	return read_info(&info) ? info.fsmblks : 0;
 }
 
-static bool trims(void)
-{
-	return mt_glibc_ops() && libc.malloc_trim && mt_purge_may_trim();
-}
-
 static void glibc_purge(struct mt_purge_outcome *out)
 {
 	uint64_t began;
@@ -200,8 +185,8 @@ static void glibc_purge(struct mt_purge_outcome *out)
 	*out = (struct mt_purge_outcome){.possible = true};
 	mt_purge_enter();
 	began = mt_os_now_ns();
-	if (trims())
-		(void)libc.malloc_trim(0);
+	if (mt_purge_may_trim())
+		(void)mt_glibc_trim(0);
 	out->longest_hold_ns = mt_os_now_ns() - began;
 	mt_purge_leave();
 }
@@ -214,9 +199,9 @@ static enum mt_reclaimed glibc_reclaim(uint64_t keep_bytes, uint64_t patience_ns
 	(void)keep_bytes;
 	if (!mt_purge_enter_within(patience_ns))
 		return MT_RECLAIMED_BUSY;
-	does_trim = trims();
+	does_trim = mt_purge_may_trim();
 	if (does_trim)
-		(void)libc.malloc_trim(0);
+		(void)mt_glibc_trim(0);
 	mt_purge_leave();
 	return does_trim ? MT_RECLAIMED_SOME : MT_RECLAIMED_NOTHING;
 }

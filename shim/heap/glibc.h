@@ -47,16 +47,14 @@ static inline size_t mt_glibc_usable(const void *ptr)
  * libc sets environ, and inside dlsym. */
 const struct mt_heap_ops *mt_glibc_ops(void);
 
-/* Its M_TRIM_THRESHOLD before a program calls mallopt(3): DEFAULT_TRIM_THRESHOLD. */
-#define MT_GLIBC_TRIM_THRESHOLD (128 << 10)
-
 /* Calls glibc's mallopt(3). Does nothing where mt_glibc_ops returns NULL. */
 void mt_glibc_mallopt(int parameter, int value);
 
-/* Returns the free memory of glibc's heap to the kernel, once, where another allocator serves and
- * there are blocks from before (heap/brk_range.h). Not after a fork: glibc writes to pages that the
- * processes share. Call it under the purge lock. */
-void mt_glibc_trim_once(void);
+/* Its M_TRIM_THRESHOLD before a program calls mallopt(3): DEFAULT_TRIM_THRESHOLD. */
+#define MT_GLIBC_TRIM_THRESHOLD (128 << 10)
+
+/* Calls glibc's malloc_trim(3). Returns its reply. */
+int mt_glibc_trim(size_t pad);
 
 /* Reads glibc's own figures: walks through the free chunks of each arena under its lock. Returns
  * false, and zeros, before glibc 2.33. A thread of the library holds the purge lock. */

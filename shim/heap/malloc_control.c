@@ -18,6 +18,7 @@
 #include "heap/entries.h"
 #include "core/init.h"
 #include "core/cleanup.h"
+#include "core/worker.h"
 
 MT_EXPORT int malloc_trim(size_t pad);
 MT_EXPORT int mallctl(const char *name, void *old, size_t *old_bytes, void *new, size_t new_bytes);
@@ -43,8 +44,8 @@ static void trim(void *out)
 	*answer = cleanup.result == 1;
 }
 
-/* 1 only when pages really went back, whatever the allocator behind it claims, or when the worker
- * has many to return. A cleanup needs 5 kB of stack, and libc's malloc_trim next to none. */
+/* Over libc's malloc, in a process without a worker, libc's own. Else 1 only when pages really went
+ * back, or when the worker has many to return. A cleanup needs 5 kB of stack, and libc's malloc_trim next to none. */
 MT_EXPORT int malloc_trim(size_t pad)
 {
 	int (*next)(size_t);
@@ -55,6 +56,8 @@ MT_EXPORT int malloc_trim(size_t pad)
 		*(void **)(void *)&next = mt_symbol(RTLD_NEXT, "malloc_trim");
 		return next ? next(pad) : 0;
 	}
+	if (mt_backend()->counting == MT_COUNTING_CHUNKS && !mt_worker_is_running())
+		return mt_heap_trim_libc(pad);
 	mt_own_stack_call(trim, &answer);
 	return answer;
 }

@@ -11,6 +11,7 @@
 #include "heap/account.h"
 #include "heap/allocation_event.h"
 #include "heap/backend.h"
+#include "heap/glibc.h"
 #include "heap/purge_lock.h"
 #include "sys/lock.h"
 #include "sys/os.h"
@@ -169,6 +170,13 @@ static bool enter_purge_soon(void)
 void mt_heap_reclaim_objects(void)
 {
 	(void)mt_object_heap_purge(0, enter_purge_soon, mt_purge_leave);
+}
+
+int mt_heap_trim_libc(size_t pad)
+{
+	uint64_t objects = mt_object_heap_purge(0, enter_purge_soon, mt_purge_leave);
+
+	return mt_glibc_trim(pad) || objects;
 }
 
 enum mt_reclaimed mt_heap_reclaim(uint64_t keep_bytes, uint64_t patience_ns)

@@ -19,6 +19,10 @@ void mt_heap_trim_fork_child(void);
  * no worker, or glibc serves. Waits up to 20 ms. */
 bool mt_heap_trim_by_worker(void);
 
+/* For malloc_trim over libc's malloc: calls libc's own, and returns the free pages of Python's
+ * objects. Returns 1 where memory went back. */
+int mt_heap_trim_libc(size_t pad);
+
 /* The purge that was left to the worker. Worker thread, in each turn; bits: enum mt_control_bit. */
 void mt_heap_trim_tick(uint32_t bits);
 

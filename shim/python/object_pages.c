@@ -118,8 +118,9 @@ static bool reserve(size_t bytes)
 		(void)kernel(SYS_munmap, base, all_bytes, 0);
 		return false;
 	}
-	/* A purge of single pages would split huge ones. */
-	(void)kernel(SYS_madvise, base, bytes, MADV_NOHUGEPAGE);
+	/* A purge of single pages would split huge ones, and a small process uses a page or two of
+	 * the table and of each map. */
+	(void)kernel(SYS_madvise, base, all_bytes, MADV_NOHUGEPAGE);
 	(void)kernel(SYS_madvise, base, all_bytes, MADV_DONTDUMP);
 	range.base = base;
 	range.bytes = bytes;
