@@ -46,7 +46,7 @@ static struct mt_thread_counters *shards[SHARDS];
 static _Atomic uint64_t linked_count; /* written under the lock */
 static uint64_t links_ever;           /* gives each thread its shard */
 static struct sums dead;
-static struct sums seen;                   /* of the living, as they were last looked at */
+static struct sums seen; /* of the living, as they were last looked at */
 
 /* Threads that changed between the last two full sums. */
 static struct mt_thread_counters *active_threads[ACTIVE_THREADS];

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "core/log.h"
-#include "core/shared_pages.h"
 #include "core/state.h"
 #include "heap/account.h"
 #include "heap/brk_range.h"
@@ -480,28 +479,10 @@ bool mt_asleep_note_growth(void)
 
 /* ---- old blocks ---- */
 
-/* Freed since libc's heap was trimmed; the first one frees what was free at the waking, too. There
- * are 16 MB of old blocks as a maximum, and so 16 trims of less than a ms each. No ordering. */
-#define TRIM_OLD_BYTES (1u << 20)
-static _Atomic size_t old_freed_bytes = TRIM_OLD_BYTES;
-
-void mt_asleep_trim_old(void)
-{
-	int kept = errno;
-
-	if (!atomic_exchange_explicit(&old_freed_bytes, 0, memory_order_relaxed) ||
-	    !mt_shared_pages_are_few())
-		return;
-	/* what is freed later at the end goes back at once, as it would without the shim */
-	mt_glibc_mallopt(M_TRIM_THRESHOLD, MT_GLIBC_TRIM_THRESHOLD);
-	(void)mt_glibc_trim(0);
-	errno = kept;
-}
-
-static void trim_on_own_stack(void *unused)
+static void trim_old(void *unused)
 {
 	(void)unused;
-	mt_asleep_trim_old();
+	mt_glibc_trim_old();
 }
 
 MT_COLD void mt_asleep_free_old(void *ptr)
@@ -512,9 +493,8 @@ MT_COLD void mt_asleep_free_old(void *ptr)
 		drop_flags(ptr, mt_glibc_usable(ptr));
 	mt_glibc_uncount(bytes);
 	libc.free(ptr);
-	bytes += atomic_fetch_add_explicit(&old_freed_bytes, bytes, memory_order_relaxed);
-	if (mt_unlikely(bytes >= TRIM_OLD_BYTES) && mt_state_is_own_process())
-		mt_own_stack_call(trim_on_own_stack, NULL);
+	if (mt_unlikely(mt_glibc_note_old_free(bytes)) && mt_state_is_own_process())
+		mt_own_stack_call(trim_old, NULL);
 }
 
 MT_COLD void *mt_asleep_realloc_old(void *ptr, size_t size, void *(*make)(size_t size))

@@ -56,11 +56,6 @@ void mt_asleep_free_old(void *ptr);
 void *mt_asleep_realloc_old(void *ptr, size_t size, void *(*fresh)(size_t size));
 size_t mt_asleep_usable_old(void *ptr);
 
-/* Returns what lies free in libc's heap to the kernel, if old blocks were freed since the last
- * call. Not where many pages are shared with forked processes: libc writes to free blocks. Any
- * thread; reads a file after a fork. */
-void mt_asleep_trim_old(void);
-
 /* pthread_atfork handlers. Prepare waits up to 1 s for a thread that wakes the process up. */
 void mt_asleep_fork_prepare(void);
 void mt_asleep_fork_parent(void);

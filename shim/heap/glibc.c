@@ -5,7 +5,9 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "core/shared_pages.h"
 #include "heap/alignment.h"
+#include "heap/brk_range.h"
 #include "heap/purge_lock.h"
 #include "sys/attr.h"
 #include "sys/elf.h"
@@ -120,6 +122,31 @@ void mt_glibc_mallopt(int parameter, int value)
 int mt_glibc_trim(size_t pad)
 {
 	return mt_glibc_ops() && libc.malloc_trim ? libc.malloc_trim(pad) : 0;
+}
+
+/* A process wakes up with 16 MB of old blocks as a maximum: their trims take some ms in all. */
+#define TRIM_OLD_BYTES (1u << 20)
+
+/* Freed since the last trim. The first one also finds what was free before. No ordering. */
+static _Atomic size_t old_freed_bytes = TRIM_OLD_BYTES;
+
+bool mt_glibc_note_old_free(size_t bytes)
+{
+	return bytes + atomic_fetch_add_explicit(&old_freed_bytes, bytes, memory_order_relaxed) >=
+	       TRIM_OLD_BYTES;
+}
+
+void mt_glibc_trim_old(void)
+{
+	int kept = errno;
+
+	if (!atomic_exchange_explicit(&old_freed_bytes, 0, memory_order_relaxed) ||
+	    !mt_brk_range_bytes() || !mt_shared_pages_are_few())
+		return;
+	/* what is freed later at the end goes back at once, as it would without the shim */
+	mt_glibc_mallopt(M_TRIM_THRESHOLD, MT_GLIBC_TRIM_THRESHOLD);
+	(void)mt_glibc_trim(0);
+	errno = kept;
 }
 
 bool mt_glibc_check(const struct mt_heap_ops *heap)

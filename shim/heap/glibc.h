@@ -56,6 +56,15 @@ void mt_glibc_mallopt(int parameter, int value);
 /* Calls glibc's malloc_trim(3). Returns its reply. */
 int mt_glibc_trim(size_t pad);
 
+/* Another allocator serves, and a block of glibc's from before was freed. Returns whether
+ * mt_glibc_trim_old is due: after the first one, and after each MB. */
+bool mt_glibc_note_old_free(size_t bytes);
+
+/* Returns what lies free in glibc's heap to the kernel, if such blocks were freed since the last
+ * call. Not where many pages are shared with forked processes: glibc writes to free blocks. Reads a
+ * file after a fork. Keeps errno. */
+void mt_glibc_trim_old(void);
+
 /* Reads glibc's own figures: walks through the free chunks of each arena under its lock. Returns
  * false, and zeros, before glibc 2.33. A thread of the library holds the purge lock. */
 bool mt_glibc_info(struct mt_mallinfo *out);

@@ -13,7 +13,6 @@
 
 #include "heap/account.h"
 #include "heap/alignment.h"
-#include "heap/asleep.h"
 #include "heap/backend.h"
 #include "heap/brk_range.h"
 #include "heap/glibc.h"
@@ -468,7 +467,7 @@ static void jemalloc_purge(struct mt_purge_outcome *out)
 	memset(out, 0, sizeof(*out));
 	out->possible = true;
 	mt_purge_enter();
-	mt_asleep_trim_old();
+	mt_glibc_trim_old();
 	mt_purge_leave();
 	for (unsigned int index = 0; index < count; index++) {
 		uint64_t began = mt_os_now_ns();

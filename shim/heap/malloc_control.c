@@ -45,7 +45,8 @@ static void trim(void *out)
 }
 
 /* Over libc's malloc, in a process without a worker, libc's own. Else 1 only when pages really went
- * back, or when the worker has many to return. A cleanup needs 5 kB of stack, and libc's malloc_trim next to none. */
+ * back, or when the worker has many to return. A cleanup needs 5 kB of stack, and libc's
+ * malloc_trim next to none. */
 MT_EXPORT int malloc_trim(size_t pad)
 {
 	int (*next)(size_t);
