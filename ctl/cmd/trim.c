@@ -135,7 +135,7 @@ static void print_gc(const struct mt_stats_cleanup *cleanup)
 		     "long; a cleanup follows it");
 	else if (cleanup->gc_state == MT_GC_BLOCKED)
 		puts("  gc waits: the main thread is in a system call; it runs as soon as it "
-		     "returns, or on a thread of its own after 2 s");
+		     "returns; in a program of several threads on a thread of its own after 2 s");
 	else if (cleanup->gc_state == MT_GC_SHARED)
 		puts("  gc is left out: it would copy memory that is shared with forked processes");
 }
