@@ -16,9 +16,9 @@ jemalloc_hooked := $(jemalloc_called) madvise munmap readlink clock_gettime sysc
 
 # What becomes of free ranges of pages (heap/jemalloc_unmap.c): calls of the first come to us, and ours call the rest.
 jemalloc_extent_calls := ecache_alloc_grow ecache_dalloc extent_dalloc_wrapper ehooks_default_destroy_impl \
-	emap_try_acquire_edata_neighbor emap_try_acquire_edata_neighbor_expand
+	emap_try_acquire_edata_neighbor emap_try_acquire_edata_neighbor_expand pa_alloc
 jemalloc_extents := $(jemalloc_extent_calls) ecache_alloc ecache_evict extent_destroy_wrapper emap_deregister_boundary emap_register_boundary \
-	arena_retain_grow_limit_get_set opt_thp
+	arena_retain_grow_limit_get_set opt_thp pa_dalloc
 
 # Internal functions and variables have a contract in these versions alone. In another one they get names that nobody asks for: then what
 # they serve is left out, as where they are missing.

@@ -1,5 +1,6 @@
 #include "heap/jemalloc_unmap.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <sys/mman.h>
@@ -14,6 +15,7 @@
 #include "heap/purge_lock.h"
 #include "sys/attr.h"
 #include "sys/os.h"
+#include "sys/raw_syscall.h"
 
 /* Shares of the limit: free bytes that may stay mapped, and what an arena maps ahead. */
 #define KEPT_SHARE       64
@@ -34,7 +36,14 @@
 /* struct edata_s: the extent has guard pages around it */
 #define GUARDED (1u << 16)
 /* and its state, of which 0 is a range in use */
-#define STATE (UINT64_C(7) << 17)
+#define STATE        (UINT64_C(7) << 17)
+#define STATE_PURGED (UINT64_C(3) << 17)
+/* What the kernel makes resident by one call, once the heap has grown by the second. */
+#define AHEAD_BYTES       ((size_t)64 << 10)
+#define AHEAD_LEAST_BYTES (64 * AHEAD_BYTES)
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
+#endif
 
 /* Internal to jemalloc 5.3: src/pac.c, src/extent.c, src/ehooks.c, src/emap.c, src/arena.c. Calls
  * from other files come here instead (jemalloc.mk). */
@@ -70,6 +79,15 @@ void *__wrap_je_ecache_alloc_grow(void *thread, void *pac, void *hooks, void *ca
 extern void __real_je_ehooks_default_destroy_impl(void *address, size_t bytes)
 	__attribute__((weak));
 void __wrap_je_ehooks_default_destroy_impl(void *address, size_t bytes);
+extern void je_pa_dalloc(void *thread, void *shard, struct mt_extent *extent, bool *out_deferred)
+	__attribute__((weak));
+extern struct mt_extent *__real_je_pa_alloc(void *thread, void *shard, size_t bytes,
+					    size_t alignment, bool slab, unsigned int size_class,
+					    bool zero, bool guarded, bool *out_deferred)
+	__attribute__((weak));
+struct mt_extent *__wrap_je_pa_alloc(void *thread, void *shard, size_t bytes, size_t alignment,
+				     bool slab, unsigned int size_class, bool zero, bool guarded,
+				     bool *out_deferred);
 
 extern void *__real_je_emap_try_acquire_edata_neighbor(void *thread, void *emap,
 						       struct mt_extent *extent, int pai, int state,
@@ -90,6 +108,10 @@ static _Atomic size_t freed_bytes; /* since the last purge of ours; counter, no 
 /* From an arena's `pac` to its cache of purged extents; 0: not seen yet. No ordering. */
 static _Atomic ptrdiff_t purged_cache_offset;
 
+static _Atomic size_t grown_bytes; /* that were not resident; counter, no ordering */
+static _Atomic bool cannot_populate;
+
+static MT_TLS bool has_grown;   /* the thread's last extent was not resident */
 static MT_TLS bool is_unmapped; /* the extent that the thread destroys */
 /* of the arena that the thread purges, what it shall return again */
 static MT_TLS uint64_t again_bytes;
@@ -208,10 +230,62 @@ void *__wrap_je_ecache_alloc_grow(void *thread, void *pac, void *hooks, void *ca
 			      memory_order_relaxed);
 	if (!extent)
 		return NULL;
+	has_grown = true;
+	atomic_fetch_add_explicit(&grown_bytes, bytes, memory_order_relaxed);
 	if (!guarded && may_be_huge(extent, expanded))
 		mt_page_flags_allow_huge(mt_extent_begin(extent), mt_extent_bytes(extent));
 	else
 		mt_page_flags_used(mt_extent_begin(extent), mt_extent_bytes(extent));
+	return extent;
+}
+
+/* ---- pages of slabs ---- */
+
+/* Whether the pages behind the slab are the rest of what it was taken from. A hole between slabs is
+ * used page by page: what lies behind it may never be wanted. */
+static bool is_rest_behind(const struct mt_extent *slab)
+{
+	const char *end = mt_extent_begin(slab) + mt_extent_bytes(slab);
+	const struct mt_extent *rest = MT_LEAF_EXTENT(mt_extent_leaf(end));
+
+	return rest && (__atomic_load_n(&rest->bits, __ATOMIC_RELAXED) & STATE) == STATE_PURGED &&
+	       mt_extent_bytes(rest) >= AHEAD_BYTES;
+}
+
+/* They count as free and dirty until slabs take them. */
+static MT_COLD void populate(void *thread, void *shard, unsigned int size_class)
+{
+	int kept = errno;
+	bool is_deferred = false; /* jemalloc's own purges, of which there are none */
+	struct mt_extent *ahead =
+		__real_je_pa_alloc(thread, shard, AHEAD_BYTES, mt_jemalloc_page_bytes(), false,
+				   size_class, false, false, &is_deferred);
+
+	if (!ahead)
+		return;
+	if (mt_raw_syscall(SYS_madvise, mt_extent_begin(ahead), AHEAD_BYTES, MADV_POPULATE_WRITE) !=
+		    0 &&
+	    errno == EINVAL)
+		atomic_store_explicit(&cannot_populate, true, memory_order_relaxed);
+	je_pa_dalloc(thread, shard, ahead, &is_deferred);
+	errno = kept;
+}
+
+/* A fault for each page of a growing heap costs a quarter more than one call for 16 of them. */
+struct mt_extent *__wrap_je_pa_alloc(void *thread, void *shard, size_t bytes, size_t alignment,
+				     bool slab, unsigned int size_class, bool zero, bool guarded,
+				     bool *out_deferred)
+{
+	struct mt_extent *extent;
+
+	has_grown = false;
+	extent = __real_je_pa_alloc(thread, shard, bytes, alignment, slab, size_class, zero,
+				    guarded, out_deferred);
+	if (extent && has_grown && slab &&
+	    atomic_load_explicit(&grown_bytes, memory_order_relaxed) >= AHEAD_LEAST_BYTES &&
+	    !atomic_load_explicit(&cannot_populate, memory_order_relaxed) &&
+	    has_own_arenas_only() && is_rest_behind(extent))
+		populate(thread, shard, size_class);
 	return extent;
 }
 

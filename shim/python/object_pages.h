@@ -16,7 +16,7 @@
 #define MT_OBJECT_PAGE_SHIFT  12
 #define MT_OBJECT_PAGE_BYTES  ((size_t)1 << MT_OBJECT_PAGE_SHIFT)
 #define MT_OBJECT_PAGE_NONE   UINT32_MAX
-#define MT_OBJECT_CLASS_COUNT 32u
+#define MT_OBJECT_CLASS_COUNT 36u
 
 /* One page. All zero where it was never used. */
 struct mt_object_page {

@@ -10,7 +10,9 @@
 
 #define CLASS_SHIFT 4
 #define CLASS_COUNT MT_OBJECT_CLASS_COUNT
-#define MOST_BYTES  (CLASS_COUNT << CLASS_SHIFT)
+#define MOST_BYTES  1024u
+/* Classes in steps of 16; of the others a page holds 7, 6, 5 and 4 blocks. */
+#define FINE_COUNT 32u
 /* the share of RLIMIT_AS that may be reserved beyond what is used */
 #define SPARE_SHARE 8
 /* blocks that are put on the free list of a page at a time */
@@ -51,9 +53,23 @@ static char *first_block(const struct mt_object_page *page)
 	return range.base + ((size_t)index_of(page) << MT_OBJECT_PAGE_SHIFT);
 }
 
+static const uint16_t coarse_bytes[CLASS_COUNT - FINE_COUNT] = {576, 672, 816, MOST_BYTES};
+
 static size_t block_bytes(uint32_t size_class)
 {
-	return (size_t)(size_class + 1) << CLASS_SHIFT;
+	return size_class < FINE_COUNT ? (size_t)(size_class + 1) << CLASS_SHIFT
+				       : coarse_bytes[size_class - FINE_COUNT];
+}
+
+/* size: 1 to MOST_BYTES */
+static uint32_t class_of(size_t size)
+{
+	uint32_t size_class = (uint32_t)((size - 1) >> CLASS_SHIFT);
+
+	if (mt_likely(size_class < FINE_COUNT))
+		return size_class;
+	return FINE_COUNT + (size > coarse_bytes[0]) + (size > coarse_bytes[1]) +
+	       (size > coarse_bytes[2]);
 }
 
 static uint16_t capacities[CLASS_COUNT];
@@ -241,14 +257,13 @@ static void *malloc_from(uint32_t size_class, uint64_t *out_fresh)
 
 static MT_COLD void *malloc_slow(const struct mt_python_allocator *next, size_t size)
 {
-	uint32_t size_class = (uint32_t)((size - 1) >> CLASS_SHIFT);
 	bool shared = is_shared;
 	uint64_t fresh = 0;
 	void *block;
 
 	if (shared)
 		mt_lock_lock(&lock);
-	block = malloc_from(size_class, &fresh);
+	block = malloc_from(class_of(size), &fresh);
 	if (shared)
 		mt_lock_unlock(&lock);
 	if (fresh)
@@ -256,19 +271,27 @@ static MT_COLD void *malloc_slow(const struct mt_python_allocator *next, size_t 
 	return block ? block : next->malloc(next->context, size);
 }
 
-static MT_COLD void *malloc_large(const struct mt_python_allocator *next, size_t size)
+static __attribute__((noinline)) void *malloc_coarse(const struct mt_python_allocator *next,
+						     size_t size)
 {
-	return next->malloc(next->context, size);
+	struct mt_object_page *page;
+	void *block;
+
+	if (size - 1 >= MOST_BYTES) /* also 0 */
+		return next->malloc(next->context, size);
+	page = heap.current[class_of(size)];
+	block = page->free;
+	return mt_likely(block != NULL) ? pop(page, block) : malloc_slow(next, size);
 }
 
 void *mt_objects_malloc(void *context, size_t size)
 {
-	size_t size_class = (size - 1) >> CLASS_SHIFT; /* of 0: a large one */
+	size_t size_class = (size - 1) >> CLASS_SHIFT; /* of 0: none */
 	struct mt_object_page *page;
 	void *block;
 
-	if (mt_unlikely(size_class >= CLASS_COUNT))
-		return malloc_large(context, size);
+	if (mt_unlikely(size_class >= FINE_COUNT))
+		return malloc_coarse(context, size);
 	page = heap.current[size_class];
 	block = page->free;
 	if (mt_unlikely(!block))

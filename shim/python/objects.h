@@ -1,7 +1,7 @@
-/* python/objects.h -- a heap for small Python objects: blocks of 16 to 512 bytes in steps of 16, in
- * pages of one size class (python/object_pages.h). Serves the domains MEM and OBJ of CPython's
- * allocators. Larger blocks go to the allocator that served the domain before, and so does every
- * block outside of the range: it may be older than this heap.
+/* python/objects.h -- a heap for small Python objects: blocks of 16 to 512 bytes in steps of 16,
+ * and of four larger sizes up to 1,024, in pages of one size class (python/object_pages.h). Serves
+ * the domains MEM and OBJ of CPython's allocators. Larger blocks go to the allocator that served
+ * the domain before, and so does every block outside of the range: it may be older than this heap.
  *
  * The GIL protects it, as CPython's rules for these domains say. Where interpreters with a GIL of
  * their own exist, each call takes the lock `objects` (mt_objects_share). The fullest pages are

@@ -87,10 +87,16 @@ static void unmap_parts(void)
 	madvise(area, bytes, MADV_NOHUGEPAGE);
 }
 
+/* Until a purge has returned half, and no more comes: it takes one arena after another. */
 static void wait_for_purge(size_t full_mb)
 {
-	for (int i = 0; i < 100 && read_mb("Rss:") > full_mb / 2; i++)
-		nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+	size_t before = full_mb, now = read_mb("Rss:");
+
+	for (int i = 0; i < 100 && (now > full_mb / 2 || now < before); i++) {
+		nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
+		before = now;
+		now = read_mb("Rss:");
+	}
 }
 
 /* By an instruction: nothing stands before it, as where another process makes the call. */

@@ -279,3 +279,18 @@ def test_a_block_that_has_grown_many_times_is_few_mappings(run, env, compile_c):
 
 	assert got.returncode == 0, got.stderr
 	assert int(got.stdout) < 5.5 * 40
+
+
+def test_a_growing_heap_gets_its_pages_sixteen_at_a_time(run, env, compile_c):
+	"""A fault for each page: a heap of small blocks was filled in 0.36 s where libc's malloc takes 0.28."""
+	got = run([compile_c("grown_pages.c")], env())
+
+	assert int(got.stdout) > 80, got.stdout
+
+
+def test_holes_between_kept_blocks_are_filled_page_by_page(run, env, compile_c):
+	"""What lies behind a hole may never be wanted: only what is allocated becomes resident again."""
+	got = run([compile_c("filled_holes.c")], env(IDLE_MS=100, SLACK_MB=1, SETTLE_MS=500))
+
+	allocated, grown = map(int, got.stdout.split())
+	assert grown < allocated * 1.3 + 1000, got.stdout

@@ -104,10 +104,10 @@ static void *page_of(void *block)
 
 Test(objects, blocks_are_aligned_distinct_and_keep_their_content)
 {
-	static unsigned char *blocks[513][40];
+	static unsigned char *blocks[1025][40];
 
 	start();
-	for (size_t size = 1; size <= 512; size++) {
+	for (size_t size = 1; size <= 1024; size++) {
 		for (size_t i = 0; i < 40; i++) {
 			blocks[size][i] = take(size);
 			cr_assert_eq((uintptr_t)blocks[size][i] % 16, 0);
@@ -115,7 +115,7 @@ Test(objects, blocks_are_aligned_distinct_and_keep_their_content)
 		}
 	}
 	cr_expect_eq(next_mallocs, 0, "all of them are small");
-	for (size_t size = 1; size <= 512; size++)
+	for (size_t size = 1; size <= 1024; size++)
 		for (size_t i = 0; i < 40; i++)
 			for (size_t at = 0; at < size; at++)
 				cr_assert_eq(blocks[size][i][at], (size + i) & 255);
@@ -127,7 +127,7 @@ Test(objects, large_empty_and_older_blocks_are_the_other_allocators)
 	void *large, *empty;
 
 	start();
-	large = take(513);
+	large = take(1025);
 	empty = take(0);
 	cr_assert(large && empty);
 	cr_expect_eq(next_mallocs, 2);
