@@ -3,6 +3,7 @@
 #ifndef MT_HEAP_ALIGNMENT_H
 #define MT_HEAP_ALIGNMENT_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -31,6 +32,31 @@ static inline size_t mt_alignment_rounded(size_t alignment)
 static inline bool mt_alignment_is_refused(size_t alignment)
 {
 	return !mt_alignment_is_power(alignment) && mt_libc_minor() >= 38;
+}
+
+/* libc's aligned_alloc and posix_memalign, by a memalign. */
+static inline void *mt_aligned_alloc_by(void *(*memalign)(size_t, size_t), size_t alignment,
+					size_t size)
+{
+	if (mt_alignment_is_refused(alignment)) {
+		errno = EINVAL;
+		return NULL;
+	}
+	return memalign(alignment, size);
+}
+
+static inline int mt_posix_memalign_by(void *(*memalign)(size_t, size_t), void **out,
+				       size_t alignment, size_t size)
+{
+	void *fresh;
+
+	if (alignment < sizeof(void *) || !mt_alignment_is_power(alignment))
+		return EINVAL;
+	fresh = memalign(alignment, size);
+	if (!fresh)
+		return ENOMEM;
+	*out = fresh;
+	return 0;
 }
 
 #endif

@@ -9,6 +9,7 @@
 #include "core/log.h"
 #include "core/state.h"
 #include "heap/account.h"
+#include "heap/alignment.h"
 #include "heap/brk_range.h"
 #include "heap/entries.h"
 #include "heap/glibc.h"
@@ -196,30 +197,12 @@ static void *asleep_memalign(size_t alignment, size_t size)
 
 static void *asleep_aligned_alloc(size_t alignment, size_t size)
 {
-	void *block;
-
-	if (wakes_for(size) || wakes_for(alignment))
-		return mt_jemalloc_ops()->aligned_alloc(alignment, size);
-	block = libc.aligned_alloc(alignment, size);
-	FINISH(block, mt_jemalloc_ops()->aligned_alloc(alignment, size));
+	return mt_aligned_alloc_by(asleep_memalign, alignment, size);
 }
 
 static int asleep_posix_memalign(void **out, size_t alignment, size_t size)
 {
-	void *block;
-	int answer;
-
-	if (wakes_for(size) || wakes_for(alignment))
-		return mt_jemalloc_ops()->posix_memalign(out, alignment, size);
-	answer = libc.posix_memalign(&block, alignment, size);
-	if (answer)
-		return answer;
-	if (!accept(block)) {
-		libc.free(block);
-		return mt_jemalloc_ops()->posix_memalign(out, alignment, size);
-	}
-	*out = mt_glibc_count(block);
-	return 0;
+	return mt_posix_memalign_by(asleep_memalign, out, alignment, size);
 }
 
 static void asleep_free(void *ptr)

@@ -65,24 +65,12 @@ MT_EXPORT void free_aligned_sized(void *ptr, size_t alignment, size_t size)
 
 static void *aligned_alloc_by_memalign(size_t alignment, size_t size)
 {
-	if (mt_alignment_is_refused(alignment)) {
-		errno = EINVAL;
-		return NULL;
-	}
-	return memalign(alignment, size);
+	return mt_aligned_alloc_by(memalign, alignment, size);
 }
 
 static int posix_memalign_by_memalign(void **out, size_t alignment, size_t size)
 {
-	void *fresh;
-
-	if (alignment < sizeof(void *) || !mt_alignment_is_power(alignment))
-		return EINVAL;
-	fresh = memalign(alignment, size);
-	if (!fresh)
-		return ENOMEM;
-	*out = fresh;
-	return 0;
+	return mt_posix_memalign_by(memalign, out, alignment, size);
 }
 
 /* The other names stay the next allocator's: the program would get those without the shim, too. */

@@ -42,24 +42,12 @@ _Static_assert(sizeof(libc) == NAMES_COUNT * sizeof(void *), "one name for each 
 
 static void *libc_aligned_alloc(size_t alignment, size_t size)
 {
-	if (mt_alignment_is_refused(alignment)) {
-		errno = EINVAL;
-		return NULL;
-	}
-	return libc.memalign(alignment, size);
+	return mt_aligned_alloc_by(libc.memalign, alignment, size);
 }
 
 static int libc_posix_memalign(void **out, size_t alignment, size_t size)
 {
-	void *fresh;
-
-	if (alignment < sizeof(void *) || !mt_alignment_is_power(alignment))
-		return EINVAL;
-	fresh = libc.memalign(alignment, size);
-	if (!fresh)
-		return ENOMEM;
-	*out = fresh;
-	return 0;
+	return mt_posix_memalign_by(libc.memalign, out, alignment, size);
 }
 
 static struct mt_heap_ops ops;
