@@ -15,6 +15,7 @@
 #> make bench            the suite; make bench-NAME, bench-each, bench-growth: single benches
 #> make gpu-kit          one folder that checks and measures on a machine with a GPU, where nothing is built
 #> make wheel            for pip, x86-64 and aarch64 (WHEEL_ARCHES), in clean roots of Debian 11; make check-wheel: in clean roots of Debian 11 to testing
+#> make figures          what the documents have of shim/core/figures.def
 #> make install          also uninstall, deb, dist, clean
 #> Variables: PREFIX DESTDIR LIBDIR CC, JEMALLOC=static|none, CUDA=1|0, BUILD=release|debug|asan|tsan, V=1 shows the commands.
 
@@ -209,6 +210,11 @@ $(B)/mtctl-$(1): $(filter $(B)/obj/ctl/ui/$(1)/%,$(subcommand_obj)) $(B)/obj/lib
 	mv -f $$@.new $$@
 endef
 $(foreach name,$(subcommands),$(eval $(call subcommand_rule,$(name))))
+
+# What docs/json.md, docs/metrics.md and docs/json.schema.json have of the table of figures.
+.PHONY: figures
+figures: $(B)/mtctl
+	$(PYTHON) scripts/generate/figures $< --update
 
 # ---- tests and benchmarks ----
 include tests/tests.mk

@@ -6,6 +6,7 @@
 #include "ctl/cmd/snapshot.h"
 #include "ctl/output/table.h"
 #include "ctl/output/text.h"
+#include "ctl/process/figures.h"
 
 /* Sizes of blocks range from 512 B to many GB. */
 static struct mt_short_text size(uint64_t bytes)
@@ -69,15 +70,10 @@ static void print_states(const struct mt_pool_snapshot_part *states)
 /* Kinds of memory whose blocks are not listed. */
 static void print_unlisted(const struct mt_stats_device *row)
 {
-	size_t count;
-	const struct mt_stats_file_field *fields = mt_stats_file_device_fields(&count);
-
-	for (size_t i = 0; i < count; i++) {
-		uint64_t bytes = mt_stats_file_value(row, &fields[i]);
-
-		if (bytes && mt_text_ends_with(fields[i].name, "_live_bytes"))
-			printf("not listed: %s, %s\n", mt_text_bytes(bytes).text, fields[i].help);
-	}
+	for (const struct mt_figure *figure = mt_figures(MT_FIGURES_DEVICE); figure->name; figure++)
+		if (mt_text_ends_with(figure->name, "_live_bytes") && mt_figure_value(figure, row))
+			printf("not listed: %s, %s\n", mt_figure_text(figure, row).text,
+			       figure->help);
 }
 
 static void print_device(const struct mt_pool_snapshot *snapshot, uint64_t device,

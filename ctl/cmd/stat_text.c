@@ -10,6 +10,7 @@
 #include "ctl/process/cleanup_story.h"
 #include "ctl/process/cgroup_file.h"
 #include "ctl/process/clock.h"
+#include "ctl/process/figures.h"
 #include "ctl/process/limit.h"
 #include "ctl/process/memory_parts.h"
 #include "ctl/process/smaps.h"
@@ -261,34 +262,25 @@ static void stat_print_pressure(const struct mt_stats_file *file)
 #define FIELD_NAME_MAX 64
 #define AGE_MIN_MS     100u
 
-/* Figures in the lines around the table. */
-static bool is_printed_elsewhere(const char *name)
+/* Figures in the lines around the table: what NVML and the driver say, which may be unknown. */
+static bool is_printed_elsewhere(const struct mt_figure *figure)
 {
-	static const char *const names[] = {"ordinal",       "free_bytes",    "total_bytes",
-					    "process_bytes", "process_known", "unattributed_bytes",
-					    "others_bytes",  "others_count",  "others_known",
-					    "nvml_age_ms"};
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (strcmp(name, names[i]) == 0)
-			return true;
-	return false;
+	return !mt_figure_is_always_known(figure) || mt_text_ends_with(figure->name, "_known") ||
+	       strcmp(figure->name, "ordinal") == 0;
 }
 
-static const struct mt_stats_file_field *find_field(const char *name)
+static const struct mt_figure *find_figure(const char *name)
 {
-	size_t count;
-	const struct mt_stats_file_field *fields = mt_stats_file_device_fields(&count);
+	const struct mt_figure *figure = mt_figures(MT_FIGURES_DEVICE);
 
-	for (size_t i = 0; i < count; i++)
-		if (strcmp(fields[i].name, name) == 0)
-			return &fields[i];
-	return NULL;
+	while (figure->name && strcmp(figure->name, name) != 0)
+		figure++;
+	return figure->name ? figure : NULL;
 }
 
 /* The peak of allocated_bytes is allocated_peak_bytes, that of pinned_live_bytes pinned_peak_bytes.
  * NULL: it has none. */
-static const struct mt_stats_file_field *peak_of(const char *name)
+static const struct mt_figure *peak_of(const char *name)
 {
 	char peak[FIELD_NAME_MAX];
 	const char *end = mt_text_ends_with(name, LIVE) ? LIVE : "_bytes";
@@ -297,33 +289,29 @@ static const struct mt_stats_file_field *peak_of(const char *name)
 	if (!mt_text_ends_with(name, "_bytes"))
 		return NULL;
 	snprintf(peak, sizeof(peak), "%.*s" PEAK, stem, name);
-	return find_field(peak);
+	return find_figure(peak);
 }
 
 static void add_row(struct mt_table *table, const struct mt_stats_device *device,
-		    const struct mt_stats_file_field *field)
+		    const struct mt_figure *figure)
 {
-	const struct mt_stats_file_field *peak = peak_of(field->name);
-	uint64_t now = mt_stats_file_value(device, field),
-		 highest = peak ? mt_stats_file_value(device, peak) : 0;
+	const struct mt_figure *peak = peak_of(figure->name);
 
 	/* A kind of memory that was never allocated. */
-	if (mt_text_ends_with(field->name, LIVE) && !now && !highest)
+	if (mt_text_ends_with(figure->name, LIVE) && !mt_figure_value(figure, device) &&
+	    !(peak && mt_figure_value(peak, device)))
 		return;
-	mt_table_add_row(table, field->name, mt_text_field(field->name, now).text,
-			 peak ? mt_text_field(peak->name, highest).text : "", field->help, NULL);
+	mt_table_add_row(table, figure->name, mt_figure_text(figure, device).text,
+			 peak ? mt_figure_text(peak, device).text : "", figure->help, NULL);
 }
 
 static void print_table(const struct mt_stats_device *device)
 {
 	struct mt_table *table = mt_table_new("<FIGURE|>NOW|>PEAK|<MEANING");
-	size_t count;
-	const struct mt_stats_file_field *fields = mt_stats_file_device_fields(&count);
 
-	for (size_t i = 0; i < count; i++)
-		if (!is_printed_elsewhere(fields[i].name) &&
-		    !mt_text_ends_with(fields[i].name, PEAK))
-			add_row(table, device, &fields[i]);
+	for (const struct mt_figure *figure = mt_figures(MT_FIGURES_DEVICE); figure->name; figure++)
+		if (!is_printed_elsewhere(figure) && !mt_text_ends_with(figure->name, PEAK))
+			add_row(table, device, figure);
 	mt_table_print(table);
 }
 
@@ -421,18 +409,13 @@ static void print_facts(const struct mt_stats_file *file)
 static void print_fields(const struct mt_stats_head *head)
 {
 	struct mt_table *table = mt_table_new("<FIGURE|>VALUE|<MEANING");
-	size_t count;
-	const struct mt_stats_file_field *fields = mt_stats_file_fields(&count);
 
-	for (size_t i = 0; i < count; i++) {
-		uint64_t value = mt_stats_file_value(&head->snapshot, &fields[i]);
-
-		/* GPU figures are shown only for a process that uses CUDA. */
-		if (strncmp(fields[i].name, "gpu_", 4) != 0 || mt_stats_file_uses_cuda(head))
-			mt_table_add_row(table, mt_text_field_name(fields[i].name).text,
-					 mt_text_field(fields[i].name, value).text, fields[i].help,
+	for (const struct mt_figure *figure = mt_figures(MT_FIGURES_PROCESS); figure->name;
+	     figure++)
+		if (mt_figure_applies(figure, mt_stats_file_uses_cuda(head)))
+			mt_table_add_row(table, mt_figure_title(figure).text,
+					 mt_figure_text(figure, &head->snapshot).text, figure->help,
 					 NULL);
-	}
 	putchar('\n');
 	mt_table_print(table);
 }

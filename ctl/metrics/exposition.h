@@ -2,7 +2,7 @@
  * 0.0.4, which node_exporter needs
  * (https://github.com/prometheus/OpenMetrics/blob/main/specification/OpenMetrics.md,
  * https://prometheus.io/docs/instrumenting/exposition_formats). A family without samples is not
- * written. For one thread. */
+ * written. Metrics have the names of the figures, in base units. For one thread. */
 #ifndef MT_CTL_METRICS_EXPOSITION_H
 #define MT_CTL_METRICS_EXPOSITION_H
 
@@ -10,7 +10,30 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "ctl/metrics/metric.h"
+#include "ctl/process/figures.h"
+
+enum mt_metric_type { MT_METRIC_GAUGE, MT_METRIC_COUNTER, MT_METRIC_INFO };
+
+struct mt_metric {
+	char name[64];   /* of the family */
+	char sample[72]; /* of its samples */
+	enum mt_metric_type type;
+	const char *unit;   /* "" for plain numbers */
+	const char *labels; /* for people: "pid, comm, rank" */
+	const char *help;
+	unsigned decimals; /* values are in units of 10^-decimals */
+};
+
+/* Returns "gauge", "counter" or "info". */
+const char *mt_metric_type(enum mt_metric_type type);
+
+/* Fills name, sample, type, unit, help and decimals from a figure, with a prefix such as "mtshim_".
+ * Names end with a base unit (bytes, seconds, ratio), whatever unit the figure has. The samples of
+ * counters end with _total, those of info metrics with _info. */
+void mt_metric_of_figure(const struct mt_figure *figure, const char *prefix, struct mt_metric *out);
+
+/* Fills out->sample from name and type. */
+void mt_metric_name_sample(struct mt_metric *out);
 
 enum mt_exposition_format { MT_EXPOSITION_OPENMETRICS, MT_EXPOSITION_TEXT };
 

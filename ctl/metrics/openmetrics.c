@@ -33,38 +33,10 @@ struct source {
 	void (*write)(struct mt_exposition *page, const struct source *source,
 		      const struct chosen *process);
 	bool always;
-	/* of a figure; NULL condition: it is always known */
-	const struct mt_stats_file_field *field, *condition;
+	const struct mt_figure *figure; /* NULL: none */
 };
 
-/* Figures that are known only while another one is not 0. */
-static const struct known {
-	const char *name, *condition;
-} snapshot_known[] =
-	{
-		{"pressure_used_bytes", "pressure_limit_bytes"},
-		{"pressure_limit_bytes", "pressure_limit_bytes"},
-		{"rss_limit_bytes", "rss_limit_bytes"},
-		{"gpu_process_bytes", "gpu_process_known"},
-		{"gpu_unattributed_bytes", "gpu_process_known"},
-		{"gpu_free_bytes", "gpu_total_bytes"},
-		{"gpu_total_bytes", "gpu_total_bytes"},
-		{"python_blocks_count", "python_blocks_count"},
-		{"framework_reserved_bytes", "framework_reserved_bytes"},
-		{"framework_allocated_bytes", "framework_reserved_bytes"},
-		{NULL, NULL},
-},
-  device_known[] = {
-	  {"process_bytes", "process_known"},
-	  {"unattributed_bytes", "process_known"},
-	  {"others_bytes", "others_known"},
-	  {"others_count", "others_known"},
-	  {"free_bytes", "total_bytes"},
-	  {"total_bytes", "total_bytes"},
-	  {NULL, NULL},
-};
-
-/* ---- families that are no fields ---- */
+/* ---- families that are no figures ---- */
 
 static void write_build(struct sample *sample)
 {
@@ -219,33 +191,27 @@ static const struct source fixed[] = {
 
 /* ---- figures ---- */
 
-static bool is_known(const struct source *source, const void *from)
-{
-	return !source->condition || mt_stats_file_value(from, source->condition);
-}
-
-static void write_field(struct mt_exposition *page, const struct source *source,
-			const struct chosen *process)
+static void write_figure(struct mt_exposition *page, const struct source *source,
+			 const struct chosen *process)
 {
 	const struct mt_stats_snapshot *from = &process->entry->head.snapshot;
-	bool is_of_gpu = strncmp(source->field->name, "gpu_", 4) == 0;
 
-	if ((process->entry->uses_cuda || !is_of_gpu) && is_known(source, from))
-		mt_exposition_sample(page, &process->labels,
-				     mt_stats_file_value(from, source->field));
+	if (mt_figure_applies(source->figure, process->entry->uses_cuda) &&
+	    mt_figure_is_known(source->figure, from))
+		mt_exposition_sample(page, &process->labels, mt_figure_value(source->figure, from));
 }
 
-/* source->field is NULL for the info metric. */
+/* source->figure is NULL for the info metric. */
 static void write_device(struct mt_exposition *page, const struct source *source,
 			 const struct mt_stats_device *device, const struct mt_labels *process)
 {
 	struct mt_labels labels = *process;
 
 	mt_labels_add_number(&labels, "device", device->ordinal);
-	if (source->field) {
-		if (is_known(source, device))
+	if (source->figure) {
+		if (mt_figure_is_known(source->figure, device))
 			mt_exposition_sample(page, &labels,
-					     mt_stats_file_value(device, source->field));
+					     mt_figure_value(source->figure, device));
 		return;
 	}
 	mt_labels_add(&labels, "pci", device->pci);
@@ -274,6 +240,11 @@ static void write_devices(struct mt_exposition *page, const struct source *sourc
 			write_device(page, source, &devices[i], &process->labels);
 }
 
+/* more than all families */
+#define SOURCES_MAX                                                                                \
+	(sizeof(struct mt_stats_snapshot) / sizeof(uint64_t) +                                     \
+	 sizeof(struct mt_stats_device) / sizeof(uint64_t) + sizeof(fixed) / sizeof(fixed[0]))
+
 static const struct source device_info = {
 	.metric = {.name = "mtshim_device",
 		   .type = MT_METRIC_INFO,
@@ -287,56 +258,38 @@ static const struct source device_info = {
 
 /* ---- all of them ---- */
 
-static const struct mt_stats_file_field *find_field(const struct mt_stats_file_field *fields,
-						    const char *name)
+static size_t add_figures(struct source *list, enum mt_figure_list figures)
 {
-	while (strcmp(fields->name, name) != 0)
-		fields++;
-	return fields;
-}
+	bool of_devices = figures == MT_FIGURES_DEVICE;
+	size_t count = 0;
 
-static void add_fields(struct source *list, size_t *count, bool of_devices)
-{
-	size_t fields_count;
-	const struct mt_stats_file_field *fields =
-		of_devices ? mt_stats_file_device_fields(&fields_count)
-			   : mt_stats_file_fields(&fields_count);
-
-	for (size_t i = 0; i < fields_count; i++) {
-		struct source *source = &list[*count];
-		const struct known *known = of_devices ? device_known : snapshot_known;
+	for (const struct mt_figure *figure = mt_figures(figures); figure->name; figure++) {
+		struct source *source = &list[count];
 
 		/* rss_bytes is written as the kernel has it; the ordinal is a label */
-		if (strcmp(fields[i].name, of_devices ? "ordinal" : "rss_bytes") == 0)
+		if (strcmp(figure->name, of_devices ? "ordinal" : "rss_bytes") == 0)
 			continue;
-		mt_metric_of_field(&fields[i], of_devices ? "mtshim_device_" : "mtshim_",
-				   &source->metric);
+		*source = (struct source){.write = of_devices ? write_devices : write_figure,
+					  .always = of_devices,
+					  .figure = figure};
+		mt_metric_of_figure(figure, of_devices ? "mtshim_device_" : "mtshim_",
+				    &source->metric);
 		source->metric.labels = of_devices ? DEVICE : PROCESS;
-		source->write = of_devices ? write_devices : write_field;
-		source->always = of_devices;
-		source->field = &fields[i];
-		while (known->name && strcmp(known->name, fields[i].name) != 0)
-			known++;
-		source->condition = known->name ? find_field(fields, known->condition) : NULL;
-		++*count;
+		count++;
 	}
+	return count;
 }
 
 /* Lists all families. The caller frees. */
 static struct source *list_sources(size_t *out_count)
 {
-	const size_t fixed_count = sizeof(fixed) / sizeof(fixed[0]);
-	size_t fields, device_fields, count = fixed_count;
-	struct source *list;
+	size_t count = sizeof(fixed) / sizeof(fixed[0]);
+	struct source *list = mt_error_check_memory(calloc(SOURCES_MAX, sizeof(*list)));
 
-	(void)mt_stats_file_fields(&fields);
-	(void)mt_stats_file_device_fields(&device_fields);
-	list = mt_error_check_memory(
-		calloc(fixed_count + fields + 1 + device_fields, sizeof(*list)));
 	memcpy(list, fixed, sizeof(fixed));
-	add_fields(list, &count, false);
+	count += add_figures(list + count, MT_FIGURES_PROCESS);
 	list[count++] = device_info;
-	add_fields(list, &count, true);
+	count += add_figures(list + count, MT_FIGURES_DEVICE);
 	for (size_t i = 0; i < count; i++) {
 		mt_metric_name_sample(&list[i].metric);
 		list[i].metric.unit = list[i].metric.unit ? list[i].metric.unit : "";

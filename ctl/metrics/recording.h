@@ -18,19 +18,19 @@
 #define MT_RECORDING_MARKS_MAX     ((size_t)1 << 20)
 #define MT_RECORDING_PROCESSES_MAX 4096u
 
-/* Names in a recording, and those in the samples of the ring. */
+/* The figures of core/figures.def that are read. */
 #define MT_RECORDING_FIGURES(X)                                                                    \
-	X(RSS, "rss_bytes", "rss_bytes")                                                           \
-	X(ANON, "rss_anon_bytes", "anon_bytes")                                                    \
-	X(LIVE, "heap_live_bytes", "live_bytes")                                                   \
-	X(DIRTY, "heap_dirty_bytes", "dirty_bytes")                                                \
-	X(IDLE, "heap_idle_bytes", "idle_bytes")                                                   \
-	X(SHMEM, "rss_shmem_bytes", "shmem_bytes")                                                 \
-	X(GPU_ALLOCATED, "gpu_allocated_bytes", "gpu_allocated_bytes")                             \
-	X(GPU_RESERVED, "gpu_reserved_bytes", "gpu_reserved_bytes")
+	X(RSS, rss_bytes)                                                                          \
+	X(ANON, rss_anon_bytes)                                                                    \
+	X(LIVE, heap_live_bytes)                                                                   \
+	X(DIRTY, heap_dirty_bytes)                                                                 \
+	X(IDLE, heap_idle_bytes)                                                                   \
+	X(SHMEM, rss_shmem_bytes)                                                                  \
+	X(GPU_ALLOCATED, gpu_allocated_bytes)                                                      \
+	X(GPU_RESERVED, gpu_reserved_bytes)
 
 enum mt_recording_figure {
-#define X(name, text, ring_text) MT_RECORDING_##name,
+#define X(name, figure) MT_RECORDING_##name,
 	MT_RECORDING_FIGURES(X) MT_RECORDING_FIGURES_COUNT
 #undef X
 };

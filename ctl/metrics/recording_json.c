@@ -4,6 +4,7 @@
 
 #include "ctl/metrics/recorder.h"
 #include "ctl/metrics/recording.h"
+#include "ctl/process/figures.h"
 #include "ctl/process/stats_json.h"
 
 #define BYTES_MAX (UINT64_C(1) << 60)
@@ -71,12 +72,20 @@ static const char *cleanup_word(uint64_t level)
 
 /* ---- parts of both kinds of file ---- */
 
+/* The name of a figure in the samples of the ring; one that they do not have is in no object. */
+static const char *name_in_ring(const char *name)
+{
+	const struct mt_figure *figure = mt_figures(MT_FIGURES_SAMPLE);
+
+	while (figure->name && strcmp(figure->label, name) != 0)
+		figure++;
+	return figure->name ? figure->name : "";
+}
+
 static bool read_sample(const json_t *object, bool ring, struct mt_recording_sample *out)
 {
-	static const struct {
-		const char *name, *ring_name;
-	} figures[] = {
-#define X(name, text, ring_text) {text, ring_text},
+	static const char *const names[] = {
+#define X(name, figure) #figure,
 		MT_RECORDING_FIGURES(X)
 #undef X
 	};
@@ -85,7 +94,7 @@ static bool read_sample(const json_t *object, bool ring, struct mt_recording_sam
 		return false;
 	for (size_t i = 0; i < MT_RECORDING_FIGURES_COUNT; i++) {
 		out->bytes[i] = MT_RECORDING_UNKNOWN;
-		if (!get(object, ring ? figures[i].ring_name : figures[i].name, BYTES_MAX,
+		if (!get(object, ring ? name_in_ring(names[i]) : names[i], BYTES_MAX,
 			 &out->bytes[i]))
 			return false;
 	}

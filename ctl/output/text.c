@@ -134,38 +134,6 @@ struct mt_short_text mt_text_clock(uint64_t realtime_ns)
 	return result;
 }
 
-struct mt_short_text mt_text_field(const char *name, uint64_t value)
-{
-	struct mt_short_text result;
-
-	if (mt_text_ends_with(name, "_bytes"))
-		return mt_text_bytes(value);
-	if (mt_text_ends_with(name, "_ns"))
-		return mt_text_ns(value);
-	if (mt_text_ends_with(name, "_count"))
-		return mt_text_count(value);
-	if (mt_text_ends_with(name, "_ms"))
-		snprintf(result.text, sizeof(result.text), "%.40s ms", mt_text_count(value).text);
-	else if (mt_text_ends_with(name, "_ratio_thousandths"))
-		snprintf(result.text, sizeof(result.text), "%.1f %%", (double)value / 10);
-	else if (mt_text_ends_with(name, THOUSANDTHS))
-		snprintf(result.text, sizeof(result.text), "%.3f", (double)value / 1000);
-	else
-		snprintf(result.text, sizeof(result.text), "%" PRIu64, value);
-	return result;
-}
-
-struct mt_short_text mt_text_field_name(const char *name)
-{
-	struct mt_short_text result;
-	size_t length = strlen(name);
-
-	if (mt_text_ends_with(name, THOUSANDTHS))
-		length -= sizeof(THOUSANDTHS) - 1;
-	snprintf(result.text, sizeof(result.text), "%.*s", (int)length, name);
-	return result;
-}
-
 void mt_text_clean(char *text, size_t text_bytes)
 {
 	size_t i;

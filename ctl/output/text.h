@@ -25,14 +25,6 @@ struct mt_short_text mt_text_count(uint64_t count); /* "1,234,567" */
 struct mt_short_text mt_text_counted(uint64_t count, const char *one, const char *more);
 struct mt_short_text mt_text_clock(uint64_t realtime_ns); /* local time, "14:03:21.250" */
 
-/* Returns a value in the unit that its name ends with: _bytes _ns _ms _count _thousandths. Any
- * other name: a plain number. */
-struct mt_short_text mt_text_field(const char *name, uint64_t value);
-
-/* Returns the name under which a figure is shown, in text and in JSON: without _thousandths, since
- * it is shown as a fraction. */
-struct mt_short_text mt_text_field_name(const char *name);
-
 /* Replaces each byte that is not printable ASCII with "?", and ends the text with a NUL, so that
  * text of a process is safe for a terminal and for JSON. */
 void mt_text_clean(char *text, size_t text_bytes);

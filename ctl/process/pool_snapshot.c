@@ -11,6 +11,7 @@
 #include "ctl/output/json.h"
 #include "ctl/output/text.h"
 #include "ctl/process/control_file.h"
+#include "ctl/process/figures.h"
 #include "ctl/process/stats_dir.h"
 
 #define TIMEOUT_MS 30000u
@@ -262,13 +263,10 @@ static json_t *small_part_json(const struct mt_pool_snapshot_part *part)
 static json_t *unlisted_json(const struct mt_stats_device *row)
 {
 	json_t *object = json_object();
-	size_t count;
-	const struct mt_stats_file_field *fields = mt_stats_file_device_fields(&count);
 
-	for (size_t i = 0; i < count; i++)
-		if (mt_text_ends_with(fields[i].name, "_live_bytes"))
-			mt_json_set_u64(object, fields[i].name,
-					mt_stats_file_value(row, &fields[i]));
+	for (const struct mt_figure *figure = mt_figures(MT_FIGURES_DEVICE); figure->name; figure++)
+		if (mt_text_ends_with(figure->name, "_live_bytes"))
+			mt_json_set_u64(object, figure->name, mt_figure_value(figure, row));
 	return object;
 }
 

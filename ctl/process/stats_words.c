@@ -165,55 +165,6 @@ struct mt_short_text mt_stats_word_pressure(const struct mt_stats_cleanup *clean
 	return text;
 }
 
-/* ---- what is known ---- */
-
-bool mt_stats_knows_field(const struct mt_stats_snapshot *now, const char *name)
-{
-	/* a figure is known where the other one is not 0 */
-	const struct {
-		const char *name;
-		uint64_t known;
-	} rules[] = {
-		{"pressure_used_bytes", now->pressure_limit_bytes},
-		{"pressure_limit_bytes", now->pressure_limit_bytes},
-		{"gpu_process_bytes", now->gpu_process_known},
-		{"gpu_unattributed_bytes", now->gpu_process_known},
-		{"gpu_free_bytes", now->gpu_total_bytes},
-		{"gpu_total_bytes", now->gpu_total_bytes},
-		{"python_blocks_count", now->python_blocks_count},
-		{"framework_reserved_bytes", now->framework_reserved_bytes},
-		{"framework_allocated_bytes", now->framework_reserved_bytes},
-		{"gc_rounds_step", now->gc_rounds_step},
-		{"rss_limit_bytes", now->rss_limit_bytes},
-	};
-
-	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
-		if (strcmp(rules[i].name, name) == 0)
-			return rules[i].known != 0;
-	return true;
-}
-
-bool mt_stats_knows_device_field(const struct mt_stats_device *device, const char *name)
-{
-	const struct {
-		const char *name;
-		uint64_t known;
-	} rules[] = {
-		{"free_bytes", device->free_bytes},
-		{"total_bytes", device->total_bytes},
-		{"process_bytes", device->process_known},
-		{"unattributed_bytes", device->process_known},
-		{"others_bytes", device->others_known},
-		{"others_count", device->others_known},
-		{"nvml_age_ms", device->process_known | device->others_known},
-	};
-
-	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
-		if (strcmp(rules[i].name, name) == 0)
-			return rules[i].known != 0;
-	return true;
-}
-
 /* ---- the profile ---- */
 
 const char *mt_stats_why_no_profile(const struct mt_stats_head *head)

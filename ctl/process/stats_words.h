@@ -49,11 +49,6 @@ double mt_stats_percent(uint64_t used_bytes, uint64_t limit_bytes);
  * cleanup. */
 struct mt_short_text mt_stats_word_pressure(const struct mt_stats_cleanup *cleanup);
 
-/* Return whether a figure of a snapshot or a device is known. 0 in the file may stand for
- * "unknown", "none" or "not set": JSON has null then. */
-bool mt_stats_knows_field(const struct mt_stats_snapshot *now, const char *name);
-bool mt_stats_knows_device_field(const struct mt_stats_device *device, const char *name);
-
 /* Returns why the process cannot write a heap profile, as a sentence with advice; NULL where it
  * can. */
 const char *mt_stats_why_no_profile(const struct mt_stats_head *head);

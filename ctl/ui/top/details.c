@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ctl/process/cleanup_story.h"
+#include "ctl/process/figures.h"
 #include "ctl/process/setting.h"
 #include "ctl/process/target.h"
 #include "ctl/ui/top/compact_number.h"
@@ -64,20 +65,15 @@ static void add_facts(struct mt_top_page *page, const struct mt_stats_file *file
 
 static void fill_figures(struct mt_top_page *page, const struct mt_stats_file *file)
 {
-	size_t count;
-	const struct mt_stats_file_field *fields = mt_stats_file_fields(&count);
-
 	add_facts(page, file);
 	mt_top_page_add(page, MT_STYLE_HEADING, " %-26s %14s  %s", "FIGURE", "VALUE", "MEANING");
-	for (size_t i = 0; i < count; i++)
-		if (strncmp(fields[i].name, "gpu_", 4) != 0 || mt_stats_file_uses_cuda(&file->head))
-			mt_top_page_add(
-				page, MT_STYLE_PLAIN, " %-26s %14s  %s",
-				mt_text_field_name(fields[i].name).text,
-				mt_text_field(fields[i].name,
-					      mt_stats_file_value(&file->head.snapshot, &fields[i]))
-					.text,
-				fields[i].help);
+	for (const struct mt_figure *figure = mt_figures(MT_FIGURES_PROCESS); figure->name;
+	     figure++)
+		if (mt_figure_applies(figure, mt_stats_file_uses_cuda(&file->head)))
+			mt_top_page_add(page, MT_STYLE_PLAIN, " %-26s %14s  %s",
+					mt_figure_title(figure).text,
+					mt_figure_text(figure, &file->head.snapshot).text,
+					figure->help);
 }
 
 /* ---- cleanups ---- */
@@ -172,17 +168,11 @@ static void fill_settings(struct mt_top_page *page, const struct mt_stats_file *
 /* Values of 0 are left out: there are four dozen. */
 static void add_figures(struct mt_top_page *page, const struct mt_stats_device *device)
 {
-	size_t count;
-	const struct mt_stats_file_field *fields = mt_stats_file_device_fields(&count);
-
-	for (size_t i = 0; i < count; i++) {
-		uint64_t value = mt_stats_file_value(device, &fields[i]);
-
-		if (value && strcmp(fields[i].name, "ordinal") != 0 &&
-		    !mt_text_ends_with(fields[i].name, "_known"))
-			mt_top_page_add(page, MT_STYLE_PLAIN, " %-26s %14s  %s", fields[i].name,
-					mt_text_field(fields[i].name, value).text, fields[i].help);
-	}
+	for (const struct mt_figure *figure = mt_figures(MT_FIGURES_DEVICE); figure->name; figure++)
+		if (mt_figure_value(figure, device) && strcmp(figure->name, "ordinal") != 0 &&
+		    !mt_text_ends_with(figure->name, "_known"))
+			mt_top_page_add(page, MT_STYLE_PLAIN, " %-26s %14s  %s", figure->name,
+					mt_figure_text(figure, device).text, figure->help);
 }
 
 static void add_device(struct mt_top_page *page, const struct mt_stats_device *device)

@@ -1,0 +1,184 @@
+#include "ctl/process/figures.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ctl/output/json.h"
+
+/* of known_offset */
+#define ALWAYS SIZE_MAX
+#define APART  (SIZE_MAX - 1)
+
+#define THOUSANDTHS "_thousandths"
+
+/* For each list a struct with the members of that in the file at the same offsets. The names in the
+ * column `known` are members, too. */
+#define PSEUDO_MEMBERS uint64_t always, apart;
+
+#define X(name, kind, known, recorded, help) uint64_t name;
+struct snapshot_known {
+	MT_STATS_FIELDS(X) PSEUDO_MEMBERS
+};
+struct device_known {
+	MT_DEVICE_FIELDS(X) PSEUDO_MEMBERS
+};
+#undef X
+#define X(bits, name, known, help) uint##bits##_t name;
+struct cleanup_known {
+	MT_CLEANUP_FIELDS(X) PSEUDO_MEMBERS
+};
+#undef X
+#define X(bits, name, known, label, help) uint##bits##_t name;
+struct oom_known {
+	MT_OOM_FIELDS(X) PSEUDO_MEMBERS
+};
+struct limit_report_known {
+	MT_LIMIT_REPORT_FIELDS(X) PSEUDO_MEMBERS
+};
+#undef X
+
+#define KNOWN_OFFSET(type, known)                                                                  \
+	offsetof(struct type, known) == offsetof(struct type, always) ? ALWAYS                     \
+	: offsetof(struct type, known) == offsetof(struct type, apart)                             \
+		? APART                                                                            \
+		: offsetof(struct type, known)
+/* list##_known and mt_stats_##list are the structs; the rest are further members. */
+#define ROW(list, figure, known, text, ...)                                                        \
+	{.name = #figure,                                                                          \
+	 .help = text,                                                                             \
+	 .offset = offsetof(struct mt_stats_##list, figure),                                       \
+	 .known_offset = KNOWN_OFFSET(list##_known, known),                                        \
+	 .known_bytes = sizeof(((struct list##_known *)NULL)->known),                              \
+	 __VA_ARGS__},
+
+enum { KIND_gauge, KIND_counter, KIND_flag };
+
+#define X(name, kind, known, from, help)                                                           \
+	ROW(snapshot, name, known, help, .recorded = #from,                                        \
+	    .is_counter = KIND_##kind == KIND_counter)
+static const struct mt_figure process_figures[] = {MT_STATS_FIELDS(X){0}};
+#undef X
+#define X(name, kind, known, from, help)                                                           \
+	ROW(device, name, known, help, .recorded = #from, .is_counter = KIND_##kind == KIND_counter)
+static const struct mt_figure device_figures[] = {MT_DEVICE_FIELDS(X){0}};
+#undef X
+#define X(field, figure)                                                                           \
+	{.name = #field,                                                                           \
+	 .label = #figure,                                                                         \
+	 .offset = offsetof(struct mt_stats_sample, field),                                        \
+	 .known_offset = ALWAYS},
+static const struct mt_figure sample_figures[] = {X(time_ns, ) MT_SAMPLE_FIELDS(X){0}};
+#undef X
+#define X(bits, name, known, help) ROW(cleanup, name, known, help, .label = "")
+static const struct mt_figure cleanup_figures[] = {MT_CLEANUP_FIELDS(X){0}};
+#undef X
+#define X(bits, name, known, words, help) ROW(oom, name, known, help, .label = words)
+static const struct mt_figure oom_figures[] = {MT_OOM_FIELDS(X){0}};
+#undef X
+#define X(bits, name, known, words, help) ROW(limit_report, name, known, help, .label = words)
+static const struct mt_figure limit_report_figures[] = {MT_LIMIT_REPORT_FIELDS(X){0}};
+#undef X
+
+const struct mt_figure *mt_figures(enum mt_figure_list list)
+{
+	static const struct mt_figure *const lists[MT_FIGURE_LISTS] = {
+		[MT_FIGURES_PROCESS] = process_figures,
+		[MT_FIGURES_DEVICE] = device_figures,
+		[MT_FIGURES_SAMPLE] = sample_figures,
+		[MT_FIGURES_CLEANUP] = cleanup_figures,
+		[MT_FIGURES_OOM] = oom_figures,
+		[MT_FIGURES_LIMIT_REPORT] = limit_report_figures};
+
+	return lists[list];
+}
+
+uint64_t mt_figure_value(const struct mt_figure *figure, const void *from)
+{
+	uint64_t value;
+
+	memcpy(&value, (const char *)from + figure->offset, sizeof(value));
+	return value;
+}
+
+bool mt_figure_is_known(const struct mt_figure *figure, const void *from)
+{
+	uint64_t known = 0;
+
+	if (figure->known_offset == ALWAYS)
+		return true;
+	if (figure->known_offset != APART)
+		memcpy(&known, (const char *)from + figure->known_offset, figure->known_bytes);
+	return known != 0;
+}
+
+bool mt_figure_is_always_known(const struct mt_figure *figure)
+{
+	return figure->known_offset == ALWAYS;
+}
+
+bool mt_figure_applies(const struct mt_figure *figure, bool uses_cuda)
+{
+	return uses_cuda || strncmp(figure->name, "gpu_", 4) != 0;
+}
+
+struct mt_short_text mt_figure_text(const struct mt_figure *figure, const void *from)
+{
+	struct mt_short_text result = {"-"};
+	uint64_t value = mt_figure_value(figure, from);
+
+	if (!mt_figure_is_known(figure, from))
+		return result;
+	if (mt_text_ends_with(figure->name, "_bytes"))
+		return mt_text_bytes(value);
+	if (mt_text_ends_with(figure->name, "_ns"))
+		return mt_text_ns(value);
+	if (mt_text_ends_with(figure->name, "_count"))
+		return mt_text_count(value);
+	if (mt_text_ends_with(figure->name, "_ms"))
+		snprintf(result.text, sizeof(result.text), "%.40s ms", mt_text_count(value).text);
+	else if (mt_text_ends_with(figure->name, "_ratio" THOUSANDTHS))
+		snprintf(result.text, sizeof(result.text), "%.1f %%", (double)value / 10);
+	else if (mt_text_ends_with(figure->name, THOUSANDTHS))
+		snprintf(result.text, sizeof(result.text), "%.3f", (double)value / 1000);
+	else
+		snprintf(result.text, sizeof(result.text), "%" PRIu64, value);
+	return result;
+}
+
+struct mt_short_text mt_figure_title(const struct mt_figure *figure)
+{
+	struct mt_short_text result;
+	size_t length = strlen(figure->name);
+
+	if (mt_text_ends_with(figure->name, THOUSANDTHS))
+		length -= sizeof(THOUSANDTHS) - 1;
+	snprintf(result.text, sizeof(result.text), "%.*s", (int)length, figure->name);
+	return result;
+}
+
+static json_t *value_json(const struct mt_figure *figure, const void *from)
+{
+	uint64_t value = mt_figure_value(figure, from);
+
+	if (!mt_figure_is_known(figure, from))
+		return json_null();
+	return mt_text_ends_with(figure->name, THOUSANDTHS) ? json_real((double)value / 1000)
+							    : mt_json_u64(value);
+}
+
+void mt_figures_set_json(json_t *object, enum mt_figure_list list, const void *from)
+{
+	for (const struct mt_figure *figure = mt_figures(list); figure->name; figure++)
+		if (figure->known_offset != APART)
+			mt_json_set(object, mt_figure_title(figure).text, value_json(figure, from));
+}
+
+void mt_figures_set_recorded(json_t *object, enum mt_figure_list list, const void *from,
+			     bool uses_cuda)
+{
+	for (const struct mt_figure *figure = mt_figures(list); figure->name; figure++)
+		if (strcmp(figure->recorded, "shim") == 0 && mt_figure_is_known(figure, from) &&
+		    mt_figure_applies(figure, uses_cuda))
+			mt_json_set_u64(object, figure->name, mt_figure_value(figure, from));
+}
