@@ -8,17 +8,6 @@
 #include "ctl/output/text.h"
 #include "ctl/process/process_name.h"
 
-/* What a column needs. */
-enum {
-	ANY = 1u << 0,
-	MEMORY = 1u << 1, /* smaps could be read */
-	FORK = 1u << 2,
-	SHM = 1u << 3,
-	SWAP = 1u << 4,
-	HEAP = 1u << 5, /* awake */
-	GPU = 1u << 6,
-};
-
 static unsigned flag(unsigned which, bool is_set)
 {
 	return is_set ? which : 0;
@@ -26,54 +15,26 @@ static unsigned flag(unsigned which, bool is_set)
 
 static unsigned flags_of_tree(const struct mt_process_tree *tree)
 {
-	return ANY | flag(FORK, tree->forks_count) | flag(SHM, tree->sums.shm_bytes) |
-	       flag(SWAP, tree->sums.swap_bytes) | flag(HEAP, tree->awake_count) |
-	       flag(GPU, tree->uses_cuda);
+	return MT_SUM_any | flag(MT_SUM_fork, tree->forks_count) |
+	       flag(MT_SUM_shm, tree->sums.shm_bytes) | flag(MT_SUM_swap, tree->sums.swap_bytes) |
+	       flag(MT_SUM_heap, tree->awake_count) | flag(MT_SUM_gpu, tree->uses_cuda);
 }
 
 static unsigned flags_of_member(const struct mt_member *member)
 {
-	return ANY | flag(MEMORY, member->memory_known) | flag(FORK, member->fork.is_fork) |
-	       flag(HEAP, mt_member_is_awake(member)) | flag(GPU, member->uses_cuda);
-}
-
-#define COLUMN(heading, in_tree, in_member, name)                                                  \
-	{                                                                                          \
-		heading, in_tree, in_member, offsetof(struct mt_process_tree_sums, name)           \
-	}
-static const struct column {
-	const char *heading;
-	unsigned in_tree, in_member; /* flags that show the column, and that fill in the cell */
-	size_t offset;               /* within struct mt_process_tree_sums */
-} columns[] = {
-	COLUMN(">RSS", ANY, ANY, rss_bytes),
-	COLUMN(">PSS", ANY, MEMORY, pss_bytes),
-	COLUMN(">PRIVATE", ANY, MEMORY, private_bytes),
-	COLUMN(">SHARED", FORK, FORK, shared_bytes),
-	COLUMN(">COPIED", FORK, FORK, copied_bytes),
-	COLUMN(">SHM", SHM, MEMORY, shm_bytes),
-	COLUMN(">SWAP", SWAP, MEMORY, swap_bytes),
-	COLUMN(">LIVE", HEAP, HEAP, heap_live_bytes),
-	COLUMN(">REUSABLE", HEAP, HEAP, heap_dirty_bytes),
-	COLUMN(">GPU", GPU, GPU, gpu_bytes),
-};
-#define COLUMNS_COUNT (sizeof(columns) / sizeof(columns[0]))
-
-static uint64_t value_of(const struct mt_process_tree_sums *sums, const struct column *column)
-{
-	return *(const uint64_t *)(const void *)((const char *)sums + column->offset);
+	return MT_SUM_any | flag(MT_SUM_memory, member->memory_known) |
+	       flag(MT_SUM_fork, member->fork.is_fork) |
+	       flag(MT_SUM_heap, mt_member_is_awake(member)) | flag(MT_SUM_gpu, member->uses_cuda);
 }
 
 static void add_figures(struct mt_table *table, const struct mt_process_tree *tree,
 			const struct mt_process_tree_sums *sums, const struct mt_member *member)
 {
-	for (size_t i = 0; i < COLUMNS_COUNT; i++) {
-		if (!(columns[i].in_tree & flags_of_tree(tree)))
-			continue;
-		mt_table_add_bytes(table,
-				   !member || (columns[i].in_member & flags_of_member(member)),
-				   value_of(sums, &columns[i]));
-	}
+	for (const struct mt_tree_figure *figure = mt_tree_figures(); figure->key; figure++)
+		if (figure->column & flags_of_tree(tree))
+			mt_table_add_bytes(table,
+					   !member || (figure->cell & flags_of_member(member)),
+					   mt_tree_figure_value(figure, sums));
 }
 
 static void add_member(struct mt_table *table, const struct mt_process_tree *tree,
@@ -112,15 +73,18 @@ static void print_meaning(const struct mt_process_tree *tree)
 static void print_text(const struct mt_process_tree *tree)
 {
 	struct mt_table *table;
+	char heading[16];
 
 	if (!tree->count) {
 		puts("no process carries the shim; `mtctl run -- program...` starts one");
 		return;
 	}
 	table = mt_table_new(">PID|<STATE");
-	for (size_t i = 0; i < COLUMNS_COUNT; i++)
-		if ((columns[i].in_tree & flags_of_tree(tree)))
-			mt_table_add_columns(table, columns[i].heading);
+	for (const struct mt_tree_figure *figure = mt_tree_figures(); figure->key; figure++)
+		if (figure->column & flags_of_tree(tree)) {
+			snprintf(heading, sizeof(heading), ">%s", figure->heading);
+			mt_table_add_columns(table, heading);
+		}
 	mt_table_add_columns(table, "<COMMAND");
 	for (size_t i = 0; i < tree->count; i++)
 		add_member(table, tree, &tree->list[i]);
@@ -133,30 +97,14 @@ static void print_text(const struct mt_process_tree *tree)
 
 /* ---- JSON ---- */
 
-static json_t *sums_json(const struct mt_process_tree_sums *sums, unsigned known)
-{
-	json_t *object = json_object();
-
-	mt_json_set_u64(object, "rss_bytes", sums->rss_bytes);
-	mt_json_set_u64_if(object, "pss_bytes", known & MEMORY, sums->pss_bytes);
-	mt_json_set_u64_if(object, "private_bytes", known & MEMORY, sums->private_bytes);
-	mt_json_set_u64_if(object, "shm_bytes", known & MEMORY, sums->shm_bytes);
-	mt_json_set_u64_if(object, "file_bytes", known & MEMORY, sums->file_bytes);
-	mt_json_set_u64_if(object, "swap_bytes", known & MEMORY, sums->swap_bytes);
-	mt_json_set_u64_if(object, "cow_shared_bytes", known & FORK, sums->shared_bytes);
-	mt_json_set_u64_if(object, "cow_copied_bytes", known & FORK, sums->copied_bytes);
-	mt_json_set_u64_if(object, "heap_live_bytes", known & HEAP, sums->heap_live_bytes);
-	mt_json_set_u64_if(object, "heap_idle_bytes", known & HEAP, sums->heap_idle_bytes);
-	mt_json_set_u64_if(object, "heap_dirty_bytes", known & HEAP, sums->heap_dirty_bytes);
-	mt_json_set_u64_if(object, "gpu_bytes", known & GPU, sums->gpu_bytes);
-	return object;
-}
-
 json_t *mt_process_tree_sums_json(const struct mt_process_tree *tree)
 {
 	bool copies = tree->detail == MT_PROCESS_TREE_MAPPINGS;
-	json_t *object = sums_json(&tree->sums, MEMORY | HEAP | GPU | flag(FORK, copies));
+	json_t *object = json_object();
 
+	mt_tree_sums_set_json(object, &tree->sums,
+			      MT_SUM_memory | MT_SUM_heap | MT_SUM_gpu | flag(MT_SUM_fork, copies),
+			      false);
 	mt_json_set_u64(object, "processes_count", tree->count);
 	mt_json_set_u64_if(object, "forks_count", copies, tree->forks_count);
 	mt_json_set_u64(object, "unknown_count", tree->unknown_count);
@@ -167,10 +115,10 @@ static json_t *member_json(const struct mt_process_tree *tree, const struct mt_m
 {
 	const struct mt_process *process = &member->process;
 	struct mt_process_tree_sums sums;
-	json_t *object;
+	json_t *object = json_object();
 
 	mt_process_tree_member_sums(member, &sums);
-	object = sums_json(&sums, flags_of_member(member));
+	mt_tree_sums_set_json(object, &sums, flags_of_member(member), false);
 	mt_json_set_u64(object, "pid", (uint64_t)process->pid);
 	mt_json_set_u64(object, "ppid", (uint64_t)process->parent);
 	mt_json_set_u64_if(object, "parent", member->parent != MT_ANCESTRY_NONE,

@@ -13,9 +13,9 @@
 #include <jansson.h>
 
 #include "ctl/process/process.h"
-#include "ctl/process/memory_parts.h"
 #include "ctl/process/stats_file.h"
 #include "ctl/process/ancestry.h"
+#include "ctl/process/tree_sums.h"
 
 /* MT_PROCESS_UNRESPONSIVE: a read of its maps did not return in time, or the processes of its user
  * have together used up their time. It may be without the shim. */
@@ -25,12 +25,6 @@ enum mt_process_state {
 	MT_PROCESS_REFUSED,
 	MT_PROCESS_UNRESPONSIVE,
 	MT_PROCESS_STATES_COUNT
-};
-
-struct mt_process_list_sums {
-	uint64_t rss_bytes; /* pages that processes share are counted in each */
-	uint64_t live_bytes, idle_bytes, dirty_bytes, gpu_bytes;
-	struct mt_memory_parts parts; /* of rss_bytes; all of it other where nothing is known */
 };
 
 struct mt_process_list_entry {
@@ -49,8 +43,8 @@ struct mt_process_list_entry {
 	 */
 	bool is_outdated;
 	bool is_near;                     /* its file is in the directory that mtctl tries first */
-	struct mt_process_list_sums own;  /* 0 for what is not known */
-	struct mt_process_list_sums tree; /* its own and that of all shimmed ones below it */
+	struct mt_process_tree_sums own;  /* 0 for what is not known */
+	struct mt_process_tree_sums tree; /* its own and that of all shimmed ones below it */
 };
 
 struct mt_process_list {
@@ -65,7 +59,7 @@ struct mt_process_list {
 	size_t all_count;
 	size_t denied_count;       /* that root may not look into, without CAP_SYS_PTRACE */
 	bool uses_cuda, has_ranks; /* any of them */
-	struct mt_process_list_sums total;
+	struct mt_process_tree_sums total;
 };
 
 /* SHOWN: where mtctl has an MT_DIR, only the processes of that directory (mt_stats_dir_is_shown).

@@ -127,20 +127,15 @@ void mt_process_tree_member_sums(const struct mt_member *member, struct mt_proce
 {
 	const struct mt_smaps_sizes *sizes = &member->smaps.total;
 
-	*out = (struct mt_process_tree_sums){
-		.rss_bytes = sizes->rss_bytes,
-		.pss_bytes = sizes->pss_bytes,
-		.swap_bytes = sizes->swap_pss_bytes,
-		.shm_bytes = sizes->pss_shmem_bytes,
-		.file_bytes = sizes->pss_file_bytes,
-		.private_bytes = sizes->private_clean_bytes + sizes->private_dirty_bytes,
-		.shared_bytes = member->fork.shared_bytes,
-		.copied_bytes = member->fork.copied_bytes,
-		.heap_live_bytes = member->heap.live_bytes,
-		.heap_idle_bytes = member->heap.idle_bytes,
-		.heap_dirty_bytes = member->heap.dirty_bytes,
-		.gpu_bytes = member->heap.gpu_bytes,
-	};
+	*out = member->heap;
+	out->rss_bytes = sizes->rss_bytes;
+	out->pss_bytes = sizes->pss_bytes;
+	out->swap_bytes = sizes->swap_pss_bytes;
+	out->shm_bytes = sizes->pss_shmem_bytes;
+	out->file_bytes = sizes->pss_file_bytes;
+	out->private_bytes = sizes->private_clean_bytes + sizes->private_dirty_bytes;
+	out->shared_bytes = member->fork.shared_bytes;
+	out->copied_bytes = member->fork.copied_bytes;
 	if (!member->memory_known)
 		out->rss_bytes = member->process.rss_bytes;
 }
@@ -148,21 +143,9 @@ void mt_process_tree_member_sums(const struct mt_member *member, struct mt_proce
 static void add_member(struct mt_process_tree *tree, const struct mt_member *member)
 {
 	struct mt_process_tree_sums own;
-	struct mt_process_tree_sums *sums = &tree->sums;
 
 	mt_process_tree_member_sums(member, &own);
-	sums->rss_bytes += own.rss_bytes;
-	sums->pss_bytes += own.pss_bytes;
-	sums->swap_bytes += own.swap_bytes;
-	sums->shm_bytes += own.shm_bytes;
-	sums->file_bytes += own.file_bytes;
-	sums->private_bytes += own.private_bytes;
-	sums->shared_bytes += own.shared_bytes;
-	sums->copied_bytes += own.copied_bytes;
-	sums->heap_live_bytes += own.heap_live_bytes;
-	sums->heap_idle_bytes += own.heap_idle_bytes;
-	sums->heap_dirty_bytes += own.heap_dirty_bytes;
-	sums->gpu_bytes += own.gpu_bytes;
+	mt_tree_sums_add(&tree->sums, &own);
 	tree->unknown_count += !member->memory_known;
 	tree->awake_count += mt_member_is_awake(member);
 	tree->forks_count += member->fork.is_fork;

@@ -195,7 +195,7 @@ static void make_process(struct mt_top_row *row, struct mt_top_marks *marks)
 	make_row(row, 4711, MT_ANCESTRY_NONE, 70);
 	row->history = &history;
 	row->marks = marks;
-	row->own.returned_bytes = 512 * MB;
+	row->own.purged_bytes = 512 * MB;
 }
 
 Test(top_canvas, the_pane_has_the_parts_over_time_and_the_cleanups_on_its_axis)

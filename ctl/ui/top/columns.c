@@ -14,8 +14,8 @@
 #define FRAGMENTED_HIGH_PCT 30.0
 
 static const struct mt_top_column_info columns[MT_COLUMNS_COUNT] = {
-#define X(id, name, heading, width, rank, descends, help)                                          \
-	{name, heading, width, rank, descends, help},
+#define X(id, name, heading, sum, width, rank, descends, help)                                     \
+	{name, heading, sum, width, rank, descends, help},
 	MT_TOP_COLUMNS(X)
 #undef X
 };
@@ -51,38 +51,19 @@ static double freed(const struct mt_top_cleanup *last)
 	return last->time_ns ? (double)last->before_bytes - (double)last->after_bytes : -1e30;
 }
 
-/* The bytes that a column shows; NULL: it shows something else. */
-static const uint64_t *bytes_of(enum mt_top_column column, const struct mt_top_sums *sums)
+/* The bytes of a column that shows a sum. */
+static uint64_t bytes_of(enum mt_top_column column, const struct mt_process_tree_sums *sums)
 {
-	switch (column) {
-	case MT_COLUMN_RSS:
-	case MT_COLUMN_PARTS:
-		return &sums->rss_bytes;
-	case MT_COLUMN_LIVE:
-		return &sums->parts.bytes[MT_PART_LIVE];
-	case MT_COLUMN_REUSABLE:
-		return &sums->parts.bytes[MT_PART_REUSABLE];
-	case MT_COLUMN_FILES:
-		return &sums->parts.bytes[MT_PART_FILES];
-	case MT_COLUMN_OTHER:
-		return &sums->parts.bytes[MT_PART_OTHER];
-	case MT_COLUMN_GPU_LIVE:
-		return &sums->gpu_allocated_bytes;
-	case MT_COLUMN_GPU_HELD:
-		return &sums->gpu_reserved_bytes;
-	case MT_COLUMN_GPU_IDLE:
-		return &sums->gpu_idle_bytes;
-	default:
-		return NULL;
-	}
+	uint64_t bytes;
+
+	memcpy(&bytes, (const char *)sums + columns[column].sum, sizeof(bytes));
+	return bytes;
 }
 
 static double value_of(enum mt_top_column column, const struct mt_top_shown *of)
 {
-	const uint64_t *bytes = bytes_of(column, of->sums);
-
-	if (bytes)
-		return (double)*bytes;
+	if (columns[column].sum != MT_TOP_NONE)
+		return (double)bytes_of(column, of->sums);
 	switch (column) {
 	case MT_COLUMN_FRAG:
 		return mt_top_sums_fragmented_percent(of->sums);
@@ -206,9 +187,10 @@ static enum mt_top_style free_style(uint64_t free_bytes, uint64_t of_bytes)
 										   : MT_STYLE_PLAIN;
 }
 
-static struct mt_top_cell_text bytes_cell(enum mt_top_column column, const struct mt_top_sums *sums)
+static struct mt_top_cell_text bytes_cell(enum mt_top_column column,
+					  const struct mt_process_tree_sums *sums)
 {
-	uint64_t bytes = *bytes_of(column, sums);
+	uint64_t bytes = bytes_of(column, sums);
 	struct mt_top_cell_text cell = {mt_top_bytes(bytes), MT_STYLE_PLAIN};
 
 	if (column == MT_COLUMN_RSS && bytes >= (uint64_t)1 << 30)
@@ -220,7 +202,7 @@ static struct mt_top_cell_text bytes_cell(enum mt_top_column column, const struc
 	return cell;
 }
 
-static struct mt_top_cell_text fragmented_cell(const struct mt_top_sums *sums)
+static struct mt_top_cell_text fragmented_cell(const struct mt_process_tree_sums *sums)
 {
 	double percent = mt_top_sums_fragmented_percent(sums);
 

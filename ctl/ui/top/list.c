@@ -33,7 +33,7 @@ static void draw_title(struct mt_top_canvas *canvas, const struct mt_top_frame *
 		used += (size_t)snprintf(left + used, sizeof(left) - used, ", %zu asleep",
 					 model->asleep_count);
 	used += (size_t)snprintf(left + used, sizeof(left) - used, ", %.8s returned",
-				 mt_top_bytes(model->total.returned_bytes).text);
+				 mt_top_bytes(model->total.purged_bytes).text);
 	if (*model->filter)
 		snprintf(left + used, sizeof(left) - used, ", /%s: %zu", model->filter,
 			 model->matching_count);
@@ -148,7 +148,7 @@ static int draw_meters(struct mt_top_canvas *canvas, const struct mt_top_frame *
 
 /* The legend of all bars, too. */
 static int put_part(struct mt_top_canvas *canvas, struct mt_top_at at,
-		    const struct mt_top_sums *sums, enum mt_memory_part part)
+		    const struct mt_process_tree_sums *sums, enum mt_memory_part part)
 {
 	at.column = mt_top_put_glyph(canvas, at, (enum mt_top_style)(MT_STYLE_LIVE + (int)part),
 				     mt_top_part_glyph(canvas, part));
@@ -157,7 +157,7 @@ static int put_part(struct mt_top_canvas *canvas, struct mt_top_at at,
 }
 
 static int put_gpu_sums(struct mt_top_canvas *canvas, struct mt_top_at at,
-			const struct mt_top_sums *sums)
+			const struct mt_process_tree_sums *sums)
 {
 	char text[80];
 
@@ -206,7 +206,7 @@ static int put_pressure(struct mt_top_canvas *canvas, struct mt_top_at at, uint6
 /* Pressure is behind the parts, but before them where there is any. */
 static void draw_sums(struct mt_top_canvas *canvas, const struct mt_top_frame *frame, int row)
 {
-	const struct mt_top_sums *sums = &frame->model->total;
+	const struct mt_process_tree_sums *sums = &frame->model->total;
 	uint64_t level = highest_pressure(frame->model);
 	double fragmented = mt_top_sums_fragmented_percent(sums);
 	struct mt_top_at at = {row, 1, 0};

@@ -354,7 +354,7 @@ static const char *why_unknown(const struct mt_top_row *process)
 
 static void draw_line(struct mt_top_canvas *canvas, int row, const struct mt_top_row *process)
 {
-	const struct mt_top_sums *own = &process->own;
+	const struct mt_process_tree_sums *own = &process->own;
 	struct mt_top_at at = {row, 1, 0};
 
 	at.column = mt_top_put_figure(canvas, at, "RSS", mt_top_bytes(own->rss_bytes).text);
@@ -397,7 +397,8 @@ static void add_fact(struct facts *facts, const char *label, const char *value)
 	mt_top_put(facts->canvas, at, MT_STYLE_BOLD, value);
 }
 
-static void add_part(struct facts *facts, const struct mt_top_sums *own, enum mt_memory_part part)
+static void add_part(struct facts *facts, const struct mt_process_tree_sums *own,
+		     enum mt_memory_part part)
 {
 	char label[24], value[40];
 	struct mt_top_at at = {facts->row, facts->column, 0};
@@ -439,7 +440,7 @@ static void add_cleanups(struct facts *facts, const struct mt_top_row *process, 
 
 	if (why_unknown(process))
 		return;
-	add_fact(facts, "returned", mt_text_bytes(process->own.returned_bytes).text);
+	add_fact(facts, "returned", mt_text_bytes(process->own.purged_bytes).text);
 	snprintf(value, sizeof(value), "%.14s, %.10s light, %.10s heavy",
 		 mt_text_counted(figures->purge_count, "purge", "purges").text,
 		 mt_text_count(figures->light_count).text,
@@ -497,7 +498,7 @@ static void draw_title(struct mt_top_canvas *canvas, int row, const struct mt_to
 		return;
 	write_last(process, now_ns, last, sizeof(last));
 	snprintf(text, sizeof(text), " returned %.8s, last %s ",
-		 mt_top_bytes(process->own.returned_bytes).text, last);
+		 mt_top_bytes(process->own.purged_bytes).text, last);
 	mt_top_put(canvas, at, MT_STYLE_PLAIN, text);
 }
 

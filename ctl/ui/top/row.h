@@ -31,17 +31,6 @@ struct mt_top_marks {
  * cleanup that asked for it, as in its story (ctl/process/cleanup_story.h). */
 void mt_top_marks_read(struct mt_top_marks *marks, const struct mt_stats_file *file);
 
-/* Values that can be added up over a tree. Shared pages count in the RSS of each process. */
-struct mt_top_sums {
-	uint64_t rss_bytes;
-	struct mt_memory_parts parts; /* of rss_bytes; all of it other where nothing is known */
-	uint64_t resident_bytes;      /* of the heap */
-	/* of these: free, but in pages with live blocks, which no purge returns */
-	uint64_t fragmented_bytes;
-	uint64_t gpu_allocated_bytes, gpu_reserved_bytes, gpu_idle_bytes;
-	uint64_t returned_bytes; /* by all cleanups since the shim woke up */
-};
-
 /* Further figures of a process, as it last published them. */
 struct mt_top_figures {
 	uint64_t peak_bytes; /* of RSS */
@@ -66,7 +55,7 @@ struct mt_top_row {
 	bool uses_cuda;
 	char rank[16];
 	uint64_t pressure_level;
-	struct mt_top_sums own;
+	struct mt_process_tree_sums own;
 	struct mt_top_figures figures;
 	struct mt_top_cleanup last;
 	/* wall time of cleanups and page faults since the shim woke up, in % */
@@ -92,9 +81,7 @@ void mt_top_row_fill(struct mt_top_row *row, const struct mt_process_list_entry 
 /* Returns the newest cleanup of a file that was not merged into another one. */
 struct mt_top_cleanup mt_top_row_last_cleanup(const struct mt_stats_file *file);
 
-void mt_top_sums_add(struct mt_top_sums *to, const struct mt_top_sums *from);
-
 /* Returns fragmented_bytes in % of resident_bytes; negative: nothing is known of the heap. */
-double mt_top_sums_fragmented_percent(const struct mt_top_sums *sums);
+double mt_top_sums_fragmented_percent(const struct mt_process_tree_sums *sums);
 
 #endif
