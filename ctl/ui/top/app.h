@@ -37,7 +37,7 @@ struct mt_top_app {
 	struct mt_top_details details;
 	struct mt_top_prompt prompt;
 	enum mt_top_screen screen;
-	struct mt_top_canvas canvas;
+	struct mt_cells canvas;
 
 	size_t list_first, help_first;
 	int page_rows;          /* rows that Page Up and Page Down move */

@@ -181,7 +181,7 @@ static struct mt_short_text text_of(const char *text)
 }
 
 /* WARN where the free bytes are worth a cleanup. */
-static enum mt_top_style free_style(uint64_t free_bytes, uint64_t of_bytes)
+static enum mt_cell_style free_style(uint64_t free_bytes, uint64_t of_bytes)
 {
 	return free_bytes >= HIGH_BYTES && free_bytes / HIGH_PCT >= of_bytes / 100 ? MT_STYLE_WARN
 										   : MT_STYLE_PLAIN;
@@ -243,7 +243,7 @@ static struct mt_top_cell_text budget_cell(const struct mt_top_row *row)
 	return cell;
 }
 
-static enum mt_top_style pressure_style(const struct mt_top_row *row)
+static enum mt_cell_style pressure_style(const struct mt_top_row *row)
 {
 	if (row->pressure_level >= MT_PRESSURE_CRITICAL)
 		return MT_STYLE_BAD;

@@ -3,7 +3,7 @@
 #ifndef MT_CTL_UI_TOP_COLUMNS_H
 #define MT_CTL_UI_TOP_COLUMNS_H
 
-#include "ctl/ui/top/canvas.h"
+#include "ctl/output/cells.h"
 #include "ctl/ui/top/row.h"
 
 /* Of a column that shows a sum: its place in struct mt_process_tree_sums. */
@@ -95,7 +95,7 @@ void mt_top_layout_make(struct mt_top_kinds kinds, int columns, struct mt_top_la
  * list.c draws. */
 struct mt_top_cell_text {
 	struct mt_short_text text;
-	enum mt_top_style style;
+	enum mt_cell_style style;
 };
 struct mt_top_cell_text mt_top_column_cell(enum mt_top_column column,
 					   const struct mt_top_shown *shown, uint64_t now_ns);

@@ -230,42 +230,42 @@ static void fill_page(const struct mt_top_details *details, struct mt_top_page *
 		fill_devices(page, details->file);
 }
 
-static void draw_tabs(const struct mt_top_details *details, struct mt_top_canvas *canvas)
+static void draw_tabs(const struct mt_top_details *details, struct mt_cells *canvas)
 {
 	static const char *const titles[] = {
 #define X(id, title) title,
 		MT_TOP_TABS(X)
 #undef X
 	};
-	struct mt_top_at at = {1, 1, 0};
+	struct mt_cell_place at = {1, 1, 0};
 	char text[40];
 
 	for (size_t i = 0; i < MT_TABS_COUNT; i++) {
 		bool is_shown = details->tab == (enum mt_top_tab)i;
 
 		snprintf(text, sizeof(text), " %zu %s ", i + 1, titles[i]);
-		at.column = mt_top_put(canvas, at, is_shown ? MT_STYLE_SORTED : MT_STYLE_HEADING,
-				       text) +
+		at.column = mt_cells_put(canvas, at, is_shown ? MT_STYLE_SORTED : MT_STYLE_HEADING,
+					 text) +
 			    1;
 	}
 }
 
-static void draw_title(const struct mt_top_details *details, struct mt_top_canvas *canvas)
+static void draw_title(const struct mt_top_details *details, struct mt_cells *canvas)
 {
 	char text[256];
 
 	snprintf(text, sizeof(text), " %d %s%s  %s", (int)details->row.process.pid,
 		 details->row.process.comm, details->has_ended ? " (has ended)" : "",
 		 details->row.process.command);
-	mt_top_paint_row(canvas, 0, MT_STYLE_TITLE);
-	mt_top_put(canvas, (struct mt_top_at){0, 0, 0}, MT_STYLE_TITLE, text);
+	mt_cells_paint_row(canvas, 0, MT_STYLE_TITLE);
+	mt_cells_put(canvas, (struct mt_cell_place){0, 0, 0}, MT_STYLE_TITLE, text);
 }
 
-void mt_top_details_draw(struct mt_top_details *details, struct mt_top_canvas *canvas, int end,
+void mt_top_details_draw(struct mt_top_details *details, struct mt_cells *canvas, int end,
 			 uint64_t now_ns)
 {
 	struct mt_top_page page = {0};
-	struct mt_top_at from = {2, 0, end};
+	struct mt_cell_place from = {2, 0, end};
 
 	draw_title(details, canvas);
 	draw_tabs(details, canvas);

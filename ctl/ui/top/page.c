@@ -9,7 +9,7 @@
 #include "ctl/ui/top/columns.h"
 #include "ctl/ui/top/keys.h"
 
-void mt_top_page_add(struct mt_top_page *page, enum mt_top_style style, const char *format, ...)
+void mt_top_page_add(struct mt_top_page *page, enum mt_cell_style style, const char *format, ...)
 {
 	struct mt_top_page_line *line;
 	va_list arguments;
@@ -32,8 +32,8 @@ void mt_top_page_free(struct mt_top_page *page)
 	*page = (struct mt_top_page){0};
 }
 
-void mt_top_page_draw(const struct mt_top_page *page, struct mt_top_canvas *canvas,
-		      struct mt_top_at from, size_t *first)
+void mt_top_page_draw(const struct mt_top_page *page, struct mt_cells *canvas,
+		      struct mt_cell_place from, size_t *first)
 {
 	size_t height = from.end > from.row ? (size_t)(from.end - from.row) : 0;
 
@@ -43,9 +43,9 @@ void mt_top_page_draw(const struct mt_top_page *page, struct mt_top_canvas *canv
 		const struct mt_top_page_line *line = &page->lines[*first + i];
 
 		if (line->style == MT_STYLE_HEADING)
-			mt_top_paint_row(canvas, from.row + (int)i, line->style);
-		mt_top_put(canvas, (struct mt_top_at){from.row + (int)i, from.column, 0},
-			   line->style, line->text);
+			mt_cells_paint_row(canvas, from.row + (int)i, line->style);
+		mt_cells_put(canvas, (struct mt_cell_place){from.row + (int)i, from.column, 0},
+			     line->style, line->text);
 	}
 }
 

@@ -3,11 +3,11 @@
 #ifndef MT_CTL_UI_TOP_PAGE_H
 #define MT_CTL_UI_TOP_PAGE_H
 
-#include "ctl/ui/top/canvas.h"
+#include "ctl/output/cells.h"
 
 struct mt_top_page_line {
 	char text[320];
-	enum mt_top_style style;
+	enum mt_cell_style style;
 };
 
 struct mt_top_page {
@@ -15,14 +15,14 @@ struct mt_top_page {
 	size_t count, room;
 };
 
-void mt_top_page_add(struct mt_top_page *page, enum mt_top_style style, const char *format, ...)
+void mt_top_page_add(struct mt_top_page *page, enum mt_cell_style style, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 void mt_top_page_free(struct mt_top_page *page);
 
 /* Draws lines from *first on in the rows from from.row to before from.end. *first is lowered where
  * there are fewer lines. Lines are cut at the right edge. */
-void mt_top_page_draw(const struct mt_top_page *page, struct mt_top_canvas *canvas,
-		      struct mt_top_at from, size_t *first);
+void mt_top_page_draw(const struct mt_top_page *page, struct mt_cells *canvas,
+		      struct mt_cell_place from, size_t *first);
 
 /* The meaning of keys, columns and colours, for the help screen and for `mtctl top --help`. */
 

@@ -39,21 +39,21 @@ enum mt_top_prompt_event mt_top_prompt_key(struct mt_top_prompt *prompt, int key
 	return text_key(prompt, key, room);
 }
 
-void mt_top_prompt_draw(const struct mt_top_prompt *prompt, struct mt_top_canvas *canvas, int row)
+void mt_top_prompt_draw(const struct mt_top_prompt *prompt, struct mt_cells *canvas, int row)
 {
-	struct mt_top_at at = {row, 0, 0};
+	struct mt_cell_place at = {row, 0, 0};
 	const char *text = prompt->text;
 	int room;
 
-	mt_top_paint_row(canvas, row, MT_STYLE_PLAIN);
-	at.column = mt_top_put(canvas, (struct mt_top_at){row, 0, canvas->columns / 2},
-			       MT_STYLE_KEY, prompt->label);
+	mt_cells_paint_row(canvas, row, MT_STYLE_PLAIN);
+	at.column = mt_cells_put(canvas, (struct mt_cell_place){row, 0, canvas->columns / 2},
+				 MT_STYLE_KEY, prompt->label);
 	if (prompt->kind == MT_PROMPT_HEAVY)
-		at.column = mt_top_put(canvas, (struct mt_top_at){row, 0, 0}, MT_STYLE_KEY,
-				       prompt->label);
+		at.column = mt_cells_put(canvas, (struct mt_cell_place){row, 0, 0}, MT_STYLE_KEY,
+					 prompt->label);
 	room = canvas->columns - at.column - 1;
 	if ((int)strlen(text) > room && room > 0)
 		text += (int)strlen(text) - room;
-	at.column = mt_top_put(canvas, at, MT_STYLE_PLAIN, text);
-	mt_top_put_glyph(canvas, at, MT_STYLE_SELECTED, L' ');
+	at.column = mt_cells_put(canvas, at, MT_STYLE_PLAIN, text);
+	mt_cells_put_glyph(canvas, at, MT_STYLE_SELECTED, L' ');
 }

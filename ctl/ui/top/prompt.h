@@ -2,7 +2,7 @@
 #ifndef MT_CTL_UI_TOP_PROMPT_H
 #define MT_CTL_UI_TOP_PROMPT_H
 
-#include "ctl/ui/top/canvas.h"
+#include "ctl/output/cells.h"
 
 enum mt_top_prompt_kind { MT_PROMPT_NONE, MT_PROMPT_FILTER, MT_PROMPT_SET, MT_PROMPT_HEAVY };
 
@@ -24,6 +24,6 @@ enum mt_top_prompt_event {
 enum mt_top_prompt_event mt_top_prompt_key(struct mt_top_prompt *prompt, int key, size_t room);
 
 /* Draws label and text in the row. Where they do not fit, the end of the text is visible. */
-void mt_top_prompt_draw(const struct mt_top_prompt *prompt, struct mt_top_canvas *canvas, int row);
+void mt_top_prompt_draw(const struct mt_top_prompt *prompt, struct mt_cells *canvas, int row);
 
 #endif

@@ -11,18 +11,17 @@
 
 /* ---- marks ---- */
 
-static struct mt_top_mark mark_of(const struct mt_cleanup_story *story)
+static struct mt_area_mark mark_of(const struct mt_cleanup_story *story)
 {
 	const struct mt_stats_cleanup *cleanup = story->cleanup;
 
-	return (struct mt_top_mark){.time_ns = cleanup->time_ns,
-				    .letter = cleanup->reason == MT_REASON_ROUND ? 'r'
-					      : cleanup->level == MT_LEVEL_HEAVY ? 'h'
-					      : cleanup->level == MT_LEVEL_LIGHT ? 'l'
-										 : 'p',
-				    .has_freed = mt_stats_has_freed(cleanup) ||
-						 (story->late && mt_stats_has_freed(story->late)),
-				    .is_for_pressure = cleanup->pressure_sources != 0};
+	return (struct mt_area_mark){.time_ns = cleanup->time_ns,
+				     .letter = cleanup->reason == MT_REASON_ROUND
+						       ? 'r'
+						       : mt_area_mark_letter(cleanup->level),
+				     .has_freed = mt_stats_has_freed(cleanup) ||
+						  (story->late && mt_stats_has_freed(story->late)),
+				     .is_for_pressure = cleanup->pressure_sources != 0};
 }
 
 void mt_top_marks_read(struct mt_top_marks *marks, const struct mt_stats_file *file)

@@ -6,23 +6,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "ctl/metrics/area_chart.h"
 #include "ctl/process/process_list.h"
 #include "ctl/process/stats_file.h"
 #include "ctl/ui/top/history.h"
 
-/* The cleanups of a process as marks on a time axis: one character each, as in `mtctl plot`. */
-
-/* From the lightest to the heaviest: where marks meet, the last one of these is drawn. */
-#define MT_TOP_MARK_LETTERS "prlh"
-
-struct mt_top_mark {
-	uint64_t time_ns; /* CLOCK_REALTIME at its start */
-	char letter;      /* p purge, r at the end of a round, l light, h heavy */
-	bool has_freed, is_for_pressure;
-};
-
+/* The cleanups of a process as marks on a time axis. */
 struct mt_top_marks {
-	struct mt_top_mark list[MT_CLEANUPS_COUNT]; /* the oldest first */
+	struct mt_area_mark list[MT_CLEANUPS_COUNT]; /* the oldest first */
 	size_t count;
 	uint64_t kept_since_ns; /* the process keeps no older ones; 0: it keeps all */
 };

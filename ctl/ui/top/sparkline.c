@@ -9,14 +9,6 @@
 #define LEVELS     8
 #define TREND_PART 50 /* of the most: 2 % */
 
-wchar_t mt_top_level_glyph(bool unicode, int level)
-{
-	static const wchar_t blocks[] = L" \u2581\u2582\u2583\u2584\u2585\u2586\u2587\u2588",
-			     ascii[] = L" _..--==#";
-
-	return (unicode ? blocks : ascii)[level < 0 ? 0 : level > LEVELS ? LEVELS : level];
-}
-
 /* The least and the most RSS of the points that are known. */
 struct range {
 	uint64_t least, most;
@@ -49,7 +41,7 @@ static int trend_level(const struct range *range, uint64_t bytes)
 	return span > 0 ? 1 + (int)(((double)bytes - low) / span * (LEVELS - 1) + 0.5) : 1;
 }
 
-void mt_top_draw_trend(struct mt_top_canvas *canvas, struct mt_top_at at,
+void mt_top_draw_trend(struct mt_cells *canvas, struct mt_cell_place at,
 		       const struct mt_top_history *history, uint64_t now_ns)
 {
 	size_t count = at.end > at.column ? (size_t)(at.end - at.column) : 0;
@@ -63,43 +55,22 @@ void mt_top_draw_trend(struct mt_top_canvas *canvas, struct mt_top_at at,
 	range = range_of(points, count);
 	for (size_t i = 0; i < count; i++, at.column++)
 		if (points[i].time_ns)
-			mt_top_put_glyph(
+			mt_cells_put_glyph(
 				canvas, at, MT_STYLE_TREND,
-				mt_top_level_glyph(canvas->unicode,
-						   trend_level(&range, points[i].rss_bytes)));
+				mt_cells_level_glyph(canvas->unicode,
+						     trend_level(&range, points[i].rss_bytes)));
 	free(points);
 }
 
 /* Characters of the parts without colours. */
-static wchar_t part_glyph(const struct mt_top_canvas *canvas, enum mt_top_style style)
+static wchar_t part_glyph(const struct mt_cells *canvas, enum mt_cell_style style)
 {
 	if (canvas->coloured || style < MT_STYLE_LIVE || style > MT_STYLE_OTHER)
 		return L'|';
 	return (wchar_t)mt_memory_part_glyph((enum mt_memory_part)(style - MT_STYLE_LIVE));
 }
 
-/* Blocks that leave a gap to the line above. */
-wchar_t mt_top_part_glyph(const struct mt_top_canvas *canvas, enum mt_memory_part part)
-{
-	return canvas->coloured && canvas->unicode ? L'\u2586'
-						   : (wchar_t)mt_memory_part_glyph(part);
-}
-
-enum mt_top_style mt_top_style_of_parts(int low, int high)
-{
-	/* by the lower part and how much higher the upper one is */
-	static const enum mt_top_style pairs[MT_PARTS_COUNT][MT_PARTS_COUNT] = {
-		[MT_PART_LIVE] = {MT_STYLE_LIVE, MT_STYLE_LIVE_REUSABLE, MT_STYLE_LIVE_FILES,
-				  MT_STYLE_LIVE_OTHER},
-		[MT_PART_REUSABLE] = {MT_STYLE_REUSABLE, MT_STYLE_REUSABLE_FILES,
-				      MT_STYLE_REUSABLE_OTHER},
-		[MT_PART_FILES] = {MT_STYLE_FILES, MT_STYLE_FILES_OTHER},
-		[MT_PART_OTHER] = {MT_STYLE_OTHER}};
-
-	return pairs[low][high - low];
-}
-
-void mt_top_draw_parts(struct mt_top_canvas *canvas, struct mt_top_at at,
+void mt_top_draw_parts(struct mt_cells *canvas, struct mt_cell_place at,
 		       const struct mt_memory_parts *parts, uint64_t full_bytes)
 {
 	int ends[MT_PARTS_COUNT], from = at.column;
@@ -107,20 +78,19 @@ void mt_top_draw_parts(struct mt_top_canvas *canvas, struct mt_top_at at,
 	mt_memory_parts_divide(parts, full_bytes, at.end - from, ends);
 	for (int i = 0; i < MT_PARTS_COUNT; i++)
 		for (; at.column < from + ends[i]; at.column++)
-			mt_top_put_glyph(canvas, at, (enum mt_top_style)(MT_STYLE_LIVE + i),
-					 mt_top_part_glyph(canvas, (enum mt_memory_part)i));
+			mt_cells_put_glyph(canvas, at, (enum mt_cell_style)(MT_STYLE_LIVE + i),
+					   mt_area_part_glyph(canvas, (enum mt_memory_part)i));
 }
 
-void mt_top_draw_bar(struct mt_top_canvas *canvas, struct mt_top_at at,
-		     const struct mt_top_bar *bar)
+void mt_top_draw_bar(struct mt_cells *canvas, struct mt_cell_place at, const struct mt_top_bar *bar)
 {
 	int left = at.column + 1, width = at.end - at.column - 2, column = left;
 	uint64_t sum = 0;
-	struct mt_top_at inside = {at.row, left, at.end - 1};
+	struct mt_cell_place inside = {at.row, left, at.end - 1};
 
 	if (width < 1)
 		return;
-	mt_top_put(canvas, at, MT_STYLE_BOLD, "[");
+	mt_cells_put(canvas, at, MT_STYLE_BOLD, "[");
 	for (const struct mt_top_part *part = bar->parts;
 	     part->style != MT_STYLE_PLAIN && bar->total_bytes; part++) {
 		int end;
@@ -130,9 +100,11 @@ void mt_top_draw_bar(struct mt_top_canvas *canvas, struct mt_top_at at,
 					   (double)bar->total_bytes * width +
 				   0.5);
 		for (; column < end; column++)
-			mt_top_put_glyph(canvas, (struct mt_top_at){at.row, column, at.end - 1},
-					 part->style, part_glyph(canvas, part->style));
+			mt_cells_put_glyph(canvas,
+					   (struct mt_cell_place){at.row, column, at.end - 1},
+					   part->style, part_glyph(canvas, part->style));
 	}
-	mt_top_put_right(canvas, inside, MT_STYLE_BOLD, bar->text);
-	mt_top_put(canvas, (struct mt_top_at){at.row, at.end - 1, at.end}, MT_STYLE_BOLD, "]");
+	mt_cells_put_right(canvas, inside, MT_STYLE_BOLD, bar->text);
+	mt_cells_put(canvas, (struct mt_cell_place){at.row, at.end - 1, at.end}, MT_STYLE_BOLD,
+		     "]");
 }

@@ -3,31 +3,22 @@
 #ifndef MT_CTL_UI_TOP_SPARKLINE_H
 #define MT_CTL_UI_TOP_SPARKLINE_H
 
-#include "ctl/ui/top/canvas.h"
+#include "ctl/metrics/area_chart.h"
+#include "ctl/output/cells.h"
 #include "ctl/ui/top/history.h"
 
 /* Draws RSS over time, one character high, from at.column to at.end: between its least and its
  * most, at least 2 % of the most apart. Blank where nothing was known yet. */
-void mt_top_draw_trend(struct mt_top_canvas *canvas, struct mt_top_at at,
+void mt_top_draw_trend(struct mt_cells *canvas, struct mt_cell_place at,
 		       const struct mt_top_history *history, uint64_t now_ns);
 
-/* Returns the character that is `level` eighths high, 0 to 8. */
-wchar_t mt_top_level_glyph(bool unicode, int level);
-
-/* Returns the style of a cell with `low` at its bottom and `high` above it, both of enum
- * mt_memory_part, high the greater one. */
-enum mt_top_style mt_top_style_of_parts(int low, int high);
-
 /* Draws the parts of resident memory from at.column to at.end, of which all are `full_bytes`. */
-void mt_top_draw_parts(struct mt_top_canvas *canvas, struct mt_top_at at,
+void mt_top_draw_parts(struct mt_cells *canvas, struct mt_cell_place at,
 		       const struct mt_memory_parts *parts, uint64_t full_bytes);
-
-/* Returns the glyph of one part, for a legend. */
-wchar_t mt_top_part_glyph(const struct mt_top_canvas *canvas, enum mt_memory_part part);
 
 struct mt_top_part {
 	uint64_t bytes;
-	enum mt_top_style style;
+	enum mt_cell_style style;
 };
 
 /* Draws "[||||||      1.2G/3.4G]" from at.column to at.end: the parts side by side, `total_bytes`
@@ -37,7 +28,7 @@ struct mt_top_bar {
 	uint64_t total_bytes;
 	const char *text;
 };
-void mt_top_draw_bar(struct mt_top_canvas *canvas, struct mt_top_at at,
+void mt_top_draw_bar(struct mt_cells *canvas, struct mt_cell_place at,
 		     const struct mt_top_bar *bar);
 
 #endif

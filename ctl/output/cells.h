@@ -1,15 +1,15 @@
-/* ctl/ui/top/canvas.h -- one frame of the view: a grid of characters, each with a style. Everything
+/* ctl/output/cells.h -- the painter of terminals: a grid of characters, each with a style. Everything
  * is drawn here first, so that a terminal, --once and a test see the same. It knows no terminal.
  * Text that is put here loses whatever is not printable ASCII (text of processes is clean before,
  * too); glyphs of the view itself are wide characters. For one thread. */
-#ifndef MT_CTL_UI_TOP_CANVAS_H
-#define MT_CTL_UI_TOP_CANVAS_H
+#ifndef MT_CTL_OUTPUT_CELLS_H
+#define MT_CTL_OUTPUT_CELLS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <wchar.h>
 
-enum mt_top_style {
+enum mt_cell_style {
 	MT_STYLE_PLAIN,
 	MT_STYLE_DIM, /* asleep, or shown only for the tree */
 	MT_STYLE_BOLD,
@@ -39,48 +39,65 @@ enum mt_top_style {
 	MT_STYLES_COUNT
 };
 
-struct mt_top_cell {
+struct mt_cell {
 	wchar_t glyph;
-	enum mt_top_style style;
+	enum mt_cell_style style;
 };
 
-struct mt_top_canvas {
+struct mt_cells {
 	int columns, rows;
 	bool unicode;  /* the locale has block and line characters */
 	bool coloured; /* styles are visible; else characters tell the parts of a bar apart */
-	struct mt_top_cell *cells;
+	struct mt_cell *cells;
 };
 
 /* A position for text. Text is cut at column `end`; 0: at the edge of the canvas. */
-struct mt_top_at {
+struct mt_cell_place {
 	int row, column, end;
 };
 
 /* Makes the canvas blank, of this size, at least 1 x 1. It must be zeroed before its first start.
  */
-void mt_top_canvas_start(struct mt_top_canvas *canvas, int columns, int rows);
-void mt_top_canvas_free(struct mt_top_canvas *canvas);
+void mt_cells_start(struct mt_cells *canvas, int columns, int rows);
+void mt_cells_free(struct mt_cells *canvas);
 
 /* Put text or one glyph, and return the column after it. Outside the canvas nothing is put. */
-int mt_top_put(struct mt_top_canvas *canvas, struct mt_top_at at, enum mt_top_style style,
-	       const char *text);
-int mt_top_put_glyph(struct mt_top_canvas *canvas, struct mt_top_at at, enum mt_top_style style,
-		     wchar_t glyph);
+int mt_cells_put(struct mt_cells *canvas, struct mt_cell_place at, enum mt_cell_style style,
+		 const char *text);
+int mt_cells_put_glyph(struct mt_cells *canvas, struct mt_cell_place at, enum mt_cell_style style,
+		       wchar_t glyph);
 
 /* Puts a label and its value, and returns the column for the next one. */
-int mt_top_put_figure(struct mt_top_canvas *canvas, struct mt_top_at at, const char *label,
-		      const char *value);
+int mt_cells_put_figure(struct mt_cells *canvas, struct mt_cell_place at, const char *label,
+			const char *value);
 
 /* Puts text that ends before at.end. Text that is too long loses its end. */
-void mt_top_put_right(struct mt_top_canvas *canvas, struct mt_top_at at, enum mt_top_style style,
-		      const char *text);
+void mt_cells_put_right(struct mt_cells *canvas, struct mt_cell_place at, enum mt_cell_style style,
+			const char *text);
 
 /* Gives every cell of the row this style. Where styles are visible, parts of memory keep theirs. */
-void mt_top_paint_row(struct mt_top_canvas *canvas, int row, enum mt_top_style style);
+void mt_cells_paint_row(struct mt_cells *canvas, int row, enum mt_cell_style style);
 
-const struct mt_top_cell *mt_top_cell(const struct mt_top_canvas *canvas, int row, int column);
+const struct mt_cell *mt_cells_at(const struct mt_cells *canvas, int row, int column);
 
 /* Writes one row as text of the locale, without blanks at its end, cut to out_bytes - 1. */
-void mt_top_canvas_line(const struct mt_top_canvas *canvas, int row, char *out, size_t out_bytes);
+void mt_cells_line(const struct mt_cells *canvas, int row, char *out, size_t out_bytes);
+
+/* Returns the character that is `level` eighths high, 0 to 8. */
+wchar_t mt_cells_level_glyph(bool unicode, int level);
+
+/* The colours of a style by their numbers on a terminal (0 black to 7 white); -1: the terminal's
+ * own. */
+struct mt_cell_colours {
+	int ink, paper;
+};
+struct mt_cell_colours mt_cells_colours(enum mt_cell_style style);
+
+/* Prints one row to stdout as text of the locale, with a newline and without blanks at its end; in
+ * colours where the cells are. */
+void mt_cells_print_row(const struct mt_cells *cells, int row);
+
+/* Returns whether the locale of the environment is UTF-8. Calls setlocale(3). */
+bool mt_cells_locale_is_utf8(void);
 
 #endif
