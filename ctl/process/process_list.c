@@ -10,7 +10,7 @@
 #include "ctl/process/clock.h"
 #include "ctl/process/control_file.h"
 #include "ctl/process/limit.h"
-#include "ctl/process/process_cache.h"
+#include "ctl/process/process_probe.h"
 #include "ctl/process/stats_dir.h"
 #include "ctl/process/target.h"
 

@@ -5,7 +5,7 @@
  * mt_process_list_read sends no request, writes nothing, and no process can delay it
  * (process_probe.h). A process that ends meanwhile is left out, or keeps its last figures. 1,000
  * awake processes take less than 50 ms, half of it in the kernel for /proc/PID/stat and cmdline
- * (`make bench-ps`); a second read within seconds takes less (process_cache.h). One thread may
+ * (`make bench-ps`); a second read within seconds takes less (process_probe.h). One thread may
  * call. */
 #ifndef MT_CTL_PROCESS_PROCESS_LIST_H
 #define MT_CTL_PROCESS_PROCESS_LIST_H

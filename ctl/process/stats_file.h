@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 #include "ctl/output/error.h"
-#include "ctl/process/stats_words.h"
+#include "ctl/process/figures.h"
 #include "core/stats_layout.h"
 
 /* Reads the whole file. Where the checksum is wrong, reads again up to 50 times, 1 ms apart: a

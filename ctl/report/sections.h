@@ -3,7 +3,7 @@
 #ifndef MT_CTL_REPORT_SECTIONS_H
 #define MT_CTL_REPORT_SECTIONS_H
 
-#include "ctl/report/html.h"
+#include "ctl/output/markup.h"
 #include "ctl/report/report.h"
 
 extern const char mt_report_style[];

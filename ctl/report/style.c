@@ -1,5 +1,5 @@
 /* ctl/report/style.c -- how the page looks. The colours of the parts are those of the pictures
- * (ctl/ui/plot/palette.h). The picture has colours for white paper; in the dark its text, its grid
+ * (ctl/ui/plot/canvas.h). The picture has colours for white paper; in the dark its text, its grid
  * and what is white in it get those of the page. Paper is white, whatever the screen is. */
 #include "ctl/report/sections.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl/metrics/exposition.h"
+#include "ctl/metrics/openmetrics.h"
 
 static struct mt_metric metric_of(const char *name, bool is_counter)
 {

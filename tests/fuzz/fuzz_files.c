@@ -13,11 +13,10 @@
 #include <unistd.h>
 
 #include "ctl/diagnose/advise.h"
-#include "ctl/process/blocks_file.h"
 #include "ctl/diagnose/role.h"
 #include "ctl/output/json.h"
 #include "ctl/profile/lines.h"
-#include "ctl/profile/symbolizer.h"
+#include "ctl/profile/symbols.h"
 #include "ctl/metrics/openmetrics.h"
 #include "ctl/ui/plot/canvas.h"
 #include "ctl/ui/plot/pool.h"

@@ -6,7 +6,7 @@
 #include "ctl/output/error.h"
 #include "ctl/process/cleanup_story.h"
 #include "ctl/process/process_name.h"
-#include "ctl/process/stats_words.h"
+#include "ctl/process/figures.h"
 #include "sys/saturating.h"
 
 /* ---- marks ---- */
