@@ -76,8 +76,8 @@ static double between(const struct mt_point *a, const struct mt_point *b, double
 	return b->x > a->x ? a->y + (b->y - a->y) * (x - a->x) / (b->x - a->x) : b->y;
 }
 
-/* Returns the highest value of the line from x `low` to `high`, 0 in a gap. *cursor: the first point
- * that the next column may need. */
+/* Returns the highest value of the line from x `low` to `high`, 0 in a gap. *cursor: the first
+ * point that the next column may need. */
 static double highest(const struct mt_series *series, size_t *cursor, double low, double high)
 {
 	double most = 0;

@@ -8,7 +8,6 @@
 #include "ctl/output/table.h"
 #include "ctl/output/text.h"
 #include "ctl/process/cleanup_story.h"
-#include "ctl/process/cgroup_file.h"
 #include "ctl/process/clock.h"
 #include "ctl/process/figures.h"
 #include "ctl/process/limit.h"

@@ -10,7 +10,6 @@
 #include "ctl/output/json.h"
 #include "ctl/output/table.h"
 #include "ctl/output/text.h"
-#include "ctl/process/ancestry.h"
 #include "ctl/process/cleanup_story.h"
 #include "ctl/process/clock.h"
 #include "ctl/process/control_file.h"

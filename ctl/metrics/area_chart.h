@@ -1,7 +1,7 @@
 /* ctl/metrics/area_chart.h -- memory over time out of characters, for `mtctl top` and `mtctl plot`:
- * stacked areas, one for each part, with a scale in bytes, cleanups as letters on the time axis, and
- * times below it. Without colours or block characters the areas are filled with the characters of
- * the parts. Pure, but for memory and the time zone. */
+ * stacked areas, one for each part, with a scale in bytes, cleanups as letters on the time axis,
+ * and times below it. Without colours or block characters the areas are filled with the characters
+ * of the parts. Pure, but for memory and the time zone. */
 #ifndef MT_CTL_METRICS_AREA_CHART_H
 #define MT_CTL_METRICS_AREA_CHART_H
 

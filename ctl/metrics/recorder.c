@@ -9,12 +9,12 @@
 #include <unistd.h>
 
 #include "ctl/output/json.h"
-#include "ctl/process/ancestry.h"
+#include "ctl/process/process.h"
 #include "ctl/process/clock.h"
 #include "ctl/process/control_file.h"
 #include "ctl/process/figures.h"
 #include "ctl/process/read_file.h"
-#include "ctl/process/runtime.h"
+#include "ctl/process/look.h"
 #include "ctl/process/stats_dir.h"
 #include "ctl/process/stats_json.h"
 

@@ -1,7 +1,7 @@
-/* ctl/output/cells.h -- the painter of terminals: a grid of characters, each with a style. Everything
- * is drawn here first, so that a terminal, --once and a test see the same. It knows no terminal.
- * Text that is put here loses whatever is not printable ASCII (text of processes is clean before,
- * too); glyphs of the view itself are wide characters. For one thread. */
+/* ctl/output/cells.h -- the painter of terminals: a grid of characters, each with a style.
+ * Everything is drawn here first, so that a terminal, --once and a test see the same. It knows no
+ * terminal. Text that is put here loses whatever is not printable ASCII (text of processes is clean
+ * before, too); glyphs of the view itself are wide characters. For one thread. */
 #ifndef MT_CTL_OUTPUT_CELLS_H
 #define MT_CTL_OUTPUT_CELLS_H
 

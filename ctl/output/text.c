@@ -1,6 +1,7 @@
 #include "ctl/output/text.h"
 
 #include <inttypes.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -184,4 +185,101 @@ uint64_t mt_text_round_u64(double value)
 const char *mt_text_nearest(const char *word, const char *const *words, size_t count)
 {
 	return mt_nearest_word(word, strlen(word), words, count);
+}
+
+/* ---- UTF-8 ---- */
+
+void mt_text_clean_utf8(const char *text, char *out, size_t out_bytes)
+{
+	json_t *valid = json_string(text);
+	unsigned char *byte = (unsigned char *)out;
+	size_t length = strlen(text);
+
+	if (length >= out_bytes) {
+		length = out_bytes - 1;
+		/* never within a character */
+		while (length && ((unsigned char)text[length] & 0xc0) == 0x80)
+			length--;
+	}
+	memcpy(out, text, length);
+	out[length] = '\0';
+	if (!valid)
+		mt_text_clean(out, out_bytes);
+	json_decref(valid);
+	for (; *byte; byte++) {
+		if (*byte < 0x20 || *byte == 0x7f)
+			*byte = '?';
+		else if (byte[0] == 0xc2 && byte[1] >= 0x80 && byte[1] < 0xa0) /* C1 controls */
+			byte[0] = byte[1] = '?';
+		/* U+FFFE and U+FFFF are no XML */
+		else if (byte[0] == 0xef && byte[1] == 0xbf && byte[2] >= 0xbe)
+			byte[0] = byte[1] = byte[2] = '?';
+	}
+}
+
+/* ---- numbers that are short enough for columns ---- */
+
+struct mt_short_text mt_short_bytes(uint64_t bytes)
+{
+	static const char units[] = "KMGT";
+	struct mt_short_text figure = {"0"};
+	double value = (double)bytes / 1024;
+	size_t unit = 0;
+
+	if (!bytes)
+		return figure;
+	while (value >= 999.5 && unit + 1 < sizeof(units) - 1) {
+		value /= 1024;
+		unit++;
+	}
+	if (unit == 0 || value >= 99.95)
+		snprintf(figure.text, sizeof(figure.text), "%.0f%c", value < 1 ? 1 : value,
+			 units[unit]);
+	else if (unit >= 2 && value < 9.995)
+		snprintf(figure.text, sizeof(figure.text), "%.2f%c", value, units[unit]);
+	else
+		snprintf(figure.text, sizeof(figure.text), "%.1f%c", value, units[unit]);
+	return figure;
+}
+
+struct mt_short_text mt_short_change(uint64_t before, uint64_t after)
+{
+	struct mt_short_text figure,
+		size = mt_short_bytes(after > before ? after - before : before - after);
+
+	snprintf(figure.text, sizeof(figure.text), "%s%.40s",
+		 after > before   ? "+"
+		 : after < before ? "-"
+				  : "",
+		 size.text);
+	return figure;
+}
+
+struct mt_short_text mt_short_ago(uint64_t now_ns, uint64_t then_ns)
+{
+	uint64_t seconds = now_ns > then_ns ? (now_ns - then_ns) / 1000000000u : 0;
+	struct mt_short_text figure;
+
+	if (seconds < 60)
+		snprintf(figure.text, sizeof(figure.text), "%" PRIu64 "s", seconds);
+	else if (seconds < 3600)
+		snprintf(figure.text, sizeof(figure.text), "%" PRIu64 "m", seconds / 60);
+	else if (seconds < 86400)
+		snprintf(figure.text, sizeof(figure.text), "%" PRIu64 "h", seconds / 3600);
+	else
+		snprintf(figure.text, sizeof(figure.text), "%" PRIu64 "d", seconds / 86400);
+	return figure;
+}
+
+struct mt_short_text mt_short_percent(double percent)
+{
+	struct mt_short_text figure;
+
+	snprintf(figure.text, sizeof(figure.text), "%.*f",
+		 percent >= 9.95    ? 0
+		 : percent >= 0.095 ? 1
+		 : percent > 0      ? 2
+				    : 0,
+		 percent);
+	return figure;
 }

@@ -48,4 +48,17 @@ uint64_t mt_text_round_u64(double value);
 /* Returns the word that a mistyped one may mean, NULL: none; sys/nearest_word.h has the rule. */
 const char *mt_text_nearest(const char *word, const char *const *words, size_t count);
 
+/* ---- numbers that are short enough for columns ---- */
+
+/* Numbers that are short enough for columns. ctl/output/text.h has
+ * those for sentences. Pure. */
+
+/* up to 5 characters up to 9999 TB: "512K", "9.8M", "1.25G" */
+struct mt_short_text mt_short_bytes(uint64_t bytes);
+struct mt_short_text mt_short_change(uint64_t before, uint64_t after); /* "-311M", "+4.0M", "0" */
+struct mt_short_text mt_short_ago(uint64_t now_ns,
+				  /* "12s", "59m", "23h", "99d"; "0s" for a time in the future */
+				  uint64_t then_ns);
+struct mt_short_text mt_short_percent(double percent); /* "0.04", "3.1", "42" */
+
 #endif

@@ -14,7 +14,6 @@
 
 #include "ctl/process/process.h"
 #include "ctl/process/stats_file.h"
-#include "ctl/process/ancestry.h"
 #include "ctl/process/tree_sums.h"
 
 /* MT_PROCESS_UNRESPONSIVE: a read of its maps did not return in time, or the processes of its user

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl/process/cow_sharing.h"
+#include "ctl/process/smaps.h"
 #include "ctl/process/process_probe.h"
 
 /* copied bytes from which the content of pages is compared */

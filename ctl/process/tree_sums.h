@@ -1,6 +1,6 @@
-/* ctl/process/tree_sums.h -- figures of a process that can be added up over a tree: for ps, trim, top,
- * serve and diagnose. The table is MT_TREE_FIGURES of core/figures.def. A figure that is not known is
- * 0. Pure: any thread may call. */
+/* ctl/process/tree_sums.h -- figures of a process that can be added up over a tree: for ps, trim,
+ * top, serve and diagnose. The table is MT_TREE_FIGURES of core/figures.def. A figure that is not
+ * known is 0. Pure: any thread may call. */
 #ifndef MT_CTL_PROCESS_TREE_SUMS_H
 #define MT_CTL_PROCESS_TREE_SUMS_H
 

@@ -6,7 +6,7 @@
 #include "ctl/ui/top/pane.h"
 #include "ctl/ui/top/prompt.h"
 #include "ctl/ui/top/keys.h"
-#include "ctl/ui/top/sparkline.h"
+#include "ctl/ui/top/history.h"
 #include "top_rows.h"
 
 #define SECOND UINT64_C(1000000000)

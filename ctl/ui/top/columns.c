@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl/ui/top/compact_number.h"
+#include "ctl/output/text.h"
 
 #define TREND_MAX           32
 #define PARTS_MAX           24
@@ -191,7 +191,7 @@ static struct mt_top_cell_text bytes_cell(enum mt_top_column column,
 					  const struct mt_process_tree_sums *sums)
 {
 	uint64_t bytes = bytes_of(column, sums);
-	struct mt_top_cell_text cell = {mt_top_bytes(bytes), MT_STYLE_PLAIN};
+	struct mt_top_cell_text cell = {mt_short_bytes(bytes), MT_STYLE_PLAIN};
 
 	if (column == MT_COLUMN_RSS && bytes >= (uint64_t)1 << 30)
 		cell.style = MT_STYLE_BOLD;
@@ -206,7 +206,7 @@ static struct mt_top_cell_text fragmented_cell(const struct mt_process_tree_sums
 {
 	double percent = mt_top_sums_fragmented_percent(sums);
 
-	return (struct mt_top_cell_text){percent < 0 ? text_of("-") : mt_top_percent(percent),
+	return (struct mt_top_cell_text){percent < 0 ? text_of("-") : mt_short_percent(percent),
 					 percent >= FRAGMENTED_HIGH_PCT ? MT_STYLE_WARN
 									: MT_STYLE_PLAIN};
 }
@@ -221,11 +221,11 @@ static struct mt_top_cell_text cleanup_cell(enum mt_top_column column, const str
 		return cell;
 	cell.style = MT_STYLE_PLAIN;
 	if (column == MT_COLUMN_FREED) {
-		cell.text = mt_top_change(last->before_bytes, last->after_bytes);
+		cell.text = mt_short_change(last->before_bytes, last->after_bytes);
 		cell.style =
 			last->after_bytes < last->before_bytes ? MT_STYLE_GOOD : MT_STYLE_PLAIN;
 	} else if (column == MT_COLUMN_AGO) {
-		cell.text = mt_top_ago(now_ns, last->time_ns);
+		cell.text = mt_short_ago(now_ns, last->time_ns);
 	} else {
 		cell.text = text_of(mt_stats_word_reason(last->reason));
 	}
@@ -237,7 +237,7 @@ static struct mt_top_cell_text budget_cell(const struct mt_top_row *row)
 	struct mt_top_cell_text cell = {.style = MT_STYLE_PLAIN};
 
 	snprintf(cell.text.text, sizeof(cell.text.text), "%.16s/%" PRIu64,
-		 mt_top_percent(row->budget_used_pct).text, row->budget_pct);
+		 mt_short_percent(row->budget_used_pct).text, row->budget_pct);
 	if (row->budget_pct && row->budget_used_pct > (double)row->budget_pct)
 		cell.style = MT_STYLE_BAD;
 	return cell;

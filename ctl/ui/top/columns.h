@@ -11,9 +11,9 @@
 #define MT_TOP_PART(part)  MT_TOP_SUM(parts.bytes[MT_PART_##part])
 #define MT_TOP_NONE        SIZE_MAX
 
-/* identifier, name for --sort, heading, the sum that it shows, width, rank (a higher rank is dropped first where the
- * screen is narrow), whether the largest comes first, help. The command gets the remaining width.
- */
+/* identifier, name for --sort, heading, the sum that it shows, width, rank (a higher rank is
+ * dropped first where the screen is narrow), whether the largest comes first, help. The command
+ * gets the remaining width. */
 #define MT_TOP_COLUMNS(X)                                                                          \
 	X(PID, "pid", "PID", MT_TOP_NONE, 7, 0, false, "process")                                  \
 	X(RANK, "rank", "RANK", MT_TOP_NONE, 4, 6, false,                                          \

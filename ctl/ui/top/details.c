@@ -9,7 +9,7 @@
 #include "ctl/process/figures.h"
 #include "ctl/process/setting.h"
 #include "ctl/process/target.h"
-#include "ctl/ui/top/compact_number.h"
+#include "ctl/output/text.h"
 #include "ctl/ui/top/pane.h"
 
 void mt_top_details_read(struct mt_top_details *details)
@@ -107,7 +107,7 @@ static void add_story(struct mt_top_page *page, const struct mt_cleanup_story *s
 			 mt_text_count(story->merged_count).text);
 	if (record->gpu_before_bytes)
 		snprintf(gpu, sizeof(gpu), "%.32s",
-			 mt_top_change(record->gpu_before_bytes, record->gpu_after_bytes).text);
+			 mt_short_change(record->gpu_before_bytes, record->gpu_after_bytes).text);
 	if (record->round)
 		snprintf(round, sizeof(round), "%" PRIu64, record->round);
 	if (record->pressure_sources)
@@ -116,9 +116,9 @@ static void add_story(struct mt_top_page *page, const struct mt_cleanup_story *s
 			" %5" PRIu64 " %.8s %-11s %-5s %-7s %6s %6s %6s %9s %9s %5s %-6s %-20s %s",
 			record->number, mt_text_clock(record->time_ns).text, reason,
 			mt_stats_word_level(record->level), results[record->result],
-			mt_top_bytes(record->rss_before_bytes).text,
-			mt_top_bytes(record->rss_after_bytes).text,
-			mt_top_change(record->rss_before_bytes, record->rss_after_bytes).text,
+			mt_short_bytes(record->rss_before_bytes).text,
+			mt_short_bytes(record->rss_after_bytes).text,
+			mt_short_change(record->rss_before_bytes, record->rss_after_bytes).text,
 			mt_text_ns(mt_cleanup_cost_ns(record)).text,
 			record->gc_wait_ns >= 1000000 ? wait.text : "-", round, gpu,
 			mt_cleanup_gc_text(story).text, pressure);

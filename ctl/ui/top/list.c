@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ctl/ui/top/compact_number.h"
-#include "ctl/ui/top/sparkline.h"
+#include "ctl/output/text.h"
+#include "ctl/ui/top/history.h"
 #include "sys/saturating.h"
 
 /* ---- header ---- */
@@ -33,7 +33,7 @@ static void draw_title(struct mt_cells *canvas, const struct mt_top_frame *frame
 		used += (size_t)snprintf(left + used, sizeof(left) - used, ", %zu asleep",
 					 model->asleep_count);
 	used += (size_t)snprintf(left + used, sizeof(left) - used, ", %.8s returned",
-				 mt_top_bytes(model->total.purged_bytes).text);
+				 mt_short_bytes(model->total.purged_bytes).text);
 	if (*model->filter)
 		snprintf(left + used, sizeof(left) - used, ", /%s: %zu", model->filter,
 			 model->matching_count);
@@ -60,8 +60,8 @@ static void draw_title(struct mt_cells *canvas, const struct mt_top_frame *frame
 
 static void set_text(struct meter *meter, uint64_t used_bytes)
 {
-	snprintf(meter->text, sizeof(meter->text), "%.8s/%.8s", mt_top_bytes(used_bytes).text,
-		 mt_top_bytes(meter->total_bytes).text);
+	snprintf(meter->text, sizeof(meter->text), "%.8s/%.8s", mt_short_bytes(used_bytes).text,
+		 mt_short_bytes(meter->total_bytes).text);
 }
 
 /* Memory in use on the machine, divided into the parts of shimmed processes, and the rest. Shared
@@ -153,7 +153,7 @@ static int put_part(struct mt_cells *canvas, struct mt_cell_place at,
 	at.column = mt_cells_put_glyph(canvas, at, (enum mt_cell_style)(MT_STYLE_LIVE + (int)part),
 				       mt_area_part_glyph(canvas, part));
 	return mt_cells_put_figure(canvas, at, mt_memory_part_word(part),
-				   mt_top_bytes(sums->parts.bytes[part]).text);
+				   mt_short_bytes(sums->parts.bytes[part]).text);
 }
 
 static int put_gpu_sums(struct mt_cells *canvas, struct mt_cell_place at,
@@ -162,9 +162,9 @@ static int put_gpu_sums(struct mt_cells *canvas, struct mt_cell_place at,
 	char text[80];
 
 	snprintf(text, sizeof(text), "%.8s/%.8s idle %.8s",
-		 mt_top_bytes(sums->gpu_allocated_bytes).text,
-		 mt_top_bytes(sums->gpu_reserved_bytes).text,
-		 mt_top_bytes(sums->gpu_idle_bytes).text);
+		 mt_short_bytes(sums->gpu_allocated_bytes).text,
+		 mt_short_bytes(sums->gpu_reserved_bytes).text,
+		 mt_short_bytes(sums->gpu_idle_bytes).text);
 	return mt_cells_put_figure(canvas, at, "GPU", text);
 }
 
@@ -212,7 +212,7 @@ static void draw_sums(struct mt_cells *canvas, const struct mt_top_frame *frame,
 	struct mt_cell_place at = {row, 1, 0};
 	char text[40];
 
-	at.column = mt_cells_put_figure(canvas, at, "RSS", mt_top_bytes(sums->rss_bytes).text);
+	at.column = mt_cells_put_figure(canvas, at, "RSS", mt_short_bytes(sums->rss_bytes).text);
 	if (level != MT_PRESSURE_NONE)
 		at.column = put_pressure(canvas, at, level);
 	for (int i = 0; i < MT_PARTS_COUNT; i++)
@@ -223,11 +223,11 @@ static void draw_sums(struct mt_cells *canvas, const struct mt_top_frame *frame,
 		at.column = put_pressure(canvas, at, level);
 	if (frame->machine->has_stalls) {
 		snprintf(text, sizeof(text), "%.8s%%",
-			 mt_top_percent(frame->machine->stall_pct).text);
+			 mt_short_percent(frame->machine->stall_pct).text);
 		at.column = put_last(canvas, at, "stalled", text);
 	}
 	snprintf(text, sizeof(text), "%.8s%%",
-		 mt_top_percent(fragmented < 0 ? 0 : fragmented).text);
+		 mt_short_percent(fragmented < 0 ? 0 : fragmented).text);
 	put_last(canvas, at, "frag", text);
 }
 

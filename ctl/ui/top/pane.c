@@ -6,10 +6,9 @@
 
 #include "ctl/metrics/area_chart.h"
 #include "ctl/output/error.h"
-#include "ctl/ui/top/compact_number.h"
+#include "ctl/output/text.h"
 #include "ctl/ui/top/history.h"
 #include "ctl/ui/top/row.h"
-#include "ctl/ui/top/sparkline.h"
 
 #define CANVAS_ROWS_MIN 20  /* of a canvas with room for a pane */
 #define FACTS_FROM      110 /* columns of a canvas with figures beside the chart */
@@ -39,8 +38,8 @@ static void write_last(const struct mt_top_row *process, uint64_t now_ns, char *
 		snprintf(out, out_bytes, "none");
 	else
 		snprintf(out, out_bytes, "%.8s %.8s ago: %.20s",
-			 mt_top_change(last->before_bytes, last->after_bytes).text,
-			 mt_top_ago(now_ns, last->time_ns).text,
+			 mt_short_change(last->before_bytes, last->after_bytes).text,
+			 mt_short_ago(now_ns, last->time_ns).text,
 			 mt_stats_word_reason(last->reason));
 }
 
@@ -61,7 +60,7 @@ static void draw_line(struct mt_cells *canvas, int row, const struct mt_top_row 
 	const struct mt_process_tree_sums *own = &process->own;
 	struct mt_cell_place at = {row, 1, 0};
 
-	at.column = mt_cells_put_figure(canvas, at, "RSS", mt_top_bytes(own->rss_bytes).text);
+	at.column = mt_cells_put_figure(canvas, at, "RSS", mt_short_bytes(own->rss_bytes).text);
 	if (why_unknown(process)) {
 		mt_cells_put(canvas, at,
 			     process->state == MT_PROCESS_ASLEEP ? MT_STYLE_DIM : MT_STYLE_BAD,
@@ -74,11 +73,11 @@ static void draw_line(struct mt_cells *canvas, int row, const struct mt_top_row 
 		at.column = mt_cells_put_glyph(canvas, at, (enum mt_cell_style)(MT_STYLE_LIVE + i),
 					       mt_area_part_glyph(canvas, part));
 		at.column = mt_cells_put_figure(canvas, at, mt_memory_part_word(part),
-						mt_top_bytes(own->parts.bytes[i]).text);
+						mt_short_bytes(own->parts.bytes[i]).text);
 	}
 	if (process->figures.peak_bytes)
 		mt_cells_put_figure(canvas, at, "peak",
-				    mt_top_bytes(process->figures.peak_bytes).text);
+				    mt_short_bytes(process->figures.peak_bytes).text);
 }
 
 /* ---- figures beside the chart ---- */
@@ -109,7 +108,7 @@ static void add_part(struct facts *facts, const struct mt_process_tree_sums *own
 
 	snprintf(label, sizeof(label), "  %s", mt_memory_part_word(part));
 	snprintf(value, sizeof(value), "%.16s  %.8s %%", mt_text_bytes(own->parts.bytes[part]).text,
-		 mt_top_percent(mt_stats_percent(own->parts.bytes[part], own->rss_bytes)).text);
+		 mt_short_percent(mt_stats_percent(own->parts.bytes[part], own->rss_bytes)).text);
 	if (facts->row >= facts->end)
 		return;
 	add_fact(facts, label, value);
@@ -132,7 +131,7 @@ static void add_memory(struct facts *facts, const struct mt_top_row *process)
 	add_fact(facts, "peak", mt_text_bytes(figures->peak_bytes).text);
 	snprintf(value, sizeof(value), "%.16s  %.8s %% used",
 		 mt_text_bytes(figures->limit_bytes).text,
-		 mt_top_percent(mt_stats_percent(figures->limit_used_bytes, figures->limit_bytes))
+		 mt_short_percent(mt_stats_percent(figures->limit_used_bytes, figures->limit_bytes))
 			 .text);
 	add_fact(facts, "limit", figures->limit_bytes ? value : "none is known");
 }
@@ -154,11 +153,11 @@ static void add_cleanups(struct facts *facts, const struct mt_top_row *process, 
 	add_fact(facts, "last", value);
 	if (process->budget_pct)
 		snprintf(value, sizeof(value), "%.8s %% of the time, up to %u %%",
-			 mt_top_percent(process->budget_used_pct).text,
+			 mt_short_percent(process->budget_used_pct).text,
 			 (unsigned)process->budget_pct);
 	else
 		snprintf(value, sizeof(value), "%.8s %% of the time",
-			 mt_top_percent(process->budget_used_pct).text);
+			 mt_short_percent(process->budget_used_pct).text);
 	add_fact(facts, "cost", value);
 }
 
@@ -228,7 +227,7 @@ static void draw_title(struct mt_cells *canvas, int row, const struct mt_top_row
 		return;
 	write_last(process, now_ns, last, sizeof(last));
 	snprintf(text, sizeof(text), " returned %.8s, last %s ",
-		 mt_top_bytes(process->own.purged_bytes).text, last);
+		 mt_short_bytes(process->own.purged_bytes).text, last);
 	mt_cells_put(canvas, at, MT_STYLE_PLAIN, text);
 }
 
