@@ -8,7 +8,8 @@
 #include "ctl/output/text.h"
 #include "ctl/process/figures.h"
 
-/* A figure that is there only while it is not 0 is left out with it. */
+/* A figure that is known only while it is not 0 is left out with it, and device memory of a
+ * program that has none. */
 static void print_figures(enum mt_figure_list list, const void *report)
 {
 	struct mt_table *table = mt_table_new("<  WHAT|>VALUE|<MEANING");
@@ -16,7 +17,8 @@ static void print_figures(enum mt_figure_list list, const void *report)
 	for (const struct mt_figure *figure = mt_figures(list); figure->name; figure++) {
 		bool is_known = mt_figure_is_known(figure, report);
 
-		if (!*figure->label || (!is_known && figure->known_offset == figure->offset))
+		if (!*figure->label || (!is_known && figure->known_offset == figure->offset) ||
+		    !mt_figure_applies(figure, mt_figure_value(figure, report) != 0))
 			continue;
 		mt_table_addf(table, "  %s", figure->label);
 		mt_table_add_row(table, is_known ? mt_figure_text(figure, report).text : "?",
