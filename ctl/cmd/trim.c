@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "ctl/cmd/ps.h"
 #include "ctl/command.h"
 #include "ctl/output/json.h"
 #include "ctl/output/table.h"

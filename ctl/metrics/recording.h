@@ -118,24 +118,11 @@ const struct mt_recording_process *mt_recording_process(const struct mt_recordin
 uint64_t mt_recording_begin_ns(const struct mt_recording *recording);
 uint64_t mt_recording_end_ns(const struct mt_recording *recording);
 
-/* ---- for the readers ---- */
-
-/* Adds one line of a recording. INVALID: it is malformed. Unknown kinds are ignored. */
-enum mt_err mt_recording_take_line(struct mt_recording *recording, const json_t *line,
-				   struct mt_error_reason *why);
-
-/* Adds the output of `mtctl stat --json`, as far as it is newer than the recording. */
-enum mt_err mt_recording_take_stat(struct mt_recording *recording, const json_t *stat,
-				   struct mt_error_reason *why);
-
 /* Each adds an element. false or NULL: the limit is reached, and it was left out. */
 bool mt_recording_add_sample(struct mt_recording *recording,
 			     const struct mt_recording_sample *sample);
-bool mt_recording_add_device(struct mt_recording *recording,
-			     const struct mt_recording_device *device);
 bool mt_recording_add_mark(struct mt_recording *recording, const struct mt_recording_mark *mark);
 struct mt_recording_process *mt_recording_add_process(struct mt_recording *recording, uint64_t pid);
-void mt_recording_sort(struct mt_recording *recording);
 
 /* What a word of the command line names: a file with a recording, or a running process with its
  * ring of 15 minutes. */

@@ -14,7 +14,7 @@
 
 #include "ctl/process/process.h"
 #include "ctl/process/stats_file.h"
-#include "ctl/process/tree_sums.h"
+#include "ctl/process/memory_parts.h"
 
 /* MT_PROCESS_UNRESPONSIVE: a read of its maps did not return in time, or the processes of its user
  * have together used up their time. It may be without the shim. */

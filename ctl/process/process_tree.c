@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ctl/process/smaps.h"
+#include "ctl/output/json.h"
 #include "ctl/process/process_probe.h"
 
 /* copied bytes from which the content of pages is compared */
@@ -212,4 +213,18 @@ void mt_process_tree_free(struct mt_process_tree *tree)
 		mt_smaps_free(&tree->list[i].smaps);
 	free(tree->list);
 	memset(tree, 0, sizeof(*tree));
+}
+
+json_t *mt_process_tree_sums_json(const struct mt_process_tree *tree)
+{
+	bool copies = tree->detail == MT_PROCESS_TREE_MAPPINGS;
+	json_t *object = json_object();
+
+	mt_tree_sums_set_json(
+		object, &tree->sums,
+		MT_SUM_memory | MT_SUM_heap | MT_SUM_gpu | (copies ? MT_SUM_fork : 0u), false);
+	mt_json_set_u64(object, "processes_count", tree->count);
+	mt_json_set_u64_if(object, "forks_count", copies, tree->forks_count);
+	mt_json_set_u64(object, "unknown_count", tree->unknown_count);
+	return object;
 }

@@ -54,4 +54,7 @@ bool mt_member_is_awake(const struct mt_member *member);
  * maps cannot be read in time. */
 const char *mt_member_state_word(const struct mt_member *member);
 
+/* Returns the sums of a tree as an object, with its counts. The caller owns it. */
+json_t *mt_process_tree_sums_json(const struct mt_process_tree *tree);
+
 #endif
