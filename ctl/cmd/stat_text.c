@@ -256,63 +256,7 @@ static void stat_print_pressure(const struct mt_stats_file *file)
 /* The GPU sections of `mtctl stat`: a table for each device with present values and peaks, by the
  * names of torch.cuda.memory_stats. */
 
-#define PEAK           "_peak_bytes"
-#define LIVE           "_live_bytes"
-#define FIELD_NAME_MAX 64
-#define AGE_MIN_MS     100u
-
-/* Figures in the lines around the table: what NVML and the driver say, which may be unknown. */
-static bool is_printed_elsewhere(const struct mt_figure *figure)
-{
-	return !mt_figure_is_always_known(figure) || mt_text_ends_with(figure->name, "_known") ||
-	       strcmp(figure->name, "ordinal") == 0;
-}
-
-static const struct mt_figure *find_figure(const char *name)
-{
-	const struct mt_figure *figure = mt_figures(MT_FIGURES_DEVICE);
-
-	while (figure->name && strcmp(figure->name, name) != 0)
-		figure++;
-	return figure->name ? figure : NULL;
-}
-
-/* The peak of allocated_bytes is allocated_peak_bytes, that of pinned_live_bytes pinned_peak_bytes.
- * NULL: it has none. */
-static const struct mt_figure *peak_of(const char *name)
-{
-	char peak[FIELD_NAME_MAX];
-	const char *end = mt_text_ends_with(name, LIVE) ? LIVE : "_bytes";
-	int stem = (int)(strlen(name) - strlen(end));
-
-	if (!mt_text_ends_with(name, "_bytes"))
-		return NULL;
-	snprintf(peak, sizeof(peak), "%.*s" PEAK, stem, name);
-	return find_figure(peak);
-}
-
-static void add_row(struct mt_table *table, const struct mt_stats_device *device,
-		    const struct mt_figure *figure)
-{
-	const struct mt_figure *peak = peak_of(figure->name);
-
-	/* A kind of memory that was never allocated. */
-	if (mt_text_ends_with(figure->name, LIVE) && !mt_figure_value(figure, device) &&
-	    !(peak && mt_figure_value(peak, device)))
-		return;
-	mt_table_add_row(table, figure->name, mt_figure_text(figure, device).text,
-			 peak ? mt_figure_text(peak, device).text : "", figure->help, NULL);
-}
-
-static void print_table(const struct mt_stats_device *device)
-{
-	struct mt_table *table = mt_table_new("<FIGURE|>NOW|>PEAK|<MEANING");
-
-	for (const struct mt_figure *figure = mt_figures(MT_FIGURES_DEVICE); figure->name; figure++)
-		if (!is_printed_elsewhere(figure) && !mt_text_ends_with(figure->name, PEAK))
-			add_row(table, device, figure);
-	mt_table_print(table);
-}
+#define AGE_MIN_MS 100u
 
 /* The figures of NVML are cached for seconds, and may be older than the table above. */
 static struct mt_short_text when_charged(const struct mt_stats_device *device)
@@ -354,7 +298,7 @@ static void print_device(const struct mt_stats_device *device)
 	else if (device->total_bytes)
 		printf(", %s, free: unknown", mt_text_bytes(device->total_bytes).text);
 	putchar('\n');
-	print_table(device);
+	mt_table_print(mt_device_table(device));
 	print_process(device);
 }
 
@@ -405,20 +349,6 @@ static void print_facts(const struct mt_stats_file *file)
 	print_changed_settings(file);
 }
 
-static void print_fields(const struct mt_stats_head *head)
-{
-	struct mt_table *table = mt_table_new("<FIGURE|>VALUE|<MEANING");
-
-	for (const struct mt_figure *figure = mt_figures(MT_FIGURES_PROCESS); figure->name;
-	     figure++)
-		if (mt_figure_applies(figure, mt_stats_file_uses_cuda(head)))
-			mt_table_add_row(table, mt_figure_title(figure).text,
-					 mt_figure_text(figure, &head->snapshot).text, figure->help,
-					 NULL);
-	putchar('\n');
-	mt_table_print(table);
-}
-
 static void print_samples(const struct mt_stats_file *file)
 {
 	bool gpu = mt_stats_file_uses_cuda(&file->head);
@@ -452,7 +382,8 @@ void mt_stat_print_text(const struct mt_target *target, const struct mt_stat_vie
 	stat_print_summary(target, view);
 	if (view->all) {
 		print_facts(&target->file);
-		print_fields(&target->file.head);
+		putchar('\n');
+		mt_table_print(mt_process_table(&target->file.head));
 		stat_print_pressure(&target->file);
 		/* Prints a section for each device; nothing where there is none. */
 		for (size_t i = 0; i < target->file.head.devices_count && i < MT_DEVICES_COUNT; i++)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ctl/output/json.h"
+#include "ctl/output/table.h"
 
 /* of known_offset */
 #define ALWAYS SIZE_MAX
@@ -181,6 +182,79 @@ void mt_figures_set_recorded(json_t *object, enum mt_figure_list list, const voi
 		if (strcmp(figure->recorded, "shim") == 0 && mt_figure_is_known(figure, from) &&
 		    mt_figure_applies(figure, uses_cuda))
 			mt_json_set_u64(object, figure->name, mt_figure_value(figure, from));
+}
+
+/* ---- tables ---- */
+
+struct mt_table *mt_process_table(const struct mt_stats_head *head)
+{
+	struct mt_table *table = mt_table_new("<FIGURE|>VALUE|<MEANING");
+	bool uses_cuda = head->cuda[0] || head->devices_count;
+
+	for (const struct mt_figure *figure = mt_figures(MT_FIGURES_PROCESS); figure->name;
+	     figure++)
+		if (mt_figure_applies(figure, uses_cuda))
+			mt_table_add_row(table, mt_figure_title(figure).text,
+					 mt_figure_text(figure, &head->snapshot).text, figure->help,
+					 NULL);
+	return table;
+}
+
+#define PEAK           "_peak_bytes"
+#define LIVE           "_live_bytes"
+#define FIELD_NAME_MAX 64
+
+/* Figures in the lines around the table: what NVML and the driver say, which may be unknown. */
+static bool is_printed_elsewhere(const struct mt_figure *figure)
+{
+	return !mt_figure_is_always_known(figure) || mt_text_ends_with(figure->name, "_known") ||
+	       strcmp(figure->name, "ordinal") == 0;
+}
+
+static const struct mt_figure *find_figure(const char *name)
+{
+	const struct mt_figure *figure = mt_figures(MT_FIGURES_DEVICE);
+
+	while (figure->name && strcmp(figure->name, name) != 0)
+		figure++;
+	return figure->name ? figure : NULL;
+}
+
+/* The peak of allocated_bytes is allocated_peak_bytes, that of pinned_live_bytes pinned_peak_bytes.
+ * NULL: it has none. */
+static const struct mt_figure *peak_of(const char *name)
+{
+	char peak[FIELD_NAME_MAX];
+	const char *end = mt_text_ends_with(name, LIVE) ? LIVE : "_bytes";
+	int stem = (int)(strlen(name) - strlen(end));
+
+	if (!mt_text_ends_with(name, "_bytes"))
+		return NULL;
+	snprintf(peak, sizeof(peak), "%.*s" PEAK, stem, name);
+	return find_figure(peak);
+}
+
+static void add_row(struct mt_table *table, const struct mt_stats_device *device,
+		    const struct mt_figure *figure)
+{
+	const struct mt_figure *peak = peak_of(figure->name);
+
+	/* A kind of memory that was never allocated. */
+	if (mt_text_ends_with(figure->name, LIVE) && !mt_figure_value(figure, device) &&
+	    !(peak && mt_figure_value(peak, device)))
+		return;
+	mt_table_add_row(table, figure->name, mt_figure_text(figure, device).text,
+			 peak ? mt_figure_text(peak, device).text : "", figure->help, NULL);
+}
+
+struct mt_table *mt_device_table(const struct mt_stats_device *device)
+{
+	struct mt_table *table = mt_table_new("<FIGURE|>NOW|>PEAK|<MEANING");
+
+	for (const struct mt_figure *figure = mt_figures(MT_FIGURES_DEVICE); figure->name; figure++)
+		if (!is_printed_elsewhere(figure) && !mt_text_ends_with(figure->name, PEAK))
+			add_row(table, device, figure);
+	return table;
 }
 
 /* ---- words ---- */

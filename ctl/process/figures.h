@@ -61,6 +61,11 @@ void mt_figures_set_json(json_t *object, enum mt_figure_list list, const void *f
 void mt_figures_set_recorded(json_t *object, enum mt_figure_list list, const void *from,
 			     bool uses_cuda);
 
+/* Return a table (ctl/output/table.h) of every figure of a process with its value and its meaning;
+ * of a device, but for what the driver and NVML say, with its peak. */
+struct mt_table *mt_process_table(const struct mt_stats_head *head);
+struct mt_table *mt_device_table(const struct mt_stats_device *device);
+
 /* ---- words ---- */
 
 /* Words for numbers that a process publishes (core/stats_layout.h). A

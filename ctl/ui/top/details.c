@@ -66,14 +66,7 @@ static void add_facts(struct mt_top_page *page, const struct mt_stats_file *file
 static void fill_figures(struct mt_top_page *page, const struct mt_stats_file *file)
 {
 	add_facts(page, file);
-	mt_top_page_add(page, MT_STYLE_HEADING, " %-26s %14s  %s", "FIGURE", "VALUE", "MEANING");
-	for (const struct mt_figure *figure = mt_figures(MT_FIGURES_PROCESS); figure->name;
-	     figure++)
-		if (mt_figure_applies(figure, mt_stats_file_uses_cuda(&file->head)))
-			mt_top_page_add(page, MT_STYLE_PLAIN, " %-26s %14s  %s",
-					mt_figure_title(figure).text,
-					mt_figure_text(figure, &file->head.snapshot).text,
-					figure->help);
+	mt_top_page_add_table(page, mt_process_table(&file->head));
 }
 
 /* ---- cleanups ---- */
@@ -93,37 +86,6 @@ static void add_counts(struct mt_top_page *page, const struct mt_stats_snapshot 
 			mt_text_ns(now->refault_cost_ns).text);
 }
 
-static void add_story(struct mt_top_page *page, const struct mt_cleanup_story *story)
-{
-	static const char *const results[] = {"nothing", "freed", "-"};
-	const struct mt_stats_cleanup *record = story->cleanup;
-	struct mt_short_text wait = mt_text_ns(record->gc_wait_ns);
-	char gpu[40] = "-", round[24] = "-", reason[32], pressure[64] = "";
-
-	snprintf(reason, sizeof(reason), "%s", mt_stats_word_reason(record->reason));
-	if (story->merged_count)
-		snprintf(reason, sizeof(reason), "%.16s +%.12s",
-			 mt_stats_word_reason(record->reason),
-			 mt_text_count(story->merged_count).text);
-	if (record->gpu_before_bytes)
-		snprintf(gpu, sizeof(gpu), "%.32s",
-			 mt_short_change(record->gpu_before_bytes, record->gpu_after_bytes).text);
-	if (record->round)
-		snprintf(round, sizeof(round), "%" PRIu64, record->round);
-	if (record->pressure_sources)
-		snprintf(pressure, sizeof(pressure), "%s", mt_stats_word_pressure(record).text);
-	mt_top_page_add(page, record->result == 1 ? MT_STYLE_GOOD : MT_STYLE_PLAIN,
-			" %5" PRIu64 " %.8s %-11s %-5s %-7s %6s %6s %6s %9s %9s %5s %-6s %-20s %s",
-			record->number, mt_text_clock(record->time_ns).text, reason,
-			mt_stats_word_level(record->level), results[record->result],
-			mt_short_bytes(record->rss_before_bytes).text,
-			mt_short_bytes(record->rss_after_bytes).text,
-			mt_short_change(record->rss_before_bytes, record->rss_after_bytes).text,
-			mt_text_ns(mt_cleanup_cost_ns(record)).text,
-			record->gc_wait_ns >= 1000000 ? wait.text : "-", round, gpu,
-			mt_cleanup_gc_text(story).text, pressure);
-}
-
 /* The newest first. */
 static void fill_records(struct mt_top_page *page, const struct mt_stats_file *file)
 {
@@ -132,12 +94,13 @@ static void fill_records(struct mt_top_page *page, const struct mt_stats_file *f
 	size_t count = mt_cleanup_stories(file, stories);
 
 	add_counts(page, &file->head.snapshot);
-	mt_top_page_add(page, MT_STYLE_HEADING,
-			" %5s %-8s %-11s %-5s %-7s %6s %6s %6s %9s %9s %5s %-6s %-20s %s", "NO",
-			"TIME", "REASON", "LEVEL", "RESULT", "BEFORE", "AFTER", "CHANGE", "COST",
-			"WAITED", "ROUND", "GPU", "GC", "PRESSURE");
-	for (size_t i = count; i-- > 0;)
-		add_story(page, &stories[i]);
+	for (size_t i = 0; i < count / 2; i++) {
+		struct mt_cleanup_story kept = stories[i];
+
+		stories[i] = stories[count - 1 - i];
+		stories[count - 1 - i] = kept;
+	}
+	mt_top_page_add_table(page, mt_cleanup_table(&file->head, stories, count));
 	if (!count)
 		mt_top_page_add(page, MT_STYLE_DIM, " no cleanup yet");
 	else if (mt_cleanup_kept_since_ns(file))
@@ -165,16 +128,6 @@ static void fill_settings(struct mt_top_page *page, const struct mt_stats_file *
 
 /* ---- devices ---- */
 
-/* Values of 0 are left out: there are four dozen. */
-static void add_figures(struct mt_top_page *page, const struct mt_stats_device *device)
-{
-	for (const struct mt_figure *figure = mt_figures(MT_FIGURES_DEVICE); figure->name; figure++)
-		if (mt_figure_value(figure, device) && strcmp(figure->name, "ordinal") != 0 &&
-		    !mt_text_ends_with(figure->name, "_known"))
-			mt_top_page_add(page, MT_STYLE_PLAIN, " %-26s %14s  %s", figure->name,
-					mt_figure_text(figure, device).text, figure->help);
-}
-
 static void add_device(struct mt_top_page *page, const struct mt_stats_device *device)
 {
 	mt_top_page_add(page, MT_STYLE_HEADING,
@@ -183,7 +136,7 @@ static void add_device(struct mt_top_page *page, const struct mt_stats_device *d
 			*device->pci ? ")" : "", *device->mode ? device->mode : "?",
 			device->free_bytes ? mt_text_bytes(device->free_bytes).text : "?",
 			device->total_bytes ? mt_text_bytes(device->total_bytes).text : "?");
-	add_figures(page, device);
+	mt_top_page_add_table(page, mt_device_table(device));
 	if (device->process_known != 1)
 		mt_top_page_add(page, MT_STYLE_DIM,
 				" NVML does not say what the driver charges this process");
@@ -192,12 +145,12 @@ static void add_device(struct mt_top_page *page, const struct mt_stats_device *d
 static void fill_devices(struct mt_top_page *page, const struct mt_stats_file *file)
 {
 	if (mt_stats_file_uses_cuda(&file->head))
-		mt_top_page_add(
-			page, MT_STYLE_PLAIN, " %s, driver %s%s; figures that are 0 are left out",
-			*file->head.cuda ? file->head.cuda : "?",
-			mt_stats_word_driver(&file->head).text,
-			file->head.snapshot.gpu_capturing ? ", a stream captures into a graph"
-							  : "");
+		mt_top_page_add(page, MT_STYLE_PLAIN, " %s, driver %s%s",
+				*file->head.cuda ? file->head.cuda : "?",
+				mt_stats_word_driver(&file->head).text,
+				file->head.snapshot.gpu_capturing
+					? ", a stream captures into a graph"
+					: "");
 	for (size_t i = 0; i < file->head.devices_count && i < MT_DEVICES_COUNT; i++)
 		add_device(page, &file->devices[i]);
 	if (!file->head.devices_count)

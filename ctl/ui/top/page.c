@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ctl/output/error.h"
+#include "ctl/output/table.h"
 #include "ctl/ui/top/columns.h"
 #include "ctl/ui/top/keys.h"
 
@@ -24,6 +25,16 @@ void mt_top_page_add(struct mt_top_page *page, enum mt_cell_style style, const c
 	va_start(arguments, format);
 	vsnprintf(line->text, sizeof(line->text), format, arguments);
 	va_end(arguments);
+}
+
+static void add_line(void *data, size_t row, const char *line)
+{
+	mt_top_page_add(data, row ? MT_STYLE_PLAIN : MT_STYLE_HEADING, " %s", line);
+}
+
+void mt_top_page_add_table(struct mt_top_page *page, struct mt_table *table)
+{
+	mt_table_each_line(table, add_line, page);
 }
 
 void mt_top_page_free(struct mt_top_page *page)

@@ -5,6 +5,8 @@
 
 #include "ctl/output/cells.h"
 
+struct mt_table;
+
 struct mt_top_page_line {
 	char text[320];
 	enum mt_cell_style style;
@@ -17,6 +19,8 @@ struct mt_top_page {
 
 void mt_top_page_add(struct mt_top_page *page, enum mt_cell_style style, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+/* Adds the lines of a table (ctl/output/table.h), and frees it. */
+void mt_top_page_add_table(struct mt_top_page *page, struct mt_table *table);
 void mt_top_page_free(struct mt_top_page *page);
 
 /* Draws lines from *first on in the rows from from.row to before from.end. *first is lowered where
