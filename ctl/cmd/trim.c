@@ -16,7 +16,6 @@
 #include "ctl/process/process_tree.h"
 #include "ctl/process/stats_dir.h"
 #include "ctl/process/target.h"
-#include "ctl/process/trim_requests.h"
 
 /* ---- trim preview ---- */
 

@@ -6,7 +6,7 @@
 
 #include "ctl/process/cleanup_story.h"
 #include "ctl/process/clock.h"
-#include "ctl/process/set_request.h"
+#include "ctl/process/control_file.h"
 #include "ctl/output/text.h"
 
 #define TRIM_TIMEOUT_NS (30 * UINT64_C(1000000000))

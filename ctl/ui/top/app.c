@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "ctl/process/clock.h"
-#include "ctl/process/set_request.h"
+#include "ctl/process/control_file.h"
 #include "ctl/process/target.h"
 
 /* ---- watch ---- */

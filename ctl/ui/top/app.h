@@ -9,7 +9,7 @@
 #include "ctl/ui/top/keys.h"
 #include "ctl/ui/top/list.h"
 #include "ctl/ui/top/machine.h"
-#include "ctl/ui/top/prompt.h"
+#include "ctl/ui/top/page.h"
 #include "ctl/ui/top/row.h"
 
 /* Reads all shimmed processes again and again, and keeps what a single reading does not have: the
