@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "ctl/cmd/snapshot.h"
 #include "ctl/command.h"
 #include "ctl/output/outfile.h"
 #include "ctl/output/table.h"
@@ -220,7 +221,7 @@ static void print_first_lines(const struct mt_pool_snapshot *snapshot, uint64_t 
 			       .text);
 }
 
-static void print_text(const struct mt_pool_snapshot *snapshot,
+void mt_snapshot_print(const struct mt_pool_snapshot *snapshot,
 		       const struct mt_pool_snapshot_view *view)
 {
 	struct mt_pool_snapshot_sums sums;
@@ -286,7 +287,7 @@ static int show(const struct mt_pool_snapshot *snapshot, const struct wanted *wa
 	if (wanted->json)
 		mt_pool_snapshot_write_json(snapshot, &wanted->view, stdout);
 	else
-		print_text(snapshot, &wanted->view);
+		mt_snapshot_print(snapshot, &wanted->view);
 	return MT_EXIT_OK;
 }
 

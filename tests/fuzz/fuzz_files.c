@@ -20,7 +20,7 @@
 #include "ctl/metrics/openmetrics.h"
 #include "ctl/ui/plot/canvas.h"
 #include "ctl/ui/plot/pool.h"
-#include "ctl/cmd/ps.h"
+#include "ctl/process/process_tree.h"
 #include "ctl/metrics/recording.h"
 #include "ctl/process/process_list.h"
 #include "ctl/profile/sites.h"
