@@ -15,6 +15,7 @@
 #> make bench            the suite; make bench-NAME, bench-each, bench-growth: single benches
 #> make gpu-kit          one folder that checks and measures on a machine with a GPU, where nothing is built
 #> make wheel            for pip, x86-64 and aarch64 (WHEEL_ARCHES), in clean roots of Debian 11; make check-wheel: in clean roots of Debian 11 to testing
+#> make figures          what the documents have of shim/core/figures.def
 #> make install          also uninstall, deb, dist, clean
 #> Variables: PREFIX DESTDIR LIBDIR CC, JEMALLOC=static|none, CUDA=1|0, BUILD=release|debug|asan|tsan, V=1 shows the commands.
 
@@ -146,8 +147,9 @@ $(B)/libmtshim.so: $(shim_obj) $(jemalloc_lib) $(B)/gen/mtshim.map
 # ---- mtctl, and its commands that are programs of their own (MT_EXTERNALS in ctl/command.h), in ctl/ui/ ----
 ctl_src := $(sort $(wildcard ctl/*.c ctl/*/*.c))
 ctl_obj := $(ctl_src:%.c=$(B)/obj/%.o)
-# The parser of a setting's value is the shim's own.
-ctl_of_shim := $(addprefix $(B)/obj/shim/,core/config_value.o core/cgroup_path.o sys/format.o sys/os.o sys/raw_syscall.o)
+# The shim's own parser of a setting's value, its reading of cgroups and of NVML, and what these need.
+ctl_of_shim := $(addprefix $(B)/obj/shim/,core/config_value.o core/cgroup_path.o gpu/nvml.o sys/elf.o sys/elf_walk.o sys/format.o \
+	sys/loader.o sys/lock_check.o sys/os.o sys/raw_syscall.o sys/symbol.o)
 # Of libdw only the headers: mtctl loads it when it needs it.
 ctl_packages := jansson libdw zlib
 ctl_flags := $(common) $(optimise) -I. -fPIE $(guarded) $(fortified)
@@ -210,6 +212,11 @@ $(B)/mtctl-$(1): $(filter $(B)/obj/ctl/ui/$(1)/%,$(subcommand_obj)) $(B)/obj/lib
 	mv -f $$@.new $$@
 endef
 $(foreach name,$(subcommands),$(eval $(call subcommand_rule,$(name))))
+
+# What docs/json.md, docs/metrics.md and docs/json.schema.json have of the table of figures.
+.PHONY: figures
+figures: $(B)/mtctl
+	$(PYTHON) scripts/generate/figures $< --update
 
 # ---- tests and benchmarks ----
 include tests/tests.mk

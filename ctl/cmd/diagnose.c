@@ -10,7 +10,7 @@
 #include "ctl/profile/lines.h"
 #include "ctl/process/start_command.h"
 #include "ctl/process/target.h"
-#include "ctl/process/ancestry.h"
+#include "ctl/process/process.h"
 
 #define SECONDS_PLAIN 60.0
 #define SECONDS_MIN   0.1

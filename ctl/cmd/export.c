@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "ctl/command.h"
-#include "ctl/metrics/metric.h"
 #include "ctl/metrics/openmetrics.h"
 #include "ctl/output/error.h"
 #include "ctl/output/text.h"

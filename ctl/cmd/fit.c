@@ -1,5 +1,4 @@
 /* ctl/cmd/fit.c -- `mtctl fit`: computes how many clients a GPU can serve at a time. */
-#include <dlfcn.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,11 +12,12 @@
 #include "ctl/output/units.h"
 #include "ctl/process/process_list.h"
 #include "ctl/process/target.h"
+#include "gpu/nvml.h"
 
 /* ---- gpu memory ---- */
 
-/* How much memory of a GPU is free: from NVML, loaded at run time, or else from the last figures of
- * a shimmed process. Device numbers are those of NVML, or of that process. Sends no request to any
+/* How much memory of a GPU is free: from NVML, or else from the last figures of a shimmed process.
+ * Device numbers are those of NVML, or of that process. Sends no request to any
  * process. */
 #define MT_GPU_ANY (-1)
 
@@ -27,38 +27,6 @@ struct mt_gpu_memory {
 	uint64_t free_bytes, total_bytes;
 	char source[64]; /* "NVML", "process 123" */
 };
-
-/* Of nvmlReturn_t only 0 is success; an nvmlDevice_t is a pointer. */
-struct nvml_memory {
-	unsigned long long total_bytes, free_bytes, used_bytes;
-};
-
-static struct {
-	int (*nvmlInit_v2)(void);
-	int (*nvmlShutdown)(void);
-	int (*nvmlDeviceGetCount_v2)(unsigned *count);
-	int (*nvmlDeviceGetHandleByIndex_v2)(unsigned index, void **device);
-	int (*nvmlDeviceGetMemoryInfo)(void *device, struct nvml_memory *out);
-	int (*nvmlDeviceGetName)(void *device, char *name, unsigned name_bytes);
-} nvml;
-
-static bool load_nvml(void)
-{
-	void *library = dlopen("libnvidia-ml.so.1", RTLD_LAZY | RTLD_LOCAL);
-
-	if (!library)
-		return false;
-#define FIND(name) *(void **)(void *)&nvml.name = dlsym(library, #name)
-	FIND(nvmlInit_v2);
-	FIND(nvmlShutdown);
-	FIND(nvmlDeviceGetCount_v2);
-	FIND(nvmlDeviceGetHandleByIndex_v2);
-	FIND(nvmlDeviceGetMemoryInfo);
-	FIND(nvmlDeviceGetName);
-#undef FIND
-	return nvml.nvmlInit_v2 && nvml.nvmlDeviceGetCount_v2 &&
-	       nvml.nvmlDeviceGetHandleByIndex_v2 && nvml.nvmlDeviceGetMemoryInfo;
-}
 
 /* Takes the device if it is the wanted one, or for MT_GPU_ANY if it has more free memory than the
  * one so far. */
@@ -75,30 +43,21 @@ static bool consider(long wanted, const struct mt_gpu_memory *found, bool known,
 
 static bool read_nvml(long number, struct mt_gpu_memory *out)
 {
-	unsigned count = 0;
+	const unsigned count = mt_nvml_count();
+	struct mt_nvml_device device;
 	bool known = false;
 
-	if (!load_nvml() || nvml.nvmlInit_v2() != 0)
-		return false;
-	if (nvml.nvmlDeviceGetCount_v2(&count) != 0)
-		count = 0;
 	for (unsigned i = 0; i < count; i++) {
 		struct mt_gpu_memory gpu = {.number = i, .source = "NVML"};
-		struct nvml_memory memory = {0};
-		void *device = NULL;
 
-		if (nvml.nvmlDeviceGetHandleByIndex_v2(i, &device) != 0 ||
-		    nvml.nvmlDeviceGetMemoryInfo(device, &memory) != 0)
+		if (!mt_nvml_device(i, &device))
 			continue;
-		if (nvml.nvmlDeviceGetName)
-			(void)nvml.nvmlDeviceGetName(device, gpu.name, sizeof(gpu.name));
+		snprintf(gpu.name, sizeof(gpu.name), "%s", device.name);
 		mt_text_clean(gpu.name, sizeof(gpu.name));
-		gpu.free_bytes = memory.free_bytes;
-		gpu.total_bytes = memory.total_bytes;
+		gpu.free_bytes = device.free_bytes;
+		gpu.total_bytes = device.total_bytes;
 		known = consider(number, &gpu, known, out);
 	}
-	if (nvml.nvmlShutdown)
-		(void)nvml.nvmlShutdown();
 	return known;
 }
 

@@ -1,8 +1,6 @@
 /* ctl/cmd/plot.c -- `mtctl plot` in the terminal and the table of `mtctl compare`. mtctl-plot draws
  * pictures, since they need a graphics library. */
 #include <inttypes.h>
-#include <langinfo.h>
-#include <locale.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,6 +11,7 @@
 #include <unistd.h>
 
 #include "ctl/command.h"
+#include "ctl/metrics/area_chart.h"
 #include "ctl/metrics/recording.h"
 #include "ctl/metrics/run.h"
 #include "ctl/metrics/series.h"
@@ -21,377 +20,102 @@
 #include "ctl/output/text.h"
 #include "ctl/plot_options.h"
 
-/* ---- chart ---- */
+/* ---- the terminal ---- */
 
-/* A chart of characters for a terminal. A cell has 2 x 4 dots where the locale is UTF-8 (Braille
- * patterns, U+2800), otherwise one. The layers differ in their pattern, so that the chart can be
- * read without colours: an area is full, a second area is a half of the dots, a line is a line. In
- * ASCII they are '#', ':' and '*'. */
-enum mt_chart_layer { MT_CHART_AREA, MT_CHART_SECOND, MT_CHART_LINE, MT_CHART_LAYERS };
-
-#define CELL_WIDTH  2
-#define CELL_HEIGHT 4
-#define BRAILLE     0x2800u
-#define SIZE_MAX_   1000 /* columns and rows */
-
-struct cell {
-	unsigned char dots; /* as in U+2800 */
-	unsigned char layers;
-};
-
-struct mt_chart {
-	int columns, rows, dots_wide, dots_high;
-	struct cell cells[];
-};
-
-/* Returns an empty chart of so many cells. is_utf8: of chart_is_utf8. */
-static struct mt_chart *chart_new(int columns, int rows, bool is_utf8)
-{
-	size_t count = (size_t)columns * (size_t)rows;
-	struct mt_chart *chart =
-		mt_error_check_memory(calloc(1, sizeof(*chart) + count * sizeof(chart->cells[0])));
-
-	chart->columns = columns;
-	chart->rows = rows;
-	chart->dots_wide = is_utf8 ? CELL_WIDTH : 1;
-	chart->dots_high = is_utf8 ? CELL_HEIGHT : 1;
-	return chart;
-}
-
-/* The size in dots. */
-static int chart_width(const struct mt_chart *chart)
-{
-	return chart->columns * chart->dots_wide;
-}
-
-static int chart_height(const struct mt_chart *chart)
-{
-	return chart->rows * chart->dots_high;
-}
-
-static void set_dot(struct mt_chart *chart, enum mt_chart_layer layer, int x, int y)
-{
-	/* dots of a Braille pattern, from the top, left and right */
-	static const unsigned char bits[CELL_HEIGHT][CELL_WIDTH] = {
-		{0x01, 0x08}, {0x02, 0x10}, {0x04, 0x20}, {0x40, 0x80}};
-	int from_top = chart_height(chart) - 1 - y;
-	struct cell *cell =
-		&chart->cells[from_top / chart->dots_high * chart->columns + x / chart->dots_wide];
-
-	cell->layers |= (unsigned char)(1u << layer);
-	/* every other dot, so that it is told from the area */
-	if (layer != MT_CHART_SECOND || (x + y) % 2 == 0)
-		cell->dots |= bits[from_top % chart->dots_high][x % chart->dots_wide];
-}
-
-/* Sets the dots of a column from `low` up to and without `high`; 0 is the bottom. What lies outside
- * is left out. */
-static void chart_fill(struct mt_chart *chart, enum mt_chart_layer layer, int column, int low,
-		       int high)
-{
-	if (column < 0 || column >= chart_width(chart))
-		return;
-	low = low < 0 ? 0 : low;
-	high = high > chart_height(chart) ? chart_height(chart) : high;
-	for (int y = low; y < high; y++)
-		set_dot(chart, layer, column, y);
-}
-
-/* The layer that a cell is shown as: the line before the areas. */
-static enum mt_chart_layer layer_of(const struct cell *cell)
-{
-	for (int layer = MT_CHART_LAYERS; layer-- > 0;)
-		if (cell->layers & 1u << layer)
-			return (enum mt_chart_layer)layer;
-	return MT_CHART_LAYERS;
-}
-
-static const char *colour_of(enum mt_chart_layer layer)
-{
-	return layer == MT_CHART_AREA     ? mt_table_colour(MT_COLOUR_NOTE)
-	       : layer == MT_CHART_SECOND ? mt_table_colour(MT_COLOUR_WARN)
-					  : "";
-}
-
-static void print_cell(const struct mt_chart *chart, const struct cell *cell)
-{
-	static const char ascii[] = "#:* ";
-	unsigned point = BRAILLE + cell->dots;
-
-	if (chart->dots_high == 1 || !cell->dots)
-		putchar(cell->layers ? ascii[layer_of(cell)] : ' ');
-	else
-		printf("%c%c%c", 0xe0 | (int)(point >> 12), 0x80 | (int)(point >> 6 & 0x3f),
-		       0x80 | (int)(point & 0x3f));
-}
-
-/* Prints a row to stdout, without blanks at its end and without a newline; 0 is the top. */
-static void chart_print_row(const struct mt_chart *chart, int row)
-{
-	const struct cell *cells = &chart->cells[row * chart->columns];
-	const char *colour = "";
-	int count = chart->columns;
-
-	while (count && !cells[count - 1].layers)
-		count--;
-	for (int i = 0; i < count; i++) {
-		const char *wanted = colour_of(layer_of(&cells[i]));
-
-		if (wanted != colour)
-			printf("%s%s", *colour ? mt_table_colour_end() : "", wanted);
-		colour = wanted;
-		print_cell(chart, &cells[i]);
-	}
-	if (*colour)
-		fputs(mt_table_colour_end(), stdout);
-}
-
-/* Returns what stands for a layer in a legend. */
-static const char *chart_swatch(enum mt_chart_layer layer, bool is_utf8)
-{
-	static const char *const swatches[MT_CHART_LAYERS][2] = {
-		{"#", "\u28ff"}, {":", "\u2895"}, {"*", "\u2812"}};
-
-	return swatches[layer][is_utf8];
-}
-
-/* Returns whether the locale of the environment is UTF-8. Calls setlocale(3). */
-static bool chart_is_utf8(void)
-{
-	setlocale(LC_CTYPE, "");
-	return strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
-}
+#define SIZE_MOST   1000 /* columns and rows */
+#define COLUMNS_MIN 30
+#define ROWS_MIN    7 /* of a chart, with its axis */
+#define ROWS_MAX    26
+#define ROWS_AROUND 6 /* title, legend, sums, letters, prompt */
 
 static int number_of(const char *name, int otherwise)
 {
 	const char *text = getenv(name);
 	int value = text ? atoi(text) : 0;
 
-	return value > 0 && value <= SIZE_MAX_ ? value : otherwise;
+	return value > 0 && value <= SIZE_MOST ? value : otherwise;
 }
 
 /* Returns the columns and rows of the terminal: of stdout, else COLUMNS and LINES, else 80 x 24. */
-static void chart_screen(int *out_columns, int *out_rows)
+static void read_screen(int *out_columns, int *out_rows)
 {
 	struct winsize size;
 
 	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col && size.ws_row) {
-		*out_columns = size.ws_col < SIZE_MAX_ ? size.ws_col : SIZE_MAX_;
-		*out_rows = size.ws_row < SIZE_MAX_ ? size.ws_row : SIZE_MAX_;
+		*out_columns = size.ws_col < SIZE_MOST ? size.ws_col : SIZE_MOST;
+		*out_rows = size.ws_row < SIZE_MOST ? size.ws_row : SIZE_MOST;
 		return;
 	}
 	*out_columns = number_of("COLUMNS", 80);
 	*out_rows = number_of("LINES", 24);
 }
 
-/* ---- plot text ---- */
-
-/* `mtctl plot` without -o: a recording as a chart of characters. */
-
-#define LABEL_WIDTH  9  /* of the axis, with the line */
-#define COLUMNS_MIN  20 /* of the chart */
-#define ROWS_MIN     5
-#define ROWS_MAX     24
-#define ROWS_AROUND  9 /* title, axis, cleanups, legend, sums, prompt */
-#define TICK_COLUMNS 16
+/* ---- what is drawn ---- */
 
 struct frame {
 	const struct mt_recording *recording;
 	const struct mt_plot_options *options;
 	uint64_t origin_ns;
 	double low, high; /* seconds */
-	bool as_clock, is_utf8;
+	bool as_clock;
 	int columns, rows;
 };
 
-/* One figure drawn as an area, one on top of it, one as a line; only the line must be there. */
+/* Areas on top of each other: sums[i] is the upper edge of area i; without points there is no such
+ * area. */
 struct panel {
-	const char *title;
-	const char *names[MT_CHART_LAYERS];
-	struct mt_series series[MT_CHART_LAYERS];
+	const struct frame *frame;
+	const char *names[MT_PARTS_COUNT];
+	const char *whole_name;
+	struct mt_series whole; /* what the areas are parts of */
+	struct mt_series sums[MT_PARTS_COUNT];
 };
-
-/* ---- values of a column ---- */
 
 static double between(const struct mt_point *a, const struct mt_point *b, double x)
 {
 	return b->x > a->x ? a->y + (b->y - a->y) * (x - a->x) / (b->x - a->x) : b->y;
 }
 
-/* Finds the lowest and highest value of the line from x `low` to `high`. *cursor: the first point
- * that the next column may need. Returns false in a gap. */
-static bool range_of(const struct mt_series *series, size_t *cursor, double low, double high,
-		     double *out_low, double *out_high)
+/* Returns the highest value of the line from x `low` to `high`, 0 in a gap. *cursor: the first
+ * point that the next column may need. */
+static double highest(const struct mt_series *series, size_t *cursor, double low, double high)
 {
-	double least = INFINITY, most = -INFINITY;
+	double most = 0;
 
 	while (*cursor + 1 < series->count && series->list[*cursor + 1].x <= low)
 		(*cursor)++;
-	for (size_t i = *cursor; i < series->count; i++) {
+	for (size_t i = *cursor; i < series->count && series->list[i].x <= high; i++) {
 		const struct mt_point *point = &series->list[i], *next = point + 1;
-		double values[3] = {NAN, NAN, NAN};
 
-		if (point->x > high)
-			break;
 		if (point->x >= low)
-			values[0] = point->y;
+			most = fmax(most, point->y);
 		if (i + 1 < series->count && next->x >= low) {
-			values[1] = between(point, next, fmax(low, point->x));
-			values[2] = between(point, next, fmin(high, next->x));
-		}
-		for (size_t j = 0; j < 3; j++) {
-			least = fmin(least, values[j]);
-			most = fmax(most, values[j]);
+			most = fmax(most, between(point, next, fmax(low, point->x)));
+			most = fmax(most, between(point, next, fmin(high, next->x)));
 		}
 	}
-	*out_low = least;
-	*out_high = most;
-	return most >= least;
+	return most;
 }
 
-static int dot_of(const struct mt_chart *chart, double value, double top)
+/* What the areas leave of the whole is the last part. */
+static void read_columns(const void *data, struct mt_memory_parts *out, size_t count)
 {
-	return (int)lround(value / top * (chart_height(chart) - 1));
-}
+	const struct panel *panel = data;
+	double step = (panel->frame->high - panel->frame->low) / (double)count;
+	size_t cursors[MT_PARTS_COUNT + 1] = {0};
 
-/* ---- drawing ---- */
+	for (size_t i = 0; i < count; i++) {
+		double from = panel->frame->low + step * (double)i, below = 0, top;
 
-static void draw_layer(struct mt_chart *chart, const struct frame *frame, const struct panel *panel,
-		       enum mt_chart_layer layer, double top)
-{
-	const struct mt_series *series = &panel->series[layer];
-	int width = chart_width(chart);
-	double step = (frame->high - frame->low) / width, low, high;
-	size_t cursor = 0, below_cursor = 0;
-
-	for (int x = 0; x < width; x++) {
-		double from = frame->low + step * x, below_low, below = 0;
-
-		if (!range_of(series, &cursor, from, from + step, &low, &high))
-			continue;
-		if (layer == MT_CHART_SECOND &&
-		    !range_of(&panel->series[MT_CHART_AREA], &below_cursor, from, from + step,
-			      &below_low, &below))
-			continue;
-		if (layer == MT_CHART_LINE)
-			chart_fill(chart, layer, x, dot_of(chart, low, top),
-				   dot_of(chart, high, top) + 1);
-		else
-			chart_fill(chart, layer, x,
-				   layer == MT_CHART_AREA ? 0 : dot_of(chart, below, top) + 1,
-				   dot_of(chart, high, top) + (high > 0));
+		for (int part = 0; part < MT_PARTS_COUNT; part++) {
+			top = highest(&panel->sums[part], &cursors[part], from, from + step);
+			out[i].bytes[part] = mt_text_round_u64(top - below);
+			below = fmax(below, top);
+		}
+		top = highest(&panel->whole, &cursors[MT_PARTS_COUNT], from, from + step);
+		out[i].bytes[MT_PART_OTHER] += mt_text_round_u64(top - below);
 	}
 }
-
-/* The label of a row: that of the tick that lies in it. */
-static const char *label_of(const struct mt_ticks *ticks, double top, int row, int rows)
-{
-	for (size_t i = 0; i < ticks->count; i++)
-		if (rows - 1 - (int)lround(ticks->list[i].at / top * (rows - 1)) == row)
-			return ticks->list[i].label;
-	return "";
-}
-
-static void print_time_axis(const struct frame *frame)
-{
-	char marks[1024], labels[1024];
-	struct mt_ticks ticks;
-	int free_from = 0;
-
-	if (frame->as_clock)
-		mt_ticks_clock((double)frame->origin_ns / 1e9, frame->low, frame->high, &ticks);
-	else
-		mt_ticks_elapsed(frame->low, frame->high,
-				 (size_t)(frame->columns / TICK_COLUMNS + 1), &ticks);
-	memset(marks, '-', sizeof(marks));
-	memset(labels, ' ', sizeof(labels));
-	for (size_t i = 0; i < ticks.count; i++) {
-		double share = (ticks.list[i].at - frame->low) / (frame->high - frame->low);
-		int at = (int)(share * (frame->columns - 1)),
-		    length = (int)strlen(ticks.list[i].label);
-		int first = at - length / 2 < 0 ? 0 : at - length / 2;
-
-		if (first < free_from || first + length > frame->columns)
-			continue;
-		marks[at] = '+';
-		memcpy(labels + first, ticks.list[i].label, (size_t)length);
-		free_from = first + length + 2;
-	}
-	printf("%*s+%.*s\n%*s%.*s\n", LABEL_WIDTH - 1, "", frame->columns, marks, LABEL_WIDTH, "",
-	       free_from > 2 ? free_from - 2 : 0, labels);
-}
-
-/* Where a column has several marks, the heaviest cleanup is shown. */
-static void print_lane(const struct frame *frame)
-{
-	static const char letters[] = "rpph", order[] = " rplh";
-	char lane[1024];
-	size_t cleanups = 0;
-
-	memset(lane, ' ', sizeof(lane));
-	for (size_t i = 0; i < frame->recording->marks_count; i++) {
-		const struct mt_recording_mark *mark = &frame->recording->marks[i];
-		double x = ((double)mark->time_ns - (double)frame->origin_ns) / 1e9;
-		int at =
-			(int)((x - frame->low) / (frame->high - frame->low) * (frame->columns - 1));
-		char letter = mark->kind == MT_RECORDING_ROUND ? letters[0]
-			      : mark->level == MT_LEVEL_HEAVY  ? 'h'
-			      : mark->level == MT_LEVEL_LIGHT  ? 'l'
-							       : 'p';
-
-		if (mark->kind == MT_RECORDING_PRESSURE || x < frame->low || x > frame->high ||
-		    (frame->options->pid && mark->pid != frame->options->pid))
-			continue;
-		cleanups += mark->kind == MT_RECORDING_CLEANUP;
-		if (strchr(order, letter) > strchr(order, lane[at]))
-			lane[at] = letter;
-	}
-	for (int i = frame->columns; i > 0 && lane[i - 1] == ' '; i--)
-		lane[i - 1] = '\0';
-	if (memchr(lane, '\0', (size_t)frame->columns) != lane)
-		printf("%*s%.*s\n%*sp purge, l light, h heavy cleanup (%zu), r round\n",
-		       LABEL_WIDTH, "", frame->columns, lane, LABEL_WIDTH, "", cleanups);
-}
-
-static void print_legend(const struct frame *frame, const struct panel *panel)
-{
-	struct mt_series_sums sums = mt_series_sum_up(&panel->series[MT_CHART_LINE]);
-
-	printf("%*s", LABEL_WIDTH, "");
-	for (int layer = MT_CHART_LAYERS; layer-- > 0;)
-		if (panel->series[layer].count)
-			printf("%s %s  ", chart_swatch((enum mt_chart_layer)layer, frame->is_utf8),
-			       panel->names[layer]);
-	printf("\n%*speak %s, mean %s, end %s\n", LABEL_WIDTH, "",
-	       mt_text_bytes(mt_text_round_u64(sums.peak)).text,
-	       mt_text_bytes(mt_text_round_u64(sums.mean)).text,
-	       mt_text_bytes(mt_text_round_u64(sums.end)).text);
-}
-
-static void print_panel(const struct frame *frame, const struct panel *panel)
-{
-	struct mt_chart *chart = chart_new(frame->columns, frame->rows, frame->is_utf8);
-	struct mt_ticks ticks;
-	double most = 0, top;
-
-	for (size_t layer = 0; layer < MT_CHART_LAYERS; layer++)
-		most = fmax(most, mt_series_sum_up(&panel->series[layer]).peak);
-	mt_ticks_bytes(most, (size_t)(frame->rows / 4 + 1), &ticks);
-	top = ticks.list[ticks.count - 1].at;
-	for (int layer = 0; layer < MT_CHART_LAYERS; layer++)
-		if (panel->series[layer].count)
-			draw_layer(chart, frame, panel, (enum mt_chart_layer)layer, top);
-	for (int row = 0; row < frame->rows; row++) {
-		printf("%*s|", LABEL_WIDTH - 1, label_of(&ticks, top, row, frame->rows));
-		chart_print_row(chart, row);
-		putchar('\n');
-	}
-	free(chart);
-	print_time_axis(frame);
-	print_legend(frame, panel);
-}
-
-/* ---- what is drawn ---- */
 
 static struct mt_series read_series(const struct frame *frame, enum mt_recording_figure figure)
 {
@@ -402,48 +126,112 @@ static struct mt_series read_series(const struct frame *frame, enum mt_recording
 	return series;
 }
 
-static struct mt_series read_part(const struct frame *frame, enum mt_memory_part part)
-{
-	struct mt_series series =
-		mt_series_of_part(frame->recording, part, frame->options->pid, frame->origin_ns);
-
-	mt_series_cut(&series, frame->low, frame->high);
-	return series;
-}
-
-/* The figures of an area that is nowhere known are left out. */
-static void drop_unknown(struct mt_series *series)
-{
-	for (size_t i = 0; i < series->count; i++)
-		if (!isnan(series->list[i].y))
-			return;
-	series->count = 0;
-}
-
 static void read_memory(const struct frame *frame, struct panel *out)
 {
-	*out = (struct panel){.title = "memory", .names = {"live", "reusable", "RSS"}};
-	out->series[MT_CHART_AREA] = read_part(frame, MT_PART_LIVE);
-	out->series[MT_CHART_SECOND] = read_part(frame, MT_PART_REUSABLE);
-	out->series[MT_CHART_LINE] = read_series(frame, MT_RECORDING_RSS);
-	mt_series_add(&out->series[MT_CHART_SECOND], &out->series[MT_CHART_AREA]);
-	for (size_t layer = 0; layer < MT_CHART_LAYERS; layer++)
-		drop_unknown(&out->series[layer]);
+	*out = (struct panel){
+		.frame = frame, .whole_name = "RSS", .whole = read_series(frame, MT_RECORDING_RSS)};
+	for (int i = 0; i < MT_PARTS_COUNT; i++) {
+		out->names[i] = mt_memory_part_word((enum mt_memory_part)i);
+		out->sums[i] = mt_series_of_part(frame->recording, (enum mt_memory_part)i,
+						 frame->options->pid, frame->origin_ns);
+		mt_series_cut(&out->sums[i], frame->low, frame->high);
+		if (i)
+			mt_series_add(&out->sums[i], &out->sums[i - 1]);
+	}
 }
 
 static void read_gpu(const struct frame *frame, struct panel *out)
 {
-	*out = (struct panel){.title = "GPU memory", .names = {"allocated", "", "reserved"}};
-	out->series[MT_CHART_AREA] = read_series(frame, MT_RECORDING_GPU_ALLOCATED);
-	out->series[MT_CHART_LINE] = read_series(frame, MT_RECORDING_GPU_RESERVED);
-	for (size_t layer = 0; layer < MT_CHART_LAYERS; layer++)
-		drop_unknown(&out->series[layer]);
+	*out = (struct panel){
+		.frame = frame,
+		.names = {[MT_PART_LIVE] = "allocated", [MT_PART_REUSABLE] = "reserved beyond it"},
+		.whole_name = "reserved",
+		.whole = read_series(frame, MT_RECORDING_GPU_RESERVED),
+		.sums = {[MT_PART_LIVE] = read_series(frame, MT_RECORDING_GPU_ALLOCATED),
+			 [MT_PART_REUSABLE] = read_series(frame, MT_RECORDING_GPU_RESERVED)}};
 }
 
 static void free_panel(struct panel *panel)
 {
-	for (size_t layer = 0; layer < MT_CHART_LAYERS; layer++)
-		mt_series_free(&panel->series[layer]);
+	mt_series_free(&panel->whole);
+	for (size_t i = 0; i < MT_PARTS_COUNT; i++)
+		mt_series_free(&panel->sums[i]);
+}
+
+/* Returns the cleanups and rounds that are shown, by rising time. The caller frees. */
+static struct mt_area_mark *list_marks(const struct frame *frame, size_t *out_count)
+{
+	const struct mt_recording *recording = frame->recording;
+	struct mt_area_mark *list =
+		mt_error_check_memory(calloc(recording->marks_count + 1, sizeof(*list)));
+
+	*out_count = 0;
+	for (size_t i = 0; i < recording->marks_count; i++) {
+		const struct mt_recording_mark *mark = &recording->marks[i];
+
+		if (mark->kind != MT_RECORDING_PRESSURE &&
+		    (!frame->options->pid || mark->pid == frame->options->pid))
+			list[(*out_count)++] = (struct mt_area_mark){
+				.time_ns = mark->time_ns,
+				.letter = mark->kind == MT_RECORDING_ROUND
+						  ? 'r'
+						  : mt_area_mark_letter(mark->level),
+				.has_freed = mark->freed_bytes != 0};
+	}
+	return list;
+}
+
+/* ---- drawing ---- */
+
+static void draw_legend(struct mt_cells *cells, const struct panel *panel, int row)
+{
+	struct mt_series_sums sums = mt_series_sum_up(&panel->whole);
+	struct mt_cell_place at = {row, 1, 0};
+	char text[200];
+
+	for (int i = 0; i < MT_PARTS_COUNT; i++)
+		if (panel->names[i]) {
+			at.column = mt_cells_put_glyph(
+				cells, at, (enum mt_cell_style)(MT_STYLE_LIVE + i),
+				mt_area_part_glyph(cells, (enum mt_memory_part)i));
+			at.column =
+				mt_cells_put(cells, (struct mt_cell_place){row, at.column + 1, 0},
+					     MT_STYLE_PLAIN, panel->names[i]) +
+				2;
+		}
+	snprintf(text, sizeof(text), "%s: peak %.40s, mean %.40s, end %.40s", panel->whole_name,
+		 mt_text_bytes(mt_text_round_u64(sums.peak)).text,
+		 mt_text_bytes(mt_text_round_u64(sums.mean)).text,
+		 mt_text_bytes(mt_text_round_u64(sums.end)).text);
+	mt_cells_put(cells, (struct mt_cell_place){row + 1, 1, 0}, MT_STYLE_PLAIN, text);
+}
+
+static void print_panel(const struct frame *frame, struct panel *panel)
+{
+	struct mt_cells cells = {.unicode = mt_cells_locale_is_utf8(),
+				 .coloured = *mt_table_colour(MT_COLOUR_LIVE) != '\0'};
+	size_t marks_count;
+	struct mt_area_mark *marks = list_marks(frame, &marks_count);
+	const struct mt_area_chart chart = {
+		.start_ns = frame->origin_ns + (uint64_t)(frame->low * 1e9),
+		.end_ns = frame->origin_ns + (uint64_t)(frame->high * 1e9),
+		.origin_ns = frame->as_clock ? 0 : frame->origin_ns,
+		.marks = marks,
+		.marks_count = marks_count,
+		.read = read_columns,
+		.data = panel};
+
+	mt_cells_start(&cells, frame->columns, frame->rows + 2 + (marks_count > 0));
+	mt_area_chart_draw(&cells, (struct mt_cell_place){0, 0, frame->columns}, frame->rows,
+			   &chart);
+	draw_legend(&cells, panel, frame->rows);
+	mt_cells_put(&cells, (struct mt_cell_place){frame->rows + 2, 1, 0}, MT_STYLE_PLAIN,
+		     "p purge, l light, h heavy cleanup, r round");
+	for (int row = 0; row < cells.rows; row++)
+		mt_cells_print_row(&cells, row);
+	mt_cells_free(&cells);
+	free(marks);
+	free_panel(panel);
 }
 
 static void print_title(const struct frame *frame)
@@ -495,26 +283,22 @@ static enum mt_err plot_text(const struct mt_recording *recording,
 	struct frame frame = {.recording = recording,
 			      .options = options,
 			      .origin_ns = mt_recording_begin_ns(recording),
-			      .as_clock = as_clock,
-			      .is_utf8 = chart_is_utf8()};
+			      .as_clock = as_clock};
 	enum mt_err error = set_span(&frame, why);
 	struct panel panel;
 
 	if (error)
 		return error;
-	chart_screen(&frame.columns, &frame.rows);
-	frame.columns = clamp(frame.columns - LABEL_WIDTH - 1, COLUMNS_MIN, 1000);
+	read_screen(&frame.columns, &frame.rows);
+	frame.columns = clamp(frame.columns, COLUMNS_MIN, SIZE_MOST);
 	frame.rows = clamp(frame.rows - ROWS_AROUND, ROWS_MIN, ROWS_MAX);
 	print_title(&frame);
 	read_memory(&frame, &panel);
 	print_panel(&frame, &panel);
-	free_panel(&panel);
-	print_lane(&frame);
 	if (options->gpu) {
 		read_gpu(&frame, &panel);
 		puts("GPU memory");
 		print_panel(&frame, &panel);
-		free_panel(&panel);
 	}
 	return MT_ERR_OK;
 }

@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "ctl/process/set_request.h"
 #include "ctl/process/control_file.h"
 #include "ctl/process/process_list.h"
 #include "ctl/command.h"

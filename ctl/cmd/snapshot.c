@@ -1,11 +1,244 @@
 /* ctl/cmd/snapshot.c -- `mtctl snapshot`: the blocks of a process's GPU pool. */
-#include "ctl/cmd/snapshot.h"
-
+#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
+#include "ctl/cmd/snapshot.h"
 #include "ctl/command.h"
 #include "ctl/output/outfile.h"
+#include "ctl/output/table.h"
 #include "ctl/output/text.h"
+#include "ctl/process/figures.h"
+#include "ctl/process/pool_snapshot.h"
+
+/* Sizes of blocks range from 512 B to many GB. */
+static struct mt_short_text size(uint64_t bytes)
+{
+	struct mt_short_text result;
+
+	if (bytes >= 1u << 20)
+		return mt_text_bytes(bytes);
+	if (bytes >= 1u << 10)
+		snprintf(result.text, sizeof(result.text), "%.1f kB", (double)bytes / 1024);
+	else
+		snprintf(result.text, sizeof(result.text), "%" PRIu64 " B", bytes);
+	return result;
+}
+
+static struct mt_short_text age(uint64_t ms)
+{
+	struct mt_short_text result;
+
+	if (ms < 1000)
+		snprintf(result.text, sizeof(result.text), "%" PRIu64 " ms", ms);
+	else if (ms < 120000)
+		snprintf(result.text, sizeof(result.text), "%.1f s", (double)ms / 1000);
+	else if (ms < 7200000)
+		snprintf(result.text, sizeof(result.text), "%.1f min", (double)ms / 60000);
+	else
+		snprintf(result.text, sizeof(result.text), "%.1f h", (double)ms / 3600000);
+	return result;
+}
+
+static struct mt_short_text size_or_dash(const struct mt_pool_snapshot_part *part)
+{
+	return part->count ? size(part->bytes) : (struct mt_short_text){"-"};
+}
+
+/* Words for the classes of mt_pool_snapshot_age_ms. */
+static const char *const age_words[MT_POOL_SNAPSHOT_AGES] = {
+	"under 1 s", "under 10 s", "under 1 min", "under 10 min", "under 1 h", "longer"};
+static const char *const within_words[MT_POOL_SNAPSHOT_AGES] = {
+	"within 1 s", "within 10 s", "within 1 min", "within 10 min", "within 1 h", "later"};
+
+static void print_states(const struct mt_pool_snapshot_part *states)
+{
+	struct mt_table *table = mt_table_new("<STATE|>BLOCKS|>ASKED FOR|>HELD|>LARGEST|>OLDEST");
+
+	for (unsigned state = 0; state < MT_BLOCKS_STATES; state++) {
+		const struct mt_pool_snapshot_part *part = &states[state];
+
+		mt_table_add_row(table, mt_blocks_file_state(state),
+				 mt_text_count(part->count).text, NULL);
+		if (part->count)
+			mt_table_add_row(table, size(part->asked_bytes).text,
+					 size(part->bytes).text, size(part->largest_bytes).text,
+					 age(part->oldest_ms).text, NULL);
+		else
+			mt_table_add_row(table, "-", "-", "-", "-", NULL);
+	}
+	mt_table_print(table);
+}
+
+/* Kinds of memory whose blocks are not listed. */
+static void print_unlisted(const struct mt_stats_device *row)
+{
+	for (const struct mt_figure *figure = mt_figures(MT_FIGURES_DEVICE); figure->name; figure++)
+		if (mt_text_ends_with(figure->name, "_live_bytes") && mt_figure_value(figure, row))
+			printf("not listed: %s, %s\n", mt_figure_text(figure, row).text,
+			       figure->help);
+}
+
+static void print_device(const struct mt_pool_snapshot *snapshot, uint64_t device,
+			 const struct mt_stats_device *row, void *data)
+{
+	struct mt_pool_snapshot_sums sums;
+
+	(void)data;
+	mt_pool_snapshot_sum(&snapshot->blocks, device, &sums);
+	printf("\n%sGPU %" PRIu64 "%s: %s, mode %s", mt_table_colour(MT_COLOUR_HEAD), device,
+	       mt_table_colour_end(), row && *row->name ? row->name : "?",
+	       row && *row->mode ? row->mode : "?");
+	if (row && row->total_bytes && row->free_bytes)
+		printf(", %s free of %s", mt_text_bytes(row->free_bytes).text,
+		       mt_text_bytes(row->total_bytes).text);
+	if (sums.contexts_count > 1)
+		printf(", %" PRIu64 " contexts", sums.contexts_count);
+	putchar('\n');
+	print_states(sums.states);
+	if (row)
+		print_unlisted(row);
+}
+
+static void print_sizes(const struct mt_pool_snapshot_sums *sums)
+{
+	struct mt_table *table =
+		mt_table_new(">SIZE FROM|>LIVE|>EXPORTED|>PENDING|>IDLE|>BLOCKS|>HELD");
+
+	for (size_t power = 0; power < MT_POOL_SNAPSHOT_SIZES; power++) {
+		const struct mt_pool_snapshot_part *states = sums->sizes[power];
+		uint64_t count = 0, bytes = 0;
+
+		for (unsigned state = 0; state < MT_BLOCKS_STATES; state++) {
+			count += states[state].count;
+			bytes += states[state].bytes;
+		}
+		if (!count)
+			continue;
+		mt_table_add(table, size((uint64_t)1 << power).text);
+		for (unsigned state = 0; state < MT_BLOCKS_STATES; state++)
+			mt_table_add(table, size_or_dash(&states[state]).text);
+		mt_table_add_row(table, mt_text_count(count).text, size(bytes).text, NULL);
+	}
+	putchar('\n');
+	mt_table_print(table);
+}
+
+/* "16.0 MB within 1 min, 33.3 MB within 10 min": the times at which the sum grows. */
+static void print_decay(const struct mt_pool_snapshot_sums *sums, uint64_t decay_ms)
+{
+	uint64_t before = UINT64_MAX;
+
+	if (!decay_ms) {
+		puts("nothing goes back by itself (MT_CUDA_DECAY_MS=0); mtctl trim PID gives the "
+		     "idle blocks back");
+		return;
+	}
+	printf("goes back by itself after %s (MT_CUDA_DECAY_MS), unless it is taken before:",
+	       age(decay_ms).text);
+	for (size_t i = 0; i < MT_POOL_SNAPSHOT_AGES; i++) {
+		const struct mt_pool_snapshot_part *gone = &sums->decay[i];
+
+		if (gone->bytes == before || (!gone->count && i < MT_POOL_SNAPSHOT_AGES - 1))
+			continue;
+		printf("%s %s %s", before == UINT64_MAX ? "" : ",", size(gone->bytes).text,
+		       within_words[i]);
+		before = gone->bytes;
+	}
+	putchar('\n');
+}
+
+/* The age of idle blocks, and when they are purged if they stay idle. */
+static void print_idle(const struct mt_pool_snapshot_sums *sums, uint64_t decay_ms)
+{
+	struct mt_table *table;
+
+	if (!sums->states[MT_BLOCKS_IDLE].count)
+		return;
+	table = mt_table_new("<IDLE FOR|>BLOCKS|>HELD");
+	for (size_t i = 0; i < MT_POOL_SNAPSHOT_AGES; i++)
+		if (sums->idle_ages[i].count)
+			mt_table_add_row(table, age_words[i],
+					 mt_text_count(sums->idle_ages[i].count).text,
+					 size(sums->idle_ages[i].bytes).text, NULL);
+	putchar('\n');
+	mt_table_print(table);
+	print_decay(sums, decay_ms);
+}
+
+/* The largest request that the pool can serve, and the cost of rounding. Blocks are never split, so
+ * these two are all the fragmentation there is. */
+static void print_fit(const struct mt_pool_snapshot_sums *sums)
+{
+	const struct mt_pool_snapshot_part *idle = &sums->states[MT_BLOCKS_IDLE];
+	uint64_t asked = sums->states[MT_BLOCKS_LIVE].asked_bytes +
+			 sums->states[MT_BLOCKS_EXPORTED].asked_bytes;
+	uint64_t held = sums->states[MT_BLOCKS_LIVE].bytes + sums->states[MT_BLOCKS_EXPORTED].bytes;
+
+	putchar('\n');
+	if (idle->count)
+		printf("largest idle block: %s of %s idle; a larger request goes to the driver\n",
+		       size(idle->largest_bytes).text, size(idle->bytes).text);
+	printf("held for live blocks beyond what was asked for: %s\n", size(held - asked).text);
+}
+
+static void print_largest(const struct mt_blocks_file *blocks,
+			  const struct mt_pool_snapshot_view *view)
+{
+	struct mt_table *table = mt_table_new(">GPU|<BLOCK|<STATE|>ASKED FOR|>HELD|>AGE|>CONTEXT");
+	size_t count;
+	size_t *places = mt_pool_snapshot_pick(blocks, view, true, &count);
+
+	for (size_t i = 0; i < count; i++) {
+		const struct mt_blocks_entry *entry = &blocks->entries[places[i]];
+
+		mt_table_addf(table, "%u", entry->device);
+		mt_table_addf(table, "0x%" PRIx64, entry->base);
+		mt_table_add_row(table, mt_blocks_file_state(entry->state),
+				 size(entry->asked_bytes).text, size(entry->held_bytes).text,
+				 age(entry->age_ms).text, NULL);
+		mt_table_addf(table, "%u", entry->context);
+	}
+	putchar('\n');
+	mt_table_print(table);
+	free(places);
+}
+
+static void print_first_lines(const struct mt_pool_snapshot *snapshot, uint64_t count)
+{
+	const struct mt_blocks_head *head = &snapshot->blocks.head;
+	const struct mt_stats_head *stats = &snapshot->target.file.head;
+
+	printf("%s (%d)%s%s at %s: %s, seen in %s\n", snapshot->target.process.comm,
+	       (int)snapshot->target.process.pid, *stats->rank ? ", rank " : "", stats->rank,
+	       mt_text_clock(head->time_ns).text, mt_text_counted(count, "block", "blocks").text,
+	       mt_text_ns(head->duration_ns).text);
+	if (*stats->cuda)
+		printf("CUDA: %s\n", stats->cuda);
+	if (head->left_out_count)
+		printf("%s left out of it\n",
+		       mt_text_counted(head->left_out_count, "block more was", "blocks more were")
+			       .text);
+}
+
+void mt_snapshot_print(const struct mt_pool_snapshot *snapshot,
+		       const struct mt_pool_snapshot_view *view)
+{
+	struct mt_pool_snapshot_sums sums;
+
+	mt_pool_snapshot_sum(&snapshot->blocks, view->device, &sums);
+	print_first_lines(snapshot, sums.count);
+	mt_pool_snapshot_each_device(snapshot, view->device, print_device, NULL);
+	if (!sums.count)
+		return;
+	print_sizes(&sums);
+	print_idle(&sums, snapshot->blocks.head.decay_ms);
+	print_fit(&sums);
+	if (view->top)
+		print_largest(&snapshot->blocks, view);
+}
+
+/* ---- the command ---- */
 
 #define TOP_DEFAULT 10
 

@@ -6,46 +6,24 @@
 #include "ctl/cmd/stat.h"
 #include "ctl/output/table.h"
 #include "ctl/output/text.h"
+#include "ctl/process/figures.h"
 
-static void add_bytes(struct mt_table *table, const char *label, uint64_t bytes,
-		      const char *meaning)
+/* A figure that is known only while it is not 0 is left out with it, and device memory of a
+ * program that has none. */
+static void print_figures(enum mt_figure_list list, const void *report)
 {
-	mt_table_add_row(table, label, mt_text_bytes(bytes).text, meaning, NULL);
-}
+	struct mt_table *table = mt_table_new("<  WHAT|>VALUE|<MEANING");
 
-static void add_others(struct mt_table *table, const struct mt_stats_oom *oom)
-{
-	char meaning[80];
+	for (const struct mt_figure *figure = mt_figures(list); figure->name; figure++) {
+		bool is_known = mt_figure_is_known(figure, report);
 
-	snprintf(meaning, sizeof(meaning), "in %s", mt_text_count(oom->others_count).text);
-	if (oom->others_known == 1)
-		add_bytes(table, "  other processes", oom->others_bytes, meaning);
-	else
-		mt_table_add_row(table, "  other processes", "?", "NVML did not say", NULL);
-}
-
-static void print_figures(const struct mt_stats_oom *oom)
-{
-	struct mt_table *table = mt_table_new("<  WHAT|>BYTES|<MEANING");
-
-	add_bytes(table, "  asked", oom->asked_bytes, "by the call that failed");
-	/* The driver cannot be called while a stream captures. */
-	if (oom->total_bytes) {
-		add_bytes(table, "  free", oom->free_bytes, "on the device, as the driver says");
-		add_bytes(table, "  total", oom->total_bytes, "memory of the device");
-	} else {
-		mt_table_add_row(table, "  free", "?", "the driver could not be asked", NULL);
+		if (!*figure->label || (!is_known && figure->known_offset == figure->offset) ||
+		    !mt_figure_applies(figure, mt_figure_value(figure, report) != 0))
+			continue;
+		mt_table_addf(table, "  %s", figure->label);
+		mt_table_add_row(table, is_known ? mt_figure_text(figure, report).text : "?",
+				 figure->help, NULL);
 	}
-	add_bytes(table, "  allocated", oom->allocated_bytes,
-		  "live in this process, of every kind that is counted");
-	add_bytes(table, "  reserved", oom->reserved_bytes, "held from the driver by this process");
-	add_bytes(table, "  reserved peak", oom->reserved_peak_bytes, "highest of it");
-	add_bytes(table, "  idle", oom->idle_bytes, "cached by the pool, pending included");
-	add_bytes(table, "  largest idle", oom->largest_idle_bytes, "largest idle block");
-	if (oom->framework_idle_bytes)
-		add_bytes(table, "  PyTorch idle", oom->framework_idle_bytes,
-			  "held unused by PyTorch's own cache when it was last looked at");
-	add_others(table, oom);
 	mt_table_print(table);
 }
 
@@ -55,7 +33,7 @@ static void print_report(const struct mt_stats_oom *oom)
 	       mt_table_colour(MT_COLOUR_HEAD), oom->number, mt_table_colour_end(),
 	       mt_text_clock(oom->time_ns).text, oom->function,
 	       mt_text_bytes(oom->asked_bytes).text, oom->device);
-	print_figures(oom);
+	print_figures(MT_FIGURES_OOM, oom);
 	printf("  flushes and second tries (num_alloc_retries) %s, errors on this device "
 	       "(num_ooms) %s\n",
 	       mt_text_count(oom->num_alloc_retries).text, mt_text_count(oom->num_ooms).text);
@@ -69,8 +47,6 @@ static void print_report(const struct mt_stats_oom *oom)
 
 static void print_limit_report(const struct mt_stats_limit_report *limit_report)
 {
-	struct mt_table *table = mt_table_new("<  WHAT|>BYTES|<MEANING");
-
 	printf("%slimit report %" PRIu64
 	       "%s, %s: MT_RSS_LIMIT_MB, %s, was reached with %s; who held what after a heavy "
 	       "cleanup:\n",
@@ -78,27 +54,7 @@ static void print_limit_report(const struct mt_stats_limit_report *limit_report)
 	       mt_text_clock(limit_report->time_ns).text,
 	       mt_text_bytes(limit_report->limit_bytes).text,
 	       mt_text_counted(limit_report->threads_count, "thread", "threads").text);
-	add_bytes(table, "  resident", limit_report->rss_bytes, "RssAnon + RssFile + RssShmem");
-	add_bytes(table, "  swapped", limit_report->swap_bytes, "counts as well");
-	add_bytes(table, "  anonymous", limit_report->anon_bytes, "heap, stacks, mmap");
-	add_bytes(table, "  heap live", limit_report->heap_live_bytes,
-		  "held by the program: no cleanup returns it");
-	add_bytes(table, "  heap dirty", limit_report->heap_dirty_bytes,
-		  "free, and could still be returned");
-	add_bytes(table, "  heap pinned", limit_report->heap_pinned_bytes,
-		  "free, but in pages that hold live blocks too");
-	add_bytes(table, "  heap metadata", limit_report->heap_metadata_bytes,
-		  "what the allocator spends on itself");
-	add_bytes(table, "  other", limit_report->other_anon_bytes,
-		  "anonymous memory outside of the heap");
-	add_bytes(table, "  files", limit_report->file_bytes,
-		  "mapped files: the kernel can drop what is clean of them");
-	add_bytes(table, "  shared", limit_report->shmem_bytes,
-		  "/dev/shm, memfd, anonymous MAP_SHARED");
-	if (limit_report->gpu_pinned_bytes)
-		add_bytes(table, "  page-locked", limit_report->gpu_pinned_bytes,
-			  "host memory of CUDA");
-	mt_table_print(table);
+	print_figures(MT_FIGURES_LIMIT_REPORT, limit_report);
 	if (*limit_report->advice)
 		printf("  -> %s\n", limit_report->advice);
 }

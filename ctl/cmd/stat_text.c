@@ -8,8 +8,8 @@
 #include "ctl/output/table.h"
 #include "ctl/output/text.h"
 #include "ctl/process/cleanup_story.h"
-#include "ctl/process/cgroup_file.h"
 #include "ctl/process/clock.h"
+#include "ctl/process/figures.h"
 #include "ctl/process/limit.h"
 #include "ctl/process/memory_parts.h"
 #include "ctl/process/smaps.h"
@@ -256,76 +256,7 @@ static void stat_print_pressure(const struct mt_stats_file *file)
 /* The GPU sections of `mtctl stat`: a table for each device with present values and peaks, by the
  * names of torch.cuda.memory_stats. */
 
-#define PEAK           "_peak_bytes"
-#define LIVE           "_live_bytes"
-#define FIELD_NAME_MAX 64
-#define AGE_MIN_MS     100u
-
-/* Figures in the lines around the table. */
-static bool is_printed_elsewhere(const char *name)
-{
-	static const char *const names[] = {"ordinal",       "free_bytes",    "total_bytes",
-					    "process_bytes", "process_known", "unattributed_bytes",
-					    "others_bytes",  "others_count",  "others_known",
-					    "nvml_age_ms"};
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (strcmp(name, names[i]) == 0)
-			return true;
-	return false;
-}
-
-static const struct mt_stats_file_field *find_field(const char *name)
-{
-	size_t count;
-	const struct mt_stats_file_field *fields = mt_stats_file_device_fields(&count);
-
-	for (size_t i = 0; i < count; i++)
-		if (strcmp(fields[i].name, name) == 0)
-			return &fields[i];
-	return NULL;
-}
-
-/* The peak of allocated_bytes is allocated_peak_bytes, that of pinned_live_bytes pinned_peak_bytes.
- * NULL: it has none. */
-static const struct mt_stats_file_field *peak_of(const char *name)
-{
-	char peak[FIELD_NAME_MAX];
-	const char *end = mt_text_ends_with(name, LIVE) ? LIVE : "_bytes";
-	int stem = (int)(strlen(name) - strlen(end));
-
-	if (!mt_text_ends_with(name, "_bytes"))
-		return NULL;
-	snprintf(peak, sizeof(peak), "%.*s" PEAK, stem, name);
-	return find_field(peak);
-}
-
-static void add_row(struct mt_table *table, const struct mt_stats_device *device,
-		    const struct mt_stats_file_field *field)
-{
-	const struct mt_stats_file_field *peak = peak_of(field->name);
-	uint64_t now = mt_stats_file_value(device, field),
-		 highest = peak ? mt_stats_file_value(device, peak) : 0;
-
-	/* A kind of memory that was never allocated. */
-	if (mt_text_ends_with(field->name, LIVE) && !now && !highest)
-		return;
-	mt_table_add_row(table, field->name, mt_text_field(field->name, now).text,
-			 peak ? mt_text_field(peak->name, highest).text : "", field->help, NULL);
-}
-
-static void print_table(const struct mt_stats_device *device)
-{
-	struct mt_table *table = mt_table_new("<FIGURE|>NOW|>PEAK|<MEANING");
-	size_t count;
-	const struct mt_stats_file_field *fields = mt_stats_file_device_fields(&count);
-
-	for (size_t i = 0; i < count; i++)
-		if (!is_printed_elsewhere(fields[i].name) &&
-		    !mt_text_ends_with(fields[i].name, PEAK))
-			add_row(table, device, &fields[i]);
-	mt_table_print(table);
-}
+#define AGE_MIN_MS 100u
 
 /* The figures of NVML are cached for seconds, and may be older than the table above. */
 static struct mt_short_text when_charged(const struct mt_stats_device *device)
@@ -367,7 +298,7 @@ static void print_device(const struct mt_stats_device *device)
 	else if (device->total_bytes)
 		printf(", %s, free: unknown", mt_text_bytes(device->total_bytes).text);
 	putchar('\n');
-	print_table(device);
+	mt_table_print(mt_device_table(device));
 	print_process(device);
 }
 
@@ -418,25 +349,6 @@ static void print_facts(const struct mt_stats_file *file)
 	print_changed_settings(file);
 }
 
-static void print_fields(const struct mt_stats_head *head)
-{
-	struct mt_table *table = mt_table_new("<FIGURE|>VALUE|<MEANING");
-	size_t count;
-	const struct mt_stats_file_field *fields = mt_stats_file_fields(&count);
-
-	for (size_t i = 0; i < count; i++) {
-		uint64_t value = mt_stats_file_value(&head->snapshot, &fields[i]);
-
-		/* GPU figures are shown only for a process that uses CUDA. */
-		if (strncmp(fields[i].name, "gpu_", 4) != 0 || mt_stats_file_uses_cuda(head))
-			mt_table_add_row(table, mt_text_field_name(fields[i].name).text,
-					 mt_text_field(fields[i].name, value).text, fields[i].help,
-					 NULL);
-	}
-	putchar('\n');
-	mt_table_print(table);
-}
-
 static void print_samples(const struct mt_stats_file *file)
 {
 	bool gpu = mt_stats_file_uses_cuda(&file->head);
@@ -470,7 +382,8 @@ void mt_stat_print_text(const struct mt_target *target, const struct mt_stat_vie
 	stat_print_summary(target, view);
 	if (view->all) {
 		print_facts(&target->file);
-		print_fields(&target->file.head);
+		putchar('\n');
+		mt_table_print(mt_process_table(&target->file.head));
 		stat_print_pressure(&target->file);
 		/* Prints a section for each device; nothing where there is none. */
 		for (size_t i = 0; i < target->file.head.devices_count && i < MT_DEVICES_COUNT; i++)

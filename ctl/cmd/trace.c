@@ -9,7 +9,7 @@
 #include "ctl/output/json.h"
 #include "ctl/output/outfile.h"
 #include "ctl/process/memory_parts.h"
-#include "ctl/process/stats_words.h"
+#include "ctl/process/figures.h"
 
 /* ---- chrome trace ---- */
 

@@ -5,12 +5,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "ctl/cmd/ps.h"
 #include "ctl/command.h"
 #include "ctl/output/json.h"
 #include "ctl/output/table.h"
 #include "ctl/output/text.h"
-#include "ctl/process/ancestry.h"
 #include "ctl/process/cleanup_story.h"
 #include "ctl/process/clock.h"
 #include "ctl/process/control_file.h"
@@ -18,7 +16,6 @@
 #include "ctl/process/process_tree.h"
 #include "ctl/process/stats_dir.h"
 #include "ctl/process/target.h"
-#include "ctl/process/trim_requests.h"
 
 /* ---- trim preview ---- */
 

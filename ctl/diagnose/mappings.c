@@ -8,9 +8,9 @@
 
 #include "ctl/process/clock.h"
 #include "ctl/process/control_file.h"
-#include "ctl/process/cgroup_file.h"
-#include "ctl/diagnose/diagnose.h"
+#include "ctl/process/limit.h"
 #include "ctl/process/process_limit.h"
+#include "ctl/diagnose/diagnose.h"
 #include "ctl/process/preload.h"
 #include "ctl/process/target.h"
 #include "ctl/process/read_file.h"

@@ -2,10 +2,12 @@
  */
 #include "ctl/metrics/openmetrics.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl/metrics/exposition.h"
+#include "ctl/output/error.h"
 #include "ctl/process/process_list.h"
 
 #define PROCESSES_MAX 500u
@@ -33,38 +35,10 @@ struct source {
 	void (*write)(struct mt_exposition *page, const struct source *source,
 		      const struct chosen *process);
 	bool always;
-	/* of a figure; NULL condition: it is always known */
-	const struct mt_stats_file_field *field, *condition;
+	const struct mt_figure *figure; /* NULL: none */
 };
 
-/* Figures that are known only while another one is not 0. */
-static const struct known {
-	const char *name, *condition;
-} snapshot_known[] =
-	{
-		{"pressure_used_bytes", "pressure_limit_bytes"},
-		{"pressure_limit_bytes", "pressure_limit_bytes"},
-		{"rss_limit_bytes", "rss_limit_bytes"},
-		{"gpu_process_bytes", "gpu_process_known"},
-		{"gpu_unattributed_bytes", "gpu_process_known"},
-		{"gpu_free_bytes", "gpu_total_bytes"},
-		{"gpu_total_bytes", "gpu_total_bytes"},
-		{"python_blocks_count", "python_blocks_count"},
-		{"framework_reserved_bytes", "framework_reserved_bytes"},
-		{"framework_allocated_bytes", "framework_reserved_bytes"},
-		{NULL, NULL},
-},
-  device_known[] = {
-	  {"process_bytes", "process_known"},
-	  {"unattributed_bytes", "process_known"},
-	  {"others_bytes", "others_known"},
-	  {"others_count", "others_known"},
-	  {"free_bytes", "total_bytes"},
-	  {"total_bytes", "total_bytes"},
-	  {NULL, NULL},
-};
-
-/* ---- families that are no fields ---- */
+/* ---- families that are no figures ---- */
 
 static void write_build(struct sample *sample)
 {
@@ -219,33 +193,27 @@ static const struct source fixed[] = {
 
 /* ---- figures ---- */
 
-static bool is_known(const struct source *source, const void *from)
-{
-	return !source->condition || mt_stats_file_value(from, source->condition);
-}
-
-static void write_field(struct mt_exposition *page, const struct source *source,
-			const struct chosen *process)
+static void write_figure(struct mt_exposition *page, const struct source *source,
+			 const struct chosen *process)
 {
 	const struct mt_stats_snapshot *from = &process->entry->head.snapshot;
-	bool is_of_gpu = strncmp(source->field->name, "gpu_", 4) == 0;
 
-	if ((process->entry->uses_cuda || !is_of_gpu) && is_known(source, from))
-		mt_exposition_sample(page, &process->labels,
-				     mt_stats_file_value(from, source->field));
+	if (mt_figure_applies(source->figure, process->entry->uses_cuda) &&
+	    mt_figure_is_known(source->figure, from))
+		mt_exposition_sample(page, &process->labels, mt_figure_value(source->figure, from));
 }
 
-/* source->field is NULL for the info metric. */
+/* source->figure is NULL for the info metric. */
 static void write_device(struct mt_exposition *page, const struct source *source,
 			 const struct mt_stats_device *device, const struct mt_labels *process)
 {
 	struct mt_labels labels = *process;
 
 	mt_labels_add_number(&labels, "device", device->ordinal);
-	if (source->field) {
-		if (is_known(source, device))
+	if (source->figure) {
+		if (mt_figure_is_known(source->figure, device))
 			mt_exposition_sample(page, &labels,
-					     mt_stats_file_value(device, source->field));
+					     mt_figure_value(source->figure, device));
 		return;
 	}
 	mt_labels_add(&labels, "pci", device->pci);
@@ -274,6 +242,11 @@ static void write_devices(struct mt_exposition *page, const struct source *sourc
 			write_device(page, source, &devices[i], &process->labels);
 }
 
+/* more than all families */
+#define SOURCES_MAX                                                                                \
+	(sizeof(struct mt_stats_snapshot) / sizeof(uint64_t) +                                     \
+	 sizeof(struct mt_stats_device) / sizeof(uint64_t) + sizeof(fixed) / sizeof(fixed[0]))
+
 static const struct source device_info = {
 	.metric = {.name = "mtshim_device",
 		   .type = MT_METRIC_INFO,
@@ -287,56 +260,38 @@ static const struct source device_info = {
 
 /* ---- all of them ---- */
 
-static const struct mt_stats_file_field *find_field(const struct mt_stats_file_field *fields,
-						    const char *name)
+static size_t add_figures(struct source *list, enum mt_figure_list figures)
 {
-	while (strcmp(fields->name, name) != 0)
-		fields++;
-	return fields;
-}
+	bool of_devices = figures == MT_FIGURES_DEVICE;
+	size_t count = 0;
 
-static void add_fields(struct source *list, size_t *count, bool of_devices)
-{
-	size_t fields_count;
-	const struct mt_stats_file_field *fields =
-		of_devices ? mt_stats_file_device_fields(&fields_count)
-			   : mt_stats_file_fields(&fields_count);
-
-	for (size_t i = 0; i < fields_count; i++) {
-		struct source *source = &list[*count];
-		const struct known *known = of_devices ? device_known : snapshot_known;
+	for (const struct mt_figure *figure = mt_figures(figures); figure->name; figure++) {
+		struct source *source = &list[count];
 
 		/* rss_bytes is written as the kernel has it; the ordinal is a label */
-		if (strcmp(fields[i].name, of_devices ? "ordinal" : "rss_bytes") == 0)
+		if (strcmp(figure->name, of_devices ? "ordinal" : "rss_bytes") == 0)
 			continue;
-		mt_metric_of_field(&fields[i], of_devices ? "mtshim_device_" : "mtshim_",
-				   &source->metric);
+		*source = (struct source){.write = of_devices ? write_devices : write_figure,
+					  .always = of_devices,
+					  .figure = figure};
+		mt_metric_of_figure(figure, of_devices ? "mtshim_device_" : "mtshim_",
+				    &source->metric);
 		source->metric.labels = of_devices ? DEVICE : PROCESS;
-		source->write = of_devices ? write_devices : write_field;
-		source->always = of_devices;
-		source->field = &fields[i];
-		while (known->name && strcmp(known->name, fields[i].name) != 0)
-			known++;
-		source->condition = known->name ? find_field(fields, known->condition) : NULL;
-		++*count;
+		count++;
 	}
+	return count;
 }
 
 /* Lists all families. The caller frees. */
 static struct source *list_sources(size_t *out_count)
 {
-	const size_t fixed_count = sizeof(fixed) / sizeof(fixed[0]);
-	size_t fields, device_fields, count = fixed_count;
-	struct source *list;
+	size_t count = sizeof(fixed) / sizeof(fixed[0]);
+	struct source *list = mt_error_check_memory(calloc(SOURCES_MAX, sizeof(*list)));
 
-	(void)mt_stats_file_fields(&fields);
-	(void)mt_stats_file_device_fields(&device_fields);
-	list = mt_error_check_memory(
-		calloc(fixed_count + fields + 1 + device_fields, sizeof(*list)));
 	memcpy(list, fixed, sizeof(fixed));
-	add_fields(list, &count, false);
+	count += add_figures(list + count, MT_FIGURES_PROCESS);
 	list[count++] = device_info;
-	add_fields(list, &count, true);
+	count += add_figures(list + count, MT_FIGURES_DEVICE);
 	for (size_t i = 0; i < count; i++) {
 		mt_metric_name_sample(&list[i].metric);
 		list[i].metric.unit = list[i].metric.unit ? list[i].metric.unit : "";
@@ -437,4 +392,217 @@ char *mt_openmetrics_render(const struct mt_process_list *processes, size_t *out
 char *mt_openmetrics_render_old(const struct mt_process_list *processes, size_t *out_bytes)
 {
 	return render(processes, MT_EXPOSITION_TEXT, out_bytes);
+}
+
+/* ---- exposition ---- */
+
+#define NUMBER_MAX 40u /* 20 digits, a point, a NUL, and some */
+
+/* ---- names ---- */
+
+/* Endings of figures, and those of families instead; the first one that fits is used. _count is
+ * reserved for histograms in Prometheus. */
+static const struct ending {
+	const char *ours, *theirs, *unit;
+	unsigned decimals;
+} endings[] = {
+	{"_bytes", "_bytes", "bytes", 0},
+	{"_ns", "_seconds", "seconds", 9},
+	{"_us", "_seconds", "seconds", 6},
+	{"_ms", "_seconds", "seconds", 3},
+	{"_ratio_thousandths", "_ratio", "ratio", 3},
+	{"_thousandths", "", "", 3},
+	{"_count", "", "", 0},
+	{"", "", "", 0},
+};
+
+const char *mt_metric_type(enum mt_metric_type type)
+{
+	static const char *const words[] = {"gauge", "counter", "info"};
+
+	return words[type];
+}
+
+static const struct ending *ending_of(const char *name)
+{
+	const struct ending *ending = endings;
+
+	while (!mt_text_ends_with(name, ending->ours))
+		ending++;
+	return ending;
+}
+
+void mt_metric_name_sample(struct mt_metric *out)
+{
+	static const char *const suffixes[] = {"", "_total", "_info"};
+
+	snprintf(out->sample, sizeof(out->sample), "%s%s", out->name, suffixes[out->type]);
+}
+
+void mt_metric_of_figure(const struct mt_figure *figure, const char *prefix, struct mt_metric *out)
+{
+	const struct ending *ending = ending_of(figure->name);
+	int stem = (int)(strlen(figure->name) - strlen(ending->ours));
+
+	snprintf(out->name, sizeof(out->name), "%s%.*s%s", prefix, stem, figure->name,
+		 ending->theirs);
+	out->type = figure->is_counter ? MT_METRIC_COUNTER : MT_METRIC_GAUGE;
+	out->unit = ending->unit;
+	out->help = figure->help;
+	out->decimals = ending->decimals;
+	mt_metric_name_sample(out);
+}
+
+/* ---- text ---- */
+
+/* Makes room for `bytes` and a NUL. */
+static char *make_room(struct mt_exposition *page, size_t bytes)
+{
+	if (page->used + bytes + 1 > page->room) {
+		page->room = (page->used + bytes + 1) * 2;
+		page->text = mt_error_check_memory(realloc(page->text, page->room));
+	}
+	return page->text + page->used;
+}
+
+static void append_bytes(struct mt_exposition *page, const char *text, size_t bytes)
+{
+	memcpy(make_room(page, bytes), text, bytes);
+	page->used += bytes;
+	page->text[page->used] = '\0';
+}
+
+static void append(struct mt_exposition *page, const char *text)
+{
+	append_bytes(page, text, strlen(text));
+}
+
+/* The escape of a character within quotes, two characters; NULL: it needs none. */
+static const char *escape_of(char c)
+{
+	return c == '\\' ? "\\\\" : c == '"' ? "\\\"" : c == '\n' ? "\\n" : NULL;
+}
+
+/* The older format does not escape quotes in help texts. */
+static void append_help(struct mt_exposition *page, const char *help)
+{
+	for (; *help; help++) {
+		const char *escape = escape_of(*help);
+
+		if (escape && (*help != '"' || page->format == MT_EXPOSITION_OPENMETRICS))
+			append(page, escape);
+		else
+			append_bytes(page, help, 1);
+	}
+}
+
+void mt_labels_add(struct mt_labels *labels, const char *name, const char *value)
+{
+	char text[sizeof(labels->text)];
+	size_t used =
+		(size_t)snprintf(text, sizeof(text), "%s%s=\"", labels->used ? "," : "", name);
+
+	for (; *value && used + 4 < sizeof(text); value++) {
+		const char *escape = escape_of(*value);
+		size_t length = escape ? 2 : 1;
+
+		memcpy(text + used, escape ? escape : value, length);
+		used += length;
+	}
+	if (*value || labels->used + used + 2 > sizeof(labels->text))
+		return;
+	memcpy(labels->text + labels->used, text, used);
+	memcpy(labels->text + labels->used + used, "\"", 2);
+	labels->used += used + 1;
+}
+
+void mt_labels_add_number(struct mt_labels *labels, const char *name, uint64_t value)
+{
+	char text[NUMBER_MAX];
+
+	snprintf(text, sizeof(text), "%" PRIu64, value);
+	mt_labels_add(labels, name, text);
+}
+
+void mt_exposition_begin(struct mt_exposition *page, const struct mt_metric *metric)
+{
+	page->metric = metric;
+	page->announced = false;
+}
+
+static void append_line(struct mt_exposition *page, const char *word, const char *name)
+{
+	append(page, word);
+	append(page, name);
+	append(page, " ");
+}
+
+/* OpenMetrics names the family, the older format the samples. The older one has neither units nor
+ * info metrics. */
+static void announce(struct mt_exposition *page)
+{
+	const struct mt_metric *metric = page->metric;
+	bool open = page->format == MT_EXPOSITION_OPENMETRICS;
+	const char *name = open ? metric->name : metric->sample;
+
+	append_line(page, "# TYPE ", name);
+	append(page, mt_metric_type(open || metric->type != MT_METRIC_INFO ? metric->type
+									   : MT_METRIC_GAUGE));
+	if (open && *metric->unit) {
+		append_line(page, "\n# UNIT ", name);
+		append(page, metric->unit);
+	}
+	append_line(page, "\n# HELP ", name);
+	append_help(page, metric->help);
+	append(page, "\n");
+	page->announced = true;
+}
+
+/* "12.05": a double cannot hold all digits of a counter of nanoseconds. By hand, from the last
+ * digit on: snprintf would take an eighth of a scrape. */
+static size_t format_value(uint64_t value, unsigned decimals, char out[NUMBER_MAX])
+{
+	char digits[NUMBER_MAX];
+	size_t at = sizeof(digits);
+	bool fraction = false;
+
+	for (unsigned i = 0; i < decimals; i++, value /= 10) {
+		fraction |= value % 10 != 0;
+		if (fraction)
+			digits[--at] = (char)('0' + value % 10);
+	}
+	if (fraction)
+		digits[--at] = '.';
+	do {
+		digits[--at] = (char)('0' + value % 10);
+		value /= 10;
+	} while (value);
+	memcpy(out, digits + at, sizeof(digits) - at);
+	return sizeof(digits) - at;
+}
+
+void mt_exposition_sample(struct mt_exposition *page, const struct mt_labels *labels,
+			  uint64_t value)
+{
+	char number[NUMBER_MAX];
+	size_t digits = format_value(value, page->metric->decimals, number);
+
+	if (!page->announced)
+		announce(page);
+	append(page, page->metric->sample);
+	if (labels && labels->used) {
+		append_bytes(page, "{", 1);
+		append_bytes(page, labels->text, labels->used);
+		append_bytes(page, "}", 1);
+	}
+	append_bytes(page, " ", 1);
+	append_bytes(page, number, digits);
+	append_bytes(page, "\n", 1);
+}
+
+char *mt_exposition_end(struct mt_exposition *page, size_t *out_bytes)
+{
+	append(page, page->format == MT_EXPOSITION_OPENMETRICS ? "# EOF\n" : "");
+	*out_bytes = page->used;
+	return page->text;
 }

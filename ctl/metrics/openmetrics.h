@@ -5,7 +5,11 @@
 #ifndef MT_CTL_METRICS_OPENMETRICS_H
 #define MT_CTL_METRICS_OPENMETRICS_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+
+#include "ctl/process/figures.h"
 
 struct mt_metric;
 struct mt_process_list;
@@ -22,5 +26,69 @@ char *mt_openmetrics_render_old(const struct mt_process_list *processes, size_t 
 
 /* Returns all families, in their order. The caller frees. */
 struct mt_metric *mt_openmetrics_families(size_t *out_count);
+
+/* ---- exposition ---- */
+
+/* Writes text for Prometheus: OpenMetrics 1.0, or the text format
+ * 0.0.4, which node_exporter needs
+ * (https://github.com/prometheus/OpenMetrics/blob/main/specification/OpenMetrics.md,
+ * https://prometheus.io/docs/instrumenting/exposition_formats). A family without samples is not
+ * written. Metrics have the names of the figures, in base units. For one thread. */
+
+enum mt_metric_type { MT_METRIC_GAUGE, MT_METRIC_COUNTER, MT_METRIC_INFO };
+
+struct mt_metric {
+	char name[64];   /* of the family */
+	char sample[72]; /* of its samples */
+	enum mt_metric_type type;
+	const char *unit;   /* "" for plain numbers */
+	const char *labels; /* for people: "pid, comm, rank" */
+	const char *help;
+	unsigned decimals; /* values are in units of 10^-decimals */
+};
+
+/* Returns "gauge", "counter" or "info". */
+const char *mt_metric_type(enum mt_metric_type type);
+
+/* Fills name, sample, type, unit, help and decimals from a figure, with a prefix such as "mtshim_".
+ * Names end with a base unit (bytes, seconds, ratio), whatever unit the figure has. The samples of
+ * counters end with _total, those of info metrics with _info. */
+void mt_metric_of_figure(const struct mt_figure *figure, const char *prefix, struct mt_metric *out);
+
+/* Fills out->sample from name and type. */
+void mt_metric_name_sample(struct mt_metric *out);
+
+enum mt_exposition_format { MT_EXPOSITION_OPENMETRICS, MT_EXPOSITION_TEXT };
+
+struct mt_exposition {
+	enum mt_exposition_format format;
+	char *text; /* ended by a NUL as soon as there is any */
+	size_t used, room;
+	const struct mt_metric *metric; /* the family of the next samples */
+	bool announced;
+};
+
+/* The labels of a sample, as text between the braces. */
+struct mt_labels {
+	char text[640];
+	size_t used;
+};
+
+/* Adds a label. The value must be clean (mt_text_clean) and is escaped. A label that does not fit
+ * is left out. */
+void mt_labels_add(struct mt_labels *labels, const char *name, const char *value);
+void mt_labels_add_number(struct mt_labels *labels, const char *name, uint64_t value);
+
+/* Begins a family. Each family may begin once. The metric must stay valid until the next one
+ * begins. */
+void mt_exposition_begin(struct mt_exposition *page, const struct mt_metric *metric);
+
+/* Writes a sample of the family; `value` is in units of 10^-metric->decimals. labels: NULL for
+ * none. */
+void mt_exposition_sample(struct mt_exposition *page, const struct mt_labels *labels,
+			  uint64_t value);
+
+/* Returns the whole text, which the caller frees. */
+char *mt_exposition_end(struct mt_exposition *page, size_t *out_bytes);
 
 #endif

@@ -9,11 +9,12 @@
 #include <unistd.h>
 
 #include "ctl/output/json.h"
-#include "ctl/process/ancestry.h"
+#include "ctl/process/process.h"
 #include "ctl/process/clock.h"
 #include "ctl/process/control_file.h"
+#include "ctl/process/figures.h"
 #include "ctl/process/read_file.h"
-#include "ctl/process/runtime.h"
+#include "ctl/process/look.h"
 #include "ctl/process/stats_dir.h"
 #include "ctl/process/stats_json.h"
 
@@ -183,22 +184,14 @@ static json_t *recorder_process_line(const struct watched *watched,
 
 /* ---- samples ---- */
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
 static void set_kernel_figures(json_t *line, const char *status)
 {
-	static const struct {
-		const char *key, *name;
-	} figures[] = {{"VmRSS", "rss_bytes"},
-		       {"RssAnon", "rss_anon_bytes"},
-		       {"RssShmem", "rss_shmem_bytes"},
-		       {"VmSwap", "swap_bytes"},
-		       {"VmHWM", "rss_peak_bytes"}};
 	uint64_t kb;
 
-	for (size_t i = 0; i < COUNT(figures); i++)
-		if (mt_read_file_number(status, figures[i].key, &kb) && kb < UINT64_MAX / 1024)
-			mt_json_set_u64(line, figures[i].name, kb * 1024);
+	for (const struct mt_figure *figure = mt_figures(MT_FIGURES_PROCESS); figure->name;
+	     figure++)
+		if (mt_read_file_number(status, figure->recorded, &kb) && kb < UINT64_MAX / 1024)
+			mt_json_set_u64(line, figure->name, kb * 1024);
 }
 
 /* Fields 14 and 15 of /proc/PID/stat, in clock ticks. The name before them may hold anything. */
@@ -219,19 +212,9 @@ static json_t *device_samples(const struct mt_stats_file *file)
 	json_t *array = json_array();
 
 	for (size_t i = 0; i < file->head.devices_count; i++) {
-		const struct mt_stats_device *from = &file->devices[i];
 		json_t *device = json_object();
 
-		mt_json_set_u64(device, "ordinal", from->ordinal);
-		mt_json_set_u64(device, "allocated_bytes", from->allocated_bytes);
-		mt_json_set_u64(device, "reserved_bytes", from->reserved_bytes);
-		mt_json_set_u64(device, "idle_bytes", from->idle_bytes);
-		if (from->total_bytes) {
-			mt_json_set_u64(device, "free_bytes", from->free_bytes);
-			mt_json_set_u64(device, "total_bytes", from->total_bytes);
-		}
-		if (from->others_known == 1)
-			mt_json_set_u64(device, "others_bytes", from->others_bytes);
+		mt_figures_set_recorded(device, MT_FIGURES_DEVICE, &file->devices[i], true);
 		mt_json_append(array, device);
 	}
 	return array;
@@ -239,41 +222,12 @@ static json_t *device_samples(const struct mt_stats_file *file)
 
 static void set_shim_figures(json_t *line, const struct mt_stats_file *file)
 {
-	static const struct mt_json_number heap[] = {
-		MT_JSON_NUMBER(mt_stats_snapshot, heap_live_bytes),
-		MT_JSON_NUMBER(mt_stats_snapshot, heap_idle_bytes),
-		MT_JSON_NUMBER(mt_stats_snapshot, heap_dirty_bytes),
-		MT_JSON_NUMBER(mt_stats_snapshot, heap_active_bytes),
-		MT_JSON_NUMBER(mt_stats_snapshot, rounds_count),
-		MT_JSON_NUMBER(mt_stats_snapshot, pressure_level),
-		MT_JSON_NUMBER(mt_stats_snapshot, cpu_ns),
-	};
-	static const struct mt_json_number pressure[] = {
-		MT_JSON_NUMBER(mt_stats_snapshot, pressure_used_bytes),
-		MT_JSON_NUMBER(mt_stats_snapshot, pressure_limit_bytes)};
-	static const struct mt_json_number gpu[] = {
-		MT_JSON_NUMBER(mt_stats_snapshot, gpu_allocated_bytes),
-		MT_JSON_NUMBER(mt_stats_snapshot, gpu_reserved_bytes),
-		MT_JSON_NUMBER(mt_stats_snapshot, gpu_idle_bytes),
-		MT_JSON_NUMBER(mt_stats_snapshot, gpu_pending_bytes),
-		MT_JSON_NUMBER(mt_stats_snapshot, gpu_other_bytes),
-		MT_JSON_NUMBER(mt_stats_snapshot, gpu_pinned_bytes),
-		MT_JSON_NUMBER(mt_stats_snapshot, gpu_async_reserved_bytes),
-		MT_JSON_NUMBER(mt_stats_snapshot, framework_reserved_bytes),
-		MT_JSON_NUMBER(mt_stats_snapshot, framework_allocated_bytes),
-	};
-	const struct mt_stats_snapshot *now = &file->head.snapshot;
+	bool uses_cuda = mt_stats_file_uses_cuda(&file->head);
 
 	mt_json_set_u64(line, "shim_time_ns", file->head.time_ns);
-	mt_json_set_numbers(line, now, heap, COUNT(heap));
-	if (now->pressure_limit_bytes)
-		mt_json_set_numbers(line, now, pressure, COUNT(pressure));
-	if (!mt_stats_file_uses_cuda(&file->head))
-		return;
-	mt_json_set_numbers(line, now, gpu, COUNT(gpu));
-	if (now->gpu_process_known == 1)
-		mt_json_set_u64(line, "gpu_process_bytes", now->gpu_process_bytes);
-	mt_json_set(line, "devices", device_samples(file));
+	mt_figures_set_recorded(line, MT_FIGURES_PROCESS, &file->head.snapshot, uses_cuda);
+	if (uses_cuda)
+		mt_json_set(line, "devices", device_samples(file));
 }
 
 /* Returns NULL where the process has no memory any more. `file` NULL: only the kernel's figures. */

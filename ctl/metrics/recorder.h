@@ -9,7 +9,7 @@
 #include <jansson.h>
 
 #include "ctl/output/json.h"
-#include "ctl/process/launch.h"
+#include "ctl/process/start_command.h"
 #include "ctl/process/target.h"
 
 #define MT_RECORDER_FORMAT  "mtshim-recording"

@@ -18,19 +18,19 @@
 #define MT_RECORDING_MARKS_MAX     ((size_t)1 << 20)
 #define MT_RECORDING_PROCESSES_MAX 4096u
 
-/* Names in a recording, and those in the samples of the ring. */
+/* The figures of core/figures.def that are read. */
 #define MT_RECORDING_FIGURES(X)                                                                    \
-	X(RSS, "rss_bytes", "rss_bytes")                                                           \
-	X(ANON, "rss_anon_bytes", "anon_bytes")                                                    \
-	X(LIVE, "heap_live_bytes", "live_bytes")                                                   \
-	X(DIRTY, "heap_dirty_bytes", "dirty_bytes")                                                \
-	X(IDLE, "heap_idle_bytes", "idle_bytes")                                                   \
-	X(SHMEM, "rss_shmem_bytes", "shmem_bytes")                                                 \
-	X(GPU_ALLOCATED, "gpu_allocated_bytes", "gpu_allocated_bytes")                             \
-	X(GPU_RESERVED, "gpu_reserved_bytes", "gpu_reserved_bytes")
+	X(RSS, rss_bytes)                                                                          \
+	X(ANON, rss_anon_bytes)                                                                    \
+	X(LIVE, heap_live_bytes)                                                                   \
+	X(DIRTY, heap_dirty_bytes)                                                                 \
+	X(IDLE, heap_idle_bytes)                                                                   \
+	X(SHMEM, rss_shmem_bytes)                                                                  \
+	X(GPU_ALLOCATED, gpu_allocated_bytes)                                                      \
+	X(GPU_RESERVED, gpu_reserved_bytes)
 
 enum mt_recording_figure {
-#define X(name, text, ring_text) MT_RECORDING_##name,
+#define X(name, figure) MT_RECORDING_##name,
 	MT_RECORDING_FIGURES(X) MT_RECORDING_FIGURES_COUNT
 #undef X
 };
@@ -118,24 +118,11 @@ const struct mt_recording_process *mt_recording_process(const struct mt_recordin
 uint64_t mt_recording_begin_ns(const struct mt_recording *recording);
 uint64_t mt_recording_end_ns(const struct mt_recording *recording);
 
-/* ---- for the readers ---- */
-
-/* Adds one line of a recording. INVALID: it is malformed. Unknown kinds are ignored. */
-enum mt_err mt_recording_take_line(struct mt_recording *recording, const json_t *line,
-				   struct mt_error_reason *why);
-
-/* Adds the output of `mtctl stat --json`, as far as it is newer than the recording. */
-enum mt_err mt_recording_take_stat(struct mt_recording *recording, const json_t *stat,
-				   struct mt_error_reason *why);
-
 /* Each adds an element. false or NULL: the limit is reached, and it was left out. */
 bool mt_recording_add_sample(struct mt_recording *recording,
 			     const struct mt_recording_sample *sample);
-bool mt_recording_add_device(struct mt_recording *recording,
-			     const struct mt_recording_device *device);
 bool mt_recording_add_mark(struct mt_recording *recording, const struct mt_recording_mark *mark);
 struct mt_recording_process *mt_recording_add_process(struct mt_recording *recording, uint64_t pid);
-void mt_recording_sort(struct mt_recording *recording);
 
 /* What a word of the command line names: a file with a recording, or a running process with its
  * ring of 15 minutes. */

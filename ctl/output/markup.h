@@ -10,4 +10,22 @@
  * (mt_text_clean_utf8). */
 void mt_markup_text(FILE *to, const char *text);
 
+/* ---- HTML ---- */
+
+/* Text in an HTML page. All text that is not a constant of this program goes
+ * through these functions: names, command lines and settings are chosen by the process. One thread
+ * may call. */
+
+/* Writes text for the content of an element, or for a quoted attribute. Control characters and what
+ * is not UTF-8 become "?". */
+void mt_html_text(FILE *to, const char *text);
+
+/* The same with the format of printf, up to 1,023 bytes. */
+void mt_html_textf(FILE *to, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Write a cell: a constant tag ("<td>", "<td class=\"n\">"), the text, and "</td>". */
+void mt_html_cell(FILE *to, const char *tag, const char *text);
+void mt_html_cellf(FILE *to, const char *tag, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
 #endif

@@ -100,38 +100,53 @@ static int width_of(const struct mt_table *table, size_t column)
 	return width;
 }
 
-static void print_row(const struct mt_table *table, size_t first, const int *widths)
+static void write_row(const struct mt_table *table, size_t first, const int *widths, FILE *to)
 {
-	bool is_heading = first == 0;
-
-	if (is_heading)
-		fputs(mt_table_colour(MT_COLOUR_HEAD), stdout);
 	for (size_t i = 0; i < table->columns_count && first + i < table->cells_count; i++) {
 		const char *cell = table->cells[first + i];
 		bool is_last = i + 1 == table->columns_count;
 		int blanks = widths[i] - width_of_text(cell);
 
-		printf("%*s%s", table->sides[i] == '>' ? blanks : 0, "", cell);
+		fprintf(to, "%*s%s", table->sides[i] == '>' ? blanks : 0, "", cell);
 		if (table->sides[i] == '<' && !is_last) /* no blanks at the end of a line */
-			printf("%*s", blanks, "");
+			fprintf(to, "%*s", blanks, "");
 		if (!is_last)
-			fputs("  ", stdout);
+			fputs("  ", to);
 	}
-	if (is_heading)
-		fputs(mt_table_colour_end(), stdout);
-	putchar('\n');
 }
 
-void mt_table_print(struct mt_table *table)
+void mt_table_each_line(struct mt_table *table,
+			void (*take)(void *data, size_t row, const char *line), void *data)
 {
 	int *widths = mt_error_check_memory(calloc(table->columns_count, sizeof(*widths)));
 
 	for (size_t i = 0; i < table->columns_count; i++)
 		widths[i] = width_of(table, i);
-	for (size_t first = 0; first < table->cells_count; first += table->columns_count)
-		print_row(table, first, widths);
+	for (size_t first = 0; first < table->cells_count; first += table->columns_count) {
+		char *line = NULL;
+		size_t bytes;
+		FILE *to = mt_error_check_memory(open_memstream(&line, &bytes));
+
+		write_row(table, first, widths, to);
+		if (fclose(to) != 0)
+			mt_error_check_memory(NULL);
+		take(data, first / table->columns_count, line);
+		free(line);
+	}
 	free(widths);
 	mt_table_free(table);
+}
+
+static void print_line(void *data, size_t row, const char *line)
+{
+	(void)data;
+	printf("%s%s%s\n", row ? "" : mt_table_colour(MT_COLOUR_HEAD), line,
+	       row ? "" : mt_table_colour_end());
+}
+
+void mt_table_print(struct mt_table *table)
+{
+	mt_table_each_line(table, print_line, NULL);
 }
 
 void mt_table_free(struct mt_table *table)

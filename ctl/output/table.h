@@ -28,6 +28,10 @@ void mt_table_add_row(struct mt_table *table, ...) __attribute__((sentinel));
 /* Adds a cell: mt_text_bytes, or "-" where the number is not known. */
 void mt_table_add_bytes(struct mt_table *table, bool known, uint64_t bytes);
 
+/* Gives the lines of the table to `take`, the headings as row 0, and frees the table. */
+void mt_table_each_line(struct mt_table *table,
+			void (*take)(void *data, size_t row, const char *line), void *data);
+
 /* Prints the table to stdout, and frees it. */
 void mt_table_print(struct mt_table *table);
 void mt_table_free(struct mt_table *table);

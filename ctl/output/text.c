@@ -134,38 +134,6 @@ struct mt_short_text mt_text_clock(uint64_t realtime_ns)
 	return result;
 }
 
-struct mt_short_text mt_text_field(const char *name, uint64_t value)
-{
-	struct mt_short_text result;
-
-	if (mt_text_ends_with(name, "_bytes"))
-		return mt_text_bytes(value);
-	if (mt_text_ends_with(name, "_ns"))
-		return mt_text_ns(value);
-	if (mt_text_ends_with(name, "_count"))
-		return mt_text_count(value);
-	if (mt_text_ends_with(name, "_ms"))
-		snprintf(result.text, sizeof(result.text), "%.40s ms", mt_text_count(value).text);
-	else if (mt_text_ends_with(name, "_ratio_thousandths"))
-		snprintf(result.text, sizeof(result.text), "%.1f %%", (double)value / 10);
-	else if (mt_text_ends_with(name, THOUSANDTHS))
-		snprintf(result.text, sizeof(result.text), "%.3f", (double)value / 1000);
-	else
-		snprintf(result.text, sizeof(result.text), "%" PRIu64, value);
-	return result;
-}
-
-struct mt_short_text mt_text_field_name(const char *name)
-{
-	struct mt_short_text result;
-	size_t length = strlen(name);
-
-	if (mt_text_ends_with(name, THOUSANDTHS))
-		length -= sizeof(THOUSANDTHS) - 1;
-	snprintf(result.text, sizeof(result.text), "%.*s", (int)length, name);
-	return result;
-}
-
 void mt_text_clean(char *text, size_t text_bytes)
 {
 	size_t i;
@@ -216,4 +184,71 @@ uint64_t mt_text_round_u64(double value)
 const char *mt_text_nearest(const char *word, const char *const *words, size_t count)
 {
 	return mt_nearest_word(word, strlen(word), words, count);
+}
+
+/* ---- numbers that are short enough for columns ---- */
+
+struct mt_short_text mt_short_bytes(uint64_t bytes)
+{
+	static const char units[] = "KMGT";
+	struct mt_short_text figure = {"0"};
+	double value = (double)bytes / 1024;
+	size_t unit = 0;
+
+	if (!bytes)
+		return figure;
+	while (value >= 999.5 && unit + 1 < sizeof(units) - 1) {
+		value /= 1024;
+		unit++;
+	}
+	if (unit == 0 || value >= 99.95)
+		snprintf(figure.text, sizeof(figure.text), "%.0f%c", value < 1 ? 1 : value,
+			 units[unit]);
+	else if (unit >= 2 && value < 9.995)
+		snprintf(figure.text, sizeof(figure.text), "%.2f%c", value, units[unit]);
+	else
+		snprintf(figure.text, sizeof(figure.text), "%.1f%c", value, units[unit]);
+	return figure;
+}
+
+struct mt_short_text mt_short_change(uint64_t before, uint64_t after)
+{
+	struct mt_short_text figure,
+		size = mt_short_bytes(after > before ? after - before : before - after);
+
+	snprintf(figure.text, sizeof(figure.text), "%s%.40s",
+		 after > before   ? "+"
+		 : after < before ? "-"
+				  : "",
+		 size.text);
+	return figure;
+}
+
+struct mt_short_text mt_short_ago(uint64_t now_ns, uint64_t then_ns)
+{
+	uint64_t seconds = now_ns > then_ns ? (now_ns - then_ns) / 1000000000u : 0;
+	struct mt_short_text figure;
+
+	if (seconds < 60)
+		snprintf(figure.text, sizeof(figure.text), "%" PRIu64 "s", seconds);
+	else if (seconds < 3600)
+		snprintf(figure.text, sizeof(figure.text), "%" PRIu64 "m", seconds / 60);
+	else if (seconds < 86400)
+		snprintf(figure.text, sizeof(figure.text), "%" PRIu64 "h", seconds / 3600);
+	else
+		snprintf(figure.text, sizeof(figure.text), "%" PRIu64 "d", seconds / 86400);
+	return figure;
+}
+
+struct mt_short_text mt_short_percent(double percent)
+{
+	struct mt_short_text figure;
+
+	snprintf(figure.text, sizeof(figure.text), "%.*f",
+		 percent >= 9.95    ? 0
+		 : percent >= 0.095 ? 1
+		 : percent > 0      ? 2
+				    : 0,
+		 percent);
+	return figure;
 }

@@ -25,14 +25,6 @@ struct mt_short_text mt_text_count(uint64_t count); /* "1,234,567" */
 struct mt_short_text mt_text_counted(uint64_t count, const char *one, const char *more);
 struct mt_short_text mt_text_clock(uint64_t realtime_ns); /* local time, "14:03:21.250" */
 
-/* Returns a value in the unit that its name ends with: _bytes _ns _ms _count _thousandths. Any
- * other name: a plain number. */
-struct mt_short_text mt_text_field(const char *name, uint64_t value);
-
-/* Returns the name under which a figure is shown, in text and in JSON: without _thousandths, since
- * it is shown as a fraction. */
-struct mt_short_text mt_text_field_name(const char *name);
-
 /* Replaces each byte that is not printable ASCII with "?", and ends the text with a NUL, so that
  * text of a process is safe for a terminal and for JSON. */
 void mt_text_clean(char *text, size_t text_bytes);
@@ -55,5 +47,18 @@ uint64_t mt_text_round_u64(double value);
 
 /* Returns the word that a mistyped one may mean, NULL: none; sys/nearest_word.h has the rule. */
 const char *mt_text_nearest(const char *word, const char *const *words, size_t count);
+
+/* ---- numbers that are short enough for columns ---- */
+
+/* Numbers that are short enough for columns. ctl/output/text.h has
+ * those for sentences. Pure. */
+
+/* up to 5 characters up to 9999 TB: "512K", "9.8M", "1.25G" */
+struct mt_short_text mt_short_bytes(uint64_t bytes);
+struct mt_short_text mt_short_change(uint64_t before, uint64_t after); /* "-311M", "+4.0M", "0" */
+struct mt_short_text mt_short_ago(uint64_t now_ns,
+				  /* "12s", "59m", "23h", "99d"; "0s" for a time in the future */
+				  uint64_t then_ns);
+struct mt_short_text mt_short_percent(double percent); /* "0.04", "3.1", "42" */
 
 #endif

@@ -32,4 +32,8 @@ struct mt_short_text mt_cleanup_gc_text(const struct mt_cleanup_story *story);
  * not kept any more; 0 where all are. */
 uint64_t mt_cleanup_kept_since_ns(const struct mt_stats_file *file);
 
+/* Returns a table (ctl/output/table.h) with a row for each story, in their order. */
+struct mt_table *mt_cleanup_table(const struct mt_stats_head *head,
+				  const struct mt_cleanup_story *stories, size_t count);
+
 #endif

@@ -5,11 +5,39 @@
 #define MT_CTL_PROCESS_POOL_SNAPSHOT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
-#include "ctl/process/blocks_file.h"
+#include "core/blocks_layout.h"
+#include "ctl/output/error.h"
 #include "ctl/process/target.h"
+
+/* ---- the file of blocks ---- */
+
+/* Reads the file in which a process lists the blocks of its GPU pool
+ * (core/blocks_layout.h). The file is not trusted: magic, version, sizes, checksums, and each size
+ * and state in it are checked. One thread may call. */
+
+/* The largest block that is valid: no device has as much memory. A sum of MT_BLOCKS_MAX such blocks
+ * fits into 64 bits. */
+#define MT_BLOCKS_FILE_BYTES_MAX ((uint64_t)1 << 44)
+
+struct mt_blocks_file {
+	struct mt_blocks_head head;
+	struct mt_blocks_entry *entries; /* by device, then by address; each address once */
+	size_t count;
+};
+
+/* Reads the file from an open descriptor into *out. Returns MT_ERR_INVALID, with the reason, for a
+ * file that is not valid. The caller frees with mt_blocks_file_free. */
+enum mt_err mt_blocks_file_read(int fd, struct mt_blocks_file *out, struct mt_error_reason *why);
+void mt_blocks_file_free(struct mt_blocks_file *file);
+
+/* Returns "live", "exported", "pending" or "idle". */
+const char *mt_blocks_file_state(unsigned state);
+
+/* ---- snapshot ---- */
 
 struct mt_pool_snapshot {
 	struct mt_target target; /* the process, and its figures from just after the blocks */

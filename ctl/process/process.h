@@ -112,4 +112,21 @@ void mt_process_read_identity(struct mt_process *process);
 bool mt_process_read_small(pid_t pid, const char *file, char *out, size_t out_bytes);
 int mt_process_open(pid_t pid, const char *file);
 
+/* ---- ancestry ---- */
+
+/* Ancestors and descendants in a list of processes sorted by pid, as
+ * mt_process_read_all returns one. Pure: any thread may call. */
+
+#define MT_ANCESTRY_NONE ((size_t)-1)
+
+/* Returns the index of the process with this pid, or MT_ANCESTRY_NONE. */
+size_t mt_ancestry_find(const struct mt_process *list, size_t count, pid_t pid);
+
+/* Returns whether `pid` is `root` or a descendant of it. Processes between the two need not carry
+ * the shim. */
+bool mt_ancestry_descends(const struct mt_process *list, size_t count, pid_t pid, pid_t root);
+
+/* Returns the index of the nearest ancestor that carries the shim, or MT_ANCESTRY_NONE. */
+size_t mt_ancestry_shimmed_parent(const struct mt_process *list, size_t count, size_t place);
+
 #endif

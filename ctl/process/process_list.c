@@ -10,7 +10,7 @@
 #include "ctl/process/clock.h"
 #include "ctl/process/control_file.h"
 #include "ctl/process/limit.h"
-#include "ctl/process/process_cache.h"
+#include "ctl/process/process_probe.h"
 #include "ctl/process/stats_dir.h"
 #include "ctl/process/target.h"
 
@@ -27,16 +27,6 @@ const char *mt_process_state_word(enum mt_process_state state)
 	static const char *const words[] = {"asleep", "awake", "refused", "unresponsive"};
 
 	return state < MT_PROCESS_STATES_COUNT ? words[state] : "?";
-}
-
-static void add_sums(struct mt_process_list_sums *to, const struct mt_process_list_sums *from)
-{
-	to->rss_bytes += from->rss_bytes;
-	to->live_bytes += from->live_bytes;
-	to->idle_bytes += from->idle_bytes;
-	to->dirty_bytes += from->dirty_bytes;
-	to->gpu_bytes += from->gpu_bytes;
-	mt_memory_parts_add(&to->parts, &from->parts);
 }
 
 static void read_devices(struct mt_process_list_entry *entry, bool is_near)
@@ -57,11 +47,7 @@ static void read_devices(struct mt_process_list_entry *entry, bool is_near)
 static void use_head(struct mt_process_list_entry *entry, bool is_near)
 {
 	entry->state = MT_PROCESS_AWAKE;
-	entry->own.live_bytes = entry->head.snapshot.heap_live_bytes;
-	entry->own.idle_bytes = entry->head.snapshot.heap_idle_bytes;
-	entry->own.dirty_bytes = entry->head.snapshot.heap_dirty_bytes;
-	entry->own.gpu_bytes =
-		entry->head.snapshot.gpu_reserved_bytes + entry->head.snapshot.gpu_other_bytes;
+	mt_tree_sums_read(&entry->own, &entry->head.snapshot);
 	entry->uses_cuda = mt_stats_file_uses_cuda(&entry->head);
 	read_devices(entry, is_near);
 }
@@ -220,7 +206,7 @@ static void sum_up(struct mt_process_list *processes)
 	for (size_t i = 0; i < processes->count; i++) {
 		set_parts(&processes->list[i]);
 		processes->list[i].tree = processes->list[i].own;
-		add_sums(&processes->total, &processes->list[i].own);
+		mt_tree_sums_add(&processes->total, &processes->list[i].own);
 		processes->uses_cuda |= processes->list[i].uses_cuda;
 		processes->has_ranks |= *processes->list[i].head.rank != '\0';
 	}
@@ -228,7 +214,7 @@ static void sum_up(struct mt_process_list *processes)
 		const struct mt_process_list_entry *entry = &processes->list[processes->order[i]];
 
 		if (entry->parent != MT_ANCESTRY_NONE)
-			add_sums(&processes->list[entry->parent].tree, &entry->tree);
+			mt_tree_sums_add(&processes->list[entry->parent].tree, &entry->tree);
 	}
 }
 
@@ -310,7 +296,7 @@ void mt_process_list_refresh(struct mt_process_list *processes, uint64_t for_ms)
 	for (size_t i = 0; i < processes->count; i++)
 		if (is_outdated(&processes->list[i]))
 			refresh(&processes->list[i], until_ns);
-	processes->total = (struct mt_process_list_sums){0};
+	processes->total = (struct mt_process_tree_sums){0};
 	sum_up(processes);
 }
 
@@ -350,14 +336,11 @@ json_t *mt_process_json(const struct mt_process *process)
 	return object;
 }
 
-static void set_sums(json_t *object, const char *name, const struct mt_process_list_sums *sums)
+static void set_sums(json_t *object, const char *name, const struct mt_process_tree_sums *sums)
 {
 	json_t *member = json_object();
 
-	mt_json_set_u64(member, "rss_bytes", sums->rss_bytes);
-	mt_json_set_u64(member, "heap_live_bytes", sums->live_bytes);
-	mt_json_set_u64(member, "heap_idle_bytes", sums->idle_bytes);
-	mt_json_set_u64(member, "gpu_bytes", sums->gpu_bytes);
+	mt_tree_sums_set_json(member, sums, MT_SUM_heap | MT_SUM_gpu, true);
 	mt_json_set(member, "parts", mt_memory_parts_json(&sums->parts));
 	mt_json_set(object, name, member);
 }
@@ -379,10 +362,9 @@ static json_t *entry_json(const struct mt_process_list *processes,
 	mt_json_set_text(object, "command", process->command);
 	mt_json_set_text_or_null(object, "rank", entry->head.rank);
 	mt_json_set_text(object, "state", mt_process_state_word(entry->state));
-	mt_json_set_u64(object, "rss_bytes", entry->own.rss_bytes);
-	mt_json_set_u64_if(object, "heap_live_bytes", awake, entry->own.live_bytes);
-	mt_json_set_u64_if(object, "heap_idle_bytes", awake, entry->own.idle_bytes);
-	mt_json_set_u64_if(object, "gpu_bytes", entry->uses_cuda, entry->own.gpu_bytes);
+	mt_tree_sums_set_json(object, &entry->own,
+			      (awake ? MT_SUM_heap : 0u) | (entry->uses_cuda ? MT_SUM_gpu : 0u),
+			      true);
 	mt_json_set(object, "parts", awake ? mt_memory_parts_json(&entry->own.parts) : json_null());
 	mt_json_set_u64_if(object, "records_count", awake, entry->head.cleanups_count);
 	mt_json_set_u64_if(object, "purged_bytes", awake, entry->head.snapshot.purged_bytes);

@@ -5,7 +5,7 @@
  * mt_process_list_read sends no request, writes nothing, and no process can delay it
  * (process_probe.h). A process that ends meanwhile is left out, or keeps its last figures. 1,000
  * awake processes take less than 50 ms, half of it in the kernel for /proc/PID/stat and cmdline
- * (`make bench-ps`); a second read within seconds takes less (process_cache.h). One thread may
+ * (`make bench-ps`); a second read within seconds takes less (process_probe.h). One thread may
  * call. */
 #ifndef MT_CTL_PROCESS_PROCESS_LIST_H
 #define MT_CTL_PROCESS_PROCESS_LIST_H
@@ -13,9 +13,8 @@
 #include <jansson.h>
 
 #include "ctl/process/process.h"
-#include "ctl/process/memory_parts.h"
 #include "ctl/process/stats_file.h"
-#include "ctl/process/ancestry.h"
+#include "ctl/process/memory_parts.h"
 
 /* MT_PROCESS_UNRESPONSIVE: a read of its maps did not return in time, or the processes of its user
  * have together used up their time. It may be without the shim. */
@@ -25,12 +24,6 @@ enum mt_process_state {
 	MT_PROCESS_REFUSED,
 	MT_PROCESS_UNRESPONSIVE,
 	MT_PROCESS_STATES_COUNT
-};
-
-struct mt_process_list_sums {
-	uint64_t rss_bytes; /* pages that processes share are counted in each */
-	uint64_t live_bytes, idle_bytes, dirty_bytes, gpu_bytes;
-	struct mt_memory_parts parts; /* of rss_bytes; all of it other where nothing is known */
 };
 
 struct mt_process_list_entry {
@@ -49,8 +42,8 @@ struct mt_process_list_entry {
 	 */
 	bool is_outdated;
 	bool is_near;                     /* its file is in the directory that mtctl tries first */
-	struct mt_process_list_sums own;  /* 0 for what is not known */
-	struct mt_process_list_sums tree; /* its own and that of all shimmed ones below it */
+	struct mt_process_tree_sums own;  /* 0 for what is not known */
+	struct mt_process_tree_sums tree; /* its own and that of all shimmed ones below it */
 };
 
 struct mt_process_list {
@@ -65,7 +58,7 @@ struct mt_process_list {
 	size_t all_count;
 	size_t denied_count;       /* that root may not look into, without CAP_SYS_PTRACE */
 	bool uses_cuda, has_ranks; /* any of them */
-	struct mt_process_list_sums total;
+	struct mt_process_tree_sums total;
 };
 
 /* SHOWN: where mtctl has an MT_DIR, only the processes of that directory (mt_stats_dir_is_shown).

@@ -17,7 +17,7 @@ struct mt_process_probe {
 	enum mt_err error; /* out. FOREIGN: its maps may not be read. TIMEOUT: see below */
 	/* out. FOREIGN: errno. TIMEOUT: EAGAIN where others alone have spent the time */
 	int errno_value;
-	uint64_t read_ns; /* for ctl/process/process_cache.h */
+	uint64_t read_ns; /* of the cache */
 };
 
 /* Fills in *process of each probe. A process whose read waits for 200 ms or takes 1 s of CPU time
@@ -31,5 +31,16 @@ void mt_process_probe_all(struct mt_process_probe *probes, size_t count);
  * false where it is used up. */
 bool mt_process_budget_is_left(uid_t uid);
 void mt_process_budget_spend(uid_t uid, uint64_t ns);
+
+/* ---- cache ---- */
+
+/* A cache of what process_probe.h has found, for commands that show
+ * all processes every second. An entry is valid for 5 s, one of a process that did not respond for
+ * 60 s, while the process runs the same program: same pid, start time and stack address. One thread
+ * may call. */
+
+/* mt_process_probe_all for those processes of which the cache does not know enough. `probes` is
+ * sorted by pid. Drops the entries of all other processes. */
+void mt_process_cache_probe(struct mt_process_probe *probes, size_t count);
 
 #endif

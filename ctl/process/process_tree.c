@@ -3,7 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl/process/cow_sharing.h"
+#include "ctl/process/smaps.h"
+#include "ctl/output/json.h"
 #include "ctl/process/process_probe.h"
 
 /* copied bytes from which the content of pages is compared */
@@ -127,20 +128,15 @@ void mt_process_tree_member_sums(const struct mt_member *member, struct mt_proce
 {
 	const struct mt_smaps_sizes *sizes = &member->smaps.total;
 
-	*out = (struct mt_process_tree_sums){
-		.rss_bytes = sizes->rss_bytes,
-		.pss_bytes = sizes->pss_bytes,
-		.swap_bytes = sizes->swap_pss_bytes,
-		.shm_bytes = sizes->pss_shmem_bytes,
-		.file_bytes = sizes->pss_file_bytes,
-		.private_bytes = sizes->private_clean_bytes + sizes->private_dirty_bytes,
-		.shared_bytes = member->fork.shared_bytes,
-		.copied_bytes = member->fork.copied_bytes,
-		.heap_live_bytes = member->heap.live_bytes,
-		.heap_idle_bytes = member->heap.idle_bytes,
-		.heap_dirty_bytes = member->heap.dirty_bytes,
-		.gpu_bytes = member->heap.gpu_bytes,
-	};
+	*out = member->heap;
+	out->rss_bytes = sizes->rss_bytes;
+	out->pss_bytes = sizes->pss_bytes;
+	out->swap_bytes = sizes->swap_pss_bytes;
+	out->shm_bytes = sizes->pss_shmem_bytes;
+	out->file_bytes = sizes->pss_file_bytes;
+	out->private_bytes = sizes->private_clean_bytes + sizes->private_dirty_bytes;
+	out->shared_bytes = member->fork.shared_bytes;
+	out->copied_bytes = member->fork.copied_bytes;
 	if (!member->memory_known)
 		out->rss_bytes = member->process.rss_bytes;
 }
@@ -148,21 +144,9 @@ void mt_process_tree_member_sums(const struct mt_member *member, struct mt_proce
 static void add_member(struct mt_process_tree *tree, const struct mt_member *member)
 {
 	struct mt_process_tree_sums own;
-	struct mt_process_tree_sums *sums = &tree->sums;
 
 	mt_process_tree_member_sums(member, &own);
-	sums->rss_bytes += own.rss_bytes;
-	sums->pss_bytes += own.pss_bytes;
-	sums->swap_bytes += own.swap_bytes;
-	sums->shm_bytes += own.shm_bytes;
-	sums->file_bytes += own.file_bytes;
-	sums->private_bytes += own.private_bytes;
-	sums->shared_bytes += own.shared_bytes;
-	sums->copied_bytes += own.copied_bytes;
-	sums->heap_live_bytes += own.heap_live_bytes;
-	sums->heap_idle_bytes += own.heap_idle_bytes;
-	sums->heap_dirty_bytes += own.heap_dirty_bytes;
-	sums->gpu_bytes += own.gpu_bytes;
+	mt_tree_sums_add(&tree->sums, &own);
 	tree->unknown_count += !member->memory_known;
 	tree->awake_count += mt_member_is_awake(member);
 	tree->forks_count += member->fork.is_fork;
@@ -229,4 +213,18 @@ void mt_process_tree_free(struct mt_process_tree *tree)
 		mt_smaps_free(&tree->list[i].smaps);
 	free(tree->list);
 	memset(tree, 0, sizeof(*tree));
+}
+
+json_t *mt_process_tree_sums_json(const struct mt_process_tree *tree)
+{
+	bool copies = tree->detail == MT_PROCESS_TREE_MAPPINGS;
+	json_t *object = json_object();
+
+	mt_tree_sums_set_json(
+		object, &tree->sums,
+		MT_SUM_memory | MT_SUM_heap | MT_SUM_gpu | (copies ? MT_SUM_fork : 0u), false);
+	mt_json_set_u64(object, "processes_count", tree->count);
+	mt_json_set_u64_if(object, "forks_count", copies, tree->forks_count);
+	mt_json_set_u64(object, "unknown_count", tree->unknown_count);
+	return object;
 }

@@ -18,23 +18,8 @@ struct mt_member {
 	struct mt_smaps smaps;
 	/* where the memory of both it and its parent is known, with the mappings */
 	struct mt_smaps_fork fork;
-	struct mt_process_list_sums heap; /* MT_PROCESS_AWAKE */
+	struct mt_process_tree_sums heap; /* MT_PROCESS_AWAKE */
 	bool uses_cuda;
-};
-
-struct mt_process_tree_sums {
-	uint64_t rss_bytes; /* a page that n members map is in it n times */
-	/* each page counts once in the tree; pages shared with other processes count in part */
-	uint64_t pss_bytes;
-	uint64_t swap_bytes; /* likewise (SwapPss) */
-	/* of the PSS, as far as the kernel tells: /dev/shm, memfd, System V, anonymous MAP_SHARED
-	 */
-	uint64_t shm_bytes;
-	uint64_t file_bytes; /* of the PSS: pages of files */
-	/* what would be freed if the member ended: Private_Clean + Private_Dirty */
-	uint64_t private_bytes;
-	uint64_t shared_bytes, copied_bytes; /* of forked members, copy-on-write: see smaps.h */
-	uint64_t heap_live_bytes, heap_idle_bytes, heap_dirty_bytes, gpu_bytes;
 };
 
 enum mt_process_tree_detail { MT_PROCESS_TREE_TOTALS, MT_PROCESS_TREE_MAPPINGS };
@@ -68,5 +53,8 @@ bool mt_member_is_awake(const struct mt_member *member);
 /* Returns "asleep", "awake" or "refused"; "plain" for a member without the shim, and for one whose
  * maps cannot be read in time. */
 const char *mt_member_state_word(const struct mt_member *member);
+
+/* Returns the sums of a tree as an object, with its counts. The caller owns it. */
+json_t *mt_process_tree_sums_json(const struct mt_process_tree *tree);
 
 #endif

@@ -158,7 +158,7 @@ void mt_setting_allowed(const struct mt_setting *setting, char *out, size_t out_
 		snprintf(out, out_bytes, "text of at most %d bytes", MT_TEXT_MAX - 1);
 		break;
 	case MT_SETTING_signal:
-		snprintf(out, out_bytes, "USR1|USR2|RTMIN+n|a number|none");
+		snprintf(out, out_bytes, "USR1|USR2|RTMIN+n|none");
 		break;
 	case MT_SETTING_round:
 		snprintf(out, out_bytes,

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "ctl/process/process.h"
 
@@ -103,7 +104,7 @@ struct mt_smaps_fork {
 	 * whichever of the two wrote. smaps tells how many pages of a mapping are private, not
 	 * which. So these are the private pages of the child where the parent maps anonymous memory
 	 * too, up to what the parent has there beyond the shared pages. Too high by what both have
-	 * allocated since the fork in memory that was free then (ctl/process/cow_sharing.h corrects
+	 * allocated since the fork in memory that was free then (mt_cow_sharing_share() corrects
 	 * it), too low by what the parent has freed since. */
 	uint64_t copied_bytes;
 	/* anonymous pages that only the child maps: copied and new. Exact */
@@ -113,5 +114,23 @@ struct mt_smaps_fork {
 /* Compares the anonymous mappings of the two; written data of libraries is left out. Pure. */
 void mt_smaps_compare(const struct mt_smaps *child, const struct mt_smaps *parent,
 		      struct mt_smaps_fork *out);
+
+/* ---- copy-on-write by content ---- */
+
+/* Estimates how many private pages of a forked child are copies of its
+ * parent's pages. smaps cannot tell a page that was copied on write from a page that both allocated
+ * after the fork. The content can: a copy still has mostly the same words. Reads a sample of pages
+ * that are resident in both. Never writes, and makes no page resident. One thread may call. */
+
+/* Sets *out_share to the share of compared pages that have mostly the same content, 0 to 1. Returns
+ * false where too few pages could be compared, or may not be read (ptrace(2), access mode
+ * checking). */
+bool mt_cow_sharing_share(pid_t child, const struct mt_smaps *child_smaps, pid_t parent,
+			  const struct mt_smaps *parent_smaps, double *out_share);
+
+/* Returns whether half of the words that are not 0 in both pages are equal. *out_tells is false
+ * where nearly all words are 0. Pure. */
+bool mt_cow_sharing_alike(const uint64_t *one, const uint64_t *other, size_t words,
+			  bool *out_tells);
 
 #endif

@@ -1,11 +1,17 @@
 #include "ctl/process/start_command.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "ctl/output/error.h"
 #include "ctl/output/text.h"
+#include "ctl/process/clock.h"
 
 #define CUT " ..."
 
@@ -113,4 +119,156 @@ bool mt_shell_word_add(const char *word, char *out, size_t out_bytes)
 		sprintf(out + used, "%s%s", blank ? " " : "", quoted);
 	free(quoted);
 	return fits;
+}
+
+/* ---- running it ---- */
+
+/* All signals except those that cannot be caught, that a fault in mtctl raises, and that stop a
+ * job. */
+static void fill_forwarded(sigset_t *set)
+{
+	static const int kept[] = {SIGKILL, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU, SIGCHLD, SIGSEGV,
+				   SIGBUS,  SIGFPE,  SIGILL,  SIGTRAP, SIGSYS,  SIGABRT};
+
+	sigfillset(set);
+	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+		sigdelset(set, kept[i]);
+}
+
+/* The signal state of mtctl at its start, which the program gets. */
+struct inherited {
+	sigset_t mask;
+	struct sigaction child_action;
+};
+
+/* A signal between fork(2) and exec(3) stays pending for the program, since it is blocked. */
+static void exec_program(char **argv, const struct inherited *inherited, int tell)
+{
+	int failed;
+
+	(void)sigaction(SIGCHLD, &inherited->child_action, NULL);
+	sigprocmask(SIG_SETMASK, &inherited->mask, NULL);
+	execvp(argv[0], argv);
+	failed = errno;
+	(void)!write(tell, &failed, sizeof(failed));
+	_exit(MT_EXIT_CANNOT_RUN);
+}
+
+/* Returns errno of the exec, 0 where the program runs: exec has closed the pipe. */
+static int wait_for_exec(int from)
+{
+	int failed = 0;
+	ssize_t got;
+
+	do
+		got = read(from, &failed, sizeof(failed));
+	while (got < 0 && errno == EINTR);
+	return got == (ssize_t)sizeof(failed) ? failed : 0;
+}
+
+enum mt_exit mt_launch_start(char **argv, struct mt_launch *out)
+{
+	/* a process that ignores SIGCHLD gets no status of its children */
+	const struct sigaction plain = {.sa_handler = SIG_DFL};
+	struct inherited inherited;
+	sigset_t blocked;
+	int ends[2], failed;
+
+	*out = (struct mt_launch){.pid = -1};
+	fill_forwarded(&out->forwarded);
+	blocked = out->forwarded;
+	sigaddset(&blocked, SIGCHLD);
+	if (pipe2(ends, O_CLOEXEC) != 0) {
+		mt_error_say("pipe: %s", strerror(errno));
+		return MT_EXIT_CANNOT_RUN;
+	}
+	sigprocmask(SIG_BLOCK, &blocked, &inherited.mask);
+	(void)sigaction(SIGCHLD, &plain, &inherited.child_action);
+	out->pid = fork();
+	if (out->pid == 0)
+		exec_program(argv, &inherited, ends[1]);
+	failed = out->pid < 0 ? errno : 0;
+	close(ends[1]);
+	if (!failed)
+		failed = wait_for_exec(ends[0]);
+	close(ends[0]);
+	if (!failed)
+		return MT_EXIT_OK;
+	if (out->pid > 0)
+		(void)waitpid(out->pid, NULL, 0);
+	sigprocmask(SIG_SETMASK, &inherited.mask, NULL);
+	mt_error_say("%s: %s", argv[0], strerror(failed));
+	return failed == ENOENT ? MT_EXIT_NOT_FOUND : MT_EXIT_CANNOT_RUN;
+}
+
+/* The terminal sends its signals to the program as well. SIGPIPE of a pipe of mtctl is not for the
+ * program. */
+static void forward(const struct mt_launch *launch, const siginfo_t *info)
+{
+	bool own = info->si_code == SI_USER && info->si_pid == getpid();
+
+	if (info->si_code == SI_KERNEL || own)
+		return;
+	if (info->si_code == SI_QUEUE)
+		(void)sigqueue(launch->pid, info->si_signo, info->si_value);
+	else
+		(void)kill(launch->pid, info->si_signo);
+}
+
+static void reap(struct mt_launch *launch)
+{
+	pid_t got;
+
+	do
+		got = wait4(launch->pid, &launch->status, WNOHANG, &launch->usage);
+	while (got < 0 && errno == EINTR);
+	launch->ended = got == launch->pid;
+}
+
+static bool wait_for_signal(const sigset_t *set, uint64_t until_ns, siginfo_t *info)
+{
+	uint64_t now = mt_clock_now_ns(), left = until_ns > now ? until_ns - now : 0;
+	const struct timespec timeout = {.tv_sec = (time_t)(left / 1000000000u),
+					 .tv_nsec = (long)(left % 1000000000u)};
+
+	return sigtimedwait(set, info, &timeout) > 0;
+}
+
+bool mt_launch_wait(struct mt_launch *launch, uint64_t until_ns)
+{
+	sigset_t awaited = launch->forwarded;
+	siginfo_t info;
+
+	if (launch->pid)
+		sigaddset(&awaited, SIGCHLD);
+	do {
+		if (!wait_for_signal(&awaited, until_ns, &info))
+			continue;
+		if (!launch->pid)
+			launch->ended = true;
+		else if (info.si_signo != SIGCHLD)
+			forward(launch, &info);
+		else
+			reap(launch);
+	} while (!launch->ended && mt_clock_now_ns() < until_ns);
+	return launch->ended;
+}
+
+int mt_launch_exit(const struct mt_launch *launch)
+{
+	const struct rlimit no_core = {0, 0};
+	sigset_t one;
+	int number;
+
+	if (!launch->pid || !WIFSIGNALED(launch->status))
+		return launch->pid ? WEXITSTATUS(launch->status) : MT_EXIT_OK;
+	number = WTERMSIG(launch->status);
+	/* the program has left a core file; one of mtctl would replace it */
+	(void)setrlimit(RLIMIT_CORE, &no_core);
+	(void)signal(number, SIG_DFL);
+	sigemptyset(&one);
+	sigaddset(&one, number);
+	raise(number);
+	sigprocmask(SIG_UNBLOCK, &one, NULL);
+	return 128 + number;
 }

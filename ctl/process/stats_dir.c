@@ -16,7 +16,7 @@
 #include "ctl/process/env_dir.h"
 #include "ctl/process/foreign_path.h"
 #include "ctl/process/process_probe.h"
-#include "ctl/process/ancestry.h"
+#include "ctl/process/process.h"
 #include "core/stats_layout.h"
 
 /* CPU time to follow the MT_DIR of another user; a plain path takes some microseconds */

@@ -283,37 +283,3 @@ uint64_t mt_stats_file_other_cleanups(const struct mt_stats_head *head)
 		sum += head->cleanups_by_reason[reason];
 	return sum;
 }
-
-enum { KIND_gauge, KIND_counter };
-
-const struct mt_stats_file_field *mt_stats_file_fields(size_t *count)
-{
-	static const struct mt_stats_file_field fields[] = {
-#define X(name, kind, help) {#name, help, offsetof(struct mt_stats_snapshot, name), KIND_##kind},
-		MT_STATS_FIELDS(X)
-#undef X
-	};
-
-	*count = sizeof(fields) / sizeof(fields[0]);
-	return fields;
-}
-
-const struct mt_stats_file_field *mt_stats_file_device_fields(size_t *count)
-{
-	static const struct mt_stats_file_field fields[] = {
-#define X(name, kind, help) {#name, help, offsetof(struct mt_stats_device, name), KIND_##kind},
-		MT_DEVICE_FIELDS(X)
-#undef X
-	};
-
-	*count = sizeof(fields) / sizeof(fields[0]);
-	return fields;
-}
-
-uint64_t mt_stats_file_value(const void *from, const struct mt_stats_file_field *field)
-{
-	uint64_t value;
-
-	memcpy(&value, (const char *)from + field->offset, sizeof(value));
-	return value;
-}

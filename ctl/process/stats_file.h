@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 #include "ctl/output/error.h"
-#include "ctl/process/stats_words.h"
+#include "ctl/process/figures.h"
 #include "core/stats_layout.h"
 
 /* Reads the whole file. Where the checksum is wrong, reads again up to 50 times, 1 ms apart: a
@@ -55,16 +55,5 @@ const char *mt_stats_file_setting(const struct mt_stats_file *file, const char *
 
 /* Returns how many cleanups had a reason that this mtctl does not know. */
 uint64_t mt_stats_file_other_cleanups(const struct mt_stats_head *head);
-
-/* The fields of a snapshot, in the order of stats_fields.def, and of a device, in the order of
- * device_fields.def. */
-struct mt_stats_file_field {
-	const char *name, *help;
-	size_t offset;   /* within struct mt_stats_snapshot, struct mt_stats_device */
-	bool is_counter; /* only rises */
-};
-const struct mt_stats_file_field *mt_stats_file_fields(size_t *count);
-const struct mt_stats_file_field *mt_stats_file_device_fields(size_t *count);
-uint64_t mt_stats_file_value(const void *from, const struct mt_stats_file_field *field);
 
 #endif

@@ -5,9 +5,8 @@
 
 #include "ctl/output/json.h"
 #include "ctl/process/cleanup_story.h"
+#include "ctl/process/figures.h"
 #include "ctl/process/memory_parts.h"
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 static json_t *frameworks_json(uint32_t frameworks)
 {
@@ -49,41 +48,15 @@ static json_t *pressure_json(const struct mt_stats_cleanup *cleanup)
 static json_t *cleanup_json(const struct mt_cleanup_story *story)
 {
 	const struct mt_stats_cleanup *cleanup = story->cleanup;
-	static const struct mt_json_number numbers[] = {
-		MT_JSON_NUMBER(mt_stats_cleanup, number),
-		MT_JSON_NUMBER(mt_stats_cleanup, time_ns),
-		MT_JSON_NUMBER(mt_stats_cleanup, duration_ns),
-		MT_JSON_NUMBER(mt_stats_cleanup, purge_ns),
-		MT_JSON_NUMBER(mt_stats_cleanup, gc_ns),
-		MT_JSON_NUMBER(mt_stats_cleanup, gc_wait_ns),
-		MT_JSON_NUMBER(mt_stats_cleanup, gc_collected_count),
-		MT_JSON_NUMBER(mt_stats_cleanup, round),
-		MT_JSON_NUMBER(mt_stats_cleanup, request_seq),
-		MT_JSON_NUMBER(mt_stats_cleanup, rss_before_bytes),
-		MT_JSON_NUMBER(mt_stats_cleanup, rss_after_bytes),
-		MT_JSON_NUMBER(mt_stats_cleanup, anon_before_bytes),
-		MT_JSON_NUMBER(mt_stats_cleanup, anon_after_bytes),
-		MT_JSON_NUMBER(mt_stats_cleanup, live_before_bytes),
-		MT_JSON_NUMBER(mt_stats_cleanup, live_after_bytes),
-		MT_JSON_NUMBER(mt_stats_cleanup, longest_hold_ns),
-	};
 	json_t *object = json_object();
 
-	mt_json_set_numbers(object, cleanup, numbers, COUNT(numbers));
+	mt_figures_set_json(object, MT_FIGURES_CLEANUP, cleanup);
 	mt_json_set_text(object, "reason", mt_stats_word_reason(cleanup->reason));
 	mt_json_set_text(object, "level", mt_stats_word_level(cleanup->level));
 	mt_json_set(object, "result",
 		    cleanup->result == MT_NULL_RESULT ? json_null()
 						      : json_integer(cleanup->result));
 	mt_json_set_text(object, "gc_state", mt_stats_word_gc_state(cleanup->gc_state));
-	mt_json_set_u64_if(object, "gpu_before_bytes", cleanup->gpu_before_bytes,
-			   cleanup->gpu_before_bytes);
-	mt_json_set_u64_if(object, "gpu_after_bytes", cleanup->gpu_before_bytes,
-			   cleanup->gpu_after_bytes);
-	mt_json_set_u64_if(object, "pinned_before_bytes", cleanup->pinned_before_bytes,
-			   cleanup->pinned_before_bytes);
-	mt_json_set_u64_if(object, "pinned_after_bytes", cleanup->pinned_before_bytes,
-			   cleanup->pinned_after_bytes);
 	mt_json_set_text(object, "gpu_state", mt_stats_word_gpu_state(cleanup->gpu_state));
 	mt_json_set(object, "frameworks", frameworks_json(cleanup->frameworks));
 	mt_json_set_bool(object, "merged", cleanup->merged == 1);
@@ -150,18 +123,6 @@ static json_t *cleanups_json(const struct mt_stats_file *file)
 
 static json_t *samples_json(const struct mt_stats_file *file)
 {
-	static const struct mt_json_number numbers[] = {
-		MT_JSON_NUMBER(mt_stats_sample, time_ns),
-		MT_JSON_NUMBER(mt_stats_sample, rss_bytes),
-		MT_JSON_NUMBER(mt_stats_sample, anon_bytes),
-		MT_JSON_NUMBER(mt_stats_sample, live_bytes),
-		MT_JSON_NUMBER(mt_stats_sample, idle_bytes),
-		MT_JSON_NUMBER(mt_stats_sample, dirty_bytes),
-		MT_JSON_NUMBER(mt_stats_sample, gpu_reserved_bytes),
-		MT_JSON_NUMBER(mt_stats_sample, gpu_allocated_bytes),
-		MT_JSON_NUMBER(mt_stats_sample, rounds_count),
-		MT_JSON_NUMBER(mt_stats_sample, pressure_level),
-	};
 	json_t *array = json_array();
 
 	for (size_t i = 0; i < MT_SAMPLES_COUNT; i++) {
@@ -173,7 +134,7 @@ static json_t *samples_json(const struct mt_stats_file *file)
 		if (!sample->time_ns)
 			continue;
 		object = json_object();
-		mt_json_set_numbers(object, sample, numbers, COUNT(numbers));
+		mt_figures_set_json(object, MT_FIGURES_SAMPLE, sample);
 		parts = mt_memory_parts_of_sample(sample);
 		mt_json_set(object, "parts", mt_memory_parts_json(&parts));
 		mt_json_append(array, object);
@@ -199,16 +160,11 @@ json_t *mt_stats_json_settings(const struct mt_stats_file *file)
 static json_t *device_json(const struct mt_stats_device *device)
 {
 	json_t *object = json_object();
-	size_t count;
-	const struct mt_stats_file_field *fields = mt_stats_file_device_fields(&count);
 
 	mt_json_set_text(object, "name", device->name);
 	mt_json_set_text(object, "pci", device->pci);
 	mt_json_set_text(object, "mode", device->mode);
-	for (size_t i = 0; i < count; i++)
-		mt_json_set_u64_if(object, fields[i].name,
-				   mt_stats_knows_device_field(device, fields[i].name),
-				   mt_stats_file_value(device, &fields[i]));
+	mt_figures_set_json(object, MT_FIGURES_DEVICE, device);
 	return object;
 }
 
@@ -223,30 +179,10 @@ static json_t *devices_json(const struct mt_stats_file *file)
 
 static json_t *oom_json(const struct mt_stats_oom *oom)
 {
-	static const struct mt_json_number numbers[] = {
-		MT_JSON_NUMBER(mt_stats_oom, number),
-		MT_JSON_NUMBER(mt_stats_oom, time_ns),
-		MT_JSON_NUMBER(mt_stats_oom, device),
-		MT_JSON_NUMBER(mt_stats_oom, asked_bytes),
-		MT_JSON_NUMBER(mt_stats_oom, free_bytes),
-		MT_JSON_NUMBER(mt_stats_oom, total_bytes),
-		MT_JSON_NUMBER(mt_stats_oom, allocated_bytes),
-		MT_JSON_NUMBER(mt_stats_oom, reserved_bytes),
-		MT_JSON_NUMBER(mt_stats_oom, idle_bytes),
-		MT_JSON_NUMBER(mt_stats_oom, largest_idle_bytes),
-		MT_JSON_NUMBER(mt_stats_oom, framework_idle_bytes),
-		MT_JSON_NUMBER(mt_stats_oom, reserved_peak_bytes),
-		MT_JSON_NUMBER(mt_stats_oom, num_alloc_retries),
-		MT_JSON_NUMBER(mt_stats_oom, num_ooms),
-		MT_JSON_NUMBER(mt_stats_oom, unreported_count),
-	};
 	json_t *object = json_object();
-	bool known = oom->others_known == 1;
 
 	mt_json_set_text(object, "function", oom->function);
-	mt_json_set_numbers(object, oom, numbers, COUNT(numbers));
-	mt_json_set_u64_if(object, "others_bytes", known, oom->others_bytes);
-	mt_json_set_u64_if(object, "others_count", known, oom->others_count);
+	mt_figures_set_json(object, MT_FIGURES_OOM, oom);
 	mt_json_set_text(object, "cause", mt_stats_word_oom_cause(oom->cause));
 	mt_json_set_text(object, "advice", oom->advice);
 	return object;
@@ -271,26 +207,9 @@ static json_t *ooms_json(const struct mt_stats_file *file)
 
 static json_t *limit_report_json(const struct mt_stats_limit_report *limit_report)
 {
-	static const struct mt_json_number numbers[] = {
-		MT_JSON_NUMBER(mt_stats_limit_report, number),
-		MT_JSON_NUMBER(mt_stats_limit_report, time_ns),
-		MT_JSON_NUMBER(mt_stats_limit_report, limit_bytes),
-		MT_JSON_NUMBER(mt_stats_limit_report, rss_bytes),
-		MT_JSON_NUMBER(mt_stats_limit_report, anon_bytes),
-		MT_JSON_NUMBER(mt_stats_limit_report, file_bytes),
-		MT_JSON_NUMBER(mt_stats_limit_report, shmem_bytes),
-		MT_JSON_NUMBER(mt_stats_limit_report, swap_bytes),
-		MT_JSON_NUMBER(mt_stats_limit_report, heap_live_bytes),
-		MT_JSON_NUMBER(mt_stats_limit_report, heap_dirty_bytes),
-		MT_JSON_NUMBER(mt_stats_limit_report, heap_pinned_bytes),
-		MT_JSON_NUMBER(mt_stats_limit_report, heap_metadata_bytes),
-		MT_JSON_NUMBER(mt_stats_limit_report, other_anon_bytes),
-		MT_JSON_NUMBER(mt_stats_limit_report, gpu_pinned_bytes),
-		MT_JSON_NUMBER(mt_stats_limit_report, threads_count),
-	};
 	json_t *object = json_object();
 
-	mt_json_set_numbers(object, limit_report, numbers, COUNT(numbers));
+	mt_figures_set_json(object, MT_FIGURES_LIMIT_REPORT, limit_report);
 	mt_json_set_text(object, "advice", limit_report->advice);
 	return object;
 }
@@ -341,23 +260,6 @@ static json_t *counts_json(const struct mt_stats_head *head)
 	return object;
 }
 
-static void set_fields(json_t *root, const struct mt_stats_snapshot *now)
-{
-	size_t count;
-	const struct mt_stats_file_field *fields = mt_stats_file_fields(&count);
-
-	for (size_t i = 0; i < count; i++) {
-		const char *name = fields[i].name;
-		uint64_t value = mt_stats_file_value(now, &fields[i]);
-
-		if (mt_text_ends_with(name, "_thousandths"))
-			mt_json_set(root, mt_text_field_name(name).text,
-				    json_real((double)value / 1000));
-		else
-			mt_json_set_u64_if(root, name, mt_stats_knows_field(now, name), value);
-	}
-}
-
 json_t *mt_stats_json(const struct mt_target *target)
 {
 	const struct mt_stats_head *head = &target->file.head;
@@ -381,7 +283,7 @@ json_t *mt_stats_json(const struct mt_target *target)
 	mt_json_set_text(root, "rank_source", head->rank_source);
 	mt_json_set_u64_if(root, "world_size", head->world_size, head->world_size);
 	mt_json_set_u64(root, "time_ns", head->time_ns);
-	set_fields(root, &head->snapshot);
+	mt_figures_set_json(root, MT_FIGURES_PROCESS, &head->snapshot);
 	mt_json_set(root, "parts", mt_memory_parts_json(&parts));
 	mt_json_set(root, "cleanups", counts_json(head));
 	mt_json_set_u64(root, "records_count", head->cleanups_count);

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "ctl/process/control_file.h"
-#include "ctl/profile/symbolizer.h"
+#include "ctl/profile/symbols.h"
 #include "ctl/process/stats_dir.h"
 
 #define TIMEOUT_MS     30000u

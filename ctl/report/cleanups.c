@@ -1,6 +1,6 @@
 /* ctl/report/cleanups.c -- the cleanups: when, why, what each returned, and what it cost apart from
  * its wait for Python. */
-#include "ctl/report/sections.h"
+#include "ctl/report/report.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

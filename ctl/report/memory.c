@@ -1,5 +1,5 @@
 /* ctl/report/memory.c -- the four parts of memory, at the end and over time; the devices. */
-#include "ctl/report/sections.h"
+#include "ctl/report/report.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -4,7 +4,78 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "ctl/report/sections.h"
+#include "ctl/report/report.h"
+
+/* How the page looks. The colours of the parts are those of the pictures
+ * (ctl/ui/plot/canvas.h). The picture has colours for white paper; in the dark its text, its grid
+ * and what is white in it get those of the page. Paper is white, whatever the screen is. */
+static const char style[] =
+	":root{--paper:#fff;--card:#f6f7f9;--text:#1a1a1a;--soft:#57606a;--line:#d8dee4;"
+	"--accent:#0072b2;--ok:#1a7f37;--bad:#c0392b;--note:#8a6d00}\n"
+	"@media screen and (prefers-color-scheme:dark){:root{--paper:#14171c;--card:#1d2229;"
+	"--text:#e6e8eb;--soft:#9aa4b0;--line:#353c46;--accent:#6cb6ff;--ok:#4cc26b;"
+	"--bad:#ff7b6b;--note:#e3b341}\n"
+	".plot text{fill:var(--text)}\n"
+	".plot path[fill='#ffffff']{fill:var(--paper)}\n"
+	".plot .axis path{stroke:#6b7684}\n"
+	".plot .axis path[stroke='#e3e6ea']{stroke:#2b313a}\n"
+	".plot path[fill='#000000']{fill:#e6e8eb}\n"
+	".plot path[fill='#0072b2']{fill:#56a8e8}\n"
+	".plot path[stroke='#0072b2']{stroke:#56a8e8}\n"
+	".plot path[stroke='#666666']{stroke:#aab3bd}}\n"
+	"*{box-sizing:border-box}\n"
+	"body{margin:0 auto;max-width:1180px;padding:20px 24px 32px;background:var(--paper);"
+	"color:var(--text);font:15px/1.45 system-ui,-apple-system,'Segoe UI',Roboto,"
+	"'DejaVu Sans',sans-serif;-webkit-text-size-adjust:100%}\n"
+	"h1{font-size:21px;line-height:1.3;margin:0 0 2px;overflow-wrap:anywhere}\n"
+	"h2{font-size:17px;margin:0 0 8px}\n"
+	"h3{font-size:14px;margin:14px 0 4px}\n"
+	"p{margin:6px 0}\n"
+	"header p,.note,footer{color:var(--soft);font-size:13px}\n"
+	"section{margin-top:26px;break-inside:auto}\n"
+	"h2,h3{break-after:avoid}\n"
+	"tr,li,.verdict,.plot{break-inside:avoid}\n"
+	".verdict{background:var(--card);border-left:5px solid var(--tone);border-radius:4px;"
+	"padding:14px 18px}\n"
+	".verdict h2{font-size:19px;margin:0 0 4px}\n"
+	".verdict h2 b{color:var(--tone)}\n"
+	".ok{--tone:var(--ok)}.bad{--tone:var(--bad)}.open{--tone:var(--note)}\n"
+	".sure{display:inline-block;width:120px;height:8px;border-radius:4px;background:"
+	"var(--line);vertical-align:1px;overflow:hidden}\n"
+	".sure i{display:block;height:100%;background:var(--tone)}\n"
+	"ol,ul{margin:4px 0;padding-left:22px}li{margin:3px 0}\n"
+	"table{border-collapse:collapse;font-size:14px;max-width:100%}\n"
+	"th{font-weight:600;color:var(--soft);text-align:left;font-size:12.5px}\n"
+	"td,th{padding:3px 16px 3px 0;vertical-align:top;overflow-wrap:anywhere}\n"
+	"thead th{border-bottom:1px solid var(--line)}\n"
+	"tbody tr+tr td,tbody tr+tr th{border-top:1px solid var(--line)}\n"
+	".n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}\n"
+	".k{color:var(--soft)}.k,.w,th{white-space:nowrap}\n"
+	".wide-table{width:100%}\n"
+	"code,.code{font:13px/1.45 ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace;"
+	"overflow-wrap:anywhere}\n"
+	"pre{font:12.5px/1.4 ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace;"
+	"white-space:pre-wrap;overflow-wrap:anywhere;margin:2px 0 8px;color:var(--soft)}\n"
+	".bar{display:flex;height:18px;border-radius:3px;overflow:hidden;margin:8px 0;"
+	"background:var(--line)}\n"
+	".bar i{display:block}\n"
+	".live{background:#009e73}.reusable{background:#e69f00}.files{background:#56b4e9}"
+	".other{background:#cc79a7}\n"
+	".dot{display:inline-block;width:11px;height:11px;border-radius:2px;margin-right:7px}\n"
+	".plot svg{display:block;width:100%;height:auto}\n"
+	".narrow{display:none}\n"
+	".flow{color:var(--soft);line-height:1.75}.flow span{margin-right:14px}\n"
+	".verdict,.bar,.bar i,.dot,.sure,.sure i{print-color-adjust:exact;"
+	"-webkit-print-color-adjust:exact}\n"
+	"footer{margin-top:28px;border-top:1px solid var(--line);padding-top:8px}\n"
+	"@media screen and (max-width:640px){body{padding:14px 12px 24px;font-size:14px}"
+	".wide{display:none}.narrow{display:block}.more{display:none}"
+	".verdict{padding:12px 12px}h1{font-size:18px}"
+	"td,th{padding-right:8px}table{font-size:12.5px}section{overflow-x:auto}}\n"
+	"@media print{body{max-width:none;padding:0;font-size:11px}table{font-size:10.5px}"
+	"h1{font-size:16px}h2,.verdict h2{font-size:13.5px}h3{font-size:11.5px}.note,footer,header "
+	"p,code,.code,pre{font-size:10px}section{margin-top:16px}"
+	"@page{margin:14mm}}\n";
 
 const char *mt_report_member(const json_t *from, const char *name)
 {
@@ -90,7 +161,7 @@ static void begin(const struct mt_report *report, FILE *to)
 	mt_html_textf(to, "%s: %s", mt_diagnose_word(report->diagnosis->list[0].verdict),
 		      title_of(report));
 	fputs("</title>\n<style>\n", to);
-	fputs(mt_report_style, to);
+	fputs(style, to);
 	fputs("</style>\n</head>\n<body>\n<header>\n<h1>", to);
 	mt_html_text(to, title_of(report));
 	fputs("</h1>\n<p>", to);

@@ -11,8 +11,8 @@
 
 #include "ctl/diagnose/diagnose.h"
 #include "ctl/metrics/recording.h"
+#include "ctl/output/markup.h"
 #include "ctl/process/look.h"
-#include "ctl/process/runtime.h"
 #include "ctl/profile/lines.h"
 #include "ctl/profile/sites.h"
 
@@ -40,5 +40,20 @@ void mt_report_facts(const struct mt_recording *recording, struct mt_facts *out)
 
 /* Changes texts of a diagnosis that advise a longer look at a process which may have ended. */
 void mt_report_advise_recording(struct mt_diagnosis *diagnosis);
+
+/* ---- the parts of the page, in their order ---- */
+
+/* Each writes a <section>, or nothing where it has nothing to say. */
+void mt_report_verdict(const struct mt_report *report, FILE *to);
+void mt_report_memory(const struct mt_report *report, FILE *to);
+void mt_report_devices(const struct mt_report *report, FILE *to);
+void mt_report_cleanups(const struct mt_report *report, FILE *to);
+void mt_report_settings(const struct mt_report *report, FILE *to);
+void mt_report_sites(const struct mt_report *report, FILE *to);
+void mt_report_environment(const struct mt_report *report, FILE *to);
+
+/* Return a member of the recording's line about the process (settings, allocator), "" where there
+ * is none. `from`: recording->root or ->header. */
+const char *mt_report_member(const json_t *from, const char *name);
 
 #endif

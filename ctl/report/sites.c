@@ -1,5 +1,5 @@
 /* ctl/report/sites.c -- what allocates: stacks of the heap profiler, and lines of Python. */
-#include "ctl/report/sections.h"
+#include "ctl/report/report.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

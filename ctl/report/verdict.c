@@ -1,5 +1,5 @@
 /* ctl/report/verdict.c -- the verdict of diagnose, with its evidence. */
-#include "ctl/report/sections.h"
+#include "ctl/report/report.h"
 
 #include <string.h>
 

@@ -71,9 +71,7 @@ static void describe(const struct mt_option_row *row, char *out, size_t out_byte
 		(void)mt_format(out, out_bytes, "a text of at most %d bytes", MT_TEXT_MAX - 1);
 		break;
 	case MT_KIND_signal:
-		(void)mt_format(
-			out, out_bytes,
-			"USR1, USR2, RTMIN+n, the number of a signal free to be caught, or none");
+		(void)mt_format(out, out_bytes, "USR1, USR2, RTMIN+n, or none");
 		break;
 	case MT_KIND_round:
 		(void)mt_format(out, out_bytes,

@@ -108,26 +108,12 @@ static enum mt_err parse_choice(const char *words, const char *text, uint64_t *o
 	}
 }
 
-/* Returns whether a handler for the signal makes sense: not for one that cannot be caught, that
- * reports a fault or a child, or that libc reserves (the two below SIGRTMIN). */
-static bool signal_is_sensible(uint64_t number)
+/* A signal that users send to end or stop a program, or that the kernel sends, keeps its meaning.
+ * libc reserves the two below SIGRTMIN. */
+static bool signal_is_supported(uint64_t number)
 {
-	switch (number) {
-	case SIGKILL:
-	case SIGSTOP:
-	case SIGSEGV:
-	case SIGBUS:
-	case SIGFPE:
-	case SIGILL:
-	case SIGTRAP:
-	case SIGABRT:
-	case SIGSYS:
-	case SIGCHLD:
-		return false;
-	default:
-		return number < 32 ||
-		       (number >= (uint64_t)SIGRTMIN && number <= (uint64_t)SIGRTMAX);
-	}
+	return number == 0 || number == SIGUSR1 || number == SIGUSR2 ||
+	       (number >= (uint64_t)SIGRTMIN && number <= (uint64_t)SIGRTMAX);
 }
 
 static enum mt_err parse_signal_number(const struct mt_option_row *row, const char *text,
@@ -138,7 +124,7 @@ static enum mt_err parse_signal_number(const struct mt_option_row *row, const ch
 
 	if (err != MT_ERR_OK)
 		return err;
-	if (!signal_is_sensible(number))
+	if (!signal_is_supported(number))
 		return MT_ERR_INVALID;
 	*out = number;
 	return MT_ERR_OK;
@@ -249,11 +235,9 @@ static void format_signal(uint64_t number, char *out, size_t out_bytes)
 		(void)mt_format(out, out_bytes, "none");
 	else if (number == SIGUSR1 || number == SIGUSR2)
 		(void)mt_format(out, out_bytes, "USR%c", number == SIGUSR1 ? '1' : '2');
-	else if (number >= (uint64_t)SIGRTMIN)
+	else
 		(void)mt_format(out, out_bytes, "RTMIN+%lu",
 				(unsigned long)number - (unsigned long)SIGRTMIN);
-	else
-		(void)mt_format(out, out_bytes, "%lu", (unsigned long)number);
 }
 
 static void format_round(uint64_t round, char *out, size_t out_bytes)

@@ -176,17 +176,10 @@ static struct mt_piece sample_piece(uint64_t now, bool cleaned)
 		cleanup_sampled_ns = now;
 	sampled_ns = now;
 	slot = file.head.samples_count++ % MT_SAMPLES_COUNT;
-	file.samples[slot] = (struct mt_stats_sample){
-		.time_ns = mt_os_realtime_ns(),
-		.rss_bytes = from->rss_bytes,
-		.anon_bytes = from->rss_anon_bytes,
-		.live_bytes = from->heap_live_bytes,
-		.idle_bytes = from->heap_idle_bytes,
-		.dirty_bytes = from->heap_dirty_bytes,
-		.gpu_reserved_bytes = from->gpu_reserved_bytes,
-		.gpu_allocated_bytes = from->gpu_allocated_bytes,
-		.rounds_count = from->rounds_count,
-		.pressure_level = from->pressure_level,
+	file.samples[slot] = (struct mt_stats_sample){.time_ns = mt_os_realtime_ns(),
+#define X(name, figure) .name = from->figure,
+						      MT_SAMPLE_FIELDS(X)
+#undef X
 	};
 	return (struct mt_piece){&file.samples[slot], sizeof(file.samples[slot]),
 				 offsetof(struct mt_stats_file, samples) +

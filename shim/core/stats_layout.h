@@ -31,8 +31,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "device_fields.def"
-#include "stats_fields.def"
+#include "figures.def"
 
 /* Whether a file system of this kind (f_type of statfs(2)) is in memory: on another one no process
  * makes files. */
@@ -163,58 +162,22 @@ enum mt_oom_cause {
 };
 
 struct mt_stats_snapshot {
-#define X(name, kind, help) uint64_t name;
+#define X(name, kind, known, recorded, help) uint64_t name;
 	MT_STATS_FIELDS(X)
 #undef X
 };
 
-/* One cleanup: its cause and its effect, in bytes measured before and after. */
+/* One cleanup. Its number is 0 in an empty slot; the slot is (number - 1) % MT_CLEANUPS_COUNT. */
 struct mt_stats_cleanup {
-	/* 1, 2, ...; 0: empty slot. Slot is (number - 1) % MT_CLEANUPS_COUNT */
-	uint64_t number;
-	uint64_t time_ns;     /* CLOCK_REALTIME at its start */
-	uint64_t duration_ns; /* of the whole cleanup, with gc_wait_ns */
-	uint64_t purge_ns;    /* of its purge */
-	uint64_t gc_ns;       /* of its collection */
-	uint64_t gc_collected_count;
-	uint64_t round;       /* the round that requested it, 0: none */
-	uint64_t request_seq; /* the request of mtctl, 0: none */
-	uint64_t rss_before_bytes;
-	uint64_t rss_after_bytes;
-	uint64_t anon_before_bytes;
-	uint64_t anon_after_bytes;
-	uint64_t live_before_bytes;
-	uint64_t live_after_bytes;
-	/* longest purge of one arena: bounds the stall of another thread; 0: unknown */
-	uint64_t longest_hold_ns;
-	/* in use on the devices with a context of this process (total - free), 0: unknown */
-	uint64_t gpu_before_bytes;
-	uint64_t gpu_after_bytes; /* includes changes by other processes */
-	uint32_t reason;          /* enum mt_reason */
-	uint32_t level;           /* enum mt_level */
-	uint32_t result;          /* 1 freed, 0 nothing, MT_NULL_RESULT */
-	uint32_t gc_state;        /* enum mt_gc_state */
-	uint32_t merged;          /* 1: merged into the next cleanup, which did the work */
-	uint32_t gpu_state;       /* enum mt_gpu_state */
-	uint32_t frameworks;      /* enum mt_framework_bit: caches that were emptied */
-	/* bits 1 << enum mt_pressure_source that caused it, 0: no pressure */
-	uint32_t pressure_sources;
-	uint64_t pressure_level; /* enum mt_pressure_level */
-	/* of the source nearest to its limit, before the cleanup; 0: unknown */
-	uint64_t pressure_used_bytes;
-	uint64_t pressure_limit_bytes;
-	/* page-locked host memory of CUDA; 0: none, or not read */
-	uint64_t pinned_before_bytes;
-	uint64_t pinned_after_bytes;
-	/* how long the cleanup waited for Python's main thread to collect, without gc_ns; costs
-	 * nobody any time */
-	uint64_t gc_wait_ns;
+#define X(bits, name, known, help) uint##bits##_t name;
+	MT_CLEANUP_FIELDS(X)
+#undef X
 };
 
 /* One device. Devices are in the order of their ordinals in this process (after
  * CUDA_VISIBLE_DEVICES). */
 struct mt_stats_device {
-#define X(name, kind, help) uint64_t name;
+#define X(name, kind, known, recorded, help) uint64_t name;
 	MT_DEVICE_FIELDS(X)
 #undef X
 	char name[64];
@@ -222,55 +185,20 @@ struct mt_stats_device {
 	char mode[16]; /* "pool", "account", "off" */
 };
 
-/* A failed device allocation, as the failing thread saw it. */
+/* A failed device allocation. Numbered as cleanups are. */
 struct mt_stats_oom {
-	/* 1, 2, ...; 0: empty slot. Slot is (number - 1) % MT_OOMS_COUNT */
-	uint64_t number;
-	uint64_t time_ns; /* CLOCK_REALTIME */
-	uint64_t device;  /* ordinal */
-	uint64_t asked_bytes;
-	uint64_t free_bytes; /* the driver's own figures */
-	uint64_t total_bytes;
-	uint64_t allocated_bytes;    /* live, of every kind that we count */
-	uint64_t reserved_bytes;     /* held from the driver, of every kind */
-	uint64_t idle_bytes;         /* cached by the pool, pending included */
-	uint64_t largest_idle_bytes; /* largest idle block */
-	/* unused in PyTorch's own cache at the last reading; 0: unknown */
-	uint64_t framework_idle_bytes;
-	uint64_t reserved_peak_bytes;
-	uint64_t num_alloc_retries;
-	uint64_t num_ooms;     /* on the device, this one included */
-	uint64_t others_bytes; /* other processes on the device, by NVML */
-	uint64_t others_count;
-	/* earlier errors without a report of their own */
-	uint64_t unreported_count;
-	uint32_t others_known; /* 1: NVML answered */
-	uint32_t cause;        /* enum mt_oom_cause */
-	char function[48];     /* cuMemAlloc_v2 */
+#define X(bits, name, known, label, help) uint##bits##_t name;
+	MT_OOM_FIELDS(X)
+#undef X
+	char function[48]; /* cuMemAlloc_v2 */
 	char advice[160];
 };
 
-/* MT_RSS_LIMIT_MB is reached: the memory by owner, after a heavy cleanup. */
+/* A report of MT_RSS_LIMIT_MB. Numbered as cleanups are. */
 struct mt_stats_limit_report {
-	/* 1, 2, ...; 0: empty slot. Slot is (number - 1) % MT_LIMIT_REPORTS_COUNT */
-	uint64_t number;
-	uint64_t time_ns; /* CLOCK_REALTIME */
-	uint64_t limit_bytes;
-	uint64_t rss_bytes; /* RssAnon + RssFile + RssShmem */
-	uint64_t anon_bytes;
-	uint64_t file_bytes;
-	uint64_t shmem_bytes;
-	uint64_t swap_bytes;
-	uint64_t heap_live_bytes;  /* held by the program */
-	uint64_t heap_dirty_bytes; /* free, could still be returned */
-	/* free, but in pages or slabs that hold live blocks too: resident - live - dirty -
-	 * metadata */
-	uint64_t heap_pinned_bytes;
-	uint64_t heap_metadata_bytes;
-	/* anonymous memory outside of the heap: stacks, mmap, other allocators, Python's arenas */
-	uint64_t other_anon_bytes;
-	uint64_t gpu_pinned_bytes; /* page-locked host memory of CUDA */
-	uint64_t threads_count;
+#define X(bits, name, known, label, help) uint##bits##_t name;
+	MT_LIMIT_REPORT_FIELDS(X)
+#undef X
 	char advice[160];
 };
 
@@ -282,16 +210,9 @@ struct mt_stats_class {
 
 struct mt_stats_sample {
 	uint64_t time_ns; /* CLOCK_REALTIME; 0: empty */
-	uint64_t rss_bytes;
-	uint64_t anon_bytes;
-	uint64_t live_bytes;
-	uint64_t idle_bytes;
-	uint64_t dirty_bytes;
-	uint64_t gpu_reserved_bytes;
-	uint64_t gpu_allocated_bytes;
-	/* for plots that mark rounds and pressure */
-	uint64_t rounds_count;
-	uint64_t pressure_level;
+#define X(name, figure) uint64_t name;
+	MT_SAMPLE_FIELDS(X)
+#undef X
 };
 
 struct mt_stats_setting {

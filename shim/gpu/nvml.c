@@ -26,6 +26,9 @@ static struct {
 	int (*nvmlDeviceGetComputeRunningProcesses_v2)(void *device, unsigned *count,
 						       struct mt_nvml_process *list);
 	int (*nvmlDeviceGetMemoryInfo)(void *device, struct memory_info *out);
+	int (*nvmlDeviceGetCount_v2)(unsigned *count);
+	int (*nvmlDeviceGetHandleByIndex_v2)(unsigned number, void **device);
+	int (*nvmlDeviceGetName)(void *device, char *name, unsigned name_bytes);
 } nvml;
 
 enum state { STATE_NEW, STATE_READY, STATE_REFUSED };
@@ -81,6 +84,9 @@ static void find_functions(void *library)
 	FIND(nvmlDeviceGetComputeRunningProcesses_v3);
 	FIND(nvmlDeviceGetComputeRunningProcesses_v2);
 	FIND(nvmlDeviceGetMemoryInfo);
+	FIND(nvmlDeviceGetCount_v2);
+	FIND(nvmlDeviceGetHandleByIndex_v2);
+	FIND(nvmlDeviceGetName);
 #undef FIND
 }
 
@@ -164,6 +170,33 @@ bool mt_nvml_read(const char *pci, bool now, struct mt_nvml_usage *out)
 	}
 	*out = entry->usage;
 	return entry->known;
+}
+
+unsigned mt_nvml_count(void)
+{
+	unsigned count = 0;
+
+	if (!is_ready() || !nvml.nvmlDeviceGetCount_v2 || nvml.nvmlDeviceGetCount_v2(&count) != 0)
+		return 0;
+	return count;
+}
+
+bool mt_nvml_device(unsigned number, struct mt_nvml_device *out)
+{
+	struct mt_nvml_device found = {.name = ""};
+	struct memory_info memory = {0};
+	void *device = NULL;
+
+	if (!is_ready() || !nvml.nvmlDeviceGetHandleByIndex_v2 || !nvml.nvmlDeviceGetMemoryInfo ||
+	    nvml.nvmlDeviceGetHandleByIndex_v2(number, &device) != 0 ||
+	    nvml.nvmlDeviceGetMemoryInfo(device, &memory) != 0)
+		return false;
+	if (nvml.nvmlDeviceGetName)
+		(void)nvml.nvmlDeviceGetName(device, found.name, sizeof(found.name));
+	found.free_bytes = memory.free_bytes;
+	found.total_bytes = memory.total_bytes;
+	*out = found;
+	return true;
 }
 
 void mt_nvml_fork_child(void)

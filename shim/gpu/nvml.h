@@ -1,7 +1,8 @@
 /* gpu/nvml.h -- what NVIDIA's management library says of a device: which process holds how much of
  * it. The library is loaded at the first question; it comes with the driver, and where it is
  * missing nothing is known. Driver thread only (gpu/thread.h): the library keeps descriptors, and
- * shares them with a program that uses it too. Replies are cached for 5 s. */
+ * shares them with a program that uses it too. mtctl links it, too, and calls it on its one thread.
+ */
 #ifndef MT_GPU_NVML_H
 #define MT_GPU_NVML_H
 
@@ -33,9 +34,18 @@ struct mt_nvml_usage {
 void mt_nvml_split(const struct mt_nvml_process *list, unsigned count, unsigned own_pid,
 		   bool is_host_namespace, struct mt_nvml_usage *out);
 
-/* Reads the device at this PCI address ("0000:3b:00.0"). now: not from the cache. Returns false,
- * with *out all 0, where nothing is known. */
+/* Reads the device at this PCI address ("0000:3b:00.0"). Replies are cached for 5 s; now: not from
+ * the cache. Returns false, with *out all 0, where nothing is known. */
 bool mt_nvml_read(const char *pci, bool now, struct mt_nvml_usage *out);
+
+/* A device by its number on the machine, from 0 on. Returns false where the library does not know
+ * it; mt_nvml_count() is 0 where the library is missing. */
+struct mt_nvml_device {
+	char name[64];
+	uint64_t free_bytes, total_bytes;
+};
+unsigned mt_nvml_count(void);
+bool mt_nvml_device(unsigned number, struct mt_nvml_device *out);
 
 /* The library's state belongs to the parent. */
 void mt_nvml_fork_child(void);

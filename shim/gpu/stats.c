@@ -170,7 +170,7 @@ void mt_gpu_stats_publish(bool full)
 		tell_how();
 	mt_publish_set_devices(rows, (uint32_t)seen.count);
 	to = mt_publish_lock();
-	/* The sums stand together in stats_fields.def. */
+	/* The sums stand together in figures.def. */
 	memset(&to->gpu_devices_count, 0,
 	       offsetof(struct mt_stats_snapshot, gpu_flush_count) -
 		       offsetof(struct mt_stats_snapshot, gpu_devices_count));

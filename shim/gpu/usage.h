@@ -12,7 +12,8 @@
 struct mt_context;
 
 /* Of one device, over all contexts, under the names of torch.cuda.memory_stats and of
- * device_fields.def. The sums over the devices are gpu_NAME of stats_fields.def. */
+ * MT_DEVICE_FIELDS (core/figures.def). The sums over the devices are gpu_NAME of
+ * MT_STATS_FIELDS. */
 #define MT_POOL_FIGURES(X)                                                                         \
 	X(allocated_bytes)      /* held by the program, rounded as asked of the driver */          \
 	X(requested_bytes)      /* held by the program, as it asked */                             \

@@ -188,13 +188,6 @@ static void warn_java(void)
 			    "signal here");
 }
 
-/* The settings accept any signal that can be caught. A signal that users send to end or stop a
- * program, or that the kernel sends, keeps its meaning. */
-static bool is_supported(int sig)
-{
-	return sig == SIGUSR1 || sig == SIGUSR2 || (sig >= SIGRTMIN && sig <= SIGRTMAX);
-}
-
 void mt_signal_start(void)
 {
 	int sig = (int)mt_config()->signal;
@@ -202,10 +195,7 @@ void mt_signal_start(void)
 	next_find();
 	if (sig == 0)
 		return;
-	if (!is_supported(sig))
-		mt_log(MT_LOG_WARN,
-		       "MT_SIGNAL=%d: must be USR1, USR2 or RTMIN+n; no cleanup signal here", sig);
-	else if (belongs_to_java(sig))
+	if (belongs_to_java(sig))
 		warn_java();
 	else
 		mt_signal_view_open(sig,

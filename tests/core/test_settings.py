@@ -67,6 +67,29 @@ def test_a_bad_value_is_one_line_and_no_harm(run, env, tmp_path, name, kind, wha
 		assert what in ("empty", "blank") or (kind, what) == ("decimal", "fraction"), "nothing was said"
 
 
+def candidates():
+	"""Values at the edges of each kind, for one setting of it, and every number for the signal."""
+	edges = ["", "0", "1", "auto", "on", "1.5", "3.", "1.2345", "007", " 1", "-1", "9" * 40, "x" * 255, "x" * 4096, "timer:0", "timer:5", "none",
+	         "RTMIN+3", "RTMIN+99"]
+	seen = set()
+	for name, kind in option_names():
+		if kind not in seen:
+			yield name, [*edges, *map(str, range(66))] if kind == "signal" else edges
+		seen.add(kind)
+
+
+@pytest.mark.parametrize("name, values", candidates(), ids=lambda one: one if isinstance(one, str) else "values")
+def test_mtctl_refuses_what_the_shim_refuses_and_nothing_else(run, env, bare, mtctl, name, values):
+	def refused_by_mtctl(value):
+		words = [mtctl, "run", "-q", f"--{name.replace('_', '-')}={value}", "--", "/bin/true"]
+		return subprocess.run(words, env=bare, capture_output=True).returncode == 2
+
+	def refused_by_shim(value):
+		return f"MT_{name.upper()}=" in run(["/bin/true"], env(**{name.upper(): value})).stderr
+
+	assert [value for value in values if refused_by_mtctl(value)] == [value for value in values if refused_by_shim(value)]
+
+
 @pytest.mark.parametrize("value", ["0", "1", "on", "off", "yes", "no", "true", "false"])
 def test_every_spelling_of_a_switch(run, env, value):
 	got = run(["/bin/sh", "-c", "echo ok"], env(PROFILE=value))

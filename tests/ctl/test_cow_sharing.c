@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "ctl/process/cow_sharing.h"
+#include "ctl/process/smaps.h"
 
 #define WORDS 512
 

@@ -2,6 +2,7 @@
 null for what is not known."""
 import pathlib
 import re
+import subprocess
 
 import pytest
 
@@ -41,6 +42,12 @@ def test_the_schema_is_a_schema_and_each_number_in_it_says_its_unit():
 	assert not list(open_objects(SCHEMA["definitions"], ""))
 	wrong = [name for name in names(SCHEMA) if not UNITS.search(name) and name not in NUMBERS and not re.match("(gpu_)?num_", name)]
 	assert not wrong
+
+
+def test_the_documents_have_every_figure_as_the_table_has_it(mtctl):
+	got = subprocess.run([ROOT / "scripts/generate/figures", mtctl], capture_output=True, text=True)
+
+	assert (got.returncode, got.stdout) == (0, ""), "make figures writes them:\n" + got.stdout + got.stderr
 
 
 def test_every_command_with_json_has_a_definition_and_a_test_against_it(ctl):

@@ -2,7 +2,6 @@
  * one. */
 #include "sense_files.h"
 
-#include "ctl/process/cgroup_file.h"
 #include "ctl/process/limit.h"
 
 TestSuite(limit, .init = begin, .fini = end);

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ctl/process/limit.h"
 #include "ctl/process/process_limit.h"
 
 static struct mt_stats_file file;

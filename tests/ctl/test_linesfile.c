@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "core/checksum.h"
-#include "ctl/process/lines_file.h"
 #include "ctl/profile/lines.h"
 
 #define NAMES                                                                                      \

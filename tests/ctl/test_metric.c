@@ -4,15 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl/metrics/exposition.h"
+#include "ctl/metrics/openmetrics.h"
 
 static struct mt_metric metric_of(const char *name, bool is_counter)
 {
-	const struct mt_stats_file_field field = {
-		.name = name, .help = "a figure", .is_counter = is_counter};
+	const struct mt_figure field = {.name = name, .help = "a figure", .is_counter = is_counter};
 	struct mt_metric metric = {0};
 
-	mt_metric_of_field(&field, "mtshim_", &metric);
+	mt_metric_of_figure(&field, "mtshim_", &metric);
 	return metric;
 }
 

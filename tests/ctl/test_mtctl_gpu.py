@@ -185,8 +185,8 @@ def test_oom_says_what_is_not_known(fake, ctl):
 	text = ctl("stat", pid, "--oom").stdout
 	(seen,) = json.loads(ctl("stat", pid, "--oom", "--json").stdout)["ooms"]
 
-	assert re.search(r"^  other processes +\? +NVML did not say$", text, re.MULTILINE)
-	assert re.search(r"^  free +\? +the driver could not be asked$", text, re.MULTILINE) and "  total " not in text
+	assert re.search(r"^  other processes +\? +held by other processes on the device, by NVML$", text, re.MULTILINE)
+	assert re.search(r"^  free +\? +on the device, as the driver says$", text, re.MULTILINE) and "  total " not in text
 	assert re.search(r"^  PyTorch idle +3000\.0 MB +held unused by PyTorch's own cache", text, re.MULTILINE)
 	assert "  errors before it that left no report: 7\n" in text
 	assert (seen["others_bytes"], seen["others_count"], seen["unreported_count"]) == (None, None, 7)

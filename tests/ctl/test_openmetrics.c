@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl/metrics/metric.h"
 #include "ctl/metrics/openmetrics.h"
 #include "ctl/process/process_list.h"
 

@@ -620,7 +620,10 @@ def test_of_a_living_cuda_process_its_pool_is_drawn_below_its_memory(cuda, contr
 
 # ---- in the terminal ----
 
-BRAILLE = re.compile("[\u2801-\u28ff]")
+def rows_of(text):
+	"""The rows above the time axis: what stands before the line of the scale, and behind it."""
+	found = [re.match(r"([ \dMGB]{8})[|+\u2502\u2524](.*)", line) for line in text.splitlines()]
+	return [(one[1].strip(), one[2]) for one in found if one and one[1].strip() != "0"]
 
 
 def test_without_a_picture_it_draws_in_the_terminal(ctl, tmp_path):
@@ -629,23 +632,24 @@ def test_without_a_picture_it_draws_in_the_terminal(ctl, tmp_path):
 
 	fine, coarse = ctl("plot", file, LC_ALL="C.UTF-8"), ctl("plot", file, LC_ALL="C", COLUMNS="60", LINES="20")
 
-	assert fine.returncode == coarse.returncode == 0 and BRAILLE.search(fine.stdout) and "\x1b" not in fine.stdout
+	assert fine.returncode == coarse.returncode == 0 and "\u2502" in fine.stdout and "\x1b" not in fine.stdout
 	assert coarse.stdout.isascii() and max(map(len, coarse.stdout.splitlines())) <= 60 and len(coarse.stdout.splitlines()) < 20
-	rows = [line.partition("|") for line in coarse.stdout.splitlines() if "|" in line]
-	assert {row[2].ljust(26)[25] for row in rows} == {" ", "*", ":", "#"}, "RSS above, then reusable, then live"
-	assert rows[0][0].strip() == "100 MB" and rows[0][2].strip("*") == "", "the line is at its value"
 	for text in (fine.stdout, coarse.stdout):
-		assert "made up (pid 7)" in text and "peak 100.0 MB, mean 100.0 MB, end 100.0 MB" in text and "30 s" in text
-		lane = next(line for line in text.splitlines() if line.strip() == "h")
-		assert abs(lane.index("h") - 9 - (max(len(line.partition("|")[2]) for line in text.splitlines()) - 1) / 2) <= 1
+		column = "".join(row.ljust(30)[20] for _, row in rows_of(text)).strip()
+		assert re.fullmatch(r"\.+=+~+#+", column), "other above files, reusable and live"
+		assert abs(column.count("#") - len(column) / 2) <= 1 and "100 MB" in [label for label, _ in rows_of(text)]
+		assert "made up (pid 7)" in text and "RSS: peak 100.0 MB, mean 100.0 MB, end 100.0 MB" in text and "30 s" in text
+		axis = next(line for line in text.splitlines() if re.match(r" +0[+\u2514]", line))
+		assert abs(axis.index("h") - 9 - (len(axis) - 9) / 2) <= 1
 
 
-def test_a_chart_leaves_gaps_and_what_was_before(ctl, tmp_path):
+def test_a_chart_shows_only_its_span(ctl, tmp_path):
 	file = written(tmp_path, [sample(second, 10 if second < 50 else 90) for second in range(101)])
 
-	rows = [line.partition("|")[2] for line in ctl("plot", file, "--last=20s", LC_ALL="C").stdout.splitlines() if "|" in line]
+	whole, last = (rows_of(ctl("plot", file, *words, LC_ALL="C").stdout) for words in ([], ["--last=20s"]))
 
-	assert any(row.count("*") > 60 for row in rows[:4]) and not any("*" in row for row in rows[-4:])
+	assert {row[:30].strip(".") for _, row in last} == {""} and len({row.count(".") for _, row in last if row}) == 1
+	assert any(row[:30].strip() == "" and row.count(".") > 30 for _, row in whole), "10 MB at first"
 	assert ctl("plot", file, "--since=2h").returncode == USAGE and ctl("plot", written(tmp_path, [], "none.jsonl")).returncode == USAGE
 
 
@@ -657,7 +661,7 @@ def test_a_process_is_drawn_by_its_name_and_no_graphics_library_is_needed(mtctl,
 
 	drawn, picture = run([alone, "plot", "fake_shim.py"], dict(plain, LC_ALL="C")), run([alone, "plot", str(pid), "-o", tmp_path / "x.svg"], plain)
 
-	assert drawn.returncode == 0 and f"(pid {pid})" in drawn.stdout and "*" in drawn.stdout
+	assert drawn.returncode == 0 and f"(pid {pid})" in drawn.stdout and "=====" in drawn.stdout
 	assert picture.returncode == 127 and "mtctl-plot, and is not installed here" in picture.stderr
 
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "ctl/process/process_cache.h"
+#include "ctl/process/process_probe.h"
 
 /* This process, which does not carry the shim. A probe leaves own_pid unchanged then, so the mark
  * in it shows which entry was returned. */

@@ -1,8 +1,8 @@
-/* tests/ctl/test_runtime.c -- ctl/process/runtime.h: versions of glibc and Python. */
+/* tests/ctl/test_runtime.c -- ctl/process/look.h: versions of glibc and Python. */
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "ctl/process/runtime.h"
+#include "ctl/process/look.h"
 
 static bool find(const char *bytes, char *out, size_t out_bytes)
 {

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "core/checksum.h"
+#include "ctl/process/figures.h"
 #include "ctl/process/stats_file.h"
 
 static struct mt_stats_file good;
@@ -299,15 +300,15 @@ Test(statsfile, the_drivers_version_is_written_as_people_do)
 Test(statsfile, every_field_of_a_device_is_read_from_its_own_place)
 {
 	struct mt_stats_device device;
-	size_t count;
-	const struct mt_stats_file_field *fields = mt_stats_file_device_fields(&count);
+	const struct mt_figure *figures = mt_figures(MT_FIGURES_DEVICE);
+	const size_t count = offsetof(struct mt_stats_device, name) / sizeof(uint64_t);
 	uint64_t *words = (uint64_t *)&device;
 
-	cr_assert_eq(count * sizeof(uint64_t), offsetof(struct mt_stats_device, name));
 	for (size_t i = 0; i < count; i++)
 		words[i] = i + 1;
 	for (size_t i = 0; i < count; i++)
-		cr_expect_eq(mt_stats_file_value(&device, &fields[i]), i + 1, "%s", fields[i].name);
+		cr_expect_eq(mt_figure_value(&figures[i], &device), i + 1, "%s", figures[i].name);
+	cr_expect_null(figures[count].name);
 }
 
 Test(statsfile, records_out_of_place_come_back_empty)

@@ -4,20 +4,20 @@
 
 #include "ctl/ui/top/list.h"
 #include "ctl/ui/top/pane.h"
-#include "ctl/ui/top/prompt.h"
+#include "ctl/ui/top/page.h"
 #include "ctl/ui/top/keys.h"
-#include "ctl/ui/top/sparkline.h"
+#include "ctl/ui/top/history.h"
 #include "top_rows.h"
 
 #define SECOND UINT64_C(1000000000)
 
-static struct mt_top_canvas canvas;
+static struct mt_cells canvas;
 static struct mt_top_history history;
 static char text[512];
 
 static const char *line(int row)
 {
-	mt_top_canvas_line(&canvas, row, text, sizeof(text));
+	mt_cells_line(&canvas, row, text, sizeof(text));
 	return text;
 }
 
@@ -30,36 +30,36 @@ static void add_point(uint64_t seconds, uint64_t rss_mb)
 
 Test(top_canvas, text_is_cut_at_the_end_of_its_field)
 {
-	mt_top_canvas_start(&canvas, 10, 2);
-	mt_top_put(&canvas, (struct mt_top_at){0, 2, 5}, MT_STYLE_PLAIN, "abcdef");
-	mt_top_put(&canvas, (struct mt_top_at){1, 7, 0}, MT_STYLE_PLAIN, "abcdef");
-	mt_top_put(&canvas, (struct mt_top_at){5, 0, 0}, MT_STYLE_PLAIN, "outside");
-	mt_top_put(&canvas, (struct mt_top_at){-1, -4, 0}, MT_STYLE_PLAIN, "outside");
+	mt_cells_start(&canvas, 10, 2);
+	mt_cells_put(&canvas, (struct mt_cell_place){0, 2, 5}, MT_STYLE_PLAIN, "abcdef");
+	mt_cells_put(&canvas, (struct mt_cell_place){1, 7, 0}, MT_STYLE_PLAIN, "abcdef");
+	mt_cells_put(&canvas, (struct mt_cell_place){5, 0, 0}, MT_STYLE_PLAIN, "outside");
+	mt_cells_put(&canvas, (struct mt_cell_place){-1, -4, 0}, MT_STYLE_PLAIN, "outside");
 
 	cr_expect_str_eq(line(0), "  abc");
 	cr_expect_str_eq(line(1), "       abc");
-	mt_top_canvas_free(&canvas);
+	mt_cells_free(&canvas);
 }
 
 Test(top_canvas, what_is_not_printable_becomes_a_question_mark)
 {
-	mt_top_canvas_start(&canvas, 20, 1);
-	mt_top_put(&canvas, (struct mt_top_at){0, 0, 0}, MT_STYLE_PLAIN,
-		   "a\033[2Jb\nc\xc3\xa4\x7f\x9b");
+	mt_cells_start(&canvas, 20, 1);
+	mt_cells_put(&canvas, (struct mt_cell_place){0, 0, 0}, MT_STYLE_PLAIN,
+		     "a\033[2Jb\nc\xc3\xa4\x7f\x9b");
 
 	cr_expect_str_eq(line(0), "a?[2Jb?c????");
-	mt_top_canvas_free(&canvas);
+	mt_cells_free(&canvas);
 }
 
 Test(top_canvas, right_aligned_text_keeps_its_beginning)
 {
-	mt_top_canvas_start(&canvas, 10, 2);
-	mt_top_put_right(&canvas, (struct mt_top_at){0, 0, 6}, MT_STYLE_PLAIN, "1.2G");
-	mt_top_put_right(&canvas, (struct mt_top_at){1, 0, 3}, MT_STYLE_PLAIN, "123456");
+	mt_cells_start(&canvas, 10, 2);
+	mt_cells_put_right(&canvas, (struct mt_cell_place){0, 0, 6}, MT_STYLE_PLAIN, "1.2G");
+	mt_cells_put_right(&canvas, (struct mt_cell_place){1, 0, 3}, MT_STYLE_PLAIN, "123456");
 
 	cr_expect_str_eq(line(0), "  1.2G");
 	cr_expect_str_eq(line(1), "123");
-	mt_top_canvas_free(&canvas);
+	mt_cells_free(&canvas);
 }
 
 Test(top_canvas, a_trend_lies_between_its_least_and_its_most)
@@ -68,17 +68,17 @@ Test(top_canvas, a_trend_lies_between_its_least_and_its_most)
 	add_point(100, 400);
 	add_point(130, 398);
 	add_point(160, 388);
-	mt_top_canvas_start(&canvas, 4, 1);
+	mt_cells_start(&canvas, 4, 1);
 	canvas.unicode = true;
-	mt_top_draw_trend(&canvas, (struct mt_top_at){0, 0, 4}, &history, 160 * SECOND);
-	cr_expect_eq(mt_top_cell(&canvas, 0, 0)->glyph, L'\u2588');
-	cr_expect_eq(mt_top_cell(&canvas, 0, 1)->glyph, L'\u2587');
-	cr_expect_eq(mt_top_cell(&canvas, 0, 3)->glyph, L'\u2581', "the least is not blank");
+	mt_top_draw_trend(&canvas, (struct mt_cell_place){0, 0, 4}, &history, 160 * SECOND);
+	cr_expect_eq(mt_cells_at(&canvas, 0, 0)->glyph, L'\u2588');
+	cr_expect_eq(mt_cells_at(&canvas, 0, 1)->glyph, L'\u2587');
+	cr_expect_eq(mt_cells_at(&canvas, 0, 3)->glyph, L'\u2581', "the least is not blank");
 
 	canvas.unicode = false;
-	mt_top_draw_trend(&canvas, (struct mt_top_at){0, 0, 4}, &history, 160 * SECOND);
+	mt_top_draw_trend(&canvas, (struct mt_cell_place){0, 0, 4}, &history, 160 * SECOND);
 	cr_expect_str_eq(line(0), "#==_", "%s", line(0));
-	mt_top_canvas_free(&canvas);
+	mt_cells_free(&canvas);
 }
 
 Test(top_canvas, a_trend_that_hardly_moves_is_flat)
@@ -87,10 +87,10 @@ Test(top_canvas, a_trend_that_hardly_moves_is_flat)
 	add_point(100, 1000);
 	add_point(130, 1001);
 	add_point(160, 1000);
-	mt_top_canvas_start(&canvas, 4, 1);
-	mt_top_draw_trend(&canvas, (struct mt_top_at){0, 0, 4}, &history, 160 * SECOND);
+	mt_cells_start(&canvas, 4, 1);
+	mt_top_draw_trend(&canvas, (struct mt_cell_place){0, 0, 4}, &history, 160 * SECOND);
 	cr_expect_str_eq(line(0), "----", "%s", line(0));
-	mt_top_canvas_free(&canvas);
+	mt_cells_free(&canvas);
 }
 
 Test(top_canvas, history_before_the_first_update_is_blank)
@@ -171,10 +171,10 @@ Test(top_canvas, a_bar_shows_its_parts_also_without_colours)
 					    {0, MT_STYLE_PLAIN}};
 	const struct mt_top_bar bar = {parts, 100, "x"};
 
-	mt_top_canvas_start(&canvas, 12, 1);
-	mt_top_draw_bar(&canvas, (struct mt_top_at){0, 0, 10}, &bar);
+	mt_cells_start(&canvas, 12, 1);
+	mt_top_draw_bar(&canvas, (struct mt_cell_place){0, 0, 10}, &bar);
 	cr_expect_str_eq(line(0), "[##~~===x]", "%s", line(0));
-	mt_top_canvas_free(&canvas);
+	mt_cells_free(&canvas);
 }
 
 /* 60 s of 30 MB live, then 30 s of 30 MB live and 30 MB reusable; 10 MB of files throughout. */
@@ -195,7 +195,7 @@ static void make_process(struct mt_top_row *row, struct mt_top_marks *marks)
 	make_row(row, 4711, MT_ANCESTRY_NONE, 70);
 	row->history = &history;
 	row->marks = marks;
-	row->own.returned_bytes = 512 * MB;
+	row->own.purged_bytes = 512 * MB;
 }
 
 Test(top_canvas, the_pane_has_the_parts_over_time_and_the_cleanups_on_its_axis)
@@ -205,7 +205,7 @@ Test(top_canvas, the_pane_has_the_parts_over_time_and_the_cleanups_on_its_axis)
 
 	setenv("TZ", "UTC", 1);
 	make_process(&row, &marks);
-	mt_top_canvas_start(&canvas, 40, 12);
+	mt_cells_start(&canvas, 40, 12);
 	mt_top_pane_draw(&canvas, (struct mt_top_pane_area){0, 12}, &row, 1000 * SECOND);
 
 	cr_expect_not_null(strstr(line(0), "- 4711 work4711.py - returned 512M"), "%s", line(0));
@@ -216,7 +216,7 @@ Test(top_canvas, the_pane_has_the_parts_over_time_and_the_cleanups_on_its_axis)
 	cr_expect_str_eq(line(9), "        |##############################", "%s", line(9));
 	cr_expect_str_eq(line(10), "       0+-p----+--------h+---------+---", "%s", line(10));
 	cr_expect_str_eq(line(11), "           00:15:30  00:16:00  00:16:30", "%s", line(11));
-	mt_top_canvas_free(&canvas);
+	mt_cells_free(&canvas);
 }
 
 Test(top_canvas, the_pane_takes_what_the_list_leaves_and_stays_away_from_small_screens)
@@ -242,7 +242,7 @@ Test(top_canvas, a_frame_has_every_process_and_stays_within_its_size)
 	start_family(&model);
 	for (int columns = 40; columns < 170; columns += 13)
 		for (int rows = 8; rows < 30; rows += 3) {
-			mt_top_canvas_start(&canvas, columns, rows);
+			mt_cells_start(&canvas, columns, rows);
 			mt_top_draw_list(&canvas, &sample,
 					 (struct mt_top_area){
 						 mt_top_draw_header(&canvas, &sample, 3), rows - 1},
@@ -253,7 +253,7 @@ Test(top_canvas, a_frame_has_every_process_and_stays_within_its_size)
 	cr_expect_not_null(strstr(line(4), " work10.py"), "%s", line(4));
 	cr_expect_not_null(strstr(line(6), "| `-work40.py"), "%s", line(6));
 	mt_top_model_end(&model);
-	mt_top_canvas_free(&canvas);
+	mt_cells_free(&canvas);
 }
 
 Test(top_canvas, the_list_scrolls_so_that_the_selected_process_is_in_sight)
@@ -266,15 +266,15 @@ Test(top_canvas, the_list_scrolls_so_that_the_selected_process_is_in_sight)
 
 	start_family(&model);
 	mt_top_model_move(&model, 4);
-	mt_top_canvas_start(&canvas, 60, 3);
+	mt_cells_start(&canvas, 60, 3);
 	mt_top_draw_list(&canvas, &sample, (struct mt_top_area){0, 3}, &first);
 	cr_expect_eq(first, 3);
-	cr_expect_eq(mt_top_cell(&canvas, 2, 0)->style, MT_STYLE_SELECTED);
+	cr_expect_eq(mt_cells_at(&canvas, 2, 0)->style, MT_STYLE_SELECTED);
 	mt_top_model_move(&model, -4);
 	mt_top_draw_list(&canvas, &sample, (struct mt_top_area){0, 3}, &first);
 	cr_expect_eq(first, 0);
 	mt_top_model_end(&model);
-	mt_top_canvas_free(&canvas);
+	mt_cells_free(&canvas);
 }
 
 Test(top_canvas, a_prompt_takes_printable_keys_as_far_as_there_is_room)

@@ -37,7 +37,7 @@ static const struct member head_members[] = {
 	T(shim_version), T(comm), T(allocator), T(evidence), T(mode), T(conf), T(python), T(cuda),
 	N(time_ns), N(cleanups_count), N(samples_count), N(ooms_count), N(limit_reports_count),
 	N(classes_time_ns), T(limit_source), N(world_size), T(rank), T(rank_source), N(stack_start),
-#define X(name, kind, help) \
+#define X(name, kind, known, recorded, help) \
 	{#name, offsetof(struct mt_stats_head, snapshot.name), sizeof(uint64_t), false},
 	MT_STATS_FIELDS(X)
 #undef X
@@ -52,30 +52,22 @@ static const struct member setting_members[] = {
 
 #define OWNER mt_stats_device
 static const struct member device_members[] = {
-#define X(name, kind, help) N(name),
+#define X(name, kind, known, recorded, help) N(name),
 	MT_DEVICE_FIELDS(X)
 #undef X
 	T(name), T(pci), T(mode),
 };
 #undef OWNER
 
+#define X(bits, name, known, label, help) N(name),
 #define OWNER mt_stats_oom
-static const struct member oom_members[] = {
-	N(number), N(time_ns), N(device), N(asked_bytes), N(free_bytes), N(total_bytes),
-	N(allocated_bytes), N(reserved_bytes), N(idle_bytes), N(largest_idle_bytes),
-	N(framework_idle_bytes), N(reserved_peak_bytes), N(num_alloc_retries), N(num_ooms),
-	N(others_bytes), N(others_count), N(unreported_count), N(others_known), N(cause),
-	T(function), T(advice),
-};
+static const struct member oom_members[] = {MT_OOM_FIELDS(X) T(function), T(advice)};
 #undef OWNER
 
 #define OWNER mt_stats_limit_report
-static const struct member limit_report_members[] = {
-	N(number), N(time_ns), N(limit_bytes), N(rss_bytes), N(anon_bytes), N(swap_bytes),
-	N(heap_live_bytes), N(heap_dirty_bytes), N(heap_pinned_bytes), N(other_anon_bytes),
-	N(gpu_pinned_bytes), N(threads_count), T(advice),
-};
+static const struct member limit_report_members[] = {MT_LIMIT_REPORT_FIELDS(X) T(advice)};
 #undef OWNER
+#undef X
 
 #define OWNER mt_stats_class
 static const struct member class_members[] = {
@@ -84,21 +76,15 @@ static const struct member class_members[] = {
 #undef OWNER
 
 #define OWNER mt_stats_cleanup
-static const struct member record_members[] = {
-	N(number), N(time_ns), N(duration_ns), N(gc_collected_count), N(round), N(request_seq),
-	N(rss_before_bytes), N(rss_after_bytes), N(anon_before_bytes), N(anon_after_bytes),
-	N(live_before_bytes), N(live_after_bytes), N(gpu_before_bytes), N(gpu_after_bytes),
-	N(reason), N(level), N(result), N(gc_state), N(merged), N(gpu_state), N(frameworks),
-	N(pressure_sources), N(pressure_level), N(pressure_used_bytes), N(pressure_limit_bytes),
-	N(pinned_before_bytes), N(pinned_after_bytes), N(gc_wait_ns),
-};
+#define X(bits, name, known, help) N(name),
+static const struct member record_members[] = {MT_CLEANUP_FIELDS(X)};
+#undef X
 #undef OWNER
 
 #define OWNER mt_stats_sample
-static const struct member sample_members[] = {
-	N(time_ns), N(rss_bytes), N(anon_bytes), N(live_bytes), N(idle_bytes), N(dirty_bytes),
-	N(gpu_reserved_bytes), N(gpu_allocated_bytes), N(rounds_count), N(pressure_level),
-};
+#define X(name, figure) N(name),
+static const struct member sample_members[] = {N(time_ns), MT_SAMPLE_FIELDS(X)};
+#undef X
 #undef OWNER
 
 #define OWNER mt_blocks_head

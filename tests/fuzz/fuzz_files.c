@@ -13,15 +13,14 @@
 #include <unistd.h>
 
 #include "ctl/diagnose/advise.h"
-#include "ctl/process/blocks_file.h"
 #include "ctl/diagnose/role.h"
 #include "ctl/output/json.h"
 #include "ctl/profile/lines.h"
-#include "ctl/profile/symbolizer.h"
+#include "ctl/profile/symbols.h"
 #include "ctl/metrics/openmetrics.h"
 #include "ctl/ui/plot/canvas.h"
 #include "ctl/ui/plot/pool.h"
-#include "ctl/cmd/ps.h"
+#include "ctl/process/process_tree.h"
 #include "ctl/metrics/recording.h"
 #include "ctl/process/process_list.h"
 #include "ctl/profile/sites.h"
@@ -146,7 +145,7 @@ static void tell_process_list(const struct mt_target *target)
 	memcpy(devices, target->file.devices, sizeof(devices));
 	list[0].devices = list[0].head.devices_count ? devices : NULL;
 	list[0].uses_cuda = processes.uses_cuda = mt_stats_file_uses_cuda(&list[0].head);
-	list[0].own.live_bytes = list[0].head.snapshot.heap_live_bytes;
+	list[0].own.heap_live_bytes = list[0].head.snapshot.heap_live_bytes;
 	list[0].own.rss_bytes = self.rss_bytes;
 	list[0].tree = processes.total = list[0].own;
 	list[1].process.pid = 43;

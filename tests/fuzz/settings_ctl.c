@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ctl/process/set_request.h"
+#include "ctl/process/control_file.h"
 #include "ctl/process/process.h"
 #include "ctl/output/units.h"
 #include "ctl/process/setting.h"

@@ -29,21 +29,28 @@ import threading
 import time
 
 SHIM = pathlib.Path(__file__).resolve().parents[2] / "shim"
-FIELDS = re.findall(r"^\s*X\((\w+),", (SHIM / "core" / "stats_fields.def").read_text(), re.MULTILINE)
+TABLE = (SHIM / "core" / "figures.def").read_text()
+
+
+def listed(macro, columns=r"(\w+),"):
+	"""The first column of a list of figures.def; the matches of `columns` in its rows."""
+	return re.findall(rf"^\s*X\({columns}", TABLE.partition(f"#define {macro}(X)")[2].partition("#define")[0], re.MULTILINE)
+
+
+def in_file(macro):
+	"""The names of a list with columns `bits, name`, and its format."""
+	rows = listed(macro, r"(\d+), (\w+),")
+	return [name for _, name in rows], "".join({"64": "Q", "32": "I"}[bits] for bits, _ in rows)
+
+
+FIELDS, DEVICE_FIELDS, SAMPLE_FIELDS = listed("MT_STATS_FIELDS"), listed("MT_DEVICE_FIELDS"), ["time_ns", *listed("MT_SAMPLE_FIELDS")]
+(OOM_FIELDS, OOM_FORMAT), (LIMIT_REPORT_FIELDS, LIMIT_REPORT_FORMAT) = in_file("MT_OOM_FIELDS"), in_file("MT_LIMIT_REPORT_FIELDS")
 MAGIC, CONTROL_MAGIC = 0x31737461747374, 0x316c727463746d
 MB = 1 << 20
-DEVICE_FIELDS = re.findall(r"^\s*X\((\w+),", (SHIM / "core" / "device_fields.def").read_text(), re.MULTILINE)
-DEVICE, OOM = struct.Struct(f"={len(DEVICE_FIELDS)}Q64s32s16s"), struct.Struct("=17Q2I48s160s")
-RECORD, SAMPLE, SETTING = struct.Struct("=17Q8I6Q"), struct.Struct("=10Q"), struct.Struct("=24s72s40s")
+DEVICE, OOM = struct.Struct(f"={len(DEVICE_FIELDS)}Q64s32s16s"), struct.Struct(f"={OOM_FORMAT}48s160s")
+RECORD, SAMPLE, SETTING = struct.Struct("=" + in_file("MT_CLEANUP_FIELDS")[1]), struct.Struct(f"={len(SAMPLE_FIELDS)}Q"), struct.Struct("=24s72s40s")
 HEAD = struct.Struct("=Q14I3Q16s32s32s160s32s256s64s64s6Q128sQ16s32s32QQ")
-LIMIT_REPORT, CLASS = struct.Struct("=15Q160s"), struct.Struct("=2Q")
-OOM_FIELDS = ("number time_ns device asked_bytes free_bytes total_bytes allocated_bytes reserved_bytes idle_bytes "
-              "largest_idle_bytes framework_idle_bytes reserved_peak_bytes num_alloc_retries num_ooms others_bytes "
-              "others_count unreported_count others_known cause").split()
-LIMIT_REPORT_FIELDS = ("number time_ns limit_bytes rss_bytes anon_bytes file_bytes shmem_bytes swap_bytes heap_live_bytes heap_dirty_bytes "
-                "heap_pinned_bytes heap_metadata_bytes other_anon_bytes gpu_pinned_bytes threads_count").split()
-SAMPLE_FIELDS = ("time_ns rss_bytes anon_bytes live_bytes idle_bytes dirty_bytes gpu_reserved_bytes gpu_allocated_bytes "
-                 "rounds_count pressure_level").split()
+LIMIT_REPORT, CLASS = struct.Struct(f"={LIMIT_REPORT_FORMAT}160s"), struct.Struct("=2Q")
 VERSION, DEVICES_COUNT, OOMS_COUNT, LIMIT_REPORTS_COUNT, CLASSES_COUNT, REASONS_COUNT, CLEANUPS_COUNT = 8, 16, 4, 4, 256, 32, 256
 CONTROL = struct.Struct("=QIIQII32s96s")
 TRIM, ROUND, SET, RESET_PEAK, PUBLISH = 1, 2, 3, 4, 5

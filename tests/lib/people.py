@@ -107,7 +107,7 @@ def everybodys(stage):
 @pytest.fixture
 def fake_of(stage):
 	"""fake_of(owner, folder, key=value...): starts fake_shim.py as the owner; returns its process."""
-	for source in ("tests/lib/fake_shim.py", "shim/core/stats_fields.def", "shim/core/device_fields.def"):
+	for source in ("tests/lib/fake_shim.py", "shim/core/figures.def"):
 		target = stage.place / source
 		target.parent.mkdir(parents=True, exist_ok=True)
 		shutil.copyfile(ROOT / source, target)

@@ -15,7 +15,7 @@
 #include "ctl/ui/serve/response.h"
 
 /* A child process of the server that reads processes and their files, one request after another,
- * while the server continues. Caches of readings (ctl/process/process_cache.h,
+ * while the server continues. Caches of readings (ctl/process/process_probe.h,
  * ctl/process/env_dir.h) live in it. */
 
 enum mt_reader_form {

@@ -14,7 +14,7 @@
 #include "ctl/output/json.h"
 #include "ctl/process/clock.h"
 #include "ctl/process/pool_snapshot.h"
-#include "ctl/process/trim_requests.h"
+#include "ctl/process/control_file.h"
 #include "ctl/process/watchdog.h"
 #include "ctl/profile/lines.h"
 #include "ctl/profile/sites.h"

@@ -6,7 +6,7 @@
 
 #include "ctl/process/cleanup_story.h"
 #include "ctl/process/clock.h"
-#include "ctl/process/set_request.h"
+#include "ctl/process/control_file.h"
 #include "ctl/output/text.h"
 
 #define TRIM_TIMEOUT_NS (30 * UINT64_C(1000000000))
@@ -71,11 +71,11 @@ bool mt_top_actions_pending(const struct mt_top_actions *actions)
 /* ---- outcomes ---- */
 
 static void finish(struct mt_top_action *action, struct mt_top_outcome *out,
-		   enum mt_top_style style, const char *format, ...)
+		   enum mt_cell_style style, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
 
 static void finish(struct mt_top_action *action, struct mt_top_outcome *out,
-		   enum mt_top_style style, const char *format, ...)
+		   enum mt_cell_style style, const char *format, ...)
 {
 	va_list arguments;
 	int used = snprintf(out->text, sizeof(out->text), "%d %s: ", (int)action->process.pid,

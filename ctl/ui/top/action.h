@@ -5,7 +5,7 @@
 #define MT_CTL_UI_TOP_ACTION_H
 
 #include "ctl/process/control_file.h"
-#include "ctl/ui/top/canvas.h"
+#include "ctl/output/cells.h"
 
 #define MT_TOP_ACTIONS_MAX 16
 
@@ -27,7 +27,7 @@ struct mt_top_actions {
 
 struct mt_top_outcome {
 	char text[400];
-	enum mt_top_style style;
+	enum mt_cell_style style;
 };
 
 void mt_top_actions_start(struct mt_top_actions *actions);

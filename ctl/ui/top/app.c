@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "ctl/process/clock.h"
-#include "ctl/process/set_request.h"
+#include "ctl/process/control_file.h"
 #include "ctl/process/target.h"
 
 /* ---- watch ---- */
@@ -145,15 +145,15 @@ void mt_top_app_end(struct mt_top_app *app)
 	free_tracked(&app->watch);
 	free(app->watch.file);
 	app->watch = (struct mt_top_watch){0};
-	mt_top_canvas_free(&app->canvas);
+	mt_cells_free(&app->canvas);
 	free(app->details.file);
 }
 
 /* Shows a line in the status row for 30 s, in the format of printf. */
-static void show(struct mt_top_app *app, enum mt_top_style style, const char *format, ...)
+static void show(struct mt_top_app *app, enum mt_cell_style style, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-static void show(struct mt_top_app *app, enum mt_top_style style, const char *format, ...)
+static void show(struct mt_top_app *app, enum mt_cell_style style, const char *format, ...)
 {
 	va_list arguments;
 

@@ -9,7 +9,7 @@
 #include "ctl/ui/top/keys.h"
 #include "ctl/ui/top/list.h"
 #include "ctl/ui/top/machine.h"
-#include "ctl/ui/top/prompt.h"
+#include "ctl/ui/top/page.h"
 #include "ctl/ui/top/row.h"
 
 /* Reads all shimmed processes again and again, and keeps what a single reading does not have: the
@@ -37,7 +37,7 @@ struct mt_top_app {
 	struct mt_top_details details;
 	struct mt_top_prompt prompt;
 	enum mt_top_screen screen;
-	struct mt_top_canvas canvas;
+	struct mt_cells canvas;
 
 	size_t list_first, help_first;
 	int page_rows;          /* rows that Page Up and Page Down move */

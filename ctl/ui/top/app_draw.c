@@ -25,17 +25,17 @@ struct hint {
 	const char *key, *meaning;
 };
 
-static void draw_hints(struct mt_top_canvas *canvas, const struct hint *hints, int row)
+static void draw_hints(struct mt_cells *canvas, const struct hint *hints, int row)
 {
-	struct mt_top_at at = {row, 0, 0};
+	struct mt_cell_place at = {row, 0, 0};
 
 	for (; hints->key; hints++) {
-		at.column = mt_top_put(canvas, at, MT_STYLE_KEY, hints->key);
-		at.column = mt_top_put(canvas, at, MT_STYLE_SORTED, hints->meaning) + 1;
+		at.column = mt_cells_put(canvas, at, MT_STYLE_KEY, hints->key);
+		at.column = mt_cells_put(canvas, at, MT_STYLE_SORTED, hints->meaning) + 1;
 	}
 }
 
-static void draw_keys(const struct mt_top_app *app, struct mt_top_canvas *canvas, int row)
+static void draw_keys(const struct mt_top_app *app, struct mt_cells *canvas, int row)
 {
 	static const struct hint list[] = {
 		{"?", "Help"},        {"/", "Filter"},    {"o", "Sort"}, {"t", "Tree"},
@@ -57,29 +57,29 @@ static void draw_keys(const struct mt_top_app *app, struct mt_top_canvas *canvas
 
 /* Prompt, message, or the whole command line of the selected process. Returns false for the latter.
  */
-static bool draw_status(const struct mt_top_app *app, struct mt_top_canvas *canvas, int row)
+static bool draw_status(const struct mt_top_app *app, struct mt_cells *canvas, int row)
 {
 	const struct mt_top_row *selected = mt_top_model_selected(&app->model);
-	const struct mt_top_at at = {row, 0, 0};
+	const struct mt_cell_place at = {row, 0, 0};
 
 	if (app->prompt.kind != MT_PROMPT_NONE) {
 		mt_top_prompt_draw(&app->prompt, canvas, row);
 		return true;
 	}
 	if (*app->message.text && mt_clock_now_ns() < app->message_until_ns) {
-		mt_top_put(canvas, at, app->message.style, app->message.text);
+		mt_cells_put(canvas, at, app->message.style, app->message.text);
 		return true;
 	}
 	if (app->screen == MT_SCREEN_LIST && selected)
-		mt_top_put(canvas, at,
-			   selected->state >= MT_PROCESS_REFUSED ? MT_STYLE_BAD : MT_STYLE_DIM,
-			   selected->state >= MT_PROCESS_REFUSED ? selected->why.text
-								 : selected->process.command);
+		mt_cells_put(canvas, at,
+			     selected->state >= MT_PROCESS_REFUSED ? MT_STYLE_BAD : MT_STYLE_DIM,
+			     selected->state >= MT_PROCESS_REFUSED ? selected->why.text
+								   : selected->process.command);
 	return false;
 }
 
 /* Returns the first row of the bottom. */
-static int draw_bottom(const struct mt_top_app *app, struct mt_top_canvas *canvas)
+static int draw_bottom(const struct mt_top_app *app, struct mt_cells *canvas)
 {
 	int last = canvas->rows - 1;
 
@@ -90,8 +90,8 @@ static int draw_bottom(const struct mt_top_app *app, struct mt_top_canvas *canva
 	}
 	if (!draw_status(app, canvas, last)) {
 		for (int column = 0; column < canvas->columns; column++)
-			mt_top_put_glyph(canvas, (struct mt_top_at){last, column, 0},
-					 MT_STYLE_PLAIN, L' ');
+			mt_cells_put_glyph(canvas, (struct mt_cell_place){last, column, 0},
+					   MT_STYLE_PLAIN, L' ');
 		draw_keys(app, canvas, last);
 	}
 	return last;
@@ -99,7 +99,7 @@ static int draw_bottom(const struct mt_top_app *app, struct mt_top_canvas *canva
 
 /* ---- the screens ---- */
 
-static void draw_list(struct mt_top_app *app, struct mt_top_canvas *canvas, int end)
+static void draw_list(struct mt_top_app *app, struct mt_cells *canvas, int end)
 {
 	const struct mt_top_frame frame = mt_top_app_frame(app);
 	const struct mt_top_row *selected =
@@ -120,45 +120,46 @@ static void draw_list(struct mt_top_app *app, struct mt_top_canvas *canvas, int 
 	mt_top_draw_list(canvas, &frame, area, &app->list_first);
 }
 
-static void draw_help(struct mt_top_app *app, struct mt_top_canvas *canvas, int end)
+static void draw_help(struct mt_top_app *app, struct mt_cells *canvas, int end)
 {
 	struct mt_top_page page = {0};
 
-	mt_top_paint_row(canvas, 0, MT_STYLE_TITLE);
-	mt_top_put(canvas, (struct mt_top_at){0, 0, 0}, MT_STYLE_TITLE, " mtctl top: help");
+	mt_cells_paint_row(canvas, 0, MT_STYLE_TITLE);
+	mt_cells_put(canvas, (struct mt_cell_place){0, 0, 0}, MT_STYLE_TITLE, " mtctl top: help");
 	mt_top_help_fill(&page, canvas->columns);
 	app->page_rows = end - 2 > 1 ? end - 2 : 1;
-	mt_top_page_draw(&page, canvas, (struct mt_top_at){1, 0, end}, &app->help_first);
+	mt_top_page_draw(&page, canvas, (struct mt_cell_place){1, 0, end}, &app->help_first);
 	mt_top_page_free(&page);
 }
 
-static void draw_sort(struct mt_top_app *app, struct mt_top_canvas *canvas, int end)
+static void draw_sort(struct mt_top_app *app, struct mt_cells *canvas, int end)
 {
 	int height = end - 1, first = (int)app->sort_index - height + 1;
 	char text[320];
 
 	first = first > 0 ? first : 0;
-	mt_top_paint_row(canvas, 0, MT_STYLE_TITLE);
-	mt_top_put(canvas, (struct mt_top_at){0, 0, 0}, MT_STYLE_TITLE,
-		   " Sort by (the same again: the other way round)");
+	mt_cells_paint_row(canvas, 0, MT_STYLE_TITLE);
+	mt_cells_put(canvas, (struct mt_cell_place){0, 0, 0}, MT_STYLE_TITLE,
+		     " Sort by (the same again: the other way round)");
 	for (int i = first; i < MT_COLUMNS_COUNT && i - first < height; i++) {
 		const struct mt_top_column_info *column = mt_top_column((enum mt_top_column)i);
 
 		snprintf(text, sizeof(text), " %s %-8s %s", i == (int)app->model.sort ? "*" : " ",
 			 column->heading, column->help);
-		mt_top_put(canvas, (struct mt_top_at){1 + i - first, 0, 0}, MT_STYLE_PLAIN, text);
+		mt_cells_put(canvas, (struct mt_cell_place){1 + i - first, 0, 0}, MT_STYLE_PLAIN,
+			     text);
 		if (i == (int)app->sort_index)
-			mt_top_paint_row(canvas, 1 + i - first, MT_STYLE_SELECTED);
+			mt_cells_paint_row(canvas, 1 + i - first, MT_STYLE_SELECTED);
 	}
 }
 
-static void draw_details(struct mt_top_app *app, struct mt_top_canvas *canvas, int end)
+static void draw_details(struct mt_top_app *app, struct mt_cells *canvas, int end)
 {
 	app->page_rows = end - 3 > 1 ? end - 3 : 1;
 	mt_top_details_draw(&app->details, canvas, end, app->now_ns);
 }
 
-typedef void (*draw_screen)(struct mt_top_app *app, struct mt_top_canvas *canvas, int end);
+typedef void (*draw_screen)(struct mt_top_app *app, struct mt_cells *canvas, int end);
 
 void mt_top_app_draw(struct mt_top_app *app, int columns, int rows)
 {
@@ -168,11 +169,11 @@ void mt_top_app_draw(struct mt_top_app *app, int columns, int rows)
 					      [MT_SCREEN_SORT] = draw_sort};
 	char text[64];
 
-	mt_top_canvas_start(&app->canvas, columns, rows);
+	mt_cells_start(&app->canvas, columns, rows);
 	if (columns < MT_TOP_COLUMNS_MIN || rows < MT_TOP_ROWS_MIN) {
 		snprintf(text, sizeof(text), "%dx%d: too small, %dx%d is needed", columns, rows,
 			 MT_TOP_COLUMNS_MIN, MT_TOP_ROWS_MIN);
-		mt_top_put(&app->canvas, (struct mt_top_at){0, 0, 0}, MT_STYLE_WARN, text);
+		mt_cells_put(&app->canvas, (struct mt_cell_place){0, 0, 0}, MT_STYLE_WARN, text);
 		return;
 	}
 	screens[app->screen](app, &app->canvas, draw_bottom(app, &app->canvas));

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl/ui/top/compact_number.h"
+#include "ctl/output/text.h"
 
 #define TREND_MAX           32
 #define PARTS_MAX           24
@@ -14,8 +14,8 @@
 #define FRAGMENTED_HIGH_PCT 30.0
 
 static const struct mt_top_column_info columns[MT_COLUMNS_COUNT] = {
-#define X(id, name, heading, width, rank, descends, help)                                          \
-	{name, heading, width, rank, descends, help},
+#define X(id, name, heading, sum, width, rank, descends, help)                                     \
+	{name, heading, sum, width, rank, descends, help},
 	MT_TOP_COLUMNS(X)
 #undef X
 };
@@ -51,38 +51,19 @@ static double freed(const struct mt_top_cleanup *last)
 	return last->time_ns ? (double)last->before_bytes - (double)last->after_bytes : -1e30;
 }
 
-/* The bytes that a column shows; NULL: it shows something else. */
-static const uint64_t *bytes_of(enum mt_top_column column, const struct mt_top_sums *sums)
+/* The bytes of a column that shows a sum. */
+static uint64_t bytes_of(enum mt_top_column column, const struct mt_process_tree_sums *sums)
 {
-	switch (column) {
-	case MT_COLUMN_RSS:
-	case MT_COLUMN_PARTS:
-		return &sums->rss_bytes;
-	case MT_COLUMN_LIVE:
-		return &sums->parts.bytes[MT_PART_LIVE];
-	case MT_COLUMN_REUSABLE:
-		return &sums->parts.bytes[MT_PART_REUSABLE];
-	case MT_COLUMN_FILES:
-		return &sums->parts.bytes[MT_PART_FILES];
-	case MT_COLUMN_OTHER:
-		return &sums->parts.bytes[MT_PART_OTHER];
-	case MT_COLUMN_GPU_LIVE:
-		return &sums->gpu_allocated_bytes;
-	case MT_COLUMN_GPU_HELD:
-		return &sums->gpu_reserved_bytes;
-	case MT_COLUMN_GPU_IDLE:
-		return &sums->gpu_idle_bytes;
-	default:
-		return NULL;
-	}
+	uint64_t bytes;
+
+	memcpy(&bytes, (const char *)sums + columns[column].sum, sizeof(bytes));
+	return bytes;
 }
 
 static double value_of(enum mt_top_column column, const struct mt_top_shown *of)
 {
-	const uint64_t *bytes = bytes_of(column, of->sums);
-
-	if (bytes)
-		return (double)*bytes;
+	if (columns[column].sum != MT_TOP_NONE)
+		return (double)bytes_of(column, of->sums);
 	switch (column) {
 	case MT_COLUMN_FRAG:
 		return mt_top_sums_fragmented_percent(of->sums);
@@ -200,16 +181,17 @@ static struct mt_short_text text_of(const char *text)
 }
 
 /* WARN where the free bytes are worth a cleanup. */
-static enum mt_top_style free_style(uint64_t free_bytes, uint64_t of_bytes)
+static enum mt_cell_style free_style(uint64_t free_bytes, uint64_t of_bytes)
 {
 	return free_bytes >= HIGH_BYTES && free_bytes / HIGH_PCT >= of_bytes / 100 ? MT_STYLE_WARN
 										   : MT_STYLE_PLAIN;
 }
 
-static struct mt_top_cell_text bytes_cell(enum mt_top_column column, const struct mt_top_sums *sums)
+static struct mt_top_cell_text bytes_cell(enum mt_top_column column,
+					  const struct mt_process_tree_sums *sums)
 {
-	uint64_t bytes = *bytes_of(column, sums);
-	struct mt_top_cell_text cell = {mt_top_bytes(bytes), MT_STYLE_PLAIN};
+	uint64_t bytes = bytes_of(column, sums);
+	struct mt_top_cell_text cell = {mt_short_bytes(bytes), MT_STYLE_PLAIN};
 
 	if (column == MT_COLUMN_RSS && bytes >= (uint64_t)1 << 30)
 		cell.style = MT_STYLE_BOLD;
@@ -220,11 +202,11 @@ static struct mt_top_cell_text bytes_cell(enum mt_top_column column, const struc
 	return cell;
 }
 
-static struct mt_top_cell_text fragmented_cell(const struct mt_top_sums *sums)
+static struct mt_top_cell_text fragmented_cell(const struct mt_process_tree_sums *sums)
 {
 	double percent = mt_top_sums_fragmented_percent(sums);
 
-	return (struct mt_top_cell_text){percent < 0 ? text_of("-") : mt_top_percent(percent),
+	return (struct mt_top_cell_text){percent < 0 ? text_of("-") : mt_short_percent(percent),
 					 percent >= FRAGMENTED_HIGH_PCT ? MT_STYLE_WARN
 									: MT_STYLE_PLAIN};
 }
@@ -239,11 +221,11 @@ static struct mt_top_cell_text cleanup_cell(enum mt_top_column column, const str
 		return cell;
 	cell.style = MT_STYLE_PLAIN;
 	if (column == MT_COLUMN_FREED) {
-		cell.text = mt_top_change(last->before_bytes, last->after_bytes);
+		cell.text = mt_short_change(last->before_bytes, last->after_bytes);
 		cell.style =
 			last->after_bytes < last->before_bytes ? MT_STYLE_GOOD : MT_STYLE_PLAIN;
 	} else if (column == MT_COLUMN_AGO) {
-		cell.text = mt_top_ago(now_ns, last->time_ns);
+		cell.text = mt_short_ago(now_ns, last->time_ns);
 	} else {
 		cell.text = text_of(mt_stats_word_reason(last->reason));
 	}
@@ -255,13 +237,13 @@ static struct mt_top_cell_text budget_cell(const struct mt_top_row *row)
 	struct mt_top_cell_text cell = {.style = MT_STYLE_PLAIN};
 
 	snprintf(cell.text.text, sizeof(cell.text.text), "%.16s/%" PRIu64,
-		 mt_top_percent(row->budget_used_pct).text, row->budget_pct);
+		 mt_short_percent(row->budget_used_pct).text, row->budget_pct);
 	if (row->budget_pct && row->budget_used_pct > (double)row->budget_pct)
 		cell.style = MT_STYLE_BAD;
 	return cell;
 }
 
-static enum mt_top_style pressure_style(const struct mt_top_row *row)
+static enum mt_cell_style pressure_style(const struct mt_top_row *row)
 {
 	if (row->pressure_level >= MT_PRESSURE_CRITICAL)
 		return MT_STYLE_BAD;

@@ -6,9 +6,10 @@
 #include <string.h>
 
 #include "ctl/process/cleanup_story.h"
+#include "ctl/process/figures.h"
 #include "ctl/process/setting.h"
 #include "ctl/process/target.h"
-#include "ctl/ui/top/compact_number.h"
+#include "ctl/output/text.h"
 #include "ctl/ui/top/pane.h"
 
 void mt_top_details_read(struct mt_top_details *details)
@@ -64,20 +65,8 @@ static void add_facts(struct mt_top_page *page, const struct mt_stats_file *file
 
 static void fill_figures(struct mt_top_page *page, const struct mt_stats_file *file)
 {
-	size_t count;
-	const struct mt_stats_file_field *fields = mt_stats_file_fields(&count);
-
 	add_facts(page, file);
-	mt_top_page_add(page, MT_STYLE_HEADING, " %-26s %14s  %s", "FIGURE", "VALUE", "MEANING");
-	for (size_t i = 0; i < count; i++)
-		if (strncmp(fields[i].name, "gpu_", 4) != 0 || mt_stats_file_uses_cuda(&file->head))
-			mt_top_page_add(
-				page, MT_STYLE_PLAIN, " %-26s %14s  %s",
-				mt_text_field_name(fields[i].name).text,
-				mt_text_field(fields[i].name,
-					      mt_stats_file_value(&file->head.snapshot, &fields[i]))
-					.text,
-				fields[i].help);
+	mt_top_page_add_table(page, mt_process_table(&file->head));
 }
 
 /* ---- cleanups ---- */
@@ -97,37 +86,6 @@ static void add_counts(struct mt_top_page *page, const struct mt_stats_snapshot 
 			mt_text_ns(now->refault_cost_ns).text);
 }
 
-static void add_story(struct mt_top_page *page, const struct mt_cleanup_story *story)
-{
-	static const char *const results[] = {"nothing", "freed", "-"};
-	const struct mt_stats_cleanup *record = story->cleanup;
-	struct mt_short_text wait = mt_text_ns(record->gc_wait_ns);
-	char gpu[40] = "-", round[24] = "-", reason[32], pressure[64] = "";
-
-	snprintf(reason, sizeof(reason), "%s", mt_stats_word_reason(record->reason));
-	if (story->merged_count)
-		snprintf(reason, sizeof(reason), "%.16s +%.12s",
-			 mt_stats_word_reason(record->reason),
-			 mt_text_count(story->merged_count).text);
-	if (record->gpu_before_bytes)
-		snprintf(gpu, sizeof(gpu), "%.32s",
-			 mt_top_change(record->gpu_before_bytes, record->gpu_after_bytes).text);
-	if (record->round)
-		snprintf(round, sizeof(round), "%" PRIu64, record->round);
-	if (record->pressure_sources)
-		snprintf(pressure, sizeof(pressure), "%s", mt_stats_word_pressure(record).text);
-	mt_top_page_add(page, record->result == 1 ? MT_STYLE_GOOD : MT_STYLE_PLAIN,
-			" %5" PRIu64 " %.8s %-11s %-5s %-7s %6s %6s %6s %9s %9s %5s %-6s %-20s %s",
-			record->number, mt_text_clock(record->time_ns).text, reason,
-			mt_stats_word_level(record->level), results[record->result],
-			mt_top_bytes(record->rss_before_bytes).text,
-			mt_top_bytes(record->rss_after_bytes).text,
-			mt_top_change(record->rss_before_bytes, record->rss_after_bytes).text,
-			mt_text_ns(mt_cleanup_cost_ns(record)).text,
-			record->gc_wait_ns >= 1000000 ? wait.text : "-", round, gpu,
-			mt_cleanup_gc_text(story).text, pressure);
-}
-
 /* The newest first. */
 static void fill_records(struct mt_top_page *page, const struct mt_stats_file *file)
 {
@@ -136,12 +94,13 @@ static void fill_records(struct mt_top_page *page, const struct mt_stats_file *f
 	size_t count = mt_cleanup_stories(file, stories);
 
 	add_counts(page, &file->head.snapshot);
-	mt_top_page_add(page, MT_STYLE_HEADING,
-			" %5s %-8s %-11s %-5s %-7s %6s %6s %6s %9s %9s %5s %-6s %-20s %s", "NO",
-			"TIME", "REASON", "LEVEL", "RESULT", "BEFORE", "AFTER", "CHANGE", "COST",
-			"WAITED", "ROUND", "GPU", "GC", "PRESSURE");
-	for (size_t i = count; i-- > 0;)
-		add_story(page, &stories[i]);
+	for (size_t i = 0; i < count / 2; i++) {
+		struct mt_cleanup_story kept = stories[i];
+
+		stories[i] = stories[count - 1 - i];
+		stories[count - 1 - i] = kept;
+	}
+	mt_top_page_add_table(page, mt_cleanup_table(&file->head, stories, count));
 	if (!count)
 		mt_top_page_add(page, MT_STYLE_DIM, " no cleanup yet");
 	else if (mt_cleanup_kept_since_ns(file))
@@ -169,22 +128,6 @@ static void fill_settings(struct mt_top_page *page, const struct mt_stats_file *
 
 /* ---- devices ---- */
 
-/* Values of 0 are left out: there are four dozen. */
-static void add_figures(struct mt_top_page *page, const struct mt_stats_device *device)
-{
-	size_t count;
-	const struct mt_stats_file_field *fields = mt_stats_file_device_fields(&count);
-
-	for (size_t i = 0; i < count; i++) {
-		uint64_t value = mt_stats_file_value(device, &fields[i]);
-
-		if (value && strcmp(fields[i].name, "ordinal") != 0 &&
-		    !mt_text_ends_with(fields[i].name, "_known"))
-			mt_top_page_add(page, MT_STYLE_PLAIN, " %-26s %14s  %s", fields[i].name,
-					mt_text_field(fields[i].name, value).text, fields[i].help);
-	}
-}
-
 static void add_device(struct mt_top_page *page, const struct mt_stats_device *device)
 {
 	mt_top_page_add(page, MT_STYLE_HEADING,
@@ -193,7 +136,7 @@ static void add_device(struct mt_top_page *page, const struct mt_stats_device *d
 			*device->pci ? ")" : "", *device->mode ? device->mode : "?",
 			device->free_bytes ? mt_text_bytes(device->free_bytes).text : "?",
 			device->total_bytes ? mt_text_bytes(device->total_bytes).text : "?");
-	add_figures(page, device);
+	mt_top_page_add_table(page, mt_device_table(device));
 	if (device->process_known != 1)
 		mt_top_page_add(page, MT_STYLE_DIM,
 				" NVML does not say what the driver charges this process");
@@ -202,12 +145,12 @@ static void add_device(struct mt_top_page *page, const struct mt_stats_device *d
 static void fill_devices(struct mt_top_page *page, const struct mt_stats_file *file)
 {
 	if (mt_stats_file_uses_cuda(&file->head))
-		mt_top_page_add(
-			page, MT_STYLE_PLAIN, " %s, driver %s%s; figures that are 0 are left out",
-			*file->head.cuda ? file->head.cuda : "?",
-			mt_stats_word_driver(&file->head).text,
-			file->head.snapshot.gpu_capturing ? ", a stream captures into a graph"
-							  : "");
+		mt_top_page_add(page, MT_STYLE_PLAIN, " %s, driver %s%s",
+				*file->head.cuda ? file->head.cuda : "?",
+				mt_stats_word_driver(&file->head).text,
+				file->head.snapshot.gpu_capturing
+					? ", a stream captures into a graph"
+					: "");
 	for (size_t i = 0; i < file->head.devices_count && i < MT_DEVICES_COUNT; i++)
 		add_device(page, &file->devices[i]);
 	if (!file->head.devices_count)
@@ -240,42 +183,42 @@ static void fill_page(const struct mt_top_details *details, struct mt_top_page *
 		fill_devices(page, details->file);
 }
 
-static void draw_tabs(const struct mt_top_details *details, struct mt_top_canvas *canvas)
+static void draw_tabs(const struct mt_top_details *details, struct mt_cells *canvas)
 {
 	static const char *const titles[] = {
 #define X(id, title) title,
 		MT_TOP_TABS(X)
 #undef X
 	};
-	struct mt_top_at at = {1, 1, 0};
+	struct mt_cell_place at = {1, 1, 0};
 	char text[40];
 
 	for (size_t i = 0; i < MT_TABS_COUNT; i++) {
 		bool is_shown = details->tab == (enum mt_top_tab)i;
 
 		snprintf(text, sizeof(text), " %zu %s ", i + 1, titles[i]);
-		at.column = mt_top_put(canvas, at, is_shown ? MT_STYLE_SORTED : MT_STYLE_HEADING,
-				       text) +
+		at.column = mt_cells_put(canvas, at, is_shown ? MT_STYLE_SORTED : MT_STYLE_HEADING,
+					 text) +
 			    1;
 	}
 }
 
-static void draw_title(const struct mt_top_details *details, struct mt_top_canvas *canvas)
+static void draw_title(const struct mt_top_details *details, struct mt_cells *canvas)
 {
 	char text[256];
 
 	snprintf(text, sizeof(text), " %d %s%s  %s", (int)details->row.process.pid,
 		 details->row.process.comm, details->has_ended ? " (has ended)" : "",
 		 details->row.process.command);
-	mt_top_paint_row(canvas, 0, MT_STYLE_TITLE);
-	mt_top_put(canvas, (struct mt_top_at){0, 0, 0}, MT_STYLE_TITLE, text);
+	mt_cells_paint_row(canvas, 0, MT_STYLE_TITLE);
+	mt_cells_put(canvas, (struct mt_cell_place){0, 0, 0}, MT_STYLE_TITLE, text);
 }
 
-void mt_top_details_draw(struct mt_top_details *details, struct mt_top_canvas *canvas, int end,
+void mt_top_details_draw(struct mt_top_details *details, struct mt_cells *canvas, int end,
 			 uint64_t now_ns)
 {
 	struct mt_top_page page = {0};
-	struct mt_top_at from = {2, 0, end};
+	struct mt_cell_place from = {2, 0, end};
 
 	draw_title(details, canvas);
 	draw_tabs(details, canvas);

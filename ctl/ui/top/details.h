@@ -32,7 +32,7 @@ struct mt_top_details {
 void mt_top_details_read(struct mt_top_details *details);
 
 /* Draws title, tabs and the selected tab in all rows of the canvas above `end`. */
-void mt_top_details_draw(struct mt_top_details *details, struct mt_top_canvas *canvas, int end,
+void mt_top_details_draw(struct mt_top_details *details, struct mt_cells *canvas, int end,
 			 uint64_t now_ns);
 
 #endif

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ctl/ui/top/compact_number.h"
-#include "ctl/ui/top/sparkline.h"
+#include "ctl/output/text.h"
+#include "ctl/ui/top/history.h"
 #include "sys/saturating.h"
 
 /* ---- header ---- */
@@ -21,7 +21,7 @@ struct meter {
 
 /* ---- the title ---- */
 
-static void draw_title(struct mt_top_canvas *canvas, const struct mt_top_frame *frame)
+static void draw_title(struct mt_cells *canvas, const struct mt_top_frame *frame)
 {
 	const struct mt_top_model *model = frame->model;
 	char left[160], right[96], sort[40];
@@ -33,7 +33,7 @@ static void draw_title(struct mt_top_canvas *canvas, const struct mt_top_frame *
 		used += (size_t)snprintf(left + used, sizeof(left) - used, ", %zu asleep",
 					 model->asleep_count);
 	used += (size_t)snprintf(left + used, sizeof(left) - used, ", %.8s returned",
-				 mt_top_bytes(model->total.returned_bytes).text);
+				 mt_short_bytes(model->total.purged_bytes).text);
 	if (*model->filter)
 		snprintf(left + used, sizeof(left) - used, ", /%s: %zu", model->filter,
 			 model->matching_count);
@@ -45,7 +45,7 @@ static void draw_title(struct mt_top_canvas *canvas, const struct mt_top_frame *
 	else
 		snprintf(right, sizeof(right), "%s  every %.1f s  %.8s ", sort,
 			 (double)frame->interval_ms / 1000, mt_text_clock(frame->now_ns).text);
-	mt_top_paint_row(canvas, 0, MT_STYLE_TITLE);
+	mt_cells_paint_row(canvas, 0, MT_STYLE_TITLE);
 	/* Without the interval, or only the clock, where there is no room for all of it. */
 	if ((int)(strlen(left) + strlen(right)) >= canvas->columns)
 		snprintf(right, sizeof(right), "%s  %s%.8s ", sort,
@@ -54,14 +54,14 @@ static void draw_title(struct mt_top_canvas *canvas, const struct mt_top_frame *
 		snprintf(right, sizeof(right), "%s%.8s ", frame->is_paused ? "PAUSED  " : "",
 			 mt_text_clock(frame->now_ns).text);
 	if ((int)(strlen(left) + strlen(right)) < canvas->columns)
-		mt_top_put_right(canvas, (struct mt_top_at){0, 0, 0}, MT_STYLE_TITLE, right);
-	mt_top_put(canvas, (struct mt_top_at){0, 0, 0}, MT_STYLE_TITLE, left);
+		mt_cells_put_right(canvas, (struct mt_cell_place){0, 0, 0}, MT_STYLE_TITLE, right);
+	mt_cells_put(canvas, (struct mt_cell_place){0, 0, 0}, MT_STYLE_TITLE, left);
 }
 
 static void set_text(struct meter *meter, uint64_t used_bytes)
 {
-	snprintf(meter->text, sizeof(meter->text), "%.8s/%.8s", mt_top_bytes(used_bytes).text,
-		 mt_top_bytes(meter->total_bytes).text);
+	snprintf(meter->text, sizeof(meter->text), "%.8s/%.8s", mt_short_bytes(used_bytes).text,
+		 mt_short_bytes(meter->total_bytes).text);
 }
 
 /* Memory in use on the machine, divided into the parts of shimmed processes, and the rest. Shared
@@ -75,7 +75,7 @@ static void fill_memory(struct meter *meter, const struct mt_top_frame *frame)
 	meter->total_bytes = frame->machine->total_bytes;
 	for (int i = 0; i < MT_PARTS_COUNT; i++) {
 		meter->parts[i] = (struct mt_top_part){mt_min_u64(parts->bytes[i], room),
-						       (enum mt_top_style)(MT_STYLE_LIVE + i)};
+						       (enum mt_cell_style)(MT_STYLE_LIVE + i)};
 		room -= meter->parts[i].bytes;
 	}
 	meter->parts[MT_PARTS_COUNT] = (struct mt_top_part){room, MT_STYLE_REST};
@@ -117,17 +117,16 @@ static size_t collect(struct meter *meters, const struct mt_top_frame *frame)
 	return count;
 }
 
-static void draw_meter(struct mt_top_canvas *canvas, struct mt_top_at at, const struct meter *meter)
+static void draw_meter(struct mt_cells *canvas, struct mt_cell_place at, const struct meter *meter)
 {
 	const struct mt_top_bar bar = {meter->parts, meter->total_bytes, meter->text};
 
-	at.column = mt_top_put(canvas, at, MT_STYLE_LABEL, meter->label);
+	at.column = mt_cells_put(canvas, at, MT_STYLE_LABEL, meter->label);
 	mt_top_draw_bar(canvas, at, &bar);
 }
 
 /* Draws up to `most` lines, two meters side by side where there is room. */
-static int draw_meters(struct mt_top_canvas *canvas, const struct mt_top_frame *frame, int row,
-		       int most)
+static int draw_meters(struct mt_cells *canvas, const struct mt_top_frame *frame, int row, int most)
 {
 	struct meter meters[METERS_MAX];
 	size_t count = collect(meters, frame),
@@ -136,7 +135,8 @@ static int draw_meters(struct mt_top_canvas *canvas, const struct mt_top_frame *
 
 	for (size_t i = 0; i < count && (int)(i / across) < most; i++) {
 		int left = (int)(i % across) * width;
-		const struct mt_top_at at = {row + (int)(i / across), left + 1, left + width - 1};
+		const struct mt_cell_place at = {row + (int)(i / across), left + 1,
+						 left + width - 1};
 
 		draw_meter(canvas, at, &meters[i]);
 		lines = (int)(i / across) + 1;
@@ -147,25 +147,25 @@ static int draw_meters(struct mt_top_canvas *canvas, const struct mt_top_frame *
 /* ---- sums ---- */
 
 /* The legend of all bars, too. */
-static int put_part(struct mt_top_canvas *canvas, struct mt_top_at at,
-		    const struct mt_top_sums *sums, enum mt_memory_part part)
+static int put_part(struct mt_cells *canvas, struct mt_cell_place at,
+		    const struct mt_process_tree_sums *sums, enum mt_memory_part part)
 {
-	at.column = mt_top_put_glyph(canvas, at, (enum mt_top_style)(MT_STYLE_LIVE + (int)part),
-				     mt_top_part_glyph(canvas, part));
-	return mt_top_put_figure(canvas, at, mt_memory_part_word(part),
-				 mt_top_bytes(sums->parts.bytes[part]).text);
+	at.column = mt_cells_put_glyph(canvas, at, (enum mt_cell_style)(MT_STYLE_LIVE + (int)part),
+				       mt_area_part_glyph(canvas, part));
+	return mt_cells_put_figure(canvas, at, mt_memory_part_word(part),
+				   mt_short_bytes(sums->parts.bytes[part]).text);
 }
 
-static int put_gpu_sums(struct mt_top_canvas *canvas, struct mt_top_at at,
-			const struct mt_top_sums *sums)
+static int put_gpu_sums(struct mt_cells *canvas, struct mt_cell_place at,
+			const struct mt_process_tree_sums *sums)
 {
 	char text[80];
 
 	snprintf(text, sizeof(text), "%.8s/%.8s idle %.8s",
-		 mt_top_bytes(sums->gpu_allocated_bytes).text,
-		 mt_top_bytes(sums->gpu_reserved_bytes).text,
-		 mt_top_bytes(sums->gpu_idle_bytes).text);
-	return mt_top_put_figure(canvas, at, "GPU", text);
+		 mt_short_bytes(sums->gpu_allocated_bytes).text,
+		 mt_short_bytes(sums->gpu_reserved_bytes).text,
+		 mt_short_bytes(sums->gpu_idle_bytes).text);
+	return mt_cells_put_figure(canvas, at, "GPU", text);
 }
 
 static uint64_t highest_pressure(const struct mt_top_model *model)
@@ -179,40 +179,40 @@ static uint64_t highest_pressure(const struct mt_top_model *model)
 }
 
 /* A figure that does not fit is left out whole. Returns the column after it. */
-static int put_last(struct mt_top_canvas *canvas, struct mt_top_at at, const char *label,
+static int put_last(struct mt_cells *canvas, struct mt_cell_place at, const char *label,
 		    const char *value)
 {
 	int length = (int)(strlen(label) + 1 + strlen(value));
 
-	return at.column + length <= canvas->columns ? mt_top_put_figure(canvas, at, label, value)
+	return at.column + length <= canvas->columns ? mt_cells_put_figure(canvas, at, label, value)
 						     : canvas->columns;
 }
 
-static int put_pressure(struct mt_top_canvas *canvas, struct mt_top_at at, uint64_t level)
+static int put_pressure(struct mt_cells *canvas, struct mt_cell_place at, uint64_t level)
 {
-	static const enum mt_top_style styles[MT_PRESSURE_LEVEL_COUNT] = {
+	static const enum mt_cell_style styles[MT_PRESSURE_LEVEL_COUNT] = {
 		MT_STYLE_GOOD, MT_STYLE_WARN, MT_STYLE_BAD};
 	const char *word = mt_stats_word_pressure_level(level);
 
 	if (at.column + (int)(strlen("pressure ") + strlen(word)) > canvas->columns)
 		return canvas->columns;
-	at.column = mt_top_put(canvas, at, MT_STYLE_LABEL, "pressure ");
-	return mt_top_put(canvas, at,
-			  styles[level < MT_PRESSURE_LEVEL_COUNT ? level : MT_PRESSURE_CRITICAL],
-			  word) +
+	at.column = mt_cells_put(canvas, at, MT_STYLE_LABEL, "pressure ");
+	return mt_cells_put(canvas, at,
+			    styles[level < MT_PRESSURE_LEVEL_COUNT ? level : MT_PRESSURE_CRITICAL],
+			    word) +
 	       2;
 }
 
 /* Pressure is behind the parts, but before them where there is any. */
-static void draw_sums(struct mt_top_canvas *canvas, const struct mt_top_frame *frame, int row)
+static void draw_sums(struct mt_cells *canvas, const struct mt_top_frame *frame, int row)
 {
-	const struct mt_top_sums *sums = &frame->model->total;
+	const struct mt_process_tree_sums *sums = &frame->model->total;
 	uint64_t level = highest_pressure(frame->model);
 	double fragmented = mt_top_sums_fragmented_percent(sums);
-	struct mt_top_at at = {row, 1, 0};
+	struct mt_cell_place at = {row, 1, 0};
 	char text[40];
 
-	at.column = mt_top_put_figure(canvas, at, "RSS", mt_top_bytes(sums->rss_bytes).text);
+	at.column = mt_cells_put_figure(canvas, at, "RSS", mt_short_bytes(sums->rss_bytes).text);
 	if (level != MT_PRESSURE_NONE)
 		at.column = put_pressure(canvas, at, level);
 	for (int i = 0; i < MT_PARTS_COUNT; i++)
@@ -223,15 +223,15 @@ static void draw_sums(struct mt_top_canvas *canvas, const struct mt_top_frame *f
 		at.column = put_pressure(canvas, at, level);
 	if (frame->machine->has_stalls) {
 		snprintf(text, sizeof(text), "%.8s%%",
-			 mt_top_percent(frame->machine->stall_pct).text);
+			 mt_short_percent(frame->machine->stall_pct).text);
 		at.column = put_last(canvas, at, "stalled", text);
 	}
 	snprintf(text, sizeof(text), "%.8s%%",
-		 mt_top_percent(fragmented < 0 ? 0 : fragmented).text);
+		 mt_short_percent(fragmented < 0 ? 0 : fragmented).text);
 	put_last(canvas, at, "frag", text);
 }
 
-int mt_top_draw_header(struct mt_top_canvas *canvas, const struct mt_top_frame *frame, int most)
+int mt_top_draw_header(struct mt_cells *canvas, const struct mt_top_frame *frame, int most)
 {
 	int lines = 1;
 
@@ -248,49 +248,50 @@ int mt_top_draw_header(struct mt_top_canvas *canvas, const struct mt_top_frame *
 
 /* ---- heading ---- */
 
-static void draw_heading(struct mt_top_canvas *canvas, const struct mt_top_model *model,
+static void draw_heading(struct mt_cells *canvas, const struct mt_top_model *model,
 			 const struct mt_top_layout *layout, int row)
 {
-	mt_top_paint_row(canvas, row, MT_STYLE_HEADING);
+	mt_cells_paint_row(canvas, row, MT_STYLE_HEADING);
 	for (size_t i = 0; i < MT_COLUMNS_COUNT; i++) {
 		const struct mt_top_column_info *column = mt_top_column((enum mt_top_column)i);
-		struct mt_top_at at = {row, layout->start[i], layout->start[i] + layout->width[i]};
-		enum mt_top_style style =
+		struct mt_cell_place at = {row, layout->start[i],
+					   layout->start[i] + layout->width[i]};
+		enum mt_cell_style style =
 			model->sort == (enum mt_top_column)i ? MT_STYLE_SORTED : MT_STYLE_HEADING;
 
 		if (!layout->width[i])
 			continue;
 		if (i == MT_COLUMN_TREND || i == MT_COLUMN_COMMAND || i == MT_COLUMN_REASON ||
 		    i == MT_COLUMN_PARTS)
-			mt_top_put(canvas, at, style, column->heading);
+			mt_cells_put(canvas, at, style, column->heading);
 		else
-			mt_top_put_right(canvas, at, style, column->heading);
+			mt_cells_put_right(canvas, at, style, column->heading);
 	}
 }
 
 /* ---- one line ---- */
 
 /* The script or program in bold, then its arguments. */
-static void draw_command(struct mt_top_canvas *canvas, struct mt_top_at at, enum mt_top_style style,
+static void draw_command(struct mt_cells *canvas, struct mt_cell_place at, enum mt_cell_style style,
 			 const char *title)
 {
 	int end = at.column + (int)strcspn(title, " ");
-	const struct mt_top_at name = {at.row, at.column, end < at.end ? end : at.end};
+	const struct mt_cell_place name = {at.row, at.column, end < at.end ? end : at.end};
 
-	mt_top_put(canvas, at, style, title);
+	mt_cells_put(canvas, at, style, title);
 	if (style == MT_STYLE_PLAIN)
-		mt_top_put(canvas, name, MT_STYLE_BOLD, title);
+		mt_cells_put(canvas, name, MT_STYLE_BOLD, title);
 }
 
-static int put_branch(struct mt_top_canvas *canvas, struct mt_top_at at, const wchar_t *unicode,
+static int put_branch(struct mt_cells *canvas, struct mt_cell_place at, const wchar_t *unicode,
 		      const wchar_t *ascii)
 {
 	for (const wchar_t *next = canvas->unicode ? unicode : ascii; *next; next++)
-		at.column = mt_top_put_glyph(canvas, at, MT_STYLE_DIM, *next);
+		at.column = mt_cells_put_glyph(canvas, at, MT_STYLE_DIM, *next);
 	return at.column;
 }
 
-static int draw_tree(struct mt_top_canvas *canvas, struct mt_top_at at,
+static int draw_tree(struct mt_cells *canvas, struct mt_cell_place at,
 		     const struct mt_top_line *line)
 {
 	int depth = line->depth < DEPTH_MAX ? line->depth : DEPTH_MAX;
@@ -309,44 +310,45 @@ static int draw_tree(struct mt_top_canvas *canvas, struct mt_top_at at,
 }
 
 struct drawing {
-	struct mt_top_canvas *canvas;
+	struct mt_cells *canvas;
 	const struct mt_top_frame *frame;
 	struct mt_top_layout layout;
 	uint64_t most_bytes; /* the largest RSS of a line, which fills a bar */
 };
 
-static struct mt_top_at place_of(const struct drawing *drawing, int row, enum mt_top_column column)
+static struct mt_cell_place place_of(const struct drawing *drawing, int row,
+				     enum mt_top_column column)
 {
 	int start = drawing->layout.start[column];
 
-	return (struct mt_top_at){row, start, start + drawing->layout.width[column]};
+	return (struct mt_cell_place){row, start, start + drawing->layout.width[column]};
 }
 
 static void draw_cells(const struct drawing *drawing, int at_row, const struct mt_top_line *line,
-		       enum mt_top_style style)
+		       enum mt_cell_style style)
 {
 	const struct mt_top_shown shown = {&drawing->frame->model->rows[line->row], &line->sums};
 
 	for (size_t i = 0; i < MT_COLUMN_TREND; i++) {
 		struct mt_top_cell_text cell =
 			mt_top_column_cell((enum mt_top_column)i, &shown, drawing->frame->now_ns);
-		struct mt_top_at at = place_of(drawing, at_row, (enum mt_top_column)i);
+		struct mt_cell_place at = place_of(drawing, at_row, (enum mt_top_column)i);
 
 		if (cell.style == MT_STYLE_PLAIN)
 			cell.style = style;
 		if (drawing->layout.width[i] && i == MT_COLUMN_REASON)
-			mt_top_put(drawing->canvas, at, cell.style, cell.text.text);
+			mt_cells_put(drawing->canvas, at, cell.style, cell.text.text);
 		else if (drawing->layout.width[i])
-			mt_top_put_right(drawing->canvas, at, cell.style, cell.text.text);
+			mt_cells_put_right(drawing->canvas, at, cell.style, cell.text.text);
 	}
 }
 
 static void draw_line(const struct drawing *drawing, int at_row, const struct mt_top_line *line)
 {
 	const struct mt_top_row *row = &drawing->frame->model->rows[line->row];
-	enum mt_top_style style =
+	enum mt_cell_style style =
 		line->is_context || row->state == MT_PROCESS_ASLEEP ? MT_STYLE_DIM : MT_STYLE_PLAIN;
-	struct mt_top_at at = place_of(drawing, at_row, MT_COLUMN_COMMAND);
+	struct mt_cell_place at = place_of(drawing, at_row, MT_COLUMN_COMMAND);
 	char folded[32];
 
 	draw_cells(drawing, at_row, line, style);
@@ -359,21 +361,21 @@ static void draw_line(const struct drawing *drawing, int at_row, const struct mt
 	at.column = draw_tree(drawing->canvas, at, line);
 	if (line->folded_count) {
 		snprintf(folded, sizeof(folded), "[+%zu] ", line->folded_count);
-		at.column = mt_top_put(drawing->canvas, at, MT_STYLE_KEY, folded);
+		at.column = mt_cells_put(drawing->canvas, at, MT_STYLE_KEY, folded);
 	}
 	draw_command(drawing->canvas, at, style, row->title);
 }
 
 /* ---- the list ---- */
 
-static void draw_empty(struct mt_top_canvas *canvas, const struct mt_top_model *model, int row)
+static void draw_empty(struct mt_cells *canvas, const struct mt_top_model *model, int row)
 {
 	const char *text =
 		*model->filter
 			? "no process matches the filter (/ changes it, Esc clears it)"
 			: "no process carries the shim; `mtctl run -- program...` starts one";
 
-	mt_top_put(canvas, (struct mt_top_at){row, 1, 0}, MT_STYLE_DIM, text);
+	mt_cells_put(canvas, (struct mt_cell_place){row, 1, 0}, MT_STYLE_DIM, text);
 }
 
 static void scroll(const struct mt_top_model *model, size_t height, size_t *first)
@@ -401,7 +403,7 @@ static void draw_lines(struct drawing *drawing, struct mt_top_area area, size_t 
 		draw_line(drawing, row, &model->lines[first++]);
 }
 
-void mt_top_draw_list(struct mt_top_canvas *canvas, const struct mt_top_frame *frame,
+void mt_top_draw_list(struct mt_cells *canvas, const struct mt_top_frame *frame,
 		      struct mt_top_area area, size_t *first)
 {
 	struct drawing drawing = {.canvas = canvas, .frame = frame};
@@ -412,16 +414,16 @@ void mt_top_draw_list(struct mt_top_canvas *canvas, const struct mt_top_frame *f
 	scroll(frame->model, (size_t)height, first);
 	draw_lines(&drawing, area, *first);
 	if (frame->model->lines_count)
-		mt_top_paint_row(canvas, area.row + 1 + (int)(frame->model->selected - *first),
-				 MT_STYLE_SELECTED);
+		mt_cells_paint_row(canvas, area.row + 1 + (int)(frame->model->selected - *first),
+				   MT_STYLE_SELECTED);
 }
 
-void mt_top_draw_once(struct mt_top_canvas *canvas, const struct mt_top_frame *frame, int columns)
+void mt_top_draw_once(struct mt_cells *canvas, const struct mt_top_frame *frame, int columns)
 {
 	struct drawing drawing = {.canvas = canvas, .frame = frame};
 	struct mt_top_area area = {.end = HEADER_MAX + 1 + (int)frame->model->lines_count + 1};
 
-	mt_top_canvas_start(canvas, columns, area.end);
+	mt_cells_start(canvas, columns, area.end);
 	area.row = mt_top_draw_header(canvas, frame, HEADER_MAX);
 	draw_lines(&drawing, area, 0);
 }

@@ -19,7 +19,7 @@ struct mt_top_frame {
 };
 
 /* Draws 1 to `most` lines, and returns how many. */
-int mt_top_draw_header(struct mt_top_canvas *canvas, const struct mt_top_frame *frame, int most);
+int mt_top_draw_header(struct mt_cells *canvas, const struct mt_top_frame *frame, int most);
 
 /* Rows of the canvas: the heading at `row`, processes below it and above `end`. */
 struct mt_top_area {
@@ -27,7 +27,7 @@ struct mt_top_area {
 };
 
 /* Draws the list from line *first on. *first is moved so that the selected line is visible. */
-void mt_top_draw_list(struct mt_top_canvas *canvas, const struct mt_top_frame *frame,
+void mt_top_draw_list(struct mt_cells *canvas, const struct mt_top_frame *frame,
 		      struct mt_top_area area, size_t *first);
 
 /* The smallest size of a frame. */
@@ -35,6 +35,6 @@ void mt_top_draw_list(struct mt_top_canvas *canvas, const struct mt_top_frame *f
 #define MT_TOP_ROWS_MIN    8
 
 /* Draws header, heading and all lines without a selection, `columns` wide and as long as needed. */
-void mt_top_draw_once(struct mt_top_canvas *canvas, const struct mt_top_frame *frame, int columns);
+void mt_top_draw_once(struct mt_cells *canvas, const struct mt_top_frame *frame, int columns);
 
 #endif

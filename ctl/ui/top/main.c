@@ -15,7 +15,7 @@
 #include "ctl/process/clock.h"
 #include "ctl/process/stats_dir.h"
 #include "ctl/ui/top/app.h"
-#include "ctl/ui/top/canvas.h"
+#include "ctl/output/cells.h"
 #include "ctl/ui/top/page.h"
 #include "ctl/ui/top/keys.h"
 
@@ -28,35 +28,22 @@
 #define RUN_MAX   512
 
 struct appearance {
-	short ink, paper; /* -1: the terminal's own */
 	attr_t coloured, plain;
 };
 
+/* Beside the colours of mt_cells_colours. */
 static const struct appearance appearances[MT_STYLES_COUNT] = {
-	[MT_STYLE_PLAIN] = {-1, -1, A_NORMAL, A_NORMAL},
-	[MT_STYLE_DIM] = {-1, -1, A_DIM, A_DIM},
-	[MT_STYLE_BOLD] = {-1, -1, A_BOLD, A_BOLD},
-	[MT_STYLE_TITLE] = {COLOR_WHITE, COLOR_BLUE, A_BOLD, A_REVERSE | A_BOLD},
-	[MT_STYLE_HEADING] = {COLOR_BLACK, COLOR_GREEN, A_NORMAL, A_UNDERLINE},
-	[MT_STYLE_SORTED] = {COLOR_BLACK, COLOR_CYAN, A_NORMAL, A_REVERSE},
-	[MT_STYLE_SELECTED] = {COLOR_BLACK, COLOR_CYAN, A_NORMAL, A_REVERSE},
-	[MT_STYLE_LABEL] = {COLOR_CYAN, -1, A_NORMAL, A_NORMAL},
-	[MT_STYLE_KEY] = {COLOR_YELLOW, -1, A_BOLD, A_BOLD},
-	[MT_STYLE_GOOD] = {COLOR_GREEN, -1, A_NORMAL, A_NORMAL},
-	[MT_STYLE_WARN] = {COLOR_YELLOW, -1, A_BOLD, A_BOLD},
-	[MT_STYLE_BAD] = {COLOR_RED, -1, A_BOLD, A_BOLD | A_UNDERLINE},
-	[MT_STYLE_TREND] = {COLOR_CYAN, -1, A_NORMAL, A_NORMAL},
-	[MT_STYLE_LIVE] = {COLOR_GREEN, -1, A_NORMAL, A_BOLD},
-	[MT_STYLE_REUSABLE] = {COLOR_YELLOW, -1, A_NORMAL, A_NORMAL},
-	[MT_STYLE_FILES] = {COLOR_BLUE, -1, A_NORMAL, A_NORMAL},
-	[MT_STYLE_OTHER] = {COLOR_MAGENTA, -1, A_NORMAL, A_NORMAL},
-	[MT_STYLE_REST] = {COLOR_WHITE, -1, A_DIM, A_DIM},
-	[MT_STYLE_LIVE_REUSABLE] = {COLOR_GREEN, COLOR_YELLOW, A_NORMAL, A_NORMAL},
-	[MT_STYLE_LIVE_FILES] = {COLOR_GREEN, COLOR_BLUE, A_NORMAL, A_NORMAL},
-	[MT_STYLE_LIVE_OTHER] = {COLOR_GREEN, COLOR_MAGENTA, A_NORMAL, A_NORMAL},
-	[MT_STYLE_REUSABLE_FILES] = {COLOR_YELLOW, COLOR_BLUE, A_NORMAL, A_NORMAL},
-	[MT_STYLE_REUSABLE_OTHER] = {COLOR_YELLOW, COLOR_MAGENTA, A_NORMAL, A_NORMAL},
-	[MT_STYLE_FILES_OTHER] = {COLOR_BLUE, COLOR_MAGENTA, A_NORMAL, A_NORMAL},
+	[MT_STYLE_DIM] = {A_DIM, A_DIM},
+	[MT_STYLE_BOLD] = {A_BOLD, A_BOLD},
+	[MT_STYLE_TITLE] = {A_BOLD, A_REVERSE | A_BOLD},
+	[MT_STYLE_HEADING] = {A_NORMAL, A_UNDERLINE},
+	[MT_STYLE_SORTED] = {A_NORMAL, A_REVERSE},
+	[MT_STYLE_SELECTED] = {A_NORMAL, A_REVERSE},
+	[MT_STYLE_KEY] = {A_BOLD, A_BOLD},
+	[MT_STYLE_WARN] = {A_BOLD, A_BOLD},
+	[MT_STYLE_BAD] = {A_BOLD, A_BOLD | A_UNDERLINE},
+	[MT_STYLE_LIVE] = {A_NORMAL, A_BOLD},
+	[MT_STYLE_REST] = {A_DIM, A_DIM},
 };
 
 static SCREEN *screen;
@@ -70,7 +57,8 @@ static void start_colours(void)
 		return;
 	use_default_colors();
 	for (short i = 0; i < MT_STYLES_COUNT; i++)
-		init_pair((short)(i + 1), appearances[i].ink, appearances[i].paper);
+		init_pair((short)(i + 1), (short)mt_cells_colours((enum mt_cell_style)i).ink,
+			  (short)mt_cells_colours((enum mt_cell_style)i).paper);
 	has_colour = true;
 }
 
@@ -123,18 +111,18 @@ static enum mt_err screen_start(struct mt_error_reason *why)
 }
 
 /* Writes cells of one style together. */
-static void show_row(const struct mt_top_canvas *canvas, int row)
+static void show_row(const struct mt_cells *canvas, int row)
 {
 	wchar_t run[RUN_MAX];
 	int column = 0;
 
 	while (column < canvas->columns) {
-		enum mt_top_style style = mt_top_cell(canvas, row, column)->style;
+		enum mt_cell_style style = mt_cells_at(canvas, row, column)->style;
 		int length = 0;
 
 		while (length < RUN_MAX && column + length < canvas->columns &&
-		       mt_top_cell(canvas, row, column + length)->style == style) {
-			run[length] = mt_top_cell(canvas, row, column + length)->glyph;
+		       mt_cells_at(canvas, row, column + length)->style == style) {
+			run[length] = mt_cells_at(canvas, row, column + length)->glyph;
 			length++;
 		}
 		if (has_colour)
@@ -228,11 +216,6 @@ static void catch_signals(sigset_t *out_waiting)
 	sigdelset(out_waiting, SIGWINCH);
 }
 
-static bool locale_is_utf8(void)
-{
-	return strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
-}
-
 /* ---- the loop ---- */
 
 /* Returns false where the terminal is gone. */
@@ -307,7 +290,7 @@ static int run(struct mt_top_app *app)
 		mt_error_say("%s", why.text);
 		return MT_EXIT_USAGE;
 	}
-	app->canvas.unicode = locale_is_utf8();
+	app->canvas.unicode = mt_cells_locale_is_utf8();
 	app->canvas.coloured = has_colour;
 	loop(app, &waiting);
 	screen_end();
@@ -336,18 +319,18 @@ static int print_once(struct mt_top_app *app)
 	char line[8192];
 	int last;
 
-	app->canvas.unicode = locale_is_utf8();
+	app->canvas.unicode = mt_cells_locale_is_utf8();
 	mt_top_app_update(app);
 	frame = mt_top_app_frame(app);
 	mt_top_draw_once(&app->canvas, &frame, once_columns());
 	last = app->canvas.rows - 1;
 	for (; last > 0; last--) {
-		mt_top_canvas_line(&app->canvas, last, line, sizeof(line));
+		mt_cells_line(&app->canvas, last, line, sizeof(line));
 		if (*line)
 			break;
 	}
 	for (int row = 0; row <= last; row++) {
-		mt_top_canvas_line(&app->canvas, row, line, sizeof(line));
+		mt_cells_line(&app->canvas, row, line, sizeof(line));
 		puts(line);
 	}
 	return MT_EXIT_OK;

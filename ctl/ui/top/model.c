@@ -33,10 +33,10 @@ static void sum_up(struct mt_top_model *model)
 
 		for (size_t step = 0; above != MT_ANCESTRY_NONE && step < model->rows_count;
 		     step++) {
-			mt_top_sums_add(&model->trees[above], &row->own);
+			mt_tree_sums_add(&model->trees[above], &row->own);
 			above = model->rows[above].parent;
 		}
-		mt_top_sums_add(&model->total, &row->own);
+		mt_tree_sums_add(&model->total, &row->own);
 		model->asleep_count += row->state == MT_PROCESS_ASLEEP;
 	}
 }
@@ -62,7 +62,7 @@ bool mt_top_model_set_rows(struct mt_top_model *model, struct mt_top_row *rows, 
 	model->rows = rows;
 	model->rows_count = count;
 	model->trees = mt_error_check_memory(calloc(count + 1, sizeof(*model->trees)));
-	model->total = (struct mt_top_sums){0};
+	model->total = (struct mt_process_tree_sums){0};
 	model->asleep_count = 0;
 	sum_up(model);
 	forget_folds(model);

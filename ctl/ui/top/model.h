@@ -11,7 +11,7 @@
 struct mt_top_line {
 	size_t row; /* index in rows */
 	/* its own, or those of its tree where it is folded */
-	struct mt_top_sums sums;
+	struct mt_process_tree_sums sums;
 	int depth;
 	/* bit d: at depth d, a sibling of its ancestor follows further below */
 	uint64_t open_depths;
@@ -23,8 +23,8 @@ struct mt_top_line {
 struct mt_top_model {
 	struct mt_top_row *rows;
 	size_t rows_count;
-	struct mt_top_sums *trees; /* of each row with its descendants */
-	struct mt_top_sums total;
+	struct mt_process_tree_sums *trees; /* of each row with its descendants */
+	struct mt_process_tree_sums total;
 	size_t asleep_count, matching_count;
 	struct mt_top_kinds kinds;
 

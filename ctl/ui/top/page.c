@@ -6,10 +6,11 @@
 #include <string.h>
 
 #include "ctl/output/error.h"
+#include "ctl/output/table.h"
 #include "ctl/ui/top/columns.h"
 #include "ctl/ui/top/keys.h"
 
-void mt_top_page_add(struct mt_top_page *page, enum mt_top_style style, const char *format, ...)
+void mt_top_page_add(struct mt_top_page *page, enum mt_cell_style style, const char *format, ...)
 {
 	struct mt_top_page_line *line;
 	va_list arguments;
@@ -26,14 +27,24 @@ void mt_top_page_add(struct mt_top_page *page, enum mt_top_style style, const ch
 	va_end(arguments);
 }
 
+static void add_line(void *data, size_t row, const char *line)
+{
+	mt_top_page_add(data, row ? MT_STYLE_PLAIN : MT_STYLE_HEADING, " %s", line);
+}
+
+void mt_top_page_add_table(struct mt_top_page *page, struct mt_table *table)
+{
+	mt_table_each_line(table, add_line, page);
+}
+
 void mt_top_page_free(struct mt_top_page *page)
 {
 	free(page->lines);
 	*page = (struct mt_top_page){0};
 }
 
-void mt_top_page_draw(const struct mt_top_page *page, struct mt_top_canvas *canvas,
-		      struct mt_top_at from, size_t *first)
+void mt_top_page_draw(const struct mt_top_page *page, struct mt_cells *canvas,
+		      struct mt_cell_place from, size_t *first)
 {
 	size_t height = from.end > from.row ? (size_t)(from.end - from.row) : 0;
 
@@ -43,9 +54,9 @@ void mt_top_page_draw(const struct mt_top_page *page, struct mt_top_canvas *canv
 		const struct mt_top_page_line *line = &page->lines[*first + i];
 
 		if (line->style == MT_STYLE_HEADING)
-			mt_top_paint_row(canvas, from.row + (int)i, line->style);
-		mt_top_put(canvas, (struct mt_top_at){from.row + (int)i, from.column, 0},
-			   line->style, line->text);
+			mt_cells_paint_row(canvas, from.row + (int)i, line->style);
+		mt_cells_put(canvas, (struct mt_cell_place){from.row + (int)i, from.column, 0},
+			     line->style, line->text);
 	}
 }
 
@@ -126,4 +137,60 @@ void mt_top_help_fill(struct mt_top_page *page, int columns)
 	mt_top_page_add(page, MT_STYLE_LABEL, "What is what");
 	for (size_t i = 0; i < sizeof(notes) / sizeof(notes[0]); i++)
 		add_entry(page, &notes[i], 17, columns);
+}
+
+/* ---- prompt ---- */
+
+static enum mt_top_prompt_event text_key(struct mt_top_prompt *prompt, int key, size_t room)
+{
+	size_t length = strlen(prompt->text);
+
+	if (room > sizeof(prompt->text))
+		room = sizeof(prompt->text);
+	switch (key) {
+	case MT_KEY_ENTER:
+		return MT_PROMPT_ACCEPTED;
+	case MT_KEY_ESCAPE:
+		return MT_PROMPT_CANCELLED;
+	case MT_KEY_BACKSPACE:
+		if (!length)
+			return MT_PROMPT_UNCHANGED;
+		prompt->text[length - 1] = '\0';
+		return MT_PROMPT_EDITED;
+	case MT_KEY_CONTROL('u'):
+		prompt->text[0] = '\0';
+		return MT_PROMPT_EDITED;
+	default:
+		if (key < 0x20 || key >= 0x7f || length + 2 > room)
+			return MT_PROMPT_UNCHANGED;
+		prompt->text[length] = (char)key;
+		prompt->text[length + 1] = '\0';
+		return MT_PROMPT_EDITED;
+	}
+}
+
+enum mt_top_prompt_event mt_top_prompt_key(struct mt_top_prompt *prompt, int key, size_t room)
+{
+	if (prompt->kind == MT_PROMPT_HEAVY)
+		return key == 'y' || key == 'Y' ? MT_PROMPT_ACCEPTED : MT_PROMPT_CANCELLED;
+	return text_key(prompt, key, room);
+}
+
+void mt_top_prompt_draw(const struct mt_top_prompt *prompt, struct mt_cells *canvas, int row)
+{
+	struct mt_cell_place at = {row, 0, 0};
+	const char *text = prompt->text;
+	int room;
+
+	mt_cells_paint_row(canvas, row, MT_STYLE_PLAIN);
+	at.column = mt_cells_put(canvas, (struct mt_cell_place){row, 0, canvas->columns / 2},
+				 MT_STYLE_KEY, prompt->label);
+	if (prompt->kind == MT_PROMPT_HEAVY)
+		at.column = mt_cells_put(canvas, (struct mt_cell_place){row, 0, 0}, MT_STYLE_KEY,
+					 prompt->label);
+	room = canvas->columns - at.column - 1;
+	if ((int)strlen(text) > room && room > 0)
+		text += (int)strlen(text) - room;
+	at.column = mt_cells_put(canvas, at, MT_STYLE_PLAIN, text);
+	mt_cells_put_glyph(canvas, at, MT_STYLE_SELECTED, L' ');
 }

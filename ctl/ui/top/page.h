@@ -3,11 +3,13 @@
 #ifndef MT_CTL_UI_TOP_PAGE_H
 #define MT_CTL_UI_TOP_PAGE_H
 
-#include "ctl/ui/top/canvas.h"
+#include "ctl/output/cells.h"
+
+struct mt_table;
 
 struct mt_top_page_line {
 	char text[320];
-	enum mt_top_style style;
+	enum mt_cell_style style;
 };
 
 struct mt_top_page {
@@ -15,18 +17,46 @@ struct mt_top_page {
 	size_t count, room;
 };
 
-void mt_top_page_add(struct mt_top_page *page, enum mt_top_style style, const char *format, ...)
+void mt_top_page_add(struct mt_top_page *page, enum mt_cell_style style, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+/* Adds the lines of a table (ctl/output/table.h), and frees it. */
+void mt_top_page_add_table(struct mt_top_page *page, struct mt_table *table);
 void mt_top_page_free(struct mt_top_page *page);
 
 /* Draws lines from *first on in the rows from from.row to before from.end. *first is lowered where
  * there are fewer lines. Lines are cut at the right edge. */
-void mt_top_page_draw(const struct mt_top_page *page, struct mt_top_canvas *canvas,
-		      struct mt_top_at from, size_t *first);
+void mt_top_page_draw(const struct mt_top_page *page, struct mt_cells *canvas,
+		      struct mt_cell_place from, size_t *first);
 
 /* The meaning of keys, columns and colours, for the help screen and for `mtctl top --help`. */
 
 /* Appends the help to the page, in lines of up to `columns` characters. */
 void mt_top_help_fill(struct mt_top_page *page, int columns);
+
+/* ---- prompt ---- */
+
+/* The input line at the bottom: for a text, or for yes or no. Pure. */
+
+enum mt_top_prompt_kind { MT_PROMPT_NONE, MT_PROMPT_FILTER, MT_PROMPT_SET, MT_PROMPT_HEAVY };
+
+struct mt_top_prompt {
+	enum mt_top_prompt_kind kind;
+	char label[96];
+	char text[160];
+};
+
+enum mt_top_prompt_event {
+	MT_PROMPT_UNCHANGED,
+	MT_PROMPT_EDITED,
+	MT_PROMPT_ACCEPTED,
+	MT_PROMPT_CANCELLED
+};
+
+/* Handles one key. A question (HEAVY) is accepted by y alone, and cancelled by any other key. A
+ * text is accepted by Enter and cancelled by Esc. `room`: bytes of text that fit, with the NUL. */
+enum mt_top_prompt_event mt_top_prompt_key(struct mt_top_prompt *prompt, int key, size_t room);
+
+/* Draws label and text in the row. Where they do not fit, the end of the text is visible. */
+void mt_top_prompt_draw(const struct mt_top_prompt *prompt, struct mt_cells *canvas, int row);
 
 #endif

@@ -4,7 +4,7 @@
 #ifndef MT_CTL_UI_TOP_PANE_H
 #define MT_CTL_UI_TOP_PANE_H
 
-#include "ctl/ui/top/canvas.h"
+#include "ctl/output/cells.h"
 #include "ctl/ui/top/row.h"
 
 /* Rows of the canvas: from `row` to above `end`. */
@@ -18,11 +18,11 @@ struct mt_top_pane_area {
 int mt_top_pane_rows(int canvas_rows, int spare_rows);
 
 /* Draws the process: a title, and below it the body. */
-void mt_top_pane_draw(struct mt_top_canvas *canvas, struct mt_top_pane_area area,
+void mt_top_pane_draw(struct mt_cells *canvas, struct mt_top_pane_area area,
 		      const struct mt_top_row *process, uint64_t now_ns);
 
 /* Draws the chart and the figures without a title. */
-void mt_top_pane_draw_body(struct mt_top_canvas *canvas, struct mt_top_pane_area area,
+void mt_top_pane_draw_body(struct mt_cells *canvas, struct mt_top_pane_area area,
 			   const struct mt_top_row *process, uint64_t now_ns);
 
 #endif

@@ -6,23 +6,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "ctl/metrics/area_chart.h"
 #include "ctl/process/process_list.h"
 #include "ctl/process/stats_file.h"
 #include "ctl/ui/top/history.h"
 
-/* The cleanups of a process as marks on a time axis: one character each, as in `mtctl plot`. */
-
-/* From the lightest to the heaviest: where marks meet, the last one of these is drawn. */
-#define MT_TOP_MARK_LETTERS "prlh"
-
-struct mt_top_mark {
-	uint64_t time_ns; /* CLOCK_REALTIME at its start */
-	char letter;      /* p purge, r at the end of a round, l light, h heavy */
-	bool has_freed, is_for_pressure;
-};
-
+/* The cleanups of a process as marks on a time axis. */
 struct mt_top_marks {
-	struct mt_top_mark list[MT_CLEANUPS_COUNT]; /* the oldest first */
+	struct mt_area_mark list[MT_CLEANUPS_COUNT]; /* the oldest first */
 	size_t count;
 	uint64_t kept_since_ns; /* the process keeps no older ones; 0: it keeps all */
 };
@@ -30,17 +21,6 @@ struct mt_top_marks {
 /* Writes the marks of all cleanups that the file has. A late collection is in the mark of the
  * cleanup that asked for it, as in its story (ctl/process/cleanup_story.h). */
 void mt_top_marks_read(struct mt_top_marks *marks, const struct mt_stats_file *file);
-
-/* Values that can be added up over a tree. Shared pages count in the RSS of each process. */
-struct mt_top_sums {
-	uint64_t rss_bytes;
-	struct mt_memory_parts parts; /* of rss_bytes; all of it other where nothing is known */
-	uint64_t resident_bytes;      /* of the heap */
-	/* of these: free, but in pages with live blocks, which no purge returns */
-	uint64_t fragmented_bytes;
-	uint64_t gpu_allocated_bytes, gpu_reserved_bytes, gpu_idle_bytes;
-	uint64_t returned_bytes; /* by all cleanups since the shim woke up */
-};
 
 /* Further figures of a process, as it last published them. */
 struct mt_top_figures {
@@ -66,7 +46,7 @@ struct mt_top_row {
 	bool uses_cuda;
 	char rank[16];
 	uint64_t pressure_level;
-	struct mt_top_sums own;
+	struct mt_process_tree_sums own;
 	struct mt_top_figures figures;
 	struct mt_top_cleanup last;
 	/* wall time of cleanups and page faults since the shim woke up, in % */
@@ -92,9 +72,7 @@ void mt_top_row_fill(struct mt_top_row *row, const struct mt_process_list_entry 
 /* Returns the newest cleanup of a file that was not merged into another one. */
 struct mt_top_cleanup mt_top_row_last_cleanup(const struct mt_stats_file *file);
 
-void mt_top_sums_add(struct mt_top_sums *to, const struct mt_top_sums *from);
-
 /* Returns fragmented_bytes in % of resident_bytes; negative: nothing is known of the heap. */
-double mt_top_sums_fragmented_percent(const struct mt_top_sums *sums);
+double mt_top_sums_fragmented_percent(const struct mt_process_tree_sums *sums);
 
 #endif
