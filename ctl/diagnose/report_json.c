@@ -1,17 +1,16 @@
 /* ctl/diagnose/report_json.c -- a diagnosis as JSON. Names of values end with their unit. */
-
-#include "ctl/diagnose/role.h"
+#include "ctl/diagnose/diagnose.h"
 #include "ctl/output/json.h"
 #include "ctl/process/stats_json.h"
 
-static json_t *finding_json(const struct mt_finding *finding)
+static json_t *cause_json(const struct mt_finding *finding)
 {
 	json_t *object = json_object(), *figures = json_object(), *evidence = json_array(),
 	       *advice = json_array();
 
 	mt_json_set_text(object, "verdict", mt_diagnose_word(finding->verdict));
 	mt_json_set(object, "exit_code", json_integer(mt_diagnose_exit_code(finding->verdict)));
-	mt_json_set_text(object, "title", finding->title);
+	mt_json_set_text(object, "title", finding->text);
 	mt_json_set_u64(object, "explained_bytes", mt_text_round_u64(finding->bytes));
 	mt_json_set(object, "confidence", json_real(finding->confidence));
 	mt_json_set(object, "explained_growth_bytes_per_s", json_real(finding->growth_per_s));
@@ -30,6 +29,31 @@ static json_t *finding_json(const struct mt_finding *finding)
 	mt_json_set(object, "evidence", evidence);
 	mt_json_set(object, "advice", advice);
 	return object;
+}
+
+static const char *state_word(enum mt_state state)
+{
+	return state == MT_OK ? "ok" : state == MT_NOTE ? "note" : "warn";
+}
+
+json_t *mt_findings_json(const struct mt_diagnosis *of, size_t from)
+{
+	json_t *array = json_array();
+
+	for (size_t i = from; i < of->count; i++) {
+		const struct mt_finding *finding = &of->list[i];
+		json_t *object = json_object();
+
+		mt_json_set_text(object, "id", finding->id);
+		mt_json_set_text(object, "finding", state_word(finding->state));
+		mt_json_set_text(object, "text", finding->text);
+		mt_json_set_text_or_null(object, "advice",
+					 finding->advice_count ? finding->advice[0] : "");
+		mt_json_set_text_or_null(object, "environment", finding->environment);
+		mt_json_set_text_or_null(object, "command", finding->command);
+		mt_json_append(array, object);
+	}
+	return array;
 }
 
 static json_t *trend_json(const struct mt_trend *trend)
@@ -127,8 +151,8 @@ static json_t *sites_json(const struct mt_diagnose_sites *sites)
 static json_t *process_json(const struct mt_facts *facts, const struct mt_diagnosis *diagnosis)
 {
 	json_t *root = json_object(), *findings = json_array();
-	const struct mt_sample *last =
-		&facts->samples[facts->samples_count ? facts->samples_count - 1 : 0];
+	const struct mt_sample *last = mt_diagnose_last(facts);
+	size_t causes = 0;
 
 	mt_json_set_u64(root, "pid", (uint64_t)facts->process.pid);
 	mt_json_set_text(root, "comm", facts->process.comm);
@@ -136,10 +160,11 @@ static json_t *process_json(const struct mt_facts *facts, const struct mt_diagno
 	mt_json_set(root, "exit_code",
 		    json_integer(mt_diagnose_exit_code(diagnosis->list[0].verdict)));
 	mt_json_set(root, "confidence", json_real(diagnosis->list[0].confidence));
-	mt_json_set_text(root, "title", diagnosis->list[0].title);
-	for (size_t i = 0; i < diagnosis->count; i++)
-		mt_json_append(findings, finding_json(&diagnosis->list[i]));
+	mt_json_set_text(root, "title", diagnosis->list[0].text);
+	while (causes < diagnosis->count && diagnosis->list[causes].verdict != MT_VERDICT_NONE)
+		mt_json_append(findings, cause_json(&diagnosis->list[causes++]));
 	mt_json_set(root, "findings", findings);
+	mt_json_set(root, "odd", mt_findings_json(diagnosis, causes));
 	mt_json_set(root, "last", sample_json(facts, last));
 	mt_json_set(root, "trends", trends_json(diagnosis));
 	mt_json_set(root, "trim",
@@ -180,18 +205,19 @@ static json_t *tree_json(const struct mt_diagnose_tree *tree, const struct mt_tr
 	return object;
 }
 
-static json_t *checks_json(const struct mt_checks *checks)
+static json_t *checks_json(const struct mt_diagnosis *checks)
 {
-	static const char *const words[] = {"ok", "note", "warn"};
 	json_t *array = json_array();
 
 	for (size_t i = 0; i < checks->count; i++) {
+		const struct mt_finding *finding = &checks->list[i];
 		json_t *object = json_object();
 
-		mt_json_set_text(object, "name", checks->list[i].name);
-		mt_json_set_text(object, "finding", words[checks->list[i].finding]);
-		mt_json_set_text(object, "text", checks->list[i].text);
-		mt_json_set_text_or_null(object, "advice", checks->list[i].advice);
+		mt_json_set_text(object, "name", finding->id);
+		mt_json_set_text(object, "finding", state_word(finding->state));
+		mt_json_set_text(object, "text", finding->text);
+		mt_json_set_text_or_null(object, "advice",
+					 finding->advice_count ? finding->advice[0] : "");
 		mt_json_append(array, object);
 	}
 	return array;

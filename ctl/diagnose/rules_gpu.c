@@ -1,5 +1,8 @@
-/* ctl/diagnose/findings_gpu.c -- the devices: cache, fragmentation, live tensors, page-locked host
+/* ctl/diagnose/rules_gpu.c -- the devices: cache, fragmentation, live tensors, page-locked host
  * memory. */
+
+#include <inttypes.h>
+#include <string.h>
 
 #include "ctl/diagnose/diagnose.h"
 
@@ -37,7 +40,7 @@ uint64_t mt_diagnose_gpu_returned(const struct mt_facts *facts)
 static void show_memory(const struct mt_facts *facts, struct mt_finding *finding)
 {
 	const struct mt_stats_snapshot *now = &facts->last.head.snapshot;
-	const struct mt_sample *last = &facts->samples[facts->samples_count - 1];
+	const struct mt_sample *last = mt_diagnose_last(facts);
 
 	mt_finding_bytes(finding, "reserved from the driver", "gpu_reserved_bytes",
 			 last->gpu_reserved_bytes);
@@ -48,9 +51,9 @@ static void show_memory(const struct mt_facts *facts, struct mt_finding *finding
 			mt_text_bytes(now->gpu_total_bytes).text);
 }
 
-static void find_cache(const struct mt_facts *facts, struct mt_diagnosis *out)
+void mt_rule_gpu_cache(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
-	const struct mt_sample *last = &facts->samples[facts->samples_count - 1];
+	const struct mt_sample *last = mt_diagnose_last(facts);
 	uint64_t idle = mt_diagnose_minimum(facts, 2, offsetof(struct mt_sample, gpu_idle_bytes));
 	uint64_t returned = mt_diagnose_gpu_returned(facts),
 		 bytes = returned > idle ? returned : idle;
@@ -102,7 +105,7 @@ static uint64_t stuck_bytes(const struct mt_facts *facts)
 		       : 0;
 }
 
-static void find_fragments(const struct mt_facts *facts, struct mt_diagnosis *out)
+void mt_rule_gpu_fragments(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	const struct mt_stats_oom *oom = last_oom(facts);
 	struct mt_finding *finding;
@@ -149,9 +152,9 @@ static double live_growth_confidence(const struct mt_facts *facts, const struct 
 	return gpu->confidence * (back < 1 ? 1 - back : 0);
 }
 
-static void find_live(const struct mt_facts *facts, struct mt_diagnosis *out)
+void mt_rule_gpu_live(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
-	const struct mt_sample *last = &facts->samples[facts->samples_count - 1];
+	const struct mt_sample *last = mt_diagnose_last(facts);
 	const struct mt_stats_oom *oom = last_oom(facts);
 	uint64_t total = facts->last.head.snapshot.gpu_total_bytes;
 	bool grows = out->gpu.shape == MT_TREND_GROWS;
@@ -201,9 +204,9 @@ static uint64_t pinned_returned(const struct mt_facts *facts)
 				: 0;
 }
 
-static void find_pinned(const struct mt_facts *facts, struct mt_diagnosis *out)
+void mt_rule_pinned(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
-	const struct mt_sample *last = &facts->samples[facts->samples_count - 1];
+	const struct mt_sample *last = mt_diagnose_last(facts);
 	uint64_t pinned =
 		mt_diagnose_minimum(facts, 2, offsetof(struct mt_sample, gpu_pinned_bytes));
 	struct mt_finding *finding;
@@ -224,12 +227,193 @@ static void find_pinned(const struct mt_facts *facts, struct mt_diagnosis *out)
 			 "gives them back; before, a few sizes of batches keep that cache small.");
 }
 
-void mt_diagnose_judge_gpu(const struct mt_facts *facts, struct mt_diagnosis *out)
+/* ---- how it is set up ---- */
+
+static bool is_one_of(char letter, const char *letters)
 {
-	if (!mt_stats_file_uses_cuda(&facts->last.head))
+	return letter && strchr(letters, letter);
+}
+
+/* Whether "key:value" is in a list separated by commas; blanks are ignored. value NULL: any value
+ * but False. */
+static bool conf_says(const char *conf, const char *key, const char *value)
+{
+	for (const char *at = conf; (at = strstr(at, key)); at++) {
+		const char *after = at + strlen(key), *text;
+
+		if (at > conf && !is_one_of(at[-1], ", "))
+			continue;
+		after += strspn(after, " ");
+		if (*after != ':')
+			continue;
+		text = after + 1 + strspn(after + 1, " ");
+		if (value ? strncmp(text, value, strlen(value)) == 0 : !is_one_of(*text, "fF0"))
+			return true;
+	}
+	return false;
+}
+
+static void check_alloc_conf(const char *name, const char *conf, struct mt_diagnosis *out)
+{
+	bool expandable = conf_says(conf, "expandable_segments", NULL);
+	bool async = conf_says(conf, "backend", "cudaMallocAsync");
+
+	if (expandable)
+		mt_finding_note(out, MT_NOTE, "alloc-conf", NULL,
+				"%s: expandable_segments are out of the pool's reach; a heavy "
+				"cleanup calls empty_cache()",
+				name);
+	if (async)
+		mt_finding_note(out, MT_NOTE, "alloc-conf", NULL,
+				"%s: cudaMallocAsync is out of the pool's reach; a heavy cleanup "
+				"trims the driver's own pool",
+				name);
+	if (*conf && !expandable && !async)
+		mt_finding_note(
+			out, MT_NOTE, "alloc-conf",
+			"MT_CUDA_CONF takes roundup_power2_divisions, max_split_size_mb and "
+			"garbage_collection_threshold for the pool",
+			"%s is set: it is for PyTorch's own cache, the pool does not read it",
+			name);
+}
+
+void mt_rule_gpu_variables(const struct mt_facts *facts, struct mt_diagnosis *out)
+{
+	static const char *const confs[] = {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"};
+	const char *uncached = mt_diagnose_variable(facts, "PYTORCH_NO_CUDA_MEMORY_CACHING"),
+		   *tensorflow = mt_diagnose_variable(facts, "TF_GPU_ALLOCATOR"),
+		   *world = mt_diagnose_variable(facts, "WORLD_SIZE");
+	uint64_t ranks;
+
+	if (uncached)
+		mt_finding_note(out, MT_OK, "caching", NULL,
+				"PYTORCH_NO_CUDA_MEMORY_CACHING=%s: %s", uncached,
+				strcmp(uncached, "1") == 0
+					? "PyTorch's own cache is off, the pool can serve it"
+					: "not 1, so PyTorch's own cache counts as on (PyTorch "
+					  "before 2.7 turns it off at any value)");
+	for (size_t i = 0; i < sizeof(confs) / sizeof(confs[0]); i++)
+		if (mt_diagnose_variable(facts, confs[i]))
+			check_alloc_conf(confs[i], mt_diagnose_variable(facts, confs[i]), out);
+	if (tensorflow && strcmp(tensorflow, "cuda_malloc_async") == 0)
+		mt_finding_note(out, MT_NOTE, "tensorflow", NULL,
+				"TF_GPU_ALLOCATOR: cuda_malloc_async is out of the pool's reach; a "
+				"heavy cleanup trims the driver's own pool");
+	if (world && mt_text_parse_u64(world, &ranks) && ranks > 1)
+		mt_finding_note(out, MT_NOTE, "ranks", NULL,
+				"WORLD_SIZE is %s: other ranks would wait, so no gc and no release "
+				"of GPU caches without being asked",
+				world);
+}
+
+static void check_memory(const struct mt_stats_file *file, const struct mt_stats_device *device,
+			 struct mt_diagnosis *out)
+{
+	uint64_t percent = mt_stats_file_setting(file, "cuda_low_pct")
+				   ? mt_stats_file_number(file, "cuda_low_pct")
+				   : 5;
+	bool low = (double)device->free_bytes < (double)device->total_bytes * (double)percent / 100;
+
+	if (!device->total_bytes || !device->free_bytes)
+		mt_finding_note(out, MT_OK, "device", NULL,
+				"GPU %" PRIu64 " (%s): mode %s, free memory unknown",
+				device->ordinal, device->name, device->mode);
+	else
+		mt_finding_note(out, low ? MT_WARN : MT_OK, "device",
+				low ? "mtctl trim --all (root: --all-users) gives back what "
+				      "shimmed processes hold idle; MT_CUDA_LOW_PCT is the bound"
+				    : NULL,
+				"GPU %" PRIu64 " (%s): %s free of %s, mode %s%s", device->ordinal,
+				device->name, mt_text_bytes(device->free_bytes).text,
+				mt_text_bytes(device->total_bytes).text, device->mode,
+				low ? "; so little that the pool keeps nothing" : "");
+}
+
+/* Memory that was allocated past the pool, and is only counted. */
+static void check_kinds(const struct mt_stats_device *device, struct mt_diagnosis *out)
+{
+	const struct {
+		uint64_t bytes;
+		const char *what;
+	} kinds[] = {
+		{device->async_live_bytes,
+		 "by cuMemAllocAsync: the driver's pool keeps its free part"},
+		{device->vmm_live_bytes, "by cuMemCreate (expandable_segments and their like)"},
+		{device->managed_live_bytes, "managed: the driver moves it by itself"},
+		{device->array_live_bytes, "in arrays"},
+		{device->pinned_live_bytes, "of page-locked host memory: a heavy cleanup empties "
+					    "PyTorch's and CuPy's cache of it, no other"},
+		{device->imported_live_bytes, "opened from another process"},
+		{device->graph_reserved_bytes, "held for the allocations of CUDA graphs"},
+	};
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (kinds[i].bytes)
+			mt_finding_note(out, MT_NOTE, "kind", NULL,
+					"out of the pool's reach: GPU %" PRIu64 ", %s %s",
+					device->ordinal, mt_text_bytes(kinds[i].bytes).text,
+					kinds[i].what);
+}
+
+void mt_rule_cuda(const struct mt_facts *facts, struct mt_diagnosis *out)
+{
+	const struct mt_stats_head *head = &facts->last.head;
+
+	if (!facts->awake)
 		return;
-	find_fragments(facts, out);
-	find_cache(facts, out);
-	find_live(facts, out);
-	find_pinned(facts, out);
+	if (!mt_stats_file_uses_cuda(head)) {
+		if (facts->has_libcuda)
+			mt_finding_note(
+				out, MT_NOTE, "cuda",
+				"before the program's first CUDA memory call this is as it should "
+				"be",
+				"CUDA: libcuda is loaded, but no call of it has reached the shim");
+		return;
+	}
+	mt_finding_note(out, MT_OK, "cuda", NULL, "CUDA: %s, driver %s",
+			*head->cuda ? head->cuda : "mode unknown", mt_stats_word_driver(head).text);
+	if (!head->driver_version)
+		mt_finding_note(out, MT_WARN, "driver",
+				"see with `mtctl stat PID` whether gpu_alloc_count rises",
+				"CUDA: the driver's version is not known; was libcuda reached?");
+}
+
+void mt_rule_devices(const struct mt_facts *facts, struct mt_diagnosis *out)
+{
+	for (size_t i = 0; i < facts->last.head.devices_count && i < MT_DEVICES_COUNT; i++) {
+		check_memory(&facts->last, &facts->last.devices[i], out);
+		check_kinds(&facts->last.devices[i], out);
+	}
+}
+
+void mt_rule_pool(const struct mt_facts *facts, struct mt_diagnosis *out)
+{
+	const struct mt_stats_file *file = &facts->last;
+	bool pools = false;
+
+	for (size_t i = 0; i < file->head.devices_count && i < MT_DEVICES_COUNT; i++)
+		pools |= strcmp(file->devices[i].mode, "pool") == 0;
+	if (pools)
+		mt_finding_note(out, MT_NOTE, "pool",
+				"MT_CUDA=account leaves each call to the driver, for a program "
+				"that counts on the wait",
+				"a cuMemFree that the pool serves does not wait for the device, as "
+				"the driver's may");
+	if (file->head.snapshot.gpu_capturing)
+		mt_finding_note(out, MT_NOTE, "capture", NULL,
+				"a stream captures into a graph: until it ends no device memory is "
+				"given back");
+}
+
+void mt_rule_gpu_ooms(const struct mt_facts *facts, struct mt_diagnosis *out)
+{
+	uint64_t count = facts->last.head.snapshot.gpu_num_ooms;
+
+	if (count || facts->last.head.ooms_count)
+		mt_finding_note(out, MT_WARN, "gpu-out-of-memory",
+				"mtctl stat PID --oom has the reports", "%s reached the program",
+				mt_text_counted(count ? count : facts->last.head.ooms_count,
+						"out-of-memory error has",
+						"out-of-memory errors have")
+					.text);
 }

@@ -1,8 +1,9 @@
-/* ctl/diagnose/report_text.c -- a diagnosis as text: verdict, evidence, advice, other findings. */
+/* ctl/diagnose/report.c -- findings as text: the verdict of diagnose with evidence, advice and other
+ * findings; the lines of doctor and of checklists. */
 #include <stdio.h>
 #include <string.h>
 
-#include "ctl/diagnose/role.h"
+#include "ctl/diagnose/diagnose.h"
 #include "ctl/output/table.h"
 
 static void print_evidence(const struct mt_finding *finding)
@@ -44,8 +45,14 @@ static void print_others(const struct mt_diagnosis *diagnosis)
 	for (size_t i = 1; i < diagnosis->count; i++) {
 		const struct mt_finding *finding = &diagnosis->list[i];
 
-		printf("  %s: %s (confidence %s)\n", mt_diagnose_word(finding->verdict),
-		       finding->title, mt_diagnose_confidence_word(finding->confidence));
+		printf("  %s: %s", finding->id, finding->text);
+		if (finding->verdict != MT_VERDICT_NONE)
+			printf(" (confidence %s)",
+			       mt_diagnose_confidence_word(finding->confidence));
+		putchar('\n');
+		if (*finding->environment && finding->verdict == MT_VERDICT_NONE)
+			printf("      -> %s\n",
+			       *finding->command ? finding->command : finding->environment);
 		if (finding->advice_count)
 			printf("      -> %s\n", finding->advice[0]);
 	}
@@ -60,9 +67,7 @@ static void print_processes(const struct mt_diagnose_report *report)
 	struct mt_table *table = mt_table_new(">  PID|<PROGRAM|>RSS|>LIVE|>CHANGE|<VERDICT");
 
 	for (size_t i = 0; i < report->count; i++) {
-		const struct mt_sample *last =
-			&facts[i]->samples[facts[i]->samples_count ? facts[i]->samples_count - 1
-								   : 0];
+		const struct mt_sample *last = mt_diagnose_last(facts[i]);
 		bool gone = facts[i]->ended && diagnoses[i]->list[0].verdict == MT_VERDICT_UNKNOWN;
 		const char *word = gone ? "ended" : mt_diagnose_word(diagnoses[i]->list[0].verdict);
 		char pid[16], verdict[64];
@@ -131,18 +136,31 @@ static void print_sampling(const struct mt_facts *facts, const struct mt_diagnos
 	putchar('\n');
 }
 
-/* In the form of `mtctl doctor`. */
-static void print_checks(const struct mt_checks *checks)
+void mt_finding_print_check(const struct mt_finding *finding)
+{
+	static const char *const words[] = {"ok", "note", "warn"};
+	static const enum mt_colour colours[] = {MT_COLOUR_OK, MT_COLOUR_NOTE, MT_COLOUR_WARN};
+
+	if (finding->state == MT_FACT) {
+		printf("      %-11s %s\n", finding->id, finding->text);
+		return;
+	}
+	printf("%s%-4s%s  %s\n", mt_table_colour(colours[finding->state]), words[finding->state],
+	       mt_table_colour_end(), finding->text);
+	if (finding->advice_count)
+		printf("      -> %s\n", finding->advice[0]);
+	else if (*finding->environment)
+		printf("      -> %s\n",
+		       *finding->command ? finding->command : finding->environment);
+}
+
+static void print_checks(const struct mt_diagnosis *checks)
 {
 	if (!checks->count)
 		return;
 	printf("\n%s  CHECKLIST%s\n", mt_table_colour(MT_COLOUR_HEAD), mt_table_colour_end());
-	for (size_t i = 0; i < checks->count; i++) {
-		const struct mt_check *check = &checks->list[i];
-
-		mt_check_print(check->finding, *check->advice ? check->advice : NULL, "%s",
-			       check->text);
-	}
+	for (size_t i = 0; i < checks->count; i++)
+		mt_finding_print_check(&checks->list[i]);
 }
 
 void mt_diagnose_print_text(const struct mt_diagnose_report *report)
@@ -154,11 +172,12 @@ void mt_diagnose_print_text(const struct mt_diagnose_report *report)
 				: first->verdict == MT_VERDICT_UNKNOWN ? MT_COLOUR_NOTE
 								       : MT_COLOUR_WARN;
 
-	printf("%s%s%s: ", mt_table_colour(colour), mt_diagnose_word(first->verdict),
-	       mt_table_colour_end());
+	if (!first->is_headline)
+		printf("%s%s%s: ", mt_table_colour(colour), mt_diagnose_word(first->verdict),
+		       mt_table_colour_end());
 	if (report->count > 1 && first->verdict != MT_VERDICT_COPY_ON_WRITE && !first->is_of_tree)
 		printf("process %d (%s): ", (int)facts->process.pid, facts->process.comm);
-	puts(first->title);
+	puts(first->text);
 	print_evidence(first);
 	print_advice(first);
 	print_others(diagnosis);

@@ -1,4 +1,4 @@
-/* ctl/diagnose/findings_python.c -- findings of Python: garbage in cycles, a disabled collector,
+/* ctl/diagnose/rules_python.c -- findings of Python: garbage in cycles, a disabled collector,
  * arenas. */
 #include <math.h>
 #include <stdio.h>
@@ -48,7 +48,7 @@ static void show_collection(const struct mt_facts *facts, uint64_t fell, struct 
 			 record->live_after_bytes);
 }
 
-static void find_cycles(const struct mt_facts *facts, struct mt_diagnosis *out)
+void mt_rule_cycles(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	const struct mt_stats_cleanup *record = &facts->trim.record;
 	bool collected =
@@ -84,7 +84,7 @@ static void find_cycles(const struct mt_facts *facts, struct mt_diagnosis *out)
 
 /* Without collections nobody knows how much of the live bytes is garbage. Where nothing grows there
  * is little, and many services disable the collector. */
-static void find_gc_off(const struct mt_facts *facts, struct mt_diagnosis *out)
+void mt_rule_gc_off(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	const struct mt_trend *trend = &out->live;
 	struct mt_finding *finding;
@@ -112,7 +112,7 @@ static void find_gc_off(const struct mt_facts *facts, struct mt_diagnosis *out)
  * objects times the largest size is subtracted. Without a count all of it may be free. */
 static uint64_t free_in_arenas(const struct mt_facts *facts, double *out_confidence)
 {
-	const struct mt_sample *last = &facts->samples[facts->samples_count - 1];
+	const struct mt_sample *last = mt_diagnose_last(facts);
 	uint64_t outside = mt_diagnose_minimum(facts, 2, offsetof(struct mt_sample, outside_bytes));
 	uint64_t blocks = facts->trim.done ? facts->last.head.snapshot.python_blocks_count : 0;
 
@@ -177,9 +177,9 @@ void mt_diagnose_advise_python_malloc(const struct mt_facts *facts, struct mt_fi
 }
 
 /* CPython frees an arena when its last object is freed. */
-static void find_arenas(const struct mt_facts *facts, struct mt_diagnosis *out)
+void mt_rule_python_arenas(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
-	const struct mt_sample *last = &facts->samples[facts->samples_count - 1];
+	const struct mt_sample *last = mt_diagnose_last(facts);
 	double confidence;
 	uint64_t bytes = free_in_arenas(facts, &confidence);
 	struct mt_finding *finding;
@@ -217,11 +217,4 @@ static void find_arenas(const struct mt_facts *facts, struct mt_diagnosis *out)
 	mt_finding_advise(
 		finding,
 		"Until then: drop what lives long in one go, so that whole arenas become free.");
-}
-
-void mt_diagnose_judge_python(const struct mt_facts *facts, struct mt_diagnosis *out)
-{
-	find_cycles(facts, out);
-	find_gc_off(facts, out);
-	find_arenas(facts, out);
 }
