@@ -197,7 +197,6 @@ struct mt_facts {
 	char why_not[160]; /* then: why it has no published values */
 	bool is_one_look;  /* not of diagnose: one sample, and the history */
 	uint64_t old_ns;   /* of one look: age of its figures where it does not reply; 0: it does */
-	bool is_rewritten; /* its library was written in place while it runs */
 	/* of the kernel, at the first and at the last sample; 0: not known */
 	uint64_t threads_first, threads_last;
 	/* the kernel gives huge pages only to mappings that ask for them */

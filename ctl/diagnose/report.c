@@ -1,5 +1,5 @@
-/* ctl/diagnose/report.c -- findings as text: the verdict of diagnose with evidence, advice and other
- * findings; the lines of doctor and of checklists. */
+/* ctl/diagnose/report.c -- findings as text: the verdict of diagnose with evidence, advice and
+ * other findings; the lines of doctor and of checklists. */
 #include <stdio.h>
 #include <string.h>
 

@@ -62,6 +62,9 @@ static bool is_second(const struct mt_diagnosis *in, const struct mt_finding *fi
 
 void mt_rules_run(const struct mt_facts *facts, unsigned shown, struct mt_diagnosis *out)
 {
+	/* its checks are the same for each process */
+	bool is_doctor = shown & (PROCESS | START | MACHINE);
+
 	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
 		size_t before = out->count;
 
@@ -70,7 +73,7 @@ void mt_rules_run(const struct mt_facts *facts, unsigned shown, struct mt_diagno
 		rules[i].judge(facts, out);
 		if (out->count > before && is_second(out, &out->list[out->count - 1]))
 			out->count--;
-		for (size_t k = before; k < out->count; k++)
+		for (size_t k = is_doctor ? out->count : before; k < out->count; k++)
 			for (size_t j = 0; j < out->list[k].advice_count; j++)
 				put_pid(out->list[k].advice[j], sizeof(out->list[k].advice[j]),
 					facts->process.pid);

@@ -1,7 +1,7 @@
 /* ctl/diagnose/rules_settings.c -- settings that would suit a process, judged by its stats file
  * (figures, cleanups, samples, settings), its maps and its environment. A rule is silent where the
- * evidence is missing, and contradicts no record of docs/decisions. Thresholds that are not from the
- * process itself are from docs/settings.md, "How to choose". */
+ * evidence is missing, and contradicts no record of docs/decisions. Thresholds that are not from
+ * the process itself are from docs/settings.md, "How to choose". */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

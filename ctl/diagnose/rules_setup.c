@@ -9,6 +9,7 @@
 #include "ctl/diagnose/diagnose.h"
 #include "ctl/process/cleanup_story.h"
 #include "ctl/process/memory_parts.h"
+#include "ctl/process/preload.h"
 #include "ctl/process/process_limit.h"
 
 #define NEAR_PERCENT 85.0          /* of a limit */
@@ -140,7 +141,10 @@ void mt_rule_gc_waits(const struct mt_facts *facts, struct mt_diagnosis *out)
 
 void mt_rule_rewritten_library(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
-	if (facts->is_rewritten)
+	const struct mt_stats_head *head = &facts->last.head;
+
+	if (mt_library_is_rewritten(&facts->process,
+				    head->time_ns - head->snapshot.uptime_ms * 1000000u))
 		mt_finding_note(out, MT_WARN, "rewritten",
 				"restart the program; replace a library by rename (make install, "
 				"dpkg, mv), never by cp over it",

@@ -11,7 +11,6 @@
 #include "ctl/process/cleanup_story.h"
 #include "ctl/process/clock.h"
 #include "ctl/process/control_file.h"
-#include "ctl/process/preload.h"
 #include "ctl/process/process_limit.h"
 #include "ctl/process/read_file.h"
 #include "ctl/process/start_command.h"
@@ -305,8 +304,6 @@ enum mt_err mt_diagnose_look(const struct mt_process *process, bool is_cached,
 	if (facts->awake) {
 		age_ns = mt_sat_sub(mt_clock_realtime_ns(), head->time_ns);
 		facts->old_ns = age_ns > (is_cached ? OLD_NS : SILENT_NS) ? age_ns : 0;
-		facts->is_rewritten = mt_library_is_rewritten(
-			process, head->time_ns - head->snapshot.uptime_ms * 1000000u);
 	}
 	(void)mt_diagnose_sample_now(facts, 0);
 	read_limits(facts);

@@ -716,8 +716,8 @@ static const struct mt_trend *build_up_of(const struct mt_facts *facts,
 		       : NULL;
 }
 
-/* ", most of it at app.py:21": the line of Python, the stack or the size of blocks that has most of a
- * growth; "" where none has. */
+/* ", most of it at app.py:21": the line of Python, the stack or the size of blocks that has most of
+ * a growth; "" where none has. */
 static void describe_place(const struct mt_facts *facts, const struct mt_trend *trend,
 			   const struct mt_finding *guess, char out[200])
 {

@@ -1,5 +1,5 @@
-/* sys/slack.h -- how many bytes of free memory are worth a purge, for the policy of the shim and for
- * mtctl. Pure: any thread may call. */
+/* sys/slack.h -- how many bytes of free memory are worth a purge, for the policy of the shim and
+ * for mtctl. Pure: any thread may call. */
 #ifndef MT_SYS_SLACK_H
 #define MT_SYS_SLACK_H
 
