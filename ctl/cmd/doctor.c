@@ -84,7 +84,8 @@ static void show_glance(struct page *page, const char *title, const struct mt_fa
 		if (note.verdict == MT_VERDICT_NONE && !*note.environment)
 			continue;
 		note.state = MT_NOTE;
-		snprintf(note.text, sizeof(note.text), "%s: %.600s", note.id, found.list[i].text);
+		snprintf(note.text, sizeof(note.text), "%s: %.600s", mt_finding_word(&note),
+			 found.list[i].text);
 		show(page, title, &note);
 	}
 	mt_diagnosis_free(&found);

@@ -181,10 +181,12 @@ static void print_odd(const struct mt_target *target, const struct mt_stat_view 
 	for (size_t i = 0; i < count && i < ODD_SHOWN; i++) {
 		const struct mt_finding *finding = &view->found->list[i];
 		bool is_cause = finding->verdict != MT_VERDICT_NONE;
+		const char *joint = is_cause ? ". " : ": ";
 
 		printf("%s%-10s%s %s%s%s%s%s\n", mt_table_colour(MT_COLOUR_WARN), i ? "" : "odd",
-		       mt_table_colour_end(), is_cause ? finding->id : "", is_cause ? ": " : "",
-		       finding->text, *remedy(finding) ? ": " : "", remedy(finding));
+		       mt_table_colour_end(), is_cause ? mt_finding_word(finding) : "",
+		       is_cause ? ": " : "", finding->text, *remedy(finding) ? joint : "",
+		       remedy(finding));
 	}
 	if (count > ODD_SHOWN)
 		printf(LABEL "and %zu more: mtctl doctor %d\n", "", count - ODD_SHOWN,

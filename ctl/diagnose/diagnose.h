@@ -347,7 +347,8 @@ struct mt_finding *mt_finding_add(struct mt_diagnosis *in, enum mt_verdict verdi
 				  double confidence, const char *text, ...)
 	__attribute__((format(printf, 5, 6)));
 
-/* Appends any other finding. advice: NULL or what to do, in which "PID" stands for the process. */
+/* Appends any other finding. advice: NULL, or what to do where the state is not MT_OK; "PID" in it
+ * stands for the process. */
 struct mt_finding *mt_finding_note(struct mt_diagnosis *in, enum mt_state state, const char *id,
 				   const char *advice, const char *text, ...)
 	__attribute__((format(printf, 5, 6)));
@@ -357,6 +358,16 @@ void mt_finding_start_with(struct mt_finding *finding, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 void mt_finding_set(struct mt_finding *finding, const struct mt_facts *facts, const char *name,
 		    const char *value);
+
+/* Returns whether a setting of the process, in the syntax of MALLOC_CONF, is whole (the stats file
+ * has room for 71 characters) and may stand in a line that people paste into a shell. */
+bool mt_finding_may_join(const char *conf);
+
+/* Gives a cause with a setting the topic under which advise names it. */
+void mt_finding_name(struct mt_finding *finding, const char *topic);
+
+/* Returns the word of the verdict of a cause, else the id. */
+const char *mt_finding_word(const struct mt_finding *finding);
 
 /* Adds a line of evidence, or of advice. Beyond MT_DIAGNOSE_EVIDENCE and _ADVICE lines nothing is
  * added. */
@@ -370,7 +381,16 @@ void mt_finding_advise(struct mt_finding *finding, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
 /* The last sample; without any one of zeros. */
-const struct mt_sample *mt_diagnose_last(const struct mt_facts *facts);
+static inline const struct mt_sample *mt_facts_last(const struct mt_facts *facts)
+{
+	return &facts->samples[facts->samples_count ? facts->samples_count - 1 : 0];
+}
+
+/* The figures that the process has published last. */
+static inline const struct mt_stats_snapshot *mt_facts_now(const struct mt_facts *facts)
+{
+	return &facts->last.head.snapshot;
+}
 
 /* Returns whether the allocator counts what is live; else its figures are all 0. */
 static inline bool mt_diagnose_counts_heap(const struct mt_stats_snapshot *from)
@@ -395,7 +415,7 @@ void mt_diagnose_show_lines(const struct mt_facts *facts, struct mt_finding *fin
 void mt_diagnose_advise_ways_back(const struct mt_facts *facts, struct mt_finding *finding);
 
 /* Returns the value of a variable of the process's environment; NULL where it is not known. */
-const char *mt_diagnose_variable(const struct mt_facts *facts, const char *name);
+const char *mt_facts_variable(const struct mt_facts *facts, const char *name);
 
 /* Returns whether all resident shared memory fits into shared memory of a fixed size. */
 bool mt_diagnose_shmem_is_fixed(const struct mt_facts *facts);
@@ -429,6 +449,9 @@ struct mt_short_text mt_diagnose_rate(double bytes_per_s);
 /* The smallest value of a figure in the newest samples: `part` 2 for the newer half of them, 4 for
  * the last quarter. `offset` is of struct mt_sample. 0: there are no samples. */
 uint64_t mt_diagnose_minimum(const struct mt_facts *facts, size_t part, size_t offset);
+
+/* Returns whether little of the devices' memory is free. */
+bool mt_diagnose_has_low_devices(const struct mt_stats_snapshot *now);
 
 /* Returns the device memory that a heavy test trim has returned and the program has not allocated
  * again since; 0 without such a trim. */

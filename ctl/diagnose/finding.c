@@ -79,7 +79,7 @@ struct mt_finding *mt_finding_note(struct mt_diagnosis *in, enum mt_state state,
 	va_start(arguments, text);
 	vsnprintf(finding->text, sizeof(finding->text), text, arguments);
 	va_end(arguments);
-	if (advice && *advice)
+	if (advice && *advice && state != MT_OK)
 		mt_finding_advise(finding, "%s", advice);
 	return finding;
 }
@@ -91,6 +91,17 @@ void mt_finding_start_with(struct mt_finding *finding, const char *format, ...)
 	va_start(arguments, format);
 	vsnprintf(finding->environment, sizeof(finding->environment), format, arguments);
 	va_end(arguments);
+}
+
+void mt_finding_name(struct mt_finding *finding, const char *topic)
+{
+	snprintf(finding->id, sizeof(finding->id), "%s", topic);
+}
+
+const char *mt_finding_word(const struct mt_finding *finding)
+{
+	return finding->verdict == MT_VERDICT_NONE ? finding->id
+						   : mt_diagnose_word(finding->verdict);
 }
 
 void mt_finding_set(struct mt_finding *finding, const struct mt_facts *facts, const char *name,
@@ -182,9 +193,13 @@ uint64_t mt_diagnose_minimum(const struct mt_facts *facts, size_t part, size_t o
 	return least == UINT64_MAX ? 0 : least;
 }
 
-const struct mt_sample *mt_diagnose_last(const struct mt_facts *facts)
+bool mt_finding_may_join(const char *conf)
 {
-	return &facts->samples[facts->samples_count ? facts->samples_count - 1 : 0];
+	static const char harmless[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_:,.-";
+
+	return strlen(conf) < sizeof(((struct mt_stats_setting *)0)->value) - 1 &&
+	       !conf[strspn(conf, harmless)];
 }
 
 /* ---- settings that are overridden ---- */
@@ -200,7 +215,7 @@ static const struct {
 	{"MT_ARENA_MAX", "MALLOC_CONF", "narenas"},
 };
 
-const char *mt_diagnose_variable(const struct mt_facts *facts, const char *name)
+const char *mt_facts_variable(const struct mt_facts *facts, const char *name)
 {
 	for (size_t i = 0; i < facts->variables_count; i++)
 		if (strcmp(facts->variables[i].name, name) == 0)
@@ -253,7 +268,7 @@ static void append_note(char *advice, size_t advice_bytes, const char *variable,
 static void note(const struct mt_facts *facts, char *advice, size_t advice_bytes)
 {
 	for (size_t i = 0; i < sizeof(overriding) / sizeof(overriding[0]); i++) {
-		const char *value = mt_diagnose_variable(facts, overriding[i].variable);
+		const char *value = mt_facts_variable(facts, overriding[i].variable);
 
 		if (!value || !*value || !names(advice, overriding[i].setting) ||
 		    says_without(advice, overriding[i].variable) ||

@@ -98,7 +98,7 @@ static void note_file(struct mt_facts *facts, const char *path)
 /* Whether small objects are in pymalloc: neither the shim nor the user has chosen malloc. */
 static bool uses_pymalloc(const struct mt_facts *facts)
 {
-	const char *value = mt_diagnose_variable(facts, "PYTHONMALLOC");
+	const char *value = mt_facts_variable(facts, "PYTHONMALLOC");
 
 	if (!facts->is_python || strstr(facts->last.head.python, "is answered") ||
 	    strcmp(facts->last.head.python, "object heap") == 0)
@@ -154,7 +154,7 @@ void mt_diagnose_look_here(struct mt_facts *facts)
 
 	for (char **entry = environ; *entry; entry++)
 		note_variable(facts, *entry);
-	given = mt_diagnose_variable(facts, "MT_CGROUP");
+	given = mt_facts_variable(facts, "MT_CGROUP");
 	facts->limit_known =
 		(given && *given && mt_limit_find_in("", given, &facts->limit) == MT_ERR_OK) ||
 		mt_limit_find("", 0, &facts->limit) == MT_ERR_OK;

@@ -45,7 +45,7 @@ static void print_others(const struct mt_diagnosis *diagnosis)
 	for (size_t i = 1; i < diagnosis->count; i++) {
 		const struct mt_finding *finding = &diagnosis->list[i];
 
-		printf("  %s: %s", finding->id, finding->text);
+		printf("  %s: %s", mt_finding_word(finding), finding->text);
 		if (finding->verdict != MT_VERDICT_NONE)
 			printf(" (confidence %s)",
 			       mt_diagnose_confidence_word(finding->confidence));
@@ -67,7 +67,7 @@ static void print_processes(const struct mt_diagnose_report *report)
 	struct mt_table *table = mt_table_new(">  PID|<PROGRAM|>RSS|>LIVE|>CHANGE|<VERDICT");
 
 	for (size_t i = 0; i < report->count; i++) {
-		const struct mt_sample *last = mt_diagnose_last(facts[i]);
+		const struct mt_sample *last = mt_facts_last(facts[i]);
 		bool gone = facts[i]->ended && diagnoses[i]->list[0].verdict == MT_VERDICT_UNKNOWN;
 		const char *word = gone ? "ended" : mt_diagnose_word(diagnoses[i]->list[0].verdict);
 		char pid[16], verdict[64];

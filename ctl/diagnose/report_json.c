@@ -45,6 +45,9 @@ json_t *mt_findings_json(const struct mt_diagnosis *of, size_t from)
 		json_t *object = json_object();
 
 		mt_json_set_text(object, "id", finding->id);
+		mt_json_set_text_or_null(
+			object, "verdict",
+			finding->verdict == MT_VERDICT_NONE ? "" : mt_finding_word(finding));
 		mt_json_set_text(object, "finding", state_word(finding->state));
 		mt_json_set_text(object, "text", finding->text);
 		mt_json_set_text_or_null(object, "advice",
@@ -151,7 +154,7 @@ static json_t *sites_json(const struct mt_diagnose_sites *sites)
 static json_t *process_json(const struct mt_facts *facts, const struct mt_diagnosis *diagnosis)
 {
 	json_t *root = json_object(), *findings = json_array();
-	const struct mt_sample *last = mt_diagnose_last(facts);
+	const struct mt_sample *last = mt_facts_last(facts);
 	size_t causes = 0;
 
 	mt_json_set_u64(root, "pid", (uint64_t)facts->process.pid);

@@ -12,6 +12,8 @@
 #define FULL_SHARE   0.90 /* of the device, by live memory of this process */
 #define PINNED_BYTES (64 * MT_MIB)
 #define PINNED_SHARE 0.25 /* of RSS */
+#define LOW_SHARE    0.10 /* of the devices' memory is free */
+#define SPLIT_MIN_MB 32u  /* PyTorch and the pool ignore values up to 20 */
 #define OOM_AGE_NS   ((uint64_t)900 * 1000000000u)
 
 /* The last out-of-memory report, unless it is older than 15 minutes. */
@@ -39,8 +41,8 @@ uint64_t mt_diagnose_gpu_returned(const struct mt_facts *facts)
 
 static void show_memory(const struct mt_facts *facts, struct mt_finding *finding)
 {
-	const struct mt_stats_snapshot *now = &facts->last.head.snapshot;
-	const struct mt_sample *last = mt_diagnose_last(facts);
+	const struct mt_stats_snapshot *now = mt_facts_now(facts);
+	const struct mt_sample *last = mt_facts_last(facts);
 
 	mt_finding_bytes(finding, "reserved from the driver", "gpu_reserved_bytes",
 			 last->gpu_reserved_bytes);
@@ -51,12 +53,19 @@ static void show_memory(const struct mt_facts *facts, struct mt_finding *finding
 			mt_text_bytes(now->gpu_total_bytes).text);
 }
 
+bool mt_diagnose_has_low_devices(const struct mt_stats_snapshot *now)
+{
+	return now->gpu_total_bytes &&
+	       (double)now->gpu_free_bytes < (double)now->gpu_total_bytes * LOW_SHARE;
+}
+
 void mt_rule_gpu_cache(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
-	const struct mt_sample *last = mt_diagnose_last(facts);
+	const struct mt_sample *last = mt_facts_last(facts);
 	uint64_t idle = mt_diagnose_minimum(facts, 2, offsetof(struct mt_sample, gpu_idle_bytes));
 	uint64_t returned = mt_diagnose_gpu_returned(facts),
 		 bytes = returned > idle ? returned : idle;
+	uint64_t decay_ms = mt_stats_file_number(&facts->last, "cuda_decay_ms");
 	bool tried = facts->trim.done && facts->trim.level == MT_LEVEL_HEAVY;
 	struct mt_finding *finding;
 
@@ -84,6 +93,12 @@ void mt_rule_gpu_cache(const struct mt_facts *facts, struct mt_diagnosis *out)
 		mt_finding_advise(
 			finding,
 			"Let PyTorch's own cache go back by itself: MT_FRAMEWORK_DECAY_MS=5000.");
+	/* idle blocks serve the next allocation: too many are those that a full device lacks */
+	if (idle >= CACHE_BYTES && mt_diagnose_has_low_devices(mt_facts_now(facts)) &&
+	    (!decay_ms || decay_ms > 5000)) {
+		mt_finding_name(finding, "cuda-decay");
+		mt_finding_set(finding, facts, "cuda_decay_ms", "5000");
+	}
 	if (idle >= CACHE_BYTES)
 		mt_finding_advise(finding,
 				  "Let the pool decay: mtctl set %d cuda_decay_ms=5000, or cap it "
@@ -98,11 +113,50 @@ void mt_rule_gpu_cache(const struct mt_facts *facts, struct mt_diagnosis *out)
  * that are in use. The driver counts them as allocated. */
 static uint64_t stuck_bytes(const struct mt_facts *facts)
 {
-	const struct mt_stats_snapshot *now = &facts->last.head.snapshot;
+	const struct mt_stats_snapshot *now = mt_facts_now(facts);
 
 	return facts->trim.done && facts->trim.level == MT_LEVEL_HEAVY
 		       ? mt_sat_sub(now->framework_reserved_bytes, now->framework_allocated_bytes)
 		       : 0;
+}
+
+/* max_split_size_mb below the refused size, so that blocks of that size are not split. */
+static unsigned split_mb(uint64_t bytes)
+{
+	unsigned split = SPLIT_MIN_MB;
+
+	while (split < 1024 && (uint64_t)split * 4 * MT_MIB <= bytes)
+		split *= 2;
+	return split;
+}
+
+/* For whichever cache had as much unused as was refused, unless its configuration has chosen. */
+static void suggest_split(const struct mt_facts *facts, const struct mt_stats_oom *oom,
+			  struct mt_finding *finding)
+{
+	bool is_torch = oom->framework_idle_bytes >= oom->asked_bytes;
+	const char *conf = mt_facts_variable(facts, "PYTORCH_CUDA_ALLOC_CONF"),
+		   *pool = mt_stats_file_setting(&facts->last, "cuda_conf");
+
+	if (!conf || !*conf)
+		conf = mt_facts_variable(facts, "PYTORCH_ALLOC_CONF");
+	conf = !is_torch ? pool : conf ? conf : "";
+	if (!conf || !mt_finding_may_join(conf) || strstr(conf, "max_split_size_mb") ||
+	    strstr(conf, "expandable_segments:True") || strstr(conf, "cudaMallocAsync") ||
+	    (!is_torch &&
+	     (oom->idle_bytes < oom->asked_bytes || strstr(conf, "garbage_collection_threshold"))))
+		return;
+	mt_finding_name(finding, "split");
+	if (!is_torch ||
+	    strstr(conf, "expandable_segments")) /* expandable_segments:False: chosen */
+		mt_finding_start_with(
+			finding, "%s=%.80s%smax_split_size_mb:%u,garbage_collection_threshold:0.8",
+			is_torch ? "PYTORCH_CUDA_ALLOC_CONF" : "MT_CUDA_CONF", conf,
+			*conf ? "," : "", split_mb(oom->asked_bytes));
+	else
+		mt_finding_start_with(finding,
+				      "PYTORCH_CUDA_ALLOC_CONF=%.80s%sexpandable_segments:True",
+				      conf, *conf ? "," : "");
 }
 
 void mt_rule_gpu_fragments(const struct mt_facts *facts, struct mt_diagnosis *out)
@@ -128,9 +182,11 @@ void mt_rule_gpu_fragments(const struct mt_facts *facts, struct mt_diagnosis *ou
 	mt_finding_bytes(finding, "largest unused block", "oom_largest_idle_bytes",
 			 oom->largest_idle_bytes);
 	mt_finding_show(finding, "out-of-memory errors", "gpu_num_ooms",
-			(double)facts->last.head.snapshot.gpu_num_ooms, "%s, the last by %s",
-			mt_text_count(facts->last.head.snapshot.gpu_num_ooms).text, oom->function);
+			(double)mt_facts_now(facts)->gpu_num_ooms, "%s, the last by %s",
+			mt_text_count(mt_facts_now(facts)->gpu_num_ooms).text, oom->function);
 	show_memory(facts, finding);
+	if (oom->cause == MT_OOM_CACHE)
+		suggest_split(facts, oom, finding);
 	if (oom->framework_idle_bytes || stuck)
 		mt_finding_advise(
 			finding,
@@ -154,9 +210,9 @@ static double live_growth_confidence(const struct mt_facts *facts, const struct 
 
 void mt_rule_gpu_live(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
-	const struct mt_sample *last = mt_diagnose_last(facts);
+	const struct mt_sample *last = mt_facts_last(facts);
 	const struct mt_stats_oom *oom = last_oom(facts);
-	uint64_t total = facts->last.head.snapshot.gpu_total_bytes;
+	uint64_t total = mt_facts_now(facts)->gpu_total_bytes;
 	bool grows = out->gpu.shape == MT_TREND_GROWS;
 	uint64_t stuck = stuck_bytes(facts), live = mt_sat_sub(last->gpu_allocated_bytes, stuck);
 	bool full = (oom && oom->cause == MT_OOM_LIVE && stuck < oom->asked_bytes) ||
@@ -206,7 +262,7 @@ static uint64_t pinned_returned(const struct mt_facts *facts)
 
 void mt_rule_pinned(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
-	const struct mt_sample *last = mt_diagnose_last(facts);
+	const struct mt_sample *last = mt_facts_last(facts);
 	uint64_t pinned =
 		mt_diagnose_minimum(facts, 2, offsetof(struct mt_sample, gpu_pinned_bytes));
 	struct mt_finding *finding;
@@ -280,9 +336,9 @@ static void check_alloc_conf(const char *name, const char *conf, struct mt_diagn
 void mt_rule_gpu_variables(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	static const char *const confs[] = {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"};
-	const char *uncached = mt_diagnose_variable(facts, "PYTORCH_NO_CUDA_MEMORY_CACHING"),
-		   *tensorflow = mt_diagnose_variable(facts, "TF_GPU_ALLOCATOR"),
-		   *world = mt_diagnose_variable(facts, "WORLD_SIZE");
+	const char *uncached = mt_facts_variable(facts, "PYTORCH_NO_CUDA_MEMORY_CACHING"),
+		   *tensorflow = mt_facts_variable(facts, "TF_GPU_ALLOCATOR"),
+		   *world = mt_facts_variable(facts, "WORLD_SIZE");
 	uint64_t ranks;
 
 	if (uncached)
@@ -293,8 +349,8 @@ void mt_rule_gpu_variables(const struct mt_facts *facts, struct mt_diagnosis *ou
 					: "not 1, so PyTorch's own cache counts as on (PyTorch "
 					  "before 2.7 turns it off at any value)");
 	for (size_t i = 0; i < sizeof(confs) / sizeof(confs[0]); i++)
-		if (mt_diagnose_variable(facts, confs[i]))
-			check_alloc_conf(confs[i], mt_diagnose_variable(facts, confs[i]), out);
+		if (mt_facts_variable(facts, confs[i]))
+			check_alloc_conf(confs[i], mt_facts_variable(facts, confs[i]), out);
 	if (tensorflow && strcmp(tensorflow, "cuda_malloc_async") == 0)
 		mt_finding_note(out, MT_NOTE, "tensorflow", NULL,
 				"TF_GPU_ALLOCATOR: cuda_malloc_async is out of the pool's reach; a "
@@ -320,9 +376,8 @@ static void check_memory(const struct mt_stats_file *file, const struct mt_stats
 				device->ordinal, device->name, device->mode);
 	else
 		mt_finding_note(out, low ? MT_WARN : MT_OK, "device",
-				low ? "mtctl trim --all (root: --all-users) gives back what "
-				      "shimmed processes hold idle; MT_CUDA_LOW_PCT is the bound"
-				    : NULL,
+				"mtctl trim --all (root: --all-users) gives back what "
+				"shimmed processes hold idle; MT_CUDA_LOW_PCT is the bound",
 				"GPU %" PRIu64 " (%s): %s free of %s, mode %s%s", device->ordinal,
 				device->name, mt_text_bytes(device->free_bytes).text,
 				mt_text_bytes(device->total_bytes).text, device->mode,
@@ -407,7 +462,7 @@ void mt_rule_pool(const struct mt_facts *facts, struct mt_diagnosis *out)
 
 void mt_rule_gpu_ooms(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
-	uint64_t count = facts->last.head.snapshot.gpu_num_ooms;
+	uint64_t count = mt_facts_now(facts)->gpu_num_ooms;
 
 	if (count || facts->last.head.ooms_count)
 		mt_finding_note(out, MT_WARN, "gpu-out-of-memory",

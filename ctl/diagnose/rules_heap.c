@@ -16,13 +16,16 @@
 #define CLASS_SHARE       0.5
 #define CLASS_SHOWN_SHARE 0.25
 /* one look reads the history of so long in the place of samples */
-#define GLANCE_S 15.0
+#define GLANCE_S 4.0
 /* with fewer threads it is not the number of arenas that leaves blocks far apart */
 #define THREADS_MANY 4
+/* all blocks that there were, to those that are live; and the mean size of these */
+#define TURNOVER_MIN      4
+#define SMALL_BLOCK_BYTES 512
 
 static uint64_t gate_bytes(const struct mt_facts *facts)
 {
-	uint64_t share = (uint64_t)((double)mt_diagnose_last(facts)->rss_bytes * HOARD_SHARE);
+	uint64_t share = (uint64_t)((double)mt_facts_last(facts)->rss_bytes * HOARD_SHARE);
 
 	return share > HOARD_BYTES ? share : HOARD_BYTES;
 }
@@ -52,7 +55,7 @@ static uint64_t least_idle(const struct mt_facts *facts)
 static struct hoard measure_hoard(const struct mt_facts *facts)
 {
 	const struct mt_stats_cleanup *record = &facts->trim.record;
-	const struct mt_stats_snapshot *now = &facts->last.head.snapshot;
+	const struct mt_stats_snapshot *now = mt_facts_now(facts);
 	uint64_t between = mt_sat_sub(now->heap_active_bytes, now->heap_live_bytes);
 	struct hoard hoard = {
 		/* without a count of what is live: what the trim returned was free */
@@ -76,7 +79,7 @@ static struct hoard measure_hoard(const struct mt_facts *facts)
 static void show_hoard(const struct mt_facts *facts, const struct hoard *hoard,
 		       struct mt_finding *finding)
 {
-	const struct mt_sample *last = mt_diagnose_last(facts);
+	const struct mt_sample *last = mt_facts_last(facts);
 
 	if (facts->trim.done)
 		mt_finding_bytes(finding, "a trim just returned", "trim_returned_bytes",
@@ -90,7 +93,7 @@ static void show_hoard(const struct mt_facts *facts, const struct hoard *hoard,
 	}
 	mt_finding_bytes(finding, "RSS before", "rss_bytes", last->rss_bytes);
 	mt_finding_show(finding, "allocator", "heap_arenas_count",
-			(double)facts->last.head.snapshot.heap_arenas_count, "%s, mode %s",
+			(double)mt_facts_now(facts)->heap_arenas_count, "%s, mode %s",
 			facts->last.head.allocator, facts->last.head.mode);
 }
 
@@ -142,7 +145,7 @@ void mt_rule_returnable(const struct mt_facts *facts, struct mt_diagnosis *out)
 static void find_thread_caches(const struct mt_facts *facts, const struct hoard *hoard,
 			       uint64_t cached_bytes, struct mt_diagnosis *out)
 {
-	uint64_t threads = facts->last.head.snapshot.threads_count;
+	uint64_t threads = mt_facts_now(facts)->threads_count;
 	struct mt_finding *finding = mt_finding_add(
 		out, MT_VERDICT_HOARD, (double)cached_bytes, 0.7,
 		"%s lie free in the caches of %s, which only these threads can empty",
@@ -157,24 +160,41 @@ static void find_thread_caches(const struct mt_facts *facts, const struct hoard 
 				   "larger blocks.");
 }
 
-/* What was shown to help (docs/decisions/0063): the other allocator, and with many threads fewer
- * arenas. */
+/* Whether its blocks come and go, or are small: libc's malloc then needs less than jemalloc. It
+ * needs more where one large free has left a few survivors (docs/decisions/0063). */
+static bool suits_libc(const struct mt_stats_snapshot *now)
+{
+	uint64_t live_count = mt_sat_sub(now->heap_alloc_count, now->heap_free_count);
+
+	return live_count && (now->heap_alloc_count / live_count >= TURNOVER_MIN ||
+			      now->heap_live_bytes / live_count <= SMALL_BLOCK_BYTES);
+}
+
 static void advise_between_blocks(const struct mt_facts *facts, struct mt_finding *finding)
 {
-	bool is_embedded = facts->last.head.snapshot.heap_resident_bytes != 0;
+	const struct mt_stats_snapshot *now = mt_facts_now(facts);
 
-	if (is_embedded && facts->last.head.snapshot.threads_count >= THREADS_MANY)
-		mt_finding_advise(finding, "Restart it with fewer arenas: MT_ARENA_MAX=2.");
-	else if (is_embedded)
-		mt_finding_start_with(finding, "MT_ALLOCATOR=system");
-	else
+	mt_finding_name(finding, "allocator");
+	if (!now->heap_resident_bytes) {
 		mt_finding_start_with(finding, "MT_ALLOCATOR=jemalloc");
-	if (*finding->environment)
-		mt_finding_advise(finding, "Restart it with %s, %s", finding->environment,
-				  is_embedded ? "which packs blocks of mixed sizes more densely."
-					      : "which mixes lifetimes less.");
+		mt_finding_advise(finding,
+				  "Restart it with MT_ALLOCATOR=jemalloc: it mixes lifetimes less "
+				  "than %.20s.",
+				  facts->last.head.allocator);
+	} else if (suits_libc(now)) {
+		mt_finding_start_with(finding, "MT_ALLOCATOR=system");
+		mt_finding_advise(finding,
+				  "Restart it with MT_ALLOCATOR=system: libc's malloc packs "
+				  "blocks that come and go more densely.");
+	} else {
+		mt_finding_advise(finding,
+				  "Try MT_ALLOCATOR=system, and compare: it helps where blocks "
+				  "come and go, not where one large free left survivors.");
+	}
 	mt_finding_advise(finding, "Keep what lives long apart from what is short-lived: load it "
 				   "first, or copy the survivors.");
+	if (now->threads_count >= THREADS_MANY && now->heap_arenas_count > 2)
+		mt_finding_advise(finding, "Lower the number of arenas: MT_ARENA_MAX=2.");
 }
 
 /* Pages and slabs with live blocks cannot be returned, however little is live in them. The embedded
@@ -182,14 +202,14 @@ static void advise_between_blocks(const struct mt_facts *facts, struct mt_findin
 void mt_rule_between_blocks(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	const struct hoard hoard = measure_hoard(facts);
-	const struct mt_stats_snapshot *now = &facts->last.head.snapshot;
+	const struct mt_stats_snapshot *now = mt_facts_now(facts);
 	bool is_embedded = now->heap_resident_bytes != 0;
 	double confidence = is_embedded ? 0.6 : facts->has_pymalloc ? 0.2 : 0.4;
 	struct mt_finding *finding;
 
 	if ((!facts->trim.done && !is_embedded) || !mt_diagnose_knows_live(facts) ||
 	    returnable_bytes(facts, &hoard) || hoard.left_bytes < gate_bytes(facts) ||
-	    (double)hoard.left_bytes < (double)mt_diagnose_last(facts)->rss_bytes * PINNED_SHARE)
+	    (double)hoard.left_bytes < (double)mt_facts_last(facts)->rss_bytes * PINNED_SHARE)
 		return;
 	if (now->heap_thread_cache_bytes >= hoard.left_bytes / 2) {
 		find_thread_caches(facts, &hoard, now->heap_thread_cache_bytes, out);
@@ -341,7 +361,7 @@ void mt_rule_leak(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	const struct mt_trend *live = &out->live;
 	/* the classes were read at both ends of the samples: the history is not in them */
-	double sampled_s = mt_diagnose_last(facts)->at_s - facts->samples[0].at_s;
+	double sampled_s = mt_facts_last(facts)->at_s - facts->samples[0].at_s;
 	struct grown_class class = find_class(facts, live->slope * sampled_s);
 	struct mt_finding *finding;
 	char blocks[96] = "";

@@ -18,13 +18,13 @@ static bool is_part(uint64_t bytes, uint64_t whole)
 
 bool mt_diagnose_shmem_is_fixed(const struct mt_facts *facts)
 {
-	return mt_diagnose_last(facts)->shmem_bytes <= facts->shared_fixed_bytes;
+	return mt_facts_last(facts)->shmem_bytes <= facts->shared_fixed_bytes;
 }
 
 /* The kernel counts page-locked memory of CUDA as shared memory. */
 void mt_rule_shm(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
-	const struct mt_sample *last = mt_diagnose_last(facts);
+	const struct mt_sample *last = mt_facts_last(facts);
 	uint64_t bytes =
 		mt_sat_sub(mt_diagnose_minimum(facts, 2, offsetof(struct mt_sample, shmem_bytes)),
 			   last->gpu_pinned_bytes);
@@ -107,7 +107,7 @@ void mt_rule_file_cache(const struct mt_facts *facts, struct mt_diagnosis *out)
 /* Mapped file pages. The kernel can reclaim them, but they are resident while they are used. */
 void mt_rule_file_growth(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
-	const struct mt_sample *last = mt_diagnose_last(facts);
+	const struct mt_sample *last = mt_facts_last(facts);
 	struct mt_finding *finding;
 
 	if (out->file.shape != MT_TREND_GROWS || out->rss.shape != MT_TREND_GROWS)
@@ -134,7 +134,7 @@ void mt_diagnose_advise_ways_back(const struct mt_facts *facts, struct mt_findin
 
 void mt_rule_private_allocator(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
-	const struct mt_sample *last = mt_diagnose_last(facts);
+	const struct mt_sample *last = mt_facts_last(facts);
 	uint64_t bytes = mt_diagnose_minimum(facts, 2, offsetof(struct mt_sample, outside_bytes));
 	bool grows = out->outside.shape == MT_TREND_GROWS, is_managed = true;
 	struct mt_finding *finding;
@@ -169,7 +169,7 @@ void mt_rule_private_allocator(const struct mt_facts *facts, struct mt_diagnosis
  * explains, do not count. */
 void mt_rule_huge_pages(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
-	const struct mt_sample *last = mt_diagnose_last(facts);
+	const struct mt_sample *last = mt_facts_last(facts);
 	uint64_t unnamed =
 		mt_diagnose_minimum(facts, 2, offsetof(struct mt_sample, outside_bytes)) +
 		mt_diagnose_minimum(facts, 2, offsetof(struct mt_sample, slack_bytes));

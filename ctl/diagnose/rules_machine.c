@@ -56,8 +56,7 @@ static void check_shm(struct mt_diagnosis *out)
 	free_bytes = (uint64_t)status.f_bavail * status.f_frsize;
 	is_full = free_bytes < SHM_NEEDED;
 	mt_finding_note(out, is_full ? MT_WARN : MT_OK, "shm",
-			is_full ? "make room, or set MT_DIR; until then there are no stats files"
-				: NULL,
+			"make room, or set MT_DIR; until then there are no stats files",
 			"/dev/shm: %s free", mt_text_bytes(free_bytes).text);
 }
 
@@ -108,7 +107,7 @@ void mt_rule_machine(const struct mt_facts *facts, struct mt_diagnosis *out)
 /* Source: systemd's MEMORY_PRESSURE.md: a path to watch, /dev/null for "do not". */
 static void check_watch(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
-	const char *path = mt_diagnose_variable(facts, "MEMORY_PRESSURE_WATCH");
+	const char *path = mt_facts_variable(facts, "MEMORY_PRESSURE_WATCH");
 	pid_t pid = facts->process.pid;
 	char reached[PATH_MAX + 64];
 	struct stat seen;

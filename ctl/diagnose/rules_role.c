@@ -58,7 +58,7 @@ static void check_preset(const struct mt_facts *facts, const char *wanted, struc
 void mt_rule_rounds_known(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	uint64_t before = facts->first.head.snapshot.rounds_count,
-		 now = facts->last.head.snapshot.rounds_count;
+		 now = mt_facts_now(facts)->rounds_count;
 	const char *mode = setting(facts, "round");
 
 	if (!now)
@@ -149,17 +149,14 @@ void mt_rule_headroom(const struct mt_facts *facts, struct mt_diagnosis *out)
 		mt_finding_note(out, MT_NOTE, "headroom", NULL, "no limit could be read");
 	else
 		mt_finding_note(out, percent > 100 * (1 - HEADROOM_MIN) ? MT_WARN : MT_OK,
-				"headroom",
-				percent > 100 * (1 - HEADROOM_MIN)
-					? "raise the limit, or see the verdict above"
-					: NULL,
+				"headroom", "raise the limit, or see the verdict above",
 				"%.1f %% of %s used (%.100s)", percent,
 				mt_text_bytes(limit->limit_bytes).text, limit->source);
 }
 
 void mt_rule_pressure_seen(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
-	const struct mt_stats_snapshot *now = &facts->last.head.snapshot;
+	const struct mt_stats_snapshot *now = mt_facts_now(facts);
 	bool critical = now->pressure_critical_count != 0;
 
 	if (!now->pressure_warn_count && !critical)
@@ -184,15 +181,15 @@ void mt_rule_arenas_bounded(const struct mt_facts *facts, struct mt_diagnosis *o
 	if (is_set(arenas))
 		mt_finding_note(out, MT_OK, "arenas_bounded", NULL, "at most %.20s arenas", arenas);
 	else
-		mt_finding_note(out, embedded ? MT_OK : MT_WARN, "arenas_bounded",
-				embedded ? NULL
-					 : "start it with MT_ARENA_MAX=4 (MALLOC_ARENA_MAX=4), or "
-					   "MT_ALLOCATOR=jemalloc",
-				"%s of %s, no bound set",
-				mt_text_counted(facts->last.head.snapshot.heap_arenas_count,
-						"arena", "arenas")
-					.text,
-				facts->last.head.allocator);
+		mt_finding_note(
+			out, embedded ? MT_OK : MT_WARN, "arenas_bounded",
+			embedded ? NULL
+				 : "start it with MT_ARENA_MAX=4 (MALLOC_ARENA_MAX=4), or "
+				   "MT_ALLOCATOR=jemalloc",
+			"%s of %s, no bound set",
+			mt_text_counted(mt_facts_now(facts)->heap_arenas_count, "arena", "arenas")
+				.text,
+			facts->last.head.allocator);
 }
 
 /* Blocks of 1 MB and more: models, updates of models, buffers of their bytes. */
@@ -219,10 +216,8 @@ void mt_rule_large_blocks(const struct mt_facts *facts, struct mt_diagnosis *out
 		mt_finding_note(out, MT_OK, "large_blocks", NULL, "no live block of 1 MB or more");
 	else
 		mt_finding_note(out, most->live_count > 8 ? MT_NOTE : MT_OK, "large_blocks",
-				most->live_count > 8
-					? "as many copies of one size may be models: average as "
-					  "they come in, and drop each at once"
-					: NULL,
+				"as many copies of one size may be models: average as "
+				"they come in, and drop each at once",
 				"%s %s; most of one size: %s of %s",
 				mt_text_counted(count, "live block of 1 MB and more holds",
 						"live blocks of 1 MB and more hold")
@@ -233,20 +228,18 @@ void mt_rule_large_blocks(const struct mt_facts *facts, struct mt_diagnosis *out
 
 void mt_rule_threads(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
-	uint64_t threads = facts->last.head.snapshot.threads_count;
+	uint64_t threads = mt_facts_now(facts)->threads_count;
 
 	mt_finding_note(out, threads > THREADS_MANY ? MT_NOTE : MT_OK, "threads",
-			threads > THREADS_MANY
-				? "bound the pools of threads: each has a cache of freed blocks"
-				: NULL,
-			"%s", mt_text_counted(threads, "thread", "threads").text);
+			"bound the pools of threads: each has a cache of freed blocks", "%s",
+			mt_text_counted(threads, "thread", "threads").text);
 }
 
 /* ---- client ---- */
 
 void mt_rule_gpu_rounds(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
-	const struct mt_sample *last = mt_diagnose_last(facts);
+	const struct mt_sample *last = mt_facts_last(facts);
 	uint64_t returned = mt_diagnose_gpu_returned(facts);
 	const char *empties = setting(facts, "cuda_empty_cache"),
 		   *heavy = setting(facts, "heavy_rounds");
@@ -269,16 +262,14 @@ void mt_rule_gpu_rounds(const struct mt_facts *facts, struct mt_diagnosis *out)
 	far = (double)last->gpu_reserved_bytes > (double)last->gpu_allocated_bytes * GPU_FAR ||
 	      returned * 2 > last->gpu_reserved_bytes;
 	mt_finding_note(out, far ? MT_WARN : MT_OK, "gpu_reserved",
-			far ? "mtctl trim PID gives back what is cached" : NULL,
+			"mtctl trim PID gives back what is cached",
 			"%s reserved on the device for %s allocated",
 			mt_text_bytes(last->gpu_reserved_bytes).text,
 			mt_text_bytes(last->gpu_allocated_bytes).text);
-	mt_finding_note(
-		out, last->gpu_pinned_bytes > last->rss_bytes / 4 ? MT_NOTE : MT_OK, "pinned",
-		last->gpu_pinned_bytes > last->rss_bytes / 4
-			? "fewer batches in flight (prefetch_factor), or pin_memory=False"
-			: NULL,
-		"%s of page-locked host memory", mt_text_bytes(last->gpu_pinned_bytes).text);
+	mt_finding_note(out, last->gpu_pinned_bytes > last->rss_bytes / 4 ? MT_NOTE : MT_OK,
+			"pinned", "fewer batches in flight (prefetch_factor), or pin_memory=False",
+			"%s of page-locked host memory",
+			mt_text_bytes(last->gpu_pinned_bytes).text);
 }
 
 void mt_rule_workers(const struct mt_facts *facts, struct mt_diagnosis *out)
@@ -292,10 +283,9 @@ void mt_rule_workers(const struct mt_facts *facts, struct mt_diagnosis *out)
 		mt_finding_note(out, MT_OK, "workers", NULL, "it has no child processes");
 	else
 		mt_finding_note(out, most ? MT_NOTE : MT_OK, "workers",
-				most ? "fewer DataLoader workers, a smaller prefetch_factor; mtctl "
-				       "diagnose "
-				       "PID --tree lists each"
-				     : NULL,
+				"fewer DataLoader workers, a smaller prefetch_factor; mtctl "
+				"diagnose "
+				"PID --tree lists each",
 				"%s %s (PSS), %s of it copied from the parent",
 				mt_text_counted(tree->count - 1, "child process holds",
 						"child processes hold")
@@ -320,7 +310,7 @@ static int by_size(const void *a, const void *b)
 
 void mt_rule_holders(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
-	const struct mt_sample *last = mt_diagnose_last(facts);
+	const struct mt_sample *last = mt_facts_last(facts);
 	/* blocks count from malloc on; their pages are resident once they are touched */
 	bool is_untouched = last->live_bytes > last->anon_bytes + last->swap_bytes;
 	char live[48] = "live blocks of the heap";
@@ -363,9 +353,7 @@ void mt_rule_limit(const struct mt_facts *facts, struct mt_diagnosis *out)
 	if (!facts->limit_known)
 		return;
 	mt_finding_note(out, percent >= NEAR_PERCENT ? MT_WARN : MT_OK, "limit",
-			percent >= NEAR_PERCENT
-				? "what comes next in this list says what to do first"
-				: NULL,
+			"what comes next in this list says what to do first",
 			"%s of %s used, %.1f %% (%.100s)", mt_text_bytes(limit->used_bytes).text,
 			mt_text_bytes(limit->limit_bytes).text, percent, limit->source);
 }
@@ -380,8 +368,7 @@ void mt_rule_kernel_kills(const struct mt_facts *facts, struct mt_diagnosis *out
 		return;
 	}
 	mt_finding_note(out, group->oom_kill_count ? MT_WARN : MT_OK, "kernel_kills",
-			group->oom_kill_count ? "dmesg names the processes and what they held"
-					      : NULL,
+			"dmesg names the processes and what they held",
 			"the kernel has killed %s of its cgroup (%s oom_kill)",
 			mt_text_counted(group->oom_kill_count, "process", "processes").text,
 			group->is_v1 ? "memory.oom_control" : "memory.events");
@@ -401,7 +388,7 @@ void mt_rule_reports(const struct mt_facts *facts, struct mt_diagnosis *out)
 	if (oom)
 		mt_finding_note(out, MT_WARN, "gpu_out_of_memory", oom->advice,
 				"%s of a GPU; the last: %s asked for, %s",
-				mt_text_counted(facts->last.head.snapshot.gpu_num_ooms,
+				mt_text_counted(mt_facts_now(facts)->gpu_num_ooms,
 						"out-of-memory error", "out-of-memory errors")
 					.text,
 				mt_text_bytes(oom->asked_bytes).text,
@@ -424,19 +411,17 @@ void mt_rule_reports(const struct mt_facts *facts, struct mt_diagnosis *out)
 
 void mt_rule_returns_at_once(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
-	const struct mt_sample *last = mt_diagnose_last(facts);
+	const struct mt_sample *last = mt_facts_last(facts);
 	const struct mt_stats_cleanup *record = &facts->trim.record;
 	uint64_t bytes = facts->trim.done
 				 ? mt_sat_sub(record->rss_before_bytes, record->rss_after_bytes)
 				 : last->dirty_bytes;
 
-	mt_finding_note(
-		out, bytes >= 64 * MT_MIB ? MT_WARN : MT_OK, "returns_at_once",
-		bytes >= 64 * MT_MIB
-			? "mtctl trim PID whenever you need it; MT_PRESSURE=1 does it near a limit"
-			: NULL,
-		facts->trim.done ? "a trim has just returned %s" : "a trim would return about %s",
-		mt_text_bytes(bytes).text);
+	mt_finding_note(out, bytes >= 64 * MT_MIB ? MT_WARN : MT_OK, "returns_at_once",
+			"mtctl trim PID whenever you need it; MT_PRESSURE=1 does it near a limit",
+			facts->trim.done ? "a trim has just returned %s"
+					 : "a trim would return about %s",
+			mt_text_bytes(bytes).text);
 }
 
 /* Bytes in use now, and their growth in an hour, with a quarter to spare. */

@@ -33,17 +33,10 @@
 #define USELESS_MIN 5         /* cleanups in a row */
 #define USELESS_NS  20000000u /* each */
 
-#define CACHE_BYTES  (64 * MT_MIB)
-#define CACHE_SHARE  0.40 /* of the reserved bytes, as in diagnose */
-#define ALLOCS_MIN   1000
-#define HITS_MIN     0.5
-#define LOW_SHARE    0.10 /* of the devices' memory is free */
-#define SPLIT_MIN_MB 32u  /* PyTorch and the pool ignore values up to 20 */
-
-static const struct mt_stats_snapshot *figures(const struct mt_facts *facts)
-{
-	return &facts->last.head.snapshot;
-}
+#define CACHE_BYTES (64 * MT_MIB)
+#define CACHE_SHARE 0.40 /* of the reserved bytes, as in diagnose */
+#define ALLOCS_MIN  1000
+#define HITS_MIN    0.5
 
 static uint64_t setting(const struct mt_facts *facts, const char *name)
 {
@@ -59,25 +52,14 @@ static bool setting_is(const struct mt_facts *facts, const char *name, const cha
 
 double mt_diagnose_awake_s(const struct mt_facts *facts)
 {
-	return (double)figures(facts)->uptime_ms / 1000;
+	return (double)mt_facts_now(facts)->uptime_ms / 1000;
 }
 
 /* Idle bytes that are worth a purge. */
 static uint64_t purge_gate(const struct mt_facts *facts)
 {
-	return mt_slack_bytes(figures(facts)->rss_anon_bytes, setting(facts, "slack_mb"),
+	return mt_slack_bytes(mt_facts_now(facts)->rss_anon_bytes, setting(facts, "slack_mb"),
 			      setting(facts, "slack_pct"));
-}
-
-/* Whether a setting of the process, in the syntax of MALLOC_CONF, is whole (the stats file has room
- * for 71 characters) and may stand in a line that people paste into a shell. */
-static bool may_join(const char *conf)
-{
-	static const char harmless[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_:,.-";
-
-	return strlen(conf) < sizeof(((struct mt_stats_setting *)0)->value) - 1 &&
-	       !conf[strspn(conf, harmless)];
 }
 
 /* ---- the heap ---- */
@@ -90,9 +72,9 @@ static bool is_waste(uint64_t bytes, uint64_t rss)
 /* Heap bytes that were resident and not live when RSS had its peak. */
 static uint64_t unused_at_peak(const struct mt_facts *facts)
 {
-	const struct mt_stats_snapshot *now = figures(facts);
+	const struct mt_stats_snapshot *now = mt_facts_now(facts);
 	uint64_t others =
-		now->rss_file_bytes + now->rss_shmem_bytes + mt_diagnose_last(facts)->outside_bytes;
+		now->rss_file_bytes + now->rss_shmem_bytes + mt_facts_last(facts)->outside_bytes;
 
 	return mt_sat_sub(now->rss_peak_bytes, now->heap_live_peak_bytes + others);
 }
@@ -100,7 +82,7 @@ static uint64_t unused_at_peak(const struct mt_facts *facts)
 /* Not for programs with rounds: with fewer arenas their RSS at the ends of rounds was higher. */
 void mt_rule_spread_over_arenas(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
-	const struct mt_stats_snapshot *now = figures(facts);
+	const struct mt_stats_snapshot *now = mt_facts_now(facts);
 	const char *conf = mt_stats_file_setting(&facts->last, "malloc_conf");
 	bool embedded = strcmp(facts->last.head.mode, "jemalloc") == 0;
 	bool glibc = !embedded && strcmp(facts->last.head.allocator, "glibc") == 0;
@@ -109,7 +91,7 @@ void mt_rule_spread_over_arenas(const struct mt_facts *facts, struct mt_diagnosi
 
 	if ((!embedded && !glibc) || now->threads_count < THREADS_MIN ||
 	    now->heap_arenas_count < 3 || now->rounds_count || setting(facts, "arena_max") ||
-	    !conf || strstr(conf, "narenas") || !may_join(conf) ||
+	    !conf || strstr(conf, "narenas") || !mt_finding_may_join(conf) ||
 	    !is_waste(unused, now->rss_peak_bytes))
 		return;
 	finding = mt_finding_note(
@@ -145,8 +127,7 @@ void mt_rule_left_between_blocks(const struct mt_facts *facts, struct mt_diagnos
 {
 	const struct mt_stats_head *head = &facts->last.head;
 	const struct mt_stats_cleanup *record = last_cleanup(&facts->last);
-	uint64_t outside =
-		mt_diagnose_last(facts)->outside_bytes + mt_diagnose_last(facts)->arenas_bytes;
+	uint64_t outside = mt_facts_last(facts)->outside_bytes + mt_facts_last(facts)->arenas_bytes;
 	uint64_t left =
 		record ? mt_sat_sub(record->anon_after_bytes, record->live_after_bytes + outside)
 		       : 0;
@@ -166,7 +147,7 @@ void mt_rule_left_between_blocks(const struct mt_facts *facts, struct mt_diagnos
 
 void mt_rule_kept_without_budget(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
-	const struct mt_stats_snapshot *now = figures(facts);
+	const struct mt_stats_snapshot *now = mt_facts_now(facts);
 	uint64_t budget = setting(facts, "budget_pct");
 	struct mt_finding *finding;
 
@@ -184,7 +165,7 @@ void mt_rule_kept_without_budget(const struct mt_facts *facts, struct mt_diagnos
 
 void mt_rule_refaulted(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
-	const struct mt_stats_snapshot *now = figures(facts);
+	const struct mt_stats_snapshot *now = mt_facts_now(facts);
 	double back = (double)now->refault_count * FAULT_BYTES,
 	       cost_ns = (double)now->purge_cost_ns + (double)now->refault_cost_ns;
 	struct mt_finding *finding;
@@ -249,7 +230,7 @@ void mt_rule_short_pauses(const struct mt_facts *facts, struct mt_diagnosis *out
 	struct pauses pauses;
 	struct mt_finding *finding;
 
-	if (settle_ms <= 3000 || figures(facts)->rounds_count)
+	if (settle_ms <= 3000 || mt_facts_now(facts)->rounds_count)
 		return;
 	pauses = find_pauses(&facts->last, (double)settle_ms / 1000);
 	if (pauses.count < PAUSES_MIN)
@@ -266,7 +247,7 @@ void mt_rule_short_pauses(const struct mt_facts *facts, struct mt_diagnosis *out
 /* Idle bytes below the gate are not worth a purge, except near the limit. */
 void mt_rule_idle_near_limit(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
-	const struct mt_stats_snapshot *now = figures(facts);
+	const struct mt_stats_snapshot *now = mt_facts_now(facts);
 	double percent = mt_stats_percent(now->pressure_used_bytes, now->pressure_limit_bytes);
 	uint64_t gate = purge_gate(facts);
 	struct mt_finding *finding;
@@ -286,27 +267,10 @@ void mt_rule_idle_near_limit(const struct mt_facts *facts, struct mt_diagnosis *
 		 (int)facts->process.pid);
 }
 
-void mt_rule_keeps_python_arenas(const struct mt_facts *facts, struct mt_diagnosis *out)
-{
-	const struct mt_sample *sample = mt_diagnose_last(facts);
-	uint64_t unused = mt_sat_sub(sample->arenas_bytes, sample->arenas_live_bytes);
-	struct mt_finding *finding;
-
-	if (!facts->has_pymalloc || !facts->arenas_known || !facts->samples_count ||
-	    !is_waste(unused, sample->rss_bytes))
-		return;
-	finding = mt_finding_note(
-		out, MT_NOTE, "python-malloc", NULL,
-		"%s lie free in Python's own arenas, %s of which are in use: the shim's heap "
-		"for objects can be purged",
-		mt_text_bytes(unused).text, mt_text_bytes(sample->arenas_live_bytes).text);
-	mt_finding_start_with(finding, "MT_PYTHON_MALLOC=on");
-}
-
 /* Small objects in malloc cost time. It is not worth it where purges return little. */
 void mt_rule_computes_on_small_objects(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
-	const struct mt_stats_snapshot *now = figures(facts);
+	const struct mt_stats_snapshot *now = mt_facts_now(facts);
 	double cpu_s = (double)now->cpu_ns / 1e9,
 	       a_second = cpu_s > 0 ? (double)now->heap_alloc_count / cpu_s : 0;
 	struct mt_finding *finding;
@@ -373,7 +337,7 @@ void mt_rule_unmarked_rounds(const struct mt_facts *facts, struct mt_diagnosis *
 	struct mt_finding *finding;
 
 	if (!facts->is_python || !setting_is(facts, "gc_rounds", "0") ||
-	    figures(facts)->rounds_count || live_drops < LIVE_DROPS_MIN || gap_s < ROUND_MIN_S)
+	    mt_facts_now(facts)->rounds_count || live_drops < LIVE_DROPS_MIN || gap_s < ROUND_MIN_S)
 		return;
 	finding = mt_finding_note(
 		out, MT_NOTE, "rounds", NULL,
@@ -408,7 +372,7 @@ static uint64_t freed_by_collections(const struct mt_stats_file *file, uint64_t 
 
 void mt_rule_garbage_in_rounds(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
-	const struct mt_stats_snapshot *now = figures(facts);
+	const struct mt_stats_snapshot *now = mt_facts_now(facts);
 	uint64_t objects, bytes;
 	size_t count;
 	struct mt_finding *finding;
@@ -464,91 +428,9 @@ void mt_rule_useless_collections(const struct mt_facts *facts, struct mt_diagnos
 
 /* ---- device memory ---- */
 
-static const struct mt_stats_oom *last_fragmented(const struct mt_stats_file *file)
-{
-	for (uint64_t number = file->head.ooms_count; number; number--) {
-		const struct mt_stats_oom *oom = mt_stats_file_oom(file, number);
-
-		if (!oom || oom->cause == MT_OOM_CACHE)
-			return oom;
-	}
-	return NULL;
-}
-
-/* The configuration of PyTorch's cache in its environment; "": none. */
-static const char *alloc_conf(const struct mt_facts *facts)
-{
-	const char *conf = mt_diagnose_variable(facts, "PYTORCH_CUDA_ALLOC_CONF");
-
-	if (!conf || !*conf)
-		conf = mt_diagnose_variable(facts, "PYTORCH_ALLOC_CONF");
-	return conf ? conf : "";
-}
-
-/* max_split_size_mb below the refused size, so that blocks of that size are not split. */
-static unsigned split_mb(uint64_t bytes)
-{
-	unsigned split = SPLIT_MIN_MB;
-
-	while (split < 1024 && (uint64_t)split * 4 * MT_MIB <= bytes)
-		split *= 2;
-	return split;
-}
-
-static struct mt_finding *add_fragments(const struct mt_stats_oom *oom, uint64_t idle_bytes,
-					const char *whose, struct mt_diagnosis *out)
-{
-	return mt_finding_note(out, MT_NOTE, "split", NULL,
-			       "%s were refused on GPU %llu while %s lay unused in pieces in %s",
-			       mt_text_bytes(oom->asked_bytes).text,
-			       (unsigned long long)oom->device, mt_text_bytes(idle_bytes).text,
-			       whose);
-}
-
-void mt_rule_fragments_in_torch(const struct mt_facts *facts, struct mt_diagnosis *out)
-{
-	const struct mt_stats_oom *oom = last_fragmented(&facts->last);
-	const char *conf = alloc_conf(facts);
-	struct mt_finding *finding;
-
-	if (!oom || oom->framework_idle_bytes < oom->asked_bytes || !may_join(conf) ||
-	    strstr(conf, "max_split_size_mb") || strstr(conf, "expandable_segments:True") ||
-	    strstr(conf, "cudaMallocAsync"))
-		return;
-	finding = add_fragments(oom, oom->framework_idle_bytes, "PyTorch's cache", out);
-	if (strstr(conf, "expandable_segments")) /* expandable_segments:False: chosen */
-		mt_finding_start_with(
-			finding,
-			"PYTORCH_CUDA_ALLOC_CONF=%.80s,max_split_size_mb:%u,garbage_collection_"
-			"threshold:0.8",
-			conf, split_mb(oom->asked_bytes));
-	else
-		mt_finding_start_with(finding,
-				      "PYTORCH_CUDA_ALLOC_CONF=%.80s%sexpandable_segments:True",
-				      conf, *conf ? "," : "");
-}
-
-void mt_rule_fragments_in_pool(const struct mt_facts *facts, struct mt_diagnosis *out)
-{
-	const struct mt_stats_oom *oom = last_fragmented(&facts->last);
-	const char *conf = mt_stats_file_setting(&facts->last, "cuda_conf");
-	struct mt_finding *finding;
-
-	if (!oom || oom->idle_bytes < oom->asked_bytes ||
-	    oom->framework_idle_bytes >= oom->asked_bytes || !conf ||
-	    strstr(conf, "garbage_collection_threshold") || strstr(conf, "max_split_size_mb") ||
-	    !may_join(conf))
-		return;
-	finding = add_fragments(oom, oom->idle_bytes, "the pool", out);
-	mt_finding_start_with(
-		finding,
-		"MT_CUDA_CONF=%.80s%sgarbage_collection_threshold:0.8,max_split_size_mb:%u", conf,
-		*conf ? "," : "", split_mb(oom->asked_bytes));
-}
-
 void mt_rule_torch_cache(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
-	const struct mt_stats_snapshot *now = figures(facts);
+	const struct mt_stats_snapshot *now = mt_facts_now(facts);
 	uint64_t unused = mt_sat_sub(now->framework_reserved_bytes, now->framework_allocated_bytes);
 	struct mt_finding *finding;
 
@@ -565,38 +447,10 @@ void mt_rule_torch_cache(const struct mt_facts *facts, struct mt_diagnosis *out)
 	mt_finding_set(finding, facts, "framework_decay_ms", "5000");
 }
 
-static bool has_low_devices(const struct mt_stats_snapshot *now)
-{
-	return now->gpu_total_bytes &&
-	       (double)now->gpu_free_bytes < (double)now->gpu_total_bytes * LOW_SHARE;
-}
-
-/* Idle blocks serve the next allocation. They are too many only where the device has little free.
- */
-void mt_rule_too_much_in_pool(const struct mt_facts *facts, struct mt_diagnosis *out)
-{
-	const struct mt_stats_snapshot *now = figures(facts);
-	uint64_t decay_ms = setting(facts, "cuda_decay_ms");
-	struct mt_finding *finding;
-
-	if (now->gpu_idle_bytes < CACHE_BYTES ||
-	    (double)now->gpu_idle_bytes < (double)now->gpu_reserved_bytes * CACHE_SHARE ||
-	    (decay_ms && decay_ms <= 5000) || !has_low_devices(now))
-		return;
-	finding = mt_finding_note(
-		out, MT_NOTE, "cuda-decay", NULL,
-		"%s of %s lie idle in the pool, where %s of the devices' %s are free, and %s",
-		mt_text_bytes(now->gpu_idle_bytes).text,
-		mt_text_bytes(now->gpu_reserved_bytes).text,
-		mt_text_bytes(now->gpu_free_bytes).text, mt_text_bytes(now->gpu_total_bytes).text,
-		decay_ms ? "they stay for longer than 5 s" : "they never go back by themselves");
-	mt_finding_set(finding, facts, "cuda_decay_ms", "5000");
-}
-
 /* The program allocates again what the pool has released, and the device has room to keep it. */
 void mt_rule_decays_too_soon(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
-	const struct mt_stats_snapshot *now = figures(facts);
+	const struct mt_stats_snapshot *now = mt_facts_now(facts);
 	double hits = now->gpu_alloc_count
 			      ? (double)now->gpu_hit_count / (double)now->gpu_alloc_count
 			      : 1;
@@ -605,7 +459,7 @@ void mt_rule_decays_too_soon(const struct mt_facts *facts, struct mt_diagnosis *
 
 	if (now->gpu_alloc_count < ALLOCS_MIN || hits >= HITS_MIN || !decay_ms ||
 	    decay_ms >= 30000 || now->gpu_decayed_bytes < 4 * now->gpu_reserved_peak_bytes ||
-	    !now->gpu_reserved_peak_bytes || has_low_devices(now))
+	    !now->gpu_reserved_peak_bytes || mt_diagnose_has_low_devices(now))
 		return;
 	finding = mt_finding_note(
 		out, MT_NOTE, "cuda-decay", NULL,
@@ -620,12 +474,12 @@ void mt_rule_decays_too_soon(const struct mt_facts *facts, struct mt_diagnosis *
 /* Somebody chose MT_CUDA=account, and no framework keeps a cache of its own. */
 void mt_rule_without_pool(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
-	const struct mt_stats_snapshot *now = figures(facts);
+	const struct mt_stats_snapshot *now = mt_facts_now(facts);
 	struct mt_finding *finding;
 
 	if (!setting_is(facts, "cuda", "account") || facts->has_torch ||
 	    now->gpu_num_device_alloc < ALLOCS_MIN || now->framework_reserved_bytes ||
-	    has_low_devices(now))
+	    mt_diagnose_has_low_devices(now))
 		return;
 	finding = mt_finding_note(
 		out, MT_NOTE, "cuda", NULL,

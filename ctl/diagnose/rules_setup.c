@@ -17,11 +17,6 @@
 #define OVER_BUDGET  3             /* times the share of time that cleaning may take */
 #define AWAKE_MIN_S  20
 
-static const struct mt_stats_snapshot *figures(const struct mt_facts *facts)
-{
-	return &facts->last.head.snapshot;
-}
-
 static void add_fact(struct mt_diagnosis *out, const char *label, const char *text)
 {
 	if (*text)
@@ -95,7 +90,7 @@ void mt_rule_signal(const struct mt_facts *facts, struct mt_diagnosis *out)
 		{MT_OK, "the program has its own handler, and the signal is the program's alone; "
 			"`mtctl trim` cleans up"},
 	};
-	uint64_t at = figures(facts)->signal_disposition;
+	uint64_t at = mt_facts_now(facts)->signal_disposition;
 
 	at = at < sizeof(rows) / sizeof(rows[0]) ? at : 4;
 	mt_finding_note(out, rows[at].state, "signal", rows[at].state == MT_OK ? NULL : other,
@@ -104,7 +99,7 @@ void mt_rule_signal(const struct mt_facts *facts, struct mt_diagnosis *out)
 
 void mt_rule_late_collections(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
-	uint64_t count = figures(facts)->gc_late_count;
+	uint64_t count = mt_facts_now(facts)->gc_late_count;
 
 	if (count)
 		mt_finding_note(out, MT_NOTE, "late-collections", NULL,
@@ -166,7 +161,7 @@ void mt_rule_refilled_pages(const struct mt_facts *facts, struct mt_diagnosis *o
 /* The budget holds the worker's purges; requests, rounds and pressure clean up beyond it. */
 void mt_rule_over_budget(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
-	const struct mt_stats_snapshot *now = figures(facts);
+	const struct mt_stats_snapshot *now = mt_facts_now(facts);
 	double seconds = mt_diagnose_awake_s(facts),
 	       spent_s = ((double)now->purge_cost_ns + (double)now->refault_cost_ns) / 1e9,
 	       budget = (double)now->budget_ratio_thousandths / 1000;
@@ -183,7 +178,7 @@ void mt_rule_over_budget(const struct mt_facts *facts, struct mt_diagnosis *out)
 
 void mt_rule_untouched(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
-	const struct mt_stats_snapshot *now = figures(facts);
+	const struct mt_stats_snapshot *now = mt_facts_now(facts);
 	const struct mt_memory_parts parts = mt_memory_parts_of_snapshot(now, now->rss_bytes);
 	uint64_t live = parts.bytes[MT_PART_LIVE];
 
@@ -244,7 +239,7 @@ void mt_rule_locked(const struct mt_facts *facts, struct mt_diagnosis *out)
 
 void mt_rule_shared_memory(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
-	uint64_t bytes = mt_diagnose_last(facts)->shmem_bytes;
+	uint64_t bytes = mt_facts_last(facts)->shmem_bytes;
 
 	if (bytes >= MT_MIB)
 		mt_finding_note(out, MT_NOTE, "shared-memory", NULL,
@@ -254,7 +249,7 @@ void mt_rule_shared_memory(const struct mt_facts *facts, struct mt_diagnosis *ou
 
 void mt_rule_swap(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
-	uint64_t bytes = mt_diagnose_last(facts)->swap_bytes;
+	uint64_t bytes = mt_facts_last(facts)->swap_bytes;
 
 	if (bytes >= MT_MIB)
 		mt_finding_note(out, MT_NOTE, "swap", NULL,
@@ -310,7 +305,7 @@ void mt_rule_memory_limit(const struct mt_facts *facts, struct mt_diagnosis *out
 	uint64_t set = facts->awake ? mt_stats_file_number(&facts->last, "warn_pct") : 0;
 	double percent = facts->limit_known ? mt_limit_percent(&facts->limit) : 0;
 	bool near = percent >= (set ? (double)set : NEAR_PERCENT);
-	const char *given = facts->process.pid ? NULL : mt_diagnose_variable(facts, "MT_CGROUP");
+	const char *given = facts->process.pid ? NULL : mt_facts_variable(facts, "MT_CGROUP");
 	struct mt_limit limit;
 
 	if (given && *given && mt_limit_find_in("", given, &limit) != MT_ERR_OK)
@@ -360,9 +355,8 @@ void mt_rule_thresholds(const struct mt_facts *facts, struct mt_diagnosis *out)
 	else if (warn && critical)
 		mt_finding_note(
 			out, warn > critical ? MT_WARN : MT_OK, "pressure",
-			warn > critical ? "MT_WARN_PCT below MT_CRIT_PCT, so that a purge is tried "
-					  "before a heavy cleanup"
-					: NULL,
+			"MT_WARN_PCT below MT_CRIT_PCT, so that a purge is tried "
+			"before a heavy cleanup",
 			"pressure: warn at %u %%, critical at %u %% of the limit, over again %s "
 			"lower",
 			(unsigned)warn, (unsigned)critical,
@@ -372,7 +366,7 @@ void mt_rule_thresholds(const struct mt_facts *facts, struct mt_diagnosis *out)
 
 void mt_rule_pressure(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
-	const struct mt_stats_snapshot *now = figures(facts);
+	const struct mt_stats_snapshot *now = mt_facts_now(facts);
 
 	if (now->pressure_level)
 		mt_finding_note(out, MT_WARN, "pressure", NULL, "memory pressure: %s",
@@ -385,7 +379,7 @@ void mt_rule_pressure(const struct mt_facts *facts, struct mt_diagnosis *out)
 
 void mt_rule_rss_limit(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
-	const struct mt_stats_snapshot *now = figures(facts);
+	const struct mt_stats_snapshot *now = mt_facts_now(facts);
 	const struct mt_stats_head *head = &facts->last.head;
 	uint64_t limit = mt_stats_file_number(&facts->last, "rss_limit_mb") << 20,
 		 warn = mt_stats_file_number(&facts->last, "warn_pct"),
@@ -400,7 +394,7 @@ void mt_rule_rss_limit(const struct mt_facts *facts, struct mt_diagnosis *out)
 				mt_text_counted(reports, "time", "times").text);
 	if (limit)
 		mt_finding_note(out, near ? MT_WARN : MT_OK, "rss-limit",
-				near ? "mtctl diagnose PID says what grows" : NULL,
+				"mtctl diagnose PID says what grows",
 				"MT_RSS_LIMIT_MB: %s of %s, %.1f %%",
 				mt_text_bytes(now->rss_bytes + now->swap_bytes).text,
 				mt_text_bytes(limit).text, percent);

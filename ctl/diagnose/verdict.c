@@ -96,14 +96,14 @@ static struct mt_trend trend_of(const struct mt_facts *facts, size_t offset, boo
 
 bool mt_diagnose_knows_live(const struct mt_facts *facts)
 {
-	return facts->awake && (mt_diagnose_counts_heap(&facts->last.head.snapshot) ||
-				(facts->samples_count && mt_diagnose_last(facts)->live_bytes));
+	return facts->awake && (mt_diagnose_counts_heap(mt_facts_now(facts)) ||
+				(facts->samples_count && mt_facts_last(facts)->live_bytes));
 }
 
 /* Whether `other` says what of RSS the heap does not explain. */
 static bool has_other(const struct mt_facts *facts)
 {
-	return facts->awake && facts->last.head.snapshot.heap_resident_bytes;
+	return facts->awake && mt_facts_now(facts)->heap_resident_bytes;
 }
 
 /* Findings of the heap explain the same bytes, so that the largest counts; other findings are added
@@ -147,7 +147,7 @@ static void show_sleep(const struct mt_facts *facts, struct mt_finding *finding)
 /* Returns anonymous bytes of a process whose shim is asleep that malloc cannot have allocated. */
 static uint64_t diagnose_past_malloc(const struct mt_facts *facts)
 {
-	const char *min_mb = mt_diagnose_variable(facts, "MT_MIN_MB");
+	const char *min_mb = mt_facts_variable(facts, "MT_MIN_MB");
 	uint64_t most_mb = MT_DIAGNOSE_ASLEEP_MB,
 		 anon = mt_diagnose_minimum(facts, 2, offsetof(struct mt_sample, anon_bytes));
 
@@ -155,14 +155,14 @@ static uint64_t diagnose_past_malloc(const struct mt_facts *facts)
 		return 0;
 	if (min_mb && (!mt_text_parse_u64(min_mb, &most_mb) || most_mb > UINT64_MAX / MT_MIB))
 		return 0;
-	return mt_sat_sub(anon, most_mb * MT_MIB + mt_diagnose_last(facts)->arenas_bytes);
+	return mt_sat_sub(anon, most_mb * MT_MIB + mt_facts_last(facts)->arenas_bytes);
 }
 
 /* Whose memory it is that malloc does not allocate, as far as that is known: the user's
  * PYTHONMALLOC, a library, a runtime. NULL: nobody is known. */
 static const char *past_malloc_owner(const struct mt_facts *facts, bool *out_is_managed)
 {
-	const char *python = mt_diagnose_variable(facts, "PYTHONMALLOC");
+	const char *python = mt_facts_variable(facts, "PYTHONMALLOC");
 
 	*out_is_managed = false;
 	if (facts->is_python && python && strncmp(python, "mimalloc", 8) == 0)
@@ -203,7 +203,7 @@ static void show_past_malloc(const struct mt_facts *facts, struct mt_finding *fi
 	if (!past)
 		return;
 	mt_finding_bytes(finding, "anonymous, by the kernel", "anon_bytes",
-			 mt_diagnose_last(facts)->anon_bytes);
+			 mt_facts_last(facts)->anon_bytes);
 	mt_finding_show(finding, "of it past malloc", "past_malloc_bytes", (double)past,
 			"%s at least, %s", mt_text_bytes(past).text,
 			owner ? owner : "by mmap, or an allocator that has no name here");
@@ -219,7 +219,7 @@ void mt_rule_past_malloc(const struct mt_facts *facts, struct mt_diagnosis *out)
 	struct mt_finding *finding;
 
 	if (past < PAST_BYTES || is_managed || out->anon.shape == MT_TREND_GROWS ||
-	    (double)past < (double)mt_diagnose_last(facts)->anon_bytes * PAST_SHARE)
+	    (double)past < (double)mt_facts_last(facts)->anon_bytes * PAST_SHARE)
 		return;
 	finding = owner ? mt_finding_add(out, MT_VERDICT_PRIVATE, (double)past, 0.8,
 					 "%s of anonymous memory pass malloc by, and the shim: %s",
@@ -232,7 +232,7 @@ void mt_rule_past_malloc(const struct mt_facts *facts, struct mt_diagnosis *out)
 	show_past_malloc(facts, finding);
 	show_sleep(facts, finding);
 	show_range("RSS", "rss_slope_bytes_per_s", &out->rss, finding);
-	if (mt_diagnose_variable(facts, "PYTHONMALLOC") && facts->is_python)
+	if (mt_facts_variable(facts, "PYTHONMALLOC") && facts->is_python)
 		mt_finding_advise(finding, "Restart it without PYTHONMALLOC: Python's objects then "
 					   "live where the shim can purge (MT_PYTHON_MALLOC).");
 	mt_diagnose_advise_ways_back(facts, finding);
@@ -423,44 +423,52 @@ static struct mt_short_text remedy(const struct mt_facts *facts, const struct wa
 	return text;
 }
 
-/* What is said of a figure in doubt, and what comes within the time that it needs. */
+/* What is said of a figure in doubt, before its size and behind it, and what comes within the time
+ * that it needs. */
 static const struct {
-	const char *text, *why;
+	const char *before, *behind, *why;
 } doubts[] = {
-	[MT_TREND_SURE] = {"rises, and neither live memory nor free pages explain it: too little "
-			   "to tell why",
+	[MT_TREND_SURE] = {"rises by ",
+			   ", which neither live memory nor free pages explain, and too little to "
+			   "tell why",
 			   "a rise of that size is then large enough to see where it is"},
-	[MT_TREND_FEW_ROUNDS] = {"", "that is time for the rounds that a verdict takes"},
-	[MT_TREND_NOISE] = {"goes up and down, and would hide a leak",
+	[MT_TREND_FEW_ROUNDS] = {"", " seen", "that is time for the rounds that a verdict takes"},
+	[MT_TREND_NOISE] = {"goes up and down, and would hide a leak of up to ", "",
 			    "over so long a leak of that size stands out of the ups and downs"},
 	[MT_TREND_SLOWING] = {"has grown by less and less, as a cache that fills, and has not been "
 			      "flat for long enough",
-			      "a cache that is full stays flat for so long, a leak does not"},
-	[MT_TREND_ONE_STEP] = {"rose once, and the time since tells not whether it will again",
+			      "", "a cache that is full stays flat for so long, a leak does not"},
+	[MT_TREND_ONE_STEP] = {"rose once by ",
+			       ", and the time since tells not whether it will again",
 			       "what rises by steps rises again within that time"},
-	[MT_TREND_ONSET] = {"has begun to rise, and not for long enough to tell",
+	[MT_TREND_ONSET] = {"has begun to rise, and not for long enough to tell", "",
 			    "a start is over by then, a leak goes on"},
 };
+
+static struct mt_short_text size_of(const struct mt_trend *trend)
+{
+	switch (trend->doubt) {
+	case MT_TREND_FEW_ROUNDS:
+		return mt_text_counted(trend->rounds, "round", "rounds");
+	case MT_TREND_NOISE:
+		return mt_diagnose_rate(trend->slope_high);
+	case MT_TREND_ONE_STEP:
+		return mt_text_bytes(mt_text_round_u64(trend->growth));
+	case MT_TREND_SURE:
+		return mt_diagnose_rate(trend->slope);
+	default:
+		return (struct mt_short_text){""};
+	}
+}
 
 static struct mt_finding *add_doubt(const struct mt_trend *trend, const char *what,
 				    const char *remedy, struct mt_diagnosis *out)
 {
-	char size[96] = "";
+	bool is_count = trend->doubt == MT_TREND_FEW_ROUNDS;
 
-	if (trend->doubt == MT_TREND_FEW_ROUNDS)
-		return mt_finding_add(out, MT_VERDICT_UNKNOWN, 0, 0.9, "%s seen%s",
-				      mt_text_counted(trend->rounds, "round", "rounds").text,
-				      remedy);
-	if (trend->doubt == MT_TREND_NOISE)
-		snprintf(size, sizeof(size), " of up to %s",
-			 mt_diagnose_rate(trend->slope_high).text);
-	else if (trend->doubt == MT_TREND_ONE_STEP)
-		snprintf(size, sizeof(size), " (%s)",
-			 mt_text_bytes(mt_text_round_u64(trend->growth)).text);
-	else if (trend->doubt == MT_TREND_SURE)
-		snprintf(size, sizeof(size), " (%s)", mt_diagnose_rate(trend->slope).text);
-	return mt_finding_add(out, MT_VERDICT_UNKNOWN, 0, 0.9, "%s %s%s%s", what,
-			      doubts[trend->doubt].text, size, remedy);
+	return mt_finding_add(out, MT_VERDICT_UNKNOWN, 0, 0.9, "%s%s%s%s%s%s", is_count ? "" : what,
+			      is_count ? "" : " ", doubts[trend->doubt].before, size_of(trend).text,
+			      doubts[trend->doubt].behind, remedy);
 }
 
 /* After a look that was long enough: what tells more than another one. */
@@ -515,7 +523,7 @@ static uint64_t uncollected_bytes(const struct mt_facts *facts)
 	bool waits = facts->trim.done && !facts->trim.has_collected_late &&
 		     (state == MT_GC_BLOCKED || state == MT_GC_LATE);
 
-	return waits ? mt_diagnose_last(facts)->held_bytes : 0;
+	return waits ? mt_facts_last(facts)->held_bytes : 0;
 }
 
 static void show_uncollected(const struct mt_facts *facts, struct mt_finding *finding)
@@ -560,7 +568,7 @@ static void show_seen(const struct mt_facts *facts, const struct mt_diagnosis *o
 			"%zu in %.1f s", facts->samples_count, out->rss.seconds);
 	if (facts->samples_count)
 		mt_finding_bytes(finding, "RSS at the end", "rss_bytes",
-				 mt_diagnose_last(facts)->rss_bytes);
+				 mt_facts_last(facts)->rss_bytes);
 }
 
 /* What has ended has given its memory back: what was found stands below. A guess at it is of no
@@ -575,9 +583,10 @@ static bool judge_ended(const struct mt_facts *facts, struct mt_diagnosis *out)
 	while (count < out->count && out->list[count].confidence >= MT_DIAGNOSE_CONFIDENT)
 		out->list[count++].advice_count = 0;
 	out->count = count;
-	finding = mt_finding_add(
-		out, MT_VERDICT_UNKNOWN, 0, 0.9, "the process ended during the diagnosis%s%s",
-		count ? ", and until then looked like a " : "", count ? out->list[0].id : "");
+	finding = mt_finding_add(out, MT_VERDICT_UNKNOWN, 0, 0.9,
+				 "the process ended during the diagnosis%s%s",
+				 count ? ", and until then looked like a " : "",
+				 count ? mt_finding_word(&out->list[0]) : "");
 	show_seen(facts, out, finding);
 	mt_finding_advise(finding, "Diagnose its next run before it ends; MT_PROFILE=1 leaves a "
 				   "line for each cleanup.");
@@ -659,7 +668,7 @@ static void judge_healthy(const struct mt_facts *facts, struct mt_diagnosis *out
 		"rose once, and has been flat since",
 		"falls",
 		"goes up and down by free pages, and is"};
-	const struct mt_sample *last = mt_diagnose_last(facts);
+	const struct mt_sample *last = mt_facts_last(facts);
 	bool calm = out->rss.shape == MT_TREND_FLAT || out->rss.shape == MT_TREND_FALLS ||
 		    out->rss.judged_s >= BUILD_UP_S || facts->age_s >= WARM_S;
 	bool passed_by = diagnose_past_malloc(facts) >= PAST_BYTES;
@@ -722,7 +731,7 @@ static void describe_place(const struct mt_facts *facts, const struct mt_trend *
 			   const struct mt_finding *guess, char out[200])
 {
 	const struct mt_diagnose_site *site = facts->sites.list;
-	double seconds = mt_diagnose_last(facts)->at_s - facts->samples[0].at_s, share = 0;
+	double seconds = mt_facts_last(facts)->at_s - facts->samples[0].at_s, share = 0;
 	const char *where = "";
 
 	if (facts->lines_count) {
@@ -788,7 +797,7 @@ static void judge_build_up(const struct mt_facts *facts, const struct mt_trend *
 		mt_finding_show(finding, guess.evidence[i].label, guess.evidence[i].name,
 				guess.evidence[i].value, "%s", guess.evidence[i].text);
 	mt_finding_advise(finding, "Where its data is complete by now, it is the %s below.",
-			  guess.id);
+			  mt_finding_word(&guess));
 }
 
 /* Whether a cause is on the list, and not only what one look shows. */
@@ -814,8 +823,8 @@ static void judge_guess(const struct mt_facts *facts, struct mt_diagnosis *out)
 	}
 	if (any)
 		finding = mt_finding_add(out, MT_VERDICT_UNKNOWN, 0, 0.9,
-					 "%s is possible, and no more than that%s", out->list[0].id,
-					 remedy(facts, &wait).text);
+					 "%s is possible, and no more than that%s",
+					 mt_finding_word(&out->list[0]), remedy(facts, &wait).text);
 	else
 		finding = mt_finding_add(out, MT_VERDICT_UNKNOWN, 0, 0.9, "only %.1f s were seen%s",
 					 out->rss.judged_s, remedy(facts, &wait).text);

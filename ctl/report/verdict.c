@@ -41,7 +41,7 @@ static void write_others(const struct mt_diagnosis *diagnosis, FILE *to)
 		const struct mt_finding *finding = &diagnosis->list[i];
 
 		fputs("<li><b>", to);
-		mt_html_text(to, finding->id);
+		mt_html_text(to, mt_finding_word(finding));
 		fputs("</b>: ", to);
 		mt_html_text(to, finding->text);
 		if (finding->verdict != MT_VERDICT_NONE)

@@ -415,7 +415,7 @@ Test(advise, split_settings_where_memory_was_refused_that_lay_unused)
 	changed->last.ooms[0].framework_idle_bytes = 0;
 	changed->last.ooms[0].idle_bytes = 1024 * MT_MIB;
 	cr_expect_str_eq(advice(changed),
-			 "MT_CUDA_CONF=garbage_collection_threshold:0.8,max_split_size_mb:256");
+			 "MT_CUDA_CONF=max_split_size_mb:256,garbage_collection_threshold:0.8");
 	EXPECT_SILENT(fragmented, facts->last.ooms[0].cause = MT_OOM_LIVE);
 	EXPECT_SILENT(fragmented, facts->last.ooms[0].framework_idle_bytes = 100 * MT_MIB);
 	EXPECT_SILENT(fragmented, put_conf(facts, "expandable_segments:True"));
@@ -440,6 +440,8 @@ static struct mt_facts *kept(void)
 	figures(facts)->gpu_free_bytes = 100 * MT_MIB;
 	figures(facts)->gpu_reserved_bytes = 8192 * MT_MIB;
 	figures(facts)->gpu_idle_bytes = 6000 * MT_MIB;
+	facts->samples[0].gpu_reserved_bytes = 8192 * MT_MIB;
+	facts->samples[0].gpu_idle_bytes = 6000 * MT_MIB;
 	return facts;
 }
 
@@ -470,7 +472,7 @@ Test(advise, caches_of_device_memory)
 	EXPECT_SILENT(cached, figures(facts)->framework_allocated_bytes = 4000 * MT_MIB);
 	cr_expect_str_eq(command(kept()), "mtctl set 42 cuda_decay_ms=5000");
 	EXPECT_SILENT(kept, figures(facts)->gpu_free_bytes = 8192 * MT_MIB);
-	EXPECT_SILENT(kept, figures(facts)->gpu_idle_bytes = 1000 * MT_MIB);
+	EXPECT_SILENT(kept, facts->samples[0].gpu_idle_bytes = 1000 * MT_MIB);
 	EXPECT_SILENT(kept, put_setting(facts, "cuda_decay_ms", "5000"));
 	cr_expect_str_eq(command(decayed()), "mtctl set 42 cuda_decay_ms=30000");
 	EXPECT_SILENT(decayed, figures(facts)->gpu_hit_count = 90000);

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+import agreement
 from diagnosed_programs import MB, Batch, Program
 from json_schema import fits
 
@@ -135,6 +136,18 @@ def test_the_verdict_is_the_problem(result, name):
 @each(*PROGRAMS)
 def test_the_report_is_as_the_schema_says(result, name):
 	fits("diagnose", result.text)
+
+
+@each(*PROGRAMS)
+def test_the_commands_agree_on_what_they_see(result, name):
+	before, after = result.looks
+	wrong = agreement.of_one_look(before) + agreement.of_one_look(after) + agreement.with_diagnosis(after, result.report, tried=True)
+	if result.untrimmed and "--tree" not in PROGRAMS[name].words:
+		# One look sees growth once the ring has some samples of it.
+		grows = "grows by" in result.untrimmed["title"]
+		wrong += agreement.with_diagnosis(after if grows else before, result.untrimmed, tried=False)
+
+	assert not wrong, "\n".join([*wrong, before["text"], after["text"], result.text])
 
 
 @each(*names(PROBLEMS))
