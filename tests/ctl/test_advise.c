@@ -220,6 +220,33 @@ Test(advise, a_longer_wait_where_what_was_purged_is_taken_back)
 	EXPECT_SILENT(in_vain, put_setting(facts, "idle_ms", "3000"));
 }
 
+/* What one look shows first; "" for nothing. Frees. */
+static const char *first_id(struct mt_facts *facts)
+{
+	struct mt_diagnosis found = {.count = 0};
+
+	mt_glance_judge(facts, &found);
+	only = found.count ? found.list[0] : (struct mt_finding){.id = ""};
+	mt_diagnosis_free(&found);
+	free(facts);
+	return only.id;
+}
+
+Test(advise, one_look_says_that_cleaning_takes_many_times_its_budget)
+{
+	struct mt_facts *facts = plain();
+
+	figures(facts)->budget_ratio_thousandths = 30;
+	figures(facts)->purge_cost_ns = 430 * S;
+	cr_expect_str_eq(first_id(facts), "cost");
+	cr_expect(strstr(only.text, "71.7 % of the time, where the budget is 3 %") != NULL, "%s",
+		  only.text);
+	facts = plain();
+	figures(facts)->budget_ratio_thousandths = 30;
+	figures(facts)->purge_cost_ns = 20 * S;
+	cr_expect_str_eq(first_id(facts), "");
+}
+
 static struct mt_facts *pauses(void)
 {
 	struct mt_facts *facts = plain();

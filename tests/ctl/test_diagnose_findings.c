@@ -343,6 +343,57 @@ Test(findings, the_class_that_grew_is_in_the_title)
 	cr_expect_eq((uint64_t)figure("grown_class_bytes"), 300000 * 1024);
 }
 
+/* 67 MB of 126 MB, in a program of one thread. */
+Test(findings, what_lies_between_live_blocks_is_a_hoard_without_a_trim_too)
+{
+	look_at((struct series){SHAPE_FLAT, 50 * MB, 0, 0, 0});
+	case_add(facts, slack_bytes, 67 * MB);
+	facts->last.head.snapshot = (struct mt_stats_snapshot){.heap_resident_bytes = 117 << 20,
+							       .heap_live_bytes = 50 << 20,
+							       .heap_active_bytes = 117 << 20,
+							       .heap_alloc_count = 900000,
+							       .heap_free_count = 875000,
+							       .threads_count = 1};
+
+	cr_expect_eq(judge(), MT_VERDICT_HOARD, "%s", diagnosis.list[0].text);
+	cr_expect_eq((uint64_t)figure("between_blocks_bytes"), 67 << 20);
+	cr_expect_str_eq(diagnosis.list[0].environment, "MT_ALLOCATOR=system");
+	for (size_t i = 0; i < diagnosis.list[0].advice_count; i++)
+		cr_expect_null(strstr(diagnosis.list[0].advice[i], "ARENA"));
+}
+
+Test(findings, growth_has_a_headline_its_rate_its_place_and_the_time_that_decides)
+{
+	static const char headline[] =
+		"growing: 0.4 MB/s, most of it at app.py:21; 4 more minutes decide between a leak "
+		"and warm-up";
+
+	look_at((struct series){SHAPE_RAMP, 16 * MB, 0.4 * MB, 0, 0});
+	facts->is_python = true;
+	facts->lines_count = 1;
+	facts->lines[0] = (struct mt_diagnose_line){"app.py:21", 20 * MB, 60};
+
+	cr_expect_eq(judge(), MT_VERDICT_UNKNOWN);
+	cr_expect(diagnosis.list[0].is_headline);
+	cr_expect(strstr(diagnosis.list[0].text,
+			 "growing: 0.4 MB/s, most of it at app.py:21; 4 more "
+			 "minutes decide between a leak and warm-up") == diagnosis.list[0].text,
+		  "%s", diagnosis.list[0].text);
+	facts->lines[0].grown_bytes = 1 * MB;
+	judge();
+	cr_expect_null(strstr(diagnosis.list[0].text, "app.py"), "%s", diagnosis.list[0].text);
+}
+
+Test(findings, who_has_been_flat_for_ten_minutes_has_warmed_up)
+{
+	facts = case_facts(&(struct series){SHAPE_EARLY_STEP, 100 * MB, 50 * MB, 0, 0}, 780, 200);
+
+	cr_expect_eq(judge(), MT_VERDICT_HEALTHY, "%s", diagnosis.list[0].text);
+	cr_expect_neq(diagnosis.rss.shape, MT_TREND_FLAT);
+	cr_expect_eq(diagnosis.list[0].advice_count, 0, "%s", diagnosis.list[0].advice[0]);
+	cr_expect(figure("unseen_bytes_per_s") > 0, "no leak at all would hide");
+}
+
 /* Python's objects are live bytes of no class. */
 Test(findings, a_class_that_grew_by_little_of_it_is_not)
 {
@@ -353,6 +404,7 @@ Test(findings, a_class_that_grew_by_little_of_it_is_not)
 	cr_expect_eq(judge(), MT_VERDICT_LEAK);
 	cr_expect_null(strstr(diagnosis.list[0].text, "in blocks of"), "%s",
 		       diagnosis.list[0].text);
+	cr_expect_eq(figure("grown_class_bytes"), -1, "2 %% of the growth are no evidence");
 }
 
 Test(findings, the_site_that_grew_most_is_in_the_advice)
@@ -756,6 +808,10 @@ Test(findings, what_gc_could_not_look_at_may_be_garbage)
 			     is_late, "%u: %s", state, diagnosis.list[0].text);
 		cr_expect_eq(strstr(diagnosis.list[0].text, "nothing to do") == NULL, is_late);
 	}
+	facts->trim.record.gc_state = MT_GC_LATE;
+	facts->trim.has_collected_late = true;
+	cr_expect_eq(judge(), MT_VERDICT_HEALTHY);
+	cr_expect_null(strstr(diagnosis.list[0].text, "gc could not run"), "it ran late");
 }
 
 /* Where the arenas can be read how full they are decides, and where they cannot the number of
