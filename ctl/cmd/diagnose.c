@@ -66,31 +66,27 @@ static void print_verdicts(void)
 
 struct group {
 	size_t count;
-	struct mt_facts **facts;
-	struct mt_diagnosis **diagnoses;
+	struct mt_facts *facts[TREE_MAX];
+	struct mt_diagnosis *diagnoses[TREE_MAX];
 };
 
 static void add(struct group *group, const struct mt_process *process)
 {
-	group->facts = mt_error_check_memory(
-		realloc(group->facts, (group->count + 1) * sizeof(*group->facts)));
-	group->diagnoses = mt_error_check_memory(
-		realloc(group->diagnoses, (group->count + 1) * sizeof(*group->diagnoses)));
-	group->facts[group->count] = mt_error_check_memory(calloc(1, sizeof(**group->facts)));
-	group->diagnoses[group->count] =
-		mt_error_check_memory(calloc(1, sizeof(**group->diagnoses)));
-	group->facts[group->count++]->process = *process;
+	struct mt_facts *facts = mt_error_check_memory(calloc(1, sizeof(*facts)));
+
+	facts->process = *process;
+	group->facts[group->count] = facts;
+	group->diagnoses[group->count++] =
+		mt_error_check_memory(calloc(1, sizeof(struct mt_diagnosis)));
 }
 
 static void drop(struct group *group)
 {
 	for (size_t i = 0; i < group->count; i++) {
 		mt_diagnosis_free(group->diagnoses[i]);
-		free(group->facts[i]);
 		free(group->diagnoses[i]);
+		free(group->facts[i]);
 	}
-	free(group->facts);
-	free(group->diagnoses);
 }
 
 /* The root, shimmed or not, then its shimmed descendants. */

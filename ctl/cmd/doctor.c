@@ -19,43 +19,21 @@ struct page {
 	size_t warnings_count;
 };
 
-/* Paths and values of the environment may be anything. */
-static void set_clean(json_t *object, const char *name, const char *text)
-{
-	char clean[sizeof(((struct mt_finding *)0)->text)];
-
-	snprintf(clean, sizeof(clean), "%s", text);
-	mt_text_clean(clean, sizeof(clean));
-	mt_json_set_text(object, name, clean);
-}
-
-static void keep(struct page *page, const char *section, const struct mt_finding *finding)
-{
-	static const char *const words[] = {"ok", "note", "warn"};
-	json_t *object = json_object();
-
-	set_clean(object, "section", section);
-	if (finding->state == MT_FACT) {
-		mt_json_set_text(object, "name", finding->id);
-		set_clean(object, "text", finding->text);
-		mt_json_append(page->facts, object);
-		return;
-	}
-	mt_json_set_text(object, "finding", words[finding->state]);
-	set_clean(object, "text", finding->text);
-	mt_json_set(object, "advice", json_null());
-	if (finding->advice_count)
-		set_clean(object, "advice", finding->advice[0]);
-	mt_json_append(page->checks, object);
-}
-
 static void show(struct page *page, const char *section, const struct mt_finding *finding)
 {
+	bool is_fact = finding->state == MT_FACT;
+	json_t *object;
+
 	page->warnings_count += finding->state == MT_WARN;
-	if (page->json)
-		keep(page, section, finding);
-	else
+	if (!page->json) {
 		mt_finding_print_check(finding);
+		return;
+	}
+	object = mt_finding_json(finding);
+	mt_json_set_text(object, "section", section);
+	if (is_fact)
+		mt_json_set_text(object, "name", finding->id);
+	mt_json_append(is_fact ? page->facts : page->checks, object);
 }
 
 static void show_section(struct page *page, const char *title, const struct mt_facts *facts,

@@ -62,30 +62,25 @@ static void print_parts(const struct mt_stats_snapshot *now)
 
 /* Returns what the memory cgroup is charged for anonymous memory; 0 where it has other processes,
  * or none is known. */
-static uint64_t charged_bytes(pid_t pid)
+static uint64_t charged_bytes(const struct mt_facts *facts)
 {
-	char directory[512], path[540], *list;
-	uint64_t used, files = 0;
+	const struct mt_diagnose_group *group = &facts->group;
+	char path[540], *list;
 	bool is_alone;
 
-	if (!mt_limit_memory_directory("", pid, directory, sizeof(directory)) ||
-	    !mt_limit_used_in("", directory, &used))
-		return 0;
-	snprintf(path, sizeof(path), "%s/cgroup.procs", directory);
-	list = mt_cgroup_file_read(path);
-	is_alone = list && strtol(list, NULL, 10) == pid && strchr(list, '\n') &&
+	snprintf(path, sizeof(path), "%s/cgroup.procs", group->directory);
+	list = group->known ? mt_cgroup_file_read(path) : NULL;
+	is_alone = list && strtol(list, NULL, 10) == facts->process.pid && strchr(list, '\n') &&
 		   strchr(list, '\n') == strrchr(list, '\n');
 	free(list);
-	if (!mt_cgroup_file_number(directory, "memory.stat", "total_cache", &files))
-		(void)mt_cgroup_file_number(directory, "memory.stat", "file", &files);
-	return is_alone && used > files ? used - files : 0;
+	return is_alone ? mt_sat_sub(group->usage_bytes, group->file_bytes) : 0;
 }
 
 /* What huge pages do to a process, and RSS does not show. */
 static void print_huge_pages(const struct mt_target *target, const struct mt_facts *facts)
 {
 	const struct mt_stats_snapshot *now = &target->file.head.snapshot;
-	uint64_t charged = charged_bytes(target->process.pid);
+	uint64_t charged = facts ? charged_bytes(facts) : 0;
 
 	if (facts && facts->smaps_known && facts->smaps.huge_bytes)
 		printf(LABEL "%10s  of RSS in transparent huge pages (AnonHugePages)\n", "huge",

@@ -34,6 +34,15 @@ enum mt_verdict {
 #undef X
 };
 
+#define MT_ROLES(X) X(SERVER, "server") X(CLIENT, "client") X(OOM, "oom")
+
+enum mt_role {
+	MT_ROLE_NONE,
+#define X(name, word) MT_ROLE_##name,
+	MT_ROLES(X)
+#undef X
+};
+
 #define MT_DIAGNOSE_HORIZON_S 600.0
 #define MT_DIAGNOSE_SAMPLES   MT_TREND_POINTS
 #define MT_DIAGNOSE_CONFIDENT 0.45 /* below this it is a guess */
@@ -287,6 +296,7 @@ struct mt_diagnosis {
 	MT_DIAGNOSE_TRENDS(X)
 #undef X
 	struct mt_trend tree; /* of the PSS of all processes; only in that of the root */
+	enum mt_role role;    /* of a checklist */
 	size_t count, room;
 	/* after mt_diagnose_judge: the verdict, other causes, and what else one look shows */
 	struct mt_finding *list;
@@ -467,15 +477,6 @@ int mt_diagnose_exit_code(enum mt_verdict verdict);
 
 /* ---- sampling ---- */
 
-#define MT_ROLES(X) X(SERVER, "server") X(CLIENT, "client") X(OOM, "oom")
-
-enum mt_role {
-	MT_ROLE_NONE,
-#define X(name, word) MT_ROLE_##name,
-	MT_ROLES(X)
-#undef X
-};
-
 struct mt_diagnose_options {
 	double seconds;
 	bool trim, json, tree;
@@ -546,8 +547,11 @@ void mt_diagnose_print_json(const struct mt_diagnose_report *report);
 /* Prints findings as doctor does: state and text, below it what to do. */
 void mt_finding_print_check(const struct mt_finding *finding);
 
-/* Returns an array of the findings from this one on: id, finding (its state), text, advice,
- * environment, command. */
+/* Returns an object: finding (its state), text, advice; of a fact the text alone. */
+json_t *mt_finding_json(const struct mt_finding *finding);
+
+/* Returns an array of the findings from this one on, each with its id, verdict, environment and
+ * command too. */
 json_t *mt_findings_json(const struct mt_diagnosis *of, size_t from);
 
 #endif

@@ -79,6 +79,8 @@ struct mt_finding *mt_finding_note(struct mt_diagnosis *in, enum mt_state state,
 	va_start(arguments, text);
 	vsnprintf(finding->text, sizeof(finding->text), text, arguments);
 	va_end(arguments);
+	/* paths and values of the environment may be anything */
+	mt_text_clean(finding->text, sizeof(finding->text));
 	if (advice && *advice && state != MT_OK)
 		mt_finding_advise(finding, "%s", advice);
 	return finding;

@@ -31,9 +31,18 @@ static json_t *cause_json(const struct mt_finding *finding)
 	return object;
 }
 
-static const char *state_word(enum mt_state state)
+json_t *mt_finding_json(const struct mt_finding *finding)
 {
-	return state == MT_OK ? "ok" : state == MT_NOTE ? "note" : "warn";
+	static const char *const words[] = {"ok", "note", "warn"};
+	json_t *object = json_object();
+
+	if (finding->state != MT_FACT) {
+		mt_json_set_text(object, "finding", words[finding->state]);
+		mt_json_set_text_or_null(object, "advice",
+					 finding->advice_count ? finding->advice[0] : "");
+	}
+	mt_json_set_text(object, "text", finding->text);
+	return object;
 }
 
 json_t *mt_findings_json(const struct mt_diagnosis *of, size_t from)
@@ -42,16 +51,12 @@ json_t *mt_findings_json(const struct mt_diagnosis *of, size_t from)
 
 	for (size_t i = from; i < of->count; i++) {
 		const struct mt_finding *finding = &of->list[i];
-		json_t *object = json_object();
+		json_t *object = mt_finding_json(finding);
+		bool is_cause = finding->verdict != MT_VERDICT_NONE;
 
 		mt_json_set_text(object, "id", finding->id);
-		mt_json_set_text_or_null(
-			object, "verdict",
-			finding->verdict == MT_VERDICT_NONE ? "" : mt_finding_word(finding));
-		mt_json_set_text(object, "finding", state_word(finding->state));
-		mt_json_set_text(object, "text", finding->text);
-		mt_json_set_text_or_null(object, "advice",
-					 finding->advice_count ? finding->advice[0] : "");
+		mt_json_set_text_or_null(object, "verdict",
+					 is_cause ? mt_finding_word(finding) : "");
 		mt_json_set_text_or_null(object, "environment", finding->environment);
 		mt_json_set_text_or_null(object, "command", finding->command);
 		mt_json_append(array, object);
@@ -213,14 +218,9 @@ static json_t *checks_json(const struct mt_diagnosis *checks)
 	json_t *array = json_array();
 
 	for (size_t i = 0; i < checks->count; i++) {
-		const struct mt_finding *finding = &checks->list[i];
-		json_t *object = json_object();
+		json_t *object = mt_finding_json(&checks->list[i]);
 
-		mt_json_set_text(object, "name", finding->id);
-		mt_json_set_text(object, "finding", state_word(finding->state));
-		mt_json_set_text(object, "text", finding->text);
-		mt_json_set_text_or_null(object, "advice",
-					 finding->advice_count ? finding->advice[0] : "");
+		mt_json_set_text(object, "name", checks->list[i].id);
 		mt_json_append(array, object);
 	}
 	return array;

@@ -42,8 +42,9 @@ static bool is_set(const char *value)
 
 /* ---- server and client ---- */
 
-static void check_preset(const struct mt_facts *facts, const char *wanted, struct mt_diagnosis *out)
+void mt_rule_preset(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
+	const char *wanted = out->role == MT_ROLE_CLIENT ? "client" : "server";
 	const char *preset = setting(facts, "preset");
 	char advice[96];
 
@@ -73,8 +74,9 @@ void mt_rule_rounds_known(const struct mt_facts *facts, struct mt_diagnosis *out
 				mt_text_count(mt_sat_sub(now, before)).text, mode);
 }
 
-static void check_gc_rounds(const struct mt_facts *facts, bool every, struct mt_diagnosis *out)
+void mt_rule_gc_rounds(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
+	bool every = out->role == MT_ROLE_CLIENT;
 	const char *step = setting(facts, "gc_rounds");
 	char words[64];
 
@@ -95,26 +97,6 @@ static void check_gc_rounds(const struct mt_facts *facts, bool every, struct mt_
 				"a cleanup every %s", words);
 	else
 		mt_finding_note(out, MT_OK, "gc_rounds", NULL, "a cleanup every %s", words);
-}
-
-void mt_rule_gc_rounds_server(const struct mt_facts *facts, struct mt_diagnosis *out)
-{
-	check_gc_rounds(facts, false, out);
-}
-
-void mt_rule_gc_rounds_client(const struct mt_facts *facts, struct mt_diagnosis *out)
-{
-	check_gc_rounds(facts, true, out);
-}
-
-void mt_rule_preset_server(const struct mt_facts *facts, struct mt_diagnosis *out)
-{
-	check_preset(facts, "server", out);
-}
-
-void mt_rule_preset_client(const struct mt_facts *facts, struct mt_diagnosis *out)
-{
-	check_preset(facts, "client", out);
 }
 
 void mt_rule_rss_flat(const struct mt_facts *facts, struct mt_diagnosis *out)
@@ -469,5 +451,6 @@ void mt_role_check(enum mt_role role, const struct mt_facts *facts,
 	*out = *diagnosis;
 	out->list = NULL;
 	out->count = out->room = 0;
+	out->role = role;
 	mt_rules_run(facts, shown[role], out);
 }

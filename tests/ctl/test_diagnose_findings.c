@@ -375,10 +375,8 @@ Test(findings, growth_has_a_headline_its_rate_its_place_and_the_time_that_decide
 
 	cr_expect_eq(judge(), MT_VERDICT_UNKNOWN);
 	cr_expect(diagnosis.list[0].is_headline);
-	cr_expect(strstr(diagnosis.list[0].text,
-			 "growing: 0.4 MB/s, most of it at app.py:21; 4 more "
-			 "minutes decide between a leak and warm-up") == diagnosis.list[0].text,
-		  "%s", diagnosis.list[0].text);
+	cr_expect_eq(strncmp(diagnosis.list[0].text, headline, strlen(headline)), 0, "%s",
+		     diagnosis.list[0].text);
 	facts->lines[0].grown_bytes = 1 * MB;
 	judge();
 	cr_expect_null(strstr(diagnosis.list[0].text, "app.py"), "%s", diagnosis.list[0].text);

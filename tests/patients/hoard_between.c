@@ -1,8 +1,8 @@
-/* hoard_between.c -- blocks of all sizes, of which every third one lives long while others come and
+/* hoard_between.c -- blocks of all sizes, of which every fourth one lives long while others come and
  * go: much lies free between live blocks, and no trim returns it. */
 #include "patient.h"
 
-enum { SLOTS = 120 * 1000, KEPT = 3 };
+enum { SLOTS = 200 * 1000, KEPT = 4 };
 
 static uint64_t next_random(uint64_t *state)
 {
