@@ -14,9 +14,6 @@
 #define SECONDS_MIN   0.1
 /* processes that are sampled one by one; the sums of the tree include all */
 #define TREE_MAX 64
-/* of --python: no look is longer, and of how many frames */
-#define LOOK_MAX_SECONDS 60.0
-#define LOOK_FRAMES      10
 
 static const char help[] =
 	"Samples a process for a while and names the cause of its memory use, with evidence and\n"
@@ -133,15 +130,11 @@ static void keep_lines(const struct mt_lines *lines, struct mt_facts *facts)
 
 static void look_at_lines(const struct mt_diagnose_options *options, struct mt_facts *facts)
 {
-	double span_s = options->seconds < LOOK_MAX_SECONDS ? options->seconds : LOOK_MAX_SECONDS;
-	const struct mt_lines_options look = {.for_ms = (uint64_t)(span_s * 1000) + 1,
-					      .depth = LOOK_FRAMES,
-					      .stop = &stopped,
-					      .begun = mt_lines_say_cost};
 	struct mt_error_reason why;
 	struct mt_lines lines;
 
-	if (mt_lines_collect(&facts->process, &look, &lines, &why) != MT_ERR_OK) {
+	if (mt_lines_collect_beside(&facts->process, options->seconds, &stopped, &lines, &why) !=
+	    MT_ERR_OK) {
 		snprintf(facts->lines_why, sizeof(facts->lines_why), "not known: %.200s", why.text);
 		return;
 	}

@@ -396,6 +396,7 @@ void mt_rule_leak(const struct mt_facts *facts, struct mt_diagnosis *out)
 	if (came_down_before(facts, live))
 		mt_finding_show(finding, "before the diagnosis", "came_down_before", 1,
 				"it has been as high, and came down again");
+	mt_diagnose_show_lines(facts, finding);
 	show_sites(facts, finding);
 	if (facts->is_python && !facts->lines_count)
 		mt_finding_advise(finding, "For the line in Python: mtctl sites %d --python.",

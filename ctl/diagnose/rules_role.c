@@ -6,7 +6,6 @@
 
 #include "ctl/diagnose/diagnose.h"
 
-#define HEADROOM_MIN 0.15 /* of a limit must be free */
 #define LARGE_BLOCK  MT_MIB
 #define THREADS_MANY 64
 #define GPU_FAR      2.0 /* reserved divided by allocated */
@@ -122,18 +121,23 @@ void mt_rule_rss_flat(const struct mt_facts *facts, struct mt_diagnosis *out)
 				mt_text_bytes(mt_text_round_u64(rss->highest)).text);
 }
 
+static void check_limit(const struct mt_facts *facts, const char *id, const char *advice,
+			struct mt_diagnosis *out)
+{
+	double percent = mt_limit_percent(&facts->limit);
+
+	mt_finding_note(out, percent >= NEAR_PERCENT ? MT_WARN : MT_OK, id, advice,
+			"%s of %s used, %.1f %% (%.100s)",
+			mt_text_bytes(facts->limit.used_bytes).text,
+			mt_text_bytes(facts->limit.limit_bytes).text, percent, facts->limit.source);
+}
+
 void mt_rule_headroom(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
-	const struct mt_limit *limit = &facts->limit;
-	double percent = facts->limit_known ? mt_limit_percent(limit) : 0;
-
-	if (!facts->limit_known)
-		mt_finding_note(out, MT_NOTE, "headroom", NULL, "no limit could be read");
+	if (facts->limit_known)
+		check_limit(facts, "headroom", "raise the limit, or see the verdict above", out);
 	else
-		mt_finding_note(out, percent > 100 * (1 - HEADROOM_MIN) ? MT_WARN : MT_OK,
-				"headroom", "raise the limit, or see the verdict above",
-				"%.1f %% of %s used (%.100s)", percent,
-				mt_text_bytes(limit->limit_bytes).text, limit->source);
+		mt_finding_note(out, MT_NOTE, "headroom", NULL, "no limit could be read");
 }
 
 void mt_rule_pressure_seen(const struct mt_facts *facts, struct mt_diagnosis *out)
@@ -329,15 +333,9 @@ void mt_rule_holders(const struct mt_facts *facts, struct mt_diagnosis *out)
 
 void mt_rule_limit(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
-	const struct mt_limit *limit = &facts->limit;
-	double percent = facts->limit_known ? mt_limit_percent(limit) : 0;
-
-	if (!facts->limit_known)
-		return;
-	mt_finding_note(out, percent >= NEAR_PERCENT ? MT_WARN : MT_OK, "limit",
-			"what comes next in this list says what to do first",
-			"%s of %s used, %.1f %% (%.100s)", mt_text_bytes(limit->used_bytes).text,
-			mt_text_bytes(limit->limit_bytes).text, percent, limit->source);
+	if (facts->limit_known)
+		check_limit(facts, "limit", "what comes next in this list says what to do first",
+			    out);
 }
 
 void mt_rule_kernel_kills(const struct mt_facts *facts, struct mt_diagnosis *out)

@@ -345,6 +345,7 @@ void mt_rule_growth(const struct mt_facts *facts, struct mt_diagnosis *out)
 	show_places(facts, out, finding);
 	show_sleep(facts, finding);
 	show_past_malloc(facts, finding);
+	mt_diagnose_show_lines(facts, finding);
 	if (facts->threads_last > facts->threads_first)
 		mt_finding_advise(finding,
 				  "It has %s more than at the first sample: a thread that never "
@@ -796,6 +797,9 @@ static void judge_build_up(const struct mt_facts *facts, const struct mt_trend *
 	for (size_t i = 0; i < guess.evidence_count; i++)
 		mt_finding_show(finding, guess.evidence[i].label, guess.evidence[i].name,
 				guess.evidence[i].value, "%s", guess.evidence[i].text);
+	if (facts->lines_count)
+		mt_finding_advise(finding, "Look at %.150s: what it allocates is kept.",
+				  facts->lines[0].where);
 	mt_finding_advise(finding, "Where its data is complete by now, it is the %s below.",
 			  mt_finding_word(&guess));
 }

@@ -301,8 +301,10 @@ PROGRAMS = [torch_training, redis, postgresql, nginx, gunicorn, sinatra, git_gc,
 @pytest.fixture(scope="module")
 def verdicts(bare, shim, mtctl, public):
 	"""The exit code and the report of each program by its name; the reason of one that cannot run."""
+	library = public(shim)
+
 	def one(program):
-		run = Running(bare, public(shim), mtctl)
+		run = Running(bare, library, mtctl)
 		try:
 			program(run)
 			code, said = run.diagnose()

@@ -377,6 +377,8 @@ Test(findings, growth_has_a_headline_its_rate_its_place_and_the_time_that_decide
 	cr_expect(diagnosis.list[0].is_headline);
 	cr_expect_eq(strncmp(diagnosis.list[0].text, headline, strlen(headline)), 0, "%s",
 		     diagnosis.list[0].text);
+	cr_expect_eq((uint64_t)figure("python_line_1_grown_bytes"), 20 << 20);
+	cr_expect(strstr(diagnosis.list[0].advice[1], "Look at app.py:21") != NULL);
 	facts->lines[0].grown_bytes = 1 * MB;
 	judge();
 	cr_expect_null(strstr(diagnosis.list[0].text, "app.py"), "%s", diagnosis.list[0].text);

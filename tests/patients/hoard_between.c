@@ -1,5 +1,5 @@
-/* hoard_between.c -- blocks of all sizes, of which every fourth one lives long while others come and
- * go: much lies free between live blocks, and no trim returns it. */
+/* hoard_between.c -- blocks of all sizes, of which every fourth one lives long while others come
+ * and go: much lies free between live blocks, and no trim returns it. */
 #include "patient.h"
 
 enum { SLOTS = 200 * 1000, KEPT = 4 };
