@@ -1,15 +1,11 @@
 /* ctl/cmd/advise.c -- `mtctl advise`: reads the facts of a process, applies the rules, and prints
  * the advice. */
-#include "ctl/diagnose/advise.h"
-
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "ctl/command.h"
+#include "ctl/diagnose/diagnose.h"
 #include "ctl/output/json.h"
-#include "ctl/process/control_file.h"
-#include "ctl/process/target.h"
 
 /* seconds awake below which the advice is uncertain */
 #define SHORT_S 30.0
@@ -21,70 +17,72 @@ static const char help[] =
 	"high memory use.\n\n"
 	"  --json  one object\n";
 
-static void print_text(const struct mt_advise_facts *facts, const struct mt_advice *list,
-		       size_t count)
+static void print_text(const struct mt_facts *facts, const struct mt_diagnosis *found)
 {
-	const struct mt_stats_snapshot *now = &facts->base.last.head.snapshot;
+	const struct mt_stats_snapshot *now = &facts->last.head.snapshot;
+	double awake_s = mt_diagnose_awake_s(facts);
 
 	printf("process %d (%s): RSS %s (at most %s), live %s, reusable %s; %s and %s in %.0f s\n",
-	       (int)facts->base.process.pid, facts->base.process.comm,
-	       mt_text_bytes(now->rss_bytes).text, mt_text_bytes(now->rss_peak_bytes).text,
-	       mt_text_bytes(now->heap_live_bytes).text, mt_text_bytes(now->heap_dirty_bytes).text,
+	       (int)facts->process.pid, facts->process.comm, mt_text_bytes(now->rss_bytes).text,
+	       mt_text_bytes(now->rss_peak_bytes).text, mt_text_bytes(now->heap_live_bytes).text,
+	       mt_text_bytes(now->heap_dirty_bytes).text,
 	       mt_text_counted(now->light_count + now->heavy_count, "cleanup", "cleanups").text,
-	       mt_text_counted(now->purge_count, "purge", "purges").text, mt_advise_awake_s(facts));
-	if (!count)
+	       mt_text_counted(now->purge_count, "purge", "purges").text, awake_s);
+	if (!found->count)
 		puts("\nnothing to change");
-	for (size_t i = 0; i < count; i++) {
-		printf("\n%s: %s\n", list[i].topic, list[i].reason);
-		if (*list[i].command)
-			printf("  now          %s\n", list[i].command);
-		printf("  at a start   %s\n", list[i].environment);
+	for (size_t i = 0; i < found->count; i++) {
+		printf("\n%s: %s\n", found->list[i].id, found->list[i].text);
+		if (*found->list[i].command)
+			printf("  now          %s\n", found->list[i].command);
+		printf("  at a start   %s\n", found->list[i].environment);
 	}
-	if (mt_advise_awake_s(facts) < SHORT_S)
+	if (awake_s < SHORT_S)
 		printf("\nit has been awake for %.0f s: ask again when it has done more of its "
 		       "work\n",
-		       mt_advise_awake_s(facts));
+		       awake_s);
 }
 
-static void print_json(const struct mt_advise_facts *facts, const struct mt_advice *list,
-		       size_t count)
+static void print_json(const struct mt_facts *facts, const struct mt_diagnosis *found)
 {
 	json_t *root = json_object(), *advice = json_array();
 
-	mt_json_set_u64(root, "pid", (uint64_t)facts->base.process.pid);
-	mt_json_set_text(root, "comm", facts->base.process.comm);
-	mt_json_set(root, "awake_s", json_real(mt_advise_awake_s(facts)));
-	for (size_t i = 0; i < count; i++) {
+	mt_json_set_u64(root, "pid", (uint64_t)facts->process.pid);
+	mt_json_set_text(root, "comm", facts->process.comm);
+	mt_json_set(root, "awake_s", json_real(mt_diagnose_awake_s(facts)));
+	for (size_t i = 0; i < found->count; i++) {
 		json_t *object = json_object();
 
-		mt_json_set_text(object, "topic", list[i].topic);
-		mt_json_set_text(object, "reason", list[i].reason);
-		mt_json_set_text(object, "environment", list[i].environment);
-		mt_json_set_text_or_null(object, "command", list[i].command);
+		mt_json_set_text(object, "topic", found->list[i].id);
+		mt_json_set_text(object, "reason", found->list[i].text);
+		mt_json_set_text(object, "environment", found->list[i].environment);
+		mt_json_set_text_or_null(object, "command", found->list[i].command);
 		mt_json_append(advice, object);
 	}
 	mt_json_set(root, "advice", advice);
 	mt_json_print(root, true);
 }
 
-static int advise(const char *pid, bool json)
+static int advise(const char *word, bool json)
 {
-	struct mt_advise_facts *facts = mt_error_check_memory(calloc(1, sizeof(*facts)));
-	struct mt_target *target = mt_error_check_memory(calloc(1, sizeof(*target)));
-	struct mt_advice list[MT_ADVICE_MAX];
-	int code = mt_target_find(pid, &target->process);
-	size_t count;
+	struct mt_facts *facts;
+	struct mt_diagnosis found = {.count = 0};
+	struct mt_error_reason why;
+	struct mt_process process;
+	int code = mt_target_find(word, &process);
+	enum mt_err error;
 
-	if (code == MT_EXIT_OK) {
-		mt_control_file_refresh(&target->process);
-		code = mt_target_load(target);
+	if (code != MT_EXIT_OK)
+		return code;
+	facts = mt_error_check_memory(calloc(1, sizeof(*facts)));
+	error = mt_diagnose_look(&process, false, facts, &why);
+	if (error) {
+		code = mt_target_fail(&process, error, &why);
+	} else {
+		mt_glance_judge(facts, &found);
+		mt_findings_with_setting(&found);
+		(json ? print_json : print_text)(facts, &found);
 	}
-	if (code == MT_EXIT_OK) {
-		mt_advise_read(target, facts);
-		count = mt_advise_judge(facts, list);
-		(json ? print_json : print_text)(facts, list, count);
-	}
-	free(target);
+	mt_diagnosis_free(&found);
 	free(facts);
 	return code;
 }

@@ -1,25 +1,18 @@
 /* ctl/cmd/diagnose.c -- `mtctl diagnose`: samples processes for a while and prints a verdict. */
-#include "ctl/diagnose/role.h"
-
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "ctl/command.h"
+#include "ctl/diagnose/diagnose.h"
 #include "ctl/profile/lines.h"
 #include "ctl/process/start_command.h"
-#include "ctl/process/target.h"
-#include "ctl/process/process.h"
 
 #define SECONDS_PLAIN 60.0
 #define SECONDS_MIN   0.1
 /* processes that are sampled one by one; the sums of the tree include all */
 #define TREE_MAX 64
-/* of --python: no look is longer, of how many frames, and how many lines are shown */
-#define LOOK_MAX_SECONDS 60.0
-#define LOOK_FRAMES      10
-#define LOOK_LINES       3
 
 static const char help[] =
 	"Samples a process for a while and names the cause of its memory use, with evidence and\n"
@@ -69,30 +62,27 @@ static void print_verdicts(void)
 
 struct group {
 	size_t count;
-	struct mt_facts **facts;
-	struct mt_diagnosis **diagnoses;
+	struct mt_facts *facts[TREE_MAX];
+	struct mt_diagnosis *diagnoses[TREE_MAX];
 };
 
 static void add(struct group *group, const struct mt_process *process)
 {
-	group->facts = mt_error_check_memory(
-		realloc(group->facts, (group->count + 1) * sizeof(*group->facts)));
-	group->diagnoses = mt_error_check_memory(
-		realloc(group->diagnoses, (group->count + 1) * sizeof(*group->diagnoses)));
-	group->facts[group->count] = mt_error_check_memory(calloc(1, sizeof(**group->facts)));
-	group->diagnoses[group->count] =
-		mt_error_check_memory(calloc(1, sizeof(**group->diagnoses)));
-	group->facts[group->count++]->process = *process;
+	struct mt_facts *facts = mt_error_check_memory(calloc(1, sizeof(*facts)));
+
+	facts->process = *process;
+	group->facts[group->count] = facts;
+	group->diagnoses[group->count++] =
+		mt_error_check_memory(calloc(1, sizeof(struct mt_diagnosis)));
 }
 
 static void drop(struct group *group)
 {
 	for (size_t i = 0; i < group->count; i++) {
-		free(group->facts[i]);
+		mt_diagnosis_free(group->diagnoses[i]);
 		free(group->diagnoses[i]);
+		free(group->facts[i]);
 	}
-	free(group->facts);
-	free(group->diagnoses);
 }
 
 /* The root, shimmed or not, then its shimmed descendants. */
@@ -120,50 +110,43 @@ static bool may_grow(const struct mt_diagnosis *diagnosis)
 	return verdict == MT_VERDICT_LEAK || verdict == MT_VERDICT_GROWTH;
 }
 
-static void show_lines(const struct mt_lines *lines, struct mt_finding *finding)
+static void keep_lines(const struct mt_lines *lines, struct mt_facts *facts)
 {
-	size_t shown = 0;
+	double seconds = (double)lines->growth_ns / 1e9;
 
-	while (shown < lines->count && shown < LOOK_LINES && lines->list[shown].is_steady) {
-		const struct mt_line *line = &lines->list[shown++];
-		char name[56];
+	while (facts->lines_count < lines->count && facts->lines_count < MT_DIAGNOSE_LINES &&
+	       lines->list[facts->lines_count].is_steady) {
+		const struct mt_line *line = &lines->list[facts->lines_count];
+		struct mt_diagnose_line *to = &facts->lines[facts->lines_count++];
 
-		snprintf(name, sizeof(name), "python_line_%zu_grown_bytes", shown);
-		mt_finding_show(finding, shown > 1 ? "" : "Python line", name,
-				(double)line->growth_bytes, "%.150s:%u (+%s in %.0f s)", line->file,
-				line->line, mt_text_bytes((uint64_t)line->growth_bytes).text,
-				(double)lines->growth_ns / 1e9);
+		snprintf(to->where, sizeof(to->where), "%.140s:%u", line->file, line->line);
+		to->grown_bytes = (double)line->growth_bytes;
+		to->seconds = seconds;
 	}
-	if (shown)
-		mt_finding_advise(
-			finding,
-			"Look at %.150s:%u: what it allocates is kept. mtctl sites --python "
-			"shows who calls it.",
-			lines->list[0].file, lines->list[0].line);
-	else
-		mt_finding_show(finding, "Python line", "python_line_1_grown_bytes", 0,
-				"none: no line's blocks grew steadily within %.0f s",
-				(double)lines->growth_ns / 1e9);
+	snprintf(facts->lines_why, sizeof(facts->lines_why),
+		 "none: no line's blocks grew steadily within %.0f s", seconds);
 }
 
-static void look_at_lines(const struct mt_facts *facts, const struct mt_diagnose_options *options,
-			  struct mt_finding *finding)
+static void look_at_lines(const struct mt_diagnose_options *options, struct mt_facts *facts)
 {
-	double span_s = options->seconds < LOOK_MAX_SECONDS ? options->seconds : LOOK_MAX_SECONDS;
-	const struct mt_lines_options look = {.for_ms = (uint64_t)(span_s * 1000) + 1,
-					      .depth = LOOK_FRAMES,
-					      .stop = &stopped,
-					      .begun = mt_lines_say_cost};
 	struct mt_error_reason why;
 	struct mt_lines lines;
 
-	if (mt_lines_collect(&facts->process, &look, &lines, &why) != MT_ERR_OK) {
-		mt_finding_show(finding, "Python line", "python_line_1_grown_bytes", 0,
-				"not known: %.200s", why.text);
+	if (mt_lines_collect_beside(&facts->process, options->seconds, &stopped, &lines, &why) !=
+	    MT_ERR_OK) {
+		snprintf(facts->lines_why, sizeof(facts->lines_why), "not known: %.200s", why.text);
 		return;
 	}
-	show_lines(&lines, finding);
+	keep_lines(&lines, facts);
 	mt_lines_free(&lines);
+}
+
+static void judge(struct group *group, const struct mt_diagnose_options *options)
+{
+	for (size_t i = 0; i < group->count; i++)
+		mt_diagnose_judge(group->facts[i], group->diagnoses[i]);
+	if (options->tree)
+		mt_diagnose_judge_tree(group->facts, group->diagnoses, group->count);
 }
 
 static int diagnose(struct group *group, const struct mt_diagnose_options *options)
@@ -174,21 +157,21 @@ static int diagnose(struct group *group, const struct mt_diagnose_options *optio
 
 	mt_command_set_end_signals(stop);
 	mt_diagnose_collect(group->facts, group->count, options, &stopped);
-	for (size_t i = 0; i < group->count; i++)
-		mt_diagnose_judge(group->facts[i], group->diagnoses[i]);
-	if (options->tree)
-		mt_diagnose_judge_tree(group->facts, group->diagnoses, group->count);
+	judge(group, options);
 	for (size_t i = 0; i < group->count; i++)
 		if (mt_diagnose_weight(group->diagnoses[i]) >
 		    mt_diagnose_weight(group->diagnoses[worst]))
 			worst = i;
 	if (options->python && !stopped && group->facts[worst]->is_python &&
-	    !group->facts[worst]->ended && may_grow(group->diagnoses[worst]))
-		look_at_lines(group->facts[worst], options, &group->diagnoses[worst]->list[0]);
+	    !group->facts[worst]->ended && may_grow(group->diagnoses[worst])) {
+		look_at_lines(options, group->facts[worst]);
+		judge(group, options); /* the lines are facts, too */
+	}
 	mt_command_set_end_signals(SIG_DFL);
 	report.worst = worst;
 	mt_role_check(options->role, group->facts[worst], group->diagnoses[worst], &report.checks);
 	(options->json ? mt_diagnose_print_json : mt_diagnose_print_text)(&report);
+	mt_diagnosis_free(&report.checks);
 	return mt_diagnose_exit_code(group->diagnoses[worst]->list[0].verdict);
 }
 

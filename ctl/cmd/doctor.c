@@ -1,48 +1,117 @@
 /* ctl/cmd/doctor.c -- `mtctl doctor`: checks the machine or a process for problems. */
-#include "ctl/diagnose/doctor.h"
-
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "ctl/command.h"
+#include "ctl/diagnose/diagnose.h"
 #include "ctl/output/json.h"
-#include "ctl/process/target.h"
+#include "ctl/output/table.h"
 
 static const char help[] =
 	"Without a PID: checks the machine and the environment for a program that is started\n"
 	"from here. With a PID: shows the state of the shim in that process, where its settings\n"
-	"came from, and the memory that it cannot reach.\n\n"
+	"came from, the memory that it cannot reach, and what one look shows beside that.\n\n"
 	"  --json  one object: checks, each with its finding (ok, note, warn) and advice; facts\n";
+
+struct page {
+	bool json;
+	json_t *checks, *facts;
+	size_t warnings_count;
+};
+
+static void show(struct page *page, const char *section, const struct mt_finding *finding)
+{
+	bool is_fact = finding->state == MT_FACT;
+	json_t *object;
+
+	page->warnings_count += finding->state == MT_WARN;
+	if (!page->json) {
+		mt_finding_print_check(finding);
+		return;
+	}
+	object = mt_finding_json(finding);
+	mt_json_set_text(object, "section", section);
+	if (is_fact)
+		mt_json_set_text(object, "name", finding->id);
+	mt_json_append(is_fact ? page->facts : page->checks, object);
+}
+
+static void show_section(struct page *page, const char *title, const struct mt_facts *facts,
+			 unsigned shown)
+{
+	struct mt_diagnosis found = {.count = 0};
+
+	if (!page->json)
+		printf("%s%s%s\n", mt_table_colour(MT_COLOUR_HEAD), title, mt_table_colour_end());
+	mt_rules_run(facts, shown, &found);
+	for (size_t i = 0; i < found.count; i++)
+		show(page, title, &found.list[i]);
+	mt_diagnosis_free(&found);
+}
+
+/* What no rule of the section before has said: causes, and settings that would suit it better. The
+ * set-up is in order all the same: they are notes. */
+static void show_glance(struct page *page, const char *title, const struct mt_facts *facts)
+{
+	struct mt_diagnosis found = {.count = 0};
+
+	mt_glance_judge(facts, &found);
+	for (size_t i = 0; i < found.count; i++) {
+		struct mt_finding note = found.list[i];
+
+		if (note.verdict == MT_VERDICT_NONE && !*note.environment)
+			continue;
+		note.state = MT_NOTE;
+		snprintf(note.text, sizeof(note.text), "%s: %.600s", mt_finding_word(&note),
+			 found.list[i].text);
+		show(page, title, &note);
+	}
+	mt_diagnosis_free(&found);
+}
+
+static void examine(struct page *page, const struct mt_process *process)
+{
+	struct mt_facts *facts = mt_error_check_memory(calloc(1, sizeof(*facts)));
+	struct mt_error_reason why;
+	char title[256];
+
+	if (process) {
+		snprintf(title, sizeof(title), "process %d (%s)", (int)process->pid, process->comm);
+		(void)mt_diagnose_look(process, false, facts, &why);
+		show_section(page, title, facts, MT_SHOWN_PROCESS);
+		show_glance(page, title, facts);
+	} else {
+		mt_diagnose_look_here(facts);
+		show_section(page, "a program started from here", facts, MT_SHOWN_START);
+	}
+	show_section(page, "the machine", facts, MT_SHOWN_MACHINE);
+	free(facts);
+}
 
 int mt_command_doctor(int argc, char **argv)
 {
-	bool json = false;
-	const struct mt_option options[] = {{.name = "json", .target = &json}, {0}};
+	struct page page = {.json = false};
+	const struct mt_option options[] = {{.name = "json", .target = &page.json}, {0}};
 	const struct mt_command_line line = {"doctor", help, NULL, options, 0, 1};
 	struct mt_process process = {0};
-	char title[96];
+	json_t *root;
 	int code;
 
 	if (!mt_command_line_read(&line, argc, argv, &code))
 		return code;
-	if (optind < argc) {
-		code = mt_target_find(argv[optind], &process);
-		if (code != MT_EXIT_OK)
-			return code;
-		snprintf(title, sizeof(title), "process %d (%s)", (int)process.pid, process.comm);
-		if (json)
-			mt_doctor_collect();
-		mt_doctor_begin(title);
-		mt_doctor_check_process(&process);
-	} else {
-		if (json)
-			mt_doctor_collect();
-		mt_doctor_begin("a program started from here");
-		mt_doctor_check_environment();
-		mt_doctor_check_limit(NULL, NULL);
-	}
-	mt_doctor_begin("the machine");
-	mt_doctor_check_machine(process.pid);
-	if (json)
-		mt_json_print(mt_doctor_json(), true);
-	return mt_doctor_warnings() ? MT_EXIT_NOTHING : MT_EXIT_OK;
+	code = optind < argc ? mt_target_find(argv[optind], &process) : MT_EXIT_OK;
+	if (code != MT_EXIT_OK)
+		return code;
+	page.checks = json_array();
+	page.facts = json_array();
+	examine(&page, optind < argc ? &process : NULL);
+	root = json_object();
+	mt_json_set(root, "checks", page.checks);
+	mt_json_set(root, "facts", page.facts);
+	mt_json_set_u64(root, "warnings_count", page.warnings_count);
+	if (page.json)
+		mt_json_print(root, true);
+	else
+		json_decref(root);
+	return page.warnings_count ? MT_EXIT_NOTHING : MT_EXIT_OK;
 }

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "ctl/process/clock.h"
-#include "ctl/process/control_file.h"
 #include "ctl/command.h"
 #include "ctl/output/json.h"
 #include "ctl/process/stats_json.h"
@@ -30,6 +29,14 @@ static const char help[] =
 	"                     MT_RSS_LIMIT_MB was reached, in full; exit code 0 also for none\n"
 	"  --cached           does not wake the process\n";
 
+static void print_json(const struct mt_target *target, const struct mt_stat_view *view)
+{
+	json_t *root = mt_stats_json(target);
+
+	mt_json_set(root, "odd", mt_findings_json(view->found, 0));
+	mt_json_print(root, !view->watch);
+}
+
 static void print(const struct mt_target *target, const struct mt_stat_view *view)
 {
 	if (!view->json && view->watch && isatty(STDOUT_FILENO))
@@ -38,25 +45,44 @@ static void print(const struct mt_target *target, const struct mt_stat_view *vie
 		view->json ? mt_stats_json_print_oom(target, !view->watch)
 			   : mt_stat_print_oom_text(target);
 	else if (view->json)
-		mt_json_print(mt_stats_json(target), !view->watch);
+		print_json(target, view);
 	else
 		mt_stat_print_text(target, view);
 	fflush(stdout);
 }
 
-static int show(struct mt_target *target, const char *pid, const struct mt_stat_view *view)
+/* Reads the process once, and prints it. */
+static int show_once(struct mt_target *target, struct mt_stat_view *view)
+{
+	struct mt_facts *facts = mt_error_check_memory(calloc(1, sizeof(*facts)));
+	struct mt_diagnosis found = {.count = 0};
+	struct mt_error_reason why;
+	enum mt_err error = mt_diagnose_look(&target->process, view->cached, facts, &why);
+	int code = error ? mt_target_fail(&target->process, error, &why) : MT_EXIT_OK;
+
+	if (!error) {
+		target->file = facts->first;
+		if (!view->oom)
+			mt_glance_judge(facts, &found);
+		view->facts = facts;
+		view->found = &found;
+		print(target, view);
+	}
+	mt_diagnosis_free(&found);
+	free(facts);
+	return code;
+}
+
+static int show(struct mt_target *target, const char *pid, struct mt_stat_view *view)
 {
 	int code = mt_target_find(pid, &target->process);
 
 	if (code != MT_EXIT_OK)
 		return code;
 	for (;;) {
-		if (!view->cached)
-			mt_control_file_refresh(&target->process);
-		code = mt_target_load(target);
+		code = show_once(target, view);
 		if (code != MT_EXIT_OK)
 			return code;
-		print(target, view);
 		if (!view->watch || ferror(stdout))
 			return MT_EXIT_OK;
 		mt_clock_sleep_ms((unsigned)view->every_ms);

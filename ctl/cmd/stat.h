@@ -2,19 +2,16 @@
 #ifndef MT_CTL_CMD_STAT_H
 #define MT_CTL_CMD_STAT_H
 
-#include "ctl/process/target.h"
+#include "ctl/diagnose/diagnose.h"
 
 struct mt_stat_view {
 	bool json, all, records, samples, watch, cached, oom;
 	uint64_t every_ms;
+	const struct mt_facts *facts;     /* what one look shows; NULL: not looked */
+	const struct mt_diagnosis *found; /* in the facts */
 };
 
 void mt_stat_print_text(const struct mt_target *target, const struct mt_stat_view *view);
-
-/* Prints one line for each thing about the process that a user would want to know of, with `label`
- * before the first one. */
-void mt_stat_print_odd(const struct mt_target *target, const struct mt_stat_view *view,
-		       const char *label);
 
 /* Prints the last cleanups, five of them unless `all`. */
 void mt_stat_print_cleanups(const struct mt_stats_file *file, bool all);

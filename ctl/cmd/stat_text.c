@@ -12,7 +12,6 @@
 #include "ctl/process/figures.h"
 #include "ctl/process/limit.h"
 #include "ctl/process/memory_parts.h"
-#include "ctl/process/smaps.h"
 
 /* ---- stat summary ---- */
 
@@ -20,6 +19,7 @@
 
 #define LABEL     "%-10s "
 #define BAR_CELLS 50
+#define ODD_SHOWN 3
 
 /* A smaller difference of charge and RSS is page tables and the kernel's stocks. */
 #define NOTABLE_BYTES (16u << 20)
@@ -62,36 +62,29 @@ static void print_parts(const struct mt_stats_snapshot *now)
 
 /* Returns what the memory cgroup is charged for anonymous memory; 0 where it has other processes,
  * or none is known. */
-static uint64_t charged_bytes(pid_t pid)
+static uint64_t charged_bytes(const struct mt_facts *facts)
 {
-	char directory[512], path[540], *list;
-	uint64_t used, files = 0;
+	const struct mt_diagnose_group *group = &facts->group;
+	char path[540], *list;
 	bool is_alone;
 
-	if (!mt_limit_memory_directory("", pid, directory, sizeof(directory)) ||
-	    !mt_limit_used_in("", directory, &used))
-		return 0;
-	snprintf(path, sizeof(path), "%s/cgroup.procs", directory);
-	list = mt_cgroup_file_read(path);
-	is_alone = list && strtol(list, NULL, 10) == pid && strchr(list, '\n') &&
+	snprintf(path, sizeof(path), "%s/cgroup.procs", group->directory);
+	list = group->known ? mt_cgroup_file_read(path) : NULL;
+	is_alone = list && strtol(list, NULL, 10) == facts->process.pid && strchr(list, '\n') &&
 		   strchr(list, '\n') == strrchr(list, '\n');
 	free(list);
-	if (!mt_cgroup_file_number(directory, "memory.stat", "total_cache", &files))
-		(void)mt_cgroup_file_number(directory, "memory.stat", "file", &files);
-	return is_alone && used > files ? used - files : 0;
+	return is_alone ? mt_sat_sub(group->usage_bytes, group->file_bytes) : 0;
 }
 
 /* What huge pages do to a process, and RSS does not show. */
-static void print_huge_pages(const struct mt_target *target)
+static void print_huge_pages(const struct mt_target *target, const struct mt_facts *facts)
 {
 	const struct mt_stats_snapshot *now = &target->file.head.snapshot;
-	struct mt_smaps_sizes total = {0};
-	struct mt_error_reason why;
-	uint64_t charged = charged_bytes(target->process.pid);
+	uint64_t charged = facts ? charged_bytes(facts) : 0;
 
-	if (mt_smaps_read_total(&target->process, &total, &why) == MT_ERR_OK && total.huge_bytes)
+	if (facts && facts->smaps_known && facts->smaps.huge_bytes)
 		printf(LABEL "%10s  of RSS in transparent huge pages (AnonHugePages)\n", "huge",
-		       mt_text_bytes(total.huge_bytes).text);
+		       mt_text_bytes(facts->smaps.huge_bytes).text);
 	if (charged > now->rss_anon_bytes + now->rss_anon_bytes / 10 + NOTABLE_BYTES)
 		printf(LABEL "%10s  charged to the cgroup without its files; RSS has %s of it\n",
 		       "charge", mt_text_bytes(charged).text,
@@ -167,6 +160,38 @@ static void print_last(const struct mt_stats_file *file)
 	free(stories);
 }
 
+/* What to do about a finding, behind its text. */
+static const char *remedy(const struct mt_finding *finding)
+{
+	return *finding->command       ? finding->command
+	       : finding->advice_count ? finding->advice[0]
+				       : finding->environment;
+}
+
+/* The weightiest findings of one look. */
+static void print_odd(const struct mt_target *target, const struct mt_stat_view *view)
+{
+	size_t count = view->found ? view->found->count : 0;
+
+	for (size_t i = 0; i < count && i < ODD_SHOWN; i++) {
+		const struct mt_finding *finding = &view->found->list[i];
+		bool is_cause = finding->verdict != MT_VERDICT_NONE;
+		const char *joint = is_cause ? ". " : ": ";
+
+		printf("%s%-10s%s %s%s%s%s%s\n", mt_table_colour(MT_COLOUR_WARN), i ? "" : "odd",
+		       mt_table_colour_end(), is_cause ? mt_finding_word(finding) : "",
+		       is_cause ? ": " : "", finding->text, *remedy(finding) ? joint : "",
+		       remedy(finding));
+	}
+	if (count > ODD_SHOWN)
+		printf(LABEL "and %zu more: mtctl doctor %d\n", "", count - ODD_SHOWN,
+		       (int)target->process.pid);
+	if (!count)
+		printf(LABEL "nothing; `mtctl stat %d --all` has every figure, `mtctl diagnose %d` "
+			     "watches it for a minute\n",
+		       "odd", (int)target->process.pid, (int)target->process.pid);
+}
+
 /* Prints about ten lines: the parts of RSS, peak, limit, cleanups, and what is odd. */
 static void stat_print_summary(const struct mt_target *target, const struct mt_stat_view *view)
 {
@@ -175,12 +200,12 @@ static void stat_print_summary(const struct mt_target *target, const struct mt_s
 	print_title(target);
 	print_rank(&file->head);
 	print_parts(&file->head.snapshot);
-	print_huge_pages(target);
+	print_huge_pages(target, view->facts);
 	print_limit(file);
 	print_gpu(&file->head);
 	print_total(&file->head.snapshot);
 	print_last(file);
-	mt_stat_print_odd(target, view, "odd");
+	print_odd(target, view);
 }
 
 /* ---- stat pressure ---- */

@@ -1,16 +1,18 @@
-/* ctl/diagnose/diagnose.h -- `mtctl diagnose`: the facts that are collected, the findings in them,
- * and how they are printed. For one thread.
+/* ctl/diagnose/diagnose.h -- the facts about a process, the findings in them, and how they are
+ * printed: one engine for `mtctl diagnose`, `stat`, `doctor` and `advise`. For one thread.
  *
- * sampling.c collects facts, and is the only part that knows a process. findings*.c judge them:
- * pure, without clock or file. report_text.c and report_json.c print. They share only these
- * structs.
+ * sampling.c and mappings.c gather the facts. rules_*.c have the rules of rules.def: facts in,
+ * findings out. Rules of CAUSE, GLANCE and the roles are pure; those that doctor alone shows may
+ * look at the machine. rules.c selects what a command shows, verdict.c finds the verdict of
+ * diagnose, report.c and report_json.c print.
  *
- * Findings are ranked by explained bytes times confidence. Growth counts as the bytes that it
- * reaches in MT_DIAGNOSE_HORIZON_S at its present rate, so that a leak outranks a cache that does
- * not grow. A finding below MT_DIAGNOSE_CONFIDENT is never the verdict, nor is "healthy". */
+ * Causes are ranked by explained bytes times confidence. Growth counts as the bytes that it reaches
+ * in MT_DIAGNOSE_HORIZON_S at its present rate, so that a leak outranks a cache that does not grow.
+ * A cause below MT_DIAGNOSE_CONFIDENT is never the verdict, nor is "healthy". */
 #ifndef MT_CTL_DIAGNOSE_DIAGNOSE_H
 #define MT_CTL_DIAGNOSE_DIAGNOSE_H
 
+#include <jansson.h>
 #include <signal.h>
 
 #include "ctl/process/process_tree.h"
@@ -18,6 +20,8 @@
 #include "ctl/process/process.h"
 #include "ctl/process/pymalloc.h"
 #include "ctl/process/stats_file.h"
+#include "ctl/process/target.h"
+#include "ctl/diagnose/rules.def"
 #include "ctl/diagnose/trend.h"
 #include "ctl/diagnose/verdicts.def"
 #include "sys/saturating.h"
@@ -30,18 +34,28 @@ enum mt_verdict {
 #undef X
 };
 
+#define MT_ROLES(X) X(SERVER, "server") X(CLIENT, "client") X(OOM, "oom")
+
+enum mt_role {
+	MT_ROLE_NONE,
+#define X(name, word) MT_ROLE_##name,
+	MT_ROLES(X)
+#undef X
+};
+
 #define MT_DIAGNOSE_HORIZON_S 600.0
 #define MT_DIAGNOSE_SAMPLES   MT_TREND_POINTS
 #define MT_DIAGNOSE_CONFIDENT 0.45 /* below this it is a guess */
 #define MT_DIAGNOSE_SURE      0.75 /* from here on confidence is high */
-#define MT_DIAGNOSE_VARIABLES 48
+#define MT_DIAGNOSE_VARIABLES 128
 /* the memory that malloc may hold in a process whose shim is asleep: MT_MIN_MB by default */
 #define MT_DIAGNOSE_ASLEEP_MB 16
 #define MT_DIAGNOSE_SITES     5
+#define MT_DIAGNOSE_LINES     3
 /* who samples for so long has been told to: no more helps */
 #define MT_DIAGNOSE_LOOK_GIVEN_S 120.0
 #define MT_DIAGNOSE_FOREIGN      8
-#define MT_DIAGNOSE_EVIDENCE     13
+#define MT_DIAGNOSE_EVIDENCE     20
 #define MT_DIAGNOSE_ADVICE       5
 #define MT_DIAGNOSE_TREE_POINTS  64
 #define MT_MIB                   ((uint64_t)1 << 20)
@@ -108,14 +122,15 @@ const struct mt_diagnose_carrier *mt_diagnose_carrier(const char *path);
 /* An allocator in the process beside the one that serves malloc. */
 struct mt_diagnose_foreign {
 	char name[32];
-	char file[96];
-	bool is_managed;      /* see struct mt_diagnose_carrier */
-	const char *way_back; /* the same */
+	char file[96], path[160]; /* cut and cleaned */
+	bool is_managed;          /* see struct mt_diagnose_carrier */
+	const char *way_back;     /* the same */
+	const char *explanation;  /* the same */
 };
 
 /* A variable of the process's initial environment that a setting of an allocator may be in. */
 struct mt_diagnose_variable {
-	char name[40], value[64]; /* cut and cleaned */
+	char name[64], value[512]; /* cut and cleaned */
 };
 
 /* memory.stat of the cgroup with the nearest limit, which may be an ancestor of the process's own.
@@ -151,6 +166,7 @@ struct mt_diagnose_trim {
 	bool requested, done;
 	enum mt_level level;
 	struct mt_stats_cleanup record;
+	bool has_collected_late; /* Python's collection has run after the record was written */
 	/* in use on the devices 1.5 s after it: what the program has allocated again */
 	uint64_t gpu_later_bytes;
 	char why_not[160];
@@ -168,6 +184,11 @@ struct mt_diagnose_sites {
 	struct mt_diagnose_site list[MT_DIAGNOSE_SITES]; /* the largest growth first */
 };
 
+struct mt_diagnose_line {
+	char where[160]; /* "app.py:21" */
+	double grown_bytes, seconds;
+};
+
 struct mt_diagnose_classes {
 	struct mt_stats_class list[MT_CLASSES_COUNT];
 	size_t count;
@@ -183,13 +204,18 @@ struct mt_facts {
 	/* of the last samples in a row: it did not reply, since it is stopped or hangs */
 	unsigned silent_count;
 	char why_not[160]; /* then: why it has no published values */
+	bool is_one_look;  /* not of diagnose: one sample, and the history */
+	uint64_t old_ns;   /* of one look: age of its figures where it does not reply; 0: it does */
 	/* of the kernel, at the first and at the last sample; 0: not known */
 	uint64_t threads_first, threads_last;
 	/* the kernel gives huge pages only to mappings that ask for them */
 	bool huge_pages_on_request;
 	char start_command[164]; /* of a process without the shim: what starts it, for a shell */
-	bool is_python, has_pymalloc;
-	bool arenas_known; /* false: they cannot be read */
+	bool is_python, has_pymalloc, has_torch, has_libcuda; /* torch: with CUDA */
+	uint64_t locked_bytes;                                /* by mlock(2) */
+	char thp_enabled; /* huge pages in this process: '0', '1', or 0: not known */
+	uint64_t shm_mapped_bytes, shm_mapped_count; /* of addresses */
+	bool arenas_known;                           /* false: they cannot be read */
 	/* CLOCK_MONOTONIC of the last reading, and its duration */
 	uint64_t arenas_read_ns, arenas_cost_ns;
 	size_t samples_count;
@@ -216,6 +242,10 @@ struct mt_facts {
 	struct mt_diagnose_trim trim;
 	struct mt_diagnose_profile *profile; /* between the first and the last sample */
 	struct mt_diagnose_sites sites;
+	/* where a Python program grows; the largest growth first */
+	size_t lines_count;
+	struct mt_diagnose_line lines[MT_DIAGNOSE_LINES];
+	char lines_why[224]; /* looked for, and none found: why; "" */
 };
 
 /* A line of evidence: `label` and `text` for people, `name` (its unit ends it) and `value` for
@@ -226,16 +256,26 @@ struct mt_diagnose_evidence {
 	double value;
 };
 
+enum mt_state { MT_OK, MT_NOTE, MT_WARN, MT_FACT };
+
+#define MT_VERDICT_NONE MT_VERDICT_COUNT
+
 struct mt_finding {
-	enum mt_verdict verdict;
-	double bytes;        /* explained; growth counts up to the horizon */
-	double confidence;   /* 0 to 1 */
-	double growth_per_s; /* the part of the growth of RSS that it explains */
-	bool is_of_tree;     /* of all processes together */
-	char title[240];     /* without the name of the verdict */
+	char id[24];             /* for scripts; of a cause the word of its verdict */
+	enum mt_state state;     /* FACT: neither good nor bad, and `id` is its label */
+	enum mt_verdict verdict; /* of a cause; else MT_VERDICT_NONE */
+	double bytes;            /* explained; growth counts up to the horizon */
+	double confidence;       /* 0 to 1 */
+	double growth_per_s;     /* the part of the growth of RSS that it explains */
+	bool is_of_tree;         /* of all processes together */
+	bool is_headline;        /* its text needs no word of a verdict before it */
+	char text[640];
 	size_t evidence_count, advice_count;
 	struct mt_diagnose_evidence evidence[MT_DIAGNOSE_EVIDENCE];
-	char advice[MT_DIAGNOSE_ADVICE][240];
+	char advice[MT_DIAGNOSE_ADVICE][320];
+	/* a setting that helps: for the next start ("MT_IDLE_MS=2000"), and as a command that
+	 * changes it at once, "" where it wants a restart */
+	char environment[320], command[160];
 };
 
 /* The trends that are judged, the figure of the samples that each is of, and whether the history
@@ -256,9 +296,14 @@ struct mt_diagnosis {
 	MT_DIAGNOSE_TRENDS(X)
 #undef X
 	struct mt_trend tree; /* of the PSS of all processes; only in that of the root */
-	size_t count;         /* at least 1: healthy and unknown are findings, too */
-	struct mt_finding list[MT_VERDICT_COUNT]; /* the first one is the verdict */
+	enum mt_role role;    /* of a checklist */
+	size_t count, room;
+	/* after mt_diagnose_judge: the verdict, other causes, and what else one look shows */
+	struct mt_finding *list;
 };
+
+/* Frees the list. Zeroed memory is an empty diagnosis. */
+void mt_diagnosis_free(struct mt_diagnosis *diagnosis);
 
 /* Fills *out with the trends and findings of the facts. Pure; allocates memory while it runs. */
 void mt_diagnose_judge(const struct mt_facts *facts, struct mt_diagnosis *out);
@@ -269,13 +314,70 @@ void mt_diagnose_judge(const struct mt_facts *facts, struct mt_diagnosis *out);
 void mt_diagnose_judge_tree(struct mt_facts *const *facts, struct mt_diagnosis *const *diagnoses,
 			    size_t count);
 
-/* ---- for findings*.c ---- */
+/* ---- rules ---- */
 
-/* Adds a finding of `bytes` explained bytes, with its title in the format of printf. `confidence`
- * is cut to 0.99. */
+/* Who shows a finding, and what a rule needs: see rules.def. */
+enum mt_shown {
+	MT_SHOWN_CAUSE = 1,
+	MT_SHOWN_GLANCE = 2,
+	MT_SHOWN_PROCESS = 4,
+	MT_SHOWN_START = 8,
+	MT_SHOWN_MACHINE = 16,
+	MT_SHOWN_SERVER = 32,
+	MT_SHOWN_CLIENT = 64,
+	MT_SHOWN_OOM = 128
+};
+
+#define X(name, needs, shown)                                                                      \
+	void mt_rule_##name(const struct mt_facts *facts, struct mt_diagnosis *out);
+MT_RULES(X)
+#undef X
+
+/* Appends the findings of all rules that are `shown` (of enum mt_shown) there. */
+void mt_rules_run(const struct mt_facts *facts, unsigned shown, struct mt_diagnosis *out);
+
+/* The trends of the facts, in *out; its list stays. */
+void mt_diagnose_find_trends(const struct mt_facts *facts, struct mt_diagnosis *out);
+
+/* Drops what does not weigh from the findings behind the first `from`, and sorts the others: by
+ * state, then by bytes times confidence. */
+void mt_findings_rank(struct mt_diagnosis *in, size_t from);
+
+/* Fills *out with all that one look shows and that a user would want to know of: causes that are
+ * sure enough, and the rules of GLANCE, the weightiest first. The same facts give the same findings
+ * to stat, doctor, advise and diagnose. Pure. */
+void mt_glance_judge(const struct mt_facts *facts, struct mt_diagnosis *out);
+
+/* Drops the findings without a setting. */
+void mt_findings_with_setting(struct mt_diagnosis *in);
+
+/* Appends a cause of `bytes` explained bytes, with its text in the format of printf. `confidence`
+ * is cut to 0.99. The pointer is valid until the next finding is added. */
 struct mt_finding *mt_finding_add(struct mt_diagnosis *in, enum mt_verdict verdict, double bytes,
-				  double confidence, const char *title, ...)
+				  double confidence, const char *text, ...)
 	__attribute__((format(printf, 5, 6)));
+
+/* Appends any other finding. advice: NULL, or what to do where the state is not MT_OK; "PID" in it
+ * stands for the process. */
+struct mt_finding *mt_finding_note(struct mt_diagnosis *in, enum mt_state state, const char *id,
+				   const char *advice, const char *text, ...)
+	__attribute__((format(printf, 5, 6)));
+
+/* Sets the setting that helps: the environment of the next start, or a live setting. */
+void mt_finding_start_with(struct mt_finding *finding, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+void mt_finding_set(struct mt_finding *finding, const struct mt_facts *facts, const char *name,
+		    const char *value);
+
+/* Returns whether a setting of the process, in the syntax of MALLOC_CONF, is whole (the stats file
+ * has room for 71 characters) and may stand in a line that people paste into a shell. */
+bool mt_finding_may_join(const char *conf);
+
+/* Gives a cause with a setting the topic under which advise names it. */
+void mt_finding_name(struct mt_finding *finding, const char *topic);
+
+/* Returns the word of the verdict of a cause, else the id. */
+const char *mt_finding_word(const struct mt_finding *finding);
 
 /* Adds a line of evidence, or of advice. Beyond MT_DIAGNOSE_EVIDENCE and _ADVICE lines nothing is
  * added. */
@@ -287,6 +389,18 @@ void mt_finding_trend(struct mt_finding *finding, const char *label, const char 
 		      const struct mt_trend *trend);
 void mt_finding_advise(struct mt_finding *finding, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
+
+/* The last sample; without any one of zeros. */
+static inline const struct mt_sample *mt_facts_last(const struct mt_facts *facts)
+{
+	return &facts->samples[facts->samples_count ? facts->samples_count - 1 : 0];
+}
+
+/* The figures that the process has published last. */
+static inline const struct mt_stats_snapshot *mt_facts_now(const struct mt_facts *facts)
+{
+	return &facts->last.head.snapshot;
+}
 
 /* Returns whether the allocator counts what is live; else its figures are all 0. */
 static inline bool mt_diagnose_counts_heap(const struct mt_stats_snapshot *from)
@@ -304,14 +418,20 @@ bool mt_diagnose_knows_live(const struct mt_facts *facts);
 void mt_diagnose_advise_python_malloc(const struct mt_facts *facts, struct mt_finding *finding,
 				      const char *why);
 
+/* Adds the lines of Python that grow, or why none is known; nothing where nobody looked. */
+void mt_diagnose_show_lines(const struct mt_facts *facts, struct mt_finding *finding);
+
 /* Adds for each allocator beside malloc how it returns what is free, where that is known. */
 void mt_diagnose_advise_ways_back(const struct mt_facts *facts, struct mt_finding *finding);
 
 /* Returns the value of a variable of the process's environment; NULL where it is not known. */
-const char *mt_diagnose_variable(const struct mt_facts *facts, const char *name);
+const char *mt_facts_variable(const struct mt_facts *facts, const char *name);
 
 /* Returns whether all resident shared memory fits into shared memory of a fixed size. */
 bool mt_diagnose_shmem_is_fixed(const struct mt_facts *facts);
+
+/* Seconds since the shim in the process woke up. */
+double mt_diagnose_awake_s(const struct mt_facts *facts);
 
 /* Returns the factor of the confidence in growth as a problem: below 1 where much of what is held
  * can have come at this rate within a few minutes and without rounds, as in a program that builds
@@ -340,12 +460,8 @@ struct mt_short_text mt_diagnose_rate(double bytes_per_s);
  * the last quarter. `offset` is of struct mt_sample. 0: there are no samples. */
 uint64_t mt_diagnose_minimum(const struct mt_facts *facts, size_t part, size_t offset);
 
-/* Each adds the findings of its field to *out. All need at least one sample; heap, Python and GPU
- * also an awake process. */
-void mt_diagnose_judge_heap(const struct mt_facts *facts, struct mt_diagnosis *out);
-void mt_diagnose_judge_python(const struct mt_facts *facts, struct mt_diagnosis *out);
-void mt_diagnose_judge_gpu(const struct mt_facts *facts, struct mt_diagnosis *out);
-void mt_diagnose_judge_kernel(const struct mt_facts *facts, struct mt_diagnosis *out);
+/* Returns whether little of the devices' memory is free. */
+bool mt_diagnose_has_low_devices(const struct mt_stats_snapshot *now);
 
 /* Returns the device memory that a heavy test trim has returned and the program has not allocated
  * again since; 0 without such a trim. */
@@ -366,8 +482,18 @@ struct mt_diagnose_options {
 	bool trim, json, tree;
 	/* mtctl looks for Python's lines afterwards, in the process with the verdict of growth */
 	bool python;
-	int role; /* enum mt_role of role.h */
+	int role; /* enum mt_role */
 };
+
+/* Fills *facts, which must be zeroed memory, with what one look shows: the published figures with
+ * their history, maps, environment, one sample, limit and cgroup. is_cached: the process is not
+ * woken. A process that is asleep, or whose file is refused, has only what the kernel tells.
+ * Returns what its file says: MT_ERR_NOT_AVAILABLE for asleep. */
+enum mt_err mt_diagnose_look(const struct mt_process *process, bool is_cached,
+			     struct mt_facts *facts, struct mt_error_reason *why);
+
+/* The variables of mtctl's own environment, for a program that is started from here. */
+void mt_diagnose_look_here(struct mt_facts *facts);
 
 /* Samples `count` processes for options->seconds, or until *stop is not 0, and fills list[i], of
  * which only `process` is set before. What cannot be read stays empty. list[0] also gets the sums
@@ -397,5 +523,35 @@ void mt_diagnose_end_profile(struct mt_facts *facts, struct mt_diagnose_profile 
 /* mt_control_file_refresh, with which the sampler goes on. */
 bool mt_diagnose_refresh(const struct mt_facts *facts);
 void mt_diagnose_read_classes(const struct mt_process *process, struct mt_diagnose_classes *out);
+
+/* ---- roles and reports ---- */
+
+/* Returns the role of this name; MT_ROLE_NONE: there is none. */
+enum mt_role mt_role_parse(const char *word);
+
+/* Fills *out with the checklist of a role: the rules that it shows, with the trends of the
+ * diagnosis. */
+void mt_role_check(enum mt_role role, const struct mt_facts *facts,
+		   const struct mt_diagnosis *diagnosis, struct mt_diagnosis *out);
+
+struct mt_diagnose_report {
+	struct mt_facts *const *facts;
+	struct mt_diagnosis *const *diagnoses;
+	size_t count, worst;
+	struct mt_diagnosis checks; /* empty without --role */
+};
+
+void mt_diagnose_print_text(const struct mt_diagnose_report *report);
+void mt_diagnose_print_json(const struct mt_diagnose_report *report);
+
+/* Prints findings as doctor does: state and text, below it what to do. */
+void mt_finding_print_check(const struct mt_finding *finding);
+
+/* Returns an object: finding (its state), text, advice; of a fact the text alone. */
+json_t *mt_finding_json(const struct mt_finding *finding);
+
+/* Returns an array of the findings from this one on, each with its id, verdict, environment and
+ * command too. */
+json_t *mt_findings_json(const struct mt_diagnosis *of, size_t from);
 
 #endif

@@ -78,21 +78,27 @@ static void note_file(struct mt_facts *facts, const char *path)
 	struct mt_diagnose_foreign *to = &facts->foreign[facts->foreign_count];
 
 	facts->is_python |= strncmp(base, "libpython", 9) == 0 || strncmp(base, "python", 6) == 0;
+	facts->has_torch |= strncmp(base, "libc10_cuda.so", 14) == 0 ||
+			    strncmp(base, "libtorch_cuda.so", 16) == 0;
+	facts->has_libcuda |= strncmp(base, "libcuda.so", 10) == 0;
 	if (!name || facts->foreign_count == MT_DIAGNOSE_FOREIGN ||
 	    strstr(facts->last.head.evidence, base))
 		return;
 	snprintf(to->name, sizeof(to->name), "%s", name);
 	snprintf(to->file, sizeof(to->file), "%.95s", base);
 	mt_text_clean(to->file, sizeof(to->file));
+	snprintf(to->path, sizeof(to->path), "%.159s", path);
+	mt_text_clean(to->path, sizeof(to->path));
 	to->is_managed = carrier && carrier->is_managed;
 	to->way_back = carrier ? carrier->way_back : NULL;
+	to->explanation = carrier ? carrier->explanation : NULL;
 	facts->foreign_count++;
 }
 
 /* Whether small objects are in pymalloc: neither the shim nor the user has chosen malloc. */
 static bool uses_pymalloc(const struct mt_facts *facts)
 {
-	const char *value = mt_diagnose_variable(facts, "PYTHONMALLOC");
+	const char *value = mt_facts_variable(facts, "PYTHONMALLOC");
 
 	if (!facts->is_python || strstr(facts->last.head.python, "is answered") ||
 	    strcmp(facts->last.head.python, "object heap") == 0)
@@ -101,34 +107,58 @@ static bool uses_pymalloc(const struct mt_facts *facts)
 	       strcmp(value, "default") == 0;
 }
 
-/* Variables that allocators and runtimes read, by the beginning of their names. */
+/* Keeps "NAME=value" where an allocator, a runtime or a framework reads it. */
+static void note_variable(struct mt_facts *facts, const char *entry)
+{
+	static const char *const prefixes[] = {"MT_",
+					       "PYTHON",
+					       "MALLOC_",
+					       "GLIBC_TUNABLES",
+					       "_RJEM_",
+					       "MIMALLOC_",
+					       "ARROW_",
+					       "PYTORCH_",
+					       "USE_ZEND_ALLOC",
+					       "WORLD_SIZE",
+					       "TF_GPU_ALLOCATOR",
+					       "MEMORY_PRESSURE_WATCH"};
+	struct mt_diagnose_variable *to = &facts->variables[facts->variables_count];
+	size_t name = strcspn(entry, "=");
+	bool wanted = false;
+
+	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
+		wanted |= strncmp(entry, prefixes[i], strlen(prefixes[i])) == 0;
+	if (!wanted || !entry[name] || facts->variables_count == MT_DIAGNOSE_VARIABLES)
+		return;
+	snprintf(to->name, sizeof(to->name), "%.*s", (int)name, entry);
+	snprintf(to->value, sizeof(to->value), "%.511s", entry + name + 1);
+	mt_text_clean(to->name, sizeof(to->name));
+	mt_text_clean(to->value, sizeof(to->value));
+	facts->variables_count++;
+}
+
 static void read_variables(struct mt_facts *facts)
 {
-	static const char *const prefixes[] = {
-		"MT_",       "PYTHON", "MALLOC_",  "GLIBC_TUNABLES", "_RJEM_",
-		"MIMALLOC_", "ARROW_", "PYTORCH_", "USE_ZEND_ALLOC"};
 	size_t length = 0;
 	char *list = mt_process_read_memory(facts->process.pid, "environ", &length);
 
 	facts->variables_count = 0;
-	for (const char *at = list;
-	     list && at < list + length && facts->variables_count < MT_DIAGNOSE_VARIABLES;
-	     at += strlen(at) + 1) {
-		struct mt_diagnose_variable *to = &facts->variables[facts->variables_count];
-		size_t name = strcspn(at, "=");
-		bool wanted = false;
-
-		for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
-			wanted |= strncmp(at, prefixes[i], strlen(prefixes[i])) == 0;
-		if (!wanted || !at[name] || name >= sizeof(to->name))
-			continue;
-		snprintf(to->name, sizeof(to->name), "%.*s", (int)name, at);
-		snprintf(to->value, sizeof(to->value), "%.63s", at + name + 1);
-		mt_text_clean(to->name, sizeof(to->name));
-		mt_text_clean(to->value, sizeof(to->value));
-		facts->variables_count++;
-	}
+	for (const char *at = list; list && at < list + length; at += strlen(at) + 1)
+		note_variable(facts, at);
 	free(list);
+}
+
+void mt_diagnose_look_here(struct mt_facts *facts)
+{
+	const char *given;
+
+	for (char **entry = environ; *entry; entry++)
+		note_variable(facts, *entry);
+	given = mt_facts_variable(facts, "MT_CGROUP");
+	facts->limit_known =
+		(given && *given && mt_limit_find_in("", given, &facts->limit) == MT_ERR_OK) ||
+		mt_limit_find("", 0, &facts->limit) == MT_ERR_OK;
+	mt_text_clean(facts->limit.source, sizeof(facts->limit.source));
 }
 
 static bool gives_huge_pages_on_request(void)
@@ -141,17 +171,20 @@ static bool gives_huge_pages_on_request(void)
 }
 
 /* MAP_SHARED with MAP_ANONYMOUS is a deleted /dev/zero in maps. */
-static uint64_t shared_bytes(const char *line, const char *path)
+static void note_shared(struct mt_facts *facts, const char *line, const char *path)
 {
-	uint64_t from, to;
+	uint64_t from, to, bytes;
 	char shared;
 
-	if (strcmp(path, "/dev/zero (deleted)") != 0 && strncmp(path, "/SYSV", 5) != 0)
-		return 0;
-	return sscanf(line, "%" SCNx64 "-%" SCNx64 " %*c%*c%*c%c", &from, &to, &shared) == 3 &&
-			       shared == 's'
-		       ? mt_sat_sub(to, from)
-		       : 0;
+	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*c%*c%*c%c", &from, &to, &shared) != 3 ||
+	    mt_smaps_kind_of(path, shared == 's') != MT_SMAPS_SHM)
+		return;
+	bytes = mt_sat_sub(to, from);
+	facts->shm_mapped_bytes += bytes;
+	facts->shm_mapped_count++;
+	if (shared == 's' &&
+	    (strcmp(path, "/dev/zero (deleted)") == 0 || strncmp(path, "/SYSV", 5) == 0))
+		facts->shared_fixed_bytes += bytes;
 }
 
 void mt_diagnose_read_maps(struct mt_facts *facts)
@@ -160,13 +193,13 @@ void mt_diagnose_read_maps(struct mt_facts *facts)
 
 	read_variables(facts);
 	facts->foreign_count = 0;
-	facts->shared_fixed_bytes = 0;
+	facts->shared_fixed_bytes = facts->shm_mapped_bytes = facts->shm_mapped_count = 0;
 	for (char *line = maps ? strtok_r(maps, "\n", &saved) : NULL; line;
 	     line = strtok_r(NULL, "\n", &saved)) {
 		char *path = strchr(line, '/');
 
 		if (path)
-			facts->shared_fixed_bytes += shared_bytes(line, path);
+			note_shared(facts, line, path);
 		if (!path || !strstr(line, " r-xp ") || strcmp(path, last) == 0)
 			continue;
 		snprintf(last, sizeof(last), "%.511s", path);

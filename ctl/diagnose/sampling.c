@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "ctl/diagnose/diagnose.h"
+#include "ctl/process/cleanup_story.h"
 #include "ctl/process/clock.h"
 #include "ctl/process/control_file.h"
 #include "ctl/process/process_limit.h"
@@ -35,6 +36,7 @@ static uint64_t status_bytes(const char *status, const char *key)
 static bool read_status(struct mt_facts *facts, struct mt_sample *to)
 {
 	char *status = mt_process_read(facts->process.pid, "status", NULL);
+	uint64_t thp;
 
 	if (!status)
 		return false;
@@ -46,6 +48,9 @@ static bool read_status(struct mt_facts *facts, struct mt_sample *to)
 	to->shmem_bytes = status_bytes(status, "RssShmem");
 	to->swap_bytes = status_bytes(status, "VmSwap");
 	to->rss_bytes = to->anon_bytes + to->file_bytes + to->shmem_bytes;
+	facts->locked_bytes = status_bytes(status, "VmLck");
+	if (mt_read_file_number(status, "THP_enabled", &thp))
+		facts->thp_enabled = thp ? '1' : '0';
 	free(status);
 	return true;
 }
@@ -119,7 +124,7 @@ bool mt_diagnose_sample_now(struct mt_facts *facts, double at_s)
 		return false;
 	memset(to, 0, sizeof(*to));
 	to->at_s = at_s;
-	if (facts->awake)
+	if (facts->awake && !facts->is_one_look)
 		refresh(facts);
 	facts->ended = !mt_process_is_alive(&facts->process);
 	if (facts->ended || !read_status(facts, to))
@@ -143,6 +148,9 @@ bool mt_diagnose_sample_now(struct mt_facts *facts, double at_s)
 #define HISTORY_NS  ((uint64_t)900 * 1000000000u)
 /* reserved device memory that is worth a heavy cleanup, which shows whether it is a cache */
 #define HEAVY_BYTES (32 * MT_MIB)
+/* an awake process publishes every 30 s, and at once when it is asked */
+#define OLD_NS    ((uint64_t)35 * 1000000000u)
+#define SILENT_NS ((uint64_t)3 * 1000000000u)
 /* the sums of a tree: so often, and they take at most one part in so many of the time */
 #define TREE_STEPS 48
 #define TREE_SHARE 20u
@@ -236,14 +244,11 @@ static void end_tree(struct mt_facts *facts)
 	to->points_count++;
 }
 
-static void begin(struct mt_facts *facts, const struct mt_diagnose_options *options)
+/* What the process has published, with its history; its maps and its environment. */
+static enum mt_err read_published(struct mt_facts *facts, struct mt_error_reason *why)
 {
-	struct mt_error_reason why;
-	enum mt_err error;
+	enum mt_err error = mt_target_read(&facts->process, &facts->first, why);
 
-	facts->duration_s = options->seconds;
-	mt_control_file_refresh(&facts->process);
-	error = mt_target_read(&facts->process, &facts->first, &why);
 	facts->awake = error == MT_ERR_OK;
 	facts->asleep = error == MT_ERR_NOT_AVAILABLE && facts->process.shimmed;
 	if (!facts->process.shimmed) {
@@ -251,16 +256,72 @@ static void begin(struct mt_facts *facts, const struct mt_diagnose_options *opti
 		mt_start_command_say(&facts->process, facts->start_command,
 				     sizeof(facts->start_command));
 	} else if (error) {
-		snprintf(facts->why_not, sizeof(facts->why_not), "%.150s", why.text);
+		snprintf(facts->why_not, sizeof(facts->why_not), "%.150s", why->text);
 	}
-	if (!facts->awake) {
-		mt_diagnose_read_maps(facts);
-		return;
-	}
-	facts->last = facts->first;
-	mt_diagnose_read_maps(facts);
 	facts->history_count = 0;
-	mt_diagnose_read_history(facts);
+	if (facts->awake) {
+		facts->last = facts->first;
+		mt_diagnose_read_history(facts);
+	}
+	mt_diagnose_read_maps(facts);
+	return error;
+}
+
+/* What the kernel says of its memory and of its limits. */
+static void read_limits(struct mt_facts *facts)
+{
+	struct mt_error_reason why;
+
+	facts->smaps_known = mt_smaps_read_total(&facts->process, &facts->smaps, &why) == MT_ERR_OK;
+	facts->limit_known =
+		mt_process_limit_find(&facts->process, facts->awake ? &facts->last : NULL,
+				      &facts->limit) == MT_ERR_OK;
+	mt_diagnose_read_group(facts, &facts->group);
+	/* from here on it is printed, and not opened */
+	mt_text_clean(facts->limit.source, sizeof(facts->limit.source));
+}
+
+static double age_of(const struct mt_process *process)
+{
+	double start_s = (double)process->start_ticks / (double)sysconf(_SC_CLK_TCK);
+
+	return fmax((double)mt_clock_boottime_ns() / 1e9 - start_s, 0);
+}
+
+enum mt_err mt_diagnose_look(const struct mt_process *process, bool is_cached,
+			     struct mt_facts *facts, struct mt_error_reason *why)
+{
+	const struct mt_stats_head *head = &facts->last.head;
+	enum mt_err error;
+	uint64_t age_ns;
+
+	facts->process = *process;
+	facts->is_one_look = true;
+	facts->age_s = age_of(process);
+	if (!is_cached)
+		mt_control_file_refresh(process);
+	error = read_published(facts, why);
+	if (facts->awake) {
+		age_ns = mt_sat_sub(mt_clock_realtime_ns(), head->time_ns);
+		facts->old_ns = age_ns > (is_cached ? OLD_NS : SILENT_NS) ? age_ns : 0;
+	}
+	(void)mt_diagnose_sample_now(facts, 0);
+	read_limits(facts);
+	/* it takes its files with it */
+	if (error && !mt_process_is_alive(process))
+		error = mt_error_because(why, MT_ERR_UNKNOWN, "the process has ended");
+	return error;
+}
+
+static void begin(struct mt_facts *facts, const struct mt_diagnose_options *options)
+{
+	struct mt_error_reason why;
+
+	facts->duration_s = options->seconds;
+	mt_control_file_refresh(&facts->process);
+	(void)read_published(facts, &why);
+	if (!facts->awake)
+		return;
 	facts->silent_count = !mt_control_file_refresh(&facts->process);
 	if (facts->silent_count)
 		return;
@@ -284,11 +345,19 @@ static void sample_later(struct mt_facts *facts)
 		facts->trim.gpu_later_bytes = now->gpu_total_bytes - now->gpu_free_bytes;
 }
 
-static double age_of(const struct mt_process *process)
+/* Whether the collection that the test trim asked for has run after it. */
+static bool has_collected_late(const struct mt_facts *facts)
 {
-	double start_s = (double)process->start_ticks / (double)sysconf(_SC_CLK_TCK);
+	struct mt_cleanup_story *stories =
+		mt_error_check_memory(calloc(MT_CLEANUPS_COUNT, sizeof(*stories)));
+	size_t count = mt_cleanup_stories(&facts->last, stories);
+	bool is_so = false;
 
-	return fmax((double)mt_clock_boottime_ns() / 1e9 - start_s, 0);
+	for (size_t i = 0; facts->trim.done && i < count; i++)
+		if (stories[i].cleanup->number == facts->trim.record.number)
+			is_so = stories[i].late != NULL;
+	free(stories);
+	return is_so;
 }
 
 static void end(struct mt_facts *facts, const struct mt_diagnose_options *options)
@@ -302,13 +371,7 @@ static void end(struct mt_facts *facts, const struct mt_diagnose_options *option
 		mt_diagnose_end_profile(facts, facts->profile);
 		return;
 	}
-	facts->smaps_known = mt_smaps_read_total(&facts->process, &facts->smaps, &why) == MT_ERR_OK;
-	facts->limit_known =
-		mt_process_limit_find(&facts->process, facts->awake ? &facts->last : NULL,
-				      &facts->limit) == MT_ERR_OK;
-	mt_diagnose_read_group(facts, &facts->group);
-	/* from here on it is printed, and not opened */
-	mt_text_clean(facts->limit.source, sizeof(facts->limit.source));
+	read_limits(facts);
 	if (!facts->awake)
 		return;
 	/* each request would wait in full, half a minute together, with the others of a tree after
@@ -330,6 +393,7 @@ static void end(struct mt_facts *facts, const struct mt_diagnose_options *option
 		sample_later(facts);
 	mt_diagnose_end_profile(facts, facts->profile);
 	(void)mt_target_read(&facts->process, &facts->last, &why);
+	facts->trim.has_collected_late = has_collected_late(facts);
 }
 
 /* ---- the samples ---- */

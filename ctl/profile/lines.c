@@ -17,6 +17,8 @@
 #include "ctl/process/read_file.h"
 #include "ctl/process/stats_dir.h"
 
+#define BESIDE_MAX_S       60.0
+#define BESIDE_FRAMES      10
 #define REQUEST_TIMEOUT_MS 5000u
 #define POLL_MS            50u
 /* The process has 2 s for the start and 10 s for the end (shim/python/lines.c), and a busy machine
@@ -175,6 +177,19 @@ static bool is_library(const char *name)
 
 /* Code without a file, as of python -c or of a notebook's cell. "<string>" is also what
  * dataclasses and namedtuple generate. */
+enum mt_err mt_lines_collect_beside(const struct mt_process *process, double seconds,
+				    const volatile sig_atomic_t *stop, struct mt_lines *out,
+				    struct mt_error_reason *why)
+{
+	double span_s = seconds < BESIDE_MAX_S ? seconds : BESIDE_MAX_S;
+	const struct mt_lines_options look = {.for_ms = (uint64_t)(span_s * 1000) + 1,
+					      .depth = BESIDE_FRAMES,
+					      .stop = stop,
+					      .begun = mt_lines_say_cost};
+
+	return mt_lines_collect(process, &look, out, why);
+}
+
 bool mt_lines_is_typed_in(const char *name)
 {
 	static const char *const names[] = {"<string>", "<stdin>", "<ipython-input",

@@ -81,6 +81,12 @@ enum mt_err mt_lines_collect(const struct mt_process *process,
 			     struct mt_error_reason *why);
 void mt_lines_free(struct mt_lines *lines);
 
+/* The look that accompanies a diagnosis of so many seconds: as long again, up to 60 s, and its cost
+ * said on stderr. */
+enum mt_err mt_lines_collect_beside(const struct mt_process *process, double seconds,
+				    const volatile sig_atomic_t *stop, struct mt_lines *out,
+				    struct mt_error_reason *why);
+
 /* Makes lines from a file, which they take over. Part of mt_lines_collect. */
 void mt_lines_read(struct mt_lines_file *file, struct mt_lines *out);
 

@@ -177,7 +177,7 @@ void mt_report_advise_recording(struct mt_diagnosis *diagnosis)
 		struct mt_finding *finding = &diagnosis->list[i];
 		size_t kept = 0;
 
-		reword(finding->title, sizeof(finding->title));
+		reword(finding->text, sizeof(finding->text));
 		for (size_t k = 0; k < finding->advice_count; k++)
 			if (!names_process(finding->advice[k]))
 				memmove(finding->advice[kept++], finding->advice[k],

@@ -41,11 +41,15 @@ static void write_others(const struct mt_diagnosis *diagnosis, FILE *to)
 		const struct mt_finding *finding = &diagnosis->list[i];
 
 		fputs("<li><b>", to);
-		mt_html_text(to, mt_diagnose_word(finding->verdict));
+		mt_html_text(to, mt_finding_word(finding));
 		fputs("</b>: ", to);
-		mt_html_textf(to, "%s (confidence %s, %.0f %%)", finding->title,
-			      mt_diagnose_confidence_word(finding->confidence),
-			      finding->confidence * 100);
+		mt_html_text(to, finding->text);
+		if (finding->verdict != MT_VERDICT_NONE)
+			mt_html_textf(to, " (confidence %s, %.0f %%)",
+				      mt_diagnose_confidence_word(finding->confidence),
+				      finding->confidence * 100);
+		if (*finding->environment)
+			mt_html_textf(to, ". At the next start: %s", finding->environment);
 		if (finding->advice_count)
 			mt_html_textf(to, ". %s", finding->advice[0]);
 		fputs("</li>\n", to);
@@ -98,7 +102,7 @@ void mt_report_verdict(const struct mt_report *report, FILE *to)
 	fprintf(to, "<section class=\"verdict %s\" id=\"verdict\">\n<h2><b>", tone);
 	mt_html_text(to, mt_diagnose_word(first->verdict));
 	fputs("</b>: ", to);
-	mt_html_text(to, first->title);
+	mt_html_text(to, first->text);
 	fprintf(to,
 		"</h2>\n<p>Confidence: %s (%.0f %%) <span class=\"sure\"><i style=\"width:"
 		"%.0f%%\"></i></span></p>\n",

@@ -344,6 +344,8 @@ static void stay(const char *reason)
 {
 	if (read_state() == UNDECIDED)
 		return; /* the heap starts later, and finds that the range was given up */
+	if (read_state() == STAYING)
+		return; /* the first reason stands: libc maps large blocks from then on */
 	mt_asleep_give_up();
 	mt_backend_use_glibc(reason);
 	mt_heap_serve(mt_glibc_accounting_ops());

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "sys/saturating.h"
+#include "sys/slack.h"
 #include "sys/os.h"
 
 #define LONGEST_TICK_NS (5 * MT_NS_PER_S)
@@ -10,9 +11,6 @@
 #define MOVED_BYTES MT_MIB
 /* in a longer tick, that much allocation for each such span */
 #define MOVED_SPAN_NS MT_NS_PER_S
-/* in a process with less anonymous memory the slack is smaller in proportion */
-#define SLACK_ANON_MIB   64
-#define SLACK_ANON_BYTES (SLACK_ANON_MIB * MT_MIB)
 /* dirty bytes worth a purge once the heap has settled */
 #define SETTLE_BYTES MT_MIB
 /* the balance saves up to the budget of this span */
@@ -50,11 +48,7 @@ void mt_policy_start(struct mt_policy *policy, uint64_t page_bytes, uint64_t now
 
 uint64_t mt_policy_threshold_bytes(const struct mt_snapshot *now, const struct mt_config *cfg)
 {
-	uint64_t anon = now->anon_bytes;
-	uint64_t slack = cfg->slack_mb * (mt_min_u64(anon, SLACK_ANON_BYTES) / SLACK_ANON_MIB);
-	uint64_t share = anon / 100 * cfg->slack_pct;
-
-	return mt_max_u64(slack, share);
+	return mt_slack_bytes(now->anon_bytes, cfg->slack_mb, cfg->slack_pct);
 }
 
 static bool is_still(const struct mt_policy *policy, const struct mt_snapshot *now,

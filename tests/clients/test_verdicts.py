@@ -15,6 +15,7 @@ import time
 
 import pytest
 
+import agreement
 import leftovers
 from places import PYTHON
 
@@ -165,6 +166,7 @@ class Running:
 		time.sleep(WARM_UP_S / 2)
 		chosen = max(lasting.intersection(self.tree()) or {self.process.pid}, key=rss)
 		done = self.mt("diagnose", chosen, f"--for={LOOK_S}", "--json")
+		self.seen = agreement.look(self.mt, chosen)
 		return done.returncode, json.loads(done.stdout) if done.stdout else done.stderr
 
 	def stop(self):
@@ -299,30 +301,44 @@ PROGRAMS = [torch_training, redis, postgresql, nginx, gunicorn, sinatra, git_gc,
 @pytest.fixture(scope="module")
 def verdicts(bare, shim, mtctl, public):
 	"""The exit code and the report of each program by its name; the reason of one that cannot run."""
+	library = public(shim)
+
 	def one(program):
-		run = Running(bare, public(shim), mtctl)
+		run = Running(bare, library, mtctl)
 		try:
 			program(run)
-			return run.diagnose()
+			code, said = run.diagnose()
+			return code, said, run.seen
 		except LookupError as missing:
-			return None, str(missing)
+			return None, str(missing), None
 		except (AssertionError, OSError, subprocess.SubprocessError) as failed:
-			return -1, repr(failed)
+			return -1, repr(failed), None
 		finally:
 			run.stop()
 	with concurrent.futures.ThreadPoolExecutor(len(PROGRAMS)) as pool:
 		results = dict(zip([program.__name__ for program in PROGRAMS], pool.map(one, PROGRAMS)))
-	for name, (code, said) in results.items():
+	for name, (code, said, _) in results.items():
 		print(f"{name}: {code} {said['verdict'] + ': ' + said['title'] if isinstance(said, dict) else said}", file=sys.stderr)
 	return results
 
 
 @pytest.mark.parametrize("name", [program.__name__ for program in PROGRAMS])
 def test_a_healthy_program_at_work_is_no_alarm(verdicts, name):
-	code, said = verdicts[name]
+	code, said, _ = verdicts[name]
 	if code is None:
 		pytest.skip(said)
 
 	assert isinstance(said, dict), said
 	assert said["verdict"] in ("healthy", "unknown"), json.dumps(said, indent=1)
 	assert not said["ended"], "the program did not run to the end"
+
+
+@pytest.mark.parametrize("name", [program.__name__ for program in PROGRAMS])
+def test_the_commands_agree_on_a_program_at_work(verdicts, name):
+	code, said, seen = verdicts[name]
+	if code is None:
+		pytest.skip(said)
+
+	assert isinstance(said, dict), said
+	wrong = agreement.of_one_look(seen) + agreement.with_diagnosis(seen, said, tried=True)
+	assert not wrong, "\n".join([*wrong, seen["text"], json.dumps(said, indent=1)])

@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 
+import agreement
 import leftovers
 import memory_group
 
@@ -51,6 +52,8 @@ class Diagnosis:
 	errors: str
 	before: dict                  # of /proc/PID/status, in bytes, before the diagnosis
 	after: dict
+	looks: tuple = ()             # what the other commands say, before the diagnosis and behind it
+	untrimmed: dict | None = None # a short look that asks for no cleanup, before all of them
 
 	@property
 	def report(self):
@@ -168,11 +171,14 @@ class RunningProgram:
 		return subprocess.run([str(self.mtctl), *map(str, words)], env=self.env, capture_output=True, text=True,
 		                      errors="replace", timeout=timeout)
 
-	def diagnose(self, *words):
+	def wait_until_awake(self):
 		"""Waits for its first published figures; a program with its own MT_MIN_MB may still be asleep."""
 		end = time.monotonic() + (0 if "MIN_MB" in self.program.settings else 15)
 		while self.run("stat", self.process.pid, "--json").returncode != 0 and time.monotonic() < end:
 			time.sleep(0.1)
+
+	def diagnose(self, *words):
+		self.wait_until_awake()
 		found = self._diagnose_for(self.program.seconds, *words)
 		# A busy machine stretches a program's start beyond a short look. What "unknown" asks for is done, once.
 		if self.program.verdict != "unknown" and found.is_unknown():
@@ -195,7 +201,13 @@ class Batch:
 
 	def _diagnose(self, program):
 		with RunningProgram(program, **self._means) as bed:
-			return bed.diagnose("--json")
+			bed.wait_until_awake()
+			untrimmed = bed.run("diagnose", bed.process.pid, "--for=4", "--no-trim", *program.words, "--json")
+			before = agreement.look(bed.run, bed.process.pid)
+			found = bed.diagnose("--json")
+			found.looks = (before, agreement.look(bed.run, bed.process.pid))
+			found.untrimmed = json.loads(untrimmed.stdout) if untrimmed.stdout else None
+			return found
 
 	def result(self, name):
 		return self._results[name].result()

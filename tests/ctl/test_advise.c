@@ -5,13 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl/diagnose/advise.h"
+#include "ctl/diagnose/diagnose.h"
 
 #define S 1000000000ull
 
-static void put_setting(struct mt_advise_facts *facts, const char *name, const char *value)
+static void put_setting(struct mt_facts *facts, const char *name, const char *value)
 {
-	struct mt_stats_file *file = &facts->base.last;
+	struct mt_stats_file *file = &facts->last;
 	size_t place = 0;
 
 	while (place < file->head.settings_count && strcmp(file->settings[place].name, name) != 0)
@@ -24,7 +24,7 @@ static void put_setting(struct mt_advise_facts *facts, const char *name, const c
 
 /* An awake process of 1 GB on the embedded jemalloc with the default settings, of which there is
  * nothing to say. */
-static struct mt_advise_facts *plain(void)
+static struct mt_facts *plain(void)
 {
 	static const char *const settings[][2] = {
 		{"malloc_conf", ""},       {"arena_max", "0"},  {"slack_mb", "64"},
@@ -32,13 +32,13 @@ static struct mt_advise_facts *plain(void)
 		{"settle_ms", "10000"},    {"gc_rounds", "0"},  {"cuda", "auto"},
 		{"cuda_decay_ms", "5000"}, {"cuda_conf", ""},   {"framework_decay_ms", "0"},
 	};
-	struct mt_advise_facts *facts = calloc(1, sizeof(*facts));
-	struct mt_stats_head *head = &facts->base.last.head;
+	struct mt_facts *facts = calloc(1, sizeof(*facts));
+	struct mt_stats_head *head = &facts->last.head;
 
-	facts->base.process.pid = 42;
-	facts->base.awake = true;
-	facts->base.samples_count = 1;
-	facts->base.samples[0].rss_bytes = 1024 * MT_MIB;
+	facts->process.pid = 42;
+	facts->awake = true;
+	facts->samples_count = 1;
+	facts->samples[0].rss_bytes = 1024 * MT_MIB;
 	strcpy(head->mode, "jemalloc");
 	strcpy(head->allocator, "jemalloc");
 	head->snapshot = (struct mt_stats_snapshot){
@@ -58,15 +58,15 @@ static struct mt_advise_facts *plain(void)
 	return facts;
 }
 
-static struct mt_stats_snapshot *figures(struct mt_advise_facts *facts)
+static struct mt_stats_snapshot *figures(struct mt_facts *facts)
 {
-	return &facts->base.last.head.snapshot;
+	return &facts->last.head.snapshot;
 }
 
-static struct mt_stats_cleanup *put_record(struct mt_advise_facts *facts, enum mt_reason reason,
+static struct mt_stats_cleanup *put_record(struct mt_facts *facts, enum mt_reason reason,
 					   enum mt_level level, double at_s)
 {
-	struct mt_stats_file *file = &facts->base.last;
+	struct mt_stats_file *file = &facts->last;
 	uint64_t number = ++file->head.cleanups_count;
 	struct mt_stats_cleanup *record = &file->cleanups[(number - 1) % MT_CLEANUPS_COUNT];
 
@@ -78,30 +78,33 @@ static struct mt_stats_cleanup *put_record(struct mt_advise_facts *facts, enum m
 	return record;
 }
 
+static struct mt_finding only;
+
 /* The environment line of the one piece of advice there is; "" for none, "several" for more. Frees.
  */
-static const char *advice(struct mt_advise_facts *facts)
+static const char *advice(struct mt_facts *facts)
 {
-	static struct mt_advice list[MT_ADVICE_MAX];
-	size_t count = mt_advise_judge(facts, list);
+	struct mt_diagnosis found = {.count = 0};
+	size_t count;
 
+	mt_glance_judge(facts, &found);
+	mt_findings_with_setting(&found);
+	count = found.count;
+	only = count ? found.list[0] : (struct mt_finding){.command = "?"};
+	mt_diagnosis_free(&found);
 	free(facts);
-	return count == 0 ? "" : count == 1 ? list[0].environment : "several";
+	return count == 0 ? "" : count == 1 ? only.environment : "several";
 }
 
-static const char *command(struct mt_advise_facts *facts)
+static const char *command(struct mt_facts *facts)
 {
-	static struct mt_advice list[MT_ADVICE_MAX];
-	size_t count = mt_advise_judge(facts, list);
-
-	free(facts);
-	return count == 1 ? list[0].command : "?";
+	return strcmp(advice(facts), "several") ? only.command : "?";
 }
 
 /* Builds a case, changes one thing of it, and expects silence. */
 #define EXPECT_SILENT(build, change)                                                               \
 	do {                                                                                       \
-		struct mt_advise_facts *facts = build();                                           \
+		struct mt_facts *facts = build();                                                  \
 		change;                                                                            \
 		cr_expect_str_eq(advice(facts), "", "%s", #change);                                \
 	} while (0)
@@ -111,9 +114,9 @@ Test(advise, has_nothing_to_say_of_a_process_that_is_well)
 	cr_expect_str_eq(advice(plain()), "");
 }
 
-static struct mt_advise_facts *spread(void)
+static struct mt_facts *spread(void)
 {
-	struct mt_advise_facts *facts = plain();
+	struct mt_facts *facts = plain();
 
 	figures(facts)->heap_live_peak_bytes = 400 * MT_MIB;
 	return facts;
@@ -121,15 +124,15 @@ static struct mt_advise_facts *spread(void)
 
 Test(advise, fewer_arenas_for_threads_that_have_spread_over_many)
 {
-	struct mt_advise_facts *changed = spread();
+	struct mt_facts *changed = spread();
 
 	cr_expect_str_eq(advice(spread()), "MT_MALLOC_CONF=narenas:1");
 	put_setting(changed, "malloc_conf", "tcache:false");
 	figures(changed)->cpus_count = 16;
 	cr_expect_str_eq(advice(changed), "MT_MALLOC_CONF=tcache:false,narenas_ratio:0.5");
 	changed = spread();
-	strcpy(changed->base.last.head.mode, "system");
-	strcpy(changed->base.last.head.allocator, "glibc");
+	strcpy(changed->last.head.mode, "system");
+	strcpy(changed->last.head.allocator, "glibc");
 	cr_expect_str_eq(advice(changed), "MALLOC_ARENA_MAX=2");
 	EXPECT_SILENT(spread, figures(facts)->threads_count = 2);
 	EXPECT_SILENT(spread, figures(facts)->heap_arenas_count = 2);
@@ -137,8 +140,8 @@ Test(advise, fewer_arenas_for_threads_that_have_spread_over_many)
 	EXPECT_SILENT(spread, put_setting(facts, "arena_max", "4"));
 	EXPECT_SILENT(spread, put_setting(facts, "malloc_conf", "narenas:2"));
 	EXPECT_SILENT(spread, figures(facts)->rss_file_bytes = 500 * MT_MIB);
-	EXPECT_SILENT(spread, facts->base.samples[0].outside_bytes = 500 * MT_MIB);
-	EXPECT_SILENT(spread, strcpy(facts->base.last.head.mode, "shadowed"));
+	EXPECT_SILENT(spread, facts->samples[0].outside_bytes = 500 * MT_MIB);
+	EXPECT_SILENT(spread, strcpy(facts->last.head.mode, "shadowed"));
 }
 
 Test(advise, joins_nothing_to_a_line_for_the_shell_that_the_shell_would_run)
@@ -150,13 +153,13 @@ Test(advise, joins_nothing_to_a_line_for_the_shell_that_the_shell_would_run)
 					  "n:14,o:15,p:16,q:17,r:18,s:19"));
 }
 
-static struct mt_advise_facts *pinned(void)
+static struct mt_facts *pinned(void)
 {
-	struct mt_advise_facts *facts = plain();
+	struct mt_facts *facts = plain();
 	struct mt_stats_cleanup *record = put_record(facts, MT_REASON_REQUEST, MT_LEVEL_LIGHT, 0);
 
-	strcpy(facts->base.last.head.mode, "system");
-	strcpy(facts->base.last.head.allocator, "glibc");
+	strcpy(facts->last.head.mode, "system");
+	strcpy(facts->last.head.allocator, "glibc");
 	record->anon_after_bytes = 800 * MT_MIB;
 	record->rss_after_bytes = 820 * MT_MIB;
 	record->live_after_bytes = 300 * MT_MIB;
@@ -166,15 +169,15 @@ static struct mt_advise_facts *pinned(void)
 Test(advise, the_embedded_allocator_where_a_trim_leaves_much_that_nobody_holds)
 {
 	cr_expect_str_eq(advice(pinned()), "MT_ALLOCATOR=jemalloc");
-	EXPECT_SILENT(pinned, strcpy(facts->base.last.head.mode, "jemalloc"));
-	EXPECT_SILENT(pinned, facts->base.last.cleanups[0].live_after_bytes = 700 * MT_MIB);
-	EXPECT_SILENT(pinned, facts->base.last.cleanups[0].level = MT_LEVEL_PURGE);
-	EXPECT_SILENT(pinned, facts->base.samples[0].outside_bytes = 400 * MT_MIB);
+	EXPECT_SILENT(pinned, strcpy(facts->last.head.mode, "jemalloc"));
+	EXPECT_SILENT(pinned, facts->last.cleanups[0].live_after_bytes = 700 * MT_MIB);
+	EXPECT_SILENT(pinned, facts->last.cleanups[0].level = MT_LEVEL_PURGE);
+	EXPECT_SILENT(pinned, facts->samples[0].outside_bytes = 400 * MT_MIB);
 }
 
-static struct mt_advise_facts *unpaid(void)
+static struct mt_facts *unpaid(void)
 {
-	struct mt_advise_facts *facts = plain();
+	struct mt_facts *facts = plain();
 
 	figures(facts)->heap_idle_bytes = 200 * MT_MIB;
 	figures(facts)->budget_balance_ns = 0;
@@ -183,7 +186,7 @@ static struct mt_advise_facts *unpaid(void)
 
 Test(advise, more_budget_where_idle_bytes_wait_for_it)
 {
-	struct mt_advise_facts *changed = unpaid();
+	struct mt_facts *changed = unpaid();
 
 	cr_expect_str_eq(advice(unpaid()), "MT_BUDGET_PCT=5");
 	cr_expect_str_eq(command(unpaid()), "mtctl set 42 budget_pct=5");
@@ -196,9 +199,9 @@ Test(advise, more_budget_where_idle_bytes_wait_for_it)
 	EXPECT_SILENT(unpaid, figures(facts)->uptime_ms = 5000);
 }
 
-static struct mt_advise_facts *in_vain(void)
+static struct mt_facts *in_vain(void)
 {
-	struct mt_advise_facts *facts = plain();
+	struct mt_facts *facts = plain();
 
 	figures(facts)->purge_count = 300;
 	figures(facts)->purged_bytes = 30000 * MT_MIB;
@@ -217,10 +220,37 @@ Test(advise, a_longer_wait_where_what_was_purged_is_taken_back)
 	EXPECT_SILENT(in_vain, put_setting(facts, "idle_ms", "3000"));
 }
 
-static struct mt_advise_facts *pauses(void)
+/* What one look shows first; "" for nothing. Frees. */
+static const char *first_id(struct mt_facts *facts)
 {
-	struct mt_advise_facts *facts = plain();
-	struct mt_stats_file *file = &facts->base.last;
+	struct mt_diagnosis found = {.count = 0};
+
+	mt_glance_judge(facts, &found);
+	only = found.count ? found.list[0] : (struct mt_finding){.id = ""};
+	mt_diagnosis_free(&found);
+	free(facts);
+	return only.id;
+}
+
+Test(advise, one_look_says_that_cleaning_takes_many_times_its_budget)
+{
+	struct mt_facts *facts = plain();
+
+	figures(facts)->budget_ratio_thousandths = 30;
+	figures(facts)->purge_cost_ns = 430 * S;
+	cr_expect_str_eq(first_id(facts), "cost");
+	cr_expect(strstr(only.text, "71.7 % of the time, where the budget is 3 %") != NULL, "%s",
+		  only.text);
+	facts = plain();
+	figures(facts)->budget_ratio_thousandths = 30;
+	figures(facts)->purge_cost_ns = 20 * S;
+	cr_expect_str_eq(first_id(facts), "");
+}
+
+static struct mt_facts *pauses(void)
+{
+	struct mt_facts *facts = plain();
+	struct mt_stats_file *file = &facts->last;
 
 	/* Six seconds of rest after each of two in which live memory moves. */
 	for (unsigned i = 0; i < 64; i++)
@@ -237,16 +267,15 @@ Test(advise, an_earlier_settling_where_pauses_are_short)
 	EXPECT_SILENT(pauses, put_setting(facts, "settle_ms", "3000"));
 	EXPECT_SILENT(pauses, put_setting(facts, "settle_ms", "4000"));
 	EXPECT_SILENT(pauses, figures(facts)->rounds_count = 1);
+	EXPECT_SILENT(pauses, for (size_t i = 0; i < 64; i++) facts->last.samples[i].idle_bytes =
+				      10 * MT_MIB);
 	EXPECT_SILENT(pauses,
-		      for (size_t i = 0; i < 64; i++) facts->base.last.samples[i].idle_bytes =
-			      10 * MT_MIB);
-	EXPECT_SILENT(pauses,
-		      for (size_t i = 0; i < 64; i++) facts->base.last.samples[i].live_bytes = 0);
+		      for (size_t i = 0; i < 64; i++) facts->last.samples[i].live_bytes = 0);
 }
 
-static struct mt_advise_facts *near_limit(void)
+static struct mt_facts *near_limit(void)
 {
-	struct mt_advise_facts *facts = plain();
+	struct mt_facts *facts = plain();
 
 	figures(facts)->pressure_used_bytes = 1600 * MT_MIB;
 	figures(facts)->pressure_limit_bytes = 2000 * MT_MIB;
@@ -262,22 +291,22 @@ Test(advise, a_lower_gate_where_the_limit_is_near)
 	EXPECT_SILENT(near_limit, figures(facts)->heap_idle_bytes = 200 * MT_MIB);
 }
 
-static struct mt_advise_facts *arenas(void)
+static struct mt_facts *arenas(void)
 {
-	struct mt_advise_facts *facts = plain();
+	struct mt_facts *facts = plain();
 
-	facts->base.is_python = facts->base.has_pymalloc = facts->base.arenas_known = true;
-	facts->base.samples[0].arenas_bytes = 600 * MT_MIB;
-	facts->base.samples[0].arenas_live_bytes = 100 * MT_MIB;
+	facts->is_python = facts->has_pymalloc = facts->arenas_known = true;
+	facts->samples[0].arenas_bytes = 600 * MT_MIB;
+	facts->samples[0].arenas_live_bytes = 100 * MT_MIB;
 	return facts;
 }
 
-static struct mt_advise_facts *computing(void)
+static struct mt_facts *computing(void)
 {
-	struct mt_advise_facts *facts = plain();
+	struct mt_facts *facts = plain();
 
-	facts->base.is_python = true;
-	strcpy(facts->base.last.head.python, "PYTHONMALLOC=malloc is answered");
+	facts->is_python = true;
+	strcpy(facts->last.head.python, "PYTHONMALLOC=malloc is answered");
 	figures(facts)->cpu_ns = 500 * S;
 	figures(facts)->heap_alloc_count = 2000000000;
 	figures(facts)->rss_peak_bytes = 60 * MT_MIB;
@@ -287,23 +316,23 @@ static struct mt_advise_facts *computing(void)
 Test(advise, where_python_keeps_its_small_objects)
 {
 	cr_expect_str_eq(advice(arenas()), "MT_PYTHON_MALLOC=on");
-	EXPECT_SILENT(arenas, facts->base.has_pymalloc = false);
-	EXPECT_SILENT(arenas, facts->base.arenas_known = false);
-	EXPECT_SILENT(arenas, facts->base.samples[0].arenas_live_bytes = 580 * MT_MIB);
+	EXPECT_SILENT(arenas, facts->has_pymalloc = false);
+	EXPECT_SILENT(arenas, facts->arenas_known = false);
+	EXPECT_SILENT(arenas, facts->samples[0].arenas_live_bytes = 580 * MT_MIB);
 	cr_expect_str_eq(advice(computing()), "MT_PYTHON_MALLOC=off");
 	EXPECT_SILENT(computing, figures(facts)->heap_alloc_count = 20000000);
 	EXPECT_SILENT(computing, figures(facts)->rss_peak_bytes = 900 * MT_MIB);
 	EXPECT_SILENT(computing, figures(facts)->purged_bytes = 40 * MT_MIB);
-	EXPECT_SILENT(computing, facts->base.is_python = false);
+	EXPECT_SILENT(computing, facts->is_python = false);
 }
 
 /* ---- rounds ---- */
 
-static struct mt_advise_facts *live_drops(void)
+static struct mt_facts *live_drops(void)
 {
-	struct mt_advise_facts *facts = plain();
+	struct mt_facts *facts = plain();
 
-	facts->base.is_python = true;
+	facts->is_python = true;
 	for (unsigned i = 0; i < 5; i++)
 		put_record(facts, MT_REASON_LIVE_DROP, MT_LEVEL_PURGE, 40.0 * i);
 	return facts;
@@ -314,19 +343,18 @@ Test(advise, rounds_by_themselves_where_live_drops_show_them)
 	cr_expect_str_eq(advice(live_drops()), "MT_ROUND=auto MT_GC_ROUNDS=auto");
 	cr_expect_str_eq(command(live_drops()),
 			 "mtctl set 42 round=auto; mtctl set 42 gc_rounds=auto");
-	EXPECT_SILENT(live_drops, facts->base.is_python = false);
+	EXPECT_SILENT(live_drops, facts->is_python = false);
 	EXPECT_SILENT(live_drops, put_setting(facts, "gc_rounds", "5"));
 	EXPECT_SILENT(live_drops, figures(facts)->rounds_count = 1);
-	EXPECT_SILENT(live_drops, facts->base.last.head.cleanups_count = 2);
-	EXPECT_SILENT(live_drops, facts->base.last.head.cleanups_count = UINT64_MAX);
-	EXPECT_SILENT(live_drops,
-		      for (unsigned i = 0; i < 5; i++) facts->base.last.cleanups[i].time_ns =
-			      (1000 + i) * S);
+	EXPECT_SILENT(live_drops, facts->last.head.cleanups_count = 2);
+	EXPECT_SILENT(live_drops, facts->last.head.cleanups_count = UINT64_MAX);
+	EXPECT_SILENT(live_drops, for (unsigned i = 0; i < 5; i++) facts->last.cleanups[i].time_ns =
+					  (1000 + i) * S);
 }
 
-static struct mt_advise_facts *garbage(void)
+static struct mt_facts *garbage(void)
 {
-	struct mt_advise_facts *facts = plain();
+	struct mt_facts *facts = plain();
 	struct mt_stats_cleanup *record = put_record(facts, MT_REASON_REQUEST, MT_LEVEL_LIGHT, 0);
 
 	record->gc_state = MT_GC_DONE;
@@ -341,14 +369,14 @@ Test(advise, a_collection_each_round_where_collections_free_much)
 {
 	cr_expect_str_eq(advice(garbage()), "MT_GC_ROUNDS=1");
 	EXPECT_SILENT(garbage, put_setting(facts, "gc_rounds", "auto"));
-	EXPECT_SILENT(garbage, facts->base.last.cleanups[0].gc_collected_count = 0);
-	EXPECT_SILENT(garbage, facts->base.last.cleanups[0].live_after_bytes = 299 * MT_MIB);
-	EXPECT_SILENT(garbage, facts->base.last.cleanups[0].gc_state = MT_GC_DISABLED);
+	EXPECT_SILENT(garbage, facts->last.cleanups[0].gc_collected_count = 0);
+	EXPECT_SILENT(garbage, facts->last.cleanups[0].live_after_bytes = 299 * MT_MIB);
+	EXPECT_SILENT(garbage, facts->last.cleanups[0].gc_state = MT_GC_DISABLED);
 }
 
-static struct mt_advise_facts *too_often(void)
+static struct mt_facts *too_often(void)
 {
-	struct mt_advise_facts *facts = plain();
+	struct mt_facts *facts = plain();
 
 	put_setting(facts, "gc_rounds", "1");
 	for (unsigned i = 0; i < 8; i++)
@@ -360,20 +388,27 @@ Test(advise, fewer_collections_where_they_free_nothing)
 {
 	cr_expect_str_eq(command(too_often()), "mtctl set 42 gc_rounds=auto");
 	EXPECT_SILENT(too_often, put_setting(facts, "gc_rounds", "auto"));
-	EXPECT_SILENT(too_often, facts->base.last.cleanups[6].live_before_bytes = 50 * MT_MIB);
+	EXPECT_SILENT(too_often, facts->last.cleanups[6].live_before_bytes = 50 * MT_MIB);
 	EXPECT_SILENT(too_often,
-		      for (unsigned i = 0; i < 8; i++) facts->base.last.cleanups[i].duration_ns =
+		      for (unsigned i = 0; i < 8; i++) facts->last.cleanups[i].duration_ns =
 			      S / 1000);
 }
 
 /* ---- devices ---- */
 
-static struct mt_advise_facts *on_gpu(void)
+static void put_conf(struct mt_facts *facts, const char *value)
 {
-	struct mt_advise_facts *facts = plain();
+	facts->variables_count = 1;
+	strcpy(facts->variables[0].name, "PYTORCH_CUDA_ALLOC_CONF");
+	strcpy(facts->variables[0].value, value);
+}
 
-	strcpy(facts->base.last.head.cuda, "pool");
-	facts->base.last.head.devices_count = 1;
+static struct mt_facts *on_gpu(void)
+{
+	struct mt_facts *facts = plain();
+
+	strcpy(facts->last.head.cuda, "pool");
+	facts->last.head.devices_count = 1;
 	figures(facts)->gpu_devices_count = 1;
 	figures(facts)->gpu_alloc_count = 10;
 	figures(facts)->gpu_total_bytes = 16384 * MT_MIB;
@@ -381,63 +416,65 @@ static struct mt_advise_facts *on_gpu(void)
 	return facts;
 }
 
-static struct mt_advise_facts *fragmented(void)
+static struct mt_facts *fragmented(void)
 {
-	struct mt_advise_facts *facts = on_gpu();
+	struct mt_facts *facts = on_gpu();
 
 	facts->has_torch = true;
-	facts->base.last.head.ooms_count = 1;
-	facts->base.last.ooms[0] = (struct mt_stats_oom){.number = 1,
-							 .cause = MT_OOM_CACHE,
-							 .asked_bytes = 512 * MT_MIB,
-							 .framework_idle_bytes = 2048 * MT_MIB};
+	facts->last.head.ooms_count = 1;
+	facts->last.ooms[0] = (struct mt_stats_oom){.number = 1,
+						    .cause = MT_OOM_CACHE,
+						    .asked_bytes = 512 * MT_MIB,
+						    .framework_idle_bytes = 2048 * MT_MIB};
 	return facts;
 }
 
 Test(advise, split_settings_where_memory_was_refused_that_lay_unused)
 {
-	struct mt_advise_facts *changed = fragmented();
+	struct mt_facts *changed = fragmented();
 
 	cr_expect_str_eq(advice(on_gpu()), "");
 	cr_expect_str_eq(advice(fragmented()), "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
-	strcpy(changed->alloc_conf, "expandable_segments:False");
+	put_conf(changed, "expandable_segments:False");
 	cr_expect_str_eq(advice(changed), "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:False,max_"
 					  "split_size_mb:256,garbage_collection_threshold:0.8");
 	changed = fragmented();
-	changed->base.last.ooms[0].framework_idle_bytes = 0;
-	changed->base.last.ooms[0].idle_bytes = 1024 * MT_MIB;
+	changed->last.ooms[0].framework_idle_bytes = 0;
+	changed->last.ooms[0].idle_bytes = 1024 * MT_MIB;
 	cr_expect_str_eq(advice(changed),
-			 "MT_CUDA_CONF=garbage_collection_threshold:0.8,max_split_size_mb:256");
-	EXPECT_SILENT(fragmented, facts->base.last.ooms[0].cause = MT_OOM_LIVE);
-	EXPECT_SILENT(fragmented, facts->base.last.ooms[0].framework_idle_bytes = 100 * MT_MIB);
-	EXPECT_SILENT(fragmented, strcpy(facts->alloc_conf, "expandable_segments:True"));
-	EXPECT_SILENT(fragmented, strcpy(facts->alloc_conf, "a:1 && reboot"));
-	EXPECT_SILENT(fragmented, strcpy(facts->alloc_conf, "backend:cudaMallocAsync"));
+			 "MT_CUDA_CONF=max_split_size_mb:256,garbage_collection_threshold:0.8");
+	EXPECT_SILENT(fragmented, facts->last.ooms[0].cause = MT_OOM_LIVE);
+	EXPECT_SILENT(fragmented, facts->last.ooms[0].framework_idle_bytes = 100 * MT_MIB);
+	EXPECT_SILENT(fragmented, put_conf(facts, "expandable_segments:True"));
+	EXPECT_SILENT(fragmented, put_conf(facts, "a:1 && reboot"));
+	EXPECT_SILENT(fragmented, put_conf(facts, "backend:cudaMallocAsync"));
 }
 
-static struct mt_advise_facts *cached(void)
+static struct mt_facts *cached(void)
 {
-	struct mt_advise_facts *facts = on_gpu();
+	struct mt_facts *facts = on_gpu();
 
 	figures(facts)->framework_reserved_bytes = 4096 * MT_MIB;
 	figures(facts)->framework_allocated_bytes = 1024 * MT_MIB;
 	return facts;
 }
 
-static struct mt_advise_facts *kept(void)
+static struct mt_facts *kept(void)
 {
-	struct mt_advise_facts *facts = on_gpu();
+	struct mt_facts *facts = on_gpu();
 
 	put_setting(facts, "cuda_decay_ms", "0");
 	figures(facts)->gpu_free_bytes = 100 * MT_MIB;
 	figures(facts)->gpu_reserved_bytes = 8192 * MT_MIB;
 	figures(facts)->gpu_idle_bytes = 6000 * MT_MIB;
+	facts->samples[0].gpu_reserved_bytes = 8192 * MT_MIB;
+	facts->samples[0].gpu_idle_bytes = 6000 * MT_MIB;
 	return facts;
 }
 
-static struct mt_advise_facts *decayed(void)
+static struct mt_facts *decayed(void)
 {
-	struct mt_advise_facts *facts = on_gpu();
+	struct mt_facts *facts = on_gpu();
 
 	figures(facts)->gpu_alloc_count = 100000;
 	figures(facts)->gpu_hit_count = 20000;
@@ -446,9 +483,9 @@ static struct mt_advise_facts *decayed(void)
 	return facts;
 }
 
-static struct mt_advise_facts *unpooled(void)
+static struct mt_facts *unpooled(void)
 {
-	struct mt_advise_facts *facts = on_gpu();
+	struct mt_facts *facts = on_gpu();
 
 	put_setting(facts, "cuda", "account");
 	figures(facts)->gpu_alloc_count = figures(facts)->gpu_num_device_alloc = 50000;
@@ -462,7 +499,7 @@ Test(advise, caches_of_device_memory)
 	EXPECT_SILENT(cached, figures(facts)->framework_allocated_bytes = 4000 * MT_MIB);
 	cr_expect_str_eq(command(kept()), "mtctl set 42 cuda_decay_ms=5000");
 	EXPECT_SILENT(kept, figures(facts)->gpu_free_bytes = 8192 * MT_MIB);
-	EXPECT_SILENT(kept, figures(facts)->gpu_idle_bytes = 1000 * MT_MIB);
+	EXPECT_SILENT(kept, facts->samples[0].gpu_idle_bytes = 1000 * MT_MIB);
 	EXPECT_SILENT(kept, put_setting(facts, "cuda_decay_ms", "5000"));
 	cr_expect_str_eq(command(decayed()), "mtctl set 42 cuda_decay_ms=30000");
 	EXPECT_SILENT(decayed, figures(facts)->gpu_hit_count = 90000);

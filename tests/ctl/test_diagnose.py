@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+import agreement
 from diagnosed_programs import MB, Batch, Program
 from json_schema import fits
 
@@ -28,6 +29,7 @@ PROBLEMS = [
 	Program("hoard_threads.c", "hoard", {"ALLOCATOR": "system", **UNPURGED}),
 	Program("hoard_burst.c", "hoard", UNPURGED),
 	Program("hoard_python.py", "hoard", UNPURGED),
+	Program("hoard_between.c", "hoard", words=("--no-trim",)),
 	Program("leak.c", "leak", {"PROF": "1"}),
 	Program("leak_slow.c", "leak", seconds=14),
 	Program("leak_list.py", "leak", {"PROF": "1"}),
@@ -137,6 +139,18 @@ def test_the_report_is_as_the_schema_says(result, name):
 	fits("diagnose", result.text)
 
 
+@each(*PROGRAMS)
+def test_the_commands_agree_on_what_they_see(result, name):
+	before, after = result.looks
+	wrong = agreement.of_one_look(before) + agreement.of_one_look(after) + agreement.with_diagnosis(after, result.report, tried=True)
+	if result.untrimmed and "--tree" not in PROGRAMS[name].words:
+		# One look sees growth once the ring has some samples of it.
+		grows = "grows by" in result.untrimmed["title"]
+		wrong += agreement.with_diagnosis(after if grows else before, result.untrimmed, tried=False)
+
+	assert not wrong, "\n".join([*wrong, before["text"], after["text"], result.text])
+
+
 @each(*names(PROBLEMS))
 def test_no_problem_is_called_healthy(result, name):
 	assert result.status >= 10 and result.report["verdict"] not in ("healthy", "unknown"), result.text + result.errors
@@ -197,6 +211,14 @@ def test_the_top_site_of_a_leak_in_c_is_the_function_that_leaks(result, name):
 @each("leak_list")
 def test_a_leak_in_python_has_sites_too(result, name):
 	assert sum(site["growth_bytes"] for site in result.report["sites"]) > 2 * MB, result.report["sites"]
+
+
+@each("hoard_between")
+def test_what_lies_between_live_blocks_is_seen_without_a_trim_and_the_advice_suits_it(result, name):
+	finding = result.report["findings"][0]
+
+	assert "lie free between live blocks" in finding["title"] and finding["figures"]["between_blocks_bytes"] > 50 * MB, result.text
+	assert "MT_ALLOCATOR=system" in finding["advice"][0] and "ARENA" not in " ".join(finding["advice"])
 
 
 @each("hoard_threads", "hoard_burst", "hoard_python")

@@ -52,8 +52,8 @@ Test(findings, name_the_memory_of_most_of_the_time)
 	facts->samples[facts->samples_count - 1].rss_bytes /= 4;
 
 	cr_expect_eq(judge(), MT_VERDICT_HEALTHY);
-	cr_expect(strstr(diagnosis.list[0].title, mt_text_bytes(facts->samples[0].rss_bytes).text),
-		  "%s", diagnosis.list[0].title);
+	cr_expect(strstr(diagnosis.list[0].text, mt_text_bytes(facts->samples[0].rss_bytes).text),
+		  "%s", diagnosis.list[0].text);
 }
 
 /* Each row is a process as a doctor would be told of it. */
@@ -180,7 +180,7 @@ Test(findings, name_the_problem_of_the_heap)
 			case_trim(facts, rows[i].returned_mb * MB, 0, 0);
 		cr_expect_eq(judge(), rows[i].verdict, "%s: %s instead of %s (%s)", rows[i].name,
 			     mt_diagnose_word(diagnosis.list[0].verdict),
-			     mt_diagnose_word(rows[i].verdict), diagnosis.list[0].title);
+			     mt_diagnose_word(rows[i].verdict), diagnosis.list[0].text);
 		cr_expect(diagnosis.list[0].evidence_count > 0, "%s: no evidence", rows[i].name);
 		cr_expect(diagnosis.list[0].advice_count > 0 ||
 				  rows[i].verdict == MT_VERDICT_HEALTHY,
@@ -202,7 +202,7 @@ Test(findings, a_buffer_that_is_in_use_now_and_then_is_no_hoard)
 	}
 	case_trim(facts, 350 * MB, 0, 0);
 
-	cr_expect_eq(judge(), MT_VERDICT_HEALTHY, "%s", diagnosis.list[0].title);
+	cr_expect_eq(judge(), MT_VERDICT_HEALTHY, "%s", diagnosis.list[0].text);
 }
 
 Test(findings, growth_outside_of_the_heap_is_growth)
@@ -246,7 +246,7 @@ Test(findings, growth_past_malloc_shows_beside_live_pages_that_were_never_touche
 		}
 		map_past_malloc(0.25);
 		cr_expect_eq(judge(), MT_VERDICT_GROWTH, "%.0f MB: %s", untouched_mb[i],
-			     diagnosis.list[0].title);
+			     diagnosis.list[0].text);
 		forget();
 	}
 }
@@ -261,7 +261,7 @@ Test(findings, threads_that_never_end_are_growth)
 		facts->samples[i].slack_bytes += (uint64_t)(facts->samples[i].at_s * 60 * 1024);
 	map_past_malloc(0.078);
 
-	cr_assert_eq(judge(), MT_VERDICT_GROWTH, "%s", diagnosis.list[0].title);
+	cr_assert_eq(judge(), MT_VERDICT_GROWTH, "%s", diagnosis.list[0].text);
 	cr_expect_eq(figure("threads_count"), 300);
 	cr_expect(strstr(diagnosis.list[0].advice[0], "60 threads more") != NULL, "%s",
 		  diagnosis.list[0].advice[0]);
@@ -271,14 +271,14 @@ Test(findings, a_rise_too_small_for_growth_is_not_called_healthy)
 {
 	facts = case_facts(&(struct series){SHAPE_FLAT, 54 * MB, 0, 0, 0}, 600, 120);
 	map_past_malloc(8.0 / 1024);
-	cr_expect_eq(judge(), MT_VERDICT_UNKNOWN, "%s", diagnosis.list[0].title);
+	cr_expect_eq(judge(), MT_VERDICT_UNKNOWN, "%s", diagnosis.list[0].text);
 	forget();
 	look_at((struct series){SHAPE_FLAT, 54 * MB, 0, 0, 0});
 	map_past_malloc(0.5);
 	for (size_t i = 0; i < facts->samples_count; i++)
 		facts->samples[i].dirty_bytes = (uint64_t)(facts->samples[i].at_s * 0.5 * MB);
 	cr_expect_eq(judge(), MT_VERDICT_HEALTHY, "free pages below the gate: %s",
-		     diagnosis.list[0].title);
+		     diagnosis.list[0].text);
 }
 
 /* As libmimalloc in LD_PRELOAD: all of its figures are 0. */
@@ -296,7 +296,7 @@ Test(findings, nothing_is_derived_from_live_memory_that_nobody_counts)
 	facts->smaps_known = true;
 	facts->smaps.huge_bytes = (uint64_t)(200 * MB);
 
-	cr_expect_eq(judge(), MT_VERDICT_HEALTHY, "%s", diagnosis.list[0].title);
+	cr_expect_eq(judge(), MT_VERDICT_HEALTHY, "%s", diagnosis.list[0].text);
 	cr_expect_eq(diagnosis.count, 1);
 	cr_expect_eq(figure("heap_live_bytes"), -1);
 	cr_expect_eq(figure("heap_live_known"), 0);
@@ -304,12 +304,12 @@ Test(findings, nothing_is_derived_from_live_memory_that_nobody_counts)
 	facts->arenas_known = facts->has_pymalloc = facts->is_python = true;
 	for (size_t i = 0; i < facts->samples_count; i++)
 		facts->samples[i].held_bytes = (uint64_t)(7 * MB);
-	cr_expect_eq(judge(), MT_VERDICT_HEALTHY, "%s", diagnosis.list[0].title);
+	cr_expect_eq(judge(), MT_VERDICT_HEALTHY, "%s", diagnosis.list[0].text);
 	cr_expect_eq(diagnosis.live.shape, MT_TREND_FEW, "of the arenas alone");
 	facts->arenas_known = facts->has_pymalloc = facts->is_python = false;
 	case_trim(facts, 150 * MB, 0, 0);
 	cr_expect_eq(judge(), MT_VERDICT_HOARD, "a trim has returned it: %s",
-		     diagnosis.list[0].title);
+		     diagnosis.list[0].text);
 }
 
 Test(findings, a_leak_and_other_growth_are_both_named)
@@ -338,9 +338,60 @@ Test(findings, the_class_that_grew_is_in_the_title)
 		.list = {{1024, 301000}, {4096, 600}, {8192, 10}}, .count = 3};
 
 	cr_expect_eq(judge(), MT_VERDICT_LEAK);
-	cr_expect(strstr(diagnosis.list[0].title, "in blocks of 1,024 B") != NULL, "%s",
-		  diagnosis.list[0].title);
+	cr_expect(strstr(diagnosis.list[0].text, "in blocks of 1,024 B") != NULL, "%s",
+		  diagnosis.list[0].text);
 	cr_expect_eq((uint64_t)figure("grown_class_bytes"), 300000 * 1024);
+}
+
+/* 67 MB of 126 MB, in a program of one thread. */
+Test(findings, what_lies_between_live_blocks_is_a_hoard_without_a_trim_too)
+{
+	look_at((struct series){SHAPE_FLAT, 50 * MB, 0, 0, 0});
+	case_add(facts, slack_bytes, 67 * MB);
+	facts->last.head.snapshot = (struct mt_stats_snapshot){.heap_resident_bytes = 117 << 20,
+							       .heap_live_bytes = 50 << 20,
+							       .heap_active_bytes = 117 << 20,
+							       .heap_alloc_count = 900000,
+							       .heap_free_count = 875000,
+							       .threads_count = 1};
+
+	cr_expect_eq(judge(), MT_VERDICT_HOARD, "%s", diagnosis.list[0].text);
+	cr_expect_eq((uint64_t)figure("between_blocks_bytes"), 67 << 20);
+	cr_expect_str_eq(diagnosis.list[0].environment, "MT_ALLOCATOR=system");
+	for (size_t i = 0; i < diagnosis.list[0].advice_count; i++)
+		cr_expect_null(strstr(diagnosis.list[0].advice[i], "ARENA"));
+}
+
+Test(findings, growth_has_a_headline_its_rate_its_place_and_the_time_that_decides)
+{
+	static const char headline[] =
+		"growing: 0.4 MB/s, most of it at app.py:21; 4 more minutes decide between a leak "
+		"and warm-up";
+
+	look_at((struct series){SHAPE_RAMP, 16 * MB, 0.4 * MB, 0, 0});
+	facts->is_python = true;
+	facts->lines_count = 1;
+	facts->lines[0] = (struct mt_diagnose_line){"app.py:21", 20 * MB, 60};
+
+	cr_expect_eq(judge(), MT_VERDICT_UNKNOWN);
+	cr_expect(diagnosis.list[0].is_headline);
+	cr_expect_eq(strncmp(diagnosis.list[0].text, headline, strlen(headline)), 0, "%s",
+		     diagnosis.list[0].text);
+	cr_expect_eq((uint64_t)figure("python_line_1_grown_bytes"), 20 << 20);
+	cr_expect(strstr(diagnosis.list[0].advice[1], "Look at app.py:21") != NULL);
+	facts->lines[0].grown_bytes = 1 * MB;
+	judge();
+	cr_expect_null(strstr(diagnosis.list[0].text, "app.py"), "%s", diagnosis.list[0].text);
+}
+
+Test(findings, who_has_been_flat_for_ten_minutes_has_warmed_up)
+{
+	facts = case_facts(&(struct series){SHAPE_EARLY_STEP, 100 * MB, 50 * MB, 0, 0}, 780, 200);
+
+	cr_expect_eq(judge(), MT_VERDICT_HEALTHY, "%s", diagnosis.list[0].text);
+	cr_expect_neq(diagnosis.rss.shape, MT_TREND_FLAT);
+	cr_expect_eq(diagnosis.list[0].advice_count, 0, "%s", diagnosis.list[0].advice[0]);
+	cr_expect(figure("unseen_bytes_per_s") > 0, "no leak at all would hide");
 }
 
 /* Python's objects are live bytes of no class. */
@@ -351,8 +402,9 @@ Test(findings, a_class_that_grew_by_little_of_it_is_not)
 	facts->classes_last = (struct mt_diagnose_classes){.list = {{2560, 1232}}, .count = 1};
 
 	cr_expect_eq(judge(), MT_VERDICT_LEAK);
-	cr_expect_null(strstr(diagnosis.list[0].title, "in blocks of"), "%s",
-		       diagnosis.list[0].title);
+	cr_expect_null(strstr(diagnosis.list[0].text, "in blocks of"), "%s",
+		       diagnosis.list[0].text);
+	cr_expect_eq(figure("grown_class_bytes"), -1, "2 %% of the growth are no evidence");
 }
 
 Test(findings, the_site_that_grew_most_is_in_the_advice)
@@ -392,9 +444,9 @@ Test(findings, what_was_as_high_before_and_came_down_is_a_round_and_no_leak)
 	facts->history_count = 50;
 	remember(-50, 600);
 
-	cr_expect_eq(judge(), MT_VERDICT_UNKNOWN, "%s", diagnosis.list[0].title);
-	cr_expect(strncmp(diagnosis.list[0].title, "1 round seen, use --for ", 24) == 0, "%s",
-		  diagnosis.list[0].title);
+	cr_expect_eq(judge(), MT_VERDICT_UNKNOWN, "%s", diagnosis.list[0].text);
+	cr_expect(strncmp(diagnosis.list[0].text, "1 round seen, use --for ", 24) == 0, "%s",
+		  diagnosis.list[0].text);
 }
 
 Test(findings, what_was_never_as_high_before_stays_a_leak)
@@ -402,7 +454,7 @@ Test(findings, what_was_never_as_high_before_stays_a_leak)
 	look_at((struct series){SHAPE_RAMP, 600 * MB, 2 * MB, 0, 0});
 	remember(-30, 600);
 
-	cr_expect_eq(judge(), MT_VERDICT_LEAK, "%s", diagnosis.list[0].title);
+	cr_expect_eq(judge(), MT_VERDICT_LEAK, "%s", diagnosis.list[0].text);
 }
 
 /* R2 0.99 in each part of 15 s is not "low (37 %)". */
@@ -417,7 +469,7 @@ Test(findings, growth_that_is_straight_is_sure)
 		facts->samples[i].rss_bytes += grown;
 	}
 
-	cr_assert_eq(judge(), MT_VERDICT_GROWTH, "%s", diagnosis.list[0].title);
+	cr_assert_eq(judge(), MT_VERDICT_GROWTH, "%s", diagnosis.list[0].text);
 	cr_expect(diagnosis.list[0].confidence > 0.75, "%.2f", diagnosis.list[0].confidence);
 }
 
@@ -431,9 +483,9 @@ Test(findings, what_is_only_possible_stands_below_unknown)
 	case_add(facts, slack_bytes, 300 * MB);
 	case_trim(facts, 0, 0, 0);
 
-	cr_assert_eq(judge(), MT_VERDICT_UNKNOWN, "%s", diagnosis.list[0].title);
-	cr_expect(strstr(diagnosis.list[0].title, "hoard is possible") != NULL, "%s",
-		  diagnosis.list[0].title);
+	cr_assert_eq(judge(), MT_VERDICT_UNKNOWN, "%s", diagnosis.list[0].text);
+	cr_expect(strstr(diagnosis.list[0].text, "hoard is possible") != NULL, "%s",
+		  diagnosis.list[0].text);
 	cr_expect_not_null(finding(MT_VERDICT_HOARD));
 }
 
@@ -442,9 +494,9 @@ Test(findings, a_little_growth_of_what_has_just_woken_up_is_a_guess)
 {
 	facts = case_facts(&(struct series){SHAPE_RAMP, 16 * MB, 0.12 * MB, 0, 0}, 12, 24);
 	facts->duration_s = 60;
-	cr_expect_eq(judge(), MT_VERDICT_LEAK, "%s", diagnosis.list[0].title);
+	cr_expect_eq(judge(), MT_VERDICT_LEAK, "%s", diagnosis.list[0].text);
 	facts->has_woken = true;
-	cr_expect_eq(judge(), MT_VERDICT_UNKNOWN, "%s", diagnosis.list[0].title);
+	cr_expect_eq(judge(), MT_VERDICT_UNKNOWN, "%s", diagnosis.list[0].text);
 	cr_expect_not_null(finding(MT_VERDICT_LEAK));
 }
 
@@ -454,14 +506,14 @@ Test(findings, a_program_that_builds_up_its_data_is_unknown_until_it_has_gone_on
 	const struct series data = {SHAPE_RAMP, 16 * MB, 1.3 * MB, 0, 0};
 
 	look_at(data);
-	cr_expect_eq(judge(), MT_VERDICT_UNKNOWN, "%s", diagnosis.list[0].title);
-	cr_expect(strstr(diagnosis.list[0].title, "use --for 4m") != NULL, "%s",
-		  diagnosis.list[0].title);
+	cr_expect_eq(judge(), MT_VERDICT_UNKNOWN, "%s", diagnosis.list[0].text);
+	cr_expect(strstr(diagnosis.list[0].text, "use --for 4m") != NULL, "%s",
+		  diagnosis.list[0].text);
 	cr_expect_float_eq(figure("needed_s"), 240, 1);
 	cr_expect_not_null(finding(MT_VERDICT_LEAK), "what it may be stands below");
 	forget();
 	facts = case_facts(&data, 320, 120);
-	cr_expect_eq(judge(), MT_VERDICT_LEAK, "%s", diagnosis.list[0].title);
+	cr_expect_eq(judge(), MT_VERDICT_LEAK, "%s", diagnosis.list[0].text);
 }
 
 /* On a busy machine the look sees less of it than was before the look. */
@@ -469,21 +521,21 @@ Test(findings, a_young_program_counts_from_its_start)
 {
 	look_at((struct series){SHAPE_RAMP, 19 * MB, 0.1 * MB, 0, 0});
 	facts->age_s = 100;
-	cr_expect_eq(judge(), MT_VERDICT_UNKNOWN, "%s", diagnosis.list[0].title);
+	cr_expect_eq(judge(), MT_VERDICT_UNKNOWN, "%s", diagnosis.list[0].text);
 	facts->age_s = 3600;
-	cr_expect_eq(judge(), MT_VERDICT_LEAK, "%s", diagnosis.list[0].title);
+	cr_expect_eq(judge(), MT_VERDICT_LEAK, "%s", diagnosis.list[0].text);
 	forget();
 	look_at((struct series){SHAPE_RAMP, 300 * MB, 1 * MB, 0, 0});
 	facts->age_s = 70;
 	cr_expect_eq(judge(), MT_VERDICT_LEAK, "its data was there before: %s",
-		     diagnosis.list[0].title);
+		     diagnosis.list[0].text);
 }
 
 /* The samples of a busy machine are as far apart as its rounds are long. */
 Test(findings, growth_over_short_rounds_is_a_leak_however_much_it_brought)
 {
 	look_at((struct series){SHAPE_SAW_RAMP, 100 * MB, 200 * MB, 2.3, 0});
-	cr_expect_eq(judge(), MT_VERDICT_LEAK, "%s", diagnosis.list[0].title);
+	cr_expect_eq(judge(), MT_VERDICT_LEAK, "%s", diagnosis.list[0].text);
 }
 
 Test(findings, a_build_up_that_ended_within_the_look_is_not_guessed_at)
@@ -491,7 +543,7 @@ Test(findings, a_build_up_that_ended_within_the_look_is_not_guessed_at)
 	look_at((struct series){SHAPE_RAMP, 16 * MB, 1.3 * MB, 0, 0});
 	facts->ended = true;
 	cr_expect_eq(judge(), MT_VERDICT_UNKNOWN);
-	cr_expect_str_eq(diagnosis.list[0].title, "the process ended during the diagnosis");
+	cr_expect_str_eq(diagnosis.list[0].text, "the process ended during the diagnosis");
 }
 
 /* It filled 400 MB at its start, in the history, and maps 5 MB/s since: RSS has one step. */
@@ -507,7 +559,7 @@ Test(findings, growth_beside_the_heap_is_not_healthy_where_rss_cannot_be_told)
 		at->rss_bytes = at->anon_bytes + (5 << 20);
 	}
 
-	cr_expect_neq(judge(), MT_VERDICT_HEALTHY, "%s", diagnosis.list[0].title);
+	cr_expect_neq(judge(), MT_VERDICT_HEALTHY, "%s", diagnosis.list[0].text);
 }
 
 /* ---- memory that passes malloc by ---- */
@@ -534,20 +586,20 @@ static void sleep_on(double anon_mb)
 Test(findings, a_sleeping_process_is_judged_by_what_the_kernel_counts)
 {
 	sleep_on(10);
-	cr_expect_eq(judge(), MT_VERDICT_HEALTHY, "%s", diagnosis.list[0].title);
+	cr_expect_eq(judge(), MT_VERDICT_HEALTHY, "%s", diagnosis.list[0].text);
 	forget();
 	sleep_on(86);
-	cr_expect_eq(judge(), MT_VERDICT_UNKNOWN, "%s", diagnosis.list[0].title);
-	cr_expect(strstr(diagnosis.list[0].title, "pass malloc by") != NULL);
+	cr_expect_eq(judge(), MT_VERDICT_UNKNOWN, "%s", diagnosis.list[0].text);
+	cr_expect(strstr(diagnosis.list[0].text, "pass malloc by") != NULL);
 	facts->is_python = true;
 	set_variable("PYTHONMALLOC", "mimalloc");
-	cr_expect_eq(judge(), MT_VERDICT_PRIVATE, "%s", diagnosis.list[0].title);
-	cr_expect(strstr(diagnosis.list[0].title, "PYTHONMALLOC=mimalloc") != NULL);
+	cr_expect_eq(judge(), MT_VERDICT_PRIVATE, "%s", diagnosis.list[0].text);
+	cr_expect(strstr(diagnosis.list[0].text, "PYTHONMALLOC=mimalloc") != NULL);
 	for (size_t i = 0; i < facts->samples_count; i++) {
 		facts->samples[i].anon_bytes += (uint64_t)(facts->samples[i].at_s * MB / 4);
 		facts->samples[i].rss_bytes += (uint64_t)(facts->samples[i].at_s * MB / 4);
 	}
-	cr_expect_eq(judge(), MT_VERDICT_GROWTH, "%s", diagnosis.list[0].title);
+	cr_expect_eq(judge(), MT_VERDICT_GROWTH, "%s", diagnosis.list[0].text);
 }
 
 Test(findings, a_sleeping_runtime_that_returns_memory_itself_is_healthy)
@@ -557,8 +609,8 @@ Test(findings, a_sleeping_runtime_that_returns_memory_itself_is_healthy)
 	strcpy(facts->foreign[0].name, "V8's heap");
 	facts->foreign[0].is_managed = true;
 
-	cr_expect_eq(judge(), MT_VERDICT_HEALTHY, "%s", diagnosis.list[0].title);
-	cr_expect_null(strstr(diagnosis.list[0].title, "nothing to do"));
+	cr_expect_eq(judge(), MT_VERDICT_HEALTHY, "%s", diagnosis.list[0].text);
+	cr_expect_null(strstr(diagnosis.list[0].text, "nothing to do"));
 }
 
 Test(findings, a_sleeping_process_may_have_a_larger_limit_of_its_own)
@@ -566,7 +618,7 @@ Test(findings, a_sleeping_process_may_have_a_larger_limit_of_its_own)
 	sleep_on(86);
 	set_variable("MT_MIN_MB", "200");
 
-	cr_expect_eq(judge(), MT_VERDICT_HEALTHY, "%s", diagnosis.list[0].title);
+	cr_expect_eq(judge(), MT_VERDICT_HEALTHY, "%s", diagnosis.list[0].text);
 }
 
 Test(findings, advice_says_what_the_users_own_setting_overrides)
@@ -625,7 +677,7 @@ Test(findings, advice_on_huge_pages_knows_the_setting_of_the_system)
 		facts->smaps_known = true;
 		facts->smaps.huge_bytes = (uint64_t)(320 * MB);
 		facts->huge_pages_on_request = on_request;
-		cr_assert_eq(judge(), MT_VERDICT_HUGE_PAGES, "%s", diagnosis.list[0].title);
+		cr_assert_eq(judge(), MT_VERDICT_HUGE_PAGES, "%s", diagnosis.list[0].text);
 		cr_expect_eq(strstr(diagnosis.list[0].advice[0], "set to madvise") != NULL,
 			     !on_request);
 		forget();
@@ -658,14 +710,14 @@ Test(findings, a_tree_that_grows_by_ever_more_processes_is_not_healthy)
 {
 	look_at((struct series){SHAPE_FLAT, 50 * MB, 0, 0, 0});
 	cr_expect_eq(judge_tree((struct series){SHAPE_FLAT, 250 * MB, 0, 0, 0}, 60, 0),
-		     MT_VERDICT_HEALTHY, "%s", diagnosis.list[0].title);
+		     MT_VERDICT_HEALTHY, "%s", diagnosis.list[0].text);
 	cr_expect_eq(judge_tree((struct series){SHAPE_SAWTOOTH, 250 * MB, 20 * MB, 8, 0}, 60, 0),
-		     MT_VERDICT_HEALTHY, "%s", diagnosis.list[0].title);
+		     MT_VERDICT_HEALTHY, "%s", diagnosis.list[0].text);
 	cr_expect_eq(judge_tree((struct series){SHAPE_RAMP, 250 * MB, 5.4 * MB, 0, 0}, 60, 0.5),
-		     MT_VERDICT_UNKNOWN, "they may be still starting: %s", diagnosis.list[0].title);
+		     MT_VERDICT_UNKNOWN, "they may be still starting: %s", diagnosis.list[0].text);
 	cr_expect(mt_diagnose_weight(&diagnosis) > 1, "it outranks a healthy child");
 	cr_expect_eq(judge_tree((struct series){SHAPE_RAMP, 250 * MB, 5.4 * MB, 0, 0}, 320, 0.5),
-		     MT_VERDICT_GROWTH, "%s", diagnosis.list[0].title);
+		     MT_VERDICT_GROWTH, "%s", diagnosis.list[0].text);
 	cr_expect(diagnosis.list[0].is_of_tree);
 	cr_expect_eq(figure("tree_processes_count"), 162);
 }
@@ -674,7 +726,7 @@ Test(findings, a_tree_whose_member_leaks_is_explained_by_it)
 {
 	look_at((struct series){SHAPE_RAMP, 1200 * MB, 5 * MB, 0, 0});
 	cr_expect_eq(judge_tree((struct series){SHAPE_RAMP, 1300 * MB, 5 * MB, 0, 0}, 60, 0),
-		     MT_VERDICT_LEAK, "%s", diagnosis.list[0].title);
+		     MT_VERDICT_LEAK, "%s", diagnosis.list[0].text);
 	cr_expect_null(finding(MT_VERDICT_GROWTH));
 }
 
@@ -713,7 +765,7 @@ Test(findings, a_fall_that_the_program_makes_by_itself_is_not_the_collections)
 	facts->trim.record.live_before_bytes = (uint64_t)(190 * MB);
 	facts->trim.record.live_after_bytes = (uint64_t)(110 * MB);
 
-	cr_expect_eq(judge(), MT_VERDICT_HEALTHY, "%s", diagnosis.list[0].title);
+	cr_expect_eq(judge(), MT_VERDICT_HEALTHY, "%s", diagnosis.list[0].text);
 }
 
 Test(findings, a_leak_of_which_a_collection_frees_little_stays_a_leak)
@@ -751,11 +803,15 @@ Test(findings, what_gc_could_not_look_at_may_be_garbage)
 
 		facts->trim.record.gc_state = state;
 		cr_expect_eq(judge(), MT_VERDICT_HEALTHY);
-		cr_expect_eq(strstr(diagnosis.list[0].title,
+		cr_expect_eq(strstr(diagnosis.list[0].text,
 				    "; up to 200.0 MB may be garbage: gc could not run") != NULL,
-			     is_late, "%u: %s", state, diagnosis.list[0].title);
-		cr_expect_eq(strstr(diagnosis.list[0].title, "nothing to do") == NULL, is_late);
+			     is_late, "%u: %s", state, diagnosis.list[0].text);
+		cr_expect_eq(strstr(diagnosis.list[0].text, "nothing to do") == NULL, is_late);
 	}
+	facts->trim.record.gc_state = MT_GC_LATE;
+	facts->trim.has_collected_late = true;
+	cr_expect_eq(judge(), MT_VERDICT_HEALTHY);
+	cr_expect_null(strstr(diagnosis.list[0].text, "gc could not run"), "it ran late");
 }
 
 /* Where the arenas can be read how full they are decides, and where they cannot the number of
@@ -787,7 +843,7 @@ Test(findings, full_arenas_are_no_finding)
 			facts->samples[at].arenas_live_bytes = (uint64_t)(rows[i].live_mb * MB);
 		facts->last.head.snapshot.python_blocks_count = rows[i].blocks;
 		case_trim(facts, 0, 0, 0);
-		cr_expect_eq(judge(), rows[i].verdict, "row %zu: %s", i, diagnosis.list[0].title);
+		cr_expect_eq(judge(), rows[i].verdict, "row %zu: %s", i, diagnosis.list[0].text);
 		forget();
 	}
 }
@@ -808,7 +864,7 @@ Test(findings, objects_that_leak_in_arenas_are_a_leak)
 	}
 	case_trim(facts, 0, 0, 0);
 
-	cr_expect_eq(judge(), MT_VERDICT_LEAK, "%s", diagnosis.list[0].title);
+	cr_expect_eq(judge(), MT_VERDICT_LEAK, "%s", diagnosis.list[0].text);
 }
 
 /* ---- nothing known ---- */
@@ -835,8 +891,8 @@ Test(findings, a_process_that_leaked_until_it_ended_is_said_to_have_ended)
 	facts->ended = facts->is_python = true;
 
 	cr_expect_eq(judge(), MT_VERDICT_UNKNOWN);
-	cr_expect_str_eq(diagnosis.list[0].title, "the process ended during the diagnosis, and "
-						  "until then looked like a leak");
+	cr_expect_str_eq(diagnosis.list[0].text, "the process ended during the diagnosis, and "
+						 "until then looked like a leak");
 	cr_assert_not_null(finding(MT_VERDICT_LEAK));
 	for (size_t i = 0; i < diagnosis.count; i++)
 		for (size_t k = 0; k < diagnosis.list[i].advice_count; k++)
@@ -849,8 +905,8 @@ Test(findings, tell_a_rate_and_its_interval_in_the_same_unit)
 	look_at((struct series){SHAPE_RAMP, 100 * MB, 0.0625 * MB, 0, 0});
 
 	cr_assert_eq(judge(), MT_VERDICT_LEAK);
-	cr_expect(strstr(diagnosis.list[0].title, "64.0 kB/s (95 %: 6"), "%s",
-		  diagnosis.list[0].title);
+	cr_expect(strstr(diagnosis.list[0].text, "64.0 kB/s (95 %: 6"), "%s",
+		  diagnosis.list[0].text);
 }
 
 /* 33 kB/s in 20 s are less than one look at RSS can tell. */
@@ -875,8 +931,8 @@ Test(findings, free_blocks_of_sleeping_threads_are_not_called_fragmentation)
 	facts->last.head.snapshot.heap_thread_cache_bytes = 250ull << 20;
 
 	cr_expect_eq(judge(), MT_VERDICT_HOARD);
-	cr_expect(strstr(diagnosis.list[0].title, "in the caches of 200 threads") != NULL, "%s",
-		  diagnosis.list[0].title);
+	cr_expect(strstr(diagnosis.list[0].text, "in the caches of 200 threads") != NULL, "%s",
+		  diagnosis.list[0].text);
 	for (size_t i = 0; i < diagnosis.list[0].advice_count; i++)
 		cr_expect(strstr(diagnosis.list[0].advice[i], "ARENA") == NULL);
 }

@@ -238,7 +238,7 @@ Test(histories, decide_where_the_look_is_too_short)
 					   verdict == LEAK),
 				  "%s, moment %d: %s instead of %s (%s)", patient->name, moment,
 				  mt_diagnose_word(verdict), mt_diagnose_word(patient->verdict),
-				  diagnosis.list[0].title);
+				  diagnosis.list[0].text);
 			cr_expect(diagnosis.list[0].confidence >= MT_DIAGNOSE_CONFIDENT,
 				  "%s, moment %d: a guess is the verdict", patient->name, moment);
 			free(facts);
@@ -250,14 +250,15 @@ Test(histories, decide_where_the_look_is_too_short)
 Test(histories, tell_how_many_rounds_were_seen_and_how_long_to_look)
 {
 	struct mt_facts *facts = look_at(&patients[2], 0);
-	const struct mt_finding *finding = &diagnosis.list[0];
+	const struct mt_finding *finding;
 	double needed_s = 0;
 
 	mt_diagnose_judge(facts, &diagnosis);
+	finding = diagnosis.list;
 	for (size_t i = 0; i < finding->evidence_count; i++)
 		if (strcmp(finding->evidence[i].name, "needed_s") == 0)
 			needed_s = finding->evidence[i].value;
-	cr_expect_str_eq(finding->title, "2 rounds seen, use --for 3m");
+	cr_expect_str_eq(finding->text, "2 rounds seen, use --for 3m");
 	cr_expect(needed_s > 5 * 27 && needed_s < 7 * 27, "%.0f s", needed_s);
 	cr_expect_str_eq(finding->advice[0], "Run mtctl diagnose 0 --for 3m: that is time for the "
 					     "rounds that a verdict takes.");
@@ -283,11 +284,12 @@ Test(histories, say_how_much_of_the_time_before_was_read_and_no_more)
 Test(histories, no_look_is_followed_by_the_advice_to_look_for_as_long_again)
 {
 	struct mt_facts *facts = look_at(&patients[2], 0);
-	const struct mt_finding *finding = &diagnosis.list[0];
+	const struct mt_finding *finding;
 
 	facts->duration_s = 180;
 	mt_diagnose_judge(facts, &diagnosis);
-	cr_expect_str_eq(finding->title, "2 rounds seen, and 3 min did not settle it");
+	finding = diagnosis.list;
+	cr_expect_str_eq(finding->text, "2 rounds seen, and 3 min did not settle it");
 	for (size_t i = 0; i < finding->advice_count; i++)
 		cr_expect_null(strstr(finding->advice[i], "--for"), "%s", finding->advice[i]);
 	cr_expect_not_null(strstr(finding->advice[0], "mtctl round 0,"), "%s", finding->advice[0]);

@@ -6,12 +6,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "ctl/diagnose/role.h"
 #include "diagnose_case.h"
 
 static struct mt_diagnosis diagnosis;
 static struct mt_facts *facts;
-static struct mt_checks checks;
+static struct mt_diagnosis checks;
 
 static void forget(void)
 {
@@ -86,7 +85,7 @@ Test(places, a_step_that_takes_its_memory_again_is_no_cache)
 	 * cleanup. */
 	EACH(gpu_idle_bytes, 0);
 	heavy(600 * MB, 200 * MB, 590 * MB);
-	cr_expect_eq(judge(), MT_VERDICT_HEALTHY, "%s", diagnosis.list[0].title);
+	cr_expect_eq(judge(), MT_VERDICT_HEALTHY, "%s", diagnosis.list[0].text);
 	heavy(600 * MB, 200 * MB, 200 * MB);
 	cr_expect_eq(judge(), MT_VERDICT_GPU_CACHE);
 }
@@ -97,7 +96,7 @@ Test(places, a_refusal_while_pieces_lie_free_is_fragmentation)
 	EACH(gpu_reserved_bytes, 960 * MB);
 	EACH(gpu_allocated_bytes, 960 * MB);
 	add_oom(MT_OOM_CACHE);
-	cr_expect_eq(judge(), MT_VERDICT_GPU_FRAGMENTS, "%s", diagnosis.list[0].title);
+	cr_expect_eq(judge(), MT_VERDICT_GPU_FRAGMENTS, "%s", diagnosis.list[0].text);
 	add_oom(MT_OOM_LIVE);
 	cr_expect_eq(judge(), MT_VERDICT_GPU_LIVE);
 }
@@ -144,7 +143,7 @@ Test(places, shared_memory_of_a_fixed_size_is_no_finding_while_it_fills)
 	cr_expect_eq(judge(), MT_VERDICT_SHM);
 	facts->shared_fixed_bytes = 140 << 20;
 	cr_expect(judge() == MT_VERDICT_HEALTHY || judge() == MT_VERDICT_UNKNOWN, "%s",
-		  diagnosis.list[0].title);
+		  diagnosis.list[0].text);
 }
 
 Test(places, files_that_fill_a_container_are_named_as_file_cache)
@@ -170,7 +169,7 @@ Test(places, files_that_fill_a_container_are_named_as_file_cache)
 				.file_bytes = (uint64_t)(rows[i].file_mb * MB),
 				.anon_bytes = (uint64_t)(rows[i].anon_mb * MB)};
 			cr_expect_eq(judge(), rows[i].verdict, "row %zu, version %d: %s", i, 2 - v1,
-				     diagnosis.list[0].title);
+				     diagnosis.list[0].text);
 		}
 	}
 }
@@ -281,10 +280,10 @@ Test(places, the_live_objects_of_a_pool_are_read_from_its_header)
 
 /* ---- roles ---- */
 
-static const struct mt_check *check(const char *name)
+static const struct mt_finding *check(const char *name)
 {
 	for (size_t i = 0; i < checks.count; i++)
-		if (strcmp(checks.list[i].name, name) == 0)
+		if (strcmp(checks.list[i].id, name) == 0)
 			return &checks.list[i];
 	return NULL;
 }
@@ -301,6 +300,7 @@ static void check_role(enum mt_role role)
 {
 	case_fill_other(facts);
 	mt_diagnose_judge(facts, &diagnosis);
+	mt_diagnosis_free(&checks);
 	mt_role_check(role, facts, &diagnosis, &checks);
 }
 
@@ -309,12 +309,12 @@ Test(places, a_server_without_rounds_and_bounds_is_warned)
 	strcpy(facts->last.head.mode, "system");
 	strcpy(facts->last.head.allocator, "glibc");
 	check_role(MT_ROLE_SERVER);
-	cr_expect_eq(check("rounds_known")->finding, MT_CHECK_WARN);
-	cr_expect_eq(check("gc_rounds")->finding, MT_CHECK_WARN);
-	cr_expect_eq(check("arenas_bounded")->finding, MT_CHECK_WARN);
-	cr_expect_eq(check("rss_flat")->finding, MT_CHECK_OK);
-	cr_expect(strstr(check("gc_rounds")->advice, "mtctl set 42 gc_rounds=5") != NULL, "%s",
-		  check("gc_rounds")->advice);
+	cr_expect_eq(check("rounds_known")->state, MT_WARN);
+	cr_expect_eq(check("gc_rounds")->state, MT_WARN);
+	cr_expect_eq(check("arenas_bounded")->state, MT_WARN);
+	cr_expect_eq(check("rss_flat")->state, MT_OK);
+	cr_expect(strstr(check("gc_rounds")->advice[0], "mtctl set 42 gc_rounds=5") != NULL, "%s",
+		  check("gc_rounds")->advice[0]);
 }
 
 Test(places, a_server_as_the_guides_want_it_passes)
@@ -325,9 +325,9 @@ Test(places, a_server_as_the_guides_want_it_passes)
 	facts->last.head.snapshot.rounds_count = 7;
 	check_role(MT_ROLE_SERVER);
 	for (size_t i = 0; i < checks.count; i++)
-		cr_expect_neq(checks.list[i].finding, MT_CHECK_WARN, "%s: %s", checks.list[i].name,
+		cr_expect_neq(checks.list[i].state, MT_WARN, "%s: %s", checks.list[i].id,
 			      checks.list[i].text);
-	cr_expect_eq(check("preset")->finding, MT_CHECK_OK);
+	cr_expect_eq(check("preset")->state, MT_OK);
 }
 
 Test(places, copies_of_a_model_are_counted)
@@ -335,7 +335,7 @@ Test(places, copies_of_a_model_are_counted)
 	facts->classes_last =
 		(struct mt_diagnose_classes){.list = {{64, 100000}, {14680064, 20}}, .count = 2};
 	check_role(MT_ROLE_SERVER);
-	cr_expect_eq(check("large_blocks")->finding, MT_CHECK_NOTE);
+	cr_expect_eq(check("large_blocks")->state, MT_NOTE);
 	cr_expect(strstr(check("large_blocks")->text, "20 of 14.0 MB") != NULL, "%s",
 		  check("large_blocks")->text);
 }
@@ -345,12 +345,12 @@ Test(places, a_client_empties_its_gpu_caches_every_round)
 	use_cuda(600 * MB, 100 * MB);
 	set("gc_rounds", "5");
 	check_role(MT_ROLE_CLIENT);
-	cr_expect_eq(check("gpu_cache_emptied")->finding, MT_CHECK_WARN);
-	cr_expect_eq(check("gpu_reserved")->finding, MT_CHECK_WARN);
-	cr_expect_eq(check("gc_rounds")->finding, MT_CHECK_NOTE);
+	cr_expect_eq(check("gpu_cache_emptied")->state, MT_WARN);
+	cr_expect_eq(check("gpu_reserved")->state, MT_WARN);
+	cr_expect_eq(check("gc_rounds")->state, MT_NOTE);
 	set("cuda_empty_cache", "1");
 	check_role(MT_ROLE_CLIENT);
-	cr_expect_eq(check("gpu_cache_emptied")->finding, MT_CHECK_OK);
+	cr_expect_eq(check("gpu_cache_emptied")->state, MT_OK);
 }
 
 Test(places, when_memory_is_out_the_largest_holder_comes_first)
@@ -362,9 +362,9 @@ Test(places, when_memory_is_out_the_largest_holder_comes_first)
 	facts->group = (struct mt_diagnose_group){.known = true, .oom_kill_count = 2};
 	case_trim(facts, 100 * MB, 0, 0);
 	check_role(MT_ROLE_OOM);
-	cr_expect_eq(check("limit")->finding, MT_CHECK_WARN);
-	cr_expect_eq(check("kernel_kills")->finding, MT_CHECK_WARN);
-	cr_expect_eq(check("returns_at_once")->finding, MT_CHECK_WARN);
+	cr_expect_eq(check("limit")->state, MT_WARN);
+	cr_expect_eq(check("kernel_kills")->state, MT_WARN);
+	cr_expect_eq(check("returns_at_once")->state, MT_WARN);
 	cr_expect(strstr(check("holder_1")->text, "outside of the heap") != NULL, "%s",
 		  check("holder_1")->text);
 	cr_expect(strstr(check("holder_2")->text, "live blocks") != NULL, "%s",

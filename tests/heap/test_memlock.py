@@ -82,3 +82,11 @@ def test_python_that_locks_its_memory_locks_no_reserved_address_space(run, env, 
 	expected, got = (int(run(["/usr/bin/python3", "-c", LOCKS, library], settings).stdout.split()[1]) for settings in (bare, env()))
 
 	assert got < expected + (100 << 10), (got, expected)
+
+
+def test_the_reason_for_libcs_malloc_is_mlockall_and_no_other(run, env, compile_c):
+	"""libc maps the large block: "does not use the brk heap" was said of every such program, as of memcached."""
+	got = run([compile_c("imports_mlockall.c")], env(LOG_LEVEL="info"))
+
+	reasons = [line.partition("for good: ")[2] for line in got.stderr.splitlines() if "for good: " in line]
+	assert reasons == ["the program imports mlockall"], got.stderr

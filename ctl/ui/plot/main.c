@@ -141,11 +141,9 @@ static int plot_run(int argc, char **argv)
 /* `mtctl report`: a process or a recording as one page for a ticket. It is here since the page has
  * the picture of `mtctl plot`. */
 
-#define SECONDS_PLAIN    60.0
-#define SECONDS_MIN      0.1
-#define LOOK_MAX_SECONDS 60.0
-#define LOOK_FRAMES      10
-#define PROF_SAMPLES     2 /* of prof_state */
+#define SECONDS_PLAIN 60.0
+#define SECONDS_MIN   0.1
+#define PROF_SAMPLES  2 /* of prof_state */
 
 static const char help[] =
 	"Writes one page of HTML, whole by itself, to attach to a ticket or a mail: the verdict\n"
@@ -298,22 +296,6 @@ static void record_facts(const struct mt_facts *facts, struct mt_recording *out)
 	}
 }
 
-static bool look_at_lines(const struct mt_facts *facts, double seconds, struct mt_lines *lines,
-			  struct mt_report *report)
-{
-	double span_s = seconds < LOOK_MAX_SECONDS ? seconds : LOOK_MAX_SECONDS;
-	const struct mt_lines_options look = {.for_ms = (uint64_t)(span_s * 1000) + 1,
-					      .depth = LOOK_FRAMES,
-					      .stop = &stopped,
-					      .begun = mt_lines_say_cost};
-	struct mt_error_reason why;
-
-	if (mt_lines_collect(&facts->process, &look, lines, &why) == MT_ERR_OK)
-		return true;
-	snprintf(report->lines_why, sizeof(report->lines_why), "%.250s", why.text);
-	return false;
-}
-
 /* All that is read of a process. */
 struct reading {
 	struct mt_facts facts;
@@ -333,9 +315,13 @@ static void diagnose(const struct wanted *wanted, struct reading *reading, struc
 	mt_command_set_end_signals(stop);
 	mt_diagnose_collect(list, 1, &wanted->diagnose, &stopped);
 	mt_diagnose_judge(&reading->facts, &reading->diagnosis);
-	if (wanted->diagnose.python && !stopped && reading->facts.awake && !reading->facts.ended &&
-	    look_at_lines(&reading->facts, wanted->diagnose.seconds, &reading->lines, report))
-		report->lines = &reading->lines;
+	if (wanted->diagnose.python && !stopped && reading->facts.awake && !reading->facts.ended) {
+		if (mt_lines_collect_beside(&reading->facts.process, wanted->diagnose.seconds,
+					    &stopped, &reading->lines, &why) == MT_ERR_OK)
+			report->lines = &reading->lines;
+		else
+			snprintf(report->lines_why, sizeof(report->lines_why), "%.250s", why.text);
+	}
 	if (reading->facts.awake && !reading->facts.ended &&
 	    reading->facts.last.head.snapshot.prof_state == PROF_SAMPLES &&
 	    mt_sites_collect(&reading->facts.process, &reading->sites, &why) == MT_ERR_OK)

@@ -1,4 +1,4 @@
-/* ctl/diagnose/findings_tree.c -- findings in the sum of a tree. It counts processes that begin
+/* ctl/diagnose/verdict_tree.c -- findings in the sum of a tree. It counts processes that begin
  * while the others are sampled, and those without the shim. */
 #include <math.h>
 #include <string.h>
@@ -82,38 +82,39 @@ static void show_tree(const struct mt_facts *root, const struct mt_trend *trend,
 				  (int)root->process.pid);
 }
 
-/* A finding of the tree stands before those of the root where it weighs more, and in the place of
- * "healthy". */
-static void insert(const struct mt_finding *finding, struct mt_diagnosis *to)
+/* Moves the finding that was added last: before those of the root where it weighs more, and in the
+ * place of "healthy". */
+static void place_last(struct mt_diagnosis *in)
 {
-	const struct mt_finding *first = &to->list[0];
+	struct mt_finding last = in->list[--in->count];
+	const struct mt_finding *first = &in->list[0];
 	bool replaces = first->verdict == MT_VERDICT_HEALTHY,
-	     leads = finding->bytes * finding->confidence > first->bytes * first->confidence;
-	size_t at = replaces || leads ? 0 : to->count;
+	     leads = last.bytes * last.confidence > first->bytes * first->confidence;
+	size_t at = 0;
 
-	if (!replaces && to->count < MT_VERDICT_COUNT) {
-		memmove(&to->list[at + 1], &to->list[at], (to->count - at) * sizeof(to->list[0]));
-		to->count++;
+	if (!replaces) {
+		while (!leads && at < in->count && in->list[at].verdict != MT_VERDICT_NONE)
+			at++;
+		memmove(&in->list[at + 1], &in->list[at], (in->count - at) * sizeof(in->list[0]));
+		in->count++;
 	}
-	to->list[at < MT_VERDICT_COUNT ? at : MT_VERDICT_COUNT - 1] = *finding;
+	in->list[at] = last;
 }
 
 static void add_growth(const struct mt_facts *root, const struct mt_trend *trend, double rest,
 		       struct mt_diagnosis *out)
 {
-	struct mt_diagnosis one = {.count = 0};
 	double confidence =
 		trend->confidence * mt_diagnose_build_up_trust(root, trend, trend->last);
 	bool is_sure = confidence >= MT_DIAGNOSE_CONFIDENT;
 	struct mt_short_text time = mt_diagnose_time(NEEDED_MIN_S), rate = mt_diagnose_rate(rest);
 	struct mt_finding *finding =
-		is_sure ? mt_finding_add(&one, MT_VERDICT_GROWTH, rest * MT_DIAGNOSE_HORIZON_S,
+		is_sure ? mt_finding_add(out, MT_VERDICT_GROWTH, rest * MT_DIAGNOSE_HORIZON_S,
 					 confidence,
 					 "the processes of the tree grow together by %s that the "
 					 "growth of none of them explains",
 					 rate.text)
-			: mt_finding_add(&one, MT_VERDICT_UNKNOWN, rest * MT_DIAGNOSE_HORIZON_S,
-					 0.9,
+			: mt_finding_add(out, MT_VERDICT_UNKNOWN, rest * MT_DIAGNOSE_HORIZON_S, 0.9,
 					 "the processes of the tree grow together by %s, as in a "
 					 "program that is still starting them, use --for %s",
 					 rate.text, time.text);
@@ -125,18 +126,17 @@ static void add_growth(const struct mt_facts *root, const struct mt_trend *trend
 				  "Run mtctl diagnose %d --tree --for %s: growth that goes on for "
 				  "so long is not of a program that starts.",
 				  (int)root->process.pid, time.text);
-	insert(finding, out);
+	place_last(out);
 }
 
 static void add_doubt(const struct mt_facts *root, const struct mt_trend *trend, bool any_ended,
 		      struct mt_diagnosis *out)
 {
-	struct mt_diagnosis one = {.count = 0};
 	struct mt_short_text time =
 		mt_diagnose_time(fmax(trend->needed_s, fmax(NEEDED_MORE * root->duration_s, 60)));
 	bool is_over = root->duration_s >= MT_DIAGNOSE_LOOK_GIVEN_S;
 	struct mt_finding *finding =
-		mt_finding_add(&one, MT_VERDICT_UNKNOWN, fmax(trend->growth, (double)MT_MIB), 0.9,
+		mt_finding_add(out, MT_VERDICT_UNKNOWN, fmax(trend->growth, (double)MT_MIB), 0.9,
 			       "%s, and what the processes hold together tells not whether it "
 			       "comes back%s%s",
 			       any_ended ? "a process of the tree grew until it ended"
@@ -154,7 +154,7 @@ static void add_doubt(const struct mt_facts *root, const struct mt_trend *trend,
 				  "Run mtctl diagnose %d --tree --for %s: what comes back does so "
 				  "within that time, and a leak goes on.",
 				  (int)root->process.pid, time.text);
-	insert(finding, out);
+	place_last(out);
 }
 
 void mt_diagnose_judge_tree(struct mt_facts *const *facts, struct mt_diagnosis *const *diagnoses,

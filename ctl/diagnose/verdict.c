@@ -1,7 +1,6 @@
-/* ctl/diagnose/findings.c -- trends, the judges one after another, growth without a reason, and
- * ranks. */
+/* ctl/diagnose/verdict.c -- trends, growth without a reason, and the verdict: the weightiest cause,
+ * or healthy, or why nothing can be said. */
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,123 +23,9 @@
 #define BUILD_UP_MIN_S 30.0
 #define BUILD_UP_SHARE 0.25
 #define BUILD_UP_TRUST 0.4
-
-const char *mt_diagnose_word(enum mt_verdict verdict)
-{
-	static const char *const words[] = {
-#define X(name, code, word, help) word,
-		MT_VERDICTS(X)
-#undef X
-	};
-
-	return words[verdict];
-}
-
-int mt_diagnose_exit_code(enum mt_verdict verdict)
-{
-	static const int codes[] = {
-#define X(name, code, word, help) code,
-		MT_VERDICTS(X)
-#undef X
-	};
-
-	return codes[verdict];
-}
-
-/* ---- findings ---- */
-
-struct mt_finding *mt_finding_add(struct mt_diagnosis *in, enum mt_verdict verdict, double bytes,
-				  double confidence, const char *title, ...)
-{
-	struct mt_finding *finding =
-		&in->list[in->count < MT_VERDICT_COUNT ? in->count++ : MT_VERDICT_COUNT - 1];
-	va_list arguments;
-
-	*finding = (struct mt_finding){
-		.verdict = verdict, .bytes = bytes, .confidence = fmin(confidence, 0.99)};
-	va_start(arguments, title);
-	vsnprintf(finding->title, sizeof(finding->title), title, arguments);
-	va_end(arguments);
-	return finding;
-}
-
-void mt_finding_show(struct mt_finding *finding, const char *label, const char *name, double value,
-		     const char *format, ...)
-{
-	struct mt_diagnose_evidence *line = &finding->evidence[finding->evidence_count];
-	va_list arguments;
-
-	if (finding->evidence_count == MT_DIAGNOSE_EVIDENCE)
-		return;
-	finding->evidence_count++;
-	line->value = value;
-	snprintf(line->label, sizeof(line->label), "%s", label);
-	snprintf(line->name, sizeof(line->name), "%s", name);
-	va_start(arguments, format);
-	vsnprintf(line->text, sizeof(line->text), format, arguments);
-	va_end(arguments);
-}
-
-void mt_finding_bytes(struct mt_finding *finding, const char *label, const char *name,
-		      uint64_t bytes)
-{
-	mt_finding_show(finding, label, name, (double)bytes, "%s", mt_text_bytes(bytes).text);
-}
-
-void mt_finding_advise(struct mt_finding *finding, const char *format, ...)
-{
-	va_list arguments;
-
-	if (finding->advice_count == MT_DIAGNOSE_ADVICE)
-		return;
-	va_start(arguments, format);
-	vsnprintf(finding->advice[finding->advice_count], sizeof(finding->advice[0]), format,
-		  arguments);
-	va_end(arguments);
-	finding->advice_count++;
-}
-
-struct mt_short_text mt_diagnose_rate(double bytes_per_s)
-{
-	struct mt_short_text figure;
-	double size = fabs(bytes_per_s);
-
-	if (size < 0.095 * (double)MT_MIB)
-		snprintf(figure.text, sizeof(figure.text), "%.1f kB/s", bytes_per_s / 1024);
-	else
-		snprintf(figure.text, sizeof(figure.text), "%.1f MB/s",
-			 bytes_per_s / (double)MT_MIB);
-	return figure;
-}
-
-void mt_finding_trend(struct mt_finding *finding, const char *label, const char *name,
-		      const struct mt_trend *trend)
-{
-	char key[56];
-
-	snprintf(key, sizeof(key), "%.32s_slope_bytes_per_s", name);
-	mt_finding_show(finding, label, key, trend->slope,
-			"%s (95 %%: %s to %s), R2 %.2f, up in %zu of %zu parts of %.0f s%s",
-			mt_diagnose_rate(trend->slope).text,
-			mt_diagnose_rate(trend->slope_low).text,
-			mt_diagnose_rate(trend->slope_high).text, trend->r_squared,
-			trend->grown_parts, trend->parts, trend->seconds,
-			trend->rounds ? ", by the lowest point of each round" : "");
-}
-
-uint64_t mt_diagnose_minimum(const struct mt_facts *facts, size_t part, size_t offset)
-{
-	uint64_t least = UINT64_MAX;
-
-	for (size_t i = facts->samples_count - (facts->samples_count + part - 1) / part;
-	     i < facts->samples_count; i++) {
-		uint64_t value;
-
-		memcpy(&value, (const char *)&facts->samples[i] + offset, sizeof(value));
-		least = value < least ? value : least;
-	}
-	return least == UINT64_MAX ? 0 : least;
-}
+#define WARM_S         600.0 /* an older process has warmed up */
+#define MOST_SHARE     0.5   /* of the growth: one place has most of it */
+#define MUCH_SHARE     0.25
 
 /* ---- trends ---- */
 
@@ -211,15 +96,14 @@ static struct mt_trend trend_of(const struct mt_facts *facts, size_t offset, boo
 
 bool mt_diagnose_knows_live(const struct mt_facts *facts)
 {
-	return facts->awake &&
-	       (mt_diagnose_counts_heap(&facts->last.head.snapshot) ||
-		(facts->samples_count && facts->samples[facts->samples_count - 1].live_bytes));
+	return facts->awake && (mt_diagnose_counts_heap(mt_facts_now(facts)) ||
+				(facts->samples_count && mt_facts_last(facts)->live_bytes));
 }
 
 /* Whether `other` says what of RSS the heap does not explain. */
 static bool has_other(const struct mt_facts *facts)
 {
-	return facts->awake && facts->last.head.snapshot.heap_resident_bytes;
+	return facts->awake && mt_facts_now(facts)->heap_resident_bytes;
 }
 
 /* Findings of the heap explain the same bytes, so that the largest counts; other findings are added
@@ -263,7 +147,7 @@ static void show_sleep(const struct mt_facts *facts, struct mt_finding *finding)
 /* Returns anonymous bytes of a process whose shim is asleep that malloc cannot have allocated. */
 static uint64_t diagnose_past_malloc(const struct mt_facts *facts)
 {
-	const char *min_mb = mt_diagnose_variable(facts, "MT_MIN_MB");
+	const char *min_mb = mt_facts_variable(facts, "MT_MIN_MB");
 	uint64_t most_mb = MT_DIAGNOSE_ASLEEP_MB,
 		 anon = mt_diagnose_minimum(facts, 2, offsetof(struct mt_sample, anon_bytes));
 
@@ -271,15 +155,14 @@ static uint64_t diagnose_past_malloc(const struct mt_facts *facts)
 		return 0;
 	if (min_mb && (!mt_text_parse_u64(min_mb, &most_mb) || most_mb > UINT64_MAX / MT_MIB))
 		return 0;
-	return mt_sat_sub(anon,
-			  most_mb * MT_MIB + facts->samples[facts->samples_count - 1].arenas_bytes);
+	return mt_sat_sub(anon, most_mb * MT_MIB + mt_facts_last(facts)->arenas_bytes);
 }
 
 /* Whose memory it is that malloc does not allocate, as far as that is known: the user's
  * PYTHONMALLOC, a library, a runtime. NULL: nobody is known. */
 static const char *past_malloc_owner(const struct mt_facts *facts, bool *out_is_managed)
 {
-	const char *python = mt_diagnose_variable(facts, "PYTHONMALLOC");
+	const char *python = mt_facts_variable(facts, "PYTHONMALLOC");
 
 	*out_is_managed = false;
 	if (facts->is_python && python && strncmp(python, "mimalloc", 8) == 0)
@@ -320,7 +203,7 @@ static void show_past_malloc(const struct mt_facts *facts, struct mt_finding *fi
 	if (!past)
 		return;
 	mt_finding_bytes(finding, "anonymous, by the kernel", "anon_bytes",
-			 facts->samples[facts->samples_count - 1].anon_bytes);
+			 mt_facts_last(facts)->anon_bytes);
 	mt_finding_show(finding, "of it past malloc", "past_malloc_bytes", (double)past,
 			"%s at least, %s", mt_text_bytes(past).text,
 			owner ? owner : "by mmap, or an allocator that has no name here");
@@ -328,7 +211,7 @@ static void show_past_malloc(const struct mt_facts *facts, struct mt_finding *fi
 
 /* Memory that passes malloc by, and does not grow: an allocator that is known by name, or nobody
  * knows what of it is in use. A runtime that returns memory itself is left alone. */
-static void judge_past_malloc(const struct mt_facts *facts, struct mt_diagnosis *out)
+void mt_rule_past_malloc(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	uint64_t past = diagnose_past_malloc(facts);
 	bool is_managed;
@@ -336,7 +219,7 @@ static void judge_past_malloc(const struct mt_facts *facts, struct mt_diagnosis 
 	struct mt_finding *finding;
 
 	if (past < PAST_BYTES || is_managed || out->anon.shape == MT_TREND_GROWS ||
-	    (double)past < (double)facts->samples[facts->samples_count - 1].anon_bytes * PAST_SHARE)
+	    (double)past < (double)mt_facts_last(facts)->anon_bytes * PAST_SHARE)
 		return;
 	finding = owner ? mt_finding_add(out, MT_VERDICT_PRIVATE, (double)past, 0.8,
 					 "%s of anonymous memory pass malloc by, and the shim: %s",
@@ -349,7 +232,7 @@ static void judge_past_malloc(const struct mt_facts *facts, struct mt_diagnosis 
 	show_past_malloc(facts, finding);
 	show_sleep(facts, finding);
 	show_range("RSS", "rss_slope_bytes_per_s", &out->rss, finding);
-	if (mt_diagnose_variable(facts, "PYTHONMALLOC") && facts->is_python)
+	if (mt_facts_variable(facts, "PYTHONMALLOC") && facts->is_python)
 		mt_finding_advise(finding, "Restart it without PYTHONMALLOC: Python's objects then "
 					   "live where the shim can purge (MT_PYTHON_MALLOC).");
 	mt_diagnose_advise_ways_back(facts, finding);
@@ -444,7 +327,7 @@ static const char *start_command(const struct mt_facts *facts)
 	return *facts->start_command ? facts->start_command : "program...";
 }
 
-static void judge_rest(const struct mt_facts *facts, struct mt_diagnosis *out)
+void mt_rule_growth(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	struct mt_finding *finding;
 	double rest = unexplained_growth(facts, out), explained = explained_growth(facts, out);
@@ -462,6 +345,7 @@ static void judge_rest(const struct mt_facts *facts, struct mt_diagnosis *out)
 	show_places(facts, out, finding);
 	show_sleep(facts, finding);
 	show_past_malloc(facts, finding);
+	mt_diagnose_show_lines(facts, finding);
 	if (facts->threads_last > facts->threads_first)
 		mt_finding_advise(finding,
 				  "It has %s more than at the first sample: a thread that never "
@@ -540,57 +424,52 @@ static struct mt_short_text remedy(const struct mt_facts *facts, const struct wa
 	return text;
 }
 
-static struct mt_finding *add_doubt(const struct mt_trend *trend, const char *what,
-				    const char *remedy, struct mt_diagnosis *out)
+/* What is said of a figure in doubt, before its size and behind it, and what comes within the time
+ * that it needs. */
+static const struct {
+	const char *before, *behind, *why;
+} doubts[] = {
+	[MT_TREND_SURE] = {"rises by ",
+			   ", which neither live memory nor free pages explain, and too little to "
+			   "tell why",
+			   "a rise of that size is then large enough to see where it is"},
+	[MT_TREND_FEW_ROUNDS] = {"", " seen", "that is time for the rounds that a verdict takes"},
+	[MT_TREND_NOISE] = {"goes up and down, and would hide a leak of up to ", "",
+			    "over so long a leak of that size stands out of the ups and downs"},
+	[MT_TREND_SLOWING] = {"has grown by less and less, as a cache that fills, and has not been "
+			      "flat for long enough",
+			      "", "a cache that is full stays flat for so long, a leak does not"},
+	[MT_TREND_ONE_STEP] = {"rose once by ",
+			       ", and the time since tells not whether it will again",
+			       "what rises by steps rises again within that time"},
+	[MT_TREND_ONSET] = {"has begun to rise, and not for long enough to tell", "",
+			    "a start is over by then, a leak goes on"},
+};
+
+static struct mt_short_text size_of(const struct mt_trend *trend)
 {
 	switch (trend->doubt) {
 	case MT_TREND_FEW_ROUNDS:
-		return mt_finding_add(out, MT_VERDICT_UNKNOWN, 0, 0.9, "%s seen%s",
-				      mt_text_counted(trend->rounds, "round", "rounds").text,
-				      remedy);
+		return mt_text_counted(trend->rounds, "round", "rounds");
 	case MT_TREND_NOISE:
-		return mt_finding_add(out, MT_VERDICT_UNKNOWN, 0, 0.9,
-				      "%s goes up and down, and would hide a leak of up to %s%s",
-				      what, mt_diagnose_rate(trend->slope_high).text, remedy);
-	case MT_TREND_SLOWING:
-		return mt_finding_add(out, MT_VERDICT_UNKNOWN, 0, 0.9,
-				      "%s has grown by less and less, as a cache that fills, and "
-				      "has not been flat for long enough%s",
-				      what, remedy);
+		return mt_diagnose_rate(trend->slope_high);
 	case MT_TREND_ONE_STEP:
-		return mt_finding_add(out, MT_VERDICT_UNKNOWN, 0, 0.9,
-				      "%s rose once by %s, and the time since tells not whether it "
-				      "will again%s",
-				      what, mt_text_bytes(mt_text_round_u64(trend->growth)).text,
-				      remedy);
+		return mt_text_bytes(mt_text_round_u64(trend->growth));
 	case MT_TREND_SURE:
-		return mt_finding_add(out, MT_VERDICT_UNKNOWN, 0, 0.9,
-				      "%s rises by %s, which neither live memory nor free pages "
-				      "explain, and too little to tell why%s",
-				      what, mt_diagnose_rate(trend->slope).text, remedy);
+		return mt_diagnose_rate(trend->slope);
 	default:
-		return mt_finding_add(out, MT_VERDICT_UNKNOWN, 0, 0.9,
-				      "%s has begun to rise, and not for long enough to tell%s",
-				      what, remedy);
+		return (struct mt_short_text){""};
 	}
 }
 
-static const char *why_wait(enum mt_trend_doubt doubt)
+static struct mt_finding *add_doubt(const struct mt_trend *trend, const char *what,
+				    const char *remedy, struct mt_diagnosis *out)
 {
-	switch (doubt) {
-	case MT_TREND_FEW_ROUNDS:
-		return "that is time for the rounds that a verdict takes";
-	case MT_TREND_NOISE:
-		return "over so long a leak of that size stands out of the ups and downs";
-	case MT_TREND_SLOWING:
-		return "a cache that is full stays flat for so long, a leak does not";
-	case MT_TREND_ONE_STEP:
-		return "what rises by steps rises again within that time";
-	case MT_TREND_SURE:
-		return "a rise of that size is then large enough to see where it is";
-	default:
-		return "a start is over by then, a leak goes on";
-	}
+	bool is_count = trend->doubt == MT_TREND_FEW_ROUNDS;
+
+	return mt_finding_add(out, MT_VERDICT_UNKNOWN, 0, 0.9, "%s%s%s%s%s%s", is_count ? "" : what,
+			      is_count ? "" : " ", doubts[trend->doubt].before, size_of(trend).text,
+			      doubts[trend->doubt].behind, remedy);
 }
 
 /* After a look that was long enough: what tells more than another one. */
@@ -634,17 +513,18 @@ static struct wait wait_for(const struct mt_facts *facts, const struct mt_trend 
 	return (struct wait){.needed_s = fmax(trend->needed_s, NEEDED_MORE * facts->duration_s),
 			     .is_over = facts->duration_s >=
 					(has_rounds ? trend->needed_s : MT_DIAGNOSE_LOOK_GIVEN_S),
-			     .why = why_wait(trend->doubt)};
+			     .why = doubts[trend->doubt].why};
 }
 
-/* Python's live memory of which nobody knows how much is garbage: the collection of the test trim
- * did not run, since the main thread did not come, nor could another one. */
+/* Python's live memory of which nobody knows how much is garbage: the collection that the test trim
+ * asked for has not run, since the main thread did not come, nor could another one. */
 static uint64_t uncollected_bytes(const struct mt_facts *facts)
 {
 	uint32_t state = facts->trim.record.gc_state;
-	bool is_late = facts->trim.done && (state == MT_GC_BLOCKED || state == MT_GC_LATE);
+	bool waits = facts->trim.done && !facts->trim.has_collected_late &&
+		     (state == MT_GC_BLOCKED || state == MT_GC_LATE);
 
-	return is_late ? facts->samples[facts->samples_count - 1].held_bytes : 0;
+	return waits ? mt_facts_last(facts)->held_bytes : 0;
 }
 
 static void show_uncollected(const struct mt_facts *facts, struct mt_finding *finding)
@@ -682,35 +562,35 @@ static void judge_doubt(const struct mt_facts *facts, const struct mt_trend *tre
 					   "the less there is to wait for.");
 }
 
-/* What has ended has given its memory back: what was found stands below. A guess at it is of no
- * use, and no command reaches it. */
-static bool judge_ended(const struct mt_facts *facts, struct mt_diagnosis *out)
+static void show_seen(const struct mt_facts *facts, const struct mt_diagnosis *out,
+		      struct mt_finding *finding)
 {
-	struct mt_finding kept[MT_VERDICT_COUNT], *finding;
-	size_t count = 0;
-
-	if (!facts->ended)
-		return false;
-	for (size_t i = 0; i < out->count; i++)
-		if (out->list[i].confidence >= MT_DIAGNOSE_CONFIDENT &&
-		    count + 1 < MT_VERDICT_COUNT) {
-			kept[count] = out->list[i];
-			kept[count++].advice_count = 0;
-		}
-	out->count = 0;
-	finding = mt_finding_add(out, MT_VERDICT_UNKNOWN, 0, 0.9,
-				 "the process ended during the diagnosis%s%s",
-				 count ? ", and until then looked like a " : "",
-				 count ? mt_diagnose_word(kept[0].verdict) : "");
 	mt_finding_show(finding, "samples", "samples_count", (double)facts->samples_count,
 			"%zu in %.1f s", facts->samples_count, out->rss.seconds);
 	if (facts->samples_count)
 		mt_finding_bytes(finding, "RSS at the end", "rss_bytes",
-				 facts->samples[facts->samples_count - 1].rss_bytes);
+				 mt_facts_last(facts)->rss_bytes);
+}
+
+/* What has ended has given its memory back: what was found stands below. A guess at it is of no
+ * use, and no command reaches it. */
+static bool judge_ended(const struct mt_facts *facts, struct mt_diagnosis *out)
+{
+	struct mt_finding *finding;
+	size_t count = 0;
+
+	if (!facts->ended)
+		return false;
+	while (count < out->count && out->list[count].confidence >= MT_DIAGNOSE_CONFIDENT)
+		out->list[count++].advice_count = 0;
+	out->count = count;
+	finding = mt_finding_add(out, MT_VERDICT_UNKNOWN, 0, 0.9,
+				 "the process ended during the diagnosis%s%s",
+				 count ? ", and until then looked like a " : "",
+				 count ? mt_finding_word(&out->list[0]) : "");
+	show_seen(facts, out, finding);
 	mt_finding_advise(finding, "Diagnose its next run before it ends; MT_PROFILE=1 leaves a "
 				   "line for each cleanup.");
-	memcpy(out->list + 1, kept, count * sizeof(kept[0]));
-	out->count += count;
 	return true;
 }
 
@@ -728,11 +608,7 @@ static bool judge_unseen(const struct mt_facts *facts, struct mt_diagnosis *out)
 		finding = mt_finding_add(out, MT_VERDICT_UNKNOWN, 0, 0.9,
 					 "only %.1f s were seen: too short to say anything",
 					 out->rss.seconds);
-	mt_finding_show(finding, "samples", "samples_count", (double)facts->samples_count,
-			"%zu in %.1f s", facts->samples_count, out->rss.seconds);
-	if (facts->samples_count)
-		mt_finding_bytes(finding, "RSS at the end", "rss_bytes",
-				 facts->samples[facts->samples_count - 1].rss_bytes);
+	show_seen(facts, out, finding);
 	if (!facts->process.shimmed)
 		mt_finding_advise(finding, "Start it under the shim: mtctl run -- %s",
 				  start_command(facts));
@@ -753,14 +629,16 @@ static double healthy_confidence(const struct mt_facts *facts, const struct mt_d
 					     : out->rss.confidence;
 }
 
-/* The smallest rate that a leak would have been seen at. */
+/* The smallest rate that a leak would have been seen at: the upper end of the interval, and no less
+ * than what growth must bring in the time to count. */
 static double unseen_rate(const struct mt_facts *facts, const struct mt_diagnosis *out)
 {
-	double rate = (mt_diagnose_knows_live(facts) ? out->live : out->rss).slope_high;
+	const struct mt_trend *trend = mt_diagnose_knows_live(facts) ? &out->live : &out->rss;
+	double rate = fmax(trend->slope_high, trend->least / fmax(trend->judged_s, 1));
 
 	if (has_other(facts) && out->other.doubt == MT_TREND_SURE)
 		rate = fmax(rate, out->other.slope_high);
-	return fmax(rate, 0);
+	return rate;
 }
 
 static int compare_bytes(const void *left, const void *right)
@@ -791,8 +669,9 @@ static void judge_healthy(const struct mt_facts *facts, struct mt_diagnosis *out
 		"rose once, and has been flat since",
 		"falls",
 		"goes up and down by free pages, and is"};
-	const struct mt_sample *last = &facts->samples[facts->samples_count - 1];
-	bool calm = out->rss.shape == MT_TREND_FLAT || out->rss.shape == MT_TREND_FALLS;
+	const struct mt_sample *last = mt_facts_last(facts);
+	bool calm = out->rss.shape == MT_TREND_FLAT || out->rss.shape == MT_TREND_FALLS ||
+		    out->rss.judged_s >= BUILD_UP_S || facts->age_s >= WARM_S;
 	bool passed_by = diagnose_past_malloc(facts) >= PAST_BYTES;
 	struct mt_short_text garbage = {""};
 	struct mt_finding *finding;
@@ -808,6 +687,7 @@ static void judge_healthy(const struct mt_facts *facts, struct mt_diagnosis *out
 			.text,
 		passed_by ? ", most of it past malloc, in a runtime that returns memory itself"
 		: *garbage.text ? ""
+		: out->count    ? "; what one look shows stands below"
 				: ": nothing to do",
 		garbage.text);
 
@@ -846,10 +726,59 @@ static const struct mt_trend *build_up_of(const struct mt_facts *facts,
 		       : NULL;
 }
 
+/* ", most of it at app.py:21": the line of Python, the stack or the size of blocks that has most of
+ * a growth; "" where none has. */
+static void describe_place(const struct mt_facts *facts, const struct mt_trend *trend,
+			   const struct mt_finding *guess, char out[200])
+{
+	const struct mt_diagnose_site *site = facts->sites.list;
+	double seconds = mt_facts_last(facts)->at_s - facts->samples[0].at_s, share = 0;
+	const char *where = "";
+
+	if (facts->lines_count) {
+		where = facts->lines[0].where;
+		share = facts->lines[0].grown_bytes / facts->lines[0].seconds / trend->slope;
+	} else if (facts->sites.count) {
+		where = site->name;
+		share = (double)site->grown_bytes / fmax(seconds, 1) / trend->slope;
+	}
+	out[0] = '\0';
+	if (share >= MUCH_SHARE)
+		snprintf(out, 200, ", %s of it at %.*s", share >= MOST_SHARE ? "most" : "much",
+			 (int)strcspn(where, ","), where);
+	else if (strstr(guess->text, " in blocks of "))
+		snprintf(out, 200, "%.60s", strstr(guess->text, " in blocks of "));
+}
+
+/* Growth that may be of a program that loads its data: how fast, where, and when it is decided. */
+static struct mt_finding *add_growing(const struct mt_facts *facts, const struct mt_trend *trend,
+				      const struct mt_finding *guess, const struct wait *wait,
+				      struct mt_diagnosis *out)
+{
+	char place[200], when[96];
+	double minutes = ceil(wait->needed_s / 60);
+	struct mt_finding *finding;
+
+	describe_place(facts, trend, guess, place);
+	if (wait->is_over)
+		snprintf(when, sizeof(when), "a longer recording decides");
+	else if (wait->needed_s <= 90)
+		snprintf(when, sizeof(when), "%.0f more seconds decide", wait->needed_s);
+	else
+		snprintf(when, sizeof(when), "%.0f more minutes decide", minutes);
+	finding = mt_finding_add(out, MT_VERDICT_UNKNOWN, 0, 0.9,
+				 "growing: %s%s; %s between a leak and warm-up, as of a program "
+				 "that builds up its data%s",
+				 mt_diagnose_rate(trend->slope).text, place, when,
+				 remedy(facts, wait).text);
+	finding->is_headline = true;
+	return finding;
+}
+
 /* Live memory of a Python with pymalloc is not in the history: its time starts again with each
  * diagnosis. */
 static void judge_build_up(const struct mt_facts *facts, const struct mt_trend *trend,
-			   const struct mt_finding *guess, struct mt_diagnosis *out)
+			   struct mt_diagnosis *out)
 {
 	bool is_live = trend == &out->live, is_remembered = !is_live || !facts->has_pymalloc;
 	const struct wait wait = {
@@ -857,67 +786,69 @@ static void judge_build_up(const struct mt_facts *facts, const struct mt_trend *
 			fmax(BUILD_UP_S - (is_remembered ? trend->judged_s : 0), BUILD_UP_MIN_S),
 		.why = "growth that goes on for five minutes is not of a program "
 		       "that loads its data"};
-	struct mt_finding *finding = mt_finding_add(
-		out, MT_VERDICT_UNKNOWN, 0, 0.9,
-		"%s of %s, much of which came by %s within %.0f s, as in a program that builds up "
-		"its data%s",
-		mt_text_bytes(mt_text_round_u64(trend->last)).text,
-		is_live ? "live memory" : "resident memory", mt_diagnose_rate(trend->slope).text,
-		growing_s(facts, trend), remedy(facts, &wait).text);
+	const struct mt_finding guess = out->list[0];
+	struct mt_finding *finding = add_growing(facts, trend, &guess, &wait, out);
 
+	mt_finding_show(finding, is_live ? "live memory" : "resident memory", "built_up_s",
+			growing_s(facts, trend), "%s, much of which came within %.0f s",
+			mt_text_bytes(mt_text_round_u64(trend->last)).text,
+			growing_s(facts, trend));
 	show_wait(facts, &wait, finding, out);
-	for (size_t i = 0; i < guess->evidence_count; i++)
-		mt_finding_show(finding, guess->evidence[i].label, guess->evidence[i].name,
-				guess->evidence[i].value, "%s", guess->evidence[i].text);
+	for (size_t i = 0; i < guess.evidence_count; i++)
+		mt_finding_show(finding, guess.evidence[i].label, guess.evidence[i].name,
+				guess.evidence[i].value, "%s", guess.evidence[i].text);
+	if (facts->lines_count)
+		mt_finding_advise(finding, "Look at %.150s: what it allocates is kept.",
+				  facts->lines[0].where);
 	mt_finding_advise(finding, "Where its data is complete by now, it is the %s below.",
-			  mt_diagnose_word(guess->verdict));
+			  mt_finding_word(&guess));
+}
+
+/* Whether a cause is on the list, and not only what one look shows. */
+static bool has_cause(const struct mt_diagnosis *of)
+{
+	return of->count && of->list[0].verdict != MT_VERDICT_NONE;
 }
 
 /* There are only guesses, or too little for "healthy". */
-static void judge_guess(const struct mt_facts *facts, const struct mt_finding *guess,
-			struct mt_diagnosis *out)
+static void judge_guess(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
-	const struct wait wait = {
-		.needed_s = fmax(60, 3 * facts->duration_s),
-		.is_over = facts->duration_s >= MT_DIAGNOSE_LOOK_GIVEN_S,
-		.why = guess ? "what is there goes on for so long, chance does not"
-			     : "confidence grows up to 20 s of samples"};
-	const struct mt_trend *build_up = guess ? build_up_of(facts, guess, out) : NULL;
+	bool any = has_cause(out);
+	const struct wait wait = {.needed_s = fmax(60, 3 * facts->duration_s),
+				  .is_over = facts->duration_s >= MT_DIAGNOSE_LOOK_GIVEN_S,
+				  .why = any ? "what is there goes on for so long, chance does not"
+					     : "confidence grows up to 20 s of samples"};
+	const struct mt_trend *build_up = any ? build_up_of(facts, &out->list[0], out) : NULL;
 	struct mt_finding *finding;
 
 	if (build_up) {
-		judge_build_up(facts, build_up, guess, out);
+		judge_build_up(facts, build_up, out);
 		return;
 	}
-	finding =
-		guess ? mt_finding_add(out, MT_VERDICT_UNKNOWN, 0, 0.9,
-				       "%s is possible, and no more than that%s",
-				       mt_diagnose_word(guess->verdict), remedy(facts, &wait).text)
-		      : mt_finding_add(out, MT_VERDICT_UNKNOWN, 0, 0.9, "only %.1f s were seen%s",
-				       out->rss.judged_s, remedy(facts, &wait).text);
+	if (any)
+		finding = mt_finding_add(out, MT_VERDICT_UNKNOWN, 0, 0.9,
+					 "%s is possible, and no more than that%s",
+					 mt_finding_word(&out->list[0]), remedy(facts, &wait).text);
+	else
+		finding = mt_finding_add(out, MT_VERDICT_UNKNOWN, 0, 0.9, "only %.1f s were seen%s",
+					 out->rss.judged_s, remedy(facts, &wait).text);
 	show_wait(facts, &wait, finding, out);
 }
 
 /* Nothing is sure enough to be the verdict: healthy, or why not. The guesses stay below it. */
 static void judge_nothing(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
-	struct mt_finding guesses[MT_VERDICT_COUNT];
-	size_t count = out->count;
 	const char *what;
 	const struct mt_trend *trend = doubtful(facts, out, &what);
 
-	if (!trend && !count && unexplained_growth(facts, out) > 0)
+	if (!trend && !has_cause(out) && unexplained_growth(facts, out) > 0)
 		trend = &out->rss;
-	memcpy(guesses, out->list, count * sizeof(guesses[0]));
-	out->count = 0;
 	if (trend)
 		judge_doubt(facts, trend, what, out);
-	else if (count || healthy_confidence(facts, out) < MT_DIAGNOSE_CONFIDENT)
-		judge_guess(facts, count ? &guesses[0] : NULL, out);
+	else if (has_cause(out) || healthy_confidence(facts, out) < MT_DIAGNOSE_CONFIDENT)
+		judge_guess(facts, out);
 	else
 		judge_healthy(facts, out);
-	for (size_t i = 0; i < count && out->count < MT_VERDICT_COUNT; i++)
-		out->list[out->count++] = guesses[i];
 }
 
 double mt_diagnose_weight(const struct mt_diagnosis *diagnosis)
@@ -948,11 +879,8 @@ static void drop_unknown_trends(const struct mt_facts *facts, struct mt_diagnosi
 		out->live = (struct mt_trend){0};
 }
 
-void mt_diagnose_judge(const struct mt_facts *facts, struct mt_diagnosis *out)
+void mt_diagnose_find_trends(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
-	size_t kept = 0;
-
-	memset(out, 0, sizeof(*out));
 #define X(name, figure, in_history)                                                                \
 	out->name = trend_of(facts, offsetof(struct mt_sample, figure), in_history,                \
 			     offsetof(struct mt_sample, figure) !=                                 \
@@ -960,25 +888,39 @@ void mt_diagnose_judge(const struct mt_facts *facts, struct mt_diagnosis *out)
 	MT_DIAGNOSE_TRENDS(X)
 #undef X
 	drop_unknown_trends(facts, out);
-	if (facts->asleep && facts->samples_count)
-		mt_diagnose_judge_python(facts, out);
-	if (facts->awake && facts->samples_count) {
-		mt_diagnose_judge_heap(facts, out);
-		mt_diagnose_judge_python(facts, out);
-		mt_diagnose_judge_gpu(facts, out);
-	}
-	if (facts->samples_count) { /* /proc is enough for these */
-		mt_diagnose_judge_kernel(facts, out);
-		judge_rest(facts, out);
-		judge_past_malloc(facts, out);
-	}
+}
+
+/* Makes the finding that was added last the first one. */
+static void lead_with_last(struct mt_diagnosis *out)
+{
+	struct mt_finding last = out->list[out->count - 1];
+
+	memmove(&out->list[1], &out->list[0], (out->count - 1) * sizeof(last));
+	out->list[0] = last;
+}
+
+void mt_diagnose_judge(const struct mt_facts *facts, struct mt_diagnosis *out)
+{
+	size_t kept = 0;
+
+	out->count = 0;
+	mt_diagnose_find_trends(facts, out);
+	mt_rules_run(facts, MT_SHOWN_CAUSE, out);
 	for (size_t i = 0; i < out->count; i++)
 		if (out->list[i].confidence >= CONFIDENCE_MIN)
 			out->list[kept++] = out->list[i];
 	out->count = kept;
-	qsort(out->list, out->count, sizeof(out->list[0]), by_weight);
-	if (!judge_ended(facts, out) && !judge_unseen(facts, out) &&
-	    (!out->count || out->list[0].confidence < MT_DIAGNOSE_CONFIDENT))
-		judge_nothing(facts, out);
+	if (kept)
+		qsort(out->list, kept, sizeof(out->list[0]), by_weight);
+	if (judge_ended(facts, out) || judge_unseen(facts, out)) {
+		lead_with_last(out);
+	} else {
+		mt_rules_run(facts, MT_SHOWN_GLANCE, out);
+		mt_findings_rank(out, kept);
+		if (!kept || out->list[0].confidence < MT_DIAGNOSE_CONFIDENT) {
+			judge_nothing(facts, out);
+			lead_with_last(out);
+		}
+	}
 	mt_diagnose_note_overrides(facts, out);
 }

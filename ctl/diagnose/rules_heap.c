@@ -1,4 +1,4 @@
-/* ctl/diagnose/findings_heap.c -- findings of the heap: hoard and leak. */
+/* ctl/diagnose/rules_heap.c -- causes in the heap: hoard and leak. */
 #include <math.h>
 #include <stdio.h>
 
@@ -12,13 +12,20 @@
 /* of the time asked for, and of live bytes: less is little where it has just woken up */
 #define WOKEN_TIME_SHARE 0.5
 #define WOKEN_SHARE      0.25
-/* of the growth of live bytes: enough to name the class */
-#define CLASS_SHARE 0.5
+/* of the growth of live bytes: enough to name the class, and to show it */
+#define CLASS_SHARE       0.5
+#define CLASS_SHOWN_SHARE 0.25
+/* one look reads the history of so long in the place of samples */
+#define GLANCE_S 4.0
+/* with fewer threads it is not the number of arenas that leaves blocks far apart */
+#define THREADS_MANY 4
+/* all blocks that there were, to those that are live; and the mean size of these */
+#define TURNOVER_MIN      4
+#define SMALL_BLOCK_BYTES 512
 
 static uint64_t gate_bytes(const struct mt_facts *facts)
 {
-	uint64_t share = (uint64_t)((double)facts->samples[facts->samples_count - 1].rss_bytes *
-				    HOARD_SHARE);
+	uint64_t share = (uint64_t)((double)mt_facts_last(facts)->rss_bytes * HOARD_SHARE);
 
 	return share > HOARD_BYTES ? share : HOARD_BYTES;
 }
@@ -30,25 +37,41 @@ struct hoard {
 	uint64_t kept_bytes;
 	uint64_t idle_bytes;     /* idle in all of them, as the worker counts */
 	uint64_t returned_bytes; /* by the test trim, less what its collection has freed */
-	uint64_t left_bytes;     /* after it */
+	/* after the trim; without one what a trim would leave, as far as the allocator tells */
+	uint64_t left_bytes;
 };
+
+/* The least that was idle; one look has only the history for it. */
+static uint64_t least_idle(const struct mt_facts *facts)
+{
+	uint64_t least = mt_diagnose_minimum(facts, 2, offsetof(struct mt_sample, idle_bytes));
+
+	for (size_t i = 0; facts->samples_count == 1 && i < facts->history_count; i++)
+		if (facts->history[i].at_s >= -GLANCE_S)
+			least = mt_min_u64(least, facts->history[i].idle_bytes);
+	return least;
+}
 
 static struct hoard measure_hoard(const struct mt_facts *facts)
 {
 	const struct mt_stats_cleanup *record = &facts->trim.record;
+	const struct mt_stats_snapshot *now = mt_facts_now(facts);
+	uint64_t between = mt_sat_sub(now->heap_active_bytes, now->heap_live_bytes);
 	struct hoard hoard = {
 		/* without a count of what is live: what the trim returned was free */
 		.kept_bytes = mt_diagnose_minimum(facts, 2,
 						  mt_diagnose_knows_live(facts)
 							  ? offsetof(struct mt_sample, slack_bytes)
 							  : offsetof(struct mt_sample, anon_bytes)),
-		.idle_bytes = mt_diagnose_minimum(facts, 2, offsetof(struct mt_sample, idle_bytes)),
+		.idle_bytes = least_idle(facts),
 	};
 
-	if (facts->trim.done)
-		hoard.returned_bytes =
-			mt_sat_sub(mt_sat_sub(record->anon_before_bytes, record->anon_after_bytes),
-				   mt_sat_sub(record->live_before_bytes, record->live_after_bytes));
+	hoard.left_bytes = mt_min_u64(hoard.kept_bytes, between);
+	if (!facts->trim.done)
+		return hoard;
+	hoard.returned_bytes =
+		mt_sat_sub(mt_sat_sub(record->anon_before_bytes, record->anon_after_bytes),
+			   mt_sat_sub(record->live_before_bytes, record->live_after_bytes));
 	hoard.left_bytes = mt_sat_sub(hoard.kept_bytes, hoard.returned_bytes);
 	return hoard;
 }
@@ -56,7 +79,7 @@ static struct hoard measure_hoard(const struct mt_facts *facts)
 static void show_hoard(const struct mt_facts *facts, const struct hoard *hoard,
 		       struct mt_finding *finding)
 {
-	const struct mt_sample *last = &facts->samples[facts->samples_count - 1];
+	const struct mt_sample *last = mt_facts_last(facts);
 
 	if (facts->trim.done)
 		mt_finding_bytes(finding, "a trim just returned", "trim_returned_bytes",
@@ -70,34 +93,41 @@ static void show_hoard(const struct mt_facts *facts, const struct hoard *hoard,
 	}
 	mt_finding_bytes(finding, "RSS before", "rss_bytes", last->rss_bytes);
 	mt_finding_show(finding, "allocator", "heap_arenas_count",
-			(double)facts->last.head.snapshot.heap_arenas_count, "%s, mode %s",
+			(double)mt_facts_now(facts)->heap_arenas_count, "%s, mode %s",
 			facts->last.head.allocator, facts->last.head.mode);
 }
 
-static void find_returnable(const struct mt_facts *facts, const struct hoard *hoard,
-			    struct mt_diagnosis *out)
+/* What of the hoard a trim returns; 0 where that is too little for a finding. */
+static uint64_t returnable_bytes(const struct mt_facts *facts, const struct hoard *hoard)
 {
+	uint64_t bytes = facts->trim.done ? mt_min_u64(hoard->returned_bytes, hoard->kept_bytes)
+					  : hoard->idle_bytes;
+
+	return bytes >= gate_bytes(facts) ? bytes : 0;
+}
+
+void mt_rule_returnable(const struct mt_facts *facts, struct mt_diagnosis *out)
+{
+	const struct hoard hoard = measure_hoard(facts);
 	const char *budget = mt_stats_file_setting(&facts->last, "budget_pct");
 	bool tried = facts->trim.done;
-	uint64_t bytes = !tried                                      ? hoard->idle_bytes
-			 : hoard->returned_bytes < hoard->kept_bytes ? hoard->returned_bytes
-								     : hoard->kept_bytes;
+	uint64_t bytes = returnable_bytes(facts, &hoard);
 	struct mt_finding *finding;
 
-	if (bytes < gate_bytes(facts))
+	if (!bytes)
 		return;
 	if (tried)
 		finding = mt_finding_add(
 			out, MT_VERDICT_HOARD, (double)bytes, 0.95,
 			"the allocator keeps what the program has freed: a trim just returned %s",
-			mt_text_bytes(hoard->returned_bytes).text);
+			mt_text_bytes(hoard.returned_bytes).text);
 	else
 		finding = mt_finding_add(out, MT_VERDICT_HOARD, (double)bytes, 0.75,
 					 "the allocator keeps %s that the program has freed",
 					 mt_text_bytes(bytes).text);
 	if (out->rss.shape == MT_TREND_GROWS && (double)bytes >= out->rss.growth / 2)
 		finding->growth_per_s = out->rss.slope;
-	show_hoard(facts, hoard, finding);
+	show_hoard(facts, &hoard, finding);
 	mt_finding_advise(finding, "%s the memory back when you like: mtctl trim %d.",
 			  tried ? "Ask for" : "Get", (int)facts->process.pid);
 	if (budget && budget[0] == '0' && !budget[1])
@@ -115,7 +145,7 @@ static void find_returnable(const struct mt_facts *facts, const struct hoard *ho
 static void find_thread_caches(const struct mt_facts *facts, const struct hoard *hoard,
 			       uint64_t cached_bytes, struct mt_diagnosis *out)
 {
-	uint64_t threads = facts->last.head.snapshot.threads_count;
+	uint64_t threads = mt_facts_now(facts)->threads_count;
 	struct mt_finding *finding = mt_finding_add(
 		out, MT_VERDICT_HOARD, (double)cached_bytes, 0.7,
 		"%s lie free in the caches of %s, which only these threads can empty",
@@ -130,40 +160,70 @@ static void find_thread_caches(const struct mt_facts *facts, const struct hoard 
 				   "larger blocks.");
 }
 
-/* Pages and slabs with live blocks cannot be returned, however little is live in them. */
-static void find_pinned_pages(const struct mt_facts *facts, const struct hoard *hoard,
-			      struct mt_diagnosis *out)
+/* Whether its blocks come and go, or are small: libc's malloc then needs less than jemalloc. It
+ * needs more where one large free has left a few survivors (docs/decisions/0063). */
+static bool suits_libc(const struct mt_stats_snapshot *now)
 {
-	uint64_t rss = facts->samples[facts->samples_count - 1].rss_bytes;
-	bool is_embedded = facts->last.head.snapshot.heap_resident_bytes != 0;
-	struct mt_finding *finding;
-	double confidence = is_embedded ? 0.6 : facts->has_pymalloc ? 0.2 : 0.4;
-	uint64_t cached_bytes = facts->last.head.snapshot.heap_thread_cache_bytes;
+	uint64_t live_count = mt_sat_sub(now->heap_alloc_count, now->heap_free_count);
 
-	if (!facts->trim.done || !mt_diagnose_knows_live(facts) ||
-	    hoard->left_bytes < gate_bytes(facts) ||
-	    (double)hoard->left_bytes < (double)rss * PINNED_SHARE)
-		return;
-	if (cached_bytes >= hoard->left_bytes / 2) {
-		find_thread_caches(facts, hoard, cached_bytes, out);
-		return;
-	}
-	finding = mt_finding_add(
-		out, MT_VERDICT_HOARD, (double)hoard->left_bytes, confidence,
-		"%s lie free between live blocks, in pages that cannot be given back",
-		mt_text_bytes(hoard->left_bytes).text);
-	show_hoard(facts, hoard, finding);
-	mt_finding_bytes(finding, "left after the trim", "kept_after_trim_bytes",
-			 hoard->left_bytes);
-	if (!is_embedded)
+	return live_count && (now->heap_alloc_count / live_count >= TURNOVER_MIN ||
+			      now->heap_live_bytes / live_count <= SMALL_BLOCK_BYTES);
+}
+
+static void advise_between_blocks(const struct mt_facts *facts, struct mt_finding *finding)
+{
+	const struct mt_stats_snapshot *now = mt_facts_now(facts);
+
+	mt_finding_name(finding, "allocator");
+	if (!now->heap_resident_bytes) {
+		mt_finding_start_with(finding, "MT_ALLOCATOR=jemalloc");
 		mt_finding_advise(finding,
 				  "Restart it with MT_ALLOCATOR=jemalloc: it mixes lifetimes less "
 				  "than %.20s.",
 				  facts->last.head.allocator);
+	} else if (suits_libc(now)) {
+		mt_finding_start_with(finding, "MT_ALLOCATOR=system");
+		mt_finding_advise(finding,
+				  "Restart it with MT_ALLOCATOR=system: libc's malloc packs "
+				  "blocks that come and go more densely.");
+	} else {
+		mt_finding_advise(finding,
+				  "Try MT_ALLOCATOR=system, and compare: it helps where blocks "
+				  "come and go, not where one large free left survivors.");
+	}
 	mt_finding_advise(finding, "Keep what lives long apart from what is short-lived: load it "
 				   "first, or copy the survivors.");
-	mt_finding_advise(finding,
-			  "Lower the number of arenas (MT_ARENA_MAX=2) if many threads allocate.");
+	if (now->threads_count >= THREADS_MANY && now->heap_arenas_count > 2)
+		mt_finding_advise(finding, "Lower the number of arenas: MT_ARENA_MAX=2.");
+}
+
+/* Pages and slabs with live blocks cannot be returned, however little is live in them. The embedded
+ * allocator counts them; of another one only a trim tells. */
+void mt_rule_between_blocks(const struct mt_facts *facts, struct mt_diagnosis *out)
+{
+	const struct hoard hoard = measure_hoard(facts);
+	const struct mt_stats_snapshot *now = mt_facts_now(facts);
+	bool is_embedded = now->heap_resident_bytes != 0;
+	double confidence = is_embedded ? 0.6 : facts->has_pymalloc ? 0.2 : 0.4;
+	struct mt_finding *finding;
+
+	if ((!facts->trim.done && !is_embedded) || !mt_diagnose_knows_live(facts) ||
+	    returnable_bytes(facts, &hoard) || hoard.left_bytes < gate_bytes(facts) ||
+	    (double)hoard.left_bytes < (double)mt_facts_last(facts)->rss_bytes * PINNED_SHARE)
+		return;
+	if (now->heap_thread_cache_bytes >= hoard.left_bytes / 2) {
+		find_thread_caches(facts, &hoard, now->heap_thread_cache_bytes, out);
+		return;
+	}
+	finding = mt_finding_add(
+		out, MT_VERDICT_HOARD, (double)hoard.left_bytes, confidence,
+		"%s lie free between live blocks, in pages that cannot be given back",
+		mt_text_bytes(hoard.left_bytes).text);
+	show_hoard(facts, &hoard, finding);
+	mt_finding_bytes(finding, facts->trim.done ? "left after the trim" : "between live blocks",
+			 facts->trim.done ? "kept_after_trim_bytes" : "between_blocks_bytes",
+			 hoard.left_bytes);
+	advise_between_blocks(facts, finding);
 }
 
 /* ---- leak ---- */
@@ -246,7 +306,7 @@ static double leak_confidence(const struct mt_facts *facts, const struct mt_tren
 
 static void show_classes(const struct grown_class *class, struct mt_finding *finding)
 {
-	if (!class->grown_count)
+	if (!class->grown_count || class->share < CLASS_SHOWN_SHARE)
 		return;
 	mt_finding_show(finding, "class that grew most", "grown_class_bytes", class->grown_bytes,
 			"%s of %s B: %s, %.0f %% of the growth",
@@ -276,11 +336,32 @@ static void show_sites(const struct mt_facts *facts, struct mt_finding *finding)
 				  sites->why_not);
 }
 
-static void find_leak(const struct mt_facts *facts, struct mt_diagnosis *out)
+void mt_diagnose_show_lines(const struct mt_facts *facts, struct mt_finding *finding)
+{
+	for (size_t i = 0; i < facts->lines_count; i++) {
+		const struct mt_diagnose_line *line = &facts->lines[i];
+		char name[56];
+
+		snprintf(name, sizeof(name), "python_line_%zu_grown_bytes", i + 1);
+		mt_finding_show(finding, i ? "" : "Python line", name, line->grown_bytes,
+				"%s (+%s in %.0f s)", line->where,
+				mt_text_bytes((uint64_t)line->grown_bytes).text, line->seconds);
+	}
+	if (facts->lines_count)
+		mt_finding_advise(finding,
+				  "Look at %.150s: what it allocates is kept. mtctl sites --python "
+				  "shows who calls it.",
+				  facts->lines[0].where);
+	else if (*facts->lines_why)
+		mt_finding_show(finding, "Python line", "python_line_1_grown_bytes", 0, "%.190s",
+				facts->lines_why);
+}
+
+void mt_rule_leak(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	const struct mt_trend *live = &out->live;
 	/* the classes were read at both ends of the samples: the history is not in them */
-	double sampled_s = facts->samples[facts->samples_count - 1].at_s - facts->samples[0].at_s;
+	double sampled_s = mt_facts_last(facts)->at_s - facts->samples[0].at_s;
 	struct grown_class class = find_class(facts, live->slope * sampled_s);
 	struct mt_finding *finding;
 	char blocks[96] = "";
@@ -315,21 +396,11 @@ static void find_leak(const struct mt_facts *facts, struct mt_diagnosis *out)
 	if (came_down_before(facts, live))
 		mt_finding_show(finding, "before the diagnosis", "came_down_before", 1,
 				"it has been as high, and came down again");
+	mt_diagnose_show_lines(facts, finding);
 	show_sites(facts, finding);
-	if (facts->is_python)
+	if (facts->is_python && !facts->lines_count)
 		mt_finding_advise(finding, "For the line in Python: mtctl sites %d --python.",
 				  (int)facts->process.pid);
 	mt_finding_advise(finding, "Find what keeps references: lists, dicts and caches that only "
 				   "grow. No allocator can give it back.");
-}
-
-void mt_diagnose_judge_heap(const struct mt_facts *facts, struct mt_diagnosis *out)
-{
-	struct hoard hoard = measure_hoard(facts);
-	size_t before = out->count;
-
-	find_returnable(facts, &hoard, out);
-	if (out->count == before)
-		find_pinned_pages(facts, &hoard, out);
-	find_leak(facts, out);
 }

@@ -1,4 +1,4 @@
-/* ctl/diagnose/findings_python.c -- findings of Python: garbage in cycles, a disabled collector,
+/* ctl/diagnose/rules_python.c -- findings of Python: garbage in cycles, a disabled collector,
  * arenas. */
 #include <math.h>
 #include <stdio.h>
@@ -48,7 +48,7 @@ static void show_collection(const struct mt_facts *facts, uint64_t fell, struct 
 			 record->live_after_bytes);
 }
 
-static void find_cycles(const struct mt_facts *facts, struct mt_diagnosis *out)
+void mt_rule_cycles(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	const struct mt_stats_cleanup *record = &facts->trim.record;
 	bool collected =
@@ -84,7 +84,7 @@ static void find_cycles(const struct mt_facts *facts, struct mt_diagnosis *out)
 
 /* Without collections nobody knows how much of the live bytes is garbage. Where nothing grows there
  * is little, and many services disable the collector. */
-static void find_gc_off(const struct mt_facts *facts, struct mt_diagnosis *out)
+void mt_rule_gc_off(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	const struct mt_trend *trend = &out->live;
 	struct mt_finding *finding;
@@ -112,9 +112,9 @@ static void find_gc_off(const struct mt_facts *facts, struct mt_diagnosis *out)
  * objects times the largest size is subtracted. Without a count all of it may be free. */
 static uint64_t free_in_arenas(const struct mt_facts *facts, double *out_confidence)
 {
-	const struct mt_sample *last = &facts->samples[facts->samples_count - 1];
+	const struct mt_sample *last = mt_facts_last(facts);
 	uint64_t outside = mt_diagnose_minimum(facts, 2, offsetof(struct mt_sample, outside_bytes));
-	uint64_t blocks = facts->trim.done ? facts->last.head.snapshot.python_blocks_count : 0;
+	uint64_t blocks = facts->trim.done ? mt_facts_now(facts)->python_blocks_count : 0;
 
 	*out_confidence = facts->arenas_known ? 0.9 : blocks ? 0.85 : 0.3;
 	if (facts->arenas_known)
@@ -153,7 +153,7 @@ void mt_diagnose_advise_python_malloc(const struct mt_facts *facts, struct mt_fi
 				      const char *why)
 {
 	const char *option = ignoring_option(facts),
-		   *set = mt_diagnose_variable(facts, "MT_PYTHON_MALLOC");
+		   *set = mt_facts_variable(facts, "MT_PYTHON_MALLOC");
 
 	if (option)
 		mt_finding_advise(finding,
@@ -161,8 +161,8 @@ void mt_diagnose_advise_python_malloc(const struct mt_facts *facts, struct mt_fi
 				  "MT_PYTHON_MALLOC: %.120s.",
 				  option, why);
 	else if (set && strcmp(set, "off") != 0 && strcmp(set, "auto") != 0 &&
-		 !mt_diagnose_variable(facts, "PYTHONMALLOC") &&
-		 !mt_diagnose_variable(facts, "PYTHONDEVMODE"))
+		 !mt_facts_variable(facts, "PYTHONMALLOC") &&
+		 !mt_facts_variable(facts, "PYTHONDEVMODE"))
 		mt_finding_advise(
 			finding,
 			"MT_PYTHON_MALLOC=%.16s has no effect on this Python (%.60s): "
@@ -177,9 +177,9 @@ void mt_diagnose_advise_python_malloc(const struct mt_facts *facts, struct mt_fi
 }
 
 /* CPython frees an arena when its last object is freed. */
-static void find_arenas(const struct mt_facts *facts, struct mt_diagnosis *out)
+void mt_rule_python_arenas(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
-	const struct mt_sample *last = &facts->samples[facts->samples_count - 1];
+	const struct mt_sample *last = mt_facts_last(facts);
 	double confidence;
 	uint64_t bytes = free_in_arenas(facts, &confidence);
 	struct mt_finding *finding;
@@ -202,9 +202,9 @@ static void find_arenas(const struct mt_facts *facts, struct mt_diagnosis *out)
 		mt_finding_bytes(finding, "anonymous, outside of the heap", "outside_bytes",
 				 last->outside_bytes);
 		mt_finding_show(finding, "objects in them", "python_blocks_count",
-				(double)facts->last.head.snapshot.python_blocks_count,
+				(double)mt_facts_now(facts)->python_blocks_count,
 				"%s of at most %u bytes (0: unknown)",
-				mt_text_count(facts->last.head.snapshot.python_blocks_count).text,
+				mt_text_count(mt_facts_now(facts)->python_blocks_count).text,
 				OBJECT_BYTES);
 	}
 	mt_finding_bytes(finding, "anonymous memory in all", "anon_bytes", last->anon_bytes);
@@ -214,14 +214,10 @@ static void find_arenas(const struct mt_facts *facts, struct mt_diagnosis *out)
 						 : "PYTHONMALLOC is not set");
 	mt_diagnose_advise_python_malloc(facts, finding,
 					 "small objects then live where the shim can purge");
+	mt_finding_name(finding, "python-malloc");
+	if (facts->arenas_known)
+		mt_finding_start_with(finding, "MT_PYTHON_MALLOC=on");
 	mt_finding_advise(
 		finding,
 		"Until then: drop what lives long in one go, so that whole arenas become free.");
-}
-
-void mt_diagnose_judge_python(const struct mt_facts *facts, struct mt_diagnosis *out)
-{
-	find_cycles(facts, out);
-	find_gc_off(facts, out);
-	find_arenas(facts, out);
 }

@@ -1,4 +1,4 @@
-/* ctl/diagnose/findings_kernel.c -- memory outside the heap: shared, copied, of files, of other
+/* ctl/diagnose/rules_kernel.c -- memory outside the heap: shared, copied, of files, of other
  * allocators, in huge pages. */
 #include <string.h>
 
@@ -18,13 +18,13 @@ static bool is_part(uint64_t bytes, uint64_t whole)
 
 bool mt_diagnose_shmem_is_fixed(const struct mt_facts *facts)
 {
-	return facts->samples[facts->samples_count - 1].shmem_bytes <= facts->shared_fixed_bytes;
+	return mt_facts_last(facts)->shmem_bytes <= facts->shared_fixed_bytes;
 }
 
 /* The kernel counts page-locked memory of CUDA as shared memory. */
-static void find_shm(const struct mt_facts *facts, struct mt_diagnosis *out)
+void mt_rule_shm(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
-	const struct mt_sample *last = &facts->samples[facts->samples_count - 1];
+	const struct mt_sample *last = mt_facts_last(facts);
 	uint64_t bytes =
 		mt_sat_sub(mt_diagnose_minimum(facts, 2, offsetof(struct mt_sample, shmem_bytes)),
 			   last->gpu_pinned_bytes);
@@ -64,7 +64,7 @@ static uint64_t group_file_bytes(const struct mt_diagnose_group *group)
 }
 
 /* The kernel reclaims file pages before it refuses an allocation or kills a process. */
-static void find_file_cache(const struct mt_facts *facts, struct mt_diagnosis *out)
+void mt_rule_file_cache(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	const struct mt_diagnose_group *group = &facts->group;
 	uint64_t files = group_file_bytes(group);
@@ -105,9 +105,9 @@ static void find_file_cache(const struct mt_facts *facts, struct mt_diagnosis *o
 }
 
 /* Mapped file pages. The kernel can reclaim them, but they are resident while they are used. */
-static void find_file_growth(const struct mt_facts *facts, struct mt_diagnosis *out)
+void mt_rule_file_growth(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
-	const struct mt_sample *last = &facts->samples[facts->samples_count - 1];
+	const struct mt_sample *last = mt_facts_last(facts);
 	struct mt_finding *finding;
 
 	if (out->file.shape != MT_TREND_GROWS || out->rss.shape != MT_TREND_GROWS)
@@ -132,9 +132,9 @@ void mt_diagnose_advise_ways_back(const struct mt_facts *facts, struct mt_findin
 					  facts->foreign[i].way_back);
 }
 
-static void find_private(const struct mt_facts *facts, struct mt_diagnosis *out)
+void mt_rule_private_allocator(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
-	const struct mt_sample *last = &facts->samples[facts->samples_count - 1];
+	const struct mt_sample *last = mt_facts_last(facts);
 	uint64_t bytes = mt_diagnose_minimum(facts, 2, offsetof(struct mt_sample, outside_bytes));
 	bool grows = out->outside.shape == MT_TREND_GROWS, is_managed = true;
 	struct mt_finding *finding;
@@ -167,9 +167,9 @@ static void find_private(const struct mt_facts *facts, struct mt_diagnosis *out)
 
 /* One used word keeps 2 MB resident in a huge page. Live heap bytes, and bytes that another finding
  * explains, do not count. */
-static void find_huge_pages(const struct mt_facts *facts, struct mt_diagnosis *out)
+void mt_rule_huge_pages(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
-	const struct mt_sample *last = &facts->samples[facts->samples_count - 1];
+	const struct mt_sample *last = mt_facts_last(facts);
 	uint64_t unnamed =
 		mt_diagnose_minimum(facts, 2, offsetof(struct mt_sample, outside_bytes)) +
 		mt_diagnose_minimum(facts, 2, offsetof(struct mt_sample, slack_bytes));
@@ -208,7 +208,7 @@ static void find_huge_pages(const struct mt_facts *facts, struct mt_diagnosis *o
 				   "what is filled densely.");
 }
 
-static void find_copies(const struct mt_facts *facts, struct mt_diagnosis *out)
+void mt_rule_copies(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	const struct mt_process_tree_sums *sums = &facts->tree.last;
 	uint64_t copied = sums->copied_bytes,
@@ -234,14 +234,4 @@ static void find_copies(const struct mt_facts *facts, struct mt_diagnosis *out)
 	mt_finding_advise(finding, "Call gc.freeze() before the fork; fork early, before the data "
 				   "is loaded, or put it in shared memory.");
 	mt_finding_advise(finding, "Take fewer workers: each of them pays for its own copy.");
-}
-
-void mt_diagnose_judge_kernel(const struct mt_facts *facts, struct mt_diagnosis *out)
-{
-	find_shm(facts, out);
-	find_file_cache(facts, out);
-	find_file_growth(facts, out);
-	find_private(facts, out);
-	find_huge_pages(facts, out);
-	find_copies(facts, out);
 }
