@@ -8,7 +8,6 @@
 
 #include "ctl/command.h"
 #include "ctl/profile/lines.h"
-#include "ctl/process/start_command.h"
 #include "ctl/process/target.h"
 #include "ctl/process/ancestry.h"
 
@@ -192,20 +191,6 @@ static int diagnose(struct group *group, const struct mt_diagnose_options *optio
 	return mt_diagnose_exit_code(group->diagnoses[worst]->list[0].verdict);
 }
 
-/* A process without the shim publishes no figures, and those of /proc are not enough for a verdict.
- */
-static int refuse(const struct mt_process *process)
-{
-	char command[MT_START_COMMAND_BYTES];
-
-	mt_start_command_say(process, command, sizeof(command));
-	mt_error_say("process %d (%s) does not carry the shim: RSS %s, and nobody can tell what of "
-		     "it is free, live or cache. Restart it under the shim: mtctl run -- %s",
-		     (int)process->pid, process->comm, mt_text_bytes(process->rss_bytes).text,
-		     command);
-	return MT_EXIT_NOT_SHIMMED;
-}
-
 static int run(const char *text, const struct mt_diagnose_options *options)
 {
 	struct group group = {0};
@@ -218,7 +203,8 @@ static int run(const char *text, const struct mt_diagnose_options *options)
 		add_tree(&group, &process);
 	else
 		add(&group, &process);
-	code = process.shimmed || group.count > 1 ? diagnose(&group, options) : refuse(&process);
+	code = process.shimmed || group.count > 1 ? diagnose(&group, options)
+						  : (int)mt_process_refuse_bare(&process);
 	drop(&group);
 	return code;
 }

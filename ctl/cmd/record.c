@@ -204,7 +204,7 @@ static int record_program(char **argv, const struct wanted *wanted, struct mt_js
 	if (mt_json_lines_open(lines->path, lines, &why) != MT_ERR_OK)
 		return mt_error_fail(MT_EXIT_USAGE, &why);
 	if (options->shim)
-		code = mt_preload_prepare();
+		code = mt_preload_prepare(argv[0]);
 	if (code == MT_EXIT_OK)
 		code = mt_launch_start(argv, &launch);
 	if (code != MT_EXIT_OK) {

@@ -1,6 +1,5 @@
 #include "ctl/process/look.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pwd.h>
@@ -97,10 +96,8 @@ static const struct {
 
 #define TRACES_COUNT (sizeof(traces) / sizeof(traces[0]))
 
-/* In a child: the file may lie on a file system that hangs. Writes the first bytes of the file, and
- * which traces it has. */
+/* In a child: the file may lie on a file system that hangs. Writes which traces the file has. */
 struct program {
-	unsigned char ident[EI_NIDENT];
 	bool has[TRACES_COUNT];
 };
 
@@ -115,8 +112,6 @@ static void search(const void *argument, int to)
 	while (fd >= 0 && done < PROGRAM_MAX && (got = read(fd, piece + kept, PIECE_BYTES)) > 0) {
 		size_t length = kept + (size_t)got;
 
-		if (!done && length >= sizeof(program.ident))
-			memcpy(program.ident, piece, sizeof(program.ident));
 		for (size_t i = 0; i < TRACES_COUNT; i++)
 			program.has[i] |= memmem(piece, length, traces[i].text,
 						 strlen(traces[i].text)) != NULL;
@@ -141,8 +136,6 @@ static void read_program(struct mt_look *out)
 	bytes = mt_watchdog_run(&watchdog, &length, &end);
 	if (bytes && !end.is_stuck && length == sizeof(program)) {
 		memcpy(&program, bytes, sizeof(program));
-		out->is_other_class =
-			program.ident[EI_MAG0] == ELFMAG0 && program.ident[EI_CLASS] != ELFCLASS64;
 		for (size_t i = 0; i < TRACES_COUNT; i++) {
 			if (!program.has[i])
 				continue;
@@ -215,14 +208,12 @@ static void read_allocator(struct mt_look *out)
 	free(maps);
 	ask_shim(out);
 	read_program(out);
-	out->is_static = !files.has_loader;
-	out->is_musl = files.has_musl && !files.has_glibc;
 	if (out->how == MT_LOOK_UNKNOWN && (files.has_glibc || files.has_musl)) {
 		out->how = MT_LOOK_LIBC;
 		snprintf(out->allocator, sizeof(out->allocator), "%s",
 			 files.has_glibc ? "glibc" : "musl");
 		snprintf(out->allocator_file, sizeof(out->allocator_file), "%s", files.libc);
-	} else if (out->how == MT_LOOK_UNKNOWN && out->is_static) {
+	} else if (out->how == MT_LOOK_UNKNOWN && !files.has_loader) {
 		out->how = MT_LOOK_STATIC;
 	}
 	mt_text_clean(out->allocator_file, sizeof(out->allocator_file));
@@ -304,16 +295,6 @@ static uint64_t status_number(const char *status, const char *key)
 	return status && mt_read_file_number(status, key, &value) ? value : 0;
 }
 
-/* A program whose real and effective user or group differ ignores LD_PRELOAD (ld.so(8)). */
-static bool has_two_ids(const char *status, const char *key)
-{
-	const char *line = status ? strstr(status, key) : NULL;
-	unsigned real, effective;
-
-	return line && sscanf(line + strlen(key), "%u %u", &real, &effective) == 2 &&
-	       real != effective;
-}
-
 static void read_status(struct mt_look *out)
 {
 	char *status = mt_process_read(out->process.pid, "status", NULL),
@@ -323,7 +304,6 @@ static void read_status(struct mt_look *out)
 	out->threads_count = status_number(status, "Threads");
 	out->rss_peak_bytes = status_number(status, "VmHWM") * 1024;
 	out->anon_bytes = status_number(status, "RssAnon") * 1024;
-	out->is_privileged = has_two_ids(status, "\nUid:") || has_two_ids(status, "\nGid:");
 	mt_look_parse_rlimits(limits, &out->rlimits);
 	mt_look_parse_cgroup(cgroup, out);
 	free(status);
@@ -402,6 +382,7 @@ enum mt_err mt_look_read(pid_t pid, struct mt_look *out, struct mt_error_reason 
 	read_status(out);
 	read_allocator(out);
 	read_python(out);
+	out->obstacle = mt_obstacle_of_process(pid, out->process.uid);
 	out->limit_known = mt_limit_find("", out->process.pid, &out->limit) == MT_ERR_OK;
 	mt_text_clean(out->limit.source, sizeof(out->limit.source));
 	return MT_ERR_OK;

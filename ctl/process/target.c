@@ -279,12 +279,8 @@ static enum mt_exit find_pid(pid_t pid, bool with_shim, struct mt_process *out)
 	struct mt_error_reason why;
 	enum mt_err error = mt_process_find(pid, out, &why);
 
-	if (!error && with_shim && !out->shimmed) {
-		(void)mt_process_find_shimmed(pid, out, &why);
-		return mt_error_fail(MT_EXIT_NOT_SHIMMED, &why);
-	}
 	if (!error)
-		return MT_EXIT_OK;
+		return with_shim && !out->shimmed ? mt_process_refuse_bare(out) : MT_EXIT_OK;
 	return mt_error_fail(error == MT_ERR_TIMEOUT   ? MT_EXIT_NO_ANSWER
 			     : error == MT_ERR_FOREIGN ? MT_EXIT_NOT_PERMITTED
 						       : MT_EXIT_NO_PROCESS,
