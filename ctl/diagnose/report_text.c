@@ -123,6 +123,9 @@ static void print_sampling(const struct mt_facts *facts, const struct mt_diagnos
 		       "old.");
 	else if (facts->trim.requested && !facts->trim.done)
 		printf("\n  The test trim got no reply: %s.", facts->trim.why_not);
+	else if (facts->trim.done && facts->is_python && facts->trim.level == MT_LEVEL_PURGE)
+		printf("\n  Python's gc was not asked to collect: --gc does, and stalls the "
+		       "program.");
 	if (seconds < 20 && facts->awake && !facts->ended &&
 	    diagnosis->list[0].verdict != MT_VERDICT_UNKNOWN &&
 	    diagnosis->list[0].confidence < MT_DIAGNOSE_SURE)
