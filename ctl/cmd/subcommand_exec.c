@@ -1,4 +1,5 @@
 /* ctl/cmd/subcommand_exec.c -- commands that are programs of their own: see MT_SUBCOMMANDS. */
+#include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdint.h>
@@ -8,16 +9,35 @@
 #include "ctl/command.h"
 #include "ctl/process/install_dir.h"
 
+/* What each of these programs needs beside mtctl's own libraries. The hint comes before the loader's
+ * message, in whose place mtctl cannot speak any more. */
+static void say_missing_library(const char *program)
+{
+	static const struct {
+		const char *program, *library, *package;
+	} needs[] = {{"mtctl-top", "libncursesw.so.6", "libncursesw6"},
+		     {"mtctl-plot", "libcairo.so.2", "libcairo2"},
+		     {"mtctl-serve", "libmicrohttpd.so.12", "libmicrohttpd12"}};
+
+	for (size_t i = 0; i < sizeof(needs) / sizeof(needs[0]); i++)
+		if (strcmp(needs[i].program, program) == 0 &&
+		    !dlopen(needs[i].library, RTLD_LAZY | RTLD_LOCAL))
+			mt_error_say("%s needs %s: the package %s of Debian and Ubuntu has it",
+				     program, needs[i].library, needs[i].package);
+}
+
 int mt_subcommand_exec(const struct mt_command *command, char **argv)
 {
 	char path[PATH_MAX];
 	int failed;
 
 	if (!mt_install_dir_find(command->program, "mtshim", path, sizeof(path))) {
-		mt_error_say("%s is a program of its own, %s, and is not installed here",
+		mt_error_say("%s is a program of its own, %s, and is not installed here; the "
+			     "package mtshim has it",
 			     command->name, command->program);
 		return MT_EXIT_NOT_FOUND;
 	}
+	say_missing_library(command->program);
 	argv[0] = (char *)(uintptr_t)command->name;
 	execv(path, argv - 1);
 	failed = errno;

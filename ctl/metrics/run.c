@@ -32,6 +32,11 @@ void mt_run_of(const struct mt_recording *recording, const char *label, struct m
 	mt_series_free(&gpu);
 }
 
+static bool is_of_tree(const struct mt_recording *recording)
+{
+	return json_is_true(json_object_get(recording->header, "tree"));
+}
+
 enum mt_exit mt_runs_read(char **files, size_t count, const char *const *labels,
 			  struct mt_runs *out)
 {
@@ -46,6 +51,13 @@ enum mt_exit mt_runs_read(char **files, size_t count, const char *const *labels,
 			return mt_error_fail(MT_EXIT_USAGE, &why);
 		}
 		out->count++;
+		if (is_of_tree(&out->recordings[i]) != is_of_tree(&out->recordings[0])) {
+			mt_error_say("%.100s and %.100s: one is of a whole tree, the other of one "
+				     "process; record both with --tree, or neither",
+				     files[0], files[i]);
+			mt_runs_free(out);
+			return MT_EXIT_USAGE;
+		}
 		if (*out->recordings[i].warning.text)
 			mt_error_say("%s", out->recordings[i].warning.text);
 		mt_run_of(&out->recordings[i], labels ? labels[i] : NULL, &out->list[i]);

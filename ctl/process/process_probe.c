@@ -417,10 +417,14 @@ static enum mt_err find(pid_t pid, bool is_named, struct mt_process *out,
 	if (one.error)
 		return mt_error_because(
 			why, MT_ERR_FOREIGN,
-			"process %d (%s) of %.40s may not be looked into (%s): run mtctl as %s",
+			"process %d (%s) of %.40s may not be looked into (%s): %s",
 			(int)process.pid, process.comm, user_name(process.uid).text,
 			strerror(one.errno_value),
-			process.uid && process.uid != geteuid() ? "that user, or as root" : "root");
+			!geteuid() ? "root needs CAP_SYS_PTRACE here, and no security module or "
+				     "user namespace in between"
+			: process.uid && process.uid != geteuid()
+				? "run mtctl as that user, or as root"
+				: "run mtctl as root");
 	if (!process.shimmed)
 		mt_process_read_identity(&process);
 	*out = process;

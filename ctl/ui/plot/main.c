@@ -35,6 +35,8 @@ static int compare_run(int argc, char **argv)
 		code = mt_error_fail(MT_EXIT_USAGE, &why);
 	else
 		(options.json ? mt_run_print_json : mt_run_print_table)(runs.list, runs.count);
+	if (options.path && code == MT_EXIT_OK)
+		mt_error_say("wrote %s", options.path);
 	mt_runs_free(&runs);
 	return code;
 }
