@@ -196,7 +196,7 @@ static int run(const char *text, const struct mt_diagnose_options *options)
 {
 	struct group group = {0};
 	struct mt_process process;
-	int code = mt_target_find_any(text, &process);
+	int code = mt_target_find_any(text, options->tree, &process);
 
 	if (code != MT_EXIT_OK)
 		return code;

@@ -364,7 +364,7 @@ int mt_command_look(int argc, char **argv)
 
 	if (!mt_command_line_read(&line, argc, argv, &code))
 		return code;
-	code = mt_target_choose(argv[optind], &pid);
+	code = mt_target_choose(argv[optind], false, &pid);
 	if (code != MT_EXIT_OK)
 		return code;
 	error = mt_look_read(pid, &look, &why);

@@ -230,7 +230,7 @@ struct wanted {
 static int run_tree(const char *pid_text, bool json)
 {
 	pid_t root = 0;
-	int code = pid_text ? mt_target_choose(pid_text, &root) : MT_EXIT_OK;
+	int code = pid_text ? mt_target_choose(pid_text, true, &root) : MT_EXIT_OK;
 
 	return code == MT_EXIT_OK ? mt_ps_tree(root, json) : code;
 }

@@ -75,8 +75,8 @@ static void print_next(const char *path, const struct mt_recorder_options *optio
 }
 
 /* Reads the recording again, and prints the figures that `mtctl compare` has of it, and the next
- * command to type, on stderr. argv: the program; NULL: a running process was watched. Prints nothing
- * where the recording has no samples. */
+ * command to type, on stderr. argv: the program; NULL: a running process was watched. Prints
+ * nothing where the recording has no samples. */
 static void record_summary(const char *path, const struct mt_recorder_options *options, char **argv)
 {
 	struct mt_recording recording;
@@ -165,8 +165,9 @@ static int record_process(const struct wanted *wanted, struct mt_json_lines *lin
 	struct mt_recorder *recorder;
 	struct mt_process process;
 	struct mt_error_reason why;
-	enum mt_exit code = (options->shim && !options->tree ? mt_target_find : mt_target_find_any)(
-		wanted->pid, &process);
+	enum mt_exit code = options->shim && !options->tree
+				    ? mt_target_find(wanted->pid, &process)
+				    : mt_target_find_any(wanted->pid, options->tree, &process);
 
 	if (code == MT_EXIT_NOT_SHIMMED)
 		mt_error_say("with --no-shim it is recorded as it is, from the kernel's figures");

@@ -9,8 +9,8 @@
 #include "ctl/command.h"
 #include "ctl/process/install_dir.h"
 
-/* What each of these programs needs beside mtctl's own libraries. The hint comes before the loader's
- * message, in whose place mtctl cannot speak any more. */
+/* What each of these programs needs beside mtctl's own libraries. The hint comes before the message
+ * of the loader, which only the exec brings. */
 static void say_missing_library(const char *program)
 {
 	static const struct {

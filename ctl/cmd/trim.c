@@ -204,6 +204,9 @@ static void print_cleanup(const struct mt_process *process, const struct mt_stat
 		add_layer(table, "  page-locked", cleanup->pinned_before_bytes,
 			  cleanup->pinned_after_bytes);
 	mt_table_print(table);
+	if (cleanup->live_after_bytes > cleanup->rss_after_bytes)
+		puts("  live exceeds RSS: pages of live blocks that were never written to, or are "
+		     "swapped out, are not resident");
 	print_gc(cleanup);
 	print_gpu(cleanup);
 }
@@ -365,7 +368,7 @@ static int run(const struct trim *trim, char **words, size_t count)
 		return trim_many(trim, 0);
 	if (!trim->tree.is_wanted)
 		return trim_named(trim, words, count);
-	code = mt_target_choose(trim->tree.pid ? trim->tree.pid : words[0], &root);
+	code = mt_target_choose(trim->tree.pid ? trim->tree.pid : words[0], true, &root);
 	return code == MT_EXIT_OK ? trim_tree(trim, root) : code;
 }
 

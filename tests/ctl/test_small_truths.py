@@ -1,4 +1,5 @@
 """What mtctl says in passing, and must be true."""
+import json
 import os
 import re
 import shutil
@@ -6,7 +7,7 @@ import subprocess
 
 import pytest
 
-from mtctl_helpers import NOT_SHIMMED, PYTHON, USAGE, ctl, fake, plain  # noqa: F401
+from mtctl_helpers import MB, NOT_SHIMMED, NOTHING, PYTHON, USAGE, ctl, fake, plain  # noqa: F401
 
 HOLDER = """import time
 kept = [{'a': str(n)} for n in range(200000)]
@@ -88,3 +89,35 @@ def test_a_full_disk_leaves_no_half_file(ctl, mtctl, plain, tmp_path, words, nam
 	done = subprocess.run(["unshare", "-m", "sh", "-c", script], env=plain, capture_output=True, text=True, timeout=60)
 
 	assert done.stdout == "2\n" and "No space left" in done.stderr, done
+
+
+def test_a_tree_by_name_is_that_of_the_root_which_shares_the_name(ctl, mtctl, spawn, plain, tmp_path):
+	script = tmp_path / "forks_itself.py"
+	script.write_text("import os, time\nif os.fork(): print('ready', flush=True)\ntime.sleep(60)\n")
+	root = spawn([PYTHON, script], plain)
+	assert root.stdout.readline() == "ready\n"
+
+	assert ctl("ps", "--tree=forks_itself.py").stdout.count("forks_itself.py") == 2
+	assert json.loads(ctl("diagnose", "--tree", "--no-trim", "--for=0.2", "--json", "forks_itself.py").stdout or "{}").get("pid", root.pid) == root.pid
+	assert "is the name of 2 processes" in ctl("look", "forks_itself.py").stderr
+
+
+def test_fit_gives_no_number_where_nothing_tells_what_is_free(ctl, tmp_path):
+	done, said = ctl("fit", "--model-mb=500"), json.loads(ctl("fit", "--model-mb=500", "--json").stdout)
+
+	if said["free_bytes"] is not None:
+		pytest.skip("this machine has a GPU")
+	assert said["clients_count"] is None and done.returncode == NOTHING, (said, done)
+	assert done.stdout.startswith("How many clients fit is not known"), done
+
+
+def test_the_load_is_not_said_to_be_in_thousandths(ctl, fake):
+	text = ctl("stat", "--all", fake(values={"load_thousandths": 8360})).stdout
+
+	assert re.search(r"load +8\.360", text) and "thousandths" not in text, text
+
+
+def test_trim_says_why_live_bytes_exceed_rss(ctl, fake):
+	text = ctl("trim", "--purge", fake(values={"rss_bytes": 50 * MB})).stdout
+
+	assert "live exceeds RSS: pages of live blocks that were never written to" in text, text
