@@ -33,8 +33,9 @@ struct mt_short_text mt_text_field(const char *name, uint64_t value);
  * it is shown as a fraction. */
 struct mt_short_text mt_text_field_name(const char *name);
 
-/* Replaces each byte that is not printable ASCII with "?", and ends the text with a NUL, so that
- * text of a process is safe for a terminal and for JSON. */
+/* Replaces what is no printable character of UTF-8 with "?", and ends the text with a NUL, so that
+ * text of a process is safe for a terminal and for JSON. On a terminal of another character set
+ * also all that is not ASCII. */
 void mt_text_clean(char *text, size_t text_bytes);
 
 /* Copies text of a user for a picture or a terminal, cut to fit: valid UTF-8 stays; control

@@ -121,3 +121,16 @@ def test_trim_says_why_live_bytes_exceed_rss(ctl, fake):
 	text = ctl("trim", "--purge", fake(values={"rss_bytes": 50 * MB})).stdout
 
 	assert "live exceeds RSS: pages of live blocks that were never written to" in text, text
+
+
+def test_names_that_are_not_ascii_are_shown_and_found_and_turn_no_text(ctl, spawn, plain, tmp_path):
+	script = tmp_path / "größe_モデル.py"
+	script.write_text("print('ready', flush=True)\nimport time\ntime.sleep(60)\n")
+	process = spawn([PYTHON, script, "\u202e\x1b\x9b"], plain)
+	assert process.stdout.readline() == "ready\n"
+
+	for words in (["look"], ["stat"]):
+		said = ctl(*words, "größe_モデル.py")
+		text = said.stdout + said.stderr
+		assert f"process {process.pid} (python3)" in text and "モデル.py" in text, said
+		assert not {"\x1b", "\u202e", "\x9b"} & set(text), said
