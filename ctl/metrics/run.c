@@ -11,6 +11,37 @@
 
 #define CELL_MAX 80u
 
+/* A program that ends takes its data down first: an interpreter frees its objects one by one. That
+ * fall, which lasts until the end, is no work. It has no level part of LEVEL_S, in which a program
+ * would work on with less memory. */
+#define TEAR_DOWN_S 5.0
+#define LEVEL_S     0.3
+#define LEVEL_PART  0.01
+
+/* Returns RSS at the end of the work of a program whose end was recorded. */
+static double end_of_work(const struct mt_series *rss, double last)
+{
+	size_t at = rss->count, next;
+	double level_since;
+
+	if (!at)
+		return last;
+	level_since = rss->list[--at].x;
+	for (next = at;
+	     next-- > 0 && rss->list[rss->count - 1].x - rss->list[next].x < TEAR_DOWN_S;) {
+		double before = rss->list[next].y, now = rss->list[at].y;
+
+		if (before > now * (1 + LEVEL_PART)) {
+			at = next;
+			level_since = rss->list[at].x;
+		} else if (!(before >= now * (1 - LEVEL_PART)) ||
+			   level_since - rss->list[next].x > LEVEL_S) {
+			break;
+		}
+	}
+	return rss->list[at].y;
+}
+
 void mt_run_of(const struct mt_recording *recording, const char *label, struct mt_run *out)
 {
 	uint64_t origin = mt_recording_begin_ns(recording);
@@ -22,6 +53,8 @@ void mt_run_of(const struct mt_recording *recording, const char *label, struct m
 	out->rss = mt_series_sum_up(&rss);
 	/* the kernel knows a peak between samples */
 	out->rss.peak = fmax(out->rss.peak, (double)recording->rss_peak_bytes);
+	if (recording->ended)
+		out->rss.end = end_of_work(&rss, out->rss.end);
 	out->gpu = mt_series_sum_up(&gpu);
 	out->seconds = (double)(mt_recording_end_ns(recording) - origin) / 1e9;
 	out->cpu_s =

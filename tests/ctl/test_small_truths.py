@@ -134,3 +134,14 @@ def test_names_that_are_not_ascii_are_shown_and_found_and_turn_no_text(ctl, spaw
 		text = said.stdout + said.stderr
 		assert f"process {process.pid} (python3)" in text and "モデル.py" in text, said
 		assert not {"\x1b", "\u202e", "\x9b"} & set(text), said
+
+
+@pytest.mark.parametrize("program, has_all", [("kept = [{'a': str(n)} for n in range(300000)]; time.sleep(0.8)", True),
+                                              ("kept = bytearray(100 << 20); time.sleep(0.5); del kept; time.sleep(0.8)", False)])
+def test_rss_at_the_end_is_that_of_the_work_and_not_of_the_tear_down(ctl, tmp_path, program, has_all):
+	file = tmp_path / "f.jsonl"
+	assert ctl("record", "--no-shim", "--interval=10ms", "-o", file, "--", PYTHON, "-c", f"import time; {program}").returncode == 0
+
+	run = json.loads(ctl("compare", "--json", file).stdout)["runs"][0]
+
+	assert (run["rss_end_bytes"] > 0.9 * run["rss_peak_bytes"]) == has_all, run
