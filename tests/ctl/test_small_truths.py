@@ -145,3 +145,15 @@ def test_rss_at_the_end_is_that_of_the_work_and_not_of_the_tear_down(ctl, tmp_pa
 	run = json.loads(ctl("compare", "--json", file).stdout)["runs"][0]
 
 	assert (run["rss_end_bytes"] > 0.9 * run["rss_peak_bytes"]) == has_all, run
+
+
+def test_sites_names_python_first_for_a_python_program_and_one_step_for_any(ctl, mtctl, spawn, plain):
+	process = spawn([mtctl, "run", "--", PYTHON, "-c", HOLDER], plain)
+	assert process.stdout.readline() == "ready\n"
+
+	said = ctl("sites", process.pid).stderr
+
+	assert -1 < said.find("--python shows the lines") < said.find("MT_PROF=on"), said
+	profiled = spawn([mtctl, "run", "--prof=on", "--", PYTHON, "-c", HOLDER], plain)
+	assert profiled.stdout.readline() == "ready\n"
+	assert json.loads(ctl("sites", "--json", profiled.pid).stdout)["sites"]
