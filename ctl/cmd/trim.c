@@ -59,7 +59,7 @@ static void add_row(struct mt_table *table, const struct mt_process *process,
  * code; a process that is asleep is no error. */
 static int trim_preview(const struct mt_process *list, size_t count, json_t *json)
 {
-	struct mt_table *table = mt_table_new(">PID|>RSS|>LIVE|>DIRTY|>GPU IDLE|<COMMAND");
+	struct mt_table *table = mt_table_new(">PID|>RSS|>LIVE|>REUSABLE|>GPU IDLE|<COMMAND");
 	enum mt_exit worst = MT_EXIT_OK;
 
 	if (json)
@@ -87,7 +87,7 @@ static int trim_preview(const struct mt_process *list, size_t count, json_t *jso
 		return worst;
 	}
 	mt_table_print(table);
-	puts("DIRTY and GPU IDLE would be returned, and what Python's gc frees; nothing was "
+	puts("REUSABLE and GPU IDLE would be returned, and what Python's gc frees; nothing was "
 	     "changed");
 	return worst;
 }

@@ -116,7 +116,7 @@ static void check_memory(const struct mt_stats_file *file, const struct mt_stats
 	}
 	low = (double)device->free_bytes < (double)device->total_bytes * (double)percent / 100;
 	mt_check_print(low ? MT_CHECK_WARN : MT_CHECK_OK,
-		       low ? "mtctl trim --all (root: --all-users) gives back what shimmed "
+		       low ? "mtctl trim --all (root: --all-users) returns what shimmed "
 			     "processes hold idle; MT_CUDA_LOW_PCT is the bound"
 			   : NULL,
 		       "GPU %" PRIu64 " (%s): %s free of %s, mode %s%s", device->ordinal,
@@ -166,7 +166,7 @@ static void check_pool(const struct mt_stats_file *file)
 	if (file->head.snapshot.gpu_capturing)
 		mt_check_print(MT_CHECK_NOTE, NULL,
 			       "a stream captures into a graph: until it ends no device memory is "
-			       "given back");
+			       "returned");
 	if (file->head.snapshot.gpu_num_ooms)
 		mt_check_print(MT_CHECK_WARN, "mtctl stat PID --oom has the reports",
 			       "%s reached the program",

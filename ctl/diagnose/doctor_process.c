@@ -172,7 +172,7 @@ static void check_status(pid_t pid)
 		return;
 	if (mt_read_file_number(status, "VmLck", &kilobytes) && kilobytes >= 1024)
 		mt_check_print(MT_CHECK_WARN,
-			       "mlock(2) keeps freed pages resident: a purge cannot give them back",
+			       "mlock(2) keeps freed pages resident: a purge cannot return them",
 			       "%s are locked", mt_text_bytes(kilobytes * 1024).text);
 	if (mt_read_file_number(status, "RssShmem", &kilobytes) && kilobytes >= 1024)
 		mt_check_print(MT_CHECK_NOTE, NULL, "out of reach: %s of its RSS is shared memory",

@@ -221,7 +221,7 @@ static void find_pinned(const struct mt_facts *facts, struct mt_diagnosis *out)
 				   "workers, or pin_memory=False.");
 	mt_finding_advise(
 		finding, "PyTorch keeps freed pinned blocks for reuse. From 2.5 on a heavy cleanup "
-			 "gives them back; before, a few sizes of batches keep that cache small.");
+			 "returns them; before, a few sizes of batches keep that cache small.");
 }
 
 void mt_diagnose_judge_gpu(const struct mt_facts *facts, struct mt_diagnosis *out)

@@ -150,7 +150,7 @@ static void find_pinned_pages(const struct mt_facts *facts, const struct hoard *
 	}
 	finding = mt_finding_add(
 		out, MT_VERDICT_HOARD, (double)hoard->left_bytes, confidence,
-		"%s lie free between live blocks, in pages that cannot be given back",
+		"%s lie free between live blocks, in pages that cannot be returned",
 		mt_text_bytes(hoard->left_bytes).text);
 	show_hoard(facts, hoard, finding);
 	mt_finding_bytes(finding, "left after the trim", "kept_after_trim_bytes",
@@ -320,7 +320,7 @@ static void find_leak(const struct mt_facts *facts, struct mt_diagnosis *out)
 		mt_finding_advise(finding, "For the line in Python: mtctl sites %d --python.",
 				  (int)facts->process.pid);
 	mt_finding_advise(finding, "Find what keeps references: lists, dicts and caches that only "
-				   "grow. No allocator can give it back.");
+				   "grow. No allocator can return it.");
 }
 
 void mt_diagnose_judge_heap(const struct mt_facts *facts, struct mt_diagnosis *out)

@@ -278,7 +278,7 @@ static void check_gpu(const struct mt_facts *facts, struct mt_checks *out)
 	far = (double)last->gpu_reserved_bytes > (double)last->gpu_allocated_bytes * GPU_FAR ||
 	      returned * 2 > last->gpu_reserved_bytes;
 	add(out, far ? MT_CHECK_WARN : MT_CHECK_OK, "gpu_reserved",
-	    far ? "mtctl trim PID gives back what is cached" : NULL,
+	    far ? "mtctl trim PID returns what is cached" : NULL,
 	    "%s reserved on the device for %s allocated",
 	    mt_text_bytes(last->gpu_reserved_bytes).text,
 	    mt_text_bytes(last->gpu_allocated_bytes).text);
