@@ -64,6 +64,11 @@ static enum root root_of(pid_t pid)
 	return is_same_file("/proc/self/root", path) ? ROOT_SAME : ROOT_CHROOT;
 }
 
+bool mt_stats_dir_in_chroot(const struct mt_process *process)
+{
+	return root_of(process->pid) == ROOT_CHROOT;
+}
+
 /* Follows the path as the process would: a link in a container must not lead out of it. Files that
  * a process made before its chroot are below the root of mtctl. */
 static int open_directory(const struct mt_process *process, const char *directory)
@@ -387,7 +392,7 @@ static enum mt_err no_files_error(const struct mt_process *process, const char *
 					"awake or asleep is not known: that takes CAP_SYS_PTRACE, "
 					"or to be its user, %u",
 					(unsigned)process->uid);
-	if (root_of(process->pid) == ROOT_CHROOT)
+	if (mt_stats_dir_in_chroot(process))
 		return no_place_error(process, why);
 	if (!own)
 		default_path(process->uid, path, sizeof(path));

@@ -27,6 +27,20 @@ int main(int argc, char **argv)
 	return pause();
 }
 """
+LATE_CHROOT = """#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+	char line[8];
+	memset(malloc(60 << 20), 1, 60 << 20);
+	(void)!write(1, "grown\\n", 6);
+	if (read(0, line, sizeof(line)) < 1 || argc < 2 || chroot(argv[1]) || chdir("/"))
+		return 1;
+	(void)!write(1, "ready\\n", 6);
+	return pause();
+}
+"""
 COMMANDS = (["stat"], ["trim"], ["doctor"], ["advise"], ["sites"], ["diagnose", "--for=1"])
 
 
@@ -114,3 +128,21 @@ def test_a_process_in_a_chroot_is_named_with_its_root_and_not_called_asleep(mtct
 	for command in (["stat"], ["trim"], ["doctor"], ["diagnose", "--for=2"]):
 		done = subprocess.run([mtctl, *command, str(process.pid)], env=bare, capture_output=True, text=True, timeout=60)
 		assert f"its root is {root} (chroot)" in done.stdout + done.stderr and "nothing to trim" not in done.stdout, (command, done)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="chroot takes root")
+def test_a_process_that_was_awake_before_its_chroot_is_found_and_its_silence_explained(mtctl, env, awake, spawn, bare, compile_c, tmp_path):
+	source, root, environment = tmp_path / "late.c", tmp_path / "jail", env()
+	source.write_text(LATE_CHROOT)
+	root.mkdir()
+	process = spawn([compile_c(source), root], environment, stdin=subprocess.PIPE)
+	assert process.stdout.readline() == "grown\n"
+	awake(process.pid, environment)
+	process.stdin.write("go\n")
+	process.stdin.flush()
+	assert process.stdout.readline() == "ready\n"
+
+	seen, asked = (subprocess.run([mtctl, *words, str(process.pid)], env=environment | {"LD_PRELOAD": ""}, capture_output=True, text=True,
+	                              timeout=60) for words in (["stat", "--cached"], ["trim", "--timeout=2"]))
+
+	assert "awake for" in seen.stdout and "has called chroot since it woke up" in asked.stderr, (seen, asked)
