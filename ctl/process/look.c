@@ -124,31 +124,22 @@ static void search(const void *argument, int to)
 
 static void read_program(struct mt_look *out)
 {
-	char path[64];
-	const struct mt_watchdog watchdog = {search, path, sizeof(struct program), SEARCH_MAX_MS,
-					     0};
-	struct mt_watchdog_end end;
 	struct program program;
-	size_t length = 0;
-	char *bytes;
+	char path[64];
 
 	snprintf(path, sizeof(path), "/proc/%d/exe", (int)out->process.pid);
-	bytes = mt_watchdog_run(&watchdog, &length, &end);
-	if (bytes && !end.is_stuck && length == sizeof(program)) {
-		memcpy(&program, bytes, sizeof(program));
-		for (size_t i = 0; i < TRACES_COUNT; i++) {
-			if (!program.has[i])
-				continue;
-			if (strcmp(traces[i].name, "Go") == 0) {
-				out->is_go = true;
-			} else if (out->how == MT_LOOK_UNKNOWN) {
-				out->how = MT_LOOK_IN_FILE;
-				snprintf(out->allocator, sizeof(out->allocator), "%s",
-					 traces[i].name);
-			}
+	if (!mt_watchdog_value(search, path, SEARCH_MAX_MS, &program, sizeof(program)))
+		return;
+	for (size_t i = 0; i < TRACES_COUNT; i++) {
+		if (!program.has[i])
+			continue;
+		if (strcmp(traces[i].name, "Go") == 0) {
+			out->is_go = true;
+		} else if (out->how == MT_LOOK_UNKNOWN) {
+			out->how = MT_LOOK_IN_FILE;
+			snprintf(out->allocator, sizeof(out->allocator), "%s", traces[i].name);
 		}
 	}
-	free(bytes);
 }
 
 /* ---- the allocator ---- */

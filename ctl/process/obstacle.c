@@ -194,15 +194,8 @@ static void read_process(const void *argument, int to)
 enum mt_obstacle mt_obstacle_of_process(pid_t pid, uid_t uid)
 {
 	const struct wanted wanted = {pid, uid};
-	const struct mt_watchdog watchdog = {read_process, &wanted, sizeof(enum mt_obstacle),
-					     READ_MAX_MS, 0};
 	enum mt_obstacle found = MT_OBSTACLE_NONE;
-	struct mt_watchdog_end end;
-	size_t length = 0;
-	char *bytes = mt_watchdog_run(&watchdog, &length, &end);
 
-	if (bytes && !end.is_stuck && length == sizeof(found))
-		memcpy(&found, bytes, sizeof(found));
-	free(bytes);
+	(void)mt_watchdog_value(read_process, &wanted, READ_MAX_MS, &found, sizeof(found));
 	return found;
 }

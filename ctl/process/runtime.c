@@ -68,20 +68,12 @@ static void read_file(const void *argument, int to)
 static void read_libc(pid_t pid, const char *path, struct mt_runtime *out)
 {
 	char place[PATH_MAX];
-	const struct mt_watchdog watchdog = {read_file, place, sizeof(out->libc), READ_MAX_MS, 0};
-	struct mt_watchdog_end end;
-	size_t length = 0;
-	char *text;
 
 	if ((size_t)snprintf(place, sizeof(place), "/proc/%d/root%s", (int)pid, path) >=
 	    sizeof(place))
 		return;
-	text = mt_watchdog_run(&watchdog, &length, &end);
-	if (text && !end.is_stuck && length == sizeof(out->libc)) {
-		memcpy(out->libc, text, sizeof(out->libc));
+	if (mt_watchdog_value(read_file, place, READ_MAX_MS, out->libc, sizeof(out->libc)))
 		mt_text_clean(out->libc, sizeof(out->libc));
-	}
-	free(text);
 }
 
 void mt_runtime_read(pid_t pid, struct mt_runtime *out)
