@@ -17,7 +17,8 @@
 #define LOOK_MIN_SECONDS 0.001
 
 static const char help[] =
-	"With --python, which is the first choice for a Python program: the lines of a Python program that allocate what grows, by Python's own\n"
+	"With --python, which is the first choice for a Python program: the lines of a Python "
+	"program that allocate what grows, by Python's own\n"
 	"tracemalloc, which is started in the running program, read twice and stopped. This needs\n"
 	"no setting and no restart, and slows the program down meanwhile; a line on stderr says\n"
 	"by how much when it begins. A line is the program's own: the innermost one outside of\n"

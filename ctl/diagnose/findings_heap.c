@@ -148,10 +148,10 @@ static void find_pinned_pages(const struct mt_facts *facts, const struct hoard *
 		find_thread_caches(facts, hoard, cached_bytes, out);
 		return;
 	}
-	finding = mt_finding_add(
-		out, MT_VERDICT_HOARD, (double)hoard->left_bytes, confidence,
-		"%s lie free between live blocks, in pages that cannot be returned",
-		mt_text_bytes(hoard->left_bytes).text);
+	finding =
+		mt_finding_add(out, MT_VERDICT_HOARD, (double)hoard->left_bytes, confidence,
+			       "%s lie free between live blocks, in pages that cannot be returned",
+			       mt_text_bytes(hoard->left_bytes).text);
 	show_hoard(facts, hoard, finding);
 	mt_finding_bytes(finding, "left after the trim", "kept_after_trim_bytes",
 			 hoard->left_bytes);

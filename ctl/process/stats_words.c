@@ -220,11 +220,13 @@ const char *mt_stats_why_no_profile(const struct mt_stats_head *head)
 {
 	static const char *const texts[2][2] = {
 		{"its heap profiler was not made ready; start the program with MT_PROF=on",
-		 "--python shows the lines of this Python program without a restart; for stacks of C "
+		 "--python shows the lines of this Python program without a restart; for stacks of "
+		 "C "
 		 "start it with MT_PROF=on"},
 		{"the allocator in use has no heap profiler; start the program with MT_PROF=on and "
 		 "MT_ALLOCATOR=jemalloc",
-		 "--python shows the lines of this Python program without a restart; for stacks of C "
+		 "--python shows the lines of this Python program without a restart; for stacks of "
+		 "C "
 		 "start it with MT_PROF=on and MT_ALLOCATOR=jemalloc"}};
 	bool is_other = strcmp(head->mode, "jemalloc") != 0;
 
