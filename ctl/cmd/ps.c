@@ -161,8 +161,9 @@ static void add_entry(const struct view *view, struct mt_table *table,
 	if (view->processes->uses_cuda)
 		mt_table_add_bytes(table, entry->uses_cuda, entry->own.gpu_bytes);
 	mt_process_title(entry->process.command, title, sizeof(title));
-	snprintf(command, sizeof(command), "%*s%s%.72s", indent, "", indent ? "\\_ " : "", title);
-	mt_table_addf(table, "%.*s", view->command_cells, command);
+	snprintf(command, sizeof(command), "%*s%s%.*s", indent, "", indent ? "\\_ " : "",
+		 mt_text_fit(title, 72), title);
+	mt_table_addf(table, "%.*s", mt_text_fit(command, view->command_cells), command);
 }
 
 static void add_total(const struct view *view, struct mt_table *table)

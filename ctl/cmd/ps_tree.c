@@ -88,7 +88,8 @@ static void add_member(struct mt_table *table, const struct mt_process_tree *tre
 	mt_table_add(table, mt_member_state_word(member));
 	add_figures(table, tree, &sums, member);
 	mt_process_title(member->process.command, title, sizeof(title));
-	mt_table_addf(table, "%*s%s%.72s", indent, "", indent ? "\\_ " : "", title);
+	mt_table_addf(table, "%*s%s%.*s", indent, "", indent ? "\\_ " : "", mt_text_fit(title, 72),
+		      title);
 }
 
 static void print_meaning(const struct mt_process_tree *tree)

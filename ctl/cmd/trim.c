@@ -51,7 +51,8 @@ static void add_row(struct mt_table *table, const struct mt_process *process,
 	mt_table_add_bytes(table, now, now ? now->heap_live_bytes : 0);
 	mt_table_add_bytes(table, now, now ? now->heap_dirty_bytes : 0);
 	mt_table_add_bytes(table, now && now->gpu_idle_bytes, now ? now->gpu_idle_bytes : 0);
-	mt_table_addf(table, "%s%.72s", now ? "" : "asleep: ", process->command);
+	mt_table_addf(table, "%s%.*s", now ? "" : "asleep: ", mt_text_fit(process->command, 72),
+		      process->command);
 }
 
 /* Prints what each process could return, from fresh figures; no process cleans up. json: the object

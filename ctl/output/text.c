@@ -262,6 +262,15 @@ void mt_text_clean_utf8(const char *text, char *out, size_t out_bytes)
 	clean(out, out_bytes, true);
 }
 
+int mt_text_fit(const char *text, int columns)
+{
+	int bytes = 0;
+
+	while (text[bytes] && (columns > 0 || ((unsigned char)text[bytes] & 0xc0) == 0x80))
+		columns -= ((unsigned char)text[bytes++] & 0xc0) != 0x80;
+	return bytes;
+}
+
 bool mt_text_ends_with(const char *text, const char *end)
 {
 	size_t text_length = strlen(text), end_length = strlen(end);

@@ -42,6 +42,9 @@ void mt_text_clean(char *text, size_t text_bytes);
  * characters and what XML forbids become "?". */
 void mt_text_clean_utf8(const char *text, char *out, size_t out_bytes);
 
+/* Returns how many bytes the first `columns` characters of clean text take, for "%.*s". */
+int mt_text_fit(const char *text, int columns);
+
 bool mt_text_ends_with(const char *text, const char *end);
 
 /* Returns the text after the last slash. */

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ctl/output/text.h"
 #include "ctl/process/ancestry.h"
 #include "ctl/process/process_name.h"
 #include "ctl/process/stats_dir.h"
@@ -145,7 +146,8 @@ static void add_pid(struct pids *pids, pid_t pid)
 static void list_matches(const struct mt_process *list, size_t count)
 {
 	for (size_t i = 0; i < count && i < LISTED_MAX; i++)
-		mt_error_say("  %7d  %.72s", (int)list[i].pid, list[i].command);
+		mt_error_say("  %7d  %.*s", (int)list[i].pid, mt_text_fit(list[i].command, 72),
+			     list[i].command);
 	if (count > LISTED_MAX)
 		mt_error_say("  and %zu more", count - LISTED_MAX);
 }

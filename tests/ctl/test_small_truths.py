@@ -157,3 +157,13 @@ def test_sites_names_python_first_for_a_python_program_and_one_step_for_any(ctl,
 	profiled = spawn([mtctl, "run", "--prof=on", "--", PYTHON, "-c", HOLDER], plain)
 	assert profiled.stdout.readline() == "ready\n"
 	assert json.loads(ctl("sites", "--json", profiled.pid).stdout)["sites"]
+
+
+def test_a_name_is_never_cut_within_a_character(mtctl, spawn, plain, tmp_path):
+	process = spawn([mtctl, "run", "--min-mb=0", "--", PYTHON, "-c", HOLDER, "ü" * 200], plain)
+	assert process.stdout.readline() == "ready\n"
+
+	for words in (["ps"], ["ps", "--tree"], ["trim", "--dry-run", str(process.pid)], ["top", "--once", "--flat"], ["plot", str(process.pid)]):
+		for columns in ("120", "121"):
+			said = subprocess.run([mtctl, *words], env=dict(plain, COLUMNS=columns, LC_ALL="C.UTF-8"), capture_output=True, timeout=30)
+			assert said.returncode == 0 and said.stdout.decode(), words  # strict: raises where it is no UTF-8

@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <wchar.h>
 
 #include "ctl/output/error.h"
 
@@ -48,11 +49,16 @@ int mt_top_put_glyph(struct mt_top_canvas *canvas, struct mt_top_at at, enum mt_
 int mt_top_put(struct mt_top_canvas *canvas, struct mt_top_at at, enum mt_top_style style,
 	       const char *text)
 {
-	for (; *text && at.column < end_of(canvas, at); text++) {
-		bool is_printable = *text >= 0x20 && *text < 0x7f;
+	while (*text && at.column < end_of(canvas, at)) {
+		mbstate_t state = {0};
+		wchar_t glyph;
+		size_t bytes = mbrtowc(&glyph, text, strnlen(text, MB_LEN_MAX), &state);
+		bool is_valid = bytes >= 1 && bytes <= MB_LEN_MAX;
 
-		mt_top_put_glyph(canvas, at, style, is_printable ? (wchar_t)*text : L'?');
+		/* a wide character would take two cells */
+		mt_top_put_glyph(canvas, at, style, is_valid && wcwidth(glyph) == 1 ? glyph : L'?');
 		at.column++;
+		text += is_valid ? bytes : 1;
 	}
 	return at.column;
 }
