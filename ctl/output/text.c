@@ -180,8 +180,8 @@ static size_t length_of(unsigned char first)
 			      : 0;
 }
 
-/* Reads one character, up to the NUL behind the text. Returns its bytes; 0: the bytes here are none.
- * *out_cut: the text ends within it. */
+/* Reads one character, up to the NUL behind the text. Returns its bytes; 0: the bytes here are
+ * none. *out_cut: the text ends within it. */
 static size_t read_character(const char *text, uint32_t *out, bool *out_cut)
 {
 	static const uint32_t least[] = {0, 0, 0x80, 0x800,
