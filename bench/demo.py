@@ -8,13 +8,10 @@ import dataclasses
 import json
 import os
 import sys
-import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from lib import candidates, plot, watch, workloads  # pylint: disable=wrong-import-position
-
-SIGNAL_AFTER_S = 0.15  # into the wait of the middle round: what the round has dropped is still resident then
 
 
 def parse_options():
@@ -34,7 +31,7 @@ def run_one(options, candidate, signal_round):
 
 	def on_event(event, send):
 		if event["event"] == "wait" and event["number"] == signal_round:
-			time.sleep(SIGNAL_AFTER_S)
+			# at once: what the round has dropped is still resident, and the shim has not returned it by itself
 			sent = send()
 			print(f"  after round {signal_round}: kill -USR1" if sent else "  no shim in the process: no signal", flush=True)
 

@@ -1,5 +1,6 @@
 #include "ctl/command.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -276,7 +277,7 @@ static const char *meaning_of_nothing(const char *name)
 		{"trim", "with --check: nothing was freed; else a process has refused"},
 		{"check", "at the threshold or above it"},
 		{"doctor", "there are warnings"},
-		{"fit", "not even one client fits"},
+		{"fit", "not even one client fits, or what is free is not known"},
 		{"sites", "no profile is to be had, or nothing has grown"},
 		{"snapshot", "no CUDA in use there"},
 	};
@@ -381,16 +382,35 @@ sigset_t mt_command_block_endings(void)
 
 /* ---- commands that are programs of their own ---- */
 
+/* What each of these programs needs beside mtctl's own libraries. The hint comes before the message
+ * of the loader, which only the exec brings. */
+static void say_missing_library(const char *program)
+{
+	static const struct {
+		const char *program, *library, *package;
+	} needs[] = {{"mtctl-top", "libncursesw.so.6", "libncursesw6"},
+		     {"mtctl-plot", "libcairo.so.2", "libcairo2"},
+		     {"mtctl-serve", "libmicrohttpd.so.12", "libmicrohttpd12"}};
+
+	for (size_t i = 0; i < sizeof(needs) / sizeof(needs[0]); i++)
+		if (strcmp(needs[i].program, program) == 0 &&
+		    !dlopen(needs[i].library, RTLD_LAZY | RTLD_LOCAL))
+			mt_error_say("%s needs %s: the package %s of Debian and Ubuntu has it",
+				     program, needs[i].library, needs[i].package);
+}
+
 int mt_subcommand_exec(const struct mt_command *command, char **argv)
 {
 	char path[PATH_MAX];
 	int failed;
 
 	if (!mt_install_dir_find(command->program, "mtshim", path, sizeof(path))) {
-		mt_error_say("%s is a program of its own, %s, and is not installed here",
+		mt_error_say("%s is a program of its own, %s, and is not installed here; the "
+			     "package mtshim has it",
 			     command->name, command->program);
 		return MT_EXIT_NOT_FOUND;
 	}
+	say_missing_library(command->program);
 	argv[0] = (char *)(uintptr_t)command->name;
 	execv(path, argv - 1);
 	failed = errno;

@@ -37,7 +37,7 @@ static int check(const char *pid_text, double threshold, bool json)
 	pid_t pid = 0;
 	bool above;
 
-	if (pid_text && (code = mt_target_choose(pid_text, &pid)) != MT_EXIT_OK)
+	if (pid_text && (code = mt_target_choose(pid_text, false, &pid)) != MT_EXIT_OK)
 		return code;
 	/* The cgroup of a process that may not be looked into is known, too. */
 	if (pid && mt_process_find(pid, &process, &why) == MT_ERR_UNKNOWN)

@@ -8,6 +8,7 @@
 #include "ctl/diagnose/diagnose.h"
 #include "ctl/profile/lines.h"
 #include "ctl/process/start_command.h"
+#include "ctl/process/target.h"
 
 #define SECONDS_PLAIN 60.0
 #define SECONDS_MIN   0.1
@@ -16,14 +17,15 @@
 
 static const char help[] =
 	"Samples a process for a while and names the cause of its memory use, with evidence and\n"
-	"advice. At the end it requests a light cleanup (Python's gc, free heap pages): the\n"
-	"memory that the cleanup returns is evidence. Ctrl-C ends the sampling early; the\n"
-	"verdict then uses the samples so far.\n\n"
+	"advice. At the end it requests a cleanup: the memory that this returns is evidence. It\n"
+	"collects nothing of Python's, which would stall the program: --gc does. Ctrl-C ends the\n"
+	"sampling early; the verdict then uses the samples so far.\n\n"
 	"  --for=DURATION  how long to sample: 60, 60s, 2m (60s)\n"
 	"  --tree         PID and all its descendants: each of them, and all together (PSS)\n"
 	"  --role=server|client|oom  adds a checklist: for a role in federated learning, or\n"
 	"                 for a process that has run out of memory\n"
 	"  --no-trim      request no cleanup\n"
+	"  --gc           that cleanup also runs Python's gc, during which its main thread stands\n"
 	"  --python       where a Python program grows: then looks as long again, up to 60 s, for\n"
 	"                 the lines that allocate it, as mtctl sites --python does\n"
 	"  --json         one object: the verdict, all findings, trends and figures\n";
@@ -175,25 +177,11 @@ static int diagnose(struct group *group, const struct mt_diagnose_options *optio
 	return mt_diagnose_exit_code(group->diagnoses[worst]->list[0].verdict);
 }
 
-/* A process without the shim publishes no figures, and those of /proc are not enough for a verdict.
- */
-static int refuse(const struct mt_process *process)
-{
-	char command[MT_START_COMMAND_BYTES];
-
-	mt_start_command_say(process, command, sizeof(command));
-	mt_error_say("process %d (%s) does not carry the shim: RSS %s, and nobody can tell what of "
-		     "it is free, live or cache. Restart it under the shim: mtctl run -- %s",
-		     (int)process->pid, process->comm, mt_text_bytes(process->rss_bytes).text,
-		     command);
-	return MT_EXIT_NOT_SHIMMED;
-}
-
 static int run(const char *text, const struct mt_diagnose_options *options)
 {
 	struct group group = {0};
 	struct mt_process process;
-	int code = mt_target_find_any(text, &process);
+	int code = mt_target_find_any(text, options->tree, &process);
 
 	if (code != MT_EXIT_OK)
 		return code;
@@ -201,7 +189,8 @@ static int run(const char *text, const struct mt_diagnose_options *options)
 		add_tree(&group, &process);
 	else
 		add(&group, &process);
-	code = process.shimmed || group.count > 1 ? diagnose(&group, options) : refuse(&process);
+	code = process.shimmed || group.count > 1 ? diagnose(&group, options)
+						  : (int)mt_process_refuse_bare(&process);
 	drop(&group);
 	return code;
 }
@@ -217,6 +206,7 @@ int mt_command_diagnose(int argc, char **argv)
 		 .min = SECONDS_MIN},
 		{.name = "json", .target = &wanted.json},
 		{.name = "no-trim", .target = &no_trim},
+		{.name = "gc", .target = &wanted.gc},
 		{.name = "python", .target = &wanted.python},
 		{.name = "tree", .target = &wanted.tree},
 		{.name = "role", .target = &wanted.role, .take = take_role},

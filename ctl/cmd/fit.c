@@ -102,17 +102,16 @@ static bool gpu_memory_find(long number, struct mt_gpu_memory *out)
 }
 
 /* copies of the model in a client: weights, gradients, and two moments of the optimizer */
-#define COPIES   4.0
-#define FALLBACK 2L
-#define MIB      1048576.0
-#define GIB      1073741824.0
+#define COPIES 4.0
+#define MIB    1048576.0
+#define GIB    1073741824.0
 
 static const char help[] =
 	"Clients in parallel: a share of the free memory, divided by the memory of one client,\n"
 	"which is 4 times its model (weights, gradients, two moments of the optimizer), and no\n"
-	"more than the cap. 2 where neither the GPU nor --vram tells how much is free. Free is\n"
-	"the value of NVML, or the last one that a shimmed process has seen. Without --model-mb\n"
-	"the table alone: GPUs of 4 to 16 GB, all of it free. Exit code 1: not even one fits.\n\n"
+	"more than the cap. Free is the value of NVML, or the last one that a shimmed process has\n"
+	"seen. Without --model-mb the table alone: GPUs of 4 to 16 GB, all of it free. Exit code\n"
+	"1: not even one fits, or neither a GPU nor --vram tells how much is free.\n\n"
 	"  --model-mb=MB    size of the model file\n"
 	"  --vram=SIZE      16G: the free memory; else the GPU is read\n"
 	"  --device=NUMBER  of this GPU; else of the one with the most free memory\n"
@@ -153,7 +152,6 @@ static void find(const struct options *options, struct fit *out)
 		snprintf(out->source, sizeof(out->source), "%.40s, GPU %llu%s%.60s", gpu.source,
 			 (unsigned long long)gpu.number, *gpu.name ? ", " : "", gpu.name);
 	}
-	out->clients = FALLBACK < options->cap ? FALLBACK : options->cap;
 	if (out->known)
 		out->clients = clients_of(options, out->free_bytes, options->model_bytes);
 }
@@ -203,9 +201,8 @@ static void print_text(const struct options *options, const struct fit *fit)
 		       mt_text_bytes(mt_text_round_u64(fit->free_bytes)).text, fit->source,
 		       model.text, options->cap);
 	else if (options->model_bytes)
-		printf("%s in parallel: how much of the GPU is free is not known; --vram 16G says "
-		       "it\n\n",
-		       clients.text);
+		puts("How many clients fit is not known, since nothing tells how much of a GPU is "
+		     "free; --vram 16G says it\n");
 	printf("Clients in parallel by GPU and model, with %ld %% of all its memory, at most "
 	       "%ld:\n",
 	       options->share, options->cap);
@@ -235,7 +232,7 @@ static void print_json(const struct options *options, const struct fit *fit)
 	json_t *root = json_object();
 	bool asked = options->model_bytes > 0;
 
-	mt_json_set_u64_if(root, "clients_count", asked, (uint64_t)fit->clients);
+	mt_json_set_u64_if(root, "clients_count", asked && fit->known, (uint64_t)fit->clients);
 	mt_json_set_u64_if(root, "model_bytes", asked, mt_text_round_u64(options->model_bytes));
 	mt_json_set_u64_if(root, "free_bytes", asked && fit->known,
 			   mt_text_round_u64(fit->free_bytes));

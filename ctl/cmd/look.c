@@ -62,15 +62,8 @@ static const char *look_obstacle(const struct mt_look *look)
 {
 	if (look->process.shimmed)
 		return "it carries the shim already";
-	if (look->is_static)
-		return "it is linked statically: no library can be preloaded";
-	if (look->is_other_class)
-		return "it is a program of 32 bits: the loader does not take the shim in";
-	if (look->is_musl)
-		return "its libc is musl: the shim does nothing there";
-	if (look->is_privileged)
-		return "it runs with another user's or group's rights (setuid, setgid): the loader "
-		       "ignores LD_PRELOAD";
+	if (look->obstacle != MT_OBSTACLE_NONE)
+		return mt_obstacle_text(look->obstacle);
 	return NULL;
 }
 
@@ -371,7 +364,7 @@ int mt_command_look(int argc, char **argv)
 
 	if (!mt_command_line_read(&line, argc, argv, &code))
 		return code;
-	code = mt_target_choose(argv[optind], &pid);
+	code = mt_target_choose(argv[optind], false, &pid);
 	if (code != MT_EXIT_OK)
 		return code;
 	error = mt_look_read(pid, &look, &why);

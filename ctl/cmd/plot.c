@@ -244,8 +244,8 @@ static void print_title(const struct frame *frame)
 			   : process && *process->command ? process->command
 							  : frame->recording->name,
 			   title, sizeof(title));
-	printf("%s%.*s%s (pid %" PRIu64 ")\n", mt_table_colour(MT_COLOUR_HEAD), frame->columns,
-	       title, mt_table_colour_end(), pid);
+	printf("%s%.*s%s (pid %" PRIu64 ")\n", mt_table_colour(MT_COLOUR_HEAD),
+	       mt_text_fit(title, frame->columns), title, mt_table_colour_end(), pid);
 }
 
 static enum mt_err set_span(struct frame *frame, struct mt_error_reason *why)

@@ -161,8 +161,9 @@ static void add_entry(const struct view *view, struct mt_table *table,
 	if (view->processes->uses_cuda)
 		mt_table_add_bytes(table, entry->uses_cuda, entry->own.gpu_bytes);
 	mt_process_title(entry->process.command, title, sizeof(title));
-	snprintf(command, sizeof(command), "%*s%s%.72s", indent, "", indent ? "\\_ " : "", title);
-	mt_table_addf(table, "%.*s", view->command_cells, command);
+	snprintf(command, sizeof(command), "%*s%s%.*s", indent, "", indent ? "\\_ " : "",
+		 mt_text_fit(title, 72), title);
+	mt_table_addf(table, "%.*s", mt_text_fit(command, view->command_cells), command);
 }
 
 static void add_total(const struct view *view, struct mt_table *table)
@@ -267,7 +268,8 @@ static void add_member(struct mt_table *table, const struct mt_process_tree *tre
 	mt_table_add(table, mt_member_state_word(member));
 	add_figures(table, tree, &sums, member);
 	mt_process_title(member->process.command, title, sizeof(title));
-	mt_table_addf(table, "%*s%s%.72s", indent, "", indent ? "\\_ " : "", title);
+	mt_table_addf(table, "%*s%s%.*s", indent, "", indent ? "\\_ " : "", mt_text_fit(title, 72),
+		      title);
 }
 
 static void print_meaning(const struct mt_process_tree *tree)
@@ -371,7 +373,7 @@ struct wanted {
 static int run_tree(const char *pid_text, bool json)
 {
 	pid_t root = 0;
-	int code = pid_text ? mt_target_choose(pid_text, &root) : MT_EXIT_OK;
+	int code = pid_text ? mt_target_choose(pid_text, true, &root) : MT_EXIT_OK;
 
 	return code == MT_EXIT_OK ? print_tree(root, json) : code;
 }

@@ -49,8 +49,9 @@ static void print_figures(const struct mt_run *run)
 		     mt_text_counted(run->cleanups_count, "cleanup", "cleanups").text);
 }
 
-static void print_next(const char *path, bool with_shim, char **argv)
+static void print_next(const char *path, const struct mt_recorder_options *options, char **argv)
 {
+	const char *tree = options->tree ? " --tree" : "";
 	char command[COMMAND_MAX + 1];
 	char file[COMMAND_MAX + 1] = "";
 
@@ -59,24 +60,24 @@ static void print_next(const char *path, bool with_shim, char **argv)
 
 	if (!mt_shell_word_add(path, file, sizeof(file)))
 		strcpy(file, "FILE");
-	if (!argv || with_shim)
+	if (!argv || options->shim)
 		mt_error_say("next: %s plot %s", mtctl, file);
 	if (!argv)
 		return;
 	write_command(argv, command, sizeof(command));
-	if (with_shim)
-		mt_error_say("against the program as it is: %s record --no-shim -o bare.jsonl "
+	if (options->shim)
+		mt_error_say("against the program as it is: %s record%s --no-shim -o bare.jsonl "
 			     "-- %s && %s compare bare.jsonl %s",
-			     mtctl, command, mtctl, file);
+			     mtctl, tree, command, mtctl, file);
 	else
-		mt_error_say("next: %s record -o shim.jsonl -- %s && %s compare %s shim.jsonl",
-			     mtctl, command, mtctl, file);
+		mt_error_say("next: %s record%s -o shim.jsonl -- %s && %s compare %s shim.jsonl",
+			     mtctl, tree, command, mtctl, file);
 }
 
 /* Reads the recording again, and prints the figures that `mtctl compare` has of it, and the next
- * command to type, on stderr. with_shim: the program ran under the shim. argv: the program; NULL: a
- * running process was watched. Prints nothing where the recording has no samples. */
-static void record_summary(const char *path, bool with_shim, char **argv)
+ * command to type, on stderr. argv: the program; NULL: a running process was watched. Prints
+ * nothing where the recording has no samples. */
+static void record_summary(const char *path, const struct mt_recorder_options *options, char **argv)
 {
 	struct mt_recording recording;
 	struct mt_error_reason why;
@@ -87,7 +88,7 @@ static void record_summary(const char *path, bool with_shim, char **argv)
 	if (recording.samples_count) {
 		mt_run_of(&recording, NULL, &run);
 		print_figures(&run);
-		print_next(path, with_shim, argv);
+		print_next(path, options, argv);
 	}
 	mt_recording_free(&recording);
 }
@@ -111,7 +112,8 @@ static const char help[] =
 	"  --tree               every shimmed descendant as well\n"
 	"  --no-shim            the program without the shim, from the kernel's figures alone:\n"
 	"                       to compare with\n"
-	"  -q, --quiet          no summary\n";
+	"  -q, --quiet          no summary\n\n"
+	"Settings of the program go before it, as --NAME=VALUE: `mtctl options`, mtshim(7).\n";
 
 /* Samples at fixed times, however long a sample takes. A late sample delays the next ones. */
 static void keep_recording(struct mt_recorder *recorder, const struct mt_recorder_options *options,
@@ -153,7 +155,7 @@ static void finish(const struct wanted *wanted, char **argv, struct mt_json_line
 
 	mt_json_lines_close(lines);
 	if (is_file && !wanted->quiet)
-		record_summary(lines->path, wanted->options.shim, argv);
+		record_summary(lines->path, &wanted->options, argv);
 }
 
 static int record_process(const struct wanted *wanted, struct mt_json_lines *lines)
@@ -163,9 +165,12 @@ static int record_process(const struct wanted *wanted, struct mt_json_lines *lin
 	struct mt_recorder *recorder;
 	struct mt_process process;
 	struct mt_error_reason why;
-	enum mt_exit code = (options->shim && !options->tree ? mt_target_find : mt_target_find_any)(
-		wanted->pid, &process);
+	enum mt_exit code = options->shim && !options->tree
+				    ? mt_target_find(wanted->pid, &process)
+				    : mt_target_find_any(wanted->pid, options->tree, &process);
 
+	if (code == MT_EXIT_NOT_SHIMMED)
+		mt_error_say("with --no-shim it is recorded as it is, from the kernel's figures");
 	if (code != MT_EXIT_OK)
 		return code;
 	if (mt_json_lines_open(lines->path, lines, &why) != MT_ERR_OK)
@@ -204,7 +209,7 @@ static int record_program(char **argv, const struct wanted *wanted, struct mt_js
 	if (mt_json_lines_open(lines->path, lines, &why) != MT_ERR_OK)
 		return mt_error_fail(MT_EXIT_USAGE, &why);
 	if (options->shim)
-		code = mt_preload_prepare();
+		code = mt_preload_prepare(argv[0]);
 	if (code == MT_EXIT_OK)
 		code = mt_launch_start(argv, &launch);
 	if (code != MT_EXIT_OK) {
@@ -219,13 +224,12 @@ static int record_program(char **argv, const struct wanted *wanted, struct mt_js
 	return mt_launch_exit(&launch);
 }
 
-/* Returns whether the operands name a program. A single number is a PID, except behind "--". */
-static bool names_program(int argc, char **argv)
+/* Returns whether the first operand is a PID: a number, except behind "--". */
+static bool names_process(char **argv)
 {
 	uint64_t pid;
 
-	return strcmp(argv[optind - 1], "--") == 0 || !mt_text_parse_u64(argv[optind], &pid) ||
-	       optind + 1 < argc;
+	return strcmp(argv[optind - 1], "--") != 0 && mt_text_parse_u64(argv[optind], &pid);
 }
 
 int mt_command_record(int argc, char **argv)
@@ -247,11 +251,16 @@ int mt_command_record(int argc, char **argv)
 		{.name = "quiet", .target = &wanted.quiet, .letter = 'q'},
 		{0}};
 	struct mt_option *options = mt_setting_option_list(own);
-	const struct mt_command_line line = {"record", help, mt_setting_option_print,
-					     options,  0,    MT_OPERANDS_PROGRAM};
+	const struct mt_command_line line = {"record", help, NULL, options, 0, MT_OPERANDS_PROGRAM};
 	int code;
 	bool goes_on = mt_command_line_read(&line, argc, argv, &code);
 
+	/* options behind a PID: a program's own begin behind its name, which is no number */
+	if (goes_on && !wanted.pid && optind + 1 < argc && *argv[optind + 1] == '-' &&
+	    names_process(argv)) {
+		wanted.pid = argv[optind++];
+		goes_on = mt_command_line_read(&line, argc, argv, &code);
+	}
 	free(options);
 	if (!goes_on)
 		return code;
@@ -263,7 +272,7 @@ int mt_command_record(int argc, char **argv)
 	}
 	wanted.options.shim = !no_shim;
 	wanted.options.interval_ns = interval_ms * 1000000u;
-	wanted.options.started = !wanted.pid && names_program(argc, argv);
+	wanted.options.started = !wanted.pid && !(names_process(argv) && optind + 1 == argc);
 	if (!wanted.options.started && !wanted.pid)
 		wanted.pid = argv[optind];
 	return wanted.options.started ? record_program(&argv[optind], &wanted, &lines)

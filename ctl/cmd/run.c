@@ -31,7 +31,7 @@ int mt_command_run(int argc, char **argv)
 		mt_error_say("run: no program given");
 		return mt_command_misused("run");
 	}
-	code = mt_preload_prepare();
+	code = mt_preload_prepare(argv[optind]);
 	if (code != MT_EXIT_OK)
 		return code;
 	if (!quiet && isatty(STDERR_FILENO))

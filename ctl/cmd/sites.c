@@ -17,15 +17,17 @@
 #define LOOK_MIN_SECONDS 0.001
 
 static const char help[] =
-	"Live bytes by the stack that allocated them, the largest first, estimated from samples\n"
-	"of the heap profiler of the embedded jemalloc. The program must be started with\n"
-	"MT_PROF=1, and sampling be switched on (mtctl set PID prof=on). Memory that was\n"
-	"allocated before that, by mmap, or by a library's own allocator is not included.\n\n"
-	"With --python: the lines of a Python program that allocate what grows, by Python's own\n"
+	"With --python, which is the first choice for a Python program: the lines of a Python "
+	"program that allocate what grows, by Python's own\n"
 	"tracemalloc, which is started in the running program, read twice and stopped. This needs\n"
 	"no setting and no restart, and slows the program down meanwhile; a line on stderr says\n"
 	"by how much when it begins. A line is the program's own: the innermost one outside of\n"
 	"packages and the standard library. Exit code 4: the main thread did not run Python.\n\n"
+	"Without it: live bytes by the stack that allocated them, the largest first, estimated\n"
+	"from samples of the heap profiler of the embedded jemalloc, in a program that was\n"
+	"started with MT_PROF=on. (MT_PROF=1 makes it ready: mtctl set PID prof=on then begins.)\n"
+	"Memory that was allocated before, by mmap, or by a library's own allocator is not\n"
+	"included.\n\n"
 	"  --top=N         the number of sites (10), 0 for all\n"
 	"  --diff=DURATION  takes two profiles this far apart and shows what has grown\n"
 	"  --json          one object\n"

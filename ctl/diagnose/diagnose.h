@@ -480,6 +480,9 @@ int mt_diagnose_exit_code(enum mt_verdict verdict);
 struct mt_diagnose_options {
 	double seconds;
 	bool trim, json, tree;
+	/* the cleanup runs Python's collection too, which stalls its main thread; else it purges
+	 * alone where the process runs Python */
+	bool gc;
 	/* mtctl looks for Python's lines afterwards, in the process with the verdict of growth */
 	bool python;
 	int role; /* enum mt_role */

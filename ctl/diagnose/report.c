@@ -129,7 +129,10 @@ static void print_sampling(const struct mt_facts *facts, const struct mt_diagnos
 		printf("\n  It does not answer (stopped, or it hangs): the figures of its heap are "
 		       "old.");
 	else if (facts->trim.requested && !facts->trim.done)
-		printf("\n  The test trim got no reply: %s.", facts->trim.why_not);
+		printf("\n  The requested cleanup got no reply: %s.", facts->trim.why_not);
+	else if (facts->trim.done && facts->is_python && facts->trim.level == MT_LEVEL_PURGE)
+		printf("\n  Python's gc was not asked to collect: --gc does, and stalls the "
+		       "program.");
 	if (seconds < 20 && facts->awake && !facts->ended &&
 	    diagnosis->list[0].verdict != MT_VERDICT_UNKNOWN &&
 	    diagnosis->list[0].confidence < MT_DIAGNOSE_SURE)

@@ -280,7 +280,7 @@ void mt_rule_pinned(const struct mt_facts *facts, struct mt_diagnosis *out)
 				   "workers, or pin_memory=False.");
 	mt_finding_advise(
 		finding, "PyTorch keeps freed pinned blocks for reuse. From 2.5 on a heavy cleanup "
-			 "gives them back; before, a few sizes of batches keep that cache small.");
+			 "returns them; before, a few sizes of batches keep that cache small.");
 }
 
 /* ---- how it is set up ---- */
@@ -376,7 +376,7 @@ static void check_memory(const struct mt_stats_file *file, const struct mt_stats
 				device->ordinal, device->name, device->mode);
 	else
 		mt_finding_note(out, low ? MT_WARN : MT_OK, "device",
-				"mtctl trim --all (root: --all-users) gives back what "
+				"mtctl trim --all (root: --all-users) returns what "
 				"shimmed processes hold idle; MT_CUDA_LOW_PCT is the bound",
 				"GPU %" PRIu64 " (%s): %s free of %s, mode %s%s", device->ordinal,
 				device->name, mt_text_bytes(device->free_bytes).text,
@@ -457,7 +457,7 @@ void mt_rule_pool(const struct mt_facts *facts, struct mt_diagnosis *out)
 	if (file->head.snapshot.gpu_capturing)
 		mt_finding_note(out, MT_NOTE, "capture", NULL,
 				"a stream captures into a graph: until it ends no device memory is "
-				"given back");
+				"returned");
 }
 
 void mt_rule_gpu_ooms(const struct mt_facts *facts, struct mt_diagnosis *out)

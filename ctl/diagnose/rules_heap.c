@@ -217,7 +217,7 @@ void mt_rule_between_blocks(const struct mt_facts *facts, struct mt_diagnosis *o
 	}
 	finding = mt_finding_add(
 		out, MT_VERDICT_HOARD, (double)hoard.left_bytes, confidence,
-		"%s lie free between live blocks, in pages that cannot be given back",
+		"%s lie free between live blocks, in pages that cannot be returned",
 		mt_text_bytes(hoard.left_bytes).text);
 	show_hoard(facts, &hoard, finding);
 	mt_finding_bytes(finding, facts->trim.done ? "left after the trim" : "between live blocks",
@@ -402,5 +402,5 @@ void mt_rule_leak(const struct mt_facts *facts, struct mt_diagnosis *out)
 		mt_finding_advise(finding, "For the line in Python: mtctl sites %d --python.",
 				  (int)facts->process.pid);
 	mt_finding_advise(finding, "Find what keeps references: lists, dicts and caches that only "
-				   "grow. No allocator can give it back.");
+				   "grow. No allocator can return it.");
 }

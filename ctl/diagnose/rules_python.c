@@ -99,7 +99,7 @@ void mt_rule_gc_off(const struct mt_facts *facts, struct mt_diagnosis *out)
 		mt_diagnose_rate(trend->slope).text);
 	finding->growth_per_s = trend->slope;
 	mt_finding_show(finding, "collector", "gc_disabled", 1,
-			"disabled by the program; the test trim has respected it");
+			"disabled by the program; the requested cleanup has respected it");
 	mt_finding_trend(finding, "live heap", "live", trend);
 	mt_finding_bytes(finding, "live heap at the end", "heap_live_bytes",
 			 mt_text_round_u64(out->live.last));

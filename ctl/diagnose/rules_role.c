@@ -248,7 +248,7 @@ void mt_rule_gpu_rounds(const struct mt_facts *facts, struct mt_diagnosis *out)
 	far = (double)last->gpu_reserved_bytes > (double)last->gpu_allocated_bytes * GPU_FAR ||
 	      returned * 2 > last->gpu_reserved_bytes;
 	mt_finding_note(out, far ? MT_WARN : MT_OK, "gpu_reserved",
-			"mtctl trim PID gives back what is cached",
+			"mtctl trim PID returns what is cached",
 			"%s reserved on the device for %s allocated",
 			mt_text_bytes(last->gpu_reserved_bytes).text,
 			mt_text_bytes(last->gpu_allocated_bytes).text);

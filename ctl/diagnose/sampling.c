@@ -387,7 +387,10 @@ static void end(struct mt_facts *facts, const struct mt_diagnose_options *option
 	heavy = facts->samples_count && mt_stats_file_uses_cuda(&facts->last.head) &&
 		facts->samples[facts->samples_count - 1].gpu_reserved_bytes >= HEAVY_BYTES;
 	if (options->trim)
-		mt_diagnose_trim_now(&facts->process, heavy ? MT_LEVEL_HEAVY : MT_LEVEL_LIGHT,
+		mt_diagnose_trim_now(&facts->process,
+				     facts->is_python && !options->gc ? MT_LEVEL_PURGE
+				     : heavy                          ? MT_LEVEL_HEAVY
+								      : MT_LEVEL_LIGHT,
 				     &facts->trim);
 	if (options->trim && heavy)
 		sample_later(facts);

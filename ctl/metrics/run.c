@@ -11,6 +11,37 @@
 
 #define CELL_MAX 80u
 
+/* A program that ends takes its data down first: an interpreter frees its objects one by one. That
+ * fall, which lasts until the end, is no work. It has no level part of LEVEL_S, in which a program
+ * would work on with less memory. */
+#define TEAR_DOWN_S 5.0
+#define LEVEL_S     0.3
+#define LEVEL_PART  0.01
+
+/* Returns RSS at the end of the work of a program whose end was recorded. */
+static double end_of_work(const struct mt_series *rss, double last)
+{
+	size_t at = rss->count, next;
+	double level_since;
+
+	if (!at)
+		return last;
+	level_since = rss->list[--at].x;
+	for (next = at;
+	     next-- > 0 && rss->list[rss->count - 1].x - rss->list[next].x < TEAR_DOWN_S;) {
+		double before = rss->list[next].y, now = rss->list[at].y;
+
+		if (before > now * (1 + LEVEL_PART)) {
+			at = next;
+			level_since = rss->list[at].x;
+		} else if (!(before >= now * (1 - LEVEL_PART)) ||
+			   level_since - rss->list[next].x > LEVEL_S) {
+			break;
+		}
+	}
+	return rss->list[at].y;
+}
+
 void mt_run_of(const struct mt_recording *recording, const char *label, struct mt_run *out)
 {
 	uint64_t origin = mt_recording_begin_ns(recording);
@@ -22,6 +53,8 @@ void mt_run_of(const struct mt_recording *recording, const char *label, struct m
 	out->rss = mt_series_sum_up(&rss);
 	/* the kernel knows a peak between samples */
 	out->rss.peak = fmax(out->rss.peak, (double)recording->rss_peak_bytes);
+	if (recording->ended)
+		out->rss.end = end_of_work(&rss, out->rss.end);
 	out->gpu = mt_series_sum_up(&gpu);
 	out->seconds = (double)(mt_recording_end_ns(recording) - origin) / 1e9;
 	out->cpu_s =
@@ -30,6 +63,11 @@ void mt_run_of(const struct mt_recording *recording, const char *label, struct m
 		out->cleanups_count += recording->marks[i].kind == MT_RECORDING_CLEANUP;
 	mt_series_free(&rss);
 	mt_series_free(&gpu);
+}
+
+static bool is_of_tree(const struct mt_recording *recording)
+{
+	return json_is_true(json_object_get(recording->header, "tree"));
 }
 
 enum mt_exit mt_runs_read(char **files, size_t count, const char *const *labels,
@@ -46,6 +84,13 @@ enum mt_exit mt_runs_read(char **files, size_t count, const char *const *labels,
 			return mt_error_fail(MT_EXIT_USAGE, &why);
 		}
 		out->count++;
+		if (is_of_tree(&out->recordings[i]) != is_of_tree(&out->recordings[0])) {
+			mt_error_say("%.100s and %.100s: one is of a whole tree, the other of one "
+				     "process; record both with --tree, or neither",
+				     files[0], files[i]);
+			mt_runs_free(out);
+			return MT_EXIT_USAGE;
+		}
 		if (*out->recordings[i].warning.text)
 			mt_error_say("%s", out->recordings[i].warning.text);
 		mt_run_of(&out->recordings[i], labels ? labels[i] : NULL, &out->list[i]);

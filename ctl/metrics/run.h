@@ -10,9 +10,10 @@
 struct mt_run {
 	const struct mt_recording *recording;
 	char name[80];
-	struct mt_series_sums rss, gpu; /* gpu: reserved */
-	double seconds;                 /* from the first sample to the end */
-	double cpu_s;                   /* NAN: not known */
+	/* gpu: reserved. rss.end: before the tear-down, where the end was recorded */
+	struct mt_series_sums rss, gpu;
+	double seconds; /* from the first sample to the end */
+	double cpu_s;   /* NAN: not known */
 	size_t cleanups_count;
 };
 

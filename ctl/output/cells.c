@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <wchar.h>
 
 #include "ctl/output/error.h"
 
@@ -51,10 +52,15 @@ int mt_cells_put_glyph(struct mt_cells *canvas, struct mt_cell_place at, enum mt
 int mt_cells_put(struct mt_cells *canvas, struct mt_cell_place at, enum mt_cell_style style,
 		 const char *text)
 {
-	for (; *text && at.column < end_of(canvas, at); text++) {
-		bool is_printable = *text >= 0x20 && *text < 0x7f;
+	while (*text && at.column < end_of(canvas, at)) {
+		mbstate_t state = {0};
+		wchar_t glyph;
+		size_t bytes = mbrtowc(&glyph, text, strnlen(text, MB_LEN_MAX), &state);
+		bool is_valid = bytes >= 1 && bytes <= MB_LEN_MAX;
 
-		mt_cells_put_glyph(canvas, at, style, is_printable ? (wchar_t)*text : L'?');
+		/* a wide character would take two cells */
+		mt_cells_put_glyph(canvas, at, style, is_valid && wcwidth(glyph) == 1 ? glyph : L'?');
+		text += is_valid ? bytes : 1;
 		at.column++;
 	}
 	return at.column;

@@ -218,12 +218,25 @@ enum mt_err mt_outfile_stream(const char *path, mode_t mode, FILE **out,
 	return error;
 }
 
+void mt_outfile_remove(int fd, const char *path)
+{
+	struct stat written, now;
+	int saved = errno;
+
+	if (fstat(fd, &written) == 0 && S_ISREG(written.st_mode) && lstat(path, &now) == 0 &&
+	    now.st_dev == written.st_dev && now.st_ino == written.st_ino)
+		(void)unlink(path);
+	errno = saved;
+}
+
 enum mt_err mt_outfile_finish(FILE *file, const char *path, struct mt_error_reason *why)
 {
 	enum mt_err error = MT_ERR_OK;
 
 	if (fflush(file) != 0 || ferror(file))
 		error = mt_error_because(why, MT_ERR_SYSTEM, "%.200s: %s", path, strerror(errno));
+	if (error && file != stdout)
+		mt_outfile_remove(fileno(file), path);
 	if (file != stdout)
 		fclose(file);
 	return error;

@@ -23,10 +23,15 @@ enum mt_err mt_outfile_open(const char *path, mode_t mode, int *out_fd,
 			    struct mt_error_reason *why);
 
 /* The same as a stream; "-" is standard output. mt_outfile_finish flushes and closes it (standard
- * output stays open), and returns MT_ERR_SYSTEM, with the reason, where not all was written. */
+ * output stays open). Where not all was written it removes the file, a part of which is of no use,
+ * and returns MT_ERR_SYSTEM with the reason. */
 enum mt_err mt_outfile_stream(const char *path, mode_t mode, FILE **out,
 			      struct mt_error_reason *why);
 enum mt_err mt_outfile_finish(FILE *file, const char *path, struct mt_error_reason *why);
+
+/* Removes a regular file that is open as fd, unless the path leads elsewhere by now, as through a
+ * link. Keeps errno. */
+void mt_outfile_remove(int fd, const char *path);
 
 /* Opens the file for reading by the same rules, without waiting for the writer of a FIFO. Where it
  * does not exist, creates it with this mode and this text, and sets *out_made; the descriptor has

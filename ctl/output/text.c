@@ -1,9 +1,12 @@
 #include "ctl/output/text.h"
 
 #include <inttypes.h>
+#include <langinfo.h>
+#include <locale.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "sys/nearest_word.h"
 
@@ -134,15 +137,106 @@ struct mt_short_text mt_text_clock(uint64_t realtime_ns)
 	return result;
 }
 
+/* The bytes of a character of UTF-8 that begins with this one; 0: none does. */
+static size_t length_of(unsigned char first)
+{
+	return first < 0x80   ? 1
+	       : first < 0xc2 ? 0
+	       : first < 0xe0 ? 2
+	       : first < 0xf0 ? 3
+	       : first < 0xf5 ? 4
+			      : 0;
+}
+
+/* Reads one character, up to the NUL behind the text. Returns its bytes; 0: the bytes here are
+ * none. *out_cut: the text ends within it. */
+static size_t read_character(const char *text, uint32_t *out, bool *out_cut)
+{
+	static const uint32_t least[] = {0, 0, 0x80, 0x800,
+					 0x10000}; /* shorter forms are invalid */
+	size_t bytes = length_of((unsigned char)*text);
+
+	*out_cut = false;
+	*out = bytes == 1 ? (unsigned char)*text : (unsigned char)*text & (0x7fu >> bytes);
+	for (size_t i = 1; i < bytes; i++) {
+		*out_cut = text[i] == '\0';
+		if (((unsigned char)text[i] & 0xc0) != 0x80)
+			return 0;
+		*out = *out << 6 | ((unsigned char)text[i] & 0x3f);
+	}
+	return *out < least[bytes] ? 0 : bytes;
+}
+
+/* Not: control characters, those that turn or hide the text around them (bidirectional, of no
+ * width), surrogates, and what is no character. */
+static bool is_shown(uint32_t point)
+{
+	static const uint32_t ranges[][2] = {
+		{0, 0x1f},        {0x7f, 0x9f},     {0xad, 0xad},     {0x61c, 0x61c},
+		{0x200b, 0x200f}, {0x2028, 0x202e}, {0x2060, 0x206f}, {0xd800, 0xdfff},
+		{0xfeff, 0xfeff}, {0xfff0, 0xfffb}, {0xfffe, 0xffff}, {0xe0000, UINT32_MAX}};
+
+	for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++)
+		if (point >= ranges[i][0] && point <= ranges[i][1])
+			return false;
+	return true;
+}
+
+/* Of a character that was cut at the end of the text nothing stays. */
+static void clean(char *text, size_t text_bytes, bool is_utf8)
+{
+	size_t length = text_bytes ? strnlen(text, text_bytes - 1) : 0, bytes;
+	uint32_t point;
+	bool is_cut;
+
+	if (text_bytes)
+		memset(text + length, 0, text_bytes - length);
+	for (size_t i = 0; i < length; i += bytes) {
+		bytes = read_character(text + i, &point, &is_cut);
+		if (is_cut && is_utf8) {
+			memset(text + i, 0, length - i);
+			return;
+		}
+		if (!bytes || !is_shown(point) || (bytes > 1 && !is_utf8))
+			memset(text + i, '?', bytes ? bytes : 1);
+		bytes += !bytes;
+	}
+}
+
+/* Bytes of UTF-8 may be control characters on a terminal of another character set. */
+static bool takes_utf8(void)
+{
+	static int answer = -1;
+	locale_t locale;
+
+	if (answer < 0) {
+		locale = newlocale(LC_CTYPE_MASK, "", (locale_t)0);
+		answer = (!isatty(STDOUT_FILENO) && !isatty(STDERR_FILENO)) ||
+			 (locale && strcmp(nl_langinfo_l(CODESET, locale), "UTF-8") == 0);
+		if (locale)
+			freelocale(locale);
+	}
+	return answer;
+}
+
 void mt_text_clean(char *text, size_t text_bytes)
 {
-	size_t i;
+	clean(text, text_bytes, takes_utf8());
+}
 
-	for (i = 0; i + 1 < text_bytes && text[i]; i++)
-		if (text[i] < 0x20 || text[i] >= 0x7f)
-			text[i] = '?';
-	if (text_bytes)
-		memset(text + i, 0, text_bytes - i);
+void mt_text_clean_utf8(const char *text, char *out, size_t out_bytes)
+{
+	snprintf(out, out_bytes, "%s", text);
+	clean(out, out_bytes, true);
+}
+
+int mt_text_fit(const char *text, int columns)
+{
+	int bytes = 0;
+
+	while (text[bytes] && (columns > 0 || ((unsigned char)text[bytes] & 0xc0) == 0x80))
+		columns -= ((unsigned char)text[bytes++] & 0xc0) != 0x80;
+	return bytes;
 }
 
 bool mt_text_ends_with(const char *text, const char *end)

@@ -25,13 +25,17 @@ struct mt_short_text mt_text_count(uint64_t count); /* "1,234,567" */
 struct mt_short_text mt_text_counted(uint64_t count, const char *one, const char *more);
 struct mt_short_text mt_text_clock(uint64_t realtime_ns); /* local time, "14:03:21.250" */
 
-/* Replaces each byte that is not printable ASCII with "?", and ends the text with a NUL, so that
- * text of a process is safe for a terminal and for JSON. */
+/* Replaces what is no printable character of UTF-8 with "?", and ends the text with a NUL, so that
+ * text of a process is safe for a terminal and for JSON. On a terminal of another character set
+ * also all that is not ASCII. */
 void mt_text_clean(char *text, size_t text_bytes);
 
 /* Copies text of a user for a picture or a terminal, cut to fit: valid UTF-8 stays; control
  * characters and what XML forbids become "?". */
 void mt_text_clean_utf8(const char *text, char *out, size_t out_bytes);
+
+/* Returns how many bytes the first `columns` characters of clean text take, for "%.*s". */
+int mt_text_fit(const char *text, int columns);
 
 bool mt_text_ends_with(const char *text, const char *end);
 

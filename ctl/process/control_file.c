@@ -206,6 +206,9 @@ static bool poll(struct mt_control_call *call, struct mt_stats_head *head, enum 
 					  call->changed_user
 						  ? ": it has changed its user, and cannot write "
 						    "its files as who it is now"
+					  : mt_stats_dir_in_chroot(&call->process)
+						  ? ": it has called chroot since it woke up, and "
+						    "cannot reach its files"
 						  : "");
 	return true;
 }

@@ -425,10 +425,15 @@ struct mt_short_text mt_stats_word_pressure(const struct mt_stats_cleanup *clean
 
 const char *mt_stats_why_no_profile(const struct mt_stats_head *head)
 {
-	if (head->snapshot.prof_state)
-		return NULL;
-	if (strcmp(head->mode, "jemalloc") != 0)
-		return "the allocator in use has no heap profiler; start the program with "
-		       "MT_PROF=1 and MT_ALLOCATOR=jemalloc";
-	return "its heap profiler was not made ready; start the program with MT_PROF=1";
+	static const char *const texts[2][2] = {
+		{"its heap profiler was not made ready; start the program with MT_PROF=on",
+		 "--python shows the lines of this Python program without a restart; for stacks of "
+		 "C start it with MT_PROF=on"},
+		{"the allocator in use has no heap profiler; start the program with MT_PROF=on and "
+		 "MT_ALLOCATOR=jemalloc",
+		 "--python shows the lines of this Python program without a restart; for stacks of "
+		 "C start it with MT_PROF=on and MT_ALLOCATOR=jemalloc"}};
+	bool is_other = strcmp(head->mode, "jemalloc") != 0;
+
+	return head->snapshot.prof_state ? NULL : texts[is_other][*head->python != '\0'];
 }

@@ -1,6 +1,5 @@
 #include "ctl/process/look.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -98,10 +97,8 @@ static const struct {
 
 #define TRACES_COUNT (sizeof(traces) / sizeof(traces[0]))
 
-/* In a child: the file may lie on a file system that hangs. Writes the first bytes of the file, and
- * which traces it has. */
+/* In a child: the file may lie on a file system that hangs. Writes which traces the file has. */
 struct program {
-	unsigned char ident[EI_NIDENT];
 	bool has[TRACES_COUNT];
 };
 
@@ -116,8 +113,6 @@ static void search(const void *argument, int to)
 	while (fd >= 0 && done < PROGRAM_MAX && (got = read(fd, piece + kept, PIECE_BYTES)) > 0) {
 		size_t length = kept + (size_t)got;
 
-		if (!done && length >= sizeof(program.ident))
-			memcpy(program.ident, piece, sizeof(program.ident));
 		for (size_t i = 0; i < TRACES_COUNT; i++)
 			program.has[i] |= memmem(piece, length, traces[i].text,
 						 strlen(traces[i].text)) != NULL;
@@ -130,33 +125,22 @@ static void search(const void *argument, int to)
 
 static void read_program(struct mt_look *out)
 {
-	char path[64];
-	const struct mt_watchdog watchdog = {search, path, sizeof(struct program), SEARCH_MAX_MS,
-					     0};
-	struct mt_watchdog_end end;
 	struct program program;
-	size_t length = 0;
-	char *bytes;
+	char path[64];
 
 	snprintf(path, sizeof(path), "/proc/%d/exe", (int)out->process.pid);
-	bytes = mt_watchdog_run(&watchdog, &length, &end);
-	if (bytes && !end.is_stuck && length == sizeof(program)) {
-		memcpy(&program, bytes, sizeof(program));
-		out->is_other_class =
-			program.ident[EI_MAG0] == ELFMAG0 && program.ident[EI_CLASS] != ELFCLASS64;
-		for (size_t i = 0; i < TRACES_COUNT; i++) {
-			if (!program.has[i])
-				continue;
-			if (strcmp(traces[i].name, "Go") == 0) {
-				out->is_go = true;
-			} else if (out->how == MT_LOOK_UNKNOWN) {
-				out->how = MT_LOOK_IN_FILE;
-				snprintf(out->allocator, sizeof(out->allocator), "%s",
-					 traces[i].name);
-			}
+	if (!mt_watchdog_value(search, path, SEARCH_MAX_MS, &program, sizeof(program)))
+		return;
+	for (size_t i = 0; i < TRACES_COUNT; i++) {
+		if (!program.has[i])
+			continue;
+		if (strcmp(traces[i].name, "Go") == 0) {
+			out->is_go = true;
+		} else if (out->how == MT_LOOK_UNKNOWN) {
+			out->how = MT_LOOK_IN_FILE;
+			snprintf(out->allocator, sizeof(out->allocator), "%s", traces[i].name);
 		}
 	}
-	free(bytes);
 }
 
 /* ---- the allocator ---- */
@@ -216,14 +200,12 @@ static void read_allocator(struct mt_look *out)
 	free(maps);
 	ask_shim(out);
 	read_program(out);
-	out->is_static = !files.has_loader;
-	out->is_musl = files.has_musl && !files.has_glibc;
 	if (out->how == MT_LOOK_UNKNOWN && (files.has_glibc || files.has_musl)) {
 		out->how = MT_LOOK_LIBC;
 		snprintf(out->allocator, sizeof(out->allocator), "%s",
 			 files.has_glibc ? "glibc" : "musl");
 		snprintf(out->allocator_file, sizeof(out->allocator_file), "%s", files.libc);
-	} else if (out->how == MT_LOOK_UNKNOWN && out->is_static) {
+	} else if (out->how == MT_LOOK_UNKNOWN && !files.has_loader) {
 		out->how = MT_LOOK_STATIC;
 	}
 	mt_text_clean(out->allocator_file, sizeof(out->allocator_file));
@@ -305,16 +287,6 @@ static uint64_t status_number(const char *status, const char *key)
 	return status && mt_read_file_number(status, key, &value) ? value : 0;
 }
 
-/* A program whose real and effective user or group differ ignores LD_PRELOAD (ld.so(8)). */
-static bool has_two_ids(const char *status, const char *key)
-{
-	const char *line = status ? strstr(status, key) : NULL;
-	unsigned real, effective;
-
-	return line && sscanf(line + strlen(key), "%u %u", &real, &effective) == 2 &&
-	       real != effective;
-}
-
 static void read_status(struct mt_look *out)
 {
 	char *status = mt_process_read(out->process.pid, "status", NULL),
@@ -324,7 +296,6 @@ static void read_status(struct mt_look *out)
 	out->threads_count = status_number(status, "Threads");
 	out->rss_peak_bytes = status_number(status, "VmHWM") * 1024;
 	out->anon_bytes = status_number(status, "RssAnon") * 1024;
-	out->is_privileged = has_two_ids(status, "\nUid:") || has_two_ids(status, "\nGid:");
 	mt_look_parse_rlimits(limits, &out->rlimits);
 	mt_look_parse_cgroup(cgroup, out);
 	free(status);
@@ -403,6 +374,7 @@ enum mt_err mt_look_read(pid_t pid, struct mt_look *out, struct mt_error_reason 
 	read_status(out);
 	read_allocator(out);
 	read_python(out);
+	out->obstacle = mt_obstacle_of_process(pid, out->process.uid);
 	out->limit_known = mt_limit_find("", out->process.pid, &out->limit) == MT_ERR_OK;
 	mt_text_clean(out->limit.source, sizeof(out->limit.source));
 	return MT_ERR_OK;
@@ -468,20 +440,12 @@ static void read_file(const void *argument, int to)
 static void read_libc(pid_t pid, const char *path, struct mt_runtime *out)
 {
 	char place[PATH_MAX];
-	const struct mt_watchdog watchdog = {read_file, place, sizeof(out->libc), READ_MAX_MS, 0};
-	struct mt_watchdog_end end;
-	size_t length = 0;
-	char *text;
 
 	if ((size_t)snprintf(place, sizeof(place), "/proc/%d/root%s", (int)pid, path) >=
 	    sizeof(place))
 		return;
-	text = mt_watchdog_run(&watchdog, &length, &end);
-	if (text && !end.is_stuck && length == sizeof(out->libc)) {
-		memcpy(out->libc, text, sizeof(out->libc));
+	if (mt_watchdog_value(read_file, place, READ_MAX_MS, out->libc, sizeof(out->libc)))
 		mt_text_clean(out->libc, sizeof(out->libc));
-	}
-	free(text);
 }
 
 void mt_runtime_read(pid_t pid, struct mt_runtime *out)

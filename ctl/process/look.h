@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 #include "ctl/process/limit.h"
+#include "ctl/process/obstacle.h"
 #include "ctl/process/process.h"
 #include "ctl/process/pymalloc.h"
 #include "ctl/process/smaps.h"
@@ -70,7 +71,7 @@ struct mt_look {
 	enum mt_look_how how;
 	char allocator[32]; /* "glibc", "jemalloc", ...; "" for MT_LOOK_UNKNOWN and _STATIC */
 	char allocator_file[96];
-	bool is_static, is_musl, is_other_class, is_privileged;
+	enum mt_obstacle obstacle;
 	bool is_python, is_go;
 	char python_version[16];   /* "3.11"; "" where it cannot be told */
 	char python_malloc[32];    /* PYTHONMALLOC; "" for none */

@@ -10,6 +10,7 @@
 
 #include "ctl/output/text.h"
 #include "ctl/process/install_dir.h"
+#include "ctl/process/obstacle.h"
 #include "ctl/process/process.h"
 #include "ctl/process/read_file.h"
 
@@ -75,8 +76,9 @@ static char *preload_list(const char *library, const char *existing)
 	return list;
 }
 
-enum mt_exit mt_preload_prepare(void)
+enum mt_exit mt_preload_prepare(const char *program)
 {
+	enum mt_obstacle obstacle = mt_obstacle_of_command(program);
 	char library[PATH_MAX];
 	struct mt_error_reason why;
 	char *list;
@@ -87,6 +89,9 @@ enum mt_exit mt_preload_prepare(void)
 	if (setenv("LD_PRELOAD", list, 1) != 0)
 		mt_error_check_memory(NULL);
 	free(list);
+	if (obstacle != MT_OBSTACLE_NONE)
+		mt_error_say("%.200s: %s. It runs all the same", program,
+			     mt_obstacle_text(obstacle));
 	return MT_EXIT_OK;
 }
 

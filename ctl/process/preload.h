@@ -14,9 +14,9 @@
  * path that LD_PRELOAD cannot hold: the loader splits at blanks and colons, and expands $. */
 enum mt_err mt_preload_find(char *out, size_t out_bytes, struct mt_error_reason *why);
 
-/* Puts the shim first in LD_PRELOAD of this process, for a program that it executes. Returns
- * MT_EXIT_OK, or an exit code after a message. */
-enum mt_exit mt_preload_prepare(void);
+/* Puts the shim first in LD_PRELOAD of this process, for a program that it executes, and says where
+ * the shim cannot reach that program. Returns MT_EXIT_OK, or an exit code after a message. */
+enum mt_exit mt_preload_prepare(const char *program);
 
 /* Returns the name of the allocator that a file name stands for ("jemalloc" of libjemalloc.so.2),
  * or NULL. */

@@ -26,7 +26,7 @@ struct mt_process {
 	 * it tells the program from one that the process ran before. 0: not readable */
 	uint64_t stack_start;
 	bool is_kernel; /* a kernel thread */
-	bool shimmed;
+	bool shimmed;   /* false for a program of musl, where the library does nothing */
 	char comm[32];
 	char command[160]; /* its command line, cut and cleaned; comm where it has none */
 	/* the file of the library that it runs was replaced or removed */
@@ -48,8 +48,9 @@ enum mt_err mt_process_find(pid_t pid, struct mt_process *out, struct mt_error_r
  */
 enum mt_err mt_process_find_soon(pid_t pid, struct mt_process *out, struct mt_error_reason *why);
 
-/* mt_process_find, and MT_ERR_UNKNOWN where the process does not carry the shim. */
-enum mt_err mt_process_find_shimmed(pid_t pid, struct mt_process *out, struct mt_error_reason *why);
+/* Prints why a process without the shim is none for a command: what stands in the way of the shim,
+ * else how to start the program under it. Returns MT_EXIT_NOT_SHIMMED. */
+enum mt_exit mt_process_refuse_bare(const struct mt_process *process);
 
 /* Lists every process, sorted by pid. Returns how many; the caller frees *out. Only processes of
  * the calling user (root: of every user) can be `shimmed`. */

@@ -15,6 +15,7 @@
 #include "ctl/output/text.h"
 #include "ctl/process/clock.h"
 #include "ctl/process/env_dir.h"
+#include "ctl/process/obstacle.h"
 #include "ctl/process/read_file.h"
 #include "ctl/process/start_command.h"
 #include "ctl/process/watchdog.h"
@@ -236,6 +237,15 @@ static void read_command(struct mt_process *process)
 	mt_text_clean(process->command, sizeof(process->command));
 }
 
+/* musl's loader maps the library as well, in which nothing then runs. */
+static bool is_musl(const struct mt_process *process)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)process->pid);
+	return mt_obstacle_of_file(path, process->uid, 0) == MT_OBSTACLE_MUSL;
+}
+
 static void read_maps(struct result *result)
 {
 	struct mt_process *process = &result->process;
@@ -249,7 +259,7 @@ static void read_maps(struct result *result)
 					: MT_ERR_FOREIGN;
 		return;
 	}
-	process->shimmed = detect_shim(fd, &deleted);
+	process->shimmed = detect_shim(fd, &deleted) && !is_musl(process);
 	process->library_deleted = process->shimmed && deleted;
 	close(fd);
 	if (process->shimmed)
@@ -407,10 +417,14 @@ static enum mt_err find(pid_t pid, bool is_named, struct mt_process *out,
 	if (one.error)
 		return mt_error_because(
 			why, MT_ERR_FOREIGN,
-			"process %d (%s) of %.40s may not be looked into (%s): run mtctl as %s",
+			"process %d (%s) of %.40s may not be looked into (%s): %s",
 			(int)process.pid, process.comm, user_name(process.uid).text,
 			strerror(one.errno_value),
-			process.uid && process.uid != geteuid() ? "that user, or as root" : "root");
+			!geteuid() ? "root needs CAP_SYS_PTRACE here, and no security module or "
+				     "user namespace in between"
+			: process.uid && process.uid != geteuid()
+				? "run mtctl as that user, or as root"
+				: "run mtctl as root");
 	if (!process.shimmed)
 		mt_process_read_identity(&process);
 	*out = process;
@@ -427,24 +441,22 @@ enum mt_err mt_process_find_soon(pid_t pid, struct mt_process *out, struct mt_er
 	return find(pid, false, out, why);
 }
 
-enum mt_err mt_process_find_shimmed(pid_t pid, struct mt_process *out, struct mt_error_reason *why)
+enum mt_exit mt_process_refuse_bare(const struct mt_process *process)
 {
-	struct mt_process process;
+	enum mt_obstacle obstacle = mt_obstacle_of_process(process->pid, process->uid);
 	char command[MT_START_COMMAND_BYTES];
-	enum mt_err error = mt_process_find(pid, &process, why);
 
-	if (error)
-		return error;
-	if (!process.shimmed) {
-		mt_start_command_say(&process, command, sizeof(command));
-		return mt_error_because(
-			why, MT_ERR_UNKNOWN,
-			"process %d (%s) of %.40s does not carry the shim; a start under it: "
-			"mtctl run -- %s",
-			(int)process.pid, process.comm, user_name(process.uid).text, command);
-	}
-	*out = process;
-	return MT_ERR_OK;
+	mt_start_command_say(process, command, sizeof(command));
+	if (obstacle != MT_OBSTACLE_NONE)
+		mt_error_say("process %d (%s) of %.40s is out of the shim's reach: %s",
+			     (int)process->pid, process->comm, user_name(process->uid).text,
+			     mt_obstacle_text(obstacle));
+	else
+		mt_error_say("process %d (%s) of %.40s does not carry the shim; a start under it: "
+			     "mtctl run -- %s",
+			     (int)process->pid, process->comm, user_name(process->uid).text,
+			     command);
+	return MT_EXIT_NOT_SHIMMED;
 }
 
 size_t mt_process_read_all(struct mt_process **out)

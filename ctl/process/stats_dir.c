@@ -42,30 +42,53 @@ void mt_stats_dir_path(char *out, size_t out_bytes)
 		default_path(geteuid(), out, out_bytes);
 }
 
-static bool same_mounts(pid_t pid)
+static bool is_same_file(const char *path, const char *other)
 {
-	struct stat own, other;
+	struct stat one, two;
+
+	return stat(path, &one) != 0 || stat(other, &two) != 0 ||
+	       (one.st_dev == two.st_dev && one.st_ino == two.st_ino);
+}
+
+/* Where a process has another root than mtctl: a container, or a chroot(2). */
+enum root { ROOT_SAME, ROOT_CHROOT, ROOT_MOUNTS };
+
+static enum root root_of(pid_t pid)
+{
 	char path[64];
 
 	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", (int)pid);
-	return stat("/proc/self/ns/mnt", &own) != 0 || stat(path, &other) != 0 ||
-	       own.st_ino == other.st_ino;
+	if (!is_same_file("/proc/self/ns/mnt", path))
+		return ROOT_MOUNTS;
+	snprintf(path, sizeof(path), "/proc/%d/root", (int)pid);
+	return is_same_file("/proc/self/root", path) ? ROOT_SAME : ROOT_CHROOT;
 }
 
-/* Follows the path as the process would: a link in a container must not lead out of it. */
+bool mt_stats_dir_in_chroot(const struct mt_process *process)
+{
+	return root_of(process->pid) == ROOT_CHROOT;
+}
+
+/* Follows the path as the process would: a link in a container must not lead out of it. Files that
+ * a process made before its chroot are below the root of mtctl. */
 static int open_directory(const struct mt_process *process, const char *directory)
 {
-	bool is_same = same_mounts(process->pid);
+	enum root root = root_of(process->pid);
 	char start[64];
+	int fd;
 
-	if (!is_same)
+	if (root != ROOT_SAME)
 		snprintf(start, sizeof(start), "/proc/%d/root", (int)process->pid);
 	else if (directory[0] == '/')
 		snprintf(start, sizeof(start), "/");
 	else
 		snprintf(start, sizeof(start), "/proc/%d/cwd", (int)process->pid);
-	return mt_foreign_path_open(open(start, O_PATH | O_DIRECTORY | O_CLOEXEC), !is_same,
-				    directory);
+	fd = mt_foreign_path_open(open(start, O_PATH | O_DIRECTORY | O_CLOEXEC), root != ROOT_SAME,
+				  directory);
+	if (fd < 0 && root == ROOT_CHROOT && errno == ENOENT && directory[0] == '/')
+		fd = mt_foreign_path_open(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC), false,
+					  directory);
+	return fd;
 }
 
 /* A process that started as root may run as another user now, while its files belong to root. Only
@@ -320,6 +343,41 @@ static enum mt_err open_in_own(const struct mt_process *process, const char *pat
 	return error;
 }
 
+/* Whether the worker thread of the library runs: it has a name of its own. */
+static bool has_worker(pid_t pid)
+{
+	char path[64], name[16];
+	const struct dirent *entry;
+	bool found = false;
+	DIR *tasks;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	tasks = opendir(path);
+	while (tasks && !found && (entry = readdir(tasks))) {
+		snprintf(path, sizeof(path), "task/%.20s/comm", entry->d_name);
+		found = mt_process_read_small(pid, path, name, sizeof(name)) &&
+			strcmp(name, "mtshim\n") == 0;
+	}
+	if (tasks)
+		closedir(tasks);
+	return found;
+}
+
+/* The error for a process in a chroot without files. */
+static enum mt_err no_place_error(const struct mt_process *process, struct mt_error_reason *why)
+{
+	char link[64], root[160] = "";
+
+	snprintf(link, sizeof(link), "/proc/%d/root", (int)process->pid);
+	(void)!readlink(link, root, sizeof(root) - 1);
+	return mt_error_because(why, MT_ERR_FOREIGN,
+				"out of reach: its root is %s (chroot), where the library has no "
+				"place for its files; %s",
+				root,
+				has_worker(process->pid) ? "it is awake, and purges by itself"
+							 : "it is asleep");
+}
+
 /* The error where mtctl has found no file. `own` is the MT_DIR of the process, NULL where it is not
  * known. */
 static enum mt_err no_files_error(const struct mt_process *process, const char *own,
@@ -334,6 +392,8 @@ static enum mt_err no_files_error(const struct mt_process *process, const char *
 					"awake or asleep is not known: that takes CAP_SYS_PTRACE, "
 					"or to be its user, %u",
 					(unsigned)process->uid);
+	if (mt_stats_dir_in_chroot(process))
+		return no_place_error(process, why);
 	if (!own)
 		default_path(process->uid, path, sizeof(path));
 	reason = why_unusable(process, own ? own : path);

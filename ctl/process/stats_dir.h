@@ -40,6 +40,9 @@ enum mt_stats_dir_file {
 enum mt_err mt_stats_dir_open(const struct mt_process *process, enum mt_stats_dir_file which,
 			      int *out_fd, struct mt_error_reason *why);
 
+/* Returns whether the process has another root than mtctl, in the same mount namespace. */
+bool mt_stats_dir_in_chroot(const struct mt_process *process);
+
 /* Returns whether a command that acts on all processes includes this one: where mtctl has an
  * MT_DIR, only those whose files are there, or would be. */
 bool mt_stats_dir_is_shown(const struct mt_process *process);

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ctl/output/text.h"
 #include "ctl/process/process_name.h"
 #include "ctl/process/stats_dir.h"
 
@@ -144,7 +145,8 @@ static void add_pid(struct pids *pids, pid_t pid)
 static void list_matches(const struct mt_process *list, size_t count)
 {
 	for (size_t i = 0; i < count && i < LISTED_MAX; i++)
-		mt_error_say("  %7d  %.72s", (int)list[i].pid, list[i].command);
+		mt_error_say("  %7d  %.*s", (int)list[i].pid, mt_text_fit(list[i].command, 72),
+			     list[i].command);
 	if (count > LISTED_MAX)
 		mt_error_say("  and %zu more", count - LISTED_MAX);
 }
@@ -175,11 +177,40 @@ static void say_no_process(const char *name, const char *nearest)
 		mt_error_say("no process '%.60s'; `mtctl ps` lists those under the shim", name);
 }
 
-static enum mt_exit add_named(const char *name, bool only_one, struct pids *out)
+/* How many processes a word may mean. ROOT: one, that of which the others with the name descend. */
+enum meaning { SEVERAL, ONE, ROOT };
+
+/* Keeps those that descend from no other in the list. Returns how many. */
+static size_t keep_roots(struct mt_process *list, size_t count)
+{
+	struct mt_process *all, *named = mt_error_check_memory(calloc(count + 1, sizeof(*named)));
+	size_t all_count = mt_process_scan(&all), kept = 0;
+
+	for (size_t i = 0; i < count; i++)
+		named[i] = list[i];
+	for (size_t i = 0; i < count; i++) {
+		bool is_root = true;
+
+		for (size_t j = 0; j < count; j++)
+			is_root &= i == j || !mt_ancestry_descends(all, all_count, named[i].pid,
+								   named[j].pid);
+		if (is_root)
+			list[kept++] = named[i];
+	}
+	free(named);
+	free(all);
+	return kept;
+}
+
+static enum mt_exit add_named(const char *name, enum meaning meaning, struct pids *out)
 {
 	struct mt_error_reason nearest;
 	struct mt_process *list;
 	size_t count = mt_process_find_named(name, &list, &nearest);
+	bool only_one = meaning != SEVERAL;
+
+	if (meaning == ROOT)
+		count = keep_roots(list, count);
 
 	if (!count && !list_commands_with(name))
 		say_no_process(name, nearest.text);
@@ -194,12 +225,12 @@ static enum mt_exit add_named(const char *name, bool only_one, struct pids *out)
 	return !count ? MT_EXIT_NO_PROCESS : count > 1 && only_one ? MT_EXIT_USAGE : MT_EXIT_OK;
 }
 
-static enum mt_exit add_word(const char *word, bool only_one, struct pids *out)
+static enum mt_exit add_word(const char *word, enum meaning meaning, struct pids *out)
 {
 	pid_t pid;
 
 	if (!is_number(word) && *word && *word != '-')
-		return add_named(word, only_one, out);
+		return add_named(word, meaning, out);
 	if (mt_process_parse_pid(word, &pid) != MT_ERR_OK) {
 		if (*word != '-' || !list_commands_with(word))
 			mt_error_say("'%.60s' is neither a process id nor the name of a process",
@@ -225,7 +256,7 @@ static enum mt_exit choose_all(char **words, size_t count, struct pids *out)
 		char *copy = mt_error_check_memory(strdup(words[i])), *rest = copy, *word;
 
 		while (code == MT_EXIT_OK && (word = strsep(&rest, ",")))
-			code = add_word(word, false, out);
+			code = add_word(word, SEVERAL, out);
 		if (code != MT_EXIT_OK && strchr(words[i], ','))
 			(void)list_commands_with(words[i]);
 		free(copy);
@@ -235,7 +266,7 @@ static enum mt_exit choose_all(char **words, size_t count, struct pids *out)
 	return code;
 }
 
-enum mt_exit mt_target_choose(const char *word, pid_t *out)
+enum mt_exit mt_target_choose(const char *word, bool is_tree, pid_t *out)
 {
 	struct pids pids = {0};
 	enum mt_exit code;
@@ -245,7 +276,7 @@ enum mt_exit mt_target_choose(const char *word, pid_t *out)
 			mt_error_say("'%.60s': this command takes one process", word);
 		return MT_EXIT_USAGE;
 	}
-	code = add_word(word, true, &pids);
+	code = add_word(word, is_tree ? ROOT : ONE, &pids);
 	if (code == MT_EXIT_OK)
 		*out = pids.list[0];
 	pids_free(&pids);
@@ -279,22 +310,18 @@ static enum mt_exit find_pid(pid_t pid, bool with_shim, struct mt_process *out)
 	struct mt_error_reason why;
 	enum mt_err error = mt_process_find(pid, out, &why);
 
-	if (!error && with_shim && !out->shimmed) {
-		(void)mt_process_find_shimmed(pid, out, &why);
-		return mt_error_fail(MT_EXIT_NOT_SHIMMED, &why);
-	}
 	if (!error)
-		return MT_EXIT_OK;
+		return with_shim && !out->shimmed ? mt_process_refuse_bare(out) : MT_EXIT_OK;
 	return mt_error_fail(error == MT_ERR_TIMEOUT   ? MT_EXIT_NO_ANSWER
 			     : error == MT_ERR_FOREIGN ? MT_EXIT_NOT_PERMITTED
 						       : MT_EXIT_NO_PROCESS,
 			     &why);
 }
 
-enum mt_exit mt_target_find_any(const char *word, struct mt_process *out)
+enum mt_exit mt_target_find_any(const char *word, bool is_tree, struct mt_process *out)
 {
 	pid_t pid;
-	enum mt_exit code = mt_target_choose(word, &pid);
+	enum mt_exit code = mt_target_choose(word, is_tree, &pid);
 
 	return code == MT_EXIT_OK ? find_pid(pid, false, out) : code;
 }
@@ -302,7 +329,7 @@ enum mt_exit mt_target_find_any(const char *word, struct mt_process *out)
 enum mt_exit mt_target_find(const char *word, struct mt_process *out)
 {
 	pid_t pid;
-	enum mt_exit code = mt_target_choose(word, &pid);
+	enum mt_exit code = mt_target_choose(word, false, &pid);
 
 	return code == MT_EXIT_OK ? find_pid(pid, true, out) : code;
 }

@@ -44,15 +44,16 @@ bool mt_target_read_near(struct mt_process *process, struct mt_stats_head *out);
 
 /* A word of the command line is the id of a process or a name: that of a command or of a script
  * (process_name.h). For a command that acts on one process: where several have the name, they are
- * listed, and MT_EXIT_USAGE is returned. Does not check that a process with this id exists. */
-enum mt_exit mt_target_choose(const char *word, pid_t *out);
+ * listed, and MT_EXIT_USAGE is returned. is_tree: it means the one of which the others descend.
+ * Does not check that a process with this id exists. */
+enum mt_exit mt_target_choose(const char *word, bool is_tree, pid_t *out);
 
 /* Prints "process 12 (comm): reason", for a process that is asleep also what to do, on stderr. */
 enum mt_exit mt_target_fail(const struct mt_process *process, enum mt_err error,
 			    const struct mt_error_reason *why);
 
 /* Finds the process of a word, with the shim or without. */
-enum mt_exit mt_target_find_any(const char *word, struct mt_process *out);
+enum mt_exit mt_target_find_any(const char *word, bool is_tree, struct mt_process *out);
 
 /* The same; MT_EXIT_NOT_SHIMMED where it does not carry the shim. A process that is asleep is no
  * error. */

@@ -168,3 +168,18 @@ char *mt_watchdog_run(const struct mt_watchdog *watchdog, size_t *length,
 	*length = reader.used;
 	return reader.text;
 }
+
+bool mt_watchdog_value(void (*work)(const void *argument, int to), const void *argument,
+		       unsigned max_ms, void *out, size_t bytes)
+{
+	const struct mt_watchdog watchdog = {work, argument, bytes, max_ms, 0};
+	struct mt_watchdog_end end;
+	size_t length = 0;
+	char *text = mt_watchdog_run(&watchdog, &length, &end);
+	bool is_whole = text && !end.is_stuck && length == bytes;
+
+	if (is_whole)
+		memcpy(out, text, bytes);
+	free(text);
+	return is_whole;
+}

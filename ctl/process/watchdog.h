@@ -36,6 +36,11 @@ struct mt_watchdog_end {
 char *mt_watchdog_run(const struct mt_watchdog *watchdog, size_t *length,
 		      struct mt_watchdog_end *out_end);
 
+/* The same for work that writes a value of `bytes` bytes. Returns false, with *out unchanged, where
+ * it has not written it within max_ms. */
+bool mt_watchdog_value(void (*work)(const void *argument, int to), const void *argument,
+		       unsigned max_ms, void *out, size_t bytes);
+
 /* Writes all bytes, in the child; ends the child where that fails. */
 void mt_watchdog_write(int to, const void *bytes, size_t count);
 

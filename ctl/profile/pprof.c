@@ -205,10 +205,11 @@ enum mt_err mt_sites_write_pprof(const struct mt_sites *sites, const char *path,
 	int fd = -1;
 	enum mt_err error = mt_outfile_open(path, 0600, &fd, why);
 	gzFile file = error ? NULL : gzdopen(fd, "wb");
-	bool good = file != NULL;
+	bool good = file && gzwrite(file, out.bytes, (unsigned)out.used) == (int)out.used &&
+		    gzflush(file, Z_FINISH) == Z_OK;
 
-	if (good)
-		good = gzwrite(file, out.bytes, (unsigned)out.used) == (int)out.used;
+	if (fd >= 0 && !good)
+		mt_outfile_remove(fd, path);
 	if (file)
 		good = gzclose(file) == Z_OK && good;
 	else if (fd >= 0)

@@ -119,7 +119,7 @@ static void write_sums(const struct rows *rows, FILE *to)
 		      mt_text_bytes(freed).text, mt_text_ns(cost_ns).text,
 		      mt_text_ns(longest_ns).text);
 	if (wait_ns)
-		mt_html_textf(to, " They waited %s for Python's main thread, which delays nobody.",
+		mt_html_textf(to, " They waited %s for Python's main thread.",
 			      mt_text_ns(wait_ns).text);
 	if (rows->count > SHOWN_MAX)
 		mt_html_textf(to, " Shown are the %u that returned most.", SHOWN_MAX);

@@ -135,7 +135,16 @@ class Mtctl:
 		self.aliases = {alias["environment"]: alias["name"] for alias in known["aliases"]}
 		self.presets = {preset["name"]: {one["name"]: one["value"] for one in preset["settings"]}
 		                for preset in json.loads(self._ask("presets", "--json"))["presets"]}
+		self._share_settings()
 		self._refine_settings()
+
+	def _share_settings(self):
+		"""Each command that starts a program takes the settings, which the help of `run` alone lists."""
+		starting = [command for command in self.commands if command.takes("program...")]
+		shared = {option.name: option for command in starting for option in command.options if option.value == "VALUE"}
+		for command in starting:
+			own = {option.name for option in command.options}
+			command.options += [option for name, option in shared.items() if name not in own]
 
 	def _refine_settings(self):
 		"""The table of settings knows the values of those of `run` and the like better than their help does."""

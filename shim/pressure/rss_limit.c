@@ -42,7 +42,7 @@ static const char *choose_advice(const struct mt_stats_limit_report *limit_repor
 		{limit_report->heap_live_bytes,
 		 "the program holds it: mtctl diagnose tells whether it "
 		 "grows, mtctl sites which code it "
-		 "comes from (MT_PROF=1)"},
+		 "comes from (MT_PROF=on)"},
 		{limit_report->heap_pinned_bytes,
 		 "free blocks share pages with live ones: fewer arenas "
 		 "(MT_ARENA_MAX=2), or smaller "

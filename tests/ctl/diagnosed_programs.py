@@ -187,7 +187,7 @@ class RunningProgram:
 
 	def _diagnose_for(self, seconds, *words):
 		before = bytes_of(self.process.pid)
-		done = self.run("diagnose", self.process.pid, "--for", f"{seconds:.0f}s", *self.program.words, *words)
+		done = self.run("diagnose", self.process.pid, "--for", f"{seconds:.0f}s", "--gc", *self.program.words, *words)
 		return Diagnosis(done.returncode, done.stdout, done.stderr, before, bytes_of(self.process.pid))
 
 

@@ -48,17 +48,18 @@ def test_idle_heap_is_a_hoard_with_its_exit_code(ctl, fake):
 	assert f"mtctl trim {pid}" in done.stdout
 
 
-def test_a_light_cleanup_is_asked_for_once_and_with_no_trim_none(ctl, fake):
+def test_a_cleanup_is_asked_for_once_that_collects_only_with_gc_and_with_no_trim_none(ctl, fake):
 	pid = fake(values=FLAT)
 
 	assert ctl("diagnose", pid, FOR, "--no-trim").returncode == 0
 	assert records_of(ctl, pid) == []
 	assert ctl("diagnose", pid, FOR).returncode == 0
-	assert [record["level"] for record in records_of(ctl, pid)] == ["light"]
+	assert ctl("diagnose", pid, FOR, "--gc").returncode == 0
+	assert [record["level"] for record in records_of(ctl, pid)] == ["purge", "light"]
 
 
 def test_json_has_every_figure_with_its_unit_in_its_name(ctl, fake):
-	done = ctl("diagnose", fake(values=FLAT), FOR, "--json")
+	done = ctl("diagnose", fake(values=FLAT), FOR, "--gc", "--json")
 	said = json.loads(done.stdout)
 
 	assert (said["verdict"], said["exit_code"], done.returncode) == ("healthy", 0, 0)

@@ -125,9 +125,8 @@ def test_the_overview_has_each_command_once_in_a_group_and_the_exit_codes(ctl):
 
 
 def test_the_help_of_a_command_has_its_options_then_the_exit_codes_then_the_settings(ctl):
-	for command in ("run", "record"):
-		text = ctl(command, "--help").stdout
-		assert -1 < text.index("--quiet") < text.index("\nexit codes:\n") < text.index("\nsettings of the program") < text.index("--gc-rounds=")
+	text = ctl("run", "--help").stdout
+	assert -1 < text.index("--quiet") < text.index("\nexit codes:\n") < text.index("\nsettings of the program") < text.index("--gc-rounds=")
 	assert "  5  the process does not carry the shim" in ctl("stat", "--help").stdout
 	assert "  5  " not in ctl("options", "--help").stdout and "not even one client fits" in ctl("fit", "--help").stdout
 

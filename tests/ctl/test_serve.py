@@ -77,7 +77,7 @@ def test_a_process_is_what_stat_prints(serve, fake, ctl):
 def test_sites_and_lines_are_those_of_mtctl_or_the_reason_why_there_are_none(serve, fake, puppet, env, awake, ctl):
 	server, pid = serve(), fake()
 	refused = server.get(f"/api/processes/{pid}/sites")
-	assert refused.status == 404 and "MT_PROF=1" in refused.json["error"]
+	assert refused.status == 404 and "MT_PROF=on" in refused.json["error"]
 
 	one = puppet(env(MIN_MB=0, PROF=1))
 	awake(one.pid, env(MIN_MB=0, PROF=1))

@@ -22,7 +22,7 @@ from people import needs_root, person, stage  # noqa: F401 (fixtures)
 pytestmark = pytest.mark.slow
 
 LEAK_USABLE = 100000 * 448  # sites_leak.c: blocks of 400 bytes take 448 each
-READY = "start the program with MT_PROF=1"
+READY = "start the program with MT_PROF=on"
 
 
 @pytest.fixture

@@ -191,38 +191,16 @@ enum mt_err mt_canvas_open(const struct mt_canvas_options *options, struct mt_ca
 				options->path);
 }
 
-/* A part of a picture is of no use. Not where the path leads elsewhere, as through a link. */
-static void remove_part(const char *path, const struct stat *written)
-{
-	struct stat now;
-
-	if (S_ISREG(written->st_mode) && lstat(path, &now) == 0 && now.st_dev == written->st_dev &&
-	    now.st_ino == written->st_ino)
-		(void)unlink(path);
-}
-
 /* Whoever has opened the page looks at its errors (ferror(3)). */
 static enum mt_err write_file(const struct mt_canvas *canvas, struct mt_error_reason *why)
 {
-	int fd = -1;
-	enum mt_err error =
-		canvas->page ? MT_ERR_OK : mt_outfile_open(canvas->path, 0666, &fd, why);
-	struct stat written = {0};
-	FILE *file;
-	bool whole;
+	FILE *file = canvas->page;
+	enum mt_err error = file ? MT_ERR_OK : mt_outfile_stream(canvas->path, 0666, &file, why);
 
-	if (canvas->page)
-		fwrite(canvas->memory, 1, canvas->bytes, canvas->page);
-	if (canvas->page || error)
+	if (error)
 		return error;
-	(void)fstat(fd, &written);
-	file = mt_error_check_memory(fdopen(fd, "w"));
-	whole = fwrite(canvas->memory, 1, canvas->bytes, file) == canvas->bytes;
-	if (fclose(file) == 0 && whole)
-		return MT_ERR_OK;
-	error = mt_error_because(why, MT_ERR_SYSTEM, "%.200s: %s", canvas->path, strerror(errno));
-	remove_part(canvas->path, &written);
-	return error;
+	fwrite(canvas->memory, 1, canvas->bytes, file);
+	return canvas->page ? MT_ERR_OK : mt_outfile_finish(file, canvas->path, why);
 }
 
 static cairo_status_t finish(struct mt_canvas *canvas)

@@ -35,6 +35,8 @@ static int compare_run(int argc, char **argv)
 		code = mt_error_fail(MT_EXIT_USAGE, &why);
 	else
 		(options.json ? mt_run_print_json : mt_run_print_table)(runs.list, runs.count);
+	if (options.path && code == MT_EXIT_OK)
+		mt_error_say("wrote %s", options.path);
 	mt_runs_free(&runs);
 	return code;
 }
@@ -158,6 +160,7 @@ static const char help[] =
 	"                 recording with .html, in the present directory)\n"
 	"  --for=DURATION  of a PID: how long to sample: 60, 60s, 2m (60s); Ctrl-C ends it early\n"
 	"  --no-trim      of a PID: request no cleanup at the end\n"
+	"  --gc           of a PID: that cleanup also runs Python's gc, on its main thread\n"
 	"  --python       of a PID: then looks as long again, up to 60 s, for the lines of a\n"
 	"                 Python program that allocate, as mtctl sites --python does\n";
 
@@ -388,6 +391,7 @@ static int report_run(int argc, char **argv)
 		 .take = mt_option_seconds,
 		 .min = SECONDS_MIN},
 		{.name = "no-trim", .target = &wanted.no_trim},
+		{.name = "gc", .target = &wanted.diagnose.gc},
 		{.name = "python", .target = &wanted.diagnose.python},
 		{0}};
 	const struct mt_command_line line = {"report", help, NULL, options, 1, 1};

@@ -56,11 +56,11 @@ static char *text_of(json_t *value)
 enum mt_err mt_job_find(pid_t pid, struct mt_process *out, struct mt_error_reason *why)
 {
 	struct mt_process process;
-	enum mt_err error = mt_process_find_shimmed(pid, &process, why);
+	enum mt_err error = mt_process_find(pid, &process, why);
 
 	if (error == MT_ERR_TIMEOUT)
 		return error;
-	if (error || (geteuid() != 0 && process.uid != geteuid()))
+	if (error || !process.shimmed || (geteuid() != 0 && process.uid != geteuid()))
 		return mt_error_because(why, MT_ERR_UNKNOWN,
 					"no process of this id carries the shim here");
 	*out = process;

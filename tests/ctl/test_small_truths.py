@@ -1,0 +1,169 @@
+"""What mtctl says in passing, and must be true."""
+import json
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from mtctl_helpers import MB, NOT_SHIMMED, NOTHING, PYTHON, USAGE, ctl, fake, plain  # noqa: F401
+
+HOLDER = """import time
+kept = [{'a': str(n)} for n in range(200000)]
+print('ready', flush=True)
+while True:
+	time.sleep(0.01)
+"""
+
+
+def test_trim_says_before_it_collects_what_that_takes(ctl, mtctl, spawn, plain):
+	process = spawn([mtctl, "run", "--", PYTHON, "-c", HOLDER], plain)
+	assert process.stdout.readline() == "ready\n"
+
+	first, second, purge = (ctl("trim", *words, process.pid) for words in ([], ["--dry-run"], ["--purge"]))
+
+	assert re.search(r"none has run yet, about \d\S* ms is expected; --purge leaves it out", first.stderr), first
+	assert re.search(r"the last collection took \d\S* m?s, about \d\S* m?s is expected", second.stderr), second
+	assert purge.stderr == "" and "purge cleanup" in purge.stdout and " gc " not in purge.stdout
+
+
+def test_record_takes_options_behind_a_pid_and_names_no_shim_for_a_bare_process(ctl, mtctl, spawn, plain, tmp_path):
+	sleeper = spawn(["/bin/sleep", "60"], plain)
+	file = tmp_path / "f.jsonl"
+
+	bare = ctl("record", "-o", file, sleeper.pid)
+	recorder = spawn(["timeout", "-s", "TERM", "0.6", mtctl, "record", "-o", file, str(sleeper.pid), "--interval=50ms", "--no-shim"],
+	                 plain, stderr=subprocess.PIPE)
+
+	assert bare.returncode == NOT_SHIMMED and "--no-shim" in bare.stderr, bare
+	assert "peak RSS" in recorder.communicate(timeout=30)[1]
+	assert len(file.read_text().splitlines()) > 5
+
+
+def test_a_suggestion_of_record_keeps_tree(ctl, tmp_path):
+	done = ctl("record", "--tree", "--no-shim", "-o", tmp_path / "f.jsonl", "--", "sleep", "0.2")
+
+	assert "record --tree -o shim.jsonl -- sleep 0.2" in done.stderr, done
+
+
+def test_compare_refuses_a_tree_against_a_process_and_says_what_it_wrote(ctl, tmp_path):
+	one, tree, picture = tmp_path / "one.jsonl", tmp_path / "tree.jsonl", tmp_path / "x.svg"
+	ctl("record", "--no-shim", "-o", one, "--", "sleep", "0.2")
+	ctl("record", "--no-shim", "--tree", "-o", tree, "--", "sleep", "0.2")
+
+	refused, drawn = ctl("compare", one, tree), ctl("compare", one, one, "-o", picture)
+
+	assert refused.returncode == USAGE and "one is of a whole tree" in refused.stderr, refused
+	assert drawn.returncode == 0 and f"wrote {picture}" in drawn.stderr and picture.exists(), drawn
+
+
+def test_record_help_has_the_settings_in_one_line(ctl):
+	text = ctl("record", "--help").stdout
+
+	assert "mtshim(7)" in text and "--idle-ms" not in text and len(text.splitlines()) < 45
+
+
+def test_a_program_without_its_library_is_told_by_its_package(ctl, mtctl, tmp_path):
+	alone = tmp_path / "mtctl"
+	shutil.copy(mtctl, alone)
+	said = subprocess.run([alone, "top"], capture_output=True, text=True, timeout=30)
+	assert said.returncode == 127 and "the package mtshim has it" in said.stderr, said
+	shutil.copy(mtctl.parent / "mtctl-serve", tmp_path / "mtctl-serve")
+	hidden = tmp_path / "hidden"
+	hidden.mkdir()
+	(hidden / "libmicrohttpd.so.12").write_text("no library")
+	said = subprocess.run([alone, "serve", "--help"], env=dict(os.environ, LD_LIBRARY_PATH=str(hidden)), capture_output=True, text=True,
+	                      timeout=30)
+	assert "libmicrohttpd12" in said.stderr, said
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
+@pytest.mark.parametrize("words, name", [("report -o", "r.html"), ("trace -o", "t.json"), ("plot -o", "p.svg")])
+def test_a_full_disk_leaves_no_half_file(ctl, mtctl, plain, tmp_path, words, name):
+	recording, disk = tmp_path / "f.jsonl", tmp_path / "disk"
+	assert ctl("record", "--no-shim", "--interval=10ms", "-o", recording, "--", "sleep", "1.5").returncode == 0
+	disk.mkdir()
+	script = f"mount -t tmpfs -o size=4k none {disk} && {mtctl} {words} {disk}/{name} {recording}; echo $?; ls {disk}"
+
+	done = subprocess.run(["unshare", "-m", "sh", "-c", script], env=plain, capture_output=True, text=True, timeout=60)
+
+	assert done.stdout == "2\n" and "No space left" in done.stderr, done
+
+
+def test_a_tree_by_name_is_that_of_the_root_which_shares_the_name(ctl, mtctl, spawn, plain, tmp_path):
+	script = tmp_path / "forks_itself.py"
+	script.write_text("import os, time\nif os.fork(): print('ready', flush=True)\ntime.sleep(60)\n")
+	root = spawn([PYTHON, script], plain)
+	assert root.stdout.readline() == "ready\n"
+
+	assert ctl("ps", "--tree=forks_itself.py").stdout.count("forks_itself.py") == 2
+	assert json.loads(ctl("diagnose", "--tree", "--no-trim", "--for=0.2", "--json", "forks_itself.py").stdout or "{}").get("pid", root.pid) == root.pid
+	assert "is the name of 2 processes" in ctl("look", "forks_itself.py").stderr
+
+
+def test_fit_gives_no_number_where_nothing_tells_what_is_free(ctl, tmp_path):
+	done, said = ctl("fit", "--model-mb=500"), json.loads(ctl("fit", "--model-mb=500", "--json").stdout)
+
+	if said["free_bytes"] is not None:
+		pytest.skip("this machine has a GPU")
+	assert said["clients_count"] is None and done.returncode == NOTHING, (said, done)
+	assert done.stdout.startswith("How many clients fit is not known"), done
+
+
+def test_the_load_is_not_said_to_be_in_thousandths(ctl, fake):
+	text = ctl("stat", "--all", fake(values={"load_thousandths": 8360})).stdout
+
+	assert re.search(r"load +8\.360", text) and "thousandths" not in text, text
+
+
+def test_trim_says_why_live_bytes_exceed_rss(ctl, fake):
+	text = ctl("trim", "--purge", fake(values={"rss_bytes": 50 * MB})).stdout
+
+	assert "live exceeds RSS: pages of live blocks that were never written to" in text, text
+
+
+def test_names_that_are_not_ascii_are_shown_and_found_and_turn_no_text(ctl, spawn, plain, tmp_path):
+	script = tmp_path / "größe_モデル.py"
+	script.write_text("print('ready', flush=True)\nimport time\ntime.sleep(60)\n")
+	process = spawn([PYTHON, script, "\u202e\x1b\x9b"], plain)
+	assert process.stdout.readline() == "ready\n"
+
+	for words in (["look"], ["stat"]):
+		said = ctl(*words, "größe_モデル.py")
+		text = said.stdout + said.stderr
+		assert f"process {process.pid} (python3)" in text and "モデル.py" in text, said
+		assert not {"\x1b", "\u202e", "\x9b"} & set(text), said
+
+
+@pytest.mark.parametrize("program, has_all", [("kept = [{'a': str(n)} for n in range(300000)]; time.sleep(0.8)", True),
+                                              ("kept = bytearray(100 << 20); time.sleep(0.5); del kept; time.sleep(0.8)", False)])
+def test_rss_at_the_end_is_that_of_the_work_and_not_of_the_tear_down(ctl, tmp_path, program, has_all):
+	file = tmp_path / "f.jsonl"
+	assert ctl("record", "--no-shim", "--interval=10ms", "-o", file, "--", PYTHON, "-c", f"import time; {program}").returncode == 0
+
+	run = json.loads(ctl("compare", "--json", file).stdout)["runs"][0]
+
+	assert (run["rss_end_bytes"] > 0.9 * run["rss_peak_bytes"]) == has_all, run
+
+
+def test_sites_names_python_first_for_a_python_program_and_one_step_for_any(ctl, mtctl, spawn, plain):
+	process = spawn([mtctl, "run", "--", PYTHON, "-c", HOLDER], plain)
+	assert process.stdout.readline() == "ready\n"
+
+	said = ctl("sites", process.pid).stderr
+
+	assert -1 < said.find("--python shows the lines") < said.find("MT_PROF=on"), said
+	profiled = spawn([mtctl, "run", "--prof=on", "--", PYTHON, "-c", HOLDER], plain)
+	assert profiled.stdout.readline() == "ready\n"
+	assert json.loads(ctl("sites", "--json", profiled.pid).stdout)["sites"]
+
+
+def test_a_name_is_never_cut_within_a_character(mtctl, spawn, plain, tmp_path):
+	process = spawn([mtctl, "run", "--min-mb=0", "--", PYTHON, "-c", HOLDER, "ü" * 200], plain)
+	assert process.stdout.readline() == "ready\n"
+
+	for words in (["ps"], ["ps", "--tree"], ["trim", "--dry-run", str(process.pid)], ["top", "--once", "--flat"], ["plot", str(process.pid)]):
+		for columns in ("120", "121"):
+			said = subprocess.run([mtctl, *words], env=dict(plain, COLUMNS=columns, LC_ALL="C.UTF-8"), capture_output=True, timeout=30)
+			assert said.returncode == 0 and said.stdout.decode(), words  # strict: raises where it is no UTF-8
