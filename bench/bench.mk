@@ -137,3 +137,8 @@ bench-pool: $(bench_out)/pool
 .PHONY: bench-huge-pages
 bench-huge-pages: all bench-programs
 	$(PYTHON) bench/huge/huge.py --build $(B) $(HUGE)
+
+# ---- what programs cost where the machine's setting is `always`; 10 minutes, root ----
+.PHONY: bench-huge-times
+bench-huge-times: all bench-programs
+	$(PYTHON) bench/huge/times.py --build $(B) $(HUGE)

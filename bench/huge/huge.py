@@ -11,6 +11,7 @@ import argparse
 import contextlib
 import json
 import pathlib
+import signal
 import subprocess
 import sys
 import threading
@@ -40,9 +41,10 @@ def chosen(text):
 
 
 @contextlib.contextmanager
-def machine_set_to(setting):
+def machine_set_to(setting, khugepaged=FAST):
 	"""The machine has this setting, and a fast khugepaged. None: it stays as it is."""
-	wanted = {"enabled": setting, **FAST} if setting else {}
+	signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by a signal"))  # the setting is restored
+	wanted = {"enabled": setting, **khugepaged} if setting else {}
 	before = {name: chosen((THP / name).read_text()) for name in wanted}
 	try:
 		for name, value in wanted.items():

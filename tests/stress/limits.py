@@ -112,6 +112,14 @@ def pool(program, backend, shim):
 	return got.returncode == 0
 
 
+def arrays(backend, shim):
+	"""NumPy arrays, for which NumPy asks for huge pages, and small ones between them; without the shim the group is charged 676 MB."""
+	command = ["/usr/bin/python3", ROOT / "bench" / "workloads" / "huge_numpy.py", "--rounds", "3"]
+	got = run(command, shimmed(backend, shim), 720)
+	print(f"arrays, {backend}: at 720 MB {'lives' if got.returncode == 0 else 'KILLED'}", flush=True)
+	return got.returncode == 0
+
+
 def slowest(program, backend, shim, **settings):
 	"""Returns the slowest step, the median of three runs, in milliseconds."""
 	ends = [run([program, "185", "3"], shimmed(backend, shim, **settings), 276) for _ in range(3)]
@@ -168,11 +176,12 @@ def main():
 			well = slots(slots_program, backend, shim) and well
 			well = sparse(sparse_program, backend, shim) and well
 			well = pool(pool_program, backend, shim) and well
+			well = arrays(backend, shim) and well
 			well = (not options.pairs or mix(mix_program, backend, shim, options.pairs)) and well
-		with concurrent.futures.ThreadPoolExecutor(options.at_once) as pool:
+		with concurrent.futures.ThreadPoolExecutor(options.at_once) as several:
 			for case in cases(backends) if options.runs else ():
 				runs = options.runs if case.backend else options.at_once
-				ends = collections.Counter(pool.map(lambda _: end_of(case, hoard, shim), range(runs)))
+				ends = collections.Counter(several.map(lambda _: end_of(case, hoard, shim), range(runs)))
 				tell(case, ends)
 				total += ends if case.backend else {}
 	print(f"under the shim {total[-signal.SIGKILL]} of {total.total()} killed")
