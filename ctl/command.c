@@ -1,11 +1,7 @@
 #include "ctl/command.h"
 
-#include <dlfcn.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <signal.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +9,6 @@
 
 #include "ctl/output/text.h"
 #include "ctl/output/units.h"
-#include "ctl/process/install_dir.h"
 
 #define FIRST_OPTION 256 /* above every letter */
 #define DAY_SECONDS  86400.0
@@ -378,56 +373,4 @@ sigset_t mt_command_block_endings(void)
 			sigaddset(&set, endings[i]);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	return set;
-}
-
-/* ---- commands that are programs of their own ---- */
-
-/* What each of these programs needs beside mtctl's own libraries. The hint comes before the message
- * of the loader, which only the exec brings. */
-static void say_missing_library(const char *program)
-{
-	static const struct {
-		const char *program, *library, *package;
-	} needs[] = {{"mtctl-top", "libncursesw.so.6", "libncursesw6"},
-		     {"mtctl-plot", "libcairo.so.2", "libcairo2"},
-		     {"mtctl-serve", "libmicrohttpd.so.12", "libmicrohttpd12"}};
-
-	for (size_t i = 0; i < sizeof(needs) / sizeof(needs[0]); i++)
-		if (strcmp(needs[i].program, program) == 0 &&
-		    !dlopen(needs[i].library, RTLD_LAZY | RTLD_LOCAL))
-			mt_error_say("%s needs %s: the package %s of Debian and Ubuntu has it",
-				     program, needs[i].library, needs[i].package);
-}
-
-int mt_subcommand_exec(const struct mt_command *command, char **argv)
-{
-	char path[PATH_MAX];
-	int failed;
-
-	if (!mt_install_dir_find(command->program, "mtshim", path, sizeof(path))) {
-		mt_error_say("%s is a program of its own, %s, and is not installed here; the "
-			     "package mtshim has it",
-			     command->name, command->program);
-		return MT_EXIT_NOT_FOUND;
-	}
-	say_missing_library(command->program);
-	argv[0] = (char *)(uintptr_t)command->name;
-	execv(path, argv - 1);
-	failed = errno;
-	mt_error_say("%s: %s", path, strerror(failed));
-	return MT_EXIT_CANNOT_RUN;
-}
-
-int mt_subcommand_main(const struct mt_subcommand *list, int argc, char **argv)
-{
-	static char program[] = "mtctl";
-
-	mt_command_open_standard();
-	for (; argc > 1 && list->name; list++)
-		if (strcmp(list->name, argv[1]) == 0) {
-			argv[1] = program;
-			return mt_command_finish(list->run(argc - 1, argv + 1));
-		}
-	mt_error_say("no such command here; this program is a part of mtctl: `mtctl help`");
-	return MT_EXIT_USAGE;
 }
