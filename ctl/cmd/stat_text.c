@@ -1,4 +1,5 @@
-/* ctl/cmd/stat_text.c -- `mtctl stat --all`: every figure; and the samples. */
+/* ctl/cmd/stat_text.c -- `mtctl stat` as text: ten lines, every figure, the samples, the cleanups,
+ * and the reports of --oom. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -490,6 +491,110 @@ static void print_samples(const struct mt_stats_file *file)
 	mt_table_print(table);
 }
 
+/* ---- the last cleanups ---- */
+
+#define CLEANUPS_SHOWN 5u
+
+static void add_number(struct mt_table *table, uint64_t number)
+{
+	if (number)
+		mt_table_addf(table, "%" PRIu64, number);
+	else
+		mt_table_add(table, "-");
+}
+
+/* GPU memory in use before and after, and the caches that were emptied, or why none was. */
+static void add_cleanup_gpu(struct mt_table *table, const struct mt_stats_cleanup *cleanup)
+{
+	char caches[64];
+	const char *word;
+	uint32_t bit;
+	size_t used = (size_t)snprintf(caches, sizeof(caches), "%s",
+				       mt_stats_word_gpu_state(cleanup->gpu_state));
+
+	for (size_t i = 0; (word = mt_stats_word_framework(i, &bit)); i++)
+		if (cleanup->frameworks & bit)
+			used += (size_t)snprintf(caches + used, sizeof(caches) - used, ",%s", word);
+	mt_table_add_bytes(table, cleanup->gpu_before_bytes, cleanup->gpu_before_bytes);
+	mt_table_add_bytes(table, cleanup->gpu_before_bytes, cleanup->gpu_after_bytes);
+	mt_table_add(table, caches);
+}
+
+static void add_story(struct mt_table *table, const struct mt_cleanup_story *story)
+{
+	static const char *const results[] = {"nothing", "little", "-"};
+	const struct mt_stats_cleanup *cleanup = story->cleanup;
+
+	add_number(table, cleanup->number);
+	mt_table_add(table, mt_text_clock(cleanup->time_ns).text);
+	if (story->merged_count)
+		mt_table_addf(table, "%s +%" PRIu64, mt_stats_word_reason(cleanup->reason),
+			      story->merged_count);
+	else
+		mt_table_add(table, mt_stats_word_reason(cleanup->reason));
+	mt_table_add(table, mt_stats_word_level(cleanup->level));
+	add_number(table, cleanup->round);
+	mt_table_add_row(table, mt_stats_has_freed(cleanup) ? "freed" : results[cleanup->result],
+			 mt_text_bytes(cleanup->rss_before_bytes).text,
+			 mt_text_bytes(cleanup->rss_after_bytes).text,
+			 mt_text_change(cleanup->rss_before_bytes, cleanup->rss_after_bytes).text,
+			 mt_text_ns(mt_cleanup_cost_ns(cleanup)).text, NULL);
+	/* A wait below a millisecond is none. */
+	mt_table_add(table,
+		     cleanup->gc_wait_ns >= 1000000 ? mt_text_ns(cleanup->gc_wait_ns).text : "-");
+	mt_table_add(table, mt_cleanup_gc_text(story).text);
+}
+
+/* Returns whether one of the stories is of a cleanup for pressure; else the column is left out. */
+static bool has_pressure(const struct mt_cleanup_story *stories, size_t count)
+{
+	bool found = false;
+
+	for (size_t i = 0; i < count; i++)
+		found |= stories[i].cleanup->pressure_sources != 0;
+	return found;
+}
+
+static void print_stories(const struct mt_stats_head *head, const struct mt_cleanup_story *stories,
+			  size_t count)
+{
+	bool gpu = mt_stats_file_uses_cuda(head), pressed = has_pressure(stories, count);
+	struct mt_table *table =
+		mt_table_new(">CLEANUP|<TIME|<REASON|<LEVEL|>ROUND|<RESULT|>RSS BEFORE|>AFTER|"
+			     ">CHANGE|>COST|>WAITED|<GC");
+
+	if (gpu)
+		mt_table_add_columns(table, ">GPU BEFORE|>AFTER|<CACHES");
+	if (pressed)
+		mt_table_add_columns(table, "<PRESSURE");
+	for (size_t i = 0; i < count; i++) {
+		add_story(table, &stories[i]);
+		if (gpu)
+			add_cleanup_gpu(table, stories[i].cleanup);
+		if (pressed)
+			mt_table_add(table, mt_stats_word_pressure(stories[i].cleanup).text);
+	}
+	putchar('\n');
+	mt_table_print(table);
+}
+
+static void print_cleanups(const struct mt_stats_file *file, bool all)
+{
+	struct mt_cleanup_story *stories =
+		mt_error_check_memory(calloc(MT_CLEANUPS_COUNT, sizeof(*stories)));
+	size_t count = mt_cleanup_stories(file, stories),
+	       shown = all || count < CLEANUPS_SHOWN ? count : CLEANUPS_SHOWN;
+
+	if (count)
+		print_stories(&file->head, stories + count - shown, shown);
+	else
+		puts("\nno cleanup yet");
+	if (all && mt_cleanup_kept_since_ns(file))
+		printf("%" PRIu64 " older ones are not kept\n",
+		       file->head.cleanups_count - MT_CLEANUPS_COUNT);
+	free(stories);
+}
+
 void mt_stat_print_text(const struct mt_target *target, const struct mt_stat_view *view)
 {
 	stat_print_summary(target, view);
@@ -502,7 +607,148 @@ void mt_stat_print_text(const struct mt_target *target, const struct mt_stat_vie
 			print_device(&target->file.devices[i]);
 	}
 	if (view->all || view->records)
-		mt_stat_print_cleanups(&target->file, view->records);
+		print_cleanups(&target->file, view->records);
 	if (view->samples)
 		print_samples(&target->file);
+}
+
+/* ---- stat --oom: devices out of memory, and MT_RSS_LIMIT_MB ---- */
+
+static void add_bytes(struct mt_table *table, const char *label, uint64_t bytes,
+		      const char *meaning)
+{
+	mt_table_add_row(table, label, mt_text_bytes(bytes).text, meaning, NULL);
+}
+
+static void add_others(struct mt_table *table, const struct mt_stats_oom *oom)
+{
+	char meaning[80];
+
+	snprintf(meaning, sizeof(meaning), "in %s", mt_text_count(oom->others_count).text);
+	if (oom->others_known == 1)
+		add_bytes(table, "  other processes", oom->others_bytes, meaning);
+	else
+		mt_table_add_row(table, "  other processes", "?", "NVML did not say", NULL);
+}
+
+static void print_figures(const struct mt_stats_oom *oom)
+{
+	struct mt_table *table = mt_table_new("<  WHAT|>BYTES|<MEANING");
+
+	add_bytes(table, "  asked", oom->asked_bytes, "by the call that failed");
+	/* The driver cannot be called while a stream captures. */
+	if (oom->total_bytes) {
+		add_bytes(table, "  free", oom->free_bytes, "on the device, as the driver says");
+		add_bytes(table, "  total", oom->total_bytes, "memory of the device");
+	} else {
+		mt_table_add_row(table, "  free", "?", "the driver could not be asked", NULL);
+	}
+	add_bytes(table, "  allocated", oom->allocated_bytes,
+		  "live in this process, of every kind that is counted");
+	add_bytes(table, "  reserved", oom->reserved_bytes, "held from the driver by this process");
+	add_bytes(table, "  reserved peak", oom->reserved_peak_bytes, "highest of it");
+	add_bytes(table, "  idle", oom->idle_bytes, "cached by the pool, pending included");
+	add_bytes(table, "  largest idle", oom->largest_idle_bytes, "largest idle block");
+	if (oom->framework_idle_bytes)
+		add_bytes(table, "  PyTorch idle", oom->framework_idle_bytes,
+			  "held unused by PyTorch's own cache when it was last looked at");
+	add_others(table, oom);
+	mt_table_print(table);
+}
+
+static void print_report(const struct mt_stats_oom *oom)
+{
+	printf("%sout of memory %" PRIu64 "%s, %s: %s asked for %s on GPU %" PRIu64 "\n",
+	       mt_table_colour(MT_COLOUR_HEAD), oom->number, mt_table_colour_end(),
+	       mt_text_clock(oom->time_ns).text, oom->function,
+	       mt_text_bytes(oom->asked_bytes).text, oom->device);
+	print_figures(oom);
+	printf("  flushes and second tries (num_alloc_retries) %s, errors on this device "
+	       "(num_ooms) %s\n",
+	       mt_text_count(oom->num_alloc_retries).text, mt_text_count(oom->num_ooms).text);
+	if (oom->unreported_count)
+		printf("  errors before it that left no report: %s\n",
+		       mt_text_count(oom->unreported_count).text);
+	printf("  likely cause: %s\n", mt_stats_word_oom_cause(oom->cause));
+	if (*oom->advice)
+		printf("  -> %s\n", oom->advice);
+}
+
+static void print_limit_report(const struct mt_stats_limit_report *limit_report)
+{
+	struct mt_table *table = mt_table_new("<  WHAT|>BYTES|<MEANING");
+
+	printf("%slimit report %" PRIu64
+	       "%s, %s: MT_RSS_LIMIT_MB, %s, was reached with %s; who held what after a heavy "
+	       "cleanup:\n",
+	       mt_table_colour(MT_COLOUR_HEAD), limit_report->number, mt_table_colour_end(),
+	       mt_text_clock(limit_report->time_ns).text,
+	       mt_text_bytes(limit_report->limit_bytes).text,
+	       mt_text_counted(limit_report->threads_count, "thread", "threads").text);
+	add_bytes(table, "  resident", limit_report->rss_bytes, "RssAnon + RssFile + RssShmem");
+	add_bytes(table, "  swapped", limit_report->swap_bytes, "counts as well");
+	add_bytes(table, "  anonymous", limit_report->anon_bytes, "heap, stacks, mmap");
+	add_bytes(table, "  heap live", limit_report->heap_live_bytes,
+		  "held by the program: no cleanup returns it");
+	add_bytes(table, "  heap dirty", limit_report->heap_dirty_bytes,
+		  "free, and could still be returned");
+	add_bytes(table, "  heap pinned", limit_report->heap_pinned_bytes,
+		  "free, but in pages that hold live blocks too");
+	add_bytes(table, "  heap metadata", limit_report->heap_metadata_bytes,
+		  "what the allocator spends on itself");
+	add_bytes(table, "  other", limit_report->other_anon_bytes,
+		  "anonymous memory outside of the heap");
+	add_bytes(table, "  files", limit_report->file_bytes,
+		  "mapped files: the kernel can drop what is clean of them");
+	add_bytes(table, "  shared", limit_report->shmem_bytes,
+		  "/dev/shm, memfd, anonymous MAP_SHARED");
+	if (limit_report->gpu_pinned_bytes)
+		add_bytes(table, "  page-locked", limit_report->gpu_pinned_bytes,
+			  "host memory of CUDA");
+	mt_table_print(table);
+	if (*limit_report->advice)
+		printf("  -> %s\n", limit_report->advice);
+}
+
+/* Prints a blank line between two reports. */
+static void separate(uint64_t *shown)
+{
+	if ((*shown)++)
+		putchar('\n');
+}
+
+void mt_stat_print_oom_text(const struct mt_target *target)
+{
+	const struct mt_stats_file *file = &target->file;
+	uint64_t ooms = file->head.ooms_count, limit_reports = file->head.limit_reports_count,
+		 shown = 0;
+
+	for (uint64_t back = MT_OOMS_COUNT; back-- > 0;) {
+		const struct mt_stats_oom *oom = mt_stats_file_oom(file, ooms - back);
+
+		if (back >= ooms || !oom)
+			continue;
+		separate(&shown);
+		print_report(oom);
+	}
+	for (uint64_t back = MT_LIMIT_REPORTS_COUNT; back-- > 0;) {
+		const struct mt_stats_limit_report *limit_report =
+			mt_stats_file_limit_report(file, limit_reports - back);
+
+		if (back >= limit_reports || !limit_report)
+			continue;
+		separate(&shown);
+		print_limit_report(limit_report);
+	}
+	if (shown)
+		return;
+	if (limit_reports)
+		printf("MT_RSS_LIMIT_MB was reached (%s), but the reports are not there\n",
+		       mt_text_counted(limit_reports, "time", "times").text);
+	else if (file->head.snapshot.gpu_num_ooms)
+		printf("out-of-memory errors have reached this program (%s), but their reports are "
+		       "not there\n",
+		       mt_text_count(file->head.snapshot.gpu_num_ooms).text);
+	else
+		puts("no out-of-memory error has reached this program");
 }

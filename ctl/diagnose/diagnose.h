@@ -1,10 +1,10 @@
 /* ctl/diagnose/diagnose.h -- the facts about a process, the findings in them, and how they are
  * printed: one engine for `mtctl diagnose`, `stat`, `doctor` and `advise`. For one thread.
  *
- * sampling.c and mappings.c gather the facts. rules_*.c have the rules of rules.def: facts in,
+ * facts.c gathers the facts. rules_*.c have the rules of rules.def: facts in,
  * findings out. Rules of CAUSE, GLANCE and the roles are pure; those that doctor alone shows may
- * look at the machine. rules.c selects what a command shows, verdict.c finds the verdict of
- * diagnose, report.c and report_json.c print.
+ * look at the machine. findings.c selects what a command shows, verdict.c finds the verdict of
+ * diagnose, report.c prints.
  *
  * Causes are ranked by explained bytes times confidence. Growth counts as the bytes that it reaches
  * in MT_DIAGNOSE_HORIZON_S at its present rate, so that a leak outranks a cache that does not grow.
@@ -439,9 +439,9 @@ double mt_diagnose_awake_s(const struct mt_facts *facts);
 double mt_diagnose_build_up_trust(const struct mt_facts *facts, const struct mt_trend *trend,
 				  double held_bytes);
 
-/* Adds to each advice that names a setting which the process's own environment sets or overrides
- * that it does. */
-void mt_diagnose_note_overrides(const struct mt_facts *facts, struct mt_diagnosis *out);
+/* Puts the process id in the place of "PID" into each advice, and adds to one that names a setting
+ * which the process's own environment sets or overrides that it does. */
+void mt_diagnose_end_advice(const struct mt_facts *facts, struct mt_diagnosis *out);
 
 /* Returns "high", "fair" or "low". */
 const char *mt_diagnose_confidence_word(double confidence);
@@ -512,17 +512,6 @@ bool mt_diagnose_sample_now(struct mt_facts *facts, double at_s);
 void mt_diagnose_read_group(const struct mt_facts *facts, struct mt_diagnose_group *out);
 void mt_diagnose_read_maps(struct mt_facts *facts);    /* and the environment */
 void mt_diagnose_read_history(struct mt_facts *facts); /* once, from facts->first */
-void mt_diagnose_trim_now(const struct mt_process *process, enum mt_level level,
-			  struct mt_diagnose_trim *out);
-/* Takes a heap profile at the start and has the sampler sample where it is ready. NULL:
- * facts->sites.why_not says why there is none. mt_diagnose_end_profile takes a second one, fills
- * facts->sites with the growth, switches the sampler off and frees; NULL is allowed. */
-struct mt_diagnose_profile *mt_diagnose_begin_profile(struct mt_facts *facts);
-void mt_diagnose_end_profile(struct mt_facts *facts, struct mt_diagnose_profile *profile);
-
-/* mt_control_file_refresh, with which the sampler goes on. */
-bool mt_diagnose_refresh(const struct mt_facts *facts);
-void mt_diagnose_read_classes(const struct mt_process *process, struct mt_diagnose_classes *out);
 
 /* ---- roles and reports ---- */
 
