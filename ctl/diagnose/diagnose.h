@@ -133,14 +133,28 @@ struct mt_diagnose_variable {
 	char name[64], value[512]; /* cut and cleaned */
 };
 
-/* memory.stat of the cgroup with the nearest limit, which may be an ancestor of the process's own.
- * Version 1 and 2 use the same names here. */
+/* Figures of a memory cgroup: member, file and key in version 2, in version 1. total_... includes
+ * the descendants, as version 2 does. */
+/* clang-format off */
+#define MT_GROUP_FIGURES(X) \
+	X(usage_bytes, "memory.current", NULL, "memory.usage_in_bytes", NULL) \
+	X(anon_bytes, "memory.stat", "anon", "memory.stat", "total_rss") \
+	X(file_bytes, "memory.stat", "file", "memory.stat", "total_cache") \
+	X(inactive_file_bytes, "memory.stat", "inactive_file", "memory.stat", "total_inactive_file") \
+	X(active_file_bytes, "memory.stat", "active_file", "memory.stat", "total_active_file") \
+	X(shmem_bytes, "memory.stat", "shmem", "memory.stat", "total_shmem") \
+	X(oom_kill_count, "memory.events", "oom_kill", "memory.oom_control", "oom_kill") \
+	X(max_count, "memory.events", "max", "memory.failcnt", NULL)
+/* clang-format on */
+
+/* That with the nearest limit, which may be an ancestor of the process's own. */
 struct mt_diagnose_group {
 	bool known, is_v1;
 	char directory[512];
-	uint64_t usage_bytes, limit_bytes; /* limit 0: none */
-	uint64_t anon_bytes, file_bytes, inactive_file_bytes, active_file_bytes, shmem_bytes;
-	uint64_t oom_kill_count, max_count; /* processes killed; times that the limit was reached */
+	uint64_t limit_bytes; /* 0: none */
+#define X(name, file, key, old_file, old_key) uint64_t name;
+	MT_GROUP_FIGURES(X)
+#undef X
 };
 
 /* The sum of the processes of a tree at one time. */

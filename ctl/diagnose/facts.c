@@ -235,36 +235,17 @@ static uint64_t limit_in(const char *directory, const char *file)
 	return machine && limit >= machine ? 0 : limit;
 }
 
-static void read_v2(struct mt_diagnose_group *to)
+static void read_figures(struct mt_diagnose_group *to)
 {
 	const char *at = to->directory;
 
-	to->usage_bytes = number_in(at, "memory.current", NULL);
-	to->limit_bytes = limit_in(at, "memory.max");
-	to->anon_bytes = number_in(at, "memory.stat", "anon");
-	to->file_bytes = number_in(at, "memory.stat", "file");
-	to->inactive_file_bytes = number_in(at, "memory.stat", "inactive_file");
-	to->active_file_bytes = number_in(at, "memory.stat", "active_file");
-	to->shmem_bytes = number_in(at, "memory.stat", "shmem");
-	to->oom_kill_count = number_in(at, "memory.events", "oom_kill");
-	to->max_count = number_in(at, "memory.events", "max");
-}
-
-/* total_... includes the descendants, as version 2 does. total_cache includes shared memory. */
-static void read_v1(struct mt_diagnose_group *to)
-{
-	const char *at = to->directory;
-	uint64_t cache = number_in(at, "memory.stat", "total_cache");
-
-	to->usage_bytes = number_in(at, "memory.usage_in_bytes", NULL);
-	to->limit_bytes = limit_in(at, "memory.limit_in_bytes");
-	to->anon_bytes = number_in(at, "memory.stat", "total_rss");
-	to->shmem_bytes = number_in(at, "memory.stat", "total_shmem");
-	to->file_bytes = cache > to->shmem_bytes ? cache - to->shmem_bytes : 0;
-	to->inactive_file_bytes = number_in(at, "memory.stat", "total_inactive_file");
-	to->active_file_bytes = number_in(at, "memory.stat", "total_active_file");
-	to->oom_kill_count = number_in(at, "memory.oom_control", "oom_kill");
-	to->max_count = number_in(at, "memory.failcnt", NULL);
+#define X(name, file, key, old_file, old_key)                                                      \
+	to->name = to->is_v1 ? number_in(at, old_file, old_key) : number_in(at, file, key);
+	MT_GROUP_FIGURES(X)
+#undef X
+	if (to->is_v1) /* total_cache includes shared memory */
+		to->file_bytes = mt_sat_sub(to->file_bytes, to->shmem_bytes);
+	to->limit_bytes = limit_in(at, to->is_v1 ? "memory.limit_in_bytes" : "memory.max");
 }
 
 void mt_diagnose_read_group(const struct mt_facts *facts, struct mt_diagnose_group *out)
@@ -275,7 +256,7 @@ void mt_diagnose_read_group(const struct mt_facts *facts, struct mt_diagnose_gro
 					sizeof(out->directory)))
 		return;
 	out->is_v1 = number_in(out->directory, "memory.limit_in_bytes", NULL) != 0;
-	(out->is_v1 ? read_v1 : read_v2)(out);
+	read_figures(out);
 	if (facts->limit_known && facts->limit.is_cgroup) /* memory.high, too */
 		out->limit_bytes = facts->limit.limit_bytes;
 	out->known = out->usage_bytes != 0;

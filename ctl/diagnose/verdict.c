@@ -636,22 +636,10 @@ static double unseen_rate(const struct mt_facts *facts, const struct mt_diagnosi
 	return rate;
 }
 
-static int compare_bytes(const void *left, const void *right)
-{
-	uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
-
-	return (a > b) - (a < b);
-}
-
-/* What it holds for most of the time: the last sample may be of its end, or of a burst. */
+/* What it holds for most of the time: the last sample may be of its end. */
 static uint64_t usual_rss(const struct mt_facts *facts)
 {
-	uint64_t rss[MT_DIAGNOSE_SAMPLES];
-
-	for (size_t i = 0; i < facts->samples_count; i++)
-		rss[i] = facts->samples[i].rss_bytes;
-	qsort(rss, facts->samples_count, sizeof(*rss), compare_bytes);
-	return rss[facts->samples_count / 2];
+	return facts->samples[facts->samples_count / 2].rss_bytes;
 }
 
 static void judge_healthy(const struct mt_facts *facts, struct mt_diagnosis *out)
