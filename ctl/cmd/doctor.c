@@ -94,7 +94,6 @@ int mt_command_doctor(int argc, char **argv)
 	const struct mt_option options[] = {{.name = "json", .target = &page.json}, {0}};
 	const struct mt_command_line line = {"doctor", help, NULL, options, 0, 1};
 	struct mt_process process = {0};
-	json_t *root;
 	int code;
 
 	if (!mt_command_line_read(&line, argc, argv, &code))
@@ -102,16 +101,18 @@ int mt_command_doctor(int argc, char **argv)
 	code = optind < argc ? mt_target_find(argv[optind], &process) : MT_EXIT_OK;
 	if (code != MT_EXIT_OK)
 		return code;
-	page.checks = json_array();
-	page.facts = json_array();
+	if (page.json) {
+		page.checks = json_array();
+		page.facts = json_array();
+	}
 	examine(&page, optind < argc ? &process : NULL);
-	root = json_object();
-	mt_json_set(root, "checks", page.checks);
-	mt_json_set(root, "facts", page.facts);
-	mt_json_set_u64(root, "warnings_count", page.warnings_count);
-	if (page.json)
+	if (page.json) {
+		json_t *root = json_object();
+
+		mt_json_set(root, "checks", page.checks);
+		mt_json_set(root, "facts", page.facts);
+		mt_json_set_u64(root, "warnings_count", page.warnings_count);
 		mt_json_print(root, true);
-	else
-		json_decref(root);
+	}
 	return page.warnings_count ? MT_EXIT_NOTHING : MT_EXIT_OK;
 }

@@ -13,9 +13,6 @@ struct mt_stat_view {
 
 void mt_stat_print_text(const struct mt_target *target, const struct mt_stat_view *view);
 
-/* Prints the last cleanups, five of them unless `all`. */
-void mt_stat_print_cleanups(const struct mt_stats_file *file, bool all);
-
 /* --oom: prints the last out-of-memory reports of devices and of MT_RSS_LIMIT_MB in full, the
  * newest last. */
 void mt_stat_print_oom_text(const struct mt_target *target);

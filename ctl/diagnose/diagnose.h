@@ -1,10 +1,10 @@
 /* ctl/diagnose/diagnose.h -- the facts about a process, the findings in them, and how they are
  * printed: one engine for `mtctl diagnose`, `stat`, `doctor` and `advise`. For one thread.
  *
- * sampling.c and mappings.c gather the facts. rules_*.c have the rules of rules.def: facts in,
+ * facts.c gathers the facts. rules_*.c have the rules of rules.def: facts in,
  * findings out. Rules of CAUSE, GLANCE and the roles are pure; those that doctor alone shows may
- * look at the machine. rules.c selects what a command shows, verdict.c finds the verdict of
- * diagnose, report.c and report_json.c print.
+ * look at the machine. findings.c selects what a command shows, verdict.c finds the verdict of
+ * diagnose, report.c prints.
  *
  * Causes are ranked by explained bytes times confidence. Growth counts as the bytes that it reaches
  * in MT_DIAGNOSE_HORIZON_S at its present rate, so that a leak outranks a cache that does not grow.
@@ -133,14 +133,28 @@ struct mt_diagnose_variable {
 	char name[64], value[512]; /* cut and cleaned */
 };
 
-/* memory.stat of the cgroup with the nearest limit, which may be an ancestor of the process's own.
- * Version 1 and 2 use the same names here. */
+/* Figures of a memory cgroup: member, file and key in version 2, in version 1. total_... includes
+ * the descendants, as version 2 does. */
+/* clang-format off */
+#define MT_GROUP_FIGURES(X) \
+	X(usage_bytes, "memory.current", NULL, "memory.usage_in_bytes", NULL) \
+	X(anon_bytes, "memory.stat", "anon", "memory.stat", "total_rss") \
+	X(file_bytes, "memory.stat", "file", "memory.stat", "total_cache") \
+	X(inactive_file_bytes, "memory.stat", "inactive_file", "memory.stat", "total_inactive_file") \
+	X(active_file_bytes, "memory.stat", "active_file", "memory.stat", "total_active_file") \
+	X(shmem_bytes, "memory.stat", "shmem", "memory.stat", "total_shmem") \
+	X(oom_kill_count, "memory.events", "oom_kill", "memory.oom_control", "oom_kill") \
+	X(max_count, "memory.events", "max", "memory.failcnt", NULL)
+/* clang-format on */
+
+/* That with the nearest limit, which may be an ancestor of the process's own. */
 struct mt_diagnose_group {
 	bool known, is_v1;
 	char directory[512];
-	uint64_t usage_bytes, limit_bytes; /* limit 0: none */
-	uint64_t anon_bytes, file_bytes, inactive_file_bytes, active_file_bytes, shmem_bytes;
-	uint64_t oom_kill_count, max_count; /* processes killed; times that the limit was reached */
+	uint64_t limit_bytes; /* 0: none */
+#define X(name, file, key, old_file, old_key) uint64_t name;
+	MT_GROUP_FIGURES(X)
+#undef X
 };
 
 /* The sum of the processes of a tree at one time. */
@@ -439,9 +453,9 @@ double mt_diagnose_awake_s(const struct mt_facts *facts);
 double mt_diagnose_build_up_trust(const struct mt_facts *facts, const struct mt_trend *trend,
 				  double held_bytes);
 
-/* Adds to each advice that names a setting which the process's own environment sets or overrides
- * that it does. */
-void mt_diagnose_note_overrides(const struct mt_facts *facts, struct mt_diagnosis *out);
+/* Puts the process id in the place of "PID" into each advice, and adds to one that names a setting
+ * which the process's own environment sets or overrides that it does. */
+void mt_diagnose_end_advice(const struct mt_facts *facts, struct mt_diagnosis *out);
 
 /* Returns "high", "fair" or "low". */
 const char *mt_diagnose_confidence_word(double confidence);
@@ -515,17 +529,6 @@ bool mt_diagnose_sample_now(struct mt_facts *facts, double at_s);
 void mt_diagnose_read_group(const struct mt_facts *facts, struct mt_diagnose_group *out);
 void mt_diagnose_read_maps(struct mt_facts *facts);    /* and the environment */
 void mt_diagnose_read_history(struct mt_facts *facts); /* once, from facts->first */
-void mt_diagnose_trim_now(const struct mt_process *process, enum mt_level level,
-			  struct mt_diagnose_trim *out);
-/* Takes a heap profile at the start and has the sampler sample where it is ready. NULL:
- * facts->sites.why_not says why there is none. mt_diagnose_end_profile takes a second one, fills
- * facts->sites with the growth, switches the sampler off and frees; NULL is allowed. */
-struct mt_diagnose_profile *mt_diagnose_begin_profile(struct mt_facts *facts);
-void mt_diagnose_end_profile(struct mt_facts *facts, struct mt_diagnose_profile *profile);
-
-/* mt_control_file_refresh, with which the sampler goes on. */
-bool mt_diagnose_refresh(const struct mt_facts *facts);
-void mt_diagnose_read_classes(const struct mt_process *process, struct mt_diagnose_classes *out);
 
 /* ---- roles and reports ---- */
 

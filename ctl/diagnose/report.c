@@ -318,16 +318,10 @@ static json_t *group_json(const struct mt_diagnose_group *group)
 	object = json_object();
 	mt_json_set_text(object, "directory", group->directory);
 	mt_json_set_u64(object, "version", group->is_v1 ? 1 : 2);
-	mt_json_set_u64(object, "usage_bytes", group->usage_bytes);
-	mt_json_set(object, "limit_bytes",
-		    group->limit_bytes ? mt_json_u64(group->limit_bytes) : json_null());
-	mt_json_set_u64(object, "anon_bytes", group->anon_bytes);
-	mt_json_set_u64(object, "file_bytes", group->file_bytes);
-	mt_json_set_u64(object, "inactive_file_bytes", group->inactive_file_bytes);
-	mt_json_set_u64(object, "active_file_bytes", group->active_file_bytes);
-	mt_json_set_u64(object, "shmem_bytes", group->shmem_bytes);
-	mt_json_set_u64(object, "oom_kill_count", group->oom_kill_count);
-	mt_json_set_u64(object, "max_count", group->max_count);
+	mt_json_set_u64_if(object, "limit_bytes", group->limit_bytes, group->limit_bytes);
+#define X(name, file, key, old_file, old_key) mt_json_set_u64(object, #name, group->name);
+	MT_GROUP_FIGURES(X)
+#undef X
 	return object;
 }
 

@@ -101,12 +101,11 @@ void mt_rule_gpu_cache(const struct mt_facts *facts, struct mt_diagnosis *out)
 	}
 	if (idle >= CACHE_BYTES)
 		mt_finding_advise(finding,
-				  "Let the pool decay: mtctl set %d cuda_decay_ms=5000, or cap it "
-				  "by cuda_max_mb.",
-				  (int)facts->process.pid);
-	mt_finding_advise(finding,
-			  "Empty it between phases or rounds: mtctl trim %d, or MT_HEAVY_ROUNDS=1.",
-			  (int)facts->process.pid);
+				  "Let the pool decay: mtctl set PID cuda_decay_ms=5000, or cap it "
+				  "by cuda_max_mb.");
+	mt_finding_advise(
+		finding,
+		"Empty it between phases or rounds: mtctl trim PID, or MT_HEAVY_ROUNDS=1.");
 }
 
 /* Bytes that PyTorch's cache held unused after a heavy cleanup had emptied it: parts of segments
@@ -195,8 +194,7 @@ void mt_rule_gpu_fragments(const struct mt_facts *facts, struct mt_diagnosis *ou
 	mt_finding_advise(
 		finding,
 		"Pad inputs to a few sizes, and allocate what is large and lives long first.");
-	mt_finding_advise(finding, "Read the reports: mtctl stat %d --oom.",
-			  (int)facts->process.pid);
+	mt_finding_advise(finding, "Read the reports: mtctl stat PID --oom.");
 }
 
 /* Less where a cleanup has returned the growth: then it was a framework's cache, not live tensors.

@@ -131,10 +131,9 @@ void mt_rule_returnable(const struct mt_facts *facts, struct mt_diagnosis *out)
 	mt_finding_advise(finding, "%s the memory back when you like: mtctl trim %d.",
 			  tried ? "Ask for" : "Get", (int)facts->process.pid);
 	if (budget && budget[0] == '0' && !budget[1])
-		mt_finding_advise(finding,
-				  "Let the worker thread work: mtctl set %d budget_pct=3 (it is 0: "
-				  "only when asked).",
-				  (int)facts->process.pid);
+		mt_finding_advise(
+			finding, "Let the worker thread work: mtctl set PID budget_pct=3 (it is 0: "
+				 "only when asked).");
 	else
 		mt_finding_advise(finding, "Lower MT_SLACK_MB or MT_SLACK_PCT, or end rounds with "
 					   "MT_GC_ROUNDS, so that it goes back by itself.");
@@ -399,8 +398,7 @@ void mt_rule_leak(const struct mt_facts *facts, struct mt_diagnosis *out)
 	mt_diagnose_show_lines(facts, finding);
 	show_sites(facts, finding);
 	if (facts->is_python && !facts->lines_count)
-		mt_finding_advise(finding, "For the line in Python: mtctl sites %d --python.",
-				  (int)facts->process.pid);
+		mt_finding_advise(finding, "For the line in Python: mtctl sites PID --python.");
 	mt_finding_advise(finding, "Find what keeps references: lists, dicts and caches that only "
 				   "grow. No allocator can return it.");
 }

@@ -52,8 +52,7 @@ void mt_rule_shm(const struct mt_facts *facts, struct mt_diagnosis *out)
 		mt_finding_trend(finding, "shared memory", "shmem", &out->shmem);
 	mt_finding_advise(finding,
 			  "Unlink what is done with: ls -l /dev/shm; SharedMemory.close() and "
-			  ".unlink(); lsof +L1 -p %d.",
-			  (int)facts->process.pid);
+			  ".unlink(); lsof +L1 -p PID.");
 	mt_finding_advise(finding, "With DataLoader: fewer workers or a smaller prefetch_factor; "
 				   "queues that are drained.");
 }

@@ -104,8 +104,8 @@ void mt_rule_gc_off(const struct mt_facts *facts, struct mt_diagnosis *out)
 	mt_finding_bytes(finding, "live heap at the end", "heap_live_bytes",
 			 mt_text_round_u64(out->live.last));
 	mt_finding_advise(finding, "Call gc.enable(), or gc.collect() at the end of each round.");
-	mt_finding_advise(finding, "Run mtctl diagnose %d again then: what still grows is a leak.",
-			  (int)facts->process.pid);
+	mt_finding_advise(finding,
+			  "Run mtctl diagnose PID again then: what still grows is a leak.");
 }
 
 /* Free bytes in arenas, read from their pools. Where those cannot be read, Python's count of

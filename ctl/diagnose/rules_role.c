@@ -270,8 +270,7 @@ void mt_rule_workers(const struct mt_facts *facts, struct mt_diagnosis *out)
 	else
 		mt_finding_note(out, most ? MT_NOTE : MT_OK, "workers",
 				"fewer DataLoader workers, a smaller prefetch_factor; mtctl "
-				"diagnose "
-				"PID --tree lists each",
+				"diagnose PID --tree lists each",
 				"%s %s (PSS), %s of it copied from the parent",
 				mt_text_counted(tree->count - 1, "child process holds",
 						"child processes hold")
@@ -451,4 +450,5 @@ void mt_role_check(enum mt_role role, const struct mt_facts *facts,
 	out->count = out->room = 0;
 	out->role = role;
 	mt_rules_run(facts, shown[role], out);
+	mt_diagnose_end_advice(facts, out);
 }

@@ -237,8 +237,7 @@ void mt_rule_past_malloc(const struct mt_facts *facts, struct mt_diagnosis *out)
 					   "live where the shim can purge (MT_PYTHON_MALLOC).");
 	mt_diagnose_advise_ways_back(facts, finding);
 	mt_finding_advise(finding,
-			  "See its mappings, and what of them the kernel holds: mtctl look %d.",
-			  (int)facts->process.pid);
+			  "See its mappings, and what of them the kernel holds: mtctl look PID.");
 }
 
 /* Whether what the allocator counts settles a growth of RSS: memory that is neither live nor free
@@ -473,17 +472,15 @@ static struct mt_finding *add_doubt(const struct mt_trend *trend, const char *wh
 }
 
 /* After a look that was long enough: what tells more than another one. */
-static void advise_after_wait(const struct mt_facts *facts, struct mt_finding *finding)
+static void advise_after_wait(struct mt_finding *finding)
 {
 	mt_finding_advise(
 		finding,
-		"Mark the same point of its work each time: mtctl round %d, or mt_round(). "
-		"What is held at those points decides then.",
-		(int)facts->process.pid);
+		"Mark the same point of its work each time: mtctl round PID, or mt_round(). "
+		"What is held at those points decides then.");
 	mt_finding_advise(finding,
 			  "Record it while it works as usual, for an hour and more: mtctl record "
-			  "--pid %d -o long.jsonl; mtctl report long.jsonl has the verdict.",
-			  (int)facts->process.pid);
+			  "--pid PID -o long.jsonl; mtctl report long.jsonl has the verdict.");
 }
 
 /* What was seen, and the time that a verdict takes. */
@@ -496,7 +493,7 @@ static void show_wait(const struct mt_facts *facts, const struct wait *wait,
 	else if (facts->awake)
 		show_uncounted(facts, finding);
 	if (wait->is_over) {
-		advise_after_wait(facts, finding);
+		advise_after_wait(finding);
 		return;
 	}
 	mt_finding_show(finding, "time needed", "needed_s", wait->needed_s, "%.0f s",
@@ -613,13 +610,11 @@ static bool judge_unseen(const struct mt_facts *facts, struct mt_diagnosis *out)
 		mt_finding_advise(finding, "Start it under the shim: mtctl run -- %s",
 				  start_command(facts));
 	else if (!facts->awake && !facts->asleep)
-		mt_finding_advise(finding, "See what mtctl doctor %d says of its files.",
-				  (int)facts->process.pid);
+		mt_finding_advise(finding, "See what mtctl doctor PID says of its files.");
 	else
 		mt_finding_advise(finding,
-				  "Let mtctl diagnose %d run to its end: confidence grows up to "
-				  "20 s of samples.",
-				  (int)facts->process.pid);
+				  "Let mtctl diagnose PID run to its end: confidence grows up to "
+				  "20 s of samples.");
 	return true;
 }
 
@@ -641,22 +636,10 @@ static double unseen_rate(const struct mt_facts *facts, const struct mt_diagnosi
 	return rate;
 }
 
-static int compare_bytes(const void *left, const void *right)
-{
-	uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
-
-	return (a > b) - (a < b);
-}
-
-/* What it holds for most of the time: the last sample may be of its end, or of a burst. */
+/* What it holds for most of the time: the last sample may be of its end. */
 static uint64_t usual_rss(const struct mt_facts *facts)
 {
-	uint64_t rss[MT_DIAGNOSE_SAMPLES];
-
-	for (size_t i = 0; i < facts->samples_count; i++)
-		rss[i] = facts->samples[i].rss_bytes;
-	qsort(rss, facts->samples_count, sizeof(*rss), compare_bytes);
-	return rss[facts->samples_count / 2];
+	return facts->samples[facts->samples_count / 2].rss_bytes;
 }
 
 static void judge_healthy(const struct mt_facts *facts, struct mt_diagnosis *out)
@@ -710,8 +693,7 @@ static void judge_healthy(const struct mt_facts *facts, struct mt_diagnosis *out
 			mt_diagnose_rate(unseen_rate(facts, out)).text);
 	if (!calm)
 		mt_finding_advise(finding,
-				  "Diagnose it again when it has warmed up: mtctl diagnose %d.",
-				  (int)facts->process.pid);
+				  "Diagnose it again when it has warmed up: mtctl diagnose PID.");
 }
 
 /* The trend of a guess that may be a program that builds up its data; NULL: it is no such guess. */
@@ -922,5 +904,5 @@ void mt_diagnose_judge(const struct mt_facts *facts, struct mt_diagnosis *out)
 			lead_with_last(out);
 		}
 	}
-	mt_diagnose_note_overrides(facts, out);
+	mt_diagnose_end_advice(facts, out);
 }

@@ -163,11 +163,12 @@ static void reword(char *text, size_t text_bytes)
 	snprintf(at, text_bytes - (size_t)(at - text), "%s%s", plain, rest);
 }
 
+/* Whether an advice has a command for a process that is still there. */
 static bool names_process(const char *advice)
 {
-	return strstr(advice, "mtctl diagnose ") || strstr(advice, "mtctl round ") ||
-	       strstr(advice, "mtctl record ") || strstr(advice, "mtctl sites ") ||
-	       strstr(advice, "mtctl doctor ") || strstr(advice, "mtctl trim ") ||
+	const char *command = strstr(advice, "mtctl ");
+
+	return (command && strncmp(command, "mtctl run ", 10) != 0) ||
 	       strstr(advice, "last 15 minutes");
 }
 
