@@ -1,12 +1,15 @@
-/* ctl/profile/lines_print.c -- prints Python lines as a table, as JSON, and as folded stacks. */
+/* ctl/profile/lines_print.c -- prints Python lines as a table and as JSON, and makes sites of them.
+ */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "ctl/output/json.h"
 #include "ctl/output/table.h"
 #include "ctl/output/text.h"
 #include "ctl/profile/lines.h"
+#include "sys/saturating.h"
 
 #define STACKS_SHOWN  3
 #define CALLERS_SHOWN 2
@@ -194,23 +197,41 @@ void mt_lines_print_json(const struct mt_lines *lines, const struct mt_lines_vie
 	mt_json_print(mt_lines_json(lines, view), true);
 }
 
-void mt_lines_print_folded(const struct mt_lines *lines)
+static void add_site(const struct mt_lines *lines, const struct mt_lines_stack *stack,
+		     struct mt_sites *to)
 {
-	uint32_t readings = lines->file.head.readings_count;
+	struct mt_site *site = &to->list[to->count];
 
-	for (uint32_t i = 0; readings && i < lines->file.head.stacks_count; i++) {
+	for (uint32_t i = 0; i < stack->frames_count; i++) {
+		const struct mt_lines_frame *frame = &lines->file.frames[stack->first_frame + i];
+		const char *name = mt_lines_name(lines, frame);
+		size_t bytes = strlen(name) + sizeof(":4294967295");
+		char *text = mt_error_check_memory(malloc(bytes));
+
+		snprintf(text, bytes, "%s:%" PRIu32, name, frame->line);
+		site->frames[site->frames_count++] = text;
+		to->names[to->names_count++] = text;
+	}
+	to->live_bytes += site->live_bytes;
+	to->count++;
+}
+
+void mt_lines_sites(const struct mt_lines *lines, struct mt_sites *out)
+{
+	const struct mt_lines_head *head = &lines->file.head;
+	uint32_t last = head->readings_count - 1;
+
+	*out = (struct mt_sites){.rate_bytes = 1};
+	out->list = mt_error_check_memory(calloc(head->stacks_count + 1u, sizeof(*out->list)));
+	out->names = mt_error_check_memory(calloc(head->frames_count + 1u, sizeof(*out->names)));
+	for (uint32_t i = 0; head->readings_count && i < head->stacks_count; i++) {
 		const struct mt_lines_stack *stack = &lines->file.stacks[i];
-		const struct mt_lines_frame *frames = &lines->file.frames[stack->first_frame];
-		uint64_t last = stack->bytes[readings - 1],
-			 first = readings > 1 ? stack->bytes[0] : 0;
+		uint64_t bytes = last ? stack->bytes[0] : 0, count = last ? stack->first_count : 0;
 
-		if (last <= first)
+		if (stack->bytes[last] <= bytes)
 			continue;
-		for (uint32_t frame = stack->frames_count; frame-- > 0;) {
-			for (const char *at = mt_lines_name(lines, &frames[frame]); *at; at++)
-				putchar(*at == ';' ? ':' : *at);
-			printf(":%" PRIu32 "%s", frames[frame].line, frame ? ";" : "");
-		}
-		printf(" %" PRIu64 "\n", last - first);
+		out->list[out->count].live_bytes = stack->bytes[last] - bytes;
+		out->list[out->count].live_count = mt_sat_sub(stack->last_count, count);
+		add_site(lines, stack, out);
 	}
 }

@@ -62,8 +62,8 @@ void mt_sites_growth(const struct mt_sites *before, const struct mt_sites *after
 /* Returns the index of the first frame that is not a wrapper of an allocation function. */
 size_t mt_sites_first_frame(const struct mt_site *site);
 
-/* Options of printing; top 0: all. mt_sites_write_pprof writes the gzip'ed profile.proto of pprof.
- * SYSTEM with the reason. */
+/* Options of printing; top 0: all. The files (pprof's gzip'ed profile.proto, speedscope's JSON)
+ * have all sites. SYSTEM with the reason. */
 struct mt_sites_view {
 	const struct mt_process *process;
 	uint64_t top;
@@ -76,6 +76,9 @@ void mt_sites_print_json(const struct mt_sites *sites, const struct mt_sites_vie
 void mt_sites_print_folded(const struct mt_sites *sites, const struct mt_sites_view *view);
 enum mt_err mt_sites_write_pprof(const struct mt_sites *sites, const char *path,
 				 struct mt_error_reason *why);
+enum mt_err mt_sites_write_speedscope(const struct mt_sites *sites,
+				      const struct mt_sites_view *view, const char *path,
+				      struct mt_error_reason *why);
 
 /* Returns the name of that frame; NULL: the stack is empty. */
 const char *mt_sites_name(const struct mt_site *site);
