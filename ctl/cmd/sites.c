@@ -23,9 +23,10 @@ static const char help[] =
 	"allocated before that, by mmap, or by a library's own allocator is not included.\n\n"
 	"With --python: the lines of a Python program that allocate what grows, by Python's own\n"
 	"tracemalloc, which is started in the running program, read twice and stopped. This needs\n"
-	"no setting and no restart, and slows the program down meanwhile; a line on stderr says\n"
-	"by how much when it begins. A line is the program's own: the innermost one outside of\n"
-	"packages and the standard library. Exit code 4: the main thread did not run Python.\n\n"
+	"no setting and no restart, with CPython 3.14 and later no shim either, and slows the\n"
+	"program down meanwhile; a line on stderr says by how much when it begins. A line is the\n"
+	"program's own: the innermost one outside of packages and the standard library. Exit\n"
+	"code 4: the main thread did not run Python.\n\n"
 	"  --top=N         the number of sites (10), 0 for all\n"
 	"  --diff=DURATION  takes two profiles this far apart and shows what has grown\n"
 	"  --json          one object\n"
@@ -233,7 +234,7 @@ int mt_command_sites(int argc, char **argv)
 		return code;
 	if (!is_consistent(&wanted))
 		return MT_EXIT_USAGE;
-	code = mt_target_find(argv[optind], &process);
+	code = (wanted.python ? mt_target_find_any : mt_target_find)(argv[optind], &process);
 	if (code != MT_EXIT_OK)
 		return code;
 	wanted.view.process = &process;

@@ -51,6 +51,10 @@ void mt_lines_say_cost(const struct mt_process *process, const struct mt_lines_o
 			MT_LINES_READINGS);
 		return;
 	}
+	if (!process->shimmed)
+		mt_error_say("process %d (%s): it does not carry the shim: sys.remote_exec() of "
+			     "its Python runs scripts of mtctl in its main thread",
+			     (int)process->pid, process->comm);
 	mt_error_say(
 		"process %d (%s): tracemalloc follows Python's allocations for %.1f s. Meanwhile "
 		"Python code takes %s times as long; code in C, as numpy's, as long as before. "
