@@ -77,7 +77,7 @@ import _tracemalloc
 mark = [one for one in gc.callbacks if getattr(one, "__name__", "") == "mtctl_expire"]
 ours = bool(mark) and _tracemalloc._get_object_traceback(mark[0].mark) is not None
 """
-# Within one call of _get_traces() equal stacks are one object.
+# What it allocates is traced, and slow: so sizes are added up only at the end. Within one call of _get_traces() equal stacks are one object.
 READ = OURS + """
 tables = _tracemalloc.get_tracemalloc_memory()
 out.append("B %d" % tables)
@@ -88,15 +88,14 @@ elif tables > {tables_max}:
 else:
     sums, names = dict(), dict()
     for _, size, frames, _ in _tracemalloc._get_traces():
-        one = sums.get(id(frames))
-        if one is None:
-            sums[id(frames)] = [frames, size, 1]
+        sizes = sums.get(frames)
+        if sizes is None:
+            sums[frames] = [size]
         else:
-            one[1] += size
-            one[2] += 1
-    for frames, size, count in sums.values():
+            sizes.append(size)
+    for frames, sizes in sums.items():
         if frames[0][0] != "<mtctl>" and frames[0] != ("<string>", 5003):
-            out.append("S %d %d " % (size, count) + " ".join("%d:%d" % (names.setdefault(name, len(names)), line) for name, line in frames))
+            out.append("S %d %d " % (sum(sizes), len(sizes)) + " ".join("%d:%d" % (names.setdefault(name, len(names)), line) for name, line in frames))
     out += ["N " + name.encode("utf-8", "replace").hex() for name in names]
     del sums
 """

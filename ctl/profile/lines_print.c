@@ -41,14 +41,15 @@ void mt_lines_say_cost(const struct mt_process *process, const struct mt_lines_o
 		       bool is_own)
 {
 	size_t i = options->depth > costs[0].depth;
+	const char *stop_ms = process->shimmed ? "0.5" : "2"; /* by Python code */
 
 	if (is_own) {
 		mt_error_say(
 			"process %d (%s): it runs tracemalloc itself, which is read for %.1f s "
-			"and stays as it is. Each of %u readings stops the program for some "
-			"0.5 ms per 1,000 of its blocks. Ctrl-C ends it early",
+			"and stays as it is. Each of %u readings stops the program for some %s ms "
+			"per 1,000 of its blocks. Ctrl-C ends it early",
 			(int)process->pid, process->comm, seconds(options->for_ms * 1000000u),
-			MT_LINES_READINGS);
+			MT_LINES_READINGS, stop_ms);
 		return;
 	}
 	if (!process->shimmed)
@@ -59,9 +60,9 @@ void mt_lines_say_cost(const struct mt_process *process, const struct mt_lines_o
 		"process %d (%s): tracemalloc follows Python's allocations for %.1f s. Meanwhile "
 		"Python code takes %s times as long; code in C, as numpy's, as long as before. "
 		"Each new block takes %u bytes more, and each of up to %u readings stops the "
-		"program for some 0.5 ms per 1,000 of them. Ctrl-C ends it early",
+		"program for some %s ms per 1,000 of them. Ctrl-C ends it early",
 		(int)process->pid, process->comm, seconds(options->for_ms * 1000000u),
-		costs[i].times, MT_LINES_TABLE_BYTES, MT_LINES_READINGS);
+		costs[i].times, MT_LINES_TABLE_BYTES, MT_LINES_READINGS, stop_ms);
 }
 
 static void print_summary(const struct mt_lines *lines, const struct mt_lines_view *view)
