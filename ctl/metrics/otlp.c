@@ -103,16 +103,15 @@ static bool each_pair(const char *list, void (*take)(void *to, const char *name,
 
 /* ---- the body ---- */
 
-/* Figures that the semantic conventions have a name for ("process metrics", "By" and "s" as of
- * UCUM); a sum that can fall is an UpDownCounter there. */
+/* Figures that the semantic conventions have a name for (units are those of UCUM). All of these
+ * are sums there: process.memory.usage is an UpDownCounter. */
 static const struct convention {
 	const char *ours, *name, *unit, *attribute, *value;
-	bool is_sum;
 } conventions[] = {
-	{"mtshim_rss_bytes", "process.memory.usage", "By", NULL, NULL, true},
-	{"mtshim_cpu_seconds", "process.cpu.time", "s", NULL, NULL, true},
+	{"mtshim_rss_bytes", "process.memory.usage", "By", NULL, NULL},
+	{"mtshim_cpu_seconds", "process.cpu.time", "s", NULL, NULL},
 	{"mtshim_minor_faults", "process.paging.faults", "{fault}", "system.paging.fault.type",
-	 "minor", true},
+	 "minor"},
 };
 
 struct label {
@@ -133,79 +132,67 @@ struct body {
 	uint64_t time_ns;
 };
 
-static void add_attribute(json_t *attributes, const char *name, json_t *value)
-{
-	json_t *object = json_object();
-
-	mt_json_set_text(object, "key", name);
-	mt_json_set(object, "value", value);
-	mt_json_append(attributes, object);
-}
-
-static void add_text(void *attributes, const char *name, const char *value)
+/* Sets the text of an attribute. Later ones replace those of the same name. */
+static void set_text(void *attributes, const char *name, const char *value)
 {
 	json_t *object = json_object();
 
 	mt_json_set_text(object, "stringValue", value);
-	add_attribute(attributes, name, object);
+	mt_json_set(attributes, name, object);
 }
 
 /* Numbers of 64 bits are texts in protobuf's JSON. */
-static void add_integer(json_t *attributes, const char *name, const char *value)
+static void set_integer(json_t *attributes, const char *name, const char *value)
 {
 	json_t *object = json_object();
 
 	mt_json_set_text(object, "intValue", value);
-	add_attribute(attributes, name, object);
+	mt_json_set(attributes, name, object);
 }
 
-/* OTEL_SERVICE_NAME replaces a service.name of OTEL_RESOURCE_ATTRIBUTES. */
-struct given {
-	json_t *attributes;
-	bool has_service, has_host, has_instance;
-};
-
-static void add_given(void *to, const char *name, const char *value)
+/* Makes the list of the protocol. Takes the attributes over. */
+static json_t *list_of(json_t *attributes)
 {
-	const char *service = getenv("OTEL_SERVICE_NAME");
-	struct given *given = to;
+	json_t *list = json_array(), *value;
+	const char *name;
 
-	if (strcmp(name, "service.name") == 0 && service && *service)
-		return;
-	given->has_service |= strcmp(name, "service.name") == 0;
-	given->has_host |= strcmp(name, "host.name") == 0;
-	given->has_instance |= strcmp(name, "service.instance.id") == 0;
-	add_text(given->attributes, name, value);
+	json_object_foreach(attributes, name, value)
+	{
+		json_t *object = json_object();
+
+		mt_json_set_text(object, "key", name);
+		mt_json_set(object, "value", json_incref(value));
+		mt_json_append(list, object);
+	}
+	json_decref(attributes);
+	return list;
 }
 
 static json_t *resource_attributes(const struct label *labels, size_t count)
 {
-	struct given given = {.attributes = json_array()};
-	const char *service = getenv("OTEL_SERVICE_NAME"), *pid = "";
+	const char *service = getenv("OTEL_SERVICE_NAME");
+	json_t *attributes = json_object();
 	char host[256] = "", instance[300];
 
-	(void)each_pair(getenv("OTEL_RESOURCE_ATTRIBUTES"), add_given, &given);
-	if (!given.has_service)
-		add_text(given.attributes, "service.name",
-			 service && *service ? service : "unknown_service:mtctl");
 	(void)gethostname(host, sizeof(host) - 1);
 	mt_text_clean(host, sizeof(host));
-	if (!given.has_host)
-		add_text(given.attributes, "host.name", host);
+	set_text(attributes, "service.name", "unknown_service:mtctl");
+	set_text(attributes, "host.name", host);
 	for (size_t i = 0; i < count; i++) {
 		if (strcmp(labels[i].name, "pid") == 0) {
-			pid = labels[i].value;
-			add_integer(given.attributes, "process.pid", pid);
+			snprintf(instance, sizeof(instance), "%s:%s", host, labels[i].value);
+			set_text(attributes, "service.instance.id", instance);
+			set_integer(attributes, "process.pid", labels[i].value);
 		} else if (strcmp(labels[i].name, "comm") == 0) {
-			add_text(given.attributes, "process.executable.name", labels[i].value);
+			set_text(attributes, "process.executable.name", labels[i].value);
 		} else if (strcmp(labels[i].name, "rank") == 0) {
-			add_text(given.attributes, "mtshim.rank", labels[i].value);
+			set_text(attributes, "mtshim.rank", labels[i].value);
 		}
 	}
-	snprintf(instance, sizeof(instance), "%s:%s", host, pid);
-	if (*pid && !given.has_instance)
-		add_text(given.attributes, "service.instance.id", instance);
-	return given.attributes;
+	(void)each_pair(getenv("OTEL_RESOURCE_ATTRIBUTES"), set_text, attributes);
+	if (service && *service)
+		set_text(attributes, "service.name", service);
+	return list_of(attributes);
 }
 
 static json_t *new_resource(const struct label *labels, size_t count)
@@ -247,7 +234,7 @@ static void name_family(struct family *family, const char *unit)
 
 static json_t *new_metric(const struct family *family)
 {
-	bool is_sum = family->is_counter || (family->convention && family->convention->is_sum);
+	bool is_sum = family->is_counter || family->convention;
 	json_t *metric = json_object(), *kind = json_object();
 
 	mt_json_set_text(metric, "name", family->name);
@@ -287,7 +274,7 @@ static void add_sample(struct body *body, const struct label *labels, size_t cou
 		       const char *value)
 {
 	const char *pid = count && strcmp(labels[0].name, "pid") == 0 ? labels[0].value : "";
-	json_t *resource = json_object_get(body->resources, pid), *attributes = json_array(),
+	json_t *resource = json_object_get(body->resources, pid), *attributes = json_object(),
 	       *point = json_object();
 	const struct convention *convention = body->family.convention;
 	char time[24];
@@ -298,11 +285,11 @@ static void add_sample(struct body *body, const struct label *labels, size_t cou
 	}
 	for (size_t i = 0; i < count; i++)
 		if (!is_of_resource(labels[i].name))
-			add_text(attributes, labels[i].name, labels[i].value);
+			set_text(attributes, labels[i].name, labels[i].value);
 	if (convention && convention->attribute)
-		add_text(attributes, convention->attribute, convention->value);
+		set_text(attributes, convention->attribute, convention->value);
 	snprintf(time, sizeof(time), "%" PRIu64, body->time_ns);
-	mt_json_set(point, "attributes", attributes);
+	mt_json_set(point, "attributes", list_of(attributes));
 	mt_json_set_text(point, "timeUnixNano", time);
 	if (strchr(value, '.'))
 		mt_json_set(point, "asDouble", json_real(strtod(value, NULL)));
@@ -499,10 +486,10 @@ static enum mt_err check_variables(long *out_timeout_ms, struct mt_error_reason 
 	const char *protocol = exporter_variable("PROTOCOL"),
 		   *timeout = exporter_variable("TIMEOUT");
 	uint64_t ms = TIMEOUT_DEFAULT_MS;
-	struct given ignored = {.attributes = json_array()};
-	bool valid = each_pair(getenv("OTEL_RESOURCE_ATTRIBUTES"), add_given, &ignored);
+	json_t *unused = json_object();
+	bool valid = each_pair(getenv("OTEL_RESOURCE_ATTRIBUTES"), set_text, unused);
 
-	json_decref(ignored.attributes);
+	json_decref(unused);
 	if (!valid)
 		return mt_error_because(why, MT_ERR_INVALID,
 					"OTEL_RESOURCE_ATTRIBUTES is not name=value,name=value");

@@ -349,9 +349,10 @@ def look_at_lines(process, ms, depth, blocks, *texts):
 		except Failed:
 			look.outcome = "ENDED"
 	look.write()
-	say("done")
 	if is_late:
+		say("done")
 		stop(process)
+	return "done"
 
 
 def stop(process):
@@ -366,24 +367,29 @@ def stop(process):
 	return None
 
 
+def act(process, what, *words):
+	try:
+		if what == "lines":
+			return look_at_lines(process, *words)
+		lines = process.run(COLLECT, START_S)
+		return "collected %d %d" % (number(lines, "G"), number(lines, "T"))
+	except Late as late:
+		return "failed late its main thread %s for %d s, and a script runs only between two bytecodes of it" % (
+			"has waited in a system call" if late.args[0] else "has run C code", START_S)
+	except Failed as failed:
+		return "failed %s %s" % failed.args
+	except (KeyError, ValueError, IndexError):
+		return "failed refused its result is not valid"
+
+
 def main():
 	signal.signal(signal.SIGINT, signal.SIG_IGN)
 	process = Process(int(sys.argv[1]), int(sys.argv[2]))
 	try:
-		if sys.argv[3] == "gc":
-			lines = process.run(COLLECT, START_S)
-			say("collected %d %d" % (number(lines, "G"), number(lines, "T")))
-		else:
-			look_at_lines(process, *sys.argv[4:])
-	except Late as late:
-		say("failed late its main thread %s for %d s, and a script runs only between two bytecodes of it" %
-		    ("has waited in a system call" if late.args[0] else "has run C code", START_S))
-	except Failed as failed:
-		say("failed %s %s" % failed.args)
-	except (KeyError, ValueError, IndexError):
-		say("failed refused its result is not valid")
+		said = act(process, *sys.argv[3:])
 	finally:
 		process.close()
+	say(said)
 
 
 main()
