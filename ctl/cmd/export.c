@@ -17,6 +17,7 @@
 #include "ctl/metrics/openmetrics.h"
 #include "ctl/metrics/otlp.h"
 #include "ctl/output/error.h"
+#include "ctl/output/outfile.h"
 #include "ctl/output/text.h"
 #include "ctl/process/clock.h"
 #include "ctl/process/process_list.h"
@@ -85,21 +86,6 @@ static enum mt_err check_target(int directory, const struct mt_textfile *file,
 	return MT_ERR_OK;
 }
 
-static bool write_all(int fd, const char *text, size_t bytes)
-{
-	while (bytes) {
-		ssize_t put = write(fd, text, bytes);
-
-		if (put < 0 && errno == EINTR)
-			continue;
-		if (put <= 0)
-			return false;
-		text += put;
-		bytes -= (size_t)put;
-	}
-	return true;
-}
-
 /* The temporary name has our pid: an existing file is left from a killed process with the same pid.
  */
 static bool replace(int directory, const char *name, const char *text, size_t bytes)
@@ -114,7 +100,7 @@ static bool replace(int directory, const char *name, const char *text, size_t by
 		    0600);
 	if (fd < 0)
 		return false;
-	done = write_all(fd, text, bytes) && fchmod(fd, 0644) == 0;
+	done = mt_outfile_write(fd, text, bytes) == bytes && fchmod(fd, 0644) == 0;
 	done = close(fd) == 0 && done && renameat(directory, temporary, directory, name) == 0;
 	kept = errno;
 	if (!done)

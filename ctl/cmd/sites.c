@@ -113,22 +113,11 @@ static int show_growth(struct wanted *wanted)
 
 static volatile sig_atomic_t stopped;
 
+/* The first signal ends the look, the second one mtctl: the process ends its look by itself. */
 static void stop(int number)
 {
-	(void)number;
 	stopped = 1;
-}
-
-/* The first signal ends the look, the second one mtctl: the process ends its look by itself. */
-static void end_early_on_signals(void)
-{
-	static const int endings[] = {SIGINT, SIGTERM, SIGHUP};
-	const struct sigaction action = {.sa_handler = stop, .sa_flags = (int)SA_RESETHAND};
-	struct sigaction before;
-
-	for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++)
-		if (sigaction(endings[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
-			sigaction(endings[i], &action, NULL);
+	(void)signal(number, SIG_DFL);
 }
 
 static int print_lines(const struct wanted *wanted, const struct mt_lines *lines)
@@ -166,7 +155,7 @@ static int show_lines(const struct wanted *wanted)
 	enum mt_err error;
 	int code;
 
-	end_early_on_signals();
+	mt_command_set_end_signals(stop);
 	error = mt_lines_collect(process, &options, &lines, &why);
 	if (error)
 		return mt_target_fail(process, error, &why);

@@ -28,6 +28,9 @@ enum mt_err mt_outfile_stream(const char *path, mode_t mode, FILE **out,
 			      struct mt_error_reason *why);
 enum mt_err mt_outfile_finish(FILE *file, const char *path, struct mt_error_reason *why);
 
+/* Writes the bytes. Returns how many are written; fewer: errno says why. */
+size_t mt_outfile_write(int fd, const void *bytes, size_t count);
+
 /* Opens the file for reading by the same rules, without waiting for the writer of a FIFO. Where it
  * does not exist, creates it with this mode and this text, and sets *out_made; the descriptor has
  * no use then. Never creates the target of a link. A new file that cannot be written whole is

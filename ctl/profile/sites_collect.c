@@ -1,7 +1,6 @@
 /* ctl/profile/sites_collect.c -- requests a profile, reads it, names and merges its stacks. */
 #include "ctl/profile/sites.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +8,7 @@
 #include <unistd.h>
 
 #include "ctl/process/control_file.h"
+#include "ctl/process/read_file.h"
 #include "ctl/profile/symbolizer.h"
 #include "ctl/process/stats_dir.h"
 
@@ -19,26 +19,14 @@
 static char *read_all(int fd, size_t *out_bytes, struct mt_error_reason *why)
 {
 	struct stat seen;
-	char *text = NULL;
-	size_t used = 0;
-	ssize_t got = 1;
+	char *text;
 
 	if (fstat(fd, &seen) != 0 || seen.st_size > FILE_MAX_BYTES) {
 		mt_error_because(why, MT_ERR_INVALID, "refused: the profile is larger than 256 MB");
 		return NULL;
 	}
 	text = mt_error_check_memory(malloc((size_t)seen.st_size + 1));
-	while (used < (size_t)seen.st_size && got > 0) {
-		got = read(fd, text + used, (size_t)seen.st_size - used);
-		used += got > 0 ? (size_t)got : 0;
-	}
-	if (got < 0) {
-		mt_error_because(why, MT_ERR_SYSTEM, "cannot read the profile: %s",
-				 strerror(errno));
-		free(text);
-		return NULL;
-	}
-	*out_bytes = used;
+	*out_bytes = mt_read_file_at(fd, text, (size_t)seen.st_size, 0);
 	return text;
 }
 
