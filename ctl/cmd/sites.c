@@ -127,7 +127,7 @@ static int print_lines(const struct wanted *wanted, const struct mt_lines *lines
 	struct mt_sites sites;
 	bool written;
 
-	mt_lines_sites(lines, &sites);
+	mt_sites_of_lines(lines, &sites);
 	written = write_files(wanted, &sites);
 	if (written && wanted->json)
 		mt_lines_print_json(lines, &view);

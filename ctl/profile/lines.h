@@ -14,7 +14,6 @@
 #include "ctl/output/error.h"
 #include "ctl/process/lines_file.h"
 #include "ctl/process/process.h"
-#include "ctl/profile/sites.h"
 
 struct mt_line {
 	const char *file;
@@ -82,8 +81,5 @@ void mt_lines_print_table(const struct mt_lines *lines, const struct mt_lines_vi
 /* Returns the object that mt_lines_print_json prints. The caller owns it. */
 json_t *mt_lines_json(const struct mt_lines *lines, const struct mt_lines_view *view);
 void mt_lines_print_json(const struct mt_lines *lines, const struct mt_lines_view *view);
-/* Makes sites of all stacks that have grown, with their growth, for what prints and writes sites.
- * The caller frees with mt_sites_free. */
-void mt_lines_sites(const struct mt_lines *lines, struct mt_sites *out);
 
 #endif

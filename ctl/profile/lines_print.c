@@ -1,15 +1,12 @@
-/* ctl/profile/lines_print.c -- prints Python lines as a table and as JSON, and makes sites of them.
- */
+/* ctl/profile/lines_print.c -- prints Python lines as a table and as JSON. */
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "ctl/output/json.h"
 #include "ctl/output/table.h"
 #include "ctl/output/text.h"
 #include "ctl/profile/lines.h"
-#include "sys/saturating.h"
 
 #define STACKS_SHOWN  3
 #define CALLERS_SHOWN 2
@@ -200,43 +197,4 @@ json_t *mt_lines_json(const struct mt_lines *lines, const struct mt_lines_view *
 void mt_lines_print_json(const struct mt_lines *lines, const struct mt_lines_view *view)
 {
 	mt_json_print(mt_lines_json(lines, view), true);
-}
-
-static void add_site(const struct mt_lines *lines, const struct mt_lines_stack *stack,
-		     struct mt_sites *to)
-{
-	struct mt_site *site = &to->list[to->count];
-
-	for (uint32_t i = 0; i < stack->frames_count; i++) {
-		const struct mt_lines_frame *frame = &lines->file.frames[stack->first_frame + i];
-		const char *name = mt_lines_name(lines, frame);
-		size_t bytes = strlen(name) + sizeof(":4294967295");
-		char *text = mt_error_check_memory(malloc(bytes));
-
-		snprintf(text, bytes, "%s:%" PRIu32, name, frame->line);
-		site->frames[site->frames_count++] = text;
-		to->names[to->names_count++] = text;
-	}
-	to->live_bytes += site->live_bytes;
-	to->count++;
-}
-
-void mt_lines_sites(const struct mt_lines *lines, struct mt_sites *out)
-{
-	const struct mt_lines_head *head = &lines->file.head;
-	uint32_t last = head->readings_count - 1;
-
-	*out = (struct mt_sites){.rate_bytes = 1};
-	out->list = mt_error_check_memory(calloc(head->stacks_count + 1u, sizeof(*out->list)));
-	out->names = mt_error_check_memory(calloc(head->frames_count + 1u, sizeof(*out->names)));
-	for (uint32_t i = 0; head->readings_count && i < head->stacks_count; i++) {
-		const struct mt_lines_stack *stack = &lines->file.stacks[i];
-		uint64_t bytes = last ? stack->bytes[0] : 0, count = last ? stack->first_count : 0;
-
-		if (stack->bytes[last] <= bytes)
-			continue;
-		out->list[out->count].live_bytes = stack->bytes[last] - bytes;
-		out->list[out->count].live_count = mt_sat_sub(stack->last_count, count);
-		add_site(lines, stack, out);
-	}
 }

@@ -53,6 +53,11 @@ void mt_sites_free(struct mt_sites *sites);
  * lines of Python. Part of mt_sites_collect. */
 void mt_sites_read(struct mt_heap_profile *file, struct mt_symbols *symbols, struct mt_sites *out);
 
+/* Makes sites of all stacks of a look at Python lines that have grown, with their growth. The caller
+ * frees with mt_sites_free. */
+struct mt_lines;
+void mt_sites_of_lines(const struct mt_lines *lines, struct mt_sites *out);
+
 /* Writes the growth between two profiles: the sites of `after` with more bytes than before, each
  * with the difference. They point into `after`, which must live longer. The caller frees with
  * mt_sites_free. */

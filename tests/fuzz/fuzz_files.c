@@ -398,7 +398,7 @@ static void read_lines(const void *bytes, size_t count)
 	mt_lines_read(&file, &lines);
 	fuzz_output_begin();
 	mt_lines_print_table(&lines, &view);
-	mt_lines_sites(&lines, &sites);
+	mt_sites_of_lines(&lines, &sites);
 	mt_sites_print_folded(&sites, &(const struct mt_sites_view){.process = &self});
 	mt_sites_free(&sites);
 	text = fuzz_output_end(&printed);
