@@ -32,13 +32,13 @@ try:
     import sys, time, gc, posix, _thread
     if time.monotonic() < {until}:
         out = ["R"]
-        with open({result!r}, "w") as file:
-            file.write("R")
+        with open({result!r}, "wb") as file:
+            file.write(b"R")
         began = time.perf_counter_ns()
 {body}
         out.append("T %d" % (time.perf_counter_ns() - began))
-        with open({result!r}, "w") as file:
-            file.write("\\n".join(out) + "\\nE\\n")
+        with open({result!r}, "wb") as file:
+            file.write(("\\n".join(out) + "\\nE\\n").encode())
 except KeyboardInterrupt:
     _thread.interrupt_main()
 except BaseException:
@@ -210,7 +210,7 @@ class Look:
 		self.cuts = {name: at for at, name in enumerate(cuts.split())}
 		self.outcome, self.cut = "DONE", "NONE"
 		self.own = self.depth = self.stopped = self.longest = self.tables = self.blocks = 0
-		self.began = self.ended = time.monotonic_ns()
+		self.began = self.ended = 0
 		self.readings = []  # (ns since the beginning, {stack: (bytes, count)})
 
 	def note(self, lines):
@@ -262,7 +262,7 @@ class Look:
 		content = bytes(packed) + bytes(frames) + names
 		head = struct.pack("=QIIIIIIQIIIIII6Q8Q", self.magic, self.version, HEAD_BYTES, 72, len(packed) // 72, len(frames) // 8, len(names), 0,
 		                   self.outcomes[self.outcome], self.cuts[self.cut], self.own, self.depth, len(self.readings), 0, *times,
-		                   self.ended - self.began, self.stopped, self.longest, self.blocks, self.tables, *left, checksum(content))
+		                   max(0, self.ended - self.began), self.stopped, self.longest, self.blocks, self.tables, *left, checksum(content))
 		with open(3, "wb") as file:
 			file.write(head + struct.pack("=Q", checksum(head)) + content)
 

@@ -52,6 +52,11 @@ static enum mt_err send(const struct mt_process *process, uint64_t ms, uint32_t 
 /* Whose tracing it is, as far as a file has said so. */
 enum begun { NOT_BEGUN, BEGUN_OURS, BEGUN_OWN };
 
+static enum mt_err has_ended(struct mt_error_reason *why)
+{
+	return mt_error_because(why, MT_ERR_UNKNOWN, "the process has ended during the look");
+}
+
 /* Returns true with the file, or with the reason why there will be none. A file of an earlier
  * request counts as none. */
 static bool poll(const struct mt_process *process, uint64_t seq, struct mt_lines_file *out,
@@ -74,8 +79,7 @@ static bool poll(const struct mt_process *process, uint64_t seq, struct mt_lines
 		mt_lines_file_free(out);
 	}
 	if (!is_alive)
-		*error = mt_error_because(why, MT_ERR_UNKNOWN,
-					  "the process has ended during the look");
+		*error = has_ended(why);
 	return !is_alive || (*error && *error != MT_ERR_NOT_AVAILABLE);
 }
 
@@ -185,6 +189,10 @@ static enum mt_err collect_without_shim(const struct mt_process *process,
 		return error;
 	error = mt_lines_file_read(fd, out, why);
 	close(fd);
+	if (!error && out->head.outcome == MT_LINES_ENDED && !mt_process_is_alive(process)) {
+		mt_lines_file_free(out);
+		error = has_ended(why);
+	}
 	return error;
 }
 

@@ -53,8 +53,8 @@ void mt_sites_free(struct mt_sites *sites);
  * lines of Python. Part of mt_sites_collect. */
 void mt_sites_read(struct mt_heap_profile *file, struct mt_symbols *symbols, struct mt_sites *out);
 
-/* Makes sites of all stacks of a look at Python lines that have grown, with their growth. The caller
- * frees with mt_sites_free. */
+/* Makes sites of all stacks of a look at Python lines that have grown, with their growth. The
+ * caller frees with mt_sites_free. */
 struct mt_lines;
 void mt_sites_of_lines(const struct mt_lines *lines, struct mt_sites *out);
 

@@ -323,8 +323,7 @@ def test_an_interpreter_that_ends_meanwhile_ends_well(spawn, mtctl, actor, wait_
 
 
 def test_a_main_thread_in_a_system_call_is_named(mtctl, actor):
-	actor.process.stdin.write("sys.stdin.readline().strip()\n")
-	actor.process.stdin.flush()
+	assert actor.tell("print('waits', flush=True) or sys.stdin.readline().strip()") == "waits"
 
 	code, error = look(mtctl, actor, "--for=1")
 
