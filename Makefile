@@ -197,6 +197,8 @@ build/gen/dygraph.js: $(wildcard $(DYGRAPHS))
 	if [ -r '$(DYGRAPHS)' ]; then cat '$(DYGRAPHS)'; fi >$@.new
 	mv -f $@.new $@
 
+$(B)/obj/ctl/process/remote_python.o $(B)/unit-obj/ctl/process/remote_python.o: ctl/process/remote_python.py
+
 # Appended, not replaced: two folders may have a file of the same name.
 $(B)/obj/libmtctl.a: $(filter-out %/main.o,$(ctl_obj)) $(ctl_of_shim)
 	rm -f $@

@@ -272,6 +272,7 @@ static const char *meaning_of_nothing(const char *name)
 		{"trim", "with --check: nothing was freed; else a process has refused"},
 		{"check", "at the threshold or above it"},
 		{"doctor", "there are warnings"},
+		{"export", "with --otlp: libcurl is missing"},
 		{"fit", "not even one client fits, or what is free is not known"},
 		{"sites", "no profile is to be had, or nothing has grown"},
 		{"snapshot", "no CUDA in use there"},

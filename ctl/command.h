@@ -28,15 +28,16 @@
 	X(sites, "sites", "PID [options]", "show live heap bytes by allocating stack")             \
 	X(snapshot, "snapshot", "PID [options]",                                                   \
 	  "list the blocks of the GPU pool: size, state, age")                                     \
-	X(look, "look", "PID [--json]", "show what /proc tells of a process without the shim")     \
+	X(look, "look", "PID [--gc] [--json]",                                                     \
+	  "tell whether a process without the shim is a candidate for it")                         \
 	X(doctor, "doctor", "[PID]", "check the machine or a process for problems")                \
 	X(diagnose, "diagnose", "PID [--for 60s] [options]",                                       \
 	  "find the cause of a process's memory use")                                              \
 	X(advise, "advise", "PID [--json]", "recommend settings for a process, with reasons")      \
 	X(budget, "budget", "--params N [options]", "estimate the GPU memory of a model")          \
 	X(fit, "fit", "--model-mb MB [options]", "compute how many clients a GPU can serve")       \
-	X(export, "export", "[--textfile DIR] [options]",                                          \
-	  "export all figures as metrics for Prometheus")                                          \
+	X(export, "export", "[--textfile DIR | --otlp] [options]",                                 \
+	  "export all figures as metrics for Prometheus or OpenTelemetry")                         \
 	X(plot, "plot", "PID | FILE [-o x.svg|png|pdf]",                                           \
 	  "draw memory over time, in the terminal or as a picture")                                \
 	X(compare, "compare", "FILE FILE... [-o x.svg|png|pdf]",                                   \

@@ -1,5 +1,5 @@
-/* ctl/cmd/export.c -- `mtctl export`: the figures of all shimmed processes as metrics, to stdout or
- * into a file for node_exporter. */
+/* ctl/cmd/export.c -- `mtctl export`: the figures of all shimmed processes as metrics, to stdout,
+ * into a file for node_exporter, or to a collector of OpenTelemetry. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -14,8 +14,11 @@
 
 #include "ctl/command.h"
 #include "ctl/metrics/openmetrics.h"
+#include "ctl/metrics/otlp.h"
 #include "ctl/output/error.h"
+#include "ctl/output/outfile.h"
 #include "ctl/output/text.h"
+#include "ctl/process/clock.h"
 #include "ctl/process/process_list.h"
 
 /* ---- textfile ---- */
@@ -82,21 +85,6 @@ static enum mt_err check_target(int directory, const struct mt_textfile *file,
 	return MT_ERR_OK;
 }
 
-static bool write_all(int fd, const char *text, size_t bytes)
-{
-	while (bytes) {
-		ssize_t put = write(fd, text, bytes);
-
-		if (put < 0 && errno == EINTR)
-			continue;
-		if (put <= 0)
-			return false;
-		text += put;
-		bytes -= (size_t)put;
-	}
-	return true;
-}
-
 /* The temporary name has our pid: an existing file is left from a killed process with the same pid.
  */
 static bool replace(int directory, const char *name, const char *text, size_t bytes)
@@ -111,7 +99,7 @@ static bool replace(int directory, const char *name, const char *text, size_t by
 		    0600);
 	if (fd < 0)
 		return false;
-	done = write_all(fd, text, bytes) && fchmod(fd, 0644) == 0;
+	done = mt_outfile_write(fd, text, bytes) == bytes && fchmod(fd, 0644) == 0;
 	done = close(fd) == 0 && done && renameat(directory, temporary, directory, name) == 0;
 	kept = errno;
 	if (!done)
@@ -164,6 +152,12 @@ static const char help[] =
 	"                      rename, so that no reader sees a part of it; mode 0644. Leaves\n"
 	"                      a symbolic link, and a file of another user, as it is\n"
 	"  --name FILE.prom    another name than mtshim.prom\n"
+	"  --otlp              sends them to a collector of OpenTelemetry, by OTLP/HTTP with\n"
+	"                      JSON, as the variables say that all its exporters read:\n"
+	"                      OTEL_EXPORTER_OTLP_ENDPOINT (http://localhost:4318),\n"
+	"                      OTEL_EXPORTER_OTLP_METRICS_ENDPOINT, _HEADERS, _TIMEOUT,\n"
+	"                      _CERTIFICATE, OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES. Exit\n"
+	"                      code 4: the collector cannot be reached, or wants a later try\n"
 	"  --once              once, which is the default: for cron, or a timer of systemd\n"
 	"  --interval=DURATION  repeats until SIGINT, SIGTERM or SIGHUP, and then removes the\n"
 	"                      file\n"
@@ -175,7 +169,7 @@ struct export
 {
 	struct mt_textfile file; /* directory NULL: stdout */
 	uint64_t every_ms;       /* 0: once */
-	bool old, markdown, once;
+	bool old, markdown, once, otlp;
 };
 
 static void print_markdown(void)
@@ -210,14 +204,21 @@ static void print_all(bool old)
 	free(text);
 }
 
-static int write_once(const struct export *export, struct mt_error_reason *why)
+static enum mt_err write_once(const struct export *export, struct mt_error_reason *why)
 {
 	size_t bytes;
-	char *text = read_all(true, &bytes);
-	enum mt_err error = textfile_write(&export->file, text, bytes, why);
+	char *text = read_all(!export->otlp, &bytes), *body;
+	enum mt_err error;
 
+	if (export->otlp) {
+		body = mt_otlp_body(text, mt_clock_realtime_ns());
+		error = mt_otlp_send(body, why);
+		free(body);
+	} else {
+		error = textfile_write(&export->file, text, bytes, why);
+	}
 	free(text);
-	return error ? MT_EXIT_USAGE : MT_EXIT_OK;
+	return error;
 }
 
 /* A write that fails may succeed later (a full disk). Each reason is printed once. */
@@ -230,11 +231,12 @@ static int write_repeatedly(const struct export *export)
 
 	do {
 		why.text[0] = '\0';
-		if (write_once(export, &why) != MT_EXIT_OK && strcmp(why.text, printed.text) != 0)
+		if (write_once(export, &why) && strcmp(why.text, printed.text) != 0)
 			mt_error_say("%s", why.text);
 		printed = why;
 	} while (sigtimedwait(&endings, NULL, &pause) < 0 && (errno == EAGAIN || errno == EINTR));
-	textfile_remove(&export->file);
+	if (!export->otlp)
+		textfile_remove(&export->file);
 	return MT_EXIT_OK;
 }
 
@@ -252,19 +254,23 @@ static bool take_format(const struct mt_option *option, const char *text)
 static int run(const struct export *export)
 {
 	struct mt_error_reason why;
+	enum mt_err error = MT_ERR_OK;
 
 	if (export->markdown) {
 		print_markdown();
 		return MT_EXIT_OK;
 	}
-	if (!export->file.directory) {
+	if (!export->file.directory && !export->otlp) {
 		print_all(export->old);
 		return MT_EXIT_OK;
 	}
-	if (textfile_check(&export->file, &why) != MT_ERR_OK ||
-	    (!export->every_ms && write_once(export, &why) != MT_EXIT_OK))
-		return mt_error_fail(MT_EXIT_USAGE, &why);
-	return export->every_ms ? write_repeatedly(export) : MT_EXIT_OK;
+	if (!export->otlp)
+		error = textfile_check(&export->file, &why);
+	if (!error && export->every_ms)
+		return write_repeatedly(export);
+	if (!error)
+		error = write_once(export, &why);
+	return error ? mt_error_fail(mt_error_exit(error), &why) : MT_EXIT_OK;
 }
 
 int mt_command_export(int argc, char **argv)
@@ -277,6 +283,7 @@ int mt_command_export(int argc, char **argv)
 		 .target = &export.every_ms,
 		 .take = mt_option_ms,
 		 .min = INTERVAL_MIN_SECONDS},
+		{.name = "otlp", .target = &export.otlp},
 		{.name = "once", .target = &export.once},
 		{.name = "format", .target = &export.old, .take = take_format},
 		{.name = "markdown", .target = &export.markdown},
@@ -286,8 +293,8 @@ int mt_command_export(int argc, char **argv)
 
 	if (!mt_command_line_read(&line, argc, argv, &code))
 		return code;
-	if ((!export.file.directory && (export.every_ms || export.once)) ||
-	    (export.once && export.every_ms))
+	if ((!export.file.directory && !export.otlp && (export.every_ms || export.once)) ||
+	    (export.file.directory && export.otlp) || (export.once && export.every_ms))
 		return mt_command_misused("export");
 	return run(&export);
 }

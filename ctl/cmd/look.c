@@ -1,4 +1,5 @@
 /* ctl/cmd/look.c -- `mtctl look`: what /proc tells of a process without the shim. */
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include "ctl/output/text.h"
 #include "ctl/process/look.h"
 #include "ctl/process/preload.h"
+#include "ctl/process/remote_python.h"
 #include "ctl/process/target.h"
 
 /* What malloc_trim(3) would return, as far as it can be told from outside. */
@@ -19,10 +21,15 @@ struct mt_look_trim {
 };
 
 static const char help[] =
-	"Shows what /proc tells of a process that does not carry the shim: the parts of its RSS,\n"
-	"the allocator, glibc's arenas, Python, its limits, what a trim could bring, and how to\n"
-	"start it under the shim. Attaches to nothing, and sends no signal. Exit code 0: done,\n"
-	"2: a wrong use, 3: no such process, 6: it may not be read.\n\n"
+	"Shows what /proc tells of a process that does not carry the shim: whether it is a\n"
+	"candidate for it, the parts of its RSS, the allocator, glibc's arenas, Python, its\n"
+	"limits, what a trim could bring, and how to start it under the shim. Attaches to\n"
+	"nothing, and sends no signal. Exit code 0: done, 2: a wrong use, 3: no such process,\n"
+	"4: --gc, and its main thread does not run Python, 5: --gc is not to be had there,\n"
+	"6: it may not be read, or --gc is forbidden.\n\n"
+	"  --gc    has a process of CPython 3.14 or later collect garbage first, by\n"
+	"          sys.remote_exec(), and shows what that freed; a line on stderr says what it\n"
+	"          costs before it begins\n"
 	"  --json  one object\n";
 
 static void look_judge_trim(const struct mt_look *look, struct mt_look_trim *out)
@@ -65,6 +72,50 @@ static const char *look_obstacle(const struct mt_look *look)
 	if (look->obstacle != MT_OBSTACLE_NONE)
 		return mt_obstacle_text(look->obstacle);
 	return NULL;
+}
+
+/* Below it a cleanup is not worth a restart: the shim sleeps up to so much (MT_MIN_MB). */
+#define REACH_MIN_BYTES ((uint64_t)16 << 20)
+
+/* Whether the shim could return memory of this process. */
+struct mt_look_candidate {
+	const char *verdict;  /* "likely", "perhaps", "unlikely", "no" */
+	uint64_t reach_bytes; /* resident memory that malloc may have handed out; 0 for "no" */
+	char text[320];
+};
+
+static void look_judge_candidate(const struct mt_look *look, struct mt_look_candidate *out)
+{
+	const char *obstacle = look_obstacle(look);
+	struct mt_short_text reach, rss = mt_text_bytes(look->total.rss_bytes);
+	uint64_t free_bytes = 0;
+	int used;
+
+	*out = (struct mt_look_candidate){.verdict = "no"};
+	if (!obstacle && look->is_go)
+		obstacle = "Go has a heap of its own, and returns memory itself";
+	if (obstacle) {
+		snprintf(out->text, sizeof(out->text), "%s", obstacle);
+		return;
+	}
+	out->reach_bytes = look->brk_bytes + look->arenas_bytes + look->mapped_bytes;
+	reach = mt_text_bytes(out->reach_bytes);
+	if (look->arenas_known && look->arenas.pools_bytes > look->arenas.live_bytes)
+		free_bytes = look->arenas.pools_bytes - look->arenas.live_bytes;
+	out->verdict = out->reach_bytes < REACH_MIN_BYTES ? "unlikely"
+		       : look->how == MT_LOOK_LIBC        ? "likely"
+							  : "perhaps";
+	used = snprintf(out->text, sizeof(out->text),
+			"%s of its RSS of %s is memory that malloc may have handed out", reach.text,
+			rss.text);
+	if (free_bytes)
+		used += snprintf(out->text + used, sizeof(out->text) - (size_t)used,
+				 ", and %s in Python's pools is free now",
+				 mt_text_bytes(free_bytes).text);
+	if (look->how != MT_LOOK_LIBC)
+		snprintf(out->text + used, sizeof(out->text) - (size_t)used,
+			 "; %s serves malloc, and the shim has it purge",
+			 look->allocator[0] ? look->allocator : "an unknown allocator");
 }
 
 /* ---- text ---- */
@@ -138,12 +189,10 @@ static void print_allocator(const struct mt_look *look)
 	if (look->is_go)
 		puts("  Go's runtime has a heap of its own, which is in other anonymous memory");
 	if (look->how == MT_LOOK_LIBC && strcmp(look->allocator, "glibc") == 0)
-		printf("  %s beside the main one, as far as the maps tell (%s resident), %s\n",
-		       mt_text_counted(look->arena_heaps_count, "heap of an arena",
-				       "heaps of arenas")
-			       .text,
-		       mt_text_bytes(look->arenas_bytes).text,
-		       mt_text_counted(look->threads_count, "thread", "threads").text);
+		printf("  %s; heaps of further arenas, as far as the maps tell: %" PRIu64
+		       " (%s resident)\n",
+		       mt_text_counted(look->threads_count, "thread", "threads").text,
+		       look->arena_heaps_count, mt_text_bytes(look->arenas_bytes).text);
 }
 
 static void print_python(const struct mt_look *look)
@@ -212,17 +261,34 @@ static void print_start(const struct mt_look *look)
 		       look->container, library);
 }
 
-static void print_text(const struct mt_look *look)
+static void print_collection(const struct mt_remote_collection *collection)
 {
+	print_title("PYTHON'S COLLECTION");
+	printf("  %s of garbage freed in %s: RSS %s -> %s. The figures above are those after it.\n",
+	       mt_text_counted(collection->objects_count, "object", "objects").text,
+	       mt_text_ns(collection->took_ns).text,
+	       mt_text_bytes(collection->rss_before_bytes).text,
+	       mt_text_bytes(collection->rss_after_bytes).text);
+}
+
+/* collection: NULL for none. */
+static void print_text(const struct mt_look *look, const struct mt_remote_collection *collection)
+{
+	struct mt_look_candidate candidate;
 	struct mt_look_trim trim;
 
+	look_judge_candidate(look, &candidate);
 	printf("process %d (%s) of %s: RSS %s, %s\n", (int)look->process.pid, look->process.comm,
 	       look->user, mt_text_bytes(look->total.rss_bytes).text,
 	       look->process.shimmed ? "carries the shim" : "does not carry the shim");
+	if (!look->process.shimmed)
+		printf("A candidate for the shim? %s: %s.\n", candidate.verdict, candidate.text);
 	print_parts(look);
 	print_allocator(look);
 	print_python(look);
 	print_limits(look);
+	if (collection)
+		print_collection(collection);
 	look_judge_trim(look, &trim);
 	print_title("WHAT A TRIM WOULD BRING");
 	printf("  %s.\n", trim.text);
@@ -307,6 +373,18 @@ static json_t *trim_json(const struct mt_look *look)
 	return object;
 }
 
+static json_t *candidate_json(const struct mt_look *look)
+{
+	struct mt_look_candidate candidate;
+	json_t *object = json_object();
+
+	look_judge_candidate(look, &candidate);
+	mt_json_set_text(object, "verdict", candidate.verdict);
+	mt_json_set_u64(object, "reach_bytes", candidate.reach_bytes);
+	mt_json_set_text(object, "text", candidate.text);
+	return object;
+}
+
 static json_t *start_json(const struct mt_look *look)
 {
 	const char *obstacle = look_obstacle(look);
@@ -325,7 +403,22 @@ static json_t *start_json(const struct mt_look *look)
 	return object;
 }
 
-static void look_print_json(const struct mt_look *look)
+static json_t *collection_json(const struct mt_remote_collection *collection)
+{
+	json_t *object;
+
+	if (!collection)
+		return json_null();
+	object = json_object();
+	mt_json_set_u64(object, "objects_count", collection->objects_count);
+	mt_json_set_u64(object, "took_ns", collection->took_ns);
+	mt_json_set_u64(object, "rss_before_bytes", collection->rss_before_bytes);
+	mt_json_set_u64(object, "rss_after_bytes", collection->rss_after_bytes);
+	return object;
+}
+
+static void look_print_json(const struct mt_look *look,
+			    const struct mt_remote_collection *collection)
 {
 	json_t *root = json_object();
 
@@ -340,6 +433,7 @@ static void look_print_json(const struct mt_look *look)
 	mt_json_set_u64(root, "swap_bytes", look->total.swap_bytes);
 	mt_json_set_u64(root, "huge_bytes", look->total.huge_bytes);
 	mt_json_set_u64(root, "locked_bytes", look->total.locked_bytes);
+	mt_json_set(root, "candidate", candidate_json(look));
 	mt_json_set(root, "parts", parts_json(look));
 	mt_json_set(root, "allocator", allocator_json(look));
 	mt_json_set(root, "python", python_json(look));
@@ -348,14 +442,44 @@ static void look_print_json(const struct mt_look *look)
 	mt_json_set(root, "rlimits", rlimits_json(&look->rlimits));
 	mt_json_set(root, "trim", trim_json(look));
 	mt_json_set(root, "start", start_json(look));
+	mt_json_set(root, "collection", collection_json(collection));
 	mt_json_print(root, true);
+}
+
+/* `mtctl look --gc`. Returns an exit code. */
+static int collect(pid_t pid, struct mt_remote_collection *out)
+{
+	struct mt_process process;
+	struct mt_remote_python remote;
+	struct mt_error_reason why;
+	enum mt_err error = mt_process_find(pid, &process, &why);
+
+	/* mt_look_read says why */
+	if (error)
+		return MT_EXIT_OK;
+	if (process.shimmed) {
+		mt_error_say("process %d (%s) carries the shim: mtctl trim %d collects there",
+			     (int)pid, process.comm, (int)pid);
+		return MT_EXIT_USAGE;
+	}
+	error = mt_remote_python_find(&process, &remote, &why);
+	if (!error) {
+		mt_error_say("process %d (%s): sys.remote_exec() of its Python has its main thread "
+			     "collect garbage. That stops the program for some 300 ms for each "
+			     "million lists, dicts and instances",
+			     (int)pid, process.comm);
+		error = mt_remote_python_collect(&remote, out, &why);
+	}
+	return error ? mt_target_fail(&process, error, &why) : MT_EXIT_OK;
 }
 
 int mt_command_look(int argc, char **argv)
 {
-	bool json = false;
-	const struct mt_option options[] = {{.name = "json", .target = &json}, {0}};
+	bool json = false, gc = false;
+	const struct mt_option options[] = {
+		{.name = "gc", .target = &gc}, {.name = "json", .target = &json}, {0}};
 	const struct mt_command_line line = {"look", help, NULL, options, 1, 1};
+	struct mt_remote_collection collection;
 	static struct mt_look look;
 	struct mt_error_reason why;
 	enum mt_err error;
@@ -365,6 +489,8 @@ int mt_command_look(int argc, char **argv)
 	if (!mt_command_line_read(&line, argc, argv, &code))
 		return code;
 	code = mt_target_choose(argv[optind], false, &pid);
+	if (code == MT_EXIT_OK && gc)
+		code = collect(pid, &collection);
 	if (code != MT_EXIT_OK)
 		return code;
 	error = mt_look_read(pid, &look, &why);
@@ -372,6 +498,6 @@ int mt_command_look(int argc, char **argv)
 		return mt_error_fail(MT_EXIT_NOT_PERMITTED, &why);
 	if (error)
 		return mt_error_fail(mt_error_exit(error), &why);
-	(json ? look_print_json : print_text)(&look);
+	(json ? look_print_json : print_text)(&look, gc ? &collection : NULL);
 	return MT_EXIT_OK;
 }

@@ -20,9 +20,10 @@ static const char help[] =
 	"With --python, which is the first choice for a Python program: the lines of a Python "
 	"program that allocate what grows, by Python's own\n"
 	"tracemalloc, which is started in the running program, read twice and stopped. This needs\n"
-	"no setting and no restart, and slows the program down meanwhile; a line on stderr says\n"
-	"by how much when it begins. A line is the program's own: the innermost one outside of\n"
-	"packages and the standard library. Exit code 4: the main thread did not run Python.\n\n"
+	"no setting and no restart, with CPython 3.14 and later no shim either, and slows the\n"
+	"program down meanwhile; a line on stderr says by how much when it begins. A line is the\n"
+	"program's own: the innermost one outside of packages and the standard library. Exit\n"
+	"code 4: the main thread did not run Python.\n\n"
 	"Without it: live bytes by the stack that allocated them, the largest first, estimated\n"
 	"from samples of the heap profiler of the embedded jemalloc, in a program that was\n"
 	"started with MT_PROF=on. (MT_PROF=1 makes it ready: mtctl set PID prof=on then begins.)\n"
@@ -33,7 +34,8 @@ static const char help[] =
 	"  --json          one object\n"
 	"  --folded        a line a stack, for flame graphs\n"
 	"  --pprof=FILE    also writes all sites for `pprof FILE` or `go tool pprof FILE`\n"
-	"  --python        the lines of a Python program; without --diff and --pprof\n"
+	"  --speedscope=FILE  also writes all sites for https://www.speedscope.app\n"
+	"  --python        the lines of a Python program; without --diff\n"
 	"  --for=DURATION  with --python: how long, up to 1h (30s); two rounds of the program\n"
 	"  --frames=N      with --python: frames of a stack that are kept, 1 to 32 (10); fewer\n"
 	"                  cost less, and may not reach the program's own line\n";
@@ -41,17 +43,29 @@ static const char help[] =
 struct wanted {
 	struct mt_sites_view view;
 	bool json, folded;
-	const char *pprof;
+	const char *pprof, *speedscope; /* NULL: none */
 	bool python;
 	uint64_t look_ms, frames; /* 0: not given */
 };
 
-static int print(const struct wanted *wanted, const struct mt_sites *sites)
+static bool write_files(const struct wanted *wanted, const struct mt_sites *sites)
 {
 	struct mt_error_reason why;
+	enum mt_err error = MT_ERR_OK;
 
-	if (wanted->pprof && mt_sites_write_pprof(sites, wanted->pprof, &why) != MT_ERR_OK)
-		return mt_error_fail(MT_EXIT_USAGE, &why);
+	if (wanted->pprof)
+		error = mt_sites_write_pprof(sites, wanted->pprof, &why);
+	if (!error && wanted->speedscope)
+		error = mt_sites_write_speedscope(sites, &wanted->view, wanted->speedscope, &why);
+	if (error)
+		(void)mt_error_fail(MT_EXIT_USAGE, &why);
+	return !error;
+}
+
+static int print(const struct wanted *wanted, const struct mt_sites *sites)
+{
+	if (!write_files(wanted, sites))
+		return MT_EXIT_USAGE;
 	(wanted->json     ? mt_sites_print_json
 	 : wanted->folded ? mt_sites_print_folded
 			  : mt_sites_print_table)(sites, &wanted->view);
@@ -101,27 +115,37 @@ static int show_growth(struct wanted *wanted)
 
 static volatile sig_atomic_t stopped;
 
+/* The first signal ends the look, the second one mtctl: the process ends its look by itself. */
 static void stop(int number)
 {
-	(void)number;
 	stopped = 1;
+	(void)signal(number, SIG_DFL);
 }
 
-/* The first signal ends the look, the second one mtctl: the process ends its look by itself. */
-static void end_early_on_signals(void)
+static int print_lines(const struct wanted *wanted, const struct mt_lines *lines)
 {
-	static const int endings[] = {SIGINT, SIGTERM, SIGHUP};
-	const struct sigaction action = {.sa_handler = stop, .sa_flags = (int)SA_RESETHAND};
-	struct sigaction before;
+	const struct mt_lines_view view = {wanted->view.process, wanted->view.top};
+	const struct mt_sites_view all = {.process = wanted->view.process};
+	struct mt_sites sites;
+	bool written;
 
-	for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++)
-		if (sigaction(endings[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
-			sigaction(endings[i], &action, NULL);
+	mt_sites_of_lines(lines, &sites);
+	written = write_files(wanted, &sites);
+	if (written && wanted->json)
+		mt_lines_print_json(lines, &view);
+	else if (written && wanted->folded)
+		mt_sites_print_folded(&sites, &all);
+	else if (written)
+		mt_lines_print_table(lines, &view);
+	mt_sites_free(&sites);
+	if (!written)
+		return MT_EXIT_USAGE;
+	return lines->growth_bytes > 0 ? MT_EXIT_OK : MT_EXIT_NOTHING;
 }
 
 static int show_lines(const struct wanted *wanted)
 {
-	const struct mt_lines_view view = {wanted->view.process, wanted->view.top};
+	const struct mt_process *process = wanted->view.process;
 	const struct mt_lines_options options = {
 		.for_ms = wanted->look_ms ? wanted->look_ms : LOOK_MS,
 		.depth = wanted->frames ? (uint32_t)wanted->frames : FRAMES_DEFAULT,
@@ -133,17 +157,11 @@ static int show_lines(const struct wanted *wanted)
 	enum mt_err error;
 	int code;
 
-	end_early_on_signals();
-	error = mt_lines_collect(view.process, &options, &lines, &why);
+	mt_command_set_end_signals(stop);
+	error = mt_lines_collect(process, &options, &lines, &why);
 	if (error)
-		return mt_target_fail(view.process, error, &why);
-	if (wanted->json)
-		mt_lines_print_json(&lines, &view);
-	else if (wanted->folded)
-		mt_lines_print_folded(&lines);
-	else
-		mt_lines_print_table(&lines, &view);
-	code = lines.growth_bytes > 0 ? MT_EXIT_OK : MT_EXIT_NOTHING;
+		return mt_target_fail(process, error, &why);
+	code = print_lines(wanted, &lines);
 	mt_lines_free(&lines);
 	return code;
 }
@@ -163,8 +181,8 @@ static bool is_consistent(const struct wanted *wanted)
 {
 	const char *fault = NULL;
 
-	if (wanted->python && (wanted->view.over_ms || wanted->pprof))
-		fault = "--python goes with neither --diff nor --pprof";
+	if (wanted->python && wanted->view.over_ms)
+		fault = "--python does not go with --diff";
 	else if (!wanted->python && (wanted->look_ms || wanted->frames))
 		fault = "--for and --frames are for --python";
 	if (fault)
@@ -187,6 +205,7 @@ int mt_command_sites(int argc, char **argv)
 		{.name = "json", .target = &wanted.json},
 		{.name = "folded", .target = &wanted.folded},
 		{.name = "pprof", .target = &wanted.pprof, .take = mt_option_text},
+		{.name = "speedscope", .target = &wanted.speedscope, .take = mt_option_text},
 		{.name = "python", .target = &wanted.python},
 		{.name = "for",
 		 .target = &wanted.look_ms,
@@ -206,7 +225,8 @@ int mt_command_sites(int argc, char **argv)
 		return code;
 	if (!is_consistent(&wanted))
 		return MT_EXIT_USAGE;
-	code = mt_target_find(argv[optind], &process);
+	code = wanted.python ? mt_target_find_any(argv[optind], false, &process)
+			     : mt_target_find(argv[optind], &process);
 	if (code != MT_EXIT_OK)
 		return code;
 	wanted.view.process = &process;

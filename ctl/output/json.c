@@ -123,36 +123,19 @@ static void take_back(int fd, size_t bytes)
 	errno = saved;
 }
 
-static bool write_all(int fd, const char *text, size_t bytes)
-{
-	size_t done = 0;
-
-	while (done < bytes) {
-		ssize_t wrote = write(fd, text + done, bytes - done);
-
-		if (wrote < 0 && errno == EINTR)
-			continue;
-		if (wrote <= 0) {
-			take_back(fd, done);
-			return false;
-		}
-		done += (size_t)wrote;
-	}
-	return true;
-}
-
 /* Takes the object over. */
 static bool write_line(int fd, json_t *object)
 {
 	char *text = mt_error_check_memory(json_dumps(object, JSON_COMPACT));
-	size_t bytes = strlen(text);
-	bool done;
+	size_t bytes = strlen(text), done;
 
 	json_decref(object);
 	text[bytes] = '\n'; /* replaces the NUL, for one write(2) */
-	done = write_all(fd, text, bytes + 1);
+	done = mt_outfile_write(fd, text, bytes + 1);
 	free(text);
-	return done;
+	if (done <= bytes)
+		take_back(fd, done);
+	return done > bytes;
 }
 
 static bool write_count_of_lost(struct mt_json_lines *lines)

@@ -229,6 +229,20 @@ void mt_outfile_remove(int fd, const char *path)
 	errno = saved;
 }
 
+size_t mt_outfile_write(int fd, const void *bytes, size_t count)
+{
+	size_t done = 0;
+
+	while (done < count) {
+		ssize_t put = write(fd, (const char *)bytes + done, count - done);
+
+		if (put == 0 || (put < 0 && errno != EINTR))
+			break;
+		done += put > 0 ? (size_t)put : 0;
+	}
+	return done;
+}
+
 enum mt_err mt_outfile_finish(FILE *file, const char *path, struct mt_error_reason *why)
 {
 	enum mt_err error = MT_ERR_OK;

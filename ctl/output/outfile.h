@@ -33,6 +33,9 @@ enum mt_err mt_outfile_finish(FILE *file, const char *path, struct mt_error_reas
  * link. Keeps errno. */
 void mt_outfile_remove(int fd, const char *path);
 
+/* Writes the bytes. Returns how many are written; fewer: errno says why. */
+size_t mt_outfile_write(int fd, const void *bytes, size_t count);
+
 /* Opens the file for reading by the same rules, without waiting for the writer of a FIFO. Where it
  * does not exist, creates it with this mode and this text, and sets *out_made; the descriptor has
  * no use then. Never creates the target of a link. A new file that cannot be written whole is

@@ -136,7 +136,8 @@ static void read_program(struct mt_look *out)
 			continue;
 		if (strcmp(traces[i].name, "Go") == 0) {
 			out->is_go = true;
-		} else if (out->how == MT_LOOK_UNKNOWN) {
+		} else if (out->how == MT_LOOK_UNKNOWN && !out->is_python) {
+			/* CPython 3.13 and later has texts of mimalloc, and malloc of libc */
 			out->how = MT_LOOK_IN_FILE;
 			snprintf(out->allocator, sizeof(out->allocator), "%s", traces[i].name);
 		}

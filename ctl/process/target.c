@@ -300,8 +300,11 @@ enum mt_exit mt_target_fail(const struct mt_process *process, enum mt_err error,
 {
 	mt_error_say("process %d (%s): %s%s", (int)process->pid, process->comm, why->text,
 		     hint_of(error, why));
-	if (error == MT_ERR_FOREIGN && geteuid() != 0 && geteuid() != process->uid)
+	if (error == MT_ERR_FOREIGN &&
+	    (!process->shimmed || (geteuid() != 0 && geteuid() != process->uid)))
 		return MT_EXIT_NOT_PERMITTED;
+	if (error == MT_ERR_NOT_AVAILABLE && !process->shimmed)
+		return MT_EXIT_NOT_SHIMMED;
 	return mt_error_exit(error);
 }
 

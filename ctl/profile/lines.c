@@ -15,7 +15,10 @@
 #include "ctl/process/clock.h"
 #include "ctl/process/control_file.h"
 #include "ctl/process/read_file.h"
+#include "ctl/process/limit.h"
+#include "ctl/process/remote_python.h"
 #include "ctl/process/stats_dir.h"
+#include "sys/saturating.h"
 
 #define BESIDE_MAX_S       60.0
 #define BESIDE_FRAMES      10
@@ -55,6 +58,11 @@ static enum mt_err send(const struct mt_process *process, uint64_t ms, uint32_t 
 /* Whose tracing it is, as far as a file has said so. */
 enum begun { NOT_BEGUN, BEGUN_OURS, BEGUN_OWN };
 
+static enum mt_err has_ended(struct mt_error_reason *why)
+{
+	return mt_error_because(why, MT_ERR_UNKNOWN, "the process has ended during the look");
+}
+
 /* Returns true with the file, or with the reason why there will be none. A file of an earlier
  * request counts as none. */
 static bool poll(const struct mt_process *process, uint64_t seq, struct mt_lines_file *out,
@@ -77,8 +85,7 @@ static bool poll(const struct mt_process *process, uint64_t seq, struct mt_lines
 		mt_lines_file_free(out);
 	}
 	if (!is_alive)
-		*error = mt_error_because(why, MT_ERR_UNKNOWN,
-					  "the process has ended during the look");
+		*error = has_ended(why);
 	return !is_alive || (*error && *error != MT_ERR_NOT_AVAILABLE);
 }
 
@@ -135,15 +142,79 @@ static enum mt_err explain(const struct mt_lines_head *head, struct mt_error_rea
 	}
 }
 
+/* ---- without the shim ---- */
+
+struct remote_look {
+	const struct mt_process *process;
+	const struct mt_lines_options *options;
+};
+
+/* What a look of ours costs was said before it began. */
+static void say_own(void *argument, bool is_own)
+{
+	const struct remote_look *look = argument;
+
+	if (is_own && look->options->begun)
+		look->options->begun(look->process, look->options, true);
+}
+
+/* Half of the room below the limit is for the look. */
+static uint32_t blocks_max(const struct mt_process *process)
+{
+	const uint64_t block_bytes = MT_LINES_TABLE_BYTES + MT_LINES_READ_BYTES;
+	struct mt_limit limit;
+	uint64_t room;
+
+	if (mt_limit_find("", process->pid, &limit) != MT_ERR_OK)
+		return MT_LINES_BLOCKS_MAX;
+	room = mt_sat_sub(limit.limit_bytes, limit.used_bytes) / 2 / block_bytes;
+	return room < MT_LINES_BLOCKS_MAX ? (uint32_t)room : MT_LINES_BLOCKS_MAX;
+}
+
+static enum mt_err collect_without_shim(const struct mt_process *process,
+					const struct mt_lines_options *options,
+					struct mt_lines_file *out, struct mt_error_reason *why)
+{
+	struct remote_look look = {process, options};
+	const struct mt_remote_lines wanted = {.for_ms = options->for_ms,
+					       .depth = options->depth,
+					       .blocks_max = blocks_max(process),
+					       .stop = options->stop,
+					       .begun = say_own,
+					       .argument = &look};
+	struct mt_remote_python remote;
+	enum mt_err error = mt_remote_python_find(process, &remote, why);
+	int fd;
+
+	if (error)
+		return error;
+	if (options->begun)
+		options->begun(process, options, false);
+	error = mt_remote_python_lines(&remote, &wanted, &fd, why);
+	if (error)
+		return error;
+	error = mt_lines_file_read(fd, out, why);
+	close(fd);
+	if (!error && out->head.outcome == MT_LINES_ENDED && !mt_process_is_alive(process)) {
+		mt_lines_file_free(out);
+		error = has_ended(why);
+	}
+	return error;
+}
+
 enum mt_err mt_lines_collect(const struct mt_process *process,
 			     const struct mt_lines_options *options, struct mt_lines *out,
 			     struct mt_error_reason *why)
 {
 	struct mt_lines_file file;
 	uint64_t seq;
-	enum mt_err error = send(process, options->for_ms, options->depth, &seq, why);
+	enum mt_err error;
 
-	if (!error)
+	if (process->shimmed)
+		error = send(process, options->for_ms, options->depth, &seq, why);
+	else
+		error = collect_without_shim(process, options, &file, why);
+	if (!error && process->shimmed)
 		error = wait_for_file(process, options, seq, &file, why);
 	if (error)
 		return error;

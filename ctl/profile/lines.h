@@ -1,5 +1,6 @@
 /* ctl/profile/lines.h -- the Python lines that allocate what grows, from a look with tracemalloc in
- * the process (shim/python/lines.h). A line is that of the program itself: the innermost frame that
+ * the process: by the shim (shim/python/lines.h), and in a process without it by Python itself
+ * (ctl/process/remote_python.h). A line is that of the program itself: the innermost frame that
  * lies in no library; where there is none, the innermost frame. For one thread. */
 #ifndef MT_CTL_PROFILE_LINES_H
 #define MT_CTL_PROFILE_LINES_H
@@ -66,8 +67,8 @@ struct mt_lines_options {
 	uint32_t depth;  /* frames of a stack, 1 to MT_LINES_DEPTH_MAX */
 	/* not 0: end the look now, with what is known; NULL: never */
 	const volatile sig_atomic_t *stop;
-	/* called when the look has begun. is_own: it only reads what the program's own tracemalloc
-	 * holds; NULL: nobody */
+	/* called when the look has begun, and before it where there is no shim. is_own: it only
+	 * reads what the program's own tracemalloc holds; NULL: nobody */
 	void (*begun)(const struct mt_process *process, const struct mt_lines_options *options,
 		      bool is_own);
 };
@@ -111,7 +112,5 @@ void mt_lines_print_table(const struct mt_lines *lines, const struct mt_lines_vi
 /* Returns the object that mt_lines_print_json prints. The caller owns it. */
 json_t *mt_lines_json(const struct mt_lines *lines, const struct mt_lines_view *view);
 void mt_lines_print_json(const struct mt_lines *lines, const struct mt_lines_view *view);
-/* All stacks that have grown, outermost frame first. */
-void mt_lines_print_folded(const struct mt_lines *lines);
 
 #endif

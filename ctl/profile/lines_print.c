@@ -1,4 +1,4 @@
-/* ctl/profile/lines_print.c -- prints Python lines as a table, as JSON, and as folded stacks. */
+/* ctl/profile/lines_print.c -- prints Python lines as a table and as JSON. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -38,23 +38,28 @@ void mt_lines_say_cost(const struct mt_process *process, const struct mt_lines_o
 		       bool is_own)
 {
 	size_t i = options->depth > costs[0].depth;
+	const char *stop_ms = process->shimmed ? "0.5" : "2"; /* by Python code */
 
 	if (is_own) {
 		mt_error_say(
 			"process %d (%s): it runs tracemalloc itself, which is read for %.1f s "
-			"and stays as it is. Each of %u readings stops the program for some "
-			"0.5 ms per 1,000 of its blocks. Ctrl-C ends it early",
+			"and stays as it is. Each of %u readings stops the program for some %s ms "
+			"per 1,000 of its blocks. Ctrl-C ends it early",
 			(int)process->pid, process->comm, seconds(options->for_ms * 1000000u),
-			MT_LINES_READINGS);
+			MT_LINES_READINGS, stop_ms);
 		return;
 	}
+	if (!process->shimmed)
+		mt_error_say("process %d (%s): it does not carry the shim: sys.remote_exec() of "
+			     "its Python runs scripts of mtctl in its main thread",
+			     (int)process->pid, process->comm);
 	mt_error_say(
 		"process %d (%s): tracemalloc follows Python's allocations for %.1f s. Meanwhile "
 		"Python code takes %s times as long; code in C, as numpy's, as long as before. "
 		"Each new block takes %u bytes more, and each of up to %u readings stops the "
-		"program for some 0.5 ms per 1,000 of them. Ctrl-C ends it early",
+		"program for some %s ms per 1,000 of them. Ctrl-C ends it early",
 		(int)process->pid, process->comm, seconds(options->for_ms * 1000000u),
-		costs[i].times, MT_LINES_TABLE_BYTES, MT_LINES_READINGS);
+		costs[i].times, MT_LINES_TABLE_BYTES, MT_LINES_READINGS, stop_ms);
 }
 
 static void print_summary(const struct mt_lines *lines, const struct mt_lines_view *view)
@@ -192,25 +197,4 @@ json_t *mt_lines_json(const struct mt_lines *lines, const struct mt_lines_view *
 void mt_lines_print_json(const struct mt_lines *lines, const struct mt_lines_view *view)
 {
 	mt_json_print(mt_lines_json(lines, view), true);
-}
-
-void mt_lines_print_folded(const struct mt_lines *lines)
-{
-	uint32_t readings = lines->file.head.readings_count;
-
-	for (uint32_t i = 0; readings && i < lines->file.head.stacks_count; i++) {
-		const struct mt_lines_stack *stack = &lines->file.stacks[i];
-		const struct mt_lines_frame *frames = &lines->file.frames[stack->first_frame];
-		uint64_t last = stack->bytes[readings - 1],
-			 first = readings > 1 ? stack->bytes[0] : 0;
-
-		if (last <= first)
-			continue;
-		for (uint32_t frame = stack->frames_count; frame-- > 0;) {
-			for (const char *at = mt_lines_name(lines, &frames[frame]); *at; at++)
-				putchar(*at == ';' ? ':' : *at);
-			printf(":%" PRIu32 "%s", frames[frame].line, frame ? ";" : "");
-		}
-		printf(" %" PRIu64 "\n", last - first);
-	}
 }

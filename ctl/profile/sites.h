@@ -53,6 +53,11 @@ void mt_sites_free(struct mt_sites *sites);
  * lines of Python. Part of mt_sites_collect. */
 void mt_sites_read(struct mt_heap_profile *file, struct mt_symbols *symbols, struct mt_sites *out);
 
+/* Makes sites of all stacks of a look at Python lines that have grown, with their growth. The
+ * caller frees with mt_sites_free. */
+struct mt_lines;
+void mt_sites_of_lines(const struct mt_lines *lines, struct mt_sites *out);
+
 /* Writes the growth between two profiles: the sites of `after` with more bytes than before, each
  * with the difference. They point into `after`, which must live longer. The caller frees with
  * mt_sites_free. */
@@ -62,8 +67,8 @@ void mt_sites_growth(const struct mt_sites *before, const struct mt_sites *after
 /* Returns the index of the first frame that is not a wrapper of an allocation function. */
 size_t mt_sites_first_frame(const struct mt_site *site);
 
-/* Options of printing; top 0: all. mt_sites_write_pprof writes the gzip'ed profile.proto of pprof.
- * SYSTEM with the reason. */
+/* Options of printing; top 0: all. The files (pprof's gzip'ed profile.proto, speedscope's JSON)
+ * have all sites. SYSTEM with the reason. */
 struct mt_sites_view {
 	const struct mt_process *process;
 	uint64_t top;
@@ -76,6 +81,9 @@ void mt_sites_print_json(const struct mt_sites *sites, const struct mt_sites_vie
 void mt_sites_print_folded(const struct mt_sites *sites, const struct mt_sites_view *view);
 enum mt_err mt_sites_write_pprof(const struct mt_sites *sites, const char *path,
 				 struct mt_error_reason *why);
+enum mt_err mt_sites_write_speedscope(const struct mt_sites *sites,
+				      const struct mt_sites_view *view, const char *path,
+				      struct mt_error_reason *why);
 
 /* Returns the name of that frame; NULL: the stack is empty. */
 const char *mt_sites_name(const struct mt_site *site);

@@ -1,7 +1,7 @@
 /* ctl/profile/sites_collect.c -- requests a profile, reads it, names and merges its stacks. */
 #include "ctl/profile/sites.h"
 
-#include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +11,8 @@
 #include "ctl/process/control_file.h"
 #include "ctl/profile/symbols.h"
 #include "ctl/process/read_file.h"
+#include "ctl/profile/lines.h"
+#include "sys/saturating.h"
 #include "ctl/process/stats_dir.h"
 
 #define TIMEOUT_MS     30000u
@@ -285,6 +287,45 @@ void mt_sites_growth(const struct mt_sites *before, const struct mt_sites *after
 	}
 	free(old);
 	finish(out);
+}
+
+static void add_lines_site(const struct mt_lines *lines, const struct mt_lines_stack *stack,
+			   struct mt_sites *to)
+{
+	struct mt_site *site = &to->list[to->count];
+
+	for (uint32_t i = 0; i < stack->frames_count; i++) {
+		const struct mt_lines_frame *frame = &lines->file.frames[stack->first_frame + i];
+		const char *name = mt_lines_name(lines, frame);
+		size_t bytes = strlen(name) + sizeof(":4294967295");
+		char *text = mt_error_check_memory(malloc(bytes));
+
+		snprintf(text, bytes, "%s:%" PRIu32, name, frame->line);
+		site->frames[site->frames_count++] = text;
+		to->names[to->names_count++] = text;
+	}
+	to->live_bytes += site->live_bytes;
+	to->count++;
+}
+
+void mt_sites_of_lines(const struct mt_lines *lines, struct mt_sites *out)
+{
+	const struct mt_lines_head *head = &lines->file.head;
+	uint32_t last = head->readings_count - 1;
+
+	*out = (struct mt_sites){.rate_bytes = 1};
+	out->list = mt_error_check_memory(calloc(head->stacks_count + 1u, sizeof(*out->list)));
+	out->names = mt_error_check_memory(calloc(head->frames_count + 1u, sizeof(*out->names)));
+	for (uint32_t i = 0; head->readings_count && i < head->stacks_count; i++) {
+		const struct mt_lines_stack *stack = &lines->file.stacks[i];
+		uint64_t bytes = last ? stack->bytes[0] : 0, count = last ? stack->first_count : 0;
+
+		if (stack->bytes[last] <= bytes)
+			continue;
+		out->list[out->count].live_bytes = stack->bytes[last] - bytes;
+		out->list[out->count].live_count = mt_sat_sub(stack->last_count, count);
+		add_lines_site(lines, stack, out);
+	}
 }
 
 enum mt_err mt_sites_collect(const struct mt_process *process, struct mt_sites *out,

@@ -10,7 +10,6 @@
 #include <limits.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,6 +29,8 @@
 #include "ctl/output/text.h"
 #include "ctl/process/clock.h"
 #include "ctl/process/read_file.h"
+#include "ctl/process/watchdog.h"
+#include "sys/saturating.h"
 
 /* The functions of libdw, which is loaded when it is first needed: mtctl must start without it. */
 #define FUNCTIONS(X)                                                                               \
@@ -621,48 +622,30 @@ static bool drop_rights(void)
 		setresuid(NOBODY_ID, NOBODY_ID, NOBODY_ID) == 0);
 }
 
+struct job {
+	struct mt_symbols *symbols;
+	const uint64_t *addresses;
+	size_t count;
+};
+
 /* Writes each name at once: a later file may end the child. */
-static void child(struct mt_symbols *symbols, const uint64_t *addresses, size_t count, int to)
+static void work(const void *argument, int to)
 {
+	const struct job *job = argument;
+
 	prefer_oom_kill();
-	mt_symbols_open(symbols, addresses, count);
+	mt_symbols_open(job->symbols, job->addresses, job->count);
 	if (!drop_rights())
 		_exit(1);
-	for (size_t i = 0; i < count; i++) {
-		char *text = mt_symbols_name(symbols, addresses[i]);
-		size_t left = strlen(text) + 1;
+	for (size_t i = 0; i < job->count; i++) {
+		char *text = mt_symbols_name(job->symbols, job->addresses[i]);
 
-		for (const char *at = text; left;) {
-			ssize_t put = write(to, at, left);
-
-			if (put <= 0)
-				_exit(1);
-			at += put;
-			left -= (size_t)put;
-		}
+		mt_watchdog_write(to, text, strlen(text) + 1);
 		free(text);
 	}
-	_exit(0);
 }
 
 /* ---- the parent ---- */
-
-/* Reads to the end, or until end_ns. Returns how many bytes. */
-static size_t read_all(int from, char *out, size_t room, uint64_t end_ns)
-{
-	struct pollfd wait = {.fd = from, .events = POLLIN};
-	uint64_t now_ns;
-	size_t used = 0;
-	ssize_t got = 1;
-
-	while (got > 0 && used < room && (now_ns = mt_clock_now_ns()) < end_ns) {
-		if (poll(&wait, 1, (int)((end_ns - now_ns) / 1000000u) + 1) <= 0)
-			continue;
-		got = read(from, out + used, room - used);
-		used += got > 0 ? (size_t)got : 0;
-	}
-	return used;
-}
 
 /* Splits the text at its NULs. Returns how many texts there are. */
 static size_t split(const char *read, size_t bytes, char **texts, size_t count)
@@ -679,31 +662,20 @@ static size_t split(const char *read, size_t bytes, char **texts, size_t count)
 }
 
 /* Names addresses by one child. Returns how many of the first ones have a text. */
-static size_t fill_by_child(struct mt_symbols *symbols, const uint64_t *addresses, size_t count,
-			    char **texts, uint64_t end_ns)
+static size_t fill_by_child(const struct job *job, char **texts, uint64_t end_ns)
 {
-	size_t room = count * MT_SYMBOLS_NAME_BYTES + 1, done = 0;
-	char *read;
-	int ends[2];
-	pid_t pid;
+	const unsigned left_ms = (unsigned)(mt_sat_sub(end_ns, mt_clock_now_ns()) / 1000000u) + 1;
+	const struct mt_watchdog watchdog = {.work = work,
+					     .argument = job,
+					     .max_bytes = job->count * MT_SYMBOLS_NAME_BYTES + 1,
+					     .max_ms = left_ms,
+					     .wait_ms = left_ms};
+	struct mt_watchdog_end end;
+	size_t length, done;
+	char *read = mt_watchdog_run(&watchdog, &length, &end);
 
-	if (pipe(ends) != 0)
-		return 0;
-	pid = fork();
-	if (pid == 0) {
-		close(ends[0]);
-		child(symbols, addresses, count, ends[1]);
-	}
-	close(ends[1]);
-	if (pid > 0) {
-		read = mt_error_check_memory(malloc(room));
-		done = split(read, read_all(ends[0], read, room, end_ns), texts, count);
-		free(read);
-		(void)kill(pid, SIGKILL);
-		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-			continue;
-	}
-	close(ends[0]);
+	done = split(read, length, texts, job->count);
+	free(read);
 	return done;
 }
 
@@ -715,7 +687,9 @@ void mt_symbolizer_fill(struct mt_symbols *symbols, const uint64_t *addresses, s
 	uint64_t end_ns = mt_clock_now_ns() + SECONDS_MAX * UINT64_C(1000000000);
 
 	while (at < asked && mt_clock_now_ns() < end_ns) {
-		at += fill_by_child(symbols, addresses + at, asked - at, texts + at, end_ns);
+		const struct job job = {symbols, addresses + at, asked - at};
+
+		at += fill_by_child(&job, texts + at, end_ns);
 		for (bad = at;
 		     at < asked &&
 		     (at == bad || mt_symbols_same_file(symbols, addresses[at], addresses[bad]));)

@@ -41,6 +41,19 @@ def test_the_parts_of_rss_and_the_arenas_are_those_of_the_program(looked, ctl, s
 	assert f"mtctl run -- {process.args[0]}" in text
 
 
+def test_the_first_thing_said_is_whether_it_is_a_candidate(looked, ctl, spawn, plain, fake):
+	programs = {verdict: spawn([PYTHON, "-c", f"x = bytearray(b'x') * {size}\nprint('ready', flush=True)\ninput()"], plain,
+	                           stdin=subprocess.PIPE) for verdict, size in (("likely", 60 * MB), ("unlikely", 1))}
+	for verdict, process in programs.items():
+		assert process.stdout.readline() == "ready\n"
+
+		said = looked(process.pid)["candidate"]
+
+		assert said["verdict"] == verdict and (said["reach_bytes"] > 60 * MB) == (verdict == "likely"), said
+		assert ctl("look", process.pid).stdout.splitlines()[1].startswith(f"A candidate for the shim? {verdict}: ")
+	assert looked(fake())["candidate"] == {"verdict": "no", "reach_bytes": 0, "text": "it carries the shim already"}
+
+
 def test_python_is_named_with_its_version_and_its_malloc(looked, spawn, plain):
 	process = spawn([PYTHON, "-c", "x = [str(n) for n in range(300000)]\nprint('ready', flush=True)\ninput()", "a b"],
 	                dict(plain, PYTHONMALLOC="pymalloc"), stdin=subprocess.PIPE)
@@ -74,6 +87,7 @@ def test_a_static_program_cannot_be_started_under_the_shim(looked, ctl, spawn, p
 
 	said = looked(process.pid)
 
+	assert said["candidate"]["verdict"] == "no" and said["candidate"]["text"] == said["start"]["obstacle"]
 	assert said["allocator"]["found_by"] == "static" and "linked statically" in said["start"]["obstacle"]
 	assert "Not as it is: it is linked statically" in ctl("look", process.pid).stdout
 

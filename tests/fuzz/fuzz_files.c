@@ -344,6 +344,11 @@ static void print_sites(const struct mt_sites *sites, uint64_t over_ms)
 	text = fuzz_output_end(&bytes);
 	fuzz_expect_json("sites --json", text, bytes);
 	fuzz_expect(mt_sites_write_pprof(sites, "/dev/null", &why) == MT_ERR_OK, "%s", why.text);
+	fuzz_output_begin();
+	fuzz_expect(mt_sites_write_speedscope(sites, &view, "-", &why) == MT_ERR_OK, "%s",
+		    why.text);
+	text = fuzz_output_end(&bytes);
+	fuzz_expect_json("sites --speedscope", text, bytes);
 }
 
 static void read_heap(const struct fuzz_part *part, struct mt_sites *before, bool *has_before)
@@ -376,6 +381,7 @@ static void read_lines(const void *bytes, size_t count)
 	const struct mt_lines_view view = {&self, count % 2 ? 0 : 3};
 	struct mt_lines_file file;
 	struct mt_lines lines;
+	struct mt_sites sites;
 	struct mt_error_reason why = {""};
 	const char *text;
 	size_t printed;
@@ -389,7 +395,9 @@ static void read_lines(const void *bytes, size_t count)
 	mt_lines_read(&file, &lines);
 	fuzz_output_begin();
 	mt_lines_print_table(&lines, &view);
-	mt_lines_print_folded(&lines);
+	mt_sites_of_lines(&lines, &sites);
+	mt_sites_print_folded(&sites, &(const struct mt_sites_view){.process = &self});
+	mt_sites_free(&sites);
 	text = fuzz_output_end(&printed);
 	fuzz_expect_clean("sites --python", text, printed);
 	fuzz_output_begin();

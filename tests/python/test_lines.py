@@ -10,6 +10,7 @@ import time
 import pytest
 
 from json_schema import fits
+from speedscope import speedscope_stacks
 
 PYTHON = "/usr/bin/python3"
 PYENV = pathlib.Path("/root/.pyenv/versions")
@@ -141,6 +142,16 @@ def test_each_python_is_traced_and_left_as_it_was(steer, mtctl, env, tmp_path, v
 	assert any(line["line"] == LEAK and line["growth_bytes"] > 0 for line in report["lines"])
 	assert actor.tell("__import__('_tracemalloc').is_tracing()") == "False"
 	assert actor.end()[0] == 0
+
+
+def test_a_look_is_also_a_file_for_speedscope(actor, mtctl, tmp_path):
+	path = tmp_path / "lines.json"
+
+	report, _ = look(mtctl, actor, "--for=1.5", "--top=0", f"--speedscope={path}")
+
+	stacks = speedscope_stacks(path.read_text(), "bytes")
+	leaking = [weight for frames, weight in stacks if f"{tmp_path}/actor.py:{LEAK}" in frames]
+	assert sum(leaking) >= next(line["growth_bytes"] for line in report["lines"] if line["line"] == LEAK) > 0
 
 
 # ---- a program that does what the test says ----
@@ -312,8 +323,7 @@ def test_an_interpreter_that_ends_meanwhile_ends_well(spawn, mtctl, actor, wait_
 
 
 def test_a_main_thread_in_a_system_call_is_named(mtctl, actor):
-	actor.process.stdin.write("sys.stdin.readline().strip()\n")
-	actor.process.stdin.flush()
+	assert actor.tell("print('waits', flush=True) or sys.stdin.readline().strip()") == "waits"
 
 	code, error = look(mtctl, actor, "--for=1")
 
