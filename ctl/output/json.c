@@ -49,17 +49,6 @@ void mt_json_set_bool(json_t *object, const char *name, bool value)
 	mt_json_set(object, name, json_boolean(value));
 }
 
-void mt_json_set_numbers(json_t *object, const void *from, const struct mt_json_number *numbers,
-			 size_t count)
-{
-	for (size_t i = 0; i < count; i++) {
-		uint64_t value;
-
-		memcpy(&value, (const char *)from + numbers[i].offset, sizeof(value));
-		mt_json_set_u64(object, numbers[i].name, value);
-	}
-}
-
 void mt_json_append(json_t *array, json_t *value)
 {
 	if (json_array_append_new(array, value) != 0)

@@ -25,18 +25,6 @@ void mt_json_set_text_or_null(json_t *object, const char *name, const char *text
 void mt_json_set_bool(json_t *object, const char *name, bool value);
 void mt_json_append(json_t *array, json_t *value);
 
-/* A uint64_t member of a struct, whose name is its key. */
-struct mt_json_number {
-	const char *name;
-	size_t offset;
-};
-#define MT_JSON_NUMBER(type, name)                                                                 \
-	{                                                                                          \
-#name, offsetof(struct type, name)                                                 \
-	}
-void mt_json_set_numbers(json_t *object, const void *from, const struct mt_json_number *numbers,
-			 size_t count);
-
 /* Prints the value to stdout, on one line or indented, and frees it. Reals have 15 digits: 106.31,
  * not 106.31000000000000227. */
 void mt_json_print(json_t *value, bool indented);

@@ -117,8 +117,9 @@ static enum mt_err try_request(struct mt_control_call *call, struct mt_request *
 	return error ? error : notify(call->fd, why);
 }
 
-void mt_control_file_begin(const struct mt_process *process, uint64_t timeout_ms,
-			   struct mt_control_call *out)
+/* mt_control_file_send in steps, for many requests: fills in a call with this timeout. */
+static void begin_call(const struct mt_process *process, uint64_t timeout_ms,
+		       struct mt_control_call *out)
 {
 	*out = (struct mt_control_call){.process = *process, .fd = -1};
 	out->deadline_ns = mt_clock_now_ns() + timeout_ms * 1000000u;
@@ -157,8 +158,11 @@ static enum mt_err open_control(struct mt_control_call *call, struct mt_error_re
 	return MT_ERR_INVALID;
 }
 
-bool mt_control_file_try_send(struct mt_control_call *call, struct mt_request request,
-			      enum mt_err *error, struct mt_error_reason *why)
+/* Tries once, without a pause. Returns false where another try in some milliseconds may succeed:
+ * the lock is held, or a file is being written. Returns true when *error is final. After *error
+ * MT_ERR_OK the call must be ended as after mt_control_file_send; else it holds nothing. */
+static bool try_send_once(struct mt_control_call *call, struct mt_request request,
+			  enum mt_err *error, struct mt_error_reason *why)
 {
 	*error = open_control(call, why);
 	if (!*error)
@@ -180,8 +184,8 @@ enum mt_err mt_control_file_send(const struct mt_process *process, struct mt_req
 	unsigned poll_ms = POLL_FIRST_MS;
 	enum mt_err error;
 
-	mt_control_file_begin(process, timeout_ms, out);
-	while (!mt_control_file_try_send(out, request, &error, why)) {
+	begin_call(process, timeout_ms, out);
+	while (!try_send_once(out, request, &error, why)) {
 		mt_clock_sleep_ms(poll_ms);
 		poll_ms = next_poll_ms(poll_ms);
 	}
@@ -432,13 +436,13 @@ static void send(struct mt_trim_requests *requests, struct one *one)
 	struct mt_trim_reply *reply = &one->reply;
 
 	if (one->state == UNSENT) {
-		mt_control_file_begin(one->process, 0, &one->call);
+		begin_call(one->process, 0, &one->call);
 		one->call.deadline_ns = requests->deadline_ns;
 		one->state = SENDING;
 	}
 	if (requests->locks_count >= requests->locks_max)
 		release_oldest_lock(requests);
-	if (!mt_control_file_try_send(&one->call, requests->request, &reply->error, &reply->why))
+	if (!try_send_once(&one->call, requests->request, &reply->error, &reply->why))
 		return;
 	one->state = reply->error ? DECIDED : SENT;
 	if (reply->error)

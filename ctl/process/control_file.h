@@ -40,16 +40,6 @@ enum mt_err mt_control_file_send(const struct mt_process *process, struct mt_req
 				 uint64_t timeout_ms, struct mt_control_call *out,
 				 struct mt_error_reason *why);
 
-/* mt_control_file_send in steps, for a caller with many requests. mt_control_file_begin fills in a
- * call with this timeout. mt_control_file_try_send tries once, without a pause. It returns false
- * where another try in some milliseconds may succeed: the lock is held, or a file is being written.
- * It returns true when *error is final. After *error MT_ERR_OK the call must be ended as above;
- * else it holds nothing. */
-void mt_control_file_begin(const struct mt_process *process, uint64_t timeout_ms,
-			   struct mt_control_call *out);
-bool mt_control_file_try_send(struct mt_control_call *call, struct mt_request request,
-			      enum mt_err *error, struct mt_error_reason *why);
-
 /* Waits until the process has handled the request, and releases the lock. *out is the head that the
  * process has written after the request; head.snapshot.request_error is the result of the request.
  * Returns MT_ERR_TIMEOUT, or MT_ERR_UNKNOWN where the process has ended. */

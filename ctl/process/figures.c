@@ -113,11 +113,6 @@ bool mt_figure_is_known(const struct mt_figure *figure, const void *from)
 	return known != 0;
 }
 
-bool mt_figure_is_always_known(const struct mt_figure *figure)
-{
-	return figure->known_offset == ALWAYS;
-}
-
 bool mt_figure_applies(const struct mt_figure *figure, bool uses_cuda)
 {
 	return uses_cuda || strncmp(figure->name, "gpu_", 4) != 0;
@@ -147,7 +142,8 @@ struct mt_short_text mt_figure_text(const struct mt_figure *figure, const void *
 	return result;
 }
 
-struct mt_short_text mt_figure_title(const struct mt_figure *figure)
+/* The name under which text and JSON show it: _thousandths are shown as a fraction. */
+static struct mt_short_text title_of(const struct mt_figure *figure)
 {
 	struct mt_short_text result;
 	size_t length = strlen(figure->name);
@@ -172,7 +168,7 @@ void mt_figures_set_json(json_t *object, enum mt_figure_list list, const void *f
 {
 	for (const struct mt_figure *figure = mt_figures(list); figure->name; figure++)
 		if (figure->known_offset != APART)
-			mt_json_set(object, mt_figure_title(figure).text, value_json(figure, from));
+			mt_json_set(object, title_of(figure).text, value_json(figure, from));
 }
 
 void mt_figures_set_recorded(json_t *object, enum mt_figure_list list, const void *from,
@@ -194,7 +190,7 @@ struct mt_table *mt_process_table(const struct mt_stats_head *head)
 	for (const struct mt_figure *figure = mt_figures(MT_FIGURES_PROCESS); figure->name;
 	     figure++)
 		if (mt_figure_applies(figure, uses_cuda))
-			mt_table_add_row(table, mt_figure_title(figure).text,
+			mt_table_add_row(table, title_of(figure).text,
 					 mt_figure_text(figure, &head->snapshot).text, figure->help,
 					 NULL);
 	return table;
@@ -207,7 +203,7 @@ struct mt_table *mt_process_table(const struct mt_stats_head *head)
 /* Figures in the lines around the table: what NVML and the driver say, which may be unknown. */
 static bool is_printed_elsewhere(const struct mt_figure *figure)
 {
-	return !mt_figure_is_always_known(figure) || mt_text_ends_with(figure->name, "_known") ||
+	return figure->known_offset != ALWAYS || mt_text_ends_with(figure->name, "_known") ||
 	       strcmp(figure->name, "ordinal") == 0;
 }
 

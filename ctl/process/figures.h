@@ -42,15 +42,12 @@ const struct mt_figure *mt_figures(enum mt_figure_list list);
 /* `from`: a struct of the list that the figure is in. */
 uint64_t mt_figure_value(const struct mt_figure *figure, const void *from);
 bool mt_figure_is_known(const struct mt_figure *figure, const void *from);
-bool mt_figure_is_always_known(const struct mt_figure *figure);
 
 /* Returns whether a process has this figure: those of GPUs only where it uses CUDA. */
 bool mt_figure_applies(const struct mt_figure *figure, bool uses_cuda);
 
-/* Returns the value in its unit, "-" where it is not known; and the name under which text and JSON
- * show it: without _thousandths, since these are shown as a fraction. */
+/* Returns the value in its unit, "-" where it is not known. */
 struct mt_short_text mt_figure_text(const struct mt_figure *figure, const void *from);
-struct mt_short_text mt_figure_title(const struct mt_figure *figure);
 
 /* Sets a member for each figure of the list, null where it is not known. Figures that the table
  * has as `apart` are left to the caller. */
