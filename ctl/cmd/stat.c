@@ -63,7 +63,7 @@ static int show_once(struct mt_target *target, struct mt_stat_view *view)
 	if (!error) {
 		target->file = facts->first;
 		if (!view->oom)
-			mt_glance_judge(facts, &found);
+			mt_findings_judge_now(facts, &found);
 		view->facts = facts;
 		view->found = &found;
 		print(target, view);
