@@ -51,11 +51,11 @@ static void show_section(struct page *page, const char *title, const struct mt_f
 
 /* What no rule of the section before has said: causes, and settings that would suit it better. The
  * set-up is in order all the same: they are notes. */
-static void show_glance(struct page *page, const char *title, const struct mt_facts *facts)
+static void show_now(struct page *page, const char *title, const struct mt_facts *facts)
 {
 	struct mt_diagnosis found = {.count = 0};
 
-	mt_glance_judge(facts, &found);
+	mt_findings_judge_now(facts, &found);
 	for (size_t i = 0; i < found.count; i++) {
 		struct mt_finding note = found.list[i];
 
@@ -79,7 +79,7 @@ static void examine(struct page *page, const struct mt_process *process)
 		snprintf(title, sizeof(title), "process %d (%s)", (int)process->pid, process->comm);
 		(void)mt_diagnose_look(process, false, facts, &why);
 		show_section(page, title, facts, MT_SHOWN_PROCESS);
-		show_glance(page, title, facts);
+		show_now(page, title, facts);
 	} else {
 		mt_diagnose_look_here(facts);
 		show_section(page, "a program started from here", facts, MT_SHOWN_START);

@@ -33,7 +33,8 @@ static void print_json(const struct mt_target *target, const struct mt_stat_view
 {
 	json_t *root = mt_stats_json(target);
 
-	mt_json_set(root, "odd", mt_findings_json(view->found, 0));
+	if (!view->cached) /* as `serve` has it: what the process has published, and no more */
+		mt_json_set(root, "odd", mt_findings_json(view->found, 0));
 	mt_json_print(root, !view->watch);
 }
 
@@ -63,7 +64,7 @@ static int show_once(struct mt_target *target, struct mt_stat_view *view)
 	if (!error) {
 		target->file = facts->first;
 		if (!view->oom)
-			mt_glance_judge(facts, &found);
+			mt_findings_judge_now(facts, &found);
 		view->facts = facts;
 		view->found = &found;
 		print(target, view);

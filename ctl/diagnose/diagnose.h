@@ -2,7 +2,7 @@
  * printed: one engine for `mtctl diagnose`, `stat`, `doctor` and `advise`. For one thread.
  *
  * facts.c gathers the facts. rules_*.c have the rules of rules.def: facts in,
- * findings out. Rules of CAUSE, GLANCE and the roles are pure; those that doctor alone shows may
+ * findings out. Rules of CAUSE, NOW and the roles are pure; those that doctor alone shows may
  * look at the machine. findings.c selects what a command shows, verdict.c finds the verdict of
  * diagnose, report.c prints.
  *
@@ -333,7 +333,7 @@ void mt_diagnose_judge_tree(struct mt_facts *const *facts, struct mt_diagnosis *
 /* Who shows a finding, and what a rule needs: see rules.def. */
 enum mt_shown {
 	MT_SHOWN_CAUSE = 1,
-	MT_SHOWN_GLANCE = 2,
+	MT_SHOWN_NOW = 2,
 	MT_SHOWN_PROCESS = 4,
 	MT_SHOWN_START = 8,
 	MT_SHOWN_MACHINE = 16,
@@ -358,9 +358,9 @@ void mt_diagnose_find_trends(const struct mt_facts *facts, struct mt_diagnosis *
 void mt_findings_rank(struct mt_diagnosis *in, size_t from);
 
 /* Fills *out with all that one look shows and that a user would want to know of: causes that are
- * sure enough, and the rules of GLANCE, the weightiest first. The same facts give the same findings
+ * sure enough, and the rules of NOW, the weightiest first. The same facts give the same findings
  * to stat, doctor, advise and diagnose. Pure. */
-void mt_glance_judge(const struct mt_facts *facts, struct mt_diagnosis *out);
+void mt_findings_judge_now(const struct mt_facts *facts, struct mt_diagnosis *out);
 
 /* Drops the findings without a setting. */
 void mt_findings_with_setting(struct mt_diagnosis *in);

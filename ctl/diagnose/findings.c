@@ -319,7 +319,7 @@ enum needs { NEEDS_ANY, NEEDS_SAMPLE, NEEDS_AWAKE, NEEDS_CUDA };
 /* rules.def names them without a prefix. */
 enum {
 	CAUSE = MT_SHOWN_CAUSE,
-	GLANCE = MT_SHOWN_GLANCE,
+	NOW = MT_SHOWN_NOW,
 	PROCESS = MT_SHOWN_PROCESS,
 	START = MT_SHOWN_START,
 	MACHINE = MT_SHOWN_MACHINE,
@@ -399,11 +399,11 @@ void mt_findings_rank(struct mt_diagnosis *in, size_t from)
 		qsort(in->list + from, kept - from, sizeof(in->list[0]), by_state_and_weight);
 }
 
-void mt_glance_judge(const struct mt_facts *facts, struct mt_diagnosis *out)
+void mt_findings_judge_now(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	out->count = 0;
 	mt_diagnose_find_trends(facts, out);
-	mt_rules_run(facts, MT_SHOWN_CAUSE | MT_SHOWN_GLANCE, out);
+	mt_rules_run(facts, MT_SHOWN_CAUSE | MT_SHOWN_NOW, out);
 	mt_findings_rank(out, 0);
 	mt_diagnose_end_advice(facts, out);
 }

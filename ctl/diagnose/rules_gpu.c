@@ -197,6 +197,22 @@ void mt_rule_gpu_fragments(const struct mt_facts *facts, struct mt_diagnosis *ou
 	mt_finding_advise(finding, "Read the reports: mtctl stat PID --oom.");
 }
 
+/* What was refused longer ago is no cause any more; the setting helps all the same. */
+void mt_rule_old_fragments(const struct mt_facts *facts, struct mt_diagnosis *out)
+{
+	const struct mt_stats_oom *oom =
+		mt_stats_file_oom(&facts->last, facts->last.head.ooms_count);
+
+	if (oom && oom != last_oom(facts) && oom->cause == MT_OOM_CACHE)
+		suggest_split(
+			facts, oom,
+			mt_finding_note(
+				out, MT_NOTE, "split", NULL,
+				"%s were refused on GPU %" PRIu64 " while %s lay unused in pieces",
+				mt_text_bytes(oom->asked_bytes).text, oom->device,
+				mt_text_bytes(oom->framework_idle_bytes + oom->idle_bytes).text));
+}
+
 /* Less where a cleanup has returned the growth: then it was a framework's cache, not live tensors.
  */
 static double live_growth_confidence(const struct mt_facts *facts, const struct mt_trend *gpu)

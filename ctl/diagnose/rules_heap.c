@@ -16,7 +16,7 @@
 #define CLASS_SHARE       0.5
 #define CLASS_SHOWN_SHARE 0.25
 /* one look reads the history of so long in the place of samples */
-#define GLANCE_S 4.0
+#define NOW_S 4.0
 /* with fewer threads it is not the number of arenas that leaves blocks far apart */
 #define THREADS_MANY 4
 /* all blocks that there were, to those that are live; and the mean size of these */
@@ -47,7 +47,7 @@ static uint64_t least_idle(const struct mt_facts *facts)
 	uint64_t least = mt_diagnose_minimum(facts, 2, offsetof(struct mt_sample, idle_bytes));
 
 	for (size_t i = 0; facts->samples_count == 1 && i < facts->history_count; i++)
-		if (facts->history[i].at_s >= -GLANCE_S)
+		if (facts->history[i].at_s >= -NOW_S)
 			least = mt_min_u64(least, facts->history[i].idle_bytes);
 	return least;
 }

@@ -293,7 +293,7 @@ static int by_size(const void *a, const void *b)
 	return (x->bytes < y->bytes) - (x->bytes > y->bytes);
 }
 
-void mt_rule_holders(const struct mt_facts *facts, struct mt_diagnosis *out)
+void mt_rule_largest(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	const struct mt_sample *last = mt_facts_last(facts);
 	/* blocks count from malloc on; their pages are resident once they are touched */

@@ -897,7 +897,7 @@ void mt_diagnose_judge(const struct mt_facts *facts, struct mt_diagnosis *out)
 	if (judge_ended(facts, out) || judge_unseen(facts, out)) {
 		lead_with_last(out);
 	} else {
-		mt_rules_run(facts, MT_SHOWN_GLANCE, out);
+		mt_rules_run(facts, MT_SHOWN_NOW, out);
 		mt_findings_rank(out, kept);
 		if (!kept || out->list[0].confidence < MT_DIAGNOSE_CONFIDENT) {
 			judge_nothing(facts, out);

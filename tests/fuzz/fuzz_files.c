@@ -174,11 +174,11 @@ static void tell_recording_of(const struct mt_target *target)
 	mt_recording_free(&recording);
 }
 
-static void glance(const struct mt_facts *facts)
+static void judge_now(const struct mt_facts *facts)
 {
 	static struct mt_diagnosis found;
 
-	mt_glance_judge(facts, &found);
+	mt_findings_judge_now(facts, &found);
 	for (size_t i = 0; i < found.count; i++) {
 		const struct mt_finding *one = &found.list[i];
 
@@ -240,7 +240,7 @@ static void diagnose(const struct mt_stats_file *first, const struct mt_stats_fi
 	text = fuzz_output_end(&bytes);
 	fuzz_expect_json("diagnose --json", text, bytes);
 	mt_diagnosis_free(&told.checks);
-	glance(&facts);
+	judge_now(&facts);
 }
 
 /* All of it together takes 10 ms: an input may choose. */
