@@ -22,17 +22,16 @@ static bool before_begin(void)
 }
 
 #define ARGUMENTS(...) __VA_ARGS__
-#define BEGIN(name, parameters, arguments, is_ptsz)                                                \
+#define X(name, parameters, version, arguments, is_ptsz)                                           \
 	int name parameters                                                                        \
 	{                                                                                          \
 		int kept_errno = errno;                                                            \
                                                                                                    \
 		if (!before_begin())                                                               \
 			return mt_cuda_call(name, ARGUMENTS arguments);                            \
-		return after_begin(kept_errno, stream, is_ptsz,                                    \
+		return after_begin(kept_errno, (struct CUstream_st *)(uintptr_t)a, is_ptsz,        \
 				   mt_cuda_call(name, ARGUMENTS arguments));                       \
 	}
-#define X(name, parameters, version, arguments, is_ptsz) BEGIN(name, parameters, arguments, is_ptsz)
 MT_DRIVER_CAPTURE_BEGINS(X)
 #undef X
 

@@ -107,26 +107,26 @@ static void note_created(int result, struct CUctx_st *const *context, int device
 }
 
 /* Where no context is current, as before the first one, the device's other contexts give back. */
-#define CREATE(name, ...)                                                                          \
+#define CREATE(name, device, ...)                                                                  \
 	({                                                                                         \
 		int created_ = mt_cuda_call(name, __VA_ARGS__);                                    \
                                                                                                    \
 		if (mt_unlikely(created_ == MT_CU_OUT_OF_MEMORY) && mt_cuda_is_on()) {             \
 			int kept_ = errno;                                                         \
                                                                                                    \
-			created_ = mt_cuda_retry(device, 0, name, __VA_ARGS__);                    \
+			created_ = mt_cuda_retry((int)(device), 0, name, __VA_ARGS__);             \
 			errno = kept_;                                                             \
 		}                                                                                  \
 		created_;                                                                          \
 	})
 
 #define ARGUMENTS(...) __VA_ARGS__
-#define X(name, parameters, version, arguments)                                                    \
+#define X(name, parameters, version, arguments, device)                                            \
 	int name parameters                                                                        \
 	{                                                                                          \
-		int result = CREATE(name, ARGUMENTS arguments);                                    \
+		int result = CREATE(name, device, ARGUMENTS arguments);                            \
                                                                                                    \
-		note_created(result, context, device);                                             \
+		note_created(result, (struct CUctx_st **)(uintptr_t)a, (int)(device));             \
 		return result;                                                                     \
 	}
 MT_DRIVER_CONTEXT_CREATES(X)
@@ -409,7 +409,7 @@ int cuGreenCtxCreate(struct CUgreenCtx_st **green, void *description, int device
 		     unsigned int flags)
 {
 	note_green();
-	return CREATE(cuGreenCtxCreate, green, description, device, flags);
+	return CREATE(cuGreenCtxCreate, device, green, description, device, flags);
 }
 
 int cuCtxFromGreenCtx(struct CUctx_st **context, struct CUgreenCtx_st *green)
