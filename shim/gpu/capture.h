@@ -45,7 +45,7 @@ bool mt_capture_is_open(void);
 int mt_capture_relax(const struct mt_driver *driver);
 void mt_capture_restore(const struct mt_driver *driver, int mode);
 
-/* ---- captures begin and end: gpu/entries_capture.c ---- */
+/* ---- captures begin and end: gpu/entries_stream.c ---- */
 
 /* Around the driver's begin. before_begin closes the gate and waits for the calls in flight, which
  * do not wait for the device. The thread is not cancelled in between. after_begin keeps the stream

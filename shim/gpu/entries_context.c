@@ -8,7 +8,7 @@
  * knows (a counted context), after it. */
 #include <stdatomic.h>
 
-#include "gpu/entries_work.h"
+#include "gpu/entries.h"
 #include "gpu/capture.h"
 #include "gpu/context.h"
 #include "gpu/wait.h"
@@ -99,11 +99,10 @@ static void close_gate(void)
 
 static void note_created(int result, struct CUctx_st *const *context, int device)
 {
-	int kept_errno = errno;
+	MT_CUDA_KEEP_ERRNO;
 
 	if (result == MT_CU_SUCCESS && context && mt_cuda_is_on())
 		mt_context_created(*context, device);
-	errno = kept_errno;
 }
 
 /* Where no context is current, as before the first one, the device's other contexts give back. */
@@ -112,10 +111,9 @@ static void note_created(int result, struct CUctx_st *const *context, int device
 		int created_ = mt_cuda_call(name, __VA_ARGS__);                                    \
                                                                                                    \
 		if (mt_unlikely(created_ == MT_CU_OUT_OF_MEMORY) && mt_cuda_is_on()) {             \
-			int kept_ = errno;                                                         \
+			MT_CUDA_KEEP_ERRNO;                                                        \
                                                                                                    \
 			created_ = mt_cuda_retry((int)(device), 0, name, __VA_ARGS__);             \
-			errno = kept_;                                                             \
 		}                                                                                  \
 		created_;                                                                          \
 	})
@@ -153,15 +151,13 @@ struct ending {
  * is forgotten before. */
 static bool before_destroy(struct CUctx_st *context, struct ending *out_ending)
 {
-	int kept_errno = errno;
+	MT_CUDA_KEEP_ERRNO;
 
 	*out_ending = (struct ending){UNKNOWN, NULL};
 	/* In a host function the driver refuses, and would not let the context be registered again.
 	 */
-	if (!context || !mt_cuda_is_on() || !mt_context_may_call()) {
-		errno = kept_errno;
+	if (!context || !mt_cuda_is_on() || !mt_context_may_call())
 		return false;
-	}
 	close_gate();
 	if (mt_capture_is_any()) {
 		mt_context_pause(context);
@@ -171,13 +167,12 @@ static bool before_destroy(struct CUctx_st *context, struct ending *out_ending)
 		forget(context);
 		out_ending->as = FORGOTTEN;
 	}
-	errno = kept_errno;
 	return true;
 }
 
 static int after_destroy(struct CUctx_st *context, const struct ending *ending, int result)
 {
-	int kept_errno = errno;
+	MT_CUDA_KEEP_ERRNO;
 
 	/* Refused: its work counts in fences again. */
 	if (ending->as == FORGOTTEN && result != MT_CU_SUCCESS)
@@ -189,7 +184,6 @@ static int after_destroy(struct CUctx_st *context, const struct ending *ending, 
 	mt_capture_gate_open();
 	if (ending->as == FORGOTTEN)
 		mt_context_destroy_end(context, ending->cached, result == MT_CU_SUCCESS);
-	errno = kept_errno;
 	return result;
 }
 
@@ -210,7 +204,7 @@ X(cuCtxDestroy_v2)
  * last. */
 int cuCtxDetach(struct CUctx_st *context)
 {
-	int kept_errno = errno;
+	MT_CUDA_KEEP_ERRNO;
 	unsigned long long id;
 	int device = 0;
 	int result;
@@ -226,7 +220,6 @@ int cuCtxDetach(struct CUctx_st *context)
 	else
 		mt_context_resume(context);
 	mt_capture_gate_open();
-	errno = kept_errno;
 	return result;
 }
 
@@ -271,7 +264,6 @@ static uint32_t count_release(struct primary_count *count)
 }
 
 struct primary_end {
-	int kept_errno;
 	bool is_gated;
 	bool is_not_last;
 	struct CUctx_st *context; /* NULL: nothing to end */
@@ -300,7 +292,7 @@ static void close_gate_for_primary(struct primary_end *end)
 
 static struct primary_end before_release(int device)
 {
-	struct primary_end end = {.kept_errno = errno, .device = device};
+	struct primary_end end = {.device = device};
 	struct primary_count *count = count_of(device);
 
 	if (count) {
@@ -332,7 +324,6 @@ static int after_primary(const struct primary_end *end, int result, bool was_end
 		mt_context_resume(end->context);
 	if (end->is_gated)
 		mt_capture_gate_open();
-	errno = end->kept_errno;
 	return result;
 }
 
@@ -344,14 +335,13 @@ static int after_release(const struct primary_end *end, int result)
 		atomic_fetch_add_explicit(&count_of(end->device)->retained, 1,
 					  memory_order_seq_cst);
 	atomic_fetch_sub_explicit(&count_of(end->device)->releasing, 1, memory_order_seq_cst);
-	errno = end->kept_errno;
 	return result;
 }
 
 /* A reset ends the context, however often it is retained. */
 static struct primary_end before_reset(int device)
 {
-	struct primary_end end = {.kept_errno = errno, .device = device};
+	struct primary_end end = {.device = device};
 
 	close_gate_for_primary(&end);
 	return end;
@@ -367,6 +357,7 @@ static int after_reset(const struct primary_end *end, int result)
 #define X(name, before, after)                                                                     \
 	int name(int device)                                                                       \
 	{                                                                                          \
+		MT_CUDA_KEEP_ERRNO;                                                                \
 		const struct primary_end end = before(device);                                     \
                                                                                                    \
 		return after(&end, mt_cuda_call(name, device));                                    \
@@ -381,7 +372,7 @@ X(cuDevicePrimaryCtxReset_v2, before_reset, after_reset)
 
 int cuCtxEnablePeerAccess(struct CUctx_st *peer, unsigned int flags)
 {
-	int kept_errno = errno;
+	MT_CUDA_KEEP_ERRNO;
 	int result = mt_cuda_try(-1, 0, cuCtxEnablePeerAccess, peer, flags);
 	struct CUctx_st *user = NULL;
 
@@ -389,7 +380,6 @@ int cuCtxEnablePeerAccess(struct CUctx_st *peer, unsigned int flags)
 	    mt_cuda_is_on() && mt_cuda_call(cuCtxGetCurrent, &user) == MT_CU_SUCCESS) {
 		mt_context_note_peers(user, peer);
 	}
-	errno = kept_errno;
 	return result;
 }
 
@@ -398,11 +388,10 @@ int cuCtxEnablePeerAccess(struct CUctx_st *peer, unsigned int flags)
 /* Before the call: from its return on, work may run that no event of the pool sees. */
 static void note_green(void)
 {
-	int kept_errno = errno;
+	MT_CUDA_KEEP_ERRNO;
 
 	if (mt_cuda_is_on())
 		mt_pool_note_green_context();
-	errno = kept_errno;
 }
 
 int cuGreenCtxCreate(struct CUgreenCtx_st **green, void *description, int device,

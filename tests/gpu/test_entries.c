@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "gpu/driver.h"
-#include "gpu/entries.h"
+#include "gpu/lookup.h"
 #include "gpu/pool.h"
 #include "gpu/start.h"
 #include "gpu/unpooled.h"
