@@ -15,7 +15,6 @@
 
 #include "sys/lock.h"
 #include "gpu/driver.h"
-#include "gpu/bins.h"
 #include "gpu/blocks.h"
 #include "gpu/pool_settings.h"
 

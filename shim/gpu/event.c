@@ -1,7 +1,7 @@
 #include "gpu/event.h"
 
 #include "sys/attr.h"
-#include "gpu/slab.h"
+#include "gpu/records.h"
 
 static struct mt_slab event_slab = MT_SLAB(struct mt_event);
 

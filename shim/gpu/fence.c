@@ -7,7 +7,7 @@
 #include "gpu/capture.h"
 #include "gpu/device_memory.h"
 #include "gpu/event.h"
-#include "gpu/slab.h"
+#include "gpu/records.h"
 #include "gpu/wait.h"
 
 static struct mt_slab group_slab = MT_SLAB(struct mt_group);

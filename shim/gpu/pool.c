@@ -9,7 +9,7 @@
 #include "gpu/release.h"
 #include "gpu/usage.h"
 #include "gpu/shortage.h"
-#include "gpu/slab.h"
+#include "gpu/records.h"
 #include "gpu/device_memory.h"
 
 /* looks at a block about which another thread asks the driver */
