@@ -142,17 +142,17 @@ check-frameworks: all
 -include $(unit_lib_obj:.o=.d) $(unit_bin:=.dep)
 
 # ---- the shim without the pool's fences, and without its capture gate: only for tests that must fail with them. The linker
-# puts the functions of tests/gpu/VARIANT.c in the place of the shim's ----
+# puts the functions of tests/gpu/VARIANT.c, or its whole object, in the place of the shim's ----
 .PHONY: unsafe-shims
 unsafe-shims: $(B)/tests/nofence/libmtshim.so $(B)/tests/nogate/libmtshim.so
-nofence_wrapped := mt_events_query
+nofence_replaced := %/gpu/fence.o
 nogate_wrapped  := mt_capture_gate_enter mt_capture_gate_leave mt_capture_is_open
 
 define unsafe_shim
 $(B)/tests/$(1)/libmtshim.so: tests/gpu/$(1).c $$(shim_obj) $$(jemalloc_lib) $$(B)/gen/mtshim.map Makefile tests/tests.mk
 	@mkdir -p $$(@D)
 	$$(CC) $$(shim_flags) $$(LDFLAGS) $$(shim_link) $$(addprefix -Wl$$(comma)--wrap=,$$($(1)_wrapped)) -o $$@.new $$< \
-		$$(filter %.o,$$^) $$(jemalloc_lib)
+		$$(filter-out $$($(1)_replaced),$$(filter %.o,$$^)) $$(jemalloc_lib)
 	mv -f $$@.new $$@
 endef
 comma := ,

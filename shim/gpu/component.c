@@ -8,7 +8,7 @@
 #include "core/control_file.h"
 #include "core/devices.h"
 #include "gpu/capture.h"
-#include "gpu/decay.h"
+#include "gpu/release.h"
 #include "gpu/devices.h"
 #include "gpu/driver.h"
 #include "gpu/oom.h"

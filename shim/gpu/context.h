@@ -148,6 +148,23 @@ static inline const struct mt_driver *mt_pool_driver(void)
 	return atomic_load_explicit(&mt_pool.driver, memory_order_acquire);
 }
 
+/* Whether calls are served: see is_up. */
+static inline bool mt_pool_is_up(void)
+{
+	return atomic_load_explicit(&mt_pool.is_up, memory_order_relaxed);
+}
+
+/* A flag whose reader needs no order. */
+static inline bool mt_flag(const _Atomic bool *flag)
+{
+	return atomic_load_explicit(flag, memory_order_relaxed);
+}
+
+static inline void mt_flag_set(_Atomic bool *flag, bool is)
+{
+	atomic_store_explicit(flag, is, memory_order_relaxed);
+}
+
 /* Counters: the context's lock is held, so a plain add is enough; readers may lag. */
 static inline uint64_t mt_counter(_Atomic uint64_t *counter)
 {
@@ -211,15 +228,22 @@ bool mt_context_may_call(void);
 /* Returns the known context with this handle, or NULL. */
 struct mt_context *mt_context_find(struct CUctx_st *handle);
 
-/* hold counts the caller in `users` where the slot still has the context of that `init`; else it
- * returns false. drop must follow true. */
-bool mt_context_hold(struct mt_context *context, uint32_t init);
+/* hold counts the caller in `users`; false where the slot has no context (hold_as: none of that
+ * `init`). drop must follow true. */
+bool mt_context_hold(struct mt_context *context);
+bool mt_context_hold_as(struct mt_context *context, uint32_t init);
 void mt_context_drop(struct mt_context *context);
 
-/* Makes a held context current unless a context is current (exactly: unless this one is). Returns
- * whether it was pushed, for mt_context_pop. On failure nothing is pushed and *out_result has the
- * reason. */
-bool mt_context_push(struct mt_context *context, bool exactly, int *out_result);
+/* Drops `held` (NULL: none) and holds the next context of the device (MT_ANY_DEVICE: of any); NULL:
+ * that was the last. */
+struct mt_context *mt_context_next(struct mt_context *held, int device);
+#define MT_EACH_HELD_CONTEXT(context, device)                                                      \
+	for (struct mt_context *context = mt_context_next(NULL, device); context;                  \
+	     context = mt_context_next(context, device))
+
+/* Makes a held context current unless it is. Returns whether it was pushed, for mt_context_pop. On
+ * failure nothing is pushed and *out_result has the reason. */
+bool mt_context_push(struct mt_context *context, int *out_result);
 void mt_context_pop(bool was_pushed);
 
 /* Notes a result of the driver in this context. After all but success, not ready, out of memory and
@@ -248,9 +272,19 @@ static inline struct mt_pool_device *mt_pool_device(int device)
 									: MT_POOL_DEVICES - 1];
 }
 
-static inline struct mt_pool_device *mt_context_device(struct mt_context *context)
+static inline int mt_context_ordinal(const struct mt_context *context)
 {
-	return mt_pool_device(atomic_load_explicit(&context->device, memory_order_relaxed));
+	return atomic_load_explicit(&context->device, memory_order_relaxed);
+}
+
+static inline struct mt_pool_device *mt_context_device(const struct mt_context *context)
+{
+	return mt_pool_device(mt_context_ordinal(context));
+}
+
+static inline bool mt_context_is_on(const struct mt_context *context, int device)
+{
+	return device == MT_ANY_DEVICE || mt_context_device(context) == mt_pool_device(device);
 }
 
 #define MT_EACH_CONTEXT(context)                                                                   \

@@ -5,7 +5,6 @@
 #include "sys/attr.h"
 #include "sys/os.h"
 #include "gpu/context.h"
-#include "gpu/event.h"
 #include "gpu/fence.h"
 #include "gpu/wait.h"
 
@@ -14,8 +13,7 @@
 /* Only a context that can be fenced need be registered before it allocates. */
 static bool can_know(void)
 {
-	return atomic_load_explicit(&mt_pool.is_up, memory_order_relaxed) && mt_pool.can_fence &&
-	       mt_pool_driver()->cuCtxGetDevice;
+	return mt_pool_is_up() && mt_pool.can_fence && mt_pool_driver()->cuCtxGetDevice;
 }
 
 MT_COLD void mt_context_created(struct CUctx_st *context, int device)
@@ -60,7 +58,7 @@ static int device_of(struct CUctx_st *context)
 
 	mt_context_register(context);
 	known = mt_context_find(context);
-	return known ? atomic_load_explicit(&known->device, memory_order_relaxed) : MT_ANY_DEVICE;
+	return known ? mt_context_ordinal(known) : MT_ANY_DEVICE;
 }
 
 MT_COLD void mt_context_note_peers(struct CUctx_st *user, struct CUctx_st *peer)
@@ -141,7 +139,7 @@ static bool lock_single(struct mt_context *context, uint32_t init)
 		if (!atomic_load_explicit(&context->handle, memory_order_relaxed) ||
 		    atomic_load_explicit(&context->init, memory_order_relaxed) != init)
 			break;
-		atomic_store_explicit(&context->is_broken, true, memory_order_relaxed);
+		mt_flag_set(&context->is_broken, true);
 		if (context->users == 0)
 			return true;
 		mt_lock_unlock(&context->lock);
@@ -164,7 +162,7 @@ static struct mt_block *forget_context(struct mt_context *context, bool destroys
 	int cancel = mt_wait_uncancelled();
 
 	if (destroys_events)
-		mt_events_return_pending();
+		mt_fence_return_events();
 	if (!lock_single(context, init)) {
 		mt_wait_cancellable(cancel);
 		return NULL;
@@ -181,14 +179,14 @@ static struct mt_block *forget_context(struct mt_context *context, bool destroys
 	atomic_store_explicit(&context->handle, NULL, memory_order_release);
 	mt_lock_unlock(&context->lock);
 	mt_lock_unlock(&mt_pool.slots_lock);
-	mt_events_destroy(dead, destroys_events);
+	mt_fence_destroy_events(dead, destroys_events);
 	mt_wait_cancellable(cancel);
 	return forgetting.cached;
 }
 
 static struct mt_block *forget(struct CUctx_st *handle, bool destroys_events)
 {
-	bool is_up = atomic_load_explicit(&mt_pool.is_up, memory_order_relaxed);
+	bool is_up = mt_pool_is_up();
 	struct mt_context *context = is_up && handle ? mt_context_find(handle) : NULL;
 
 	return context ? forget_context(context, destroys_events) : NULL;

@@ -5,7 +5,7 @@
 #include "gpu/unpooled.h"
 #include "gpu/driver.h"
 #include "gpu/capture.h"
-#include "gpu/device_memory.h"
+#include "gpu/usage.h"
 #include "sys/format.h"
 
 /* ---- which devices ---- */

@@ -119,12 +119,12 @@ static void note_created(int result, struct CUctx_st *const *context, int device
 	})
 
 #define ARGUMENTS(...) __VA_ARGS__
-#define X(name, parameters, version, arguments, device)                                            \
+#define X(name, parameters, version, arguments, context, device)                                   \
 	int name parameters                                                                        \
 	{                                                                                          \
 		int result = CREATE(name, device, ARGUMENTS arguments);                            \
                                                                                                    \
-		note_created(result, (struct CUctx_st **)(uintptr_t)a, (int)(device));             \
+		note_created(result, (struct CUctx_st **)(uintptr_t)(context), (int)(device));     \
 		return result;                                                                     \
 	}
 MT_DRIVER_CONTEXT_CREATES(X)

@@ -97,7 +97,7 @@ static bool before_begin(void)
 	return true;
 }
 
-#define X(name, parameters, version, arguments, is_ptsz)                                           \
+#define X(name, parameters, version, arguments, stream, is_ptsz)                                   \
 	int name parameters                                                                        \
 	{                                                                                          \
 		MT_CUDA_KEEP_ERRNO;                                                                \
@@ -105,8 +105,9 @@ static bool before_begin(void)
 		int result = mt_cuda_call(name, ARGUMENTS arguments);                              \
                                                                                                    \
 		if (is_on)                                                                         \
-			mt_capture_after_begin(mt_driver(), (struct CUstream_st *)(uintptr_t)a,    \
-					       is_ptsz, result);                                   \
+			mt_capture_after_begin(mt_driver(),                                        \
+					       (struct CUstream_st *)(uintptr_t)(stream), is_ptsz, \
+					       result);                                            \
 		return result;                                                                     \
 	}
 MT_DRIVER_CAPTURE_BEGINS(X)

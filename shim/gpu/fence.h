@@ -1,7 +1,5 @@
 /* gpu/fence.h -- when a freed block may be used again: all work enqueued before its free is done,
- * in its own context and in every other live context of the process that the pool knows. Those are
- * more than the contexts with peer access, since asynchronous copies between devices work without
- * it.
+ * in its own context and in every other one that may use the block (mt_context_may_use).
  *
  * Blocks freed close together form a group and share one set of events, one event for each context.
  * The open group is closed by recording the events (cuCtxRecordEvent, CUDA 12.5): when it is full,
@@ -9,10 +7,12 @@
  * work than needed, never less. Older drivers offer no way that does not wait for the device:
  * nothing is pooled there.
  *
- * Owns the groups of a context, under the context's lock. A busy group belongs, with its events, to
- * the thread that made it busy. Calls to the driver are made with no lock held and with the capture
- * gate entered; while a capture is open, events that were recorded before it are queried in relaxed
- * capture mode. */
+ * Owns the groups of a context, its events and its list of free ones, all under the context's lock.
+ * A busy group belongs, with its events, to the thread that made it busy. An event in a group of
+ * another context is lent: it returns through the pending list (lock `pending_events`), since a
+ * thread never holds two contexts' locks. Calls to the driver are made with no lock held and with
+ * the capture gate entered; while a capture is open, events that were recorded before it are
+ * queried in relaxed capture mode. */
 #ifndef MT_GPU_FENCE_H
 #define MT_GPU_FENCE_H
 
@@ -20,7 +20,6 @@
 #include <stdint.h>
 
 #include "gpu/context.h"
-#include "gpu/event.h"
 
 /* An event costs about as much as a small kernel launch (some microseconds with many streams):
  * shared by 16 frees the cost is small. Blocks that a program frees together (at the end of a scope
@@ -32,6 +31,13 @@
  * after a free may wait for the program (a host function), and an allocation that needs the block
  * must not wait for that work. */
 #define MT_GROUP_SHARE 64
+
+enum mt_fence_status {
+	MT_FENCE_DONE, /* the group is retired, its blocks are idle */
+	MT_FENCE_NOT_YET,
+	MT_FENCE_CAPTURE, /* a capture is open, and nothing could be queried */
+	MT_FENCE_LOST     /* it can never be known */
+};
 
 struct mt_group {
 	struct mt_group *next, *prev;
@@ -100,9 +106,14 @@ struct mt_group *mt_fence_oldest(struct mt_context *context);
 /* The same among the groups that may become ready by waiting. */
 struct mt_group *mt_fence_oldest_completable(struct mt_context *context);
 
+/* Moves lent events that were returned to the free lists of their contexts. No lock is held. */
+void mt_fence_return_events(void);
+
 /* At the context's end, with its lock held and no thread in it: forgets its groups. Returns its
- * events, for mt_events_destroy. */
+ * events, for mt_fence_destroy_events, which follows without the lock. destroys: by the driver's
+ * call; else they died with the context. */
 struct mt_event *mt_fence_forget_context(struct mt_context *context);
+void mt_fence_destroy_events(struct mt_event *dead, bool destroys);
 
 void mt_fence_forget_all(void);
 

@@ -63,7 +63,7 @@ static void drop(struct hold *hold, struct mt_block_list *list)
 MT_COLD bool mt_block_list_start(struct mt_block_list *list)
 {
 	*list = (struct mt_block_list){.longest_hold_ns = 0};
-	if (!atomic_load_explicit(&mt_pool.is_up, memory_order_relaxed))
+	if (!mt_pool_is_up())
 		return false;
 	list->walk = mt_blocks_walk_start();
 	return true;
@@ -84,7 +84,7 @@ static void copy(struct mt_block *block, struct mt_context *context,
 		.asked_bytes = block->asked_bytes,
 		.since_ns = block->since_ns,
 		.context = (uint32_t)(context - mt_pool.contexts),
-		.device = atomic_load_explicit(&context->device, memory_order_relaxed),
+		.device = mt_context_ordinal(context),
 		.state = (enum mt_block_state)block->state,
 		.is_non_recyclable = block->is_non_recyclable,
 	};

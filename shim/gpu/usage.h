@@ -1,15 +1,16 @@
-/* gpu/usage.h -- the figures of the pool. Sums over contexts are taken when they are read; peaks
- * are kept as the sums rise. Any thread may call; mt_pool_usage takes each context's lock for an
- * instant. Makes no call to the driver. */
+/* gpu/usage.h -- the figures of the pool, and how much memory each device has left.
+ *
+ * Sums over contexts are taken when they are read; peaks are kept as the sums rise. mt_pool_usage
+ * takes each context's lock for an instant. A device's free memory is measured every 100 ms and
+ * estimated in between: the capture gate is entered around that call to the driver, the only ones
+ * made here. Any thread may call. */
 #ifndef MT_GPU_USAGE_H
 #define MT_GPU_USAGE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "gpu/pool_settings.h"
-
-struct mt_context;
+#include "gpu/context.h"
 
 /* Of one device, over all contexts, under the names of torch.cuda.memory_stats and of
  * device_fields.def. The sums over the devices are gpu_NAME of stats_fields.def. */
@@ -65,5 +66,46 @@ void mt_pool_note_retry(int device);
 /* Raises the peaks after a block of the context was handed out. The context's lock is held; the
  * counters of its device's other contexts are read without theirs. */
 void mt_usage_note_peaks(struct mt_context *context);
+
+/* ---- what a device has left ---- */
+
+/* Measures the free memory of the device of a held context, once in MT_DEVICE_MEMORY_MEASURE_NS. */
+#define MT_DEVICE_MEMORY_MEASURE_NS 100000000ull
+void mt_device_memory_measure(struct mt_context *context, uint64_t now_ns);
+
+/* Correct the estimate between two measurements. */
+void mt_device_memory_taken(struct mt_pool_device *device, uint64_t bytes);
+void mt_device_memory_freed(struct mt_pool_device *device, uint64_t bytes);
+
+/* Reads the driver's free and total bytes of a device through a context that has allocated there.
+ * Returns false where there is none, and while a capture is open. On a thread where the shim may
+ * call the driver. */
+bool mt_device_memory_read(int device, uint64_t *out_free_bytes, uint64_t *out_total_bytes);
+
+/* The same; the caller has entered the gate, or is in relaxed capture mode. */
+bool mt_device_memory_ask(int device, uint64_t *out_free_bytes, uint64_t *out_total_bytes);
+
+/* Returns whether less of the device is free than the settings demand for a cache. */
+static inline bool mt_device_memory_is_low(struct mt_context *context)
+{
+	return mt_flag(&mt_context_device(context)->is_low);
+}
+
+/* Returns whether less than 1/MT_DEVICE_MEMORY_SCARCE of the device is free. An allocation may then
+ * need any freed block, so that each gets its fence at once: a fence recorded later would wait for
+ * later work. */
+#define MT_DEVICE_MEMORY_SCARCE 8
+static inline bool mt_device_memory_is_scarce(struct mt_context *context)
+{
+	return mt_flag(&mt_context_device(context)->is_scarce);
+}
+
+/* Returns whether a thread is between mt_shortage_begin and mt_shortage_end on the context's
+ * device: blocks freed meanwhile go straight to the driver. */
+static inline bool mt_device_memory_has_shortage(struct mt_context *context)
+{
+	return atomic_load_explicit(&mt_context_device(context)->shortages, memory_order_seq_cst) >
+	       0;
+}
 
 #endif

@@ -24,8 +24,6 @@
 #include "sys/os.h"
 #include "gpu/capture.h"
 #include "gpu/context_lifecycle.h"
-#include "gpu/decay.h"
-#include "gpu/device_memory.h"
 #include "gpu/pool.h"
 #include "gpu/release.h"
 #include "gpu/shortage.h"
