@@ -30,7 +30,7 @@ void mt_capture_gate_leave(void);
  * thread is not cancelled meanwhile. A cuMemFree of the shim does not count as one: in relaxed
  * capture mode no capture is affected, and it may wait for the program's work, which may itself
  * wait for what comes after a capture. The end of its own context alone waits for it
- * (mt_context_destroy_begin, mt_context_pause). */
+ * (mt_context_pause). */
 void mt_capture_gate_close(void);
 void mt_capture_gate_open(void);
 bool mt_capture_is_ending(void); /* a snapshot */

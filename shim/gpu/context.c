@@ -31,13 +31,12 @@ static void measure(struct mt_pool_device *device, int ordinal)
 		atomic_store_explicit(&device->total_bytes, total, memory_order_relaxed);
 }
 
-MT_COLD struct mt_context *mt_context_add(struct CUctx_st *handle, int device,
-					  enum mt_context_origin origin)
+MT_COLD struct mt_context *mt_context_add(struct CUctx_st *handle, int device, bool is_primary)
 {
 	struct mt_context *found = mt_context_find(handle);
 
-	if (found && origin != MT_CONTEXT_FOUND)
-		atomic_store_explicit(&found->origin, origin, memory_order_relaxed);
+	if (found && is_primary)
+		mt_flag_set(&found->is_primary, true);
 	if (found || !handle)
 		return found;
 	measure(mt_pool_device(device), device);
@@ -58,7 +57,7 @@ MT_COLD struct mt_context *mt_context_add(struct CUctx_st *handle, int device,
 		atomic_store_explicit(&slot->stream, NULL, memory_order_relaxed);
 		atomic_store_explicit(&slot->has_pending_frees, false, memory_order_relaxed);
 		atomic_store_explicit(&slot->device, device, memory_order_relaxed);
-		atomic_store_explicit(&slot->origin, origin, memory_order_relaxed);
+		mt_flag_set(&slot->is_primary, is_primary);
 		/* release: pairs with the acquire of mt_context_find */
 		atomic_store_explicit(&slot->handle, handle, memory_order_release);
 		mt_lock_unlock(&slot->lock);
@@ -76,9 +75,7 @@ static bool knows_primary(int device)
 	MT_EACH_CONTEXT(context)
 	{
 		if (atomic_load_explicit(&context->handle, memory_order_acquire) &&
-		    atomic_load_explicit(&context->origin, memory_order_relaxed) ==
-			    MT_CONTEXT_PRIMARY &&
-		    mt_context_ordinal(context) == device)
+		    mt_flag(&context->is_primary) && mt_context_ordinal(context) == device)
 			return true;
 	}
 	return false;
@@ -100,7 +97,7 @@ static MT_COLD void know_primary(int device)
 	    driver->cuDevicePrimaryCtxGetState(device, &flags, &active) != MT_CU_SUCCESS ||
 	    !active || driver->cuDevicePrimaryCtxRetain(&primary, device) != MT_CU_SUCCESS)
 		return;
-	(void)mt_context_add(primary, device, MT_CONTEXT_PRIMARY);
+	(void)mt_context_add(primary, device, true);
 	(void)release(device);
 }
 
@@ -188,7 +185,7 @@ static MT_COLD struct mt_context *look_for(struct CUctx_st *handle)
 
 		if (driver->cuCtxGetDevice && driver->cuCtxGetDevice(&device) != MT_CU_SUCCESS)
 			return NULL;
-		context = mt_context_add(handle, device, MT_CONTEXT_FOUND);
+		context = mt_context_add(handle, device, false);
 	}
 	if (context &&
 	    atomic_load_explicit(&context->mode, memory_order_relaxed) == MT_CONTEXT_UNDECIDED)

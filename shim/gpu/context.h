@@ -25,10 +25,6 @@
 struct mt_event;
 struct mt_group;
 
-/* How the pool learned of it: found current, created by the program, or the device's primary
- * context. */
-enum mt_context_origin { MT_CONTEXT_FOUND, MT_CONTEXT_OWN, MT_CONTEXT_PRIMARY };
-
 enum mt_context_mode { MT_CONTEXT_UNDECIDED, MT_CONTEXT_OFF, MT_CONTEXT_ACCOUNT, MT_CONTEXT_POOL };
 
 /* Written under the context's lock, read by any thread. Column: name. */
@@ -67,7 +63,7 @@ struct mt_context {
 	_Atomic bool is_broken;            /* freed blocks are no longer cached */
 	/* an error has ended it: nothing runs there any more */
 	_Atomic bool is_dead;
-	_Atomic uint8_t origin; /* enum mt_context_origin */
+	_Atomic bool is_primary; /* known to be the primary context of its device */
 	/* the driver may end it now: no cuMemFree of ours begins there */
 	_Atomic bool is_ending;
 	_Atomic int device;
@@ -201,9 +197,8 @@ static inline void mt_context_note_cached(struct mt_context *context, const stru
 struct mt_context *mt_context_current(void);
 
 /* Registers a context, which need not be current, for fences. Returns NULL where no slot is left.
- * An origin other than FOUND is also stored for a known context. */
-struct mt_context *mt_context_add(struct CUctx_st *handle, int device,
-				  enum mt_context_origin origin);
+ * is_primary is also stored for a known context. */
+struct mt_context *mt_context_add(struct CUctx_st *handle, int device, bool is_primary);
 
 /* Registers the primary context of the device if it is active: its streams may copy from and to any
  * block there. The capture gate is entered, which keeps it from ending meanwhile; no lock is held.

@@ -108,7 +108,7 @@ static void give_back_event(struct mt_event *event)
 	mt_context_drop(context);
 }
 
-void mt_fence_return_events(void)
+static void return_pending_events(void)
 {
 	struct mt_event *list, *next;
 
@@ -213,7 +213,7 @@ static enum mt_fence_status record_events(struct mt_context *context, struct mt_
 {
 	enum mt_fence_status status;
 
-	mt_fence_return_events();
+	return_pending_events();
 	mt_context_add_primary(mt_context_ordinal(context));
 	status = record_one(context, own, list);
 	/* After its own, which is queried first: an error of the current context, which this is
@@ -312,14 +312,12 @@ static struct mt_event *forget_events(struct mt_context *context)
 	return list;
 }
 
-void mt_fence_destroy_events(struct mt_event *list, bool destroys)
+void mt_fence_forget_events(struct mt_event *list)
 {
 	struct mt_event *next;
 
 	for (; list; list = next) {
 		next = list->next;
-		if (destroys)
-			(void)mt_pool_driver()->cuEventDestroy_v2(list->event);
 		mt_slab_free(&event_slab, list);
 	}
 }

@@ -106,14 +106,11 @@ struct mt_group *mt_fence_oldest(struct mt_context *context);
 /* The same among the groups that may become ready by waiting. */
 struct mt_group *mt_fence_oldest_completable(struct mt_context *context);
 
-/* Moves lent events that were returned to the free lists of their contexts. No lock is held. */
-void mt_fence_return_events(void);
-
 /* At the context's end, with its lock held and no thread in it: forgets its groups. Returns its
- * events, for mt_fence_destroy_events, which follows without the lock. destroys: by the driver's
- * call; else they died with the context. */
+ * events, for mt_fence_forget_events without the lock. The driver's events died with the context.
+ */
 struct mt_event *mt_fence_forget_context(struct mt_context *context);
-void mt_fence_destroy_events(struct mt_event *dead, bool destroys);
+void mt_fence_forget_events(struct mt_event *dead);
 
 void mt_fence_forget_all(void);
 
