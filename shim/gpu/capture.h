@@ -38,13 +38,6 @@ bool mt_capture_is_ending(void); /* a snapshot */
 /* Returns whether the gate is closed: a capture is open, or a context ends (a snapshot). */
 bool mt_capture_is_open(void);
 
-/* Puts the calling thread into relaxed capture mode, in which its calls affect no capture, except
- * for recording. Returns the mode before, for mt_capture_restore; MT_CAPTURE_NOT_RELAXED: the
- * driver refused, or driver is NULL. */
-#define MT_CAPTURE_NOT_RELAXED (-1)
-int mt_capture_relax(const struct mt_driver *driver);
-void mt_capture_restore(const struct mt_driver *driver, int mode);
-
 /* ---- captures begin and end: gpu/entries_stream.c ---- */
 
 /* Around the driver's begin. before_begin closes the gate and waits for the calls in flight, which

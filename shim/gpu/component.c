@@ -66,9 +66,9 @@ static bool run_job(void (*job)(void), bool here)
 	if (!here)
 		return mt_gpu_thread_run(job);
 	cancel = mt_wait_uncancelled();
-	mode = mt_capture_relax(mt_driver_usable());
+	mode = mt_driver_relax(mt_driver_usable());
 	job();
-	mt_capture_restore(mt_driver_usable(), mode);
+	mt_driver_restore(mt_driver_usable(), mode);
 	mt_wait_cancellable(cancel);
 	return true;
 }

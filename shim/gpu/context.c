@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "sys/attr.h"
-#include "gpu/capture.h"
 
 struct mt_pool mt_pool = {.slots_lock = MT_LOCK(slots)};
 
@@ -148,9 +147,9 @@ static MT_COLD bool make_stream(struct mt_context *context)
 
 	if (!driver->cuMemFreeAsync || !driver->cuStreamCreate || !driver->cuStreamQuery)
 		return true; /* no driver with cuCtxRecordEvent lacks them */
-	mode = mt_capture_relax(mt_pool_driver());
+	mode = mt_driver_relax(mt_pool_driver());
 	result = driver->cuStreamCreate(&stream, MT_CU_STREAM_NON_BLOCKING);
-	mt_capture_restore(mt_pool_driver(), mode);
+	mt_driver_restore(mt_pool_driver(), mode);
 	if (result == MT_CU_SUCCESS)
 		atomic_store_explicit(&context->stream, stream, memory_order_release);
 	return result == MT_CU_SUCCESS;

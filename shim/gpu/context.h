@@ -282,6 +282,29 @@ static inline bool mt_context_is_on(const struct mt_context *context, int device
 	return device == MT_ANY_DEVICE || mt_context_device(context) == mt_pool_device(device);
 }
 
+/* Returns whether less of the device is free than the settings demand for a cache. */
+static inline bool mt_device_memory_is_low(struct mt_context *context)
+{
+	return mt_flag(&mt_context_device(context)->is_low);
+}
+
+/* Returns whether less than 1/MT_DEVICE_MEMORY_SCARCE of the device is free. An allocation may then
+ * need any freed block, so that each gets its fence at once: a fence recorded later would wait for
+ * later work. */
+#define MT_DEVICE_MEMORY_SCARCE 8
+static inline bool mt_device_memory_is_scarce(struct mt_context *context)
+{
+	return mt_flag(&mt_context_device(context)->is_scarce);
+}
+
+/* Returns whether a thread is between mt_shortage_begin and mt_shortage_end on the context's
+ * device: blocks freed meanwhile go straight to the driver. */
+static inline bool mt_device_memory_has_shortage(struct mt_context *context)
+{
+	return atomic_load_explicit(&mt_context_device(context)->shortages, memory_order_seq_cst) >
+	       0;
+}
+
 #define MT_EACH_CONTEXT(context)                                                                   \
 	for (struct mt_context *context = mt_pool.contexts,                                        \
 			       *context##_end =                                                    \

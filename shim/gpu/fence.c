@@ -5,7 +5,6 @@
 #include "sys/attr.h"
 #include "sys/os.h"
 #include "gpu/capture.h"
-#include "gpu/usage.h"
 #include "gpu/records.h"
 #include "gpu/wait.h"
 
@@ -391,18 +390,6 @@ bool mt_fence_add(struct mt_context *context, struct mt_block *block, uint64_t n
 	return true;
 }
 
-bool mt_fence_is_due(struct mt_context *context)
-{
-	const struct mt_group *group = context->open;
-
-	if (!group)
-		return false;
-	if (group->count >= MT_GROUP_BLOCKS || mt_device_memory_is_scarce(context) ||
-	    group->bytes > mt_counter(&mt_context_device(context)->total_bytes) / MT_GROUP_SHARE)
-		return true;
-	return group->count >= 4 && mt_os_now_ns() - group->third_ns > MT_GROUP_NS;
-}
-
 /* All of a group's blocks are ready. */
 static void retire(struct mt_context *context, struct mt_group *group)
 {
@@ -486,12 +473,12 @@ static MT_COLD enum mt_fence_status query_in_capture(struct mt_context *context,
 						     struct mt_group *group, bool only_record)
 {
 	enum mt_fence_status status;
-	int mode = mt_capture_relax(mt_pool_driver());
+	int mode = mt_driver_relax(mt_pool_driver());
 
-	if (mode == MT_CAPTURE_NOT_RELAXED)
+	if (mode == MT_DRIVER_NOT_RELAXED)
 		return MT_FENCE_CAPTURE;
 	status = query(context, group, NULL, only_record);
-	mt_capture_restore(mt_pool_driver(), mode);
+	mt_driver_restore(mt_pool_driver(), mode);
 	return status;
 }
 
@@ -585,10 +572,10 @@ void mt_fence_poll(struct mt_context *context, unsigned limit)
 
 static bool is_own_event_done(struct mt_context *context, const struct mt_event *event)
 {
-	int result, mode = mt_capture_relax(mt_pool_driver());
+	int result, mode = mt_driver_relax(mt_pool_driver());
 	bool was_pushed;
 
-	if (mode == MT_CAPTURE_NOT_RELAXED)
+	if (mode == MT_DRIVER_NOT_RELAXED)
 		return false;
 	was_pushed = mt_context_push(context, &result);
 	while (event && event->context != context)
@@ -596,7 +583,7 @@ static bool is_own_event_done(struct mt_context *context, const struct mt_event 
 	if (event && result == MT_CU_SUCCESS)
 		result = mt_pool_driver()->cuEventQuery(event->event);
 	mt_context_pop(was_pushed);
-	mt_capture_restore(mt_pool_driver(), mode);
+	mt_driver_restore(mt_pool_driver(), mode);
 	return event && result == MT_CU_SUCCESS;
 }
 
@@ -604,13 +591,13 @@ static bool is_own_event_done(struct mt_context *context, const struct mt_event 
 static void synchronize(struct mt_context *context, const struct mt_event *event)
 {
 	int cancel = mt_wait_uncancelled(), result;
-	int mode = mt_capture_relax(mt_pool_driver());
+	int mode = mt_driver_relax(mt_pool_driver());
 	bool was_pushed = mt_context_push(context, &result);
 
 	if (result == MT_CU_SUCCESS && mt_pool_driver()->cuEventSynchronize)
 		result = mt_pool_driver()->cuEventSynchronize(event->event);
 	mt_context_pop(was_pushed);
-	mt_capture_restore(mt_pool_driver(), mode);
+	mt_driver_restore(mt_pool_driver(), mode);
 	mt_wait_cancellable(cancel);
 	mt_context_note_result(context, result);
 }

@@ -21,17 +21,6 @@
 
 #include "gpu/context.h"
 
-/* An event costs about as much as a small kernel launch (some microseconds with many streams):
- * shared by 16 frees the cost is small. Blocks that a program frees together (at the end of a scope
- * or step) come within 20 us; a longer wait would fence later work. */
-#define MT_GROUP_BLOCKS 16
-#define MT_GROUP_NS     20000
-
-/* A group larger than this share of the device is closed at once. Work that the program enqueues
- * after a free may wait for the program (a host function), and an allocation that needs the block
- * must not wait for that work. */
-#define MT_GROUP_SHARE 64
-
 enum mt_fence_status {
 	MT_FENCE_DONE, /* the group is retired, its blocks are idle */
 	MT_FENCE_NOT_YET,
@@ -68,10 +57,6 @@ static inline bool mt_group_is_recorded(const struct mt_group *group)
 /* Adds a freed block, which is in no list, to the open group. The lock is held. Returns false where
  * no group can be had. */
 bool mt_fence_add(struct mt_context *context, struct mt_block *block, uint64_t now_ns);
-
-/* Returns whether the open group is to be closed: full, large, 20 us after its third block, or at
- * once where the device has little memory left (mt_device_memory_is_scarce). The lock is held. */
-bool mt_fence_is_due(struct mt_context *context);
 
 /* Records the group's events if they are not, then queries them. The lock is held on entry and
  * on return, but not in between. The group is not busy, and is gone after DONE. */

@@ -4,6 +4,7 @@
 
 #include "sys/attr.h"
 #include "sys/os.h"
+#include "gpu/async.h"
 #include "gpu/capture.h"
 #include "gpu/fence.h"
 #include "gpu/release.h"
@@ -470,7 +471,7 @@ static int free_with_wait(struct mt_context *context, struct mt_block *block)
 	if (mt_unlikely(status == MT_FENCE_NOT_YET && mt_group_is_recorded(group)))
 		status = mt_fence_wait(context, group);
 	if (mt_likely(status == MT_FENCE_DONE) ||
-	    (status == MT_FENCE_NOT_YET && !mt_release_over_cap(device))) {
+	    (status == MT_FENCE_NOT_YET && !mt_release_over_cap(device, 0))) {
 		mt_lock_unlock(&context->lock);
 		return MT_CU_SUCCESS;
 	}
@@ -480,22 +481,6 @@ static int free_with_wait(struct mt_context *context, struct mt_block *block)
 }
 
 /* ---- free ---- */
-
-/* The block is cached. The lock is held on entry, not on return. */
-static void free_without_wait(struct mt_context *context, uint64_t bytes, uint64_t now_ns)
-{
-	bool is_overdue, is_fenced = true;
-
-	if (mt_fence_is_due(context)) {
-		is_fenced = mt_fence_close(context);
-		mt_fence_poll(context, 2);
-	}
-	is_overdue = !is_fenced || mt_release_is_overdue(context, now_ns);
-	mt_lock_unlock(&context->lock);
-	if (mt_unlikely(is_overdue))
-		mt_release_overdue(context, now_ns);
-	mt_release_keep_cap(context, bytes);
-}
 
 bool mt_pool_free(uint64_t dptr, int *out_result)
 {
@@ -528,7 +513,7 @@ bool mt_pool_free(uint64_t dptr, int *out_result)
 	if (waits)
 		*out_result = free_with_wait(context, block);
 	else
-		free_without_wait(context, bytes, now_ns);
+		mt_async_free(context, bytes, now_ns);
 	return true;
 }
 

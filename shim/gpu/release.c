@@ -14,10 +14,9 @@
 /* pending for longer, or for ten decays: the driver's cuMemFree waits for it */
 #define PENDING_MAX_NS (60 * MT_NS_PER_S)
 /* above the program's peak: a quarter, and 64 MB where a free does not wait */
-#define CAP_SHARE   4
-#define CAP_BYTES   (64 * MT_MIB)
-#define CAP_WAIT_NS (100 * MT_NS_PER_MS) /* then the driver's cuMemFree waits */
-#define DIRECT_MAX  32                   /* blocks that one cuMemFree releases directly */
+#define CAP_SHARE  4
+#define CAP_BYTES  (64 * MT_MIB)
+#define DIRECT_MAX 32 /* blocks that one cuMemFree releases directly */
 /* of the worker: */
 #define POLL_MAX   64    /* groups queried in one pass */
 #define PENDING_MS 100u  /* run again while something is pending */
@@ -110,10 +109,10 @@ static MT_COLD void wait_briefly_for_stream(struct mt_context *context)
 	if (!mt_context_hold(context))
 		return;
 	cancel = mt_wait_uncancelled();
-	mode = mt_capture_relax(mt_pool_driver());
-	if (mode != MT_CAPTURE_NOT_RELAXED || !mt_capture_is_open())
+	mode = mt_driver_relax(mt_pool_driver());
+	if (mode != MT_DRIVER_NOT_RELAXED || !mt_capture_is_open())
 		wait_for_stream(context, false, OTHERS_NS);
-	mt_capture_restore(mt_pool_driver(), mode);
+	mt_driver_restore(mt_pool_driver(), mode);
 	mt_wait_cancellable(cancel);
 	mt_context_drop(context);
 }
@@ -337,16 +336,15 @@ static uint64_t release_some(struct mt_context *context, struct mt_release *rule
 uint64_t mt_release(struct mt_context *context, struct mt_release *rule)
 {
 	int cancel = mt_wait_uncancelled();
-	int mode = mt_capture_relax(mt_pool_driver());
+	int mode = mt_driver_relax(mt_pool_driver());
 	uint64_t released_bytes = release_some(context, rule);
 
-	mt_capture_restore(mt_pool_driver(), mode);
+	mt_driver_restore(mt_pool_driver(), mode);
 	mt_wait_cancellable(cancel);
 	return released_bytes;
 }
 
-/* Releases blocks of a device, up to a rule. */
-static uint64_t release_device(int device, struct mt_release *rule)
+uint64_t mt_release_device(int device, struct mt_release *rule)
 {
 	uint64_t released_bytes = 0;
 
@@ -409,7 +407,7 @@ void mt_release_overdue(struct mt_context *context, uint64_t now_ns)
 	over.bytes = mt_release_excess(device);
 	(void)mt_release(context, &lost);
 	(void)mt_release(context, &old);
-	(void)release_device(device, &over);
+	(void)mt_release_device(device, &over);
 	over.kind = MT_RELEASE_PENDING;
 	(void)mt_release(context, &over);
 	mt_context_drop(context);
@@ -440,64 +438,12 @@ static uint64_t cap_for(uint64_t allocated, bool waits)
 	return allocated + allocated / CAP_SHARE + (waits ? 0 : CAP_BYTES);
 }
 
-uint64_t mt_release_over_cap(int number)
+uint64_t mt_release_over_cap(int number, uint64_t more_bytes)
 {
 	struct mt_pool_device *device = mt_pool_device(number);
-	uint64_t allocated, reserved = reserved_bytes(device, &allocated);
-	uint64_t cap = cap_for(mt_counter(&device->allocated_peak), false);
+	uint64_t allocated, reserved = reserved_bytes(device, &allocated) + more_bytes;
 
-	return reserved > cap ? reserved - cap : 0;
-}
-
-/* Returns whether the next block of this size would pass the cap, and none is idle for it. */
-static bool lacks_idle(struct mt_context *context, uint64_t bytes)
-{
-	struct mt_pool_device *device = mt_context_device(context);
-	uint64_t allocated;
-
-	return mt_counter(&context->counters.pending) &&
-	       mt_counter(&context->counters.idle) < bytes &&
-	       reserved_bytes(device, &allocated) + bytes >
-		       cap_for(mt_counter(&device->allocated_peak), false);
-}
-
-static MT_COLD void wait_for_oldest(struct mt_context *context, uint64_t bytes)
-{
-	struct mt_release one = mt_release_all(MT_RELEASE_OWN_DONE);
-	uint64_t start_ns = mt_os_now_ns();
-
-	one.blocks = 1;
-	one.in_capture = true;
-	for (unsigned round = 0; lacks_idle(context, bytes); round++) {
-		mt_lock_lock(&context->lock);
-		(void)mt_fence_close(context);
-		mt_fence_poll_own(context);
-		mt_fence_poll(context, UINT32_MAX);
-		mt_lock_unlock(&context->lock);
-		/* Waits for another context's work alone, and the driver's free for none. */
-		if (mt_release(context, &one) > 0)
-			return;
-		if (mt_os_now_ns() - start_ns > CAP_WAIT_NS) {
-			one.kind = MT_RELEASE_PENDING;
-			(void)mt_release(context, &one);
-			return;
-		}
-		mt_wait_round(round);
-	}
-}
-
-void mt_release_keep_cap(struct mt_context *context, uint64_t bytes)
-{
-	int device = mt_context_ordinal(context);
-	struct mt_release rule = mt_release_all(MT_RELEASE_IDLE);
-
-	if (mt_unlikely(lacks_idle(context, bytes)) && mt_context_hold(context)) {
-		wait_for_oldest(context, bytes);
-		mt_context_drop(context);
-	}
-	rule.in_capture = true;
-	rule.bytes = mt_release_over_cap(device);
-	(void)release_device(device, &rule);
+	return mt_sat_sub(reserved, cap_for(mt_counter(&device->allocated_peak), false));
 }
 
 void mt_release_make_room(struct mt_context *context, uint64_t bytes)
@@ -517,7 +463,7 @@ void mt_release_make_room(struct mt_context *context, uint64_t bytes)
 		return;
 	rule.bytes = reserved + bytes - cap;
 	rule.in_capture = true; /* the blocks are free before the program gets another */
-	(void)release_device(mt_context_ordinal(context), &rule);
+	(void)mt_release_device(mt_context_ordinal(context), &rule);
 }
 
 /* ---- the worker ---- */
@@ -605,7 +551,7 @@ uint64_t mt_pool_tick(uint64_t now_ns, uint32_t limit, uint64_t *out_next_ms)
 		*out_next_ms = PENDING_MS;
 		return 0;
 	}
-	mode = mt_capture_relax(mt_pool_driver());
+	mode = mt_driver_relax(mt_pool_driver());
 	MT_EACH_HELD_CONTEXT(context, MT_ANY_DEVICE)
 	{
 		uint64_t next;
@@ -617,7 +563,7 @@ uint64_t mt_pool_tick(uint64_t now_ns, uint32_t limit, uint64_t *out_next_ms)
 		next = next_ms(context, now_ns, limit);
 		*out_next_ms = next < *out_next_ms ? next : *out_next_ms;
 	}
-	mt_capture_restore(mt_pool_driver(), mode);
+	mt_driver_restore(mt_pool_driver(), mode);
 	return released_bytes;
 }
 
@@ -628,7 +574,7 @@ uint64_t mt_pool_trim(void)
 
 	if (!mt_pool_is_up() || mt_capture_is_open())
 		return 0;
-	mode = mt_capture_relax(mt_pool_driver());
+	mode = mt_driver_relax(mt_pool_driver());
 	MT_EACH_HELD_CONTEXT(context, MT_ANY_DEVICE)
 	{
 		struct mt_release all = mt_release_all(MT_RELEASE_IDLE);
@@ -637,7 +583,7 @@ uint64_t mt_pool_trim(void)
 		check_oldest(context, UINT32_MAX);
 		released_bytes += mt_release(context, &all);
 	}
-	mt_capture_restore(mt_pool_driver(), mode);
+	mt_driver_restore(mt_pool_driver(), mode);
 	return released_bytes;
 }
 

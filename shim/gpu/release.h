@@ -43,6 +43,9 @@ static inline struct mt_release mt_release_all(enum mt_release_kind kind)
  * Returns the bytes; counts down the rule's bytes and blocks. */
 uint64_t mt_release(struct mt_context *context, struct mt_release *rule);
 
+/* The same for all contexts of a device. */
+uint64_t mt_release_device(int device, struct mt_release *rule);
+
 /* Releases what is overdue after a pooled cuMemFree: blocks that cannot be fenced, that are pending
  * for too long, that are over the cap. The context is that of the freed block. */
 void mt_release_overdue(struct mt_context *context, uint64_t now_ns);
@@ -69,12 +72,8 @@ bool mt_pool_read_end(int device, uint32_t releases);
  * over garbage_collection_threshold. */
 void mt_release_make_room(struct mt_context *context, uint64_t bytes);
 
-/* After a free of so many bytes that did not wait: waits for the context's oldest fences while
- * another block of this size would pass the cap, and releases idle blocks above it. */
-void mt_release_keep_cap(struct mt_context *context, uint64_t bytes);
-
-/* Returns the bytes held on the device above that cap. */
-uint64_t mt_release_over_cap(int device);
+/* Returns the bytes that the device would hold above that cap with so many bytes more. */
+uint64_t mt_release_over_cap(int device, uint64_t more_bytes);
 
 /* ---- what the worker gives back: decay, caps, low memory, cleanups. On the driver thread
  * (gpu/thread.h) or a thread of the program, in relaxed capture mode, no lock held. Nothing while a

@@ -128,9 +128,9 @@ static bool is_enough_cached(const struct mt_shortage *shortage)
 
 	if (shortage->device == MT_ANY_DEVICE)
 		return true;
-	mode = mt_capture_relax(mt_pool_driver());
+	mode = mt_driver_relax(mt_pool_driver());
 	is_known = mt_device_memory_ask(shortage->device, &free_bytes, &total_bytes);
-	mt_capture_restore(mt_pool_driver(), mode);
+	mt_driver_restore(mt_pool_driver(), mode);
 	cached = mt_pool_withheld_bytes(shortage->device);
 	if (!is_known)
 		return true;
