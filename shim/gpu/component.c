@@ -9,7 +9,6 @@
 #include "core/devices.h"
 #include "gpu/capture.h"
 #include "gpu/release.h"
-#include "gpu/devices.h"
 #include "gpu/driver.h"
 #include "gpu/oom.h"
 #include "gpu/pool.h"

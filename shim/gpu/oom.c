@@ -16,7 +16,7 @@
 #include "gpu/thread.h"
 #include "gpu/oom_cause.h"
 #include "gpu/oom_pending.h"
-#include "gpu/devices.h"
+#include "gpu/stats.h"
 #include "gpu/nvml.h"
 #include "core/publish.h"
 #include "sys/format.h"
