@@ -74,7 +74,6 @@ struct mt_context {
 	bool is_counted;                /* counted among its device's allocators */
 	uint32_t lost_groups;           /* closed groups that cannot be fenced */
 	struct mt_bins *idle, *pending; /* NULL until the first block is cached */
-	struct mt_event *events;        /* all of the context, in any list */
 	/* Written at every call, under the lock: they move from core to core with it. */
 	struct mt_lock lock __attribute__((aligned(64)));
 	uint32_t users;                 /* calls in flight that the context must outlive */

@@ -132,14 +132,13 @@ static bool lock_single(struct mt_context *context, uint32_t init)
 /* Forgets the context of that init and all its blocks. */
 static void forget_context(struct mt_context *context, uint32_t init)
 {
-	struct mt_event *dead;
 	int cancel = mt_wait_uncancelled();
 
 	if (!lock_single(context, init)) {
 		mt_wait_cancellable(cancel);
 		return;
 	}
-	dead = mt_fence_forget_context(context);
+	mt_fence_forget_context(context);
 	mt_blocks_walk(forget_block, context);
 	if (context->idle) {
 		memset(context->idle, 0, sizeof(*context->idle));
@@ -151,7 +150,6 @@ static void forget_context(struct mt_context *context, uint32_t init)
 	atomic_store_explicit(&context->handle, NULL, memory_order_release);
 	mt_lock_unlock(&context->lock);
 	mt_lock_unlock(&mt_pool.slots_lock);
-	mt_fence_forget_events(dead);
 	mt_wait_cancellable(cancel);
 }
 

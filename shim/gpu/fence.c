@@ -16,9 +16,6 @@ struct mt_event {
 	struct CUevent_st *event;
 	struct mt_context *context;
 	uint32_t init; /* of the context: another value means that event and context are gone */
-	/* in the pending list or in another context's group; under its context's lock */
-	bool is_lent;
-	struct mt_event *all_next, *all_prev;
 };
 
 /* ---- the driver's events ---- */
@@ -34,7 +31,6 @@ static bool put_free(struct mt_context *context, struct mt_event *event)
 {
 	if (context->free_events_count >= FREE_EVENTS)
 		return false;
-	event->is_lent = false;
 	event->next = context->free_events;
 	context->free_events = event;
 	context->free_events_count++;
@@ -67,22 +63,9 @@ static void return_events(struct mt_context *context, struct mt_event *list)
 
 	for (; list; list = next) {
 		next = list->next;
-		if (list->context == context && put_free(context, list))
-			continue;
-		if (list->context == context)
-			list->is_lent = true;
-		to_pending(list);
+		if (list->context != context || !put_free(context, list))
+			to_pending(list);
 	}
-}
-
-static void unlink_all(struct mt_context *context, struct mt_event *event)
-{
-	if (event->all_prev)
-		event->all_prev->all_next = event->all_next;
-	else
-		context->events = event->all_next;
-	if (event->all_next)
-		event->all_next->all_prev = event->all_prev;
 }
 
 /* Puts one event into the free list of its context, or destroys it. */
@@ -97,8 +80,6 @@ static void give_back_event(struct mt_event *event)
 	}
 	mt_lock_lock(&context->lock);
 	is_kept = put_free(context, event);
-	if (!is_kept)
-		unlink_all(context, event);
 	mt_lock_unlock(&context->lock);
 	if (!is_kept) {
 		(void)mt_pool_driver()->cuEventDestroy_v2(event->event);
@@ -144,15 +125,7 @@ static MT_COLD enum mt_fence_status create(struct mt_context *context, struct mt
 	}
 	event->context = context;
 	event->next = NULL;
-	event->is_lent = false;
 	event->init = atomic_load_explicit(&context->init, memory_order_relaxed);
-	mt_lock_lock(&context->lock);
-	event->all_prev = NULL;
-	event->all_next = context->events;
-	if (context->events)
-		context->events->all_prev = event;
-	context->events = event;
-	mt_lock_unlock(&context->lock);
 	*out = event;
 	return MT_FENCE_DONE;
 }
@@ -180,7 +153,6 @@ static enum mt_fence_status record_one(struct mt_context *context, struct mt_eve
 
 static enum mt_fence_status record_other(struct mt_context *other, struct mt_event **list)
 {
-	struct mt_event *before = *list;
 	enum mt_fence_status status;
 	struct mt_event *event;
 
@@ -199,11 +171,7 @@ static enum mt_fence_status record_other(struct mt_context *other, struct mt_eve
 	event = take_event(other);
 	mt_lock_unlock(&other->lock);
 	status = record_one(other, event, list);
-	mt_lock_lock(&other->lock);
-	if (*list != before)
-		(*list)->is_lent = true;
-	other->users--;
-	mt_lock_unlock(&other->lock);
+	mt_context_drop(other);
 	return status == MT_FENCE_LOST && mt_flag(&other->is_dead) ? MT_FENCE_DONE : status;
 }
 
@@ -283,41 +251,18 @@ static enum mt_fence_status query_events(struct mt_context *context, struct mt_e
 	return MT_FENCE_DONE;
 }
 
-static void forget_events_of_group(struct mt_context *context, struct mt_event *list)
+/* At the end of the context: its own events died with it, and those of others go back. The lock is
+ * held. */
+static void forget_events(struct mt_context *context, struct mt_event *list)
 {
 	struct mt_event *next;
 
 	for (; list; list = next) {
 		next = list->next;
-		if (list->context != context)
+		if (list->context == context)
+			mt_slab_free(&event_slab, list);
+		else
 			to_pending(list);
-	}
-}
-
-static struct mt_event *forget_events(struct mt_context *context)
-{
-	struct mt_event *list = NULL, *next;
-
-	for (struct mt_event *event = context->events; event; event = next) {
-		next = event->all_next;
-		if (event->is_lent)
-			continue;
-		event->next = list;
-		list = event;
-	}
-	context->events = NULL;
-	context->free_events = NULL;
-	context->free_events_count = 0;
-	return list;
-}
-
-void mt_fence_forget_events(struct mt_event *list)
-{
-	struct mt_event *next;
-
-	for (; list; list = next) {
-		next = list->next;
-		mt_slab_free(&event_slab, list);
 	}
 }
 
@@ -570,54 +515,38 @@ void mt_fence_poll(struct mt_context *context, unsigned limit)
 	}
 }
 
-static bool is_own_event_done(struct mt_context *context, const struct mt_event *event)
-{
-	int result, mode = mt_driver_relax(mt_pool_driver());
-	bool was_pushed;
-
-	if (mode == MT_DRIVER_NOT_RELAXED)
-		return false;
-	was_pushed = mt_context_push(context, &result);
-	while (event && event->context != context)
-		event = event->next;
-	if (event && result == MT_CU_SUCCESS)
-		result = mt_pool_driver()->cuEventQuery(event->event);
-	mt_context_pop(was_pushed);
-	mt_driver_restore(mt_pool_driver(), mode);
-	return event && result == MT_CU_SUCCESS;
-}
-
-/* With no lock held, the context in use and the group busy. */
-static void synchronize(struct mt_context *context, const struct mt_event *event)
+/* Asks the driver about the own event of a group whose events are recorded, in relaxed capture
+ * mode. With no lock held, the context in use and the group busy. */
+static int ask_own_event(struct mt_context *context, const struct mt_group *group,
+			 int (*ask)(struct CUevent_st *event))
 {
 	int cancel = mt_wait_uncancelled(), result;
 	int mode = mt_driver_relax(mt_pool_driver());
 	bool was_pushed = mt_context_push(context, &result);
 
-	if (result == MT_CU_SUCCESS && mt_pool_driver()->cuEventSynchronize)
-		result = mt_pool_driver()->cuEventSynchronize(event->event);
+	mt_assert(group->events->context == context);
+	if (result == MT_CU_SUCCESS)
+		result = ask && mode != MT_DRIVER_NOT_RELAXED ? ask(group->events->event)
+							      : MT_CU_NOT_READY;
 	mt_context_pop(was_pushed);
 	mt_driver_restore(mt_pool_driver(), mode);
 	mt_wait_cancellable(cancel);
-	mt_context_note_result(context, result);
+	return result;
 }
 
 MT_COLD enum mt_fence_status mt_fence_wait(struct mt_context *context, struct mt_group *group)
 {
-	const struct mt_event *event = group->events;
+	int result;
 
 	mt_assert(!group->is_busy && mt_group_is_recorded(group));
-	while (event && event->context != context)
-		event = event->next;
-	if (event) {
-		group->is_busy = true;
-		context->users++; /* its end waits for the same work */
-		mt_lock_unlock(&context->lock);
-		synchronize(context, event);
-		mt_lock_lock(&context->lock);
-		context->users--;
-		group->is_busy = false;
-	}
+	group->is_busy = true;
+	context->users++; /* its end waits for the same work */
+	mt_lock_unlock(&context->lock);
+	result = ask_own_event(context, group, mt_pool_driver()->cuEventSynchronize);
+	mt_context_note_result(context, result);
+	mt_lock_lock(&context->lock);
+	context->users--;
+	group->is_busy = false;
 	return check(context, group, false);
 }
 
@@ -635,7 +564,8 @@ void mt_fence_poll_own(struct mt_context *context)
 		group->is_busy = true;
 		context->users++;
 		mt_lock_unlock(&context->lock);
-		group->is_own_done = is_own_event_done(context, group->events);
+		group->is_own_done = ask_own_event(context, group,
+						   mt_pool_driver()->cuEventQuery) == MT_CU_SUCCESS;
 		mt_lock_lock(&context->lock);
 		context->users--;
 		group->is_busy = false;
@@ -657,7 +587,7 @@ bool mt_fence_may_complete(const struct mt_context *context, uint64_t until_ns)
 	return context->open && context->open->opened_ns <= until_ns && may_record;
 }
 
-struct mt_event *mt_fence_forget_context(struct mt_context *context)
+void mt_fence_forget_context(struct mt_context *context)
 {
 	struct mt_group *next;
 
@@ -667,7 +597,7 @@ struct mt_event *mt_fence_forget_context(struct mt_context *context)
 	}
 	for (struct mt_group *group = context->groups.first; group; group = next) {
 		next = group->next;
-		forget_events_of_group(context, group->events);
+		forget_events(context, group->events);
 		mt_slab_free(&group_slab, group);
 	}
 	context->groups.first = context->groups.last = NULL;
@@ -677,7 +607,9 @@ struct mt_event *mt_fence_forget_context(struct mt_context *context)
 		mt_slab_free(&group_slab, group);
 	}
 	context->spare_groups = NULL;
-	return forget_events(context);
+	forget_events(context, context->free_events);
+	context->free_events = NULL;
+	context->free_events_count = 0;
 }
 
 MT_COLD void mt_fence_forget_all(void)

@@ -91,11 +91,9 @@ struct mt_group *mt_fence_oldest(struct mt_context *context);
 /* The same among the groups that may become ready by waiting. */
 struct mt_group *mt_fence_oldest_completable(struct mt_context *context);
 
-/* At the context's end, with its lock held and no thread in it: forgets its groups. Returns its
- * events, for mt_fence_forget_events without the lock. The driver's events died with the context.
- */
-struct mt_event *mt_fence_forget_context(struct mt_context *context);
-void mt_fence_forget_events(struct mt_event *dead);
+/* At the context's end, with its lock held and no thread in it: forgets its groups and events,
+ * which died with it. */
+void mt_fence_forget_context(struct mt_context *context);
 
 void mt_fence_forget_all(void);
 
