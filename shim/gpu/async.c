@@ -80,7 +80,7 @@ static void keep_cap(struct mt_context *context, uint64_t bytes)
 	(void)mt_release_device(device, &rule);
 }
 
-void mt_async_free(struct mt_context *context, uint64_t bytes, uint64_t now_ns)
+void mt_async_free(struct mt_context *context, uint64_t bytes)
 {
 	bool is_overdue, is_fenced = true;
 
@@ -88,9 +88,9 @@ void mt_async_free(struct mt_context *context, uint64_t bytes, uint64_t now_ns)
 		is_fenced = mt_fence_close(context);
 		mt_fence_poll(context, 2);
 	}
-	is_overdue = !is_fenced || mt_release_is_overdue(context, now_ns);
+	is_overdue = !is_fenced || mt_release_is_overdue(context);
 	mt_lock_unlock(&context->lock);
 	if (mt_unlikely(is_overdue))
-		mt_release_overdue(context, now_ns);
+		mt_release_overdue(context);
 	keep_cap(context, bytes);
 }

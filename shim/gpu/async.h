@@ -8,8 +8,8 @@
 
 /* After a block of so many bytes was added to the open group: closes the group if it is due, and
  * gives back what is overdue or above the cap. Waits up to 100 ms for the context's oldest fences
- * while another block of this size would pass the cap. now_ns: the coarse clock. The context's lock
- * is held on entry, not on return. */
-void mt_async_free(struct mt_context *context, uint64_t bytes, uint64_t now_ns);
+ * while another block of this size would pass the cap. The context's lock is held on entry, not on
+ * return. */
+void mt_async_free(struct mt_context *context, uint64_t bytes);
 
 #endif

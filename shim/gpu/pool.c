@@ -506,14 +506,14 @@ bool mt_pool_free(uint64_t dptr, int *out_result)
 	if (mt_unlikely(!may_call || !is_kept(context, block) || !cache(context, block, now_ns))) {
 		*out_result = free_directly(context, block);
 		if (may_call && context->counters.pending > 0)
-			mt_release_overdue(context, now_ns);
+			mt_release_overdue(context);
 		return true;
 	}
 	*out_result = MT_CU_SUCCESS;
 	if (waits)
 		*out_result = free_with_wait(context, block);
 	else
-		mt_async_free(context, bytes, now_ns);
+		mt_async_free(context, bytes);
 	return true;
 }
 

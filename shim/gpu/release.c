@@ -11,8 +11,6 @@
 #define STREAM_NS  MT_NS_PER_S
 #define OTHERS_NS  (50 * MT_NS_PER_MS) /* for other threads that free a block */
 #define READERS_NS (5 * MT_NS_PER_MS)
-/* pending for longer, or for ten decays: the driver's cuMemFree waits for it */
-#define PENDING_MAX_NS (60 * MT_NS_PER_S)
 /* above the program's peak: a quarter, and 64 MB where a free does not wait */
 #define CAP_SHARE  4
 #define CAP_BYTES  (64 * MT_MIB)
@@ -359,20 +357,6 @@ uint64_t mt_release_device(int device, struct mt_release *rule)
 
 /* ---- what is overdue ---- */
 
-static uint64_t pending_max_ns(void)
-{
-	uint64_t ten = mt_counter(&mt_pool.decay_ms) * 10 * MT_NS_PER_MS;
-
-	return ten > PENDING_MAX_NS ? ten : PENDING_MAX_NS;
-}
-
-static bool has_old(struct mt_context *context, uint64_t now_ns)
-{
-	const struct mt_group *group = mt_fence_oldest(context);
-
-	return group && now_ns > group->opened_ns && now_ns - group->opened_ns > pending_max_ns();
-}
-
 uint64_t mt_release_excess(int device)
 {
 	uint64_t cap = mt_counter(&mt_pool.max_idle_bytes), pct = mt_counter(&mt_pool.max_idle_pct);
@@ -386,27 +370,24 @@ uint64_t mt_release_excess(int device)
 	return cached > cap ? cached - cap : 0;
 }
 
-bool mt_release_is_overdue(struct mt_context *context, uint64_t now_ns)
+bool mt_release_is_overdue(struct mt_context *context)
 {
 	/* Without caps, the default, this reads two values. */
-	return context->lost_groups > 0 || has_old(context, now_ns) ||
-	       mt_counter(&mt_pool.max_idle_bytes) || mt_counter(&mt_pool.max_idle_pct) < 100;
+	return context->lost_groups > 0 || mt_counter(&mt_pool.max_idle_bytes) ||
+	       mt_counter(&mt_pool.max_idle_pct) < 100;
 }
 
-void mt_release_overdue(struct mt_context *context, uint64_t now_ns)
+void mt_release_overdue(struct mt_context *context)
 {
 	int device = mt_context_ordinal(context);
 	struct mt_release lost = mt_release_all(MT_RELEASE_LOST);
-	struct mt_release old = mt_release_all(MT_RELEASE_PENDING);
 	struct mt_release over = mt_release_all(MT_RELEASE_IDLE);
 
 	if (!mt_context_hold(context))
 		return;
-	lost.blocks = old.blocks = DIRECT_MAX;
-	old.freed_until_ns = mt_sat_sub(now_ns, pending_max_ns());
+	lost.blocks = DIRECT_MAX;
 	over.bytes = mt_release_excess(device);
 	(void)mt_release(context, &lost);
-	(void)mt_release(context, &old);
 	(void)mt_release_device(device, &over);
 	over.kind = MT_RELEASE_PENDING;
 	(void)mt_release(context, &over);

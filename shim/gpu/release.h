@@ -46,10 +46,10 @@ uint64_t mt_release(struct mt_context *context, struct mt_release *rule);
 /* The same for all contexts of a device. */
 uint64_t mt_release_device(int device, struct mt_release *rule);
 
-/* Releases what is overdue after a pooled cuMemFree: blocks that cannot be fenced, that are pending
- * for too long, that are over the cap. The context is that of the freed block. */
-void mt_release_overdue(struct mt_context *context, uint64_t now_ns);
-bool mt_release_is_overdue(struct mt_context *context, uint64_t now_ns);
+/* Releases what is overdue after a pooled cuMemFree: blocks that cannot be fenced, and what is over
+ * the caps of the settings. The context is that of the freed block. */
+void mt_release_overdue(struct mt_context *context);
+bool mt_release_is_overdue(struct mt_context *context);
 
 /* Waits until no other thread is freeing a block: some microseconds, up to 50 ms. device:
  * MT_ANY_DEVICE for all. */
