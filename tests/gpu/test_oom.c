@@ -15,7 +15,6 @@
 #include "python/framework.h"
 #include "gpu/thread.h"
 #include "gpu/oom.h"
-#include "gpu/oom_pending.h"
 #include "gpu/stats.h"
 #include "gpu/nvml.h"
 #include "core/publish.h"
