@@ -37,6 +37,8 @@ struct mt_block *mt_block_reserve(void)
 
 void mt_block_release(struct mt_block *block)
 {
+	atomic_store_explicit(&block->context, NULL, memory_order_relaxed);
+	block->state = MT_BLOCK_UNUSED;
 	mt_slab_free(&records, block);
 }
 
@@ -109,15 +111,6 @@ struct mt_block *mt_blocks_walk_next(struct mt_block_walk *walk)
 	block = (struct mt_block *)(void *)walk->at;
 	walk->at += sizeof(struct mt_block);
 	return block;
-}
-
-MT_COLD void mt_blocks_walk(void (*visit)(struct mt_block *block, void *data), void *data)
-{
-	struct mt_block_walk walk = mt_blocks_walk_start();
-	struct mt_block *block;
-
-	while ((block = mt_blocks_walk_next(&walk)))
-		visit(block, data);
 }
 
 MT_COLD void mt_blocks_forget(void)

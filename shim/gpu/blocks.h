@@ -53,6 +53,9 @@ static inline uint64_t mt_block_base(const struct mt_block *block)
 
 /* Returns a spare record; NULL where nothing can be mapped. */
 struct mt_block *mt_block_reserve(void);
+
+/* Makes a record spare again: it is in no table and no list, and if it has a context, that one's
+ * lock is held. */
 void mt_block_release(struct mt_block *block);
 
 /* Returns the record with this base, or NULL. The record may leave at any moment: see struct
@@ -66,11 +69,8 @@ struct mt_block *mt_blocks_insert(struct mt_block *block);
 /* Takes a record out; false where it is not in. */
 bool mt_blocks_remove(struct mt_block *block);
 
-/* Visits each record that was ever handed out, used or spare; the caller checks it. Slow. */
-void mt_blocks_walk(void (*visit)(struct mt_block *block, void *data), void *data);
-
-/* The same step by step. Records handed out for the first time since the start may be missing; none
- * comes twice. */
+/* Walks over each record that was ever handed out, used or spare; the caller checks it. Slow.
+ * Records handed out for the first time since the start may be missing; none comes twice. */
 struct mt_block_walk {
 	const struct mt_chunk *chunk;
 	char *at, *end;

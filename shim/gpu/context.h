@@ -191,6 +191,15 @@ static inline void mt_context_note_cached(struct mt_context *context, const stru
 		       is_cached ? bytes : -bytes);
 }
 
+/* Takes an idle block out of its bin and its list. The context's lock is held. */
+static inline void mt_context_take_idle(struct mt_context *context, struct mt_block *block)
+{
+	mt_bins_remove(context->idle, block);
+	mt_line_remove(&context->idle_line, block);
+	mt_counter_add(&context->counters.idle, -block->bytes);
+	mt_context_note_cached(context, block, false);
+}
+
 /* Returns the current context, registered if it was not, with its mode decided. NULL: none is
  * current, the driver refused, or no slot is left. */
 struct mt_context *mt_context_current(void);

@@ -69,16 +69,19 @@ MT_COLD void mt_context_note_peers(struct CUctx_st *user, struct CUctx_st *peer)
 		mt_context_note_use(from, to);
 }
 
-static void forget_block(struct mt_block *block, void *context)
+/* All but `context` of a block is read under its context's lock, and this one's is held. */
+static void forget_blocks(struct mt_context *context)
 {
-	/* All else of the block is read under its context's lock, and this one's is held. */
-	if (atomic_load_explicit(&block->context, memory_order_relaxed) != context ||
-	    block->state == MT_BLOCK_LEAVING)
-		return;
-	(void)mt_blocks_remove(block);
-	atomic_store_explicit(&block->context, NULL, memory_order_relaxed);
-	block->state = MT_BLOCK_UNUSED;
-	mt_block_release(block);
+	struct mt_block_walk walk = mt_blocks_walk_start();
+	struct mt_block *block;
+
+	while ((block = mt_blocks_walk_next(&walk))) {
+		if (atomic_load_explicit(&block->context, memory_order_relaxed) != context ||
+		    block->state == MT_BLOCK_LEAVING)
+			continue;
+		(void)mt_blocks_remove(block);
+		mt_block_release(block);
+	}
 }
 
 /* The device keeps the sums that never fall. The lock is held. */
@@ -139,7 +142,7 @@ static void forget_context(struct mt_context *context, uint32_t init)
 		return;
 	}
 	mt_fence_forget_context(context);
-	mt_blocks_walk(forget_block, context);
+	forget_blocks(context);
 	if (context->idle) {
 		memset(context->idle, 0, sizeof(*context->idle));
 		memset(context->pending, 0, sizeof(*context->pending));

@@ -106,16 +106,11 @@ static void forget(struct mt_context *context, struct mt_block *block)
 	} else if (block->state == MT_BLOCK_PENDING) {
 		mt_fence_remove(context, block);
 	} else if (block->state == MT_BLOCK_IDLE) {
-		mt_bins_remove(context->idle, block);
-		mt_line_remove(&context->idle_line, block);
-		mt_counter_add(&counters->idle, -block->bytes);
-		mt_context_note_cached(context, block, false);
+		mt_context_take_idle(context, block);
 	} else {
 		return;
 	}
 	mt_context_note_held(context, block, false);
-	atomic_store_explicit(&block->context, NULL, memory_order_relaxed);
-	block->state = MT_BLOCK_UNUSED;
 	mt_block_release(block);
 }
 
@@ -275,10 +270,7 @@ static bool take(struct mt_context *context, const struct mt_fit *fit, size_t by
 		mt_lock_unlock(&context->lock);
 		return false;
 	}
-	mt_bins_remove(context->idle, block);
-	mt_line_remove(&context->idle_line, block);
-	mt_counter_add(&context->counters.idle, -block->bytes);
-	mt_context_note_cached(context, block, false);
+	mt_context_take_idle(context, block);
 	mt_counter_add(&context->counters.hits, 1);
 	hand_out(context, block, bytes, now_ns);
 	*out_dptr = mt_block_base(block);
@@ -402,16 +394,12 @@ static MT_COLD int free_directly(struct mt_context *context, struct mt_block *bl
 		mt_counter_add(&context->counters.allocs, (uint64_t)-1);
 		hand_out(context, block, block->asked_bytes, block->since_ns);
 		(void)mt_blocks_insert(block);
-		block = NULL;
 	} else {
 		if (atomic_load_explicit(&context->init, memory_order_relaxed) == init)
 			mt_context_note_held(context, block, false);
-		atomic_store_explicit(&block->context, NULL, memory_order_relaxed);
-		block->state = MT_BLOCK_UNUSED;
+		mt_block_release(block);
 	}
 	mt_lock_unlock(&context->lock);
-	if (block)
-		mt_block_release(block);
 	mt_context_note_call(context, result);
 	return result;
 }
@@ -547,36 +535,36 @@ bool mt_pool_range(uint64_t base, size_t *out_bytes, bool *out_cached)
 	return true;
 }
 
-struct inside {
-	uint64_t dptr;
-	uint64_t base; /* 0: not found */
-};
-
-static void look_inside(struct mt_block *block, void *data)
+/* Returns the base of the block that contains this address; 0: none. */
+static uint64_t base_around(uint64_t dptr)
 {
-	struct inside *inside = data;
-	struct mt_context *context = atomic_load_explicit(&block->context, memory_order_relaxed);
-	uint64_t base = mt_block_base(block);
+	struct mt_block_walk walk = mt_blocks_walk_start();
+	struct mt_block *block;
+	uint64_t found = 0;
 
-	if (!context || inside->dptr < base)
-		return;
-	mt_lock_lock(&context->lock);
-	if (atomic_load_explicit(&block->context, memory_order_relaxed) == context &&
-	    mt_block_base(block) == base && inside->dptr - base < block->bytes)
-		inside->base = base;
-	mt_lock_unlock(&context->lock);
+	while (!found && (block = mt_blocks_walk_next(&walk))) {
+		struct mt_context *context =
+			atomic_load_explicit(&block->context, memory_order_relaxed);
+		uint64_t base = mt_block_base(block);
+
+		if (!context || dptr < base)
+			continue;
+		mt_lock_lock(&context->lock);
+		if (atomic_load_explicit(&block->context, memory_order_relaxed) == context &&
+		    mt_block_base(block) == base && dptr - base < block->bytes)
+			found = base;
+		mt_lock_unlock(&context->lock);
+	}
+	return found;
 }
 
 MT_COLD void mt_pool_mark_non_recyclable(uint64_t dptr)
 {
-	struct inside inside = {dptr, 0};
 	struct mt_context *context;
 	struct mt_block *block = mt_pool_is_up() ? find_locked(dptr, &context) : NULL;
 
-	if (!block && mt_pool_is_up()) {
-		mt_blocks_walk(look_inside, &inside);
-		block = inside.base ? find_locked(inside.base, &context) : NULL;
-	}
+	if (!block && mt_pool_is_up() && (dptr = base_around(dptr)))
+		block = find_locked(dptr, &context);
 	if (!block)
 		return;
 	block->is_non_recyclable = true;

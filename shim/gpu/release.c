@@ -200,10 +200,8 @@ static uint64_t free_block(struct mt_context *context, struct mt_block *block,
 		mt_counter_add(&context->counters.returned, bytes);
 		mt_counter_add(&context->counters.decayed, rule->is_decay ? bytes : 0);
 	}
-	atomic_store_explicit(&block->context, NULL, memory_order_relaxed);
-	block->state = MT_BLOCK_UNUSED;
-	mt_lock_unlock(&context->lock);
 	mt_block_release(block);
+	mt_lock_unlock(&context->lock);
 	return result == MT_CU_SUCCESS ? bytes : 0;
 }
 
@@ -220,10 +218,7 @@ static struct mt_block *pick_idle(struct mt_context *context, const struct mt_re
 
 	if (!block || block->since_ns > rule->freed_until_ns)
 		return NULL;
-	mt_line_remove(&context->idle_line, block);
-	mt_bins_remove(context->idle, block);
-	mt_counter_add(&context->counters.idle, -block->bytes);
-	mt_context_note_cached(context, block, false);
+	mt_context_take_idle(context, block);
 	return unlist(block);
 }
 
