@@ -527,6 +527,14 @@ static void model_end(struct model_result *out)
 			model_put(model.mailbox[i]);
 	for (int i = 0; i < MODEL_CONTEXTS; i++)
 		model_drain(&model.contexts[i]);
+	/* A fence takes back the events that were lent. */
+	for (int i = 0; i < MODEL_CONTEXTS; i++) {
+		struct model_node *node;
+
+		if (model_get(&node, &model.contexts[i]))
+			model_put(node);
+		model_drain(&model.contexts[i]);
+	}
 	for (int i = 0; i < 100; i++)
 		(void)mt_pool_trim();
 	for (int i = 0; i < 2; i++) {
@@ -537,7 +545,7 @@ static void model_end(struct model_result *out)
 		out->retries += usage[i].num_alloc_retries;
 	}
 	out->ledger_blocks = MODEL_NODES - model.nodes_left;
-	/* Each context keeps 64 for reuse, and has lent some to others: more are a leak. */
+	/* Each context keeps 64 for reuse, and has just lent some to others: more are a leak. */
 	out->ledger_events = MODEL_EVENTS - model.events_left;
 	if (out->ledger_events <= MODEL_CONTEXTS * 128)
 		out->ledger_events = 0;
