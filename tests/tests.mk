@@ -6,7 +6,7 @@
 
 # ---- unit tests: the objects of shim and mtctl as an archive ----
 # Files that define names of libc are left out, since they would wrap the test's own malloc. The driver's wrappers are in it: their symbols
-# are no names of the driver's (gpu/entries.h). main.c files are left out.
+# are no names of the driver's (gpu/lookup.h). main.c files are left out.
 unit_lib_src := $(filter-out $(shim_interposing) shim/core/component_table.c,$(shim_src)) tests/lib/component_table.c \
 	$(filter-out %/main.c,$(ctl_src) $(subcommand_src))
 unit_lib_obj := $(unit_lib_src:%.c=$(B)/unit-obj/%.o)
@@ -142,17 +142,17 @@ check-frameworks: all
 -include $(unit_lib_obj:.o=.d) $(unit_bin:=.dep)
 
 # ---- the shim without the pool's fences, and without its capture gate: only for tests that must fail with them. The linker
-# puts the functions of tests/gpu/VARIANT.c in the place of the shim's ----
+# puts the functions of tests/gpu/VARIANT.c, or its whole object, in the place of the shim's ----
 .PHONY: unsafe-shims
 unsafe-shims: $(B)/tests/nofence/libmtshim.so $(B)/tests/nogate/libmtshim.so
-nofence_wrapped := mt_events_query
+nofence_replaced := %/gpu/fence.o
 nogate_wrapped  := mt_capture_gate_enter mt_capture_gate_leave mt_capture_is_open
 
 define unsafe_shim
 $(B)/tests/$(1)/libmtshim.so: tests/gpu/$(1).c $$(shim_obj) $$(jemalloc_lib) $$(B)/gen/mtshim.map Makefile tests/tests.mk
 	@mkdir -p $$(@D)
 	$$(CC) $$(shim_flags) $$(LDFLAGS) $$(shim_link) $$(addprefix -Wl$$(comma)--wrap=,$$($(1)_wrapped)) -o $$@.new $$< \
-		$$(filter %.o,$$^) $$(jemalloc_lib)
+		$$(filter-out $$($(1)_replaced),$$(filter %.o,$$^)) $$(jemalloc_lib)
 	mv -f $$@.new $$@
 endef
 comma := ,

@@ -13,8 +13,6 @@
 #include "sys/lock.h"
 #include "sys/os.h"
 #include "gpu/context_lifecycle.h"
-#include "gpu/decay.h"
-#include "gpu/device_memory.h"
 #include "gpu/pool.h"
 #include "gpu/release.h"
 #include "gpu/shortage.h"

@@ -1,8 +1,8 @@
-/* gpu/blocks.h -- the records of device blocks, and the table from a pointer to its record. A
- * record is written under its context's lock; its node belongs to the table. The table is cut into
- * 64 shards (gpu/pointer_table.h), each with a lock (shard); a look-up takes it only where it has
- * found nothing without. Any thread may call. Never makes a call to the driver, never calls malloc.
- */
+/* gpu/blocks.h -- the records of device blocks, the table from a pointer to its record, and the
+ * bins from a size to the cached blocks that fit it. A record is written under its context's lock;
+ * its node belongs to the table. The table is cut into 64 shards (gpu/records.h), each with a lock
+ * (shard); a look-up takes it only where it has found nothing without. Any thread may call. Never
+ * makes a call to the driver, never calls malloc. */
 #ifndef MT_GPU_BLOCKS_H
 #define MT_GPU_BLOCKS_H
 
@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "gpu/pointer_table.h"
+#include "gpu/records.h"
 
 struct mt_context;
 struct mt_group;
@@ -53,6 +53,9 @@ static inline uint64_t mt_block_base(const struct mt_block *block)
 
 /* Returns a spare record; NULL where nothing can be mapped. */
 struct mt_block *mt_block_reserve(void);
+
+/* Makes a record spare again: it is in no table and no list, and if it has a context, that one's
+ * lock is held. */
 void mt_block_release(struct mt_block *block);
 
 /* Returns the record with this base, or NULL. The record may leave at any moment: see struct
@@ -66,11 +69,8 @@ struct mt_block *mt_blocks_insert(struct mt_block *block);
 /* Takes a record out; false where it is not in. */
 bool mt_blocks_remove(struct mt_block *block);
 
-/* Visits each record that was ever handed out, used or spare; the caller checks it. Slow. */
-void mt_blocks_walk(void (*visit)(struct mt_block *block, void *data), void *data);
-
-/* The same step by step. Records handed out for the first time since the start may be missing; none
- * comes twice. */
+/* Walks over each record that was ever handed out, used or spare; the caller checks it. Slow.
+ * Records handed out for the first time since the start may be missing; none comes twice. */
 struct mt_block_walk {
 	const struct mt_chunk *chunk;
 	char *at, *end;
@@ -83,5 +83,58 @@ void mt_blocks_forget(void);
 
 void mt_line_append(struct mt_block_line *line, struct mt_block *block);
 void mt_line_remove(struct mt_block_line *line, struct mt_block *block);
+
+/* ---- bins: the idle or pending blocks of one context, whose lock the caller holds.
+ *
+ * Up to 1 MiB a bin is one multiple of 512 B. Above, each power of two is cut into 64 bins, so that
+ * the sizes of a bin differ by up to 1.6 %. A request looks at its own bin and at those up to 12.5
+ * % higher, as far as the driver would take the same number of pages for both. A larger block would
+ * hold memory on which a program that knows its device's size relies. ---- */
+
+/* the driver's own unit is 256 or 512 B */
+#define MT_BIN_UNIT   512u
+#define MT_BIN_SMALL  (1024u * 1024)
+#define MT_BIN_SMALLS (MT_BIN_SMALL / MT_BIN_UNIT)
+/* the driver takes memory above MT_BIN_SMALL in pages of this size */
+#define MT_BIN_PAGE  (2u * 1024 * 1024)
+#define MT_BIN_PARTS 64u
+#define MT_BIN_COUNT (MT_BIN_SMALLS + 28u * MT_BIN_PARTS)
+
+struct mt_bins {
+	uint64_t filled[MT_BIN_COUNT / 64]; /* a bit for each bin with blocks */
+	struct mt_bin {
+		struct mt_block *first, *last;
+	} bins[MT_BIN_COUNT];
+};
+
+/* A request for a cached block. */
+struct mt_fit {
+	uint64_t bytes;           /* rounded */
+	uint64_t max_split_bytes; /* larger blocks fit only exactly; 0: no such limit */
+};
+
+/* Rounds up to whole pages of the driver. */
+static inline uint64_t mt_bins_pages(uint64_t bytes)
+{
+	return (bytes + MT_BIN_PAGE - 1) / MT_BIN_PAGE * MT_BIN_PAGE;
+}
+
+/* Returns the size to ask the driver for: `bytes` rounded up to 1/divisions of its power of two (0:
+ * not), then to 512 B. Returns 0 where that overflows, and just below MT_BIN_SMALL, where the
+ * driver would take a whole page for the rounded size alone. */
+uint64_t mt_bins_round(uint64_t bytes, uint32_t divisions);
+
+uint32_t mt_bins_index(uint64_t bytes);
+void mt_bins_add_first(struct mt_bins *bins, struct mt_block *block);
+void mt_bins_add_last(struct mt_bins *bins, struct mt_block *block);
+void mt_bins_remove(struct mt_bins *bins, struct mt_block *block);
+
+/* Returns a block that fits, an exact one before a larger one, and leaves it in its bin; NULL:
+ * none. Looks at up to 16 blocks of a bin. */
+struct mt_block *mt_bins_find(const struct mt_bins *bins, const struct mt_fit *fit);
+
+/* Returns the bytes of the largest block. Above 1 MiB it looks at 64 blocks of a bin, so that the
+ * result may be 1.6 % too low. */
+uint64_t mt_bins_largest(const struct mt_bins *bins);
 
 #endif

@@ -7,7 +7,7 @@
 #include "sys/raw_syscall.h"
 #include "sys/lock.h"
 #include "sys/os.h"
-#include "gpu/slab.h"
+#include "gpu/records.h"
 #include "gpu/wait.h"
 
 /* the first half: one thread each; the other half is shared by the rest */
@@ -96,22 +96,6 @@ bool mt_capture_is_open(void)
 bool mt_capture_is_ending(void)
 {
 	return atomic_load_explicit(&ending_count, memory_order_acquire) != 0;
-}
-
-int mt_capture_relax(const struct mt_driver *driver)
-{
-	int mode = MT_CU_CAPTURE_RELAXED;
-
-	if (!driver || !driver->cuThreadExchangeStreamCaptureMode ||
-	    driver->cuThreadExchangeStreamCaptureMode(&mode) != MT_CU_SUCCESS)
-		return MT_CAPTURE_NOT_RELAXED;
-	return mode;
-}
-
-void mt_capture_restore(const struct mt_driver *driver, int mode)
-{
-	if (driver && mode != MT_CAPTURE_NOT_RELAXED)
-		(void)driver->cuThreadExchangeStreamCaptureMode(&mode);
 }
 
 static void forbid_cancel(void)

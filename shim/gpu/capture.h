@@ -30,7 +30,7 @@ void mt_capture_gate_leave(void);
  * thread is not cancelled meanwhile. A cuMemFree of the shim does not count as one: in relaxed
  * capture mode no capture is affected, and it may wait for the program's work, which may itself
  * wait for what comes after a capture. The end of its own context alone waits for it
- * (mt_context_destroy_begin, mt_context_pause). */
+ * (mt_context_pause). */
 void mt_capture_gate_close(void);
 void mt_capture_gate_open(void);
 bool mt_capture_is_ending(void); /* a snapshot */
@@ -38,14 +38,7 @@ bool mt_capture_is_ending(void); /* a snapshot */
 /* Returns whether the gate is closed: a capture is open, or a context ends (a snapshot). */
 bool mt_capture_is_open(void);
 
-/* Puts the calling thread into relaxed capture mode, in which its calls affect no capture, except
- * for recording. Returns the mode before, for mt_capture_restore; MT_CAPTURE_NOT_RELAXED: the
- * driver refused, or driver is NULL. */
-#define MT_CAPTURE_NOT_RELAXED (-1)
-int mt_capture_relax(const struct mt_driver *driver);
-void mt_capture_restore(const struct mt_driver *driver, int mode);
-
-/* ---- captures begin and end: gpu/entries_capture.c ---- */
+/* ---- captures begin and end: gpu/entries_stream.c ---- */
 
 /* Around the driver's begin. before_begin closes the gate and waits for the calls in flight, which
  * do not wait for the device. The thread is not cancelled in between. after_begin keeps the stream

@@ -8,8 +8,7 @@
 #include "core/control_file.h"
 #include "core/devices.h"
 #include "gpu/capture.h"
-#include "gpu/decay.h"
-#include "gpu/devices.h"
+#include "gpu/release.h"
 #include "gpu/driver.h"
 #include "gpu/oom.h"
 #include "gpu/pool.h"
@@ -66,9 +65,9 @@ static bool run_job(void (*job)(void), bool here)
 	if (!here)
 		return mt_gpu_thread_run(job);
 	cancel = mt_wait_uncancelled();
-	mode = mt_capture_relax(mt_driver_usable());
+	mode = mt_driver_relax(mt_driver_usable());
 	job();
-	mt_capture_restore(mt_driver_usable(), mode);
+	mt_driver_restore(mt_driver_usable(), mode);
 	mt_wait_cancellable(cancel);
 	return true;
 }

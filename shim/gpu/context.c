@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "sys/attr.h"
-#include "gpu/capture.h"
 
 struct mt_pool mt_pool = {.slots_lock = MT_LOCK(slots)};
 
@@ -31,13 +30,12 @@ static void measure(struct mt_pool_device *device, int ordinal)
 		atomic_store_explicit(&device->total_bytes, total, memory_order_relaxed);
 }
 
-MT_COLD struct mt_context *mt_context_add(struct CUctx_st *handle, int device,
-					  enum mt_context_origin origin)
+MT_COLD struct mt_context *mt_context_add(struct CUctx_st *handle, int device, bool is_primary)
 {
 	struct mt_context *found = mt_context_find(handle);
 
-	if (found && origin != MT_CONTEXT_FOUND)
-		atomic_store_explicit(&found->origin, origin, memory_order_relaxed);
+	if (found && is_primary)
+		mt_flag_set(&found->is_primary, true);
 	if (found || !handle)
 		return found;
 	measure(mt_pool_device(device), device);
@@ -52,13 +50,13 @@ MT_COLD struct mt_context *mt_context_add(struct CUctx_st *handle, int device,
 		found = slot;
 		mt_lock_lock(&slot->lock);
 		atomic_store_explicit(&slot->mode, MT_CONTEXT_UNDECIDED, memory_order_relaxed);
-		atomic_store_explicit(&slot->is_broken, false, memory_order_relaxed);
-		atomic_store_explicit(&slot->is_dead, false, memory_order_relaxed);
+		mt_flag_set(&slot->is_broken, false);
+		mt_flag_set(&slot->is_dead, false);
 		atomic_store_explicit(&slot->is_ending, false, memory_order_relaxed);
 		atomic_store_explicit(&slot->stream, NULL, memory_order_relaxed);
 		atomic_store_explicit(&slot->has_pending_frees, false, memory_order_relaxed);
 		atomic_store_explicit(&slot->device, device, memory_order_relaxed);
-		atomic_store_explicit(&slot->origin, origin, memory_order_relaxed);
+		mt_flag_set(&slot->is_primary, is_primary);
 		/* release: pairs with the acquire of mt_context_find */
 		atomic_store_explicit(&slot->handle, handle, memory_order_release);
 		mt_lock_unlock(&slot->lock);
@@ -67,7 +65,7 @@ MT_COLD struct mt_context *mt_context_add(struct CUctx_st *handle, int device,
 	}
 	mt_lock_unlock(&mt_pool.slots_lock);
 	if (!found)
-		atomic_store_explicit(&mt_pool.is_mixed, true, memory_order_relaxed);
+		mt_flag_set(&mt_pool.is_mixed, true);
 	return found;
 }
 
@@ -76,9 +74,7 @@ static bool knows_primary(int device)
 	MT_EACH_CONTEXT(context)
 	{
 		if (atomic_load_explicit(&context->handle, memory_order_acquire) &&
-		    atomic_load_explicit(&context->origin, memory_order_relaxed) ==
-			    MT_CONTEXT_PRIMARY &&
-		    atomic_load_explicit(&context->device, memory_order_relaxed) == device)
+		    mt_flag(&context->is_primary) && mt_context_ordinal(context) == device)
 			return true;
 	}
 	return false;
@@ -100,7 +96,7 @@ static MT_COLD void know_primary(int device)
 	    driver->cuDevicePrimaryCtxGetState(device, &flags, &active) != MT_CU_SUCCESS ||
 	    !active || driver->cuDevicePrimaryCtxRetain(&primary, device) != MT_CU_SUCCESS)
 		return;
-	(void)mt_context_add(primary, device, MT_CONTEXT_PRIMARY);
+	(void)mt_context_add(primary, device, true);
 	(void)release(device);
 }
 
@@ -130,14 +126,14 @@ bool mt_context_may_use(struct mt_context *user, struct mt_context *context)
 
 	return device == mt_context_device(user) ||
 	       (atomic_load_explicit(&device->users, memory_order_relaxed) &
-		bit_of(atomic_load_explicit(&user->device, memory_order_relaxed)));
+		bit_of(mt_context_ordinal(user)));
 }
 
 void mt_context_ask_waits(void)
 {
 	bool (*ask)(void) = atomic_load_explicit(&mt_pool.ask_waits, memory_order_relaxed);
 
-	atomic_store_explicit(&mt_pool.waits, ask && ask(), memory_order_relaxed);
+	mt_flag_set(&mt_pool.waits, ask && ask());
 }
 
 /* Creates the stream in which idle blocks are freed: cuMemFree may wait for what runs in the
@@ -151,9 +147,9 @@ static MT_COLD bool make_stream(struct mt_context *context)
 
 	if (!driver->cuMemFreeAsync || !driver->cuStreamCreate || !driver->cuStreamQuery)
 		return true; /* no driver with cuCtxRecordEvent lacks them */
-	mode = mt_capture_relax(mt_pool_driver());
+	mode = mt_driver_relax(mt_pool_driver());
 	result = driver->cuStreamCreate(&stream, MT_CU_STREAM_NON_BLOCKING);
-	mt_capture_restore(mt_pool_driver(), mode);
+	mt_driver_restore(mt_pool_driver(), mode);
 	if (result == MT_CU_SUCCESS)
 		atomic_store_explicit(&context->stream, stream, memory_order_release);
 	return result == MT_CU_SUCCESS;
@@ -170,8 +166,7 @@ static MT_COLD void decide(struct mt_context *context)
 	mt_context_ask_waits();
 	if (wanted == MT_POOL_OFF)
 		mode = MT_CONTEXT_OFF;
-	else if (wanted == MT_POOL_ACCOUNT || !mt_pool.can_fence ||
-		 atomic_load_explicit(&mt_pool.is_mixed, memory_order_relaxed))
+	else if (wanted == MT_POOL_ACCOUNT || !mt_pool.can_fence || mt_flag(&mt_pool.is_mixed))
 		mode = MT_CONTEXT_ACCOUNT;
 	if (atomic_compare_exchange_strong_explicit(&context->mode, &undecided, mode,
 						    memory_order_relaxed, memory_order_relaxed) &&
@@ -189,7 +184,7 @@ static MT_COLD struct mt_context *look_for(struct CUctx_st *handle)
 
 		if (driver->cuCtxGetDevice && driver->cuCtxGetDevice(&device) != MT_CU_SUCCESS)
 			return NULL;
-		context = mt_context_add(handle, device, MT_CONTEXT_FOUND);
+		context = mt_context_add(handle, device, false);
 	}
 	if (context &&
 	    atomic_load_explicit(&context->mode, memory_order_relaxed) == MT_CONTEXT_UNDECIDED)
@@ -216,7 +211,7 @@ struct mt_context *mt_context_current(void)
 	return context;
 }
 
-bool mt_context_hold(struct mt_context *context, uint32_t init)
+bool mt_context_hold_as(struct mt_context *context, uint32_t init)
 {
 	bool is_alive;
 
@@ -229,6 +224,27 @@ bool mt_context_hold(struct mt_context *context, uint32_t init)
 	return is_alive;
 }
 
+bool mt_context_hold(struct mt_context *context)
+{
+	return mt_context_hold_as(context,
+				  atomic_load_explicit(&context->init, memory_order_relaxed));
+}
+
+struct mt_context *mt_context_next(struct mt_context *held, int device)
+{
+	const struct mt_context *end =
+		mt_pool.contexts +
+		atomic_load_explicit(&mt_pool.contexts_count, memory_order_acquire);
+	struct mt_context *context = held ? held + 1 : mt_pool.contexts;
+
+	if (held)
+		mt_context_drop(held);
+	for (; context < end; context++)
+		if (mt_context_is_on(context, device) && mt_context_hold(context))
+			return context;
+	return NULL;
+}
+
 void mt_context_drop(struct mt_context *context)
 {
 	mt_lock_lock(&context->lock);
@@ -236,15 +252,14 @@ void mt_context_drop(struct mt_context *context)
 	mt_lock_unlock(&context->lock);
 }
 
-bool mt_context_push(struct mt_context *context, bool exactly, int *out_result)
+bool mt_context_push(struct mt_context *context, int *out_result)
 {
 	const struct mt_driver *driver = mt_pool_driver();
 	struct CUctx_st *handle = atomic_load_explicit(&context->handle, memory_order_relaxed);
 	struct CUctx_st *current = NULL;
 
 	*out_result = MT_CU_SUCCESS;
-	if (driver->cuCtxGetCurrent(&current) == MT_CU_SUCCESS &&
-	    (current == handle || (current && !exactly)))
+	if (driver->cuCtxGetCurrent(&current) == MT_CU_SUCCESS && current == handle)
 		return false;
 	*out_result = driver->cuCtxPushCurrent_v2(handle);
 	return *out_result == MT_CU_SUCCESS;
@@ -293,8 +308,8 @@ MT_COLD void mt_context_note_result(struct mt_context *context, int result)
 	if (result == MT_CU_DEINITIALIZED)
 		atomic_store_explicit(&mt_pool.is_up, false, memory_order_relaxed);
 	if (ends_all_work(result))
-		atomic_store_explicit(&context->is_dead, true, memory_order_relaxed);
-	atomic_store_explicit(&context->is_broken, true, memory_order_relaxed);
+		mt_flag_set(&context->is_dead, true);
+	mt_flag_set(&context->is_broken, true);
 }
 
 MT_COLD void mt_context_note_call(struct mt_context *context, int result)

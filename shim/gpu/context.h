@@ -15,7 +15,6 @@
 
 #include "sys/lock.h"
 #include "gpu/driver.h"
-#include "gpu/bins.h"
 #include "gpu/blocks.h"
 #include "gpu/pool_settings.h"
 
@@ -25,10 +24,6 @@
 
 struct mt_event;
 struct mt_group;
-
-/* How the pool learned of it: found current, created by the program, or the device's primary
- * context. */
-enum mt_context_origin { MT_CONTEXT_FOUND, MT_CONTEXT_OWN, MT_CONTEXT_PRIMARY };
 
 enum mt_context_mode { MT_CONTEXT_UNDECIDED, MT_CONTEXT_OFF, MT_CONTEXT_ACCOUNT, MT_CONTEXT_POOL };
 
@@ -68,7 +63,7 @@ struct mt_context {
 	_Atomic bool is_broken;            /* freed blocks are no longer cached */
 	/* an error has ended it: nothing runs there any more */
 	_Atomic bool is_dead;
-	_Atomic uint8_t origin; /* enum mt_context_origin */
+	_Atomic bool is_primary; /* known to be the primary context of its device */
 	/* the driver may end it now: no cuMemFree of ours begins there */
 	_Atomic bool is_ending;
 	_Atomic int device;
@@ -79,7 +74,6 @@ struct mt_context {
 	bool is_counted;                /* counted among its device's allocators */
 	uint32_t lost_groups;           /* closed groups that cannot be fenced */
 	struct mt_bins *idle, *pending; /* NULL until the first block is cached */
-	struct mt_event *events;        /* all of the context, in any list */
 	/* Written at every call, under the lock: they move from core to core with it. */
 	struct mt_lock lock __attribute__((aligned(64)));
 	uint32_t users;                 /* calls in flight that the context must outlive */
@@ -149,6 +143,23 @@ static inline const struct mt_driver *mt_pool_driver(void)
 	return atomic_load_explicit(&mt_pool.driver, memory_order_acquire);
 }
 
+/* Whether calls are served: see is_up. */
+static inline bool mt_pool_is_up(void)
+{
+	return atomic_load_explicit(&mt_pool.is_up, memory_order_relaxed);
+}
+
+/* A flag whose reader needs no order. */
+static inline bool mt_flag(const _Atomic bool *flag)
+{
+	return atomic_load_explicit(flag, memory_order_relaxed);
+}
+
+static inline void mt_flag_set(_Atomic bool *flag, bool is)
+{
+	atomic_store_explicit(flag, is, memory_order_relaxed);
+}
+
 /* Counters: the context's lock is held, so a plain add is enough; readers may lag. */
 static inline uint64_t mt_counter(_Atomic uint64_t *counter)
 {
@@ -180,14 +191,22 @@ static inline void mt_context_note_cached(struct mt_context *context, const stru
 		       is_cached ? bytes : -bytes);
 }
 
+/* Takes an idle block out of its bin and its list. The context's lock is held. */
+static inline void mt_context_take_idle(struct mt_context *context, struct mt_block *block)
+{
+	mt_bins_remove(context->idle, block);
+	mt_line_remove(&context->idle_line, block);
+	mt_counter_add(&context->counters.idle, -block->bytes);
+	mt_context_note_cached(context, block, false);
+}
+
 /* Returns the current context, registered if it was not, with its mode decided. NULL: none is
  * current, the driver refused, or no slot is left. */
 struct mt_context *mt_context_current(void);
 
 /* Registers a context, which need not be current, for fences. Returns NULL where no slot is left.
- * An origin other than FOUND is also stored for a known context. */
-struct mt_context *mt_context_add(struct CUctx_st *handle, int device,
-				  enum mt_context_origin origin);
+ * is_primary is also stored for a known context. */
+struct mt_context *mt_context_add(struct CUctx_st *handle, int device, bool is_primary);
 
 /* Registers the primary context of the device if it is active: its streams may copy from and to any
  * block there. The capture gate is entered, which keeps it from ending meanwhile; no lock is held.
@@ -212,15 +231,22 @@ bool mt_context_may_call(void);
 /* Returns the known context with this handle, or NULL. */
 struct mt_context *mt_context_find(struct CUctx_st *handle);
 
-/* hold counts the caller in `users` where the slot still has the context of that `init`; else it
- * returns false. drop must follow true. */
-bool mt_context_hold(struct mt_context *context, uint32_t init);
+/* hold counts the caller in `users`; false where the slot has no context (hold_as: none of that
+ * `init`). drop must follow true. */
+bool mt_context_hold(struct mt_context *context);
+bool mt_context_hold_as(struct mt_context *context, uint32_t init);
 void mt_context_drop(struct mt_context *context);
 
-/* Makes a held context current unless a context is current (exactly: unless this one is). Returns
- * whether it was pushed, for mt_context_pop. On failure nothing is pushed and *out_result has the
- * reason. */
-bool mt_context_push(struct mt_context *context, bool exactly, int *out_result);
+/* Drops `held` (NULL: none) and holds the next context of the device (MT_ANY_DEVICE: of any); NULL:
+ * that was the last. */
+struct mt_context *mt_context_next(struct mt_context *held, int device);
+#define MT_EACH_HELD_CONTEXT(context, device)                                                      \
+	for (struct mt_context *context = mt_context_next(NULL, device); context;                  \
+	     context = mt_context_next(context, device))
+
+/* Makes a held context current unless it is. Returns whether it was pushed, for mt_context_pop. On
+ * failure nothing is pushed and *out_result has the reason. */
+bool mt_context_push(struct mt_context *context, int *out_result);
 void mt_context_pop(bool was_pushed);
 
 /* Notes a result of the driver in this context. After all but success, not ready, out of memory and
@@ -249,9 +275,42 @@ static inline struct mt_pool_device *mt_pool_device(int device)
 									: MT_POOL_DEVICES - 1];
 }
 
-static inline struct mt_pool_device *mt_context_device(struct mt_context *context)
+static inline int mt_context_ordinal(const struct mt_context *context)
 {
-	return mt_pool_device(atomic_load_explicit(&context->device, memory_order_relaxed));
+	return atomic_load_explicit(&context->device, memory_order_relaxed);
+}
+
+static inline struct mt_pool_device *mt_context_device(const struct mt_context *context)
+{
+	return mt_pool_device(mt_context_ordinal(context));
+}
+
+static inline bool mt_context_is_on(const struct mt_context *context, int device)
+{
+	return device == MT_ANY_DEVICE || mt_context_device(context) == mt_pool_device(device);
+}
+
+/* Returns whether less of the device is free than the settings demand for a cache. */
+static inline bool mt_device_memory_is_low(struct mt_context *context)
+{
+	return mt_flag(&mt_context_device(context)->is_low);
+}
+
+/* Returns whether less than 1/MT_DEVICE_MEMORY_SCARCE of the device is free. An allocation may then
+ * need any freed block, so that each gets its fence at once: a fence recorded later would wait for
+ * later work. */
+#define MT_DEVICE_MEMORY_SCARCE 8
+static inline bool mt_device_memory_is_scarce(struct mt_context *context)
+{
+	return mt_flag(&mt_context_device(context)->is_scarce);
+}
+
+/* Returns whether a thread is between mt_shortage_begin and mt_shortage_end on the context's
+ * device: blocks freed meanwhile go straight to the driver. */
+static inline bool mt_device_memory_has_shortage(struct mt_context *context)
+{
+	return atomic_load_explicit(&mt_context_device(context)->shortages, memory_order_seq_cst) >
+	       0;
 }
 
 #define MT_EACH_CONTEXT(context)                                                                   \

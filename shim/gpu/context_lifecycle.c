@@ -5,7 +5,6 @@
 #include "sys/attr.h"
 #include "sys/os.h"
 #include "gpu/context.h"
-#include "gpu/event.h"
 #include "gpu/fence.h"
 #include "gpu/wait.h"
 
@@ -14,8 +13,7 @@
 /* Only a context that can be fenced need be registered before it allocates. */
 static bool can_know(void)
 {
-	return atomic_load_explicit(&mt_pool.is_up, memory_order_relaxed) && mt_pool.can_fence &&
-	       mt_pool_driver()->cuCtxGetDevice;
+	return mt_pool_is_up() && mt_pool.can_fence && mt_pool_driver()->cuCtxGetDevice;
 }
 
 MT_COLD void mt_context_created(struct CUctx_st *context, int device)
@@ -26,7 +24,7 @@ MT_COLD void mt_context_created(struct CUctx_st *context, int device)
 		return;
 	if (last) /* it ended unseen */
 		mt_context_destroyed(context);
-	(void)mt_context_add(context, device, MT_CONTEXT_OWN);
+	(void)mt_context_add(context, device, false);
 }
 
 MT_COLD void mt_context_register(struct CUctx_st *context)
@@ -38,7 +36,7 @@ MT_COLD void mt_context_register(struct CUctx_st *context)
 	    mt_pool_driver()->cuCtxPushCurrent_v2(context) != MT_CU_SUCCESS)
 		return;
 	if (mt_pool_driver()->cuCtxGetDevice(&device) == MT_CU_SUCCESS)
-		(void)mt_context_add(context, device, MT_CONTEXT_FOUND);
+		(void)mt_context_add(context, device, false);
 	(void)mt_pool_driver()->cuCtxPopCurrent_v2(&popped);
 }
 
@@ -51,7 +49,7 @@ void mt_context_register_current(void)
 	    !context || mt_context_find(context))
 		return;
 	if (mt_pool_driver()->cuCtxGetDevice(&device) == MT_CU_SUCCESS)
-		(void)mt_context_add(context, device, MT_CONTEXT_FOUND);
+		(void)mt_context_add(context, device, false);
 }
 
 static int device_of(struct CUctx_st *context)
@@ -60,7 +58,7 @@ static int device_of(struct CUctx_st *context)
 
 	mt_context_register(context);
 	known = mt_context_find(context);
-	return known ? atomic_load_explicit(&known->device, memory_order_relaxed) : MT_ANY_DEVICE;
+	return known ? mt_context_ordinal(known) : MT_ANY_DEVICE;
 }
 
 MT_COLD void mt_context_note_peers(struct CUctx_st *user, struct CUctx_st *peer)
@@ -71,38 +69,19 @@ MT_COLD void mt_context_note_peers(struct CUctx_st *user, struct CUctx_st *peer)
 		mt_context_note_use(from, to);
 }
 
-bool mt_context_is_own(struct CUctx_st *context)
+/* All but `context` of a block is read under its context's lock, and this one's is held. */
+static void forget_blocks(struct mt_context *context)
 {
-	const struct mt_context *known = context ? mt_context_find(context) : NULL;
+	struct mt_block_walk walk = mt_blocks_walk_start();
+	struct mt_block *block;
 
-	return known &&
-	       atomic_load_explicit(&known->origin, memory_order_relaxed) == MT_CONTEXT_OWN;
-}
-
-struct forgetting {
-	struct mt_context *context;
-	struct mt_block *cached; /* linked by line_next */
-};
-
-static void forget_block(struct mt_block *block, void *data)
-{
-	struct forgetting *forgetting = data;
-	bool is_cached;
-
-	/* All else of the block is read under its context's lock, and this one's is held. */
-	if (atomic_load_explicit(&block->context, memory_order_relaxed) != forgetting->context ||
-	    block->state == MT_BLOCK_LEAVING)
-		return;
-	is_cached = block->state != MT_BLOCK_LIVE;
-	(void)mt_blocks_remove(block);
-	atomic_store_explicit(&block->context, NULL, memory_order_relaxed);
-	block->state = MT_BLOCK_UNUSED;
-	if (!is_cached) {
+	while ((block = mt_blocks_walk_next(&walk))) {
+		if (atomic_load_explicit(&block->context, memory_order_relaxed) != context ||
+		    block->state == MT_BLOCK_LEAVING)
+			continue;
+		(void)mt_blocks_remove(block);
 		mt_block_release(block);
-		return;
 	}
-	block->line_next = forgetting->cached;
-	forgetting->cached = block;
 }
 
 /* The device keeps the sums that never fall. The lock is held. */
@@ -141,7 +120,7 @@ static bool lock_single(struct mt_context *context, uint32_t init)
 		if (!atomic_load_explicit(&context->handle, memory_order_relaxed) ||
 		    atomic_load_explicit(&context->init, memory_order_relaxed) != init)
 			break;
-		atomic_store_explicit(&context->is_broken, true, memory_order_relaxed);
+		mt_flag_set(&context->is_broken, true);
 		if (context->users == 0)
 			return true;
 		mt_lock_unlock(&context->lock);
@@ -153,24 +132,17 @@ static bool lock_single(struct mt_context *context, uint32_t init)
 	return false;
 }
 
-/* Forgets the context and all its blocks. destroys_events: its events are destroyed, else they die
- * with it. Returns the records of what was cached, linked by line_next and in no table;
- * mt_block_release is due for each. */
-static struct mt_block *forget_context(struct mt_context *context, bool destroys_events)
+/* Forgets the context of that init and all its blocks. */
+static void forget_context(struct mt_context *context, uint32_t init)
 {
-	struct forgetting forgetting = {context, NULL};
-	uint32_t init = atomic_load_explicit(&context->init, memory_order_acquire);
-	struct mt_event *dead;
 	int cancel = mt_wait_uncancelled();
 
-	if (destroys_events)
-		mt_events_return_pending();
 	if (!lock_single(context, init)) {
 		mt_wait_cancellable(cancel);
-		return NULL;
+		return;
 	}
-	dead = mt_fence_forget_context(context);
-	mt_blocks_walk(forget_block, &forgetting);
+	mt_fence_forget_context(context);
+	forget_blocks(context);
 	if (context->idle) {
 		memset(context->idle, 0, sizeof(*context->idle));
 		memset(context->pending, 0, sizeof(*context->pending));
@@ -181,74 +153,53 @@ static struct mt_block *forget_context(struct mt_context *context, bool destroys
 	atomic_store_explicit(&context->handle, NULL, memory_order_release);
 	mt_lock_unlock(&context->lock);
 	mt_lock_unlock(&mt_pool.slots_lock);
-	mt_events_destroy(dead, destroys_events);
 	mt_wait_cancellable(cancel);
-	return forgetting.cached;
 }
 
-static struct mt_block *forget(struct CUctx_st *handle, bool destroys_events)
+static struct mt_context *find(struct CUctx_st *handle)
 {
-	bool is_up = atomic_load_explicit(&mt_pool.is_up, memory_order_relaxed);
-	struct mt_context *context = is_up && handle ? mt_context_find(handle) : NULL;
-
-	return context ? forget_context(context, destroys_events) : NULL;
+	return mt_pool_is_up() && handle ? mt_context_find(handle) : NULL;
 }
 
-/* Frees the records. frees: after the driver's cuMemFree, with their context current. */
-static void release(struct mt_block *cached, bool frees)
+MT_COLD void mt_context_destroyed(struct CUctx_st *handle)
 {
-	struct mt_block *next;
+	struct mt_context *context = find(handle);
 
-	for (; cached; cached = next) {
-		next = cached->line_next;
-		if (frees)
-			(void)mt_pool_driver()->cuMemFree_v2(mt_block_base(cached));
-		mt_block_release(cached);
-	}
+	if (context)
+		forget_context(context, atomic_load_explicit(&context->init, memory_order_acquire));
 }
 
-MT_COLD struct mt_block *mt_context_destroy_begin(struct CUctx_st *context)
+MT_COLD void mt_context_ended(struct CUctx_st *handle, uint32_t init)
 {
-	return forget(context, true);
+	struct mt_context *context = find(handle);
+
+	if (context)
+		forget_context(context, init);
 }
 
-MT_COLD void mt_context_destroy_end(struct CUctx_st *context, struct mt_block *cached, bool is_over)
+MT_COLD uint32_t mt_context_pause(struct CUctx_st *handle)
 {
-	bool is_current = !is_over && cached &&
-			  mt_pool_driver()->cuCtxPushCurrent_v2(context) == MT_CU_SUCCESS;
-	struct CUctx_st *popped;
-
-	release(cached, is_current);
-	if (is_current)
-		(void)mt_pool_driver()->cuCtxPopCurrent_v2(&popped);
-}
-
-MT_COLD void mt_context_destroyed(struct CUctx_st *context)
-{
-	release(forget(context, false), false);
-}
-
-MT_COLD void mt_context_pause(struct CUctx_st *handle)
-{
-	struct mt_context *context = handle ? mt_context_find(handle) : NULL;
+	struct mt_context *context = find(handle);
 	uint64_t start_ns = mt_os_now_ns();
-	uint32_t users = 1;
+	uint32_t users = 1, init = 0;
 
 	if (!context)
-		return;
+		return 0;
 	atomic_store_explicit(&context->is_ending, true, memory_order_seq_cst);
 	for (unsigned round = 0; users && mt_os_now_ns() - start_ns < REST_NS; round++) {
 		mt_lock_lock(&context->lock);
 		users = context->users;
+		init = atomic_load_explicit(&context->init, memory_order_relaxed);
 		mt_lock_unlock(&context->lock);
 		if (users)
 			mt_wait_round(round);
 	}
+	return init;
 }
 
 MT_COLD void mt_context_resume(struct CUctx_st *handle)
 {
-	struct mt_context *context = handle ? mt_context_find(handle) : NULL;
+	struct mt_context *context = find(handle);
 
 	if (context)
 		atomic_store_explicit(&context->is_ending, false, memory_order_relaxed);

@@ -46,4 +46,24 @@ void mt_driver_note(int result);
 
 void mt_driver_fork_child(void);
 
+/* Puts the calling thread into relaxed capture mode, in which its calls affect no capture, except
+ * for recording. Returns the mode before, for mt_driver_restore; MT_DRIVER_NOT_RELAXED: the driver
+ * refused, or driver is NULL. */
+#define MT_DRIVER_NOT_RELAXED (-1)
+static inline int mt_driver_relax(const struct mt_driver *driver)
+{
+	int mode = MT_CU_CAPTURE_RELAXED;
+
+	if (!driver || !driver->cuThreadExchangeStreamCaptureMode ||
+	    driver->cuThreadExchangeStreamCaptureMode(&mode) != MT_CU_SUCCESS)
+		return MT_DRIVER_NOT_RELAXED;
+	return mode;
+}
+
+static inline void mt_driver_restore(const struct mt_driver *driver, int mode)
+{
+	if (driver && mode != MT_DRIVER_NOT_RELAXED)
+		(void)driver->cuThreadExchangeStreamCaptureMode(&mode);
+}
+
 #endif

@@ -1,29 +1,86 @@
-/* gpu/entries.h -- the wrappers of the driver's functions, one for each row of MT_DRIVER_WRAPPED. A
- * file that defines one includes this first and writes `int cuMemAlloc_v2(uint64_t *dptr, size_t
- * bytes)` as usual, without MT_EXPORT.
+/* gpu/entries.h -- what the wrappers of gpu/entries_*.c share.
  *
- * The symbol behind that name is mt_entry_cuMemAlloc_v2, hidden. Programs link to a jump to it of
- * the driver's own name (gpu/lookup_stubs.S), in the hidden version MTSHIM. The loader binds a
- * program's unversioned references to that version, but dlsym(RTLD_DEFAULT) passes over it and
- * replies as without the shim, the text of a failure included. A program's pointer is always that
- * of the jump; mt_lookup_entry gives it.
- *
- * A wrapper may be called before mt_driver() has a table: a program's weak reference is bound to us
- * even if no libcuda is loaded. It then returns MT_CU_NOT_INITIALIZED. */
+ * Threads of the program. A wrapper hands its call on as it is where the shim does nothing
+ * (mt_gpu_start), keeps errno, and hands NULL outputs to the driver. It keeps no state and no
+ * policy, and holds no lock over a call to the driver but the capture gate. */
 #ifndef MT_GPU_ENTRIES_H
 #define MT_GPU_ENTRIES_H
 
-#include <stddef.h>
+#include <errno.h>
+#include <stdbool.h>
 #include <stdint.h>
 
-#include "gpu/driver_abi.h"
-#include "gpu/driver_functions.def"
+#include "sys/attr.h"
+#include "gpu/driver.h"
+#include "gpu/lookup.h"
+#include "gpu/start.h"
+#include "gpu/context_lifecycle.h"
+#include "gpu/pool.h"
+#include "gpu/shortage.h"
+#include "gpu/unpooled.h"
+#include "gpu/usage.h"
+#include "gpu/oom.h"
 
-#define X(name, parameters, ...)                                                                   \
-	int name parameters __asm__("mt_entry_" #name) __attribute__((visibility("hidden")));
-MT_DRIVER_WRAPPED(X)
-/* gpu/lookup.c: the driver's own resolver in both ABIs. */
-MT_DRIVER_QUERIES(X)
-#undef X
+/* Returns whether a wrapper does its work; the first call starts the pool. */
+static inline bool mt_cuda_is_on(void)
+{
+	int kept_errno = errno;
+	bool is_on = mt_gpu_start();
+
+	errno = kept_errno;
+	return is_on;
+}
+
+/* Keeps errno as it is here: restored at the end of the function. */
+static inline void mt_cuda_restore_errno(const int *kept)
+{
+	errno = *kept;
+}
+#define MT_CUDA_KEEP_ERRNO                                                                         \
+	const int kept_errno __attribute__((cleanup(mt_cuda_restore_errno))) = errno
+
+/* Calls the driver's own function, as an expression. Without a driver, or with one that lacks the
+ * function, the result is a code. */
+#define mt_cuda_call(name, ...)                                                                    \
+	({                                                                                         \
+		const struct mt_driver *driver_ = mt_driver();                                     \
+                                                                                                   \
+		driver_ ? (driver_->name ? driver_->name(__VA_ARGS__) : MT_CU_NOT_FOUND)           \
+			: MT_CU_NOT_INITIALIZED;                                                   \
+	})
+
+/* After the driver was out of memory: makes the same call again while the pool has something to
+ * give back on the device (-1: the current one). bytes: the size asked for; 0: unknown. */
+#define mt_cuda_retry(on_device, bytes, name, ...)                                                 \
+	({                                                                                         \
+		int again_ = MT_CU_OUT_OF_MEMORY;                                                  \
+		struct mt_shortage shortage_;                                                      \
+                                                                                                   \
+		if (mt_shortage_begin(&shortage_, on_device, bytes)) {                             \
+			while (again_ == MT_CU_OUT_OF_MEMORY && mt_shortage_next(&shortage_))      \
+				again_ = mt_cuda_call(name, __VA_ARGS__);                          \
+			mt_shortage_end(&shortage_);                                               \
+		}                                                                                  \
+		again_;                                                                            \
+	})
+
+/* Calls the driver's own function, and after out of memory mt_cuda_retry. */
+#define mt_cuda_try(on_device, bytes, name, ...)                                                   \
+	({                                                                                         \
+		int result_ = mt_cuda_call(name, __VA_ARGS__);                                     \
+                                                                                                   \
+		if (mt_unlikely(result_ == MT_CU_OUT_OF_MEMORY))                                   \
+			result_ = mt_cuda_retry(on_device, bytes, name, __VA_ARGS__);              \
+		result_;                                                                           \
+	})
+
+/* Returns whether the machine has one device, as most have. */
+bool mt_cuda_has_one_device(void);
+
+/* Returns the current device; 0 where there is none. */
+int mt_cuda_current_device(void);
+
+/* Returns the device of an address; the current one where the driver does not know the address. */
+int mt_cuda_device_of(uint64_t dptr);
 
 #endif

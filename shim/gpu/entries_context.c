@@ -4,21 +4,13 @@
  * once the driver has ended it. A fence that is queried after the pool has forgotten the context
  * and before the driver has waited for it would miss work that still runs. So each end lies inside
  * the capture gate: closed, it waits for the calls of the pool in flight and lets no further one
- * begin. Where the end is certain, the pool forgets the context before it; where only the driver
- * knows (a counted context), after it. */
+ * begin. The pool pauses in the context before the driver's call, and forgets it after it. */
 #include <stdatomic.h>
 
-#include "gpu/entries_work.h"
+#include "gpu/entries.h"
 #include "gpu/capture.h"
 #include "gpu/context.h"
 #include "gpu/wait.h"
-
-/* What else than the pool holds something of a context that ends. */
-static void forget(struct CUctx_st *context)
-{
-	mt_capture_forget_context(context);
-	mt_unpooled_forget_context((uint64_t)(uintptr_t)context);
-}
 
 static int release(int device)
 {
@@ -46,13 +38,6 @@ static unsigned long long id_of(struct CUctx_st *context)
 	return mt_cuda_call(cuCtxGetId, context, &id) == MT_CU_SUCCESS ? id : 0;
 }
 
-/* The driver has ended the context. */
-static void note_ended(struct CUctx_st *context)
-{
-	mt_context_destroyed(context);
-	forget(context);
-}
-
 /* Returns the primary context of a device; NULL: it is not active. The gate is closed. Retaining is
  * the only way to its handle; of an active context it creates nothing. The retain is released
  * again. If another thread of the program has released the context meanwhile, which it then saw
@@ -71,22 +56,29 @@ static struct CUctx_st *primary_of(int device)
 	(void)release(device);
 	if (is_active(device) && id_of(primary) == id)
 		return primary;
-	note_ended(primary);
+	mt_context_destroyed(primary);
 	return NULL;
 }
 
-/* Returns whether the driver knows this context, and its device. */
-static bool is_context(struct CUctx_st *context, int *out_device)
+static bool is_context(struct CUctx_st *context)
 {
 	struct CUctx_st *popped = NULL;
-	bool known;
 
 	if (mt_cuda_call(cuCtxPushCurrent_v2, context) != MT_CU_SUCCESS)
 		return false;
-	known = mt_cuda_call(cuCtxGetDevice, out_device) == MT_CU_SUCCESS;
 	(void)mt_cuda_call(cuCtxPopCurrent_v2, &popped);
-	return known;
+	return true;
 }
+
+/* ---- the end of a context. Its handle and addresses may be another context's as soon as the
+ * driver's call returns: `init` tells the two apart. ---- */
+
+struct ending {
+	bool is_gated;
+	struct CUctx_st *context; /* NULL: nothing ends */
+	unsigned long long id;
+	uint32_t init;
+};
 
 /* Freed blocks get their fence before: with the gate closed they could not. */
 static void close_gate(void)
@@ -95,112 +87,81 @@ static void close_gate(void)
 	mt_capture_gate_close();
 }
 
+/* The gate is closed. Lets no call of the pool begin in the context. */
+static struct ending begin_end(struct CUctx_st *context)
+{
+	struct ending ending = {.is_gated = true, .context = context};
+
+	if (context) {
+		ending.id = id_of(context);
+		ending.init = mt_context_pause(context);
+	}
+	return ending;
+}
+
+static void finish(const struct ending *ending, bool is_over)
+{
+	if (ending->context && is_over) {
+		mt_context_ended(ending->context, ending->init);
+		mt_capture_forget_context(ending->context);
+		mt_unpooled_forget_context((uint64_t)(uintptr_t)ending->context);
+	} else if (ending->context) {
+		mt_context_resume(ending->context);
+	}
+	if (ending->is_gated)
+		mt_capture_gate_open();
+}
+
 /* ---- contexts that the program creates: cuCtxCreate to cuCtxDestroy ---- */
 
 static void note_created(int result, struct CUctx_st *const *context, int device)
 {
-	int kept_errno = errno;
+	MT_CUDA_KEEP_ERRNO;
 
 	if (result == MT_CU_SUCCESS && context && mt_cuda_is_on())
 		mt_context_created(*context, device);
-	errno = kept_errno;
 }
 
 /* Where no context is current, as before the first one, the device's other contexts give back. */
-#define CREATE(name, ...)                                                                          \
+#define CREATE(name, device, ...)                                                                  \
 	({                                                                                         \
 		int created_ = mt_cuda_call(name, __VA_ARGS__);                                    \
                                                                                                    \
 		if (mt_unlikely(created_ == MT_CU_OUT_OF_MEMORY) && mt_cuda_is_on()) {             \
-			int kept_ = errno;                                                         \
+			MT_CUDA_KEEP_ERRNO;                                                        \
                                                                                                    \
-			created_ = mt_cuda_retry(device, 0, name, __VA_ARGS__);                    \
-			errno = kept_;                                                             \
+			created_ = mt_cuda_retry((int)(device), 0, name, __VA_ARGS__);             \
 		}                                                                                  \
 		created_;                                                                          \
 	})
 
 #define ARGUMENTS(...) __VA_ARGS__
-#define X(name, parameters, version, arguments)                                                    \
+#define X(name, parameters, version, arguments, context, device)                                   \
 	int name parameters                                                                        \
 	{                                                                                          \
-		int result = CREATE(name, ARGUMENTS arguments);                                    \
+		int result = CREATE(name, device, ARGUMENTS arguments);                            \
                                                                                                    \
-		note_created(result, context, device);                                             \
+		note_created(result, (struct CUctx_st **)(uintptr_t)(context), (int)(device));     \
 		return result;                                                                     \
 	}
 MT_DRIVER_CONTEXT_CREATES(X)
 #undef X
 
-/* Returns whether the driver will destroy this: a context that it knows and that is not a primary
- * one. The gate is closed. */
-static bool can_be_destroyed(struct CUctx_st *context)
-{
-	int device = 0;
-
-	return mt_context_is_own(context) ||
-	       (is_context(context, &device) && primary_of(device) != context);
-}
-
-/* What the shim has done to a context that the driver destroys. */
-struct ending {
-	enum { UNKNOWN, FORGOTTEN, PAUSED } as;
-	struct mt_block *cached; /* of a forgotten context */
-};
-
-/* The driver's destroy may give the same handle and addresses to another thread as soon as it
- * returns. Returns whether the gate is closed. Beside a capture the driver may refuse: then nothing
- * is forgotten before. */
-static bool before_destroy(struct CUctx_st *context, struct ending *out_ending)
-{
-	int kept_errno = errno;
-
-	*out_ending = (struct ending){UNKNOWN, NULL};
-	/* In a host function the driver refuses, and would not let the context be registered again.
-	 */
-	if (!context || !mt_cuda_is_on() || !mt_context_may_call()) {
-		errno = kept_errno;
-		return false;
-	}
-	close_gate();
-	if (mt_capture_is_any()) {
-		mt_context_pause(context);
-		out_ending->as = PAUSED;
-	} else if (can_be_destroyed(context)) {
-		out_ending->cached = mt_context_destroy_begin(context);
-		forget(context);
-		out_ending->as = FORGOTTEN;
-	}
-	errno = kept_errno;
-	return true;
-}
-
-static int after_destroy(struct CUctx_st *context, const struct ending *ending, int result)
-{
-	int kept_errno = errno;
-
-	/* Refused: its work counts in fences again. */
-	if (ending->as == FORGOTTEN && result != MT_CU_SUCCESS)
-		mt_context_register(context);
-	else if (ending->as == PAUSED && result != MT_CU_SUCCESS)
-		mt_context_resume(context);
-	else if (ending->as == PAUSED)
-		note_ended(context);
-	mt_capture_gate_open();
-	if (ending->as == FORGOTTEN)
-		mt_context_destroy_end(context, ending->cached, result == MT_CU_SUCCESS);
-	errno = kept_errno;
-	return result;
-}
-
+/* In a host function the driver refuses. */
 #define X(name)                                                                                    \
 	int name(struct CUctx_st *context)                                                         \
 	{                                                                                          \
+		MT_CUDA_KEEP_ERRNO;                                                                \
 		struct ending ending;                                                              \
+		int result;                                                                        \
                                                                                                    \
-		if (!before_destroy(context, &ending))                                             \
+		if (!context || !mt_cuda_is_on() || !mt_context_may_call())                        \
 			return mt_cuda_call(name, context);                                        \
-		return after_destroy(context, &ending, mt_cuda_call(name, context));               \
+		close_gate();                                                                      \
+		ending = begin_end(context);                                                       \
+		result = mt_cuda_call(name, context);                                              \
+		finish(&ending, result == MT_CU_SUCCESS);                                          \
+		return result;                                                                     \
 	}
 X(cuCtxDestroy)
 X(cuCtxDestroy_v2)
@@ -210,23 +171,17 @@ X(cuCtxDestroy_v2)
  * last. */
 int cuCtxDetach(struct CUctx_st *context)
 {
-	int kept_errno = errno;
-	unsigned long long id;
-	int device = 0;
+	MT_CUDA_KEEP_ERRNO;
+	struct ending ending;
 	int result;
 
 	if (!context || !mt_cuda_is_on())
 		return mt_cuda_call(cuCtxDetach, context);
 	close_gate();
-	id = id_of(context);
-	mt_context_pause(context);
+	ending = begin_end(context);
 	result = mt_cuda_call(cuCtxDetach, context);
-	if (result == MT_CU_SUCCESS && (!is_context(context, &device) || id_of(context) != id))
-		note_ended(context);
-	else
-		mt_context_resume(context);
-	mt_capture_gate_open();
-	errno = kept_errno;
+	finish(&ending,
+	       result == MT_CU_SUCCESS && (!is_context(context) || id_of(context) != ending.id));
 	return result;
 }
 
@@ -270,118 +225,98 @@ static uint32_t count_release(struct primary_count *count)
 	return retained > 0 ? retained - 1 : 0;
 }
 
-struct primary_end {
-	int kept_errno;
-	bool is_gated;
-	bool is_not_last;
-	struct CUctx_st *context; /* NULL: nothing to end */
-	int device;
-	unsigned long long id;
-};
-
-static void close_gate_for_primary(struct primary_end *end)
+static struct ending pause_primary(int device)
 {
-	unsigned int flags = 0;
-	int active = 0;
-
-	if (!mt_cuda_is_on() ||
-	    mt_cuda_call(cuDevicePrimaryCtxGetState, end->device, &flags, &active) !=
-		    MT_CU_SUCCESS ||
-	    !active)
-		return;
+	if (!mt_cuda_is_on() || !is_active(device))
+		return (struct ending){.is_gated = false};
 	close_gate();
-	end->is_gated = true;
-	end->context = primary_of(end->device);
-	if (end->context) {
-		end->id = id_of(end->context);
-		mt_context_pause(end->context);
-	}
+	return begin_end(primary_of(device));
 }
 
-static struct primary_end before_release(int device)
+/* Counts a release that is not the last; false: it may be. finish_counted follows true. */
+static bool begin_counted(struct primary_count *count)
 {
-	struct primary_end end = {.kept_errno = errno, .device = device};
-	struct primary_count *count = count_of(device);
+	if (!count)
+		return false;
+	atomic_fetch_add_explicit(&count->releasing, 1, memory_order_seq_cst);
+	if (count_release(count) > 0)
+		return true;
+	atomic_fetch_sub_explicit(&count->releasing, 1, memory_order_seq_cst);
+	return false;
+}
 
-	if (count) {
-		atomic_fetch_add_explicit(&count->releasing, 1, memory_order_seq_cst);
-		end.is_not_last = count_release(count) > 0;
-		if (end.is_not_last)
-			return end;
-		atomic_fetch_sub_explicit(&count->releasing, 1, memory_order_seq_cst);
-	}
-	close_gate_for_primary(&end);
+static void finish_counted(struct primary_count *count, int result)
+{
+	if (result != MT_CU_SUCCESS)
+		atomic_fetch_add_explicit(&count->retained, 1, memory_order_seq_cst);
+	atomic_fetch_sub_explicit(&count->releasing, 1, memory_order_seq_cst);
+}
+
+static struct ending before_last(int device)
+{
+	struct primary_count *count = count_of(device);
+	struct ending ending = pause_primary(device);
+
 	for (unsigned round = 0;
 	     count && atomic_load_explicit(&count->releasing, memory_order_seq_cst) > 0; round++)
 		mt_wait_round(round);
-	return end;
+	return ending;
 }
 
 /* Another thread may have retained the next context already: active, with the same handle, but
  * another id. */
-static bool is_over(const struct primary_end *end)
+static void after_last(const struct ending *ending, int device, int result)
 {
-	return !is_active(end->device) || (end->context && id_of(end->context) != end->id);
+	bool is_over =
+		!is_active(device) || (ending->context && id_of(ending->context) != ending->id);
+
+	finish(ending, result == MT_CU_SUCCESS && is_over);
 }
 
-static int after_primary(const struct primary_end *end, int result, bool was_end)
-{
-	if (end->context && was_end)
-		note_ended(end->context);
-	else if (end->context)
-		mt_context_resume(end->context);
-	if (end->is_gated)
-		mt_capture_gate_open();
-	errno = end->kept_errno;
-	return result;
-}
-
-static int after_release(const struct primary_end *end, int result)
-{
-	if (!end->is_not_last)
-		return after_primary(end, result, result == MT_CU_SUCCESS && is_over(end));
-	if (result != MT_CU_SUCCESS)
-		atomic_fetch_add_explicit(&count_of(end->device)->retained, 1,
-					  memory_order_seq_cst);
-	atomic_fetch_sub_explicit(&count_of(end->device)->releasing, 1, memory_order_seq_cst);
-	errno = end->kept_errno;
-	return result;
-}
-
-/* A reset ends the context, however often it is retained. */
-static struct primary_end before_reset(int device)
-{
-	struct primary_end end = {.kept_errno = errno, .device = device};
-
-	close_gate_for_primary(&end);
-	return end;
-}
-
-static int after_reset(const struct primary_end *end, int result)
-{
-	if (result == MT_CU_SUCCESS && count_of(end->device))
-		atomic_store_explicit(&count_of(end->device)->retained, 0, memory_order_seq_cst);
-	return after_primary(end, result, result == MT_CU_SUCCESS);
-}
-
-#define X(name, before, after)                                                                     \
+#define X(name)                                                                                    \
 	int name(int device)                                                                       \
 	{                                                                                          \
-		const struct primary_end end = before(device);                                     \
+		MT_CUDA_KEEP_ERRNO;                                                                \
+		bool is_counted = begin_counted(count_of(device));                                 \
+		struct ending ending = {.is_gated = false};                                        \
+		int result;                                                                        \
                                                                                                    \
-		return after(&end, mt_cuda_call(name, device));                                    \
+		if (!is_counted)                                                                   \
+			ending = before_last(device);                                              \
+		result = mt_cuda_call(name, device);                                               \
+		if (is_counted)                                                                    \
+			finish_counted(count_of(device), result);                                  \
+		else                                                                               \
+			after_last(&ending, device, result);                                       \
+		return result;                                                                     \
 	}
-X(cuDevicePrimaryCtxRelease, before_release, after_release)
-X(cuDevicePrimaryCtxRelease_v2, before_release, after_release)
-X(cuDevicePrimaryCtxReset, before_reset, after_reset)
-X(cuDevicePrimaryCtxReset_v2, before_reset, after_reset)
+X(cuDevicePrimaryCtxRelease)
+X(cuDevicePrimaryCtxRelease_v2)
+#undef X
+
+/* A reset ends the context, however often it is retained. */
+#define X(name)                                                                                    \
+	int name(int device)                                                                       \
+	{                                                                                          \
+		MT_CUDA_KEEP_ERRNO;                                                                \
+		struct ending ending = pause_primary(device);                                      \
+		int result = mt_cuda_call(name, device);                                           \
+                                                                                                   \
+		if (result == MT_CU_SUCCESS && count_of(device))                                   \
+			atomic_store_explicit(&count_of(device)->retained, 0,                      \
+					      memory_order_seq_cst);                               \
+		finish(&ending, result == MT_CU_SUCCESS);                                          \
+		return result;                                                                     \
+	}
+X(cuDevicePrimaryCtxReset)
+X(cuDevicePrimaryCtxReset_v2)
 #undef X
 
 /* ---- peers ---- */
 
 int cuCtxEnablePeerAccess(struct CUctx_st *peer, unsigned int flags)
 {
-	int kept_errno = errno;
+	MT_CUDA_KEEP_ERRNO;
 	int result = mt_cuda_try(-1, 0, cuCtxEnablePeerAccess, peer, flags);
 	struct CUctx_st *user = NULL;
 
@@ -389,7 +324,6 @@ int cuCtxEnablePeerAccess(struct CUctx_st *peer, unsigned int flags)
 	    mt_cuda_is_on() && mt_cuda_call(cuCtxGetCurrent, &user) == MT_CU_SUCCESS) {
 		mt_context_note_peers(user, peer);
 	}
-	errno = kept_errno;
 	return result;
 }
 
@@ -398,18 +332,17 @@ int cuCtxEnablePeerAccess(struct CUctx_st *peer, unsigned int flags)
 /* Before the call: from its return on, work may run that no event of the pool sees. */
 static void note_green(void)
 {
-	int kept_errno = errno;
+	MT_CUDA_KEEP_ERRNO;
 
 	if (mt_cuda_is_on())
 		mt_pool_note_green_context();
-	errno = kept_errno;
 }
 
 int cuGreenCtxCreate(struct CUgreenCtx_st **green, void *description, int device,
 		     unsigned int flags)
 {
 	note_green();
-	return CREATE(cuGreenCtxCreate, green, description, device, flags);
+	return CREATE(cuGreenCtxCreate, device, green, description, device, flags);
 }
 
 int cuCtxFromGreenCtx(struct CUctx_st **context, struct CUgreenCtx_st *green)

@@ -1,7 +1,7 @@
 /* gpu/entries_pointer.c -- questions about memory, answered as if there were no pool: what it
  * caches is free, a block is as large as the program asked for, and a freed block is no memory. And
  * functions that export a block. */
-#include "gpu/entries_work.h"
+#include "gpu/entries.h"
 #include "gpu/release.h"
 
 struct block {
@@ -16,7 +16,7 @@ struct block {
 
 int cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
 {
-	int kept_errno = errno;
+	MT_CUDA_KEEP_ERRNO;
 	int result = MT_CU_SUCCESS;
 	uint64_t most, withheld = 0;
 	bool is_exact = false;
@@ -38,7 +38,6 @@ int cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
 	*free_bytes += withheld;
 	if (*free_bytes > most)
 		*free_bytes = most;
-	errno = kept_errno;
 	return result;
 }
 
@@ -63,15 +62,13 @@ static bool find_block(uint64_t dptr, struct block *out)
 
 int cuMemGetAddressRange_v2(uint64_t *base, size_t *bytes, uint64_t dptr)
 {
-	int kept_errno = errno;
+	MT_CUDA_KEEP_ERRNO;
 	struct block block;
 	uint64_t its_base;
 	int result;
 
-	if (!mt_cuda_is_on() || (!base && !bytes) || !find_block(dptr, &block)) {
-		errno = kept_errno;
+	if (!mt_cuda_is_on() || (!base && !bytes) || !find_block(dptr, &block))
 		return mt_cuda_call(cuMemGetAddressRange_v2, base, bytes, dptr);
-	}
 	/* the driver's errors count */
 	result = mt_cuda_call(cuMemGetAddressRange_v2, &its_base, NULL, dptr);
 	if (result == MT_CU_SUCCESS && block.is_absent) {
@@ -82,13 +79,12 @@ int cuMemGetAddressRange_v2(uint64_t *base, size_t *bytes, uint64_t dptr)
 		if (bytes)
 			*bytes = block.bytes;
 	}
-	errno = kept_errno;
 	return result;
 }
 
 int cuPointerGetAttribute(void *data, int attribute, uint64_t dptr)
 {
-	int kept_errno = errno;
+	MT_CUDA_KEEP_ERRNO;
 	struct block block;
 	bool is_block;
 	int result;
@@ -96,17 +92,14 @@ int cuPointerGetAttribute(void *data, int attribute, uint64_t dptr)
 	if (!mt_cuda_is_on() || !data)
 		return mt_cuda_call(cuPointerGetAttribute, data, attribute, dptr);
 	is_block = find_block(dptr, &block);
-	if (is_block && block.is_absent) {
-		errno = kept_errno;
+	if (is_block && block.is_absent)
 		return MT_CU_INVALID_VALUE;
-	}
 	/* These tokens let other devices and processes reach the memory. */
 	if (is_block && attribute == MT_CU_POINTER_P2P_TOKENS)
 		mt_pool_mark_non_recyclable(dptr);
 	result = mt_cuda_call(cuPointerGetAttribute, data, attribute, dptr);
 	if (result == MT_CU_SUCCESS && is_block && attribute == MT_CU_POINTER_RANGE_SIZE)
 		*(size_t *)data = block.bytes;
-	errno = kept_errno;
 	return result;
 }
 
@@ -114,7 +107,7 @@ int cuPointerGetAttributes(unsigned int count, int *attributes, void **data, uin
 {
 	/* no memory of the driver: it replies as for freed memory */
 	static const char nobodys;
-	int kept_errno = errno;
+	MT_CUDA_KEEP_ERRNO;
 	struct block block;
 	bool is_block;
 	int result;
@@ -133,7 +126,6 @@ int cuPointerGetAttributes(unsigned int count, int *attributes, void **data, uin
 	for (unsigned int i = 0; result == MT_CU_SUCCESS && is_block && i < count; i++)
 		if (attributes[i] == MT_CU_POINTER_RANGE_SIZE && data[i])
 			*(size_t *)data[i] = block.bytes;
-	errno = kept_errno;
 	return result;
 }
 
@@ -146,14 +138,13 @@ int cuPointerGetAttributes(unsigned int count, int *attributes, void **data, uin
  * for. */
 static bool mark_non_recyclable(uint64_t dptr)
 {
+	MT_CUDA_KEEP_ERRNO;
 	struct block block;
-	int kept_errno = errno;
 	bool is_block = find_block(dptr, &block);
 	bool is_freed = is_block && block.is_absent;
 
 	if (is_block && !is_freed)
 		mt_pool_mark_non_recyclable(dptr);
-	errno = kept_errno;
 	return !is_freed;
 }
 

@@ -5,10 +5,268 @@
 #include "sys/attr.h"
 #include "sys/os.h"
 #include "gpu/capture.h"
-#include "gpu/device_memory.h"
-#include "gpu/event.h"
-#include "gpu/slab.h"
+#include "gpu/records.h"
 #include "gpu/wait.h"
+
+#define FREE_EVENTS 64 /* of a context, kept for reuse */
+
+struct mt_event {
+	/* in the free list, the pending list or its group; first: the slab's link */
+	struct mt_event *next;
+	struct CUevent_st *event;
+	struct mt_context *context;
+	uint32_t init; /* of the context: another value means that event and context are gone */
+};
+
+/* ---- the driver's events ---- */
+
+static struct mt_slab event_slab = MT_SLAB(struct mt_event);
+
+/* Lent events on their way back, and those for which a free list had no room. */
+static struct mt_lock pending_lock = MT_LOCK(pending_events);
+static _Atomic(struct mt_event *) pending;
+
+/* The context's lock is held. */
+static bool put_free(struct mt_context *context, struct mt_event *event)
+{
+	if (context->free_events_count >= FREE_EVENTS)
+		return false;
+	event->next = context->free_events;
+	context->free_events = event;
+	context->free_events_count++;
+	return true;
+}
+
+static void to_pending(struct mt_event *event)
+{
+	mt_lock_lock(&pending_lock);
+	event->next = atomic_load_explicit(&pending, memory_order_relaxed);
+	atomic_store_explicit(&pending, event, memory_order_relaxed);
+	mt_lock_unlock(&pending_lock);
+}
+
+static struct mt_event *take_event(struct mt_context *context)
+{
+	struct mt_event *event = context->free_events;
+
+	if (event) {
+		context->free_events = event->next;
+		context->free_events_count--;
+		event->next = NULL;
+	}
+	return event;
+}
+
+static void return_events(struct mt_context *context, struct mt_event *list)
+{
+	struct mt_event *next;
+
+	for (; list; list = next) {
+		next = list->next;
+		if (list->context != context || !put_free(context, list))
+			to_pending(list);
+	}
+}
+
+/* Puts one event into the free list of its context, or destroys it. */
+static void give_back_event(struct mt_event *event)
+{
+	struct mt_context *context = event->context;
+	bool is_kept;
+
+	if (!mt_context_hold_as(context, event->init)) {
+		mt_slab_free(&event_slab, event);
+		return;
+	}
+	mt_lock_lock(&context->lock);
+	is_kept = put_free(context, event);
+	mt_lock_unlock(&context->lock);
+	if (!is_kept) {
+		(void)mt_pool_driver()->cuEventDestroy_v2(event->event);
+		mt_slab_free(&event_slab, event);
+	}
+	mt_context_drop(context);
+}
+
+static void return_pending_events(void)
+{
+	struct mt_event *list, *next;
+
+	if (mt_likely(!atomic_load_explicit(&pending, memory_order_relaxed)))
+		return;
+	mt_lock_lock(&pending_lock);
+	list = atomic_load_explicit(&pending, memory_order_relaxed);
+	atomic_store_explicit(&pending, NULL, memory_order_relaxed);
+	mt_lock_unlock(&pending_lock);
+	for (; list; list = next) {
+		next = list->next;
+		give_back_event(list);
+	}
+}
+
+static MT_COLD enum mt_fence_status create(struct mt_context *context, struct mt_event **out)
+{
+	struct mt_event *event = mt_slab_alloc(&event_slab);
+	bool was_pushed;
+	int result;
+
+	if (!event)
+		return MT_FENCE_LOST;
+	was_pushed = mt_context_push(context, &result);
+	if (result == MT_CU_SUCCESS)
+		result = mt_pool_driver()->cuEventCreate(&event->event, MT_CU_EVENT_DISABLE_TIMING);
+	mt_context_pop(was_pushed);
+	if (result != MT_CU_SUCCESS) {
+		mt_slab_free(&event_slab, event);
+		mt_context_note_result(context, result);
+		return result == MT_CU_OUT_OF_MEMORY || result == MT_CU_NOT_PERMITTED
+			       ? MT_FENCE_NOT_YET
+			       : MT_FENCE_LOST;
+	}
+	event->context = context;
+	event->next = NULL;
+	event->init = atomic_load_explicit(&context->init, memory_order_relaxed);
+	*out = event;
+	return MT_FENCE_DONE;
+}
+
+/* The context is held. */
+static enum mt_fence_status record_one(struct mt_context *context, struct mt_event *event,
+				       struct mt_event **list)
+{
+	enum mt_fence_status status;
+	int result;
+
+	if (!event && (status = create(context, &event)) != MT_FENCE_DONE)
+		return status;
+	event->next = *list;
+	*list = event;
+	result = mt_pool_driver()->cuCtxRecordEvent(
+		atomic_load_explicit(&context->handle, memory_order_relaxed), event->event);
+	if (result == MT_CU_SUCCESS)
+		return MT_FENCE_DONE;
+	if (result == MT_CU_OUT_OF_MEMORY || result == MT_CU_NOT_PERMITTED)
+		return MT_FENCE_NOT_YET;
+	mt_context_note_result(context, result == MT_CU_NOT_READY ? MT_CU_NOT_SUPPORTED : result);
+	return MT_FENCE_LOST;
+}
+
+static enum mt_fence_status record_other(struct mt_context *other, struct mt_event **list)
+{
+	enum mt_fence_status status;
+	struct mt_event *event;
+
+	mt_lock_lock(&other->lock);
+	if (!atomic_load_explicit(&other->handle, memory_order_relaxed) ||
+	    mt_flag(&other->is_dead)) {
+		mt_lock_unlock(&other->lock);
+		return MT_FENCE_DONE;
+	}
+	if (mt_flag(&other->is_broken)) {
+		/* It may still run work and cannot be fenced. */
+		mt_lock_unlock(&other->lock);
+		return MT_FENCE_LOST;
+	}
+	other->users++;
+	event = take_event(other);
+	mt_lock_unlock(&other->lock);
+	status = record_one(other, event, list);
+	mt_context_drop(other);
+	return status == MT_FENCE_LOST && mt_flag(&other->is_dead) ? MT_FENCE_DONE : status;
+}
+
+static enum mt_fence_status record_events(struct mt_context *context, struct mt_event *own,
+					  struct mt_event **list)
+{
+	enum mt_fence_status status;
+
+	return_pending_events();
+	mt_context_add_primary(mt_context_ordinal(context));
+	status = record_one(context, own, list);
+	/* After its own, which is queried first: an error of the current context, which this is
+	 * then, does not count against another. */
+	MT_EACH_CONTEXT(other)
+	{
+		if (other != context && status == MT_FENCE_DONE &&
+		    mt_context_may_use(other, context) &&
+		    atomic_load_explicit(&other->handle, memory_order_relaxed))
+			status = record_other(other, &(*list)->next);
+	}
+	return status;
+}
+
+/* The meaning of a result of cuEventQuery. */
+static enum mt_fence_status status_of(struct mt_context *context, int result)
+{
+	if (result == MT_CU_SUCCESS)
+		return MT_FENCE_DONE;
+	if (result == MT_CU_NOT_READY || result == MT_CU_NOT_PERMITTED)
+		return MT_FENCE_NOT_YET;
+	mt_context_note_result(context,
+			       result == MT_CU_OUT_OF_MEMORY ? MT_CU_NOT_SUPPORTED : result);
+	return MT_FENCE_LOST;
+}
+
+/* Done: the event has left for its own context. */
+static enum mt_fence_status query_other(struct mt_event *event)
+{
+	struct mt_context *other = event->context;
+	enum mt_fence_status status = MT_FENCE_DONE;
+
+	if (!mt_context_hold_as(other, event->init)) {
+		mt_slab_free(&event_slab, event);
+		return MT_FENCE_DONE;
+	}
+	if (!mt_flag(&other->is_dead))
+		status = status_of(other, mt_pool_driver()->cuEventQuery(event->event));
+	if (status == MT_FENCE_LOST && mt_flag(&other->is_dead))
+		status = MT_FENCE_DONE;
+	if (status == MT_FENCE_DONE)
+		to_pending(event);
+	mt_context_drop(other);
+	return status;
+}
+
+static enum mt_fence_status query_events(struct mt_context *context, struct mt_event **list)
+{
+	struct mt_event **link = list;
+
+	while (*link) {
+		struct mt_event *event = *link, *next = event->next;
+		/* Read now: an event of another context may be reused once it has been queried. */
+		bool is_own = event->context == context;
+		enum mt_fence_status status;
+
+		if (is_own)
+			status = status_of(context, mt_pool_driver()->cuEventQuery(event->event));
+		else
+			status = query_other(event);
+		if (status != MT_FENCE_DONE)
+			return status;
+		if (is_own)
+			link = &event->next;
+		else
+			*link = next;
+	}
+	return MT_FENCE_DONE;
+}
+
+/* At the end of the context: its own events died with it, and those of others go back. The lock is
+ * held. */
+static void forget_events(struct mt_context *context, struct mt_event *list)
+{
+	struct mt_event *next;
+
+	for (; list; list = next) {
+		next = list->next;
+		if (list->context == context)
+			mt_slab_free(&event_slab, list);
+		else
+			to_pending(list);
+	}
+}
+
+/* ---- groups ---- */
 
 static struct mt_slab group_slab = MT_SLAB(struct mt_group);
 
@@ -77,18 +335,6 @@ bool mt_fence_add(struct mt_context *context, struct mt_block *block, uint64_t n
 	return true;
 }
 
-bool mt_fence_is_due(struct mt_context *context)
-{
-	const struct mt_group *group = context->open;
-
-	if (!group)
-		return false;
-	if (group->count >= MT_GROUP_BLOCKS || mt_device_memory_is_scarce(context) ||
-	    group->bytes > mt_counter(&mt_context_device(context)->total_bytes) / MT_GROUP_SHARE)
-		return true;
-	return group->count >= 4 && mt_os_now_ns() - group->third_ns > MT_GROUP_NS;
-}
-
 /* All of a group's blocks are ready. */
 static void retire(struct mt_context *context, struct mt_group *group)
 {
@@ -126,7 +372,7 @@ void mt_fence_remove(struct mt_context *context, struct mt_block *block)
 	if (group == context->open) {
 		context->open = NULL;
 	} else {
-		mt_events_return(context, group->events);
+		return_events(context, group->events);
 		remove_group(context, group);
 	}
 	spare_group(context, group);
@@ -154,15 +400,15 @@ static enum mt_fence_status query(struct mt_context *context, struct mt_group *g
 	int result;
 	/* The thread may have no current context, where the driver returns an error, or a broken
 	 * one, whose error it would return. */
-	bool was_pushed = mt_context_push(context, true, &result);
+	bool was_pushed = mt_context_push(context, &result);
 
 	if (!mt_group_is_recorded(group)) {
-		status = mt_events_record(context, own, &group->events);
+		status = record_events(context, own, &group->events);
 		atomic_store_explicit(&group->is_recorded, status == MT_FENCE_DONE,
 				      memory_order_relaxed);
 	}
 	if (status == MT_FENCE_DONE)
-		status = only_record ? MT_FENCE_NOT_YET : mt_events_query(context, &group->events);
+		status = only_record ? MT_FENCE_NOT_YET : query_events(context, &group->events);
 	mt_context_pop(was_pushed);
 	return status;
 }
@@ -172,12 +418,12 @@ static MT_COLD enum mt_fence_status query_in_capture(struct mt_context *context,
 						     struct mt_group *group, bool only_record)
 {
 	enum mt_fence_status status;
-	int mode = mt_capture_relax(mt_pool_driver());
+	int mode = mt_driver_relax(mt_pool_driver());
 
-	if (mode == MT_CAPTURE_NOT_RELAXED)
+	if (mode == MT_DRIVER_NOT_RELAXED)
 		return MT_FENCE_CAPTURE;
 	status = query(context, group, NULL, only_record);
-	mt_capture_restore(mt_pool_driver(), mode);
+	mt_driver_restore(mt_pool_driver(), mode);
 	return status;
 }
 
@@ -186,13 +432,13 @@ static enum mt_fence_status apply_status(struct mt_context *context, struct mt_g
 					 enum mt_fence_status status)
 {
 	if (status == MT_FENCE_DONE || group->count == 0) {
-		mt_events_return(context, group->events);
+		return_events(context, group->events);
 		retire(context, group);
 		return MT_FENCE_DONE;
 	}
 	group->lacks_events = status == MT_FENCE_NOT_YET && !mt_group_is_recorded(group);
 	if (group->lacks_events) {
-		mt_events_return(context, group->events);
+		return_events(context, group->events);
 		group->events = NULL;
 	}
 	if (status == MT_FENCE_LOST) {
@@ -218,7 +464,7 @@ static enum mt_fence_status check(struct mt_context *context, struct mt_group *g
 	group->is_busy = true;
 	context->users++;
 	if (!mt_group_is_recorded(group))
-		own = mt_events_take(context);
+		own = take_event(context);
 	mt_lock_unlock(&context->lock);
 	cancel = mt_wait_uncancelled();
 	if (mt_capture_gate_enter()) {
@@ -233,7 +479,7 @@ static enum mt_fence_status check(struct mt_context *context, struct mt_group *g
 	context->users--;
 	group->is_busy = false;
 	if (own)
-		mt_events_return(context, own);
+		return_events(context, own);
 	return apply_status(context, group, status);
 }
 
@@ -269,54 +515,38 @@ void mt_fence_poll(struct mt_context *context, unsigned limit)
 	}
 }
 
-static bool is_own_event_done(struct mt_context *context, const struct mt_event *event)
-{
-	int result, mode = mt_capture_relax(mt_pool_driver());
-	bool was_pushed;
-
-	if (mode == MT_CAPTURE_NOT_RELAXED)
-		return false;
-	was_pushed = mt_context_push(context, true, &result);
-	while (event && event->context != context)
-		event = event->next;
-	if (event && result == MT_CU_SUCCESS)
-		result = mt_pool_driver()->cuEventQuery(event->event);
-	mt_context_pop(was_pushed);
-	mt_capture_restore(mt_pool_driver(), mode);
-	return event && result == MT_CU_SUCCESS;
-}
-
-/* With no lock held, the context in use and the group busy. */
-static void synchronize(struct mt_context *context, const struct mt_event *event)
+/* Asks the driver about the own event of a group whose events are recorded, in relaxed capture
+ * mode. With no lock held, the context in use and the group busy. */
+static int ask_own_event(struct mt_context *context, const struct mt_group *group,
+			 int (*ask)(struct CUevent_st *event))
 {
 	int cancel = mt_wait_uncancelled(), result;
-	int mode = mt_capture_relax(mt_pool_driver());
-	bool was_pushed = mt_context_push(context, true, &result);
+	int mode = mt_driver_relax(mt_pool_driver());
+	bool was_pushed = mt_context_push(context, &result);
 
-	if (result == MT_CU_SUCCESS && mt_pool_driver()->cuEventSynchronize)
-		result = mt_pool_driver()->cuEventSynchronize(event->event);
+	mt_assert(group->events->context == context);
+	if (result == MT_CU_SUCCESS)
+		result = ask && mode != MT_DRIVER_NOT_RELAXED ? ask(group->events->event)
+							      : MT_CU_NOT_READY;
 	mt_context_pop(was_pushed);
-	mt_capture_restore(mt_pool_driver(), mode);
+	mt_driver_restore(mt_pool_driver(), mode);
 	mt_wait_cancellable(cancel);
-	mt_context_note_result(context, result);
+	return result;
 }
 
 MT_COLD enum mt_fence_status mt_fence_wait(struct mt_context *context, struct mt_group *group)
 {
-	const struct mt_event *event = group->events;
+	int result;
 
 	mt_assert(!group->is_busy && mt_group_is_recorded(group));
-	while (event && event->context != context)
-		event = event->next;
-	if (event) {
-		group->is_busy = true;
-		context->users++; /* its end waits for the same work */
-		mt_lock_unlock(&context->lock);
-		synchronize(context, event);
-		mt_lock_lock(&context->lock);
-		context->users--;
-		group->is_busy = false;
-	}
+	group->is_busy = true;
+	context->users++; /* its end waits for the same work */
+	mt_lock_unlock(&context->lock);
+	result = ask_own_event(context, group, mt_pool_driver()->cuEventSynchronize);
+	mt_context_note_result(context, result);
+	mt_lock_lock(&context->lock);
+	context->users--;
+	group->is_busy = false;
 	return check(context, group, false);
 }
 
@@ -334,7 +564,8 @@ void mt_fence_poll_own(struct mt_context *context)
 		group->is_busy = true;
 		context->users++;
 		mt_lock_unlock(&context->lock);
-		group->is_own_done = is_own_event_done(context, group->events);
+		group->is_own_done = ask_own_event(context, group,
+						   mt_pool_driver()->cuEventQuery) == MT_CU_SUCCESS;
 		mt_lock_lock(&context->lock);
 		context->users--;
 		group->is_busy = false;
@@ -356,7 +587,7 @@ bool mt_fence_may_complete(const struct mt_context *context, uint64_t until_ns)
 	return context->open && context->open->opened_ns <= until_ns && may_record;
 }
 
-struct mt_event *mt_fence_forget_context(struct mt_context *context)
+void mt_fence_forget_context(struct mt_context *context)
 {
 	struct mt_group *next;
 
@@ -366,7 +597,7 @@ struct mt_event *mt_fence_forget_context(struct mt_context *context)
 	}
 	for (struct mt_group *group = context->groups.first; group; group = next) {
 		next = group->next;
-		mt_events_forget_group(context, group->events);
+		forget_events(context, group->events);
 		mt_slab_free(&group_slab, group);
 	}
 	context->groups.first = context->groups.last = NULL;
@@ -376,11 +607,15 @@ struct mt_event *mt_fence_forget_context(struct mt_context *context)
 		mt_slab_free(&group_slab, group);
 	}
 	context->spare_groups = NULL;
-	return mt_events_forget_context(context);
+	forget_events(context, context->free_events);
+	context->free_events = NULL;
+	context->free_events_count = 0;
 }
 
 MT_COLD void mt_fence_forget_all(void)
 {
 	mt_slab_forget(&group_slab);
-	mt_events_forget_all();
+	mt_slab_forget(&event_slab);
+	mt_lock_reset(&pending_lock);
+	atomic_store_explicit(&pending, NULL, memory_order_relaxed);
 }

@@ -1,7 +1,5 @@
 /* gpu/fence.h -- when a freed block may be used again: all work enqueued before its free is done,
- * in its own context and in every other live context of the process that the pool knows. Those are
- * more than the contexts with peer access, since asynchronous copies between devices work without
- * it.
+ * in its own context and in every other one that may use the block (mt_context_may_use).
  *
  * Blocks freed close together form a group and share one set of events, one event for each context.
  * The open group is closed by recording the events (cuCtxRecordEvent, CUDA 12.5): when it is full,
@@ -9,10 +7,12 @@
  * work than needed, never less. Older drivers offer no way that does not wait for the device:
  * nothing is pooled there.
  *
- * Owns the groups of a context, under the context's lock. A busy group belongs, with its events, to
- * the thread that made it busy. Calls to the driver are made with no lock held and with the capture
- * gate entered; while a capture is open, events that were recorded before it are queried in relaxed
- * capture mode. */
+ * Owns the groups of a context, its events and its list of free ones, all under the context's lock.
+ * A busy group belongs, with its events, to the thread that made it busy. An event in a group of
+ * another context is lent: it returns through the pending list (lock `pending_events`), since a
+ * thread never holds two contexts' locks. Calls to the driver are made with no lock held and with
+ * the capture gate entered; while a capture is open, events that were recorded before it are
+ * queried in relaxed capture mode. */
 #ifndef MT_GPU_FENCE_H
 #define MT_GPU_FENCE_H
 
@@ -20,18 +20,13 @@
 #include <stdint.h>
 
 #include "gpu/context.h"
-#include "gpu/event.h"
 
-/* An event costs about as much as a small kernel launch (some microseconds with many streams):
- * shared by 16 frees the cost is small. Blocks that a program frees together (at the end of a scope
- * or step) come within 20 us; a longer wait would fence later work. */
-#define MT_GROUP_BLOCKS 16
-#define MT_GROUP_NS     20000
-
-/* A group larger than this share of the device is closed at once. Work that the program enqueues
- * after a free may wait for the program (a host function), and an allocation that needs the block
- * must not wait for that work. */
-#define MT_GROUP_SHARE 64
+enum mt_fence_status {
+	MT_FENCE_DONE, /* the group is retired, its blocks are idle */
+	MT_FENCE_NOT_YET,
+	MT_FENCE_CAPTURE, /* a capture is open, and nothing could be queried */
+	MT_FENCE_LOST     /* it can never be known */
+};
 
 struct mt_group {
 	struct mt_group *next, *prev;
@@ -62,10 +57,6 @@ static inline bool mt_group_is_recorded(const struct mt_group *group)
 /* Adds a freed block, which is in no list, to the open group. The lock is held. Returns false where
  * no group can be had. */
 bool mt_fence_add(struct mt_context *context, struct mt_block *block, uint64_t now_ns);
-
-/* Returns whether the open group is to be closed: full, large, 20 us after its third block, or at
- * once where the device has little memory left (mt_device_memory_is_scarce). The lock is held. */
-bool mt_fence_is_due(struct mt_context *context);
 
 /* Records the group's events if they are not, then queries them. The lock is held on entry and
  * on return, but not in between. The group is not busy, and is gone after DONE. */
@@ -100,9 +91,9 @@ struct mt_group *mt_fence_oldest(struct mt_context *context);
 /* The same among the groups that may become ready by waiting. */
 struct mt_group *mt_fence_oldest_completable(struct mt_context *context);
 
-/* At the context's end, with its lock held and no thread in it: forgets its groups. Returns its
- * events, for mt_events_destroy. */
-struct mt_event *mt_fence_forget_context(struct mt_context *context);
+/* At the context's end, with its lock held and no thread in it: forgets its groups and events,
+ * which died with it. */
+void mt_fence_forget_context(struct mt_context *context);
 
 void mt_fence_forget_all(void);
 

@@ -8,7 +8,6 @@
 #include "sys/attr.h"
 #include "core/config.h"
 #include "gpu/driver.h"
-#include "gpu/entries.h"
 #include "sys/elf.h"
 
 #pragma GCC visibility push(hidden)

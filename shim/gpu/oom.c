@@ -14,18 +14,168 @@
 #include "core/control_file.h"
 #include "core/interpreter.h"
 #include "gpu/thread.h"
-#include "gpu/oom_cause.h"
-#include "gpu/oom_pending.h"
-#include "gpu/devices.h"
+#include "gpu/stats.h"
 #include "gpu/nvml.h"
 #include "core/publish.h"
 #include "sys/format.h"
+#include "sys/saturating.h"
 
 /* one full report a minute: a program that tries again and again does not fill the log */
 #define REPORT_PAUSE_NS (60 * MT_NS_PER_S)
 /* a process that ends waits this long for a report */
 #define REPORTING_NS MT_NS_PER_S
 #define MB(bytes)    ((unsigned long long)((bytes) / MT_MIB))
+#define GB_BYTES     (1024 * MT_MIB)
+#define LIVE_PERCENT 80u
+/* the process's own context, kernels and libraries: up to 1 GiB, or this share of a small device */
+#define CONTEXT_SHARE 8u
+
+/* ---- errors that may be overcome ---- */
+
+static uint32_t find(const struct mt_oom_pending *pending, uint32_t thread)
+{
+	uint32_t index = 0;
+
+	while (index < pending->count && pending->failures[index].thread != thread)
+		index++;
+	return index;
+}
+
+static void take(struct mt_oom_pending *pending, uint32_t index, struct mt_oom_failure *out)
+{
+	*out = pending->failures[index];
+	pending->count--;
+	memmove(&pending->failures[index], &pending->failures[index + 1],
+		(pending->count - index) * sizeof(pending->failures[0]));
+}
+
+/* By the size of the last try, so that the steps of BFC may go on. An import has no size and no
+ * second try. */
+static bool is_enough(const struct mt_stats_oom *failed, uint64_t device, uint64_t bytes)
+{
+	return failed->asked_bytes && failed->device == device &&
+	       bytes >= failed->asked_bytes - failed->asked_bytes / 8;
+}
+
+bool mt_oom_pending_fail(struct mt_oom_pending *pending, uint32_t thread,
+			 const struct mt_stats_oom *facts, uint64_t now_ns,
+			 struct mt_oom_failure *out_final)
+{
+	uint32_t index = find(pending, thread);
+	bool is_known = index < pending->count;
+	bool pushes = is_known || pending->count == MT_OOM_PENDING_MAX;
+
+	if (is_known && facts->asked_bytes <= pending->failures[index].facts.asked_bytes &&
+	    is_enough(&pending->failures[index].facts, facts->device, facts->asked_bytes)) {
+		pending->failures[index].errors_count++;
+		pending->failures[index].facts = *facts;
+		return false;
+	}
+	if (pushes)
+		take(pending, is_known ? index : 0, out_final);
+	pending->failures[pending->count++] = (struct mt_oom_failure){
+		.thread = thread, .errors_count = 1, .since_ns = now_ns, .facts = *facts};
+	return pushes;
+}
+
+bool mt_oom_pending_succeed(struct mt_oom_pending *pending, uint32_t thread, uint64_t device,
+			    uint64_t bytes, struct mt_oom_failure *out_settled, bool *out_overcome)
+{
+	uint32_t index = find(pending, thread);
+
+	if (index == pending->count)
+		return false;
+	*out_overcome = is_enough(&pending->failures[index].facts, device, bytes);
+	take(pending, index, out_settled);
+	return true;
+}
+
+bool mt_oom_pending_expire(struct mt_oom_pending *pending, uint64_t now_ns, bool all,
+			   struct mt_oom_failure *out_final)
+{
+	if (!pending->count || (!all && now_ns < mt_oom_pending_next_ns(pending)))
+		return false;
+	take(pending, 0, out_final);
+	return true;
+}
+
+uint64_t mt_oom_pending_next_ns(const struct mt_oom_pending *pending)
+{
+	return pending->count ? pending->failures[0].since_ns + MT_OOM_PATIENCE_NS : UINT64_MAX;
+}
+
+/* ---- the cause ---- */
+
+/* What is neither free nor allocated by this process, where that is more than its own context may
+ * be. */
+static uint64_t unexplained_bytes(const struct mt_stats_oom *oom)
+{
+	uint64_t share = oom->total_bytes / CONTEXT_SHARE;
+	uint64_t rest = mt_sat_sub(oom->total_bytes, oom->free_bytes + oom->reserved_bytes);
+
+	return rest > (share < GB_BYTES ? share : GB_BYTES) ? rest : 0;
+}
+
+static enum mt_oom_cause find_cause(const struct mt_stats_oom *oom, uint64_t frag_thousandths)
+{
+	uint64_t idle = oom->idle_bytes + oom->framework_idle_bytes;
+	uint64_t missing = mt_sat_sub(oom->asked_bytes, oom->free_bytes);
+	uint64_t others = oom->others_known ? oom->others_bytes : unexplained_bytes(oom);
+
+	/* Before all else: an empty device would not do. */
+	if (oom->total_bytes && oom->asked_bytes > oom->total_bytes)
+		return MT_OOM_REQUEST;
+	if (idle > frag_thousandths * GB_BYTES / 1000)
+		return MT_OOM_CACHE;
+	if (!oom->total_bytes)
+		return MT_OOM_UNKNOWN;
+	if (oom->allocated_bytes >= oom->total_bytes / 100 * LIVE_PERCENT)
+		return MT_OOM_LIVE;
+	/* The device has room: a limit of the driver, or memory that was freed since the call. */
+	if (!missing)
+		return MT_OOM_UNKNOWN;
+	/* Other processes hold as much as was missing, or more. */
+	if (others >= missing)
+		return MT_OOM_OTHERS;
+	return oom->allocated_bytes >= missing ? MT_OOM_LIVE : MT_OOM_UNKNOWN;
+}
+
+static const char *find_advice(const struct mt_stats_oom *oom, enum mt_oom_cause cause)
+{
+	switch (cause) {
+	case MT_OOM_CACHE:
+		if (oom->framework_idle_bytes > oom->idle_bytes)
+			return "PyTorch's own cache holds it: MT_FRAMEWORK_DECAY_MS=5000, or "
+			       "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True";
+		return "kept for reuse while a capture or running work forbids its return: lower "
+		       "MT_CUDA_DECAY_MS or "
+		       "MT_CUDA_MAX_MB";
+	case MT_OOM_LIVE:
+		return "the program holds it: smaller batches, gradient checkpointing, lower "
+		       "precision, or a larger device";
+	case MT_OOM_OTHERS:
+		return "see nvidia-smi for who else is on the device; end it, or choose another "
+		       "one by CUDA_VISIBLE_DEVICES";
+	case MT_OOM_REQUEST:
+		return "one allocation asks for more than the device has: smaller batches, or the "
+		       "model split over devices";
+	case MT_OOM_UNKNOWN:
+	case MT_OOM_CAUSE_COUNT:
+		break;
+	}
+	return "compare mtctl stat with nvidia-smi: contexts, modules and libraries take memory "
+	       "that no allocation shows";
+}
+
+void mt_oom_judge(struct mt_stats_oom *oom, uint64_t frag_thousandths)
+{
+	enum mt_oom_cause cause = find_cause(oom, frag_thousandths);
+
+	oom->cause = cause;
+	(void)mt_format(oom->advice, sizeof(oom->advice), "%s", find_advice(oom, cause));
+}
+
+/* ---- the errors of this process ---- */
 
 /* Errors that are not final yet, and the one report. Under `lock`, which is held over no call.
  * `stage` is written under it too; a thread that ends the process sleeps on it while another one

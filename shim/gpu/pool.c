@@ -4,21 +4,16 @@
 
 #include "sys/attr.h"
 #include "sys/os.h"
+#include "gpu/async.h"
 #include "gpu/capture.h"
 #include "gpu/fence.h"
 #include "gpu/release.h"
 #include "gpu/usage.h"
 #include "gpu/shortage.h"
-#include "gpu/slab.h"
-#include "gpu/device_memory.h"
+#include "gpu/records.h"
 
 /* looks at a block about which another thread asks the driver */
 #define BUSY_TURNS 64
-
-static bool is_up(void)
-{
-	return atomic_load_explicit(&mt_pool.is_up, memory_order_relaxed);
-}
 
 /* ---- start, settings, fork ---- */
 
@@ -51,7 +46,7 @@ static void forget_everything(void)
 	for (unsigned i = 0; i < MT_CONTEXTS; i++)
 		mt_lock_set_rank(&mt_pool.contexts[i].lock, MT_RANK_context);
 	atomic_store_explicit(&mt_pool.contexts_count, 0, memory_order_relaxed);
-	atomic_store_explicit(&mt_pool.is_mixed, false, memory_order_relaxed);
+	mt_flag_set(&mt_pool.is_mixed, false);
 	mt_lock_reset(&mt_pool.slots_lock);
 }
 
@@ -66,7 +61,7 @@ MT_COLD void mt_pool_start(const struct mt_driver *driver, const struct mt_pool_
 	mt_pool_configure(settings);
 	atomic_store_explicit(&mt_pool.mode, settings->mode, memory_order_relaxed);
 	atomic_store_explicit(&mt_pool.ask_waits, settings->waits, memory_order_relaxed);
-	atomic_store_explicit(&mt_pool.waits, false, memory_order_relaxed);
+	mt_flag_set(&mt_pool.waits, false);
 	mt_pool.can_fence = has_current && has_events;
 	/* release: pairs with mt_pool_driver's acquire */
 	atomic_store_explicit(&mt_pool.driver, driver, memory_order_release);
@@ -111,16 +106,11 @@ static void forget(struct mt_context *context, struct mt_block *block)
 	} else if (block->state == MT_BLOCK_PENDING) {
 		mt_fence_remove(context, block);
 	} else if (block->state == MT_BLOCK_IDLE) {
-		mt_bins_remove(context->idle, block);
-		mt_line_remove(&context->idle_line, block);
-		mt_counter_add(&counters->idle, -block->bytes);
-		mt_context_note_cached(context, block, false);
+		mt_context_take_idle(context, block);
 	} else {
 		return;
 	}
 	mt_context_note_held(context, block, false);
-	atomic_store_explicit(&block->context, NULL, memory_order_relaxed);
-	block->state = MT_BLOCK_UNUSED;
 	mt_block_release(block);
 }
 
@@ -215,8 +205,7 @@ static int allocate(struct mt_context *context, size_t asked_bytes, size_t bytes
 	int result = driver->cuMemAlloc_v2(&dptr, bytes);
 
 	if (mt_unlikely(result == MT_CU_OUT_OF_MEMORY))
-		result = try_short(atomic_load_explicit(&context->device, memory_order_relaxed),
-				   asked_bytes, &bytes, &dptr);
+		result = try_short(mt_context_ordinal(context), asked_bytes, &bytes, &dptr);
 	mt_context_note_call(context, result);
 	if (result == MT_CU_SUCCESS) {
 		*out_dptr = dptr;
@@ -281,10 +270,7 @@ static bool take(struct mt_context *context, const struct mt_fit *fit, size_t by
 		mt_lock_unlock(&context->lock);
 		return false;
 	}
-	mt_bins_remove(context->idle, block);
-	mt_line_remove(&context->idle_line, block);
-	mt_counter_add(&context->counters.idle, -block->bytes);
-	mt_context_note_cached(context, block, false);
+	mt_context_take_idle(context, block);
 	mt_counter_add(&context->counters.hits, 1);
 	hand_out(context, block, bytes, now_ns);
 	*out_dptr = mt_block_base(block);
@@ -296,7 +282,7 @@ static uint32_t divisions_for(size_t bytes)
 {
 	uint32_t step = bytes < MT_MIB ? 0 : 44 - (uint32_t)__builtin_clzll(bytes); /* 1 MiB is 1 */
 
-	if (mt_likely(!atomic_load_explicit(&mt_pool.rounds_up, memory_order_relaxed)))
+	if (mt_likely(!mt_flag(&mt_pool.rounds_up)))
 		return 0;
 	return atomic_load_explicit(
 		&mt_pool.roundup_divisions[step < MT_POOL_ROUNDUPS ? step : MT_POOL_ROUNDUPS - 1],
@@ -311,8 +297,7 @@ static bool has_error(struct mt_context *context)
 	struct CUstream_st *stream = atomic_load_explicit(&context->stream, memory_order_acquire);
 	int result;
 
-	if (!stream || !atomic_load_explicit(&mt_pool.waits, memory_order_relaxed) ||
-	    !mt_capture_gate_enter())
+	if (!stream || !mt_flag(&mt_pool.waits) || !mt_capture_gate_enter())
 		return false;
 	result = mt_pool_driver()->cuStreamQuery(stream);
 	mt_capture_gate_leave();
@@ -328,7 +313,7 @@ int mt_pool_alloc(uint64_t *out_dptr, size_t bytes)
 	struct mt_fit fit;
 	int result;
 
-	if (mt_unlikely(!is_up() || !out_dptr || bytes == 0))
+	if (mt_unlikely(!mt_pool_is_up() || !out_dptr || bytes == 0))
 		return mt_pool_driver()->cuMemAlloc_v2(out_dptr, bytes);
 	context = mt_context_current();
 	if (mt_unlikely(!context))
@@ -409,16 +394,12 @@ static MT_COLD int free_directly(struct mt_context *context, struct mt_block *bl
 		mt_counter_add(&context->counters.allocs, (uint64_t)-1);
 		hand_out(context, block, block->asked_bytes, block->since_ns);
 		(void)mt_blocks_insert(block);
-		block = NULL;
 	} else {
 		if (atomic_load_explicit(&context->init, memory_order_relaxed) == init)
 			mt_context_note_held(context, block, false);
-		atomic_store_explicit(&block->context, NULL, memory_order_relaxed);
-		block->state = MT_BLOCK_UNUSED;
+		mt_block_release(block);
 	}
 	mt_lock_unlock(&context->lock);
-	if (block)
-		mt_block_release(block);
 	mt_context_note_call(context, result);
 	return result;
 }
@@ -471,14 +452,14 @@ static MT_COLD void take_back(struct mt_context *context, struct mt_block *block
  * which the driver does not wait, keeps the block pending; above the cap it is the driver's. */
 static int free_with_wait(struct mt_context *context, struct mt_block *block)
 {
-	int device = atomic_load_explicit(&context->device, memory_order_relaxed);
+	int device = mt_context_ordinal(context);
 	struct mt_group *group = context->open;
 	enum mt_fence_status status = mt_fence_check(context, group);
 
 	if (mt_unlikely(status == MT_FENCE_NOT_YET && mt_group_is_recorded(group)))
 		status = mt_fence_wait(context, group);
 	if (mt_likely(status == MT_FENCE_DONE) ||
-	    (status == MT_FENCE_NOT_YET && !mt_release_over_cap(device))) {
+	    (status == MT_FENCE_NOT_YET && !mt_release_over_cap(device, 0))) {
 		mt_lock_unlock(&context->lock);
 		return MT_CU_SUCCESS;
 	}
@@ -489,31 +470,15 @@ static int free_with_wait(struct mt_context *context, struct mt_block *block)
 
 /* ---- free ---- */
 
-/* The block is cached. The lock is held on entry, not on return. */
-static void free_without_wait(struct mt_context *context, uint64_t bytes, uint64_t now_ns)
-{
-	bool is_overdue, is_fenced = true;
-
-	if (mt_fence_is_due(context)) {
-		is_fenced = mt_fence_close(context);
-		mt_fence_poll(context, 2);
-	}
-	is_overdue = !is_fenced || mt_release_is_overdue(context, now_ns);
-	mt_lock_unlock(&context->lock);
-	if (mt_unlikely(is_overdue))
-		mt_release_overdue(context, now_ns);
-	mt_release_keep_cap(context, bytes);
-}
-
 bool mt_pool_free(uint64_t dptr, int *out_result)
 {
-	bool waits = atomic_load_explicit(&mt_pool.waits, memory_order_relaxed);
+	bool waits = mt_flag(&mt_pool.waits);
 	struct mt_context *context;
 	struct mt_block *block;
 	uint64_t now_ns, bytes;
 	bool may_call;
 
-	if (mt_unlikely(!is_up()))
+	if (mt_unlikely(!mt_pool_is_up()))
 		return false;
 	may_call = mt_context_may_call(); /* else the driver's result counts */
 	now_ns = mt_os_coarse_ns();
@@ -529,26 +494,24 @@ bool mt_pool_free(uint64_t dptr, int *out_result)
 	if (mt_unlikely(!may_call || !is_kept(context, block) || !cache(context, block, now_ns))) {
 		*out_result = free_directly(context, block);
 		if (may_call && context->counters.pending > 0)
-			mt_release_overdue(context, now_ns);
+			mt_release_overdue(context);
 		return true;
 	}
 	*out_result = MT_CU_SUCCESS;
 	if (waits)
 		*out_result = free_with_wait(context, block);
 	else
-		free_without_wait(context, bytes, now_ns);
+		mt_async_free(context, bytes);
 	return true;
 }
 
 void mt_pool_fence_freed(void)
 {
-	if (!is_up() || mt_capture_is_open())
+	if (!mt_pool_is_up() || mt_capture_is_open())
 		return;
 	MT_EACH_CONTEXT(context)
 	{
-		uint32_t init = atomic_load_explicit(&context->init, memory_order_relaxed);
-
-		if (!mt_counter(&context->counters.pending) || !mt_context_hold(context, init))
+		if (!mt_counter(&context->counters.pending) || !mt_context_hold(context))
 			continue;
 		mt_lock_lock(&context->lock);
 		(void)mt_fence_close(context);
@@ -562,7 +525,7 @@ void mt_pool_fence_freed(void)
 bool mt_pool_range(uint64_t base, size_t *out_bytes, bool *out_cached)
 {
 	struct mt_context *context;
-	struct mt_block *block = is_up() ? find_locked(base, &context) : NULL;
+	struct mt_block *block = mt_pool_is_up() ? find_locked(base, &context) : NULL;
 
 	if (!block)
 		return false;
@@ -572,36 +535,36 @@ bool mt_pool_range(uint64_t base, size_t *out_bytes, bool *out_cached)
 	return true;
 }
 
-struct inside {
-	uint64_t dptr;
-	uint64_t base; /* 0: not found */
-};
-
-static void look_inside(struct mt_block *block, void *data)
+/* Returns the base of the block that contains this address; 0: none. */
+static uint64_t base_around(uint64_t dptr)
 {
-	struct inside *inside = data;
-	struct mt_context *context = atomic_load_explicit(&block->context, memory_order_relaxed);
-	uint64_t base = mt_block_base(block);
+	struct mt_block_walk walk = mt_blocks_walk_start();
+	struct mt_block *block;
+	uint64_t found = 0;
 
-	if (!context || inside->dptr < base)
-		return;
-	mt_lock_lock(&context->lock);
-	if (atomic_load_explicit(&block->context, memory_order_relaxed) == context &&
-	    mt_block_base(block) == base && inside->dptr - base < block->bytes)
-		inside->base = base;
-	mt_lock_unlock(&context->lock);
+	while (!found && (block = mt_blocks_walk_next(&walk))) {
+		struct mt_context *context =
+			atomic_load_explicit(&block->context, memory_order_relaxed);
+		uint64_t base = mt_block_base(block);
+
+		if (!context || dptr < base)
+			continue;
+		mt_lock_lock(&context->lock);
+		if (atomic_load_explicit(&block->context, memory_order_relaxed) == context &&
+		    mt_block_base(block) == base && dptr - base < block->bytes)
+			found = base;
+		mt_lock_unlock(&context->lock);
+	}
+	return found;
 }
 
 MT_COLD void mt_pool_mark_non_recyclable(uint64_t dptr)
 {
-	struct inside inside = {dptr, 0};
 	struct mt_context *context;
-	struct mt_block *block = is_up() ? find_locked(dptr, &context) : NULL;
+	struct mt_block *block = mt_pool_is_up() ? find_locked(dptr, &context) : NULL;
 
-	if (!block && is_up()) {
-		mt_blocks_walk(look_inside, &inside);
-		block = inside.base ? find_locked(inside.base, &context) : NULL;
-	}
+	if (!block && mt_pool_is_up() && (dptr = base_around(dptr)))
+		block = find_locked(dptr, &context);
 	if (!block)
 		return;
 	block->is_non_recyclable = true;
@@ -611,7 +574,7 @@ MT_COLD void mt_pool_mark_non_recyclable(uint64_t dptr)
 MT_COLD bool mt_pool_disown(uint64_t dptr)
 {
 	struct mt_context *context;
-	struct mt_block *block = is_up() ? find_locked(dptr, &context) : NULL;
+	struct mt_block *block = mt_pool_is_up() ? find_locked(dptr, &context) : NULL;
 	bool is_live = block && block->state == MT_BLOCK_LIVE;
 
 	if (is_live) {
@@ -630,9 +593,9 @@ MT_COLD void mt_pool_update_mode(void)
 {
 	enum mt_pool_mode (*ask)(void) = atomic_load_explicit(&mt_pool.mode, memory_order_relaxed);
 
-	if (is_up())
+	if (mt_pool_is_up())
 		mt_context_ask_waits();
-	if (!is_up() || !ask || ask() == MT_POOL_POOL)
+	if (!mt_pool_is_up() || !ask || ask() == MT_POOL_POOL)
 		return;
 	MT_EACH_CONTEXT(context)
 	{
@@ -649,6 +612,6 @@ MT_COLD void mt_pool_update_mode(void)
  * releases it, since here it would make the program wait. */
 MT_COLD void mt_pool_note_green_context(void)
 {
-	if (is_up())
-		atomic_store_explicit(&mt_pool.is_mixed, true, memory_order_relaxed);
+	if (mt_pool_is_up())
+		mt_flag_set(&mt_pool.is_mixed, true);
 }

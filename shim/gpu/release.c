@@ -2,22 +2,24 @@
 
 #include "sys/attr.h"
 #include "sys/os.h"
+#include "sys/saturating.h"
 #include "gpu/capture.h"
 #include "gpu/fence.h"
-#include "gpu/device_memory.h"
 #include "gpu/usage.h"
 #include "gpu/wait.h"
 
 #define STREAM_NS  MT_NS_PER_S
 #define OTHERS_NS  (50 * MT_NS_PER_MS) /* for other threads that free a block */
 #define READERS_NS (5 * MT_NS_PER_MS)
-/* pending for longer, or for ten decays: the driver's cuMemFree waits for it */
-#define PENDING_MAX_NS (60 * MT_NS_PER_S)
 /* above the program's peak: a quarter, and 64 MB where a free does not wait */
-#define CAP_SHARE   4
-#define CAP_BYTES   (64 * MT_MIB)
-#define CAP_WAIT_NS (100 * MT_NS_PER_MS) /* then the driver's cuMemFree waits */
-#define DIRECT_MAX  32                   /* blocks that one cuMemFree releases directly */
+#define CAP_SHARE  4
+#define CAP_BYTES  (64 * MT_MIB)
+#define DIRECT_MAX 32 /* blocks that one cuMemFree releases directly */
+/* of the worker: */
+#define POLL_MAX   64    /* groups queried in one pass */
+#define PENDING_MS 100u  /* run again while something is pending */
+#define AGAIN_MS   10u   /* run again while more is due */
+#define WATCH_MS   1000u /* measure the device's free memory, with decay off */
 
 /* The driver permits no call on this thread now: the block waits for a fence again. */
 static bool requeue(struct mt_context *context, struct mt_block *block)
@@ -49,7 +51,7 @@ static int free_in_order(struct mt_context *context, uint64_t base, bool is_idle
 	if (mt_likely(result == MT_CU_SUCCESS) || result == MT_CU_NOT_PERMITTED)
 		return result;
 	if (result == MT_CU_NOT_SUPPORTED)
-		atomic_store_explicit(&context->is_broken, true, memory_order_relaxed);
+		mt_flag_set(&context->is_broken, true);
 	return mt_pool_driver()->cuMemFree_v2(base);
 }
 
@@ -67,13 +69,12 @@ static void wait_for_stream(struct mt_context *context, bool is_background, uint
 		return;
 	/* Before the query: a later free sets it again. */
 	atomic_store_explicit(&context->has_pending_frees, false, memory_order_seq_cst);
-	was_pushed = mt_context_push(context, true, &result);
+	was_pushed = mt_context_push(context, &result);
 	for (unsigned round = 0;
 	     result == MT_CU_SUCCESS &&
 	     (answer = mt_pool_driver()->cuStreamQuery(stream)) == MT_CU_NOT_READY &&
 	     mt_os_now_ns() - start_ns < limit_ns &&
-	     !(is_background &&
-	       atomic_load_explicit(&mt_pool.pauses_release, memory_order_relaxed));
+	     !(is_background && mt_flag(&mt_pool.pauses_release));
 	     round++)
 		mt_wait_round(round);
 	mt_context_pop(was_pushed);
@@ -101,16 +102,15 @@ void mt_release_wait_for_others(int device)
 
 static MT_COLD void wait_briefly_for_stream(struct mt_context *context)
 {
-	uint32_t init = atomic_load_explicit(&context->init, memory_order_relaxed);
 	int cancel, mode;
 
-	if (!mt_context_hold(context, init))
+	if (!mt_context_hold(context))
 		return;
 	cancel = mt_wait_uncancelled();
-	mode = mt_capture_relax(mt_pool_driver());
-	if (mode != MT_CAPTURE_NOT_RELAXED || !mt_capture_is_open())
+	mode = mt_driver_relax(mt_pool_driver());
+	if (mode != MT_DRIVER_NOT_RELAXED || !mt_capture_is_open())
 		wait_for_stream(context, false, OTHERS_NS);
-	mt_capture_restore(mt_pool_driver(), mode);
+	mt_driver_restore(mt_pool_driver(), mode);
 	mt_wait_cancellable(cancel);
 	mt_context_drop(context);
 }
@@ -164,9 +164,9 @@ static int free_base(struct mt_context *context, uint64_t base, bool is_idle)
 	bool was_pushed;
 	int result;
 
-	if (atomic_load_explicit(&context->is_dead, memory_order_relaxed))
+	if (mt_flag(&context->is_dead))
 		return mt_pool_driver()->cuMemFree_v2(base);
-	was_pushed = mt_context_push(context, true, &result);
+	was_pushed = mt_context_push(context, &result);
 	if (result == MT_CU_SUCCESS)
 		result = free_in_order(context, base, is_idle);
 	mt_context_pop(was_pushed);
@@ -174,19 +174,16 @@ static int free_base(struct mt_context *context, uint64_t base, bool is_idle)
 		return result;
 	mt_context_note_result(context, result);
 	/* This thread is the first to learn of it. */
-	return atomic_load_explicit(&context->is_dead, memory_order_relaxed)
-		       ? mt_pool_driver()->cuMemFree_v2(base)
-		       : result;
+	return mt_flag(&context->is_dead) ? mt_pool_driver()->cuMemFree_v2(base) : result;
 }
 
 /* Frees a block that is in no list and no table. The context is held, and its end waits for us.
  * Returns the bytes; *out_refused: not permitted on this thread now. */
-static uint64_t free_block(struct mt_context *context, struct mt_block *block, bool is_idle,
-			   bool is_decay, bool *out_refused)
+static uint64_t free_block(struct mt_context *context, struct mt_block *block,
+			   const struct mt_release *rule, bool *out_refused)
 {
-	uint64_t base = mt_block_base(block);
 	uint64_t bytes = block->bytes;
-	int result = free_base(context, base, is_idle);
+	int result = free_base(context, mt_block_base(block), rule->kind <= MT_RELEASE_OWN_DONE);
 
 	*out_refused = result == MT_CU_NOT_PERMITTED;
 	if (*out_refused && requeue(context, block))
@@ -201,12 +198,10 @@ static uint64_t free_block(struct mt_context *context, struct mt_block *block, b
 	mt_context_note_held(context, block, false);
 	if (result == MT_CU_SUCCESS) {
 		mt_counter_add(&context->counters.returned, bytes);
-		mt_counter_add(&context->counters.decayed, is_decay ? bytes : 0);
+		mt_counter_add(&context->counters.decayed, rule->is_decay ? bytes : 0);
 	}
-	atomic_store_explicit(&block->context, NULL, memory_order_relaxed);
-	block->state = MT_BLOCK_UNUSED;
-	mt_lock_unlock(&context->lock);
 	mt_block_release(block);
+	mt_lock_unlock(&context->lock);
 	return result == MT_CU_SUCCESS ? bytes : 0;
 }
 
@@ -223,14 +218,9 @@ static struct mt_block *pick_idle(struct mt_context *context, const struct mt_re
 
 	if (!block || block->since_ns > rule->freed_until_ns)
 		return NULL;
-	mt_line_remove(&context->idle_line, block);
-	mt_bins_remove(context->idle, block);
-	mt_counter_add(&context->counters.idle, -block->bytes);
-	mt_context_note_cached(context, block, false);
+	mt_context_take_idle(context, block);
 	return unlist(block);
 }
-
-enum kind { IDLE, OWN_DONE, PENDING, LOST };
 
 /* A block freed while a capture begins gets no fence until it ends. */
 static bool has_no_fence(const struct mt_group *group)
@@ -239,18 +229,19 @@ static bool has_no_fence(const struct mt_group *group)
 	       (!mt_group_is_recorded(group) && mt_capture_is_open());
 }
 
-static bool is_of(const struct mt_group *group, enum kind kind)
+static bool is_of(const struct mt_group *group, enum mt_release_kind kind)
 {
-	return kind == PENDING || (kind == OWN_DONE ? group->is_own_done : has_no_fence(group));
+	if (kind == MT_RELEASE_OWN_DONE)
+		return group->is_own_done;
+	return kind == MT_RELEASE_PENDING || has_no_fence(group);
 }
 
-static struct mt_block *pick_pending(struct mt_context *context, const struct mt_release *rule,
-				     enum kind kind)
+static struct mt_block *pick_pending(struct mt_context *context, const struct mt_release *rule)
 {
 	struct mt_group *group = mt_fence_oldest(context);
 	struct mt_block *block;
 
-	while (group && !is_of(group, kind))
+	while (group && !is_of(group, rule->kind))
 		group = group->next;
 	if (!group || group->is_busy)
 		return NULL;
@@ -286,25 +277,23 @@ static void leave_driver(void)
 static bool is_done(const struct mt_release *rule)
 {
 	return !rule->blocks || !rule->bytes ||
-	       (rule->is_background &&
-		atomic_load_explicit(&mt_pool.pauses_release, memory_order_relaxed));
+	       (rule->is_background && mt_flag(&mt_pool.pauses_release));
 }
 
 /* Releases one block; 0: there is none, or the driver refused. */
-static uint64_t release_one(struct mt_context *context, struct mt_release *rule, enum kind kind,
-			    bool *out_is_last)
+static uint64_t release_one(struct mt_context *context, struct mt_release *rule, bool *out_is_last)
 {
 	struct mt_block *block;
 	uint64_t bytes, released_bytes = 0;
 	bool is_refused = false;
 
 	mt_lock_lock(&context->lock);
-	block = kind == IDLE ? pick_idle(context, rule) : pick_pending(context, rule, kind);
+	block = rule->kind == MT_RELEASE_IDLE ? pick_idle(context, rule)
+					      : pick_pending(context, rule);
 	mt_lock_unlock(&context->lock);
 	bytes = block ? block->bytes : 0;
 	if (block) {
-		released_bytes =
-			free_block(context, block, kind <= OWN_DONE, rule->is_decay, &is_refused);
+		released_bytes = free_block(context, block, rule, &is_refused);
 		rule->blocks--;
 		rule->bytes -= bytes < rule->bytes ? bytes : rule->bytes;
 	}
@@ -312,10 +301,10 @@ static uint64_t release_one(struct mt_context *context, struct mt_release *rule,
 	return released_bytes;
 }
 
-static uint64_t release_some(struct mt_context *context, struct mt_release *rule, enum kind kind)
+static uint64_t release_some(struct mt_context *context, struct mt_release *rule)
 {
 	struct mt_pool_device *device = mt_context_device(context);
-	bool is_last = false, is_done_with = kind <= OWN_DONE;
+	bool is_last = false, is_done_with = rule->kind <= MT_RELEASE_OWN_DONE;
 	uint64_t released_bytes = 0;
 
 	while (!is_last && !is_done(rule) && enter_driver(context, rule)) {
@@ -326,7 +315,7 @@ static uint64_t release_some(struct mt_context *context, struct mt_release *rule
 						  memory_order_seq_cst);
 			atomic_fetch_add_explicit(&device->releases, 1, memory_order_seq_cst);
 		}
-		released_bytes += release_one(context, rule, kind, &is_last);
+		released_bytes += release_one(context, rule, &is_last);
 		if (is_done_with)
 			atomic_fetch_sub_explicit(&device->releasing_count, 1,
 						  memory_order_seq_cst);
@@ -337,45 +326,31 @@ static uint64_t release_some(struct mt_context *context, struct mt_release *rule
 	return released_bytes;
 }
 
-static uint64_t release_kind(struct mt_context *context, struct mt_release *rule, enum kind kind)
+uint64_t mt_release(struct mt_context *context, struct mt_release *rule)
 {
 	int cancel = mt_wait_uncancelled();
-	int mode = mt_capture_relax(mt_pool_driver());
-	uint64_t released_bytes = release_some(context, rule, kind);
+	int mode = mt_driver_relax(mt_pool_driver());
+	uint64_t released_bytes = release_some(context, rule);
 
-	mt_capture_restore(mt_pool_driver(), mode);
+	mt_driver_restore(mt_pool_driver(), mode);
 	mt_wait_cancellable(cancel);
 	return released_bytes;
 }
 
-uint64_t mt_release_idle(struct mt_context *context, struct mt_release *rule)
+uint64_t mt_release_device(int device, struct mt_release *rule)
 {
-	return release_kind(context, rule, IDLE);
+	uint64_t released_bytes = 0;
+
+	if (rule->bytes == 0)
+		return 0;
+	MT_EACH_HELD_CONTEXT(context, device)
+	{
+		released_bytes += mt_release(context, rule);
+	}
+	return released_bytes;
 }
 
-uint64_t mt_release_pending(struct mt_context *context, struct mt_release *rule, bool only_lost)
-{
-	return release_kind(context, rule, only_lost ? LOST : PENDING);
-}
-
-uint64_t mt_release_own_done(struct mt_context *context, struct mt_release *rule)
-{
-	return release_kind(context, rule, OWN_DONE);
-}
-
-static uint64_t pending_max_ns(void)
-{
-	uint64_t ten = mt_counter(&mt_pool.decay_ms) * 10 * MT_NS_PER_MS;
-
-	return ten > PENDING_MAX_NS ? ten : PENDING_MAX_NS;
-}
-
-static bool has_old(struct mt_context *context, uint64_t now_ns)
-{
-	const struct mt_group *group = mt_fence_oldest(context);
-
-	return group && now_ns > group->opened_ns && now_ns - group->opened_ns > pending_max_ns();
-}
+/* ---- what is overdue ---- */
 
 uint64_t mt_release_excess(int device)
 {
@@ -390,62 +365,28 @@ uint64_t mt_release_excess(int device)
 	return cached > cap ? cached - cap : 0;
 }
 
-bool mt_release_is_overdue(struct mt_context *context, uint64_t now_ns)
+bool mt_release_is_overdue(struct mt_context *context)
 {
 	/* Without caps, the default, this reads two values. */
-	return context->lost_groups > 0 || has_old(context, now_ns) ||
-	       mt_counter(&mt_pool.max_idle_bytes) || mt_counter(&mt_pool.max_idle_pct) < 100;
+	return context->lost_groups > 0 || mt_counter(&mt_pool.max_idle_bytes) ||
+	       mt_counter(&mt_pool.max_idle_pct) < 100;
 }
 
-void mt_release_overdue(struct mt_context *context, uint64_t now_ns)
+void mt_release_overdue(struct mt_context *context)
 {
-	uint64_t max_ns = pending_max_ns();
-	struct mt_release lost = {UINT64_MAX, UINT64_MAX, DIRECT_MAX, false, false, false};
-	struct mt_release old = {
-		now_ns > max_ns ? now_ns - max_ns : 0, UINT64_MAX, DIRECT_MAX, false, false, false};
-	int device = atomic_load_explicit(&context->device, memory_order_relaxed);
-	struct mt_release over = {UINT64_MAX, mt_release_excess(device), UINT32_MAX, false, false,
-				  false};
-	uint32_t init = atomic_load_explicit(&context->init, memory_order_relaxed);
+	int device = mt_context_ordinal(context);
+	struct mt_release lost = mt_release_all(MT_RELEASE_LOST);
+	struct mt_release over = mt_release_all(MT_RELEASE_IDLE);
 
-	if (!mt_context_hold(context, init))
+	if (!mt_context_hold(context))
 		return;
-	(void)mt_release_pending(context, &lost, true);
-	(void)mt_release_pending(context, &old, false);
-	if (over.bytes)
-		(void)mt_release_idle(context, &over);
+	lost.blocks = DIRECT_MAX;
+	over.bytes = mt_release_excess(device);
+	(void)mt_release(context, &lost);
+	(void)mt_release_device(device, &over);
+	over.kind = MT_RELEASE_PENDING;
+	(void)mt_release(context, &over);
 	mt_context_drop(context);
-	MT_EACH_CONTEXT(other)
-	{
-		if (!over.bytes ||
-		    atomic_load_explicit(&other->device, memory_order_relaxed) != device)
-			continue;
-		init = atomic_load_explicit(&other->init, memory_order_relaxed);
-		if (other == context || !mt_context_hold(other, init))
-			continue;
-		(void)mt_release_idle(other, &over);
-		mt_context_drop(other);
-	}
-	if (over.bytes && mt_context_hold(context, init = atomic_load_explicit(
-							   &context->init, memory_order_relaxed))) {
-		(void)mt_release_pending(context, &over, false);
-		mt_context_drop(context);
-	}
-}
-
-/* Releases the idle blocks of a device, up to a rule. */
-static void release_device(int device, struct mt_release *rule)
-{
-	MT_EACH_CONTEXT(context)
-	{
-		uint32_t init = atomic_load_explicit(&context->init, memory_order_relaxed);
-
-		if (atomic_load_explicit(&context->device, memory_order_relaxed) != device ||
-		    !mt_context_hold(context, init))
-			continue;
-		(void)mt_release_idle(context, rule);
-		mt_context_drop(context);
-	}
 }
 
 /* ---- the cap ---- */
@@ -473,63 +414,12 @@ static uint64_t cap_for(uint64_t allocated, bool waits)
 	return allocated + allocated / CAP_SHARE + (waits ? 0 : CAP_BYTES);
 }
 
-uint64_t mt_release_over_cap(int number)
+uint64_t mt_release_over_cap(int number, uint64_t more_bytes)
 {
 	struct mt_pool_device *device = mt_pool_device(number);
-	uint64_t allocated, reserved = reserved_bytes(device, &allocated);
-	uint64_t cap = cap_for(mt_counter(&device->allocated_peak), false);
+	uint64_t allocated, reserved = reserved_bytes(device, &allocated) + more_bytes;
 
-	return reserved > cap ? reserved - cap : 0;
-}
-
-/* Returns whether the next block of this size would pass the cap, and none is idle for it. */
-static bool lacks_idle(struct mt_context *context, uint64_t bytes)
-{
-	struct mt_pool_device *device = mt_context_device(context);
-	uint64_t allocated;
-
-	return mt_counter(&context->counters.pending) &&
-	       mt_counter(&context->counters.idle) < bytes &&
-	       reserved_bytes(device, &allocated) + bytes >
-		       cap_for(mt_counter(&device->allocated_peak), false);
-}
-
-static MT_COLD void wait_for_oldest(struct mt_context *context, uint64_t bytes)
-{
-	struct mt_release one = {UINT64_MAX, UINT64_MAX, 1, false, true, false};
-	uint64_t start_ns = mt_os_now_ns();
-
-	for (unsigned round = 0; lacks_idle(context, bytes); round++) {
-		mt_lock_lock(&context->lock);
-		(void)mt_fence_close(context);
-		mt_fence_poll_own(context);
-		mt_fence_poll(context, UINT32_MAX);
-		mt_lock_unlock(&context->lock);
-		/* Waits for another context's work alone, and the driver's free for none. */
-		if (mt_release_own_done(context, &one) > 0)
-			return;
-		if (mt_os_now_ns() - start_ns > CAP_WAIT_NS) {
-			(void)mt_release_pending(context, &one, false);
-			return;
-		}
-		mt_wait_round(round);
-	}
-}
-
-void mt_release_keep_cap(struct mt_context *context, uint64_t bytes)
-{
-	int device = atomic_load_explicit(&context->device, memory_order_relaxed);
-	uint32_t init = atomic_load_explicit(&context->init, memory_order_relaxed);
-	struct mt_release rule = MT_RELEASE_ALL;
-
-	if (mt_unlikely(lacks_idle(context, bytes)) && mt_context_hold(context, init)) {
-		wait_for_oldest(context, bytes);
-		mt_context_drop(context);
-	}
-	rule.in_capture = true;
-	rule.bytes = mt_release_over_cap(device);
-	if (mt_unlikely(rule.bytes > 0))
-		release_device(device, &rule);
+	return mt_sat_sub(reserved, cap_for(mt_counter(&device->allocated_peak), false));
 }
 
 void mt_release_make_room(struct mt_context *context, uint64_t bytes)
@@ -539,9 +429,9 @@ void mt_release_make_room(struct mt_context *context, uint64_t bytes)
 	uint64_t allocated, reserved = reserved_bytes(device, &allocated);
 	uint64_t peak = mt_counter(&device->allocated_peak);
 	uint64_t total = mt_counter(&device->total_bytes) / 1000 * permille;
-	struct mt_release rule = MT_RELEASE_ALL;
+	struct mt_release rule = mt_release_all(MT_RELEASE_IDLE);
 	uint64_t cap = cap_for(peak > allocated + bytes ? peak : allocated + bytes,
-			       atomic_load_explicit(&mt_pool.waits, memory_order_relaxed));
+			       mt_flag(&mt_pool.waits));
 
 	if (total && total < cap)
 		cap = total;
@@ -549,5 +439,131 @@ void mt_release_make_room(struct mt_context *context, uint64_t bytes)
 		return;
 	rule.bytes = reserved + bytes - cap;
 	rule.in_capture = true; /* the blocks are free before the program gets another */
-	release_device(atomic_load_explicit(&context->device, memory_order_relaxed), &rule);
+	(void)mt_release_device(mt_context_ordinal(context), &rule);
+}
+
+/* ---- the worker ---- */
+
+/* Queries up to `limit` of the oldest groups; the context is held. */
+static void check_oldest(struct mt_context *context, unsigned limit)
+{
+	mt_lock_lock(&context->lock);
+	(void)mt_fence_close(context);
+	mt_fence_poll(context, limit);
+	mt_lock_unlock(&context->lock);
+}
+
+/* Which idle blocks of the context are due. A capture that is open here is abandoned. */
+static struct mt_release due(struct mt_context *context, uint64_t now_ns, uint32_t limit)
+{
+	uint64_t decay_ns = mt_counter(&mt_pool.decay_ms) * MT_NS_PER_MS;
+	struct mt_release rule = mt_release_all(MT_RELEASE_IDLE);
+
+	rule.blocks = limit;
+	rule.in_capture = mt_capture_is_open();
+	rule.is_background = true;
+	rule.is_decay = mt_context_pools(context) && !mt_device_memory_is_low(context);
+	if (rule.is_decay)
+		rule.freed_until_ns = decay_ns ? mt_sat_sub(now_ns, decay_ns) : 0;
+	return rule;
+}
+
+static uint64_t next_ms(struct mt_context *context, uint64_t now_ns, uint32_t limit)
+{
+	uint64_t decay_ms = mt_counter(&mt_pool.decay_ms);
+	uint64_t next = UINT64_MAX, soon;
+	const struct mt_group *oldest;
+
+	mt_lock_lock(&context->lock);
+	if (context->idle_line.first) {
+		uint64_t freed_ns = context->idle_line.first->since_ns;
+		uint64_t age_ms = now_ns > freed_ns ? (now_ns - freed_ns) / MT_NS_PER_MS : 0;
+
+		next = decay_ms == 0       ? WATCH_MS
+		       : age_ms < decay_ms ? decay_ms - age_ms + 1
+					   : AGAIN_MS;
+		if (next > WATCH_MS && mt_counter(&mt_pool.low_free_pct))
+			next = WATCH_MS;
+		if (!mt_context_pools(context))
+			next = AGAIN_MS;
+	}
+	/* A group that cannot be fenced waits for the program's next call, not for the worker. */
+	oldest = mt_fence_oldest_completable(context);
+	soon = oldest && oldest->lacks_events ? WATCH_MS : PENDING_MS;
+	if (oldest && next > soon)
+		next = soon;
+	mt_lock_unlock(&context->lock);
+	return limit == 0 && next > AGAIN_MS ? AGAIN_MS : next;
+}
+
+static uint64_t tick_context(struct mt_context *context, uint64_t now_ns, uint32_t *limit)
+{
+	struct mt_release over = mt_release_all(MT_RELEASE_IDLE), rule;
+	uint64_t released_bytes;
+
+	check_oldest(context, POLL_MAX);
+	if (mt_counter(&context->counters.idle) == 0)
+		return 0;
+	mt_device_memory_measure(context, now_ns);
+	rule = due(context, now_ns, *limit);
+	released_bytes = mt_release(context, &rule);
+	over.blocks = rule.blocks;
+	over.bytes = mt_release_excess(mt_context_ordinal(context));
+	over.is_background = true;
+	released_bytes += mt_release(context, &over);
+	*limit = over.blocks;
+	return released_bytes;
+}
+
+uint64_t mt_pool_tick(uint64_t now_ns, uint32_t limit, uint64_t *out_next_ms)
+{
+	uint64_t released_bytes = 0;
+	int mode;
+
+	*out_next_ms = UINT64_MAX;
+	if (!mt_pool_is_up())
+		return 0;
+	if (mt_capture_is_open() && !mt_capture_is_abandoned()) {
+		*out_next_ms = PENDING_MS;
+		return 0;
+	}
+	mode = mt_driver_relax(mt_pool_driver());
+	MT_EACH_HELD_CONTEXT(context, MT_ANY_DEVICE)
+	{
+		uint64_t next;
+
+		if (!mt_counter(&context->counters.idle) && !mt_counter(&context->counters.pending))
+			continue;
+		if (limit > 0)
+			released_bytes += tick_context(context, now_ns, &limit);
+		next = next_ms(context, now_ns, limit);
+		*out_next_ms = next < *out_next_ms ? next : *out_next_ms;
+	}
+	mt_driver_restore(mt_pool_driver(), mode);
+	return released_bytes;
+}
+
+uint64_t mt_pool_trim(void)
+{
+	uint64_t released_bytes = 0;
+	int mode;
+
+	if (!mt_pool_is_up() || mt_capture_is_open())
+		return 0;
+	mode = mt_driver_relax(mt_pool_driver());
+	MT_EACH_HELD_CONTEXT(context, MT_ANY_DEVICE)
+	{
+		struct mt_release all = mt_release_all(MT_RELEASE_IDLE);
+
+		all.is_background = true;
+		check_oldest(context, UINT32_MAX);
+		released_bytes += mt_release(context, &all);
+	}
+	mt_driver_restore(mt_pool_driver(), mode);
+	return released_bytes;
+}
+
+void mt_pool_pause_release(bool held)
+{
+	mt_flag_set(&mt_pool.pauses_release, held);
 }

@@ -1,6 +1,7 @@
-/* gpu/release.h -- releases cached blocks to the driver, one by one. Each block is first taken out
- * of bins and table under the context's lock, then freed with no lock held, with its context
- * counted in use and, where none is current, pushed. Any thread; no lock is held at a call. */
+/* gpu/release.h -- when cached blocks go back to the driver, and how: one by one. Each block is
+ * first taken out of bins and table under the context's lock, then freed with no lock held, with
+ * its context counted in use and, where none is current, pushed. Any thread; no lock is held at a
+ * call. */
 #ifndef MT_GPU_RELEASE_H
 #define MT_GPU_RELEASE_H
 
@@ -9,34 +10,46 @@
 
 #include "gpu/context.h"
 
+/* Which blocks of a context. */
+enum mt_release_kind {
+	MT_RELEASE_IDLE,
+	MT_RELEASE_OWN_DONE, /* pending, and marked by mt_fence_poll_own */
+	/* By the driver's own cuMemFree, which may wait: only in a call of the program. */
+	MT_RELEASE_PENDING,
+	MT_RELEASE_LOST /* of these, what cannot be fenced */
+};
+
 struct mt_release {
+	enum mt_release_kind kind;
+	uint32_t blocks;         /* stop after so many blocks */
+	uint64_t bytes;          /* or so many bytes */
 	uint64_t freed_until_ns; /* only blocks freed by then */
-	uint64_t bytes;          /* stop after so many bytes */
-	uint32_t blocks;         /* or so many blocks */
 	bool is_decay;
 	/* also during a capture: the driver has just let the program allocate. The blocks are free
 	 * at the return */
 	bool in_capture;
 	bool is_background; /* the program does not wait for it: stops at mt_pool_pause_release */
 };
-#define MT_RELEASE_ALL                                                                             \
-	((struct mt_release){UINT64_MAX, UINT64_MAX, UINT32_MAX, false, false, false})
 
-/* Releases idle blocks of a held context, oldest first, until the rule says stop or a capture
- * begins. Returns the bytes; counts down the rule's bytes and blocks. */
-uint64_t mt_release_idle(struct mt_context *context, struct mt_release *rule);
+static inline struct mt_release mt_release_all(enum mt_release_kind kind)
+{
+	return (struct mt_release){.kind = kind,
+				   .blocks = UINT32_MAX,
+				   .bytes = UINT64_MAX,
+				   .freed_until_ns = UINT64_MAX};
+}
 
-/* Releases pending blocks, oldest first (only_lost: of groups that cannot be fenced), by the
- * driver's own cuMemFree, which may wait: only in a call of the program. */
-uint64_t mt_release_pending(struct mt_context *context, struct mt_release *rule, bool only_lost);
+/* Releases blocks of a held context, oldest first, until the rule says stop or a capture begins.
+ * Returns the bytes; counts down the rule's bytes and blocks. */
+uint64_t mt_release(struct mt_context *context, struct mt_release *rule);
 
-/* Releases pending blocks of groups that mt_fence_poll_own has marked. */
-uint64_t mt_release_own_done(struct mt_context *context, struct mt_release *rule);
+/* The same for all contexts of a device. */
+uint64_t mt_release_device(int device, struct mt_release *rule);
 
-/* Releases what is overdue after a pooled cuMemFree: blocks that cannot be fenced, that are pending
- * for too long, that are over the cap. The context is that of the freed block. */
-void mt_release_overdue(struct mt_context *context, uint64_t now_ns);
-bool mt_release_is_overdue(struct mt_context *context, uint64_t now_ns);
+/* Releases what is overdue after a pooled cuMemFree: blocks that cannot be fenced, and what is over
+ * the caps of the settings. The context is that of the freed block. */
+void mt_release_overdue(struct mt_context *context);
+bool mt_release_is_overdue(struct mt_context *context);
 
 /* Waits until no other thread is freeing a block: some microseconds, up to 50 ms. device:
  * MT_ANY_DEVICE for all. */
@@ -59,11 +72,22 @@ bool mt_pool_read_end(int device, uint32_t releases);
  * over garbage_collection_threshold. */
 void mt_release_make_room(struct mt_context *context, uint64_t bytes);
 
-/* After a free of so many bytes that did not wait: waits for the context's oldest fences while
- * another block of this size would pass the cap, and releases idle blocks above it. */
-void mt_release_keep_cap(struct mt_context *context, uint64_t bytes);
+/* Returns the bytes that the device would hold above that cap with so many bytes more. */
+uint64_t mt_release_over_cap(int device, uint64_t more_bytes);
 
-/* Returns the bytes held on the device above that cap. */
-uint64_t mt_release_over_cap(int device);
+/* ---- what the worker gives back: decay, caps, low memory, cleanups. On the driver thread
+ * (gpu/thread.h) or a thread of the program, in relaxed capture mode, no lock held. Nothing while a
+ * capture is open. ---- */
+
+/* Releases up to `limit` blocks that are due by decay, caps or low memory, oldest first. Returns
+ * the bytes. *out_next_ms: when to run again; UINT64_MAX: nothing is cached. */
+uint64_t mt_pool_tick(uint64_t now_ns, uint32_t limit, uint64_t *out_next_ms);
+
+/* Releases everything that is ready; returns the bytes. */
+uint64_t mt_pool_trim(void);
+
+/* While paused, the two functions above release no further block and return after the current one.
+ * Any thread. The program's own calls go on. */
+void mt_pool_pause_release(bool held);
 
 #endif

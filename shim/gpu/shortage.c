@@ -3,7 +3,6 @@
 #include "sys/attr.h"
 #include "sys/os.h"
 #include "gpu/capture.h"
-#include "gpu/device_memory.h"
 #include "gpu/fence.h"
 #include "gpu/release.h"
 #include "gpu/usage.h"
@@ -13,13 +12,6 @@
 #define UNKNOWN_SHARE 8
 #define MORE_TRIES    16 /* after the steps, while other threads release */
 
-static bool is_on(const struct mt_context *context, int device)
-{
-	int own = atomic_load_explicit(&context->device, memory_order_relaxed);
-
-	return device == MT_ANY_DEVICE || mt_pool_device(own) == mt_pool_device(device);
-}
-
 /* The frees of the device's contexts that have reached the driver, by any way: it changes while
  * memory comes back. */
 static uint64_t count_freed(int device)
@@ -28,7 +20,7 @@ static uint64_t count_freed(int device)
 
 	MT_EACH_CONTEXT(context)
 	{
-		if (is_on(context, device))
+		if (mt_context_is_on(context, device))
 			released_count += mt_counter(&context->counters.driver_frees);
 	}
 	return released_count;
@@ -39,7 +31,7 @@ static bool has_pool(int device)
 {
 	MT_EACH_CONTEXT(context)
 	{
-		if (is_on(context, device) &&
+		if (mt_context_is_on(context, device) &&
 		    (atomic_load_explicit(&context->mode, memory_order_relaxed) ==
 			     MT_CONTEXT_POOL ||
 		     mt_counter(&context->counters.idle) || mt_counter(&context->counters.pending)))
@@ -61,14 +53,14 @@ static int resolve(int device)
 {
 	struct mt_context *context = device < 0 ? mt_context_current() : NULL;
 
-	return context ? atomic_load_explicit(&context->device, memory_order_relaxed) : device;
+	return context ? mt_context_ordinal(context) : device;
 }
 
 MT_COLD bool mt_shortage_begin(struct mt_shortage *shortage, int device, uint64_t bytes)
 {
 	uint64_t total;
 
-	if (!atomic_load_explicit(&mt_pool.is_up, memory_order_relaxed) || !mt_pool_is_used())
+	if (!mt_pool_is_up() || !mt_pool_is_used())
 		return false;
 	device = resolve(device);
 	total = device == MT_ANY_DEVICE ? 0 : mt_counter(&mt_pool_device(device)->total_bytes);
@@ -90,57 +82,39 @@ MT_COLD void mt_shortage_end(const struct mt_shortage *shortage)
 	mt_wait_cancellable(shortage->cancel);
 }
 
-/* Calls act for each held context of the device. */
-static void each_context(const struct mt_shortage *shortage,
-			 void (*act)(struct mt_context *context, uint64_t start_ns))
+/* Releases all blocks of the device that are idle, or cannot be fenced: those by the driver's own
+ * cuMemFree, which the program called. */
+static void release(const struct mt_shortage *shortage, enum mt_release_kind kind)
 {
-	MT_EACH_CONTEXT(context)
+	MT_EACH_HELD_CONTEXT(context, shortage->device)
 	{
-		uint32_t init = atomic_load_explicit(&context->init, memory_order_relaxed);
+		struct mt_release all = mt_release_all(kind);
 
-		if (!is_on(context, shortage->device) || !mt_context_hold(context, init))
-			continue;
-		act(context, shortage->start_ns);
-		mt_context_drop(context);
+		all.in_capture = true;
+		(void)mt_release(context, &all);
 	}
-}
-
-static void release_idle(struct mt_context *context, uint64_t start_ns)
-{
-	struct mt_release all = MT_RELEASE_ALL;
-
-	(void)start_ns;
-	all.in_capture = true;
-	(void)mt_release_idle(context, &all);
 }
 
 /* Releases all blocks with which their own context is done: the driver alone would have them free
  * now. */
-static void release_ready(struct mt_context *context, uint64_t start_ns)
+static void release_ready(const struct mt_shortage *shortage)
 {
-	struct mt_release all = MT_RELEASE_ALL;
+	MT_EACH_HELD_CONTEXT(context, shortage->device)
+	{
+		struct mt_release done = mt_release_all(MT_RELEASE_OWN_DONE);
+		struct mt_release idle = mt_release_all(MT_RELEASE_IDLE);
 
-	all.in_capture = true;
-	mt_lock_lock(&context->lock);
-	(void)mt_fence_close(context);
-	mt_fence_poll(context, UINT32_MAX);
-	mt_fence_poll_own(context);
-	mt_lock_unlock(&context->lock);
-	release_idle(context, start_ns);
-	if (atomic_load_explicit(&context->is_dead, memory_order_relaxed))
-		(void)mt_release_pending(context, &all, false);
-	else
-		(void)mt_release_own_done(context, &all);
-}
-
-/* Releases what cannot be fenced by the driver's own cuMemFree, which the program called. */
-static void release_lost(struct mt_context *context, uint64_t start_ns)
-{
-	struct mt_release all = MT_RELEASE_ALL;
-
-	(void)start_ns;
-	all.in_capture = true;
-	(void)mt_release_pending(context, &all, true);
+		mt_lock_lock(&context->lock);
+		(void)mt_fence_close(context);
+		mt_fence_poll(context, UINT32_MAX);
+		mt_fence_poll_own(context);
+		mt_lock_unlock(&context->lock);
+		if (mt_flag(&context->is_dead))
+			done.kind = MT_RELEASE_PENDING;
+		done.in_capture = idle.in_capture = true;
+		(void)mt_release(context, &idle);
+		(void)mt_release(context, &done);
+	}
 }
 
 /* Returns false where all that is cached is too little beside what is free: no need to wait for it.
@@ -154,9 +128,9 @@ static bool is_enough_cached(const struct mt_shortage *shortage)
 
 	if (shortage->device == MT_ANY_DEVICE)
 		return true;
-	mode = mt_capture_relax(mt_pool_driver());
+	mode = mt_driver_relax(mt_pool_driver());
 	is_known = mt_device_memory_ask(shortage->device, &free_bytes, &total_bytes);
-	mt_capture_restore(mt_pool_driver(), mode);
+	mt_driver_restore(mt_pool_driver(), mode);
 	cached = mt_pool_withheld_bytes(shortage->device);
 	if (!is_known)
 		return true;
@@ -170,7 +144,7 @@ static bool may_complete(const struct mt_shortage *shortage)
 
 	MT_EACH_CONTEXT(context)
 	{
-		if (is || !is_on(context, shortage->device))
+		if (is || !mt_context_is_on(context, shortage->device))
 			continue;
 		mt_lock_lock(&context->lock);
 		is = mt_fence_may_complete(context, shortage->start_ns);
@@ -200,7 +174,7 @@ static bool wait_for_pending(struct mt_shortage *shortage)
 	     mt_os_now_ns() - shortage->start_ns < OOM_WAIT_NS && may_complete(shortage); round++) {
 		if (!is_enough_cached(shortage))
 			return false;
-		each_context(shortage, release_ready);
+		release_ready(shortage);
 		if (has_released_more(shortage))
 			return true;
 		mt_wait_round(round);
@@ -213,7 +187,7 @@ MT_COLD bool mt_shortage_next(struct mt_shortage *shortage)
 	enum { IDLE, READY, WAIT, LOST };
 
 	if (shortage->step == IDLE) {
-		each_context(shortage, release_idle);
+		release(shortage, MT_RELEASE_IDLE);
 		shortage->step = READY;
 		/* In any case: another thread may have freed between the failed call and the begin.
 		 */
@@ -221,7 +195,7 @@ MT_COLD bool mt_shortage_next(struct mt_shortage *shortage)
 		return true;
 	}
 	if (shortage->step == READY) {
-		each_context(shortage, release_ready);
+		release_ready(shortage);
 		shortage->step = WAIT;
 		if (has_released_more(shortage))
 			return true;
@@ -229,13 +203,13 @@ MT_COLD bool mt_shortage_next(struct mt_shortage *shortage)
 	if (shortage->step == WAIT && wait_for_pending(shortage))
 		return true;
 	if (shortage->step == WAIT) {
-		each_context(shortage, release_lost);
+		release(shortage, MT_RELEASE_LOST);
 		shortage->step = LOST;
 		if (has_released_more(shortage))
 			return true;
 	}
 	if (shortage->step++ >= LOST + MORE_TRIES)
 		return false;
-	each_context(shortage, release_idle);
+	release(shortage, MT_RELEASE_IDLE);
 	return has_released_more(shortage);
 }

@@ -1,12 +1,19 @@
 /* gpu/snapshot.h -- writes the blocks of the pool to a file beside the stats file
  * (core/blocks_layout.h), for mtctl. Worker thread. Makes no call to the driver; its buffer is
- * mapped while it writes. */
+ * mapped while it writes.
+ *
+ * The blocks are copied step by step while the program runs; one list at a time, no lock held at a
+ * call. A context's lock is held over a few dozen records, for about a microsecond, and waiting
+ * threads have it before it is taken again. So a list is no single moment: a block that is
+ * allocated or freed meanwhile may be missing, or come twice, of which the later copy is right. */
 #ifndef MT_GPU_SNAPSHOT_H
 #define MT_GPU_SNAPSHOT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "sys/attr.h"
+#include "gpu/blocks.h"
 
 /* Writes the file. NOT_AVAILABLE: no pool here, or no files. NO_MEMORY, SYSTEM: the buffer or the
  * file failed, and there is no file. */
@@ -17,5 +24,31 @@ enum mt_err mt_gpu_snapshot_write(void);
 uint64_t mt_gpu_snapshot_tick(uint64_t now_ns);
 
 void mt_gpu_snapshot_fork_child(void);
+
+/* One block, by value. */
+struct mt_block_list_block {
+	uint64_t base;
+	uint64_t bytes;       /* as asked of the driver */
+	uint64_t asked_bytes; /* as the program asked */
+	uint64_t since_ns;    /* CLOCK_MONOTONIC, coarse: when it was handed out (live) or freed */
+	uint32_t context;     /* number of its slot */
+	int device;
+	enum mt_block_state state; /* live, pending or idle */
+	bool is_non_recyclable;
+};
+
+struct mt_block_list {
+	struct mt_block_walk walk;
+	uint64_t longest_hold_ns; /* the longest that a context's lock was held so far */
+};
+
+/* Returns false where there is no pool: before the first use of CUDA, after its end, in a forked
+ * child. */
+bool mt_block_list_start(struct mt_block_list *list);
+
+/* Copies up to `limit` blocks and returns how many; 0: that was all. `out` must have been written
+ * to before: it is filled under the lock, and a page fault there would make the program wait. */
+uint32_t mt_block_list_next(struct mt_block_list *list, struct mt_block_list_block *out,
+			    uint32_t limit);
 
 #endif

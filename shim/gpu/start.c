@@ -8,7 +8,7 @@
 #include "core/init.h"
 #include "core/log.h"
 #include "core/main_exit.h"
-#include "gpu/decay.h"
+#include "gpu/release.h"
 #include "gpu/driver.h"
 #include "gpu/frameworks.h"
 #include "gpu/pool.h"

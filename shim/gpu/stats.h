@@ -1,15 +1,43 @@
-/* gpu/stats.h -- the rows of devices in the stats file: pool, other kinds, figures of the driver
- * and of NVML. Worker thread, but for the pure functions. */
+/* gpu/stats.h -- the devices that this process uses, as the driver tells of them, and their rows in
+ * the stats file: pool, other kinds, figures of the driver and of NVML.
+ *
+ * What asks the driver never initialises CUDA and never creates a context, and may need a
+ * descriptor of the driver: on the driver thread (gpu/thread.h) or a thread of the program, in
+ * relaxed capture mode. It allocates nothing; takes no lock but the capture gate. What publishes
+ * runs on the worker thread, but for the pure functions. */
 #ifndef MT_GPU_STATS_H
 #define MT_GPU_STATS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "gpu/unpooled.h"
 #include "gpu/usage.h"
-#include "gpu/devices.h"
 #include "gpu/nvml.h"
 #include "core/stats_layout.h"
+
+struct mt_gpu_device {
+	int ordinal;
+	char name[64];
+	char pci[32]; /* 0000:3b:00.0, "" unknown */
+	uint64_t total_bytes;
+	uint64_t free_bytes;           /* 0 unknown */
+	uint64_t async_reserved_bytes; /* default pool of cuMemAllocAsync */
+	uint64_t async_used_bytes;
+	uint64_t graph_reserved_bytes;
+};
+
+/* Reads the devices in use: with an active primary context, or with allocations of the program. Up
+ * to `limit`; returns how many. 0 also while the driver is not initialised, and while a capture is
+ * open. */
+int mt_gpu_read(struct mt_gpu_device *out, int limit);
+
+/* Returns total - free, added up over the devices in use; 0: unknown. */
+uint64_t mt_gpu_used_bytes(void);
+
+/* Trims the driver's own pools, the default pool of cuMemAllocAsync and the memory of graphs, of
+ * each device in use. Returns false while a capture is open: nothing was done. */
+bool mt_gpu_trim_driver_pools(void);
 
 /* Fills one device's row. Pure. */
 void mt_gpu_stats_fill(struct mt_stats_device *to, const struct mt_gpu_device *device,

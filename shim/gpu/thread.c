@@ -40,7 +40,7 @@ static void *thread_main(void *unused)
 			continue;
 		}
 		/* Each time: the first job may come before the driver can be asked. */
-		(void)mt_capture_relax(mt_driver_usable());
+		(void)mt_driver_relax(mt_driver_usable());
 		job();
 		/* Unless it is over. */
 		(void)atomic_compare_exchange_strong_explicit(

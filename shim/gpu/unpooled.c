@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "gpu/pool_settings.h"
-#include "gpu/slab.h"
+#include "gpu/records.h"
 #include "sys/attr.h"
 #include "sys/lock.h"
 

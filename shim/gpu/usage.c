@@ -2,12 +2,8 @@
 
 #include <string.h>
 
-#include "gpu/context.h"
-
-static bool lies_on(struct mt_context *context, const struct mt_pool_device *device)
-{
-	return mt_context_device(context) == device;
-}
+#include "gpu/capture.h"
+#include "gpu/wait.h"
 
 static void raise_peak(_Atomic uint64_t *peak, uint64_t value)
 {
@@ -33,7 +29,7 @@ void mt_usage_note_peaks(struct mt_context *context)
 	{
 		if (is_single)
 			break;
-		if (other == context || !lies_on(other, device))
+		if (other == context || mt_context_device(other) != device)
 			continue;
 		allocated += mt_counter(&other->counters.allocated);
 		pending += mt_counter(&other->counters.pending);
@@ -70,7 +66,7 @@ void mt_pool_usage(int number, struct mt_pool_usage *out)
 	{
 		uint64_t largest = 0;
 
-		if (!lies_on(context, device))
+		if (mt_context_device(context) != device)
 			continue;
 		add(out, &context->counters);
 		mt_lock_lock(&context->lock);
@@ -96,7 +92,7 @@ uint64_t mt_pool_cached_bytes(int number)
 
 	MT_EACH_CONTEXT(context)
 	{
-		if (lies_on(context, device))
+		if (mt_context_device(context) == device)
 			cached += mt_counter(&context->counters.pending) +
 				  mt_counter(&context->counters.idle);
 	}
@@ -113,7 +109,7 @@ uint64_t mt_pool_withheld_bytes(int number)
 		uint64_t small = mt_counter(&context->counters.small),
 			 cached = mt_counter(&context->counters.small_cached);
 
-		if (lies_on(context, device))
+		if (mt_context_device(context) == device)
 			withheld += mt_counter(&context->counters.pages_cached) +
 				    mt_bins_pages(small) -
 				    mt_bins_pages(small > cached ? small - cached : 0);
@@ -150,7 +146,7 @@ enum mt_pool_mode mt_pool_mode_of(int number)
 								  : MT_POOL_UNDECIDED;
 
 		if (atomic_load_explicit(&context->handle, memory_order_relaxed) &&
-		    lies_on(context, mt_pool_device(number)) && does > most)
+		    mt_context_device(context) == mt_pool_device(number) && does > most)
 			most = does;
 	}
 	return most;
@@ -177,4 +173,107 @@ void mt_pool_note_ooms(int device, uint64_t count)
 void mt_pool_note_retry(int device)
 {
 	atomic_fetch_add_explicit(&mt_pool_device(device)->retries, 1, memory_order_relaxed);
+}
+
+/* ---- what a device has left ---- */
+
+static void update_flags(struct mt_pool_device *device)
+{
+	uint64_t total = mt_counter(&device->total_bytes), pct = mt_counter(&mt_pool.low_free_pct);
+	uint64_t free_bytes = mt_counter(&device->free_bytes);
+	bool is_known = total && mt_counter(&device->measured_ns);
+	bool is_low = is_known && free_bytes < total / 100 * pct;
+	bool is_scarce = is_known && free_bytes < total / MT_DEVICE_MEMORY_SCARCE;
+
+	if (mt_flag(&device->is_scarce) != is_scarce)
+		mt_flag_set(&device->is_scarce, is_scarce);
+	if (mt_flag(&device->is_low) != is_low)
+		mt_flag_set(&device->is_low, is_low);
+}
+
+/* The context is held. */
+static bool ask_context(struct mt_context *context, uint64_t *out_free_bytes,
+			uint64_t *out_total_bytes)
+{
+	size_t free_bytes = 0, total_bytes = 0;
+	int result;
+	bool was_pushed = mt_context_push(context, &result);
+
+	if (result == MT_CU_SUCCESS)
+		result = mt_pool_driver()->cuMemGetInfo_v2(&free_bytes, &total_bytes);
+	mt_context_pop(was_pushed);
+	if (result != MT_CU_SUCCESS)
+		return false;
+	*out_free_bytes = free_bytes;
+	*out_total_bytes = total_bytes;
+	return true;
+}
+
+void mt_device_memory_measure(struct mt_context *context, uint64_t now_ns)
+{
+	struct mt_pool_device *device = mt_context_device(context);
+	uint64_t last = mt_counter(&device->measured_ns), free_bytes, total_bytes;
+	bool is_known;
+	int cancel;
+
+	if (!mt_pool_driver()->cuMemGetInfo_v2)
+		return;
+	if (last && now_ns - last < MT_DEVICE_MEMORY_MEASURE_NS)
+		return;
+	atomic_store_explicit(&device->measured_ns, now_ns ? now_ns : 1, memory_order_relaxed);
+	if (!mt_capture_gate_enter())
+		return;
+	cancel = mt_wait_uncancelled();
+	is_known = ask_context(context, &free_bytes, &total_bytes);
+	mt_capture_gate_leave();
+	mt_wait_cancellable(cancel);
+	if (!is_known) {
+		atomic_store_explicit(&device->measured_ns, 0, memory_order_relaxed);
+		return;
+	}
+	atomic_store_explicit(&device->total_bytes, total_bytes, memory_order_relaxed);
+	atomic_store_explicit(&device->free_bytes, free_bytes, memory_order_relaxed);
+	update_flags(device);
+}
+
+bool mt_device_memory_ask(int device, uint64_t *out_free_bytes, uint64_t *out_total_bytes)
+{
+	bool known = false;
+
+	if (!mt_pool_driver()->cuMemGetInfo_v2)
+		return false;
+	MT_EACH_HELD_CONTEXT(context, device)
+	{
+		if (!known && !mt_flag(&context->is_dead) &&
+		    !atomic_load_explicit(&context->is_ending, memory_order_seq_cst))
+			known = ask_context(context, out_free_bytes, out_total_bytes);
+	}
+	return known;
+}
+
+bool mt_device_memory_read(int device, uint64_t *out_free_bytes, uint64_t *out_total_bytes)
+{
+	bool known;
+
+	if (!mt_pool_is_up() || !mt_capture_gate_enter())
+		return false;
+	known = mt_device_memory_ask(device, out_free_bytes, out_total_bytes);
+	mt_capture_gate_leave();
+	return known;
+}
+
+void mt_device_memory_taken(struct mt_pool_device *device, uint64_t bytes)
+{
+	uint64_t now = mt_counter(&device->free_bytes);
+
+	/* An estimate until the next measurement: a lost update does no harm. */
+	atomic_store_explicit(&device->free_bytes, now > bytes ? now - bytes : 0,
+			      memory_order_relaxed);
+	update_flags(device);
+}
+
+void mt_device_memory_freed(struct mt_pool_device *device, uint64_t bytes)
+{
+	mt_counter_add(&device->free_bytes, bytes);
+	update_flags(device);
 }

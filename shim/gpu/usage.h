@@ -1,15 +1,16 @@
-/* gpu/usage.h -- the figures of the pool. Sums over contexts are taken when they are read; peaks
- * are kept as the sums rise. Any thread may call; mt_pool_usage takes each context's lock for an
- * instant. Makes no call to the driver. */
+/* gpu/usage.h -- the figures of the pool, and how much memory each device has left.
+ *
+ * Sums over contexts are taken when they are read; peaks are kept as the sums rise. mt_pool_usage
+ * takes each context's lock for an instant. A device's free memory is measured every 100 ms and
+ * estimated in between: the capture gate is entered around that call to the driver, the only ones
+ * made here. Any thread may call. */
 #ifndef MT_GPU_USAGE_H
 #define MT_GPU_USAGE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "gpu/pool_settings.h"
-
-struct mt_context;
+#include "gpu/context.h"
 
 /* Of one device, over all contexts, under the names of torch.cuda.memory_stats and of
  * MT_DEVICE_FIELDS (core/figures.def). The sums over the devices are gpu_NAME of
@@ -66,5 +67,23 @@ void mt_pool_note_retry(int device);
 /* Raises the peaks after a block of the context was handed out. The context's lock is held; the
  * counters of its device's other contexts are read without theirs. */
 void mt_usage_note_peaks(struct mt_context *context);
+
+/* ---- what a device has left ---- */
+
+/* Measures the free memory of the device of a held context, once in MT_DEVICE_MEMORY_MEASURE_NS. */
+#define MT_DEVICE_MEMORY_MEASURE_NS 100000000ull
+void mt_device_memory_measure(struct mt_context *context, uint64_t now_ns);
+
+/* Correct the estimate between two measurements. */
+void mt_device_memory_taken(struct mt_pool_device *device, uint64_t bytes);
+void mt_device_memory_freed(struct mt_pool_device *device, uint64_t bytes);
+
+/* Reads the driver's free and total bytes of a device through a context that has allocated there.
+ * Returns false where there is none, and while a capture is open. On a thread where the shim may
+ * call the driver. */
+bool mt_device_memory_read(int device, uint64_t *out_free_bytes, uint64_t *out_total_bytes);
+
+/* The same; the caller has entered the gate, or is in relaxed capture mode. */
+bool mt_device_memory_ask(int device, uint64_t *out_free_bytes, uint64_t *out_total_bytes);
 
 #endif

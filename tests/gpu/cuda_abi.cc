@@ -1,7 +1,7 @@
 // cuda_abi.cc -- compares declarations of the Driver API with an installed cuda.h: those of the
 // shim and those of the stand-in for libcuda. test_cuda_abi.py compiles it. Two functions are alike
 // when they take as many parameters of the same size and kind, and point to numbers of the same
-// width.
+// width. A wrapper that hands words on must get as many, and none that lies elsewhere.
 // DECLARED_* say what this header declares; older ones lack some.
 #include <cstddef>
 #include <cstdint>
@@ -42,6 +42,13 @@ template <class A, class B> constexpr bool same()
 	       std::is_class<A>::value == std::is_class<B>::value;
 }
 
+// What lies in a register for integers, or in one place of eight bytes on the stack.
+template <class A> constexpr bool is_word()
+{
+	return sizeof(A) <= sizeof(uint64_t) &&
+	       (std::is_pointer<A>::value || std::is_integral<A>::value || std::is_enum<A>::value);
+}
+
 template <class A, class B> struct alike : std::false_type {
 };
 template <class R, class... A, class S, class... B> struct alike<R(A...), S(B...)> {
@@ -49,6 +56,8 @@ template <class R, class... A, class S, class... B> struct alike<R(A...), S(B...
 	{
 		if constexpr (sizeof...(A) != sizeof...(B))
 			return false;
+		else if constexpr ((std::is_same<B, uint64_t>::value && ...))
+			return sizeof(R) == sizeof(S) && (is_word<A>() && ...);
 		else
 			return sizeof(R) == sizeof(S) && (same<A, B>() && ... && true);
 	}

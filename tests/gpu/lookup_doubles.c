@@ -2,7 +2,7 @@
  * that a test preloads. */
 #include "core/config.h"
 #include "heap/heap_entries.def"
-#include "gpu/entries.h"
+#include "gpu/lookup.h"
 #include "core/init.h"
 
 #pragma GCC diagnostic ignored "-Wunused-parameter"

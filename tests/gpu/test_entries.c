@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "gpu/driver.h"
-#include "gpu/entries.h"
+#include "gpu/lookup.h"
 #include "gpu/pool.h"
 #include "gpu/start.h"
 #include "gpu/unpooled.h"
@@ -67,8 +67,9 @@ static const struct wrapper {
 	any_fn call, real;
 	size_t offset; /* in struct mt_driver */
 } wrappers[] = {
+#define TEXT(...) #__VA_ARGS__
 #define X(name_, parameters_, ...)                                                                 \
-	{#name_, #parameters_, (any_fn)(void (*)(void))name_, real_##name_,                        \
+	{#name_, TEXT(parameters_), (any_fn)(void (*)(void))name_, real_##name_,                   \
 	 offsetof(struct mt_driver, name_)},
 	MT_DRIVER_WRAPPED(X)
 #undef X

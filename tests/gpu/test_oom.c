@@ -15,8 +15,7 @@
 #include "python/framework.h"
 #include "gpu/thread.h"
 #include "gpu/oom.h"
-#include "gpu/oom_pending.h"
-#include "gpu/devices.h"
+#include "gpu/stats.h"
 #include "gpu/nvml.h"
 #include "core/publish.h"
 

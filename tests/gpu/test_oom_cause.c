@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "sys/os.h"
-#include "gpu/oom_cause.h"
+#include "gpu/oom.h"
 
 #define GB (1ull << 30)
 

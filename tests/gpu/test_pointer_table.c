@@ -1,9 +1,9 @@
-/* test_pointer_table.c -- gpu/pointer_table: filled far beyond its first buckets, and with keys of
+/* test_pointer_table.c -- gpu/records: filled far beyond its first buckets, and with keys of
  * one bucket. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
-#include "gpu/pointer_table.h"
+#include "gpu/records.h"
 
 #define NODES 300000u
 

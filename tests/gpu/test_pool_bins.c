@@ -1,8 +1,8 @@
-/* test_pool_bins.c -- gpu/bins: the largest cached block, told in bounded time. */
+/* test_pool_bins.c -- gpu/blocks: the largest cached block, told in bounded time. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
-#include "gpu/bins.h"
+#include "gpu/blocks.h"
 
 #define BLOCKS 1000
 

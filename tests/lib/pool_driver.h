@@ -23,8 +23,6 @@
 #include "gpu/capture.h"
 #include "gpu/context.h"
 #include "gpu/context_lifecycle.h"
-#include "gpu/decay.h"
-#include "gpu/device_memory.h"
 #include "gpu/pool.h"
 #include "gpu/release.h"
 #include "gpu/shortage.h"

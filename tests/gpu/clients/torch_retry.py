@@ -7,7 +7,7 @@ import time
 
 import torch
 
-PATIENCE_S = 6  # of the shim, for a second try: gpu/oom_pending.h
+PATIENCE_S = 6  # of the shim, for a second try: gpu/oom.h
 
 
 def shim_counts():

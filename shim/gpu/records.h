@@ -1,17 +1,56 @@
-/* gpu/pointer_table.h -- a hash table from a 64-bit key, a device pointer or a handle of the
- * driver, to a node that its owner embeds in a record. It grows by one bucket an insertion (linear
- * hashing over segments that double), so that no call pays for the growth. Its memory is mapped
- * (gpu/slab.h) and never unmapped; where none can be mapped the chains get longer, and nothing
- * fails.
+/* gpu/records.h -- memory for the pool's records, and a table from a device pointer or a handle of
+ * the driver to its record.
  *
- * The table owns the links of the nodes, never their records. The caller locks: every function
- * needs the table's lock but mt_pointer_table_peek, which may run beside all of them. */
-#ifndef MT_GPU_POINTER_TABLE_H
-#define MT_GPU_POINTER_TABLE_H
+ * Memory comes straight from the kernel. Never malloc: the pool runs inside cuMemAlloc, which may
+ * run inside the program's malloc hooks. Nothing is ever unmapped, so that a record which another
+ * thread has just freed stays readable (the reader checks it again under its owner's lock). Any
+ * thread; locks `slab` and `piece`.
+ *
+ * The hash table leads from a 64-bit key to a node that its owner embeds in a record. It grows by
+ * one bucket an insertion (linear hashing over segments that double), so that no call pays for the
+ * growth. Where no memory can be mapped the chains get longer, and nothing fails. The table owns
+ * the links of the nodes, never their records. The caller locks: every function needs the table's
+ * lock but mt_pointer_table_peek, which may run beside all of them. */
+#ifndef MT_GPU_RECORDS_H
+#define MT_GPU_RECORDS_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+
+#include "sys/lock.h"
+
+/* Returns zeroed memory; NULL where the kernel has none. Keeps errno. */
+void *mt_slab_map(size_t bytes);
+
+/* Objects of one size. The first word of a freed object is overwritten. */
+struct mt_slab {
+	struct mt_lock lock;
+	size_t object_bytes;
+	void *spare;       /* freed objects, linked through their first word */
+	char *fresh, *end; /* the rest of the newest chunk */
+	struct mt_chunk *chunks;
+};
+
+struct mt_chunk {
+	struct mt_chunk *next;
+	char *objects; /* the first of them */
+	char *end;     /* after the last */
+};
+
+#define MT_SLAB(type)                                                                              \
+	{                                                                                          \
+		.lock = MT_LOCK(slab), .object_bytes = sizeof(type)                                \
+	}
+
+/* Returns an object, not zeroed where it was in use before; NULL where nothing can be mapped. */
+void *mt_slab_alloc(struct mt_slab *slab);
+void mt_slab_free(struct mt_slab *slab, void *object);
+
+/* In a forked child, or when a test starts again: forgets all objects. Their memory stays mapped.
+ */
+void mt_slab_forget(struct mt_slab *slab);
 
 /* in the table itself; the following segments are mapped */
 #define MT_POINTER_BUCKETS  64u

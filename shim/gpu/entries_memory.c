@@ -1,0 +1,518 @@
+/* gpu/entries_memory.c -- what allocates and frees memory. The pool serves cuMemAlloc and
+ * cuMemFree. All else is the driver's: recorded by kind, and tried again while the pool gives back
+ * where the driver is out of memory. */
+#include "gpu/entries.h"
+
+#include <stdatomic.h>
+
+#include "gpu/capture.h"
+
+/* ---- the current device and context ---- */
+
+/* Most machines have one device: then there is no need to ask at every call. */
+bool mt_cuda_has_one_device(void)
+{
+	static _Atomic int known; /* devices, 0 while unknown; counter, no ordering */
+	int count = atomic_load_explicit(&known, memory_order_relaxed);
+
+	if (mt_unlikely(count == 0) && mt_cuda_call(cuDeviceGetCount, &count) == MT_CU_SUCCESS)
+		atomic_store_explicit(&known, count, memory_order_relaxed);
+	return count == 1;
+}
+
+int mt_cuda_current_device(void)
+{
+	int device = 0;
+
+	if (mt_cuda_has_one_device() || mt_cuda_call(cuCtxGetDevice, &device) != MT_CU_SUCCESS)
+		return 0;
+	return device;
+}
+
+int mt_cuda_device_of(uint64_t dptr)
+{
+	int device = 0;
+
+	if (mt_cuda_has_one_device())
+		return 0;
+	if (mt_cuda_call(cuPointerGetAttribute, &device, MT_CU_POINTER_DEVICE_ORDINAL, dptr) ==
+		    MT_CU_SUCCESS &&
+	    device >= 0)
+		return device;
+	return mt_cuda_current_device();
+}
+
+/* What was just allocated on the current device, in the current context. */
+static struct mt_unpooled describe(enum mt_unpooled_kind kind, uint64_t key, uint64_t bytes)
+{
+	struct CUctx_st *context = NULL;
+
+	if (mt_cuda_call(cuCtxGetCurrent, &context) != MT_CU_SUCCESS)
+		context = NULL;
+	return (struct mt_unpooled){.kind = kind,
+				    .device = mt_cuda_current_device(),
+				    .key = key,
+				    .bytes = bytes,
+				    .context = (uint64_t)(uintptr_t)context};
+}
+
+/* ---- what wrappers begin and end with ---- */
+
+/* Returns a record for what the driver is about to allocate; NULL: it goes unrecorded. */
+static struct mt_unpooled_record *begin(void)
+{
+	mt_context_register_current(); /* its work may use the pool's blocks, even if it has none */
+	return mt_unpooled_reserve();
+}
+
+static int end(struct mt_unpooled_record *record, int result, const struct mt_unpooled *is)
+{
+	if (record && result == MT_CU_SUCCESS) {
+		record->is = *is;
+		mt_unpooled_add(record);
+	} else if (record) {
+		mt_unpooled_cancel(record);
+	}
+	return result;
+}
+
+static MT_COLD void report(const char *function, int result, uint64_t bytes, int device)
+{
+	size_t free_bytes = 0;
+	size_t total_bytes = 0;
+
+	if (device < 0)
+		device = mt_cuda_current_device();
+	if (result == MT_CU_SUCCESS)
+		mt_oom_note_success(bytes, device);
+	if (result != MT_CU_OUT_OF_MEMORY)
+		return;
+	if (!mt_capture_is_open() &&
+	    mt_cuda_call(cuMemGetInfo_v2, &free_bytes, &total_bytes) != MT_CU_SUCCESS)
+		free_bytes = total_bytes = 0;
+	mt_oom_note(function, bytes, device, free_bytes, total_bytes);
+}
+
+/* Before the program sees the result: an out-of-memory error is reported with the device's figures
+ * (-1: the current device); a success may end a pending one. */
+static void note(const char *function, int result, uint64_t bytes, int device)
+{
+	if (mt_unlikely(result == MT_CU_OUT_OF_MEMORY || mt_oom_is_pending()))
+		report(function, result, bytes, device);
+}
+
+/* What the current context got by one call; `asked_bytes` 0: no memory of the device. */
+struct made {
+	const char *function;
+	enum mt_unpooled_kind kind;
+	uint64_t asked_bytes, key, bytes;
+};
+
+static int end_made(struct mt_unpooled_record *record, int result, const struct made *made)
+{
+	struct mt_unpooled is = {.kind = made->kind};
+
+	if (made->kind != MT_UNPOOLED_pinned)
+		note(made->function, result, made->asked_bytes, -1);
+	else if (result == MT_CU_OUT_OF_MEMORY)
+		mt_pool_note_ooms(mt_cuda_current_device(), 1);
+	if (result == MT_CU_SUCCESS)
+		is = describe(made->kind, made->key, made->bytes);
+	return end(record, result, &is);
+}
+
+/* The wrapper of a function whose memory is the current context's. is_valid: the outputs and the
+ * description are there. key, bytes: read after a success. */
+#define ALLOC_WRAPPER(symbol, text, of_kind, is_valid, asked, its_key, its_bytes, parameters, ...) \
+	int symbol parameters                                                                      \
+	{                                                                                          \
+		MT_CUDA_KEEP_ERRNO;                                                                \
+		struct made made = {.function = text, .kind = of_kind};                            \
+		struct mt_unpooled_record *record;                                                 \
+		int result;                                                                        \
+                                                                                                   \
+		if (!mt_cuda_is_on() || !(is_valid))                                               \
+			return mt_cuda_call(symbol, __VA_ARGS__);                                  \
+		made.asked_bytes = asked;                                                          \
+		record = begin();                                                                  \
+		result = mt_cuda_try(-1, made.asked_bytes, symbol, __VA_ARGS__);                   \
+		if (result == MT_CU_SUCCESS) {                                                     \
+			made.key = (uint64_t)(uintptr_t)(its_key);                                 \
+			made.bytes = its_bytes;                                                    \
+		}                                                                                  \
+		return end_made(record, result, &made);                                            \
+	}
+
+/* After the driver's free. taken: the record from before it; NULL: none. */
+static int end_free(int result, struct mt_unpooled_record *taken)
+{
+	if (taken && result != MT_CU_SUCCESS)
+		mt_unpooled_restore(taken);
+	else if (taken)
+		mt_unpooled_cancel(taken);
+	return result;
+}
+
+/* The wrapper of a function that frees what is recorded under its one argument. */
+#define FREE_WRAPPER(symbol, type, kind)                                                           \
+	int symbol(type freed)                                                                     \
+	{                                                                                          \
+		MT_CUDA_KEEP_ERRNO;                                                                \
+		struct mt_unpooled_record *taken;                                                  \
+                                                                                                   \
+		if (!mt_cuda_is_on())                                                              \
+			return mt_cuda_call(symbol, freed);                                        \
+		taken = mt_unpooled_take(kind, (uint64_t)(uintptr_t)freed);                        \
+		return end_free(mt_cuda_try(-1, 0, symbol, freed), taken);                         \
+	}
+
+/* ---- cuMemAlloc and cuMemFree ---- */
+
+int cuMemAlloc_v2(uint64_t *dptr, size_t bytes)
+{
+	MT_CUDA_KEEP_ERRNO;
+	int result;
+
+	if (mt_unlikely(!mt_cuda_is_on()))
+		return mt_cuda_call(cuMemAlloc_v2, dptr, bytes);
+	result = mt_pool_alloc(dptr, bytes);
+	/* the pool has tried again already */
+	note("cuMemAlloc", result, bytes, -1);
+	return result;
+}
+
+int cuMemFree_v2(uint64_t dptr)
+{
+	MT_CUDA_KEEP_ERRNO;
+	struct mt_unpooled_record *taken;
+	int result;
+
+	if (mt_unlikely(!mt_cuda_is_on()))
+		return mt_cuda_call(cuMemFree_v2, dptr);
+	if (mt_likely(mt_pool_free(dptr, &result)))
+		return result;
+	/* managed, pitched and async memory may be freed by this too */
+	taken = mt_unpooled_take(MT_UNPOOLED_direct, dptr);
+	return end_free(mt_cuda_call(cuMemFree_v2, dptr), taken);
+}
+
+/* ---- pitched and managed ---- */
+
+ALLOC_WRAPPER(cuMemAllocPitch_v2, "cuMemAllocPitch", MT_UNPOOLED_pitch, dptr &&pitch,
+	      (uint64_t)width *height, *dptr, *pitch *height,
+	      (uint64_t * dptr, size_t *pitch, size_t width, size_t height,
+	       unsigned int element_bytes),
+	      dptr, pitch, width, height, element_bytes)
+ALLOC_WRAPPER(cuMemAllocManaged, "cuMemAllocManaged", MT_UNPOOLED_managed, dptr, bytes, *dptr,
+	      bytes, (uint64_t * dptr, size_t bytes, unsigned int flags), dptr, bytes, flags)
+
+/* ---- arrays. The size follows from the description: the driver does not tell it before 12.x, and
+ * rounds by rules of its own. So the size is a lower bound. ---- */
+
+/* Source: cuda.h, CUDA_ARRAY3D_*. */
+#define LAYERED          0x01u
+#define CUBEMAP          0x04u
+#define SPARSE           0x40u
+#define DEFERRED_MAPPING 0x80u
+
+/* Bits of an element by CUarray_format, 0 where not known: of one channel ... */
+static const unsigned char channel_bits[256] = {[0x01] = 8,  [0x02] = 16, [0x03] = 32, [0x08] = 8,
+						[0x09] = 16, [0x0a] = 32, [0x10] = 16, [0x20] = 32};
+
+/* ... or of all channels. Of a block-compressed format: bits of an element in the mean of its 4 x 4
+ * block, which is never halved. Planar formats: bits of a pixel over all planes. */
+static const unsigned char element_bits[256] = {
+	[0x50] = 32, [0xc0] = 8,  [0xc1] = 16, [0xc2] = 32, [0xc3] = 16, [0xc4] = 32, [0xc5] = 64,
+	[0xc6] = 8,  [0xc7] = 16, [0xc8] = 32, [0xc9] = 16, [0xca] = 32, [0xcb] = 64, [0x91] = 4,
+	[0x92] = 4,  [0x93] = 8,  [0x94] = 8,  [0x95] = 8,  [0x96] = 8,  [0x97] = 4,  [0x98] = 4,
+	[0x99] = 8,  [0x9a] = 8,  [0x9b] = 8,  [0x9c] = 8,  [0x9d] = 8,  [0x9e] = 8,  [0xb0] = 12,
+	[0x9f] = 24, [0xa1] = 24, [0xa2] = 16, [0xa3] = 32, [0xa4] = 32, [0xa5] = 16, [0xa6] = 32,
+	[0xa7] = 32, [0xa8] = 32, [0xa9] = 32, [0xb1] = 64, [0xb2] = 24, [0xb3] = 48, [0xb4] = 24,
+	[0xb5] = 48};
+
+static uint64_t bits_of(int format, unsigned int channels)
+{
+	unsigned char place = (unsigned char)format;
+
+	if (format != place)
+		return 0;
+	return channel_bits[place] ? (uint64_t)channel_bits[place] * channels : element_bits[place];
+}
+
+/* An extent of 0: the array lacks this dimension. */
+static uint64_t extent(uint64_t elements)
+{
+	return elements ? elements : 1;
+}
+
+static uint64_t halved(uint64_t elements)
+{
+	return elements > 1 ? elements / 2 : elements;
+}
+
+/* Returns the bytes; 0 for an unknown format. */
+static uint64_t array_bytes(const struct mt_cu_array_descriptor *descriptor)
+{
+	return extent(descriptor->width) * extent(descriptor->height) *
+	       bits_of(descriptor->format, descriptor->channels) / 8;
+}
+
+/* Returns the sum over the levels, each half as wide, high and deep as the one before; layers stay.
+ * 0 also for an array without memory of its own (sparse, deferred mapping). */
+static uint64_t array3d_bytes(const struct mt_cu_array3d_descriptor *descriptor,
+			      unsigned int levels)
+{
+	uint64_t bits = bits_of(descriptor->format, descriptor->channels);
+	uint64_t width = extent(descriptor->width);
+	uint64_t height = extent(descriptor->height);
+	uint64_t depth = extent(descriptor->depth);
+	uint64_t sum = 0;
+
+	if (descriptor->flags & (SPARSE | DEFERRED_MAPPING))
+		return 0;
+	for (unsigned int level = 0; level < (levels ? levels : 1); level++) {
+		sum += width * height * depth * bits / 8;
+		if (width == 1 && height == 1 &&
+		    (depth == 1 || descriptor->flags & (LAYERED | CUBEMAP)))
+			break; /* the driver clamps the number of levels in the same way */
+		width = halved(width);
+		height = halved(height);
+		if (!(descriptor->flags & (LAYERED | CUBEMAP)))
+			depth = halved(depth);
+	}
+	return sum;
+}
+
+ALLOC_WRAPPER(cuArrayCreate_v2, "cuArrayCreate", MT_UNPOOLED_array, array &&descriptor,
+	      array_bytes(descriptor), *array, made.asked_bytes,
+	      (struct CUarray_st * *array, const struct mt_cu_array_descriptor *descriptor), array,
+	      descriptor)
+ALLOC_WRAPPER(cuArray3DCreate_v2, "cuArray3DCreate", MT_UNPOOLED_array, array &&descriptor,
+	      array3d_bytes(descriptor, 1), *array, made.asked_bytes,
+	      (struct CUarray_st * *array, const struct mt_cu_array3d_descriptor *descriptor),
+	      array, descriptor)
+ALLOC_WRAPPER(cuMipmappedArrayCreate, "cuMipmappedArrayCreate", MT_UNPOOLED_array,
+	      array &&descriptor, array3d_bytes(descriptor, levels), *array, made.asked_bytes,
+	      (struct CUmipmappedArray_st * *array,
+	       const struct mt_cu_array3d_descriptor *descriptor, unsigned int levels),
+	      array, descriptor, levels)
+
+FREE_WRAPPER(cuArrayDestroy, struct CUarray_st *, MT_UNPOOLED_array)
+FREE_WRAPPER(cuMipmappedArrayDestroy, struct CUmipmappedArray_st *, MT_UNPOOLED_array)
+
+/* ---- page-locked host memory ---- */
+
+ALLOC_WRAPPER(cuMemHostAlloc, "", MT_UNPOOLED_pinned, ptr, 0, *ptr, bytes,
+	      (void **ptr, size_t bytes, unsigned int flags), ptr, bytes, flags)
+ALLOC_WRAPPER(cuMemAllocHost_v2, "", MT_UNPOOLED_pinned, ptr, 0, *ptr, bytes,
+	      (void **ptr, size_t bytes), ptr, bytes)
+ALLOC_WRAPPER(cuMemHostRegister_v2, "", MT_UNPOOLED_pinned, true, 0, ptr, bytes,
+	      (void *ptr, size_t bytes, unsigned int flags), ptr, bytes, flags)
+
+FREE_WRAPPER(cuMemFreeHost, void *, MT_UNPOOLED_pinned)
+FREE_WRAPPER(cuMemHostUnregister, void *, MT_UNPOOLED_pinned)
+
+/* ---- memory of another process ---- */
+
+/* The same handle may be opened again with the same address, and closed as often: the record goes
+ * with the first close. */
+int cuIpcOpenMemHandle_v2(uint64_t *dptr, struct mt_cu_ipc_handle handle, unsigned int flags)
+{
+	MT_CUDA_KEEP_ERRNO;
+	struct mt_unpooled is = {.kind = MT_UNPOOLED_imported};
+	struct mt_unpooled_record *record;
+	uint64_t base = 0;
+	size_t bytes = 0;
+	int result;
+
+	if (!mt_cuda_is_on() || !dptr)
+		return mt_cuda_call(cuIpcOpenMemHandle_v2, dptr, handle, flags);
+	record = begin();
+	result = mt_cuda_try(-1, 0, cuIpcOpenMemHandle_v2, dptr, handle, flags);
+	if (result == MT_CU_SUCCESS) {
+		if (mt_cuda_call(cuMemGetAddressRange_v2, &base, &bytes, *dptr) != MT_CU_SUCCESS)
+			bytes = 0;
+		is = describe(MT_UNPOOLED_imported, *dptr, bytes);
+		is.device = mt_cuda_device_of(*dptr);
+	} else if (result == MT_CU_OUT_OF_MEMORY) {
+		report("cuIpcOpenMemHandle", result, 0, -1);
+	}
+	return end(record, result, &is);
+}
+
+FREE_WRAPPER(cuIpcCloseMemHandle, uint64_t, MT_UNPOOLED_imported)
+
+/* ---- in stream order: the memory belongs to a pool of the driver, which outlives contexts ---- */
+
+/* A capture allocates a node of its graph, with memory only while the graph runs. The query has no
+ * effect on the capture; the legacy stream cannot capture. */
+static bool is_capturing(struct CUstream_st *stream, bool is_ptsz)
+{
+	int status = MT_CU_CAPTURE_NONE;
+
+	if (!mt_capture_is_open() || (!stream && !is_ptsz))
+		return false;
+	if (is_ptsz)
+		(void)mt_cuda_call(cuStreamIsCapturing_ptsz, stream, &status);
+	else
+		(void)mt_cuda_call(cuStreamIsCapturing, stream, &status);
+	return status != MT_CU_CAPTURE_NONE;
+}
+
+static int end_async(struct mt_unpooled_record *record, int result, const uint64_t *dptr,
+		     uint64_t bytes)
+{
+	struct mt_unpooled is = {.kind = MT_UNPOOLED_async, .bytes = bytes};
+
+	if (result == MT_CU_SUCCESS) {
+		is.key = *dptr;
+		is.device = mt_cuda_device_of(*dptr);
+	}
+	return end(record, result, &is);
+}
+
+#define ASYNC_WRAPPER(symbol, function, is_ptsz, parameters, ...)                                  \
+	int symbol parameters                                                                      \
+	{                                                                                          \
+		MT_CUDA_KEEP_ERRNO;                                                                \
+		struct mt_unpooled_record *record;                                                 \
+		int result;                                                                        \
+                                                                                                   \
+		if (!mt_cuda_is_on() || !dptr)                                                     \
+			return mt_cuda_call(symbol, __VA_ARGS__);                                  \
+		record = begin();                                                                  \
+		result = mt_cuda_try(-1, bytes, symbol, __VA_ARGS__);                              \
+		if (result == MT_CU_SUCCESS && is_capturing(stream, is_ptsz)) {                    \
+			if (record)                                                                \
+				mt_unpooled_cancel(record);                                        \
+			return result;                                                             \
+		}                                                                                  \
+		note(function, result, bytes, -1);                                                 \
+		return end_async(record, result, dptr, bytes);                                     \
+	}
+
+ASYNC_WRAPPER(cuMemAllocAsync, "cuMemAllocAsync", false,
+	      (uint64_t * dptr, size_t bytes, struct CUstream_st *stream), dptr, bytes, stream)
+ASYNC_WRAPPER(cuMemAllocAsync_ptsz, "cuMemAllocAsync", true,
+	      (uint64_t * dptr, size_t bytes, struct CUstream_st *stream), dptr, bytes, stream)
+ASYNC_WRAPPER(cuMemAllocFromPoolAsync, "cuMemAllocFromPoolAsync", false,
+	      (uint64_t * dptr, size_t bytes, struct CUmemPoolHandle_st *pool,
+	       struct CUstream_st *stream),
+	      dptr, bytes, pool, stream)
+ASYNC_WRAPPER(cuMemAllocFromPoolAsync_ptsz, "cuMemAllocFromPoolAsync", true,
+	      (uint64_t * dptr, size_t bytes, struct CUmemPoolHandle_st *pool,
+	       struct CUstream_st *stream),
+	      dptr, bytes, pool, stream)
+
+/* The driver also frees memory of cuMemAlloc in stream order: a block of the pool is the driver's
+ * from here on. *out_taken: its record for end_free. Returns false for a block that the
+ * program has freed already. */
+static bool before_free_async(uint64_t dptr, struct mt_unpooled_record **out_taken)
+{
+	size_t bytes = 0;
+	bool is_cached = false;
+
+	if (mt_pool_range(dptr, &bytes, &is_cached)) {
+		if (is_cached || !mt_pool_disown(dptr))
+			return false;
+		*out_taken = mt_unpooled_reserve();
+		if (*out_taken) {
+			(*out_taken)->is = describe(MT_UNPOOLED_direct, dptr, bytes);
+			(*out_taken)->is.device = mt_cuda_device_of(dptr);
+		}
+		return true;
+	}
+	*out_taken = mt_unpooled_take(MT_UNPOOLED_async, dptr);
+	return true;
+}
+
+#define X(name)                                                                                    \
+	int name(uint64_t dptr, struct CUstream_st *stream)                                        \
+	{                                                                                          \
+		MT_CUDA_KEEP_ERRNO;                                                                \
+		struct mt_unpooled_record *taken;                                                  \
+                                                                                                   \
+		if (!mt_cuda_is_on())                                                              \
+			return mt_cuda_call(name, dptr, stream);                                   \
+		if (!before_free_async(dptr, &taken))                                              \
+			return MT_CU_INVALID_VALUE;                                                \
+		return end_free(mt_cuda_call(name, dptr, stream), taken);                          \
+	}
+X(cuMemFreeAsync)
+X(cuMemFreeAsync_ptsz)
+#undef X
+
+/* ---- physical memory without an address ---- */
+
+int cuMemCreate(unsigned long long *handle, size_t bytes, const struct mt_cu_allocation_prop *prop,
+		unsigned long long flags)
+{
+	MT_CUDA_KEEP_ERRNO;
+	const int location_is_device = 1; /* CU_MEM_LOCATION_TYPE_DEVICE */
+	struct mt_unpooled is = {.kind = MT_UNPOOLED_vmm, .bytes = bytes};
+	struct mt_unpooled_record *record;
+	int result;
+
+	if (!mt_cuda_is_on() || !handle || !prop || prop->location.type != location_is_device)
+		return mt_cuda_call(cuMemCreate, handle, bytes, prop, flags);
+	is.device = prop->location.id;
+	record = begin();
+	result = mt_cuda_try(is.device, bytes, cuMemCreate, handle, bytes, prop, flags);
+	note("cuMemCreate", result, bytes, is.device);
+	if (result == MT_CU_SUCCESS)
+		is.key = *handle;
+	return end(record, result, &is);
+}
+
+int cuMemRelease(unsigned long long handle)
+{
+	MT_CUDA_KEEP_ERRNO;
+	uint64_t number;
+	int result;
+
+	if (!mt_cuda_is_on())
+		return mt_cuda_call(cuMemRelease, handle);
+	number = mt_unpooled_release_begin(handle);
+	result = mt_cuda_call(cuMemRelease, handle);
+	mt_unpooled_release_end(handle, number, result == MT_CU_SUCCESS);
+	return result;
+}
+
+int cuMemRetainAllocationHandle(unsigned long long *handle, void *address)
+{
+	MT_CUDA_KEEP_ERRNO;
+	int result = mt_cuda_call(cuMemRetainAllocationHandle, handle, address);
+
+	if (result == MT_CU_SUCCESS && mt_cuda_is_on())
+		mt_unpooled_retain(*handle);
+	return result;
+}
+
+/* Memory stays, also without a handle, while it is mapped. */
+int cuMemMap(uint64_t dptr, size_t bytes, size_t offset, unsigned long long handle,
+	     unsigned long long flags)
+{
+	MT_CUDA_KEEP_ERRNO;
+	struct mt_unpooled_record *record;
+	int result;
+
+	if (!mt_cuda_is_on())
+		return mt_cuda_call(cuMemMap, dptr, bytes, offset, handle, flags);
+	record = mt_unpooled_reserve();
+	result = mt_cuda_try(-1, 0, cuMemMap, dptr, bytes, offset, handle, flags);
+	if (record && result == MT_CU_SUCCESS)
+		mt_unpooled_map(record, dptr, bytes, handle);
+	else if (record)
+		mt_unpooled_cancel(record);
+	return result;
+}
+
+int cuMemUnmap(uint64_t dptr, size_t bytes)
+{
+	MT_CUDA_KEEP_ERRNO;
+	int result = mt_cuda_call(cuMemUnmap, dptr, bytes);
+
+	if (result == MT_CU_SUCCESS && mt_cuda_is_on())
+		mt_unpooled_unmap(dptr, bytes);
+	return result;
+}
