@@ -62,6 +62,10 @@ static void print_report(const struct mt_stats_oom *oom)
 	if (oom->unreported_count)
 		printf("  errors before it that left no report: %s\n",
 		       mt_text_count(oom->unreported_count).text);
+	if (oom->rescue_bytes)
+		printf("  given back by other processes before it: %s, most of it by process "
+		       "%" PRIu64 "\n",
+		       mt_text_bytes(oom->rescue_bytes).text, oom->rescue_pid);
 	printf("  likely cause: %s\n", mt_stats_word_oom_cause(oom->cause));
 	if (*oom->advice)
 		printf("  -> %s\n", oom->advice);

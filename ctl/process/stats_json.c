@@ -66,6 +66,7 @@ static json_t *cleanup_json(const struct mt_cleanup_story *story)
 		MT_JSON_NUMBER(mt_stats_cleanup, live_before_bytes),
 		MT_JSON_NUMBER(mt_stats_cleanup, live_after_bytes),
 		MT_JSON_NUMBER(mt_stats_cleanup, longest_hold_ns),
+		MT_JSON_NUMBER(mt_stats_cleanup, rescued_pid),
 	};
 	json_t *object = json_object();
 
@@ -239,6 +240,8 @@ static json_t *oom_json(const struct mt_stats_oom *oom)
 		MT_JSON_NUMBER(mt_stats_oom, num_alloc_retries),
 		MT_JSON_NUMBER(mt_stats_oom, num_ooms),
 		MT_JSON_NUMBER(mt_stats_oom, unreported_count),
+		MT_JSON_NUMBER(mt_stats_oom, rescue_bytes),
+		MT_JSON_NUMBER(mt_stats_oom, rescue_pid),
 	};
 	json_t *object = json_object();
 	bool known = oom->others_known == 1;

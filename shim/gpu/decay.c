@@ -129,7 +129,7 @@ uint64_t mt_pool_tick(uint64_t now_ns, uint32_t limit, uint64_t *out_next_ms)
 	return released_bytes;
 }
 
-uint64_t mt_pool_trim(void)
+uint64_t mt_pool_trim_device(int device)
 {
 	uint64_t released_bytes = 0;
 	int mode;
@@ -143,7 +143,9 @@ uint64_t mt_pool_trim(void)
 		struct mt_release all = MT_RELEASE_ALL;
 
 		all.is_background = true;
-		if (!mt_context_hold(context, init))
+		if ((device != MT_ANY_DEVICE &&
+		     mt_context_device(context) != mt_pool_device(device)) ||
+		    !mt_context_hold(context, init))
 			continue;
 		check_oldest(context, UINT32_MAX);
 		released_bytes += mt_release_idle(context, &all);
@@ -151,6 +153,11 @@ uint64_t mt_pool_trim(void)
 	}
 	mt_capture_restore(mt_pool_driver(), mode);
 	return released_bytes;
+}
+
+uint64_t mt_pool_trim(void)
+{
+	return mt_pool_trim_device(MT_ANY_DEVICE);
 }
 
 void mt_pool_pause_release(bool held)

@@ -11,7 +11,9 @@
  * the bytes. *out_next_ms: when to run again; UINT64_MAX: nothing is cached. */
 uint64_t mt_pool_tick(uint64_t now_ns, uint32_t limit, uint64_t *out_next_ms);
 
-/* Releases everything that is ready; returns the bytes. */
+/* Releases everything that is ready, on the device (MT_ANY_DEVICE: on all) or on all; returns the
+ * bytes. */
+uint64_t mt_pool_trim_device(int device);
 uint64_t mt_pool_trim(void);
 
 /* While paused, the two functions above release no further block and return after the current one.

@@ -54,19 +54,21 @@ static int list_devices(const struct mt_driver *driver, int *out, int limit)
 
 /* ---- figures of one device ---- */
 
-static void read_pci(const struct mt_driver *driver, int device, char *out, size_t out_bytes)
+void mt_gpu_read_pci(int device, char out[MT_PCI_BYTES])
 {
 	static const char hex[] = "0123456789abcdef";
+	const struct mt_driver *driver = mt_driver_usable();
 	int domain = 0, bus = 0, slot = 0;
 
-	if (!driver->cuDeviceGetAttribute ||
+	out[0] = '\0';
+	if (!driver || !driver->cuDeviceGetAttribute ||
 	    driver->cuDeviceGetAttribute(&domain, MT_CU_DEVICE_PCI_DOMAIN_ID, device) !=
 		    MT_CU_SUCCESS ||
 	    driver->cuDeviceGetAttribute(&bus, MT_CU_DEVICE_PCI_BUS_ID, device) != MT_CU_SUCCESS ||
 	    driver->cuDeviceGetAttribute(&slot, MT_CU_DEVICE_PCI_DEVICE_ID, device) !=
 		    MT_CU_SUCCESS)
 		return;
-	(void)mt_format(out, out_bytes, "%c%c%c%c:%c%c:%c%c.0", hex[domain >> 12 & 15],
+	(void)mt_format(out, MT_PCI_BYTES, "%c%c%c%c:%c%c:%c%c.0", hex[domain >> 12 & 15],
 			hex[domain >> 8 & 15], hex[domain >> 4 & 15], hex[domain & 15],
 			hex[bus >> 4 & 15], hex[bus & 15], hex[slot >> 4 & 15], hex[slot & 15]);
 }
@@ -101,7 +103,7 @@ static void read_device(const struct mt_driver *driver, int device, struct mt_gp
 	    driver->cuDeviceGetName(out->name, (int)sizeof(out->name), device) != MT_CU_SUCCESS)
 		out->name[0] = '\0';
 	out->name[sizeof(out->name) - 1] = '\0';
-	read_pci(driver, device, out->pci, sizeof(out->pci));
+	mt_gpu_read_pci(device, out->pci);
 	if (driver->cuDeviceTotalMem_v2 &&
 	    driver->cuDeviceTotalMem_v2(&total, device) == MT_CU_SUCCESS)
 		out->total_bytes = total;
@@ -146,7 +148,7 @@ uint64_t mt_gpu_used_bytes(void)
 	return used;
 }
 
-bool mt_gpu_trim_driver_pools(void)
+bool mt_gpu_trim_driver_pools(int device)
 {
 	const struct mt_driver *driver = mt_driver_usable();
 	struct CUmemPoolHandle_st *pool;
@@ -157,6 +159,8 @@ bool mt_gpu_trim_driver_pools(void)
 		return false;
 	count = list_devices(driver, devices, MT_POOL_DEVICES);
 	for (int i = 0; i < count; i++) {
+		if (device != MT_ANY_DEVICE && devices[i] != device)
+			continue;
 		if (driver->cuDeviceGetDefaultMemPool && driver->cuMemPoolTrimTo &&
 		    driver->cuDeviceGetDefaultMemPool(&pool, devices[i]) == MT_CU_SUCCESS)
 			mt_driver_note(driver->cuMemPoolTrimTo(pool, 0));

@@ -13,6 +13,7 @@
 #include "gpu/usage.h"
 #include "core/control_file.h"
 #include "core/interpreter.h"
+#include "gpu/rescue.h"
 #include "gpu/thread.h"
 #include "gpu/oom_cause.h"
 #include "gpu/oom_pending.h"
@@ -78,6 +79,7 @@ static void gather(struct mt_stats_oom *out)
 	out->largest_idle_bytes = pool.largest_idle_bytes;
 	out->reserved_peak_bytes = pool.reserved_peak_bytes;
 	out->num_alloc_retries = pool.num_alloc_retries;
+	mt_gpu_rescue_fill_report(out);
 }
 
 /* Counts a final error and has it reported; of several close together only the first is. */
@@ -149,6 +151,18 @@ void mt_oom_note_success(uint64_t bytes, int device)
 		mt_pool_note_retry((int)finalized.facts.device);
 	else if (found)
 		finalize(&finalized);
+}
+
+bool mt_oom_has_failed(void)
+{
+	bool has;
+
+	if (!mt_oom_is_pending())
+		return false;
+	mt_lock_lock(&lock);
+	has = mt_oom_pending_has(&pending, (uint32_t)mt_os_gettid());
+	mt_lock_unlock(&lock);
+	return has;
 }
 
 /* ---- errors whose time is up ---- */
@@ -243,6 +257,10 @@ static void print(const struct mt_stats_oom *oom)
 	if (oom->framework_idle_bytes)
 		mt_log(MT_LOG_WARN, "gpu-oom: PyTorch's own cache holds %llu MB unused",
 		       MB(oom->framework_idle_bytes));
+	if (oom->rescue_bytes)
+		mt_log(MT_LOG_WARN,
+		       "gpu-oom: other processes gave back %llu MB before, process %llu most of it",
+		       MB(oom->rescue_bytes), (unsigned long long)oom->rescue_pid);
 	print_others(oom);
 	mt_log(MT_LOG_WARN, "gpu-oom: likely cause: %s", causes[oom->cause]);
 	mt_log(MT_LOG_WARN, "gpu-oom: what to do: %s", oom->advice);

@@ -31,6 +31,9 @@ void mt_oom_note(const char *function, uint64_t asked_bytes, int device, uint64_
 /* The calling thread has allocated so much on the device while mt_oom_is_pending. Any thread. */
 void mt_oom_note_success(uint64_t bytes, int device);
 
+/* Returns whether an error of the calling thread is pending. Any thread. */
+bool mt_oom_has_failed(void);
+
 /* Finalizes errors whose time is up. Returns when to run again, in ns of CLOCK_MONOTONIC;
  * UINT64_MAX: not. Worker thread. */
 uint64_t mt_oom_tick(uint64_t now_ns);

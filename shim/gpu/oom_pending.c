@@ -69,6 +69,11 @@ bool mt_oom_pending_expire(struct mt_oom_pending *pending, uint64_t now_ns, bool
 	return true;
 }
 
+bool mt_oom_pending_has(const struct mt_oom_pending *pending, uint32_t thread)
+{
+	return find(pending, thread) < pending->count;
+}
+
 uint64_t mt_oom_pending_next_ns(const struct mt_oom_pending *pending)
 {
 	return pending->count ? pending->failures[0].since_ns + MT_OOM_PATIENCE_NS : UINT64_MAX;

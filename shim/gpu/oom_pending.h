@@ -46,6 +46,9 @@ bool mt_oom_pending_succeed(struct mt_oom_pending *pending, uint32_t thread, uin
 bool mt_oom_pending_expire(struct mt_oom_pending *pending, uint64_t now_ns, bool all,
 			   struct mt_oom_failure *out_final);
 
+/* Returns whether an error of the thread is pending. */
+bool mt_oom_pending_has(const struct mt_oom_pending *pending, uint32_t thread);
+
 /* Returns when the next one expires; UINT64_MAX: none is pending. */
 uint64_t mt_oom_pending_next_ns(const struct mt_oom_pending *pending);
 

@@ -5,6 +5,7 @@
 #include "gpu/capture.h"
 #include "gpu/device_memory.h"
 #include "gpu/fence.h"
+#include "gpu/oom.h"
 #include "gpu/release.h"
 #include "gpu/usage.h"
 #include "gpu/wait.h"
@@ -12,6 +13,8 @@
 #define OOM_WAIT_NS   (10 * MT_NS_PER_S) /* for pending blocks */
 #define UNKNOWN_SHARE 8
 #define MORE_TRIES    16 /* after the steps, while other threads release */
+
+enum step { IDLE, READY, WAIT, LOST, OTHERS = LOST + MORE_TRIES };
 
 static bool is_on(const struct mt_context *context, int device)
 {
@@ -67,25 +70,31 @@ static int resolve(int device)
 MT_COLD bool mt_shortage_begin(struct mt_shortage *shortage, int device, uint64_t bytes)
 {
 	uint64_t total;
+	bool pools;
 
-	if (!atomic_load_explicit(&mt_pool.is_up, memory_order_relaxed) || !mt_pool_is_used())
+	if (!atomic_load_explicit(&mt_pool.is_up, memory_order_relaxed))
 		return false;
 	device = resolve(device);
 	total = device == MT_ANY_DEVICE ? 0 : mt_counter(&mt_pool_device(device)->total_bytes);
-	if (!has_pool(device) || (total && bytes > total))
+	pools = mt_pool_is_used() && has_pool(device);
+	*shortage = (struct mt_shortage){.device = device,
+					 .bytes = bytes,
+					 .step = pools ? IDLE : OTHERS,
+					 .rescue.has_failed = mt_oom_has_failed()};
+	if ((total && bytes > total) || (!pools && !mt_gpu_rescue_is_possible(&shortage->rescue)))
 		return false;
-	*shortage = (struct mt_shortage){
-		.device = device, .bytes = bytes, .cancel = mt_wait_uncancelled()};
+	shortage->cancel = mt_wait_uncancelled();
 	count_shortage(device, 1);
-	if (device != MT_ANY_DEVICE)
+	if (device != MT_ANY_DEVICE && pools)
 		mt_pool_note_retry(device);
 	shortage->released_count = count_freed(device);
 	shortage->start_ns = mt_os_now_ns();
 	return true;
 }
 
-MT_COLD void mt_shortage_end(const struct mt_shortage *shortage)
+MT_COLD void mt_shortage_end(struct mt_shortage *shortage)
 {
+	mt_gpu_rescue_end(&shortage->rescue);
 	count_shortage(shortage->device, (uint32_t)-1);
 	mt_wait_cancellable(shortage->cancel);
 }
@@ -208,10 +217,9 @@ static bool wait_for_pending(struct mt_shortage *shortage)
 	return false;
 }
 
-MT_COLD bool mt_shortage_next(struct mt_shortage *shortage)
+/* Releases what this process holds. */
+static bool release_own(struct mt_shortage *shortage)
 {
-	enum { IDLE, READY, WAIT, LOST };
-
 	if (shortage->step == IDLE) {
 		each_context(shortage, release_idle);
 		shortage->step = READY;
@@ -234,8 +242,16 @@ MT_COLD bool mt_shortage_next(struct mt_shortage *shortage)
 		if (has_released_more(shortage))
 			return true;
 	}
-	if (shortage->step++ >= LOST + MORE_TRIES)
+	if (shortage->step++ >= OTHERS)
 		return false;
 	each_context(shortage, release_idle);
 	return has_released_more(shortage);
+}
+
+MT_COLD bool mt_shortage_next(struct mt_shortage *shortage)
+{
+	if (shortage->step < OTHERS && release_own(shortage))
+		return true;
+	shortage->step = OTHERS;
+	return mt_gpu_rescue_next(&shortage->rescue, shortage->device, shortage->bytes);
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "core/config.h"
+#include "core/control_file.h"
 #include "core/init.h"
 #include "core/log.h"
 #include "core/main_exit.h"
@@ -156,6 +157,8 @@ static MT_COLD bool start(void)
 		threads = mt_main_exit_is_watched() && mt_gpu_thread_start();
 		threads = mt_init_start_worker() && threads;
 		atomic_store_explicit(&is_awake, threads, memory_order_release);
+		if (threads)
+			mt_control_notify(MT_CONTROL_DEVICES);
 	}
 	errno = kept_errno;
 	return is_used;

@@ -26,15 +26,18 @@ _Static_assert((int)MT_DEVICES_COUNT <= (int)MT_POOL_DEVICES, "each has figures 
 
 /* ---- one row ---- */
 
+/* For async allocations the driver keeps more than is live. */
+uint64_t mt_gpu_stats_held_bytes(const struct mt_stats_device *row)
+{
+	return row->reserved_bytes + row->direct_live_bytes + row->pitch_live_bytes +
+	       row->vmm_live_bytes + row->array_live_bytes +
+	       mt_max_u64(row->async_live_bytes, row->async_reserved_bytes) +
+	       row->graph_reserved_bytes;
+}
+
 static void fill_nvml(struct mt_stats_device *to, const struct mt_nvml_usage *nvml)
 {
-	/* What the driver charges this process for on the device, as far as known. Without
-	 * managed memory, which may be anywhere, and memory of others. For async allocations the
-	 * driver keeps more than is live. */
-	uint64_t ours = to->reserved_bytes + to->direct_live_bytes + to->pitch_live_bytes +
-			to->vmm_live_bytes + to->array_live_bytes +
-			mt_max_u64(to->async_live_bytes, to->async_reserved_bytes) +
-			to->graph_reserved_bytes;
+	uint64_t ours = mt_gpu_stats_held_bytes(to);
 
 	/* Of a divided device NVML shows the whole, and the driver our part: the free memory of the
 	 * one says nothing of the other. */

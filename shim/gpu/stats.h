@@ -29,6 +29,10 @@ struct mt_gpu_stats_unattributed {
 void mt_gpu_stats_date(struct mt_stats_device *row, struct mt_gpu_stats_unattributed *last,
 		       uint64_t read_ns, uint64_t now_ns);
 
+/* Returns what the driver charges this process for on the device, as far as the row tells: without
+ * managed memory, which may be anywhere, and memory of others. Pure. */
+uint64_t mt_gpu_stats_held_bytes(const struct mt_stats_device *row);
+
 /* Adds a row to the summed figures. Pure. */
 void mt_gpu_stats_add(struct mt_stats_snapshot *to, const struct mt_stats_device *from);
 

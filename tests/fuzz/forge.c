@@ -64,7 +64,7 @@ static const struct member oom_members[] = {
 	N(number), N(time_ns), N(device), N(asked_bytes), N(free_bytes), N(total_bytes),
 	N(allocated_bytes), N(reserved_bytes), N(idle_bytes), N(largest_idle_bytes),
 	N(framework_idle_bytes), N(reserved_peak_bytes), N(num_alloc_retries), N(num_ooms),
-	N(others_bytes), N(others_count), N(unreported_count), N(others_known), N(cause),
+	N(others_bytes), N(others_count), N(unreported_count), N(rescue_bytes), N(rescue_pid), N(others_known), N(cause),
 	T(function), T(advice),
 };
 #undef OWNER
@@ -90,7 +90,7 @@ static const struct member record_members[] = {
 	N(live_before_bytes), N(live_after_bytes), N(gpu_before_bytes), N(gpu_after_bytes),
 	N(reason), N(level), N(result), N(gc_state), N(merged), N(gpu_state), N(frameworks),
 	N(pressure_sources), N(pressure_level), N(pressure_used_bytes), N(pressure_limit_bytes),
-	N(pinned_before_bytes), N(pinned_after_bytes), N(gc_wait_ns),
+	N(pinned_before_bytes), N(pinned_after_bytes), N(gc_wait_ns), N(rescued_pid),
 };
 #undef OWNER
 

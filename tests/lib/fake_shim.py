@@ -33,18 +33,18 @@ FIELDS = re.findall(r"^\s*X\((\w+),", (SHIM / "core" / "stats_fields.def").read_
 MAGIC, CONTROL_MAGIC = 0x31737461747374, 0x316c727463746d
 MB = 1 << 20
 DEVICE_FIELDS = re.findall(r"^\s*X\((\w+),", (SHIM / "core" / "device_fields.def").read_text(), re.MULTILINE)
-DEVICE, OOM = struct.Struct(f"={len(DEVICE_FIELDS)}Q64s32s16s"), struct.Struct("=17Q2I48s160s")
-RECORD, SAMPLE, SETTING = struct.Struct("=17Q8I6Q"), struct.Struct("=10Q"), struct.Struct("=24s72s40s")
+DEVICE, OOM = struct.Struct(f"={len(DEVICE_FIELDS)}Q64s32s16s"), struct.Struct("=19Q2I48s160s")
+RECORD, SAMPLE, SETTING = struct.Struct("=17Q8I7Q"), struct.Struct("=10Q"), struct.Struct("=24s72s40s")
 HEAD = struct.Struct("=Q14I3Q16s32s32s160s32s256s64s64s6Q128sQ16s32s32QQ")
 LIMIT_REPORT, CLASS = struct.Struct("=15Q160s"), struct.Struct("=2Q")
 OOM_FIELDS = ("number time_ns device asked_bytes free_bytes total_bytes allocated_bytes reserved_bytes idle_bytes "
               "largest_idle_bytes framework_idle_bytes reserved_peak_bytes num_alloc_retries num_ooms others_bytes "
-              "others_count unreported_count others_known cause").split()
+              "others_count unreported_count rescue_bytes rescue_pid others_known cause").split()
 LIMIT_REPORT_FIELDS = ("number time_ns limit_bytes rss_bytes anon_bytes file_bytes shmem_bytes swap_bytes heap_live_bytes heap_dirty_bytes "
                 "heap_pinned_bytes heap_metadata_bytes other_anon_bytes gpu_pinned_bytes threads_count").split()
 SAMPLE_FIELDS = ("time_ns rss_bytes anon_bytes live_bytes idle_bytes dirty_bytes gpu_reserved_bytes gpu_allocated_bytes "
                  "rounds_count pressure_level").split()
-VERSION, DEVICES_COUNT, OOMS_COUNT, LIMIT_REPORTS_COUNT, CLASSES_COUNT, REASONS_COUNT, CLEANUPS_COUNT = 8, 16, 4, 4, 256, 32, 256
+VERSION, DEVICES_COUNT, OOMS_COUNT, LIMIT_REPORTS_COUNT, CLASSES_COUNT, REASONS_COUNT, CLEANUPS_COUNT = 9, 16, 4, 4, 256, 32, 256
 CONTROL = struct.Struct("=QIIQII32s96s")
 TRIM, ROUND, SET, RESET_PEAK, PUBLISH = 1, 2, 3, 4, 5
 SNAPSHOT = 8
@@ -162,7 +162,7 @@ class Fake:
 		                     self.options.get("pressure_used_mb", 0) * MB,
 		                     self.options.get("pressure_limit_mb", 0) * MB,
 		                     self.options.get("pinned_before_mb", 0) * MB, self.options.get("pinned_after_mb", 0) * MB,
-		                     self.options.get("gc_wait_ms", 0) * 1_000_000))
+		                     self.options.get("gc_wait_ms", 0) * 1_000_000, self.options.get("rescued_pid", 0)))
 
 	def leave_blocks(self):
 		file = self.stats.with_suffix(".blocks")

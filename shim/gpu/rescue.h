@@ -1,0 +1,51 @@
+/* gpu/rescue.h -- MT_CUDA_RESCUE: a process that is out of device memory asks the other processes
+ * of its user for what they do not use on that device (core/rescue.h), and gives when it is asked.
+ *
+ * One thread of a process asks at a time, for up to MT_RESCUE_NS; the others wait for it as long.
+ * Where nobody has given anything, the process asks again after a second at the earliest, and after
+ * ten times what it has waited. The asking thread makes no call to the driver while it waits, takes
+ * no lock and allocates nothing. The worker replies, so that two processes may ask each other.
+ *
+ * Given are the pool's idle blocks and the driver's own pools at once, and the device caches of
+ * Python's frameworks when its main thread comes to it. A process under a tool that watches the
+ * CUDA calls neither asks nor gives, nor does a client of the MPS server. Nothing is given during a
+ * capture. */
+#ifndef MT_GPU_RESCUE_H
+#define MT_GPU_RESCUE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct mt_stats_oom;
+
+/* One error. Zeroed but for has_failed: nothing was asked yet. */
+struct mt_gpu_rescue {
+	bool has_failed; /* another error of the thread is pending (mt_oom_has_failed) */
+	bool is_over;
+	uint32_t thread; /* the caller, where the turn to ask is its own; else 0 */
+	uint64_t began_ns;
+	uint64_t freed_bytes; /* as the replies said so far */
+};
+
+/* Returns whether other processes may be asked now. Any thread, no lock held. */
+bool mt_gpu_rescue_is_possible(const struct mt_gpu_rescue *rescue);
+
+/* Asks at the first call. Waits until a process has given something more: true, try again. Returns
+ * false where nothing more will come. bytes: the size asked for; 0: unknown. device: may be
+ * MT_ANY_DEVICE. Not cancellable, no lock held. */
+bool mt_gpu_rescue_next(struct mt_gpu_rescue *rescue, int device, uint64_t bytes);
+
+/* Must follow the last call. */
+void mt_gpu_rescue_end(struct mt_gpu_rescue *rescue);
+
+/* Fills the fields of the report, where the calling thread has asked within the last second. */
+void mt_gpu_rescue_fill_report(struct mt_stats_oom *out);
+void mt_gpu_rescue_publish(void); /* worker thread */
+
+/* Replies to other processes. Returns when to run again, in ns of CLOCK_MONOTONIC; UINT64_MAX: at
+ * any turn. Worker thread. */
+uint64_t mt_gpu_rescue_tick(uint64_t now_ns);
+
+void mt_gpu_rescue_fork_child(void);
+
+#endif
