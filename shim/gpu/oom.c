@@ -13,7 +13,6 @@
 #include "gpu/usage.h"
 #include "core/control_file.h"
 #include "core/interpreter.h"
-#include "gpu/rescue.h"
 #include "gpu/thread.h"
 #include "gpu/oom_cause.h"
 #include "gpu/oom_pending.h"
@@ -40,6 +39,11 @@ static struct mt_stats_oom report;
 static _Atomic uint32_t stage;
 static uint64_t reported_ns; /* when the last report was taken; 0: never */
 static uint64_t unreported_count;
+
+/* The last rescue of the thread. */
+static MT_TLS struct {
+	uint64_t time_ns, bytes, pid;
+} rescued;
 
 static uint32_t get_stage(void)
 {
@@ -79,7 +83,10 @@ static void gather(struct mt_stats_oom *out)
 	out->largest_idle_bytes = pool.largest_idle_bytes;
 	out->reserved_peak_bytes = pool.reserved_peak_bytes;
 	out->num_alloc_retries = pool.num_alloc_retries;
-	mt_gpu_rescue_fill_report(out);
+	if (rescued.time_ns && mt_os_now_ns() - rescued.time_ns < MT_NS_PER_S) {
+		out->rescue_bytes = rescued.bytes;
+		out->rescue_pid = rescued.pid;
+	}
 }
 
 /* Counts a final error and has it reported; of several close together only the first is. */
@@ -151,6 +158,13 @@ void mt_oom_note_success(uint64_t bytes, int device)
 		mt_pool_note_retry((int)finalized.facts.device);
 	else if (found)
 		finalize(&finalized);
+}
+
+void mt_oom_note_rescue(uint64_t bytes, uint64_t pid)
+{
+	rescued.time_ns = mt_os_now_ns();
+	rescued.bytes = bytes;
+	rescued.pid = pid;
 }
 
 bool mt_oom_has_failed(void)

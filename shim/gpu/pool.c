@@ -66,6 +66,7 @@ MT_COLD void mt_pool_start(const struct mt_driver *driver, const struct mt_pool_
 	mt_pool_configure(settings);
 	atomic_store_explicit(&mt_pool.mode, settings->mode, memory_order_relaxed);
 	atomic_store_explicit(&mt_pool.ask_waits, settings->waits, memory_order_relaxed);
+	atomic_store_explicit(&mt_pool.rescue, settings->rescue, memory_order_relaxed);
 	atomic_store_explicit(&mt_pool.waits, false, memory_order_relaxed);
 	mt_pool.can_fence = has_current && has_events;
 	/* release: pairs with mt_pool_driver's acquire */

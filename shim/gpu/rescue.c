@@ -18,6 +18,7 @@
 #include "gpu/device_memory.h"
 #include "gpu/devices.h"
 #include "gpu/frameworks.h"
+#include "gpu/oom.h"
 #include "gpu/stats.h"
 #include "gpu/thread.h"
 #include "sys/attr.h"
@@ -44,11 +45,7 @@
 static _Atomic uint32_t turn;
 /* counters, no ordering */
 static _Atomic uint64_t next_ns, rescues_count, given_bytes, last_pid;
-static MT_TLS struct {
-	uint64_t ended_ns, bytes, pid;
-} last;
-
-MT_COLD bool mt_gpu_rescue_is_possible(const struct mt_gpu_rescue *rescue)
+static MT_COLD bool is_possible(void)
 {
 	enum mt_frameworks_rescue when;
 
@@ -56,7 +53,7 @@ MT_COLD bool mt_gpu_rescue_is_possible(const struct mt_gpu_rescue *rescue)
 	    mt_os_now_ns() < atomic_load_explicit(&next_ns, memory_order_relaxed))
 		return false;
 	when = mt_frameworks_look_rescue();
-	return when == MT_RESCUE_AT_ONCE || (when == MT_RESCUE_AGAIN && rescue->has_failed);
+	return when == MT_RESCUE_AT_ONCE || (when == MT_RESCUE_AGAIN && mt_oom_has_failed());
 }
 
 /* Returns whether the failed call lacked memory of the device, as far as the driver tells. */
@@ -140,39 +137,38 @@ static bool wait_for_more(struct mt_gpu_rescue *rescue)
 		step_ns = mt_min_u64(2 * step_ns, STEP_MAX_NS);
 	}
 	rescue->freed_bytes = gain.freed_bytes;
-	atomic_fetch_add_explicit(&given_bytes, gain.bytes - last.bytes, memory_order_relaxed);
-	last.bytes = gain.bytes;
-	last.pid = gain.most_pid;
+	atomic_fetch_add_explicit(&given_bytes, gain.bytes - rescue->bytes, memory_order_relaxed);
+	rescue->bytes = gain.bytes;
+	rescue->pid = gain.most_pid;
 	return true;
 }
 
-MT_COLD bool mt_gpu_rescue_next(struct mt_gpu_rescue *rescue, int device, uint64_t bytes)
+static MT_COLD bool next(struct mt_gpu_rescue *rescue, int device, uint64_t bytes)
 {
 	if (rescue->is_over)
 		return false;
 	if (rescue->began_ns)
 		return !(rescue->is_over = !wait_for_more(rescue));
 	rescue->is_over = true;
-	if (!mt_gpu_rescue_is_possible(rescue) || !is_full(device, bytes))
+	if (!is_possible() || !is_full(device, bytes))
 		return false;
 	rescue->began_ns = mt_os_now_ns();
 	if (!take_turn(rescue))
 		return wait_for_turn(rescue->began_ns + MT_RESCUE_NS);
-	last.bytes = last.pid = 0;
 	rescue->is_over = !send(device) || !wait_for_more(rescue);
 	return !rescue->is_over;
 }
 
-MT_COLD void mt_gpu_rescue_end(struct mt_gpu_rescue *rescue)
+static MT_COLD void end(struct mt_gpu_rescue *rescue)
 {
 	uint64_t now = mt_os_now_ns();
 
 	if (!rescue->thread)
 		return;
-	last.ended_ns = now;
+	mt_oom_note_rescue(rescue->bytes, rescue->pid);
 	if (rescue->freed_bytes) {
 		atomic_fetch_add_explicit(&rescues_count, 1, memory_order_relaxed);
-		atomic_store_explicit(&last_pid, last.pid, memory_order_relaxed);
+		atomic_store_explicit(&last_pid, rescue->pid, memory_order_relaxed);
 	} else {
 		atomic_store_explicit(
 			&next_ns,
@@ -183,13 +179,8 @@ MT_COLD void mt_gpu_rescue_end(struct mt_gpu_rescue *rescue)
 	mt_os_futex_wake(&turn, INT_MAX, MT_FUTEX_PRIVATE);
 }
 
-void mt_gpu_rescue_fill_report(struct mt_stats_oom *out)
-{
-	if (!last.ended_ns || mt_os_now_ns() - last.ended_ns > MT_NS_PER_S)
-		return;
-	out->rescue_bytes = last.bytes;
-	out->rescue_pid = last.pid;
-}
+const struct mt_rescue_ops mt_gpu_rescue_ops = {
+	.is_possible = is_possible, .next = next, .end = end};
 
 void mt_gpu_rescue_publish(void)
 {

@@ -5,7 +5,6 @@
 #include "gpu/capture.h"
 #include "gpu/device_memory.h"
 #include "gpu/fence.h"
-#include "gpu/oom.h"
 #include "gpu/release.h"
 #include "gpu/usage.h"
 #include "gpu/wait.h"
@@ -67,6 +66,11 @@ static int resolve(int device)
 	return context ? atomic_load_explicit(&context->device, memory_order_relaxed) : device;
 }
 
+static const struct mt_rescue_ops *rescue(void)
+{
+	return atomic_load_explicit(&mt_pool.rescue, memory_order_relaxed);
+}
+
 MT_COLD bool mt_shortage_begin(struct mt_shortage *shortage, int device, uint64_t bytes)
 {
 	uint64_t total;
@@ -77,11 +81,9 @@ MT_COLD bool mt_shortage_begin(struct mt_shortage *shortage, int device, uint64_
 	device = resolve(device);
 	total = device == MT_ANY_DEVICE ? 0 : mt_counter(&mt_pool_device(device)->total_bytes);
 	pools = mt_pool_is_used() && has_pool(device);
-	*shortage = (struct mt_shortage){.device = device,
-					 .bytes = bytes,
-					 .step = pools ? IDLE : OTHERS,
-					 .rescue.has_failed = mt_oom_has_failed()};
-	if ((total && bytes > total) || (!pools && !mt_gpu_rescue_is_possible(&shortage->rescue)))
+	*shortage = (struct mt_shortage){
+		.device = device, .bytes = bytes, .step = pools ? IDLE : OTHERS};
+	if ((total && bytes > total) || (!pools && !(rescue() && rescue()->is_possible())))
 		return false;
 	shortage->cancel = mt_wait_uncancelled();
 	count_shortage(device, 1);
@@ -94,7 +96,8 @@ MT_COLD bool mt_shortage_begin(struct mt_shortage *shortage, int device, uint64_
 
 MT_COLD void mt_shortage_end(struct mt_shortage *shortage)
 {
-	mt_gpu_rescue_end(&shortage->rescue);
+	if (rescue())
+		rescue()->end(&shortage->rescue);
 	count_shortage(shortage->device, (uint32_t)-1);
 	mt_wait_cancellable(shortage->cancel);
 }
@@ -253,5 +256,5 @@ MT_COLD bool mt_shortage_next(struct mt_shortage *shortage)
 	if (shortage->step < OTHERS && release_own(shortage))
 		return true;
 	shortage->step = OTHERS;
-	return mt_gpu_rescue_next(&shortage->rescue, shortage->device, shortage->bytes);
+	return rescue() && rescue()->next(&shortage->rescue, shortage->device, shortage->bytes);
 }

@@ -13,6 +13,7 @@
 #include "gpu/driver.h"
 #include "gpu/frameworks.h"
 #include "gpu/pool.h"
+#include "gpu/rescue.h"
 #include "gpu/thread.h"
 #include "gpu/wait.h"
 #include "sys/attr.h"
@@ -56,6 +57,7 @@ void mt_gpu_fill_settings(struct mt_pool_settings *out, bool reports)
 		.low_free_pct = cfg->cuda_low_pct,
 		.mode = decide_mode,
 		.waits = mt_frameworks_look_wait,
+		.rescue = &mt_gpu_rescue_ops,
 	};
 	mt_pool_settings_parse(cfg->cuda_conf, out, reports ? report : ignore);
 }
