@@ -2,6 +2,7 @@
 
 #include "sys/attr.h"
 #include "sys/os.h"
+#include "sys/saturating.h"
 #include "gpu/capture.h"
 #include "gpu/fence.h"
 #include "gpu/device_memory.h"
@@ -473,7 +474,8 @@ static uint64_t cap_for(uint64_t allocated, bool waits)
 	return allocated + allocated / CAP_SHARE + (waits ? 0 : CAP_BYTES);
 }
 
-uint64_t mt_release_over_cap(int number)
+/* Returns the bytes held on the device above that cap. */
+static uint64_t over_cap(int number)
 {
 	struct mt_pool_device *device = mt_pool_device(number);
 	uint64_t allocated, reserved = reserved_bytes(device, &allocated);
@@ -486,12 +488,12 @@ uint64_t mt_release_over_cap(int number)
 static bool lacks_idle(struct mt_context *context, uint64_t bytes)
 {
 	struct mt_pool_device *device = mt_context_device(context);
-	uint64_t allocated;
+	uint64_t allocated, reserved, peak = mt_counter(&device->allocated_peak);
 
-	return mt_counter(&context->counters.pending) &&
-	       mt_counter(&context->counters.idle) < bytes &&
-	       reserved_bytes(device, &allocated) + bytes >
-		       cap_for(mt_counter(&device->allocated_peak), false);
+	if (!mt_counter(&context->counters.pending) || mt_counter(&context->counters.idle) >= bytes)
+		return false;
+	reserved = reserved_bytes(device, &allocated);
+	return reserved + bytes > cap_for(mt_max_u64(peak, allocated + bytes), false);
 }
 
 static MT_COLD void wait_for_oldest(struct mt_context *context, uint64_t bytes)
@@ -516,18 +518,24 @@ static MT_COLD void wait_for_oldest(struct mt_context *context, uint64_t bytes)
 	}
 }
 
-void mt_release_keep_cap(struct mt_context *context, uint64_t bytes)
+static void make_idle(struct mt_context *context, uint64_t bytes)
 {
-	int device = atomic_load_explicit(&context->device, memory_order_relaxed);
 	uint32_t init = atomic_load_explicit(&context->init, memory_order_relaxed);
-	struct mt_release rule = MT_RELEASE_ALL;
 
 	if (mt_unlikely(lacks_idle(context, bytes)) && mt_context_hold(context, init)) {
 		wait_for_oldest(context, bytes);
 		mt_context_drop(context);
 	}
+}
+
+void mt_release_keep_cap(struct mt_context *context, uint64_t bytes)
+{
+	int device = atomic_load_explicit(&context->device, memory_order_relaxed);
+	struct mt_release rule = MT_RELEASE_ALL;
+
+	make_idle(context, bytes);
 	rule.in_capture = true;
-	rule.bytes = mt_release_over_cap(device);
+	rule.bytes = over_cap(device);
 	if (mt_unlikely(rule.bytes > 0))
 		release_device(device, &rule);
 }
@@ -536,13 +544,14 @@ void mt_release_make_room(struct mt_context *context, uint64_t bytes)
 {
 	struct mt_pool_device *device = mt_context_device(context);
 	uint64_t permille = mt_counter(&mt_pool.gc_permille);
-	uint64_t allocated, reserved = reserved_bytes(device, &allocated);
-	uint64_t peak = mt_counter(&device->allocated_peak);
 	uint64_t total = mt_counter(&device->total_bytes) / 1000 * permille;
+	uint64_t allocated, reserved, cap;
 	struct mt_release rule = MT_RELEASE_ALL;
-	uint64_t cap = cap_for(peak > allocated + bytes ? peak : allocated + bytes,
-			       atomic_load_explicit(&mt_pool.waits, memory_order_relaxed));
 
+	make_idle(context, bytes);
+	reserved = reserved_bytes(device, &allocated);
+	cap = cap_for(mt_max_u64(mt_counter(&device->allocated_peak), allocated + bytes),
+		      atomic_load_explicit(&mt_pool.waits, memory_order_relaxed));
 	if (total && total < cap)
 		cap = total;
 	if (mt_likely(reserved + bytes <= cap || reserved == allocated))

@@ -55,15 +55,12 @@ bool mt_pool_read_end(int device, uint32_t releases);
 /* The cap of what is held from the driver on a device: a quarter above the largest that the program
  * has held, and 64 MB more where a free does not wait. */
 
-/* Before the driver is asked for so many bytes: releases idle blocks that would be over the cap, or
- * over garbage_collection_threshold. */
+/* Before the driver is asked for so many bytes: waits for the context's oldest fences and releases
+ * idle blocks that would be over the cap, or over garbage_collection_threshold. */
 void mt_release_make_room(struct mt_context *context, uint64_t bytes);
 
 /* After a free of so many bytes that did not wait: waits for the context's oldest fences while
  * another block of this size would pass the cap, and releases idle blocks above it. */
 void mt_release_keep_cap(struct mt_context *context, uint64_t bytes);
-
-/* Returns the bytes held on the device above that cap. */
-uint64_t mt_release_over_cap(int device);
 
 #endif

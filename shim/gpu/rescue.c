@@ -28,7 +28,7 @@
 
 #define STEP_FIRST_NS (MT_NS_PER_MS / 2) /* between two looks at the replies */
 #define STEP_MAX_NS   (20 * MT_NS_PER_MS)
-#define START_NS      (100 * MT_NS_PER_MS) /* for the worker to make this process's files */
+#define START_NS      (50 * MT_NS_PER_MS) /* for the worker to make this process's files */
 /* between two that found nothing; the second is that many times what the last one has waited */
 #define PAUSE_NS    MT_NS_PER_S
 #define PAUSE_SHARE 10
@@ -43,6 +43,8 @@
 
 /* The thread that asks, 0: none. acquire/release with core/rescue.c's list; others sleep on it. */
 static _Atomic uint32_t turn;
+/* The worker has made this process's files, or cannot. */
+static _Atomic bool has_begun;
 /* counters, no ordering */
 static _Atomic uint64_t next_ns, rescues_count, given_bytes, last_pid;
 static MT_COLD bool is_possible(void)
@@ -113,7 +115,7 @@ static bool send(int device)
 		mt_gpu_read_pci(device, request.device);
 		mt_capture_restore(mt_pool_driver(), mode);
 	}
-	while (!mt_files_exist() && mt_os_now_ns() < until)
+	while (!atomic_load_explicit(&has_begun, memory_order_acquire) && mt_os_now_ns() < until)
 		mt_os_sleep_ns(MT_NS_PER_MS);
 	request.asked_ns = mt_os_now_ns();
 	return mt_rescue_send(&request) != 0;
@@ -343,6 +345,7 @@ uint64_t mt_gpu_rescue_tick(uint64_t now_ns)
 {
 	struct mt_rescue_request request;
 
+	atomic_store_explicit(&has_begun, true, memory_order_release);
 	if (was_asked_to != mt_config()->cuda_rescue && mt_files_exist())
 		offer();
 	if (is_rescuer && mt_control_read_rescue(&request))
@@ -355,6 +358,7 @@ uint64_t mt_gpu_rescue_tick(uint64_t now_ns)
 void mt_gpu_rescue_fork_child(void)
 {
 	atomic_store_explicit(&turn, 0, memory_order_relaxed);
+	atomic_store_explicit(&has_begun, false, memory_order_relaxed);
 	atomic_store_explicit(&next_ns, 0, memory_order_relaxed);
 	atomic_store_explicit(&rescues_count, 0, memory_order_relaxed);
 	atomic_store_explicit(&given_bytes, 0, memory_order_relaxed);
