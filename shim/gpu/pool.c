@@ -468,20 +468,22 @@ static MT_COLD void take_back(struct mt_context *context, struct mt_block *block
 
 /* The block is cached, in the open group. The lock is held on entry, not on return.
  *
- * Work of the block's own context is waited for, as the driver does. While work of another context
- * may use the block, the driver's own free gets it: no block of a free that waits is pending. */
+ * Work of the block's own context is waited for, as the driver does. Work of another context, for
+ * which the driver does not wait, keeps the block pending; above the cap it is the driver's. */
 static int free_with_wait(struct mt_context *context, struct mt_block *block)
 {
+	int device = atomic_load_explicit(&context->device, memory_order_relaxed);
 	struct mt_group *group = context->open;
 	enum mt_fence_status status = mt_fence_check(context, group);
 
 	if (mt_unlikely(status == MT_FENCE_NOT_YET && mt_group_is_recorded(group)))
 		status = mt_fence_wait(context, group);
-	if (mt_likely(status == MT_FENCE_DONE)) {
+	if (mt_likely(status == MT_FENCE_DONE) ||
+	    (status == MT_FENCE_NOT_YET && !mt_release_over_cap(device))) {
 		mt_lock_unlock(&context->lock);
 		return MT_CU_SUCCESS;
 	}
-	/* Also an error, or a capture that has just begun: the driver's own free replies. */
+	/* An error, or a capture that has just begun: the driver's own free replies. */
 	take_back(context, block);
 	return free_directly(context, block);
 }

@@ -82,11 +82,11 @@ static void wait_for_stream(struct mt_context *context, bool is_background, uint
 		atomic_store_explicit(&context->has_pending_frees, true, memory_order_seq_cst);
 }
 
-void mt_release_wait_for_others(int device)
+void mt_release_wait_for_others(int device, uint64_t limit_ns)
 {
 	uint64_t start_ns = mt_os_now_ns();
 
-	for (unsigned round = 0; mt_os_now_ns() - start_ns < OTHERS_NS; round++) {
+	for (unsigned round = 0; mt_os_now_ns() - start_ns < limit_ns; round++) {
 		uint32_t releasing_count = 0;
 
 		for (int i = 0; i < MT_POOL_DEVICES; i++)
@@ -123,7 +123,7 @@ uint32_t mt_pool_read_begin(int number)
 
 	atomic_fetch_add_explicit(&device->readers, 1, memory_order_seq_cst);
 	if (mt_unlikely(atomic_load_explicit(&device->releasing_count, memory_order_seq_cst)))
-		mt_release_wait_for_others(number);
+		mt_release_wait_for_others(number, OTHERS_NS);
 	releases = atomic_load_explicit(&device->releases, memory_order_seq_cst);
 	MT_EACH_CONTEXT(context)
 	{
@@ -474,8 +474,7 @@ static uint64_t cap_for(uint64_t allocated, bool waits)
 	return allocated + allocated / CAP_SHARE + (waits ? 0 : CAP_BYTES);
 }
 
-/* Returns the bytes held on the device above that cap. */
-static uint64_t over_cap(int number)
+uint64_t mt_release_over_cap(int number)
 {
 	struct mt_pool_device *device = mt_pool_device(number);
 	uint64_t allocated, reserved = reserved_bytes(device, &allocated);
@@ -535,7 +534,7 @@ void mt_release_keep_cap(struct mt_context *context, uint64_t bytes)
 
 	make_idle(context, bytes);
 	rule.in_capture = true;
-	rule.bytes = over_cap(device);
+	rule.bytes = mt_release_over_cap(device);
 	if (mt_unlikely(rule.bytes > 0))
 		release_device(device, &rule);
 }

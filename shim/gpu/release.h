@@ -38,9 +38,10 @@ uint64_t mt_release_own_done(struct mt_context *context, struct mt_release *rule
 void mt_release_overdue(struct mt_context *context, uint64_t now_ns);
 bool mt_release_is_overdue(struct mt_context *context, uint64_t now_ns);
 
-/* Waits until no other thread is freeing a block: some microseconds, up to 50 ms. device:
- * MT_ANY_DEVICE for all. */
-void mt_release_wait_for_others(int device);
+/* Waits until no other thread is freeing a block, up to limit_ns: some microseconds, unless the
+ * machine or the driver is busy. Such a thread waits for nothing else. device: MT_ANY_DEVICE for
+ * all. */
+void mt_release_wait_for_others(int device, uint64_t limit_ns);
 
 /* Returns the bytes cached on the device above the caps. */
 uint64_t mt_release_excess(int device);
@@ -53,7 +54,7 @@ uint32_t mt_pool_read_begin(int device);
 bool mt_pool_read_end(int device, uint32_t releases);
 
 /* The cap of what is held from the driver on a device: a quarter above the largest that the program
- * has held, and 64 MB more where a free does not wait. */
+ * has held, and 64 MB more where a free does not wait, or work of another context is not done. */
 
 /* Before the driver is asked for so many bytes: waits for the context's oldest fences and releases
  * idle blocks that would be over the cap, or over garbage_collection_threshold. */
@@ -62,5 +63,8 @@ void mt_release_make_room(struct mt_context *context, uint64_t bytes);
 /* After a free of so many bytes that did not wait: waits for the context's oldest fences while
  * another block of this size would pass the cap, and releases idle blocks above it. */
 void mt_release_keep_cap(struct mt_context *context, uint64_t bytes);
+
+/* Returns the bytes held on the device above that cap. */
+uint64_t mt_release_over_cap(int device);
 
 #endif

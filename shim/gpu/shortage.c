@@ -9,7 +9,7 @@
 #include "gpu/usage.h"
 #include "gpu/wait.h"
 
-#define OOM_WAIT_NS   (10 * MT_NS_PER_S) /* for pending blocks */
+#define OOM_WAIT_NS   (10 * MT_NS_PER_S) /* for pending blocks, and for threads that free one */
 #define UNKNOWN_SHARE 8
 #define MORE_TRIES    16 /* after the steps, while other threads release */
 
@@ -196,7 +196,7 @@ static bool has_released_more(struct mt_shortage *shortage)
 {
 	uint64_t released_count;
 
-	mt_release_wait_for_others(shortage->device);
+	mt_release_wait_for_others(shortage->device, OOM_WAIT_NS);
 	released_count = count_freed(shortage->device);
 	if (released_count == shortage->released_count)
 		return false;
