@@ -206,7 +206,8 @@ static struct {
 	bool is_open;                      /* the other process may still wait */
 	bool awaits_python;
 } served;
-static bool was_asked_to; /* MT_CUDA_RESCUE when the next was written into the control file */
+static _Atomic bool may_give; /* no tool watches the calls: set before the worker is notified */
+static bool was_asked_to;     /* MT_CUDA_RESCUE when the next was written into the control file */
 static uint64_t is_rescuer;
 
 /* Static, see gpu/thread.h. */
@@ -293,17 +294,12 @@ static void record(void)
 	served.recorded_bytes = served.held_bytes;
 }
 
-static bool may_give(void)
-{
-	return mt_config()->cuda_rescue && mt_frameworks_look_rescue() != MT_RESCUE_NONE;
-}
-
 static void serve(const struct mt_rescue_request *request)
 {
 	memset(&served, 0, sizeof(served));
 	served.request = *request;
 	served.began_ns = served.blocked_ns = mt_os_now_ns();
-	if (may_give() && visit(true)) {
+	if (is_rescuer && visit(true)) {
 		served.held_bytes = job.after_bytes;
 		served.before_bytes = mt_max_u64(job.before_bytes, job.after_bytes);
 		served.recorded_bytes = served.before_bytes;
@@ -332,11 +328,14 @@ static void serve_more(uint64_t now_ns)
 	reply(true);
 }
 
-/* Once it is known whether this process replies, and again where the setting has changed. */
 static void offer(void)
 {
-	was_asked_to = mt_config()->cuda_rescue;
-	is_rescuer = may_give();
+	bool wanted =
+		mt_config()->cuda_rescue && atomic_load_explicit(&may_give, memory_order_relaxed);
+
+	if (wanted == is_rescuer || !mt_files_exist())
+		return;
+	is_rescuer = wanted;
 	mt_files_write_control(&is_rescuer, sizeof(is_rescuer),
 			       offsetof(struct mt_control_file, is_rescuer));
 }
@@ -346,13 +345,20 @@ uint64_t mt_gpu_rescue_tick(uint64_t now_ns)
 	struct mt_rescue_request request;
 
 	atomic_store_explicit(&has_begun, true, memory_order_release);
-	if (was_asked_to != mt_config()->cuda_rescue && mt_files_exist())
-		offer();
+	offer();
 	if (is_rescuer && mt_control_read_rescue(&request))
 		serve(&request);
 	else if (served.awaits_python)
 		serve_more(now_ns);
 	return served.awaits_python && served.is_open ? now_ns + PYTHON_STEP_NS : UINT64_MAX;
+}
+
+/* The worker does not walk through the loaded objects: a fork would wait for it. */
+void mt_gpu_rescue_start(void)
+{
+	atomic_store_explicit(&may_give, mt_frameworks_look_rescue() != MT_RESCUE_NONE,
+			      memory_order_relaxed);
+	mt_control_notify(MT_CONTROL_DEVICES);
 }
 
 void mt_gpu_rescue_fork_child(void)
@@ -364,6 +370,6 @@ void mt_gpu_rescue_fork_child(void)
 	atomic_store_explicit(&given_bytes, 0, memory_order_relaxed);
 	atomic_store_explicit(&last_pid, 0, memory_order_relaxed);
 	memset(&served, 0, sizeof(served));
-	was_asked_to = false;
+	atomic_store_explicit(&may_give, false, memory_order_relaxed);
 	is_rescuer = 0;
 }

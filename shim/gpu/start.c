@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "core/config.h"
-#include "core/control_file.h"
 #include "core/init.h"
 #include "core/log.h"
 #include "core/main_exit.h"
@@ -160,7 +159,7 @@ static MT_COLD bool start(void)
 		threads = mt_init_start_worker() && threads;
 		atomic_store_explicit(&is_awake, threads, memory_order_release);
 		if (threads)
-			mt_control_notify(MT_CONTROL_DEVICES);
+			mt_gpu_rescue_start();
 	}
 	errno = kept_errno;
 	return is_used;

@@ -476,7 +476,7 @@ static void capture_storm(void)
 	IS(0, cuMemAlloc_v2(&buffer, MIB));
 	for (int i = 0; i < 3; i++)
 		IS(0, pthread_create(&threads[i], NULL, storm, context));
-	/* Two seconds of it; longer where the machine has no time for a hundred captures in them. */
+	/* For two seconds; longer where the machine makes fewer than a hundred captures in them. */
 	while (now_ms() - start < (captures > 100 ? 2000 : 30000)) {
 		struct CUgraph_st *graph = NULL;
 

@@ -47,7 +47,7 @@ static void threads(void)
 	printf("failures: %u\n", atomic_load(&failures));
 }
 
-/* A thread gives a block of 500 MB back, to make room for one of 400, when another one wants 600. */
+/* A thread gives a block of 500 MB back, to make room for one of 400. Another one wants 600. */
 static void *take_400(void *result)
 {
 	uint64_t dptr;
