@@ -207,8 +207,7 @@ static struct {
 	bool awaits_python;
 } served;
 static _Atomic bool may_give; /* no tool watches the calls: set before the worker is notified */
-static bool was_asked_to;     /* MT_CUDA_RESCUE when the next was written into the control file */
-static uint64_t is_rescuer;
+static uint64_t is_rescuer;   /* as written into the control file */
 
 /* Static, see gpu/thread.h. */
 static struct {
