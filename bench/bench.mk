@@ -130,8 +130,12 @@ $(bench_out)/pool: $(pool_bench_src) $(wildcard shim/gpu/*.h) tests/lib/null_dri
 	$(CC) -std=c11 -D_GNU_SOURCE -O2 -g $(warnings) -Ishim -Itests/lib -pthread $(pool_bench_src) -o $@
 
 .PHONY: bench-pool
-bench-pool: $(bench_out)/pool
-	$(PYTHON) bench/run.py pool --strict
+bench-pool: $(bench_out)/pool $(bench_out)/standin $(B)/libmtshim.so fakecuda
+	$(PYTHON) bench/run.py pool --strict; status=$$?; $(PYTHON) bench/pool/standin.py --build $(B) && exit $$status
+
+$(bench_out)/standin: bench/pool/standin.c tests/gpu/gpu.c $(wildcard tests/gpu/*.h shim/gpu/driver*) bench/bench.mk
+	@mkdir -p $(@D)
+	$(CC) $(gpu_flags) $(LDFLAGS) bench/pool/standin.c tests/gpu/gpu.c -o $@ -ldl -lm
 
 # ---- transparent huge pages: what becomes of purged memory within five minutes; 10 minutes, root; HUGE=--quick: seconds ----
 .PHONY: bench-huge-pages

@@ -119,6 +119,12 @@ static void print_gpu(const struct mt_stats_head *head)
 	       mt_text_bytes(now->gpu_allocated_bytes).text,
 	       mt_text_bytes(now->gpu_pending_bytes).text, mt_text_bytes(now->gpu_idle_bytes).text,
 	       mt_text_bytes(now->gpu_other_bytes).text);
+	if (now->gpu_rescue_count)
+		printf(LABEL "%10s  given back by other processes in %s, the last time mostly by "
+			     "process %" PRIu64 "\n",
+		       "rescue", mt_text_bytes(now->gpu_rescue_bytes).text,
+		       mt_text_counted(now->gpu_rescue_count, "shortage", "shortages").text,
+		       now->gpu_rescue_pid);
 }
 
 static void print_total(const struct mt_stats_snapshot *now)
@@ -478,6 +484,9 @@ static void print_report(const struct mt_stats_oom *oom)
 	if (oom->unreported_count)
 		printf("  errors before it that left no report: %s\n",
 		       mt_text_count(oom->unreported_count).text);
+	if (oom->rescue_bytes)
+		printf("  most of what was rescued came from process %" PRIu64 "\n",
+		       oom->rescue_pid);
 	printf("  likely cause: %s\n", mt_stats_word_oom_cause(oom->cause));
 	if (*oom->advice)
 		printf("  -> %s\n", oom->advice);

@@ -143,6 +143,9 @@ static void add_story(struct mt_table *table, const struct mt_cleanup_story *sto
 	if (story->merged_count)
 		mt_table_addf(table, "%s +%" PRIu64, mt_stats_word_reason(cleanup->reason),
 			      story->merged_count);
+	else if (cleanup->rescued_pid)
+		mt_table_addf(table, "%s of %" PRIu64, mt_stats_word_reason(cleanup->reason),
+			      cleanup->rescued_pid);
 	else
 		mt_table_add(table, mt_stats_word_reason(cleanup->reason));
 	mt_table_add(table, mt_stats_word_level(cleanup->level));

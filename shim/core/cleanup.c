@@ -297,24 +297,24 @@ void mt_cleanup_note_merged(const struct mt_trim_request *request)
 	print_profile(&cleanup);
 }
 
-void mt_cleanup_add_framework(uint64_t gpu_before_bytes, uint64_t gpu_after_bytes,
-			      uint64_t duration_ns)
+void mt_cleanup_add_release(const struct mt_stats_cleanup *release)
 {
-	const struct mt_trim_request request = {.reason = MT_REASON_FRAMEWORK,
+	const struct mt_trim_request request = {.reason = (enum mt_reason)release->reason,
 						.level = MT_LEVEL_HEAVY};
 	struct mt_stats_cleanup cleanup = new_cleanup(&request);
 	struct mt_stats_snapshot *figures;
 
 	read_memory_after(&cleanup);
-	cleanup.time_ns -= duration_ns; /* the release has ended already */
-	cleanup.duration_ns = duration_ns;
-	cleanup.gpu_before_bytes = gpu_before_bytes;
-	cleanup.gpu_after_bytes = gpu_after_bytes;
+	cleanup.time_ns -= release->duration_ns;
+	cleanup.duration_ns = release->duration_ns;
+	cleanup.gpu_before_bytes = release->gpu_before_bytes;
+	cleanup.gpu_after_bytes = release->gpu_after_bytes;
 	cleanup.gpu_state = MT_GPU_DONE;
-	cleanup.frameworks = MT_FRAMEWORK_TORCH;
-	cleanup.result = mt_sat_sub(gpu_before_bytes, gpu_after_bytes) ? 1 : 0;
+	cleanup.frameworks = release->frameworks;
+	cleanup.rescued_pid = release->rescued_pid;
+	cleanup.result = release->gpu_before_bytes > release->gpu_after_bytes;
 	figures = mt_publish_lock();
-	figures->gpu_framework_count++;
+	figures->gpu_framework_count += release->reason == MT_REASON_FRAMEWORK;
 	cleanup.live_before_bytes = cleanup.live_after_bytes = figures->heap_live_bytes;
 	mt_publish_unlock();
 	mt_publish_add_cleanup(&cleanup);

@@ -32,10 +32,10 @@ uint64_t mt_cleanup_requested_next_ns(void);
  * stats file receives it together with that cleanup. */
 void mt_cleanup_note_merged(const struct mt_trim_request *request);
 
-/* Publishes a release of PyTorch's device cache (MT_FRAMEWORK_DECAY_MS). gpu_before_bytes,
- * gpu_after_bytes: device memory in use. */
-void mt_cleanup_add_framework(uint64_t gpu_before_bytes, uint64_t gpu_after_bytes,
-			      uint64_t duration_ns);
+/* Publishes a release of device memory that has ended: of PyTorch's cache by MT_FRAMEWORK_DECAY_MS,
+ * or for a process that was out of it. Of *release: reason, duration_ns, gpu_before_bytes,
+ * gpu_after_bytes, frameworks, rescued_pid. */
+void mt_cleanup_add_release(const struct mt_stats_cleanup *release);
 
 /* Counts merged requests that are not published one by one. counts: by level. */
 void mt_cleanup_count_merged(const uint64_t counts[MT_LEVEL_COUNT]);

@@ -50,6 +50,7 @@ struct mt_launch_env {
 	/* a tool watches the CUDA calls: CUDA_INJECTION64_PATH, or NV_*INJECTION* of
 	 * compute-sanitizer and others, is not empty */
 	bool cuda_injected;
+	bool cuda_mps; /* CUDA_MPS_PIPE_DIRECTORY is not empty: a client of the MPS server */
 	/* MEMORY_PRESSURE_WATCH: a file with the stall of the service's cgroup; "": unset */
 	mt_text pressure_watch;
 	/* rank among the processes that train together, digits only; "": unset */

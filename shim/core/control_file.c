@@ -17,6 +17,7 @@ static _Atomic uint32_t private_word;
  * and then reads the bits. So either the worker sees the bit, or its word is woken. */
 static _Atomic uint32_t *_Atomic word_at = &private_word;
 static uint64_t last_seq;
+static uint64_t last_rescue_ns;
 
 /* In the shim's own memory, which cannot be truncated. */
 static void wake_private(void)
@@ -116,9 +117,23 @@ bool mt_control_read_request(struct mt_request *out)
 	return true;
 }
 
+bool mt_control_read_rescue(struct mt_rescue_request *out)
+{
+	struct mt_control_file file;
+	uint64_t now_ns = mt_os_now_ns();
+
+	if (mt_files_read_control(&file, sizeof(file)) != (ssize_t)sizeof(file) ||
+	    file.rescue.asked_ns == last_rescue_ns)
+		return false;
+	last_rescue_ns = file.rescue.asked_ns;
+	*out = file.rescue;
+	return out->asked_ns <= now_ns && now_ns - out->asked_ns < MT_RESCUE_NS;
+}
+
 void mt_control_fork_child(void)
 {
 	atomic_store_explicit(&word_at, &private_word, memory_order_relaxed);
 	atomic_store_explicit(&bits_set, 0, memory_order_relaxed);
 	last_seq = 0;
+	last_rescue_ns = 0;
 }

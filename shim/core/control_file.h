@@ -16,7 +16,8 @@ enum mt_control_bit {
 	MT_CONTROL_GROWTH = 1u << 3, /* the heap has mapped more memory */
 	MT_CONTROL_EXIT = 1u << 4,   /* the worker must end */
 	MT_CONTROL_OOM = 1u << 5,    /* a device is out of memory */
-	MT_CONTROL_TRIM = 1u << 6    /* a thread called malloc_trim */
+	MT_CONTROL_TRIM = 1u << 6,   /* a thread called malloc_trim */
+	MT_CONTROL_DEVICES = 1u << 7 /* the program begins to use CUDA */
 };
 
 /* Sets bits and wakes the worker. bits: of enum mt_control_bit. Makes no system call where all of
@@ -47,6 +48,12 @@ void mt_control_wait(uint32_t word, uint64_t timeout_ns);
  * is no new one. A kind that this version does not know is MT_REQUEST_COUNT. */
 struct mt_request;
 bool mt_control_read_request(struct mt_request *out);
+
+/* Reads a request of another process for device memory that is newer than the last one, and not
+ * older than MT_RESCUE_NS: the other process has given up then. Returns false where there is
+ * none. */
+struct mt_rescue_request;
+bool mt_control_read_rescue(struct mt_rescue_request *out);
 
 /* Resets the module in a forked child: the file and the bits are the parent's. */
 void mt_control_fork_child(void);

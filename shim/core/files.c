@@ -108,22 +108,31 @@ static enum mt_err check_in_memory(void)
 	return MT_ERR_NOT_AVAILABLE;
 }
 
-/* Opens the folder where this user owns it and no other user may enter it. */
-static enum mt_err open_checked(int *out_fd)
+/* Opens the folder where this user owns it and no other user may enter it (else -EPERM). Returns a
+ * descriptor or -errno. */
+static int open_private(void)
 {
 	int fd = mt_os_open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
 	struct stat seen = {0};
 	int code;
 
 	if (fd < 0)
-		return fail("cannot use", folder, -fd);
-	code = -mt_os_fstat(fd, &seen);
-	if (!code && seen.st_uid == geteuid() && !(seen.st_mode & 077)) {
-		*out_fd = fd;
-		return MT_ERR_OK;
-	}
+		return fd;
+	code = mt_os_fstat(fd, &seen);
+	if (!code && seen.st_uid == geteuid() && !(seen.st_mode & 077))
+		return fd;
 	mt_os_close(fd);
-	return code ? fail("cannot use", folder, code) : fail_owner();
+	return code ? code : -EPERM;
+}
+
+static enum mt_err open_checked(int *out_fd)
+{
+	int fd = open_private();
+
+	if (fd < 0)
+		return fd == -EPERM ? fail_owner() : fail("cannot use", folder, -fd);
+	*out_fd = fd;
+	return MT_ERR_OK;
 }
 
 static enum mt_err open_folder(int *out_fd)
@@ -303,12 +312,12 @@ enum mt_err mt_files_make(int at, uint64_t *out_start_ticks, uint64_t *out_pidns
 
 enum mt_err mt_files_reopen_folder(int *out_folder)
 {
-	int kept = errno;
-	enum mt_err answer = files_exist ? open_checked(out_folder) : MT_ERR_NOT_AVAILABLE;
+	int fd = files_exist ? open_private() : -ENOENT;
 
-	failure[0] = 0; /* the failure is not logged */
-	errno = kept;
-	return answer;
+	if (fd < 0)
+		return MT_ERR_NOT_AVAILABLE;
+	*out_folder = fd;
+	return MT_ERR_OK;
 }
 
 bool mt_files_exist(void)
@@ -378,6 +387,18 @@ ssize_t mt_files_read_control(void *out, size_t bytes)
 		mt_os_close(fd);
 	errno = kept;
 	return got;
+}
+
+void mt_files_write_control(const void *from, size_t bytes, size_t offset)
+{
+	int kept = errno;
+	int fd = files_exist ? open_own(&control_file, O_WRONLY) : -1;
+
+	if (fd >= 0) {
+		(void)mt_os_write_at(fd, from, bytes, offset);
+		mt_os_close(fd);
+	}
+	errno = kept;
 }
 
 /* ---- dumps ---- */

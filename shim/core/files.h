@@ -21,7 +21,7 @@
  * the file systems on the path: hold no lock. */
 enum mt_err mt_files_open_folder(const struct mt_config *config, int *out_folder);
 
-/* As mt_files_open_folder, in a process whose files exist; a failure is not logged. */
+/* As mt_files_open_folder, in a process whose files exist; a failure is not logged. Any thread. */
 enum mt_err mt_files_reopen_folder(int *out_folder);
 
 /* Makes the stats file and the control file in an open folder. Hold the publish lock. On an error
@@ -52,6 +52,9 @@ void mt_files_keep_control_open(void);
 
 /* Reads the control file from its start. Returns the number of bytes read, or -1. */
 ssize_t mt_files_read_control(void *out, size_t bytes);
+
+/* Writes a part of the control file, at most the parts that its owner writes. */
+void mt_files_write_control(const void *from, size_t bytes, size_t offset);
 
 /* ---- dumps: files beside the stats file, NAME.heap, NAME.blocks, NAME.lines, on request ---- */
 

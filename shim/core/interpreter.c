@@ -53,6 +53,16 @@ uint64_t mt_interpreter_framework_idle_bytes(int device)
 	return get() ? get()->framework_idle_bytes(device) : 0;
 }
 
+bool mt_interpreter_empty_caches(void)
+{
+	return get() && get()->empty_caches();
+}
+
+enum mt_caches_state mt_interpreter_emptied(uint32_t *out_frameworks)
+{
+	return get()->emptied(out_frameworks);
+}
+
 void mt_interpreter_prepare_lines(void)
 {
 	if (get())

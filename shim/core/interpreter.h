@@ -8,6 +8,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* A queued call that empties caches. BLOCKED: the main thread, which runs it, is in a system call
+ * now. */
+enum mt_caches_state { MT_CACHES_QUEUED, MT_CACHES_BLOCKED, MT_CACHES_EMPTIED };
+
 struct mt_interpreter_ops {
 	bool (*is_running)(void);
 	bool (*thread_runs)(void);
@@ -16,6 +20,8 @@ struct mt_interpreter_ops {
 	bool (*collect_soon)(void (*flush_thread)(void));
 	void (*expedite)(void);
 	uint64_t (*framework_idle_bytes)(int device);
+	bool (*empty_caches)(void);
+	enum mt_caches_state (*emptied)(uint32_t *out_frameworks);
 	void (*prepare_lines)(void);
 	size_t (*lines)(uintptr_t *out, size_t max);
 	bool (*write_lines)(int fd, uint64_t at);
@@ -50,6 +56,13 @@ void mt_interpreter_expedite(void);
 /* Returns the bytes that PyTorch's cache held unused on a device at the last reading; 0:
  * unknown. */
 uint64_t mt_interpreter_framework_idle_bytes(int device);
+
+/* Has Python's main thread empty the frameworks' device caches, without waiting and without a
+ * collection. mt_interpreter_empty_caches returns whether the call is queued;
+ * mt_interpreter_emptied then returns its state, and *out_frameworks (bits of enum
+ * mt_framework_bit) once it has run. Worker thread. */
+bool mt_interpreter_empty_caches(void);
+enum mt_caches_state mt_interpreter_emptied(uint32_t *out_frameworks);
 
 /* For the samples of the heap profiler: the lines of the calling thread's Python frames as
  * addresses, the innermost first, and what they are in a file (python/frames.h). Prepare first.

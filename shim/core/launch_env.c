@@ -94,6 +94,8 @@ static void note_entry(const char *entry, struct mt_launch_env *out)
 		out->tensorflow_without_bfc = strcmp(value, "cuda_malloc_async") == 0;
 	else if ((value = value_of(entry, "CUDA_INJECTION64_PATH")))
 		out->cuda_injected |= *value != '\0';
+	else if ((value = value_of(entry, "CUDA_MPS_PIPE_DIRECTORY")))
+		out->cuda_mps = *value != '\0';
 	else if (strncmp(entry, "NV_", 3) == 0)
 		out->cuda_injected |= is_injection(entry);
 	else if ((value = value_of(entry, "MEMORY_PRESSURE_WATCH")))

@@ -14,6 +14,8 @@
  * Control file: written by mtctl under flock(LOCK_EX), read by the process with pread. mtctl writes
  * the request first, then adds 1 to `word` (mapped, by FUTEX_WAKE_OP), which wakes the worker. The
  * process trusts nothing in it beyond "one of these kinds, a level, or a setting within its range".
+ * Another process of the user that runs out of device memory writes `rescue`, without the lock, and
+ * wakes the worker likewise; the process itself writes `is_rescuer` and `rescue_reply`.
  *
  * Versions. A library is replaced while processes run the old one, so mtctl meets shims older and
  * newer than itself. Until 1.0 there is one format: any change of it raises MT_STATS_VERSION, be it
@@ -40,7 +42,7 @@
 
 #define MT_STATS_MAGIC   0x31737461747374ull /* "tstats1" */
 #define MT_CONTROL_MAGIC 0x316c727463746dull /* "mtctrl1" */
-#define MT_STATS_VERSION 8u
+#define MT_STATS_VERSION 9u
 /* Last cleanups kept: 15 minutes of them, at up to one in 3.5 s. 60 kB, of which a process has only
  * the pages that it has written: each cleanup is 240 bytes. */
 #define MT_CLEANUPS_COUNT 256u
@@ -78,7 +80,8 @@
 	X(CAPTURE, "capture")         /* retries after a stream capture */                         \
 	X(PRESSURE, "pressure")       /* usage is near a limit */                                  \
 	X(RSS_LIMIT, "rss_limit")     /* RSS is near MT_RSS_LIMIT_MB */                            \
-	X(HUGE_PAGES, "huge_pages")   /* the kernel has filled what was purged */
+	X(HUGE_PAGES, "huge_pages")   /* the kernel has filled what was purged */                  \
+	X(RESCUE, "rescue")           /* another process was out of device memory */
 
 enum mt_reason {
 #define X(name, text) MT_REASON_##name,
@@ -320,11 +323,32 @@ struct mt_request {
 	char value[96];
 };
 
+/* how long a process waits for the replies to one */
+#define MT_RESCUE_NS 1000000000u
+
+/* A process is out of device memory and asks others for what they do not use. */
+struct mt_rescue_request {
+	uint64_t asked_ns; /* CLOCK_MONOTONIC; written last */
+	char device[16];   /* 0000:3b:00.0; "": any */
+	uint64_t pid;      /* of the process that asks */
+};
+
+/* The reply. */
+struct mt_rescue_reply {
+	uint64_t asked_ns; /* of the request that it replies to */
+	uint64_t bytes;    /* given back to the device so far */
+	uint64_t pid;      /* of the process that had asked */
+	uint64_t is_final; /* no more will follow */
+};
+
 struct mt_control_file {
 	uint64_t magic;
 	uint32_t version; /* MT_STATS_VERSION */
 	uint32_t word;    /* the futex */
 	struct mt_request request;
+	uint64_t is_rescuer; /* 1: the process uses CUDA and replies to `rescue` */
+	struct mt_rescue_request rescue;
+	struct mt_rescue_reply rescue_reply;
 };
 
 _Static_assert(MT_REASON_COUNT <= MT_REASONS_COUNT, "every reason has its count");

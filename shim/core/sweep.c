@@ -1,9 +1,7 @@
 #include "core/sweep.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <string.h>
@@ -13,6 +11,7 @@
 #include "sys/raw_syscall.h"
 #include "core/log.h"
 #include "sys/os.h"
+#include "core/file_owner.h"
 #include "core/files.h"
 #include "sys/format.h"
 
@@ -22,98 +21,19 @@
 /* up to this number of live owners are all checked each time */
 #define CHECK_ALL_COUNT 64
 
-/* Source: proc(5). */
-#define STATE_FIELD   3
-#define THREADS_FIELD 20
-#define START_FIELD   22
-
-/* The format of getdents64(2). */
-struct entry {
-	uint64_t inode;
-	int64_t offset;
-	uint16_t bytes;
-	uint8_t kind;
-	char name[];
-};
-
-struct owner {
-	uint64_t pid, start_ticks, pidns;
-};
-
 struct sweep {
 	int folder;
 	uint64_t pidns;
 	uint64_t began_ns, now_s;
 	uint32_t live_count;
-	struct owner last; /* the files of one owner mostly follow one another */
+	struct mt_file_owner last; /* the files of one owner mostly follow one another */
 	bool last_is_gone;
 };
 
 static uint64_t next_ns;
 static bool is_unfinished;
 
-/* ---- names: PID-STARTTIME-PIDNS.KIND (core/stats_layout.h) ---- */
-
-static bool parse_number(const char **text, uint64_t *out, char after)
-{
-	const char *at = *text;
-	uint64_t value = 0;
-
-	if (*at < '0' || *at > '9' || (at[0] == '0' && at[1] != after))
-		return false;
-	for (; *at >= '0' && *at <= '9'; at++)
-		if (__builtin_mul_overflow(value, 10, &value) ||
-		    __builtin_add_overflow(value, (uint64_t)(*at - '0'), &value))
-			return false;
-	if (*at != after)
-		return false;
-	*text = at + 1;
-	*out = value;
-	return true;
-}
-
-static bool parse_name(const char *name, struct owner *out)
-{
-	static const char *const kinds[] = {"stats", "control", "heap", "blocks", "lines", "fresh"};
-
-	if (!parse_number(&name, &out->pid, '-') || !parse_number(&name, &out->start_ticks, '-') ||
-	    !parse_number(&name, &out->pidns, '.') || out->pid < 1 || out->pid > INT_MAX)
-		return false;
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-		if (strcmp(name, kinds[i]) == 0)
-			return true;
-	return false;
-}
-
 /* ---- live owners ---- */
-
-/* Returns whether start times of that process can be compared: they count from the boot time of the
- * reader's time namespace (time_namespaces(7)). */
-static bool has_same_boot_time(uint64_t pid)
-{
-	struct stat ours, theirs;
-	char path[64];
-
-	mt_format(path, sizeof(path), "/proc/%llu/ns/time", (unsigned long long)pid);
-	return mt_os_stat("/proc/self/ns/time", &ours) != 0 || mt_os_stat(path, &theirs) != 0 ||
-	       ours.st_ino == theirs.st_ino;
-}
-
-/* Returns whether the owner has ended: the pid belongs to another process, or it is a zombie
- * without other threads. */
-static bool has_ended(const struct owner *owner)
-{
-	char path[64], text[1024];
-	const char *state;
-
-	mt_format(path, sizeof(path), "/proc/%llu/stat", (unsigned long long)owner->pid);
-	if (mt_os_read_file(path, text, sizeof(text)) <= 0 ||
-	    !(state = mt_os_procstat_at(text, STATE_FIELD)))
-		return false;
-	if (mt_os_procstat_number(text, START_FIELD) != owner->start_ticks)
-		return has_same_boot_time(owner->pid);
-	return (*state == 'Z' || *state == 'X') && mt_os_procstat_number(text, THREADS_FIELD) <= 1;
-}
 
 /* Also asks kill(2): /proc may hide processes of other users (hidepid), and this one may have
  * changed its user. */
@@ -138,13 +58,13 @@ static bool is_selected(struct sweep *sweep, uint64_t pid)
 	return (mixed >> 32) % among == 0;
 }
 
-static bool owner_is_gone(struct sweep *sweep, const struct owner *owner)
+static bool owner_is_gone(struct sweep *sweep, const struct mt_file_owner *owner)
 {
 	if (owner->pid == sweep->last.pid && owner->start_ticks == sweep->last.start_ticks)
 		return sweep->last_is_gone;
 	sweep->last = *owner;
-	sweep->last_is_gone =
-		is_missing(owner->pid) || (is_selected(sweep, owner->pid) && has_ended(owner));
+	sweep->last_is_gone = is_missing(owner->pid) ||
+			      (is_selected(sweep, owner->pid) && mt_file_owner_has_ended(owner));
 	return sweep->last_is_gone;
 }
 
@@ -184,17 +104,12 @@ static bool claim_turn(struct sweep *sweep)
 }
 
 /* Returns false where the time is over. */
-static bool sweep_entries(struct sweep *sweep, const char *entries, long bytes)
+static bool sweep_file(const char *name, const struct mt_file_owner *owner, void *data)
 {
-	for (long at = 0; at < bytes;) {
-		const struct entry *entry = (const void *)(entries + at);
-		struct owner owner;
+	struct sweep *sweep = data;
 
-		if (parse_name(entry->name, &owner) && owner.pidns == sweep->pidns &&
-		    owner_is_gone(sweep, &owner))
-			(void)unlinkat(sweep->folder, entry->name, 0);
-		at += entry->bytes;
-	}
+	if (owner->pidns == sweep->pidns && owner_is_gone(sweep, owner))
+		(void)unlinkat(sweep->folder, name, 0);
 	return mt_os_now_ns() - sweep->began_ns < SWEEP_MAX_NS;
 }
 
@@ -203,17 +118,12 @@ static void run(int folder, bool at_once)
 	struct sweep sweep = {.folder = folder,
 			      .began_ns = mt_os_now_ns(),
 			      .now_s = mt_os_realtime_ns() / MT_NS_PER_S};
-	_Alignas(struct entry) char entries[8192];
 	bool goes_on = is_unfinished || at_once;
-	long bytes;
 
 	is_unfinished = false;
 	if ((!goes_on && !claim_turn(&sweep)) || !proc_is_usable(&sweep.pidns))
 		return;
-	do
-		bytes = mt_raw_syscall(SYS_getdents64, folder, entries, sizeof(entries));
-	while (bytes > 0 && sweep_entries(&sweep, entries, bytes));
-	is_unfinished = bytes > 0;
+	is_unfinished = !mt_file_owner_each(folder, sweep_file, &sweep);
 }
 
 void mt_sweep_at_start(int folder)

@@ -4,7 +4,6 @@
 #include "sys/os.h"
 #include "gpu/fence.h"
 #include "gpu/release.h"
-#include "gpu/wait.h"
 
 /* An event costs about as much as a small kernel launch (some microseconds with many streams):
  * shared by 16 frees the cost is small. Blocks that a program frees together (at the end of a scope
@@ -16,8 +15,6 @@
  * after a free may wait for the program (a host function), and an allocation that needs the block
  * must not wait for that work. */
 #define GROUP_SHARE 64
-
-#define CAP_WAIT_NS (100 * MT_NS_PER_MS) /* then the driver's cuMemFree waits */
 
 /* Returns whether the open group is to be closed: full, large, 20 us after its third block, or at
  * once where the device has little memory left (mt_device_memory_is_scarce). The lock is held. */
@@ -33,50 +30,14 @@ static bool is_due(struct mt_context *context)
 	return group->count >= 4 && mt_os_now_ns() - group->third_ns > GROUP_NS;
 }
 
-/* Returns whether the next block of this size would pass the cap, and none is idle for it. */
-static bool lacks_idle(struct mt_context *context, uint64_t bytes)
-{
-	return mt_counter(&context->counters.pending) &&
-	       mt_counter(&context->counters.idle) < bytes &&
-	       mt_release_over_cap(mt_context_ordinal(context), bytes);
-}
-
-static MT_COLD void wait_for_oldest(struct mt_context *context, uint64_t bytes)
-{
-	struct mt_release one = mt_release_all(MT_RELEASE_OWN_DONE);
-	uint64_t start_ns = mt_os_now_ns();
-
-	one.blocks = 1;
-	one.in_capture = true;
-	for (unsigned round = 0; lacks_idle(context, bytes); round++) {
-		mt_lock_lock(&context->lock);
-		(void)mt_fence_close(context);
-		mt_fence_poll_own(context);
-		mt_fence_poll(context, UINT32_MAX);
-		mt_lock_unlock(&context->lock);
-		/* Waits for another context's work alone, and the driver's free for none. */
-		if (mt_release(context, &one) > 0)
-			return;
-		if (mt_os_now_ns() - start_ns > CAP_WAIT_NS) {
-			one.kind = MT_RELEASE_PENDING;
-			(void)mt_release(context, &one);
-			return;
-		}
-		mt_wait_round(round);
-	}
-}
-
 static void keep_cap(struct mt_context *context, uint64_t bytes)
 {
 	int device = mt_context_ordinal(context);
 	struct mt_release rule = mt_release_all(MT_RELEASE_IDLE);
 
-	if (mt_unlikely(lacks_idle(context, bytes)) && mt_context_hold(context)) {
-		wait_for_oldest(context, bytes);
-		mt_context_drop(context);
-	}
+	mt_release_make_idle(context, bytes);
 	rule.in_capture = true;
-	rule.bytes = mt_release_over_cap(device, 0);
+	rule.bytes = mt_release_over_cap(device);
 	(void)mt_release_device(device, &rule);
 }
 

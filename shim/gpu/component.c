@@ -12,6 +12,7 @@
 #include "gpu/driver.h"
 #include "gpu/oom.h"
 #include "gpu/pool.h"
+#include "gpu/rescue.h"
 #include "gpu/snapshot.h"
 #include "gpu/start.h"
 #include "gpu/stats.h"
@@ -47,8 +48,9 @@ static void measure_job(void)
 
 static void flush_job(void)
 {
-	(void)mt_pool_trim();
-	atomic_store_explicit(&job_flushed, mt_gpu_trim_driver_pools(), memory_order_relaxed);
+	(void)mt_pool_trim(MT_ANY_DEVICE);
+	atomic_store_explicit(&job_flushed, mt_gpu_trim_driver_pools(MT_ANY_DEVICE),
+			      memory_order_relaxed);
 }
 
 static void tick_job(void)
@@ -252,6 +254,7 @@ static uint64_t tick(uint64_t now_ns, uint32_t bits)
 	if (bits & MT_CONTROL_OOM)
 		mt_oom_finish(false);
 	next = mt_min_u64(tick_pool(now_ns), mt_gpu_snapshot_tick(now_ns));
+	next = mt_min_u64(next, mt_gpu_rescue_tick(now_ns));
 	return mt_min_u64(next, mt_oom_tick(now_ns));
 }
 
@@ -278,8 +281,10 @@ static void configure(void)
 
 static void publish(bool full)
 {
-	if (mt_gpu_is_used())
-		mt_gpu_stats_publish(full);
+	if (!mt_gpu_is_used())
+		return;
+	mt_gpu_stats_publish(full);
+	mt_gpu_rescue_publish();
 }
 
 static void reset_peak(void)
@@ -310,6 +315,7 @@ static void fork_child(void)
 	mt_gpu_thread_fork_child();
 	mt_gpu_stats_fork_child();
 	mt_gpu_snapshot_fork_child();
+	mt_gpu_rescue_fork_child();
 	next_ns = 0;
 	atomic_store_explicit(&flush_pending, false, memory_order_relaxed);
 }

@@ -123,6 +123,7 @@ struct mt_pool {
 	_Atomic bool pauses_release;
 	enum mt_pool_mode (*_Atomic mode)(void);
 	bool (*_Atomic ask_waits)(void);
+	_Atomic(const struct mt_rescue_ops *) rescue;
 	_Atomic bool waits; /* a free waits as the driver's does (mt_pool_settings) */
 	_Atomic uint64_t decay_ms, max_idle_bytes, max_idle_pct, low_free_pct, max_split_bytes,
 		gc_permille;

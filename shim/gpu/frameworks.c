@@ -94,3 +94,20 @@ bool mt_frameworks_look_wait(void)
 		seen = look();
 	return mt_frameworks_wait(mt_config()->cuda_free, mt_launch_env(), &seen);
 }
+
+enum mt_frameworks_rescue mt_frameworks_rescue(const struct mt_launch_env *facts,
+					       const struct mt_frameworks_seen *seen)
+{
+	if (seen->sanitizer || facts->cuda_injected || facts->cuda_mps)
+		return MT_RESCUE_NONE;
+	return mt_frameworks_decide(MT_CUDA_AUTO, facts, seen).mode == MT_POOL_ACCOUNT
+		       ? MT_RESCUE_AGAIN
+		       : MT_RESCUE_AT_ONCE;
+}
+
+enum mt_frameworks_rescue mt_frameworks_look_rescue(void)
+{
+	struct mt_frameworks_seen seen = look();
+
+	return mt_frameworks_rescue(mt_launch_env(), &seen);
+}

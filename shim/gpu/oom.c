@@ -99,6 +99,11 @@ bool mt_oom_pending_expire(struct mt_oom_pending *pending, uint64_t now_ns, bool
 	return true;
 }
 
+bool mt_oom_pending_has(const struct mt_oom_pending *pending, uint32_t thread)
+{
+	return find(pending, thread) < pending->count;
+}
+
 uint64_t mt_oom_pending_next_ns(const struct mt_oom_pending *pending)
 {
 	return pending->count ? pending->failures[0].since_ns + MT_OOM_PATIENCE_NS : UINT64_MAX;
@@ -190,6 +195,11 @@ static _Atomic uint32_t stage;
 static uint64_t reported_ns; /* when the last report was taken; 0: never */
 static uint64_t unreported_count;
 
+/* The last rescue of the thread. */
+static MT_TLS struct {
+	uint64_t time_ns, bytes, pid;
+} rescued;
+
 static uint32_t get_stage(void)
 {
 	return atomic_load_explicit(&stage, memory_order_relaxed);
@@ -228,6 +238,10 @@ static void gather(struct mt_stats_oom *out)
 	out->largest_idle_bytes = pool.largest_idle_bytes;
 	out->reserved_peak_bytes = pool.reserved_peak_bytes;
 	out->num_alloc_retries = pool.num_alloc_retries;
+	if (rescued.time_ns && mt_os_now_ns() - rescued.time_ns < MT_NS_PER_S) {
+		out->rescue_bytes = rescued.bytes;
+		out->rescue_pid = rescued.pid;
+	}
 }
 
 /* Counts a final error and has it reported; of several close together only the first is. */
@@ -299,6 +313,25 @@ void mt_oom_note_success(uint64_t bytes, int device)
 		mt_pool_note_retry((int)finalized.facts.device);
 	else if (found)
 		finalize(&finalized);
+}
+
+void mt_oom_note_rescue(uint64_t bytes, uint64_t pid)
+{
+	rescued.time_ns = mt_os_now_ns();
+	rescued.bytes = bytes;
+	rescued.pid = pid;
+}
+
+bool mt_oom_has_failed(void)
+{
+	bool has;
+
+	if (!mt_oom_is_pending())
+		return false;
+	mt_lock_lock(&lock);
+	has = mt_oom_pending_has(&pending, (uint32_t)mt_os_gettid());
+	mt_lock_unlock(&lock);
+	return has;
 }
 
 /* ---- errors whose time is up ---- */
@@ -393,6 +426,10 @@ static void print(const struct mt_stats_oom *oom)
 	if (oom->framework_idle_bytes)
 		mt_log(MT_LOG_WARN, "gpu-oom: PyTorch's own cache holds %llu MB unused",
 		       MB(oom->framework_idle_bytes));
+	if (oom->rescue_bytes)
+		mt_log(MT_LOG_WARN,
+		       "gpu-oom: other processes gave back %llu MB before, process %llu most of it",
+		       MB(oom->rescue_bytes), (unsigned long long)oom->rescue_pid);
 	print_others(oom);
 	mt_log(MT_LOG_WARN, "gpu-oom: likely cause: %s", causes[oom->cause]);
 	mt_log(MT_LOG_WARN, "gpu-oom: what to do: %s", oom->advice);

@@ -34,6 +34,13 @@ void mt_oom_note(const char *function, uint64_t asked_bytes, int device, uint64_
 /* The calling thread has allocated so much on the device while mt_oom_is_pending. Any thread. */
 void mt_oom_note_success(uint64_t bytes, int device);
 
+/* Other processes gave back so much for the calling thread, `pid` most of it: the report of an
+ * error within a second says so. Any thread. */
+void mt_oom_note_rescue(uint64_t bytes, uint64_t pid);
+
+/* Returns whether an error of the calling thread is pending. Any thread. */
+bool mt_oom_has_failed(void);
+
 /* Finalizes errors whose time is up. Returns when to run again, in ns of CLOCK_MONOTONIC;
  * UINT64_MAX: not. Worker thread. */
 uint64_t mt_oom_tick(uint64_t now_ns);
@@ -82,6 +89,9 @@ bool mt_oom_pending_succeed(struct mt_oom_pending *pending, uint32_t thread, uin
  * ends. */
 bool mt_oom_pending_expire(struct mt_oom_pending *pending, uint64_t now_ns, bool all,
 			   struct mt_oom_failure *out_final);
+
+/* Returns whether an error of the thread is pending. */
+bool mt_oom_pending_has(const struct mt_oom_pending *pending, uint32_t thread);
 
 /* Returns when the next one expires; UINT64_MAX: none is pending. */
 uint64_t mt_oom_pending_next_ns(const struct mt_oom_pending *pending);

@@ -61,6 +61,7 @@ MT_COLD void mt_pool_start(const struct mt_driver *driver, const struct mt_pool_
 	mt_pool_configure(settings);
 	atomic_store_explicit(&mt_pool.mode, settings->mode, memory_order_relaxed);
 	atomic_store_explicit(&mt_pool.ask_waits, settings->waits, memory_order_relaxed);
+	atomic_store_explicit(&mt_pool.rescue, settings->rescue, memory_order_relaxed);
 	mt_flag_set(&mt_pool.waits, false);
 	mt_pool.can_fence = has_current && has_events;
 	/* release: pairs with mt_pool_driver's acquire */
@@ -459,7 +460,7 @@ static int free_with_wait(struct mt_context *context, struct mt_block *block)
 	if (mt_unlikely(status == MT_FENCE_NOT_YET && mt_group_is_recorded(group)))
 		status = mt_fence_wait(context, group);
 	if (mt_likely(status == MT_FENCE_DONE) ||
-	    (status == MT_FENCE_NOT_YET && !mt_release_over_cap(device, 0))) {
+	    (status == MT_FENCE_NOT_YET && !mt_release_over_cap(device))) {
 		mt_lock_unlock(&context->lock);
 		return MT_CU_SUCCESS;
 	}

@@ -37,6 +37,8 @@ struct mt_pool_settings {
 	/* Returns whether a free waits as the driver's does. Asked when `mode` is; NULL: it does
 	 * not. */
 	bool (*waits)(void);
+	/* Asks other processes for device memory (gpu/rescue.h); NULL: none is asked. */
+	const struct mt_rescue_ops *rescue;
 };
 
 /* Parses MT_CUDA_CONF, which has the syntax of PYTORCH_CUDA_ALLOC_CONF, "name:value,name:value"

@@ -11,6 +11,7 @@
 #define STREAM_NS  MT_NS_PER_S
 #define OTHERS_NS  (50 * MT_NS_PER_MS) /* for other threads that free a block */
 #define READERS_NS (5 * MT_NS_PER_MS)
+#define CAP_WAIT_NS (100 * MT_NS_PER_MS) /* then the driver's cuMemFree waits */
 /* above the program's peak: a quarter, and 64 MB where a free does not wait */
 #define CAP_SHARE  4
 #define CAP_BYTES  (64 * MT_MIB)
@@ -82,11 +83,11 @@ static void wait_for_stream(struct mt_context *context, bool is_background, uint
 		atomic_store_explicit(&context->has_pending_frees, true, memory_order_seq_cst);
 }
 
-void mt_release_wait_for_others(int device)
+void mt_release_wait_for_others(int device, uint64_t limit_ns)
 {
 	uint64_t start_ns = mt_os_now_ns();
 
-	for (unsigned round = 0; mt_os_now_ns() - start_ns < OTHERS_NS; round++) {
+	for (unsigned round = 0; mt_os_now_ns() - start_ns < limit_ns; round++) {
 		uint32_t releasing_count = 0;
 
 		for (int i = 0; i < MT_POOL_DEVICES; i++)
@@ -122,7 +123,7 @@ uint32_t mt_pool_read_begin(int number)
 
 	atomic_fetch_add_explicit(&device->readers, 1, memory_order_seq_cst);
 	if (mt_unlikely(atomic_load_explicit(&device->releasing_count, memory_order_seq_cst)))
-		mt_release_wait_for_others(number);
+		mt_release_wait_for_others(number, OTHERS_NS);
 	releases = atomic_load_explicit(&device->releases, memory_order_seq_cst);
 	MT_EACH_CONTEXT(context)
 	{
@@ -414,25 +415,71 @@ static uint64_t cap_for(uint64_t allocated, bool waits)
 	return allocated + allocated / CAP_SHARE + (waits ? 0 : CAP_BYTES);
 }
 
-uint64_t mt_release_over_cap(int number, uint64_t more_bytes)
+uint64_t mt_release_over_cap(int number)
 {
 	struct mt_pool_device *device = mt_pool_device(number);
-	uint64_t allocated, reserved = reserved_bytes(device, &allocated) + more_bytes;
+	uint64_t allocated, reserved = reserved_bytes(device, &allocated);
 
 	return mt_sat_sub(reserved, cap_for(mt_counter(&device->allocated_peak), false));
+}
+
+/* Returns whether the next block of this size would pass the cap, and none is idle for it. */
+static bool lacks_idle(struct mt_context *context, uint64_t bytes)
+{
+	struct mt_pool_device *device = mt_context_device(context);
+	uint64_t allocated, reserved, peak = mt_counter(&device->allocated_peak);
+
+	if (!mt_counter(&context->counters.pending) || mt_counter(&context->counters.idle) >= bytes)
+		return false;
+	reserved = reserved_bytes(device, &allocated);
+	return reserved + bytes > cap_for(mt_max_u64(peak, allocated + bytes), false);
+}
+
+static MT_COLD void wait_for_oldest(struct mt_context *context, uint64_t bytes)
+{
+	struct mt_release one = mt_release_all(MT_RELEASE_OWN_DONE);
+	uint64_t start_ns = mt_os_now_ns();
+
+	one.blocks = 1;
+	one.in_capture = true;
+	for (unsigned round = 0; lacks_idle(context, bytes); round++) {
+		mt_lock_lock(&context->lock);
+		(void)mt_fence_close(context);
+		mt_fence_poll_own(context);
+		mt_fence_poll(context, UINT32_MAX);
+		mt_lock_unlock(&context->lock);
+		/* Waits for another context's work alone, and the driver's free for none. */
+		if (mt_release(context, &one) > 0)
+			return;
+		if (mt_os_now_ns() - start_ns > CAP_WAIT_NS) {
+			one.kind = MT_RELEASE_PENDING;
+			(void)mt_release(context, &one);
+			return;
+		}
+		mt_wait_round(round);
+	}
+}
+
+void mt_release_make_idle(struct mt_context *context, uint64_t bytes)
+{
+	if (mt_unlikely(lacks_idle(context, bytes)) && mt_context_hold(context)) {
+		wait_for_oldest(context, bytes);
+		mt_context_drop(context);
+	}
 }
 
 void mt_release_make_room(struct mt_context *context, uint64_t bytes)
 {
 	struct mt_pool_device *device = mt_context_device(context);
 	uint64_t permille = mt_counter(&mt_pool.gc_permille);
-	uint64_t allocated, reserved = reserved_bytes(device, &allocated);
-	uint64_t peak = mt_counter(&device->allocated_peak);
 	uint64_t total = mt_counter(&device->total_bytes) / 1000 * permille;
+	uint64_t allocated, reserved, cap;
 	struct mt_release rule = mt_release_all(MT_RELEASE_IDLE);
-	uint64_t cap = cap_for(peak > allocated + bytes ? peak : allocated + bytes,
-			       mt_flag(&mt_pool.waits));
 
+	mt_release_make_idle(context, bytes);
+	reserved = reserved_bytes(device, &allocated);
+	cap = cap_for(mt_max_u64(mt_counter(&device->allocated_peak), allocated + bytes),
+		      mt_flag(&mt_pool.waits));
 	if (total && total < cap)
 		cap = total;
 	if (mt_likely(reserved + bytes <= cap || reserved == allocated))
@@ -543,7 +590,7 @@ uint64_t mt_pool_tick(uint64_t now_ns, uint32_t limit, uint64_t *out_next_ms)
 	return released_bytes;
 }
 
-uint64_t mt_pool_trim(void)
+uint64_t mt_pool_trim(int device)
 {
 	uint64_t released_bytes = 0;
 	int mode;
@@ -551,7 +598,7 @@ uint64_t mt_pool_trim(void)
 	if (!mt_pool_is_up() || mt_capture_is_open())
 		return 0;
 	mode = mt_driver_relax(mt_pool_driver());
-	MT_EACH_HELD_CONTEXT(context, MT_ANY_DEVICE)
+	MT_EACH_HELD_CONTEXT(context, device)
 	{
 		struct mt_release all = mt_release_all(MT_RELEASE_IDLE);
 

@@ -51,9 +51,10 @@ uint64_t mt_release_device(int device, struct mt_release *rule);
 void mt_release_overdue(struct mt_context *context);
 bool mt_release_is_overdue(struct mt_context *context);
 
-/* Waits until no other thread is freeing a block: some microseconds, up to 50 ms. device:
- * MT_ANY_DEVICE for all. */
-void mt_release_wait_for_others(int device);
+/* Waits until no other thread is freeing a block, up to limit_ns: some microseconds, unless the
+ * machine or the driver is busy. Such a thread waits for nothing else. device: MT_ANY_DEVICE for
+ * all. */
+void mt_release_wait_for_others(int device, uint64_t limit_ns);
 
 /* Returns the bytes cached on the device above the caps. */
 uint64_t mt_release_excess(int device);
@@ -66,14 +67,18 @@ uint32_t mt_pool_read_begin(int device);
 bool mt_pool_read_end(int device, uint32_t releases);
 
 /* The cap of what is held from the driver on a device: a quarter above the largest that the program
- * has held, and 64 MB more where a free does not wait. */
+ * has held, and 64 MB more where a free does not wait, or work of another context is not done. */
 
-/* Before the driver is asked for so many bytes: releases idle blocks that would be over the cap, or
- * over garbage_collection_threshold. */
+/* Before the driver is asked for so many bytes: waits for the context's oldest fences and releases
+ * idle blocks that would be over the cap, or over garbage_collection_threshold. */
 void mt_release_make_room(struct mt_context *context, uint64_t bytes);
 
-/* Returns the bytes that the device would hold above that cap with so many bytes more. */
-uint64_t mt_release_over_cap(int device, uint64_t more_bytes);
+/* Waits up to 100 ms for the context's oldest fences while another block of this size would pass the
+ * cap and none is idle; then for the driver's cuMemFree. */
+void mt_release_make_idle(struct mt_context *context, uint64_t bytes);
+
+/* Returns the bytes that the device holds above that cap. */
+uint64_t mt_release_over_cap(int device);
 
 /* ---- what the worker gives back: decay, caps, low memory, cleanups. On the driver thread
  * (gpu/thread.h) or a thread of the program, in relaxed capture mode, no lock held. Nothing while a
@@ -83,8 +88,8 @@ uint64_t mt_release_over_cap(int device, uint64_t more_bytes);
  * the bytes. *out_next_ms: when to run again; UINT64_MAX: nothing is cached. */
 uint64_t mt_pool_tick(uint64_t now_ns, uint32_t limit, uint64_t *out_next_ms);
 
-/* Releases everything that is ready; returns the bytes. */
-uint64_t mt_pool_trim(void);
+/* Releases everything that is ready on the device (MT_ANY_DEVICE: on all); returns the bytes. */
+uint64_t mt_pool_trim(int device);
 
 /* While paused, the two functions above release no further block and return after the current one.
  * Any thread. The program's own calls go on. */

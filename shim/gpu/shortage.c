@@ -8,9 +8,11 @@
 #include "gpu/usage.h"
 #include "gpu/wait.h"
 
-#define OOM_WAIT_NS   (10 * MT_NS_PER_S) /* for pending blocks */
+#define OOM_WAIT_NS   (10 * MT_NS_PER_S) /* for pending blocks, and for threads that free one */
 #define UNKNOWN_SHARE 8
 #define MORE_TRIES    16 /* after the steps, while other threads release */
+
+enum step { IDLE, READY, WAIT, LOST, OTHERS = LOST + MORE_TRIES };
 
 /* The frees of the device's contexts that have reached the driver, by any way: it changes while
  * memory comes back. */
@@ -56,28 +58,38 @@ static int resolve(int device)
 	return context ? mt_context_ordinal(context) : device;
 }
 
+static const struct mt_rescue_ops *rescue(void)
+{
+	return atomic_load_explicit(&mt_pool.rescue, memory_order_relaxed);
+}
+
 MT_COLD bool mt_shortage_begin(struct mt_shortage *shortage, int device, uint64_t bytes)
 {
 	uint64_t total;
+	bool pools;
 
-	if (!mt_pool_is_up() || !mt_pool_is_used())
+	if (!mt_pool_is_up())
 		return false;
 	device = resolve(device);
 	total = device == MT_ANY_DEVICE ? 0 : mt_counter(&mt_pool_device(device)->total_bytes);
-	if (!has_pool(device) || (total && bytes > total))
-		return false;
+	pools = mt_pool_is_used() && has_pool(device);
 	*shortage = (struct mt_shortage){
-		.device = device, .bytes = bytes, .cancel = mt_wait_uncancelled()};
+		.device = device, .bytes = bytes, .step = pools ? IDLE : OTHERS};
+	if ((total && bytes > total) || (!pools && !(rescue() && rescue()->is_possible())))
+		return false;
+	shortage->cancel = mt_wait_uncancelled();
 	count_shortage(device, 1);
-	if (device != MT_ANY_DEVICE)
+	if (device != MT_ANY_DEVICE && pools)
 		mt_pool_note_retry(device);
 	shortage->released_count = count_freed(device);
 	shortage->start_ns = mt_os_now_ns();
 	return true;
 }
 
-MT_COLD void mt_shortage_end(const struct mt_shortage *shortage)
+MT_COLD void mt_shortage_end(struct mt_shortage *shortage)
 {
+	if (rescue())
+		rescue()->end(&shortage->rescue);
 	count_shortage(shortage->device, (uint32_t)-1);
 	mt_wait_cancellable(shortage->cancel);
 }
@@ -158,7 +170,7 @@ static bool has_released_more(struct mt_shortage *shortage)
 {
 	uint64_t released_count;
 
-	mt_release_wait_for_others(shortage->device);
+	mt_release_wait_for_others(shortage->device, OOM_WAIT_NS);
 	released_count = count_freed(shortage->device);
 	if (released_count == shortage->released_count)
 		return false;
@@ -182,10 +194,9 @@ static bool wait_for_pending(struct mt_shortage *shortage)
 	return false;
 }
 
-MT_COLD bool mt_shortage_next(struct mt_shortage *shortage)
+/* Releases what this process holds. */
+static bool release_own(struct mt_shortage *shortage)
 {
-	enum { IDLE, READY, WAIT, LOST };
-
 	if (shortage->step == IDLE) {
 		release(shortage, MT_RELEASE_IDLE);
 		shortage->step = READY;
@@ -208,8 +219,16 @@ MT_COLD bool mt_shortage_next(struct mt_shortage *shortage)
 		if (has_released_more(shortage))
 			return true;
 	}
-	if (shortage->step++ >= LOST + MORE_TRIES)
+	if (shortage->step++ >= OTHERS)
 		return false;
 	release(shortage, MT_RELEASE_IDLE);
 	return has_released_more(shortage);
+}
+
+MT_COLD bool mt_shortage_next(struct mt_shortage *shortage)
+{
+	if (shortage->step < OTHERS && release_own(shortage))
+		return true;
+	shortage->step = OTHERS;
+	return rescue() && rescue()->next(&shortage->rescue, shortage->device, shortage->bytes);
 }

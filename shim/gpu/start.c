@@ -12,6 +12,7 @@
 #include "gpu/driver.h"
 #include "gpu/frameworks.h"
 #include "gpu/pool.h"
+#include "gpu/rescue.h"
 #include "gpu/thread.h"
 #include "gpu/wait.h"
 #include "sys/attr.h"
@@ -55,6 +56,7 @@ void mt_gpu_fill_settings(struct mt_pool_settings *out, bool reports)
 		.low_free_pct = cfg->cuda_low_pct,
 		.mode = decide_mode,
 		.waits = mt_frameworks_look_wait,
+		.rescue = &mt_gpu_rescue_ops,
 	};
 	mt_pool_settings_parse(cfg->cuda_conf, out, reports ? report : ignore);
 }
@@ -156,6 +158,8 @@ static MT_COLD bool start(void)
 		threads = mt_main_exit_is_watched() && mt_gpu_thread_start();
 		threads = mt_init_start_worker() && threads;
 		atomic_store_explicit(&is_awake, threads, memory_order_release);
+		if (threads)
+			mt_gpu_rescue_start();
 	}
 	errno = kept_errno;
 	return is_used;

@@ -58,19 +58,21 @@ static int list_devices(const struct mt_driver *driver, int *out, int limit)
 
 /* ---- figures of one device ---- */
 
-static void read_pci(const struct mt_driver *driver, int device, char *out, size_t out_bytes)
+void mt_gpu_read_pci(int device, char out[MT_PCI_BYTES])
 {
 	static const char hex[] = "0123456789abcdef";
+	const struct mt_driver *driver = mt_driver_usable();
 	int domain = 0, bus = 0, slot = 0;
 
-	if (!driver->cuDeviceGetAttribute ||
+	out[0] = '\0';
+	if (!driver || !driver->cuDeviceGetAttribute ||
 	    driver->cuDeviceGetAttribute(&domain, MT_CU_DEVICE_PCI_DOMAIN_ID, device) !=
 		    MT_CU_SUCCESS ||
 	    driver->cuDeviceGetAttribute(&bus, MT_CU_DEVICE_PCI_BUS_ID, device) != MT_CU_SUCCESS ||
 	    driver->cuDeviceGetAttribute(&slot, MT_CU_DEVICE_PCI_DEVICE_ID, device) !=
 		    MT_CU_SUCCESS)
 		return;
-	(void)mt_format(out, out_bytes, "%c%c%c%c:%c%c:%c%c.0", hex[domain >> 12 & 15],
+	(void)mt_format(out, MT_PCI_BYTES, "%c%c%c%c:%c%c:%c%c.0", hex[domain >> 12 & 15],
 			hex[domain >> 8 & 15], hex[domain >> 4 & 15], hex[domain & 15],
 			hex[bus >> 4 & 15], hex[bus & 15], hex[slot >> 4 & 15], hex[slot & 15]);
 }
@@ -105,7 +107,7 @@ static void read_device(const struct mt_driver *driver, int device, struct mt_gp
 	    driver->cuDeviceGetName(out->name, (int)sizeof(out->name), device) != MT_CU_SUCCESS)
 		out->name[0] = '\0';
 	out->name[sizeof(out->name) - 1] = '\0';
-	read_pci(driver, device, out->pci, sizeof(out->pci));
+	mt_gpu_read_pci(device, out->pci);
 	if (driver->cuDeviceTotalMem_v2 &&
 	    driver->cuDeviceTotalMem_v2(&total, device) == MT_CU_SUCCESS)
 		out->total_bytes = total;
@@ -150,7 +152,7 @@ uint64_t mt_gpu_used_bytes(void)
 	return used;
 }
 
-bool mt_gpu_trim_driver_pools(void)
+bool mt_gpu_trim_driver_pools(int device)
 {
 	const struct mt_driver *driver = mt_driver_usable();
 	struct CUmemPoolHandle_st *pool;
@@ -161,6 +163,8 @@ bool mt_gpu_trim_driver_pools(void)
 		return false;
 	count = list_devices(driver, devices, MT_POOL_DEVICES);
 	for (int i = 0; i < count; i++) {
+		if (device != MT_ANY_DEVICE && devices[i] != device)
+			continue;
 		if (driver->cuDeviceGetDefaultMemPool && driver->cuMemPoolTrimTo &&
 		    driver->cuDeviceGetDefaultMemPool(&pool, devices[i]) == MT_CU_SUCCESS)
 			mt_driver_note(driver->cuMemPoolTrimTo(pool, 0));
@@ -185,15 +189,18 @@ _Static_assert((int)MT_DEVICES_COUNT <= (int)MT_POOL_DEVICES, "each has figures 
 
 /* ---- one row ---- */
 
+/* For async allocations the driver keeps more than is live. */
+uint64_t mt_gpu_stats_held_bytes(const struct mt_stats_device *row)
+{
+	return row->reserved_bytes + row->direct_live_bytes + row->pitch_live_bytes +
+	       row->vmm_live_bytes + row->array_live_bytes +
+	       mt_max_u64(row->async_live_bytes, row->async_reserved_bytes) +
+	       row->graph_reserved_bytes;
+}
+
 static void fill_nvml(struct mt_stats_device *to, const struct mt_nvml_usage *nvml)
 {
-	/* What the driver charges this process for on the device, as far as known. Without
-	 * managed memory, which may be anywhere, and memory of others. For async allocations the
-	 * driver keeps more than is live. */
-	uint64_t ours = to->reserved_bytes + to->direct_live_bytes + to->pitch_live_bytes +
-			to->vmm_live_bytes + to->array_live_bytes +
-			mt_max_u64(to->async_live_bytes, to->async_reserved_bytes) +
-			to->graph_reserved_bytes;
+	uint64_t ours = mt_gpu_stats_held_bytes(to);
 
 	/* Of a divided device NVML shows the whole, and the driver our part: the free memory of the
 	 * one says nothing of the other. */

@@ -16,10 +16,14 @@
 #include "gpu/nvml.h"
 #include "core/stats_layout.h"
 
+/* Sets out to where the device is on the PCI bus, "0000:3b:00.0"; "": unknown. */
+#define MT_PCI_BYTES 16 /* as in struct mt_rescue_request */
+void mt_gpu_read_pci(int device, char out[MT_PCI_BYTES]);
+
 struct mt_gpu_device {
 	int ordinal;
 	char name[64];
-	char pci[32]; /* 0000:3b:00.0, "" unknown */
+	char pci[MT_PCI_BYTES]; /* mt_gpu_read_pci */
 	uint64_t total_bytes;
 	uint64_t free_bytes;           /* 0 unknown */
 	uint64_t async_reserved_bytes; /* default pool of cuMemAllocAsync */
@@ -35,9 +39,10 @@ int mt_gpu_read(struct mt_gpu_device *out, int limit);
 /* Returns total - free, added up over the devices in use; 0: unknown. */
 uint64_t mt_gpu_used_bytes(void);
 
-/* Trims the driver's own pools, the default pool of cuMemAllocAsync and the memory of graphs, of
- * each device in use. Returns false while a capture is open: nothing was done. */
-bool mt_gpu_trim_driver_pools(void);
+/* Trims the driver's own pools, the default pool of cuMemAllocAsync and the memory of graphs, of a
+ * device; MT_ANY_DEVICE: of each one in use. Returns false while a capture is open: nothing was
+ * done. */
+bool mt_gpu_trim_driver_pools(int device);
 
 /* Fills one device's row. Pure. */
 void mt_gpu_stats_fill(struct mt_stats_device *to, const struct mt_gpu_device *device,
@@ -56,6 +61,10 @@ struct mt_gpu_stats_unattributed {
  * nvml_age_ms says how old that is. Pure but for *last. */
 void mt_gpu_stats_date(struct mt_stats_device *row, struct mt_gpu_stats_unattributed *last,
 		       uint64_t read_ns, uint64_t now_ns);
+
+/* Returns what the driver charges this process for on the device, as far as the row tells: without
+ * managed memory, which may be anywhere, and memory of others. Pure. */
+uint64_t mt_gpu_stats_held_bytes(const struct mt_stats_device *row);
 
 /* Adds a row to the summed figures. Pure. */
 void mt_gpu_stats_add(struct mt_stats_snapshot *to, const struct mt_stats_device *from);

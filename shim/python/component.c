@@ -139,6 +139,8 @@ static void load(bool on)
 		.collect_soon = mt_python_collect_soon,
 		.expedite = mt_python_expedite,
 		.framework_idle_bytes = mt_framework_idle_bytes,
+		.empty_caches = mt_framework_empty,
+		.emptied = mt_framework_emptied,
 		.prepare_lines = mt_frames_prepare,
 		.lines = mt_frames_lines,
 		.write_lines = mt_frames_write,

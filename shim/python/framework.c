@@ -16,10 +16,11 @@
 
 /* The pending call of this module; there is one at a time. */
 enum call_state { CALL_NONE, CALL_QUEUED, CALL_DONE };
+enum call_kind { CALL_READ, CALL_DECAY, CALL_RESCUE };
 static struct {
 	_Atomic uint32_t state; /* release/acquire with the fields below */
-	bool release;           /* empty the cache, not only read its figures */
-	bool released;
+	enum call_kind kind;
+	uint32_t released; /* bits of enum mt_framework_bit */
 	struct mt_python_gpu_figures before;
 	struct mt_python_gpu_figures after;
 	uint64_t duration_ns;
@@ -30,6 +31,8 @@ static struct mt_python_gpu_figures last;
 static uint64_t last_ns;
 static uint64_t next_ns;
 static uint64_t used_before_bytes; /* of the driver, when the release was queued */
+static bool is_rescue_done;
+static uint32_t rescue_released; /* by that rescue */
 
 /* Returns the idle bytes that a cache may hold without being emptied. */
 static uint64_t gate_bytes(uint64_t reserved, const struct mt_config *cfg)
@@ -66,7 +69,7 @@ bool mt_framework_decide(struct mt_framework_policy *own, const struct mt_python
 static int pending(void *unused)
 {
 	uint64_t began = mt_os_now_ns();
-	uint32_t queued = CALL_QUEUED;
+	uint32_t queued = CALL_QUEUED, skipped;
 
 	(void)unused;
 	/* A forked child inherits the queued call; mt_framework_fork_child has reset its state. */
@@ -74,7 +77,11 @@ static int pending(void *unused)
 		return 0;
 	mt_python_gpu_read(&call.before);
 	call.after = call.before;
-	call.released = call.release && call.before.count && mt_python_gpu_empty_torch();
+	call.released = 0;
+	if (call.kind == CALL_RESCUE)
+		call.released = mt_python_gpu_empty(mt_devices_are_used(), false, &skipped);
+	else if (call.kind == CALL_DECAY && call.before.count && mt_python_gpu_empty_torch())
+		call.released = MT_FRAMEWORK_TORCH;
 	if (call.released)
 		mt_python_gpu_read(&call.after);
 	call.duration_ns = mt_os_now_ns() - began;
@@ -87,9 +94,9 @@ static int pending(void *unused)
 	return 0;
 }
 
-static void queue(bool release)
+static void queue(enum call_kind kind)
 {
-	call.release = release;
+	call.kind = kind;
 	atomic_store_explicit(&call.state, CALL_QUEUED, memory_order_release);
 	if (mt_python_queue(pending, NULL))
 		(void)mt_eval_breaker_set(&call.state, CALL_QUEUED);
@@ -110,30 +117,46 @@ static uint64_t reserved_bytes(const struct mt_python_gpu_figures *figures)
  * driver gives none. */
 static void add_release(void)
 {
-	uint64_t used_after = used_before_bytes ? mt_devices_used_bytes(false) : 0;
+	struct mt_stats_cleanup release = {
+		.reason = MT_REASON_FRAMEWORK,
+		.frameworks = call.released,
+		.duration_ns = call.duration_ns,
+		.gpu_before_bytes = used_before_bytes,
+		.gpu_after_bytes = used_before_bytes ? mt_devices_used_bytes(false) : 0,
+	};
 
 	if (!call.released)
 		return;
-	if (used_before_bytes && used_after)
-		mt_cleanup_add_framework(used_before_bytes, used_after, call.duration_ns);
-	else
-		mt_cleanup_add_framework(reserved_bytes(&call.before), reserved_bytes(&call.after),
-					 call.duration_ns);
+	if (!release.gpu_before_bytes || !release.gpu_after_bytes) {
+		release.gpu_before_bytes = reserved_bytes(&call.before);
+		release.gpu_after_bytes = reserved_bytes(&call.after);
+	}
+	mt_cleanup_add_release(&release);
+}
+
+static bool decays(void)
+{
+	return mt_config()->framework_decay_ms && mt_launch_env()->world_size <= 1;
 }
 
 static void take_result(uint64_t now_ns)
 {
-	bool was_release = call.release;
+	enum call_kind kind = call.kind;
 
 	last = call.after;
 	last_ns = now_ns;
-	if (was_release)
+	if (kind == CALL_DECAY)
 		add_release();
+	if (kind == CALL_RESCUE) {
+		is_rescue_done = true;
+		rescue_released = call.released;
+	}
 	atomic_store_explicit(&call.state, CALL_NONE, memory_order_release);
-	if (was_release || !mt_framework_decide(&policy, &last, mt_config(), now_ns))
+	if (kind != CALL_READ || !decays() ||
+	    !mt_framework_decide(&policy, &last, mt_config(), now_ns))
 		return;
 	used_before_bytes = mt_devices_used_bytes(false);
-	queue(true);
+	queue(CALL_DECAY);
 }
 
 uint64_t mt_framework_tick(uint64_t now_ns)
@@ -143,7 +166,7 @@ uint64_t mt_framework_tick(uint64_t now_ns)
 
 	if (state == CALL_DONE)
 		take_result(now_ns);
-	if (!decay_ns || mt_launch_env()->world_size > 1) {
+	if (!decays()) {
 		memset(&policy, 0, sizeof(policy));
 		return UINT64_MAX;
 	}
@@ -155,9 +178,34 @@ uint64_t mt_framework_tick(uint64_t now_ns)
 		if (state == CALL_QUEUED && mt_python_is_running())
 			(void)mt_eval_breaker_set(&call.state, CALL_QUEUED);
 		else if (state == CALL_NONE && !mt_devices_are_capturing())
-			queue(false);
+			queue(CALL_READ);
 	}
 	return next_ns;
+}
+
+bool mt_framework_empty(void)
+{
+	uint32_t state = atomic_load_explicit(&call.state, memory_order_acquire);
+
+	if (state == CALL_NONE && mt_launch_env()->world_size <= 1 && mt_python_is_running()) {
+		is_rescue_done = false;
+		queue(CALL_RESCUE);
+	}
+	return call.kind == CALL_RESCUE &&
+	       atomic_load_explicit(&call.state, memory_order_acquire) != CALL_NONE;
+}
+
+enum mt_caches_state mt_framework_emptied(uint32_t *out_frameworks)
+{
+	enum mt_main_state main_thread = MT_MAIN_RUNS;
+
+	if (is_rescue_done) {
+		*out_frameworks = rescue_released;
+		return MT_CACHES_EMPTIED;
+	}
+	if (mt_python_is_running())
+		main_thread = mt_eval_breaker_set(&call.state, CALL_QUEUED);
+	return main_thread == MT_MAIN_WAITS ? MT_CACHES_BLOCKED : MT_CACHES_QUEUED;
 }
 
 uint64_t mt_framework_idle_bytes(int device)

@@ -251,14 +251,14 @@ static void empty_torch_host(void)
 	release(accelerator);
 }
 
-/* Empties the caches of device memory and of page-locked host memory. Returns whether the first was
- * emptied. */
-static bool empty_torch_both(void)
+/* Empties the caches of device memory and (host_too) of page-locked host memory. Returns whether
+ * the first was emptied. */
+static bool empty_torch_both(bool host_too)
 {
 	bool done = empty_torch();
 
 	/* cuMemFreeHost would break a capture that another thread has begun meanwhile. */
-	if (done && !mt_devices_are_capturing())
+	if (done && host_too && !mt_devices_are_capturing())
 		empty_torch_host();
 	return done;
 }
@@ -309,12 +309,12 @@ static bool empty_pool(void *module, const char *getter, const char *method)
 }
 
 /* The pools ask the runtime for the current device, which initialises CUDA. */
-static bool empty_cupy(void)
+static bool empty_cupy(bool host_too)
 {
 	void *cupy = find_module("cupy");
 	bool done = cupy && empty_pool(cupy, "get_default_memory_pool", "free_all_blocks");
 
-	if (cupy)
+	if (cupy && host_too)
 		(void)empty_pool(cupy, "get_default_pinned_memory_pool", "free_all_blocks");
 	release(cupy);
 	return done;
@@ -347,8 +347,9 @@ static bool clear_deallocations(void *owner)
  * make one. Arrays are queued in the memory manager, streams and events in the context. Numba drops
  * an entry whose free fails, and so leaks its memory. So this needs a context on this thread,
  * without which the driver refuses every free. */
-static bool empty_numba(void)
+static bool empty_numba(bool host_too)
 {
+	(void)host_too;
 	if (!mt_devices_have_context())
 		return false;
 
@@ -397,7 +398,7 @@ static bool is_first_threshold_zero(void)
 static const struct framework {
 	enum mt_framework_bit bit;
 	const char *module;
-	bool (*empty)(void);
+	bool (*empty)(bool host_too);
 } frameworks[] = {
 	{MT_FRAMEWORK_TORCH, "torch", empty_torch_both},
 	{MT_FRAMEWORK_CUPY, "cupy", empty_cupy},
@@ -414,15 +415,16 @@ static bool is_imported(const char *name)
 
 /* Tests for a capture before each framework: the pending call runs some time after it was queued,
  * and the code of one framework may run code of the program. */
-static void empty_one(const struct framework *framework, uint32_t *done, uint32_t *skipped)
+static void empty_one(const struct framework *framework, bool host_too, uint32_t *done,
+		      uint32_t *skipped)
 {
 	if (mt_devices_are_capturing())
 		*skipped |= is_imported(framework->module) ? framework->bit : 0u;
 	else
-		*done |= framework->empty() ? framework->bit : 0u;
+		*done |= framework->empty(host_too) ? framework->bit : 0u;
 }
 
-uint32_t mt_python_gpu_empty(bool cuda_used, uint32_t *out_skipped)
+uint32_t mt_python_gpu_empty(bool cuda_used, bool host_too, uint32_t *out_skipped)
 {
 	void *type, *value, *trace;
 	uint32_t done = 0;
@@ -434,8 +436,9 @@ uint32_t mt_python_gpu_empty(bool cuda_used, uint32_t *out_skipped)
 	api.PyErr_Fetch(&type, &value, &trace);
 	for (size_t i = 0; i < sizeof(frameworks) / sizeof(frameworks[0]); i++)
 		if (cuda_used || frameworks[i].bit != MT_FRAMEWORK_CUPY)
-			empty_one(&frameworks[i], &done, &skipped);
-	empty_arrow();
+			empty_one(&frameworks[i], host_too, &done, &skipped);
+	if (host_too)
+		empty_arrow();
 	api.PyErr_Restore(type, value, trace);
 	*out_skipped = skipped;
 	return done;

@@ -26,10 +26,11 @@ struct mt_python_gpu_figures {
  * no Python, or it lacks one of them. Any thread; calls the loader. */
 bool mt_python_gpu_find(void);
 
-/* Empties the caches. cuda_used: this process has initialised CUDA; without it CuPy is skipped,
- * whose pool would initialise it. Returns the frameworks whose caches were emptied, bits of enum
- * mt_framework_bit; *out_skipped: those that an open stream capture kept from it. */
-uint32_t mt_python_gpu_empty(bool cuda_used, uint32_t *out_skipped);
+/* Empties the caches of device memory, and (host_too) those of host memory. cuda_used: this process
+ * has initialised CUDA; without it CuPy is skipped, whose pool would initialise it. Returns the
+ * frameworks whose caches were emptied, bits of enum mt_framework_bit; *out_skipped: those that an
+ * open stream capture kept from it. */
+uint32_t mt_python_gpu_empty(bool cuda_used, bool host_too, uint32_t *out_skipped);
 
 /* Empties only PyTorch's cache of device memory. Returns false where it was not emptied, as during
  * a capture. */

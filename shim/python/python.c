@@ -173,7 +173,8 @@ static void collect_now(const struct mt_python_options *options, const struct fo
 	/* After the collection: the memory that it freed is in these caches now. */
 	out->requested_frameworks = options->empty_frameworks;
 	if (options->empty_frameworks)
-		out->frameworks = mt_python_gpu_empty(options->cuda_used, &out->frameworks_skipped);
+		out->frameworks =
+			mt_python_gpu_empty(options->cuda_used, true, &out->frameworks_skipped);
 	if (out->frameworks_skipped && !options->is_retry) {
 		atomic_store_explicit(&needs_retry, true, memory_order_relaxed);
 		mt_control_notify(MT_CONTROL_GC);

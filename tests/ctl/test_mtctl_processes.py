@@ -72,7 +72,7 @@ def test_hostile_text_reaches_no_terminal(fake, ctl):
 	assert json.loads(ctl("stat", pid, "--json").stdout)["allocator"] == "?[31m????"
 
 
-@pytest.mark.parametrize("options, words", [({"version": 9}, ["another version (9)", "restart the process"]),
+@pytest.mark.parametrize("options, words", [({"version": 77}, ["another version (77)", "restart the process"]),
                                             ({"version": 2}, ["another version (2)", "restart the process"]),
                                             ({"broken": True}, ["checksum"]),
                                             ({"other_pid": 1}, ["another process"])])
@@ -87,12 +87,12 @@ def test_a_stats_file_that_is_not_right_is_refused(fake, ctl, options, words):
 
 
 def test_a_shim_of_another_version_is_refused_also_where_it_names_its_control_file_differently(fake, ctl, mt_dir):
-	pid = fake(version=9)
+	pid = fake(version=77)
 	files_of(pid, mt_dir, "control").rename(mt_dir / f"{pid}-1-1.other")
 
 	for words in (["trim"], ["round"], ["set", "gc_rounds=7"]):
 		got = ctl(words[0], pid, *words[1:])
-		assert (got.returncode, got.stderr.count("another version (9)")) == (USAGE, 1), (words, got)
+		assert (got.returncode, got.stderr.count("another version (77)")) == (USAGE, 1), (words, got)
 
 
 def test_files_that_are_no_files_of_the_process_are_refused(fake, ctl, mt_dir, tmp_path):

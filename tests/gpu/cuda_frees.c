@@ -167,6 +167,42 @@ static void other_context(void)
 	SHOW(cu.cuMemFree_v2(dptr));
 }
 
+/* Another context of the device runs a kernel of 2 s, for which the driver's free does not wait.
+ * Meanwhile this one allocates and frees a set of blocks, again and again. */
+static void beside_context(int blocks_count, int turns)
+{
+	void *busy;
+	uint64_t blocks[20];
+	double slowest = 0;
+
+	OK(cu.cuCtxCreate_v2(&busy, 0, 0));
+	OK(cu.cuStreamCreate(&stream, 1));
+	OK(run_kernel(&delay, 2000000));
+	OK(cu.cuCtxSetCurrent(context));
+	for (int turn = 0; turn < turns; turn++) {
+		double begin = now_ms(), took;
+
+		for (int i = 0; i < blocks_count; i++)
+			blocks[i] = take_counted(10 * MB);
+		for (int i = 0; i < blocks_count; i++)
+			OK(cu.cuMemFree_v2(blocks[i]));
+		took = now_ms() - begin;
+		slowest = took > slowest ? took : slowest;
+	}
+	show_peak();
+	printf("%s\n", slowest > 500 ? "slow" : "at once");
+}
+
+static void one_beside_context(void)
+{
+	beside_context(1, 100);
+}
+
+static void many_beside_context(void)
+{
+	beside_context(20, 10);
+}
+
 /* What lies cached is there for another process: used by this one at the end. */
 static void neighbour(void)
 {
@@ -196,6 +232,8 @@ static const struct cuda_word words[] = {
 	{"faulting_kernel", faulting_kernel},
 	{"freed_twice", freed_twice},
 	{"other_context", other_context},
+	{"one_beside_context", one_beside_context},
+	{"many_beside_context", many_beside_context},
 	{"neighbour", neighbour},
 	{"idle_cache", idle_cache},
 };

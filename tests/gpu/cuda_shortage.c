@@ -47,6 +47,30 @@ static void threads(void)
 	printf("failures: %u\n", atomic_load(&failures));
 }
 
+/* A thread gives a block of 500 MB back, to make room for one of 400. Another one wants 600. */
+static void *take_400(void *result)
+{
+	uint64_t dptr;
+
+	OK(cu.cuCtxSetCurrent(context));
+	*(int *)result = cu.cuMemAlloc_v2(&dptr, 400 * MB);
+	return NULL;
+}
+
+static void beside_release(void)
+{
+	pthread_t thread;
+	uint64_t dptr;
+	int result, other;
+
+	cache(500 * MB);
+	pthread_create(&thread, NULL, take_400, &other);
+	usleep(200000);
+	result = cu.cuMemAlloc_v2(&dptr, 600 * MB);
+	pthread_join(thread, NULL);
+	printf("results: %d %d\n", result, other);
+}
+
 /* ---- sizes ---- */
 
 static void slack(void)
@@ -431,6 +455,7 @@ static void calls(void)
 
 static const struct cuda_word words[] = {
 	{"threads", threads},
+	{"beside_release", beside_release},
 	{"slack", slack},
 	{"absurd", absurd},
 	{"absurd_array", absurd_array},

@@ -31,6 +31,11 @@ def test_threads_that_fit_the_device_together_never_meet_an_error(same, version)
 	assert "failures: 0\n" in same("threads", version, MEMORY_MB=100)
 
 
+def test_a_block_that_another_thread_is_giving_back_is_waited_for(same):
+	"""However long that takes: on a busy machine such a thread may not run for a while."""
+	assert same("beside_release", "13.0", LATENCY_US="cuMemFreeAsync=1000000") == "results: 0 0\ndone\n"
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_reused_block_takes_no_more_of_the_device_than_was_asked_for(same, version):
 	assert same("slack", version).count(": 0\n") == 9

@@ -150,7 +150,7 @@ def test_a_table_of_settings_that_is_out_of_date_is_found_and_brought_up_to_date
 	assert page.read_text() == (ROOT / "docs/settings.md").read_text()
 
 
-@pytest.mark.parametrize("name, most_words", [("README.md", 1500), ("docs/design.md", 4000)])
+@pytest.mark.parametrize("name, most_words", [("README.md", 1500), ("docs/design.md", 4000), ("docs/gpu.md", 1500)])
 def test_a_page_keeps_its_length(name, most_words):
 	text = (ROOT / name).read_text()
 

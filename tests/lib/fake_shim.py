@@ -51,7 +51,7 @@ DEVICE, OOM = struct.Struct(f"={len(DEVICE_FIELDS)}Q64s32s16s"), struct.Struct(f
 RECORD, SAMPLE, SETTING = struct.Struct("=" + in_file("MT_CLEANUP_FIELDS")[1]), struct.Struct(f"={len(SAMPLE_FIELDS)}Q"), struct.Struct("=24s72s40s")
 HEAD = struct.Struct("=Q14I3Q16s32s32s160s32s256s64s64s6Q128sQ16s32s32QQ")
 LIMIT_REPORT, CLASS = struct.Struct(f"={LIMIT_REPORT_FORMAT}160s"), struct.Struct("=2Q")
-VERSION, DEVICES_COUNT, OOMS_COUNT, LIMIT_REPORTS_COUNT, CLASSES_COUNT, REASONS_COUNT, CLEANUPS_COUNT = 8, 16, 4, 4, 256, 32, 256
+VERSION, DEVICES_COUNT, OOMS_COUNT, LIMIT_REPORTS_COUNT, CLASSES_COUNT, REASONS_COUNT, CLEANUPS_COUNT = 9, 16, 4, 4, 256, 32, 256
 CONTROL = struct.Struct("=QIIQII32s96s")
 TRIM, ROUND, SET, RESET_PEAK, PUBLISH = 1, 2, 3, 4, 5
 SNAPSHOT = 8
@@ -169,7 +169,7 @@ class Fake:
 		                     self.options.get("pressure_used_mb", 0) * MB,
 		                     self.options.get("pressure_limit_mb", 0) * MB,
 		                     self.options.get("pinned_before_mb", 0) * MB, self.options.get("pinned_after_mb", 0) * MB,
-		                     self.options.get("gc_wait_ms", 0) * 1_000_000))
+		                     self.options.get("gc_wait_ms", 0) * 1_000_000, self.options.get("rescued_pid", 0)))
 
 	def leave_blocks(self):
 		file = self.stats.with_suffix(".blocks")

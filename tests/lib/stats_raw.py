@@ -7,8 +7,8 @@ import fake_shim
 RECORD_FIELDS = ("number time_ns duration_ns purge_ns gc_ns gc_collected_count round request_seq rss_before_bytes rss_after_bytes "
                  "anon_before_bytes anon_after_bytes live_before_bytes live_after_bytes longest_hold_ns gpu_before_bytes gpu_after_bytes "
                  "reason level result gc_state merged gpu_state frameworks pressure_sources "
-                 "pressure_level pressure_used_bytes pressure_limit_bytes pinned_before_bytes pinned_after_bytes gc_wait_ns").split()
-REASONS = "idle live_drop settle round signal request api malloc_trim late_gc exit framework capture pressure rss_limit huge_pages".split()
+                 "pressure_level pressure_used_bytes pressure_limit_bytes pinned_before_bytes pinned_after_bytes gc_wait_ns rescued_pid").split()
+REASONS = "idle live_drop settle round signal request api malloc_trim late_gc exit framework capture pressure rss_limit huge_pages rescue".split()
 SOURCES = "limit events stall device rss".split()
 FIELDS_AT = fake_shim.HEAD.size
 HEAD_BYTES = FIELDS_AT + 8 * len(fake_shim.FIELDS) + 8

@@ -380,8 +380,10 @@ static void misuse(const struct draw *draw)
 	default:
 		if (driver_version >= 11020 && block.dptr != 0 && block.kind == ASYNC) {
 			open_gates();
-			if (TRY(cuMemFreeAsync, slot, 0, block.dptr, NULL) == OK)
+			if (TRY(cuMemFreeAsync, slot, 0, block.dptr, NULL) == OK) {
+				idle_async_bytes[device_of(&block)] += block.bytes + 2 * MB;
 				blocks[slot] = (struct block){0};
+			}
 			TRY(cuStreamSynchronize, -1, 0, NULL);
 		}
 		break;

@@ -1,0 +1,372 @@
+#include "gpu/rescue.h"
+
+#include <limits.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "core/cleanup.h"
+#include "core/config.h"
+#include "core/control_file.h"
+#include "core/files.h"
+#include "core/interpreter.h"
+#include "core/publish.h"
+#include "core/rescue.h"
+#include "core/state.h"
+#include "gpu/capture.h"
+#include "gpu/frameworks.h"
+#include "gpu/oom.h"
+#include "gpu/release.h"
+#include "gpu/stats.h"
+#include "gpu/thread.h"
+#include "sys/attr.h"
+#include "sys/lock_check.h"
+#include "sys/os.h"
+#include "sys/saturating.h"
+
+#define STEP_FIRST_NS (MT_NS_PER_MS / 2) /* between two looks at the replies */
+#define STEP_MAX_NS   (20 * MT_NS_PER_MS)
+#define START_NS      (50 * MT_NS_PER_MS) /* for the worker to make this process's files */
+/* between two that found nothing; the second is that many times what the last one has waited */
+#define PAUSE_NS    MT_NS_PER_S
+#define PAUSE_SHARE 10
+/* A call fails for another reason where more is free than it asks for, and so much of the device.
+ * A call of unknown size: where so much is free. */
+#define SLACK_SHARE    64
+#define UNKNOWN_SHARE  8
+#define PYTHON_STEP_NS (5 * MT_NS_PER_MS)
+#define BLOCKED_NS     (200 * MT_NS_PER_MS) /* Python's main thread is in a system call */
+
+/* ---- this process asks ---- */
+
+/* The thread that asks, 0: none. acquire/release with core/rescue.c's list; others sleep on it. */
+static _Atomic uint32_t turn;
+/* The worker has made this process's files, or cannot. */
+static _Atomic bool has_begun;
+/* counters, no ordering */
+static _Atomic uint64_t next_ns, rescues_count, given_bytes, last_pid;
+static MT_COLD bool is_possible(void)
+{
+	enum mt_frameworks_rescue when;
+
+	if (!mt_config()->cuda_rescue || !mt_state_is_own_process() ||
+	    mt_os_now_ns() < atomic_load_explicit(&next_ns, memory_order_relaxed))
+		return false;
+	when = mt_frameworks_look_rescue();
+	return when == MT_RESCUE_AT_ONCE || (when == MT_RESCUE_AGAIN && mt_oom_has_failed());
+}
+
+/* Returns whether the failed call lacked memory of the device, as far as the driver tells. */
+static bool is_full(int device, uint64_t bytes)
+{
+	uint64_t free_bytes = 0, total_bytes = 0;
+	bool is_known;
+	int mode;
+
+	if (device == MT_ANY_DEVICE)
+		return true;
+	mode = mt_capture_relax(mt_pool_driver());
+	is_known = mt_device_memory_ask(device, &free_bytes, &total_bytes);
+	mt_capture_restore(mt_pool_driver(), mode);
+	return !is_known || free_bytes < (bytes ? bytes + total_bytes / SLACK_SHARE
+						: total_bytes / UNKNOWN_SHARE);
+}
+
+static bool take_turn(struct mt_gpu_rescue *rescue)
+{
+	uint32_t none = 0, thread = (uint32_t)mt_os_gettid();
+
+	if (!atomic_compare_exchange_strong_explicit(&turn, &none, thread, memory_order_acquire,
+						     memory_order_relaxed))
+		return false;
+	rescue->thread = thread;
+	return true;
+}
+
+/* Another thread asks. Returns whether it was given something. A signal handler that has
+ * interrupted it does not wait for itself. */
+static bool wait_for_turn(uint64_t until_ns)
+{
+	uint64_t before = atomic_load_explicit(&given_bytes, memory_order_relaxed);
+	uint32_t other, own = (uint32_t)mt_os_gettid();
+
+	mt_lock_check_wait("another thread that asks other processes");
+	while ((other = atomic_load_explicit(&turn, memory_order_relaxed)) && other != own) {
+		uint64_t now = mt_os_now_ns();
+
+		if (now >= until_ns)
+			break;
+		(void)mt_os_futex_wait(&turn, other, until_ns - now, MT_FUTEX_PRIVATE);
+	}
+	return atomic_load_explicit(&given_bytes, memory_order_relaxed) != before;
+}
+
+/* A new process may run out of memory before its worker has made the files. */
+static bool send(int device)
+{
+	struct mt_rescue_request request = {.pid = (uint64_t)mt_os_getpid()};
+	uint64_t until = mt_os_now_ns() + START_NS;
+
+	if (device != MT_ANY_DEVICE) {
+		int mode = mt_capture_relax(mt_pool_driver());
+
+		mt_gpu_read_pci(device, request.device);
+		mt_capture_restore(mt_pool_driver(), mode);
+	}
+	while (!atomic_load_explicit(&has_begun, memory_order_acquire) && mt_os_now_ns() < until)
+		mt_os_sleep_ns(MT_NS_PER_MS);
+	request.asked_ns = mt_os_now_ns();
+	return mt_rescue_send(&request) != 0;
+}
+
+/* Waits for a reply that gives more than those before. */
+static bool wait_for_more(struct mt_gpu_rescue *rescue)
+{
+	uint64_t step_ns = STEP_FIRST_NS, waited_ns;
+	struct mt_rescue_gain gain;
+
+	mt_lock_check_wait("other processes");
+	for (;;) {
+		waited_ns = mt_os_now_ns() - rescue->began_ns;
+		mt_rescue_read(&gain);
+		if (gain.freed_bytes > rescue->freed_bytes)
+			break;
+		if (!gain.open_count || waited_ns >= MT_RESCUE_NS)
+			return false;
+		mt_os_sleep_ns(mt_min_u64(step_ns, MT_RESCUE_NS - waited_ns));
+		step_ns = mt_min_u64(2 * step_ns, STEP_MAX_NS);
+	}
+	rescue->freed_bytes = gain.freed_bytes;
+	atomic_fetch_add_explicit(&given_bytes, gain.bytes - rescue->bytes, memory_order_relaxed);
+	rescue->bytes = gain.bytes;
+	rescue->pid = gain.most_pid;
+	return true;
+}
+
+static MT_COLD bool next(struct mt_gpu_rescue *rescue, int device, uint64_t bytes)
+{
+	if (rescue->is_over)
+		return false;
+	if (rescue->began_ns)
+		return !(rescue->is_over = !wait_for_more(rescue));
+	rescue->is_over = true;
+	if (!is_possible() || !is_full(device, bytes))
+		return false;
+	rescue->began_ns = mt_os_now_ns();
+	if (!take_turn(rescue))
+		return wait_for_turn(rescue->began_ns + MT_RESCUE_NS);
+	rescue->is_over = !send(device) || !wait_for_more(rescue);
+	return !rescue->is_over;
+}
+
+static MT_COLD void end(struct mt_gpu_rescue *rescue)
+{
+	uint64_t now = mt_os_now_ns();
+
+	if (!rescue->thread)
+		return;
+	mt_oom_note_rescue(rescue->bytes, rescue->pid);
+	if (rescue->freed_bytes) {
+		atomic_fetch_add_explicit(&rescues_count, 1, memory_order_relaxed);
+		atomic_store_explicit(&last_pid, rescue->pid, memory_order_relaxed);
+	} else {
+		atomic_store_explicit(
+			&next_ns,
+			now + mt_max_u64(PAUSE_NS, PAUSE_SHARE * (now - rescue->began_ns)),
+			memory_order_relaxed);
+	}
+	atomic_store_explicit(&turn, 0, memory_order_release);
+	mt_os_futex_wake(&turn, INT_MAX, MT_FUTEX_PRIVATE);
+}
+
+const struct mt_rescue_ops mt_gpu_rescue_ops = {
+	.is_possible = is_possible, .next = next, .end = end};
+
+void mt_gpu_rescue_publish(void)
+{
+	struct mt_stats_snapshot *out = mt_publish_lock();
+
+	out->gpu_rescue_count = atomic_load_explicit(&rescues_count, memory_order_relaxed);
+	out->gpu_rescue_bytes = atomic_load_explicit(&given_bytes, memory_order_relaxed);
+	out->gpu_rescue_pid = atomic_load_explicit(&last_pid, memory_order_relaxed);
+	mt_publish_unlock();
+}
+
+/* ---- this process gives; worker thread ---- */
+
+static struct {
+	struct mt_rescue_request request;
+	uint64_t began_ns;
+	uint64_t before_bytes, held_bytes; /* of this process on the device: at first, at least */
+	uint64_t recorded_bytes;           /* held when the history was written */
+	uint64_t blocked_ns;               /* since when Python's main thread does not come */
+	uint32_t frameworks;               /* emptied */
+	bool is_open;                      /* the other process may still wait */
+	bool awaits_python;
+} served;
+static _Atomic bool may_give; /* no tool watches the calls: set before the worker is notified */
+static uint64_t is_rescuer;   /* as written into the control file */
+
+/* Static, see gpu/thread.h. */
+static struct {
+	char device[MT_PCI_BYTES];
+	bool releases;
+	uint64_t before_bytes, after_bytes;
+} job;
+
+static uint64_t held_bytes(const struct mt_gpu_device *device)
+{
+	static const struct mt_nvml_usage unknown;
+	struct mt_unpooled_usage others;
+	struct mt_stats_device row;
+	struct mt_pool_usage pool;
+
+	mt_pool_usage(device->ordinal, &pool);
+	mt_unpooled_usage(device->ordinal, &others);
+	mt_gpu_stats_fill(&row, device, &pool, &others, &unknown);
+	return mt_gpu_stats_held_bytes(&row);
+}
+
+static uint64_t visit_devices(bool releases)
+{
+	static struct mt_gpu_device devices[MT_DEVICES_COUNT];
+	int count = mt_gpu_read(devices, MT_DEVICES_COUNT);
+	uint64_t held = 0;
+
+	for (int i = 0; i < count; i++) {
+		if (job.device[0] && strcmp(job.device, devices[i].pci) != 0)
+			continue;
+		held += held_bytes(&devices[i]);
+		if (!releases)
+			continue;
+		(void)mt_pool_trim(devices[i].ordinal);
+		(void)mt_gpu_trim_driver_pools(devices[i].ordinal);
+	}
+	return held;
+}
+
+static void visit_job(void)
+{
+	if (job.releases)
+		job.before_bytes = visit_devices(true);
+	job.after_bytes = visit_devices(false);
+}
+
+/* Returns false where nothing could be done: a capture is open, or the driver thread is busy. */
+static bool visit(bool releases)
+{
+	memcpy(job.device, served.request.device, sizeof(job.device));
+	job.device[sizeof(job.device) - 1] = 0;
+	job.releases = releases;
+	return !mt_capture_is_open() && mt_gpu_thread_run(visit_job) && !mt_capture_is_open();
+}
+
+static void reply(bool is_final)
+{
+	const struct mt_rescue_reply now = {
+		.asked_ns = served.request.asked_ns,
+		.bytes = served.before_bytes - served.held_bytes,
+		.pid = served.request.pid,
+		.is_final = is_final,
+	};
+
+	mt_files_write_control(&now, sizeof(now), offsetof(struct mt_control_file, rescue_reply));
+	served.is_open = !is_final;
+}
+
+/* Adds to the history what was given since the last time. */
+static void record(void)
+{
+	const struct mt_stats_cleanup release = {
+		.reason = MT_REASON_RESCUE,
+		.duration_ns = mt_os_now_ns() - served.began_ns,
+		.gpu_before_bytes = served.recorded_bytes,
+		.gpu_after_bytes = served.held_bytes,
+		.frameworks = served.frameworks,
+		.rescued_pid = served.request.pid,
+	};
+
+	if (served.recorded_bytes > served.held_bytes)
+		mt_cleanup_add_release(&release);
+	served.recorded_bytes = served.held_bytes;
+}
+
+static void serve(const struct mt_rescue_request *request)
+{
+	memset(&served, 0, sizeof(served));
+	served.request = *request;
+	served.began_ns = served.blocked_ns = mt_os_now_ns();
+	if (is_rescuer && visit(true)) {
+		served.held_bytes = job.after_bytes;
+		served.before_bytes = mt_max_u64(job.before_bytes, job.after_bytes);
+		served.recorded_bytes = served.before_bytes;
+		served.awaits_python = mt_interpreter_empty_caches();
+	}
+	record();
+	reply(!served.awaits_python);
+}
+
+/* Python's main thread empties the frameworks' caches when it comes to it. The other process does
+ * not wait for one that stays in a system call; what that one gives later is recorded then. */
+static void serve_more(uint64_t now_ns)
+{
+	enum mt_caches_state state = mt_interpreter_emptied(&served.frameworks);
+	bool is_emptied = state == MT_CACHES_EMPTIED;
+
+	if (state != MT_CACHES_BLOCKED)
+		served.blocked_ns = now_ns;
+	if (is_emptied && visit(false))
+		served.held_bytes = mt_min_u64(served.held_bytes, job.after_bytes);
+	served.awaits_python = !is_emptied;
+	if (!is_emptied && (!served.is_open || (now_ns - served.began_ns < MT_RESCUE_NS &&
+						now_ns - served.blocked_ns < BLOCKED_NS)))
+		return;
+	record();
+	reply(true);
+}
+
+static void offer(void)
+{
+	bool wanted =
+		mt_config()->cuda_rescue && atomic_load_explicit(&may_give, memory_order_relaxed);
+
+	if (wanted == is_rescuer || !mt_files_exist())
+		return;
+	is_rescuer = wanted;
+	mt_files_write_control(&is_rescuer, sizeof(is_rescuer),
+			       offsetof(struct mt_control_file, is_rescuer));
+}
+
+uint64_t mt_gpu_rescue_tick(uint64_t now_ns)
+{
+	struct mt_rescue_request request;
+
+	atomic_store_explicit(&has_begun, true, memory_order_release);
+	offer();
+	if (is_rescuer && mt_control_read_rescue(&request))
+		serve(&request);
+	else if (served.awaits_python)
+		serve_more(now_ns);
+	return served.awaits_python && served.is_open ? now_ns + PYTHON_STEP_NS : UINT64_MAX;
+}
+
+/* The worker does not walk through the loaded objects: a fork would wait for it. */
+void mt_gpu_rescue_start(void)
+{
+	atomic_store_explicit(&may_give, mt_frameworks_look_rescue() != MT_RESCUE_NONE,
+			      memory_order_relaxed);
+	mt_control_notify(MT_CONTROL_DEVICES);
+}
+
+void mt_gpu_rescue_fork_child(void)
+{
+	atomic_store_explicit(&turn, 0, memory_order_relaxed);
+	atomic_store_explicit(&has_begun, false, memory_order_relaxed);
+	atomic_store_explicit(&next_ns, 0, memory_order_relaxed);
+	atomic_store_explicit(&rescues_count, 0, memory_order_relaxed);
+	atomic_store_explicit(&given_bytes, 0, memory_order_relaxed);
+	atomic_store_explicit(&last_pid, 0, memory_order_relaxed);
+	memset(&served, 0, sizeof(served));
+	atomic_store_explicit(&may_give, false, memory_order_relaxed);
+	is_rescuer = 0;
+}

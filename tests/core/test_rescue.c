@@ -1,0 +1,204 @@
+/* test_rescue.c -- core/rescue: whom a process asks for device memory, and what it reads back. */
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/files.h"
+#include "core/rescue.h"
+#include "sys/os.h"
+
+static char folder[64];
+static uint64_t pidns;
+static pid_t other; /* a living process */
+
+static void begin(void)
+{
+	const char *none[] = {NULL};
+	struct mt_config config;
+	uint64_t ticks;
+	int at = -1;
+
+	mt_config_read(none);
+	mt_config_defaults(&config);
+	strcpy(folder, "/dev/shm/mtshim-rescue-XXXXXX");
+	cr_assert_not_null(mkdtemp(folder));
+	strcpy(config.dir, folder);
+	cr_assert_eq(mt_files_open_folder(&config, &at), MT_ERR_OK);
+	cr_assert_eq(mt_files_make(at, &ticks, &pidns), MT_ERR_OK);
+	close(at);
+	other = fork();
+	if (other == 0)
+		for (;;)
+			pause();
+}
+
+static void end(void)
+{
+	char command[128];
+
+	kill(other, SIGKILL);
+	waitpid(other, NULL, 0);
+	snprintf(command, sizeof(command), "rm -rf '%s'", folder);
+	cr_assert_eq(system(command), 0);
+}
+
+TestSuite(rescue, .init = begin, .fini = end);
+
+static uint64_t start_of(pid_t pid)
+{
+	char path[64], text[1024];
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	cr_assert_gt(mt_os_read_file(path, text, sizeof(text)), 0);
+	return mt_os_procstat_number(text, 22);
+}
+
+static const char *path_of(pid_t pid, uint64_t ticks, uint64_t space)
+{
+	static char path[160];
+
+	snprintf(path, sizeof(path), "%s/%d-%llu-%llu.control", folder, (int)pid,
+		 (unsigned long long)ticks, (unsigned long long)space);
+	return path;
+}
+
+static void write_file(const char *path, const struct mt_control_file *content)
+{
+	int fd = open(path, O_RDWR | O_CREAT, 0600);
+
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(ftruncate(fd, 4096), 0);
+	cr_assert_eq(pwrite(fd, content, sizeof(*content), 0), (ssize_t)sizeof(*content));
+	close(fd);
+}
+
+static struct mt_control_file read_file(const char *path)
+{
+	struct mt_control_file content;
+	int fd = open(path, O_RDONLY);
+
+	cr_assert_eq(pread(fd, &content, sizeof(content), 0), (ssize_t)sizeof(content));
+	close(fd);
+	return content;
+}
+
+static const struct mt_control_file good = {
+	.magic = MT_CONTROL_MAGIC, .version = MT_STATS_VERSION, .is_rescuer = 1};
+
+static uint32_t ask(void)
+{
+	struct mt_rescue_request request = {.asked_ns = 1000, .pid = (uint64_t)getpid()};
+
+	strcpy(request.device, "0000:01:00.0");
+	return mt_rescue_send(&request);
+}
+
+Test(rescue, a_living_process_that_uses_cuda_is_asked_and_woken)
+{
+	const char *path = path_of(other, start_of(other), pidns);
+	struct mt_control_file seen;
+
+	write_file(path, &good);
+
+	cr_expect_eq(ask(), 1);
+	seen = read_file(path);
+	cr_expect_eq(seen.rescue.asked_ns, 1000);
+	cr_expect_eq(seen.rescue.pid, (uint64_t)getpid());
+	cr_expect_str_eq(seen.rescue.device, "0000:01:00.0");
+	cr_expect_eq(seen.word, 1);
+}
+
+/* Nobody is asked: the file stays as it is. */
+static void expect_left_alone(const char *path, const struct mt_control_file *content)
+{
+	struct mt_control_file seen;
+
+	write_file(path, content);
+	cr_expect_eq(ask(), 0);
+	seen = read_file(path);
+	cr_expect_eq(memcmp(&seen, content, sizeof(seen)), 0);
+}
+
+Test(rescue, no_other_process_is_asked)
+{
+	struct mt_control_file idle = good, newer = good, odd = good;
+	const uint64_t ticks = start_of(other);
+
+	idle.is_rescuer = 0;
+	newer.version++;
+	odd.magic++;
+	expect_left_alone(path_of(other, ticks, pidns), &idle);
+	expect_left_alone(path_of(other, ticks, pidns), &newer);
+	expect_left_alone(path_of(other, ticks, pidns), &odd);
+	unlink(path_of(other, ticks, pidns));
+	expect_left_alone(path_of(other, ticks, pidns + 1), &good);
+	expect_left_alone(path_of(other, ticks + 1, pidns), &good);
+	expect_left_alone(path_of(getpid(), start_of(getpid()) + 1, pidns), &good);
+}
+
+Test(rescue, a_file_that_others_may_write_or_that_is_a_link_is_no_file_of_a_process)
+{
+	const char *path = path_of(other, start_of(other), pidns);
+	char elsewhere[128];
+
+	snprintf(elsewhere, sizeof(elsewhere), "%s/elsewhere", folder);
+	write_file(elsewhere, &good);
+	cr_assert_eq(symlink(elsewhere, path), 0);
+	cr_expect_eq(ask(), 0);
+	unlink(path);
+	cr_assert_eq(link(elsewhere, path), 0);
+	cr_expect_eq(ask(), 0);
+	unlink(elsewhere);
+	cr_expect_eq(ask(), 1);
+	cr_assert_eq(chmod(path, 0666), 0);
+	cr_expect_eq(ask(), 0);
+	cr_assert_eq(chmod(path, 0600), 0);
+	if (geteuid() == 0 && chown(path, 1, 1) == 0)
+		cr_expect_eq(ask(), 0);
+}
+
+Test(rescue, the_replies_say_who_gave_how_much)
+{
+	const char *path = path_of(other, start_of(other), pidns);
+	struct mt_control_file content = good;
+	struct mt_rescue_gain gain;
+
+	write_file(path, &content);
+	cr_assert_eq(ask(), 1);
+	mt_rescue_read(&gain);
+	cr_expect_eq(gain.open_count, 1);
+	cr_expect_eq(gain.freed_bytes, 0);
+
+	content.rescue_reply = (struct mt_rescue_reply){.asked_ns = 999, .bytes = 5};
+	write_file(path, &content);
+	mt_rescue_read(&gain);
+	cr_expect_eq(gain.freed_bytes, 0, "a reply to an earlier request");
+
+	content.rescue_reply = (struct mt_rescue_reply){
+		.asked_ns = 1000, .bytes = 7, .pid = (uint64_t)getpid(), .is_final = 1};
+	write_file(path, &content);
+	mt_rescue_read(&gain);
+	cr_expect_eq(gain.open_count, 0);
+	cr_expect_eq(gain.freed_bytes, 7);
+	cr_expect_eq(gain.bytes, 7);
+	cr_expect_eq(gain.most_pid, (uint64_t)other);
+}
+
+Test(rescue, the_end_of_a_process_ends_the_wait_for_its_reply)
+{
+	const char *path = path_of(other, start_of(other), pidns);
+	struct mt_rescue_gain gain;
+
+	write_file(path, &good);
+	cr_assert_eq(ask(), 1);
+	unlink(path);
+
+	mt_rescue_read(&gain);
+	cr_expect_eq(gain.open_count, 0);
+}
