@@ -65,9 +65,9 @@ static bool is_full(int device, uint64_t bytes)
 
 	if (device == MT_ANY_DEVICE)
 		return true;
-	mode = mt_capture_relax(mt_pool_driver());
+	mode = mt_driver_relax(mt_pool_driver());
 	is_known = mt_device_memory_ask(device, &free_bytes, &total_bytes);
-	mt_capture_restore(mt_pool_driver(), mode);
+	mt_driver_restore(mt_pool_driver(), mode);
 	return !is_known || free_bytes < (bytes ? bytes + total_bytes / SLACK_SHARE
 						: total_bytes / UNKNOWN_SHARE);
 }
@@ -108,10 +108,10 @@ static bool send(int device)
 	uint64_t until = mt_os_now_ns() + START_NS;
 
 	if (device != MT_ANY_DEVICE) {
-		int mode = mt_capture_relax(mt_pool_driver());
+		int mode = mt_driver_relax(mt_pool_driver());
 
 		mt_gpu_read_pci(device, request.device);
-		mt_capture_restore(mt_pool_driver(), mode);
+		mt_driver_restore(mt_pool_driver(), mode);
 	}
 	while (!atomic_load_explicit(&has_begun, memory_order_acquire) && mt_os_now_ns() < until)
 		mt_os_sleep_ns(MT_NS_PER_MS);
