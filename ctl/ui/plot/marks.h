@@ -3,7 +3,7 @@
 #ifndef MT_CTL_UI_PLOT_MARKS_H
 #define MT_CTL_UI_PLOT_MARKS_H
 
-#include "ctl/ui/plot/canvas.h"
+#include "ctl/ui/plot/palette.h"
 #include "ctl/ui/plot/panel.h"
 
 #define MT_MARKS_LEGEND 6u /* items at most */

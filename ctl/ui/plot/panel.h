@@ -3,7 +3,7 @@
 #ifndef MT_CTL_UI_PLOT_PANEL_H
 #define MT_CTL_UI_PLOT_PANEL_H
 
-#include "ctl/ui/plot/canvas.h"
+#include "ctl/ui/plot/palette.h"
 #include "ctl/metrics/scale.h"
 #include "ctl/metrics/series.h"
 
