@@ -16,8 +16,6 @@
 
 /* ---- stat summary ---- */
 
-/* `mtctl stat`: a process in about ten lines. */
-
 #define LABEL     "%-10s "
 #define BAR_CELLS 50
 #define ODD_SHOWN 3
@@ -216,8 +214,6 @@ static void stat_print_summary(const struct mt_target *target, const struct mt_s
 }
 
 /* ---- stat pressure ---- */
-
-/* The section of `mtctl stat` on memory limits. */
 
 static void print_headline(const struct mt_stats_file *file)
 {

@@ -445,8 +445,6 @@ static void end_profile(struct mt_facts *facts, struct mt_diagnose_profile *prof
 
 /* ---- process sample ---- */
 
-/* One sample of a process: its published values, and /proc. */
-
 /* samples in a row without a reply: from then on it gets a request only at every */
 #define SILENT_MAX  2u
 #define SILENT_STEP 16u /* ... sample, since each wait takes a second */
@@ -664,10 +662,9 @@ static void end_tree(struct mt_facts *facts)
 	if (!to->points_count || to->points_count == MT_DIAGNOSE_TREE_POINTS || !to->known ||
 	    !facts->samples_count)
 		return;
-	to->points[to->points_count] =
-		(struct mt_diagnose_tree_point){fmax(to->points[to->points_count - 1].at_s,
-						     facts->samples[facts->samples_count - 1].at_s),
-						to->last.pss_bytes, to->count};
+	to->points[to->points_count] = (struct mt_diagnose_tree_point){
+		fmax(to->points[to->points_count - 1].at_s, mt_facts_last(facts)->at_s),
+		to->last.pss_bytes, to->count};
 	to->points_count++;
 }
 
@@ -812,7 +809,7 @@ static void end(struct mt_facts *facts, const struct mt_diagnose_options *option
 	facts->silent_count = 0;
 	read_classes(&facts->process, &facts->classes_last);
 	heavy = facts->samples_count && mt_stats_file_uses_cuda(&facts->last.head) &&
-		facts->samples[facts->samples_count - 1].gpu_reserved_bytes >= HEAVY_BYTES;
+		mt_facts_last(facts)->gpu_reserved_bytes >= HEAVY_BYTES;
 	if (options->trim)
 		trim_now(&facts->process,
 			 facts->is_python && !options->gc ? MT_LEVEL_PURGE
@@ -838,8 +835,8 @@ static void print_progress(const struct mt_facts *facts, size_t count, double pa
 		snprintf(many, sizeof(many), " %zu processes", count);
 	fprintf(stderr, "\rsampling%s: %.0f of %.0f s, RSS %s, live %s (Ctrl-C ends it early) ",
 		many, passed_s, facts->duration_s,
-		mt_text_bytes(facts->samples[facts->samples_count - 1].rss_bytes).text,
-		mt_text_bytes(facts->samples[facts->samples_count - 1].held_bytes).text);
+		mt_text_bytes(mt_facts_last(facts)->rss_bytes).text,
+		mt_text_bytes(mt_facts_last(facts)->held_bytes).text);
 	fflush(stderr);
 }
 

@@ -115,7 +115,7 @@ struct mt_short_text mt_diagnose_history(const struct mt_facts *facts)
 /* How the samples were taken, and how sure the verdict is. */
 static void print_sampling(const struct mt_facts *facts, const struct mt_diagnosis *diagnosis)
 {
-	double seconds = facts->samples_count ? facts->samples[facts->samples_count - 1].at_s : 0;
+	double seconds = facts->samples_count ? mt_facts_last(facts)->at_s : 0;
 	printf("\n  Sampled process %d (%s) %s in %.0f s%s%s", (int)facts->process.pid,
 	       facts->process.comm, mt_text_counted(facts->samples_count, "time", "times").text,
 	       seconds, facts->interrupted ? " (ended early)" : "",

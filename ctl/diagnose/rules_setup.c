@@ -190,7 +190,6 @@ void mt_rule_untouched(const struct mt_facts *facts, struct mt_diagnosis *out)
 				mt_text_bytes(now->heap_live_bytes).text);
 }
 
-/* The sections of doctor that come first where there are no figures. */
 void mt_rule_state(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	if (facts->asleep)
@@ -237,16 +236,6 @@ void mt_rule_locked(const struct mt_facts *facts, struct mt_diagnosis *out)
 				"%s are locked", mt_text_bytes(facts->locked_bytes).text);
 }
 
-void mt_rule_shared_memory(const struct mt_facts *facts, struct mt_diagnosis *out)
-{
-	uint64_t bytes = mt_facts_last(facts)->shmem_bytes;
-
-	if (bytes >= MT_MIB)
-		mt_finding_note(out, MT_NOTE, "shared-memory", NULL,
-				"out of reach: %s of its RSS is shared memory",
-				mt_text_bytes(bytes).text);
-}
-
 void mt_rule_swap(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	uint64_t bytes = mt_facts_last(facts)->swap_bytes;
@@ -257,16 +246,18 @@ void mt_rule_swap(const struct mt_facts *facts, struct mt_diagnosis *out)
 				mt_text_bytes(bytes).text);
 }
 
-void mt_rule_process_huge_pages(const struct mt_facts *facts, struct mt_diagnosis *out)
+void mt_rule_mappings(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
+	uint64_t shmem = mt_facts_last(facts)->shmem_bytes;
+
 	if (facts->thp_enabled)
 		mt_finding_note(out, MT_OK, "huge-pages", NULL,
 				"transparent huge pages: %s in this process",
 				facts->thp_enabled == '0' ? "off" : "allowed");
-}
-
-void mt_rule_mappings(const struct mt_facts *facts, struct mt_diagnosis *out)
-{
+	if (shmem >= MT_MIB)
+		mt_finding_note(out, MT_NOTE, "shared-memory", NULL,
+				"out of reach: %s of its RSS is shared memory",
+				mt_text_bytes(shmem).text);
 	for (size_t i = 0; i < facts->foreign_count; i++) {
 		const struct mt_diagnose_foreign *foreign = &facts->foreign[i];
 

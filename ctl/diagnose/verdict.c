@@ -636,12 +636,6 @@ static double unseen_rate(const struct mt_facts *facts, const struct mt_diagnosi
 	return rate;
 }
 
-/* What it holds for most of the time: the last sample may be of its end. */
-static uint64_t usual_rss(const struct mt_facts *facts)
-{
-	return facts->samples[facts->samples_count / 2].rss_bytes;
-}
-
 static void judge_healthy(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	static const char *const shapes[] = {
@@ -653,6 +647,9 @@ static void judge_healthy(const struct mt_facts *facts, struct mt_diagnosis *out
 		"falls",
 		"goes up and down by free pages, and is"};
 	const struct mt_sample *last = mt_facts_last(facts);
+	/* the last sample may be of its end */
+	const struct mt_sample *usual =
+		out->rss.shape == MT_TREND_FLAT ? &facts->samples[facts->samples_count / 2] : last;
 	bool calm = out->rss.shape == MT_TREND_FLAT || out->rss.shape == MT_TREND_FALLS ||
 		    out->rss.judged_s >= BUILD_UP_S || facts->age_s >= WARM_S;
 	bool passed_by = diagnose_past_malloc(facts) >= PAST_BYTES;
@@ -665,9 +662,7 @@ static void judge_healthy(const struct mt_facts *facts, struct mt_diagnosis *out
 			 mt_text_bytes(uncollected_bytes(facts)).text);
 	finding = mt_finding_add(
 		out, MT_VERDICT_HEALTHY, 0, healthy_confidence(facts, out), "RSS %s at %s%s%s",
-		shapes[out->rss.shape],
-		mt_text_bytes(out->rss.shape == MT_TREND_FLAT ? usual_rss(facts) : last->rss_bytes)
-			.text,
+		shapes[out->rss.shape], mt_text_bytes(usual->rss_bytes).text,
 		passed_by ? ", most of it past malloc, in a runtime that returns memory itself"
 		: *garbage.text ? ""
 		: out->count    ? "; what one look shows stands below"

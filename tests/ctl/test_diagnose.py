@@ -146,7 +146,8 @@ def test_the_commands_agree_on_what_they_see(result, name):
 	if result.untrimmed and "--tree" not in PROGRAMS[name].words:
 		# One look sees growth once the ring has some samples of it.
 		grows = "grows by" in result.untrimmed["title"]
-		wrong += agreement.with_diagnosis(after if grows else before, result.untrimmed, tried=False)
+		wrong += agreement.with_diagnosis(before, result.untrimmed, tried=False)
+		wrong += agreement.of_the_verdict(after if grows else before, result.untrimmed)
 
 	assert not wrong, "\n".join([*wrong, before["text"], after["text"], result.text])
 

@@ -29,13 +29,20 @@ def of_one_look(seen):
 	return wrong
 
 
+def of_the_verdict(seen, report):
+	"""Whether one look names the verdict, unless it cannot see it."""
+	if not seen["stat"] or report["verdict"] in NEEDS_MORE | {"healthy", "unknown"}:
+		return []
+	found = {one["verdict"] or one["id"] for one in seen["stat"]["odd"]}
+	return [] if report["verdict"] in found else [f"diagnose names '{report['verdict']}', stat {found or 'nothing'}"]
+
+
 def with_diagnosis(seen, report, tried):
 	"""Where one look contradicts a diagnosis of the same state. tried: the diagnosis has trimmed, so that what it returned is gone."""
 	if not seen["stat"] or not report["awake"] or report["ended"]:
 		return []
 	causes = {one["verdict"] for one in report["findings"]}
 	also = {one["id"] for one in report["odd"]}
-	found = {one["verdict"] or one["id"] for one in seen["stat"]["odd"]}
 	word = {one["id"]: one["verdict"] or one["id"] for one in seen["stat"]["odd"]}
 	verdict = report["verdict"]
 	weighed = [one["verdict"] or one["id"] for one in seen["stat"]["odd"] if one["finding"] == "warn"]
@@ -44,6 +51,4 @@ def with_diagnosis(seen, report, tried):
 		wrong.append(f"diagnose has 'nothing to do', and names {also}")
 	wrong += [f"advise names '{one['topic']}', diagnose does not" for one in seen["advise"]["advice"]
 	          if word.get(one["topic"], one["topic"]) not in also | causes and not tried]
-	if verdict not in NEEDS_MORE | {"healthy", "unknown"} and verdict not in found and not tried:
-		wrong.append(f"diagnose names '{verdict}', stat {found or 'nothing'}")
 	return wrong
