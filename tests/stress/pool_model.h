@@ -517,6 +517,33 @@ static void model_begin(const struct model_options *options)
 		model.event_holes[model.events_left++] = i;
 }
 
+/* Events that no context keeps for reuse. */
+static uint64_t model_events_in_use(void)
+{
+	uint64_t count = MODEL_EVENTS - model.events_left;
+
+	MT_EACH_CONTEXT(context)
+	{
+		count -= context->free_events_count;
+	}
+	return count;
+}
+
+/* Each fence takes back the events that were lent, and lends one of each context: more are lost. */
+static uint64_t model_lost_events(void)
+{
+	for (int i = 0; i < 1000 && model_events_in_use() > MODEL_CONTEXTS * MODEL_CONTEXTS; i++) {
+		struct CUctx_st *context = &model.contexts[i % MODEL_CONTEXTS];
+		struct model_node *node;
+
+		if (model_get(&node, context))
+			model_put(node);
+		model_drain(context);
+		(void)mt_pool_trim();
+	}
+	return model_events_in_use() > MODEL_CONTEXTS * MODEL_CONTEXTS ? model_events_in_use() : 0;
+}
+
 /* Everything is freed and done: what is left is a leak. */
 static void model_end(struct model_result *out)
 {
@@ -527,14 +554,6 @@ static void model_end(struct model_result *out)
 			model_put(model.mailbox[i]);
 	for (int i = 0; i < MODEL_CONTEXTS; i++)
 		model_drain(&model.contexts[i]);
-	/* A fence takes back the events that were lent. */
-	for (int i = 0; i < MODEL_CONTEXTS; i++) {
-		struct model_node *node;
-
-		if (model_get(&node, &model.contexts[i]))
-			model_put(node);
-		model_drain(&model.contexts[i]);
-	}
 	for (int i = 0; i < 100; i++)
 		(void)mt_pool_trim();
 	for (int i = 0; i < 2; i++) {
@@ -545,10 +564,7 @@ static void model_end(struct model_result *out)
 		out->retries += usage[i].num_alloc_retries;
 	}
 	out->ledger_blocks = MODEL_NODES - model.nodes_left;
-	/* Each context keeps 64 for reuse, and has just lent some to others: more are a leak. */
-	out->ledger_events = MODEL_EVENTS - model.events_left;
-	if (out->ledger_events <= MODEL_CONTEXTS * 128)
-		out->ledger_events = 0;
+	out->ledger_events = model_lost_events();
 	for (int i = 0; i < MODEL_CONTEXTS; i++)
 		mt_context_destroyed(&model.contexts[i]);
 }
