@@ -25,7 +25,7 @@ static const char help[] =
 	"  -o, --output=FILE.html  the whole report as a page\n"
 	"  --dir=DIR               read this folder (default: MT_LAST_DIR, or the user's state\n"
 	"                          folder)\n"
-	"  --json                  an array; with an operand one object\n"
+	"  --json                  all that is told of each\n"
 	"  --remove                remove the files that are shown\n";
 
 #define MINUTE_NS   ((uint64_t)60 * 1000000000u)
@@ -392,7 +392,7 @@ static json_t *sites_json(const struct mt_last_file *file)
 			mt_json_append(lines, json_string(line));
 		mt_json_set_u64(site, "bytes", file->sites[i].bytes);
 		mt_json_set_u64(site, "largest_bytes", file->sites[i].largest_bytes);
-		mt_json_set_u64(site, "count", file->sites[i].count);
+		mt_json_set_u64(site, "growths_count", file->sites[i].count);
 		mt_json_set(site, "stack", lines);
 		mt_json_append(array, site);
 	}
@@ -414,7 +414,7 @@ static json_t *others_json(const struct mt_last_file *file)
 	return array;
 }
 
-static json_t *summary_json(const struct mt_last_look *look)
+static void set_head(const struct mt_last_look *look, json_t *object)
 {
 	static const struct mt_json_number numbers[] = {
 		MT_JSON_NUMBER(mt_last_head, time_ns),
@@ -433,7 +433,6 @@ static json_t *summary_json(const struct mt_last_look *look)
 		MT_JSON_NUMBER(mt_last_head, compose_ns),
 	};
 	const struct mt_last_head *head = &look->file.head;
-	json_t *object = json_object();
 
 	mt_json_set_text(object, "path", look->path);
 	mt_json_set_u64(object, "pid", look->file.stats.head.pid);
@@ -444,28 +443,43 @@ static json_t *summary_json(const struct mt_last_look *look)
 	mt_json_set_text(object, "cause", cause_word(head->cause));
 	mt_json_set_text_or_null(object, "limit_source", head->limit_path);
 	mt_json_set_numbers(object, head, numbers, sizeof(numbers) / sizeof(numbers[0]));
-	return object;
 }
 
 static json_t *story_json(const struct story *story)
 {
 	const struct mt_last_file *file = &story->look->file;
 	const struct mt_finding *finding = &story->diagnosis->list[0];
-	json_t *object = summary_json(story->look);
+	json_t *object = json_object();
 
+	set_head(story->look, object);
 	mt_json_set_text(object, "filled_by", fillers[story->filler].word);
 	mt_json_set_u64(object, "filled_bytes", story->filler_bytes);
 	mt_json_set(object, "parts", mt_memory_parts_json(&story->parts));
 	mt_json_set(object, "parts_before",
 		    story->seconds > 0 ? mt_memory_parts_json(&story->before) : json_null());
-	mt_json_set(object, "before_seconds", json_real(story->seconds));
+	mt_json_set(object, "before_s", json_real(story->seconds));
 	mt_json_set(object, "sites", sites_json(file));
 	mt_json_set_u64(object, "unknown_bytes", file->head.unknown_bytes);
 	mt_json_set(object, "others", others_json(file));
-	mt_json_set_u64(object, "processes_total", file->head.processes_total);
+	mt_json_set_u64(object, "processes_count", file->head.processes_total);
 	mt_json_set_text(object, "verdict", mt_diagnose_word(finding->verdict));
 	mt_json_set_text(object, "title", finding->title);
 	return object;
+}
+
+static void print_json(const struct mt_last_look *looks, size_t count)
+{
+	json_t *root = json_object(), *array = json_array();
+
+	for (size_t i = 0; i < count; i++) {
+		struct story story;
+
+		tell(&looks[i], &story);
+		mt_json_append(array, story_json(&story));
+		forget(&story);
+	}
+	mt_json_set(root, "processes", array);
+	mt_json_print(root, false);
 }
 
 /* ---- the command ---- */
@@ -493,17 +507,11 @@ static void print_list(const struct mt_last_look *looks, size_t count)
 
 static void list(const struct mt_last_look *looks, size_t count, bool json)
 {
-	json_t *array = json_array();
-
-	for (size_t i = 0; i < count && json; i++)
-		mt_json_append(array, summary_json(&looks[i]));
 	if (json)
-		mt_json_print(array, false);
-	else
-		json_decref(array);
-	if (!json && count)
+		print_json(looks, count);
+	else if (count)
 		print_list(looks, count);
-	else if (!json)
+	else
 		puts("no process was about to meet its limit, as far as the files here say");
 }
 
@@ -524,11 +532,12 @@ static int explain(const struct mt_last_look *look, const struct wanted *wanted)
 
 	if (wanted->output)
 		return write_page(look, wanted->output);
+	if (wanted->json) {
+		print_json(look, 1);
+		return MT_EXIT_OK;
+	}
 	tell(look, &story);
-	if (wanted->json)
-		mt_json_print(story_json(&story), false);
-	else
-		print_story(&story);
+	print_story(&story);
 	forget(&story);
 	return MT_EXIT_OK;
 }

@@ -20,7 +20,7 @@
 #define WATCH_NS    (30 * MT_NS_PER_S) /* growth that meets it sooner is watched */
 #define RATE_NS     (MT_NS_PER_S / 2)  /* growth is measured over about that time */
 #define OWN_SHARE   8                  /* of the usage, of a process that writes */
-#define STEPS       512                /* of growth, from nothing to the limit */
+#define STEPS       256                /* of growth, from nothing to the limit */
 #define PIDS_MAX    256                /* of the cgroup that are looked at */
 #define WATCH_SHARE 2                  /* of the limit, from which on growth is watched */
 

@@ -1,10 +1,10 @@
 """What a process leaves behind that the kernel has killed at its limit, and what `mtctl last` tells of it."""
-import json
 import os
 import subprocess
 
 import pytest
 
+from json_schema import fits
 from mtctl_helpers import NOTHING, USAGE
 from mtctl_helpers import ctl, plain  # noqa: F401 (fixtures)
 from places import helper
@@ -44,12 +44,14 @@ def told(ctl, folder):
 	file, = files(folder)
 	done = ctl("last", file, "--json")
 	assert done.returncode == 0, done.stderr
-	return json.loads(done.stdout)
+	one, = fits("last", done.stdout)["processes"]
+	return one
 
 
 @pytest.mark.parametrize("way, rate", [("lists", 200), ("strings", 60), ("numpy", 100), ("thread", 100),
                                        *(pytest.param(way, rate, marks=pytest.mark.long)
-                                         for way in ("lists", "strings", "numpy", "thread") for rate in (10, 1000))])
+                                         for way in ("lists", "strings", "numpy", "thread") for rate in (10, 1000)
+                                         if (way, rate) != ("thread", 10))])
 def test_a_program_that_is_killed_has_named_the_line_that_filled_it(patient, ctl, folder, way, rate):
 	assert patient(way, rate).returncode == KILLED
 
