@@ -30,6 +30,8 @@
 	  "list the blocks of the GPU pool: size, state, age")                                     \
 	X(look, "look", "PID [--gc] [--json]",                                                     \
 	  "tell whether a process without the shim is a candidate for it")                         \
+	X(last, "last", "[PID | NAME | FILE] [-o report.html]",                                    \
+	  "explain what filled the memory of a killed process")                                    \
 	X(doctor, "doctor", "[PID]", "check the machine or a process for problems")                \
 	X(diagnose, "diagnose", "PID [--for 60s] [options]",                                       \
 	  "find the cause of a process's memory use")                                              \

@@ -34,12 +34,13 @@ static int run(const struct mt_command *command, int argc, char **argv)
 
 /* The order of the overview. Each command is in one group; a test compares them. */
 static const struct group {
-	const char *title, *names[10];
+	const char *title, *names[11];
 } groups[] = {
 	{"start", {"run", "record", "options", "presets"}},
 	{"watch", {"ps", "top", "stat", "serve", "check"}},
 	{"act", {"trim", "round", "set", "reset-peak"}},
-	{"explain", {"diagnose", "look", "doctor", "advise", "sites", "snapshot", "budget", "fit"}},
+	{"explain",
+	 {"diagnose", "last", "look", "doctor", "advise", "sites", "snapshot", "budget", "fit"}},
 	{"export", {"report", "plot", "compare", "trace", "export"}},
 };
 

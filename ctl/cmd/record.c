@@ -1,10 +1,12 @@
 /* ctl/cmd/record.c -- `mtctl record`: writes the memory of a program or of a running process over
  * time into a file of JSON lines. */
 #include <errno.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #include "ctl/cmd/setting_option.h"
 #include "ctl/command.h"
@@ -13,6 +15,7 @@
 #include "ctl/process/start_command.h"
 #include "ctl/output/text.h"
 #include "ctl/process/clock.h"
+#include "ctl/process/last_look.h"
 #include "ctl/process/preload.h"
 #include "ctl/process/target.h"
 
@@ -197,6 +200,22 @@ static void find_started(pid_t pid, char **argv, struct mt_process *out)
 	mt_text_clean(out->command, sizeof(out->command));
 }
 
+/* Where the kernel has killed the program at its limit, the program has said what filled it. */
+static void say_last_look(const struct mt_launch *launch)
+{
+	struct mt_last_look *look = mt_error_check_memory(malloc(sizeof(*look)));
+	char folder[600];
+
+	mt_last_look_folder(NULL, folder, sizeof(folder));
+	if (launch->ended && WIFSIGNALED(launch->status) && WTERMSIG(launch->status) == SIGKILL &&
+	    mt_last_look_find(folder, launch->pid, look))
+		mt_error_say("killed with %s of its limit of %s in use; `mtctl last %d` says what "
+			     "filled it",
+			     mt_text_bytes(look->file.head.used_bytes).text,
+			     mt_text_bytes(look->file.head.limit_bytes).text, (int)launch->pid);
+	free(look);
+}
+
 static int record_program(char **argv, const struct wanted *wanted, struct mt_json_lines *lines)
 {
 	const struct mt_recorder_options *options = &wanted->options;
@@ -221,6 +240,8 @@ static int record_program(char **argv, const struct wanted *wanted, struct mt_js
 	keep_recording(recorder, options, &launch);
 	mt_recorder_end(recorder, &launch);
 	finish(wanted, argv, lines);
+	if (options->shim)
+		say_last_look(&launch);
 	return mt_launch_exit(&launch);
 }
 

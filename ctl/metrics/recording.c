@@ -3,6 +3,7 @@
 #include "ctl/metrics/recording.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -573,7 +574,7 @@ static bool is_something_else(const char *word)
 bool mt_recording_is_file(const char *word)
 {
 	if (strchr(word, '/') || mt_text_ends_with(word, ".jsonl") ||
-	    mt_text_ends_with(word, ".json"))
+	    mt_text_ends_with(word, ".json") || mt_text_ends_with(word, ".last"))
 		return true;
 	return access(word, F_OK) == 0 && !is_something_else(word);
 }
@@ -593,12 +594,65 @@ enum mt_exit mt_recording_of_word(const char *word, struct mt_recording *out)
 	return code;
 }
 
+/* The last sample is of the time of the file. */
+static void add_last_sample(const struct mt_last_file *file, struct mt_recording *recording)
+{
+	const struct mt_stats_snapshot *now = &file->stats.head.snapshot;
+	struct mt_recording_sample sample = {.time_ns = file->head.time_ns,
+					     .pid = file->stats.head.pid};
+
+	sample.bytes[MT_RECORDING_RSS] = file->head.rss_bytes;
+	sample.bytes[MT_RECORDING_ANON] = file->head.anon_bytes;
+	sample.bytes[MT_RECORDING_LIVE] = now->heap_live_bytes;
+	sample.bytes[MT_RECORDING_DIRTY] = now->heap_dirty_bytes;
+	sample.bytes[MT_RECORDING_IDLE] = now->heap_idle_bytes;
+	sample.bytes[MT_RECORDING_SHMEM] = file->head.shmem_bytes;
+	sample.bytes[MT_RECORDING_GPU_ALLOCATED] = now->gpu_allocated_bytes;
+	sample.bytes[MT_RECORDING_GPU_RESERVED] = now->gpu_reserved_bytes;
+	(void)mt_recording_add_sample(recording, &sample);
+	sort_all(recording);
+}
+
+void mt_recording_of_last_look(const struct mt_last_look *look, struct mt_recording *out)
+{
+	const struct mt_last_file *file = &look->file;
+	struct mt_target *target = mt_error_check_memory(calloc(1, sizeof(*target)));
+
+	target->file = file->stats;
+	target->process = (struct mt_process){.pid = (pid_t)file->stats.head.pid, .shimmed = true};
+	snprintf(target->process.comm, sizeof(target->process.comm), "%s", file->stats.head.comm);
+	snprintf(target->process.command, sizeof(target->process.command), "%.*s",
+		 (int)sizeof(target->process.command) - 1, file->head.command);
+	mt_recording_of_process(target, out);
+	free(target);
+	add_last_sample(file, out);
+	if (look->fate == MT_LAST_RUNS)
+		return;
+	out->ended = out->killed = true;
+	out->code = SIGKILL;
+	out->ended_ns = file->head.time_ns;
+}
+
+static enum mt_exit of_last_look(const char *path, struct mt_recording *out)
+{
+	struct mt_last_look *look = mt_error_check_memory(malloc(sizeof(*look)));
+	struct mt_error_reason why;
+	enum mt_err error = mt_last_look_read(path, look, &why);
+
+	if (!error)
+		mt_recording_of_last_look(look, out);
+	free(look);
+	return error ? mt_error_fail(MT_EXIT_USAGE, &why) : MT_EXIT_OK;
+}
+
 enum mt_exit mt_recording_of_source(const char *word, struct mt_recording *out)
 {
 	struct mt_error_reason why;
 
 	if (!mt_recording_is_file(word))
 		return mt_recording_of_word(word, out);
+	if (mt_last_look_is_file(word))
+		return of_last_look(word, out);
 	if (mt_recording_read(word, out, &why) != MT_ERR_OK)
 		return mt_error_fail(MT_EXIT_USAGE, &why);
 	if (*out->warning.text)

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ctl/process/last_look.h"
 #include "ctl/process/target.h"
 
 #define MT_RECORDING_UNKNOWN UINT64_MAX
@@ -107,6 +108,9 @@ enum mt_err mt_recording_read(const char *path, struct mt_recording *out,
 /* Makes a recording from the ring of a running process. The caller frees. */
 void mt_recording_of_process(const struct mt_target *target, struct mt_recording *out);
 
+/* Makes one of what a process wrote down at its limit, with its end. The caller frees. */
+void mt_recording_of_last_look(const struct mt_last_look *look, struct mt_recording *out);
+
 void mt_recording_free(struct mt_recording *recording);
 
 /* Returns the process of this pid; NULL: it has no samples. */
@@ -124,12 +128,12 @@ bool mt_recording_add_sample(struct mt_recording *recording,
 bool mt_recording_add_mark(struct mt_recording *recording, const struct mt_recording_mark *mark);
 struct mt_recording_process *mt_recording_add_process(struct mt_recording *recording, uint64_t pid);
 
-/* What a word of the command line names: a file with a recording, or a running process with its
- * ring of 15 minutes. */
+/* What a word of the command line names: a file with a recording, or with a last look, or a running
+ * process with its ring of 15 minutes. */
 
 /* Returns whether the word names a file: it is written as the path of one ("runs/a", "a.jsonl",
- * "a.json"), or one of this name exists that may be a recording. A script in the present directory
- * ("train.py") is none, and names the process that runs it. */
+ * "a.json", "a.last"), or one of this name exists that may be a recording. A script in the present
+ * directory ("train.py") is none, and names the process that runs it. */
 bool mt_recording_is_file(const char *word);
 
 /* Reads the ring of the process of this id or name (mt_target_find), with fresh figures. Returns

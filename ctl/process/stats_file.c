@@ -189,6 +189,21 @@ static enum mt_err read_tail(int fd, struct mt_stats_file *file, struct mt_error
 	return MT_ERR_OK;
 }
 
+enum mt_err mt_stats_file_check(const struct mt_stats_file *file, struct mt_error_reason *why)
+{
+	return check_head(&file->head, sizeof(file->head), why);
+}
+
+void mt_stats_file_clean(struct mt_stats_file *file)
+{
+	clean_head(&file->head);
+	clean_settings(file->settings);
+	clean_devices(file->devices, MT_DEVICES_COUNT);
+	clean_ooms(file->ooms);
+	clean_limit_reports(file->limit_reports);
+	clean_cleanups(file->cleanups);
+}
+
 enum mt_err mt_stats_file_read(int fd, struct mt_stats_file *out, struct mt_error_reason *why)
 {
 	struct mt_stats_file *file = mt_error_check_memory(calloc(1, sizeof(*file)));
@@ -197,11 +212,7 @@ enum mt_err mt_stats_file_read(int fd, struct mt_stats_file *out, struct mt_erro
 	if (!error)
 		error = read_tail(fd, file, why);
 	if (!error) {
-		clean_settings(file->settings);
-		clean_devices(file->devices, MT_DEVICES_COUNT);
-		clean_ooms(file->ooms);
-		clean_limit_reports(file->limit_reports);
-		clean_cleanups(file->cleanups);
+		mt_stats_file_clean(file);
 		*out = *file;
 	}
 	free(file);

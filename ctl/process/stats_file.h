@@ -17,6 +17,11 @@
  * version. Invalid slots are returned empty. */
 enum mt_err mt_stats_file_read(int fd, struct mt_stats_file *out, struct mt_error_reason *why);
 
+/* The same for a copy in memory: mt_stats_file_check returns MT_ERR_INVALID where the head is not
+ * valid; then mt_stats_file_clean empties invalid slots and cleans the text. */
+enum mt_err mt_stats_file_check(const struct mt_stats_file *file, struct mt_error_reason *why);
+void mt_stats_file_clean(struct mt_stats_file *file);
+
 /* The same for the head alone. */
 enum mt_err mt_stats_file_read_head(int fd, struct mt_stats_head *out, struct mt_error_reason *why);
 

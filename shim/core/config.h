@@ -53,6 +53,8 @@ struct mt_launch_env {
 	bool cuda_mps; /* CUDA_MPS_PIPE_DIRECTORY is not empty: a client of the MPS server */
 	/* MEMORY_PRESSURE_WATCH: a file with the stall of the service's cgroup; "": unset */
 	mt_text pressure_watch;
+	/* XDG_STATE_HOME, or HOME with /.local/state; "": unset */
+	mt_text state_home;
 	/* rank among the processes that train together, digits only; "": unset */
 	char rank[16];
 	/* the variable that holds it: the first of MT_RANK_VARIABLES with a number */

@@ -14,6 +14,7 @@
 #include "sys/symbol.h"
 #include "core/state.h"
 #include "core/files.h"
+#include "core/last_file.h"
 
 #define EXITS(X) X(_exit) X(_Exit) X(quick_exit)
 
@@ -47,8 +48,10 @@ static _Noreturn void exit_by(enum exit_function exit_function, int status)
 {
 	exit_fn next = atomic_load_explicit(&next_exits[exit_function], memory_order_relaxed);
 
-	if (mt_state_is_on() && mt_state_is_own_process())
+	if (mt_state_is_on() && mt_state_is_own_process()) {
 		mt_files_unlink_at_exit();
+		mt_last_file_remove();
+	}
 	if (!next)
 		next = (exit_fn)(uintptr_t)mt_elf_libc_function(names[exit_function]);
 	if (next) /* libc has all three */

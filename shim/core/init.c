@@ -17,6 +17,7 @@
 #include "core/config.h"
 #include "core/control_file.h"
 #include "core/exit_hooks.h"
+#include "core/last_file.h"
 #include "core/log.h"
 #include "core/log_stderr.h"
 #include "core/main_exit.h"
@@ -262,5 +263,6 @@ __attribute__((destructor)) static void end(void)
 	mt_components_stop();
 	if (mt_worker_is_running())
 		mt_sweep_at_end(atomic_load_explicit(&has_children, memory_order_relaxed));
+	mt_last_file_remove();
 	mt_publish_end(mt_config(), may_own_files());
 }

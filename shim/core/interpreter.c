@@ -78,3 +78,8 @@ bool mt_interpreter_write_lines(int fd, uint64_t at)
 {
 	return !get() || get()->write_lines(fd, at);
 }
+
+bool mt_interpreter_line_text(uintptr_t line, char *out, size_t out_bytes)
+{
+	return get() && get()->line_text(line, out, out_bytes);
+}

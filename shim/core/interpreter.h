@@ -25,6 +25,7 @@ struct mt_interpreter_ops {
 	void (*prepare_lines)(void);
 	size_t (*lines)(uintptr_t *out, size_t max);
 	bool (*write_lines)(int fd, uint64_t at);
+	bool (*line_text)(uintptr_t line, char *out, size_t out_bytes);
 };
 
 /* Makes python/ reply from now on. ops: must live as long as the process. */
@@ -70,5 +71,7 @@ enum mt_caches_state mt_interpreter_emptied(uint32_t *out_frameworks);
 void mt_interpreter_prepare_lines(void);
 size_t mt_interpreter_lines(uintptr_t *out, size_t max);
 bool mt_interpreter_write_lines(int fd, uint64_t at);
+/* Writes "FILE:LINE" of such an address. Returns false where it is none. */
+bool mt_interpreter_line_text(uintptr_t line, char *out, size_t out_bytes);
 
 #endif

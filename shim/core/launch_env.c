@@ -100,6 +100,11 @@ static void note_entry(const char *entry, struct mt_launch_env *out)
 		out->cuda_injected |= is_injection(entry);
 	else if ((value = value_of(entry, "MEMORY_PRESSURE_WATCH")))
 		copy_text(value, out->pressure_watch);
+	else if ((value = value_of(entry, "XDG_STATE_HOME")))
+		copy_text(value, out->state_home);
+	else if ((value = value_of(entry, "HOME")) && !*out->state_home &&
+		 strlen(value) + sizeof("/.local/state") <= MT_TEXT_MAX)
+		(void)mt_format(out->state_home, MT_TEXT_MAX, "%s/.local/state", value);
 }
 
 void mt_launch_env_parse(const char *const *environ_list, struct mt_launch_env *out)
@@ -108,7 +113,7 @@ void mt_launch_env_parse(const char *const *environ_list, struct mt_launch_env *
 
 	memset(out, 0, sizeof(*out));
 	for (; environ_list != NULL && *environ_list != NULL; environ_list++) {
-		if (**environ_list && strchr("WPXTMCN", **environ_list))
+		if (**environ_list && strchr("WPXTMCNH", **environ_list))
 			note_entry(*environ_list, out);
 		if (**environ_list && strchr("RSOP", **environ_list))
 			note_rank(*environ_list, &best, out);

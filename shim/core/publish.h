@@ -76,6 +76,9 @@ uint64_t mt_publish_expire_dump(enum mt_dump dump, uint64_t *placed_ns, uint64_t
 /* Sets the file or setting that defines pressure_limit_bytes, for the next write. */
 void mt_publish_set_limit_source(const char *text);
 
+/* Copies the whole stats file, with a fresh head. */
+void mt_publish_copy(struct mt_stats_file *out);
+
 /* Unlinks the files for good. inherited: where this process made none, also those that the program
  * before its exec may have left. */
 void mt_publish_end(const struct mt_config *config, bool inherited);

@@ -119,3 +119,21 @@ void je_malloc_stats_print(void (*write)(void *, const char *), void *argument, 
 	(void)argument;
 	(void)options;
 }
+
+void mt_heap_prepare_stack(void)
+{
+}
+
+size_t mt_heap_stack(uintptr_t *out, size_t max)
+{
+	(void)out;
+	(void)max;
+	return 0;
+}
+
+void mt_heap_stack_text(uintptr_t address, char *out, size_t out_bytes)
+{
+	(void)address;
+	(void)out_bytes;
+	*out = '\0';
+}

@@ -17,7 +17,9 @@
 #include "pressure/direct_reclaim.h"
 #include "core/shared_pages.h"
 #include "heap/allocation_event.h"
+#include "pressure/black_box.h"
 #include "pressure/cgroup.h"
+#include "pressure/growth_sites.h"
 #include "core/cpu_load.h"
 #include "pressure/psi.h"
 #include "sys/rss.h"
@@ -281,6 +283,22 @@ static void prepare_collection(void)
 	mt_interpreter_expedite();
 }
 
+static void note_in_black_box(const struct sample *sample)
+{
+	const struct mt_pressure_sample *from = &sample->input;
+	const struct mt_black_box_sample now = {
+		.now_ns = from->now_ns,
+		.used_bytes = from->used_bytes,
+		.limit_bytes = from->limit_bytes,
+		.exact = from->exact,
+		.is_critical = pressure.levels[MT_PRESSURE_LIMIT] == MT_PRESSURE_CRITICAL,
+		.own_bytes = sample->rss.rss_bytes,
+		.source = sample->limit_source,
+	};
+
+	mt_black_box_note(&now);
+}
+
 static void sample_and_act(bool sample_requested)
 {
 	enum mt_pressure_level before = pressure.level;
@@ -294,6 +312,7 @@ static void sample_and_act(bool sample_requested)
 	fill(&sample);
 	count_levels(before, &plan);
 	log_plan(&sample, &plan);
+	note_in_black_box(&sample);
 	if (plan.clean)
 		run_cleanup(&plan, &sample.input);
 	else
@@ -327,17 +346,38 @@ static void fork_child(void)
 	memset(&pressure, 0, sizeof(pressure));
 	memset(logged_ns, 0, sizeof(logged_ns));
 	mt_reclaim_fork_child();
+	mt_black_box_fork_child();
 	devices_ns = 0;
 	mt_cgroup_fork_child();
 	mt_psi_fork_child();
 	mt_load_fork_child();
 }
 
+static bool note_growth(uint64_t fresh_bytes)
+{
+	bool reclaim_is_due = mt_reclaim_count(fresh_bytes);
+
+	return mt_growth_sites_count(fresh_bytes) || reclaim_is_due;
+}
+
+/* The site first: its thread may wait in the reclaim, and the kernel kill it there. */
+static void run_growth(uint64_t fresh_bytes)
+{
+	mt_growth_sites_note();
+	mt_reclaim_run(fresh_bytes);
+}
+
+static void finish(void)
+{
+	mt_reclaim_disable();
+	mt_black_box_stop();
+}
+
 static void serve(bool on)
 {
 	static const struct mt_allocation_listener listener = {
-		.note = mt_reclaim_count,
-		.run = mt_reclaim_run,
+		.note = note_growth,
+		.run = run_growth,
 		.freed_large = mt_reclaim_after_large_free,
 		.purged = mt_reclaim_note_purge,
 	};
@@ -350,7 +390,7 @@ const struct mt_component mt_pressure_component = {
 	.name = "pressure",
 	.serve = serve,
 	.before_start = mt_reclaim_expect_sample,
-	.finish = mt_reclaim_disable,
+	.finish = finish,
 	.fork_child = fork_child,
 	.tick = tick,
 	.refresh = refresh,

@@ -144,6 +144,7 @@ static void load(bool on)
 		.prepare_lines = mt_frames_prepare,
 		.lines = mt_frames_lines,
 		.write_lines = mt_frames_write,
+		.line_text = mt_frames_line_text,
 	};
 
 	if (on)

@@ -387,6 +387,18 @@ bool mt_frames_write(int fd, uint64_t at)
 	return true;
 }
 
+bool mt_frames_line_text(uintptr_t line, char *out, size_t out_bytes)
+{
+	const struct table *table = atomic_load_explicit(&lines, memory_order_acquire);
+	uint32_t count = table ? atomic_load_explicit(&table->count, memory_order_acquire) : 0;
+	const struct entry *entry = (const void *)line;
+
+	if (!count || entry < table->entries || entry >= table->entries + count)
+		return false;
+	mt_format(out, out_bytes, "%s:%u", table->names.text + entry->name, entry->line);
+	return true;
+}
+
 void mt_frames_fork_child(void)
 {
 	unlock();

@@ -28,6 +28,10 @@ size_t mt_frames_lines(uintptr_t *out, size_t max);
  * Worker thread. */
 bool mt_frames_write(int fd, uint64_t at);
 
+/* Writes "FILE:LINE" of an address of a line. Returns false for any other address. Worker
+ * thread. */
+bool mt_frames_line_text(uintptr_t line, char *out, size_t out_bytes);
+
 /* The lock of the table may be held by a thread that the child does not have. */
 void mt_frames_fork_child(void);
 

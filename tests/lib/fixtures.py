@@ -49,10 +49,11 @@ def mtctl():
 
 
 @pytest.fixture(scope="session")
-def bare():
-	"""An environment without the shim and without any setting of it."""
-	return {name: value for name, value in os.environ.items()
+def bare(tmp_path_factory):
+	"""An environment without the shim and without any setting of it. The user's state folder is one of the tests."""
+	kept = {name: value for name, value in os.environ.items()
 	        if not name.startswith("MT_") and not name.startswith("MTSHIM_") and name not in FOREIGN}
+	return dict(kept, XDG_STATE_HOME=str(tmp_path_factory.mktemp("state")))
 
 
 @pytest.fixture

@@ -1,6 +1,11 @@
 """Shared by the tests of memory pressure."""
 import re
 
+import pytest
+
+import leftovers
+import memory_group
+
 PYTHON = "/usr/bin/python3"
 MB = 1 << 20
 # Only pressure cleans up, so it is the reason of each returned byte.
@@ -17,3 +22,19 @@ def fragment(actor, mb=100):
 	count = mb * MB // 5000
 	assert actor.number(f"alloc {count} 5000 5000") == count
 	actor.number("keep 100")
+
+
+@pytest.fixture
+def limited():
+	"""limited(MB): a group with this limit; removed with all that is in it."""
+	made = []
+
+	def make(mb):
+		try:
+			made.append(memory_group.MemoryGroup(f"{leftovers.prefix()}{len(made)}", mb * MB))
+		except memory_group.CannotMake as error:
+			pytest.skip(str(error))
+		return made[-1]
+	yield make
+	for group in made:
+		group.remove()

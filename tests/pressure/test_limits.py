@@ -8,22 +8,7 @@ import leftovers
 import memory_group
 import stats_raw
 from pressed import MB, ONLY_PRESSURE, PYTHON, fragment, rss_kb
-
-
-@pytest.fixture
-def limited():
-	"""limited(MB): a group with this limit; removed with all that is in it."""
-	made = []
-
-	def make(mb):
-		try:
-			made.append(memory_group.MemoryGroup(f"{leftovers.prefix()}{len(made)}", mb * MB))
-		except memory_group.CannotMake as error:
-			pytest.skip(str(error))
-		return made[-1]
-	yield make
-	for group in made:
-		group.remove()
+from pressed import limited  # noqa: F401 (a fixture)
 
 
 def said_by(process):

@@ -1,0 +1,299 @@
+#include "core/last_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdio.h> /* for renameat */
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "core/checksum.h"
+#include "core/config.h"
+#include "core/log.h"
+#include "sys/attr.h"
+#include "sys/format.h"
+#include "sys/os.h"
+#include "sys/raw_syscall.h"
+
+#define PATH_BYTES 512
+#define NAME_BYTES 96
+
+/* Of linux/magic.h where it is new enough. */
+#define CIFS_MAGIC    0xff534d42u
+#define SMB2_MAGIC    0xfe534d42u
+#define V9_MAGIC      0x01021997u
+#define FUSE_MAGIC    0x65735546u
+#define CEPH_MAGIC    0x00c36400u
+#define LUSTRE_MAGIC  0x0bd00bd0u
+#define GPFS_MAGIC    0x47504653u
+#define OVERLAY_MAGIC 0x794c7630u
+
+static char folder[PATH_BYTES]; /* "": none */
+static char path[PATH_BYTES + NAME_BYTES];
+static bool is_given;              /* by MT_LAST_DIR */
+static bool is_checked, is_usable; /* the kind of file system */
+static bool is_pruned;
+/* Written after `path`: release; the remover acquires. */
+static _Atomic bool is_written;
+
+/* ---- the folder ---- */
+
+/* Sets `folder`; "" where there is none. */
+static void choose_folder(void)
+{
+	const char *given = mt_config()->last_dir, *home = mt_launch_env()->state_home;
+	size_t bytes = 0;
+
+	is_given = *given != '\0';
+	if (is_given && *given == '/')
+		bytes = mt_format(folder, sizeof(folder), "%s", given);
+	else if (!is_given && *home == '/')
+		bytes = mt_format(folder, sizeof(folder), "%s/mtshim", home);
+	if (bytes + 1 >= sizeof(folder))
+		bytes = 0; /* a truncated path is another folder */
+	folder[bytes] = '\0';
+}
+
+/* Asks for the folder, or for the nearest one above it that exists. */
+static bool read_file_system(struct statfs *out)
+{
+	char above[PATH_BYTES];
+
+	mt_format(above, sizeof(above), "%s", folder);
+	for (;;) {
+		char *slash = strrchr(above, '/');
+		long code = mt_raw_syscall(SYS_statfs, *above ? above : "/", out);
+
+		if (code == 0 || !slash)
+			return code == 0;
+		*slash = '\0';
+	}
+}
+
+static bool is_network(uint64_t kind)
+{
+	static const uint32_t kinds[] = {NFS_SUPER_MAGIC,  CIFS_MAGIC,     SMB2_MAGIC,
+					 V9_MAGIC,         FUSE_MAGIC,     CEPH_MAGIC,
+					 LUSTRE_MAGIC,     GPFS_MAGIC,     AFS_SUPER_MAGIC,
+					 CODA_SUPER_MAGIC, SMB_SUPER_MAGIC};
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if ((uint32_t)kind == kinds[i])
+			return true;
+	return false;
+}
+
+bool mt_last_file_is_wanted(void)
+{
+	struct statfs where;
+	int kept = errno;
+
+	if (is_checked)
+		return is_usable;
+	is_checked = true;
+	choose_folder();
+	is_usable = *folder && read_file_system(&where) && !is_network((uint64_t)where.f_type) &&
+		    (is_given || ((uint32_t)where.f_type != OVERLAY_MAGIC &&
+				  !MT_STATS_IS_MEMORY(where.f_type)));
+	errno = kept;
+	return is_usable;
+}
+
+/* Makes the folder and those above it. */
+static void make_folder(void)
+{
+	char above[PATH_BYTES];
+
+	mt_format(above, sizeof(above), "%s", folder);
+	for (char *at = above + 1; *at; at++)
+		if (*at == '/') {
+			*at = '\0';
+			(void)mt_raw_syscall(SYS_mkdirat, AT_FDCWD, above, 0700);
+			*at = '/';
+		}
+	(void)mt_raw_syscall(SYS_mkdirat, AT_FDCWD, above, 0700);
+}
+
+/* Returns a descriptor, or -1. */
+static int open_folder(void)
+{
+	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+	int fd = mt_os_open(folder, flags, 0);
+	struct stat seen;
+
+	if (fd == -ENOENT) {
+		make_folder();
+		fd = mt_os_open(folder, flags, 0);
+	}
+	if (fd < 0)
+		return -1;
+	if (mt_os_fstat(fd, &seen) == 0 && seen.st_uid == geteuid() && !(seen.st_mode & 022))
+		return fd;
+	mt_os_close(fd);
+	return -1;
+}
+
+/* ---- old files ---- */
+
+struct entry {
+	uint64_t inode;
+	int64_t offset;
+	unsigned short bytes;
+	unsigned char kind;
+	char name[];
+};
+
+struct oldest {
+	char name[NAME_BYTES];
+	int64_t time_s;
+	unsigned count;
+};
+
+static bool ends_with(const char *text, const char *end)
+{
+	size_t length = strlen(text), end_length = strlen(end);
+
+	return length > end_length && strcmp(text + length - end_length, end) == 0;
+}
+
+static bool owner_is_alive(const char *name)
+{
+	char process[32];
+	struct stat seen;
+
+	mt_format(process, sizeof(process), "/proc/%llu",
+		  (unsigned long long)mt_os_parse_number(name));
+	return mt_os_stat(process, &seen) == 0;
+}
+
+static void note_entry(int fd, const char *name, struct oldest *out)
+{
+	struct stat seen;
+
+	if (ends_with(name, ".last.new") && !owner_is_alive(name))
+		(void)unlinkat(fd, name, 0); /* killed while it wrote */
+	if (!ends_with(name, ".last") || strlen(name) >= NAME_BYTES ||
+	    mt_raw_syscall(SYS_newfstatat, fd, name, &seen, AT_SYMLINK_NOFOLLOW) != 0)
+		return;
+	out->count++;
+	if (owner_is_alive(name) || (*out->name && seen.st_mtim.tv_sec >= out->time_s))
+		return;
+	mt_format(out->name, sizeof(out->name), "%s", name);
+	out->time_s = seen.st_mtim.tv_sec;
+}
+
+/* Finds the oldest file whose process is gone, and counts all. */
+static void find_oldest(int fd, struct oldest *out)
+{
+	_Alignas(struct entry) char entries[4096];
+	long bytes;
+
+	*out = (struct oldest){.count = 0};
+	(void)mt_raw_syscall(SYS_lseek, fd, 0, SEEK_SET);
+	while ((bytes = mt_raw_syscall(SYS_getdents64, fd, entries, sizeof(entries))) > 0)
+		for (long at = 0; at < bytes;) {
+			const struct entry *entry = (const void *)(entries + at);
+
+			note_entry(fd, entry->name, out);
+			at += entry->bytes;
+		}
+}
+
+/* Keeps one place free for this process. */
+static void prune(int fd)
+{
+	struct oldest oldest;
+
+	for (unsigned i = 0; i < MT_LAST_FILES_MAX; i++) {
+		find_oldest(fd, &oldest);
+		if (oldest.count < MT_LAST_FILES_MAX || !*oldest.name)
+			return;
+		(void)unlinkat(fd, oldest.name, 0);
+	}
+}
+
+/* ---- the file ---- */
+
+static void complete(struct mt_last_file *file)
+{
+	file->head.magic = MT_LAST_MAGIC;
+	file->head.version = MT_LAST_VERSION;
+	file->head.file_bytes = sizeof(*file);
+	file->head.stats_bytes = sizeof(file->stats);
+	file->checksum =
+		mt_checksum(MT_CHECKSUM_START, file, offsetof(struct mt_last_file, checksum));
+}
+
+static bool put(int folder_fd, const char *name, const struct mt_last_file *file)
+{
+	char fresh[NAME_BYTES + 8];
+	uint64_t at = 0;
+	bool done;
+	int fd;
+
+	mt_format(fresh, sizeof(fresh), "%s.new", name);
+	(void)unlinkat(folder_fd, fresh, 0);
+	fd = mt_os_open_at(folder_fd, fresh, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+			   0600);
+	if (fd < 0)
+		return false;
+	done = mt_os_file_size_is_allowed(sizeof(*file)) &&
+	       mt_os_write_whole(fd, file, sizeof(*file), &at);
+	mt_os_close(fd);
+	if (done && renameat(folder_fd, fresh, folder_fd, name) == 0)
+		return true;
+	(void)unlinkat(folder_fd, fresh, 0);
+	return false;
+}
+
+static bool write_into(int folder_fd, struct mt_last_file *file)
+{
+	const struct mt_stats_head *head = &file->stats.head;
+	char name[NAME_BYTES];
+
+	if (!is_pruned)
+		prune(folder_fd);
+	is_pruned = true;
+	mt_format(name, sizeof(name), "%llu-%llu-%llu.last", (unsigned long long)head->pid,
+		  (unsigned long long)head->start_ticks, (unsigned long long)head->pidns);
+	if (!put(folder_fd, name, file))
+		return false;
+	if (!atomic_load_explicit(&is_written, memory_order_relaxed))
+		mt_format(path, sizeof(path), "%s/%s", folder, name);
+	atomic_store_explicit(&is_written, true, memory_order_release);
+	return true;
+}
+
+bool mt_last_file_write(struct mt_last_file *file)
+{
+	int kept = errno, fd = mt_last_file_is_wanted() ? open_folder() : -1;
+	bool done;
+
+	if (fd < 0)
+		return false;
+	complete(file);
+	done = write_into(fd, file);
+	mt_os_close(fd);
+	errno = kept;
+	return done;
+}
+
+void mt_last_file_remove(void)
+{
+	int kept = errno;
+
+	if (atomic_exchange_explicit(&is_written, false, memory_order_acquire))
+		(void)unlink(path);
+	errno = kept;
+}
+
+void mt_last_file_fork_child(void)
+{
+	atomic_store_explicit(&is_written, false, memory_order_relaxed);
+	is_pruned = false;
+}

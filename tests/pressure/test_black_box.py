@@ -1,0 +1,196 @@
+"""What a process leaves behind that the kernel has killed at its limit, and what `mtctl last` tells of it."""
+import os
+import subprocess
+
+import pytest
+
+from json_schema import fits
+from mtctl_helpers import NOTHING, USAGE
+from mtctl_helpers import ctl, plain  # noqa: F401 (fixtures)
+from places import helper
+from pressed import MB, PYTHON
+from pressed import limited  # noqa: F401 (a fixture)
+
+PATIENT = helper("black_box.py")
+LIMIT_MB = 200
+KILLED = -9
+
+
+@pytest.fixture
+def folder(tmp_path):
+	return tmp_path / "last"
+
+
+@pytest.fixture
+def patient(run, spawn, shim, plain, limited, folder):
+	"""patient(words..., stops=False, NAME=VALUE...): black_box.py at a limit; runs it to its end, or starts it."""
+	def call(*words, stops=False, **environment):
+		group = limited(LIMIT_MB)
+		wanted = dict(plain, LD_PRELOAD=str(shim), **{"MT_LAST_DIR": str(folder), **environment})
+		return (spawn if stops else run)([PYTHON, PATIENT, *words], wanted, preexec_fn=group.enter)
+	return call
+
+
+def line_of(way):
+	lines = PATIENT.read_text().splitlines()
+	return next(number for number, text in enumerate(lines, 1) if text.endswith(f"# line: {way}"))
+
+
+def files(folder):
+	return sorted(folder.iterdir()) if folder.exists() else []
+
+
+def told(ctl, folder):
+	file, = files(folder)
+	done = ctl("last", file, "--json")
+	assert done.returncode == 0, done.stderr
+	one, = fits("last", done.stdout)["processes"]
+	return one
+
+
+@pytest.mark.parametrize("way, rate", [("lists", 200), ("strings", 60), ("numpy", 100), ("thread", 100),
+                                       *(pytest.param(way, rate, marks=pytest.mark.long)
+                                         for way in ("lists", "strings", "numpy", "thread") for rate in (10, 1000)
+                                         if (way, rate) != ("thread", 10))])
+def test_a_program_that_is_killed_has_named_the_line_that_filled_it(patient, ctl, folder, way, rate):
+	assert patient(way, rate).returncode == KILLED
+
+	one = told(ctl, folder)
+	assert one["fate"] == "killed" or one["fate"] == "ended" and not os.access("/dev/kmsg", os.R_OK)
+	assert one["filled_by"] == "live" and one["limit_bytes"] == LIMIT_MB * MB
+	assert one["sites"][0]["stack"][0] == f"{PATIENT}:{line_of(way)}"
+	assert sum(one["parts"].values()) == one["rss_bytes"] > 0.5 * LIMIT_MB * MB
+
+
+@pytest.mark.parametrize("way, part, rate", [("mapped", "other", 60), ("shared", "files", 60),
+                                             *(pytest.param(way, part, rate, marks=pytest.mark.long)
+                                               for way, part in (("mapped", "other"), ("shared", "files")) for rate in (10, 30))])
+def test_memory_past_malloc_is_named_as_what_it_is(patient, ctl, folder, way, part, rate):
+	assert patient(way, rate).returncode == KILLED
+
+	assert told(ctl, folder)["filled_by"] == part
+
+
+def test_a_program_that_comes_back_leaves_nothing(patient, wait_for, folder):
+	process = patient("strings", 100, 160, stops=True)
+	assert process.stdout.readline() == "full\n"
+	wait_for(lambda: files(folder))
+
+	process.stdin.write("free\n")
+	assert process.stdout.readline() == "freed\n"
+	wait_for(lambda: not files(folder))
+
+	process.stdin.close()
+	assert process.wait(20) == 0 and not files(folder)
+
+
+@pytest.mark.parametrize("end", ["exit", "_exit"])
+def test_a_program_that_ends_in_order_near_its_limit_leaves_nothing(patient, wait_for, folder, end):
+	process = patient("strings", 100, 160, stops=True)
+	assert process.stdout.readline() == "full\n"
+	wait_for(lambda: files(folder))
+
+	if end == "_exit":
+		process.stdin.write("_exit\n")
+	process.stdin.close()
+	assert process.wait(20) == 0 and not files(folder)
+
+
+def test_a_forked_child_does_not_take_its_parents_file_along(patient, wait_for, folder):
+	process = patient("strings", 100, 160, stops=True)
+	assert process.stdout.readline() == "full\n"
+	wait_for(lambda: files(folder))
+
+	process.stdin.write("fork\n")
+	assert process.stdout.readline() == "forked\n"
+	assert files(folder)
+
+
+def test_off_writes_nothing_and_so_does_a_folder_that_others_may_write(patient, folder):
+	folder.mkdir()
+	folder.chmod(0o777)
+	assert patient("strings", 200).returncode == KILLED and not files(folder)
+
+	folder.chmod(0o700)
+	assert patient("strings", 200, MT_LAST_DIR="off").returncode == KILLED and not files(folder)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts a file system")
+def test_a_full_disk_changes_nothing(patient, folder, spawn):
+	folder.mkdir(mode=0o700)
+	subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k,mode=700", "tmpfs", folder], check=True)
+	try:
+		process = patient("strings", 100, 160, stops=True)
+		assert process.stdout.readline() == "full\n"
+		process.stdin.close()
+		assert process.wait(20) == 0 and not files(folder)
+	finally:
+		subprocess.run(["umount", folder], check=True)
+
+
+def test_without_a_setting_it_lies_in_the_users_state_folder(run, shim, plain, limited, ctl, tmp_path):
+	state = tmp_path / "state"
+	state.mkdir()
+	kind = subprocess.run(["stat", "-f", "-c", "%T", state], capture_output=True, text=True).stdout.strip()
+	if kind in ("overlayfs", "tmpfs", "nfs"):
+		pytest.skip(f"the temporary folder is on {kind}, where nothing is written unasked")
+
+	done = run([PYTHON, PATIENT, "strings", "200"], dict(plain, LD_PRELOAD=str(shim), XDG_STATE_HOME=str(state)),
+	           preexec_fn=limited(LIMIT_MB).enter)
+
+	assert done.returncode == KILLED
+	listed = ctl("last", XDG_STATE_HOME=str(state))
+	assert listed.returncode == 0 and "strings 200" in listed.stdout
+	assert "filled by: memory in use by the program" in ctl("last", "black_box.py", XDG_STATE_HOME=str(state)).stdout
+	assert ctl("last", "other.py", XDG_STATE_HOME=str(state)).returncode == NOTHING
+
+
+def test_a_folder_keeps_twenty_files(patient, folder):
+	folder.mkdir(mode=0o700)
+	for number in range(25):
+		old = folder / f"{4000000 + number}-1-1.last"
+		old.write_bytes(b"old")
+		os.utime(old, (number, number))
+
+	assert patient("strings", 200).returncode == KILLED
+
+	names = [file.name for file in files(folder)]
+	assert len(names) == 20 and "4000024-1-1.last" in names and "4000000-1-1.last" not in names
+
+
+def test_record_says_where_to_look(mtctl, run, shim, plain, limited, folder, tmp_path):
+	group = limited(LIMIT_MB)
+	done = run([mtctl, "record", "-q", "-o", tmp_path / "run.jsonl", "--", PYTHON, PATIENT, "strings", "100"],
+	           dict(plain, MTSHIM_LIBRARY=str(shim), MT_LAST_DIR=str(folder)), preexec_fn=group.enter)
+
+	assert done.returncode == KILLED
+	assert "mtctl last" in done.stderr
+
+
+def test_the_page_has_the_memory_until_the_end(patient, ctl, folder, tmp_path):
+	assert patient("strings", 60).returncode == KILLED
+	page = tmp_path / "report.html"
+
+	done = ctl("last", files(folder)[0], "-o", page)
+
+	assert done.returncode == 0, done.stderr
+	assert "black_box.py" in page.read_text() and "<svg" in page.read_text()
+
+
+def _damaged(original, how):
+	data = bytearray(original)
+	if how == "short":
+		return bytes(data[:len(data) // 2])
+	data[{"magic": 0, "version": 8, "checksum": 3000}[how]] ^= 0xff
+	return bytes(data)
+
+
+@pytest.mark.parametrize("how", ["short", "magic", "version", "checksum"])
+def test_a_damaged_file_is_refused(patient, ctl, folder, tmp_path, how):
+	assert patient("strings", 200).returncode == KILLED
+	bad = tmp_path / "bad.last"
+	bad.write_bytes(_damaged(files(folder)[0].read_bytes(), how))
+
+	done = ctl("last", bad)
+
+	assert done.returncode == USAGE and done.stdout == ""
