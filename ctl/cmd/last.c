@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "ctl/command.h"
-#include "ctl/diagnose/diagnose.h"
+#include "ctl/diagnose/recorded.h"
 #include "ctl/metrics/recording.h"
 #include "ctl/output/json.h"
 #include "ctl/output/table.h"
@@ -15,7 +15,6 @@
 #include "ctl/process/memory_parts.h"
 #include "ctl/process/process_name.h"
 #include "ctl/process/stats_json.h"
-#include "ctl/report/report.h"
 
 static const char help[] =
 	"Lists the processes that were about to meet their memory limit, and what became of them.\n"
@@ -186,10 +185,10 @@ static void tell(const struct mt_last_look *look, struct story *out)
 	out->facts = mt_error_check_memory(calloc(1, sizeof(*out->facts)));
 	out->diagnosis = mt_error_check_memory(calloc(1, sizeof(*out->diagnosis)));
 	mt_recording_of_last_look(look, &recording);
-	mt_report_facts(&recording, out->facts);
+	mt_recorded_facts(&recording, out->facts);
 	out->facts->last = look->file.stats;
 	mt_diagnose_judge(out->facts, out->diagnosis);
-	mt_report_advise_recording(out->diagnosis);
+	mt_recorded_advise(out->diagnosis);
 	mt_recording_free(&recording);
 }
 

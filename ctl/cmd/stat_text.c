@@ -118,7 +118,7 @@ static void print_gpu(const struct mt_stats_head *head)
 	       mt_text_bytes(now->gpu_pending_bytes).text, mt_text_bytes(now->gpu_idle_bytes).text,
 	       mt_text_bytes(now->gpu_other_bytes).text);
 	if (now->gpu_rescue_count)
-		printf(LABEL "%10s  given back by other processes in %s, the last time mostly by "
+		printf(LABEL "%10s  returned by other processes in %s, the last time mostly by "
 			     "process %" PRIu64 "\n",
 		       "rescue", mt_text_bytes(now->gpu_rescue_bytes).text,
 		       mt_text_counted(now->gpu_rescue_count, "shortage", "shortages").text,

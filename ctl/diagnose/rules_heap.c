@@ -214,10 +214,10 @@ void mt_rule_between_blocks(const struct mt_facts *facts, struct mt_diagnosis *o
 		find_thread_caches(facts, &hoard, now->heap_thread_cache_bytes, out);
 		return;
 	}
-	finding = mt_finding_add(
-		out, MT_VERDICT_HOARD, (double)hoard.left_bytes, confidence,
-		"%s lie free between live blocks, in pages that cannot be returned",
-		mt_text_bytes(hoard.left_bytes).text);
+	finding =
+		mt_finding_add(out, MT_VERDICT_HOARD, (double)hoard.left_bytes, confidence,
+			       "%s lie free between live blocks, in pages that cannot be returned",
+			       mt_text_bytes(hoard.left_bytes).text);
 	show_hoard(facts, &hoard, finding);
 	mt_finding_bytes(finding, facts->trim.done ? "left after the trim" : "between live blocks",
 			 facts->trim.done ? "kept_after_trim_bytes" : "between_blocks_bytes",

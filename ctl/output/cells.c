@@ -59,7 +59,8 @@ int mt_cells_put(struct mt_cells *canvas, struct mt_cell_place at, enum mt_cell_
 		bool is_valid = bytes >= 1 && bytes <= MB_LEN_MAX;
 
 		/* a wide character would take two cells */
-		mt_cells_put_glyph(canvas, at, style, is_valid && wcwidth(glyph) == 1 ? glyph : L'?');
+		mt_cells_put_glyph(canvas, at, style,
+				   is_valid && wcwidth(glyph) == 1 ? glyph : L'?');
 		text += is_valid ? bytes : 1;
 		at.column++;
 	}

@@ -34,13 +34,6 @@ struct mt_report {
 /* Writes the page. The caller checks `to` for errors (ferror(3)). */
 void mt_report_write(const struct mt_report *report, FILE *to);
 
-/* Fills *out with what a recording has of its root, for mt_diagnose_judge: as many samples as fit,
- * of each part of the time the lowest and the highest. Nothing is asked of a process. */
-void mt_report_facts(const struct mt_recording *recording, struct mt_facts *out);
-
-/* Changes texts of a diagnosis that advise a longer look at a process which may have ended. */
-void mt_report_advise_recording(struct mt_diagnosis *diagnosis);
-
 /* ---- the parts of the page, in their order ---- */
 
 /* Each writes a <section>, or nothing where it has nothing to say. */

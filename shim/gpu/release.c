@@ -8,9 +8,9 @@
 #include "gpu/usage.h"
 #include "gpu/wait.h"
 
-#define STREAM_NS  MT_NS_PER_S
-#define OTHERS_NS  (50 * MT_NS_PER_MS) /* for other threads that free a block */
-#define READERS_NS (5 * MT_NS_PER_MS)
+#define STREAM_NS   MT_NS_PER_S
+#define OTHERS_NS   (50 * MT_NS_PER_MS) /* for other threads that free a block */
+#define READERS_NS  (5 * MT_NS_PER_MS)
 #define CAP_WAIT_NS (100 * MT_NS_PER_MS) /* then the driver's cuMemFree waits */
 /* above the program's peak: a quarter, and 64 MB where a free does not wait */
 #define CAP_SHARE  4

@@ -73,8 +73,8 @@ bool mt_pool_read_end(int device, uint32_t releases);
  * idle blocks that would be over the cap, or over garbage_collection_threshold. */
 void mt_release_make_room(struct mt_context *context, uint64_t bytes);
 
-/* Waits up to 100 ms for the context's oldest fences while another block of this size would pass the
- * cap and none is idle; then for the driver's cuMemFree. */
+/* Waits up to 100 ms for the context's oldest fences while another block of this size would pass
+ * the cap and none is idle; then for the driver's cuMemFree. */
 void mt_release_make_idle(struct mt_context *context, uint64_t bytes);
 
 /* Returns the bytes that the device holds above that cap. */

@@ -11,6 +11,7 @@
 #include "ctl/process/clock.h"
 #include "ctl/process/control_file.h"
 #include "ctl/process/target.h"
+#include "ctl/diagnose/recorded.h"
 #include "ctl/report/report.h"
 #include "ctl/ui/plot/comparison.h"
 #include "ctl/ui/plot/picture.h"
@@ -260,9 +261,9 @@ static enum mt_exit report_file(const struct wanted *wanted)
 	enum mt_exit code = mt_recording_of_source(wanted->source, &recording);
 
 	if (code == MT_EXIT_OK) {
-		mt_report_facts(&recording, facts);
+		mt_recorded_facts(&recording, facts);
 		mt_diagnose_judge(facts, diagnosis);
-		mt_report_advise_recording(diagnosis);
+		mt_recorded_advise(diagnosis);
 		code = write_page(&report, wanted);
 		mt_recording_free(&recording);
 	}

@@ -1,5 +1,4 @@
-/* ctl/report/recorded.c -- a recording as the facts that diagnose judges. */
-#include "ctl/report/report.h"
+#include "ctl/diagnose/recorded.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -123,7 +122,7 @@ static void fill_head(const struct mt_recording *recording, struct mt_facts *out
 		snprintf(head->cuda, sizeof(head->cuda), "recorded");
 }
 
-void mt_report_facts(const struct mt_recording *recording, struct mt_facts *out)
+void mt_recorded_facts(const struct mt_recording *recording, struct mt_facts *out)
 {
 	const struct mt_recording_process *root = mt_recording_process(recording, recording->pid);
 	struct samples all = pick(recording, &out->awake);
@@ -172,7 +171,7 @@ static bool names_process(const char *advice)
 	       strstr(advice, "last 15 minutes");
 }
 
-void mt_report_advise_recording(struct mt_diagnosis *diagnosis)
+void mt_recorded_advise(struct mt_diagnosis *diagnosis)
 {
 	for (size_t i = 0; i < diagnosis->count; i++) {
 		struct mt_finding *finding = &diagnosis->list[i];
