@@ -34,25 +34,25 @@ static inline bool mt_alignment_is_refused(size_t alignment)
 	return !mt_alignment_is_power(alignment) && mt_libc_minor() >= 38;
 }
 
-/* libc's aligned_alloc and posix_memalign, by a memalign. */
-static inline void *mt_aligned_alloc_by(void *(*memalign)(size_t, size_t), size_t alignment,
+/* libc's aligned_alloc and posix_memalign, by libc's memalign. */
+static inline void *mt_aligned_alloc_by(void *(*aligned)(size_t, size_t), size_t alignment,
 					size_t size)
 {
 	if (mt_alignment_is_refused(alignment)) {
 		errno = EINVAL;
 		return NULL;
 	}
-	return memalign(alignment, size);
+	return aligned(alignment, size);
 }
 
-static inline int mt_posix_memalign_by(void *(*memalign)(size_t, size_t), void **out,
+static inline int mt_posix_memalign_by(void *(*aligned)(size_t, size_t), void **out,
 				       size_t alignment, size_t size)
 {
 	void *fresh;
 
 	if (alignment < sizeof(void *) || !mt_alignment_is_power(alignment))
 		return EINVAL;
-	fresh = memalign(alignment, size);
+	fresh = aligned(alignment, size);
 	if (!fresh)
 		return ENOMEM;
 	*out = fresh;

@@ -416,7 +416,7 @@ static void carry_out(const uint8_t *bytes)
 		pass_time(numbers);
 		break;
 	case 'T':
-		(void)mt_pool_trim();
+		(void)mt_pool_trim(MT_ANY_DEVICE);
 		break;
 	case 'x':
 		mt_pool_mark_non_recyclable(place->base + numbers[1]);
@@ -497,7 +497,7 @@ static void end(void)
 	for (int i = 0; i < CONTEXTS; i++)
 		fake_finish(context_at(i));
 	for (int i = 0; i < 8; i++)
-		(void)mt_pool_trim();
+		(void)mt_pool_trim(MT_ANY_DEVICE);
 	expect_figures();
 	fuzz_expect(has_failed || fake.used == 0, "%llu bytes are left with the driver",
 		    (unsigned long long)fake.used);

@@ -164,7 +164,7 @@ Test(pool, leaves_every_call_to_the_driver_while_a_capture_is_open_and_touches_n
 	cr_expect_eq(mt_pool_cached_bytes(0), 4096, "what was there before, alone");
 	fresh = allocate(4096);
 	cr_expect_neq(fresh, ready);
-	cr_expect_eq(mt_pool_trim(), 0);
+	cr_expect_eq(mt_pool_trim(MT_ANY_DEVICE), 0);
 	end_capture();
 	cr_expect_eq(allocate(4096), ready);
 }
@@ -194,7 +194,7 @@ Test(pool, counts_what_pytorch_counts)
 	cr_expect_eq(now.reserved_bytes, 1024 + 10 * MB);
 	cr_expect_eq(now.active_bytes + now.idle_bytes, now.reserved_bytes);
 	cr_expect_eq(now.allocated_peak_bytes, 1024 + 10 * MB);
-	cr_expect_eq(mt_pool_trim(), 10 * MB);
+	cr_expect_eq(mt_pool_trim(MT_ANY_DEVICE), 10 * MB);
 	now = usage(0);
 	cr_expect_eq(now.reserved_bytes, 1024);
 	cr_expect_eq(now.num_device_free, 1);
@@ -231,12 +231,12 @@ Test(pool, gives_nothing_back_by_itself_while_held_but_makes_room_all_the_same)
 	release(allocate(10 * MB));
 	mt_pool_pause_release(true);
 	cr_expect_eq(mt_pool_tick(mt_os_now_ns() + 6000 * MT_NS_PER_MS, 8, &next_ms), 0);
-	cr_expect_eq(mt_pool_trim(), 0);
+	cr_expect_eq(mt_pool_trim(MT_ANY_DEVICE), 0);
 	cr_expect_eq(fake_make_room(-1), 10 * MB);
 
 	release(allocate(10 * MB));
 	mt_pool_pause_release(false);
-	cr_expect_eq(mt_pool_trim(), 10 * MB);
+	cr_expect_eq(mt_pool_trim(MT_ANY_DEVICE), 10 * MB);
 }
 
 Test(pool, the_worker_never_frees_what_is_pending)
@@ -247,10 +247,10 @@ Test(pool, the_worker_never_frees_what_is_pending)
 	release(dptr);
 	cr_expect_eq(mt_pool_tick(mt_os_now_ns() + 600000 * MT_NS_PER_MS, 8, &next_ms), 0);
 	cr_expect_leq(next_ms, 100, "come again");
-	cr_expect_eq(mt_pool_trim(), 0);
+	cr_expect_eq(mt_pool_trim(MT_ANY_DEVICE), 0);
 	cr_expect_eq(fake_calls(FAKE_cuMemFree_v2), 0);
 	fake_finish(first);
-	cr_expect_eq(mt_pool_trim(), 10 * MB);
+	cr_expect_eq(mt_pool_trim(MT_ANY_DEVICE), 10 * MB);
 }
 
 Test(pool, collects_the_oldest_above_the_threshold)
@@ -383,7 +383,7 @@ Test(pool, asks_for_a_primary_context_only_where_none_can_be_ended_meanwhile)
 	cr_expect_neq(allocate(8192), 0);
 	cr_expect_eq(fake_calls(FAKE_cuDevicePrimaryCtxRetain), 0, "nor while one may end");
 	mt_capture_after_begin(&driver, NULL, false, MT_CU_INVALID_VALUE);
-	(void)mt_pool_trim();
+	(void)mt_pool_trim(MT_ANY_DEVICE);
 	cr_expect_eq(fake_calls(FAKE_cuDevicePrimaryCtxRetain), 1);
 }
 

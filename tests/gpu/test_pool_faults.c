@@ -88,7 +88,7 @@ static int scenario(void)
 		status = use_context(second);
 	fake_finish(first);
 	fake_finish(second);
-	(void)mt_pool_trim();
+	(void)mt_pool_trim(MT_ANY_DEVICE);
 	covered = atomic_load(&fake.calls_all);
 	fake.fail_at = 0;
 	/* What could not be fenced goes when the program is out of memory, with its next free at
@@ -99,7 +99,7 @@ static int scenario(void)
 	}
 	for (int device = 0; device < 2; device++)
 		(void)fake_make_room(device);
-	(void)mt_pool_trim();
+	(void)mt_pool_trim(MT_ANY_DEVICE);
 	return status ? status : atomic_load(&fake.wrongs) ? 30 : 0;
 }
 
@@ -231,7 +231,7 @@ static int with_small_tables(void)
 	for (int i = 0; i < 20000; i++)
 		if (fake_free(dptr[i]) != 0)
 			return 4;
-	(void)mt_pool_trim();
+	(void)mt_pool_trim(MT_ANY_DEVICE);
 	return left_over() ? 5 : 0;
 }
 

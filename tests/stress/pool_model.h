@@ -389,7 +389,7 @@ static void *model_worker(void *data)
 		(void)mt_pool_tick(mt_os_now_ns() + (round % 8 == 0 ? 10 * MT_NS_PER_S : 0), 16,
 				   &next_ms);
 		if (round % 64 == 0)
-			(void)mt_pool_trim();
+			(void)mt_pool_trim(MT_ANY_DEVICE);
 		mt_pool_usage((int)(round & 1), &usage);
 		if (usage.allocated_bytes >> 50 || usage.idle_bytes >> 50 ||
 		    usage.pending_bytes >> 50)
@@ -539,7 +539,7 @@ static uint64_t model_lost_events(void)
 		if (model_get(&node, context))
 			model_put(node);
 		model_drain(context);
-		(void)mt_pool_trim();
+		(void)mt_pool_trim(MT_ANY_DEVICE);
 	}
 	return model_events_in_use() > MODEL_CONTEXTS * MODEL_CONTEXTS ? model_events_in_use() : 0;
 }
@@ -555,7 +555,7 @@ static void model_end(struct model_result *out)
 	for (int i = 0; i < MODEL_CONTEXTS; i++)
 		model_drain(&model.contexts[i]);
 	for (int i = 0; i < 100; i++)
-		(void)mt_pool_trim();
+		(void)mt_pool_trim(MT_ANY_DEVICE);
 	for (int i = 0; i < 2; i++) {
 		mt_pool_usage(i, &usage[i]);
 		if (usage[i].reserved_bytes || usage[i].blocks_count || usage[i].requested_bytes)
