@@ -183,6 +183,7 @@ void mt_report_write(const struct mt_report *report, FILE *to)
 {
 	begin(report, to);
 	mt_report_verdict(report, to);
+	mt_report_last(report, to);
 	mt_report_memory(report, to);
 	mt_report_devices(report, to);
 	mt_report_cleanups(report, to);
