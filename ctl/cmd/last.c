@@ -4,8 +4,7 @@
 #include <string.h>
 
 #include "ctl/command.h"
-#include "ctl/diagnose/recorded.h"
-#include "ctl/metrics/recording.h"
+#include "ctl/diagnose/last_story.h"
 #include "ctl/output/json.h"
 #include "ctl/output/table.h"
 #include "ctl/output/text.h"
@@ -27,50 +26,9 @@ static const char help[] =
 	"  --json                  all that is told of each\n"
 	"  --remove                remove the files that are shown\n";
 
-#define MINUTE_NS   ((uint64_t)60 * 1000000000u)
-#define SITES_SHOWN 5u
-#define STACK_MAX   10u
-/* Growth of less than this share of the limit tells nothing of what filled it. */
-#define GROWTH_SHARE 10
-
 struct wanted {
 	const char *output, *dir;
 	bool json, remove;
-};
-
-/* What may have filled the limit: a part of the process, or what else is charged to its cgroup. */
-#define FILLERS(X)                                                                                 \
-	X(LIVE, "live", "memory in use by the program")                                            \
-	X(REUSABLE, "reusable", "free memory in its allocator")                                    \
-	X(FILES, "files", "its mapped files and shared memory")                                    \
-	X(OTHER, "other", "its mappings outside of malloc")                                        \
-	X(PROCESSES, "processes", "other processes of the cgroup")                                 \
-	X(SHMEM, "shared_memory", "files in memory (tmpfs, /dev/shm) that no process has mapped")  \
-	X(KERNEL, "kernel", "memory of the kernel, charged to the cgroup")
-
-enum filler {
-#define X(id, word, text) FILLER_##id,
-	FILLERS(X) FILLER_COUNT
-#undef X
-};
-
-static const struct {
-	const char *word, *text;
-} fillers[FILLER_COUNT] = {
-#define X(id, word, text) {word, text},
-	FILLERS(X)
-#undef X
-};
-
-/* What is told of one process. */
-struct story {
-	const struct mt_last_look *look;
-	struct mt_memory_parts parts, before; /* at the end, and up to a minute before */
-	double seconds;                       /* between the two; 0: there is no sample before */
-	enum filler filler;
-	uint64_t filler_bytes;
-	struct mt_facts *facts;
-	struct mt_diagnosis *diagnosis;
 };
 
 static const char *fate_word(enum mt_last_fate fate)
@@ -84,17 +42,6 @@ static const char *fate_word(enum mt_last_fate fate)
 	return words[fate];
 }
 
-static const char *fate_text(enum mt_last_fate fate)
-{
-	static const char *const texts[] = {
-#define X(name, word, text) text,
-		MT_LAST_FATES(X)
-#undef X
-	};
-
-	return texts[fate];
-}
-
 static const char *cause_word(uint32_t cause)
 {
 	static const char *const words[] = {
@@ -106,153 +53,9 @@ static const char *cause_word(uint32_t cause)
 	return words[cause];
 }
 
-/* ---- what is told ---- */
-
-/* The oldest sample of the last minute. */
-static const struct mt_stats_sample *minute_before(const struct mt_last_file *file)
-{
-	const struct mt_stats_sample *best = NULL;
-
-	for (size_t i = 0; i < MT_SAMPLES_COUNT; i++) {
-		const struct mt_stats_sample *sample = &file->stats.samples[i];
-
-		if (!sample->time_ns || sample->time_ns >= file->head.time_ns ||
-		    file->head.time_ns - sample->time_ns > MINUTE_NS)
-			continue;
-		if (!best || sample->time_ns < best->time_ns)
-			best = sample;
-	}
-	return best;
-}
-
-static struct mt_memory_parts parts_at_end(const struct mt_last_file *file)
-{
-	const struct mt_stats_snapshot *now = &file->stats.head.snapshot;
-	const struct mt_memory_figures figures = {
-		.rss_bytes = file->head.rss_bytes,
-		.anon_bytes = file->head.anon_bytes,
-		.live_bytes = now->heap_live_bytes,
-		.dirty_bytes = now->heap_dirty_bytes,
-	};
-
-	return mt_memory_parts_of(&figures);
-}
-
-static uint64_t grown(const struct story *story, enum mt_memory_part part)
-{
-	return mt_sat_sub(story->parts.bytes[part], story->before.bytes[part]);
-}
-
-/* The part that has grown most in the last minute; where nothing has, the largest. */
-static void find_filler(struct story *story)
-{
-	const struct mt_last_head *head = &story->look->file.head;
-	uint64_t held[FILLER_COUNT] = {
-		[FILLER_PROCESSES] = mt_sat_sub(head->group_anon_bytes, head->anon_bytes),
-		[FILLER_SHMEM] = mt_sat_sub(head->group_shmem_bytes, head->shmem_bytes),
-		[FILLER_KERNEL] = head->group_kernel_bytes,
-	};
-	uint64_t most = 0;
-	bool by_growth = false;
-
-	_Static_assert(FILLER_OTHER == (enum filler)MT_PART_OTHER, "the parts come first");
-	for (int i = 0; i < MT_PARTS_COUNT; i++)
-		by_growth |=
-			story->seconds > 0 && grown(story, i) > head->limit_bytes / GROWTH_SHARE;
-	for (int i = 0; i < MT_PARTS_COUNT; i++)
-		held[i] = by_growth ? grown(story, i) : story->parts.bytes[i];
-	for (int i = 0; i < (by_growth ? MT_PARTS_COUNT : FILLER_COUNT); i++)
-		if (held[i] > most) {
-			most = held[i];
-			story->filler = i;
-		}
-	story->filler_bytes = story->filler < (enum filler)MT_PARTS_COUNT
-				      ? story->parts.bytes[story->filler]
-				      : most;
-}
-
-static void tell(const struct mt_last_look *look, struct story *out)
-{
-	const struct mt_stats_sample *before = minute_before(&look->file);
-	struct mt_recording recording;
-
-	*out = (struct story){.look = look, .parts = parts_at_end(&look->file)};
-	if (before) {
-		out->before = mt_memory_parts_of_sample(before);
-		out->seconds = (double)(look->file.head.time_ns - before->time_ns) / 1e9;
-	}
-	find_filler(out);
-	out->facts = mt_error_check_memory(calloc(1, sizeof(*out->facts)));
-	out->diagnosis = mt_error_check_memory(calloc(1, sizeof(*out->diagnosis)));
-	mt_recording_of_last_look(look, &recording);
-	mt_recorded_facts(&recording, out->facts);
-	out->facts->last = look->file.stats;
-	mt_diagnose_judge(out->facts, out->diagnosis);
-	mt_recorded_advise(out->diagnosis);
-	mt_recording_free(&recording);
-}
-
-static void forget(struct story *story)
-{
-	free(story->facts);
-	free(story->diagnosis);
-}
-
 /* ---- text ---- */
 
-static void print_head(const struct mt_last_look *look)
-{
-	const struct mt_last_head *head = &look->file.head;
-	char title[200];
-
-	mt_process_title(head->command, title, sizeof(title));
-	printf("%s%s%s (PID %llu) %s%s%s%s\n", mt_table_colour(MT_COLOUR_HEAD), title,
-	       mt_table_colour_end(), (unsigned long long)look->file.stats.head.pid,
-	       fate_text(look->fate), *look->evidence ? " (" : "", look->evidence,
-	       *look->evidence ? ")" : "");
-	printf("  seen last at %s: %s of %s used (%s)", mt_text_clock(head->time_ns).text,
-	       mt_text_bytes(head->used_bytes).text, mt_text_bytes(head->limit_bytes).text,
-	       *head->limit_path ? head->limit_path : "the machine");
-	if (head->growth_bytes)
-		printf(", growing by %s/s", mt_text_bytes(head->growth_bytes).text);
-	putchar('\n');
-}
-
-/* Copies the lines of a site, without the code below those of Python, and without repeats. Returns
- * how many. */
-static size_t split_site(const struct mt_last_site *site, char *copy, size_t copy_bytes,
-			 const char **out)
-{
-	size_t count = 0, lines_count = 0;
-	char *rest = copy, *line;
-
-	snprintf(copy, copy_bytes, "%s", site->text);
-	while ((line = strsep(&rest, "\n")) && count < STACK_MAX) {
-		bool is_python = !strstr(line, "+0x");
-
-		if ((!is_python && lines_count) || (count && strcmp(out[count - 1], line) == 0))
-			continue;
-		lines_count += is_python;
-		out[count++] = line;
-	}
-	return count;
-}
-
-static void print_filler(const struct story *story)
-{
-	const struct mt_last_file *file = &story->look->file;
-	char copy[sizeof(file->sites[0].text)];
-	const char *stack[STACK_MAX];
-
-	printf("  filled by: %s, %s", fillers[story->filler].text,
-	       mt_text_bytes(story->filler_bytes).text);
-	if (story->filler == FILLER_LIVE && file->head.sites_count &&
-	    split_site(&file->sites[0], copy, sizeof(copy), stack))
-		printf(", most of it at %s", stack[0]);
-	putchar('\n');
-}
-
-static void print_parts(const struct story *story)
+static void print_parts(const struct mt_last_story *story)
 {
 	struct mt_table *table = mt_table_new("<  PART|>BYTES|>CHANGE|<MEANING");
 
@@ -276,55 +79,13 @@ static void print_parts(const struct story *story)
 	mt_table_print(table);
 }
 
-static void print_sites(const struct mt_last_file *file)
-{
-	char copy[sizeof(file->sites[0].text)];
-	const char *stack[STACK_MAX];
-
-	if (file->head.sites_count)
-		puts("\nwhere the heap grew, from half of the limit on");
-	for (size_t i = 0; i < file->head.sites_count && i < SITES_SHOWN; i++) {
-		const struct mt_last_site *site = &file->sites[i];
-		size_t count = split_site(site, copy, sizeof(copy), stack);
-
-		for (size_t k = 0; k < count; k++)
-			printf("  %10s  %s%s\n", k ? "" : mt_text_bytes(site->bytes).text,
-			       k ? "  called at " : "", stack[k]);
-	}
-}
-
-static void print_group(const struct mt_last_head *head)
-{
-	if (head->group_anon_bytes || head->group_file_bytes)
-		printf("\nthe cgroup: %s anonymous, %s files and page cache, of that %s shared "
-		       "memory",
-		       mt_text_bytes(head->group_anon_bytes).text,
-		       mt_text_bytes(head->group_file_bytes).text,
-		       mt_text_bytes(head->group_shmem_bytes).text);
-	if (head->group_kernel_bytes)
-		printf(", %s of the kernel", mt_text_bytes(head->group_kernel_bytes).text);
-	if (head->group_anon_bytes || head->group_file_bytes)
-		putchar('\n');
-}
-
-static void print_others(const struct mt_last_file *file)
-{
-	const struct mt_last_head *head = &file->head;
-
-	if (!head->processes_count)
-		return;
-	printf("\nothers in it, of %s\n",
-	       mt_text_counted(head->processes_total, "process", "processes").text);
-	for (size_t i = 0; i < head->processes_count && i < SITES_SHOWN; i++)
-		printf("  %-10s %s (PID %llu)\n", mt_text_bytes(file->processes[i].rss_bytes).text,
-		       file->processes[i].comm, (unsigned long long)file->processes[i].pid);
-}
-
 static void print_verdict(const struct mt_diagnosis *diagnosis)
 {
 	const struct mt_finding *finding = &diagnosis->list[0];
 
-	printf("\nverdict: %s, %s\n", mt_diagnose_word(finding->verdict), finding->text);
+	printf("\nverdict: %s%s%s\n",
+	       finding->is_headline ? "" : mt_diagnose_word(finding->verdict),
+	       finding->is_headline ? "" : ", ", finding->text);
 	for (size_t i = 0; i < finding->advice_count; i++)
 		printf("  - %s\n", finding->advice[i]);
 }
@@ -341,16 +102,13 @@ static void print_cleanups(const struct mt_stats_file *stats)
 	       mt_text_change(cleanup->rss_before_bytes, cleanup->rss_after_bytes).text);
 }
 
-static void print_story(const struct story *story)
+static void print_story(const struct mt_last_story *story)
 {
 	const struct mt_last_file *file = &story->look->file;
 
-	print_head(story->look);
-	print_filler(story);
+	mt_last_story_write_head(story, stdout);
 	print_parts(story);
-	print_sites(file);
-	print_group(&file->head);
-	print_others(file);
+	mt_last_story_write_places(story, stdout);
 	print_cleanups(&file->stats);
 	print_verdict(story->diagnosis);
 	printf("\nThe whole report: mtctl last %s -o report.html\n", story->look->path);
@@ -426,14 +184,14 @@ static void set_head(const struct mt_last_look *look, json_t *object)
 #undef X
 }
 
-static json_t *story_json(const struct story *story)
+static json_t *story_json(const struct mt_last_story *story)
 {
 	const struct mt_last_file *file = &story->look->file;
 	const struct mt_finding *finding = &story->diagnosis->list[0];
 	json_t *object = json_object();
 
 	set_head(story->look, object);
-	mt_json_set_text(object, "filled_by", fillers[story->filler].word);
+	mt_json_set_text(object, "filled_by", mt_last_story_filler(story->filler));
 	mt_json_set_u64(object, "filled_bytes", story->filler_bytes);
 	mt_json_set(object, "parts", mt_memory_parts_json(&story->parts));
 	mt_json_set(object, "parts_before",
@@ -453,11 +211,11 @@ static void print_json(const struct mt_last_look *looks, size_t count)
 	json_t *root = json_object(), *array = json_array();
 
 	for (size_t i = 0; i < count; i++) {
-		struct story story;
+		struct mt_last_story story;
 
-		tell(&looks[i], &story);
+		mt_last_story_tell(&looks[i], &story);
 		mt_json_append(array, story_json(&story));
-		forget(&story);
+		mt_last_story_free(&story);
 	}
 	mt_json_set(root, "processes", array);
 	mt_json_print(root, false);
@@ -509,7 +267,7 @@ static int write_page(const struct mt_last_look *look, const char *output)
 
 static int explain(const struct mt_last_look *look, const struct wanted *wanted)
 {
-	struct story story;
+	struct mt_last_story story;
 
 	if (wanted->output)
 		return write_page(look, wanted->output);
@@ -517,9 +275,9 @@ static int explain(const struct mt_last_look *look, const struct wanted *wanted)
 		print_json(look, 1);
 		return MT_EXIT_OK;
 	}
-	tell(look, &story);
+	mt_last_story_tell(look, &story);
 	print_story(&story);
-	forget(&story);
+	mt_last_story_free(&story);
 	return MT_EXIT_OK;
 }
 

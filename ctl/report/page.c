@@ -182,6 +182,7 @@ static void end(const struct mt_report *report, FILE *to)
 void mt_report_write(const struct mt_report *report, FILE *to)
 {
 	begin(report, to);
+	mt_report_last(report, to);
 	mt_report_verdict(report, to);
 	mt_report_memory(report, to);
 	mt_report_devices(report, to);

@@ -1,6 +1,7 @@
 /* ctl/report/verdict.c -- the verdict of diagnose, with its evidence. */
 #include "ctl/report/report.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "ctl/output/text.h"
@@ -99,9 +100,9 @@ void mt_report_verdict(const struct mt_report *report, FILE *to)
 			   : first->verdict == MT_VERDICT_UNKNOWN ? "open"
 								  : "bad";
 
-	fprintf(to, "<section class=\"verdict %s\" id=\"verdict\">\n<h2><b>", tone);
-	mt_html_text(to, mt_diagnose_word(first->verdict));
-	fputs("</b>: ", to);
+	fprintf(to, "<section class=\"verdict %s\" id=\"verdict\">\n<h2>", tone);
+	if (!first->is_headline)
+		mt_html_textf(to, "<b>%s</b>: ", mt_diagnose_word(first->verdict));
 	mt_html_text(to, first->text);
 	fprintf(to,
 		"</h2>\n<p>Confidence: %s (%.0f %%) <span class=\"sure\"><i style=\"width:"
@@ -113,4 +114,25 @@ void mt_report_verdict(const struct mt_report *report, FILE *to)
 	write_others(report->diagnosis, to);
 	write_source(report, to);
 	fputs("</section>\n", to);
+}
+
+void mt_report_last(const struct mt_report *report, FILE *to)
+{
+	char *text = NULL, *rest, *line;
+	size_t bytes = 0;
+	FILE *memory;
+
+	if (!report->last)
+		return;
+	memory = mt_error_check_memory(open_memstream(&text, &bytes));
+	mt_last_story_write_head(report->last, memory);
+	mt_last_story_write_places(report->last, memory);
+	fclose(memory);
+	fputs("<section><h2>At its limit</h2>\n<pre>", to);
+	for (rest = text; (line = strsep(&rest, "\n"));) {
+		mt_html_text(to, line);
+		putc('\n', to);
+	}
+	fputs("</pre></section>\n", to);
+	free(text);
 }

@@ -252,6 +252,31 @@ static enum mt_exit write_page(struct mt_report *report, const struct wanted *wa
 
 /* ---- a recording ---- */
 
+/* What a process has written at its limit, with the story of it. */
+static enum mt_exit report_last_look(const struct wanted *wanted)
+{
+	struct mt_last_look *look = mt_error_check_memory(malloc(sizeof(*look)));
+	struct mt_recording recording;
+	struct mt_last_story story;
+	struct mt_error_reason why;
+	struct mt_report report = {.recording = &recording, .last = &story};
+	enum mt_exit code;
+
+	if (mt_last_look_read(wanted->source, look, &why) != MT_ERR_OK) {
+		free(look);
+		return mt_error_fail(MT_EXIT_USAGE, &why);
+	}
+	mt_last_story_tell(look, &story);
+	mt_recording_of_last_look(look, &recording);
+	report.facts = story.facts;
+	report.diagnosis = story.diagnosis;
+	code = write_page(&report, wanted);
+	mt_recording_free(&recording);
+	mt_last_story_free(&story);
+	free(look);
+	return code;
+}
+
 static enum mt_exit report_file(const struct wanted *wanted)
 {
 	struct mt_facts *facts = mt_error_check_memory(calloc(1, sizeof(*facts)));
@@ -402,6 +427,8 @@ static int report_run(int argc, char **argv)
 		return code;
 	wanted.source = argv[optind];
 	wanted.diagnose.trim = !wanted.no_trim;
+	if (mt_last_look_is_file(wanted.source))
+		return report_last_look(&wanted);
 	return mt_recording_is_file(wanted.source) ? report_file(&wanted) : report_process(&wanted);
 }
 
