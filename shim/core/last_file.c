@@ -5,7 +5,6 @@
 #include <linux/magic.h>
 #include <stdatomic.h>
 #include <stddef.h>
-#include <stdio.h> /* for renameat */
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -245,7 +244,7 @@ static bool put(int folder_fd, const char *name, const struct mt_last_file *file
 	done = mt_os_file_size_is_allowed(sizeof(*file)) &&
 	       mt_os_write_whole(fd, file, sizeof(*file), &at);
 	mt_os_close(fd);
-	if (done && renameat(folder_fd, fresh, folder_fd, name) == 0)
+	if (done && mt_raw_syscall(SYS_renameat, folder_fd, fresh, folder_fd, name) == 0)
 		return true;
 	(void)unlinkat(folder_fd, fresh, 0);
 	return false;

@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "heap/backend.h"
+#include "heap/stack.h"
 #include "heap/entries.h"
 #include "heap/jemalloc.h"
 #include "heap/jemalloc_fork.h"

@@ -1,8 +1,11 @@
 #include "pressure/growth_sites.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/auxv.h>
+#include <sys/resource.h>
 
 #include "core/interpreter.h"
 #include "core/thread.h"
@@ -12,11 +15,16 @@
 #include "sys/format.h"
 #include "sys/loader.h"
 #include "sys/os.h"
+#include "sys/own_stack.h"
 #include "sys/raw_clone.h"
 
 #define LINES_MAX  6u /* of Python, of one site */
 #define FRAMES_MAX 4u
 #define TRIES      100 /* for the table, by the worker */
+/* A walk takes less than the first; the second is how far below its top a stack is walked. */
+#define ROOM_BYTES       ((size_t)32 << 10)
+#define DEPTH_BYTES      ((size_t)64 << 10)
+#define MAIN_DEPTH_BYTES ((size_t)1 << 20)
 
 struct site {
 	uint64_t bytes, largest_bytes, count;
@@ -28,6 +36,7 @@ struct site {
 static _Atomic bool is_on;              /* no ordering */
 static _Atomic int64_t countdown_bytes; /* counter, no ordering */
 static _Atomic int64_t step;            /* no ordering */
+static _Atomic bool main_has_room;      /* the main thread's stack may have 4 MB; no ordering */
 static _Atomic bool is_busy;            /* acquire and release around all below */
 static struct site sites[MT_LAST_SITES_COUNT];
 static uint32_t sites_count;
@@ -98,36 +107,71 @@ static struct site *find(const struct site *wanted)
 	return &sites[sites_count++];
 }
 
-static void add(uint64_t bytes)
-{
-	struct site here = {.bytes = 0};
-	struct site *site;
+/* What a thread has seen of its own growth. */
+struct growth {
+	struct site site;
+	uint64_t bytes;  /* 0: none that counts */
+	uintptr_t stack; /* where the thread's stack is now */
+	bool may_walk;   /* the stack is the thread's own, and has room for a walk */
+};
 
-	here.lines_count = (uint32_t)mt_interpreter_lines(here.lines, LINES_MAX);
-	here.frames_count = (uint32_t)mt_heap_stack(here.frames, FRAMES_MAX);
-	site = here.lines_count || here.frames_count ? find(&here) : NULL;
-	if (!site) {
-		unknown_bytes += bytes;
-		return;
-	}
-	site->bytes += bytes;
-	site->count++;
-	if (bytes > site->largest_bytes)
-		site->largest_bytes = bytes;
+/* A coroutine, a signal stack or a thread of 16 kB has no room for the unwinder. So a stack is
+ * walked only where it is the kernel's for the main thread, or libc's for another one, near its
+ * top, with all bytes in between and some below. Called on a stack of its own. */
+static bool has_room(uintptr_t stack)
+{
+	unsigned char bytes[ROOM_BYTES + DEPTH_BYTES];
+	uintptr_t top = (uintptr_t)pthread_self(); /* libc keeps its record above the stack */
+	uintptr_t main_top = getauxval(AT_RANDOM), from = stack - ROOM_BYTES;
+
+	if (is_set(&main_has_room) && stack < main_top && main_top - stack < MAIN_DEPTH_BYTES)
+		return true;
+	return stack < top && top - stack < DEPTH_BYTES &&
+	       mt_os_read_own((const void *)from, bytes, top - from) == (ssize_t)(top - from);
 }
 
-static void compare(void)
+static void compare(void *argument)
 {
+	struct growth *growth = argument;
 	int64_t now = heap_bytes(), grown = now - high_bytes;
 	int64_t enough = atomic_load_explicit(&step, memory_order_relaxed);
 
-	if (now >= 0 && grown >= enough) {
-		high_bytes = now;
-		add((uint64_t)grown);
-	}
 	/* The heap grows by no more than is allocated. */
 	atomic_store_explicit(&countdown_bytes, grown < 0 && -grown > enough ? -grown : enough,
 			      memory_order_relaxed);
+	if (now < 0 || grown < enough)
+		return;
+	high_bytes = now;
+	growth->bytes = (uint64_t)grown;
+	growth->site.lines_count = (uint32_t)mt_interpreter_lines(growth->site.lines, LINES_MAX);
+	growth->may_walk = !growth->site.lines_count && has_room(growth->stack);
+}
+
+static void add(const struct growth *growth)
+{
+	bool is_known = growth->site.lines_count || growth->site.frames_count;
+	struct site *site = is_known ? find(&growth->site) : NULL;
+
+	if (!site) {
+		unknown_bytes += growth->bytes;
+		return;
+	}
+	site->bytes += growth->bytes;
+	site->count++;
+	if (growth->bytes > site->largest_bytes)
+		site->largest_bytes = growth->bytes;
+}
+
+/* Lines of Python are read on a stack of their own. */
+static void note_growth(void)
+{
+	struct growth growth = {.stack = (uintptr_t)__builtin_frame_address(0)};
+
+	mt_own_stack_call(compare, &growth);
+	if (growth.may_walk)
+		growth.site.frames_count = (uint32_t)mt_heap_stack(growth.site.frames, FRAMES_MAX);
+	if (growth.bytes)
+		add(&growth);
 }
 
 MT_COLD void mt_growth_sites_note(void)
@@ -136,7 +180,7 @@ MT_COLD void mt_growth_sites_note(void)
 
 	if (is_set(&is_on) && !mt_thread_is_ours() && !mt_loader_is_inside() &&
 	    !mt_raw_clone_is_child() && enter()) {
-		compare();
+		note_growth();
 		leave();
 	}
 	errno = kept;
@@ -146,8 +190,14 @@ MT_COLD void mt_growth_sites_note(void)
 
 void mt_growth_sites_start(uint64_t step_bytes)
 {
+	struct rlimit stack;
+
 	if (is_set(&is_on))
 		return;
+	atomic_store_explicit(&main_has_room,
+			      getrlimit(RLIMIT_STACK, &stack) == 0 &&
+				      stack.rlim_cur >= 4 * MAIN_DEPTH_BYTES,
+			      memory_order_relaxed);
 	mt_heap_prepare_stack();
 	if (!enter_patiently())
 		return;

@@ -16,7 +16,7 @@ WITH_CUDA = {"cuda": "pool", "driver_version": 12080, "devices": [{"name": "A ca
              "ooms": [{"number": 1, "device": 0, "asked_bytes": MB}], "limit_reports": [{"number": 1, "limit_bytes": MB}]}
 PRESSED = {"reason": 12, "pressure_sources": 1, "pressure_level": 2, "pressure_used_mb": 9, "pressure_limit_mb": 10, "freed_mb": 5}
 # The last part of a name that says what a number is.
-UNITS = re.compile(r"(^|_)(bytes|ns|ms|s|count|pct|ratio)$")
+UNITS = re.compile(r"(^|_)(bytes|ns|ms|s|count|pct|ratio|pid)$")
 NUMBERS = {"pid", "ppid", "parent", "uid", "depth", "number", "round", "late_of", "result", "request_seq", "request_error", "ordinal",
            "device", "context", "exit_code", "world_size", "driver_version", "load", "min", "max", "signal_disposition", "pressure_level",
            "prof_state", "gc_rounds_step", "gpu_capturing", "gpu_process_known", "process_known", "others_known", "line", "signal",

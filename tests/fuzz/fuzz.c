@@ -132,12 +132,30 @@ const char *fuzz_output_end(size_t *out_bytes)
 	return output.text;
 }
 
+/* The bytes of a character of UTF-8 above the control characters; 0: it is none. */
+static size_t character_bytes(const unsigned char *text, size_t left)
+{
+	size_t bytes = *text >= 0xf0 ? 4 : *text >= 0xe0 ? 3 : 2;
+
+	if (*text < 0xc2 || *text > 0xf4 || bytes > left || (*text == 0xc2 && text[1] < 0xa0))
+		return 0;
+	for (size_t i = 1; i < bytes; i++)
+		if ((text[i] & 0xc0) != 0x80)
+			return 0;
+	return bytes;
+}
+
 void fuzz_expect_clean(const char *what, const char *text, size_t bytes)
 {
-	for (size_t i = 0; i < bytes; i++)
-		fuzz_expect((text[i] >= ' ' && text[i] <= '~') || text[i] == '\n' ||
-				    text[i] == '\t',
-			    "%s: byte %zu is 0x%02x", what, i, (unsigned char)text[i]);
+	for (size_t i = 0; i < bytes;) {
+		bool is_plain =
+			(text[i] >= ' ' && text[i] <= '~') || text[i] == '\n' || text[i] == '\t';
+		size_t more =
+			is_plain ? 1 : character_bytes((const unsigned char *)text + i, bytes - i);
+
+		fuzz_expect(more, "%s: byte %zu is 0x%02x", what, i, (unsigned char)text[i]);
+		i += more;
+	}
 }
 
 void fuzz_expect_text(const char *what, const char *text, size_t room)

@@ -192,7 +192,7 @@ def test_a_library_that_was_replaced_is_named_and_the_process_goes_on(env, puppe
 	(tmp_path / "new").rename(library) # as make install and dpkg do
 
 	assert json.loads(control(settings, "stat", actor.pid, "--json").stdout)["library_deleted"] is True
-	assert "an older one, deleted from disk" in control(settings, "stat", actor.pid).stdout
+	assert "an older library, deleted from disk" in control(settings, "stat", actor.pid).stdout
 	doctor = control(settings, "doctor", actor.pid).stdout
 	assert "runs an older library, deleted from disk" in doctor and "written in place" not in doctor
 	assert control(settings, "trim", actor.pid).returncode == 0

@@ -433,7 +433,7 @@ def copied(folder):
 	return str(folder / "copy")
 
 
-@pytest.mark.parametrize("library, seen", [(True, "True True True True True 1 jemalloc"), (False, "False False True False False 0 unknown")])
+@pytest.mark.parametrize("library, seen", [(True, "True True True True True 1 glibc"), (False, "False False True False False 0 unknown")])
 def test_the_functions_work_where_the_files_are_out_of_reach_later(library, seen, bare, env, run, tmp_path):
 	"""As after a setuid, a chroot, or an uninstallation."""
 	got = run([PYTHON, "-c", OUT_OF_REACH, copied(tmp_path)], env() if library else bare, cwd="/")

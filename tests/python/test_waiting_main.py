@@ -203,6 +203,6 @@ def test_diagnose_says_how_much_may_be_garbage_where_gc_cannot_run(server, env, 
 	settings = env(MIN_MB=0)
 	one = server(settings, "lock", f"threading.Timer(1, lambda: {HOLD.format(12_000_000)}).start()")
 
-	done = control(settings, "diagnose", one.pid, "--for", "4s")
+	done = control(settings, "diagnose", one.pid, "--for", "4s", "--gc")
 
 	assert re.search(r"up to [0-9.]+ MB may be garbage: gc could not run", done.stdout), done.stdout + done.stderr

@@ -25,7 +25,7 @@ except OSError:  # no /proc: what the loader refuses, it names on stderr
 	pass
 """
 # Of `mtctl run`, those that take a value only after =.
-FLAGS = ("--enable", "--profile", "--check", "--cuda-empty-cache", "--exit-cleanup", "--pressure", "--quiet", "--help")
+FLAGS = ("--enable", "--profile", "--check", "--cuda-empty-cache", "--cuda-rescue", "--exit-cleanup", "--pressure", "--quiet", "--help")
 MTCTL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "mtctl")
 
 
