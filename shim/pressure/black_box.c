@@ -8,6 +8,7 @@
 #include "core/components.h"
 #include "core/last_file.h"
 #include "core/publish.h"
+#include "core/thread.h"
 #include "pressure/growth_sites.h"
 #include "sys/attr.h"
 #include "sys/format.h"
@@ -136,6 +137,7 @@ static void insert(struct mt_last_file *out, const struct mt_last_process *proce
 {
 	uint32_t at = out->head.processes_count;
 
+	mt_assert(at <= MT_LAST_PROCESSES_COUNT);
 	if (at == MT_LAST_PROCESSES_COUNT) {
 		if (out->processes[--at].rss_bytes >= process->rss_bytes)
 			return;
@@ -196,6 +198,7 @@ static void compose(const struct mt_black_box_sample *now, uint64_t rate)
 {
 	struct mt_last_head *head = &file->head;
 
+	mt_assert(mt_thread_is_ours());
 	head->cause = now->is_critical ? MT_LAST_CRITICAL : MT_LAST_GROWTH;
 	head->time_ns = mt_os_realtime_ns();
 	head->used_bytes = now->used_bytes;

@@ -66,6 +66,7 @@ static bool enter_patiently(void)
 
 static void leave(void)
 {
+	mt_assert(atomic_load_explicit(&is_busy, memory_order_relaxed));
 	atomic_store_explicit(&is_busy, false, memory_order_release);
 }
 
@@ -101,6 +102,7 @@ static struct site *find(const struct site *wanted)
 	for (uint32_t i = 0; i < sites_count; i++)
 		if (is_same(&sites[i], wanted))
 			return &sites[i];
+	mt_assert(sites_count <= MT_LAST_SITES_COUNT);
 	if (sites_count == MT_LAST_SITES_COUNT)
 		return NULL;
 	sites[sites_count] = *wanted;
@@ -293,8 +295,10 @@ void mt_growth_sites_read(struct mt_last_file *out)
 	out->head.sites_count = 0;
 	if (!enter_patiently())
 		return;
-	while ((site = next_site(site)))
+	while ((site = next_site(site))) {
+		mt_assert(out->head.sites_count < MT_LAST_SITES_COUNT);
 		describe(site, &out->sites[out->head.sites_count++]);
+	}
 	out->head.unknown_bytes = unknown_bytes;
 	leave();
 }
