@@ -307,5 +307,5 @@ void mt_growth_sites_fork_child(void)
 {
 	atomic_store_explicit(&is_on, false, memory_order_relaxed);
 	forget();
-	leave();
+	atomic_store_explicit(&is_busy, false, memory_order_relaxed);
 }
