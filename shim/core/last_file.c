@@ -153,11 +153,17 @@ struct oldest {
 	unsigned count;
 };
 
-static bool ends_with(const char *text, const char *end)
+/* Whether a process names its file so: PID-STARTTIME-PIDNS and this ending. */
+static bool is_name(const char *text, const char *end)
 {
-	size_t length = strlen(text), end_length = strlen(end);
+	for (int i = 0; i < 3; i++) {
+		size_t digits = strspn(text, "0123456789");
 
-	return length > end_length && strcmp(text + length - end_length, end) == 0;
+		if (!digits || text[digits] != (i < 2 ? '-' : '.'))
+			return false;
+		text += digits + (i < 2);
+	}
+	return strcmp(text, end) == 0;
 }
 
 static bool owner_is_alive(const char *name)
@@ -174,9 +180,9 @@ static void note_entry(int fd, const char *name, struct oldest *out)
 {
 	struct stat seen;
 
-	if (ends_with(name, ".last.new") && !owner_is_alive(name))
+	if (is_name(name, ".last.new") && !owner_is_alive(name))
 		(void)unlinkat(fd, name, 0); /* killed while it wrote */
-	if (!ends_with(name, ".last") || strlen(name) >= NAME_BYTES ||
+	if (!is_name(name, ".last") || strlen(name) >= NAME_BYTES ||
 	    mt_raw_syscall(SYS_newfstatat, fd, name, &seen, AT_SYMLINK_NOFOLLOW) != 0)
 		return;
 	out->count++;

@@ -35,7 +35,7 @@ struct mt_last_site {
 	uint64_t bytes;         /* by which the heap grew here since it was last smaller */
 	uint64_t largest_bytes; /* largest single growth: about the size of a large block */
 	uint64_t count;         /* how many times it grew here */
-	/* Innermost first, one to a line: "FILE:LINE" of Python, else "MODULE+0xOFFSET". */
+	/* Lines of Python, innermost first, one to a line: "FILE:LINE". */
 	char text[488];
 };
 

@@ -230,5 +230,9 @@ MT_COLD bool mt_shortage_next(struct mt_shortage *shortage)
 	if (shortage->step < OTHERS && release_own(shortage))
 		return true;
 	shortage->step = OTHERS;
-	return rescue() && rescue()->next(&shortage->rescue, shortage->device, shortage->bytes);
+	if (!rescue() || shortage->is_last)
+		return false;
+	/* Memory may have come free in another way while the others were waited for. */
+	shortage->is_last = !rescue()->next(&shortage->rescue, shortage->device, shortage->bytes);
+	return !shortage->is_last || shortage->rescue.began_ns;
 }

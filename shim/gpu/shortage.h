@@ -28,6 +28,7 @@ struct mt_shortage {
 	int device;
 	int cancel;
 	unsigned step;
+	bool is_last; /* nobody gives more: one more try */
 	uint64_t released_count, start_ns, bytes;
 	struct mt_gpu_rescue rescue;
 };

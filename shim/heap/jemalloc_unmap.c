@@ -41,6 +41,9 @@
 /* What the kernel makes resident by one call, once the heap has grown by the second. */
 #define AHEAD_BYTES       ((size_t)64 << 10)
 #define AHEAD_LEAST_BYTES (64 * AHEAD_BYTES)
+/* The size class of 4,096 bytes, of classes of 8, 16 and four to each doubling: in each page a
+ * block begins. Of larger ones a program may leave whole pages untouched. */
+#define AHEAD_CLASS_MAX 28u
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
 #endif
@@ -281,7 +284,7 @@ struct mt_extent *__wrap_je_pa_alloc(void *thread, void *shard, size_t bytes, si
 	has_grown = false;
 	extent = __real_je_pa_alloc(thread, shard, bytes, alignment, slab, size_class, zero,
 				    guarded, out_deferred);
-	if (extent && has_grown && slab &&
+	if (extent && has_grown && slab && size_class <= AHEAD_CLASS_MAX &&
 	    atomic_load_explicit(&grown_bytes, memory_order_relaxed) >= AHEAD_LEAST_BYTES &&
 	    !atomic_load_explicit(&cannot_populate, memory_order_relaxed) &&
 	    has_own_arenas_only() && is_rest_behind(extent))

@@ -16,7 +16,6 @@
  *    _dl_find_object, without a lock; where libc has none (before 2.35), there is no sampling: the
  *    unwinder itself would take the loader's lock then. */
 #include "heap/jemalloc_unwind.h"
-#include "heap/stack.h"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -24,7 +23,6 @@
 #include <string.h>
 
 #include "core/interpreter.h"
-#include "sys/format.h"
 #include "sys/loader.h"
 #include "sys/os.h"
 #include "sys/symbol.h"
@@ -229,53 +227,6 @@ uintptr_t mt_je__Unwind_GetIP(void *context)
 	uintptr_t line = (uintptr_t)context;
 
 	return line & 1 ? line & ~(uintptr_t)1 : address_of(context);
-}
-
-/* ---- heap/stack.h ---- */
-
-struct stack {
-	uintptr_t *out;
-	size_t count, max;
-	struct object own; /* this library */
-};
-
-void mt_heap_prepare_stack(void)
-{
-	(void)mt_jemalloc_find_unwinder();
-}
-
-static int note_frame(void *context, void *argument)
-{
-	struct stack *stack = argument;
-	uintptr_t address = (uintptr_t)context & 1 ? 0 : address_of(context);
-
-	if (address && (address < stack->own.from || address >= stack->own.to))
-		stack->out[stack->count++] = address;
-	return stack->count < stack->max ? GO_ON : END_OF_STACK;
-}
-
-size_t mt_heap_stack(uintptr_t *out, size_t max)
-{
-	struct stack stack = {.out = out, .max = max};
-
-	if (atomic_load_explicit(&walk, memory_order_acquire) &&
-	    find_object((void *)(uintptr_t)mt_heap_stack, &stack.own) == 0)
-		(void)mt_je__Unwind_Backtrace(note_frame, &stack);
-	return stack.count;
-}
-
-void mt_heap_stack_text(uintptr_t address, char *out, size_t out_bytes)
-{
-	struct object at;
-	const char *name = "";
-
-	if (find_object && find_object((void *)address, &at) == 0)
-		name = at.file->l_name && *at.file->l_name ? at.file->l_name : "program";
-	if (*name)
-		mt_format(out, out_bytes, "%s+0x%lx", name,
-			  (unsigned long)(address - at.file->l_addr));
-	else
-		mt_format(out, out_bytes, "0x%lx", (unsigned long)address);
 }
 
 void mt_jemalloc_prof_close_gate(void)

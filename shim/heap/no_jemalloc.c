@@ -5,7 +5,6 @@
 #include <stddef.h>
 
 #include "heap/backend.h"
-#include "heap/stack.h"
 #include "heap/entries.h"
 #include "heap/jemalloc.h"
 #include "heap/jemalloc_fork.h"
@@ -119,22 +118,4 @@ void je_malloc_stats_print(void (*write)(void *, const char *), void *argument, 
 	(void)write;
 	(void)argument;
 	(void)options;
-}
-
-void mt_heap_prepare_stack(void)
-{
-}
-
-size_t mt_heap_stack(uintptr_t *out, size_t max)
-{
-	(void)out;
-	(void)max;
-	return 0;
-}
-
-void mt_heap_stack_text(uintptr_t address, char *out, size_t out_bytes)
-{
-	(void)address;
-	(void)out_bytes;
-	*out = '\0';
 }

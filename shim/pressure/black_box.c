@@ -6,7 +6,9 @@
 
 #include "core/cgroup_path.h"
 #include "core/components.h"
+#include "core/interpreter.h"
 #include "core/last_file.h"
+#include "core/object_heap.h"
 #include "core/publish.h"
 #include "core/thread.h"
 #include "pressure/growth_sites.h"
@@ -26,7 +28,7 @@
 #define WATCH_SHARE 2                  /* of the limit, from which on growth is watched */
 
 static struct mt_last_file *file; /* NULL: not mapped */
-static bool is_watching;
+static bool is_watching, has_lines;
 static bool is_written, is_critical; /* there is a file, and its cause */
 static uint64_t written_ns;
 static uint64_t compose_ns, writes_count;
@@ -288,6 +290,14 @@ void mt_black_box_note(const struct mt_black_box_sample *now)
 		mt_last_file_remove();
 		is_written = false;
 	}
+}
+
+void mt_black_box_prepare(void)
+{
+	if (!is_watching || has_lines || !mt_object_heap_is_there())
+		return;
+	has_lines = true;
+	mt_interpreter_prepare_lines();
 }
 
 void mt_black_box_fork_child(void)

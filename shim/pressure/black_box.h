@@ -26,6 +26,11 @@ void mt_black_box_note(const struct mt_black_box_sample *now);
 /* Ends the watch and removes the file: the worker ends, or no limit is known. */
 void mt_black_box_stop(void);
 
+/* Finds Python's lines for the sites, once, while growth is watched. Only where Python's objects
+ * are in our heap, which tells without the loader that there is Python: a thread that holds the
+ * loader's lock would stop the worker. Last in a sample. */
+void mt_black_box_prepare(void);
+
 void mt_black_box_fork_child(void);
 
 #endif

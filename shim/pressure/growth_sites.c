@@ -1,15 +1,11 @@
 #include "pressure/growth_sites.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/auxv.h>
-#include <sys/resource.h>
 
 #include "core/interpreter.h"
 #include "core/thread.h"
-#include "heap/stack.h"
 #include "pressure/direct_reclaim.h"
 #include "sys/attr.h"
 #include "sys/format.h"
@@ -18,25 +14,18 @@
 #include "sys/own_stack.h"
 #include "sys/raw_clone.h"
 
-#define LINES_MAX  6u /* of Python, of one site */
-#define FRAMES_MAX 4u
-#define TRIES      100 /* for the table, by the worker */
-/* A walk takes less than the first; the second is how far below its top a stack is walked. */
-#define ROOM_BYTES       ((size_t)32 << 10)
-#define DEPTH_BYTES      ((size_t)64 << 10)
-#define MAIN_DEPTH_BYTES ((size_t)1 << 20)
+#define LINES_MAX 6u  /* of Python, of one site */
+#define TRIES     100 /* for the table, by the worker */
 
 struct site {
 	uint64_t bytes, largest_bytes, count;
-	uint32_t lines_count, frames_count;
+	uint32_t lines_count;
 	uintptr_t lines[LINES_MAX];
-	uintptr_t frames[FRAMES_MAX];
 };
 
 static _Atomic bool is_on;              /* no ordering */
 static _Atomic int64_t countdown_bytes; /* counter, no ordering */
 static _Atomic int64_t step;            /* no ordering */
-static _Atomic bool main_has_room;      /* the main thread's stack may have 4 MB; no ordering */
 static _Atomic bool is_busy;            /* acquire and release around all below */
 static struct site sites[MT_LAST_SITES_COUNT];
 static uint32_t sites_count;
@@ -87,20 +76,11 @@ bool mt_growth_sites_count(uint64_t allocated_bytes)
 	       atomic_fetch_sub_explicit(&countdown_bytes, bytes, memory_order_relaxed) <= bytes;
 }
 
-/* One line of Python is one site, however it is reached. Without Python the frames are. */
-static bool is_same(const struct site *a, const struct site *b)
-{
-	if (a->lines_count || b->lines_count)
-		return a->lines_count && b->lines_count && a->lines[0] == b->lines[0];
-	return a->frames_count == b->frames_count &&
-	       memcmp(a->frames, b->frames, a->frames_count * sizeof(a->frames[0])) == 0;
-}
-
-/* Returns the place of a site like this one; NULL: there is no room. */
+/* Returns the place of the line, however it is reached; NULL: there is no room. */
 static struct site *find(const struct site *wanted)
 {
 	for (uint32_t i = 0; i < sites_count; i++)
-		if (is_same(&sites[i], wanted))
+		if (sites[i].lines[0] == wanted->lines[0])
 			return &sites[i];
 	mt_assert(sites_count <= MT_LAST_SITES_COUNT);
 	if (sites_count == MT_LAST_SITES_COUNT)
@@ -109,71 +89,35 @@ static struct site *find(const struct site *wanted)
 	return &sites[sites_count++];
 }
 
-/* What a thread has seen of its own growth. */
-struct growth {
-	struct site site;
-	uint64_t bytes;  /* 0: none that counts */
-	uintptr_t stack; /* where the thread's stack is now */
-	bool may_walk;   /* the stack is the thread's own, and has room for a walk */
-};
-
-/* A coroutine, a signal stack or a thread of 16 kB has no room for the unwinder. So a stack is
- * walked only where it is the kernel's for the main thread, or libc's for another one, near its
- * top, with all bytes in between and some below. Called on a stack of its own. */
-static bool has_room(uintptr_t stack)
+static void add(const struct site *here, uint64_t bytes)
 {
-	unsigned char bytes[ROOM_BYTES + DEPTH_BYTES];
-	uintptr_t top = (uintptr_t)pthread_self(); /* libc keeps its record above the stack */
-	uintptr_t main_top = getauxval(AT_RANDOM), from = stack - ROOM_BYTES;
+	struct site *site = here->lines_count ? find(here) : NULL;
 
-	if (is_set(&main_has_room) && stack < main_top && main_top - stack < MAIN_DEPTH_BYTES)
-		return true;
-	return stack < top && top - stack < DEPTH_BYTES &&
-	       mt_os_read_own((const void *)from, bytes, top - from) == (ssize_t)(top - from);
+	if (!site) {
+		unknown_bytes += bytes;
+		return;
+	}
+	site->bytes += bytes;
+	site->count++;
+	if (bytes > site->largest_bytes)
+		site->largest_bytes = bytes;
 }
 
-static void compare(void *argument)
+static void compare(void *unused)
 {
-	struct growth *growth = argument;
 	int64_t now = heap_bytes(), grown = now - high_bytes;
 	int64_t enough = atomic_load_explicit(&step, memory_order_relaxed);
+	struct site here = {.bytes = 0};
 
+	(void)unused;
 	/* The heap grows by no more than is allocated. */
 	atomic_store_explicit(&countdown_bytes, grown < 0 && -grown > enough ? -grown : enough,
 			      memory_order_relaxed);
 	if (now < 0 || grown < enough)
 		return;
 	high_bytes = now;
-	growth->bytes = (uint64_t)grown;
-	growth->site.lines_count = (uint32_t)mt_interpreter_lines(growth->site.lines, LINES_MAX);
-	growth->may_walk = !growth->site.lines_count && has_room(growth->stack);
-}
-
-static void add(const struct growth *growth)
-{
-	bool is_known = growth->site.lines_count || growth->site.frames_count;
-	struct site *site = is_known ? find(&growth->site) : NULL;
-
-	if (!site) {
-		unknown_bytes += growth->bytes;
-		return;
-	}
-	site->bytes += growth->bytes;
-	site->count++;
-	if (growth->bytes > site->largest_bytes)
-		site->largest_bytes = growth->bytes;
-}
-
-/* Lines of Python are read on a stack of their own. */
-static void note_growth(void)
-{
-	struct growth growth = {.stack = (uintptr_t)__builtin_frame_address(0)};
-
-	mt_own_stack_call(compare, &growth);
-	if (growth.may_walk)
-		growth.site.frames_count = (uint32_t)mt_heap_stack(growth.site.frames, FRAMES_MAX);
-	if (growth.bytes)
-		add(&growth);
+	here.lines_count = (uint32_t)mt_interpreter_lines(here.lines, LINES_MAX);
+	add(&here, (uint64_t)grown);
 }
 
 MT_COLD void mt_growth_sites_note(void)
@@ -182,7 +126,7 @@ MT_COLD void mt_growth_sites_note(void)
 
 	if (is_set(&is_on) && !mt_thread_is_ours() && !mt_loader_is_inside() &&
 	    !mt_raw_clone_is_child() && enter()) {
-		note_growth();
+		mt_own_stack_call(compare, NULL); /* the program's may be small */
 		leave();
 	}
 	errno = kept;
@@ -192,15 +136,8 @@ MT_COLD void mt_growth_sites_note(void)
 
 void mt_growth_sites_start(uint64_t step_bytes)
 {
-	struct rlimit stack;
-
 	if (is_set(&is_on))
 		return;
-	atomic_store_explicit(&main_has_room,
-			      getrlimit(RLIMIT_STACK, &stack) == 0 &&
-				      stack.rlim_cur >= 4 * MAIN_DEPTH_BYTES,
-			      memory_order_relaxed);
-	mt_heap_prepare_stack();
 	if (!enter_patiently())
 		return;
 	high_bytes = heap_bytes();
@@ -265,10 +202,6 @@ static void describe(const struct site *from, struct mt_last_site *to)
 	for (uint32_t i = 0; i < from->lines_count; i++)
 		if (mt_interpreter_line_text(from->lines[i], text, sizeof(text)))
 			add_text(to, text);
-	for (uint32_t i = 0; i < from->frames_count; i++) {
-		mt_heap_stack_text(from->frames[i], text, sizeof(text));
-		add_text(to, text);
-	}
 }
 
 /* Returns the largest site below `bytes`, or of the same size behind index `after`. */

@@ -1,5 +1,5 @@
 /* pressure/growth_sites.h -- where the heap grows while its limit is near: each time it is larger
- * than before by a step, the thread that allocates notes its stack, and the Python lines on it.
+ * than before by a step, the thread that allocates notes the lines of its Python frames.
  * Memory that is freed and used again costs nothing and counts nothing. Owns a table of a fixed
  * size. Takes no lock: a thread that meets another one in the table leaves its bytes unattributed.
  * Never allocates. */
@@ -16,13 +16,13 @@
 /* Counts allocated bytes. Returns whether mt_growth_sites_note is due. */
 bool mt_growth_sites_count(uint64_t allocated_bytes);
 
-/* Compares the heap with the last time, and notes the stack where it has grown. Keeps errno. */
+/* Compares the heap with the last time, and notes the lines where it has grown. Keeps errno. */
 void mt_growth_sites_note(void);
 
 /* ---- worker thread ---- */
 
-/* Begins to watch; does nothing where it watches. step_bytes: growth that is worth a stack. Calls
- * the loader: with no lock held. */
+/* Begins to watch; does nothing where it watches. step_bytes: growth that is worth a note. The
+ * lines are known once mt_interpreter_prepare_lines has run. */
 void mt_growth_sites_start(uint64_t step_bytes);
 
 /* Ends it, and forgets what was noted. */

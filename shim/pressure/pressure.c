@@ -280,6 +280,7 @@ static void prepare_collection(void)
 {
 	if (pressure.level && mt_interpreter_is_running())
 		(void)mt_shared_pages_are_few();
+	mt_black_box_prepare();
 	mt_interpreter_expedite();
 }
 

@@ -288,6 +288,13 @@ def test_a_growing_heap_gets_its_pages_sixteen_at_a_time(run, env, compile_c):
 	assert int(got.stdout) > 80, got.stdout
 
 
+def test_blocks_of_several_pages_that_are_hardly_touched_stay_untouched(run, env, bare, compile_c):
+	"""Pages ahead of them made 96 MB resident where the program had touched 32: it was killed at 64 and 80."""
+	plain, shimmed = (int(run([compile_c("sparse_slabs.c")], settings).stdout) for settings in (bare, env()))
+
+	assert 25_000 < plain and shimmed < 1.2 * plain
+
+
 def test_holes_between_kept_blocks_are_filled_page_by_page(run, env, compile_c):
 	"""What lies behind a hole may never be wanted: only what is allocated becomes resident again."""
 	got = run([compile_c("filled_holes.c")], env(IDLE_MS=100, SLACK_MB=1, SETTLE_MS=500))

@@ -158,6 +158,26 @@ def test_a_folder_keeps_twenty_files(patient, folder):
 	assert len(names) == 20 and "4000024-1-1.last" in names and "4000000-1-1.last" not in names
 
 
+def test_files_that_are_not_of_a_process_stay_in_the_folder(patient, folder):
+	folder.mkdir(mode=0o700)
+	own = [folder / f"epoch{number}.last" for number in range(25)] + [folder / "model.last.new", folder / "12-3.last"]
+	for file in own:
+		file.write_text("precious")
+
+	assert patient("strings", 200).returncode == KILLED
+
+	assert all(file.exists() for file in own) and len(files(folder)) == len(own) + 1
+
+
+def test_a_thread_that_holds_the_loaders_lock_does_not_stop_the_worker(run, shim, plain, limited, folder, compile_c):
+	"""The worker loaded libgcc_s at half of the limit, hung, and the program was killed."""
+	library = compile_c("long_constructor.c", "-shared", "-fPIC")
+	done = run([compile_c("loads_library.c"), library], dict(plain, LD_PRELOAD=str(shim), MT_LAST_DIR=str(folder)),
+	           preexec_fn=limited(300).enter)
+
+	assert (done.returncode, done.stdout) == (0, "well\n"), done.stderr
+
+
 def test_record_says_where_to_look(mtctl, run, shim, plain, limited, folder, tmp_path):
 	group = limited(LIMIT_MB)
 	done = run([mtctl, "record", "-q", "-o", tmp_path / "run.jsonl", "--", PYTHON, PATIENT, "strings", "100"],
