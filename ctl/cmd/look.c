@@ -248,8 +248,13 @@ static void print_start(const struct mt_look *look)
 		printf("  Not as it is: %s.\n", obstacle);
 		return;
 	}
-	printf("  mtctl run -- %s%s\n", look->command[0] ? look->command : look->process.comm,
-	       look->is_command_cut ? " ...   (cut)" : "");
+	if (look->command[0] == '\'') /* its first word has blanks: it is a title */
+		printf("  mtctl run -- %s ...   (it shows a title in the place of its arguments)\n",
+		       look->process.comm);
+	else
+		printf("  mtctl run -- %s%s\n",
+		       look->command[0] ? look->command : look->process.comm,
+		       look->is_command_cut ? " ...   (cut)" : "");
 	if (mt_preload_find(library, sizeof(library), &why) != MT_ERR_OK)
 		return;
 	if (look->unit[0])

@@ -183,9 +183,24 @@ static struct mt_area_mark *list_marks(const struct frame *frame, size_t *out_co
 
 /* ---- drawing ---- */
 
-static void draw_legend(struct mt_cells *cells, const struct panel *panel, int row)
+/* Of the whole run they are those of record and compare. */
+static struct mt_series_sums sums_of(const struct panel *panel)
 {
 	struct mt_series_sums sums = mt_series_sum_up(&panel->whole);
+	const struct mt_recording *recording = panel->frame->recording;
+	uint64_t pid = panel->frame->options->pid;
+
+	if (strcmp(panel->whole_name, "RSS") == 0 && panel->frame->low <= 0 &&
+	    (!pid || pid == recording->pid)) {
+		sums.peak = fmax(sums.peak, (double)recording->rss_peak_bytes);
+		sums.end = mt_run_end_of_work(recording, &panel->whole);
+	}
+	return sums;
+}
+
+static void draw_legend(struct mt_cells *cells, const struct panel *panel, int row)
+{
+	struct mt_series_sums sums = sums_of(panel);
 	struct mt_cell_place at = {row, 1, 0};
 	char text[200];
 

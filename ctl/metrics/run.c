@@ -18,13 +18,12 @@
 #define LEVEL_S     0.3
 #define LEVEL_PART  0.01
 
-/* Returns RSS at the end of the work of a program whose end was recorded. */
-static double end_of_work(const struct mt_series *rss, double last)
+double mt_run_end_of_work(const struct mt_recording *recording, const struct mt_series *rss)
 {
+	double last = mt_series_sum_up(rss).end, level_since;
 	size_t at = rss->count, next;
-	double level_since;
 
-	if (!at)
+	if (!at || !recording->ended)
 		return last;
 	level_since = rss->list[--at].x;
 	for (next = at;
@@ -53,8 +52,7 @@ void mt_run_of(const struct mt_recording *recording, const char *label, struct m
 	out->rss = mt_series_sum_up(&rss);
 	/* the kernel knows a peak between samples */
 	out->rss.peak = fmax(out->rss.peak, (double)recording->rss_peak_bytes);
-	if (recording->ended)
-		out->rss.end = end_of_work(&rss, out->rss.end);
+	out->rss.end = mt_run_end_of_work(recording, &rss);
 	out->gpu = mt_series_sum_up(&gpu);
 	out->seconds = (double)(mt_recording_end_ns(recording) - origin) / 1e9;
 	out->cpu_s =

@@ -102,7 +102,7 @@ void mt_report_verdict(const struct mt_report *report, FILE *to)
 
 	fprintf(to, "<section class=\"verdict %s\" id=\"verdict\">\n<h2>", tone);
 	if (!first->is_headline)
-		mt_html_textf(to, "<b>%s</b>: ", mt_diagnose_word(first->verdict));
+		fprintf(to, "<b>%s</b>: ", mt_diagnose_word(first->verdict));
 	mt_html_text(to, first->text);
 	fprintf(to,
 		"</h2>\n<p>Confidence: %s (%.0f %%) <span class=\"sure\"><i style=\"width:"

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "ctl/metrics/run.h"
 #include "ctl/ui/plot/marks.h"
 
 #define WIDTH        1200.0
@@ -129,8 +130,11 @@ static struct mt_series_sums sum_up(const struct picture *picture)
 	struct mt_series_sums rss = mt_series_sum_up(&picture->panels[0].curves[0].series);
 	const struct mt_picture_options *options = picture->options;
 
-	if (picture->span.low <= 0 && (!options->pid || options->pid == picture->recording->pid))
+	if (picture->span.low <= 0 && (!options->pid || options->pid == picture->recording->pid)) {
 		rss.peak = fmax(rss.peak, (double)picture->recording->rss_peak_bytes);
+		rss.end = mt_run_end_of_work(picture->recording,
+					     &picture->panels[0].curves[0].series);
+	}
 	return rss;
 }
 
