@@ -202,8 +202,8 @@ class Batch:
 	def _diagnose(self, program):
 		with RunningProgram(program, **self._means) as bed:
 			bed.wait_until_awake()
-			untrimmed = bed.run("diagnose", bed.process.pid, "--for=4", "--no-trim", *program.words, "--json")
 			time.sleep(2)  # one look names what was unused for the last four seconds
+			untrimmed = bed.run("diagnose", bed.process.pid, "--for=4", "--no-trim", *program.words, "--json")
 			before = agreement.look(bed.run, bed.process.pid)
 			found = bed.diagnose("--json")
 			found.looks = (before, agreement.look(bed.run, bed.process.pid))
