@@ -8,6 +8,7 @@
 #include <sys/klog.h>
 #include <unistd.h>
 
+#include "core/cgroup_path.h"
 #include "core/checksum.h"
 #include "ctl/output/text.h"
 #include "ctl/process/process.h"
@@ -104,27 +105,6 @@ bool mt_last_look_is_file(const char *path)
 
 /* ---- what became of the process ---- */
 
-static uint64_t read_oom_kills(const struct mt_last_head *head)
-{
-	static const char *const names[] = {"memory.events", "memory.oom_control"};
-	char path[600];
-	const char *slash = strrchr(head->limit_path, '/');
-	uint64_t count = UINT64_MAX;
-
-	for (size_t i = 0; slash && i < sizeof(names) / sizeof(names[0]) && count == UINT64_MAX;
-	     i++) {
-		char *text;
-
-		snprintf(path, sizeof(path), "%.*s/%s", (int)(slash - head->limit_path),
-			 head->limit_path, names[i]);
-		text = mt_read_file(path, NULL);
-		if (!text || !mt_read_file_number(text, "oom_kill", &count))
-			count = UINT64_MAX;
-		free(text);
-	}
-	return count;
-}
-
 /* The kernel's log may be read by root alone (kernel.dmesg_restrict). */
 static bool is_in_kernel_log(uint64_t pid)
 {
@@ -142,7 +122,7 @@ static void find_fate(struct mt_last_look *look)
 	const struct mt_last_head *head = &look->file.head;
 	const struct mt_stats_head *stats = &look->file.stats.head;
 	struct mt_process process = {.pid = (pid_t)stats->pid, .start_ticks = stats->start_ticks};
-	uint64_t kills = read_oom_kills(head);
+	uint64_t kills = mt_cgroup_path_oom_kills(head->limit_path);
 
 	look->fate = MT_LAST_ENDED;
 	*look->evidence = '\0';

@@ -280,3 +280,26 @@ bool mt_cgroup_path_read(const struct mt_cgroup_path *position, size_t length, c
 {
 	return mt_os_read_file(path_of(position, length, file), out, out_bytes) > 0;
 }
+
+bool mt_cgroup_path_sibling(const char *file, const char *name, char *out, size_t out_bytes)
+{
+	const char *slash = strrchr(file, '/');
+
+	return slash && *file == '/' &&
+	       mt_format(out, out_bytes, "%.*s/%s", (int)(slash - file), file, name) + 1 <
+		       out_bytes;
+}
+
+uint64_t mt_cgroup_path_oom_kills(const char *file)
+{
+	static const char *const names[] = {"memory.events", "memory.oom_control"};
+	char path[640], text[1024];
+	uint64_t count;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (mt_cgroup_path_sibling(file, names[i], path, sizeof(path)) &&
+		    mt_os_read_file(path, text, sizeof(text)) > 0 &&
+		    mt_cgroup_path_keyed(text, "oom_kill ", &count))
+			return count;
+	return UINT64_MAX;
+}

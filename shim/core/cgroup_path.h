@@ -49,4 +49,12 @@ bool mt_cgroup_path_number(const char *text, uint64_t *out);
  * "inactive_file ". Returns false where there is no such line. Pure. */
 bool mt_cgroup_path_keyed(const char *text, const char *key, uint64_t *out);
 
+/* Writes the path of another file of the cgroup that has this file. Returns false where `file` is
+ * no path, or out is too small. Pure. */
+bool mt_cgroup_path_sibling(const char *file, const char *name, char *out, size_t out_bytes);
+
+/* Returns oom_kill of the cgroup that has this file: how many processes the kernel has killed in
+ * it. UINT64_MAX: unknown. */
+uint64_t mt_cgroup_path_oom_kills(const char *file);
+
 #endif

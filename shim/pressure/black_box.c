@@ -29,8 +29,8 @@
 
 static struct mt_last_file *file; /* NULL: not mapped */
 static bool is_watching, has_lines;
-static bool is_written, is_critical; /* there is a file, and its cause */
-static uint64_t written_ns;
+static bool is_critical;    /* the cause of the last write */
+static uint64_t written_ns; /* the last try to write; 0: none since the last removal */
 static uint64_t compose_ns, writes_count;
 /* the usage at the beginning of the measurement of growth, and before it */
 static uint64_t began_ns, began_bytes, before_ns, before_bytes;
@@ -68,30 +68,6 @@ static bool meets_limit_within(const struct mt_black_box_sample *now, uint64_t r
 
 /* ---- the contents ---- */
 
-/* Replaces the last part of the limit's path by another file's name. */
-static bool sibling(const char *limit, const char *name, char *out, size_t out_bytes)
-{
-	const char *slash = strrchr(limit, '/');
-
-	return slash && *limit == '/' &&
-	       mt_format(out, out_bytes, "%.*s/%s", (int)(slash - limit), limit, name) + 1 <
-		       out_bytes;
-}
-
-static uint64_t read_oom_kills(const char *limit)
-{
-	static const char *const names[] = {"memory.events", "memory.oom_control"};
-	char path[640], text[1024];
-	uint64_t count;
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (sibling(limit, names[i], path, sizeof(path)) &&
-		    mt_os_read_file(path, text, sizeof(text)) > 0 &&
-		    mt_cgroup_path_keyed(text, "oom_kill ", &count))
-			return count;
-	return UINT64_MAX;
-}
-
 /* What the whole cgroup holds: by v2's names, or v1's. */
 static void read_group(struct mt_last_head *head)
 {
@@ -106,7 +82,7 @@ static void read_group(struct mt_last_head *head)
 	};
 	char path[640], text[4096];
 
-	if (!sibling(head->limit_path, "memory.stat", path, sizeof(path)) ||
+	if (!mt_cgroup_path_sibling(head->limit_path, "memory.stat", path, sizeof(path)) ||
 	    mt_os_read_file(path, text, sizeof(text)) <= 0)
 		return;
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
@@ -160,7 +136,7 @@ static void read_processes(struct mt_last_file *out)
 
 	out->head.processes_count = 0;
 	out->head.processes_total = 0;
-	if (!sibling(out->head.limit_path, "cgroup.procs", path, sizeof(path)) ||
+	if (!mt_cgroup_path_sibling(out->head.limit_path, "cgroup.procs", path, sizeof(path)) ||
 	    mt_os_read_file(path, text, sizeof(text)) <= 0)
 		return;
 	for (const char *at = text; at && *at && out->head.processes_total < PIDS_MAX;) {
@@ -207,7 +183,7 @@ static void compose(const struct mt_black_box_sample *now, uint64_t rate)
 	head->limit_bytes = now->limit_bytes;
 	head->growth_bytes = rate;
 	mt_format(head->limit_path, sizeof(head->limit_path), "%s", now->source);
-	head->oom_kills_count = read_oom_kills(head->limit_path);
+	head->oom_kills_count = mt_cgroup_path_oom_kills(head->limit_path);
 	read_group(head);
 	head->compose_ns = compose_ns;
 	head->writes_count = ++writes_count;
@@ -225,7 +201,7 @@ static void write_file(const struct mt_black_box_sample *now, uint64_t rate)
 	uint64_t start_ns = mt_os_now_ns();
 
 	compose(now, rate);
-	is_written |= mt_last_file_write(file);
+	(void)mt_last_file_write(file);
 	is_critical = now->is_critical;
 	written_ns = now->now_ns;
 	compose_ns = mt_os_now_ns() - start_ns;
@@ -253,10 +229,8 @@ void mt_black_box_stop(void)
 {
 	is_watching = false;
 	mt_growth_sites_stop();
-	if (is_written)
-		mt_last_file_remove();
-	is_written = false;
-	began_ns = before_ns = 0;
+	mt_last_file_remove();
+	written_ns = began_ns = before_ns = 0;
 }
 
 /* Whether the process is about to be killed, or the one that another is killed for. */
@@ -272,23 +246,25 @@ void mt_black_box_note(const struct mt_black_box_sample *now)
 {
 	uint64_t rate;
 
-	if (!now->limit_bytes || !mt_last_file_is_wanted())
+	if (!now->limit_bytes)
 		return;
 	note_usage(now);
 	rate = growth_rate(now);
-	if (!is_watching && (now->used_bytes > now->limit_bytes / WATCH_SHARE ||
-			     meets_limit_within(now, rate, WATCH_NS)))
+	if (!is_watching &&
+	    (now->used_bytes > now->limit_bytes / WATCH_SHARE ||
+	     meets_limit_within(now, rate, WATCH_NS)) &&
+	    mt_last_file_is_wanted())
 		watch(now);
 	if (!is_watching)
 		return;
 	mt_growth_sites_settle();
 	if (is_due(now, rate)) {
-		if (!is_written || now->now_ns - written_ns >= AGAIN_NS ||
+		if (!written_ns || now->now_ns - written_ns >= AGAIN_NS ||
 		    (now->is_critical && !is_critical))
 			write_file(now, rate);
-	} else if (is_written && now->now_ns - written_ns >= AGAIN_NS) {
+	} else if (written_ns && now->now_ns - written_ns >= AGAIN_NS) {
 		mt_last_file_remove();
-		is_written = false;
+		written_ns = 0;
 	}
 }
 
@@ -305,7 +281,7 @@ void mt_black_box_fork_child(void)
 	if (file)
 		(void)munmap(file, sizeof(*file));
 	file = NULL;
-	is_watching = is_written = false;
+	is_watching = false;
 	began_ns = before_ns = written_ns = compose_ns = writes_count = 0;
 	mt_growth_sites_fork_child();
 	mt_last_file_fork_child();
