@@ -465,7 +465,8 @@ def test_names_come_from_the_file_that_is_mapped_and_from_none_whose_name_looks_
 
 	got = subprocess.run([*words(mtctl), "sites", str(one.pid), "--json"], env=one.env, capture_output=True, text=True, timeout=30)
 
-	assert json.loads(got.stdout)["sites"][0]["where"].startswith("early_block at sites_leak.c:"), got.stderr
+	assert got.returncode == 0, got.stderr
+	assert json.loads(got.stdout)["sites"][0]["where"].startswith("early_block at sites_leak.c:")
 
 
 @needs_root
