@@ -142,6 +142,12 @@ $(bench_out)/standin: bench/pool/standin.c tests/gpu/gpu.c $(wildcard tests/gpu/
 bench-huge-pages: all bench-programs
 	$(PYTHON) bench/huge/huge.py --build $(B) $(HUGE)
 
+# ---- what programs of PyTorch and a FastAPI service hold at rest; 15 minutes, and the packages of make check-frameworks ----
+.PHONY: bench-rest
+bench-rest: all
+	-@tests/frameworks/venv torch
+	$(PYTHON) bench/rest.py --build $(B)
+
 # ---- what programs cost where the machine's setting is `always`; 10 minutes, root ----
 .PHONY: bench-huge-times
 bench-huge-times: all bench-programs
