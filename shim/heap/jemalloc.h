@@ -12,12 +12,12 @@
 const struct mt_heap_ops *mt_jemalloc_ops(void);
 
 /* Takes the thread key that jemalloc will need, before the program has taken those whose values
- * libc keeps inside the thread. Once, while the heap starts. Returns false if none of them is
+ * libc keeps inside the thread. Once, while the heap starts. Returns false where none of them is
  * left. */
 bool mt_jemalloc_take_key(void);
 
 /* Initialises it, by its first allocation. Returns NULL, or the reason, a text that is never freed,
- * if that fails or jemalloc is not what the shim was written for: it initialises only once, and
+ * where that fails or jemalloc is not what the shim was written for: it initialises only once, and
  * cannot be used in this process. */
 const char *mt_jemalloc_begins(void);
 
@@ -33,7 +33,7 @@ uint32_t mt_jemalloc_classes(struct mt_heap_class *out, uint32_t most);
 void mt_jemalloc_large_classes(size_t least_bytes, size_t *out_count, size_t *out_bytes);
 
 /* jemalloc_prof.c: its heap profiler. mt_jemalloc_prof_begin runs in the constructor, and switches
- * sampling on if `conf` says so. */
+ * sampling on where `conf` says so. */
 extern const struct mt_heap_profiler mt_jemalloc_profiler;
 void mt_jemalloc_prof_begin(const char *conf);
 

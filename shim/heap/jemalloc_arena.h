@@ -7,19 +7,19 @@
 
 #include <stddef.h>
 
-/* Once, by the thread that starts jemalloc, before another uses it. Does nothing if a setting
+/* Once, by the thread that starts jemalloc, before another uses it. Does nothing where a setting
  * of the user has disabled the arena for large blocks, or with a version of jemalloc whose
  * variables are others. */
 void mt_jemalloc_arena_begin(void);
 
-/* Returns jemalloc's first arena. NULL before mt_jemalloc_arena_begin, or if
+/* Returns jemalloc's first arena. NULL before mt_jemalloc_arena_begin, or where
  * this version of jemalloc does not show it. */
 void *mt_jemalloc_first_arena(void);
 
 /* In a forked child, whose only thread is the first again. */
 void mt_jemalloc_arena_fork_child(void);
 
-/* Returns the arena that a block comes from: `arena` if that is small, or if the program has
+/* Returns the arena that a block comes from: `arena` where that is small, or where the program has
  * arenas of its own. bytes: of the block. Any thread, inside jemalloc. */
 void *mt_jemalloc_arena_of(void *arena, size_t bytes);
 

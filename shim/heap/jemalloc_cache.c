@@ -5,7 +5,7 @@
  * its cache at each 64 KiB of such a phase. Not in every phase: a thread that goes on would fill it
  * again.
  *
- * Comes instead of jemalloc's own function if other files of it call that (jemalloc.mk). Any
+ * Comes instead of jemalloc's own function where other files of it call that (jemalloc.mk). Any
  * thread, inside jemalloc. Source: src/tcache.c of jemalloc 5.3. */
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@
 
 /* Caches of fewer threads hold some 20 MB, and empty ones would cost their next allocations. */
 #define MANY_THREADS 16u
-/* A phase begins if so much was freed, and up to this part of it allocated meanwhile. */
+/* A phase begins where so much was freed, and up to this part of it allocated meanwhile. */
 #define PHASE_BYTES (512u << 10)
 #define LITTLE      4u
 /* between phases in which a thread empties its cache */

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-/* Once, by the thread that starts jemalloc, after its first allocation. Returns NULL if it fits,
+/* Once, by the thread that starts jemalloc, after its first allocation. Returns NULL where it fits,
  * otherwise the reason, in memory that is never freed. A name that cannot be looked up for want of
  * memory fits. */
 const char *mt_jemalloc_check(void);

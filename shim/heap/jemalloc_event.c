@@ -3,7 +3,7 @@
 #include <stddef.h>
 
 /* Internal to jemalloc 5.3: src/stats.c, src/thread_event.c. There the event prints statistics
- * every opt.stats_interval bytes, and is there at all if that is set. With a version whose
+ * every opt.stats_interval bytes, and is there at all where that is set. With a version whose
  * functions are others it would print: jemalloc.mk checks that. 5.3.0 passes the handler a second
  * argument, 5.3.1 does not. */
 extern int64_t je_opt_stats_interval __attribute__((weak));

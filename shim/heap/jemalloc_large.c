@@ -31,7 +31,7 @@ void *__wrap_je_large_ralloc(void *thread, void *arena, void *block, size_t byte
 			     bool zero, void *cache, void *hook);
 
 /* The block that the start frees, or NULL; and whether its extent was read rightly: it is read
- * if large_salloc is missing. Written before another thread uses jemalloc. */
+ * where large_salloc is missing. Written before another thread uses jemalloc. */
 static const char *probe;
 static bool is_extent_known;
 

@@ -15,7 +15,7 @@
 void mt_jemalloc_large_use(void (*freed)(void));
 
 /* Once, by the thread that starts jemalloc, before another uses it: finds out how large blocks are
- * told. Frees one of 128 kB if the version of jemalloc has no function for that. */
+ * told. Frees one of 128 kB where the version of jemalloc has no function for that. */
 void mt_jemalloc_large_begin(void);
 
 #endif

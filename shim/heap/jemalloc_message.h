@@ -1,7 +1,7 @@
 /* heap/jemalloc_message.h -- jemalloc's messages: a setting that it does not know, memory that the
  * kernel refused, or statistics that the program requested. jemalloc writes them with its locks
  * held, and MT_LOG may be on a slow disk. So messages of its initialisation are kept and logged
- * afterwards; later ones go to stderr alone, even if MT_LOG is set. */
+ * afterwards; later ones go to stderr alone, even where MT_LOG is set. */
 #ifndef MT_HEAP_JEMALLOC_MESSAGE_H
 #define MT_HEAP_JEMALLOC_MESSAGE_H
 

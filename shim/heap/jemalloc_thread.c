@@ -1,6 +1,6 @@
 /* heap/jemalloc_thread.c -- what jemalloc makes for a thread at its first allocation: a cache, and
- * often an arena. jemalloc crashes if there is no memory for either. Here the thread allocates
- * without a cache, or from the first arena. These functions come instead of jemalloc's own if
+ * often an arena. jemalloc crashes where there is no memory for either. Here the thread allocates
+ * without a cache, or from the first arena. These functions come instead of jemalloc's own where
  * other files of it call them (jemalloc.mk). Any thread, inside jemalloc. Source: src/tcache.c and
  * src/jemalloc.c of jemalloc 5.2 and 5.3; glibc's tst-malloc-thread-fail. */
 #include <stdbool.h>

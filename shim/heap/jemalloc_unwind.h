@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-/* Finds the unwinder. Returns false if there is none. It calls the loader: with no lock of the
+/* Finds the unwinder. Returns false where there is none. It calls the loader: with no lock of the
  * shim held, and never inside the allocator. */
 bool mt_jemalloc_find_unwinder(void);
 
