@@ -21,7 +21,7 @@ struct mt_rejected_value {
 void mt_config_error_value(const struct mt_rejected_value *refusal, const char *standing,
 			   mt_config_report complain);
 
-/* Reports "MT_X: no such setting", with the nearest setting if there is one. name: `length`
+/* Reports "MT_X: no such setting", with the nearest setting where there is one. name: `length`
  * bytes that begin with MT_. */
 void mt_config_error_name(const char *name, size_t length, mt_config_report complain);
 

@@ -22,7 +22,7 @@
 #define PATH_BYTES 512
 #define NAME_BYTES 96
 
-/* Of linux/magic.h if it is new enough. */
+/* Of linux/magic.h where it is new enough. */
 #define CIFS_MAGIC    0xff534d42u
 #define SMB2_MAGIC    0xfe534d42u
 #define V9_MAGIC      0x01021997u
@@ -42,7 +42,7 @@ static _Atomic bool is_written;
 
 /* ---- the folder ---- */
 
-/* Sets `folder`; "" if there is none. */
+/* Sets `folder`; "" where there is none. */
 static void choose_folder(void)
 {
 	const char *given = mt_config()->last_dir, *home = mt_launch_env()->state_home;

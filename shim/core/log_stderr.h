@@ -14,7 +14,7 @@ void mt_log_init_stderr(void);
  * /proc. */
 void mt_log_use_private_fds(void);
 
-/* Returns the descriptor of stderr. Returns -1 if descriptor 2 is closed, is another file than
+/* Returns the descriptor of stderr. Returns -1 where descriptor 2 is closed, is another file than
  * at the start, or is of a kind that log.h excludes. */
 int mt_log_open_stderr(void);
 
