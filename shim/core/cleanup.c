@@ -211,7 +211,7 @@ static void end_fall(struct mt_stats_cleanup *cleanup)
 	mt_publish_unlock();
 }
 
-/* Goes by bytes, not return codes: a trim that claims success and returned no page has freed
+/* Judges by bytes, not return codes: a trim that claims success and returned no page has freed
  * nothing. */
 static uint32_t result_of(const struct mt_cleanup *cleanup, uint64_t purged)
 {

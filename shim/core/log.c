@@ -251,7 +251,7 @@ static void warn_unopened(const char *pattern, int reason)
 	char line[LINE_BYTES];
 	size_t length;
 
-	/* only a flag, no ordering */
+	/* a flag alone, no ordering */
 	if (atomic_flag_test_and_set_explicit(&is_told, memory_order_relaxed))
 		return;
 	length = mt_log_prefix(line);
