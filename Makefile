@@ -215,10 +215,11 @@ $(B)/mtctl-$(1): $(filter $(B)/obj/ctl/ui/$(1)/%,$(subcommand_obj)) $(B)/obj/lib
 endef
 $(foreach name,$(subcommands),$(eval $(call subcommand_rule,$(name))))
 
-# What docs/json.md, docs/metrics.md and docs/json.schema.json have of the table of figures.
+# What docs/json.md, docs/metrics.md and docs/json.schema.json have of the table of figures, and docs/mtctl.md and docs/mtctl/ of mtctl's help.
 .PHONY: figures
 figures: $(B)/mtctl
 	$(PYTHON) scripts/generate/figures $< --update
+	$(PYTHON) scripts/generate/mtctl-pages $< --update
 
 # ---- tests and benchmarks ----
 include tests/tests.mk

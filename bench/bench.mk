@@ -49,7 +49,7 @@ bench-promises: all bench-programs
 newest = $(lastword $(sort $(wildcard bench/results/$(1)-2*.json)))
 bench-report:
 	$(PYTHON) bench/report.py $(call newest,suite) \
-		$(foreach name,$(bench_promises) growth,$(addprefix --also ,$(call newest,$(name)))) --markdown docs/bench-results.md --plots docs
+		$(foreach name,$(bench_promises) growth,$(addprefix --also ,$(call newest,$(name)))) --markdown bench/results/README.md --plots bench/results
 
 # ---- what small processes, Python's objects and threads cost under each allocator: CPU time, instructions, page faults, memory.
 # An hour for Python, minutes for the others. PEERS="--peer NAME=FILE" adds allocators. ----

@@ -18,7 +18,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from lib import suite_bounds, suite_data, suite_table  # pylint: disable=wrong-import-position
 
-EXPLAINED = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "docs", "benchmarks.md")
+EXPLAINED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "README.md")
 
 
 def parse_options(argv):
@@ -55,7 +55,7 @@ def command_again(options, record):
 	name = os.path.basename(options.file)
 	also = "".join(f" --also bench/results/{os.path.basename(path)}" for path in options.also)
 	return (f"    {record.get('command', 'bench/suite.py')}\n"
-		f"    bench/report.py bench/results/{name}{also} --markdown docs/bench-results.md --plots docs")
+		f"    bench/report.py bench/results/{name}{also} --markdown bench/results/README.md --plots bench/results")
 
 
 def date_of(options, record):
@@ -68,7 +68,7 @@ def suite_report(options, suite, also, images, growth_text):
 	rows = suite_bounds.check(suite, also)
 	noise, failures = suite_table.noise_table(suite), suite_table.failure_lines(suite)
 	parts = ["# Results of the bench suite",
-		f"Measured {date_of(options, suite.record)}. What is measured, and how, is in [benchmarks.md]({from_report(options, EXPLAINED)}). "
+		f"Measured {date_of(options, suite.record)}. What is measured, and how, is in [bench]({from_report(options, EXPLAINED)}). "
 		"To run it again:",
 		command_again(options, suite.record), suite_table.machine_text(suite.record.get("machine") or {}),
 		suite_table.noise_words(suite), *images]

@@ -44,6 +44,8 @@ examples := $(wildcard scripts/examples/*)
 # Pages for users; design, decisions and results of benchmarks stay with the source.
 user_pages := install how-it-works settings compatibility integrations federated-learning servers gpu api mtctl json metrics \
 	troubleshooting
+# One page for each command, in a folder of its own.
+user_pages += $(patsubst docs/%.md,%,$(wildcard docs/mtctl/*.md))
 doc_files  := README.md $(user_pages:%=docs/%.md) docs/json.schema.json
 doc_pages  := $(B)/doc/README.md $(user_pages:%=$(B)/doc/%.md)
 # MODE:FILE:PLACE
@@ -53,7 +55,7 @@ shipped := 644:$(B)/libmtshim.so:$(LIBDIR)/libmtshim.so 755:$(B)/mtctl:$(BINDIR)
 	644:$(B)/man/mtctl.1:$(MANDIR)/man1/mtctl.1 644:$(B)/man/mtshim.7:$(MANDIR)/man7/mtshim.7 \
 	644:$(B)/completions/mtctl:$(BASHDIR)/mtctl 644:$(B)/completions/_mtctl:$(ZSHDIR)/_mtctl \
 	644:$(B)/completions/mtctl.fish:$(FISHDIR)/mtctl.fish \
-	$(foreach file,$(doc_pages),644:$(file):$(DOCDIR)/$(notdir $(file))) 644:docs/json.schema.json:$(DOCDIR)/json.schema.json \
+	$(foreach file,$(doc_pages),644:$(file):$(DOCDIR)/$(file:$(B)/doc/%=%)) 644:docs/json.schema.json:$(DOCDIR)/json.schema.json \
 	$(foreach file,$(examples),$(if $(filter %.sh,$(file)),755,644):$(file):$(DOCDIR)/examples/$(notdir $(file)))
 # Their links lead to what is installed with them.
 define write_page
@@ -85,7 +87,7 @@ install: all $(B)/gen/mtshim.pc $(doc_pages)
 # Folders that belong only to mtshim are removed with their files.
 uninstall:
 	rm -f $(foreach entry,$(shipped),'$(DESTDIR)$(call place_of,$(entry))')
-	for folder in $(LIBDIR)/mtshim $(DOCDIR)/examples $(DOCDIR); do \
+	for folder in $(LIBDIR)/mtshim $(DOCDIR)/examples $(DOCDIR)/mtctl $(DOCDIR); do \
 		[ ! -d '$(DESTDIR)'$$folder ] || rmdir --ignore-fail-on-non-empty '$(DESTDIR)'$$folder; done
 	$(refresh)
 

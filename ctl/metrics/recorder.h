@@ -1,8 +1,8 @@
-/* ctl/metrics/recorder.h -- records processes: writes the lines of `mtctl record` (docs/mtctl.md
- * has the format). Resident memory comes from the kernel, other figures from the process, which is
- * asked to publish first: live bytes of an older time would exceed RSS. Where it does not publish
- * within a part of the interval, its last figures are used for a second, and none after that.
- * Memory grows only with the number of recorded processes. For one thread. */
+/* ctl/metrics/recorder.h -- records processes: writes the lines of `mtctl record`.
+ * docs/mtctl/record.md has the format. Resident memory comes from the kernel, other figures from
+ * the process, which is asked to publish first: live bytes of an older time would exceed RSS. If it
+ * does not publish within a part of the interval, its last figures are used for a second, and none
+ * after that. Memory grows only with the number of recorded processes. For one thread. */
 #ifndef MT_CTL_METRICS_RECORDER_H
 #define MT_CTL_METRICS_RECORDER_H
 

@@ -1,5 +1,5 @@
 /* ctl/process/stats_json.h -- the stats of one process as JSON, for `mtctl stat --json` and for
- * /api/processes/PID of `mtctl serve`. The keys are a public contract: docs/mtctl.md. The caller
+ * /api/processes/PID of `mtctl serve`. The keys are a public contract: docs/json.md. The caller
  * owns each object. Pure, except mt_stats_json_print_oom. */
 #ifndef MT_CTL_PROCESS_STATS_JSON_H
 #define MT_CTL_PROCESS_STATS_JSON_H

@@ -23,7 +23,7 @@ static void log_once(void)
 {
 	static atomic_flag is_told = ATOMIC_FLAG_INIT;
 
-	/* a flag alone, no ordering */
+	/* only a flag, no ordering */
 	if (!atomic_flag_test_and_set_explicit(&is_told, memory_order_relaxed))
 		mt_log(MT_LOG_INFO, "dlopen: removing RTLD_DEEPBIND, which would mix libc's "
 				    "allocator with this one; MT_ALLOCATOR=system keeps it");

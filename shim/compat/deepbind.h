@@ -11,7 +11,7 @@
 /* Returns the mode to open with, for a mode that has RTLD_DEEPBIND. Keeps errno. */
 int mt_deepbind_mode(int mode);
 
-/* Finds the next dlopen in line. The word that deepbind_ARCH.S reads stays NULL where there is
+/* Finds the next dlopen in line. The word that deepbind_ARCH.S reads stays NULL if there is
  * none. */
 void mt_deepbind_init(void);
 

@@ -9,7 +9,7 @@
 /* Finds the next function in line and libc's variables. Called once, from the constructor. */
 void mt_fork_start(void);
 
-/* Takes the purge lock, for a copy of the process; waits up to a second. Returns false where it is
+/* Takes the purge lock, for a copy of the process; waits up to a second. Returns false if it is
  * not taken: copy all the same; a child that is made in the middle of a purge cannot purge that
  * arena. A handler may have interrupted malloc, with a lock for which the worker waits while it has
  * the purge lock: that is noticed within a ms in a program of one thread, within 10 ms or more in

@@ -6,7 +6,7 @@
  *
  * With CLONE_VFORK but not CLONE_VM the parent sleeps until the child ends or calls exec, which may
  * take hours. There the heap is held only until the kernel has written the child's id, right after
- * the copy. Where the program uses that id itself (CLONE_PARENT_SETTID, CLONE_PIDFD; clone3), the
+ * the copy. If the program uses that id itself (CLONE_PARENT_SETTID, CLONE_PIDFD; clone3), the
  * heap is not held.
  *
  * Also called in signal handlers, where _Fork is allowed: never waits for a lock that a thread of

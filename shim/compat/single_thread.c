@@ -1,6 +1,6 @@
 /* compat/single_thread.c -- pauses the worker thread for calls that need a process of one thread.
  * unshare and setns: for a user namespace (setns also for a mount namespace) the kernel refuses a
- * process of several threads with EINVAL. So where they fail with EINVAL while the worker runs, it
+ * process of several threads with EINVAL. So if they fail with EINVAL while the worker runs, it
  * ends, the call is repeated, and the worker starts again. Bare system calls are not seen. Source:
  * unshare(2), setns(2). */
 #include "compat/single_thread.h"
@@ -19,9 +19,9 @@
 MT_EXPORT int unshare(int flags);
 MT_EXPORT int setns(int fd, int type);
 
-/* Ids: libc has every thread change its own ids, and aborts the process where the kernel refuses
+/* Ids: libc has every thread change its own ids, and aborts the process if the kernel refuses
  * one thread and not another. A thread may have other rights than the worker by capabilities
- * (PR_SET_KEEPCAPS, capset) or a seccomp filter. So where the worker's credentials differ, or are
+ * (PR_SET_KEEPCAPS, capset) or a seccomp filter. So if the worker's credentials differ, or are
  * unknown, the worker is paused. Not at each change of ids: a file server changes them for every
  * request, and would wait for the worker's purge each time. */
 #define IDS(X)                                                                                     \

@@ -4,7 +4,7 @@
 #ifndef MT_COMPAT_SINGLE_THREAD_H
 #define MT_COMPAT_SINGLE_THREAD_H
 
-/* Finds the next functions in line, where the shim is off. The wrappers may be called in any child,
+/* Finds the next functions in line, if the shim is off. The wrappers may be called in any child,
  * where the loader may not be called. */
 void mt_single_thread_init(void);
 

@@ -1,6 +1,6 @@
 /* compat/thread_count.c -- wraps fopen for one file and one reader. Python 3.12 and later open
  * /proc/self/stat in the parent right after a fork, read num_threads, and warn of "multi-threaded,
- * use of fork() may lead to deadlocks" where it is not 1. Fork's handlers take care of the shim's
+ * use of fork() may lead to deadlocks" if it is not 1. Fork's handlers take care of the shim's
  * threads (core/init.c), so this check must not count them. The thread of Python that forked sees
  * num_threads without them at its next open of the file. Every other reader and call gets the
  * kernel's text. Decision: docs/decisions/0002. Source: warn_about_fork_with_threads in
@@ -71,7 +71,7 @@ void mt_thread_count_note_fork(void)
 }
 
 /* Returns a descriptor, open for reading, of a memfd with the kernel's text without the shim's
- * threads. Returns -1 where that fails or the text has none of them. */
+ * threads. Returns -1 if that fails or the text has none of them. */
 static int open_own_stat(void)
 {
 	char text[1024];

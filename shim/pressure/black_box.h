@@ -1,6 +1,6 @@
 /* pressure/black_box.h -- the last look: while a limit is about to be reached, a file on disk tells
  * what the process holds, how it came to it, and where (core/last_layout.h, `mtctl last`). It is
- * written from the critical level on, or where growth meets the limit within seconds, again every
+ * written from the critical level on, or if growth meets the limit within seconds, again every
  * second, and removed when that is over or the process ends. Only a process that holds an eighth
  * of the usage writes one. Owns the file's copy in memory, mapped when half of the limit is used.
  * Worker thread only. Takes no lock over a file operation. Never calls malloc. */
@@ -26,7 +26,7 @@ void mt_black_box_note(const struct mt_black_box_sample *now);
 /* Ends the watch and removes the file: the worker ends, or no limit is known. */
 void mt_black_box_stop(void);
 
-/* Finds Python's lines for the sites, once, while growth is watched. Only where Python's objects
+/* Finds Python's lines for the sites, once, while growth is watched. Only if Python's objects
  * are in our heap, which tells without the loader that there is Python: a thread that holds the
  * loader's lock would stop the worker. Last in a sample. */
 void mt_black_box_prepare(void);

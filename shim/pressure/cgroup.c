@@ -179,7 +179,7 @@ static bool read_limit(size_t length, const char *file, uint64_t *out)
 	       *out < (list.machine_bytes ? list.machine_bytes : UINT64_MAX / 4);
 }
 
-/* Returns false where a cgroup that had a limit has none now, as after its removal. */
+/* Returns false if a cgroup that had a limit has none now, as after its removal. */
 static bool read_limits(uint64_t now_ns)
 {
 	bool is_whole = true;
@@ -286,7 +286,7 @@ static bool read_events(size_t length, uint64_t *out)
 	return found;
 }
 
-/* Returns false where a file that existed at the search is gone or holds no number. */
+/* Returns false if a file that existed at the search is gone or holds no number. */
 static bool read_groups(const struct mt_config *cfg, uint64_t exact_pct,
 			struct mt_cgroup_sample *out)
 {

@@ -5,7 +5,7 @@
  * call. Takes no lock, never writes a file, never allocates, keeps no descriptor.
  *
  * A reading far from the limit must be cheap: memory.stat makes a v2 kernel flush its counters. So
- * it is read only where memory.current, an upper bound, reaches the given percentage. */
+ * it is read only if memory.current, an upper bound, reaches the given percentage. */
 #ifndef MT_PRESSURE_CGROUP_H
 #define MT_PRESSURE_CGROUP_H
 
@@ -20,10 +20,10 @@ struct mt_cgroup_sample {
 	uint64_t used_bytes;
 	/* 0: unknown. A limit above the machine's memory is ignored */
 	uint64_t limit_bytes;
-	/* the limit is for a cgroup; also where MT_LIMIT_MB limits the cgroup's usage. false: for
+	/* the limit is for a cgroup; also if MT_LIMIT_MB limits the cgroup's usage. false: for
 	 * the machine's memory, or MT_LIMIT_MB of it */
 	bool is_cgroup;
-	/* false: used_bytes is the upper bound; at or above exact_pct where memory.stat is
+	/* false: used_bytes is the upper bound; at or above exact_pct if memory.stat is
 	 * missing */
 	bool exact;
 	/* false also for the first sample after the process moved to another cgroup */
@@ -42,7 +42,7 @@ void mt_cgroup_read(const char *root, const struct mt_config *cfg, uint64_t now_
 		    uint64_t exact_pct, struct mt_cgroup_sample *out);
 
 /* Returns the directory, with root, whose memory.pressure describes this process, as of the last
- * mt_cgroup_read: that of its cgroup in version 2, even where version 1 has the limits; or
+ * mt_cgroup_read: that of its cgroup in version 2, even if version 1 has the limits; or
  * MT_CGROUP. "": none. Valid until the next call. */
 const char *mt_cgroup_directory(void);
 

@@ -182,7 +182,7 @@ static void request_sample(void)
 	mt_control_notify(MT_CONTROL_GROWTH);
 }
 
-/* Counts a return of memory. Where free memory is only estimated, all of it counts as returned
+/* Counts a return of memory. If free memory is only estimated, all of it counts as returned
  * until the next sample. */
 static void note_run(const struct mt_ceiling *ceiling, const struct mt_reclaimable *left,
 		     uint64_t began_ns)
@@ -210,7 +210,7 @@ static uint64_t wait_ns(uint64_t fresh_bytes)
 							    : times);
 }
 
-/* Where many threads allocate and free large blocks at once, one of them returns memory, and the
+/* If many threads allocate and free large blocks at once, one of them returns memory, and the
  * worker what comes after it. */
 static bool is_left_to_worker(const struct mt_ceiling *ceiling, uint64_t now_ns)
 {

@@ -3,7 +3,7 @@
  * samples tell how close the limit is (pressure/headroom.h). Between samples each thread compares
  * the heap with the last one, after about every MB that it allocates. One thread returns memory at
  * a time. The others wait for it: up to 100 ms for each MB that they allocate, and up to 1 s. Over
- * glibc they also wait for a sample where only that can tell whether the limit is reached
+ * glibc they also wait for a sample if only that can tell whether the limit is reached
  * (pressure/unsampled.h). Owns the copy of the ceiling that threads read. Takes the purge lock
  * (heap/purge_lock.h). Opens no file, allocates nothing. Decision: docs/decisions/0001. */
 #ifndef MT_PRESSURE_DIRECT_RECLAIM_H
@@ -19,7 +19,7 @@
 /* Counts bytes that the calling thread has allocated. Returns whether mt_reclaim_run is due. */
 bool mt_reclaim_count(uint64_t allocated_bytes);
 
-/* Compares the heap with the limit: returns free memory, or wakes the worker for a sample. Where
+/* Compares the heap with the limit: returns free memory, or wakes the worker for a sample. If
  * the limit is far, one thread returns memory every 50 ms, and the others leave it to the worker.
  * fresh_bytes: allocated by the calling thread since its last check. Keeps errno. Returns no memory
  * in a child that runs on its parent's memory. */
@@ -38,7 +38,7 @@ void mt_reclaim_note_purge(void);
  * first sample waits for it, up to 100 ms. */
 void mt_reclaim_expect_sample(void);
 
-/* Returns whether a sample is due that growth has requested since the last one began. Where it is
+/* Returns whether a sample is due that growth has requested since the last one began. If it is
  * due later, lowers *wake_ns to that time. */
 bool mt_reclaim_wants_sample(uint64_t now_ns, uint64_t *wake_ns);
 
@@ -47,7 +47,7 @@ bool mt_reclaim_wants_sample(uint64_t now_ns, uint64_t *wake_ns);
  * began. */
 bool mt_reclaim_begin_sample(void);
 
-/* Reads the size of the heap. Returns false where it is unknown. */
+/* Reads the size of the heap. Returns false if it is unknown. */
 bool mt_reclaim_read_heap(struct mt_heap_size *out);
 
 /* Ends a sample: threads compare with it from now on. */

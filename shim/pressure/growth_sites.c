@@ -182,7 +182,7 @@ void mt_growth_sites_settle(void)
 	leave();
 }
 
-/* Adds a line to a site's text, where it fits. */
+/* Adds a line to a site's text, if it fits. */
 static void add_text(struct mt_last_site *to, const char *text)
 {
 	size_t used = strlen(to->text), more = strlen(text);

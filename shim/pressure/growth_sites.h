@@ -16,19 +16,19 @@
 /* Counts allocated bytes. Returns whether mt_growth_sites_note is due. */
 bool mt_growth_sites_count(uint64_t allocated_bytes);
 
-/* Compares the heap with the last time, and notes the lines where it has grown. Keeps errno. */
+/* Compares the heap with the last time, and notes the lines if it has grown. Keeps errno. */
 void mt_growth_sites_note(void);
 
 /* ---- worker thread ---- */
 
-/* Begins to watch; does nothing where it watches. step_bytes: growth that is worth a note. The
+/* Begins to watch; does nothing if it watches. step_bytes: growth that is worth a note. The
  * lines are known once mt_interpreter_prepare_lines has run. */
 void mt_growth_sites_start(uint64_t step_bytes);
 
 /* Ends it, and forgets what was noted. */
 void mt_growth_sites_stop(void);
 
-/* Where the heap has become smaller by a quarter, what was noted shrinks with it: which of it was
+/* If the heap has become smaller by a quarter, what was noted shrinks with it: which of it was
  * freed is not known. */
 void mt_growth_sites_settle(void);
 

@@ -31,7 +31,7 @@ static void track_outside(struct mt_headroom *headroom, int64_t outside, uint64_
 	headroom->floor_bytes = mt_min_i64(headroom->floor_bytes, outside);
 }
 
-/* Judges a purge by the used bytes, which tell what it returned minus what was touched since.
+/* Rates a purge by the used bytes, which tell what it returned minus what was touched since.
  * Without this, a program that frees and reuses the same pages would be purged after each free. */
 static void update_pause(struct mt_headroom *headroom, const struct mt_headroom_sample *now)
 {

@@ -48,7 +48,7 @@ struct mt_headroom {
 	int64_t recent_bytes, older_bytes;
 	int64_t floor_bytes;
 	uint64_t used_bytes;
-	uint64_t pause_ns; /* after a purge without effect; only where not exact */
+	uint64_t pause_ns; /* after a purge without effect; only if not exact */
 };
 
 /* What threads compare the heap with until the next sample. */

@@ -62,7 +62,7 @@ static enum mt_pressure_level level_of(enum mt_pressure_level old, uint64_t used
 	return with_hysteresis(old, enters, keeps);
 }
 
-/* Returns true where the limit is unknown. A container whose file cache fills its limit all the
+/* Returns true if the limit is unknown. A container whose file cache fills its limit all the
  * time is not short of memory. */
 static bool may_be_half_used(const struct mt_pressure_sample *now)
 {

@@ -66,7 +66,7 @@ static uint64_t double_pause(uint64_t pause_ns, const struct mt_config *cfg)
 	return mt_min_u64(pause_ns * 2, mt_max_u64(longest, LONGEST_PAUSE_NS));
 }
 
-/* Lengthens the pause where the memory that the last cleanup returned is back. */
+/* Lengthens the pause if the memory that the last cleanup returned is back. */
 static void check_return(struct mt_pressure_backoff *backoff, enum mt_pressure_kind kind,
 			 const struct mt_pressure_sample *now, const struct mt_config *cfg)
 {
@@ -80,7 +80,7 @@ static void check_return(struct mt_pressure_backoff *backoff, enum mt_pressure_k
 	}
 }
 
-/* When the level ends, the next pressure causes a cleanup at once, except where the last cleanup
+/* When the level ends, the next pressure causes a cleanup at once, except if the last cleanup
  * had no effect. */
 static void note_level(struct mt_pressure_backoff *backoff, enum mt_pressure_level level,
 		       uint64_t now_ns, const struct mt_config *cfg)
@@ -144,7 +144,7 @@ static void add_kind(const struct mt_pressure *pressure, enum mt_pressure_kind k
 	plan->flush_gpu = plan->flush_gpu || kind == MT_PRESSURE_GPU;
 }
 
-/* Reduces the cleanup where several processes train together: one that collects, or waits for its
+/* Reduces the cleanup if several processes train together: one that collects, or waits for its
  * device, makes all others wait. */
 static void reduce_for_ranks(struct mt_pressure_plan *plan)
 {
@@ -245,7 +245,7 @@ static void plan_next(struct mt_pressure *pressure, const struct mt_pressure_sam
 }
 
 /* Only the host's limit counts: the kernel kills no process for MT_RSS_LIMIT_MB. Beyond a limit
- * (MT_LIMIT_MB) nothing can be saved. Where the kernel does not tell the share of file pages, most
+ * (MT_LIMIT_MB) nothing can be saved. If the kernel does not tell the share of file pages, most
  * of the usage may be theirs. */
 bool mt_pressure_limits_growth(const struct mt_pressure_sample *now, const struct mt_config *cfg,
 			       uint64_t *out_growth_bytes)

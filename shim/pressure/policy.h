@@ -68,12 +68,12 @@ struct mt_pressure_plan mt_pressure_decide(struct mt_pressure *pressure,
 					   const struct mt_launch_env *env);
 
 /* Sets *out_growth_bytes, after a sample: growth of the process after which another one is due, a
- * quarter of the way to the next threshold. Returns false where there is no limit for direct
+ * quarter of the way to the next threshold. Returns false if there is no limit for direct
  * reclaim. */
 bool mt_pressure_limits_growth(const struct mt_pressure_sample *now, const struct mt_config *cfg,
 			       uint64_t *out_growth_bytes);
 
-/* Notes that the plan was carried out. Returns true where MT_RSS_LIMIT_MB is still reached and this
+/* Notes that the plan was carried out. Returns true if MT_RSS_LIMIT_MB is still reached and this
  * has not been reported yet. */
 bool mt_pressure_note_cleanup(struct mt_pressure *pressure, const struct mt_pressure_plan *plan,
 			      const struct mt_pressure_outcome *outcome,

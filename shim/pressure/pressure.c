@@ -248,7 +248,7 @@ static bool is_due(uint64_t now_ns)
 	return mt_pressure_is_due(&pressure, now_ns, own);
 }
 
-/* Tells direct reclaim how far the program may grow until the next sample. Where several processes
+/* Tells direct reclaim how far the program may grow until the next sample. If several processes
  * train together, none waits for a collection. */
 static void limit_growth(const struct sample *sample, bool purged)
 {

@@ -19,12 +19,12 @@ struct mt_psi_sample {
 
 /* Fills *out. root: a prefix of every path, "" except in tests. group: the cgroup's directory from
  * mt_cgroup_directory; "", or a group without a PSI file, means /proc/pressure/memory. watched:
- * MEMORY_PRESSURE_WATCH; ignored where it is no full path of a regular file with PSI. */
+ * MEMORY_PRESSURE_WATCH; ignored if it is no full path of a regular file with PSI. */
 void mt_psi_read(const char *root, const char *group, const char *watched,
 		 struct mt_psi_sample *out);
 
 /* Parses the total of the line that begins with `line`, in us, from text such as "some avg10=0.00
- * avg60=0.00 avg300=0.00 total=123". Returns false where there is none. Pure. */
+ * avg60=0.00 avg300=0.00 total=123". Returns false if there is none. Pure. */
 bool mt_psi_parse(const char *text, const char *line, uint64_t *out_us);
 
 /* Forgets the last file in a forked child. */

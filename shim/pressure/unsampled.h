@@ -1,4 +1,4 @@
-/* pressure/unsampled.h -- growth of the heap since the last pressure sample, where the heap's
+/* pressure/unsampled.h -- growth of the heap since the last pressure sample, if the heap's
  * footprint is unknown. Over glibc only live bytes are known, and an allocation may lie beside free
  * memory or in it. So every rise of live bytes counts as growth. A thread whose growth would reach
  * the limit waits for the next sample. A fall smaller than a step is ignored together with the rise

@@ -109,6 +109,6 @@ MT_EXPORT int mt_try_trim(void)
 	return bytes > 0 ? 1 : (int)bytes;
 }
 
-/* For core/init.c: the address of this function, even where another library interposes its name. */
+/* For core/init.c: the address of this function, even if another library interposes its name. */
 extern __typeof__(mt_allocator_type) own_allocator_type
 	__attribute__((alias("mt_allocator_type"), visibility("hidden")));

@@ -12,7 +12,7 @@
 
 static struct mt_heap_figures heap;
 static struct mt_last_sample last;
-/* part of anon - live that a trim did not return; used where the allocator does not tell dirty
+/* part of anon - live that a trim did not return; used if the allocator does not tell dirty
  * bytes */
 static uint64_t kept_bytes;
 
@@ -49,7 +49,7 @@ static void lower_kept(const struct mt_snapshot *now)
 }
 
 /* For glibc. Dirty bytes are the resident bytes above live ones, beyond what the last trim left.
- * Where there are none they are the free bytes that glibc counts, minus those that the last trim
+ * If there are none they are the free bytes that glibc counts, minus those that the last trim
  * visited and those that may be reused since. */
 static void read_chunks(struct mt_snapshot *now)
 {
@@ -59,7 +59,7 @@ static void read_chunks(struct mt_snapshot *now)
 	lower_kept(now);
 	between = mt_sat_sub(mt_sat_sub(now->anon_bytes, now->live_bytes), kept_bytes);
 	now->dirty_known = true;
-	/* glibc walks all free chunks under the lock of each arena: only where nothing cheaper
+	/* glibc walks all free chunks under the lock of each arena: only if nothing cheaper
 	 * tells. */
 	if (between < WALK_BYTES && mt_sampling_interval_is_overdue(&last, now, true) &&
 	    mt_backend()->figures(&heap)) {
@@ -84,9 +84,9 @@ static bool read_figures(bool all)
 	return (!all && backend->pages && backend->pages(&heap)) || backend->figures(&heap);
 }
 
-/* Asks the allocator. Where it does not tell, the difference of resident and live bytes counts.
- * Where live bytes are unknown too, the growth since the last purge counts. Leaves dirty bytes
- * unknown where no purge is possible. */
+/* Asks the allocator. If it does not tell, the difference of resident and live bytes counts.
+ * If live bytes are unknown too, the growth since the last purge counts. Leaves dirty bytes
+ * unknown if no purge is possible. */
 void mt_heap_sample_read(struct mt_snapshot *now, bool all)
 {
 	const struct mt_backend *backend = mt_backend();

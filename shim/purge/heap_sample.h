@@ -1,6 +1,6 @@
 /* purge/heap_sample.h -- measures the bytes that a purge would return (dirty bytes), as cheaply as
  * the allocator allows, and keeps the allocator's other figures. Over glibc free chunks are walked
- * where live memory that was never touched hides them (UNTOUCHED in tests/core/test_worker.py).
+ * if live memory that was never touched hides them (UNTOUCHED in tests/core/test_worker.py).
  * Owns the last results. Only the worker thread may call. Takes no lock of the shim; the allocator
  * may take its own. */
 #ifndef MT_PURGE_HEAP_SAMPLE_H
@@ -12,7 +12,7 @@
 /* Resets the results, when the worker thread starts. */
 void mt_heap_sample_start(void);
 
-/* Sets now->dirty_bytes and dirty_known where a measurement is due or the last one is still valid
+/* Sets now->dirty_bytes and dirty_known if a measurement is due or the last one is still valid
  * (purge/sampling_interval.h). Else leaves dirty_known false. */
 void mt_heap_sample_update(struct mt_snapshot *now, const struct mt_policy *policy);
 

@@ -1,7 +1,7 @@
 /* purge/live_drop.h -- detects drops of live bytes, of the heap or of device memory. Pure: owns no
  * state but struct mt_live_drop. Only the worker thread may call. Takes no lock.
  *
- * A drop: live bytes are 20 % below their peak in two samples. A drop ends a round where live bytes
+ * A drop: live bytes are 20 % below their peak in two samples. A drop ends a round if live bytes
  * had risen by a quarter since the last round. So a fall in stages is one round, and so is a fall
  * of heap and device together. MT_ROUND=auto ends rounds by this. */
 #ifndef MT_PURGE_LIVE_DROP_H
@@ -19,7 +19,7 @@ struct mt_live_drop {
 	bool risen; /* by a quarter above base_bytes */
 };
 
-/* Adds a sample. smallest_bytes: a smaller peak has no drops. Returns true where this sample
+/* Adds a sample. smallest_bytes: a smaller peak has no drops. Returns true if this sample
  * completes a drop; *out_round is then whether the drop ends a round, else it is not written. */
 bool mt_live_drop_update(struct mt_live_drop *live_drop, uint64_t live_bytes,
 			 uint64_t smallest_bytes, bool *out_round);

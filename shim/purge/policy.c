@@ -252,7 +252,7 @@ static void charge_returns(struct mt_policy *policy, const struct mt_snapshot *n
 
 	if (!fresh)
 		return;
-	/* The learned cost is too high where the program spends system time on other things. */
+	/* The learned cost is too high if the program spends system time on other things. */
 	if (policy->usage.usage_known)
 		cost = mt_min_u64(cost, system / policy->parallel_pct * 100);
 	policy->balance_ns -= (int64_t)cost;

@@ -95,7 +95,7 @@ bool mt_policy_needs_dirty(const struct mt_policy *policy, const struct mt_snaps
 uint64_t mt_policy_threshold_bytes(const struct mt_snapshot *now, const struct mt_config *cfg);
 
 /* Returns whether this tick needs faults and CPU time, for which the kernel visits every thread:
- * where a return of pages is to be charged, or RSS grew enough to learn the cost of a fault. */
+ * if a return of pages is to be charged, or RSS grew enough to learn the cost of a fault. */
 bool mt_policy_needs_usage(const struct mt_policy *policy, const struct mt_snapshot *now);
 
 /* Runs one tick and returns its decision. */
@@ -103,7 +103,7 @@ struct mt_plan mt_policy_decide(struct mt_policy *policy, const struct mt_snapsh
 				const struct mt_config *cfg);
 
 /* Returns what a purge has cost in wall time: its CPU time, as far as the program ran meanwhile; a
- * quarter where the program slept, since a CPU's time is not free. before, after: the process
+ * quarter if the program slept, since a CPU's time is not free. before, after: the process
  * around the purge; usage included, else all of it counts. */
 uint64_t mt_policy_purge_cost_ns(uint64_t purge_cpu_ns, const struct mt_snapshot *before,
 				 const struct mt_snapshot *after);

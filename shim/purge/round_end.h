@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-/* Ends a round where MT_ROUND=timer:N has elapsed. now_ns: CLOCK_MONOTONIC. */
+/* Ends a round if MT_ROUND=timer:N has elapsed. now_ns: CLOCK_MONOTONIC. */
 void mt_round_end_check_timer(uint64_t now_ns);
 
 /* Handles the cleanup signal: ends a round with MT_ROUND=signal, else runs a heavy cleanup. */

@@ -3,7 +3,7 @@
 #include "sys/saturating.h"
 #include "sys/os.h"
 
-/* bounds of the time between samples that are due by age alone */
+/* bounds of the time between samples that are due only by age */
 #define OVERDUE_NS MT_NS_PER_S
 #define LONGEST_NS (2 * MT_NS_PER_S)
 /* bytes freed since the last sample that make one due by age */

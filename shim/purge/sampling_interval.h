@@ -40,9 +40,9 @@ enum mt_sampling_interval mt_sampling_interval_decide(const struct mt_last_sampl
 						      const struct mt_snapshot *now,
 						      const struct mt_config *cfg, bool is_counted);
 
-/* Returns whether a sample is due because of its age: one second, or two where it is expensive, and
- * only if memory was freed. The bound is too low where live memory is untouched or swapped out, and
- * outdated where the shim does not count. */
+/* Returns whether a sample is due because of its age: one second, or two if it is expensive, and
+ * only if memory was freed. The bound is too low if live memory is untouched or swapped out, and
+ * outdated if the shim does not count. */
 bool mt_sampling_interval_is_overdue(const struct mt_last_sample *last,
 				     const struct mt_snapshot *now, bool is_counted);
 

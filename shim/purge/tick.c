@@ -86,7 +86,7 @@ static bool is_unchanged(const struct mt_snapshot *now)
 	       totals.live_bytes == last_full_sum.live_bytes;
 }
 
-/* Reads only the threads that were active lately, where cheaper figures show no change. The
+/* Reads only the threads that were active lately, if cheaper figures show no change. The
  * counters of hundreds of threads lie in as many cache lines and cost more than the rest of a tick.
  * Not while the dirty bytes may be worth a purge. A free alone changes no cheap figure: it may be
  * noticed some seconds later. */
@@ -257,7 +257,7 @@ void mt_tick_reset_peak(void)
 
 /* ---- cleanups ---- */
 
-/* before: the process before the cleanup; usage_known is false where it was not read. */
+/* before: the process before the cleanup; usage_known is false if it was not read. */
 static void note_cleanup(const struct mt_stats_cleanup *cleanup, bool charged,
 			 const struct mt_snapshot *before)
 {
@@ -353,7 +353,7 @@ static void log_decision(const struct mt_snapshot *now, const struct mt_plan *pl
 	       plan->purge ? "purge" : "wait");
 }
 
-/* Changes of device figures do not show in the heap: with a device, writes go by time alone. */
+/* Changes of device figures do not show in the heap: with a device, only time decides on writes. */
 static bool is_write_due(const struct mt_snapshot *now)
 {
 	bool still = policy.moved_ns < written_ns && !mt_devices_are_used();

@@ -25,7 +25,7 @@
 
 #define VERSION_HIDDEN 0x8000u
 
-/* The tables of an object's dynamic section; NULL where one is missing. */
+/* The tables of an object's dynamic section; NULL if one is missing. */
 struct tables {
 	const ElfW(Sym) * symbols;
 	const char *strings;
@@ -151,7 +151,7 @@ static enum fit fit_of(const struct tables *tables, uint32_t index, const char *
 	return name && is_same(name, version) ? FIT_EXACT : FIT_NONE;
 }
 
-/* Stores a match in *found. Returns true where no better match is possible. */
+/* Stores a match in *found. Returns true if no better match is possible. */
 static bool keep_match(const struct mt_elf_object *object, const struct tables *tables,
 		       uint32_t index, enum fit fit, void **found)
 {
@@ -459,7 +459,7 @@ static bool discover_in(const struct mt_elf_object *object, void *context)
 	consider(object, &tables, MERGED_VERSION, RANK_MERGED, discovery);
 	consider(object, &tables, BASE_VERSION, RANK_BASE, discovery);
 	consider(object, &tables, NULL, RANK_ANY, discovery);
-	/* Where libc has none the walk continues to libdl, which was loaded with the program
+	/* If libc has none the walk continues to libdl, which was loaded with the program
 	 * too. */
 	return discovery->rank >= RANK_BASE;
 }

@@ -11,24 +11,24 @@
 
 /* Finds the first loaded object whose DT_SONAME, or the last component of whose path, matches a
  * glob. soname_glob: "*" matches any text; no other wildcard. out: receives the path and a NUL,
- * only on success; out_bytes: its size. Returns false where no object matches or the path does not
+ * only on success; out_bytes: its size. Returns false if no object matches or the path does not
  * fit. */
 bool mt_elf_path(const char *soname_glob, char *out, size_t out_bytes);
 
-/* Returns libc's path where libc's symbol `name` has exactly this address; else NULL. Costs far
+/* Returns libc's path if libc's symbol `name` has exactly this address; else NULL. Costs far
  * less than dladdr(3), which compares the address with every symbol of the object. */
 const char *mt_elf_libc_path(const char *name, const void *function);
 
-/* Returns whether `function` is the symbol `name` of libc.so.6. False where libc.so.6 has no such
+/* Returns whether `function` is the symbol `name` of libc.so.6. False if libc.so.6 has no such
  * symbol. */
 bool mt_elf_is_libc_function(const char *name, const void *function);
 
-/* Returns libc's own function of this name, even where another object interposes it. NULL where
+/* Returns libc's own function of this name, even if another object interposes it. NULL if
  * libc has none, or selects it by an ifunc resolver. */
 void *mt_elf_libc_function(const char *name);
 
 /* Returns the function of this name that the first loaded object defines, this library left out.
- * NULL where none does, or where an ifunc resolver selects it. */
+ * NULL if none does, or if an ifunc resolver selects it. */
 void *mt_elf_first_function(const char *name);
 
 /* Finds `count` functions of libc.so.6 in one walk: out[i] receives libc's own function names[i],
@@ -43,7 +43,7 @@ void mt_elf_next_functions(const char *const *names, void **out, size_t count);
  * a repeated search finds nothing new. */
 unsigned long long mt_elf_load_count(void);
 
-/* Return libc's dlsym and dlvsym, or NULL where there is none. The first call searches, later calls
+/* Return libc's dlsym and dlvsym, or NULL if there is none. The first call searches, later calls
  * read a word. Concurrent first calls store the same value. Safe before the loader has relocated
  * this library, and inside the start of a sanitizer's runtime. heap/dlsym_ARCH.S reads the
  * words. */
@@ -57,7 +57,7 @@ mt_dlvsym_fn mt_elf_dlvsym(void);
 void mt_elf_forward_to(void *by_name, void *by_version);
 
 /* Calls the real dlsym (version: NULL) or dlvsym with the shim as the caller. handle: as for
- * dlsym(3). Returns NULL where there is no such symbol. */
+ * dlsym(3). Returns NULL if there is no such symbol. */
 void *mt_elf_look_up(void *handle, const char *name, const char *version);
 
 #endif

@@ -11,7 +11,7 @@
 
 #include "sys/attr.h"
 
-/* Writes up to out_bytes - 1 bytes and a NUL to out; nothing where out_bytes is 0. Returns the
+/* Writes up to out_bytes - 1 bytes and a NUL to out; nothing if out_bytes is 0. Returns the
  * length written, without the NUL. */
 size_t mt_format(char *out, size_t out_bytes, const char *format, ...) MT_PRINTF(3, 4);
 

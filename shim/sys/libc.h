@@ -22,7 +22,7 @@ static inline bool mt_libc_is_glibc(void)
 	return gnu_get_libc_version != NULL;
 }
 
-/* Returns the minor version: 36 for glibc 2.36; 0 where it is unknown. */
+/* Returns the minor version: 36 for glibc 2.36; 0 if it is unknown. */
 static inline unsigned mt_libc_minor(void)
 {
 	const char *at = mt_libc_is_glibc() ? gnu_get_libc_version() : "";
@@ -43,14 +43,14 @@ void mt_libc_find_threads(void);
 bool mt_libc_knows_threads(void);
 
 /* Returns how many threads of this process libc has started and not yet ended, the first one too; 0
- * where it is unknown. */
+ * if it is unknown. */
 unsigned int mt_libc_threads_count(void);
 
-/* A fork whose process has one thread beside ours: libc shall leave out its locks, as it does where
+/* A fork whose process has one thread beside ours: libc shall leave out its locks, as it does if
  * there is one thread. Begin is called right before libc's fork, which looks at once. Count is
  * called from each fork handler that may be the first to run: the handlers find libc's locks in
  * use. Child is called from the first one in the child, which has one thread indeed. End is called
- * after libc's fork, with the result of begin. Only where mt_libc_knows_threads, by the thread that
+ * after libc's fork, with the result of begin. Only if mt_libc_knows_threads, by the thread that
  * forks, also in a signal handler that has interrupted another fork. */
 struct mt_libc_fork {
 	bool was_single_threaded;

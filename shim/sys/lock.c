@@ -5,7 +5,7 @@
 #include "sys/os.h"
 #include "sys/raw_clone.h"
 
-/* A wake-up is lost only where the kernel starts to refuse futexes: in a sandbox that the process
+/* A wake-up is lost only if the kernel starts to refuse futexes: in a sandbox that the process
  * enters while a thread sleeps. */
 #define LOST_WAKE_NS (100 * MT_NS_PER_MS)
 /* no lock of the shim is held for so many waits in a live process */

@@ -39,7 +39,7 @@ _Static_assert(sizeof(struct mt_lock) == 4, "a release build pays nothing for th
 void mt_lock_lock_slow(struct mt_lock *lock);
 void mt_lock_wake(struct mt_lock *lock);
 
-/* As mt_lock_lock, but waits up to span_ns. Returns false where the lock is not taken. */
+/* As mt_lock_lock, but waits up to span_ns. Returns false if the lock is not taken. */
 bool mt_lock_lock_within(struct mt_lock *lock, uint64_t span_ns);
 
 /* Sets the rank of a lock that lies in zeroed memory. */
@@ -80,7 +80,7 @@ static inline bool mt_lock_is_locked(const struct mt_lock *lock)
 	return atomic_load_explicit(&lock->word, memory_order_relaxed) != 0;
 }
 
-/* Releases the lock. Where a thread sleeps on it, gives that thread up to 1 ms to take it first, so
+/* Releases the lock. If a thread sleeps on it, gives that thread up to 1 ms to take it first, so
  * that a caller that locks again at once does not starve it. Call it with no other lock held that
  * threads of the program wait for. */
 void mt_lock_unlock_and_yield(struct mt_lock *lock);

@@ -12,7 +12,7 @@
 #include "sys/attr.h"
 #include "sys/format.h"
 
-/* Helgrind does not know futexes. Where its header is installed it is told of each lock and unlock,
+/* Helgrind does not know futexes. If its header is installed it is told of each lock and unlock,
  * and checks their order with the locks of jemalloc and libc (make check-helgrind). */
 #ifdef __has_include
 #if __has_include(<valgrind/helgrind.h>)
@@ -97,7 +97,7 @@ static void remove_at(uint32_t at)
 	}
 }
 
-/* Removes the newest entry of this lock and rank. Returns false where there is none. */
+/* Removes the newest entry of this lock and rank. Returns false if there is none. */
 static bool remove_last(const void *lock, uint32_t rank)
 {
 	for (uint32_t at = stack.count; at-- > 0;)

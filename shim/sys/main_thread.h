@@ -18,14 +18,14 @@ void mt_main_thread_init(void);
 void mt_main_thread_fork_child(pid_t own_pid);
 
 /* Returns false in a child that another thread than the main thread has forked, and in all children
- * of that. True where it is not known. */
+ * of that. True if it is not known. */
 bool mt_main_thread_is_first(void);
 
 /* Stops reading the word: the main thread ends through libc, which may free it. From here on
  * mt_main_thread_has_ended returns false. */
 void mt_main_thread_forget(void);
 
-/* Returns whether the main thread has ended by the exit system call. False also where the kernel
+/* Returns whether the main thread has ended by the exit system call. False also if the kernel
  * does not tell the word's address (no CONFIG_CHECKPOINT_RESTORE). Costs one load. */
 bool mt_main_thread_has_ended(void);
 
@@ -33,7 +33,7 @@ bool mt_main_thread_has_ended(void);
  * threads are left. stat: text of /proc/self/stat. Pure. */
 bool mt_main_thread_is_last(const char *stat, uint64_t own_threads);
 
-/* Ends the process with the exit status or the signal of the main thread, where the calling thread
+/* Ends the process with the exit status or the signal of the main thread, if the calling thread
  * and own_threads more are the last ones. Returns where other threads are left. */
 void mt_main_thread_end_process(uint64_t own_threads);
 

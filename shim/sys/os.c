@@ -148,7 +148,7 @@ ssize_t mt_os_read_own(const void *from, void *out, size_t bytes)
 
 #define REFUSED_SLEEP_NS (10 * MT_NS_PER_MS)
 
-/* Sleeps where a sandbox refused the futex call: the caller waits in a loop, which would otherwise
+/* Sleeps if a sandbox refused the futex call: the caller waits in a loop, which would otherwise
  * spin. */
 static void sleep_if_refused(int answer, uint64_t timeout_ns)
 {
@@ -200,7 +200,7 @@ int mt_os_futex_add_wake(_Atomic uint32_t *word)
 {
 	int kept = errno;
 	int answer = 0;
-	/* *word += 1, then wake one waiter. The second wake (where the old value < 0) never
+	/* *word += 1, then wake one waiter. The second wake (if the old value < 0) never
 	 * happens. */
 	unsigned int operation = FUTEX_OP(FUTEX_OP_ADD, 1, FUTEX_OP_CMP_LT, 0);
 

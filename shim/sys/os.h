@@ -30,7 +30,7 @@ static inline void mt_os_relax(void)
 #endif
 }
 
-/* ---- clocks: 0 where the kernel refuses ---- */
+/* ---- clocks: 0 if the kernel refuses ---- */
 
 uint64_t mt_os_now_ns(void); /* CLOCK_MONOTONIC */
 /* CLOCK_MONOTONIC_COARSE: a few ms behind mt_os_now_ns, never ahead of it, and cheaper */
@@ -59,8 +59,8 @@ pid_t mt_os_getpid(void);
 #define MT_SIGNALS_UNKNOWN UINT64_MAX
 
 /* Blocks all signals of the calling thread, also those that libc never blocks: one of them cancels
- * threads. Returns the mask before, bit n - 1 for signal n; MT_SIGNALS_UNKNOWN where a sandbox
- * refuses, and nothing is blocked then, or where the thread has blocked them here already. Bare
+ * threads. Returns the mask before, bit n - 1 for signal n; MT_SIGNALS_UNKNOWN if a sandbox
+ * refuses, and nothing is blocked then, or if the thread has blocked them here already. Bare
  * system calls. */
 uint64_t mt_os_block_signals(void);
 
@@ -68,7 +68,7 @@ uint64_t mt_os_block_signals(void);
 void mt_os_restore_signals(uint64_t before);
 
 /* Returns the signals that the calling thread blocks, but for those that mt_os_block_signals has
- * blocked; 0 where a sandbox refuses. */
+ * blocked; 0 if a sandbox refuses. */
 uint64_t mt_os_blocked_signals(void);
 
 /* Reads memory of this process by the kernel: an address that is not there is no crash. Returns how
@@ -78,12 +78,12 @@ ssize_t mt_os_read_own(const void *from, void *out, size_t bytes);
 /* ---- futexes ---- */
 
 /* Sleeps while *word == expected, up to timeout_ns; UINT64_MAX: no limit. Returns 0 when woken,
- * else the errno: ETIMEDOUT, EAGAIN (*word differed), EINTR, EFAULT (the page is gone). Where a
+ * else the errno: ETIMEDOUT, EAGAIN (*word differed), EINTR, EFAULT (the page is gone). If a
  * sandbox refuses futexes it sleeps up to 10 ms, so that a loop around it does not spin. */
 int mt_os_futex_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns,
 		     enum mt_futex_scope scope);
 
-/* Sleeps for span_ns; less where a signal interrupts it. */
+/* Sleeps for span_ns; less if a signal interrupts it. */
 void mt_os_sleep_ns(uint64_t span_ns);
 
 /* Wakes up to count threads that sleep on word. */
@@ -103,7 +103,7 @@ int mt_os_open_at(int folder, const char *name, int flags, unsigned int mode);
 void mt_os_close(int fd);
 ssize_t mt_os_read_at(int fd, void *out, size_t bytes, uint64_t offset);
 ssize_t mt_os_write_at(int fd, const void *from, size_t bytes, uint64_t offset);
-/* The same until all is written, and adds to *offset what is. Returns false where a write fails. */
+/* The same until all is written, and adds to *offset what is. Returns false if a write fails. */
 bool mt_os_write_whole(int fd, const void *from, size_t bytes, uint64_t *offset);
 
 /* stat, lstat and fstat as bare system calls. libfaketime's wait for a semaphore that exists
@@ -122,24 +122,24 @@ ssize_t mt_os_read_file(const char *path, char *out, size_t out_bytes);
 
 /* ---- text of the kernel's small files; pure ---- */
 
-/* Returns the decimal number at text, after spaces and tabs; 0 where there is none. */
+/* Returns the decimal number at text, after spaces and tabs; 0 if there is none. */
 uint64_t mt_os_parse_number(const char *text);
 
-/* Returns the text after key, in the first line that starts with key; NULL where no line does. */
+/* Returns the text after key, in the first line that starts with key; NULL if no line does. */
 const char *mt_os_find_line(const char *text, const char *key);
 
 /* Returns the number that follows key ("VmHWM:") at the start of a line, in the file's own unit; 0
- * where no line starts with key. */
+ * if no line starts with key. */
 uint64_t mt_os_parse_keyed_number(const char *text, const char *key);
 
-/* Returns the start of a field in the text of /proc/PID/stat; NULL where it is missing. number: the
+/* Returns the start of a field in the text of /proc/PID/stat; NULL if it is missing. number: the
  * field's number in proc(5), 3 or larger. */
 const char *mt_os_procstat_at(const char *stat, int number);
 
-/* Returns such a field as a number; 0 where it is missing. */
+/* Returns such a field as a number; 0 if it is missing. */
 uint64_t mt_os_procstat_number(const char *stat, int number);
 
-/* Returns a field of /proc/self/stat as a number; 0 where it cannot be read. Reads the file. */
+/* Returns a field of /proc/self/stat as a number; 0 if it cannot be read. Reads the file. */
 uint64_t mt_os_own_procstat_number(int number);
 
 #endif

@@ -4,7 +4,7 @@
 #ifndef MT_SYS_OWN_STACK_H
 #define MT_SYS_OWN_STACK_H
 
-/* Calls function(argument) on a fresh mapping of 256 kB, or on the caller's stack where there is no
+/* Calls function(argument) on a fresh mapping of 256 kB, or on the caller's stack if there is no
  * address space. The function must return. A signal handler that interrupts it runs there, too. */
 void mt_own_stack_call(void (*function)(void *), void *argument);
 

@@ -100,7 +100,7 @@ static inline bool mt_walk_splice(struct mt_walk *walk, int link, const char *re
 	return true;
 }
 
-/* Returns whether owner is root as this user namespace shows it. Where root has no mapping, the
+/* Returns whether owner is root as this user namespace shows it. If root has no mapping, the
  * owner of "/" stands for it, and so do all other unmapped users: then the folder must not let
  * others make links in it. */
 static inline bool mt_walk_is_roots(const struct mt_walk *walk, uid_t owner)
@@ -119,10 +119,10 @@ static inline bool mt_walk_is_roots(const struct mt_walk *walk, uid_t owner)
 	return known && top.st_uid == owner && !(folder.st_mode & (S_IWOTH | S_IWGRP));
 }
 
-/* Follows a link. link: an O_PATH descriptor of the entry walk->name. Returns ON where the path
+/* Follows a link. link: an O_PATH descriptor of the entry walk->name. Returns ON if the path
  * goes on with the link's target, BY_KERNEL for a link of /proc, which the kernel follows when the
- * entry is opened. Returns FAILED with errno; EPERM with walk->foreign where another user owns the
- * link, or where it has a second hard link. */
+ * entry is opened. Returns FAILED with errno; EPERM with walk->foreign if another user owns the
+ * link, or if it has a second hard link. */
 static inline enum mt_walk_end mt_walk_follow(struct mt_walk *walk, int link, const char *rest)
 {
 	struct stat seen;

@@ -23,7 +23,7 @@ struct mt_rss_full {
 	uint64_t swap_bytes;  /* VmSwap */
 };
 
-/* Fill *out. Return false, and leave *out as it is, where /proc cannot be read. */
+/* Fill *out. Return false, and leave *out as it is, if /proc cannot be read. */
 bool mt_rss_read_quick(struct mt_rss_quick *out);
 bool mt_rss_read_full(struct mt_rss_full *out);
 
@@ -37,7 +37,7 @@ bool mt_rss_read_status(const char *path, struct mt_rss_full *out);
 
 /* Reads how many bytes of anonymous pages are shared with forked processes: an upper bound, from
  * /proc/self/smaps_rollup. Walks all page tables: some milliseconds for each GB. Returns false, and
- * leaves *out_bytes as it is, before Linux 5.3 and where /proc cannot be read. */
+ * leaves *out_bytes as it is, before Linux 5.3 and if /proc cannot be read. */
 bool mt_rss_read_shared(uint64_t *out_bytes);
 
 /* Reads how many bytes lie in transparent huge pages, from the same file. Returns as it does. */
@@ -50,7 +50,7 @@ struct mt_rss_usage {
 	uint64_t system_ns;
 };
 
-/* Fills *out. Returns false, and leaves it as it is, where the kernel refuses. */
+/* Fills *out. Returns false, and leaves it as it is, if the kernel refuses. */
 bool mt_rss_read_usage(struct mt_rss_usage *out);
 
 #endif

@@ -6,13 +6,13 @@
 
 #include <stdint.h>
 
-/* a - b, or 0 where b is larger. */
+/* a - b, or 0 if b is larger. */
 static inline uint64_t mt_sat_sub(uint64_t a, uint64_t b)
 {
 	return a > b ? a - b : 0;
 }
 
-/* a + b, or UINT64_MAX where the sum does not fit. */
+/* a + b, or UINT64_MAX if the sum does not fit. */
 static inline uint64_t mt_sat_add(uint64_t a, uint64_t b)
 {
 	return a > UINT64_MAX - b ? UINT64_MAX : a + b;

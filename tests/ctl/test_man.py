@@ -79,7 +79,7 @@ def test_options_are_items_of_a_list(pages):
 
 def test_reasons_exit_codes_and_what_changes_come_from_the_documents(read):
 	assert "pressure when: a limit of the container, the machine or a GPU comes near." in read("mtshim.7")
-	assert "SIGUSR1 no longer kills it." in read("mtshim.7")
+	assert "SIGUSR1 asks for a cleanup if the program has no handler" in read("mtshim.7")
 	assert "5 the process does not carry the shim" in read("mtctl.1")
 	assert "`" not in read("mtctl.1") + read("mtshim.7") and "**" not in read("mtctl.1") + read("mtshim.7")
 

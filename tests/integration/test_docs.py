@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "bench").rglob("*.md")])
 # The folders of files that a document may name from the root, and those of shim/ that it may name without "shim/".
 TOP = ("bench", "ctl", "docs", "scripts", "shim", "tests", ".ci")
 COMPONENTS = ("compat", "core", "gpu", "heap", "pressure", "purge", "python", "signal", "sys")
@@ -150,7 +150,21 @@ def test_a_table_of_settings_that_is_out_of_date_is_found_and_brought_up_to_date
 	assert page.read_text() == (ROOT / "docs/settings.md").read_text()
 
 
-@pytest.mark.parametrize("name, most_words", [("README.md", 1500), ("docs/design.md", 4000), ("docs/gpu.md", 1500)])
+def test_the_pages_of_commands_have_what_mtctl_says_of_them(mtctl):
+	"""`make figures` writes them."""
+	done = subprocess.run([ROOT / "scripts/generate/mtctl-pages", mtctl], capture_output=True, text=True)
+
+	assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_the_documents_together_have_no_more_than_45_000_words():
+	"""Without decisions, which are read one at a time, and the generated tables of bench/results."""
+	pages = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "docs/mtctl").glob("*.md")]
+
+	assert sum(len(page.read_text().split()) for page in pages) <= 45000
+
+
+@pytest.mark.parametrize("name, most_words", [("README.md", 1500), ("docs/design.md", 4000), ("docs/gpu.md", 1500), ("docs/reliability.md", 1500)])
 def test_a_page_keeps_its_length(name, most_words):
 	text = (ROOT / name).read_text()
 

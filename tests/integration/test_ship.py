@@ -130,9 +130,9 @@ def test_install_puts_everything_in_its_place(prefix):
 
 
 def test_the_links_of_the_installed_pages_lead_to_installed_files(prefix):
-	pages = sorted((prefix / "share/doc/mtshim").glob("*.md"))
+	pages = sorted((prefix / "share/doc/mtshim").rglob("*.md"))
 
-	assert {"README.md", "install.md", "integrations.md", "servers.md", "api.md"} <= {page.name for page in pages}
+	assert {"README.md", "install.md", "integrations.md", "servers.md", "api.md", "diagnose.md"} <= {page.name for page in pages}
 	assert [(page.name, link) for page in pages for link in broken_links(page)] == []
 	readme = pages[[page.name for page in pages].index("README.md")].read_text()
 	assert "(mtctl.md)" in readme and "`docs/benchmarks.md` of the source" in readme
