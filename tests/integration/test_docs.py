@@ -52,9 +52,8 @@ def broken_links(page):
 			yield f"{link}: no such heading"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_every_link_of_a_page_leads_to_a_file_and_a_heading_that_exist(page):
-	assert list(broken_links(page)) == []
+def test_every_link_of_a_page_leads_to_a_file_and_a_heading_that_exist():
+	assert {name_of(page): found for page in PAGES if (found := list(broken_links(page)))} == {}
 
 
 def named_files(page):
@@ -70,9 +69,8 @@ def named_files(page):
 				yield name, ROOT / "shim" / name
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_every_file_that_a_page_names_exists(page):
-	assert [name for name, path in named_files(page) if not path.exists()] == []
+def test_every_file_that_a_page_names_exists():
+	assert {name_of(page): gone for page in PAGES if (gone := [name for name, path in named_files(page) if not path.exists()])} == {}
 
 
 def named_functions(page):
