@@ -218,6 +218,16 @@ def stats(control):
 	return stats_of
 
 
+@pytest.fixture
+def ticks(stats, wait_for):
+	"""ticks(pid, env, count): waits until the worker thread has looked that many times more, which says more than time does: from
+	50 ms on it waits a quarter longer each time, while nothing moves."""
+	def wait(pid, env, count=8):
+		begin = stats(pid, env)["ticks_count"]
+		wait_for(lambda: stats(pid, env)["ticks_count"] >= begin + count, 30, f"{count} ticks")
+	return wait
+
+
 class Puppet:
 	"""A C program (puppet.c) that runs commands from stdin, one a line."""
 
