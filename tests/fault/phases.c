@@ -50,7 +50,8 @@ static void pause_ms(long ms)
 		continue;
 }
 
-/* Refused: honestly? Then once more at once, and then a little later. False when it has been refused for too long. */
+/* Refused: honestly? Then once more at once, then a little later. False when it has been refused
+ * for too long. */
 static bool may_ask_again(int *tries, int code, int honest)
 {
 	if (code != honest)
