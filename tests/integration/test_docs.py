@@ -148,6 +148,16 @@ def test_a_table_of_settings_that_is_out_of_date_is_found_and_brought_up_to_date
 	assert page.read_text() == (ROOT / "docs/settings.md").read_text()
 
 
+# One thing has one word, in what mtctl says: CONTRIBUTING.md has the table.
+NOT_SAID = r"(giv(e|es|en|ing)|gave) (it |them )?back|test trim|DIRTY|clean-?ups? records?"
+
+
+def test_mtctl_says_one_word_for_one_thing():
+	texts = [(name_of(path), text[0]) for path in (ROOT / "ctl").rglob("*.[ch]") for text in re.finditer(r'"[^"\n]*"', path.read_text())]
+
+	assert len(texts) > 1000 and [one for one in texts if re.search(rf"\b({NOT_SAID})\b", one[1])] == []
+
+
 @pytest.mark.parametrize("name, most_words", [("README.md", 1500), ("docs/design.md", 4000), ("docs/gpu.md", 1500)])
 def test_a_page_keeps_its_length(name, most_words):
 	text = (ROOT / name).read_text()
