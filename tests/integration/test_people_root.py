@@ -196,6 +196,6 @@ def test_doctor_names_twenty_wrong_settings_of_a_process_and_no_more(person, sta
 	pid = stage.spawn(words, dict(stage.bare), stderr=subprocess.DEVNULL).pid
 	wait_for(lambda: pathlib.Path(stage.shim).name in pathlib.Path(f"/proc/{pid}/maps").read_text())
 
-	out, _ = spent(stage, "doctor", pid)
+	out, *_ = spent(stage, "doctor", pid)
 
 	assert out.count("MT_WRONG_") == 20 and "after these 20 are not checked" in out
