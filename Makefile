@@ -2,9 +2,9 @@
 #> make                  the library, mtctl, man pages and completions, into build/
 #> make demo             the library on a training program, with a picture
 #> make check            installs what the tests need and runs all rings, as CI does
-#> make check-fast       format, words, and all unit tests
+#> make check-fast       format and all unit tests
 #> make check-COMPONENT  unit tests and quick integration tests of core sys heap purge pressure python signal gpu compat ctl
-#> make check-RING       one ring: unit format words components exports hardening integration bench clients fault stress suites fuzz
+#> make check-RING       one ring: unit format components exports hardening integration bench clients fault stress suites fuzz
 #> make check-long       all rings, with the tests that take minutes
 #> make check-asan       unit tests under a sanitizer; also check-tsan, check-valgrind, check-helgrind
 #> make check-debug      a debug build, whose locks check their order

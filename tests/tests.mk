@@ -1,7 +1,7 @@
 # tests/tests.mk -- the test rings. `make check` is what CI runs; each ring has a target of its own.
 # This file only builds; tests/run runs the tests, counts, and prints the last line.
 
-.PHONY: check check-unit check-format check-words check-components check-exports check-hardening check-integration check-clients check-fault check-stress check-bench \
+.PHONY: check check-unit check-format check-components check-exports check-hardening check-integration check-clients check-fault check-stress check-bench \
 	check-long check-fast check-asan check-tsan check-valgrind check-aarch64 unit-tests test-packages
 
 # ---- unit tests: the objects of shim and mtctl as an archive ----
@@ -80,12 +80,12 @@ endif
 
 check: test-packages
 	@$(MAKE) --no-print-directory test-programs
-	@scripts/in-plain-path tests/run --build $(B) unit format words components exports hardening integration bench clients fault stress suites $(if $(filter 0,$(CUDA)),,fuzz)
+	@scripts/in-plain-path tests/run --build $(B) unit format components exports hardening integration bench clients fault stress suites $(if $(filter 0,$(CUDA)),,fuzz)
 
 check-unit: unit-tests
 	@scripts/in-plain-path tests/run --build $(B) unit
 
-check-format check-words check-components: check-%:
+check-format check-components: check-%:
 	@tests/run $*
 
 check-exports check-hardening: check-%: all
@@ -100,7 +100,7 @@ check-bench: all bench-programs
 
 # For use while writing code: half a minute on a quiet machine, once it is built.
 check-fast: unit-tests
-	@scripts/in-plain-path tests/run --build $(B) format words unit
+	@scripts/in-plain-path tests/run --build $(B) format unit
 
 # One component: its unit tests and its quick integration tests. Installs nothing: a test whose package is missing is skipped.
 components := core sys heap purge pressure python signal gpu compat ctl
@@ -120,7 +120,7 @@ check-distros:
 	@scripts/check-distros $(DISTROS)
 
 check-long: test-programs
-	@scripts/in-plain-path tests/run --build $(B) --long unit format words components exports hardening integration bench clients fault stress suites
+	@scripts/in-plain-path tests/run --build $(B) --long unit format components exports hardening integration bench clients fault stress suites
 
 check-asan check-tsan: check-%:
 	@$(MAKE) --no-print-directory BUILD=$* unit-tests

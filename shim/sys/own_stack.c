@@ -8,9 +8,12 @@
 
 #define STACK_BYTES (256u << 10)
 
-/* The stack pointer of the caller is kept in a register that the function preserves. */
+/* The stack pointer of the caller is kept in a register that the function preserves. The use of the
+ * frame's address makes the compiler keep a frame pointer, by which unwinders find the caller: by
+ * the stack pointer they would read what lies above the new stack. */
 static __attribute__((noinline)) void call_on(void *top, void (*function)(void *), void *argument)
 {
+	__asm__ volatile("" : : "r"(__builtin_frame_address(0)));
 #if defined(__x86_64__)
 	__asm__ volatile("movq %%rsp, %%rbx\n\t"
 			 "movq %[top], %%rsp\n\t"

@@ -57,24 +57,24 @@ def test_what_a_cleanup_has_left_is_among_the_samples(puppet, env, wait_for, sta
 
 
 @pytest.mark.slow
-def test_it_settles_once(puppet, env, wait_for, stats, backend):
+def test_it_settles_once(puppet, env, wait_for, stats, ticks, backend):
 	settings = env(MIN_MB=0, SETTLE_MS=500)
 	actor = puppet(settings)
 	fragment(actor)
 	wait_for(lambda: rss_kb(actor.pid) < 20_000, 15)
-	time.sleep(3)
+	ticks(actor.pid, settings)
 	count = stats(actor.pid, settings)["purge_count"]
-	time.sleep(3)
+	ticks(actor.pid, settings, 5)
 
 	assert stats(actor.pid, settings)["purge_count"] == count
 
 
-def test_below_the_gate_it_waits(puppet, env, stats, awake, backend):
-	settings = env(MIN_MB=0, SLACK_MB=200, SETTLE_MS=3600000)
+def test_below_the_gate_it_waits(puppet, env, stats, awake, ticks, backend):
+	settings = env(MIN_MB=0, SLACK_MB=200, IDLE_MS=50, SETTLE_MS=3600000)
 	actor = puppet(settings)
 	awake(actor.pid, settings)
 	fragment(actor)
-	time.sleep(3)
+	ticks(actor.pid, settings)
 
 	assert stats(actor.pid, settings)["purge_count"] == 0
 
@@ -89,12 +89,12 @@ def test_past_the_gate_it_purges_without_settling(puppet, env, wait_for, stats, 
 	assert seen and seen[0]["result"] == 1
 
 
-def test_budget_0_only_acts_when_asked(puppet, env, stats, awake, control, backend):
+def test_budget_0_only_acts_when_asked(puppet, env, stats, awake, ticks, control, backend):
 	settings = env(MIN_MB=0, SLACK_MB=1, SETTLE_MS=200, IDLE_MS=50, BUDGET_PCT=0)
 	actor = puppet(settings)
 	awake(actor.pid, settings)
 	fragment(actor)
-	time.sleep(3)
+	ticks(actor.pid, settings)
 	assert stats(actor.pid, settings)["purge_count"] == 0
 
 	assert control(settings, "trim", actor.pid).returncode == 0
@@ -291,7 +291,7 @@ def cpu_ticks(pid):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("window_s", [10, pytest.param(60, marks=pytest.mark.long)])
+@pytest.mark.parametrize("window_s", [6, pytest.param(60, marks=pytest.mark.long)])
 def test_an_idle_process_hardly_wakes(puppet, env, wait_for, backend, window_s):
 	actor = puppet(env(MIN_MB=0, SETTLE_MS=1000))
 	fragment(actor)
@@ -311,7 +311,7 @@ def test_growth_wakes_it_from_its_long_sleep(puppet, env, wait_for, stats, backe
 	actor = puppet(settings)
 	fragment(actor)
 	wait_for(lambda: rss_kb(actor.pid) < 20_000, 15)
-	time.sleep(10)
+	wait_for(lambda: stats(actor.pid, settings)["tick_ms"] > 1500, 20)
 
 	fragment(actor)
 

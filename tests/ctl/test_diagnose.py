@@ -152,11 +152,6 @@ def test_the_commands_agree_on_what_they_see(result, name):
 	assert not wrong, "\n".join([*wrong, before["text"], after["text"], result.text])
 
 
-@each(*names(PROBLEMS))
-def test_no_problem_is_called_healthy(result, name):
-	assert result.status >= 10 and result.report["verdict"] not in ("healthy", "unknown"), result.text + result.errors
-
-
 @each(*names(HEALTHY))
 def test_no_healthy_program_has_another_verdict(result, name):
 	if name in MAY_BE_UNKNOWN and result.report["verdict"] == "unknown":

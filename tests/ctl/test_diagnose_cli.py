@@ -73,16 +73,8 @@ def test_json_has_every_figure_with_its_unit_in_its_name(ctl, fake):
 	assert [name for name in figures if not name.endswith(units)] == []
 
 
-@pytest.mark.parametrize("given", ["2", "2s", "0.034m", "2000ms"])
-def test_times_are_taken_with_and_without_a_unit(ctl, fake, given):
-	said = json.loads(ctl("diagnose", fake(values=FLAT), "--for", given, "--json").stdout)
-
-	assert 1.5 < said["looked_s"] < 10
-
-
-@pytest.mark.parametrize("given", ["0", "-1", "abc", "5x", "5ss", "", "25h", "nan"])
-def test_what_is_no_time_is_refused(ctl, fake, given):
-	done = ctl("diagnose", fake(values=FLAT), "--for", given)
+def test_what_is_no_time_is_refused(ctl, fake):
+	done = ctl("diagnose", fake(values=FLAT), "--for", "5x")
 
 	assert done.returncode == USAGE and "a duration from 100 ms to 24 h" in done.stderr
 

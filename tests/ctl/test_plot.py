@@ -258,7 +258,7 @@ def test_a_recording_ends_with_its_figures_and_the_next_command(mtctl, plain, sh
 def test_a_picture_that_cannot_be_written_whole_is_removed(mtctl, plain, run, tmp_path):
 	"""As on a full disk: a file may have no byte."""
 	recording, picture = tmp_path / "r.jsonl", tmp_path / "x.svg"
-	assert run([mtctl, "record", "-q", "--no-shim", "-o", recording, "--", "sleep", "0.1"], plain).returncode == 0
+	assert run([mtctl, "record", "-q", "--no-shim", "-o", recording, "--", "sleep", "1"], plain).returncode == 0
 
 	done = run(["bash", "-c", 'trap "" XFSZ; ulimit -f 0; exec "$@"', "bash", mtctl, "plot", recording, "-o", picture], plain)
 

@@ -682,6 +682,13 @@ def test_a_storm_of_threads_forks_libraries_and_cancels_under_it(spawn, compile_
 	assert answered >= 1
 
 
+def test_a_walk_that_begins_on_the_shims_own_stack_goes_on_to_the_programs(run, compile_c, env):
+	"""The walk read what lies above that stack: children of a profiled program died where they grew."""
+	got = run([compile_c("sites_own_stack.c")], env(MIN_MB=0, PROF="on", MT_MALLOC_CONF="lg_prof_sample:0"))
+
+	assert (got.stdout, got.stderr) == ("child: status 0\n", "")
+
+
 def test_a_stack_is_not_walked_from_inside_the_unwinder(run, compile_c, env):
 	"""libgcc sorts a table of frames in memory from malloc, with the lock held that each walk takes."""
 	got = run([compile_c("sites_unwinder.c")], env(MIN_MB=0, PROF="on", MT_MALLOC_CONF="lg_prof_sample:10"), input="go\n")

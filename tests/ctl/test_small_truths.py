@@ -42,15 +42,15 @@ def test_record_takes_options_behind_a_pid_and_names_no_shim_for_a_bare_process(
 
 
 def test_a_suggestion_of_record_keeps_tree(ctl, tmp_path):
-	done = ctl("record", "--tree", "--no-shim", "-o", tmp_path / "f.jsonl", "--", "sleep", "0.2")
+	done = ctl("record", "--tree", "--no-shim", "-o", tmp_path / "f.jsonl", "--", "sleep", "1")
 
-	assert "record --tree -o shim.jsonl -- sleep 0.2" in done.stderr, done
+	assert "record --tree -o shim.jsonl -- sleep 1" in done.stderr, done
 
 
 def test_compare_refuses_a_tree_against_a_process_and_says_what_it_wrote(ctl, tmp_path):
 	one, tree, picture = tmp_path / "one.jsonl", tmp_path / "tree.jsonl", tmp_path / "x.svg"
-	ctl("record", "--no-shim", "-o", one, "--", "sleep", "0.2")
-	ctl("record", "--no-shim", "--tree", "-o", tree, "--", "sleep", "0.2")
+	ctl("record", "--no-shim", "-o", one, "--", "sleep", "1")
+	ctl("record", "--no-shim", "--tree", "-o", tree, "--", "sleep", "1")
 
 	refused, drawn = ctl("compare", one, tree), ctl("compare", one, one, "-o", picture)
 

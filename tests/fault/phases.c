@@ -50,12 +50,14 @@ static void pause_ms(long ms)
 		continue;
 }
 
-/* Refused: honestly? Then a little later. False when it has been refused for too long. */
+/* Refused: honestly? Then once more at once, then a little later. False when it has been refused
+ * for too long. */
 static bool may_ask_again(int *tries, int code, int honest)
 {
 	if (code != honest)
 		odd++;
-	pause_ms(5);
+	if (*tries > 0)
+		pause_ms(5);
 	return ++*tries < TRIES;
 }
 

@@ -14,6 +14,8 @@ import pytest
 from mtctl_helpers import ROOT
 from test_docs import broken_links
 
+pytestmark = pytest.mark.xdist_group("ship")  # one worker: they build in the tree, one at a time
+
 VERSION = re.search(r"^VERSION\s*:= (\S+)", (ROOT / "Makefile").read_text(), re.MULTILINE)[1]
 OURS = re.compile(r"mtshim|mtctl")
 # Holds 200 MB in small blocks, frees them, says so, and waits; nothing but a request makes the shim clean up.

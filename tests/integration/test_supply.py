@@ -14,6 +14,8 @@ import pytest
 from mtctl_helpers import ROOT
 from test_ship import VERSION, deb, dist, said, shared  # noqa: F401 (fixtures)
 
+pytestmark = pytest.mark.xdist_group("ship")  # one worker: they build in the tree, one at a time
+
 SPDX_ID = re.compile(r"SPDXRef-[A-Za-z0-9.-]+")
 ESSENTIAL = {"gcc", "make", "binutils", "libc6-dev"}  # build-essential: no Build-Depends names it
 

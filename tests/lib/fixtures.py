@@ -3,6 +3,7 @@
 Each process that a test starts leads its own session. It is killed with all its children when the test ends, or when its time is over:
 a hang is a failure with output, never a ring that does not end.
 """
+import fcntl
 import hashlib
 import json
 import os
@@ -102,7 +103,7 @@ def fakecuda():
 def compile_c():
 	"""compile_c(name, *flags): compiles a helper (C, or C++ by its name) of any folder of tests/ into build/tests, again only
 	when it, another file among the flags, a header beside it, in tests/lib or in tests/fakecuda, or the flags have changed.
-	Returns the program."""
+	Of tests that run at once one compiles, and the others wait for it. Returns the program."""
 	def compile_one(path, *flags):
 		source = helper(path)
 		is_cxx = source.suffix in (".cc", ".cpp", ".cxx")
@@ -113,14 +114,16 @@ def compile_c():
 		target = BUILT / f"{source.stem}-{key}"
 		headers = (header for folder in (source.parent, LIB, ROOT / "tests" / "fakecuda") for header in folder.glob("*.[hd]*"))
 		written = max(file.stat().st_mtime for file in (source, *headers, *filter(pathlib.Path.is_file, map(pathlib.Path, flags))))
-		if target.exists() and target.stat().st_mtime > written:
-			return target
-		BUILT.mkdir(parents=True, exist_ok=True)
-		fresh = target.with_name(f"{target.name}.{os.getpid()}")
-		done = subprocess.run([*command, "-o", fresh, source, *flags], capture_output=True, text=True)
-		if done.returncode != 0:
-			pytest.fail(f"{source.name} does not compile:\n{done.stderr}", pytrace=False)
-		fresh.rename(target)
+		with open(source) as lock:
+			fcntl.flock(lock, fcntl.LOCK_EX)
+			if target.exists() and target.stat().st_mtime > written:
+				return target
+			BUILT.mkdir(parents=True, exist_ok=True)
+			fresh = target.with_name(f"{target.name}.{os.getpid()}")
+			done = subprocess.run([*command, "-o", fresh, source, *flags], capture_output=True, text=True)
+			if done.returncode != 0:
+				pytest.fail(f"{source.name} does not compile:\n{done.stderr}", pytrace=False)
+			fresh.rename(target)
 		return target
 	return compile_one
 
@@ -213,6 +216,16 @@ def stats(control):
 		assert done.returncode == 0, f"mtctl stat {pid}: exit {done.returncode}\n{done.stdout}{done.stderr}"
 		return json.loads(done.stdout)
 	return stats_of
+
+
+@pytest.fixture
+def ticks(stats, wait_for):
+	"""ticks(pid, env, count): waits until the worker thread has looked that many times more, which says more than time does: from
+	50 ms on it waits a quarter longer each time, while nothing moves."""
+	def wait(pid, env, count=8):
+		begin = stats(pid, env)["ticks_count"]
+		wait_for(lambda: stats(pid, env)["ticks_count"] >= begin + count, 30, f"{count} ticks")
+	return wait
 
 
 class Puppet:

@@ -75,12 +75,12 @@ def test_levels_of_a_v2_group_come_and_go(puppet, env, files, mt_dir, wait_for, 
 	assert re.search(rf"info: memory pressure is over: RAM at 30\.0 % {where}", told[2])
 
 
-def test_inactive_file_pages_are_no_pressure(puppet, env, files, mt_dir, awake, stats):
+def test_inactive_file_pages_are_no_pressure(puppet, env, files, mt_dir, awake, stats, ticks):
 	files.set(current=990, inactive=500)
 	settings = env(**ONLY_PRESSURE, CGROUP=files.path)
 	actor = puppet(settings)
 	awake(actor.pid, settings)
-	time.sleep(2)
+	ticks(actor.pid, settings, 5)
 
 	assert stats(actor.pid, settings)["pressure_used_bytes"] == 490 * MB
 	assert not pressures(mt_dir, actor.pid)
@@ -106,12 +106,12 @@ def test_running_into_the_limit_is_critical_at_once(puppet, env, files, mt_dir, 
 	assert status == 0 and "the container has reached its limit" in errors
 
 
-def test_stall_of_the_group_counts_once_its_total_has_grown(puppet, env, files, mt_dir, awake, wait_for):
+def test_stall_of_the_group_counts_once_its_total_has_grown(puppet, env, files, mt_dir, awake, wait_for, ticks):
 	files.set(current=820, stalled_us=90_000_000)
 	settings = env(**ONLY_PRESSURE, CGROUP=files.path)
 	actor = puppet(settings)
 	awake(actor.pid, settings)
-	time.sleep(2)
+	ticks(actor.pid, settings, 5)
 	assert not pressures(mt_dir, actor.pid)
 
 	files.set(current=820, stalled_us=92_000_000)
@@ -323,13 +323,14 @@ def test_a_device_that_others_have_filled_is_cleaned_once(device, mt_dir, wait_f
 	assert one.end()[0] == 0
 
 
-def test_of_several_ranks_none_touches_its_device(device, mt_dir):
-	one = device({"WORLD_SIZE": "4", **LARGE})
+def test_of_several_ranks_none_touches_its_device(device, mt_dir, wait_for, ticks, tmp_path):
+	log = tmp_path / "log"
+	one = device({"WORLD_SIZE": "4", **LARGE}, LOG=log)
 	assert one.number(FILL) == 480
-	time.sleep(7)
+	wait_for(lambda: log.exists() and "no cleanup, since other processes of WORLD_SIZE" in log.read_text(), SOON_S)
+	ticks(one.pid, one.env, 3)
 
 	assert one.number("pass") == 480 and not pressures(mt_dir, one.pid)
-	assert "no cleanup, since other processes of WORLD_SIZE" in one.end()[1]
 
 
 # ---- what it costs ----

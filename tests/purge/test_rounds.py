@@ -97,7 +97,7 @@ def test_the_timer_ends_rounds(puppet, env, awake, stats, wait_for):
 	actor = puppet(full)
 	awake(actor.pid, full)
 	start, begin = stats(actor.pid, full)["rounds_count"], time.monotonic()
-	time.sleep(6)
+	time.sleep(3.4)
 	seen, passed = stats(actor.pid, full), time.monotonic() - begin
 
 	assert abs(seen["rounds_count"] - start - passed) <= 1.5

@@ -205,4 +205,6 @@ def test_diagnose_says_how_much_may_be_garbage_where_gc_cannot_run(server, env, 
 
 	done = control(settings, "diagnose", one.pid, "--for", "4s", "--gc")
 
-	assert re.search(r"up to [0-9.]+ MB may be garbage: gc could not run", done.stdout), done.stdout + done.stderr
+	# in the headline, or among the evidence where a busy machine has the memory grow within the look
+	told = r"up to [0-9.]+ MB may be garbage: gc could not run|may be garbage +up to [0-9.]+ MB; gc could not run"
+	assert re.search(told, done.stdout), done.stdout + done.stderr

@@ -33,7 +33,7 @@ def expect_none(one, seed, calls, chunk):
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_the_pool_answers_as_the_driver_alone_and_as_fast(runner, version):
-	expect_none(runner(version), SEED, 5_000, 2_500)
+	expect_none(runner(version), SEED, 3_000, 1_500)
 
 
 @pytest.mark.long
@@ -47,7 +47,7 @@ def test_the_driver_alone_answers_the_same_twice(runner):
 	one.shimmed = one.bare
 	one.strict = True
 
-	expect_none(one, SEED, 2_500, 2_500)
+	expect_none(one, SEED, 1_500, 1_500)
 
 
 def test_the_comparison_finds_an_error_and_a_slow_call(runner):

@@ -1,4 +1,4 @@
-"""The device pool against a model: ten million operations, no stale touch, nothing left at the end; and the model finds out
+"""The device pool against a model: millions of operations, no stale touch, nothing left at the end; and the model finds out
 where the events are done too early."""
 import hashlib
 import json
@@ -36,19 +36,21 @@ def well(result, errors):
 	assert result["work"] > result["operations"] / 10, "the device had work"
 
 
-def test_ten_million_operations_leave_nothing_behind(model):
-	result, errors = model(10_000_000, ["worker", "ooms"])
+@pytest.mark.parametrize("operations", [3_000_000, pytest.param(10_000_000, marks=pytest.mark.long)])
+def test_millions_of_operations_leave_nothing_behind(model, operations):
+	result, errors = model(operations, ["worker", "ooms"])
 
-	assert result["operations"] == 10_000_000
+	assert result["operations"] == operations
 	well(result, errors)
-	assert result["hits"] > 1_000_000
+	assert result["hits"] > operations // 10
 
 
-def test_captures_and_deaths_in_between_leave_nothing_behind(model):
-	result, errors = model(10_000_000, EVERYTHING)
+@pytest.mark.parametrize("operations", [5_000_000, pytest.param(10_000_000, marks=pytest.mark.long)])
+def test_captures_and_deaths_in_between_leave_nothing_behind(model, operations):
+	result, errors = model(operations, EVERYTHING)
 
 	well(result, errors)
-	assert result["captures"] > 20 and result["deaths"] > 20
+	assert result["captures"] > 10 and result["deaths"] > 10
 
 
 @pytest.mark.parametrize("words", [[], EVERYTHING], ids=["alone", "everything"])
