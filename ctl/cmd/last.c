@@ -3,17 +3,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ctl/channel/process_name.h"
+#include "ctl/channel/stats_json.h"
 #include "ctl/command.h"
 #include "ctl/diagnose/last_story.h"
+#include "ctl/figures/cleanup_story.h"
+#include "ctl/figures/last_look.h"
+#include "ctl/figures/memory_parts.h"
 #include "ctl/output/json.h"
 #include "ctl/output/table.h"
 #include "ctl/output/text.h"
 #include "ctl/process/clock.h"
-#include "ctl/process/cleanup_story.h"
-#include "ctl/process/last_look.h"
-#include "ctl/process/memory_parts.h"
-#include "ctl/process/process_name.h"
-#include "ctl/process/stats_json.h"
 
 static const char help[] =
 	"Lists the processes that were about to meet their memory limit, and what became of them.\n"

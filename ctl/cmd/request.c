@@ -3,11 +3,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "ctl/channel/control_file.h"
+#include "ctl/channel/process_list.h"
 #include "ctl/command.h"
 #include "ctl/output/json.h"
 #include "ctl/output/text.h"
-#include "ctl/process/control_file.h"
-#include "ctl/process/process_list.h"
 
 #define TIMEOUT_MS 10000u
 

@@ -2,11 +2,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "ctl/process/control_file.h"
-#include "ctl/process/process_list.h"
+#include "ctl/channel/control_file.h"
+#include "ctl/channel/process_list.h"
+#include "ctl/channel/target.h"
 #include "ctl/command.h"
 #include "ctl/output/json.h"
-#include "ctl/process/target.h"
 
 #define TIMEOUT_MS 10000u
 

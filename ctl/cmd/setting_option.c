@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "ctl/process/setting.h"
+#include "ctl/figures/setting.h"
 
 static bool take(const struct mt_option *option, const char *value)
 {

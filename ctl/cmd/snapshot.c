@@ -3,13 +3,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "ctl/channel/pool_snapshot.h"
 #include "ctl/cmd/snapshot.h"
 #include "ctl/command.h"
+#include "ctl/figures/figures.h"
 #include "ctl/output/outfile.h"
 #include "ctl/output/table.h"
 #include "ctl/output/text.h"
-#include "ctl/process/figures.h"
-#include "ctl/process/pool_snapshot.h"
 
 /* Sizes of blocks range from 512 B to many GB. */
 static struct mt_short_text size(uint64_t bytes)

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "ctl/process/clock.h"
+#include "ctl/channel/stats_json.h"
 #include "ctl/command.h"
 #include "ctl/output/json.h"
-#include "ctl/process/stats_json.h"
+#include "ctl/process/clock.h"
 
 #define EVERY_MS          2000u
 #define EVERY_MIN_SECONDS 0.01

@@ -6,13 +6,13 @@
 #include <string.h>
 
 #include "ctl/cmd/stat.h"
+#include "ctl/figures/cleanup_story.h"
+#include "ctl/figures/figures.h"
+#include "ctl/figures/memory_parts.h"
 #include "ctl/output/table.h"
 #include "ctl/output/text.h"
-#include "ctl/process/cleanup_story.h"
 #include "ctl/process/clock.h"
-#include "ctl/process/figures.h"
 #include "ctl/process/limit.h"
-#include "ctl/process/memory_parts.h"
 
 /* ---- stat summary ---- */
 

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ctl/channel/process_name.h"
 #include "ctl/output/text.h"
-#include "ctl/process/process_name.h"
 
 #define MINUTE_NS   ((uint64_t)60 * 1000000000u)
 #define SITES_SHOWN 5u

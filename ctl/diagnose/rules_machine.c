@@ -9,11 +9,11 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "ctl/channel/stats_dir.h"
 #include "ctl/diagnose/diagnose.h"
+#include "ctl/figures/setting.h"
 #include "ctl/process/preload.h"
 #include "ctl/process/read_file.h"
-#include "ctl/process/setting.h"
-#include "ctl/process/stats_dir.h"
 
 #define THP_FILE "/sys/kernel/mm/transparent_hugepage/enabled"
 /* a stats file has some 80 kB for each process */

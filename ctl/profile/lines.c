@@ -11,13 +11,13 @@
 #include <unistd.h>
 
 #include "core/checksum.h"
+#include "ctl/channel/control_file.h"
+#include "ctl/channel/stats_dir.h"
 #include "ctl/output/text.h"
 #include "ctl/process/clock.h"
-#include "ctl/process/control_file.h"
-#include "ctl/process/read_file.h"
 #include "ctl/process/limit.h"
+#include "ctl/process/read_file.h"
 #include "ctl/process/remote_python.h"
-#include "ctl/process/stats_dir.h"
 #include "sys/saturating.h"
 
 #define BESIDE_MAX_S       60.0

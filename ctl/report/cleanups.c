@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ctl/figures/cleanup_story.h"
 #include "ctl/output/text.h"
-#include "ctl/process/cleanup_story.h"
 #include "sys/saturating.h"
 
 #define SHOWN_MAX 60u /* rows; of more, those that returned most */

@@ -4,9 +4,9 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "ctl/figures/memory_parts.h"
 #include "ctl/metrics/run.h"
 #include "ctl/output/text.h"
-#include "ctl/process/memory_parts.h"
 
 static struct mt_memory_parts parts_of(const struct mt_recording_sample *sample)
 {

@@ -4,7 +4,7 @@
 #ifndef MT_CTL_UI_PLOT_POOL_H
 #define MT_CTL_UI_PLOT_POOL_H
 
-#include "ctl/process/pool_snapshot.h"
+#include "ctl/channel/pool_snapshot.h"
 #include "ctl/ui/plot/palette.h"
 
 struct mt_pool_block {

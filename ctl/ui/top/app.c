@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ctl/channel/control_file.h"
+#include "ctl/channel/target.h"
 #include "ctl/process/clock.h"
-#include "ctl/process/control_file.h"
-#include "ctl/process/target.h"
 
 /* ---- watch ---- */
 

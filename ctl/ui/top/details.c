@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl/process/cleanup_story.h"
-#include "ctl/process/figures.h"
-#include "ctl/process/setting.h"
-#include "ctl/process/target.h"
+#include "ctl/channel/target.h"
+#include "ctl/figures/cleanup_story.h"
+#include "ctl/figures/figures.h"
+#include "ctl/figures/setting.h"
 #include "ctl/output/text.h"
 #include "ctl/ui/top/pane.h"
 
