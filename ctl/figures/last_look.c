@@ -61,10 +61,12 @@ static enum mt_err check(const char *path, const struct mt_last_file *file, size
 	return mt_stats_file_check(&file->stats, why);
 }
 
-/* Of the lines of a site each is cleaned for itself. */
+/* Each line is cleaned for itself. Tabs become blanks. */
 static void clean_lines(char *text, size_t text_bytes)
 {
 	text[text_bytes - 1] = '\0';
+	for (char *tab = text; (tab = strchr(tab, '\t'));)
+		*tab = ' ';
 	for (char *line = text; line;) {
 		char *end = strchr(line, '\n');
 

@@ -77,8 +77,8 @@ static const struct entry notes[] = {
 		"reusable (~), files (=), other (.), then all other processes (|)"},
 	{"Lim, Swp, GPU",
 	 "the container's limit that is nearest, swap, device memory, all by whomever it is used"},
-	{"pressure", "the highest level that any process has seen; stalled: time of the last 10 s "
-		     "that tasks waited for memory"},
+	{"pressure", "the highest level of any process at its own limits, and how many have it; "
+		     "stalled: time of the last 10 s that tasks waited for memory"},
 	{"pane",
 	 "the selected process by itself: its four parts over up to 15 minutes; on the time "
 	 "axis its cleanups: p purge, r at the end of a round, l light, h heavy, green where "
