@@ -106,10 +106,4 @@ size_t *mt_pool_snapshot_pick(const struct mt_blocks_file *blocks,
 void mt_pool_snapshot_write_json(const struct mt_pool_snapshot *snapshot,
 				 const struct mt_pool_snapshot_view *view, FILE *to);
 
-/* Writes the blocks as torch.cuda.memory._snapshot() has them, pickled (protocol 2): a segment with
- * one block for each block of the pool, since blocks are never split. Its trace has the allocations
- * of the blocks that are live; earlier ones are not known. The caller checks `to` for errors. */
-void mt_pool_snapshot_write_pickle(const struct mt_pool_snapshot *snapshot,
-				   const struct mt_pool_snapshot_view *view, FILE *to);
-
 #endif
