@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "ctl/process/env_dir.h"
-#include "ctl/process/foreign_path.h"
+#include "ctl/process/read_file.h"
 #include "ctl/process/process.h"
 #include "ctl/process/process_probe.h"
 #include "core/stats_layout.h"

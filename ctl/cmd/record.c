@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 
 #include "ctl/channel/target.h"
-#include "ctl/cmd/setting_option.h"
+#include "ctl/cmd/run.h"
 #include "ctl/command.h"
 #include "ctl/figures/last_look.h"
 #include "ctl/metrics/recorder.h"

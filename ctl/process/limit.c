@@ -12,7 +12,6 @@
 
 #include "core/cgroup_path.h"
 #include "ctl/output/text.h"
-#include "ctl/process/foreign_path.h"
 #include "ctl/process/read_file.h"
 
 struct version {

@@ -31,7 +31,7 @@ fuzz_base   := $(filter-out $(warnings) -g,$(common)) -gline-tables-only -O1 -DM
 fuzz_strict := $(filter-out -Wmissing-prototypes,$(warnings)) -Wno-unused-function
 
 # Of the archive of the unit tests what may be asked for here.
-fuzz_lib_src := $(filter-out ctl/ui/top/% shim/gpu/entries%,$(unit_lib_src)) ctl/ui/top/machine.c
+fuzz_lib_src := $(filter-out ctl/ui/top/% shim/gpu/entries%,$(unit_lib_src)) ctl/ui/top/list.c
 fuzz_lib_obj := $(fuzz_lib_src:%.c=$(fuzz_at)/obj/%.o)
 fuzz_own_obj := $(patsubst tests/fuzz/%.c,$(fuzz_at)/obj/tests/fuzz/%.o,$(wildcard tests/fuzz/*.c))
 fuzz_bin     := $(fuzz_names:%=$(fuzz_at)/%)

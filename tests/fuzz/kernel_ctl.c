@@ -10,7 +10,7 @@
 #include "ctl/process/pymalloc.h"
 #include "ctl/process/smaps.h"
 #include "ctl/profile/symbols.h"
-#include "ctl/ui/top/machine.h"
+#include "ctl/ui/top/list.h"
 #include "kernel.h"
 
 #define PID 42

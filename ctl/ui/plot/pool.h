@@ -5,7 +5,7 @@
 #define MT_CTL_UI_PLOT_POOL_H
 
 #include "ctl/channel/pool_snapshot.h"
-#include "ctl/ui/plot/palette.h"
+#include "ctl/ui/plot/canvas.h"
 
 struct mt_pool_block {
 	uint64_t held_bytes; /* up to MT_BLOCKS_FILE_BYTES_MAX */

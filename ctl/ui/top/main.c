@@ -16,7 +16,6 @@
 #include "ctl/output/error.h"
 #include "ctl/process/clock.h"
 #include "ctl/ui/top/app.h"
-#include "ctl/ui/top/keys.h"
 #include "ctl/ui/top/page.h"
 
 /* ---- screen ---- */

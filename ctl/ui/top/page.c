@@ -8,7 +8,6 @@
 #include "ctl/output/error.h"
 #include "ctl/output/table.h"
 #include "ctl/ui/top/columns.h"
-#include "ctl/ui/top/keys.h"
 
 void mt_top_page_add(struct mt_top_page *page, enum mt_cell_style style, const char *format, ...)
 {
@@ -194,3 +193,5 @@ void mt_top_prompt_draw(const struct mt_top_prompt *prompt, struct mt_cells *can
 	at.column = mt_cells_put(canvas, at, MT_STYLE_PLAIN, text);
 	mt_cells_put_glyph(canvas, at, MT_STYLE_SELECTED, L' ');
 }
+
+/* ---- keys ---- */

@@ -1,7 +1,7 @@
-/* ctl/cmd/setting_option.h -- settings as options of a command that starts a program (run, record):
+/* ctl/cmd/run.h -- settings as options of a command that starts a program (run, record):
  * --gc-rounds=5 sets MT_GC_ROUNDS=5 in the environment, where the shim reads it. */
-#ifndef MT_CTL_CMD_SETTING_OPTION_H
-#define MT_CTL_CMD_SETTING_OPTION_H
+#ifndef MT_CTL_CMD_RUN_H
+#define MT_CTL_CMD_RUN_H
 
 #include "ctl/command.h"
 
