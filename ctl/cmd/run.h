@@ -9,7 +9,4 @@
  * The caller frees. */
 struct mt_option *mt_setting_option_list(const struct mt_option *own);
 
-/* Prints the list of settings for --help. */
-void mt_setting_option_print(void);
-
 #endif

@@ -45,7 +45,4 @@ bool mt_library_is_rewritten(const struct mt_process *process, uint64_t woke_ns)
  * /proc/self/exe cannot be read. */
 bool mt_install_dir_find(const char *name, const char *below, char *out, size_t out_bytes);
 
-/* Returns the directories that were searched, as text: "beside mtctl, in ../lib or in /opt/lib". */
-const char *mt_install_dir_searched(void);
-
 #endif

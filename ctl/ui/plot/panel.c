@@ -9,7 +9,7 @@
 #define TICK_ROOM    55.0 /* pixels for one label of the axis of bytes */
 #define SHAPE_APART  90.0 /* pixels between the shapes on a line */
 
-struct mt_scale mt_panel_time_scale(const struct mt_box *box, const struct mt_span *span)
+static struct mt_scale panel_time_scale(const struct mt_box *box, const struct mt_span *span)
 {
 	return (struct mt_scale){span->low, span->high, box->left, box->right};
 }
@@ -166,7 +166,7 @@ void mt_panel_draw_curves(struct mt_canvas *canvas, struct mt_panel *panel,
 {
 	struct mt_ticks ticks;
 	struct pen pen = {.canvas = canvas,
-			  .x = mt_panel_time_scale(&panel->box, span),
+			  .x = panel_time_scale(&panel->box, span),
 			  .y = byte_scale(panel, &ticks),
 			  .columns = (size_t)(panel->box.right - panel->box.left)};
 	size_t room = 4 * (pen.columns + 1) + 2;
@@ -190,7 +190,7 @@ void mt_panel_draw_time(struct mt_canvas *canvas, const struct mt_box *box, doub
 {
 	const struct mt_font font = {11, false, MT_RGB_TEXT, MT_ANCHOR_MIDDLE};
 	const struct mt_paint frame = {MT_RGB_FRAME, 1, 1, MT_DASH_NONE};
-	struct mt_scale scale = mt_panel_time_scale(box, span);
+	struct mt_scale scale = panel_time_scale(box, span);
 	struct mt_ticks ticks;
 	double free_from = 0;
 
@@ -318,7 +318,7 @@ static uint32_t note_pressure(struct pressures *all, const struct mt_recording_m
 static void draw_pressure(struct mt_canvas *canvas, const struct mt_marks *marks,
 			  const struct mt_box *box)
 {
-	struct mt_scale scale = mt_panel_time_scale(box, marks->span);
+	struct mt_scale scale = panel_time_scale(box, marks->span);
 	struct mt_box shade = *box;
 	struct pressures all = {.count = 0};
 	const struct mt_recording_mark *mark;
@@ -349,7 +349,7 @@ void mt_marks_draw_behind(struct mt_canvas *canvas, const struct mt_marks *marks
 			  const struct mt_box *box)
 {
 	const struct mt_paint paint = {0x999999, 1, 0.8, MT_DASH_DOTS};
-	struct mt_scale scale = mt_panel_time_scale(box, marks->span);
+	struct mt_scale scale = panel_time_scale(box, marks->span);
 	const struct mt_recording_mark *mark;
 	size_t at = 0;
 
@@ -415,7 +415,7 @@ static void draw_lane(struct mt_canvas *canvas, const struct mt_marks *marks,
 {
 	const struct mt_font font = {11, false, MT_RGB_TEXT, MT_ANCHOR_END};
 	bool crowded = count_marks(marks, kind) > MANY;
-	struct mt_scale scale = mt_panel_time_scale(box, marks->span);
+	struct mt_scale scale = panel_time_scale(box, marks->span);
 	double y = (box->top + box->bottom) / 2, last = -INFINITY, free_from = -INFINITY;
 	const struct mt_recording_mark *mark, *after;
 	size_t at = 0, ahead;
@@ -510,7 +510,7 @@ void mt_marks_draw_freed(struct mt_canvas *canvas, const struct mt_marks *marks,
 			 const struct mt_box *box, double beside)
 {
 	const struct mt_font font = {11, false, MT_RGB_TEXT, MT_ANCHOR_MIDDLE};
-	struct mt_scale scale = mt_panel_time_scale(box, marks->span);
+	struct mt_scale scale = panel_time_scale(box, marks->span);
 	const struct mt_recording_mark **list;
 	size_t count = largest(marks, &list), drawn = 0;
 	struct mt_box taken[FREED_MAX];

@@ -44,7 +44,6 @@ void mt_panel_draw_curves(struct mt_canvas *canvas, struct mt_panel *panel,
 void mt_panel_draw_time(struct mt_canvas *canvas, const struct mt_box *box, double y,
 			const struct mt_span *span);
 
-struct mt_scale mt_panel_time_scale(const struct mt_box *box, const struct mt_span *span);
 void mt_panel_free(struct mt_panel *panel);
 
 /* ---- marks ---- */

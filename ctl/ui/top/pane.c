@@ -185,8 +185,9 @@ static void read_columns(const void *data, struct mt_memory_parts *out, size_t c
 	free(points);
 }
 
-void mt_top_pane_draw_body(struct mt_cells *canvas, struct mt_top_pane_area area,
-			   const struct mt_top_row *process, uint64_t now_ns)
+/* Draws the chart and the figures without a title. */
+static void top_pane_draw_body(struct mt_cells *canvas, struct mt_top_pane_area area,
+			       const struct mt_top_row *process, uint64_t now_ns)
 {
 	uint64_t span_ns = mt_top_history_span(process->history, now_ns);
 	const struct mt_top_marks *marks = process->marks;
@@ -242,7 +243,7 @@ void mt_top_pane_draw(struct mt_cells *canvas, struct mt_top_pane_area area,
 	if (area.end <= area.row)
 		return;
 	draw_title(canvas, area.row++, process, now_ns);
-	mt_top_pane_draw_body(canvas, area, process, now_ns);
+	top_pane_draw_body(canvas, area, process, now_ns);
 }
 
 /* ---- details ---- */
@@ -459,8 +460,8 @@ void mt_top_details_draw(struct mt_top_details *details, struct mt_cells *canvas
 	draw_tabs(details, canvas);
 	if (details->tab == MT_TAB_FIGURES && !details->has_ended) {
 		from.row += mt_top_pane_rows(canvas->rows, 0);
-		mt_top_pane_draw_body(canvas, (struct mt_top_pane_area){2, from.row}, &details->row,
-				      now_ns);
+		top_pane_draw_body(canvas, (struct mt_top_pane_area){2, from.row}, &details->row,
+				   now_ns);
 	}
 	fill_page(details, &page);
 	mt_top_page_draw(&page, canvas, from, &details->first);

@@ -22,10 +22,6 @@ int mt_top_pane_rows(int canvas_rows, int spare_rows);
 void mt_top_pane_draw(struct mt_cells *canvas, struct mt_top_pane_area area,
 		      const struct mt_top_row *process, uint64_t now_ns);
 
-/* Draws the chart and the figures without a title. */
-void mt_top_pane_draw_body(struct mt_cells *canvas, struct mt_top_pane_area area,
-			   const struct mt_top_row *process, uint64_t now_ns);
-
 /* ---- details ---- */
 
 /* The screen of one process, in tabs: figures, cleanups, settings, devices.
