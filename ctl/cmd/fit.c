@@ -11,7 +11,6 @@
 #include "ctl/output/json.h"
 #include "ctl/output/table.h"
 #include "ctl/output/text.h"
-#include "ctl/output/units.h"
 #include "gpu/nvml.h"
 
 /* ---- gpu memory ---- */
