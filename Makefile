@@ -156,15 +156,15 @@ ctl_flags := $(common) $(optimise) -I. -fPIE $(guarded) $(fortified)
 ctl_link  := -pie -Wl,-z,relro,-z,now
 ctl_libs   = $$($(PKG_CONFIG) --libs jansson zlib) $(old_libs) -lm
 
-# mtctl looks for the library and its programs in known folders below its own prefix (ctl/process/install_dir.c). Only another LIBDIR is
+# mtctl looks for the library and its programs in known folders below its own prefix (ctl/process/preload.c). Only another LIBDIR is
 # compiled in; the file that has it is compiled again when it changes.
 multiarch     := $(shell $(CC) -print-multiarch 2>/dev/null)
 usual_libdirs := $(PREFIX)/lib $(PREFIX)/lib64 $(PREFIX)/lib/$(multiarch)
 odd_libdir    := $(if $(filter $(PREFIX)/bin,$(BINDIR)),$(filter-out $(usual_libdirs),$(LIBDIR)),$(LIBDIR))
 libdir_flags  := -DMT_LIBDIR='"$(odd_libdir)"' -DMT_MULTIARCH='"$(multiarch)"'
 
-$(B)/obj/ctl/process/install_dir.o: ctl_flags += $(libdir_flags)
-$(B)/obj/ctl/process/install_dir.o: $(B)/gen/libdir
+$(B)/obj/ctl/process/preload.o: ctl_flags += $(libdir_flags)
+$(B)/obj/ctl/process/preload.o: $(B)/gen/libdir
 $(B)/gen/libdir: FORCE
 	@mkdir -p $(@D)
 	@echo '$(odd_libdir)' | cmp -s - $@ || echo '$(odd_libdir)' >$@
@@ -186,11 +186,11 @@ $(B)/obj/ctl/%.o: ctl/%.c Makefile
 	@mkdir -p $(@D)
 	$(CC) $(ctl_flags) $$($(PKG_CONFIG) --cflags $(call ctl_packages_of,$<)) -c $< -o $@
 
-# page.c includes the files of the page by .incbin, and the distribution's file of the chart library. Where there is none (Debian 11,
+# routes.c includes the files of the page by .incbin, and the distribution's file of the chart library. Where there is none (Debian 11,
 # Ubuntu 22.04) the page says that it has no charts.
 DYGRAPHS ?= /usr/share/javascript/dygraphs/dygraph.min.js
 page_files := $(wildcard ctl/ui/serve/page/*) build/gen/dygraph.js
-$(B)/obj/ctl/ui/serve/page.o $(B)/unit-obj/ctl/ui/serve/page.o: $(page_files)
+$(B)/obj/ctl/ui/serve/routes.o $(B)/unit-obj/ctl/ui/serve/routes.o: $(page_files)
 build/gen/dygraph.js: $(wildcard $(DYGRAPHS))
 	@mkdir -p $(@D)
 	@[ -r '$(DYGRAPHS)' ] || echo 'no $(DYGRAPHS) (libjs-dygraphs): the page of mtctl serve will have no charts' >&2

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "ctl/output/text.h"
-#include "ctl/output/units.h"
 
 #define FIRST_OPTION 256 /* above every letter */
 #define DAY_SECONDS  86400.0

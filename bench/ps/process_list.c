@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "ctl/process/process_list.h"
+#include "ctl/channel/process_list.h"
 
 static double cpu_us(void)
 {

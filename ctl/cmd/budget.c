@@ -7,7 +7,6 @@
 
 #include "ctl/command.h"
 #include "ctl/output/json.h"
-#include "ctl/output/units.h"
 #include "ctl/output/text.h"
 
 #define GIB 1073741824.0

@@ -2,11 +2,11 @@
  * they are killed. */
 #include <stdio.h>
 
-#include "ctl/process/limit.h"
+#include "ctl/channel/target.h"
 #include "ctl/command.h"
 #include "ctl/output/json.h"
-#include "ctl/process/target.h"
 #include "ctl/output/text.h"
+#include "ctl/process/limit.h"
 
 static const char help[] =
 	"Of all limits that apply (memory.max and memory.high of the cgroup and its ancestors,\n"

@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ctl/channel/target.h"
 #include "ctl/command.h"
 #include "ctl/diagnose/diagnose.h"
-#include "ctl/profile/lines.h"
 #include "ctl/process/start_command.h"
-#include "ctl/process/target.h"
+#include "ctl/profile/lines.h"
 
 #define SECONDS_PLAIN 60.0
 #define SECONDS_MIN   0.1

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "ctl/channel/process_list.h"
 #include "ctl/command.h"
 #include "ctl/metrics/openmetrics.h"
 #include "ctl/metrics/otlp.h"
@@ -19,7 +20,6 @@
 #include "ctl/output/outfile.h"
 #include "ctl/output/text.h"
 #include "ctl/process/clock.h"
-#include "ctl/process/process_list.h"
 
 /* ---- textfile ---- */
 

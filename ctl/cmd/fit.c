@@ -5,13 +5,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "ctl/channel/process_list.h"
+#include "ctl/channel/target.h"
 #include "ctl/command.h"
 #include "ctl/output/json.h"
 #include "ctl/output/table.h"
 #include "ctl/output/text.h"
-#include "ctl/output/units.h"
-#include "ctl/process/process_list.h"
-#include "ctl/process/target.h"
 #include "gpu/nvml.h"
 
 /* ---- gpu memory ---- */

@@ -3,17 +3,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ctl/channel/process_name.h"
+#include "ctl/channel/stats_json.h"
 #include "ctl/command.h"
 #include "ctl/diagnose/last_story.h"
+#include "ctl/figures/cleanup_story.h"
+#include "ctl/figures/last_look.h"
+#include "ctl/figures/memory_parts.h"
 #include "ctl/output/json.h"
 #include "ctl/output/table.h"
 #include "ctl/output/text.h"
 #include "ctl/process/clock.h"
-#include "ctl/process/cleanup_story.h"
-#include "ctl/process/last_look.h"
-#include "ctl/process/memory_parts.h"
-#include "ctl/process/process_name.h"
-#include "ctl/process/stats_json.h"
 
 static const char help[] =
 	"Lists the processes that were about to meet their memory limit, and what became of them.\n"
@@ -55,11 +55,32 @@ static const char *cause_word(uint32_t cause)
 
 /* ---- text ---- */
 
+/* The value of a line of /proc/PID/status, 0 where it has none. */
+static uint64_t status_number(const char *status, const char *name)
+{
+	const char *at = strstr(status, name);
+
+	return at ? strtoull(at + strlen(name), NULL, 10) : 0;
+}
+
+/* What the status has beyond the head. */
+static void print_status(const char *status)
+{
+	uint64_t peak = status_number(status, "VmHWM:"),
+		 threads = status_number(status, "Threads:");
+
+	if (peak)
+		printf(", at most %s", mt_text_bytes(peak * 1024).text);
+	if (threads)
+		printf(", %s", mt_text_counted(threads, "thread", "threads").text);
+}
+
 static void print_parts(const struct mt_last_story *story)
 {
 	struct mt_table *table = mt_table_new("<  PART|>BYTES|>CHANGE|<MEANING");
 
 	printf("\nmemory: RSS %s", mt_text_bytes(story->look->file.head.rss_bytes).text);
+	print_status(story->look->file.head.status);
 	if (story->look->file.head.swap_bytes)
 		printf(", swap %s", mt_text_bytes(story->look->file.head.swap_bytes).text);
 	if (story->seconds > 0)
@@ -151,6 +172,24 @@ static json_t *others_json(const struct mt_last_file *file)
 	return array;
 }
 
+/* The lines of /proc/PID/status by their names. */
+static json_t *status_json(const struct mt_last_head *head)
+{
+	json_t *object = json_object();
+	char text[sizeof(head->status)], *rest = text, *line;
+
+	memcpy(text, head->status, sizeof(text));
+	while ((line = strsep(&rest, "\n"))) {
+		char *value = strchr(line, ':');
+
+		if (!value || !rest)
+			continue;
+		*value++ = '\0';
+		mt_json_set_text(object, line, value + strspn(value, " "));
+	}
+	return object;
+}
+
 #define HEAD_FIGURES(X)                                                                            \
 	X(time_ns)                                                                                 \
 	X(used_bytes)                                                                              \
@@ -182,6 +221,7 @@ static void set_head(const struct mt_last_look *look, json_t *object)
 #define X(name) mt_json_set_u64(object, #name, head->name);
 	HEAD_FIGURES(X)
 #undef X
+	mt_json_set(object, "status", status_json(head));
 }
 
 static json_t *story_json(const struct mt_last_story *story)

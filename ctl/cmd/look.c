@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ctl/channel/target.h"
 #include "ctl/command.h"
 #include "ctl/output/json.h"
 #include "ctl/output/table.h"
@@ -11,7 +12,6 @@
 #include "ctl/process/look.h"
 #include "ctl/process/preload.h"
 #include "ctl/process/remote_python.h"
-#include "ctl/process/target.h"
 
 /* What malloc_trim(3) would return, as far as it can be told from outside. */
 struct mt_look_trim {

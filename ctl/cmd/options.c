@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "ctl/command.h"
+#include "ctl/figures/setting.h"
 #include "ctl/output/json.h"
-#include "ctl/process/setting.h"
 #include "ctl/output/table.h"
 
 static json_t *setting_json(const struct mt_setting *setting)

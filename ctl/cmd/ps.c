@@ -2,16 +2,16 @@
  * descendants. */
 #include <stdio.h>
 
+#include "ctl/channel/process_list.h"
+#include "ctl/channel/process_name.h"
+#include "ctl/channel/process_tree.h"
+#include "ctl/channel/stats_dir.h"
+#include "ctl/channel/target.h"
 #include "ctl/command.h"
+#include "ctl/figures/memory_parts.h"
 #include "ctl/output/json.h"
 #include "ctl/output/table.h"
 #include "ctl/output/text.h"
-#include "ctl/process/memory_parts.h"
-#include "ctl/process/process_list.h"
-#include "ctl/process/process_name.h"
-#include "ctl/process/process_tree.h"
-#include "ctl/process/stats_dir.h"
-#include "ctl/process/target.h"
 
 /* for all processes that are asked for figures */
 #define REFRESH_MS   250u

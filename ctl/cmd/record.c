@@ -8,16 +8,16 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "ctl/cmd/setting_option.h"
+#include "ctl/channel/target.h"
+#include "ctl/cmd/run.h"
 #include "ctl/command.h"
+#include "ctl/figures/last_look.h"
 #include "ctl/metrics/recorder.h"
 #include "ctl/metrics/run.h"
-#include "ctl/process/start_command.h"
 #include "ctl/output/text.h"
 #include "ctl/process/clock.h"
-#include "ctl/process/last_look.h"
 #include "ctl/process/preload.h"
-#include "ctl/process/target.h"
+#include "ctl/process/start_command.h"
 
 /* ---- record summary ---- */
 

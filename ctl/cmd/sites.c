@@ -7,8 +7,8 @@
 #include <signal.h>
 #include <string.h>
 
+#include "ctl/channel/target.h"
 #include "ctl/command.h"
-#include "ctl/process/target.h"
 
 #define TOP_DEFAULT      10
 #define LOOK_MS          30000u

@@ -3,13 +3,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "ctl/channel/pool_snapshot.h"
 #include "ctl/cmd/snapshot.h"
 #include "ctl/command.h"
+#include "ctl/figures/figures.h"
 #include "ctl/output/outfile.h"
 #include "ctl/output/table.h"
 #include "ctl/output/text.h"
-#include "ctl/process/figures.h"
-#include "ctl/process/pool_snapshot.h"
 
 /* Sizes of blocks range from 512 B to many GB. */
 static struct mt_short_text size(uint64_t bytes)
@@ -253,9 +253,9 @@ static const char help[] =
 	"  --device=N   only this device\n"
 	"  --top=N      lists the N largest blocks (10; with --json and -o all)\n"
 	"  --json       one object\n"
-	"  -o FILE      writes the JSON to FILE, for mtctl plot --gpu; where FILE ends with\n"
-	"               .pickle, as torch.cuda.memory._snapshot() is, for PyTorch's memory_viz\n"
-	"               (https://pytorch.org/memory_viz, torch/cuda/_memory_viz.py)\n";
+	"  -o FILE      writes the JSON to FILE, for mtctl plot --gpu; `python3 -m\n"
+	"               mtshim.snapshot FILE FILE.pickle` makes of it what PyTorch's memory_viz\n"
+	"               reads (https://pytorch.org/memory_viz, torch/cuda/_memory_viz.py)\n";
 
 struct wanted {
 	struct mt_pool_snapshot_view view;
@@ -270,9 +270,7 @@ static int write_file(const struct mt_pool_snapshot *snapshot, const struct want
 	enum mt_err error = mt_outfile_stream(wanted->path, 0600, &file, &why);
 
 	if (!error) {
-		(mt_text_ends_with(wanted->path, ".pickle")
-			 ? mt_pool_snapshot_write_pickle
-			 : mt_pool_snapshot_write_json)(snapshot, &wanted->view, file);
+		mt_pool_snapshot_write_json(snapshot, &wanted->view, file);
 		error = mt_outfile_finish(file, wanted->path, &why);
 	}
 	if (error)
@@ -329,6 +327,11 @@ int mt_command_snapshot(int argc, char **argv)
 
 	if (!mt_command_line_read(&line, argc, argv, &code))
 		return code;
+	if (wanted.path && mt_text_ends_with(wanted.path, ".pickle")) {
+		mt_error_say("snapshot: -o writes JSON; `python3 -m mtshim.snapshot FILE.json "
+			     "FILE.pickle` makes a pickle of it");
+		return MT_EXIT_USAGE;
+	}
 	if (wanted.view.top == MT_POOL_SNAPSHOT_ALL && !wanted.json && !wanted.path)
 		wanted.view.top = TOP_DEFAULT;
 	return take_and_show(argv[optind], &wanted);

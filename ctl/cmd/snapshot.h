@@ -2,7 +2,7 @@
 #ifndef MT_CTL_CMD_SNAPSHOT_H
 #define MT_CTL_CMD_SNAPSHOT_H
 
-#include "ctl/process/pool_snapshot.h"
+#include "ctl/channel/pool_snapshot.h"
 
 /* Prints the sums of each device and the blocks that `view` asks for, to stdout. */
 void mt_snapshot_print(const struct mt_pool_snapshot *snapshot,

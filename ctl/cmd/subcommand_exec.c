@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "ctl/command.h"
-#include "ctl/process/install_dir.h"
+#include "ctl/process/preload.h"
 
 /* What each of these programs needs beside mtctl's own libraries. The hint comes before the message
  * of the loader, which only the exec brings. */

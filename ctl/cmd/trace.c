@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "ctl/command.h"
+#include "ctl/figures/figures.h"
+#include "ctl/figures/memory_parts.h"
 #include "ctl/metrics/recording.h"
 #include "ctl/output/json.h"
 #include "ctl/output/outfile.h"
-#include "ctl/process/memory_parts.h"
-#include "ctl/process/figures.h"
 
 /* ---- chrome trace ---- */
 

@@ -5,17 +5,17 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "ctl/channel/control_file.h"
+#include "ctl/channel/process_tree.h"
+#include "ctl/channel/stats_dir.h"
+#include "ctl/channel/target.h"
 #include "ctl/command.h"
+#include "ctl/figures/cleanup_story.h"
 #include "ctl/output/json.h"
 #include "ctl/output/table.h"
 #include "ctl/output/text.h"
-#include "ctl/process/cleanup_story.h"
 #include "ctl/process/clock.h"
-#include "ctl/process/control_file.h"
 #include "ctl/process/process.h"
-#include "ctl/process/process_tree.h"
-#include "ctl/process/stats_dir.h"
-#include "ctl/process/target.h"
 
 /* ---- trim preview ---- */
 

@@ -15,15 +15,15 @@
 #include <jansson.h>
 #include <signal.h>
 
-#include "ctl/process/process_tree.h"
-#include "ctl/process/limit.h"
-#include "ctl/process/process.h"
-#include "ctl/process/pymalloc.h"
-#include "ctl/process/stats_file.h"
-#include "ctl/process/target.h"
+#include "ctl/channel/process_tree.h"
+#include "ctl/channel/target.h"
 #include "ctl/diagnose/rules.def"
 #include "ctl/diagnose/trend.h"
 #include "ctl/diagnose/verdicts.def"
+#include "ctl/figures/stats_file.h"
+#include "ctl/process/limit.h"
+#include "ctl/process/process.h"
+#include "ctl/process/pymalloc.h"
 #include "sys/saturating.h"
 
 struct mt_diagnose_profile;

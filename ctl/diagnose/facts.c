@@ -9,16 +9,16 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ctl/channel/control_file.h"
+#include "ctl/channel/process_limit.h"
+#include "ctl/channel/target.h"
 #include "ctl/diagnose/diagnose.h"
-#include "ctl/process/limit.h"
-#include "ctl/process/cleanup_story.h"
+#include "ctl/figures/cleanup_story.h"
 #include "ctl/process/clock.h"
-#include "ctl/process/control_file.h"
+#include "ctl/process/limit.h"
 #include "ctl/process/preload.h"
-#include "ctl/process/process_limit.h"
 #include "ctl/process/read_file.h"
 #include "ctl/process/start_command.h"
-#include "ctl/process/target.h"
 #include "ctl/profile/sites.h"
 
 #define TRIM_TIMEOUT_MS    30000u

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ctl/channel/process_name.h"
 #include "ctl/output/text.h"
-#include "ctl/process/process_name.h"
 
 #define MINUTE_NS   ((uint64_t)60 * 1000000000u)
 #define SITES_SHOWN 5u
@@ -227,8 +227,9 @@ static void write_others(const struct mt_last_file *file, FILE *to)
 
 	if (!head->processes_count)
 		return;
-	fprintf(to, "\nothers in it, of %s\n",
-		mt_text_counted(head->processes_total, "process", "processes").text);
+	fprintf(to, "\nothers in it, of %s%s\n",
+		mt_text_counted(head->processes_total, "process", "processes").text,
+		head->processes_total < MT_LAST_PROCESSES_MAX ? "" : " or more");
 	for (size_t i = 0; i < head->processes_count && i < SITES_SHOWN; i++)
 		fprintf(to, "  %-10s %s (PID %llu)\n",
 			mt_text_bytes(file->processes[i].rss_bytes).text, file->processes[i].comm,

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "ctl/diagnose/recorded.h"
-#include "ctl/process/memory_parts.h"
+#include "ctl/figures/memory_parts.h"
 
 /* What may have filled the limit: a part of the process, or what else is charged to its cgroup. */
 #define MT_LAST_FILLERS(X)                                                                         \

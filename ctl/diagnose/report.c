@@ -3,10 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ctl/channel/stats_json.h"
 #include "ctl/diagnose/diagnose.h"
 #include "ctl/output/json.h"
 #include "ctl/output/table.h"
-#include "ctl/process/stats_json.h"
 
 static void print_evidence(const struct mt_finding *finding)
 {

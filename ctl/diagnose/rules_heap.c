@@ -389,8 +389,9 @@ void mt_rule_leak(const struct mt_facts *facts, struct mt_diagnosis *out)
 			mt_text_counted(facts->trim.record.gc_collected_count, "object", "objects")
 				.text);
 	if (facts->trim.done)
-		mt_finding_show(finding, "a trim does not help", "trim_returned_bytes",
-				(double)measure_hoard(facts).returned_bytes, "it returned %s",
+		mt_finding_show(finding, "a trim", "trim_returned_bytes",
+				(double)measure_hoard(facts).returned_bytes,
+				"returned %s that was free, and nothing of what is live",
 				mt_text_bytes(measure_hoard(facts).returned_bytes).text);
 	if (came_down_before(facts, live))
 		mt_finding_show(finding, "before the diagnosis", "came_down_before", 1,

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ctl/channel/process_limit.h"
 #include "ctl/diagnose/diagnose.h"
-#include "ctl/process/cleanup_story.h"
-#include "ctl/process/memory_parts.h"
+#include "ctl/figures/cleanup_story.h"
+#include "ctl/figures/memory_parts.h"
 #include "ctl/process/preload.h"
-#include "ctl/process/process_limit.h"
 
 #define NEAR_PERCENT 85.0          /* of a limit */
 #define WORTH_BYTES  (64 * MT_MIB) /* live and not resident: less is nothing odd */

@@ -563,7 +563,7 @@ static void find_rounds(const struct window *window, struct levels *levels, stru
 		rounds->count = window->at[window->count - 1].at_s - last_low_s >=
 				TAIL_SHARE * out->seconds; /* 0: it still falls */
 	out->rounds = rounds->count;
-	out->period_s = rounds->count ? rounds->period_s : 0;
+	out->period_s = rounds->count > 1 ? rounds->period_s : 0;
 	free(ends);
 }
 

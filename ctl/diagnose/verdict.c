@@ -543,11 +543,13 @@ static void judge_doubt(const struct mt_facts *facts, const struct mt_trend *tre
 {
 	struct wait wait = wait_for(facts, trend);
 	struct mt_finding *finding = add_doubt(trend, what, remedy(facts, &wait).text, out);
+	char length[40] = "";
 
+	if (trend->period_s > 0)
+		snprintf(length, sizeof(length), " of some %.0f s", trend->period_s);
 	if (trend->rounds)
 		mt_finding_show(finding, "rounds", "rounds_seen_count", (double)trend->rounds,
-				"%zu of some %.0f s, %s; a verdict takes %d", trend->rounds,
-				trend->period_s,
+				"%zu%s, %s; a verdict takes %d", trend->rounds, length,
 				trend->rounds_marked ? "marked by the program"
 						     : "by the falls of memory",
 				MT_TREND_ROUNDS_MIN);

@@ -5,8 +5,8 @@
 #ifndef MT_CTL_METRICS_AREA_CHART_H
 #define MT_CTL_METRICS_AREA_CHART_H
 
+#include "ctl/figures/memory_parts.h"
 #include "ctl/output/cells.h"
-#include "ctl/process/memory_parts.h"
 
 /* From the lightest to the heaviest: where marks meet, the last one of these is drawn. */
 #define MT_AREA_MARK_LETTERS "prlh"

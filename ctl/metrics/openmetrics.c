@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ctl/channel/process_list.h"
 #include "ctl/output/error.h"
-#include "ctl/process/process_list.h"
 
 #define PROCESSES_MAX 500u
 #define PROCESS       "pid, comm, rank"

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "ctl/process/figures.h"
+#include "ctl/figures/figures.h"
 
 struct mt_metric;
 struct mt_process_list;

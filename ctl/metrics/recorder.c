@@ -8,15 +8,15 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "ctl/channel/control_file.h"
+#include "ctl/channel/stats_dir.h"
+#include "ctl/channel/stats_json.h"
+#include "ctl/figures/figures.h"
 #include "ctl/output/json.h"
-#include "ctl/process/process.h"
 #include "ctl/process/clock.h"
-#include "ctl/process/control_file.h"
-#include "ctl/process/figures.h"
-#include "ctl/process/read_file.h"
 #include "ctl/process/look.h"
-#include "ctl/process/stats_dir.h"
-#include "ctl/process/stats_json.h"
+#include "ctl/process/process.h"
+#include "ctl/process/read_file.h"
 
 enum watched_state {
 	WATCHED_NEW,

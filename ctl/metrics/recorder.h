@@ -8,9 +8,9 @@
 
 #include <jansson.h>
 
+#include "ctl/channel/target.h"
 #include "ctl/output/json.h"
 #include "ctl/process/start_command.h"
-#include "ctl/process/target.h"
 
 #define MT_RECORDER_FORMAT  "mtshim-recording"
 #define MT_RECORDER_VERSION 1

@@ -10,12 +10,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "ctl/channel/control_file.h"
+#include "ctl/channel/stats_json.h"
+#include "ctl/figures/figures.h"
 #include "ctl/metrics/recorder.h"
 #include "ctl/output/text.h"
-#include "ctl/process/control_file.h"
-#include "ctl/process/figures.h"
 #include "ctl/process/read_file.h"
-#include "ctl/process/stats_json.h"
 
 /* Makes room for one more element of `bytes`. Capacities are powers of two. */
 static void *make_room(void *list, size_t count, size_t bytes)

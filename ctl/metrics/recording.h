@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "ctl/process/last_look.h"
-#include "ctl/process/target.h"
+#include "ctl/channel/target.h"
+#include "ctl/figures/last_look.h"
 
 #define MT_RECORDING_UNKNOWN UINT64_MAX
 /* six weeks at one per second; later samples are left out with a warning */

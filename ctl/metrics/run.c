@@ -8,6 +8,7 @@
 #include "ctl/output/json.h"
 #include "ctl/output/table.h"
 #include "ctl/output/text.h"
+#include "sys/saturating.h"
 
 #define CELL_MAX 80u
 
@@ -18,14 +19,19 @@
 #define LEVEL_S     0.3
 #define LEVEL_PART  0.01
 
-double mt_run_end_of_work(const struct mt_recording *recording, const struct mt_series *rss)
-{
-	double last = mt_series_sum_up(rss).end, level_since;
-	size_t at = rss->count, next;
+/* One look may be in a peak, so several decide: REST_S of them and REST_LOOKS, but not more than
+ * the last part of a short run. */
+#define REST_S     1.0
+#define REST_LOOKS 5u
+#define REST_PART  4u
+#define REST_MOST  64u
 
-	if (!at || !recording->ended)
-		return last;
-	level_since = rss->list[--at].x;
+/* The look at which the tear-down begins, or the last one. There is one at least. */
+static size_t find_tear_down(const struct mt_series *rss)
+{
+	size_t at = rss->count - 1, next;
+	double level_since = rss->list[at].x;
+
 	for (next = at;
 	     next-- > 0 && rss->list[rss->count - 1].x - rss->list[next].x < TEAR_DOWN_S;) {
 		double before = rss->list[next].y, now = rss->list[at].y;
@@ -38,7 +44,35 @@ double mt_run_end_of_work(const struct mt_recording *recording, const struct mt_
 			break;
 		}
 	}
-	return rss->list[at].y;
+	return at;
+}
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+double mt_run_end_of_work(const struct mt_recording *recording, const struct mt_series *rss)
+{
+	double looks[REST_MOST];
+	size_t at, most, count = 0;
+
+	if (!rss->count || !recording->ended)
+		return mt_series_sum_up(rss).end;
+	at = find_tear_down(rss);
+	most = mt_min_u64(at / REST_PART + 1, REST_MOST);
+	for (size_t i = 0; i < most; i++) {
+		const struct mt_point *look = &rss->list[at - i];
+
+		if (count >= REST_LOOKS && rss->list[at].x - look->x >= REST_S)
+			break;
+		if (!isnan(look->y))
+			looks[count++] = look->y;
+	}
+	qsort(looks, count, sizeof(*looks), compare);
+	return count ? looks[(count - 1) / 2] : mt_series_sum_up(rss).end;
 }
 
 void mt_run_of(const struct mt_recording *recording, const char *label, struct mt_run *out)

@@ -17,8 +17,8 @@ struct mt_run {
 	size_t cleanups_count;
 };
 
-/* Returns RSS at the end of the work of a program whose end was recorded, else the last value. rss:
- * the whole recording. */
+/* Returns what the program held at the end of its work: the median of the last second before its
+ * tear-down, where its end was recorded, else the last value. rss: the whole recording. */
 double mt_run_end_of_work(const struct mt_recording *recording, const struct mt_series *rss);
 
 /* Fills in *out. label: its name; NULL: that of the file. The recording must outlive *out. */

@@ -3,9 +3,9 @@
 #ifndef MT_CTL_METRICS_SERIES_H
 #define MT_CTL_METRICS_SERIES_H
 
+#include "ctl/figures/memory_parts.h"
 #include "ctl/metrics/recording.h"
 #include "ctl/metrics/scale.h"
-#include "ctl/process/memory_parts.h"
 
 struct mt_series {
 	struct mt_point *list;

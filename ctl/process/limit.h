@@ -62,10 +62,6 @@ bool mt_limit_memory_directory(const char *root, pid_t pid, char *out, size_t ou
 /* Bytes that are read of a file. memory.stat, the longest, has about 2,000. */
 #define MT_CGROUP_FILE_MAX 65536
 
-/* Returns whether the file exists. `path` is absolute. A path that begins with "/proc/PID/root" is
- * resolved from the root directory of that process. Never opens the file. */
-bool mt_cgroup_file_exists(const char *path);
-
 /* Returns the first MT_CGROUP_FILE_MAX bytes of the file, ended by a NUL, or NULL where the file
  * does not exist. The caller frees. */
 char *mt_cgroup_file_read(const char *path);

@@ -10,12 +10,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ctl/channel/target.h"
 #include "ctl/output/text.h"
 #include "ctl/process/preload.h"
 #include "ctl/process/process.h"
 #include "ctl/process/read_file.h"
 #include "ctl/process/start_command.h"
-#include "ctl/process/target.h"
 #include "ctl/process/watchdog.h"
 
 #define HEAP_BYTES ((uint64_t)64 << 20) /* HEAP_MAX_SIZE of glibc */

@@ -34,4 +34,15 @@ bool mt_library_version(const char *path, char *out, size_t out_bytes);
  * and is still the same file. */
 bool mt_library_is_rewritten(const struct mt_process *process, uint64_t woke_ns);
 
+/* ---- install dir ---- */
+
+/* Finds files that were installed with this mtctl, from the path of
+ * mtctl itself, so that an installation may be moved. Only an unusual LIBDIR is compiled in
+ * (MT_LIBDIR, else ""). */
+
+/* Writes the absolute path of `name` to *out. Looks beside mtctl, and in the subdirectory `below`
+ * ("": none) of each library directory. Returns false where the file is in none of them, or
+ * /proc/self/exe cannot be read. */
+bool mt_install_dir_find(const char *name, const char *below, char *out, size_t out_bytes);
+
 #endif

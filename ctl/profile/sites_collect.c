@@ -8,12 +8,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "ctl/process/control_file.h"
-#include "ctl/profile/symbols.h"
+#include "ctl/channel/control_file.h"
+#include "ctl/channel/stats_dir.h"
 #include "ctl/process/read_file.h"
 #include "ctl/profile/lines.h"
 #include "sys/saturating.h"
-#include "ctl/process/stats_dir.h"
+#include "ctl/profile/symbols.h"
 
 #define TIMEOUT_MS     30000u
 #define FILE_MAX_BYTES ((off_t)256 << 20)

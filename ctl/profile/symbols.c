@@ -420,7 +420,9 @@ static int opened_file(const struct mt_symbols *symbols, struct mapping *first)
 	return first->fd;
 }
 
-void mt_symbols_open(struct mt_symbols *symbols, const uint64_t *return_addresses, size_t count)
+/* Loads libdw and opens the files of these addresses now, for a caller that will lose its rights.
+ */
+static void symbols_open(struct mt_symbols *symbols, const uint64_t *return_addresses, size_t count)
 {
 	if (!symbols->started)
 		start_dwfl(symbols);
@@ -534,7 +536,8 @@ char *mt_symbols_name(struct mt_symbols *symbols, uint64_t return_address)
 	return keep_clean(text, sizeof(text));
 }
 
-bool mt_symbols_same_file(const struct mt_symbols *symbols, uint64_t one, uint64_t other)
+/* Whether both return addresses lie in mappings of one file. */
+static bool symbols_same_file(const struct mt_symbols *symbols, uint64_t one, uint64_t other)
 {
 	const struct mapping *left = find(symbols, one ? one - 1 : 0),
 			     *right = find(symbols, other ? other - 1 : 0);
@@ -634,7 +637,7 @@ static void work(const void *argument, int to)
 	const struct job *job = argument;
 
 	prefer_oom_kill();
-	mt_symbols_open(job->symbols, job->addresses, job->count);
+	symbols_open(job->symbols, job->addresses, job->count);
 	if (!drop_rights())
 		_exit(1);
 	for (size_t i = 0; i < job->count; i++) {
@@ -690,9 +693,8 @@ void mt_symbolizer_fill(struct mt_symbols *symbols, const uint64_t *addresses, s
 		const struct job job = {symbols, addresses + at, asked - at};
 
 		at += fill_by_child(&job, texts + at, end_ns);
-		for (bad = at;
-		     at < asked &&
-		     (at == bad || mt_symbols_same_file(symbols, addresses[at], addresses[bad]));)
+		for (bad = at; at < asked && (at == bad || symbols_same_file(symbols, addresses[at],
+									     addresses[bad]));)
 			at++;
 	}
 	for (size_t i = 0; i < count; i++)

@@ -28,13 +28,6 @@ char *mt_symbols_name(struct mt_symbols *symbols, uint64_t return_address);
 /* The same without reading any file: "0x1a2b in libx.so", "0x7f12". */
 char *mt_symbols_offset(const struct mt_symbols *symbols, uint64_t return_address);
 
-/* Loads libdw and opens the files of these addresses now, for a caller that will lose its rights.
- */
-void mt_symbols_open(struct mt_symbols *symbols, const uint64_t *return_addresses, size_t count);
-
-/* Whether both return addresses lie in mappings of one file. */
-bool mt_symbols_same_file(const struct mt_symbols *symbols, uint64_t one, uint64_t other);
-
 /* Whether the address lies in libmtshim.so. */
 bool mt_symbols_is_shim(const struct mt_symbols *symbols, uint64_t return_address);
 

@@ -6,8 +6,8 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "ctl/figures/setting.h"
 #include "ctl/output/text.h"
-#include "ctl/process/setting.h"
 #include "ctl/report/report.h"
 
 /* Of others. Each is here by its whole name: a prefix would let secrets through. */

@@ -1,13 +1,279 @@
 /* ctl/report/page.c -- see report.h: the head of the page and the order of its parts. */
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "ctl/output/text.h"
 #include "ctl/report/report.h"
 
+/* ---- verdict ---- */
+
+static void write_evidence(const struct mt_finding *finding, FILE *to)
+{
+	if (!finding->evidence_count)
+		return;
+	fputs("<h3>Evidence</h3>\n<table><tbody>\n", to);
+	for (size_t i = 0; i < finding->evidence_count; i++) {
+		fputs("<tr>", to);
+		mt_html_cell(to, "<td class=\"k\">", finding->evidence[i].label);
+		mt_html_cell(to, "<td>", finding->evidence[i].text);
+		fputs("</tr>\n", to);
+	}
+	fputs("</tbody></table>\n", to);
+}
+
+static void write_advice(const struct mt_finding *finding, FILE *to)
+{
+	if (!finding->advice_count)
+		return;
+	fputs("<h3>What to do</h3>\n<ol>\n", to);
+	for (size_t i = 0; i < finding->advice_count; i++) {
+		fputs("<li>", to);
+		mt_html_text(to, finding->advice[i]);
+		fputs("</li>\n", to);
+	}
+	fputs("</ol>\n", to);
+}
+
+static void write_others(const struct mt_diagnosis *diagnosis, FILE *to)
+{
+	if (diagnosis->count < 2)
+		return;
+	fputs("<h3>Also found</h3>\n<ul>\n", to);
+	for (size_t i = 1; i < diagnosis->count; i++) {
+		const struct mt_finding *finding = &diagnosis->list[i];
+
+		fputs("<li><b>", to);
+		mt_html_text(to, mt_finding_word(finding));
+		fputs("</b>: ", to);
+		mt_html_text(to, finding->text);
+		if (finding->verdict != MT_VERDICT_NONE)
+			mt_html_textf(to, " (confidence %s, %.0f %%)",
+				      mt_diagnose_confidence_word(finding->confidence),
+				      finding->confidence * 100);
+		if (*finding->environment)
+			mt_html_textf(to, ". At the next start: %s", finding->environment);
+		if (finding->advice_count)
+			mt_html_textf(to, ". %s", finding->advice[0]);
+		fputs("</li>\n", to);
+	}
+	fputs("</ul>\n", to);
+}
+
+/* How it was judged. */
+static void write_source(const struct mt_report *report, FILE *to)
+{
+	const struct mt_facts *facts = report->facts;
+	double seconds = facts->samples_count ? facts->samples[facts->samples_count - 1].at_s -
+							facts->samples[0].at_s
+					      : 0;
+
+	fputs("<p class=\"note\">", to);
+	if (!report->look) {
+		mt_html_textf(to,
+			      "Judged from the recording alone, %s of %s: the process was asked "
+			      "for nothing, and no cleanup was tried.",
+			      mt_text_counted(facts->samples_count, "sample", "samples").text,
+			      mt_text_span((uint64_t)(seconds * 1e9)).text);
+	} else {
+		mt_html_textf(to, "Sampled %s in %.0f s%s",
+			      mt_text_counted(facts->samples_count, "time", "times").text, seconds,
+			      facts->interrupted ? " (ended early)" : "");
+		mt_html_text(to, mt_diagnose_history(facts).text);
+		fputs(facts->trim.done ? "; then a cleanup was requested, whose effect is a part "
+					 "of the evidence."
+				       : ".",
+		      to);
+		if (facts->silent_count)
+			fputs(" It does not reply (stopped, or it hangs): the figures of its heap "
+			      "are old.",
+			      to);
+		else if (facts->trim.requested && !facts->trim.done)
+			mt_html_textf(to, " The requested cleanup got no reply: %s.",
+				      facts->trim.why_not);
+	}
+	fputs("</p>\n", to);
+}
+
+static void report_verdict(const struct mt_report *report, FILE *to)
+{
+	const struct mt_finding *first = &report->diagnosis->list[0];
+	const char *tone = first->verdict == MT_VERDICT_HEALTHY   ? "ok"
+			   : first->verdict == MT_VERDICT_UNKNOWN ? "open"
+								  : "bad";
+
+	fprintf(to, "<section class=\"verdict %s\" id=\"verdict\">\n<h2>", tone);
+	if (!first->is_headline)
+		fprintf(to, "<b>%s</b>: ", mt_diagnose_word(first->verdict));
+	mt_html_text(to, first->text);
+	fprintf(to,
+		"</h2>\n<p>Confidence: %s (%.0f %%) <span class=\"sure\"><i style=\"width:"
+		"%.0f%%\"></i></span></p>\n",
+		mt_diagnose_confidence_word(first->confidence), first->confidence * 100,
+		first->confidence * 100);
+	write_evidence(first, to);
+	write_advice(first, to);
+	write_others(report->diagnosis, to);
+	write_source(report, to);
+	fputs("</section>\n", to);
+}
+
+static void report_last(const struct mt_report *report, FILE *to)
+{
+	char *text = NULL, *rest, *line;
+	size_t bytes = 0;
+	FILE *memory;
+
+	if (!report->last)
+		return;
+	memory = mt_error_check_memory(open_memstream(&text, &bytes));
+	mt_last_story_write_head(report->last, memory);
+	mt_last_story_write_places(report->last, memory);
+	fclose(memory);
+	fputs("<section><h2>At its limit</h2>\n<pre>", to);
+	for (rest = text; (line = strsep(&rest, "\n"));) {
+		mt_html_text(to, line);
+		putc('\n', to);
+	}
+	fputs("</pre></section>\n", to);
+	free(text);
+}
+
+/* ---- sites ---- */
+
+#define SITES_SHOWN  10u
+#define STACKS_SHOWN 3u /* the first ones with their stack */
+#define FRAMES_SHOWN 12u
+#define LINES_SHOWN  15u
+
+static void write_site(const struct mt_sites *sites, const struct mt_site *site, FILE *to)
+{
+	char *where = mt_sites_where(site);
+
+	fputs("<tr>", to);
+	mt_html_cell(to, "<td class=\"n\">", mt_text_bytes(site->live_bytes).text);
+	mt_html_cellf(to, "<td class=\"n\">", "%.1f %%",
+		      sites->live_bytes ? 100 * (double)site->live_bytes / (double)sites->live_bytes
+					: 0);
+	mt_html_cell(to, "<td class=\"n more\">", mt_text_count(site->live_count).text);
+	mt_html_cell(to, "<td class=\"n more\">", mt_text_count(site->sampled_count).text);
+	mt_html_cell(to, "<td class=\"code\">", where);
+	free(where);
+	fputs("</tr>\n", to);
+}
+
+static void write_stack(size_t number, const struct mt_site *site, FILE *to)
+{
+	size_t first = mt_sites_first_frame(site);
+
+	mt_html_textf(to, "%zu. %s", number, mt_text_bytes(site->live_bytes).text);
+	fputs("<pre>", to);
+	for (size_t i = first; i < site->frames_count && i < first + FRAMES_SHOWN; i++) {
+		mt_html_text(to, site->frames[i]);
+		fputc('\n', to);
+	}
+	fputs("</pre>\n", to);
+}
+
+static void write_live(const struct mt_sites *sites, FILE *to)
+{
+	fputs("<h3>Live heap by stack</h3>\n<p class=\"note\">", to);
+	mt_html_textf(to, "%s, estimated from %s, one in %s; fewer than ten are a guess.",
+		      mt_text_bytes(sites->live_bytes).text,
+		      mt_text_counted(sites->sampled_count, "sample", "samples").text,
+		      mt_text_bytes(sites->rate_bytes).text);
+	fputs("</p>\n<table><thead><tr><th class=\"n\">Bytes</th><th class=\"n\">Share</th>"
+	      "<th class=\"n more\">Blocks</th><th class=\"n more\">Samples</th><th>Where</th>"
+	      "</tr></thead><tbody>\n",
+	      to);
+	for (size_t i = 0; i < sites->count && i < SITES_SHOWN; i++)
+		write_site(sites, &sites->list[i], to);
+	fputs("</tbody></table>\n", to);
+	for (size_t i = 0; i < sites->count && i < STACKS_SHOWN; i++)
+		write_stack(i + 1, &sites->list[i], to);
+}
+
+static void write_grown(const struct mt_diagnose_sites *sites, FILE *to)
+{
+	fputs("<h3>Grown during the look</h3>\n<table><thead><tr><th class=\"n\">More</th>"
+	      "<th class=\"n more\">Blocks</th><th>Where</th></tr></thead><tbody>\n",
+	      to);
+	for (size_t i = 0; i < sites->count; i++) {
+		fputs("<tr>", to);
+		mt_html_cell(to, "<td class=\"n\">",
+			     mt_text_bytes(sites->list[i].grown_bytes).text);
+		mt_html_cell(to, "<td class=\"n more\">",
+			     mt_text_count(sites->list[i].grown_count).text);
+		mt_html_cell(to, "<td class=\"code\">", sites->list[i].name);
+		fputs("</tr>\n", to);
+	}
+	fputs("</tbody></table>\n", to);
+}
+
+static void write_lines(const struct mt_lines *lines, FILE *to)
+{
+	fputs("<h3>Python lines that allocate</h3>\n<p class=\"note\">", to);
+	mt_html_textf(to,
+		      "%s in %s allocated during the look and still live, by tracemalloc; growth "
+		      "is of %.1f s.",
+		      mt_text_signed_bytes((int64_t)lines->bytes).text,
+		      mt_text_counted(lines->blocks_count, "block", "blocks").text,
+		      (double)lines->growth_ns / 1e9);
+	fputs("</p>\n<table><thead><tr><th class=\"n\">Growth</th><th class=\"n\">Live</th>"
+	      "<th class=\"n more\">Blocks</th><th>Steady</th><th>Line</th></tr></thead><tbody>\n",
+	      to);
+	for (size_t i = 0; i < lines->count && i < LINES_SHOWN; i++) {
+		const struct mt_line *line = &lines->list[i];
+
+		if (!line->bytes)
+			continue;
+		fputs("<tr>", to);
+		mt_html_cell(to, "<td class=\"n\">", mt_text_signed_bytes(line->growth_bytes).text);
+		mt_html_cell(to, "<td class=\"n\">",
+			     mt_text_signed_bytes((int64_t)line->bytes).text);
+		mt_html_cell(to, "<td class=\"n more\">", mt_text_count(line->count).text);
+		mt_html_cell(to, "<td>", line->is_steady ? "yes" : "-");
+		mt_html_cellf(to, "<td class=\"code\">", "%s:%" PRIu32, line->file, line->line);
+		fputs("</tr>\n", to);
+	}
+	fputs("</tbody></table>\n", to);
+}
+
+static void write_why_not(const char *what, const char *why, FILE *to)
+{
+	fputs("<p class=\"note\">", to);
+	mt_html_textf(to, "No %s: %s.", what, why);
+	fputs("</p>\n", to);
+}
+
+static void report_sites(const struct mt_report *report, FILE *to)
+{
+	const struct mt_diagnose_sites *grown = &report->facts->sites;
+	bool has_live = report->sites && report->sites->count,
+	     lacks_stacks = !has_live && !grown->count && *grown->why_not;
+
+	if (!has_live && !grown->count && !lacks_stacks && !report->lines && !*report->lines_why)
+		return;
+	fputs("<section id=\"sites\">\n<h2>What allocates</h2>\n", to);
+	if (report->lines)
+		write_lines(report->lines, to);
+	if (*report->lines_why)
+		write_why_not("Python lines", report->lines_why, to);
+	if (grown->count)
+		write_grown(grown, to);
+	if (has_live)
+		write_live(report->sites, to);
+	if (lacks_stacks)
+		write_why_not("stacks", grown->why_not, to);
+	fputs("</section>\n", to);
+}
+
+/* ---- page ---- */
+
 /* How the page looks. The colours of the parts are those of the pictures
- * (ctl/ui/plot/palette.h). The picture has colours for white paper; in the dark its text, its grid
+ * (ctl/ui/plot/canvas.h). The picture has colours for white paper; in the dark its text, its grid
  * and what is white in it get those of the page. Paper is white, whatever the screen is. */
 static const char style[] =
 	":root{--paper:#fff;--card:#f6f7f9;--text:#1a1a1a;--soft:#57606a;--line:#d8dee4;"
@@ -182,12 +448,12 @@ static void end(const struct mt_report *report, FILE *to)
 void mt_report_write(const struct mt_report *report, FILE *to)
 {
 	begin(report, to);
-	mt_report_last(report, to);
-	mt_report_verdict(report, to);
+	report_last(report, to);
+	report_verdict(report, to);
 	mt_report_memory(report, to);
 	mt_report_devices(report, to);
 	mt_report_cleanups(report, to);
-	mt_report_sites(report, to);
+	report_sites(report, to);
 	mt_report_settings(report, to);
 	mt_report_environment(report, to);
 	end(report, to);

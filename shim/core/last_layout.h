@@ -16,6 +16,8 @@
 /* room for sites and for processes; the counts of the head are filled */
 #define MT_LAST_SITES_COUNT     64u
 #define MT_LAST_PROCESSES_COUNT 16u
+/* so many processes of the cgroup are looked at: processes_total ends there */
+#define MT_LAST_PROCESSES_MAX 256u
 /* A folder keeps so many files; a process that adds one removes the oldest of the dead. */
 #define MT_LAST_FILES_MAX 20u
 
@@ -76,10 +78,11 @@ struct mt_last_head {
 	uint64_t unknown_bytes;
 	uint32_t sites_count;
 	uint32_t processes_count;
-	uint64_t processes_total; /* in the cgroup, this one included */
-	char limit_path[512];     /* file of the limit: its folder has the cgroup's other files */
-	char command[512];        /* arguments, separated by blanks, cut */
-	char status[2048];        /* /proc/self/status, cut */
+	/* in the cgroup, this one included; MT_LAST_PROCESSES_MAX: so many or more */
+	uint64_t processes_total;
+	char limit_path[512]; /* file of the limit: its folder has the cgroup's other files */
+	char command[512];    /* arguments, separated by blanks, cut */
+	char status[2048];    /* /proc/self/status, cut */
 };
 
 struct mt_last_file {

@@ -24,7 +24,6 @@
 #define RATE_NS     (MT_NS_PER_S / 2)  /* growth is measured over about that time */
 #define OWN_SHARE   8                  /* of the usage, of a process that writes */
 #define STEPS       256                /* of growth, from nothing to the limit */
-#define PIDS_MAX    256                /* of the cgroup that are looked at */
 #define WATCH_SHARE 2                  /* of the limit, from which on growth is watched */
 
 static struct mt_last_file *file; /* NULL: not mapped */
@@ -139,7 +138,8 @@ static void read_processes(struct mt_last_file *out)
 	if (!mt_cgroup_path_sibling(out->head.limit_path, "cgroup.procs", path, sizeof(path)) ||
 	    mt_os_read_file(path, text, sizeof(text)) <= 0)
 		return;
-	for (const char *at = text; at && *at && out->head.processes_total < PIDS_MAX;) {
+	for (const char *at = text;
+	     at && *at && out->head.processes_total < MT_LAST_PROCESSES_MAX;) {
 		uint64_t pid = mt_os_parse_number(at);
 
 		out->head.processes_total++;

@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "ctl/process/pool_snapshot.h"
+#include "ctl/channel/pool_snapshot.h"
 #include "core/checksum.h"
 
 #define MB    (1024ull * 1024)

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "ctl/cmd/budget.h"
-#include "ctl/output/units.h"
+#include "ctl/output/text.h"
 
 #define GIB 1073741824.0
 

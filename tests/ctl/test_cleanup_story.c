@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-#include "ctl/process/cleanup_story.h"
-#include "ctl/process/stats_json.h"
+#include "ctl/channel/stats_json.h"
+#include "ctl/figures/cleanup_story.h"
 
 static struct mt_target target;
 static struct mt_cleanup_story stories[MT_CLEANUPS_COUNT];

@@ -189,6 +189,18 @@ Test(findings, name_the_problem_of_the_heap)
 	}
 }
 
+Test(findings, a_trim_that_returns_something_is_not_said_to_be_of_no_help)
+{
+	look_at((struct series){SHAPE_RAMP, 1200 * MB, 5 * MB, 0, 0});
+	case_trim(facts, 28 * MB, 0, 0);
+
+	cr_expect_eq(judge(), MT_VERDICT_LEAK);
+	for (size_t i = 0; i < diagnosis.list[0].evidence_count; i++)
+		cr_expect(!strstr(diagnosis.list[0].evidence[i].label, "not help"), "%s: %s",
+			  diagnosis.list[0].evidence[i].label, diagnosis.list[0].evidence[i].text);
+	cr_expect_eq(figure("trim_returned_bytes"), 28 * MB);
+}
+
 Test(findings, a_buffer_that_is_in_use_now_and_then_is_no_hoard)
 {
 	look_at((struct series){SHAPE_SAWTOOTH, 100 * MB, 400 * MB, 10, 0});

@@ -190,6 +190,16 @@ Test(trend, of_fewer_than_five_rounds_is_undecided_and_tells_how_long_five_take)
 	cr_expect(trend.needed_s > 5 * 14 && trend.needed_s < 8 * 14, "%.0f", trend.needed_s);
 }
 
+Test(trend, of_one_round_has_no_period)
+{
+	static const struct series one = {SHAPE_SAW_RAMP, 100 * MB, 200 * MB, 40, 0};
+	struct mt_trend trend = trend_of(&one, 75, 150, MB);
+
+	cr_expect_eq(trend.doubt, MT_TREND_FEW_ROUNDS);
+	cr_expect_eq(trend.rounds, 1);
+	cr_expect_eq(trend.period_s, 0, "%.1f", trend.period_s);
+}
+
 /* The program says when its rounds end: memory alone shows none. */
 Test(trend, counts_the_rounds_that_the_program_marks)
 {

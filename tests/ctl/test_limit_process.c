@@ -4,8 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ctl/channel/process_limit.h"
 #include "ctl/process/limit.h"
-#include "ctl/process/process_limit.h"
 
 static struct mt_stats_file file;
 static struct mt_process process;

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ctl/channel/process_list.h"
 #include "ctl/metrics/openmetrics.h"
-#include "ctl/process/process_list.h"
 
 static struct mt_process_list process_list_of(size_t count)
 {

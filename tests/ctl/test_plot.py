@@ -719,6 +719,17 @@ def test_a_run_lasts_to_its_end_and_its_peak_is_the_kernels(ctl, plot, tmp_path)
 	assert "RSS: peak 100.0 MB" in " ".join(plot(file, "--last=2s").texts)  # of that part nobody else knows
 
 
+def test_the_end_of_a_run_is_what_it_held_at_rest_and_no_peak_of_its_last_step(ctl, tmp_path):
+	"""400 MB at rest, a step that takes 600 for a moment, and a tear-down in three looks."""
+	held = [400] * 60 + [600, 500, 300, 100]
+	end = {"kind": "end", "time_ns": START + int(6.4 * SECOND), "pid": 7, "alive": False, "exit_code": 0, "signal": None}
+	file = written(tmp_path, [*[sample(look / 10, mb) for look, mb in enumerate(held)], end])
+
+	run, = json.loads(ctl("compare", file, "--json").stdout)["runs"]
+
+	assert run["rss_end_bytes"] == 400 * MB and run["rss_peak_bytes"] == 600 * MB
+
+
 def test_a_run_with_the_shim_beside_one_without(record, ctl, tmp_path):
 	script = HOARD.replace("range(2)", "range(1)").replace("0.8", "0.4")
 	record("--no-shim", "--", PYTHON, "-c", script, name="without.jsonl")

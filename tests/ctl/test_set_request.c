@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ctl/process/control_file.h"
+#include "ctl/channel/control_file.h"
 
 static struct mt_request request;
 static struct mt_error_reason why;

@@ -17,11 +17,12 @@ import pytest
 import fake_shim
 from cuda_helpers import MB, cuda, fill # noqa: F401
 from json_schema import fits
-from mtctl_helpers import NO_ANSWER, NO_PROCESS, NOT_SHIMMED, NOTHING, USAGE, ctl, fake, plain # noqa: F401
+from mtctl_helpers import NO_ANSWER, NO_PROCESS, NOT_SHIMMED, NOTHING, PYTHON, USAGE, ctl, fake, plain # noqa: F401
 from serve_helpers import serve # noqa: F401 (fixture)
 
 STATES = ("live", "exported", "pending", "idle")
 GB = 1 << 30
+PACKAGE = pathlib.Path(__file__).resolve().parents[2] / "ctl/python"
 
 
 @pytest.fixture
@@ -314,18 +315,22 @@ OPCODES = set("PROTO APPENDS BINGET BININT BININT1 BININT2 EMPTY_DICT EMPTY_LIST
               "SETITEM".split())
 
 
-def pickled(fake, ctl, tmp_path):
+def pickled(fake, ctl, run, plain, tmp_path):
 	entries = [(0x7f0000000000 + i * GB, held, asked, age, 0, device, state) for i, (held, asked, age, device, state) in enumerate(
 		[(4 * MB, 4 * MB - 96, 9000, 0, 0), (2 * MB, 2 * MB, 7000, 0, 1), (MB, 1000, 5, 0, 2), (512, 500, 60, 2, 3), (8 * GB, 8 * GB, 9500, 0, 0)])]
-	file = tmp_path / "pool.pickle"
-	done = ctl("snapshot", fake(blocks=blocks_file([*entries, (2**64 - 4096, 512, 512, 2**32 - 1, 7, 0, 0)]).hex()), "-o", file)
+	seen, file = tmp_path / "pool.json", tmp_path / "pool.pickle"
+	pid = fake(blocks=blocks_file([*entries, (2**64 - 4096, 512, 512, 2**32 - 1, 7, 0, 0)]).hex())
+	assert ctl("snapshot", pid, "-o", seen).returncode == 0
+	done = run([PYTHON, "-m", "mtshim.snapshot", seen, file], {**plain, "PYTHONPATH": str(PACKAGE), "PYTHONDONTWRITEBYTECODE": "1"})
 	assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+	refused = ctl("snapshot", pid, "-o", file)
+	assert refused.returncode == USAGE and "python3 -m mtshim.snapshot" in refused.stderr
 	assert file.stat().st_mode & 0o777 == 0o600
 	return file.read_bytes()
 
 
-def test_a_pickle_is_what_memory_viz_reads(fake, ctl, tmp_path):
-	data = pickled(fake, ctl, tmp_path)
+def test_a_pickle_is_what_memory_viz_reads(fake, ctl, run, plain, tmp_path):
+	data = pickled(fake, ctl, run, plain, tmp_path)
 	seen = pickle.loads(data)
 
 	pytest.importorskip("jsonschema").Draft7Validator(PICKLE).validate(seen)
@@ -342,7 +347,7 @@ def test_a_pickle_is_what_memory_viz_reads(fake, ctl, tmp_path):
 	assert times == sorted(times) and times[2] - times[1] == 500_000 and seen["device_traces"][0][1]["size"] == 8 * GB
 
 
-def test_memory_viz_itself_takes_the_pickle(fake, ctl, tmp_path):
+def test_memory_viz_itself_takes_the_pickle(fake, ctl, run, plain, tmp_path):
 	"""PyTorch's own file, without the rest of PyTorch: it needs nothing of it."""
 	torch = importlib.util.find_spec("torch")
 	file = torch and pathlib.Path(torch.origin).parent / "cuda" / "_memory_viz.py"
@@ -351,7 +356,7 @@ def test_memory_viz_itself_takes_the_pickle(fake, ctl, tmp_path):
 	spec = importlib.util.spec_from_file_location("memory_viz_of_torch", file)
 	viz = importlib.util.module_from_spec(spec)
 	spec.loader.exec_module(viz)
-	seen = pickle.loads(pickled(fake, ctl, tmp_path))
+	seen = pickle.loads(pickled(fake, ctl, run, plain, tmp_path))
 	given = seen if hasattr(viz, "segsum") else seen["segments"]  # 1.13 took the list of segments
 
 	assert "active_allocated" in viz.memory(given, format_flamegraph=str)

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "core/checksum.h"
-#include "ctl/process/figures.h"
-#include "ctl/process/stats_file.h"
+#include "ctl/figures/figures.h"
+#include "ctl/figures/stats_file.h"
 
 static struct mt_stats_file good;
 static struct mt_stats_file seen;

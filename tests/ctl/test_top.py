@@ -29,6 +29,16 @@ def test_the_list_shows_the_published_figures(top, fake):
 	assert re.search(r"Mem\[.*[\d.]+[MG]/[\d.]+[MGT]\]", one.text()) and re.search(r"pressure (none|warn|critical)", one.text()) # of all processes that it may see
 
 
+def test_the_header_says_how_many_are_under_pressure(top, fake):
+	"""One small limit that is full says nothing of the machine."""
+	pressed = fake(values={"rss_bytes": 9 * MB, "pressure_level": 2, "limit_bytes": 10 * MB, "limit_used_bytes": 10 * MB})
+	fake(values={"rss_bytes": 9 * MB})
+
+	one = top(f"--filter={pressed}", size=(140, 30))
+
+	one.wait(r"pressure critical in 1 of ([2-9]|\d\d)")
+
+
 def test_a_tree_is_drawn_folded_and_made_flat(top, spawn, env):
 	parent = spawn([PYTHON, "-c", "import os, sys\nchild = os.fork()\nif child: print(child, flush=True)\nsys.stdin.read()"],
 	               env(MIN_MB=0))

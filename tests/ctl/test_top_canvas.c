@@ -5,7 +5,6 @@
 #include "ctl/ui/top/list.h"
 #include "ctl/ui/top/pane.h"
 #include "ctl/ui/top/page.h"
-#include "ctl/ui/top/keys.h"
 #include "ctl/ui/top/history.h"
 #include "top_rows.h"
 

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "ctl/process/stats_dir.h"
+#include "ctl/channel/stats_dir.h"
 
 #define NOT_IN_MEMORY "is not on a file system in memory (tmpfs)"
 #define OPEN_TO_ALL   "is open to others (mode 700 is wanted)"

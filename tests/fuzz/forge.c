@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ctl/process/stats_file.h"
+#include "ctl/figures/stats_file.h"
 #include "fuzz.h"
 #include "core/checksum.h"
 #include "core/lines_layout.h"

@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-#include "ctl/process/pool_snapshot.h"
+#include "ctl/channel/pool_snapshot.h"
 #include "core/stats_layout.h"
 
 /* Lines of the text: "comm sh", "heap_live_bytes 12", "record 3 number 4", "setting 0 value on",

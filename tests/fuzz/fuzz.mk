@@ -31,7 +31,7 @@ fuzz_base   := $(filter-out $(warnings) -g,$(common)) -gline-tables-only -O1 -DM
 fuzz_strict := $(filter-out -Wmissing-prototypes,$(warnings)) -Wno-unused-function
 
 # Of the archive of the unit tests what may be asked for here.
-fuzz_lib_src := $(filter-out ctl/ui/top/% shim/gpu/entries%,$(unit_lib_src)) ctl/ui/top/machine.c
+fuzz_lib_src := $(filter-out shim/gpu/entries%,$(unit_lib_src))
 fuzz_lib_obj := $(fuzz_lib_src:%.c=$(fuzz_at)/obj/%.o)
 fuzz_own_obj := $(patsubst tests/fuzz/%.c,$(fuzz_at)/obj/tests/fuzz/%.o,$(wildcard tests/fuzz/*.c))
 fuzz_bin     := $(fuzz_names:%=$(fuzz_at)/%)
@@ -45,7 +45,7 @@ $(fuzz_at)/libfuzzed.a: $(fuzz_lib_obj)
 	rm -f $@
 	ar qcs $@ $^
 
-$(fuzz_at)/obj/ctl/ui/serve/page.o: $(page_files)
+$(fuzz_at)/obj/ctl/ui/serve/routes.o: $(page_files)
 
 define fuzz_rule
 $(fuzz_at)/$(1): $(addprefix $(fuzz_at)/obj/tests/fuzz/,fuzz_$(1).o fuzz.o root.o $(fuzz_parts_$(1):%=%.o)) $(fuzz_at)/libfuzzed.a $(jemalloc_lib)

@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ctl/process/control_file.h"
-#include "ctl/process/process.h"
+#include "ctl/channel/control_file.h"
+#include "ctl/figures/setting.h"
 #include "ctl/output/units.h"
-#include "ctl/process/setting.h"
+#include "ctl/process/process.h"
 #include "fuzz.h"
 
 /* fuzz.mk: --wrap. What is wrong with a command line repeats it: it is the asking user's own, and

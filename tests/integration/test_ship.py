@@ -156,9 +156,9 @@ def test_mtctl_run_finds_the_library_that_was_installed_with_it(prefix, bare, ru
 def test_an_unusual_libdir_is_known_to_mtctl(tmp_path, bare, run):
 	"""That mtctl alone is linked again; the one in build/ stays as it was."""
 	built = tmp_path / "build"
-	make("B=" + str(built), "PREFIX=" + str(tmp_path), f"LIBDIR={tmp_path}/odd/place", f"{built}/obj/ctl/process/install_dir.o")
+	make("B=" + str(built), "PREFIX=" + str(tmp_path), f"LIBDIR={tmp_path}/odd/place", f"{built}/obj/ctl/process/preload.o")
 
-	assert f"{tmp_path}/odd/place".encode() in (built / "obj/ctl/process/install_dir.o").read_bytes()
+	assert f"{tmp_path}/odd/place".encode() in (built / "obj/ctl/process/preload.o").read_bytes()
 	assert str(ROOT / "build").encode() not in (ROOT / "build/mtctl").read_bytes()
 
 

@@ -1,5 +1,6 @@
 """What a process leaves behind that the kernel has killed at its limit, and what `mtctl last` tells of it."""
 import os
+import re
 import subprocess
 
 import pytest
@@ -196,6 +197,16 @@ def test_the_page_has_the_memory_until_the_end(patient, ctl, folder, tmp_path):
 
 	assert done.returncode == 0, done.stderr
 	assert "black_box.py" in page.read_text() and "<svg" in page.read_text()
+
+
+def test_the_status_at_the_end_is_told(patient, ctl, folder):
+	assert patient("strings", 60).returncode == KILLED
+
+	status = told(ctl, folder)["status"]
+	text = ctl("last", files(folder)[0]).stdout
+
+	assert int(status["Threads"]) >= 1 and status["VmHWM"].endswith(" kB") and status["State"]
+	assert re.search(r"^memory: RSS [\d.]+ MB, at most [\d.]+ MB, \d+ threads?", text, re.MULTILINE), text
 
 
 def _damaged(original, how):

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl/ui/plot/palette.h"
+#include "ctl/ui/plot/canvas.h"
 #include "ctl/ui/plot/panel.h"
 #include "ctl/ui/plot/picture.h"
 

@@ -4,14 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ctl/channel/control_file.h"
+#include "ctl/channel/target.h"
 #include "ctl/command.h"
+#include "ctl/diagnose/recorded.h"
 #include "ctl/metrics/recording.h"
 #include "ctl/output/outfile.h"
 #include "ctl/plot_options.h"
 #include "ctl/process/clock.h"
-#include "ctl/process/control_file.h"
-#include "ctl/process/target.h"
-#include "ctl/diagnose/recorded.h"
 #include "ctl/report/report.h"
 #include "ctl/ui/plot/comparison.h"
 #include "ctl/ui/plot/picture.h"

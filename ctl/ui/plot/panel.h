@@ -3,9 +3,9 @@
 #ifndef MT_CTL_UI_PLOT_PANEL_H
 #define MT_CTL_UI_PLOT_PANEL_H
 
-#include "ctl/ui/plot/palette.h"
 #include "ctl/metrics/scale.h"
 #include "ctl/metrics/series.h"
+#include "ctl/ui/plot/canvas.h"
 
 struct mt_curve {
 	const char *name;        /* the class of its group */
@@ -44,7 +44,41 @@ void mt_panel_draw_curves(struct mt_canvas *canvas, struct mt_panel *panel,
 void mt_panel_draw_time(struct mt_canvas *canvas, const struct mt_box *box, double y,
 			const struct mt_span *span);
 
-struct mt_scale mt_panel_time_scale(const struct mt_box *box, const struct mt_span *span);
 void mt_panel_free(struct mt_panel *panel);
+
+/* ---- marks ---- */
+
+/* Events in a picture: rounds and cleanups in lanes below the panels,
+ * pressure as areas behind them, the bytes freed by the largest cleanups above them. */
+
+#define MT_MARKS_LEGEND 6u /* items at most */
+
+struct mt_marks {
+	const struct mt_recording *recording;
+	uint64_t pid; /* 0: of all processes */
+	uint64_t origin_ns;
+	const struct mt_span *span;
+};
+
+/* Draws behind the curves of one panel: areas of pressure, and a line at each larger cleanup. */
+void mt_marks_draw_behind(struct mt_canvas *canvas, const struct mt_marks *marks,
+			  const struct mt_box *box);
+
+/* Returns the height of the lanes in pixels: one for rounds and one for cleanups, where there are
+ * any. */
+double mt_marks_height(const struct mt_marks *marks);
+
+/* Draws the lanes from `y` down; `box` gives left and right. */
+void mt_marks_draw_lanes(struct mt_canvas *canvas, const struct mt_marks *marks,
+			 const struct mt_box *box, double y);
+
+/* Draws the bytes freed by the largest cleanups in one row above the panel. Text may extend
+ * `beside` pixels to the left and right of the box. mt_marks_has_freed: whether there are any. */
+bool mt_marks_has_freed(const struct mt_marks *marks);
+void mt_marks_draw_freed(struct mt_canvas *canvas, const struct mt_marks *marks,
+			 const struct mt_box *box, double beside);
+
+/* Writes the items of all kinds of events that exist, and returns how many. */
+size_t mt_marks_legend(const struct mt_marks *marks, struct mt_legend_item *out);
 
 #endif

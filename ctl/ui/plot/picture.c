@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "ctl/metrics/run.h"
-#include "ctl/ui/plot/marks.h"
+#include "ctl/ui/plot/panel.h"
 
 #define WIDTH        1200.0
 #define HEIGHT       560.0 /* with one panel */

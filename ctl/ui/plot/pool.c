@@ -11,7 +11,7 @@
 
 #include "ctl/metrics/scale.h"
 #include "ctl/process/read_file.h"
-#include "ctl/ui/plot/palette.h"
+#include "ctl/ui/plot/canvas.h"
 
 static int compare_blocks(const void *a, const void *b)
 {

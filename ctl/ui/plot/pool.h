@@ -4,8 +4,8 @@
 #ifndef MT_CTL_UI_PLOT_POOL_H
 #define MT_CTL_UI_PLOT_POOL_H
 
-#include "ctl/process/pool_snapshot.h"
-#include "ctl/ui/plot/palette.h"
+#include "ctl/channel/pool_snapshot.h"
+#include "ctl/ui/plot/canvas.h"
 
 struct mt_pool_block {
 	uint64_t held_bytes; /* up to MT_BLOCKS_FILE_BYTES_MAX */

@@ -11,11 +11,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "ctl/channel/process_list.h"
+#include "ctl/channel/stats_json.h"
 #include "ctl/metrics/openmetrics.h"
 #include "ctl/output/error.h"
 #include "ctl/process/clock.h"
-#include "ctl/process/process_list.h"
-#include "ctl/process/stats_json.h"
 #include "ctl/process/watchdog.h"
 #include "ctl/ui/serve/jobs.h"
 

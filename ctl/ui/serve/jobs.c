@@ -11,10 +11,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "ctl/channel/control_file.h"
+#include "ctl/channel/pool_snapshot.h"
 #include "ctl/output/json.h"
 #include "ctl/process/clock.h"
-#include "ctl/process/pool_snapshot.h"
-#include "ctl/process/control_file.h"
 #include "ctl/process/watchdog.h"
 #include "ctl/profile/lines.h"
 #include "ctl/profile/sites.h"

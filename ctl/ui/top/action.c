@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "ctl/process/cleanup_story.h"
-#include "ctl/process/clock.h"
-#include "ctl/process/control_file.h"
+#include "ctl/channel/control_file.h"
+#include "ctl/figures/cleanup_story.h"
 #include "ctl/output/text.h"
+#include "ctl/process/clock.h"
 
 #define TRIM_TIMEOUT_NS (30 * UINT64_C(1000000000))
 #define SET_TIMEOUT_NS  (10 * UINT64_C(1000000000))

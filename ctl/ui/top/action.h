@@ -4,7 +4,7 @@
 #ifndef MT_CTL_UI_TOP_ACTION_H
 #define MT_CTL_UI_TOP_ACTION_H
 
-#include "ctl/process/control_file.h"
+#include "ctl/channel/control_file.h"
 #include "ctl/output/cells.h"
 
 #define MT_TOP_ACTIONS_MAX 16

@@ -5,10 +5,8 @@
 #define MT_CTL_UI_TOP_APP_H
 
 #include "ctl/ui/top/action.h"
-#include "ctl/ui/top/details.h"
-#include "ctl/ui/top/keys.h"
+#include "ctl/ui/top/pane.h"
 #include "ctl/ui/top/list.h"
-#include "ctl/ui/top/machine.h"
 #include "ctl/ui/top/page.h"
 #include "ctl/ui/top/row.h"
 

@@ -8,9 +8,9 @@
 #include <stdint.h>
 
 #include "core/stats_layout.h"
+#include "ctl/figures/memory_parts.h"
 #include "ctl/metrics/area_chart.h"
 #include "ctl/output/cells.h"
-#include "ctl/process/memory_parts.h"
 
 #define MT_TOP_HISTORY_POINTS 512u
 #define MT_TOP_HISTORY_NS     (900u * UINT64_C(1000000000))

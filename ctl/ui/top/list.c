@@ -1,9 +1,11 @@
 #include "ctl/ui/top/list.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "ctl/output/text.h"
+#include "ctl/process/read_file.h"
 #include "ctl/ui/top/history.h"
 #include "sys/saturating.h"
 
@@ -168,13 +170,23 @@ static int put_gpu_sums(struct mt_cells *canvas, struct mt_cell_place at,
 	return mt_cells_put_figure(canvas, at, "GPU", text);
 }
 
-static uint64_t highest_pressure(const struct mt_top_model *model)
-{
-	uint64_t highest = MT_PRESSURE_NONE;
+/* The highest level of any process, and how many have it: each has limits of its own. */
+struct pressure {
+	uint64_t level;
+	size_t count;
+};
 
-	for (size_t i = 0; i < model->rows_count; i++)
-		if (model->rows[i].pressure_level > highest)
-			highest = model->rows[i].pressure_level;
+static struct pressure highest_pressure(const struct mt_top_model *model)
+{
+	struct pressure highest = {MT_PRESSURE_NONE, 0};
+
+	for (size_t i = 0; i < model->rows_count; i++) {
+		uint64_t level = model->rows[i].pressure_level;
+
+		if (level > highest.level)
+			highest = (struct pressure){level, 0};
+		highest.count += level == highest.level;
+	}
 	return highest;
 }
 
@@ -188,39 +200,44 @@ static int put_last(struct mt_cells *canvas, struct mt_cell_place at, const char
 						     : canvas->columns;
 }
 
-static int put_pressure(struct mt_cells *canvas, struct mt_cell_place at, uint64_t level)
+static int put_pressure(struct mt_cells *canvas, struct mt_cell_place at,
+			const struct mt_top_model *model)
 {
 	static const enum mt_cell_style styles[MT_PRESSURE_LEVEL_COUNT] = {
 		MT_STYLE_GOOD, MT_STYLE_WARN, MT_STYLE_BAD};
-	const char *word = mt_stats_word_pressure_level(level);
+	struct pressure highest = highest_pressure(model);
+	char text[80];
 
-	if (at.column + (int)(strlen("pressure ") + strlen(word)) > canvas->columns)
+	snprintf(text, sizeof(text), "%.20s", mt_stats_word_pressure_level(highest.level));
+	if (highest.level != MT_PRESSURE_NONE)
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), " in %zu of %zu",
+			 highest.count, model->rows_count);
+	if (at.column + (int)(strlen("pressure ") + strlen(text)) > canvas->columns)
 		return canvas->columns;
 	at.column = mt_cells_put(canvas, at, MT_STYLE_LABEL, "pressure ");
-	return mt_cells_put(canvas, at,
-			    styles[level < MT_PRESSURE_LEVEL_COUNT ? level : MT_PRESSURE_CRITICAL],
-			    word) +
-	       2;
+	at.column = mt_cells_put(canvas, at,
+				 styles[mt_min_u64(highest.level, MT_PRESSURE_CRITICAL)], text);
+	return at.column + 2;
 }
 
 /* Pressure is behind the parts, but before them where there is any. */
 static void draw_sums(struct mt_cells *canvas, const struct mt_top_frame *frame, int row)
 {
 	const struct mt_process_tree_sums *sums = &frame->model->total;
-	uint64_t level = highest_pressure(frame->model);
+	bool has_pressure = highest_pressure(frame->model).level != MT_PRESSURE_NONE;
 	double fragmented = mt_top_sums_fragmented_percent(sums);
 	struct mt_cell_place at = {row, 1, 0};
 	char text[40];
 
 	at.column = mt_cells_put_figure(canvas, at, "RSS", mt_short_bytes(sums->rss_bytes).text);
-	if (level != MT_PRESSURE_NONE)
-		at.column = put_pressure(canvas, at, level);
+	if (has_pressure)
+		at.column = put_pressure(canvas, at, frame->model);
 	for (int i = 0; i < MT_PARTS_COUNT; i++)
 		at.column = put_part(canvas, at, sums, (enum mt_memory_part)i);
 	if (frame->model->kinds.gpu)
 		at.column = put_gpu_sums(canvas, at, sums);
-	if (level == MT_PRESSURE_NONE)
-		at.column = put_pressure(canvas, at, level);
+	if (!has_pressure)
+		at.column = put_pressure(canvas, at, frame->model);
 	if (frame->machine->has_stalls) {
 		snprintf(text, sizeof(text), "%.8s%%",
 			 mt_short_percent(frame->machine->stall_pct).text);
@@ -426,4 +443,69 @@ void mt_top_draw_once(struct mt_cells *canvas, const struct mt_top_frame *frame,
 	mt_cells_start(canvas, columns, area.end);
 	area.row = mt_top_draw_header(canvas, frame, HEADER_MAX);
 	draw_lines(&drawing, area, 0);
+}
+
+/* ---- machine ---- */
+
+/* "some avg10=0.12 avg60=..." */
+static bool read_stalls(const char *root, double *out_pct)
+{
+	char path[512], *text, *end;
+	const char key[] = "some avg10=";
+	const char *found;
+	bool known = false;
+
+	snprintf(path, sizeof(path), "%s/proc/pressure/memory", root);
+	text = mt_read_file(path, NULL);
+	found = text ? strstr(text, key) : NULL;
+	if (found) {
+		double value = strtod(found + strlen(key), &end);
+
+		known = end != found + strlen(key) && value >= 0 && value <= 100;
+		if (known)
+			*out_pct = value;
+	}
+	free(text);
+	return known;
+}
+
+void mt_top_machine_read(const char *root, struct mt_top_machine *out)
+{
+	uint64_t swap_free = mt_limit_meminfo(root, "SwapFree");
+
+	*out = (struct mt_top_machine){0};
+	out->total_bytes = mt_limit_meminfo(root, "MemTotal");
+	out->used_bytes = mt_limit_machine_used(root);
+	out->swap_total_bytes = mt_limit_meminfo(root, "SwapTotal");
+	out->swap_used_bytes =
+		out->swap_total_bytes > swap_free ? out->swap_total_bytes - swap_free : 0;
+	out->has_limit = mt_limit_find(root, 0, &out->limit) == MT_ERR_OK && out->limit.is_cgroup;
+	out->has_stalls = read_stalls(root, &out->stall_pct);
+}
+
+static bool contains(const struct mt_top_gpus *gpus, const char *pci)
+{
+	for (size_t i = 0; i < gpus->count; i++)
+		if (strcmp(gpus->list[i].pci, pci) == 0)
+			return true;
+	return false;
+}
+
+void mt_top_gpus_add(struct mt_top_gpus *gpus, const struct mt_stats_device *devices, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		const struct mt_stats_device *device = &devices[i];
+		struct mt_top_gpu *gpu = &gpus->list[gpus->count];
+
+		if (gpus->count == MT_DEVICES_COUNT || !device->total_bytes ||
+		    !device->free_bytes || contains(gpus, device->pci))
+			continue;
+		snprintf(gpu->pci, sizeof(gpu->pci), "%s", device->pci);
+		snprintf(gpu->name, sizeof(gpu->name), "%s", device->name);
+		gpu->total_bytes = device->total_bytes;
+		gpu->used_bytes = device->total_bytes > device->free_bytes
+					  ? device->total_bytes - device->free_bytes
+					  : 0;
+		gpus->count++;
+	}
 }

@@ -2,8 +2,12 @@
 #ifndef MT_CTL_UI_TOP_LIST_H
 #define MT_CTL_UI_TOP_LIST_H
 
-#include "ctl/ui/top/machine.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "ctl/process/limit.h"
 #include "ctl/ui/top/model.h"
+#include "core/stats_layout.h"
 
 /* The lines above the list: a title, meters (machine, limit, swap, GPUs) and the sums of all
  * processes. Pure. */
@@ -36,5 +40,37 @@ void mt_top_draw_list(struct mt_cells *canvas, const struct mt_top_frame *frame,
 
 /* Draws header, heading and all lines without a selection, `columns` wide and as long as needed. */
 void mt_top_draw_once(struct mt_cells *canvas, const struct mt_top_frame *frame, int columns);
+
+/* ---- machine ---- */
+
+/* Memory, swap, nearest limit, stalls and GPUs of the machine, for the
+ * header. */
+
+struct mt_top_machine {
+	uint64_t used_bytes, total_bytes; /* MemTotal - MemAvailable, MemTotal */
+	uint64_t swap_used_bytes, swap_total_bytes;
+	bool has_limit; /* top itself runs in a container with a limit */
+	struct mt_limit limit;
+	bool has_stalls;  /* the kernel has pressure stall information */
+	double stall_pct; /* of the last 10 s, in which tasks waited for memory ("some") */
+};
+
+/* Reads all values. `root` is put before every path: "" but in tests. What cannot be read stays 0.
+ */
+void mt_top_machine_read(const char *root, struct mt_top_machine *out);
+
+struct mt_top_gpu {
+	char pci[32], name[64];
+	uint64_t used_bytes, total_bytes; /* by all processes, as the driver reports */
+};
+
+struct mt_top_gpus {
+	struct mt_top_gpu list[MT_DEVICES_COUNT];
+	size_t count;
+};
+
+/* Adds the devices of a process, each PCI address once. Devices without known memory are left out.
+ */
+void mt_top_gpus_add(struct mt_top_gpus *gpus, const struct mt_stats_device *devices, size_t count);
 
 #endif

@@ -10,14 +10,13 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "ctl/channel/stats_dir.h"
 #include "ctl/command.h"
+#include "ctl/output/cells.h"
 #include "ctl/output/error.h"
 #include "ctl/process/clock.h"
-#include "ctl/process/stats_dir.h"
 #include "ctl/ui/top/app.h"
-#include "ctl/output/cells.h"
 #include "ctl/ui/top/page.h"
-#include "ctl/ui/top/keys.h"
 
 /* ---- screen ---- */
 

@@ -8,7 +8,6 @@
 #include "ctl/output/error.h"
 #include "ctl/output/table.h"
 #include "ctl/ui/top/columns.h"
-#include "ctl/ui/top/keys.h"
 
 void mt_top_page_add(struct mt_top_page *page, enum mt_cell_style style, const char *format, ...)
 {
@@ -77,8 +76,8 @@ static const struct entry notes[] = {
 		"reusable (~), files (=), other (.), then all other processes (|)"},
 	{"Lim, Swp, GPU",
 	 "the container's limit that is nearest, swap, device memory, all by whomever it is used"},
-	{"pressure", "the highest level that any process has seen; stalled: time of the last 10 s "
-		     "that tasks waited for memory"},
+	{"pressure", "the highest level of any process at its own limits, and how many have it; "
+		     "stalled: time of the last 10 s that tasks waited for memory"},
 	{"pane",
 	 "the selected process by itself: its four parts over up to 15 minutes; on the time "
 	 "axis its cleanups: p purge, r at the end of a round, l light, h heavy, green where "
@@ -194,3 +193,5 @@ void mt_top_prompt_draw(const struct mt_top_prompt *prompt, struct mt_cells *can
 	at.column = mt_cells_put(canvas, at, MT_STYLE_PLAIN, text);
 	mt_cells_put_glyph(canvas, at, MT_STYLE_SELECTED, L' ');
 }
+
+/* ---- keys ---- */

@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ctl/channel/process_name.h"
+#include "ctl/figures/cleanup_story.h"
+#include "ctl/figures/figures.h"
 #include "ctl/output/error.h"
-#include "ctl/process/cleanup_story.h"
-#include "ctl/process/process_name.h"
-#include "ctl/process/figures.h"
 #include "sys/saturating.h"
 
 /* ---- marks ---- */

@@ -6,9 +6,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "ctl/channel/process_list.h"
+#include "ctl/figures/stats_file.h"
 #include "ctl/metrics/area_chart.h"
-#include "ctl/process/process_list.h"
-#include "ctl/process/stats_file.h"
 #include "ctl/ui/top/history.h"
 
 /* The cleanups of a process as marks on a time axis. */
@@ -19,7 +19,7 @@ struct mt_top_marks {
 };
 
 /* Writes the marks of all cleanups that the file has. A late collection is in the mark of the
- * cleanup that asked for it, as in its story (ctl/process/cleanup_story.h). */
+ * cleanup that asked for it, as in its story (ctl/figures/cleanup_story.h). */
 void mt_top_marks_read(struct mt_top_marks *marks, const struct mt_stats_file *file);
 
 /* Further figures of a process, as it last published them. */

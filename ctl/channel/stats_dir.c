@@ -1,0 +1,650 @@
+#include "ctl/channel/stats_dir.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/vfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "ctl/process/env_dir.h"
+#include "ctl/process/read_file.h"
+#include "ctl/process/process.h"
+#include "ctl/process/process_probe.h"
+#include "core/stats_layout.h"
+
+/* CPU time to follow the MT_DIR of another user; a plain path takes some microseconds */
+#define PATH_NS 3000000u
+
+static void default_path(uid_t uid, char *out, size_t out_bytes)
+{
+	snprintf(out, out_bytes, "/dev/shm/mtshim-%u", (unsigned)uid);
+}
+
+/* The directory of the MT_DIR of mtctl, or "". */
+static void named_path(char *out, size_t out_bytes)
+{
+	const char *named = getenv("MT_DIR");
+
+	snprintf(out, out_bytes, "%s", named ? named : "");
+}
+
+void mt_stats_dir_path(char *out, size_t out_bytes)
+{
+	named_path(out, out_bytes);
+	if (!*out)
+		default_path(geteuid(), out, out_bytes);
+}
+
+static bool is_same_file(const char *path, const char *other)
+{
+	struct stat one, two;
+
+	return stat(path, &one) != 0 || stat(other, &two) != 0 ||
+	       (one.st_dev == two.st_dev && one.st_ino == two.st_ino);
+}
+
+/* Where a process has another root than mtctl: a container, or a chroot(2). */
+enum root { ROOT_SAME, ROOT_CHROOT, ROOT_MOUNTS };
+
+static enum root root_of(pid_t pid)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", (int)pid);
+	if (!is_same_file("/proc/self/ns/mnt", path))
+		return ROOT_MOUNTS;
+	snprintf(path, sizeof(path), "/proc/%d/root", (int)pid);
+	return is_same_file("/proc/self/root", path) ? ROOT_SAME : ROOT_CHROOT;
+}
+
+bool mt_stats_dir_in_chroot(const struct mt_process *process)
+{
+	return root_of(process->pid) == ROOT_CHROOT;
+}
+
+/* Follows the path as the process would: a link in a container must not lead out of it. Files that
+ * a process made before its chroot are below the root of mtctl. */
+static int open_directory(const struct mt_process *process, const char *directory)
+{
+	enum root root = root_of(process->pid);
+	char start[64];
+	int fd;
+
+	if (root != ROOT_SAME)
+		snprintf(start, sizeof(start), "/proc/%d/root", (int)process->pid);
+	else if (directory[0] == '/')
+		snprintf(start, sizeof(start), "/");
+	else
+		snprintf(start, sizeof(start), "/proc/%d/cwd", (int)process->pid);
+	fd = mt_foreign_path_open(open(start, O_PATH | O_DIRECTORY | O_CLOEXEC), root != ROOT_SAME,
+				  directory);
+	if (fd < 0 && root == ROOT_CHROOT && errno == ENOENT && directory[0] == '/')
+		fd = mt_foreign_path_open(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC), false,
+					  directory);
+	return fd;
+}
+
+/* A process that started as root may run as another user now, while its files belong to root. Only
+ * root accepts those. */
+static bool may_own(const struct mt_process *process, uid_t owner)
+{
+	return owner == process->uid || (owner == 0 && geteuid() == 0);
+}
+
+/* Refuses what the process would not have made itself. */
+static enum mt_err check_owner(int fd, mode_t kind, const struct mt_process *process,
+			       struct mt_error_reason *why)
+{
+	const char *what = kind == S_IFDIR ? "directory" : "file";
+	struct stat status;
+
+	if (fstat(fd, &status) != 0)
+		return mt_error_because(why, MT_ERR_SYSTEM, "fstat: %s", strerror(errno));
+	if ((status.st_mode & S_IFMT) != kind)
+		return mt_error_because(why, MT_ERR_FOREIGN, "refused: what should be a %s is not",
+					what);
+	if (!may_own(process, status.st_uid))
+		return mt_error_because(why, MT_ERR_FOREIGN,
+					"refused: a %s of user %u, where the process runs as %u",
+					what, (unsigned)status.st_uid, (unsigned)process->uid);
+	if (status.st_mode & (S_IWGRP | S_IWOTH))
+		return mt_error_because(why, MT_ERR_FOREIGN,
+					"refused: a %s that others may write (mode %03o)", what,
+					(unsigned)(status.st_mode & 0777));
+	return MT_ERR_OK;
+}
+
+static enum mt_err open_file(int directory, const char *name, int flags, int *out_fd,
+			     struct mt_error_reason *why)
+{
+	int fd = openat(directory, name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+
+	if (fd < 0 && errno == ENOENT)
+		return mt_error_because(why, MT_ERR_NOT_AVAILABLE, MT_STATS_DIR_ASLEEP);
+	if (fd < 0)
+		return mt_error_because(
+			why, errno == ELOOP ? MT_ERR_FOREIGN : MT_ERR_SYSTEM, "%s: %s", name,
+			errno == ELOOP ? "refused: a symbolic link" : strerror(errno));
+	*out_fd = fd;
+	return MT_ERR_OK;
+}
+
+static const char *const kinds[] = {
+	[MT_STATS_DIR_STATS] = "stats", [MT_STATS_DIR_CONTROL] = "control",
+	[MT_STATS_DIR_HEAP] = "heap",   [MT_STATS_DIR_BLOCKS] = "blocks",
+	[MT_STATS_DIR_LINES] = "lines",
+};
+
+/* The owner of the files is the owner of the directory. This refuses a hard link to a file of root
+ * in the directory of another user. */
+static enum mt_err check_same_owner(int directory, int file, struct mt_error_reason *why)
+{
+	struct stat above, status;
+
+	if (fstat(directory, &above) != 0 || fstat(file, &status) != 0)
+		return mt_error_because(why, MT_ERR_SYSTEM, "fstat: %s", strerror(errno));
+	if (above.st_uid != status.st_uid)
+		return mt_error_because(why, MT_ERR_FOREIGN,
+					"refused: a file of user %u in a directory of user %u",
+					(unsigned)status.st_uid, (unsigned)above.st_uid);
+	return MT_ERR_OK;
+}
+
+/* Opens a file in a directory that has been checked. */
+static enum mt_err open_at(const struct mt_process *process, int directory,
+			   enum mt_stats_dir_file which, int *out_fd, struct mt_error_reason *why)
+{
+	char name[96];
+	int file = -1;
+	enum mt_err error;
+
+	snprintf(name, sizeof(name), "%d-%" PRIu64 "-%" PRIu64 ".%s", (int)process->own_pid,
+		 process->start_ticks, process->pidns, kinds[which]);
+	error = open_file(directory, name, which == MT_STATS_DIR_CONTROL ? O_RDWR : O_RDONLY, &file,
+			  why);
+	if (!error)
+		error = check_owner(file, S_IFREG, process, why);
+	if (!error)
+		error = check_same_owner(directory, file, why);
+	if (!error && (which == MT_STATS_DIR_BLOCKS || which == MT_STATS_DIR_LINES))
+		unlinkat(directory, name, 0);
+	if (error && file >= 0)
+		close(file);
+	else if (!error)
+		*out_fd = file;
+	return error;
+}
+
+static enum mt_err open_in(const struct mt_process *process, const char *path,
+			   enum mt_stats_dir_file which, int *out_fd, struct mt_error_reason *why)
+{
+	int directory = open_directory(process, path);
+	enum mt_err error;
+
+	if (directory < 0 && errno == ENOENT)
+		return mt_error_because(why, MT_ERR_NOT_AVAILABLE, MT_STATS_DIR_ASLEEP);
+	if (directory < 0)
+		return mt_error_because(why, MT_ERR_FOREIGN, "%.150s: %s", path,
+					errno == EXDEV ? "refused: it leads through /proc"
+					: errno == ELOOP || errno == ENOTDIR
+						? "refused: not a directory"
+						: strerror(errno));
+	error = check_owner(directory, S_IFDIR, process, why);
+	if (!error)
+		error = open_at(process, directory, which, out_fd, why);
+	close(directory);
+	return error;
+}
+
+/* Cuts the last name of a path; "." for a bare name. */
+static void cut_to_parent(char *path, size_t path_bytes)
+{
+	char *slash = strrchr(path, '/');
+
+	if (slash)
+		slash[slash == path] = '\0';
+	else
+		snprintf(path, path_bytes, ".");
+}
+
+bool mt_stats_dir_is_in_memory(const char *path)
+{
+	char parent[PATH_MAX];
+	struct statfs where;
+
+	snprintf(parent, sizeof(parent), "%s", path);
+	cut_to_parent(parent, sizeof(parent));
+	if (statfs(path, &where) != 0 && (errno != ENOENT || statfs(parent, &where) != 0))
+		return true;
+	return MT_STATS_IS_MEMORY(where.f_type);
+}
+
+/* The groups of the process are not read: a directory that its group may write counts as writable.
+ */
+static bool may_make_in(int parent, const struct statfs *where, uid_t uid)
+{
+	struct stat status;
+
+	if (where->f_flags & ST_RDONLY)
+		return false;
+	if (uid == 0 || fstat(parent, &status) != 0)
+		return true;
+	return status.st_mode & (status.st_uid == uid ? S_IWUSR : S_IWGRP | S_IWOTH);
+}
+
+const char *mt_stats_dir_check(int directory, int parent, uid_t uid)
+{
+	struct statfs where;
+	struct stat status;
+
+	if (directory < 0 && parent < 0)
+		return "cannot be made: the directory above it does not exist";
+	if (fstatfs(directory >= 0 ? directory : parent, &where) != 0)
+		return NULL;
+	if (!MT_STATS_IS_MEMORY(where.f_type))
+		return "is not on a file system in memory (tmpfs)";
+	if (directory < 0)
+		return may_make_in(parent, &where, uid)
+			       ? NULL
+			       : "cannot be made: the directory above it is not writable";
+	if (fstat(directory, &status) == 0 && status.st_mode & 077)
+		return "is open to others (mode 700 is wanted)";
+	return NULL;
+}
+
+/* Returns why the process keeps no files in this directory; NULL where it would, or where that
+ * cannot be told. */
+static const char *why_unusable(const struct mt_process *process, const char *path)
+{
+	char above[PATH_MAX];
+	int directory = open_directory(process, path), parent = -1;
+	const char *reason = NULL;
+
+	if (directory < 0 && errno == ENOENT) {
+		snprintf(above, sizeof(above), "%s", path);
+		cut_to_parent(above, sizeof(above));
+		parent = open_directory(process, above);
+	}
+	if (directory >= 0 || parent >= 0 || errno == ENOENT)
+		reason = mt_stats_dir_check(directory, parent, process->uid);
+	if (directory >= 0)
+		close(directory);
+	if (parent >= 0)
+		close(parent);
+	return reason;
+}
+
+/* The MT_DIR of mtctl is only a guess for a process whose own cannot be read. Where it belongs to
+ * another user, it is not used, and the process is not refused. */
+static bool is_another_users(const struct mt_process *process, const char *path)
+{
+	int directory = open_directory(process, path);
+	struct stat status;
+	bool another = directory >= 0 && fstat(directory, &status) == 0 &&
+		       !may_own(process, status.st_uid);
+
+	if (directory >= 0)
+		close(directory);
+	return another;
+}
+
+/* The default directory of root, for root and a process of another user; "" where root does not own
+ * it. */
+static void roots_path(const struct mt_process *process, char *out, size_t out_bytes)
+{
+	struct mt_error_reason why;
+	int directory = -1;
+
+	if (geteuid() == 0 && process->uid != 0) {
+		default_path(0, out, out_bytes);
+		directory = open_directory(process, out);
+	}
+	if (directory < 0 ||
+	    check_owner(directory, S_IFDIR, &(struct mt_process){.uid = 0}, &why) != MT_ERR_OK)
+		out[0] = '\0';
+	if (directory >= 0)
+		close(directory);
+}
+
+static uint64_t own_cpu_ns(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+/* The length of a path is up to the process: 40 links of 4 kB take 7 ms in each read of each
+ * process. */
+static void spend_since(const struct mt_process *process, uint64_t from_ns)
+{
+	uint64_t cost_ns = own_cpu_ns() - from_ns;
+
+	mt_process_budget_spend(process->uid, cost_ns);
+	if (cost_ns > PATH_NS && process->uid != geteuid())
+		mt_env_dir_remember(process, MT_ENV_DIR_COSTLY, NULL);
+}
+
+static enum mt_err open_in_own(const struct mt_process *process, const char *path,
+			       enum mt_stats_dir_file which, int *out_fd,
+			       struct mt_error_reason *why)
+{
+	uint64_t from_ns = own_cpu_ns();
+	enum mt_err error = open_in(process, path, which, out_fd, why);
+
+	spend_since(process, from_ns);
+	return error;
+}
+
+/* Whether the worker thread of the library runs: it has a name of its own. */
+static bool has_worker(pid_t pid)
+{
+	char path[64], name[16];
+	const struct dirent *entry;
+	bool found = false;
+	DIR *tasks;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	tasks = opendir(path);
+	while (tasks && !found && (entry = readdir(tasks))) {
+		snprintf(path, sizeof(path), "task/%.20s/comm", entry->d_name);
+		found = mt_process_read_small(pid, path, name, sizeof(name)) &&
+			strcmp(name, "mtshim\n") == 0;
+	}
+	if (tasks)
+		closedir(tasks);
+	return found;
+}
+
+/* The error for a process in a chroot without files. */
+static enum mt_err no_place_error(const struct mt_process *process, struct mt_error_reason *why)
+{
+	char link[64], root[160] = "";
+
+	snprintf(link, sizeof(link), "/proc/%d/root", (int)process->pid);
+	(void)!readlink(link, root, sizeof(root) - 1);
+	return mt_error_because(why, MT_ERR_FOREIGN,
+				"out of reach: its root is %s (chroot), where the library has no "
+				"place for its files; %s",
+				root,
+				has_worker(process->pid) ? "it is awake, and purges by itself"
+							 : "it is asleep");
+}
+
+/* The error where mtctl has found no file. `own` is the MT_DIR of the process, NULL where it is not
+ * known. */
+static enum mt_err no_files_error(const struct mt_process *process, const char *own,
+				  struct mt_error_reason *why)
+{
+	uint64_t from_ns = own_cpu_ns();
+	char path[PATH_MAX];
+	const char *reason;
+
+	if (!process->pidns && process->uid != geteuid())
+		return mt_error_because(why, MT_ERR_FOREIGN,
+					"awake or asleep is not known: that takes CAP_SYS_PTRACE, "
+					"or to be its user, %u",
+					(unsigned)process->uid);
+	if (mt_stats_dir_in_chroot(process))
+		return no_place_error(process, why);
+	if (!own)
+		default_path(process->uid, path, sizeof(path));
+	reason = why_unusable(process, own ? own : path);
+	spend_since(process, from_ns);
+	if (!reason)
+		return mt_error_because(why, MT_ERR_NOT_AVAILABLE, MT_STATS_DIR_ASLEEP);
+	return mt_error_because(why, MT_ERR_FOREIGN,
+				"awake or asleep is not known: its %s%.150s %s, and the library "
+				"keeps no files there",
+				own ? "MT_DIR=" : "", own ? own : path, reason);
+}
+
+enum mt_err mt_stats_dir_open(const struct mt_process *process, enum mt_stats_dir_file which,
+			      int *out_fd, struct mt_error_reason *why)
+{
+	char own[PATH_MAX], paths[3][PATH_MAX] = {"", "", ""};
+	enum mt_err error = MT_ERR_NOT_AVAILABLE;
+	enum mt_env_dir_state answer;
+
+	if (geteuid() != 0 && geteuid() != process->uid)
+		return mt_error_because(why, MT_ERR_FOREIGN, "process %d belongs to another user",
+					(int)process->pid);
+	answer = mt_env_dir_find(process, own, sizeof(own));
+	if (answer == MT_ENV_DIR_COSTLY ||
+	    (answer == MT_ENV_DIR_NAMED && !mt_process_budget_is_left(process->uid)))
+		return mt_error_because(why, MT_ERR_FOREIGN,
+					"refused: the path of its MT_DIR takes long to follow");
+	if (answer == MT_ENV_DIR_NAMED)
+		error = open_in_own(process, own, which, out_fd, why);
+	if (error != MT_ERR_NOT_AVAILABLE)
+		return error;
+	named_path(paths[0], sizeof(paths[0]));
+	if (paths[0][0] && is_another_users(process, paths[0]))
+		paths[0][0] = '\0';
+	roots_path(process, paths[1], sizeof(paths[1]));
+	default_path(process->uid, paths[2], sizeof(paths[2]));
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]) && error == MT_ERR_NOT_AVAILABLE;
+	     i++)
+		if (paths[i][0])
+			error = open_in(process, paths[i], which, out_fd, why);
+	if (error != MT_ERR_NOT_AVAILABLE || which == MT_STATS_DIR_HEAP ||
+	    which == MT_STATS_DIR_BLOCKS || which == MT_STATS_DIR_LINES)
+		return error;
+	return no_files_error(process, answer == MT_ENV_DIR_NAMED ? own : NULL, why);
+}
+
+static bool is_same_directory(const struct mt_process *process, const char *path, const char *own)
+{
+	struct stat theirs, ours;
+	int directory;
+	bool same;
+
+	if (strcmp(path, own) == 0)
+		return true;
+	directory = open_directory(process, path);
+	same = directory >= 0 && fstat(directory, &theirs) == 0 && stat(own, &ours) == 0 &&
+	       theirs.st_dev == ours.st_dev && theirs.st_ino == ours.st_ino;
+	if (directory >= 0)
+		close(directory);
+	return same;
+}
+
+/* The environment of a program that rewrites its title cannot be read: its file tells. */
+static bool has_file_in(const struct mt_process *process, const char *own)
+{
+	struct mt_error_reason why;
+	int fd;
+
+	if (open_in(process, own, MT_STATS_DIR_STATS, &fd, &why) != MT_ERR_OK)
+		return false;
+	close(fd);
+	return true;
+}
+
+bool mt_stats_dir_is_shown(const struct mt_process *process)
+{
+	char own[PATH_MAX], path[PATH_MAX];
+	uint64_t from_ns = own_cpu_ns();
+	enum mt_env_dir_state state;
+	bool shown;
+
+	named_path(own, sizeof(own));
+	if (!*own)
+		return true;
+	state = mt_env_dir_find(process, path, sizeof(path));
+	if (state == MT_ENV_DIR_COSTLY)
+		return false;
+	if (state != MT_ENV_DIR_NAMED)
+		default_path(process->uid, path, sizeof(path));
+	shown = is_same_directory(process, path, own) ||
+		(state != MT_ENV_DIR_NAMED && has_file_in(process, own));
+	spend_since(process, from_ns);
+	return shown;
+}
+
+/* Nearly all processes use the same two directories. They stay open from mt_stats_dir_open_near to
+ * mt_stats_dir_forget. */
+static struct near {
+	int fd;    /* descriptor plus one; 0: none */
+	uid_t uid; /* the user for which it was checked */
+	char path[PATH_MAX];
+} near[2];
+
+static void close_near(struct near *place)
+{
+	if (place->fd)
+		close(place->fd - 1);
+	place->fd = 0;
+}
+
+static enum mt_err open_near(struct near *place, const char *path, const struct mt_process *process,
+			     struct mt_error_reason *why)
+{
+	enum mt_err error;
+	int fd;
+
+	if (place->fd && place->uid == process->uid && strcmp(path, place->path) == 0)
+		return MT_ERR_OK;
+	close_near(place);
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return MT_ERR_NOT_AVAILABLE;
+	error = check_owner(fd, S_IFDIR, process, why);
+	if (error) {
+		close(fd);
+		return error;
+	}
+	*place = (struct near){.fd = fd + 1, .uid = process->uid};
+	snprintf(place->path, sizeof(place->path), "%.4095s", path);
+	return MT_ERR_OK;
+}
+
+enum mt_err mt_stats_dir_open_near(const struct mt_process *process, int *out_fd,
+				   struct mt_error_reason *why)
+{
+	char paths[2][PATH_MAX];
+	enum mt_err error = MT_ERR_NOT_AVAILABLE;
+
+	named_path(paths[0], sizeof(paths[0]));
+	default_path(process->uid, paths[1], sizeof(paths[1]));
+	/* with an MT_DIR of its own mtctl shows what is in it */
+	for (size_t i = 0; i < (paths[0][0] ? 1 : 2) && error; i++) {
+		if (!paths[i][0] || open_near(&near[i], paths[i], process, why) != MT_ERR_OK)
+			continue;
+		error = open_at(process, near[i].fd - 1, MT_STATS_DIR_STATS, out_fd, why);
+		if (error && error != MT_ERR_NOT_AVAILABLE)
+			break;
+	}
+	return error;
+}
+
+void mt_stats_dir_forget(void)
+{
+	for (size_t i = 0; i < sizeof(near) / sizeof(near[0]); i++)
+		close_near(&near[i]);
+}
+
+static bool is_kind(const char *word)
+{
+	bool found = strcmp(word, "fresh") == 0; /* an unfinished profile */
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		found |= strcmp(word, kinds[i]) == 0;
+	return found;
+}
+
+/* A number as the shim writes it: digits, without leading zeros. */
+static bool parse_number(const char **text, uint64_t *out, char after)
+{
+	char *end;
+
+	if (**text < '0' || **text > '9' || (**text == '0' && (*text)[1] != after))
+		return false;
+	errno = 0;
+	*out = strtoull(*text, &end, 10);
+	if (errno || *end != after)
+		return false;
+	*text = end + 1;
+	return true;
+}
+
+/* PID-START-PIDNS.KIND. */
+static bool parse_name(const char *name, struct mt_process *out)
+{
+	uint64_t pid, start, pidns;
+
+	if (!parse_number(&name, &pid, '-') || !parse_number(&name, &start, '-') ||
+	    !parse_number(&name, &pidns, '.'))
+		return false;
+	if (pid < 1 || pid > INT_MAX || !is_kind(name))
+		return false;
+	*out = (struct mt_process){.pid = (pid_t)pid, .start_ticks = start, .pidns = pidns};
+	return true;
+}
+
+/* Start times count from the boot of the time namespace of the reader (time_namespaces(7)), so the
+ * start time of a process in another one differs from the one in the name. Where the namespace
+ * cannot be read, the process belongs to another user and has no files here. */
+static bool is_in_our_time(pid_t pid)
+{
+	struct stat ours, theirs;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/time", (int)pid);
+	return stat("/proc/self/ns/time", &ours) != 0 || stat(path, &theirs) != 0 ||
+	       ours.st_ino == theirs.st_ino;
+}
+
+/* Returns whether the process has ended, or its pid is another process now. A process that is
+ * hidden may still run. */
+static bool is_gone(const struct mt_process *process)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d", (int)process->pid);
+	if (access(path, F_OK) != 0)
+		return errno == ENOENT;
+	return !mt_process_is_alive(process) && is_in_our_time(process->pid);
+}
+
+/* A process that is not in the list may have started since. */
+static bool is_listed(const struct mt_process *owner, const struct mt_process *list, size_t count)
+{
+	size_t place = mt_ancestry_find(list, count, owner->pid);
+
+	return place != MT_ANCESTRY_NONE && list[place].start_ticks == owner->start_ticks;
+}
+
+void mt_stats_dir_sweep(const struct mt_process *list, size_t count)
+{
+	const struct mt_process self = {.uid = geteuid()};
+	uint64_t own_pidns = mt_process_own_pidns();
+	char path[PATH_MAX];
+	struct mt_process owner;
+	struct mt_error_reason why;
+	const struct dirent *entry;
+	DIR *directory;
+	int fd;
+
+	mt_stats_dir_path(path, sizeof(path));
+	fd = own_pidns ? open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+	if (fd < 0)
+		return;
+	directory = check_owner(fd, S_IFDIR, &self, &why) == MT_ERR_OK ? fdopendir(fd) : NULL;
+	if (!directory) {
+		close(fd);
+		return;
+	}
+	while ((entry = readdir(directory)))
+		if (parse_name(entry->d_name, &owner) && owner.pidns == own_pidns &&
+		    !is_listed(&owner, list, count) && is_gone(&owner))
+			unlinkat(fd, entry->d_name, 0);
+	closedir(directory);
+}

@@ -1,0 +1,435 @@
+#include "ctl/figures/figures.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ctl/output/json.h"
+#include "ctl/output/table.h"
+
+/* of known_offset */
+#define ALWAYS SIZE_MAX
+#define APART  (SIZE_MAX - 1)
+
+#define THOUSANDTHS "_thousandths"
+
+/* For each list a struct with the members of that in the file at the same offsets. The names in the
+ * column `known` are members, too. */
+#define PSEUDO_MEMBERS uint64_t always, apart;
+
+#define X(name, kind, known, recorded, help) uint64_t name;
+struct snapshot_known {
+	MT_STATS_FIELDS(X) PSEUDO_MEMBERS
+};
+struct device_known {
+	MT_DEVICE_FIELDS(X) PSEUDO_MEMBERS
+};
+#undef X
+#define X(bits, name, known, help) uint##bits##_t name;
+struct cleanup_known {
+	MT_CLEANUP_FIELDS(X) PSEUDO_MEMBERS
+};
+#undef X
+#define X(bits, name, known, label, help) uint##bits##_t name;
+struct oom_known {
+	MT_OOM_FIELDS(X) PSEUDO_MEMBERS
+};
+struct limit_report_known {
+	MT_LIMIT_REPORT_FIELDS(X) PSEUDO_MEMBERS
+};
+#undef X
+
+#define KNOWN_OFFSET(type, known)                                                                  \
+	offsetof(struct type, known) == offsetof(struct type, always) ? ALWAYS                     \
+	: offsetof(struct type, known) == offsetof(struct type, apart)                             \
+		? APART                                                                            \
+		: offsetof(struct type, known)
+/* list##_known and mt_stats_##list are the structs; the rest are further members. */
+#define ROW(list, figure, known, text, ...)                                                        \
+	{.name = #figure,                                                                          \
+	 .help = text,                                                                             \
+	 .offset = offsetof(struct mt_stats_##list, figure),                                       \
+	 .known_offset = KNOWN_OFFSET(list##_known, known),                                        \
+	 .known_bytes = sizeof(((struct list##_known *)NULL)->known),                              \
+	 __VA_ARGS__},
+
+enum { KIND_gauge, KIND_counter, KIND_flag };
+
+#define X(name, kind, known, from, help)                                                           \
+	ROW(snapshot, name, known, help, .recorded = #from,                                        \
+	    .is_counter = KIND_##kind == KIND_counter)
+static const struct mt_figure process_figures[] = {MT_STATS_FIELDS(X){0}};
+#undef X
+#define X(name, kind, known, from, help)                                                           \
+	ROW(device, name, known, help, .recorded = #from, .is_counter = KIND_##kind == KIND_counter)
+static const struct mt_figure device_figures[] = {MT_DEVICE_FIELDS(X){0}};
+#undef X
+#define X(field, figure)                                                                           \
+	{.name = #field,                                                                           \
+	 .label = #figure,                                                                         \
+	 .offset = offsetof(struct mt_stats_sample, field),                                        \
+	 .known_offset = ALWAYS},
+static const struct mt_figure sample_figures[] = {X(time_ns, ) MT_SAMPLE_FIELDS(X){0}};
+#undef X
+#define X(bits, name, known, help) ROW(cleanup, name, known, help, .label = "")
+static const struct mt_figure cleanup_figures[] = {MT_CLEANUP_FIELDS(X){0}};
+#undef X
+#define X(bits, name, known, words, help) ROW(oom, name, known, help, .label = words)
+static const struct mt_figure oom_figures[] = {MT_OOM_FIELDS(X){0}};
+#undef X
+#define X(bits, name, known, words, help) ROW(limit_report, name, known, help, .label = words)
+static const struct mt_figure limit_report_figures[] = {MT_LIMIT_REPORT_FIELDS(X){0}};
+#undef X
+
+const struct mt_figure *mt_figures(enum mt_figure_list list)
+{
+	static const struct mt_figure *const lists[MT_FIGURE_LISTS] = {
+		[MT_FIGURES_PROCESS] = process_figures,
+		[MT_FIGURES_DEVICE] = device_figures,
+		[MT_FIGURES_SAMPLE] = sample_figures,
+		[MT_FIGURES_CLEANUP] = cleanup_figures,
+		[MT_FIGURES_OOM] = oom_figures,
+		[MT_FIGURES_LIMIT_REPORT] = limit_report_figures};
+
+	return lists[list];
+}
+
+uint64_t mt_figure_value(const struct mt_figure *figure, const void *from)
+{
+	uint64_t value;
+
+	memcpy(&value, (const char *)from + figure->offset, sizeof(value));
+	return value;
+}
+
+bool mt_figure_is_known(const struct mt_figure *figure, const void *from)
+{
+	uint64_t known = 0;
+
+	if (figure->known_offset == ALWAYS)
+		return true;
+	if (figure->known_offset != APART)
+		memcpy(&known, (const char *)from + figure->known_offset, figure->known_bytes);
+	return known != 0;
+}
+
+bool mt_figure_applies(const struct mt_figure *figure, bool uses_cuda)
+{
+	return uses_cuda || strncmp(figure->name, "gpu_", 4) != 0;
+}
+
+struct mt_short_text mt_figure_text(const struct mt_figure *figure, const void *from)
+{
+	struct mt_short_text result = {"-"};
+	uint64_t value = mt_figure_value(figure, from);
+
+	if (!mt_figure_is_known(figure, from))
+		return result;
+	if (mt_text_ends_with(figure->name, "_bytes"))
+		return mt_text_bytes(value);
+	if (mt_text_ends_with(figure->name, "_ns"))
+		return mt_text_ns(value);
+	if (mt_text_ends_with(figure->name, "_count"))
+		return mt_text_count(value);
+	if (mt_text_ends_with(figure->name, "_ms"))
+		snprintf(result.text, sizeof(result.text), "%.40s ms", mt_text_count(value).text);
+	else if (mt_text_ends_with(figure->name, "_ratio" THOUSANDTHS))
+		snprintf(result.text, sizeof(result.text), "%.1f %%", (double)value / 10);
+	else if (mt_text_ends_with(figure->name, THOUSANDTHS))
+		snprintf(result.text, sizeof(result.text), "%.3f", (double)value / 1000);
+	else
+		snprintf(result.text, sizeof(result.text), "%" PRIu64, value);
+	return result;
+}
+
+/* The name under which text and JSON show it: _thousandths are shown as a fraction. */
+static struct mt_short_text title_of(const struct mt_figure *figure)
+{
+	struct mt_short_text result;
+	size_t length = strlen(figure->name);
+
+	if (mt_text_ends_with(figure->name, THOUSANDTHS))
+		length -= sizeof(THOUSANDTHS) - 1;
+	snprintf(result.text, sizeof(result.text), "%.*s", (int)length, figure->name);
+	return result;
+}
+
+static json_t *value_json(const struct mt_figure *figure, const void *from)
+{
+	uint64_t value = mt_figure_value(figure, from);
+
+	if (!mt_figure_is_known(figure, from))
+		return json_null();
+	return mt_text_ends_with(figure->name, THOUSANDTHS) ? json_real((double)value / 1000)
+							    : mt_json_u64(value);
+}
+
+void mt_figures_set_json(json_t *object, enum mt_figure_list list, const void *from)
+{
+	for (const struct mt_figure *figure = mt_figures(list); figure->name; figure++)
+		if (figure->known_offset != APART)
+			mt_json_set(object, title_of(figure).text, value_json(figure, from));
+}
+
+void mt_figures_set_recorded(json_t *object, enum mt_figure_list list, const void *from,
+			     bool uses_cuda)
+{
+	for (const struct mt_figure *figure = mt_figures(list); figure->name; figure++)
+		if (strcmp(figure->recorded, "shim") == 0 && mt_figure_is_known(figure, from) &&
+		    mt_figure_applies(figure, uses_cuda))
+			mt_json_set_u64(object, figure->name, mt_figure_value(figure, from));
+}
+
+/* ---- tables ---- */
+
+struct mt_table *mt_process_table(const struct mt_stats_head *head)
+{
+	struct mt_table *table = mt_table_new("<FIGURE|>VALUE|<MEANING");
+	bool uses_cuda = head->cuda[0] || head->devices_count;
+
+	for (const struct mt_figure *figure = mt_figures(MT_FIGURES_PROCESS); figure->name;
+	     figure++)
+		if (mt_figure_applies(figure, uses_cuda))
+			mt_table_add_row(table, title_of(figure).text,
+					 mt_figure_text(figure, &head->snapshot).text, figure->help,
+					 NULL);
+	return table;
+}
+
+#define PEAK           "_peak_bytes"
+#define LIVE           "_live_bytes"
+#define FIELD_NAME_MAX 64
+
+/* Figures in the lines around the table: what NVML and the driver say, which may be unknown. */
+static bool is_printed_elsewhere(const struct mt_figure *figure)
+{
+	return figure->known_offset != ALWAYS || mt_text_ends_with(figure->name, "_known") ||
+	       strcmp(figure->name, "ordinal") == 0;
+}
+
+static const struct mt_figure *find_figure(const char *name)
+{
+	const struct mt_figure *figure = mt_figures(MT_FIGURES_DEVICE);
+
+	while (figure->name && strcmp(figure->name, name) != 0)
+		figure++;
+	return figure->name ? figure : NULL;
+}
+
+/* The peak of allocated_bytes is allocated_peak_bytes, that of pinned_live_bytes pinned_peak_bytes.
+ * NULL: it has none. */
+static const struct mt_figure *peak_of(const char *name)
+{
+	char peak[FIELD_NAME_MAX];
+	const char *end = mt_text_ends_with(name, LIVE) ? LIVE : "_bytes";
+	int stem = (int)(strlen(name) - strlen(end));
+
+	if (!mt_text_ends_with(name, "_bytes"))
+		return NULL;
+	snprintf(peak, sizeof(peak), "%.*s" PEAK, stem, name);
+	return find_figure(peak);
+}
+
+static void add_row(struct mt_table *table, const struct mt_stats_device *device,
+		    const struct mt_figure *figure)
+{
+	const struct mt_figure *peak = peak_of(figure->name);
+
+	/* A kind of memory that was never allocated. */
+	if (mt_text_ends_with(figure->name, LIVE) && !mt_figure_value(figure, device) &&
+	    !(peak && mt_figure_value(peak, device)))
+		return;
+	mt_table_add_row(table, figure->name, mt_figure_text(figure, device).text,
+			 peak ? mt_figure_text(peak, device).text : "", figure->help, NULL);
+}
+
+struct mt_table *mt_device_table(const struct mt_stats_device *device)
+{
+	struct mt_table *table = mt_table_new("<FIGURE|>NOW|>PEAK|<MEANING");
+
+	for (const struct mt_figure *figure = mt_figures(MT_FIGURES_DEVICE); figure->name; figure++)
+		if (!is_printed_elsewhere(figure) && !mt_text_ends_with(figure->name, PEAK))
+			add_row(table, device, figure);
+	return table;
+}
+
+/* ---- words ---- */
+
+#define WORTH_BYTES (UINT64_C(1) << 20)
+
+/* The word of this number, "?" where there is none. */
+static const char *word(const char *const *words, size_t count, uint64_t number)
+{
+	return number < count ? words[number] : "?";
+}
+#define WORD(words, number) word(words, sizeof(words) / sizeof((words)[0]), number)
+
+const char *mt_stats_word_reason(uint32_t reason)
+{
+	static const char *const words[] = {
+#define X(name, text) text,
+		MT_REASONS(X)
+#undef X
+	};
+
+	return WORD(words, reason);
+}
+
+const char *mt_stats_word_level(uint32_t level)
+{
+	static const char *const words[MT_LEVEL_COUNT] = {"purge", "light", "heavy"};
+
+	return WORD(words, level);
+}
+
+static bool fell(uint64_t before, uint64_t after)
+{
+	return before > after && before - after >= WORTH_BYTES;
+}
+
+bool mt_stats_has_freed(const struct mt_stats_cleanup *cleanup)
+{
+	return cleanup->result == 1 &&
+	       (fell(cleanup->rss_before_bytes, cleanup->rss_after_bytes) ||
+		fell(cleanup->anon_before_bytes, cleanup->anon_after_bytes) ||
+		fell(cleanup->gpu_before_bytes, cleanup->gpu_after_bytes) ||
+		fell(cleanup->pinned_before_bytes, cleanup->pinned_after_bytes));
+}
+
+const char *mt_stats_word_outcome(const struct mt_stats_cleanup *cleanup)
+{
+	static const char *const words[] = {"nothing to free", "freed less than 1 MB",
+					    "nothing could be trimmed"};
+
+	if (mt_stats_has_freed(cleanup))
+		return "freed";
+	return cleanup->result <= MT_NULL_RESULT ? words[cleanup->result] : "?";
+}
+
+const char *mt_stats_word_gc_state(uint32_t state)
+{
+	static const char *const words[MT_GC_COUNT] = {
+#define X(name, text) text,
+		MT_GC_STATES(X)
+#undef X
+	};
+
+	return WORD(words, state);
+}
+
+const char *mt_stats_word_disposition(uint64_t disposition)
+{
+	static const char *const words[] = {"none", "ours",    "passed on",
+					    "lost", "ignored", "the program's alone"};
+
+	return WORD(words, disposition);
+}
+
+const char *mt_stats_word_gpu_state(uint32_t state)
+{
+	static const char *const words[] = {
+#define X(name, text) text,
+		MT_GPU_STATES(X)
+#undef X
+	};
+
+	return WORD(words, state);
+}
+
+const char *mt_stats_word_oom_cause(uint32_t cause)
+{
+	static const char *const words[] = {
+#define X(name, text) text,
+		MT_OOM_CAUSES(X)
+#undef X
+	};
+
+	return WORD(words, cause);
+}
+
+const char *mt_stats_word_pressure_level(uint64_t level)
+{
+	static const char *const words[MT_PRESSURE_LEVEL_COUNT] = {"none", "warn", "critical"};
+
+	return WORD(words, level);
+}
+
+const char *mt_stats_word_pressure_source(size_t bit)
+{
+	static const char *const words[] = {
+#define X(name, text) text,
+		MT_PRESSURE_SOURCES(X)
+#undef X
+	};
+
+	return bit < MT_PRESSURE_SOURCE_COUNT ? words[bit] : NULL;
+}
+
+const char *mt_stats_word_framework(size_t place, uint32_t *out_bit)
+{
+	static const struct {
+		uint32_t bit;
+		const char *word;
+	} frameworks[] = {{MT_FRAMEWORK_TORCH, "torch"},
+			  {MT_FRAMEWORK_CUPY, "cupy"},
+			  {MT_FRAMEWORK_NUMBA, "numba"}};
+
+	if (place >= sizeof(frameworks) / sizeof(frameworks[0]))
+		return NULL;
+	*out_bit = frameworks[place].bit;
+	return frameworks[place].word;
+}
+
+struct mt_short_text mt_stats_word_driver(const struct mt_stats_head *head)
+{
+	struct mt_short_text result = {"unknown"};
+
+	if (head->driver_version)
+		snprintf(result.text, sizeof(result.text), "%u.%u", head->driver_version / 1000,
+			 head->driver_version % 1000 / 10);
+	return result;
+}
+
+double mt_stats_percent(uint64_t used_bytes, uint64_t limit_bytes)
+{
+	return limit_bytes ? 100.0 * (double)used_bytes / (double)limit_bytes : 0;
+}
+
+struct mt_short_text mt_stats_word_pressure(const struct mt_stats_cleanup *cleanup)
+{
+	struct mt_short_text text = {"-"};
+	const char *word;
+	size_t used;
+
+	if (!cleanup->pressure_sources)
+		return text;
+	used = (size_t)snprintf(text.text, sizeof(text.text), "%s",
+				mt_stats_word_pressure_level(cleanup->pressure_level));
+	if (cleanup->pressure_limit_bytes)
+		used += (size_t)snprintf(text.text + used, sizeof(text.text) - used, " %.1f %%",
+					 mt_stats_percent(cleanup->pressure_used_bytes,
+							  cleanup->pressure_limit_bytes));
+	for (size_t bit = 0;
+	     used < sizeof(text.text) && (word = mt_stats_word_pressure_source(bit)); bit++)
+		if (cleanup->pressure_sources & (1u << bit))
+			used += (size_t)snprintf(text.text + used, sizeof(text.text) - used, ", %s",
+						 word);
+	return text;
+}
+
+/* ---- the profile ---- */
+
+const char *mt_stats_why_no_profile(const struct mt_stats_head *head)
+{
+	static const char *const texts[2][2] = {
+		{"its heap profiler was not made ready; start the program with MT_PROF=on",
+		 "--python shows the lines of this Python program without a restart; for stacks of "
+		 "C start it with MT_PROF=on"},
+		{"the allocator in use has no heap profiler; start the program with MT_PROF=on and "
+		 "MT_ALLOCATOR=jemalloc",
+		 "--python shows the lines of this Python program without a restart; for stacks of "
+		 "C start it with MT_PROF=on and MT_ALLOCATOR=jemalloc"}};
+	bool is_other = strcmp(head->mode, "jemalloc") != 0;
+
+	return head->snapshot.prof_state ? NULL : texts[is_other][*head->python != '\0'];
+}

@@ -1,0 +1,274 @@
+#include "ctl/figures/memory_parts.h"
+
+#include <langinfo.h>
+#include <locale.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ctl/output/json.h"
+#include "ctl/output/table.h"
+#include "sys/saturating.h"
+
+struct mt_memory_parts mt_memory_parts_of(const struct mt_memory_figures *figures)
+{
+	uint64_t anon = mt_min_u64(figures->anon_bytes, figures->rss_bytes);
+	uint64_t live = mt_min_u64(figures->live_bytes, anon),
+		 reusable = mt_min_u64(figures->dirty_bytes, anon);
+
+	if (figures->live_bytes > figures->dirty_bytes)
+		live = mt_min_u64(live, anon - reusable);
+	else
+		reusable = mt_min_u64(reusable, anon - live);
+	return (struct mt_memory_parts){.bytes = {[MT_PART_LIVE] = live,
+						  [MT_PART_REUSABLE] = reusable,
+						  [MT_PART_FILES] = figures->rss_bytes - anon,
+						  [MT_PART_OTHER] = anon - live - reusable}};
+}
+
+static void shrink(struct mt_memory_parts *parts, uint64_t bytes)
+{
+	static const enum mt_memory_part order[MT_PARTS_COUNT] = {MT_PART_REUSABLE, MT_PART_OTHER,
+								  MT_PART_LIVE, MT_PART_FILES};
+
+	for (int i = 0; i < MT_PARTS_COUNT; i++) {
+		uint64_t *part = &parts->bytes[order[i]], less = mt_min_u64(*part, bytes);
+
+		*part -= less;
+		bytes -= less;
+	}
+}
+
+struct mt_memory_parts mt_memory_parts_of_snapshot(const struct mt_stats_snapshot *now,
+						   uint64_t rss_bytes)
+{
+	struct mt_memory_parts parts = mt_memory_parts_of(&(struct mt_memory_figures){
+		now->rss_bytes, now->rss_anon_bytes, now->heap_live_bytes, now->heap_dirty_bytes});
+
+	parts.bytes[MT_PART_LIVE] += mt_sat_sub(rss_bytes, now->rss_bytes);
+	shrink(&parts, mt_sat_sub(now->rss_bytes, rss_bytes));
+	return parts;
+}
+
+struct mt_memory_parts mt_memory_parts_of_sample(const struct mt_stats_sample *sample)
+{
+	return mt_memory_parts_of(&(struct mt_memory_figures){
+		sample->rss_bytes, sample->anon_bytes, sample->live_bytes, sample->dirty_bytes});
+}
+
+struct mt_memory_parts mt_memory_parts_unknown(uint64_t rss_bytes)
+{
+	return (struct mt_memory_parts){.bytes[MT_PART_OTHER] = rss_bytes};
+}
+
+void mt_memory_parts_add(struct mt_memory_parts *to, const struct mt_memory_parts *from)
+{
+	for (int i = 0; i < MT_PARTS_COUNT; i++)
+		to->bytes[i] += from->bytes[i];
+}
+
+uint64_t mt_memory_parts_sum(const struct mt_memory_parts *parts)
+{
+	uint64_t sum = 0;
+
+	for (int i = 0; i < MT_PARTS_COUNT; i++)
+		sum += parts->bytes[i];
+	return sum;
+}
+
+static const struct {
+	const char *word, *meaning;
+	char glyph;
+} parts_table[MT_PARTS_COUNT] = {
+#define X(id, word, glyph, meaning) {word, meaning, glyph},
+	MT_MEMORY_PARTS(X)
+#undef X
+};
+
+const char *mt_memory_part_word(enum mt_memory_part part)
+{
+	return parts_table[part].word;
+}
+
+const char *mt_memory_part_meaning(enum mt_memory_part part)
+{
+	return parts_table[part].meaning;
+}
+
+char mt_memory_part_glyph(enum mt_memory_part part)
+{
+	return parts_table[part].glyph;
+}
+
+void mt_memory_parts_divide(const struct mt_memory_parts *parts, uint64_t full_bytes, int width,
+			    int out[MT_PARTS_COUNT])
+{
+	double sum = 0, cells;
+
+	for (int i = 0; i < MT_PARTS_COUNT; i++) {
+		sum += (double)parts->bytes[i];
+		cells = full_bytes ? sum / (double)full_bytes * width + 0.5 : 0;
+		out[i] = cells < width ? (int)cells : width;
+	}
+	if (width > 0 && sum > 0 && !out[MT_PARTS_COUNT - 1])
+		out[MT_PARTS_COUNT - 1] = 1;
+}
+
+json_t *mt_memory_parts_json(const struct mt_memory_parts *parts)
+{
+	json_t *object = json_object();
+	char name[32];
+
+	for (int i = 0; i < MT_PARTS_COUNT; i++) {
+		snprintf(name, sizeof(name), "%s_bytes", parts_table[i].word);
+		mt_json_set_u64(object, name, parts->bytes[i]);
+	}
+	return object;
+}
+
+/* ---- parts bar ---- */
+
+/* A mode of shading differs for each part, so that a reader who sees no colours can tell them. */
+static const struct look {
+	enum mt_colour colour;
+	const char *block;
+} looks[MT_PARTS_COUNT] = {
+	[MT_PART_LIVE] = {MT_COLOUR_LIVE, "\u2588"},
+	[MT_PART_REUSABLE] = {MT_COLOUR_REUSABLE, "\u2592"},
+	[MT_PART_FILES] = {MT_COLOUR_FILES, "\u2593"},
+	[MT_PART_OTHER] = {MT_COLOUR_OTHER, "\u2591"},
+};
+
+static void append(struct mt_parts_bar *bar, const char *text)
+{
+	size_t used = strlen(bar->text);
+
+	snprintf(bar->text + used, sizeof(bar->text) - used, "%s", text);
+}
+
+/* Only the characters of the locale: numbers are written as everywhere. */
+static bool is_utf8(void)
+{
+	static int known = -1;
+
+	if (known < 0)
+		known = setlocale(LC_CTYPE, "") && strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+	return known;
+}
+
+static void append_cells(struct mt_parts_bar *bar, enum mt_memory_part part, int count)
+{
+	const char glyph[] = {mt_memory_part_glyph(part), '\0'};
+	bool has_blocks = *mt_table_colour(looks[part].colour) && is_utf8();
+
+	if (count <= 0)
+		return;
+	append(bar, mt_table_colour(looks[part].colour));
+	for (int i = 0; i < count; i++)
+		append(bar, has_blocks ? looks[part].block : glyph);
+	append(bar, mt_table_colour_end());
+}
+
+struct mt_parts_bar mt_parts_bar(const struct mt_memory_parts *parts, uint64_t full_bytes,
+				 int width)
+{
+	struct mt_parts_bar bar = {""};
+	int ends[MT_PARTS_COUNT], from = 0;
+
+	mt_memory_parts_divide(parts, full_bytes,
+			       width < MT_PARTS_BAR_MAX ? width : MT_PARTS_BAR_MAX, ends);
+	for (int i = 0; i < MT_PARTS_COUNT; i++) {
+		append_cells(&bar, (enum mt_memory_part)i, ends[i] - from);
+		from = ends[i];
+	}
+	return bar;
+}
+
+struct mt_parts_bar mt_parts_bar_cell(enum mt_memory_part part)
+{
+	struct mt_parts_bar bar = {""};
+
+	append_cells(&bar, part, 1);
+	return bar;
+}
+
+/* ---- sums over a tree ---- */
+
+enum { LISTED_no, LISTED_yes };
+
+/* For the column `from`: `apart` lies behind all figures. */
+struct from_snapshot {
+#define X(name, kind, known, recorded, help) uint64_t name;
+	MT_STATS_FIELDS(X)
+#undef X
+	uint64_t apart;
+};
+
+const struct mt_tree_figure *mt_tree_figures(void)
+{
+	static const struct mt_tree_figure figures[] = {
+#define X(name, json_key, from, in_tree, in_cell, listed, title, help)                             \
+	{.key = json_key,                                                                          \
+	 .heading = title,                                                                         \
+	 .column = MT_SUM_##in_tree,                                                               \
+	 .cell = MT_SUM_##in_cell,                                                                 \
+	 .is_listed = LISTED_##listed,                                                             \
+	 .offset = offsetof(struct mt_process_tree_sums, name),                                    \
+	 .from_offset = offsetof(struct from_snapshot, from)},
+		MT_TREE_FIGURES(X){0}
+#undef X
+	};
+
+	return figures;
+}
+
+static uint64_t *place_of(const struct mt_tree_figure *figure, struct mt_process_tree_sums *sums)
+{
+	return (uint64_t *)(void *)((char *)sums + figure->offset);
+}
+
+uint64_t mt_tree_figure_value(const struct mt_tree_figure *figure,
+			      const struct mt_process_tree_sums *sums)
+{
+	uint64_t value;
+
+	memcpy(&value, (const char *)sums + figure->offset, sizeof(value));
+	return value;
+}
+
+/* Resident bytes that are neither live, dirty, nor the allocator's own. Where the allocator counts
+ * active pages, their bytes less the live ones: these counts are newer. */
+static uint64_t fragmented_bytes(const struct mt_stats_snapshot *now)
+{
+	if (now->heap_active_bytes)
+		return mt_sat_sub(now->heap_active_bytes, now->heap_live_bytes);
+	return mt_sat_sub(mt_sat_sub(mt_sat_sub(now->heap_resident_bytes, now->heap_live_bytes),
+				     now->heap_dirty_bytes),
+			  now->heap_metadata_bytes);
+}
+
+void mt_tree_sums_read(struct mt_process_tree_sums *sums, const struct mt_stats_snapshot *now)
+{
+	for (const struct mt_tree_figure *figure = mt_tree_figures(); figure->key; figure++)
+		if (figure->from_offset < sizeof(*now))
+			memcpy(place_of(figure, sums), (const char *)now + figure->from_offset,
+			       sizeof(uint64_t));
+	sums->gpu_bytes = now->gpu_reserved_bytes + now->gpu_other_bytes;
+	sums->resident_bytes = mt_max_u64(now->heap_resident_bytes, now->heap_active_bytes);
+	sums->fragmented_bytes = fragmented_bytes(now);
+}
+
+void mt_tree_sums_add(struct mt_process_tree_sums *to, const struct mt_process_tree_sums *from)
+{
+	for (const struct mt_tree_figure *figure = mt_tree_figures(); figure->key; figure++)
+		*place_of(figure, to) += mt_tree_figure_value(figure, from);
+	mt_memory_parts_add(&to->parts, &from->parts);
+}
+
+void mt_tree_sums_set_json(json_t *object, const struct mt_process_tree_sums *sums, unsigned has,
+			   bool listed)
+{
+	for (const struct mt_tree_figure *figure = mt_tree_figures(); figure->key; figure++)
+		if (*figure->key && (!listed || figure->is_listed))
+			mt_json_set_u64_if(object, figure->key, figure->cell & (has | MT_SUM_any),
+					   mt_tree_figure_value(figure, sums));
+}
