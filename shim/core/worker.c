@@ -14,7 +14,6 @@
 #include "core/control_file.h"
 #include "core/devices.h"
 #include "core/log.h"
-#include "core/log_stderr.h"
 #include "core/publish.h"
 #include "core/rights.h"
 #include "core/thread.h"
