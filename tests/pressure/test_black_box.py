@@ -1,4 +1,5 @@
 """What a process leaves behind that the kernel has killed at its limit, and what `mtctl last` tells of it."""
+import ctypes
 import os
 import subprocess
 
@@ -127,6 +128,38 @@ def test_a_full_disk_changes_nothing(patient, folder, spawn):
 		assert process.wait(20) == 0 and not files(folder)
 	finally:
 		subprocess.run(["umount", folder], check=True)
+
+
+@pytest.fixture
+def stalled(tmp_path):
+	"""A folder whose file system never answers: a FUSE mount with nobody behind it."""
+	libc, place = ctypes.CDLL(None, use_errno=True), tmp_path / "stalled"
+	place.mkdir()
+	try:
+		device = os.open("/dev/fuse", os.O_RDWR)
+	except OSError as error:
+		pytest.skip(f"/dev/fuse: {error}")
+	if libc.mount(b"nobody", str(place).encode(), b"fuse", 0, f"fd={device},rootmode=40000,user_id=0,group_id=0".encode()) != 0:
+		os.close(device)
+		pytest.skip(f"no FUSE mount here: {os.strerror(ctypes.get_errno())}")
+	yield place
+	libc.umount2(str(place).encode(), 2)  # MNT_DETACH
+	os.close(device)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts a file system")
+@pytest.mark.parametrize("by", ["path", "link"])
+def test_a_folder_that_never_answers_holds_nobody(patient, stalled, ctl, tmp_path, by):
+	"""Asking such a file system for its kind stopped the worker, and with it all cleanups."""
+	link = tmp_path / "link"
+	link.symlink_to(stalled)
+	process = patient("strings", 100, 160, stops=True, MT_LAST_DIR=str((stalled if by == "path" else link) / "last"))
+	assert process.stdout.readline() == "full\n"
+
+	assert ctl("trim", process.pid).returncode == 0
+
+	process.stdin.close()
+	assert process.wait(20) == 0
 
 
 def test_without_a_setting_it_lies_in_the_users_state_folder(run, shim, plain, limited, ctl, tmp_path):
