@@ -62,6 +62,7 @@ static void each_line(const char *path, bool (*visit)(char *line, void *context)
 			skips_line = false;
 			length -= (size_t)(end + 1 - line);
 		}
+		mt_assert(length < sizeof(text));
 		memmove(text, line, length);
 		if (length == sizeof(text) - 1) {
 			skips_line = true;
@@ -280,6 +281,7 @@ bool mt_cgroup_path_given(const char *root, const char *directory, struct mt_cgr
 {
 	if (*directory != '/' || !set_directory(out, root, "", directory))
 		return false;
+	mt_assert(out->length < sizeof(out->directory));
 	while (out->length > out->mount_length && out->directory[out->length - 1] == '/')
 		out->directory[--out->length] = 0;
 	return true;
@@ -289,6 +291,7 @@ bool mt_cgroup_path_given(const char *root, const char *directory, struct mt_cgr
 
 size_t mt_cgroup_path_parent(const struct mt_cgroup_path *position, size_t length)
 {
+	mt_assert(length <= position->length || position->length == 0);
 	if (length <= position->mount_length)
 		return 0;
 	while (length > position->mount_length && position->directory[length - 1] != '/')

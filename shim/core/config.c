@@ -73,6 +73,7 @@ static struct {
 
 const struct mt_option_row *mt_config_row(enum mt_option option)
 {
+	mt_assert((unsigned)option < MT_OPTION_COUNT);
 	return &rows[option];
 }
 
@@ -90,6 +91,7 @@ static enum mt_err store(struct mt_config *config, enum mt_option option, const 
 	uint64_t value = 0;
 	enum mt_err err = mt_config_value_parse(row, text, &value);
 
+	mt_assert((unsigned)option < MT_OPTION_COUNT && origin <= MT_ORIGIN_SET);
 	if (err != MT_ERR_OK)
 		return err;
 	if (row->kind == MT_KIND_text)
@@ -160,6 +162,7 @@ static void quote(const char *text, size_t length, char out[SHOWN_MAX + 4])
 
 	for (size_t i = 0; i < shown; i++)
 		out[i] = text[i] >= ' ' && text[i] <= '~' ? text[i] : '?';
+	mt_assert(shown <= SHOWN_MAX);
 	memcpy(out + shown, length > shown ? "..." : "", length > shown ? 4 : 1);
 }
 
@@ -345,6 +348,7 @@ static void note_rank(const char *entry, size_t *best, struct mt_launch_env *out
 	if (index >= *best || !is_rank(value, sizeof(out->rank)))
 		return;
 	*best = index;
+	mt_assert(index < RANKS_COUNT);
 	(void)mt_format(out->rank, sizeof(out->rank), "%s", value);
 	(void)mt_format(out->rank_source, sizeof(out->rank_source), "%s", rank_variables[index]);
 }

@@ -267,6 +267,7 @@ void mt_config_value_allowed(const struct mt_option_row *row, char *out, size_t 
 {
 	const unsigned long long min = row->min, max = row->max;
 
+	mt_assert(min <= max);
 	switch ((enum mt_kind)row->kind) {
 	case MT_KIND_bool:
 		(void)mt_format(out, out_bytes, "0|1|on|off|yes|no|true|false");

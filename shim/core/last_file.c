@@ -13,6 +13,7 @@
 #include "core/checksum.h"
 #include "core/config.h"
 #include "core/log.h"
+#include "core/thread.h"
 #include "sys/attr.h"
 #include "sys/format.h"
 #include "sys/os.h"
@@ -236,6 +237,7 @@ static void find_oldest(int fd, struct oldest *out)
 		for (long at = 0; at < bytes;) {
 			const struct entry *entry = (const void *)(entries + at);
 
+			mt_assert(entry->bytes > 0); /* else the loop has no end */
 			note_entry(fd, entry->name, out);
 			at += entry->bytes;
 		}
@@ -293,6 +295,7 @@ static bool write_into(int folder_fd, struct mt_last_file *file)
 	const struct mt_stats_head *head = &file->stats.head;
 	char name[NAME_BYTES];
 
+	mt_assert(head->pid == (uint64_t)mt_os_getpid());
 	if (!is_pruned)
 		prune(folder_fd);
 	is_pruned = true;
@@ -314,6 +317,7 @@ bool mt_last_file_write(struct mt_last_file *file)
 	if (fd < 0)
 		return false;
 	complete(file);
+	mt_assert(mt_thread_is_ours());
 	done = write_into(fd, file);
 	mt_os_close(fd);
 	errno = kept;

@@ -40,6 +40,7 @@ static void escape_controls(char *text, size_t length)
 /* Ends a truncated line with "...", without half a UTF-8 character before it. */
 static size_t append_ellipsis(char *line, size_t length)
 {
+	mt_assert(length >= 3 && length < LINE_BYTES);
 	length -= 3;
 	while (length > 0 && ((unsigned char)line[length] & 0xc0) == 0x80)
 		length--;
@@ -348,6 +349,7 @@ static void split_days(uint64_t days, unsigned *out_year, unsigned *out_month, u
 	*out_day = day - (153 * month + 2) / 5 + 1;
 	*out_month = month < 10 ? month + 3 : month - 9;
 	*out_year = cycle * 400 + year + (*out_month <= 2);
+	mt_assert(*out_month >= 1 && *out_month <= 12 && *out_day >= 1 && *out_day <= 31);
 }
 
 /* Writes a number with leading zeros. Returns the end. */
@@ -381,6 +383,7 @@ size_t mt_log_prefix(char *out)
 	}
 	*at++ = ':';
 	*at++ = ' ';
+	mt_assert((size_t)(at - out) < MT_LOG_PREFIX_BYTES);
 	*at = '\0';
 	return (size_t)(at - out);
 }
@@ -431,6 +434,7 @@ MT_COLD static void log_line(const char *word, const char *format, va_list list)
 		length = append_ellipsis(line, length);
 	escape_controls(line, length);
 	line[length++] = '\n';
+	mt_assert(length <= sizeof(line));
 	file = open_file(pattern, pid);
 	if (file < 0 && *pattern != '\0')
 		warn_unopened(pattern, errno);
