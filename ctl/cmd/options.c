@@ -17,7 +17,7 @@ static json_t *setting_json(const struct mt_setting *setting)
 	mt_json_set_text(object, "kind", setting->kind_word);
 	mt_json_set_text(object, "default", setting->initial);
 	if (setting->kind == MT_SETTING_u64 || setting->kind == MT_SETTING_count ||
-	    setting->kind == MT_SETTING_decimal || setting->kind == MT_SETTING_round) {
+	    setting->kind == MT_SETTING_round) {
 		mt_json_set_u64(object, "min", setting->min);
 		mt_json_set_u64(object, "max", setting->max);
 	}

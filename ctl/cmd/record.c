@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "ctl/cmd/record.h"
 #include "ctl/channel/target.h"
 #include "ctl/cmd/run.h"
 #include "ctl/command.h"
@@ -200,19 +201,17 @@ static void find_started(pid_t pid, char **argv, struct mt_process *out)
 	mt_text_clean(out->command, sizeof(out->command));
 }
 
-/* Where the kernel has killed the program at its limit, the program has said what filled it. */
-static void say_last_look(const struct mt_launch *launch)
+void mt_record_say_last_look(pid_t pid)
 {
 	struct mt_last_look *look = mt_error_check_memory(malloc(sizeof(*look)));
 	char folder[600];
 
 	mt_last_look_folder(NULL, folder, sizeof(folder));
-	if (launch->ended && WIFSIGNALED(launch->status) && WTERMSIG(launch->status) == SIGKILL &&
-	    mt_last_look_find(folder, launch->pid, look))
+	if (mt_last_look_find(folder, pid, look))
 		mt_error_say("killed with %s of its limit of %s in use; `mtctl last %d` says what "
 			     "filled it",
 			     mt_text_bytes(look->file.head.used_bytes).text,
-			     mt_text_bytes(look->file.head.limit_bytes).text, (int)launch->pid);
+			     mt_text_bytes(look->file.head.limit_bytes).text, (int)pid);
 	free(look);
 }
 
@@ -240,8 +239,9 @@ static int record_program(char **argv, const struct wanted *wanted, struct mt_js
 	keep_recording(recorder, options, &launch);
 	mt_recorder_end(recorder, &launch);
 	finish(wanted, argv, lines);
-	if (options->shim)
-		say_last_look(&launch);
+	if (options->shim && launch.ended && WIFSIGNALED(launch.status) &&
+	    WTERMSIG(launch.status) == SIGKILL)
+		mt_record_say_last_look(launch.pid);
 	return mt_launch_exit(&launch);
 }
 

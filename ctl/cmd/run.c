@@ -2,12 +2,17 @@
 #include "ctl/cmd/run.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "ctl/cmd/record.h"
 #include "ctl/command.h"
 #include "ctl/figures/setting.h"
 #include "ctl/process/preload.h"
@@ -71,8 +76,48 @@ static void setting_option_print(void)
 static const char help[] =
 	"The library is MTSHIM_LIBRARY, else the one beside mtctl, in ../lib, or where it was\n"
 	"installed. An existing LD_PRELOAD stays, behind it. The exit code is that of the\n"
-	"program. On a terminal it says the id of the process first, in one line.\n\n"
-	"  -q, --quiet  no such line\n";
+	"program. On a terminal it says the id of the process first, in one line, and names\n"
+	"`mtctl last` if the kernel kills the program at its memory limit.\n\n"
+	"  -q, --quiet  neither\n";
+
+/* Waits for the end of the program, and keeps nothing of it but the terminal: another session, no
+ * working directory, no other descriptor. */
+static void watch(int program_fd, pid_t program)
+{
+	struct pollfd end = {.fd = STDIN_FILENO, .events = POLLIN};
+
+	(void)setsid();
+	if (chdir("/") != 0 || dup2(program_fd, STDIN_FILENO) < 0 ||
+	    dup2(STDERR_FILENO, STDOUT_FILENO) < 0 ||
+	    syscall(SYS_close_range, STDERR_FILENO + 1, ~0u, 0) != 0)
+		return;
+	while (poll(&end, 1, -1) < 0 && errno == EINTR)
+		;
+	mt_record_say_last_look(program);
+}
+
+/* Leaves a process behind that says what became of the program, which this process is about to be.
+ * It must be no child of the program: its parent ends at once, and where this process would inherit
+ * it (the first of a pid namespace, a subreaper) there is none. */
+static void start_watch(void)
+{
+	pid_t program = getpid(), between;
+	int is_reaper = 0, fd;
+
+	if (program == 1 || prctl(PR_GET_CHILD_SUBREAPER, &is_reaper) != 0 || is_reaper)
+		return;
+	fd = (int)syscall(SYS_pidfd_open, program, 0); /* closed by exec */
+	if (fd < 0)
+		return;
+	between = fork();
+	if (between == 0) {
+		if (fork() == 0)
+			watch(fd, program);
+		_exit(0);
+	}
+	while (between > 0 && waitpid(between, NULL, 0) < 0 && errno == EINTR)
+		;
+}
 
 int mt_command_run(int argc, char **argv)
 {
@@ -94,10 +139,12 @@ int mt_command_run(int argc, char **argv)
 	code = mt_preload_prepare(argv[optind]);
 	if (code != MT_EXIT_OK)
 		return code;
-	if (!quiet && isatty(STDERR_FILENO))
+	if (!quiet && isatty(STDERR_FILENO)) {
+		start_watch();
 		mt_error_say("process %d runs under mtshim " MT_VERSION
 			     "; in another terminal: %s stat %d",
 			     (int)getpid(), program_invocation_name, (int)getpid());
+	}
 	execvp(argv[optind], &argv[optind]);
 	failed = errno;
 	mt_error_say("%s: %s", argv[optind], strerror(failed));

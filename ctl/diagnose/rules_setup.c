@@ -83,9 +83,9 @@ void mt_rule_signal(const struct mt_facts *facts, struct mt_diagnosis *out)
 	} rows[] = {
 		{MT_OK, "none is wanted; `mtctl trim` needs none"},
 		{MT_OK, "the handler of the shim is installed"},
-		{MT_OK,
-		 "MT_SIGNAL is set, and the program has its own handler; ours runs before it"},
-		{MT_WARN, "a raw system call has replaced the handler of the shim"},
+		{MT_OK, ""},
+		{MT_WARN, "SIG_DFL came back by a raw system call, or after a one-shot handler; "
+			  "the signal would end the program"},
 		{MT_NOTE, "the program ignores it, so it does nothing"},
 		{MT_OK, "the program has its own handler, and the signal is the program's alone; "
 			"`mtctl trim` cleans up"},

@@ -319,7 +319,7 @@ const char *mt_stats_word_gc_state(uint32_t state)
 
 const char *mt_stats_word_disposition(uint64_t disposition)
 {
-	static const char *const words[] = {"none", "ours",    "passed on",
+	static const char *const words[] = {"none", "ours",    "",
 					    "lost", "ignored", "the program's alone"};
 
 	return WORD(words, disposition);

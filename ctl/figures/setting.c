@@ -121,60 +121,26 @@ const char *mt_setting_nearest(const char *name)
 	return mt_text_nearest(plain, names, SETTINGS_COUNT);
 }
 
-/* The unit of a number, which its name ends with; "" for a plain one. */
-static const char *unit_of(const struct mt_setting *setting)
+static struct mt_option_row row_of(const struct mt_setting *setting)
 {
-	static const char *const units[][2] = {
-		{"_ms", " ms"}, {"_mb", " MB"}, {"_gb", " GB"}, {"_pct", " %"}};
-
-	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
-		if (mt_text_ends_with(setting->name, units[i][0]))
-			return units[i][1];
-	return "";
+	return (struct mt_option_row){.name = setting->name,
+				      .words = setting->words,
+				      .min = setting->min,
+				      .max = setting->max,
+				      .kind = (uint8_t)setting->kind};
 }
 
 void mt_setting_allowed(const struct mt_setting *setting, char *out, size_t out_bytes)
 {
-	switch (setting->kind) {
-	case MT_SETTING_bool:
-		snprintf(out, out_bytes, "0|1|on|off|yes|no|true|false");
-		break;
-	case MT_SETTING_u64:
-		snprintf(out, out_bytes, "%" PRIu64 "..%" PRIu64 "%s", setting->min, setting->max,
-			 unit_of(setting));
-		break;
-	case MT_SETTING_count:
-		snprintf(out, out_bytes, "%" PRIu64 "..%" PRIu64 "|auto", setting->min,
-			 setting->max);
-		break;
-	case MT_SETTING_decimal:
-		snprintf(out, out_bytes, "%" PRIu64 ".0..%" PRIu64 ".0%s", setting->min,
-			 setting->max, unit_of(setting));
-		break;
-	case MT_SETTING_choice:
-		snprintf(out, out_bytes, "%s", setting->words);
-		break;
-	case MT_SETTING_text:
-		snprintf(out, out_bytes, "text of at most %d bytes", MT_TEXT_MAX - 1);
-		break;
-	case MT_SETTING_signal:
-		snprintf(out, out_bytes, "USR1|USR2|RTMIN+n|none");
-		break;
-	case MT_SETTING_round:
-		snprintf(out, out_bytes,
-			 "timer:SECONDS|mark|signal|auto, SECONDS %" PRIu64 "..%" PRIu64,
-			 setting->min, setting->max);
-		break;
-	}
+	const struct mt_option_row row = row_of(setting);
+
+	mt_config_value_allowed(&row, out, out_bytes);
 }
 
 enum mt_err mt_setting_check(const struct mt_setting *setting, const char *value,
 			     struct mt_error_reason *why)
 {
-	const struct mt_option_row row = {.words = setting->words,
-					  .min = setting->min,
-					  .max = setting->max,
-					  .kind = (uint8_t)setting->kind};
+	const struct mt_option_row row = row_of(setting);
 	uint64_t parsed;
 	char allowed[128];
 

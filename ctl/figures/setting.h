@@ -15,7 +15,6 @@ enum mt_setting_kind {
 	MT_SETTING_bool,
 	MT_SETTING_u64,
 	MT_SETTING_count,
-	MT_SETTING_decimal,
 	MT_SETTING_choice,
 	MT_SETTING_text,
 	MT_SETTING_signal,

@@ -8,7 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "sys/path_walk.h"
+#include "ctl/output/path_walk.h"
+#include "sys/os.h"
 
 #define TRIES 10
 
@@ -24,11 +25,6 @@ struct opening {
 	bool creates_link_targets, followed;
 	struct mt_error_reason *why;
 };
-
-static long call_kernel(long number, long a, long b, long c, long d, long e, long f)
-{
-	return syscall(number, a, b, c, d, e, f);
-}
 
 static enum mt_err refuse(const struct opening *opening)
 {
@@ -53,7 +49,7 @@ static enum mt_err check(const struct opening *opening, const struct stat *file)
 					"%.150s is no regular file, in a folder of user %u; it is "
 					"left alone",
 					opening->path, (unsigned)folder.st_uid);
-	if (mt_walk_may_write(file, &folder, geteuid()))
+	if (mt_os_may_write(file, &folder, geteuid()))
 		return MT_ERR_OK;
 	return mt_error_because(opening->why, MT_ERR_FOREIGN,
 				"%.150s belongs to user %u or has more than one name, and may be "
@@ -157,12 +153,8 @@ static enum mt_err open_path(struct opening *opening, int *out_fd)
 	enum mt_err error = MT_ERR_OK;
 	int fd = -1;
 
-	opening->walk = (struct mt_walk){.call = call_kernel,
-					 .own = geteuid(),
-					 .text = text,
-					 .name = text,
-					 .room = sizeof(text),
-					 .folder = -1};
+	opening->walk = (struct mt_walk){
+		.own = geteuid(), .text = text, .name = text, .room = sizeof(text), .folder = -1};
 	errno = ENAMETOOLONG;
 	if ((size_t)snprintf(text, sizeof(text), "%s", opening->path) >= sizeof(text))
 		return refuse(opening);

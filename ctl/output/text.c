@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "sys/nearest_word.h"
+#include "ctl/output/nearest_word.h"
 
 #define MB          1048576.0
 #define THOUSANDTHS "_thousandths"

@@ -49,7 +49,7 @@ bool mt_text_parse_u64(const char *text, uint64_t *out);
  * negative or not a number. */
 uint64_t mt_text_round_u64(double value);
 
-/* Returns the word that a mistyped one may mean, NULL: none; sys/nearest_word.h has the rule. */
+/* Returns the word that a mistyped one may mean, NULL: none; output/nearest_word.h has the rule. */
 const char *mt_text_nearest(const char *word, const char *const *words, size_t count);
 
 /* ---- numbers that are short enough for columns ---- */

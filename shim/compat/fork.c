@@ -4,7 +4,7 @@
  * only. Before glibc 2.36 its count cannot be set: there all signals are blocked during fork, so
  * that no handler interrupts fork. Source: SINGLE_THREAD_P in fork.c of glibc; tst-mallocfork2 of
  * its tests. */
-#include "compat/fork.h"
+#include "compat/compat.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -3,7 +3,7 @@
  * process of several threads with EINVAL. So if they fail with EINVAL while the worker runs, it
  * ends, the call is repeated, and the worker starts again. Bare system calls are not seen. Source:
  * unshare(2), setns(2). */
-#include "compat/single_thread.h"
+#include "compat/compat.h"
 
 #include <dlfcn.h>
 #include <errno.h>

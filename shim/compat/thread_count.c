@@ -5,7 +5,7 @@
  * num_threads without them at its next open of the file. Every other reader and call gets the
  * kernel's text. Decision: docs/decisions/0002. Source: warn_about_fork_with_threads in
  * Modules/posixmodule.c of CPython 3.12 to 3.14. */
-#include "compat/thread_count.h"
+#include "compat/compat.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -86,6 +86,7 @@ static int open_own_stat(void)
 
 	if (!ours || count <= ours)
 		return -1;
+	mt_assert(field > text && field < text + length);
 	mt_format(own, sizeof(own), "%.*s%llu%s", (int)(field - text), text,
 		  (unsigned long long)(count - ours), field + strspn(field, "0123456789"));
 	bytes = strlen(own);

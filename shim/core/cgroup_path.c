@@ -62,6 +62,7 @@ static void each_line(const char *path, bool (*visit)(char *line, void *context)
 			skips_line = false;
 			length -= (size_t)(end + 1 - line);
 		}
+		mt_assert(length < sizeof(text));
 		memmove(text, line, length);
 		if (length == sizeof(text) - 1) {
 			skips_line = true;
@@ -212,6 +213,47 @@ static bool parse_mount_line(char *line, void *context)
 	return below != NULL;
 }
 
+struct mount_search {
+	const char *path;
+	size_t best_length;
+	char *out;
+	size_t out_bytes;
+};
+
+/* Of two mounts at one place the later line is on top. */
+static bool match_mount(char *line, void *context)
+{
+	struct mount_search *search = context;
+	char *rest = strstr(line, " - ");
+	char *mount;
+	size_t length;
+
+	if (!rest)
+		return false;
+	rest += 3;
+	for (int skipped = 0; skipped < 4; skipped++)
+		(void)next_word(&line);
+	mount = next_word(&line);
+	unescape(mount);
+	length = strcmp(mount, "/") == 0 ? 0 : strlen(mount);
+	if (length < search->best_length || strncmp(search->path, mount, length) != 0 ||
+	    (search->path[length] && search->path[length] != '/'))
+		return false;
+	search->best_length = length;
+	(void)mt_format(search->out, search->out_bytes, "%s", next_word(&rest));
+	return false;
+}
+
+bool mt_cgroup_path_mount_kind(const char *path, char *out, size_t out_bytes)
+{
+	struct mount_search search = {.path = path, .out = out, .out_bytes = out_bytes};
+
+	mt_assert(*path == '/' && out_bytes > 0);
+	*out = '\0';
+	each_line("/proc/self/mountinfo", match_mount, &search);
+	return *out != '\0';
+}
+
 bool mt_cgroup_path_find(const char *root, pid_t pid, const char *controller,
 			 struct mt_cgroup_path *out)
 {
@@ -239,6 +281,7 @@ bool mt_cgroup_path_given(const char *root, const char *directory, struct mt_cgr
 {
 	if (*directory != '/' || !set_directory(out, root, "", directory))
 		return false;
+	mt_assert(out->length < sizeof(out->directory));
 	while (out->length > out->mount_length && out->directory[out->length - 1] == '/')
 		out->directory[--out->length] = 0;
 	return true;
@@ -248,6 +291,7 @@ bool mt_cgroup_path_given(const char *root, const char *directory, struct mt_cgr
 
 size_t mt_cgroup_path_parent(const struct mt_cgroup_path *position, size_t length)
 {
+	mt_assert(length <= position->length || position->length == 0);
 	if (length <= position->mount_length)
 		return 0;
 	while (length > position->mount_length && position->directory[length - 1] != '/')

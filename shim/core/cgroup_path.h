@@ -26,6 +26,11 @@ struct mt_cgroup_path {
 bool mt_cgroup_path_find(const char *root, pid_t pid, const char *controller,
 			 struct mt_cgroup_path *out);
 
+/* Writes the kind of the file system that is mounted at a full path or above it ("ext4"), by
+ * /proc/self/mountinfo, which asks nothing of that file system. Follows no link. Returns false
+ * where it is not known. */
+bool mt_cgroup_path_mount_kind(const char *path, char *out, size_t out_bytes);
+
 /* Sets *out to a given directory. Returns false where the path does not begin with a slash, or is
  * too long. */
 bool mt_cgroup_path_given(const char *root, const char *directory, struct mt_cgroup_path *out);

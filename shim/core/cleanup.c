@@ -118,6 +118,8 @@ static void print_profile(const struct mt_stats_cleanup *cleanup)
 
 	if (!mt_config()->profile)
 		return;
+	mt_assert(cleanup->reason < MT_REASON_COUNT && cleanup->level < MT_LEVEL_COUNT);
+	mt_assert(cleanup->gc_state < MT_GC_COUNT && cleanup->gpu_state < MT_GPU_STATE_COUNT);
 	mt_log_plain("cleanup reason=%s level=%s round=%llu allocator=%s result=%s "
 		     "rss_before_bytes=%llu rss_after_bytes=%llu "
 		     "anon_before_bytes=%llu anon_after_bytes=%llu duration_ns=%llu purge_ns=%llu "

@@ -1,4 +1,5 @@
-/* core/config.c -- the table of settings, the live copy, and the parser of the environment.
+/* core/config.c -- the table of settings, the live copy, and the parser of the environment: of the
+ * settings, and of the variables of other programs.
  * Contract: core/config.h. */
 #include "core/config.h"
 
@@ -6,10 +7,10 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "core/config_error.h"
 #include "core/config_option.h"
 #include "core/log.h"
 #include "sys/format.h"
+#include "sys/os.h"
 
 enum { WHEN_start, WHEN_live };
 
@@ -72,6 +73,7 @@ static struct {
 
 const struct mt_option_row *mt_config_row(enum mt_option option)
 {
+	mt_assert((unsigned)option < MT_OPTION_COUNT);
 	return &rows[option];
 }
 
@@ -89,6 +91,7 @@ static enum mt_err store(struct mt_config *config, enum mt_option option, const 
 	uint64_t value = 0;
 	enum mt_err err = mt_config_value_parse(row, text, &value);
 
+	mt_assert((unsigned)option < MT_OPTION_COUNT && origin <= MT_ORIGIN_SET);
 	if (err != MT_ERR_OK)
 		return err;
 	if (row->kind == MT_KIND_text)
@@ -144,6 +147,34 @@ static enum mt_option find_option(const char *name, size_t length, bool any_case
 	return MT_OPTION_COUNT;
 }
 
+#define SHOWN_MAX 60 /* bytes of a name or value that are repeated to the user */
+
+struct rejected_value {
+	const char *label; /* the variable: MT_NAME or an alias */
+	const char *value;
+	enum mt_option option;
+};
+
+/* Copies text so that it stays on one line and cannot control a terminal. */
+static void quote(const char *text, size_t length, char out[SHOWN_MAX + 4])
+{
+	size_t shown = length < SHOWN_MAX ? length : SHOWN_MAX;
+
+	for (size_t i = 0; i < shown; i++)
+		out[i] = text[i] >= ' ' && text[i] <= '~' ? text[i] : '?';
+	mt_assert(shown <= SHOWN_MAX);
+	memcpy(out + shown, length > shown ? "..." : "", length > shown ? 4 : 1);
+}
+
+MT_COLD static void report_name(const char *name, size_t length, mt_config_report report)
+{
+	char line[MT_CONFIG_ERROR_MAX], shown[SHOWN_MAX + 4];
+
+	quote(name, length, shown);
+	(void)mt_format(line, sizeof(line), "%s: no such setting (mtctl options)", shown);
+	report(line);
+}
+
 /* Of two entries with one name the first counts, as for getenv(3). */
 static void note_entry(const char *entry, struct entries_found *found, mt_config_report report)
 {
@@ -154,7 +185,7 @@ static void note_entry(const char *entry, struct entries_found *found, mt_config
 	if (length >= 3 && memcmp(entry, "MT_", 3) == 0) {
 		option = find_option(entry + 3, length - 3, false);
 		if (option == MT_OPTION_COUNT)
-			mt_config_error_name(entry, length, report);
+			report_name(entry, length, report);
 		else if (found->own[option] == NULL)
 			found->own[option] = equals + 1;
 		return;
@@ -194,13 +225,21 @@ static void apply(struct entries_found *found, struct mt_config *out)
 							  MT_ORIGIN_ENVIRONMENT) != MT_ERR_OK;
 }
 
-static void report_value(const struct mt_rejected_value *refusal, const struct mt_config *out,
-			 mt_config_report report)
+/* Reports "NAME=VALUE: not valid (0..9); 3 is taken". */
+MT_COLD static void report_value(const struct rejected_value *rejected, const struct mt_config *out,
+				 mt_config_report report)
 {
-	char kept[MT_TEXT_MAX];
+	char line[MT_CONFIG_ERROR_MAX], allowed[128], kept[MT_TEXT_MAX];
+	char shown[SHOWN_MAX + 4], taken[SHOWN_MAX + 4];
 
-	mt_config_format(out, refusal->option, kept, sizeof(kept));
-	mt_config_error_value(refusal, kept, report);
+	mt_config_format(out, rejected->option, kept, sizeof(kept));
+	mt_config_value_allowed(&rows[rejected->option], allowed, sizeof(allowed));
+	quote(rejected->value, strlen(rejected->value), shown);
+	quote(kept, strlen(kept), taken);
+	(void)mt_format(line, sizeof(line), "%s=%s: %snot valid (%s); %s is taken", rejected->label,
+			shown, *rejected->value == '\0' ? "empty, " : "", allowed,
+			*taken == '\0' ? "no value" : taken);
+	report(line);
 }
 
 /* Runs after all values are applied: only then is the effective value known. */
@@ -211,8 +250,8 @@ static void report_values(const struct entries_found *found, const struct mt_con
 
 	for (size_t i = 0; i < COUNT(aliases); i++)
 		if (found->alias_failed[i])
-			report_value(&(struct mt_rejected_value){aliases[i].name, found->alias[i],
-								 aliases[i].option},
+			report_value(&(struct rejected_value){aliases[i].name, found->alias[i],
+							      aliases[i].option},
 				     out, report);
 	for (unsigned option = 0; option < MT_OPTION_COUNT; option++) {
 		size_t i = 0;
@@ -222,7 +261,7 @@ static void report_values(const struct entries_found *found, const struct mt_con
 		for (; rows[option].name[i] != '\0' && i + 4 < sizeof(label); i++)
 			label[3 + i] = mt_ascii_upper(rows[option].name[i]);
 		label[3 + i] = '\0';
-		report_value(&(struct mt_rejected_value){label, found->own[option], option}, out,
+		report_value(&(struct rejected_value){label, found->own[option], option}, out,
 			     report);
 	}
 }
@@ -245,6 +284,124 @@ void mt_config_parse(const char *const *environ_list, struct mt_config *out,
 	apply(&found, out);
 	report_values(&found, out, report);
 }
+
+/* ---- variables of other programs ---- */
+
+static const char *const rank_variables[] = {
+#define X(name) #name,
+	MT_RANK_VARIABLES(X)
+#undef X
+};
+
+#define RANKS_COUNT (sizeof(rank_variables) / sizeof(rank_variables[0]))
+
+/* Returns the value of an entry NAME=VALUE with this name; NULL for another entry. */
+static const char *value_of(const char *entry, const char *name)
+{
+	size_t length = strlen(name);
+
+	return strncmp(entry, name, length) == 0 && entry[length] == '=' ? entry + length + 1
+									 : NULL;
+}
+
+/* Returns whether the value is set and differs from the framework's default. */
+static bool is_not(const char *value, const char *usual)
+{
+	return *value != '\0' && strcmp(value, usual) != 0;
+}
+
+/* Copies a text that fits; a truncated path would name another file. */
+static void copy_text(const char *value, mt_text out)
+{
+	size_t length = strlen(value);
+
+	if (length < MT_TEXT_MAX)
+		memcpy(out, value, length + 1);
+}
+
+/* Returns whether the value is decimal digits that fit into out_bytes. */
+static bool is_rank(const char *value, size_t out_bytes)
+{
+	size_t digits = strspn(value, "0123456789");
+
+	return digits > 0 && digits < out_bytes && value[digits] == '\0';
+}
+
+/* Returns the index of this entry's variable; RANKS_COUNT for another entry. */
+static size_t rank_index(const char *entry, const char **value)
+{
+	size_t index = 0;
+
+	for (; index < RANKS_COUNT; index++)
+		if ((*value = value_of(entry, rank_variables[index])))
+			break;
+	return index;
+}
+
+/* Of two variables the one with the lower index counts; of two entries with one name the first, as
+ * for getenv(3). */
+static void note_rank(const char *entry, size_t *best, struct mt_launch_env *out)
+{
+	const char *value;
+	size_t index = rank_index(entry, &value);
+
+	if (index >= *best || !is_rank(value, sizeof(out->rank)))
+		return;
+	*best = index;
+	mt_assert(index < RANKS_COUNT);
+	(void)mt_format(out->rank, sizeof(out->rank), "%s", value);
+	(void)mt_format(out->rank_source, sizeof(out->rank_source), "%s", rank_variables[index]);
+}
+
+/* NV_...INJECTION...=VALUE, VALUE not empty. */
+static bool is_injection(const char *entry)
+{
+	const char *found = strstr(entry, "INJECTION"), *equals = strchr(entry, '=');
+
+	return found && equals && found < equals && equals[1];
+}
+
+static void note_launch_entry(const char *entry, struct mt_launch_env *out)
+{
+	const char *value;
+
+	if ((value = value_of(entry, "WORLD_SIZE")))
+		out->world_size = mt_os_parse_number(value);
+	else if ((value = value_of(entry, "PYTORCH_NO_CUDA_MEMORY_CACHING")))
+		out->torch_without_cache = strcmp(value, "1") == 0;
+	else if ((value = value_of(entry, "XLA_PYTHON_CLIENT_ALLOCATOR")))
+		out->jax_without_bfc = is_not(value, "default") && is_not(value, "bfc");
+	else if ((value = value_of(entry, "TF_GPU_ALLOCATOR")))
+		out->tensorflow_without_bfc = strcmp(value, "cuda_malloc_async") == 0;
+	else if ((value = value_of(entry, "CUDA_INJECTION64_PATH")))
+		out->cuda_injected |= *value != '\0';
+	else if ((value = value_of(entry, "CUDA_MPS_PIPE_DIRECTORY")))
+		out->cuda_mps = *value != '\0';
+	else if (strncmp(entry, "NV_", 3) == 0)
+		out->cuda_injected |= is_injection(entry);
+	else if ((value = value_of(entry, "MEMORY_PRESSURE_WATCH")))
+		copy_text(value, out->pressure_watch);
+	else if ((value = value_of(entry, "XDG_STATE_HOME")))
+		copy_text(value, out->state_home);
+	else if ((value = value_of(entry, "HOME")) && !*out->state_home &&
+		 strlen(value) + sizeof("/.local/state") <= MT_TEXT_MAX)
+		(void)mt_format(out->state_home, MT_TEXT_MAX, "%s/.local/state", value);
+}
+
+void mt_launch_env_parse(const char *const *environ_list, struct mt_launch_env *out)
+{
+	size_t best = RANKS_COUNT;
+
+	memset(out, 0, sizeof(*out));
+	for (; environ_list != NULL && *environ_list != NULL; environ_list++) {
+		if (**environ_list && strchr("WPXTMCNH", **environ_list))
+			note_launch_entry(*environ_list, out);
+		if (**environ_list && strchr("RSOP", **environ_list))
+			note_rank(*environ_list, &best, out);
+	}
+}
+
+/* ---- the live copies ---- */
 
 static void queue_error(const char *line)
 {

@@ -13,13 +13,12 @@
 #include "sys/attr.h"
 #include "core/option.h"
 
-#define MT_FIELD_bool    uint64_t
-#define MT_FIELD_u64     uint64_t
-#define MT_FIELD_count   uint64_t
-#define MT_FIELD_decimal uint64_t /* thousandths */
-#define MT_FIELD_choice  uint64_t
-#define MT_FIELD_signal  uint64_t
-#define MT_FIELD_round   uint64_t
+#define MT_FIELD_bool   uint64_t
+#define MT_FIELD_u64    uint64_t
+#define MT_FIELD_count  uint64_t
+#define MT_FIELD_choice uint64_t
+#define MT_FIELD_signal uint64_t
+#define MT_FIELD_round  uint64_t
 typedef char mt_text[MT_TEXT_MAX];
 #define MT_FIELD_text mt_text
 
@@ -68,9 +67,10 @@ const struct mt_config *mt_config(void);
 void mt_config_defaults(struct mt_config *out);
 
 /* Parses an environment into *out: defaults, then the preset, then aliases, then MT_*. Reports each
- * invalid value, which leaves the earlier one in place. Reports each unknown MT_ name with the
- * nearest known one (edit distance up to 3). environ_list: ended by NULL. Pure except for the
- * reports. */
+ * invalid value, which leaves the earlier one in place, and each unknown MT_ name. A report is one
+ * line of printable ASCII, up to MT_CONFIG_ERROR_MAX bytes with its NUL. environ_list: ended by
+ * NULL. Pure except for the reports. */
+#define MT_CONFIG_ERROR_MAX 384
 void mt_config_parse(const char *const *environ_list, struct mt_config *out,
 		     mt_config_report complain);
 

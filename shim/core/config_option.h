@@ -11,13 +11,12 @@
 
 #include "sys/attr.h"
 #include "core/option.h"
-#include "sys/nearest_word.h"
+#include "sys/format.h"
 
 enum mt_kind {
 	MT_KIND_bool,
 	MT_KIND_u64,
 	MT_KIND_count,
-	MT_KIND_decimal,
 	MT_KIND_choice,
 	MT_KIND_text,
 	MT_KIND_signal,
@@ -45,5 +44,8 @@ enum mt_err mt_config_value_parse(const struct mt_option_row *row, const char *t
 /* Formats a value as a user would write it, cut to out_bytes with a NUL. Not for a text. */
 void mt_config_value_format(const struct mt_option_row *row, uint64_t value, char *out,
 			    size_t out_bytes);
+
+/* Describes the valid values in one line, such as "0..100 %" or "auto|on|off". */
+void mt_config_value_allowed(const struct mt_option_row *row, char *out, size_t out_bytes);
 
 #endif

@@ -50,26 +50,6 @@ static enum mt_err parse_number(const char *text, uint64_t min, uint64_t max, ui
 	return MT_ERR_OK;
 }
 
-/* Accepts digits, and optionally a point with one to three digits after it. */
-static enum mt_err parse_decimal(const char *text, uint64_t min, uint64_t max, uint64_t *out)
-{
-	char digits[32];
-	size_t whole = strcspn(text, ".");
-	size_t places = text[whole] == '.' ? strlen(text + whole + 1) : 0;
-	size_t used;
-
-	if (whole == 0 || places > 3 || (text[whole] == '.' && places == 0))
-		return MT_ERR_INVALID;
-	if (whole + 3 >= sizeof(digits))
-		return text[strspn(text, "0123456789.")] ? MT_ERR_INVALID : MT_ERR_RANGE;
-	memcpy(digits, text, whole);
-	memcpy(digits + whole, text + whole + 1, places);
-	for (used = whole + places; places < 3; places++)
-		digits[used++] = '0';
-	digits[used] = '\0';
-	return parse_number(digits, min * 1000, max * 1000, out);
-}
-
 static enum mt_err parse_count(const struct mt_option_row *row, const char *text, uint64_t *out)
 {
 	if (!text_is(text, "auto"))
@@ -192,8 +172,6 @@ enum mt_err mt_config_value_parse(const struct mt_option_row *row, const char *t
 		return parse_number(text, row->min, row->max, out);
 	case MT_KIND_count:
 		return parse_count(row, text, out);
-	case MT_KIND_decimal:
-		return parse_decimal(text, row->min, row->max, out);
 	case MT_KIND_choice:
 		return parse_choice(row->words, text, out);
 	case MT_KIND_text:
@@ -215,18 +193,6 @@ static void format_choice(const char *words, uint64_t position, char *out, size_
 		word += *word == '|';
 	}
 	(void)mt_format(out, out_bytes, "%.*s", (int)strcspn(word, "|"), word);
-}
-
-/* "1.0", "0.25": at least one decimal, without trailing zeros. */
-static void format_decimal(uint64_t thousandths, char *out, size_t out_bytes)
-{
-	char places[4] = {(char)('0' + thousandths / 100 % 10), (char)('0' + thousandths / 10 % 10),
-			  (char)('0' + thousandths % 10), '\0'};
-
-	for (int last = 2; last > 0 && places[last] == '0'; last--)
-		places[last] = '\0';
-	(void)mt_format(out, out_bytes, "%llu.%s", (unsigned long long)(thousandths / 1000),
-			places);
 }
 
 static void format_signal(uint64_t number, char *out, size_t out_bytes)
@@ -259,9 +225,6 @@ void mt_config_value_format(const struct mt_option_row *row, uint64_t value, cha
 	case MT_KIND_bool:
 		(void)mt_format(out, out_bytes, "%s", value != 0 ? "on" : "off");
 		break;
-	case MT_KIND_decimal:
-		format_decimal(value, out, out_bytes);
-		break;
 	case MT_KIND_choice:
 		format_choice(row->words, value, out, out_bytes);
 		break;
@@ -280,6 +243,53 @@ void mt_config_value_format(const struct mt_option_row *row, uint64_t value, cha
 	case MT_KIND_u64:
 	case MT_KIND_text:
 		(void)mt_format(out, out_bytes, "%llu", (unsigned long long)value);
+		break;
+	}
+}
+
+/* The unit of a number, which its name ends with; "" for a plain one. */
+static const char *unit_of(const char *name)
+{
+	static const char *const units[][2] = {
+		{"_ms", " ms"}, {"_mb", " MB"}, {"_gb", " GB"}, {"_pct", " %"}};
+	const size_t length = strlen(name);
+
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+		const size_t end = strlen(units[i][0]);
+
+		if (length > end && strcmp(name + length - end, units[i][0]) == 0)
+			return units[i][1];
+	}
+	return "";
+}
+
+void mt_config_value_allowed(const struct mt_option_row *row, char *out, size_t out_bytes)
+{
+	const unsigned long long min = row->min, max = row->max;
+
+	mt_assert(min <= max);
+	switch ((enum mt_kind)row->kind) {
+	case MT_KIND_bool:
+		(void)mt_format(out, out_bytes, "0|1|on|off|yes|no|true|false");
+		break;
+	case MT_KIND_u64:
+		(void)mt_format(out, out_bytes, "%llu..%llu%s", min, max, unit_of(row->name));
+		break;
+	case MT_KIND_count:
+		(void)mt_format(out, out_bytes, "%llu..%llu|auto", min, max);
+		break;
+	case MT_KIND_choice:
+		(void)mt_format(out, out_bytes, "%s", row->words);
+		break;
+	case MT_KIND_text:
+		(void)mt_format(out, out_bytes, "text of at most %d bytes", MT_TEXT_MAX - 1);
+		break;
+	case MT_KIND_signal:
+		(void)mt_format(out, out_bytes, "USR1|USR2|RTMIN+n|none");
+		break;
+	case MT_KIND_round:
+		(void)mt_format(out, out_bytes,
+				"timer:SECONDS|mark|signal|auto, SECONDS %llu..%llu", min, max);
 		break;
 	}
 }

@@ -108,6 +108,7 @@ bool mt_control_read_request(struct mt_request *out)
 	if (file.request.kind == MT_REQUEST_NONE)
 		return false;
 	*out = file.request;
+	mt_assert(file.request.kind != MT_REQUEST_NONE);
 	if (out->kind >= MT_REQUEST_COUNT || out->level >= MT_LEVEL_COUNT) {
 		out->kind = MT_REQUEST_COUNT;
 		out->level = MT_LEVEL_PURGE;

@@ -71,6 +71,7 @@ bool mt_file_owner_each(int folder,
 
 		for (long at = 0; goes_on && at < bytes; at += entry->bytes) {
 			entry = (const void *)(entries + at);
+			mt_assert(entry->bytes > 0); /* else the loop has no end */
 			if (parse_name(entry->name, &owner))
 				goes_on = each(entry->name, &owner, data);
 		}

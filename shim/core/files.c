@@ -186,6 +186,7 @@ static int fill_file(int fd, struct own_file *file, const void *first, size_t fi
 		return errno;
 	file->device = seen.st_dev;
 	file->inode = seen.st_ino;
+	mt_assert((off_t)first_bytes <= size);
 	written = mt_os_write_at(fd, first, first_bytes, 0);
 	if (written < 0)
 		return (int)-written;
@@ -238,6 +239,7 @@ static int open_own(const struct own_file *file, int flags)
 
 static void format_path(char path[PATH_BYTES], const char *suffix, uint64_t ticks, uint64_t pidns)
 {
+	mt_assert(folder[0] != '\0'); /* set_folder comes first */
 	mt_format(path, PATH_BYTES, "%s/%d-%llu-%llu.%s", folder, (int)mt_os_getpid(),
 		  (unsigned long long)ticks, (unsigned long long)pidns, suffix);
 }
@@ -438,6 +440,7 @@ enum mt_err mt_files_end_dump(enum mt_dump dump, bool whole)
 	int fd = -1;
 	bool placed = false;
 
+	mt_assert((unsigned)dump < MT_DUMP_COUNT);
 	if (files_exist && whole)
 		fd = mt_os_open(new_path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0);
 	if (is_new_dump(fd, &new_file)) {
@@ -470,6 +473,7 @@ void mt_files_remove_dump(enum mt_dump dump)
 {
 	int kept = errno;
 
+	mt_assert((unsigned)dump < MT_DUMP_COUNT);
 	if (files_exist)
 		unlink_own(&dumps[dump]);
 	dumps[dump].path[0] = 0;

@@ -19,7 +19,6 @@
 #include "core/exit_hooks.h"
 #include "core/last_file.h"
 #include "core/log.h"
-#include "core/log_stderr.h"
 #include "core/main_exit.h"
 #include "core/publish.h"
 #include "core/sweep.h"

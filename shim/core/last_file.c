@@ -2,18 +2,18 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
+#include "core/cgroup_path.h"
 #include "core/checksum.h"
 #include "core/config.h"
 #include "core/log.h"
+#include "core/thread.h"
 #include "sys/attr.h"
 #include "sys/format.h"
 #include "sys/os.h"
@@ -22,15 +22,8 @@
 #define PATH_BYTES 512
 #define NAME_BYTES 96
 
-/* Of linux/magic.h where it is new enough. */
-#define CIFS_MAGIC    0xff534d42u
-#define SMB2_MAGIC    0xfe534d42u
-#define V9_MAGIC      0x01021997u
-#define FUSE_MAGIC    0x65735546u
-#define CEPH_MAGIC    0x00c36400u
-#define LUSTRE_MAGIC  0x0bd00bd0u
-#define GPFS_MAGIC    0x47504653u
-#define OVERLAY_MAGIC 0x794c7630u
+#define LINKS_MAX  40u /* as the kernel's own; path_resolution(7) */
+#define KIND_BYTES 32  /* of the name of a file system */
 
 static char folder[PATH_BYTES]; /* "": none */
 static char path[PATH_BYTES + NAME_BYTES];
@@ -58,47 +51,87 @@ static void choose_folder(void)
 	folder[bytes] = '\0';
 }
 
-/* Asks for the folder, or for the nearest one above it that exists. */
-static bool read_file_system(struct statfs *out)
+static bool is_one_of(const char *kind, const char *const *words, size_t count)
 {
-	char above[PATH_BYTES];
-
-	mt_format(above, sizeof(above), "%s", folder);
-	for (;;) {
-		char *slash = strrchr(above, '/');
-		long code = mt_raw_syscall(SYS_statfs, *above ? above : "/", out);
-
-		if (code == 0 || !slash)
-			return code == 0;
-		*slash = '\0';
-	}
-}
-
-static bool is_network(uint64_t kind)
-{
-	static const uint32_t kinds[] = {NFS_SUPER_MAGIC,  CIFS_MAGIC,     SMB2_MAGIC,
-					 V9_MAGIC,         FUSE_MAGIC,     CEPH_MAGIC,
-					 LUSTRE_MAGIC,     GPFS_MAGIC,     AFS_SUPER_MAGIC,
-					 CODA_SUPER_MAGIC, SMB_SUPER_MAGIC};
-
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-		if ((uint32_t)kind == kinds[i])
+	for (size_t i = 0; i < count; i++)
+		if (strncmp(kind, words[i], strlen(words[i])) == 0)
 			return true;
 	return false;
 }
 
+/* Whose answer may take for ever: a server's, or a program's. An automounter asks for one. */
+static bool may_stall(const char *kind)
+{
+	static const char *const words[] = {"nfs",      "cifs", "smb",    "9p",     "fuse",
+					    "virtiofs", "ceph", "lustre", "gpfs",   "afs",
+					    "autofs",   "coda", "beegfs", "gluster"};
+
+	return is_one_of(kind, words, sizeof(words) / sizeof(words[0]));
+}
+
+/* A container's own layer, or memory: gone with the container or the machine. */
+static bool is_lost_at_the_end(const char *kind)
+{
+	static const char *const words[] = {"overlay", "aufs", "tmpfs", "ramfs", "devtmpfs"};
+
+	return is_one_of(kind, words, sizeof(words) / sizeof(words[0]));
+}
+
+/* Replaces the link that ends at `rest` by its target. text: the whole path. */
+static bool splice_link(char text[PATH_BYTES], size_t end, const char *target)
+{
+	char whole[2 * PATH_BYTES];
+	size_t folder_length = end;
+
+	while (folder_length > 0 && text[folder_length - 1] != '/')
+		folder_length--;
+	mt_format(whole, sizeof(whole), "%.*s%s%s", *target == '/' ? 0 : (int)folder_length, text,
+		  target, text + end);
+	mt_assert(end <= strlen(text));
+	return mt_format(text, PATH_BYTES, "%s", whole) + 1 < PATH_BYTES;
+}
+
+/* Writes the kind of the file system that has the folder, or will have it. Walks down from "/",
+ * and asks nothing of a file system before the mount table has named a kind that answers. Returns
+ * false where one may stall. */
+static bool read_kind(char out[KIND_BYTES])
+{
+	char text[PATH_BYTES], target[PATH_BYTES], above[PATH_BYTES];
+	unsigned links = 0;
+	size_t end = 0;
+
+	mt_format(text, sizeof(text), "%s", folder);
+	if (strstr(text, "/../") || strstr(text, "/./") || strstr(text, "//"))
+		return false; /* the mount table has no such paths */
+	while (text[end]) {
+		long bytes;
+
+		end += 1 + strcspn(text + end + 1, "/");
+		mt_assert(end < sizeof(text));
+		mt_format(above, sizeof(above), "%.*s", (int)end, text);
+		if (!mt_cgroup_path_mount_kind(above, out, KIND_BYTES) || may_stall(out))
+			return false;
+		bytes = mt_raw_syscall(SYS_readlinkat, AT_FDCWD, above, target, sizeof(target));
+		if (bytes <= 0 || bytes >= (long)sizeof(target))
+			continue;
+		target[bytes] = '\0';
+		if (++links > LINKS_MAX || !splice_link(text, end, target))
+			return false;
+		end = 0;
+	}
+	return true;
+}
+
 bool mt_last_file_is_wanted(void)
 {
-	struct statfs where;
+	char kind[KIND_BYTES];
 	int kept = errno;
 
 	if (is_checked)
 		return is_usable;
 	is_checked = true;
 	choose_folder();
-	is_usable = *folder && read_file_system(&where) && !is_network((uint64_t)where.f_type) &&
-		    (is_given || ((uint32_t)where.f_type != OVERLAY_MAGIC &&
-				  !MT_STATS_IS_MEMORY(where.f_type)));
+	is_usable = *folder && read_kind(kind) && (is_given || !is_lost_at_the_end(kind));
 	errno = kept;
 	return is_usable;
 }
@@ -204,6 +237,7 @@ static void find_oldest(int fd, struct oldest *out)
 		for (long at = 0; at < bytes;) {
 			const struct entry *entry = (const void *)(entries + at);
 
+			mt_assert(entry->bytes > 0); /* else the loop has no end */
 			note_entry(fd, entry->name, out);
 			at += entry->bytes;
 		}
@@ -261,6 +295,7 @@ static bool write_into(int folder_fd, struct mt_last_file *file)
 	const struct mt_stats_head *head = &file->stats.head;
 	char name[NAME_BYTES];
 
+	mt_assert(head->pid == (uint64_t)mt_os_getpid());
 	if (!is_pruned)
 		prune(folder_fd);
 	is_pruned = true;
@@ -282,6 +317,7 @@ bool mt_last_file_write(struct mt_last_file *file)
 	if (fd < 0)
 		return false;
 	complete(file);
+	mt_assert(mt_thread_is_ours());
 	done = write_into(fd, file);
 	mt_os_close(fd);
 	errno = kept;

@@ -20,6 +20,14 @@ enum mt_log_level { MT_LOG_ERROR, MT_LOG_WARN, MT_LOG_INFO, MT_LOG_DEBUG };
  * process. Before the first call: level warn, stderr. */
 void mt_log_use(const uint64_t *level, const char *file_pattern);
 
+/* Remembers which file descriptor 2 is. Called once, before the first line; a forked child inherits
+ * it. Before the call any file on descriptor 2 is stderr. */
+void mt_log_init_stderr(void);
+
+/* Tells that the calling thread has its own descriptor table, without stderr: its lines go through
+ * /proc. */
+void mt_log_use_private_fds(void);
+
 /* Writes a line if level is enabled. format: conversions of sys/format.h. */
 void mt_log(enum mt_log_level level, const char *format, ...) MT_PRINTF(2, 3);
 

@@ -70,6 +70,7 @@ static void fill_conf(const char *conf, char *out, size_t out_bytes)
 		return;
 	out[out_bytes - sizeof(more) + 1] = 0;
 	last = strrchr(out, ',');
+	mt_assert(strlen(out) + sizeof(more) <= out_bytes);
 	memcpy(last ? last : out, more, sizeof(more));
 }
 
@@ -196,6 +197,7 @@ void mt_publish_set_cuda(const char *text, uint32_t driver_version)
 
 void mt_publish_set_devices(const struct mt_stats_device *devices, uint32_t count)
 {
+	mt_assert(count <= MT_DEVICES_COUNT);
 	enter();
 	memcpy(file.devices, devices, count * sizeof(*devices));
 	file.head.devices_count = count;
@@ -210,6 +212,7 @@ void mt_publish_add_oom(struct mt_stats_oom *oom)
 	enter();
 	oom->number = ++file.head.ooms_count;
 	slot = (oom->number - 1) % MT_OOMS_COUNT;
+	mt_assert(oom->number > 0);
 	file.ooms[slot] = *oom;
 	pieces[0] = (struct mt_piece){&file.ooms[slot], sizeof(file.ooms[slot]),
 				      offsetof(struct mt_stats_file, ooms) +
@@ -241,6 +244,7 @@ void mt_publish_set_classes(const struct mt_stats_class *classes, uint32_t count
 {
 	struct mt_piece pieces[2];
 
+	mt_assert(count <= MT_CLASSES_COUNT);
 	enter();
 	memcpy(file.classes, classes, count * sizeof(*classes));
 	file.head.classes_count = count;
@@ -326,6 +330,7 @@ void mt_publish_write_after_cleanup(void)
 
 static void add_cleanup(struct mt_stats_cleanup *cleanup)
 {
+	mt_assert(is_ours && cleanup->reason < MT_REASON_COUNT);
 	cleanup->number = ++file.head.cleanups_count;
 	if (!cleanup->merged)
 		file.head.cleanups_by_reason[cleanup->reason]++;
@@ -335,6 +340,7 @@ static void add_cleanup(struct mt_stats_cleanup *cleanup)
 
 static struct mt_piece cleanups_piece(size_t slot, size_t count)
 {
+	mt_assert(slot + count <= MT_CLEANUPS_COUNT);
 	return (struct mt_piece){&file.cleanups[slot], count * sizeof(file.cleanups[0]),
 				 offsetof(struct mt_stats_file, cleanups) +
 					 slot * sizeof(file.cleanups[0])};
@@ -367,6 +373,7 @@ void mt_publish_add_cleanup(struct mt_stats_cleanup *cleanup)
 	count = unwritten_count < MT_CLEANUPS_COUNT ? unwritten_count : MT_CLEANUPS_COUNT;
 	first = (cleanup->number - count) % MT_CLEANUPS_COUNT;
 	tail = MT_CLEANUPS_COUNT - first < count ? MT_CLEANUPS_COUNT - first : count;
+	mt_assert(count > 0 && first < MT_CLEANUPS_COUNT && tail <= count);
 	/* The cleanups before the head: a reader that sees the new head finds them. */
 	pieces[0] = cleanups_piece(first, tail);
 	pieces[1] = cleanups_piece(0, count - tail);

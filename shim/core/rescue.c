@@ -81,6 +81,7 @@ static bool send_to(const char *name, const struct mt_file_owner *owner, void *u
 	struct mt_control_file file;
 	int fd;
 
+	mt_assert(asked.count < MT_RESCUERS_COUNT);
 	(void)unused;
 	if (owner->pidns != asked.pidns || owner->pid == asked.request.pid ||
 	    strlen(name) >= NAME_BYTES || !strstr(name, ".control") ||
@@ -140,6 +141,7 @@ void mt_rescue_read(struct mt_rescue_gain *out)
 	bool is_there = mt_files_reopen_folder(&asked.folder) == MT_ERR_OK;
 
 	*out = (struct mt_rescue_gain){.bytes = 0};
+	mt_assert(asked.count <= MT_RESCUERS_COUNT);
 	for (uint32_t i = 0; i < asked.count; i++) {
 		struct rescuer *rescuer = &asked.list[i];
 

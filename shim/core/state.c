@@ -30,6 +30,7 @@ bool mt_state_has_begun(void)
 
 void mt_state_finish(bool is_on)
 {
+	mt_assert(atomic_load_explicit(&start, memory_order_relaxed) == START_UNDER_WAY);
 	on = is_on;
 	atomic_store_explicit(&start, START_DONE, memory_order_release);
 }

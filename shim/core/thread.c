@@ -71,6 +71,7 @@ static void read_schedule(struct schedule *out)
 	long bytes = mt_raw_syscall(SYS_sched_getaffinity, 0, sizeof(out->cpus), out->cpus);
 
 	out->cpus_bytes = bytes > 0 ? (size_t)bytes : 0;
+	mt_assert(out->cpus_bytes <= sizeof(out->cpus));
 	out->policy = (int)mt_raw_syscall(SYS_sched_getscheduler, 0);
 }
 
@@ -204,6 +205,7 @@ bool mt_thread_start(struct mt_thread *thread, void *(*run)(void *), size_t stac
 	if (!atomic_compare_exchange_strong_explicit(&thread->state, &expected, STATE_STARTING,
 						     memory_order_acq_rel, memory_order_acquire))
 		return expected == STATE_RUNS;
+	mt_assert(run != NULL);
 	thread->run = run;
 	started = start(thread, stack_bytes + tls_bytes);
 	/* A thread that has ended already has reset the state: it must not count as running. */

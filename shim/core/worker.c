@@ -14,7 +14,6 @@
 #include "core/control_file.h"
 #include "core/devices.h"
 #include "core/log.h"
-#include "core/log_stderr.h"
 #include "core/publish.h"
 #include "core/rights.h"
 #include "core/thread.h"
@@ -208,6 +207,7 @@ static void *thread_main(void *unused)
 		loop();
 	}
 	mt_components_finish();
+	mt_assert(mt_thread_is_ours());
 	if (mt_main_thread_has_ended())
 		mt_main_thread_end_process(mt_devices_thread_runs());
 	/* a bit that is set already wakes no worker, and the next one may have to stop too */
@@ -268,6 +268,7 @@ bool mt_worker_pause(void)
 {
 	uint64_t until = mt_os_now_ns() + PAUSE_NS;
 
+	mt_assert(!mt_thread_is_ours()); /* it would wait for itself */
 	mt_worker_stop();
 	while (mt_worker_is_alive() && mt_os_now_ns() < until)
 		mt_os_sleep_ns(MT_NS_PER_MS);
@@ -280,6 +281,7 @@ bool mt_worker_pause(void)
 /* A worker that is still ending is not replaced until the process grows. */
 void mt_worker_resume(void)
 {
+	mt_assert(!mt_thread_is_ours());
 	if (!mt_worker_is_alive()) /* the next worker sets its own id */
 		atomic_store_explicit(&thread_id, 0, memory_order_relaxed);
 	atomic_store_explicit(&is_stopping, false, memory_order_release);

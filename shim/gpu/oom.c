@@ -479,7 +479,7 @@ static void publish_report(struct mt_stats_oom *oom, const struct mt_nvml_usage 
 	oom->others_bytes = others->others_bytes;
 	oom->others_count = others->others_count;
 	oom->framework_idle_bytes = mt_interpreter_framework_idle_bytes((int)oom->device);
-	mt_oom_judge(oom, mt_config()->frag_gb);
+	mt_oom_judge(oom, mt_config()->frag_gb * 1000);
 	print(oom);
 	mt_publish_add_oom(oom);
 }

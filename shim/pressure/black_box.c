@@ -123,6 +123,7 @@ static void insert(struct mt_last_file *out, const struct mt_last_process *proce
 	}
 	for (; at && out->processes[at - 1].rss_bytes < process->rss_bytes; at--)
 		out->processes[at] = out->processes[at - 1];
+	mt_assert(at < MT_LAST_PROCESSES_COUNT);
 	out->processes[at] = *process;
 }
 
@@ -201,6 +202,7 @@ static void write_file(const struct mt_black_box_sample *now, uint64_t rate)
 	uint64_t start_ns = mt_os_now_ns();
 
 	compose(now, rate);
+	mt_assert(now->limit_bytes > 0);
 	(void)mt_last_file_write(file);
 	is_critical = now->is_critical;
 	written_ns = now->now_ns;
@@ -246,6 +248,7 @@ void mt_black_box_note(const struct mt_black_box_sample *now)
 {
 	uint64_t rate;
 
+	mt_assert(mt_thread_is_ours());
 	if (!now->limit_bytes)
 		return;
 	note_usage(now);

@@ -108,6 +108,7 @@ static bool read_meminfo(const char *root, const char *key, uint64_t *out_bytes)
 
 static void add_group(size_t length)
 {
+	mt_assert(length > 0 && length <= list.position.length && list.count <= GROUPS_MAX);
 	if (list.count < GROUPS_MAX)
 		list.groups[list.count++] = (struct group){.length = length};
 }
@@ -234,6 +235,7 @@ static uint64_t limit_of(const struct group *group, const struct mt_config *cfg,
 
 	if (list.machine_bytes && setting >= list.machine_bytes)
 		setting = 0;
+	mt_assert(group >= list.groups && group < list.groups + list.count);
 	*out_file = group->limit_file;
 	if (!setting || (limit && limit <= setting))
 		return limit;

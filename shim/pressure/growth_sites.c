@@ -93,6 +93,7 @@ static void add(const struct site *here, uint64_t bytes)
 {
 	struct site *site = here->lines_count ? find(here) : NULL;
 
+	mt_assert(here->lines_count <= LINES_MAX);
 	if (!site) {
 		unknown_bytes += bytes;
 		return;
@@ -142,6 +143,7 @@ void mt_growth_sites_start(uint64_t step_bytes)
 		return;
 	high_bytes = heap_bytes();
 	leave();
+	mt_assert(mt_thread_is_ours() && step_bytes > 0);
 	atomic_store_explicit(&step, (int64_t)step_bytes, memory_order_relaxed);
 	atomic_store_explicit(&countdown_bytes, (int64_t)step_bytes, memory_order_relaxed);
 	atomic_store_explicit(&is_on, true, memory_order_relaxed);
@@ -173,6 +175,7 @@ void mt_growth_sites_settle(void)
 	if (now >= 0 && now < high_bytes - high_bytes / 4) {
 		double kept = (double)now / (double)high_bytes;
 
+		mt_assert(kept >= 0 && kept < 1);
 		for (uint32_t i = 0; i < sites_count; i++)
 			sites[i].bytes = (uint64_t)((double)sites[i].bytes * kept);
 		unknown_bytes = (uint64_t)((double)unknown_bytes * kept);

@@ -40,6 +40,7 @@ static void update_pause(struct mt_headroom *headroom, const struct mt_headroom_
 	int64_t returned = (int64_t)headroom->used_bytes - (int64_t)now->used_bytes;
 	uint64_t longer = headroom->pause_ns ? headroom->pause_ns * 2 : MIN_PAUSE_NS;
 
+	mt_assert(headroom->pause_ns <= MAX_PAUSE_NS);
 	if (returned >= expected / 2)
 		headroom->pause_ns = 0;
 	else

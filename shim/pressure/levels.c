@@ -13,6 +13,7 @@ static uint64_t keep_threshold(uint64_t entered_pct, uint64_t clear_pct)
 {
 	uint64_t pct = mt_sat_sub(entered_pct, clear_pct);
 
+	mt_assert(entered_pct <= 100);
 	return pct ? pct : (entered_pct + 1) / 2;
 }
 
@@ -44,6 +45,7 @@ static enum mt_pressure_level with_hysteresis(enum mt_pressure_level old,
 {
 	enum mt_pressure_level kept = keeps < old ? keeps : old;
 
+	mt_assert(enters < MT_PRESSURE_LEVEL_COUNT && kept < MT_PRESSURE_LEVEL_COUNT);
 	return mt_pressure_max_level(enters, kept);
 }
 

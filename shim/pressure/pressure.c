@@ -16,6 +16,7 @@
 #include "core/interpreter.h"
 #include "pressure/direct_reclaim.h"
 #include "core/shared_pages.h"
+#include "core/thread.h"
 #include "heap/allocation_event.h"
 #include "pressure/black_box.h"
 #include "pressure/cgroup.h"
@@ -72,6 +73,7 @@ static void read_devices(struct mt_pressure_sample *out)
 		devices_ns = out->now_ns;
 	}
 	out->devices_count = mt_devices_rows(&rows);
+	mt_assert(out->devices_count <= MT_DEVICES_COUNT);
 	for (uint32_t i = 0; i < out->devices_count; i++) {
 		struct mt_pressure_device *to = &out->devices[i];
 
@@ -171,6 +173,7 @@ static enum mt_log_level log_level(const struct mt_pressure_plan *plan, uint64_t
 {
 	uint64_t *told = &logged_ns[pressure.own_level];
 
+	mt_assert(pressure.own_level < MT_PRESSURE_LEVEL_COUNT);
 	if (!plan->warns || (*told && now_ns - *told < LOG_PAUSE_NS))
 		return MT_LOG_INFO;
 	*told = now_ns;
@@ -226,6 +229,7 @@ static void run_cleanup(const struct mt_pressure_plan *plan,
 	struct mt_rss_quick rss = {0};
 	struct mt_stats_cleanup cleanup;
 
+	mt_assert(mt_thread_is_ours() && plan->clean);
 	mt_cleanup_run(&request, &cleanup);
 	count_cleanup(&cleanup);
 	mt_components_cleaned(&cleanup, true);
@@ -307,6 +311,7 @@ static void sample_and_act(bool sample_requested)
 	struct mt_pressure_plan plan;
 	struct sample sample;
 
+	mt_assert(mt_thread_is_ours());
 	read_sample(&sample, sample_requested);
 	plan = mt_pressure_decide(&pressure, &sample.input, mt_config(), mt_launch_env());
 	limit_growth(&sample, purged);

@@ -1,6 +1,5 @@
 /* sys/elf.c -- contract: sys/elf.h. What this code must not use before relocation: sys/elf_walk.c.
- * Sources: System V gABI (DT_HASH), the GNU hash section as binutils writes it, and the symbol
- * versioning of the LSB. */
+ * Sources: the GNU hash section as binutils writes it, and the symbol versioning of the LSB. */
 #include "sys/elf.h"
 
 #include <elf.h>
@@ -30,7 +29,6 @@ struct tables {
 	const ElfW(Sym) * symbols;
 	const char *strings;
 	const uint32_t *gnu_hash;
-	const uint32_t *hash;
 	const ElfW(Half) * versions;
 	const ElfW(Verdef) * definitions;
 	const char *soname;
@@ -98,8 +96,6 @@ static bool read_tables(const struct mt_elf_object *object, struct tables *out)
 			out->strings = table;
 		else if (at->d_tag == DT_GNU_HASH)
 			out->gnu_hash = table;
-		else if (at->d_tag == DT_HASH)
-			out->hash = table;
 		else if (at->d_tag == DT_VERSYM)
 			out->versions = table;
 		else if (at->d_tag == DT_VERDEF)
@@ -160,25 +156,25 @@ static bool keep_match(const struct mt_elf_object *object, const struct tables *
 	return fit == FIT_EXACT;
 }
 
-static void *find_by_gnu_hash(const struct mt_elf_object *object, const struct tables *tables,
-			      const char *symbol, const char *version)
+/* Finds nothing in an object without DT_GNU_HASH: linkers write it since 2006, musl too. */
+static void *find_in(const struct mt_elf_object *object, const struct tables *tables,
+		     const char *symbol, const char *version)
 {
-	uint32_t bucket_count = tables->gnu_hash[0];
-	uint32_t first = tables->gnu_hash[1];
-	const uint32_t *buckets =
-		tables->gnu_hash + 4 + tables->gnu_hash[2] * (sizeof(ElfW(Addr)) / 4);
-	const uint32_t *chain = buckets + bucket_count;
-	uint32_t hash = 5381;
-	uint32_t index;
+	const uint32_t *table = tables->gnu_hash, *buckets, *chain;
+	uint32_t hash = 5381, index;
 	void *found = NULL;
 
+	if (!table || !table[0])
+		return NULL;
+	buckets = table + 4 + table[2] * (sizeof(ElfW(Addr)) / 4);
+	chain = buckets + table[0];
 	for (const char *at = symbol; *at; at++)
 		hash = hash * 33 + (unsigned char)*at;
-	index = bucket_count ? buckets[hash % bucket_count] : 0;
-	if (index < first)
+	index = buckets[hash % table[0]];
+	if (index < table[1])
 		return NULL;
 	for (;; index++) {
-		uint32_t word = chain[index - first];
+		uint32_t word = chain[index - table[1]];
 
 		if ((word | 1) == (hash | 1) &&
 		    keep_match(object, tables, index, fit_of(tables, index, symbol, version),
@@ -188,35 +184,6 @@ static void *find_by_gnu_hash(const struct mt_elf_object *object, const struct t
 			break;
 	}
 	return found;
-}
-
-static void *find_by_hash(const struct mt_elf_object *object, const struct tables *tables,
-			  const char *symbol, const char *version)
-{
-	uint32_t bucket_count = tables->hash[0];
-	const uint32_t *buckets = tables->hash + 2;
-	const uint32_t *chain = buckets + bucket_count;
-	uint32_t hash = 0;
-	void *found = NULL;
-
-	for (const char *at = symbol; *at; at++) {
-		hash = (hash << 4) + (unsigned char)*at;
-		hash = (hash ^ ((hash & 0xf0000000u) >> 24)) & 0x0fffffffu;
-	}
-	for (uint32_t index = bucket_count ? buckets[hash % bucket_count] : 0; index;
-	     index = chain[index])
-		if (keep_match(object, tables, index, fit_of(tables, index, symbol, version),
-			       &found))
-			break;
-	return found;
-}
-
-static void *find_in(const struct mt_elf_object *object, const struct tables *tables,
-		     const char *symbol, const char *version)
-{
-	if (tables->gnu_hash)
-		return find_by_gnu_hash(object, tables, symbol, version);
-	return tables->hash ? find_by_hash(object, tables, symbol, version) : NULL;
 }
 
 static bool is_named(const struct mt_elf_object *object, const struct tables *tables,
@@ -383,24 +350,12 @@ void mt_elf_next_functions(const char *const *names, void **out, size_t count)
 	find_several(match_next, &(struct several_query){names, out, count});
 }
 
-/* Always ends the walk at libc.so.6: objects after it may be unloaded meanwhile. */
-static bool match_first_libc(const struct mt_elf_object *object, void *context)
-{
-	struct function_query *query = context;
-	struct tables tables;
-
-	if (!read_tables(object, &tables) || !is_named(object, &tables, "libc.so.6"))
-		return false;
-	query->found = find_in(object, &tables, query->name, NULL);
-	return true;
-}
-
 bool mt_elf_is_libc_function(const char *name, const void *function)
 {
-	struct function_query query = {.name = name};
+	void *found;
 
-	(void)mt_elf_walk_first(match_first_libc, &query);
-	return function && query.found == function;
+	mt_elf_libc_functions(&name, &found, 1);
+	return function && found == function;
 }
 
 static int count_loads(struct dl_phdr_info *info, size_t bytes, void *context)

@@ -1,5 +1,5 @@
 /* sys/elf.h -- finds symbols in the loaded objects without calling dlsym, since the shim exports
- * its own dlsym. Reads dl_iterate_phdr(3), DT_GNU_HASH (or DT_HASH) and DT_VERSYM. Owns the
+ * its own dlsym. Reads dl_iterate_phdr(3), DT_GNU_HASH and DT_VERSYM. Owns the
  * addresses of libc's dlsym and dlvsym. Any thread may call, before any constructor too. Takes the
  * gate of sys/loader.h, no other lock of the shim. Never allocates, never changes errno, never runs
  * an ifunc resolver: symbols that need one are not found. */

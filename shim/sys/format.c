@@ -21,6 +21,7 @@ static void put(struct sink *sink, const char *text, size_t length)
 {
 	size_t left = sink->room - sink->length;
 
+	mt_assert(sink->length <= sink->room);
 	if (length > left) {
 		length = left;
 		sink->is_cut = true;
@@ -38,6 +39,7 @@ static void put_number(struct sink *sink, uint64_t value, unsigned base, bool is
 		digits[--at] = "0123456789abcdef"[value % base];
 		value /= base;
 	} while (value != 0);
+	mt_assert(at > 0); /* 20 digits of 64 bits, and the sign */
 	if (is_negative)
 		digits[--at] = '-';
 	put(sink, digits + at, sizeof(digits) - at);

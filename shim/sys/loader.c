@@ -44,6 +44,7 @@ void mt_loader_enter(void)
 
 void mt_loader_leave(void)
 {
+	mt_assert(depth > 0);
 	if (--depth == 0)
 		atomic_fetch_sub(&inside_count, 1);
 }
@@ -77,6 +78,7 @@ void mt_loader_fork_prepare(void)
 	uint64_t until = 0;
 	uint32_t count;
 
+	mt_assert(!atomic_load(&gate_closed)); /* the publish lock serializes the callers */
 	mt_lock_check_enter(MT_RANK_loader);
 	atomic_store(&gate_closed, 1);
 	while ((count = atomic_load(&inside_count)) > own_count()) {

@@ -69,6 +69,7 @@ void mt_lock_unlock_and_yield(struct mt_lock *lock)
 	/* A hint, no ordering: 2 means that a thread sleeps. */
 	int is_awaited = atomic_load_explicit(&lock->word, memory_order_relaxed) == 2;
 
+	mt_assert(mt_lock_is_locked(lock));
 	mt_lock_unlock(lock);
 	for (int sleeps = 0; is_awaited && sleeps < YIELD_SLEEPS; sleeps++) {
 		mt_os_sleep_ns(YIELD_NS);

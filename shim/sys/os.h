@@ -142,4 +142,24 @@ uint64_t mt_os_procstat_number(const char *stat, int number);
 /* Returns a field of /proc/self/stat as a number; 0 if it cannot be read. Reads the file. */
 uint64_t mt_os_own_procstat_number(int number);
 
+/* Returns whether the user `own` may write to a file without being tricked. folder: the directory
+ * of its name. Pure. In a folder that others can write to, or that another user owns, a hard link
+ * may lead to a file that must not change. In a folder that everybody can write to, another user
+ * may own the file, to read the output. The owner of a folder for a group is trusted with its
+ * files. The group bits are also the mask of an ACL, so no group counts as private. In other
+ * folders the owner of the file does not matter: a network file system may map this user to
+ * nobody. */
+static inline bool mt_os_may_write(const struct stat *file, const struct stat *folder, uid_t own)
+{
+	bool everybodys = folder->st_mode & S_IWOTH, shared = folder->st_mode & (S_IWOTH | S_IWGRP);
+	bool ours = folder->st_uid == own || folder->st_uid == 0;
+
+	if (!shared && ours)
+		return true;
+	if (S_ISREG(file->st_mode) && file->st_nlink != 1)
+		return false;
+	return !shared || file->st_uid == own || file->st_uid == 0 ||
+	       (!everybodys && file->st_uid == folder->st_uid);
+}
+
 #endif

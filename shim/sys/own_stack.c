@@ -1,6 +1,7 @@
 #include "sys/own_stack.h"
 
 #include <errno.h>
+#include <stdint.h>
 #include <stddef.h>
 #include <sys/mman.h>
 
@@ -55,6 +56,7 @@ MT_COLD void mt_own_stack_call(void (*function)(void *), void *argument)
 		function(argument);
 		return;
 	}
+	mt_assert((uintptr_t)(stack + STACK_BYTES) % 16 == 0); /* the ABI's alignment */
 	call_on(stack + STACK_BYTES, function, argument);
 	kept = errno;
 	(void)munmap(stack, STACK_BYTES);

@@ -9,16 +9,7 @@
 #include "core/log.h"
 #include "config_parsed.h"
 
-enum {
-	KIND_bool,
-	KIND_u64,
-	KIND_count,
-	KIND_decimal,
-	KIND_choice,
-	KIND_text,
-	KIND_signal,
-	KIND_round
-};
+enum { KIND_bool, KIND_u64, KIND_count, KIND_choice, KIND_text, KIND_signal, KIND_round };
 enum { WHEN_start, WHEN_live };
 
 static const struct row {
@@ -90,8 +81,6 @@ Test(config, refuses_rubbish_for_every_setting_in_one_line_and_keeps_the_default
 		for (size_t j = 0; j < COUNT(rubbish) && rows[i].kind != KIND_text; j++) {
 			struct mt_config config;
 
-			if (rows[i].kind == KIND_decimal && strcmp(rubbish[j], "1.5") == 0)
-				continue;
 			config = parsed_setting(&rows[i], rubbish[j]);
 			cr_expect_eq(said_count, 1, "%s=%s", rows[i].name, rubbish[j]);
 			cr_expect(memcmp(&config, &defaults, sizeof(config)) == 0, "%s=%s",
@@ -166,48 +155,7 @@ Test(config, reads_a_count_as_a_number_or_auto)
 	cr_expect_eq(parsed("NVFLARE_CLIENT_MEMORY_GC_ROUNDS=auto", NULL, NULL).gc_rounds,
 		     MT_COUNT_AUTO);
 	(void)parsed("MT_GC_ROUNDS=often", NULL, NULL);
-	cr_expect_str_eq(
-		said[0],
-		"MT_GC_ROUNDS=often: not a whole number from 0 to 1000000 or auto; 0 is taken");
-}
-
-Test(config, reads_decimals_as_thousandths)
-{
-	static const struct {
-		const char *text;
-		uint64_t thousandths;
-		const char *formatted; /* NULL: refused */
-	} cases[] = {
-		{"0", 0, "0.0"},
-		{"0.0", 0, "0.0"},
-		{"1", 1000, "1.0"},
-		{"1.5", 1500, "1.5"},
-		{"0.25", 250, "0.25"},
-		{"00.001", 1, "0.001"},
-		{"2.50", 2500, "2.5"},
-		{"1024", 1024000, "1024.0"},
-		{"1024.000", 1024000, "1024.0"},
-		{"1024.001", 1000, NULL},
-		{"1025", 1000, NULL},
-		{"1.", 1000, NULL},
-		{".5", 1000, NULL},
-		{"1.0000", 1000, NULL},
-		{"1.5.0", 1000, NULL},
-		{"1,5", 1000, NULL},
-		{"-0.5", 1000, NULL},
-		{"1.5e0", 1000, NULL},
-		{"999999999999999999999999999999999.5", 1000, NULL},
-		{"0.-1", 1000, NULL},
-	};
-
-	for (size_t i = 0; i < COUNT(cases); i++) {
-		struct mt_config config = parsed_setting(&rows[MT_OPTION_frag_gb], cases[i].text);
-
-		cr_expect_eq(config.frag_gb, cases[i].thousandths, "%s", cases[i].text);
-		cr_expect_eq(said_count, cases[i].formatted == NULL, "%s", cases[i].text);
-		cr_expect_str_eq(formatted(&config, MT_OPTION_frag_gb),
-				 cases[i].formatted ? cases[i].formatted : "1.0");
-	}
+	cr_expect_str_eq(said[0], "MT_GC_ROUNDS=often: not valid (0..1000000|auto); 0 is taken");
 }
 
 Test(config, knows_every_word_of_bools_and_choices_in_any_case)
@@ -255,8 +203,9 @@ Test(config, takes_a_text_of_255_bytes_or_none_and_refuses_256)
 		cr_expect_str_empty(formatted(&config, i));
 		cr_expect_eq(said_count, 1);
 		cr_expect_lt(strlen(said[0]), 200, "a long value is cut: %s", said[0]);
-		cr_expect_not_null(strstr(
-			said[0], "xxx...: not a text of at most 255 bytes; no value is taken"));
+		cr_expect_not_null(
+			strstr(said[0],
+			       "xxx...: not valid (text of at most 255 bytes); no value is taken"));
 		config = parsed_setting(&rows[i], text + 1);
 		cr_expect_str_eq(formatted(&config, i), text + 1);
 		cr_expect_eq(said_count, 0);
@@ -308,8 +257,8 @@ Test(config, reads_what_ends_a_round)
 	cr_expect_eq(parsed("MT_ROUND=auto", NULL, NULL).round, MT_ROUND_AUTO);
 	cr_expect_eq(parsed("MT_ROUND=signal", NULL, NULL).round, MT_ROUND_SIGNAL);
 	cr_expect_eq(parsed("MT_ROUND=timer:0", NULL, NULL).round, MT_ROUND_MARK);
-	cr_expect_str_eq(said[0], "MT_ROUND=timer:0: not timer:SECONDS (1 to 86400), mark, signal "
-				  "or auto; mark is taken");
+	cr_expect_str_eq(said[0], "MT_ROUND=timer:0: not valid (timer:SECONDS|mark|signal|auto, "
+				  "SECONDS 1..86400); mark is taken");
 	cr_expect_eq(parsed("MT_ROUND=timer:86401", NULL, NULL).round, MT_ROUND_MARK);
 }
 
@@ -432,58 +381,39 @@ Test(config, knows_the_names_of_other_tools)
 	MT_ALIASES(X)
 #undef X
 	parsed("MALLOC_ARENA_MAX=5000", NULL, NULL);
-	cr_expect_str_eq(said[0],
-			 "MALLOC_ARENA_MAX=5000: not a whole number from 0 to 1024; 0 is taken");
+	cr_expect_str_eq(said[0], "MALLOC_ARENA_MAX=5000: not valid (0..1024); 0 is taken");
 }
 
 Test(config, says_what_is_really_taken_instead)
 {
 	struct mt_config config = parsed("MT_GC_ROUNDS=-3", NULL, NULL);
 
-	cr_expect_str_eq(
-		said[0],
-		"MT_GC_ROUNDS=-3: not a whole number from 0 to 1000000 or auto; 0 is taken");
+	cr_expect_str_eq(said[0], "MT_GC_ROUNDS=-3: not valid (0..1000000|auto); 0 is taken");
 	config = parsed("MT_GC_ROUNDS=-3", "NVFLARE_CLIENT_MEMORY_GC_ROUNDS=4", "MT_PRESET=server");
 	cr_expect_eq(config.gc_rounds, 4);
-	cr_expect_str_eq(
-		said[0],
-		"MT_GC_ROUNDS=-3: not a whole number from 0 to 1000000 or auto; 4 is taken");
+	cr_expect_str_eq(said[0], "MT_GC_ROUNDS=-3: not valid (0..1000000|auto); 4 is taken");
 	config = parsed("NVFLARE_CLIENT_MEMORY_GC_ROUNDS=x", "MT_GC_ROUNDS=6", NULL);
-	cr_expect_str_eq(said[0], "NVFLARE_CLIENT_MEMORY_GC_ROUNDS=x: not a whole number from 0 to "
-				  "1000000 or auto; 6 is taken");
+	cr_expect_str_eq(said[0], "NVFLARE_CLIENT_MEMORY_GC_ROUNDS=x: not valid "
+				  "(0..1000000|auto); 6 is taken");
 	cr_expect_eq(said_count, 1);
 	config = parsed("MT_PRESET=sever", NULL, NULL);
-	cr_expect_str_eq(said[0], "MT_PRESET=sever: not one of none, client, server, server-wide, "
-				  "swarm, csfl; none is taken");
+	cr_expect_str_eq(said[0], "MT_PRESET=sever: not valid "
+				  "(none|client|server|server-wide|swarm|csfl); none is taken");
 }
 
-Test(config, names_the_nearest_setting_to_one_that_does_not_exist)
+Test(config, says_which_name_does_not_exist)
 {
-	static const char *const cases[][2] = {
-		{"MT_GC_ROUND=1", "MT_GC_ROUND: no such setting; did you mean MT_GC_ROUNDS?"},
-		{"MT_ENABEL=1", "MT_ENABEL: no such setting; did you mean MT_ENABLE?"},
-		{"MT_lgo=x", "MT_lgo: no such setting; did you mean MT_LOG?"},
-		{"MT_Gc_Rounds=1", "MT_Gc_Rounds: no such setting; did you mean MT_GC_ROUNDS?"},
-		{"MT_SLACK=1", "MT_SLACK: no such setting; did you mean MT_SLACK_MB?"},
-		{"MT_TICK=1", "MT_TICK: no such setting; did you mean MT_TICK_MS?"},
-		{"MT_IDLE=1", "MT_IDLE: no such setting; did you mean MT_IDLE_MS?"},
-		{"MT_FRAMEWORK=1",
-		 "MT_FRAMEWORK: no such setting; did you mean MT_FRAMEWORK_DECAY_MS?"},
-		{"MT_FOO=1", "MT_FOO: no such setting"},
-		{"MT_=1", "MT_: no such setting"},
-		{"MT_\033[31m=1", "MT_?[31m: no such setting"},
-	};
 	char entry[300] = "MT_";
 
-	for (size_t i = 0; i < COUNT(cases); i++) {
-		parsed(cases[i][0], NULL, NULL);
-		cr_expect_eq(said_count, 1, "%s", cases[i][0]);
-		cr_expect_str_eq(said[0], cases[i][1]);
-	}
+	parsed("MT_GC_ROUND=1", NULL, NULL);
+	cr_expect_eq(said_count, 1);
+	cr_expect_str_eq(said[0], "MT_GC_ROUND: no such setting (mtctl options)");
+	parsed("MT_\033[31m=1", NULL, NULL);
+	cr_expect_str_eq(said[0], "MT_?[31m: no such setting (mtctl options)");
 	memset(entry + 3, 'A', 200);
 	strcpy(entry + 203, "=1");
 	parsed(entry, NULL, NULL);
-	cr_expect_eq(strlen(said[0]), strlen("...: no such setting") + 60);
+	cr_expect_eq(strlen(said[0]), strlen("...: no such setting (mtctl options)") + 60);
 }
 
 Test(config, leaves_single_what_is_not_for_it)

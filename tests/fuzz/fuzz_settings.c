@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "heap/jemalloc_conf.h"
-#include "core/config_error.h"
 #include "core/config.h"
 #include "sys/os.h"
 #include "fuzz.h"

@@ -47,6 +47,28 @@ def shared(count):
 	held.append(area)
 
 
+def tensors(count):
+	import torch
+	held.append(torch.ones(count // 4))  # line: tensors
+
+
+def loader(count):
+	"""A dataset that keeps what it reads, in the workers of a DataLoader."""
+	import torch.utils.data
+
+	class Kept(torch.utils.data.Dataset):
+		def __len__(self):
+			return 1 << 30
+
+		def __getitem__(self, index):
+			held.append(torch.ones(count // 4))  # line: loader
+			time.sleep(1 / PARTS)
+			return torch.tensor(index)
+
+	for _ in torch.utils.data.DataLoader(Kept(), num_workers=1):
+		pass
+
+
 def main():
 	take, rate = globals()[sys.argv[1]], float(sys.argv[2])
 	most = float(sys.argv[3]) if len(sys.argv) > 3 else float("inf")

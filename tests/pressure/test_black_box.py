@@ -1,4 +1,6 @@
 """What a process leaves behind that the kernel has killed at its limit, and what `mtctl last` tells of it."""
+import contextlib
+import ctypes
 import os
 import re
 import subprocess
@@ -25,8 +27,8 @@ def folder(tmp_path):
 @pytest.fixture
 def patient(run, spawn, shim, plain, limited, folder):
 	"""patient(words..., stops=False, NAME=VALUE...): black_box.py at a limit; runs it to its end, or starts it."""
-	def call(*words, stops=False, **environment):
-		group = limited(LIMIT_MB)
+	def call(*words, stops=False, limit_mb=LIMIT_MB, **environment):
+		group = limited(limit_mb)
 		wanted = dict(plain, LD_PRELOAD=str(shim), **{"MT_LAST_DIR": str(folder), **environment})
 		return (spawn if stops else run)([PYTHON, PATIENT, *words], wanted, preexec_fn=group.enter)
 	return call
@@ -42,7 +44,7 @@ def files(folder):
 
 
 def told(ctl, folder):
-	file, = files(folder)
+	file, = folder.glob("*.last")  # a process that is killed while it writes leaves another name
 	done = ctl("last", file, "--json")
 	assert done.returncode == 0, done.stderr
 	one, = fits("last", done.stdout)["processes"]
@@ -61,6 +63,20 @@ def test_a_program_that_is_killed_has_named_the_line_that_filled_it(patient, ctl
 	assert one["filled_by"] == "live" and one["limit_bytes"] == LIMIT_MB * MB
 	assert one["sites"][0]["stack"][0] == f"{PATIENT}:{line_of(way)}"
 	assert sum(one["parts"].values()) == one["rss_bytes"] > 0.5 * LIMIT_MB * MB
+
+
+@pytest.mark.skipif(subprocess.run([PYTHON, "-c", "import torch"], capture_output=True, check=False).returncode != 0,
+                    reason="python3-torch is not installed (scripts/bootstrap)")
+@pytest.mark.parametrize("rate", [100, *(pytest.param(rate, marks=pytest.mark.long) for rate in (30, 1000))])
+@pytest.mark.parametrize("way", ["tensors", "loader"])
+def test_tensors_are_named_in_the_program_and_in_the_worker_of_a_data_loader(patient, ctl, folder, way, rate):
+	"""The kernel kills the worker of the DataLoader, and PyTorch ends the program by an exception."""
+	done = patient(way, rate, limit_mb=900)
+	assert done.returncode == (KILLED if way == "tensors" else 1), done.stderr
+
+	one = told(ctl, folder)
+	assert one["filled_by"] == "live"
+	assert one["sites"][0]["stack"][0] == f"{PATIENT}:{line_of(way)}"
 
 
 @pytest.mark.parametrize("way, part, rate", [("mapped", "other", 60), ("shared", "files", 60),
@@ -130,6 +146,38 @@ def test_a_full_disk_changes_nothing(patient, folder, spawn):
 		subprocess.run(["umount", folder], check=True)
 
 
+@pytest.fixture
+def stalled(tmp_path):
+	"""A folder whose file system never answers: a FUSE mount with nobody behind it."""
+	libc, place = ctypes.CDLL(None, use_errno=True), tmp_path / "stalled"
+	place.mkdir()
+	try:
+		device = os.open("/dev/fuse", os.O_RDWR)
+	except OSError as error:
+		pytest.skip(f"/dev/fuse: {error}")
+	if libc.mount(b"nobody", str(place).encode(), b"fuse", 0, f"fd={device},rootmode=40000,user_id=0,group_id=0".encode()) != 0:
+		os.close(device)
+		pytest.skip(f"no FUSE mount here: {os.strerror(ctypes.get_errno())}")
+	yield place
+	libc.umount2(str(place).encode(), 2)  # MNT_DETACH
+	os.close(device)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts a file system")
+@pytest.mark.parametrize("by", ["path", "link"])
+def test_a_folder_that_never_answers_holds_nobody(patient, stalled, ctl, tmp_path, by):
+	"""Asking such a file system for its kind stopped the worker, and with it all cleanups."""
+	link = tmp_path / "link"
+	link.symlink_to(stalled)
+	process = patient("strings", 100, 160, stops=True, MT_LAST_DIR=str((stalled if by == "path" else link) / "last"))
+	assert process.stdout.readline() == "full\n"
+
+	assert ctl("trim", process.pid).returncode == 0
+
+	process.stdin.close()
+	assert process.wait(20) == 0
+
+
 def test_without_a_setting_it_lies_in_the_users_state_folder(run, shim, plain, limited, ctl, tmp_path):
 	state = tmp_path / "state"
 	state.mkdir()
@@ -187,6 +235,40 @@ def test_record_says_where_to_look(mtctl, run, shim, plain, limited, folder, tmp
 
 	assert done.returncode == KILLED
 	assert "mtctl last" in done.stderr
+
+
+@pytest.fixture
+def on_a_terminal(mtctl, spawn, shim, plain, folder):
+	"""on_a_terminal(command, **options): `mtctl run` of it with a terminal as stderr; its process, and all that came there."""
+	def call(command, **options):
+		terminal, there = os.openpty()
+		process = spawn([mtctl, "run", "--", *command], dict(plain, MTSHIM_LIBRARY=str(shim), MT_LAST_DIR=str(folder)), stderr=there, **options)
+		os.close(there)
+		text = b""
+		with contextlib.suppress(OSError):  # EIO: the last one has closed it
+			while got := os.read(terminal, 4096):
+				text += got
+		os.close(terminal)
+		return process, text.decode()
+	return call
+
+
+def test_run_says_on_a_terminal_where_to_look(on_a_terminal, limited):
+	process, text = on_a_terminal([PYTHON, PATIENT, "strings", "100"], preexec_fn=limited(LIMIT_MB).enter)
+
+	assert process.wait(20) == KILLED
+	assert "killed with " in text and f"`mtctl last {process.pid}`" in text
+
+
+def become_a_reaper():
+	assert ctypes.CDLL(None).prctl(36, 1, 0, 0, 0) == 0  # PR_SET_CHILD_SUBREAPER
+
+
+@pytest.mark.parametrize("prepare", [None, become_a_reaper], ids=["plain", "reaper"])
+def test_a_program_under_run_has_no_child_that_it_does_not_know(on_a_terminal, prepare):
+	process, text = on_a_terminal([PYTHON, "-c", "import os, time; time.sleep(0.3); os.wait()"], preexec_fn=prepare)
+
+	assert process.wait(20) == 1 and "ChildProcessError" in text and "mtctl last" not in text
 
 
 def test_the_page_has_the_memory_until_the_end(patient, ctl, folder, tmp_path):

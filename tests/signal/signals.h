@@ -24,6 +24,9 @@ void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The program's view of the signal as sigaction tells it. */
 void view(int sig);
 
+/* The flags of an action; 0 for SIG_DFL, where they have no meaning. */
+int flags_of(const struct sigaction *act);
+
 /* "default", "ignore", "hold", "error", "A", "B", "info", or "stranger". */
 const char *name_of(sighandler_t handler);
 

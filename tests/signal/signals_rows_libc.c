@@ -126,7 +126,7 @@ static void change(change_function how, int sig, const struct sigaction *act)
 	result = how(sig, act, &old);
 	say("change %d: %d errno %d", sig, result, errno);
 	if (result == 0)
-		say("  was %s flags %#x", name_of(old.sa_handler), (unsigned)old.sa_flags);
+		say("  was %s flags %#x", name_of(old.sa_handler), (unsigned)flags_of(&old));
 	view(sig);
 }
 
@@ -162,7 +162,7 @@ static void play_change(change_function how, int sig)
 	sigfillset(&act.sa_mask);
 	change(how, sig, &act);
 	say("same struct for both: %d", how(sig, &act, &act));
-	say("  was %s flags %#x", name_of(act.sa_handler), (unsigned)act.sa_flags);
+	say("  was %s flags %#x", name_of(act.sa_handler), (unsigned)flags_of(&act));
 	act.sa_handler = SIG_IGN;
 	change(how, sig, &act);
 	strike(sig);

@@ -188,7 +188,8 @@ static void play_many_wishes(int sig)
 		if (act.sa_flags & SA_SIGINFO)
 			act.sa_handler = round % 3 ? SIG_IGN : handler_b;
 		sigaction(sig, &act, &old);
-		say("%d: was %s flags %#x", round, name_of(old.sa_handler), (unsigned)old.sa_flags);
+		say("%d: was %s flags %#x", round, name_of(old.sa_handler),
+		    (unsigned)flags_of(&old));
 	}
 	sigaction(sig, &first, NULL);
 	view(sig);

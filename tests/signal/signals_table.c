@@ -29,6 +29,11 @@ void say(const char *format, ...)
 		_exit(99);
 }
 
+int flags_of(const struct sigaction *act)
+{
+	return act->sa_handler == SIG_DFL ? 0 : act->sa_flags;
+}
+
 const char *name_of(sighandler_t handler)
 {
 	union {
@@ -62,6 +67,10 @@ void view(int sig)
 	memset(&seen, 0x5a, sizeof seen);
 	if (sigaction(sig, NULL, &seen) < 0) {
 		say("  view: errno %d", errno);
+		return;
+	}
+	if (seen.sa_handler == SIG_DFL) { /* its flags and mask have no meaning */
+		say("  view: default");
 		return;
 	}
 	mask_text(&seen.sa_mask, mask);

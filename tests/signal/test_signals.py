@@ -20,8 +20,6 @@ USR1, USR2, RTMIN3 = int(signal.SIGUSR1), int(signal.SIGUSR2), int(signal.SIGRTM
 
 # (the signal that is played with, MT_SIGNAL): wrapped, passed straight on, and no cleanup signal at all.
 PAIRS = [(USR1, "USR1"), (USR1, None), (USR2, "USR1"), (USR2, "USR2"), (RTMIN3, "RTMIN+3"), (USR1, "none")]
-# With MT_SIGNAL set a signal to a handler of the program's is a cleanup, too; without it is the program's alone.
-SHARED = pytest.mark.parametrize("shared", ["USR1", None], ids=["shared", "alone"])
 ROWS = ["signal", "bsd_signal", "ssignal", "sysv_signal", "__sysv_signal", "sigset", "sigset_hold", "sigaction",
         "__sigaction", "sigignore", "siginterrupt", "restart", "view", "die_in_handler", "die_of_second_one_shot",
         "die_after_siginterrupt", "die_from_unblocking", "die_by_another_thread", "die_by_kill",
@@ -71,10 +69,9 @@ def test_the_lists_here_name_every_row(table, run, bare):
 	assert run([table, USR1, "list"], bare).stdout.split() == ROWS
 
 
-@SHARED
 @pytest.mark.parametrize("row", ROWS)
-def test_a_row_reads_the_same(row, shared, table, same):
-	done = same([table, USR1, row], MT_SIGNAL=shared)
+def test_a_row_reads_the_same(row, table, same):
+	done = same([table, USR1, row])
 
 	assert done.stdout
 	assert done.returncode == (-USR1 if row.startswith("die_") else 0)
@@ -88,11 +85,10 @@ def test_all_rows_in_forked_children_read_the_same(number, setting, table, same)
 
 
 @pytest.mark.slow
-@SHARED
 @pytest.mark.parametrize("first", ["handler", "default", "ignore", "interrupt"])
 @pytest.mark.parametrize("row", ["view", "signal", "sigaction", "restart", "fork"])
-def test_what_was_set_before_the_shim_started_still_holds(first, row, shared, table, same):
-	same([table, USR1, row], MT_SIGNAL=shared, SIGNALS_BEFORE=first)
+def test_what_was_set_before_the_shim_started_still_holds(first, row, table, same):
+	same([table, USR1, row], SIGNALS_BEFORE=first)
 
 
 def test_a_default_put_back_before_the_shim_started_kills_at_raise(table, same):
@@ -128,8 +124,8 @@ def test_a_signal_with_a_meaning_of_its_own_is_refused(setting, table, run, env)
 
 # ---- the disposition that the process publishes ----
 
-@pytest.mark.parametrize("settings,programs,raw", [({"SIGNAL": "USR1"}, 2, 3), ({}, 5, 5)], ids=["shared", "alone"])
-def test_the_published_disposition_names_the_handler(settings, programs, raw, spawn, compile_c, env, stats, wait_for):
+@pytest.mark.parametrize("settings", [{"SIGNAL": "USR1"}, {}], ids=["set", "default"])
+def test_the_published_disposition_names_the_handler(settings, spawn, compile_c, env, stats, wait_for):
 	environment = env(MIN_MB=0, TICK_MS=20, **settings)
 	program = spawn([compile_c("signals_disposition.c"), USR1], environment)
 
@@ -139,8 +135,8 @@ def test_the_published_disposition_names_the_handler(settings, programs, raw, sp
 		return program.stdout.readline().strip()
 
 	assert tell("grow") == "default 0"
-	for word, seen, state in [("default", "default", 1), ("handler", "handler", programs), ("ignore", "ignore", 4),
-	                          ("default", "default", 1), ("raw", "handler", raw), ("default", "default", 1)]:
+	for word, seen, state in [("default", "default", 1), ("handler", "handler", 5), ("ignore", "ignore", 4),
+	                          ("default", "default", 1), ("raw", "handler", 5), ("default", "default", 1)]:
 		assert tell(word) == f"{seen} 0"
 		# The worker reads the disposition at a sample; in an idle process that may be every 5 s.
 		wait_for(lambda: stats(program.pid, environment)["signal_disposition"] == state, 12, f"program {state} after {word}")
@@ -232,10 +228,9 @@ def test_a_long_storm_of_signals_under_malloc_load(mode, backend, run, compile_c
 
 # ---- Python ----
 
-@SHARED
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_python_sees_the_same(name, shared, same):
-	assert same(python(SCRIPTS[name]), MT_SIGNAL=shared).returncode in (0, -USR1)
+def test_python_sees_the_same(name, same):
+	assert same(python(SCRIPTS[name])).returncode in (0, -USR1)
 
 
 def test_multiprocessing_spawn_sees_the_same(tmp_path, same):
@@ -298,8 +293,8 @@ def echoes(process, word):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SETUPS)
-def test_kill_makes_a_heavy_cleanup_and_hands_on(name, backend, spawn, env, awake, cleanups, wait_for):
+@pytest.mark.parametrize("name", ["untouched", "put_back"])
+def test_kill_makes_a_heavy_cleanup(name, backend, spawn, env, awake, cleanups, wait_for):
 	setup, expected = SETUPS[name]
 	environment = env(MIN_MB=0, SIGNAL="USR1")
 	process = started(spawn, environment, setup)
@@ -313,13 +308,16 @@ def test_kill_makes_a_heavy_cleanup_and_hands_on(name, backend, spawn, env, awak
 	assert process.wait(20) == 0
 
 
-def test_a_signal_to_a_handler_of_the_program_is_the_programs_alone(backend, spawn, env, awake, cleanups, stats, ctl):
-	environment = env(MIN_MB=0)
-	process = started(spawn, environment, SETUPS["handler"][0])
+@pytest.mark.parametrize("settings", [{"SIGNAL": "USR1"}, {}], ids=["set", "default"])
+@pytest.mark.parametrize("name", ["handler", "faulthandler", "chained"])
+def test_a_signal_to_a_handler_of_the_program_is_the_programs_alone(name, settings, spawn, env, awake, cleanups, stats, ctl):
+	setup, expected = SETUPS[name]
+	environment = env(MIN_MB=0, **settings)
+	process = started(spawn, environment, setup)
 	awake(process.pid, environment)
 	for turn in range(5):
 		os.kill(process.pid, signal.SIGUSR1)
-		assert echoes(process, f"turn{turn}") == ["handler"]
+		assert echoes(process, f"turn{turn}") == expected
 	assert ctl("trim", process.pid).returncode == 0
 	assert cleanups(process.pid, environment) == 0
 	assert stats(process.pid, environment)["signal_disposition"] == 5

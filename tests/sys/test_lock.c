@@ -217,8 +217,8 @@ static atomic_ulong handled;
 static void take_in_handler(int sig)
 {
 	(void)sig;
-	mt_lock_check_enter(MT_RANK_signal);
-	mt_lock_check_leave(MT_RANK_signal);
+	mt_lock_check_enter(MT_RANK_page_flags);
+	mt_lock_check_leave(MT_RANK_page_flags);
 	atomic_fetch_add(&handled, 1);
 }
 

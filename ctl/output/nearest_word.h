@@ -1,28 +1,17 @@
-/* sys/nearest_word.h -- finds the known word that a mistyped one resembles, for a message. Also
- * used by mtctl. Pure: any thread may call. Takes no lock, never allocates, never reads the locale.
- */
-#ifndef MT_SYS_NEAREST_WORD_H
-#define MT_SYS_NEAREST_WORD_H
+/* ctl/output/nearest_word.h -- finds the known word that a mistyped one resembles, for a message.
+ * Pure: any thread may call. Takes no lock, never allocates, never reads the locale. */
+#ifndef MT_CTL_OUTPUT_NEAREST_WORD_H
+#define MT_CTL_OUTPUT_NEAREST_WORD_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
+#include "sys/format.h"
 #include "sys/saturating.h"
 
 #define MT_WORD_MAX     40 /* a longer word resembles none */
 #define MT_DISTANCE_MAX 3u
-
-/* ASCII only: tolower(3) and toupper(3) read the locale. */
-static inline char mt_ascii_lower(char c)
-{
-	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-}
-
-static inline char mt_ascii_upper(char c)
-{
-	return c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
-}
 
 /* Returns the edit distance, without regard to case. A swap of neighbours is one edit (optimal
  * string alignment), so three rows of the table suffice. Lengths: up to MT_WORD_MAX. */
