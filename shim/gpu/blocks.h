@@ -107,31 +107,25 @@ struct mt_bins {
 	} bins[MT_BIN_COUNT];
 };
 
-/* A request for a cached block. */
-struct mt_fit {
-	uint64_t bytes;           /* rounded */
-	uint64_t max_split_bytes; /* larger blocks fit only exactly; 0: no such limit */
-};
-
 /* Rounds up to whole pages of the driver. */
 static inline uint64_t mt_bins_pages(uint64_t bytes)
 {
 	return (bytes + MT_BIN_PAGE - 1) / MT_BIN_PAGE * MT_BIN_PAGE;
 }
 
-/* Returns the size to ask the driver for: `bytes` rounded up to 1/divisions of its power of two (0:
- * not), then to 512 B. Returns 0 where that overflows, and just below MT_BIN_SMALL, where the
- * driver would take a whole page for the rounded size alone. */
-uint64_t mt_bins_round(uint64_t bytes, uint32_t divisions);
+/* Returns the size to ask the driver for: `bytes` rounded up to 512 B. Returns 0 where that
+ * overflows, and just below MT_BIN_SMALL, where the driver would take a whole page for the rounded
+ * size alone. */
+uint64_t mt_bins_round(uint64_t bytes);
 
 uint32_t mt_bins_index(uint64_t bytes);
 void mt_bins_add_first(struct mt_bins *bins, struct mt_block *block);
 void mt_bins_add_last(struct mt_bins *bins, struct mt_block *block);
 void mt_bins_remove(struct mt_bins *bins, struct mt_block *block);
 
-/* Returns a block that fits, an exact one before a larger one, and leaves it in its bin; NULL:
- * none. Looks at up to 16 blocks of a bin. */
-struct mt_block *mt_bins_find(const struct mt_bins *bins, const struct mt_fit *fit);
+/* Returns a block that fits so many bytes, as mt_bins_round gives them, an exact one before a
+ * larger one, and leaves it in its bin; NULL: none. Looks at up to 16 blocks of a bin. */
+struct mt_block *mt_bins_find(const struct mt_bins *bins, uint64_t bytes);
 
 /* Returns the bytes of the largest block. Above 1 MiB it looks at 64 blocks of a bin, so that the
  * result may be 1.6 % too low. */

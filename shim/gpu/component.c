@@ -274,7 +274,7 @@ static void configure(void)
 
 	if (!mt_gpu_is_used())
 		return;
-	mt_gpu_fill_settings(&settings, false);
+	mt_gpu_fill_settings(&settings);
 	mt_pool_configure(&settings);
 	next_ns = 0;
 }

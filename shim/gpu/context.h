@@ -125,10 +125,7 @@ struct mt_pool {
 	bool (*_Atomic ask_waits)(void);
 	_Atomic(const struct mt_rescue_ops *) rescue;
 	_Atomic bool waits; /* a free waits as the driver's does (mt_pool_settings) */
-	_Atomic uint64_t decay_ms, max_idle_bytes, max_idle_pct, low_free_pct, max_split_bytes,
-		gc_permille;
-	_Atomic bool rounds_up; /* any of roundup_divisions is not 0 */
-	_Atomic uint8_t roundup_divisions[MT_POOL_ROUNDUPS];
+	_Atomic uint64_t decay_ms, max_idle_bytes, max_idle_pct, low_free_pct;
 	struct mt_pool_device devices[MT_POOL_DEVICES];
 	struct mt_context contexts[MT_CONTEXTS];
 	/* for a thread that takes a slot of `contexts` or frees it */

@@ -19,21 +19,11 @@
 
 MT_COLD void mt_pool_configure(const struct mt_pool_settings *settings)
 {
-	double gc = settings->gc_threshold;
-	bool rounds_up = false;
-
 #define SET(field, value) atomic_store_explicit(&mt_pool.field, value, memory_order_relaxed)
 	SET(decay_ms, settings->decay_ms);
 	SET(max_idle_bytes, settings->max_idle_bytes);
 	SET(max_idle_pct, settings->max_idle_pct);
 	SET(low_free_pct, settings->low_free_pct);
-	for (int i = 0; i < MT_POOL_ROUNDUPS; i++) {
-		SET(roundup_divisions[i], settings->roundup_divisions[i]);
-		rounds_up |= settings->roundup_divisions[i] != 0;
-	}
-	SET(rounds_up, rounds_up);
-	SET(max_split_bytes, settings->max_split_bytes);
-	SET(gc_permille, gc > 0 && gc < 1 ? (uint64_t)(gc * 1000) : 0);
 #undef SET
 }
 
@@ -159,22 +149,16 @@ static void enter_record(struct mt_context *context, uint32_t init, struct mt_bl
 		drop_deferred(stale);
 }
 
-/* Tries again while the pool gives back. Where the rounded size does not fit, tries exactly what
- * was asked for: before the first wait, since the rounded size may never fit. */
-static MT_COLD int try_short(int device, size_t asked_bytes, size_t *bytes, uint64_t *out_dptr)
+/* Tries again while the pool gives back. */
+static MT_COLD int try_short(int device, size_t bytes, uint64_t *out_dptr)
 {
 	const struct mt_driver *driver = mt_pool_driver();
 	struct mt_shortage shortage;
 	int result = MT_CU_OUT_OF_MEMORY;
 
-	if (mt_shortage_begin(&shortage, device, asked_bytes)) {
-		while (result == MT_CU_OUT_OF_MEMORY && mt_shortage_next(&shortage)) {
-			result = driver->cuMemAlloc_v2(out_dptr, *bytes);
-			if (result != MT_CU_OUT_OF_MEMORY || *bytes == asked_bytes)
-				continue;
-			*bytes = asked_bytes;
-			result = driver->cuMemAlloc_v2(out_dptr, asked_bytes);
-		}
+	if (mt_shortage_begin(&shortage, device, bytes)) {
+		while (result == MT_CU_OUT_OF_MEMORY && mt_shortage_next(&shortage))
+			result = driver->cuMemAlloc_v2(out_dptr, bytes);
 		mt_shortage_end(&shortage);
 	}
 	return result;
@@ -189,7 +173,7 @@ static MT_COLD int allocate_unknown(size_t bytes, uint64_t *out_dptr)
 
 	if (result == MT_CU_OUT_OF_MEMORY && driver->cuCtxGetDevice &&
 	    driver->cuCtxGetDevice(&device) == MT_CU_SUCCESS)
-		result = try_short(device, bytes, &bytes, out_dptr);
+		result = try_short(device, bytes, out_dptr);
 	return result;
 }
 
@@ -206,7 +190,7 @@ static int allocate(struct mt_context *context, size_t asked_bytes, size_t bytes
 	int result = driver->cuMemAlloc_v2(&dptr, bytes);
 
 	if (mt_unlikely(result == MT_CU_OUT_OF_MEMORY))
-		result = try_short(mt_context_ordinal(context), asked_bytes, &bytes, &dptr);
+		result = try_short(mt_context_ordinal(context), bytes, &dptr);
 	mt_context_note_call(context, result);
 	if (result == MT_CU_SUCCESS) {
 		*out_dptr = dptr;
@@ -236,14 +220,14 @@ static void wait_for_query(struct mt_context *context)
 
 /* Returns a fitting block that is ready, or becomes so since its work is done. The lock is held at
  * the call and at the return. */
-static struct mt_block *find(struct mt_context *context, const struct mt_fit *fit)
+static struct mt_block *find(struct mt_context *context, uint64_t bytes)
 {
 	for (unsigned turn = 0;; turn++) {
-		struct mt_block *block = mt_bins_find(context->idle, fit);
+		struct mt_block *block = mt_bins_find(context->idle, bytes);
 
 		if (mt_likely(block != NULL))
 			return block;
-		block = mt_bins_find(context->pending, fit);
+		block = mt_bins_find(context->pending, bytes);
 		if (!block || turn == BUSY_TURNS)
 			return NULL;
 		if (block->group->is_busy) {
@@ -255,8 +239,7 @@ static struct mt_block *find(struct mt_context *context, const struct mt_fit *fi
 	}
 }
 
-static bool take(struct mt_context *context, const struct mt_fit *fit, size_t bytes,
-		 uint64_t *out_dptr)
+static bool take(struct mt_context *context, uint64_t rounded, size_t bytes, uint64_t *out_dptr)
 {
 	uint64_t now_ns = mt_os_coarse_ns();
 	struct mt_block *block;
@@ -266,7 +249,7 @@ static bool take(struct mt_context *context, const struct mt_fit *fit, size_t by
 		mt_lock_unlock(&context->lock);
 		return false;
 	}
-	block = find(context, fit);
+	block = find(context, rounded);
 	if (!block) {
 		mt_lock_unlock(&context->lock);
 		return false;
@@ -277,17 +260,6 @@ static bool take(struct mt_context *context, const struct mt_fit *fit, size_t by
 	*out_dptr = mt_block_base(block);
 	mt_lock_unlock(&context->lock);
 	return true;
-}
-
-static uint32_t divisions_for(size_t bytes)
-{
-	uint32_t step = bytes < MT_MIB ? 0 : 44 - (uint32_t)__builtin_clzll(bytes); /* 1 MiB is 1 */
-
-	if (mt_likely(!mt_flag(&mt_pool.rounds_up)))
-		return 0;
-	return atomic_load_explicit(
-		&mt_pool.roundup_divisions[step < MT_POOL_ROUNDUPS ? step : MT_POOL_ROUNDUPS - 1],
-		memory_order_relaxed);
 }
 
 /* Returns whether an error has ended the current context, or forbids calls here: the driver's own
@@ -311,7 +283,7 @@ static bool has_error(struct mt_context *context)
 int mt_pool_alloc(uint64_t *out_dptr, size_t bytes)
 {
 	struct mt_context *context;
-	struct mt_fit fit;
+	uint64_t rounded;
 	int result;
 
 	if (mt_unlikely(!mt_pool_is_up() || !out_dptr || bytes == 0))
@@ -324,15 +296,14 @@ int mt_pool_alloc(uint64_t *out_dptr, size_t bytes)
 		return mt_pool_driver()->cuMemAlloc_v2(out_dptr, bytes);
 	if (!mt_context_pools(context) || mt_unlikely(mt_capture_is_open()))
 		return allocate(context, bytes, bytes, out_dptr);
-	fit.bytes = mt_bins_round(bytes, divisions_for(bytes));
-	fit.max_split_bytes = mt_counter(&mt_pool.max_split_bytes);
-	if (mt_unlikely(fit.bytes == 0 || has_error(context)))
+	rounded = mt_bins_round(bytes);
+	if (mt_unlikely(rounded == 0 || has_error(context)))
 		return allocate(context, bytes, bytes, out_dptr);
-	if (mt_likely(take(context, &fit, bytes, out_dptr)))
+	if (mt_likely(take(context, rounded, bytes, out_dptr)))
 		return MT_CU_SUCCESS;
 	mt_device_memory_measure(context, mt_os_now_ns());
-	mt_release_make_room(context, fit.bytes);
-	result = allocate(context, bytes, fit.bytes, out_dptr);
+	mt_release_make_room(context, rounded);
+	result = allocate(context, bytes, rounded, out_dptr);
 	/* What was freed before memory became scarce has no fence yet. */
 	if (mt_unlikely(mt_device_memory_is_scarce(context)))
 		mt_pool_fence_freed();

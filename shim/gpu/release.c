@@ -471,8 +471,6 @@ void mt_release_make_idle(struct mt_context *context, uint64_t bytes)
 void mt_release_make_room(struct mt_context *context, uint64_t bytes)
 {
 	struct mt_pool_device *device = mt_context_device(context);
-	uint64_t permille = mt_counter(&mt_pool.gc_permille);
-	uint64_t total = mt_counter(&device->total_bytes) / 1000 * permille;
 	uint64_t allocated, reserved, cap;
 	struct mt_release rule = mt_release_all(MT_RELEASE_IDLE);
 
@@ -480,8 +478,6 @@ void mt_release_make_room(struct mt_context *context, uint64_t bytes)
 	reserved = reserved_bytes(device, &allocated);
 	cap = cap_for(mt_max_u64(mt_counter(&device->allocated_peak), allocated + bytes),
 		      mt_flag(&mt_pool.waits));
-	if (total && total < cap)
-		cap = total;
 	if (mt_likely(reserved + bytes <= cap || reserved == allocated))
 		return;
 	rule.bytes = reserved + bytes - cap;

@@ -70,7 +70,7 @@ bool mt_pool_read_end(int device, uint32_t releases);
  * has held, and 64 MB more where a free does not wait, or work of another context is not done. */
 
 /* Before the driver is asked for so many bytes: waits for the context's oldest fences and releases
- * idle blocks that would be over the cap, or over garbage_collection_threshold. */
+ * idle blocks that would be over the cap. */
 void mt_release_make_room(struct mt_context *context, uint64_t bytes);
 
 /* Waits up to 100 ms for the context's oldest fences while another block of this size would pass

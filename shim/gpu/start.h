@@ -19,9 +19,8 @@ bool mt_gpu_is_used(void);
  * parent had begun to start the pool. */
 bool mt_gpu_start_fork_child(void);
 
-/* The settings of the pool as they are configured now. reports: what is wrong with MT_CUDA_CONF is
- * logged. Any thread. */
+/* The settings of the pool as they are configured now. Any thread. */
 struct mt_pool_settings;
-void mt_gpu_fill_settings(struct mt_pool_settings *out, bool reports);
+void mt_gpu_fill_settings(struct mt_pool_settings *out);
 
 #endif

@@ -253,49 +253,6 @@ Test(pool, the_worker_never_frees_what_is_pending)
 	cr_expect_eq(mt_pool_trim(MT_ANY_DEVICE), 10 * MB);
 }
 
-Test(pool, collects_the_oldest_above_the_threshold)
-{
-	struct mt_pool_settings gc = settings;
-	uint64_t a = allocate(20 * MB), b = allocate(30 * MB);
-
-	gc.gc_threshold = 0.5;
-	mt_pool_configure(&gc);
-	release(a);
-	release(b);
-	cr_assert_eq(allocate(30 * MB), b);
-	cr_assert_eq(allocate(20 * MB), a);
-	release(a);
-	release(b);
-	cr_expect_eq(mt_pool_tick(0, 8, &(uint64_t){0}), 0);
-	(void)allocate((1ull << 39) - 10 * MB);
-	cr_expect_eq(usage(0).returned_bytes, 50 * MB);
-}
-
-Test(pool, serves_only_exactly_above_max_split)
-{
-	struct mt_pool_settings split = settings;
-	uint64_t dptr = allocate(50 * MB);
-
-	split.max_split_bytes = 40 * MB;
-	mt_pool_configure(&split);
-	release(dptr);
-	cr_expect_neq(allocate(49 * MB), dptr);
-	cr_expect_eq(allocate(50 * MB), dptr);
-}
-
-Test(pool, rounds_up_to_parts_of_the_power_of_two)
-{
-	struct mt_pool_settings rounded = settings;
-
-	rounded.roundup_divisions[1] = 4; /* 1 to 2 MB */
-	rounded.roundup_divisions[2] = 1;
-	mt_pool_configure(&rounded);
-	(void)allocate(1200 * 1024);
-	cr_expect_eq(usage(0).allocated_bytes, 1280 * 1024);
-	(void)allocate(2048 * 1024 + 1);
-	cr_expect_eq(usage(0).allocated_bytes, 1280 * 1024 + 2048 * 1024 + 512);
-}
-
 Test(pool, changes_from_pool_to_account_when_told_to)
 {
 	uint64_t dptr = allocate(4096), next_ms;
