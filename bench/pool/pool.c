@@ -12,7 +12,6 @@
 
 #include "sys/lock.h"
 #include "sys/os.h"
-#include "gpu/context_lifecycle.h"
 #include "gpu/pool.h"
 #include "gpu/release.h"
 #include "gpu/shortage.h"

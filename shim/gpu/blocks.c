@@ -30,8 +30,10 @@ struct mt_block *mt_block_reserve(void)
 {
 	struct mt_block *block = mt_slab_alloc(&records);
 
-	if (block)
-		block->is_non_recyclable = false;
+	if (block) {
+		block->events = NULL;
+		block->is_non_recyclable = block->is_busy = block->is_stale = false;
+	}
 	return block;
 }
 

@@ -14,7 +14,7 @@
 #include "gpu/records.h"
 
 struct mt_context;
-struct mt_group;
+struct mt_event;
 
 enum mt_block_state {
 	MT_BLOCK_UNUSED,  /* a spare record */
@@ -34,12 +34,17 @@ struct mt_block {
 	uint64_t bytes;       /* as asked of the driver */
 	uint64_t asked_bytes; /* as the program asked */
 	uint64_t since_ns;    /* coarse clock: when it was handed out, or freed */
-	/* the list of its group, or of the context's idle blocks, oldest first */
+	/* the list of the context's pending or idle blocks, oldest first */
 	struct mt_block *line_next, *line_prev;
-	struct mt_group *group; /* of a pending block */
+	/* of a pending block: its events that are not known to be done, that of its own context
+	 * first */
+	struct mt_event *events;
 	uint32_t bin;
 	uint8_t state; /* enum mt_block_state */
 	bool is_non_recyclable;
+	/* pending, and a thread asks the driver about it with no lock held: it stays where it is */
+	bool is_busy;
+	bool is_stale; /* its memory went unseen: forgotten by that thread */
 };
 
 struct mt_block_line {

@@ -247,8 +247,10 @@ static void forget(bool (*matches)(const struct capture *capture, const struct c
 	}
 }
 
-/* Whether the stream still captures: the driver refused the end (another thread's capture, a stream
- * that was not the first). */
+/* Returns whether the stream still captures: the driver refused the end (another thread's capture, a
+ * stream that was not the first). Where the driver does not tell, as with a broken or no current
+ * context, it does: a gate that stays closed costs the cache, an open one would spoil the capture.
+ */
 static bool is_capturing(const struct mt_driver *driver, struct CUstream_st *stream, bool is_ptsz,
 			 int result)
 {
@@ -259,9 +261,7 @@ static bool is_capturing(const struct mt_driver *driver, struct CUstream_st *str
 
 	if (result == MT_CU_SUCCESS)
 		return false;
-	if (!ask || ask(stream, &status) != MT_CU_SUCCESS)
-		return result == MT_CU_STREAM_CAPTURE_WRONG_THREAD;
-	return status != MT_CU_CAPTURE_NONE;
+	return !ask || ask(stream, &status) != MT_CU_SUCCESS || status != MT_CU_CAPTURE_NONE;
 }
 
 void mt_capture_after_end(const struct mt_driver *driver, struct CUstream_st *stream, bool is_ptsz,

@@ -14,7 +14,7 @@
 #include "gpu/driver.h"
 #include "gpu/lookup.h"
 #include "gpu/start.h"
-#include "gpu/context_lifecycle.h"
+#include "gpu/context.h"
 #include "gpu/pool.h"
 #include "gpu/shortage.h"
 #include "gpu/unpooled.h"

@@ -54,11 +54,6 @@ bool mt_pool_range(uint64_t base, size_t *out_bytes, bool *out_cached);
  * Makes no call to the driver. */
 void mt_pool_note_green_context(void);
 
-/* Records fences for what has been freed so far. Before a capture, in which there can be none and
- * the driver serves every call; and before a function of the program on the host, which may wait
- * for the program: a later fence would wait for it. */
-void mt_pool_fence_freed(void);
-
 /* Asks the mode function again: contexts that pool only account from now on if it says so. */
 void mt_pool_update_mode(void);
 

@@ -17,22 +17,21 @@
 #define CAP_BYTES  (64 * MT_MIB)
 #define DIRECT_MAX 32 /* blocks that one cuMemFree releases directly */
 /* of the worker: */
-#define POLL_MAX   64    /* groups queried in one pass */
+#define POLL_MAX   1024  /* blocks queried in one pass */
 #define PENDING_MS 100u  /* run again while something is pending */
 #define AGAIN_MS   10u   /* run again while more is due */
 #define WATCH_MS   1000u /* measure the device's free memory, with decay off */
 
-/* The driver permits no call on this thread now: the block waits for a fence again. */
-static bool requeue(struct mt_context *context, struct mt_block *block)
+/* The driver permits no call on this thread now: the block is cached again, as it was. */
+static void requeue(struct mt_context *context, struct mt_block *block, enum mt_release_kind kind)
 {
-	bool is_in;
-
 	mt_lock_lock(&context->lock);
-	is_in = mt_fence_add(context, block, mt_os_coarse_ns());
-	if (is_in)
-		(void)mt_blocks_insert(block);
+	if (kind == MT_RELEASE_IDLE)
+		mt_context_add_idle(context, block);
+	else
+		mt_fence_add(context, block);
+	(void)mt_blocks_insert(block);
 	mt_lock_unlock(&context->lock);
-	return is_in;
 }
 
 /* Nothing of its context uses an idle block, so that it is freed in a stream that has nothing else
@@ -187,8 +186,11 @@ static uint64_t free_block(struct mt_context *context, struct mt_block *block,
 	int result = free_base(context, mt_block_base(block), rule->kind <= MT_RELEASE_OWN_DONE);
 
 	*out_refused = result == MT_CU_NOT_PERMITTED;
-	if (*out_refused && requeue(context, block))
+	if (*out_refused) {
+		requeue(context, block, rule->kind);
 		return 0;
+	}
+	mt_fence_return_events(block);
 	if (result == MT_CU_SUCCESS)
 		mt_device_memory_freed(mt_context_device(context), bytes);
 	else if (mt_context_is_sticky(result))
@@ -223,56 +225,26 @@ static struct mt_block *pick_idle(struct mt_context *context, const struct mt_re
 	return unlist(block);
 }
 
-/* A block freed while a capture begins gets no fence until it ends. */
-static bool has_no_fence(const struct mt_group *group)
-{
-	return group->is_lost || group->lacks_events ||
-	       (!mt_group_is_recorded(group) && mt_capture_is_open());
-}
-
-static bool is_of(const struct mt_group *group, enum mt_release_kind kind)
-{
-	if (kind == MT_RELEASE_OWN_DONE)
-		return group->is_own_done;
-	return kind == MT_RELEASE_PENDING || has_no_fence(group);
-}
-
 static struct mt_block *pick_pending(struct mt_context *context, const struct mt_release *rule)
 {
-	struct mt_group *group = mt_fence_oldest(context);
-	struct mt_block *block;
+	struct mt_block *block = context->pending_line.first;
 
-	while (group && !is_of(group, rule->kind))
-		group = group->next;
-	if (!group || group->is_busy)
-		return NULL;
-	block = group->blocks.first;
+	while (block && block->is_busy)
+		block = block->line_next;
 	if (!block || block->since_ns > rule->freed_until_ns)
+		return NULL;
+	/* Later ones are not done either. */
+	if (rule->kind == MT_RELEASE_OWN_DONE && !mt_fence_is_own_done(context, block))
 		return NULL;
 	mt_fence_remove(context, block);
 	return unlist(block);
 }
 
-/* A driver without capture modes: no capture may begin during the call. */
-static bool can_relax(void)
-{
-	return mt_pool_driver()->cuThreadExchangeStreamCaptureMode != NULL;
-}
-
 /* The context is held: its end sets is_ending before it looks at its users. */
-static bool enter_driver(struct mt_context *context, const struct mt_release *rule)
+static bool may_free(struct mt_context *context, const struct mt_release *rule)
 {
-	if (atomic_load_explicit(&context->is_ending, memory_order_seq_cst))
-		return false;
-	if (!can_relax())
-		return mt_capture_gate_enter();
-	return rule->in_capture || !mt_capture_is_open();
-}
-
-static void leave_driver(void)
-{
-	if (!can_relax())
-		mt_capture_gate_leave();
+	return !atomic_load_explicit(&context->is_ending, memory_order_seq_cst) &&
+	       (rule->in_capture || !mt_capture_is_open());
 }
 
 static bool is_done(const struct mt_release *rule)
@@ -308,7 +280,7 @@ static uint64_t release_some(struct mt_context *context, struct mt_release *rule
 	bool is_last = false, is_done_with = rule->kind <= MT_RELEASE_OWN_DONE;
 	uint64_t released_bytes = 0;
 
-	while (!is_last && !is_done(rule) && enter_driver(context, rule)) {
+	while (!is_last && !is_done(rule) && may_free(context, rule)) {
 		if (is_done_with) {
 			if (rule->is_background)
 				wait_for_readers(device);
@@ -320,7 +292,6 @@ static uint64_t release_some(struct mt_context *context, struct mt_release *rule
 		if (is_done_with)
 			atomic_fetch_sub_explicit(&device->releasing_count, 1,
 						  memory_order_seq_cst);
-		leave_driver();
 	}
 	if (is_done_with && (rule->in_capture || (rule->is_background && released_bytes)))
 		wait_for_stream(context, rule->is_background, STREAM_NS);
@@ -366,23 +337,18 @@ uint64_t mt_release_excess(int device)
 	return cached > cap ? cached - cap : 0;
 }
 
-bool mt_release_is_overdue(struct mt_context *context)
-{
-	/* Without caps, the default, this reads two values. */
-	return context->lost_groups > 0 || mt_counter(&mt_pool.max_idle_bytes) ||
-	       mt_counter(&mt_pool.max_idle_pct) < 100;
-}
-
 void mt_release_overdue(struct mt_context *context)
 {
 	int device = mt_context_ordinal(context);
-	struct mt_release lost = mt_release_all(MT_RELEASE_LOST);
+	struct mt_release lost = mt_release_all(MT_RELEASE_PENDING);
 	struct mt_release over = mt_release_all(MT_RELEASE_IDLE);
+	bool is_broken = mt_flag(&context->is_broken);
 
-	if (!mt_context_hold(context))
-		return;
-	lost.blocks = DIRECT_MAX;
+	/* Without caps, the default, this reads a few values. */
 	over.bytes = mt_release_excess(device);
+	if (mt_likely(!is_broken && !over.bytes) || !mt_context_hold(context))
+		return;
+	lost.blocks = is_broken ? DIRECT_MAX : 0;
 	(void)mt_release(context, &lost);
 	(void)mt_release_device(device, &over);
 	over.kind = MT_RELEASE_PENDING;
@@ -435,6 +401,14 @@ static bool lacks_idle(struct mt_context *context, uint64_t bytes)
 	return reserved + bytes > cap_for(mt_max_u64(peak, allocated + bytes), false);
 }
 
+/* Queries up to `limit` of the oldest pending blocks; the context is held. */
+static void check_oldest(struct mt_context *context, unsigned limit)
+{
+	mt_lock_lock(&context->lock);
+	mt_fence_poll(context, limit);
+	mt_lock_unlock(&context->lock);
+}
+
 static MT_COLD void wait_for_oldest(struct mt_context *context, uint64_t bytes)
 {
 	struct mt_release one = mt_release_all(MT_RELEASE_OWN_DONE);
@@ -443,11 +417,7 @@ static MT_COLD void wait_for_oldest(struct mt_context *context, uint64_t bytes)
 	one.blocks = 1;
 	one.in_capture = true;
 	for (unsigned round = 0; lacks_idle(context, bytes); round++) {
-		mt_lock_lock(&context->lock);
-		(void)mt_fence_close(context);
-		mt_fence_poll_own(context);
-		mt_fence_poll(context, UINT32_MAX);
-		mt_lock_unlock(&context->lock);
+		check_oldest(context, UINT32_MAX);
 		/* Waits for another context's work alone, and the driver's free for none. */
 		if (mt_release(context, &one) > 0)
 			return;
@@ -466,6 +436,17 @@ void mt_release_make_idle(struct mt_context *context, uint64_t bytes)
 		wait_for_oldest(context, bytes);
 		mt_context_drop(context);
 	}
+}
+
+void mt_release_keep_cap(struct mt_context *context, uint64_t bytes)
+{
+	int device = mt_context_ordinal(context);
+	struct mt_release rule = mt_release_all(MT_RELEASE_IDLE);
+
+	mt_release_make_idle(context, bytes);
+	rule.in_capture = true;
+	rule.bytes = mt_release_over_cap(device);
+	(void)mt_release_device(device, &rule);
 }
 
 void mt_release_make_room(struct mt_context *context, uint64_t bytes)
@@ -487,15 +468,6 @@ void mt_release_make_room(struct mt_context *context, uint64_t bytes)
 
 /* ---- the worker ---- */
 
-/* Queries up to `limit` of the oldest groups; the context is held. */
-static void check_oldest(struct mt_context *context, unsigned limit)
-{
-	mt_lock_lock(&context->lock);
-	(void)mt_fence_close(context);
-	mt_fence_poll(context, limit);
-	mt_lock_unlock(&context->lock);
-}
-
 /* Which idle blocks of the context are due. A capture that is open here is abandoned. */
 static struct mt_release due(struct mt_context *context, uint64_t now_ns, uint32_t limit)
 {
@@ -514,8 +486,7 @@ static struct mt_release due(struct mt_context *context, uint64_t now_ns, uint32
 static uint64_t next_ms(struct mt_context *context, uint64_t now_ns, uint32_t limit)
 {
 	uint64_t decay_ms = mt_counter(&mt_pool.decay_ms);
-	uint64_t next = UINT64_MAX, soon;
-	const struct mt_group *oldest;
+	uint64_t next = UINT64_MAX;
 
 	mt_lock_lock(&context->lock);
 	if (context->idle_line.first) {
@@ -530,11 +501,9 @@ static uint64_t next_ms(struct mt_context *context, uint64_t now_ns, uint32_t li
 		if (!mt_context_pools(context))
 			next = AGAIN_MS;
 	}
-	/* A group that cannot be fenced waits for the program's next call, not for the worker. */
-	oldest = mt_fence_oldest_completable(context);
-	soon = oldest && oldest->lacks_events ? WATCH_MS : PENDING_MS;
-	if (oldest && next > soon)
-		next = soon;
+	/* Those of a broken context wait for the program's next call, not for the worker. */
+	if (context->pending_line.first && !mt_flag(&context->is_broken) && next > PENDING_MS)
+		next = PENDING_MS;
 	mt_lock_unlock(&context->lock);
 	return limit == 0 && next > AGAIN_MS ? AGAIN_MS : next;
 }

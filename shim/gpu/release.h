@@ -13,10 +13,9 @@
 /* Which blocks of a context. */
 enum mt_release_kind {
 	MT_RELEASE_IDLE,
-	MT_RELEASE_OWN_DONE, /* pending, and marked by mt_fence_poll_own */
+	MT_RELEASE_OWN_DONE, /* pending, and their own context is done with them */
 	/* By the driver's own cuMemFree, which may wait: only in a call of the program. */
-	MT_RELEASE_PENDING,
-	MT_RELEASE_LOST /* of these, what cannot be fenced */
+	MT_RELEASE_PENDING
 };
 
 struct mt_release {
@@ -46,10 +45,9 @@ uint64_t mt_release(struct mt_context *context, struct mt_release *rule);
 /* The same for all contexts of a device. */
 uint64_t mt_release_device(int device, struct mt_release *rule);
 
-/* Releases what is overdue after a pooled cuMemFree: blocks that cannot be fenced, and what is over
- * the caps of the settings. The context is that of the freed block. */
+/* After a cuMemFree: releases pending blocks of a broken context, which can never be known to be
+ * ready, and what is over the caps of the settings. The context is that of the freed block. */
 void mt_release_overdue(struct mt_context *context);
-bool mt_release_is_overdue(struct mt_context *context);
 
 /* Waits until no other thread is freeing a block, up to limit_ns: some microseconds, unless the
  * machine or the driver is busy. Such a thread waits for nothing else. device: MT_ANY_DEVICE for
@@ -76,6 +74,10 @@ void mt_release_make_room(struct mt_context *context, uint64_t bytes);
 /* Waits up to 100 ms for the context's oldest fences while another block of this size would pass
  * the cap and none is idle; then for the driver's cuMemFree. */
 void mt_release_make_idle(struct mt_context *context, uint64_t bytes);
+
+/* After a free that did not wait: the same for another block of this size, then releases what the
+ * device holds above the cap. */
+void mt_release_keep_cap(struct mt_context *context, uint64_t bytes);
 
 /* Returns the bytes that the device holds above that cap. */
 uint64_t mt_release_over_cap(int device);

@@ -12,7 +12,7 @@
 #define UNKNOWN_SHARE 8
 #define MORE_TRIES    16 /* after the steps, while other threads release */
 
-enum step { IDLE, READY, WAIT, LOST, OTHERS = LOST + MORE_TRIES };
+enum step { IDLE, READY, WAIT, OTHERS = WAIT + MORE_TRIES };
 
 /* The frees of the device's contexts that have reached the driver, by any way: it changes while
  * memory comes back. */
@@ -34,8 +34,7 @@ static bool has_pool(int device)
 	MT_EACH_CONTEXT(context)
 	{
 		if (mt_context_is_on(context, device) &&
-		    (atomic_load_explicit(&context->mode, memory_order_relaxed) ==
-			     MT_CONTEXT_POOL ||
+		    (atomic_load_explicit(&context->mode, memory_order_relaxed) == MT_POOL_POOL ||
 		     mt_counter(&context->counters.idle) || mt_counter(&context->counters.pending)))
 			return true;
 	}
@@ -94,17 +93,13 @@ MT_COLD void mt_shortage_end(struct mt_shortage *shortage)
 	mt_wait_cancellable(shortage->cancel);
 }
 
-/* Releases all blocks of the device that are idle, or cannot be fenced: those by the driver's own
- * cuMemFree, which the program called. */
-static void release(const struct mt_shortage *shortage, enum mt_release_kind kind)
+/* Releases all blocks of the device that are idle. */
+static void release_idle(const struct mt_shortage *shortage)
 {
-	MT_EACH_HELD_CONTEXT(context, shortage->device)
-	{
-		struct mt_release all = mt_release_all(kind);
+	struct mt_release all = mt_release_all(MT_RELEASE_IDLE);
 
-		all.in_capture = true;
-		(void)mt_release(context, &all);
-	}
+	all.in_capture = true;
+	(void)mt_release_device(shortage->device, &all);
 }
 
 /* Releases all blocks with which their own context is done: the driver alone would have them free
@@ -117,11 +112,10 @@ static void release_ready(const struct mt_shortage *shortage)
 		struct mt_release idle = mt_release_all(MT_RELEASE_IDLE);
 
 		mt_lock_lock(&context->lock);
-		(void)mt_fence_close(context);
 		mt_fence_poll(context, UINT32_MAX);
-		mt_fence_poll_own(context);
 		mt_lock_unlock(&context->lock);
-		if (mt_flag(&context->is_dead))
+		/* What can never be known to be ready, the driver frees: the program called it. */
+		if (mt_flag(&context->is_broken))
 			done.kind = MT_RELEASE_PENDING;
 		done.in_capture = idle.in_capture = true;
 		(void)mt_release(context, &idle);
@@ -198,7 +192,7 @@ static bool wait_for_pending(struct mt_shortage *shortage)
 static bool release_own(struct mt_shortage *shortage)
 {
 	if (shortage->step == IDLE) {
-		release(shortage, MT_RELEASE_IDLE);
+		release_idle(shortage);
 		shortage->step = READY;
 		/* In any case: another thread may have freed between the failed call and the begin.
 		 */
@@ -213,15 +207,9 @@ static bool release_own(struct mt_shortage *shortage)
 	}
 	if (shortage->step == WAIT && wait_for_pending(shortage))
 		return true;
-	if (shortage->step == WAIT) {
-		release(shortage, MT_RELEASE_LOST);
-		shortage->step = LOST;
-		if (has_released_more(shortage))
-			return true;
-	}
 	if (shortage->step++ >= OTHERS)
 		return false;
-	release(shortage, MT_RELEASE_IDLE);
+	release_idle(shortage);
 	return has_released_more(shortage);
 }
 

@@ -403,7 +403,7 @@ static void calls(void)
 {
 	static const char *const names[] = {
 #define X(name, ...) #name,
-		MT_DRIVER_RETRIED(X) MT_DRIVER_HOST_CALLS(X) MT_DRIVER_COPIES(X)
+		MT_DRIVER_RETRIED(X) MT_DRIVER_COPIES(X)
 #undef X
 			"cuDevicePrimaryCtxRetain",
 		"cuMemMap",

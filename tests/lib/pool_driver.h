@@ -22,7 +22,6 @@
 #include "gpu/driver.h"
 #include "gpu/capture.h"
 #include "gpu/context.h"
-#include "gpu/context_lifecycle.h"
 #include "gpu/pool.h"
 #include "gpu/release.h"
 #include "gpu/shortage.h"
@@ -282,6 +281,17 @@ static int fake_cuEventQuery(struct CUevent_st *event)
 	return result;
 }
 
+/* The device does what it waits for. */
+static int fake_cuEventSynchronize(struct CUevent_st *event)
+{
+	FAKE_ENTER(cuEventSynchronize);
+	pthread_mutex_lock(&fake.lock);
+	if (event->context->done < event->mark)
+		event->context->done = event->mark;
+	pthread_mutex_unlock(&fake.lock);
+	return 0;
+}
+
 static int fake_cuThreadExchangeStreamCaptureMode(int *mode)
 {
 	int before = fake_capture_mode;
@@ -331,6 +341,7 @@ static struct mt_driver fake_driver(void)
 	HAS(cuEventDestroy_v2);
 	HAS(cuCtxRecordEvent);
 	HAS(cuEventQuery);
+	HAS(cuEventSynchronize);
 	HAS(cuThreadExchangeStreamCaptureMode);
 	HAS(cuDevicePrimaryCtxGetState);
 	HAS(cuDevicePrimaryCtxRetain);
