@@ -14,7 +14,6 @@
 #include "sys/os.h"
 #include "gpu/pool.h"
 #include "gpu/release.h"
-#include "gpu/shortage.h"
 #include "gpu/usage.h"
 #include "null_driver.h"
 

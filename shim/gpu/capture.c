@@ -247,8 +247,8 @@ static void forget(bool (*matches)(const struct capture *capture, const struct c
 	}
 }
 
-/* Returns whether the stream still captures: the driver refused the end (another thread's capture, a
- * stream that was not the first). Where the driver does not tell, as with a broken or no current
+/* Returns whether the stream still captures: the driver refused the end (another thread's capture,
+ * a stream that was not the first). Where the driver does not tell, as with a broken or no current
  * context, it does: a gate that stays closed costs the cache, an open one would spoil the capture.
  */
 static bool is_capturing(const struct mt_driver *driver, struct CUstream_st *stream, bool is_ptsz,
@@ -308,12 +308,6 @@ void mt_capture_forget_context(struct CUctx_st *context)
 
 	if (mt_capture_is_open() && context)
 		forget(is_of_context, &died, UINT32_MAX);
-}
-
-bool mt_capture_is_any(void)
-{
-	return atomic_load_explicit(&closed_count, memory_order_acquire) >
-	       atomic_load_explicit(&ending_count, memory_order_acquire);
 }
 
 bool mt_capture_is_abandoned(void)

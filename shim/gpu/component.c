@@ -14,7 +14,7 @@
 #include "gpu/pool.h"
 #include "gpu/rescue.h"
 #include "gpu/snapshot.h"
-#include "gpu/start.h"
+#include "gpu/wrapper.h"
 #include "gpu/stats.h"
 #include "gpu/thread.h"
 #include "gpu/unpooled.h"

@@ -7,7 +7,7 @@
  * begin. The pool pauses in the context before the driver's call, and forgets it after it. */
 #include <stdatomic.h>
 
-#include "gpu/entries.h"
+#include "gpu/wrapper.h"
 #include "gpu/capture.h"
 #include "gpu/wait.h"
 

@@ -14,7 +14,7 @@
 #include "core/control_file.h"
 #include "core/interpreter.h"
 #include "gpu/thread.h"
-#include "gpu/stats.h"
+#include "gpu/driver.h"
 #include "gpu/nvml.h"
 #include "core/publish.h"
 #include "sys/format.h"
@@ -373,13 +373,12 @@ static struct {
 
 static void ask_job(void)
 {
-	struct mt_gpu_device devices[MT_DEVICES_COUNT];
-	int count = mt_gpu_read(devices, MT_DEVICES_COUNT);
+	char pci[MT_PCI_BYTES];
 
 	memset(&job.nvml, 0, sizeof(job.nvml));
-	for (int i = 0; i < count; i++)
-		if (devices[i].ordinal == job.device && devices[i].pci[0])
-			(void)mt_nvml_read(devices[i].pci, true, &job.nvml);
+	mt_driver_read_pci(job.device, pci);
+	if (pci[0])
+		(void)mt_nvml_read(pci, true, &job.nvml);
 }
 
 static void ask_others(uint64_t device, struct mt_nvml_usage *out)

@@ -8,7 +8,6 @@
 #include "gpu/fence.h"
 #include "gpu/release.h"
 #include "gpu/usage.h"
-#include "gpu/shortage.h"
 #include "gpu/records.h"
 
 /* looks at a block about which another thread asks the driver */
@@ -188,7 +187,7 @@ static MT_COLD int allocate_unknown(size_t bytes, uint64_t *out_dptr)
 }
 
 /* Allocates from the driver; where it is out of memory, again while the pool gives back
- * (gpu/shortage.h). bytes: asked_bytes rounded up. Without memory for a record the block stays
+ * (gpu/release.h). bytes: asked_bytes rounded up. Without memory for a record the block stays
  * unrecorded, and its free is the driver's. No lock is held. Returns the driver's result. */
 static int allocate(struct mt_context *context, size_t asked_bytes, size_t bytes,
 		    uint64_t *out_dptr)

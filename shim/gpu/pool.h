@@ -31,7 +31,7 @@ void mt_pool_start(const struct mt_driver *driver, const struct mt_pool_settings
 void mt_pool_configure(const struct mt_pool_settings *settings);
 
 /* cuMemAlloc. Sizes of 0 and NULL outputs go to the driver. Where the driver is out of memory the
- * pool gives back and tries again (gpu/shortage.h). Returns the driver's result. */
+ * pool gives back and tries again (gpu/release.h). Returns the driver's result. */
 int mt_pool_alloc(uint64_t *out_dptr, size_t bytes);
 
 /* cuMemFree of a block of the pool. Returns false, and does nothing, for an unknown pointer: it is

@@ -135,7 +135,7 @@ static bool send(int device)
 	if (device != MT_ANY_DEVICE) {
 		int mode = mt_driver_relax(mt_pool_driver());
 
-		mt_gpu_read_pci(device, request.device);
+		mt_driver_read_pci(device, request.device);
 		mt_driver_restore(mt_pool_driver(), mode);
 	}
 	while (!atomic_load_explicit(&has_begun, memory_order_acquire) && mt_os_now_ns() < until)

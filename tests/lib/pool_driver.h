@@ -24,7 +24,6 @@
 #include "gpu/context.h"
 #include "gpu/pool.h"
 #include "gpu/release.h"
-#include "gpu/shortage.h"
 #include "gpu/usage.h"
 
 #define FAKE_CONTEXTS 8

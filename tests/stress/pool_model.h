@@ -25,7 +25,6 @@
 #include "gpu/capture.h"
 #include "gpu/pool.h"
 #include "gpu/release.h"
-#include "gpu/shortage.h"
 #include "gpu/usage.h"
 
 #define MODEL_CONTEXTS 4 /* the last one dies again and again */

@@ -1,4 +1,4 @@
-#include "gpu/start.h"
+#include "gpu/wrapper.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -8,9 +8,7 @@
 #include "core/init.h"
 #include "core/main_exit.h"
 #include "gpu/release.h"
-#include "gpu/driver.h"
 #include "gpu/frameworks.h"
-#include "gpu/pool.h"
 #include "gpu/rescue.h"
 #include "gpu/thread.h"
 #include "gpu/wait.h"
