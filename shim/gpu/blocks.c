@@ -39,6 +39,7 @@ struct mt_block *mt_block_reserve(void)
 
 void mt_block_release(struct mt_block *block)
 {
+	mt_assert(!block->events && !block->is_busy);
 	atomic_store_explicit(&block->context, NULL, memory_order_relaxed);
 	block->state = MT_BLOCK_UNUSED;
 	mt_slab_free(&records, block);
@@ -67,6 +68,7 @@ struct mt_block *mt_blocks_insert(struct mt_block *block)
 	struct shard *shard = shard_of(mt_block_base(block));
 	struct mt_block *stale;
 
+	mt_assert(mt_block_base(block));
 	mt_lock_lock(&shard->lock);
 	stale = block_of(mt_pointer_table_insert(&shard->table, &block->node));
 	mt_lock_unlock(&shard->lock);
@@ -125,6 +127,7 @@ MT_COLD void mt_blocks_forget(void)
 
 void mt_line_append(struct mt_block_line *line, struct mt_block *block)
 {
+	mt_assert(line->last != block && !line->last == !line->first);
 	block->line_next = NULL;
 	block->line_prev = line->last;
 	if (line->last)
@@ -172,6 +175,7 @@ uint32_t mt_bins_index(uint64_t bytes)
 
 static void mark(struct mt_bins *bins, uint32_t index)
 {
+	mt_assert(index < MT_BIN_COUNT);
 	bins->filled[index / 64] |= 1ull << (index % 64);
 }
 
@@ -207,6 +211,7 @@ void mt_bins_remove(struct mt_bins *bins, struct mt_block *block)
 {
 	struct mt_bin *bin = &bins->bins[block->bin];
 
+	mt_assert(bins->filled[block->bin / 64] >> (block->bin % 64) & 1);
 	if (block->bin_prev)
 		block->bin_prev->bin_next = block->bin_next;
 	else

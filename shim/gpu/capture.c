@@ -78,6 +78,7 @@ void mt_capture_gate_leave(void)
 {
 	_Atomic uint32_t *inside = &my_count->inside;
 
+	mt_assert(atomic_load_explicit(inside, memory_order_relaxed) > 0);
 	mt_lock_check_leave(MT_RANK_gate);
 	/* release: pairs with the acquire of the thread that closes */
 	if (mt_likely(is_own_count))
@@ -108,6 +109,7 @@ static void forbid_cancel(void)
 
 static void allow_cancel(void)
 {
+	mt_assert(cancel_depth > 0);
 	if (--cancel_depth == 0)
 		mt_wait_cancellable(cancel_state);
 }
@@ -131,6 +133,7 @@ void mt_capture_gate_close(void)
 
 static void reopen(void)
 {
+	mt_assert(atomic_load_explicit(&closed_count, memory_order_relaxed) > 0);
 	atomic_fetch_sub_explicit(&closed_count, 1, memory_order_seq_cst);
 }
 

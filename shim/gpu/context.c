@@ -66,6 +66,7 @@ MT_COLD struct mt_context *mt_context_add(struct CUctx_st *handle, int device, b
 		/* release: pairs with the acquire of mt_context_find */
 		atomic_store_explicit(&slot->handle, handle, memory_order_release);
 		mt_lock_unlock(&slot->lock);
+		mt_assert(count <= MT_CONTEXTS);
 		if (count > atomic_load_explicit(&mt_pool.contexts_count, memory_order_relaxed))
 			atomic_store_explicit(&mt_pool.contexts_count, count, memory_order_release);
 	}
@@ -254,6 +255,7 @@ struct mt_context *mt_context_next(struct mt_context *held, int device)
 void mt_context_drop(struct mt_context *context)
 {
 	mt_lock_lock(&context->lock);
+	mt_assert(context->users > 0);
 	context->users--;
 	mt_lock_unlock(&context->lock);
 }
@@ -367,6 +369,7 @@ bool mt_context_keep_event(struct mt_context *context, struct mt_event *event)
 	mt_assert(event->context == context);
 	if (context->free_events_count >= FREE_EVENTS)
 		return false;
+	mt_assert(event->init == atomic_load_explicit(&context->init, memory_order_relaxed));
 	event->next = context->free_events;
 	context->free_events = event;
 	context->free_events_count++;
@@ -527,6 +530,7 @@ static struct mt_event *forget_blocks(struct mt_context *context)
 			continue;
 		mt_assert(!block->is_busy);
 		lent = forget_events(context, block->events, lent);
+		block->events = NULL;
 		(void)mt_blocks_remove(block);
 		mt_block_release(block);
 	}
@@ -538,6 +542,7 @@ static void fold(struct mt_context *context)
 {
 	struct mt_counters *past = &mt_context_device(context)->past;
 
+	mt_assert(context->users == 0);
 #define X(name)                                                                                    \
 	atomic_fetch_add_explicit(&past->name, mt_counter(&context->counters.name),                \
 				  memory_order_relaxed);                                           \

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "sys/attr.h"
 #include "sys/lock.h"
 #include "gpu/driver.h"
 #include "gpu/blocks.h"
@@ -197,6 +198,8 @@ static inline void mt_context_add_idle(struct mt_context *context, struct mt_blo
 /* Takes an idle block out of its bin and its list. The context's lock is held. */
 static inline void mt_context_take_idle(struct mt_context *context, struct mt_block *block)
 {
+	mt_assert(block->state == MT_BLOCK_IDLE &&
+		  mt_counter(&context->counters.idle) >= block->bytes);
 	mt_bins_remove(context->idle, block);
 	mt_line_remove(&context->idle_line, block);
 	mt_counter_add(&context->counters.idle, -block->bytes);

@@ -50,6 +50,7 @@ static MT_TLS bool binds;
 
 static int place_of(int index)
 {
+	mt_assert(index >= 0 && index < INDEX_COUNT);
 	return index < WRAPPED_COUNT ? index : FUNCTION_COUNT + index - WRAPPED_COUNT;
 }
 

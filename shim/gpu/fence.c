@@ -230,6 +230,7 @@ static enum mt_fence_status ask(struct mt_context *context, struct mt_block *blo
 void mt_fence_remove(struct mt_context *context, struct mt_block *block)
 {
 	mt_assert(block->state == MT_BLOCK_PENDING && !block->is_busy);
+	mt_assert(mt_counter(&context->counters.pending) >= block->bytes);
 	mt_bins_remove(context->pending, block);
 	mt_line_remove(&context->pending_line, block);
 	mt_counter_add(&context->counters.pending, -block->bytes);

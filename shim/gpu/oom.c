@@ -6,6 +6,7 @@
 
 #include "gpu/unpooled.h"
 #include "core/config.h"
+#include "sys/attr.h"
 #include "sys/lock.h"
 #include "sys/lock_check.h"
 #include "core/log.h"
@@ -43,6 +44,7 @@ static uint32_t find(const struct mt_oom_pending *pending, uint32_t thread)
 
 static void take(struct mt_oom_pending *pending, uint32_t index, struct mt_oom_failure *out)
 {
+	mt_assert(index < pending->count && pending->count <= MT_OOM_PENDING_MAX);
 	*out = pending->failures[index];
 	pending->count--;
 	memmove(&pending->failures[index], &pending->failures[index + 1],
@@ -73,6 +75,7 @@ bool mt_oom_pending_fail(struct mt_oom_pending *pending, uint32_t thread,
 	}
 	if (pushes)
 		take(pending, is_known ? index : 0, out_final);
+	mt_assert(pending->count < MT_OOM_PENDING_MAX);
 	pending->failures[pending->count++] = (struct mt_oom_failure){
 		.thread = thread, .errors_count = 1, .since_ns = now_ns, .facts = *facts};
 	return pushes;

@@ -73,6 +73,7 @@ static void hand_out(struct mt_context *context, struct mt_block *block, uint64_
 {
 	struct mt_counters *counters = &context->counters;
 
+	mt_assert(block->state != MT_BLOCK_LIVE && !block->is_busy);
 	block->state = MT_BLOCK_LIVE;
 	block->asked_bytes = asked_bytes;
 	block->since_ns = now_ns;
@@ -352,6 +353,7 @@ static MT_COLD int free_directly(struct mt_context *context, struct mt_block *bl
 	uint64_t dptr = mt_block_base(block);
 	int result;
 
+	mt_assert(block->state == MT_BLOCK_LIVE);
 	count_free(context, block);
 	block->state = MT_BLOCK_LEAVING;
 	(void)mt_blocks_remove(block);

@@ -143,6 +143,7 @@ bool mt_pool_read_end(int number, uint32_t releases)
 	bool is_exact = atomic_load_explicit(&device->releases, memory_order_seq_cst) == releases &&
 			!atomic_load_explicit(&device->releasing_count, memory_order_seq_cst);
 
+	mt_assert(atomic_load_explicit(&device->readers, memory_order_relaxed) > 0);
 	atomic_fetch_sub_explicit(&device->readers, 1, memory_order_release);
 	return is_exact;
 }
@@ -214,6 +215,7 @@ static uint64_t free_block(struct mt_context *context, struct mt_block *block,
 
 static struct mt_block *unlist(struct mt_block *block)
 {
+	mt_assert(block->state == MT_BLOCK_IDLE || block->state == MT_BLOCK_PENDING);
 	block->state = MT_BLOCK_LEAVING;
 	(void)mt_blocks_remove(block);
 	return block;
