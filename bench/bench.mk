@@ -122,8 +122,8 @@ screens: all
 	$(PYTHON) scripts/screens --build $(B)
 
 # ---- the device pool over a driver that does nothing: no GPU is needed ----
-pool_bench_src := bench/pool/pool.c $(addprefix shim/gpu/,async.c blocks.c records.c capture.c context.c \
-	context_lifecycle.c fence.c pool.c release.c shortage.c usage.c) \
+pool_bench_src := bench/pool/pool.c $(addprefix shim/gpu/,blocks.c records.c capture.c context.c \
+	fence.c pool.c release.c usage.c) \
 	$(addprefix shim/sys/,raw_syscall.c os.c lock.c elf.c elf_walk.c loader.c raw_clone.c)
 $(bench_out)/pool: $(pool_bench_src) $(wildcard shim/gpu/*.h) tests/lib/null_driver.h bench/bench.mk
 	@mkdir -p $(@D)

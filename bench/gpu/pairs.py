@@ -7,9 +7,7 @@ import place as places
 
 WAYS = {"driver": ("bare", "sync"), "driver_async": ("bare", "async"), "account": ("account", "sync"), "pool/wait": ("pool/wait", "sync"),
         "pool/async": ("pool/async", "sync")}
-# In a mix no two blocks have the same size: what rounding them together changes.
-ROUNDED = {"MT_CUDA_CONF": "roundup_power2_divisions:4"}
-MIX_WAYS = {**{name: (*WAYS[name], {}) for name in WAYS if name != "account"}, "pool/async rounded": ("pool/async", "sync", ROUNDED)}
+MIX_WAYS = {name: WAYS[name] for name in WAYS if name != "account"}
 POOLS = ("torch", "cupy", "rmm")
 MIXES = {"small": (512, 2 << 20), "large": (1 << 20, 1 << 30)}
 POOL_FIRST_S, MIX_S = 15, 3
@@ -69,11 +67,11 @@ def only_real(place, measure):
 	return (None, "needs a real driver") if place.options.fake else measure()
 
 
-def mix_once(place, budget, name, way, call, settings):
+def mix_once(place, budget, name, way, call):
 	"""pairs mix, which waits for us at its end, so that mtctl can be asked for its hits."""
 	low, high = MIXES[name]
 	steps = place.options.mix_steps if name == "small" else place.options.mix_steps // 4
-	process = subprocess.Popen([place.pairs, call, "mix", str(low), str(high), str(steps)], env=place.env(way, HOLD=1, **settings),
+	process = subprocess.Popen([place.pairs, call, "mix", str(low), str(high), str(steps)], env=place.env(way, HOLD=1),
 	                           stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
 	try:
 		out = read_line(process, budget.limit_s(places.RUN_LIMIT_S))

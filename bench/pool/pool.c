@@ -12,10 +12,8 @@
 
 #include "sys/lock.h"
 #include "sys/os.h"
-#include "gpu/context_lifecycle.h"
 #include "gpu/pool.h"
 #include "gpu/release.h"
-#include "gpu/shortage.h"
 #include "gpu/usage.h"
 #include "null_driver.h"
 

@@ -129,29 +129,25 @@ static unsigned split_mb(uint64_t bytes)
 	return split;
 }
 
-/* For whichever cache had as much unused as was refused, unless its configuration has chosen. */
+/* For PyTorch's cache, if as much as was refused lay unused there and its settings allow it. */
 static void suggest_split(const struct mt_facts *facts, const struct mt_stats_oom *oom,
 			  struct mt_finding *finding)
 {
-	bool is_torch = oom->framework_idle_bytes >= oom->asked_bytes;
-	const char *conf = mt_facts_variable(facts, "PYTORCH_CUDA_ALLOC_CONF"),
-		   *pool = mt_stats_file_setting(&facts->last, "cuda_conf");
+	const char *conf = mt_facts_variable(facts, "PYTORCH_CUDA_ALLOC_CONF");
 
 	if (!conf || !*conf)
 		conf = mt_facts_variable(facts, "PYTORCH_ALLOC_CONF");
-	conf = !is_torch ? pool : conf ? conf : "";
-	if (!conf || !mt_finding_may_join(conf) || strstr(conf, "max_split_size_mb") ||
-	    strstr(conf, "expandable_segments:True") || strstr(conf, "cudaMallocAsync") ||
-	    (!is_torch &&
-	     (oom->idle_bytes < oom->asked_bytes || strstr(conf, "garbage_collection_threshold"))))
+	conf = conf ? conf : "";
+	if (oom->framework_idle_bytes < oom->asked_bytes || !mt_finding_may_join(conf) ||
+	    strstr(conf, "max_split_size_mb") || strstr(conf, "expandable_segments:True") ||
+	    strstr(conf, "cudaMallocAsync"))
 		return;
 	mt_finding_name(finding, "split");
-	if (!is_torch ||
-	    strstr(conf, "expandable_segments")) /* expandable_segments:False: chosen */
-		mt_finding_start_with(
-			finding, "%s=%.80s%smax_split_size_mb:%u,garbage_collection_threshold:0.8",
-			is_torch ? "PYTORCH_CUDA_ALLOC_CONF" : "MT_CUDA_CONF", conf,
-			*conf ? "," : "", split_mb(oom->asked_bytes));
+	if (strstr(conf, "expandable_segments")) /* expandable_segments:False: chosen */
+		mt_finding_start_with(finding,
+				      "PYTORCH_CUDA_ALLOC_CONF=%.80s,max_split_size_mb:%u,"
+				      "garbage_collection_threshold:0.8",
+				      conf, split_mb(oom->asked_bytes));
 	else
 		mt_finding_start_with(finding,
 				      "PYTORCH_CUDA_ALLOC_CONF=%.80s%sexpandable_segments:True",
@@ -340,9 +336,7 @@ static void check_alloc_conf(const char *name, const char *conf, struct mt_diagn
 				name);
 	if (*conf && !expandable && !async)
 		mt_finding_note(
-			out, MT_NOTE, "alloc-conf",
-			"MT_CUDA_CONF takes roundup_power2_divisions, max_split_size_mb and "
-			"garbage_collection_threshold for the pool",
+			out, MT_NOTE, "alloc-conf", NULL,
 			"%s is set: it is for PyTorch's own cache, the pool does not read it",
 			name);
 }

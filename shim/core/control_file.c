@@ -128,7 +128,7 @@ bool mt_control_read_rescue(struct mt_rescue_request *out)
 		return false;
 	last_rescue_ns = file.rescue.asked_ns;
 	*out = file.rescue;
-	return out->asked_ns <= now_ns && now_ns - out->asked_ns < MT_RESCUE_NS;
+	return out->asked_ns <= now_ns;
 }
 
 void mt_control_fork_child(void)

@@ -49,7 +49,7 @@ void mt_control_wait(uint32_t word, uint64_t timeout_ns);
 struct mt_request;
 bool mt_control_read_request(struct mt_request *out);
 
-/* Reads a request of another process for device memory that is newer than the last one, and not
+/* Reads a request of another process for device memory that is newer than the last one. It may be
  * older than MT_RESCUE_NS: the other process has given up then. Returns false where there is
  * none. */
 struct mt_rescue_request;

@@ -30,13 +30,16 @@ struct mt_block *mt_block_reserve(void)
 {
 	struct mt_block *block = mt_slab_alloc(&records);
 
-	if (block)
-		block->is_non_recyclable = false;
+	if (block) {
+		block->events = NULL;
+		block->is_non_recyclable = block->is_busy = block->is_stale = false;
+	}
 	return block;
 }
 
 void mt_block_release(struct mt_block *block)
 {
+	mt_assert(!block->events && !block->is_busy);
 	atomic_store_explicit(&block->context, NULL, memory_order_relaxed);
 	block->state = MT_BLOCK_UNUSED;
 	mt_slab_free(&records, block);
@@ -65,6 +68,7 @@ struct mt_block *mt_blocks_insert(struct mt_block *block)
 	struct shard *shard = shard_of(mt_block_base(block));
 	struct mt_block *stale;
 
+	mt_assert(mt_block_base(block));
 	mt_lock_lock(&shard->lock);
 	stale = block_of(mt_pointer_table_insert(&shard->table, &block->node));
 	mt_lock_unlock(&shard->lock);
@@ -123,6 +127,7 @@ MT_COLD void mt_blocks_forget(void)
 
 void mt_line_append(struct mt_block_line *line, struct mt_block *block)
 {
+	mt_assert(line->last != block && !line->last == !line->first);
 	block->line_next = NULL;
 	block->line_prev = line->last;
 	if (line->last)
@@ -146,23 +151,14 @@ void mt_line_remove(struct mt_block_line *line, struct mt_block *block)
 
 /* ---- bins ---- */
 
-uint64_t mt_bins_round(uint64_t bytes, uint32_t divisions)
+uint64_t mt_bins_round(uint64_t bytes)
 {
-	uint64_t unit = MT_BIN_UNIT, rounded;
+	uint64_t rounded;
 
 	if (bytes > (1ull << 62))
 		return 0;
-	if (divisions <= 1) { /* the usual case, without a division */
-		rounded = (bytes + MT_BIN_UNIT - 1) & ~(uint64_t)(MT_BIN_UNIT - 1);
-		return rounded == MT_BIN_SMALL && bytes < MT_BIN_SMALL ? 0 : rounded;
-	}
-	if (bytes > MT_BIN_UNIT) {
-		uint64_t power = 1ull << (63 - __builtin_clzll(bytes));
-
-		if (power / divisions > unit)
-			unit = power / divisions;
-	}
-	return (bytes + unit - 1) / unit * unit;
+	rounded = (bytes + MT_BIN_UNIT - 1) & ~(uint64_t)(MT_BIN_UNIT - 1);
+	return rounded == MT_BIN_SMALL && bytes < MT_BIN_SMALL ? 0 : rounded;
 }
 
 uint32_t mt_bins_index(uint64_t bytes)
@@ -179,6 +175,7 @@ uint32_t mt_bins_index(uint64_t bytes)
 
 static void mark(struct mt_bins *bins, uint32_t index)
 {
+	mt_assert(index < MT_BIN_COUNT);
 	bins->filled[index / 64] |= 1ull << (index % 64);
 }
 
@@ -214,6 +211,7 @@ void mt_bins_remove(struct mt_bins *bins, struct mt_block *block)
 {
 	struct mt_bin *bin = &bins->bins[block->bin];
 
+	mt_assert(bins->filled[block->bin / 64] >> (block->bin % 64) & 1);
 	if (block->bin_prev)
 		block->bin_prev->bin_next = block->bin_next;
 	else
@@ -235,37 +233,33 @@ static uint64_t highest(uint64_t bytes)
 	return eighth < page ? eighth : page;
 }
 
-static bool fits(const struct mt_block *block, const struct mt_fit *fit)
+static bool fits(const struct mt_block *block, uint64_t bytes)
 {
-	if (block->bytes == fit->bytes)
-		return true;
-	if (block->bytes < fit->bytes || block->bytes > highest(fit->bytes))
-		return false;
-	return fit->max_split_bytes == 0 || block->bytes <= fit->max_split_bytes;
+	return block->bytes >= bytes && block->bytes <= highest(bytes);
 }
 
-static struct mt_block *look(const struct mt_bins *bins, uint32_t index, const struct mt_fit *fit)
+static struct mt_block *look(const struct mt_bins *bins, uint32_t index, uint64_t bytes)
 {
 	struct mt_block *best = NULL;
 	struct mt_block *block = bins->bins[index].first;
 
 	for (int seen = 0; block && seen < LOOK_MAX; seen++, block = block->bin_next) {
-		if (block->bytes == fit->bytes)
+		if (block->bytes == bytes)
 			return block;
-		if (fits(block, fit) && (!best || block->bytes < best->bytes))
+		if (fits(block, bytes) && (!best || block->bytes < best->bytes))
 			best = block;
 	}
 	return best;
 }
 
-struct mt_block *mt_bins_find(const struct mt_bins *bins, const struct mt_fit *fit)
+struct mt_block *mt_bins_find(const struct mt_bins *bins, uint64_t bytes)
 {
-	uint32_t index = mt_bins_index(fit->bytes);
+	uint32_t index = mt_bins_index(bytes);
 	uint32_t last = index;
 	struct mt_block *block;
 
-	if (fit->bytes > MT_BIN_SMALL)
-		last = mt_bins_index(highest(fit->bytes));
+	if (bytes > MT_BIN_SMALL)
+		last = mt_bins_index(highest(bytes));
 	for (; index <= last; index++) {
 		uint64_t filled = bins->filled[index / 64] >> (index % 64);
 
@@ -274,7 +268,7 @@ struct mt_block *mt_bins_find(const struct mt_bins *bins, const struct mt_fit *f
 			continue;
 		}
 		index += (uint32_t)__builtin_ctzll(filled);
-		block = index <= last ? look(bins, index, fit) : NULL;
+		block = index <= last ? look(bins, index, bytes) : NULL;
 		if (block)
 			return block;
 	}

@@ -14,7 +14,7 @@
 #include "gpu/records.h"
 
 struct mt_context;
-struct mt_group;
+struct mt_event;
 
 enum mt_block_state {
 	MT_BLOCK_UNUSED,  /* a spare record */
@@ -34,12 +34,17 @@ struct mt_block {
 	uint64_t bytes;       /* as asked of the driver */
 	uint64_t asked_bytes; /* as the program asked */
 	uint64_t since_ns;    /* coarse clock: when it was handed out, or freed */
-	/* the list of its group, or of the context's idle blocks, oldest first */
+	/* the list of the context's pending or idle blocks, oldest first */
 	struct mt_block *line_next, *line_prev;
-	struct mt_group *group; /* of a pending block */
+	/* of a pending block: its events that are not known to be done, that of its own context
+	 * first */
+	struct mt_event *events;
 	uint32_t bin;
 	uint8_t state; /* enum mt_block_state */
 	bool is_non_recyclable;
+	/* pending, and a thread asks the driver about it with no lock held: it stays where it is */
+	bool is_busy;
+	bool is_stale; /* its memory went unseen: forgotten by that thread */
 };
 
 struct mt_block_line {
@@ -107,31 +112,25 @@ struct mt_bins {
 	} bins[MT_BIN_COUNT];
 };
 
-/* A request for a cached block. */
-struct mt_fit {
-	uint64_t bytes;           /* rounded */
-	uint64_t max_split_bytes; /* larger blocks fit only exactly; 0: no such limit */
-};
-
 /* Rounds up to whole pages of the driver. */
 static inline uint64_t mt_bins_pages(uint64_t bytes)
 {
 	return (bytes + MT_BIN_PAGE - 1) / MT_BIN_PAGE * MT_BIN_PAGE;
 }
 
-/* Returns the size to ask the driver for: `bytes` rounded up to 1/divisions of its power of two (0:
- * not), then to 512 B. Returns 0 where that overflows, and just below MT_BIN_SMALL, where the
- * driver would take a whole page for the rounded size alone. */
-uint64_t mt_bins_round(uint64_t bytes, uint32_t divisions);
+/* Returns the size to ask the driver for: `bytes` rounded up to 512 B. Returns 0 where that
+ * overflows, and just below MT_BIN_SMALL, where the driver would take a whole page for the rounded
+ * size alone. */
+uint64_t mt_bins_round(uint64_t bytes);
 
 uint32_t mt_bins_index(uint64_t bytes);
 void mt_bins_add_first(struct mt_bins *bins, struct mt_block *block);
 void mt_bins_add_last(struct mt_bins *bins, struct mt_block *block);
 void mt_bins_remove(struct mt_bins *bins, struct mt_block *block);
 
-/* Returns a block that fits, an exact one before a larger one, and leaves it in its bin; NULL:
- * none. Looks at up to 16 blocks of a bin. */
-struct mt_block *mt_bins_find(const struct mt_bins *bins, const struct mt_fit *fit);
+/* Returns a block that fits so many bytes, as mt_bins_round gives them, an exact one before a
+ * larger one, and leaves it in its bin; NULL: none. Looks at up to 16 blocks of a bin. */
+struct mt_block *mt_bins_find(const struct mt_bins *bins, uint64_t bytes);
 
 /* Returns the bytes of the largest block. Above 1 MiB it looks at 64 blocks of a bin, so that the
  * result may be 1.6 % too low. */

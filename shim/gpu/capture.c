@@ -78,6 +78,7 @@ void mt_capture_gate_leave(void)
 {
 	_Atomic uint32_t *inside = &my_count->inside;
 
+	mt_assert(atomic_load_explicit(inside, memory_order_relaxed) > 0);
 	mt_lock_check_leave(MT_RANK_gate);
 	/* release: pairs with the acquire of the thread that closes */
 	if (mt_likely(is_own_count))
@@ -108,6 +109,7 @@ static void forbid_cancel(void)
 
 static void allow_cancel(void)
 {
+	mt_assert(cancel_depth > 0);
 	if (--cancel_depth == 0)
 		mt_wait_cancellable(cancel_state);
 }
@@ -131,6 +133,7 @@ void mt_capture_gate_close(void)
 
 static void reopen(void)
 {
+	mt_assert(atomic_load_explicit(&closed_count, memory_order_relaxed) > 0);
 	atomic_fetch_sub_explicit(&closed_count, 1, memory_order_seq_cst);
 }
 
@@ -247,8 +250,10 @@ static void forget(bool (*matches)(const struct capture *capture, const struct c
 	}
 }
 
-/* Whether the stream still captures: the driver refused the end (another thread's capture, a stream
- * that was not the first). */
+/* Returns whether the stream still captures: the driver refused the end (another thread's capture,
+ * a stream that was not the first). Where the driver does not tell, as with a broken or no current
+ * context, it does: a gate that stays closed costs the cache, an open one would spoil the capture.
+ */
 static bool is_capturing(const struct mt_driver *driver, struct CUstream_st *stream, bool is_ptsz,
 			 int result)
 {
@@ -259,9 +264,7 @@ static bool is_capturing(const struct mt_driver *driver, struct CUstream_st *str
 
 	if (result == MT_CU_SUCCESS)
 		return false;
-	if (!ask || ask(stream, &status) != MT_CU_SUCCESS)
-		return result == MT_CU_STREAM_CAPTURE_WRONG_THREAD;
-	return status != MT_CU_CAPTURE_NONE;
+	return !ask || ask(stream, &status) != MT_CU_SUCCESS || status != MT_CU_CAPTURE_NONE;
 }
 
 void mt_capture_after_end(const struct mt_driver *driver, struct CUstream_st *stream, bool is_ptsz,
@@ -308,12 +311,6 @@ void mt_capture_forget_context(struct CUctx_st *context)
 
 	if (mt_capture_is_open() && context)
 		forget(is_of_context, &died, UINT32_MAX);
-}
-
-bool mt_capture_is_any(void)
-{
-	return atomic_load_explicit(&closed_count, memory_order_acquire) >
-	       atomic_load_explicit(&ending_count, memory_order_acquire);
 }
 
 bool mt_capture_is_abandoned(void)

@@ -60,9 +60,6 @@ void mt_capture_stream_destroy_end(struct CUstream_st *stream, int result);
 /* The context is gone, and its captures with it. */
 void mt_capture_forget_context(struct CUctx_st *context);
 
-/* Returns whether a capture is open or about to begin: the driver may then refuse calls. */
-bool mt_capture_is_any(void);
-
 /* Returns whether captures are open and every thread that began one has ended. Forgets captures of
  * per-thread default streams, which end with their thread. Another thread may end the rest, or
  * none: so no fence is made, but idle blocks may decay. Asks the kernel about each thread. Worker

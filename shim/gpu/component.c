@@ -14,7 +14,7 @@
 #include "gpu/pool.h"
 #include "gpu/rescue.h"
 #include "gpu/snapshot.h"
-#include "gpu/start.h"
+#include "gpu/wrapper.h"
 #include "gpu/stats.h"
 #include "gpu/thread.h"
 #include "gpu/unpooled.h"
@@ -274,7 +274,7 @@ static void configure(void)
 
 	if (!mt_gpu_is_used())
 		return;
-	mt_gpu_fill_settings(&settings, false);
+	mt_gpu_fill_settings(&settings);
 	mt_pool_configure(&settings);
 	next_ns = 0;
 }

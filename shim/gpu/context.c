@@ -3,6 +3,12 @@
 #include <string.h>
 
 #include "sys/attr.h"
+#include "sys/os.h"
+#include "gpu/records.h"
+#include "gpu/wait.h"
+
+#define FREE_EVENTS 256 /* of a context, kept for reuse */
+#define REST_NS     (2 * MT_NS_PER_S)
 
 struct mt_pool mt_pool = {.slots_lock = MT_LOCK(slots)};
 
@@ -49,7 +55,7 @@ MT_COLD struct mt_context *mt_context_add(struct CUctx_st *handle, int device, b
 			continue;
 		found = slot;
 		mt_lock_lock(&slot->lock);
-		atomic_store_explicit(&slot->mode, MT_CONTEXT_UNDECIDED, memory_order_relaxed);
+		atomic_store_explicit(&slot->mode, MT_POOL_UNDECIDED, memory_order_relaxed);
 		mt_flag_set(&slot->is_broken, false);
 		mt_flag_set(&slot->is_dead, false);
 		atomic_store_explicit(&slot->is_ending, false, memory_order_relaxed);
@@ -60,6 +66,7 @@ MT_COLD struct mt_context *mt_context_add(struct CUctx_st *handle, int device, b
 		/* release: pairs with the acquire of mt_context_find */
 		atomic_store_explicit(&slot->handle, handle, memory_order_release);
 		mt_lock_unlock(&slot->lock);
+		mt_assert(count <= MT_CONTEXTS);
 		if (count > atomic_load_explicit(&mt_pool.contexts_count, memory_order_relaxed))
 			atomic_store_explicit(&mt_pool.contexts_count, count, memory_order_release);
 	}
@@ -160,18 +167,18 @@ static MT_COLD void decide(struct mt_context *context)
 {
 	enum mt_pool_mode (*ask)(void) = atomic_load_explicit(&mt_pool.mode, memory_order_relaxed);
 	enum mt_pool_mode wanted = ask ? ask() : MT_POOL_POOL;
-	uint8_t undecided = MT_CONTEXT_UNDECIDED;
-	uint8_t mode = MT_CONTEXT_POOL;
+	uint8_t undecided = MT_POOL_UNDECIDED;
+	uint8_t mode = MT_POOL_POOL;
 
 	mt_context_ask_waits();
 	if (wanted == MT_POOL_OFF)
-		mode = MT_CONTEXT_OFF;
+		mode = MT_POOL_OFF;
 	else if (wanted == MT_POOL_ACCOUNT || !mt_pool.can_fence || mt_flag(&mt_pool.is_mixed))
-		mode = MT_CONTEXT_ACCOUNT;
+		mode = MT_POOL_ACCOUNT;
 	if (atomic_compare_exchange_strong_explicit(&context->mode, &undecided, mode,
 						    memory_order_relaxed, memory_order_relaxed) &&
-	    mode == MT_CONTEXT_POOL && !make_stream(context))
-		atomic_store_explicit(&context->mode, MT_CONTEXT_ACCOUNT, memory_order_relaxed);
+	    mode == MT_POOL_POOL && !make_stream(context))
+		atomic_store_explicit(&context->mode, MT_POOL_ACCOUNT, memory_order_relaxed);
 }
 
 static MT_COLD struct mt_context *look_for(struct CUctx_st *handle)
@@ -187,7 +194,7 @@ static MT_COLD struct mt_context *look_for(struct CUctx_st *handle)
 		context = mt_context_add(handle, device, false);
 	}
 	if (context &&
-	    atomic_load_explicit(&context->mode, memory_order_relaxed) == MT_CONTEXT_UNDECIDED)
+	    atomic_load_explicit(&context->mode, memory_order_relaxed) == MT_POOL_UNDECIDED)
 		decide(context);
 	return context;
 }
@@ -204,7 +211,7 @@ struct mt_context *mt_context_current(void)
 	if (mt_likely(context &&
 		      atomic_load_explicit(&context->handle, memory_order_acquire) == handle &&
 		      atomic_load_explicit(&context->mode, memory_order_relaxed) !=
-			      MT_CONTEXT_UNDECIDED))
+			      MT_POOL_UNDECIDED))
 		return context;
 	context = look_for(handle);
 	last_used = context;
@@ -248,6 +255,7 @@ struct mt_context *mt_context_next(struct mt_context *held, int device)
 void mt_context_drop(struct mt_context *context)
 {
 	mt_lock_lock(&context->lock);
+	mt_assert(context->users > 0);
 	context->users--;
 	mt_lock_unlock(&context->lock);
 }
@@ -337,4 +345,318 @@ bool mt_context_may_call(void)
 		may_call = mt_pool_driver()->cuCtxGetCurrent &&
 			   mt_pool_driver()->cuCtxGetCurrent(&current) != MT_CU_NOT_PERMITTED;
 	return may_call;
+}
+
+/* ---- events ---- */
+
+static struct mt_slab events = MT_SLAB(struct mt_event);
+
+struct mt_event *mt_context_take_event(struct mt_context *context)
+{
+	struct mt_event *event = context->free_events;
+
+	if (event) {
+		mt_assert(context->free_events_count > 0 && event->context == context);
+		context->free_events = event->next;
+		context->free_events_count--;
+		event->next = NULL;
+	}
+	return event;
+}
+
+bool mt_context_keep_event(struct mt_context *context, struct mt_event *event)
+{
+	mt_assert(event->context == context);
+	if (context->free_events_count >= FREE_EVENTS)
+		return false;
+	mt_assert(event->init == atomic_load_explicit(&context->init, memory_order_relaxed));
+	event->next = context->free_events;
+	context->free_events = event;
+	context->free_events_count++;
+	return true;
+}
+
+MT_COLD struct mt_event *mt_context_create_event(struct mt_context *context, int *out_result)
+{
+	struct mt_event *event = mt_slab_alloc(&events);
+
+	*out_result = MT_CU_OUT_OF_MEMORY;
+	if (!event)
+		return NULL;
+	*out_result = mt_pool_driver()->cuEventCreate(&event->event, MT_CU_EVENT_DISABLE_TIMING);
+	if (*out_result != MT_CU_SUCCESS) {
+		mt_slab_free(&events, event);
+		return NULL;
+	}
+	event->context = context;
+	event->next = NULL;
+	event->init = atomic_load_explicit(&context->init, memory_order_relaxed);
+	return event;
+}
+
+/* Keeps one event, or destroys it. */
+static void return_event(struct mt_event *event)
+{
+	struct mt_context *context = event->context;
+	bool is_alive, is_kept;
+
+	mt_lock_lock(&context->lock);
+	is_alive = atomic_load_explicit(&context->handle, memory_order_relaxed) &&
+		   atomic_load_explicit(&context->init, memory_order_relaxed) == event->init;
+	is_kept = is_alive && mt_context_keep_event(context, event);
+	context->users += is_alive && !is_kept;
+	mt_lock_unlock(&context->lock);
+	if (is_kept)
+		return;
+	if (is_alive) {
+		(void)mt_pool_driver()->cuEventDestroy_v2(event->event);
+		mt_context_drop(context);
+	}
+	mt_slab_free(&events, event);
+}
+
+void mt_context_return_events(struct mt_event *list)
+{
+	struct mt_event *next;
+
+	for (; list; list = next) {
+		next = list->next;
+		return_event(list);
+	}
+}
+
+void mt_context_forget_events(void)
+{
+	mt_slab_forget(&events);
+}
+
+/* ---- contexts begin and end ---- */
+
+/* Only a context that can be fenced need be registered before it allocates. */
+static bool can_know(void)
+{
+	return mt_pool_is_up() && mt_pool.can_fence && mt_pool_driver()->cuCtxGetDevice;
+}
+
+MT_COLD void mt_context_created(struct CUctx_st *context, int device)
+{
+	struct mt_context *last = context ? mt_context_find(context) : NULL;
+
+	if (!context || !can_know())
+		return;
+	if (last) /* it ended unseen */
+		mt_context_destroyed(context);
+	(void)mt_context_add(context, device, false);
+}
+
+MT_COLD void mt_context_register(struct CUctx_st *context)
+{
+	struct CUctx_st *popped;
+	int device = -1;
+
+	if (!context || !can_know() || mt_context_find(context) ||
+	    mt_pool_driver()->cuCtxPushCurrent_v2(context) != MT_CU_SUCCESS)
+		return;
+	if (mt_pool_driver()->cuCtxGetDevice(&device) == MT_CU_SUCCESS)
+		(void)mt_context_add(context, device, false);
+	(void)mt_pool_driver()->cuCtxPopCurrent_v2(&popped);
+}
+
+void mt_context_register_current(void)
+{
+	struct CUctx_st *context = NULL;
+	int device = -1;
+
+	if (!can_know() || mt_pool_driver()->cuCtxGetCurrent(&context) != MT_CU_SUCCESS ||
+	    !context || mt_context_find(context))
+		return;
+	if (mt_pool_driver()->cuCtxGetDevice(&device) == MT_CU_SUCCESS)
+		(void)mt_context_add(context, device, false);
+}
+
+static int device_of(struct CUctx_st *context)
+{
+	struct mt_context *known;
+
+	mt_context_register(context);
+	known = mt_context_find(context);
+	return known ? mt_context_ordinal(known) : MT_ANY_DEVICE;
+}
+
+MT_COLD void mt_context_note_peers(struct CUctx_st *user, struct CUctx_st *peer)
+{
+	int from = device_of(user), to = device_of(peer);
+
+	if (from != MT_ANY_DEVICE && to != MT_ANY_DEVICE)
+		mt_context_note_use(from, to);
+}
+
+/* The context's own events died with it. The lock is held. Returns those of other contexts. */
+static struct mt_event *forget_events(struct mt_context *context, struct mt_event *list,
+				      struct mt_event *lent)
+{
+	struct mt_event *next;
+
+	for (; list; list = next) {
+		next = list->next;
+		if (list->context == context) {
+			mt_slab_free(&events, list);
+		} else {
+			list->next = lent;
+			lent = list;
+		}
+	}
+	return lent;
+}
+
+static void forget_free_events(struct mt_context *context)
+{
+	(void)forget_events(context, context->free_events, NULL);
+	context->free_events = NULL;
+	context->free_events_count = 0;
+}
+
+/* All but `context` of a block is read under its context's lock, and this one's is held. Returns
+ * the events of other contexts that its blocks had. */
+static struct mt_event *forget_blocks(struct mt_context *context)
+{
+	struct mt_block_walk walk = mt_blocks_walk_start();
+	struct mt_event *lent = NULL;
+	struct mt_block *block;
+
+	while ((block = mt_blocks_walk_next(&walk))) {
+		if (atomic_load_explicit(&block->context, memory_order_relaxed) != context ||
+		    block->state == MT_BLOCK_LEAVING)
+			continue;
+		mt_assert(!block->is_busy);
+		lent = forget_events(context, block->events, lent);
+		block->events = NULL;
+		(void)mt_blocks_remove(block);
+		mt_block_release(block);
+	}
+	return lent;
+}
+
+/* The device keeps the sums that never fall. The lock is held. */
+static void fold(struct mt_context *context)
+{
+	struct mt_counters *past = &mt_context_device(context)->past;
+
+	mt_assert(context->users == 0);
+#define X(name)                                                                                    \
+	atomic_fetch_add_explicit(&past->name, mt_counter(&context->counters.name),                \
+				  memory_order_relaxed);                                           \
+	atomic_store_explicit(&context->counters.name, 0, memory_order_relaxed);
+	MT_CONTEXT_COUNTERS(X)
+#undef X
+	if (context->is_counted)
+		atomic_fetch_sub_explicit(&mt_context_device(context)->allocators, 1,
+					  memory_order_relaxed);
+	context->is_counted = false;
+	atomic_store_explicit(&past->allocated, 0, memory_order_relaxed);
+	atomic_store_explicit(&past->requested, 0, memory_order_relaxed);
+	atomic_store_explicit(&past->pending, 0, memory_order_relaxed);
+	atomic_store_explicit(&past->idle, 0, memory_order_relaxed);
+	atomic_store_explicit(&past->blocks, 0, memory_order_relaxed);
+	atomic_store_explicit(&past->small, 0, memory_order_relaxed);
+	atomic_store_explicit(&past->small_cached, 0, memory_order_relaxed);
+	atomic_store_explicit(&past->pages_cached, 0, memory_order_relaxed);
+}
+
+/* Waits until no thread is in the context of that `init`, and takes both locks. Returns false,
+ * without locks, where it has ended meanwhile. A thread inside may need the lock `slots` before it
+ * leaves (mt_context_add), so that no lock is held over the wait. */
+static bool lock_single(struct mt_context *context, uint32_t init)
+{
+	for (unsigned round = 0;; round++) {
+		mt_lock_lock(&mt_pool.slots_lock);
+		mt_lock_lock(&context->lock);
+		if (!atomic_load_explicit(&context->handle, memory_order_relaxed) ||
+		    atomic_load_explicit(&context->init, memory_order_relaxed) != init)
+			break;
+		mt_flag_set(&context->is_broken, true);
+		if (context->users == 0)
+			return true;
+		mt_lock_unlock(&context->lock);
+		mt_lock_unlock(&mt_pool.slots_lock);
+		mt_wait_round(round);
+	}
+	mt_lock_unlock(&context->lock);
+	mt_lock_unlock(&mt_pool.slots_lock);
+	return false;
+}
+
+/* Forgets the context of that init and all its blocks. */
+static void forget_context(struct mt_context *context, uint32_t init)
+{
+	int cancel = mt_wait_uncancelled();
+	struct mt_event *lent;
+
+	if (!lock_single(context, init)) {
+		mt_wait_cancellable(cancel);
+		return;
+	}
+	lent = forget_blocks(context);
+	forget_free_events(context);
+	if (context->idle) {
+		memset(context->idle, 0, sizeof(*context->idle));
+		memset(context->pending, 0, sizeof(*context->pending));
+	}
+	context->idle_line = context->pending_line = (struct mt_block_line){0};
+	fold(context);
+	atomic_fetch_add_explicit(&context->init, 1, memory_order_relaxed);
+	atomic_store_explicit(&context->handle, NULL, memory_order_release);
+	mt_lock_unlock(&context->lock);
+	mt_lock_unlock(&mt_pool.slots_lock);
+	mt_context_return_events(lent);
+	mt_wait_cancellable(cancel);
+}
+
+static struct mt_context *find(struct CUctx_st *handle)
+{
+	return mt_pool_is_up() && handle ? mt_context_find(handle) : NULL;
+}
+
+MT_COLD void mt_context_destroyed(struct CUctx_st *handle)
+{
+	struct mt_context *context = find(handle);
+
+	if (context)
+		forget_context(context, atomic_load_explicit(&context->init, memory_order_acquire));
+}
+
+MT_COLD void mt_context_ended(struct CUctx_st *handle, uint32_t init)
+{
+	struct mt_context *context = find(handle);
+
+	if (context)
+		forget_context(context, init);
+}
+
+MT_COLD uint32_t mt_context_pause(struct CUctx_st *handle)
+{
+	struct mt_context *context = find(handle);
+	uint64_t start_ns = mt_os_now_ns();
+	uint32_t users = 1, init = 0;
+
+	if (!context)
+		return 0;
+	atomic_store_explicit(&context->is_ending, true, memory_order_seq_cst);
+	for (unsigned round = 0; users && mt_os_now_ns() - start_ns < REST_NS; round++) {
+		mt_lock_lock(&context->lock);
+		users = context->users;
+		init = atomic_load_explicit(&context->init, memory_order_relaxed);
+		mt_lock_unlock(&context->lock);
+		if (users)
+			mt_wait_round(round);
+	}
+	return init;
+}
+
+MT_COLD void mt_context_resume(struct CUctx_st *handle)
+{
+	struct mt_context *context = find(handle);
+
+	if (context)
+		atomic_store_explicit(&context->is_ending, false, memory_order_relaxed);
 }

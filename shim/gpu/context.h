@@ -1,5 +1,5 @@
-/* gpu/context.h -- the contexts that the pool knows, each with its blocks, events and counters, and
- * the devices.
+/* gpu/context.h -- the contexts that the pool knows, each with its blocks, events and counters, how
+ * they begin and end as the wrappers of the driver report it, and the devices.
  *
  * Owns struct mt_pool: all state of the pool. A slot of `contexts` is never unmapped and may serve
  * another context later: `init` tells them apart. Each context has a lock (rank `context`); a
@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "sys/attr.h"
 #include "sys/lock.h"
 #include "gpu/driver.h"
 #include "gpu/blocks.h"
@@ -22,10 +23,14 @@
  */
 #define MT_CONTEXTS 256
 
-struct mt_event;
-struct mt_group;
-
-enum mt_context_mode { MT_CONTEXT_UNDECIDED, MT_CONTEXT_OFF, MT_CONTEXT_ACCOUNT, MT_CONTEXT_POOL };
+/* An event of the driver, made in a context: in its list of free ones, or of a pending block, which
+ * may be one of another context. */
+struct mt_event {
+	struct mt_event *next; /* first: the slab's link */
+	struct CUevent_st *event;
+	struct mt_context *context;
+	uint32_t init; /* of the context: another value means that event and context are gone */
+};
 
 /* Written under the context's lock, read by any thread. Column: name. */
 #define MT_CONTEXT_COUNTERS(X)                                                                     \
@@ -51,15 +56,11 @@ struct mt_counters {
 #undef X
 };
 
-struct mt_group_line {
-	struct mt_group *first, *last;
-};
-
 struct mt_context {
 	/* Read at every call, seldom written: a cache line that all cores can share. */
 	_Atomic(struct CUctx_st *) handle; /* NULL: the slot is free */
 	_Atomic uint32_t init;             /* counts the contexts that had this slot */
-	_Atomic uint8_t mode;              /* enum mt_context_mode */
+	_Atomic uint8_t mode;              /* enum mt_pool_mode */
 	_Atomic bool is_broken;            /* freed blocks are no longer cached */
 	/* an error has ended it: nothing runs there any more */
 	_Atomic bool is_dead;
@@ -72,15 +73,11 @@ struct mt_context {
 	/* a block was freed in the stream, and the stream was not seen done since */
 	_Atomic bool has_pending_frees;
 	bool is_counted;                /* counted among its device's allocators */
-	uint32_t lost_groups;           /* closed groups that cannot be fenced */
 	struct mt_bins *idle, *pending; /* NULL until the first block is cached */
 	/* Written at every call, under the lock: they move from core to core with it. */
 	struct mt_lock lock __attribute__((aligned(64)));
-	uint32_t users;                 /* calls in flight that the context must outlive */
-	struct mt_block_line idle_line; /* oldest first */
-	struct mt_group *open;          /* takes the next freed block */
-	struct mt_group_line groups;    /* closed, oldest first */
-	struct mt_group *spare_groups;
+	uint32_t users; /* calls in flight that the context must outlive */
+	struct mt_block_line idle_line, pending_line; /* oldest first */
 	struct mt_event *free_events;
 	uint32_t free_events_count;
 	struct mt_counters counters;
@@ -91,7 +88,6 @@ struct mt_pool_device {
 	_Atomic uint64_t total_bytes, free_bytes;
 	_Atomic uint64_t measured_ns;
 	_Atomic bool is_low;
-	_Atomic bool is_scarce; /* mt_device_memory_is_scarce */
 	_Atomic uint64_t allocated_peak, reserved_peak, active_peak;
 	_Atomic uint64_t retries, ooms;
 	/* mt_shortage_begin to _end: nothing is cached meanwhile. seq_cst: a free that did not see
@@ -125,10 +121,7 @@ struct mt_pool {
 	bool (*_Atomic ask_waits)(void);
 	_Atomic(const struct mt_rescue_ops *) rescue;
 	_Atomic bool waits; /* a free waits as the driver's does (mt_pool_settings) */
-	_Atomic uint64_t decay_ms, max_idle_bytes, max_idle_pct, low_free_pct, max_split_bytes,
-		gc_permille;
-	_Atomic bool rounds_up; /* any of roundup_divisions is not 0 */
-	_Atomic uint8_t roundup_divisions[MT_POOL_ROUNDUPS];
+	_Atomic uint64_t decay_ms, max_idle_bytes, max_idle_pct, low_free_pct;
 	struct mt_pool_device devices[MT_POOL_DEVICES];
 	struct mt_context contexts[MT_CONTEXTS];
 	/* for a thread that takes a slot of `contexts` or frees it */
@@ -192,9 +185,21 @@ static inline void mt_context_note_cached(struct mt_context *context, const stru
 		       is_cached ? bytes : -bytes);
 }
 
+/* Makes a block, which is in no list, idle. The context's lock is held. */
+static inline void mt_context_add_idle(struct mt_context *context, struct mt_block *block)
+{
+	block->state = MT_BLOCK_IDLE;
+	mt_bins_add_first(context->idle, block);
+	mt_line_append(&context->idle_line, block);
+	mt_counter_add(&context->counters.idle, block->bytes);
+	mt_context_note_cached(context, block, true);
+}
+
 /* Takes an idle block out of its bin and its list. The context's lock is held. */
 static inline void mt_context_take_idle(struct mt_context *context, struct mt_block *block)
 {
+	mt_assert(block->state == MT_BLOCK_IDLE &&
+		  mt_counter(&context->counters.idle) >= block->bytes);
 	mt_bins_remove(context->idle, block);
 	mt_line_remove(&context->idle_line, block);
 	mt_counter_add(&context->counters.idle, -block->bytes);
@@ -232,6 +237,22 @@ bool mt_context_may_call(void);
 /* Returns the known context with this handle, or NULL. */
 struct mt_context *mt_context_find(struct CUctx_st *handle);
 
+/* ---- events ---- */
+
+/* Takes a free event of the context, whose lock is held; NULL: there is none. */
+struct mt_event *mt_context_take_event(struct mt_context *context);
+
+/* Keeps an event of the context, whose lock is held; false: it has enough. */
+bool mt_context_keep_event(struct mt_context *context, struct mt_event *event);
+
+/* Creates an event in a context that is held and current; NULL, with the driver's *out_result. */
+struct mt_event *mt_context_create_event(struct mt_context *context, int *out_result);
+
+void mt_context_forget_events(void); /* all, in a forked child or at a test's start */
+
+/* Returns a list of events to their contexts, as far as those have not ended. No lock is held. */
+void mt_context_return_events(struct mt_event *list);
+
 /* hold counts the caller in `users`; false where the slot has no context (hold_as: none of that
  * `init`). drop must follow true. */
 bool mt_context_hold(struct mt_context *context);
@@ -262,7 +283,7 @@ void mt_context_note_call(struct mt_context *context, int result);
 /* Returns whether freed blocks of the context are cached. */
 static inline bool mt_context_pools(struct mt_context *context)
 {
-	return atomic_load_explicit(&context->mode, memory_order_relaxed) == MT_CONTEXT_POOL &&
+	return atomic_load_explicit(&context->mode, memory_order_relaxed) == MT_POOL_POOL &&
 	       !atomic_load_explicit(&context->is_broken, memory_order_relaxed) &&
 	       !atomic_load_explicit(&mt_pool.is_mixed, memory_order_relaxed);
 }
@@ -297,15 +318,6 @@ static inline bool mt_device_memory_is_low(struct mt_context *context)
 	return mt_flag(&mt_context_device(context)->is_low);
 }
 
-/* Returns whether less than 1/MT_DEVICE_MEMORY_SCARCE of the device is free. An allocation may then
- * need any freed block, so that each gets its fence at once: a fence recorded later would wait for
- * later work. */
-#define MT_DEVICE_MEMORY_SCARCE 8
-static inline bool mt_device_memory_is_scarce(struct mt_context *context)
-{
-	return mt_flag(&mt_context_device(context)->is_scarce);
-}
-
 /* Returns whether a thread is between mt_shortage_begin and mt_shortage_end on the context's
  * device: blocks freed meanwhile go straight to the driver. */
 static inline bool mt_device_memory_has_shortage(struct mt_context *context)
@@ -313,6 +325,36 @@ static inline bool mt_device_memory_has_shortage(struct mt_context *context)
 	return atomic_load_explicit(&mt_context_device(context)->shortages, memory_order_seq_cst) >
 	       0;
 }
+
+/* ---- contexts that begin and end, as the wrappers report them. Threads of the program, no lock
+ * held. Take the locks `slots` and `context`. ---- */
+
+/* The program has created a context: its work counts in every fence from now on, even if it never
+ * allocates. An earlier context with this handle is forgotten. */
+void mt_context_created(struct CUctx_st *context, int device);
+
+/* The same for a context found in another way: it need not be current; or the current one. Does
+ * nothing where it is known. */
+void mt_context_register(struct CUctx_st *context);
+void mt_context_register_current(void);
+
+/* Work of `user` may use blocks of `peer` from now on: both are registered. */
+void mt_context_note_peers(struct CUctx_st *user, struct CUctx_st *peer);
+
+/* After mt_capture_gate_close, before a call that may end the context: lets no further call of the
+ * shim begin there and waits for those in flight. Up to 2 s: such a call may wait for work that
+ * waits for the caller, and the context may not end. Returns the context's init; 0: not known. */
+uint32_t mt_context_pause(struct CUctx_st *context);
+
+/* The context did not end: calls may begin again. */
+void mt_context_resume(struct CUctx_st *context);
+
+/* The driver has ended the context of that init, with the gate closed since before the pause:
+ * forgets it, with its blocks and events, which died with it. */
+void mt_context_ended(struct CUctx_st *context, uint32_t init);
+
+/* The same for the context that has this handle now. */
+void mt_context_destroyed(struct CUctx_st *context);
 
 #define MT_EACH_CONTEXT(context)                                                                   \
 	for (struct mt_context *context = mt_pool.contexts,                                        \

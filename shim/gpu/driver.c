@@ -8,6 +8,7 @@
 
 #include "sys/attr.h"
 #include "sys/elf.h"
+#include "sys/format.h"
 #include "sys/lock_check.h"
 
 #define LIBRARY "libcuda.so.1"
@@ -49,6 +50,7 @@ static MT_TLS bool binds;
 
 static int place_of(int index)
 {
+	mt_assert(index >= 0 && index < INDEX_COUNT);
 	return index < WRAPPED_COUNT ? index : FUNCTION_COUNT + index - WRAPPED_COUNT;
 }
 
@@ -207,4 +209,23 @@ void mt_driver_fork_child(void)
 	if (atomic_load_explicit(&used, memory_order_relaxed))
 		atomic_store_explicit(&forked, true, memory_order_relaxed);
 	binds = false;
+}
+
+void mt_driver_read_pci(int device, char out[MT_PCI_BYTES])
+{
+	static const char hex[] = "0123456789abcdef";
+	const struct mt_driver *driver = mt_driver_usable();
+	int domain = 0, bus = 0, slot = 0;
+
+	out[0] = '\0';
+	if (!driver || !driver->cuDeviceGetAttribute ||
+	    driver->cuDeviceGetAttribute(&domain, MT_CU_DEVICE_PCI_DOMAIN_ID, device) !=
+		    MT_CU_SUCCESS ||
+	    driver->cuDeviceGetAttribute(&bus, MT_CU_DEVICE_PCI_BUS_ID, device) != MT_CU_SUCCESS ||
+	    driver->cuDeviceGetAttribute(&slot, MT_CU_DEVICE_PCI_DEVICE_ID, device) !=
+		    MT_CU_SUCCESS)
+		return;
+	(void)mt_format(out, MT_PCI_BYTES, "%c%c%c%c:%c%c:%c%c.0", hex[domain >> 12 & 15],
+			hex[domain >> 8 & 15], hex[domain >> 4 & 15], hex[domain & 15],
+			hex[bus >> 4 & 15], hex[bus & 15], hex[slot >> 4 & 15], hex[slot & 15]);
 }

@@ -44,6 +44,10 @@ void *mt_driver_wrapped_real(int index);
 /* Notes a result of the driver: CUDA_ERROR_DEINITIALIZED ends the shim's calls. */
 void mt_driver_note(int result);
 
+/* Sets out to where the device is on the PCI bus, "0000:3b:00.0"; "": unknown. */
+#define MT_PCI_BYTES 16 /* as in struct mt_rescue_request */
+void mt_driver_read_pci(int device, char out[MT_PCI_BYTES]);
+
 void mt_driver_fork_child(void);
 
 /* Puts the calling thread into relaxed capture mode, in which its calls affect no capture, except

@@ -7,9 +7,8 @@
  * begin. The pool pauses in the context before the driver's call, and forgets it after it. */
 #include <stdatomic.h>
 
-#include "gpu/entries.h"
+#include "gpu/wrapper.h"
 #include "gpu/capture.h"
-#include "gpu/context.h"
 #include "gpu/wait.h"
 
 static int release(int device)
@@ -79,13 +78,6 @@ struct ending {
 	unsigned long long id;
 	uint32_t init;
 };
-
-/* Freed blocks get their fence before: with the gate closed they could not. */
-static void close_gate(void)
-{
-	mt_pool_fence_freed();
-	mt_capture_gate_close();
-}
 
 /* The gate is closed. Lets no call of the pool begin in the context. */
 static struct ending begin_end(struct CUctx_st *context)
@@ -157,7 +149,7 @@ MT_DRIVER_CONTEXT_CREATES(X)
                                                                                                    \
 		if (!context || !mt_cuda_is_on() || !mt_context_may_call())                        \
 			return mt_cuda_call(name, context);                                        \
-		close_gate();                                                                      \
+		mt_capture_gate_close();                                                           \
 		ending = begin_end(context);                                                       \
 		result = mt_cuda_call(name, context);                                              \
 		finish(&ending, result == MT_CU_SUCCESS);                                          \
@@ -177,7 +169,7 @@ int cuCtxDetach(struct CUctx_st *context)
 
 	if (!context || !mt_cuda_is_on())
 		return mt_cuda_call(cuCtxDetach, context);
-	close_gate();
+	mt_capture_gate_close();
 	ending = begin_end(context);
 	result = mt_cuda_call(cuCtxDetach, context);
 	finish(&ending,
@@ -229,7 +221,7 @@ static struct ending pause_primary(int device)
 {
 	if (!mt_cuda_is_on() || !is_active(device))
 		return (struct ending){.is_gated = false};
-	close_gate();
+	mt_capture_gate_close();
 	return begin_end(primary_of(device));
 }
 

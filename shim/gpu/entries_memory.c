@@ -1,7 +1,7 @@
 /* gpu/entries_memory.c -- what allocates and frees memory. The pool serves cuMemAlloc and
  * cuMemFree. All else is the driver's: recorded by kind, and tried again while the pool gives back
  * where the driver is out of memory. */
-#include "gpu/entries.h"
+#include "gpu/wrapper.h"
 
 #include <stdatomic.h>
 

@@ -1,7 +1,7 @@
 /* gpu/entries_pointer.c -- questions about memory, answered as if there were no pool: what it
  * caches is free, a block is as large as the program asked for, and a freed block is no memory. And
  * functions that export a block. */
-#include "gpu/entries.h"
+#include "gpu/wrapper.h"
 #include "gpu/release.h"
 
 struct block {

@@ -1,12 +1,11 @@
 /* gpu/entries_stream.c -- functions of the driver that may take device memory without being asked
- * for any (code, streams, events, graphs, stacks), that copy between devices, that run a function
- * of the program on the host, and captures that begin and end. Where the driver is out of memory
- * the call is made again while the pool gives back (gpu/shortage.h); the first call costs one
+ * for any (code, streams, events, graphs, stacks), that copy between devices, and captures that
+ * begin and end. Where the driver is out of memory
+ * the call is made again while the pool gives back (gpu/release.h); the first call costs one
  * compare. Each ABI version and each per-thread twin has a wrapper, with the driver's own
  * arguments. */
-#include "gpu/entries.h"
+#include "gpu/wrapper.h"
 #include "gpu/capture.h"
-#include "gpu/context.h"
 
 #define ARGUMENTS(...) __VA_ARGS__
 
@@ -71,19 +70,6 @@ static void before_copy(uint64_t to, uint64_t from)
 MT_DRIVER_COPIES(X)
 #undef X
 
-/* A function on the host may wait for the program, and a fence recorded later would wait for it. */
-static void fence_freed(void)
-{
-	MT_CUDA_KEEP_ERRNO;
-
-	if (mt_cuda_is_on())
-		mt_pool_fence_freed();
-}
-
-#define X(name, parameters, version, arguments) WRAPPER(fence_freed(), name, parameters, arguments)
-MT_DRIVER_HOST_CALLS(X)
-#undef X
-
 /* ---- captures: the gate of gpu/capture.h closes before the driver knows of the capture, and opens
  * when it has ended, or when it could not begin ---- */
 
@@ -92,7 +78,6 @@ static bool before_begin(void)
 {
 	if (!mt_cuda_is_on())
 		return false;
-	mt_pool_fence_freed();
 	mt_capture_before_begin();
 	return true;
 }

@@ -1,198 +1,75 @@
 #include "gpu/fence.h"
 
-#include <string.h>
-
 #include "sys/attr.h"
-#include "sys/os.h"
 #include "gpu/capture.h"
-#include "gpu/records.h"
 #include "gpu/wait.h"
 
-#define FREE_EVENTS 64 /* of a context, kept for reuse */
+/* ---- events; no lock is held, the gate is entered or the thread in relaxed capture mode ---- */
 
-struct mt_event {
-	/* in the free list, the pending list or its group; first: the slab's link */
-	struct mt_event *next;
-	struct CUevent_st *event;
-	struct mt_context *context;
-	uint32_t init; /* of the context: another value means that event and context are gone */
-};
-
-/* ---- the driver's events ---- */
-
-static struct mt_slab event_slab = MT_SLAB(struct mt_event);
-
-/* Lent events on their way back, and those for which a free list had no room. */
-static struct mt_lock pending_lock = MT_LOCK(pending_events);
-static _Atomic(struct mt_event *) pending;
-
-/* The context's lock is held. */
-static bool put_free(struct mt_context *context, struct mt_event *event)
+/* The context is held, and current or another one. */
+static bool record_in(struct mt_context *context, struct mt_event *event, struct mt_event **list)
 {
-	if (context->free_events_count >= FREE_EVENTS)
-		return false;
-	event->next = context->free_events;
-	context->free_events = event;
-	context->free_events_count++;
-	return true;
-}
-
-static void to_pending(struct mt_event *event)
-{
-	mt_lock_lock(&pending_lock);
-	event->next = atomic_load_explicit(&pending, memory_order_relaxed);
-	atomic_store_explicit(&pending, event, memory_order_relaxed);
-	mt_lock_unlock(&pending_lock);
-}
-
-static struct mt_event *take_event(struct mt_context *context)
-{
-	struct mt_event *event = context->free_events;
-
-	if (event) {
-		context->free_events = event->next;
-		context->free_events_count--;
-		event->next = NULL;
-	}
-	return event;
-}
-
-static void return_events(struct mt_context *context, struct mt_event *list)
-{
-	struct mt_event *next;
-
-	for (; list; list = next) {
-		next = list->next;
-		if (list->context != context || !put_free(context, list))
-			to_pending(list);
-	}
-}
-
-/* Puts one event into the free list of its context, or destroys it. */
-static void give_back_event(struct mt_event *event)
-{
-	struct mt_context *context = event->context;
-	bool is_kept;
-
-	if (!mt_context_hold_as(context, event->init)) {
-		mt_slab_free(&event_slab, event);
-		return;
-	}
-	mt_lock_lock(&context->lock);
-	is_kept = put_free(context, event);
-	mt_lock_unlock(&context->lock);
-	if (!is_kept) {
-		(void)mt_pool_driver()->cuEventDestroy_v2(event->event);
-		mt_slab_free(&event_slab, event);
-	}
-	mt_context_drop(context);
-}
-
-static void return_pending_events(void)
-{
-	struct mt_event *list, *next;
-
-	if (mt_likely(!atomic_load_explicit(&pending, memory_order_relaxed)))
-		return;
-	mt_lock_lock(&pending_lock);
-	list = atomic_load_explicit(&pending, memory_order_relaxed);
-	atomic_store_explicit(&pending, NULL, memory_order_relaxed);
-	mt_lock_unlock(&pending_lock);
-	for (; list; list = next) {
-		next = list->next;
-		give_back_event(list);
-	}
-}
-
-static MT_COLD enum mt_fence_status create(struct mt_context *context, struct mt_event **out)
-{
-	struct mt_event *event = mt_slab_alloc(&event_slab);
+	int result = MT_CU_SUCCESS;
 	bool was_pushed;
-	int result;
 
-	if (!event)
-		return MT_FENCE_LOST;
-	was_pushed = mt_context_push(context, &result);
-	if (result == MT_CU_SUCCESS)
-		result = mt_pool_driver()->cuEventCreate(&event->event, MT_CU_EVENT_DISABLE_TIMING);
-	mt_context_pop(was_pushed);
-	if (result != MT_CU_SUCCESS) {
-		mt_slab_free(&event_slab, event);
-		mt_context_note_result(context, result);
-		return result == MT_CU_OUT_OF_MEMORY || result == MT_CU_NOT_PERMITTED
-			       ? MT_FENCE_NOT_YET
-			       : MT_FENCE_LOST;
+	if (!event) {
+		was_pushed = mt_context_push(context, &result);
+		if (result == MT_CU_SUCCESS)
+			event = mt_context_create_event(context, &result);
+		mt_context_pop(was_pushed);
 	}
-	event->context = context;
-	event->next = NULL;
-	event->init = atomic_load_explicit(&context->init, memory_order_relaxed);
-	*out = event;
-	return MT_FENCE_DONE;
-}
-
-/* The context is held. */
-static enum mt_fence_status record_one(struct mt_context *context, struct mt_event *event,
-				       struct mt_event **list)
-{
-	enum mt_fence_status status;
-	int result;
-
-	if (!event && (status = create(context, &event)) != MT_FENCE_DONE)
-		return status;
-	event->next = *list;
-	*list = event;
-	result = mt_pool_driver()->cuCtxRecordEvent(
-		atomic_load_explicit(&context->handle, memory_order_relaxed), event->event);
-	if (result == MT_CU_SUCCESS)
-		return MT_FENCE_DONE;
-	if (result == MT_CU_OUT_OF_MEMORY || result == MT_CU_NOT_PERMITTED)
-		return MT_FENCE_NOT_YET;
+	if (event) {
+		event->next = *list;
+		*list = event;
+		result = mt_pool_driver()->cuCtxRecordEvent(
+			atomic_load_explicit(&context->handle, memory_order_relaxed), event->event);
+	}
+	if (mt_likely(event && result == MT_CU_SUCCESS))
+		return true;
 	mt_context_note_result(context, result == MT_CU_NOT_READY ? MT_CU_NOT_SUPPORTED : result);
-	return MT_FENCE_LOST;
+	return false;
 }
 
-static enum mt_fence_status record_other(struct mt_context *other, struct mt_event **list)
+static bool record_other(struct mt_context *other, struct mt_event **list)
 {
-	enum mt_fence_status status;
 	struct mt_event *event;
+	bool is_recorded;
 
 	mt_lock_lock(&other->lock);
 	if (!atomic_load_explicit(&other->handle, memory_order_relaxed) ||
 	    mt_flag(&other->is_dead)) {
 		mt_lock_unlock(&other->lock);
-		return MT_FENCE_DONE;
+		return true;
 	}
 	if (mt_flag(&other->is_broken)) {
 		/* It may still run work and cannot be fenced. */
 		mt_lock_unlock(&other->lock);
-		return MT_FENCE_LOST;
+		return false;
 	}
 	other->users++;
-	event = take_event(other);
+	event = mt_context_take_event(other);
 	mt_lock_unlock(&other->lock);
-	status = record_one(other, event, list);
+	is_recorded = record_in(other, event, list);
 	mt_context_drop(other);
-	return status == MT_FENCE_LOST && mt_flag(&other->is_dead) ? MT_FENCE_DONE : status;
+	return is_recorded || mt_flag(&other->is_dead);
 }
 
-static enum mt_fence_status record_events(struct mt_context *context, struct mt_event *own,
-					  struct mt_event **list)
+static bool record(struct mt_context *context, struct mt_block *block, struct mt_event *own)
 {
-	enum mt_fence_status status;
+	bool is_recorded;
 
-	return_pending_events();
+	mt_assert(block->is_busy && !block->events);
 	mt_context_add_primary(mt_context_ordinal(context));
-	status = record_one(context, own, list);
+	is_recorded = record_in(context, own, &block->events);
 	/* After its own, which is queried first: an error of the current context, which this is
 	 * then, does not count against another. */
 	MT_EACH_CONTEXT(other)
 	{
-		if (other != context && status == MT_FENCE_DONE &&
-		    mt_context_may_use(other, context) &&
+		if (is_recorded && other != context && mt_context_may_use(other, context) &&
 		    atomic_load_explicit(&other->handle, memory_order_relaxed))
-			status = record_other(other, &(*list)->next);
+			is_recorded = record_other(other, &block->events->next);
 	}
-	return status;
+	return is_recorded;
 }
 
 /* The meaning of a result of cuEventQuery. */
@@ -207,415 +84,275 @@ static enum mt_fence_status status_of(struct mt_context *context, int result)
 	return MT_FENCE_LOST;
 }
 
-/* Done: the event has left for its own context. */
-static enum mt_fence_status query_other(struct mt_event *event)
+/* With the other context current: the driver replies with an error of the current one, whatever it
+ * is asked. */
+static enum mt_fence_status query_other(const struct mt_event *event)
 {
 	struct mt_context *other = event->context;
 	enum mt_fence_status status = MT_FENCE_DONE;
+	bool was_pushed;
+	int result;
 
-	if (!mt_context_hold_as(other, event->init)) {
-		mt_slab_free(&event_slab, event);
+	if (!mt_context_hold_as(other, event->init))
 		return MT_FENCE_DONE;
+	if (!mt_flag(&other->is_dead)) {
+		was_pushed = mt_context_push(other, &result);
+		if (result == MT_CU_SUCCESS)
+			result = mt_pool_driver()->cuEventQuery(event->event);
+		mt_context_pop(was_pushed);
+		status = status_of(other, result);
 	}
-	if (!mt_flag(&other->is_dead))
-		status = status_of(other, mt_pool_driver()->cuEventQuery(event->event));
 	if (status == MT_FENCE_LOST && mt_flag(&other->is_dead))
 		status = MT_FENCE_DONE;
-	if (status == MT_FENCE_DONE)
-		to_pending(event);
 	mt_context_drop(other);
 	return status;
 }
 
-static enum mt_fence_status query_events(struct mt_context *context, struct mt_event **list)
+/* Takes events that are done off the block. *out_own: its own one; those of others go back. */
+static enum mt_fence_status query(struct mt_context *context, struct mt_block *block,
+				  struct mt_event **out_own)
 {
-	struct mt_event **link = list;
+	struct mt_event *event;
 
-	while (*link) {
-		struct mt_event *event = *link, *next = event->next;
-		/* Read now: an event of another context may be reused once it has been queried. */
+	mt_assert(block->is_busy);
+	while ((event = block->events)) {
 		bool is_own = event->context == context;
-		enum mt_fence_status status;
+		enum mt_fence_status status =
+			is_own ? status_of(context, mt_pool_driver()->cuEventQuery(event->event))
+			       : query_other(event);
 
-		if (is_own)
-			status = status_of(context, mt_pool_driver()->cuEventQuery(event->event));
-		else
-			status = query_other(event);
 		if (status != MT_FENCE_DONE)
 			return status;
+		block->events = event->next;
+		event->next = NULL;
 		if (is_own)
-			link = &event->next;
+			*out_own = event;
 		else
-			*link = next;
+			mt_context_return_events(event);
 	}
 	return MT_FENCE_DONE;
 }
 
-/* At the end of the context: its own events died with it, and those of others go back. The lock is
- * held. */
-static void forget_events(struct mt_context *context, struct mt_event *list)
-{
-	struct mt_event *next;
+/* ---- busy blocks ---- */
 
-	for (; list; list = next) {
-		next = list->next;
-		if (list->context == context)
-			mt_slab_free(&event_slab, list);
-		else
-			to_pending(list);
-	}
+/* The lock is held on entry, not on return. */
+static void begin(struct mt_context *context, struct mt_block *block)
+{
+	mt_assert(block->state == MT_BLOCK_PENDING && !block->is_busy && !block->is_stale);
+	block->is_busy = true;
+	context->users++; /* its end waits for this thread */
+	mt_lock_unlock(&context->lock);
 }
 
-/* ---- groups ---- */
-
-static struct mt_slab group_slab = MT_SLAB(struct mt_group);
-
-static struct mt_group *new_group(struct mt_context *context, uint64_t now_ns)
+/* All work that may use the block is done. */
+static void make_idle(struct mt_context *context, struct mt_block *block)
 {
-	struct mt_group *group = context->spare_groups;
-
-	if (group)
-		context->spare_groups = group->next;
-	else
-		group = mt_slab_alloc(&group_slab);
-	if (group)
-		*group = (struct mt_group){.opened_ns = now_ns};
-	return group;
-}
-
-static void spare_group(struct mt_context *context, struct mt_group *group)
-{
-	group->next = context->spare_groups;
-	context->spare_groups = group;
-}
-
-static void append_group(struct mt_context *context, struct mt_group *group)
-{
-	group->next = NULL;
-	group->prev = context->groups.last;
-	if (group->prev)
-		group->prev->next = group;
-	else
-		context->groups.first = group;
-	context->groups.last = group;
-}
-
-static void remove_group(struct mt_context *context, struct mt_group *group)
-{
-	if (group->prev)
-		group->prev->next = group->next;
-	else
-		context->groups.first = group->next;
-	if (group->next)
-		group->next->prev = group->prev;
-	else
-		context->groups.last = group->prev;
-	if (group->is_lost)
-		context->lost_groups--;
-}
-
-bool mt_fence_add(struct mt_context *context, struct mt_block *block, uint64_t now_ns)
-{
-	struct mt_group *group = context->open;
-
-	if (!group) {
-		group = context->open = new_group(context, now_ns);
-		if (!group)
-			return false;
-	}
-	block->state = MT_BLOCK_PENDING;
-	block->group = group;
-	mt_line_append(&group->blocks, block);
-	group->bytes += block->bytes;
-	if (++group->count == 3)
-		group->third_ns = mt_os_now_ns();
-	mt_bins_add_last(context->pending, block);
-	mt_counter_add(&context->counters.pending, block->bytes);
-	mt_context_note_cached(context, block, true);
-	return true;
-}
-
-/* All of a group's blocks are ready. */
-static void retire(struct mt_context *context, struct mt_group *group)
-{
-	struct mt_block *block, *next;
-
-	for (block = group->blocks.first; block; block = next) {
-		next = block->line_next;
-		mt_bins_remove(context->pending, block);
-		block->state = MT_BLOCK_IDLE;
-		block->group = NULL;
-		mt_bins_add_first(context->idle, block);
-		mt_line_append(&context->idle_line, block);
-		mt_counter_add(&context->counters.pending, -block->bytes);
-		mt_counter_add(&context->counters.idle, block->bytes);
-	}
-	remove_group(context, group);
-	spare_group(context, group);
-}
-
-void mt_fence_remove(struct mt_context *context, struct mt_block *block)
-{
-	struct mt_group *group = block->group;
-
+	mt_assert(!block->events);
 	mt_bins_remove(context->pending, block);
-	mt_line_remove(&group->blocks, block);
+	mt_line_remove(&context->pending_line, block);
 	mt_counter_add(&context->counters.pending, -block->bytes);
 	mt_context_note_cached(context, block, false);
-	block->group = NULL;
-	group->bytes -= block->bytes;
-	group->count--;
-	/* A busy group without blocks is retired by the thread it is busy with; one without events
-	 * here and now. */
-	if (group->count > 0 || group->is_busy)
-		return;
-	if (group == context->open) {
-		context->open = NULL;
-	} else {
-		return_events(context, group->events);
-		remove_group(context, group);
+	mt_context_add_idle(context, block);
+}
+
+/* own: an event of the context that is free again; NULL: none. With the lock on return. Returns
+ * the status; DONE also where the block was forgotten meanwhile. */
+static enum mt_fence_status end(struct mt_context *context, struct mt_block *block,
+				struct mt_event *own, enum mt_fence_status status)
+{
+	if (block->is_stale)
+		mt_fence_return_events(block);
+	mt_lock_lock(&context->lock);
+	if (own && !mt_context_keep_event(context, own)) {
+		mt_lock_unlock(&context->lock);
+		mt_context_return_events(own);
+		mt_lock_lock(&context->lock);
 	}
-	spare_group(context, group);
-}
-
-struct mt_group *mt_fence_oldest(struct mt_context *context)
-{
-	return context->groups.first ? context->groups.first : context->open;
-}
-
-struct mt_group *mt_fence_oldest_completable(struct mt_context *context)
-{
-	struct mt_group *group = context->groups.first;
-
-	while (group && group->is_lost)
-		group = group->next;
-	return group ? group : context->open;
-}
-
-/* With no lock held, the group busy and the gate entered. */
-static enum mt_fence_status query(struct mt_context *context, struct mt_group *group,
-				  struct mt_event *own, bool only_record)
-{
-	enum mt_fence_status status = MT_FENCE_DONE;
-	int result;
-	/* The thread may have no current context, where the driver returns an error, or a broken
-	 * one, whose error it would return. */
-	bool was_pushed = mt_context_push(context, &result);
-
-	if (!mt_group_is_recorded(group)) {
-		status = record_events(context, own, &group->events);
-		atomic_store_explicit(&group->is_recorded, status == MT_FENCE_DONE,
-				      memory_order_relaxed);
+	mt_assert(block->is_busy && context->users > 0);
+	block->is_busy = false;
+	context->users--;
+	if (block->is_stale) {
+		mt_fence_remove(context, block);
+		mt_context_note_held(context, block, false);
+		mt_block_release(block);
+		return MT_FENCE_DONE;
 	}
 	if (status == MT_FENCE_DONE)
-		status = only_record ? MT_FENCE_NOT_YET : query_events(context, &group->events);
+		make_idle(context, block);
+	return status;
+}
+
+/* Makes the block's context current: the thread may have none, where the driver returns an error,
+ * or a broken one, whose error it would return. */
+static enum mt_fence_status query_in(struct mt_context *context, struct mt_block *block,
+				     struct mt_event **out_own)
+{
+	enum mt_fence_status status = MT_FENCE_NOT_YET;
+	int result;
+	bool was_pushed = mt_context_push(context, &result);
+
+	if (result == MT_CU_SUCCESS)
+		status = query(context, block, out_own);
 	mt_context_pop(was_pushed);
 	return status;
 }
 
 /* Events that were recorded before a capture began may be queried in relaxed mode. */
-static MT_COLD enum mt_fence_status query_in_capture(struct mt_context *context,
-						     struct mt_group *group, bool only_record)
+static MT_COLD enum mt_fence_status
+query_in_capture(struct mt_context *context, struct mt_block *block, struct mt_event **out_own)
 {
-	enum mt_fence_status status;
+	enum mt_fence_status status = MT_FENCE_NOT_YET;
 	int mode = mt_driver_relax(mt_pool_driver());
 
-	if (mode == MT_DRIVER_NOT_RELAXED)
-		return MT_FENCE_CAPTURE;
-	status = query(context, group, NULL, only_record);
+	if (mode != MT_DRIVER_NOT_RELAXED)
+		status = query_in(context, block, out_own);
 	mt_driver_restore(mt_pool_driver(), mode);
 	return status;
 }
 
-/* With the lock held again: applies the status to the group, which may be gone afterwards. */
-static enum mt_fence_status apply_status(struct mt_context *context, struct mt_group *group,
-					 enum mt_fence_status status)
+/* No lock is held, the block is busy. */
+static enum mt_fence_status ask(struct mt_context *context, struct mt_block *block,
+				struct mt_event **out_own)
 {
-	if (status == MT_FENCE_DONE || group->count == 0) {
-		return_events(context, group->events);
-		retire(context, group);
-		return MT_FENCE_DONE;
-	}
-	group->lacks_events = status == MT_FENCE_NOT_YET && !mt_group_is_recorded(group);
-	if (group->lacks_events) {
-		return_events(context, group->events);
-		group->events = NULL;
-	}
-	if (status == MT_FENCE_LOST) {
-		group->is_lost = true;
-		context->lost_groups++;
-	}
-	return status;
-}
+	enum mt_fence_status status = MT_FENCE_NOT_YET;
 
-static enum mt_fence_status check(struct mt_context *context, struct mt_group *group,
-				  bool only_record)
-{
-	enum mt_fence_status status = MT_FENCE_CAPTURE;
-	struct mt_event *own = NULL;
-	int cancel;
-
-	if (group->is_lost)
-		return MT_FENCE_LOST;
-	if (group == context->open) {
-		context->open = NULL;
-		append_group(context, group);
-	}
-	group->is_busy = true;
-	context->users++;
-	if (!mt_group_is_recorded(group))
-		own = take_event(context);
-	mt_lock_unlock(&context->lock);
-	cancel = mt_wait_uncancelled();
 	if (mt_capture_gate_enter()) {
-		status = query(context, group, own, only_record);
-		own = NULL;
+		status = query_in(context, block, out_own);
 		mt_capture_gate_leave();
-	} else if (mt_group_is_recorded(group) && !mt_capture_is_ending()) {
-		status = query_in_capture(context, group, only_record);
+	} else if (!atomic_load_explicit(&context->is_ending, memory_order_seq_cst)) {
+		status = query_in_capture(context, block, out_own);
 	}
-	mt_lock_lock(&context->lock);
-	mt_wait_cancellable(cancel);
-	context->users--;
-	group->is_busy = false;
-	if (own)
-		return_events(context, own);
-	return apply_status(context, group, status);
+	return status;
 }
 
-enum mt_fence_status mt_fence_check(struct mt_context *context, struct mt_group *group)
+/* ---- a free ---- */
+
+void mt_fence_remove(struct mt_context *context, struct mt_block *block)
 {
-	return check(context, group, false);
+	mt_assert(block->state == MT_BLOCK_PENDING && !block->is_busy);
+	mt_assert(mt_counter(&context->counters.pending) >= block->bytes);
+	mt_bins_remove(context->pending, block);
+	mt_line_remove(&context->pending_line, block);
+	mt_counter_add(&context->counters.pending, -block->bytes);
+	mt_context_note_cached(context, block, false);
 }
 
-bool mt_fence_close(struct mt_context *context)
+void mt_fence_return_events(struct mt_block *block)
 {
-	struct mt_group *group = context->open;
+	struct mt_event *events = block->events;
 
-	/* Not yet: the group is still there. */
-	return !group || check(context, group, true) != MT_FENCE_NOT_YET || !group->lacks_events;
+	block->events = NULL;
+	mt_context_return_events(events);
 }
 
-void mt_fence_poll(struct mt_context *context, unsigned limit)
+void mt_fence_add(struct mt_context *context, struct mt_block *block)
 {
-	bool may_record = !mt_capture_is_open();
-
-	for (unsigned i = 0; i < limit; i++) {
-		struct mt_group *group = context->groups.first;
-
-		while (group && (group->is_lost || (!mt_group_is_recorded(group) && !may_record)))
-			group = group->next;
-		if (!group || group->is_busy)
-			return;
-		if (check(context, group, false) == MT_FENCE_DONE)
-			continue;
-		if (mt_group_is_recorded(group) || !may_record)
-			return;
-		may_record = false;
-	}
+	block->state = MT_BLOCK_PENDING;
+	mt_line_append(&context->pending_line, block);
+	mt_bins_add_last(context->pending, block);
+	mt_counter_add(&context->counters.pending, block->bytes);
+	mt_context_note_cached(context, block, true);
 }
 
-/* Asks the driver about the own event of a group whose events are recorded, in relaxed capture
- * mode. With no lock held, the context in use and the group busy. */
-static int ask_own_event(struct mt_context *context, const struct mt_group *group,
-			 int (*ask)(struct CUevent_st *event))
+/* Records, and with `waits` asks. No lock is held, the block is busy. */
+static enum mt_fence_status record_and_ask(struct mt_context *context, struct mt_block *block,
+					   struct mt_event **own, bool waits)
 {
-	int cancel = mt_wait_uncancelled(), result;
-	int mode = mt_driver_relax(mt_pool_driver());
-	bool was_pushed = mt_context_push(context, &result);
-
-	mt_assert(group->events->context == context);
-	if (result == MT_CU_SUCCESS)
-		result = ask && mode != MT_DRIVER_NOT_RELAXED ? ask(group->events->event)
-							      : MT_CU_NOT_READY;
-	mt_context_pop(was_pushed);
-	mt_driver_restore(mt_pool_driver(), mode);
-	mt_wait_cancellable(cancel);
-	return result;
-}
-
-MT_COLD enum mt_fence_status mt_fence_wait(struct mt_context *context, struct mt_group *group)
-{
+	enum mt_fence_status status = MT_FENCE_REFUSED;
+	struct mt_event *taken = *own;
+	bool was_pushed;
 	int result;
 
-	mt_assert(!group->is_busy && mt_group_is_recorded(group));
-	group->is_busy = true;
-	context->users++; /* its end waits for the same work */
-	mt_lock_unlock(&context->lock);
-	result = ask_own_event(context, group, mt_pool_driver()->cuEventSynchronize);
-	mt_context_note_result(context, result);
-	mt_lock_lock(&context->lock);
-	context->users--;
-	group->is_busy = false;
-	return check(context, group, false);
+	if (!mt_capture_gate_enter())
+		return MT_FENCE_REFUSED;
+	was_pushed = mt_context_push(context, &result);
+	if (result == MT_CU_SUCCESS) {
+		*own = NULL;
+		status = !record(context, block, taken) ? MT_FENCE_REFUSED
+			 : waits                        ? query(context, block, own)
+							: MT_FENCE_NOT_YET;
+	}
+	mt_context_pop(was_pushed);
+	mt_capture_gate_leave();
+	return status;
 }
 
-void mt_fence_poll_own(struct mt_context *context)
+/* Waits for the block's own event, in relaxed capture mode: a capture may begin meanwhile. */
+static MT_COLD enum mt_fence_status wait_for_own(struct mt_context *context, struct mt_block *block,
+						 struct mt_event **out_own)
 {
-	struct mt_group *next;
+	int mode = mt_driver_relax(mt_pool_driver()), result;
+	bool was_pushed = mt_context_push(context, &result);
 
-	for (struct mt_group *group = context->groups.first; group; group = next) {
-		next = group->next;
-		if (group->is_lost || group->is_busy || !mt_group_is_recorded(group) ||
-		    group->is_own_done)
-			continue;
-		if (atomic_load_explicit(&context->is_ending, memory_order_seq_cst))
+	if (result == MT_CU_SUCCESS)
+		result = mode == MT_DRIVER_NOT_RELAXED
+				 ? MT_CU_NOT_PERMITTED
+				 : mt_pool_driver()->cuEventSynchronize(block->events->event);
+	mt_context_pop(was_pushed);
+	mt_driver_restore(mt_pool_driver(), mode);
+	mt_context_note_result(context, result);
+	return result == MT_CU_SUCCESS ? ask(context, block, out_own) : MT_FENCE_LOST;
+}
+
+enum mt_fence_status mt_fence_free(struct mt_context *context, struct mt_block *block, bool waits)
+{
+	struct mt_event *own = mt_context_take_event(context);
+	enum mt_fence_status status;
+	int cancel;
+
+	mt_fence_add(context, block);
+	begin(context, block);
+	cancel = mt_wait_uncancelled();
+	status = record_and_ask(context, block, &own, waits);
+	if (mt_unlikely(status == MT_FENCE_NOT_YET && waits) &&
+	    !mt_fence_is_own_done(context, block))
+		status = wait_for_own(context, block, &own);
+	status = end(context, block, own, status);
+	mt_wait_cancellable(cancel);
+	return status;
+}
+
+/* ---- pending blocks ---- */
+
+enum mt_fence_status mt_fence_check(struct mt_context *context, struct mt_block *block)
+{
+	struct mt_event *own = NULL;
+	enum mt_fence_status status;
+	int cancel;
+
+	begin(context, block);
+	cancel = mt_wait_uncancelled();
+	status = ask(context, block, &own);
+	status = end(context, block, own, status);
+	mt_wait_cancellable(cancel);
+	return status;
+}
+
+/* The lock is given up at each query: the walk begins again after a block that has left. */
+void mt_fence_poll(struct mt_context *context, unsigned limit)
+{
+	struct mt_block *block = context->pending_line.first;
+
+	for (; block && limit > 0; limit--) {
+		if (block->is_busy)
+			block = block->line_next;
+		else if (mt_fence_check(context, block) == MT_FENCE_DONE)
+			block = context->pending_line.first;
+		else if (mt_fence_is_own_done(context, block))
+			block = block->line_next;
+		else
 			return;
-		group->is_busy = true;
-		context->users++;
-		mt_lock_unlock(&context->lock);
-		group->is_own_done = ask_own_event(context, group,
-						   mt_pool_driver()->cuEventQuery) == MT_CU_SUCCESS;
-		mt_lock_lock(&context->lock);
-		context->users--;
-		group->is_busy = false;
-		next = group->next;
-		if (group->count == 0)
-			(void)apply_status(context, group, MT_FENCE_DONE);
 	}
+}
+
+bool mt_fence_is_own_done(const struct mt_context *context, const struct mt_block *block)
+{
+	return !block->events || block->events->context != context;
 }
 
 bool mt_fence_may_complete(const struct mt_context *context, uint64_t until_ns)
 {
-	/* A context that ends does so soon. */
-	bool may_record = !mt_capture_is_open() || mt_capture_is_ending();
+	const struct mt_block *block = context->pending_line.first;
 
-	for (const struct mt_group *group = context->groups.first; group; group = group->next)
-		if (group->opened_ns <= until_ns && !group->is_lost && !group->lacks_events &&
-		    (mt_group_is_recorded(group) || may_record))
-			return true;
-	return context->open && context->open->opened_ns <= until_ns && may_record;
-}
-
-void mt_fence_forget_context(struct mt_context *context)
-{
-	struct mt_group *next;
-
-	if (context->open) {
-		append_group(context, context->open);
-		context->open = NULL;
-	}
-	for (struct mt_group *group = context->groups.first; group; group = next) {
-		next = group->next;
-		forget_events(context, group->events);
-		mt_slab_free(&group_slab, group);
-	}
-	context->groups.first = context->groups.last = NULL;
-	context->lost_groups = 0;
-	for (struct mt_group *group = context->spare_groups; group; group = next) {
-		next = group->next;
-		mt_slab_free(&group_slab, group);
-	}
-	context->spare_groups = NULL;
-	forget_events(context, context->free_events);
-	context->free_events = NULL;
-	context->free_events_count = 0;
-}
-
-MT_COLD void mt_fence_forget_all(void)
-{
-	mt_slab_forget(&group_slab);
-	mt_slab_forget(&event_slab);
-	mt_lock_reset(&pending_lock);
-	atomic_store_explicit(&pending, NULL, memory_order_relaxed);
+	return block && block->since_ns <= until_ns;
 }

@@ -66,6 +66,7 @@ int mt_lookup_index(const char *symbol)
 
 void *mt_lookup_entry(int index)
 {
+	mt_assert(index >= 0 && index < SYMBOL_COUNT);
 	return (void *)(uintptr_t)(mt_lookup_stubs + (size_t)index * STUB_BYTES);
 }
 

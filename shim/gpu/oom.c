@@ -6,6 +6,7 @@
 
 #include "gpu/unpooled.h"
 #include "core/config.h"
+#include "sys/attr.h"
 #include "sys/lock.h"
 #include "sys/lock_check.h"
 #include "core/log.h"
@@ -14,7 +15,7 @@
 #include "core/control_file.h"
 #include "core/interpreter.h"
 #include "gpu/thread.h"
-#include "gpu/stats.h"
+#include "gpu/driver.h"
 #include "gpu/nvml.h"
 #include "core/publish.h"
 #include "sys/format.h"
@@ -43,6 +44,7 @@ static uint32_t find(const struct mt_oom_pending *pending, uint32_t thread)
 
 static void take(struct mt_oom_pending *pending, uint32_t index, struct mt_oom_failure *out)
 {
+	mt_assert(index < pending->count && pending->count <= MT_OOM_PENDING_MAX);
 	*out = pending->failures[index];
 	pending->count--;
 	memmove(&pending->failures[index], &pending->failures[index + 1],
@@ -73,6 +75,7 @@ bool mt_oom_pending_fail(struct mt_oom_pending *pending, uint32_t thread,
 	}
 	if (pushes)
 		take(pending, is_known ? index : 0, out_final);
+	mt_assert(pending->count < MT_OOM_PENDING_MAX);
 	pending->failures[pending->count++] = (struct mt_oom_failure){
 		.thread = thread, .errors_count = 1, .since_ns = now_ns, .facts = *facts};
 	return pushes;
@@ -373,13 +376,12 @@ static struct {
 
 static void ask_job(void)
 {
-	struct mt_gpu_device devices[MT_DEVICES_COUNT];
-	int count = mt_gpu_read(devices, MT_DEVICES_COUNT);
+	char pci[MT_PCI_BYTES];
 
 	memset(&job.nvml, 0, sizeof(job.nvml));
-	for (int i = 0; i < count; i++)
-		if (devices[i].ordinal == job.device && devices[i].pci[0])
-			(void)mt_nvml_read(devices[i].pci, true, &job.nvml);
+	mt_driver_read_pci(job.device, pci);
+	if (pci[0])
+		(void)mt_nvml_read(pci, true, &job.nvml);
 }
 
 static void ask_others(uint64_t device, struct mt_nvml_usage *out)

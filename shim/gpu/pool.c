@@ -4,12 +4,10 @@
 
 #include "sys/attr.h"
 #include "sys/os.h"
-#include "gpu/async.h"
 #include "gpu/capture.h"
 #include "gpu/fence.h"
 #include "gpu/release.h"
 #include "gpu/usage.h"
-#include "gpu/shortage.h"
 #include "gpu/records.h"
 
 /* looks at a block about which another thread asks the driver */
@@ -19,28 +17,18 @@
 
 MT_COLD void mt_pool_configure(const struct mt_pool_settings *settings)
 {
-	double gc = settings->gc_threshold;
-	bool rounds_up = false;
-
 #define SET(field, value) atomic_store_explicit(&mt_pool.field, value, memory_order_relaxed)
 	SET(decay_ms, settings->decay_ms);
 	SET(max_idle_bytes, settings->max_idle_bytes);
 	SET(max_idle_pct, settings->max_idle_pct);
 	SET(low_free_pct, settings->low_free_pct);
-	for (int i = 0; i < MT_POOL_ROUNDUPS; i++) {
-		SET(roundup_divisions[i], settings->roundup_divisions[i]);
-		rounds_up |= settings->roundup_divisions[i] != 0;
-	}
-	SET(rounds_up, rounds_up);
-	SET(max_split_bytes, settings->max_split_bytes);
-	SET(gc_permille, gc > 0 && gc < 1 ? (uint64_t)(gc * 1000) : 0);
 #undef SET
 }
 
 static void forget_everything(void)
 {
 	mt_blocks_forget();
-	mt_fence_forget_all();
+	mt_context_forget_events();
 	memset((void *)mt_pool.devices, 0, sizeof(mt_pool.devices));
 	memset((void *)mt_pool.contexts, 0, sizeof(mt_pool.contexts));
 	for (unsigned i = 0; i < MT_CONTEXTS; i++)
@@ -55,7 +43,8 @@ MT_COLD void mt_pool_start(const struct mt_driver *driver, const struct mt_pool_
 	bool has_current = driver->cuCtxGetCurrent && driver->cuCtxPushCurrent_v2 &&
 			   driver->cuCtxPopCurrent_v2;
 	bool has_events = driver->cuCtxRecordEvent && driver->cuEventCreate &&
-			  driver->cuEventQuery && driver->cuEventDestroy_v2;
+			  driver->cuEventQuery && driver->cuEventDestroy_v2 &&
+			  driver->cuEventSynchronize && driver->cuThreadExchangeStreamCaptureMode;
 
 	forget_everything();
 	mt_pool_configure(settings);
@@ -84,6 +73,7 @@ static void hand_out(struct mt_context *context, struct mt_block *block, uint64_
 {
 	struct mt_counters *counters = &context->counters;
 
+	mt_assert(block->state != MT_BLOCK_LIVE && !block->is_busy);
 	block->state = MT_BLOCK_LIVE;
 	block->asked_bytes = asked_bytes;
 	block->since_ns = now_ns;
@@ -95,41 +85,50 @@ static void hand_out(struct mt_context *context, struct mt_block *block, uint64_
 }
 
 /* A stale record with this address: its context or its memory went unseen. The lock of its context
- * is held. */
-static void forget(struct mt_context *context, struct mt_block *block)
+ * is held. Returns events for mt_context_return_events, without the lock. */
+static struct mt_event *forget(struct mt_context *context, struct mt_block *block)
 {
 	struct mt_counters *counters = &context->counters;
+	struct mt_event *events = block->events;
 
 	if (block->state == MT_BLOCK_LIVE) {
 		mt_counter_add(&counters->allocated, -block->bytes);
 		mt_counter_add(&counters->requested, -block->asked_bytes);
 		mt_counter_add(&counters->blocks, (uint64_t)-1);
+	} else if (block->state == MT_BLOCK_PENDING && block->is_busy) {
+		block->is_stale = true;
+		return NULL;
 	} else if (block->state == MT_BLOCK_PENDING) {
 		mt_fence_remove(context, block);
 	} else if (block->state == MT_BLOCK_IDLE) {
 		mt_context_take_idle(context, block);
 	} else {
-		return;
+		return NULL;
 	}
+	block->events = NULL;
 	mt_context_note_held(context, block, false);
 	mt_block_release(block);
+	return events;
 }
 
 static MT_COLD void drop_deferred(struct mt_block *stale)
 {
 	struct mt_context *other = atomic_load_explicit(&stale->context, memory_order_relaxed);
+	struct mt_event *events = NULL;
 
 	if (!other)
 		return;
 	mt_lock_lock(&other->lock);
 	if (atomic_load_explicit(&stale->context, memory_order_relaxed) == other)
-		forget(other, stale);
+		events = forget(other, stale);
 	mt_lock_unlock(&other->lock);
+	mt_context_return_events(events);
 }
 
 /* Records a block that the driver has just allocated. */
 static void enter_record(struct mt_context *context, uint32_t init, struct mt_block *block)
 {
+	struct mt_event *events = NULL;
 	struct mt_block *stale = NULL;
 	uint64_t now_ns = mt_os_coarse_ns();
 
@@ -151,30 +150,25 @@ static void enter_record(struct mt_context *context, uint32_t init, struct mt_bl
 	mt_context_note_held(context, block, true);
 	stale = mt_blocks_insert(block);
 	if (stale && atomic_load_explicit(&stale->context, memory_order_relaxed) == context) {
-		forget(context, stale);
+		events = forget(context, stale);
 		stale = NULL;
 	}
 	mt_lock_unlock(&context->lock);
+	mt_context_return_events(events);
 	if (stale)
 		drop_deferred(stale);
 }
 
-/* Tries again while the pool gives back. Where the rounded size does not fit, tries exactly what
- * was asked for: before the first wait, since the rounded size may never fit. */
-static MT_COLD int try_short(int device, size_t asked_bytes, size_t *bytes, uint64_t *out_dptr)
+/* Tries again while the pool gives back. */
+static MT_COLD int try_short(int device, size_t bytes, uint64_t *out_dptr)
 {
 	const struct mt_driver *driver = mt_pool_driver();
 	struct mt_shortage shortage;
 	int result = MT_CU_OUT_OF_MEMORY;
 
-	if (mt_shortage_begin(&shortage, device, asked_bytes)) {
-		while (result == MT_CU_OUT_OF_MEMORY && mt_shortage_next(&shortage)) {
-			result = driver->cuMemAlloc_v2(out_dptr, *bytes);
-			if (result != MT_CU_OUT_OF_MEMORY || *bytes == asked_bytes)
-				continue;
-			*bytes = asked_bytes;
-			result = driver->cuMemAlloc_v2(out_dptr, asked_bytes);
-		}
+	if (mt_shortage_begin(&shortage, device, bytes)) {
+		while (result == MT_CU_OUT_OF_MEMORY && mt_shortage_next(&shortage))
+			result = driver->cuMemAlloc_v2(out_dptr, bytes);
 		mt_shortage_end(&shortage);
 	}
 	return result;
@@ -189,12 +183,12 @@ static MT_COLD int allocate_unknown(size_t bytes, uint64_t *out_dptr)
 
 	if (result == MT_CU_OUT_OF_MEMORY && driver->cuCtxGetDevice &&
 	    driver->cuCtxGetDevice(&device) == MT_CU_SUCCESS)
-		result = try_short(device, bytes, &bytes, out_dptr);
+		result = try_short(device, bytes, out_dptr);
 	return result;
 }
 
 /* Allocates from the driver; where it is out of memory, again while the pool gives back
- * (gpu/shortage.h). bytes: asked_bytes rounded up. Without memory for a record the block stays
+ * (gpu/release.h). bytes: asked_bytes rounded up. Without memory for a record the block stays
  * unrecorded, and its free is the driver's. No lock is held. Returns the driver's result. */
 static int allocate(struct mt_context *context, size_t asked_bytes, size_t bytes,
 		    uint64_t *out_dptr)
@@ -206,7 +200,7 @@ static int allocate(struct mt_context *context, size_t asked_bytes, size_t bytes
 	int result = driver->cuMemAlloc_v2(&dptr, bytes);
 
 	if (mt_unlikely(result == MT_CU_OUT_OF_MEMORY))
-		result = try_short(mt_context_ordinal(context), asked_bytes, &bytes, &dptr);
+		result = try_short(mt_context_ordinal(context), bytes, &dptr);
 	mt_context_note_call(context, result);
 	if (result == MT_CU_SUCCESS) {
 		*out_dptr = dptr;
@@ -224,7 +218,7 @@ static int allocate(struct mt_context *context, size_t asked_bytes, size_t bytes
 
 /* ---- alloc ---- */
 
-/* Another thread asks the driver about the group: some microseconds, less than a cuMemAlloc takes.
+/* Another thread asks the driver about the block: some microseconds, less than a cuMemAlloc takes.
  * The lock is held on entry and on return, but not in between. */
 static void wait_for_query(struct mt_context *context)
 {
@@ -236,27 +230,24 @@ static void wait_for_query(struct mt_context *context)
 
 /* Returns a fitting block that is ready, or becomes so since its work is done. The lock is held at
  * the call and at the return. */
-static struct mt_block *find(struct mt_context *context, const struct mt_fit *fit)
+static struct mt_block *find(struct mt_context *context, uint64_t bytes)
 {
 	for (unsigned turn = 0;; turn++) {
-		struct mt_block *block = mt_bins_find(context->idle, fit);
+		struct mt_block *block = mt_bins_find(context->idle, bytes);
 
 		if (mt_likely(block != NULL))
 			return block;
-		block = mt_bins_find(context->pending, fit);
+		block = mt_bins_find(context->pending, bytes);
 		if (!block || turn == BUSY_TURNS)
 			return NULL;
-		if (block->group->is_busy) {
+		if (block->is_busy)
 			wait_for_query(context);
-			continue;
-		}
-		if (mt_fence_check(context, block->group) != MT_FENCE_DONE)
+		else if (mt_fence_check(context, block) != MT_FENCE_DONE)
 			return NULL;
 	}
 }
 
-static bool take(struct mt_context *context, const struct mt_fit *fit, size_t bytes,
-		 uint64_t *out_dptr)
+static bool take(struct mt_context *context, uint64_t rounded, size_t bytes, uint64_t *out_dptr)
 {
 	uint64_t now_ns = mt_os_coarse_ns();
 	struct mt_block *block;
@@ -266,7 +257,7 @@ static bool take(struct mt_context *context, const struct mt_fit *fit, size_t by
 		mt_lock_unlock(&context->lock);
 		return false;
 	}
-	block = find(context, fit);
+	block = find(context, rounded);
 	if (!block) {
 		mt_lock_unlock(&context->lock);
 		return false;
@@ -279,26 +270,15 @@ static bool take(struct mt_context *context, const struct mt_fit *fit, size_t by
 	return true;
 }
 
-static uint32_t divisions_for(size_t bytes)
-{
-	uint32_t step = bytes < MT_MIB ? 0 : 44 - (uint32_t)__builtin_clzll(bytes); /* 1 MiB is 1 */
-
-	if (mt_likely(!mt_flag(&mt_pool.rounds_up)))
-		return 0;
-	return atomic_load_explicit(
-		&mt_pool.roundup_divisions[step < MT_POOL_ROUNDUPS ? step : MT_POOL_ROUNDUPS - 1],
-		memory_order_relaxed);
-}
-
 /* Returns whether an error has ended the current context, or forbids calls here: the driver's own
  * allocation then replies with it. Asked by the stream in which nothing but frees of idle blocks
- * runs. Where a free does not wait, its fence meets the error. */
+ * runs. */
 static bool has_error(struct mt_context *context)
 {
 	struct CUstream_st *stream = atomic_load_explicit(&context->stream, memory_order_acquire);
 	int result;
 
-	if (!stream || !mt_flag(&mt_pool.waits) || !mt_capture_gate_enter())
+	if (!stream || !mt_capture_gate_enter())
 		return false;
 	result = mt_pool_driver()->cuStreamQuery(stream);
 	mt_capture_gate_leave();
@@ -311,32 +291,25 @@ static bool has_error(struct mt_context *context)
 int mt_pool_alloc(uint64_t *out_dptr, size_t bytes)
 {
 	struct mt_context *context;
-	struct mt_fit fit;
-	int result;
+	uint64_t rounded;
 
 	if (mt_unlikely(!mt_pool_is_up() || !out_dptr || bytes == 0))
 		return mt_pool_driver()->cuMemAlloc_v2(out_dptr, bytes);
 	context = mt_context_current();
 	if (mt_unlikely(!context))
 		return allocate_unknown(bytes, out_dptr);
-	if (mt_unlikely(atomic_load_explicit(&context->mode, memory_order_relaxed) ==
-			MT_CONTEXT_OFF))
+	if (mt_unlikely(atomic_load_explicit(&context->mode, memory_order_relaxed) == MT_POOL_OFF))
 		return mt_pool_driver()->cuMemAlloc_v2(out_dptr, bytes);
 	if (!mt_context_pools(context) || mt_unlikely(mt_capture_is_open()))
 		return allocate(context, bytes, bytes, out_dptr);
-	fit.bytes = mt_bins_round(bytes, divisions_for(bytes));
-	fit.max_split_bytes = mt_counter(&mt_pool.max_split_bytes);
-	if (mt_unlikely(fit.bytes == 0 || has_error(context)))
+	rounded = mt_bins_round(bytes);
+	if (mt_unlikely(rounded == 0 || has_error(context)))
 		return allocate(context, bytes, bytes, out_dptr);
-	if (mt_likely(take(context, &fit, bytes, out_dptr)))
+	if (mt_likely(take(context, rounded, bytes, out_dptr)))
 		return MT_CU_SUCCESS;
 	mt_device_memory_measure(context, mt_os_now_ns());
-	mt_release_make_room(context, fit.bytes);
-	result = allocate(context, bytes, fit.bytes, out_dptr);
-	/* What was freed before memory became scarce has no fence yet. */
-	if (mt_unlikely(mt_device_memory_is_scarce(context)))
-		mt_pool_fence_freed();
-	return result;
+	mt_release_make_room(context, rounded);
+	return allocate(context, bytes, rounded, out_dptr);
 }
 
 /* ---- the block of a free ---- */
@@ -380,10 +353,12 @@ static MT_COLD int free_directly(struct mt_context *context, struct mt_block *bl
 	uint64_t dptr = mt_block_base(block);
 	int result;
 
+	mt_assert(block->state == MT_BLOCK_LIVE);
 	count_free(context, block);
 	block->state = MT_BLOCK_LEAVING;
 	(void)mt_blocks_remove(block);
 	mt_lock_unlock(&context->lock);
+	mt_fence_return_events(block);
 	result = mt_pool_driver()->cuMemFree_v2(dptr);
 	if (result == MT_CU_SUCCESS)
 		mt_device_memory_freed(mt_context_device(context), block->bytes);
@@ -426,18 +401,6 @@ static bool is_kept(struct mt_context *context, const struct mt_block *block)
 	return mt_likely(context->idle != NULL) || map_bins(context);
 }
 
-/* Caches a freed block; the lock is held. Returns false where no group can be had. */
-static bool cache(struct mt_context *context, struct mt_block *block, uint64_t now_ns)
-{
-	block->since_ns = now_ns;
-	if (!mt_fence_add(context, block, now_ns))
-		return false;
-	count_free(context, block);
-	return true;
-}
-
-/* ---- a free that waits ---- */
-
 /* The driver is to free it: a pending block is the program's again. The lock is held. */
 static MT_COLD void take_back(struct mt_context *context, struct mt_block *block)
 {
@@ -447,21 +410,28 @@ static MT_COLD void take_back(struct mt_context *context, struct mt_block *block
 	hand_out(context, block, block->asked_bytes, block->since_ns);
 }
 
-/* The block is cached, in the open group. The lock is held on entry, not on return.
+/* Caches a freed block. The lock is held on entry, not on return.
  *
- * Work of the block's own context is waited for, as the driver does. Work of another context, for
- * which the driver does not wait, keeps the block pending; above the cap it is the driver's. */
-static int free_with_wait(struct mt_context *context, struct mt_block *block)
+ * A free that waits does so for the work of the block's own context, as the driver's does. Work of
+ * another context, for which the driver's does not wait, keeps the block pending; above the cap the
+ * driver frees it. */
+static int cache(struct mt_context *context, struct mt_block *block, uint64_t now_ns)
 {
-	int device = mt_context_ordinal(context);
-	struct mt_group *group = context->open;
-	enum mt_fence_status status = mt_fence_check(context, group);
+	bool waits = mt_flag(&mt_pool.waits);
+	uint64_t bytes = block->bytes;
+	enum mt_fence_status status;
 
-	if (mt_unlikely(status == MT_FENCE_NOT_YET && mt_group_is_recorded(group)))
-		status = mt_fence_wait(context, group);
+	block->since_ns = now_ns;
+	count_free(context, block);
+	status = mt_fence_free(context, block, waits);
+	if (status == MT_FENCE_NOT_YET && !waits)
+		mt_fence_poll(context, 2);
 	if (mt_likely(status == MT_FENCE_DONE) ||
-	    (status == MT_FENCE_NOT_YET && !mt_release_over_cap(device))) {
+	    (status == MT_FENCE_NOT_YET &&
+	     !(waits && mt_release_over_cap(mt_context_ordinal(context))))) {
 		mt_lock_unlock(&context->lock);
+		if (!waits)
+			mt_release_keep_cap(context, bytes);
 		return MT_CU_SUCCESS;
 	}
 	/* An error, or a capture that has just begun: the driver's own free replies. */
@@ -473,10 +443,9 @@ static int free_with_wait(struct mt_context *context, struct mt_block *block)
 
 bool mt_pool_free(uint64_t dptr, int *out_result)
 {
-	bool waits = mt_flag(&mt_pool.waits);
 	struct mt_context *context;
 	struct mt_block *block;
-	uint64_t now_ns, bytes;
+	uint64_t now_ns;
 	bool may_call;
 
 	if (mt_unlikely(!mt_pool_is_up()))
@@ -491,34 +460,12 @@ bool mt_pool_free(uint64_t dptr, int *out_result)
 		*out_result = may_call ? MT_CU_INVALID_VALUE : MT_CU_NOT_PERMITTED;
 		return true;
 	}
-	bytes = block->bytes;
-	if (mt_unlikely(!may_call || !is_kept(context, block) || !cache(context, block, now_ns))) {
-		*out_result = free_directly(context, block);
-		if (may_call && context->counters.pending > 0)
-			mt_release_overdue(context);
-		return true;
-	}
-	*out_result = MT_CU_SUCCESS;
-	if (waits)
-		*out_result = free_with_wait(context, block);
-	else
-		mt_async_free(context, bytes);
+	*out_result = mt_likely(may_call && is_kept(context, block))
+			      ? cache(context, block, now_ns)
+			      : free_directly(context, block);
+	if (may_call)
+		mt_release_overdue(context);
 	return true;
-}
-
-void mt_pool_fence_freed(void)
-{
-	if (!mt_pool_is_up() || mt_capture_is_open())
-		return;
-	MT_EACH_CONTEXT(context)
-	{
-		if (!mt_counter(&context->counters.pending) || !mt_context_hold(context))
-			continue;
-		mt_lock_lock(&context->lock);
-		(void)mt_fence_close(context);
-		mt_lock_unlock(&context->lock);
-		mt_context_drop(context);
-	}
 }
 
 /* ---- questions about a block ---- */
@@ -581,7 +528,7 @@ MT_COLD bool mt_pool_disown(uint64_t dptr)
 	if (is_live) {
 		mt_counter_add(&context->counters.frees, 1);
 		(void)mt_blocks_remove(block);
-		forget(context, block);
+		(void)forget(context, block); /* live: it has no events */
 	}
 	if (block)
 		mt_lock_unlock(&context->lock);
@@ -600,11 +547,11 @@ MT_COLD void mt_pool_update_mode(void)
 		return;
 	MT_EACH_CONTEXT(context)
 	{
-		uint8_t pools = MT_CONTEXT_POOL;
+		uint8_t pools = MT_POOL_POOL;
 
-		(void)atomic_compare_exchange_strong_explicit(
-			&context->mode, &pools, MT_CONTEXT_ACCOUNT, memory_order_relaxed,
-			memory_order_relaxed);
+		(void)atomic_compare_exchange_strong_explicit(&context->mode, &pools,
+							      MT_POOL_ACCOUNT, memory_order_relaxed,
+							      memory_order_relaxed);
 	}
 }
 

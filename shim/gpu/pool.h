@@ -31,7 +31,7 @@ void mt_pool_start(const struct mt_driver *driver, const struct mt_pool_settings
 void mt_pool_configure(const struct mt_pool_settings *settings);
 
 /* cuMemAlloc. Sizes of 0 and NULL outputs go to the driver. Where the driver is out of memory the
- * pool gives back and tries again (gpu/shortage.h). Returns the driver's result. */
+ * pool gives back and tries again (gpu/release.h). Returns the driver's result. */
 int mt_pool_alloc(uint64_t *out_dptr, size_t bytes);
 
 /* cuMemFree of a block of the pool. Returns false, and does nothing, for an unknown pointer: it is
@@ -53,11 +53,6 @@ bool mt_pool_range(uint64_t base, size_t *out_bytes, bool *out_cached);
 /* Green contexts exist: events of a context do not see their work, so nothing is pooled any more.
  * Makes no call to the driver. */
 void mt_pool_note_green_context(void);
-
-/* Records fences for what has been freed so far. Before a capture, in which there can be none and
- * the driver serves every call; and before a function of the program on the host, which may wait
- * for the program: a later fence would wait for it. */
-void mt_pool_fence_freed(void);
 
 /* Asks the mode function again: contexts that pool only account from now on if it says so. */
 void mt_pool_update_mode(void);

@@ -1,5 +1,4 @@
-/* gpu/pool_settings.h -- the settings of the pool, and the parser of MT_CUDA_CONF. Plain values;
- * the parser is pure: no lock, no allocation, any thread. */
+/* gpu/pool_settings.h -- the settings of the pool, and what it calls of other parts. */
 #ifndef MT_GPU_POOL_SETTINGS_H
 #define MT_GPU_POOL_SETTINGS_H
 
@@ -13,7 +12,26 @@ enum mt_pool_mode { MT_POOL_UNDECIDED, MT_POOL_OFF, MT_POOL_ACCOUNT, MT_POOL_POO
 /* devices with figures of their own; those beyond share the last */
 #define MT_POOL_DEVICES 16
 
-#define MT_POOL_ROUNDUPS 17 /* up to 32 GiB by size */
+/* One error. Zeroed: nothing was asked yet. */
+struct mt_gpu_rescue {
+	bool is_over;
+	uint32_t thread; /* the caller, where the turn to ask is its own; else 0 */
+	uint64_t began_ns;
+	uint64_t freed_bytes; /* as the replies said so far */
+	uint64_t bytes, pid;  /* for this process, and the process that gave most of it */
+};
+
+/* Any thread that is out of memory, with no lock held, not cancellable. */
+struct mt_rescue_ops {
+	/* Returns whether other processes may be asked now. */
+	bool (*is_possible)(void);
+	/* Asks at the first call. Waits until a process has given something more: true, try again.
+	 * Returns false where nothing more will come. bytes: the size asked for; 0: unknown.
+	 * device: may be MT_ANY_DEVICE. */
+	bool (*next)(struct mt_gpu_rescue *rescue, int device, uint64_t bytes);
+	/* Must follow the last call. */
+	void (*end)(struct mt_gpu_rescue *rescue);
+};
 
 struct mt_pool_settings {
 	/* a ready block unused for so long is released; 0: only when asked */
@@ -22,16 +40,6 @@ struct mt_pool_settings {
 	uint64_t max_idle_pct;   /* the same as a share of the device's memory; 100: no cap */
 	/* with less than this share of the device's memory free nothing is cached; 0: off */
 	uint64_t low_free_pct;
-	/* the next three: MT_CUDA_CONF, mt_pool_settings_parse */
-	/* Sizes are rounded up to 1/n of their power of two; 0: the default rounding. [0] is for
-	 * sizes under 1 MiB, [i] for those from 2^(i-1) MiB to under 2^i, the last one for all
-	 * above. */
-	uint8_t roundup_divisions[MT_POOL_ROUNDUPS];
-	/* blocks larger than this serve only requests that round to exactly their size */
-	uint64_t max_split_bytes;
-	/* above this share of the device the oldest idle blocks are released before an allocation;
-	 * 0: off */
-	double gc_threshold;
 	/* Decides a context's mode at its first allocation. Called with no lock held. */
 	enum mt_pool_mode (*mode)(void);
 	/* Returns whether a free waits as the driver's does. Asked when `mode` is; NULL: it does
@@ -40,17 +48,5 @@ struct mt_pool_settings {
 	/* Asks other processes for device memory (gpu/rescue.h); NULL: none is asked. */
 	const struct mt_rescue_ops *rescue;
 };
-
-/* Parses MT_CUDA_CONF, which has the syntax of PYTORCH_CUDA_ALLOC_CONF, "name:value,name:value"
- * (https://docs.pytorch.org/docs/stable/notes/cuda.html). It understands roundup_power2_divisions
- * (a power of two, or a list of them by size as [256:1,512:2,>:4]: 1 under 256 MB, 2 under 512, 4
- * above), max_split_size_mb (above 20), garbage_collection_threshold (between 0 and 1). PyTorch's
- * other names have no meaning for a pool that never splits a block.
- *
- * Sets the three fields that the text names and leaves the others. Calls report once for each name
- * without a meaning, unknown name and malformed value, with a line that is safe to print and has no
- * newline; the field then stays as it was. */
-void mt_pool_settings_parse(const char *text, struct mt_pool_settings *settings,
-			    void (*report)(const char *line));
 
 #endif

@@ -58,6 +58,7 @@ static void extend(struct mt_slab *slab)
 		return;
 	chunk->objects = memory + 64;
 	chunk->end = chunk->objects + usable - usable % slab->object_bytes;
+	mt_assert(slab->object_bytes >= sizeof(void *) && slab->object_bytes <= usable);
 	chunk->next = slab->chunks;
 	slab->chunks = chunk;
 	slab->fresh = chunk->objects;
@@ -86,6 +87,7 @@ void *mt_slab_alloc(struct mt_slab *slab)
 
 void mt_slab_free(struct mt_slab *slab, void *object)
 {
+	mt_assert(object);
 	mt_lock_lock(&slab->lock);
 	*(void **)object = slab->spare;
 	slab->spare = object;
@@ -143,6 +145,7 @@ static _Atomic(struct mt_pointer_node *) *bucket_at(struct mt_pointer_table *tab
 	if (at < MT_POINTER_BUCKETS)
 		return &table->first[at];
 	segment = 32 - (uint32_t)__builtin_clz(at / MT_POINTER_BUCKETS);
+	mt_assert(segment < MT_POINTER_SEGMENTS && table->segments[segment]);
 	return &table->segments[segment][at - (MT_POINTER_BUCKETS << (segment - 1))];
 }
 
@@ -230,6 +233,7 @@ bool mt_pointer_table_remove(struct mt_pointer_table *table, struct mt_pointer_n
 	if (!at)
 		return false;
 	store(link, load(&node->next));
+	mt_assert(table->count > 0);
 	table->count--;
 	return true;
 }

@@ -17,22 +17,25 @@
 #define CAP_BYTES  (64 * MT_MIB)
 #define DIRECT_MAX 32 /* blocks that one cuMemFree releases directly */
 /* of the worker: */
-#define POLL_MAX   64    /* groups queried in one pass */
+#define POLL_MAX   1024  /* blocks queried in one pass */
 #define PENDING_MS 100u  /* run again while something is pending */
 #define AGAIN_MS   10u   /* run again while more is due */
 #define WATCH_MS   1000u /* measure the device's free memory, with decay off */
+/* out of memory: */
+#define OOM_WAIT_NS   (10 * MT_NS_PER_S) /* for pending blocks, and for threads that free one */
+#define UNKNOWN_SHARE 8
+#define MORE_TRIES    16 /* after the steps, while other threads release */
 
-/* The driver permits no call on this thread now: the block waits for a fence again. */
-static bool requeue(struct mt_context *context, struct mt_block *block)
+/* The driver permits no call on this thread now: the block is cached again, as it was. */
+static void requeue(struct mt_context *context, struct mt_block *block, enum mt_release_kind kind)
 {
-	bool is_in;
-
 	mt_lock_lock(&context->lock);
-	is_in = mt_fence_add(context, block, mt_os_coarse_ns());
-	if (is_in)
-		(void)mt_blocks_insert(block);
+	if (kind == MT_RELEASE_IDLE)
+		mt_context_add_idle(context, block);
+	else
+		mt_fence_add(context, block);
+	(void)mt_blocks_insert(block);
 	mt_lock_unlock(&context->lock);
-	return is_in;
 }
 
 /* Nothing of its context uses an idle block, so that it is freed in a stream that has nothing else
@@ -140,6 +143,7 @@ bool mt_pool_read_end(int number, uint32_t releases)
 	bool is_exact = atomic_load_explicit(&device->releases, memory_order_seq_cst) == releases &&
 			!atomic_load_explicit(&device->releasing_count, memory_order_seq_cst);
 
+	mt_assert(atomic_load_explicit(&device->readers, memory_order_relaxed) > 0);
 	atomic_fetch_sub_explicit(&device->readers, 1, memory_order_release);
 	return is_exact;
 }
@@ -187,8 +191,11 @@ static uint64_t free_block(struct mt_context *context, struct mt_block *block,
 	int result = free_base(context, mt_block_base(block), rule->kind <= MT_RELEASE_OWN_DONE);
 
 	*out_refused = result == MT_CU_NOT_PERMITTED;
-	if (*out_refused && requeue(context, block))
+	if (*out_refused) {
+		requeue(context, block, rule->kind);
 		return 0;
+	}
+	mt_fence_return_events(block);
 	if (result == MT_CU_SUCCESS)
 		mt_device_memory_freed(mt_context_device(context), bytes);
 	else if (mt_context_is_sticky(result))
@@ -208,6 +215,7 @@ static uint64_t free_block(struct mt_context *context, struct mt_block *block,
 
 static struct mt_block *unlist(struct mt_block *block)
 {
+	mt_assert(block->state == MT_BLOCK_IDLE || block->state == MT_BLOCK_PENDING);
 	block->state = MT_BLOCK_LEAVING;
 	(void)mt_blocks_remove(block);
 	return block;
@@ -223,56 +231,26 @@ static struct mt_block *pick_idle(struct mt_context *context, const struct mt_re
 	return unlist(block);
 }
 
-/* A block freed while a capture begins gets no fence until it ends. */
-static bool has_no_fence(const struct mt_group *group)
-{
-	return group->is_lost || group->lacks_events ||
-	       (!mt_group_is_recorded(group) && mt_capture_is_open());
-}
-
-static bool is_of(const struct mt_group *group, enum mt_release_kind kind)
-{
-	if (kind == MT_RELEASE_OWN_DONE)
-		return group->is_own_done;
-	return kind == MT_RELEASE_PENDING || has_no_fence(group);
-}
-
 static struct mt_block *pick_pending(struct mt_context *context, const struct mt_release *rule)
 {
-	struct mt_group *group = mt_fence_oldest(context);
-	struct mt_block *block;
+	struct mt_block *block = context->pending_line.first;
 
-	while (group && !is_of(group, rule->kind))
-		group = group->next;
-	if (!group || group->is_busy)
-		return NULL;
-	block = group->blocks.first;
+	while (block && block->is_busy)
+		block = block->line_next;
 	if (!block || block->since_ns > rule->freed_until_ns)
+		return NULL;
+	/* Later ones are not done either. */
+	if (rule->kind == MT_RELEASE_OWN_DONE && !mt_fence_is_own_done(context, block))
 		return NULL;
 	mt_fence_remove(context, block);
 	return unlist(block);
 }
 
-/* A driver without capture modes: no capture may begin during the call. */
-static bool can_relax(void)
-{
-	return mt_pool_driver()->cuThreadExchangeStreamCaptureMode != NULL;
-}
-
 /* The context is held: its end sets is_ending before it looks at its users. */
-static bool enter_driver(struct mt_context *context, const struct mt_release *rule)
+static bool may_free(struct mt_context *context, const struct mt_release *rule)
 {
-	if (atomic_load_explicit(&context->is_ending, memory_order_seq_cst))
-		return false;
-	if (!can_relax())
-		return mt_capture_gate_enter();
-	return rule->in_capture || !mt_capture_is_open();
-}
-
-static void leave_driver(void)
-{
-	if (!can_relax())
-		mt_capture_gate_leave();
+	return !atomic_load_explicit(&context->is_ending, memory_order_seq_cst) &&
+	       (rule->in_capture || !mt_capture_is_open());
 }
 
 static bool is_done(const struct mt_release *rule)
@@ -308,7 +286,7 @@ static uint64_t release_some(struct mt_context *context, struct mt_release *rule
 	bool is_last = false, is_done_with = rule->kind <= MT_RELEASE_OWN_DONE;
 	uint64_t released_bytes = 0;
 
-	while (!is_last && !is_done(rule) && enter_driver(context, rule)) {
+	while (!is_last && !is_done(rule) && may_free(context, rule)) {
 		if (is_done_with) {
 			if (rule->is_background)
 				wait_for_readers(device);
@@ -320,7 +298,6 @@ static uint64_t release_some(struct mt_context *context, struct mt_release *rule
 		if (is_done_with)
 			atomic_fetch_sub_explicit(&device->releasing_count, 1,
 						  memory_order_seq_cst);
-		leave_driver();
 	}
 	if (is_done_with && (rule->in_capture || (rule->is_background && released_bytes)))
 		wait_for_stream(context, rule->is_background, STREAM_NS);
@@ -366,23 +343,18 @@ uint64_t mt_release_excess(int device)
 	return cached > cap ? cached - cap : 0;
 }
 
-bool mt_release_is_overdue(struct mt_context *context)
-{
-	/* Without caps, the default, this reads two values. */
-	return context->lost_groups > 0 || mt_counter(&mt_pool.max_idle_bytes) ||
-	       mt_counter(&mt_pool.max_idle_pct) < 100;
-}
-
 void mt_release_overdue(struct mt_context *context)
 {
 	int device = mt_context_ordinal(context);
-	struct mt_release lost = mt_release_all(MT_RELEASE_LOST);
+	struct mt_release lost = mt_release_all(MT_RELEASE_PENDING);
 	struct mt_release over = mt_release_all(MT_RELEASE_IDLE);
+	bool is_broken = mt_flag(&context->is_broken);
 
-	if (!mt_context_hold(context))
-		return;
-	lost.blocks = DIRECT_MAX;
+	/* Without caps, the default, this reads a few values. */
 	over.bytes = mt_release_excess(device);
+	if (mt_likely(!is_broken && !over.bytes) || !mt_context_hold(context))
+		return;
+	lost.blocks = is_broken ? DIRECT_MAX : 0;
 	(void)mt_release(context, &lost);
 	(void)mt_release_device(device, &over);
 	over.kind = MT_RELEASE_PENDING;
@@ -435,6 +407,14 @@ static bool lacks_idle(struct mt_context *context, uint64_t bytes)
 	return reserved + bytes > cap_for(mt_max_u64(peak, allocated + bytes), false);
 }
 
+/* Queries up to `limit` of the oldest pending blocks; the context is held. */
+static void check_oldest(struct mt_context *context, unsigned limit)
+{
+	mt_lock_lock(&context->lock);
+	mt_fence_poll(context, limit);
+	mt_lock_unlock(&context->lock);
+}
+
 static MT_COLD void wait_for_oldest(struct mt_context *context, uint64_t bytes)
 {
 	struct mt_release one = mt_release_all(MT_RELEASE_OWN_DONE);
@@ -443,11 +423,7 @@ static MT_COLD void wait_for_oldest(struct mt_context *context, uint64_t bytes)
 	one.blocks = 1;
 	one.in_capture = true;
 	for (unsigned round = 0; lacks_idle(context, bytes); round++) {
-		mt_lock_lock(&context->lock);
-		(void)mt_fence_close(context);
-		mt_fence_poll_own(context);
-		mt_fence_poll(context, UINT32_MAX);
-		mt_lock_unlock(&context->lock);
+		check_oldest(context, UINT32_MAX);
 		/* Waits for another context's work alone, and the driver's free for none. */
 		if (mt_release(context, &one) > 0)
 			return;
@@ -468,11 +444,20 @@ void mt_release_make_idle(struct mt_context *context, uint64_t bytes)
 	}
 }
 
+void mt_release_keep_cap(struct mt_context *context, uint64_t bytes)
+{
+	int device = mt_context_ordinal(context);
+	struct mt_release rule = mt_release_all(MT_RELEASE_IDLE);
+
+	mt_release_make_idle(context, bytes);
+	rule.in_capture = true;
+	rule.bytes = mt_release_over_cap(device);
+	(void)mt_release_device(device, &rule);
+}
+
 void mt_release_make_room(struct mt_context *context, uint64_t bytes)
 {
 	struct mt_pool_device *device = mt_context_device(context);
-	uint64_t permille = mt_counter(&mt_pool.gc_permille);
-	uint64_t total = mt_counter(&device->total_bytes) / 1000 * permille;
 	uint64_t allocated, reserved, cap;
 	struct mt_release rule = mt_release_all(MT_RELEASE_IDLE);
 
@@ -480,8 +465,6 @@ void mt_release_make_room(struct mt_context *context, uint64_t bytes)
 	reserved = reserved_bytes(device, &allocated);
 	cap = cap_for(mt_max_u64(mt_counter(&device->allocated_peak), allocated + bytes),
 		      mt_flag(&mt_pool.waits));
-	if (total && total < cap)
-		cap = total;
 	if (mt_likely(reserved + bytes <= cap || reserved == allocated))
 		return;
 	rule.bytes = reserved + bytes - cap;
@@ -490,15 +473,6 @@ void mt_release_make_room(struct mt_context *context, uint64_t bytes)
 }
 
 /* ---- the worker ---- */
-
-/* Queries up to `limit` of the oldest groups; the context is held. */
-static void check_oldest(struct mt_context *context, unsigned limit)
-{
-	mt_lock_lock(&context->lock);
-	(void)mt_fence_close(context);
-	mt_fence_poll(context, limit);
-	mt_lock_unlock(&context->lock);
-}
 
 /* Which idle blocks of the context are due. A capture that is open here is abandoned. */
 static struct mt_release due(struct mt_context *context, uint64_t now_ns, uint32_t limit)
@@ -518,8 +492,7 @@ static struct mt_release due(struct mt_context *context, uint64_t now_ns, uint32
 static uint64_t next_ms(struct mt_context *context, uint64_t now_ns, uint32_t limit)
 {
 	uint64_t decay_ms = mt_counter(&mt_pool.decay_ms);
-	uint64_t next = UINT64_MAX, soon;
-	const struct mt_group *oldest;
+	uint64_t next = UINT64_MAX;
 
 	mt_lock_lock(&context->lock);
 	if (context->idle_line.first) {
@@ -534,11 +507,9 @@ static uint64_t next_ms(struct mt_context *context, uint64_t now_ns, uint32_t li
 		if (!mt_context_pools(context))
 			next = AGAIN_MS;
 	}
-	/* A group that cannot be fenced waits for the program's next call, not for the worker. */
-	oldest = mt_fence_oldest_completable(context);
-	soon = oldest && oldest->lacks_events ? WATCH_MS : PENDING_MS;
-	if (oldest && next > soon)
-		next = soon;
+	/* Those of a broken context wait for the program's next call, not for the worker. */
+	if (context->pending_line.first && !mt_flag(&context->is_broken) && next > PENDING_MS)
+		next = PENDING_MS;
 	mt_lock_unlock(&context->lock);
 	return limit == 0 && next > AGAIN_MS ? AGAIN_MS : next;
 }
@@ -613,4 +584,219 @@ uint64_t mt_pool_trim(int device)
 void mt_pool_pause_release(bool held)
 {
 	mt_flag_set(&mt_pool.pauses_release, held);
+}
+
+/* ---- out of memory ---- */
+
+enum step { IDLE, READY, WAIT, OTHERS = WAIT + MORE_TRIES };
+
+/* The frees of the device's contexts that have reached the driver, by any way: it changes while
+ * memory comes back. */
+static uint64_t count_freed(int device)
+{
+	uint64_t released_count = 0;
+
+	MT_EACH_CONTEXT(context)
+	{
+		if (mt_context_is_on(context, device))
+			released_count += mt_counter(&context->counters.driver_frees);
+	}
+	return released_count;
+}
+
+/* A context that no longer pools may still have cached blocks. */
+static bool has_pool(int device)
+{
+	MT_EACH_CONTEXT(context)
+	{
+		if (mt_context_is_on(context, device) &&
+		    (atomic_load_explicit(&context->mode, memory_order_relaxed) == MT_POOL_POOL ||
+		     mt_counter(&context->counters.idle) || mt_counter(&context->counters.pending)))
+			return true;
+	}
+	return false;
+}
+
+static void count_shortage(int device, uint32_t delta)
+{
+	for (int i = 0; i < MT_POOL_DEVICES; i++)
+		if (device == MT_ANY_DEVICE || &mt_pool.devices[i] == mt_pool_device(device))
+			atomic_fetch_add_explicit(&mt_pool.devices[i].shortages, delta,
+						  memory_order_seq_cst);
+}
+
+/* -1: the device of the current context, else all. */
+static int resolve(int device)
+{
+	struct mt_context *context = device < 0 ? mt_context_current() : NULL;
+
+	return context ? mt_context_ordinal(context) : device;
+}
+
+static const struct mt_rescue_ops *rescue(void)
+{
+	return atomic_load_explicit(&mt_pool.rescue, memory_order_relaxed);
+}
+
+MT_COLD bool mt_shortage_begin(struct mt_shortage *shortage, int device, uint64_t bytes)
+{
+	uint64_t total;
+	bool pools;
+
+	if (!mt_pool_is_up())
+		return false;
+	device = resolve(device);
+	total = device == MT_ANY_DEVICE ? 0 : mt_counter(&mt_pool_device(device)->total_bytes);
+	pools = mt_pool_is_used() && has_pool(device);
+	*shortage = (struct mt_shortage){
+		.device = device, .bytes = bytes, .step = pools ? IDLE : OTHERS};
+	if ((total && bytes > total) || (!pools && !(rescue() && rescue()->is_possible())))
+		return false;
+	shortage->cancel = mt_wait_uncancelled();
+	count_shortage(device, 1);
+	if (device != MT_ANY_DEVICE && pools)
+		mt_pool_note_retry(device);
+	shortage->released_count = count_freed(device);
+	shortage->start_ns = mt_os_now_ns();
+	return true;
+}
+
+MT_COLD void mt_shortage_end(struct mt_shortage *shortage)
+{
+	if (rescue())
+		rescue()->end(&shortage->rescue);
+	count_shortage(shortage->device, (uint32_t)-1);
+	mt_wait_cancellable(shortage->cancel);
+}
+
+/* Releases all blocks of the device that are idle. */
+static void release_idle(const struct mt_shortage *shortage)
+{
+	struct mt_release all = mt_release_all(MT_RELEASE_IDLE);
+
+	all.in_capture = true;
+	(void)mt_release_device(shortage->device, &all);
+}
+
+/* Releases all blocks with which their own context is done: the driver alone would have them free
+ * now. */
+static void release_ready(const struct mt_shortage *shortage)
+{
+	MT_EACH_HELD_CONTEXT(context, shortage->device)
+	{
+		struct mt_release done = mt_release_all(MT_RELEASE_OWN_DONE);
+		struct mt_release idle = mt_release_all(MT_RELEASE_IDLE);
+
+		mt_lock_lock(&context->lock);
+		mt_fence_poll(context, UINT32_MAX);
+		mt_lock_unlock(&context->lock);
+		/* What can never be known to be ready, the driver frees: the program called it. */
+		if (mt_flag(&context->is_broken))
+			done.kind = MT_RELEASE_PENDING;
+		done.in_capture = idle.in_capture = true;
+		(void)mt_release(context, &idle);
+		(void)mt_release(context, &done);
+	}
+}
+
+/* Returns false where all that is cached is too little beside what is free: no need to wait for it.
+ * A call of unknown size that fails beside eight times as much free memory fails for another
+ * reason. */
+static bool is_enough_cached(const struct mt_shortage *shortage)
+{
+	uint64_t free_bytes = 0, total_bytes = 0, cached;
+	bool is_known;
+	int mode;
+
+	if (shortage->device == MT_ANY_DEVICE)
+		return true;
+	mode = mt_driver_relax(mt_pool_driver());
+	is_known = mt_device_memory_ask(shortage->device, &free_bytes, &total_bytes);
+	mt_driver_restore(mt_pool_driver(), mode);
+	cached = mt_pool_withheld_bytes(shortage->device);
+	if (!is_known)
+		return true;
+	return shortage->bytes ? free_bytes + cached >= shortage->bytes
+			       : cached >= free_bytes / UNKNOWN_SHARE;
+}
+
+static bool may_complete(const struct mt_shortage *shortage)
+{
+	bool is = false;
+
+	MT_EACH_CONTEXT(context)
+	{
+		if (is || !mt_context_is_on(context, shortage->device))
+			continue;
+		mt_lock_lock(&context->lock);
+		is = mt_fence_may_complete(context, shortage->start_ns);
+		mt_lock_unlock(&context->lock);
+	}
+	return is;
+}
+
+/* Returns whether more has reached the driver since the last time. */
+static bool has_released_more(struct mt_shortage *shortage)
+{
+	uint64_t released_count;
+
+	mt_release_wait_for_others(shortage->device, OOM_WAIT_NS);
+	released_count = count_freed(shortage->device);
+	if (released_count == shortage->released_count)
+		return false;
+	shortage->released_count = released_count;
+	return true;
+}
+
+/* Waits until something that was pending at the start is done, as the program's own cuMemFree would
+ * have waited. */
+static bool wait_for_pending(struct mt_shortage *shortage)
+{
+	for (unsigned round = 0;
+	     mt_os_now_ns() - shortage->start_ns < OOM_WAIT_NS && may_complete(shortage); round++) {
+		if (!is_enough_cached(shortage))
+			return false;
+		release_ready(shortage);
+		if (has_released_more(shortage))
+			return true;
+		mt_wait_round(round);
+	}
+	return false;
+}
+
+/* Releases what this process holds. */
+static bool release_own(struct mt_shortage *shortage)
+{
+	if (shortage->step == IDLE) {
+		release_idle(shortage);
+		shortage->step = READY;
+		/* In any case: another thread may have freed between the failed call and the begin.
+		 */
+		(void)has_released_more(shortage);
+		return true;
+	}
+	if (shortage->step == READY) {
+		release_ready(shortage);
+		shortage->step = WAIT;
+		if (has_released_more(shortage))
+			return true;
+	}
+	if (shortage->step == WAIT && wait_for_pending(shortage))
+		return true;
+	if (shortage->step++ >= OTHERS)
+		return false;
+	release_idle(shortage);
+	return has_released_more(shortage);
+}
+
+MT_COLD bool mt_shortage_next(struct mt_shortage *shortage)
+{
+	if (shortage->step < OTHERS && release_own(shortage))
+		return true;
+	shortage->step = OTHERS;
+	if (!rescue() || shortage->is_last)
+		return false;
+	/* Memory may have come free in another way while the others were waited for. */
+	shortage->is_last = !rescue()->next(&shortage->rescue, shortage->device, shortage->bytes);
+	return !shortage->is_last || shortage->rescue.began_ns;
 }

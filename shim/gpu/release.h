@@ -13,10 +13,9 @@
 /* Which blocks of a context. */
 enum mt_release_kind {
 	MT_RELEASE_IDLE,
-	MT_RELEASE_OWN_DONE, /* pending, and marked by mt_fence_poll_own */
+	MT_RELEASE_OWN_DONE, /* pending, and their own context is done with them */
 	/* By the driver's own cuMemFree, which may wait: only in a call of the program. */
-	MT_RELEASE_PENDING,
-	MT_RELEASE_LOST /* of these, what cannot be fenced */
+	MT_RELEASE_PENDING
 };
 
 struct mt_release {
@@ -46,10 +45,9 @@ uint64_t mt_release(struct mt_context *context, struct mt_release *rule);
 /* The same for all contexts of a device. */
 uint64_t mt_release_device(int device, struct mt_release *rule);
 
-/* Releases what is overdue after a pooled cuMemFree: blocks that cannot be fenced, and what is over
- * the caps of the settings. The context is that of the freed block. */
+/* After a cuMemFree: releases pending blocks of a broken context, which can never be known to be
+ * ready, and what is over the caps of the settings. The context is that of the freed block. */
 void mt_release_overdue(struct mt_context *context);
-bool mt_release_is_overdue(struct mt_context *context);
 
 /* Waits until no other thread is freeing a block, up to limit_ns: some microseconds, unless the
  * machine or the driver is busy. Such a thread waits for nothing else. device: MT_ANY_DEVICE for
@@ -70,12 +68,16 @@ bool mt_pool_read_end(int device, uint32_t releases);
  * has held, and 64 MB more where a free does not wait, or work of another context is not done. */
 
 /* Before the driver is asked for so many bytes: waits for the context's oldest fences and releases
- * idle blocks that would be over the cap, or over garbage_collection_threshold. */
+ * idle blocks that would be over the cap. */
 void mt_release_make_room(struct mt_context *context, uint64_t bytes);
 
 /* Waits up to 100 ms for the context's oldest fences while another block of this size would pass
  * the cap and none is idle; then for the driver's cuMemFree. */
 void mt_release_make_idle(struct mt_context *context, uint64_t bytes);
+
+/* After a free that did not wait: the same for another block of this size, then releases what the
+ * device holds above the cap. */
+void mt_release_keep_cap(struct mt_context *context, uint64_t bytes);
 
 /* Returns the bytes that the device holds above that cap. */
 uint64_t mt_release_over_cap(int device);
@@ -94,5 +96,36 @@ uint64_t mt_pool_trim(int device);
 /* While paused, the two functions above release no further block and return after the current one.
  * Any thread. The program's own calls go on. */
 void mt_pool_pause_release(bool held);
+
+/* ---- the driver is out of memory: releases what the pool holds of the device, step by step, while
+ * the caller tries its call again. Any thread, no lock held. From begin to end the thread is not
+ * cancelled, and nothing is cached on the device. ---- */
+
+/* After a call of the driver that allocates returned CUDA_ERROR_OUT_OF_MEMORY:
+ *
+ *  if (result == MT_CU_OUT_OF_MEMORY && mt_shortage_begin(&shortage, device, bytes)) {
+ *   while (result == MT_CU_OUT_OF_MEMORY && mt_shortage_next(&shortage))
+ *    result = the same call again;
+ *   mt_shortage_end(&shortage);
+ *  }
+ *
+ * begin: device -1 is that of the current context, or all devices where none is current; bytes is
+ * the size asked for, 0 where unknown. Counts a retry. Returns false, and no end follows, where
+ * there is neither a pool nor a process to ask, or the device is smaller than the request.
+ *
+ * next: releases idle blocks first, then those with which their own context is done, then waits up
+ * to 10 s for pending ones, then goes on while other threads release, then asks other processes
+ * (gpu/rescue.h). Returns false where another try is useless. */
+struct mt_shortage {
+	int device;
+	int cancel;
+	unsigned step;
+	bool is_last; /* nobody gives more: one more try */
+	uint64_t released_count, start_ns, bytes;
+	struct mt_gpu_rescue rescue;
+};
+bool mt_shortage_begin(struct mt_shortage *shortage, int device, uint64_t bytes);
+bool mt_shortage_next(struct mt_shortage *shortage);
+void mt_shortage_end(struct mt_shortage *shortage);
 
 #endif

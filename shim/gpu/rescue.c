@@ -28,7 +28,7 @@
 #define STEP_MAX_NS   (20 * MT_NS_PER_MS)
 #define START_NS      (50 * MT_NS_PER_MS) /* for the worker to make this process's files */
 /* between two that found nothing; the second is that many times what the last one has waited */
-#define PAUSE_NS    MT_NS_PER_S
+#define PAUSE_NS    (100 * MT_NS_PER_MS)
 #define PAUSE_SHARE 10
 /* A call fails for another reason where more is free than it asks for, and so much of the device.
  * A call of unknown size: where so much is free. */
@@ -45,12 +45,48 @@ static _Atomic uint32_t turn;
 static _Atomic bool has_begun;
 /* counters, no ordering */
 static _Atomic uint64_t next_ns, rescues_count, given_bytes, last_pid;
+/* processes that had not replied when the last one ended */
+static _Atomic uint32_t silent_count;
+
+static bool take_turn(uint32_t thread)
+{
+	uint32_t none = 0;
+
+	return atomic_compare_exchange_strong_explicit(&turn, &none, thread, memory_order_acquire,
+						       memory_order_relaxed);
+}
+
+static void end_turn(void)
+{
+	atomic_store_explicit(&turn, 0, memory_order_release);
+	mt_os_futex_wake(&turn, INT_MAX, MT_FUTEX_PRIVATE);
+}
+
+/* Returns whether a process that did not reply to the last request has done so since, or ended: it
+ * was stopped or busy, and may have something again. */
+static bool has_replied_late(void)
+{
+	uint32_t silent = atomic_load_explicit(&silent_count, memory_order_relaxed);
+	struct mt_rescue_gain gain;
+
+	if (!silent || !take_turn((uint32_t)mt_os_gettid()))
+		return false;
+	mt_rescue_read(&gain);
+	end_turn();
+	return gain.open_count < silent;
+}
+
+static bool is_paused(void)
+{
+	return mt_os_now_ns() < atomic_load_explicit(&next_ns, memory_order_relaxed) &&
+	       !has_replied_late();
+}
+
 static MT_COLD bool is_possible(void)
 {
 	enum mt_frameworks_rescue when;
 
-	if (!mt_config()->cuda_rescue || !mt_state_is_own_process() ||
-	    mt_os_now_ns() < atomic_load_explicit(&next_ns, memory_order_relaxed))
+	if (!mt_config()->cuda_rescue || !mt_state_is_own_process() || is_paused())
 		return false;
 	when = mt_frameworks_look_rescue();
 	return when == MT_RESCUE_AT_ONCE || (when == MT_RESCUE_AGAIN && mt_oom_has_failed());
@@ -70,17 +106,6 @@ static bool is_full(int device, uint64_t bytes)
 	mt_driver_restore(mt_pool_driver(), mode);
 	return !is_known || free_bytes < (bytes ? bytes + total_bytes / SLACK_SHARE
 						: total_bytes / UNKNOWN_SHARE);
-}
-
-static bool take_turn(struct mt_gpu_rescue *rescue)
-{
-	uint32_t none = 0, thread = (uint32_t)mt_os_gettid();
-
-	if (!atomic_compare_exchange_strong_explicit(&turn, &none, thread, memory_order_acquire,
-						     memory_order_relaxed))
-		return false;
-	rescue->thread = thread;
-	return true;
 }
 
 /* Another thread asks. Returns whether it was given something. A signal handler that has
@@ -110,7 +135,7 @@ static bool send(int device)
 	if (device != MT_ANY_DEVICE) {
 		int mode = mt_driver_relax(mt_pool_driver());
 
-		mt_gpu_read_pci(device, request.device);
+		mt_driver_read_pci(device, request.device);
 		mt_driver_restore(mt_pool_driver(), mode);
 	}
 	while (!atomic_load_explicit(&has_begun, memory_order_acquire) && mt_os_now_ns() < until)
@@ -153,8 +178,9 @@ static MT_COLD bool next(struct mt_gpu_rescue *rescue, int device, uint64_t byte
 	if (!is_possible() || !is_full(device, bytes))
 		return false;
 	rescue->began_ns = mt_os_now_ns();
-	if (!take_turn(rescue))
+	if (!take_turn((uint32_t)mt_os_gettid()))
 		return wait_for_turn(rescue->began_ns + MT_RESCUE_NS);
+	rescue->thread = (uint32_t)mt_os_gettid();
 	rescue->is_over = !send(device) || !wait_for_more(rescue);
 	return !rescue->is_over;
 }
@@ -162,21 +188,24 @@ static MT_COLD bool next(struct mt_gpu_rescue *rescue, int device, uint64_t byte
 static MT_COLD void end(struct mt_gpu_rescue *rescue)
 {
 	uint64_t now = mt_os_now_ns();
+	struct mt_rescue_gain gain;
 
 	if (!rescue->thread)
 		return;
+	mt_assert(atomic_load_explicit(&turn, memory_order_relaxed) == rescue->thread);
 	mt_oom_note_rescue(rescue->bytes, rescue->pid);
 	if (rescue->freed_bytes) {
 		atomic_fetch_add_explicit(&rescues_count, 1, memory_order_relaxed);
 		atomic_store_explicit(&last_pid, rescue->pid, memory_order_relaxed);
 	} else {
+		mt_rescue_read(&gain);
+		atomic_store_explicit(&silent_count, gain.open_count, memory_order_relaxed);
 		atomic_store_explicit(
 			&next_ns,
 			now + mt_max_u64(PAUSE_NS, PAUSE_SHARE * (now - rescue->began_ns)),
 			memory_order_relaxed);
 	}
-	atomic_store_explicit(&turn, 0, memory_order_release);
-	mt_os_futex_wake(&turn, INT_MAX, MT_FUTEX_PRIVATE);
+	end_turn();
 }
 
 const struct mt_rescue_ops mt_gpu_rescue_ops = {
@@ -296,7 +325,8 @@ static void serve(const struct mt_rescue_request *request)
 	memset(&served, 0, sizeof(served));
 	served.request = *request;
 	served.began_ns = served.blocked_ns = mt_os_now_ns();
-	if (is_rescuer && visit(true)) {
+	/* A process that was stopped tells the others that it runs again; they may ask again. */
+	if (served.began_ns - request->asked_ns < MT_RESCUE_NS && is_rescuer && visit(true)) {
 		served.held_bytes = job.after_bytes;
 		served.before_bytes = mt_max_u64(job.before_bytes, job.after_bytes);
 		served.recorded_bytes = served.before_bytes;
@@ -363,6 +393,7 @@ void mt_gpu_rescue_fork_child(void)
 	atomic_store_explicit(&turn, 0, memory_order_relaxed);
 	atomic_store_explicit(&has_begun, false, memory_order_relaxed);
 	atomic_store_explicit(&next_ns, 0, memory_order_relaxed);
+	atomic_store_explicit(&silent_count, 0, memory_order_relaxed);
 	atomic_store_explicit(&rescues_count, 0, memory_order_relaxed);
 	atomic_store_explicit(&given_bytes, 0, memory_order_relaxed);
 	atomic_store_explicit(&last_pid, 0, memory_order_relaxed);

@@ -2,9 +2,10 @@
  * of its user for what they do not use on that device (core/rescue.h), and gives when it is asked.
  *
  * One thread of a process asks at a time, for up to MT_RESCUE_NS; the others wait for it as long.
- * Where nobody has given anything, the process asks again after a second at the earliest, and after
- * ten times what it has waited. The asking thread makes no call to the driver while it waits, takes
- * no lock and allocates nothing. The worker replies, so that two processes may ask each other.
+ * Where nobody has given anything, the process asks again after 0.1 s at the earliest, and after
+ * ten times what it has waited, but at once if a process that had not replied has done so since.
+ * The asking thread makes no call to the driver while it waits, takes no lock and allocates
+ * nothing. The worker replies, so that two processes may ask each other.
  *
  * Given are the pool's idle blocks and the driver's own pools at once, and the device caches of
  * Python's frameworks when its main thread comes to it. A process under a tool that watches the
@@ -16,26 +17,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* One error. Zeroed: nothing was asked yet. */
-struct mt_gpu_rescue {
-	bool is_over;
-	uint32_t thread; /* the caller, where the turn to ask is its own; else 0 */
-	uint64_t began_ns;
-	uint64_t freed_bytes; /* as the replies said so far */
-	uint64_t bytes, pid;  /* for this process, and the process that gave most of it */
-};
+#include "gpu/pool_settings.h"
 
-/* Any thread that is out of memory, with no lock held, not cancellable. */
-struct mt_rescue_ops {
-	/* Returns whether other processes may be asked now. */
-	bool (*is_possible)(void);
-	/* Asks at the first call. Waits until a process has given something more: true, try again.
-	 * Returns false where nothing more will come. bytes: the size asked for; 0: unknown.
-	 * device: may be MT_ANY_DEVICE. */
-	bool (*next)(struct mt_gpu_rescue *rescue, int device, uint64_t bytes);
-	/* Must follow the last call. */
-	void (*end)(struct mt_gpu_rescue *rescue);
-};
 extern const struct mt_rescue_ops mt_gpu_rescue_ops;
 
 void mt_gpu_rescue_publish(void); /* worker thread */

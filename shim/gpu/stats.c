@@ -58,25 +58,6 @@ static int list_devices(const struct mt_driver *driver, int *out, int limit)
 
 /* ---- figures of one device ---- */
 
-void mt_gpu_read_pci(int device, char out[MT_PCI_BYTES])
-{
-	static const char hex[] = "0123456789abcdef";
-	const struct mt_driver *driver = mt_driver_usable();
-	int domain = 0, bus = 0, slot = 0;
-
-	out[0] = '\0';
-	if (!driver || !driver->cuDeviceGetAttribute ||
-	    driver->cuDeviceGetAttribute(&domain, MT_CU_DEVICE_PCI_DOMAIN_ID, device) !=
-		    MT_CU_SUCCESS ||
-	    driver->cuDeviceGetAttribute(&bus, MT_CU_DEVICE_PCI_BUS_ID, device) != MT_CU_SUCCESS ||
-	    driver->cuDeviceGetAttribute(&slot, MT_CU_DEVICE_PCI_DEVICE_ID, device) !=
-		    MT_CU_SUCCESS)
-		return;
-	(void)mt_format(out, MT_PCI_BYTES, "%c%c%c%c:%c%c:%c%c.0", hex[domain >> 12 & 15],
-			hex[domain >> 8 & 15], hex[domain >> 4 & 15], hex[domain & 15],
-			hex[bus >> 4 & 15], hex[bus & 15], hex[slot >> 4 & 15], hex[slot & 15]);
-}
-
 static void read_pools(const struct mt_driver *driver, int device, struct mt_gpu_device *out)
 {
 	struct CUmemPoolHandle_st *pool = NULL;
@@ -107,7 +88,7 @@ static void read_device(const struct mt_driver *driver, int device, struct mt_gp
 	    driver->cuDeviceGetName(out->name, (int)sizeof(out->name), device) != MT_CU_SUCCESS)
 		out->name[0] = '\0';
 	out->name[sizeof(out->name) - 1] = '\0';
-	mt_gpu_read_pci(device, out->pci);
+	mt_driver_read_pci(device, out->pci);
 	if (driver->cuDeviceTotalMem_v2 &&
 	    driver->cuDeviceTotalMem_v2(&total, device) == MT_CU_SUCCESS)
 		out->total_bytes = total;

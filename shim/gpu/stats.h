@@ -16,14 +16,10 @@
 #include "gpu/nvml.h"
 #include "core/stats_layout.h"
 
-/* Sets out to where the device is on the PCI bus, "0000:3b:00.0"; "": unknown. */
-#define MT_PCI_BYTES 16 /* as in struct mt_rescue_request */
-void mt_gpu_read_pci(int device, char out[MT_PCI_BYTES]);
-
 struct mt_gpu_device {
 	int ordinal;
 	char name[64];
-	char pci[MT_PCI_BYTES]; /* mt_gpu_read_pci */
+	char pci[MT_PCI_BYTES]; /* mt_driver_read_pci */
 	uint64_t total_bytes;
 	uint64_t free_bytes;           /* 0 unknown */
 	uint64_t async_reserved_bytes; /* default pool of cuMemAllocAsync */

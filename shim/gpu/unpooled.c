@@ -87,6 +87,8 @@ static void count_out(const struct mt_unpooled_record *record)
 
 	if (record->is_mapping)
 		return;
+	mt_assert(of->live_count[record->is.kind] > 0 &&
+		  of->live_bytes[record->is.kind] >= record->is.bytes);
 	of->live_count[record->is.kind]--;
 	of->live_bytes[record->is.kind] -= record->is.bytes;
 }
@@ -181,6 +183,7 @@ static void unmap(struct mt_unpooled_record *mapping)
 {
 	struct mt_unpooled_record *memory = memory_of(mapping);
 
+	mt_assert(!memory || memory->mappings > 0);
 	if (memory && --memory->mappings == 0 && memory->is_released)
 		drop(memory);
 	drop(mapping);
@@ -241,6 +244,7 @@ uint64_t mt_unpooled_release_begin(uint64_t handle)
 	mt_lock_lock(&unpooled_lock);
 	memory = find(SPACE_VMM, handle);
 	if (memory) {
+		mt_assert(memory->handles > 0);
 		number = memory->memory;
 		if (--memory->handles == 0)
 			move(memory, true, number);

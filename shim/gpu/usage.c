@@ -139,11 +139,9 @@ enum mt_pool_mode mt_pool_mode_of(int number)
 	MT_EACH_CONTEXT(context)
 	{
 		uint8_t mode = atomic_load_explicit(&context->mode, memory_order_relaxed);
-		enum mt_pool_mode does = mt_context_pools(context) ? MT_POOL_POOL
-					 : mode == MT_CONTEXT_ACCOUNT || mode == MT_CONTEXT_POOL
+		enum mt_pool_mode does = mode == MT_POOL_POOL && !mt_context_pools(context)
 						 ? MT_POOL_ACCOUNT
-					 : mode == MT_CONTEXT_OFF ? MT_POOL_OFF
-								  : MT_POOL_UNDECIDED;
+						 : (enum mt_pool_mode)mode;
 
 		if (atomic_load_explicit(&context->handle, memory_order_relaxed) &&
 		    mt_context_device(context) == mt_pool_device(number) && does > most)
@@ -183,10 +181,7 @@ static void update_flags(struct mt_pool_device *device)
 	uint64_t free_bytes = mt_counter(&device->free_bytes);
 	bool is_known = total && mt_counter(&device->measured_ns);
 	bool is_low = is_known && free_bytes < total / 100 * pct;
-	bool is_scarce = is_known && free_bytes < total / MT_DEVICE_MEMORY_SCARCE;
 
-	if (mt_flag(&device->is_scarce) != is_scarce)
-		mt_flag_set(&device->is_scarce, is_scarce);
 	if (mt_flag(&device->is_low) != is_low)
 		mt_flag_set(&device->is_low, is_low);
 }

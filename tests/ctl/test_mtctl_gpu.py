@@ -306,8 +306,8 @@ def test_doctor_names_what_the_pool_cannot_reach(fake, ctl):
 	({"PYTORCH_CUDA_ALLOC_CONF": "max_split_size_mb:64, expandable_segments:True"},
 	 "note  PYTORCH_CUDA_ALLOC_CONF: expandable_segments are out of the pool's reach"),
 	({"PYTORCH_ALLOC_CONF": "backend:cudaMallocAsync"}, "note  PYTORCH_ALLOC_CONF: cudaMallocAsync is out"),
-	({"PYTORCH_CUDA_ALLOC_CONF": "max_split_size_mb:64,expandable_segments:False"}, "-> MT_CUDA_CONF takes"),
-	({"PYTORCH_CUDA_ALLOC_CONF": "no_expandable_segments:True"}, "-> MT_CUDA_CONF takes"),
+	({"PYTORCH_CUDA_ALLOC_CONF": "max_split_size_mb:64,expandable_segments:False"}, "is set: it is for PyTorch's own cache, the pool does not read it"),
+	({"PYTORCH_CUDA_ALLOC_CONF": "no_expandable_segments:True"}, "is set: it is for PyTorch's own cache, the pool does not read it"),
 	({"TF_GPU_ALLOCATOR": "cuda_malloc_async"}, "note  TF_GPU_ALLOCATOR: cuda_malloc_async is out"),
 	({"WORLD_SIZE": "8"}, "note  WORLD_SIZE is 8: other ranks would wait")])
 def test_doctor_reads_what_the_frameworks_are_told(fake, ctl, plain, variables, words):

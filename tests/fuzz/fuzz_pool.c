@@ -291,15 +291,7 @@ static void configure(const uint8_t *numbers)
 	case 3:
 		settings.low_free_pct = numbers[1] % 101;
 		break;
-	case 5:
-		memset(settings.roundup_divisions, numbers[1] % 2 ? 1 << numbers[2] % 7 : 0,
-		       sizeof(settings.roundup_divisions));
-		break;
-	case 6:
-		settings.max_split_bytes = (uint64_t)numbers[1] << 20;
-		break;
 	default:
-		settings.gc_threshold = numbers[1] / 256.0;
 		break;
 	}
 	mt_pool_configure(&settings);

@@ -1,8 +1,8 @@
-/* fuzz_settings.c -- what people write, and what mtctl asks a process for: the environment,
- * MT_CUDA_CONF and MT_MALLOC_CONF as the shim reads them; NAME=VALUE, quantities and times as mtctl
- * does; the control file as the worker does, with settings changed by it.
+/* fuzz_settings.c -- what people write, and what mtctl asks a process for: the environment and
+ * MT_MALLOC_CONF as the shim reads them; NAME=VALUE, quantities and times as mtctl does; the
+ * control file as the worker does, with settings changed by it.
  *
- * Parts of an input: %%env (an entry on each line), %%cuda_conf, %%set, %%quantity, %%number,
+ * Parts of an input: %%env (an entry on each line), %%set, %%quantity, %%number,
  * %%name (one on each line); %%program; %%request (lines "kind 3", "level 1", "name ...", "value
  * ...", "seq 5", "magic 0", "version 1", "cut 40"); %%rawcontrol; %%policy. */
 #include <math.h>
@@ -16,7 +16,6 @@
 #include "core/config.h"
 #include "sys/os.h"
 #include "fuzz.h"
-#include "gpu/pool_settings.h"
 #include "purge/sampling_interval.h"
 #include "core/control_file.h"
 #include "purge/policy.h"
@@ -132,26 +131,6 @@ static void read_environment(char *text, const char *program, struct mt_config *
 		expect_agreement(list[i]);
 }
 
-static void read_cuda_conf(const char *text)
-{
-	struct mt_pool_settings settings = {.max_split_bytes = 7}, again;
-
-	mt_pool_settings_parse(text, &settings, complain);
-	again = settings;
-	mt_pool_settings_parse(text, &again, complain);
-	fuzz_expect(memcmp(&settings, &again, sizeof(settings)) == 0, "%s",
-		    "read twice, it says something else");
-	fuzz_expect(settings.max_split_bytes == 7 || settings.max_split_bytes > 20 * MT_MIB, "%llu",
-		    (unsigned long long)settings.max_split_bytes);
-	fuzz_expect(settings.gc_threshold >= 0 && settings.gc_threshold < 1, "%f",
-		    settings.gc_threshold);
-	for (size_t i = 0; i < MT_POOL_ROUNDUPS; i++)
-		fuzz_expect(settings.roundup_divisions[i] <= 64 &&
-				    !(settings.roundup_divisions[i] &
-				      (settings.roundup_divisions[i] - 1)),
-			    "%u divisions", settings.roundup_divisions[i]);
-}
-
 /* ---- the control file ---- */
 
 static char control_path[512];
@@ -218,7 +197,6 @@ static void set(const struct mt_request *request)
 	STAYS(log);
 	STAYS(cgroup);
 	STAYS(malloc_conf);
-	STAYS(cuda_conf);
 	STAYS(only);
 	STAYS(exclude);
 #undef STAYS
@@ -343,8 +321,6 @@ static void take(struct fuzz_part *part, const struct fuzz_parts *all, struct mt
 			program = all->list[i].text;
 	if (fuzz_is(part, "env", NULL))
 		read_environment(part->text, program, config);
-	else if (fuzz_is(part, "cuda_conf", NULL))
-		read_cuda_conf(part->text);
 	else if (fuzz_is(part, "request", NULL))
 		ring_request(part->text);
 	else if (fuzz_is(part, "rawcontrol", NULL))

@@ -347,16 +347,6 @@ static void kernel_contexts(void)
 	SHOW(cu.cuMemAlloc_v2(&dptr, 94 * MB));
 }
 
-/* What is asked for fits, its rounded size never will. */
-static void kernel_rounded(void)
-{
-	uint64_t dptr = take(10 * MB);
-
-	OK(cu.cuMemFree_v2(dptr));
-	launch_delay();
-	SHOW(cu.cuMemAlloc_v2(&dptr, 800 * MB));
-}
-
 /* ---- what is free while blocks go back ---- */
 
 static void free_while_blocks_go_back(void)
@@ -413,7 +403,7 @@ static void calls(void)
 {
 	static const char *const names[] = {
 #define X(name, ...) #name,
-		MT_DRIVER_RETRIED(X) MT_DRIVER_HOST_CALLS(X) MT_DRIVER_COPIES(X)
+		MT_DRIVER_RETRIED(X) MT_DRIVER_COPIES(X)
 #undef X
 			"cuDevicePrimaryCtxRetain",
 		"cuMemMap",
@@ -472,7 +462,6 @@ static const struct cuda_word words[] = {
 	{"kernel_small", kernel_small},
 	{"kernel_filled", kernel_filled},
 	{"kernel_contexts", kernel_contexts},
-	{"kernel_rounded", kernel_rounded},
 	{"free_while_blocks_go_back", free_while_blocks_go_back},
 	{"calls", calls},
 };

@@ -93,13 +93,6 @@ def test_near_a_full_device_what_was_freed_does_not_wait_for_a_later_kernel(same
 
 
 @pytest.mark.parametrize("version", VERSIONS[:2])
-def test_what_was_asked_for_does_not_wait_where_its_rounded_size_does_not_fit(same, version):
-	got = same("kernel_rounded", version, {"CUDA_CONF": "roundup_power2_divisions:2"}, FREE_WAITS=2)
-
-	assert got == "cu.cuMemAlloc_v2(&dptr, 800 * MB): 0\ndone\n"
-
-
-@pytest.mark.parametrize("version", VERSIONS[:2])
 def test_blocks_on_their_way_back_to_the_driver_count_as_free(same, version):
 	got = same("free_while_blocks_go_back", version, {"CUDA_DECAY_MS": 100}, LATENCY_US="cuMemFreeAsync=3000")
 

@@ -14,7 +14,7 @@
 #include "gpu/driver.h"
 #include "gpu/lookup.h"
 #include "gpu/pool.h"
-#include "gpu/start.h"
+#include "gpu/wrapper.h"
 #include "gpu/unpooled.h"
 
 static void *library;

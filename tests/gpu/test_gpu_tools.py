@@ -70,8 +70,6 @@ def test_the_bench_of_pairs_and_mixes_runs_on_the_stand_in_driver(run, bare, bui
 		driver, shim = runs[mix]["driver"][0], runs[mix]["pool/async"][0]
 		assert "hit_percent" not in driver and 0 < shim["hit_percent"] < 100
 		assert shim["peak_live_mib"] == driver["peak_live_mib"] < driver["peak_held_mib"] < shim["peak_held_mib"]
-		# By how much more is for a quiet machine: on a busy one the pool decays in the middle of a mix.
-		assert 0 < runs[mix]["pool/async rounded"][0]["hit_percent"] < 100 and runs[mix]["pool/async rounded"][0] != shim
 
 
 @pytest.mark.slow

@@ -289,14 +289,6 @@ def test_off_is_off(actor, env):
 	assert "mtshim-gpu" not in thread_names(one.pid)
 
 
-def test_a_wrong_word_in_the_pools_conf_is_one_line(actor, env):
-	one = actor(env(CUDA_CONF="nonsense:1"))
-	one.tell("block = alloc(2)")
-	_, errors = one.end()
-
-	assert errors.count("nonsense") == 1
-
-
 def test_an_out_of_memory_through_others_names_them(actor, env):
 	one = actor(dict(env(MIN_MB=0), FAKECUDA_OTHER_MB="900"))
 	assert one.tell("answer = alloc(300)") == 2

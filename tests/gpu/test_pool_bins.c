@@ -55,8 +55,8 @@ Test(pool_bins, of_a_small_bin_one_block_stands_for_all)
 
 Test(pool_bins, what_shares_a_page_is_not_rounded_up_to_what_takes_one)
 {
-	cr_expect_eq(mt_bins_round(MT_BIN_SMALL - MT_BIN_UNIT - 1, 0), MT_BIN_SMALL - MT_BIN_UNIT);
-	cr_expect_eq(mt_bins_round(MT_BIN_SMALL - MT_BIN_UNIT + 1, 0), 0);
-	cr_expect_eq(mt_bins_round(MT_BIN_SMALL - 1, 0), 0);
-	cr_expect_eq(mt_bins_round(MT_BIN_SMALL, 0), MT_BIN_SMALL);
+	cr_expect_eq(mt_bins_round(MT_BIN_SMALL - MT_BIN_UNIT - 1), MT_BIN_SMALL - MT_BIN_UNIT);
+	cr_expect_eq(mt_bins_round(MT_BIN_SMALL - MT_BIN_UNIT + 1), 0);
+	cr_expect_eq(mt_bins_round(MT_BIN_SMALL - 1), 0);
+	cr_expect_eq(mt_bins_round(MT_BIN_SMALL), MT_BIN_SMALL);
 }

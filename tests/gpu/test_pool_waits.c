@@ -52,6 +52,14 @@ static void *tick(void *unused)
 	return unused;
 }
 
+static void *free_in_first(void *dptr)
+{
+	is_ours = true;
+	fake_make_current(first);
+	release(*(uint64_t *)dptr);
+	return NULL;
+}
+
 static void *end_first(void *unused)
 {
 	mt_context_destroyed(first);
@@ -64,12 +72,11 @@ Test(pool_waits, a_context_that_ends_waits_for_a_fence_that_meets_a_new_context)
 	uint64_t dptr = allocate(4096);
 
 	fake_issue(first);
-	release(dptr);
 	fake.primary[0] = second;
 	second->device = 0;
 	held_call = FAKE_cuDevicePrimaryCtxRetain;
 	fake.on_call = hold;
-	pthread_create(&worker, NULL, tick, NULL);
+	pthread_create(&worker, NULL, free_in_first, &dptr);
 	wait_for(&is_held);
 	pthread_create(&ender, NULL, end_first, NULL);
 	usleep(20000);
@@ -135,29 +142,6 @@ Test(pool_waits, gives_back_in_relaxed_mode_in_a_programs_thread_too)
 	fake.on_call = note_mode;
 	cr_expect_eq(fake_make_room(-1), 4096);
 	cr_expect_eq(atomic_load(&mode_in_free), MT_CU_CAPTURE_RELAXED);
-}
-
-static _Atomic bool has_begun;
-
-static void *begin(void *unused)
-{
-	begin_capture();
-	atomic_store(&has_begun, true);
-	return unused;
-}
-
-Test(pool_waits, without_capture_modes_a_capture_waits_for_a_decay)
-{
-	pthread_t worker, beginner;
-
-	driver.cuThreadExchangeStreamCaptureMode = NULL;
-	release(allocate(4096));
-	worker = tick_in(FAKE_cuMemFree_v2);
-	pthread_create(&beginner, NULL, begin, NULL);
-	usleep(20000);
-	cr_expect_not(atomic_load(&has_begun));
-	let_go(worker);
-	pthread_join(beginner, NULL);
 }
 
 static _Atomic bool is_closed;
@@ -238,31 +222,18 @@ Test(pool_waits, a_full_device_without_memory_for_an_event_gives_what_is_cached_
 	cr_expect_eq(mt_pool_cached_bytes(0), 0);
 }
 
-Test(pool_waits, a_block_is_fenced_later_when_there_was_no_memory_for_an_event)
+Test(pool_waits, the_driver_frees_a_block_for_which_it_has_no_event)
 {
-	uint64_t dptr = allocate(4096), other;
+	uint64_t dptr = allocate(4096);
 
 	fail(FAKE_cuEventCreate, MT_CU_OUT_OF_MEMORY);
 	release(dptr);
-	other = allocate(4096);
-	cr_expect_neq(other, dptr, "nobody knows whether it is ready");
+	cr_expect_eq(fake_calls(FAKE_cuMemFree_v2), 1);
+	cr_expect_eq(mt_pool_cached_bytes(0), 0);
 	fail(FAKE_cuEventCreate, 0);
-	fake_issue(first);
-	cr_expect_neq(allocate(4096), dptr);
-	fake_finish(first);
-	cr_expect_eq(allocate(4096), dptr);
-}
-
-Test(pool_waits, a_block_that_cannot_be_fenced_does_not_wake_the_worker)
-{
-	uint64_t dptr = allocate(4096), next_ms = 0;
-
+	dptr = allocate(4096);
 	release(dptr);
-	fail(FAKE_cuCtxRecordEvent, MT_CU_NOT_SUPPORTED);
-	(void)mt_pool_tick(mt_os_now_ns(), 64, &next_ms);
-	(void)mt_pool_tick(mt_os_now_ns(), 64, &next_ms);
-	cr_expect_eq(next_ms, UINT64_MAX);
-	cr_expect_eq(mt_pool_cached_bytes(0), 4096);
+	cr_expect_eq(allocate(4096), dptr, "a later one is cached");
 }
 
 /* ---- errors that leave work running ---- */
@@ -417,6 +388,12 @@ Test(pool_waits, a_thread_cancelled_when_it_begins_a_capture_leaves_the_gate_ope
 
 /* ---- errors ---- */
 
+static void fail_where_first_is_current(enum fake_call call)
+{
+	(void)call;
+	fake.fail_of_code = fake_stack[fake_depth] == first ? MT_CU_ILLEGAL_ADDRESS : 0;
+}
+
 Test(pool_waits,
      an_error_of_the_current_context_is_not_held_against_another_one_whose_event_is_asked)
 {
@@ -426,9 +403,10 @@ Test(pool_waits,
 	mt_context_created(second, 1);
 	fake_issue(second);
 	release(dptr);
-	fake.fail_of_code = MT_CU_ILLEGAL_ADDRESS;
 	fake.fail_of = FAKE_cuEventQuery;
+	fake.on_call = fail_where_first_is_current;
 	cr_expect_neq(allocate(4096), dptr);
+	fake.on_call = NULL;
 	fake.fail_of_code = 0;
 	mt_context_created(third, 0);
 	fake_make_current(third);

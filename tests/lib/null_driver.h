@@ -72,6 +72,12 @@ static inline int null_record(struct CUctx_st *context, struct CUevent_st *event
 	return 0;
 }
 
+static inline int null_mode(int *mode)
+{
+	(void)mode;
+	return 0;
+}
+
 static const struct mt_driver null_driver = {
 	.cuMemAlloc_v2 = null_alloc,
 	.cuMemFree_v2 = null_free,
@@ -82,6 +88,8 @@ static const struct mt_driver null_driver = {
 	.cuEventCreate = null_create,
 	.cuEventDestroy_v2 = null_event,
 	.cuEventQuery = null_event,
+	.cuEventSynchronize = null_event,
+	.cuThreadExchangeStreamCaptureMode = null_mode,
 	.cuCtxRecordEvent = null_record,
 };
 

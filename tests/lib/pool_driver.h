@@ -22,10 +22,8 @@
 #include "gpu/driver.h"
 #include "gpu/capture.h"
 #include "gpu/context.h"
-#include "gpu/context_lifecycle.h"
 #include "gpu/pool.h"
 #include "gpu/release.h"
-#include "gpu/shortage.h"
 #include "gpu/usage.h"
 
 #define FAKE_CONTEXTS 8
@@ -282,6 +280,17 @@ static int fake_cuEventQuery(struct CUevent_st *event)
 	return result;
 }
 
+/* The device does what it waits for. */
+static int fake_cuEventSynchronize(struct CUevent_st *event)
+{
+	FAKE_ENTER(cuEventSynchronize);
+	pthread_mutex_lock(&fake.lock);
+	if (event->context->done < event->mark)
+		event->context->done = event->mark;
+	pthread_mutex_unlock(&fake.lock);
+	return 0;
+}
+
 static int fake_cuThreadExchangeStreamCaptureMode(int *mode)
 {
 	int before = fake_capture_mode;
@@ -331,6 +340,7 @@ static struct mt_driver fake_driver(void)
 	HAS(cuEventDestroy_v2);
 	HAS(cuCtxRecordEvent);
 	HAS(cuEventQuery);
+	HAS(cuEventSynchronize);
 	HAS(cuThreadExchangeStreamCaptureMode);
 	HAS(cuDevicePrimaryCtxGetState);
 	HAS(cuDevicePrimaryCtxRetain);

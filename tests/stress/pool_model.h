@@ -23,10 +23,8 @@
 
 #include "sys/os.h"
 #include "gpu/capture.h"
-#include "gpu/context_lifecycle.h"
 #include "gpu/pool.h"
 #include "gpu/release.h"
-#include "gpu/shortage.h"
 #include "gpu/usage.h"
 
 #define MODEL_CONTEXTS 4 /* the last one dies again and again */
@@ -101,6 +99,17 @@ static void model_wrong(const char *what)
 {
 	if (atomic_fetch_add(&model.wrongs, 1) < 5)
 		fprintf(stderr, "wrong: %s\n", what);
+}
+
+static __thread int model_mode; /* of captures */
+
+static int model_exchange(int *mode)
+{
+	int before = model_mode;
+
+	model_mode = *mode;
+	*mode = before;
+	return MT_CU_SUCCESS;
 }
 
 static void model_unsafe(const char *what)
@@ -260,7 +269,8 @@ static int model_query(struct CUevent_st *event)
 	struct CUctx_st *context = atomic_load(&event->context);
 	bool is_done;
 
-	model_unsafe("an event is queried during a capture");
+	if (model_mode != MT_CU_CAPTURE_RELAXED)
+		model_unsafe("an event is queried during a capture");
 	pthread_mutex_lock(&context->lock);
 	if (!context->is_alive || !atomic_load(&event->is_alive))
 		model_wrong("a dead event is queried");
@@ -271,6 +281,13 @@ static int model_query(struct CUevent_st *event)
 #endif
 	pthread_mutex_unlock(&context->lock);
 	return is_done ? MT_CU_SUCCESS : MT_CU_NOT_READY;
+}
+
+/* The device does the context's work. */
+static int model_synchronize(struct CUevent_st *event)
+{
+	model_drain(atomic_load(&event->context));
+	return MT_CU_SUCCESS;
 }
 
 /* ---- the program ---- */
@@ -497,6 +514,8 @@ static struct mt_driver model_driver(void)
 		.cuEventCreate = model_create,
 		.cuEventDestroy_v2 = model_destroy,
 		.cuEventQuery = model_query,
+		.cuEventSynchronize = model_synchronize,
+		.cuThreadExchangeStreamCaptureMode = model_exchange,
 		.cuCtxRecordEvent = model_record,
 	};
 }

@@ -1,10 +1,12 @@
-/* gpu/entries.h -- what the wrappers of gpu/entries_*.c share.
+/* gpu/wrapper.h -- what the wrappers of gpu/entries_*.c share, and the start of the device pool at
+ * their first call. wrapper.c owns the state of the start; it takes no lock, and holds none over a
+ * call to the loader or driver.
  *
  * Threads of the program. A wrapper hands its call on as it is where the shim does nothing
  * (mt_gpu_start), keeps errno, and hands NULL outputs to the driver. It keeps no state and no
  * policy, and holds no lock over a call to the driver but the capture gate. */
-#ifndef MT_GPU_ENTRIES_H
-#define MT_GPU_ENTRIES_H
+#ifndef MT_GPU_WRAPPER_H
+#define MT_GPU_WRAPPER_H
 
 #include <errno.h>
 #include <stdbool.h>
@@ -13,13 +15,29 @@
 #include "sys/attr.h"
 #include "gpu/driver.h"
 #include "gpu/lookup.h"
-#include "gpu/start.h"
-#include "gpu/context_lifecycle.h"
+#include "gpu/context.h"
 #include "gpu/pool.h"
-#include "gpu/shortage.h"
+#include "gpu/release.h"
 #include "gpu/unpooled.h"
 #include "gpu/usage.h"
 #include "gpu/oom.h"
+
+/* Starts the pool, the thread that calls the driver, and the worker. Returns whether the wrappers
+ * are to do their work; false (MT_CUDA=off, the shim is off, no driver yet, a process that runs on
+ * another's memory): the call is handed on as it is. Cheap after the first time. Keeps errno. A
+ * thread of the program; never from inside dlsym. */
+bool mt_gpu_start(void);
+
+/* Returns whether the pool has started, here and not only in the parent. Any thread. */
+bool mt_gpu_is_used(void);
+
+/* In a forked child the driver cannot be used; a state that was off stays it. Returns whether the
+ * parent had begun to start the pool. */
+bool mt_gpu_start_fork_child(void);
+
+/* The settings of the pool as they are configured now. Any thread. */
+struct mt_pool_settings;
+void mt_gpu_fill_settings(struct mt_pool_settings *out);
 
 /* Returns whether a wrapper does its work; the first call starts the pool. */
 static inline bool mt_cuda_is_on(void)

@@ -1,4 +1,4 @@
-#include "gpu/start.h"
+#include "gpu/wrapper.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -6,12 +6,9 @@
 
 #include "core/config.h"
 #include "core/init.h"
-#include "core/log.h"
 #include "core/main_exit.h"
 #include "gpu/release.h"
-#include "gpu/driver.h"
 #include "gpu/frameworks.h"
-#include "gpu/pool.h"
 #include "gpu/rescue.h"
 #include "gpu/thread.h"
 #include "gpu/wait.h"
@@ -35,17 +32,7 @@ static enum mt_pool_mode decide_mode(void)
 	return mt_frameworks_look().mode;
 }
 
-static void report(const char *line)
-{
-	mt_log(MT_LOG_WARN, "%s", line);
-}
-
-static void ignore(const char *line)
-{
-	(void)line;
-}
-
-void mt_gpu_fill_settings(struct mt_pool_settings *out, bool reports)
+void mt_gpu_fill_settings(struct mt_pool_settings *out)
 {
 	const struct mt_config *cfg = mt_config();
 
@@ -58,7 +45,6 @@ void mt_gpu_fill_settings(struct mt_pool_settings *out, bool reports)
 		.waits = mt_frameworks_look_wait,
 		.rescue = &mt_gpu_rescue_ops,
 	};
-	mt_pool_settings_parse(cfg->cuda_conf, out, reports ? report : ignore);
 }
 
 /* ---- the pool ---- */
@@ -103,7 +89,7 @@ static bool start_pool(void)
 	is_starting = true;
 	driver = mt_driver_usable();
 	if (driver) {
-		mt_gpu_fill_settings(&settings, true);
+		mt_gpu_fill_settings(&settings);
 		mt_pool_start(driver, &settings);
 	}
 	is_starting = false;
