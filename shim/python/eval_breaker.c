@@ -1,14 +1,13 @@
 #include "python/eval_breaker.h"
 
-#include <dlfcn.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "sys/lock.h"
 #include "sys/os.h"
-#include "sys/symbol.h"
 #include "sys/lazy_symbols.h"
+#include "python/symbol.h"
 
 /* The eval breaker lies within FILLED_BYTES of PyInterpreterState in every version. MODEL_BYTES is
  * larger, so that a write beyond it still hits the shim's own mapping. */
@@ -78,7 +77,7 @@ static bool is_supported(const char *version)
 
 static void resolve_api(struct wake_api *out)
 {
-#define FIND(name) (*(void **)(void *)&out->name = mt_symbol(RTLD_DEFAULT, #name))
+#define FIND(name) (*(void **)(void *)&out->name = mt_python_symbol(#name))
 	if (FIND(Py_GetVersion) && FIND(PyInterpreterState_Main) && FIND(_PyEval_SignalAsyncExc) &&
 	    is_supported(out->Py_GetVersion()))
 		out->breaker_offset = find_offset(out->_PyEval_SignalAsyncExc);

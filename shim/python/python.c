@@ -1,6 +1,5 @@
 #include "python/python.h"
 
-#include <dlfcn.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -8,7 +7,6 @@
 #include "sys/main_thread.h"
 #include "sys/os.h"
 #include "sys/saturating.h"
-#include "sys/symbol.h"
 #include "core/control_file.h"
 #include "core/object_heap.h"
 #include "sys/lazy_symbols.h"
@@ -17,6 +15,7 @@
 #include "python/gpu_caches.h"
 #include "python/eval_breaker.h"
 #include "core/shared_pages.h"
+#include "python/symbol.h"
 
 #define TIMEOUT_NS (2 * MT_NS_PER_S)
 /* a thread that sleeps for less than this runs bytecode within it */
@@ -67,15 +66,15 @@ static _Atomic bool needs_retry; /* a hint; a notification follows, no ordering 
 /* Returns the address of the first of two names that exists. */
 static void *either(const char *name, const char *other)
 {
-	void *found = mt_symbol(RTLD_DEFAULT, name);
+	void *found = mt_python_symbol(name);
 
-	return found ? found : mt_symbol(RTLD_DEFAULT, other);
+	return found ? found : mt_python_symbol(other);
 }
 
 /* Called until it succeeds: a program may load Python late. Takes no lock that fork takes. */
 static bool resolve_api(struct python_api *out)
 {
-#define FIND(name) (*(void **)(void *)&out->name = mt_symbol(RTLD_DEFAULT, #name))
+#define FIND(name) (*(void **)(void *)&out->name = mt_python_symbol(#name))
 	if (!FIND(Py_IsInitialized))
 		return false;
 	FIND(Py_AddPendingCall);

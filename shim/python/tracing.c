@@ -1,17 +1,16 @@
 #include "python/tracing.h"
 
-#include <dlfcn.h>
 #include <stdatomic.h>
 #include <string.h>
 
 #include "sys/attr.h"
 #include "sys/lazy_symbols.h"
 #include "sys/os.h"
-#include "sys/symbol.h"
 #include "python/line_table.h"
 #include "python/name_table.h"
 #include "python/python.h"
 #include "python/object_domains.h"
+#include "python/symbol.h"
 
 #define OLDEST_MINOR 9
 /* An object that the look allocates: it is traced as long as the look's own tracing goes on. The
@@ -74,7 +73,7 @@ static bool resolve_api(struct tracing_api *out)
 {
 	bool found = true;
 
-#define FIND(name)                (*(void **)(void *)&out->name = mt_symbol(RTLD_DEFAULT, #name))
+#define FIND(name)                (*(void **)(void *)&out->name = mt_python_symbol(#name))
 #define X(type, name, parameters) found = FIND(name) && found;
 	FUNCTIONS(X)
 #undef X
