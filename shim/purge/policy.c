@@ -270,6 +270,11 @@ static int64_t expected_cost_ns(const struct mt_policy *policy, uint64_t bytes)
 	return (int64_t)(fault_cost_ns(policy, bytes) / 6 * 7);
 }
 
+uint64_t mt_policy_mib_cost_ns(const struct mt_policy *policy)
+{
+	return (uint64_t)expected_cost_ns(policy, MT_MIB);
+}
+
 /* Returns whether the program is reusing dirty pages right now: the rest of them may be next. */
 static bool is_reusing(const struct mt_policy *policy, const struct mt_snapshot *now)
 {

@@ -102,6 +102,9 @@ bool mt_policy_needs_usage(const struct mt_policy *policy, const struct mt_snaps
 struct mt_plan mt_policy_decide(struct mt_policy *policy, const struct mt_snapshot *now,
 				const struct mt_config *cfg);
 
+/* Returns the learned cost of purging 1 MiB and of its page faults, in ns. */
+uint64_t mt_policy_mib_cost_ns(const struct mt_policy *policy);
+
 /* Returns what a purge has cost in wall time: its CPU time, as far as the program ran meanwhile; a
  * quarter where the program slept, since a CPU's time is not free. before, after: the process
  * around the purge; usage included, else all of it counts. */

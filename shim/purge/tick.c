@@ -8,6 +8,7 @@
 #include "sys/saturating.h"
 #include "sys/os.h"
 #include "core/cleanup.h"
+#include "purge/growth_purge.h"
 #include "purge/heap_sample.h"
 #include "core/components.h"
 #include "core/devices.h"
@@ -388,6 +389,7 @@ uint64_t mt_tick_run(bool grown)
 	mt_heap_sample_update(&now, &policy);
 	policy.quota_pct = mt_load_quota_pct("", now.now_ns);
 	plan = mt_policy_decide(&policy, &now, mt_config());
+	mt_growth_purge_set_cost(mt_policy_mib_cost_ns(&policy));
 	if (plan.round && mt_round_mode_of(mt_config()->round) == MT_ROUND_AUTO)
 		(void)mt_rounds_end();
 	log_decision(&now, &plan);
