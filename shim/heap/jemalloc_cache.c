@@ -1,4 +1,8 @@
-/* heap/jemalloc_cache.c -- the cache of a thread that only frees. Nothing takes blocks from the
+/* heap/jemalloc_cache.c -- the caches of many threads. A thread that has allocated little takes few
+ * blocks at a time, so that threads with a few blocks each share slabs: otherwise each has a page
+ * for each size.
+ *
+ * A thread that only frees: nothing takes blocks from the
  * cache of a thread that waits: jemalloc empties it on the thread itself, a part at every 64 KiB
  * that the thread allocates or frees. In a pool of many threads these caches hold more than the
  * program. A thread that frees much and allocates little often waits next. So one of many empties
@@ -25,10 +29,21 @@
 /* between phases in which a thread empties its cache */
 #define PAUSE_NS (20 * MT_NS_PER_MS)
 
+/* A cache is filled with up to so many blocks, and with one more for each so many bytes that the
+ * thread has allocated. */
+#define FIRST_FILL 2u
+#define FILL_BYTES 2048u
+
 /* Internal to jemalloc. Weak: another version may lack it. Until 5.3.0 with a second parameter. */
 extern void __real_je_tcache_gc_dalloc_event_handler(void *thread, uint64_t elapsed)
 	__attribute__((weak));
 void __wrap_je_tcache_gc_dalloc_event_handler(void *thread, uint64_t elapsed);
+/* 5.3.0 alone. fill: the number of blocks. */
+extern void __real_je_arena_cache_bin_fill_small(void *thread, void *arena, void *cache, void *info,
+						 unsigned size_class, unsigned fill)
+	__attribute__((weak));
+void __wrap_je_arena_cache_bin_fill_small(void *thread, void *arena, void *cache, void *info,
+					  unsigned size_class, unsigned fill);
 
 static MT_TLS struct {
 	uint64_t allocated, freed; /* at the last event */
@@ -66,4 +81,16 @@ void __wrap_je_tcache_gc_dalloc_event_handler(void *thread, uint64_t elapsed)
 		mt_jemalloc_flush_thread();
 	else
 		__real_je_tcache_gc_dalloc_event_handler(thread, elapsed);
+}
+
+void __wrap_je_arena_cache_bin_fill_small(void *thread, void *arena, void *cache, void *info,
+					  unsigned size_class, unsigned fill)
+{
+	uint64_t allocated = 0, freed = 0;
+
+	if (mt_account_threads() >= MANY_THREADS && mt_jemalloc_own_counters(&allocated, &freed) &&
+	    fill > FIRST_FILL + allocated / FILL_BYTES)
+		fill = (unsigned)(FIRST_FILL + allocated / FILL_BYTES);
+	mt_assert(fill > 0);
+	__real_je_arena_cache_bin_fill_small(thread, arena, cache, info, size_class, fill);
 }

@@ -38,7 +38,8 @@
 /* and its state, of which 0 is a range in use */
 #define STATE        (UINT64_C(7) << 17)
 #define STATE_PURGED (UINT64_C(3) << 17)
-/* What the kernel makes resident by one call, once the heap has grown by the second. */
+/* What the kernel makes resident by one call, once the thread has grown the heap by the second. A
+ * thread of a large pool that keeps a few blocks never touches the rest of its slabs. */
 #define AHEAD_BYTES       ((size_t)64 << 10)
 #define AHEAD_LEAST_BYTES (64 * AHEAD_BYTES)
 /* The size class of 4,096 bytes, of classes of 8, 16 and four to each doubling: in each page a
@@ -111,11 +112,11 @@ static _Atomic size_t freed_bytes; /* since the last purge of ours; counter, no 
 /* From an arena's `pac` to its cache of purged extents; 0: not seen yet. No ordering. */
 static _Atomic ptrdiff_t purged_cache_offset;
 
-static _Atomic size_t grown_bytes; /* that were not resident; counter, no ordering */
 static _Atomic bool cannot_populate;
 
-static MT_TLS bool has_grown;   /* the thread's last extent was not resident */
-static MT_TLS bool is_unmapped; /* the extent that the thread destroys */
+static MT_TLS size_t grown_bytes; /* that were not resident */
+static MT_TLS bool has_grown;     /* the thread's last extent was not resident */
+static MT_TLS bool is_unmapped;   /* the extent that the thread destroys */
 /* of the arena that the thread purges, what it shall return again */
 static MT_TLS uint64_t again_bytes;
 
@@ -234,7 +235,7 @@ void *__wrap_je_ecache_alloc_grow(void *thread, void *pac, void *hooks, void *ca
 	if (!extent)
 		return NULL;
 	has_grown = true;
-	atomic_fetch_add_explicit(&grown_bytes, bytes, memory_order_relaxed);
+	grown_bytes += bytes;
 	if (!guarded && may_be_huge(extent, expanded))
 		mt_page_flags_allow_huge(mt_extent_begin(extent), mt_extent_bytes(extent));
 	else
@@ -285,7 +286,7 @@ struct mt_extent *__wrap_je_pa_alloc(void *thread, void *shard, size_t bytes, si
 	extent = __real_je_pa_alloc(thread, shard, bytes, alignment, slab, size_class, zero,
 				    guarded, out_deferred);
 	if (extent && has_grown && slab && size_class <= AHEAD_CLASS_MAX &&
-	    atomic_load_explicit(&grown_bytes, memory_order_relaxed) >= AHEAD_LEAST_BYTES &&
+	    grown_bytes >= AHEAD_LEAST_BYTES &&
 	    !atomic_load_explicit(&cannot_populate, memory_order_relaxed) &&
 	    has_own_arenas_only() && is_rest_behind(extent))
 		populate(thread, shard, size_class);
