@@ -7,6 +7,7 @@
 #include "heap/jemalloc_names.h"
 #include "heap/purge_lock.h"
 #include "sys/os.h"
+#include "sys/attr.h"
 
 #define CHECKED_COUNT 16u /* arenas that are compared */
 #define SOON_NS       (10 * MT_NS_PER_MS)

@@ -135,6 +135,7 @@ static bool unmap(void *thread, void *pac, void *hooks, struct mt_extent *extent
 	char *begin = mt_extent_begin(extent);
 	size_t bytes = mt_extent_bytes(extent);
 
+	mt_assert(!is_unmapped && bytes > 0);
 	if (bytes < atomic_load_explicit(&least_bytes, memory_order_relaxed) ||
 	    (extent->bits & GUARDED) || !has_own_arenas_only())
 		return false;
@@ -267,6 +268,7 @@ static MT_COLD void populate(void *thread, void *shard, unsigned int size_class)
 
 	if (!ahead)
 		return;
+	mt_assert(mt_extent_bytes(ahead) == AHEAD_BYTES);
 	if (mt_raw_syscall(SYS_madvise, mt_extent_begin(ahead), AHEAD_BYTES, MADV_POPULATE_WRITE) !=
 		    0 &&
 	    errno == EINVAL)

@@ -101,6 +101,7 @@ void mt_growth_purge_note(void)
 
 void mt_growth_purge_set_cost(uint64_t ns)
 {
+	mt_assert(mt_thread_is_ours());
 	atomic_store_explicit(&mib_cost_ns, mt_max_u64(ns, LEAST_MIB_COST_NS),
 			      memory_order_relaxed);
 }

@@ -5,6 +5,7 @@
 #include "sys/saturating.h"
 #include "sys/slack.h"
 #include "sys/os.h"
+#include "sys/attr.h"
 
 #define LONGEST_TICK_NS (5 * MT_NS_PER_S)
 /* a smaller difference between ticks is no change */
@@ -107,6 +108,7 @@ static void note_movement(struct mt_policy *policy, const struct mt_snapshot *no
 		policy->tick_ns += policy->tick_ns / 4;
 	}
 	policy->tick_ns = mt_max_u64(mt_min_u64(policy->tick_ns, LONGEST_TICK_NS), tick);
+	mt_assert(policy->tick_ns >= tick);
 }
 
 /* ---- idle bytes ---- */
@@ -143,6 +145,7 @@ static void note_dirty(struct mt_policy *policy, const struct mt_snapshot *now, 
 			policy->parts_count++;
 	}
 	lows[0] = mt_min_u64(lows[0], now->dirty_bytes);
+	mt_assert(policy->parts_count > 0 && policy->parts_count <= MT_POLICY_PARTS_COUNT);
 	for (uint32_t i = 0; i < policy->parts_count; i++)
 		lowest = mt_min_u64(lowest, lows[i]);
 	policy->idle_bytes = now->now_ns - policy->window_ns >= window_ns ? lowest : 0;
@@ -190,6 +193,7 @@ static void accrue(struct mt_policy *policy, const struct mt_snapshot *now,
 	 * again. */
 	if (policy->balance_ns < -balance_limit(cfg))
 		policy->balance_ns = -balance_limit(cfg);
+	mt_assert(policy->balance_ns <= balance_limit(cfg));
 }
 
 static uint64_t fault_cost_ns(const struct mt_policy *policy, uint64_t bytes)
@@ -239,6 +243,7 @@ static void learn_fault_cost(struct mt_policy *policy, const struct mt_snapshot 
 	else
 		policy->mib_fault_ns += (each - policy->mib_fault_ns + 3) / 4;
 	policy->fault_known = true;
+	mt_assert(policy->mib_fault_ns <= MOST_MIB_FAULT_NS);
 }
 
 /* Charges the purged pages that came back since the last charge. */
@@ -261,6 +266,7 @@ static void charge_returns(struct mt_policy *policy, const struct mt_snapshot *n
 		mt_min_u64(mt_sat_sub(now->faults_count, policy->usage.faults_count),
 			   fresh / policy->page_bytes);
 	policy->returned_bytes = back;
+	mt_assert(policy->returned_bytes <= policy->purged_bytes);
 }
 
 /* Returns the cost of a purge and of the faults after it, if all pages come back. The purge itself

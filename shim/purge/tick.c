@@ -17,7 +17,9 @@
 #include "purge/rounds.h"
 #include "sys/rss.h"
 #include "core/publish.h"
+#include "core/thread.h"
 #include "core/sweep.h"
+#include "sys/attr.h"
 
 /* shortest time between two reads of /proc/self/status, cleanups aside */
 #define STATUS_NS (5 * MT_NS_PER_S)
@@ -381,6 +383,7 @@ uint64_t mt_tick_run(bool grown)
 	struct mt_plan plan;
 	uint64_t cost_ns;
 
+	mt_assert(mt_thread_is_ours());
 	note_program_cleanup(&now);
 	if (grown)
 		policy.tick_ns = 0;

@@ -187,6 +187,7 @@ static int next_byte(struct reader *reader)
 			return -1;
 		reader->at += reader->filled;
 	}
+	mt_assert(reader->used < reader->filled && reader->filled <= TABLE_BYTES);
 	return reader->bytes[reader->used++];
 }
 
@@ -341,6 +342,7 @@ static size_t walk(struct table *table, uintptr_t frame, uintptr_t *out, size_t 
 			skipped++;
 		frame = word_at(bytes, interpreter.layout->frame_previous);
 	}
+	mt_assert(count <= max);
 	return count;
 }
 

@@ -8,6 +8,7 @@
 #include "sys/os.h"
 #include "sys/saturating.h"
 #include "core/control_file.h"
+#include "core/thread.h"
 #include "core/object_heap.h"
 #include "sys/lazy_symbols.h"
 #include "core/devices.h"
@@ -16,6 +17,7 @@
 #include "python/eval_breaker.h"
 #include "core/shared_pages.h"
 #include "python/symbol.h"
+#include "sys/attr.h"
 
 #define TIMEOUT_NS (2 * MT_NS_PER_S)
 /* a thread that sleeps for less than this runs bytecode within it */
@@ -113,6 +115,7 @@ bool mt_python_is_running(void)
  * thread has forked, Py_AddPendingCall writes to the freed state of that thread. */
 static bool add_call(int (*function)(void *), void *argument)
 {
+	mt_assert(mt_lazy_symbols_are_ready(&found_api));
 	if (api.Py_Version && *api.Py_Version >= 0x030d0000 && !mt_main_thread_is_first())
 		return false;
 	return api.Py_AddPendingCall(function, argument) == 0;
@@ -286,6 +289,7 @@ uint64_t mt_python_tick(uint64_t now_ns)
 	static uint64_t read_ns;
 	uint64_t due_ns = atomic_load_explicit(&call.queued_ns, memory_order_relaxed) + TIMEOUT_NS;
 
+	mt_assert(mt_thread_is_ours());
 	if (!mt_gc_thread_runs())
 		return UINT64_MAX;
 	if (now_ns - read_ns >= MT_NS_PER_S) {
@@ -368,6 +372,7 @@ static bool queue_call(void)
 {
 	uint32_t queued = CALL_QUEUED;
 
+	mt_assert(atomic_load(&call.state) == CALL_FILLING);
 	atomic_store(&call.state, CALL_QUEUED);
 	if (atomic_exchange(&call.is_in_queue, true) || add_call(pending, NULL))
 		return true;
