@@ -24,7 +24,7 @@ const char *mt_jemalloc_begins(void);
 /* Empties the cache of the calling thread. */
 void mt_jemalloc_flush_thread(void);
 
-/* jemalloc_classes.c: counts live blocks by size class, including those in the threads' caches.
+/* jemalloc_pages.c: counts live blocks by size class, including those in the threads' caches.
  * Returns how many classes it has written, up to `most`. */
 uint32_t mt_jemalloc_classes(struct mt_heap_class *out, uint32_t most);
 

@@ -14,7 +14,7 @@ jemalloc_called := mmap pthread_atfork pthread_key_create pthread_mutex_lock pth
 jemalloc_hooked := $(jemalloc_called) madvise munmap readlink clock_gettime syscall pthread_cond_init getpid sbrk \
 	creat _Unwind_Backtrace _Unwind_GetIP log exp round
 
-# What becomes of free ranges of pages (heap/jemalloc_unmap.c): calls of the first come to us, and ours call the rest.
+# What becomes of free ranges of pages (heap/jemalloc_extent.c): calls of the first come to us, and ours call the rest.
 jemalloc_extent_calls := ecache_alloc_grow ecache_dalloc extent_dalloc_wrapper ehooks_default_destroy_impl \
 	emap_try_acquire_edata_neighbor emap_try_acquire_edata_neighbor_expand pa_alloc
 jemalloc_extents := $(jemalloc_extent_calls) ecache_alloc ecache_evict extent_destroy_wrapper emap_deregister_boundary emap_register_boundary \
@@ -30,10 +30,10 @@ jemalloc_internal := arena_basic_stats_merge arena_cache_bin_fill_small arena_ch
 	stats_interval_postponed_event_wait tcache_arena_associate tcache_arena_reassociate tcache_gc_dalloc_event_handler tsd_tcache_enabled_data_init
 
 # What a thread does every so many bytes that it allocates, which jemalloc has to print statistics: ours come instead of its own
-# (heap/jemalloc_event.c), where the library has all three. From 5.3.1 on jemalloc passes the handler one argument less.
+# (heap/jemalloc_thread.c), where the library has all three. From 5.3.1 on jemalloc passes the handler one argument less.
 jemalloc_events := stats_interval_event_handler stats_interval_new_event_wait stats_interval_postponed_event_wait
 
-# How it zeroes pages that it hands out again: ours comes instead (heap/jemalloc_zero.c).
+# How it zeroes pages that it hands out again: ours comes instead (heap/jemalloc_extent.c).
 jemalloc_replaced := ehooks_default_zero_impl
 
 # Where a thread leaves an arena, or ends, jemalloc purges that arena: these files call ours instead (heap/jemalloc_arena.c).
@@ -71,7 +71,7 @@ else
 jemalloc_lacks += the event after each MB that a thread allocates: growth is seen at the ticks of the worker alone;
 endif
 
-# Large blocks that are freed, or shrunk in place (heap/jemalloc_large.c).
+# Large blocks that are freed, or shrunk in place (heap/jemalloc_arena.c).
 ifneq ($(call jemalloc_has,large_dalloc large_ralloc),)
 jemalloc_link := -Wl,--wrap=je_large_dalloc,--wrap=je_large_ralloc
 else
@@ -86,7 +86,7 @@ else
 jemalloc_lacks += what tells of heap errors: MT_CHECK finds none;
 endif
 
-# Address space that goes back (heap/jemalloc_unmap.c).
+# Address space that goes back (heap/jemalloc_extent.c).
 ifneq ($(call jemalloc_has,$(jemalloc_extents) $(jemalloc_errors) arenas manual_arena_base narenas_total_get),)
 jemalloc_link += $(foreach name,$(jemalloc_extent_calls),-Wl,--wrap=je_$(name))
 else
@@ -107,7 +107,7 @@ jemalloc_link += $(foreach name,$(jemalloc_thread),-Wl,--wrap=je_$(name))
 else
 jemalloc_lacks += a first allocation that may fail: a thread that begins without memory may crash;
 endif
-# What a thread does every so many bytes that it frees, and how many blocks it takes at once (heap/jemalloc_cache.c). The second has other
+# What a thread does every so many bytes that it frees, and how many blocks it takes at once (heap/jemalloc_thread.c). The second has other
 # parameters in other versions.
 ifneq ($(filter 5.3.0,$(jemalloc_version)),)
 ifneq ($(call jemalloc_has,arena_cache_bin_fill_small),)

@@ -10,7 +10,7 @@
 #include "heap/jemalloc_arena.h"
 #include "heap/jemalloc_errors.h"
 #include "heap/jemalloc_pages.h"
-#include "heap/jemalloc_unwind.h"
+#include "heap/jemalloc_prof.h"
 #include "heap/page_flags.h"
 #include "sys/attr.h"
 #include "sys/libc.h"

@@ -9,7 +9,7 @@
 #include "heap/jemalloc.h"
 #include "heap/jemalloc_fork.h"
 #include "heap/jemalloc_names.h"
-#include "heap/jemalloc_unmap.h"
+#include "heap/jemalloc_extent.h"
 
 const bool mt_jemalloc_is_built = false;
 

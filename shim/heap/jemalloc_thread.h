@@ -1,7 +1,7 @@
-/* heap/jemalloc_counters.h -- the bytes that jemalloc counts for each thread. Owns where they lie.
+/* heap/jemalloc_thread.h -- the bytes that jemalloc counts for each thread. Owns where they lie.
  * Any thread, unless a comment says otherwise. Takes no lock, never allocates. */
-#ifndef MT_HEAP_JEMALLOC_COUNTERS_H
-#define MT_HEAP_JEMALLOC_COUNTERS_H
+#ifndef MT_HEAP_JEMALLOC_THREAD_H
+#define MT_HEAP_JEMALLOC_THREAD_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,5 +26,14 @@ bool mt_jemalloc_own_counters(uint64_t *out_allocated, uint64_t *out_freed);
 bool mt_jemalloc_thread_has_allocated(void);
 
 #pragma GCC visibility pop
+
+/* Calls a function after every step_bytes that a thread allocates, in
+ * place of jemalloc's event that prints statistics. Does nothing with a version of jemalloc that
+ * lacks the event (jemalloc.mk looks). */
+
+/* Before jemalloc's first use. handler: called by each thread after so many bytes that it has
+ * allocated, once its block is made, with no lock of jemalloc's held. Never called by a version
+ * that has no such events (before 5.3). */
+void mt_jemalloc_event_use(uint64_t step_bytes, void (*handler)(void));
 
 #endif

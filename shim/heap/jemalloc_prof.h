@@ -1,7 +1,7 @@
-/* heap/jemalloc_unwind.h -- walks stacks for jemalloc's heap profiler, and a gate before it. While
+/* heap/jemalloc_prof.h -- walks stacks for jemalloc's heap profiler, and a gate before it. While
  * the gate is closed no thread walks; fork closes it. Any thread may call. Takes no lock. */
-#ifndef MT_HEAP_JEMALLOC_UNWIND_H
-#define MT_HEAP_JEMALLOC_UNWIND_H
+#ifndef MT_HEAP_JEMALLOC_PROF_H
+#define MT_HEAP_JEMALLOC_PROF_H
 
 #include <stdbool.h>
 
