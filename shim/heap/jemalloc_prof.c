@@ -12,6 +12,7 @@
 
 #include "core/interpreter.h"
 #include "core/log.h"
+#include "core/thread.h"
 #include "heap/jemalloc.h"
 #include "heap/jemalloc_names.h"
 #include "sys/loader.h"
@@ -133,9 +134,11 @@ void mt_jemalloc_prof_begin(const char *conf)
 /* jemalloc's frames below its caller take 600 to 1500 bytes */
 #define LOOK_BYTES 2048u
 /* aarch64 signs return addresses on the stack in the bits above (-mbranch-protection) */
-#define ADDRESS_BITS (((uintptr_t)1 << 48) - 1)
-#define LINES_MAX    10 /* of Python, of one stack */
-#define WIPE_BYTES   1536u
+#define ADDRESS_BITS     (((uintptr_t)1 << 48) - 1)
+#define LOAD_WAIT_NS     (500 * MT_NS_PER_MS)
+#define LOAD_STACK_BYTES (64u << 10)
+#define LINES_MAX        10 /* of Python, of one stack */
+#define WIPE_BYTES       1536u
 
 /* glibc's struct dl_find_object, as far as it is read; newer than the oldest headers that we build
  * with. */
@@ -161,6 +164,8 @@ static address_fn address_of;
 static object_fn find_object;
 static struct object unwinder;
 
+static struct mt_thread loading; /* loads libgcc_s for the worker */
+
 /* seq_cst both: either the walk sees the closed gate, or fork sees the walk. */
 static _Atomic uint32_t walkers_count;
 static _Atomic bool gate_closed;
@@ -183,15 +188,12 @@ static void narrow_to_code(struct object *object)
 		}
 }
 
-bool mt_jemalloc_find_unwinder(void)
+static bool load_unwinder(void)
 {
 	walk_fn found = NULL;
 	void *library;
 	int probe = 0;
 
-	mt_interpreter_prepare_lines();
-	if (atomic_load_explicit(&walk, memory_order_acquire))
-		return true;
 	/* From the library itself: what the program has bound the name to may be its own jump to
 	 * it. */
 	mt_loader_enter();
@@ -209,6 +211,32 @@ bool mt_jemalloc_find_unwinder(void)
 	narrow_to_code(&unwinder);
 	atomic_store_explicit(&walk, found, memory_order_release);
 	return true;
+}
+
+static void *load_main(void *unused)
+{
+	(void)unused;
+	mt_thread_mark_ours();
+	(void)load_unwinder();
+	mt_thread_reset(&loading);
+	return NULL;
+}
+
+/* The worker must not wait behind a constructor, during which the loader is locked. In our own
+ * constructor no other thread could load anything. */
+bool mt_jemalloc_find_unwinder(void)
+{
+	uint64_t until = mt_os_now_ns() + LOAD_WAIT_NS;
+
+	mt_interpreter_prepare_lines();
+	if (atomic_load_explicit(&walk, memory_order_acquire))
+		return true;
+	if (!mt_thread_is_ours())
+		return load_unwinder();
+	(void)mt_thread_start(&loading, load_main, LOAD_STACK_BYTES);
+	while (mt_thread_is_running(&loading) && mt_os_now_ns() < until)
+		mt_os_sleep_ns(MT_NS_PER_MS);
+	return atomic_load_explicit(&walk, memory_order_acquire) != NULL;
 }
 
 /* Where the walk itself begins is no return address: our own callers keep it on the stack. */
@@ -351,5 +379,6 @@ void mt_jemalloc_prof_open_gate(void)
 void mt_jemalloc_prof_open_gate_in_child(void)
 {
 	atomic_store(&walkers_count, 0);
+	mt_thread_reset(&loading);
 	mt_jemalloc_prof_open_gate();
 }

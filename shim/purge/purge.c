@@ -8,7 +8,6 @@
 #include "core/control_file.h"
 #include "core/log.h"
 #include "purge/growth_purge.h"
-#include "purge/round_end.h"
 #include "purge/rounds.h"
 #include "purge/tick.h"
 #include "sys/os.h"

@@ -13,7 +13,6 @@
 #include "core/components.h"
 #include "core/devices.h"
 #include "purge/policy.h"
-#include "purge/refill.h"
 #include "purge/rounds.h"
 #include "sys/rss.h"
 #include "core/publish.h"

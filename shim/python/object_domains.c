@@ -76,11 +76,10 @@ bool mt_object_domains_are_taken(void)
 	return now.malloc == mt_objects_malloc;
 }
 
-/* "3.11.2 (main, ...": 11; 0: none that is known. */
+/* 0: no version that is known. */
 static uint64_t known_minor(void)
 {
-	const char *version = api.Py_GetVersion();
-	uint64_t minor = strncmp(version, "3.", 2) == 0 ? mt_os_parse_number(version + 2) : 0;
+	uint64_t minor = mt_python_minor(api.Py_GetVersion());
 
 	return minor >= OLDEST_MINOR && minor <= NEWEST_MINOR ? minor : 0;
 }

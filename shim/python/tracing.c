@@ -87,12 +87,6 @@ static bool resolve_api(struct tracing_api *out)
 	return found;
 }
 
-/* Parses Py_GetVersion(): "3.11.2 (main, ...". */
-static bool is_supported(const char *version)
-{
-	return strncmp(version, "3.", 2) == 0 && mt_os_parse_number(version + 2) >= OLDEST_MINOR;
-}
-
 enum mt_lines_outcome mt_tracing_find(void)
 {
 	struct tracing_api fresh;
@@ -104,7 +98,8 @@ enum mt_lines_outcome mt_tracing_find(void)
 	}
 	if (api._Py_DecRefShared)
 		return MT_LINES_FREE_THREADED;
-	return is_supported(api.Py_GetVersion()) ? MT_LINES_DONE : MT_LINES_NO_TRACEMALLOC;
+	return mt_python_minor(api.Py_GetVersion()) >= OLDEST_MINOR ? MT_LINES_DONE
+								    : MT_LINES_NO_TRACEMALLOC;
 }
 
 /* The head of the list is the interpreter that was made last. */

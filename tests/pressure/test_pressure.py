@@ -385,3 +385,15 @@ def test_memory_comes_back_while_a_librarys_constructor_holds_the_loaders_lock(r
 	got = run([compile_c("loads_library.c"), library], env(MIN_MB=0, LIMIT_MB=220), timeout=60)
 
 	assert (got.returncode, got.stdout) == (0, "well\n"), got.stderr
+
+
+def test_a_profile_asked_for_during_a_constructor_does_not_stop_the_worker(spawn, env, control, awake, compile_c):
+	"""It loads libgcc_s for the unwinder."""
+	library = compile_c("constructor_rounds.c", "-shared", "-fPIC")
+	settings = env(ALLOCATOR="jemalloc", MIN_MB=0, PROF=1)
+	process = spawn([compile_c("loads_library.c"), library], settings)
+	awake(process.pid, settings)
+
+	control(settings, "set", process.pid, "prof=on")
+
+	assert process.stdout.readline() == "well\n"
