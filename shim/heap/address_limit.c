@@ -12,7 +12,7 @@
 #include "core/init.h"
 #include "core/object_heap.h"
 #include "core/worker.h"
-#include "heap/jemalloc_extent.h"
+#include "heap/jemalloc_unmap.h"
 #include "sys/attr.h"
 #include "sys/os.h"
 #include "sys/raw_syscall.h"

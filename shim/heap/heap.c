@@ -19,6 +19,7 @@
 #include "heap/glibc_accounting.h"
 #include "heap/growth.h"
 #include "heap/jemalloc.h"
+#include "heap/jemalloc_prof.h"
 #include "heap/jemalloc_fork.h"
 #include "heap/profile_dump.h"
 #include "heap/trim.h"

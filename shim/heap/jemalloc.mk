@@ -14,7 +14,7 @@ jemalloc_called := mmap pthread_atfork pthread_key_create pthread_mutex_lock pth
 jemalloc_hooked := $(jemalloc_called) madvise munmap readlink clock_gettime syscall pthread_cond_init getpid sbrk \
 	creat _Unwind_Backtrace _Unwind_GetIP log exp round
 
-# What becomes of free ranges of pages (heap/jemalloc_extent.c): calls of the first come to us, and ours call the rest.
+# What becomes of free ranges of pages (heap/jemalloc_unmap.c): calls of the first come to us, and ours call the rest.
 jemalloc_extent_calls := ecache_alloc_grow ecache_dalloc extent_dalloc_wrapper ehooks_default_destroy_impl \
 	emap_try_acquire_edata_neighbor emap_try_acquire_edata_neighbor_expand pa_alloc
 jemalloc_extents := $(jemalloc_extent_calls) ecache_alloc ecache_evict extent_destroy_wrapper emap_deregister_boundary emap_register_boundary \
@@ -33,7 +33,7 @@ jemalloc_internal := arena_basic_stats_merge arena_cache_bin_fill_small arena_ch
 # (heap/jemalloc_thread.c), where the library has all three. From 5.3.1 on jemalloc passes the handler one argument less.
 jemalloc_events := stats_interval_event_handler stats_interval_new_event_wait stats_interval_postponed_event_wait
 
-# How it zeroes pages that it hands out again: ours comes instead (heap/jemalloc_extent.c).
+# How it zeroes pages that it hands out again: ours comes instead (heap/jemalloc_unmap.c).
 jemalloc_replaced := ehooks_default_zero_impl
 
 # Where a thread leaves an arena, or ends, jemalloc purges that arena: these files call ours instead (heap/jemalloc_arena.c).
@@ -86,7 +86,7 @@ else
 jemalloc_lacks += what tells of heap errors: MT_CHECK finds none;
 endif
 
-# Address space that goes back (heap/jemalloc_extent.c).
+# Address space that goes back (heap/jemalloc_unmap.c).
 ifneq ($(call jemalloc_has,$(jemalloc_extents) $(jemalloc_errors) arenas manual_arena_base narenas_total_get),)
 jemalloc_link += $(foreach name,$(jemalloc_extent_calls),-Wl,--wrap=je_$(name))
 else

@@ -13,7 +13,7 @@
 #include "heap/jemalloc_move.h"
 #include "heap/jemalloc_names.h"
 #include "heap/jemalloc_pages.h"
-#include "heap/jemalloc_thread.h"
+#include "heap/jemalloc_counters.h"
 #include "sys/attr.h"
 
 /* dirty bytes that an arena without threads keeps, whatever the others have */

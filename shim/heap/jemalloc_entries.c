@@ -12,7 +12,7 @@
 #include "heap/entries.h"
 #include "heap/growth.h"
 #include "heap/jemalloc.h"
-#include "heap/jemalloc_thread.h"
+#include "heap/jemalloc_counters.h"
 #include "heap/jemalloc_errors.h"
 #include "heap/jemalloc_arena.h"
 #include "heap/jemalloc_names.h"

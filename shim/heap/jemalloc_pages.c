@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "core/object_heap.h"
-#include "heap/jemalloc.h"
 #include "heap/jemalloc_conf.h"
 #include "heap/jemalloc_names.h"
 #include "heap/purge_lock.h"

@@ -13,7 +13,6 @@
 #include "core/interpreter.h"
 #include "core/log.h"
 #include "core/thread.h"
-#include "heap/jemalloc.h"
 #include "heap/jemalloc_names.h"
 #include "sys/loader.h"
 #include "sys/os.h"

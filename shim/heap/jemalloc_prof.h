@@ -5,6 +5,8 @@
 
 #include <stdbool.h>
 
+#include "heap/backend.h"
+
 /* Finds the unwinder. Returns false where there is none. It calls the loader: with no lock of the
  * shim held, and never inside the allocator. */
 bool mt_jemalloc_find_unwinder(void);
@@ -13,5 +15,10 @@ bool mt_jemalloc_find_unwinder(void);
 void mt_jemalloc_prof_close_gate(void);
 void mt_jemalloc_prof_open_gate(void);
 void mt_jemalloc_prof_open_gate_in_child(void);
+
+/* jemalloc's heap profiler. mt_jemalloc_prof_begin runs in the constructor, and switches
+ * sampling on where `conf` says so. */
+extern const struct mt_heap_profiler mt_jemalloc_profiler;
+void mt_jemalloc_prof_begin(const char *conf);
 
 #endif

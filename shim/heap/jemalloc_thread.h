@@ -1,31 +1,9 @@
-/* heap/jemalloc_thread.h -- the bytes that jemalloc counts for each thread. Owns where they lie.
- * Any thread, unless a comment says otherwise. Takes no lock, never allocates. */
+/* heap/jemalloc_thread.h -- what jemalloc does for a thread as it allocates and frees. Any thread,
+ * unless a comment says otherwise. Takes no lock. */
 #ifndef MT_HEAP_JEMALLOC_THREAD_H
 #define MT_HEAP_JEMALLOC_THREAD_H
 
-#include <stdbool.h>
 #include <stdint.h>
-
-#pragma GCC visibility push(hidden)
-
-/* Finds where the counters lie. On the thread that has just begun jemalloc: asking enters a thread
- * into jemalloc's list. */
-void mt_jemalloc_counters_begin(void);
-
-/* jemalloc announces the calling thread, by this address. */
-void mt_jemalloc_counters_note_thread(const void *counters);
-bool mt_jemalloc_counters_have_thread(void);
-
-/* Reads what the calling thread has allocated and freed so far, in bytes. Returns false where it
- * has done neither, or where jemalloc does not say. */
-bool mt_jemalloc_own_counters(uint64_t *out_allocated, uint64_t *out_freed);
-
-/* Returns whether the calling thread has allocated, so that jemalloc cleans up after it. It does
- * not for a thread that only frees, such as one in whose end libc frees the memory of other
- * threads: a call of mallctl would enter that thread into a list that it never leaves. */
-bool mt_jemalloc_thread_has_allocated(void);
-
-#pragma GCC visibility pop
 
 /* Calls a function after every step_bytes that a thread allocates, in
  * place of jemalloc's event that prints statistics. Does nothing with a version of jemalloc that
@@ -35,5 +13,8 @@ bool mt_jemalloc_thread_has_allocated(void);
  * allocated, once its block is made, with no lock of jemalloc's held. Never called by a version
  * that has no such events (before 5.3). */
 void mt_jemalloc_event_use(uint64_t step_bytes, void (*handler)(void));
+
+/* Empties the cache of the calling thread. */
+void mt_jemalloc_flush_thread(void);
 
 #endif

@@ -7,9 +7,10 @@
 #include "heap/backend.h"
 #include "heap/entries.h"
 #include "heap/jemalloc.h"
+#include "heap/jemalloc_prof.h"
 #include "heap/jemalloc_fork.h"
 #include "heap/jemalloc_names.h"
-#include "heap/jemalloc_extent.h"
+#include "heap/jemalloc_unmap.h"
 
 const bool mt_jemalloc_is_built = false;
 

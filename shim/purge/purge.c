@@ -8,6 +8,7 @@
 #include "core/control_file.h"
 #include "core/log.h"
 #include "purge/growth_purge.h"
+#include "purge/round_end.h"
 #include "purge/rounds.h"
 #include "purge/tick.h"
 #include "sys/os.h"

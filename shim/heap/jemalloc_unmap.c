@@ -1,0 +1,460 @@
+#include "heap/jemalloc_unmap.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "core/init.h"
+#include "heap/jemalloc_arena.h"
+#include "heap/jemalloc_counters.h"
+#include "heap/jemalloc_extent.h"
+#include "heap/jemalloc_names.h"
+#include "heap/jemalloc_pages.h"
+#include "heap/page_flags.h"
+#include "heap/purge_lock.h"
+#include "sys/attr.h"
+#include "sys/os.h"
+#include "sys/raw_syscall.h"
+
+/* Shares of the limit: free bytes that may stay mapped, and what an arena maps ahead. */
+#define KEPT_SHARE       64
+#define AHEAD_PER_KEPT   4
+#define KEPT_LEAST_BYTES (2u << 20)
+/* Each hole may be a mapping more, and the kernel allows 65,530: so many holes fit in the limit. */
+#define HOLES_MOST       16384
+#define HOLE_LEAST_BYTES (64u << 10)
+/* the largest piece that is unmapped at a time */
+#define PIECE_MOST_BYTES ((size_t)1 << 30)
+#define PURGE_WAIT_NS    (10 * MT_NS_PER_MS)
+/* more than a thread's cache takes; and the flags of jemalloc's MALLOCX_ARENA, MALLOCX_TCACHE_NONE
+ */
+#define FREED_BYTES     (64u << 10)
+#define IN_ARENA(index) ((int)((index) + 1) << 20 | 1 << 8)
+/* enum thp_mode_t: the user's thp:never */
+#define THP_NEVER 2
+/* struct edata_s: the extent has guard pages around it */
+#define GUARDED (1u << 16)
+/* and its state, of which 0 is a range in use */
+#define STATE        (UINT64_C(7) << 17)
+#define STATE_PURGED (UINT64_C(3) << 17)
+/* What the kernel makes resident by one call, once the thread has grown the heap by the second. A
+ * thread of a large pool that keeps a few blocks never touches the rest of its slabs. */
+#define AHEAD_BYTES       ((size_t)64 << 10)
+#define AHEAD_LEAST_BYTES (64 * AHEAD_BYTES)
+/* The size class of 4,096 bytes, of classes of 8, 16 and four to each doubling: in each page a
+ * block begins. Of larger ones a program may leave whole pages untouched. */
+#define AHEAD_CLASS_MAX 28u
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
+#endif
+
+/* Internal to jemalloc 5.3: src/pac.c, src/extent.c, src/ehooks.c, src/emap.c, src/arena.c. Calls
+ * from other files come here instead (jemalloc.mk). */
+extern char je_arena_emap_global[] __attribute__((weak));
+extern void *je_arenas[] __attribute__((weak));
+extern unsigned int je_manual_arena_base __attribute__((weak));
+extern int je_opt_thp __attribute__((weak));
+extern unsigned int je_narenas_total_get(void) __attribute__((weak));
+extern void je_emap_deregister_boundary(void *thread, void *emap, void *extent)
+	__attribute__((weak));
+extern bool je_emap_register_boundary(void *thread, void *emap, void *extent, unsigned int size,
+				      bool slab) __attribute__((weak));
+extern void je_extent_destroy_wrapper(void *thread, void *pac, void *hooks, void *extent)
+	__attribute__((weak));
+extern struct mt_extent *je_ecache_evict(void *thread, void *pac, void *hooks, void *cache,
+					 size_t least_pages) __attribute__((weak));
+extern void *je_ecache_alloc(void *thread, void *pac, void *hooks, void *cache, void *expanded,
+			     size_t bytes, size_t alignment, bool zero, bool guarded)
+	__attribute__((weak));
+extern bool je_arena_retain_grow_limit_get_set(void *thread, void *arena, size_t *old_limit,
+					       size_t *new_limit) __attribute__((weak));
+extern void __real_je_extent_dalloc_wrapper(void *thread, void *pac, void *hooks, void *extent)
+	__attribute__((weak));
+void __wrap_je_extent_dalloc_wrapper(void *thread, void *pac, void *hooks, void *extent);
+extern void __real_je_ecache_dalloc(void *thread, void *pac, void *hooks, void *cache, void *extent)
+	__attribute__((weak));
+void __wrap_je_ecache_dalloc(void *thread, void *pac, void *hooks, void *cache, void *extent);
+extern void *__real_je_ecache_alloc_grow(void *thread, void *pac, void *hooks, void *cache,
+					 void *expanded, size_t bytes, size_t alignment, bool zero,
+					 bool guarded) __attribute__((weak));
+void *__wrap_je_ecache_alloc_grow(void *thread, void *pac, void *hooks, void *cache, void *expanded,
+				  size_t bytes, size_t alignment, bool zero, bool guarded);
+extern void __real_je_ehooks_default_destroy_impl(void *address, size_t bytes)
+	__attribute__((weak));
+void __wrap_je_ehooks_default_destroy_impl(void *address, size_t bytes);
+extern void je_pa_dalloc(void *thread, void *shard, struct mt_extent *extent, bool *out_deferred)
+	__attribute__((weak));
+extern struct mt_extent *__real_je_pa_alloc(void *thread, void *shard, size_t bytes,
+					    size_t alignment, bool slab, unsigned int size_class,
+					    bool zero, bool guarded, bool *out_deferred)
+	__attribute__((weak));
+struct mt_extent *__wrap_je_pa_alloc(void *thread, void *shard, size_t bytes, size_t alignment,
+				     bool slab, unsigned int size_class, bool zero, bool guarded,
+				     bool *out_deferred);
+
+extern void *__real_je_emap_try_acquire_edata_neighbor(void *thread, void *emap,
+						       struct mt_extent *extent, int pai, int state,
+						       bool forward) __attribute__((weak));
+void *__wrap_je_emap_try_acquire_edata_neighbor(void *thread, void *emap, struct mt_extent *extent,
+						int pai, int state, bool forward);
+extern void *__real_je_emap_try_acquire_edata_neighbor_expand(void *thread, void *emap,
+							      struct mt_extent *extent, int pai,
+							      int state) __attribute__((weak));
+void *__wrap_je_emap_try_acquire_edata_neighbor_expand(void *thread, void *emap,
+						       struct mt_extent *extent, int pai,
+						       int state);
+
+static _Atomic size_t kept_bytes;  /* 0: address space is not returned; no ordering */
+static _Atomic size_t least_bytes; /* smaller extents stay mapped; likewise */
+static _Atomic size_t freed_bytes; /* since the last purge of ours; counter, no ordering */
+
+/* From an arena's `pac` to its cache of purged extents; 0: not seen yet. No ordering. */
+static _Atomic ptrdiff_t purged_cache_offset;
+
+static _Atomic bool cannot_populate;
+
+static MT_TLS size_t grown_bytes; /* that were not resident */
+static MT_TLS bool has_grown;     /* the thread's last extent was not resident */
+static MT_TLS bool is_unmapped;   /* the extent that the thread destroys */
+/* of the arena that the thread purges, what it shall return again */
+static MT_TLS uint64_t again_bytes;
+
+/* Arenas of the program may have hooks of its own, and may vanish at any time. */
+static bool has_own_arenas_only(void)
+{
+	return je_narenas_total_get() <= je_manual_arena_base;
+}
+
+/* ---- unmapping ---- */
+
+/* The extent is nobody's and in no cache. It leaves jemalloc's tree first, since another arena may
+ * get the addresses right after. */
+static bool unmap(void *thread, void *pac, void *hooks, struct mt_extent *extent)
+{
+	char *begin = mt_extent_begin(extent);
+	size_t bytes = mt_extent_bytes(extent);
+
+	mt_assert(!is_unmapped && bytes > 0);
+	if (bytes < atomic_load_explicit(&least_bytes, memory_order_relaxed) ||
+	    (extent->bits & GUARDED) || !has_own_arenas_only())
+		return false;
+	je_emap_deregister_boundary(thread, je_arena_emap_global, extent);
+	mt_page_flags_unmapped(begin, bytes);
+	if (munmap(begin, bytes) != 0) {
+		mt_page_flags_mapped(begin, bytes);
+		/* jemalloc reads the size class of blocks alone */
+		(void)je_emap_register_boundary(thread, je_arena_emap_global, extent, 0, false);
+		return false;
+	}
+	is_unmapped = true;
+	je_extent_destroy_wrapper(thread, pac, hooks, extent);
+	is_unmapped = false;
+	return true;
+}
+
+void __wrap_je_ehooks_default_destroy_impl(void *address, size_t bytes)
+{
+	if (!is_unmapped)
+		__real_je_ehooks_default_destroy_impl(address, bytes);
+}
+
+/* Unmaps a piece of this size of a purged extent. Returns whether there was one. */
+static bool unmap_purged(void *thread, void *pac, void *hooks, size_t piece_bytes)
+{
+	ptrdiff_t offset = atomic_load_explicit(&purged_cache_offset, memory_order_relaxed);
+	void *extent = offset ? je_ecache_alloc(thread, pac, hooks, (char *)pac + offset, NULL,
+						piece_bytes, mt_jemalloc_page_bytes(), false, false)
+			      : NULL;
+
+	if (!extent || unmap(thread, pac, hooks, extent))
+		return extent != NULL;
+	__real_je_extent_dalloc_wrapper(thread, pac, hooks, extent);
+	return false;
+}
+
+/* Takes the oldest purged extent out and returns it as the newest, until all had their turn. In
+ * between it counts as in use, else a neighbour that is freed could join it. */
+static MT_COLD void purge_again(void *thread, void *pac, void *hooks)
+{
+	ptrdiff_t offset = atomic_load_explicit(&purged_cache_offset, memory_order_relaxed);
+	uint64_t left = again_bytes;
+
+	again_bytes = 0;
+	while (left && offset) {
+		struct mt_extent *extent =
+			je_ecache_evict(thread, pac, hooks, (char *)pac + offset, 0);
+
+		if (!extent)
+			return;
+		left -= left < mt_extent_bytes(extent) ? left : mt_extent_bytes(extent);
+		extent->bits &= ~STATE;
+		(void)je_emap_register_boundary(thread, je_arena_emap_global, extent, 0, false);
+		__real_je_extent_dalloc_wrapper(thread, pac, hooks, extent);
+	}
+}
+
+/* jemalloc returns an extent to the kernel. What was too small when it was purged may have joined
+ * its neighbours since. */
+void __wrap_je_extent_dalloc_wrapper(void *thread, void *pac, void *hooks, void *extent)
+{
+	size_t least = atomic_load_explicit(&least_bytes, memory_order_relaxed);
+
+	if (mt_likely(!least)) {
+		__real_je_extent_dalloc_wrapper(thread, pac, hooks, extent);
+		if (mt_unlikely(again_bytes))
+			purge_again(thread, pac, hooks);
+		return;
+	}
+	if (!unmap(thread, pac, hooks, extent))
+		__real_je_extent_dalloc_wrapper(thread, pac, hooks, extent);
+	if (!unmap_purged(thread, pac, hooks, least))
+		return;
+	for (size_t piece = PIECE_MOST_BYTES; piece >= least; piece /= 2)
+		while (unmap_purged(thread, pac, hooks, piece))
+			;
+}
+
+/* expanded: the block that the extent continues, or NULL. */
+static bool may_be_huge(const struct mt_extent *extent, const struct mt_extent *expanded)
+{
+	size_t bytes = mt_extent_bytes(extent) + (expanded ? mt_extent_bytes(expanded) : 0);
+
+	return bytes >= MT_PAGE_FLAGS_LARGE_BYTES && je_opt_thp != THP_NEVER &&
+	       has_own_arenas_only();
+}
+
+/* The pages have never been touched, or are purged. */
+void *__wrap_je_ecache_alloc_grow(void *thread, void *pac, void *hooks, void *cache, void *expanded,
+				  size_t bytes, size_t alignment, bool zero, bool guarded)
+{
+	struct mt_extent *extent = __real_je_ecache_alloc_grow(thread, pac, hooks, cache, expanded,
+							       bytes, alignment, zero, guarded);
+
+	atomic_store_explicit(&purged_cache_offset, (char *)cache - (char *)pac,
+			      memory_order_relaxed);
+	if (!extent)
+		return NULL;
+	has_grown = true;
+	grown_bytes += bytes;
+	if (!guarded && may_be_huge(extent, expanded))
+		mt_page_flags_allow_huge(mt_extent_begin(extent), mt_extent_bytes(extent));
+	else
+		mt_page_flags_used(mt_extent_begin(extent), mt_extent_bytes(extent));
+	return extent;
+}
+
+/* ---- pages of slabs ---- */
+
+/* Whether the pages behind the slab are the rest of what it was taken from. A hole between slabs is
+ * used page by page: what lies behind it may never be wanted. */
+static bool is_rest_behind(const struct mt_extent *slab)
+{
+	const char *end = mt_extent_begin(slab) + mt_extent_bytes(slab);
+	const struct mt_extent *rest = MT_LEAF_EXTENT(mt_extent_leaf(end));
+
+	return rest && (__atomic_load_n(&rest->bits, __ATOMIC_RELAXED) & STATE) == STATE_PURGED &&
+	       mt_extent_bytes(rest) >= AHEAD_BYTES;
+}
+
+/* They count as free and dirty until slabs take them. */
+static MT_COLD void populate(void *thread, void *shard, unsigned int size_class)
+{
+	int kept = errno;
+	bool is_deferred = false; /* jemalloc's own purges, of which there are none */
+	struct mt_extent *ahead =
+		__real_je_pa_alloc(thread, shard, AHEAD_BYTES, mt_jemalloc_page_bytes(), false,
+				   size_class, false, false, &is_deferred);
+
+	if (!ahead)
+		return;
+	mt_assert(mt_extent_bytes(ahead) == AHEAD_BYTES);
+	if (mt_raw_syscall(SYS_madvise, mt_extent_begin(ahead), AHEAD_BYTES, MADV_POPULATE_WRITE) !=
+		    0 &&
+	    errno == EINVAL)
+		atomic_store_explicit(&cannot_populate, true, memory_order_relaxed);
+	je_pa_dalloc(thread, shard, ahead, &is_deferred);
+	errno = kept;
+}
+
+/* A fault for each page of a growing heap costs a quarter more than one call for 16 of them. */
+struct mt_extent *__wrap_je_pa_alloc(void *thread, void *shard, size_t bytes, size_t alignment,
+				     bool slab, unsigned int size_class, bool zero, bool guarded,
+				     bool *out_deferred)
+{
+	struct mt_extent *extent;
+
+	has_grown = false;
+	extent = __real_je_pa_alloc(thread, shard, bytes, alignment, slab, size_class, zero,
+				    guarded, out_deferred);
+	if (extent && has_grown && slab && size_class <= AHEAD_CLASS_MAX &&
+	    grown_bytes >= AHEAD_LEAST_BYTES &&
+	    !atomic_load_explicit(&cannot_populate, memory_order_relaxed) &&
+	    has_own_arenas_only() && is_rest_behind(extent))
+		populate(thread, shard, size_class);
+	return extent;
+}
+
+/* ---- neighbours ---- */
+
+/* Jemalloc joins an extent with its neighbour unless that one begins a mapping: it takes it for
+ * granted that extents of one mapping have one arena. What lies behind a hole no longer begins with
+ * its mapping, and the hole may be mapped again for another arena. The arena of an extent's record
+ * never changes, so that it may be read without the other arena's lock. */
+static bool is_beside_another_arena(const struct mt_extent *extent, bool forward)
+{
+	const char *beside = forward ? mt_extent_begin(extent) + mt_extent_bytes(extent)
+				     : mt_extent_begin(extent) - 1;
+	const struct mt_extent *neighbour;
+
+	if (mt_likely(!atomic_load_explicit(&kept_bytes, memory_order_relaxed)))
+		return false;
+	neighbour = MT_LEAF_EXTENT(mt_extent_leaf(beside));
+	return neighbour && ((__atomic_load_n(&neighbour->bits, __ATOMIC_RELAXED) ^ extent->bits) &
+			     MT_EXTENT_ARENA_MASK);
+}
+
+void *__wrap_je_emap_try_acquire_edata_neighbor(void *thread, void *emap, struct mt_extent *extent,
+						int pai, int state, bool forward)
+{
+	if (is_beside_another_arena(extent, forward))
+		return NULL;
+	return __real_je_emap_try_acquire_edata_neighbor(thread, emap, extent, pai, state, forward);
+}
+
+void *__wrap_je_emap_try_acquire_edata_neighbor_expand(void *thread, void *emap,
+						       struct mt_extent *extent, int pai, int state)
+{
+	if (is_beside_another_arena(extent, true))
+		return NULL;
+	return __real_je_emap_try_acquire_edata_neighbor_expand(thread, emap, extent, pai, state);
+}
+
+/* ---- when ---- */
+
+static MT_COLD void purge_all(void)
+{
+	size_t ahead = atomic_load_explicit(&kept_bytes, memory_order_relaxed) * AHEAD_PER_KEPT;
+
+	if (!mt_jemalloc_first_arena() || !has_own_arenas_only() ||
+	    !mt_purge_enter_within(PURGE_WAIT_NS))
+		return;
+	atomic_store_explicit(&freed_bytes, 0, memory_order_relaxed);
+	for (unsigned int index = 0; index < je_manual_arena_base; index++) {
+		void *arena = __atomic_load_n(&je_arenas[index], __ATOMIC_ACQUIRE);
+
+		if (!arena)
+			continue;
+		(void)je_arena_retain_grow_limit_get_set(NULL, arena, NULL, &ahead);
+		mt_jemalloc_purge_arena(index);
+	}
+	mt_purge_leave();
+}
+
+/* An extent is free: a large block, or a slab whose blocks are all free. */
+void __wrap_je_ecache_dalloc(void *thread, void *pac, void *hooks, void *cache, void *extent)
+{
+	size_t kept = atomic_load_explicit(&kept_bytes, memory_order_relaxed);
+	size_t bytes = mt_extent_bytes(extent);
+
+	mt_page_flags_freed(mt_extent_begin(extent), bytes);
+	__real_je_ecache_dalloc(thread, pac, hooks, cache, extent);
+	if (mt_likely(!kept))
+		return;
+	bytes += atomic_fetch_add_explicit(&freed_bytes, bytes, memory_order_relaxed);
+	if (bytes >= kept && mt_state_is_own_process() && mt_jemalloc_thread_has_allocated())
+		purge_all();
+}
+
+/* The arena gets an extent to purge: what was purged before goes with it. Returns whether the arena
+ * is there. */
+static MT_COLD bool free_in(unsigned int index)
+{
+	if (!__atomic_load_n(&je_arenas[index], __ATOMIC_ACQUIRE))
+		return false;
+	je_free(je_mallocx(FREED_BYTES, IN_ARENA(index)));
+	return true;
+}
+
+void mt_jemalloc_purge_again(void)
+{
+	if (!&__real_je_extent_dalloc_wrapper || !je_ecache_evict || !has_own_arenas_only())
+		return;
+	mt_page_flags_all_may_be_huge();
+	for (unsigned int index = 0; index < je_manual_arena_base; index++) {
+		mt_purge_enter();
+		if (free_in(index)) {
+			again_bytes = mt_jemalloc_retained_bytes(index);
+			mt_jemalloc_purge_arena(index);
+			again_bytes = 0;
+		}
+		mt_purge_leave();
+	}
+}
+
+void mt_jemalloc_unmap_use(size_t limit_bytes, bool at_once)
+{
+	size_t kept = limit_bytes / KEPT_SHARE, hole = limit_bytes / HOLES_MOST;
+
+	if (kept < KEPT_LEAST_BYTES)
+		kept = KEPT_LEAST_BYTES;
+	if (hole < HOLE_LEAST_BYTES)
+		hole = HOLE_LEAST_BYTES;
+	if (!&__real_je_extent_dalloc_wrapper ||
+	    atomic_exchange_explicit(&kept_bytes, kept, memory_order_relaxed) == kept)
+		return;
+	atomic_store_explicit(&least_bytes, hole, memory_order_relaxed);
+	atomic_store_explicit(&freed_bytes, kept, memory_order_relaxed);
+	if (!at_once)
+		return;
+	for (unsigned int index = 0; index < je_manual_arena_base; index++)
+		(void)free_in(index);
+	purge_all();
+}
+
+/* ---- pages that are zeroed ---- */
+
+/* How jemalloc zeroes whole pages that it hands out again. Internal to jemalloc 5.3, src/ehooks.c;
+ * a version without this function never calls ours. There the pages go back to the kernel: a fault
+ * for each when it is touched costs several times what it costs to write zeros, and in a program
+ * with threads all of them wait for the address space. glibc, tcmalloc and mimalloc write zeros. */
+
+/* More goes back to the kernel, since the program may use little of it; glibc maps a block of that
+ * size again. */
+#define WRITTEN_BYTES ((size_t)32 << 20)
+
+void mt_je_ehooks_default_zero_impl(void *from, size_t bytes);
+
+/* Whole pages, by the thread that allocates. */
+void mt_je_ehooks_default_zero_impl(void *from, size_t bytes)
+{
+	if (bytes <= WRITTEN_BYTES || madvise(from, bytes, MADV_DONTNEED) != 0)
+		memset(from, 0, bytes);
+}
+
+/* ---- room for a mapping ---- */
+
+/* What is smaller any machine has; two calls are nothing beside filling it */
+#define PROBED_BYTES (256u << 20)
+
+/* Where the kernel overcommits, jemalloc maps without reserve, and so gets what no machine has: a
+ * program that libc would have told that there is no memory fills it, and is ended. So the kernel
+ * is asked first with reserve, whatever its policy, for what is large. Not mapped so for good:
+ * pages that are kept lie side by side, and fork refuses an area with reserve that is larger than
+ * the machine. And for four fifths: a class of sizes is up to a quarter larger than what is asked
+ * for. */
+bool mt_jemalloc_kernel_has(size_t bytes, int protection, int flags)
+{
+	size_t probed = bytes / 5 * 4;
+	void *probe;
+
+	if (mt_likely(bytes < PROBED_BYTES) || !(flags & MAP_NORESERVE))
+		return true;
+	probe = mmap(NULL, probed, protection, flags & ~(MAP_NORESERVE | MAP_FIXED), -1, 0);
+	if (probe == MAP_FAILED)
+		return false;
+	(void)munmap(probe, probed);
+	return true;
+}
