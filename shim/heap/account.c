@@ -12,6 +12,7 @@
 #include "sys/libc.h"
 #include "sys/lock.h"
 #include "sys/os.h"
+#include "sys/attr.h"
 
 /* The last of the inner ones is ours: destructors run by rising key, so in each round ours comes
  * after those of all libraries that use fewer keys, and what they allocate and free is still
@@ -101,6 +102,7 @@ static void link_thread(struct mt_thread_counters *counters)
 {
 	struct mt_thread_counters **first;
 
+	mt_assert(!counters->linked);
 	counters->shard = (uint8_t)(links_ever++ % SHARDS);
 	first = &shards[counters->shard];
 	counters->previous = NULL;
@@ -112,6 +114,7 @@ static void link_thread(struct mt_thread_counters *counters)
 	counters->seen_allocated_bytes = counters->folded_allocated_bytes;
 	counters->seen_freed_bytes = counters->folded_freed_bytes;
 	linked_count++;
+	mt_assert(linked_count > 0);
 	is_partial_sum_good = false;
 }
 
@@ -128,6 +131,8 @@ static void forget_active_thread(const struct mt_thread_counters *counters)
 
 static void unlink_thread(struct mt_thread_counters *counters)
 {
+	mt_assert(counters->linked && linked_count > 0);
+	mt_assert(counters->shard < SHARDS);
 	if (counters->previous)
 		counters->previous->next = counters->next;
 	else
@@ -194,6 +199,7 @@ bool mt_account_take_key(pthread_key_t *out, void (*destructor)(void *))
 	*out = spare[--count];
 	while (count > 0)
 		pthread_key_delete(spare[--count]);
+	mt_assert(*out <= LAST_INNER_KEY);
 	return true;
 }
 
@@ -312,6 +318,7 @@ static void add_objects(struct mt_account_totals *out)
 
 static void note_active_thread(struct mt_thread_counters *counters)
 {
+	mt_assert(active_threads_count <= ACTIVE_THREADS + 1);
 	if (counters->moves && active_threads_count < ACTIVE_THREADS)
 		active_threads[active_threads_count++] = counters;
 	else if (counters->moves)
@@ -376,6 +383,7 @@ bool mt_account_partial_sum(struct mt_account_totals *out)
 
 	lock_list();
 	good = started && is_partial_sum_good;
+	mt_assert(!good || active_threads_count <= ACTIVE_THREADS);
 	for (unsigned int i = 0; good && i < active_threads_count; i++)
 		good = look_at(active_threads[i]);
 	if (good)

@@ -19,6 +19,7 @@
 #include "heap/glibc_accounting.h"
 #include "heap/growth.h"
 #include "heap/jemalloc.h"
+#include "heap/jemalloc_prof.h"
 #include "heap/jemalloc_fork.h"
 #include "heap/profile_dump.h"
 #include "heap/trim.h"
@@ -125,7 +126,7 @@ static bool shadowed_has_work(void)
 	if (!mt_backend_is_shadowed() || mt_backend_is_replaced_by_tool())
 		return false;
 	return (!mt_backend()->purge_impossible || cfg->min_mb == 0 || cfg->rss_limit_mb != 0 ||
-		mt_symbol(RTLD_DEFAULT, "Py_IsInitialized") != NULL) &&
+		mt_symbol_beside("Py_IsInitialized", "Py_IsInitialized") != NULL) &&
 	       !is_browser_zygote();
 }
 

@@ -17,18 +17,16 @@
 #include "heap/brk_range.h"
 #include "heap/glibc.h"
 #include "heap/jemalloc_arena.h"
-#include "heap/jemalloc_check.h"
-#include "heap/jemalloc_counters.h"
 #include "heap/jemalloc_conf.h"
-#include "heap/jemalloc_errors.h"
-#include "heap/jemalloc_event.h"
-#include "heap/jemalloc_fork.h"
-#include "heap/jemalloc_kernel.h"
-#include "heap/jemalloc_large.h"
-#include "heap/jemalloc_pages.h"
-#include "heap/jemalloc_message.h"
-#include "heap/jemalloc_move.h"
+#include "heap/jemalloc_counters.h"
+#include "heap/jemalloc_thread.h"
 #include "heap/jemalloc_unmap.h"
+#include "heap/jemalloc_errors.h"
+#include "heap/jemalloc_fork.h"
+#include "heap/jemalloc_extent.h"
+#include "heap/jemalloc_pages.h"
+#include "heap/jemalloc_prof.h"
+#include "heap/jemalloc_move.h"
 #include "heap/page_flags.h"
 #include "heap/purge_lock.h"
 #include "sys/elf.h"
@@ -480,11 +478,6 @@ static void jemalloc_purge(struct mt_purge_outcome *out)
 		if (took > out->longest_hold_ns)
 			out->longest_hold_ns = took;
 	}
-}
-
-void mt_jemalloc_flush_thread(void)
-{
-	(void)je_mallctl("thread.tcache.flush", NULL, NULL, NULL, 0);
 }
 
 /* ---- the backend ---- */

@@ -21,20 +21,4 @@ bool mt_jemalloc_take_key(void);
  * cannot be used in this process. */
 const char *mt_jemalloc_begins(void);
 
-/* Empties the cache of the calling thread. */
-void mt_jemalloc_flush_thread(void);
-
-/* jemalloc_classes.c: counts live blocks by size class, including those in the threads' caches.
- * Returns how many classes it has written, up to `most`. */
-uint32_t mt_jemalloc_classes(struct mt_heap_class *out, uint32_t most);
-
-/* The sums of live blocks of least_bytes and more, as of the last epoch. least_bytes: 32 KiB or
- * more, which no thread caches. */
-void mt_jemalloc_large_classes(size_t least_bytes, size_t *out_count, size_t *out_bytes);
-
-/* jemalloc_prof.c: its heap profiler. mt_jemalloc_prof_begin runs in the constructor, and switches
- * sampling on where `conf` says so. */
-extern const struct mt_heap_profiler mt_jemalloc_profiler;
-void mt_jemalloc_prof_begin(const char *conf);
-
 #endif

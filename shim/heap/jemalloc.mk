@@ -23,17 +23,17 @@ jemalloc_extents := $(jemalloc_extent_calls) ecache_alloc ecache_evict extent_de
 # Internal functions and variables have a contract in these versions alone. In another one they get names that nobody asks for: then what
 # they serve is left out, as where they are missing.
 jemalloc_known    := 5.2.1 5.3.0 5.3.1
-jemalloc_internal := arena_basic_stats_merge arena_choose_hard arena_dalloc_bin_locked_handle_newly_empty arena_dalloc_promoted arena_decay \
+jemalloc_internal := arena_basic_stats_merge arena_cache_bin_fill_small arena_choose_hard arena_dalloc_bin_locked_handle_newly_empty arena_dalloc_promoted arena_decay \
 	arena_emap_global arenas ehooks_default_zero_impl large_dalloc large_dalloc_prep_locked large_malloc \
 	large_palloc large_ralloc large_salloc $(jemalloc_extents) manual_arena_base narenas_total_get opt_disable_large_size_classes opt_oversize_threshold opt_stats_interval \
 	opt_tcache oversize_threshold rtree_leaf_elm_lookup_hard stats_interval_event_handler stats_interval_new_event_wait \
 	stats_interval_postponed_event_wait tcache_arena_associate tcache_arena_reassociate tcache_gc_dalloc_event_handler tsd_tcache_enabled_data_init
 
 # What a thread does every so many bytes that it allocates, which jemalloc has to print statistics: ours come instead of its own
-# (heap/jemalloc_event.c), where the library has all three. From 5.3.1 on jemalloc passes the handler one argument less.
+# (heap/jemalloc_thread.c), where the library has all three. From 5.3.1 on jemalloc passes the handler one argument less.
 jemalloc_events := stats_interval_event_handler stats_interval_new_event_wait stats_interval_postponed_event_wait
 
-# How it zeroes pages that it hands out again: ours comes instead (heap/jemalloc_zero.c).
+# How it zeroes pages that it hands out again: ours comes instead (heap/jemalloc_unmap.c).
 jemalloc_replaced := ehooks_default_zero_impl
 
 # Where a thread leaves an arena, or ends, jemalloc purges that arena: these files call ours instead (heap/jemalloc_arena.c).
@@ -71,7 +71,7 @@ else
 jemalloc_lacks += the event after each MB that a thread allocates: growth is seen at the ticks of the worker alone;
 endif
 
-# Large blocks that are freed, or shrunk in place (heap/jemalloc_large.c).
+# Large blocks that are freed, or shrunk in place (heap/jemalloc_arena.c).
 ifneq ($(call jemalloc_has,large_dalloc large_ralloc),)
 jemalloc_link := -Wl,--wrap=je_large_dalloc,--wrap=je_large_ralloc
 else
@@ -107,7 +107,13 @@ jemalloc_link += $(foreach name,$(jemalloc_thread),-Wl,--wrap=je_$(name))
 else
 jemalloc_lacks += a first allocation that may fail: a thread that begins without memory may crash;
 endif
-# What a thread does every so many bytes that it frees (heap/jemalloc_cache.c).
+# What a thread does every so many bytes that it frees, and how many blocks it takes at once (heap/jemalloc_thread.c). The second has other
+# parameters in other versions.
+ifneq ($(filter 5.3.0,$(jemalloc_version)),)
+ifneq ($(call jemalloc_has,arena_cache_bin_fill_small),)
+jemalloc_link += -Wl,--wrap=je_arena_cache_bin_fill_small
+endif
+endif
 ifneq ($(call jemalloc_has,tcache_gc_dalloc_event_handler),)
 jemalloc_link += -Wl,--wrap=je_tcache_gc_dalloc_event_handler
 else

@@ -1,11 +1,15 @@
 #include "heap/jemalloc_conf.h"
 
+#include <errno.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "core/log.h"
+#include "heap/jemalloc_names.h"
 #include "sys/format.h"
+#include "sys/os.h"
 
 /* No decay: jemalloc's own purging runs on the program's threads and forgets that re-dirtied pages
  * are in use (16.9 s where this takes 1.8 s on malloc_large); the worker purges by policy instead.
@@ -37,7 +41,7 @@
 /* The first five are refused to everyone: a bad setting, or what the kernel refuses, is a line on
  * stderr, never the end of the program; a thread that jemalloc starts from inside itself, before
  * the program's libraries are initialised, hangs it; and the events that would print statistics
- * serve something else (jemalloc_event.h). */
+ * serve something else (jemalloc_thread.h). */
 #define REFUSED_ALWAYS 5
 static const char *const refused_keys[] = {
 	"abort",          "abort_conf",     "background_thread", "max_background_threads",
@@ -138,4 +142,161 @@ void mt_jemalloc_conf(const struct mt_config *config, char *out, size_t out_byte
 		append_conf(out, out_bytes, "tcache:false", 0);
 	append_conf(out, out_bytes, stock_conf(), sizeof(refused_keys) / sizeof(refused_keys[0]));
 	append_conf(out, out_bytes, config->malloc_conf, REFUSED_ALWAYS);
+}
+
+/* ---- messages ---- */
+
+#define LINE_BYTES 160
+
+static const char *conf;
+static bool begins;
+static bool refuses_pages;
+static char kept[8 * LINE_BYTES]; /* lines, each with its newline */
+static size_t kept_bytes;
+
+void mt_jemalloc_message_start(const char *given)
+{
+	conf = given;
+	kept_bytes = 0;
+	refuses_pages = false;
+	begins = true;
+}
+
+/* jemalloc's words for a setting that it cannot take; all else is about what the kernel refused it.
+ */
+static bool is_about_settings(const char *line)
+{
+	return strstr(line, "onf ") || strstr(line, "narenas") ||
+	       strstr(line, "invalid configuration");
+}
+
+static const char *about(const char *line)
+{
+	return is_about_settings(line) ? "MALLOC_CONF or MT_MALLOC_CONF: " : "";
+}
+
+/* On a machine of more than a thousand processors jemalloc rejects its own default. */
+static bool is_own_choice(const char *line)
+{
+	return strstr(line, "narenas to limit") && !strstr(conf, "narenas:");
+}
+
+bool mt_jemalloc_message_refuses_pages(void)
+{
+	return refuses_pages;
+}
+
+/* jemalloc reads its settings twice, and says so twice. */
+static void keep(const char *line)
+{
+	size_t length = strlen(line);
+
+	kept[kept_bytes] = 0;
+	if (strstr(kept, line) || kept_bytes + length + 2 > sizeof(kept))
+		return;
+	memcpy(kept + kept_bytes, line, length);
+	kept[kept_bytes + length] = '\n';
+	kept_bytes += length + 1;
+}
+
+void mt_jemalloc_message_begun(void)
+{
+	const char *end;
+
+	begins = false;
+	for (const char *line = kept; line < kept + kept_bytes; line = end + 1) {
+		end = memchr(line, '\n', (size_t)(kept + kept_bytes - line));
+		mt_log(MT_LOG_WARN, "%s%.*s", about(line), (int)(end - line), line);
+	}
+	kept_bytes = 0;
+}
+
+void mt_jemalloc_message(void *unused, const char *text)
+{
+	char line[LINE_BYTES];
+	char whole[2 * LINE_BYTES];
+	char prefix[MT_LOG_PREFIX_BYTES];
+
+	(void)unused;
+	if (strncmp(text, "<jemalloc>: ", 12) != 0) {
+		mt_log_raw(text);
+		return;
+	}
+	(void)mt_format(line, sizeof(line), "%.*s", (int)strcspn(text, "\n"), text);
+	if (is_own_choice(line))
+		return;
+	if (begins && strstr(line, "Unsupported system page size")) {
+		refuses_pages = true;
+		return;
+	}
+	if (begins) {
+		keep(line);
+		return;
+	}
+	(void)mt_log_prefix(prefix);
+	(void)mt_format(whole, sizeof(whole), "%swarn: %s%s\n", prefix, about(line), line);
+	mt_log_raw(whole);
+}
+
+/* ---- the names that it knows ---- */
+
+#define MIB_LENGTH 8
+
+/* Figures, and what purges and empties a thread's cache. 4096 is MALLCTL_ARENAS_ALL. */
+static const char *const names[] = {
+	"arena.0.purge",
+	"arenas.narenas",
+	"epoch",
+	"stats.active",
+	"stats.allocated",
+	"stats.arenas.4096.large.ndalloc",
+	"stats.arenas.4096.pdirty",
+	"stats.arenas.4096.pmuzzy",
+	"stats.arenas.4096.small.ndalloc",
+	"stats.metadata",
+	"stats.resident",
+	"thread.allocatedp",
+	"thread.deallocatedp",
+	"thread.tcache.flush",
+};
+
+static uint64_t page_bytes; /* 0: unknown. Written before another thread uses jemalloc */
+
+uint64_t mt_jemalloc_page_bytes(void)
+{
+	return page_bytes ? page_bytes : mt_os_page_bytes();
+}
+
+static const char *missing_name(void)
+{
+	size_t mib[MIB_LENGTH];
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		size_t length = MIB_LENGTH;
+
+		if (je_mallctlnametomib(names[i], mib, &length) == ENOENT)
+			return names[i];
+	}
+	return NULL;
+}
+
+const char *mt_jemalloc_check(void)
+{
+	static char reason[80];
+	const char *missing = missing_name();
+	bool has_stats = true;
+	size_t page = 0;
+	size_t bytes = sizeof(has_stats);
+
+	(void)je_mallctl("config.stats", &has_stats, &bytes, NULL, 0);
+	if (!has_stats)
+		return "it was built without statistics";
+	if (missing) {
+		(void)mt_format(reason, sizeof(reason), "it does not know %s", missing);
+		return reason;
+	}
+	bytes = sizeof(page);
+	if (je_mallctl("arenas.page", &page, &bytes, NULL, 0) == 0)
+		page_bytes = page;
+	return NULL;
 }

@@ -3,7 +3,9 @@
 #ifndef MT_HEAP_JEMALLOC_CONF_H
 #define MT_HEAP_JEMALLOC_CONF_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "core/config.h"
 
@@ -11,5 +13,35 @@
  * holds (without decay, background_thread and abort_conf), then MT_MALLOC_CONF; later keys win.
  * Whole pairs only: what does not fit is left out. */
 void mt_jemalloc_conf(const struct mt_config *config, char *out, size_t out_bytes);
+
+/* Whether the embedded jemalloc knows the names that the shim asks for,
+ * and how large its pages are. Takes no lock of ours. Never returns memory. */
+
+/* Once, by the thread that starts jemalloc, after its first allocation. Returns NULL where it fits,
+ * otherwise the reason, in memory that is never freed. A name that cannot be looked up for want of
+ * memory fits. */
+const char *mt_jemalloc_check(void);
+
+/* Returns the unit in which jemalloc counts pages, in bytes: those that it was built for, which may
+ * be larger than the kernel's (64 KiB on Debian's aarch64). The kernel's before the check. Any
+ * thread. */
+uint64_t mt_jemalloc_page_bytes(void);
+
+/* Jemalloc's messages: a setting that it does not know, memory that the
+ * kernel refused, or statistics that the program requested. jemalloc writes them with its locks
+ * held, and MT_LOG may be on a slow disk. So messages of its initialisation are kept and logged
+ * afterwards; later ones go to stderr alone, even where MT_LOG is set. */
+
+/* jemalloc's malloc_message. Any thread, also inside jemalloc. */
+void mt_jemalloc_message(void *unused, const char *text);
+
+/* Before jemalloc begins; conf is kept. And after: what was kept goes to the log. One thread, no
+ * lock held. */
+void mt_jemalloc_message_start(const char *conf);
+void mt_jemalloc_message_begun(void);
+
+/* Returns whether jemalloc has said, since the start, that it was built for smaller pages than the
+ * kernel's. The same thread. */
+bool mt_jemalloc_message_refuses_pages(void);
 
 #endif

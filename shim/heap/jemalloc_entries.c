@@ -14,7 +14,7 @@
 #include "heap/jemalloc.h"
 #include "heap/jemalloc_counters.h"
 #include "heap/jemalloc_errors.h"
-#include "heap/jemalloc_large.h"
+#include "heap/jemalloc_arena.h"
 #include "heap/jemalloc_names.h"
 #include "sys/attr.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "heap/jemalloc_check.h"
+#include "heap/jemalloc_conf.h"
 #include "heap/jemalloc_extent.h"
 #include "heap/jemalloc_names.h"
 #include "sys/attr.h"

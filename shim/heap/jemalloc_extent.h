@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "heap/jemalloc_check.h"
+#include "heap/jemalloc_conf.h"
 
 struct mt_extent {
 	uint64_t bits;

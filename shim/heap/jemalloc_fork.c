@@ -10,7 +10,7 @@
 #include "heap/jemalloc_arena.h"
 #include "heap/jemalloc_errors.h"
 #include "heap/jemalloc_pages.h"
-#include "heap/jemalloc_unwind.h"
+#include "heap/jemalloc_prof.h"
 #include "heap/page_flags.h"
 #include "sys/attr.h"
 #include "sys/libc.h"
@@ -103,6 +103,7 @@ static int lock_in_fork(pthread_mutex_t *mutex)
 	uint64_t until = mt_os_now_ns() + PATIENCE_NS;
 	int alone_steps = 0;
 
+	mt_assert(forking_thread == mt_os_gettid());
 	while (pthread_mutex_trylock(mutex) != 0) {
 		if (owner_of(mutex) == forking_thread || alone_steps == ALONE_STEPS ||
 		    (mt_raw_clone_is_child() && mt_os_now_ns() >= until)) {
@@ -134,6 +135,7 @@ void mt_jemalloc_fork_prepare(void)
 	mt_jemalloc_prof_close_gate();
 	mt_lock_check_enter(MT_RANK_jemalloc);
 	held_count = 0;
+	mt_assert(forking_thread == 0);
 	forking_thread = mt_os_gettid();
 	if (fork_prepare)
 		fork_prepare();

@@ -44,4 +44,12 @@ enum mt_reclaimed mt_jemalloc_reclaim(uint64_t keep_bytes, uint64_t patience_ns)
 void mt_jemalloc_pages_before_epoch(void);
 void mt_jemalloc_pages_after_epoch(void);
 
+/* Counts live blocks by size class, including those in the threads' caches.
+ * Returns how many classes it has written, up to `most`. */
+uint32_t mt_jemalloc_classes(struct mt_heap_class *out, uint32_t most);
+
+/* The sums of live blocks of least_bytes and more, as of the last epoch. least_bytes: 32 KiB or
+ * more, which no thread caches. */
+void mt_jemalloc_large_classes(size_t least_bytes, size_t *out_count, size_t *out_bytes);
+
 #endif

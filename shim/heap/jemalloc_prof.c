@@ -1,18 +1,22 @@
 /* heap/jemalloc_prof.c -- jemalloc's heap profiler: switched on and off, and asked for its profile.
- * Its unwinder is in jemalloc_unwind.c. */
-#include "heap/jemalloc.h"
-#include "heap/jemalloc_unwind.h"
-#include "heap/jemalloc_names.h"
+ */
+#include "heap/jemalloc_prof.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "core/interpreter.h"
 #include "core/log.h"
+#include "core/thread.h"
+#include "heap/jemalloc_names.h"
+#include "sys/loader.h"
 #include "sys/os.h"
+#include "sys/symbol.h"
 
 /* What jemalloc calls in libc's stead. */
 int mt_je_creat(const char *path, mode_t mode);
@@ -99,4 +103,281 @@ void mt_jemalloc_prof_begin(const char *conf)
 	if (strstr(conf, "prof:true") && prof_state() == MT_PROFILER_SAMPLES &&
 	    prof_sample(true) != MT_ERR_OK)
 		(void)prof_sample(false);
+}
+
+/* ---- the unwinder ---- */
+
+/* The unwinder that jemalloc's heap profiler walks stacks with:
+ * libgcc_s's _Unwind_Backtrace. It is not linked (a static one needs newer symbols of libc than the
+ * oldest distribution we run on has, a shared one would be a DT_NEEDED) but loaded when the
+ * profiler is first switched on. Never from inside jemalloc, which holds its init lock when it
+ * first asks for a stack: until then, and while it may not be walked, a stack is empty.
+ *
+ * Three things that it does not survive by itself, each seen:
+ *  - libgcc_s has a lock over its list of frames that were registered by hand (JIT compilers do).
+ *    One that is held in the moment of a fork stays so for ever in the child, whose next C++
+ *    exception hangs. Hence the gate, which fork closes.
+ *  - Under that lock it calls malloc; a stack that is walked from there waits for a lock that its
+ *    own thread holds. Hence is_inside_unwinder.
+ *  - greenlet (gevent) copies pieces of stacks to and fro: above the frames of one that runs lies
+ *    what others have left, and an address that leads nowhere is read all the same. Hence a walk
+ *    goes through the code of loaded files alone, and ends at greenlet's. Whose code it is tells
+ *    _dl_find_object, without a lock; where libc has none (before 2.35), there is no sampling: the
+ *    unwinder itself would take the loader's lock then. */
+
+#define GO_ON        0 /* _URC_NO_REASON */
+#define END_OF_STACK 5 /* _URC_END_OF_STACK */
+/* a walk takes microseconds; one that never ends must not stop a fork */
+#define GATE_WAIT_NS (200 * MT_NS_PER_MS)
+#define GATE_STEP_NS (MT_NS_PER_MS / 10)
+/* jemalloc's frames below its caller take 600 to 1500 bytes */
+#define LOOK_BYTES 2048u
+/* aarch64 signs return addresses on the stack in the bits above (-mbranch-protection) */
+#define ADDRESS_BITS     (((uintptr_t)1 << 48) - 1)
+#define LOAD_WAIT_NS     (500 * MT_NS_PER_MS)
+#define LOAD_STACK_BYTES (64u << 10)
+#define LINES_MAX        10 /* of Python, of one stack */
+#define WIPE_BYTES       1536u
+
+/* glibc's struct dl_find_object, as far as it is read; newer than the oldest headers that we build
+ * with. */
+struct object {
+	unsigned long long flags;
+	uintptr_t from, to;
+	const struct link_map *file;
+	uint64_t more[16];
+};
+
+typedef int (*trace_fn)(void *context, void *argument);
+typedef int (*walk_fn)(trace_fn trace, void *argument);
+typedef uintptr_t (*address_fn)(void *context);
+typedef int (*object_fn)(void *address, struct object *out);
+
+/* What jemalloc calls in libgcc's stead. */
+int mt_je__Unwind_Backtrace(trace_fn trace, void *argument);
+uintptr_t mt_je__Unwind_GetIP(void *context);
+
+/* Set once, `walk` last: release, pairs with the acquire of a walk. */
+static _Atomic(walk_fn) walk;
+static address_fn address_of;
+static object_fn find_object;
+static struct object unwinder;
+
+static struct mt_thread loading; /* loads libgcc_s for the worker */
+
+/* seq_cst both: either the walk sees the closed gate, or fork sees the walk. */
+static _Atomic uint32_t walkers_count;
+static _Atomic bool gate_closed;
+
+/* ---- the unwinder ---- */
+
+/* Its code alone: addresses of its headers lie about on many a stack, since every walk through the
+ * loaded objects, the loader's and ours, leaves those of the last one. */
+static void narrow_to_code(struct object *object)
+{
+	const char *head = (const char *)object->from;
+	const ElfW(Ehdr) *elf = (const void *)head;
+	const ElfW(Phdr) *part = (const void *)(head + elf->e_phoff);
+
+	for (int i = 0; i < elf->e_phnum; i++, part++)
+		if (part->p_type == PT_LOAD && (part->p_flags & PF_X)) {
+			object->from = object->file->l_addr + part->p_vaddr;
+			object->to = object->from + part->p_memsz;
+			return;
+		}
+}
+
+static bool load_unwinder(void)
+{
+	walk_fn found = NULL;
+	void *library;
+	int probe = 0;
+
+	/* From the library itself: what the program has bound the name to may be its own jump to
+	 * it. */
+	mt_loader_enter();
+	library = dlopen("libgcc_s.so.1", RTLD_LAZY | RTLD_LOCAL);
+	mt_loader_leave();
+	if (!library)
+		return false;
+	*(void **)(void *)&found = mt_symbol(library, "_Unwind_Backtrace");
+	*(void **)(void *)&address_of = mt_symbol(library, "_Unwind_GetIP");
+	*(void **)(void *)&find_object = mt_symbol(RTLD_DEFAULT, "_dl_find_object");
+	if (!found || !address_of || !find_object ||
+	    mt_os_read_own(&probe, &probe, sizeof(probe)) != sizeof(probe) ||
+	    find_object((void *)(uintptr_t)found, &unwinder) != 0)
+		return false;
+	narrow_to_code(&unwinder);
+	atomic_store_explicit(&walk, found, memory_order_release);
+	return true;
+}
+
+static void *load_main(void *unused)
+{
+	(void)unused;
+	mt_thread_mark_ours();
+	(void)load_unwinder();
+	mt_thread_reset(&loading);
+	return NULL;
+}
+
+/* The worker must not wait behind a constructor, during which the loader is locked. In our own
+ * constructor no other thread could load anything. */
+bool mt_jemalloc_find_unwinder(void)
+{
+	uint64_t until = mt_os_now_ns() + LOAD_WAIT_NS;
+
+	mt_interpreter_prepare_lines();
+	if (atomic_load_explicit(&walk, memory_order_acquire))
+		return true;
+	if (!mt_thread_is_ours())
+		return load_unwinder();
+	(void)mt_thread_start(&loading, load_main, LOAD_STACK_BYTES);
+	while (mt_thread_is_running(&loading) && mt_os_now_ns() < until)
+		mt_os_sleep_ns(MT_NS_PER_MS);
+	return atomic_load_explicit(&walk, memory_order_acquire) != NULL;
+}
+
+/* Where the walk itself begins is no return address: our own callers keep it on the stack. */
+static bool points_into_unwinder(const uintptr_t *words, size_t count)
+{
+	uintptr_t begin = (uintptr_t)atomic_load_explicit(&walk, memory_order_relaxed);
+
+	for (size_t i = 0; i < count; i++) {
+		uintptr_t word = words[i] & ADDRESS_BITS;
+
+		if (word >= unwinder.from && word < unwinder.to && word != begin)
+			return true;
+	}
+	return false;
+}
+
+/* Whether a return address into the unwinder lies on the stack just above: then it is the unwinder
+ * that allocates. An old word that was never overwritten costs one sample its stack, and so does a
+ * kernel that no longer lets us look: past the page it stands on the stack may end. Not inlined:
+ * its buffer must be gone while the stack is walked, on the smallest of stacks too. */
+static __attribute__((noinline)) bool is_inside_unwinder(void)
+{
+	const uintptr_t *from = __builtin_frame_address(0);
+	size_t page = mt_os_page_bytes();
+	size_t here = page - (uintptr_t)from % page;
+	uintptr_t beyond[LOOK_BYTES / sizeof(uintptr_t)];
+	ssize_t got;
+
+	if (here >= LOOK_BYTES)
+		return points_into_unwinder(from, LOOK_BYTES / sizeof(*from));
+	if (points_into_unwinder(from, here / sizeof(*from)))
+		return true;
+	got = mt_os_read_own((const char *)from + here, beyond, LOOK_BYTES - here);
+	return got < 0 || points_into_unwinder(beyond, (size_t)got / sizeof(*beyond));
+}
+
+/* _greenlet.cpython-311-x86_64-linux-gnu.so; greenlet.so and the like before version 1. */
+static bool is_greenlet(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	const char *name = slash ? slash + 1 : path;
+
+	return strncmp(name, "_greenlet.", 10) == 0 || strncmp(name, "greenlet.", 9) == 0;
+}
+
+struct visit {
+	trace_fn trace;
+	void *argument;
+	struct object last; /* where the frame before was: most often this one is there, too */
+};
+
+/* Whether what lies above a frame of this code is the rest of the stack. */
+static bool leads_on(uintptr_t address, struct object *last)
+{
+	if (address >= last->from && address < last->to)
+		return true;
+	return find_object((void *)address, last) == 0 && !is_greenlet(last->file->l_name);
+}
+
+static int visit_frame(void *context, void *argument)
+{
+	struct visit *visit = argument;
+	int answer = visit->trace(context, visit->argument);
+
+	return answer == GO_ON && !leads_on(address_of(context), &visit->last) ? END_OF_STACK
+									       : answer;
+}
+
+/* Wipes what the walk has left below: its return addresses would look like a walk to
+ * is_inside_unwinder when a later call of malloc has them in the holes of its frames, each time in
+ * a loop. It touches less than the walk did. */
+static __attribute__((noinline)) void wipe_stack(void)
+{
+	unsigned char left[WIPE_BYTES];
+
+	memset(left, 0, sizeof(left));
+	__asm__ volatile("" : : "r"(left) : "memory");
+}
+
+/* The lines of Python come before the stack, as if they were frames: each has an address of its
+ * own. An odd context is such an address. Not inlined: as above. */
+static __attribute__((noinline)) int visit_lines(trace_fn trace, void *argument)
+{
+	uintptr_t lines[LINES_MAX];
+	size_t count = mt_interpreter_lines(lines, LINES_MAX);
+	int answer = GO_ON;
+
+	for (size_t i = 0; i < count && answer == GO_ON; i++)
+		answer = trace((void *)(lines[i] | 1), argument);
+	return answer;
+}
+
+int mt_je__Unwind_Backtrace(trace_fn trace, void *argument)
+{
+	walk_fn found = atomic_load_explicit(&walk, memory_order_acquire);
+	struct visit visit = {.trace = trace, .argument = argument};
+	int answer = END_OF_STACK;
+
+	if (!found)
+		return answer;
+	atomic_fetch_add(&walkers_count, 1);
+	/* the lines need no unwinder */
+	if (!atomic_load(&gate_closed) && visit_lines(trace, argument) == GO_ON &&
+	    !is_inside_unwinder()) {
+		answer = found(visit_frame, &visit);
+		wipe_stack();
+	}
+	atomic_fetch_sub(&walkers_count, 1);
+	return answer;
+}
+
+uintptr_t mt_je__Unwind_GetIP(void *context)
+{
+	uintptr_t line = (uintptr_t)context;
+
+	return line & 1 ? line & ~(uintptr_t)1 : address_of(context);
+}
+
+void mt_jemalloc_prof_close_gate(void)
+{
+	uint64_t until;
+	uint32_t count;
+
+	if (!atomic_load_explicit(&walk, memory_order_relaxed))
+		return;
+	atomic_store(&gate_closed, true);
+	until = mt_os_now_ns() + GATE_WAIT_NS;
+	/* Polled, without a wake-up: the walk must stay cheap, and a fork is not. */
+	while ((count = atomic_load(&walkers_count)) && mt_os_now_ns() < until)
+		(void)mt_os_futex_wait(&walkers_count, count, GATE_STEP_NS, MT_FUTEX_PRIVATE);
+}
+
+void mt_jemalloc_prof_open_gate(void)
+{
+	atomic_store(&gate_closed, false);
+}
+
+/* A walk that had not ended in time does not exist here: waiting for it would cost each further
+ * fork its whole wait. */
+void mt_jemalloc_prof_open_gate_in_child(void)
+{
+	atomic_store(&walkers_count, 0);
+	mt_thread_reset(&loading);
+	mt_jemalloc_prof_open_gate();
 }

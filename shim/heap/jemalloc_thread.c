@@ -3,11 +3,19 @@
  * without a cache, or from the first arena. These functions come instead of jemalloc's own where
  * other files of it call them (jemalloc.mk). Any thread, inside jemalloc. Source: src/tcache.c and
  * src/jemalloc.c of jemalloc 5.2 and 5.3; glibc's tst-malloc-thread-fail. */
+#include "heap/jemalloc_thread.h"
+
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
+#include "heap/account.h"
+#include "heap/backend.h"
 #include "heap/jemalloc_arena.h"
+#include "heap/jemalloc_counters.h"
+#include "heap/jemalloc_names.h"
 #include "sys/attr.h"
+#include "sys/os.h"
 
 /* The last parameter of both is the arena; until 5.2 there is one for the cache. */
 #ifdef MT_JEMALLOC_CACHE_IN_ONE
@@ -71,4 +79,150 @@ void __wrap_je_tcache_arena_reassociate(void *thread, CACHE_PARAMS, void *arena)
 {
 	if (arena)
 		__real_je_tcache_arena_reassociate(thread, CACHE_ARGS, arena);
+}
+
+/* ---- the caches of many threads ---- */
+
+/* The caches of many threads. A thread that has allocated little takes few
+ * blocks at a time, so that threads with a few blocks each share slabs: otherwise each has a page
+ * for each size.
+ *
+ * A thread that only frees: nothing takes blocks from the
+ * cache of a thread that waits: jemalloc empties it on the thread itself, a part at every 64 KiB
+ * that the thread allocates or frees. In a pool of many threads these caches hold more than the
+ * program. A thread that frees much and allocates little often waits next. So one of many empties
+ * its cache at each 64 KiB of such a phase. Not in every phase: a thread that goes on would fill it
+ * again.
+ *
+ * Comes instead of jemalloc's own function where other files of it call that (jemalloc.mk). Any
+ * thread, inside jemalloc. Source: src/tcache.c of jemalloc 5.3. */
+
+/* Caches of fewer threads hold some 20 MB, and empty ones would cost their next allocations. */
+#define MANY_THREADS 16u
+/* A phase begins where so much was freed, and up to this part of it allocated meanwhile. */
+#define PHASE_BYTES (512u << 10)
+#define LITTLE      4u
+/* between phases in which a thread empties its cache */
+#define PAUSE_NS (20 * MT_NS_PER_MS)
+
+/* A cache is filled with up to so many blocks, and with one more for each so many bytes that the
+ * thread has allocated. */
+#define FIRST_FILL 2u
+#define FILL_BYTES 2048u
+
+/* Internal to jemalloc. Weak: another version may lack it. Until 5.3.0 with a second parameter. */
+extern void __real_je_tcache_gc_dalloc_event_handler(void *thread, uint64_t elapsed)
+	__attribute__((weak));
+void __wrap_je_tcache_gc_dalloc_event_handler(void *thread, uint64_t elapsed);
+/* 5.3.0 alone. fill: the number of blocks. */
+extern void __real_je_arena_cache_bin_fill_small(void *thread, void *arena, void *cache, void *info,
+						 unsigned size_class, unsigned fill)
+	__attribute__((weak));
+void __wrap_je_arena_cache_bin_fill_small(void *thread, void *arena, void *cache, void *info,
+					  unsigned size_class, unsigned fill);
+
+static MT_TLS struct {
+	uint64_t allocated, freed; /* at the last event */
+	uint64_t freed_bytes;      /* since the thread allocated more than a little */
+	uint64_t began_ns;         /* the last phase in which it empties its cache */
+	bool empties;
+} phase;
+
+/* Returns whether the thread shall empty its cache. */
+static bool note_free(void)
+{
+	uint64_t allocated = 0, freed = 0, now_ns;
+
+	if (!mt_jemalloc_own_counters(&allocated, &freed) || !allocated)
+		return false;
+	if ((allocated - phase.allocated) * LITTLE <= freed - phase.freed)
+		phase.freed_bytes += freed - phase.freed;
+	else
+		phase.freed_bytes = 0;
+	phase.allocated = allocated;
+	phase.freed = freed;
+	if (phase.freed_bytes < PHASE_BYTES)
+		return phase.empties = false;
+	now_ns = phase.empties ? 0 : mt_os_now_ns();
+	if (now_ns >= phase.began_ns + PAUSE_NS) {
+		phase.began_ns = now_ns;
+		phase.empties = true;
+	}
+	return phase.empties;
+}
+
+void mt_jemalloc_flush_thread(void)
+{
+	(void)je_mallctl("thread.tcache.flush", NULL, NULL, NULL, 0);
+}
+
+void __wrap_je_tcache_gc_dalloc_event_handler(void *thread, uint64_t elapsed)
+{
+	if (mt_account_threads() >= MANY_THREADS && note_free())
+		mt_jemalloc_flush_thread();
+	else
+		__real_je_tcache_gc_dalloc_event_handler(thread, elapsed);
+}
+
+void __wrap_je_arena_cache_bin_fill_small(void *thread, void *arena, void *cache, void *info,
+					  unsigned size_class, unsigned fill)
+{
+	uint64_t allocated = 0, freed = 0;
+
+	if (mt_account_threads() >= MANY_THREADS && mt_jemalloc_own_counters(&allocated, &freed) &&
+	    fill > FIRST_FILL + allocated / FILL_BYTES)
+		fill = (unsigned)(FIRST_FILL + allocated / FILL_BYTES);
+	mt_assert(fill > 0);
+	__real_je_arena_cache_bin_fill_small(thread, arena, cache, info, size_class, fill);
+}
+
+/* ---- steps of allocation ---- */
+
+/* Internal to jemalloc 5.3: src/stats.c, src/thread_event.c. There the event prints statistics
+ * every opt.stats_interval bytes, and is there at all where that is set. With a version whose
+ * functions are others it would print: jemalloc.mk checks that. 5.3.0 passes the handler a second
+ * argument, 5.3.1 does not. */
+extern int64_t je_opt_stats_interval __attribute__((weak));
+void mt_je_stats_interval_event_handler(void *thread);
+uint64_t mt_je_stats_interval_new_event_wait(void *thread);
+uint64_t mt_je_stats_interval_postponed_event_wait(void *thread);
+
+/* STATS_INTERVAL_ACCUM_LG_BATCH_SIZE: 5.3.1 takes a step of this part of the interval; it does
+ * not call for the next step, as 5.3.0 does. */
+#define STEPS_PER_INTERVAL 64
+
+static uint64_t step;
+static void (*on_event)(void);
+
+void mt_jemalloc_event_use(uint64_t step_bytes, void (*handler)(void))
+{
+#ifdef MT_JEMALLOC_EVENTS
+	if (!&je_opt_stats_interval || !handler)
+		return;
+	step = step_bytes;
+	on_event = handler;
+	je_opt_stats_interval = (int64_t)(step_bytes * STEPS_PER_INTERVAL);
+#else
+	(void)step_bytes;
+	(void)handler;
+#endif
+}
+
+uint64_t mt_je_stats_interval_new_event_wait(void *thread)
+{
+	(void)thread;
+	return step;
+}
+
+/* The event came at a moment when it could not be handled: at the next allocation. */
+uint64_t mt_je_stats_interval_postponed_event_wait(void *thread)
+{
+	(void)thread;
+	return 1;
+}
+
+void mt_je_stats_interval_event_handler(void *thread)
+{
+	(void)thread;
+	on_event();
 }

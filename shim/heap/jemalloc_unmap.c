@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #include "core/init.h"
@@ -38,7 +40,8 @@
 /* and its state, of which 0 is a range in use */
 #define STATE        (UINT64_C(7) << 17)
 #define STATE_PURGED (UINT64_C(3) << 17)
-/* What the kernel makes resident by one call, once the heap has grown by the second. */
+/* What the kernel makes resident by one call, once the thread has grown the heap by the second. A
+ * thread of a large pool that keeps a few blocks never touches the rest of its slabs. */
 #define AHEAD_BYTES       ((size_t)64 << 10)
 #define AHEAD_LEAST_BYTES (64 * AHEAD_BYTES)
 /* The size class of 4,096 bytes, of classes of 8, 16 and four to each doubling: in each page a
@@ -111,11 +114,11 @@ static _Atomic size_t freed_bytes; /* since the last purge of ours; counter, no 
 /* From an arena's `pac` to its cache of purged extents; 0: not seen yet. No ordering. */
 static _Atomic ptrdiff_t purged_cache_offset;
 
-static _Atomic size_t grown_bytes; /* that were not resident; counter, no ordering */
 static _Atomic bool cannot_populate;
 
-static MT_TLS bool has_grown;   /* the thread's last extent was not resident */
-static MT_TLS bool is_unmapped; /* the extent that the thread destroys */
+static MT_TLS size_t grown_bytes; /* that were not resident */
+static MT_TLS bool has_grown;     /* the thread's last extent was not resident */
+static MT_TLS bool is_unmapped;   /* the extent that the thread destroys */
 /* of the arena that the thread purges, what it shall return again */
 static MT_TLS uint64_t again_bytes;
 
@@ -134,6 +137,7 @@ static bool unmap(void *thread, void *pac, void *hooks, struct mt_extent *extent
 	char *begin = mt_extent_begin(extent);
 	size_t bytes = mt_extent_bytes(extent);
 
+	mt_assert(!is_unmapped && bytes > 0);
 	if (bytes < atomic_load_explicit(&least_bytes, memory_order_relaxed) ||
 	    (extent->bits & GUARDED) || !has_own_arenas_only())
 		return false;
@@ -234,7 +238,7 @@ void *__wrap_je_ecache_alloc_grow(void *thread, void *pac, void *hooks, void *ca
 	if (!extent)
 		return NULL;
 	has_grown = true;
-	atomic_fetch_add_explicit(&grown_bytes, bytes, memory_order_relaxed);
+	grown_bytes += bytes;
 	if (!guarded && may_be_huge(extent, expanded))
 		mt_page_flags_allow_huge(mt_extent_begin(extent), mt_extent_bytes(extent));
 	else
@@ -266,6 +270,7 @@ static MT_COLD void populate(void *thread, void *shard, unsigned int size_class)
 
 	if (!ahead)
 		return;
+	mt_assert(mt_extent_bytes(ahead) == AHEAD_BYTES);
 	if (mt_raw_syscall(SYS_madvise, mt_extent_begin(ahead), AHEAD_BYTES, MADV_POPULATE_WRITE) !=
 		    0 &&
 	    errno == EINVAL)
@@ -285,7 +290,7 @@ struct mt_extent *__wrap_je_pa_alloc(void *thread, void *shard, size_t bytes, si
 	extent = __real_je_pa_alloc(thread, shard, bytes, alignment, slab, size_class, zero,
 				    guarded, out_deferred);
 	if (extent && has_grown && slab && size_class <= AHEAD_CLASS_MAX &&
-	    atomic_load_explicit(&grown_bytes, memory_order_relaxed) >= AHEAD_LEAST_BYTES &&
+	    grown_bytes >= AHEAD_LEAST_BYTES &&
 	    !atomic_load_explicit(&cannot_populate, memory_order_relaxed) &&
 	    has_own_arenas_only() && is_rest_behind(extent))
 		populate(thread, shard, size_class);
@@ -294,7 +299,7 @@ struct mt_extent *__wrap_je_pa_alloc(void *thread, void *shard, size_t bytes, si
 
 /* ---- neighbours ---- */
 
-/* jemalloc joins an extent with its neighbour unless that one begins a mapping: it takes it for
+/* Jemalloc joins an extent with its neighbour unless that one begins a mapping: it takes it for
  * granted that extents of one mapping have one arena. What lies behind a hole no longer begins with
  * its mapping, and the hole may be mapped again for another arena. The arena of an extent's record
  * never changes, so that it may be read without the other arena's lock. */
@@ -407,4 +412,49 @@ void mt_jemalloc_unmap_use(size_t limit_bytes, bool at_once)
 	for (unsigned int index = 0; index < je_manual_arena_base; index++)
 		(void)free_in(index);
 	purge_all();
+}
+
+/* ---- pages that are zeroed ---- */
+
+/* How jemalloc zeroes whole pages that it hands out again. Internal to jemalloc 5.3, src/ehooks.c;
+ * a version without this function never calls ours. There the pages go back to the kernel: a fault
+ * for each when it is touched costs several times what it costs to write zeros, and in a program
+ * with threads all of them wait for the address space. glibc, tcmalloc and mimalloc write zeros. */
+
+/* More goes back to the kernel, since the program may use little of it; glibc maps a block of that
+ * size again. */
+#define WRITTEN_BYTES ((size_t)32 << 20)
+
+void mt_je_ehooks_default_zero_impl(void *from, size_t bytes);
+
+/* Whole pages, by the thread that allocates. */
+void mt_je_ehooks_default_zero_impl(void *from, size_t bytes)
+{
+	if (bytes <= WRITTEN_BYTES || madvise(from, bytes, MADV_DONTNEED) != 0)
+		memset(from, 0, bytes);
+}
+
+/* ---- room for a mapping ---- */
+
+/* What is smaller any machine has; two calls are nothing beside filling it */
+#define PROBED_BYTES (256u << 20)
+
+/* Where the kernel overcommits, jemalloc maps without reserve, and so gets what no machine has: a
+ * program that libc would have told that there is no memory fills it, and is ended. So the kernel
+ * is asked first with reserve, whatever its policy, for what is large. Not mapped so for good:
+ * pages that are kept lie side by side, and fork refuses an area with reserve that is larger than
+ * the machine. And for four fifths: a class of sizes is up to a quarter larger than what is asked
+ * for. */
+bool mt_jemalloc_kernel_has(size_t bytes, int protection, int flags)
+{
+	size_t probed = bytes / 5 * 4;
+	void *probe;
+
+	if (mt_likely(bytes < PROBED_BYTES) || !(flags & MAP_NORESERVE))
+		return true;
+	probe = mmap(NULL, probed, protection, flags & ~(MAP_NORESERVE | MAP_FIXED), -1, 0);
+	if (probe == MAP_FAILED)
+		return false;
+	(void)munmap(probe, probed);
+	return true;
 }

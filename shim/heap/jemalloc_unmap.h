@@ -17,4 +17,11 @@ void mt_jemalloc_unmap_use(size_t limit_bytes, bool at_once);
  * it. Worker thread; takes the purge lock for each arena. */
 void mt_jemalloc_purge_again(void);
 
+/* Whether the kernel has the memory for a mapping of jemalloc's. Any
+ * thread, also inside jemalloc. Takes no lock. */
+
+/* protection, flags: of the mmap call. True for all that is small beside any machine, and where
+ * jemalloc maps with reserve itself. */
+bool mt_jemalloc_kernel_has(size_t bytes, int protection, int flags);
+
 #endif

@@ -7,6 +7,7 @@
 #include "heap/backend.h"
 #include "heap/entries.h"
 #include "heap/jemalloc.h"
+#include "heap/jemalloc_prof.h"
 #include "heap/jemalloc_fork.h"
 #include "heap/jemalloc_names.h"
 #include "heap/jemalloc_unmap.h"

@@ -131,6 +131,8 @@ static MT_COLD void note(struct mt_ranges *set, uintptr_t begin, uintptr_t end)
 {
 	int kept = errno;
 
+	mt_assert(begin < end);
+	mt_assert(set == &flagged || set == &huge);
 	if (is_ours)
 		return;
 	enter();
@@ -192,8 +194,10 @@ void mt_page_flags_allow_huge(void *begin, size_t bytes)
 	int kept = errno;
 	bool is_allowed;
 
+	mt_assert(first % mt_os_page_bytes() == 0 && bytes > 0);
 	enter();
 	is_allowed = fresh_count < FRESH_MOST && map_fresh(first, end);
+	mt_assert(fresh_count <= FRESH_MOST);
 	if (is_allowed) {
 		fresh_count++;
 		forget(first, end);
@@ -219,6 +223,7 @@ static void split_ends(uintptr_t begin, uintptr_t end)
 	uintptr_t first = (begin + HUGE_BYTES - 1) & ~(HUGE_BYTES - 1);
 	uintptr_t last = end & ~(HUGE_BYTES - 1);
 
+	mt_assert(begin < end);
 	if (first > last)
 		first = last = end;
 	if (first > begin)
@@ -243,6 +248,7 @@ static bool end_huge(uintptr_t begin, uintptr_t end)
 	leave();
 	if (!is_noted)
 		return false;
+	mt_assert(first < last);
 	split_ends(begin, end);
 	make_small(first, last);
 	return true;

@@ -44,12 +44,14 @@ static void wait_for_copy(void)
 {
 	_Atomic uint32_t never_woken = 0;
 
+	mt_assert(depth > 0);
 	while (is_copying() && !is_copying_here)
 		(void)mt_os_futex_wait(&never_woken, 0, COPY_STEP_NS, MT_FUTEX_PRIVATE);
 }
 
 static void note_change(void)
 {
+	mt_assert(depth == 1);
 	if (mt_thread_is_ours())
 		atomic_fetch_add_explicit(&worker_holds, 1, memory_order_relaxed);
 }
@@ -109,6 +111,7 @@ _Atomic pid_t *mt_purge_hold_until_copied(void)
 		return NULL;
 	wait_for_copy();
 	is_copying_here = true;
+	mt_assert(depth == 1);
 	atomic_store_explicit(&copied, 0, memory_order_relaxed);
 	mt_purge_release();
 	return &copied;

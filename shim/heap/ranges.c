@@ -17,15 +17,18 @@ static uint32_t find(const struct mt_ranges *set, uintptr_t address)
 		else
 			low = middle + 1;
 	}
+	mt_assert(low == set->count || set->at[low].end > address);
 	return low;
 }
 
 /* Removes the ranges from first up to end, and makes room for `room` in their place. */
 static void replace(struct mt_ranges *set, uint32_t first, uint32_t end, uint32_t room)
 {
+	mt_assert(first <= end && end <= set->count);
 	mt_assert(set->count - (end - first) + room <= MT_RANGES_MOST);
 	memmove(&set->at[first + room], &set->at[end], (set->count - end) * sizeof(set->at[0]));
 	set->count = set->count - (end - first) + room;
+	mt_assert(set->count <= MT_RANGES_MOST);
 }
 
 /* Of two neighbours of a new range, at `next` and before it, extends the one that is nearer. */
@@ -43,6 +46,7 @@ void mt_ranges_add(struct mt_ranges *set, uintptr_t begin, uintptr_t end)
 	uint32_t first = find(set, begin ? begin - 1 : 0);
 	uint32_t behind = first;
 
+	mt_assert(begin < end);
 	while (behind < set->count && set->at[behind].begin <= end)
 		behind++;
 	if (behind == first && set->count == MT_RANGES_MOST) {
@@ -56,6 +60,7 @@ void mt_ranges_add(struct mt_ranges *set, uintptr_t begin, uintptr_t end)
 	replace(set, first, behind, 1);
 	set->at[first].begin = begin;
 	set->at[first].end = end;
+	mt_assert(first + 1 >= set->count || end < set->at[first + 1].begin);
 }
 
 void mt_ranges_remove(struct mt_ranges *set, uintptr_t begin, uintptr_t end)
@@ -102,5 +107,6 @@ bool mt_ranges_clip(const struct mt_ranges *set, uintptr_t *begin, uintptr_t *en
 		*begin = set->at[first].begin;
 	if (set->at[last].end < *end)
 		*end = set->at[last].end;
+	mt_assert(*begin < *end);
 	return true;
 }

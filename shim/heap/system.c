@@ -135,6 +135,15 @@ static bool system_figures(struct mt_heap_figures *out)
 
 /* ---- purge ---- */
 
+static struct mt_backend system_backend;
+
+/* mimalloc collects nothing on a thread that has not allocated. */
+static void collect_mimalloc(void)
+{
+	system_backend.ops->free(system_backend.ops->malloc(1));
+	mimalloc_collect(true);
+}
+
 static void system_purge(struct mt_purge_outcome *out)
 {
 	uint64_t began;
@@ -148,7 +157,7 @@ static void system_purge(struct mt_purge_outcome *out)
 	else if (tcmalloc_release && may_call_tcmalloc())
 		tcmalloc_release();
 	else if (mimalloc_collect)
-		mimalloc_collect(true);
+		collect_mimalloc();
 	else
 		out->possible = false;
 	out->longest_hold_ns = mt_os_now_ns() - began;

@@ -3,6 +3,7 @@
 #include "core/cleanup.h"
 #include "core/components.h"
 #include "core/control_file.h"
+#include "core/thread.h"
 #include "core/interpreter.h"
 #include "core/object_heap.h"
 #include "core/shared_pages.h"
@@ -16,6 +17,7 @@
 #include "sys/lock.h"
 #include "sys/os.h"
 #include "sys/saturating.h"
+#include "sys/attr.h"
 
 /* in fast bins, that a purge may write to */
 #define UNMERGED_MOST_BYTES (16u << 10)
@@ -158,6 +160,7 @@ void mt_heap_trim_tick(uint32_t bits)
 
 	if (!(bits & MT_CONTROL_TRIM))
 		return;
+	mt_assert(mt_thread_is_ours());
 	mt_cleanup_run(&request, &cleanup);
 	mt_components_cleaned(&cleanup, false);
 }

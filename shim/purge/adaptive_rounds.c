@@ -4,6 +4,7 @@
 
 #include "sys/os.h"
 #include "sys/saturating.h"
+#include "sys/attr.h"
 
 #define FIRST_WINDOW 4
 #define FLAT_BYTES   (8 * MT_MIB)
@@ -34,6 +35,8 @@ static bool is_flat(const struct mt_adaptive_rounds *adaptive, uint64_t *out_low
 	uint64_t low = UINT64_MAX;
 	uint64_t high = 0;
 
+	mt_assert(adaptive->window > 0 && adaptive->window <= MT_ADAPTIVE_ROUNDS_LONGEST);
+	mt_assert(adaptive->count >= adaptive->window);
 	for (uint64_t i = adaptive->count - adaptive->window; i < adaptive->count; i++) {
 		uint64_t bytes = adaptive->ends[i % MT_ADAPTIVE_ROUNDS_LONGEST];
 
@@ -46,6 +49,7 @@ static bool is_flat(const struct mt_adaptive_rounds *adaptive, uint64_t *out_low
 
 static void set_step(struct mt_adaptive_rounds *adaptive, uint32_t step_index)
 {
+	mt_assert(step_index <= LAST_STEP);
 	adaptive->step_index = step_index;
 	adaptive->step_rounds = 0;
 }

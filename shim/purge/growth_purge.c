@@ -21,14 +21,16 @@
 #define FREE_BYTES   (16 * MT_MIB) /* less is not worth a purge */
 /* free bytes are purged once the heap has grown by this part of them */
 #define GROWTH_PART 4
-/* of a purge and of the page faults after it; purge/policy.c learns the real one */
-#define MIB_COST_NS     (300 * 1000ull)
-#define RECLAIM_WAIT_NS (10 * MT_NS_PER_MS)
+/* the least that purging 1 MiB and its page faults cost: huge pages, which are cheap, may have been
+ * measured */
+#define LEAST_MIB_COST_NS (300 * 1000ull)
+#define RECLAIM_WAIT_NS   (10 * MT_NS_PER_MS)
 
 /* Of active and dirty pages together. No ordering: a thread that reads an old value purges a little
  * too early or too late. */
 static _Atomic uint64_t lowest_bytes = UINT64_MAX;
-static _Atomic uint64_t next_ns; /* no purge before; no ordering */
+static _Atomic uint64_t next_ns;                         /* no purge before; no ordering */
+static _Atomic uint64_t mib_cost_ns = LEAST_MIB_COST_NS; /* no ordering */
 
 static bool read_heap(uint64_t *out_bytes, uint64_t *out_free_bytes)
 {
@@ -69,7 +71,8 @@ static bool begin(uint64_t free_bytes)
 
 	if (!budget_pct)
 		return false;
-	pause_ns = free_bytes / MT_MIB * MIB_COST_NS * 100 / budget_pct;
+	pause_ns = free_bytes / MT_MIB * atomic_load_explicit(&mib_cost_ns, memory_order_relaxed) *
+		   100 / budget_pct;
 	return now_ns >= due_ns &&
 	       atomic_compare_exchange_strong_explicit(&next_ns, &due_ns, now_ns + pause_ns,
 						       memory_order_relaxed, memory_order_relaxed);
@@ -94,6 +97,13 @@ void mt_growth_purge_note(void)
 
 	if (read_heap(&bytes, &free_bytes) && mt_unlikely(is_due(bytes, free_bytes)))
 		purge(free_bytes);
+}
+
+void mt_growth_purge_set_cost(uint64_t ns)
+{
+	mt_assert(mt_thread_is_ours());
+	atomic_store_explicit(&mib_cost_ns, mt_max_u64(ns, LEAST_MIB_COST_NS),
+			      memory_order_relaxed);
 }
 
 void mt_growth_purge_fork_child(void)

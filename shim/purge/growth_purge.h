@@ -5,9 +5,14 @@
 #ifndef MT_PURGE_GROWTH_PURGE_H
 #define MT_PURGE_GROWTH_PURGE_H
 
+#include <stdint.h>
+
 /* The heap may have grown by some MB. Purges if it has grown by 32 MB, and by a quarter of its free
  * bytes, since it was smallest. Then pauses until MT_BUDGET_PCT of the time covers the cost. */
 void mt_growth_purge_note(void);
+
+/* Sets the learned cost of purging 1 MiB and of its page faults, in ns. Worker thread. */
+void mt_growth_purge_set_cost(uint64_t ns);
 
 /* In a forked child. */
 void mt_growth_purge_fork_child(void);

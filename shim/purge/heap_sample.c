@@ -6,6 +6,7 @@
 #include "sys/os.h"
 #include "purge/sampling_interval.h"
 #include "sys/rss.h"
+#include "sys/attr.h"
 
 /* glibc: below this difference of resident and live bytes, walk its lists of free chunks */
 #define WALK_BYTES MT_MIB
@@ -75,6 +76,7 @@ static void read_chunks(struct mt_snapshot *now)
 	if (now->dirty_bytes < between)
 		now->dirty_bytes = between;
 	last.dirty_bytes = now->dirty_bytes;
+	mt_assert(now->dirty_bytes <= now->anon_bytes || now->dirty_bytes == between);
 }
 
 static bool read_figures(bool all)

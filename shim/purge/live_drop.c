@@ -1,6 +1,7 @@
 #include "purge/live_drop.h"
 
 #include "sys/saturating.h"
+#include "sys/attr.h"
 
 #define LOW_SAMPLES 2
 
@@ -23,6 +24,7 @@ bool mt_live_drop_update(struct mt_live_drop *live_drop, uint64_t live_bytes,
 		live_drop->risen = true;
 	if (live_bytes > peak)
 		live_drop->peak_bytes = live_bytes;
+	mt_assert(live_drop->peak_bytes >= live_bytes);
 	if (peak < smallest_bytes || live_bytes > peak - peak / 5) {
 		live_drop->low_samples = 0;
 		return false;

@@ -2,9 +2,10 @@
 
 #include <string.h>
 
+#include "sys/attr.h"
+#include "sys/os.h"
 #include "sys/saturating.h"
 #include "sys/slack.h"
-#include "sys/os.h"
 
 #define LONGEST_TICK_NS (5 * MT_NS_PER_S)
 /* a smaller difference between ticks is no change */
@@ -107,6 +108,7 @@ static void note_movement(struct mt_policy *policy, const struct mt_snapshot *no
 		policy->tick_ns += policy->tick_ns / 4;
 	}
 	policy->tick_ns = mt_max_u64(mt_min_u64(policy->tick_ns, LONGEST_TICK_NS), tick);
+	mt_assert(policy->tick_ns >= tick);
 }
 
 /* ---- idle bytes ---- */
@@ -143,6 +145,7 @@ static void note_dirty(struct mt_policy *policy, const struct mt_snapshot *now, 
 			policy->parts_count++;
 	}
 	lows[0] = mt_min_u64(lows[0], now->dirty_bytes);
+	mt_assert(policy->parts_count > 0 && policy->parts_count <= MT_POLICY_PARTS_COUNT);
 	for (uint32_t i = 0; i < policy->parts_count; i++)
 		lowest = mt_min_u64(lowest, lows[i]);
 	policy->idle_bytes = now->now_ns - policy->window_ns >= window_ns ? lowest : 0;
@@ -190,6 +193,7 @@ static void accrue(struct mt_policy *policy, const struct mt_snapshot *now,
 	 * again. */
 	if (policy->balance_ns < -balance_limit(cfg))
 		policy->balance_ns = -balance_limit(cfg);
+	mt_assert(policy->balance_ns <= balance_limit(cfg));
 }
 
 static uint64_t fault_cost_ns(const struct mt_policy *policy, uint64_t bytes)
@@ -239,6 +243,7 @@ static void learn_fault_cost(struct mt_policy *policy, const struct mt_snapshot 
 	else
 		policy->mib_fault_ns += (each - policy->mib_fault_ns + 3) / 4;
 	policy->fault_known = true;
+	mt_assert(policy->mib_fault_ns <= MOST_MIB_FAULT_NS);
 }
 
 /* Charges the purged pages that came back since the last charge. */
@@ -261,6 +266,7 @@ static void charge_returns(struct mt_policy *policy, const struct mt_snapshot *n
 		mt_min_u64(mt_sat_sub(now->faults_count, policy->usage.faults_count),
 			   fresh / policy->page_bytes);
 	policy->returned_bytes = back;
+	mt_assert(policy->returned_bytes <= policy->purged_bytes);
 }
 
 /* Returns the cost of a purge and of the faults after it, if all pages come back. The purge itself
@@ -268,6 +274,11 @@ static void charge_returns(struct mt_policy *policy, const struct mt_snapshot *n
 static int64_t expected_cost_ns(const struct mt_policy *policy, uint64_t bytes)
 {
 	return (int64_t)(fault_cost_ns(policy, bytes) / 6 * 7);
+}
+
+uint64_t mt_policy_mib_cost_ns(const struct mt_policy *policy)
+{
+	return (uint64_t)expected_cost_ns(policy, MT_MIB);
 }
 
 /* Returns whether the program is reusing dirty pages right now: the rest of them may be next. */
@@ -396,4 +407,39 @@ struct mt_plan mt_policy_decide(struct mt_policy *policy, const struct mt_snapsh
 	policy->last_dirty_bytes = now->dirty_known ? now->dirty_bytes : 0;
 	plan.next_tick_ns = next_tick_ns(policy, now, cfg);
 	return plan;
+}
+
+/* ---- memory that huge pages have filled again ---- */
+
+#define FIRST_WAIT_NS   (2 * MT_NS_PER_S)
+#define LONGEST_WAIT_NS (3600 * MT_NS_PER_S)
+
+static uint64_t unexplained_bytes(const struct mt_snapshot *now, uint64_t dirty_bytes)
+{
+	return mt_sat_sub(mt_sat_sub(now->anon_bytes, now->live_bytes), dirty_bytes) + 1;
+}
+
+bool mt_refill_is_suspected(struct mt_refill *refill, const struct mt_snapshot *now,
+			    uint64_t dirty_bytes, uint64_t threshold_bytes)
+{
+	uint64_t bytes = unexplained_bytes(now, dirty_bytes);
+
+	if (!refill->floor_bytes)
+		return false;
+	refill->floor_bytes = mt_min_u64(refill->floor_bytes, bytes);
+	return now->now_ns >= refill->not_before_ns &&
+	       bytes - refill->floor_bytes >= threshold_bytes;
+}
+
+void mt_refill_note_purge(struct mt_refill *refill, const struct mt_snapshot *after)
+{
+	refill->floor_bytes = unexplained_bytes(after, after->dirty_known ? after->dirty_bytes : 0);
+	if (!refill->wait_ns)
+		mt_refill_note_look(refill, after, true);
+}
+
+void mt_refill_note_look(struct mt_refill *refill, const struct mt_snapshot *after, bool helped)
+{
+	refill->wait_ns = helped ? FIRST_WAIT_NS : mt_min_u64(2 * refill->wait_ns, LONGEST_WAIT_NS);
+	refill->not_before_ns = after->now_ns + refill->wait_ns;
 }

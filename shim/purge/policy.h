@@ -20,8 +20,9 @@
 #include <stdint.h>
 
 #include "core/config.h"
-#include "purge/live_drop.h"
 #include "core/stats_layout.h"
+#include "purge/live_drop.h"
+#include "purge/policy.h"
 
 #define MT_POLICY_PARTS_COUNT 3
 
@@ -102,6 +103,9 @@ bool mt_policy_needs_usage(const struct mt_policy *policy, const struct mt_snaps
 struct mt_plan mt_policy_decide(struct mt_policy *policy, const struct mt_snapshot *now,
 				const struct mt_config *cfg);
 
+/* Returns the learned cost of purging 1 MiB and of its page faults, in ns. */
+uint64_t mt_policy_mib_cost_ns(const struct mt_policy *policy);
+
 /* Returns what a purge has cost in wall time: its CPU time, as far as the program ran meanwhile; a
  * quarter if the program slept, since a CPU's time is not free. before, after: the process
  * around the purge; usage included, else all of it counts. */
@@ -112,5 +116,27 @@ uint64_t mt_policy_purge_cost_ns(uint64_t purge_cpu_ns, const struct mt_snapshot
  * cost_ns, and the return of the pages, count against the budget. */
 void mt_policy_note_purge(struct mt_policy *policy, const struct mt_snapshot *after,
 			  uint64_t returned_bytes, uint64_t cost_ns, bool charged);
+
+/* Memory that a purge returned, and that the kernel has made resident again:
+ * khugepaged fills the holes of a huge page, and no figure of the allocator shows it. Pure: owns
+ * nothing. The caller protects the state. */
+
+struct mt_refill {
+	uint64_t floor_bytes;   /* lowest resident bytes that are neither live nor dirty; 0: none */
+	uint64_t not_before_ns; /* the next look, and how long the last wait was */
+	uint64_t wait_ns;
+};
+
+/* Returns whether resident bytes that are neither live nor dirty have risen by more than the
+ * threshold since the last purge. dirty_bytes: as last measured. */
+bool mt_refill_is_suspected(struct mt_refill *refill, const struct mt_snapshot *now,
+			    uint64_t dirty_bytes, uint64_t threshold_bytes);
+
+/* Notes any purge: memory is compared with this moment. */
+void mt_refill_note_purge(struct mt_refill *refill, const struct mt_snapshot *after);
+
+/* Notes a look, and whether it helped: a purge returned much. Looks that do not help come seldom,
+ * up to once an hour. */
+void mt_refill_note_look(struct mt_refill *refill, const struct mt_snapshot *after, bool helped);
 
 #endif

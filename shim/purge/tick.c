@@ -8,15 +8,17 @@
 #include "sys/saturating.h"
 #include "sys/os.h"
 #include "core/cleanup.h"
+#include "purge/growth_purge.h"
 #include "purge/heap_sample.h"
 #include "core/components.h"
 #include "core/devices.h"
 #include "purge/policy.h"
-#include "purge/refill.h"
 #include "purge/rounds.h"
 #include "sys/rss.h"
 #include "core/publish.h"
+#include "core/thread.h"
 #include "core/sweep.h"
+#include "sys/attr.h"
 
 /* shortest time between two reads of /proc/self/status, cleanups aside */
 #define STATUS_NS (5 * MT_NS_PER_S)
@@ -380,6 +382,7 @@ uint64_t mt_tick_run(bool grown)
 	struct mt_plan plan;
 	uint64_t cost_ns;
 
+	mt_assert(mt_thread_is_ours());
 	note_program_cleanup(&now);
 	if (grown)
 		policy.tick_ns = 0;
@@ -388,6 +391,7 @@ uint64_t mt_tick_run(bool grown)
 	mt_heap_sample_update(&now, &policy);
 	policy.quota_pct = mt_load_quota_pct("", now.now_ns);
 	plan = mt_policy_decide(&policy, &now, mt_config());
+	mt_growth_purge_set_cost(mt_policy_mib_cost_ns(&policy));
 	if (plan.round && mt_round_mode_of(mt_config()->round) == MT_ROUND_AUTO)
 		(void)mt_rounds_end();
 	log_decision(&now, &plan);

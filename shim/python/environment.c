@@ -13,7 +13,7 @@
 #include "core/config.h"
 #include "core/log.h"
 #include "sys/os.h"
-#include "sys/symbol.h"
+#include "python/symbol.h"
 #include "core/init.h"
 #include "core/publish.h"
 #include "python/object_domains.h"
@@ -75,7 +75,7 @@ static bool has_hooks(void)
 
 	if (mt_object_domains_are_taken())
 		return false;
-	*(void **)(void *)&current_name = mt_symbol(RTLD_DEFAULT, "_PyMem_GetCurrentAllocatorName");
+	*(void **)(void *)&current_name = mt_python_symbol("_PyMem_GetCurrentAllocatorName");
 	name = current_name ? current_name() : NULL;
 	return !name || (strcmp(name, "pymalloc") != 0 && strcmp(name, "malloc") != 0);
 }
@@ -138,7 +138,7 @@ static const char *profiler_reason(void)
 /* Only a free-threaded build exports this function. It does not start with PYTHONMALLOC=malloc. */
 static bool is_free_threaded(void)
 {
-	return mt_symbol(RTLD_DEFAULT, "_Py_DecRefShared") != NULL;
+	return mt_python_symbol("_Py_DecRefShared") != NULL;
 }
 
 /* Returns why Python keeps its own allocator for small objects; NULL where it may use malloc. */
@@ -171,7 +171,7 @@ static MT_COLD char *reply_python_malloc(getenv_fn next)
 	const char *reason;
 
 	mt_init_start_heap();
-	if (!mt_state_is_on() || !mt_symbol(RTLD_DEFAULT, "Py_IsInitialized"))
+	if (!mt_state_is_on() || !mt_python_symbol("Py_IsInitialized"))
 		return set;
 	reason = pymalloc_reason(set);
 	if (reason) {

@@ -1,14 +1,13 @@
 #include "python/eval_breaker.h"
 
-#include <dlfcn.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "sys/lock.h"
 #include "sys/os.h"
-#include "sys/symbol.h"
 #include "sys/lazy_symbols.h"
+#include "python/symbol.h"
 
 /* The eval breaker lies within FILLED_BYTES of PyInterpreterState in every version. MODEL_BYTES is
  * larger, so that a write beyond it still hits the shim's own mapping. */
@@ -68,21 +67,17 @@ static size_t find_offset(void (*signal)(void *))
 	return offset;
 }
 
-/* Parses Py_GetVersion(): "3.11.2 (main, ...". */
-static bool is_supported(const char *version)
-{
-	uint64_t minor = strncmp(version, "3.", 2) == 0 ? mt_os_parse_number(version + 2) : 0;
-
-	return minor >= OLDEST_MINOR && minor <= NEWEST_MINOR;
-}
-
 static void resolve_api(struct wake_api *out)
 {
-#define FIND(name) (*(void **)(void *)&out->name = mt_symbol(RTLD_DEFAULT, #name))
-	if (FIND(Py_GetVersion) && FIND(PyInterpreterState_Main) && FIND(_PyEval_SignalAsyncExc) &&
-	    is_supported(out->Py_GetVersion()))
-		out->breaker_offset = find_offset(out->_PyEval_SignalAsyncExc);
+	uint64_t minor;
+
+#define FIND(name) (*(void **)(void *)&out->name = mt_python_symbol(#name))
+	if (!FIND(Py_GetVersion) || !FIND(PyInterpreterState_Main) || !FIND(_PyEval_SignalAsyncExc))
+		return;
 #undef FIND
+	minor = mt_python_minor(out->Py_GetVersion());
+	if (minor >= OLDEST_MINOR && minor <= NEWEST_MINOR)
+		out->breaker_offset = find_offset(out->_PyEval_SignalAsyncExc);
 }
 
 /* Searches once: Python runs, so all its functions are loaded. */

@@ -1,6 +1,5 @@
 #include "python/frames.h"
 
-#include <dlfcn.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
@@ -11,7 +10,7 @@
 #include "sys/attr.h"
 #include "sys/format.h"
 #include "sys/os.h"
-#include "sys/symbol.h"
+#include "python/symbol.h"
 
 #define SKIPPED_MAX   8 /* frames that are no code, in a row of all */
 #define NAME_BYTES    232u
@@ -76,20 +75,19 @@ static _Atomic bool locked; /* acquire and release around changes of the table *
 
 static bool find_interpreter(struct interpreter *out)
 {
-	const unsigned long *version = mt_symbol(RTLD_DEFAULT, "Py_Version");
+	const unsigned long *version = mt_python_symbol("Py_Version");
 	unsigned minor = version && *version >> 24 == 3 ? (unsigned)(*version >> 16 & 0xff) : 0;
 
 	for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++)
 		if (layouts[i].minor == minor)
 			out->layout = &layouts[i];
-	*(void **)(void *)&out->this_thread =
-		mt_symbol(RTLD_DEFAULT, "PyGILState_GetThisThreadState");
-	out->code_type = (uintptr_t)mt_symbol(RTLD_DEFAULT, "PyCode_Type");
-	out->text_type = (uintptr_t)mt_symbol(RTLD_DEFAULT, "PyUnicode_Type");
-	out->bytes_type = (uintptr_t)mt_symbol(RTLD_DEFAULT, "PyBytes_Type");
+	*(void **)(void *)&out->this_thread = mt_python_symbol("PyGILState_GetThisThreadState");
+	out->code_type = (uintptr_t)mt_python_symbol("PyCode_Type");
+	out->text_type = (uintptr_t)mt_python_symbol("PyUnicode_Type");
+	out->bytes_type = (uintptr_t)mt_python_symbol("PyBytes_Type");
 	/* only a free-threaded build exports the last one; its objects have another header */
 	return out->layout && out->this_thread && out->code_type && out->text_type &&
-	       out->bytes_type && !mt_symbol(RTLD_DEFAULT, "_Py_DecRefShared");
+	       out->bytes_type && !mt_python_symbol("_Py_DecRefShared");
 }
 
 void mt_frames_prepare(void)
@@ -189,6 +187,7 @@ static int next_byte(struct reader *reader)
 			return -1;
 		reader->at += reader->filled;
 	}
+	mt_assert(reader->used < reader->filled && reader->filled <= TABLE_BYTES);
 	return reader->bytes[reader->used++];
 }
 
@@ -343,6 +342,7 @@ static size_t walk(struct table *table, uintptr_t frame, uintptr_t *out, size_t 
 			skipped++;
 		frame = word_at(bytes, interpreter.layout->frame_previous);
 	}
+	mt_assert(count <= max);
 	return count;
 }
 

@@ -1,6 +1,5 @@
 #include "python/gc_thread.h"
 
-#include <dlfcn.h>
 #include <limits.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -12,7 +11,7 @@
 #include "sys/lock_check.h"
 #include "sys/os.h"
 #include "sys/raw_syscall.h"
-#include "sys/symbol.h"
+#include "python/symbol.h"
 
 #define SLEEPER_STACK_BYTES (64 * 1024)
 /* finalizers run on it: as much as a thread of the program has by default */
@@ -52,7 +51,7 @@ static bool find_api(void)
 
 	if (mt_lazy_symbols_are_ready(&found_api))
 		return true;
-#define FIND(name) (*(void **)(void *)&fresh.name = mt_symbol(RTLD_DEFAULT, #name))
+#define FIND(name) (*(void **)(void *)&fresh.name = mt_python_symbol(#name))
 	if (!FIND(PyInterpreterState_Main) || !FIND(PyThreadState_New) ||
 	    !FIND(PyEval_RestoreThread) || !FIND(PyThreadState_Clear) ||
 	    !FIND(PyThreadState_DeleteCurrent))

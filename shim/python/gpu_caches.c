@@ -1,13 +1,12 @@
 #include "python/gpu_caches.h"
 
-#include <dlfcn.h>
 #include <stdatomic.h>
 #include <string.h>
 
-#include "sys/symbol.h"
 #include "sys/lazy_symbols.h"
 #include "core/devices.h"
 #include "core/stats_layout.h"
+#include "python/symbol.h"
 
 /* Present in 3.8 to 3.13. Objects are void *: the shim does not depend on their layout. */
 #define FUNCTIONS(X)                                                                               \
@@ -49,12 +48,12 @@ static bool resolve_api(struct gpu_api *out)
 	bool found = true;
 
 #define X(type, name, parameters)                                                                  \
-	*(void **)(void *)&out->name = mt_symbol(RTLD_DEFAULT, #name);                             \
+	*(void **)(void *)&out->name = mt_python_symbol(#name);                                    \
 	found = found && out->name;
 	FUNCTIONS(X)
 #undef X
-	out->PyExc_KeyboardInterrupt = mt_symbol(RTLD_DEFAULT, "PyExc_KeyboardInterrupt");
-	out->PyModule_Type = mt_symbol(RTLD_DEFAULT, "PyModule_Type");
+	out->PyExc_KeyboardInterrupt = mt_python_symbol("PyExc_KeyboardInterrupt");
+	out->PyModule_Type = mt_python_symbol("PyModule_Type");
 	return found && out->PyExc_KeyboardInterrupt && out->PyModule_Type;
 }
 

@@ -5,6 +5,7 @@
 
 #include "core/checksum.h"
 #include "python/name_table.h"
+#include "sys/attr.h"
 
 #define STACK_SLOT_BITS 16
 _Static_assert(2 * MT_LINES_STACKS_MAX <= 1u << STACK_SLOT_BITS, "half of the slots stay empty");
@@ -53,9 +54,11 @@ static uint32_t add_stack(const struct mt_lines_frame *frames, uint32_t count, u
 	    count > MT_LINES_FRAMES_MAX - table->frames_count)
 		return MT_LINE_TABLE_NONE;
 	stack->first_frame = table->frames_count;
+	mt_assert(table->stacks_count < MT_LINES_STACKS_MAX);
 	stack->frames_count = count;
 	memcpy(table->frames + table->frames_count, frames, count * sizeof(*frames));
 	table->frames_count += count;
+	mt_assert(table->frames_count <= MT_LINES_FRAMES_MAX);
 	*slot = ++table->stacks_count;
 	return *slot - 1;
 }
@@ -77,6 +80,7 @@ uint32_t mt_line_table_stack(const struct mt_lines_frame *frames, uint32_t count
 
 		if (!seen)
 			return add_stack(frames, count, &table->stack_slots[slot]);
+		mt_assert(seen <= table->stacks_count);
 		if (is_stack(&table->stacks[seen - 1], frames, count))
 			return seen - 1;
 	}
@@ -97,6 +101,8 @@ void mt_line_table_add(uint32_t stack, uint64_t bytes)
 		table->left_out_bytes += bytes;
 		table->left_out_count++;
 		return;
+
+		mt_assert(stack < table->stacks_count);
 	}
 	table->stacks[stack].bytes[table->reading] += bytes;
 	table->stacks[stack].last_count++;

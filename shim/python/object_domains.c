@@ -1,13 +1,12 @@
 #include "python/object_domains.h"
 
-#include <dlfcn.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/resource.h>
 
 #include "sys/os.h"
-#include "sys/symbol.h"
 #include "python/object_pages.h"
+#include "python/symbol.h"
 
 /* Address space; memory only as far as it is used. Where RLIMIT_AS is set: a share of it. */
 #define RANGE_BYTES ((size_t)64 << 30)
@@ -61,7 +60,7 @@ static void watch_interpreters(void)
 
 static bool look_for_api(void)
 {
-#define FIND(name) (*(void **)(void *)&api.name = mt_symbol(RTLD_DEFAULT, #name))
+#define FIND(name) (*(void **)(void *)&api.name = mt_python_symbol(#name))
 	return FIND(PyMem_GetAllocator) && FIND(PyMem_SetAllocator) && FIND(Py_GetVersion) &&
 	       FIND(Py_IsInitialized);
 #undef FIND
@@ -77,11 +76,10 @@ bool mt_object_domains_are_taken(void)
 	return now.malloc == mt_objects_malloc;
 }
 
-/* "3.11.2 (main, ...": 11; 0: none that is known. */
+/* 0: no version that is known. */
 static uint64_t known_minor(void)
 {
-	const char *version = api.Py_GetVersion();
-	uint64_t minor = strncmp(version, "3.", 2) == 0 ? mt_os_parse_number(version + 2) : 0;
+	uint64_t minor = mt_python_minor(api.Py_GetVersion());
 
 	return minor >= OLDEST_MINOR && minor <= NEWEST_MINOR ? minor : 0;
 }

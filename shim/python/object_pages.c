@@ -114,6 +114,7 @@ static bool reserve(size_t bytes)
 
 	if (!base)
 		return false;
+	mt_assert((uintptr_t)base % MT_OBJECT_PAGE_BYTES == 0);
 	if (kernel(SYS_mprotect, bits, all_bits_bytes, PROT_READ | PROT_WRITE) != 0) {
 		(void)kernel(SYS_munmap, base, all_bytes, 0);
 		return false;
@@ -166,6 +167,7 @@ static bool make_writable(uint32_t end)
 		end = writable + step;
 	if (end > get(&range_pages))
 		end = get(&range_pages);
+	mt_assert(end > writable);
 	if (!open_memory(address_of(writable), BYTES_OF(end - writable)) ||
 	    !open_memory(range.table, table_bytes(end)))
 		return false;
@@ -230,6 +232,8 @@ static uint32_t take_bits(_Atomic uint64_t *bits, uint32_t group, uint32_t most,
 	} while (!atomic_compare_exchange_weak_explicit(
 		word, &seen, seen & ~run, memory_order_acquire, memory_order_relaxed));
 	*out = group / WORD_GROUPS * WORD_PAGES + first;
+	mt_assert(count > 0 && first + count <= WORD_PAGES);
+	mt_assert(first / GROUP_PAGES == group % WORD_GROUPS);
 	return count;
 }
 
@@ -259,6 +263,7 @@ static uint32_t add_group(void)
 	uint32_t first = get(&top);
 	uint32_t group = first / GROUP_PAGES;
 
+	mt_assert(first % GROUP_PAGES == 0 && first <= get(&range_pages));
 	if (get(&range_pages) - first < GROUP_PAGES || !make_writable(first + GROUP_PAGES))
 		return NO_GROUP;
 	atomic_fetch_or_explicit(&clean_bits[group / WORD_GROUPS], group_mask(group),
@@ -357,6 +362,7 @@ uint32_t mt_object_pages_take(uint32_t size_class, uint64_t *out_event_bytes)
 	uint64_t taken = atomic_load_explicit(&taken_count, memory_order_relaxed) + 1;
 	uint32_t index = take_dirty(size_class, false);
 
+	mt_assert(size_class < MT_OBJECT_CLASS_COUNT);
 	*out_event_bytes = 0;
 	if (index == MT_OBJECT_PAGE_NONE)
 		index = take_fresh(size_class);
@@ -365,6 +371,7 @@ uint32_t mt_object_pages_take(uint32_t size_class, uint64_t *out_event_bytes)
 	if (index == MT_OBJECT_PAGE_NONE)
 		return index;
 	atomic_store_explicit(&taken_count, taken, memory_order_relaxed);
+	mt_assert(index < writable && writable <= get(&range_pages));
 	if (BYTES_OF(taken - event_count) >= EVENT_BYTES) {
 		*out_event_bytes = BYTES_OF(taken - event_count);
 		event_count = taken;
@@ -377,6 +384,8 @@ void mt_object_pages_return(uint32_t index)
 	uint32_t word = index / WORD_PAGES;
 	uint64_t returned = atomic_load_explicit(&returned_count, memory_order_relaxed);
 
+	mt_assert(index < get(&top));
+	mt_assert(!(atomic_load(&dirty_bits[word]) >> (index % WORD_PAGES) & 1));
 	atomic_fetch_or_explicit(&dirty_bits[word], 1ull << (index % WORD_PAGES),
 				 memory_order_release);
 	atomic_store_explicit(&returned_count, returned + 1, memory_order_relaxed);
@@ -424,6 +433,7 @@ static uint32_t purge_words(uint32_t first, uint32_t end)
 	uint32_t begin = MT_OBJECT_PAGE_NONE; /* of the run that goes up to `index` */
 	uint32_t index = first * WORD_PAGES;
 
+	mt_assert(end - first <= PURGE_STEP_WORDS);
 	for (uint32_t word = first; word < end; word++) {
 		bits[word - first] =
 			atomic_exchange_explicit(&dirty_bits[word], 0, memory_order_acquire);

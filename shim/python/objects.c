@@ -228,6 +228,7 @@ static struct mt_object_page *renew(uint32_t size_class, uint64_t *out_fresh)
 	if (!page->free)
 		(void)make_blocks(page);
 	*current = page;
+	mt_assert(page->free);
 	return page;
 }
 
@@ -235,6 +236,7 @@ static struct mt_object_page *renew(uint32_t size_class, uint64_t *out_fresh)
 
 static inline void *pop(struct mt_object_page *page, void *block)
 {
+	mt_assert(page->free == block);
 	memcpy(&page->free, block, sizeof(page->free));
 	page->countdown++;
 	return block;
@@ -319,6 +321,7 @@ static bool owns(const void *block)
 
 static struct mt_object_page *page_of(const void *block)
 {
+	mt_assert(owns(block));
 	return &range.table[(size_t)((const char *)block - range.base) >> MT_OBJECT_PAGE_SHIFT];
 }
 
@@ -369,6 +372,7 @@ void *mt_objects_realloc(void *context, void *block, size_t size)
 	if (!owns(block))
 		return next->realloc(next->context, block, size);
 	had = block_bytes(page_of(block)->size_class);
+	mt_assert(had >= 1 && had <= MOST_BYTES);
 	if (size <= had && 4 * size > 3 * had)
 		return block;
 	fresh = mt_objects_malloc(context, size);

@@ -1,6 +1,5 @@
 #include "python/python.h"
 
-#include <dlfcn.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -8,8 +7,8 @@
 #include "sys/main_thread.h"
 #include "sys/os.h"
 #include "sys/saturating.h"
-#include "sys/symbol.h"
 #include "core/control_file.h"
+#include "core/thread.h"
 #include "core/object_heap.h"
 #include "sys/lazy_symbols.h"
 #include "core/devices.h"
@@ -17,6 +16,8 @@
 #include "python/gpu_caches.h"
 #include "python/eval_breaker.h"
 #include "core/shared_pages.h"
+#include "python/symbol.h"
+#include "sys/attr.h"
 
 #define TIMEOUT_NS (2 * MT_NS_PER_S)
 /* a thread that sleeps for less than this runs bytecode within it */
@@ -67,15 +68,15 @@ static _Atomic bool needs_retry; /* a hint; a notification follows, no ordering 
 /* Returns the address of the first of two names that exists. */
 static void *either(const char *name, const char *other)
 {
-	void *found = mt_symbol(RTLD_DEFAULT, name);
+	void *found = mt_python_symbol(name);
 
-	return found ? found : mt_symbol(RTLD_DEFAULT, other);
+	return found ? found : mt_python_symbol(other);
 }
 
 /* Called until it succeeds: a program may load Python late. Takes no lock that fork takes. */
 static bool resolve_api(struct python_api *out)
 {
-#define FIND(name) (*(void **)(void *)&out->name = mt_symbol(RTLD_DEFAULT, #name))
+#define FIND(name) (*(void **)(void *)&out->name = mt_python_symbol(#name))
 	if (!FIND(Py_IsInitialized))
 		return false;
 	FIND(Py_AddPendingCall);
@@ -114,6 +115,7 @@ bool mt_python_is_running(void)
  * thread has forked, Py_AddPendingCall writes to the freed state of that thread. */
 static bool add_call(int (*function)(void *), void *argument)
 {
+	mt_assert(mt_lazy_symbols_are_ready(&found_api));
 	if (api.Py_Version && *api.Py_Version >= 0x030d0000 && !mt_main_thread_is_first())
 		return false;
 	return api.Py_AddPendingCall(function, argument) == 0;
@@ -287,6 +289,7 @@ uint64_t mt_python_tick(uint64_t now_ns)
 	static uint64_t read_ns;
 	uint64_t due_ns = atomic_load_explicit(&call.queued_ns, memory_order_relaxed) + TIMEOUT_NS;
 
+	mt_assert(mt_thread_is_ours());
 	if (!mt_gc_thread_runs())
 		return UINT64_MAX;
 	if (now_ns - read_ns >= MT_NS_PER_S) {
@@ -369,6 +372,7 @@ static bool queue_call(void)
 {
 	uint32_t queued = CALL_QUEUED;
 
+	mt_assert(atomic_load(&call.state) == CALL_FILLING);
 	atomic_store(&call.state, CALL_QUEUED);
 	if (atomic_exchange(&call.is_in_queue, true) || add_call(pending, NULL))
 		return true;

@@ -1,17 +1,16 @@
 #include "python/tracing.h"
 
-#include <dlfcn.h>
 #include <stdatomic.h>
 #include <string.h>
 
 #include "sys/attr.h"
 #include "sys/lazy_symbols.h"
 #include "sys/os.h"
-#include "sys/symbol.h"
 #include "python/line_table.h"
 #include "python/name_table.h"
 #include "python/python.h"
 #include "python/object_domains.h"
+#include "python/symbol.h"
 
 #define OLDEST_MINOR 9
 /* An object that the look allocates: it is traced as long as the look's own tracing goes on. The
@@ -74,7 +73,7 @@ static bool resolve_api(struct tracing_api *out)
 {
 	bool found = true;
 
-#define FIND(name)                (*(void **)(void *)&out->name = mt_symbol(RTLD_DEFAULT, #name))
+#define FIND(name)                (*(void **)(void *)&out->name = mt_python_symbol(#name))
 #define X(type, name, parameters) found = FIND(name) && found;
 	FUNCTIONS(X)
 #undef X
@@ -88,12 +87,6 @@ static bool resolve_api(struct tracing_api *out)
 	return found;
 }
 
-/* Parses Py_GetVersion(): "3.11.2 (main, ...". */
-static bool is_supported(const char *version)
-{
-	return strncmp(version, "3.", 2) == 0 && mt_os_parse_number(version + 2) >= OLDEST_MINOR;
-}
-
 enum mt_lines_outcome mt_tracing_find(void)
 {
 	struct tracing_api fresh;
@@ -105,7 +98,8 @@ enum mt_lines_outcome mt_tracing_find(void)
 	}
 	if (api._Py_DecRefShared)
 		return MT_LINES_FREE_THREADED;
-	return is_supported(api.Py_GetVersion()) ? MT_LINES_DONE : MT_LINES_NO_TRACEMALLOC;
+	return mt_python_minor(api.Py_GetVersion()) >= OLDEST_MINOR ? MT_LINES_DONE
+								    : MT_LINES_NO_TRACEMALLOC;
 }
 
 /* The head of the list is the interpreter that was made last. */

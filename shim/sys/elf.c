@@ -290,6 +290,28 @@ void *mt_elf_first_function(const char *name)
 	return query.found;
 }
 
+struct beside_query {
+	struct function_query anchor, wanted;
+};
+
+static bool match_beside(const struct mt_elf_object *object, void *context)
+{
+	struct beside_query *query = context;
+
+	if (!query->wanted.found)
+		(void)match_any(object, &query->wanted);
+	return match_any(object, &query->anchor);
+}
+
+void *mt_elf_beside(const char *anchor, const char *name, void **out_anchor)
+{
+	struct beside_query query = {.anchor = {.name = anchor}, .wanted = {.name = name}};
+
+	(void)mt_elf_walk(match_beside, &query);
+	*out_anchor = query.anchor.found;
+	return query.anchor.found ? query.wanted.found : NULL;
+}
+
 struct several_query {
 	const char *const *names;
 	void **out;

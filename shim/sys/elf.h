@@ -31,6 +31,11 @@ void *mt_elf_libc_function(const char *name);
  * NULL if none does, or if an ifunc resolver selects it. */
 void *mt_elf_first_function(const char *name);
 
+/* Returns the function or object `name` of the first loaded object that defines it. The search ends
+ * at the first object that defines `anchor`; *out_anchor receives that address. NULL in both where
+ * no object defines the anchor. An object that another thread loads now may not be relocated. */
+void *mt_elf_beside(const char *anchor, const char *name, void **out_anchor);
+
 /* Finds `count` functions of libc.so.6 in one walk: out[i] receives libc's own function names[i],
  * or NULL as mt_elf_libc_function returns it. */
 void mt_elf_libc_functions(const char *const *names, void **out, size_t count);

@@ -25,6 +25,54 @@ void *mt_symbol(void *handle, const char *name)
 	return found;
 }
 
+/* ---- without the loader's lock ---- */
+
+/* struct dl_find_object of glibc, larger than any version of it */
+struct found_object {
+	uint64_t words[32];
+};
+typedef int (*find_object_fn)(void *address, struct found_object *out);
+
+static int find_nothing(void *address, struct found_object *out)
+{
+	(void)address;
+	(void)out;
+	return -1;
+}
+
+/* libc's _dl_find_object, which takes no lock; find_nothing where libc has none. The loader enters
+ * an object there after its relocation, before its constructors. Set once; all threads store the
+ * same value, no ordering. Source: dl_open_worker_begin() of glibc. */
+static _Atomic(find_object_fn) find_object;
+
+static find_object_fn object_finder(void)
+{
+	find_object_fn found = atomic_load_explicit(&find_object, memory_order_relaxed);
+
+	if (found)
+		return found;
+	*(void **)(void *)&found = mt_elf_first_function("_dl_find_object");
+	if (!found)
+		found = find_nothing;
+	atomic_store_explicit(&find_object, found, memory_order_relaxed);
+	return found;
+}
+
+void *mt_symbol_beside(const char *anchor, const char *name)
+{
+	find_object_fn find = object_finder();
+	struct found_object object;
+	void *at_anchor;
+	void *found;
+
+	if (find == find_nothing)
+		return mt_symbol(RTLD_DEFAULT, name);
+	found = mt_elf_beside(anchor, name, &at_anchor);
+	return at_anchor && find(at_anchor, &object) == 0 ? found : NULL;
+}
+
+/* ---- another library's dlsym ---- */
+
 /* By the file of the object: libc has its dlsym in several versions. */
 static bool is_libcs(const void *function)
 {

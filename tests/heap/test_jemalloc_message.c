@@ -12,7 +12,7 @@
 #include "heap/backend.h"
 #include "heap/jemalloc.h"
 #include "heap/jemalloc_names.h"
-#include "heap/jemalloc_message.h"
+#include "heap/jemalloc_conf.h"
 #include "sys/os.h"
 
 static char folder[64];

@@ -377,3 +377,24 @@ def test_a_storm_of_huge_blocks_far_from_the_limit_asks_the_kernel_for_little(sp
 
 	assert int(asked) < 100 + 4 * turns, "6,000 blocks"
 	assert figures["pressure_wait_count"] < 20 + 2 * turns
+
+
+def test_memory_comes_back_while_a_librarys_constructor_holds_the_loaders_lock(run, env, compile_c, backend):
+	"""From the warn level on the worker asked the loader for Python, and hung until the constructor ended."""
+	library = compile_c("constructor_rounds.c", "-shared", "-fPIC")
+
+	got = run([compile_c("loads_library.c"), library], env(MIN_MB=0, LIMIT_MB=220), timeout=60)
+
+	assert (got.returncode, got.stdout) == (0, "well\n"), got.stderr
+
+
+def test_a_profile_asked_for_during_a_constructor_does_not_stop_the_worker(spawn, env, control, awake, compile_c):
+	"""It loads libgcc_s for the unwinder."""
+	library = compile_c("constructor_rounds.c", "-shared", "-fPIC")
+	settings = env(ALLOCATOR="jemalloc", MIN_MB=0, PROF=1)
+	process = spawn([compile_c("loads_library.c"), library], settings)
+	awake(process.pid, settings)
+
+	control(settings, "set", process.pid, "prof=on")
+
+	assert process.stdout.readline() == "well\n"

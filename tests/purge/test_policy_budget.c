@@ -357,6 +357,17 @@ Test(policy_budget, charges_no_more_than_the_system_time_that_was_spent)
 		      (unsigned long long)spent_ns / 1000);
 }
 
+/* Threads that purge because the heap grows pause by this cost. */
+Test(policy_budget, tells_the_cost_of_a_mib_where_page_faults_are_dear)
+{
+	sim_start(&sim);
+	sim.fault_ns = 10000;
+	sim_allocate(&sim, MIB(400));
+	sim_pass(&sim, SECONDS(5));
+	cr_expect_geq(mt_policy_mib_cost_ns(&sim.policy), 10000 * MT_MIB / PAGE);
+	cr_expect_leq(mt_policy_mib_cost_ns(&sim.policy), 15000 * MT_MIB / PAGE);
+}
+
 Test(policy_budget, never_spends_more_when_the_program_changes_its_ways)
 {
 	for (uint64_t seed = 1; seed <= 20; seed++) {

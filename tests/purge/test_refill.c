@@ -1,7 +1,7 @@
 /* test_refill.c -- when memory that was purged is suspected to be resident again. */
 #include <criterion/criterion.h>
 
-#include "purge/refill.h"
+#include "purge/policy.h"
 #include "sys/os.h"
 #include "sys/saturating.h"
 

@@ -1,9 +1,11 @@
-/* heap/jemalloc_unwind.h -- walks stacks for jemalloc's heap profiler, and a gate before it. While
+/* heap/jemalloc_prof.h -- walks stacks for jemalloc's heap profiler, and a gate before it. While
  * the gate is closed no thread walks; fork closes it. Any thread may call. Takes no lock. */
-#ifndef MT_HEAP_JEMALLOC_UNWIND_H
-#define MT_HEAP_JEMALLOC_UNWIND_H
+#ifndef MT_HEAP_JEMALLOC_PROF_H
+#define MT_HEAP_JEMALLOC_PROF_H
 
 #include <stdbool.h>
+
+#include "heap/backend.h"
 
 /* Finds the unwinder. Returns false where there is none. It calls the loader: with no lock of the
  * shim held, and never inside the allocator. */
@@ -13,5 +15,10 @@ bool mt_jemalloc_find_unwinder(void);
 void mt_jemalloc_prof_close_gate(void);
 void mt_jemalloc_prof_open_gate(void);
 void mt_jemalloc_prof_open_gate_in_child(void);
+
+/* jemalloc's heap profiler. mt_jemalloc_prof_begin runs in the constructor, and switches
+ * sampling on where `conf` says so. */
+extern const struct mt_heap_profiler mt_jemalloc_profiler;
+void mt_jemalloc_prof_begin(const char *conf);
 
 #endif
