@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "ctl/cmd/record.h"
 #include "ctl/channel/target.h"
 #include "ctl/cmd/run.h"
 #include "ctl/command.h"
@@ -201,20 +200,6 @@ static void find_started(pid_t pid, char **argv, struct mt_process *out)
 	mt_text_clean(out->command, sizeof(out->command));
 }
 
-void mt_record_say_last_look(pid_t pid)
-{
-	struct mt_last_look *look = mt_error_check_memory(malloc(sizeof(*look)));
-	char folder[600];
-
-	mt_last_look_folder(NULL, folder, sizeof(folder));
-	if (mt_last_look_find(folder, pid, look))
-		mt_error_say("killed with %s of its limit of %s in use; `mtctl last %d` says what "
-			     "filled it",
-			     mt_text_bytes(look->file.head.used_bytes).text,
-			     mt_text_bytes(look->file.head.limit_bytes).text, (int)pid);
-	free(look);
-}
-
 static int record_program(char **argv, const struct wanted *wanted, struct mt_json_lines *lines)
 {
 	const struct mt_recorder_options *options = &wanted->options;
@@ -241,7 +226,7 @@ static int record_program(char **argv, const struct wanted *wanted, struct mt_js
 	finish(wanted, argv, lines);
 	if (options->shim && launch.ended && WIFSIGNALED(launch.status) &&
 	    WTERMSIG(launch.status) == SIGKILL)
-		mt_record_say_last_look(launch.pid);
+		mt_last_look_say(launch.pid);
 	return mt_launch_exit(&launch);
 }
 

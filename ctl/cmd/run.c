@@ -12,8 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "ctl/cmd/record.h"
 #include "ctl/command.h"
+#include "ctl/figures/last_look.h"
 #include "ctl/figures/setting.h"
 #include "ctl/process/preload.h"
 
@@ -93,7 +93,7 @@ static void watch(int program_fd, pid_t program)
 		return;
 	while (poll(&end, 1, -1) < 0 && errno == EINTR)
 		;
-	mt_record_say_last_look(program);
+	mt_last_look_say(program);
 }
 
 /* Leaves a process behind that says what became of the program, which this process is about to be.

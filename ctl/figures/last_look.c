@@ -11,6 +11,7 @@
 #include "core/cgroup_path.h"
 #include "core/checksum.h"
 #include "ctl/figures/stats_file.h"
+#include "ctl/output/error.h"
 #include "ctl/output/text.h"
 #include "ctl/process/process.h"
 #include "ctl/process/read_file.h"
@@ -208,4 +209,18 @@ bool mt_last_look_find(const char *folder, pid_t pid, struct mt_last_look *out)
 		*out = list[at];
 	free(list);
 	return at < count;
+}
+
+void mt_last_look_say(pid_t pid)
+{
+	struct mt_last_look *look = mt_error_check_memory(malloc(sizeof(*look)));
+	char folder[600];
+
+	mt_last_look_folder(NULL, folder, sizeof(folder));
+	if (mt_last_look_find(folder, pid, look))
+		mt_error_say("killed with %s of its limit of %s in use; `mtctl last %d` says what "
+			     "filled it",
+			     mt_text_bytes(look->file.head.used_bytes).text,
+			     mt_text_bytes(look->file.head.limit_bytes).text, (int)pid);
+	free(look);
 }

@@ -45,6 +45,10 @@ enum mt_err mt_last_look_read(const char *path, struct mt_last_look *out,
  * where there is none. */
 bool mt_last_look_find(const char *folder, pid_t pid, struct mt_last_look *out);
 
+/* Says in one line on stderr that the kernel has killed the process at its limit, if the process
+ * has left a file that `mtctl last` explains. Else nothing. */
+void mt_last_look_say(pid_t pid);
+
 /* Reads all valid files of a folder, the newest first. Returns how many; the caller frees *out. */
 size_t mt_last_look_list(const char *folder, struct mt_last_look **out);
 
