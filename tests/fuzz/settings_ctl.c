@@ -8,7 +8,7 @@
 
 #include "ctl/channel/control_file.h"
 #include "ctl/figures/setting.h"
-#include "ctl/output/units.h"
+#include "ctl/output/text.h"
 #include "ctl/process/process.h"
 #include "fuzz.h"
 
