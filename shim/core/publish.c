@@ -70,8 +70,9 @@ static void fill_conf(const char *conf, char *out, size_t out_bytes)
 		return;
 	out[out_bytes - sizeof(more) + 1] = 0;
 	last = strrchr(out, ',');
-	mt_assert(strlen(out) + sizeof(more) <= out_bytes);
-	memcpy(last ? last : out, more, sizeof(more));
+	last = last ? last : out;
+	mt_assert((size_t)(last - out) + sizeof(more) <= out_bytes);
+	memcpy(last, more, sizeof(more));
 }
 
 /* Returns the start of the stack, which tells one exec from the next where it is random; else 0. It
