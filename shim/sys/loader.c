@@ -18,6 +18,8 @@
 static _Atomic uint32_t inside_count;
 static _Atomic uint32_t gate_closed;
 
+static _Atomic bool forked; /* set by the only thread of a new process, no ordering */
+
 static MT_TLS uint32_t depth; /* of this thread: a loaded library's code may enter again */
 
 void mt_loader_enter(void)
@@ -52,6 +54,11 @@ void mt_loader_leave(void)
 bool mt_loader_is_inside(void)
 {
 	return depth > 0;
+}
+
+bool mt_loader_is_forked(void)
+{
+	return atomic_load_explicit(&forked, memory_order_relaxed);
 }
 
 int mt_loader_iterate(int (*visit)(struct dl_phdr_info *info, size_t bytes, void *context),
@@ -102,5 +109,6 @@ void mt_loader_fork_parent(void)
 void mt_loader_fork_child(void)
 {
 	atomic_store(&inside_count, own_count());
+	atomic_store_explicit(&forked, true, memory_order_relaxed);
 	mt_loader_fork_parent();
 }

@@ -20,6 +20,10 @@ void mt_loader_leave(void);
 /* Returns whether the calling thread is in such a section. */
 bool mt_loader_is_inside(void);
 
+/* Returns whether this process was forked without exec. Another thread of its parent may then have
+ * left the loader's lock taken for ever, which dl_iterate_phdr(3) waits for, and dlsym does not. */
+bool mt_loader_is_forked(void);
+
 /* Calls dl_iterate_phdr(3) in such a section and returns its result. Keeps errno. */
 int mt_loader_iterate(int (*visit)(struct dl_phdr_info *info, size_t bytes, void *context),
 		      void *context);

@@ -65,7 +65,7 @@ void *mt_symbol_beside(const char *anchor, const char *name)
 	void *at_anchor;
 	void *found;
 
-	if (find == find_nothing)
+	if (find == find_nothing || mt_loader_is_forked())
 		return mt_symbol(RTLD_DEFAULT, name);
 	found = mt_elf_beside(anchor, name, &at_anchor);
 	return at_anchor && find(at_anchor, &object) == 0 ? found : NULL;

@@ -464,4 +464,4 @@ def test_doctor_warns_when_a_raw_system_call_has_replaced_the_handler(fake, ctl,
 	data[size:size + 8] = fake_shim.checksum(bytes(data[:size])).to_bytes(8, "little")
 	file.write_bytes(data)
 
-	assert "warn  signal: a raw system call has replaced" in ctl("doctor", pid).stdout
+	assert "warn  signal: SIG_DFL came back by a raw system call" in ctl("doctor", pid).stdout
