@@ -210,7 +210,7 @@ static void say_wrong(const struct mt_command_line *line, int number, const char
 			     optopt, line->command);
 }
 
-/* An option counts only where it is written in full: the abbreviation of today may mean another one
+/* An option counts only if it is written in full: the abbreviation of today may mean another one
  * tomorrow. It is the last word that was read, or the one before its value. */
 static bool is_in_full(const struct mt_command_line *line, char **argv, int place,
 		       const struct option *list)
@@ -264,7 +264,7 @@ static bool runs_program(const struct mt_command *command)
 	return strstr(command->arguments, "program...") != NULL;
 }
 
-/* What exit code 1 means, where that is more than for all. */
+/* What exit code 1 means, if that is more than for all. */
 static const char *meaning_of_nothing(const char *name)
 {
 	static const char *const meanings[][2] = {

@@ -70,7 +70,7 @@ MT_COMMANDS(X)
 #undef X
 
 /* Executes the program of the command in the place of this process; argv[0] stands for the command.
- * Returns an exit code only where that fails, after a message. */
+ * Returns an exit code only if that fails, after a message. */
 int mt_subcommand_exec(const struct mt_command *command, char **argv);
 
 /* The main function of such a program: finds the command by argv[1], and calls it with "mtctl" as
@@ -100,7 +100,7 @@ int mt_command_misused(const char *name);
 struct mt_option {
 	const char *name;
 	void *target; /* what the option fills in */
-	/* Reads the option's value into the target; text is NULL where the value was left out.
+	/* Reads the option's value into the target; text is NULL if the value was left out.
 	 * Returns false for a value that is not valid, after a message. NULL: a switch without a
 	 * value, which sets the bool at target. */
 	bool (*take)(const struct mt_option *option, const char *text);
@@ -116,7 +116,7 @@ struct mt_option_tree {
 	const char *pid; /* NULL: not given */
 };
 
-/* Values of `take`: a text (target: const char *), a duration from `min` to `max` seconds, where
+/* Values of `take`: a text (target: const char *), a duration from `min` to `max` seconds, if
  * max 0 stands for a day (mt_option_ms: the target is a uint64_t, milliseconds; mt_option_seconds:
  * a double, seconds), a percentage (target: double), a whole number (target: uint64_t), a tree
  * (target: struct mt_option_tree). */
@@ -139,8 +139,8 @@ struct mt_command_line {
 	int operands_min, operands_max;  /* MT_OPERANDS_PROGRAM: the first one ends the options */
 };
 
-/* Reads the options. Returns true where the command is to run: its operands begin at argv[optind],
- * and argv[argc] is NULL. Returns false where it has ended, with the exit code in *out_code:
+/* Reads the options. Returns true if the command is to run: its operands begin at argv[optind],
+ * and argv[argc] is NULL. Returns false if it has ended, with the exit code in *out_code:
  * --help, or a wrong use, which is on stderr. */
 bool mt_command_line_read(const struct mt_command_line *line, int argc, char **argv, int *out_code);
 

@@ -35,7 +35,7 @@ struct mt_compare_options {
 	bool json;
 };
 
-/* Return true where the command is to run. Return false where it has ended, with the exit code in
+/* Return true if the command is to run. Return false if it has ended, with the exit code in
  * *out_code: --help, or a wrong use, which is on stderr. `out` and what it points to are valid as
  * long as argv. */
 bool mt_plot_options_read(int argc, char **argv, struct mt_plot_options *out, int *out_code);

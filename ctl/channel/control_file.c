@@ -158,7 +158,7 @@ static enum mt_err open_control(struct mt_control_call *call, struct mt_error_re
 	return MT_ERR_INVALID;
 }
 
-/* Tries once, without a pause. Returns false where another try in some milliseconds may succeed:
+/* Tries once, without a pause. Returns false if another try in some milliseconds may succeed:
  * the lock is held, or a file is being written. Returns true when *error is final. After *error
  * MT_ERR_OK the call must be ended as after mt_control_file_send; else it holds nothing. */
 static bool try_send_once(struct mt_control_call *call, struct mt_request request,

@@ -33,7 +33,7 @@ struct mt_control_call {
 
 /* Takes the lock, writes the request and notifies the process. The sequence number of the request
  * is filled in here. Returns MT_ERR_NOT_AVAILABLE for a process that is asleep, and MT_ERR_TIMEOUT
- * where another mtctl holds the lock for timeout_ms (0: one try). For a process that has changed
+ * if another mtctl holds the lock for timeout_ms (0: one try). For a process that has changed
  * its user the timeout is at most 1 s. After MT_ERR_OK the caller must call mt_control_file_wait,
  * mt_control_file_poll until it returns true, or mt_control_file_unlock. */
 enum mt_err mt_control_file_send(const struct mt_process *process, struct mt_request request,
@@ -42,12 +42,12 @@ enum mt_err mt_control_file_send(const struct mt_process *process, struct mt_req
 
 /* Waits until the process has handled the request, and releases the lock. *out is the head that the
  * process has written after the request; head.snapshot.request_error is the result of the request.
- * Returns MT_ERR_TIMEOUT, or MT_ERR_UNKNOWN where the process has ended. */
+ * Returns MT_ERR_TIMEOUT, or MT_ERR_UNKNOWN if the process has ended. */
 enum mt_err mt_control_file_wait(struct mt_control_call *call, struct mt_stats_head *out,
 				 struct mt_error_reason *why);
 
 /* mt_control_file_wait for a caller that must not wait: reads the stats file once. Returns false
- * where there is no reply yet. */
+ * if there is no reply yet. */
 bool mt_control_file_poll(struct mt_control_call *call, struct mt_stats_head *out,
 			  enum mt_err *error, struct mt_error_reason *why);
 
@@ -55,7 +55,7 @@ bool mt_control_file_poll(struct mt_control_call *call, struct mt_stats_head *ou
  * request. */
 void mt_control_file_unlock(struct mt_control_call *call);
 
-/* Sends a request and waits for the reply. Returns MT_ERR_INVALID where the process has refused the
+/* Sends a request and waits for the reply. Returns MT_ERR_INVALID if the process has refused the
  * request; the number of the error is then in out->snapshot.request_error, which is 0 for every
  * other error. */
 enum mt_err mt_control_file_exchange(const struct mt_process *process, struct mt_request request,
@@ -82,14 +82,14 @@ bool mt_control_file_refresh(const struct mt_process *process);
 enum mt_err mt_set_request_parse(const char *text, struct mt_request *out,
 				 struct mt_error_reason *why);
 
-/* Returns why this process cannot apply the request, as a sentence; NULL where it can. */
+/* Returns why this process cannot apply the request, as a sentence; NULL if it can. */
 const char *mt_set_request_unavailable(const struct mt_request *request,
 				       const struct mt_stats_head *head);
 
-/* Replaces the error in *why, from the process, by a more precise one where there is one. */
+/* Replaces the error in *why, from the process, by a more precise one if there is one. */
 void mt_set_request_explain(const struct mt_request *request, struct mt_error_reason *why);
 
-/* Returns the present value of the setting in the process as it is set, "?" where it is not in the
+/* Returns the present value of the setting in the process as it is set, "?" if it is not in the
  * file. prof is "on" or "off". */
 const char *mt_set_request_value(const struct mt_request *request,
 				 const struct mt_stats_file *file);
@@ -108,7 +108,7 @@ const char *mt_set_request_value(const struct mt_request *request,
 
 struct mt_trim_requests; /* opaque */
 
-/* The result of one request. Where `error` is MT_ERR_OK and has_cleanup is false, the process has
+/* The result of one request. If `error` is MT_ERR_OK and has_cleanup is false, the process has
  * replied, but no cleanup for the request appeared until 3.5 s after the reply or the deadline,
  * whichever came first. */
 struct mt_trim_reply {
@@ -137,7 +137,7 @@ void mt_trim_requests_free(struct mt_trim_requests *requests);
  * asleep. The text is valid as long as the reply. */
 const char *mt_trim_reply_error(const struct mt_trim_reply *reply);
 
-/* Returns MT_EXIT_OK where the process has made a cleanup or is asleep, MT_EXIT_NOTHING where it
+/* Returns MT_EXIT_OK if the process has made a cleanup or is asleep, MT_EXIT_NOTHING if it
  * has refused, else the exit code of the error. */
 enum mt_exit mt_trim_reply_exit(const struct mt_trim_reply *reply);
 

@@ -343,7 +343,7 @@ static json_t *ages_json(const struct mt_pool_snapshot_sums *sums)
 	return array;
 }
 
-/* Empty where idle blocks are kept. */
+/* Empty if idle blocks are kept. */
 static json_t *decay_json(const struct mt_pool_snapshot_sums *sums, uint64_t decay_ms)
 {
 	json_t *array = json_array();

@@ -79,7 +79,7 @@ struct mt_pool_snapshot_sums {
 uint64_t mt_pool_snapshot_age_ms(size_t index);
 
 /* Asks the process for its blocks and reads them; the file is removed. Returns
- * MT_ERR_NOT_AVAILABLE, with the reason, where the process is asleep or uses no CUDA. The caller
+ * MT_ERR_NOT_AVAILABLE, with the reason, if the process is asleep or uses no CUDA. The caller
  * frees with mt_pool_snapshot_free. */
 enum mt_err mt_pool_snapshot_take(const struct mt_process *process, struct mt_pool_snapshot *out,
 				  struct mt_error_reason *why);
@@ -90,7 +90,7 @@ void mt_pool_snapshot_sum(const struct mt_blocks_file *blocks, uint64_t device,
 			  struct mt_pool_snapshot_sums *out);
 
 /* Calls visit for each device that has blocks or that the process uses, by ordinal. row is NULL
- * where the figures of the device are not known. */
+ * if the figures of the device are not known. */
 typedef void mt_pool_snapshot_visit(const struct mt_pool_snapshot *snapshot, uint64_t device,
 				    const struct mt_stats_device *row, void *data);
 void mt_pool_snapshot_each_device(const struct mt_pool_snapshot *snapshot, uint64_t device,

@@ -53,7 +53,7 @@ bool mt_process_limit_directory(const struct mt_process *process, const struct m
 	return mt_limit_memory_directory("", process->pid, out, out_bytes);
 }
 
-/* MT_LIMIT_MB limits the cgroup of the process, or the machine where there is none, as in the shim.
+/* MT_LIMIT_MB limits the cgroup of the process, or the machine if there is none, as in the shim.
  */
 static uint64_t used_now(const struct mt_process *process, const struct mt_stats_file *file,
 			 const struct mt_limit *limit)
@@ -75,7 +75,7 @@ static uint64_t used_now(const struct mt_process *process, const struct mt_stats
 		       : limit->used_bytes;
 }
 
-/* The published path is cut where the cgroup is deep. The kernel then gives the path, if the limit
+/* The published path is cut if the cgroup is deep. The kernel then gives the path, if the limit
  * there is the same. */
 static void use_published(const struct mt_process *process, const struct mt_stats_file *file,
 			  struct mt_limit *out)

@@ -8,9 +8,9 @@
 #include "ctl/process/process.h"
 
 /* Finds the limit that the process publishes, which includes MT_LIMIT_MB and MT_CGROUP, and reads
- * what is used of it now: far from a limit, the process publishes an upper bound only. Where the
+ * what is used of it now: far from a limit, the process publishes an upper bound only. If the
  * process publishes none (asleep, MT_PRESSURE=0): the limits of the cgroup in its MT_CGROUP, else
- * of its own. file is NULL where its settings are not known. */
+ * of its own. file is NULL if its settings are not known. */
 enum mt_err mt_process_limit_find(const struct mt_process *process,
 				  const struct mt_stats_file *file, struct mt_limit *out);
 
@@ -21,12 +21,12 @@ void mt_process_limit_given(const struct mt_process *process, const struct mt_st
 			    char *out, size_t out_bytes);
 
 /* mt_limit_find_in for that directory, also through the root directory of a process in another
- * mount namespace. Returns MT_ERR_INVALID where it is no memory cgroup. */
+ * mount namespace. Returns MT_ERR_INVALID if it is no memory cgroup. */
 enum mt_err mt_limit_find_given(const struct mt_process *process, const char *directory,
 				struct mt_limit *out);
 
 /* Writes a directory of a cgroup to *out: that of this limit (NULL: none), else that of MT_CGROUP,
- * else that of the process. Returns false where there is none. */
+ * else that of the process. Returns false if there is none. */
 bool mt_process_limit_directory(const struct mt_process *process, const struct mt_stats_file *file,
 				const struct mt_limit *limit, char *out, size_t out_bytes);
 

@@ -91,7 +91,7 @@ static struct mt_process_list_entry *entry_of(struct mt_process_list *processes,
 	return &processes->list[probe->process - processes->all];
 }
 
-/* Returns MT_ERR_INVALID where the file may be half written. */
+/* Returns MT_ERR_INVALID if the file may be half written. */
 static enum mt_err use_probe(const struct mt_process_probe *probe,
 			     struct mt_process_list_entry *entry)
 {
@@ -259,7 +259,7 @@ void mt_process_list_read(enum mt_process_list_scope scope, struct mt_process_li
 
 /* ---- figures that are older than the RSS beside them ---- */
 
-/* The kernel's RSS is of now. Where the process saw another one when it published, its other
+/* The kernel's RSS is of now. If the process saw another one when it published, its other
  * figures are as old. */
 static bool is_outdated(const struct mt_process_list_entry *entry)
 {

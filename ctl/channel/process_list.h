@@ -1,5 +1,5 @@
 /* ctl/channel/process_list.h -- all shimmed processes at one moment, with the figures that each has
- * last published: for ps, top, serve and export. The figures are up to 1 s old, or up to 30 s where
+ * last published: for ps, top, serve and export. The figures are up to 1 s old, or up to 30 s if
  * nothing changes.
  *
  * mt_process_list_read sends no request, writes nothing, and no process can delay it
@@ -61,7 +61,7 @@ struct mt_process_list {
 	struct mt_process_tree_sums total;
 };
 
-/* SHOWN: where mtctl has an MT_DIR, only the processes of that directory (mt_stats_dir_is_shown).
+/* SHOWN: if mtctl has an MT_DIR, only the processes of that directory (mt_stats_dir_is_shown).
  */
 enum mt_process_list_scope { MT_PROCESS_LIST_SHOWN, MT_PROCESS_LIST_ALL };
 

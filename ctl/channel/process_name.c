@@ -34,7 +34,7 @@ static const struct interpreter {
 };
 
 /* Reads the next word of a command line, of which blanks separate the words. Returns the text after
- * it, NULL where there is none. */
+ * it, NULL if there is none. */
 static const char *next_word(const char *text, char *out)
 {
 	size_t length;
@@ -70,7 +70,7 @@ static bool has_value(const struct interpreter *interpreter, const char *option)
 }
 
 /* Finds the script of a command line. Writes its name without the folder to `out`, of WORD_MAX
- * bytes, and returns the text after it. Returns NULL where there is none. */
+ * bytes, and returns the text after it. Returns NULL if there is none. */
 static const char *find_script(const char *command, char *out)
 {
 	const struct interpreter *interpreter;

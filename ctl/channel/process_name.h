@@ -7,7 +7,7 @@
 
 /* Writes the name of the script that a command line runs, without its folder: of "python3 -u
  * /srv/train.py --fast" it is "train.py", of "python3 -m http.server" it is "http.server". Writes
- * "" where the command is no interpreter, or runs no script. Pure. */
+ * "" if the command is no interpreter, or runs no script. Pure. */
 void mt_process_script(const char *command, char *out, size_t out_bytes);
 
 /* Writes a command line as a list shows it: the name of the script, or of the module, then the
@@ -21,9 +21,9 @@ void mt_process_title(const char *command, char *out, size_t out_bytes);
 bool mt_process_has_name(const struct mt_process *process, const char *name);
 
 /* Lists the processes of the calling user (root: of every user) that have the name, sorted by pid.
- * Where some of them carry the shim and are shown (mt_stats_dir_is_shown), only those. Leaves out
+ * If some of them carry the shim and are shown (mt_stats_dir_is_shown), only those. Leaves out
  * mtctl itself. Returns how many; the caller frees *out. *out_nearest: the name of a shimmed
- * process that the caller may have meant, "" for none; only where the count is 0. */
+ * process that the caller may have meant, "" for none; only if the count is 0. */
 size_t mt_process_find_named(const char *name, struct mt_process **out,
 			     struct mt_error_reason *out_nearest);
 

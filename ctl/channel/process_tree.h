@@ -14,9 +14,9 @@ struct mt_member {
 	size_t parent;               /* index in the tree, MT_ANCESTRY_NONE for a root */
 	unsigned depth;              /* 0 for a root */
 	bool memory_known;
-	/* where memory_known; with the mappings if they were asked for */
+	/* if memory_known; with the mappings if they were asked for */
 	struct mt_smaps smaps;
-	/* where the memory of both it and its parent is known, with the mappings */
+	/* if the memory of both it and its parent is known, with the mappings */
 	struct mt_smaps_fork fork;
 	struct mt_process_tree_sums heap; /* MT_PROCESS_AWAKE */
 	bool uses_cuda;
@@ -38,7 +38,7 @@ struct mt_process_tree {
 };
 
 /* Reads the tree of process `root`; 0: of every shimmed process that the caller may read. Returns
- * MT_ERR_UNKNOWN where there is no such process; an empty tree of root 0 is no error. With the
+ * MT_ERR_UNKNOWN if there is no such process; an empty tree of root 0 is no error. With the
  * mappings, prints on stderr which stats file is refused. The caller frees with
  * mt_process_tree_free. */
 enum mt_err mt_process_tree_read(pid_t root, enum mt_process_tree_detail detail,

@@ -259,7 +259,7 @@ const char *mt_stats_dir_check(int directory, int parent, uid_t uid)
 	return NULL;
 }
 
-/* Returns why the process keeps no files in this directory; NULL where it would, or where that
+/* Returns why the process keeps no files in this directory; NULL if it would, or if that
  * cannot be told. */
 static const char *why_unusable(const struct mt_process *process, const char *path)
 {
@@ -281,7 +281,7 @@ static const char *why_unusable(const struct mt_process *process, const char *pa
 	return reason;
 }
 
-/* The MT_DIR of mtctl is only a guess for a process whose own cannot be read. Where it belongs to
+/* The MT_DIR of mtctl is only a guess for a process whose own cannot be read. If it belongs to
  * another user, it is not used, and the process is not refused. */
 static bool is_another_users(const struct mt_process *process, const char *path)
 {
@@ -295,7 +295,7 @@ static bool is_another_users(const struct mt_process *process, const char *path)
 	return another;
 }
 
-/* The default directory of root, for root and a process of another user; "" where root does not own
+/* The default directory of root, for root and a process of another user; "" if root does not own
  * it. */
 static void roots_path(const struct mt_process *process, char *out, size_t out_bytes)
 {
@@ -378,7 +378,7 @@ static enum mt_err no_place_error(const struct mt_process *process, struct mt_er
 							 : "it is asleep");
 }
 
-/* The error where mtctl has found no file. `own` is the MT_DIR of the process, NULL where it is not
+/* The error if mtctl has found no file. `own` is the MT_DIR of the process, NULL if it is not
  * known. */
 static enum mt_err no_files_error(const struct mt_process *process, const char *own,
 				  struct mt_error_reason *why)
@@ -590,7 +590,7 @@ static bool parse_name(const char *name, struct mt_process *out)
 }
 
 /* Start times count from the boot of the time namespace of the reader (time_namespaces(7)), so the
- * start time of a process in another one differs from the one in the name. Where the namespace
+ * start time of a process in another one differs from the one in the name. If the namespace
  * cannot be read, the process belongs to another user and has no files here. */
 static bool is_in_our_time(pid_t pid)
 {

@@ -2,7 +2,7 @@
  * trusting them.
  *
  * The directory is the MT_DIR of the process's own environment. Programs that rewrite their title
- * overwrite their environment. Where it cannot be read, mtctl tries three more: its own MT_DIR, if
+ * overwrite their environment. If it cannot be read, mtctl tries three more: its own MT_DIR, if
  * that belongs to the user of the process; as root, the default directory of root, since the
  * process may have started as root; the default directory of the user. A process in another mount
  * namespace is reached through /proc/PID/root.
@@ -23,7 +23,7 @@
 
 #include "ctl/process/process.h"
 
-/* the reason where a process has no files, or none yet */
+/* the reason if a process has no files, or none yet */
 #define MT_STATS_DIR_ASLEEP "asleep: it has no files"
 
 enum mt_stats_dir_file {
@@ -34,8 +34,8 @@ enum mt_stats_dir_file {
 	MT_STATS_DIR_LINES
 };
 
-/* Opens a file of the process, close-on-exec. Returns MT_ERR_NOT_AVAILABLE where there is none
- * because the process is asleep. Returns MT_ERR_FOREIGN where it is refused, or where the library
+/* Opens a file of the process, close-on-exec. Returns MT_ERR_NOT_AVAILABLE if there is none
+ * because the process is asleep. Returns MT_ERR_FOREIGN if it is refused, or if the library
  * keeps no files in such a directory (mt_stats_dir_check). */
 enum mt_err mt_stats_dir_open(const struct mt_process *process, enum mt_stats_dir_file which,
 			      int *out_fd, struct mt_error_reason *why);
@@ -43,11 +43,11 @@ enum mt_err mt_stats_dir_open(const struct mt_process *process, enum mt_stats_di
 /* Returns whether the process has another root than mtctl, in the same mount namespace. */
 bool mt_stats_dir_in_chroot(const struct mt_process *process);
 
-/* Returns whether a command that acts on all processes includes this one: where mtctl has an
+/* Returns whether a command that acts on all processes includes this one: if mtctl has an
  * MT_DIR, only those whose files are there, or would be. */
 bool mt_stats_dir_is_shown(const struct mt_process *process);
 
-/* Opens the stats file of a process of the pid namespace of mtctl in the MT_DIR of mtctl, or where
+/* Opens the stats file of a process of the pid namespace of mtctl in the MT_DIR of mtctl, or if
  * that is not set in the default directory of the user, without reading the environment of the
  * process: a third of the work. It does not prove that the process writes there;
  * mt_target_read_near does. A caller that opens the files of many processes calls
@@ -60,13 +60,13 @@ void mt_stats_dir_forget(void);
 void mt_stats_dir_path(char *out, size_t out_bytes);
 
 /* Returns whether a process would make files in this directory: it is on a file system in memory.
- * Also true where that cannot be told. */
+ * Also true if that cannot be told. */
 bool mt_stats_dir_is_in_memory(const char *path);
 
 /* Returns why the library keeps no files in a directory, by the rules of shim/core/files.c, as the
- * end of a sentence that begins with the path. Returns NULL where it does, or where that cannot be
- * told. directory: an open descriptor, or -1 where it does not exist; then parent is a descriptor
- * of the directory in which a process of user uid would make it, or -1 where that does not exist
+ * end of a sentence that begins with the path. Returns NULL if it does, or if that cannot be
+ * told. directory: an open descriptor, or -1 if it does not exist; then parent is a descriptor
+ * of the directory in which a process of user uid would make it, or -1 if that does not exist
  * either. Never follows a path, never changes anything. */
 const char *mt_stats_dir_check(int directory, int parent, uid_t uid);
 

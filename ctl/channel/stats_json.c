@@ -74,7 +74,7 @@ json_t *mt_stats_json_cleanup(const struct mt_stats_cleanup *cleanup)
 	return cleanup_json(&(struct mt_cleanup_story){.cleanup = cleanup});
 }
 
-/* The story of a cleanup, by its slot; its `cleanup` is NULL where it has none. */
+/* The story of a cleanup, by its slot; its `cleanup` is NULL if it has none. */
 static struct mt_cleanup_story *index_stories(const struct mt_stats_file *file)
 {
 	struct mt_cleanup_story *stories =

@@ -285,7 +285,7 @@ enum mt_exit mt_target_choose(const char *word, bool is_tree, pid_t *out)
 
 /* ---- processes ---- */
 
-/* Where an asleep process has no files, it cannot be asked for figures. */
+/* If an asleep process has no files, it cannot be asked for figures. */
 static const char *hint_of(enum mt_err error, const struct mt_error_reason *why)
 {
 	return error == MT_ERR_NOT_AVAILABLE && strcmp(why->text, MT_STATS_DIR_ASLEEP) == 0

@@ -33,17 +33,17 @@ enum mt_err mt_target_read_devices(const struct mt_process *process,
 				   const struct mt_stats_head *head, bool is_near,
 				   struct mt_stats_device *out, struct mt_error_reason *why);
 
-/* Reads the head of a process of mt_process_scan, where its file is in the directory that mtctl
+/* Reads the head of a process of mt_process_scan, if its file is in the directory that mtctl
  * tries first, and is proven to be written by the program that the process runs now: same pid,
  * start time, namespace and owner, and same stack address, which every exec chooses at random. So
- * its maps and environment need not be read. Returns true where it is shimmed and awake, false
- * where nothing is known. Call mt_stats_dir_forget after the last process. */
+ * its maps and environment need not be read. Returns true if it is shimmed and awake, false
+ * if nothing is known. Call mt_stats_dir_forget after the last process. */
 bool mt_target_read_near(struct mt_process *process, struct mt_stats_head *out);
 
 /* ---- for commands: each prints why it fails, and returns the exit code ---- */
 
 /* A word of the command line is the id of a process or a name: that of a command or of a script
- * (process_name.h). For a command that acts on one process: where several have the name, they are
+ * (process_name.h). For a command that acts on one process: if several have the name, they are
  * listed, and MT_EXIT_USAGE is returned. is_tree: it means the one of which the others descend.
  * Does not check that a process with this id exists. */
 enum mt_exit mt_target_choose(const char *word, bool is_tree, pid_t *out);
@@ -55,12 +55,12 @@ enum mt_exit mt_target_fail(const struct mt_process *process, enum mt_err error,
 /* Finds the process of a word, with the shim or without. */
 enum mt_exit mt_target_find_any(const char *word, bool is_tree, struct mt_process *out);
 
-/* The same; MT_EXIT_NOT_SHIMMED where it does not carry the shim. A process that is asleep is no
+/* The same; MT_EXIT_NOT_SHIMMED if it does not carry the shim. A process that is asleep is no
  * error. */
 enum mt_exit mt_target_find(const char *word, struct mt_process *out);
 
 /* The same for a command that acts on several: each word may also be a list, "12,13,train.py".
- * Where a name means several processes, prints which. Each process is in *out once: all or none.
+ * If a name means several processes, prints which. Each process is in *out once: all or none.
  * The caller frees *out. */
 enum mt_exit mt_target_find_all(char **words, size_t count, struct mt_process **out,
 				size_t *out_count);

@@ -5,7 +5,7 @@
  * + 4) and without. Rajbhandari et al. 2020, "ZeRO: Memory Optimizations Toward Training Trillion
  * Parameter Models".
  *
- * Activations: s b d (34 + 5 a s / d) bytes a layer, and 2 s b d where they are recomputed.
+ * Activations: s b d (34 + 5 a s / d) bytes a layer, and 2 s b d if they are recomputed.
  * Korthikanti et al. 2022, "Reducing Activation Recomputation in Large Transformer Models". Those
  * figures are for 16 bit. In 32 bit all but the masks of dropout count double: 66 and 9.
  *
@@ -49,7 +49,7 @@ const struct mt_optimizer *mt_optimizer_find(const char *name); /* 0: not given.
 struct mt_budget_options {
 	double params, seq, batch, layers, d_model, heads, kv_heads, vocab;
 	double gpus, layers_per_gpu;
-	/* stage of ZeRO, 0 to 3, where every GPU has a batch of its own; else MT_BUDGET_UNSPLIT */
+	/* stage of ZeRO, 0 to 3, if every GPU has a batch of its own; else MT_BUDGET_UNSPLIT */
 	int zero;
 	bool mixed, checkpoint, flash, inference;
 	const struct mt_optimizer *optimizer;
@@ -78,8 +78,8 @@ struct mt_budget {
 	char notes[MT_BUDGET_NOTES][240];
 };
 
-/* Computes the budget. Returns MT_ERR_INVALID where options are missing or contradict each other,
- * MT_ERR_RANGE where the result is larger than any machine. *out is written on success only. */
+/* Computes the budget. Returns MT_ERR_INVALID if options are missing or contradict each other,
+ * MT_ERR_RANGE if the result is larger than any machine. *out is written on success only. */
 enum mt_err mt_budget_make(const struct mt_budget_options *options, struct mt_budget *out,
 			   struct mt_error_reason *why);
 

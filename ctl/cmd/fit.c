@@ -84,7 +84,7 @@ static bool read_process(const struct mt_process *process, long number, bool kno
 }
 
 /* Finds the device of this number, or for MT_GPU_ANY the device with the most free memory. Returns
- * false where no figures of it are known. */
+ * false if no figures of it are known. */
 static bool gpu_memory_find(long number, struct mt_gpu_memory *out)
 {
 	struct mt_process_list processes;

@@ -55,7 +55,7 @@ static const char *cause_word(uint32_t cause)
 
 /* ---- text ---- */
 
-/* The value of a line of /proc/PID/status, 0 where it has none. */
+/* The value of a line of /proc/PID/status, 0 if it has none. */
 static uint64_t status_number(const char *status, const char *name)
 {
 	const char *at = strstr(status, name);

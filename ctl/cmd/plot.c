@@ -290,7 +290,7 @@ static int clamp(int value, int least, int most)
 }
 
 /* Prints the chart to stdout, as large as the terminal. as_clock: times of day. Returns
- * MT_ERR_INVALID where there is nothing to draw. */
+ * MT_ERR_INVALID if there is nothing to draw. */
 static enum mt_err plot_text(const struct mt_recording *recording,
 			     const struct mt_plot_options *options, bool as_clock,
 			     struct mt_error_reason *why)

@@ -25,7 +25,7 @@
 
 #define COMMAND_MAX 400u
 
-/* "python3 train.py", or "..." where it is too long. */
+/* "python3 train.py", or "..." if it is too long. */
 static void write_command(char **argv, char *out, size_t out_bytes)
 {
 	*out = '\0';
@@ -79,7 +79,7 @@ static void print_next(const char *path, const struct mt_recorder_options *optio
 
 /* Reads the recording again, and prints the figures that `mtctl compare` has of it, and the next
  * command to type, on stderr. argv: the program; NULL: a running process was watched. Prints
- * nothing where the recording has no samples. */
+ * nothing if the recording has no samples. */
 static void record_summary(const char *path, const struct mt_recorder_options *options, char **argv)
 {
 	struct mt_recording recording;
@@ -98,7 +98,7 @@ static void record_summary(const char *path, const struct mt_recorder_options *o
 
 #define INTERVAL_MIN_SECONDS 0.01
 #define INTERVAL_MAX_SECONDS 3600
-/* time between polls for cleanups and rounds, where samples are farther apart */
+/* time between polls for cleanups and rounds, if samples are farther apart */
 #define POLL_NS UINT64_C(250000000)
 
 static const char help[] =

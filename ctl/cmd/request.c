@@ -24,7 +24,7 @@ struct request_command {
 	void (*add)(json_t *object, const struct mt_stats_head *head);
 };
 
-/* list: takes the process's object in place of a line of text, where it is not NULL. */
+/* list: takes the process's object in place of a line of text, if it is not NULL. */
 static enum mt_exit send_request(const struct request_command *command,
 				 const struct mt_process *process, uint64_t timeout_ms,
 				 json_t *list)
@@ -153,7 +153,7 @@ static enum mt_exit fail(const struct mt_target *target, const struct mt_request
 
 /* Where the result goes. */
 struct output {
-	json_t *list;   /* takes an object for each process, where it is not NULL; else text */
+	json_t *list;   /* takes an object for each process, if it is not NULL; else text */
 	bool with_name; /* the text says which process it is */
 };
 

@@ -176,7 +176,7 @@ static bool take_frames(const struct mt_option *option, const char *text)
 	return false;
 }
 
-/* Prints a message where the options contradict each other. */
+/* Prints a message if the options contradict each other. */
 static bool is_consistent(const struct wanted *wanted)
 {
 	const char *fault = NULL;

@@ -183,7 +183,7 @@ static void print_parts(const struct mt_stats_snapshot *now)
 	       mt_text_bytes(now->heap_live_peak_bytes).text);
 }
 
-/* Returns what the memory cgroup is charged for anonymous memory; 0 where it has other processes,
+/* Returns what the memory cgroup is charged for anonymous memory; 0 if it has other processes,
  * or none is known. */
 static uint64_t charged_bytes(const struct mt_facts *facts)
 {
@@ -560,7 +560,7 @@ void mt_stat_print_text(const struct mt_target *target, const struct mt_stat_vie
 		putchar('\n');
 		mt_table_print(mt_process_table(&target->file.head));
 		stat_print_pressure(&target->file);
-		/* Prints a section for each device; nothing where there is none. */
+		/* Prints a section for each device; nothing if there is none. */
 		for (size_t i = 0; i < target->file.head.devices_count && i < MT_DEVICES_COUNT; i++)
 			print_device(&target->file.devices[i]);
 	}

@@ -230,7 +230,7 @@ static int finish_one(const struct trim *trim, const struct mt_process *process,
 	return mt_trim_reply_exit(reply);
 }
 
-/* The exit code of many processes: 0 where any has done it, else the highest. */
+/* The exit code of many processes: 0 if any has done it, else the highest. */
 static int combine_codes(int code, int other)
 {
 	if (code == MT_EXIT_OK || other == MT_EXIT_OK)

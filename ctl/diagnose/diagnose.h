@@ -67,7 +67,7 @@ enum mt_role {
  *   arenas         of Python's own allocator; 0: it has none, or they cannot be read
  *   held           live in the heap and in arenas: what the program holds
  *   other          resident, and neither live nor free in the heap. In two's complement: it is
- *                  negative where the heap counts pages that were never touched
+ *                  negative if the heap counts pages that were never touched
  *   gpu_allocated, gpu_reserved: of every kind that is counted */
 /* clang-format off */
 #define MT_DIAGNOSE_FIELDS(X) \
@@ -111,7 +111,7 @@ struct mt_diagnose_carrier {
 	const char *name;        /* whose memory it is */
 	const char *explanation; /* NULL: an allocator that a program may also be linked with */
 	const char *way_back;    /* how it returns what is free; NULL: none is known */
-	/* a runtime that collects and returns memory itself: it is a finding only where it grows */
+	/* a runtime that collects and returns memory itself: it is a finding only if it grows */
 	bool is_managed;
 	bool is_whole; /* prefix is the whole name */
 };
@@ -219,7 +219,7 @@ struct mt_facts {
 	unsigned silent_count;
 	char why_not[160]; /* then: why it has no published values */
 	bool is_one_look;  /* not of diagnose: one sample, and the history */
-	uint64_t old_ns;   /* of one look: age of its figures where it does not reply; 0: it does */
+	uint64_t old_ns;   /* of one look: age of its figures if it does not reply; 0: it does */
 	/* of the kernel, at the first and at the last sample; 0: not known */
 	uint64_t threads_first, threads_last;
 	/* the kernel gives huge pages only to mappings that ask for them */
@@ -240,7 +240,7 @@ struct mt_facts {
 	struct mt_sample history[MT_SAMPLES_COUNT];
 	size_t variables_count;
 	struct mt_diagnose_variable variables[MT_DIAGNOSE_VARIABLES];
-	struct mt_stats_file first, last; /* what the process has published; only where awake */
+	struct mt_stats_file first, last; /* what the process has published; only if awake */
 	struct mt_diagnose_classes classes_first, classes_last;
 	bool smaps_known;
 	struct mt_smaps_sizes smaps; /* of the whole process, at the end */
@@ -256,7 +256,7 @@ struct mt_facts {
 	struct mt_diagnose_trim trim;
 	struct mt_diagnose_profile *profile; /* between the first and the last sample */
 	struct mt_diagnose_sites sites;
-	/* where a Python program grows; the largest growth first */
+	/* if a Python program grows; the largest growth first */
 	size_t lines_count;
 	struct mt_diagnose_line lines[MT_DIAGNOSE_LINES];
 	char lines_why[224]; /* looked for, and none found: why; "" */
@@ -288,7 +288,7 @@ struct mt_finding {
 	struct mt_diagnose_evidence evidence[MT_DIAGNOSE_EVIDENCE];
 	char advice[MT_DIAGNOSE_ADVICE][320];
 	/* a setting that helps: for the next start ("MT_IDLE_MS=2000"), and as a command that
-	 * changes it at once, "" where it wants a restart */
+	 * changes it at once, "" if it wants a restart */
 	char environment[320], command[160];
 };
 
@@ -322,7 +322,7 @@ void mt_diagnosis_free(struct mt_diagnosis *diagnosis);
 /* Fills *out with the trends and findings of the facts. Pure; allocates memory while it runs. */
 void mt_diagnose_judge(const struct mt_facts *facts, struct mt_diagnosis *out);
 
-/* Judges the sum of a tree: facts[0] is of the root. Adds a finding to diagnoses[0] where the sum
+/* Judges the sum of a tree: facts[0] is of the root. Adds a finding to diagnoses[0] if the sum
  * grows, or may grow, by more than the processes that were sampled do. After mt_diagnose_judge of
  * all of them. Pure; allocates memory while it runs. */
 void mt_diagnose_judge_tree(struct mt_facts *const *facts, struct mt_diagnosis *const *diagnoses,
@@ -371,7 +371,7 @@ struct mt_finding *mt_finding_add(struct mt_diagnosis *in, enum mt_verdict verdi
 				  double confidence, const char *text, ...)
 	__attribute__((format(printf, 5, 6)));
 
-/* Appends any other finding. advice: NULL, or what to do where the state is not MT_OK; "PID" in it
+/* Appends any other finding. advice: NULL, or what to do if the state is not MT_OK; "PID" in it
  * stands for the process. */
 struct mt_finding *mt_finding_note(struct mt_diagnosis *in, enum mt_state state, const char *id,
 				   const char *advice, const char *text, ...)
@@ -432,13 +432,13 @@ bool mt_diagnose_knows_live(const struct mt_facts *facts);
 void mt_diagnose_advise_python_malloc(const struct mt_facts *facts, struct mt_finding *finding,
 				      const char *why);
 
-/* Adds the lines of Python that grow, or why none is known; nothing where nobody looked. */
+/* Adds the lines of Python that grow, or why none is known; nothing if nobody looked. */
 void mt_diagnose_show_lines(const struct mt_facts *facts, struct mt_finding *finding);
 
-/* Adds for each allocator beside malloc how it returns what is free, where that is known. */
+/* Adds for each allocator beside malloc how it returns what is free, if that is known. */
 void mt_diagnose_advise_ways_back(const struct mt_facts *facts, struct mt_finding *finding);
 
-/* Returns the value of a variable of the process's environment; NULL where it is not known. */
+/* Returns the value of a variable of the process's environment; NULL if it is not known. */
 const char *mt_facts_variable(const struct mt_facts *facts, const char *name);
 
 /* Returns whether all resident shared memory fits into shared memory of a fixed size. */
@@ -447,7 +447,7 @@ bool mt_diagnose_shmem_is_fixed(const struct mt_facts *facts);
 /* Seconds since the shim in the process woke up. */
 double mt_diagnose_awake_s(const struct mt_facts *facts);
 
-/* Returns the factor of the confidence in growth as a problem: below 1 where much of what is held
+/* Returns the factor of the confidence in growth as a problem: below 1 if much of what is held
  * can have come at this rate within a few minutes and without rounds, as in a program that builds
  * up its data. held_bytes: of the figure at the end; anonymous memory for RSS. */
 double mt_diagnose_build_up_trust(const struct mt_facts *facts, const struct mt_trend *trend,
@@ -461,7 +461,7 @@ void mt_diagnose_end_advice(const struct mt_facts *facts, struct mt_diagnosis *o
 const char *mt_diagnose_confidence_word(double confidence);
 
 /* Returns how much of the time before the first sample was read: ", and read the 12 s before"; ""
- * where that is less than a second. */
+ * if that is less than a second. */
 struct mt_short_text mt_diagnose_history(const struct mt_facts *facts);
 
 /* Returns a time for --for: "90s", "4m", "2h". seconds is rounded up. */
@@ -495,7 +495,7 @@ struct mt_diagnose_options {
 	double seconds;
 	bool trim, json, tree;
 	/* the cleanup runs Python's collection too, which stalls its main thread; else it purges
-	 * alone where the process runs Python */
+	 * alone if the process runs Python */
 	bool gc;
 	/* mtctl looks for Python's lines afterwards, in the process with the verdict of growth */
 	bool python;
@@ -520,11 +520,11 @@ void mt_diagnose_collect(struct mt_facts *const *list, size_t count,
 			 const struct mt_diagnose_options *options,
 			 const volatile sig_atomic_t *stop);
 
-/* Takes one sample, at_s seconds after the first. Returns false where the process has ended, or
- * where the facts are full. */
+/* Takes one sample, at_s seconds after the first. Returns false if the process has ended, or
+ * if the facts are full. */
 bool mt_diagnose_sample_now(struct mt_facts *facts, double at_s);
 
-/* Each fills one part of the facts, and leaves it empty where it may not read. The group is read
+/* Each fills one part of the facts, and leaves it empty if it may not read. The group is read
  * after the limit. */
 void mt_diagnose_read_group(const struct mt_facts *facts, struct mt_diagnose_group *out);
 void mt_diagnose_read_maps(struct mt_facts *facts);    /* and the environment */

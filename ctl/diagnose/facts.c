@@ -113,7 +113,7 @@ static bool uses_pymalloc(const struct mt_facts *facts)
 	       strcmp(value, "default") == 0;
 }
 
-/* Keeps "NAME=value" where an allocator, a runtime or a framework reads it. */
+/* Keeps "NAME=value" if an allocator, a runtime or a framework reads it. */
 static void note_variable(struct mt_facts *facts, const char *entry)
 {
 	static const char *const prefixes[] = {"MT_",
@@ -319,9 +319,9 @@ static void trim_now(const struct mt_process *process, enum mt_level level,
 /* ---- sites ---- */
 
 /* Which call sites allocate what grows: jemalloc's sampler samples between the first and the last
- * sample where it is ready; the profiles from before and after are compared. The setting prof
+ * sample if it is ready; the profiles from before and after are compared. The setting prof
  * belongs to the user: the process samples by a request of its own, which is renewed at each
- * sample, and runs out where mtctl is killed. */
+ * sample, and runs out if mtctl is killed. */
 
 #define SAMPLE_TIMEOUT_MS 3000u
 /* The process samples for so long after the last request: the steps between samples, and what a
@@ -368,7 +368,7 @@ static struct mt_diagnose_profile *begin_profile(struct mt_facts *facts)
 		why_not ? mt_error_because(&why, MT_ERR_NOT_AVAILABLE, "%s", why_not) : MT_ERR_OK;
 
 	profile->number = mt_clock_now_ns();
-	/* also where it samples already: the user may switch it off meanwhile */
+	/* also if it samples already: the user may switch it off meanwhile */
 	if (!error)
 		error = mt_control_file_request(&facts->process,
 						sample_for(profile, sampled_ms(facts)),
@@ -481,7 +481,7 @@ static bool read_status(struct mt_facts *facts, struct mt_sample *to)
 }
 
 /* The upper bound of the heap's resident bytes: what its allocator reports as resident, or as
- * mapped. Where it reports neither, nothing counts as outside. */
+ * mapped. If it reports neither, nothing counts as outside. */
 static void fill_heap(const struct mt_stats_snapshot *from, struct mt_sample *to)
 {
 	uint64_t top =
@@ -540,7 +540,7 @@ static void refresh(struct mt_facts *facts)
 		facts->last.head = head;
 }
 
-/* Where the process does not reply, its last published values stay, and only /proc is read. */
+/* If the process does not reply, its last published values stay, and only /proc is read. */
 bool mt_diagnose_sample_now(struct mt_facts *facts, double at_s)
 {
 	struct mt_sample *to = &facts->samples[facts->samples_count];

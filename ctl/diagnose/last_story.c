@@ -68,7 +68,7 @@ static uint64_t grown(const struct mt_last_story *story, enum mt_memory_part par
 	return mt_sat_sub(story->parts.bytes[part], story->before.bytes[part]);
 }
 
-/* The part that has grown most in the last minute; where nothing has, the largest. */
+/* The part that has grown most in the last minute; if nothing has, the largest. */
 static void find_filler(struct mt_last_story *story)
 {
 	const struct mt_last_head *head = &story->look->file.head;

@@ -42,7 +42,7 @@ void mt_last_story_free(struct mt_last_story *story);
 /* Returns the filler's word for JSON. */
 const char *mt_last_story_filler(enum mt_last_filler filler);
 
-/* Write text: what became of the process and what filled the limit; the lines where the heap grew,
+/* Write text: what became of the process and what filled the limit; the lines if the heap grew,
  * the cgroup and its other processes. */
 void mt_last_story_write_head(const struct mt_last_story *story, FILE *to);
 void mt_last_story_write_places(const struct mt_last_story *story, FILE *to);

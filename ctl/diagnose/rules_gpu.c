@@ -209,7 +209,7 @@ void mt_rule_old_fragments(const struct mt_facts *facts, struct mt_diagnosis *ou
 				mt_text_bytes(oom->framework_idle_bytes + oom->idle_bytes).text));
 }
 
-/* Less where a cleanup has returned the growth: then it was a framework's cache, not live tensors.
+/* Less if a cleanup has returned the growth: then it was a framework's cache, not live tensors.
  */
 static double live_growth_confidence(const struct mt_facts *facts, const struct mt_trend *gpu)
 {

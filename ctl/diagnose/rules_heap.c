@@ -7,9 +7,9 @@
 /* the worker keeps less than this by default: MT_SLACK_MB, MT_SLACK_PCT */
 #define HOARD_BYTES (64 * MT_MIB)
 #define HOARD_SHARE 0.10 /* of RSS */
-/* of RSS: less is no finding where a trim cannot help */
+/* of RSS: less is no finding if a trim cannot help */
 #define PINNED_SHARE 0.25
-/* of the time asked for, and of live bytes: less is little where it has just woken up */
+/* of the time asked for, and of live bytes: less is little if it has just woken up */
 #define WOKEN_TIME_SHARE 0.5
 #define WOKEN_SHARE      0.25
 /* of the growth of live bytes: enough to name the class, and to show it */
@@ -97,7 +97,7 @@ static void show_hoard(const struct mt_facts *facts, const struct hoard *hoard,
 			facts->last.head.allocator, facts->last.head.mode);
 }
 
-/* What of the hoard a trim returns; 0 where that is too little for a finding. */
+/* What of the hoard a trim returns; 0 if that is too little for a finding. */
 static uint64_t returnable_bytes(const struct mt_facts *facts, const struct hoard *hoard)
 {
 	uint64_t bytes = facts->trim.done ? mt_min_u64(hoard->returned_bytes, hoard->kept_bytes)
@@ -160,7 +160,7 @@ static void find_thread_caches(const struct mt_facts *facts, const struct hoard 
 }
 
 /* Whether its blocks come and go, or are small: libc's malloc then needs less than jemalloc. It
- * needs more where one large free has left a few survivors (docs/decisions/0063). */
+ * needs more if one large free has left a few survivors (docs/decisions/0063). */
 static bool suits_libc(const struct mt_stats_snapshot *now)
 {
 	uint64_t live_count = mt_sat_sub(now->heap_alloc_count, now->heap_free_count);
@@ -263,7 +263,7 @@ static struct grown_class find_class(const struct mt_facts *facts, double live_g
 }
 
 /* Whether live bytes have been as high before and came down again: then a rise proves nothing. The
- * trend itself knows it where the history has what the program holds; with pymalloc it has not. */
+ * trend itself knows it if the history has what the program holds; with pymalloc it has not. */
 static bool came_down_before(const struct mt_facts *facts, const struct mt_trend *live)
 {
 	double highest = 0;

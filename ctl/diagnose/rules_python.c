@@ -82,7 +82,7 @@ void mt_rule_cycles(const struct mt_facts *facts, struct mt_diagnosis *out)
 		"Look at gc.get_threshold(): a high first or third number lets garbage wait.");
 }
 
-/* Without collections nobody knows how much of the live bytes is garbage. Where nothing grows there
+/* Without collections nobody knows how much of the live bytes is garbage. If nothing grows there
  * is little, and many services disable the collector. */
 void mt_rule_gc_off(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
@@ -108,7 +108,7 @@ void mt_rule_gc_off(const struct mt_facts *facts, struct mt_diagnosis *out)
 			  "Run mtctl diagnose PID again then: what still grows is a leak.");
 }
 
-/* Free bytes in arenas, read from their pools. Where those cannot be read, Python's count of
+/* Free bytes in arenas, read from their pools. If those cannot be read, Python's count of
  * objects times the largest size is subtracted. Without a count all of it may be free. */
 static uint64_t free_in_arenas(const struct mt_facts *facts, double *out_confidence)
 {

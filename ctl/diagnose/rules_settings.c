@@ -1,5 +1,5 @@
 /* ctl/diagnose/rules_settings.c -- settings that would suit a process, judged by its stats file
- * (figures, cleanups, samples, settings), its maps and its environment. A rule is silent where the
+ * (figures, cleanups, samples, settings), its maps and its environment. A rule is silent if the
  * evidence is missing, and contradicts no record of docs/decisions. Thresholds that are not from
  * the process itself are from docs/settings.md, "How to choose". */
 #include <stdio.h>
@@ -267,7 +267,7 @@ void mt_rule_idle_near_limit(const struct mt_facts *facts, struct mt_diagnosis *
 		 (int)facts->process.pid);
 }
 
-/* Small objects in malloc cost time. It is not worth it where purges return little. */
+/* Small objects in malloc cost time. It is not worth it if purges return little. */
 void mt_rule_computes_on_small_objects(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	const struct mt_stats_snapshot *now = mt_facts_now(facts);

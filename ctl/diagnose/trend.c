@@ -413,7 +413,7 @@ static double onset_time(const struct levels *levels, double growth)
 	return from_s;
 }
 
-/* The lowest level, where the figure has fallen and risen again since. */
+/* The lowest level, if the figure has fallen and risen again since. */
 static const struct mt_trend_point *valley(const struct levels *levels, double least)
 {
 	const struct mt_trend_point *lowest = levels->at, *last = &levels->at[levels->count - 1];
@@ -434,7 +434,7 @@ struct step {
 	double needed_s;
 	bool has_slowed;
 	double rise_s;
-	bool only_growth; /* that window counts only where it grows */
+	bool only_growth; /* that window counts only if it grows */
 };
 
 static const struct step ends_here = {.next_s = NAN};
@@ -512,7 +512,7 @@ static struct step judge_levels(const struct window *window, const struct levels
 	return low ? (struct step){.next_s = low->at_s, .only_growth = true} : ends_here;
 }
 
-/* Fewer rounds than a verdict takes. Where nothing has fallen for a long time they are over. A
+/* Fewer rounds than a verdict takes. If nothing has fallen for a long time they are over. A
  * single peak with the same level before and after was an event. */
 static struct step judge_few(const struct window *window, const struct rounds *rounds,
 			     struct mt_trend *out)
@@ -591,7 +591,7 @@ static void fit_all(const struct window *window, struct mt_trend *out)
 	out->points = window->count;
 }
 
-/* Fits the minima of the rounds, or all points where there are none. Rounds that are nearly as
+/* Fits the minima of the rounds, or all points if there are none. Rounds that are nearly as
  * short as the time between two samples may be noise: there the narrower interval decides. */
 static void fit_better(const struct window *window, struct levels *levels,
 		       const struct rounds *rounds, struct mt_trend *out)

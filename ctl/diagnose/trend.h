@@ -7,8 +7,8 @@
  * parts of the time show a rise that ends (a warm-up), or that happens once (a step). What follows
  * such a rise is judged by itself.
  *
- * "Flat" is a claim, too: it needs five rounds where there are rounds, and an interval whose upper
- * end is small. Where the points are too few for either answer the shape is MT_TREND_UNDECIDED. */
+ * "Flat" is a claim, too: it needs five rounds if there are rounds, and an interval whose upper
+ * end is small. If the points are too few for either answer the shape is MT_TREND_UNDECIDED. */
 #ifndef MT_CTL_DIAGNOSE_TREND_H
 #define MT_CTL_DIAGNOSE_TREND_H
 
@@ -18,7 +18,7 @@
 /* at most; the cost of a fit is its square. More points are thinned: of each short time the lowest
  * and the highest stay */
 #define MT_TREND_POINTS 512
-#define MT_TREND_PARTS  6 /* of the time, where there are no rounds */
+#define MT_TREND_PARTS  6 /* of the time, if there are no rounds */
 /* fewer prove nothing: four minima rise by chance in one case of 24 */
 #define MT_TREND_ROUNDS_MIN 5
 

@@ -18,7 +18,7 @@
 #define PAST_SHARE   0.5           /* of the anonymous memory */
 #define NEEDED_MORE  1.5           /* times what was sampled now: no less helps */
 /* A program that builds up its data grows as one that leaks does. Growth is a problem once it goes
- * on for so long, or over rounds, or where what is held is more than this rate can have brought. */
+ * on for so long, or over rounds, or if what is held is more than this rate can have brought. */
 #define BUILD_UP_S     300.0
 #define BUILD_UP_MIN_S 30.0
 #define BUILD_UP_SHARE 0.25
@@ -255,7 +255,7 @@ static bool is_explained(const struct mt_facts *facts, const struct mt_diagnosis
 	       out->other.slope_high < out->rss.slope * UNEXPLAINED_SHARE;
 }
 
-/* The part of the growth of RSS that nothing explains; 0 where it is small, or RSS does not grow.
+/* The part of the growth of RSS that nothing explains; 0 if it is small, or RSS does not grow.
  */
 static double unexplained_growth(const struct mt_facts *facts, const struct mt_diagnosis *out)
 {
@@ -291,7 +291,7 @@ double mt_diagnose_build_up_trust(const struct mt_facts *facts, const struct mt_
 	return may_build_up(facts, trend, held_bytes) ? BUILD_UP_TRUST : 1;
 }
 
-/* Where memory grows that nothing explains, as far as that is seen. */
+/* If memory grows that nothing explains, as far as that is seen. */
 static void show_places(const struct mt_facts *facts, const struct mt_diagnosis *out,
 			struct mt_finding *finding)
 {
@@ -307,7 +307,7 @@ static void show_places(const struct mt_facts *facts, const struct mt_diagnosis 
 				out->other.slope, "%s, %s", mt_trend_word(out->other.shape),
 				mt_diagnose_rate(out->other.slope).text);
 	}
-	if (out->outside.highest > 0) /* 0 also where the heap counts untouched pages */
+	if (out->outside.highest > 0) /* 0 also if the heap counts untouched pages */
 		mt_finding_show(finding, "outside of the heap", "outside_slope_bytes_per_s",
 				out->outside.slope, "%s, %s", mt_trend_word(out->outside.shape),
 				mt_diagnose_rate(out->outside.slope).text);
@@ -593,7 +593,7 @@ static bool judge_ended(const struct mt_facts *facts, struct mt_diagnosis *out)
 	return true;
 }
 
-/* Why there is no verdict where nobody could look: too few samples, no figures. */
+/* Why there is no verdict if nobody could look: too few samples, no figures. */
 static bool judge_unseen(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	struct mt_finding *finding;
@@ -706,7 +706,7 @@ static const struct mt_trend *build_up_of(const struct mt_facts *facts,
 }
 
 /* ", most of it at app.py:21": the line of Python, the stack or the size of blocks that has most of
- * a growth; "" where none has. */
+ * a growth; "" if none has. */
 static void describe_place(const struct mt_facts *facts, const struct mt_trend *trend,
 			   const struct mt_finding *guess, char out[200])
 {

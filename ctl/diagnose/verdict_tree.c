@@ -82,7 +82,7 @@ static void show_tree(const struct mt_facts *root, const struct mt_trend *trend,
 				  (int)root->process.pid);
 }
 
-/* Moves the finding that was added last: before those of the root where it weighs more, and in the
+/* Moves the finding that was added last: before those of the root if it weighs more, and in the
  * place of "healthy". */
 static void place_last(struct mt_diagnosis *in)
 {

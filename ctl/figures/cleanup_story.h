@@ -25,11 +25,11 @@ size_t mt_cleanup_stories(const struct mt_stats_file *file, struct mt_cleanup_st
 uint64_t mt_cleanup_cost_ns(const struct mt_stats_cleanup *cleanup);
 
 /* Returns what became of Python's collection, in a few words: "1,234 objects", "waits: the main
- * thread is in a system call"; "-" where none was asked for. */
+ * thread is in a system call"; "-" if none was asked for. */
 struct mt_short_text mt_cleanup_gc_text(const struct mt_cleanup_story *story);
 
-/* Returns when the oldest cleanup in the file was, in ns of CLOCK_REALTIME, where older ones are
- * not kept any more; 0 where all are. */
+/* Returns when the oldest cleanup in the file was, in ns of CLOCK_REALTIME, if older ones are
+ * not kept any more; 0 if all are. */
 uint64_t mt_cleanup_kept_since_ns(const struct mt_stats_file *file);
 
 /* Returns a table (ctl/output/table.h) with a row for each story, in their order. */

@@ -257,7 +257,7 @@ struct mt_table *mt_device_table(const struct mt_stats_device *device)
 
 #define WORTH_BYTES (UINT64_C(1) << 20)
 
-/* The word of this number, "?" where there is none. */
+/* The word of this number, "?" if there is none. */
 static const char *word(const char *const *words, size_t count, uint64_t number)
 {
 	return number < count ? words[number] : "?";

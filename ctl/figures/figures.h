@@ -26,7 +26,7 @@ enum mt_figure_list {
 struct mt_figure {
 	const char *name; /* with its unit; NULL: the end of the list */
 	const char *help;
-	/* of a report, "" where its table leaves it out; of a sample the figure of
+	/* of a report, "" if its table leaves it out; of a sample the figure of
 	 * MT_FIGURES_PROCESS that it is */
 	const char *label;
 	/* of PROCESS and DEVICE, by `mtctl record`: "no", "shim", or the line of /proc/PID/status
@@ -43,13 +43,13 @@ const struct mt_figure *mt_figures(enum mt_figure_list list);
 uint64_t mt_figure_value(const struct mt_figure *figure, const void *from);
 bool mt_figure_is_known(const struct mt_figure *figure, const void *from);
 
-/* Returns whether a process has this figure: those of GPUs only where it uses CUDA. */
+/* Returns whether a process has this figure: those of GPUs only if it uses CUDA. */
 bool mt_figure_applies(const struct mt_figure *figure, bool uses_cuda);
 
-/* Returns the value in its unit, "-" where it is not known. */
+/* Returns the value in its unit, "-" if it is not known. */
 struct mt_short_text mt_figure_text(const struct mt_figure *figure, const void *from);
 
-/* Sets a member for each figure of the list, null where it is not known. Figures that the table
+/* Sets a member for each figure of the list, null if it is not known. Figures that the table
  * has as `apart` are left to the caller. */
 void mt_figures_set_json(json_t *object, enum mt_figure_list list, const void *from);
 
@@ -83,7 +83,7 @@ const char *mt_stats_word_framework(size_t place, uint32_t *out_bit);
  * Single pages are returned at any time. */
 bool mt_stats_has_freed(const struct mt_stats_cleanup *cleanup);
 
-/* Returns the result of a cleanup; "freed" only where mt_stats_has_freed. */
+/* Returns the result of a cleanup; "freed" only if mt_stats_has_freed. */
 const char *mt_stats_word_outcome(const struct mt_stats_cleanup *cleanup);
 
 /* Who receives SIGUSR1: signal_disposition of a snapshot. */
@@ -100,14 +100,14 @@ struct mt_short_text mt_stats_word_driver(const struct mt_stats_head *head);
 const char *mt_stats_word_pressure_level(uint64_t level);
 const char *mt_stats_word_pressure_source(size_t bit);
 
-/* Returns the used share of a limit in percent, 0 where the limit is not known. */
+/* Returns the used share of a limit in percent, 0 if the limit is not known. */
 double mt_stats_percent(uint64_t used_bytes, uint64_t limit_bytes);
 
 /* Returns why a cleanup was made for pressure, "critical 91.2 %, limit, stall"; "-" for any other
  * cleanup. */
 struct mt_short_text mt_stats_word_pressure(const struct mt_stats_cleanup *cleanup);
 
-/* Returns why the process cannot write a heap profile, as a sentence with advice; NULL where it
+/* Returns why the process cannot write a heap profile, as a sentence with advice; NULL if it
  * can. */
 const char *mt_stats_why_no_profile(const struct mt_stats_head *head);
 

@@ -30,7 +30,7 @@ struct mt_last_look {
 	struct mt_last_file file;
 };
 
-/* Returns the folder that is read: `given`, or MT_LAST_DIR, or the user's state folder. "" where
+/* Returns the folder that is read: `given`, or MT_LAST_DIR, or the user's state folder. "" if
  * there is none. */
 void mt_last_look_folder(const char *given, char *out, size_t out_bytes);
 
@@ -42,7 +42,7 @@ enum mt_err mt_last_look_read(const char *path, struct mt_last_look *out,
 			      struct mt_error_reason *why);
 
 /* Reads the newest valid file of a process with this id, as the process saw itself. Returns false
- * where there is none. */
+ * if there is none. */
 bool mt_last_look_find(const char *folder, pid_t pid, struct mt_last_look *out);
 
 /* Says in one line on stderr that the kernel has killed the process at its limit, if the process

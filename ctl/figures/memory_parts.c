@@ -235,7 +235,7 @@ uint64_t mt_tree_figure_value(const struct mt_tree_figure *figure,
 	return value;
 }
 
-/* Resident bytes that are neither live, dirty, nor the allocator's own. Where the allocator counts
+/* Resident bytes that are neither live, dirty, nor the allocator's own. If the allocator counts
  * active pages, their bytes less the live ones: these counts are newer. */
 static uint64_t fragmented_bytes(const struct mt_stats_snapshot *now)
 {

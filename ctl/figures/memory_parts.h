@@ -9,7 +9,7 @@
  *             allocator's own memory
  *
  * An allocator counts pages that were never touched, or are swapped out: its live and free bytes
- * may exceed what is resident. The excess is then cut off the larger of the two, where these pages
+ * may exceed what is resident. The excess is then cut off the larger of the two, if these pages
  * most likely are. */
 #ifndef MT_CTL_FIGURES_MEMORY_PARTS_H
 #define MT_CTL_FIGURES_MEMORY_PARTS_H
@@ -66,7 +66,7 @@ const char *mt_memory_part_meaning(enum mt_memory_part part);
 char mt_memory_part_glyph(enum mt_memory_part part);
 
 /* Divides a bar of `width` cells, all of which are `full_bytes`, among the parts: out[i] is the
- * cell after part i. The last one is the length of the bar: 1 at least where there is memory. */
+ * cell after part i. The last one is the length of the bar: 1 at least if there is memory. */
 void mt_memory_parts_divide(const struct mt_memory_parts *parts, uint64_t full_bytes, int width,
 			    int out[MT_PARTS_COUNT]);
 
@@ -101,7 +101,7 @@ struct mt_process_tree_sums {
 #define X(name, key, from, column, cell, listed, heading, help) uint64_t name;
 	MT_TREE_FIGURES(X)
 #undef X
-	struct mt_memory_parts parts; /* of rss_bytes; all of it other where nothing is known */
+	struct mt_memory_parts parts; /* of rss_bytes; all of it other if nothing is known */
 };
 
 /* What a process or a tree has: the columns `column` and `cell` of the table. */
@@ -132,7 +132,7 @@ void mt_tree_sums_read(struct mt_process_tree_sums *sums, const struct mt_stats_
 
 void mt_tree_sums_add(struct mt_process_tree_sums *to, const struct mt_process_tree_sums *from);
 
-/* Sets a member for each figure with a key, null where `has` has not what its cell needs. listed:
+/* Sets a member for each figure with a key, null if `has` has not what its cell needs. listed:
  * only those of `ps`. The parts are left out. */
 void mt_tree_sums_set_json(json_t *object, const struct mt_process_tree_sums *sums, unsigned has,
 			   bool listed);

@@ -49,7 +49,7 @@ const struct mt_setting_preset *mt_setting_presets(size_t *count);
 const struct mt_setting_role *mt_setting_roles(size_t *count);
 
 /* Finds a setting by gc_rounds, gc-rounds or MT_GC_ROUNDS, in upper or lower case. Returns NULL
- * where there is none. */
+ * if there is none. */
 const struct mt_setting *mt_setting_find(const char *name);
 
 /* Returns the name of the setting that is nearest to a mistyped one (mt_text_nearest), or NULL. */

@@ -10,7 +10,7 @@
 #define SCALE_CELLS   9 /* labels of the scale, with its line */
 #define FOOT_ROWS     2 /* the time axis and its labels */
 #define COLUMNS_MIN   10
-#define ROWS_PER_TICK 4 /* at least, where the chart is that high */
+#define ROWS_PER_TICK 4 /* at least, if the chart is that high */
 #define LABEL_MAX     8 /* "14:03:30" */
 #define LABEL_GAP     2
 #define MINUTE        60.0
@@ -107,7 +107,7 @@ static int largest_part(const struct content *content, int from)
 	return largest;
 }
 
-/* A cell has two colours, and none of them where a part of it is empty. So a cell that is full
+/* A cell has two colours, and none of them if a part of it is empty. So a cell that is full
  * shows its lowest part and the largest one above that; the others show their largest part. */
 static void draw_blocks(const struct frame *frame, const struct content *content, int row,
 			int column)
@@ -179,7 +179,7 @@ static int column_of(const struct frame *frame, double seconds)
 	return frame->left + (column < width ? column : width - 1);
 }
 
-/* Whether a tick is labelled. Where there is no room for all labels every second, third, ... tick
+/* Whether a tick is labelled. If there is no room for all labels every second, third, ... tick
  * has one: below a minute so that a minute is a multiple of their distance. */
 static bool is_labelled(const struct frame *frame, const struct mt_ticks *ticks, size_t index,
 			double origin_s)

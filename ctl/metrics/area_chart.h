@@ -8,7 +8,7 @@
 #include "ctl/figures/memory_parts.h"
 #include "ctl/output/cells.h"
 
-/* From the lightest to the heaviest: where marks meet, the last one of these is drawn. */
+/* From the lightest to the heaviest: if marks meet, the last one of these is drawn. */
 #define MT_AREA_MARK_LETTERS "prlh"
 /* rows for the time axis and its labels, and the fewest rows with areas above them */
 #define MT_AREA_ROWS_MIN 4
@@ -27,13 +27,13 @@ struct mt_area_chart {
 	const struct mt_area_mark *marks; /* by rising time */
 	size_t marks_count;
 	uint64_t kept_since_ns; /* older cleanups are not known, and the axis is dotted there */
-	/* Writes what lies in `count` columns, 0 where nothing is known. */
+	/* Writes what lies in `count` columns, 0 if nothing is known. */
 	void (*read)(const void *data, struct mt_memory_parts *out, size_t count);
 	const void *data;
 };
 
 /* Draws in `rows` rows from at.row on, from at.column to at.end. Draws nothing in fewer than
- * MT_AREA_ROWS_MIN rows, or where the scale leaves no room. */
+ * MT_AREA_ROWS_MIN rows, or if the scale leaves no room. */
 void mt_area_chart_draw(struct mt_cells *cells, struct mt_cell_place at, int rows,
 			const struct mt_area_chart *chart);
 

@@ -222,7 +222,7 @@ static void write_device(struct mt_exposition *page, const struct source *source
 	mt_exposition_sample(page, &labels, 1);
 }
 
-/* In a forged file two devices may have one number. node_exporter refuses the whole page where a
+/* In a forged file two devices may have one number. node_exporter refuses the whole page if a
  * series is there twice. */
 static bool is_repeated(const struct mt_stats_device *devices, size_t index)
 {

@@ -1,6 +1,6 @@
 /* ctl/metrics/openmetrics.h -- a process list as text for Prometheus: `mtctl serve` (/metrics) and
  * `mtctl export`. It opens no file and wakes no process. Text of processes is escaped, and cut
- * where it is long. Unknown values are left out, not 0. Of many processes the 500 largest are
+ * if it is long. Unknown values are left out, not 0. Of many processes the 500 largest are
  * written. For one thread. */
 #ifndef MT_CTL_METRICS_OPENMETRICS_H
 #define MT_CTL_METRICS_OPENMETRICS_H

@@ -9,12 +9,12 @@
 
 /* Makes the body of a request from a page of OpenMetrics (ctl/metrics/openmetrics.h): a resource
  * for each process, one for what is of none. Counters are monotonic sums, gauges and info metrics
- * gauges. Names are those of the semantic conventions where they have the figure. time_ns: since
+ * gauges. Names are those of the semantic conventions if they have the figure. time_ns: since
  * 1970. Changes the page. The caller frees. */
 char *mt_otlp_body(char *page, uint64_t time_ns);
 
-/* Sends a body. Returns MT_ERR_NOT_AVAILABLE where libcurl is missing, MT_ERR_INVALID for a
- * variable that is not valid or a refusal by the collector, MT_ERR_TIMEOUT where the collector
+/* Sends a body. Returns MT_ERR_NOT_AVAILABLE if libcurl is missing, MT_ERR_INVALID for a
+ * variable that is not valid or a refusal by the collector, MT_ERR_TIMEOUT if the collector
  * cannot be reached or asks for a later try, each with the reason. What the collector has left out
  * of a body that it took is said on stderr. */
 enum mt_err mt_otlp_send(const char *body, struct mt_error_reason *why);

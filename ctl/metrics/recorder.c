@@ -147,7 +147,7 @@ static json_t *devices_json(const struct mt_stats_file *file)
 	return array;
 }
 
-/* `file` is used where the process is awake; `why` is "" or the reason why its file is refused. */
+/* `file` is used if the process is awake; `why` is "" or the reason why its file is refused. */
 static json_t *recorder_process_line(const struct watched *watched,
 				     const struct mt_stats_file *file, const char *why,
 				     uint64_t now_ns)
@@ -230,7 +230,7 @@ static void set_shim_figures(json_t *line, const struct mt_stats_file *file)
 		mt_json_set(line, "devices", device_samples(file));
 }
 
-/* Returns NULL where the process has no memory any more. `file` NULL: only the kernel's figures. */
+/* Returns NULL if the process has no memory any more. `file` NULL: only the kernel's figures. */
 static json_t *recorder_sample_line(const struct watched *watched, const struct mt_stats_file *file,
 				    uint64_t now_ns)
 {
@@ -489,7 +489,7 @@ static uint64_t update_identity(const struct mt_recorder *recorder, struct watch
 	return identity;
 }
 
-/* Writes a process line where something has changed. Returns true where the head has been read. */
+/* Writes a process line if something has changed. Returns true if the head has been read. */
 static bool put_state(struct mt_recorder *recorder, struct watched *watched, uint64_t now_ns)
 {
 	uint64_t identity = update_identity(recorder, watched);

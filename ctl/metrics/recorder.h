@@ -42,11 +42,11 @@ struct mt_recorder *mt_recorder_make(const struct mt_process *root,
 				     struct mt_json_lines *lines);
 
 /* Writes a sample of each process. Waits up to half of interval_ns, the time to the next sample,
- * for fresh figures. Returns false where the root has ended. */
+ * for fresh figures. Returns false if the root has ended. */
 bool mt_recorder_sample(struct mt_recorder *recorder, uint64_t interval_ns);
 
 /* Writes new cleanups, rounds and changes of pressure, between samples, so that the ring of
- * cleanups does not overflow. Returns false where the root has ended. */
+ * cleanups does not overflow. Returns false if the root has ended. */
 bool mt_recorder_poll(struct mt_recorder *recorder);
 
 /* Writes the last lines: how each process has ended. Frees. */

@@ -158,7 +158,7 @@ void mt_recording_free(struct mt_recording *recording)
 
 /* ---- values ---- */
 
-/* Returns true where it is missing or null. false: it is no whole number from 0 to `most`. */
+/* Returns true if it is missing or null. false: it is no whole number from 0 to `most`. */
 static bool get(const json_t *object, const char *name, uint64_t most, uint64_t *out)
 {
 	const json_t *value = json_object_get(object, name);

@@ -137,7 +137,7 @@ struct mt_recording_process *mt_recording_add_process(struct mt_recording *recor
 bool mt_recording_is_file(const char *word);
 
 /* Reads the ring of the process of this id or name (mt_target_find), with fresh figures. Returns
- * the exit code, after a message where it is not MT_EXIT_OK. The caller frees with
+ * the exit code, after a message if it is not MT_EXIT_OK. The caller frees with
  * mt_recording_free. */
 enum mt_exit mt_recording_of_word(const char *word, struct mt_recording *out);
 

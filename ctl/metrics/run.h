@@ -10,7 +10,7 @@
 struct mt_run {
 	const struct mt_recording *recording;
 	char name[80];
-	/* gpu: reserved. rss.end: before the tear-down, where the end was recorded */
+	/* gpu: reserved. rss.end: before the tear-down, if the end was recorded */
 	struct mt_series_sums rss, gpu;
 	double seconds; /* from the first sample to the end */
 	double cpu_s;   /* NAN: not known */
@@ -18,7 +18,7 @@ struct mt_run {
 };
 
 /* Returns what the program held at the end of its work: the median of the last second before its
- * tear-down, where its end was recorded, else the last value. rss: the whole recording. */
+ * tear-down, if its end was recorded, else the last value. rss: the whole recording. */
 double mt_run_end_of_work(const struct mt_recording *recording, const struct mt_series *rss);
 
 /* Fills in *out. label: its name; NULL: that of the file. The recording must outlive *out. */

@@ -17,7 +17,7 @@ static void put_point(struct mt_series *series, double x, double y)
 	series->list[series->count++] = (struct mt_point){x, y};
 }
 
-/* Adds to the last point where x is the same. Unknown values of one process are left out of the
+/* Adds to the last point if x is the same. Unknown values of one process are left out of the
  * sum. */
 static void add_point(struct mt_series *series, double x, double y)
 {
@@ -153,7 +153,7 @@ static uint64_t bytes_at(const struct cleanup_point *cleanup_point, const struct
 	bytes[MT_RECORDING_RSS] = rss;
 	bytes[MT_RECORDING_ANON] =
 		or_else(mark->anon_bytes[cleanup_point->moment], mt_sat_sub(rss, files));
-	/* where the sample knows nothing of the heap there is a gap */
+	/* if the sample knows nothing of the heap there is a gap */
 	if (*live != MT_RECORDING_UNKNOWN) {
 		*live = or_else(mark->live_bytes[cleanup_point->moment], *live);
 		bytes[MT_RECORDING_DIRTY] = dirty_at(cleanup_point, bytes[MT_RECORDING_DIRTY],

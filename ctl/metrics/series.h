@@ -46,7 +46,7 @@ void mt_series_close_gaps(struct mt_series *series, double least);
 /* Adds another figure of the same samples, point by point. A gap in one is a gap in the sum. */
 void mt_series_add(struct mt_series *series, const struct mt_series *other);
 
-/* The peak, the mean over time, and the last value; 0 where nothing is known. */
+/* The peak, the mean over time, and the last value; 0 if nothing is known. */
 struct mt_series_sums {
 	double peak, mean, end;
 };

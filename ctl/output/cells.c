@@ -113,7 +113,7 @@ static int last_used(const struct mt_cells *canvas, int row)
 	return column;
 }
 
-/* Writes a glyph in the locale, "?" where that has none. Returns its bytes. */
+/* Writes a glyph in the locale, "?" if that has none. Returns its bytes. */
 static size_t encode(wchar_t glyph, char out[MB_LEN_MAX])
 {
 	mbstate_t state = {0};

@@ -75,7 +75,7 @@ int mt_cells_put_figure(struct mt_cells *canvas, struct mt_cell_place at, const 
 void mt_cells_put_right(struct mt_cells *canvas, struct mt_cell_place at, enum mt_cell_style style,
 			const char *text);
 
-/* Gives every cell of the row this style. Where styles are visible, parts of memory keep theirs. */
+/* Gives every cell of the row this style. If styles are visible, parts of memory keep theirs. */
 void mt_cells_paint_row(struct mt_cells *canvas, int row, enum mt_cell_style style);
 
 const struct mt_cell *mt_cells_at(const struct mt_cells *canvas, int row, int column);
@@ -94,7 +94,7 @@ struct mt_cell_colours {
 struct mt_cell_colours mt_cells_colours(enum mt_cell_style style);
 
 /* Prints one row to stdout as text of the locale, with a newline and without blanks at its end; in
- * colours where the cells are. */
+ * colours if the cells are. */
 void mt_cells_print_row(const struct mt_cells *cells, int row);
 
 /* Returns whether the locale of the environment is UTF-8. Calls setlocale(3). */

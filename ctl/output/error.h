@@ -52,7 +52,7 @@ enum mt_exit mt_error_fail(enum mt_exit code, const struct mt_error_reason *why)
 /* Returns the exit code for an error: asleep 1, the process has ended 3, no reply 4, others 2. */
 enum mt_exit mt_error_exit(enum mt_err error);
 
-/* Returns `memory`, the result of malloc(3) and the like. Ends mtctl with a message where it is
+/* Returns `memory`, the result of malloc(3) and the like. Ends mtctl with a message if it is
  * NULL. */
 void *mt_error_check_memory(void *memory);
 

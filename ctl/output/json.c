@@ -65,7 +65,7 @@ void mt_json_print(json_t *value, bool indented)
 
 /* ---- json lines ---- */
 
-/* Where one of the first three descriptors is closed, open(2) returns its number, and the program
+/* If one of the first three descriptors is closed, open(2) returns its number, and the program
  * would write into the file. */
 static int keep_above_stderr(int fd)
 {

@@ -19,7 +19,7 @@ void mt_json_set_text(json_t *object, const char *name, const char *text);
  */
 json_t *mt_json_u64(uint64_t value);
 void mt_json_set_u64(json_t *object, const char *name, uint64_t value);
-/* Set null where the value is not known, or the text is empty. */
+/* Set null if the value is not known, or the text is empty. */
 void mt_json_set_u64_if(json_t *object, const char *name, bool is_known, uint64_t value);
 void mt_json_set_text_or_null(json_t *object, const char *name, const char *text);
 void mt_json_set_bool(json_t *object, const char *name, bool value);

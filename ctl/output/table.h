@@ -1,5 +1,5 @@
 /* ctl/output/table.h -- tables of aligned columns, and colours. Colours are used only on a
- * terminal, and only where NO_COLOR is not set. One thread may call. */
+ * terminal, and only if NO_COLOR is not set. One thread may call. */
 #ifndef MT_CTL_OUTPUT_TABLE_H
 #define MT_CTL_OUTPUT_TABLE_H
 
@@ -25,7 +25,7 @@ void mt_table_addf(struct mt_table *table, const char *format, ...)
 /* Adds cells. The last argument is NULL. */
 void mt_table_add_row(struct mt_table *table, ...) __attribute__((sentinel));
 
-/* Adds a cell: mt_text_bytes, or "-" where the number is not known. */
+/* Adds a cell: mt_text_bytes, or "-" if the number is not known. */
 void mt_table_add_bytes(struct mt_table *table, bool known, uint64_t bytes);
 
 /* Gives the lines of the table to `take`, the headings as row 0, and frees the table. */

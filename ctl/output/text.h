@@ -45,7 +45,7 @@ const char *mt_text_basename(const char *path);
 /* Reads a whole number: decimal digits only, up to UINT64_MAX. */
 bool mt_text_parse_u64(const char *text, uint64_t *out);
 
-/* Converts a computed value to a whole number: UINT64_MAX where it is too large, 0 where it is
+/* Converts a computed value to a whole number: UINT64_MAX if it is too large, 0 if it is
  * negative or not a number. */
 uint64_t mt_text_round_u64(double value);
 

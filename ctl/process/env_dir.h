@@ -18,7 +18,7 @@ enum mt_env_dir_state {
 };
 
 /* Returns MT_ENV_DIR_NAMED with the path in *out, MT_ENV_DIR_NONE or MT_ENV_DIR_COSTLY. Reads the
- * environment where no entry is cached. An entry is valid for 60 s while the process runs the same
+ * environment if no entry is cached. An entry is valid for 60 s while the process runs the same
  * program: same pid, start time and stack address. */
 enum mt_env_dir_state mt_env_dir_find(const struct mt_process *process, char *out,
 				      size_t out_bytes);

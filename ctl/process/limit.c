@@ -57,7 +57,7 @@ static bool is_of_cgroup(int fd)
 	}
 }
 
-/* Returns an O_PATH descriptor of the file, -1 where there is none. */
+/* Returns an O_PATH descriptor of the file, -1 if there is none. */
 static int find(const char *path)
 {
 	char text[3 * PATH_MAX], *rest = text;
@@ -167,7 +167,7 @@ double mt_limit_percent(const struct mt_limit *memory)
 		       : 0;
 }
 
-/* Reads the limits of one directory. *out changes where one of them is nearer to being reached.
+/* Reads the limits of one directory. *out changes if one of them is nearer to being reached.
  * Version 1 writes nearly 2^63 for "no limit", so a limit above the machine's memory is none. */
 static void read_limits(const struct version *version, const char *directory,
 			uint64_t machine_bytes, struct mt_limit *out)

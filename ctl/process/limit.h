@@ -19,15 +19,15 @@ struct mt_limit {
 };
 
 /* Of all limits that apply to the process (0: mtctl itself), finds the one that is nearest to being
- * reached. Returns MT_ERR_SYSTEM where /proc cannot be read. */
+ * reached. Returns MT_ERR_SYSTEM if /proc cannot be read. */
 enum mt_err mt_limit_find(const char *root, pid_t pid, struct mt_limit *out);
 
 /* The same for this directory of a memory cgroup and the cgroups above it, as MT_CGROUP names one.
- * The machine where none of them has a limit. Returns MT_ERR_INVALID where the directory is no
+ * The machine if none of them has a limit. Returns MT_ERR_INVALID if the directory is no
  * memory cgroup. */
 enum mt_err mt_limit_find_in(const char *root, const char *directory, struct mt_limit *out);
 
-/* Sets *out to the bytes used in this directory of a memory cgroup. Returns false where it is none.
+/* Sets *out to the bytes used in this directory of a memory cgroup. Returns false if it is none.
  */
 bool mt_limit_used_in(const char *root, const char *directory, uint64_t *out);
 
@@ -37,14 +37,14 @@ uint64_t mt_limit_machine_used(const char *root);
 /* Returns the used share of the limit in percent, 0 without a limit. */
 double mt_limit_percent(const struct mt_limit *memory);
 
-/* Returns the bytes of a line of /proc/meminfo, 0 where there is none. */
+/* Returns the bytes of a line of /proc/meminfo, 0 if there is none. */
 uint64_t mt_limit_meminfo(const char *root, const char *key);
 
-/* Writes the directory of the cgroup of version 2 of the process to *out. Returns false where there
+/* Writes the directory of the cgroup of version 2 of the process to *out. Returns false if there
  * is none. */
 bool mt_limit_cgroup_directory(const char *root, pid_t pid, char *out, size_t out_bytes);
 
-/* The same for the cgroup with the memory controller: version 2 where that has the controller, else
+/* The same for the cgroup with the memory controller: version 2 if that has the controller, else
  * version 1. */
 bool mt_limit_memory_directory(const char *root, pid_t pid, char *out, size_t out_bytes);
 
@@ -62,12 +62,12 @@ bool mt_limit_memory_directory(const char *root, pid_t pid, char *out, size_t ou
 /* Bytes that are read of a file. memory.stat, the longest, has about 2,000. */
 #define MT_CGROUP_FILE_MAX 65536
 
-/* Returns the first MT_CGROUP_FILE_MAX bytes of the file, ended by a NUL, or NULL where the file
+/* Returns the first MT_CGROUP_FILE_MAX bytes of the file, ended by a NUL, or NULL if the file
  * does not exist. The caller frees. */
 char *mt_cgroup_file_read(const char *path);
 
 /* Sets *out to the number in a file of this directory; with a key, to the one in the line that
- * begins with it (mt_read_file_number). Returns false where there is none, as for "max". */
+ * begins with it (mt_read_file_number). Returns false if there is none, as for "max". */
 bool mt_cgroup_file_number(const char *directory, const char *file, const char *key, uint64_t *out);
 
 #endif

@@ -73,7 +73,7 @@ struct mt_look {
 	char allocator_file[96];
 	enum mt_obstacle obstacle;
 	bool is_python, is_go;
-	char python_version[16];   /* "3.11"; "" where it cannot be told */
+	char python_version[16];   /* "3.11"; "" if it cannot be told */
 	char python_malloc[32];    /* PYTHONMALLOC; "" for none */
 	bool arenas_known;         /* of pymalloc */
 	struct mt_pymalloc arenas; /* of pymalloc */
@@ -86,7 +86,7 @@ struct mt_look {
 	char container[32]; /* "docker", "kubernetes", ...; "" for none */
 };
 
-/* Fills *out. Returns MT_ERR_UNKNOWN where there is no such process, MT_ERR_FOREIGN where it may
+/* Fills *out. Returns MT_ERR_UNKNOWN if there is no such process, MT_ERR_FOREIGN if it may
  * not be read: *why has whose it is. */
 enum mt_err mt_look_read(pid_t pid, struct mt_look *out, struct mt_error_reason *why);
 
@@ -107,7 +107,7 @@ void mt_look_parse_cgroup(const char *text, struct mt_look *out);
 /* The versions of what runs a program: glibc, by the text in the file that
  * the process has mapped, and Python, by the names of its files. One thread may call. */
 
-/* A text is "" where it cannot be told: another libc, a file that is not there any more. */
+/* A text is "" if it cannot be told: another libc, a file that is not there any more. */
 struct mt_runtime {
 	char libc[128];  /* "glibc 2.36 (Debian GLIBC 2.36-9+deb12u10)" */
 	char python[16]; /* "3.11" */
@@ -121,7 +121,7 @@ void mt_runtime_read(pid_t pid, struct mt_runtime *out);
 bool mt_runtime_libc(const char *bytes, size_t length, char *out, size_t out_bytes);
 
 /* Returns whether a file of this name, without its folder, is Python or its library. Writes its
- * version to *version where that is longer than what is there: "python3.11" after "python3". Pure.
+ * version to *version if that is longer than what is there: "python3.11" after "python3". Pure.
  */
 bool mt_runtime_python(const char *base, char *version, size_t version_bytes);
 

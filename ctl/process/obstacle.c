@@ -43,7 +43,7 @@ struct head {
 	Elf64_Ehdr elf;
 };
 
-/* Returns `bytes` bytes of the file, NULL where they are not in its head. */
+/* Returns `bytes` bytes of the file, NULL if they are not in its head. */
 static const char *at(const struct head *head, uint64_t offset, uint64_t bytes)
 {
 	return offset <= head->length && bytes <= head->length - offset ? head->bytes + offset

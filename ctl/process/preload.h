@@ -10,7 +10,7 @@
 #include "ctl/process/process.h"
 
 /* Writes the absolute path of libmtshim.so to *out: MTSHIM_LIBRARY, else the file that
- * mt_install_dir_find finds. Returns MT_ERR_UNKNOWN where there is none, and MT_ERR_INVALID for a
+ * mt_install_dir_find finds. Returns MT_ERR_UNKNOWN if there is none, and MT_ERR_INVALID for a
  * path that LD_PRELOAD cannot hold: the loader splits at blanks and colons, and expands $. */
 enum mt_err mt_preload_find(char *out, size_t out_bytes, struct mt_error_reason *why);
 
@@ -27,7 +27,7 @@ const char *mt_preload_allocator(const char *path);
  * under the process. */
 
 /* Writes the version in the file to *out: "0.1.0" of "@(#)libmtshim.so 0.1.0", as what(1) reads it.
- * Returns false where the file has none. */
+ * Returns false if the file has none. */
 bool mt_library_version(const char *path, char *out, size_t out_bytes);
 
 /* Returns whether the file that the process has mapped was written after `woke_ns` (CLOCK_REALTIME)
@@ -41,7 +41,7 @@ bool mt_library_is_rewritten(const struct mt_process *process, uint64_t woke_ns)
  * (MT_LIBDIR, else ""). */
 
 /* Writes the absolute path of `name` to *out. Looks beside mtctl, and in the subdirectory `below`
- * ("": none) of each library directory. Returns false where the file is in none of them, or
+ * ("": none) of each library directory. Returns false if the file is in none of them, or
  * /proc/self/exe cannot be read. */
 bool mt_install_dir_find(const char *name, const char *below, char *out, size_t out_bytes);
 

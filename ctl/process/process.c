@@ -165,7 +165,7 @@ uint64_t mt_process_own_pidns(void)
 	return pidns;
 }
 
-/* Reads the long status file only where the pid namespace differs from that of mtctl. */
+/* Reads the long status file only if the pid namespace differs from that of mtctl. */
 void mt_process_read_identity(struct mt_process *process)
 {
 	char path[64], *status = NULL;

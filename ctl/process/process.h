@@ -26,9 +26,9 @@ struct mt_process {
 	 * it tells the program from one that the process ran before. 0: not readable */
 	uint64_t stack_start;
 	bool is_kernel; /* a kernel thread */
-	bool shimmed;   /* false for a program of musl, where the library does nothing */
+	bool shimmed;   /* false for a program of musl, if the library does nothing */
 	char comm[32];
-	char command[160]; /* its command line, cut and cleaned; comm where it has none */
+	char command[160]; /* its command line, cut and cleaned; comm if it has none */
 	/* the file of the library that it runs was replaced or removed */
 	bool library_deleted;
 };
@@ -39,8 +39,8 @@ enum mt_err mt_process_parse_pid(const char *text, pid_t *out);
 /* Prints "mtctl: process 12 (comm): text" on stderr. */
 void mt_process_say(const struct mt_process *process, const char *text);
 
-/* Finds a process by its pid, or by the id of one of its threads. Returns MT_ERR_UNKNOWN where
- * there is no such process, MT_ERR_FOREIGN where its maps may not be read, and MT_ERR_TIMEOUT where
+/* Finds a process by its pid, or by the id of one of its threads. Returns MT_ERR_UNKNOWN if
+ * there is no such process, MT_ERR_FOREIGN if its maps may not be read, and MT_ERR_TIMEOUT if
  * a read of its maps does not return in time. */
 enum mt_err mt_process_find(pid_t pid, struct mt_process *out, struct mt_error_reason *why);
 
@@ -67,21 +67,21 @@ bool mt_process_may_probe(const struct mt_process *process);
 bool mt_process_is_alive(const struct mt_process *process);
 
 /* Returns whether the process still runs the program with this stack address, without an exec
- * since. Also true where that cannot be told. */
+ * since. Also true if that cannot be told. */
 bool mt_process_runs(pid_t pid, uint64_t stack_start);
 
-/* Returns the inode of the pid namespace of mtctl, 0 where /proc belongs to another one: then no
+/* Returns the inode of the pid namespace of mtctl, 0 if /proc belongs to another one: then no
  * pid in a file name can be compared. */
 uint64_t mt_process_own_pidns(void);
 
-/* Writes a variable of the initial environment of the process to *out. Returns false where it is
+/* Writes a variable of the initial environment of the process to *out. Returns false if it is
  * not set or not readable. */
 bool mt_process_environ(pid_t pid, const char *name, char *out, size_t out_bytes);
 
 #define MT_PROCESS_MEMORY_MAX ((size_t)8 << 20)
 /* Reads a file of /proc/PID that shows the memory of the process, and whose length is up to the
  * process: "environ", "cmdline". Reads the first MT_PROCESS_MEMORY_MAX bytes, more than an exec
- * accepts (6 MB; execve(2)). Returns NULL with errno; ETIMEDOUT where the read does not return
+ * accepts (6 MB; execve(2)). Returns NULL with errno; ETIMEDOUT if the read does not return
  * within 200 ms (ctl/process/watchdog.h). The caller frees. */
 char *mt_process_read_memory(pid_t pid, const char *file, size_t *length);
 
@@ -89,7 +89,7 @@ char *mt_process_read_memory(pid_t pid, const char *file, size_t *length);
 bool mt_process_find_variable(const char *list, size_t length, const char *name, char *out,
 			      size_t out_bytes);
 
-/* Reads /proc/PID/maps, up to 64 MB. Returns NULL as above, with EFBIG where it is longer. The
+/* Reads /proc/PID/maps, up to 64 MB. Returns NULL as above, with EFBIG if it is longer. The
  * caller frees. */
 char *mt_process_maps(pid_t pid);
 
@@ -104,7 +104,7 @@ void mt_process_smaps_until(uint64_t until_ns);
  * text. The caller frees. */
 char *mt_process_read(pid_t pid, const char *file, size_t *length);
 
-/* For ctl/process/process_probe.c: fill in parts of a struct mt_process. Return false where the
+/* For ctl/process/process_probe.c: fill in parts of a struct mt_process. Return false if the
  * process has ended or is a zombie. mt_process_open and mt_process_read_small of cmdline and maps
  * wait as long as the process holds its mmap_lock. */
 bool mt_process_read_status(struct mt_process *process);

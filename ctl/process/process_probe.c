@@ -26,7 +26,7 @@
 
 /* Whose process it is, for messages. */
 
-/* Returns the name of a user, clean and cut; "user 1001" where it has none. Asks the services of
+/* Returns the name of a user, clean and cut; "user 1001" if it has none. Asks the services of
  * nsswitch.conf, which may take long: for errors only. */
 static struct mt_short_text user_name(uid_t uid)
 {
@@ -124,7 +124,7 @@ static int query_mapping(int fd, uint64_t address, char *name, size_t name_bytes
 }
 
 /* maps_have_shim by PROCMAP_QUERY (Linux 6.11 and later): a third of the work. A mapping with a
- * path longer than any file name is skipped by a query without its name. Returns false where the
+ * path longer than any file name is skipped by a query without its name. Returns false if the
  * kernel has no such request. */
 static bool query_has_shim(int fd, bool *out, bool *out_deleted)
 {

@@ -11,11 +11,11 @@ struct mt_process_probe {
 	/* wanted: whether it is shimmed, and, if it is, its command line and MT_DIR (for
 	 * ctl/process/env_dir.h) */
 	bool maps;
-	bool command;  /* wanted: its command line in any case */
-	bool done;     /* known already: it is passed over */
-	bool is_named; /* a user has named this one: it has more time where it is the only one */
+	bool command;      /* wanted: its command line in any case */
+	bool done;         /* known already: it is passed over */
+	bool is_named;     /* a user has named this one: it has more time if it is the only one */
 	enum mt_err error; /* out. FOREIGN: its maps may not be read. TIMEOUT: see below */
-	/* out. FOREIGN: errno. TIMEOUT: EAGAIN where others alone have spent the time */
+	/* out. FOREIGN: errno. TIMEOUT: EAGAIN if others alone have spent the time */
 	int errno_value;
 	uint64_t read_ns; /* of the cache */
 };
@@ -28,7 +28,7 @@ struct mt_process_probe {
 void mt_process_probe_all(struct mt_process_probe *probes, size_t count);
 
 /* The time of one user in this call, from which the readers of process.h take as well. Returns
- * false where it is used up. */
+ * false if it is used up. */
 bool mt_process_budget_is_left(uid_t uid);
 void mt_process_budget_spend(uid_t uid, uint64_t ns);
 

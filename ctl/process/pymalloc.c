@@ -16,7 +16,7 @@
 #define CLASSES_COUNT 32u /* of 16 bytes each, up to 512 */
 #define CLASS_BYTES   16u
 
-/* Pools of 16 kB first. Where none is found, pools of 4 kB, of older Pythons. */
+/* Pools of 16 kB first. If none is found, pools of 4 kB, of older Pythons. */
 static const uint64_t pool_sizes[] = {16384, 4096};
 
 struct batch {

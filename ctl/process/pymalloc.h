@@ -16,7 +16,7 @@ struct mt_pymalloc {
 	uint64_t live_bytes;               /* in live blocks */
 };
 
-/* Reads the pools of a process. Returns false where that is not allowed (Yama, ptrace_scope) or the
+/* Reads the pools of a process. Returns false if that is not allowed (Yama, ptrace_scope) or the
  * process has ended. No pool at all is no error. */
 bool mt_pymalloc_read(const struct mt_process *process, struct mt_pymalloc *out);
 

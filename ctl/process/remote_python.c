@@ -54,7 +54,7 @@ static bool shares_files(pid_t pid)
 	return true;
 }
 
-/* A file that the process runs is executed only where it runs as the caller, who could have done
+/* A file that the process runs is executed only if it runs as the caller, who could have done
  * the same. */
 static bool own_interpreter(const struct mt_process *process, struct mt_remote_python *out)
 {

@@ -20,7 +20,7 @@ struct mt_remote_python {
 };
 
 /* Finds out whether it can be done, without touching the process. The interpreter is that of the
- * process where it runs as the caller, else python3.N in PATH. Returns MT_ERR_NOT_AVAILABLE with
+ * process if it runs as the caller, else python3.N in PATH. Returns MT_ERR_NOT_AVAILABLE with
  * the reason: no Python, older than 3.14, PYTHON_DISABLE_REMOTE_DEBUG, another file system
  * (container), no such interpreter. */
 enum mt_err mt_remote_python_find(const struct mt_process *process, struct mt_remote_python *out,
@@ -32,14 +32,14 @@ struct mt_remote_collection {
 	uint64_t rss_before_bytes, rss_after_bytes;
 };
 
-/* Runs the collection, and waits for its end. Returns MT_ERR_TIMEOUT where the main thread does not
- * run Python, MT_ERR_FOREIGN where the kernel forbids it, MT_ERR_NOT_AVAILABLE where Python does,
- * MT_ERR_UNKNOWN where the process has ended. */
+/* Runs the collection, and waits for its end. Returns MT_ERR_TIMEOUT if the main thread does not
+ * run Python, MT_ERR_FOREIGN if the kernel forbids it, MT_ERR_NOT_AVAILABLE if Python does,
+ * MT_ERR_UNKNOWN if the process has ended. */
 enum mt_err mt_remote_python_collect(const struct mt_remote_python *remote,
 				     struct mt_remote_collection *out, struct mt_error_reason *why);
 
 /* A look with tracemalloc (ctl/profile/lines.h). The process stops it by itself at its next
- * collection where the child is killed. */
+ * collection if the child is killed. */
 struct mt_remote_lines {
 	uint64_t for_ms;
 	uint32_t depth;

@@ -72,8 +72,8 @@ struct mt_smaps {
 	uint64_t vdso;
 };
 
-/* Reads the sums over the whole process. Returns MT_ERR_UNKNOWN where it has ended or another
- * process has its pid, MT_ERR_FOREIGN for a process of another user, MT_ERR_SYSTEM where the read
+/* Reads the sums over the whole process. Returns MT_ERR_UNKNOWN if it has ended or another
+ * process has its pid, MT_ERR_FOREIGN for a process of another user, MT_ERR_SYSTEM if the read
  * does not return in time. */
 enum mt_err mt_smaps_read_total(const struct mt_process *process, struct mt_smaps_sizes *out,
 				struct mt_error_reason *why);
@@ -86,7 +86,7 @@ void mt_smaps_free(struct mt_smaps *smaps);
 /* Parses the text of /proc/PID/smaps. Pure. */
 void mt_smaps_parse(const char *text, struct mt_smaps *out);
 
-/* Parses the text of /proc/PID/smaps_rollup. Returns false where it has no Rss line. Pure. */
+/* Parses the text of /proc/PID/smaps_rollup. Returns false if it has no Rss line. Pure. */
 bool mt_smaps_parse_total(const char *text, struct mt_smaps_sizes *out);
 
 /* Returns the kind of a mapping with this name in maps. */
@@ -102,7 +102,7 @@ struct mt_smaps_fork {
 	uint64_t shared_bytes;
 	/* An estimate, up to private_bytes: pages of the parent at the fork that exist twice now,
 	 * whichever of the two wrote. smaps tells how many pages of a mapping are private, not
-	 * which. So these are the private pages of the child where the parent maps anonymous memory
+	 * which. So these are the private pages of the child if the parent maps anonymous memory
 	 * too, up to what the parent has there beyond the shared pages. Too high by what both have
 	 * allocated since the fork in memory that was free then (mt_cow_sharing_share() corrects
 	 * it), too low by what the parent has freed since. */
@@ -123,13 +123,13 @@ void mt_smaps_compare(const struct mt_smaps *child, const struct mt_smaps *paren
  * that are resident in both. Never writes, and makes no page resident. One thread may call. */
 
 /* Sets *out_share to the share of compared pages that have mostly the same content, 0 to 1. Returns
- * false where too few pages could be compared, or may not be read (ptrace(2), access mode
+ * false if too few pages could be compared, or may not be read (ptrace(2), access mode
  * checking). */
 bool mt_cow_sharing_share(pid_t child, const struct mt_smaps *child_smaps, pid_t parent,
 			  const struct mt_smaps *parent_smaps, double *out_share);
 
 /* Returns whether half of the words that are not 0 in both pages are equal. *out_tells is false
- * where nearly all words are 0. Pure. */
+ * if nearly all words are 0. Pure. */
 bool mt_cow_sharing_alike(const uint64_t *one, const uint64_t *other, size_t words,
 			  bool *out_tells);
 

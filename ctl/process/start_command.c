@@ -154,7 +154,7 @@ static void exec_program(char **argv, const struct inherited *inherited, int tel
 	_exit(MT_EXIT_CANNOT_RUN);
 }
 
-/* Returns errno of the exec, 0 where the program runs: exec has closed the pipe. */
+/* Returns errno of the exec, 0 if the program runs: exec has closed the pipe. */
 static int wait_for_exec(int from)
 {
 	int failed = 0;

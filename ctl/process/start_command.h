@@ -17,10 +17,10 @@
 #define MT_START_COMMAND_BYTES 200
 
 /* Writes the words of /proc/PID/cmdline (`length` bytes, each word ended by a NUL) as a shell takes
- * them. Returns false where it does not fit: then it is cut at a word. Pure. */
+ * them. Returns false if it does not fit: then it is cut at a word. Pure. */
 bool mt_start_command_quote(const char *words, size_t length, char *out, size_t out_bytes);
 
-/* The same for a process, "" where its command line cannot be read. Returns false where it is cut.
+/* The same for a process, "" if its command line cannot be read. Returns false if it is cut.
  * Waits for the process up to the limits of mt_process_read_memory. */
 bool mt_start_command_read(const struct mt_process *process, char *out, size_t out_bytes);
 
@@ -30,10 +30,10 @@ void mt_start_command_say(const struct mt_process *process, char *out, size_t ou
 
 /* Words of a command line as a shell reads them. Pure. */
 
-/* Appends a word to the line in `out`, after a blank where the line is not empty. A word with
+/* Appends a word to the line in `out`, after a blank if the line is not empty. A word with
  * control characters, or that is not valid UTF-8, becomes $'...' with escapes, which bash, zsh, ksh
  * and busybox read: the line stays one line, and safe for a terminal. Returns false, and changes
- * nothing, where it does not fit. */
+ * nothing, if it does not fit. */
 bool mt_shell_word_add(const char *word, char *out, size_t out_bytes);
 
 /* ---- running it ---- */
@@ -61,7 +61,7 @@ enum mt_exit mt_launch_start(char **argv, struct mt_launch *out);
  * Returns launch->ended. */
 bool mt_launch_wait(struct mt_launch *launch, uint64_t until_ns);
 
-/* Returns the exit code of the program. Ends this process by the same signal where a signal has
+/* Returns the exit code of the program. Ends this process by the same signal if a signal has
  * ended the program. */
 int mt_launch_exit(const struct mt_launch *launch);
 

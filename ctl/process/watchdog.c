@@ -119,7 +119,7 @@ static bool read_more(struct reader *reader, size_t max_bytes)
 	return got > 0 && reader->used < max_bytes;
 }
 
-/* Returns false where no byte has come in time. Counts ticks instead of time: where mtctl gets no
+/* Returns false if no byte has come in time. Counts ticks instead of time: if mtctl gets no
  * CPU, its child gets none either. */
 static bool has_time(struct reader *reader, const struct mt_watchdog *watchdog)
 {

@@ -1,6 +1,6 @@
 /* ctl/process/watchdog.h -- runs a read that another process can delay. The kernel reads cmdline,
  * environ, maps and smaps of a process under its mmap_lock, which the process can hold for minutes.
- * So a child process reads them and writes the bytes into a pipe. Where no byte arrives in time,
+ * So a child process reads them and writes the bytes into a pipe. If no byte arrives in time,
  * SIGKILL ends the child; the kernel allows that in these waits. */
 #ifndef MT_CTL_PROCESS_WATCHDOG_H
 #define MT_CTL_PROCESS_WATCHDOG_H
@@ -36,12 +36,12 @@ struct mt_watchdog_end {
 char *mt_watchdog_run(const struct mt_watchdog *watchdog, size_t *length,
 		      struct mt_watchdog_end *out_end);
 
-/* The same for work that writes a value of `bytes` bytes. Returns false, with *out unchanged, where
+/* The same for work that writes a value of `bytes` bytes. Returns false, with *out unchanged, if
  * it has not written it within max_ms. */
 bool mt_watchdog_value(void (*work)(const void *argument, int to), const void *argument,
 		       unsigned max_ms, void *out, size_t bytes);
 
-/* Writes all bytes, in the child; ends the child where that fails. */
+/* Writes all bytes, in the child; ends the child if that fails. */
 void mt_watchdog_write(int to, const void *bytes, size_t count);
 
 #endif

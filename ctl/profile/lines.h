@@ -1,7 +1,7 @@
 /* ctl/profile/lines.h -- the Python lines that allocate what grows, from a look with tracemalloc in
  * the process: by the shim (shim/python/lines.h), and in a process without it by Python itself
  * (ctl/process/remote_python.h). A line is that of the program itself: the innermost frame that
- * lies in no library; where there is none, the innermost frame. For one thread. */
+ * lies in no library; if there is none, the innermost frame. For one thread. */
 #ifndef MT_CTL_PROFILE_LINES_H
 #define MT_CTL_PROFILE_LINES_H
 
@@ -26,7 +26,7 @@
 
 struct mt_lines_file {
 	struct mt_lines_head head;
-	/* NULL where the outcome is not MT_LINES_DONE */
+	/* NULL if the outcome is not MT_LINES_DONE */
 	struct mt_lines_stack *stacks;
 	struct mt_lines_frame *frames;
 	char *names; /* each is printable, and ends with NUL */
@@ -67,15 +67,15 @@ struct mt_lines_options {
 	uint32_t depth;  /* frames of a stack, 1 to MT_LINES_DEPTH_MAX */
 	/* not 0: end the look now, with what is known; NULL: never */
 	const volatile sig_atomic_t *stop;
-	/* called when the look has begun, and before it where there is no shim. is_own: it only
+	/* called when the look has begun, and before it if there is no shim. is_own: it only
 	 * reads what the program's own tracemalloc holds; NULL: nobody */
 	void (*begun)(const struct mt_process *process, const struct mt_lines_options *options,
 		      bool is_own);
 };
 
 /* Has the process looked at, waits for the end, and fills *out. The process ends the look by itself
- * where the caller ends. Returns MT_ERR_TIMEOUT where its main thread did not run Python,
- * MT_ERR_NOT_AVAILABLE where tracemalloc cannot be used, each with the reason. The caller frees
+ * if the caller ends. Returns MT_ERR_TIMEOUT if its main thread did not run Python,
+ * MT_ERR_NOT_AVAILABLE if tracemalloc cannot be used, each with the reason. The caller frees
  * with mt_lines_free. */
 enum mt_err mt_lines_collect(const struct mt_process *process,
 			     const struct mt_lines_options *options, struct mt_lines *out,

@@ -43,7 +43,7 @@ struct mt_sites {
 };
 
 /* Requests a profile from the process, reads it, and names its stacks. Waits up to 30 s.
- * NOT_AVAILABLE with the reason where its profiler is not ready, or is off without samples. The
+ * NOT_AVAILABLE with the reason if its profiler is not ready, or is off without samples. The
  * caller frees with mt_sites_free. */
 enum mt_err mt_sites_collect(const struct mt_process *process, struct mt_sites *out,
 			     struct mt_error_reason *why);
@@ -88,7 +88,7 @@ enum mt_err mt_sites_write_speedscope(const struct mt_sites *sites,
 /* Returns the name of that frame; NULL: the stack is empty. */
 const char *mt_sites_name(const struct mt_site *site);
 
-/* Returns that name, with the line of Python above it where there is one: "c10::alloc_cpu(unsigned
+/* Returns that name, with the line of Python above it if there is one: "c10::alloc_cpu(unsigned
  * long) in libc10.so, from /app/train.py:12". The caller frees. */
 char *mt_sites_where(const struct mt_site *site);
 

@@ -59,7 +59,7 @@ static struct {
 
 /* Finds separate files of debugging information for libdwfl, in the usual directories (gdb(1),
  * "Separate Debug Files"). A file is used only if it is regular and has the build ID of the module,
- * or the CRC where the module has no ID. libdwfl's own search opens any file of the name, also a
+ * or the CRC if the module has no ID. libdwfl's own search opens any file of the name, also a
  * FIFO. For one thread. */
 
 #define ROOT "/usr/lib/debug"
@@ -96,7 +96,7 @@ static bool has_crc(int fd, const struct wanted *wanted)
 	return got == 0 && at > 0 && crc == wanted->crc;
 }
 
-/* Returns -1 where it is missing, is no regular file, or belongs to another module. */
+/* Returns -1 if it is missing, is no regular file, or belongs to another module. */
 static int try_path(const char *path, const struct wanted *wanted)
 {
 	int fd = mt_read_file_open(path);
@@ -286,7 +286,7 @@ static void start_dwfl(struct mt_symbols *symbols)
 }
 
 /* One file may have several names, and a program's file is mapped by the first of them:
- * redis-server is a link to redis-check-rdb. The name in the command line, or comm, counts where it
+ * redis-server is a link to redis-check-rdb. The name in the command line, or comm, counts if it
  * is a name of the same file in the same folder. A shorter form of the file's name says less:
  * python3. */
 static bool is_other_name(const struct mt_symbols *symbols, const char *name)
@@ -391,8 +391,8 @@ static bool is_mapped_file(const struct mt_symbols *symbols, const struct mappin
 				seen.st_ino == mapping->inode);
 }
 
-/* map_files leads to the mapped file itself, also where it is deleted or replaced, but needs
- * CAP_SYS_ADMIN. Otherwise the file is opened by its path below the process's root, where another
+/* map_files leads to the mapped file itself, also if it is deleted or replaced, but needs
+ * CAP_SYS_ADMIN. Otherwise the file is opened by its path below the process's root, if another
  * file may be by now. */
 static int open_file(const struct mt_symbols *symbols, const struct mapping *mapping)
 {
@@ -594,7 +594,7 @@ static void restrict_opens(void)
 	(void)prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
 }
 
-/* The kernel kills this child first where memory is short. Any process may raise its own
+/* The kernel kills this child first if memory is short. Any process may raise its own
  * oom_score_adj. */
 static void prefer_oom_kill(void)
 {
@@ -606,7 +606,7 @@ static void prefer_oom_kill(void)
 	close(fd);
 }
 
-/* Returns false where rights could not be dropped: then nothing may be read. The kernel makes a
+/* Returns false if rights could not be dropped: then nothing may be read. The kernel makes a
  * process undumpable that changes its user, so that other processes of nobody cannot trace it. */
 static bool drop_rights(void)
 {

@@ -1,5 +1,5 @@
 /* ctl/profile/symbols.h -- names code addresses of a process, by its maps and the symbols and line
- * tables of the mapped files, read by elfutils' libdwfl. Where a file is stripped, replaced or not
+ * tables of the mapped files, read by elfutils' libdwfl. If a file is stripped, replaced or not
  * readable, or libdw.so.1 is missing, the name is the offset in the module. Nothing is fetched from
  * the network (debuginfod). For one thread. */
 #ifndef MT_CTL_PROFILE_SYMBOLS_H
@@ -35,9 +35,9 @@ bool mt_symbols_is_shim(const struct mt_symbols *symbols, uint64_t return_addres
 
 /* Names code addresses in a child process. The files belong to another
  * process, whose owner may have put anything into them, and libdw parses them. So a child does
- * that, as user nobody where mtctl is root, with bounded time and memory. For one thread. */
+ * that, as user nobody if mtctl is root, with bounded time and memory. For one thread. */
 
-/* Writes one text for each address, as of mt_symbols_name; the offset where the child failed or ran
+/* Writes one text for each address, as of mt_symbols_name; the offset if the child failed or ran
  * out of time (10 s). The caller frees each. */
 void mt_symbolizer_fill(struct mt_symbols *symbols, const uint64_t *addresses, size_t count,
 			char **texts);

@@ -37,14 +37,14 @@ void mt_report_write(const struct mt_report *report, FILE *to);
 
 /* ---- the parts of the page, in their order ---- */
 
-/* Each writes a <section>, or nothing where it has nothing to say. */
+/* Each writes a <section>, or nothing if it has nothing to say. */
 void mt_report_memory(const struct mt_report *report, FILE *to);
 void mt_report_devices(const struct mt_report *report, FILE *to);
 void mt_report_cleanups(const struct mt_report *report, FILE *to);
 void mt_report_settings(const struct mt_report *report, FILE *to);
 void mt_report_environment(const struct mt_report *report, FILE *to);
 
-/* Return a member of the recording's line about the process (settings, allocator), "" where there
+/* Return a member of the recording's line about the process (settings, allocator), "" if there
  * is none. `from`: recording->root or ->header. */
 const char *mt_report_member(const json_t *from, const char *name);
 

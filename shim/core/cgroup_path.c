@@ -129,7 +129,7 @@ static void unescape(char *text)
 }
 
 /* Returns the part of a cgroup's path that lies below mount_root, the root of a mount. Returns NULL
- * where the mount does not show the cgroup. Inside a cgroup namespace, a path outside the namespace
+ * if the mount does not show the cgroup. Inside a cgroup namespace, a path outside the namespace
  * begins with "/..". */
 static const char *path_below(const char *path, const char *mount_root)
 {

@@ -21,17 +21,17 @@ struct mt_cgroup_path {
 
 /* Finds the cgroup by /proc/PID/cgroup and /proc/self/mountinfo. root: a prefix of every path, ""
  * except in tests. pid: 0 is the caller's own process. controller: of cgroup version 1; NULL for
- * version 2. Where no mount shows the cgroup, a mount of the hierarchy stands for it, as in a
- * container. Returns false where the process is in no such hierarchy; *out is then undefined. */
+ * version 2. If no mount shows the cgroup, a mount of the hierarchy stands for it, as in a
+ * container. Returns false if the process is in no such hierarchy; *out is then undefined. */
 bool mt_cgroup_path_find(const char *root, pid_t pid, const char *controller,
 			 struct mt_cgroup_path *out);
 
 /* Writes the kind of the file system that is mounted at a full path or above it ("ext4"), by
  * /proc/self/mountinfo, which asks nothing of that file system. Follows no link. Returns false
- * where it is not known. */
+ * if it is not known. */
 bool mt_cgroup_path_mount_kind(const char *path, char *out, size_t out_bytes);
 
-/* Sets *out to a given directory. Returns false where the path does not begin with a slash, or is
+/* Sets *out to a given directory. Returns false if the path does not begin with a slash, or is
  * too long. */
 bool mt_cgroup_path_given(const char *root, const char *directory, struct mt_cgroup_path *out);
 
@@ -42,7 +42,7 @@ size_t mt_cgroup_path_parent(const struct mt_cgroup_path *place, size_t length);
 /* Returns whether the cgroup whose path has this length has a file of this name. */
 bool mt_cgroup_path_has(const struct mt_cgroup_path *place, size_t length, const char *file);
 
-/* Reads such a file: up to out_bytes - 1 bytes and a NUL. Returns false where nothing is read. */
+/* Reads such a file: up to out_bytes - 1 bytes and a NUL. Returns false if nothing is read. */
 bool mt_cgroup_path_read(const struct mt_cgroup_path *place, size_t length, const char *file,
 			 char *out, size_t out_bytes);
 
@@ -51,10 +51,10 @@ bool mt_cgroup_path_read(const struct mt_cgroup_path *place, size_t length, cons
 bool mt_cgroup_path_number(const char *text, uint64_t *out);
 
 /* Parses the number after key, in the line that starts with key. key: with its separator, as
- * "inactive_file ". Returns false where there is no such line. Pure. */
+ * "inactive_file ". Returns false if there is no such line. Pure. */
 bool mt_cgroup_path_keyed(const char *text, const char *key, uint64_t *out);
 
-/* Writes the path of another file of the cgroup that has this file. Returns false where `file` is
+/* Writes the path of another file of the cgroup that has this file. Returns false if `file` is
  * no path, or out is too small. Pure. */
 bool mt_cgroup_path_sibling(const char *file, const char *name, char *out, size_t out_bytes);
 

@@ -171,7 +171,7 @@ static void read_memory_after(struct mt_stats_cleanup *cleanup)
 {
 	struct mt_rss_full after = {0};
 
-	/* Where a reading failed (no descriptor left) no memory counts as returned. */
+	/* If a reading failed (no descriptor left) no memory counts as returned. */
 	if (cleanup->rss_before_bytes && mt_rss_read_full(&after)) {
 		cleanup->rss_after_bytes = after.rss_bytes;
 		cleanup->anon_after_bytes = after.anon_bytes;
@@ -201,7 +201,7 @@ static void count_fall(struct fall *fall, uint64_t after_bytes, uint64_t *before
 }
 
 /* Cleanups that run at the same time see the same fall of resident memory: one counts it. None
- * where a reading failed. In a child that a collection has forked, none has begun. */
+ * if a reading failed. In a child that a collection has forked, none has begun. */
 static void end_fall(struct mt_stats_cleanup *cleanup)
 {
 	(void)mt_publish_lock();

@@ -1,7 +1,7 @@
 /* core/components.h -- the hooks that each component offers, and the loops that call them. The
  * table of all components is in core/component_table.c; no other file knows every component. A
  * component calls another one only through the functions below, or through heap/, core/ and sys/
- * where scripts/check-components allows it. Owns no state and takes no lock. Each hook names its
+ * if scripts/check-components allows it. Owns no state and takes no lock. Each hook names its
  * thread.
  *
  * "Forwards" is the order of the table, "backwards" the opposite. Each hook may be NULL. */
@@ -48,7 +48,7 @@ struct mt_component {
 	 * CLOCK_MONOTONIC; UINT64_MAX: at any turn. */
 	uint64_t (*tick)(uint64_t now_ns, uint32_t bits);
 
-	/* Handles a request of mtctl. Returns true where the request belongs to this component;
+	/* Handles a request of mtctl. Returns true if the request belongs to this component;
 	 * *out is then the result. Worker thread. */
 	bool (*request)(const struct mt_request *request, enum mt_err *out);
 

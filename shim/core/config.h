@@ -27,7 +27,7 @@ struct mt_config {
 	MT_OPTIONS(X)
 #undef X
 	uint8_t origin[MT_OPTION_COUNT]; /* enum mt_origin */
-	/* index into MT_ALIASES where origin is MT_ORIGIN_ALIAS */
+	/* index into MT_ALIASES if origin is MT_ORIGIN_ALIAS */
 	uint8_t origin_alias[MT_OPTION_COUNT];
 };
 

@@ -98,7 +98,7 @@ bool mt_control_read_request(struct mt_request *out)
 {
 	struct mt_control_file file;
 
-	/* Also where the word could not be mapped: the next tick then reads the request. */
+	/* Also if the word could not be mapped: the next tick then reads the request. */
 	if (mt_files_read_control(&file, sizeof(file)) != (ssize_t)sizeof(file))
 		return false;
 	if (file.magic != MT_CONTROL_MAGIC || file.version != MT_STATS_VERSION ||

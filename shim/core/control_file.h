@@ -20,14 +20,14 @@ enum mt_control_bit {
 	MT_CONTROL_DEVICES = 1u << 7 /* the program begins to use CUDA */
 };
 
-/* Sets bits and wakes the worker. bits: of enum mt_control_bit. Makes no system call where all of
+/* Sets bits and wakes the worker. bits: of enum mt_control_bit. Makes no system call if all of
  * them are set already, so a burst of signals wakes the worker once. Without a worker the bits wait
  * for one. Any thread and any signal handler; keeps errno. */
 void mt_control_notify(uint32_t bits);
 
 /* ---- worker thread ---- */
 
-/* Sleeps on the word in the control file from now on, where there is one. keep: keep the file open,
+/* Sleeps on the word in the control file from now on, if there is one. keep: keep the file open,
  * for a thread with its own descriptor table. */
 void mt_control_use_file(bool keep);
 
@@ -44,13 +44,13 @@ void mt_control_clear_bits(uint32_t bits);
 /* Sleeps until a notification, until the word differs from `word`, or for timeout_ns. */
 void mt_control_wait(uint32_t word, uint64_t timeout_ns);
 
-/* Reads the next request from the control file into *out and checks it. Returns false where there
+/* Reads the next request from the control file into *out and checks it. Returns false if there
  * is no new one. A kind that this version does not know is MT_REQUEST_COUNT. */
 struct mt_request;
 bool mt_control_read_request(struct mt_request *out);
 
 /* Reads a request of another process for device memory that is newer than the last one. It may be
- * older than MT_RESCUE_NS: the other process has given up then. Returns false where there is
+ * older than MT_RESCUE_NS: the other process has given up then. Returns false if there is
  * none. */
 struct mt_rescue_request;
 bool mt_control_read_rescue(struct mt_rescue_request *out);

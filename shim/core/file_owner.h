@@ -12,14 +12,14 @@ struct mt_file_owner {
 };
 
 /* Calls each() for every file in the open folder that has such a name, in no order. name: of the
- * file, for the time of the call. Returns false where each() has returned false, which ends it. */
+ * file, for the time of the call. Returns false if each() has returned false, which ends it. */
 bool mt_file_owner_each(int folder,
 			bool (*each)(const char *name, const struct mt_file_owner *owner,
 				     void *data),
 			void *data);
 
 /* Returns whether the owner has ended: its pid belongs to another process, or it is a zombie
- * without other threads. False where that is unknown. Reads a file of /proc. */
+ * without other threads. False if that is unknown. Reads a file of /proc. */
 bool mt_file_owner_has_ended(const struct mt_file_owner *owner);
 
 #endif

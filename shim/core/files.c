@@ -108,7 +108,7 @@ static enum mt_err check_in_memory(void)
 	return MT_ERR_NOT_AVAILABLE;
 }
 
-/* Opens the folder where this user owns it and no other user may enter it (else -EPERM). Returns a
+/* Opens the folder if this user owns it and no other user may enter it (else -EPERM). Returns a
  * descriptor or -errno. */
 static int open_private(void)
 {

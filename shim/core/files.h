@@ -15,9 +15,9 @@
 #include "sys/attr.h"
 #include "core/config.h"
 
-/* Makes the folder where it is missing, checks it and opens it. *out_folder: a descriptor that the
- * caller closes. Returns MT_ERR_NOT_AVAILABLE where the file system is not in memory,
- * MT_ERR_FOREIGN where another user owns or can enter the folder, else MT_ERR_SYSTEM. May wait for
+/* Makes the folder if it is missing, checks it and opens it. *out_folder: a descriptor that the
+ * caller closes. Returns MT_ERR_NOT_AVAILABLE if the file system is not in memory,
+ * MT_ERR_FOREIGN if another user owns or can enter the folder, else MT_ERR_SYSTEM. May wait for
  * the file systems on the path: hold no lock. */
 enum mt_err mt_files_open_folder(const struct mt_config *config, int *out_folder);
 
@@ -34,7 +34,7 @@ void mt_files_log_failure(void);
 /* Returns whether both files exist. Any thread. */
 bool mt_files_exist(void);
 
-/* Maps the control file and returns the address of its futex word, for futex calls only; NULL where
+/* Maps the control file and returns the address of its futex word, for futex calls only; NULL if
  * there is none. */
 _Atomic uint32_t *mt_files_map_word(void);
 
@@ -61,11 +61,11 @@ void mt_files_write_control(const void *from, size_t bytes, size_t offset);
 enum mt_dump { MT_DUMP_HEAP, MT_DUMP_BLOCKS, MT_DUMP_LINES, MT_DUMP_COUNT };
 
 /* Begins a dump: checks the folder and sets out to the path of a file that the caller makes. One
- * dump at a time. Returns MT_ERR_NOT_AVAILABLE where the files do not exist. */
+ * dump at a time. Returns MT_ERR_NOT_AVAILABLE if the files do not exist. */
 enum mt_err mt_files_begin_dump(char *out, size_t out_bytes);
 
 /* Ends it. whole: renames the file to its final name, over the last dump of its kind; else unlinks
- * it. Returns MT_ERR_SYSTEM where it is not in place. */
+ * it. Returns MT_ERR_SYSTEM if it is not in place. */
 enum mt_err mt_files_end_dump(enum mt_dump dump, bool whole);
 
 /* Unlinks the last dump of a kind. */

@@ -59,7 +59,7 @@ static const char *program_name(char *out, size_t out_bytes)
 	return out;
 }
 
-/* The address of this library's exported function, even where another library interposes its name;
+/* The address of this library's exported function, even if another library interposes its name;
  * from purge/api.c. */
 extern const char own_allocator_type[] __attribute__((visibility("hidden")));
 
@@ -227,7 +227,7 @@ const struct mt_component mt_core_component = {
 
 /* ---- constructor and end ---- */
 
-/* Priority 101: before other constructors where the loader allows it. The heap may have started
+/* Priority 101: before other constructors if the loader allows it. The heap may have started
  * long before. */
 __attribute__((constructor(101))) static void begin(void)
 {

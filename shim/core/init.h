@@ -13,7 +13,7 @@
  */
 void mt_init_start_heap(void);
 
-/* Starts the heap where that is not done, and returns whether the embedded jemalloc serves malloc,
+/* Starts the heap if that is not done, and returns whether the embedded jemalloc serves malloc,
  * or will once the process has grown. False while the heap starts. */
 bool mt_init_uses_jemalloc(void);
 

@@ -46,7 +46,7 @@ bool mt_interpreter_wants_thread(void);
 void mt_interpreter_start_thread(void);
 
 /* Queues a garbage collection as a pending call, without waiting. flush_thread: runs after the
- * collection on the same thread; may be NULL. Returns false where none is queued: one is under way,
+ * collection on the same thread; may be NULL. Returns false if none is queued: one is under way,
  * Python is not found yet, or pages may be shared with forked processes. Opens no file and calls no
  * loader: safe at the end of a malloc call. */
 bool mt_interpreter_collect_soon(void (*flush_thread)(void));
@@ -71,7 +71,7 @@ enum mt_caches_state mt_interpreter_emptied(uint32_t *out_frameworks);
 void mt_interpreter_prepare_lines(void);
 size_t mt_interpreter_lines(uintptr_t *out, size_t max);
 bool mt_interpreter_write_lines(int fd, uint64_t at);
-/* Writes "FILE:LINE" of such an address. Returns false where it is none. */
+/* Writes "FILE:LINE" of such an address. Returns false if it is none. */
 bool mt_interpreter_line_text(uintptr_t line, char *out, size_t out_bytes);
 
 #endif

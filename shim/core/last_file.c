@@ -35,7 +35,7 @@ static _Atomic bool is_written;
 
 /* ---- the folder ---- */
 
-/* Sets `folder`; "" where there is none. */
+/* Sets `folder`; "" if there is none. */
 static void choose_folder(void)
 {
 	const char *given = mt_config()->last_dir, *home = mt_launch_env()->state_home;
@@ -93,7 +93,7 @@ static bool splice_link(char text[PATH_BYTES], size_t end, const char *target)
 
 /* Writes the kind of the file system that has the folder, or will have it. Walks down from "/",
  * and asks nothing of a file system before the mount table has named a kind that answers. Returns
- * false where one may stall. */
+ * false if one may stall. */
 static bool read_kind(char out[KIND_BYTES])
 {
 	char text[PATH_BYTES], target[PATH_BYTES], above[PATH_BYTES];

@@ -3,7 +3,7 @@
  * Takes no lock. Keeps errno. Never allocates. A slow disk delays the worker, and nobody else.
  *
  * The folder is MT_LAST_DIR, or else $XDG_STATE_HOME/mtshim, or else $HOME/.local/state/mtshim.
- * The default is used only where it lasts: not on an overlay, as the root of a container is, nor
+ * The default is used only if it lasts: not on an overlay, as the root of a container is, nor
  * in memory. No folder on a network is used, since its server may be away. The folder must belong
  * to this user, and only this user may write to it. */
 #ifndef MT_CORE_LAST_FILE_H
@@ -19,7 +19,7 @@ bool mt_last_file_is_wanted(void);
 
 /* Writes the file, over the last one of this process. Makes the folder; the first write removes the
  * oldest files of dead processes beyond MT_LAST_FILES_MAX. Fills magic, versions, sizes and
- * checksum. Returns false where it could not; the last one then stays. */
+ * checksum. Returns false if it could not; the last one then stays. */
 bool mt_last_file_write(struct mt_last_file *file);
 
 /* Removes the file, if this process has written one. Any thread; async-signal-safe. */

@@ -1,6 +1,6 @@
 /* core/lines_layout.h -- the format of the dump of Python's allocating lines, NAME.lines, mode
  * 0600, that MT_REQUEST_LINES makes beside the stats file: bytes and blocks by Python stack, as
- * tracemalloc counts them. The file also comes where the look failed; `outcome` then says why. The
+ * tracemalloc counts them. The file also comes if the look failed; `outcome` then says why. The
  * process writes it under another name and renames it when it is complete; the requester unlinks
  * it. When tracing has begun there is one with the outcome BEGUN, for is_own. All integers are
  * native-endian. A reader trusts nothing in the file.
@@ -32,14 +32,14 @@
 /* A look ends early when about so many new blocks are live: to read more would stop the program for
  * too long. */
 #define MT_LINES_BLOCKS_MAX 300000u
-/* The program's own tracemalloc is not read where it holds more. */
+/* The program's own tracemalloc is not read if it holds more. */
 #define MT_LINES_OWN_BLOCKS_MAX 1000000u
 /* What tracemalloc uses for each block, and what reading it takes for a moment. Source: `make
  * bench-lines`. */
 #define MT_LINES_TABLE_BYTES 60u
 #define MT_LINES_READ_BYTES  210u
 #define MT_LINES_MS_MAX      3600000u
-/* Readings of one look, at equal distances; the last one is at its end. Where a reading takes long
+/* Readings of one look, at equal distances; the last one is at its end. If a reading takes long
  * those between are left out. What comes and goes has the least chance to look like growth in all
  * of them. */
 #define MT_LINES_READINGS 6u

@@ -90,7 +90,7 @@ static int open_trusted(char *path)
 	return fd;
 }
 
-/* Opens MT_LOG; -1 with errno where it is unset or cannot be opened. Bare system calls here and
+/* Opens MT_LOG; -1 with errno if it is unset or cannot be opened. Bare system calls here and
  * below: libc's open, write and close are cancellation points, and a thread that is cancelled
  * inside malloc leaves it broken. */
 static int open_file(const char *pattern, int pid)
@@ -117,7 +117,7 @@ static int open_file(const char *pattern, int pid)
 }
 
 /* Returns whether a write would not block: a thread of the program never waits for the reader of
- * the log, and a pipe without a reader gets no line. True where poll fails. */
+ * the log, and a pipe without a reader gets no line. True if poll fails. */
 static bool fd_is_writable(int fd)
 {
 	struct pollfd poll = {.fd = fd, .events = POLLOUT};

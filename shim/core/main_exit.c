@@ -37,7 +37,7 @@ uint64_t mt_main_exit_own_threads(void)
 	return count_other_threads() + mt_thread_is_running(&thread);
 }
 
-/* Waits until only threads of the shim are left. Returns false where they could not be counted for
+/* Waits until only threads of the shim are left. Returns false if they could not be counted for
  * a second. */
 static bool wait_until_last(void)
 {

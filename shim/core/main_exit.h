@@ -1,6 +1,6 @@
 /* core/main_exit.h -- ends a process whose main thread ended by pthread_exit. libc ends a process
  * with its last thread, and the shim's threads count. So one more thread waits until only threads
- * of the shim are left, and then calls exit(0) as libc does. Where it cannot count the threads, the
+ * of the shim are left, and then calls exit(0) as libc does. If it cannot count the threads, the
  * shim's threads end instead, and libc ends the process itself. So a program that would go on is
  * never ended. Any thread may call. Owns that thread. Takes no lock.
  * A main thread that makes the exit system call, or that a seccomp filter kills, is handled by

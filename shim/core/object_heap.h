@@ -28,7 +28,7 @@ void mt_object_heap_set(const struct mt_object_heap_ops *ops);
 bool mt_object_heap_is_there(void);
 
 /* Reads the figures. exact: false takes live bytes from used ones and the last exact reading; true
- * reads each page (30 us for 100 MB). All 0 where there is no such heap. */
+ * reads each page (30 us for 100 MB). All 0 if there is no such heap. */
 void mt_object_heap_read(struct mt_object_heap_figures *out, bool exact);
 
 /* Returns free pages to the kernel until keep_bytes of them are left. Returns the bytes. enter and

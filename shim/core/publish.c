@@ -12,7 +12,7 @@
 #include "core/sweep.h"
 #include "sys/format.h"
 
-/* 1024 samples then span 15 minutes, or half of that where a cleanup follows each */
+/* 1024 samples then span 15 minutes, or half of that if a cleanup follows each */
 #define SAMPLE_STEP_NS (900 * MT_NS_PER_MS)
 /* mtctl reads a dump at once, or not at all */
 #define FETCH_NS (60 * MT_NS_PER_S)
@@ -75,9 +75,9 @@ static void fill_conf(const char *conf, char *out, size_t out_bytes)
 	memcpy(last, more, sizeof(more));
 }
 
-/* Returns the start of the stack, which tells one exec from the next where it is random; else 0. It
+/* Returns the start of the stack, which tells one exec from the next if it is random; else 0. It
  * is not random under setarch -R or a debugger (ADDR_NO_RANDOMIZE, 0x0040000 of personality(2)), or
- * where the machine disables it. Reads files: a sandbox may kill a process for an unknown system
+ * if the machine disables it. Reads files: a sandbox may kill a process for an unknown system
  * call. */
 static uint64_t random_stack_start(void)
 {

@@ -24,10 +24,10 @@ void mt_publish_start(const struct mt_config *config, const struct mt_publish_id
 struct mt_stats_snapshot *mt_publish_lock(void);
 void mt_publish_unlock(void);
 
-/* Writes the snapshot to the file; also a sample, where the last one is 0.9 s old. */
+/* Writes the snapshot to the file; also a sample, if the last one is 0.9 s old. */
 void mt_publish_write(void);
 
-/* As mt_publish_write, after a cleanup: writes a sample where the last one after a cleanup is 0.9 s
+/* As mt_publish_write, after a cleanup: writes a sample if the last one after a cleanup is 0.9 s
  * old. An ordinary sample may show the memory just before the cleanup. */
 void mt_publish_write_after_cleanup(void);
 
@@ -69,7 +69,7 @@ enum mt_err mt_publish_end_dump(enum mt_dump dump, bool whole);
 void mt_publish_remove_dump(enum mt_dump dump);
 
 /* Removes a dump that nobody has fetched for a minute. *placed_ns: when it was put in place, 0
- * where there is none; is set to 0 where the dump is removed. now_ns: CLOCK_MONOTONIC. Returns when
+ * if there is none; is set to 0 if the dump is removed. now_ns: CLOCK_MONOTONIC. Returns when
  * to call again; UINT64_MAX: at any time. */
 uint64_t mt_publish_expire_dump(enum mt_dump dump, uint64_t *placed_ns, uint64_t now_ns);
 
@@ -79,7 +79,7 @@ void mt_publish_set_limit_source(const char *text);
 /* Copies the whole stats file, with a fresh head. */
 void mt_publish_copy(struct mt_stats_file *out);
 
-/* Unlinks the files for good. inherited: where this process made none, also those that the program
+/* Unlinks the files for good. inherited: if this process made none, also those that the program
  * before its exec may have left. */
 void mt_publish_end(const struct mt_config *config, bool inherited);
 

@@ -8,7 +8,7 @@
 
 #define STATUS_BYTES 4096
 
-/* Returns the text after a key, up to the end of its line; NULL where the line is missing or
+/* Returns the text after a key, up to the end of its line; NULL if the line is missing or
  * truncated. */
 static const char *find_line(const char *status, const char *key, size_t *out_length)
 {

@@ -11,7 +11,7 @@
 #define MT_SHARED_PAGES_MAX_BYTES (2u << 20) /* sharing less is ignored */
 
 /* Returns whether MT_SHARED_PAGES_MAX_BYTES or less are shared. Asks the kernel after a fork, and
- * keeps a positive reply until the next fork. False where the kernel cannot tell. Opens a file. */
+ * keeps a positive reply until the next fork. False if the kernel cannot tell. Opens a file. */
 bool mt_shared_pages_are_few(void);
 
 /* As mt_shared_pages_are_few, but never asks the kernel: false after a fork until the other

@@ -51,7 +51,7 @@ void mt_state_note_process(void)
 }
 
 /* A vfork child runs on its parent's memory, a raw clone on a copy of it: both have another pid.
- * Except where parent and child are each the first process of a pid namespace: hence the second
+ * Except if parent and child are each the first process of a pid namespace: hence the second
  * test. */
 bool mt_state_is_own_process(void)
 {

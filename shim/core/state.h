@@ -26,7 +26,7 @@ bool mt_state_is_jemalloc(void);
 /* Returns the name of the allocator that serves malloc; "unknown" before the start. */
 const char *mt_state_allocator(void);
 
-/* Sets the allocator. Called by heap/ while it starts, and once more where the process then wakes
+/* Sets the allocator. Called by heap/ while it starts, and once more if the process then wakes
  * up or stays on libc's malloc for good. allocator: must live as long as the process. */
 void mt_state_note_heap(const char *allocator, bool is_jemalloc);
 

@@ -252,7 +252,7 @@ struct mt_stats_head {
 	/* the file that defines malloc, and how it was found */
 	char evidence[160];
 	char mode[32]; /* "jemalloc", "system", "shadowed" */
-	/* the embedded jemalloc's effective conf; where not all of it fits, ",..." ends it */
+	/* the embedded jemalloc's effective conf; if not all of it fits, ",..." ends it */
 	char conf[256];
 	char python[64]; /* "", "PYTHONMALLOC=malloc", or why not */
 	/* "" not used, "off", "pool", or "account: PyTorch's caching allocator sits on top" */

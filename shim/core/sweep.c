@@ -68,7 +68,7 @@ static bool owner_is_gone(struct sweep *sweep, const struct mt_file_owner *owner
 	return sweep->last_is_gone;
 }
 
-/* Returns false where /proc is missing or shows another pid namespace: all owners would seem
+/* Returns false if /proc is missing or shows another pid namespace: all owners would seem
  * ended. */
 static bool proc_is_usable(uint64_t *out_pidns)
 {
@@ -96,14 +96,14 @@ static bool claim_turn(struct sweep *sweep)
 
 	if (mt_os_fstat(sweep->folder, &seen) != 0)
 		return false;
-	/* huge where the clock was set back */
+	/* huge if the clock was set back */
 	since = sweep->now_s - (uint64_t)seen.st_atim.tv_sec;
 	if (seen.st_atim.tv_nsec == 0 && since < STEP_S)
 		return false;
 	return mt_raw_syscall(SYS_utimensat, sweep->folder, NULL, times, 0) == 0;
 }
 
-/* Returns false where the time is over. */
+/* Returns false if the time is over. */
 static bool sweep_file(const char *name, const struct mt_file_owner *owner, void *data)
 {
 	struct sweep *sweep = data;

@@ -1,5 +1,5 @@
 /* core/sweep.h -- unlinks files in the shim's folder that ended processes left: those ended by a
- * signal or a raw system call. Only files of this pid namespace, and only where /proc shows that
+ * signal or a raw system call. Only files of this pid namespace, and only if /proc shows that
  * namespace. Files of a live process stay. Owns the time of the next sweep. The worker thread
  * calls, and the thread that ends the process. Takes no lock; hold none. Keeps errno. Never
  * allocates, never opens a file that it unlinks. */
@@ -17,7 +17,7 @@ void mt_sweep_at_start(int folder);
 void mt_sweep_at_tick(uint64_t now_ns);
 
 /* Sweeps for up to 20 ms while a process that has files ends. has_children: it has forked, so it
- * sweeps even where another process has just done so. */
+ * sweeps even if another process has just done so. */
 void mt_sweep_at_end(bool has_children);
 
 #endif

@@ -54,7 +54,7 @@ static int add_tls(struct dl_phdr_info *info, size_t bytes, void *sum)
 /* The scheduling of a thread. The program's thread that starts a thread of the shim may be pinned
  * to a CPU or run at SCHED_IDLE. The shim's thread must not inherit that: it would wait for the CPU
  * with the purge lock held, and forks of the program would wait for it. */
-/* for 8,192 CPUs; the kernel returns EINVAL where it has more */
+/* for 8,192 CPUs; the kernel returns EINVAL if it has more */
 #define CPUS_BYTES 1024
 
 struct schedule {
@@ -75,7 +75,7 @@ static void read_schedule(struct schedule *out)
 	out->policy = (int)mt_raw_syscall(SYS_sched_getscheduler, 0);
 }
 
-/* Returns 20 minus the nice value (getpriority(2), NOTES); -1 where it is unknown. */
+/* Returns 20 minus the nice value (getpriority(2), NOTES); -1 if it is unknown. */
 static long read_priority(void)
 {
 	return mt_raw_syscall(SYS_getpriority, PRIO_PROCESS, 0);

@@ -20,8 +20,8 @@ struct mt_thread {
  * Called once, before the first mt_thread_start. Calls the loader. */
 void mt_thread_init(void);
 
-/* Starts a thread that calls run(NULL); does nothing where it runs. stack_bytes: stack for run,
- * without thread-local storage. Returns false where the system refuses, or another thread is
+/* Starts a thread that calls run(NULL); does nothing if it runs. stack_bytes: stack for run,
+ * without thread-local storage. Returns false if the system refuses, or another thread is
  * starting it: call again later. */
 bool mt_thread_start(struct mt_thread *thread, void *(*run)(void *), size_t stack_bytes);
 

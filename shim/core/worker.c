@@ -83,7 +83,7 @@ static enum mt_err carry_out(const struct mt_request *request)
 	case MT_REQUEST_PUBLISH:
 		return MT_ERR_OK;
 	default:
-		/* MT_ERR_OLDER where no component knows it, so that mtctl does not wait for a
+		/* MT_ERR_OLDER if no component knows it, so that mtctl does not wait for a
 		 * result */
 		return mt_components_request(request);
 	}
@@ -148,7 +148,7 @@ static void loop(void)
 	}
 }
 
-/* Waits for address space, which may be missing since the start. Returns false where the worker
+/* Waits for address space, which may be missing since the start. Returns false if the worker
  * must stop. */
 static bool wait_for_address_space(void)
 {

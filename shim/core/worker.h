@@ -8,8 +8,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Starts the thread; does nothing where it runs or is being started. Allocates (pthread_create):
- * never call it inside the allocator. Returns false where the thread cannot be started; a later
+/* Starts the thread; does nothing if it runs or is being started. Allocates (pthread_create):
+ * never call it inside the allocator. Returns false if the thread cannot be started; a later
  * call tries again. */
 bool mt_worker_start(void);
 
@@ -23,15 +23,15 @@ void mt_worker_stop(void);
 bool mt_worker_is_alive(void);
 
 /* Returns whether the kernel says that the thread sleeps, as it does while it waits for a lock; a
- * purge runs, or waits in the kernel. False where /proc does not tell. Opens a file. */
+ * purge runs, or waits in the kernel. False if /proc does not tell. Opens a file. */
 bool mt_worker_is_asleep(void);
 
 /* Returns whether the worker may change its ids exactly as the calling thread may. Waits up to 0.1
  * s for a worker that is just starting. */
 bool mt_worker_has_same_credentials(void);
 
-/* Ends the thread for a while and waits up to 2 s for its end. Returns true where it is gone: then
- * call mt_worker_resume. Where it returns false the worker goes on. */
+/* Ends the thread for a while and waits up to 2 s for its end. Returns true if it is gone: then
+ * call mt_worker_resume. If it returns false the worker goes on. */
 bool mt_worker_pause(void);
 void mt_worker_resume(void);
 

@@ -1,7 +1,7 @@
 /* gpu/blocks.h -- the records of device blocks, the table from a pointer to its record, and the
  * bins from a size to the cached blocks that fit it. A record is written under its context's lock;
  * its node belongs to the table. The table is cut into 64 shards (gpu/records.h), each with a lock
- * (shard); a look-up takes it only where it has found nothing without. Any thread may call. Never
+ * (shard); a look-up takes it only if it has found nothing without. Any thread may call. Never
  * makes a call to the driver, never calls malloc. */
 #ifndef MT_GPU_BLOCKS_H
 #define MT_GPU_BLOCKS_H
@@ -42,7 +42,7 @@ struct mt_block {
 	uint32_t bin;
 	uint8_t state; /* enum mt_block_state */
 	bool is_non_recyclable;
-	/* pending, and a thread asks the driver about it with no lock held: it stays where it is */
+	/* pending, and a thread asks the driver about it with no lock held: it stays if it is */
 	bool is_busy;
 	bool is_stale; /* its memory went unseen: forgotten by that thread */
 };
@@ -56,7 +56,7 @@ static inline uint64_t mt_block_base(const struct mt_block *block)
 	return atomic_load_explicit(&block->node.key, memory_order_relaxed);
 }
 
-/* Returns a spare record; NULL where nothing can be mapped. */
+/* Returns a spare record; NULL if nothing can be mapped. */
 struct mt_block *mt_block_reserve(void);
 
 /* Makes a record spare again: it is in no table and no list, and if it has a context, that one's
@@ -71,7 +71,7 @@ struct mt_block *mt_blocks_find(uint64_t base);
  * NULL. */
 struct mt_block *mt_blocks_insert(struct mt_block *block);
 
-/* Takes a record out; false where it is not in. */
+/* Takes a record out; false if it is not in. */
 bool mt_blocks_remove(struct mt_block *block);
 
 /* Walks over each record that was ever handed out, used or spare; the caller checks it. Slow.
@@ -118,8 +118,8 @@ static inline uint64_t mt_bins_pages(uint64_t bytes)
 	return (bytes + MT_BIN_PAGE - 1) / MT_BIN_PAGE * MT_BIN_PAGE;
 }
 
-/* Returns the size to ask the driver for: `bytes` rounded up to 512 B. Returns 0 where that
- * overflows, and just below MT_BIN_SMALL, where the driver would take a whole page for the rounded
+/* Returns the size to ask the driver for: `bytes` rounded up to 512 B. Returns 0 if that
+ * overflows, and just below MT_BIN_SMALL, if the driver would take a whole page for the rounded
  * size alone. */
 uint64_t mt_bins_round(uint64_t bytes);
 

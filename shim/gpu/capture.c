@@ -251,7 +251,7 @@ static void forget(bool (*matches)(const struct capture *capture, const struct c
 }
 
 /* Returns whether the stream still captures: the driver refused the end (another thread's capture,
- * a stream that was not the first). Where the driver does not tell, as with a broken or no current
+ * a stream that was not the first). If the driver does not tell, as with a broken or no current
  * context, it does: a gate that stays closed costs the cache, an open one would spoil the capture.
  */
 static bool is_capturing(const struct mt_driver *driver, struct CUstream_st *stream, bool is_ptsz,

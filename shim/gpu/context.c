@@ -564,7 +564,7 @@ static void fold(struct mt_context *context)
 }
 
 /* Waits until no thread is in the context of that `init`, and takes both locks. Returns false,
- * without locks, where it has ended meanwhile. A thread inside may need the lock `slots` before it
+ * without locks, if it has ended meanwhile. A thread inside may need the lock `slots` before it
  * leaves (mt_context_add), so that no lock is held over the wait. */
 static bool lock_single(struct mt_context *context, uint32_t init)
 {

@@ -210,7 +210,7 @@ static inline void mt_context_take_idle(struct mt_context *context, struct mt_bl
  * current, the driver refused, or no slot is left. */
 struct mt_context *mt_context_current(void);
 
-/* Registers a context, which need not be current, for fences. Returns NULL where no slot is left.
+/* Registers a context, which need not be current, for fences. Returns NULL if no slot is left.
  * is_primary is also stored for a known context. */
 struct mt_context *mt_context_add(struct CUctx_st *handle, int device, bool is_primary);
 
@@ -253,7 +253,7 @@ void mt_context_forget_events(void); /* all, in a forked child or at a test's st
 /* Returns a list of events to their contexts, as far as those have not ended. No lock is held. */
 void mt_context_return_events(struct mt_event *list);
 
-/* hold counts the caller in `users`; false where the slot has no context (hold_as: none of that
+/* hold counts the caller in `users`; false if the slot has no context (hold_as: none of that
  * `init`). drop must follow true. */
 bool mt_context_hold(struct mt_context *context);
 bool mt_context_hold_as(struct mt_context *context, uint32_t init);
@@ -277,7 +277,7 @@ void mt_context_note_result(struct mt_context *context, int result);
 bool mt_context_is_sticky(int result);
 
 /* The same for a call that the program made about a block of the context. The driver's result
- * concerns the current context, so it counts only where that is this one. */
+ * concerns the current context, so it counts only if that is this one. */
 void mt_context_note_call(struct mt_context *context, int result);
 
 /* Returns whether freed blocks of the context are cached. */
@@ -334,7 +334,7 @@ static inline bool mt_device_memory_has_shortage(struct mt_context *context)
 void mt_context_created(struct CUctx_st *context, int device);
 
 /* The same for a context found in another way: it need not be current; or the current one. Does
- * nothing where it is known. */
+ * nothing if it is known. */
 void mt_context_register(struct CUctx_st *context);
 void mt_context_register_current(void);
 

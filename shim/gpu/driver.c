@@ -68,7 +68,7 @@ static void *open_loaded(void)
 	return handle ? handle : dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
 }
 
-/* Where the kernel has no more pages the program must still reach its driver: the first thread gets
+/* If the kernel has no more pages the program must still reach its driver: the first thread gets
  * this one. */
 static union binding spare;
 static atomic_flag is_spare_taken = ATOMIC_FLAG_INIT;

@@ -12,7 +12,7 @@
 #include "gpu/driver_abi.h"
 #include "gpu/driver_functions.def"
 
-/* One pointer for each function of gpu/driver_functions.def; NULL where this driver lacks it. The
+/* One pointer for each function of gpu/driver_functions.def; NULL if this driver lacks it. The
  * pool knows the driver by this table alone, so that tests can pass another one. */
 struct mt_driver {
 #define X(name, parameters, ...) int(*name) parameters;
@@ -34,7 +34,7 @@ const struct mt_driver *mt_driver_usable(void);
 int mt_driver_version(void);
 
 /* Returns which wrapped function this pointer of the real driver is: its index in MT_DRIVER_WRAPPED
- * (0, 1, ...), then MT_DRIVER_QUERIES; -1: none. Where two names share an address it is the first:
+ * (0, 1, ...), then MT_DRIVER_QUERIES; -1: none. If two names share an address it is the first:
  * a caller that knows the name compares with mt_driver_wrapped_real first. */
 int mt_driver_wrapped_index(const void *real);
 

@@ -1,6 +1,6 @@
 /* gpu/driver_abi.h -- the part of the CUDA Driver API's binary interface that the shim calls or
  * wraps, declared again so that the build needs no CUDA header. Tags and values are those of cuda.h
- * (13.0); a test compares them where that is installed. Every function of the driver returns an
+ * (13.0); a test compares them if that is installed. Every function of the driver returns an
  * int: an enum mt_cu_result, or an unknown code that is handed on. A device pointer is 64 bits wide
  * on every platform that we build for. */
 #ifndef MT_GPU_DRIVER_ABI_H

@@ -114,7 +114,7 @@ static void note_created(int result, struct CUctx_st *const *context, int device
 		mt_context_created(*context, device);
 }
 
-/* Where no context is current, as before the first one, the device's other contexts give back. */
+/* If no context is current, as before the first one, the device's other contexts give back. */
 #define CREATE(name, device, ...)                                                                  \
 	({                                                                                         \
 		int created_ = mt_cuda_call(name, __VA_ARGS__);                                    \
@@ -177,7 +177,7 @@ int cuCtxDetach(struct CUctx_st *context)
 	return result;
 }
 
-/* ---- primary contexts: the driver counts them and does not tell the count. Where the program has
+/* ---- primary contexts: the driver counts them and does not tell the count. If the program has
  * retained a context more often than it has released it, a release is not the last: nothing ends,
  * and nothing is waited for. Else the gate stays closed over the call, and the driver is asked
  * afterwards. ---- */

@@ -1,6 +1,6 @@
 /* gpu/entries_memory.c -- what allocates and frees memory. The pool serves cuMemAlloc and
  * cuMemFree. All else is the driver's: recorded by kind, and tried again while the pool gives back
- * where the driver is out of memory. */
+ * if the driver is out of memory. */
 #include "gpu/wrapper.h"
 
 #include <stdatomic.h>
@@ -215,7 +215,7 @@ ALLOC_WRAPPER(cuMemAllocManaged, "cuMemAllocManaged", MT_UNPOOLED_managed, dptr,
 #define SPARSE           0x40u
 #define DEFERRED_MAPPING 0x80u
 
-/* Bits of an element by CUarray_format, 0 where not known: of one channel ... */
+/* Bits of an element by CUarray_format, 0 if not known: of one channel ... */
 static const unsigned char channel_bits[256] = {[0x01] = 8,  [0x02] = 16, [0x03] = 32, [0x08] = 8,
 						[0x09] = 16, [0x0a] = 32, [0x10] = 16, [0x20] = 32};
 

@@ -51,7 +51,7 @@ static bool find_block(uint64_t dptr, struct block *out)
 	out->base = dptr;
 	if (mt_pool_range(out->base, &out->bytes, &out->is_absent))
 		return true;
-	/* A block is a whole allocation of the driver, which therefore knows where the address
+	/* A block is a whole allocation of the driver, which therefore knows if the address
 	 * begins. */
 	if (mt_cuda_call(cuMemGetAddressRange_v2, &out->base, &bytes, dptr) != MT_CU_SUCCESS ||
 	    !mt_pool_range(out->base, &out->bytes, &out->is_absent))
@@ -134,7 +134,7 @@ int cuPointerGetAttributes(unsigned int count, int *attributes, void **data, uin
  * so that the block cannot be reused in between. A block that the program has freed is not
  * exported: to the program it is no memory. ---- */
 
-/* Returns false where the program has freed the memory, or the address lies behind what it asked
+/* Returns false if the program has freed the memory, or the address lies behind what it asked
  * for. */
 static bool mark_non_recyclable(uint64_t dptr)
 {

@@ -1,6 +1,6 @@
 /* gpu/entries_stream.c -- functions of the driver that may take device memory without being asked
  * for any (code, streams, events, graphs, stacks), that copy between devices, and captures that
- * begin and end. Where the driver is out of memory
+ * begin and end. If the driver is out of memory
  * the call is made again while the pool gives back (gpu/release.h); the first call costs one
  * compare. Each ABI version and each per-thread twin has a wrapper, with the driver's own
  * arguments. */

@@ -156,7 +156,7 @@ static void make_idle(struct mt_context *context, struct mt_block *block)
 }
 
 /* own: an event of the context that is free again; NULL: none. With the lock on return. Returns
- * the status; DONE also where the block was forgotten meanwhile. */
+ * the status; DONE also if the block was forgotten meanwhile. */
 static enum mt_fence_status end(struct mt_context *context, struct mt_block *block,
 				struct mt_event *own, enum mt_fence_status status)
 {
@@ -182,7 +182,7 @@ static enum mt_fence_status end(struct mt_context *context, struct mt_block *blo
 	return status;
 }
 
-/* Makes the block's context current: the thread may have none, where the driver returns an error,
+/* Makes the block's context current: the thread may have none, if the driver returns an error,
  * or a broken one, whose error it would return. */
 static enum mt_fence_status query_in(struct mt_context *context, struct mt_block *block,
 				     struct mt_event **out_own)

@@ -1,7 +1,7 @@
 /* gpu/fence.h -- when a freed block may be used again: all work enqueued before its free is done,
  * in its own context and in every other one that may use the block (mt_context_may_use).
  *
- * The free records an event in each of these contexts (cuCtxRecordEvent, CUDA 12.5). Where one
+ * The free records an event in each of these contexts (cuCtxRecordEvent, CUDA 12.5). If one
  * cannot be recorded, the block is not cached: the driver's own cuMemFree gets it. So each pending
  * block has its events, and nothing that the program enqueues after a free delays its block. Older
  * drivers offer no way that does not wait for the device: nothing is pooled there.

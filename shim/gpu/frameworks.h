@@ -1,6 +1,6 @@
 /* gpu/frameworks.h -- which caching allocator lies on top of the device memory calls, by the
  * objects that this process has loaded. Two caches defeat empty_cache(), so that the pool only
- * counts where there is another one. Any thread; takes no lock, allocates nothing, asks the loader
+ * counts if there is another one. Any thread; takes no lock, allocates nothing, asks the loader
  * (dl_iterate_phdr). */
 #ifndef MT_GPU_FRAMEWORKS_H
 #define MT_GPU_FRAMEWORKS_H

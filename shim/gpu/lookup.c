@@ -36,7 +36,7 @@ extern const char mt_lookup_stubs[] __attribute__((visibility("hidden")));
 bool mt_lookup_is_on(void)
 {
 	/* A caller before our start gets a wrapper, which then finds out whether it has anything to
-	 * do. So it comes where another malloc is bound before ours and a library's constructor
+	 * do. So it comes if another malloc is bound before ours and a library's constructor
 	 * looks up the driver. */
 	return !mt_state_has_started() || (mt_state_is_on() && mt_config()->cuda != MT_CUDA_OFF);
 }
@@ -116,7 +116,7 @@ int mt_lookup_index_of_version(const char *name, int version, unsigned long long
 		if (symbols[i].version > version || !means(symbols[i].text, name, &is_one) ||
 		    (is_one && !per_thread))
 			continue;
-		/* Most names have no twin; where there is one, it precedes the version. */
+		/* Most names have no twin; if there is one, it precedes the version. */
 		if (best >= 0 &&
 		    (is_one < is_best_twin ||
 		     (is_one == is_best_twin && symbols[i].version <= symbols[best].version)))
@@ -148,7 +148,7 @@ static void *look_up_in_scope_of(const void *caller, const char *name, const cha
 	return found;
 }
 
-/* Where there is nothing to replace, the real dlsym replies to its caller: so the message of a
+/* If there is nothing to replace, the real dlsym replies to its caller: so the message of a
  * failure names the caller. */
 static MT_COLD void *find_wrapper(void *handle, const char *name, const char *version,
 				  const void *caller, int index)
@@ -179,7 +179,7 @@ void *mt_dlsym_replace_driver(void *handle, const char *name, const char *versio
  * caller's own arguments; only the pointer of a function that we wrap is then replaced. Its status
  * stays. ---- */
 
-/* By the address; where the driver gives another address than that of its symbol, by name and
+/* By the address; if the driver gives another address than that of its symbol, by name and
  * version. */
 static void replace(const char *symbol, void **out, int version, uint64_t flags)
 {

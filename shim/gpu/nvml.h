@@ -35,11 +35,11 @@ void mt_nvml_split(const struct mt_nvml_process *list, unsigned count, unsigned 
 		   bool is_host_namespace, struct mt_nvml_usage *out);
 
 /* Reads the device at this PCI address ("0000:3b:00.0"). Replies are cached for 5 s; now: not from
- * the cache. Returns false, with *out all 0, where nothing is known. */
+ * the cache. Returns false, with *out all 0, if nothing is known. */
 bool mt_nvml_read(const char *pci, bool now, struct mt_nvml_usage *out);
 
-/* A device by its number on the machine, from 0 on. Returns false where the library does not know
- * it; mt_nvml_count() is 0 where the library is missing. */
+/* A device by its number on the machine, from 0 on. Returns false if the library does not know
+ * it; mt_nvml_count() is 0 if the library is missing. */
 struct mt_nvml_device {
 	char name[64];
 	uint64_t free_bytes, total_bytes;

@@ -114,7 +114,7 @@ uint64_t mt_oom_pending_next_ns(const struct mt_oom_pending *pending)
 
 /* ---- the cause ---- */
 
-/* What is neither free nor allocated by this process, where that is more than its own context may
+/* What is neither free nor allocated by this process, if that is more than its own context may
  * be. */
 static uint64_t unexplained_bytes(const struct mt_stats_oom *oom)
 {

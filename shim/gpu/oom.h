@@ -74,18 +74,18 @@ struct mt_oom_pending {
 	struct mt_oom_failure failures[MT_OOM_PENDING_MAX];
 };
 
-/* An allocation of the thread has failed, as the facts say. Returns true where another error has
+/* An allocation of the thread has failed, as the facts say. Returns true if another error has
  * become final by that, *out_final. */
 bool mt_oom_pending_fail(struct mt_oom_pending *pending, uint32_t thread,
 			 const struct mt_stats_oom *facts, uint64_t now_ns,
 			 struct mt_oom_failure *out_final);
 
-/* An allocation of the thread has succeeded. Returns true where an error of it was pending,
+/* An allocation of the thread has succeeded. Returns true if an error of it was pending,
  * *out_settled, and is no longer; *out_overcome: it is overcome, else final. */
 bool mt_oom_pending_succeed(struct mt_oom_pending *pending, uint32_t thread, uint64_t device,
 			    uint64_t bytes, struct mt_oom_failure *out_settled, bool *out_overcome);
 
-/* Returns true where the oldest error is final, *out_final: its time is up, or (all) the process
+/* Returns true if the oldest error is final, *out_final: its time is up, or (all) the process
  * ends. */
 bool mt_oom_pending_expire(struct mt_oom_pending *pending, uint64_t now_ns, bool all,
 			   struct mt_oom_failure *out_final);
@@ -102,7 +102,7 @@ uint64_t mt_oom_pending_next_ns(const struct mt_oom_pending *pending);
  * More than frag_thousandths (MT_FRAG_GB) idle in a cache: fragmentation or cache. 80 % of the
  * device allocated by this process: live tensors. Other processes hold as much as was missing or
  * more, by NVML, or without it by what is neither free nor ours. Live tensors hold as much as was
- * missing or more. Else, or where figures are missing: unknown. */
+ * missing or more. Else, or if figures are missing: unknown. */
 void mt_oom_judge(struct mt_stats_oom *oom, uint64_t frag_thousandths);
 
 #endif

@@ -174,7 +174,7 @@ static MT_COLD int try_short(int device, size_t bytes, uint64_t *out_dptr)
 	return result;
 }
 
-/* Where the current context is not known: unrecorded. */
+/* If the current context is not known: unrecorded. */
 static MT_COLD int allocate_unknown(size_t bytes, uint64_t *out_dptr)
 {
 	const struct mt_driver *driver = mt_pool_driver();
@@ -187,7 +187,7 @@ static MT_COLD int allocate_unknown(size_t bytes, uint64_t *out_dptr)
 	return result;
 }
 
-/* Allocates from the driver; where it is out of memory, again while the pool gives back
+/* Allocates from the driver; if it is out of memory, again while the pool gives back
  * (gpu/release.h). bytes: asked_bytes rounded up. Without memory for a record the block stays
  * unrecorded, and its free is the driver's. No lock is held. Returns the driver's result. */
 static int allocate(struct mt_context *context, size_t asked_bytes, size_t bytes,

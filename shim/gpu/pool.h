@@ -30,7 +30,7 @@ void mt_pool_start(const struct mt_driver *driver, const struct mt_pool_settings
 /* Applies changed settings; `mode` stays. */
 void mt_pool_configure(const struct mt_pool_settings *settings);
 
-/* cuMemAlloc. Sizes of 0 and NULL outputs go to the driver. Where the driver is out of memory the
+/* cuMemAlloc. Sizes of 0 and NULL outputs go to the driver. If the driver is out of memory the
  * pool gives back and tries again (gpu/release.h). Returns the driver's result. */
 int mt_pool_alloc(uint64_t *out_dptr, size_t bytes);
 
@@ -43,7 +43,7 @@ bool mt_pool_free(uint64_t dptr, int *out_result);
 void mt_pool_mark_non_recyclable(uint64_t dptr);
 
 /* The live block with this base leaves the pool without a call to the driver: the caller frees it
- * in another way than cuMemFree. Returns false where there is no such block. */
+ * in another way than cuMemFree. Returns false if there is no such block. */
 bool mt_pool_disown(uint64_t dptr);
 
 /* Returns whether a block of the pool has this base; its size as asked for, and whether the program

@@ -15,7 +15,7 @@ enum mt_pool_mode { MT_POOL_UNDECIDED, MT_POOL_OFF, MT_POOL_ACCOUNT, MT_POOL_POO
 /* One error. Zeroed: nothing was asked yet. */
 struct mt_gpu_rescue {
 	bool is_over;
-	uint32_t thread; /* the caller, where the turn to ask is its own; else 0 */
+	uint32_t thread; /* the caller, if the turn to ask is its own; else 0 */
 	uint64_t began_ns;
 	uint64_t freed_bytes; /* as the replies said so far */
 	uint64_t bytes, pid;  /* for this process, and the process that gave most of it */
@@ -26,7 +26,7 @@ struct mt_rescue_ops {
 	/* Returns whether other processes may be asked now. */
 	bool (*is_possible)(void);
 	/* Asks at the first call. Waits until a process has given something more: true, try again.
-	 * Returns false where nothing more will come. bytes: the size asked for; 0: unknown.
+	 * Returns false if nothing more will come. bytes: the size asked for; 0: unknown.
 	 * device: may be MT_ANY_DEVICE. */
 	bool (*next)(struct mt_gpu_rescue *rescue, int device, uint64_t bytes);
 	/* Must follow the last call. */

@@ -8,7 +8,7 @@
  *
  * The hash table leads from a 64-bit key to a node that its owner embeds in a record. It grows by
  * one bucket an insertion (linear hashing over segments that double), so that no call pays for the
- * growth. Where no memory can be mapped the chains get longer, and nothing fails. The table owns
+ * growth. If no memory can be mapped the chains get longer, and nothing fails. The table owns
  * the links of the nodes, never their records. The caller locks: every function needs the table's
  * lock but mt_pointer_table_peek, which may run beside all of them. */
 #ifndef MT_GPU_RECORDS_H
@@ -21,7 +21,7 @@
 
 #include "sys/lock.h"
 
-/* Returns zeroed memory; NULL where the kernel has none. Keeps errno. */
+/* Returns zeroed memory; NULL if the kernel has none. Keeps errno. */
 void *mt_slab_map(size_t bytes);
 
 /* Objects of one size. The first word of a freed object is overwritten. */
@@ -44,7 +44,7 @@ struct mt_chunk {
 		.lock = MT_LOCK(slab), .object_bytes = sizeof(type)                                \
 	}
 
-/* Returns an object, not zeroed where it was in use before; NULL where nothing can be mapped. */
+/* Returns an object, not zeroed if it was in use before; NULL if nothing can be mapped. */
 void *mt_slab_alloc(struct mt_slab *slab);
 void mt_slab_free(struct mt_slab *slab, void *object);
 
@@ -96,7 +96,7 @@ struct mt_pointer_node *mt_pointer_table_peek(struct mt_pointer_table *table, ui
 struct mt_pointer_node *mt_pointer_table_insert(struct mt_pointer_table *table,
 						struct mt_pointer_node *node);
 
-/* Takes a node out. False where it is not in. */
+/* Takes a node out. False if it is not in. */
 bool mt_pointer_table_remove(struct mt_pointer_table *table, struct mt_pointer_node *node);
 
 /* Takes out every node for which `matches` says true, which may free it. Slow: looks at all. */

@@ -12,7 +12,7 @@
 #define OTHERS_NS   (50 * MT_NS_PER_MS) /* for other threads that free a block */
 #define READERS_NS  (5 * MT_NS_PER_MS)
 #define CAP_WAIT_NS (100 * MT_NS_PER_MS) /* then the driver's cuMemFree waits */
-/* above the program's peak: a quarter, and 64 MB where a free does not wait */
+/* above the program's peak: a quarter, and 64 MB if a free does not wait */
 #define CAP_SHARE  4
 #define CAP_BYTES  (64 * MT_MIB)
 #define DIRECT_MAX 32 /* blocks that one cuMemFree releases directly */
@@ -699,7 +699,7 @@ static void release_ready(const struct mt_shortage *shortage)
 	}
 }
 
-/* Returns false where all that is cached is too little beside what is free: no need to wait for it.
+/* Returns false if all that is cached is too little beside what is free: no need to wait for it.
  * A call of unknown size that fails beside eight times as much free memory fails for another
  * reason. */
 static bool is_enough_cached(const struct mt_shortage *shortage)

@@ -1,6 +1,6 @@
 /* gpu/release.h -- when cached blocks go back to the driver, and how: one by one. Each block is
  * first taken out of bins and table under the context's lock, then freed with no lock held, with
- * its context counted in use and, where none is current, pushed. Any thread; no lock is held at a
+ * its context counted in use and, if none is current, pushed. Any thread; no lock is held at a
  * call. */
 #ifndef MT_GPU_RELEASE_H
 #define MT_GPU_RELEASE_H
@@ -59,13 +59,13 @@ uint64_t mt_release_excess(int device);
 
 /* Around a read of the driver's free memory to which mt_pool_withheld_bytes is added: a block that
  * is being freed is in neither. begin waits until no thread is freeing one (some microseconds; up
- * to 100 ms), and the worker starts none before the end. end returns false where a block was freed
+ * to 100 ms), and the worker starts none before the end. end returns false if a block was freed
  * meanwhile: the sum may lack it. An end must follow each begin. Any thread. */
 uint32_t mt_pool_read_begin(int device);
 bool mt_pool_read_end(int device, uint32_t releases);
 
 /* The cap of what is held from the driver on a device: a quarter above the largest that the program
- * has held, and 64 MB more where a free does not wait, or work of another context is not done. */
+ * has held, and 64 MB more if a free does not wait, or work of another context is not done. */
 
 /* Before the driver is asked for so many bytes: waits for the context's oldest fences and releases
  * idle blocks that would be over the cap. */
@@ -109,13 +109,13 @@ void mt_pool_pause_release(bool held);
  *   mt_shortage_end(&shortage);
  *  }
  *
- * begin: device -1 is that of the current context, or all devices where none is current; bytes is
- * the size asked for, 0 where unknown. Counts a retry. Returns false, and no end follows, where
+ * begin: device -1 is that of the current context, or all devices if none is current; bytes is
+ * the size asked for, 0 if unknown. Counts a retry. Returns false, and no end follows, if
  * there is neither a pool nor a process to ask, or the device is smaller than the request.
  *
  * next: releases idle blocks first, then those with which their own context is done, then waits up
  * to 10 s for pending ones, then goes on while other threads release, then asks other processes
- * (gpu/rescue.h). Returns false where another try is useless. */
+ * (gpu/rescue.h). Returns false if another try is useless. */
 struct mt_shortage {
 	int device;
 	int cancel;

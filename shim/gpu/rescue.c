@@ -30,8 +30,8 @@
 /* between two that found nothing; the second is that many times what the last one has waited */
 #define PAUSE_NS    (100 * MT_NS_PER_MS)
 #define PAUSE_SHARE 10
-/* A call fails for another reason where more is free than it asks for, and so much of the device.
- * A call of unknown size: where so much is free. */
+/* A call fails for another reason if more is free than it asks for, and so much of the device.
+ * A call of unknown size: if so much is free. */
 #define SLACK_SHARE    64
 #define UNKNOWN_SHARE  8
 #define PYTHON_STEP_NS (5 * MT_NS_PER_MS)
@@ -281,7 +281,7 @@ static void visit_job(void)
 	job.after_bytes = visit_devices(false);
 }
 
-/* Returns false where nothing could be done: a capture is open, or the driver thread is busy. */
+/* Returns false if nothing could be done: a capture is open, or the driver thread is busy. */
 static bool visit(bool releases)
 {
 	memcpy(job.device, served.request.device, sizeof(job.device));

@@ -2,7 +2,7 @@
  * of its user for what they do not use on that device (core/rescue.h), and gives when it is asked.
  *
  * One thread of a process asks at a time, for up to MT_RESCUE_NS; the others wait for it as long.
- * Where nobody has given anything, the process asks again after 0.1 s at the earliest, and after
+ * If nobody has given anything, the process asks again after 0.1 s at the earliest, and after
  * ten times what it has waited, but at once if a process that had not replied has done so since.
  * The asking thread makes no call to the driver while it waits, takes no lock and allocates
  * nothing. The worker replies, so that two processes may ask each other.

@@ -42,7 +42,7 @@ struct mt_block_list {
 	uint64_t longest_hold_ns; /* the longest that a context's lock was held so far */
 };
 
-/* Returns false where there is no pool: before the first use of CUDA, after its end, in a forked
+/* Returns false if there is no pool: before the first use of CUDA, after its end, in a forked
  * child. */
 bool mt_block_list_start(struct mt_block_list *list);
 

@@ -291,7 +291,7 @@ static void fill_rows(void)
 	}
 }
 
-/* The loaded objects are read only where there are new ones. */
+/* The loaded objects are read only if there are new ones. */
 static void tell_how(void)
 {
 	static unsigned long long loads_seen;

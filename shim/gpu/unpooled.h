@@ -82,7 +82,7 @@ void mt_unpooled_map(struct mt_unpooled_record *record, uint64_t dptr, uint64_t 
 void mt_unpooled_unmap(uint64_t dptr, uint64_t bytes);
 
 /* Around the driver's cuMemRelease, after which the handle may be given to other memory at once.
- * begin returns a number for end, 0 where the handle is not known. is_done: the driver has not
+ * begin returns a number for end, 0 if the handle is not known. is_done: the driver has not
  * refused. */
 uint64_t mt_unpooled_release_begin(uint64_t handle);
 void mt_unpooled_release_end(uint64_t handle, uint64_t number, bool is_done);

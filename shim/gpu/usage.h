@@ -79,7 +79,7 @@ void mt_device_memory_taken(struct mt_pool_device *device, uint64_t bytes);
 void mt_device_memory_freed(struct mt_pool_device *device, uint64_t bytes);
 
 /* Reads the driver's free and total bytes of a device through a context that has allocated there.
- * Returns false where there is none, and while a capture is open. On a thread where the shim may
+ * Returns false if there is none, and while a capture is open. On a thread if the shim may
  * call the driver. */
 bool mt_device_memory_read(int device, uint64_t *out_free_bytes, uint64_t *out_total_bytes);
 

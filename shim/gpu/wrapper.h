@@ -2,7 +2,7 @@
  * their first call. wrapper.c owns the state of the start; it takes no lock, and holds none over a
  * call to the loader or driver.
  *
- * Threads of the program. A wrapper hands its call on as it is where the shim does nothing
+ * Threads of the program. A wrapper hands its call on as it is if the shim does nothing
  * (mt_gpu_start), keeps errno, and hands NULL outputs to the driver. It keeps no state and no
  * policy, and holds no lock over a call to the driver but the capture gate. */
 #ifndef MT_GPU_WRAPPER_H
@@ -95,10 +95,10 @@ static inline void mt_cuda_restore_errno(const int *kept)
 /* Returns whether the machine has one device, as most have. */
 bool mt_cuda_has_one_device(void);
 
-/* Returns the current device; 0 where there is none. */
+/* Returns the current device; 0 if there is none. */
 int mt_cuda_current_device(void);
 
-/* Returns the device of an address; the current one where the driver does not know the address. */
+/* Returns the device of an address; the current one if the driver does not know the address. */
 int mt_cuda_device_of(uint64_t dptr);
 
 #endif

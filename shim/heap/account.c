@@ -236,7 +236,7 @@ void mt_account_watch_main(void (*given_main_ended)(void))
 	mt_account_know_main();
 }
 
-/* What the thread's end is told by; false where libc has no room for it. Whose end it is, is
+/* What the thread's end is told by; false if libc has no room for it. Whose end it is, is
  * settled here and kept: asked again at the end it may be refused (a sandbox), and threads of ours
  * were started upon this answer. */
 static bool remember(struct mt_thread_counters *counters)

@@ -68,7 +68,7 @@ uint64_t mt_account_threads(void);
 
 /* Takes a thread key whose value libc keeps inside the thread. It is the last free one: its
  * destructor runs after those of other libraries, and the program's first key is 0 as without the
- * library. Returns false where none is left. Before there are threads. */
+ * library. Returns false if none is left. Before there are threads. */
 bool mt_account_take_key(pthread_key_t *out, void (*destructor)(void *));
 
 /* From now on the allocator counts besides: threads tell mt_account_thread_born where. Any thread.
@@ -89,7 +89,7 @@ void mt_account_know_main(void);
 void mt_account_thread_born(const void *allocator_counters);
 
 /* Adds up all threads under the list lock: microseconds for hundreds of threads, some tens of them
- * where their memory is not in the caches. Returns false where nothing is counted. Any thread. */
+ * where their memory is not in the caches. Returns false if nothing is counted. Any thread. */
 bool mt_account_read(struct mt_account_totals *out);
 
 /* As mt_account_read, without Python's objects. Exact for the calling thread. */
@@ -97,7 +97,7 @@ bool mt_account_read_malloc(struct mt_account_totals *out);
 
 /* As mt_account_read, but reads only those threads that changed between the last two calls of
  * mt_account_read. What the other threads do meanwhile is missing until its next call. Returns
- * false where a thread was registered since, or too many change. */
+ * false if a thread was registered since, or too many change. */
 bool mt_account_partial_sum(struct mt_account_totals *out);
 
 /* Only the owner writes, so no lock prefix, and plainly, so that it is one instruction; readers

@@ -8,7 +8,7 @@
 /* as if so much could be mapped, for a program that locks all its memory: 16 MB stay reserved */
 #define MT_ADDRESS_LIMIT_LOCKED_BYTES (128u << 20)
 
-/* UINT64_MAX: there is no limit. Where one is new, returns reserved address space that was never
+/* UINT64_MAX: there is no limit. If one is new, returns reserved address space that was never
  * used, and has jemalloc unmap what is free, from now on too. Takes the purge lock. */
 void mt_address_limit_use(uint64_t address_bytes, uint64_t data_bytes);
 

@@ -25,7 +25,7 @@
 #define FORK_WAIT_NS MT_NS_PER_S
 
 /* 200 ms in all: jemalloc starts in 1 ms; the forking thread itself may allocate in a handler of
- * fork, where it waits without effect. */
+ * fork, if it waits without effect. */
 #define WAKE_WAIT_NS 100000u
 #define WAKE_WAITS   2000u
 
@@ -77,7 +77,7 @@ bool mt_asleep_is_awake(void)
 
 static void stay(const char *reason);
 
-/* As mt_asleep_wake. Where another thread starts jemalloc or forks, waits for it: a process that
+/* As mt_asleep_wake. If another thread starts jemalloc or forks, waits for it: a process that
  * gave the range up meanwhile would stay on libc's malloc for good. */
 static bool wake_patiently(void)
 {
@@ -302,7 +302,7 @@ void mt_asleep_note_flags(long number, long address, long bytes, long argument)
 	mt_lock_unlock(&wake_lock);
 }
 
-/* Returns NULL where libc's malloc has no names of its own. */
+/* Returns NULL if libc's malloc has no names of its own. */
 static const struct mt_heap_ops *prepare(void)
 {
 	const struct mt_heap_ops *found = mt_glibc_ops();

@@ -26,31 +26,31 @@
 #define MT_WAKE_BLOCK_BYTES     (1ull << 20)
 
 /* Starts the sleep, once, on the thread that starts the heap, with blocks already handed out or
- * not. config, hooks: kept. Returns false where the process cannot sleep: then call
+ * not. config, hooks: kept. Returns false if the process cannot sleep: then call
  * mt_asleep_begin_awake or choose another backend. */
 bool mt_asleep_start(const struct mt_config *config, const struct mt_backend_hooks *hooks);
 
 /* Initialises jemalloc at once, on the thread that starts the heap. Returns whether it serves. */
 bool mt_asleep_begin_awake(const struct mt_config *config, const struct mt_backend_hooks *hooks);
 
-/* Restores libc's own parameters, where blocks were already made for a sleep that does not come.
+/* Restores libc's own parameters, if blocks were already made for a sleep that does not come.
  * The thread that starts the heap. */
 void mt_asleep_give_up(void);
 
-/* Wakes the process up, where it is asleep and may wake up. Returns whether the embedded jemalloc
+/* Wakes the process up, if it is asleep and may wake up. Returns whether the embedded jemalloc
  * serves. Any thread, also inside a call of malloc; keeps errno. Never waits for another thread. */
 bool mt_asleep_wake(void);
 
 /* Returns whether jemalloc serves the process. */
 bool mt_asleep_is_awake(void);
 
-/* The calling thread has allocated more from libc: wakes the process up where it has grown enough.
- * Returns false where the process stays on libc's malloc. */
+/* The calling thread has allocated more from libc: wakes the process up if it has grown enough.
+ * Returns false if the process stays on libc's malloc. */
 bool mt_asleep_note_growth(void);
 
 /* ---- blocks handed out while asleep, once jemalloc serves ---- */
 
-/* Return an old block to libc, and move it into a new one of fresh's (NULL where there is no
+/* Return an old block to libc, and move it into a new one of fresh's (NULL if there is no
  * memory: the block stays as it is; size 0: frees it and returns NULL). */
 void mt_asleep_free_old(void *ptr);
 void *mt_asleep_realloc_old(void *ptr, size_t size, void *(*fresh)(size_t size));

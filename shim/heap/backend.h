@@ -1,6 +1,6 @@
 /* heap/backend.h -- the allocator behind the exported malloc family, as one table: functions,
  * figures and a purge. One backend serves at a time. It is chosen at the first allocation of the
- * process, and changes once, where a process that was asleep wakes up (heap/asleep.h), before its
+ * process, and changes once, if a process that was asleep wakes up (heap/asleep.h), before its
  * worker starts. Any thread may call the functions of the family. purge runs under the cleanup
  * lock; figures too where the allocator counts for itself, else on the worker thread. Knows no
  * accounts: its user passes hooks for threads and growth. */
@@ -116,7 +116,7 @@ struct mt_backend {
 	bool (*pages)(struct mt_heap_figures *out);
 	/* Fills arena (all that is mapped for blocks and resident), hblks, hblkhd (blocks that libc
 	 * would map by themselves) and keepcost (what a purge would return). Any thread; waits for
-	 * a purge up to 10 ms. Returns false where they are old, since a purge is under way. NULL:
+	 * a purge up to 10 ms. Returns false if they are old, since a purge is under way. NULL:
 	 * it has a mallinfo of its own. */
 	bool (*info)(struct mt_mallinfo *out);
 	/* Returns how many classes it has filled; as expensive as figures. NULL: unknown. */
@@ -187,8 +187,8 @@ bool mt_backend_is_shadowed(void);
 /* Returns whether that is no library's, but a tool's that replaces the function (valgrind). */
 bool mt_backend_is_replaced_by_tool(void);
 
-/* Returns the malloc that the program's calls reach, where its name leads to another one than this
- * library's; some address of this library where that cannot be found. Calls the loader. */
+/* Returns the malloc that the program's calls reach, if its name leads to another one than this
+ * library's; some address of this library if that cannot be found. Calls the loader. */
 const void *mt_backend_bound_malloc(void);
 
 /* Reads the bytes that a thread has ever allocated from jemalloc and freed. counters: of its

@@ -5,7 +5,7 @@
  *
  * While a process is asleep every block that it hands out lies in [base, base + length):
  *  - A thread hands out a block of libc's only after it has seen, in a word that was read after the
- *    block was made, that the range includes the block. Where it does not, the thread extends the
+ *    block was made, that the range includes the block. If it does not, the thread extends the
  *    range to the program break, by compare-and-swap.
  *  - A block outside the brk heap (a chunk with a mapping of its own, a second arena, a main arena
  *    that falls back to mmap) is not handed out. Only a process that gives the range up may do so:
@@ -38,18 +38,18 @@ enum mt_brk_place {
 	MT_BRK_EXTENDED /* as MT_BRK_INSIDE, and the range is longer than before */
 };
 
-/* Returns where a block lies that libc has just made; extends the range where needed. block: NULL
+/* Returns where a block lies that libc has just made; extends the range if needed. block: NULL
  * is inside. */
 enum mt_brk_place mt_brk_range_add(const void *block);
 
-/* Freezes the range. Returns false where it was given up. */
+/* Freezes the range. Returns false if it was given up. */
 bool mt_brk_range_freeze(void);
 
-/* Gives the range up: every block is inside from now on. Returns false where it was frozen. */
+/* Gives the range up: every block is inside from now on. Returns false if it was frozen. */
 bool mt_brk_range_give_up(void);
 bool mt_brk_range_is_given_up(void);
 
-/* Returns the length in bytes; 0 where the range was given up. */
+/* Returns the length in bytes; 0 if the range was given up. */
 size_t mt_brk_range_bytes(void);
 
 /* Returns whether the range has a byte of [address, address + bytes). */
@@ -64,7 +64,7 @@ extern _Atomic uintptr_t mt_brk_range_word; /* a length, a multiple of 16; and f
  * it late takes the slow path, which is exact. */
 extern uintptr_t mt_brk_range_end;
 
-/* Returns true only where mt_brk_range_add would return MT_BRK_INSIDE. A flag does no harm: the
+/* Returns true only if mt_brk_range_add would return MT_BRK_INSIDE. A flag does no harm: the
  * first block beyond the end begins 16 bytes after it. */
 static inline bool mt_brk_range_is_inside(const void *block)
 {
@@ -73,7 +73,7 @@ static inline bool mt_brk_range_is_inside(const void *block)
 }
 
 /* Returns whether a block may be one of libc's: false for most of jemalloc's. They lie higher, or
- * lower where the kernel fills addresses from below (ulimit -s unlimited). */
+ * lower if the kernel fills addresses from below (ulimit -s unlimited). */
 static inline bool mt_brk_range_may_have(const void *ptr)
 {
 	return (uintptr_t)ptr < mt_brk_range_end && (uintptr_t)ptr >= mt_brk_range_base;

@@ -15,7 +15,7 @@
 #include "sys/symbol.h"
 #include "sys/format.h"
 
-/* release/acquire with what they point to: they change once more where the process wakes up */
+/* release/acquire with what they point to: they change once more if the process wakes up */
 static _Atomic(const struct mt_backend *) chosen;
 static _Atomic(const struct mt_backend_identity *) chosen_identity;
 

@@ -1,5 +1,5 @@
 /* heap/composed.c -- the members of the heap family that are made of the others. Each calls them by
- * their public names, as libc's own reallocarray does: where another library's malloc is bound
+ * their public names, as libc's own reallocarray does: if another library's malloc is bound
  * before ours and lacks these names, the block comes from that library and goes back to it. In a
  * file of its own: a compiler that sees our malloc might call it directly. */
 #include <errno.h>
@@ -61,7 +61,7 @@ MT_EXPORT void free_aligned_sized(void *ptr, size_t alignment, size_t size)
 	free(ptr);
 }
 
-/* ---- where another malloc is bound before ours ---- */
+/* ---- if another malloc is bound before ours ---- */
 
 static void *aligned_alloc_by_memalign(size_t alignment, size_t size)
 {

@@ -51,7 +51,7 @@ static bool may_be_heap(const char *name)
 	}
 }
 
-/* Our function of this name; NULL where it is none of the family. */
+/* Our function of this name; NULL if it is none of the family. */
 static const void *own_function(const char *name)
 {
 #define X(type, function, params, args)                                                            \

@@ -1,5 +1,5 @@
 /* heap/dlsym.h -- which names dlsym and dlvsym answer with a function of ours: the driver's
- * (gpu/lookup.h), and those of the heap family where a handle leads to libc's own. A program may
+ * (gpu/lookup.h), and those of the heap family if a handle leads to libc's own. A program may
  * ask libc's handle for malloc and give the block to the free that it is linked to (Python's
  * ctypes, P/Invoke, foreign functions of any language), or the other way round. */
 #ifndef MT_HEAP_DLSYM_H
@@ -13,7 +13,7 @@
  * heap family starts the heap, as a call of malloc at that moment would. */
 void *mt_dlsym_replace(void *handle, const char *name, const char *version, const void *caller);
 
-/* gpu/lookup.c has it, heap/no_driver.c where gpu/ is not built: the answer for names that begin
+/* gpu/lookup.c has it, heap/no_driver.c if gpu/ is not built: the answer for names that begin
  * with "cu". */
 void *mt_dlsym_replace_driver(void *handle, const char *name, const char *version,
 			      const void *caller);

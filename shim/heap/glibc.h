@@ -42,12 +42,12 @@ static inline size_t mt_glibc_usable(const void *ptr)
 	       (mt_glibc_is_mapped(header) ? mt_glibc_mapped_less_bytes : 0);
 }
 
-/* Returns glibc's malloc family, whatever stands before it in the order of symbols; NULL where the
+/* Returns glibc's malloc family, whatever stands before it in the order of symbols; NULL if the
  * process has no libc.so.6 with these names. Works before any relocation of the program, before
  * libc sets environ, and inside dlsym. */
 const struct mt_heap_ops *mt_glibc_ops(void);
 
-/* Calls glibc's mallopt(3). Does nothing where mt_glibc_ops returns NULL. */
+/* Calls glibc's mallopt(3). Does nothing if mt_glibc_ops returns NULL. */
 void mt_glibc_mallopt(int parameter, int value);
 
 /* Its M_TRIM_THRESHOLD before a program calls mallopt(3): DEFAULT_TRIM_THRESHOLD. */
@@ -61,7 +61,7 @@ int mt_glibc_trim(size_t pad);
 bool mt_glibc_note_old_free(size_t bytes);
 
 /* Returns what lies free in glibc's heap to the kernel, if such blocks were freed since the last
- * call. Not where many pages are shared with forked processes: glibc writes to free blocks. Reads a
+ * call. Not if many pages are shared with forked processes: glibc writes to free blocks. Reads a
  * file after a fork. Keeps errno. */
 void mt_glibc_trim_old(void);
 

@@ -1,7 +1,7 @@
 /* heap/growth.h -- the growth of a process: starts the worker thread once the process is large
  * enough, and wakes it later. Counted bytes alone tell: after each MT_GROWTH_STEP_BYTES that the
  * process allocates it is checked. Owns those counts. Takes the lock of heap/account.h. Keeps no
- * errno where nothing else is said. */
+ * errno if nothing else is said. */
 #ifndef MT_HEAP_GROWTH_H
 #define MT_HEAP_GROWTH_H
 
@@ -11,13 +11,13 @@
 /* Allocated bytes between two checks. */
 #define MT_GROWTH_STEP_BYTES (4ull << 20)
 
-/* Checks the size of the process: starts the worker where resident anonymous memory or live bytes
+/* Checks the size of the process: starts the worker if resident anonymous memory or live bytes
  * reach MT_MIN_MB; tells a worker that runs. Called by the thread that allocated, after the
  * allocator has returned: a thread started inside the allocator would wait for a mutex that its own
  * creator holds. */
 void mt_growth_note(void);
 
-/* Over the embedded jemalloc: the calling thread has allocated so many bytes more. Where a check is
+/* Over the embedded jemalloc: the calling thread has allocated so many bytes more. If a check is
  * due, calls mt_growth_note for a block of MT_GROWTH_STEP_BYTES or more, and otherwise has the next
  * allocation call it. Any thread, inside jemalloc once it has made the block and while it holds
  * none of its locks. Keeps errno. */

@@ -104,7 +104,7 @@ static void serve(bool on)
 /* ---- the constructor ---- */
 
 /* Chromium and what is built on it (Electron, CEF) fork their sandboxed processes from one that
- * ends itself where it finds a second thread. */
+ * ends itself if it finds a second thread. */
 static bool is_browser_zygote(void)
 {
 	static const char word[] = "\0--type=zygote";
@@ -114,7 +114,7 @@ static bool is_browser_zygote(void)
 	return length > 0 && memmem(line, (size_t)length, word, sizeof(word) - 1);
 }
 
-/* No allocation passes through us where malloc is somebody else's, so growth would never be seen:
+/* No allocation passes through us if malloc is somebody else's, so growth would never be seen:
  * this is the only chance to start the worker. A thread that could do nothing is not started: the
  * program may be a browser, whose malloc is its own and whose sandboxes refuse a process of two
  * threads. A tool's user wants the program's errors: helgrind reports each flag of ours that goes

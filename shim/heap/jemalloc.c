@@ -135,7 +135,7 @@ int mt_je_pthread_setspecific(pthread_key_t key, const void *value)
 }
 
 /* Free blocks of libc's heap have let the program break sink, and the kernel has put the mapping
- * where the heap was: free would pass its blocks to libc. It stays mapped, so that the next one
+ * if the heap was: free would pass its blocks to libc. It stays mapped, so that the next one
  * lies elsewhere. */
 static MT_COLD void *map_elsewhere(size_t bytes, int protection, int flags)
 {
@@ -147,7 +147,7 @@ static MT_COLD void *map_elsewhere(size_t bytes, int protection, int flags)
 	return fresh;
 }
 
-/* Address space that stands in where the kernel refuses jemalloc memory for its start: it writes to
+/* Address space that stands in if the kernel refuses jemalloc memory for its start: it writes to
  * pages that it did not get. Only the thread that starts it is inside it then. What it takes is its
  * own for good. */
 static char *start_area; /* NULL before and after */

@@ -38,7 +38,7 @@ extern unsigned int je_narenas_total_get(void) __attribute__((weak));
 extern void je_arena_decay(void *thread, void *arena, bool is_background, bool all)
 	__attribute__((weak));
 
-/* Where a thread ends or leaves an arena, jemalloc calls this instead of its own (jemalloc.mk). */
+/* If a thread ends or leaves an arena, jemalloc calls this instead of its own (jemalloc.mk). */
 void mt_je_arena_decay(void *thread, void *arena, bool is_background, bool all);
 
 /* Internal to jemalloc 5: src/large.c. Its callers in other files come here instead. */
@@ -96,7 +96,7 @@ void mt_jemalloc_arena_fork_child(void)
 		share_own_arena();
 }
 
-/* Where the program has made arenas, it may have chosen this one. */
+/* If the program has made arenas, it may have chosen this one. */
 void *mt_jemalloc_arena_of(void *arena, size_t bytes)
 {
 	if (mt_likely(bytes < shared_least_bytes) || je_narenas_total_get() > je_manual_arena_base)
@@ -128,7 +128,7 @@ static MT_COLD void purge_unfit(uint64_t free_before)
 	errno = kept;
 }
 
-/* realloc moves the pages of a block only where it begins at one (jemalloc_move.h). */
+/* realloc moves the pages of a block only if it begins at one (jemalloc_move.h). */
 void *__wrap_je_large_palloc(void *thread, void *arena, size_t bytes, size_t alignment, bool zero)
 {
 	void *from = mt_jemalloc_arena_of(arena, bytes);
@@ -183,7 +183,7 @@ void *__wrap_je_large_ralloc(void *thread, void *arena, void *block, size_t byte
 			     bool zero, void *cache, void *hook);
 
 /* The block that the start frees, or NULL; and whether its extent was read rightly: it is read
- * where large_salloc is missing. Written before another thread uses jemalloc. */
+ * if large_salloc is missing. Written before another thread uses jemalloc. */
 static const char *probe;
 static bool is_extent_known;
 

@@ -7,19 +7,19 @@
 
 #include <stddef.h>
 
-/* Once, by the thread that starts jemalloc, before another uses it. Does nothing where a setting
+/* Once, by the thread that starts jemalloc, before another uses it. Does nothing if a setting
  * of the user has disabled the arena for large blocks, or with a version of jemalloc whose
  * variables are others. */
 void mt_jemalloc_arena_begin(void);
 
-/* Returns jemalloc's first arena. NULL before mt_jemalloc_arena_begin, or where
+/* Returns jemalloc's first arena. NULL before mt_jemalloc_arena_begin, or if
  * this version of jemalloc does not show it. */
 void *mt_jemalloc_first_arena(void);
 
 /* In a forked child, whose only thread is the first again. */
 void mt_jemalloc_arena_fork_child(void);
 
-/* Returns the arena that a block comes from: `arena` where that is small, or where the program has
+/* Returns the arena that a block comes from: `arena` if that is small, or if the program has
  * arenas of its own. bytes: of the block. Any thread, inside jemalloc. */
 void *mt_jemalloc_arena_of(void *arena, size_t bytes);
 
@@ -36,7 +36,7 @@ void *mt_jemalloc_arena_of(void *arena, size_t bytes);
 void mt_jemalloc_large_use(void (*freed)(void));
 
 /* Once, by the thread that starts jemalloc, before another uses it: finds out how large blocks are
- * told. Frees one of 128 kB where the version of jemalloc has no function for that. */
+ * told. Frees one of 128 kB if the version of jemalloc has no function for that. */
 void mt_jemalloc_large_begin(void);
 
 #endif

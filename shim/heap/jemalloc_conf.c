@@ -105,7 +105,7 @@ static const char *stock_conf(void)
 	return "";
 }
 
-/* Nothing at all where it is not asked for. No file of jemalloc's own making: an empty prefix
+/* Nothing at all if it is not asked for. No file of jemalloc's own making: an empty prefix
  * forbids that. */
 static const char *prof_conf(const struct mt_config *config)
 {

@@ -17,7 +17,7 @@ void mt_jemalloc_conf(const struct mt_config *config, char *out, size_t out_byte
 /* Whether the embedded jemalloc knows the names that the shim asks for,
  * and how large its pages are. Takes no lock of ours. Never returns memory. */
 
-/* Once, by the thread that starts jemalloc, after its first allocation. Returns NULL where it fits,
+/* Once, by the thread that starts jemalloc, after its first allocation. Returns NULL if it fits,
  * otherwise the reason, in memory that is never freed. A name that cannot be looked up for want of
  * memory fits. */
 const char *mt_jemalloc_check(void);
@@ -30,7 +30,7 @@ uint64_t mt_jemalloc_page_bytes(void);
 /* Jemalloc's messages: a setting that it does not know, memory that the
  * kernel refused, or statistics that the program requested. jemalloc writes them with its locks
  * held, and MT_LOG may be on a slow disk. So messages of its initialisation are kept and logged
- * afterwards; later ones go to stderr alone, even where MT_LOG is set. */
+ * afterwards; later ones go to stderr alone, even if MT_LOG is set. */
 
 /* jemalloc's malloc_message. Any thread, also inside jemalloc. */
 void mt_jemalloc_message(void *unused, const char *text);

@@ -16,8 +16,8 @@ void mt_jemalloc_counters_begin(void);
 void mt_jemalloc_counters_note_thread(const void *counters);
 bool mt_jemalloc_counters_have_thread(void);
 
-/* Reads what the calling thread has allocated and freed so far, in bytes. Returns false where it
- * has done neither, or where jemalloc does not say. */
+/* Reads what the calling thread has allocated and freed so far, in bytes. Returns false if it
+ * has done neither, or if jemalloc does not say. */
 bool mt_jemalloc_own_counters(uint64_t *out_allocated, uint64_t *out_freed);
 
 /* Returns whether the calling thread has allocated, so that jemalloc cleans up after it. It does

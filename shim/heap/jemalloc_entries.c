@@ -1,5 +1,5 @@
 /* heap/jemalloc_entries.c -- the heap family over the embedded jemalloc. The functions that make
- * blocks are jemalloc's own: a direct jump. Where a check of growth is due, the next of them, or
+ * blocks are jemalloc's own: a direct jump. If a check of growth is due, the next of them, or
  * the free of a large block, comes by a function of ours, once. free, realloc and
  * malloc_usable_size first compare the address: it may be a block from before the process woke up
  * (heap/asleep.h). */

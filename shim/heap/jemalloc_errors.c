@@ -49,7 +49,7 @@ void __wrap_je_arena_dalloc_promoted(void *thread, void *ptr, void *cache, bool 
 void __wrap_je_arena_dalloc_bin_locked_handle_newly_empty(void *thread, void *arena,
 							  struct mt_extent *slab, void *bin);
 
-/* Both are written before another thread uses jemalloc. The mask of a slab's free count is 0 where
+/* Both are written before another thread uses jemalloc. The mask of a slab's free count is 0 if
  * the layout is unknown. */
 static bool is_known;
 static uint64_t free_count_mask;

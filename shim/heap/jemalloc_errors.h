@@ -20,10 +20,10 @@ bool mt_jemalloc_errors_are_known(void);
  * the first word of the line. */
 void mt_jemalloc_errors_check(const char *call, const void *ptr);
 
-/* Aborts where jemalloc is about to free an extent that is NULL or is not in use. */
+/* Aborts if jemalloc is about to free an extent that is NULL or is not in use. */
 void mt_jemalloc_errors_check_large(const void *extent);
 
-/* Aborts where the calling thread is the owner of the lock that jemalloc is about to wait for. */
+/* Aborts if the calling thread is the owner of the lock that jemalloc is about to wait for. */
 void mt_jemalloc_errors_check_owner(int owner);
 
 #endif

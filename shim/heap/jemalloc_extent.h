@@ -14,7 +14,7 @@ struct mt_extent {
 	char *address; /* a large block may begin anywhere in the first page */
 	size_t bytes;  /* the bits below a page are something else */
 	uint64_t others[5];
-	uint64_t free_regions[]; /* of a slab: a bit for each region, set where it is free */
+	uint64_t free_regions[]; /* of a slab: a bit for each region, set if it is free */
 };
 
 #define MT_EXTENT_ARENA_MASK 0xfffu /* of bits: the number of the arena */
@@ -25,7 +25,7 @@ struct mt_extent {
 
 #pragma GCC visibility push(hidden)
 
-/* Returns the leaf of the page at this address; 0 where there is none, or where jemalloc's version
+/* Returns the leaf of the page at this address; 0 if there is none, or if jemalloc's version
  * is not known. Any thread. The extent may change at once if the caller does not own it; its memory
  * stays mapped. */
 uint64_t mt_extent_leaf(const void *address);

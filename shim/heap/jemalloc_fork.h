@@ -16,7 +16,7 @@ void mt_jemalloc_fork_give_up(void);
 /* pthread_atfork handlers. All signals are blocked. Prepare takes all mutexes of jemalloc. A mutex
  * that the calling thread holds already stays as it is in the parent, and is initialised in the
  * child like all others: the child, which may not allocate before it has returned from its signal
- * handler, goes on where the handler has interrupted it. */
+ * handler, goes on if the handler has interrupted it. */
 void mt_jemalloc_fork_prepare(void);
 void mt_jemalloc_fork_parent(void);
 void mt_jemalloc_fork_child(void);

@@ -65,7 +65,7 @@ static bool is_zero(const char *from, size_t bytes)
 	return !*from && memcmp(from, from + 1, bytes - 1) == 0;
 }
 
-/* Zeros are not written where the new pages are fresh: that would make a hole resident. */
+/* Zeros are not written if the new pages are fresh: that would make a hole resident. */
 static void copy(char *to, const char *from, size_t bytes)
 {
 	size_t page = mt_os_page_bytes();
@@ -93,7 +93,7 @@ static void copy_pieces(char *to, char *from, size_t bytes)
 /* The kernel moves the pages: nothing is copied, and no page faults again. The old range stays
  * mapped and empty, as jemalloc expects. By way of an address that the kernel chooses: a call that
  * names the target unmaps it before it looks at the source, and another thread's mapping could take
- * its place where the source is then refused. more: bytes of the block behind the target, which
+ * its place if the source is then refused. more: bytes of the block behind the target, which
  * become part of the same mapping: a block that grows again is then one. Answers 0 or errno;
  * EFAULT: the source is several mappings. Source: mremap(2), MREMAP_DONTUNMAP since Linux 5.7. */
 static int move_pages(char *to, char *from, size_t bytes, size_t more)
@@ -104,7 +104,7 @@ static int move_pages(char *to, char *from, size_t bytes, size_t more)
 		return errno;
 	if (mremap(between, bytes, bytes + more, MREMAP_MAYMOVE | MREMAP_FIXED, to) != MAP_FAILED)
 		return 0;
-	/* does nothing where the target is still mapped */
+	/* does nothing if the target is still mapped */
 	(void)mmap(to, bytes + more, PROT_READ | PROT_WRITE,
 		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 	copy_pieces(to, between, bytes);
@@ -139,7 +139,7 @@ static size_t move_first_mapping(char *to, char *from, size_t bytes, size_t more
 	}
 }
 
-/* The kernel keeps the old range apart from its neighbours where it was itself moved there: a fresh
+/* The kernel keeps the old range apart from its neighbours if it was itself moved there: a fresh
  * mapping in its place becomes one with them, and the number of mappings stays bounded. */
 static void renew(char *from, size_t bytes)
 {

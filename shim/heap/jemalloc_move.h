@@ -1,6 +1,6 @@
 /* heap/jemalloc_move.h -- realloc of large blocks that grow. jemalloc would copy such a block and
  * keep the pages of the old one. Here the kernel moves the pages (mremap(2)), as it does for libc.
- * Where it cannot, each piece of the old block is returned to the kernel once it is copied. Any
+ * If it cannot, each piece of the old block is returned to the kernel once it is copied. Any
  * thread; waits up to 10 ms for the purge lock. Never holds a lock of jemalloc's. */
 #ifndef MT_HEAP_JEMALLOC_MOVE_H
 #define MT_HEAP_JEMALLOC_MOVE_H
@@ -15,10 +15,10 @@
 /* bytes: of smaller ones only those of which less than half is resident; a copy is faster */
 #define MT_JEMALLOC_MOVE_ALWAYS (4u << 20)
 
-/* Grows a large block in place where jemalloc can. Returns whether it must be moved instead. */
+/* Grows a large block in place if jemalloc can. Returns whether it must be moved instead. */
 bool mt_jemalloc_is_move(void *ptr, size_t bytes);
 
-/* realloc of such a block. Returns NULL with errno ENOMEM where there is no memory; the block then
+/* realloc of such a block. Returns NULL with errno ENOMEM if there is no memory; the block then
  * stays as it was. */
 void *mt_jemalloc_move(void *ptr, size_t bytes);
 

@@ -3,7 +3,7 @@
  * and 5 ms at 512, once caches are cold. The one figure that the worker wants is kept by each arena
  * in plain atomic counters, and an internal function of jemalloc adds them up without any lock. So
  * any thread may ask, also from inside malloc. It is no part of jemalloc's interface, so it is
- * believed only after it has given the same answers as the epoch; where it is not there, or ever
+ * believed only after it has given the same answers as the epoch; if it is not there, or ever
  * differs, the epoch is what there is. mt_jemalloc_pages and mt_jemalloc_reclaim: any thread; the
  * others: one caller at a time (backend.h). */
 #ifndef MT_HEAP_JEMALLOC_PAGES_H
@@ -14,12 +14,12 @@
 #include "heap/backend.h"
 
 /* Fills dirty_bytes and active_bytes alone, pages that a purge is about to return among the dirty
- * ones; false while it is not believed, or where the program has arenas of its own, which may
+ * ones; false while it is not believed, or if the program has arenas of its own, which may
  * vanish at any time. */
 bool mt_jemalloc_pages(struct mt_heap_figures *out);
 
 /* Returns how many bytes of one arena, as jemalloc's functions pass it, lie free and resident.
- * UINT64_MAX where the counters are not there. They need not have been believed before. Any thread,
+ * UINT64_MAX if the counters are not there. They need not have been believed before. Any thread,
  * also inside jemalloc. */
 uint64_t mt_jemalloc_pages_free_bytes(void *arena);
 
@@ -30,7 +30,7 @@ void mt_jemalloc_purge_arena(unsigned int index);
 uint64_t mt_jemalloc_retained_bytes(unsigned int index);
 
 /* The same by a thread of the program, also from inside malloc: takes the purge lock, and does
- * nothing where that takes longer than 10 ms. */
+ * nothing if that takes longer than 10 ms. */
 void mt_jemalloc_purge_arena_soon(unsigned int index);
 
 /* The parent's purge is not under way here. */

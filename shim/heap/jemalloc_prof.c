@@ -122,7 +122,7 @@ void mt_jemalloc_prof_begin(const char *conf)
  *  - greenlet (gevent) copies pieces of stacks to and fro: above the frames of one that runs lies
  *    what others have left, and an address that leads nowhere is read all the same. Hence a walk
  *    goes through the code of loaded files alone, and ends at greenlet's. Whose code it is tells
- *    _dl_find_object, without a lock; where libc has none (before 2.35), there is no sampling: the
+ *    _dl_find_object, without a lock; if libc has none (before 2.35), there is no sampling: the
  *    unwinder itself would take the loader's lock then. */
 
 #define GO_ON        0 /* _URC_NO_REASON */

@@ -7,7 +7,7 @@
 
 #include "heap/backend.h"
 
-/* Finds the unwinder. Returns false where there is none. It calls the loader: with no lock of the
+/* Finds the unwinder. Returns false if there is none. It calls the loader: with no lock of the
  * shim held, and never inside the allocator. */
 bool mt_jemalloc_find_unwinder(void);
 
@@ -17,7 +17,7 @@ void mt_jemalloc_prof_open_gate(void);
 void mt_jemalloc_prof_open_gate_in_child(void);
 
 /* jemalloc's heap profiler. mt_jemalloc_prof_begin runs in the constructor, and switches
- * sampling on where `conf` says so. */
+ * sampling on if `conf` says so. */
 extern const struct mt_heap_profiler mt_jemalloc_profiler;
 void mt_jemalloc_prof_begin(const char *conf);
 

@@ -1,6 +1,6 @@
 /* heap/jemalloc_thread.c -- what jemalloc makes for a thread at its first allocation: a cache, and
- * often an arena. jemalloc crashes where there is no memory for either. Here the thread allocates
- * without a cache, or from the first arena. These functions come instead of jemalloc's own where
+ * often an arena. jemalloc crashes if there is no memory for either. Here the thread allocates
+ * without a cache, or from the first arena. These functions come instead of jemalloc's own if
  * other files of it call them (jemalloc.mk). Any thread, inside jemalloc. Source: src/tcache.c and
  * src/jemalloc.c of jemalloc 5.2 and 5.3; glibc's tst-malloc-thread-fail. */
 #include "heap/jemalloc_thread.h"
@@ -94,12 +94,12 @@ void __wrap_je_tcache_arena_reassociate(void *thread, CACHE_PARAMS, void *arena)
  * its cache at each 64 KiB of such a phase. Not in every phase: a thread that goes on would fill it
  * again.
  *
- * Comes instead of jemalloc's own function where other files of it call that (jemalloc.mk). Any
+ * Comes instead of jemalloc's own function if other files of it call that (jemalloc.mk). Any
  * thread, inside jemalloc. Source: src/tcache.c of jemalloc 5.3. */
 
 /* Caches of fewer threads hold some 20 MB, and empty ones would cost their next allocations. */
 #define MANY_THREADS 16u
-/* A phase begins where so much was freed, and up to this part of it allocated meanwhile. */
+/* A phase begins if so much was freed, and up to this part of it allocated meanwhile. */
 #define PHASE_BYTES (512u << 10)
 #define LITTLE      4u
 /* between phases in which a thread empties its cache */
@@ -179,7 +179,7 @@ void __wrap_je_arena_cache_bin_fill_small(void *thread, void *arena, void *cache
 /* ---- steps of allocation ---- */
 
 /* Internal to jemalloc 5.3: src/stats.c, src/thread_event.c. There the event prints statistics
- * every opt.stats_interval bytes, and is there at all where that is set. With a version whose
+ * every opt.stats_interval bytes, and is there at all if that is set. With a version whose
  * functions are others it would print: jemalloc.mk checks that. 5.3.0 passes the handler a second
  * argument, 5.3.1 does not. */
 extern int64_t je_opt_stats_interval __attribute__((weak));

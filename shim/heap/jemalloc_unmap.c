@@ -439,7 +439,7 @@ void mt_je_ehooks_default_zero_impl(void *from, size_t bytes)
 /* What is smaller any machine has; two calls are nothing beside filling it */
 #define PROBED_BYTES (256u << 20)
 
-/* Where the kernel overcommits, jemalloc maps without reserve, and so gets what no machine has: a
+/* If the kernel overcommits, jemalloc maps without reserve, and so gets what no machine has: a
  * program that libc would have told that there is no memory fills it, and is ended. So the kernel
  * is asked first with reserve, whatever its policy, for what is large. Not mapped so for good:
  * pages that are kept lie side by side, and fork refuses an area with reserve that is larger than

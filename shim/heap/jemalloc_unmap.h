@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 /* Sets the limit in bytes, also before jemalloc begins. From now on address space is returned, for
- * good; the limit decides how much may stay, and which extents are large enough. at_once: where the
+ * good; the limit decides how much may stay, and which extents are large enough. at_once: if the
  * limit is new, purges all arenas under the purge lock; else the next large free does. */
 void mt_jemalloc_unmap_use(size_t limit_bytes, bool at_once);
 

@@ -36,7 +36,7 @@ X(, malloc_stats, , )
 
 static _Atomic size_t largest_bytes; /* of arena; no ordering */
 
-/* Returns false where another allocator serves. */
+/* Returns false if another allocator serves. */
 static bool gather(struct mt_mallinfo *out)
 {
 	struct mt_mallinfo old;

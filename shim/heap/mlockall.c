@@ -14,7 +14,7 @@
 #define SYMBOLS_MOST 100000u
 
 /* Up to which symbol there may be undefined ones. Behind them in the table come those that the GNU
- * hash section knows; where it is empty it does not say where the table ends, which linkers put
+ * hash section knows; if it is empty it does not say where the table ends, which linkers put
  * right before its strings. */
 static size_t undefined_end(const ElfW(Sym) * symbols, const char *strings,
 			    const uint32_t *gnu_hash, const uint32_t *hash)

@@ -1,4 +1,4 @@
-/* heap/no_driver.c -- in the place of gpu/lookup.c where the library is built without gpu/
+/* heap/no_driver.c -- in the place of gpu/lookup.c if the library is built without gpu/
  * (CUDA=0). */
 #include "heap/dlsym.h"
 

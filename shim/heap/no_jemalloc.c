@@ -1,4 +1,4 @@
-/* heap/no_jemalloc.c -- in the place of jemalloc*.c where the library is built without the embedded
+/* heap/no_jemalloc.c -- in the place of jemalloc*.c if the library is built without the embedded
  * jemalloc (JEMALLOC=none). mt_jemalloc_is_built keeps every caller away from the functions that
  * would have to do something. */
 #include <errno.h>

@@ -17,7 +17,7 @@
 #endif
 #define GUARD_INSTALL 102
 
-/* Of x86-64, and of arm64 with pages of 4 KiB. A larger one is never made where a part of it must
+/* Of x86-64, and of arm64 with pages of 4 KiB. A larger one is never made if a part of it must
  * not be huge. */
 #define HUGE_BYTES ((uintptr_t)2 << 20)
 
@@ -165,7 +165,7 @@ static bool map_fresh(uintptr_t begin, uintptr_t end)
 			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != -1;
 }
 
-/* The range stays noted where the kernel refuses: it may not split a mapping. */
+/* The range stays noted if the kernel refuses: it may not split a mapping. */
 static MT_COLD bool replace_flagged(uintptr_t begin, uintptr_t end)
 {
 	int kept = errno;
@@ -254,7 +254,7 @@ static bool end_huge(uintptr_t begin, uintptr_t end)
 	return true;
 }
 
-/* Where they are many a core dump has them no more, until they are used again. */
+/* If they are many a core dump has them no more, until they are used again. */
 static void leave_out(void *begin, size_t bytes)
 {
 	if (bytes < UNDUMPED_LEAST_BYTES ||

@@ -18,7 +18,7 @@ void mt_heap_profile_publish(void);
 enum mt_err mt_heap_profile_follow(const struct mt_config *wanted);
 
 /* Has the profiler sample for a look of mtctl (MT_REQUEST_SAMPLE), extends its time, or ends it.
- * Sampling ends with the last look where MT_PROF, or MALLOC_CONF, does not want it. Errors: as
+ * Sampling ends with the last look if MT_PROF, or MALLOC_CONF, does not want it. Errors: as
  * above, and MT_ERR_INVALID, MT_ERR_RANGE for a malformed value. */
 enum mt_err mt_heap_profile_look(const struct mt_request *request);
 

@@ -20,12 +20,12 @@ void mt_purge_leave(void);
  * not have it. */
 uint32_t mt_purge_worker_hold(void);
 
-/* As mt_purge_enter, but waits up to span_ns. Returns false where the lock is not taken, at once
- * where the calling thread holds it. */
+/* As mt_purge_enter, but waits up to span_ns. Returns false if the lock is not taken, at once
+ * if the calling thread holds it. */
 bool mt_purge_enter_within(uint64_t span_ns);
 
 /* Around a copy of the process. mt_purge_hold waits up to span_ns, since a purge of 100 GB can keep
- * the kernel busy for ten seconds or more. Returns false where the lock is not taken: copy all the
+ * the kernel busy for ten seconds or more. Returns false if the lock is not taken: copy all the
  * same, and do not call mt_purge_release. */
 bool mt_purge_hold(uint64_t span_ns);
 void mt_purge_release(void);
@@ -44,7 +44,7 @@ void mt_purge_forget(void);
  * processes ---- */
 
 /* At that count of forks (mt_shared_pages_forks) a trim was found to copy nothing. Under the purge
- * lock: whether that still holds; true where there was no fork. */
+ * lock: whether that still holds; true if there was no fork. */
 void mt_purge_allow_trim(uint32_t forks);
 bool mt_purge_may_trim(void);
 

@@ -1,5 +1,5 @@
 /* heap/ranges.h -- a small sorted set of address ranges, which may come to contain more than was
- * added: where it is full, the new range is joined with its nearest neighbour. For uses where too
+ * added: if it is full, the new range is joined with its nearest neighbour. For uses where too
  * much costs time, and too little is a fault. Owns no state, takes no lock, never allocates. The
  * caller protects each set by a lock. */
 #ifndef MT_HEAP_RANGES_H
@@ -22,14 +22,14 @@ struct mt_ranges {
 /* begin, end: of a range that is not empty. */
 void mt_ranges_add(struct mt_ranges *set, uintptr_t begin, uintptr_t end);
 
-/* Where the set is full, the middle of a range stays. */
+/* If the set is full, the middle of a range stays. */
 void mt_ranges_remove(struct mt_ranges *set, uintptr_t begin, uintptr_t end);
 
 /* Returns whether the set has an address of the range. */
 bool mt_ranges_overlap(const struct mt_ranges *set, uintptr_t begin, uintptr_t end);
 
 /* Cuts from both ends of the range what the set does not have. Returns false, and changes nothing,
- * where it has none of it. */
+ * if it has none of it. */
 bool mt_ranges_clip(const struct mt_ranges *set, uintptr_t *begin, uintptr_t *end);
 
 #endif

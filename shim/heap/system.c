@@ -180,7 +180,7 @@ static struct mt_backend system_backend = {
 	.reclaim = system_reclaim,
 };
 
-/* That of the allocator behind us; or, where its malloc is bound before ours, the one in the same
+/* That of the allocator behind us; or, if its malloc is bound before ours, the one in the same
  * file as that malloc: the first in line may be our own, or a library's private copy. */
 static mallctl_fn find_mallctl(bool shadowed)
 {
@@ -211,7 +211,7 @@ static const struct mt_backend *glibc_backend(const struct mt_config *config)
 	return &backend;
 }
 
-/* Each allocator's own functions are looked for only where it is bound: tcmalloc has a
+/* Each allocator's own functions are looked for only if it is bound: tcmalloc has a
  * malloc_trim that does nothing, and a mallctl may belong to a library's private jemalloc. */
 const struct mt_backend *mt_system_backend(const struct mt_config *config,
 					   const struct mt_backend_identity *identity)

@@ -25,13 +25,13 @@
 /* longest wait of a thread of the program for one step */
 #define RECLAIM_STEP_NS (10 * MT_NS_PER_MS)
 
-/* What a purge on a thread of the program may return: 10 ms of CPU time where it lies together, 60
- * where every second page is free. */
+/* What a purge on a thread of the program may return: 10 ms of CPU time if it lies together, 60
+ * if every second page is free. */
 #define SHORT_BYTES (128ull << 20)
 
 static struct mt_lock lock = MT_LOCK(cleanup);
 
-/* Our own count; where we do not count, the allocator's. */
+/* Our own count; if we do not count, the allocator's. */
 static uint64_t live_bytes(void)
 {
 	struct mt_account_totals totals = {0};

@@ -14,13 +14,13 @@ void mt_heap_prepare_trim(const struct mt_trim_request *request, struct mt_clean
 void mt_heap_trim(const struct mt_trim_request *request, struct mt_cleanup *cleanup);
 void mt_heap_trim_fork_child(void);
 
-/* For malloc_trim: has the worker thread purge, where a purge by the calling thread may take longer
- * than some tens of ms. Returns false where that thread must purge itself: little is free, there is
+/* For malloc_trim: has the worker thread purge, if a purge by the calling thread may take longer
+ * than some tens of ms. Returns false if that thread must purge itself: little is free, there is
  * no worker, or glibc serves. Waits up to 20 ms. */
 bool mt_heap_trim_by_worker(void);
 
 /* For malloc_trim over libc's malloc: calls libc's own, and returns the free pages of Python's
- * objects. Returns 1 where memory went back. */
+ * objects. Returns 1 if memory went back. */
 int mt_heap_trim_libc(size_t pad);
 
 /* The purge that was left to the worker. Worker thread, in each turn; bits: enum mt_control_bit. */
@@ -31,7 +31,7 @@ void mt_heap_trim_tick(uint32_t bits);
  * shared page when it is written to. The program's own next allocation of 1 kB or more merges them,
  * too: until then nothing is purged. may_ask: the kernel may be asked, which opens a file; without
  * it pages count as shared from a fork on until it has been asked. Safe inside malloc once the
- * block is made where may_ask is false. */
+ * block is made if may_ask is false. */
 bool mt_heap_purge_copies(bool may_ask);
 
 /* Returns the free pages of Python's objects, then those of the heap until no more than keep_bytes

@@ -81,7 +81,7 @@ static void clean_after_late_call(void)
 	mt_cleanup_run_requested(&request);
 }
 
-/* Empties the caches that a capture kept from being emptied. Tries once: where captures follow one
+/* Empties the caches that a capture kept from being emptied. Tries once: if captures follow one
  * another, every try may meet one. */
 static void retry_caches(void)
 {
@@ -106,7 +106,7 @@ static uint64_t tick(uint64_t now_ns, uint32_t bits)
 	return next_ns;
 }
 
-/* Where there is no such heap, both are 0. */
+/* If there is no such heap, both are 0. */
 static void publish(bool all)
 {
 	struct mt_object_heap_figures objects;

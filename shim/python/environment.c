@@ -1,6 +1,6 @@
 /* python/environment.c -- wraps getenv for one name, PYTHONMALLOC, which CPython reads at its
- * start. Where it is unset and the embedded jemalloc serves malloc, the heap for Python's objects
- * takes the domains MEM and OBJ then (python/object_domains.h); where that is not possible the
+ * start. If it is unset and the embedded jemalloc serves malloc, the heap for Python's objects
+ * takes the domains MEM and OBJ then (python/object_domains.h); if that is not possible the
  * wrapper returns "malloc". Small objects in Python's own arenas keep whole pages resident. setenv
  * would reach children without the shim, appear in os.environ and defeat -X dev. Any thread may
  * call. Owns the address of the next getenv. Takes no lock. */
@@ -141,7 +141,7 @@ static bool is_free_threaded(void)
 	return mt_python_symbol("_Py_DecRefShared") != NULL;
 }
 
-/* Returns why Python keeps its own allocator for small objects; NULL where it may use malloc. */
+/* Returns why Python keeps its own allocator for small objects; NULL if it may use malloc. */
 static const char *pymalloc_reason(const char *set)
 {
 	if (set)

@@ -17,7 +17,7 @@ enum mt_main_state {
 	MT_MAIN_WAITS    /* waits in a system call */
 };
 
-/* Sets the eval breaker where *call is `queued` and the main thread waits in no system call. A
+/* Sets the eval breaker if *call is `queued` and the main thread waits in no system call. A
  * queued pending call keeps the interpreter alive meanwhile. call: the state of the pending call;
  * call only between mt_python_is_running() and the end of that call. Returns the state of the main
  * thread. Any thread may call. Takes the lock python_wake; opens a file. */

@@ -266,7 +266,7 @@ static uint32_t find_line(uintptr_t table, int64_t line, size_t offset)
 
 /* ---- the table ---- */
 
-/* Returns the address of a line, which is added where it is new and there is room. */
+/* Returns the address of a line, which is added if it is new and there is room. */
 static uintptr_t intern(struct table *table, const char *name, size_t bytes, uint32_t line)
 {
 	uint32_t offset = mt_name_table_add(&table->names, name, bytes), slot;

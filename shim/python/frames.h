@@ -14,17 +14,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Finds the interpreter and maps the table; nothing where there is no interpreter that is known.
+/* Finds the interpreter and maps the table; nothing if there is no interpreter that is known.
  * Worker thread. Calls the loader. */
 void mt_frames_prepare(void);
 
 /* Writes up to max addresses of lines to out, the innermost frame first. Returns how many: 0 for a
- * thread without Python, or where another thread adds a line now. Any thread. Addresses are even,
+ * thread without Python, or if another thread adds a line now. Any thread. Addresses are even,
  * and stay valid. */
 size_t mt_frames_lines(uintptr_t *out, size_t max);
 
 /* Writes the lines to a file from offset `at` on, after the title MT_LINES_IN_PROFILE: "0x7f12 LINE
- * FILE" each. Nothing where there are none. Returns false where they could not be written in full.
+ * FILE" each. Nothing if there are none. Returns false if they could not be written in full.
  * Worker thread. */
 bool mt_frames_write(int fd, uint64_t at);
 

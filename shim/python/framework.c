@@ -113,7 +113,7 @@ static uint64_t reserved_bytes(const struct mt_python_gpu_figures *figures)
 	return sum;
 }
 
-/* Adds the release to the history of cleanups, with the driver's figures, or PyTorch's where the
+/* Adds the release to the history of cleanups, with the driver's figures, or PyTorch's if the
  * driver gives none. */
 static void add_release(void)
 {

@@ -1,7 +1,7 @@
 /* python/framework.h -- MT_FRAMEWORK_DECAY_MS: releases what PyTorch's own device cache has held
  * unused for that time. Also empties all frameworks' device caches for another process that is out
  * of device memory. Reads and empties caches in pending calls of Python, without waiting for
- * them. Does nothing where several processes train together (WORLD_SIZE > 1): one process that
+ * them. Does nothing if several processes train together (WORLD_SIZE > 1): one process that
  * flushes makes all others wait. Owns the pending call and the last figures. Only the worker thread
  * may call, unless a comment says pure. Takes no lock of its own. */
 #ifndef MT_PYTHON_FRAMEWORK_H
@@ -27,7 +27,7 @@ bool mt_framework_decide(struct mt_framework_policy *policy,
 			 const struct mt_python_gpu_figures *seen, const struct mt_config *cfg,
 			 uint64_t now_ns);
 
-/* Queues a reading where one is due. Returns when to call again, in ns of CLOCK_MONOTONIC;
+/* Queues a reading if one is due. Returns when to call again, in ns of CLOCK_MONOTONIC;
  * UINT64_MAX: never. */
 uint64_t mt_framework_tick(uint64_t now_ns);
 

@@ -75,7 +75,7 @@ static void *enter(void)
 	return state;
 }
 
-/* Where the interpreter ends, PyEval_RestoreThread or the collection may end the thread or never
+/* If the interpreter ends, PyEval_RestoreThread or the collection may end the thread or never
  * return. The thread then still counts as running: no other one follows. */
 static void *collect_main(void *unused)
 {

@@ -1,4 +1,4 @@
-/* python/gc_thread.h -- runs the queued collection on a thread of the shim, where Python's main
+/* python/gc_thread.h -- runs the queued collection on a thread of the shim, if Python's main
  * thread does not come to run it. Owns two threads. One sleeps until it is asked: a thread of the
  * program starts it, so it has the program's descriptor table, which finalizers need. It starts the
  * other for one collection. That one takes the GIL as any C thread may, in the main interpreter.
@@ -22,7 +22,7 @@ bool mt_gc_thread_runs(void);
 void mt_gc_thread_stop(void);
 
 /* Has a new thread collect once, unless one still waits for the GIL or collects. Returns false
- * where nobody can start one. Does not wait. Any thread. */
+ * if nobody can start one. Does not wait. Any thread. */
 bool mt_gc_thread_ask(void);
 
 /* Waits up to 1 s while such a thread is between may_enter and its thread state. The pending call

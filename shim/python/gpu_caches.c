@@ -119,7 +119,7 @@ static bool call_succeeds(void *object, const char *name)
 	return result != NULL;
 }
 
-/* Returns whether the object is true; false where it has no truth value. Releases the reference. */
+/* Returns whether the object is true; false if it has no truth value. Releases the reference. */
 static bool is_true(void *object)
 {
 	int result = object ? api.PyObject_IsTrue(object) : 0;
@@ -141,7 +141,7 @@ static bool is_text(void *object, const char *text)
 	return result;
 }
 
-/* Returns whether the method returns a false value; false where it fails or is missing. */
+/* Returns whether the method returns a false value; false if it fails or is missing. */
 static bool returns_false(void *object, const char *name)
 {
 	void *result = call_method(object, name);
@@ -190,7 +190,7 @@ static void *find_module(const char *name)
 
 /* ---- PyTorch ---- */
 
-/* Returns torch.cuda where CUDA is initialised and no capture is open on the thread's stream, else
+/* Returns torch.cuda if CUDA is initialised and no capture is open on the thread's stream, else
  * NULL. */
 static void *find_torch(void)
 {
@@ -233,7 +233,7 @@ static bool is_cuda_the_accelerator(void *accelerator)
 	return result;
 }
 
-/* Empties PyTorch's cache of page-locked host memory: by the public function where there is one,
+/* Empties PyTorch's cache of page-locked host memory: by the public function if there is one,
  * else by the binding, which builds with CUDA have since 2.5. CUDA is initialised. */
 static void empty_torch_host(void)
 {

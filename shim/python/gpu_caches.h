@@ -22,7 +22,7 @@ struct mt_python_gpu_figures {
 	} devices[MT_PYTHON_GPU_DEVICES];
 };
 
-/* Finds the C API functions; call it before a pending call is queued. Returns false where there is
+/* Finds the C API functions; call it before a pending call is queued. Returns false if there is
  * no Python, or it lacks one of them. Any thread; calls the loader. */
 bool mt_python_gpu_find(void);
 
@@ -32,15 +32,15 @@ bool mt_python_gpu_find(void);
  * open stream capture kept from it. */
 uint32_t mt_python_gpu_empty(bool cuda_used, bool host_too, uint32_t *out_skipped);
 
-/* Empties only PyTorch's cache of device memory. Returns false where it was not emptied, as during
+/* Empties only PyTorch's cache of device memory. Returns false if it was not emptied, as during
  * a capture. */
 bool mt_python_gpu_empty_torch(void);
 
-/* Reads the figures of PyTorch's cache into *out; all 0 where there is none. */
+/* Reads the figures of PyTorch's cache into *out; all 0 if there is none. */
 void mt_python_gpu_read(struct mt_python_gpu_figures *out);
 
 /* Returns whether the program has called gc.set_threshold(0), which disables collection by Python's
- * documentation. False where unknown. */
+ * documentation. False if unknown. */
 bool mt_python_gpu_is_gc_off(void);
 
 /* Resets the lock in a forked child. */

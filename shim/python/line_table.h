@@ -14,15 +14,15 @@
 
 #define MT_LINE_TABLE_NONE UINT32_MAX
 
-/* Maps an empty table. Returns false where there is no memory for it. */
+/* Maps an empty table. Returns false if there is no memory for it. */
 bool mt_line_table_map(void);
 void mt_line_table_unmap(void);
 
-/* Returns the place of a file name, which is added where it is new; MT_NAME_TABLE_REST: no room. A
+/* Returns the place of a file name, which is added if it is new; MT_NAME_TABLE_REST: no room. A
  * frame of that name has line 0. */
 uint32_t mt_line_table_name(const char *text, size_t bytes);
 
-/* Returns the index of a stack, which is added where it is new; MT_LINE_TABLE_NONE: no room. count:
+/* Returns the index of a stack, which is added if it is new; MT_LINE_TABLE_NONE: no room. count:
  * 1 to MT_LINES_DEPTH_MAX. */
 uint32_t mt_line_table_stack(const struct mt_lines_frame *frames, uint32_t count);
 

@@ -331,7 +331,7 @@ static bool withdraw(void)
 	return atomic_compare_exchange_strong(&call.state, &queued, CALL_NONE);
 }
 
-/* Makes sure that no call runs from now on. Returns false where one runs, or has run. */
+/* Makes sure that no call runs from now on. Returns false if one runs, or has run. */
 static bool withdraw_or_idle(void)
 {
 	return withdraw() || atomic_load(&call.state) == CALL_NONE;
@@ -430,7 +430,7 @@ uint64_t mt_lines_tick(uint64_t now_ns)
 
 /* ---- requests ---- */
 
-/* Returns why no look can begin, MT_LINES_DONE where one can. */
+/* Returns why no look can begin, MT_LINES_DONE if one can. */
 static enum mt_lines_outcome prepare(void)
 {
 	enum mt_lines_outcome outcome = MT_LINES_NO_PYTHON;

@@ -22,7 +22,7 @@ struct mt_name_table {
 	uint32_t count, bytes;
 };
 
-/* Returns the offset in `text` of a name, which is added where it is new and there is room.
+/* Returns the offset in `text` of a name, which is added if it is new and there is room.
  * Ends at its first NUL. */
 uint32_t mt_name_table_add(struct mt_name_table *names, const char *name, size_t bytes);
 

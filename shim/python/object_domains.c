@@ -8,7 +8,7 @@
 #include "python/object_pages.h"
 #include "python/symbol.h"
 
-/* Address space; memory only as far as it is used. Where RLIMIT_AS is set: a share of it. */
+/* Address space; memory only as far as it is used. If RLIMIT_AS is set: a share of it. */
 #define RANGE_BYTES ((size_t)64 << 30)
 #define LIMIT_SHARE 8
 /* Versions whose allocators were read: Objects/obmalloc.c. */

@@ -18,7 +18,7 @@
 /* address space that becomes writable at once: the larger of this and an eighth of what is */
 #define OPEN_STEP_BYTES (1u << 20)
 /* Pages are handed out to one class in groups of neighbours: the processor prefetches along
- * addresses, and loses a tenth of the speed where each page lies elsewhere. */
+ * addresses, and loses a tenth of the speed if each page lies elsewhere. */
 #define GROUP_PAGES 16u
 /* pages that are made resident at once: 1 for each so many in the range, up to a group */
 #define POPULATE_SHARE 64u

@@ -18,7 +18,7 @@
 #define MT_OBJECT_PAGE_NONE   UINT32_MAX
 #define MT_OBJECT_CLASS_COUNT 36u
 
-/* One page. All zero where it was never used. */
+/* One page. All zero if it was never used. */
 struct mt_object_page {
 	void *free;           /* first block of the free list; NULL: the list is empty */
 	uint32_t countdown;   /* blocks to free until python/objects.c looks at the page */
@@ -47,7 +47,7 @@ struct mt_object_range {
 };
 
 /* Reserves address space, at most range_bytes (whole MB), as much as the process may have. Returns
- * false where it may have none or where the kernel's pages are not 4 KiB. Once, before any other
+ * false if it may have none or if the kernel's pages are not 4 KiB. Once, before any other
  * call. */
 bool mt_object_pages_start(size_t range_bytes, struct mt_object_range *out);
 
@@ -60,7 +60,7 @@ void mt_object_pages_return(uint32_t index);
 
 /* Returns dirty pages to the kernel, until no more than keep_bytes of them are left. Returns the
  * bytes. Any thread. enter, leave: called around each step, which a fork must not interrupt; a step
- * is left out, with all that follow, where enter returns false. */
+ * is left out, with all that follow, if enter returns false. */
 uint64_t mt_object_pages_purge(uint64_t keep_bytes, bool (*enter)(void), void (*leave)(void));
 
 /* RLIMIT_DATA is set, and counts writable pages: from now on a purge makes ranges without a block

@@ -313,7 +313,7 @@ void *mt_objects_calloc(void *context, size_t count, size_t size)
 	return block ? memset(block, 0, bytes) : NULL;
 }
 
-/* Returns whether the block is in the range, also where calls are shared. */
+/* Returns whether the block is in the range, also if calls are shared. */
 static bool owns(const void *block)
 {
 	return (size_t)((const char *)block - range.base) < range.bytes;
@@ -457,7 +457,7 @@ void mt_objects_read(struct mt_object_heap_figures *out, bool exact)
 				     atomic_load_explicit(&unused_bytes, memory_order_relaxed));
 }
 
-/* Under the lock where calls are shared: shared calls read range.bytes, not heap.bytes. */
+/* Under the lock if calls are shared: shared calls read range.bytes, not heap.bytes. */
 static void narrow(size_t bytes)
 {
 	range.bytes = bytes;

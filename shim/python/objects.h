@@ -3,7 +3,7 @@
  * the domains MEM and OBJ of CPython's allocators. Larger blocks go to the allocator that served
  * the domain before, and so does every block outside of the range: it may be older than this heap.
  *
- * The GIL protects it, as CPython's rules for these domains say. Where interpreters with a GIL of
+ * The GIL protects it, as CPython's rules for these domains say. If interpreters with a GIL of
  * their own exist, each call takes the lock `objects` (mt_objects_share). The fullest pages are
  * filled first, so that what stays gathers in few pages and other pages become free.
  * Never allocates by itself. */
@@ -25,7 +25,7 @@ struct mt_python_allocator {
 	void (*free)(void *, void *);
 };
 
-/* Reserves up to range_bytes of address space. Returns false where that is not possible. Once. */
+/* Reserves up to range_bytes of address space. Returns false if that is not possible. Once. */
 bool mt_objects_start(size_t range_bytes);
 
 /* The functions for CPython. context: the struct mt_python_allocator that served the domain

@@ -147,7 +147,7 @@ static struct fork_state read_fork_state(void)
 	return (struct fork_state){.few_shared = mt_shared_pages_are_few(), .forks = forks};
 }
 
-/* Returns MT_GC_DONE where a collection may run now. The program may have forked since the
+/* Returns MT_GC_DONE if a collection may run now. The program may have forked since the
  * request. */
 static enum mt_gc_state gc_state_now(const struct fork_state *view)
 {
@@ -223,7 +223,7 @@ static bool may_enter(void)
 	return atomic_load(&call.state) == CALL_QUEUED && mt_python_is_running();
 }
 
-/* Collects in the calling thread. Returns false where Python does not know the thread; one that it
+/* Collects in the calling thread. Returns false if Python does not know the thread; one that it
  * knows may take the GIL, as any C code of the program may. */
 static bool collect_here(const struct mt_python_options *options, const struct fork_state *view,
 			 struct mt_python_outcome *out)
@@ -276,7 +276,7 @@ static bool is_overdue(uint64_t now_ns)
 	       TIMEOUT_NS;
 }
 
-/* Has a thread of the shim run the queued call. Not where CUDA is used: each thread has a device of
+/* Has a thread of the shim run the queued call. Not if CUDA is used: each thread has a device of
  * its own, and the frameworks' calls would begin with the first one. */
 static bool take_over(void)
 {
@@ -340,7 +340,7 @@ static bool take_detached(void)
 	       atomic_exchange_explicit(&call.is_detached, false, memory_order_acq_rel);
 }
 
-/* Reserves the call. Returns false where one is under way. Also takes a late call, which stays for
+/* Reserves the call. Returns false if one is under way. Also takes a late call, which stays for
  * ever in a process without a worker. */
 static bool take_call(void)
 {
@@ -367,7 +367,7 @@ static bool retake_call(void)
 }
 
 /* Queues the reserved call. Python's queue has a place for it at once, or still: the main thread
- * may not have come since the last one. Returns false where it has none. */
+ * may not have come since the last one. Returns false if it has none. */
 static bool queue_call(void)
 {
 	uint32_t queued = CALL_QUEUED;

@@ -1,7 +1,7 @@
 /* python/python.h -- runs Python's garbage collector from outside of Python. A collection runs in a
- * pending call, which Python runs on its main thread between two bytecodes. Where the main thread
+ * pending call, which Python runs on its main thread between two bytecodes. If the main thread
  * has not come for 2 s, it runs on a thread of its own (python/gc_thread.h); the worker never takes
- * the GIL. A collection respects gc.disable() and gc.set_threshold(0), and is skipped where it
+ * the GIL. A collection respects gc.disable() and gc.set_threshold(0), and is skipped if it
  * would copy pages shared with forked processes. Owns one call. Any thread may call. Takes no lock,
  * except python_wake in eval_breaker.h. */
 #ifndef MT_PYTHON_H
@@ -32,7 +32,7 @@ struct mt_python_options {
 	void (*flush_thread)(void); /* runs after the collection on the same thread; may be NULL */
 	/* wait 2 s also for a main thread in a system call, as for a request without a caller */
 	bool long_wait;
-	/* the calling thread is one of the program: collect in it where Python knows it */
+	/* the calling thread is one of the program: collect in it if Python knows it */
 	bool here;
 	/* empty the frameworks' device caches after the collection */
 	bool empty_frameworks;
@@ -45,13 +45,13 @@ struct mt_python_options {
 bool mt_python_is_running(void);
 
 /* Queues a collection and waits until it has run, up to 2 s. Without long_wait it waits up to 0.2 s
- * while the main thread is in a system call and has run within the last 2 s. Where pages are shared
- * with forked processes it only empties the frameworks' caches, where CUDA is used. Fills *out. Not
+ * while the main thread is in a system call and has run within the last 2 s. If pages are shared
+ * with forked processes it only empties the frameworks' caches, if CUDA is used. Fills *out. Not
  * inside the allocator. */
 void mt_python_collect(const struct mt_python_options *options, struct mt_python_outcome *out);
 
 /* Queues a collection without waiting; mt_python_take_late returns its outcome. Near a limit malloc
- * calls it at its end. Opens no file and calls no loader. Returns false where none is queued: one
+ * calls it at its end. Opens no file and calls no loader. Returns false if none is queued: one
  * is under way, Python is not found yet, or pages may be shared with forked processes. */
 bool mt_python_collect_soon(void (*flush_thread)(void));
 
@@ -59,7 +59,7 @@ bool mt_python_collect_soon(void (*flush_thread)(void));
  * ns of CLOCK_MONOTONIC; UINT64_MAX: at any turn. Worker thread. */
 uint64_t mt_python_tick(uint64_t now_ns);
 
-/* Each step of growth asks whether a thread for mt_python_tick shall start. Returns true where none
+/* Each step of growth asks whether a thread for mt_python_tick shall start. Returns true if none
  * runs, and threads of Python's beside the main one have grown the heap: two of them, or one by 64
  * MB. Only in such programs collections run on any thread anyway. Calls no loader: works inside
  * malloc. */
@@ -75,7 +75,7 @@ void mt_python_prepare(void);
 void mt_python_expedite(void);
 
 /* Queues function(argument) as a pending call on Python's main thread, without waiting. Returns
- * false where it is not queued. */
+ * false if it is not queued. */
 bool mt_python_queue(int (*function)(void *), void *argument);
 
 /* Fills *out with the outcome of a collection that ran after its cleanup had stopped waiting.

@@ -376,7 +376,7 @@ static enum mt_lines_outcome start_with(void *module, uint32_t depth)
 	return MT_LINES_DONE;
 }
 
-/* Stops what is the shim's own. Where other hooks lie before the layer it only empties the
+/* Stops what is the shim's own. If other hooks lie before the layer it only empties the
  * tables. */
 static void stop_with(void *module)
 {
@@ -392,7 +392,7 @@ static void stop_with(void *module)
 }
 
 /* A look may have left tracemalloc bypassed: under foreign hooks, or in the parent of this process.
- * Returns false where it still cannot be removed. */
+ * Returns false if it still cannot be removed. */
 static bool remove_leftover(void *module)
 {
 	if (!is_placed)
@@ -427,7 +427,7 @@ enum mt_lines_outcome mt_tracing_start(uint32_t *depth, bool *out_is_own)
 	return outcome;
 }
 
-/* The program has stopped, cleared or restarted tracemalloc: where it traces, it shall. */
+/* The program has stopped, cleared or restarted tracemalloc: if it traces, it shall. */
 static void leave(void *module)
 {
 	is_placed = is_inherited = false;

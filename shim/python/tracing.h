@@ -7,7 +7,7 @@
  * do so with locks of the program.
  *
  * Owns the layer and a table of C API functions. Holds no reference to an object between two calls.
- * The calling thread holds the GIL where the comment says so. Clears the errors of its calls; an
+ * The calling thread holds the GIL if the comment says so. Clears the errors of its calls; an
  * exception that was set before stays set. Takes no lock but that of the table. */
 #ifndef MT_PYTHON_TRACING_H
 #define MT_PYTHON_TRACING_H
@@ -28,11 +28,11 @@ bool mt_tracing_has_subinterpreters(void);
  * one: CPython 3.9 to 3.11 queue it for the interpreter that has the GIL. GIL. */
 bool mt_tracing_is_here(void);
 
-/* Starts tracing with *depth frames a stack. Where the program traces already, it changes nothing,
+/* Starts tracing with *depth frames a stack. If the program traces already, it changes nothing,
  * sets *out_is_own and puts the program's depth in *depth. GIL. */
 enum mt_lines_outcome mt_tracing_start(uint32_t *depth, bool *out_is_own);
 
-/* Takes tracemalloc out of the way, or does nothing where it is out. Any thread. */
+/* Takes tracemalloc out of the way, or does nothing if it is out. Any thread. */
 void mt_tracing_bypass(void);
 
 /* What tracemalloc says of itself. GIL. */
@@ -44,12 +44,12 @@ void mt_tracing_measure(struct mt_tracing_size *out);
 
 /* Adds all live blocks to the table of python/line_table.h. reading: its number, from 0.
  * room_bytes: memory that it may take for that. *out_blocks_count: how many there are.
- * MT_LINES_CLEARED where the tracing is not the one that was begun. GIL, which is held until the
+ * MT_LINES_CLEARED if the tracing is not the one that was begun. GIL, which is held until the
  * end. */
 enum mt_lines_outcome mt_tracing_read(bool is_own, uint32_t reading, uint64_t room_bytes,
 				      uint64_t *out_blocks_count);
 
-/* Stops tracing, where it is still the one that mt_tracing_start has begun. Where another library
+/* Stops tracing, if it is still the one that mt_tracing_start has begun. If another library
  * has put hooks before it since, stopping would remove them: tracemalloc then stays bypassed, with
  * empty tables, until a later look. GIL. */
 void mt_tracing_stop(void);

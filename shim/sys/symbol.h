@@ -12,8 +12,8 @@ void *mt_symbol(void *handle, const char *name);
 
 /* Returns the symbol `name` of the library or program that defines `anchor`, or NULL. Unlike dlsym
  * it never waits for a constructor: that runs under the loader's lock. Does not find a library that
- * another thread is loading and has not relocated yet. In a forked child, and before glibc 2.35 without
- * _dl_find_object, this is mt_symbol(RTLD_DEFAULT, name). */
+ * another thread is loading and has not relocated yet. In a forked child, and before glibc 2.35
+ * without _dl_find_object, this is mt_symbol(RTLD_DEFAULT, name). */
 void *mt_symbol_beside(const char *anchor, const char *name);
 
 /* Forwards the program's dlsym calls, and the binding of the CUDA driver, to another library's

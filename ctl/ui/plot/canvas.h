@@ -48,7 +48,7 @@ struct mt_canvas_options {
 enum mt_err mt_canvas_open(const struct mt_canvas_options *options, struct mt_canvas **out,
 			   struct mt_error_reason *why);
 
-/* Writes the file and frees the canvas, also where it fails. SYSTEM: cairo or the file system
+/* Writes the file and frees the canvas, also if it fails. SYSTEM: cairo or the file system
  * failed. */
 enum mt_err mt_canvas_close(struct mt_canvas *canvas, struct mt_error_reason *why);
 
@@ -124,7 +124,7 @@ struct mt_legend_item {
 	enum mt_legend_kind kind;
 	struct mt_paint paint;       /* of a line, of the edge of an area, of a hatched box */
 	double fill;                 /* alpha inside an area */
-	struct mt_shape_style shape; /* on a line, too, where its radius is not 0 */
+	struct mt_shape_style shape; /* on a line, too, if its radius is not 0 */
 	double step;                 /* pixels between stripes */
 };
 

@@ -135,7 +135,7 @@ static void write_title(const struct comparison *comparison, char *out, size_t o
 			   out_bytes);
 }
 
-/* The command, where it is the same in all runs. */
+/* The command, if it is the same in all runs. */
 static void write_subtitle(const struct comparison *comparison, char *out, size_t out_bytes)
 {
 	const char *command = "";

@@ -431,7 +431,7 @@ static void draw_lane(struct mt_canvas *canvas, const struct mt_marks *marks,
 		draw_mark(canvas, mark, (struct mt_point){x, y});
 		ahead = at;
 		after = kind == MT_RECORDING_ROUND ? next(marks, kind, &ahead) : NULL;
-		/* A number is drawn where it does not touch the next mark. */
+		/* A number is drawn if it does not touch the next mark. */
 		if (kind == MT_RECORDING_ROUND &&
 		    (!after || mt_scale_position(&scale, time_of(marks, after)) - x > 26))
 			draw_round_number(canvas, mark, (struct mt_point){x, y}, &free_from);

@@ -10,11 +10,11 @@
 struct mt_curve {
 	const char *name;        /* the class of its group */
 	struct mt_series series; /* owned */
-	/* the lower edge of the area, where it has points (as many as `series`); owned */
+	/* the lower edge of the area, if it has points (as many as `series`); owned */
 	struct mt_series base;
 	struct mt_paint paint;
 	double fill;                 /* alpha of the area below the line; 0: none */
-	struct mt_shape_style shape; /* on the line at intervals, where the radius is not 0 */
+	struct mt_shape_style shape; /* on the line at intervals, if the radius is not 0 */
 };
 
 #define MT_CURVES_MAX 16u
@@ -64,7 +64,7 @@ struct mt_marks {
 void mt_marks_draw_behind(struct mt_canvas *canvas, const struct mt_marks *marks,
 			  const struct mt_box *box);
 
-/* Returns the height of the lanes in pixels: one for rounds and one for cleanups, where there are
+/* Returns the height of the lanes in pixels: one for rounds and one for cleanups, if there are
  * any. */
 double mt_marks_height(const struct mt_marks *marks);
 

@@ -50,7 +50,7 @@ void mt_pool_picture_of(const struct mt_pool_snapshot *snapshot, struct mt_pool_
 
 /* ---- a file ---- */
 
-/* Returns false where it is missing, or no whole number up to `most`. */
+/* Returns false if it is missing, or no whole number up to `most`. */
 static bool get(const json_t *object, const char *name, uint64_t most, uint64_t *out)
 {
 	const json_t *value = json_object_get(object, name);

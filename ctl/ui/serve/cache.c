@@ -321,7 +321,7 @@ size_t mt_cache_poll(const struct mt_cache *cache, struct pollfd *out)
 	return 1;
 }
 
-/* Returns false where the reader has ended, or has written too much. */
+/* Returns false if the reader has ended, or has written too much. */
 static bool read_more(struct mt_cache *cache)
 {
 	ssize_t got;

@@ -1,6 +1,6 @@
 /* ctl/ui/serve/cache.h -- replies with figures, shared by all clients for a short while: a
  * thousand requests per second read /proc and the stats files as often as one does. No process is
- * woken. A child process reads, and only connections that need its result wait. Where
+ * woken. A child process reads, and only connections that need its result wait. If
  * reading takes long (thousands of processes) it is done less often: it takes a fifth of the time
  * at most. */
 #ifndef MT_CTL_UI_SERVE_CACHE_H
@@ -71,14 +71,14 @@ struct mt_cache {
 	bool stopped;
 };
 
-/* Returns the reply; or no response, where the connection is suspended with its entry in
+/* Returns the reply; or no response, if the connection is suspended with its entry in
  * *out_waiter. Once it is resumed, mt_cache_take returns the reply. */
 struct mt_response mt_cache_get(struct mt_cache *cache, struct mt_reader_request request,
 				struct MHD_Connection *connection,
 				struct mt_cache_waiter **out_waiter);
 struct mt_response mt_cache_take(struct mt_cache_waiter *waiter);
 
-/* Gives up waiting, where the client has gone. */
+/* Gives up waiting, if the client has gone. */
 void mt_cache_leave(struct mt_cache_waiter *waiter);
 
 /* Fills up to one entry for poll, and returns how many. */

@@ -1,6 +1,6 @@
 /* ctl/ui/serve/clients.h -- the connections, and limits on slow ones. The timeout of libmicrohttpd
  * restarts with every byte. Here a request must be complete, and its reply sent, within 30 s of the
- * end of the one before. Where connections run out, the one that has finished nothing for longest
+ * end of the one before. If connections run out, the one that has finished nothing for longest
  * is closed. For one thread. */
 #ifndef MT_CTL_UI_SERVE_CLIENTS_H
 #define MT_CTL_UI_SERVE_CLIENTS_H
@@ -36,7 +36,7 @@ struct mt_client *mt_clients_of(struct MHD_Connection *connection);
 /* Notes that the reply was sent. */
 void mt_clients_done(struct mt_client *client);
 
-/* Shuts down connections whose time is over, and the oldest ones where fewer than 16 are free.
+/* Shuts down connections whose time is over, and the oldest ones if fewer than 16 are free.
  * libmicrohttpd closes them in its next run. */
 void mt_clients_expire(struct mt_clients *clients);
 

@@ -41,7 +41,7 @@ struct mt_job {
 struct mt_jobs {
 	struct mt_job list[MT_JOBS_MAX];
 	size_t count;
-	/* no job starts any more: libmicrohttpd aborts where it stops with a suspended connection
+	/* no job starts any more: libmicrohttpd aborts if it stops with a suspended connection
 	 */
 	bool stopped;
 };

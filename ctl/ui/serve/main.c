@@ -259,7 +259,7 @@ static int timeout_ms(const struct loop *loop)
 	return (int)wanted;
 }
 
-/* One round of the loop. Returns false where a signal asks the server to end. */
+/* One round of the loop. Returns false if a signal asks the server to end. */
 static bool run_once(struct loop *loop, int most_ms)
 {
 	struct pollfd list[3 + MT_JOBS_MAX] = {{.fd = loop->signals, .events = POLLIN},
@@ -306,7 +306,7 @@ static int catch_signals(void)
 	sigset_t wanted = mt_command_block_endings();
 
 	(void)signal(SIGPIPE, SIG_IGN);
-	/* where it is inherited as ignored, waitpid has no status */
+	/* if it is inherited as ignored, waitpid has no status */
 	(void)signal(SIGCHLD, SIG_DFL);
 	return signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
 }

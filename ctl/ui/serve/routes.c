@@ -28,7 +28,7 @@ struct mt_page {
 
 #define FROM "ctl/ui/serve/page/"
 
-/* The last one is the chart library, which the Makefile copies from the distribution; empty where
+/* The last one is the chart library, which the Makefile copies from the distribution; empty if
  * there is none. */
 #define PAGE_FILES(X)                                                                              \
 	X(index, "/", FROM "index.html", HTML)                                                     \
@@ -212,7 +212,7 @@ static bool is_own_origin(const char *origin, const char *host)
 	return strncasecmp(origin, "https://", 8) == 0 && strcasecmp(origin + 8, host) == 0;
 }
 
-/* access_site, and an Origin header (where there is one) of this server. For requests that
+/* access_site, and an Origin header (if there is one) of this server. For requests that
  * change something. */
 static const char *access_post(struct MHD_Connection *connection)
 {
@@ -291,7 +291,7 @@ static struct mt_response reply_health(struct request *request)
 				 MT_RESPONSE_STATIC);
 }
 
-/* The first call suspends the connection where there is no reply yet. The call after that takes it.
+/* The first call suspends the connection if there is no reply yet. The call after that takes it.
  */
 static struct mt_response reply_from_cache(struct request *request, struct mt_reader_request wanted)
 {

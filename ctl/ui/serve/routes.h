@@ -14,7 +14,7 @@
 
 /* Which requests are allowed. Protects against pages of other sites in the same browser (DNS
  * rebinding, forged posts), and by a token against other users, who can connect to loopback, too.
- * Each function returns NULL where the request may go on, else the reason. For one thread. */
+ * Each function returns NULL if the request may go on, else the reason. For one thread. */
 
 #define MT_ACCESS_NAMES_MAX 16
 

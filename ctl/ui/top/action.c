@@ -198,7 +198,7 @@ static bool step_sent(struct mt_top_actions *actions, struct mt_top_action *acti
 	return false;
 }
 
-/* The record may come after the reply, where the request was merged into a running cleanup. */
+/* The record may come after the reply, if the request was merged into a running cleanup. */
 static bool step_cleanup(struct mt_top_actions *actions, struct mt_top_action *action,
 			 struct mt_top_outcome *out)
 {

@@ -35,14 +35,14 @@ void mt_top_actions_start(struct mt_top_actions *actions);
 /* Gives up every control file and frees. Requests that were sent may still be carried out. */
 void mt_top_actions_end(struct mt_top_actions *actions);
 
-/* Accepts a request, TRIM or SET. Returns false with the reason in *why where another one is under
+/* Accepts a request, TRIM or SET. Returns false with the reason in *why if another one is under
  * way for the process, or MT_TOP_ACTIONS_MAX are under way. */
 bool mt_top_actions_send(struct mt_top_actions *actions, const struct mt_process *process,
 			 const struct mt_request *request, struct mt_error_reason *why);
 
 bool mt_top_actions_pending(const struct mt_top_actions *actions);
 
-/* Takes all requests further. Returns true where one of them is over, and *out says how. */
+/* Takes all requests further. Returns true if one of them is over, and *out says how. */
 bool mt_top_actions_poll(struct mt_top_actions *actions, struct mt_top_outcome *out);
 
 #endif

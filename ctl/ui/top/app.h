@@ -11,7 +11,7 @@
 #include "ctl/ui/top/row.h"
 
 /* Reads all shimmed processes again and again, and keeps what a single reading does not have: the
- * history of each, its last cleanup, its budget. A stats file is read whole only where its head has
+ * history of each, its last cleanup, its budget. A stats file is read whole only if its head has
  * new counts: with 100 processes at rest, an update reads 100 heads. No process is woken. For one
  * thread. */
 
@@ -56,7 +56,7 @@ void mt_top_app_end(struct mt_top_app *app);
 /* Reads all processes again. */
 void mt_top_app_update(struct mt_top_app *app);
 
-/* Takes requests further. Returns true where something has changed. */
+/* Takes requests further. Returns true if something has changed. */
 bool mt_top_app_poll(struct mt_top_app *app);
 
 void mt_top_app_key(struct mt_top_app *app, int key);

@@ -180,7 +180,7 @@ static struct mt_short_text text_of(const char *text)
 	return figure;
 }
 
-/* WARN where the free bytes are worth a cleanup. */
+/* WARN if the free bytes are worth a cleanup. */
 static enum mt_cell_style free_style(uint64_t free_bytes, uint64_t of_bytes)
 {
 	return free_bytes >= HIGH_BYTES && free_bytes / HIGH_PCT >= of_bytes / 100 ? MT_STYLE_WARN

@@ -12,7 +12,7 @@
 #define MT_TOP_NONE        SIZE_MAX
 
 /* identifier, name for --sort, heading, the sum that it shows, width, rank (a higher rank is
- * dropped first where the screen is narrow), whether the largest comes first, help. The command
+ * dropped first if the screen is narrow), whether the largest comes first, help. The command
  * gets the remaining width. */
 #define MT_TOP_COLUMNS(X)                                                                          \
 	X(PID, "pid", "PID", MT_TOP_NONE, 7, 0, false, "process")                                  \
@@ -75,7 +75,7 @@ struct mt_top_shown {
 	const struct mt_top_row *row;
 	const struct mt_process_tree_sums *sums;
 };
-/* Returns negative, 0 or positive: the order of two rows by this column, largest first where the
+/* Returns negative, 0 or positive: the order of two rows by this column, largest first if the
  * table says so. Never 0 for two processes. */
 int mt_top_column_compare(enum mt_top_column column, const struct mt_top_shown *a,
 			  const struct mt_top_shown *b);

@@ -41,17 +41,17 @@ void mt_top_history_seed(struct mt_top_history *history, const struct mt_stats_f
 uint64_t mt_top_history_span(const struct mt_top_history *history, uint64_t now_ns);
 
 /* Writes `count` points over the span, each with the largest RSS of its part of the time. A part
- * without points repeats the one before it. time_ns is 0 where nothing was known yet. */
+ * without points repeats the one before it. time_ns is 0 if nothing was known yet. */
 void mt_top_history_resample(const struct mt_top_history *history, uint64_t now_ns,
 			     struct mt_top_point *out, size_t count);
 
 /* ---- small charts out of characters ---- */
 
 /* Small charts out of characters: a sparkline, a bar of parts. ASCII is
- * used where the locale has no block characters. Pure, but for memory. */
+ * used if the locale has no block characters. Pure, but for memory. */
 
 /* Draws RSS over time, one character high, from at.column to at.end: between its least and its
- * most, at least 2 % of the most apart. Blank where nothing was known yet. */
+ * most, at least 2 % of the most apart. Blank if nothing was known yet. */
 void mt_top_draw_trend(struct mt_cells *canvas, struct mt_cell_place at,
 		       const struct mt_top_history *history, uint64_t now_ns);
 

@@ -48,7 +48,7 @@ static void draw_title(struct mt_cells *canvas, const struct mt_top_frame *frame
 		snprintf(right, sizeof(right), "%s  every %.1f s  %.8s ", sort,
 			 (double)frame->interval_ms / 1000, mt_text_clock(frame->now_ns).text);
 	mt_cells_paint_row(canvas, 0, MT_STYLE_TITLE);
-	/* Without the interval, or only the clock, where there is no room for all of it. */
+	/* Without the interval, or only the clock, if there is no room for all of it. */
 	if ((int)(strlen(left) + strlen(right)) >= canvas->columns)
 		snprintf(right, sizeof(right), "%s  %s%.8s ", sort,
 			 frame->is_paused ? "PAUSED  " : "", mt_text_clock(frame->now_ns).text);
@@ -127,7 +127,7 @@ static void draw_meter(struct mt_cells *canvas, struct mt_cell_place at, const s
 	mt_top_draw_bar(canvas, at, &bar);
 }
 
-/* Draws up to `most` lines, two meters side by side where there is room. */
+/* Draws up to `most` lines, two meters side by side if there is room. */
 static int draw_meters(struct mt_cells *canvas, const struct mt_top_frame *frame, int row, int most)
 {
 	struct meter meters[METERS_MAX];
@@ -220,7 +220,7 @@ static int put_pressure(struct mt_cells *canvas, struct mt_cell_place at,
 	return at.column + 2;
 }
 
-/* Pressure is behind the parts, but before them where there is any. */
+/* Pressure is behind the parts, but before them if there is any. */
 static void draw_sums(struct mt_cells *canvas, const struct mt_top_frame *frame, int row)
 {
 	const struct mt_process_tree_sums *sums = &frame->model->total;

@@ -217,7 +217,7 @@ static void catch_signals(sigset_t *out_waiting)
 
 /* ---- the loop ---- */
 
-/* Returns false where the terminal is gone. */
+/* Returns false if the terminal is gone. */
 static bool wait_for_key(uint64_t wait_ns, const sigset_t *waiting)
 {
 	struct pollfd terminal = {.fd = STDIN_FILENO, .events = POLLIN};

@@ -10,7 +10,7 @@
 
 struct mt_top_line {
 	size_t row; /* index in rows */
-	/* its own, or those of its tree where it is folded */
+	/* its own, or those of its tree if it is folded */
 	struct mt_process_tree_sums sums;
 	int depth;
 	/* bit d: at depth d, a sibling of its ancestor follows further below */
@@ -43,7 +43,7 @@ struct mt_top_model {
 void mt_top_model_start(struct mt_top_model *model);
 void mt_top_model_end(struct mt_top_model *model);
 
-/* Takes the rows over. Returns true where the process that was selected has ended. */
+/* Takes the rows over. Returns true if the process that was selected has ended. */
 bool mt_top_model_set_rows(struct mt_top_model *model, struct mt_top_row *rows, size_t count);
 
 /* Makes the lines again. Must be called after a change of sort, filter or is_flat. */
@@ -56,7 +56,7 @@ const struct mt_top_row *mt_top_model_find(const struct mt_top_model *model, str
 /* Moves the selection up (negative) or down, as far as there are lines. */
 void mt_top_model_move(struct mt_top_model *model, long step);
 
-/* Sorts by the column, or reverses the order where it is sorted by that column already. */
+/* Sorts by the column, or reverses the order if it is sorted by that column already. */
 void mt_top_model_sort(struct mt_top_model *model, enum mt_top_column column);
 
 /* Fold or unfold the selected process. Folding a process without children selects its parent. */
@@ -64,7 +64,7 @@ void mt_top_model_fold(struct mt_top_model *model);
 void mt_top_model_unfold(struct mt_top_model *model);
 void mt_top_model_fold_toggle(struct mt_top_model *model);
 
-/* Folds all processes that have children; unfolds all where any is folded. */
+/* Folds all processes that have children; unfolds all if any is folded. */
 void mt_top_model_fold_all(struct mt_top_model *model);
 
 #endif

@@ -23,7 +23,7 @@ void mt_top_page_add(struct mt_top_page *page, enum mt_cell_style style, const c
 void mt_top_page_add_table(struct mt_top_page *page, struct mt_table *table);
 void mt_top_page_free(struct mt_top_page *page);
 
-/* Draws lines from *first on in the rows from from.row to before from.end. *first is lowered where
+/* Draws lines from *first on in the rows from from.row to before from.end. *first is lowered if
  * there are fewer lines. Lines are cut at the right edge. */
 void mt_top_page_draw(const struct mt_top_page *page, struct mt_cells *canvas,
 		      struct mt_cell_place from, size_t *first);
@@ -56,7 +56,7 @@ enum mt_top_prompt_event {
  * text is accepted by Enter and cancelled by Esc. `room`: bytes of text that fit, with the NUL. */
 enum mt_top_prompt_event mt_top_prompt_key(struct mt_top_prompt *prompt, int key, size_t room);
 
-/* Draws label and text in the row. Where they do not fit, the end of the text is visible. */
+/* Draws label and text in the row. If they do not fit, the end of the text is visible. */
 void mt_top_prompt_draw(const struct mt_top_prompt *prompt, struct mt_cells *canvas, int row);
 
 /* ---- keys ---- */

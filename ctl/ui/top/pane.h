@@ -14,7 +14,7 @@ struct mt_top_pane_area {
 };
 
 /* Returns the rows of the pane on a canvas of so many rows: two fifths of them, and further ones
- * that the list does not need (`spare_rows`), up to three fifths. 0 where there is no room for a
+ * that the list does not need (`spare_rows`), up to three fifths. 0 if there is no room for a
  * pane. */
 int mt_top_pane_rows(int canvas_rows, int spare_rows);
 
@@ -49,7 +49,7 @@ struct mt_top_details {
 	size_t first; /* first visible line */
 };
 
-/* Reads the stats file of details->row again. Where that fails, what was read before stays. */
+/* Reads the stats file of details->row again. If that fails, what was read before stays. */
 void mt_top_details_read(struct mt_top_details *details);
 
 /* Draws title, tabs and the selected tab in all rows of the canvas above `end`. */

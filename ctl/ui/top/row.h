@@ -57,7 +57,7 @@ struct mt_top_row {
 	const struct mt_top_marks *marks;     /* NULL: its file was never read */
 };
 
-/* Identifies a process, also where its pid is used again. */
+/* Identifies a process, also if its pid is used again. */
 struct mt_top_id {
 	pid_t pid;
 	uint64_t start_ticks;
