@@ -2,6 +2,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "ctl/channel/process_name.h"
 #include "ctl/channel/stats_json.h"
@@ -13,6 +15,7 @@
 #include "ctl/output/json.h"
 #include "ctl/output/table.h"
 #include "ctl/output/text.h"
+#include "ctl/profile/symbols.h"
 #include "ctl/process/clock.h"
 
 static const char help[] =
@@ -305,12 +308,35 @@ static int write_page(const struct mt_last_look *look, const char *output)
 	return mt_subcommand_exec(mt_command_find("report"), argv);
 }
 
-static int explain(const struct mt_last_look *look, const struct wanted *wanted)
+/* Names the functions of the sites, if the file is the caller's own: a path in it is opened. */
+static void name_sites(struct mt_last_look *look)
+{
+	struct mt_last_file *file = &look->file;
+	const size_t count = file->head.sites_count;
+	char **texts = mt_error_check_memory(calloc(count + 1, sizeof(*texts)));
+	struct stat seen;
+
+	if (stat(look->path, &seen) != 0 || seen.st_uid != geteuid()) {
+		free(texts);
+		return;
+	}
+	for (size_t i = 0; i < count; i++)
+		texts[i] = mt_error_check_memory(strdup(file->sites[i].text));
+	mt_symbols_name_places(texts, count, (time_t)(file->head.time_ns / 1000000000));
+	for (size_t i = 0; i < count; i++) {
+		snprintf(file->sites[i].text, sizeof(file->sites[i].text), "%s", texts[i]);
+		free(texts[i]);
+	}
+	free(texts);
+}
+
+static int explain(struct mt_last_look *look, const struct wanted *wanted)
 {
 	struct mt_last_story story;
 
 	if (wanted->output)
 		return write_page(look, wanted->output);
+	name_sites(look);
 	if (wanted->json) {
 		print_json(look, 1);
 		return MT_EXIT_OK;

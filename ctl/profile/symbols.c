@@ -701,3 +701,63 @@ void mt_symbolizer_fill(struct mt_symbols *symbols, const uint64_t *addresses, s
 		if (!texts[i])
 			texts[i] = mt_symbols_offset(symbols, addresses[i]);
 }
+
+/* ---- places in files ---- */
+
+#define FILE_BITS 40 /* of a place; each file has its own range of addresses */
+
+/* Adds the file of a place. Returns its address there; 0: the text is no place, or its file is not
+ * the one of then. */
+static uint64_t add_place(struct mt_symbols *symbols, const char *text, time_t seen)
+{
+	const uint64_t from = (uint64_t)(symbols->count + 1) << FILE_BITS;
+	const char *plus = strrchr(text, '+');
+	char path[PATH_MAX];
+	struct stat file;
+	uint64_t offset;
+
+	if (*text != '/' || !plus || strncmp(plus, "+0x", 3) != 0 ||
+	    (size_t)(plus - text) >= sizeof(path))
+		return 0;
+	offset = strtoull(plus + 1, NULL, 16);
+	snprintf(path, sizeof(path), "%.*s", (int)(plus - text), text);
+	if (offset >> FILE_BITS || stat(path, &file) != 0 || !S_ISREG(file.st_mode) ||
+	    file.st_mtime > seen || file.st_ctime > seen)
+		return 0;
+	add(symbols, (struct mapping){.from = from,
+				      .to = from + (UINT64_C(1) << FILE_BITS),
+				      .base = from,
+				      .device = file.st_dev,
+				      .inode = file.st_ino,
+				      .path = path});
+	symbols->list[symbols->count - 1].first = symbols->count - 1; /* its own range */
+	symbols->list[symbols->count - 1].base = from;
+	return from + offset;
+}
+
+void mt_symbols_name_places(char **texts, size_t count, time_t seen)
+{
+	struct mt_symbols *symbols = mt_error_check_memory(calloc(1, sizeof(*symbols)));
+	uint64_t *addresses = mt_error_check_memory(calloc(count + 1, sizeof(*addresses)));
+	char **names = mt_error_check_memory(calloc(count + 1, sizeof(*names)));
+	char ***named = mt_error_check_memory(calloc(count + 1, sizeof(*named)));
+	size_t asked = 0;
+
+	symbols->pid = getpid();
+	symbols->own = true; /* its root is that of the paths */
+	for (size_t i = 0; i < count; i++)
+		if ((addresses[asked] = add_place(symbols, texts[i], seen)))
+			named[asked++] = &texts[i];
+	mt_symbolizer_fill(symbols, addresses, asked, names);
+	for (size_t i = 0; i < asked; i++) {
+		bool is_name = strncmp(names[i], "0x", 2) != 0;
+
+		free(is_name ? *named[i] : names[i]);
+		if (is_name)
+			*named[i] = names[i];
+	}
+	free(named);
+	free(names);
+	free(addresses);
+	mt_symbols_free(symbols);
+}

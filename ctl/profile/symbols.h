@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "ctl/process/process.h"
 
@@ -27,6 +28,11 @@ char *mt_symbols_name(struct mt_symbols *symbols, uint64_t return_address);
 
 /* The same without reading any file: "0x1a2b in libx.so", "0x7f12". */
 char *mt_symbols_offset(const struct mt_symbols *symbols, uint64_t return_address);
+
+/* Names code by its place in a file: "PATH+0x1a2b", counted from the first byte of the file's first
+ * mapping. Replaces each text that names one (from malloc(3)), unless the file has changed after
+ * `seen`, or cannot be read. In a child process, as mt_symbolizer_fill. */
+void mt_symbols_name_places(char **texts, size_t count, time_t seen);
 
 /* Whether the address lies in libmtshim.so. */
 bool mt_symbols_is_shim(const struct mt_symbols *symbols, uint64_t return_address);

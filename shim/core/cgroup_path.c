@@ -36,9 +36,8 @@ bool mt_cgroup_path_keyed(const char *text, const char *key, uint64_t *out)
 
 /* ---- lines ---- */
 
-/* Passes each line, without its newline, to visit until that returns true. Also a last line without
- * a newline. */
-static void each_line(const char *path, bool (*visit)(char *line, void *context), void *context)
+/* Also a last line without a newline. */
+void mt_cgroup_each_line(const char *path, bool (*visit)(char *line, void *context), void *context)
 {
 	static char text[LINE_BYTES];
 	int fd = mt_os_open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0);
@@ -250,7 +249,7 @@ bool mt_cgroup_path_mount_kind(const char *path, char *out, size_t out_bytes)
 
 	mt_assert(*path == '/' && out_bytes > 0);
 	*out = '\0';
-	each_line("/proc/self/mountinfo", match_mount, &search);
+	mt_cgroup_each_line("/proc/self/mountinfo", match_mount, &search);
 	return *out != '\0';
 }
 
@@ -268,12 +267,12 @@ bool mt_cgroup_path_find(const char *root, pid_t pid, const char *controller,
 		(void)mt_format(path, sizeof(path), "%s/proc/%d/cgroup", root, (int)pid);
 	else
 		(void)mt_format(path, sizeof(path), "%s/proc/self/cgroup", root);
-	each_line(path, parse_cgroup_line, &search);
+	mt_cgroup_each_line(path, parse_cgroup_line, &search);
 	if (!search.found)
 		return false;
 	search.found = false;
 	(void)mt_format(path, sizeof(path), "%s/proc/self/mountinfo", root);
-	each_line(path, parse_mount_line, &search);
+	mt_cgroup_each_line(path, parse_mount_line, &search);
 	return search.found;
 }
 

@@ -26,6 +26,9 @@ struct mt_cgroup_path {
 bool mt_cgroup_path_find(const char *root, pid_t pid, const char *controller,
 			 struct mt_cgroup_path *out);
 
+/* Passes each line of a file, without its newline, to visit until that returns true. */
+void mt_cgroup_each_line(const char *path, bool (*visit)(char *line, void *context), void *context);
+
 /* Writes the kind of the file system that is mounted at a full path or above it ("ext4"), by
  * /proc/self/mountinfo, which asks nothing of that file system. Follows no link. Returns false
  * if it is not known. */

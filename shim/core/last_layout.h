@@ -37,7 +37,9 @@ struct mt_last_site {
 	uint64_t bytes;         /* by which the heap grew here since it was last smaller */
 	uint64_t largest_bytes; /* largest single growth: about the size of a large block */
 	uint64_t count;         /* how many times it grew here */
-	/* Lines of Python, innermost first, one to a line: "FILE:LINE". */
+	/* Lines of Python, innermost first, one to a line: "FILE:LINE". In a program without Python
+	 * the caller of malloc: "PATH+0x1a2b", counted from the first byte of the file's first
+	 * mapping. */
 	char text[488];
 };
 

@@ -117,12 +117,52 @@ static void check_pointers(void)
 	direct_ops.realloc = checked_realloc;
 }
 
+/* ---- the callers of malloc ---- */
+
+static _Atomic bool callers_wanted; /* flag, no ordering */
+
+MT_TLS struct mt_heap_caller mt_heap_caller;
+
+/* In a function that the program calls. The frame address is that of two words: the caller's, and
+ * the return address (x86-64), or the end of its own frame (arm64). */
+#define NOTE_CALLER()                                                                              \
+	(mt_heap_caller = (struct mt_heap_caller){(uintptr_t)__builtin_return_address(0),          \
+						  (uintptr_t *)__builtin_frame_address(0) + 2})
+
+#define X(type, name, params, args)                                                                \
+	static type noted_##name params                                                            \
+	{                                                                                          \
+		NOTE_CALLER();                                                                     \
+		return direct_ops.name args;                                                       \
+	}
+MT_HEAP_ALLOCATING(X)
+#undef X
+
+static void noted_free(void *ptr)
+{
+	direct_ops.free(ptr);
+}
+
+static const struct mt_heap_ops noting_ops = {
+#define X(type, name, params, args) .name = noted_##name,
+	MT_HEAP_ALLOCATING(X)
+#undef X
+		.free = noted_free,
+	.malloc_usable_size = awake_malloc_usable_size,
+};
+
+static const struct mt_heap_ops *usual_ops(void)
+{
+	return atomic_load_explicit(&callers_wanted, memory_order_relaxed) ? &noting_ops
+									   : &direct_ops;
+}
+
 /* ---- a check of growth ---- */
 
 /* The allocator has returned, so that a thread may be started. */
 static MT_COLD void event(void)
 {
-	mt_heap_serve(&direct_ops);
+	mt_heap_serve(usual_ops());
 	if (atomic_exchange_explicit(&event_is_due, false, memory_order_relaxed))
 		mt_growth_note();
 }
@@ -130,8 +170,10 @@ static MT_COLD void event(void)
 #define X(type, name, params, args)                                                                \
 	static MT_COLD type event_##name params                                                    \
 	{                                                                                          \
-		type answer = direct_ops.name args;                                                \
+		type answer;                                                                       \
                                                                                                    \
+		NOTE_CALLER();                                                                     \
+		answer = direct_ops.name args;                                                     \
 		event();                                                                           \
 		return answer;                                                                     \
 	}
@@ -165,6 +207,15 @@ void mt_heap_event_at_next_call(bool wanted)
 	atomic_store_explicit(&event_is_due, wanted, memory_order_relaxed);
 	if (wanted)
 		mt_heap_serve(&event_ops);
+}
+
+void mt_heap_note_callers(bool wanted)
+{
+	if (atomic_exchange_explicit(&callers_wanted, wanted, memory_order_relaxed) == wanted ||
+	    !mt_asleep_is_awake())
+		return;
+	mt_heap_serve(atomic_load_explicit(&event_is_due, memory_order_relaxed) ? &event_ops
+										: usual_ops());
 }
 
 /* A process that wakes up is checked: memory that is not the heap's makes it large, too. */

@@ -2,10 +2,13 @@
 
 #include <errno.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "core/cgroup_path.h"
 #include "core/interpreter.h"
 #include "core/thread.h"
+#include "heap/entries.h"
 #include "pressure/direct_reclaim.h"
 #include "sys/attr.h"
 #include "sys/format.h"
@@ -13,6 +16,7 @@
 #include "sys/os.h"
 #include "sys/own_stack.h"
 #include "sys/raw_clone.h"
+#include "sys/symbol.h"
 
 #define LINES_MAX 6u  /* of Python, of one site */
 #define TRIES     100 /* for the table, by the worker */
@@ -20,7 +24,7 @@
 struct site {
 	uint64_t bytes, largest_bytes, count;
 	uint32_t lines_count;
-	uintptr_t lines[LINES_MAX];
+	uintptr_t lines[LINES_MAX]; /* of Python; or one, the return address of a call of malloc */
 };
 
 static _Atomic bool is_on;              /* no ordering */
@@ -31,6 +35,15 @@ static struct site sites[MT_LAST_SITES_COUNT];
 static uint32_t sites_count;
 static uint64_t unknown_bytes;
 static int64_t high_bytes; /* largest size of the heap since it was last smaller */
+
+/* operator new(size_t), with an alignment, and without exceptions; new[] jumps to these, or calls.
+ * Written by the worker before is_on is set. */
+#define NEW_COUNT   3u
+#define NEW_BYTES   160u /* more than such a function has */
+#define FRAME_WORDS 6u
+static const char *const new_names[NEW_COUNT] = {"_Znwm", "_ZnwmSt11align_val_t",
+						 "_ZnwmRKSt9nothrow_t"};
+static uintptr_t new_functions[NEW_COUNT];
 
 static bool is_set(_Atomic bool *flag)
 {
@@ -104,6 +117,42 @@ static void add(const struct site *here, uint64_t bytes)
 		site->largest_bytes = bytes;
 }
 
+/* Returns whether a call ends right before this address, which may be any number. Of x86-64: call
+ * NEAR, call *REGISTER, call *NEAR. Of arm64: bl, blr. */
+static bool is_behind_a_call(uintptr_t address)
+{
+#if defined(__x86_64__)
+	uint8_t code[6];
+
+	return mt_os_read_own((const void *)(address - sizeof(code)), code, sizeof(code)) ==
+		       sizeof(code) &&
+	       (code[1] == 0xe8 || code[4] == 0xff || (code[0] == 0xff && code[1] == 0x15));
+#else
+	uint32_t code;
+
+	return mt_os_read_own((const void *)(address - sizeof(code)), &code, sizeof(code)) ==
+		       sizeof(code) &&
+	       ((code & 0xfc000000) == 0x94000000 || (code & 0xfffffc1f) == 0xd63f0000);
+#endif
+}
+
+/* Returns the return address of the call of malloc; of C++'s operator new, which keeps no more than
+ * a few words on the stack, that of the call of it. */
+static uintptr_t caller(void)
+{
+	uintptr_t words[FRAME_WORDS], address = mt_heap_caller.address;
+	bool is_new = false;
+
+	for (size_t i = 0; i < NEW_COUNT; i++)
+		is_new |= new_functions[i] && address - new_functions[i] < NEW_BYTES;
+	if (!is_new || mt_os_read_own(mt_heap_caller.frame, words, sizeof(words)) != sizeof(words))
+		return address;
+	for (size_t i = 0; i < FRAME_WORDS; i++)
+		if (is_behind_a_call(words[i]))
+			return words[i];
+	return address;
+}
+
 static void compare(void *unused)
 {
 	int64_t now = heap_bytes(), grown = now - high_bytes;
@@ -118,6 +167,10 @@ static void compare(void *unused)
 		return;
 	high_bytes = now;
 	here.lines_count = (uint32_t)mt_interpreter_lines(here.lines, LINES_MAX);
+	if (!here.lines_count && mt_heap_caller.address) {
+		here.lines[0] = caller();
+		here.lines_count = 1;
+	}
 	add(&here, (uint64_t)grown);
 }
 
@@ -146,6 +199,10 @@ void mt_growth_sites_start(uint64_t step_bytes)
 	mt_assert(mt_thread_is_ours() && step_bytes > 0);
 	atomic_store_explicit(&step, (int64_t)step_bytes, memory_order_relaxed);
 	atomic_store_explicit(&countdown_bytes, (int64_t)step_bytes, memory_order_relaxed);
+	/* dlsym would wait for a constructor. */
+	for (size_t i = 0; i < NEW_COUNT && !mt_loader_is_forked(); i++)
+		new_functions[i] = (uintptr_t)mt_symbol_beside(new_names[0], new_names[i]);
+	mt_heap_note_callers(true);
 	atomic_store_explicit(&is_on, true, memory_order_relaxed);
 }
 
@@ -159,7 +216,10 @@ static void forget(void)
 
 void mt_growth_sites_stop(void)
 {
-	if (!atomic_exchange_explicit(&is_on, false, memory_order_relaxed) || !enter_patiently())
+	if (!atomic_exchange_explicit(&is_on, false, memory_order_relaxed))
+		return;
+	mt_heap_note_callers(false);
+	if (!enter_patiently())
 		return;
 	forget();
 	leave();
@@ -197,6 +257,44 @@ static void add_text(struct mt_last_site *to, const char *text)
 	memcpy(to->text + used, text, more + 1);
 }
 
+struct code {
+	uint64_t address, base; /* base: where the first mapping of `path` begins */
+	char path[400];
+	struct mt_last_site *site;
+};
+
+/* A line of /proc/self/maps: "START-END RIGHTS OFFSET DEVICE INODE    PATH". Source: proc(5). */
+static bool match_mapping(char *line, void *context)
+{
+	struct code *code = context;
+	const char *path = strchr(line, '/');
+	char *at;
+	uint64_t start = strtoull(line, &at, 16), end = *at ? strtoull(at + 1, NULL, 16) : 0;
+
+	if (!path)
+		return code->address >= start && code->address < end;
+	if (strcmp(path, code->path) != 0) {
+		mt_format(code->path, sizeof(code->path), "%s", path);
+		code->base = start;
+	}
+	if (code->address < start || code->address >= end)
+		return false;
+	if (!strstr(path, "/libmtshim.so"))
+		mt_format(code->site->text, sizeof(code->site->text), "%s+0x%llx", code->path,
+			  (unsigned long long)(code->address - code->base));
+	return true;
+}
+
+/* Names the file that is mapped there, if there is one. */
+static void describe_code(uintptr_t address, struct mt_last_site *to)
+{
+	static struct code code; /* the worker's stack is small */
+
+	code = (struct code){.address = address, .site = to};
+
+	mt_cgroup_each_line("/proc/self/maps", match_mapping, &code);
+}
+
 static void describe(const struct site *from, struct mt_last_site *to)
 {
 	char text[256];
@@ -205,6 +303,8 @@ static void describe(const struct site *from, struct mt_last_site *to)
 	for (uint32_t i = 0; i < from->lines_count; i++)
 		if (mt_interpreter_line_text(from->lines[i], text, sizeof(text)))
 			add_text(to, text);
+		else
+			describe_code(from->lines[i], to);
 }
 
 /* Returns the largest site below `bytes`, or of the same size behind index `after`. */
@@ -242,6 +342,7 @@ void mt_growth_sites_read(struct mt_last_file *out)
 void mt_growth_sites_fork_child(void)
 {
 	atomic_store_explicit(&is_on, false, memory_order_relaxed);
+	mt_heap_note_callers(false);
 	forget();
 	atomic_store_explicit(&is_busy, false, memory_order_relaxed);
 }

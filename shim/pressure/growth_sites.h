@@ -1,5 +1,6 @@
 /* pressure/growth_sites.h -- where the heap grows while its limit is near: each time it is larger
- * than before by a step, the thread that allocates notes the lines of its Python frames.
+ * than before by a step, the thread that allocates notes the lines of its Python frames, or without
+ * Python the caller of malloc, if the embedded jemalloc serves.
  * Memory that is freed and used again costs nothing and counts nothing. Owns a table of a fixed
  * size. Takes no lock: a thread that meets another one in the table leaves its bytes unattributed.
  * Never allocates. */
