@@ -34,6 +34,32 @@ void mt_allocation_event_objects(uint64_t bytes)
 		listener()->run(bytes);
 }
 
+/* ---- who allocates ---- */
+
+static _Atomic bool callers_wanted;       /* no ordering */
+static _Atomic(void (*)(void)) on_change; /* set once; no ordering */
+
+MT_TLS struct mt_allocation_caller mt_allocation_caller;
+
+void mt_allocation_event_offer_callers(void (*changed)(void))
+{
+	atomic_store_explicit(&on_change, changed, memory_order_relaxed);
+}
+
+bool mt_allocation_event_wants_callers(void)
+{
+	return atomic_load_explicit(&callers_wanted, memory_order_relaxed);
+}
+
+void mt_allocation_event_note_callers(bool wanted)
+{
+	void (*changed)(void) = atomic_load_explicit(&on_change, memory_order_relaxed);
+
+	if (atomic_exchange_explicit(&callers_wanted, wanted, memory_order_relaxed) != wanted &&
+	    changed)
+		changed();
+}
+
 void mt_allocation_event_freed_large(void)
 {
 	if (listener())

@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "sys/attr.h"
+
 struct mt_allocation_listener {
 	/* The calling thread has allocated so many bytes since its last event. True: run is due. */
 	bool (*note)(uint64_t fresh_bytes);
@@ -31,6 +33,25 @@ void mt_allocation_event_objects(uint64_t bytes);
 
 /* The calling thread has ever allocated so many bytes. Returns how many since its last event. */
 uint64_t mt_allocation_event_note(uint64_t allocated_bytes);
+
+/* ---- who allocates ---- */
+
+struct mt_allocation_caller {
+	uintptr_t address;      /* return address of the call; 0: none yet */
+	const uintptr_t *frame; /* where the stack of its function begins, while the call lasts */
+};
+
+/* Where the calling thread last called the heap family, while callers are noted; else of before. */
+extern MT_TLS struct mt_allocation_caller mt_allocation_caller;
+
+/* Has each call that makes a block write its caller there; or no longer. Over the embedded
+ * jemalloc; else it does nothing. One thread at a time. */
+void mt_allocation_event_note_callers(bool wanted);
+bool mt_allocation_event_wants_callers(void);
+
+/* For the allocator: calls changed() at each change. Before the process has a second thread of
+ * ours. */
+void mt_allocation_event_offer_callers(void (*changed)(void));
 
 /* A cleanup has purged the heap. Any thread. */
 void mt_allocation_event_purged(void);

@@ -5,10 +5,8 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #include "heap/backend.h"
-#include "sys/attr.h"
 
 /* Serves every call from now on through these functions. Those that take blocks change before those
  * that make them: no thread passes a block of the new ones to the old ones. Any thread. */
@@ -20,18 +18,6 @@ void mt_heap_serve_jemalloc(void);
 /* Has the next call that makes a block, or frees a large one, check growth (heap/growth.h), once it
  * is done; or no longer. Over the embedded jemalloc. Async-signal-safe, lock-free. */
 void mt_heap_event_at_next_call(bool wanted);
-
-/* Has each call that makes a block write its caller into mt_heap_caller; or no longer. Over the
- * embedded jemalloc; else it does nothing. One thread at a time. */
-void mt_heap_note_callers(bool wanted);
-
-struct mt_heap_caller {
-	uintptr_t address;      /* return address of the call; 0: none yet */
-	const uintptr_t *frame; /* where the stack of its function begins, while the call lasts */
-};
-
-/* Where the calling thread last called the heap family, while callers are noted; else of before. */
-extern MT_TLS struct mt_heap_caller mt_heap_caller;
 
 /* The functions of this library, whatever their names are bound to in this process. */
 #define X(type, name, params, args) type mt_own_##name params __attribute__((visibility("hidden")));

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 #include "core/log.h"
+#include "heap/allocation_event.h"
 #include "heap/asleep.h"
 #include "heap/brk_range.h"
 #include "heap/entries.h"
@@ -119,15 +120,12 @@ static void check_pointers(void)
 
 /* ---- the callers of malloc ---- */
 
-static _Atomic bool callers_wanted; /* flag, no ordering */
-
-MT_TLS struct mt_heap_caller mt_heap_caller;
-
 /* In a function that the program calls. The frame address is that of two words: the caller's, and
  * the return address (x86-64), or the end of its own frame (arm64). */
 #define NOTE_CALLER()                                                                              \
-	(mt_heap_caller = (struct mt_heap_caller){(uintptr_t)__builtin_return_address(0),          \
-						  (uintptr_t *)__builtin_frame_address(0) + 2})
+	(mt_allocation_caller =                                                                    \
+		 (struct mt_allocation_caller){(uintptr_t)__builtin_return_address(0),             \
+					       (uintptr_t *)__builtin_frame_address(0) + 2})
 
 #define X(type, name, params, args)                                                                \
 	static type noted_##name params                                                            \
@@ -153,8 +151,7 @@ static const struct mt_heap_ops noting_ops = {
 
 static const struct mt_heap_ops *usual_ops(void)
 {
-	return atomic_load_explicit(&callers_wanted, memory_order_relaxed) ? &noting_ops
-									   : &direct_ops;
+	return mt_allocation_event_wants_callers() ? &noting_ops : &direct_ops;
 }
 
 /* ---- a check of growth ---- */
@@ -209,13 +206,12 @@ void mt_heap_event_at_next_call(bool wanted)
 		mt_heap_serve(&event_ops);
 }
 
-void mt_heap_note_callers(bool wanted)
+static void serve_callers(void)
 {
-	if (atomic_exchange_explicit(&callers_wanted, wanted, memory_order_relaxed) == wanted ||
-	    !mt_asleep_is_awake())
-		return;
-	mt_heap_serve(atomic_load_explicit(&event_is_due, memory_order_relaxed) ? &event_ops
-										: usual_ops());
+	if (mt_asleep_is_awake())
+		mt_heap_serve(atomic_load_explicit(&event_is_due, memory_order_relaxed)
+				      ? &event_ops
+				      : usual_ops());
 }
 
 /* A process that wakes up is checked: memory that is not the heap's makes it large, too. */
@@ -223,6 +219,7 @@ void mt_heap_serve_jemalloc(void)
 {
 	if (mt_config()->check)
 		check_pointers();
+	mt_allocation_event_offer_callers(serve_callers);
 	atomic_store_explicit(&event_is_due, true, memory_order_relaxed);
 	mt_heap_serve(&event_ops);
 }

@@ -42,13 +42,6 @@ void mt_heap_serve_jemalloc(void)
 {
 }
 
-MT_TLS struct mt_heap_caller mt_heap_caller;
-
-void mt_heap_note_callers(bool wanted)
-{
-	(void)wanted;
-}
-
 void mt_heap_event_at_next_call(bool wanted)
 {
 	(void)wanted;

@@ -8,7 +8,7 @@
 #include "core/cgroup_path.h"
 #include "core/interpreter.h"
 #include "core/thread.h"
-#include "heap/entries.h"
+#include "heap/allocation_event.h"
 #include "pressure/direct_reclaim.h"
 #include "sys/attr.h"
 #include "sys/format.h"
@@ -140,12 +140,13 @@ static bool is_behind_a_call(uintptr_t address)
  * a few words on the stack, that of the call of it. */
 static uintptr_t caller(void)
 {
-	uintptr_t words[FRAME_WORDS], address = mt_heap_caller.address;
+	uintptr_t words[FRAME_WORDS], address = mt_allocation_caller.address;
 	bool is_new = false;
 
 	for (size_t i = 0; i < NEW_COUNT; i++)
 		is_new |= new_functions[i] && address - new_functions[i] < NEW_BYTES;
-	if (!is_new || mt_os_read_own(mt_heap_caller.frame, words, sizeof(words)) != sizeof(words))
+	if (!is_new ||
+	    mt_os_read_own(mt_allocation_caller.frame, words, sizeof(words)) != sizeof(words))
 		return address;
 	for (size_t i = 0; i < FRAME_WORDS; i++)
 		if (is_behind_a_call(words[i]))
@@ -167,7 +168,7 @@ static void compare(void *unused)
 		return;
 	high_bytes = now;
 	here.lines_count = (uint32_t)mt_interpreter_lines(here.lines, LINES_MAX);
-	if (!here.lines_count && mt_heap_caller.address) {
+	if (!here.lines_count && mt_allocation_caller.address) {
 		here.lines[0] = caller();
 		here.lines_count = 1;
 	}
@@ -202,7 +203,7 @@ void mt_growth_sites_start(uint64_t step_bytes)
 	/* dlsym would wait for a constructor. */
 	for (size_t i = 0; i < NEW_COUNT && !mt_loader_is_forked(); i++)
 		new_functions[i] = (uintptr_t)mt_symbol_beside(new_names[0], new_names[i]);
-	mt_heap_note_callers(true);
+	mt_allocation_event_note_callers(true);
 	atomic_store_explicit(&is_on, true, memory_order_relaxed);
 }
 
@@ -218,7 +219,7 @@ void mt_growth_sites_stop(void)
 {
 	if (!atomic_exchange_explicit(&is_on, false, memory_order_relaxed))
 		return;
-	mt_heap_note_callers(false);
+	mt_allocation_event_note_callers(false);
 	if (!enter_patiently())
 		return;
 	forget();
@@ -342,7 +343,7 @@ void mt_growth_sites_read(struct mt_last_file *out)
 void mt_growth_sites_fork_child(void)
 {
 	atomic_store_explicit(&is_on, false, memory_order_relaxed);
-	mt_heap_note_callers(false);
+	mt_allocation_event_note_callers(false);
 	forget();
 	atomic_store_explicit(&is_busy, false, memory_order_relaxed);
 }

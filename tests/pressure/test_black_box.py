@@ -3,7 +3,9 @@ import contextlib
 import ctypes
 import os
 import re
+import shutil
 import subprocess
+import time
 
 import pytest
 
@@ -15,6 +17,7 @@ from pressed import MB, PYTHON
 from pressed import limited  # noqa: F401 (a fixture)
 
 PATIENT = helper("black_box.py")
+GROWER = helper("grower.cc")
 LIMIT_MB = 200
 KILLED = -9
 
@@ -34,9 +37,9 @@ def patient(run, spawn, shim, plain, limited, folder):
 	return call
 
 
-def line_of(way):
-	lines = PATIENT.read_text().splitlines()
-	return next(number for number, text in enumerate(lines, 1) if text.endswith(f"# line: {way}"))
+def line_of(way, source=PATIENT):
+	lines = source.read_text().splitlines()
+	return next(number for number, text in enumerate(lines, 1) if text.endswith(f" line: {way}"))
 
 
 def files(folder):
@@ -77,6 +80,30 @@ def test_tensors_are_named_in_the_program_and_in_the_worker_of_a_data_loader(pat
 	one = told(ctl, folder)
 	assert one["filled_by"] == "live"
 	assert one["sites"][0]["stack"][0] == f"{PATIENT}:{line_of(way)}"
+
+
+@pytest.mark.parametrize("way, rate", [("small", 100), ("large", 100), ("zeroed", 60), ("grown", 60), ("rows", 100), ("array", 60),
+                                       *(pytest.param(way, rate, marks=pytest.mark.long)
+                                         for way in ("small", "large", "zeroed", "grown", "rows", "array") for rate in (10, 1000))])
+def test_a_program_without_python_has_named_the_function_that_filled_it(run, shim, plain, limited, folder, compile_c, ctl, way, rate):
+	"""new is called by libstdc++'s operator new: its caller counts."""
+	wanted = dict(plain, LD_PRELOAD=str(shim), MT_LAST_DIR=str(folder))
+	assert run([compile_c("grower.cc"), way, rate], wanted, preexec_fn=limited(LIMIT_MB).enter).returncode == KILLED
+
+	one = told(ctl, folder)
+	assert one["filled_by"] == "live"
+	assert one["sites"][0]["stack"][0].startswith(f"{way}(unsigned long) at grower.cc:{line_of(way, GROWER)}")
+
+
+def test_a_program_that_was_built_anew_since_it_was_killed_is_named_by_its_place(run, shim, plain, limited, folder, compile_c, ctl, tmp_path):
+	program = tmp_path / "grower"
+	shutil.copy(compile_c("grower.cc"), program)
+	wanted = dict(plain, LD_PRELOAD=str(shim), MT_LAST_DIR=str(folder))
+	assert run([program, "large", 100], wanted, preexec_fn=limited(LIMIT_MB).enter).returncode == KILLED
+	time.sleep(1.1)  # the time of the last look is compared in seconds
+	program.write_text("another program")
+
+	assert re.fullmatch(rf"{program}\+0x[0-9a-f]+", told(ctl, folder)["sites"][0]["stack"][0])
 
 
 @pytest.mark.parametrize("way, part, rate", [("mapped", "other", 60), ("shared", "files", 60),
