@@ -80,9 +80,11 @@ static const char help[] =
 	"`mtctl last` if the kernel kills the program at its memory limit.\n\n"
 	"  -q, --quiet  neither\n";
 
+#define SESSION_LOOK_MS 500
+
 /* Waits for the end of the program, and keeps nothing of it but the terminal: another session, no
  * working directory, no other descriptor. */
-static void watch(int program_fd, pid_t program)
+static void watch(int program_fd, pid_t program, pid_t session)
 {
 	struct pollfd end = {.fd = STDIN_FILENO, .events = POLLIN};
 
@@ -91,8 +93,9 @@ static void watch(int program_fd, pid_t program)
 	    dup2(STDERR_FILENO, STDOUT_FILENO) < 0 ||
 	    syscall(SYS_close_range, STDERR_FILENO + 1, ~0u, 0) != 0)
 		return;
-	while (poll(&end, 1, -1) < 0 && errno == EINTR)
-		;
+	while (poll(&end, 1, SESSION_LOOK_MS) <= 0)
+		if (getsid(program) != session)
+			return; /* the program has left the terminal: so does this process */
 	mt_last_look_say(program);
 }
 
@@ -101,7 +104,8 @@ static void watch(int program_fd, pid_t program)
  * it (the first of a pid namespace, a subreaper) there is none. */
 static void start_watch(void)
 {
-	pid_t program = getpid(), between;
+	const pid_t program = getpid(), session = getsid(0);
+	pid_t between;
 	int is_reaper = 0, fd;
 
 	if (program == 1 || prctl(PR_GET_CHILD_SUBREAPER, &is_reaper) != 0 || is_reaper)
@@ -112,11 +116,20 @@ static void start_watch(void)
 	between = fork();
 	if (between == 0) {
 		if (fork() == 0)
-			watch(fd, program);
+			watch(fd, program, session);
 		_exit(0);
 	}
 	while (between > 0 && waitpid(between, NULL, 0) < 0 && errno == EINTR)
 		;
+}
+
+/* A job in the background of a terminal may not write to it (stty tostop). Of a terminal that is not
+ * its own it is not told the group in front. */
+static bool may_write_to_terminal(void)
+{
+	pid_t front = isatty(STDERR_FILENO) ? tcgetpgrp(STDERR_FILENO) : 0;
+
+	return front != 0 && (front < 0 || front == getpgrp());
 }
 
 int mt_command_run(int argc, char **argv)
@@ -139,7 +152,7 @@ int mt_command_run(int argc, char **argv)
 	code = mt_preload_prepare(argv[optind]);
 	if (code != MT_EXIT_OK)
 		return code;
-	if (!quiet && isatty(STDERR_FILENO)) {
+	if (!quiet && may_write_to_terminal()) {
 		start_watch();
 		mt_error_say("process %d runs under mtshim " MT_VERSION
 			     "; in another terminal: %s stat %d",

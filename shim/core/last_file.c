@@ -91,6 +91,17 @@ static bool splice_link(char text[PATH_BYTES], size_t end, const char *target)
 	return mt_format(text, PATH_BYTES, "%s", whole) + 1 < PATH_BYTES;
 }
 
+/* The mount table has no other paths. */
+static bool is_plain(const char *text)
+{
+	size_t length = strlen(text);
+	const char *end = text + length;
+
+	return !strstr(text, "/../") && !strstr(text, "/./") && !strstr(text, "//") &&
+	       !(length >= 3 && strcmp(end - 3, "/..") == 0) &&
+	       !(length >= 2 && strcmp(end - 2, "/.") == 0);
+}
+
 /* Writes the kind of the file system that has the folder, or will have it. Walks down from "/",
  * and asks nothing of a file system before the mount table has named a kind that answers. Returns
  * false if one may stall. */
@@ -101,8 +112,8 @@ static bool read_kind(char out[KIND_BYTES])
 	size_t end = 0;
 
 	mt_format(text, sizeof(text), "%s", folder);
-	if (strstr(text, "/../") || strstr(text, "/./") || strstr(text, "//"))
-		return false; /* the mount table has no such paths */
+	if (!is_plain(text))
+		return false;
 	while (text[end]) {
 		long bytes;
 
@@ -115,7 +126,7 @@ static bool read_kind(char out[KIND_BYTES])
 		if (bytes <= 0 || bytes >= (long)sizeof(target))
 			continue;
 		target[bytes] = '\0';
-		if (++links > LINKS_MAX || !splice_link(text, end, target))
+		if (++links > LINKS_MAX || !splice_link(text, end, target) || !is_plain(text))
 			return false;
 		end = 0;
 	}

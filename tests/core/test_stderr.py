@@ -88,3 +88,37 @@ def test_lines_of_every_thread_reach_a_terminal(talk, env):
 	talk("keeps", stderr=theirs)
 	os.close(theirs)
 	assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+BACKGROUND = """
+import os, sys, termios
+mode = termios.tcgetattr(0)
+mode[3] |= termios.TOSTOP
+termios.tcsetattr(0, termios.TCSANOW, mode)
+child = os.fork()
+if child == 0:
+	os.setpgid(0, 0)
+	os.execve("/bin/true", ["/bin/true"], dict(os.environ, LD_PRELOAD=sys.argv[1], MT_TICK_MS="rubbish"))
+_, status = os.waitpid(child, os.WUNTRACED)
+if os.WIFSTOPPED(status):
+	os.kill(child, 9)
+os._exit(os.WIFSTOPPED(status))
+"""
+
+
+def test_a_line_does_not_stop_a_job_in_the_background_of_a_terminal(shim):
+	"""stty tostop: the kernel stops a job that writes."""
+	pid, terminal = pty.fork()
+	if pid == 0:
+		os.execv("/usr/bin/python3", ["python3", "-c", BACKGROUND, str(shim)])
+	text = b""
+	try:
+		while more := os.read(terminal, 4096):
+			text += more
+	except OSError:  # EIO: the last one has closed it
+		pass
+	_, status = os.waitpid(pid, 0)
+	os.close(terminal)
+
+	assert status == 0, "the job was stopped"
+	assert b"MT_TICK_MS" in text

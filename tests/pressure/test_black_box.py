@@ -191,11 +191,11 @@ def stalled(tmp_path):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounts a file system")
-@pytest.mark.parametrize("by", ["path", "link"])
+@pytest.mark.parametrize("by", ["path", "link", "relative"])
 def test_a_folder_that_never_answers_holds_nobody(patient, stalled, ctl, tmp_path, by):
 	"""Asking such a file system for its kind stopped the worker, and with it all cleanups."""
 	link = tmp_path / "link"
-	link.symlink_to(stalled)
+	link.symlink_to(f"../{tmp_path.name}/{stalled.name}" if by == "relative" else stalled)
 	process = patient("strings", 100, 160, stops=True, MT_LAST_DIR=str((stalled if by == "path" else link) / "last"))
 	assert process.stdout.readline() == "full\n"
 
@@ -289,6 +289,14 @@ def test_run_says_on_a_terminal_where_to_look(on_a_terminal, limited):
 
 def become_a_reaper():
 	assert ctypes.CDLL(None).prctl(36, 1, 0, 0, 0) == 0  # PR_SET_CHILD_SUBREAPER
+
+
+def test_nothing_of_run_stays_on_a_terminal_that_the_program_has_left(on_a_terminal):
+	"""The reader of the terminal sees its end when the program has a session of its own, not when it ends."""
+	begin = time.monotonic()
+	on_a_terminal(["setsid", PYTHON, "-c", "import os, time; [os.close(at) for at in range(3)]; time.sleep(20)"])
+
+	assert time.monotonic() - begin < 10
 
 
 @pytest.mark.parametrize("prepare", [None, become_a_reaper], ids=["plain", "reaper"])
