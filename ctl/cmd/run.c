@@ -123,8 +123,8 @@ static void start_watch(void)
 		;
 }
 
-/* A job in the background of a terminal may not write to it (stty tostop). Of a terminal that is not
- * its own it is not told the group in front. */
+/* A job in the background of a terminal may not write to it (stty tostop). Of a terminal that is
+ * not its own it is not told the group in front. */
 static bool may_write_to_terminal(void)
 {
 	pid_t front = isatty(STDERR_FILENO) ? tcgetpgrp(STDERR_FILENO) : 0;

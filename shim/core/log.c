@@ -129,8 +129,9 @@ static bool fd_is_writable(int fd)
 }
 
 /* Writes a line. A failed write must not end the program: the reader may leave between poll and
- * write (SIGPIPE), and the file may have reached RLIMIT_FSIZE (SIGXFSZ). Nor may it stop the program:
- * one in the background of a terminal that wants that (stty tostop) writes if it blocks SIGTTOU. */
+ * write (SIGPIPE), and the file may have reached RLIMIT_FSIZE (SIGXFSZ). Nor may it stop the
+ * program: one in the background of a terminal that wants that (stty tostop) writes if it blocks
+ * SIGTTOU. */
 static void write_line(int fd, const char *line, size_t length)
 {
 	struct timespec none = {0};
