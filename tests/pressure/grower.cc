@@ -68,10 +68,10 @@ GROWS array(size_t bytes)
 
 static __attribute__((noinline)) void take_and_free()
 {
-	std::string text(300000, 'x');
-	void *block = malloc(70000);
+	std::string text(30000, 'x');
+	void *block = malloc(7000);
 
-	memset(block, 2, 70000);
+	memset(block, 2, 7000);
 	free(block);
 }
 
