@@ -322,7 +322,7 @@ void mt_diagnosis_free(struct mt_diagnosis *diagnosis);
 /* Fills *out with the trends and findings of the facts. Pure; allocates memory while it runs. */
 void mt_diagnose_judge(const struct mt_facts *facts, struct mt_diagnosis *out);
 
-/* Judges the sum of a tree: facts[0] is of the root. Adds a finding to diagnoses[0] if the sum
+/* Diagnoses the sum of a tree: facts[0] is of the root. Adds a finding to diagnoses[0] if the sum
  * grows, or may grow, by more than the processes that were sampled do. After mt_diagnose_judge of
  * all of them. Pure; allocates memory while it runs. */
 void mt_diagnose_judge_tree(struct mt_facts *const *facts, struct mt_diagnosis *const *diagnoses,

@@ -44,7 +44,7 @@ struct samples {
 	size_t count;
 };
 
-/* Those of the root that can be judged together: with figures of its heap, if there are any. */
+/* Those of the root that can be diagnosed together: with figures of its heap, if there are any. */
 static struct samples pick(const struct mt_recording *recording, bool *out_awake)
 {
 	struct samples all = {.list = mt_error_check_memory(

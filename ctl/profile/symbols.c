@@ -726,11 +726,11 @@ static uint64_t add_place(struct mt_symbols *symbols, const char *text, time_t s
 		return 0;
 	add(symbols, (struct mapping){.from = from,
 				      .to = from + (UINT64_C(1) << FILE_BITS),
-				      .base = from,
 				      .device = file.st_dev,
 				      .inode = file.st_ino,
 				      .path = path});
-	symbols->list[symbols->count - 1].first = symbols->count - 1; /* its own range */
+	/* Its own range, though the file may be that of the place before. */
+	symbols->list[symbols->count - 1].first = symbols->count - 1;
 	symbols->list[symbols->count - 1].base = from;
 	return from + offset;
 }

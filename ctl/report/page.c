@@ -62,7 +62,7 @@ static void write_others(const struct mt_diagnosis *diagnosis, FILE *to)
 	fputs("</ul>\n", to);
 }
 
-/* How it was judged. */
+/* How the verdict was reached. */
 static void write_source(const struct mt_report *report, FILE *to)
 {
 	const struct mt_facts *facts = report->facts;

@@ -120,8 +120,9 @@ static void check_pointers(void)
 
 /* ---- the callers of malloc ---- */
 
-/* In a function that the program calls. The frame address is that of two words: the caller's, and
- * the return address (x86-64), or the end of its own frame (arm64). */
+/* In a function that the program calls. At the frame address lie the caller's frame pointer and the
+ * return address; the stack of the caller begins behind these two words (on arm64 only if this
+ * function needs no more stack). */
 #define NOTE_CALLER()                                                                              \
 	(mt_allocation_caller =                                                                    \
 		 (struct mt_allocation_caller){(uintptr_t)__builtin_return_address(0),             \
