@@ -148,7 +148,7 @@ $(B)/libmtshim.so: $(shim_obj) $(jemalloc_lib) $(B)/gen/mtshim.map
 ctl_src := $(sort $(wildcard ctl/*.c ctl/*/*.c))
 ctl_obj := $(ctl_src:%.c=$(B)/obj/%.o)
 # The shim's own parser of a setting's value, its reading of cgroups and of NVML, and what these need.
-ctl_of_shim := $(addprefix $(B)/obj/shim/,core/config_value.o core/cgroup_path.o gpu/nvml.o sys/elf.o sys/elf_walk.o sys/format.o \
+ctl_of_shim := $(addprefix $(B)/obj/shim/,core/config_value.o core/cgroup_path.o pressure/cgroup.o gpu/nvml.o sys/elf.o sys/elf_walk.o sys/format.o \
 	sys/loader.o sys/lock_check.o sys/os.o sys/raw_syscall.o sys/symbol.o)
 # Of libdw only the headers: mtctl loads it when it needs it.
 ctl_packages := jansson libdw zlib

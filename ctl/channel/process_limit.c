@@ -4,28 +4,53 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ctl/output/text.h"
+
 void mt_process_limit_given(const struct mt_process *process, const struct mt_stats_file *file,
 			    char *out, size_t out_bytes)
 {
 	const char *directory = file ? mt_stats_file_setting(file, "cgroup") : NULL;
 	size_t length = directory ? strlen(directory) : 0;
 
-	if (length + 1 == sizeof(file->settings[0].value) &&
+	if ((!file || length + 1 == sizeof(file->settings[0].value)) &&
 	    mt_process_environ(process->pid, "MT_CGROUP", out, out_bytes) &&
-	    strncmp(out, directory, length) == 0)
+	    strncmp(out, directory ? directory : "", length) == 0)
 		return;
 	snprintf(out, out_bytes, "%s", directory ? directory : "");
+}
+
+static enum mt_err find_given(const struct mt_process *process, const char *directory,
+			      uint64_t limit_mb, struct mt_limit *out)
+{
+	struct mt_limit_request request = {
+		.root = "", .directory = directory, .limit_mb = limit_mb};
+	char root[64];
+
+	if (mt_limit_find_by(&request, out) == MT_ERR_OK)
+		return MT_ERR_OK;
+	snprintf(root, sizeof(root), "/proc/%d/root", (int)process->pid);
+	request.root = root;
+	return mt_limit_find_by(&request, out);
 }
 
 enum mt_err mt_limit_find_given(const struct mt_process *process, const char *directory,
 				struct mt_limit *out)
 {
-	char root[64];
+	return find_given(process, directory, 0, out);
+}
 
-	snprintf(root, sizeof(root), "/proc/%d/root", (int)process->pid);
-	if (mt_limit_find_in("", directory, out) == MT_ERR_OK)
-		return MT_ERR_OK;
-	return mt_limit_find_in(root, directory, out);
+/* MT_LIMIT_MB of the process; 0: none, or not valid. */
+static uint64_t limit_mb_of(const struct mt_process *process, const struct mt_stats_file *file)
+{
+	char text[32];
+	uint64_t mb;
+
+	if (file)
+		return mt_stats_file_number(file, "limit_mb");
+	return mt_process_environ(process->pid, "MT_LIMIT_MB", text, sizeof(text)) &&
+			       mt_text_parse_u64(text, &mb)
+		       ? mb
+		       : 0;
 }
 
 /* "/sys/fs/cgroup/a/memory.max" is a limit of /sys/fs/cgroup/a. */
@@ -98,13 +123,17 @@ enum mt_err mt_process_limit_find(const struct mt_process *process,
 				  const struct mt_stats_file *file, struct mt_limit *out)
 {
 	char given[PATH_MAX];
+	uint64_t limit_mb;
 
 	if (file && file->head.snapshot.pressure_limit_bytes) {
 		use_published(process, file, out);
 		return MT_ERR_OK;
 	}
+	limit_mb = limit_mb_of(process, file);
 	mt_process_limit_given(process, file, given, sizeof(given));
-	if (*given && mt_limit_find_given(process, given, out) == MT_ERR_OK)
+	if (*given && find_given(process, given, limit_mb, out) == MT_ERR_OK)
 		return MT_ERR_OK;
-	return mt_limit_find("", process->pid, out);
+	return mt_limit_find_by(
+		&(struct mt_limit_request){.root = "", .pid = process->pid, .limit_mb = limit_mb},
+		out);
 }

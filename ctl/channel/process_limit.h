@@ -10,7 +10,7 @@
 /* Finds the limit that the process publishes, which includes MT_LIMIT_MB and MT_CGROUP, and reads
  * what is used of it now: far from a limit, the process publishes an upper bound only. If the
  * process publishes none (asleep, MT_PRESSURE=0): the limits of the cgroup in its MT_CGROUP, else
- * of its own. file is NULL if its settings are not known. */
+ * of its own, and its MT_LIMIT_MB. file is NULL if its settings are not known. */
 enum mt_err mt_process_limit_find(const struct mt_process *process,
 				  const struct mt_stats_file *file, struct mt_limit *out);
 

@@ -226,15 +226,6 @@ static uint64_t number_in(const char *directory, const char *file, const char *k
 	return mt_cgroup_file_number(directory, file, key, &value) ? value : 0;
 }
 
-/* A limit above the memory of the machine does not count. */
-static uint64_t limit_in(const char *directory, const char *file)
-{
-	uint64_t limit = number_in(directory, file, NULL),
-		 machine = mt_limit_meminfo("", "MemTotal");
-
-	return machine && limit >= machine ? 0 : limit;
-}
-
 static void read_figures(struct mt_diagnose_group *to)
 {
 	const char *at = to->directory;
@@ -245,7 +236,6 @@ static void read_figures(struct mt_diagnose_group *to)
 #undef X
 	if (to->is_v1) /* total_cache includes shared memory */
 		to->file_bytes = mt_sat_sub(to->file_bytes, to->shmem_bytes);
-	to->limit_bytes = limit_in(at, to->is_v1 ? "memory.limit_in_bytes" : "memory.max");
 }
 
 void mt_diagnose_read_group(const struct mt_facts *facts, struct mt_diagnose_group *out)
@@ -257,7 +247,7 @@ void mt_diagnose_read_group(const struct mt_facts *facts, struct mt_diagnose_gro
 		return;
 	out->is_v1 = number_in(out->directory, "memory.limit_in_bytes", NULL) != 0;
 	read_figures(out);
-	if (facts->limit_known && facts->limit.is_cgroup) /* memory.high, too */
+	if (facts->limit_known && facts->limit.is_cgroup)
 		out->limit_bytes = facts->limit.limit_bytes;
 	out->known = out->usage_bytes != 0;
 	/* any user may have chosen the name; from here on it is printed, and not opened */

@@ -136,8 +136,8 @@ static void check_watch(const struct mt_facts *facts, struct mt_diagnosis *out)
 void mt_rule_stalls(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	char path[PATH_MAX], directory[PATH_MAX - 32];
-	uint64_t swap = mt_limit_meminfo("", "SwapTotal"),
-		 swap_free = mt_limit_meminfo("", "SwapFree");
+	uint64_t swap = mt_limit_meminfo("", "SwapTotal:"),
+		 swap_free = mt_limit_meminfo("", "SwapFree:");
 
 	if (access("/proc/pressure/memory", R_OK) != 0)
 		mt_finding_note(

@@ -10,9 +10,12 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "core/cgroup_path.h"
 #include "ctl/output/text.h"
 #include "ctl/process/read_file.h"
+#include "core/cgroup_path.h"
+#include "pressure/cgroup.h"
+#include "sys/os.h"
+#include "sys/saturating.h"
 
 /* ---- files of a cgroup ---- */
 
@@ -57,11 +60,12 @@ static bool is_of_cgroup(int fd)
 	}
 }
 
-/* Returns an O_PATH descriptor of the file, -1 if there is none. */
-static int find(const char *path)
+/* Returns a descriptor for reading, -1 if there is no such file. Nothing but a file of a cgroup is
+ * opened for more than its name. */
+static int open_in_cgroup(const char *path)
 {
-	char text[3 * PATH_MAX], *rest = text;
-	int root = 0, fd;
+	char text[3 * PATH_MAX], seen[64], *rest = text;
+	int root = 0, fd, file = -1;
 
 	if (*path != '/' || (size_t)snprintf(text, sizeof(text), "%s", path) >= sizeof(text))
 		return -1;
@@ -70,34 +74,24 @@ static int find(const char *path)
 		rest = text + root + 1;
 	}
 	fd = walk(open(root && rest != text ? text : "/", O_PATH | O_DIRECTORY | O_CLOEXEC), rest);
-	if (fd < 0 || is_of_cgroup(fd))
-		return fd;
-	close(fd);
-	return -1;
-}
-
-/* Returns whether the file exists. `path` is absolute. A path that begins with "/proc/PID/root" is
- * resolved from the root directory of that process. Never opens the file. */
-static bool cgroup_file_exists(const char *path)
-{
-	int fd = find(path);
-
+	snprintf(seen, sizeof(seen), "/proc/self/fd/%d", fd);
+	if (fd >= 0 && is_of_cgroup(fd))
+		file = open(seen, O_RDONLY | O_CLOEXEC);
 	if (fd >= 0)
 		close(fd);
-	return fd >= 0;
+	return file;
 }
 
+/* Opens an absolute path. One that begins with "/proc/PID/root" is resolved from the root directory
+ * of that process. */
 char *mt_cgroup_file_read(const char *path)
 {
-	int fd = find(path);
-	char seen[64], *text;
+	char *text = mt_error_check_memory(malloc(MT_CGROUP_FILE_MAX));
 
-	if (fd < 0)
-		return NULL;
-	snprintf(seen, sizeof(seen), "/proc/self/fd/%d", fd);
-	text = mt_read_file_first(seen, MT_CGROUP_FILE_MAX, NULL);
-	close(fd);
-	return text;
+	if (mt_os_read_and_close(open_in_cgroup(path), text, MT_CGROUP_FILE_MAX) >= 0)
+		return text;
+	free(text);
+	return NULL;
 }
 
 bool mt_cgroup_file_number(const char *directory, const char *file, const char *key, uint64_t *out)
@@ -108,56 +102,101 @@ bool mt_cgroup_file_number(const char *directory, const char *file, const char *
 
 	snprintf(path, sizeof(path), "%s/%s", directory, file);
 	text = mt_cgroup_file_read(path);
-	if (text && !key)
-		text[strcspn(text, "\n")] = '\0';
-	is_number =
-		text && (key ? mt_read_file_number(text, key, out) : mt_text_parse_u64(text, out));
+	is_number = text &&
+		    (key ? mt_read_file_number(text, key, out) : mt_cgroup_path_number(text, out));
 	free(text);
 	return is_number;
 }
 
-struct version {
-	const char *controller, *usage, *inactive;
-	const char *limits[2];
-};
+/* ---- limits ---- */
 
-static const struct version versions[] = {
-	{NULL, "memory.current", "inactive_file", {"memory.max", "memory.high"}},
-	{"memory", "memory.usage_in_bytes", "total_inactive_file", {"memory.limit_in_bytes", NULL}},
-};
-#define VERSIONS_COUNT (sizeof(versions) / sizeof(versions[0]))
+/* Reads the cgroups of a process, or those that `directory` (may be NULL) names, by the shim's own
+ * reader. */
+static void read_cgroups(const struct mt_limit_request *request, struct mt_cgroup_sample *out)
+{
+	static struct mt_config config;
+
+	config.limit_mb = request->limit_mb;
+	config.cgroup[0] = '\0';
+	if (request->directory)
+		snprintf(config.cgroup, sizeof(config.cgroup), "%s", request->directory);
+	mt_cgroup_path_open_by(open_in_cgroup);
+	mt_cgroup_of(request->pid);
+	mt_cgroup_read(request->root, &config, 0, 0, out);
+	/* The shim refuses such a value of MT_CGROUP. */
+	out->is_without_given |=
+		request->directory && strlen(request->directory) >= sizeof(config.cgroup);
+}
+
+enum mt_err mt_limit_find_by(const struct mt_limit_request *request, struct mt_limit *out)
+{
+	struct mt_cgroup_sample sample;
+
+	read_cgroups(request, &sample);
+	if (sample.is_without_given)
+		return MT_ERR_INVALID;
+	if (!sample.limit_bytes)
+		return MT_ERR_SYSTEM;
+	*out = (struct mt_limit){.used_bytes = sample.used_bytes,
+				 .limit_bytes = sample.limit_bytes,
+				 .is_cgroup = sample.is_cgroup};
+	snprintf(out->source, sizeof(out->source), "%s", sample.source);
+	return MT_ERR_OK;
+}
+
+enum mt_err mt_limit_find(const char *root, pid_t pid, struct mt_limit *out)
+{
+	return mt_limit_find_by(&(struct mt_limit_request){.root = root, .pid = pid}, out);
+}
+
+enum mt_err mt_limit_find_in(const char *root, const char *directory, struct mt_limit *out)
+{
+	return mt_limit_find_by(&(struct mt_limit_request){.root = root, .directory = directory},
+				out);
+}
+
+bool mt_limit_used_in(const char *root, const char *directory, uint64_t *out)
+{
+	const struct mt_limit_request request = {.root = root, .directory = directory};
+	char found[PATH_MAX];
+	struct mt_cgroup_sample sample;
+
+	read_cgroups(&request, &sample);
+	return !sample.is_without_given && mt_cgroup_used(out, found, sizeof(found));
+}
+
+bool mt_limit_cgroup_directory(const char *root, pid_t pid, char *out, size_t out_bytes)
+{
+	struct mt_cgroup_sample sample;
+
+	read_cgroups(&(struct mt_limit_request){.root = root, .pid = pid}, &sample);
+	snprintf(out, out_bytes, "%s", mt_cgroup_directory());
+	return *out;
+}
+
+bool mt_limit_memory_directory(const char *root, pid_t pid, char *out, size_t out_bytes)
+{
+	struct mt_cgroup_sample sample;
+	uint64_t used;
+
+	read_cgroups(&(struct mt_limit_request){.root = root, .pid = pid}, &sample);
+	return mt_cgroup_used(&used, out, out_bytes);
+}
+
+/* ---- the machine ---- */
 
 uint64_t mt_limit_meminfo(const char *root, const char *key)
 {
-	char path[PATH_MAX];
-	uint64_t kilobytes = 0;
-	char *text;
+	uint64_t bytes = 0;
 
-	snprintf(path, sizeof(path), "%.4000s/proc/meminfo", root);
-	text = mt_read_file(path, NULL);
-	if (!text || !mt_read_file_number(text, key, &kilobytes))
-		kilobytes = 0;
-	free(text);
-	return kilobytes * 1024;
+	(void)mt_cgroup_meminfo(root, key, &bytes);
+	return bytes;
 }
 
-static bool has_file(const char *directory, const char *file)
+uint64_t mt_limit_machine_used(const char *root)
 {
-	char path[MT_CGROUP_PATH_BYTES + 64];
-
-	snprintf(path, sizeof(path), "%s/%s", directory, file);
-	return cgroup_file_exists(path);
-}
-
-static bool read_used(const struct version *version, const char *directory, uint64_t *out)
-{
-	uint64_t inactive = 0;
-
-	if (!mt_cgroup_file_number(directory, version->usage, NULL, out))
-		return false;
-	(void)mt_cgroup_file_number(directory, "memory.stat", version->inactive, &inactive);
-	*out -= inactive < *out ? inactive : *out;
-	return true;
+	return mt_sat_sub(mt_limit_meminfo(root, "MemTotal:"),
+			  mt_limit_meminfo(root, "MemAvailable:"));
 }
 
 double mt_limit_percent(const struct mt_limit *memory)
@@ -165,125 +204,4 @@ double mt_limit_percent(const struct mt_limit *memory)
 	return memory->limit_bytes
 		       ? 100.0 * (double)memory->used_bytes / (double)memory->limit_bytes
 		       : 0;
-}
-
-/* Reads the limits of one directory. *out changes if one of them is nearer to being reached.
- * Version 1 writes nearly 2^63 for "no limit", so a limit above the machine's memory is none. */
-static void read_limits(const struct version *version, const char *directory,
-			uint64_t machine_bytes, struct mt_limit *out)
-{
-	struct mt_limit here = {.is_cgroup = true};
-
-	if (!read_used(version, directory, &here.used_bytes))
-		return;
-	for (size_t i = 0; i < 2 && version->limits[i]; i++) {
-		if (!mt_cgroup_file_number(directory, version->limits[i], NULL,
-					   &here.limit_bytes) ||
-		    !here.limit_bytes || (machine_bytes && here.limit_bytes >= machine_bytes))
-			continue;
-		if (out->is_cgroup && mt_limit_percent(&here) <= mt_limit_percent(out))
-			continue;
-		*out = here;
-		snprintf(out->source, sizeof(out->source), "%.480s/%s", directory,
-			 version->limits[i]);
-	}
-}
-
-uint64_t mt_limit_machine_used(const char *root)
-{
-	uint64_t total = mt_limit_meminfo(root, "MemTotal"),
-		 available = mt_limit_meminfo(root, "MemAvailable");
-
-	return total > available ? total - available : 0;
-}
-
-static struct mt_limit machine_limit(const char *root)
-{
-	return (struct mt_limit){.source = "/proc/meminfo",
-				 .limit_bytes = mt_limit_meminfo(root, "MemTotal"),
-				 .used_bytes = mt_limit_machine_used(root)};
-}
-
-/* The version of the cgroup that this directory is; NULL: it is none. */
-static const struct version *version_of(const char *directory)
-{
-	for (size_t i = 0; i < VERSIONS_COUNT; i++)
-		if (has_file(directory, versions[i].usage))
-			return &versions[i];
-	return NULL;
-}
-
-bool mt_limit_used_in(const char *root, const char *directory, uint64_t *out)
-{
-	struct mt_cgroup_path cgroup;
-	const struct version *version = mt_cgroup_path_given(root, directory, &cgroup)
-						? version_of(cgroup.directory)
-						: NULL;
-
-	return version && read_used(version, cgroup.directory, out);
-}
-
-enum mt_err mt_limit_find_in(const char *root, const char *directory, struct mt_limit *out)
-{
-	struct mt_limit machine = machine_limit(root), nearest = {0};
-	struct mt_cgroup_path cgroup;
-	const struct version *version = mt_cgroup_path_given(root, directory, &cgroup)
-						? version_of(cgroup.directory)
-						: NULL;
-
-	if (!version)
-		return MT_ERR_INVALID;
-	/* Up to the last directory that is a cgroup. */
-	for (size_t length = cgroup.length; length && has_file(cgroup.directory, version->usage);) {
-		read_limits(version, cgroup.directory, machine.limit_bytes, &nearest);
-		length = mt_cgroup_path_parent(&cgroup, length);
-		cgroup.directory[length] = '\0';
-	}
-	*out = nearest.is_cgroup ? nearest : machine;
-	return MT_ERR_OK;
-}
-
-static bool find_directory(const char *root, pid_t pid, size_t versions_count, bool has_memory,
-			   char *out, size_t out_bytes)
-{
-	struct mt_cgroup_path cgroup;
-	bool found = false;
-
-	for (size_t i = 0; i < versions_count && !found; i++)
-		found = mt_cgroup_path_find(root, pid, versions[i].controller, &cgroup) &&
-			(!has_memory || has_file(cgroup.directory, versions[i].usage));
-	if (found)
-		snprintf(out, out_bytes, "%s", cgroup.directory);
-	return found;
-}
-
-bool mt_limit_cgroup_directory(const char *root, pid_t pid, char *out, size_t out_bytes)
-{
-	return find_directory(root, pid, 1, false, out, out_bytes);
-}
-
-bool mt_limit_memory_directory(const char *root, pid_t pid, char *out, size_t out_bytes)
-{
-	return find_directory(root, pid, VERSIONS_COUNT, true, out, out_bytes);
-}
-
-enum mt_err mt_limit_find(const char *root, pid_t pid, struct mt_limit *out)
-{
-	struct mt_limit machine = machine_limit(root), nearest = {0};
-	struct mt_cgroup_path cgroup;
-
-	for (size_t i = 0; i < VERSIONS_COUNT; i++) {
-		if (!mt_cgroup_path_find(root, pid, versions[i].controller, &cgroup))
-			continue;
-		/* From the directory of the process up to the mount point. */
-		for (size_t length = cgroup.length; length;
-		     length = mt_cgroup_path_parent(&cgroup, length)) {
-			cgroup.directory[length] = '\0';
-			read_limits(&versions[i], cgroup.directory, machine.limit_bytes, &nearest);
-		}
-	}
-	if (!nearest.is_cgroup && !machine.limit_bytes)
-		return MT_ERR_SYSTEM;
-	*out = nearest.is_cgroup ? nearest : machine;
-	return MT_ERR_OK;
 }

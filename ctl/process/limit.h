@@ -1,7 +1,8 @@
 /* ctl/process/limit.h -- the memory limits of a cgroup and of all its ancestors, version 2 and
  * version 1, and of the machine. Used memory is memory that cannot be reclaimed at once: usage
- * without inactive file pages in a cgroup, MemTotal - MemAvailable on the machine. Reads files
- * only. `root` is put before every path: "" except in tests. Any thread may call. */
+ * without inactive file pages in a cgroup, MemTotal - MemAvailable on the machine. The shim's own
+ * reader (pressure/cgroup.h) finds all of it. Reads files only. `root` is put before every path: ""
+ * except in tests, and for the root directory of a process. One thread may call. */
 #ifndef MT_CTL_PROCESS_LIMIT_H
 #define MT_CTL_PROCESS_LIMIT_H
 
@@ -18,13 +19,22 @@ struct mt_limit {
 	char source[512]; /* the file that holds the limit */
 };
 
-/* Of all limits that apply to the process (0: mtctl itself), finds the one that is nearest to being
- * reached. Returns MT_ERR_SYSTEM if /proc cannot be read. */
+struct mt_limit_request {
+	const char *root;
+	pid_t pid;             /* 0: mtctl itself */
+	const char *directory; /* as MT_CGROUP names one; NULL: the cgroup of the process */
+	uint64_t limit_mb;     /* MT_LIMIT_MB; 0: none */
+};
+
+/* Of all limits that apply, finds the one that is nearest to being reached: that of the machine if
+ * no cgroup has one. Returns MT_ERR_SYSTEM if /proc cannot be read, MT_ERR_INVALID if the
+ * directory is no memory cgroup. */
+enum mt_err mt_limit_find_by(const struct mt_limit_request *request, struct mt_limit *out);
+
+/* The same for a process. */
 enum mt_err mt_limit_find(const char *root, pid_t pid, struct mt_limit *out);
 
-/* The same for this directory of a memory cgroup and the cgroups above it, as MT_CGROUP names one.
- * The machine if none of them has a limit. Returns MT_ERR_INVALID if the directory is no
- * memory cgroup. */
+/* The same for a directory of a memory cgroup and the cgroups above it. */
 enum mt_err mt_limit_find_in(const char *root, const char *directory, struct mt_limit *out);
 
 /* Sets *out to the bytes used in this directory of a memory cgroup. Returns false if it is none.
@@ -37,15 +47,14 @@ uint64_t mt_limit_machine_used(const char *root);
 /* Returns the used share of the limit in percent, 0 without a limit. */
 double mt_limit_percent(const struct mt_limit *memory);
 
-/* Returns the bytes of a line of /proc/meminfo, 0 if there is none. */
+/* Returns the bytes of a line of /proc/meminfo, 0 if there is none. key: "MemTotal:". */
 uint64_t mt_limit_meminfo(const char *root, const char *key);
 
-/* Writes the directory of the cgroup of version 2 of the process to *out. Returns false if there
- * is none. */
+/* Writes the directory whose memory.pressure describes the process, that of its cgroup of version
+ * 2, to *out. Returns false if there is none. */
 bool mt_limit_cgroup_directory(const char *root, pid_t pid, char *out, size_t out_bytes);
 
-/* The same for the cgroup with the memory controller: version 2 if that has the controller, else
- * version 1. */
+/* The same for the cgroup with the memory controller, of version 2 or 1. */
 bool mt_limit_memory_directory(const char *root, pid_t pid, char *out, size_t out_bytes);
 
 /* ---- files of a cgroup ---- */

@@ -300,18 +300,29 @@ size_t mt_cgroup_path_parent(const struct mt_cgroup_path *position, size_t lengt
 	return length;
 }
 
-static const char *path_of(const struct mt_cgroup_path *position, size_t length, const char *file)
+static int open_plainly(const char *path)
+{
+	return mt_os_open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0);
+}
+
+static int (*open_file)(const char *path) = open_plainly;
+
+void mt_cgroup_path_open_by(int (*open_by)(const char *path))
+{
+	open_file = open_by;
+}
+
+static int open_in(const struct mt_cgroup_path *position, size_t length, const char *file)
 {
 	static char path[MT_CGROUP_PATH_BYTES + 64];
 
 	(void)mt_format(path, sizeof(path), "%.*s/%s", (int)length, position->directory, file);
-	return path;
+	return open_file(path);
 }
 
 bool mt_cgroup_path_has(const struct mt_cgroup_path *position, size_t length, const char *file)
 {
-	int fd = mt_os_open(path_of(position, length, file),
-			    O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0);
+	int fd = open_in(position, length, file);
 
 	if (fd >= 0)
 		mt_os_close(fd);
@@ -321,7 +332,7 @@ bool mt_cgroup_path_has(const struct mt_cgroup_path *position, size_t length, co
 bool mt_cgroup_path_read(const struct mt_cgroup_path *position, size_t length, const char *file,
 			 char *out, size_t out_bytes)
 {
-	return mt_os_read_file(path_of(position, length, file), out, out_bytes) > 0;
+	return mt_os_read_and_close(open_in(position, length, file), out, out_bytes) > 0;
 }
 
 bool mt_cgroup_path_sibling(const char *file, const char *name, char *out, size_t out_bytes)
@@ -341,7 +352,7 @@ uint64_t mt_cgroup_path_oom_kills(const char *file)
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (mt_cgroup_path_sibling(file, names[i], path, sizeof(path)) &&
-		    mt_os_read_file(path, text, sizeof(text)) > 0 &&
+		    mt_os_read_and_close(open_file(path), text, sizeof(text)) > 0 &&
 		    mt_cgroup_path_keyed(text, "oom_kill ", &count))
 			return count;
 	return UINT64_MAX;

@@ -49,6 +49,10 @@ bool mt_cgroup_path_has(const struct mt_cgroup_path *place, size_t length, const
 bool mt_cgroup_path_read(const struct mt_cgroup_path *place, size_t length, const char *file,
 			 char *out, size_t out_bytes);
 
+/* The function that opens the files of cgroups, in the place of open(2), from now on; -1: there is
+ * none. mtctl reads by paths that other users have chosen. The shim never calls this. */
+void mt_cgroup_path_open_by(int (*open_by)(const char *path));
+
 /* Parses a decimal number that ends with its line; a larger one is UINT64_MAX. Returns false, and
  * leaves *out as it is, for any other text. Pure. */
 bool mt_cgroup_path_number(const char *text, uint64_t *out);

@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "core/log.h"
 #include "sys/os.h"
 #include "sys/saturating.h"
 #include "core/cgroup_path.h"
@@ -48,8 +47,10 @@ static struct list {
 	uint64_t machine_bytes; /* MemTotal; 0 unknown */
 	uint64_t found_ns;
 	uint64_t limits_ns;
+	pid_t pid; /* 0: the caller's own process */
 	bool is_found;
-	bool has_moved; /* the groups are not those of the last sample */
+	bool is_without_given; /* MT_CGROUP is no memory cgroup */
+	bool has_moved;        /* the groups are not those of the last sample */
 } list;
 
 static char pressure_directory[MT_CGROUP_PATH_BYTES];
@@ -78,7 +79,7 @@ static bool read_number(size_t length, const char *file, uint64_t *out)
 }
 
 /* "MemTotal:       24682416 kB". */
-static bool read_meminfo(const char *root, const char *key, uint64_t *out_bytes)
+bool mt_cgroup_meminfo(const char *root, const char *key, uint64_t *out_bytes)
 {
 	char path[256 + FILE_BYTES];
 	const char *found;
@@ -124,28 +125,20 @@ static bool is_root(size_t length)
 /* Uses the directory MT_CGROUP, and its ancestors as long as they are cgroups. */
 static bool find_given(const char *root, const char *directory)
 {
-	static bool is_told;
 	size_t length;
 
-	if (mt_cgroup_path_given(root, directory, &list.position)) {
-		for (size_t i = 0; i < 2 && !list.count; i++) {
-			list.version = &versions[i];
-			length = list.position.length;
-			while (length &&
-			       mt_cgroup_path_has(&list.position, length, list.version->usage)) {
-				add_group(length);
-				length = mt_cgroup_path_parent(&list.position, length);
-			}
+	if (!mt_cgroup_path_given(root, directory, &list.position))
+		return false;
+	for (size_t i = 0; i < 2 && !list.count; i++) {
+		list.version = &versions[i];
+		length = list.position.length;
+		while (length && mt_cgroup_path_has(&list.position, length, list.version->usage)) {
+			add_group(length);
+			length = mt_cgroup_path_parent(&list.position, length);
 		}
-		(void)mt_format(pressure_directory, sizeof(pressure_directory), "%s",
-				list.position.directory);
 	}
-	if (!list.count && !is_told)
-		mt_log(MT_LOG_WARN,
-		       "MT_CGROUP=%s: has neither memory.current nor memory.usage_in_bytes; using "
-		       "the process's own cgroup",
-		       directory);
-	is_told |= !list.count;
+	(void)mt_format(pressure_directory, sizeof(pressure_directory), "%s",
+			list.position.directory);
 	return list.count > 0;
 }
 
@@ -157,7 +150,7 @@ static void find_own(const char *root)
 
 	pressure_directory[0] = 0;
 	for (size_t i = 0; i < 2 && !list.count; i++) {
-		if (!mt_cgroup_path_find(root, 0, controllers[i], &list.position))
+		if (!mt_cgroup_path_find(root, list.pid, controllers[i], &list.position))
 			continue;
 		list.version = &versions[i];
 		if (i == 0)
@@ -212,9 +205,10 @@ static void find(const char *root, const struct mt_config *cfg, uint64_t now_ns)
 
 	before = list.position;
 	list.count = 0;
-	if (!read_meminfo(root, "MemTotal:", &list.machine_bytes))
+	if (!mt_cgroup_meminfo(root, "MemTotal:", &list.machine_bytes))
 		list.machine_bytes = 0;
-	if (!*cfg->cgroup || !find_given(root, cfg->cgroup))
+	list.is_without_given = *cfg->cgroup && !find_given(root, cfg->cgroup);
+	if (!*cfg->cgroup || list.is_without_given)
 		find_own(root);
 	list.has_moved |= list.is_found &&
 			  (list.count != count || before.length != list.position.length ||
@@ -243,18 +237,23 @@ static uint64_t limit_of(const struct group *group, const struct mt_config *cfg,
 	return setting;
 }
 
+/* Subtracts the inactive file pages of a cgroup. Returns false if they are not known. */
+static bool subtract_inactive(size_t length, uint64_t *used)
+{
+	uint64_t inactive;
+
+	if (!mt_cgroup_path_read(&list.position, length, "memory.stat", text, sizeof(text)) ||
+	    !mt_cgroup_path_keyed(text, list.version->inactive, &inactive))
+		return false;
+	*used = mt_sat_sub(*used, inactive);
+	return true;
+}
+
 static void consider_limit(const struct group *group, uint64_t used, uint64_t limit,
 			   const char *file, uint64_t exact_pct, struct mt_cgroup_sample *out)
 {
-	uint64_t inactive;
-	bool exact = false;
+	bool exact = reaches(used, limit, exact_pct) && subtract_inactive(group->length, &used);
 
-	if (reaches(used, limit, exact_pct) &&
-	    mt_cgroup_path_read(&list.position, group->length, "memory.stat", text, sizeof(text)) &&
-	    mt_cgroup_path_keyed(text, list.version->inactive, &inactive)) {
-		used = mt_sat_sub(used, inactive);
-		exact = true;
-	}
 	if (!is_closer_to_limit(used, limit, out))
 		return;
 	out->used_bytes = used;
@@ -325,7 +324,7 @@ static void read_machine(const char *root, const struct mt_config *cfg,
 	bool is_setting = limit && limit < total;
 	uint64_t available;
 
-	if (!total || !read_meminfo(root, "MemAvailable:", &available))
+	if (!total || !mt_cgroup_meminfo(root, "MemAvailable:", &available))
 		return;
 	out->exact = true;
 	out->used_bytes = mt_sat_sub(total, available);
@@ -349,7 +348,20 @@ void mt_cgroup_read(const char *root, const struct mt_config *cfg, uint64_t now_
 	if (!out->limit_bytes)
 		read_machine(root, cfg, out);
 	list.has_moved = false;
+	out->is_without_given = list.is_without_given;
 	out->source = source;
+}
+
+bool mt_cgroup_used(uint64_t *out_bytes, char *out, size_t out_size)
+{
+	uint64_t used;
+
+	if (!list.count || !read_number(list.groups[0].length, list.version->usage, &used))
+		return false;
+	(void)subtract_inactive(list.groups[0].length, &used);
+	(void)mt_format(out, out_size, "%.*s", (int)list.groups[0].length, list.position.directory);
+	*out_bytes = used;
+	return true;
 }
 
 const char *mt_cgroup_directory(void)
@@ -357,8 +369,9 @@ const char *mt_cgroup_directory(void)
 	return pressure_directory;
 }
 
-void mt_cgroup_fork_child(void)
+void mt_cgroup_of(pid_t pid)
 {
 	list.is_found = false;
 	list.count = 0;
+	list.pid = pid;
 }

@@ -2,7 +2,8 @@
  * (memory.max and memory.high of its cgroup and all ancestors), cgroup v1 (memory.limit_in_bytes),
  * MT_LIMIT_MB, else the machine's memory. Owns the list of those cgroups, found again every minute
  * and after a failed read, with their limits, read again every 5 s. Only the worker thread may
- * call. Takes no lock, never writes a file, never allocates, keeps no descriptor.
+ * call, or mtctl, which asks about other processes (mt_cgroup_of). Takes no lock, never writes a
+ * file, never logs, never allocates, keeps no descriptor.
  *
  * A reading far from the limit must be cheap: memory.stat makes a v2 kernel flush its counters. So
  * it is read only if memory.current, an upper bound, reaches the given percentage. */
@@ -11,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "core/config.h"
 
@@ -31,6 +33,7 @@ struct mt_cgroup_sample {
 	/* memory.events.local max + high of the cgroups with a limit (memory.events before Linux
 	 * 5.2; v1: failcnt), in total */
 	uint64_t events_count;
+	bool is_without_given; /* MT_CGROUP is no memory cgroup; the process's own is used */
 	/* the file or setting that defines the limit; valid until the next call */
 	const char *source;
 };
@@ -46,7 +49,17 @@ void mt_cgroup_read(const char *root, const struct mt_config *cfg, uint64_t now_
  * MT_CGROUP. "": none. Valid until the next call. */
 const char *mt_cgroup_directory(void);
 
-/* Forgets the cgroups in a forked child. */
-void mt_cgroup_fork_child(void);
+/* Sets *out_bytes to the usage, without inactive file pages, of the cgroup itself (of its nearest
+ * ancestor with the memory controller), with or without a limit, as of the last mt_cgroup_read, and
+ * writes its directory to *out. Returns false if there is none. */
+bool mt_cgroup_used(uint64_t *out_bytes, char *out, size_t out_size);
+
+/* Sets *out_bytes to a line of /proc/meminfo. key: with its colon, "MemTotal:". Returns false if
+ * there is none. */
+bool mt_cgroup_meminfo(const char *root, const char *key, uint64_t *out_bytes);
+
+/* Forgets the cgroups; the next mt_cgroup_read finds those of this process. 0: the caller, also in
+ * a forked child. */
+void mt_cgroup_of(pid_t pid);
 
 #endif

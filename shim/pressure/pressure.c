@@ -106,6 +106,18 @@ static void read_memory(struct sample *out, bool exact_figures, struct mt_cgroup
 	}
 }
 
+static void tell_of_missing_group(const char *directory)
+{
+	static bool is_told;
+
+	if (!is_told)
+		mt_log(MT_LOG_WARN,
+		       "MT_CGROUP=%s: has neither memory.current nor memory.usage_in_bytes; using "
+		       "the process's own cgroup",
+		       directory);
+	is_told = true;
+}
+
 /* exact_figures: read the exact usage, however far the limit seems. */
 static void read_sample(struct sample *out, bool exact_figures)
 {
@@ -117,6 +129,8 @@ static void read_sample(struct sample *out, bool exact_figures)
 
 	memset(out, 0, sizeof(*out));
 	read_memory(out, exact_figures, &cgroup);
+	if (cgroup.is_without_given)
+		tell_of_missing_group(cfg->cgroup);
 	mt_psi_read("", mt_cgroup_directory(), mt_launch_env()->pressure_watch, &psi);
 	mt_load_read("", now, &load);
 	out->input = (struct mt_pressure_sample){
@@ -354,7 +368,7 @@ static void fork_child(void)
 	mt_reclaim_fork_child();
 	mt_black_box_fork_child();
 	devices_ns = 0;
-	mt_cgroup_fork_child();
+	mt_cgroup_of(0);
 	mt_psi_fork_child();
 	mt_load_fork_child();
 }

@@ -305,11 +305,9 @@ bool mt_os_write_whole(int fd, const void *from, size_t bytes, uint64_t *offset)
 	return true;
 }
 
-ssize_t mt_os_read_file(const char *path, char *out, size_t out_bytes)
+ssize_t mt_os_read_and_close(int fd, char *out, size_t out_bytes)
 {
 	size_t length = 0;
-	/* Not blocking: a path from a setting may name a FIFO. */
-	int fd = mt_os_open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0);
 
 	out[0] = 0;
 	if (fd < 0)
@@ -329,6 +327,13 @@ ssize_t mt_os_read_file(const char *path, char *out, size_t out_bytes)
 	out[length] = 0;
 	mt_os_close(fd);
 	return (ssize_t)length;
+}
+
+ssize_t mt_os_read_file(const char *path, char *out, size_t out_bytes)
+{
+	/* Not blocking: a path from a setting may name a FIFO. */
+	return mt_os_read_and_close(
+		mt_os_open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0), out, out_bytes);
 }
 
 uint64_t mt_os_parse_number(const char *text)

@@ -119,6 +119,8 @@ bool mt_os_file_size_is_allowed(uint64_t bytes);
 /* Reads up to out_bytes - 1 bytes from the start of a file and adds a NUL. Never blocks on a FIFO.
  * Returns the length, or -errno; out is then "". */
 ssize_t mt_os_read_file(const char *path, char *out, size_t out_bytes);
+/* The same for an open file, which is closed. A negative fd is an error that is returned. */
+ssize_t mt_os_read_and_close(int fd, char *out, size_t out_bytes);
 
 /* ---- text of the kernel's small files; pure ---- */
 

@@ -1,29 +1,12 @@
 /* test_limit.c -- ctl/limit: which cgroup a process is held to, by mounts that are not the usual
  * one. */
-#include "sense_files.h"
+#include "cgroup_files.h"
 
 #include "ctl/process/limit.h"
 
-TestSuite(limit, .init = begin, .fini = end);
+TestSuite(limit, .init = begin_cgroup, .fini = end);
 
-#define MB ((uint64_t)1 << 20)
-
-static void machine(void)
-{
-	put("/proc/meminfo", "MemTotal:       16777216 kB\nMemAvailable:    4194304 kB\n");
-}
-
-static void group(const char *directory, const char *used, const char *most)
-{
-	char path[512];
-
-	snprintf(path, sizeof(path), "%s/memory.current", directory);
-	put(path, "%s\n", used);
-	snprintf(path, sizeof(path), "%s/memory.max", directory);
-	put(path, "%s\n", most);
-}
-
-static void expect(uint64_t used_mb, uint64_t limit_mb)
+static void expect_mb(uint64_t used_mb, uint64_t limit_mb)
 {
 	struct mt_limit limit = {0};
 
@@ -33,63 +16,188 @@ static void expect(uint64_t used_mb, uint64_t limit_mb)
 		     (unsigned long)(limit.limit_bytes / MB));
 }
 
+/* ---- the shim and mtctl ---- */
+
+/* Each puts cgroups below the root, and the settings into `config`. */
+static void nested_v1(void)
+{
+	in_v1("/a/b/c");
+	v1_group(V1_MOUNT "/a/b/c", 500, 4000, 100);
+	v1_group(V1_MOUNT "/a/b", 700, 1000, 50);
+	v1_group(V1_MOUNT "/a", 900, 8000, 0);
+}
+
+static void nested_v2_with_high(void)
+{
+	in_v2("/a/b/c");
+	v2_group(V2_MOUNT "/a/b/c", 500, 4000, 0, 100);
+	v2_group(V2_MOUNT "/a/b", 700, 3000, 800, 50);
+	v2_group(V2_MOUNT "/a", 900, 8000, 0, 0);
+}
+
+static void v1_root_without_a_machine(void)
+{
+	in_v1("/");
+	put("/proc/meminfo", "MemFree: 1 kB\n");
+}
+
+static void limit_beyond_64_bits(void)
+{
+	in_v2("/a");
+	v2_group(V2_MOUNT "/a", 500, 1000, 0, 0);
+	put(V2_MOUNT "/a/memory.max", "99999999999999999999\n");
+}
+
+static void limit_of_zero_and_high(void)
+{
+	in_v2("/a");
+	v2_group(V2_MOUNT "/a", 500, 1000, 600, 0);
+	put(V2_MOUNT "/a/memory.max", "0\n");
+}
+
+static void number_with_a_blank(void)
+{
+	in_v2("/a/b");
+	v2_group(V2_MOUNT "/a/b", 500, 600, 0, 0);
+	v2_group(V2_MOUNT "/a", 500, 1000, 0, 0);
+	put(V2_MOUNT "/a/b/memory.max", "629145600 \n");
+}
+
+static void own_group_that_is_hidden(void)
+{
+	in_v2("/hidden/inner");
+	v2_group(V2_MOUNT "/hidden", 100, 200, 0, 20);
+}
+
+static void given_group(void)
+{
+	nested_v1();
+	v1_group("/else/where", 300, 400, 30);
+	strcpy(config.cgroup, "/else/where");
+}
+
+static void limit_of_the_setting(void)
+{
+	nested_v2_with_high();
+	config.limit_mb = 450;
+}
+
+static void setting_without_a_group(void)
+{
+	in_v2("/");
+	config.limit_mb = 13000;
+}
+
+static const struct machine {
+	const char *name;
+	void (*put)(void);
+} machines[] = {
+	{"nested v1", nested_v1},
+	{"nested v2 with memory.high", nested_v2_with_high},
+	{"the root of v1, MemTotal unknown", v1_root_without_a_machine},
+	{"a limit beyond 64 bits", limit_beyond_64_bits},
+	{"a limit of 0, and memory.high", limit_of_zero_and_high},
+	{"a number with a blank behind it", number_with_a_blank},
+	{"a group that is hidden", own_group_that_is_hidden},
+	{"MT_CGROUP", given_group},
+	{"MT_LIMIT_MB", limit_of_the_setting},
+	{"MT_LIMIT_MB without a group", setting_without_a_group},
+};
+
+static void compare(const struct machine *machine)
+{
+	struct mt_limit limit = {0};
+	struct mt_cgroup_sample sample;
+	struct mt_limit_request request = {.root = root};
+	enum mt_err error;
+
+	machine->put();
+	request.limit_mb = config.limit_mb;
+	request.directory = *config.cgroup ? config.cgroup : NULL;
+	sample = look_at(0);
+	error = mt_limit_find_by(&request, &limit);
+	cr_expect_eq(error == MT_ERR_OK, sample.limit_bytes != 0, "%s", machine->name);
+	cr_expect_eq(limit.limit_bytes, sample.limit_bytes, "%s: %" PRIu64 " and %" PRIu64,
+		     machine->name, limit.limit_bytes, sample.limit_bytes);
+	cr_expect_eq(limit.used_bytes, sample.used_bytes, "%s: %" PRIu64 " and %" PRIu64,
+		     machine->name, limit.used_bytes, sample.used_bytes);
+	cr_expect_eq(limit.is_cgroup, sample.is_cgroup, "%s", machine->name);
+}
+
+Test(limit, the_shim_and_mtctl_find_the_same)
+{
+	for (size_t i = 0; i < sizeof(machines) / sizeof(machines[0]); i++) {
+		end();
+		begin_cgroup();
+		compare(&machines[i]);
+	}
+}
+
+Test(limit, an_mt_cgroup_that_the_shim_refuses_is_none_for_mtctl)
+{
+	char path[400] = "/";
+	struct mt_limit limit;
+
+	memset(path + 1, 'x', 260);
+	path[130] = '/';
+	v2_group(path, 300, 400, 0, 0);
+	cr_expect_eq(mt_limit_find_in(root, path, &limit), MT_ERR_INVALID);
+	cr_expect_eq(mt_limit_find_in(root, "/nowhere", &limit), MT_ERR_INVALID);
+}
+
+/* ---- mounts ---- */
+
 Test(limit, a_mount_point_with_a_blank_in_its_name_is_found)
 {
-	machine();
 	put("/proc/self/cgroup", "0::/job\n");
 	put("/proc/self/mountinfo", "30 22 0:26 / /mnt/my\\040groups rw - cgroup2 cgroup2 rw\n");
-	group("/mnt/my groups/job", "104857600", "209715200");
-	expect(100, 200);
+	v2_group("/mnt/my groups/job", 100, 200, 0, 0);
+	expect_mb(100, 200);
 }
 
 Test(limit, of_two_mounts_the_one_that_shows_the_group_counts)
 {
-	machine();
 	put("/proc/self/cgroup", "0::/job\n");
 	put("/proc/self/mountinfo", "30 22 0:26 /other /mnt/other rw - cgroup2 cgroup2 rw\n"
 				    "31 22 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
-	group("/mnt/other", "943718400", "1048576000");
-	group("/sys/fs/cgroup/job", "104857600", "209715200");
-	expect(100, 200);
+	v2_group("/mnt/other", 900, 1000, 0, 0);
+	v2_group("/sys/fs/cgroup/job", 100, 200, 0, 0);
+	expect_mb(100, 200);
 }
 
 Test(limit, a_mount_that_does_not_show_the_group_stands_for_it)
 {
-	machine();
 	put("/proc/self/cgroup", "0::/docker/abc\n");
 	put("/proc/self/mountinfo",
 	    "31 22 0:26 /docker/xyz /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
-	group("/sys/fs/cgroup", "104857600", "209715200");
-	expect(100, 200);
+	v2_group("/sys/fs/cgroup", 100, 200, 0, 0);
+	expect_mb(100, 200);
 	put("/proc/self/cgroup", "0::/../abc\n");
 	put("/proc/self/mountinfo", "31 22 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
-	expect(100, 200);
+	expect_mb(100, 200);
 }
 
 Test(limit, paths_without_a_slash_are_none)
 {
-	machine();
 	put("/proc/self/cgroup", "0::job\n4:memory:job\n");
 	put("/proc/self/mountinfo", "30 22 0:26 root mount rw - cgroup2 cgroup2 rw\n"
 				    "31 22 0:26 / mount rw - cgroup cgroup rw,memory\n");
-	expect(12288, 16384);
+	expect_mb(12288, 16384);
 	put("/proc/self/mountinfo", "30 22 0:26 / /m rw - cgroup2 cgroup2 rw\n");
-	expect(12288, 16384);
+	expect_mb(12288, 16384);
 }
 
-Test(limit, what_follows_the_first_64_kb_of_a_statistic_is_not_read)
+Test(limit, what_follows_the_first_8_kb_of_a_statistic_is_not_read)
 {
-	static char text[MT_CGROUP_FILE_MAX + 64];
+	static char text[8192 + 64];
 
-	machine();
-	put("/proc/self/cgroup", "0::/job\n");
-	put("/proc/self/mountinfo", "31 22 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
-	group("/sys/fs/cgroup/job", "104857600", "209715200");
+	in_v2("/job");
+	v2_group(V2_MOUNT "/job", 100, 200, 0, 0);
 	memset(text, '\n', sizeof(text));
-	memcpy(text + MT_CGROUP_FILE_MAX + 10, "inactive_file 1048576", 21);
+	memcpy(text + 8192 + 10, "inactive_file 1048576", 21);
 	put_bytes("/sys/fs/cgroup/job/memory.stat", text, sizeof(text));
-	expect(100, 200);
+	expect_mb(100, 200);
 	memcpy(text + 100, "inactive_file 1048576\n", 22);
 	put_bytes("/sys/fs/cgroup/job/memory.stat", text, sizeof(text));
-	expect(99, 200);
+	expect_mb(99, 200);
 }

@@ -22,7 +22,7 @@ static void look_at_cgroup(const struct mt_config *config, uint64_t exact_pct)
 	static const uint64_t seconds[] = {1000, 1001, 1006, 1070};
 	uint64_t events = 0;
 
-	mt_cgroup_fork_child();
+	mt_cgroup_of(0);
 	for (size_t i = 0; i < sizeof(seconds) / sizeof(seconds[0]); i++) {
 		struct mt_cgroup_sample look;
 

@@ -24,7 +24,7 @@ static UNUSED void begin_cgroup(void)
 {
 	begin();
 	mt_config_defaults(&config);
-	mt_cgroup_fork_child();
+	mt_cgroup_of(0);
 	now_ns = 1000 * S;
 	put("/proc/meminfo", "MemTotal:       16777216 kB\nMemFree:         1048576 "
 			     "kB\nMemAvailable:    4194304 kB\n");

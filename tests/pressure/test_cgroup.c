@@ -62,7 +62,7 @@ Test(cgroup, the_limit_of_a_group_far_above_is_found)
 		expect(900, 1100, V2_MOUNT "/top/memory.max");
 	}
 	in_v2(path);
-	mt_cgroup_fork_child();
+	mt_cgroup_of(0);
 	cr_expect_not(look().is_cgroup, "the machine's");
 }
 
@@ -186,7 +186,7 @@ Test(cgroup, a_path_that_leads_out_of_the_namespace_stands_for_the_mount)
 	static const char *const paths[] = {"/..", "/../sibling", "/../../x/y"};
 
 	for (size_t i = 0; i < 3; i++) {
-		mt_cgroup_fork_child();
+		mt_cgroup_of(0);
 		in_v2(paths[i]);
 		v2_group(V2_MOUNT, 500, 1000, 0, 0);
 		v2_group("/sys/fs/sibling", 1, 1, 0, 0);
@@ -278,7 +278,7 @@ Test(cgroup, nearly_2_to_the_63_is_no_limit)
 	v1_group(V1_MOUNT "/job", 500, 0, 0);
 	expect_machine();
 	drop("/proc/meminfo");
-	mt_cgroup_fork_child();
+	mt_cgroup_of(0);
 	cr_expect_eq(look().limit_bytes, 0, "not even where the machine's memory is unknown");
 }
 
@@ -416,7 +416,7 @@ Test(cgroup, an_mt_cgroup_that_is_none_leaves_its_own)
 	in_v2("/a");
 	v2_group(V2_MOUNT "/a", 500, 1000, 0, 0);
 	for (size_t i = 0; i < 4; i++) {
-		mt_cgroup_fork_child();
+		mt_cgroup_of(0);
 		strcpy(config.cgroup, wrong[i]);
 		expect(500, 1000, V2_MOUNT "/a/memory.max");
 		cr_expect_str_eq(mt_cgroup_directory(), in_root(V2_MOUNT "/a"));

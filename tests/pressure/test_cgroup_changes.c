@@ -36,7 +36,7 @@ Test(cgroup_changes, a_process_that_is_moved_is_found_again_within_a_minute)
 Test(cgroup_changes, a_process_whose_group_is_gone_is_found_again_at_once)
 {
 	for (uint64_t seconds = 1; seconds <= 5; seconds += 4) {
-		mt_cgroup_fork_child();
+		mt_cgroup_of(0);
 		in_v2("/a");
 		v2_group(V2_MOUNT "/a", 500, 1000, 0, 0);
 		v2_group(V2_MOUNT "/b", 700, 2000, 0, 0);
@@ -80,7 +80,7 @@ Test(cgroup_changes, a_limit_that_is_rubbish_or_nothing_is_none)
 
 	in_v2("/a");
 	for (size_t i = 0; i < sizeof(rubbish) / sizeof(rubbish[0]); i++) {
-		mt_cgroup_fork_child();
+		mt_cgroup_of(0);
 		v2_group(V2_MOUNT "/a", 500, 0, 0, 0);
 		put_in(V2_MOUNT "/a", "memory.max", rubbish[i]);
 		expect_machine();

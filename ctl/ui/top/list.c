@@ -471,12 +471,12 @@ static bool read_stalls(const char *root, double *out_pct)
 
 void mt_top_machine_read(const char *root, struct mt_top_machine *out)
 {
-	uint64_t swap_free = mt_limit_meminfo(root, "SwapFree");
+	uint64_t swap_free = mt_limit_meminfo(root, "SwapFree:");
 
 	*out = (struct mt_top_machine){0};
-	out->total_bytes = mt_limit_meminfo(root, "MemTotal");
+	out->total_bytes = mt_limit_meminfo(root, "MemTotal:");
 	out->used_bytes = mt_limit_machine_used(root);
-	out->swap_total_bytes = mt_limit_meminfo(root, "SwapTotal");
+	out->swap_total_bytes = mt_limit_meminfo(root, "SwapTotal:");
 	out->swap_used_bytes =
 		out->swap_total_bytes > swap_free ? out->swap_total_bytes - swap_free : 0;
 	out->has_limit = mt_limit_find(root, 0, &out->limit) == MT_ERR_OK && out->limit.is_cgroup;
