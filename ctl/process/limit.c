@@ -123,9 +123,9 @@ static void read_cgroups(const struct mt_limit_request *request, struct mt_cgrou
 	mt_cgroup_path_open_by(open_in_cgroup);
 	mt_cgroup_of(request->pid);
 	mt_cgroup_read(request->root, &config, 0, 0, out);
-	/* The shim refuses such a value of MT_CGROUP. */
-	out->is_without_given |=
-		request->directory && strlen(request->directory) >= sizeof(config.cgroup);
+	if (request->directory) /* the shim takes no MT_CGROUP that is empty or longer */
+		out->is_without_given |=
+			!*request->directory || strlen(request->directory) >= sizeof(config.cgroup);
 }
 
 enum mt_err mt_limit_find_by(const struct mt_limit_request *request, struct mt_limit *out)

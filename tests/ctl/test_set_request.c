@@ -3,7 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/config.h"
 #include "ctl/channel/control_file.h"
+#include "ctl/figures/setting.h"
 
 static struct mt_request request;
 static struct mt_error_reason why;
@@ -49,4 +51,83 @@ Test(set_request, zeros_before_a_number_are_valid)
 		     MT_ERR_INVALID);
 	cr_expect_eq(mt_set_request_parse("frag_gb=99999999999999999999999999", &request, &why),
 		     MT_ERR_INVALID);
+}
+
+/* ---- the shim and mtctl ---- */
+
+static unsigned complaints;
+
+static void count(const char *text)
+{
+	(void)text;
+	complaints++;
+}
+
+static const char *const odd_values[] = {
+	"",
+	"0",
+	"1",
+	"00",
+	"-1",
+	"+1",
+	" 1",
+	"1 ",
+	"1.5",
+	"1e3",
+	"0x10",
+	"5",
+	"64",
+	"65",
+	"100",
+	"101",
+	"10000",
+	"4294967296",
+	"on",
+	"off",
+	"ON",
+	"yes",
+	"true",
+	"TRUE",
+	"auto",
+	"none",
+	"USR1",
+	"SIGUSR1",
+	"usr1",
+	"RTMIN",
+	"9",
+	"timer",
+	"10s",
+	"timer:30",
+	"timer:",
+	"wait",
+	"async",
+	"system",
+	"jemalloc",
+	"1k",
+	"99999999999999999999",
+	"000000000000000000001",
+};
+
+/* Values that the environment of a program has, and `mtctl run --NAME=VALUE`. */
+Test(set_request, the_shim_and_mtctl_agree_on_odd_values_of_each_setting)
+{
+	size_t settings_count;
+	const struct mt_setting *settings = mt_setting_all(&settings_count);
+
+	for (size_t i = 0; i < settings_count; i++) {
+		for (size_t j = 0; j < sizeof(odd_values) / sizeof(odd_values[0]); j++) {
+			char entry[128];
+			const char *const environment[] = {entry, NULL};
+			struct mt_config config;
+			bool is_taken;
+
+			snprintf(entry, sizeof(entry), "%s=%s", settings[i].environment,
+				 odd_values[j]);
+			complaints = 0;
+			mt_config_parse(environment, &config, count);
+			is_taken = mt_setting_check(&settings[i], odd_values[j], &why) == MT_ERR_OK;
+			cr_expect_eq(is_taken, complaints == 0, "%s: mtctl %s it", entry,
+				     is_taken ? "takes" : "refuses");
+		}
+	}
 }
