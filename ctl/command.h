@@ -36,7 +36,8 @@
 	X(diagnose, "diagnose", "PID [--for 60s] [options]",                                       \
 	  "find the cause of a process's memory use")                                              \
 	X(advise, "advise", "PID [--json]", "recommend settings for a process, with reasons")      \
-	X(budget, "budget", "--params N [options]", "estimate the GPU memory of a model")          \
+	X(budget, "budget", "--params N [options]",                                                \
+	  "estimate the GPU memory of a model, and how many fit")                                  \
 	X(fit, "fit", "--model-mb MB [options]", "compute how many clients a GPU can serve")       \
 	X(export, "export", "[--textfile DIR | --otlp] [options]",                                 \
 	  "export all figures as metrics for Prometheus or OpenTelemetry")                         \

@@ -1,17 +1,28 @@
-/* ctl/cmd/budget.c -- `mtctl budget`: estimates the GPU memory of a model. */
+/* ctl/cmd/budget.c -- `mtctl budget`, or `mtctl fit`: estimates the GPU memory of a model, and how
+ * many clients of that size a GPU can serve at a time. */
 #include "ctl/cmd/budget.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "ctl/channel/process_list.h"
+#include "ctl/channel/target.h"
 #include "ctl/command.h"
 #include "ctl/output/json.h"
+#include "ctl/output/table.h"
 #include "ctl/output/text.h"
+#include "gpu/nvml.h"
 
+#define MIB 1048576.0
 #define GIB 1073741824.0
+/* copies of the model in a client: weights, gradients, and two moments of the optimizer */
+#define COPIES      4.0
+#define SHARE_USUAL 60
+#define CAP_USUAL   8
 
-static const char help[] =
+static const char budget_help[] =
 	"Estimates the memory of one GPU that training or running a transformer takes, each\n"
 	"part with its formula. GiB are 2^30 bytes. Numbers may be written as 7e9, 7B, 7000M.\n"
 	"Measure with `mtctl stat` once the program runs.\n\n"
@@ -32,11 +43,128 @@ static const char help[] =
 	"                     2 gradients too, 3 weights too, 0 nothing\n"
 	"  --inference        weights and the KV cache\n"
 	"  --json             one object, in bytes\n\n"
+	"How many such clients a GPU can serve at a time, if one of these is given. "
+	"--model-mb=MB,\n"
+	"the size of a model file, stands for the options above: a client is 4 times as large.\n\n"
+	"  --vram=SIZE        16G: the free memory; else the GPU is read\n"
+	"  --device=NUMBER    of this GPU; else of the one with the most free memory\n"
+	"  --share=PERCENT    of the free memory, 1 to 100 (60)\n"
+	"  --cap=NUMBER       of clients at most, 1 to 1024 (8)\n\n"
 	"For example LLaMA-7B, and a part of GPT-3 on each of 8 GPUs:\n"
 	"  mtctl budget --params 7e9 --seq 2048 --batch 4 --layers 32 --d-model 4096 \\\n"
 	"    --mixed --checkpoint\n"
 	"  mtctl budget --params 175e9 --seq 2048 --batch 1 --layers 96 --d-model 12288 \\\n"
 	"    --mixed --checkpoint --gpus 8\n";
+
+static const char fit_help[] =
+	"Another name of `mtctl budget`, which has more options. Clients in parallel: a share of\n"
+	"the free memory, divided by the memory of one client, which is 4 times its model\n"
+	"(weights, gradients, two moments of the optimizer), and no more than the cap. Free is\n"
+	"the value of NVML, or the last one that a shimmed process has seen. Without --model-mb\n"
+	"the table alone: GPUs of 4 to 16 GB, all of it free. Exit code 1: not even one fits, or\n"
+	"neither a GPU nor --vram tells how much is free.\n\n"
+	"  --model-mb=MB    size of the model file\n"
+	"  --vram=SIZE      16G: the free memory; else the GPU is read\n"
+	"  --device=NUMBER  of this GPU; else of the one with the most free memory\n"
+	"  --share=PERCENT  1 to 100 (60)\n"
+	"  --cap=NUMBER     1 to 1024 (8)\n"
+	"  --json           one object\n";
+
+struct sizing {
+	struct mt_budget_options model;
+	double model_bytes, free_bytes; /* 0: not given */
+	long device, share, cap;        /* 0 (device: MT_GPU_ANY): not given */
+	bool json;
+};
+
+/* ---- gpu memory ---- */
+
+/* How much memory of a GPU is free: from NVML, or else from the last figures of a shimmed process.
+ * Device numbers are those of NVML, or of that process. Sends no request to any
+ * process. */
+#define MT_GPU_ANY (-1)
+
+struct mt_gpu_memory {
+	uint64_t number;
+	char name[64]; /* clean; "" unknown */
+	uint64_t free_bytes, total_bytes;
+	char source[64]; /* "NVML", "process 123" */
+};
+
+/* Takes the device if it is the wanted one, or for MT_GPU_ANY has more free memory than the one so
+ * far. */
+static bool consider(long wanted, const struct mt_gpu_memory *found, bool known,
+		     struct mt_gpu_memory *out)
+{
+	bool better = wanted == MT_GPU_ANY ? !known || found->free_bytes > out->free_bytes
+					   : found->number == (uint64_t)wanted;
+
+	if (better)
+		*out = *found;
+	return known || better;
+}
+
+static bool read_nvml(long number, struct mt_gpu_memory *out)
+{
+	const unsigned count = mt_nvml_count();
+	struct mt_nvml_device device;
+	bool known = false;
+
+	for (unsigned i = 0; i < count; i++) {
+		struct mt_gpu_memory gpu = {.number = i, .source = "NVML"};
+
+		if (!mt_nvml_device(i, &device))
+			continue;
+		snprintf(gpu.name, sizeof(gpu.name), "%s", device.name);
+		mt_text_clean(gpu.name, sizeof(gpu.name));
+		gpu.free_bytes = device.free_bytes;
+		gpu.total_bytes = device.total_bytes;
+		known = consider(number, &gpu, known, out);
+	}
+	return known;
+}
+
+static bool read_process(const struct mt_process *process, long number, bool known,
+			 struct mt_gpu_memory *out)
+{
+	struct mt_stats_file *file = mt_error_check_memory(malloc(sizeof(*file)));
+	struct mt_error_reason why;
+
+	if (mt_target_read(process, file, &why) != MT_ERR_OK)
+		file->head.devices_count = 0;
+	for (size_t i = 0; i < file->head.devices_count; i++) {
+		const struct mt_stats_device *device = &file->devices[i];
+		struct mt_gpu_memory gpu = {.number = device->ordinal,
+					    .free_bytes = device->free_bytes,
+					    .total_bytes = device->total_bytes};
+
+		snprintf(gpu.name, sizeof(gpu.name), "%s", device->name);
+		snprintf(gpu.source, sizeof(gpu.source), "process %d", (int)process->pid);
+		if (gpu.total_bytes)
+			known = consider(number, &gpu, known, out);
+	}
+	free(file);
+	return known;
+}
+
+/* Finds the device of this number, or for MT_GPU_ANY the device with the most free memory. Returns
+ * false if no figures of it are known. */
+static bool gpu_memory_find(long number, struct mt_gpu_memory *out)
+{
+	struct mt_process_list processes;
+	bool known = read_nvml(number, out);
+
+	if (known)
+		return true;
+	mt_process_list_read(MT_PROCESS_LIST_ALL, &processes);
+	for (size_t i = 0; i < processes.count; i++)
+		if (processes.list[i].uses_cuda)
+			known = read_process(&processes.list[i].process, number, known, out);
+	mt_process_list_free(&processes);
+	return known;
+}
+
+/* ---- values of options ---- */
 
 /* Reads a count, up to the maximum of the option. */
 static bool take_count(const struct mt_option *option, const char *text)
@@ -74,6 +202,77 @@ static bool take_optimizer(const struct mt_option *option, const char *text)
 	return optimizer != NULL;
 }
 
+static bool take_whole(const struct mt_option *option, const char *text)
+{
+	uint64_t value;
+
+	if (!mt_text_parse_u64(text, &value) || (double)value < option->min ||
+	    (double)value > option->max) {
+		mt_error_say("--%s: '%.40s' is no whole number from %.0f to %.0f", option->name,
+			     text, option->min, option->max);
+		return false;
+	}
+	*(long *)option->target = (long)value;
+	return true;
+}
+
+static bool take_model(const struct mt_option *option, const char *text)
+{
+	double mb = 0;
+
+	if (mt_units_number(text, &mb) && mb * MIB >= 1 && mb < 1e12) {
+		*(double *)option->target = mb * MIB;
+		return true;
+	}
+	mt_error_say("--model-mb: '%.40s' is no size in MB", text);
+	return false;
+}
+
+static bool take_vram(const struct mt_option *option, const char *text)
+{
+	double bytes = 0;
+
+	if (mt_units_bytes(text, &bytes) && bytes >= 1 && bytes < 1e18) {
+		*(double *)option->target = bytes;
+		return true;
+	}
+	mt_error_say("--vram: '%.40s' is no size as 16G, 16GiB, 4096M", text);
+	return false;
+}
+
+/* ---- clients ---- */
+
+struct clients {
+	bool known;
+	double free_bytes;
+	char source[160];
+	long count;
+};
+
+static long clients_of(const struct sizing *wanted, double free_bytes, double client_bytes)
+{
+	double clients = floor(free_bytes * (double)wanted->share / 100 / client_bytes);
+
+	return clients < (double)wanted->cap ? (long)clients : wanted->cap;
+}
+
+static void find(const struct sizing *wanted, double client_bytes, struct clients *out)
+{
+	struct mt_gpu_memory gpu;
+
+	*out = (struct clients){.known = wanted->free_bytes > 0,
+				.free_bytes = wanted->free_bytes,
+				.source = "--vram"};
+	if (!out->known && gpu_memory_find(wanted->device, &gpu)) {
+		out->known = true;
+		out->free_bytes = (double)gpu.free_bytes;
+		snprintf(out->source, sizeof(out->source), "%.40s, GPU %llu%s%.60s", gpu.source,
+			 (unsigned long long)gpu.number, *gpu.name ? ", " : "", gpu.name);
+	}
+	if (out->known)
+		out->count = clients_of(wanted, out->free_bytes, client_bytes);
+}
+
 /* ---- output ---- */
 
 static void print_line(const char *name, double bytes, bool known, const char *text)
@@ -84,7 +283,7 @@ static void print_line(const char *name, double bytes, bool known, const char *t
 		printf("%-12s %10s       %s\n", name, "?", text);
 }
 
-static void print_text(const struct mt_budget *budget)
+static void print_budget(const struct mt_budget *budget)
 {
 	const struct mt_budget_options *options = &budget->options;
 	char where[96] = "on one GPU";
@@ -104,9 +303,9 @@ static void print_text(const struct mt_budget *budget)
 		printf("note: %s\n", budget->notes[i]);
 }
 
-static void print_json(const struct mt_budget *budget)
+static void set_budget(json_t *root, const struct mt_budget *budget)
 {
-	json_t *root = json_object(), *formulas = json_array(), *notes = json_array();
+	json_t *formulas = json_array(), *notes = json_array();
 	json_t *formula;
 	char name[32];
 
@@ -133,16 +332,171 @@ static void print_json(const struct mt_budget *budget)
 	for (size_t i = 0; i < budget->notes_count; i++)
 		mt_json_append(notes, json_string(budget->notes[i]));
 	mt_json_set(root, "notes", notes);
+}
+
+static const double table_gb[] = {4, 8, 12, 16};
+static const double table_mb[] = {12.3, 100, 250, 500, 1024};
+
+#define COLUMNS_COUNT (sizeof(table_gb) / sizeof(table_gb[0]))
+#define ROWS_COUNT    (sizeof(table_mb) / sizeof(table_mb[0]))
+
+static void add_row(struct mt_table *table, const struct sizing *wanted, double model_mb)
+{
+	mt_table_addf(table, "%.1f MB", model_mb);
+	for (size_t i = 0; i < COLUMNS_COUNT; i++)
+		mt_table_addf(table, "%ld",
+			      clients_of(wanted, table_gb[i] * GIB, COPIES * model_mb * MIB));
+}
+
+static void print_table(const struct sizing *wanted)
+{
+	struct mt_table *table = mt_table_new(">MODEL|>4 GB|>8 GB|>12 GB|>16 GB");
+	double asked = wanted->model_bytes / MIB;
+	bool added = asked == 0;
+
+	for (size_t i = 0; i < ROWS_COUNT; i++) {
+		if (!added && asked <= table_mb[i]) {
+			if (asked < table_mb[i])
+				add_row(table, wanted, asked);
+			added = true;
+		}
+		add_row(table, wanted, table_mb[i]);
+	}
+	if (!added)
+		add_row(table, wanted, asked);
+	mt_table_print(table);
+}
+
+static json_t *table_json(const struct sizing *wanted)
+{
+	json_t *rows = json_array();
+
+	for (size_t i = 0; i < ROWS_COUNT; i++)
+		for (size_t j = 0; j < COLUMNS_COUNT; j++) {
+			json_t *row = json_object();
+
+			mt_json_set_u64(row, "model_bytes", mt_text_round_u64(table_mb[i] * MIB));
+			mt_json_set_u64(row, "vram_bytes", mt_text_round_u64(table_gb[j] * GIB));
+			mt_json_set_u64(row, "clients_count",
+					(uint64_t)clients_of(wanted, table_gb[j] * GIB,
+							     COPIES * table_mb[i] * MIB));
+			mt_json_append(rows, row);
+		}
+	return rows;
+}
+
+/* `each`: what a client is, behind "over". */
+static void print_clients(const struct sizing *wanted, const struct clients *clients,
+			  const char *each)
+{
+	if (clients->known)
+		printf("%s in parallel: %ld %% of %s free (%s) over %s, at most %ld\n",
+		       mt_text_counted((uint64_t)clients->count, "client", "clients").text,
+		       wanted->share, mt_text_bytes(mt_text_round_u64(clients->free_bytes)).text,
+		       clients->source, each, wanted->cap);
+	else
+		puts("How many clients fit is not known, since nothing tells how much of a GPU is "
+		     "free; --vram 16G says it");
+}
+
+static void set_clients(json_t *root, const struct sizing *wanted, const struct clients *clients)
+{
+	mt_json_set_u64_if(root, "clients_count", clients->known, (uint64_t)clients->count);
+	mt_json_set_u64_if(root, "free_bytes", clients->known,
+			   mt_text_round_u64(clients->free_bytes));
+	mt_json_set(root, "source", clients->known ? json_string(clients->source) : json_null());
+	mt_json_set_u64(root, "share_pct", (uint64_t)wanted->share);
+	mt_json_set_u64(root, "cap_count", (uint64_t)wanted->cap);
+}
+
+/* ---- the two forms ---- */
+
+/* Clients of --model-mb, or without it the table alone. */
+static void print_fit(const struct sizing *wanted, const struct clients *clients)
+{
+	double model_bytes = wanted->model_bytes;
+	char each[80];
+
+	if (wanted->json) {
+		json_t *root = json_object();
+
+		mt_json_set_u64_if(root, "model_bytes", model_bytes > 0,
+				   mt_text_round_u64(model_bytes));
+		set_clients(root, wanted, clients);
+		mt_json_set(root, "table", table_json(wanted));
+		mt_json_print(root, true);
+		return;
+	}
+	if (model_bytes) {
+		snprintf(each, sizeof(each), "4 x %s",
+			 mt_text_bytes(mt_text_round_u64(model_bytes)).text);
+		print_clients(wanted, clients, each);
+		putchar('\n');
+	}
+	printf("Clients in parallel by GPU and model, with %ld %% of all its memory, at most "
+	       "%ld:\n",
+	       wanted->share, wanted->cap);
+	print_table(wanted);
+}
+
+/* `clients` is NULL if they are not wanted. */
+static void print_both(const struct sizing *wanted, const struct mt_budget *budget,
+		       const struct clients *clients)
+{
+	json_t *root;
+
+	if (!wanted->json) {
+		print_budget(budget);
+		if (clients)
+			print_clients(
+				wanted, clients,
+				mt_text_bytes(mt_text_round_u64(budget->with_overhead_bytes)).text);
+		return;
+	}
+	root = json_object();
+	set_budget(root, budget);
+	if (clients)
+		set_clients(root, wanted, clients);
 	mt_json_print(root, true);
 }
 
-int mt_command_budget(int argc, char **argv)
+static int size(struct sizing *wanted, bool has_model)
 {
-	struct mt_budget_options model = {.zero = MT_BUDGET_UNSPLIT};
-	bool json = false;
+	bool wants_clients = !has_model || wanted->free_bytes || wanted->share || wanted->cap ||
+			     wanted->device != MT_GPU_ANY;
+	double client_bytes = COPIES * wanted->model_bytes;
+	struct clients clients = {0};
+	struct mt_budget budget;
+	struct mt_error_reason why;
+
+	if (has_model && mt_budget_make(&wanted->model, &budget, &why) != MT_ERR_OK)
+		return mt_error_fail(MT_EXIT_USAGE, &why);
+	if (has_model)
+		client_bytes = budget.with_overhead_bytes;
+	wanted->share = wanted->share ? wanted->share : SHARE_USUAL;
+	wanted->cap = wanted->cap ? wanted->cap : CAP_USUAL;
+	if (wants_clients && client_bytes > 0)
+		find(wanted, client_bytes, &clients);
+	if (client_bytes > 0 && wanted->device != MT_GPU_ANY && !clients.known) {
+		mt_error_say("nothing is known of a GPU %ld", wanted->device);
+		return MT_EXIT_USAGE;
+	}
+	if (has_model)
+		print_both(wanted, &budget, wants_clients ? &clients : NULL);
+	else
+		print_fit(wanted, &clients);
+	return wants_clients && client_bytes > 0 && !clients.count ? MT_EXIT_NOTHING : MT_EXIT_OK;
+}
+
+/* ---- the command line ---- */
+
+static int read_and_size(const char *name, const char *help, int argc, char **argv)
+{
+	const struct mt_budget_options none = {.zero = MT_BUDGET_UNSPLIT};
+	struct sizing wanted = {.model = none, .device = MT_GPU_ANY};
 #define COUNT(option, member, most)                                                                \
 	{                                                                                          \
-		.name = option, .target = &model.member, .take = take_count, .max = most           \
+		.name = option, .target = &wanted.model.member, .take = take_count, .max = most    \
 	}
 	const struct mt_option options[] = {
 		COUNT("params", params, 1e16),
@@ -155,26 +509,49 @@ int mt_command_budget(int argc, char **argv)
 		COUNT("vocab", vocab, 1e9),
 		COUNT("gpus", gpus, 1e6),
 		COUNT("layers-per-gpu", layers_per_gpu, 1e6),
-		{.name = "mixed", .target = &model.mixed},
-		{.name = "checkpoint", .target = &model.checkpoint},
-		{.name = "flash", .target = &model.flash},
-		{.name = "inference", .target = &model.inference},
-		{.name = "optimizer", .target = &model.optimizer, .take = take_optimizer},
-		{.name = "zero", .target = &model.zero, .take = take_stage},
-		{.name = "json", .target = &json},
+		{.name = "mixed", .target = &wanted.model.mixed},
+		{.name = "checkpoint", .target = &wanted.model.checkpoint},
+		{.name = "flash", .target = &wanted.model.flash},
+		{.name = "inference", .target = &wanted.model.inference},
+		{.name = "optimizer", .target = &wanted.model.optimizer, .take = take_optimizer},
+		{.name = "zero", .target = &wanted.model.zero, .take = take_stage},
+		{.name = "model-mb", .target = &wanted.model_bytes, .take = take_model},
+		{.name = "vram", .target = &wanted.free_bytes, .take = take_vram},
+		{.name = "device", .target = &wanted.device, .take = take_whole, .max = 1023},
+		{.name = "share",
+		 .target = &wanted.share,
+		 .take = take_whole,
+		 .min = 1,
+		 .max = 100},
+		{.name = "cap", .target = &wanted.cap, .take = take_whole, .min = 1, .max = 1024},
+		{.name = "json", .target = &wanted.json},
 		{0}};
 #undef COUNT
-	const struct mt_command_line line = {"budget", help, NULL, options, 0, 0};
-	struct mt_budget budget;
-	struct mt_error_reason why;
+	const struct mt_command_line line = {name, help, NULL, options, 0, 0};
+	bool has_model;
 	int code;
 
 	if (!mt_command_line_read(&line, argc, argv, &code))
 		return code;
-	if (argc == 1)
-		return mt_command_misused("budget");
-	if (mt_budget_make(&model, &budget, &why) != MT_ERR_OK)
-		return mt_error_fail(MT_EXIT_USAGE, &why);
-	(json ? print_json : print_text)(&budget);
-	return MT_EXIT_OK;
+	has_model = memcmp(&wanted.model, &none, sizeof(none)) != 0;
+	if (wanted.free_bytes && wanted.device != MT_GPU_ANY) {
+		mt_error_say("--vram or --device, not both");
+		return MT_EXIT_USAGE;
+	}
+	if (has_model && wanted.model_bytes) {
+		mt_error_say("--model-mb or a model's parameters and shape, not both");
+		return MT_EXIT_USAGE;
+	}
+	return size(&wanted, has_model);
+}
+
+int mt_command_budget(int argc, char **argv)
+{
+	return argc == 1 ? mt_command_misused("budget")
+			 : read_and_size("budget", budget_help, argc, argv);
+}
+
+int mt_command_fit(int argc, char **argv)
+{
+	return read_and_size("fit", fit_help, argc, argv);
 }

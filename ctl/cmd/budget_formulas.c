@@ -19,13 +19,6 @@ static const struct mt_optimizer optimizers[] = {
 #undef X
 };
 
-/* NULL: none of this name */
-static const struct mt_optimizer *optimizer_list(size_t *count)
-{
-	*count = sizeof(optimizers) / sizeof(optimizers[0]);
-	return optimizers;
-}
-
 const struct mt_optimizer *mt_optimizer_find(const char *name)
 {
 	for (size_t i = 0; i < sizeof(optimizers) / sizeof(optimizers[0]); i++)
@@ -78,11 +71,6 @@ static double divisor(const struct mt_budget_options *options, int stage)
 	return is_split(options) || options->zero >= stage ? options->gpus : 1;
 }
 
-static double layers_of_one(const struct mt_budget_options *options)
-{
-	return is_split(options) ? options->layers / options->gpus : options->layers;
-}
-
 static const char *shared(char out[32], double by)
 {
 	out[0] = '\0';
@@ -91,104 +79,91 @@ static const char *shared(char out[32], double by)
 	return out;
 }
 
-static double width_of(const struct mt_budget_options *options)
+/* What the formulas are written in; see budget.h. */
+struct figures {
+	double N, s, b, d, a, V;
+	double layers, kv_heads;                       /* of one GPU */
+	double width, master, state;                   /* bytes a parameter */
+	double linear, square;                         /* Korthikanti's factors */
+	double by_weights, by_gradients, by_optimizer; /* GPUs that share */
+};
+
+/* The formulas: the part of memory, when the formula holds (the first row that does is used), its
+ * bytes, and its text with the figures. */
+#define NO_SHAPE "not known without --seq, --batch, --layers and --d-model"
+#define FORMULAS(X)                                                                                \
+	X(WEIGHTS, true, f.width *f.N / f.by_weights,                                              \
+	  "%.0f bytes a parameter (%.0f bit) x %.6g%s", f.width, f.width * 8, f.N,                 \
+	  shared(by, f.by_weights))                                                                \
+	X(GRADIENTS, o->inference, 0, "none: nothing is trained%s", "")                            \
+	X(GRADIENTS, true, f.width *f.N / f.by_gradients, "%.0f bytes a parameter x %.6g%s",       \
+	  f.width, f.N, shared(by, f.by_gradients))                                                \
+	X(OPTIMIZER, o->inference, 0, "none: nothing is trained%s", "")                            \
+	X(OPTIMIZER, true, (f.master + f.state) * f.N / f.by_optimizer,                            \
+	  "%.4g bytes a parameter x %.6g%s: %s%s (%s)", f.master + f.state, f.N,                   \
+	  shared(by, f.by_optimizer), f.master > 0 ? "a 32-bit copy of the weights, and " : "",    \
+	  o->optimizer->what, o->optimizer->name)                                                  \
+	X(ACTIVATIONS, o->inference, 0, "none are kept: nothing is trained%s", "")                 \
+	X(ACTIVATIONS, !has_shape, NAN, NO_SHAPE "%s", "")                                         \
+	X(ACTIVATIONS, o->checkpoint, f.width *f.s *f.b *f.d *f.layers + 4 * f.s * f.b * f.V,      \
+	  "%.0f s b d x %.6g layers: their inputs; all else is computed again%s", f.width,         \
+	  f.layers, logits)                                                                        \
+	X(ACTIVATIONS, o->flash, f.linear *f.s *f.b *f.d *f.layers + 4 * f.s * f.b * f.V,          \
+	  "%.0f s b d x %.6g layers, attention's squares computed again%s", f.linear, f.layers,    \
+	  logits)                                                                                  \
+	X(ACTIVATIONS, true,                                                                       \
+	  (f.linear * f.s * f.b * f.d + f.square * f.a * f.s * f.s * f.b) * f.layers +             \
+		  4 * f.s * f.b * f.V,                                                             \
+	  "s b d (%.0f + %.0f a s / d) x %.6g layers, a %.6g heads (Korthikanti et al. 2022)%s",   \
+	  f.linear, f.square, f.layers, f.a, logits)                                               \
+	X(KV_CACHE, !o->inference, 0, "none: only inference keeps one%s", "")                      \
+	X(KV_CACHE, !has_shape, NAN, NO_SHAPE "%s", "")                                            \
+	X(KV_CACHE, true, 2 * f.layers * f.kv_heads * (f.d / f.a) * f.s * f.b * f.width,           \
+	  "2 x %.6g layers x %.6g heads of %.6g x %.6g tokens x %.6g x %.0f bytes", f.layers,      \
+	  f.kv_heads, f.d / f.a, f.s, f.b, f.width)
+
+static struct figures figures_of(const struct mt_budget_options *o)
 {
-	return options->mixed ? 2 : 4;
+	bool factored = strcmp(o->optimizer->name, "adafactor") == 0;
+
+	return (struct figures){
+		.N = o->params,
+		.s = o->seq,
+		.b = o->batch,
+		.d = o->d_model,
+		.a = o->heads,
+		.V = o->vocab,
+		.layers = is_split(o) ? o->layers / o->gpus : o->layers,
+		.kv_heads = o->kv_heads,
+		.width = o->mixed ? 2 : 4,
+		.master = o->mixed ? 4 : 0,
+		.state = !factored    ? o->optimizer->state_bytes
+			 : o->d_model ? 8 / o->d_model
+				      : 0,
+		.linear = o->mixed ? 34 : 66,
+		.square = o->mixed ? 5 : 9,
+		.by_weights = divisor(o, 3),
+		.by_gradients = divisor(o, 2),
+		.by_optimizer = divisor(o, 1),
+	};
 }
 
-static void fill_states(struct mt_budget *budget)
+static void fill(struct mt_budget *budget)
 {
-	const struct mt_budget_options *options = &budget->options;
-	const struct mt_optimizer *optimizer = options->optimizer;
-	bool factored = strcmp(optimizer->name, "adafactor") == 0;
-	double width = width_of(options), master = options->mixed ? 4 : 0;
-	double state =
-		factored ? (options->d_model ? 8 / options->d_model : 0) : optimizer->state_bytes;
-	char by[32];
+	const struct mt_budget_options *o = &budget->options;
+	const struct figures f = figures_of(o);
+	bool has_shape = f.s && f.b && o->layers && f.d, is_set[MT_BUDGET_KINDS] = {false};
+	char by[32], logits[64] = "";
 
-	set(budget, MT_BUDGET_WEIGHTS, width * options->params / divisor(options, 3),
-	    "%.0f bytes a parameter (%.0f bit) x %.6g%s", width, width * 8, options->params,
-	    shared(by, divisor(options, 3)));
-	if (options->inference) {
-		set(budget, MT_BUDGET_GRADIENTS, 0, "none: nothing is trained");
-		set(budget, MT_BUDGET_OPTIMIZER, 0, "none: nothing is trained");
-		return;
+	if (f.V)
+		snprintf(logits, sizeof(logits), ", and 4 s b V for the logits (V %.6g)", f.V);
+#define X(part, when, bytes, ...)                                                                  \
+	if (!is_set[MT_BUDGET_##part] && (when)) {                                                 \
+		set(budget, MT_BUDGET_##part, bytes, __VA_ARGS__);                                 \
+		is_set[MT_BUDGET_##part] = true;                                                   \
 	}
-	set(budget, MT_BUDGET_GRADIENTS, width * options->params / divisor(options, 2),
-	    "%.0f bytes a parameter x %.6g%s", width, options->params,
-	    shared(by, divisor(options, 2)));
-	set(budget, MT_BUDGET_OPTIMIZER, (master + state) * options->params / divisor(options, 1),
-	    "%.4g bytes a parameter x %.6g%s: %s%s (%s)", master + state, options->params,
-	    shared(by, divisor(options, 1)), master > 0 ? "a 32-bit copy of the weights, and " : "",
-	    optimizer->what, optimizer->name);
-}
-
-static bool has_shape(const struct mt_budget_options *options)
-{
-	return options->seq && options->batch && options->layers && options->d_model;
-}
-
-static void fill_activations(struct mt_budget *budget)
-{
-	const struct mt_budget_options *options = &budget->options;
-	double tokens = options->seq * options->batch * options->d_model,
-	       layers = layers_of_one(options);
-	double linear = options->mixed ? 34 : 66, square = options->flash   ? 0
-							   : options->mixed ? 5
-									    : 9;
-	double logits = options->vocab ? 4 * options->seq * options->batch * options->vocab : 0;
-	char more[64] = "";
-
-	if (options->inference) {
-		set(budget, MT_BUDGET_ACTIVATIONS, 0, "none are kept: nothing is trained");
-		return;
-	}
-	if (!has_shape(options)) {
-		set(budget, MT_BUDGET_ACTIVATIONS, NAN,
-		    "not known without --seq, --batch, --layers and --d-model");
-		return;
-	}
-	if (logits > 0)
-		snprintf(more, sizeof(more), ", and 4 s b V for the logits (V %.6g)",
-			 options->vocab);
-	if (options->checkpoint)
-		set(budget, MT_BUDGET_ACTIVATIONS, width_of(options) * tokens * layers + logits,
-		    "%.0f s b d x %.6g layers: their inputs; all else is computed again%s",
-		    width_of(options), layers, more);
-	else if (options->flash)
-		set(budget, MT_BUDGET_ACTIVATIONS, linear * tokens * layers + logits,
-		    "%.0f s b d x %.6g layers, attention's squares computed again%s", linear,
-		    layers, more);
-	else
-		set(budget, MT_BUDGET_ACTIVATIONS,
-		    (linear * tokens +
-		     square * options->heads * options->seq * options->seq * options->batch) *
-				    layers +
-			    logits,
-		    "s b d (%.0f + %.0f a s / d) x %.6g layers, a %.6g heads (Korthikanti et al. "
-		    "2022)%s",
-		    linear, square, layers, options->heads, more);
-}
-
-static void fill_kv_cache(struct mt_budget *budget)
-{
-	const struct mt_budget_options *options = &budget->options;
-
-	if (!options->inference) {
-		set(budget, MT_BUDGET_KV_CACHE, 0, "none: only inference keeps one");
-		return;
-	}
-	if (!has_shape(options)) {
-		set(budget, MT_BUDGET_KV_CACHE, NAN,
-		    "not known without --seq, --batch, --layers and --d-model");
-		return;
-	}
-	set(budget, MT_BUDGET_KV_CACHE,
-	    2 * layers_of_one(options) * options->kv_heads * (options->d_model / options->heads) *
-		    options->seq * options->batch * width_of(options),
-	    "2 x %.6g layers x %.6g heads of %.6g x %.6g tokens x %.6g x %.0f bytes",
-	    layers_of_one(options), options->kv_heads, options->d_model / options->heads,
-	    options->seq, options->batch, width_of(options));
+	FORMULAS(X)
+#undef X
 }
 
 /* 12 d^2 a layer: four matrices of attention, and two of four times the width. */
@@ -232,10 +207,9 @@ static void note_shape(struct mt_budget *budget)
 static void complete(struct mt_budget *budget)
 {
 	struct mt_budget_options *options = &budget->options;
-	size_t count;
 
 	if (!options->optimizer)
-		options->optimizer = &optimizer_list(&count)[0];
+		options->optimizer = &optimizers[0];
 	if (!options->gpus)
 		options->gpus = 1;
 	if (options->layers_per_gpu)
@@ -289,9 +263,7 @@ enum mt_err mt_budget_make(const struct mt_budget_options *options, struct mt_bu
 	if (error)
 		return error;
 	complete(&budget);
-	fill_states(&budget);
-	fill_activations(&budget);
-	fill_kv_cache(&budget);
+	fill(&budget);
 	for (size_t i = 0; i < MT_BUDGET_KINDS; i++)
 		budget.total_bytes += budget.parts[i].bytes;
 	budget.with_overhead_bytes = budget.total_bytes * (1 + MT_BUDGET_OVERHEAD);

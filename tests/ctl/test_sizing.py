@@ -58,6 +58,22 @@ def test_a_budget_that_makes_no_sense_is_refused(ctl, words):
 	assert (got.returncode, got.stdout) == (USAGE, "") and got.stderr.count("\n") == 1
 
 
+def test_budget_tells_how_many_such_models_fit(ctl):
+	words = ["budget", *LLAMA, "--vram=400G", "--share=100"]
+	seen = json.loads(ctl(*words, "--json").stdout)
+
+	assert (seen["clients_count"], seen["source"], f"{seen['with_overhead_bytes'] / 2 ** 30:.2f}") == (3, "--vram", "122.25")
+	assert "3 clients in parallel: 100 % of 400.0 GB free (--vram) over 122.3 GB, at most 8" in ctl(*words).stdout
+	assert ctl("budget", *LLAMA, "--vram=16G").returncode == NOTHING
+
+
+def test_fit_is_another_name_of_budget(ctl):
+	for words in (LLAMA, [*LLAMA, "--vram=400G"], ["--vram=16G", "--model-mb=500"], ["--model-mb=500", *LLAMA]):
+		budget, fit = ctl("budget", *words, "--json"), ctl("fit", *words, "--json")
+
+		assert (budget.returncode, budget.stdout, budget.stderr) == (fit.returncode, fit.stdout, fit.stderr)
+
+
 # ---- fit ----
 
 def table_of(text):
