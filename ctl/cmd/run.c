@@ -2,6 +2,7 @@
 #include "ctl/cmd/run.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -15,6 +16,7 @@
 #include "ctl/command.h"
 #include "ctl/figures/last_look.h"
 #include "ctl/figures/setting.h"
+#include "ctl/process/obstacle.h"
 #include "ctl/process/preload.h"
 
 /* ---- settings as options ---- */
@@ -139,6 +141,7 @@ int mt_command_run(int argc, char **argv)
 	struct mt_option *options = mt_setting_option_list(own);
 	const struct mt_command_line line = {"run",   help, setting_option_print,
 					     options, 0,    MT_OPERANDS_PROGRAM};
+	char path[PATH_MAX];
 	int code, failed;
 	bool goes_on = mt_command_line_read(&line, argc, argv, &code);
 
@@ -152,7 +155,8 @@ int mt_command_run(int argc, char **argv)
 	code = mt_preload_prepare(argv[optind]);
 	if (code != MT_EXIT_OK)
 		return code;
-	if (!quiet && may_write_to_terminal()) {
+	if (!quiet && may_write_to_terminal() &&
+	    mt_obstacle_find_command(argv[optind], path, sizeof(path))) {
 		start_watch();
 		mt_error_say("process %d runs under mtshim " MT_VERSION
 			     "; in another terminal: %s stat %d",

@@ -140,22 +140,31 @@ enum mt_obstacle mt_obstacle_of_file(const char *path, uid_t uid, gid_t gid)
 	return judge(path, uid, gid, 0);
 }
 
-enum mt_obstacle mt_obstacle_of_command(const char *word)
+static bool can_run(const char *path)
+{
+	struct stat file;
+
+	return access(path, X_OK) == 0 && stat(path, &file) == 0 && S_ISREG(file.st_mode);
+}
+
+bool mt_obstacle_find_command(const char *word, char *out, size_t out_bytes)
 {
 	const char *folders = getenv("PATH");
-	char path[PATH_MAX];
 
-	if (strchr(word, '/'))
-		return mt_obstacle_of_file(word, getuid(), getgid());
-	for (; folders && *folders; folders += folders[0] == ':') {
+	if (strchr(word, '/')) {
+		snprintf(out, out_bytes, "%s", word);
+		return can_run(word);
+	}
+	for (folders = folders ? folders : "/bin:/usr/bin"; *folders;) {
 		int length = (int)strcspn(folders, ":");
 
-		snprintf(path, sizeof(path), "%.*s/%s", length, folders, word);
-		if (access(path, X_OK) == 0)
-			return mt_obstacle_of_file(path, getuid(), getgid());
-		folders += length;
+		snprintf(out, out_bytes, "%.*s/%s", length ? length : 1, length ? folders : ".",
+			 word);
+		if (can_run(out))
+			return true;
+		folders += length + (folders[length] == ':');
 	}
-	return MT_OBSTACLE_NONE;
+	return false;
 }
 
 /* ---- the process ---- */

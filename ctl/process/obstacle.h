@@ -5,6 +5,7 @@
 #define MT_CTL_PROCESS_OBSTACLE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/types.h>
 
 /* as the end of a sentence about the program */
@@ -30,11 +31,11 @@ enum mt_obstacle {
  * wait for the file system. */
 enum mt_obstacle mt_obstacle_of_file(const char *path, uid_t uid, gid_t gid);
 
-/* mt_obstacle_of_file for a word of a command line, which execvp(3) looks up in PATH, and the
- * calling user. */
-enum mt_obstacle mt_obstacle_of_command(const char *word);
+/* Writes the file that execvp(3) starts for a word of a command line to *out. Returns false if there
+ * is none, or mtctl may not run it. */
+bool mt_obstacle_find_command(const char *word, char *out, size_t out_bytes);
 
-/* The same for a running process. Does not wait for a file system: a child process reads, which is
+/* mt_obstacle_of_file for a running process. Does not wait for a file system: a child process reads, which is
  * ended after two seconds. */
 enum mt_obstacle mt_obstacle_of_process(pid_t pid, uid_t uid);
 

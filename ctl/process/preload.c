@@ -136,13 +136,15 @@ static char *preload_list(const char *library, const char *existing)
 
 enum mt_exit mt_preload_prepare(const char *program)
 {
-	enum mt_obstacle obstacle = mt_obstacle_of_command(program);
-	char library[PATH_MAX];
+	enum mt_obstacle obstacle = MT_OBSTACLE_NONE;
+	char library[PATH_MAX], path[PATH_MAX];
 	struct mt_error_reason why;
 	char *list;
 
 	if (mt_preload_find(library, sizeof(library), &why) != MT_ERR_OK)
 		return mt_error_fail(MT_EXIT_CANNOT_RUN, &why);
+	if (mt_obstacle_find_command(program, path, sizeof(path)))
+		obstacle = mt_obstacle_of_file(path, getuid(), getgid());
 	list = preload_list(library, getenv("LD_PRELOAD"));
 	if (setenv("LD_PRELOAD", list, 1) != 0)
 		mt_error_check_memory(NULL);

@@ -97,9 +97,10 @@ def test_colours_only_on_a_terminal_and_not_with_no_color(mtctl, plain):
 
 
 def test_run_says_one_line_on_a_terminal_alone(mtctl, shim, plain):
-	def said(*words):
+	def said(*words, program="/bin/true", code=0):
 		ours, theirs = pty.openpty()
-		subprocess.run([mtctl, "run", *words, "--", "/bin/true"], env=dict(plain, MTSHIM_LIBRARY=str(shim)), stderr=theirs, check=True)
+		done = subprocess.run([mtctl, "run", *words, "--", program], env=dict(plain, MTSHIM_LIBRARY=str(shim)), stderr=theirs, check=False)
+		assert done.returncode == code
 		os.close(theirs)
 		try:
 			return os.read(ours, 65536).decode()
@@ -110,6 +111,9 @@ def test_run_says_one_line_on_a_terminal_alone(mtctl, shim, plain):
 
 	assert re.fullmatch(rf"mtctl: process (\d+) runs under mtshim \S+; in another terminal: {mtctl} stat \1\r\n", said())
 	assert said("--quiet") == ""
+	assert said(program="/nonexist", code=127) == "mtctl: /nonexist: No such file or directory\r\n"
+	assert said(program="no-such-program", code=127) == "mtctl: no-such-program: No such file or directory\r\n"
+	assert said(program="/etc/passwd", code=126) == "mtctl: /etc/passwd: Permission denied\r\n"
 	assert subprocess.run([mtctl, "run", "--", "/bin/true"], env=dict(plain, MTSHIM_LIBRARY=str(shim)), capture_output=True).stderr == b""
 
 
