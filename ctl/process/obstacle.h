@@ -31,12 +31,12 @@ enum mt_obstacle {
  * wait for the file system. */
 enum mt_obstacle mt_obstacle_of_file(const char *path, uid_t uid, gid_t gid);
 
-/* Writes the file that execvp(3) starts for a word of a command line to *out. Returns false if there
- * is none, or mtctl may not run it. */
+/* Writes the file that execvp(3) starts for a word of a command line to *out. Returns false if
+ * there is none, or mtctl may not run it. */
 bool mt_obstacle_find_command(const char *word, char *out, size_t out_bytes);
 
-/* mt_obstacle_of_file for a running process. Does not wait for a file system: a child process reads, which is
- * ended after two seconds. */
+/* mt_obstacle_of_file for a running process. Does not wait for a file system: a child process
+ * reads, which is ended after two seconds. */
 enum mt_obstacle mt_obstacle_of_process(pid_t pid, uid_t uid);
 
 const char *mt_obstacle_text(enum mt_obstacle obstacle);
