@@ -10,9 +10,9 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/vfs.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "ctl/process/clock.h"
 #include "ctl/process/env_dir.h"
 #include "ctl/process/read_file.h"
 #include "ctl/process/process.h"
@@ -313,19 +313,11 @@ static void roots_path(const struct mt_process *process, char *out, size_t out_b
 		close(directory);
 }
 
-static uint64_t own_cpu_ns(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
-
 /* The length of a path is up to the process: 40 links of 4 kB take 7 ms in each read of each
  * process. */
 static void spend_since(const struct mt_process *process, uint64_t from_ns)
 {
-	uint64_t cost_ns = own_cpu_ns() - from_ns;
+	uint64_t cost_ns = mt_clock_read_ns(CLOCK_THREAD_CPUTIME_ID) - from_ns;
 
 	mt_process_budget_spend(process->uid, cost_ns);
 	if (cost_ns > PATH_NS && process->uid != geteuid())
@@ -336,7 +328,7 @@ static enum mt_err open_in_own(const struct mt_process *process, const char *pat
 			       enum mt_stats_dir_file which, int *out_fd,
 			       struct mt_error_reason *why)
 {
-	uint64_t from_ns = own_cpu_ns();
+	uint64_t from_ns = mt_clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
 	enum mt_err error = open_in(process, path, which, out_fd, why);
 
 	spend_since(process, from_ns);
@@ -383,7 +375,7 @@ static enum mt_err no_place_error(const struct mt_process *process, struct mt_er
 static enum mt_err no_files_error(const struct mt_process *process, const char *own,
 				  struct mt_error_reason *why)
 {
-	uint64_t from_ns = own_cpu_ns();
+	uint64_t from_ns = mt_clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
 	char path[PATH_MAX];
 	const char *reason;
 
@@ -471,7 +463,7 @@ static bool has_file_in(const struct mt_process *process, const char *own)
 bool mt_stats_dir_is_shown(const struct mt_process *process)
 {
 	char own[PATH_MAX], path[PATH_MAX];
-	uint64_t from_ns = own_cpu_ns();
+	uint64_t from_ns = mt_clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
 	enum mt_env_dir_state state;
 	bool shown;
 

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 
 #include "ctl/channel/target.h"
-#include "ctl/cmd/run.h"
+#include "ctl/cmd/parts.h"
 #include "ctl/command.h"
 #include "ctl/figures/last_look.h"
 #include "ctl/metrics/recorder.h"

@@ -1,5 +1,5 @@
 /* ctl/cmd/run.c -- `mtctl run`: a program under the shim. */
-#include "ctl/cmd/run.h"
+#include "ctl/cmd/parts.h"
 
 #include <errno.h>
 #include <limits.h>

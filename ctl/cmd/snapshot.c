@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "ctl/channel/pool_snapshot.h"
-#include "ctl/cmd/snapshot.h"
+#include "ctl/cmd/parts.h"
 #include "ctl/command.h"
 #include "ctl/figures/figures.h"
 #include "ctl/output/outfile.h"

@@ -1,5 +1,5 @@
 /* ctl/cmd/stat.c -- `mtctl stat`: the memory and cleanups of a process. */
-#include "ctl/cmd/stat.h"
+#include "ctl/cmd/parts.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -19,7 +19,6 @@
 #include "ctl/channel/target.h"
 #include "ctl/diagnose/rules.def"
 #include "ctl/diagnose/trend.h"
-#include "ctl/diagnose/verdicts.def"
 #include "ctl/figures/stats_file.h"
 #include "ctl/process/limit.h"
 #include "ctl/process/process.h"
@@ -27,6 +26,34 @@
 #include "sys/saturating.h"
 
 struct mt_diagnose_profile;
+
+/* What diagnose can say: name, exit code (0: healthy; 10 and up: one a class), word, one line. Also
+ * for docs/mtctl/diagnose.md and the test of patients. */
+/* clang-format off */
+#define MT_VERDICTS(X) \
+	X(HEALTHY, 0, "healthy", "RSS flat: nothing to do") \
+	X(HOARD, 10, "hoard", "the allocator keeps what the program has freed") \
+	X(LEAK, 11, "leak", "what the program holds grows: live memory, not the allocator") \
+	X(PYTHON_CYCLES, 12, "python-cycles", "garbage in cycles waits for Python's collector") \
+	X(PYTHON_GC_OFF, 13, "python-gc-off", "the program has disabled Python's collector, and garbage " \
+	  "in cycles stays") \
+	X(PYTHON_ARENAS, 14, "python-arenas", "Python's own allocator keeps arenas") \
+	X(GPU_CACHE, 15, "gpu-cache", "device memory is reserved far over what is allocated") \
+	X(GPU_FRAGMENTS, 16, "gpu-fragmentation", "device memory is free in pieces too small for what is " \
+	  "asked") \
+	X(GPU_LIVE, 17, "gpu-live", "live tensors fill or grow on the device") \
+	X(PINNED, 18, "pinned", "page-locked host memory") \
+	X(COPY_ON_WRITE, 19, "copy-on-write", "workers copy the memory that they shared with their " \
+	  "parent") \
+	X(SHM, 20, "shm", "shared memory (/dev/shm, memfd) is what is resident") \
+	X(FILE_CACHE, 21, "file-cache", "file pages are what fills the container") \
+	X(PRIVATE, 22, "private-allocator", "another allocator inside the process holds memory that the " \
+	  "shim cannot reach") \
+	X(HUGE_PAGES, 23, "huge-pages", "transparent huge pages make resident what is not used") \
+	X(GROWTH, 24, "growth", "resident memory grows, and none of the known reasons " \
+	  "explains it") \
+	X(UNKNOWN, 25, "unknown", "what was seen proves neither health nor a problem")
+/* clang-format on */
 
 enum mt_verdict {
 #define X(name, code, word, help) MT_VERDICT_##name,
@@ -485,7 +512,7 @@ uint64_t mt_diagnose_gpu_returned(const struct mt_facts *facts);
  * unknown. The process with the largest weight has the verdict of a tree. */
 double mt_diagnose_weight(const struct mt_diagnosis *diagnosis);
 
-/* The word and the exit code of a verdict, from verdicts.def. */
+/* The word and the exit code of a verdict, from MT_VERDICTS. */
 const char *mt_diagnose_word(enum mt_verdict verdict);
 int mt_diagnose_exit_code(enum mt_verdict verdict);
 

@@ -699,7 +699,7 @@ static double age_of(const struct mt_process *process)
 {
 	double start_s = (double)process->start_ticks / (double)sysconf(_SC_CLK_TCK);
 
-	return fmax((double)mt_clock_boottime_ns() / 1e9 - start_s, 0);
+	return fmax((double)mt_clock_read_ns(CLOCK_BOOTTIME) / 1e9 - start_s, 0);
 }
 
 enum mt_err mt_diagnose_look(const struct mt_process *process, bool is_cached,

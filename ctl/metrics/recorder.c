@@ -48,7 +48,7 @@ static uint64_t recorder_start_ns(const struct mt_process *process)
 {
 	uint64_t since_boot = process->start_ticks * (1000000000u / (uint64_t)sysconf(_SC_CLK_TCK));
 
-	return mt_clock_realtime_ns() - mt_clock_boottime_ns() + since_boot;
+	return mt_clock_realtime_ns() - mt_clock_read_ns(CLOCK_BOOTTIME) + since_boot;
 }
 
 uint64_t mt_recorder_interval_ns(const struct mt_recorder_options *options, uint64_t since_ns)

@@ -30,7 +30,7 @@ READY_LIMIT_S = 60
 @dataclasses.dataclass(frozen=True)
 class Program:
 	program: str                  # file in tests/patients
-	verdict: str                  # the word of ctl/diagnose/verdicts.def
+	verdict: str                  # the word of ctl/diagnose/diagnose.h
 	settings: dict = dataclasses.field(default_factory=dict)
 	words: tuple = ()             # further arguments of mtctl diagnose
 	seconds: int = 8              # duration of the diagnosis

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.slow
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 EXIT_CODES = {word: int(code) for code, word in
-              re.findall(r'X\(\w+,\s*(\d+),\s*"([a-z-]+)"', (ROOT / "ctl" / "diagnose" / "verdicts.def").read_text())}
+              re.findall(r'X\(\w+,\s*(\d+),\s*"([a-z-]+)"', (ROOT / "ctl" / "diagnose" / "diagnose.h").read_text())}
 
 # Keeps the shim from solving the problem: a user's setting.
 UNPURGED = {"BUDGET_PCT": 0}

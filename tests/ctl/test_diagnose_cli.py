@@ -16,7 +16,7 @@ from mtctl_helpers import FAKE, MB, NO_PROCESS, NOT_SHIMMED, PYTHON, ROOT, USAGE
 pytestmark = pytest.mark.slow
 
 VERDICTS = {word: int(code) for code, word in
-            re.findall(r'X\(\w+,\s*(\d+),\s*"([a-z-]+)"', (ROOT / "ctl" / "diagnose" / "verdicts.def").read_text())}
+            re.findall(r'X\(\w+,\s*(\d+),\s*"([a-z-]+)"', (ROOT / "ctl" / "diagnose" / "diagnose.h").read_text())}
 # The least look that says anything, and then some.
 FOR = "--for=2"
 FLAT = {"rss_bytes": 20 * MB, "heap_live_bytes": 5 * MB, "heap_resident_bytes": 6 * MB, "heap_idle_bytes": 0}
