@@ -404,11 +404,11 @@ struct mt_finding *mt_finding_note(struct mt_diagnosis *in, enum mt_state state,
 				   const char *advice, const char *text, ...)
 	__attribute__((format(printf, 5, 6)));
 
-/* Sets the setting that helps: the environment of the next start, or a live setting. */
+/* Sets the settings that help: the environment of the next start, or a list of settings with a
+ * blank between two, of which those in lower case are live: "slack_mb=8 slack_pct=0". */
 void mt_finding_start_with(struct mt_finding *finding, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
-void mt_finding_set(struct mt_finding *finding, const struct mt_facts *facts, const char *name,
-		    const char *value);
+void mt_finding_set(struct mt_finding *finding, const struct mt_facts *facts, const char *settings);
 
 /* Returns whether a setting of the process, in the syntax of MALLOC_CONF, is whole (the stats file
  * has room for 71 characters) and may stand in a line that people paste into a shell. */

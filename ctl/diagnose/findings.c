@@ -107,15 +107,33 @@ const char *mt_finding_word(const struct mt_finding *finding)
 						   : mt_diagnose_word(finding->verdict);
 }
 
-void mt_finding_set(struct mt_finding *finding, const struct mt_facts *facts, const char *name,
-		    const char *value)
+__attribute__((format(printf, 3, 4))) static void append_text(char *out, size_t out_bytes,
+							      const char *format, ...)
 {
-	mt_finding_start_with(finding, "MT_%.40s=%.40s", name, value);
-	for (char *letter = finding->environment; *letter != '='; letter++)
-		if (*letter >= 'a' && *letter <= 'z')
-			*letter = (char)(*letter - 'a' + 'A');
-	snprintf(finding->command, sizeof(finding->command), "mtctl set %d %.40s=%.40s",
-		 (int)facts->process.pid, name, value);
+	size_t used = strlen(out);
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(out + used, out_bytes - used, format, arguments);
+	va_end(arguments);
+}
+
+void mt_finding_set(struct mt_finding *finding, const struct mt_facts *facts, const char *settings)
+{
+	char copy[160], *rest = copy, *word;
+
+	snprintf(copy, sizeof(copy), "%s", settings);
+	while ((word = strsep(&rest, " "))) {
+		bool is_live = islower((unsigned char)*word);
+
+		if (is_live)
+			append_text(finding->command, sizeof(finding->command), "%smtctl set %d %s",
+				    *finding->command ? "; " : "", (int)facts->process.pid, word);
+		for (char *letter = word; is_live && *letter != '='; letter++)
+			*letter = (char)toupper((unsigned char)*letter);
+		append_text(finding->environment, sizeof(finding->environment), "%s%s%s",
+			    *finding->environment ? " " : "", is_live ? "MT_" : "", word);
+	}
 }
 
 void mt_finding_show(struct mt_finding *finding, const char *label, const char *name, double value,

@@ -97,7 +97,7 @@ void mt_rule_gpu_cache(const struct mt_facts *facts, struct mt_diagnosis *out)
 	if (idle >= CACHE_BYTES && mt_diagnose_has_low_devices(mt_facts_now(facts)) &&
 	    (!decay_ms || decay_ms > 5000)) {
 		mt_finding_name(finding, "cuda-decay");
-		mt_finding_set(finding, facts, "cuda_decay_ms", "5000");
+		mt_finding_set(finding, facts, "cuda_decay_ms=5000");
 	}
 	if (idle >= CACHE_BYTES)
 		mt_finding_advise(finding,

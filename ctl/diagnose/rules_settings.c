@@ -2,6 +2,7 @@
  * (figures, cleanups, samples, settings), its maps and its environment. A rule is silent if the
  * evidence is missing, and contradicts no record of docs/decisions. Thresholds that are not from
  * the process itself are from docs/settings.md, "How to choose". */
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,6 +61,22 @@ static uint64_t purge_gate(const struct mt_facts *facts)
 {
 	return mt_slack_bytes(mt_facts_now(facts)->rss_anon_bytes, setting(facts, "slack_mb"),
 			      setting(facts, "slack_pct"));
+}
+
+/* Appends a note with settings that help: in lower case live ones ("idle_ms=2000"), which a command
+ * changes at once, else as they stand in the environment of the next start. */
+__attribute__((format(printf, 5, 6))) static void recommend(const struct mt_facts *facts,
+							    struct mt_diagnosis *out,
+							    const char *id, const char *settings,
+							    const char *format, ...)
+{
+	char text[sizeof(((struct mt_finding *)NULL)->text)];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	mt_finding_set(mt_finding_note(out, MT_NOTE, id, NULL, "%s", text), facts, settings);
 }
 
 /* ---- the heap ---- */
@@ -131,36 +148,32 @@ void mt_rule_left_between_blocks(const struct mt_facts *facts, struct mt_diagnos
 	uint64_t left =
 		record ? mt_sat_sub(record->anon_after_bytes, record->live_after_bytes + outside)
 		       : 0;
-	struct mt_finding *finding;
 
 	if (strcmp(head->mode, "system") != 0 || facts->has_pymalloc || !record ||
 	    !is_waste(left, record->rss_after_bytes))
 		return;
-	finding = mt_finding_note(
-		out, MT_NOTE, "allocator", NULL,
+	recommend(
+		facts, out, "allocator", "MT_ALLOCATOR=jemalloc",
 		"after the last cleanup %s stayed resident where %s were live: %.20s cannot return "
 		"what lies between live blocks, and the embedded jemalloc mixes lifetimes less",
 		mt_text_bytes(record->anon_after_bytes).text,
 		mt_text_bytes(record->live_after_bytes).text, head->allocator);
-	mt_finding_start_with(finding, "MT_ALLOCATOR=jemalloc");
 }
 
 void mt_rule_kept_without_budget(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	const struct mt_stats_snapshot *now = mt_facts_now(facts);
 	uint64_t budget = setting(facts, "budget_pct");
-	struct mt_finding *finding;
 
 	if (now->heap_idle_bytes < purge_gate(facts) || budget >= 5 ||
 	    (budget && now->budget_balance_ns) || mt_diagnose_awake_s(facts) < AWAKE_MIN_S)
 		return;
-	finding = mt_finding_note(
-		out, MT_NOTE, "budget", NULL,
+	recommend(
+		facts, out, "budget", budget ? "budget_pct=5" : "budget_pct=3",
 		budget ? "%s are reusable, and the budget of %s %% is spent"
 		       : "%s are reusable, and with a budget of %s %% nothing is purged unless it "
 			 "is asked for or memory is short",
 		mt_text_bytes(now->heap_idle_bytes).text, mt_text_count(budget).text);
-	mt_finding_set(finding, facts, "budget_pct", budget ? "5" : "3");
 }
 
 void mt_rule_refaulted(const struct mt_facts *facts, struct mt_diagnosis *out)
@@ -168,20 +181,17 @@ void mt_rule_refaulted(const struct mt_facts *facts, struct mt_diagnosis *out)
 	const struct mt_stats_snapshot *now = mt_facts_now(facts);
 	double back = (double)now->refault_count * FAULT_BYTES,
 	       cost_ns = (double)now->purge_cost_ns + (double)now->refault_cost_ns;
-	struct mt_finding *finding;
 
 	if (now->purged_bytes < PURGED_MIN || back < (double)now->purged_bytes * REFAULT_SHARE ||
 	    cost_ns < mt_diagnose_awake_s(facts) * 1e9 / 200 || setting(facts, "idle_ms") >= 2000)
 		return;
-	finding = mt_finding_note(
-		out, MT_NOTE, "idle", NULL,
-		"of %s that %s returned about %s were taken back, which cost %s in all: what "
-		"is reused so soon is better left alone",
-		mt_text_bytes(now->purged_bytes).text,
-		mt_text_counted(now->purge_count, "purge", "purges").text,
-		mt_text_bytes(mt_min_u64(mt_text_round_u64(back), now->purged_bytes)).text,
-		mt_text_ns(mt_text_round_u64(cost_ns)).text);
-	mt_finding_set(finding, facts, "idle_ms", "2000");
+	recommend(facts, out, "idle", "idle_ms=2000",
+		  "of %s that %s returned about %s were taken back, which cost %s in all: what "
+		  "is reused so soon is better left alone",
+		  mt_text_bytes(now->purged_bytes).text,
+		  mt_text_counted(now->purge_count, "purge", "purges").text,
+		  mt_text_bytes(mt_min_u64(mt_text_round_u64(back), now->purged_bytes)).text,
+		  mt_text_ns(mt_text_round_u64(cost_ns)).text);
 }
 
 struct pauses {
@@ -228,20 +238,17 @@ void mt_rule_short_pauses(const struct mt_facts *facts, struct mt_diagnosis *out
 {
 	uint64_t settle_ms = setting(facts, "settle_ms");
 	struct pauses pauses;
-	struct mt_finding *finding;
 
 	if (settle_ms <= 3000 || mt_facts_now(facts)->rounds_count)
 		return;
 	pauses = find_pauses(&facts->last, (double)settle_ms / 1000);
 	if (pauses.count < PAUSES_MIN)
 		return;
-	finding = mt_finding_note(
-		out, MT_NOTE, "settle", NULL,
-		"%zu pauses of %.0f to %.1f s, at the end of each of which %s or more were "
-		"reusable: they are over before the %.0f s after which all is purged",
-		pauses.count, PAUSE_MIN_S, pauses.longest_s, mt_text_bytes(pauses.min_bytes).text,
-		(double)settle_ms / 1000);
-	mt_finding_set(finding, facts, "settle_ms", "3000");
+	recommend(facts, out, "settle", "settle_ms=3000",
+		  "%zu pauses of %.0f to %.1f s, at the end of each of which %s or more were "
+		  "reusable: they are over before the %.0f s after which all is purged",
+		  pauses.count, PAUSE_MIN_S, pauses.longest_s, mt_text_bytes(pauses.min_bytes).text,
+		  (double)settle_ms / 1000);
 }
 
 /* Idle bytes below the gate are not worth a purge, except near the limit. */
@@ -250,21 +257,15 @@ void mt_rule_idle_near_limit(const struct mt_facts *facts, struct mt_diagnosis *
 	const struct mt_stats_snapshot *now = mt_facts_now(facts);
 	double percent = mt_stats_percent(now->pressure_used_bytes, now->pressure_limit_bytes);
 	uint64_t gate = purge_gate(facts);
-	struct mt_finding *finding;
 
 	if (percent < NEAR_PERCENT || now->heap_idle_bytes < 16 * MT_MIB ||
 	    now->heap_idle_bytes >= gate)
 		return;
-	finding = mt_finding_note(
-		out, MT_NOTE, "slack", NULL,
-		"%.0f %% of the limit of %s are used, and %s are reusable that count as too "
-		"little to purge (below %s)",
-		percent, mt_text_bytes(now->pressure_limit_bytes).text,
-		mt_text_bytes(now->heap_idle_bytes).text, mt_text_bytes(gate).text);
-	mt_finding_start_with(finding, "MT_SLACK_MB=8 MT_SLACK_PCT=0");
-	snprintf(finding->command, sizeof(finding->command),
-		 "mtctl set %d slack_mb=8; mtctl set %d slack_pct=0", (int)facts->process.pid,
-		 (int)facts->process.pid);
+	recommend(facts, out, "slack", "slack_mb=8 slack_pct=0",
+		  "%.0f %% of the limit of %s are used, and %s are reusable that count as too "
+		  "little to purge (below %s)",
+		  percent, mt_text_bytes(now->pressure_limit_bytes).text,
+		  mt_text_bytes(now->heap_idle_bytes).text, mt_text_bytes(gate).text);
 }
 
 /* Small objects in malloc cost time. It is not worth it if purges return little. */
@@ -273,20 +274,17 @@ void mt_rule_computes_on_small_objects(const struct mt_facts *facts, struct mt_d
 	const struct mt_stats_snapshot *now = mt_facts_now(facts);
 	double cpu_s = (double)now->cpu_ns / 1e9,
 	       a_second = cpu_s > 0 ? (double)now->heap_alloc_count / cpu_s : 0;
-	struct mt_finding *finding;
 
 	if (!facts->is_python || !strstr(facts->last.head.python, "is answered") ||
 	    cpu_s < AWAKE_MIN_S || a_second < ALLOCS_PER_CPU_S ||
 	    now->rss_peak_bytes > SMALL_BYTES ||
 	    now->purged_bytes > now->rss_peak_bytes / WASTE_SHARE)
 		return;
-	finding = mt_finding_note(
-		out, MT_NOTE, "python-malloc", NULL,
-		"%.1f million allocations a second of CPU time in no more than %s, of which "
-		"purges have returned %s in %.0f s: Python's own allocator is probably faster",
-		a_second / 1e6, mt_text_bytes(now->rss_peak_bytes).text,
-		mt_text_bytes(now->purged_bytes).text, mt_diagnose_awake_s(facts));
-	mt_finding_start_with(finding, "MT_PYTHON_MALLOC=off");
+	recommend(facts, out, "python-malloc", "MT_PYTHON_MALLOC=off",
+		  "%.1f million allocations a second of CPU time in no more than %s, of which "
+		  "purges have returned %s in %.0f s: Python's own allocator is probably faster",
+		  a_second / 1e6, mt_text_bytes(now->rss_peak_bytes).text,
+		  mt_text_bytes(now->purged_bytes).text, mt_diagnose_awake_s(facts));
 }
 
 /* ---- rounds ---- */
@@ -334,20 +332,14 @@ void mt_rule_unmarked_rounds(const struct mt_facts *facts, struct mt_diagnosis *
 {
 	double gap_s = 0;
 	size_t live_drops = count_live_drops(&facts->last, &gap_s);
-	struct mt_finding *finding;
 
 	if (!facts->is_python || !setting_is(facts, "gc_rounds", "0") ||
 	    mt_facts_now(facts)->rounds_count || live_drops < LIVE_DROPS_MIN || gap_s < ROUND_MIN_S)
 		return;
-	finding = mt_finding_note(
-		out, MT_NOTE, "rounds", NULL,
-		"live memory fell and stayed down %zu times, %.0f s apart on the median, as at "
-		"the ends of rounds; Python's collector was never run there",
-		live_drops, gap_s);
-	mt_finding_start_with(finding, "MT_ROUND=auto MT_GC_ROUNDS=auto");
-	snprintf(finding->command, sizeof(finding->command),
-		 "mtctl set %d round=auto; mtctl set %d gc_rounds=auto", (int)facts->process.pid,
-		 (int)facts->process.pid);
+	recommend(facts, out, "rounds", "round=auto gc_rounds=auto",
+		  "live memory fell and stayed down %zu times, %.0f s apart on the median, as at "
+		  "the ends of rounds; Python's collector was never run there",
+		  live_drops, gap_s);
 }
 
 /* Live bytes that requested collections have freed (by mtctl, a signal or pressure). */
@@ -375,23 +367,20 @@ void mt_rule_garbage_in_rounds(const struct mt_facts *facts, struct mt_diagnosis
 	const struct mt_stats_snapshot *now = mt_facts_now(facts);
 	uint64_t objects, bytes;
 	size_t count;
-	struct mt_finding *finding;
 
 	if (!setting_is(facts, "gc_rounds", "0"))
 		return;
 	bytes = freed_by_collections(&facts->last, &objects, &count);
 	if (!count || bytes / count < FREED_BYTES)
 		return;
-	finding = mt_finding_note(
-		out, MT_NOTE, "rounds", NULL,
-		"%s freed %s in cycles and %s; %s marked, and none ended with one%s",
-		mt_text_counted(count, "collection that was asked for",
-				"collections that were asked for")
-			.text,
-		mt_text_counted(objects, "object", "objects").text, mt_text_bytes(bytes).text,
-		mt_text_counted(now->rounds_count, "round was", "rounds were").text,
-		now->rounds_count ? "" : " (mark them: mtctl round, or mt_round())");
-	mt_finding_set(finding, facts, "gc_rounds", "1");
+	recommend(facts, out, "rounds", "gc_rounds=1",
+		  "%s freed %s in cycles and %s; %s marked, and none ended with one%s",
+		  mt_text_counted(count, "collection that was asked for",
+				  "collections that were asked for")
+			  .text,
+		  mt_text_counted(objects, "object", "objects").text, mt_text_bytes(bytes).text,
+		  mt_text_counted(now->rounds_count, "round was", "rounds were").text,
+		  now->rounds_count ? "" : " (mark them: mtctl round, or mt_round())");
 }
 
 /* The last cleanups at ends of rounds, back to the first that freed something. */
@@ -400,7 +389,6 @@ void mt_rule_useless_collections(const struct mt_facts *facts, struct mt_diagnos
 	const struct mt_stats_file *file = &facts->last;
 	uint64_t spent_ns = 0;
 	size_t count = 0;
-	struct mt_finding *finding;
 
 	if (setting_is(facts, "gc_rounds", "auto") || !setting(facts, "gc_rounds"))
 		return;
@@ -418,12 +406,10 @@ void mt_rule_useless_collections(const struct mt_facts *facts, struct mt_diagnos
 	}
 	if (count < USELESS_MIN || spent_ns / count < USELESS_NS)
 		return;
-	finding = mt_finding_note(
-		out, MT_NOTE, "rounds", NULL,
-		"the last %zu cleanups at ends of rounds took %s each and freed less than 1 MB "
-		"each",
-		count, mt_text_ns(spent_ns / count).text);
-	mt_finding_set(finding, facts, "gc_rounds", "auto");
+	recommend(facts, out, "rounds", "gc_rounds=auto",
+		  "the last %zu cleanups at ends of rounds took %s each and freed less than 1 MB "
+		  "each",
+		  count, mt_text_ns(spent_ns / count).text);
 }
 
 /* ---- device memory ---- */
@@ -432,19 +418,16 @@ void mt_rule_torch_cache(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	const struct mt_stats_snapshot *now = mt_facts_now(facts);
 	uint64_t unused = mt_sat_sub(now->framework_reserved_bytes, now->framework_allocated_bytes);
-	struct mt_finding *finding;
 
 	if (unused < CACHE_BYTES ||
 	    (double)unused < (double)now->framework_reserved_bytes * CACHE_SHARE ||
 	    setting(facts, "framework_decay_ms"))
 		return;
-	finding = mt_finding_note(
-		out, MT_NOTE, "framework-cache", NULL,
-		"when a cleanup last came to Python, PyTorch's cache held %s, of which tensors "
-		"used %s",
-		mt_text_bytes(now->framework_reserved_bytes).text,
-		mt_text_bytes(now->framework_allocated_bytes).text);
-	mt_finding_set(finding, facts, "framework_decay_ms", "5000");
+	recommend(facts, out, "framework-cache", "framework_decay_ms=5000",
+		  "when a cleanup last came to Python, PyTorch's cache held %s, of which tensors "
+		  "used %s",
+		  mt_text_bytes(now->framework_reserved_bytes).text,
+		  mt_text_bytes(now->framework_allocated_bytes).text);
 }
 
 /* The program allocates again what the pool has released, and the device has room to keep it. */
@@ -455,37 +438,31 @@ void mt_rule_decays_too_soon(const struct mt_facts *facts, struct mt_diagnosis *
 			      ? (double)now->gpu_hit_count / (double)now->gpu_alloc_count
 			      : 1;
 	uint64_t decay_ms = setting(facts, "cuda_decay_ms");
-	struct mt_finding *finding;
 
 	if (now->gpu_alloc_count < ALLOCS_MIN || hits >= HITS_MIN || !decay_ms ||
 	    decay_ms >= 30000 || now->gpu_decayed_bytes < 4 * now->gpu_reserved_peak_bytes ||
 	    !now->gpu_reserved_peak_bytes || mt_diagnose_has_low_devices(now))
 		return;
-	finding = mt_finding_note(
-		out, MT_NOTE, "cuda-decay", NULL,
-		"only %.0f %% of %s allocations came from the pool, and %s went back after %s "
-		"ms: several times the %s that it ever held",
-		100 * hits, mt_text_count(now->gpu_alloc_count).text,
-		mt_text_bytes(now->gpu_decayed_bytes).text, mt_text_count(decay_ms).text,
-		mt_text_bytes(now->gpu_reserved_peak_bytes).text);
-	mt_finding_set(finding, facts, "cuda_decay_ms", "30000");
+	recommend(facts, out, "cuda-decay", "cuda_decay_ms=30000",
+		  "only %.0f %% of %s allocations came from the pool, and %s went back after %s "
+		  "ms: several times the %s that it ever held",
+		  100 * hits, mt_text_count(now->gpu_alloc_count).text,
+		  mt_text_bytes(now->gpu_decayed_bytes).text, mt_text_count(decay_ms).text,
+		  mt_text_bytes(now->gpu_reserved_peak_bytes).text);
 }
 
 /* Somebody chose MT_CUDA=account, and no framework keeps a cache of its own. */
 void mt_rule_without_pool(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	const struct mt_stats_snapshot *now = mt_facts_now(facts);
-	struct mt_finding *finding;
 
 	if (!setting_is(facts, "cuda", "account") || facts->has_torch ||
 	    now->gpu_num_device_alloc < ALLOCS_MIN || now->framework_reserved_bytes ||
 	    mt_diagnose_has_low_devices(now))
 		return;
-	finding = mt_finding_note(
-		out, MT_NOTE, "cuda", NULL,
-		"%s of %s allocations of device memory went to the driver, which may wait for "
-		"the device each time; no framework keeps a cache here",
-		mt_text_count(now->gpu_num_device_alloc).text,
-		mt_text_count(now->gpu_alloc_count).text);
-	mt_finding_start_with(finding, "MT_CUDA=auto");
+	recommend(facts, out, "cuda", "MT_CUDA=auto",
+		  "%s of %s allocations of device memory went to the driver, which may wait for "
+		  "the device each time; no framework keeps a cache here",
+		  mt_text_count(now->gpu_num_device_alloc).text,
+		  mt_text_count(now->gpu_alloc_count).text);
 }

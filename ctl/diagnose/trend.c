@@ -439,10 +439,18 @@ struct step {
 
 static const struct step ends_here = {.next_s = NAN};
 
+static struct step next(double at_s, enum mt_trend_shape if_flat, enum mt_trend_doubt if_short,
+			double needed_s)
+{
+	return (struct step){
+		.next_s = at_s, .if_flat = if_flat, .if_short = if_short, .needed_s = needed_s};
+}
+
 static struct step judge_rise(const struct window *window, const struct levels *levels,
 			      struct mt_trend *out)
 {
 	double start = window->at[0].at_s, end = window->at[window->count - 1].at_s, at_s, seen;
+	struct step step;
 
 	count_grown(levels, out);
 	if (out->grown_parts == 1 && out->parts > 2) {
@@ -450,19 +458,14 @@ static struct step judge_rise(const struct window *window, const struct levels *
 		seen = fmax(at_s - start, end - at_s);
 		doubt(MT_TREND_ONE_STEP, 3 * seen, out);
 		return end - at_s >= STEP_TAIL * (at_s - start)
-			       ? (struct step){at_s,     MT_TREND_STEPS, MT_TREND_ONE_STEP,
-					       3 * seen, false,          0,
-					       false}
+			       ? next(at_s, MT_TREND_STEPS, MT_TREND_ONE_STEP, 3 * seen)
 			       : ends_here;
 	}
 	if (out->slope_low <= 0) {
 		at_s = onset_time(levels, out->growth);
 		doubt(MT_TREND_ONSET, 2 * (end - start), out);
 		return at_s > start && !out->rounds
-			       ? (struct step){at_s,           MT_TREND_FLAT,
-					       MT_TREND_ONSET, 2 * (end - start),
-					       false,          0,
-					       false}
+			       ? next(at_s, MT_TREND_FLAT, MT_TREND_ONSET, 2 * (end - start))
 			       : ends_here;
 	}
 	if (!slows_down(window, levels, out->growth)) {
@@ -471,9 +474,10 @@ static struct step judge_rise(const struct window *window, const struct levels *
 	}
 	at_s = rise_end(levels, out->growth, out->least);
 	doubt(MT_TREND_SLOWING, 2 * (end - start), out);
-	return (struct step){
-		at_s, MT_TREND_FLATTENS, MT_TREND_SLOWING, 2 * (end - start), true, at_s - start,
-		false};
+	step = next(at_s, MT_TREND_FLATTENS, MT_TREND_SLOWING, 2 * (end - start));
+	step.has_slowed = true;
+	step.rise_s = at_s - start;
+	return step;
 }
 
 /* A flat figure hides a leak below the upper end of its interval; of one of 99.7 %, since "healthy"
@@ -528,10 +532,7 @@ static struct step judge_few(const struct window *window, const struct rounds *r
 	out->confidence = 0.9;
 	if (!are_over && !was_event)
 		return ends_here;
-	return (struct step){.next_s = rounds->last_end_s,
-			     .if_flat = MT_TREND_FLAT,
-			     .if_short = MT_TREND_FEW_ROUNDS,
-			     .needed_s = needed};
+	return next(rounds->last_end_s, MT_TREND_FLAT, MT_TREND_FEW_ROUNDS, needed);
 }
 
 static double least_of(const struct window *window, const struct mt_trend *trend)
@@ -629,13 +630,7 @@ static struct step judge_window(const struct window *window, struct mt_trend *ou
 	find_rounds(window, levels, &rounds, out);
 	if (rounds.count && rounds.tail_s >= ROUNDS_OVER * rounds.longest_s &&
 	    rounds.count >= MT_TREND_ROUNDS_MIN) {
-		step = (struct step){rounds.last_end_s,
-				     MT_TREND_FLAT,
-				     MT_TREND_ONSET,
-				     2 * out->seconds,
-				     false,
-				     0,
-				     false};
+		step = next(rounds.last_end_s, MT_TREND_FLAT, MT_TREND_ONSET, 2 * out->seconds);
 	} else if (rounds.count && rounds.count < MT_TREND_ROUNDS_MIN) {
 		step = judge_few(window, &rounds, out);
 	} else {
