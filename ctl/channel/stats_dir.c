@@ -136,7 +136,7 @@ static enum mt_err open_file(int directory, const char *name, int flags, int *ou
 	return MT_ERR_OK;
 }
 
-static const char *const kinds[] = {
+static const char *const suffixes[] = {
 	[MT_STATS_DIR_STATS] = "stats", [MT_STATS_DIR_CONTROL] = "control",
 	[MT_STATS_DIR_HEAP] = "heap",   [MT_STATS_DIR_BLOCKS] = "blocks",
 	[MT_STATS_DIR_LINES] = "lines",
@@ -166,7 +166,7 @@ static enum mt_err open_at(const struct mt_process *process, int directory,
 	enum mt_err error;
 
 	snprintf(name, sizeof(name), "%d-%" PRIu64 "-%" PRIu64 ".%s", (int)process->own_pid,
-		 process->start_ticks, process->pidns, kinds[which]);
+		 process->start_ticks, process->pidns, suffixes[which]);
 	error = open_file(directory, name, which == MT_STATS_DIR_CONTROL ? O_RDWR : O_RDONLY, &file,
 			  why);
 	if (!error)
@@ -356,7 +356,7 @@ static bool has_worker(pid_t pid)
 }
 
 /* The error for a process in a chroot without files. */
-static enum mt_err no_place_error(const struct mt_process *process, struct mt_error_reason *why)
+static enum mt_err chroot_error(const struct mt_process *process, struct mt_error_reason *why)
 {
 	char link[64], root[160] = "";
 
@@ -385,7 +385,7 @@ static enum mt_err no_files_error(const struct mt_process *process, const char *
 					"or to be its user, %u",
 					(unsigned)process->uid);
 	if (mt_stats_dir_in_chroot(process))
-		return no_place_error(process, why);
+		return chroot_error(process, why);
 	if (!own)
 		default_path(process->uid, path, sizeof(path));
 	reason = why_unusable(process, own ? own : path);
@@ -547,8 +547,8 @@ static bool is_kind(const char *word)
 {
 	bool found = strcmp(word, "fresh") == 0; /* an unfinished profile */
 
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-		found |= strcmp(word, kinds[i]) == 0;
+	for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++)
+		found |= strcmp(word, suffixes[i]) == 0;
 	return found;
 }
 

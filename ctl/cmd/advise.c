@@ -78,7 +78,7 @@ static int advise(const char *word, bool json)
 	if (error) {
 		code = mt_target_fail(&process, error, &why);
 	} else {
-		mt_findings_judge_now(facts, &found);
+		mt_findings_of_one_look(facts, &found);
 		mt_findings_with_setting(&found);
 		(json ? print_json : print_text)(facts, &found);
 	}

@@ -146,9 +146,9 @@ static void look_at_lines(const struct mt_diagnose_options *options, struct mt_f
 static void judge(struct group *group, const struct mt_diagnose_options *options)
 {
 	for (size_t i = 0; i < group->count; i++)
-		mt_diagnose_judge(group->facts[i], group->diagnoses[i]);
+		mt_diagnose_decide(group->facts[i], group->diagnoses[i]);
 	if (options->tree)
-		mt_diagnose_judge_tree(group->facts, group->diagnoses, group->count);
+		mt_diagnose_decide_tree(group->facts, group->diagnoses, group->count);
 }
 
 static int diagnose(struct group *group, const struct mt_diagnose_options *options)

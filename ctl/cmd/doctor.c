@@ -55,7 +55,7 @@ static void show_now(struct page *page, const char *title, const struct mt_facts
 {
 	struct mt_diagnosis found = {.count = 0};
 
-	mt_findings_judge_now(facts, &found);
+	mt_findings_of_one_look(facts, &found);
 	for (size_t i = 0; i < found.count; i++) {
 		struct mt_finding note = found.list[i];
 

@@ -8,7 +8,7 @@
 #include "ctl/channel/process_name.h"
 #include "ctl/channel/stats_json.h"
 #include "ctl/command.h"
-#include "ctl/diagnose/last_story.h"
+#include "ctl/diagnose/last_summary.h"
 #include "ctl/figures/cleanup_story.h"
 #include "ctl/figures/last_look.h"
 #include "ctl/figures/memory_parts.h"
@@ -78,27 +78,27 @@ static void print_status(const char *status)
 		printf(", %s", mt_text_counted(threads, "thread", "threads").text);
 }
 
-static void print_parts(const struct mt_last_story *story)
+static void print_parts(const struct mt_last_summary *summary)
 {
 	struct mt_table *table = mt_table_new("<  PART|>BYTES|>CHANGE|<MEANING");
 
-	printf("\nmemory: RSS %s", mt_text_bytes(story->look->file.head.rss_bytes).text);
-	print_status(story->look->file.head.status);
-	if (story->look->file.head.swap_bytes)
-		printf(", swap %s", mt_text_bytes(story->look->file.head.swap_bytes).text);
-	if (story->seconds > 0)
-		printf("; change in the last %.0f s", story->seconds);
+	printf("\nmemory: RSS %s", mt_text_bytes(summary->look->file.head.rss_bytes).text);
+	print_status(summary->look->file.head.status);
+	if (summary->look->file.head.swap_bytes)
+		printf(", swap %s", mt_text_bytes(summary->look->file.head.swap_bytes).text);
+	if (summary->seconds > 0)
+		printf("; change in the last %.0f s", summary->seconds);
 	putchar('\n');
 	for (int i = 0; i < MT_PARTS_COUNT; i++) {
 		char word[32];
 
 		snprintf(word, sizeof(word), "  %s", mt_memory_part_word(i));
-		mt_table_add_row(
-			table, word, mt_text_bytes(story->parts.bytes[i]).text,
-			story->seconds > 0
-				? mt_text_change(story->before.bytes[i], story->parts.bytes[i]).text
-				: "-",
-			mt_memory_part_meaning(i), NULL);
+		mt_table_add_row(table, word, mt_text_bytes(summary->parts.bytes[i]).text,
+				 summary->seconds > 0 ? mt_text_change(summary->before.bytes[i],
+								       summary->parts.bytes[i])
+								.text
+						      : "-",
+				 mt_memory_part_meaning(i), NULL);
 	}
 	mt_table_print(table);
 }
@@ -126,16 +126,16 @@ static void print_cleanups(const struct mt_stats_file *stats)
 	       mt_text_change(cleanup->rss_before_bytes, cleanup->rss_after_bytes).text);
 }
 
-static void print_story(const struct mt_last_story *story)
+static void print_summary(const struct mt_last_summary *summary)
 {
-	const struct mt_last_file *file = &story->look->file;
+	const struct mt_last_file *file = &summary->look->file;
 
-	mt_last_story_write_head(story, stdout);
-	print_parts(story);
-	mt_last_story_write_places(story, stdout);
+	mt_last_summary_write_head(summary, stdout);
+	print_parts(summary);
+	mt_last_summary_write_growth(summary, stdout);
 	print_cleanups(&file->stats);
-	print_verdict(story->diagnosis);
-	printf("\nThe whole report: mtctl last %s -o report.html\n", story->look->path);
+	print_verdict(summary->diagnosis);
+	printf("\nThe whole report: mtctl last %s -o report.html\n", summary->look->path);
 }
 
 /* ---- JSON ---- */
@@ -227,19 +227,19 @@ static void set_head(const struct mt_last_look *look, json_t *object)
 	mt_json_set(object, "status", status_json(head));
 }
 
-static json_t *story_json(const struct mt_last_story *story)
+static json_t *summary_json(const struct mt_last_summary *summary)
 {
-	const struct mt_last_file *file = &story->look->file;
-	const struct mt_finding *finding = &story->diagnosis->list[0];
+	const struct mt_last_file *file = &summary->look->file;
+	const struct mt_finding *finding = &summary->diagnosis->list[0];
 	json_t *object = json_object();
 
-	set_head(story->look, object);
-	mt_json_set_text(object, "filled_by", mt_last_story_filler(story->filler));
-	mt_json_set_u64(object, "filled_bytes", story->filler_bytes);
-	mt_json_set(object, "parts", mt_memory_parts_json(&story->parts));
+	set_head(summary->look, object);
+	mt_json_set_text(object, "filled_by", mt_last_summary_filler(summary->filler));
+	mt_json_set_u64(object, "filled_bytes", summary->filler_bytes);
+	mt_json_set(object, "parts", mt_memory_parts_json(&summary->parts));
 	mt_json_set(object, "parts_before",
-		    story->seconds > 0 ? mt_memory_parts_json(&story->before) : json_null());
-	mt_json_set(object, "before_s", json_real(story->seconds));
+		    summary->seconds > 0 ? mt_memory_parts_json(&summary->before) : json_null());
+	mt_json_set(object, "before_s", json_real(summary->seconds));
 	mt_json_set(object, "sites", sites_json(file));
 	mt_json_set_u64(object, "unknown_bytes", file->head.unknown_bytes);
 	mt_json_set(object, "others", others_json(file));
@@ -254,11 +254,11 @@ static void print_json(const struct mt_last_look *looks, size_t count)
 	json_t *root = json_object(), *array = json_array();
 
 	for (size_t i = 0; i < count; i++) {
-		struct mt_last_story story;
+		struct mt_last_summary summary;
 
-		mt_last_story_tell(&looks[i], &story);
-		mt_json_append(array, story_json(&story));
-		mt_last_story_free(&story);
+		mt_last_summary_find(&looks[i], &summary);
+		mt_json_append(array, summary_json(&summary));
+		mt_last_summary_free(&summary);
 	}
 	mt_json_set(root, "processes", array);
 	mt_json_print(root, false);
@@ -322,7 +322,7 @@ static void name_sites(struct mt_last_look *look)
 	}
 	for (size_t i = 0; i < count; i++)
 		texts[i] = mt_error_check_memory(strdup(file->sites[i].text));
-	mt_symbols_name_places(texts, count, (time_t)(file->head.time_ns / 1000000000));
+	mt_symbols_name_call_sites(texts, count, (time_t)(file->head.time_ns / 1000000000));
 	for (size_t i = 0; i < count; i++) {
 		snprintf(file->sites[i].text, sizeof(file->sites[i].text), "%s", texts[i]);
 		free(texts[i]);
@@ -332,7 +332,7 @@ static void name_sites(struct mt_last_look *look)
 
 static int explain(struct mt_last_look *look, const struct wanted *wanted)
 {
-	struct mt_last_story story;
+	struct mt_last_summary summary;
 
 	if (wanted->output)
 		return write_page(look, wanted->output);
@@ -341,9 +341,9 @@ static int explain(struct mt_last_look *look, const struct wanted *wanted)
 		print_json(look, 1);
 		return MT_EXIT_OK;
 	}
-	mt_last_story_tell(look, &story);
-	print_story(&story);
-	mt_last_story_free(&story);
+	mt_last_summary_find(look, &summary);
+	print_summary(&summary);
+	mt_last_summary_free(&summary);
 	return MT_EXIT_OK;
 }
 

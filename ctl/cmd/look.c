@@ -32,7 +32,7 @@ static const char help[] =
 	"          costs before it begins\n"
 	"  --json  one object\n";
 
-static void look_judge_trim(const struct mt_look *look, struct mt_look_trim *out)
+static void describe_trim(const struct mt_look *look, struct mt_look_trim *out)
 {
 	uint64_t heap = look->brk_bytes + look->arenas_bytes;
 	bool is_glibc = look->how == MT_LOOK_LIBC && strcmp(look->allocator, "glibc") == 0;
@@ -84,7 +84,7 @@ struct mt_look_candidate {
 	char text[320];
 };
 
-static void look_judge_candidate(const struct mt_look *look, struct mt_look_candidate *out)
+static void describe_candidate(const struct mt_look *look, struct mt_look_candidate *out)
 {
 	const char *obstacle = look_obstacle(look);
 	struct mt_short_text reach, rss = mt_text_bytes(look->total.rss_bytes);
@@ -282,7 +282,7 @@ static void print_text(const struct mt_look *look, const struct mt_remote_collec
 	struct mt_look_candidate candidate;
 	struct mt_look_trim trim;
 
-	look_judge_candidate(look, &candidate);
+	describe_candidate(look, &candidate);
 	printf("process %d (%s) of %s: RSS %s, %s\n", (int)look->process.pid, look->process.comm,
 	       look->user, mt_text_bytes(look->total.rss_bytes).text,
 	       look->process.shimmed ? "carries the shim" : "does not carry the shim");
@@ -294,7 +294,7 @@ static void print_text(const struct mt_look *look, const struct mt_remote_collec
 	print_limits(look);
 	if (collection)
 		print_collection(collection);
-	look_judge_trim(look, &trim);
+	describe_trim(look, &trim);
 	print_title("WHAT A TRIM WOULD BRING");
 	printf("  %s.\n", trim.text);
 	print_start(look);
@@ -372,7 +372,7 @@ static json_t *trim_json(const struct mt_look *look)
 	struct mt_look_trim trim;
 	json_t *object = json_object();
 
-	look_judge_trim(look, &trim);
+	describe_trim(look, &trim);
 	mt_json_set_u64_if(object, "most_bytes", trim.is_glibc, trim.most_bytes);
 	mt_json_set_text(object, "text", trim.text);
 	return object;
@@ -383,7 +383,7 @@ static json_t *candidate_json(const struct mt_look *look)
 	struct mt_look_candidate candidate;
 	json_t *object = json_object();
 
-	look_judge_candidate(look, &candidate);
+	describe_candidate(look, &candidate);
 	mt_json_set_text(object, "verdict", candidate.verdict);
 	mt_json_set_u64(object, "reach_bytes", candidate.reach_bytes);
 	mt_json_set_text(object, "text", candidate.text);

@@ -72,7 +72,7 @@ static int show_once(struct mt_target *target, struct mt_stat_view *view)
 	if (!error) {
 		target->file = facts->first;
 		if (!view->oom)
-			mt_findings_judge_now(facts, &found);
+			mt_findings_of_one_look(facts, &found);
 		view->facts = facts;
 		view->found = &found;
 		print(target, view);
@@ -298,7 +298,7 @@ static const char *remedy(const struct mt_finding *finding)
 }
 
 /* The weightiest findings of one look. */
-static void print_odd(const struct mt_target *target, const struct mt_stat_view *view)
+static void print_findings(const struct mt_target *target, const struct mt_stat_view *view)
 {
 	size_t count = view->found ? view->found->count : 0;
 
@@ -334,7 +334,7 @@ static void stat_print_summary(const struct mt_target *target, const struct mt_s
 	print_gpu(&file->head);
 	print_total(&file->head.snapshot);
 	print_last(file);
-	print_odd(target, view);
+	print_findings(target, view);
 }
 
 /* ---- stat pressure ---- */

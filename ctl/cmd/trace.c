@@ -56,7 +56,7 @@ static json_t *event_of(const struct trace *trace, const char *phase, const char
 }
 
 /* Takes args over. */
-static void place(json_t *event, uint64_t pid, enum track track, json_t *args)
+static void set_track(json_t *event, uint64_t pid, enum track track, json_t *args)
 {
 	mt_json_set_u64(event, "pid", pid);
 	mt_json_set_u64(event, "tid", track);
@@ -71,7 +71,7 @@ static void write_name(struct trace *trace, const char *kind, const char *name, 
 	json_t *event = event_of(trace, "M", kind, 0), *args = json_object();
 
 	mt_json_set_text(args, "name", name);
-	place(event, pid, track, args);
+	set_track(event, pid, track, args);
 	write_event(trace, event);
 }
 
@@ -86,7 +86,7 @@ static void write_process(struct trace *trace, const struct mt_recording_process
 	snprintf(label, sizeof(label), "%s%s%s", process->command, *process->rank ? ", rank " : "",
 		 process->rank);
 	mt_json_set_text(args, "labels", label);
-	place(event, process->pid, 0, args);
+	set_track(event, process->pid, 0, args);
 	write_event(trace, event);
 	for (int i = 0; i < TRACKS_COUNT; i++)
 		write_name(trace, "thread_name", tracks[i], process->pid, (enum track)i);
@@ -99,7 +99,7 @@ static void write_counter(struct trace *trace, const char *name, uint64_t time_n
 {
 	json_t *event = event_of(trace, "C", name, time_ns);
 
-	place(event, pid, TRACK_MEMORY, args);
+	set_track(event, pid, TRACK_MEMORY, args);
 	write_event(trace, event);
 }
 
@@ -190,7 +190,7 @@ static void write_cleanup(struct trace *trace, const struct mt_recording_mark *m
 	mt_json_set_u64(args, "gc_wait_ns", wait_ns);
 	if (mark->gpu_freed_bytes)
 		mt_json_set_u64(args, "gpu_freed_bytes", mark->gpu_freed_bytes);
-	place(event, mark->pid, TRACK_CLEANUPS, args);
+	set_track(event, mark->pid, TRACK_CLEANUPS, args);
 	write_event(trace, event);
 }
 
@@ -210,7 +210,7 @@ static void write_instant(struct trace *trace, const struct mt_recording_mark *m
 	mt_json_set_text(event, "s", "p"); /* a line across the process */
 	if (is_round)
 		mt_json_set_u64(args, "number", mark->number);
-	place(event, mark->pid, is_round ? TRACK_ROUNDS : TRACK_PRESSURE, args);
+	set_track(event, mark->pid, is_round ? TRACK_ROUNDS : TRACK_PRESSURE, args);
 	write_event(trace, event);
 }
 

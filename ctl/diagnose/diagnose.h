@@ -339,7 +339,7 @@ struct mt_diagnosis {
 	struct mt_trend tree; /* of the PSS of all processes; only in that of the root */
 	enum mt_role role;    /* of a checklist */
 	size_t count, room;
-	/* after mt_diagnose_judge: the verdict, other causes, and what else one look shows */
+	/* after mt_diagnose_decide: the verdict, other causes, and what else one look shows */
 	struct mt_finding *list;
 };
 
@@ -347,13 +347,13 @@ struct mt_diagnosis {
 void mt_diagnosis_free(struct mt_diagnosis *diagnosis);
 
 /* Fills *out with the trends and findings of the facts. Pure; allocates memory while it runs. */
-void mt_diagnose_judge(const struct mt_facts *facts, struct mt_diagnosis *out);
+void mt_diagnose_decide(const struct mt_facts *facts, struct mt_diagnosis *out);
 
 /* Diagnoses the sum of a tree: facts[0] is of the root. Adds a finding to diagnoses[0] if the sum
- * grows, or may grow, by more than the processes that were sampled do. After mt_diagnose_judge of
+ * grows, or may grow, by more than the processes that were sampled do. After mt_diagnose_decide of
  * all of them. Pure; allocates memory while it runs. */
-void mt_diagnose_judge_tree(struct mt_facts *const *facts, struct mt_diagnosis *const *diagnoses,
-			    size_t count);
+void mt_diagnose_decide_tree(struct mt_facts *const *facts, struct mt_diagnosis *const *diagnoses,
+			     size_t count);
 
 /* ---- rules ---- */
 
@@ -387,7 +387,7 @@ void mt_findings_rank(struct mt_diagnosis *in, size_t from);
 /* Fills *out with all that one look shows and that a user would want to know of: causes that are
  * sure enough, and the rules of NOW, the weightiest first. The same facts give the same findings
  * to stat, doctor, advise and diagnose. Pure. */
-void mt_findings_judge_now(const struct mt_facts *facts, struct mt_diagnosis *out);
+void mt_findings_of_one_look(const struct mt_facts *facts, struct mt_diagnosis *out);
 
 /* Drops the findings without a setting. */
 void mt_findings_with_setting(struct mt_diagnosis *in);

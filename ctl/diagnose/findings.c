@@ -347,7 +347,7 @@ enum {
 };
 
 static const struct rule {
-	void (*judge)(const struct mt_facts *facts, struct mt_diagnosis *out);
+	void (*run)(const struct mt_facts *facts, struct mt_diagnosis *out);
 	enum needs needs;
 	unsigned shown;
 } rules[] = {
@@ -382,7 +382,7 @@ void mt_rules_run(const struct mt_facts *facts, unsigned shown, struct mt_diagno
 
 		if (!(rules[i].shown & shown) || !has(facts, rules[i].needs))
 			continue;
-		rules[i].judge(facts, out);
+		rules[i].run(facts, out);
 		if (out->count > before && is_second(out, &out->list[out->count - 1]))
 			out->count--;
 	}
@@ -417,7 +417,7 @@ void mt_findings_rank(struct mt_diagnosis *in, size_t from)
 		qsort(in->list + from, kept - from, sizeof(in->list[0]), by_state_and_weight);
 }
 
-void mt_findings_judge_now(const struct mt_facts *facts, struct mt_diagnosis *out)
+void mt_findings_of_one_look(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	out->count = 0;
 	mt_diagnose_find_trends(facts, out);

@@ -5,7 +5,7 @@
 #include "ctl/diagnose/diagnose.h"
 #include "ctl/metrics/recording.h"
 
-/* Fills *out with what a recording has of its root, for mt_diagnose_judge: as many samples as fit,
+/* Fills *out with what a recording has of its root, for mt_diagnose_decide: as many samples as fit,
  * of each part of the time the lowest and the highest. Nothing is asked of a process. */
 void mt_recorded_facts(const struct mt_recording *recording, struct mt_facts *out);
 

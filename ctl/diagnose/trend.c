@@ -446,8 +446,8 @@ static struct step next(double at_s, enum mt_trend_shape if_flat, enum mt_trend_
 		.next_s = at_s, .if_flat = if_flat, .if_short = if_short, .needed_s = needed_s};
 }
 
-static struct step judge_rise(const struct window *window, const struct levels *levels,
-			      struct mt_trend *out)
+static struct step shape_of_rise(const struct window *window, const struct levels *levels,
+				 struct mt_trend *out)
 {
 	double start = window->at[0].at_s, end = window->at[window->count - 1].at_s, at_s, seen;
 	struct step step;
@@ -498,8 +498,8 @@ static void check_power(const struct window *window, struct mt_trend *out)
 		doubt(MT_TREND_NOISE, 1.2 * out->judged_s * pow(unseen, 2.0 / 3), out);
 }
 
-static struct step judge_levels(const struct window *window, const struct levels *levels,
-				struct mt_trend *out)
+static struct step shape_of_levels(const struct window *window, const struct levels *levels,
+				   struct mt_trend *out)
 {
 	const struct mt_trend_point *low;
 	double least = fmax(out->least, levels->grain);
@@ -507,7 +507,7 @@ static struct step judge_levels(const struct window *window, const struct levels
 	out->growth = levels->at[levels->count - 1].value - levels->at[0].value;
 	out->shape = MT_TREND_FLAT;
 	if (out->growth >= least)
-		return judge_rise(window, levels, out);
+		return shape_of_rise(window, levels, out);
 	low = out->growth <= -least ? valley(levels, least) : NULL;
 	if (out->growth <= -least && out->slope_high < 0)
 		out->shape = MT_TREND_FALLS;
@@ -518,8 +518,8 @@ static struct step judge_levels(const struct window *window, const struct levels
 
 /* Fewer rounds than a verdict takes. If nothing has fallen for a long time they are over. A
  * single peak with the same level before and after was an event. */
-static struct step judge_few(const struct window *window, const struct rounds *rounds,
-			     struct mt_trend *out)
+static struct step shape_of_few_rounds(const struct window *window, const struct rounds *rounds,
+				       struct mt_trend *out)
 {
 	double needed = (MT_TREND_ROUNDS_MIN + 1) * rounds->period_s;
 	bool are_over =
@@ -620,7 +620,7 @@ static void fit_better(const struct window *window, struct levels *levels,
 	find_parts(window, levels);
 }
 
-static struct step judge_window(const struct window *window, struct mt_trend *out)
+static struct step shape_of_window(const struct window *window, struct mt_trend *out)
 {
 	struct levels *levels = mt_error_check_memory(calloc(1, sizeof(*levels)));
 	struct rounds rounds = {0};
@@ -632,11 +632,11 @@ static struct step judge_window(const struct window *window, struct mt_trend *ou
 	    rounds.count >= MT_TREND_ROUNDS_MIN) {
 		step = next(rounds.last_end_s, MT_TREND_FLAT, MT_TREND_ONSET, 2 * out->seconds);
 	} else if (rounds.count && rounds.count < MT_TREND_ROUNDS_MIN) {
-		step = judge_few(window, &rounds, out);
+		step = shape_of_few_rounds(window, &rounds, out);
 	} else {
 		fit_better(window, levels, &rounds, out);
 		if (levels->count >= 3)
-			step = judge_levels(window, levels, out);
+			step = shape_of_levels(window, levels, out);
 	}
 	free(levels);
 	return step;
@@ -671,8 +671,8 @@ static void rate_confidence(struct mt_trend *out)
 
 /* Judges ever shorter windows at the end of the series, as long as each says that what came before
  * is over. */
-static void judge_all(const struct mt_trend_series *series, struct window *window,
-		      struct mt_trend *out)
+static void find_shape(const struct mt_trend_series *series, struct window *window,
+		       struct mt_trend *out)
 {
 	const struct mt_trend whole = *out;
 	struct mt_trend before;
@@ -686,7 +686,7 @@ static void judge_all(const struct mt_trend_series *series, struct window *windo
 		before = *out;
 		*out = (struct mt_trend){0};
 		find_range(window, out);
-		step = judge_window(window, out);
+		step = shape_of_window(window, out);
 		if (only_growth && out->shape != MT_TREND_GROWS) {
 			*out = before;
 			return;
@@ -719,7 +719,7 @@ static void judge_all(const struct mt_trend_series *series, struct window *windo
 		out->shape = if_flat;
 }
 
-struct mt_trend mt_trend_judge(const struct mt_trend_series *series)
+struct mt_trend mt_trend_find(const struct mt_trend_series *series)
 {
 	struct mt_trend out = {0};
 	struct window *window = mt_error_check_memory(calloc(1, sizeof(*window)));
@@ -729,7 +729,7 @@ struct mt_trend mt_trend_judge(const struct mt_trend_series *series)
 	find_range(window, &out);
 	window->scale = series->scale > 0 ? series->scale : out.highest;
 	if (window->count >= POINTS_MIN && out.seconds >= SECONDS_MIN) {
-		judge_all(series, window, &out);
+		find_shape(series, window, &out);
 		rate_confidence(&out);
 	}
 	free(window);

@@ -82,7 +82,7 @@ struct mt_trend {
 };
 
 /* Judges a series. */
-struct mt_trend mt_trend_judge(const struct mt_trend_series *series);
+struct mt_trend mt_trend_find(const struct mt_trend_series *series);
 
 /* Returns the word for a shape: "grows", "flat". */
 const char *mt_trend_word(enum mt_trend_shape shape);

@@ -86,7 +86,7 @@ static struct mt_trend trend_of(const struct mt_facts *facts, size_t offset, boo
 	series.marks_count = list_marks(facts, in_history, marks);
 	if (is_of_rss)
 		series.scale = mean_rss(facts);
-	trend = mt_trend_judge(&series);
+	trend = mt_trend_find(&series);
 	free(marks);
 	free(points);
 	return trend;
@@ -292,8 +292,8 @@ double mt_diagnose_build_up_trust(const struct mt_facts *facts, const struct mt_
 }
 
 /* If memory grows that nothing explains, as far as that is seen. */
-static void show_places(const struct mt_facts *facts, const struct mt_diagnosis *out,
-			struct mt_finding *finding)
+static void show_growth_by_part(const struct mt_facts *facts, const struct mt_diagnosis *out,
+				struct mt_finding *finding)
 {
 	if (mt_diagnose_knows_live(facts))
 		mt_finding_show(finding, "live heap", "live_slope_bytes_per_s", out->live.slope,
@@ -341,7 +341,7 @@ void mt_rule_growth(const struct mt_facts *facts, struct mt_diagnosis *out)
 		explained > 0 ? mt_diagnose_rate(rest).text : "any");
 	finding->growth_per_s = rest;
 	mt_finding_trend(finding, "RSS", "rss", &out->rss);
-	show_places(facts, out, finding);
+	show_growth_by_part(facts, out, finding);
 	show_sleep(facts, finding);
 	show_past_malloc(facts, finding);
 	mt_diagnose_show_lines(facts, finding);
@@ -538,8 +538,8 @@ static void show_uncollected(const struct mt_facts *facts, struct mt_finding *fi
 }
 
 /* Neither healthy nor a problem: what was seen proves neither. */
-static void judge_doubt(const struct mt_facts *facts, const struct mt_trend *trend,
-			const char *what, struct mt_diagnosis *out)
+static void decide_doubt(const struct mt_facts *facts, const struct mt_trend *trend,
+			 const char *what, struct mt_diagnosis *out)
 {
 	struct wait wait = wait_for(facts, trend);
 	struct mt_finding *finding = add_doubt(trend, what, remedy(facts, &wait).text, out);
@@ -573,7 +573,7 @@ static void show_seen(const struct mt_facts *facts, const struct mt_diagnosis *o
 
 /* What has ended has given its memory back: what was found stands below. A guess at it is of no
  * use, and no command reaches it. */
-static bool judge_ended(const struct mt_facts *facts, struct mt_diagnosis *out)
+static bool decide_ended(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	struct mt_finding *finding;
 	size_t count = 0;
@@ -594,7 +594,7 @@ static bool judge_ended(const struct mt_facts *facts, struct mt_diagnosis *out)
 }
 
 /* Why there is no verdict if nobody could look: too few samples, no figures. */
-static bool judge_unseen(const struct mt_facts *facts, struct mt_diagnosis *out)
+static bool decide_unseen(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	struct mt_finding *finding;
 
@@ -638,7 +638,7 @@ static double unseen_rate(const struct mt_facts *facts, const struct mt_diagnosi
 	return rate;
 }
 
-static void judge_healthy(const struct mt_facts *facts, struct mt_diagnosis *out)
+static void decide_healthy(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	static const char *const shapes[] = {
 		"unknown",
@@ -707,8 +707,8 @@ static const struct mt_trend *build_up_of(const struct mt_facts *facts,
 
 /* ", most of it at app.py:21": the line of Python, the stack or the size of blocks that has most of
  * a growth; "" if none has. */
-static void describe_place(const struct mt_facts *facts, const struct mt_trend *trend,
-			   const struct mt_finding *guess, char out[200])
+static void describe_call_site(const struct mt_facts *facts, const struct mt_trend *trend,
+			       const struct mt_finding *guess, char out[200])
 {
 	const struct mt_diagnose_site *site = facts->sites.list;
 	double seconds = mt_facts_last(facts)->at_s - facts->samples[0].at_s, share = 0;
@@ -738,7 +738,7 @@ static struct mt_finding *add_growing(const struct mt_facts *facts, const struct
 	double minutes = ceil(wait->needed_s / 60);
 	struct mt_finding *finding;
 
-	describe_place(facts, trend, guess, place);
+	describe_call_site(facts, trend, guess, place);
 	if (wait->is_over)
 		snprintf(when, sizeof(when), "a longer recording decides");
 	else if (wait->needed_s <= 90)
@@ -756,8 +756,8 @@ static struct mt_finding *add_growing(const struct mt_facts *facts, const struct
 
 /* Live memory of a Python with pymalloc is not in the history: its time starts again with each
  * diagnosis. */
-static void judge_build_up(const struct mt_facts *facts, const struct mt_trend *trend,
-			   struct mt_diagnosis *out)
+static void decide_build_up(const struct mt_facts *facts, const struct mt_trend *trend,
+			    struct mt_diagnosis *out)
 {
 	bool is_live = trend == &out->live, is_remembered = !is_live || !facts->has_pymalloc;
 	const struct wait wait = {
@@ -790,7 +790,7 @@ static bool has_cause(const struct mt_diagnosis *of)
 }
 
 /* There are only guesses, or too little for "healthy". */
-static void judge_guess(const struct mt_facts *facts, struct mt_diagnosis *out)
+static void decide_guess(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	bool any = has_cause(out);
 	const struct wait wait = {.needed_s = fmax(60, 3 * facts->duration_s),
@@ -801,7 +801,7 @@ static void judge_guess(const struct mt_facts *facts, struct mt_diagnosis *out)
 	struct mt_finding *finding;
 
 	if (build_up) {
-		judge_build_up(facts, build_up, out);
+		decide_build_up(facts, build_up, out);
 		return;
 	}
 	if (any)
@@ -815,7 +815,7 @@ static void judge_guess(const struct mt_facts *facts, struct mt_diagnosis *out)
 }
 
 /* Nothing is sure enough to be the verdict: healthy, or why not. The guesses stay below it. */
-static void judge_nothing(const struct mt_facts *facts, struct mt_diagnosis *out)
+static void decide_without_cause(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	const char *what;
 	const struct mt_trend *trend = doubtful(facts, out, &what);
@@ -823,11 +823,11 @@ static void judge_nothing(const struct mt_facts *facts, struct mt_diagnosis *out
 	if (!trend && !has_cause(out) && unexplained_growth(facts, out) > 0)
 		trend = &out->rss;
 	if (trend)
-		judge_doubt(facts, trend, what, out);
+		decide_doubt(facts, trend, what, out);
 	else if (has_cause(out) || healthy_confidence(facts, out) < MT_DIAGNOSE_CONFIDENT)
-		judge_guess(facts, out);
+		decide_guess(facts, out);
 	else
-		judge_healthy(facts, out);
+		decide_healthy(facts, out);
 }
 
 double mt_diagnose_weight(const struct mt_diagnosis *diagnosis)
@@ -878,7 +878,7 @@ static void lead_with_last(struct mt_diagnosis *out)
 	out->list[0] = last;
 }
 
-void mt_diagnose_judge(const struct mt_facts *facts, struct mt_diagnosis *out)
+void mt_diagnose_decide(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	size_t kept = 0;
 
@@ -891,13 +891,13 @@ void mt_diagnose_judge(const struct mt_facts *facts, struct mt_diagnosis *out)
 	out->count = kept;
 	if (kept)
 		qsort(out->list, kept, sizeof(out->list[0]), by_weight);
-	if (judge_ended(facts, out) || judge_unseen(facts, out)) {
+	if (decide_ended(facts, out) || decide_unseen(facts, out)) {
 		lead_with_last(out);
 	} else {
 		mt_rules_run(facts, MT_SHOWN_NOW, out);
 		mt_findings_rank(out, kept);
 		if (!kept || out->list[0].confidence < MT_DIAGNOSE_CONFIDENT) {
-			judge_nothing(facts, out);
+			decide_without_cause(facts, out);
 			lead_with_last(out);
 		}
 	}

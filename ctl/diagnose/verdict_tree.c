@@ -20,7 +20,7 @@ static struct mt_trend trend_of_sum(const struct mt_diagnose_tree *tree)
 	for (size_t i = 0; i < tree->points_count; i++)
 		points[i] = (struct mt_trend_point){tree->points[i].at_s,
 						    (double)tree->points[i].pss_bytes};
-	return mt_trend_judge(&series);
+	return mt_trend_find(&series);
 }
 
 /* What the findings of the single processes explain. */
@@ -84,7 +84,7 @@ static void show_tree(const struct mt_facts *root, const struct mt_trend *trend,
 
 /* Moves the finding that was added last: before those of the root if it weighs more, and in the
  * place of "healthy". */
-static void place_last(struct mt_diagnosis *in)
+static void insert_last(struct mt_diagnosis *in)
 {
 	struct mt_finding last = in->list[--in->count];
 	const struct mt_finding *first = &in->list[0];
@@ -126,7 +126,7 @@ static void add_growth(const struct mt_facts *root, const struct mt_trend *trend
 				  "Run mtctl diagnose %d --tree --for %s: growth that goes on for "
 				  "so long is not of a program that starts.",
 				  (int)root->process.pid, time.text);
-	place_last(out);
+	insert_last(out);
 }
 
 static void add_doubt(const struct mt_facts *root, const struct mt_trend *trend, bool any_ended,
@@ -154,11 +154,11 @@ static void add_doubt(const struct mt_facts *root, const struct mt_trend *trend,
 				  "Run mtctl diagnose %d --tree --for %s: what comes back does so "
 				  "within that time, and a leak goes on.",
 				  (int)root->process.pid, time.text);
-	place_last(out);
+	insert_last(out);
 }
 
-void mt_diagnose_judge_tree(struct mt_facts *const *facts, struct mt_diagnosis *const *diagnoses,
-			    size_t count)
+void mt_diagnose_decide_tree(struct mt_facts *const *facts, struct mt_diagnosis *const *diagnoses,
+			     size_t count)
 {
 	const struct mt_diagnose_tree *tree = &facts[0]->tree;
 	struct mt_trend *trend = &diagnoses[0]->tree;

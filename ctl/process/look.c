@@ -252,14 +252,15 @@ void mt_look_parse_cgroup(const char *text, struct mt_look *out)
 {
 	static const struct {
 		const char *part, *name;
-	} kinds[] = {{"kubepods", "kubernetes"},   {"docker", "docker"},
-		     {"libpod", "podman"},         {"lxc", "lxc"},
-		     {"containerd", "containerd"}, {"crio", "cri-o"}};
+	} runtimes[] = {{"kubepods", "kubernetes"},   {"docker", "docker"},
+			{"libpod", "podman"},         {"lxc", "lxc"},
+			{"containerd", "containerd"}, {"crio", "cri-o"}};
 	const char *end = text ? strstr(text, ".service") : NULL, *start = end;
 
-	for (size_t i = 0; text && i < sizeof(kinds) / sizeof(kinds[0]) && !out->container[0]; i++)
-		if (strstr(text, kinds[i].part))
-			snprintf(out->container, sizeof(out->container), "%s", kinds[i].name);
+	for (size_t i = 0; text && i < sizeof(runtimes) / sizeof(runtimes[0]) && !out->container[0];
+	     i++)
+		if (strstr(text, runtimes[i].part))
+			snprintf(out->container, sizeof(out->container), "%s", runtimes[i].name);
 	while (start && start > text && start[-1] != '/' && start[-1] != '\n')
 		start--;
 	/* user@1000.service is the manager of a login, not a service of its own */

@@ -80,7 +80,7 @@ static bool is_loader(const char *path)
 	return realpath(path, resolved) && strncmp(mt_text_basename(resolved), "ld-", 3) == 0;
 }
 
-static enum mt_obstacle judge_elf(const char *path, const struct head *head)
+static enum mt_obstacle obstacle_of_elf(const char *path, const struct head *head)
 {
 	char loader[PATH_MAX] = "";
 	Elf64_Phdr segment;
@@ -115,7 +115,7 @@ static bool is_privileged(const char *path, uid_t uid, gid_t gid)
 	       (uid && getxattr(path, "security.capability", NULL, 0) > 0);
 }
 
-static enum mt_obstacle judge(const char *path, uid_t uid, gid_t gid, int depth)
+static enum mt_obstacle obstacle_of(const char *path, uid_t uid, gid_t gid, int depth)
 {
 	struct head head = {0};
 	char *bytes = mt_read_file_first(path, HEAD_BYTES, &head.length);
@@ -126,9 +126,9 @@ static enum mt_obstacle judge(const char *path, uid_t uid, gid_t gid, int depth)
 	if (bytes && head.length >= sizeof(head.elf))
 		memcpy(&head.elf, bytes, sizeof(head.elf));
 	if (memcmp(head.elf.e_ident, ELFMAG, SELFMAG) == 0)
-		found = judge_elf(path, &head);
+		found = obstacle_of_elf(path, &head);
 	else if (bytes && depth < SCRIPTS_MAX && sscanf(bytes, "#! %255s", interpreter) == 1)
-		found = judge(interpreter, uid, gid, depth + 1);
+		found = obstacle_of(interpreter, uid, gid, depth + 1);
 	if (found == MT_OBSTACLE_NONE && !depth && is_privileged(path, uid, gid))
 		found = MT_OBSTACLE_PRIVILEGED;
 	free(bytes);
@@ -137,7 +137,7 @@ static enum mt_obstacle judge(const char *path, uid_t uid, gid_t gid, int depth)
 
 enum mt_obstacle mt_obstacle_of_file(const char *path, uid_t uid, gid_t gid)
 {
-	return judge(path, uid, gid, 0);
+	return obstacle_of(path, uid, gid, 0);
 }
 
 static bool can_run(const char *path)

@@ -735,7 +735,7 @@ static uint64_t add_place(struct mt_symbols *symbols, const char *text, time_t s
 	return from + offset;
 }
 
-void mt_symbols_name_places(char **texts, size_t count, time_t seen)
+void mt_symbols_name_call_sites(char **texts, size_t count, time_t seen)
 {
 	struct mt_symbols *symbols = mt_error_check_memory(calloc(1, sizeof(*symbols)));
 	uint64_t *addresses = mt_error_check_memory(calloc(count + 1, sizeof(*addresses)));

@@ -32,7 +32,7 @@ char *mt_symbols_offset(const struct mt_symbols *symbols, uint64_t return_addres
 /* Names code by its place in a file: "PATH+0x1a2b", counted from the first byte of the file's first
  * mapping. Replaces each text that names one (from malloc(3)), unless the file has changed after
  * `seen`, or cannot be read. In a child process, as mt_symbolizer_fill. */
-void mt_symbols_name_places(char **texts, size_t count, time_t seen);
+void mt_symbols_name_call_sites(char **texts, size_t count, time_t seen);
 
 /* Whether the address lies in libmtshim.so. */
 bool mt_symbols_is_shim(const struct mt_symbols *symbols, uint64_t return_address);

@@ -129,8 +129,8 @@ static void report_last(const struct mt_report *report, FILE *to)
 	if (!report->last)
 		return;
 	memory = mt_error_check_memory(open_memstream(&text, &bytes));
-	mt_last_story_write_head(report->last, memory);
-	mt_last_story_write_places(report->last, memory);
+	mt_last_summary_write_head(report->last, memory);
+	mt_last_summary_write_growth(report->last, memory);
 	fclose(memory);
 	fputs("<section><h2>At its limit</h2>\n<pre>", to);
 	for (rest = text; (line = strsep(&rest, "\n"));) {

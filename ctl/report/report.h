@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-#include "ctl/diagnose/last_story.h"
+#include "ctl/diagnose/last_summary.h"
 #include "ctl/metrics/recording.h"
 #include "ctl/output/markup.h"
 #include "ctl/process/look.h"
@@ -20,13 +20,13 @@ struct mt_report {
 	const struct mt_recording *recording; /* its memory over time; a PID: of its ring */
 	const struct mt_facts *facts;
 	const struct mt_diagnosis *diagnosis;
-	const struct mt_target *target;   /* a process with figures of its own; NULL: none */
-	const struct mt_look *look;       /* a running process; NULL: a recording */
-	const struct mt_sites *sites;     /* NULL: no profile */
-	const struct mt_lines *lines;     /* Python's; NULL: nobody looked */
-	const struct mt_last_story *last; /* of a process at its limit; NULL: none */
-	char lines_why[256];              /* why there are none, "" */
-	struct mt_runtime runtime;        /* of a running process */
+	const struct mt_target *target;     /* a process with figures of its own; NULL: none */
+	const struct mt_look *look;         /* a running process; NULL: a recording */
+	const struct mt_sites *sites;       /* NULL: no profile */
+	const struct mt_lines *lines;       /* Python's; NULL: nobody looked */
+	const struct mt_last_summary *last; /* of a process at its limit; NULL: none */
+	char lines_why[256];                /* why there are none, "" */
+	struct mt_runtime runtime;          /* of a running process */
 	/* the picture in two widths, as SVG; NULL: there is none */
 	const char *wide, *narrow;
 	uint64_t time_ns; /* CLOCK_REALTIME */

@@ -87,7 +87,7 @@ static const char *advice(struct mt_facts *facts)
 	struct mt_diagnosis found = {.count = 0};
 	size_t count;
 
-	mt_findings_judge_now(facts, &found);
+	mt_findings_of_one_look(facts, &found);
 	mt_findings_with_setting(&found);
 	count = found.count;
 	only = count ? found.list[0] : (struct mt_finding){.command = "?"};
@@ -225,7 +225,7 @@ static const char *first_id(struct mt_facts *facts)
 {
 	struct mt_diagnosis found = {.count = 0};
 
-	mt_findings_judge_now(facts, &found);
+	mt_findings_of_one_look(facts, &found);
 	only = found.count ? found.list[0] : (struct mt_finding){.id = ""};
 	mt_diagnosis_free(&found);
 	free(facts);

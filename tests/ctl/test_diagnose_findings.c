@@ -23,7 +23,7 @@ static void look_at(struct series live)
 static enum mt_verdict judge(void)
 {
 	case_fill_other(facts);
-	mt_diagnose_judge(facts, &diagnosis);
+	mt_diagnose_decide(facts, &diagnosis);
 	return diagnosis.list[0].verdict;
 }
 
@@ -714,7 +714,7 @@ static enum mt_verdict judge_tree(struct series sum, double seconds, double proc
 			(size_t)(2 + processes_per_s * at_s)};
 	}
 	judge();
-	mt_diagnose_judge_tree(list, diagnoses, 1);
+	mt_diagnose_decide_tree(list, diagnoses, 1);
 	return diagnosis.list[0].verdict;
 }
 

@@ -230,7 +230,7 @@ Test(histories, decide_where_the_look_is_too_short)
 			struct mt_facts *facts = look_at(patient, moment);
 			enum mt_verdict verdict;
 
-			mt_diagnose_judge(facts, &diagnosis);
+			mt_diagnose_decide(facts, &diagnosis);
 			verdict = diagnosis.list[0].verdict;
 			cr_expect(verdict == patient->verdict ||
 					  (patient->may_be_unknown && verdict == UNKNOWN) ||
@@ -253,7 +253,7 @@ Test(histories, tell_how_many_rounds_were_seen_and_how_long_to_look)
 	const struct mt_finding *finding;
 	double needed_s = 0;
 
-	mt_diagnose_judge(facts, &diagnosis);
+	mt_diagnose_decide(facts, &diagnosis);
 	finding = diagnosis.list;
 	for (size_t i = 0; i < finding->evidence_count; i++)
 		if (strcmp(finding->evidence[i].name, "needed_s") == 0)
@@ -287,7 +287,7 @@ Test(histories, no_look_is_followed_by_the_advice_to_look_for_as_long_again)
 	const struct mt_finding *finding;
 
 	facts->duration_s = 180;
-	mt_diagnose_judge(facts, &diagnosis);
+	mt_diagnose_decide(facts, &diagnosis);
 	finding = diagnosis.list;
 	cr_expect_str_eq(finding->text, "2 rounds seen, and 3 min did not settle it");
 	for (size_t i = 0; i < finding->advice_count; i++)

@@ -30,7 +30,7 @@ TestSuite(places, .init = begin, .fini = forget);
 static enum mt_verdict judge(void)
 {
 	case_fill_other(facts);
-	mt_diagnose_judge(facts, &diagnosis);
+	mt_diagnose_decide(facts, &diagnosis);
 	return diagnosis.list[0].verdict;
 }
 
@@ -299,7 +299,7 @@ static void set(const char *name, const char *value)
 static void check_role(enum mt_role role)
 {
 	case_fill_other(facts);
-	mt_diagnose_judge(facts, &diagnosis);
+	mt_diagnose_decide(facts, &diagnosis);
 	mt_diagnosis_free(&checks);
 	mt_role_check(role, facts, &diagnosis, &checks);
 }

@@ -14,7 +14,7 @@ static struct mt_trend trend_of(const struct series *of, double seconds, size_t 
 		points[i].value =
 			case_value(of, points[i].at_s, seconds) + of->noise * case_noise(&state);
 	}
-	trend = mt_trend_judge(
+	trend = mt_trend_find(
 		&(struct mt_trend_series){.points = points, .count = looks, .least_min = least});
 	free(points);
 	return trend;
@@ -212,17 +212,17 @@ Test(trend, counts_the_rounds_that_the_program_marks)
 	for (size_t i = 0; i < 200; i++)
 		points[i] = (struct mt_trend_point){(double)i, 300 * MB};
 	series.count = 60;
-	trend = mt_trend_judge(&series);
+	trend = mt_trend_find(&series);
 	cr_expect_eq(trend.doubt, MT_TREND_FEW_ROUNDS);
 	cr_expect(trend.rounds == 2 && trend.rounds_marked);
 	series.count = 200;
 	series.marks_count = 7;
-	trend = mt_trend_judge(&series);
+	trend = mt_trend_find(&series);
 	cr_expect_eq(trend.shape, MT_TREND_FLAT);
 	cr_expect_eq(trend.rounds, 7);
 	for (size_t i = 0; i < 200; i++) /* 1 % a round, in the round's own ups and downs */
 		points[i].value += floor((double)i / 27) * 3 * MB + (double)(i % 5) * MB / 4;
-	trend = mt_trend_judge(&series);
+	trend = mt_trend_find(&series);
 	cr_expect_eq(trend.shape, MT_TREND_GROWS, "%s", mt_trend_word(trend.shape));
 }
 
@@ -237,6 +237,5 @@ Test(trend, that_is_straight_and_up_in_each_part_is_sure)
 
 Test(trend, of_nothing_is_unknown)
 {
-	cr_expect_eq(mt_trend_judge(&(struct mt_trend_series){.least_min = MB}).shape,
-		     MT_TREND_FEW);
+	cr_expect_eq(mt_trend_find(&(struct mt_trend_series){.least_min = MB}).shape, MT_TREND_FEW);
 }

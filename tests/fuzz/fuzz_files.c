@@ -177,7 +177,7 @@ static void judge_now(const struct mt_facts *facts)
 {
 	static struct mt_diagnosis found;
 
-	mt_findings_judge_now(facts, &found);
+	mt_findings_of_one_look(facts, &found);
 	for (size_t i = 0; i < found.count; i++) {
 		const struct mt_finding *one = &found.list[i];
 
@@ -227,7 +227,7 @@ static void diagnose(const struct mt_stats_file *first, const struct mt_stats_fi
 					     .gpu_reserved_bytes = now->gpu_reserved_bytes,
 					     .gpu_allocated_bytes = now->gpu_allocated_bytes};
 	}
-	mt_diagnose_judge(&facts, &diagnosis);
+	mt_diagnose_decide(&facts, &diagnosis);
 	fuzz_expect(diagnosis.count >= 1, "%zu findings", diagnosis.count);
 	mt_role_check((int)(last->head.world_size % 4), &facts, &diagnosis, &told.checks);
 	fuzz_output_begin();

@@ -257,7 +257,7 @@ static enum mt_exit report_last_look(const struct wanted *wanted)
 {
 	struct mt_last_look *look = mt_error_check_memory(malloc(sizeof(*look)));
 	struct mt_recording recording;
-	struct mt_last_story story;
+	struct mt_last_summary story;
 	struct mt_error_reason why;
 	struct mt_report report = {.recording = &recording, .last = &story};
 	enum mt_exit code;
@@ -266,13 +266,13 @@ static enum mt_exit report_last_look(const struct wanted *wanted)
 		free(look);
 		return mt_error_fail(MT_EXIT_USAGE, &why);
 	}
-	mt_last_story_tell(look, &story);
+	mt_last_summary_find(look, &story);
 	mt_recording_of_last_look(look, &recording);
 	report.facts = story.facts;
 	report.diagnosis = story.diagnosis;
 	code = write_page(&report, wanted);
 	mt_recording_free(&recording);
-	mt_last_story_free(&story);
+	mt_last_summary_free(&story);
 	free(look);
 	return code;
 }
@@ -287,7 +287,7 @@ static enum mt_exit report_file(const struct wanted *wanted)
 
 	if (code == MT_EXIT_OK) {
 		mt_recorded_facts(&recording, facts);
-		mt_diagnose_judge(facts, diagnosis);
+		mt_diagnose_decide(facts, diagnosis);
 		mt_recorded_advise(diagnosis);
 		code = write_page(&report, wanted);
 		mt_recording_free(&recording);
@@ -343,7 +343,7 @@ static void diagnose(const struct wanted *wanted, struct reading *reading, struc
 
 	mt_command_set_end_signals(stop);
 	mt_diagnose_collect(list, 1, &wanted->diagnose, &stopped);
-	mt_diagnose_judge(&reading->facts, &reading->diagnosis);
+	mt_diagnose_decide(&reading->facts, &reading->diagnosis);
 	if (wanted->diagnose.python && !stopped && reading->facts.awake && !reading->facts.ended) {
 		if (mt_lines_collect_beside(&reading->facts.process, wanted->diagnose.seconds,
 					    &stopped, &reading->lines, &why) == MT_ERR_OK)

@@ -1,7 +1,7 @@
-/* ctl/diagnose/last_story.h -- what a process near its limit held, and what filled the limit: for
+/* ctl/diagnose/last_summary.h -- what a process near its limit held, and what filled the limit: for
  * `mtctl last` and the page that it writes. For one thread. */
-#ifndef MT_CTL_DIAGNOSE_LAST_STORY_H
-#define MT_CTL_DIAGNOSE_LAST_STORY_H
+#ifndef MT_CTL_DIAGNOSE_LAST_SUMMARY_H
+#define MT_CTL_DIAGNOSE_LAST_SUMMARY_H
 
 #include <stdio.h>
 
@@ -25,7 +25,7 @@ enum mt_last_filler {
 };
 
 /* What is told of one process. */
-struct mt_last_story {
+struct mt_last_summary {
 	const struct mt_last_look *look;
 	struct mt_memory_parts parts, before; /* at the end, and up to a minute before */
 	double seconds;                       /* between the two; 0: there is no sample before */
@@ -35,16 +35,16 @@ struct mt_last_story {
 	struct mt_diagnosis *diagnosis;
 };
 
-/* Fills *out. The look must outlive it. The caller frees with mt_last_story_free. */
-void mt_last_story_tell(const struct mt_last_look *look, struct mt_last_story *out);
-void mt_last_story_free(struct mt_last_story *story);
+/* Fills *out. The look must outlive it. The caller frees with mt_last_summary_free. */
+void mt_last_summary_find(const struct mt_last_look *look, struct mt_last_summary *out);
+void mt_last_summary_free(struct mt_last_summary *summary);
 
 /* Returns the filler's word for JSON. */
-const char *mt_last_story_filler(enum mt_last_filler filler);
+const char *mt_last_summary_filler(enum mt_last_filler filler);
 
 /* Write text: what became of the process and what filled the limit; the lines if the heap grew,
  * the cgroup and its other processes. */
-void mt_last_story_write_head(const struct mt_last_story *story, FILE *to);
-void mt_last_story_write_places(const struct mt_last_story *story, FILE *to);
+void mt_last_summary_write_head(const struct mt_last_summary *summary, FILE *to);
+void mt_last_summary_write_growth(const struct mt_last_summary *summary, FILE *to);
 
 #endif

@@ -1,4 +1,4 @@
-#include "ctl/diagnose/last_story.h"
+#include "ctl/diagnose/last_summary.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -63,15 +63,15 @@ static struct mt_memory_parts parts_at_end(const struct mt_last_file *file)
 	return mt_memory_parts_of(&figures);
 }
 
-static uint64_t grown(const struct mt_last_story *story, enum mt_memory_part part)
+static uint64_t grown(const struct mt_last_summary *summary, enum mt_memory_part part)
 {
-	return mt_sat_sub(story->parts.bytes[part], story->before.bytes[part]);
+	return mt_sat_sub(summary->parts.bytes[part], summary->before.bytes[part]);
 }
 
 /* The part that has grown most in the last minute; if nothing has, the largest. */
-static void find_filler(struct mt_last_story *story)
+static void find_filler(struct mt_last_summary *summary)
 {
-	const struct mt_last_head *head = &story->look->file.head;
+	const struct mt_last_head *head = &summary->look->file.head;
 	uint64_t held[MT_LAST_FILLER_COUNT] = {
 		[MT_LAST_FILLER_PROCESSES] = mt_sat_sub(head->group_anon_bytes, head->anon_bytes),
 		[MT_LAST_FILLER_SHMEM] = mt_sat_sub(head->group_shmem_bytes, head->shmem_bytes),
@@ -83,18 +83,18 @@ static void find_filler(struct mt_last_story *story)
 	_Static_assert(MT_LAST_FILLER_OTHER == (enum mt_last_filler)MT_PART_OTHER,
 		       "the parts come first");
 	for (int i = 0; i < MT_PARTS_COUNT; i++)
-		by_growth |=
-			story->seconds > 0 && grown(story, i) > head->limit_bytes / GROWTH_SHARE;
+		by_growth |= summary->seconds > 0 &&
+			     grown(summary, i) > head->limit_bytes / GROWTH_SHARE;
 	for (int i = 0; i < MT_PARTS_COUNT; i++)
-		held[i] = by_growth ? grown(story, i) : story->parts.bytes[i];
+		held[i] = by_growth ? grown(summary, i) : summary->parts.bytes[i];
 	for (int i = 0; i < (by_growth ? MT_PARTS_COUNT : MT_LAST_FILLER_COUNT); i++)
 		if (held[i] > most) {
 			most = held[i];
-			story->filler = i;
+			summary->filler = i;
 		}
-	story->filler_bytes = story->filler < (enum mt_last_filler)MT_PARTS_COUNT
-				      ? story->parts.bytes[story->filler]
-				      : most;
+	summary->filler_bytes = summary->filler < (enum mt_last_filler)MT_PARTS_COUNT
+					? summary->parts.bytes[summary->filler]
+					: most;
 }
 
 /* A process that is gone cannot be recorded for longer. */
@@ -108,12 +108,12 @@ static void forget_future(struct mt_diagnosis *diagnosis)
 	}
 }
 
-void mt_last_story_tell(const struct mt_last_look *look, struct mt_last_story *out)
+void mt_last_summary_find(const struct mt_last_look *look, struct mt_last_summary *out)
 {
 	const struct mt_stats_sample *before = minute_before(&look->file);
 	struct mt_recording recording;
 
-	*out = (struct mt_last_story){.look = look, .parts = parts_at_end(&look->file)};
+	*out = (struct mt_last_summary){.look = look, .parts = parts_at_end(&look->file)};
 	if (before) {
 		out->before = mt_memory_parts_of_sample(before);
 		out->seconds = (double)(look->file.head.time_ns - before->time_ns) / 1e9;
@@ -124,16 +124,16 @@ void mt_last_story_tell(const struct mt_last_look *look, struct mt_last_story *o
 	mt_recording_of_last_look(look, &recording);
 	mt_recorded_facts(&recording, out->facts);
 	out->facts->last = look->file.stats;
-	mt_diagnose_judge(out->facts, out->diagnosis);
+	mt_diagnose_decide(out->facts, out->diagnosis);
 	mt_recorded_advise(out->diagnosis);
 	forget_future(out->diagnosis);
 	mt_recording_free(&recording);
 }
 
-void mt_last_story_free(struct mt_last_story *story)
+void mt_last_summary_free(struct mt_last_summary *summary)
 {
-	free(story->facts);
-	free(story->diagnosis);
+	free(summary->facts);
+	free(summary->diagnosis);
 }
 
 /* ---- text ---- */
@@ -175,15 +175,15 @@ static size_t split_site(const struct mt_last_site *site, char *copy, size_t cop
 	return count;
 }
 
-static void write_filler(const struct mt_last_story *story, FILE *to)
+static void write_filler(const struct mt_last_summary *summary, FILE *to)
 {
-	const struct mt_last_file *file = &story->look->file;
+	const struct mt_last_file *file = &summary->look->file;
 	char copy[sizeof(file->sites[0].text)];
 	const char *stack[STACK_MAX];
 
-	fprintf(to, "  filled by: %s, %s", fillers[story->filler].text,
-		mt_text_bytes(story->filler_bytes).text);
-	if (story->filler == MT_LAST_FILLER_LIVE && file->head.sites_count &&
+	fprintf(to, "  filled by: %s, %s", fillers[summary->filler].text,
+		mt_text_bytes(summary->filler_bytes).text);
+	if (summary->filler == MT_LAST_FILLER_LIVE && file->head.sites_count &&
 	    split_site(&file->sites[0], copy, sizeof(copy), stack))
 		fprintf(to, ", most of it at %s", stack[0]);
 	putc('\n', to);
@@ -236,20 +236,20 @@ static void write_others(const struct mt_last_file *file, FILE *to)
 			(unsigned long long)file->processes[i].pid);
 }
 
-const char *mt_last_story_filler(enum mt_last_filler filler)
+const char *mt_last_summary_filler(enum mt_last_filler filler)
 {
 	return fillers[filler].word;
 }
 
-void mt_last_story_write_head(const struct mt_last_story *story, FILE *to)
+void mt_last_summary_write_head(const struct mt_last_summary *summary, FILE *to)
 {
-	write_head(story->look, to);
-	write_filler(story, to);
+	write_head(summary->look, to);
+	write_filler(summary, to);
 }
 
-void mt_last_story_write_places(const struct mt_last_story *story, FILE *to)
+void mt_last_summary_write_growth(const struct mt_last_summary *summary, FILE *to)
 {
-	const struct mt_last_file *file = &story->look->file;
+	const struct mt_last_file *file = &summary->look->file;
 
 	write_sites(file, to);
 	write_group(&file->head, to);
