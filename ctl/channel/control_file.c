@@ -363,7 +363,6 @@ const char *mt_set_request_value(const struct mt_request *request, const struct 
 
 /* cleanups are 1 s apart, and a collection may take 2 s */
 #define CLEANUP_MAX_NS 3500000000u
-#define POLL_MAX_MS    20u
 
 enum state { UNSENT, SENDING, SENT, REPLIED, DECIDED };
 
@@ -502,8 +501,8 @@ const struct mt_trim_reply *mt_trim_requests_wait(struct mt_trim_requests *reque
 {
 	const struct one *wanted = &requests->list[place];
 
-	for (unsigned poll_ms = 1; wanted->state != DECIDED;
-	     poll_ms = poll_ms * 2 < POLL_MAX_MS ? poll_ms * 2 : POLL_MAX_MS) {
+	for (unsigned poll_ms = POLL_FIRST_MS; wanted->state != DECIDED;
+	     poll_ms = next_poll_ms(poll_ms)) {
 		for (size_t i = 0; i < requests->count; i++)
 			step(requests, &requests->list[i]);
 		if (wanted->state != DECIDED)

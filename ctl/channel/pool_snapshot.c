@@ -178,51 +178,43 @@ void mt_pool_snapshot_each_device(const struct mt_pool_snapshot *snapshot, uint6
 	}
 }
 
-/* A block that may be listed, by its index. */
-struct candidate {
-	uint64_t bytes;
-	size_t index;
-};
+typedef const struct mt_blocks_entry *entry_at;
 
-static int by_size(const void *a, const void *b)
+static int by_place(const void *a, const void *b)
 {
-	const struct candidate *left = a, *right = b;
-
-	if (left->bytes != right->bytes)
-		return left->bytes > right->bytes ? -1 : 1;
-	return (left->index > right->index) - (left->index < right->index);
-}
-
-static int by_index(const void *a, const void *b)
-{
-	const size_t *left = a, *right = b;
+	const entry_at *left = a, *right = b;
 
 	return (*left > *right) - (*left < *right);
 }
 
-size_t *mt_pool_snapshot_pick(const struct mt_blocks_file *blocks,
-			      const struct mt_pool_snapshot_view *view, bool largest_first,
-			      size_t *out_count)
+static int by_size(const void *a, const void *b)
 {
-	struct candidate *list = mt_error_check_memory(calloc(blocks->count + 1, sizeof(*list)));
-	size_t *indices = mt_error_check_memory(calloc(blocks->count + 1, sizeof(*indices)));
+	const entry_at *left = a, *right = b;
+
+	if ((*left)->held_bytes != (*right)->held_bytes)
+		return (*left)->held_bytes > (*right)->held_bytes ? -1 : 1;
+	return by_place(a, b);
+}
+
+const struct mt_blocks_entry **mt_pool_snapshot_pick(const struct mt_blocks_file *blocks,
+						     const struct mt_pool_snapshot_view *view,
+						     bool largest_first, size_t *out_count)
+{
+	entry_at *list = mt_error_check_memory(calloc(blocks->count + 1, sizeof(*list)));
 	size_t count = 0;
 
 	for (size_t i = 0; i < blocks->count; i++)
 		if (view->device == MT_POOL_SNAPSHOT_ALL ||
 		    blocks->entries[i].device == view->device)
-			list[count++] = (struct candidate){blocks->entries[i].held_bytes, i};
+			list[count++] = &blocks->entries[i];
 	if (largest_first || count > view->top)
 		qsort(list, count, sizeof(*list), by_size);
 	if (count > view->top)
 		count = (size_t)view->top;
-	for (size_t i = 0; i < count; i++)
-		indices[i] = list[i].index;
 	if (!largest_first)
-		qsort(indices, count, sizeof(*indices), by_index);
-	free(list);
+		qsort(list, count, sizeof(*list), by_place);
 	*out_count = count;
-	return indices;
+	return list;
 }
 
 /* ---- pool snapshot json ---- */
@@ -410,7 +402,8 @@ void mt_pool_snapshot_write_json(const struct mt_pool_snapshot *snapshot,
 				 const struct mt_pool_snapshot_view *view, FILE *to)
 {
 	size_t count;
-	size_t *places = mt_pool_snapshot_pick(&snapshot->blocks, view, false, &count);
+	const struct mt_blocks_entry **list =
+		mt_pool_snapshot_pick(&snapshot->blocks, view, false, &count);
 	json_t *root = root_json(snapshot, view, count);
 	char *text = mt_error_check_memory(json_dumps(root, JSON_COMPACT));
 
@@ -419,11 +412,11 @@ void mt_pool_snapshot_write_json(const struct mt_pool_snapshot *snapshot,
 	fprintf(to, "%s,\n\"blocks\":[", text);
 	for (size_t i = 0; i < count; i++) {
 		fputs(i ? ",\n" : "\n", to);
-		write_block(to, &snapshot->blocks.entries[places[i]]);
+		write_block(to, list[i]);
 	}
 	fputs("]}\n", to);
 	free(text);
-	free(places);
+	free(list);
 }
 
 /* ---- the file of blocks ---- */

@@ -96,11 +96,11 @@ typedef void mt_pool_snapshot_visit(const struct mt_pool_snapshot *snapshot, uin
 void mt_pool_snapshot_each_device(const struct mt_pool_snapshot *snapshot, uint64_t device,
 				  mt_pool_snapshot_visit *visit, void *data);
 
-/* Returns the indices in blocks.entries of the blocks to be listed, the largest first or in the
- * order of the file. The caller frees. */
-size_t *mt_pool_snapshot_pick(const struct mt_blocks_file *blocks,
-			      const struct mt_pool_snapshot_view *view, bool largest_first,
-			      size_t *out_count);
+/* Returns the blocks to be listed, the largest first or in the order of the file. The caller frees
+ * the list. */
+const struct mt_blocks_entry **mt_pool_snapshot_pick(const struct mt_blocks_file *blocks,
+						     const struct mt_pool_snapshot_view *view,
+						     bool largest_first, size_t *out_count);
 
 /* Writes one JSON object and a newline. The caller checks `to` for errors (ferror(3)). */
 void mt_pool_snapshot_write_json(const struct mt_pool_snapshot *snapshot,

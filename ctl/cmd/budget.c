@@ -24,8 +24,7 @@
 
 static const char budget_help[] =
 	"Estimates the memory of one GPU that training or running a transformer takes, each\n"
-	"part with its formula. GiB are 2^30 bytes. Numbers may be written as 7e9, 7B, 7000M.\n"
-	"Measure with `mtctl stat` once the program runs.\n\n"
+	"part with its formula. Numbers may be written as 7e9, 7B, 7000M.\n\n"
 	"  --params=N         parameters; without it 12 L d^2 (+ V d) of the shape\n"
 	"  --seq=N --batch=N  tokens in a sequence, and sequences at a time on one GPU\n"
 	"  --layers=N --d-model=N [--heads=N] [--kv-heads=N] [--vocab=N]   the model's shape\n"
@@ -50,19 +49,15 @@ static const char budget_help[] =
 	"  --device=NUMBER    of this GPU; else of the one with the most free memory\n"
 	"  --share=PERCENT    of the free memory, 1 to 100 (60)\n"
 	"  --cap=NUMBER       of clients at most, 1 to 1024 (8)\n\n"
-	"For example LLaMA-7B, and a part of GPT-3 on each of 8 GPUs:\n"
+	"For example LLaMA-7B:\n"
 	"  mtctl budget --params 7e9 --seq 2048 --batch 4 --layers 32 --d-model 4096 \\\n"
-	"    --mixed --checkpoint\n"
-	"  mtctl budget --params 175e9 --seq 2048 --batch 1 --layers 96 --d-model 12288 \\\n"
-	"    --mixed --checkpoint --gpus 8\n";
+	"    --mixed --checkpoint\n";
 
 static const char fit_help[] =
 	"Another name of `mtctl budget`, which has more options. Clients in parallel: a share of\n"
-	"the free memory, divided by the memory of one client, which is 4 times its model\n"
-	"(weights, gradients, two moments of the optimizer), and no more than the cap. Free is\n"
-	"the value of NVML, or the last one that a shimmed process has seen. Without --model-mb\n"
-	"the table alone: GPUs of 4 to 16 GB, all of it free. Exit code 1: not even one fits, or\n"
-	"neither a GPU nor --vram tells how much is free.\n\n"
+	"the free memory (of NVML, or as a shimmed process has seen it last), divided by 4 times\n"
+	"the model (weights, gradients, two moments). Without --model-mb a table for GPUs of 4 to\n"
+	"16 GB. Exit code 1: not one fits, or nothing tells how much is free.\n\n"
 	"  --model-mb=MB    size of the model file\n"
 	"  --vram=SIZE      16G: the free memory; else the GPU is read\n"
 	"  --device=NUMBER  of this GPU; else of the one with the most free memory\n"

@@ -1,7 +1,9 @@
 /* ctl/cmd/check.c -- `mtctl check`: how near memory is to its limit, for scripts that stop before
  * they are killed. */
 #include <stdio.h>
+#include <stdlib.h>
 
+#include "ctl/channel/process_limit.h"
 #include "ctl/channel/target.h"
 #include "ctl/command.h"
 #include "ctl/output/json.h"
@@ -11,7 +13,8 @@
 static const char help[] =
 	"Of all limits that apply (memory.max and memory.high of the cgroup and its ancestors,\n"
 	"or memory.limit_in_bytes; else the RAM of the machine) shows the one that is nearest\n"
-	"to being reached. With a PID: the cgroup of that process.\n\n"
+	"to being reached. With a PID: those of that process, and its MT_CGROUP and "
+	"MT_LIMIT_MB.\n\n"
 	"  --threshold=PERCENT  0 to 100 (85)\n"
 	"  --json               one object\n";
 
@@ -28,6 +31,23 @@ static void print_json(const struct mt_limit *memory, double threshold)
 	mt_json_print(root, false);
 }
 
+/* Of a process with the shim the limit that the shim goes by. */
+static enum mt_err find_limit(const struct mt_process *process, pid_t pid, struct mt_limit *out)
+{
+	struct mt_stats_file *file = mt_error_check_memory(malloc(sizeof(*file)));
+	struct mt_error_reason why;
+	enum mt_err error;
+
+	if (!process->shimmed)
+		error = mt_limit_find("", pid, out);
+	else if (mt_target_read(process, file, &why) == MT_ERR_OK)
+		error = mt_process_limit_find(process, file, out);
+	else
+		error = mt_process_limit_find(process, NULL, out);
+	free(file);
+	return error;
+}
+
 static int check(const char *pid_text, double threshold, bool json)
 {
 	struct mt_limit memory;
@@ -42,7 +62,7 @@ static int check(const char *pid_text, double threshold, bool json)
 	/* The cgroup of a process that may not be looked into is known, too. */
 	if (pid && mt_process_find(pid, &process, &why) == MT_ERR_UNKNOWN)
 		return mt_error_fail(MT_EXIT_NO_PROCESS, &why);
-	if (mt_limit_find("", pid, &memory) != MT_ERR_OK) {
+	if (find_limit(&process, pid, &memory) != MT_ERR_OK) {
 		mt_error_say("neither a cgroup limit nor /proc/meminfo can be read");
 		return MT_EXIT_USAGE;
 	}
@@ -53,7 +73,9 @@ static int check(const char *pid_text, double threshold, bool json)
 	else
 		printf("RAM at %.1f %% of %s (%s), %s the threshold of %g %%\n",
 		       mt_limit_percent(&memory), mt_text_bytes(memory.limit_bytes).text,
-		       memory.is_cgroup ? "cgroup limit" : "machine",
+		       *memory.source != '/' ? memory.source
+		       : memory.is_cgroup    ? "cgroup limit"
+					     : "machine",
 		       above ? "at or above" : "below", threshold);
 	return above ? MT_EXIT_NOTHING : MT_EXIT_OK;
 }

@@ -351,18 +351,6 @@ static void print_tree_json(const struct mt_process_tree *tree)
 	mt_json_print(root, true);
 }
 
-static int print_tree(pid_t root, bool json)
-{
-	struct mt_process_tree tree;
-	struct mt_error_reason why;
-
-	if (mt_process_tree_read(root, MT_PROCESS_TREE_MAPPINGS, &tree, &why) != MT_ERR_OK)
-		return mt_error_fail(MT_EXIT_NO_PROCESS, &why);
-	(json ? print_tree_json : print_tree_text)(&tree);
-	mt_process_tree_free(&tree);
-	return MT_EXIT_OK;
-}
-
 /* ---- the command line ---- */
 
 struct wanted {
@@ -372,10 +360,18 @@ struct wanted {
 
 static int run_tree(const char *pid_text, bool json)
 {
+	struct mt_process_tree tree;
+	struct mt_error_reason why;
 	pid_t root = 0;
 	int code = pid_text ? mt_target_choose(pid_text, true, &root) : MT_EXIT_OK;
 
-	return code == MT_EXIT_OK ? print_tree(root, json) : code;
+	if (code != MT_EXIT_OK)
+		return code;
+	if (mt_process_tree_read(root, MT_PROCESS_TREE_MAPPINGS, &tree, &why) != MT_ERR_OK)
+		return mt_error_fail(MT_EXIT_NO_PROCESS, &why);
+	(json ? print_tree_json : print_tree_text)(&tree);
+	mt_process_tree_free(&tree);
+	return MT_EXIT_OK;
 }
 
 static int run_list(void (*print)(const struct mt_process_list *))

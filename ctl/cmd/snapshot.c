@@ -187,10 +187,10 @@ static void print_largest(const struct mt_blocks_file *blocks,
 {
 	struct mt_table *table = mt_table_new(">GPU|<BLOCK|<STATE|>ASKED FOR|>HELD|>AGE|>CONTEXT");
 	size_t count;
-	size_t *places = mt_pool_snapshot_pick(blocks, view, true, &count);
+	const struct mt_blocks_entry **list = mt_pool_snapshot_pick(blocks, view, true, &count);
 
 	for (size_t i = 0; i < count; i++) {
-		const struct mt_blocks_entry *entry = &blocks->entries[places[i]];
+		const struct mt_blocks_entry *entry = list[i];
 
 		mt_table_addf(table, "%u", entry->device);
 		mt_table_addf(table, "0x%" PRIx64, entry->base);
@@ -201,7 +201,7 @@ static void print_largest(const struct mt_blocks_file *blocks,
 	}
 	putchar('\n');
 	mt_table_print(table);
-	free(places);
+	free(list);
 }
 
 static void print_first_lines(const struct mt_pool_snapshot *snapshot, uint64_t count)

@@ -233,14 +233,14 @@ Test(blocksfile, the_largest_are_picked_and_stay_in_their_order)
 	struct mt_blocks_file blocks = {.entries = entries, .count = 4};
 	struct mt_pool_snapshot_view view = {MT_POOL_SNAPSHOT_ALL, 3};
 	size_t count;
-	size_t *places = mt_pool_snapshot_pick(&blocks, &view, false, &count);
+	const struct mt_blocks_entry **list = mt_pool_snapshot_pick(&blocks, &view, false, &count);
 
 	cr_assert_eq(count, 3);
-	cr_expect(places[0] == 1 && places[1] == 2 && places[2] == 3);
-	free(places);
-	places = mt_pool_snapshot_pick(&blocks, &view, true, &count);
-	cr_expect(places[0] == 1 && places[1] == 3 && places[2] == 2);
-	free(places);
+	cr_expect(list[0] == &entries[1] && list[1] == &entries[2] && list[2] == &entries[3]);
+	free(list);
+	list = mt_pool_snapshot_pick(&blocks, &view, true, &count);
+	cr_expect(list[0] == &entries[1] && list[1] == &entries[3] && list[2] == &entries[2]);
+	free(list);
 	view.top = 0;
 	free(mt_pool_snapshot_pick(&blocks, &view, false, &count));
 	cr_expect_eq(count, 0);

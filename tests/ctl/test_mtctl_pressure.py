@@ -2,6 +2,7 @@
 import json
 import pathlib
 import re
+import sys
 
 import pytest
 
@@ -197,6 +198,17 @@ def test_doctor_tells_of_stalls_and_swap(ctl):
 	got = ctl("doctor").stdout
 
 	assert "pressure stall information: " in got and re.search(r"^ok    swap: ", got, re.MULTILINE)
+
+
+def test_check_goes_by_the_limit_that_the_shim_goes_by(ctl, spawn, env, awake):
+	settings = env(LIMIT_MB=300, MIN_MB=0)
+	process = spawn([sys.executable, "-c", "kept = bytearray(60 << 20)\nprint(flush=True)\ninput()"], settings)
+	process.stdout.readline()
+	awake(process.pid, settings)
+	seen = json.loads(ctl("check", process.pid, "--json").stdout)
+
+	assert (seen["limit_bytes"], seen["source"]) == (300 * MB, "MT_LIMIT_MB")
+	assert "of 300.0 MB (MT_LIMIT_MB)" in ctl("check", process.pid).stdout
 
 
 # ---- the group that MT_CGROUP names, with injected files ----
