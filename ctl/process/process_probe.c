@@ -9,14 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 #include <unistd.h>
 
 #include "ctl/output/text.h"
 #include "ctl/process/clock.h"
-#include "ctl/process/env_dir.h"
 #include "ctl/process/obstacle.h"
 #include "ctl/process/read_file.h"
 #include "ctl/process/start_command.h"
@@ -57,35 +55,30 @@ static struct mt_short_text user_name(uid_t uid)
 
 /* ---- whether a process has an executable mapping of libmtshim.so ---- */
 
-#define MAPS_BYTES  32768
-#define MAPS_MAX    ((size_t)16 << 20)
-#define QUERIES_MAX 20000u
+#define MAPS_BYTES 32768
+#define MAPS_MAX   ((size_t)16 << 20)
 
-/* Returns whether this is a file called libmtshim.so, also one that was replaced ("(deleted)"). */
-static bool name_is_shim(const char *name, size_t length, bool *out_deleted)
+/* Returns whether a line of maps is an executable mapping of a file called libmtshim.so, also of
+ * one that was replaced ("(deleted)"). */
+static bool line_is_shim(const char *line, size_t length, bool *out_deleted)
 {
-	const char deleted[] = " (deleted)";
+	const char deleted[] = " (deleted)", *blank = memchr(line, ' ', length);
 	size_t deleted_length = strlen(deleted), shim_length = strlen("/" MT_SHIM_NAME);
 
 	*out_deleted = length > deleted_length &&
-		       strncmp(name + length - deleted_length, deleted, deleted_length) == 0;
+		       strncmp(line + length - deleted_length, deleted, deleted_length) == 0;
 	if (*out_deleted)
 		length -= deleted_length;
 	return length >= shim_length &&
-	       strncmp(name + length - shim_length, "/" MT_SHIM_NAME, shim_length) == 0;
+	       strncmp(line + length - shim_length, "/" MT_SHIM_NAME, shim_length) == 0 && blank &&
+	       blank + 3 < line + length && blank[3] == 'x';
 }
 
-/* Returns whether a line of maps is an executable mapping of it. */
-static bool line_is_shim(const char *line, size_t length, bool *out_deleted)
-{
-	const char *blank = memchr(line, ' ', length);
-
-	return name_is_shim(line, length, out_deleted) && blank && blank + 3 < line + length &&
-	       blank[3] == 'x';
-}
-
-/* Stops at the first match: every line costs the kernel a path. */
-static bool maps_have_shim(int fd, bool *out_deleted)
+/* Returns whether the process has an executable mapping of libmtshim.so. fd: its /proc/PID/maps.
+ * *out_deleted: the file of that library was replaced or removed. Stops at the first match: every
+ * line costs the kernel a path. Examines the first 16 MB of the text: a process may have a million
+ * mappings, each with a path of 31 kB. Waits for the mmap_lock of the process. */
+static bool detect_shim(int fd, bool *out_deleted)
 {
 	/* longer than the longest line: a path of 4096 bytes, each written as \012 */
 	static char text[MAPS_BYTES];
@@ -104,58 +97,6 @@ static bool maps_have_shim(int fd, bool *out_deleted)
 		memmove(text, line, used);
 	}
 	return false;
-}
-
-/* struct procmap_query of linux/fs.h, which may be older than the kernel. */
-struct query {
-	uint64_t size, flags, address, start, end, vma_flags, page_size, offset, inode;
-	uint32_t major, minor, name_bytes, id_bytes;
-	uint64_t name, id;
-};
-
-/* Finds the executable mapping of a file at this address or after it. Returns 0 or errno. */
-static int query_mapping(int fd, uint64_t address, char *name, size_t name_bytes, struct query *out)
-{
-	*out = (struct query){
-		.size = sizeof(*out), .flags = 0x04 | 0x10 | 0x20, .address = address};
-	out->name = (uint64_t)(uintptr_t)name;
-	out->name_bytes = (uint32_t)name_bytes;
-	return ioctl(fd, _IOWR('f', 17, *out), out) == 0 ? 0 : errno;
-}
-
-/* maps_have_shim by PROCMAP_QUERY (Linux 6.11 and later): a third of the work. A mapping with a
- * path longer than any file name is skipped by a query without its name. Returns false if the
- * kernel has no such request. */
-static bool query_has_shim(int fd, bool *out, bool *out_deleted)
-{
-	struct query query = {0};
-	char name[4096];
-	int errno_value = 0;
-
-	*out = false;
-	for (unsigned queries = 0; queries < QUERIES_MAX && !errno_value && !*out; queries++) {
-		uint64_t address = query.end;
-
-		errno_value = query_mapping(fd, address, name, sizeof(name), &query);
-		if (errno_value == ENAMETOOLONG)
-			errno_value = query_mapping(fd, address, NULL, 0, &query);
-		else if (!errno_value)
-			*out = name_is_shim(name, strnlen(name, sizeof(name)), out_deleted);
-	}
-	return !errno_value || errno_value == ENOENT;
-}
-
-/* Returns whether the process has an executable mapping of libmtshim.so. fd: its /proc/PID/maps.
- * *out_deleted: the file of that library was replaced or removed. Examines the first 20,000
- * executable mappings of files, before Linux 6.11 the first 16 MB of the text: a process may have a
- * million, each with a path of 31 kB. Waits for the mmap_lock of the process. */
-static bool detect_shim(int fd, bool *out_deleted)
-{
-	bool shimmed = false;
-
-	if (query_has_shim(fd, &shimmed, out_deleted))
-		return shimmed;
-	return maps_have_shim(fd, out_deleted);
 }
 
 /* ---- the time budget of each user ---- */
@@ -197,6 +138,83 @@ void mt_process_budget_spend(uid_t uid, uint64_t ns)
 	budget.spent_ns += ns;
 	if (spent != &budget.spent_ns)
 		*spent += ns;
+}
+
+/* ---- the MT_DIR of processes, for a minute ---- */
+
+#define DIR_HOLDS_NS UINT64_C(60000000000)
+#define DIR_FRESH_NS UINT64_C(50000000000)
+/* the slot is pid % SLOTS_COUNT; processes with the same slot evict each other */
+#define SLOTS_COUNT 4096u
+
+static struct entry {
+	pid_t pid; /* 0: empty */
+	uint64_t start_ticks, stack_start, read_ns;
+	enum mt_env_dir_state state;
+	char *path; /* NAMED */
+} slots[SLOTS_COUNT];
+
+static struct entry *slot_of(const struct mt_process *process)
+{
+	return &slots[(unsigned)process->pid % SLOTS_COUNT];
+}
+
+static bool holds(const struct mt_process *process, uint64_t for_ns)
+{
+	const struct entry *slot = slot_of(process);
+
+	return slot->pid == process->pid && slot->start_ticks == process->start_ticks &&
+	       slot->stack_start && slot->stack_start == process->stack_start &&
+	       mt_clock_now_ns() - slot->read_ns < for_ns;
+}
+
+bool mt_env_dir_is_fresh(const struct mt_process *process)
+{
+	return holds(process, DIR_FRESH_NS);
+}
+
+void mt_env_dir_remember(const struct mt_process *process, enum mt_env_dir_state state,
+			 const char *path)
+{
+	struct entry *slot = slot_of(process);
+
+	if (state == MT_ENV_DIR_NAMED && !*path)
+		state = MT_ENV_DIR_NONE;
+	free(slot->path);
+	*slot = (struct entry){
+		.pid = process->pid, .start_ticks = process->start_ticks, .state = state};
+	slot->read_ns = mt_clock_now_ns();
+	slot->stack_start = state == MT_ENV_DIR_EMPTY ? 0 : process->stack_start;
+	slot->path = state == MT_ENV_DIR_NAMED ? mt_error_check_memory(strdup(path)) : NULL;
+}
+
+static void read_environment(const struct mt_process *process)
+{
+	char path[PATH_MAX];
+	size_t length = 0;
+	char *list = mt_process_read_memory(process->pid, "environ", &length);
+	bool is_late = !list && errno == ETIMEDOUT;
+
+	if (list && mt_process_find_variable(list, length, "MT_DIR", path, sizeof(path)))
+		mt_env_dir_remember(process, MT_ENV_DIR_NAMED, path);
+	else
+		mt_env_dir_remember(process, length || is_late ? MT_ENV_DIR_NONE : MT_ENV_DIR_EMPTY,
+				    NULL);
+	free(list);
+}
+
+enum mt_env_dir_state mt_env_dir_find(const struct mt_process *process, char *out, size_t out_bytes)
+{
+	const struct entry *slot = slot_of(process);
+
+	if (!holds(process, DIR_HOLDS_NS))
+		read_environment(process);
+	if (slot->state == MT_ENV_DIR_COSTLY)
+		return MT_ENV_DIR_COSTLY;
+	if (!slot->path || strlen(slot->path) >= out_bytes)
+		return MT_ENV_DIR_NONE;
+	strcpy(out, slot->path);
+	return MT_ENV_DIR_NAMED;
 }
 
 /* ---- the child ---- */

@@ -9,7 +9,7 @@
 struct mt_process_probe {
 	struct mt_process *process; /* of mt_process_scan; may be looked into */
 	/* wanted: whether it is shimmed, and, if it is, its command line and MT_DIR (for
-	 * ctl/process/env_dir.h) */
+	 * ctl/process/process_probe.h) */
 	bool maps;
 	bool command;      /* wanted: its command line in any case */
 	bool done;         /* known already: it is passed over */
@@ -42,5 +42,35 @@ void mt_process_budget_spend(uid_t uid, uint64_t ns);
 /* mt_process_probe_all for those processes of which the cache does not know enough. `probes` is
  * sorted by pid. Drops the entries of all other processes. */
 void mt_process_cache_probe(struct mt_process_probe *probes, size_t count);
+
+/* ---- the MT_DIR of processes ---- */
+
+/* A cache: a command that shows all processes needs it every second, and the size of an environment
+ * is up to the process. One thread may call. */
+
+enum mt_env_dir_state {
+	MT_ENV_DIR_NOT_READ,
+	/* the environment has no byte, as in the middle of an exec: it is read again */
+	MT_ENV_DIR_EMPTY,
+	/* MT_DIR is not set or empty, or the environment cannot be read in time */
+	MT_ENV_DIR_NONE,
+	MT_ENV_DIR_NAMED,
+	/* set to a path that takes the kernel long to follow, such as 40 links of 4 kB each */
+	MT_ENV_DIR_COSTLY,
+};
+
+/* Returns MT_ENV_DIR_NAMED with the path in *out, MT_ENV_DIR_NONE or MT_ENV_DIR_COSTLY. Reads the
+ * environment if no entry is cached. An entry is valid for 60 s while the process runs the same
+ * program: same pid, start time and stack address. */
+enum mt_env_dir_state mt_env_dir_find(const struct mt_process *process, char *out,
+				      size_t out_bytes);
+
+/* Returns whether the cached entry is valid for another 10 s. */
+bool mt_env_dir_is_fresh(const struct mt_process *process);
+
+/* Stores an entry that the caller has read. `path` counts with MT_ENV_DIR_NAMED only; an empty path
+ * is MT_ENV_DIR_NONE, as in the library. */
+void mt_env_dir_remember(const struct mt_process *process, enum mt_env_dir_state answer,
+			 const char *path);
 
 #endif

@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "ctl/process/env_dir.h"
+#include "ctl/process/process_probe.h"
 
 static pid_t child;
 static int gate;

@@ -16,7 +16,7 @@
 
 /* A child process of the server that reads processes and their files, one request after another,
  * while the server continues. Caches of readings (ctl/process/process_probe.h,
- * ctl/process/env_dir.h) live in it. */
+ * ctl/process/process_probe.h) live in it. */
 
 enum mt_reader_form {
 	MT_READER_OPENMETRICS, /* application/openmetrics-text */
