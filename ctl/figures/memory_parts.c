@@ -193,8 +193,6 @@ struct mt_parts_bar mt_parts_bar_cell(enum mt_memory_part part)
 
 /* ---- sums over a tree ---- */
 
-enum { LISTED_no, LISTED_yes };
-
 /* For the column `from`: `apart` lies behind all figures. */
 struct from_snapshot {
 #define X(name, kind, known, recorded, help) uint64_t name;
@@ -206,15 +204,17 @@ struct from_snapshot {
 const struct mt_tree_figure *mt_tree_figures(void)
 {
 	static const struct mt_tree_figure figures[] = {
-#define X(name, json_key, from, in_tree, in_cell, listed, title, help)                             \
+#define X(name, json_key, from, in_tree, in_cell, in_ps, top, sort, rank, title, help)             \
 	{.key = json_key,                                                                          \
 	 .heading = title,                                                                         \
-	 .column = MT_SUM_##in_tree,                                                               \
+	 .tree = MT_SUM_##in_tree,                                                                 \
 	 .cell = MT_SUM_##in_cell,                                                                 \
-	 .is_listed = LISTED_##listed,                                                             \
+	 .ps = MT_PS_##in_ps,                                                                      \
 	 .offset = offsetof(struct mt_process_tree_sums, name),                                    \
 	 .from_offset = offsetof(struct from_snapshot, from)},
-		MT_TREE_FIGURES(X){0}
+#define PART(part, ...) X(parts.bytes[MT_PART_##part], __VA_ARGS__)
+		MT_TREE_FIGURES(X, PART){0}
+#undef PART
 #undef X
 	};
 
@@ -261,14 +261,13 @@ void mt_tree_sums_add(struct mt_process_tree_sums *to, const struct mt_process_t
 {
 	for (const struct mt_tree_figure *figure = mt_tree_figures(); figure->key; figure++)
 		*place_of(figure, to) += mt_tree_figure_value(figure, from);
-	mt_memory_parts_add(&to->parts, &from->parts);
 }
 
 void mt_tree_sums_set_json(json_t *object, const struct mt_process_tree_sums *sums, unsigned has,
 			   bool listed)
 {
 	for (const struct mt_tree_figure *figure = mt_tree_figures(); figure->key; figure++)
-		if (*figure->key && (!listed || figure->is_listed))
+		if (*figure->key && (!listed || figure->ps))
 			mt_json_set_u64_if(object, figure->key, figure->cell & (has | MT_SUM_any),
 					   mt_tree_figure_value(figure, sums));
 }

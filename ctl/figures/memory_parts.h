@@ -98,13 +98,15 @@ struct mt_parts_bar mt_parts_bar_cell(enum mt_memory_part part);
  * known is 0. Pure: any thread may call. */
 
 struct mt_process_tree_sums {
-#define X(name, key, from, column, cell, listed, heading, help) uint64_t name;
-	MT_TREE_FIGURES(X)
+#define X(name, ...) uint64_t name;
+#define PART(part, ...)
+	MT_TREE_FIGURES(X, PART)
+#undef PART
 #undef X
 	struct mt_memory_parts parts; /* of rss_bytes; all of it other if nothing is known */
 };
 
-/* What a process or a tree has: the columns `column` and `cell` of the table. */
+/* What a process or a tree has: the columns `tree` and `cell` of the table. */
 enum {
 	MT_SUM_none = 0,
 	MT_SUM_any = 1u << 0,
@@ -116,11 +118,14 @@ enum {
 	MT_SUM_gpu = 1u << 6,
 };
 
+/* Where `mtctl ps` shows a figure: the column `ps` of the table. */
+enum mt_ps_figure { MT_PS_no, MT_PS_key, MT_PS_wide, MT_PS_yes };
+
 struct mt_tree_figure {
 	const char *key,
-		*heading;      /* heading: of a column; "" none. key NULL: the end of the list */
-	unsigned column, cell; /* MT_SUM_... */
-	bool is_listed;
+		*heading;    /* heading: of a column; "" none. key NULL: the end of the list */
+	unsigned tree, cell; /* MT_SUM_... */
+	enum mt_ps_figure ps;
 	size_t offset, from_offset; /* in the sums, and in struct mt_stats_snapshot or behind it */
 };
 const struct mt_tree_figure *mt_tree_figures(void);

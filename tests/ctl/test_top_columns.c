@@ -98,7 +98,7 @@ Test(top_columns, a_process_asleep_says_so_and_has_no_heap)
 	make_row(&row, 10, MT_ANCESTRY_NONE, 3);
 	row.state = MT_PROCESS_ASLEEP;
 
-	cr_expect_str_eq(cell(MT_COLUMN_RSS).text.text, "3.0M");
+	cr_expect_str_eq(cell(MT_COLUMN_rss_bytes).text.text, "3.0M");
 	cr_expect_str_eq(cell(MT_COLUMN_LIVE).text.text, "-");
 	cr_expect_str_eq(cell(MT_COLUMN_REASON).text.text, "asleep");
 }
@@ -112,7 +112,8 @@ Test(top_columns, every_width_has_room_for_the_columns_it_shows)
 
 			mt_top_layout_make((struct mt_top_kinds){kinds & 1, kinds & 2}, width,
 					   &layout);
-			cr_assert(layout.width[MT_COLUMN_PID] && layout.width[MT_COLUMN_RSS] &&
+			cr_assert(layout.width[MT_COLUMN_PID] &&
+				  layout.width[MT_COLUMN_rss_bytes] &&
 				  layout.width[MT_COLUMN_COMMAND] >= 10);
 			for (int i = 0; i < MT_COLUMNS_COUNT; i++) {
 				if (!layout.width[i])
@@ -122,7 +123,7 @@ Test(top_columns, every_width_has_room_for_the_columns_it_shows)
 			}
 			cr_assert_leq(end, width, "%d of %d", end, width);
 			cr_assert(kinds & 1 || !layout.width[MT_COLUMN_RANK]);
-			cr_assert(kinds & 2 || !layout.width[MT_COLUMN_GPU_HELD]);
+			cr_assert(kinds & 2 || !layout.width[MT_COLUMN_gpu_reserved_bytes]);
 		}
 }
 

@@ -7,6 +7,7 @@
 
 #include "ctl/output/text.h"
 
+#define BYTES_CELLS         5 /* of mt_short_bytes */
 #define TREND_MAX           32
 #define PARTS_MAX           24
 #define HIGH_BYTES          ((uint64_t)64 << 20)
@@ -14,9 +15,24 @@
 #define FRAGMENTED_HIGH_PCT 30.0
 
 static const struct mt_top_column_info columns[MT_COLUMNS_COUNT] = {
-#define X(id, name, heading, sum, width, rank, descends, help)                                     \
-	{name, heading, sum, width, rank, descends, help},
-	MT_TOP_COLUMNS(X)
+#define X(id, name, heading, width, rank, descends, help)                                          \
+	{name, heading, MT_TOP_NONE, 0, width, rank, descends, help},
+#define ROW(name, cell, sort, rank, heading, help)                                                 \
+	{sort,                                                                                     \
+	 heading,                                                                                  \
+	 offsetof(struct mt_process_tree_sums, name),                                              \
+	 MT_SUM_##cell,                                                                            \
+	 sizeof(heading) - 1 > BYTES_CELLS ? sizeof(heading) - 1 : BYTES_CELLS,                    \
+	 rank,                                                                                     \
+	 true,                                                                                     \
+	 help},
+#define SUM(name, key, from, tree, cell, ps, top, ...)                                             \
+	MT_TOP_SUM_##top(ROW, name, cell, __VA_ARGS__)
+#define PART(part, ...) SUM(parts.bytes[MT_PART_##part], __VA_ARGS__)
+	MT_TOP_FIRST_COLUMNS(X) MT_TREE_FIGURES(SUM, PART) MT_TOP_LAST_COLUMNS(X)
+#undef PART
+#undef SUM
+#undef ROW
 #undef X
 };
 
@@ -65,6 +81,8 @@ static double value_of(enum mt_top_column column, const struct mt_top_shown *of)
 	if (columns[column].sum != MT_TOP_NONE)
 		return (double)bytes_of(column, of->sums);
 	switch (column) {
+	case MT_COLUMN_PARTS:
+		return (double)of->sums->rss_bytes;
 	case MT_COLUMN_FRAG:
 		return mt_top_sums_fragmented_percent(of->sums);
 	case MT_COLUMN_FREED:
@@ -113,10 +131,7 @@ static bool is_of_kind(enum mt_top_column column, struct mt_top_kinds kinds)
 {
 	if (column == MT_COLUMN_RANK)
 		return kinds.ranks;
-	if (column == MT_COLUMN_GPU_LIVE || column == MT_COLUMN_GPU_HELD ||
-	    column == MT_COLUMN_GPU_IDLE)
-		return kinds.gpu;
-	return true;
+	return kinds.gpu || columns[column].needs != MT_SUM_gpu;
 }
 
 static int width_of(const struct mt_top_layout *layout)
@@ -193,11 +208,11 @@ static struct mt_top_cell_text bytes_cell(enum mt_top_column column,
 	uint64_t bytes = bytes_of(column, sums);
 	struct mt_top_cell_text cell = {mt_short_bytes(bytes), MT_STYLE_PLAIN};
 
-	if (column == MT_COLUMN_RSS && bytes >= (uint64_t)1 << 30)
+	if (column == MT_COLUMN_rss_bytes && bytes >= (uint64_t)1 << 30)
 		cell.style = MT_STYLE_BOLD;
 	else if (column == MT_COLUMN_REUSABLE)
 		cell.style = free_style(bytes, sums->rss_bytes);
-	else if (column == MT_COLUMN_GPU_IDLE)
+	else if (column == MT_COLUMN_gpu_idle_bytes)
 		cell.style = free_style(bytes, sums->gpu_reserved_bytes);
 	return cell;
 }
@@ -271,28 +286,19 @@ struct mt_top_cell_text mt_top_column_cell(enum mt_top_column column,
 	const struct mt_top_row *row = shown->row;
 	bool is_awake = row->state == MT_PROCESS_AWAKE;
 	bool has_heap = is_awake || shown->sums->parts.bytes[MT_PART_LIVE];
+	bool has_gpu = row->uses_cuda || shown->sums->gpu_reserved_bytes;
+	unsigned has = MT_SUM_any | (has_heap ? MT_SUM_heap : 0) | (has_gpu ? MT_SUM_gpu : 0);
 
+	if (columns[column].sum != MT_TOP_NONE)
+		return columns[column].needs & has ? bytes_cell(column, shown->sums) : unknown;
 	switch (column) {
 	case MT_COLUMN_PID:
 		return pid_cell(row);
 	case MT_COLUMN_RANK:
 		return (struct mt_top_cell_text){text_of(*row->rank ? row->rank : "-"),
 						 MT_STYLE_PLAIN};
-	case MT_COLUMN_RSS:
-		return bytes_cell(column, shown->sums);
-	case MT_COLUMN_LIVE:
-	case MT_COLUMN_REUSABLE:
-	case MT_COLUMN_FILES:
-	case MT_COLUMN_OTHER:
-		return has_heap ? bytes_cell(column, shown->sums) : unknown;
 	case MT_COLUMN_FRAG:
 		return has_heap ? fragmented_cell(shown->sums) : unknown;
-	case MT_COLUMN_GPU_LIVE:
-	case MT_COLUMN_GPU_HELD:
-	case MT_COLUMN_GPU_IDLE:
-		return row->uses_cuda || shown->sums->gpu_reserved_bytes
-			       ? bytes_cell(column, shown->sums)
-			       : unknown;
 	case MT_COLUMN_REASON:
 		return is_awake ? cleanup_cell(column, row, now_ns) : state_cell(row->state);
 	case MT_COLUMN_FREED:

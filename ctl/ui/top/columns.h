@@ -1,66 +1,55 @@
 /* ctl/ui/top/columns.h -- the table of columns: heading, width, content of a cell, sort order. The
- * help, the sort menu and --sort use it. Pure. */
+ * help, the sort menu and --sort use it. Those of a sum are rows of MT_TREE_FIGURES
+ * (core/figures.def). Pure. */
 #ifndef MT_CTL_UI_TOP_COLUMNS_H
 #define MT_CTL_UI_TOP_COLUMNS_H
 
 #include "ctl/output/cells.h"
 #include "ctl/ui/top/row.h"
 
-/* Of a column that shows a sum: its place in struct mt_process_tree_sums. */
-#define MT_TOP_SUM(member) offsetof(struct mt_process_tree_sums, member)
-#define MT_TOP_PART(part)  MT_TOP_SUM(parts.bytes[MT_PART_##part])
-#define MT_TOP_NONE        SIZE_MAX
-
-/* identifier, name for --sort, heading, the sum that it shows, width, rank (a higher rank is
- * dropped first if the screen is narrow), whether the largest comes first, help. The command
- * gets the remaining width. */
-#define MT_TOP_COLUMNS(X)                                                                          \
-	X(PID, "pid", "PID", MT_TOP_NONE, 7, 0, false, "process")                                  \
-	X(RANK, "rank", "RANK", MT_TOP_NONE, 4, 6, false,                                          \
-	  "its place among processes that train together, if it has one")                          \
-	X(RSS, "rss", "RSS", MT_TOP_SUM(rss_bytes), 5, 0, true,                                    \
-	  "resident memory; of a folded row, and where a tree is sorted, with all below it")       \
-	X(PARTS, "parts", "PARTS", MT_TOP_SUM(rss_bytes), 12, 5, true,                             \
-	  "the four parts of RSS as a bar, which the largest row fills: live, reusable, files, "   \
-	  "other; sorted by RSS")                                                                  \
-	X(LIVE, "live", "LIVE", MT_TOP_PART(LIVE), 5, 1, true,                                     \
-	  "resident memory in use by the program")                                                 \
-	X(REUSABLE, "reusable", "REUSE", MT_TOP_PART(REUSABLE), 5, 1, true,                        \
-	  "reusable: free in the allocator and still resident; a cleanup returns it")              \
-	X(FILES, "files", "FILES", MT_TOP_PART(FILES), 5, 7, true, "file pages and shared memory") \
-	X(OTHER, "other", "OTHER", MT_TOP_PART(OTHER), 5, 7, true,                                 \
-	  "the rest of RSS: stacks, other mappings, what lies between live blocks")                \
-	X(FRAG, "frag", "FRAG%", MT_TOP_NONE, 5, 8, true,                                          \
+/* The columns before and after the sums: identifier, name for --sort, heading, width, rank (a
+ * higher rank is dropped first if the screen is narrow), whether the largest comes first, help. The
+ * command gets the remaining width. */
+#define MT_TOP_FIRST_COLUMNS(X)                                                                    \
+	X(PID, "pid", "PID", 7, 0, false, "process")                                               \
+	X(RANK, "rank", "RANK", 4, 6, false,                                                       \
+	  "its place among processes that train together, if it has one")
+#define MT_TOP_LAST_COLUMNS(X)                                                                     \
+	X(FRAG, "frag", "FRAG%", 5, 8, true,                                                       \
 	  "fragmentation: of the resident heap, what is neither live nor reusable nor the "        \
 	  "allocator's own: free, but in pages with live blocks, so that no cleanup returns it")   \
-	X(GPU_LIVE, "gpu", "GALLOC", MT_TOP_SUM(gpu_allocated_bytes), 6, 3, true,                  \
-	  "device memory handed out by cuMemAlloc")                                                \
-	X(GPU_HELD, "gpu-held", "GRESV", MT_TOP_SUM(gpu_reserved_bytes), 5, 4, true,               \
-	  "device memory reserved: held from the driver for cuMemAlloc")                           \
-	X(GPU_IDLE, "gpu-idle", "GIDLE", MT_TOP_SUM(gpu_idle_bytes), 5, 9, true,                   \
-	  "of that, cached: a heavy cleanup returns it")                                           \
-	X(FREED, "freed", "CLEAN", MT_TOP_NONE, 6, 2, true, "last cleanup: what RSS changed by")   \
-	X(AGO, "ago", "AGO", MT_TOP_NONE, 4, 2, true,                                              \
-	  "last cleanup: how long ago; the latest first")                                          \
-	X(REASON, "reason", "WHY", MT_TOP_NONE, 11, 10, false, "last cleanup: the reason")         \
-	X(BUDGET, "budget", "BUDG%", MT_TOP_NONE, 7, 11, true,                                     \
+	X(FREED, "freed", "CLEAN", 6, 2, true, "last cleanup: what RSS changed by")                \
+	X(AGO, "ago", "AGO", 4, 2, true, "last cleanup: how long ago; the latest first")           \
+	X(REASON, "reason", "WHY", 11, 10, false, "last cleanup: the reason")                      \
+	X(BUDGET, "budget", "BUDG%", 7, 11, true,                                                  \
 	  "wall time that cleaning has cost, page faults included, "                               \
 	  "in %, / MT_BUDGET_PCT")                                                                 \
-	X(TREND, "trend", "TREND", MT_TOP_NONE, 8, 2, true,                                        \
+	X(PARTS, "parts", "PARTS", 12, 5, true,                                                    \
+	  "the four parts of RSS as a bar, which the largest row fills: live, reusable, files, "   \
+	  "other; sorted by RSS")                                                                  \
+	X(TREND, "trend", "TREND", 8, 2, true,                                                     \
 	  "RSS over the last 15 minutes at most, between its own least and most; "                 \
 	  "sorted by what it grew by")                                                             \
-	X(COMMAND, "command", "COMMAND", MT_TOP_NONE, 14, 0, false,                                \
+	X(COMMAND, "command", "COMMAND", 14, 0, false,                                             \
 	  "script or program with its arguments; [+3]: 3 processes are folded into this row")
 
+/* The rows of MT_TREE_FIGURES whose column `top` says yes. */
+#define MT_TOP_SUM_no(...)
+#define MT_TOP_SUM_yes(SUM, ...) SUM(__VA_ARGS__)
+
 enum mt_top_column {
-#define X(id, name, heading, sum, width, rank, descends, help) MT_COLUMN_##id,
-	MT_TOP_COLUMNS(X) MT_COLUMNS_COUNT
+#define X(id, ...)                                     MT_COLUMN_##id,
+#define SUM(name, key, from, tree, cell, ps, top, ...) MT_TOP_SUM_##top(X, name, )
+	MT_TOP_FIRST_COLUMNS(X) MT_TREE_FIGURES(SUM, SUM) MT_TOP_LAST_COLUMNS(X) MT_COLUMNS_COUNT
+#undef SUM
 #undef X
 };
 
+#define MT_TOP_NONE SIZE_MAX
 struct mt_top_column_info {
 	const char *name, *heading;
-	size_t sum;
+	size_t sum;     /* its place in struct mt_process_tree_sums; MT_TOP_NONE: it shows no sum */
+	unsigned needs; /* of a sum: MT_SUM_..., what the process must have */
 	int width, rank;
 	bool descends; /* sorted by it, the largest comes first */
 	const char *help;

@@ -346,7 +346,7 @@ static void draw_cells(const struct drawing *drawing, int at_row, const struct m
 {
 	const struct mt_top_shown shown = {&drawing->frame->model->rows[line->row], &line->sums};
 
-	for (size_t i = 0; i < MT_COLUMN_TREND; i++) {
+	for (size_t i = 0; i < MT_COLUMN_PARTS; i++) {
 		struct mt_top_cell_text cell =
 			mt_top_column_cell((enum mt_top_column)i, &shown, drawing->frame->now_ns);
 		struct mt_cell_place at = place_of(drawing, at_row, (enum mt_top_column)i);

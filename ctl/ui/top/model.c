@@ -10,7 +10,7 @@
 
 void mt_top_model_start(struct mt_top_model *model)
 {
-	*model = (struct mt_top_model){.sort = MT_COLUMN_RSS};
+	*model = (struct mt_top_model){.sort = MT_COLUMN_rss_bytes};
 }
 
 void mt_top_model_end(struct mt_top_model *model)
