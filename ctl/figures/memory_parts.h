@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "core/stats_layout.h"
+#include "ctl/output/cells.h"
 
 /* The order of every bar, from left to right or from below: identifier, word, character of the bar
  * without colours, what it is. */
@@ -63,18 +64,19 @@ uint64_t mt_memory_parts_sum(const struct mt_memory_parts *parts);
 
 const char *mt_memory_part_word(enum mt_memory_part part);
 const char *mt_memory_part_meaning(enum mt_memory_part part);
-char mt_memory_part_glyph(enum mt_memory_part part);
 
-/* Divides a bar of `width` cells, all of which are `full_bytes`, among the parts: out[i] is the
- * cell after part i. The last one is the length of the bar: 1 at least if there is memory. */
-void mt_memory_parts_divide(const struct mt_memory_parts *parts, uint64_t full_bytes, int width,
-			    int out[MT_PARTS_COUNT]);
+/* Returns the glyph of one part, for a bar or a legend: a block, or without colours or block
+ * characters the character of the part. */
+wchar_t mt_memory_part_cell(const struct mt_cells *cells, enum mt_memory_part part);
+
+/* Draws a bar of the parts from at.column to at.end, of which all are `full_bytes`. */
+void mt_memory_parts_draw(struct mt_cells *cells, struct mt_cell_place at,
+			  const struct mt_memory_parts *parts, uint64_t full_bytes);
 
 /* Returns an object: live_bytes, reusable_bytes, files_bytes, other_bytes. The caller owns it. */
 json_t *mt_memory_parts_json(const struct mt_memory_parts *parts);
 
-/* The four parts of resident memory as a bar of text, for tables on stdout: blocks with colours on
- * a terminal in UTF-8, else "####~~==.". ctl/figures/memory_parts.h has the parts. */
+/* The same bar as text, for tables on stdout. */
 
 #define MT_PARTS_BAR_MAX 64 /* cells */
 /* bytes of a bar: a character of three bytes for each cell, and a colour for each part */

@@ -63,6 +63,8 @@ struct mt_recording_mark {
 	uint64_t duration_ns, gc_wait_ns, rss_bytes[MT_RECORDING_MOMENTS],
 		live_bytes[MT_RECORDING_MOMENTS], anon_bytes[MT_RECORDING_MOMENTS];
 	char reason[16]; /* of a cleanup */
+	char gc[64];     /* what became of Python's collection, "" if none was asked for */
+	bool is_late;    /* after a collection that an earlier cleanup had asked for */
 };
 
 struct mt_recording_process {

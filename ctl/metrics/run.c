@@ -1,5 +1,6 @@
 #include "ctl/metrics/run.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,7 +55,7 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-double mt_run_end_of_work(const struct mt_recording *recording, const struct mt_series *rss)
+static double end_of_work(const struct mt_recording *recording, const struct mt_series *rss)
 {
 	double looks[REST_MOST];
 	size_t at, most, count = 0;
@@ -75,6 +76,39 @@ double mt_run_end_of_work(const struct mt_recording *recording, const struct mt_
 	return count ? looks[(count - 1) / 2] : mt_series_sum_up(rss).end;
 }
 
+struct mt_series_sums mt_run_sum_up(const struct mt_recording *recording, uint64_t pid, double low,
+				    const struct mt_series *rss)
+{
+	struct mt_series_sums sums = mt_series_sum_up(rss);
+
+	if (low <= 0 && (!pid || pid == recording->pid)) {
+		sums.peak = fmax(sums.peak, (double)recording->rss_peak_bytes);
+		sums.end = end_of_work(recording, rss);
+	}
+	return sums;
+}
+
+enum mt_err mt_run_find_part(const struct mt_recording *recording, const struct mt_run_part *part,
+			     double *low, double *high, struct mt_error_reason *why)
+{
+	double end =
+		(double)(mt_recording_end_ns(recording) - mt_recording_begin_ns(recording)) / 1e9;
+
+	if (!recording->samples_count)
+		return mt_error_because(why, MT_ERR_INVALID, "nothing to be drawn: no samples");
+	if (part->pid && !mt_recording_process(recording, part->pid))
+		return mt_error_because(why, MT_ERR_INVALID,
+					"no process %" PRIu64 " in this recording", part->pid);
+	*low = part->since_s;
+	if (part->last_s > 0)
+		*low = fmax(*low, end - part->last_s);
+	*high = end;
+	return *low <= end
+		       ? MT_ERR_OK
+		       : mt_error_because(why, MT_ERR_INVALID,
+					  "nothing to be drawn: it ends after %.1f seconds", end);
+}
+
 void mt_run_of(const struct mt_recording *recording, const char *label, struct mt_run *out)
 {
 	uint64_t origin = mt_recording_begin_ns(recording);
@@ -83,10 +117,7 @@ void mt_run_of(const struct mt_recording *recording, const char *label, struct m
 
 	*out = (struct mt_run){.recording = recording};
 	mt_text_clean_utf8(label ? label : recording->name, out->name, sizeof(out->name));
-	out->rss = mt_series_sum_up(&rss);
-	/* the kernel knows a peak between samples */
-	out->rss.peak = fmax(out->rss.peak, (double)recording->rss_peak_bytes);
-	out->rss.end = mt_run_end_of_work(recording, &rss);
+	out->rss = mt_run_sum_up(recording, 0, 0, &rss);
 	out->gpu = mt_series_sum_up(&gpu);
 	out->seconds = (double)(mt_recording_end_ns(recording) - origin) / 1e9;
 	out->cpu_s =

@@ -17,9 +17,21 @@ struct mt_run {
 	size_t cleanups_count;
 };
 
-/* Returns what the program held at the end of its work: the median of the last second before its
- * tear-down, if its end was recorded, else the last value. rss: the whole recording. */
-double mt_run_end_of_work(const struct mt_recording *recording, const struct mt_series *rss);
+/* The part of a recording that a picture shows. */
+struct mt_run_part {
+	uint64_t pid;           /* 0: all processes */
+	double since_s, last_s; /* from this time on; of that the last part; 0: all */
+};
+
+/* Sets low and high, in seconds since the first sample. INVALID: nothing is in that part. */
+enum mt_err mt_run_find_part(const struct mt_recording *recording, const struct mt_run_part *part,
+			     double *low, double *high, struct mt_error_reason *why);
+
+/* Returns the sums of `rss`, the RSS of the processes of a part that begins at `low`. Of the whole
+ * run they are those of record and compare: the kernel knows a peak between samples, and the end is
+ * that of the work, the median of the last second before the tear-down, if the end was recorded. */
+struct mt_series_sums mt_run_sum_up(const struct mt_recording *recording, uint64_t pid, double low,
+				    const struct mt_series *rss);
 
 /* Fills in *out. label: its name; NULL: that of the file. The recording must outlive *out. */
 void mt_run_of(const struct mt_recording *recording, const char *label, struct mt_run *out);

@@ -1,6 +1,7 @@
 #include "ctl/output/markup.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,13 +73,38 @@ void mt_html_cell(FILE *to, const char *tag, const char *text)
 	fputs("</td>", to);
 }
 
-void mt_html_cellf(FILE *to, const char *tag, const char *format, ...)
+static void write_row(FILE *to, const char *element, const char *classes, va_list texts)
 {
-	va_list arguments;
+	fputs("<tr>", to);
+	for (bool is_last = false; !is_last; classes += *classes == '|') {
+		int length = (int)strcspn(classes, "|");
 
-	va_start(arguments, format);
-	fputs(tag, to);
-	write_list(to, format, arguments);
-	fputs("</td>", to);
-	va_end(arguments);
+		fprintf(to, length ? "<%s class=\"%.*s\">" : "<%s>", element, length, classes);
+		mt_html_text(to, va_arg(texts, const char *));
+		fprintf(to, "</%s>", element);
+		classes += length;
+		is_last = !*classes;
+	}
+	fputs("</tr>", to);
+}
+
+void mt_html_head(FILE *to, const char *classes, ...)
+{
+	va_list texts;
+
+	va_start(texts, classes);
+	fputs("<table><thead>", to);
+	write_row(to, "th", classes, texts);
+	fputs("</thead><tbody>\n", to);
+	va_end(texts);
+}
+
+void mt_html_row(FILE *to, const char *classes, ...)
+{
+	va_list texts;
+
+	va_start(texts, classes);
+	write_row(to, "td", classes, texts);
+	putc('\n', to);
+	va_end(texts);
 }

@@ -171,8 +171,7 @@ static bool wants_colour(void)
 const char *mt_table_colour(enum mt_colour colour)
 {
 	static const char *const sequences[MT_COLOUR_COUNT] = {"\033[32m", "\033[36m", "\033[33m",
-							       "\033[1m",  "\033[32m", "\033[33m",
-							       "\033[34m", "\033[35m"};
+							       "\033[1m"};
 
 	return wants_colour() ? sequences[colour] : "";
 }

@@ -36,17 +36,7 @@ void mt_table_each_line(struct mt_table *table,
 void mt_table_print(struct mt_table *table);
 void mt_table_free(struct mt_table *table);
 
-enum mt_colour {
-	MT_COLOUR_OK,
-	MT_COLOUR_NOTE,
-	MT_COLOUR_WARN,
-	MT_COLOUR_HEAD,
-	MT_COLOUR_LIVE, /* the parts of resident memory */
-	MT_COLOUR_REUSABLE,
-	MT_COLOUR_FILES,
-	MT_COLOUR_OTHER,
-	MT_COLOUR_COUNT
-};
+enum mt_colour { MT_COLOUR_OK, MT_COLOUR_NOTE, MT_COLOUR_WARN, MT_COLOUR_HEAD, MT_COLOUR_COUNT };
 
 /* Returns the escape sequence that begins a colour, or "". */
 const char *mt_table_colour(enum mt_colour colour);

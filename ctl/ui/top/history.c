@@ -180,19 +180,7 @@ static wchar_t part_glyph(const struct mt_cells *canvas, enum mt_cell_style styl
 {
 	if (canvas->coloured || style < MT_STYLE_LIVE || style > MT_STYLE_OTHER)
 		return L'|';
-	return (wchar_t)mt_memory_part_glyph((enum mt_memory_part)(style - MT_STYLE_LIVE));
-}
-
-void mt_top_draw_parts(struct mt_cells *canvas, struct mt_cell_place at,
-		       const struct mt_memory_parts *parts, uint64_t full_bytes)
-{
-	int ends[MT_PARTS_COUNT], from = at.column;
-
-	mt_memory_parts_divide(parts, full_bytes, at.end - from, ends);
-	for (int i = 0; i < MT_PARTS_COUNT; i++)
-		for (; at.column < from + ends[i]; at.column++)
-			mt_cells_put_glyph(canvas, at, (enum mt_cell_style)(MT_STYLE_LIVE + i),
-					   mt_area_part_glyph(canvas, (enum mt_memory_part)i));
+	return mt_memory_part_cell(canvas, (enum mt_memory_part)(style - MT_STYLE_LIVE));
 }
 
 void mt_top_draw_bar(struct mt_cells *canvas, struct mt_cell_place at, const struct mt_top_bar *bar)

@@ -55,10 +55,6 @@ void mt_top_history_resample(const struct mt_top_history *history, uint64_t now_
 void mt_top_draw_trend(struct mt_cells *canvas, struct mt_cell_place at,
 		       const struct mt_top_history *history, uint64_t now_ns);
 
-/* Draws the parts of resident memory from at.column to at.end, of which all are `full_bytes`. */
-void mt_top_draw_parts(struct mt_cells *canvas, struct mt_cell_place at,
-		       const struct mt_memory_parts *parts, uint64_t full_bytes);
-
 struct mt_top_part {
 	uint64_t bytes;
 	enum mt_cell_style style;

@@ -153,7 +153,7 @@ static int put_part(struct mt_cells *canvas, struct mt_cell_place at,
 		    const struct mt_process_tree_sums *sums, enum mt_memory_part part)
 {
 	at.column = mt_cells_put_glyph(canvas, at, (enum mt_cell_style)(MT_STYLE_LIVE + (int)part),
-				       mt_area_part_glyph(canvas, part));
+				       mt_memory_part_cell(canvas, part));
 	return mt_cells_put_figure(canvas, at, mt_memory_part_word(part),
 				   mt_short_bytes(sums->parts.bytes[part]).text);
 }
@@ -370,8 +370,8 @@ static void draw_line(const struct drawing *drawing, int at_row, const struct mt
 
 	draw_cells(drawing, at_row, line, style);
 	if (drawing->layout.width[MT_COLUMN_PARTS] && row->state == MT_PROCESS_AWAKE)
-		mt_top_draw_parts(drawing->canvas, place_of(drawing, at_row, MT_COLUMN_PARTS),
-				  &line->sums.parts, drawing->most_bytes);
+		mt_memory_parts_draw(drawing->canvas, place_of(drawing, at_row, MT_COLUMN_PARTS),
+				     &line->sums.parts, drawing->most_bytes);
 	if (drawing->layout.width[MT_COLUMN_TREND])
 		mt_top_draw_trend(drawing->canvas, place_of(drawing, at_row, MT_COLUMN_TREND),
 				  row->history, drawing->frame->now_ns);

@@ -4,7 +4,7 @@
 #ifndef MT_CTL_UI_TOP_MODEL_H
 #define MT_CTL_UI_TOP_MODEL_H
 
-#include "ctl/ui/top/columns.h"
+#include "ctl/ui/top/row.h"
 
 #define MT_TOP_FILTER_BYTES 64
 

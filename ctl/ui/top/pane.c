@@ -76,7 +76,7 @@ static void draw_line(struct mt_cells *canvas, int row, const struct mt_top_row 
 		enum mt_memory_part part = (enum mt_memory_part)i;
 
 		at.column = mt_cells_put_glyph(canvas, at, (enum mt_cell_style)(MT_STYLE_LIVE + i),
-					       mt_area_part_glyph(canvas, part));
+					       mt_memory_part_cell(canvas, part));
 		at.column = mt_cells_put_figure(canvas, at, mt_memory_part_word(part),
 						mt_short_bytes(own->parts.bytes[i]).text);
 	}
@@ -118,7 +118,7 @@ static void add_part(struct facts *facts, const struct mt_process_tree_sums *own
 		return;
 	add_fact(facts, label, value);
 	mt_cells_put_glyph(facts->canvas, at, (enum mt_cell_style)(MT_STYLE_LIVE + (int)part),
-			   mt_area_part_glyph(facts->canvas, part));
+			   mt_memory_part_cell(facts->canvas, part));
 }
 
 static void add_memory(struct facts *facts, const struct mt_top_row *process)

@@ -1,4 +1,4 @@
-/* tests/ctl/test_top_columns.c -- the live view: figures, columns, and which of them a screen has
+/* tests/ctl/test_top_row.c -- the live view: figures, columns, and which of them a screen has
  * room for. */
 #include <criterion/criterion.h>
 
