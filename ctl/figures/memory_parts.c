@@ -196,7 +196,7 @@ const struct mt_tree_figure *mt_tree_figures(void)
 	return figures;
 }
 
-static uint64_t *place_of(const struct mt_tree_figure *figure, struct mt_process_tree_sums *sums)
+static uint64_t *sum_in(const struct mt_tree_figure *figure, struct mt_process_tree_sums *sums)
 {
 	return (uint64_t *)(void *)((char *)sums + figure->offset);
 }
@@ -225,7 +225,7 @@ void mt_tree_sums_read(struct mt_process_tree_sums *sums, const struct mt_stats_
 {
 	for (const struct mt_tree_figure *figure = mt_tree_figures(); figure->key; figure++)
 		if (figure->from_offset < sizeof(*now))
-			memcpy(place_of(figure, sums), (const char *)now + figure->from_offset,
+			memcpy(sum_in(figure, sums), (const char *)now + figure->from_offset,
 			       sizeof(uint64_t));
 	sums->gpu_bytes = now->gpu_reserved_bytes + now->gpu_other_bytes;
 	sums->resident_bytes = mt_max_u64(now->heap_resident_bytes, now->heap_active_bytes);
@@ -235,7 +235,7 @@ void mt_tree_sums_read(struct mt_process_tree_sums *sums, const struct mt_stats_
 void mt_tree_sums_add(struct mt_process_tree_sums *to, const struct mt_process_tree_sums *from)
 {
 	for (const struct mt_tree_figure *figure = mt_tree_figures(); figure->key; figure++)
-		*place_of(figure, to) += mt_tree_figure_value(figure, from);
+		*sum_in(figure, to) += mt_tree_figure_value(figure, from);
 }
 
 void mt_tree_sums_set_json(json_t *object, const struct mt_process_tree_sums *sums, unsigned has,

@@ -110,7 +110,7 @@ Test(top_columns, every_width_has_room_for_the_columns_it_shows)
 			struct mt_top_layout layout;
 			int end = 0;
 
-			mt_top_layout_make((struct mt_top_kinds){kinds & 1, kinds & 2}, width,
+			mt_top_layout_make((struct mt_top_optional){kinds & 1, kinds & 2}, width,
 					   &layout);
 			cr_assert(layout.width[MT_COLUMN_PID] &&
 				  layout.width[MT_COLUMN_rss_bytes] &&
@@ -131,10 +131,10 @@ Test(top_columns, eighty_columns_show_the_last_cleanup_and_160_show_all)
 {
 	struct mt_top_layout layout;
 
-	mt_top_layout_make((struct mt_top_kinds){false, false}, 80, &layout);
+	mt_top_layout_make((struct mt_top_optional){false, false}, 80, &layout);
 	cr_expect(layout.width[MT_COLUMN_FREED] && layout.width[MT_COLUMN_AGO] &&
 		  layout.width[MT_COLUMN_PARTS] && layout.width[MT_COLUMN_TREND]);
-	mt_top_layout_make((struct mt_top_kinds){true, true}, 160, &layout);
+	mt_top_layout_make((struct mt_top_optional){true, true}, 160, &layout);
 	for (int i = 0; i < MT_COLUMNS_COUNT; i++)
 		cr_expect(layout.width[i], "%s", mt_top_column((enum mt_top_column)i)->name);
 }

@@ -234,7 +234,7 @@ static void draw_sums(struct mt_cells *canvas, const struct mt_top_frame *frame,
 		at.column = put_pressure(canvas, at, frame->model);
 	for (int i = 0; i < MT_PARTS_COUNT; i++)
 		at.column = put_part(canvas, at, sums, (enum mt_memory_part)i);
-	if (frame->model->kinds.gpu)
+	if (frame->model->optional.gpu)
 		at.column = put_gpu_sums(canvas, at, sums);
 	if (!has_pressure)
 		at.column = put_pressure(canvas, at, frame->model);
@@ -333,7 +333,7 @@ struct drawing {
 	uint64_t most_bytes; /* the largest RSS of a line, which fills a bar */
 };
 
-static struct mt_cell_place place_of(const struct drawing *drawing, int row,
+static struct mt_cell_place cells_of(const struct drawing *drawing, int row,
 				     enum mt_top_column column)
 {
 	int start = drawing->layout.start[column];
@@ -349,7 +349,7 @@ static void draw_cells(const struct drawing *drawing, int at_row, const struct m
 	for (size_t i = 0; i < MT_COLUMN_PARTS; i++) {
 		struct mt_top_cell_text cell =
 			mt_top_column_cell((enum mt_top_column)i, &shown, drawing->frame->now_ns);
-		struct mt_cell_place at = place_of(drawing, at_row, (enum mt_top_column)i);
+		struct mt_cell_place at = cells_of(drawing, at_row, (enum mt_top_column)i);
 
 		if (cell.style == MT_STYLE_PLAIN)
 			cell.style = style;
@@ -365,15 +365,15 @@ static void draw_line(const struct drawing *drawing, int at_row, const struct mt
 	const struct mt_top_row *row = &drawing->frame->model->rows[line->row];
 	enum mt_cell_style style =
 		line->is_context || row->state == MT_PROCESS_ASLEEP ? MT_STYLE_DIM : MT_STYLE_PLAIN;
-	struct mt_cell_place at = place_of(drawing, at_row, MT_COLUMN_COMMAND);
+	struct mt_cell_place at = cells_of(drawing, at_row, MT_COLUMN_COMMAND);
 	char folded[32];
 
 	draw_cells(drawing, at_row, line, style);
 	if (drawing->layout.width[MT_COLUMN_PARTS] && row->state == MT_PROCESS_AWAKE)
-		mt_memory_parts_draw(drawing->canvas, place_of(drawing, at_row, MT_COLUMN_PARTS),
+		mt_memory_parts_draw(drawing->canvas, cells_of(drawing, at_row, MT_COLUMN_PARTS),
 				     &line->sums.parts, drawing->most_bytes);
 	if (drawing->layout.width[MT_COLUMN_TREND])
-		mt_top_draw_trend(drawing->canvas, place_of(drawing, at_row, MT_COLUMN_TREND),
+		mt_top_draw_trend(drawing->canvas, cells_of(drawing, at_row, MT_COLUMN_TREND),
 				  row->history, drawing->frame->now_ns);
 	at.column = draw_tree(drawing->canvas, at, line);
 	if (line->folded_count) {
@@ -409,7 +409,7 @@ static void draw_lines(struct drawing *drawing, struct mt_top_area area, size_t 
 {
 	const struct mt_top_model *model = drawing->frame->model;
 
-	mt_top_layout_make(model->kinds, drawing->canvas->columns, &drawing->layout);
+	mt_top_layout_make(model->optional, drawing->canvas->columns, &drawing->layout);
 	for (size_t i = 0; i < model->lines_count; i++)
 		drawing->most_bytes =
 			mt_max_u64(drawing->most_bytes, model->lines[i].sums.rss_bytes);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "ctl/channel/target.h"
-#include "ctl/figures/cleanup_story.h"
+#include "ctl/figures/cleanup_history.h"
 #include "ctl/figures/figures.h"
 #include "ctl/figures/setting.h"
 #include "ctl/metrics/area_chart.h"
@@ -325,23 +325,23 @@ static void add_counts(struct mt_top_page *page, const struct mt_stats_snapshot 
 /* The newest first. */
 static void fill_records(struct mt_top_page *page, const struct mt_stats_file *file)
 {
-	struct mt_cleanup_story *stories =
-		mt_error_check_memory(calloc(MT_CLEANUPS_COUNT, sizeof(*stories)));
-	size_t count = mt_cleanup_stories(file, stories);
+	struct mt_cleanup_entry *entries =
+		mt_error_check_memory(calloc(MT_CLEANUPS_COUNT, sizeof(*entries)));
+	size_t count = mt_cleanup_history(file, entries);
 
 	add_counts(page, &file->head.snapshot);
 	for (size_t i = 0; i < count / 2; i++) {
-		struct mt_cleanup_story kept = stories[i];
+		struct mt_cleanup_entry kept = entries[i];
 
-		stories[i] = stories[count - 1 - i];
-		stories[count - 1 - i] = kept;
+		entries[i] = entries[count - 1 - i];
+		entries[count - 1 - i] = kept;
 	}
-	mt_top_page_add_table(page, mt_cleanup_table(&file->head, stories, count));
+	mt_top_page_add_table(page, mt_cleanup_table(&file->head, entries, count));
 	if (!count)
 		mt_top_page_add(page, MT_STYLE_DIM, " no cleanup yet");
 	else if (mt_cleanup_kept_since_ns(file))
 		mt_top_page_add(page, MT_STYLE_DIM, " older ones are not kept");
-	free(stories);
+	free(entries);
 }
 
 /* ---- settings ---- */

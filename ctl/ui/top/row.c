@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "ctl/channel/process_name.h"
-#include "ctl/figures/cleanup_story.h"
+#include "ctl/figures/cleanup_history.h"
 #include "ctl/figures/figures.h"
 #include "ctl/output/error.h"
 #include "ctl/output/text.h"
@@ -14,29 +14,29 @@
 
 /* ---- marks ---- */
 
-static struct mt_area_mark mark_of(const struct mt_cleanup_story *story)
+static struct mt_area_mark mark_of(const struct mt_cleanup_entry *entry)
 {
-	const struct mt_stats_cleanup *cleanup = story->cleanup;
+	const struct mt_stats_cleanup *cleanup = entry->cleanup;
 
 	return (struct mt_area_mark){.time_ns = cleanup->time_ns,
 				     .letter = cleanup->reason == MT_REASON_ROUND
 						       ? 'r'
 						       : mt_area_mark_letter(cleanup->level),
 				     .has_freed = mt_stats_has_freed(cleanup) ||
-						  (story->late && mt_stats_has_freed(story->late)),
+						  (entry->late && mt_stats_has_freed(entry->late)),
 				     .is_for_pressure = cleanup->pressure_sources != 0};
 }
 
 void mt_top_marks_read(struct mt_top_marks *marks, const struct mt_stats_file *file)
 {
-	struct mt_cleanup_story *stories =
-		mt_error_check_memory(calloc(MT_CLEANUPS_COUNT, sizeof(*stories)));
+	struct mt_cleanup_entry *entries =
+		mt_error_check_memory(calloc(MT_CLEANUPS_COUNT, sizeof(*entries)));
 
-	marks->count = mt_cleanup_stories(file, stories);
+	marks->count = mt_cleanup_history(file, entries);
 	for (size_t i = 0; i < marks->count; i++)
-		marks->list[i] = mark_of(&stories[i]);
+		marks->list[i] = mark_of(&entries[i]);
 	marks->kept_since_ns = mt_cleanup_kept_since_ns(file);
-	free(stories);
+	free(entries);
 }
 
 struct mt_top_id mt_top_row_id(const struct mt_top_row *row)
@@ -226,11 +226,11 @@ int mt_top_column_compare(enum mt_top_column column, const struct mt_top_shown *
 
 /* ---- layout ---- */
 
-static bool is_of_kind(enum mt_top_column column, struct mt_top_kinds kinds)
+static bool is_wanted(enum mt_top_column column, struct mt_top_optional optional)
 {
 	if (column == MT_COLUMN_RANK)
-		return kinds.ranks;
-	return kinds.gpu || columns[column].needs != MT_SUM_gpu;
+		return optional.ranks;
+	return optional.gpu || columns[column].needs != MT_SUM_gpu;
 }
 
 static int width_of(const struct mt_top_layout *layout)
@@ -264,12 +264,12 @@ static void widen(struct mt_top_layout *layout, enum mt_top_column column, int b
 		layout->width[column] += by < room ? by : room;
 }
 
-void mt_top_layout_make(struct mt_top_kinds kinds, int room, struct mt_top_layout *out)
+void mt_top_layout_make(struct mt_top_optional optional, int room, struct mt_top_layout *out)
 {
 	int column = 0, spare;
 
 	for (size_t i = 0; i < MT_COLUMNS_COUNT; i++)
-		out->width[i] = is_of_kind((enum mt_top_column)i, kinds) ? columns[i].width : 0;
+		out->width[i] = is_wanted((enum mt_top_column)i, optional) ? columns[i].width : 0;
 	while (width_of(out) > room && drop_one_rank(out))
 		continue;
 	spare = room > width_of(out) ? room - width_of(out) : 0;

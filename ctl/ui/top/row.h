@@ -20,7 +20,7 @@ struct mt_top_marks {
 };
 
 /* Writes the marks of all cleanups that the file has. A late collection is in the mark of the
- * cleanup that asked for it, as in its story (ctl/figures/cleanup_story.h). */
+ * cleanup that asked for it, as in its entry (ctl/figures/cleanup_history.h). */
 void mt_top_marks_read(struct mt_top_marks *marks, const struct mt_stats_file *file);
 
 /* Further figures of a process, as it last published them. */
@@ -143,8 +143,8 @@ struct mt_top_shown {
 int mt_top_column_compare(enum mt_top_column column, const struct mt_top_shown *a,
 			  const struct mt_top_shown *b);
 
-/* Kinds of columns that the list needs. */
-struct mt_top_kinds {
+/* Columns that the list has only for processes with a rank, or with a GPU. */
+struct mt_top_optional {
 	bool ranks, gpu;
 };
 
@@ -152,7 +152,7 @@ struct mt_top_kinds {
 struct mt_top_layout {
 	int start[MT_COLUMNS_COUNT], width[MT_COLUMNS_COUNT];
 };
-void mt_top_layout_make(struct mt_top_kinds kinds, int columns, struct mt_top_layout *out);
+void mt_top_layout_make(struct mt_top_optional optional, int columns, struct mt_top_layout *out);
 
 /* Returns a cell as text with its style; "" for PARTS, TREND and COMMAND, which
  * list.c draws. */
