@@ -7,8 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include "ctl/command.h"
 #include "ctl/metrics/area_chart.h"
@@ -22,33 +20,11 @@
 
 /* ---- the terminal ---- */
 
-#define SIZE_MOST   1000 /* columns and rows */
 #define COLUMNS_MIN 30
+#define COLUMNS_MAX 1000
 #define ROWS_MIN    7 /* of a chart, with its axis */
 #define ROWS_MAX    26
 #define ROWS_AROUND 6 /* title, legend, sums, letters, prompt */
-
-static int number_of(const char *name, int otherwise)
-{
-	const char *text = getenv(name);
-	int value = text ? atoi(text) : 0;
-
-	return value > 0 && value <= SIZE_MOST ? value : otherwise;
-}
-
-/* Returns the columns and rows of the terminal: of stdout, else COLUMNS and LINES, else 80 x 24. */
-static void read_screen(int *out_columns, int *out_rows)
-{
-	struct winsize size;
-
-	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col && size.ws_row) {
-		*out_columns = size.ws_col < SIZE_MOST ? size.ws_col : SIZE_MOST;
-		*out_rows = size.ws_row < SIZE_MOST ? size.ws_row : SIZE_MOST;
-		return;
-	}
-	*out_columns = number_of("COLUMNS", 80);
-	*out_rows = number_of("LINES", 24);
-}
 
 /* ---- what is drawn ---- */
 
@@ -277,9 +253,9 @@ static enum mt_err plot_text(const struct mt_recording *recording,
 	if (error)
 		return error;
 	frame.high = fmax(frame.high, frame.low + 0.1);
-	read_screen(&frame.columns, &frame.rows);
-	frame.columns = clamp(frame.columns, COLUMNS_MIN, SIZE_MOST);
-	frame.rows = clamp(frame.rows - ROWS_AROUND, ROWS_MIN, ROWS_MAX);
+	mt_table_screen(&frame.columns, &frame.rows);
+	frame.columns = clamp(frame.columns ? frame.columns : 80, COLUMNS_MIN, COLUMNS_MAX);
+	frame.rows = clamp((frame.rows ? frame.rows : 24) - ROWS_AROUND, ROWS_MIN, ROWS_MAX);
 	print_title(&frame);
 	read_memory(&frame, &panel);
 	print_panel(&frame, &panel);

@@ -77,15 +77,18 @@ static uint64_t largest(const struct mt_process_list *processes)
 /* Into a file or a pipe goes all that a line can have, but no bar. */
 static struct view view_of(const struct mt_process_list *processes)
 {
-	int columns = mt_table_screen_columns();
-	struct view view = {.processes = processes,
-			    .bar_cells = columns >= BAR_FROM ? BAR_CELLS : 0,
-			    .files = !columns || columns >= FILES_FROM,
-			    .command_cells = COMMAND_MAX,
-			    .most_bytes = largest(processes)};
-	int others = FIXED_CELLS + (view.bar_cells ? BAR_CELLS + 2 : 0) +
-		     (view.files ? FILES_CELLS : 0) + (processes->has_ranks ? RANK_CELLS : 0) +
-		     (processes->uses_cuda ? BYTES_CELLS : 0);
+	int columns, rows, others;
+	struct view view;
+
+	mt_table_screen(&columns, &rows);
+	view = (struct view){.processes = processes,
+			     .bar_cells = columns >= BAR_FROM ? BAR_CELLS : 0,
+			     .files = !columns || columns >= FILES_FROM,
+			     .command_cells = COMMAND_MAX,
+			     .most_bytes = largest(processes)};
+	others = FIXED_CELLS + (view.bar_cells ? BAR_CELLS + 2 : 0) +
+		 (view.files ? FILES_CELLS : 0) + (processes->has_ranks ? RANK_CELLS : 0) +
+		 (processes->uses_cuda ? BYTES_CELLS : 0);
 
 	if (columns && columns - others < COMMAND_MAX)
 		view.command_cells =

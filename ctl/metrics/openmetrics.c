@@ -455,26 +455,12 @@ void mt_metric_of_figure(const struct mt_figure *figure, const char *prefix, str
 
 /* ---- text ---- */
 
-/* Makes room for `bytes` and a NUL. */
-static char *make_room(struct mt_exposition *page, size_t bytes)
+/* The stream of a page, which opens with its first text. */
+static FILE *text_of(struct mt_exposition *page)
 {
-	if (page->used + bytes + 1 > page->room) {
-		page->room = (page->used + bytes + 1) * 2;
-		page->text = mt_error_check_memory(realloc(page->text, page->room));
-	}
-	return page->text + page->used;
-}
-
-static void append_bytes(struct mt_exposition *page, const char *text, size_t bytes)
-{
-	memcpy(make_room(page, bytes), text, bytes);
-	page->used += bytes;
-	page->text[page->used] = '\0';
-}
-
-static void append(struct mt_exposition *page, const char *text)
-{
-	append_bytes(page, text, strlen(text));
+	if (!page->to)
+		page->to = mt_error_check_memory(open_memstream(&page->text, &page->bytes));
+	return page->to;
 }
 
 /* The escape of a character within quotes, two characters; NULL: it needs none. */
@@ -490,9 +476,9 @@ static void append_help(struct mt_exposition *page, const char *help)
 		const char *escape = escape_of(*help);
 
 		if (escape && (*help != '"' || page->format == MT_EXPOSITION_OPENMETRICS))
-			append(page, escape);
+			fputs(escape, page->to);
 		else
-			append_bytes(page, help, 1);
+			putc(*help, page->to);
 	}
 }
 
@@ -530,13 +516,6 @@ void mt_exposition_begin(struct mt_exposition *page, const struct mt_metric *met
 	page->announced = false;
 }
 
-static void append_line(struct mt_exposition *page, const char *word, const char *name)
-{
-	append(page, word);
-	append(page, name);
-	append(page, " ");
-}
-
 /* OpenMetrics names the family, the older format the samples. The older one has neither units nor
  * info metrics. */
 static void announce(struct mt_exposition *page)
@@ -545,16 +524,14 @@ static void announce(struct mt_exposition *page)
 	bool open = page->format == MT_EXPOSITION_OPENMETRICS;
 	const char *name = open ? metric->name : metric->sample;
 
-	append_line(page, "# TYPE ", name);
-	append(page, mt_metric_type(open || metric->type != MT_METRIC_INFO ? metric->type
-									   : MT_METRIC_GAUGE));
-	if (open && *metric->unit) {
-		append_line(page, "\n# UNIT ", name);
-		append(page, metric->unit);
-	}
-	append_line(page, "\n# HELP ", name);
+	fprintf(text_of(page), "# TYPE %s %s", name,
+		mt_metric_type(open || metric->type != MT_METRIC_INFO ? metric->type
+								      : MT_METRIC_GAUGE));
+	if (open && *metric->unit)
+		fprintf(page->to, "\n# UNIT %s %s", name, metric->unit);
+	fprintf(page->to, "\n# HELP %s ", name);
 	append_help(page, metric->help);
-	append(page, "\n");
+	putc('\n', page->to);
 	page->announced = true;
 }
 
@@ -589,20 +566,22 @@ void mt_exposition_sample(struct mt_exposition *page, const struct mt_labels *la
 
 	if (!page->announced)
 		announce(page);
-	append(page, page->metric->sample);
+	fputs_unlocked(page->metric->sample, page->to);
 	if (labels && labels->used) {
-		append_bytes(page, "{", 1);
-		append_bytes(page, labels->text, labels->used);
-		append_bytes(page, "}", 1);
+		putc_unlocked('{', page->to);
+		fwrite_unlocked(labels->text, 1, labels->used, page->to);
+		putc_unlocked('}', page->to);
 	}
-	append_bytes(page, " ", 1);
-	append_bytes(page, number, digits);
-	append_bytes(page, "\n", 1);
+	putc_unlocked(' ', page->to);
+	fwrite_unlocked(number, 1, digits, page->to);
+	putc_unlocked('\n', page->to);
 }
 
 char *mt_exposition_end(struct mt_exposition *page, size_t *out_bytes)
 {
-	append(page, page->format == MT_EXPOSITION_OPENMETRICS ? "# EOF\n" : "");
-	*out_bytes = page->used;
+	fputs(page->format == MT_EXPOSITION_OPENMETRICS ? "# EOF\n" : "", text_of(page));
+	if (fclose(page->to) != 0)
+		mt_error_check_memory(NULL);
+	*out_bytes = page->bytes;
 	return page->text;
 }

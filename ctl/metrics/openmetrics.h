@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "ctl/figures/figures.h"
 
@@ -62,8 +63,9 @@ enum mt_exposition_format { MT_EXPOSITION_OPENMETRICS, MT_EXPOSITION_TEXT };
 
 struct mt_exposition {
 	enum mt_exposition_format format;
-	char *text; /* ended by a NUL as soon as there is any */
-	size_t used, room;
+	FILE *to; /* into `text`; NULL: nothing was written */
+	char *text;
+	size_t bytes;
 	const struct mt_metric *metric; /* the family of the next samples */
 	bool announced;
 };

@@ -135,23 +135,6 @@ static size_t encode(wchar_t glyph, char out[MB_LEN_MAX])
 	return 1;
 }
 
-void mt_cells_line(const struct mt_cells *canvas, int row, char *out, size_t out_bytes)
-{
-	char piece[MB_LEN_MAX];
-	int last = last_used(canvas, row);
-	size_t used = 0;
-
-	for (int column = 0; column < last; column++) {
-		size_t length = encode(mt_cells_at(canvas, row, column)->glyph, piece);
-
-		if (used + length + 1 > out_bytes)
-			break;
-		memcpy(out + used, piece, length);
-		used += length;
-	}
-	out[used] = '\0';
-}
-
 wchar_t mt_cells_level_glyph(bool unicode, int level)
 {
 	static const wchar_t blocks[] = L" \u2581\u2582\u2583\u2584\u2585\u2586\u2587\u2588",

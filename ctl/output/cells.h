@@ -85,9 +85,6 @@ void mt_cells_paint_row(struct mt_cells *canvas, int row, enum mt_cell_style sty
 
 const struct mt_cell *mt_cells_at(const struct mt_cells *canvas, int row, int column);
 
-/* Writes one row as text of the locale, without blanks at its end, cut to out_bytes - 1. */
-void mt_cells_line(const struct mt_cells *canvas, int row, char *out, size_t out_bytes);
-
 /* Returns the character that is `level` eighths high, 0 to 8. */
 wchar_t mt_cells_level_glyph(bool unicode, int level);
 

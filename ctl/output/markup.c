@@ -8,33 +8,19 @@
 #include "ctl/output/error.h"
 #include "ctl/output/text.h"
 
-static void put(FILE *to, char letter)
-{
-	switch (letter) {
-	case '&':
-		fputs("&amp;", to);
-		break;
-	case '<':
-		fputs("&lt;", to);
-		break;
-	case '>':
-		fputs("&gt;", to);
-		break;
-	case '"':
-		fputs("&quot;", to);
-		break;
-	case '\'':
-		fputs("&#39;", to);
-		break;
-	default:
-		fputc(letter, to);
-	}
-}
-
 void mt_markup_text(FILE *to, const char *text)
 {
-	for (; *text; text++)
-		put(to, *text);
+	static const char letters[] = "&<>\"'", *const entities[] = {"&amp;", "&lt;", "&gt;",
+								     "&quot;", "&#39;"};
+
+	for (; *text; text++) {
+		const char *letter = strchr(letters, *text);
+
+		if (letter)
+			fputs(entities[letter - letters], to);
+		else
+			fputc(*text, to);
+	}
 }
 
 /* ---- HTML ---- */

@@ -11,6 +11,7 @@
 #include <strings.h>
 #include <time.h>
 #include <unistd.h>
+
 #include "sys/format.h"
 #include "sys/saturating.h"
 
@@ -440,23 +441,32 @@ bool mt_units_number(const char *text, double *out)
 	return true;
 }
 
-bool mt_units_count(const char *text, double *out)
+/* A number with one of the units after it, whose list ends with one without a factor. */
+struct unit {
+	const char *name;
+	double times;
+};
+
+static bool parse_with_unit(const char *text, const struct unit *units,
+			    int (*compare)(const char *, const char *), double *out)
 {
-	static const struct {
-		const char *unit;
-		double times;
-	} units[] = {{"", 1}, {"K", 1e3}, {"M", 1e6}, {"B", 1e9}, {"G", 1e9}, {"T", 1e12}};
 	const char *end;
 	double value;
 
 	if (!parse_number(text, &value, &end))
 		return false;
-	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
-		if (strcasecmp(end, units[i].unit) == 0) {
-			*out = value * units[i].times;
-			return isfinite(*out);
-		}
-	return false;
+	while (units->times > 0 && compare(end, units->name) != 0)
+		units++;
+	*out = value * units->times;
+	return units->times > 0 && isfinite(*out);
+}
+
+bool mt_units_count(const char *text, double *out)
+{
+	static const struct unit units[] = {{"", 1},    {"K", 1e3},  {"M", 1e6}, {"B", 1e9},
+					    {"G", 1e9}, {"T", 1e12}, {"", 0}};
+
+	return parse_with_unit(text, units, strcasecmp, out);
 }
 
 bool mt_units_bytes(const char *text, double *out)
@@ -476,22 +486,10 @@ bool mt_units_bytes(const char *text, double *out)
 
 bool mt_units_duration(const char *text, double *out_s)
 {
-	static const struct {
-		const char *unit;
-		double seconds;
-	} units[] = {{"", 1},     {"ms", 1e-3}, {"s", 1},    {"m", 60},
-		     {"min", 60}, {"h", 3600},  {"d", 86400}};
-	const char *end;
-	double value;
+	static const struct unit units[] = {{"", 1},     {"ms", 1e-3}, {"s", 1},     {"m", 60},
+					    {"min", 60}, {"h", 3600},  {"d", 86400}, {"", 0}};
 
-	if (!parse_number(text, &value, &end))
-		return false;
-	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
-		if (strcmp(end, units[i].unit) == 0) {
-			*out_s = value * units[i].seconds;
-			return isfinite(*out_s);
-		}
-	return false;
+	return parse_with_unit(text, units, strcmp, out_s);
 }
 
 bool mt_units_percent(const char *text, double *out)

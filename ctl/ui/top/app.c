@@ -640,7 +640,7 @@ static void draw_list(struct mt_top_app *app, struct mt_cells *canvas, int end)
 		pane = mt_top_pane_rows(canvas->rows,
 					end - area.row - 1 - (int)app->model.lines_count);
 		area.end -= pane;
-		mt_top_pane_draw(canvas, (struct mt_top_pane_area){area.end, end}, selected,
+		mt_top_pane_draw(canvas, (struct mt_top_area){area.end, end}, selected,
 				 app->now_ns);
 	}
 	end = area.end;

@@ -6,7 +6,6 @@
 
 #include "ctl/output/text.h"
 #include "ctl/process/read_file.h"
-#include "ctl/ui/top/history.h"
 #include "sys/saturating.h"
 
 /* ---- header ---- */
@@ -435,14 +434,16 @@ void mt_top_draw_list(struct mt_cells *canvas, const struct mt_top_frame *frame,
 				   MT_STYLE_SELECTED);
 }
 
-void mt_top_draw_once(struct mt_cells *canvas, const struct mt_top_frame *frame, int columns)
+int mt_top_draw_once(struct mt_cells *canvas, const struct mt_top_frame *frame, int columns)
 {
 	struct drawing drawing = {.canvas = canvas, .frame = frame};
-	struct mt_top_area area = {.end = HEADER_MAX + 1 + (int)frame->model->lines_count + 1};
+	int lines = frame->model->lines_count ? (int)frame->model->lines_count : 1;
+	struct mt_top_area area = {.end = HEADER_MAX + 1 + lines};
 
 	mt_cells_start(canvas, columns, area.end);
 	area.row = mt_top_draw_header(canvas, frame, HEADER_MAX);
 	draw_lines(&drawing, area, 0);
+	return area.row + 1 + lines;
 }
 
 /* ---- machine ---- */

@@ -12,7 +12,6 @@
 #include "ctl/metrics/area_chart.h"
 #include "ctl/output/error.h"
 #include "ctl/output/text.h"
-#include "ctl/ui/top/history.h"
 #include "ctl/ui/top/row.h"
 
 #define CANVAS_ROWS_MIN 20  /* of a canvas with room for a pane */
@@ -186,7 +185,7 @@ static void read_columns(const void *data, struct mt_memory_parts *out, size_t c
 }
 
 /* Draws the chart and the figures without a title. */
-static void top_pane_draw_body(struct mt_cells *canvas, struct mt_top_pane_area area,
+static void top_pane_draw_body(struct mt_cells *canvas, struct mt_top_area area,
 			       const struct mt_top_row *process, uint64_t now_ns)
 {
 	uint64_t span_ns = mt_top_history_span(process->history, now_ns);
@@ -237,7 +236,7 @@ static void draw_title(struct mt_cells *canvas, int row, const struct mt_top_row
 	mt_cells_put(canvas, at, MT_STYLE_PLAIN, text);
 }
 
-void mt_top_pane_draw(struct mt_cells *canvas, struct mt_top_pane_area area,
+void mt_top_pane_draw(struct mt_cells *canvas, struct mt_top_area area,
 		      const struct mt_top_row *process, uint64_t now_ns)
 {
 	if (area.end <= area.row)
@@ -460,7 +459,7 @@ void mt_top_details_draw(struct mt_top_details *details, struct mt_cells *canvas
 	draw_tabs(details, canvas);
 	if (details->tab == MT_TAB_FIGURES && !details->has_ended) {
 		from.row += mt_top_pane_rows(canvas->rows, 0);
-		top_pane_draw_body(canvas, (struct mt_top_pane_area){2, from.row}, &details->row,
+		top_pane_draw_body(canvas, (struct mt_top_area){2, from.row}, &details->row,
 				   now_ns);
 	}
 	fill_page(details, &page);
