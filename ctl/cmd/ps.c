@@ -117,6 +117,12 @@ static bool is_shown(const struct view *view, const struct mt_tree_figure *figur
 	return figure->ps == MT_PS_yes || (figure->ps == MT_PS_wide && view->files);
 }
 
+/* Whether it is the first figure of GPUs, which stand behind TREE. The table begins with RSS. */
+static bool begins_gpu(const struct mt_tree_figure *figure)
+{
+	return figure->cell == MT_SUM_gpu && figure[-1].cell != MT_SUM_gpu;
+}
+
 static void add_heading(struct mt_table *table, const struct mt_tree_figure *figure)
 {
 	char heading[16];
@@ -130,10 +136,12 @@ static void add_columns(const struct view *view, struct mt_table *table)
 	if (view->processes->has_ranks)
 		mt_table_add_columns(table, ">RANK");
 	mt_table_add_columns(table, "<STATE");
-	for (const struct mt_tree_figure *figure = mt_tree_figures(); figure->key; figure++)
+	for (const struct mt_tree_figure *figure = mt_tree_figures(); figure->key; figure++) {
+		if (begins_gpu(figure))
+			mt_table_add_columns(table, ">TREE");
 		if (is_shown(view, figure))
 			add_heading(table, figure);
-	mt_table_add_columns(table, ">TREE");
+	}
 	if (view->bar_cells)
 		add_bar_column(table);
 	mt_table_add_columns(table, "<COMMAND");
@@ -141,9 +149,10 @@ static void add_columns(const struct view *view, struct mt_table *table)
 
 /* A star: the figure is older than the RSS beside it. entry NULL: the line of all. */
 static void add_sums(const struct view *view, struct mt_table *table,
-		     const struct mt_process_tree_sums *sums,
 		     const struct mt_process_list_entry *entry)
 {
+	const struct mt_process_tree_sums *sums = entry ? &entry->own : &view->processes->total,
+					  *tree = entry ? &entry->tree : &view->processes->total;
 	unsigned has = MT_SUM_any;
 
 	if (!entry || entry->state == MT_PROCESS_AWAKE)
@@ -154,6 +163,8 @@ static void add_sums(const struct view *view, struct mt_table *table,
 		bool is_known = figure->cell & has;
 		bool is_outdated = figure->cell == MT_SUM_heap && entry && entry->is_outdated;
 
+		if (begins_gpu(figure))
+			mt_table_add_bytes(table, true, tree->rss_bytes);
 		if (is_shown(view, figure))
 			mt_table_addf(
 				table, "%s%s",
@@ -174,8 +185,7 @@ static void add_entry(const struct view *view, struct mt_table *table,
 	if (view->processes->has_ranks)
 		mt_table_add(table, *entry->head.rank ? entry->head.rank : "-");
 	mt_table_add(table, mt_process_state_word(entry->state));
-	add_sums(view, table, &entry->own, entry);
-	mt_table_add_bytes(table, true, entry->tree.rss_bytes);
+	add_sums(view, table, entry);
 	if (view->bar_cells)
 		mt_table_add(table, awake ? mt_parts_bar(&entry->own.parts, view->most_bytes,
 							 view->bar_cells)
@@ -195,8 +205,7 @@ static void add_total(const struct view *view, struct mt_table *table)
 	if (processes->has_ranks)
 		mt_table_add(table, "");
 	mt_table_add(table, "");
-	add_sums(view, table, &processes->total, NULL);
-	mt_table_add_bytes(table, true, processes->total.rss_bytes);
+	add_sums(view, table, NULL);
 	if (view->bar_cells)
 		mt_table_add(table, "");
 	mt_table_add(table, mt_text_count(processes->count).text);
