@@ -170,15 +170,20 @@ void mt_runs_free(struct mt_runs *runs)
 	*runs = (struct mt_runs){0};
 }
 
+static const struct figure {
+	const char *title, *change;
+	size_t offset;
+} figures[MT_RUN_COLUMNS] = {
+#define X(id, title, change, member) {title, change, offsetof(struct mt_run, member)},
+	MT_RUN_FIGURES(X)
+#undef X
+		[MT_RUN_CLEANUPS] = {.title = "cleanups"},
+	[MT_RUN_EXIT] = {.title = "exit code"},
+};
+
 const char *mt_run_title(enum mt_run_column column)
 {
-	static const char *const titles[MT_RUN_COLUMNS] = {
-		[MT_RUN_PEAK] = "peak RSS",      [MT_RUN_MEAN] = "mean RSS",
-		[MT_RUN_END] = "RSS at the end", [MT_RUN_GPU] = "peak GPU, reserved",
-		[MT_RUN_TIME] = "time",          [MT_RUN_CPU] = "CPU time",
-		[MT_RUN_CLEANUPS] = "cleanups",  [MT_RUN_EXIT] = "exit code"};
-
-	return titles[column];
+	return figures[column].title;
 }
 
 size_t mt_run_columns(const struct mt_run *runs, size_t count, enum mt_run_column *out)
@@ -218,25 +223,14 @@ static void write_bytes(double value, char *out, size_t out_bytes)
 	snprintf(out, out_bytes, "%s", mt_text_bytes(mt_text_round_u64(value)).text);
 }
 
-/* The value of a column in which runs are held against the first one; NAN: another column. */
+/* NAN: the column has no value that runs are held against. */
 static double value_of(const struct mt_run *run, enum mt_run_column column)
 {
-	switch (column) {
-	case MT_RUN_PEAK:
-		return run->rss.peak;
-	case MT_RUN_MEAN:
-		return run->rss.mean;
-	case MT_RUN_END:
-		return run->rss.end;
-	case MT_RUN_GPU:
-		return run->gpu.peak;
-	case MT_RUN_TIME:
-		return run->seconds;
-	case MT_RUN_CPU:
-		return run->cpu_s;
-	default:
-		return NAN;
-	}
+	double value = NAN;
+
+	if (figures[column].change)
+		memcpy(&value, (const char *)run + figures[column].offset, sizeof(value));
+	return value;
 }
 
 /* The difference to the first run in %; NAN: not known of both, or the first has 0. */
@@ -292,21 +286,16 @@ void mt_run_print_table(const struct mt_run *runs, size_t count)
 
 static json_t *change_json(const struct mt_run *run, const struct mt_run *first)
 {
-	static const struct {
-		enum mt_run_column column;
-		const char *name;
-	} names[] = {{MT_RUN_PEAK, "rss_peak_pct"}, {MT_RUN_MEAN, "rss_mean_pct"},
-		     {MT_RUN_END, "rss_end_pct"},   {MT_RUN_GPU, "gpu_reserved_peak_pct"},
-		     {MT_RUN_TIME, "duration_pct"}, {MT_RUN_CPU, "cpu_pct"}};
 	json_t *object;
 
 	if (!first)
 		return json_null();
 	object = json_object();
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		double change = change_pct(run, first, names[i].column);
+	for (int column = 0; figures[column].change; column++) {
+		double change = change_pct(run, first, (enum mt_run_column)column);
 
-		mt_json_set(object, names[i].name, isnan(change) ? json_null() : json_real(change));
+		mt_json_set(object, figures[column].change,
+			    isnan(change) ? json_null() : json_real(change));
 	}
 	return object;
 }

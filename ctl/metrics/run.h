@@ -50,16 +50,22 @@ enum mt_exit mt_runs_read(char **files, size_t count, const char *const *labels,
 			  struct mt_runs *out);
 void mt_runs_free(struct mt_runs *runs);
 
+/* The figures in which runs are held against the first one: identifier, title, member of `change` in
+ * JSON, member of struct mt_run. */
+#define MT_RUN_FIGURES(X)                                                                          \
+	X(PEAK, "peak RSS", "rss_peak_pct", rss.peak)                                              \
+	X(MEAN, "mean RSS", "rss_mean_pct", rss.mean)                                              \
+	X(END, "RSS at the end", "rss_end_pct", rss.end)                                           \
+	X(GPU, "peak GPU, reserved", "gpu_reserved_peak_pct", gpu.peak)                            \
+	X(TIME, "time", "duration_pct", seconds)                                                   \
+	X(CPU, "CPU time", "cpu_pct", cpu_s)
+
 enum mt_run_column {
-	MT_RUN_PEAK,
-	MT_RUN_MEAN,
-	MT_RUN_END,
-	MT_RUN_GPU,
-	MT_RUN_TIME,
-	MT_RUN_CPU,
-	MT_RUN_CLEANUPS,
+#define X(id, title, change, member) MT_RUN_##id,
+	MT_RUN_FIGURES(X) MT_RUN_CLEANUPS,
 	MT_RUN_EXIT,
 	MT_RUN_COLUMNS
+#undef X
 };
 
 /* Returns the title of a column: "peak RSS". */
