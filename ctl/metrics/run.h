@@ -50,8 +50,8 @@ enum mt_exit mt_runs_read(char **files, size_t count, const char *const *labels,
 			  struct mt_runs *out);
 void mt_runs_free(struct mt_runs *runs);
 
-/* The figures in which runs are held against the first one: identifier, title, member of `change` in
- * JSON, member of struct mt_run. */
+/* The figures in which runs are held against the first one: identifier, title, member of `change`
+ * in JSON, member of struct mt_run. */
 #define MT_RUN_FIGURES(X)                                                                          \
 	X(PEAK, "peak RSS", "rss_peak_pct", rss.peak)                                              \
 	X(MEAN, "mean RSS", "rss_mean_pct", rss.mean)                                              \
