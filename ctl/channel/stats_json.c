@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl/figures/cleanup_story.h"
+#include "ctl/figures/cleanup_history.h"
 #include "ctl/figures/figures.h"
 #include "ctl/figures/memory_parts.h"
 #include "ctl/output/json.h"
@@ -45,9 +45,9 @@ static json_t *pressure_json(const struct mt_stats_cleanup *cleanup)
 	return object;
 }
 
-static json_t *cleanup_json(const struct mt_cleanup_story *story)
+static json_t *cleanup_json(const struct mt_cleanup_entry *entry)
 {
-	const struct mt_stats_cleanup *cleanup = story->cleanup;
+	const struct mt_stats_cleanup *cleanup = entry->cleanup;
 	json_t *object = json_object();
 
 	mt_figures_set_json(object, MT_FIGURES_CLEANUP, cleanup);
@@ -64,60 +64,60 @@ static json_t *cleanup_json(const struct mt_cleanup_story *story)
 	mt_json_set_u64(object, "cost_ns", mt_cleanup_cost_ns(cleanup));
 	mt_json_set(object, "gc_text",
 		    cleanup->gc_state == MT_GC_NONE ? json_null()
-						    : json_string(mt_cleanup_gc_text(story).text));
+						    : json_string(mt_cleanup_gc_text(entry).text));
 	mt_json_set(object, "late_of", json_null());
 	return object;
 }
 
 json_t *mt_stats_json_cleanup(const struct mt_stats_cleanup *cleanup)
 {
-	return cleanup_json(&(struct mt_cleanup_story){.cleanup = cleanup});
+	return cleanup_json(&(struct mt_cleanup_entry){.cleanup = cleanup});
 }
 
-/* The story of a cleanup, by its slot; its `cleanup` is NULL if it has none. */
-static struct mt_cleanup_story *index_stories(const struct mt_stats_file *file)
+/* The entry of a cleanup, by its slot; its `cleanup` is NULL if it has none. */
+static struct mt_cleanup_entry *index_entries(const struct mt_stats_file *file)
 {
-	struct mt_cleanup_story *stories =
-		mt_error_check_memory(calloc(2 * MT_CLEANUPS_COUNT, sizeof(*stories)));
-	struct mt_cleanup_story *list = stories + MT_CLEANUPS_COUNT;
-	size_t count = mt_cleanup_stories(file, list);
+	struct mt_cleanup_entry *entries =
+		mt_error_check_memory(calloc(2 * MT_CLEANUPS_COUNT, sizeof(*entries)));
+	struct mt_cleanup_entry *list = entries + MT_CLEANUPS_COUNT;
+	size_t count = mt_cleanup_history(file, list);
 
 	for (size_t i = 0; i < count; i++)
-		stories[(list[i].cleanup->number - 1) % MT_CLEANUPS_COUNT] = list[i];
-	return stories;
+		entries[(list[i].cleanup->number - 1) % MT_CLEANUPS_COUNT] = list[i];
+	return entries;
 }
 
 /* The number of the cleanup that asked for the collection before this one; null: none. */
-static json_t *late_of_json(const struct mt_cleanup_story *stories,
+static json_t *late_of_json(const struct mt_cleanup_entry *entries,
 			    const struct mt_stats_cleanup *late)
 {
 	for (size_t i = 0; i < MT_CLEANUPS_COUNT; i++)
-		if (stories[i].late == late && !stories[i].has_joined)
-			return mt_json_u64(stories[i].cleanup->number);
+		if (entries[i].late == late && !entries[i].has_joined)
+			return mt_json_u64(entries[i].cleanup->number);
 	return json_null();
 }
 
 /* Oldest first. */
 static json_t *cleanups_json(const struct mt_stats_file *file)
 {
-	struct mt_cleanup_story *stories = index_stories(file);
+	struct mt_cleanup_entry *entries = index_entries(file);
 	json_t *array = json_array();
 	uint64_t last = file->head.cleanups_count,
 		 first = last > MT_CLEANUPS_COUNT ? last - MT_CLEANUPS_COUNT : 0;
 
 	for (uint64_t number = first + 1; number <= last && number > first; number++) {
 		const struct mt_stats_cleanup *cleanup = mt_stats_file_cleanup(file, number);
-		const struct mt_cleanup_story *story = &stories[(number - 1) % MT_CLEANUPS_COUNT];
+		const struct mt_cleanup_entry *entry = &entries[(number - 1) % MT_CLEANUPS_COUNT];
 		json_t *object;
 
 		if (!cleanup)
 			continue;
-		object = story->cleanup ? cleanup_json(story) : mt_stats_json_cleanup(cleanup);
+		object = entry->cleanup ? cleanup_json(entry) : mt_stats_json_cleanup(cleanup);
 		if (cleanup->reason == MT_REASON_LATE_GC)
-			mt_json_set(object, "late_of", late_of_json(stories, cleanup));
+			mt_json_set(object, "late_of", late_of_json(entries, cleanup));
 		mt_json_append(array, object);
 	}
-	free(stories);
+	free(entries);
 	return array;
 }
 

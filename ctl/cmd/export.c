@@ -206,15 +206,18 @@ static void print_all(bool old)
 
 static enum mt_err write_once(const struct export *export, struct mt_error_reason *why)
 {
-	size_t bytes;
-	char *text = read_all(!export->otlp, &bytes), *body;
+	struct mt_process_list processes;
 	enum mt_err error;
+	size_t bytes;
+	char *text;
 
 	if (export->otlp) {
-		body = mt_otlp_body(text, mt_clock_realtime_ns());
-		error = mt_otlp_send(body, why);
-		free(body);
+		mt_process_list_read(MT_PROCESS_LIST_SHOWN, &processes);
+		text = mt_otlp_body(&processes, mt_clock_realtime_ns());
+		mt_process_list_free(&processes);
+		error = mt_otlp_send(text, why);
 	} else {
+		text = read_all(true, &bytes);
 		error = textfile_write(&export->file, text, bytes, why);
 	}
 	free(text);

@@ -9,7 +9,7 @@
 #include "ctl/channel/stats_json.h"
 #include "ctl/command.h"
 #include "ctl/diagnose/last_summary.h"
-#include "ctl/figures/cleanup_story.h"
+#include "ctl/figures/cleanup_history.h"
 #include "ctl/figures/last_look.h"
 #include "ctl/figures/memory_parts.h"
 #include "ctl/output/json.h"
@@ -244,6 +244,8 @@ static json_t *summary_json(const struct mt_last_summary *summary)
 	mt_json_set_u64(object, "unknown_bytes", file->head.unknown_bytes);
 	mt_json_set(object, "others", others_json(file));
 	mt_json_set_u64(object, "processes_count", file->head.processes_total);
+	mt_json_set_bool(object, "processes_count_is_cut",
+			 file->head.processes_total >= MT_LAST_PROCESSES_MAX);
 	mt_json_set_text(object, "verdict", mt_diagnose_word(finding->verdict));
 	mt_json_set_text(object, "title", finding->text);
 	return object;

@@ -7,8 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include "ctl/command.h"
 #include "ctl/metrics/area_chart.h"
@@ -22,33 +20,11 @@
 
 /* ---- the terminal ---- */
 
-#define SIZE_MOST   1000 /* columns and rows */
 #define COLUMNS_MIN 30
+#define COLUMNS_MAX 1000
 #define ROWS_MIN    7 /* of a chart, with its axis */
 #define ROWS_MAX    26
 #define ROWS_AROUND 6 /* title, legend, sums, letters, prompt */
-
-static int number_of(const char *name, int otherwise)
-{
-	const char *text = getenv(name);
-	int value = text ? atoi(text) : 0;
-
-	return value > 0 && value <= SIZE_MOST ? value : otherwise;
-}
-
-/* Returns the columns and rows of the terminal: of stdout, else COLUMNS and LINES, else 80 x 24. */
-static void read_screen(int *out_columns, int *out_rows)
-{
-	struct winsize size;
-
-	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col && size.ws_row) {
-		*out_columns = size.ws_col < SIZE_MOST ? size.ws_col : SIZE_MOST;
-		*out_rows = size.ws_row < SIZE_MOST ? size.ws_row : SIZE_MOST;
-		return;
-	}
-	*out_columns = number_of("COLUMNS", 80);
-	*out_rows = number_of("LINES", 24);
-}
 
 /* ---- what is drawn ---- */
 
@@ -67,6 +43,7 @@ struct panel {
 	const struct frame *frame;
 	const char *names[MT_PARTS_COUNT];
 	const char *whole_name;
+	bool is_rss;
 	struct mt_series whole; /* what the areas are parts of */
 	struct mt_series sums[MT_PARTS_COUNT];
 };
@@ -128,8 +105,10 @@ static struct mt_series read_series(const struct frame *frame, enum mt_recording
 
 static void read_memory(const struct frame *frame, struct panel *out)
 {
-	*out = (struct panel){
-		.frame = frame, .whole_name = "RSS", .whole = read_series(frame, MT_RECORDING_RSS)};
+	*out = (struct panel){.frame = frame,
+			      .whole_name = "RSS",
+			      .is_rss = true,
+			      .whole = read_series(frame, MT_RECORDING_RSS)};
 	for (int i = 0; i < MT_PARTS_COUNT; i++) {
 		out->names[i] = mt_memory_part_word((enum mt_memory_part)i);
 		out->sums[i] = mt_series_of_part(frame->recording, (enum mt_memory_part)i,
@@ -183,24 +162,12 @@ static struct mt_area_mark *list_marks(const struct frame *frame, size_t *out_co
 
 /* ---- drawing ---- */
 
-/* Of the whole run they are those of record and compare. */
-static struct mt_series_sums sums_of(const struct panel *panel)
-{
-	struct mt_series_sums sums = mt_series_sum_up(&panel->whole);
-	const struct mt_recording *recording = panel->frame->recording;
-	uint64_t pid = panel->frame->options->pid;
-
-	if (strcmp(panel->whole_name, "RSS") == 0 && panel->frame->low <= 0 &&
-	    (!pid || pid == recording->pid)) {
-		sums.peak = fmax(sums.peak, (double)recording->rss_peak_bytes);
-		sums.end = mt_run_end_of_work(recording, &panel->whole);
-	}
-	return sums;
-}
-
 static void draw_legend(struct mt_cells *cells, const struct panel *panel, int row)
 {
-	struct mt_series_sums sums = sums_of(panel);
+	struct mt_series_sums sums =
+		panel->is_rss ? mt_run_sum_up(panel->frame->recording, panel->frame->options->pid,
+					      panel->frame->low, &panel->whole)
+			      : mt_series_sum_up(&panel->whole);
 	struct mt_cell_place at = {row, 1, 0};
 	char text[200];
 
@@ -208,7 +175,7 @@ static void draw_legend(struct mt_cells *cells, const struct panel *panel, int r
 		if (panel->names[i]) {
 			at.column = mt_cells_put_glyph(
 				cells, at, (enum mt_cell_style)(MT_STYLE_LIVE + i),
-				mt_area_part_glyph(cells, (enum mt_memory_part)i));
+				mt_memory_part_cell(cells, (enum mt_memory_part)i));
 			at.column =
 				mt_cells_put(cells, (struct mt_cell_place){row, at.column + 1, 0},
 					     MT_STYLE_PLAIN, panel->names[i]) +
@@ -223,10 +190,10 @@ static void draw_legend(struct mt_cells *cells, const struct panel *panel, int r
 
 static void print_panel(const struct frame *frame, struct panel *panel)
 {
-	struct mt_cells cells = {.unicode = mt_cells_locale_is_utf8(),
-				 .coloured = *mt_table_colour(MT_COLOUR_LIVE) != '\0'};
 	size_t marks_count;
 	struct mt_area_mark *marks = list_marks(frame, &marks_count);
+	struct mt_cells cells =
+		mt_cells_for_stdout(frame->columns, frame->rows + 2 + (marks_count > 0));
 	const struct mt_area_chart chart = {
 		.start_ns = frame->origin_ns + (uint64_t)(frame->low * 1e9),
 		.end_ns = frame->origin_ns + (uint64_t)(frame->high * 1e9),
@@ -236,14 +203,15 @@ static void print_panel(const struct frame *frame, struct panel *panel)
 		.read = read_columns,
 		.data = panel};
 
-	mt_cells_start(&cells, frame->columns, frame->rows + 2 + (marks_count > 0));
 	mt_area_chart_draw(&cells, (struct mt_cell_place){0, 0, frame->columns}, frame->rows,
 			   &chart);
 	draw_legend(&cells, panel, frame->rows);
 	mt_cells_put(&cells, (struct mt_cell_place){frame->rows + 2, 1, 0}, MT_STYLE_PLAIN,
 		     "p purge, l light, h heavy cleanup, r round");
-	for (int row = 0; row < cells.rows; row++)
-		mt_cells_print_row(&cells, row);
+	for (int row = 0; row < cells.rows; row++) {
+		mt_cells_write_row(&cells, row, stdout);
+		putchar('\n');
+	}
 	mt_cells_free(&cells);
 	free(marks);
 	free_panel(panel);
@@ -263,27 +231,6 @@ static void print_title(const struct frame *frame)
 	       mt_text_fit(title, frame->columns), title, mt_table_colour_end(), pid);
 }
 
-static enum mt_err set_span(struct frame *frame, struct mt_error_reason *why)
-{
-	const struct mt_recording *recording = frame->recording;
-	double end = (double)(mt_recording_end_ns(recording) - frame->origin_ns) / 1e9;
-
-	if (!recording->samples_count)
-		return mt_error_because(why, MT_ERR_INVALID, "nothing to be drawn: no samples");
-	if (frame->options->pid && !mt_recording_process(recording, frame->options->pid))
-		return mt_error_because(why, MT_ERR_INVALID,
-					"no process %" PRIu64 " in this recording",
-					frame->options->pid);
-	frame->low = frame->options->since_s;
-	if (frame->options->last_s > 0)
-		frame->low = fmax(frame->low, end - frame->options->last_s);
-	if (frame->low > end)
-		return mt_error_because(why, MT_ERR_INVALID,
-					"nothing to be drawn: it ends after %.1f seconds", end);
-	frame->high = fmax(end, frame->low + 0.1);
-	return MT_ERR_OK;
-}
-
 static int clamp(int value, int least, int most)
 {
 	return value < least ? least : value > most ? most : value;
@@ -299,14 +246,16 @@ static enum mt_err plot_text(const struct mt_recording *recording,
 			      .options = options,
 			      .origin_ns = mt_recording_begin_ns(recording),
 			      .as_clock = as_clock};
-	enum mt_err error = set_span(&frame, why);
+	const struct mt_run_part part = {options->pid, options->since_s, options->last_s};
+	enum mt_err error = mt_run_find_part(recording, &part, &frame.low, &frame.high, why);
 	struct panel panel;
 
 	if (error)
 		return error;
-	read_screen(&frame.columns, &frame.rows);
-	frame.columns = clamp(frame.columns, COLUMNS_MIN, SIZE_MOST);
-	frame.rows = clamp(frame.rows - ROWS_AROUND, ROWS_MIN, ROWS_MAX);
+	frame.high = fmax(frame.high, frame.low + 0.1);
+	mt_table_screen(&frame.columns, &frame.rows);
+	frame.columns = clamp(frame.columns ? frame.columns : 80, COLUMNS_MIN, COLUMNS_MAX);
+	frame.rows = clamp((frame.rows ? frame.rows : 24) - ROWS_AROUND, ROWS_MIN, ROWS_MAX);
 	print_title(&frame);
 	read_memory(&frame, &panel);
 	print_panel(&frame, &panel);

@@ -77,15 +77,18 @@ static uint64_t largest(const struct mt_process_list *processes)
 /* Into a file or a pipe goes all that a line can have, but no bar. */
 static struct view view_of(const struct mt_process_list *processes)
 {
-	int columns = mt_table_screen_columns();
-	struct view view = {.processes = processes,
-			    .bar_cells = columns >= BAR_FROM ? BAR_CELLS : 0,
-			    .files = !columns || columns >= FILES_FROM,
-			    .command_cells = COMMAND_MAX,
-			    .most_bytes = largest(processes)};
-	int others = FIXED_CELLS + (view.bar_cells ? BAR_CELLS + 2 : 0) +
-		     (view.files ? FILES_CELLS : 0) + (processes->has_ranks ? RANK_CELLS : 0) +
-		     (processes->uses_cuda ? BYTES_CELLS : 0);
+	int columns, rows, others;
+	struct view view;
+
+	mt_table_screen(&columns, &rows);
+	view = (struct view){.processes = processes,
+			     .bar_cells = columns >= BAR_FROM ? BAR_CELLS : 0,
+			     .files = !columns || columns >= FILES_FROM,
+			     .command_cells = COMMAND_MAX,
+			     .most_bytes = largest(processes)};
+	others = FIXED_CELLS + (view.bar_cells ? BAR_CELLS + 2 : 0) +
+		 (view.files ? FILES_CELLS : 0) + (processes->has_ranks ? RANK_CELLS : 0) +
+		 (processes->uses_cuda ? BYTES_CELLS : 0);
 
 	if (columns && columns - others < COMMAND_MAX)
 		view.command_cells =
@@ -107,36 +110,68 @@ static void add_bar_column(struct mt_table *table)
 	mt_table_add_columns(table, text);
 }
 
+static bool is_shown(const struct view *view, const struct mt_tree_figure *figure)
+{
+	if (figure->cell == MT_SUM_gpu && !view->processes->uses_cuda)
+		return false;
+	return figure->ps == MT_PS_yes || (figure->ps == MT_PS_wide && view->files);
+}
+
+/* Whether it is the first figure of GPUs, which stand behind TREE. The table begins with RSS. */
+static bool begins_gpu(const struct mt_tree_figure *figure)
+{
+	return figure->cell == MT_SUM_gpu && figure[-1].cell != MT_SUM_gpu;
+}
+
+static void add_heading(struct mt_table *table, const struct mt_tree_figure *figure)
+{
+	char heading[16];
+
+	snprintf(heading, sizeof(heading), ">%s", figure->heading);
+	mt_table_add_columns(table, heading);
+}
+
 static void add_columns(const struct view *view, struct mt_table *table)
 {
 	if (view->processes->has_ranks)
 		mt_table_add_columns(table, ">RANK");
-	mt_table_add_columns(table, "<STATE|>RSS");
+	mt_table_add_columns(table, "<STATE");
+	for (const struct mt_tree_figure *figure = mt_tree_figures(); figure->key; figure++) {
+		if (begins_gpu(figure))
+			mt_table_add_columns(table, ">TREE");
+		if (is_shown(view, figure))
+			add_heading(table, figure);
+	}
 	if (view->bar_cells)
 		add_bar_column(table);
-	mt_table_add_columns(table, view->files ? ">LIVE|>REUSABLE|>FILES|>OTHER|>TREE"
-						: ">LIVE|>REUSABLE|>TREE");
-	if (view->processes->uses_cuda)
-		mt_table_add_columns(table, ">GPU");
 	mt_table_add_columns(table, "<COMMAND");
 }
 
-/* A star: the figure is older than the RSS beside it. */
-static void add_part(struct mt_table *table, bool is_known, bool is_outdated, uint64_t bytes)
+/* A star: the figure is older than the RSS beside it. entry NULL: the line of all. */
+static void add_sums(const struct view *view, struct mt_table *table,
+		     const struct mt_process_list_entry *entry)
 {
-	mt_table_addf(table, "%s%s", is_known ? mt_text_bytes(bytes).text : "-",
-		      is_known && is_outdated ? "*" : "");
-}
+	const struct mt_process_tree_sums *sums = entry ? &entry->own : &view->processes->total,
+					  *tree = entry ? &entry->tree : &view->processes->total;
+	unsigned has = MT_SUM_any;
 
-static void add_parts(const struct view *view, struct mt_table *table, bool known, bool is_outdated,
-		      const struct mt_memory_parts *parts)
-{
-	add_part(table, known, is_outdated, parts->bytes[MT_PART_LIVE]);
-	add_part(table, known, is_outdated, parts->bytes[MT_PART_REUSABLE]);
-	if (!view->files)
-		return;
-	add_part(table, known, is_outdated, parts->bytes[MT_PART_FILES]);
-	add_part(table, known, is_outdated, parts->bytes[MT_PART_OTHER]);
+	if (!entry || entry->state == MT_PROCESS_AWAKE)
+		has |= MT_SUM_heap;
+	if (!entry || entry->uses_cuda)
+		has |= MT_SUM_gpu;
+	for (const struct mt_tree_figure *figure = mt_tree_figures(); figure->key; figure++) {
+		bool is_known = figure->cell & has;
+		bool is_outdated = figure->cell == MT_SUM_heap && entry && entry->is_outdated;
+
+		if (begins_gpu(figure))
+			mt_table_add_bytes(table, true, tree->rss_bytes);
+		if (is_shown(view, figure))
+			mt_table_addf(
+				table, "%s%s",
+				is_known ? mt_text_bytes(mt_tree_figure_value(figure, sums)).text
+					 : "-",
+				is_known && is_outdated ? "*" : "");
+	}
 }
 
 static void add_entry(const struct view *view, struct mt_table *table,
@@ -150,16 +185,12 @@ static void add_entry(const struct view *view, struct mt_table *table,
 	if (view->processes->has_ranks)
 		mt_table_add(table, *entry->head.rank ? entry->head.rank : "-");
 	mt_table_add(table, mt_process_state_word(entry->state));
-	mt_table_add_bytes(table, true, entry->own.rss_bytes);
+	add_sums(view, table, entry);
 	if (view->bar_cells)
 		mt_table_add(table, awake ? mt_parts_bar(&entry->own.parts, view->most_bytes,
 							 view->bar_cells)
 						    .text
 					  : "");
-	add_parts(view, table, awake, entry->is_outdated, &entry->own.parts);
-	mt_table_add_bytes(table, true, entry->tree.rss_bytes);
-	if (view->processes->uses_cuda)
-		mt_table_add_bytes(table, entry->uses_cuda, entry->own.gpu_bytes);
 	mt_process_title(entry->process.command, title, sizeof(title));
 	snprintf(command, sizeof(command), "%*s%s%.*s", indent, "", indent ? "\\_ " : "",
 		 mt_text_fit(title, 72), title);
@@ -174,13 +205,9 @@ static void add_total(const struct view *view, struct mt_table *table)
 	if (processes->has_ranks)
 		mt_table_add(table, "");
 	mt_table_add(table, "");
-	mt_table_add_bytes(table, true, processes->total.rss_bytes);
+	add_sums(view, table, NULL);
 	if (view->bar_cells)
 		mt_table_add(table, "");
-	add_parts(view, table, true, false, &processes->total.parts);
-	mt_table_add_bytes(table, true, processes->total.rss_bytes);
-	if (processes->uses_cuda)
-		mt_table_add_bytes(table, true, processes->total.gpu_bytes);
 	mt_table_add(table, mt_text_count(processes->count).text);
 }
 
@@ -250,7 +277,7 @@ static void add_figures(struct mt_table *table, const struct mt_process_tree *tr
 			const struct mt_process_tree_sums *sums, const struct mt_member *member)
 {
 	for (const struct mt_tree_figure *figure = mt_tree_figures(); figure->key; figure++)
-		if (figure->column & flags_of_tree(tree))
+		if (figure->tree & flags_of_tree(tree))
 			mt_table_add_bytes(table,
 					   !member || (figure->cell & flags_of_member(member)),
 					   mt_tree_figure_value(figure, sums));
@@ -293,7 +320,6 @@ static void print_meaning(const struct mt_process_tree *tree)
 static void print_tree_text(const struct mt_process_tree *tree)
 {
 	struct mt_table *table;
-	char heading[16];
 
 	if (!tree->count) {
 		puts("no process carries the shim; `mtctl run -- program...` starts one");
@@ -301,10 +327,8 @@ static void print_tree_text(const struct mt_process_tree *tree)
 	}
 	table = mt_table_new(">PID|<STATE");
 	for (const struct mt_tree_figure *figure = mt_tree_figures(); figure->key; figure++)
-		if (figure->column & flags_of_tree(tree)) {
-			snprintf(heading, sizeof(heading), ">%s", figure->heading);
-			mt_table_add_columns(table, heading);
-		}
+		if (figure->tree & flags_of_tree(tree))
+			add_heading(table, figure);
 	mt_table_add_columns(table, "<COMMAND");
 	for (size_t i = 0; i < tree->count; i++)
 		add_member(table, tree, &tree->list[i]);

@@ -9,7 +9,7 @@
 
 #include "ctl/channel/stats_json.h"
 #include "ctl/command.h"
-#include "ctl/figures/cleanup_story.h"
+#include "ctl/figures/cleanup_history.h"
 #include "ctl/figures/figures.h"
 #include "ctl/figures/memory_parts.h"
 #include "ctl/output/json.h"
@@ -268,9 +268,9 @@ static void print_total(const struct mt_stats_snapshot *now)
 
 static void print_last(const struct mt_stats_file *file)
 {
-	struct mt_cleanup_story *stories =
+	struct mt_cleanup_entry *stories =
 		mt_error_check_memory(calloc(MT_CLEANUPS_COUNT, sizeof(*stories)));
-	size_t count = mt_cleanup_stories(file, stories);
+	size_t count = mt_cleanup_history(file, stories);
 	uint64_t now_ns = mt_clock_realtime_ns();
 	const struct mt_stats_cleanup *last = count ? stories[count - 1].cleanup : NULL;
 
@@ -535,9 +535,9 @@ static void print_samples(const struct mt_stats_file *file)
 
 static void print_cleanups(const struct mt_stats_file *file, bool all)
 {
-	struct mt_cleanup_story *stories =
+	struct mt_cleanup_entry *stories =
 		mt_error_check_memory(calloc(MT_CLEANUPS_COUNT, sizeof(*stories)));
-	size_t count = mt_cleanup_stories(file, stories),
+	size_t count = mt_cleanup_history(file, stories),
 	       shown = all || count < CLEANUPS_SHOWN ? count : CLEANUPS_SHOWN;
 
 	if (count) {

@@ -13,7 +13,7 @@
 #include "ctl/channel/process_limit.h"
 #include "ctl/channel/target.h"
 #include "ctl/diagnose/diagnose.h"
-#include "ctl/figures/cleanup_story.h"
+#include "ctl/figures/cleanup_history.h"
 #include "ctl/process/clock.h"
 #include "ctl/process/limit.h"
 #include "ctl/process/preload.h"
@@ -762,9 +762,9 @@ static void sample_later(struct mt_facts *facts)
 /* Whether the collection that the test trim asked for has run after it. */
 static bool has_collected_late(const struct mt_facts *facts)
 {
-	struct mt_cleanup_story *stories =
+	struct mt_cleanup_entry *stories =
 		mt_error_check_memory(calloc(MT_CLEANUPS_COUNT, sizeof(*stories)));
-	size_t count = mt_cleanup_stories(&facts->last, stories);
+	size_t count = mt_cleanup_history(&facts->last, stories);
 	bool is_so = false;
 
 	for (size_t i = 0; facts->trim.done && i < count; i++)

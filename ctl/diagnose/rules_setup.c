@@ -8,7 +8,7 @@
 
 #include "ctl/channel/process_limit.h"
 #include "ctl/diagnose/diagnose.h"
-#include "ctl/figures/cleanup_story.h"
+#include "ctl/figures/cleanup_history.h"
 #include "ctl/figures/memory_parts.h"
 #include "ctl/process/preload.h"
 
@@ -110,9 +110,9 @@ void mt_rule_late_collections(const struct mt_facts *facts, struct mt_diagnosis 
 /* What the newest cleanup that asked for a collection says. */
 void mt_rule_gc_waits(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
-	struct mt_cleanup_story *stories =
+	struct mt_cleanup_entry *stories =
 		mt_error_check_memory(calloc(MT_CLEANUPS_COUNT, sizeof(*stories)));
-	size_t count = mt_cleanup_stories(&facts->last, stories);
+	size_t count = mt_cleanup_history(&facts->last, stories);
 
 	while (count && stories[count - 1].cleanup->gc_state == MT_GC_NONE)
 		count--;

@@ -264,16 +264,21 @@ static const char *word(const char *const *words, size_t count, uint64_t number)
 }
 #define WORD(words, number) word(words, sizeof(words) / sizeof((words)[0]), number)
 
-const char *mt_stats_word_reason(uint32_t reason)
-{
-	static const char *const words[] = {
+/* The function that returns the text of a row of a list, X(name, text). */
 #define X(name, text) text,
-		MT_REASONS(X)
+#define WORDS(function, list)                                                                      \
+	const char *function(uint32_t number)                                                      \
+	{                                                                                          \
+		static const char *const words[] = {list(X)};                                      \
+                                                                                                   \
+		return WORD(words, number);                                                        \
+	}
+WORDS(mt_stats_word_reason, MT_REASONS)
+WORDS(mt_stats_word_gc_state, MT_GC_STATES)
+WORDS(mt_stats_word_gpu_state, MT_GPU_STATES)
+WORDS(mt_stats_word_oom_cause, MT_OOM_CAUSES)
+#undef WORDS
 #undef X
-	};
-
-	return WORD(words, reason);
-}
 
 const char *mt_stats_word_level(uint32_t level)
 {
@@ -306,45 +311,12 @@ const char *mt_stats_word_outcome(const struct mt_stats_cleanup *cleanup)
 	return cleanup->result <= MT_NULL_RESULT ? words[cleanup->result] : "?";
 }
 
-const char *mt_stats_word_gc_state(uint32_t state)
-{
-	static const char *const words[MT_GC_COUNT] = {
-#define X(name, text) text,
-		MT_GC_STATES(X)
-#undef X
-	};
-
-	return WORD(words, state);
-}
-
 const char *mt_stats_word_disposition(uint64_t disposition)
 {
 	static const char *const words[] = {"none", "ours",    "",
 					    "lost", "ignored", "the program's alone"};
 
 	return WORD(words, disposition);
-}
-
-const char *mt_stats_word_gpu_state(uint32_t state)
-{
-	static const char *const words[] = {
-#define X(name, text) text,
-		MT_GPU_STATES(X)
-#undef X
-	};
-
-	return WORD(words, state);
-}
-
-const char *mt_stats_word_oom_cause(uint32_t cause)
-{
-	static const char *const words[] = {
-#define X(name, text) text,
-		MT_OOM_CAUSES(X)
-#undef X
-	};
-
-	return WORD(words, cause);
 }
 
 const char *mt_stats_word_pressure_level(uint64_t level)

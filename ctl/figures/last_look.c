@@ -198,7 +198,8 @@ size_t mt_last_look_list(const char *folder, struct mt_last_look **out)
 	return count;
 }
 
-bool mt_last_look_find(const char *folder, pid_t pid, struct mt_last_look *out)
+/* The newest valid file of a process with this id, as the process saw itself. */
+static bool find(const char *folder, pid_t pid, struct mt_last_look *out)
 {
 	struct mt_last_look *list;
 	size_t count = mt_last_look_list(folder, &list), at = 0;
@@ -217,7 +218,7 @@ void mt_last_look_say(pid_t pid)
 	char folder[600];
 
 	mt_last_look_folder(NULL, folder, sizeof(folder));
-	if (mt_last_look_find(folder, pid, look))
+	if (find(folder, pid, look))
 		mt_error_say("killed with %s of its limit of %s in use; `mtctl last %d` says what "
 			     "filled it",
 			     mt_text_bytes(look->file.head.used_bytes).text,

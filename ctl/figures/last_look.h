@@ -41,10 +41,6 @@ bool mt_last_look_is_file(const char *path);
 enum mt_err mt_last_look_read(const char *path, struct mt_last_look *out,
 			      struct mt_error_reason *why);
 
-/* Reads the newest valid file of a process with this id, as the process saw itself. Returns false
- * if there is none. */
-bool mt_last_look_find(const char *folder, pid_t pid, struct mt_last_look *out);
-
 /* Says in one line on stderr that the kernel has killed the process at its limit, if the process
  * has left a file that `mtctl last` explains. Else nothing. */
 void mt_last_look_say(pid_t pid);

@@ -1,12 +1,11 @@
 #include "ctl/figures/memory_parts.h"
 
-#include <langinfo.h>
-#include <locale.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "ctl/output/error.h"
 #include "ctl/output/json.h"
-#include "ctl/output/table.h"
 #include "sys/saturating.h"
 
 struct mt_memory_parts mt_memory_parts_of(const struct mt_memory_figures *figures)
@@ -94,25 +93,6 @@ const char *mt_memory_part_meaning(enum mt_memory_part part)
 	return parts_table[part].meaning;
 }
 
-char mt_memory_part_glyph(enum mt_memory_part part)
-{
-	return parts_table[part].glyph;
-}
-
-void mt_memory_parts_divide(const struct mt_memory_parts *parts, uint64_t full_bytes, int width,
-			    int out[MT_PARTS_COUNT])
-{
-	double sum = 0, cells;
-
-	for (int i = 0; i < MT_PARTS_COUNT; i++) {
-		sum += (double)parts->bytes[i];
-		cells = full_bytes ? sum / (double)full_bytes * width + 0.5 : 0;
-		out[i] = cells < width ? (int)cells : width;
-	}
-	if (width > 0 && sum > 0 && !out[MT_PARTS_COUNT - 1])
-		out[MT_PARTS_COUNT - 1] = 1;
-}
-
 json_t *mt_memory_parts_json(const struct mt_memory_parts *parts)
 {
 	json_t *object = json_object();
@@ -127,73 +107,66 @@ json_t *mt_memory_parts_json(const struct mt_memory_parts *parts)
 
 /* ---- parts bar ---- */
 
-/* A mode of shading differs for each part, so that a reader who sees no colours can tell them. */
-static const struct look {
-	enum mt_colour colour;
-	const char *block;
-} looks[MT_PARTS_COUNT] = {
-	[MT_PART_LIVE] = {MT_COLOUR_LIVE, "\u2588"},
-	[MT_PART_REUSABLE] = {MT_COLOUR_REUSABLE, "\u2592"},
-	[MT_PART_FILES] = {MT_COLOUR_FILES, "\u2593"},
-	[MT_PART_OTHER] = {MT_COLOUR_OTHER, "\u2591"},
-};
-
-static void append(struct mt_parts_bar *bar, const char *text)
+/* Blocks that leave a gap to the line above. */
+wchar_t mt_memory_part_cell(const struct mt_cells *cells, enum mt_memory_part part)
 {
-	size_t used = strlen(bar->text);
-
-	snprintf(bar->text + used, sizeof(bar->text) - used, "%s", text);
+	return cells->coloured && cells->unicode ? L'\u2586' : (wchar_t)parts_table[part].glyph;
 }
 
-/* Only the characters of the locale: numbers are written as everywhere. */
-static bool is_utf8(void)
+/* Each part ends where the sum of it and of those before ends. The bar is a cell long at least if
+ * there is memory. */
+void mt_memory_parts_draw(struct mt_cells *cells, struct mt_cell_place at,
+			  const struct mt_memory_parts *parts, uint64_t full_bytes)
 {
-	static int known = -1;
+	int from = at.column, width = at.end - from;
+	double sum = 0;
 
-	if (known < 0)
-		known = setlocale(LC_CTYPE, "") && strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
-	return known;
+	for (int i = 0; i < MT_PARTS_COUNT; i++) {
+		double end;
+
+		sum += (double)parts->bytes[i];
+		end = full_bytes ? fmin(sum / (double)full_bytes * width + 0.5, width) : 0;
+		if (i == MT_PARTS_COUNT - 1 && sum > 0)
+			end = fmax(end, 1);
+		for (; at.column < from + (int)end; at.column++)
+			mt_cells_put_glyph(cells, at, (enum mt_cell_style)(MT_STYLE_LIVE + i),
+					   mt_memory_part_cell(cells, (enum mt_memory_part)i));
+	}
 }
 
-static void append_cells(struct mt_parts_bar *bar, enum mt_memory_part part, int count)
+static struct mt_parts_bar text_of(struct mt_cells *cells)
 {
-	const char glyph[] = {mt_memory_part_glyph(part), '\0'};
-	bool has_blocks = *mt_table_colour(looks[part].colour) && is_utf8();
+	struct mt_parts_bar bar = {""};
+	FILE *to = mt_error_check_memory(fmemopen(bar.text, sizeof(bar.text), "w"));
 
-	if (count <= 0)
-		return;
-	append(bar, mt_table_colour(looks[part].colour));
-	for (int i = 0; i < count; i++)
-		append(bar, has_blocks ? looks[part].block : glyph);
-	append(bar, mt_table_colour_end());
+	mt_cells_write_row(cells, 0, to);
+	fclose(to);
+	mt_cells_free(cells);
+	return bar;
 }
 
 struct mt_parts_bar mt_parts_bar(const struct mt_memory_parts *parts, uint64_t full_bytes,
 				 int width)
 {
-	struct mt_parts_bar bar = {""};
-	int ends[MT_PARTS_COUNT], from = 0;
+	struct mt_cells cells =
+		mt_cells_for_stdout(mt_min_u64((uint64_t)width, MT_PARTS_BAR_MAX), 1);
 
-	mt_memory_parts_divide(parts, full_bytes,
-			       width < MT_PARTS_BAR_MAX ? width : MT_PARTS_BAR_MAX, ends);
-	for (int i = 0; i < MT_PARTS_COUNT; i++) {
-		append_cells(&bar, (enum mt_memory_part)i, ends[i] - from);
-		from = ends[i];
-	}
-	return bar;
+	mt_memory_parts_draw(&cells, (struct mt_cell_place){0, 0, cells.columns}, parts,
+			     full_bytes);
+	return text_of(&cells);
 }
 
 struct mt_parts_bar mt_parts_bar_cell(enum mt_memory_part part)
 {
-	struct mt_parts_bar bar = {""};
+	struct mt_cells cells = mt_cells_for_stdout(1, 1);
 
-	append_cells(&bar, part, 1);
-	return bar;
+	mt_cells_put_glyph(&cells, (struct mt_cell_place){0, 0, 1},
+			   (enum mt_cell_style)(MT_STYLE_LIVE + (int)part),
+			   mt_memory_part_cell(&cells, part));
+	return text_of(&cells);
 }
 
 /* ---- sums over a tree ---- */
-
-enum { LISTED_no, LISTED_yes };
 
 /* For the column `from`: `apart` lies behind all figures. */
 struct from_snapshot {
@@ -206,22 +179,24 @@ struct from_snapshot {
 const struct mt_tree_figure *mt_tree_figures(void)
 {
 	static const struct mt_tree_figure figures[] = {
-#define X(name, json_key, from, in_tree, in_cell, listed, title, help)                             \
+#define X(name, json_key, from, in_tree, in_cell, in_ps, top, sort, rank, title, help)             \
 	{.key = json_key,                                                                          \
 	 .heading = title,                                                                         \
-	 .column = MT_SUM_##in_tree,                                                               \
+	 .tree = MT_SUM_##in_tree,                                                                 \
 	 .cell = MT_SUM_##in_cell,                                                                 \
-	 .is_listed = LISTED_##listed,                                                             \
+	 .ps = MT_PS_##in_ps,                                                                      \
 	 .offset = offsetof(struct mt_process_tree_sums, name),                                    \
 	 .from_offset = offsetof(struct from_snapshot, from)},
-		MT_TREE_FIGURES(X){0}
+#define PART(part, ...) X(parts.bytes[MT_PART_##part], __VA_ARGS__)
+		MT_TREE_FIGURES(X, PART){0}
+#undef PART
 #undef X
 	};
 
 	return figures;
 }
 
-static uint64_t *place_of(const struct mt_tree_figure *figure, struct mt_process_tree_sums *sums)
+static uint64_t *sum_in(const struct mt_tree_figure *figure, struct mt_process_tree_sums *sums)
 {
 	return (uint64_t *)(void *)((char *)sums + figure->offset);
 }
@@ -250,7 +225,7 @@ void mt_tree_sums_read(struct mt_process_tree_sums *sums, const struct mt_stats_
 {
 	for (const struct mt_tree_figure *figure = mt_tree_figures(); figure->key; figure++)
 		if (figure->from_offset < sizeof(*now))
-			memcpy(place_of(figure, sums), (const char *)now + figure->from_offset,
+			memcpy(sum_in(figure, sums), (const char *)now + figure->from_offset,
 			       sizeof(uint64_t));
 	sums->gpu_bytes = now->gpu_reserved_bytes + now->gpu_other_bytes;
 	sums->resident_bytes = mt_max_u64(now->heap_resident_bytes, now->heap_active_bytes);
@@ -260,15 +235,14 @@ void mt_tree_sums_read(struct mt_process_tree_sums *sums, const struct mt_stats_
 void mt_tree_sums_add(struct mt_process_tree_sums *to, const struct mt_process_tree_sums *from)
 {
 	for (const struct mt_tree_figure *figure = mt_tree_figures(); figure->key; figure++)
-		*place_of(figure, to) += mt_tree_figure_value(figure, from);
-	mt_memory_parts_add(&to->parts, &from->parts);
+		*sum_in(figure, to) += mt_tree_figure_value(figure, from);
 }
 
 void mt_tree_sums_set_json(json_t *object, const struct mt_process_tree_sums *sums, unsigned has,
 			   bool listed)
 {
 	for (const struct mt_tree_figure *figure = mt_tree_figures(); figure->key; figure++)
-		if (*figure->key && (!listed || figure->is_listed))
+		if (*figure->key && (!listed || figure->ps))
 			mt_json_set_u64_if(object, figure->key, figure->cell & (has | MT_SUM_any),
 					   mt_tree_figure_value(figure, sums));
 }

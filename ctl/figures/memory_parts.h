@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "core/stats_layout.h"
+#include "ctl/output/cells.h"
 
 /* The order of every bar, from left to right or from below: identifier, word, character of the bar
  * without colours, what it is. */
@@ -63,18 +64,19 @@ uint64_t mt_memory_parts_sum(const struct mt_memory_parts *parts);
 
 const char *mt_memory_part_word(enum mt_memory_part part);
 const char *mt_memory_part_meaning(enum mt_memory_part part);
-char mt_memory_part_glyph(enum mt_memory_part part);
 
-/* Divides a bar of `width` cells, all of which are `full_bytes`, among the parts: out[i] is the
- * cell after part i. The last one is the length of the bar: 1 at least if there is memory. */
-void mt_memory_parts_divide(const struct mt_memory_parts *parts, uint64_t full_bytes, int width,
-			    int out[MT_PARTS_COUNT]);
+/* Returns the glyph of one part, for a bar or a legend: a block, or without colours or block
+ * characters the character of the part. */
+wchar_t mt_memory_part_cell(const struct mt_cells *cells, enum mt_memory_part part);
+
+/* Draws a bar of the parts from at.column to at.end, of which all are `full_bytes`. */
+void mt_memory_parts_draw(struct mt_cells *cells, struct mt_cell_place at,
+			  const struct mt_memory_parts *parts, uint64_t full_bytes);
 
 /* Returns an object: live_bytes, reusable_bytes, files_bytes, other_bytes. The caller owns it. */
 json_t *mt_memory_parts_json(const struct mt_memory_parts *parts);
 
-/* The four parts of resident memory as a bar of text, for tables on stdout: blocks with colours on
- * a terminal in UTF-8, else "####~~==.". ctl/figures/memory_parts.h has the parts. */
+/* The same bar as text, for tables on stdout. */
 
 #define MT_PARTS_BAR_MAX 64 /* cells */
 /* bytes of a bar: a character of three bytes for each cell, and a colour for each part */
@@ -98,13 +100,15 @@ struct mt_parts_bar mt_parts_bar_cell(enum mt_memory_part part);
  * known is 0. Pure: any thread may call. */
 
 struct mt_process_tree_sums {
-#define X(name, key, from, column, cell, listed, heading, help) uint64_t name;
-	MT_TREE_FIGURES(X)
+#define X(name, ...) uint64_t name;
+#define PART(part, ...)
+	MT_TREE_FIGURES(X, PART)
+#undef PART
 #undef X
 	struct mt_memory_parts parts; /* of rss_bytes; all of it other if nothing is known */
 };
 
-/* What a process or a tree has: the columns `column` and `cell` of the table. */
+/* What a process or a tree has: the columns `tree` and `cell` of the table. */
 enum {
 	MT_SUM_none = 0,
 	MT_SUM_any = 1u << 0,
@@ -116,11 +120,14 @@ enum {
 	MT_SUM_gpu = 1u << 6,
 };
 
+/* Where `mtctl ps` shows a figure: the column `ps` of the table. */
+enum mt_ps_figure { MT_PS_no, MT_PS_key, MT_PS_wide, MT_PS_yes };
+
 struct mt_tree_figure {
 	const char *key,
-		*heading;      /* heading: of a column; "" none. key NULL: the end of the list */
-	unsigned column, cell; /* MT_SUM_... */
-	bool is_listed;
+		*heading;    /* heading: of a column; "" none. key NULL: the end of the list */
+	unsigned tree, cell; /* MT_SUM_... */
+	enum mt_ps_figure ps;
 	size_t offset, from_offset; /* in the sums, and in struct mt_stats_snapshot or behind it */
 };
 const struct mt_tree_figure *mt_tree_figures(void);

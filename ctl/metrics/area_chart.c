@@ -33,13 +33,6 @@ static void put(const struct frame *frame, int row, int column, enum mt_cell_sty
 
 /* ---- the areas ---- */
 
-/* Blocks that leave a gap to the line above. */
-wchar_t mt_area_part_glyph(const struct mt_cells *canvas, enum mt_memory_part part)
-{
-	return canvas->coloured && canvas->unicode ? L'\u2586'
-						   : (wchar_t)mt_memory_part_glyph(part);
-}
-
 /* The style of a cell with `low` at its bottom and `high` above it, both of enum mt_memory_part,
  * high the greater one. */
 static enum mt_cell_style style_of_pair(int low, int high)
@@ -138,7 +131,7 @@ static void draw_cell(const struct frame *frame, const struct stack *stack, int 
 		draw_blocks(frame, &content, row, column);
 	else if (content.filled >= EIGHTHS / 2 || up == 0)
 		put(frame, row, column, (enum mt_cell_style)(MT_STYLE_LIVE + part),
-		    (wchar_t)mt_memory_part_glyph((enum mt_memory_part)part));
+		    mt_memory_part_cell(frame->canvas, (enum mt_memory_part)part));
 }
 
 static void draw_areas(const struct frame *frame, const struct mt_memory_parts *columns)

@@ -40,7 +40,4 @@ void mt_area_chart_draw(struct mt_cells *cells, struct mt_cell_place at, int row
 /* Returns the letter of a cleanup of this level. */
 char mt_area_mark_letter(uint32_t level);
 
-/* Returns the glyph of one part, for a legend. */
-wchar_t mt_area_part_glyph(const struct mt_cells *cells, enum mt_memory_part part);
-
 #endif

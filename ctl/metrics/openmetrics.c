@@ -20,7 +20,7 @@ struct chosen {
 };
 
 struct sample {
-	struct mt_exposition page;
+	struct mt_exposition *page;
 	const struct mt_process_list *processes;
 	struct chosen *list; /* the largest, by pid */
 	size_t count;
@@ -45,7 +45,7 @@ static void write_build(struct sample *sample)
 	struct mt_labels labels = {0};
 
 	mt_labels_add(&labels, "version", MT_VERSION);
-	mt_exposition_sample(&sample->page, &labels, 1);
+	mt_exposition_sample(sample->page, &labels, 1);
 }
 
 static void write_states(struct sample *sample)
@@ -59,13 +59,13 @@ static void write_states(struct sample *sample)
 
 		mt_labels_add(&labels, "state",
 			      mt_process_state_word((enum mt_process_state)state));
-		mt_exposition_sample(&sample->page, &labels, counts[state]);
+		mt_exposition_sample(sample->page, &labels, counts[state]);
 	}
 }
 
 static void write_left_out(struct sample *sample)
 {
-	mt_exposition_sample(&sample->page, NULL, sample->processes->count - sample->count);
+	mt_exposition_sample(sample->page, NULL, sample->processes->count - sample->count);
 }
 
 /* A sleeping process has no figures, and is neither up nor down. */
@@ -361,18 +361,17 @@ static void choose(struct sample *sample)
 
 static void write_family(struct sample *sample, const struct source *source)
 {
-	mt_exposition_begin(&sample->page, &source->metric);
+	mt_exposition_begin(sample->page, &source->metric);
 	if (source->write_page)
 		source->write_page(sample);
 	for (size_t i = 0; source->write && i < sample->count; i++)
 		if (source->always || sample->list[i].entry->state == MT_PROCESS_AWAKE)
-			source->write(&sample->page, source, &sample->list[i]);
+			source->write(sample->page, source, &sample->list[i]);
 }
 
-static char *render(const struct mt_process_list *processes, enum mt_exposition_format format,
-		    size_t *out_bytes)
+void mt_openmetrics_each(const struct mt_process_list *processes, struct mt_exposition *page)
 {
-	struct sample sample = {.processes = processes, .page = {.format = format}};
+	struct sample sample = {.processes = processes, .page = page};
 	size_t count;
 	struct source *sources = list_sources(&count);
 
@@ -381,7 +380,15 @@ static char *render(const struct mt_process_list *processes, enum mt_exposition_
 		write_family(&sample, &sources[i]);
 	free(sources);
 	free(sample.list);
-	return mt_exposition_end(&sample.page, out_bytes);
+}
+
+static char *render(const struct mt_process_list *processes, enum mt_exposition_format format,
+		    size_t *out_bytes)
+{
+	struct mt_exposition page = {.format = format};
+
+	mt_openmetrics_each(processes, &page);
+	return mt_exposition_end(&page, out_bytes);
 }
 
 char *mt_openmetrics_render(const struct mt_process_list *processes, size_t *out_bytes)
@@ -455,26 +462,12 @@ void mt_metric_of_figure(const struct mt_figure *figure, const char *prefix, str
 
 /* ---- text ---- */
 
-/* Makes room for `bytes` and a NUL. */
-static char *make_room(struct mt_exposition *page, size_t bytes)
+/* The stream of a page, which opens with its first text. */
+static FILE *text_of(struct mt_exposition *page)
 {
-	if (page->used + bytes + 1 > page->room) {
-		page->room = (page->used + bytes + 1) * 2;
-		page->text = mt_error_check_memory(realloc(page->text, page->room));
-	}
-	return page->text + page->used;
-}
-
-static void append_bytes(struct mt_exposition *page, const char *text, size_t bytes)
-{
-	memcpy(make_room(page, bytes), text, bytes);
-	page->used += bytes;
-	page->text[page->used] = '\0';
-}
-
-static void append(struct mt_exposition *page, const char *text)
-{
-	append_bytes(page, text, strlen(text));
+	if (!page->to)
+		page->to = mt_error_check_memory(open_memstream(&page->text, &page->bytes));
+	return page->to;
 }
 
 /* The escape of a character within quotes, two characters; NULL: it needs none. */
@@ -490,14 +483,15 @@ static void append_help(struct mt_exposition *page, const char *help)
 		const char *escape = escape_of(*help);
 
 		if (escape && (*help != '"' || page->format == MT_EXPOSITION_OPENMETRICS))
-			append(page, escape);
+			fputs(escape, page->to);
 		else
-			append_bytes(page, help, 1);
+			putc(*help, page->to);
 	}
 }
 
 void mt_labels_add(struct mt_labels *labels, const char *name, const char *value)
 {
+	const char *whole = value;
 	char text[sizeof(labels->text)];
 	size_t used =
 		(size_t)snprintf(text, sizeof(text), "%s%s=\"", labels->used ? "," : "", name);
@@ -509,8 +503,11 @@ void mt_labels_add(struct mt_labels *labels, const char *name, const char *value
 		memcpy(text + used, escape ? escape : value, length);
 		used += length;
 	}
-	if (*value || labels->used + used + 2 > sizeof(labels->text))
+	if (*value || labels->used + used + 2 > sizeof(labels->text) ||
+	    labels->count == MT_LABELS_MAX)
 		return;
+	labels->list[labels->count].name = name;
+	labels->list[labels->count++].value = whole;
 	memcpy(labels->text + labels->used, text, used);
 	memcpy(labels->text + labels->used + used, "\"", 2);
 	labels->used += used + 1;
@@ -518,9 +515,12 @@ void mt_labels_add(struct mt_labels *labels, const char *name, const char *value
 
 void mt_labels_add_number(struct mt_labels *labels, const char *name, uint64_t value)
 {
-	char text[NUMBER_MAX];
+	char *text = labels->numbers[labels->numbers_count];
 
-	snprintf(text, sizeof(text), "%" PRIu64, value);
+	if (labels->numbers_count == MT_LABEL_NUMBERS)
+		return;
+	labels->numbers_count++;
+	snprintf(text, sizeof(labels->numbers[0]), "%" PRIu64, value);
 	mt_labels_add(labels, name, text);
 }
 
@@ -528,13 +528,6 @@ void mt_exposition_begin(struct mt_exposition *page, const struct mt_metric *met
 {
 	page->metric = metric;
 	page->announced = false;
-}
-
-static void append_line(struct mt_exposition *page, const char *word, const char *name)
-{
-	append(page, word);
-	append(page, name);
-	append(page, " ");
 }
 
 /* OpenMetrics names the family, the older format the samples. The older one has neither units nor
@@ -545,16 +538,14 @@ static void announce(struct mt_exposition *page)
 	bool open = page->format == MT_EXPOSITION_OPENMETRICS;
 	const char *name = open ? metric->name : metric->sample;
 
-	append_line(page, "# TYPE ", name);
-	append(page, mt_metric_type(open || metric->type != MT_METRIC_INFO ? metric->type
-									   : MT_METRIC_GAUGE));
-	if (open && *metric->unit) {
-		append_line(page, "\n# UNIT ", name);
-		append(page, metric->unit);
-	}
-	append_line(page, "\n# HELP ", name);
+	fprintf(text_of(page), "# TYPE %s %s", name,
+		mt_metric_type(open || metric->type != MT_METRIC_INFO ? metric->type
+								      : MT_METRIC_GAUGE));
+	if (open && *metric->unit)
+		fprintf(page->to, "\n# UNIT %s %s", name, metric->unit);
+	fprintf(page->to, "\n# HELP %s ", name);
 	append_help(page, metric->help);
-	append(page, "\n");
+	putc('\n', page->to);
 	page->announced = true;
 }
 
@@ -585,24 +576,31 @@ void mt_exposition_sample(struct mt_exposition *page, const struct mt_labels *la
 			  uint64_t value)
 {
 	char number[NUMBER_MAX];
-	size_t digits = format_value(value, page->metric->decimals, number);
+	size_t digits;
 
+	if (page->take) {
+		page->take(page->data, page->metric, labels, value);
+		return;
+	}
+	digits = format_value(value, page->metric->decimals, number);
 	if (!page->announced)
 		announce(page);
-	append(page, page->metric->sample);
+	fputs_unlocked(page->metric->sample, page->to);
 	if (labels && labels->used) {
-		append_bytes(page, "{", 1);
-		append_bytes(page, labels->text, labels->used);
-		append_bytes(page, "}", 1);
+		putc_unlocked('{', page->to);
+		fwrite_unlocked(labels->text, 1, labels->used, page->to);
+		putc_unlocked('}', page->to);
 	}
-	append_bytes(page, " ", 1);
-	append_bytes(page, number, digits);
-	append_bytes(page, "\n", 1);
+	putc_unlocked(' ', page->to);
+	fwrite_unlocked(number, 1, digits, page->to);
+	putc_unlocked('\n', page->to);
 }
 
 char *mt_exposition_end(struct mt_exposition *page, size_t *out_bytes)
 {
-	append(page, page->format == MT_EXPOSITION_OPENMETRICS ? "# EOF\n" : "");
-	*out_bytes = page->used;
+	fputs(page->format == MT_EXPOSITION_OPENMETRICS ? "# EOF\n" : "", text_of(page));
+	if (fclose(page->to) != 0)
+		mt_error_check_memory(NULL);
+	*out_bytes = page->bytes;
 	return page->text;
 }

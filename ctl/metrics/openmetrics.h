@@ -8,9 +8,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "ctl/figures/figures.h"
 
+struct mt_exposition;
 struct mt_metric;
 struct mt_process_list;
 
@@ -23,6 +25,9 @@ char *mt_openmetrics_render(const struct mt_process_list *processes, size_t *out
 
 /* The same families in the text format 0.0.4. The caller frees. */
 char *mt_openmetrics_render_old(const struct mt_process_list *processes, size_t *out_bytes);
+
+/* Hands every sample to page->take. */
+void mt_openmetrics_each(const struct mt_process_list *processes, struct mt_exposition *page);
 
 /* Returns all families, in their order. The caller frees. */
 struct mt_metric *mt_openmetrics_families(size_t *out_count);
@@ -60,22 +65,34 @@ void mt_metric_name_sample(struct mt_metric *out);
 
 enum mt_exposition_format { MT_EXPOSITION_OPENMETRICS, MT_EXPOSITION_TEXT };
 
+#define MT_LABELS_MAX    8u
+#define MT_LABEL_NUMBERS 2u
+
+/* The labels of a sample: as text between the braces, and one by one. */
+struct mt_labels {
+	char text[640];
+	size_t used, count, numbers_count;
+	struct {
+		const char *name, *value;
+	} list[MT_LABELS_MAX];
+	char numbers[MT_LABEL_NUMBERS][24]; /* values that are numbers */
+};
+
 struct mt_exposition {
 	enum mt_exposition_format format;
-	char *text; /* ended by a NUL as soon as there is any */
-	size_t used, room;
+	/* not NULL: takes the samples, and nothing is written */
+	void (*take)(void *data, const struct mt_metric *metric, const struct mt_labels *labels,
+		     uint64_t value);
+	void *data;
+	FILE *to; /* into `text`; NULL: nothing was written */
+	char *text;
+	size_t bytes;
 	const struct mt_metric *metric; /* the family of the next samples */
 	bool announced;
 };
 
-/* The labels of a sample, as text between the braces. */
-struct mt_labels {
-	char text[640];
-	size_t used;
-};
-
-/* Adds a label. The value must be clean (mt_text_clean) and is escaped. A label that does not fit
- * is left out. */
+/* Adds a label. The value must be clean (mt_text_clean), and stay valid as long as the labels. It
+ * is escaped in the text. A label that does not fit is left out. */
 void mt_labels_add(struct mt_labels *labels, const char *name, const char *value);
 void mt_labels_add_number(struct mt_labels *labels, const char *name, uint64_t value);
 

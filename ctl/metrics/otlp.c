@@ -3,19 +3,20 @@
 #include <ctype.h>
 #include <dlfcn.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "ctl/metrics/openmetrics.h"
 #include "ctl/output/json.h"
 #include "ctl/output/text.h"
 
 #define ENDPOINT_DEFAULT   "http://localhost:4318"
 #define TIMEOUT_DEFAULT_MS 10000u
 #define REPLY_MAX          4096u
-#define MAX_LABELS         16
 
 /* ---- variables ---- */
 
@@ -114,21 +115,15 @@ static const struct convention {
 	 "minor"},
 };
 
-struct label {
-	const char *name, *value;
-};
-
 struct family {
-	const char *page_name; /* as in the page */
+	const struct mt_metric *metric;
 	char name[96];
-	const char *unit, *help;
+	const char *unit;
 	const struct convention *convention;
-	bool is_counter, is_info;
 };
 
 struct body {
 	json_t *resources; /* by pid; "" for what is of no process */
-	struct family family;
 	uint64_t time_ns;
 };
 
@@ -168,7 +163,7 @@ static json_t *list_of(json_t *attributes)
 	return list;
 }
 
-static json_t *resource_attributes(const struct label *labels, size_t count)
+static json_t *resource_attributes(const struct mt_labels *labels)
 {
 	const char *service = getenv("OTEL_SERVICE_NAME");
 	json_t *attributes = json_object();
@@ -178,15 +173,17 @@ static json_t *resource_attributes(const struct label *labels, size_t count)
 	mt_text_clean(host, sizeof(host));
 	set_text(attributes, "service.name", "unknown_service:mtctl");
 	set_text(attributes, "host.name", host);
-	for (size_t i = 0; i < count; i++) {
-		if (strcmp(labels[i].name, "pid") == 0) {
-			snprintf(instance, sizeof(instance), "%s:%s", host, labels[i].value);
+	for (size_t i = 0; labels && i < labels->count; i++) {
+		const char *name = labels->list[i].name, *value = labels->list[i].value;
+
+		if (strcmp(name, "pid") == 0) {
+			snprintf(instance, sizeof(instance), "%s:%s", host, value);
 			set_text(attributes, "service.instance.id", instance);
-			set_integer(attributes, "process.pid", labels[i].value);
-		} else if (strcmp(labels[i].name, "comm") == 0) {
-			set_text(attributes, "process.executable.name", labels[i].value);
-		} else if (strcmp(labels[i].name, "rank") == 0) {
-			set_text(attributes, "mtshim.rank", labels[i].value);
+			set_integer(attributes, "process.pid", value);
+		} else if (strcmp(name, "comm") == 0) {
+			set_text(attributes, "process.executable.name", value);
+		} else if (strcmp(name, "rank") == 0) {
+			set_text(attributes, "mtshim.rank", value);
 		}
 	}
 	(void)each_pair(getenv("OTEL_RESOURCE_ATTRIBUTES"), set_text, attributes);
@@ -195,12 +192,12 @@ static json_t *resource_attributes(const struct label *labels, size_t count)
 	return list_of(attributes);
 }
 
-static json_t *new_resource(const struct label *labels, size_t count)
+static json_t *new_resource(const struct mt_labels *labels)
 {
 	json_t *object = json_object(), *resource = json_object(), *scope = json_object(),
 	       *scoped = json_object(), *list = json_array();
 
-	mt_json_set(resource, "attributes", resource_attributes(labels, count));
+	mt_json_set(resource, "attributes", resource_attributes(labels));
 	mt_json_set_text(scope, "name", "mtctl");
 	mt_json_set_text(scope, "version", MT_VERSION);
 	mt_json_set(scoped, "scope", scope);
@@ -213,37 +210,39 @@ static json_t *new_resource(const struct label *labels, size_t count)
 
 /* mtshim_heap_live_bytes is mtshim.heap_live_bytes: Prometheus, which takes OTLP too, makes the
  * same name of it. */
-static void name_family(struct family *family, const char *unit)
+static struct family family_of(const struct mt_metric *metric)
 {
 	static const char *const units[][2] = {{"bytes", "By"}, {"seconds", "s"}, {"ratio", "1"}};
+	struct family family = {.metric = metric, .unit = ""};
 
-	family->unit = "";
 	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
-		if (strcmp(unit, units[i][0]) == 0)
-			family->unit = units[i][1];
-	snprintf(family->name, sizeof(family->name), "mtshim.%s%s",
-		 family->page_name + strlen("mtshim_"), family->is_info ? "_info" : "");
+		if (strcmp(metric->unit, units[i][0]) == 0)
+			family.unit = units[i][1];
+	snprintf(family.name, sizeof(family.name), "mtshim.%s%s", metric->name + strlen("mtshim_"),
+		 metric->type == MT_METRIC_INFO ? "_info" : "");
 	for (size_t i = 0; i < sizeof(conventions) / sizeof(conventions[0]); i++) {
-		if (strcmp(conventions[i].ours, family->page_name) != 0)
+		if (strcmp(conventions[i].ours, metric->name) != 0)
 			continue;
-		family->convention = &conventions[i];
-		family->unit = conventions[i].unit;
-		snprintf(family->name, sizeof(family->name), "%s", conventions[i].name);
+		family.convention = &conventions[i];
+		family.unit = conventions[i].unit;
+		snprintf(family.name, sizeof(family.name), "%s", conventions[i].name);
 	}
+	return family;
 }
 
 static json_t *new_metric(const struct family *family)
 {
-	bool is_sum = family->is_counter || family->convention;
+	bool is_counter = family->metric->type == MT_METRIC_COUNTER,
+	     is_sum = is_counter || family->convention;
 	json_t *metric = json_object(), *kind = json_object();
 
 	mt_json_set_text(metric, "name", family->name);
-	mt_json_set_text(metric, "description", family->help);
+	mt_json_set_text(metric, "description", family->metric->help);
 	mt_json_set_text(metric, "unit", family->unit);
 	mt_json_set(kind, "dataPoints", json_array());
 	if (is_sum) {
 		mt_json_set_u64(kind, "aggregationTemporality", 2); /* cumulative */
-		mt_json_set_bool(kind, "isMonotonic", family->is_counter);
+		mt_json_set_bool(kind, "isMonotonic", is_counter);
 	}
 	mt_json_set(metric, is_sum ? "sum" : "gauge", kind);
 	return metric;
@@ -270,106 +269,47 @@ static bool is_of_resource(const char *name)
 	return strcmp(name, "pid") == 0 || strcmp(name, "comm") == 0 || strcmp(name, "rank") == 0;
 }
 
-static void add_sample(struct body *body, const struct label *labels, size_t count,
-		       const char *value)
+static void take_sample(void *data, const struct mt_metric *metric, const struct mt_labels *labels,
+			uint64_t value)
 {
-	const char *pid = count && strcmp(labels[0].name, "pid") == 0 ? labels[0].value : "";
+	struct body *body = data;
+	const struct family family = family_of(metric);
+	bool is_of_process = labels && labels->count && strcmp(labels->list[0].name, "pid") == 0;
+	const char *pid = is_of_process ? labels->list[0].value : "";
 	json_t *resource = json_object_get(body->resources, pid), *attributes = json_object(),
 	       *point = json_object();
-	const struct convention *convention = body->family.convention;
-	char time[24];
+	char text[24];
 
 	if (!resource) {
-		resource = new_resource(labels, count);
+		resource = new_resource(labels);
 		mt_json_set(body->resources, pid, resource);
 	}
-	for (size_t i = 0; i < count; i++)
-		if (!is_of_resource(labels[i].name))
-			set_text(attributes, labels[i].name, labels[i].value);
-	if (convention && convention->attribute)
-		set_text(attributes, convention->attribute, convention->value);
-	snprintf(time, sizeof(time), "%" PRIu64, body->time_ns);
+	for (size_t i = 0; labels && i < labels->count; i++)
+		if (!is_of_resource(labels->list[i].name))
+			set_text(attributes, labels->list[i].name, labels->list[i].value);
+	if (family.convention && family.convention->attribute)
+		set_text(attributes, family.convention->attribute, family.convention->value);
+	snprintf(text, sizeof(text), "%" PRIu64, body->time_ns);
 	mt_json_set(point, "attributes", list_of(attributes));
-	mt_json_set_text(point, "timeUnixNano", time);
-	if (strchr(value, '.'))
-		mt_json_set(point, "asDouble", json_real(strtod(value, NULL)));
+	mt_json_set_text(point, "timeUnixNano", text);
+	snprintf(text, sizeof(text), "%" PRIu64, value);
+	if (metric->decimals)
+		mt_json_set(point, "asDouble",
+			    json_real((double)value / pow(10, metric->decimals)));
 	else
-		mt_json_set_text(point, "asInt", value);
-	mt_json_append(points_of(resource, &body->family), point);
+		mt_json_set_text(point, "asInt", text);
+	mt_json_append(points_of(resource, &family), point);
 }
 
-/* Takes the escapes out of a text up to its closing quote, in place. Returns what follows. */
-static char *unescape(char *text)
-{
-	char *to = text;
-
-	for (; *text && *text != '"'; text++) {
-		bool escaped = *text == '\\' && text[1];
-
-		text += escaped;
-		*to++ = escaped && *text == 'n' ? '\n' : *text;
-	}
-	text += *text == '"';
-	*to = '\0';
-	return text;
-}
-
-/* name{label="value",...} 12.5 */
-static void read_sample(struct body *body, char *line)
-{
-	struct label labels[MAX_LABELS];
-	size_t count = 0;
-	char *at = line + strcspn(line, "{ ");
-
-	if (*at == '{')
-		for (at++; *at && *at != '}' && count < MAX_LABELS; at += *at == ',') {
-			labels[count].name = at;
-			at += strcspn(at, "=");
-			*at = '\0';
-			labels[count].value = at + 2;
-			at = unescape(at + 2);
-			count++;
-		}
-	at = strrchr(at, ' ');
-	if (at)
-		add_sample(body, labels, count, at + 1);
-}
-
-/* # TYPE name gauge, # UNIT name bytes, # HELP name text, in this order; UNIT may be missing. */
-static void read_comment(struct body *body, char *line, const char **unit)
-{
-	char *save = NULL, *word = strtok_r(line + 2, " ", &save),
-	     *name = strtok_r(NULL, " ", &save);
-
-	if (!name)
-		return;
-	if (strcmp(word, "TYPE") == 0) {
-		body->family = (struct family){.page_name = name,
-					       .is_counter = strcmp(save, "counter") == 0,
-					       .is_info = strcmp(save, "info") == 0};
-		*unit = "";
-	} else if (strcmp(word, "UNIT") == 0) {
-		*unit = save;
-	} else if (strcmp(word, "HELP") == 0) {
-		unescape(save);
-		body->family.help = save;
-		name_family(&body->family, *unit);
-	}
-}
-
-char *mt_otlp_body(char *page, uint64_t time_ns)
+char *mt_otlp_body(const struct mt_process_list *processes, uint64_t time_ns)
 {
 	struct body body = {.resources = json_object(), .time_ns = time_ns};
+	struct mt_exposition page = {.take = take_sample, .data = &body};
 	json_t *root = json_object(), *list = json_array(), *resource;
-	const char *unit = "", *pid;
-	char *line, *text;
+	const char *pid;
+	char *text;
 
-	while ((line = strsep(&page, "\n")) && strcmp(line, "# EOF") != 0) {
-		if (*line == '#')
-			read_comment(&body, line, &unit);
-		else if (*line)
-			read_sample(&body, line);
-	}
+	mt_openmetrics_each(processes, &page);
 	json_object_foreach(body.resources, pid, resource)
 		mt_json_append(list, json_incref(resource));
 	mt_json_set(root, "resourceMetrics", list);

@@ -298,7 +298,9 @@ static enum mt_err take_cleanup(struct mt_recording *recording, const json_t *ob
 	mark.level = level_of(object, cleanup_word, MT_LEVEL_COUNT);
 	mark.freed_bytes = freed(rss[MT_RECORDING_BEFORE], rss[MT_RECORDING_AFTER]);
 	mark.gpu_freed_bytes = freed(gpu_before, gpu_after);
+	mark.is_late = json_is_integer(json_object_get(object, "late_of"));
 	get_text(object, "reason", mark.reason, sizeof(mark.reason));
+	get_text(object, "gc_text", mark.gc, sizeof(mark.gc));
 	return mt_recording_add_mark(recording, &mark)
 		       ? MT_ERR_OK
 		       : mt_error_because(why, MT_ERR_RANGE, "more marks than can be read");

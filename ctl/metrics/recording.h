@@ -47,7 +47,7 @@ struct mt_recording_device {
 	uint64_t allocated_bytes, reserved_bytes;
 };
 
-enum mt_recording_moment { MT_RECORDING_BEFORE, MT_RECORDING_AFTER, MT_RECORDING_MOMENTS };
+enum mt_recording_side { MT_RECORDING_BEFORE, MT_RECORDING_AFTER, MT_RECORDING_SIDES };
 
 enum mt_recording_kind { MT_RECORDING_ROUND, MT_RECORDING_CLEANUP, MT_RECORDING_PRESSURE };
 
@@ -60,9 +60,11 @@ struct mt_recording_mark {
 	uint64_t gpu_freed_bytes;
 	/* Of a cleanup: its duration, of that the wait for Python's main thread, and the bytes at
 	 * its start (time_ns) and at its end. */
-	uint64_t duration_ns, gc_wait_ns, rss_bytes[MT_RECORDING_MOMENTS],
-		live_bytes[MT_RECORDING_MOMENTS], anon_bytes[MT_RECORDING_MOMENTS];
+	uint64_t duration_ns, gc_wait_ns, rss_bytes[MT_RECORDING_SIDES],
+		live_bytes[MT_RECORDING_SIDES], anon_bytes[MT_RECORDING_SIDES];
 	char reason[16]; /* of a cleanup */
+	char gc[64];     /* what became of Python's collection, "" if none was asked for */
+	bool is_late;    /* after a collection that an earlier cleanup had asked for */
 };
 
 struct mt_recording_process {

@@ -1,5 +1,6 @@
 #include "ctl/metrics/run.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,7 +55,7 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-double mt_run_end_of_work(const struct mt_recording *recording, const struct mt_series *rss)
+static double end_of_work(const struct mt_recording *recording, const struct mt_series *rss)
 {
 	double looks[REST_MOST];
 	size_t at, most, count = 0;
@@ -75,6 +76,39 @@ double mt_run_end_of_work(const struct mt_recording *recording, const struct mt_
 	return count ? looks[(count - 1) / 2] : mt_series_sum_up(rss).end;
 }
 
+struct mt_series_sums mt_run_sum_up(const struct mt_recording *recording, uint64_t pid, double low,
+				    const struct mt_series *rss)
+{
+	struct mt_series_sums sums = mt_series_sum_up(rss);
+
+	if (low <= 0 && (!pid || pid == recording->pid)) {
+		sums.peak = fmax(sums.peak, (double)recording->rss_peak_bytes);
+		sums.end = end_of_work(recording, rss);
+	}
+	return sums;
+}
+
+enum mt_err mt_run_find_part(const struct mt_recording *recording, const struct mt_run_part *part,
+			     double *low, double *high, struct mt_error_reason *why)
+{
+	double end =
+		(double)(mt_recording_end_ns(recording) - mt_recording_begin_ns(recording)) / 1e9;
+
+	if (!recording->samples_count)
+		return mt_error_because(why, MT_ERR_INVALID, "nothing to be drawn: no samples");
+	if (part->pid && !mt_recording_process(recording, part->pid))
+		return mt_error_because(why, MT_ERR_INVALID,
+					"no process %" PRIu64 " in this recording", part->pid);
+	*low = part->since_s;
+	if (part->last_s > 0)
+		*low = fmax(*low, end - part->last_s);
+	*high = end;
+	return *low <= end
+		       ? MT_ERR_OK
+		       : mt_error_because(why, MT_ERR_INVALID,
+					  "nothing to be drawn: it ends after %.1f seconds", end);
+}
+
 void mt_run_of(const struct mt_recording *recording, const char *label, struct mt_run *out)
 {
 	uint64_t origin = mt_recording_begin_ns(recording);
@@ -83,10 +117,7 @@ void mt_run_of(const struct mt_recording *recording, const char *label, struct m
 
 	*out = (struct mt_run){.recording = recording};
 	mt_text_clean_utf8(label ? label : recording->name, out->name, sizeof(out->name));
-	out->rss = mt_series_sum_up(&rss);
-	/* the kernel knows a peak between samples */
-	out->rss.peak = fmax(out->rss.peak, (double)recording->rss_peak_bytes);
-	out->rss.end = mt_run_end_of_work(recording, &rss);
+	out->rss = mt_run_sum_up(recording, 0, 0, &rss);
 	out->gpu = mt_series_sum_up(&gpu);
 	out->seconds = (double)(mt_recording_end_ns(recording) - origin) / 1e9;
 	out->cpu_s =
@@ -139,15 +170,20 @@ void mt_runs_free(struct mt_runs *runs)
 	*runs = (struct mt_runs){0};
 }
 
+static const struct figure {
+	const char *title, *change;
+	size_t offset;
+} figures[MT_RUN_COLUMNS] = {
+#define X(id, title, change, member) {title, change, offsetof(struct mt_run, member)},
+	MT_RUN_FIGURES(X)
+#undef X
+		[MT_RUN_CLEANUPS] = {.title = "cleanups"},
+	[MT_RUN_EXIT] = {.title = "exit code"},
+};
+
 const char *mt_run_title(enum mt_run_column column)
 {
-	static const char *const titles[MT_RUN_COLUMNS] = {
-		[MT_RUN_PEAK] = "peak RSS",      [MT_RUN_MEAN] = "mean RSS",
-		[MT_RUN_END] = "RSS at the end", [MT_RUN_GPU] = "peak GPU, reserved",
-		[MT_RUN_TIME] = "time",          [MT_RUN_CPU] = "CPU time",
-		[MT_RUN_CLEANUPS] = "cleanups",  [MT_RUN_EXIT] = "exit code"};
-
-	return titles[column];
+	return figures[column].title;
 }
 
 size_t mt_run_columns(const struct mt_run *runs, size_t count, enum mt_run_column *out)
@@ -187,25 +223,14 @@ static void write_bytes(double value, char *out, size_t out_bytes)
 	snprintf(out, out_bytes, "%s", mt_text_bytes(mt_text_round_u64(value)).text);
 }
 
-/* The value of a column in which runs are held against the first one; NAN: another column. */
+/* NAN: the column has no value that runs are held against. */
 static double value_of(const struct mt_run *run, enum mt_run_column column)
 {
-	switch (column) {
-	case MT_RUN_PEAK:
-		return run->rss.peak;
-	case MT_RUN_MEAN:
-		return run->rss.mean;
-	case MT_RUN_END:
-		return run->rss.end;
-	case MT_RUN_GPU:
-		return run->gpu.peak;
-	case MT_RUN_TIME:
-		return run->seconds;
-	case MT_RUN_CPU:
-		return run->cpu_s;
-	default:
-		return NAN;
-	}
+	double value = NAN;
+
+	if (figures[column].change)
+		memcpy(&value, (const char *)run + figures[column].offset, sizeof(value));
+	return value;
 }
 
 /* The difference to the first run in %; NAN: not known of both, or the first has 0. */
@@ -261,21 +286,16 @@ void mt_run_print_table(const struct mt_run *runs, size_t count)
 
 static json_t *change_json(const struct mt_run *run, const struct mt_run *first)
 {
-	static const struct {
-		enum mt_run_column column;
-		const char *name;
-	} names[] = {{MT_RUN_PEAK, "rss_peak_pct"}, {MT_RUN_MEAN, "rss_mean_pct"},
-		     {MT_RUN_END, "rss_end_pct"},   {MT_RUN_GPU, "gpu_reserved_peak_pct"},
-		     {MT_RUN_TIME, "duration_pct"}, {MT_RUN_CPU, "cpu_pct"}};
 	json_t *object;
 
 	if (!first)
 		return json_null();
 	object = json_object();
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		double change = change_pct(run, first, names[i].column);
+	for (int column = 0; figures[column].change; column++) {
+		double change = change_pct(run, first, (enum mt_run_column)column);
 
-		mt_json_set(object, names[i].name, isnan(change) ? json_null() : json_real(change));
+		mt_json_set(object, figures[column].change,
+			    isnan(change) ? json_null() : json_real(change));
 	}
 	return object;
 }

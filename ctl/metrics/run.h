@@ -17,9 +17,21 @@ struct mt_run {
 	size_t cleanups_count;
 };
 
-/* Returns what the program held at the end of its work: the median of the last second before its
- * tear-down, if its end was recorded, else the last value. rss: the whole recording. */
-double mt_run_end_of_work(const struct mt_recording *recording, const struct mt_series *rss);
+/* The part of a recording that a picture shows. */
+struct mt_run_part {
+	uint64_t pid;           /* 0: all processes */
+	double since_s, last_s; /* from this time on; of that the last part; 0: all */
+};
+
+/* Sets low and high, in seconds since the first sample. INVALID: nothing is in that part. */
+enum mt_err mt_run_find_part(const struct mt_recording *recording, const struct mt_run_part *part,
+			     double *low, double *high, struct mt_error_reason *why);
+
+/* Returns the sums of `rss`, the RSS of the processes of a part that begins at `low`. Of the whole
+ * run they are those of record and compare: the kernel knows a peak between samples, and the end is
+ * that of the work, the median of the last second before the tear-down, if the end was recorded. */
+struct mt_series_sums mt_run_sum_up(const struct mt_recording *recording, uint64_t pid, double low,
+				    const struct mt_series *rss);
 
 /* Fills in *out. label: its name; NULL: that of the file. The recording must outlive *out. */
 void mt_run_of(const struct mt_recording *recording, const char *label, struct mt_run *out);
@@ -38,16 +50,22 @@ enum mt_exit mt_runs_read(char **files, size_t count, const char *const *labels,
 			  struct mt_runs *out);
 void mt_runs_free(struct mt_runs *runs);
 
+/* The figures in which runs are held against the first one: identifier, title, member of `change`
+ * in JSON, member of struct mt_run. */
+#define MT_RUN_FIGURES(X)                                                                          \
+	X(PEAK, "peak RSS", "rss_peak_pct", rss.peak)                                              \
+	X(MEAN, "mean RSS", "rss_mean_pct", rss.mean)                                              \
+	X(END, "RSS at the end", "rss_end_pct", rss.end)                                           \
+	X(GPU, "peak GPU, reserved", "gpu_reserved_peak_pct", gpu.peak)                            \
+	X(TIME, "time", "duration_pct", seconds)                                                   \
+	X(CPU, "CPU time", "cpu_pct", cpu_s)
+
 enum mt_run_column {
-	MT_RUN_PEAK,
-	MT_RUN_MEAN,
-	MT_RUN_END,
-	MT_RUN_GPU,
-	MT_RUN_TIME,
-	MT_RUN_CPU,
-	MT_RUN_CLEANUPS,
+#define X(id, title, change, member) MT_RUN_##id,
+	MT_RUN_FIGURES(X) MT_RUN_CLEANUPS,
 	MT_RUN_EXIT,
 	MT_RUN_COLUMNS
+#undef X
 };
 
 /* Returns the title of a column: "peak RSS". */

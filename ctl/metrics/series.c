@@ -34,7 +34,7 @@ static void add_point(struct mt_series *series, double x, double y)
 /* A point at the start or the end of a cleanup, between two samples. */
 struct cleanup_point {
 	uint64_t time_ns;
-	enum mt_recording_moment moment;
+	enum mt_recording_side side;
 	const struct mt_recording_mark *mark;
 };
 
@@ -131,7 +131,7 @@ static uint64_t dirty_at(const struct cleanup_point *cleanup_point, uint64_t nea
 			 uint64_t most_bytes)
 {
 	const uint64_t *rss = cleanup_point->mark->rss_bytes;
-	uint64_t returned = cleanup_point->moment == MT_RECORDING_BEFORE
+	uint64_t returned = cleanup_point->side == MT_RECORDING_BEFORE
 				    ? mt_sat_sub(rss[MT_RECORDING_BEFORE], rss[MT_RECORDING_AFTER])
 				    : 0;
 
@@ -143,7 +143,7 @@ static uint64_t bytes_at(const struct cleanup_point *cleanup_point, const struct
 			 const struct mt_recording_sample *near)
 {
 	const struct mt_recording_mark *mark = cleanup_point->mark;
-	uint64_t rss = mark->rss_bytes[cleanup_point->moment],
+	uint64_t rss = mark->rss_bytes[cleanup_point->side],
 		 near_rss = near->bytes[MT_RECORDING_RSS];
 	uint64_t bytes[MT_RECORDING_FIGURES_COUNT];
 	uint64_t files = mt_sat_sub(near_rss, or_else(near->bytes[MT_RECORDING_ANON], near_rss));
@@ -152,10 +152,10 @@ static uint64_t bytes_at(const struct cleanup_point *cleanup_point, const struct
 	memcpy(bytes, near->bytes, sizeof(bytes));
 	bytes[MT_RECORDING_RSS] = rss;
 	bytes[MT_RECORDING_ANON] =
-		or_else(mark->anon_bytes[cleanup_point->moment], mt_sat_sub(rss, files));
+		or_else(mark->anon_bytes[cleanup_point->side], mt_sat_sub(rss, files));
 	/* if the sample knows nothing of the heap there is a gap */
 	if (*live != MT_RECORDING_UNKNOWN) {
-		*live = or_else(mark->live_bytes[cleanup_point->moment], *live);
+		*live = or_else(mark->live_bytes[cleanup_point->side], *live);
 		bytes[MT_RECORDING_DIRTY] = dirty_at(cleanup_point, bytes[MT_RECORDING_DIRTY],
 						     mt_sat_sub(bytes[MT_RECORDING_ANON], *live));
 	}
@@ -185,7 +185,7 @@ static void add_cleanups_before(struct line *line, const struct mt_recording_sam
 		const struct cleanup_point *cleanup_point =
 			&cleanup_points->list[cleanup_points->next];
 		const struct mt_recording_sample *near =
-			cleanup_point->moment == MT_RECORDING_BEFORE ? line->last : sample;
+			cleanup_point->side == MT_RECORDING_BEFORE ? line->last : sample;
 
 		if (sample && cleanup_point->time_ns >= sample->time_ns)
 			return;

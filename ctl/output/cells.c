@@ -9,6 +9,7 @@
 #include <wchar.h>
 
 #include "ctl/output/error.h"
+#include "ctl/output/table.h"
 
 void mt_cells_start(struct mt_cells *canvas, int columns, int rows)
 {
@@ -25,6 +26,15 @@ void mt_cells_start(struct mt_cells *canvas, int columns, int rows)
 	}
 	for (size_t i = 0; i < count; i++)
 		canvas->cells[i] = (struct mt_cell){L' ', MT_STYLE_PLAIN};
+}
+
+struct mt_cells mt_cells_for_stdout(int columns, int rows)
+{
+	struct mt_cells cells = {.unicode = mt_cells_locale_is_utf8(),
+				 .coloured = *mt_table_colour(MT_COLOUR_HEAD) != '\0'};
+
+	mt_cells_start(&cells, columns, rows);
+	return cells;
 }
 
 void mt_cells_free(struct mt_cells *canvas)
@@ -125,23 +135,6 @@ static size_t encode(wchar_t glyph, char out[MB_LEN_MAX])
 	return 1;
 }
 
-void mt_cells_line(const struct mt_cells *canvas, int row, char *out, size_t out_bytes)
-{
-	char piece[MB_LEN_MAX];
-	int last = last_used(canvas, row);
-	size_t used = 0;
-
-	for (int column = 0; column < last; column++) {
-		size_t length = encode(mt_cells_at(canvas, row, column)->glyph, piece);
-
-		if (used + length + 1 > out_bytes)
-			break;
-		memcpy(out + used, piece, length);
-		used += length;
-	}
-	out[used] = '\0';
-}
-
 wchar_t mt_cells_level_glyph(bool unicode, int level)
 {
 	static const wchar_t blocks[] = L" \u2581\u2582\u2583\u2584\u2585\u2586\u2587\u2588",
@@ -183,19 +176,19 @@ struct mt_cell_colours mt_cells_colours(enum mt_cell_style style)
 	return colours[style];
 }
 
-static void print_colours(enum mt_cell_style style)
+static void write_colours(enum mt_cell_style style, FILE *to)
 {
 	struct mt_cell_colours colours = mt_cells_colours(style);
 
-	fputs("\033[0", stdout);
+	fputs("\033[0", to);
 	if (colours.ink >= 0)
-		printf(";%d", 30 + colours.ink);
+		fprintf(to, ";%d", 30 + colours.ink);
 	if (colours.paper >= 0)
-		printf(";%d", 40 + colours.paper);
-	putchar('m');
+		fprintf(to, ";%d", 40 + colours.paper);
+	putc('m', to);
 }
 
-void mt_cells_print_row(const struct mt_cells *cells, int row)
+void mt_cells_write_row(const struct mt_cells *cells, int row, FILE *to)
 {
 	enum mt_cell_style style = MT_STYLE_PLAIN;
 	char piece[MB_LEN_MAX];
@@ -205,16 +198,19 @@ void mt_cells_print_row(const struct mt_cells *cells, int row)
 		const struct mt_cell *cell = mt_cells_at(cells, row, column);
 
 		if (cells->coloured && cell->style != style)
-			print_colours(cell->style);
+			write_colours(cell->style, to);
 		style = cell->style;
-		fwrite(piece, 1, encode(cell->glyph, piece), stdout);
+		fwrite(piece, 1, encode(cell->glyph, piece), to);
 	}
 	if (cells->coloured && style != MT_STYLE_PLAIN)
-		print_colours(MT_STYLE_PLAIN);
-	putchar('\n');
+		write_colours(MT_STYLE_PLAIN, to);
 }
 
 bool mt_cells_locale_is_utf8(void)
 {
-	return setlocale(LC_CTYPE, "") && strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+	static int known = -1;
+
+	if (known < 0)
+		known = setlocale(LC_CTYPE, "") && strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+	return known;
 }

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <wchar.h>
 
 enum mt_cell_style {
@@ -59,6 +60,10 @@ struct mt_cell_place {
 /* Makes the canvas blank, of this size, at least 1 x 1. It must be zeroed before its first start.
  */
 void mt_cells_start(struct mt_cells *canvas, int columns, int rows);
+
+/* Returns blank cells for stdout: coloured if that is a terminal which shows colours, in block
+ * characters if the locale has them. The caller frees with mt_cells_free. */
+struct mt_cells mt_cells_for_stdout(int columns, int rows);
 void mt_cells_free(struct mt_cells *canvas);
 
 /* Put text or one glyph, and return the column after it. Outside the canvas nothing is put. */
@@ -80,9 +85,6 @@ void mt_cells_paint_row(struct mt_cells *canvas, int row, enum mt_cell_style sty
 
 const struct mt_cell *mt_cells_at(const struct mt_cells *canvas, int row, int column);
 
-/* Writes one row as text of the locale, without blanks at its end, cut to out_bytes - 1. */
-void mt_cells_line(const struct mt_cells *canvas, int row, char *out, size_t out_bytes);
-
 /* Returns the character that is `level` eighths high, 0 to 8. */
 wchar_t mt_cells_level_glyph(bool unicode, int level);
 
@@ -93,11 +95,10 @@ struct mt_cell_colours {
 };
 struct mt_cell_colours mt_cells_colours(enum mt_cell_style style);
 
-/* Prints one row to stdout as text of the locale, with a newline and without blanks at its end; in
- * colours if the cells are. */
-void mt_cells_print_row(const struct mt_cells *cells, int row);
+/* Writes one row as text of the locale, without blanks at its end; in colours if the cells are. */
+void mt_cells_write_row(const struct mt_cells *cells, int row, FILE *to);
 
-/* Returns whether the locale of the environment is UTF-8. Calls setlocale(3). */
+/* Returns whether the locale of the environment is UTF-8. The first call sets it (setlocale(3)). */
 bool mt_cells_locale_is_utf8(void);
 
 #endif

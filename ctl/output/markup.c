@@ -1,39 +1,26 @@
 #include "ctl/output/markup.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "ctl/output/error.h"
 #include "ctl/output/text.h"
 
-static void put(FILE *to, char letter)
-{
-	switch (letter) {
-	case '&':
-		fputs("&amp;", to);
-		break;
-	case '<':
-		fputs("&lt;", to);
-		break;
-	case '>':
-		fputs("&gt;", to);
-		break;
-	case '"':
-		fputs("&quot;", to);
-		break;
-	case '\'':
-		fputs("&#39;", to);
-		break;
-	default:
-		fputc(letter, to);
-	}
-}
-
 void mt_markup_text(FILE *to, const char *text)
 {
-	for (; *text; text++)
-		put(to, *text);
+	static const char letters[] = "&<>\"'", *const entities[] = {"&amp;", "&lt;", "&gt;",
+								     "&quot;", "&#39;"};
+
+	for (; *text; text++) {
+		const char *letter = strchr(letters, *text);
+
+		if (letter)
+			fputs(entities[letter - letters], to);
+		else
+			fputc(*text, to);
+	}
 }
 
 /* ---- HTML ---- */
@@ -72,13 +59,38 @@ void mt_html_cell(FILE *to, const char *tag, const char *text)
 	fputs("</td>", to);
 }
 
-void mt_html_cellf(FILE *to, const char *tag, const char *format, ...)
+static void write_row(FILE *to, const char *element, const char *classes, va_list texts)
 {
-	va_list arguments;
+	fputs("<tr>", to);
+	for (bool is_last = false; !is_last; classes += *classes == '|') {
+		int length = (int)strcspn(classes, "|");
 
-	va_start(arguments, format);
-	fputs(tag, to);
-	write_list(to, format, arguments);
-	fputs("</td>", to);
-	va_end(arguments);
+		fprintf(to, length ? "<%s class=\"%.*s\">" : "<%s>", element, length, classes);
+		mt_html_text(to, va_arg(texts, const char *));
+		fprintf(to, "</%s>", element);
+		classes += length;
+		is_last = !*classes;
+	}
+	fputs("</tr>", to);
+}
+
+void mt_html_head(FILE *to, const char *classes, ...)
+{
+	va_list texts;
+
+	va_start(texts, classes);
+	fputs("<table><thead>", to);
+	write_row(to, "th", classes, texts);
+	fputs("</thead><tbody>\n", to);
+	va_end(texts);
+}
+
+void mt_html_row(FILE *to, const char *classes, ...)
+{
+	va_list texts;
+
+	va_start(texts, classes);
+	write_row(to, "td", classes, texts);
+	putc('\n', to);
+	va_end(texts);
 }

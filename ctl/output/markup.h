@@ -23,9 +23,12 @@ void mt_html_text(FILE *to, const char *text);
 /* The same with the format of printf, up to 1,023 bytes. */
 void mt_html_textf(FILE *to, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Write a cell: a constant tag ("<td>", "<td class=\"n\">"), the text, and "</td>". */
+/* Write the head of a table up to its body, and a row of it. `classes` has the class of each cell,
+ * constant text: "n|n more|code". A text for each cell follows. */
+void mt_html_head(FILE *to, const char *classes, ...);
+void mt_html_row(FILE *to, const char *classes, ...);
+
+/* Writes a cell: a constant tag ("<td>", "<td class=\"n\">"), the text, and "</td>". */
 void mt_html_cell(FILE *to, const char *tag, const char *text);
-void mt_html_cellf(FILE *to, const char *tag, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
 
 #endif

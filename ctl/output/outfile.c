@@ -3,20 +3,194 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/types.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
-#include "ctl/output/path_walk.h"
 #include "sys/os.h"
+
+/* ---- the way to a file ---- */
+
+/* Opens the directory of a named file without following a symbolic link that another user made:
+ * that user can redirect the link between check and open. Follows links that root or the caller's
+ * user owns, one at a time; the kernel follows those of /proc, many of which lead to open files.
+ * Owns no state but struct walk. Sets errno. */
+
+#define WALK_LINKS_MAX  40u    /* as the kernel's own; path_resolution(7) */
+#define WALK_PROC_MAGIC 0x9fa0 /* linux/magic.h */
+
+struct walk {
+	uid_t own;  /* whose links are followed, besides root's */
+	char *text; /* the path, in the caller's buffer of `room` bytes */
+	size_t room;
+	int folder;     /* directory reached so far; the walk closes it */
+	char *name;     /* in `text`: the rest of the path */
+	unsigned links; /* followed so far */
+	bool foreign;   /* it ended at another user's link */
+};
+
+enum walk_end { WALK_FAILED, WALK_ON, WALK_BY_KERNEL };
+
+static int walk_open(int folder, const char *name, int flags)
+{
+	return openat(folder, name, flags | O_CLOEXEC);
+}
+
+static void walk_close(int fd)
+{
+	int kept = errno;
+
+	if (fd >= 0)
+		(void)close(fd);
+	errno = kept;
+}
+
+/* Makes fd the current directory of the walk, which closes the old one. */
+static bool walk_enter(struct walk *walk, int fd)
+{
+	if (fd < 0)
+		return false;
+	walk_close(walk->folder);
+	walk->folder = fd;
+	return true;
+}
+
+/* Opens the directory at which the path begins and skips its slashes. */
+static bool walk_start(struct walk *walk)
+{
+	bool absolute = *walk->name == '/';
+
+	while (*walk->name == '/')
+		walk->name++;
+	if (!absolute && walk->folder >= 0)
+		return true;
+	return walk_enter(walk, walk_open(AT_FDCWD, absolute ? "/" : ".", O_PATH | O_DIRECTORY));
+}
+
+/* Replaces the path by the link's target, followed by `rest`; NULL: no rest. */
+static bool walk_splice(struct walk *walk, int link, const char *rest)
+{
+	size_t rest_bytes = rest ? strlen(rest) + 1 : 0;
+	size_t room = walk->room - rest_bytes;
+	char *kept = walk->text + room;
+	long length;
+
+	memmove(kept, rest ? rest : kept, rest_bytes);
+	length = readlinkat(link, "", walk->text, room);
+	if (length <= 0 || (size_t)length >= room) {
+		errno = length < 0 ? errno : ENAMETOOLONG;
+		return false;
+	}
+	walk->text[length] = rest ? '/' : '\0';
+	memmove(walk->text + length + 1, kept, rest_bytes);
+	walk->name = walk->text;
+	return true;
+}
+
+/* Returns whether owner is root as this user namespace shows it. If root has no mapping, the
+ * owner of "/" stands for it, and so do all other unmapped users: then the folder must not let
+ * others make links in it. */
+static bool walk_is_roots(const struct walk *walk, uid_t owner)
+{
+	struct stat top;
+	struct stat folder;
+	int root;
+	bool known;
+
+	if (owner == 0)
+		return true;
+	root = walk_open(AT_FDCWD, "/", O_PATH | O_DIRECTORY);
+	known = root >= 0 && fstat(root, &top) == 0 && fstat(walk->folder, &folder) == 0;
+	walk_close(root);
+	return known && top.st_uid == owner && !(folder.st_mode & (S_IWOTH | S_IWGRP));
+}
+
+/* Follows a link. link: an O_PATH descriptor of the entry walk->name. Returns ON if the path
+ * goes on with the link's target, BY_KERNEL for a link of /proc, which the kernel follows when the
+ * entry is opened. Returns FAILED with errno; EPERM with walk->foreign if another user owns the
+ * link, or if it has a second hard link. */
+static enum walk_end walk_follow(struct walk *walk, int link, const char *rest)
+{
+	struct stat seen;
+	struct statfs system;
+
+	if (fstat(link, &seen) != 0 || fstatfs(link, &system) != 0)
+		return WALK_FAILED;
+	errno = ELOOP;
+	if (++walk->links > WALK_LINKS_MAX)
+		return WALK_FAILED;
+	walk->foreign = (seen.st_uid != walk->own && !walk_is_roots(walk, seen.st_uid)) ||
+			seen.st_nlink > 1;
+	errno = EPERM;
+	if (walk->foreign)
+		return WALK_FAILED;
+	if (system.f_type == WALK_PROC_MAGIC)
+		return WALK_BY_KERNEL;
+	return walk_splice(walk, link, rest) && walk_start(walk) ? WALK_ON : WALK_FAILED;
+}
+
+/* Enters the directory walk->name; `rest` is the path after it. */
+static bool walk_step(struct walk *walk, char *rest)
+{
+	int fd = walk_open(walk->folder, walk->name, O_PATH | O_NOFOLLOW);
+	enum walk_end end = WALK_ON;
+	struct stat seen;
+	int link;
+
+	if (fd < 0 || fstat(fd, &seen) != 0 || !S_ISLNK(seen.st_mode)) {
+		walk->name = rest;
+		return walk_enter(walk, fd);
+	}
+	link = fd;
+	end = walk_follow(walk, link, rest);
+	walk_close(link);
+	if (end != WALK_BY_KERNEL)
+		return end == WALK_ON;
+	fd = walk_open(walk->folder, walk->name, O_PATH);
+	walk->name = rest;
+	return walk_enter(walk, fd);
+}
+
+/* Walks until one name is left: walk->name, in the directory walk->folder. The caller sets call,
+ * own, text to a path, room, name = text and folder = -1. Returns false with errno on failure. Call
+ * walk_finish in both cases. */
+static bool walk_to_last(struct walk *walk)
+{
+	char *slash;
+
+	if (!walk_start(walk))
+		return false;
+	while ((slash = strchr(walk->name, '/'))) {
+		*slash++ = '\0';
+		while (*slash == '/')
+			slash++;
+		if (!walk_step(walk, slash))
+			return false;
+	}
+	return true;
+}
+
+/* Closes the directory. */
+static void walk_finish(struct walk *walk)
+{
+	walk_close(walk->folder);
+	walk->folder = -1;
+}
+
+/* ---- the file ---- */
 
 #define TRIES 10
 
 /* One call: what is wanted, and what was found. */
 struct opening {
 	const char *path;
-	struct mt_walk walk;
+	struct walk walk;
 	int flags;        /* for an existing file */
 	mode_t mode;      /* for a new file */
 	const char *text; /* content of a new file; NULL: none */
@@ -44,7 +218,7 @@ static enum mt_err check(const struct opening *opening, const struct stat *file)
 	if (fstat(opening->walk.folder, &folder) != 0)
 		return refuse(opening);
 	if (!S_ISREG(file->st_mode) && folder.st_uid != geteuid() &&
-	    !mt_walk_is_roots(&opening->walk, folder.st_uid))
+	    !walk_is_roots(&opening->walk, folder.st_uid))
 		return mt_error_because(opening->why, MT_ERR_FOREIGN,
 					"%.150s is no regular file, in a folder of user %u; it is "
 					"left alone",
@@ -78,7 +252,7 @@ static enum mt_err reopen(const struct opening *opening, int found, bool is_regu
 /* Opens what has the last name; `found` is an O_PATH descriptor of it. */
 static enum mt_err open_existing(struct opening *opening, int found, int *out_fd)
 {
-	struct mt_walk *walk = &opening->walk;
+	struct walk *walk = &opening->walk;
 	struct stat file;
 	enum mt_err error;
 
@@ -88,14 +262,14 @@ static enum mt_err open_existing(struct opening *opening, int found, int *out_fd
 		error = check(opening, &file);
 		return error ? error : reopen(opening, found, S_ISREG(file.st_mode), out_fd);
 	}
-	switch (mt_walk_follow(walk, found, NULL)) {
-	case MT_WALK_ON:
+	switch (walk_follow(walk, found, NULL)) {
+	case WALK_ON:
 		opening->again = opening->followed = true;
 		return MT_ERR_OK;
-	case MT_WALK_BY_KERNEL:
+	case WALK_BY_KERNEL:
 		*out_fd = openat(walk->folder, walk->name, opening->flags | O_NOCTTY | O_CLOEXEC);
 		return *out_fd < 0 ? refuse(opening) : MT_ERR_OK;
-	case MT_WALK_FAILED:
+	case WALK_FAILED:
 		break;
 	}
 	return refuse(opening);
@@ -104,13 +278,13 @@ static enum mt_err open_existing(struct opening *opening, int found, int *out_fd
 /* One try, to the end of the path or of the link that it has led to. */
 static enum mt_err try_open(struct opening *opening, int *out_fd)
 {
-	struct mt_walk *walk = &opening->walk;
+	struct walk *walk = &opening->walk;
 	bool creates = !opening->followed || opening->creates_link_targets;
 	enum mt_err error;
 	int found;
 
 	opening->again = false;
-	if (!mt_walk_to_last(walk))
+	if (!walk_to_last(walk))
 		return refuse(opening);
 	if (creates)
 		*out_fd = openat(walk->folder, walk->name,
@@ -153,20 +327,20 @@ static enum mt_err open_path(struct opening *opening, int *out_fd)
 	enum mt_err error = MT_ERR_OK;
 	int fd = -1;
 
-	opening->walk = (struct mt_walk){
+	opening->walk = (struct walk){
 		.own = geteuid(), .text = text, .name = text, .room = sizeof(text), .folder = -1};
 	errno = ENAMETOOLONG;
 	if ((size_t)snprintf(text, sizeof(text), "%s", opening->path) >= sizeof(text))
 		return refuse(opening);
 	opening->again = true;
-	for (unsigned i = 0; i < MT_WALK_LINKS_MAX + TRIES && opening->again && !error; i++)
+	for (unsigned i = 0; i < WALK_LINKS_MAX + TRIES && opening->again && !error; i++)
 		error = try_open(opening, &fd);
 	errno = EBUSY;
 	if (!error && opening->again)
 		error = refuse(opening);
 	if (!error && opening->created && opening->text)
 		error = fill(opening, fd);
-	mt_walk_finish(&opening->walk);
+	walk_finish(&opening->walk);
 	if (!error)
 		*out_fd = fd;
 	return error;

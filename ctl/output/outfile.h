@@ -2,7 +2,7 @@
  * once and read later (--token-file). In a directory that others may write, another user may have
  * put a link there first, to make mtctl overwrite a file or reveal what it writes. The kernel
  * prevents a part of that if fs.protected_symlinks and the like are on, which they often are not
- * in containers. output/path_walk.h has the rules. One thread may call. */
+ * in containers. outfile.c has the rules. One thread may call. */
 #ifndef MT_CTL_OUTPUT_OUTFILE_H
 #define MT_CTL_OUTPUT_OUTFILE_H
 

@@ -12,7 +12,7 @@
 
 #define COLUMNS_MAX 20u
 #define CELL_MAX    256u
-#define SCREEN_MAX  10000u
+#define SCREEN_MAX  10000u /* columns, rows */
 
 struct mt_table {
 	char sides[COLUMNS_MAX]; /* '<' or '>' */
@@ -171,8 +171,7 @@ static bool wants_colour(void)
 const char *mt_table_colour(enum mt_colour colour)
 {
 	static const char *const sequences[MT_COLOUR_COUNT] = {"\033[32m", "\033[36m", "\033[33m",
-							       "\033[1m",  "\033[32m", "\033[33m",
-							       "\033[34m", "\033[35m"};
+							       "\033[1m"};
 
 	return wants_colour() ? sequences[colour] : "";
 }
@@ -182,14 +181,23 @@ const char *mt_table_colour_end(void)
 	return wants_colour() ? "\033[0m" : "";
 }
 
-int mt_table_screen_columns(void)
+static int number_of(const char *name)
 {
-	const char *columns = getenv("COLUMNS");
-	struct winsize size;
-	uint64_t wanted;
+	const char *text = getenv(name);
+	uint64_t number;
 
-	if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col)
-		return size.ws_col;
-	return columns && mt_text_parse_u64(columns, &wanted) && wanted <= SCREEN_MAX ? (int)wanted
-										      : 0;
+	return text && mt_text_parse_u64(text, &number) && number <= SCREEN_MAX ? (int)number : 0;
+}
+
+void mt_table_screen(int *out_columns, int *out_rows)
+{
+	struct winsize size = {0};
+
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || !size.ws_col || !size.ws_row) {
+		*out_columns = number_of("COLUMNS");
+		*out_rows = number_of("LINES");
+		return;
+	}
+	*out_columns = size.ws_col;
+	*out_rows = size.ws_row;
 }

@@ -36,24 +36,14 @@ void mt_table_each_line(struct mt_table *table,
 void mt_table_print(struct mt_table *table);
 void mt_table_free(struct mt_table *table);
 
-enum mt_colour {
-	MT_COLOUR_OK,
-	MT_COLOUR_NOTE,
-	MT_COLOUR_WARN,
-	MT_COLOUR_HEAD,
-	MT_COLOUR_LIVE, /* the parts of resident memory */
-	MT_COLOUR_REUSABLE,
-	MT_COLOUR_FILES,
-	MT_COLOUR_OTHER,
-	MT_COLOUR_COUNT
-};
+enum mt_colour { MT_COLOUR_OK, MT_COLOUR_NOTE, MT_COLOUR_WARN, MT_COLOUR_HEAD, MT_COLOUR_COUNT };
 
 /* Returns the escape sequence that begins a colour, or "". */
 const char *mt_table_colour(enum mt_colour colour);
 const char *mt_table_colour_end(void);
 
-/* Returns the columns of the terminal that stdout is, else the value of COLUMNS; 0: neither is
- * there, so nobody looks at a screen. */
-int mt_table_screen_columns(void);
+/* Writes the size of the terminal that stdout is, else the values of COLUMNS and LINES, up to
+ * 10,000; 0: neither is there, so nobody looks at a screen. */
+void mt_table_screen(int *out_columns, int *out_rows);
 
 #endif

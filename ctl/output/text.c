@@ -12,7 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "ctl/output/nearest_word.h"
+#include "sys/format.h"
+#include "sys/saturating.h"
 
 #define MB          1048576.0
 #define THOUSANDTHS "_thousandths"
@@ -279,9 +280,68 @@ uint64_t mt_text_round_u64(double value)
 	return value >= (double)UINT64_MAX ? UINT64_MAX : value > 0 ? (uint64_t)value : 0;
 }
 
+/* ---- mistyped words ---- */
+
+#define WORD_MAX     40 /* a longer word resembles none */
+#define DISTANCE_MAX 3u
+
+/* Returns the edit distance, without regard to case. A swap of neighbours is one edit (optimal
+ * string alignment), so three rows of the table suffice. Lengths: up to WORD_MAX. */
+static size_t edit_distance(const char *a, size_t a_length, const char *b, size_t b_length)
+{
+	size_t rows[3][WORD_MAX + 1];
+
+	for (size_t j = 0; j <= b_length; j++)
+		rows[0][j] = j;
+	for (size_t i = 1; i <= a_length; i++) {
+		const size_t *above = rows[(i - 1) % 3];
+		const size_t *twice_above = rows[(i + 1) % 3];
+		size_t *row = rows[i % 3];
+
+		row[0] = i;
+		for (size_t j = 1; j <= b_length; j++) {
+			char x = mt_ascii_lower(a[i - 1]);
+			char y = mt_ascii_lower(b[j - 1]);
+
+			row[j] = mt_min_u64(above[j - 1] + (x != y),
+					    mt_min_u64(above[j], row[j - 1]) + 1);
+			if (i > 1 && j > 1 && x == mt_ascii_lower(b[j - 2]) &&
+			    y == mt_ascii_lower(a[i - 2]))
+				row[j] = mt_min_u64(row[j], twice_above[j - 2] + 1);
+		}
+	}
+	return rows[a_length % 3][b_length];
+}
+
+static bool begins_with(const char *word, const char *start, size_t length)
+{
+	for (size_t i = 0; i < length; i++)
+		if (mt_ascii_lower(word[i]) != mt_ascii_lower(start[i]))
+			return false;
+	return true;
+}
+
 const char *mt_text_nearest(const char *word, const char *const *words, size_t count)
 {
-	return mt_nearest_word(word, strlen(word), words, count);
+	const char *longer = NULL, *nearest = NULL;
+	size_t length = strlen(word), best = DISTANCE_MAX + 1;
+
+	for (size_t i = 0; length <= WORD_MAX && i < count; i++) {
+		size_t known = strlen(words[i]);
+		size_t distance;
+
+		if (known > WORD_MAX)
+			continue;
+		if (length >= 2 && known >= length && begins_with(words[i], word, length) &&
+		    (!longer || known < strlen(longer)))
+			longer = words[i];
+		distance = edit_distance(word, length, words[i], known);
+		if (distance < best && distance <= mt_max_u64(known, length) / 2) {
+			best = distance;
+			nearest = words[i];
+		}
+	}
+	return longer ? longer : nearest;
 }
 
 /* ---- numbers that are short enough for columns ---- */
@@ -381,23 +441,32 @@ bool mt_units_number(const char *text, double *out)
 	return true;
 }
 
-bool mt_units_count(const char *text, double *out)
+/* A number with one of the units after it, whose list ends with one without a factor. */
+struct unit {
+	const char *name;
+	double times;
+};
+
+static bool parse_with_unit(const char *text, const struct unit *units,
+			    int (*compare)(const char *, const char *), double *out)
 {
-	static const struct {
-		const char *unit;
-		double times;
-	} units[] = {{"", 1}, {"K", 1e3}, {"M", 1e6}, {"B", 1e9}, {"G", 1e9}, {"T", 1e12}};
 	const char *end;
 	double value;
 
 	if (!parse_number(text, &value, &end))
 		return false;
-	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
-		if (strcasecmp(end, units[i].unit) == 0) {
-			*out = value * units[i].times;
-			return isfinite(*out);
-		}
-	return false;
+	while (units->times > 0 && compare(end, units->name) != 0)
+		units++;
+	*out = value * units->times;
+	return units->times > 0 && isfinite(*out);
+}
+
+bool mt_units_count(const char *text, double *out)
+{
+	static const struct unit units[] = {{"", 1},    {"K", 1e3},  {"M", 1e6}, {"B", 1e9},
+					    {"G", 1e9}, {"T", 1e12}, {"", 0}};
+
+	return parse_with_unit(text, units, strcasecmp, out);
 }
 
 bool mt_units_bytes(const char *text, double *out)
@@ -417,22 +486,10 @@ bool mt_units_bytes(const char *text, double *out)
 
 bool mt_units_duration(const char *text, double *out_s)
 {
-	static const struct {
-		const char *unit;
-		double seconds;
-	} units[] = {{"", 1},     {"ms", 1e-3}, {"s", 1},    {"m", 60},
-		     {"min", 60}, {"h", 3600},  {"d", 86400}};
-	const char *end;
-	double value;
+	static const struct unit units[] = {{"", 1},     {"ms", 1e-3}, {"s", 1},     {"m", 60},
+					    {"min", 60}, {"h", 3600},  {"d", 86400}, {"", 0}};
 
-	if (!parse_number(text, &value, &end))
-		return false;
-	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
-		if (strcmp(end, units[i].unit) == 0) {
-			*out_s = value * units[i].seconds;
-			return isfinite(*out_s);
-		}
-	return false;
+	return parse_with_unit(text, units, strcmp, out_s);
 }
 
 bool mt_units_percent(const char *text, double *out)

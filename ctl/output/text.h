@@ -49,7 +49,9 @@ bool mt_text_parse_u64(const char *text, uint64_t *out);
  * negative or not a number. */
 uint64_t mt_text_round_u64(double value);
 
-/* Returns the word that a mistyped one may mean, NULL: none; output/nearest_word.h has the rule. */
+/* Returns the shortest of `words` that begins with `word`, which needs two letters for that. Else
+ * the one with the smallest edit distance, up to DISTANCE_MAX and half of the longer word: else
+ * all words of three letters would resemble one another. NULL: none. */
 const char *mt_text_nearest(const char *word, const char *const *words, size_t count);
 
 /* ---- numbers that are short enough for columns ---- */

@@ -49,12 +49,8 @@ static const char *const variables[] = {
 
 static void write_row(FILE *to, const char *label, const char *text)
 {
-	if (!*text)
-		return;
-	fputs("<tr>", to);
-	mt_html_cell(to, "<td class=\"k\">", label);
-	mt_html_cell(to, "<td>", text);
-	fputs("</tr>\n", to);
+	if (*text)
+		mt_html_row(to, "k|", label, text);
 }
 
 __attribute__((format(printf, 3, 4))) static void write_rowf(FILE *to, const char *label,
@@ -217,10 +213,7 @@ static void write_variable(struct environ *environ, const char *name, FILE *to)
 	if (!environ->has_rows)
 		fputs("<h3>Environment</h3>\n<table><tbody>\n", to);
 	environ->has_rows = true;
-	fputs("<tr>", to);
-	mt_html_cell(to, "<td class=\"code\">", name);
-	mt_html_cell(to, "<td class=\"code\">", value);
-	fputs("</tr>\n", to);
+	mt_html_row(to, "code|code", name, value);
 }
 
 static void write_variables(const struct mt_report *report, FILE *to)
@@ -283,35 +276,23 @@ static size_t count_of(const json_t *settings, bool defaults)
 	return count;
 }
 
-/* MT_GC_ROUNDS; a name that this mtctl does not know is shown as it is. */
-static void write_name(const json_t *one, FILE *to)
-{
-	const char *name = mt_report_member(one, "name");
-	const struct mt_setting *setting = mt_setting_find(name);
-
-	mt_html_cell(to, "<td class=\"code\">", setting ? setting->environment : name);
-	mt_html_cell(to, "<td class=\"code\">", mt_report_member(one, "value"));
-}
-
 static void write_changed(const json_t *settings, FILE *to)
 {
 	const json_t *one;
 	size_t i;
 
-	fputs("<table><thead><tr><th>Setting</th><th>Value</th><th>Set by</th><th class=\"more\">"
-	      "Default</th></tr></thead><tbody>\n",
-	      to);
+	mt_html_head(to, "|||more", "Setting", "Value", "Set by", "Default");
 	json_array_foreach(settings, i, one)
 	{
-		const struct mt_setting *setting = mt_setting_find(mt_report_member(one, "name"));
+		/* MT_GC_ROUNDS; a name that this mtctl does not know is shown as it is. */
+		const char *name = mt_report_member(one, "name");
+		const struct mt_setting *setting = mt_setting_find(name);
 
-		if (is_default(one))
-			continue;
-		fputs("<tr>", to);
-		write_name(one, to);
-		mt_html_cell(to, "<td>", mt_report_member(one, "origin"));
-		mt_html_cell(to, "<td class=\"code more\">", setting ? setting->initial : "");
-		fputs("</tr>\n", to);
+		if (!is_default(one))
+			mt_html_row(to, "code|code||code more",
+				    setting ? setting->environment : name,
+				    mt_report_member(one, "value"), mt_report_member(one, "origin"),
+				    setting ? setting->initial : "");
 	}
 	fputs("</tbody></table>\n", to);
 }

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl/figures/cleanup_story.h"
+#include "ctl/figures/cleanup_history.h"
 #include "ctl/figures/memory_parts.h"
 #include "ctl/metrics/run.h"
 #include "ctl/output/text.h"
@@ -149,14 +149,13 @@ static const json_t *device_line(const json_t *root, uint64_t ordinal)
 static void write_device(const struct mt_recording_device *device, const json_t *line, FILE *to)
 {
 	json_int_t total = json_integer_value(json_object_get(line, "total_bytes"));
+	char name[32];
 
-	fputs("<tr>", to);
-	mt_html_cellf(to, "<td>", "GPU %" PRIu64, device->ordinal);
-	mt_html_cell(to, "<td>", mt_report_member(line, "name"));
-	mt_html_cell(to, "<td class=\"n\">", mt_text_bytes(device->allocated_bytes).text);
-	mt_html_cell(to, "<td class=\"n\">", mt_text_bytes(device->reserved_bytes).text);
-	mt_html_cell(to, "<td class=\"n\">", total > 0 ? mt_text_bytes((uint64_t)total).text : "-");
-	fputs("</tr>\n", to);
+	snprintf(name, sizeof(name), "GPU %" PRIu64, device->ordinal);
+	mt_html_row(to, "||n|n|n", name, mt_report_member(line, "name"),
+		    mt_text_bytes(device->allocated_bytes).text,
+		    mt_text_bytes(device->reserved_bytes).text,
+		    total > 0 ? mt_text_bytes((uint64_t)total).text : "-");
 }
 
 /* The last figures of each device, as the root uses it. */
@@ -173,10 +172,8 @@ void mt_report_devices(const struct mt_report *report, FILE *to)
 		}
 	if (!any)
 		return;
-	fputs("<section id=\"devices\">\n<h2>GPUs</h2>\n<table><thead><tr><th></th><th>Name</th>"
-	      "<th class=\"n\">Allocated</th><th class=\"n\">Reserved</th><th class=\"n\">Memory"
-	      "</th></tr></thead><tbody>\n",
-	      to);
+	fputs("<section id=\"devices\">\n<h2>GPUs</h2>\n", to);
+	mt_html_head(to, "||n|n|n", "", "Name", "Allocated", "Reserved", "Memory");
 	for (size_t i = 0; i < MT_DEVICES_COUNT; i++)
 		if (last[i])
 			write_device(last[i], device_line(recording->root, i), to);
@@ -190,82 +187,41 @@ void mt_report_devices(const struct mt_report *report, FILE *to)
 
 #define SHOWN_MAX 60u /* rows; of more, those that returned most */
 
-struct row {
-	uint64_t time_ns, number, freed_bytes, before_bytes, after_bytes, gpu_freed_bytes, cost_ns,
-		wait_ns;
-	uint32_t level;
-	const char *reason;
-	char gc[64]; /* "": nothing was asked of Python, or not known */
-};
-
 struct rows {
-	struct row *list;
+	const struct mt_recording_mark **list;
 	size_t count;
 	bool has_gc, has_gpu;
 };
 
-static void add_stories(const struct mt_stats_file *file, struct rows *out)
+static uint64_t cost_ns(const struct mt_recording_mark *mark)
 {
-	struct mt_cleanup_story *stories =
-		mt_error_check_memory(calloc(MT_CLEANUPS_COUNT, sizeof(*stories)));
-	size_t count = mt_cleanup_stories(file, stories);
-
-	out->list = mt_error_check_memory(calloc(count + 1, sizeof(*out->list)));
-	for (size_t i = 0; i < count; i++) {
-		const struct mt_stats_cleanup *cleanup = stories[i].cleanup;
-		struct row *row = &out->list[out->count++];
-
-		*row = (struct row){.time_ns = cleanup->time_ns,
-				    .number = cleanup->number,
-				    .before_bytes = cleanup->rss_before_bytes,
-				    .after_bytes = cleanup->rss_after_bytes,
-				    .freed_bytes = mt_sat_sub(cleanup->rss_before_bytes,
-							      cleanup->rss_after_bytes),
-				    .gpu_freed_bytes = mt_sat_sub(cleanup->gpu_before_bytes,
-								  cleanup->gpu_after_bytes),
-				    .cost_ns = mt_cleanup_cost_ns(cleanup),
-				    .wait_ns = cleanup->gc_wait_ns,
-				    .level = cleanup->level,
-				    .reason = mt_stats_word_reason(cleanup->reason)};
-		if (cleanup->gc_state != MT_GC_NONE)
-			snprintf(row->gc, sizeof(row->gc), "%s",
-				 mt_cleanup_gc_text(&stories[i]).text);
-	}
-	free(stories);
+	return mt_sat_sub(mark->duration_ns, mark->gc_wait_ns);
 }
 
-static uint64_t or_zero(uint64_t bytes)
+/* A late collection is told with the cleanup that asked for it. The caller frees the list. */
+static struct rows list_cleanups(const struct mt_recording *recording)
 {
-	return bytes == MT_RECORDING_UNKNOWN ? 0 : bytes;
-}
+	struct rows rows = {.list = mt_error_check_memory(
+				    calloc(recording->marks_count + 1, sizeof(*rows.list)))};
 
-static void add_marks(const struct mt_recording *recording, struct rows *out)
-{
-	out->list = mt_error_check_memory(calloc(recording->marks_count + 1, sizeof(*out->list)));
 	for (size_t i = 0; i < recording->marks_count; i++) {
 		const struct mt_recording_mark *mark = &recording->marks[i];
 
-		if (mark->kind != MT_RECORDING_CLEANUP)
+		if (mark->kind != MT_RECORDING_CLEANUP || mark->is_late)
 			continue;
-		out->list[out->count++] =
-			(struct row){.time_ns = mark->time_ns,
-				     .number = mark->number,
-				     .before_bytes = or_zero(mark->rss_bytes[MT_RECORDING_BEFORE]),
-				     .after_bytes = or_zero(mark->rss_bytes[MT_RECORDING_AFTER]),
-				     .freed_bytes = mark->freed_bytes,
-				     .gpu_freed_bytes = mark->gpu_freed_bytes,
-				     .cost_ns = mt_sat_sub(mark->duration_ns, mark->gc_wait_ns),
-				     .wait_ns = mark->gc_wait_ns,
-				     .level = mark->level,
-				     .reason = *mark->reason ? mark->reason : "?"};
+		rows.list[rows.count++] = mark;
+		rows.has_gc |= *mark->gc != '\0';
+		rows.has_gpu |= mark->gpu_freed_bytes != 0;
 	}
+	return rows;
 }
 
 /* ---- which are shown ---- */
 
 static int by_freed(const void *a, const void *b)
 {
-	const struct row *x = a, *y = b;
+	const struct mt_recording_mark *x = *(const struct mt_recording_mark *const *)a,
+				       *y = *(const struct mt_recording_mark *const *)b;
 	uint64_t p = x->freed_bytes + x->gpu_freed_bytes, q = y->freed_bytes + y->gpu_freed_bytes;
 
 	return (p < q) - (p > q);
@@ -273,7 +229,8 @@ static int by_freed(const void *a, const void *b)
 
 static int by_time(const void *a, const void *b)
 {
-	const struct row *x = a, *y = b;
+	const struct mt_recording_mark *x = *(const struct mt_recording_mark *const *)a,
+				       *y = *(const struct mt_recording_mark *const *)b;
 
 	if (x->time_ns != y->time_ns)
 		return x->time_ns > y->time_ns ? 1 : -1;
@@ -282,20 +239,18 @@ static int by_time(const void *a, const void *b)
 
 static void write_sums(const struct rows *rows, FILE *to)
 {
-	uint64_t freed = 0, cost_ns = 0, longest_ns = 0, wait_ns = 0;
+	uint64_t freed = 0, cost = 0, longest = 0, wait_ns = 0;
 
 	for (size_t i = 0; i < rows->count; i++) {
-		freed += rows->list[i].freed_bytes;
-		cost_ns += rows->list[i].cost_ns;
-		wait_ns += rows->list[i].wait_ns;
-		if (rows->list[i].cost_ns > longest_ns)
-			longest_ns = rows->list[i].cost_ns;
+		freed += rows->list[i]->freed_bytes;
+		cost += cost_ns(rows->list[i]);
+		longest = mt_max_u64(longest, cost_ns(rows->list[i]));
+		wait_ns += rows->list[i]->gc_wait_ns;
 	}
 	fputs("<p>", to);
 	mt_html_textf(to, "%s returned %s in all and cost %s, the longest %s.",
 		      mt_text_counted(rows->count, "cleanup", "cleanups").text,
-		      mt_text_bytes(freed).text, mt_text_ns(cost_ns).text,
-		      mt_text_ns(longest_ns).text);
+		      mt_text_bytes(freed).text, mt_text_ns(cost).text, mt_text_ns(longest).text);
 	if (wait_ns)
 		mt_html_textf(to, " They waited %s for Python's main thread.",
 			      mt_text_ns(wait_ns).text);
@@ -304,24 +259,27 @@ static void write_sums(const struct rows *rows, FILE *to)
 	fputs("</p>\n", to);
 }
 
-static void write_row(const struct rows *rows, const struct row *row, FILE *to)
+static void write_row(const struct rows *rows, const struct mt_recording_mark *mark, FILE *to)
 {
+	uint64_t before = mark->rss_bytes[MT_RECORDING_BEFORE],
+		 after = mark->rss_bytes[MT_RECORDING_AFTER];
+
 	fputs("<tr>", to);
-	mt_html_cell(to, "<td class=\"n\">", mt_text_clock(row->time_ns).text);
-	mt_html_cell(to, "<td class=\"w\">", row->reason);
-	mt_html_cell(to, "<td class=\"more\">", mt_stats_word_level(row->level));
+	mt_html_cell(to, "<td class=\"n\">", mt_text_clock(mark->time_ns).text);
+	mt_html_cell(to, "<td class=\"w\">", *mark->reason ? mark->reason : "?");
+	mt_html_cell(to, "<td class=\"more\">", mt_stats_word_level(mark->level));
 	mt_html_cell(to, "<td class=\"n more\">",
-		     row->before_bytes ? mt_text_bytes(row->before_bytes).text : "-");
+		     before == MT_RECORDING_UNKNOWN ? "-" : mt_text_bytes(before).text);
 	mt_html_cell(to, "<td class=\"n more\">",
-		     row->before_bytes ? mt_text_bytes(row->after_bytes).text : "-");
-	mt_html_cell(to, "<td class=\"n\">", mt_text_bytes(row->freed_bytes).text);
+		     after == MT_RECORDING_UNKNOWN ? "-" : mt_text_bytes(after).text);
+	mt_html_cell(to, "<td class=\"n\">", mt_text_bytes(mark->freed_bytes).text);
 	if (rows->has_gpu)
-		mt_html_cell(to, "<td class=\"n\">", mt_text_bytes(row->gpu_freed_bytes).text);
-	mt_html_cell(to, "<td class=\"n\">", mt_text_ns(row->cost_ns).text);
+		mt_html_cell(to, "<td class=\"n\">", mt_text_bytes(mark->gpu_freed_bytes).text);
+	mt_html_cell(to, "<td class=\"n\">", mt_text_ns(cost_ns(mark)).text);
 	mt_html_cell(to, "<td class=\"n\">",
-		     row->wait_ns >= 1000000 ? mt_text_ns(row->wait_ns).text : "-");
+		     mark->gc_wait_ns >= 1000000 ? mt_text_ns(mark->gc_wait_ns).text : "-");
 	if (rows->has_gc)
-		mt_html_cell(to, "<td class=\"more\">", *row->gc ? row->gc : "-");
+		mt_html_cell(to, "<td class=\"more\">", *mark->gc ? mark->gc : "-");
 	fputs("</tr>\n", to);
 }
 
@@ -342,22 +300,14 @@ static void write_table(const struct rows *rows, FILE *to)
 		fputs("<th class=\"more\">Python's gc</th>", to);
 	fputs("</tr></thead><tbody>\n", to);
 	for (size_t i = 0; i < count; i++)
-		write_row(rows, &rows->list[i], to);
+		write_row(rows, rows->list[i], to);
 	fputs("</tbody></table>\n", to);
 }
 
 void mt_report_cleanups(const struct mt_report *report, FILE *to)
 {
-	struct rows rows = {0};
+	struct rows rows = list_cleanups(report->recording);
 
-	if (report->target)
-		add_stories(&report->target->file, &rows);
-	else
-		add_marks(report->recording, &rows);
-	for (size_t i = 0; i < rows.count; i++) {
-		rows.has_gc |= rows.list[i].gc[0] != '\0';
-		rows.has_gpu |= rows.list[i].gpu_freed_bytes != 0;
-	}
 	fputs("<section id=\"cleanups\">\n<h2>Cleanups</h2>\n", to);
 	if (rows.count) {
 		write_sums(&rows, to);

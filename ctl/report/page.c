@@ -15,12 +15,8 @@ static void write_evidence(const struct mt_finding *finding, FILE *to)
 	if (!finding->evidence_count)
 		return;
 	fputs("<h3>Evidence</h3>\n<table><tbody>\n", to);
-	for (size_t i = 0; i < finding->evidence_count; i++) {
-		fputs("<tr>", to);
-		mt_html_cell(to, "<td class=\"k\">", finding->evidence[i].label);
-		mt_html_cell(to, "<td>", finding->evidence[i].text);
-		fputs("</tr>\n", to);
-	}
+	for (size_t i = 0; i < finding->evidence_count; i++)
+		mt_html_row(to, "k|", finding->evidence[i].label, finding->evidence[i].text);
 	fputs("</tbody></table>\n", to);
 }
 
@@ -150,18 +146,14 @@ static void report_last(const struct mt_report *report, FILE *to)
 
 static void write_site(const struct mt_sites *sites, const struct mt_site *site, FILE *to)
 {
-	char *where = mt_sites_where(site);
+	char *where = mt_sites_where(site), share[16];
 
-	fputs("<tr>", to);
-	mt_html_cell(to, "<td class=\"n\">", mt_text_bytes(site->live_bytes).text);
-	mt_html_cellf(to, "<td class=\"n\">", "%.1f %%",
-		      sites->live_bytes ? 100 * (double)site->live_bytes / (double)sites->live_bytes
-					: 0);
-	mt_html_cell(to, "<td class=\"n more\">", mt_text_count(site->live_count).text);
-	mt_html_cell(to, "<td class=\"n more\">", mt_text_count(site->sampled_count).text);
-	mt_html_cell(to, "<td class=\"code\">", where);
+	snprintf(share, sizeof(share), "%.1f %%",
+		 mt_stats_percent(site->live_bytes, sites->live_bytes));
+	mt_html_row(to, "n|n|n more|n more|code", mt_text_bytes(site->live_bytes).text, share,
+		    mt_text_count(site->live_count).text, mt_text_count(site->sampled_count).text,
+		    where);
 	free(where);
-	fputs("</tr>\n", to);
 }
 
 static void write_stack(size_t number, const struct mt_site *site, FILE *to)
@@ -184,10 +176,8 @@ static void write_live(const struct mt_sites *sites, FILE *to)
 		      mt_text_bytes(sites->live_bytes).text,
 		      mt_text_counted(sites->sampled_count, "sample", "samples").text,
 		      mt_text_bytes(sites->rate_bytes).text);
-	fputs("</p>\n<table><thead><tr><th class=\"n\">Bytes</th><th class=\"n\">Share</th>"
-	      "<th class=\"n more\">Blocks</th><th class=\"n more\">Samples</th><th>Where</th>"
-	      "</tr></thead><tbody>\n",
-	      to);
+	fputs("</p>\n", to);
+	mt_html_head(to, "n|n|n more|n more|", "Bytes", "Share", "Blocks", "Samples", "Where");
 	for (size_t i = 0; i < sites->count && i < SITES_SHOWN; i++)
 		write_site(sites, &sites->list[i], to);
 	fputs("</tbody></table>\n", to);
@@ -197,23 +187,18 @@ static void write_live(const struct mt_sites *sites, FILE *to)
 
 static void write_grown(const struct mt_diagnose_sites *sites, FILE *to)
 {
-	fputs("<h3>Grown during the look</h3>\n<table><thead><tr><th class=\"n\">More</th>"
-	      "<th class=\"n more\">Blocks</th><th>Where</th></tr></thead><tbody>\n",
-	      to);
-	for (size_t i = 0; i < sites->count; i++) {
-		fputs("<tr>", to);
-		mt_html_cell(to, "<td class=\"n\">",
-			     mt_text_bytes(sites->list[i].grown_bytes).text);
-		mt_html_cell(to, "<td class=\"n more\">",
-			     mt_text_count(sites->list[i].grown_count).text);
-		mt_html_cell(to, "<td class=\"code\">", sites->list[i].name);
-		fputs("</tr>\n", to);
-	}
+	fputs("<h3>Grown during the look</h3>\n", to);
+	mt_html_head(to, "n|n more|", "More", "Blocks", "Where");
+	for (size_t i = 0; i < sites->count; i++)
+		mt_html_row(to, "n|n more|code", mt_text_bytes(sites->list[i].grown_bytes).text,
+			    mt_text_count(sites->list[i].grown_count).text, sites->list[i].name);
 	fputs("</tbody></table>\n", to);
 }
 
 static void write_lines(const struct mt_lines *lines, FILE *to)
 {
+	char where[1024];
+
 	fputs("<h3>Python lines that allocate</h3>\n<p class=\"note\">", to);
 	mt_html_textf(to,
 		      "%s in %s allocated during the look and still live, by tracemalloc; growth "
@@ -221,22 +206,17 @@ static void write_lines(const struct mt_lines *lines, FILE *to)
 		      mt_text_signed_bytes((int64_t)lines->bytes).text,
 		      mt_text_counted(lines->blocks_count, "block", "blocks").text,
 		      (double)lines->growth_ns / 1e9);
-	fputs("</p>\n<table><thead><tr><th class=\"n\">Growth</th><th class=\"n\">Live</th>"
-	      "<th class=\"n more\">Blocks</th><th>Steady</th><th>Line</th></tr></thead><tbody>\n",
-	      to);
+	fputs("</p>\n", to);
+	mt_html_head(to, "n|n|n more||", "Growth", "Live", "Blocks", "Steady", "Line");
 	for (size_t i = 0; i < lines->count && i < LINES_SHOWN; i++) {
 		const struct mt_line *line = &lines->list[i];
 
 		if (!line->bytes)
 			continue;
-		fputs("<tr>", to);
-		mt_html_cell(to, "<td class=\"n\">", mt_text_signed_bytes(line->growth_bytes).text);
-		mt_html_cell(to, "<td class=\"n\">",
-			     mt_text_signed_bytes((int64_t)line->bytes).text);
-		mt_html_cell(to, "<td class=\"n more\">", mt_text_count(line->count).text);
-		mt_html_cell(to, "<td>", line->is_steady ? "yes" : "-");
-		mt_html_cellf(to, "<td class=\"code\">", "%s:%" PRIu32, line->file, line->line);
-		fputs("</tr>\n", to);
+		snprintf(where, sizeof(where), "%s:%" PRIu32, line->file, line->line);
+		mt_html_row(to, "n|n|n more||code", mt_text_signed_bytes(line->growth_bytes).text,
+			    mt_text_signed_bytes((int64_t)line->bytes).text,
+			    mt_text_count(line->count).text, line->is_steady ? "yes" : "-", where);
 	}
 	fputs("</tbody></table>\n", to);
 }

@@ -50,6 +50,21 @@ def test_the_documents_have_every_figure_as_the_table_has_it(mtctl):
 	assert (got.returncode, got.stdout) == (0, ""), "make figures writes them:\n" + got.stdout + got.stderr
 
 
+def test_a_figure_of_many_processes_is_a_column_of_every_view_that_its_row_names(ctl, fake):
+	"""The page's columns and the schema are compared with the table by the test above."""
+	table = (ROOT / "shim/core/figures.def").read_text().partition("#define MT_TREE_FIGURES")[2]
+	row = r'^\t(?:X|PART)\(\w+, +"\w*", +\w+, +\w+, +(\w+), +(\w+), +(\w+), +"([\w-]*)", +\d+, +"(\w*)"'
+	rows = re.findall(row, table, re.MULTILINE)
+	fake(**WITH_CUDA)
+	headings, columns = ctl("ps").stdout.splitlines()[0].split(), ctl("top", "--help").stdout
+
+	assert len(rows) > 15
+	for _, ps, top, name, heading in rows:
+		assert ps not in ("yes", "wide") or heading in headings
+		assert (f"  {heading} ({name})" in columns) == (top == "yes"), heading
+		assert top == "no" or heading in ctl("top", "--once", COLUMNS="300").stdout
+
+
 def test_every_command_with_json_has_a_definition_and_a_test_against_it(ctl):
 	commands = re.findall(r"^  ([a-z-]+) ", ctl("help").stdout, re.MULTILINE)
 	with_json = {name for name in commands if re.search(r"^  --json\b", ctl(name, "--help").stdout, re.MULTILINE)}

@@ -24,8 +24,8 @@ def test_the_list_shows_the_published_figures(top, fake):
 
 	one = top(f"--filter={pid}", size=(140, 30))
 
-	assert re.search(r"M ▆+ +[\d.]+M +2\.0M +1\.0M +1\.0M +20 +- +- +- +1\.5/3 ", line_of(one, pid))
-	assert re.search(r"PID +RSS +PARTS +LIVE +REUSE +FILES +OTHER +FRAG% +CLEAN +AGO +WHY +BUDG% +TREND +COMMAND", one.text())
+	assert re.search(r"M +[\d.]+M +2\.0M +1\.0M +1\.0M +20 +- +- +- +1\.5/3 ▆+ ", line_of(one, pid))
+	assert re.search(r"PID +RSS +LIVE +REUSABLE +FILES +OTHER +FRAG% +CLEAN +AGO +WHY +BUDG% +PARTS +TREND +COMMAND", one.text())
 	assert re.search(r"Mem\[.*[\d.]+[MG]/[\d.]+[MGT]\]", one.text()) and re.search(r"pressure (none|warn|critical)", one.text()) # of all processes that it may see
 
 
@@ -283,7 +283,7 @@ def test_an_invalid_file_is_shown_as_refused(top, fake):
 def test_it_follows_the_size_of_the_window(top, fake):
 	pid = fake()
 	one = top(f"--filter={pid}", size=(160, 50))
-	one.wait("BUDG% TREND")
+	one.wait("BUDG% PARTS +TREND")
 
 	one.resize(40, 8)
 	one.wait(rf"^ *{pid} +[\d.]+M .*fake_shim.py")

@@ -5,7 +5,6 @@
 #include "ctl/ui/top/list.h"
 #include "ctl/ui/top/pane.h"
 #include "ctl/ui/top/page.h"
-#include "ctl/ui/top/history.h"
 #include "top_rows.h"
 
 #define SECOND UINT64_C(1000000000)
@@ -16,7 +15,12 @@ static char text[512];
 
 static const char *line(int row)
 {
-	mt_cells_line(&canvas, row, text, sizeof(text));
+	FILE *to = fmemopen(text, sizeof(text), "w");
+
+	mt_cells_write_row(&(struct mt_cells){canvas.columns, canvas.rows, canvas.unicode, false,
+					      canvas.cells},
+			   row, to);
+	fclose(to);
 	return text;
 }
 
@@ -205,7 +209,7 @@ Test(top_canvas, the_pane_has_the_parts_over_time_and_the_cleanups_on_its_axis)
 	setenv("TZ", "UTC", 1);
 	make_process(&row, &marks);
 	mt_cells_start(&canvas, 40, 12);
-	mt_top_pane_draw(&canvas, (struct mt_top_pane_area){0, 12}, &row, 1000 * SECOND);
+	mt_top_pane_draw(&canvas, (struct mt_top_area){0, 12}, &row, 1000 * SECOND);
 
 	cr_expect_not_null(strstr(line(0), "- 4711 work4711.py - returned 512M"), "%s", line(0));
 	cr_expect_str_eq(line(2), "  100 MB+", "%s", line(2));

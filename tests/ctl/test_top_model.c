@@ -23,7 +23,7 @@ Test(top_model, sorts_a_flat_list_by_what_each_holds)
 	mt_top_model_arrange(&model);
 
 	cr_expect_str_eq(pids_of(&model), "40 20 50 10 30");
-	mt_top_model_sort(&model, MT_COLUMN_RSS);
+	mt_top_model_sort(&model, MT_COLUMN_rss_bytes);
 	cr_expect_str_eq(pids_of(&model), "30 10 50 20 40", "the same column again turns it round");
 	mt_top_model_sort(&model, MT_COLUMN_PID);
 	cr_expect_str_eq(pids_of(&model), "10 20 30 40 50");

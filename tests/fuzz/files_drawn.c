@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ctl/ui/plot/comparison.h"
+#include "ctl/ui/plot/picture.h"
 #include "ctl/ui/plot/picture.h"
 #include "ctl/output/text.h"
 #include "ctl/process/read_file.h"

@@ -4,6 +4,7 @@ import ctypes
 import os
 import re
 import shutil
+import struct
 import subprocess
 import time
 
@@ -324,6 +325,23 @@ def test_the_status_at_the_end_is_told(patient, ctl, folder):
 
 	assert int(status["Threads"]) >= 1 and status["VmHWM"].endswith(" kB") and status["State"]
 	assert re.search(r"^memory: RSS [\d.]+ MB, at most [\d.]+ MB, \d+ threads?", text, re.MULTILINE), text
+
+
+def test_the_number_of_other_processes_says_whether_it_is_cut(patient, ctl, folder):
+	assert patient("strings", 60).returncode == KILLED
+	file, before = files(folder)[0], told(ctl, folder)
+	data = file.read_bytes()
+	words = list(struct.unpack(f"={len(data) // 8}Q", data))
+	words[22] = 256  # processes_total (core/last_layout.h), which the process counts no further
+	words[-1] = 0xcbf29ce484222325
+	for word in words[:-1]:
+		words[-1] = (words[-1] ^ word) * 0x100000001b3 % 2**64
+
+	file.write_bytes(struct.pack(f"={len(words)}Q", *words))
+
+	after = told(ctl, folder)
+	assert before["processes_count"] < 256 and not before["processes_count_is_cut"]
+	assert after["processes_count"] == 256 and after["processes_count_is_cut"]
 
 
 def _damaged(original, how):

@@ -1,12 +1,9 @@
-#include "ctl/ui/plot/comparison.h"
-
+/* ctl/ui/plot/comparison.c -- the picture of several recordings. See picture.h. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl/ui/plot/canvas.h"
-#include "ctl/ui/plot/panel.h"
 #include "ctl/ui/plot/picture.h"
 
 #define WIDTH        1200.0

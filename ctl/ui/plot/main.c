@@ -13,7 +13,6 @@
 #include "ctl/plot_options.h"
 #include "ctl/process/clock.h"
 #include "ctl/report/report.h"
-#include "ctl/ui/plot/comparison.h"
 #include "ctl/ui/plot/picture.h"
 
 /* ---- compare ---- */

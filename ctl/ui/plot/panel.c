@@ -14,18 +14,6 @@ static struct mt_scale panel_time_scale(const struct mt_box *box, const struct m
 	return (struct mt_scale){span->low, span->high, box->left, box->right};
 }
 
-/* The scale of bytes, with its ticks. */
-static struct mt_scale byte_scale(const struct mt_panel *panel, struct mt_ticks *ticks)
-{
-	double high = 0, wanted = floor((panel->box.bottom - panel->box.top) / TICK_ROOM);
-
-	for (size_t i = 0; i < panel->curves_count; i++)
-		high = fmax(high, mt_series_sum_up(&panel->curves[i].series).peak);
-	mt_ticks_bytes(high * 1.02, wanted < 2 ? 2 : wanted > 12 ? 12 : (size_t)wanted, ticks);
-	return (struct mt_scale){0, ticks->list[ticks->count - 1].at, panel->box.bottom,
-				 panel->box.top};
-}
-
 static void draw_line(struct mt_canvas *canvas, struct mt_point from, struct mt_point to,
 		      const struct mt_paint *paint)
 {
@@ -34,17 +22,17 @@ static void draw_line(struct mt_canvas *canvas, struct mt_point from, struct mt_
 	mt_canvas_line(canvas, ends, 2, paint);
 }
 
-void mt_panel_draw_field(struct mt_canvas *canvas, const struct mt_panel *panel)
+struct mt_scale mt_panel_draw_bytes(struct mt_canvas *canvas, const struct mt_box *box, double high,
+				    size_t wanted)
 {
-	const struct mt_font label = {11, false, MT_RGB_TEXT, MT_ANCHOR_END},
-			     title = {12, true, MT_RGB_TEXT, MT_ANCHOR_START};
+	const struct mt_font label = {11, false, MT_RGB_TEXT, MT_ANCHOR_END};
 	const struct mt_paint grid = {MT_RGB_GRID, 1, 1, MT_DASH_NONE},
 			      frame = {MT_RGB_FRAME, 1, 1, MT_DASH_NONE};
-	const struct mt_box *box = &panel->box;
 	struct mt_ticks ticks;
-	struct mt_scale scale = byte_scale(panel, &ticks);
+	struct mt_scale scale;
 
-	mt_canvas_begin(canvas, "axis bytes", NULL);
+	mt_ticks_bytes(high, wanted, &ticks);
+	scale = (struct mt_scale){0, ticks.list[ticks.count - 1].at, box->bottom, box->top};
 	for (size_t i = 0; i < ticks.count; i++) {
 		double y = mt_scale_position(&scale, ticks.list[i].at);
 
@@ -53,6 +41,20 @@ void mt_panel_draw_field(struct mt_canvas *canvas, const struct mt_panel *panel)
 		mt_canvas_text(canvas, (struct mt_point){box->left - 8, y + 4}, ticks.list[i].label,
 			       &label);
 	}
+	return scale;
+}
+
+void mt_panel_draw_field(struct mt_canvas *canvas, struct mt_panel *panel)
+{
+	const struct mt_font title = {12, true, MT_RGB_TEXT, MT_ANCHOR_START};
+	const struct mt_paint frame = {MT_RGB_FRAME, 1, 1, MT_DASH_NONE};
+	const struct mt_box *box = &panel->box;
+	double high = 0, wanted = fmin(fmax(floor((box->bottom - box->top) / TICK_ROOM), 2), 12);
+
+	for (size_t i = 0; i < panel->curves_count; i++)
+		high = fmax(high, mt_series_sum_up(&panel->curves[i].series).peak);
+	mt_canvas_begin(canvas, "axis bytes", NULL);
+	panel->bytes = mt_panel_draw_bytes(canvas, box, high * 1.02, (size_t)wanted);
 	draw_line(canvas, (struct mt_point){box->left, box->top},
 		  (struct mt_point){box->left, box->bottom}, &frame);
 	mt_canvas_text(canvas, (struct mt_point){box->left, box->top - 7 - panel->below_title},
@@ -164,10 +166,9 @@ static void draw_curve(struct pen *pen, const struct mt_curve *curve)
 void mt_panel_draw_curves(struct mt_canvas *canvas, struct mt_panel *panel,
 			  const struct mt_span *span)
 {
-	struct mt_ticks ticks;
 	struct pen pen = {.canvas = canvas,
 			  .x = panel_time_scale(&panel->box, span),
-			  .y = byte_scale(panel, &ticks),
+			  .y = panel->bytes,
 			  .columns = (size_t)(panel->box.right - panel->box.left)};
 	size_t room = 4 * (pen.columns + 1) + 2;
 

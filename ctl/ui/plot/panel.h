@@ -26,6 +26,7 @@ struct mt_panel {
 	double below_title; /* pixels between the title and the panel, for text of others */
 	/* of the panel itself; the axis is left of it, the title above */
 	struct mt_box box;
+	struct mt_scale bytes; /* of the axis, once the field is drawn */
 };
 
 /* The shown time. `origin` is second 0 on CLOCK_REALTIME; as_clock: the axis shows times of day. */
@@ -34,9 +35,14 @@ struct mt_span {
 	bool as_clock;
 };
 
+/* Draws an axis of bytes at the left of the box, and its lines across: from 0 to at least `high`,
+ * in about `wanted` steps. Returns its scale. */
+struct mt_scale mt_panel_draw_bytes(struct mt_canvas *canvas, const struct mt_box *box, double high,
+				    size_t wanted);
+
 /* Draw the grid and the axis of bytes, and then the curves. What lies behind the curves may be
  * drawn between the two calls. */
-void mt_panel_draw_field(struct mt_canvas *canvas, const struct mt_panel *panel);
+void mt_panel_draw_field(struct mt_canvas *canvas, struct mt_panel *panel);
 void mt_panel_draw_curves(struct mt_canvas *canvas, struct mt_panel *panel,
 			  const struct mt_span *span);
 

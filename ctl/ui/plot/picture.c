@@ -7,9 +7,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "ctl/metrics/run.h"
-#include "ctl/ui/plot/panel.h"
-
 #define WIDTH        1200.0
 #define HEIGHT       560.0 /* with one panel */
 #define HEIGHT_MORE  180.0 /* for each other panel */
@@ -124,26 +121,14 @@ static void add_text(char *text, size_t text_bytes, const char *format, const ch
 	snprintf(text + used, text_bytes - used, format, value);
 }
 
-/* Sums of the shown time. Of the whole run the kernel knows a peak between samples. */
-static struct mt_series_sums sum_up(const struct picture *picture)
-{
-	struct mt_series_sums rss = mt_series_sum_up(&picture->panels[0].curves[0].series);
-	const struct mt_picture_options *options = picture->options;
-
-	if (picture->span.low <= 0 && (!options->pid || options->pid == picture->recording->pid)) {
-		rss.peak = fmax(rss.peak, (double)picture->recording->rss_peak_bytes);
-		rss.end = mt_run_end_of_work(picture->recording,
-					     &picture->panels[0].curves[0].series);
-	}
-	return rss;
-}
-
 /* Process, host, start; peak, mean and end of RSS; exit. */
 static void write_subtitle(const struct picture *picture, char *out, size_t out_bytes)
 {
 	const struct mt_recording *recording = picture->recording;
 	const struct mt_recording_process *process = main_process(picture);
-	struct mt_series_sums rss = sum_up(picture);
+	struct mt_series_sums rss =
+		mt_run_sum_up(recording, picture->options->pid, picture->span.low,
+			      &picture->panels[0].curves[0].series);
 	char date[32], number[32];
 
 	snprintf(out, out_bytes, "pid %" PRIu64,
@@ -358,38 +343,19 @@ static void draw(struct mt_canvas *canvas, struct picture *picture, double width
 				     &(struct mt_box){box->left, end, box->right, height - 4});
 }
 
-static enum mt_err set_span(struct picture *picture, struct mt_error_reason *why)
-{
-	const struct mt_recording *recording = picture->recording;
-	double end = (double)(mt_recording_end_ns(recording) - picture->origin_ns) / 1e9;
-	struct mt_span *span = &picture->span;
-
-	*span = (struct mt_span){picture->options->since_s, end, (double)picture->origin_ns / 1e9,
-				 picture->options->as_clock};
-	if (picture->options->last_s > 0)
-		span->low = fmax(span->low, end - picture->options->last_s);
-	if (span->low > end)
-		return mt_error_because(why, MT_ERR_INVALID,
-					"nothing to be drawn: it ends after %.1f seconds", end);
-	if (span->high - span->low < 1)
-		span->high = span->low + 1;
-	return MT_ERR_OK;
-}
-
 static enum mt_err fill(struct picture *picture, struct mt_error_reason *why)
 {
-	const struct mt_recording_process *process = main_process(picture);
-	enum mt_err error;
+	const struct mt_run_part part = {picture->options->pid, picture->options->since_s,
+					 picture->options->last_s};
+	struct mt_span *span = &picture->span;
+	enum mt_err error =
+		mt_run_find_part(picture->recording, &part, &span->low, &span->high, why);
 
-	if (!picture->recording->samples_count)
-		return mt_error_because(why, MT_ERR_INVALID, "nothing to be drawn: no samples");
-	if (picture->options->pid && !process)
-		return mt_error_because(why, MT_ERR_INVALID,
-					"no process %" PRIu64 " in this recording",
-					picture->options->pid);
-	error = set_span(picture, why);
 	if (error)
 		return error;
+	span->high = fmax(span->high, span->low + 1);
+	span->origin = (double)picture->origin_ns / 1e9;
+	span->as_clock = picture->options->as_clock;
 	add_memory(picture);
 	if (picture->options->gpu)
 		add_devices(picture);

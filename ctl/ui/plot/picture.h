@@ -1,12 +1,12 @@
-/* ctl/ui/plot/picture.h -- the picture of one recording: title, legend, a panel for the memory of
- * the process and one for each device, lanes of events, and the axis of time. */
+/* ctl/ui/plot/picture.h -- the picture of one recording, or of several. One: title, legend, a panel
+ * for the memory of the process and one for each device, lanes of events, and the axis of time. */
 #ifndef MT_CTL_UI_PLOT_PICTURE_H
 #define MT_CTL_UI_PLOT_PICTURE_H
 
-#include "ctl/ui/plot/canvas.h"
+#include "ctl/metrics/run.h"
+#include "ctl/plot_options.h"
 #include "ctl/ui/plot/panel.h"
 #include "ctl/ui/plot/pool.h"
-#include "ctl/metrics/recording.h"
 
 /* left of the panels, for the labels of their axes */
 #define MT_PICTURE_SIDE   78.0
@@ -37,5 +37,11 @@ enum mt_err mt_picture_draw_pool(const struct mt_pool_picture *pool,
 /* Draws a title and a line below it. Text that is too wide ends with "...". */
 void mt_picture_draw_title(struct mt_canvas *canvas, double width, const char *title,
 			   const char *below);
+
+/* Draws several recordings: their RSS in one panel and their device memory in another, each from
+ * its own start, and a table below. */
+enum mt_err mt_comparison_draw(const struct mt_run *runs, size_t count,
+			       const struct mt_compare_options *options,
+			       struct mt_error_reason *why);
 
 #endif

@@ -9,9 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl/metrics/scale.h"
 #include "ctl/process/read_file.h"
-#include "ctl/ui/plot/canvas.h"
+#include "ctl/ui/plot/panel.h"
 
 static int compare_blocks(const void *a, const void *b)
 {
@@ -283,26 +282,13 @@ static void draw_bar(struct mt_canvas *canvas, const struct bar *bar, struct mt_
 static void draw_bars(struct mt_canvas *canvas, const struct bar *bars, size_t count,
 		      const struct mt_box *box)
 {
-	const struct mt_font label = {11, false, MT_RGB_TEXT, MT_ANCHOR_END};
-	const struct mt_paint grid = {MT_RGB_GRID, 1, 1, MT_DASH_NONE},
-			      frame = {MT_RGB_FRAME, 1, 1, MT_DASH_NONE};
 	double high = 0, step = (box->right - box->left) / (double)(count ? count : 1),
 	       half = fmin(step * 0.38, 30);
-	struct mt_ticks ticks;
 	struct mt_scale scale;
 
 	for (size_t i = 0; i < count; i++)
 		high = fmax(high, sum_of(&bars[i]));
-	mt_ticks_bytes(high, 4, &ticks);
-	scale = (struct mt_scale){0, ticks.list[ticks.count - 1].at, box->bottom, box->top};
-	for (size_t i = 0; i < ticks.count; i++) {
-		double y = mt_scale_position(&scale, ticks.list[i].at);
-		const struct mt_point ends[] = {{box->left, y}, {box->right, y}};
-
-		mt_canvas_line(canvas, ends, 2, i ? &grid : &frame);
-		mt_canvas_text(canvas, (struct mt_point){box->left - 8, y + 4}, ticks.list[i].label,
-			       &label);
-	}
+	scale = mt_panel_draw_bytes(canvas, box, high, 4);
 	for (size_t i = 0; i < count; i++) {
 		double middle = box->left + step * ((double)i + 0.5);
 

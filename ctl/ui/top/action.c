@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "ctl/channel/control_file.h"
-#include "ctl/figures/cleanup_story.h"
+#include "ctl/figures/cleanup_history.h"
 #include "ctl/output/text.h"
 #include "ctl/process/clock.h"
 
@@ -112,7 +112,7 @@ static void report_cleanup(struct mt_top_action *action, struct mt_top_outcome *
 			 mt_text_change(record->gpu_before_bytes, record->gpu_after_bytes).text);
 	if (record->gc_state != MT_GC_NONE)
 		snprintf(gc, sizeof(gc), ", gc %.58s",
-			 mt_cleanup_gc_text(&(struct mt_cleanup_story){.cleanup = record}).text);
+			 mt_cleanup_gc_text(&(struct mt_cleanup_entry){.cleanup = record}).text);
 	finish(action, out, mt_stats_has_freed(record) ? MT_STYLE_GOOD : MT_STYLE_WARN,
 	       "%s, %s: RSS %s -> %s (%s)%s, %s%s", mt_stats_word_level(record->level),
 	       mt_stats_word_outcome(record), mt_text_bytes(record->rss_before_bytes).text,

@@ -406,10 +406,11 @@ static bool common_key(struct mt_top_app *app, int key)
 static bool sort_key(struct mt_top_app *app, int key)
 {
 	static const char letters[] = "PRLUFGABTN";
-	static const enum mt_top_column columns[] = {
-		MT_COLUMN_PID,   MT_COLUMN_RSS,      MT_COLUMN_LIVE, MT_COLUMN_REUSABLE,
-		MT_COLUMN_FRAG,  MT_COLUMN_GPU_HELD, MT_COLUMN_AGO,  MT_COLUMN_BUDGET,
-		MT_COLUMN_TREND, MT_COLUMN_COMMAND};
+	static const enum mt_top_column columns[] = {MT_COLUMN_PID,   MT_COLUMN_rss_bytes,
+						     MT_COLUMN_LIVE,  MT_COLUMN_REUSABLE,
+						     MT_COLUMN_FRAG,  MT_COLUMN_gpu_reserved_bytes,
+						     MT_COLUMN_AGO,   MT_COLUMN_BUDGET,
+						     MT_COLUMN_TREND, MT_COLUMN_COMMAND};
 	const char *found = key > 0 && key < 0x7f ? strchr(letters, key) : NULL;
 
 	if (found)
@@ -639,7 +640,7 @@ static void draw_list(struct mt_top_app *app, struct mt_cells *canvas, int end)
 		pane = mt_top_pane_rows(canvas->rows,
 					end - area.row - 1 - (int)app->model.lines_count);
 		area.end -= pane;
-		mt_top_pane_draw(canvas, (struct mt_top_pane_area){area.end, end}, selected,
+		mt_top_pane_draw(canvas, (struct mt_top_area){area.end, end}, selected,
 				 app->now_ns);
 	}
 	end = area.end;

@@ -6,7 +6,6 @@
 
 #include "ctl/output/text.h"
 #include "ctl/process/read_file.h"
-#include "ctl/ui/top/history.h"
 #include "sys/saturating.h"
 
 /* ---- header ---- */
@@ -153,7 +152,7 @@ static int put_part(struct mt_cells *canvas, struct mt_cell_place at,
 		    const struct mt_process_tree_sums *sums, enum mt_memory_part part)
 {
 	at.column = mt_cells_put_glyph(canvas, at, (enum mt_cell_style)(MT_STYLE_LIVE + (int)part),
-				       mt_area_part_glyph(canvas, part));
+				       mt_memory_part_cell(canvas, part));
 	return mt_cells_put_figure(canvas, at, mt_memory_part_word(part),
 				   mt_short_bytes(sums->parts.bytes[part]).text);
 }
@@ -234,7 +233,7 @@ static void draw_sums(struct mt_cells *canvas, const struct mt_top_frame *frame,
 		at.column = put_pressure(canvas, at, frame->model);
 	for (int i = 0; i < MT_PARTS_COUNT; i++)
 		at.column = put_part(canvas, at, sums, (enum mt_memory_part)i);
-	if (frame->model->kinds.gpu)
+	if (frame->model->optional.gpu)
 		at.column = put_gpu_sums(canvas, at, sums);
 	if (!has_pressure)
 		at.column = put_pressure(canvas, at, frame->model);
@@ -333,7 +332,7 @@ struct drawing {
 	uint64_t most_bytes; /* the largest RSS of a line, which fills a bar */
 };
 
-static struct mt_cell_place place_of(const struct drawing *drawing, int row,
+static struct mt_cell_place cells_of(const struct drawing *drawing, int row,
 				     enum mt_top_column column)
 {
 	int start = drawing->layout.start[column];
@@ -346,10 +345,10 @@ static void draw_cells(const struct drawing *drawing, int at_row, const struct m
 {
 	const struct mt_top_shown shown = {&drawing->frame->model->rows[line->row], &line->sums};
 
-	for (size_t i = 0; i < MT_COLUMN_TREND; i++) {
+	for (size_t i = 0; i < MT_COLUMN_PARTS; i++) {
 		struct mt_top_cell_text cell =
 			mt_top_column_cell((enum mt_top_column)i, &shown, drawing->frame->now_ns);
-		struct mt_cell_place at = place_of(drawing, at_row, (enum mt_top_column)i);
+		struct mt_cell_place at = cells_of(drawing, at_row, (enum mt_top_column)i);
 
 		if (cell.style == MT_STYLE_PLAIN)
 			cell.style = style;
@@ -365,15 +364,15 @@ static void draw_line(const struct drawing *drawing, int at_row, const struct mt
 	const struct mt_top_row *row = &drawing->frame->model->rows[line->row];
 	enum mt_cell_style style =
 		line->is_context || row->state == MT_PROCESS_ASLEEP ? MT_STYLE_DIM : MT_STYLE_PLAIN;
-	struct mt_cell_place at = place_of(drawing, at_row, MT_COLUMN_COMMAND);
+	struct mt_cell_place at = cells_of(drawing, at_row, MT_COLUMN_COMMAND);
 	char folded[32];
 
 	draw_cells(drawing, at_row, line, style);
 	if (drawing->layout.width[MT_COLUMN_PARTS] && row->state == MT_PROCESS_AWAKE)
-		mt_top_draw_parts(drawing->canvas, place_of(drawing, at_row, MT_COLUMN_PARTS),
-				  &line->sums.parts, drawing->most_bytes);
+		mt_memory_parts_draw(drawing->canvas, cells_of(drawing, at_row, MT_COLUMN_PARTS),
+				     &line->sums.parts, drawing->most_bytes);
 	if (drawing->layout.width[MT_COLUMN_TREND])
-		mt_top_draw_trend(drawing->canvas, place_of(drawing, at_row, MT_COLUMN_TREND),
+		mt_top_draw_trend(drawing->canvas, cells_of(drawing, at_row, MT_COLUMN_TREND),
 				  row->history, drawing->frame->now_ns);
 	at.column = draw_tree(drawing->canvas, at, line);
 	if (line->folded_count) {
@@ -409,7 +408,7 @@ static void draw_lines(struct drawing *drawing, struct mt_top_area area, size_t 
 {
 	const struct mt_top_model *model = drawing->frame->model;
 
-	mt_top_layout_make(model->kinds, drawing->canvas->columns, &drawing->layout);
+	mt_top_layout_make(model->optional, drawing->canvas->columns, &drawing->layout);
 	for (size_t i = 0; i < model->lines_count; i++)
 		drawing->most_bytes =
 			mt_max_u64(drawing->most_bytes, model->lines[i].sums.rss_bytes);
@@ -435,14 +434,16 @@ void mt_top_draw_list(struct mt_cells *canvas, const struct mt_top_frame *frame,
 				   MT_STYLE_SELECTED);
 }
 
-void mt_top_draw_once(struct mt_cells *canvas, const struct mt_top_frame *frame, int columns)
+int mt_top_draw_once(struct mt_cells *canvas, const struct mt_top_frame *frame, int columns)
 {
 	struct drawing drawing = {.canvas = canvas, .frame = frame};
-	struct mt_top_area area = {.end = HEADER_MAX + 1 + (int)frame->model->lines_count + 1};
+	int lines = frame->model->lines_count ? (int)frame->model->lines_count : 1;
+	struct mt_top_area area = {.end = HEADER_MAX + 1 + lines};
 
 	mt_cells_start(canvas, columns, area.end);
 	area.row = mt_top_draw_header(canvas, frame, HEADER_MAX);
 	draw_lines(&drawing, area, 0);
+	return area.row + 1 + lines;
 }
 
 /* ---- machine ---- */

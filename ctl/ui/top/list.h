@@ -7,6 +7,7 @@
 
 #include "ctl/process/limit.h"
 #include "ctl/ui/top/model.h"
+#include "ctl/ui/top/page.h"
 #include "core/stats_layout.h"
 
 /* The lines above the list: a title, meters (machine, limit, swap, GPUs) and the sums of all
@@ -25,12 +26,8 @@ struct mt_top_frame {
 /* Draws 1 to `most` lines, and returns how many. */
 int mt_top_draw_header(struct mt_cells *canvas, const struct mt_top_frame *frame, int most);
 
-/* Rows of the canvas: the heading at `row`, processes below it and above `end`. */
-struct mt_top_area {
-	int row, end;
-};
-
-/* Draws the list from line *first on. *first is moved so that the selected line is visible. */
+/* Draws the heading at area.row, and below it the list from line *first on. *first is moved so that
+ * the selected line is visible. */
 void mt_top_draw_list(struct mt_cells *canvas, const struct mt_top_frame *frame,
 		      struct mt_top_area area, size_t *first);
 
@@ -38,8 +35,9 @@ void mt_top_draw_list(struct mt_cells *canvas, const struct mt_top_frame *frame,
 #define MT_TOP_COLUMNS_MIN 40
 #define MT_TOP_ROWS_MIN    8
 
-/* Draws header, heading and all lines without a selection, `columns` wide and as long as needed. */
-void mt_top_draw_once(struct mt_cells *canvas, const struct mt_top_frame *frame, int columns);
+/* Draws header, heading and all lines without a selection, `columns` wide and as long as needed.
+ * Returns the rows that are in use. */
+int mt_top_draw_once(struct mt_cells *canvas, const struct mt_top_frame *frame, int columns);
 
 /* ---- machine ---- */
 

@@ -7,13 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "ctl/channel/stats_dir.h"
 #include "ctl/command.h"
 #include "ctl/output/cells.h"
 #include "ctl/output/error.h"
+#include "ctl/output/table.h"
 #include "ctl/process/clock.h"
 #include "ctl/ui/top/app.h"
 #include "ctl/ui/top/page.h"
@@ -168,9 +168,10 @@ static int screen_key(void)
 
 #define INTERVAL_MIN_SECONDS 0.1
 /* while a request is under way */
-#define POLL_NS      (50 * UINT64_C(1000000))
-#define ONCE_COLUMNS 160
-#define HELP_COLUMNS 100
+#define POLL_NS          (50 * UINT64_C(1000000))
+#define ONCE_COLUMNS     160
+#define ONCE_COLUMNS_MAX 1000
+#define HELP_COLUMNS     100
 
 static const char help[] = "All shimmed processes of yours (for root: of everybody), as a tree, "
 			   "again and again. ? shows the keys.\n\n"
@@ -300,37 +301,25 @@ static int run(struct mt_top_app *app)
 
 static int once_columns(void)
 {
-	const char *named = getenv("COLUMNS");
-	struct winsize size = {0};
-	uint64_t columns;
+	int columns, rows;
 
-	if (named && mt_text_parse_u64(named, &columns) && columns >= MT_TOP_COLUMNS_MIN &&
-	    columns <= 1000)
-		return (int)columns;
-	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= MT_TOP_COLUMNS_MIN)
-		return size.ws_col;
-	return ONCE_COLUMNS;
+	mt_table_screen(&columns, &rows);
+	return columns >= MT_TOP_COLUMNS_MIN && columns <= ONCE_COLUMNS_MAX ? columns
+									    : ONCE_COLUMNS;
 }
 
 static int print_once(struct mt_top_app *app)
 {
 	struct mt_top_frame frame;
-	char line[8192];
-	int last;
+	int rows;
 
 	app->canvas.unicode = mt_cells_locale_is_utf8();
 	mt_top_app_update(app);
 	frame = mt_top_app_frame(app);
-	mt_top_draw_once(&app->canvas, &frame, once_columns());
-	last = app->canvas.rows - 1;
-	for (; last > 0; last--) {
-		mt_cells_line(&app->canvas, last, line, sizeof(line));
-		if (*line)
-			break;
-	}
-	for (int row = 0; row <= last; row++) {
-		mt_cells_line(&app->canvas, row, line, sizeof(line));
-		puts(line);
+	rows = mt_top_draw_once(&app->canvas, &frame, once_columns());
+	for (int row = 0; row < rows; row++) {
+		mt_cells_write_row(&app->canvas, row, stdout);
+		putchar('\n');
 	}
 	return MT_EXIT_OK;
 }

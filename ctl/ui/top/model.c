@@ -10,7 +10,7 @@
 
 void mt_top_model_start(struct mt_top_model *model)
 {
-	*model = (struct mt_top_model){.sort = MT_COLUMN_RSS};
+	*model = (struct mt_top_model){.sort = MT_COLUMN_rss_bytes};
 }
 
 void mt_top_model_end(struct mt_top_model *model)
@@ -228,12 +228,12 @@ static void add_below(const struct arrangement *at, size_t parent, int depth, ui
 }
 
 /* Columns exist for processes that are shown, or are folded into one that is. */
-static void find_kinds(struct mt_top_model *model, const char *marks)
+static void find_optional(struct mt_top_model *model, const char *marks)
 {
-	model->kinds = (struct mt_top_kinds){0};
+	model->optional = (struct mt_top_optional){0};
 	for (size_t i = 0; i < model->rows_count; i++) {
-		model->kinds.gpu |= marks[i] != HIDDEN && model->rows[i].uses_cuda;
-		model->kinds.ranks |= marks[i] != HIDDEN && *model->rows[i].rank;
+		model->optional.gpu |= marks[i] != HIDDEN && model->rows[i].uses_cuda;
+		model->optional.ranks |= marks[i] != HIDDEN && *model->rows[i].rank;
 	}
 }
 
@@ -289,7 +289,7 @@ void mt_top_model_arrange(struct mt_top_model *model)
 	if (model->rows_count)
 		qsort_r(at.order, model->rows_count, sizeof(*at.order), compare, model);
 	mark(model, at.marks);
-	find_kinds(model, at.marks);
+	find_optional(model, at.marks);
 	add_below(&at, MT_ANCESTRY_NONE, 0, 0);
 	free(at.order);
 	free(at.marks);

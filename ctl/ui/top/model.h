@@ -4,7 +4,7 @@
 #ifndef MT_CTL_UI_TOP_MODEL_H
 #define MT_CTL_UI_TOP_MODEL_H
 
-#include "ctl/ui/top/columns.h"
+#include "ctl/ui/top/row.h"
 
 #define MT_TOP_FILTER_BYTES 64
 
@@ -26,7 +26,7 @@ struct mt_top_model {
 	struct mt_process_tree_sums *trees; /* of each row with its descendants */
 	struct mt_process_tree_sums total;
 	size_t asleep_count, matching_count;
-	struct mt_top_kinds kinds;
+	struct mt_top_optional optional;
 
 	struct mt_top_line *lines;
 	size_t lines_count;

@@ -7,7 +7,7 @@
 
 #include "ctl/output/error.h"
 #include "ctl/output/table.h"
-#include "ctl/ui/top/columns.h"
+#include "ctl/ui/top/row.h"
 
 void mt_top_page_add(struct mt_top_page *page, enum mt_cell_style style, const char *format, ...)
 {

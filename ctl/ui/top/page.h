@@ -7,6 +7,11 @@
 
 struct mt_table;
 
+/* Rows of the canvas: from `row` to above `end`. */
+struct mt_top_area {
+	int row, end;
+};
+
 struct mt_top_page_line {
 	char text[320];
 	enum mt_cell_style style;

@@ -6,13 +6,12 @@
 #include <string.h>
 
 #include "ctl/channel/target.h"
-#include "ctl/figures/cleanup_story.h"
+#include "ctl/figures/cleanup_history.h"
 #include "ctl/figures/figures.h"
 #include "ctl/figures/setting.h"
 #include "ctl/metrics/area_chart.h"
 #include "ctl/output/error.h"
 #include "ctl/output/text.h"
-#include "ctl/ui/top/history.h"
 #include "ctl/ui/top/row.h"
 
 #define CANVAS_ROWS_MIN 20  /* of a canvas with room for a pane */
@@ -76,7 +75,7 @@ static void draw_line(struct mt_cells *canvas, int row, const struct mt_top_row 
 		enum mt_memory_part part = (enum mt_memory_part)i;
 
 		at.column = mt_cells_put_glyph(canvas, at, (enum mt_cell_style)(MT_STYLE_LIVE + i),
-					       mt_area_part_glyph(canvas, part));
+					       mt_memory_part_cell(canvas, part));
 		at.column = mt_cells_put_figure(canvas, at, mt_memory_part_word(part),
 						mt_short_bytes(own->parts.bytes[i]).text);
 	}
@@ -118,7 +117,7 @@ static void add_part(struct facts *facts, const struct mt_process_tree_sums *own
 		return;
 	add_fact(facts, label, value);
 	mt_cells_put_glyph(facts->canvas, at, (enum mt_cell_style)(MT_STYLE_LIVE + (int)part),
-			   mt_area_part_glyph(facts->canvas, part));
+			   mt_memory_part_cell(facts->canvas, part));
 }
 
 static void add_memory(struct facts *facts, const struct mt_top_row *process)
@@ -186,7 +185,7 @@ static void read_columns(const void *data, struct mt_memory_parts *out, size_t c
 }
 
 /* Draws the chart and the figures without a title. */
-static void top_pane_draw_body(struct mt_cells *canvas, struct mt_top_pane_area area,
+static void top_pane_draw_body(struct mt_cells *canvas, struct mt_top_area area,
 			       const struct mt_top_row *process, uint64_t now_ns)
 {
 	uint64_t span_ns = mt_top_history_span(process->history, now_ns);
@@ -237,7 +236,7 @@ static void draw_title(struct mt_cells *canvas, int row, const struct mt_top_row
 	mt_cells_put(canvas, at, MT_STYLE_PLAIN, text);
 }
 
-void mt_top_pane_draw(struct mt_cells *canvas, struct mt_top_pane_area area,
+void mt_top_pane_draw(struct mt_cells *canvas, struct mt_top_area area,
 		      const struct mt_top_row *process, uint64_t now_ns)
 {
 	if (area.end <= area.row)
@@ -325,23 +324,23 @@ static void add_counts(struct mt_top_page *page, const struct mt_stats_snapshot 
 /* The newest first. */
 static void fill_records(struct mt_top_page *page, const struct mt_stats_file *file)
 {
-	struct mt_cleanup_story *stories =
-		mt_error_check_memory(calloc(MT_CLEANUPS_COUNT, sizeof(*stories)));
-	size_t count = mt_cleanup_stories(file, stories);
+	struct mt_cleanup_entry *entries =
+		mt_error_check_memory(calloc(MT_CLEANUPS_COUNT, sizeof(*entries)));
+	size_t count = mt_cleanup_history(file, entries);
 
 	add_counts(page, &file->head.snapshot);
 	for (size_t i = 0; i < count / 2; i++) {
-		struct mt_cleanup_story kept = stories[i];
+		struct mt_cleanup_entry kept = entries[i];
 
-		stories[i] = stories[count - 1 - i];
-		stories[count - 1 - i] = kept;
+		entries[i] = entries[count - 1 - i];
+		entries[count - 1 - i] = kept;
 	}
-	mt_top_page_add_table(page, mt_cleanup_table(&file->head, stories, count));
+	mt_top_page_add_table(page, mt_cleanup_table(&file->head, entries, count));
 	if (!count)
 		mt_top_page_add(page, MT_STYLE_DIM, " no cleanup yet");
 	else if (mt_cleanup_kept_since_ns(file))
 		mt_top_page_add(page, MT_STYLE_DIM, " older ones are not kept");
-	free(stories);
+	free(entries);
 }
 
 /* ---- settings ---- */
@@ -460,7 +459,7 @@ void mt_top_details_draw(struct mt_top_details *details, struct mt_cells *canvas
 	draw_tabs(details, canvas);
 	if (details->tab == MT_TAB_FIGURES && !details->has_ended) {
 		from.row += mt_top_pane_rows(canvas->rows, 0);
-		top_pane_draw_body(canvas, (struct mt_top_pane_area){2, from.row}, &details->row,
+		top_pane_draw_body(canvas, (struct mt_top_area){2, from.row}, &details->row,
 				   now_ns);
 	}
 	fill_page(details, &page);

@@ -8,18 +8,13 @@
 #include "ctl/ui/top/page.h"
 #include "ctl/ui/top/row.h"
 
-/* Rows of the canvas: from `row` to above `end`. */
-struct mt_top_pane_area {
-	int row, end;
-};
-
 /* Returns the rows of the pane on a canvas of so many rows: two fifths of them, and further ones
  * that the list does not need (`spare_rows`), up to three fifths. 0 if there is no room for a
  * pane. */
 int mt_top_pane_rows(int canvas_rows, int spare_rows);
 
 /* Draws the process: a title, and below it the body. */
-void mt_top_pane_draw(struct mt_cells *canvas, struct mt_top_pane_area area,
+void mt_top_pane_draw(struct mt_cells *canvas, struct mt_top_area area,
 		      const struct mt_top_row *process, uint64_t now_ns);
 
 /* ---- details ---- */

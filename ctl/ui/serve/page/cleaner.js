@@ -51,7 +51,7 @@ export class Cleaner {
 		this.#busy = true;
 		this.refresh(this.#canClean);
 		this.#say(`${level} cleanup of ${pid} \u2026`);
-		const answer = await clean(pid, level).then((body) => told(body.processes?.[0]), failed);
+		const answer = await clean(pid, level).then((body) => resultText(body.processes?.[0]), failed);
 		this.#busy = false;
 		if (pid === this.#pid)
 			this.#say(answer.text, answer.state);
@@ -77,7 +77,7 @@ function layer(name, before, after) {
 	return `${name} ${bytes(before)} \u2192 ${bytes(after)} (${change(before, after)})`;
 }
 
-function told(process) {
+function resultText(process) {
 	const record = process?.record;
 
 	if (process?.state === "asleep")

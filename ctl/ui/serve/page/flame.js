@@ -89,7 +89,7 @@ export class FlameGraph {
 		if (!this.#root)
 			return;
 		const search = byId("flame-search").value.trim().toLowerCase();
-		const places = placesOf(this.#focus, search);
+		const boxes = boxesOf(this.#focus, search);
 		const path = pathTo(this.#focus);
 
 		byId("flame").hidden = !this.#root.bytes;
@@ -102,14 +102,14 @@ export class FlameGraph {
 			return button;
 		}, (button, node) => setText(button, node.name));
 		setText(byId("flame-above"), path.length > PATH_SHOWN ? `${path.length - PATH_SHOWN} more above \u203a` : "");
-		byId("flame-graph").style.height = LINE_PX * (1 + Math.max(...places.map((place) => place.depth))) + "px";
-		sync(byId("flame-graph"), places, (place) => place.node.id, (place) => {
+		byId("flame-graph").style.height = LINE_PX * (1 + Math.max(...boxes.map((box) => box.depth))) + "px";
+		sync(byId("flame-graph"), boxes, (box) => box.node.id, (box) => {
 			const button = html("button", {type: "button"});
 
-			button.addEventListener("click", () => this.#zoom(place.node));
+			button.addEventListener("click", () => this.#zoom(box.node));
 			return button;
-		}, (button, place) => {
-			const {node, left, width, depth, hit} = place;
+		}, (button, box) => {
+			const {node, left, width, depth, hit} = box;
 			const text = `${node.name}\n${bytes(node.bytes)}, ${percent(node.bytes, this.#root.bytes)} of all`;
 
 			setText(button, width > 0.02 ? node.name : "");
@@ -185,13 +185,13 @@ function pathTo(node) {
 }
 
 // Where each node below one is drawn: left and width as shares.
-function placesOf(focus, search) {
-	const places = [];
+function boxesOf(focus, search) {
+	const boxes = [];
 	const walk = (node, left, width, depth, hit) => {
 		const found = hit || (search !== "" && node.name.toLowerCase().includes(search));
 		let at = left;
 
-		places.push({node, left, width, depth, hit: found});
+		boxes.push({node, left, width, depth, hit: found});
 		for (const below of depth < DEEPEST ? sorted(node) : []) {
 			const share = width * below.bytes / node.bytes;
 
@@ -202,7 +202,7 @@ function placesOf(focus, search) {
 	};
 
 	walk(focus, 0, 1, 0, pathTo(focus).some((node) => search !== "" && node.name.toLowerCase().includes(search)));
-	return places;
+	return boxes;
 }
 
 // How much lies at and below frames of this name, each byte once.

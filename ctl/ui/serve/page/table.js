@@ -11,25 +11,22 @@ const COLUMNS = [
 	{name: "pid", text: "PID", own: (row) => row.pid, numeric: true},
 	{name: "rank", text: "Rank", own: (row) => rankOrder(row.rank)},
 	{name: "command", text: "Command", own: (row) => row.command},
-	bytesColumn("rss", "RSS", "rss_bytes"),
+	// <figures>
+	figure("rss", "RSS", (of) => of.rss_bytes ?? null, "resident memory; a page that n processes map is in it n times"),
+	figure("live", "Live", (of) => of.parts?.live_bytes ?? null, "resident memory in use by the program"),
+	figure("reusable", "Reusable", (of) => of.parts?.reusable_bytes ?? null, "free in the allocator and still resident; a cleanup returns it"),
+	figure("gpu", "GPU", (of) => of.gpu_bytes ?? null, "device memory held from the driver, of every kind that is counted"),
+	// </figures>
 	{name: "parts", text: "Parts", title: "of RSS: live, reusable, files, other; the largest process fills the bar", own: null},
-	partColumn("live", "Live"),
-	partColumn("reusable", "Reusable"),
-	bytesColumn("gpu", "GPU", "gpu_bytes"),
 	{name: "budget", text: "Budget", own: (row) => row.summary?.budget?.used, numeric: true,
 		title: "% of the time that has gone into cleaning / the most, MT_BUDGET_PCT"},
 	{name: "cleanup", text: "Last cleanup", own: (row) => row.summary?.last?.time},
 	{name: "trend", text: "RSS trend", title: "the last 15 minutes, from zero", own: null},
 ];
 
-function bytesColumn(name, text, key) {
-	return {name, text, own: (row) => row[key], family: (row) => row.tree[key], numeric: true};
-}
-
-function partColumn(name, text) {
-	const of = (parts) => parts?.[name + "_bytes"] ?? null;
-
-	return {name, text, own: (row) => of(row.parts), family: (row) => of(row.tree.parts), numeric: true};
+// of: reads the figure from a process, or from the sums of its tree.
+function figure(name, text, of, title) {
+	return {name, text, title, figure: of, own: of, family: (row) => of(row.tree), numeric: true};
 }
 
 function rankOrder(rank) {
@@ -74,7 +71,7 @@ export class ProcessTable {
 	#head() {
 		for (const column of COLUMNS) {
 			const button = html("button", {type: "button"}, column.text);
-			const cell = html("th", {scope: "col", class: "c-" + column.name, "data-column": column.name},
+			const cell = html("th", {scope: "col", class: classOf(column), "data-column": column.name},
 				column.own ? button : column.text);
 
 			if (column.title)
@@ -170,11 +167,15 @@ export class ProcessTable {
 	}
 }
 
+function classOf(column) {
+	return "c-" + column.name + (column.figure ? " c-figure" : "");
+}
+
 function makeLine() {
 	const line = html("tr");
 
 	for (const column of COLUMNS)
-		line.append(html("td", {class: "c-" + column.name + (column.numeric ? " number" : "")}));
+		line.append(html("td", {class: classOf(column) + (column.numeric ? " number" : "")}));
 	line.querySelector(".c-pid").append(html("button", {type: "button"}));
 	line.querySelector(".c-parts").append(svg("svg", {viewBox: `0 0 ${BAR.width} ${BAR.height}`, ...BAR,
 		"aria-hidden": "true"}, ...PARTS.map((part) => svg("rect", {class: "part " + part.name, y: 0,
@@ -210,11 +211,11 @@ function updateLine(node, {row, depth, matches}, most) {
 	setText(cell("command"), (depth ? "\u2514 " : "") + brief(row.command));
 	cell("command").style.paddingLeft = 8 + 16 * Math.min(depth - 1, DEEPEST) * (depth > 0) + "px";
 	setAttribute(cell("command"), "title", awake ? row.command : `${row.state}: ${row.command}`);
-	setText(cell("rss"), bytes(row.rss_bytes));
-	setText(cell("live"), awake ? bytes(row.parts.live_bytes) : row.state);
-	setText(cell("reusable"), awake ? bytes(row.parts.reusable_bytes) : DASH);
+	for (const column of COLUMNS.filter((one) => one.figure))
+		setText(cell(column.name), bytes(column.figure(row)));
+	if (!awake)
+		setText(cell("live"), row.state);
 	drawParts(cell("parts"), row.parts, most);
-	setText(cell("gpu"), bytes(row.gpu_bytes));
 	setText(cell("budget"), budget ? `${budget.used.toFixed(1)}/${budget.allowed} %` : DASH);
 	setText(cell("cleanup"), last ? `${last.reason}, ${span(row.now - last.time)} ago` : DASH);
 	setAttribute(cell("cleanup"), "title", last ? `${bytes(Math.max(0, last.freed))} of RSS freed` : null);

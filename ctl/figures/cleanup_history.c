@@ -1,4 +1,4 @@
-#include "ctl/figures/cleanup_story.h"
+#include "ctl/figures/cleanup_history.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,23 +11,23 @@ static bool waits_for_gc(const struct mt_stats_cleanup *cleanup)
 	return cleanup->gc_state == MT_GC_LATE || cleanup->gc_state == MT_GC_BLOCKED;
 }
 
-/* Gives the late collection to the stories that wait for it. Returns whether there is one. */
-static bool resolve(struct mt_cleanup_story *stories, size_t count,
+/* Gives the late collection to the entries that wait for it. Returns whether there is one. */
+static bool resolve(struct mt_cleanup_entry *entries, size_t count,
 		    const struct mt_stats_cleanup *late)
 {
-	struct mt_cleanup_story *first = NULL;
+	struct mt_cleanup_entry *first = NULL;
 
 	for (size_t i = 0; i < count; i++) {
-		if (stories[i].late || !waits_for_gc(stories[i].cleanup))
+		if (entries[i].late || !waits_for_gc(entries[i].cleanup))
 			continue;
-		stories[i].late = late;
-		stories[i].has_joined = first != NULL;
-		first = first ? first : &stories[i];
+		entries[i].late = late;
+		entries[i].has_joined = first != NULL;
+		first = first ? first : &entries[i];
 	}
 	return first != NULL;
 }
 
-size_t mt_cleanup_stories(const struct mt_stats_file *file, struct mt_cleanup_story *out)
+size_t mt_cleanup_history(const struct mt_stats_file *file, struct mt_cleanup_entry *out)
 {
 	uint64_t last = file->head.cleanups_count, merged_count = 0,
 		 number = last > MT_CLEANUPS_COUNT ? last - MT_CLEANUPS_COUNT : 0;
@@ -45,7 +45,7 @@ size_t mt_cleanup_stories(const struct mt_stats_file *file, struct mt_cleanup_st
 		if (cleanup->reason == MT_REASON_LATE_GC && resolve(out, count, cleanup))
 			continue;
 		out[count++] =
-			(struct mt_cleanup_story){.cleanup = cleanup, .merged_count = merged_count};
+			(struct mt_cleanup_entry){.cleanup = cleanup, .merged_count = merged_count};
 		merged_count = 0;
 	}
 	return count;
@@ -56,13 +56,13 @@ uint64_t mt_cleanup_cost_ns(const struct mt_stats_cleanup *cleanup)
 	return mt_sat_sub(cleanup->duration_ns, cleanup->gc_wait_ns);
 }
 
-static struct mt_short_text late_text(const struct mt_cleanup_story *story)
+static struct mt_short_text late_text(const struct mt_cleanup_entry *entry)
 {
-	const struct mt_stats_cleanup *late = story->late;
-	double seconds = (double)mt_sat_sub(late->time_ns, story->cleanup->time_ns) / 1e9;
+	const struct mt_stats_cleanup *late = entry->late;
+	double seconds = (double)mt_sat_sub(late->time_ns, entry->cleanup->time_ns) / 1e9;
 	struct mt_short_text text;
 
-	if (story->has_joined || late->gc_state != MT_GC_DONE)
+	if (entry->has_joined || late->gc_state != MT_GC_DONE)
 		snprintf(text.text, sizeof(text.text), "%s %.1f s later",
 			 late->gc_state == MT_GC_DONE ? "ran" : "left out", seconds);
 	else
@@ -72,7 +72,7 @@ static struct mt_short_text late_text(const struct mt_cleanup_story *story)
 	return text;
 }
 
-struct mt_short_text mt_cleanup_gc_text(const struct mt_cleanup_story *story)
+struct mt_short_text mt_cleanup_gc_text(const struct mt_cleanup_entry *entry)
 {
 	static const char *const words[MT_GC_COUNT] = {
 		[MT_GC_NONE] = "-",
@@ -81,12 +81,12 @@ struct mt_short_text mt_cleanup_gc_text(const struct mt_cleanup_story *story)
 		[MT_GC_BLOCKED] = "waits: main thread in a system call",
 		[MT_GC_SHARED] = "left out: would copy shared pages"};
 	struct mt_short_text text;
-	uint32_t state = story->cleanup->gc_state;
+	uint32_t state = entry->cleanup->gc_state;
 
-	if (story->late)
-		return late_text(story);
+	if (entry->late)
+		return late_text(entry);
 	if (state == MT_GC_DONE)
-		return mt_text_counted(story->cleanup->gc_collected_count, "object", "objects");
+		return mt_text_counted(entry->cleanup->gc_collected_count, "object", "objects");
 	snprintf(text.text, sizeof(text.text), "%s", state < MT_GC_COUNT ? words[state] : "?");
 	return text;
 }
@@ -133,16 +133,16 @@ static void add_cleanup_gpu(struct mt_table *table, const struct mt_stats_cleanu
 	mt_table_add(table, caches);
 }
 
-static void add_story(struct mt_table *table, const struct mt_cleanup_story *story)
+static void add_entry(struct mt_table *table, const struct mt_cleanup_entry *entry)
 {
 	static const char *const results[] = {"nothing", "little", "-"};
-	const struct mt_stats_cleanup *cleanup = story->cleanup;
+	const struct mt_stats_cleanup *cleanup = entry->cleanup;
 
 	add_number(table, cleanup->number);
 	mt_table_add(table, mt_text_clock(cleanup->time_ns).text);
-	if (story->merged_count)
+	if (entry->merged_count)
 		mt_table_addf(table, "%s +%" PRIu64, mt_stats_word_reason(cleanup->reason),
-			      story->merged_count);
+			      entry->merged_count);
 	else if (cleanup->rescued_pid)
 		mt_table_addf(table, "%s of %" PRIu64, mt_stats_word_reason(cleanup->reason),
 			      cleanup->rescued_pid);
@@ -158,23 +158,23 @@ static void add_story(struct mt_table *table, const struct mt_cleanup_story *sto
 	/* A wait below a millisecond is none. */
 	mt_table_add(table,
 		     cleanup->gc_wait_ns >= 1000000 ? mt_text_ns(cleanup->gc_wait_ns).text : "-");
-	mt_table_add(table, mt_cleanup_gc_text(story).text);
+	mt_table_add(table, mt_cleanup_gc_text(entry).text);
 }
 
-/* Returns whether one of the stories is of a cleanup for pressure; else the column is left out. */
-static bool has_pressure(const struct mt_cleanup_story *stories, size_t count)
+/* Returns whether one of the entries is of a cleanup for pressure; else the column is left out. */
+static bool has_pressure(const struct mt_cleanup_entry *entries, size_t count)
 {
 	bool found = false;
 
 	for (size_t i = 0; i < count; i++)
-		found |= stories[i].cleanup->pressure_sources != 0;
+		found |= entries[i].cleanup->pressure_sources != 0;
 	return found;
 }
 
 struct mt_table *mt_cleanup_table(const struct mt_stats_head *head,
-				  const struct mt_cleanup_story *stories, size_t count)
+				  const struct mt_cleanup_entry *entries, size_t count)
 {
-	bool gpu = mt_stats_file_uses_cuda(head), pressed = has_pressure(stories, count);
+	bool gpu = mt_stats_file_uses_cuda(head), pressed = has_pressure(entries, count);
 	struct mt_table *table =
 		mt_table_new(">CLEANUP|<TIME|<REASON|<LEVEL|>ROUND|<RESULT|>RSS BEFORE|>AFTER|"
 			     ">CHANGE|>COST|>WAITED|<GC");
@@ -184,11 +184,11 @@ struct mt_table *mt_cleanup_table(const struct mt_stats_head *head,
 	if (pressed)
 		mt_table_add_columns(table, "<PRESSURE");
 	for (size_t i = 0; i < count; i++) {
-		add_story(table, &stories[i]);
+		add_entry(table, &entries[i]);
 		if (gpu)
-			add_cleanup_gpu(table, stories[i].cleanup);
+			add_cleanup_gpu(table, entries[i].cleanup);
 		if (pressed)
-			mt_table_add(table, mt_stats_word_pressure(stories[i].cleanup).text);
+			mt_table_add(table, mt_stats_word_pressure(entries[i].cleanup).text);
 	}
 	return table;
 }

@@ -1,14 +1,14 @@
-/* tests/ctl/test_cleanup_story.c -- cleanups as a person reads them: a collection that ran late
+/* tests/ctl/test_cleanup_history.c -- cleanups as a person reads them: a collection that ran late
  * belongs to the cleanup that asked for it. */
 #include <criterion/criterion.h>
 
 #include <string.h>
 
 #include "ctl/channel/stats_json.h"
-#include "ctl/figures/cleanup_story.h"
+#include "ctl/figures/cleanup_history.h"
 
 static struct mt_target target;
-static struct mt_cleanup_story stories[MT_CLEANUPS_COUNT];
+static struct mt_cleanup_entry stories[MT_CLEANUPS_COUNT];
 
 /* A cleanup at `second`, the next one in the ring. */
 static struct mt_stats_cleanup *add(uint32_t reason, uint32_t gc_state, uint64_t second)
@@ -49,16 +49,16 @@ static void forget(void)
 	memset(&target, 0, sizeof(target));
 }
 
-TestSuite(cleanup_story, .init = forget);
+TestSuite(cleanup_history, .init = forget);
 
-Test(cleanup_story, a_late_collection_is_told_with_the_cleanup_that_asked_for_it)
+Test(cleanup_history, a_late_collection_is_told_with_the_cleanup_that_asked_for_it)
 {
 	add(MT_REASON_IDLE, MT_GC_DONE, 1);
 	add(MT_REASON_ROUND, MT_GC_LATE, 10);
 	add_late(13);
 	add(MT_REASON_IDLE, MT_GC_NONE, 20);
 
-	cr_assert_eq(mt_cleanup_stories(&target.file, stories), 3);
+	cr_assert_eq(mt_cleanup_history(&target.file, stories), 3);
 	cr_expect_null(stories[0].late, "it had its collection");
 	cr_expect_eq(stories[1].cleanup->number, 2);
 	cr_expect_eq(stories[1].late, &target.file.cleanups[2]);
@@ -70,7 +70,7 @@ Test(cleanup_story, a_late_collection_is_told_with_the_cleanup_that_asked_for_it
 }
 
 /* Two cleanups ask while the main thread is away: one collection serves both. */
-Test(cleanup_story, one_late_collection_serves_all_that_wait)
+Test(cleanup_history, one_late_collection_serves_all_that_wait)
 {
 	add(MT_REASON_ROUND, MT_GC_BLOCKED, 10);
 	add(MT_REASON_REQUEST, MT_GC_LATE, 12);
@@ -78,7 +78,7 @@ Test(cleanup_story, one_late_collection_serves_all_that_wait)
 	add(MT_REASON_ROUND, MT_GC_LATE, 20);
 	add_late(21);
 
-	cr_assert_eq(mt_cleanup_stories(&target.file, stories), 3);
+	cr_assert_eq(mt_cleanup_history(&target.file, stories), 3);
 	cr_expect(!stories[0].has_joined && stories[1].has_joined && !stories[2].has_joined);
 	cr_expect_str_eq(mt_cleanup_gc_text(&stories[1]).text, "ran 3.0 s later");
 	cr_expect_eq(late_of(3), 1, "the one that asked first");
@@ -86,14 +86,14 @@ Test(cleanup_story, one_late_collection_serves_all_that_wait)
 }
 
 /* malloc asked for it, or the ring has forgotten who did. */
-Test(cleanup_story, a_late_collection_that_nobody_kept_asked_for_stands_alone)
+Test(cleanup_history, a_late_collection_that_nobody_kept_asked_for_stands_alone)
 {
 	add(MT_REASON_ROUND, MT_GC_LATE, 1);
 	for (uint64_t i = 0; i < MT_CLEANUPS_COUNT - 1; i++)
 		add(MT_REASON_IDLE, MT_GC_NONE, 2 + i);
 	add_late(400);
 
-	cr_assert_eq(mt_cleanup_stories(&target.file, stories), MT_CLEANUPS_COUNT);
+	cr_assert_eq(mt_cleanup_history(&target.file, stories), MT_CLEANUPS_COUNT);
 	cr_expect_eq(stories[MT_CLEANUPS_COUNT - 1].cleanup->reason, MT_REASON_LATE_GC);
 	cr_expect_eq(late_of(MT_CLEANUPS_COUNT), 0);
 }

@@ -1,4 +1,4 @@
-/* tests/ctl/test_top_columns.c -- the live view: figures, columns, and which of them a screen has
+/* tests/ctl/test_top_row.c -- the live view: figures, columns, and which of them a screen has
  * room for. */
 #include <criterion/criterion.h>
 
@@ -98,7 +98,7 @@ Test(top_columns, a_process_asleep_says_so_and_has_no_heap)
 	make_row(&row, 10, MT_ANCESTRY_NONE, 3);
 	row.state = MT_PROCESS_ASLEEP;
 
-	cr_expect_str_eq(cell(MT_COLUMN_RSS).text.text, "3.0M");
+	cr_expect_str_eq(cell(MT_COLUMN_rss_bytes).text.text, "3.0M");
 	cr_expect_str_eq(cell(MT_COLUMN_LIVE).text.text, "-");
 	cr_expect_str_eq(cell(MT_COLUMN_REASON).text.text, "asleep");
 }
@@ -110,9 +110,10 @@ Test(top_columns, every_width_has_room_for_the_columns_it_shows)
 			struct mt_top_layout layout;
 			int end = 0;
 
-			mt_top_layout_make((struct mt_top_kinds){kinds & 1, kinds & 2}, width,
+			mt_top_layout_make((struct mt_top_optional){kinds & 1, kinds & 2}, width,
 					   &layout);
-			cr_assert(layout.width[MT_COLUMN_PID] && layout.width[MT_COLUMN_RSS] &&
+			cr_assert(layout.width[MT_COLUMN_PID] &&
+				  layout.width[MT_COLUMN_rss_bytes] &&
 				  layout.width[MT_COLUMN_COMMAND] >= 10);
 			for (int i = 0; i < MT_COLUMNS_COUNT; i++) {
 				if (!layout.width[i])
@@ -122,7 +123,7 @@ Test(top_columns, every_width_has_room_for_the_columns_it_shows)
 			}
 			cr_assert_leq(end, width, "%d of %d", end, width);
 			cr_assert(kinds & 1 || !layout.width[MT_COLUMN_RANK]);
-			cr_assert(kinds & 2 || !layout.width[MT_COLUMN_GPU_HELD]);
+			cr_assert(kinds & 2 || !layout.width[MT_COLUMN_gpu_reserved_bytes]);
 		}
 }
 
@@ -130,10 +131,10 @@ Test(top_columns, eighty_columns_show_the_last_cleanup_and_160_show_all)
 {
 	struct mt_top_layout layout;
 
-	mt_top_layout_make((struct mt_top_kinds){false, false}, 80, &layout);
+	mt_top_layout_make((struct mt_top_optional){false, false}, 80, &layout);
 	cr_expect(layout.width[MT_COLUMN_FREED] && layout.width[MT_COLUMN_AGO] &&
 		  layout.width[MT_COLUMN_PARTS] && layout.width[MT_COLUMN_TREND]);
-	mt_top_layout_make((struct mt_top_kinds){true, true}, 160, &layout);
+	mt_top_layout_make((struct mt_top_optional){true, true}, 160, &layout);
 	for (int i = 0; i < MT_COLUMNS_COUNT; i++)
 		cr_expect(layout.width[i], "%s", mt_top_column((enum mt_top_column)i)->name);
 }
