@@ -44,16 +44,15 @@ int cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
 /* Finds the block that contains this address. Returns false for memory that is not the pool's. */
 static bool find_block(uint64_t dptr, struct block *out)
 {
-	size_t bytes = 0;
-
 	if (!mt_pool_is_used())
 		return false;
 	out->base = dptr;
 	if (mt_pool_range(out->base, &out->bytes, &out->is_absent))
 		return true;
-	/* A block is a whole allocation of the driver, which therefore knows if the address
-	 * begins. */
-	if (mt_cuda_call(cuMemGetAddressRange_v2, &out->base, &bytes, dptr) != MT_CU_SUCCESS ||
+	/* A block is a whole allocation of the driver, which therefore knows where the address
+	 * begins. It tells that in any context, also in one that an error has ended. */
+	if (mt_cuda_call(cuPointerGetAttribute, &out->base, MT_CU_POINTER_RANGE_START_ADDR, dptr) !=
+		    MT_CU_SUCCESS ||
 	    !mt_pool_range(out->base, &out->bytes, &out->is_absent))
 		return false;
 	out->is_absent |= dptr - out->base >= out->bytes;
@@ -96,7 +95,7 @@ int cuPointerGetAttribute(void *data, int attribute, uint64_t dptr)
 		return MT_CU_INVALID_VALUE;
 	/* These tokens let other devices and processes reach the memory. */
 	if (is_block && attribute == MT_CU_POINTER_P2P_TOKENS)
-		mt_pool_mark_non_recyclable(dptr);
+		mt_pool_mark_non_recyclable(block.base);
 	result = mt_cuda_call(cuPointerGetAttribute, data, attribute, dptr);
 	if (result == MT_CU_SUCCESS && is_block && attribute == MT_CU_POINTER_RANGE_SIZE)
 		*(size_t *)data = block.bytes;
@@ -121,7 +120,7 @@ int cuPointerGetAttributes(unsigned int count, int *attributes, void **data, uin
 	}
 	for (unsigned int i = 0; is_block && i < count; i++)
 		if (attributes[i] == MT_CU_POINTER_P2P_TOKENS)
-			mt_pool_mark_non_recyclable(dptr);
+			mt_pool_mark_non_recyclable(block.base);
 	result = mt_cuda_call(cuPointerGetAttributes, count, attributes, data, dptr);
 	for (unsigned int i = 0; result == MT_CU_SUCCESS && is_block && i < count; i++)
 		if (attributes[i] == MT_CU_POINTER_RANGE_SIZE && data[i])
@@ -144,7 +143,7 @@ static bool mark_non_recyclable(uint64_t dptr)
 	bool is_freed = is_block && block.is_absent;
 
 	if (is_block && !is_freed)
-		mt_pool_mark_non_recyclable(dptr);
+		mt_pool_mark_non_recyclable(block.base);
 	return !is_freed;
 }
 

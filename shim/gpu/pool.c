@@ -483,36 +483,11 @@ bool mt_pool_range(uint64_t base, size_t *out_bytes, bool *out_cached)
 	return true;
 }
 
-/* Returns the base of the block that contains this address; 0: none. */
-static uint64_t base_around(uint64_t dptr)
-{
-	struct mt_block_walk walk = mt_blocks_walk_start();
-	struct mt_block *block;
-	uint64_t found = 0;
-
-	while (!found && (block = mt_blocks_walk_next(&walk))) {
-		struct mt_context *context =
-			atomic_load_explicit(&block->context, memory_order_relaxed);
-		uint64_t base = mt_block_base(block);
-
-		if (!context || dptr < base)
-			continue;
-		mt_lock_lock(&context->lock);
-		if (atomic_load_explicit(&block->context, memory_order_relaxed) == context &&
-		    mt_block_base(block) == base && dptr - base < block->bytes)
-			found = base;
-		mt_lock_unlock(&context->lock);
-	}
-	return found;
-}
-
-MT_COLD void mt_pool_mark_non_recyclable(uint64_t dptr)
+MT_COLD void mt_pool_mark_non_recyclable(uint64_t base)
 {
 	struct mt_context *context;
-	struct mt_block *block = mt_pool_is_up() ? find_locked(dptr, &context) : NULL;
+	struct mt_block *block = mt_pool_is_up() ? find_locked(base, &context) : NULL;
 
-	if (!block && mt_pool_is_up() && (dptr = base_around(dptr)))
-		block = find_locked(dptr, &context);
 	if (!block)
 		return;
 	block->is_non_recyclable = true;

@@ -38,9 +38,8 @@ int mt_pool_alloc(uint64_t *out_dptr, size_t bytes);
  * the driver's. The second free of a cached block results in CUDA_ERROR_INVALID_VALUE. */
 bool mt_pool_free(uint64_t dptr, int *out_result);
 
-/* Marks the block that contains this address: it is not handed out again, and its free goes to the
- * driver. */
-void mt_pool_mark_non_recyclable(uint64_t dptr);
+/* Marks the block with this base: it is not handed out again, and its free goes to the driver. */
+void mt_pool_mark_non_recyclable(uint64_t base);
 
 /* The live block with this base leaves the pool without a call to the driver: the caller frees it
  * in another way than cuMemFree. Returns false if there is no such block. */

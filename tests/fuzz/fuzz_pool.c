@@ -411,7 +411,7 @@ static void carry_out(const uint8_t *bytes)
 		(void)mt_pool_trim(MT_ANY_DEVICE);
 		break;
 	case 'x':
-		mt_pool_mark_non_recyclable(place->base + numbers[1]);
+		mt_pool_mark_non_recyclable(place->base);
 		break;
 	case 'r':
 		leave(place);

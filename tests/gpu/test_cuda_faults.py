@@ -21,6 +21,11 @@ def test_an_error_of_the_current_context_is_not_held_against_the_context_of_a_fr
 	faults(word)
 
 
+@pytest.mark.parametrize("version", ["13.0", "12.8"])
+def test_the_end_of_a_block_is_known_beside_an_error_of_the_current_context(faults, version):
+	faults("asked_beside_an_error", version)
+
+
 def test_no_block_comes_back_under_a_copy_of_a_context_that_another_ones_error_was_held_against(faults):
 	faults("copy_after_anothers_error")
 
