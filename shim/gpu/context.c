@@ -4,7 +4,7 @@
 
 #include "sys/attr.h"
 #include "sys/os.h"
-#include "gpu/records.h"
+#include "gpu/blocks.h"
 #include "gpu/wait.h"
 
 #define FREE_EVENTS 256 /* of a context, kept for reuse */
@@ -60,7 +60,6 @@ MT_COLD struct mt_context *mt_context_add(struct CUctx_st *handle, int device, b
 		mt_flag_set(&slot->is_dead, false);
 		atomic_store_explicit(&slot->is_ending, false, memory_order_relaxed);
 		atomic_store_explicit(&slot->stream, NULL, memory_order_relaxed);
-		atomic_store_explicit(&slot->has_pending_frees, false, memory_order_relaxed);
 		atomic_store_explicit(&slot->device, device, memory_order_relaxed);
 		mt_flag_set(&slot->is_primary, is_primary);
 		/* release: pairs with the acquire of mt_context_find */

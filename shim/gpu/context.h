@@ -70,8 +70,6 @@ struct mt_context {
 	_Atomic int device;
 	/* idle blocks are freed in its order; NULL: by cuMemFree */
 	_Atomic(struct CUstream_st *) stream;
-	/* a block was freed in the stream, and the stream was not seen done since */
-	_Atomic bool has_pending_frees;
 	bool is_counted;                /* counted among its device's allocators */
 	struct mt_bins *idle, *pending; /* NULL until the first block is cached */
 	/* Written at every call, under the lock: they move from core to core with it. */
@@ -84,10 +82,7 @@ struct mt_context {
 } __attribute__((aligned(64)));
 
 struct mt_pool_device {
-	/* as last measured, with the changes that we know of since; 0: not known */
-	_Atomic uint64_t total_bytes, free_bytes;
-	_Atomic uint64_t measured_ns;
-	_Atomic bool is_low;
+	_Atomic uint64_t total_bytes; /* 0: not known */
 	_Atomic uint64_t allocated_peak, reserved_peak, active_peak;
 	_Atomic uint64_t retries, ooms;
 	/* mt_shortage_begin to _end: nothing is cached meanwhile. seq_cst: a free that did not see
@@ -121,7 +116,7 @@ struct mt_pool {
 	bool (*_Atomic ask_waits)(void);
 	_Atomic(const struct mt_rescue_ops *) rescue;
 	_Atomic bool waits; /* a free waits as the driver's does (mt_pool_settings) */
-	_Atomic uint64_t decay_ms, max_idle_bytes, max_idle_pct, low_free_pct;
+	_Atomic uint64_t decay_ms, low_free_pct;
 	struct mt_pool_device devices[MT_POOL_DEVICES];
 	struct mt_context contexts[MT_CONTEXTS];
 	/* for a thread that takes a slot of `contexts` or frees it */
@@ -310,12 +305,6 @@ static inline struct mt_pool_device *mt_context_device(const struct mt_context *
 static inline bool mt_context_is_on(const struct mt_context *context, int device)
 {
 	return device == MT_ANY_DEVICE || mt_context_device(context) == mt_pool_device(device);
-}
-
-/* Returns whether less of the device is free than the settings demand for a cache. */
-static inline bool mt_device_memory_is_low(struct mt_context *context)
-{
-	return mt_flag(&mt_context_device(context)->is_low);
 }
 
 /* Returns whether a thread is between mt_shortage_begin and mt_shortage_end on the context's

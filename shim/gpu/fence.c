@@ -254,9 +254,9 @@ void mt_fence_add(struct mt_context *context, struct mt_block *block)
 	mt_context_note_cached(context, block, true);
 }
 
-/* Records, and with `waits` asks. No lock is held, the block is busy. */
+/* Records, and with `asks` queries. No lock is held, the block is busy. */
 static enum mt_fence_status record_and_ask(struct mt_context *context, struct mt_block *block,
-					   struct mt_event **own, bool waits)
+					   struct mt_event **own, bool asks)
 {
 	enum mt_fence_status status = MT_FENCE_REFUSED;
 	struct mt_event *taken = *own;
@@ -269,7 +269,7 @@ static enum mt_fence_status record_and_ask(struct mt_context *context, struct mt
 	if (result == MT_CU_SUCCESS) {
 		*own = NULL;
 		status = !record(context, block, taken) ? MT_FENCE_REFUSED
-			 : waits                        ? query(context, block, own)
+			 : asks                         ? query(context, block, own)
 							: MT_FENCE_NOT_YET;
 	}
 	mt_context_pop(was_pushed);
@@ -297,13 +297,15 @@ static MT_COLD enum mt_fence_status wait_for_own(struct mt_context *context, str
 enum mt_fence_status mt_fence_free(struct mt_context *context, struct mt_block *block, bool waits)
 {
 	struct mt_event *own = mt_context_take_event(context);
+	/* An older pending block is asked about first: on a busy device it is as far as this. */
+	bool asks = waits || !context->pending_line.first;
 	enum mt_fence_status status;
 	int cancel;
 
 	mt_fence_add(context, block);
 	begin(context, block);
 	cancel = mt_wait_uncancelled();
-	status = record_and_ask(context, block, &own, waits);
+	status = record_and_ask(context, block, &own, asks);
 	if (mt_unlikely(status == MT_FENCE_NOT_YET && waits) &&
 	    !mt_fence_is_own_done(context, block))
 		status = wait_for_own(context, block, &own);

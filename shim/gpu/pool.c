@@ -8,7 +8,7 @@
 #include "gpu/fence.h"
 #include "gpu/release.h"
 #include "gpu/usage.h"
-#include "gpu/records.h"
+#include "gpu/blocks.h"
 
 /* looks at a block about which another thread asks the driver */
 #define BUSY_TURNS 64
@@ -19,8 +19,6 @@ MT_COLD void mt_pool_configure(const struct mt_pool_settings *settings)
 {
 #define SET(field, value) atomic_store_explicit(&mt_pool.field, value, memory_order_relaxed)
 	SET(decay_ms, settings->decay_ms);
-	SET(max_idle_bytes, settings->max_idle_bytes);
-	SET(max_idle_pct, settings->max_idle_pct);
 	SET(low_free_pct, settings->low_free_pct);
 #undef SET
 }
@@ -132,7 +130,6 @@ static void enter_record(struct mt_context *context, uint32_t init, struct mt_bl
 	struct mt_block *stale = NULL;
 	uint64_t now_ns = mt_os_coarse_ns();
 
-	mt_device_memory_taken(mt_context_device(context), block->bytes);
 	mt_lock_lock(&context->lock);
 	if (atomic_load_explicit(&context->init, memory_order_relaxed) != init) {
 		mt_lock_unlock(&context->lock);
@@ -307,7 +304,6 @@ int mt_pool_alloc(uint64_t *out_dptr, size_t bytes)
 		return allocate(context, bytes, bytes, out_dptr);
 	if (mt_likely(take(context, rounded, bytes, out_dptr)))
 		return MT_CU_SUCCESS;
-	mt_device_memory_measure(context, mt_os_now_ns());
 	mt_release_make_room(context, rounded);
 	return allocate(context, bytes, rounded, out_dptr);
 }
@@ -360,8 +356,6 @@ static MT_COLD int free_directly(struct mt_context *context, struct mt_block *bl
 	mt_lock_unlock(&context->lock);
 	mt_fence_return_events(block);
 	result = mt_pool_driver()->cuMemFree_v2(dptr);
-	if (result == MT_CU_SUCCESS)
-		mt_device_memory_freed(mt_context_device(context), block->bytes);
 	mt_lock_lock(&context->lock);
 	mt_counter_add(&context->counters.driver_frees, 1);
 	if (result != MT_CU_SUCCESS &&
@@ -394,9 +388,8 @@ static MT_COLD bool map_bins(struct mt_context *context)
 static bool is_kept(struct mt_context *context, const struct mt_block *block)
 {
 	if (block->is_non_recyclable || !mt_context_pools(context) ||
-	    (block->bytes % MT_BIN_UNIT) != 0 || mt_device_memory_has_shortage(context))
-		return false;
-	if (mt_unlikely(mt_capture_is_open() || mt_device_memory_is_low(context)))
+	    (block->bytes % MT_BIN_UNIT) != 0 || mt_device_memory_has_shortage(context) ||
+	    mt_unlikely(mt_capture_is_open()))
 		return false;
 	return mt_likely(context->idle != NULL) || map_bins(context);
 }
@@ -424,7 +417,7 @@ static int cache(struct mt_context *context, struct mt_block *block, uint64_t no
 	block->since_ns = now_ns;
 	count_free(context, block);
 	status = mt_fence_free(context, block, waits);
-	if (status == MT_FENCE_NOT_YET && !waits)
+	if (status == MT_FENCE_NOT_YET && !waits && context->pending_line.first != block)
 		mt_fence_poll(context, 2);
 	if (mt_likely(status == MT_FENCE_DONE) ||
 	    (status == MT_FENCE_NOT_YET &&
@@ -464,7 +457,7 @@ bool mt_pool_free(uint64_t dptr, int *out_result)
 			      ? cache(context, block, now_ns)
 			      : free_directly(context, block);
 	if (may_call)
-		mt_release_overdue(context);
+		mt_release_broken(context);
 	return true;
 }
 

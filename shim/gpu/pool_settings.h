@@ -36,9 +36,8 @@ struct mt_rescue_ops {
 struct mt_pool_settings {
 	/* a ready block unused for so long is released; 0: only when asked */
 	uint64_t decay_ms;
-	uint64_t max_idle_bytes; /* for each device: the most bytes cached; 0: no cap */
-	uint64_t max_idle_pct;   /* the same as a share of the device's memory; 100: no cap */
-	/* with less than this share of the device's memory free nothing is cached; 0: off */
+	/* with less than this share of the device's memory free the worker releases what is idle;
+	 * 0: off */
 	uint64_t low_free_pct;
 	/* Decides a context's mode at its first allocation. Called with no lock held. */
 	enum mt_pool_mode (*mode)(void);

@@ -46,20 +46,17 @@ uint64_t mt_release(struct mt_context *context, struct mt_release *rule);
 uint64_t mt_release_device(int device, struct mt_release *rule);
 
 /* After a cuMemFree: releases pending blocks of a broken context, which can never be known to be
- * ready, and what is over the caps of the settings. The context is that of the freed block. */
-void mt_release_overdue(struct mt_context *context);
+ * ready. */
+void mt_release_broken(struct mt_context *context);
 
 /* Waits until no other thread is freeing a block, up to limit_ns: some microseconds, unless the
  * machine or the driver is busy. Such a thread waits for nothing else. device: MT_ANY_DEVICE for
  * all. */
 void mt_release_wait_for_others(int device, uint64_t limit_ns);
 
-/* Returns the bytes cached on the device above the caps. */
-uint64_t mt_release_excess(int device);
-
 /* Around a read of the driver's free memory to which mt_pool_withheld_bytes is added: a block that
  * is being freed is in neither. begin waits until no thread is freeing one (some microseconds; up
- * to 100 ms), and the worker starts none before the end. end returns false if a block was freed
+ * to 50 ms), and the worker starts none before the end. end returns false if a block was freed
  * meanwhile: the sum may lack it. An end must follow each begin. Any thread. */
 uint32_t mt_pool_read_begin(int device);
 bool mt_pool_read_end(int device, uint32_t releases);
@@ -71,22 +68,19 @@ bool mt_pool_read_end(int device, uint32_t releases);
  * idle blocks that would be over the cap. */
 void mt_release_make_room(struct mt_context *context, uint64_t bytes);
 
-/* Waits up to 100 ms for the context's oldest fences while another block of this size would pass
- * the cap and none is idle; then for the driver's cuMemFree. */
-void mt_release_make_idle(struct mt_context *context, uint64_t bytes);
-
-/* After a free that did not wait: the same for another block of this size, then releases what the
- * device holds above the cap. */
+/* After a free that did not wait. While another block of this size would pass the cap and none is
+ * idle, waits up to 100 ms for the context's oldest fences, then for the driver's cuMemFree; then
+ * releases what the device holds above the cap. */
 void mt_release_keep_cap(struct mt_context *context, uint64_t bytes);
 
 /* Returns the bytes that the device holds above that cap. */
 uint64_t mt_release_over_cap(int device);
 
-/* ---- what the worker gives back: decay, caps, low memory, cleanups. On the driver thread
+/* ---- what the worker gives back: decay, low memory, cleanups. On the driver thread
  * (gpu/thread.h) or a thread of the program, in relaxed capture mode, no lock held. Nothing while a
  * capture is open. ---- */
 
-/* Releases up to `limit` blocks that are due by decay, caps or low memory, oldest first. Returns
+/* Releases up to `limit` blocks that are due by decay or low memory, oldest first. Returns
  * the bytes. *out_next_ms: when to run again; UINT64_MAX: nothing is cached. */
 uint64_t mt_pool_tick(uint64_t now_ns, uint32_t limit, uint64_t *out_next_ms);
 
@@ -113,13 +107,13 @@ void mt_pool_pause_release(bool held);
  * the size asked for, 0 if unknown. Counts a retry. Returns false, and no end follows, if
  * there is neither a pool nor a process to ask, or the device is smaller than the request.
  *
- * next: releases idle blocks first, then those with which their own context is done, then waits up
- * to 10 s for pending ones, then goes on while other threads release, then asks other processes
- * (gpu/rescue.h). Returns false if another try is useless. */
+ * next: releases the blocks with which their own context is done, and waits up to 10 s for more of
+ * them, or while other threads release; then asks other processes (gpu/rescue.h). Returns false if another try is useless. */
 struct mt_shortage {
 	int device;
 	int cancel;
-	unsigned step;
+	unsigned tries;
+	bool has_own; /* this process may hold more */
 	bool is_last; /* nobody gives more: one more try */
 	uint64_t released_count, start_ns, bytes;
 	struct mt_gpu_rescue rescue;

@@ -175,17 +175,6 @@ void mt_pool_note_retry(int device)
 
 /* ---- what a device has left ---- */
 
-static void update_flags(struct mt_pool_device *device)
-{
-	uint64_t total = mt_counter(&device->total_bytes), pct = mt_counter(&mt_pool.low_free_pct);
-	uint64_t free_bytes = mt_counter(&device->free_bytes);
-	bool is_known = total && mt_counter(&device->measured_ns);
-	bool is_low = is_known && free_bytes < total / 100 * pct;
-
-	if (mt_flag(&device->is_low) != is_low)
-		mt_flag_set(&device->is_low, is_low);
-}
-
 /* The context is held. */
 static bool ask_context(struct mt_context *context, uint64_t *out_free_bytes,
 			uint64_t *out_total_bytes)
@@ -202,33 +191,6 @@ static bool ask_context(struct mt_context *context, uint64_t *out_free_bytes,
 	*out_free_bytes = free_bytes;
 	*out_total_bytes = total_bytes;
 	return true;
-}
-
-void mt_device_memory_measure(struct mt_context *context, uint64_t now_ns)
-{
-	struct mt_pool_device *device = mt_context_device(context);
-	uint64_t last = mt_counter(&device->measured_ns), free_bytes, total_bytes;
-	bool is_known;
-	int cancel;
-
-	if (!mt_pool_driver()->cuMemGetInfo_v2)
-		return;
-	if (last && now_ns - last < MT_DEVICE_MEMORY_MEASURE_NS)
-		return;
-	atomic_store_explicit(&device->measured_ns, now_ns ? now_ns : 1, memory_order_relaxed);
-	if (!mt_capture_gate_enter())
-		return;
-	cancel = mt_wait_uncancelled();
-	is_known = ask_context(context, &free_bytes, &total_bytes);
-	mt_capture_gate_leave();
-	mt_wait_cancellable(cancel);
-	if (!is_known) {
-		atomic_store_explicit(&device->measured_ns, 0, memory_order_relaxed);
-		return;
-	}
-	atomic_store_explicit(&device->total_bytes, total_bytes, memory_order_relaxed);
-	atomic_store_explicit(&device->free_bytes, free_bytes, memory_order_relaxed);
-	update_flags(device);
 }
 
 bool mt_device_memory_ask(int device, uint64_t *out_free_bytes, uint64_t *out_total_bytes)
@@ -255,20 +217,4 @@ bool mt_device_memory_read(int device, uint64_t *out_free_bytes, uint64_t *out_t
 	known = mt_device_memory_ask(device, out_free_bytes, out_total_bytes);
 	mt_capture_gate_leave();
 	return known;
-}
-
-void mt_device_memory_taken(struct mt_pool_device *device, uint64_t bytes)
-{
-	uint64_t now = mt_counter(&device->free_bytes);
-
-	/* An estimate until the next measurement: a lost update does no harm. */
-	atomic_store_explicit(&device->free_bytes, now > bytes ? now - bytes : 0,
-			      memory_order_relaxed);
-	update_flags(device);
-}
-
-void mt_device_memory_freed(struct mt_pool_device *device, uint64_t bytes)
-{
-	mt_counter_add(&device->free_bytes, bytes);
-	update_flags(device);
 }

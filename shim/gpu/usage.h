@@ -1,9 +1,8 @@
 /* gpu/usage.h -- the figures of the pool, and how much memory each device has left.
  *
  * Sums over contexts are taken when they are read; peaks are kept as the sums rise. mt_pool_usage
- * takes each context's lock for an instant. A device's free memory is measured every 100 ms and
- * estimated in between: the capture gate is entered around that call to the driver, the only ones
- * made here. Any thread may call. */
+ * takes each context's lock for an instant. The capture gate is entered around a read of a device's
+ * free memory, the only call to the driver made here. Any thread may call. */
 #ifndef MT_GPU_USAGE_H
 #define MT_GPU_USAGE_H
 
@@ -69,14 +68,6 @@ void mt_pool_note_retry(int device);
 void mt_usage_note_peaks(struct mt_context *context);
 
 /* ---- what a device has left ---- */
-
-/* Measures the free memory of the device of a held context, once in MT_DEVICE_MEMORY_MEASURE_NS. */
-#define MT_DEVICE_MEMORY_MEASURE_NS 100000000ull
-void mt_device_memory_measure(struct mt_context *context, uint64_t now_ns);
-
-/* Correct the estimate between two measurements. */
-void mt_device_memory_taken(struct mt_pool_device *device, uint64_t bytes);
-void mt_device_memory_freed(struct mt_pool_device *device, uint64_t bytes);
 
 /* Reads the driver's free and total bytes of a device through a context that has allocated there.
  * Returns false if there is none, and while a capture is open. On a thread if the shim may
