@@ -13,8 +13,6 @@
 #include "sys/lock.h"
 #include "sys/os.h"
 #include "gpu/pool.h"
-#include "gpu/release.h"
-#include "gpu/usage.h"
 #include "null_driver.h"
 
 #define ROUNDS 7

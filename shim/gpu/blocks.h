@@ -153,6 +153,11 @@ static inline uint64_t mt_block_base(const struct mt_block *block)
 	return atomic_load_explicit(&block->node.key, memory_order_relaxed);
 }
 
+static inline struct mt_context *mt_block_context(struct mt_block *block)
+{
+	return atomic_load_explicit(&block->context, memory_order_relaxed);
+}
+
 /* Returns a spare record; NULL if nothing can be mapped. */
 struct mt_block *mt_block_reserve(void);
 

@@ -9,7 +9,6 @@
 
 #include "gpu/wrapper.h"
 #include "gpu/capture.h"
-#include "gpu/wait.h"
 
 static int release(int device)
 {

@@ -2,7 +2,6 @@
 
 #include "sys/attr.h"
 #include "gpu/capture.h"
-#include "gpu/wait.h"
 
 /* ---- events; no lock is held, the gate is entered or the thread in relaxed capture mode ---- */
 
@@ -21,8 +20,8 @@ static bool record_in(struct mt_context *context, struct mt_event *event, struct
 	if (event) {
 		event->next = *list;
 		*list = event;
-		result = mt_pool_driver()->cuCtxRecordEvent(
-			atomic_load_explicit(&context->handle, memory_order_relaxed), event->event);
+		result = mt_pool_driver()->cuCtxRecordEvent(mt_context_handle(context),
+							    event->event);
 	}
 	if (mt_likely(event && result == MT_CU_SUCCESS))
 		return true;
@@ -36,8 +35,7 @@ static bool record_other(struct mt_context *other, struct mt_event **list)
 	bool is_recorded;
 
 	mt_lock_lock(&other->lock);
-	if (!atomic_load_explicit(&other->handle, memory_order_relaxed) ||
-	    mt_flag(&other->is_dead)) {
+	if (!mt_context_handle(other) || mt_flag(&other->is_dead)) {
 		mt_lock_unlock(&other->lock);
 		return true;
 	}
@@ -66,7 +64,7 @@ static bool record(struct mt_context *context, struct mt_block *block, struct mt
 	MT_EACH_CONTEXT(other)
 	{
 		if (is_recorded && other != context && mt_context_may_use(other, context) &&
-		    atomic_load_explicit(&other->handle, memory_order_relaxed))
+		    mt_context_handle(other))
 			is_recorded = record_other(other, &block->events->next);
 	}
 	return is_recorded;
@@ -219,7 +217,7 @@ static enum mt_fence_status ask(struct mt_context *context, struct mt_block *blo
 	if (mt_capture_gate_enter()) {
 		status = query_in(context, block, out_own);
 		mt_capture_gate_leave();
-	} else if (!atomic_load_explicit(&context->is_ending, memory_order_seq_cst)) {
+	} else if (!mt_context_is_ending(context)) {
 		status = query_in_capture(context, block, out_own);
 	}
 	return status;

@@ -11,7 +11,7 @@
 #include "sys/lock_check.h"
 #include "core/log.h"
 #include "sys/os.h"
-#include "gpu/usage.h"
+#include "gpu/pool.h"
 #include "core/control_file.h"
 #include "core/interpreter.h"
 #include "gpu/thread.h"

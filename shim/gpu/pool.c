@@ -6,8 +6,6 @@
 #include "sys/os.h"
 #include "gpu/capture.h"
 #include "gpu/fence.h"
-#include "gpu/release.h"
-#include "gpu/usage.h"
 #include "gpu/blocks.h"
 
 /* looks at a block about which another thread asks the driver */
@@ -111,13 +109,13 @@ static struct mt_event *forget(struct mt_context *context, struct mt_block *bloc
 
 static MT_COLD void drop_deferred(struct mt_block *stale)
 {
-	struct mt_context *other = atomic_load_explicit(&stale->context, memory_order_relaxed);
+	struct mt_context *other = mt_block_context(stale);
 	struct mt_event *events = NULL;
 
 	if (!other)
 		return;
 	mt_lock_lock(&other->lock);
-	if (atomic_load_explicit(&stale->context, memory_order_relaxed) == other)
+	if (mt_block_context(stale) == other)
 		events = forget(other, stale);
 	mt_lock_unlock(&other->lock);
 	mt_context_return_events(events);
@@ -131,7 +129,7 @@ static void enter_record(struct mt_context *context, uint32_t init, struct mt_bl
 	uint64_t now_ns = mt_os_coarse_ns();
 
 	mt_lock_lock(&context->lock);
-	if (atomic_load_explicit(&context->init, memory_order_relaxed) != init) {
+	if (mt_context_init(context) != init) {
 		mt_lock_unlock(&context->lock);
 		mt_block_release(block);
 		return;
@@ -146,7 +144,7 @@ static void enter_record(struct mt_context *context, uint32_t init, struct mt_bl
 	mt_counter_add(&context->counters.driver_allocs, 1);
 	mt_context_note_held(context, block, true);
 	stale = mt_blocks_insert(block);
-	if (stale && atomic_load_explicit(&stale->context, memory_order_relaxed) == context) {
+	if (stale && mt_block_context(stale) == context) {
 		events = forget(context, stale);
 		stale = NULL;
 	}
@@ -185,13 +183,13 @@ static MT_COLD int allocate_unknown(size_t bytes, uint64_t *out_dptr)
 }
 
 /* Allocates from the driver; if it is out of memory, again while the pool gives back
- * (gpu/release.h). bytes: asked_bytes rounded up. Without memory for a record the block stays
+ * (gpu/release.c). bytes: asked_bytes rounded up. Without memory for a record the block stays
  * unrecorded, and its free is the driver's. No lock is held. Returns the driver's result. */
 static int allocate(struct mt_context *context, size_t asked_bytes, size_t bytes,
 		    uint64_t *out_dptr)
 {
 	const struct mt_driver *driver = mt_pool_driver();
-	uint32_t init = atomic_load_explicit(&context->init, memory_order_relaxed);
+	uint32_t init = mt_context_init(context);
 	struct mt_block *block = mt_block_reserve();
 	uint64_t dptr = 0;
 	int result = driver->cuMemAlloc_v2(&dptr, bytes);
@@ -295,7 +293,7 @@ int mt_pool_alloc(uint64_t *out_dptr, size_t bytes)
 	context = mt_context_current();
 	if (mt_unlikely(!context))
 		return allocate_unknown(bytes, out_dptr);
-	if (mt_unlikely(atomic_load_explicit(&context->mode, memory_order_relaxed) == MT_POOL_OFF))
+	if (mt_unlikely(mt_context_mode(context) == MT_POOL_OFF))
 		return mt_pool_driver()->cuMemAlloc_v2(out_dptr, bytes);
 	if (!mt_context_pools(context) || mt_unlikely(mt_capture_is_open()))
 		return allocate(context, bytes, bytes, out_dptr);
@@ -319,12 +317,12 @@ static struct mt_block *find_locked(uint64_t dptr, struct mt_context **out_conte
 
 		if (!block)
 			return NULL;
-		context = atomic_load_explicit(&block->context, memory_order_relaxed);
+		context = mt_block_context(block);
 		if (!context)
 			continue; /* it is leaving: look again */
 		mt_lock_lock(&context->lock);
-		if (atomic_load_explicit(&block->context, memory_order_relaxed) == context &&
-		    mt_block_base(block) == dptr && block->state != MT_BLOCK_LEAVING) {
+		if (mt_block_context(block) == context && mt_block_base(block) == dptr &&
+		    block->state != MT_BLOCK_LEAVING) {
 			*out_context = context;
 			return block;
 		}
@@ -345,7 +343,7 @@ static void count_free(struct mt_context *context, const struct mt_block *block)
  * may get the address the moment that the call returns. It comes back if the driver refuses. */
 static MT_COLD int free_directly(struct mt_context *context, struct mt_block *block)
 {
-	uint32_t init = atomic_load_explicit(&context->init, memory_order_relaxed);
+	uint32_t init = mt_context_init(context);
 	uint64_t dptr = mt_block_base(block);
 	int result;
 
@@ -358,14 +356,13 @@ static MT_COLD int free_directly(struct mt_context *context, struct mt_block *bl
 	result = mt_pool_driver()->cuMemFree_v2(dptr);
 	mt_lock_lock(&context->lock);
 	mt_counter_add(&context->counters.driver_frees, 1);
-	if (result != MT_CU_SUCCESS &&
-	    atomic_load_explicit(&context->init, memory_order_relaxed) == init) {
+	if (result != MT_CU_SUCCESS && mt_context_init(context) == init) {
 		mt_counter_add(&context->counters.frees, (uint64_t)-1);
 		mt_counter_add(&context->counters.allocs, (uint64_t)-1);
 		hand_out(context, block, block->asked_bytes, block->since_ns);
 		(void)mt_blocks_insert(block);
 	} else {
-		if (atomic_load_explicit(&context->init, memory_order_relaxed) == init)
+		if (mt_context_init(context) == init)
 			mt_context_note_held(context, block, false);
 		mt_block_release(block);
 	}

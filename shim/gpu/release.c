@@ -1,12 +1,10 @@
-#include "gpu/release.h"
 
 #include "sys/attr.h"
 #include "sys/os.h"
 #include "sys/saturating.h"
 #include "gpu/capture.h"
 #include "gpu/fence.h"
-#include "gpu/usage.h"
-#include "gpu/wait.h"
+#include "gpu/pool.h"
 
 #define STREAM_NS   MT_NS_PER_S
 #define OTHERS_NS   (50 * MT_NS_PER_MS) /* for other threads that free a block */
@@ -66,14 +64,13 @@ static void wait_for_stream(struct mt_context *context, bool is_background)
 	bool was_pushed;
 	int result;
 
-	if (!stream || atomic_load_explicit(&context->is_ending, memory_order_seq_cst))
+	if (!stream || mt_context_is_ending(context))
 		return;
 	was_pushed = mt_context_push(context, &result);
-	for (unsigned round = 0;
-	     result == MT_CU_SUCCESS &&
-	     mt_pool_driver()->cuStreamQuery(stream) == MT_CU_NOT_READY &&
-	     mt_os_now_ns() - start_ns < STREAM_NS &&
-	     !(is_background && mt_flag(&mt_pool.pauses_release));
+	for (unsigned round = 0; result == MT_CU_SUCCESS &&
+				 mt_pool_driver()->cuStreamQuery(stream) == MT_CU_NOT_READY &&
+				 mt_os_now_ns() - start_ns < STREAM_NS &&
+				 !(is_background && mt_flag(&mt_pool.pauses_release));
 	     round++)
 		mt_wait_round(round);
 	mt_context_pop(was_pushed);
@@ -128,8 +125,8 @@ static void wait_for_readers(const struct mt_pool_device *device)
 {
 	uint64_t start_ns = mt_os_now_ns();
 
-	for (unsigned round = 0;
-	     has_readers(device) && mt_os_now_ns() - start_ns < READERS_NS; round++)
+	for (unsigned round = 0; has_readers(device) && mt_os_now_ns() - start_ns < READERS_NS;
+	     round++)
 		mt_wait_round(round);
 }
 
@@ -218,8 +215,7 @@ static struct mt_block *pick_pending(struct mt_context *context, const struct mt
 /* The context is held: its end sets is_ending before it looks at its users. */
 static bool may_free(struct mt_context *context, const struct mt_release *rule)
 {
-	return !atomic_load_explicit(&context->is_ending, memory_order_seq_cst) &&
-	       (rule->in_capture || !mt_capture_is_open());
+	return !mt_context_is_ending(context) && (rule->in_capture || !mt_capture_is_open());
 }
 
 static bool is_done(const struct mt_release *rule)
@@ -441,7 +437,8 @@ static bool is_low(const struct mt_context *context)
 {
 	uint64_t pct = mt_counter(&mt_pool.low_free_pct), free_bytes, total_bytes;
 
-	return pct && mt_device_memory_ask(mt_context_ordinal(context), &free_bytes, &total_bytes) &&
+	return pct &&
+	       mt_device_memory_ask(mt_context_ordinal(context), &free_bytes, &total_bytes) &&
 	       free_bytes < total_bytes / 100 * pct;
 }
 
@@ -574,7 +571,7 @@ static bool has_pool(int device)
 	MT_EACH_CONTEXT(context)
 	{
 		if (mt_context_is_on(context, device) &&
-		    (atomic_load_explicit(&context->mode, memory_order_relaxed) == MT_POOL_POOL ||
+		    (mt_context_mode(context) == MT_POOL_POOL ||
 		     mt_counter(&context->counters.idle) || mt_counter(&context->counters.pending)))
 			return true;
 	}
@@ -612,8 +609,7 @@ MT_COLD bool mt_shortage_begin(struct mt_shortage *shortage, int device, uint64_
 	device = resolve(device);
 	total = device == MT_ANY_DEVICE ? 0 : mt_counter(&mt_pool_device(device)->total_bytes);
 	pools = mt_pool_is_used() && has_pool(device);
-	*shortage = (struct mt_shortage){
-		.device = device, .bytes = bytes, .has_own = pools};
+	*shortage = (struct mt_shortage){.device = device, .bytes = bytes, .has_own = pools};
 	if ((total && bytes > total) || (!pools && !(rescue() && rescue()->is_possible())))
 		return false;
 	shortage->cancel = mt_wait_uncancelled();
@@ -710,8 +706,8 @@ static bool release_own(struct mt_shortage *shortage)
 		bool is_first = shortage->tries == 0, may_wait;
 
 		release_ready(shortage);
-		may_wait = may_complete(shortage) &&
-			   mt_os_now_ns() - shortage->start_ns < OOM_WAIT_NS;
+		may_wait =
+			may_complete(shortage) && mt_os_now_ns() - shortage->start_ns < OOM_WAIT_NS;
 		if (has_released_more(shortage) || is_first)
 			return shortage->tries++ < MORE_TRIES || may_wait;
 		if (!may_wait || !is_enough_cached(shortage))

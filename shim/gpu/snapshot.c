@@ -69,11 +69,6 @@ MT_COLD bool mt_block_list_start(struct mt_block_list *list)
 	return true;
 }
 
-static struct mt_context *context_of(struct mt_block *block)
-{
-	return atomic_load_explicit(&block->context, memory_order_relaxed);
-}
-
 /* The block's context is locked, so that the record does not change. */
 static void copy(struct mt_block *block, struct mt_context *context,
 		 struct mt_block_list_block *out)
@@ -99,7 +94,7 @@ static uint32_t copy_piece(struct mt_block_list *list, struct mt_block *const *p
 
 	for (uint32_t i = 0; i < count; i++) {
 		struct mt_block *block = piece[i];
-		struct mt_context *context = context_of(block);
+		struct mt_context *context = mt_block_context(block);
 
 		if (!context)
 			continue; /* a spare record, or one that leaves */
@@ -107,7 +102,7 @@ static uint32_t copy_piece(struct mt_block_list *list, struct mt_block *const *p
 			drop(&hold, list);
 			take(&hold, context);
 		}
-		if (context_of(block) == context && block->state != MT_BLOCK_UNUSED &&
+		if (mt_block_context(block) == context && block->state != MT_BLOCK_UNUSED &&
 		    block->state != MT_BLOCK_LEAVING)
 			copy(block, context, &out[copied++]);
 	}
@@ -127,7 +122,7 @@ MT_COLD uint32_t mt_block_list_next(struct mt_block_list *list, struct mt_block_
 		     count < room && (piece[count] = mt_blocks_walk_next(&list->walk));) {
 			/* The second of its cache lines; the first is read here. */
 			__builtin_prefetch(&piece[count]->is_non_recyclable);
-			count += context_of(piece[count]) != NULL;
+			count += mt_block_context(piece[count]) != NULL;
 		}
 		copied = copy_piece(list, piece, count, out);
 	} while (!copied && count == room);

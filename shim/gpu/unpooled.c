@@ -3,7 +3,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "gpu/pool_settings.h"
+#include "gpu/context.h"
 #include "gpu/blocks.h"
 #include "sys/attr.h"
 #include "sys/lock.h"

@@ -1,9 +1,8 @@
-#include "gpu/usage.h"
+#include "gpu/pool.h"
 
 #include <string.h>
 
 #include "gpu/capture.h"
-#include "gpu/wait.h"
 
 static void raise_peak(_Atomic uint64_t *peak, uint64_t value)
 {
@@ -42,18 +41,10 @@ void mt_usage_note_peaks(struct mt_context *context)
 
 static void add(struct mt_pool_usage *out, struct mt_counters *from)
 {
-	out->allocated_bytes += mt_counter(&from->allocated);
-	out->requested_bytes += mt_counter(&from->requested);
-	out->pending_bytes += mt_counter(&from->pending);
-	out->idle_bytes += mt_counter(&from->idle);
-	out->blocks_count += mt_counter(&from->blocks);
-	out->alloc_count += mt_counter(&from->allocs);
-	out->free_count += mt_counter(&from->frees);
-	out->hit_count += mt_counter(&from->hits);
-	out->num_device_alloc += mt_counter(&from->driver_allocs);
-	out->num_device_free += mt_counter(&from->driver_frees);
-	out->returned_bytes += mt_counter(&from->returned);
-	out->decayed_bytes += mt_counter(&from->decayed);
+#define X(name, figure) out->figure += mt_counter(&from->name);
+	MT_CONTEXT_HOLDINGS(X)
+	MT_CONTEXT_TOTALS(X)
+#undef X
 }
 
 void mt_pool_usage(int number, struct mt_pool_usage *out)
@@ -138,12 +129,11 @@ enum mt_pool_mode mt_pool_mode_of(int number)
 
 	MT_EACH_CONTEXT(context)
 	{
-		uint8_t mode = atomic_load_explicit(&context->mode, memory_order_relaxed);
-		enum mt_pool_mode does = mode == MT_POOL_POOL && !mt_context_pools(context)
-						 ? MT_POOL_ACCOUNT
-						 : (enum mt_pool_mode)mode;
+		enum mt_pool_mode does = mt_context_mode(context);
 
-		if (atomic_load_explicit(&context->handle, memory_order_relaxed) &&
+		if (does == MT_POOL_POOL && !mt_context_pools(context))
+			does = MT_POOL_ACCOUNT;
+		if (mt_context_handle(context) &&
 		    mt_context_device(context) == mt_pool_device(number) && does > most)
 			most = does;
 	}
@@ -201,8 +191,7 @@ bool mt_device_memory_ask(int device, uint64_t *out_free_bytes, uint64_t *out_to
 		return false;
 	MT_EACH_HELD_CONTEXT(context, device)
 	{
-		if (!known && !mt_flag(&context->is_dead) &&
-		    !atomic_load_explicit(&context->is_ending, memory_order_seq_cst))
+		if (!known && !mt_flag(&context->is_dead) && !mt_context_is_ending(context))
 			known = ask_context(context, out_free_bytes, out_total_bytes);
 	}
 	return known;

@@ -7,11 +7,11 @@
 #include "core/config.h"
 #include "core/init.h"
 #include "core/main_exit.h"
-#include "gpu/release.h"
+#include "gpu/pool.h"
 #include "gpu/frameworks.h"
 #include "gpu/rescue.h"
 #include "gpu/thread.h"
-#include "gpu/wait.h"
+#include "gpu/capture.h"
 #include "sys/attr.h"
 #include "sys/os.h"
 

@@ -24,8 +24,6 @@
 #include "sys/os.h"
 #include "gpu/capture.h"
 #include "gpu/pool.h"
-#include "gpu/release.h"
-#include "gpu/usage.h"
 
 #define MODEL_CONTEXTS 4 /* the last one dies again and again */
 #define MODEL_QUEUE    1024u
