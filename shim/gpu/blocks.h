@@ -90,9 +90,9 @@ static inline uint32_t mt_pointer_place(uint64_t key)
 struct mt_pointer_node *mt_pointer_table_find(struct mt_pointer_table *table, uint64_t key);
 
 /* The same without the lock. NULL may also mean that a node on the way has just moved to another
- * chain, or that the chain is long: then look again by mt_pointer_table_find. A node that is returned may be
- * taken out at any moment: its record must stay readable, and the caller checks it again under the
- * lock of its owner. */
+ * chain, or that the chain is long: then look again by mt_pointer_table_find. A node that is
+ * returned may be taken out at any moment: its record must stay readable, and the caller checks it
+ * again under the lock of its owner. */
 struct mt_pointer_node *mt_pointer_table_peek(struct mt_pointer_table *table, uint64_t key);
 
 /* Puts a node in. Another node with the same key is stale: it is taken out and returned, else

@@ -8,6 +8,7 @@
 #include "sys/lock.h"
 #include "sys/os.h"
 #include "gpu/blocks.h"
+#include "gpu/wait.h"
 
 /* the first half: one thread each; the other half is shared by the rest */
 #define READER_COUNTS 64

@@ -13,17 +13,11 @@
 #ifndef MT_GPU_CAPTURE_H
 #define MT_GPU_CAPTURE_H
 
-#include <pthread.h>
-#include <sched.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "gpu/driver.h"
-#include "sys/lock_check.h"
-#include "sys/raw_syscall.h"
 
 /* ---- calls that must not meet a capture ---- */
 
@@ -73,39 +67,5 @@ void mt_capture_forget_context(struct CUctx_st *context);
 bool mt_capture_is_abandoned(void);
 
 void mt_capture_fork_child(void);
-
-/* ---- waiting by repeated queries: first at once, then after sleeps that grow to a quarter of a
- * millisecond; and the cancel state of a thread that waits, or is in the driver for the shim:
- * cancelled there it would leave its counts up, for which others wait ---- */
-
-/* Call with 0, 1, 2, ...; no lock held. */
-static inline void mt_wait_round(unsigned round)
-{
-	struct timespec span = {.tv_nsec = round < 40 ? 20000 : 250000};
-
-	mt_lock_check_wait("others");
-	if (round < 10)
-		(void)sched_yield();
-	else
-		/* libc's is a cancellation point */
-		(void)mt_raw_syscall(SYS_nanosleep, &span, NULL);
-}
-
-/* Disables cancellation until mt_wait_cancellable with the result; these nest. Calls of the driver
- * may poll or read, which are cancellation points. */
-static inline int mt_wait_uncancelled(void)
-{
-	int before = PTHREAD_CANCEL_ENABLE;
-
-	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
-	return before;
-}
-
-static inline void mt_wait_cancellable(int before)
-{
-	int disabled;
-
-	(void)pthread_setcancelstate(before, &disabled);
-}
 
 #endif

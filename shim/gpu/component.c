@@ -17,6 +17,7 @@
 #include "gpu/stats.h"
 #include "gpu/thread.h"
 #include "gpu/unpooled.h"
+#include "gpu/wait.h"
 #include "sys/elf.h"
 #include "sys/os.h"
 #include "sys/saturating.h"

@@ -5,7 +5,7 @@
 #include "sys/attr.h"
 #include "sys/os.h"
 #include "gpu/blocks.h"
-#include "gpu/capture.h"
+#include "gpu/wait.h"
 
 #define FREE_EVENTS 256 /* of a context, kept for reuse */
 #define REST_NS     (2 * MT_NS_PER_S)

@@ -9,6 +9,7 @@
 
 #include "gpu/wrapper.h"
 #include "gpu/capture.h"
+#include "gpu/wait.h"
 
 static int release(int device)
 {

@@ -517,8 +517,8 @@ int cuMemUnmap(uint64_t dptr, size_t bytes)
 	return result;
 }
 
-/* ---- questions about memory, answered as if there were no pool: what it caches is free, a block is
- * as large as the program asked for, and a freed block is no memory ---- */
+/* ---- questions about memory, answered as if there were no pool: what it caches is free, a block
+ * is as large as the program asked for, and a freed block is no memory ---- */
 
 struct block {
 	uint64_t base;

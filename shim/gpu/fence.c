@@ -2,6 +2,7 @@
 
 #include "sys/attr.h"
 #include "gpu/capture.h"
+#include "gpu/wait.h"
 
 /* ---- events; no lock is held, the gate is entered or the thread in relaxed capture mode ---- */
 

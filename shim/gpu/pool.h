@@ -58,9 +58,9 @@ void mt_pool_update_mode(void);
 /* The child makes no CUDA call of the shim; its cuMemFree goes to the driver. */
 void mt_pool_fork_child(void);
 
-/* ---- figures (gpu/usage.c): sums over contexts are taken when they are read, peaks are kept as the
- * sums rise. mt_pool_usage takes each context's lock for an instant. The capture gate is entered
- * around a read of a device's free memory, the only call to the driver here. ---- */
+/* ---- figures (gpu/usage.c). Sums over contexts are taken when they are read, peaks are kept as
+ * the sums rise. mt_pool_usage takes each context's lock for an instant. The capture gate is
+ * entered around a read of a device's free memory, the only call to the driver here. ---- */
 
 /* Of one device, over all contexts, under the names of torch.cuda.memory_stats and of
  * MT_DEVICE_FIELDS (core/figures.def). The sums over the devices are gpu_NAME of
@@ -230,7 +230,8 @@ void mt_pool_pause_release(bool held);
  * there is neither a pool nor a process to ask, or the device is smaller than the request.
  *
  * next: releases the blocks with which their own context is done, and waits up to 10 s for more of
- * them, or while other threads release; then asks other processes (gpu/rescue.h). Returns false if another try is useless. */
+ * them, or while other threads release; then asks other processes (gpu/rescue.h). Returns false if
+ * another try is useless. */
 struct mt_shortage {
 	int device;
 	int cancel;

@@ -5,6 +5,7 @@
 #include "gpu/capture.h"
 #include "gpu/fence.h"
 #include "gpu/pool.h"
+#include "gpu/wait.h"
 
 #define STREAM_NS   MT_NS_PER_S
 #define OTHERS_NS   (50 * MT_NS_PER_MS) /* for other threads that free a block */

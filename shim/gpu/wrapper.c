@@ -12,6 +12,7 @@
 #include "gpu/rescue.h"
 #include "gpu/thread.h"
 #include "gpu/capture.h"
+#include "gpu/wait.h"
 #include "sys/attr.h"
 #include "sys/os.h"
 
