@@ -7,6 +7,8 @@
 
 #include "gpu/capture.h"
 
+#define ARGUMENTS(...) __VA_ARGS__
+
 /* ---- the current device and context ---- */
 
 /* Most machines have one device: then there is no need to ask at every call. */
@@ -121,28 +123,6 @@ static int end_made(struct mt_unpooled_record *record, int result, const struct 
 	return end(record, result, &is);
 }
 
-/* The wrapper of a function whose memory is the current context's. is_valid: the outputs and the
- * description are there. key, bytes: read after a success. */
-#define ALLOC_WRAPPER(symbol, text, of_kind, is_valid, asked, its_key, its_bytes, parameters, ...) \
-	int symbol parameters                                                                      \
-	{                                                                                          \
-		MT_CUDA_KEEP_ERRNO;                                                                \
-		struct made made = {.function = text, .kind = of_kind};                            \
-		struct mt_unpooled_record *record;                                                 \
-		int result;                                                                        \
-                                                                                                   \
-		if (!mt_cuda_is_on() || !(is_valid))                                               \
-			return mt_cuda_call(symbol, __VA_ARGS__);                                  \
-		made.asked_bytes = asked;                                                          \
-		record = begin();                                                                  \
-		result = mt_cuda_try(-1, made.asked_bytes, symbol, __VA_ARGS__);                   \
-		if (result == MT_CU_SUCCESS) {                                                     \
-			made.key = (uint64_t)(uintptr_t)(its_key);                                 \
-			made.bytes = its_bytes;                                                    \
-		}                                                                                  \
-		return end_made(record, result, &made);                                            \
-	}
-
 /* After the driver's free. taken: the record from before it; NULL: none. */
 static int end_free(int result, struct mt_unpooled_record *taken)
 {
@@ -152,19 +132,6 @@ static int end_free(int result, struct mt_unpooled_record *taken)
 		mt_unpooled_cancel(taken);
 	return result;
 }
-
-/* The wrapper of a function that frees what is recorded under its one argument. */
-#define FREE_WRAPPER(symbol, type, kind)                                                           \
-	int symbol(type freed)                                                                     \
-	{                                                                                          \
-		MT_CUDA_KEEP_ERRNO;                                                                \
-		struct mt_unpooled_record *taken;                                                  \
-                                                                                                   \
-		if (!mt_cuda_is_on())                                                              \
-			return mt_cuda_call(symbol, freed);                                        \
-		taken = mt_unpooled_take(kind, (uint64_t)(uintptr_t)freed);                        \
-		return end_free(mt_cuda_try(-1, 0, symbol, freed), taken);                         \
-	}
 
 /* ---- cuMemAlloc and cuMemFree ---- */
 
@@ -195,16 +162,6 @@ int cuMemFree_v2(uint64_t dptr)
 	taken = mt_unpooled_take(MT_UNPOOLED_direct, dptr);
 	return end_free(mt_cuda_call(cuMemFree_v2, dptr), taken);
 }
-
-/* ---- pitched and managed ---- */
-
-ALLOC_WRAPPER(cuMemAllocPitch_v2, "cuMemAllocPitch", MT_UNPOOLED_pitch, dptr &&pitch,
-	      (uint64_t)width *height, *dptr, *pitch *height,
-	      (uint64_t * dptr, size_t *pitch, size_t width, size_t height,
-	       unsigned int element_bytes),
-	      dptr, pitch, width, height, element_bytes)
-ALLOC_WRAPPER(cuMemAllocManaged, "cuMemAllocManaged", MT_UNPOOLED_managed, dptr, bytes, *dptr,
-	      bytes, (uint64_t * dptr, size_t bytes, unsigned int flags), dptr, bytes, flags)
 
 /* ---- arrays. The size follows from the description: the driver does not tell it before 12.x, and
  * rounds by rules of its own. So the size is a lower bound. ---- */
@@ -283,34 +240,45 @@ static uint64_t array3d_bytes(const struct mt_cu_array3d_descriptor *descriptor,
 	return sum;
 }
 
-ALLOC_WRAPPER(cuArrayCreate_v2, "cuArrayCreate", MT_UNPOOLED_array, array &&descriptor,
-	      array_bytes(descriptor), *array, made.asked_bytes,
-	      (struct CUarray_st * *array, const struct mt_cu_array_descriptor *descriptor), array,
-	      descriptor)
-ALLOC_WRAPPER(cuArray3DCreate_v2, "cuArray3DCreate", MT_UNPOOLED_array, array &&descriptor,
-	      array3d_bytes(descriptor, 1), *array, made.asked_bytes,
-	      (struct CUarray_st * *array, const struct mt_cu_array3d_descriptor *descriptor),
-	      array, descriptor)
-ALLOC_WRAPPER(cuMipmappedArrayCreate, "cuMipmappedArrayCreate", MT_UNPOOLED_array,
-	      array &&descriptor, array3d_bytes(descriptor, levels), *array, made.asked_bytes,
-	      (struct CUmipmappedArray_st * *array,
-	       const struct mt_cu_array3d_descriptor *descriptor, unsigned int levels),
-	      array, descriptor, levels)
+/* ---- of the current context. is_valid: the outputs and the description are there. key, bytes:
+ * read after a success ---- */
 
-FREE_WRAPPER(cuArrayDestroy, struct CUarray_st *, MT_UNPOOLED_array)
-FREE_WRAPPER(cuMipmappedArrayDestroy, struct CUmipmappedArray_st *, MT_UNPOOLED_array)
+#define X(symbol, parameters, version, arguments, text, of_kind, is_valid, asked, its_key,         \
+	  its_bytes)                                                                               \
+	int symbol parameters                                                                      \
+	{                                                                                          \
+		MT_CUDA_KEEP_ERRNO;                                                                \
+		struct made made = {.function = #text, .kind = MT_UNPOOLED_##of_kind};             \
+		struct mt_unpooled_record *record;                                                 \
+		int result;                                                                        \
+                                                                                                   \
+		if (!mt_cuda_is_on() || !(is_valid))                                               \
+			return mt_cuda_call(symbol, ARGUMENTS arguments);                          \
+		made.asked_bytes = asked;                                                          \
+		record = begin();                                                                  \
+		result = mt_cuda_try(-1, made.asked_bytes, symbol, ARGUMENTS arguments);           \
+		if (result == MT_CU_SUCCESS) {                                                     \
+			made.key = (uint64_t)(uintptr_t)(its_key);                                 \
+			made.bytes = its_bytes;                                                    \
+		}                                                                                  \
+		return end_made(record, result, &made);                                            \
+	}
+MT_DRIVER_ALLOCATIONS(X)
+#undef X
 
-/* ---- page-locked host memory ---- */
-
-ALLOC_WRAPPER(cuMemHostAlloc, "", MT_UNPOOLED_pinned, ptr, 0, *ptr, bytes,
-	      (void **ptr, size_t bytes, unsigned int flags), ptr, bytes, flags)
-ALLOC_WRAPPER(cuMemAllocHost_v2, "", MT_UNPOOLED_pinned, ptr, 0, *ptr, bytes,
-	      (void **ptr, size_t bytes), ptr, bytes)
-ALLOC_WRAPPER(cuMemHostRegister_v2, "", MT_UNPOOLED_pinned, true, 0, ptr, bytes,
-	      (void *ptr, size_t bytes, unsigned int flags), ptr, bytes, flags)
-
-FREE_WRAPPER(cuMemFreeHost, void *, MT_UNPOOLED_pinned)
-FREE_WRAPPER(cuMemHostUnregister, void *, MT_UNPOOLED_pinned)
+#define X(symbol, parameters, version, arguments, kind)                                            \
+	int symbol parameters                                                                      \
+	{                                                                                          \
+		MT_CUDA_KEEP_ERRNO;                                                                \
+		struct mt_unpooled_record *taken;                                                  \
+                                                                                                   \
+		if (!mt_cuda_is_on())                                                              \
+			return mt_cuda_call(symbol, freed);                                        \
+		taken = mt_unpooled_take(MT_UNPOOLED_##kind, (uint64_t)(uintptr_t)freed);          \
+		return end_free(mt_cuda_try(-1, 0, symbol, freed), taken);                         \
+	}
+MT_DRIVER_FREES(X)
+#undef X
 
 /* ---- memory of another process ---- */
 
@@ -339,8 +307,6 @@ int cuIpcOpenMemHandle_v2(uint64_t *dptr, struct mt_cu_ipc_handle handle, unsign
 	}
 	return end(record, result, &is);
 }
-
-FREE_WRAPPER(cuIpcCloseMemHandle, uint64_t, MT_UNPOOLED_imported)
 
 /* ---- in stream order: the memory belongs to a pool of the driver, which outlives contexts ---- */
 
@@ -371,7 +337,7 @@ static int end_async(struct mt_unpooled_record *record, int result, const uint64
 	return end(record, result, &is);
 }
 
-#define ASYNC_WRAPPER(symbol, function, is_ptsz, parameters, ...)                                  \
+#define X(symbol, parameters, version, arguments, text, is_ptsz)                                   \
 	int symbol parameters                                                                      \
 	{                                                                                          \
 		MT_CUDA_KEEP_ERRNO;                                                                \
@@ -379,30 +345,19 @@ static int end_async(struct mt_unpooled_record *record, int result, const uint64
 		int result;                                                                        \
                                                                                                    \
 		if (!mt_cuda_is_on() || !dptr)                                                     \
-			return mt_cuda_call(symbol, __VA_ARGS__);                                  \
+			return mt_cuda_call(symbol, ARGUMENTS arguments);                          \
 		record = begin();                                                                  \
-		result = mt_cuda_try(-1, bytes, symbol, __VA_ARGS__);                              \
+		result = mt_cuda_try(-1, bytes, symbol, ARGUMENTS arguments);                      \
 		if (result == MT_CU_SUCCESS && is_capturing(stream, is_ptsz)) {                    \
 			if (record)                                                                \
 				mt_unpooled_cancel(record);                                        \
 			return result;                                                             \
 		}                                                                                  \
-		note(function, result, bytes, -1);                                                 \
+		note(#text, result, bytes, -1);                                                    \
 		return end_async(record, result, dptr, bytes);                                     \
 	}
-
-ASYNC_WRAPPER(cuMemAllocAsync, "cuMemAllocAsync", false,
-	      (uint64_t * dptr, size_t bytes, struct CUstream_st *stream), dptr, bytes, stream)
-ASYNC_WRAPPER(cuMemAllocAsync_ptsz, "cuMemAllocAsync", true,
-	      (uint64_t * dptr, size_t bytes, struct CUstream_st *stream), dptr, bytes, stream)
-ASYNC_WRAPPER(cuMemAllocFromPoolAsync, "cuMemAllocFromPoolAsync", false,
-	      (uint64_t * dptr, size_t bytes, struct CUmemPoolHandle_st *pool,
-	       struct CUstream_st *stream),
-	      dptr, bytes, pool, stream)
-ASYNC_WRAPPER(cuMemAllocFromPoolAsync_ptsz, "cuMemAllocFromPoolAsync", true,
-	      (uint64_t * dptr, size_t bytes, struct CUmemPoolHandle_st *pool,
-	       struct CUstream_st *stream),
-	      dptr, bytes, pool, stream)
+MT_DRIVER_ASYNC_ALLOCATIONS(X)
+#undef X
 
 /* The driver also frees memory of cuMemAlloc in stream order: a block of the pool is the driver's
  * from here on. *out_taken: its record for end_free. Returns false for a block that the
@@ -663,29 +618,14 @@ static bool mark_non_recyclable(uint64_t dptr)
 	return !is_freed;
 }
 
-#define EXPORT_WRAPPER(name, exports, parameters, ...)                                             \
+#define X(name, parameters, version, arguments, exports)                                           \
 	int name parameters                                                                        \
 	{                                                                                          \
 		if (!mt_cuda_is_on())                                                              \
-			return mt_cuda_call(name, __VA_ARGS__);                                    \
+			return mt_cuda_call(name, ARGUMENTS arguments);                            \
 		if ((exports) && !mark_non_recyclable(dptr))                                       \
 			return MT_CU_INVALID_VALUE;                                                \
-		return mt_cuda_try(-1, 0, name, __VA_ARGS__);                                      \
+		return mt_cuda_try(-1, 0, name, ARGUMENTS arguments);                              \
 	}
-
-EXPORT_WRAPPER(cuIpcGetMemHandle, true, (struct mt_cu_ipc_handle * handle, uint64_t dptr), handle,
-	       dptr)
-EXPORT_WRAPPER(cuMemGetHandleForAddressRange, true,
-	       (void *handle, uint64_t dptr, size_t bytes, int handle_type,
-		unsigned long long flags),
-	       handle, dptr, bytes, handle_type, flags)
-EXPORT_WRAPPER(cuPointerSetAttribute, attribute == MT_CU_POINTER_SYNC_MEMOPS,
-	       (const void *value, int attribute, uint64_t dptr), value, attribute, dptr)
-EXPORT_WRAPPER(cuMulticastBindAddr, true,
-	       (unsigned long long multicast, size_t offset, uint64_t dptr, size_t bytes,
-		unsigned long long flags),
-	       multicast, offset, dptr, bytes, flags)
-EXPORT_WRAPPER(cuMulticastBindAddr_v2, true,
-	       (unsigned long long multicast, int device, size_t offset, uint64_t dptr,
-		size_t bytes, unsigned long long flags),
-	       multicast, device, offset, dptr, bytes, flags)
+MT_DRIVER_EXPORTS(X)
+#undef X
