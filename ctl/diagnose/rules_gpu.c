@@ -389,7 +389,8 @@ static void check_memory(const struct mt_stats_file *file, const struct mt_stats
 				"GPU %" PRIu64 " (%s): %s free of %s, mode %s%s", device->ordinal,
 				device->name, mt_text_bytes(device->free_bytes).text,
 				mt_text_bytes(device->total_bytes).text, device->mode,
-				low ? "; so little that the pool keeps nothing" : "");
+				low ? "; so little that the pool returns unused blocks at once"
+				    : "");
 }
 
 /* Memory that was allocated past the pool, and is only counted. */

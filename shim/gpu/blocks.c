@@ -1,23 +1,206 @@
 #include "gpu/blocks.h"
 
+#include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "sys/attr.h"
-#include "sys/lock.h"
-#define SHARDS      64u
+
+#define CHUNK_BYTES (128u * 1024)
+/* nodes that a look-up without the lock follows: meanwhile they may move to other chains */
+#define PEEK_MAX    64
 #define LOOK_MAX    16 /* blocks of one bin that a search looks at */
 #define LARGEST_MAX 64 /* and mt_bins_largest */
+
+/* ---- memory ---- */
+
+void *mt_slab_map(size_t bytes)
+{
+	int kept = errno;
+	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	errno = kept;
+	return at == MAP_FAILED ? NULL : at;
+}
+
+static void extend(struct mt_slab *slab)
+{
+	char *memory = mt_slab_map(CHUNK_BYTES);
+	struct mt_chunk *chunk = (struct mt_chunk *)memory;
+	size_t usable = CHUNK_BYTES - 64;
+
+	if (!memory)
+		return;
+	chunk->objects = memory + 64;
+	chunk->end = chunk->objects + usable - usable % slab->object_bytes;
+	mt_assert(slab->object_bytes >= sizeof(void *) && slab->object_bytes <= usable);
+	chunk->next = slab->chunks;
+	slab->chunks = chunk;
+	slab->fresh = chunk->objects;
+	slab->end = chunk->end;
+}
+
+void *mt_slab_alloc(struct mt_slab *slab)
+{
+	void *object = NULL;
+
+	mt_lock_lock(&slab->lock);
+	if (slab->spare) {
+		object = slab->spare;
+		slab->spare = *(void **)object;
+	} else {
+		if (slab->fresh == slab->end)
+			extend(slab);
+		if (slab->fresh != slab->end) {
+			object = slab->fresh;
+			slab->fresh += slab->object_bytes;
+		}
+	}
+	mt_lock_unlock(&slab->lock);
+	return object;
+}
+
+void mt_slab_free(struct mt_slab *slab, void *object)
+{
+	mt_assert(object);
+	mt_lock_lock(&slab->lock);
+	*(void **)object = slab->spare;
+	slab->spare = object;
+	mt_lock_unlock(&slab->lock);
+}
+
+void mt_slab_forget(struct mt_slab *slab)
+{
+	mt_lock_reset(&slab->lock);
+	slab->spare = NULL;
+	slab->fresh = slab->end = NULL;
+	slab->chunks = NULL;
+}
+
+/* ---- the table ---- */
+
+static struct mt_pointer_node *load(_Atomic(struct mt_pointer_node *) *link)
+{
+	return atomic_load_explicit(link, memory_order_acquire);
+}
+
+/* release: a reader without the lock that follows the link sees a whole record. */
+static void store(_Atomic(struct mt_pointer_node *) *link, struct mt_pointer_node *node)
+{
+	atomic_store_explicit(link, node, memory_order_release);
+}
+
+static uint64_t key_of(const struct mt_pointer_node *node)
+{
+	return atomic_load_explicit(&node->key, memory_order_relaxed);
+}
+
+/* The high bits of the hash, without the six that chose the table: they depend on all bits of the
+ * key. acquire: pairs with the release in insert. */
+static _Atomic(struct mt_pointer_node *) *chain_of(struct mt_pointer_table *table, uint64_t key)
+{
+	_Atomic(struct mt_pointer_node *) *buckets =
+		atomic_load_explicit(&table->buckets, memory_order_acquire);
+
+	return buckets ? &buckets[(mt_pointer_hash(key) >> 32) % MT_POINTER_BUCKETS]
+		       : &table->single;
+}
+
+/* Maps the buckets of a table that has no node. */
+static void map_buckets(struct mt_pointer_table *table)
+{
+	if (!atomic_load_explicit(&table->buckets, memory_order_relaxed) && !load(&table->single))
+		atomic_store_explicit(&table->buckets,
+				      mt_slab_map(MT_POINTER_BUCKETS * sizeof(table->single)),
+				      memory_order_release);
+}
+
+struct mt_pointer_node *mt_pointer_table_find(struct mt_pointer_table *table, uint64_t key)
+{
+	struct mt_pointer_node *node = load(chain_of(table, key));
+
+	while (node && key_of(node) != key)
+		node = load(&node->next);
+	return node;
+}
+
+struct mt_pointer_node *mt_pointer_table_peek(struct mt_pointer_table *table, uint64_t key)
+{
+	struct mt_pointer_node *node = load(chain_of(table, key));
+
+	for (int seen = 0; node && seen < PEEK_MAX; seen++) {
+		if (mt_likely(key_of(node) == key))
+			return node;
+		node = load(&node->next);
+	}
+	return NULL;
+}
+
+struct mt_pointer_node *mt_pointer_table_insert(struct mt_pointer_table *table,
+						struct mt_pointer_node *node)
+{
+	uint64_t key = key_of(node);
+	_Atomic(struct mt_pointer_node *) *link;
+	struct mt_pointer_node *stale;
+
+	map_buckets(table);
+	link = chain_of(table, key);
+	store(&node->next, load(link));
+	store(link, node);
+	link = &node->next;
+	while ((stale = load(link)) != NULL && key_of(stale) != key)
+		link = &stale->next;
+	if (stale)
+		store(link, load(&stale->next));
+	return stale;
+}
+
+bool mt_pointer_table_remove(struct mt_pointer_table *table, struct mt_pointer_node *node)
+{
+	_Atomic(struct mt_pointer_node *) *link = chain_of(table, key_of(node));
+	struct mt_pointer_node *at;
+
+	while ((at = load(link)) != NULL && at != node)
+		link = &at->next;
+	if (!at)
+		return false;
+	store(link, load(&node->next));
+	return true;
+}
+
+void mt_pointer_table_remove_if(struct mt_pointer_table *table,
+				bool (*matches)(struct mt_pointer_node *node, void *data),
+				void *data)
+{
+	_Atomic(struct mt_pointer_node *) *buckets =
+		atomic_load_explicit(&table->buckets, memory_order_relaxed);
+
+	for (uint32_t at = 0; at < (buckets ? MT_POINTER_BUCKETS : 1); at++) {
+		_Atomic(struct mt_pointer_node *) *link = buckets ? &buckets[at] : &table->single;
+		struct mt_pointer_node *node, *next;
+
+		while ((node = load(link)) != NULL) {
+			next = load(&node->next);
+			if (matches(node, data))
+				store(link, next);
+			else
+				link = &node->next;
+		}
+	}
+}
+
+/* ---- blocks ---- */
 
 static struct shard {
 	struct mt_lock lock;
 	struct mt_pointer_table table;
-} __attribute__((aligned(64))) shards[SHARDS];
+} __attribute__((aligned(64))) shards[MT_POINTER_TABLES];
 
 static struct mt_slab records = MT_SLAB(struct mt_block);
 
 static struct shard *shard_of(uint64_t base)
 {
-	return &shards[mt_pointer_hash(base) >> 58];
+	return &shards[mt_pointer_place(base)];
 }
 
 static struct mt_block *block_of(struct mt_pointer_node *node)
@@ -120,7 +303,7 @@ struct mt_block *mt_blocks_walk_next(struct mt_block_walk *walk)
 MT_COLD void mt_blocks_forget(void)
 {
 	memset((void *)shards, 0, sizeof(shards));
-	for (unsigned i = 0; i < SHARDS; i++)
+	for (unsigned i = 0; i < MT_POINTER_TABLES; i++)
 		mt_lock_set_rank(&shards[i].lock, MT_RANK_shard);
 	mt_slab_forget(&records);
 }

@@ -1,8 +1,13 @@
-/* gpu/blocks.h -- the records of device blocks, the table from a pointer to its record, and the
- * bins from a size to the cached blocks that fit it. A record is written under its context's lock;
- * its node belongs to the table. The table is cut into 64 shards (gpu/records.h), each with a lock
- * (shard); a look-up takes it only if it has found nothing without. Any thread may call. Never
- * makes a call to the driver, never calls malloc. */
+/* gpu/blocks.h -- memory for the pool's records, the table from a pointer or handle to its record,
+ * the records of device blocks, and the bins from a size to the cached blocks that fit it.
+ *
+ * Memory comes straight from the kernel. Never malloc: the pool runs inside cuMemAlloc, which may
+ * run inside the program's malloc hooks. Nothing is ever unmapped, so that a record which another
+ * thread has just freed stays readable (the reader checks it again under its owner's lock).
+ *
+ * A block's record is written under its context's lock; its node belongs to the table. The table is
+ * cut into 64 shards, each with a lock (shard); a look-up takes it only if it has found nothing
+ * without. Any thread may call. Never makes a call to the driver. */
 #ifndef MT_GPU_BLOCKS_H
 #define MT_GPU_BLOCKS_H
 
@@ -11,7 +16,99 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "gpu/records.h"
+#include "sys/lock.h"
+
+/* ---- memory ---- */
+
+/* Returns zeroed memory; NULL if the kernel has none. Keeps errno. */
+void *mt_slab_map(size_t bytes);
+
+/* Objects of one size. The first word of a freed object is overwritten. */
+struct mt_slab {
+	struct mt_lock lock;
+	size_t object_bytes;
+	void *spare;       /* freed objects, linked through their first word */
+	char *fresh, *end; /* the rest of the newest chunk */
+	struct mt_chunk *chunks;
+};
+
+struct mt_chunk {
+	struct mt_chunk *next;
+	char *objects; /* the first of them */
+	char *end;     /* after the last */
+};
+
+#define MT_SLAB(type)                                                                              \
+	{                                                                                          \
+		.lock = MT_LOCK(slab), .object_bytes = sizeof(type)                                \
+	}
+
+/* Returns an object, not zeroed if it was in use before; NULL if nothing can be mapped. */
+void *mt_slab_alloc(struct mt_slab *slab);
+void mt_slab_free(struct mt_slab *slab, void *object);
+
+/* In a forked child, or when a test starts again: forgets all objects. Their memory stays mapped.
+ */
+void mt_slab_forget(struct mt_slab *slab);
+
+/* ---- a hash table from a 64-bit key to a node that its owner embeds in a record. It is
+ * meant as one of MT_POINTER_TABLES, of which the caller chooses one by the key: together they have
+ * 32,768 buckets, and chains. If no memory can be mapped there is one chain, and nothing fails. The
+ * table owns the links of the nodes, never their records. The caller locks: every function needs
+ * the table's lock but mt_pointer_table_peek, which may run beside all of them. ---- */
+
+#define MT_POINTER_TABLES  64u
+#define MT_POINTER_BUCKETS 512u /* one page, mapped at the first insertion */
+
+/* Not the first member of a record that lies in a slab: that word is the slab's. */
+struct mt_pointer_node {
+	_Atomic(struct mt_pointer_node *) next; /* written under the table's lock */
+	_Atomic uint64_t key;                   /* written by its owner while it is in no table */
+};
+
+/* Zeroed: empty. */
+struct mt_pointer_table {
+	_Atomic(_Atomic(struct mt_pointer_node *) *) buckets;
+	_Atomic(struct mt_pointer_node *) single; /* the chain without buckets */
+};
+
+/* Spreads keys over all bits of the result. Pure. */
+static inline uint64_t mt_pointer_hash(uint64_t key)
+{
+	/* 2^64 over the golden ratio (Knuth, TAOCP 3, 6.4). Blocks lie 512 bytes apart or more;
+	 * handles and numbers may follow each other. */
+	return (key ^ key >> 8) * 0x9e3779b97f4a7c15ull;
+}
+
+/* Returns which of MT_POINTER_TABLES a key belongs to. Pure. */
+static inline uint32_t mt_pointer_place(uint64_t key)
+{
+	return (uint32_t)(mt_pointer_hash(key) >> 58);
+}
+
+/* The node with this key, or NULL. */
+struct mt_pointer_node *mt_pointer_table_find(struct mt_pointer_table *table, uint64_t key);
+
+/* The same without the lock. NULL may also mean that a node on the way has just moved to another
+ * chain, or that the chain is long: then look again by mt_pointer_table_find. A node that is
+ * returned may be taken out at any moment: its record must stay readable, and the caller checks it
+ * again under the lock of its owner. */
+struct mt_pointer_node *mt_pointer_table_peek(struct mt_pointer_table *table, uint64_t key);
+
+/* Puts a node in. Another node with the same key is stale: it is taken out and returned, else
+ * NULL. */
+struct mt_pointer_node *mt_pointer_table_insert(struct mt_pointer_table *table,
+						struct mt_pointer_node *node);
+
+/* Takes a node out. False if it is not in. */
+bool mt_pointer_table_remove(struct mt_pointer_table *table, struct mt_pointer_node *node);
+
+/* Takes out every node for which `matches` says true, which may free it. Slow: looks at all. */
+void mt_pointer_table_remove_if(struct mt_pointer_table *table,
+				bool (*matches)(struct mt_pointer_node *node, void *data),
+				void *data);
+
+/* ---- blocks ---- */
 
 struct mt_context;
 struct mt_event;
@@ -54,6 +151,11 @@ struct mt_block_line {
 static inline uint64_t mt_block_base(const struct mt_block *block)
 {
 	return atomic_load_explicit(&block->node.key, memory_order_relaxed);
+}
+
+static inline struct mt_context *mt_block_context(struct mt_block *block)
+{
+	return atomic_load_explicit(&block->context, memory_order_relaxed);
 }
 
 /* Returns a spare record; NULL if nothing can be mapped. */

@@ -7,7 +7,7 @@
 #include "sys/raw_syscall.h"
 #include "sys/lock.h"
 #include "sys/os.h"
-#include "gpu/records.h"
+#include "gpu/blocks.h"
 #include "gpu/wait.h"
 
 /* the first half: one thread each; the other half is shared by the rest */

@@ -4,7 +4,7 @@
 
 #include "sys/attr.h"
 #include "sys/os.h"
-#include "gpu/records.h"
+#include "gpu/blocks.h"
 #include "gpu/wait.h"
 
 #define FREE_EVENTS 256 /* of a context, kept for reuse */
@@ -51,7 +51,7 @@ MT_COLD struct mt_context *mt_context_add(struct CUctx_st *handle, int device, b
 	     !found && slot < mt_pool.contexts + MT_CONTEXTS; slot++) {
 		uint32_t count = (uint32_t)(slot - mt_pool.contexts) + 1;
 
-		if (atomic_load_explicit(&slot->handle, memory_order_relaxed))
+		if (mt_context_handle(slot))
 			continue;
 		found = slot;
 		mt_lock_lock(&slot->lock);
@@ -60,7 +60,6 @@ MT_COLD struct mt_context *mt_context_add(struct CUctx_st *handle, int device, b
 		mt_flag_set(&slot->is_dead, false);
 		atomic_store_explicit(&slot->is_ending, false, memory_order_relaxed);
 		atomic_store_explicit(&slot->stream, NULL, memory_order_relaxed);
-		atomic_store_explicit(&slot->has_pending_frees, false, memory_order_relaxed);
 		atomic_store_explicit(&slot->device, device, memory_order_relaxed);
 		mt_flag_set(&slot->is_primary, is_primary);
 		/* release: pairs with the acquire of mt_context_find */
@@ -193,8 +192,7 @@ static MT_COLD struct mt_context *look_for(struct CUctx_st *handle)
 			return NULL;
 		context = mt_context_add(handle, device, false);
 	}
-	if (context &&
-	    atomic_load_explicit(&context->mode, memory_order_relaxed) == MT_POOL_UNDECIDED)
+	if (context && mt_context_mode(context) == MT_POOL_UNDECIDED)
 		decide(context);
 	return context;
 }
@@ -210,8 +208,7 @@ struct mt_context *mt_context_current(void)
 		return NULL;
 	if (mt_likely(context &&
 		      atomic_load_explicit(&context->handle, memory_order_acquire) == handle &&
-		      atomic_load_explicit(&context->mode, memory_order_relaxed) !=
-			      MT_POOL_UNDECIDED))
+		      mt_context_mode(context) != MT_POOL_UNDECIDED))
 		return context;
 	context = look_for(handle);
 	last_used = context;
@@ -223,8 +220,7 @@ bool mt_context_hold_as(struct mt_context *context, uint32_t init)
 	bool is_alive;
 
 	mt_lock_lock(&context->lock);
-	is_alive = atomic_load_explicit(&context->handle, memory_order_relaxed) &&
-		   atomic_load_explicit(&context->init, memory_order_relaxed) == init;
+	is_alive = mt_context_is_still(context, init);
 	if (is_alive)
 		context->users++;
 	mt_lock_unlock(&context->lock);
@@ -233,8 +229,7 @@ bool mt_context_hold_as(struct mt_context *context, uint32_t init)
 
 bool mt_context_hold(struct mt_context *context)
 {
-	return mt_context_hold_as(context,
-				  atomic_load_explicit(&context->init, memory_order_relaxed));
+	return mt_context_hold_as(context, mt_context_init(context));
 }
 
 struct mt_context *mt_context_next(struct mt_context *held, int device)
@@ -263,7 +258,7 @@ void mt_context_drop(struct mt_context *context)
 bool mt_context_push(struct mt_context *context, int *out_result)
 {
 	const struct mt_driver *driver = mt_pool_driver();
-	struct CUctx_st *handle = atomic_load_explicit(&context->handle, memory_order_relaxed);
+	struct CUctx_st *handle = mt_context_handle(context);
 	struct CUctx_st *current = NULL;
 
 	*out_result = MT_CU_SUCCESS;
@@ -332,7 +327,7 @@ MT_COLD void mt_context_note_call(struct mt_context *context, int result)
 		return;
 	if (result == MT_CU_DEINITIALIZED ||
 	    (mt_pool_driver()->cuCtxGetCurrent(&current) == MT_CU_SUCCESS &&
-	     current == atomic_load_explicit(&context->handle, memory_order_relaxed)))
+	     current == mt_context_handle(context)))
 		mt_context_note_result(context, result);
 }
 
@@ -369,7 +364,7 @@ bool mt_context_keep_event(struct mt_context *context, struct mt_event *event)
 	mt_assert(event->context == context);
 	if (context->free_events_count >= FREE_EVENTS)
 		return false;
-	mt_assert(event->init == atomic_load_explicit(&context->init, memory_order_relaxed));
+	mt_assert(event->init == mt_context_init(context));
 	event->next = context->free_events;
 	context->free_events = event;
 	context->free_events_count++;
@@ -390,7 +385,7 @@ MT_COLD struct mt_event *mt_context_create_event(struct mt_context *context, int
 	}
 	event->context = context;
 	event->next = NULL;
-	event->init = atomic_load_explicit(&context->init, memory_order_relaxed);
+	event->init = mt_context_init(context);
 	return event;
 }
 
@@ -401,8 +396,7 @@ static void return_event(struct mt_event *event)
 	bool is_alive, is_kept;
 
 	mt_lock_lock(&context->lock);
-	is_alive = atomic_load_explicit(&context->handle, memory_order_relaxed) &&
-		   atomic_load_explicit(&context->init, memory_order_relaxed) == event->init;
+	is_alive = mt_context_is_still(context, event->init);
 	is_kept = is_alive && mt_context_keep_event(context, event);
 	context->users += is_alive && !is_kept;
 	mt_lock_unlock(&context->lock);
@@ -449,36 +443,32 @@ MT_COLD void mt_context_created(struct CUctx_st *context, int device)
 	(void)mt_context_add(context, device, false);
 }
 
-MT_COLD void mt_context_register(struct CUctx_st *context)
+void mt_context_register(struct CUctx_st *context)
 {
-	struct CUctx_st *popped;
+	struct CUctx_st *current = NULL, *popped;
+	bool is_pushed = false;
 	int device = -1;
 
-	if (!context || !can_know() || mt_context_find(context) ||
-	    mt_pool_driver()->cuCtxPushCurrent_v2(context) != MT_CU_SUCCESS)
+	if (!can_know() || mt_pool_driver()->cuCtxGetCurrent(&current) != MT_CU_SUCCESS)
 		return;
-	if (mt_pool_driver()->cuCtxGetDevice(&device) == MT_CU_SUCCESS)
-		(void)mt_context_add(context, device, false);
-	(void)mt_pool_driver()->cuCtxPopCurrent_v2(&popped);
-}
-
-void mt_context_register_current(void)
-{
-	struct CUctx_st *context = NULL;
-	int device = -1;
-
-	if (!can_know() || mt_pool_driver()->cuCtxGetCurrent(&context) != MT_CU_SUCCESS ||
-	    !context || mt_context_find(context))
+	context = context ? context : current;
+	if (!context || mt_context_find(context))
 		return;
-	if (mt_pool_driver()->cuCtxGetDevice(&device) == MT_CU_SUCCESS)
+	if (context != current)
+		is_pushed = mt_pool_driver()->cuCtxPushCurrent_v2(context) == MT_CU_SUCCESS;
+	if ((context == current || is_pushed) &&
+	    mt_pool_driver()->cuCtxGetDevice(&device) == MT_CU_SUCCESS)
 		(void)mt_context_add(context, device, false);
+	if (is_pushed)
+		(void)mt_pool_driver()->cuCtxPopCurrent_v2(&popped);
 }
 
 static int device_of(struct CUctx_st *context)
 {
 	struct mt_context *known;
 
-	mt_context_register(context);
+	if (context)
+		mt_context_register(context);
 	known = mt_context_find(context);
 	return known ? mt_context_ordinal(known) : MT_ANY_DEVICE;
 }
@@ -525,8 +515,7 @@ static struct mt_event *forget_blocks(struct mt_context *context)
 	struct mt_block *block;
 
 	while ((block = mt_blocks_walk_next(&walk))) {
-		if (atomic_load_explicit(&block->context, memory_order_relaxed) != context ||
-		    block->state == MT_BLOCK_LEAVING)
+		if (mt_block_context(block) != context || block->state == MT_BLOCK_LEAVING)
 			continue;
 		mt_assert(!block->is_busy);
 		lent = forget_events(context, block->events, lent);
@@ -540,27 +529,18 @@ static struct mt_event *forget_blocks(struct mt_context *context)
 /* The device keeps the sums that never fall. The lock is held. */
 static void fold(struct mt_context *context)
 {
-	struct mt_counters *past = &mt_context_device(context)->past;
+	struct mt_pool_device *device = mt_context_device(context);
 
 	mt_assert(context->users == 0);
-#define X(name)                                                                                    \
-	atomic_fetch_add_explicit(&past->name, mt_counter(&context->counters.name),                \
-				  memory_order_relaxed);                                           \
-	atomic_store_explicit(&context->counters.name, 0, memory_order_relaxed);
-	MT_CONTEXT_COUNTERS(X)
+#define X(name, figure)                                                                            \
+	atomic_fetch_add_explicit(&device->past.name, mt_counter(&context->counters.name),         \
+				  memory_order_relaxed);
+	MT_CONTEXT_TOTALS(X)
 #undef X
+	memset((void *)&context->counters, 0, sizeof(context->counters));
 	if (context->is_counted)
-		atomic_fetch_sub_explicit(&mt_context_device(context)->allocators, 1,
-					  memory_order_relaxed);
+		atomic_fetch_sub_explicit(&device->allocators, 1, memory_order_relaxed);
 	context->is_counted = false;
-	atomic_store_explicit(&past->allocated, 0, memory_order_relaxed);
-	atomic_store_explicit(&past->requested, 0, memory_order_relaxed);
-	atomic_store_explicit(&past->pending, 0, memory_order_relaxed);
-	atomic_store_explicit(&past->idle, 0, memory_order_relaxed);
-	atomic_store_explicit(&past->blocks, 0, memory_order_relaxed);
-	atomic_store_explicit(&past->small, 0, memory_order_relaxed);
-	atomic_store_explicit(&past->small_cached, 0, memory_order_relaxed);
-	atomic_store_explicit(&past->pages_cached, 0, memory_order_relaxed);
 }
 
 /* Waits until no thread is in the context of that `init`, and takes both locks. Returns false,
@@ -571,8 +551,7 @@ static bool lock_single(struct mt_context *context, uint32_t init)
 	for (unsigned round = 0;; round++) {
 		mt_lock_lock(&mt_pool.slots_lock);
 		mt_lock_lock(&context->lock);
-		if (!atomic_load_explicit(&context->handle, memory_order_relaxed) ||
-		    atomic_load_explicit(&context->init, memory_order_relaxed) != init)
+		if (!mt_context_is_still(context, init))
 			break;
 		mt_flag_set(&context->is_broken, true);
 		if (context->users == 0)
@@ -622,7 +601,7 @@ MT_COLD void mt_context_destroyed(struct CUctx_st *handle)
 	struct mt_context *context = find(handle);
 
 	if (context)
-		forget_context(context, atomic_load_explicit(&context->init, memory_order_acquire));
+		forget_context(context, mt_context_init(context));
 }
 
 MT_COLD void mt_context_ended(struct CUctx_st *handle, uint32_t init)
@@ -645,7 +624,7 @@ MT_COLD uint32_t mt_context_pause(struct CUctx_st *handle)
 	for (unsigned round = 0; users && mt_os_now_ns() - start_ns < REST_NS; round++) {
 		mt_lock_lock(&context->lock);
 		users = context->users;
-		init = atomic_load_explicit(&context->init, memory_order_relaxed);
+		init = mt_context_init(context);
 		mt_lock_unlock(&context->lock);
 		if (users)
 			mt_wait_round(round);

@@ -17,7 +17,53 @@
 #include "sys/lock.h"
 #include "gpu/driver.h"
 #include "gpu/blocks.h"
-#include "gpu/pool_settings.h"
+
+/* ---- the settings of the pool, and what it calls of other parts ---- */
+
+/* Ordered by how much the pool does. A mode function never returns UNDECIDED: that is a device
+ * without an allocation. */
+enum mt_pool_mode { MT_POOL_UNDECIDED, MT_POOL_OFF, MT_POOL_ACCOUNT, MT_POOL_POOL };
+
+/* devices with figures of their own; those beyond share the last */
+#define MT_POOL_DEVICES 16
+
+/* One error. Zeroed: nothing was asked yet. */
+struct mt_gpu_rescue {
+	bool is_over;
+	uint32_t thread; /* the caller, if the turn to ask is its own; else 0 */
+	uint64_t began_ns;
+	uint64_t freed_bytes; /* as the replies said so far */
+	uint64_t bytes, pid;  /* for this process, and the process that gave most of it */
+};
+
+/* Any thread that is out of memory, with no lock held, not cancellable. */
+struct mt_rescue_ops {
+	/* Returns whether other processes may be asked now. */
+	bool (*is_possible)(void);
+	/* Asks at the first call. Waits until a process has given something more: true, try again.
+	 * Returns false if nothing more will come. bytes: the size asked for; 0: unknown.
+	 * device: may be MT_ANY_DEVICE. */
+	bool (*next)(struct mt_gpu_rescue *rescue, int device, uint64_t bytes);
+	/* Must follow the last call. */
+	void (*end)(struct mt_gpu_rescue *rescue);
+};
+
+struct mt_pool_settings {
+	/* a ready block unused for so long is released; 0: only when asked */
+	uint64_t decay_ms;
+	/* with less than this share of the device's memory free the worker releases what is idle;
+	 * 0: off */
+	uint64_t low_free_pct;
+	/* Decides a context's mode at its first allocation. Called with no lock held. */
+	enum mt_pool_mode (*mode)(void);
+	/* Returns whether a free waits as the driver's does. Asked when `mode` is; NULL: it does
+	 * not. */
+	bool (*waits)(void);
+	/* Asks other processes for device memory (gpu/rescue.h); NULL: none is asked. */
+	const struct mt_rescue_ops *rescue;
+};
+
+/* ---- contexts and devices ---- */
 
 /* known at the same time; with more, nothing is pooled, since an unknown context cannot be fenced
  */
@@ -32,28 +78,31 @@ struct mt_event {
 	uint32_t init; /* of the context: another value means that event and context are gone */
 };
 
-/* Written under the context's lock, read by any thread. Column: name. */
-#define MT_CONTEXT_COUNTERS(X)                                                                     \
-	X(allocated)                                                                               \
-	X(requested)                                                                               \
-	X(pending)                                                                                 \
-	X(idle)                                                                                    \
-	X(blocks)                                                                                  \
-	X(allocs)                                                                                  \
-	X(frees)                                                                                   \
-	X(hits)                                                                                    \
-	X(driver_allocs)                                                                           \
-	X(driver_frees)                                                                            \
-	X(returned)                                                                                \
-	X(small)        /* bytes of blocks below MT_BIN_SMALL, in any state */                     \
-	X(small_cached) /* of those, pending and idle */                                           \
-	X(pages_cached) /* pending and idle larger blocks, in the driver's pages */                \
-	X(decayed)
+/* Written under the context's lock, read by any thread. Columns: name; that of the figure
+ * (MT_POOL_FIGURES). What a context holds ends with it; its device keeps the rest. */
+#define MT_CONTEXT_HOLDINGS(X)                                                                     \
+	X(allocated, allocated_bytes)                                                              \
+	X(requested, requested_bytes)                                                              \
+	X(pending, pending_bytes)                                                                  \
+	X(idle, idle_bytes)                                                                        \
+	X(blocks, blocks_count)
+#define MT_CONTEXT_TOTALS(X)                                                                       \
+	X(allocs, alloc_count)                                                                     \
+	X(frees, free_count)                                                                       \
+	X(hits, hit_count)                                                                         \
+	X(driver_allocs, num_device_alloc)                                                         \
+	X(driver_frees, num_device_free)                                                           \
+	X(returned, returned_bytes)                                                                \
+	X(decayed, decayed_bytes)
 
 struct mt_counters {
-#define X(name) _Atomic uint64_t name;
-	MT_CONTEXT_COUNTERS(X)
+#define X(name, figure) _Atomic uint64_t name;
+	MT_CONTEXT_HOLDINGS(X)
+	MT_CONTEXT_TOTALS(X)
 #undef X
+	_Atomic uint64_t small;        /* bytes of blocks below MT_BIN_SMALL, in any state */
+	_Atomic uint64_t small_cached; /* of those, pending and idle */
+	_Atomic uint64_t pages_cached; /* pending and idle larger blocks, in the driver's pages */
 };
 
 struct mt_context {
@@ -70,8 +119,6 @@ struct mt_context {
 	_Atomic int device;
 	/* idle blocks are freed in its order; NULL: by cuMemFree */
 	_Atomic(struct CUstream_st *) stream;
-	/* a block was freed in the stream, and the stream was not seen done since */
-	_Atomic bool has_pending_frees;
 	bool is_counted;                /* counted among its device's allocators */
 	struct mt_bins *idle, *pending; /* NULL until the first block is cached */
 	/* Written at every call, under the lock: they move from core to core with it. */
@@ -84,10 +131,7 @@ struct mt_context {
 } __attribute__((aligned(64)));
 
 struct mt_pool_device {
-	/* as last measured, with the changes that we know of since; 0: not known */
-	_Atomic uint64_t total_bytes, free_bytes;
-	_Atomic uint64_t measured_ns;
-	_Atomic bool is_low;
+	_Atomic uint64_t total_bytes; /* 0: not known */
 	_Atomic uint64_t allocated_peak, reserved_peak, active_peak;
 	_Atomic uint64_t retries, ooms;
 	/* mt_shortage_begin to _end: nothing is cached meanwhile. seq_cst: a free that did not see
@@ -121,7 +165,7 @@ struct mt_pool {
 	bool (*_Atomic ask_waits)(void);
 	_Atomic(const struct mt_rescue_ops *) rescue;
 	_Atomic bool waits; /* a free waits as the driver's does (mt_pool_settings) */
-	_Atomic uint64_t decay_ms, max_idle_bytes, max_idle_pct, low_free_pct;
+	_Atomic uint64_t decay_ms, low_free_pct;
 	struct mt_pool_device devices[MT_POOL_DEVICES];
 	struct mt_context contexts[MT_CONTEXTS];
 	/* for a thread that takes a slot of `contexts` or frees it */
@@ -152,6 +196,34 @@ static inline bool mt_flag(const _Atomic bool *flag)
 static inline void mt_flag_set(_Atomic bool *flag, bool is)
 {
 	atomic_store_explicit(flag, is, memory_order_relaxed);
+}
+
+/* A snapshot, unless the context is held or locked. Order: none needed, but by a look-up
+ * (mt_context_find). */
+static inline struct CUctx_st *mt_context_handle(const struct mt_context *context)
+{
+	return atomic_load_explicit(&context->handle, memory_order_relaxed);
+}
+
+static inline uint32_t mt_context_init(const struct mt_context *context)
+{
+	return atomic_load_explicit(&context->init, memory_order_relaxed);
+}
+
+static inline enum mt_pool_mode mt_context_mode(const struct mt_context *context)
+{
+	return (enum mt_pool_mode)atomic_load_explicit(&context->mode, memory_order_relaxed);
+}
+
+/* Returns whether the slot still has the context of that init. The lock is held. */
+static inline bool mt_context_is_still(const struct mt_context *context, uint32_t init)
+{
+	return mt_context_handle(context) && mt_context_init(context) == init;
+}
+
+static inline bool mt_context_is_ending(const struct mt_context *context)
+{
+	return atomic_load_explicit(&context->is_ending, memory_order_seq_cst);
 }
 
 /* Counters: the context's lock is held, so a plain add is enough; readers may lag. */
@@ -283,9 +355,8 @@ void mt_context_note_call(struct mt_context *context, int result);
 /* Returns whether freed blocks of the context are cached. */
 static inline bool mt_context_pools(struct mt_context *context)
 {
-	return atomic_load_explicit(&context->mode, memory_order_relaxed) == MT_POOL_POOL &&
-	       !atomic_load_explicit(&context->is_broken, memory_order_relaxed) &&
-	       !atomic_load_explicit(&mt_pool.is_mixed, memory_order_relaxed);
+	return mt_context_mode(context) == MT_POOL_POOL && !mt_flag(&context->is_broken) &&
+	       !mt_flag(&mt_pool.is_mixed);
 }
 
 #define MT_ANY_DEVICE (-1) /* all devices */
@@ -312,12 +383,6 @@ static inline bool mt_context_is_on(const struct mt_context *context, int device
 	return device == MT_ANY_DEVICE || mt_context_device(context) == mt_pool_device(device);
 }
 
-/* Returns whether less of the device is free than the settings demand for a cache. */
-static inline bool mt_device_memory_is_low(struct mt_context *context)
-{
-	return mt_flag(&mt_context_device(context)->is_low);
-}
-
 /* Returns whether a thread is between mt_shortage_begin and mt_shortage_end on the context's
  * device: blocks freed meanwhile go straight to the driver. */
 static inline bool mt_device_memory_has_shortage(struct mt_context *context)
@@ -333,10 +398,9 @@ static inline bool mt_device_memory_has_shortage(struct mt_context *context)
  * allocates. An earlier context with this handle is forgotten. */
 void mt_context_created(struct CUctx_st *context, int device);
 
-/* The same for a context found in another way: it need not be current; or the current one. Does
- * nothing if it is known. */
+/* The same for a context found in another way, which need not be current; NULL: the current one.
+ * Does nothing if it is known. */
 void mt_context_register(struct CUctx_st *context);
-void mt_context_register_current(void);
 
 /* Work of `user` may use blocks of `peer` from now on: both are registered. */
 void mt_context_note_peers(struct CUctx_st *user, struct CUctx_st *peer);

@@ -1,11 +1,13 @@
-/* gpu/entries_memory.c -- what allocates and frees memory. The pool serves cuMemAlloc and
- * cuMemFree. All else is the driver's: recorded by kind, and tried again while the pool gives back
- * if the driver is out of memory. */
+/* gpu/entries_memory.c -- what allocates and frees memory, and questions about it. The pool serves
+ * cuMemAlloc and cuMemFree. All else is the driver's: recorded by kind, and tried again while the
+ * pool gives back if the driver is out of memory. */
 #include "gpu/wrapper.h"
 
 #include <stdatomic.h>
 
 #include "gpu/capture.h"
+
+#define ARGUMENTS(...) __VA_ARGS__
 
 /* ---- the current device and context ---- */
 
@@ -61,7 +63,7 @@ static struct mt_unpooled describe(enum mt_unpooled_kind kind, uint64_t key, uin
 /* Returns a record for what the driver is about to allocate; NULL: it goes unrecorded. */
 static struct mt_unpooled_record *begin(void)
 {
-	mt_context_register_current(); /* its work may use the pool's blocks, even if it has none */
+	mt_context_register(NULL); /* its work may use the pool's blocks, even if it has none */
 	return mt_unpooled_reserve();
 }
 
@@ -121,28 +123,6 @@ static int end_made(struct mt_unpooled_record *record, int result, const struct 
 	return end(record, result, &is);
 }
 
-/* The wrapper of a function whose memory is the current context's. is_valid: the outputs and the
- * description are there. key, bytes: read after a success. */
-#define ALLOC_WRAPPER(symbol, text, of_kind, is_valid, asked, its_key, its_bytes, parameters, ...) \
-	int symbol parameters                                                                      \
-	{                                                                                          \
-		MT_CUDA_KEEP_ERRNO;                                                                \
-		struct made made = {.function = text, .kind = of_kind};                            \
-		struct mt_unpooled_record *record;                                                 \
-		int result;                                                                        \
-                                                                                                   \
-		if (!mt_cuda_is_on() || !(is_valid))                                               \
-			return mt_cuda_call(symbol, __VA_ARGS__);                                  \
-		made.asked_bytes = asked;                                                          \
-		record = begin();                                                                  \
-		result = mt_cuda_try(-1, made.asked_bytes, symbol, __VA_ARGS__);                   \
-		if (result == MT_CU_SUCCESS) {                                                     \
-			made.key = (uint64_t)(uintptr_t)(its_key);                                 \
-			made.bytes = its_bytes;                                                    \
-		}                                                                                  \
-		return end_made(record, result, &made);                                            \
-	}
-
 /* After the driver's free. taken: the record from before it; NULL: none. */
 static int end_free(int result, struct mt_unpooled_record *taken)
 {
@@ -152,19 +132,6 @@ static int end_free(int result, struct mt_unpooled_record *taken)
 		mt_unpooled_cancel(taken);
 	return result;
 }
-
-/* The wrapper of a function that frees what is recorded under its one argument. */
-#define FREE_WRAPPER(symbol, type, kind)                                                           \
-	int symbol(type freed)                                                                     \
-	{                                                                                          \
-		MT_CUDA_KEEP_ERRNO;                                                                \
-		struct mt_unpooled_record *taken;                                                  \
-                                                                                                   \
-		if (!mt_cuda_is_on())                                                              \
-			return mt_cuda_call(symbol, freed);                                        \
-		taken = mt_unpooled_take(kind, (uint64_t)(uintptr_t)freed);                        \
-		return end_free(mt_cuda_try(-1, 0, symbol, freed), taken);                         \
-	}
 
 /* ---- cuMemAlloc and cuMemFree ---- */
 
@@ -195,16 +162,6 @@ int cuMemFree_v2(uint64_t dptr)
 	taken = mt_unpooled_take(MT_UNPOOLED_direct, dptr);
 	return end_free(mt_cuda_call(cuMemFree_v2, dptr), taken);
 }
-
-/* ---- pitched and managed ---- */
-
-ALLOC_WRAPPER(cuMemAllocPitch_v2, "cuMemAllocPitch", MT_UNPOOLED_pitch, dptr &&pitch,
-	      (uint64_t)width *height, *dptr, *pitch *height,
-	      (uint64_t * dptr, size_t *pitch, size_t width, size_t height,
-	       unsigned int element_bytes),
-	      dptr, pitch, width, height, element_bytes)
-ALLOC_WRAPPER(cuMemAllocManaged, "cuMemAllocManaged", MT_UNPOOLED_managed, dptr, bytes, *dptr,
-	      bytes, (uint64_t * dptr, size_t bytes, unsigned int flags), dptr, bytes, flags)
 
 /* ---- arrays. The size follows from the description: the driver does not tell it before 12.x, and
  * rounds by rules of its own. So the size is a lower bound. ---- */
@@ -283,34 +240,45 @@ static uint64_t array3d_bytes(const struct mt_cu_array3d_descriptor *descriptor,
 	return sum;
 }
 
-ALLOC_WRAPPER(cuArrayCreate_v2, "cuArrayCreate", MT_UNPOOLED_array, array &&descriptor,
-	      array_bytes(descriptor), *array, made.asked_bytes,
-	      (struct CUarray_st * *array, const struct mt_cu_array_descriptor *descriptor), array,
-	      descriptor)
-ALLOC_WRAPPER(cuArray3DCreate_v2, "cuArray3DCreate", MT_UNPOOLED_array, array &&descriptor,
-	      array3d_bytes(descriptor, 1), *array, made.asked_bytes,
-	      (struct CUarray_st * *array, const struct mt_cu_array3d_descriptor *descriptor),
-	      array, descriptor)
-ALLOC_WRAPPER(cuMipmappedArrayCreate, "cuMipmappedArrayCreate", MT_UNPOOLED_array,
-	      array &&descriptor, array3d_bytes(descriptor, levels), *array, made.asked_bytes,
-	      (struct CUmipmappedArray_st * *array,
-	       const struct mt_cu_array3d_descriptor *descriptor, unsigned int levels),
-	      array, descriptor, levels)
+/* ---- of the current context. is_valid: the outputs and the description are there. key, bytes:
+ * read after a success ---- */
 
-FREE_WRAPPER(cuArrayDestroy, struct CUarray_st *, MT_UNPOOLED_array)
-FREE_WRAPPER(cuMipmappedArrayDestroy, struct CUmipmappedArray_st *, MT_UNPOOLED_array)
+#define X(symbol, parameters, version, arguments, text, of_kind, is_valid, asked, its_key,         \
+	  its_bytes)                                                                               \
+	int symbol parameters                                                                      \
+	{                                                                                          \
+		MT_CUDA_KEEP_ERRNO;                                                                \
+		struct made made = {.function = #text, .kind = MT_UNPOOLED_##of_kind};             \
+		struct mt_unpooled_record *record;                                                 \
+		int result;                                                                        \
+                                                                                                   \
+		if (!mt_cuda_is_on() || !(is_valid))                                               \
+			return mt_cuda_call(symbol, ARGUMENTS arguments);                          \
+		made.asked_bytes = asked;                                                          \
+		record = begin();                                                                  \
+		result = mt_cuda_try(-1, made.asked_bytes, symbol, ARGUMENTS arguments);           \
+		if (result == MT_CU_SUCCESS) {                                                     \
+			made.key = (uint64_t)(uintptr_t)(its_key);                                 \
+			made.bytes = its_bytes;                                                    \
+		}                                                                                  \
+		return end_made(record, result, &made);                                            \
+	}
+MT_DRIVER_ALLOCATIONS(X)
+#undef X
 
-/* ---- page-locked host memory ---- */
-
-ALLOC_WRAPPER(cuMemHostAlloc, "", MT_UNPOOLED_pinned, ptr, 0, *ptr, bytes,
-	      (void **ptr, size_t bytes, unsigned int flags), ptr, bytes, flags)
-ALLOC_WRAPPER(cuMemAllocHost_v2, "", MT_UNPOOLED_pinned, ptr, 0, *ptr, bytes,
-	      (void **ptr, size_t bytes), ptr, bytes)
-ALLOC_WRAPPER(cuMemHostRegister_v2, "", MT_UNPOOLED_pinned, true, 0, ptr, bytes,
-	      (void *ptr, size_t bytes, unsigned int flags), ptr, bytes, flags)
-
-FREE_WRAPPER(cuMemFreeHost, void *, MT_UNPOOLED_pinned)
-FREE_WRAPPER(cuMemHostUnregister, void *, MT_UNPOOLED_pinned)
+#define X(symbol, parameters, version, arguments, kind)                                            \
+	int symbol parameters                                                                      \
+	{                                                                                          \
+		MT_CUDA_KEEP_ERRNO;                                                                \
+		struct mt_unpooled_record *taken;                                                  \
+                                                                                                   \
+		if (!mt_cuda_is_on())                                                              \
+			return mt_cuda_call(symbol, freed);                                        \
+		taken = mt_unpooled_take(MT_UNPOOLED_##kind, (uint64_t)(uintptr_t)freed);          \
+		return end_free(mt_cuda_try(-1, 0, symbol, freed), taken);                         \
+	}
+MT_DRIVER_FREES(X)
+#undef X
 
 /* ---- memory of another process ---- */
 
@@ -339,8 +307,6 @@ int cuIpcOpenMemHandle_v2(uint64_t *dptr, struct mt_cu_ipc_handle handle, unsign
 	}
 	return end(record, result, &is);
 }
-
-FREE_WRAPPER(cuIpcCloseMemHandle, uint64_t, MT_UNPOOLED_imported)
 
 /* ---- in stream order: the memory belongs to a pool of the driver, which outlives contexts ---- */
 
@@ -371,7 +337,7 @@ static int end_async(struct mt_unpooled_record *record, int result, const uint64
 	return end(record, result, &is);
 }
 
-#define ASYNC_WRAPPER(symbol, function, is_ptsz, parameters, ...)                                  \
+#define X(symbol, parameters, version, arguments, text, is_ptsz)                                   \
 	int symbol parameters                                                                      \
 	{                                                                                          \
 		MT_CUDA_KEEP_ERRNO;                                                                \
@@ -379,30 +345,19 @@ static int end_async(struct mt_unpooled_record *record, int result, const uint64
 		int result;                                                                        \
                                                                                                    \
 		if (!mt_cuda_is_on() || !dptr)                                                     \
-			return mt_cuda_call(symbol, __VA_ARGS__);                                  \
+			return mt_cuda_call(symbol, ARGUMENTS arguments);                          \
 		record = begin();                                                                  \
-		result = mt_cuda_try(-1, bytes, symbol, __VA_ARGS__);                              \
+		result = mt_cuda_try(-1, bytes, symbol, ARGUMENTS arguments);                      \
 		if (result == MT_CU_SUCCESS && is_capturing(stream, is_ptsz)) {                    \
 			if (record)                                                                \
 				mt_unpooled_cancel(record);                                        \
 			return result;                                                             \
 		}                                                                                  \
-		note(function, result, bytes, -1);                                                 \
+		note(#text, result, bytes, -1);                                                    \
 		return end_async(record, result, dptr, bytes);                                     \
 	}
-
-ASYNC_WRAPPER(cuMemAllocAsync, "cuMemAllocAsync", false,
-	      (uint64_t * dptr, size_t bytes, struct CUstream_st *stream), dptr, bytes, stream)
-ASYNC_WRAPPER(cuMemAllocAsync_ptsz, "cuMemAllocAsync", true,
-	      (uint64_t * dptr, size_t bytes, struct CUstream_st *stream), dptr, bytes, stream)
-ASYNC_WRAPPER(cuMemAllocFromPoolAsync, "cuMemAllocFromPoolAsync", false,
-	      (uint64_t * dptr, size_t bytes, struct CUmemPoolHandle_st *pool,
-	       struct CUstream_st *stream),
-	      dptr, bytes, pool, stream)
-ASYNC_WRAPPER(cuMemAllocFromPoolAsync_ptsz, "cuMemAllocFromPoolAsync", true,
-	      (uint64_t * dptr, size_t bytes, struct CUmemPoolHandle_st *pool,
-	       struct CUstream_st *stream),
-	      dptr, bytes, pool, stream)
+MT_DRIVER_ASYNC_ALLOCATIONS(X)
+#undef X
 
 /* The driver also frees memory of cuMemAlloc in stream order: a block of the pool is the driver's
  * from here on. *out_taken: its record for end_free. Returns false for a block that the
@@ -516,3 +471,161 @@ int cuMemUnmap(uint64_t dptr, size_t bytes)
 		mt_unpooled_unmap(dptr, bytes);
 	return result;
 }
+
+/* ---- questions about memory, answered as if there were no pool: what it caches is free, a block
+ * is as large as the program asked for, and a freed block is no memory ---- */
+
+struct block {
+	uint64_t base;
+	size_t bytes; /* as the program asked */
+	/* no memory to the program: it has freed the block, or the address lies behind the size
+	 * that it asked for */
+	bool is_absent;
+};
+
+#define READ_TRIES 3
+
+int cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
+{
+	MT_CUDA_KEEP_ERRNO;
+	int result = MT_CU_SUCCESS;
+	uint64_t most, withheld = 0;
+	bool is_exact = false;
+	int device;
+
+	if (!mt_cuda_is_on() || !free_bytes)
+		return mt_cuda_call(cuMemGetInfo_v2, free_bytes, total_bytes);
+	device = mt_cuda_current_device();
+	for (unsigned i = 0; i < READ_TRIES && !is_exact && result == MT_CU_SUCCESS; i++) {
+		uint32_t releases = mt_pool_read_begin(device);
+
+		result = mt_cuda_call(cuMemGetInfo_v2, free_bytes, total_bytes);
+		withheld = mt_pool_withheld_bytes(device);
+		is_exact = mt_pool_read_end(device, releases);
+	}
+	if (result != MT_CU_SUCCESS)
+		return result;
+	most = total_bytes ? *total_bytes : SIZE_MAX;
+	*free_bytes += withheld;
+	if (*free_bytes > most)
+		*free_bytes = most;
+	return result;
+}
+
+/* Finds the block that contains this address. Returns false for memory that is not the pool's. */
+static bool find_block(uint64_t dptr, struct block *out)
+{
+	if (!mt_pool_is_used())
+		return false;
+	out->base = dptr;
+	if (mt_pool_range(out->base, &out->bytes, &out->is_absent))
+		return true;
+	/* A block is a whole allocation of the driver, which therefore knows where the address
+	 * begins. It tells that in any context, also in one that an error has ended. */
+	if (mt_cuda_call(cuPointerGetAttribute, &out->base, MT_CU_POINTER_RANGE_START_ADDR, dptr) !=
+		    MT_CU_SUCCESS ||
+	    !mt_pool_range(out->base, &out->bytes, &out->is_absent))
+		return false;
+	out->is_absent |= dptr - out->base >= out->bytes;
+	return true;
+}
+
+int cuMemGetAddressRange_v2(uint64_t *base, size_t *bytes, uint64_t dptr)
+{
+	MT_CUDA_KEEP_ERRNO;
+	struct block block;
+	uint64_t its_base;
+	int result;
+
+	if (!mt_cuda_is_on() || (!base && !bytes) || !find_block(dptr, &block))
+		return mt_cuda_call(cuMemGetAddressRange_v2, base, bytes, dptr);
+	/* the driver's errors count */
+	result = mt_cuda_call(cuMemGetAddressRange_v2, &its_base, NULL, dptr);
+	if (result == MT_CU_SUCCESS && block.is_absent) {
+		result = MT_CU_NOT_FOUND;
+	} else if (result == MT_CU_SUCCESS) {
+		if (base)
+			*base = block.base;
+		if (bytes)
+			*bytes = block.bytes;
+	}
+	return result;
+}
+
+int cuPointerGetAttribute(void *data, int attribute, uint64_t dptr)
+{
+	MT_CUDA_KEEP_ERRNO;
+	struct block block;
+	bool is_block;
+	int result;
+
+	if (!mt_cuda_is_on() || !data)
+		return mt_cuda_call(cuPointerGetAttribute, data, attribute, dptr);
+	is_block = find_block(dptr, &block);
+	if (is_block && block.is_absent)
+		return MT_CU_INVALID_VALUE;
+	/* These tokens let other devices and processes reach the memory. */
+	if (is_block && attribute == MT_CU_POINTER_P2P_TOKENS)
+		mt_pool_mark_non_recyclable(block.base);
+	result = mt_cuda_call(cuPointerGetAttribute, data, attribute, dptr);
+	if (result == MT_CU_SUCCESS && is_block && attribute == MT_CU_POINTER_RANGE_SIZE)
+		*(size_t *)data = block.bytes;
+	return result;
+}
+
+int cuPointerGetAttributes(unsigned int count, int *attributes, void **data, uint64_t dptr)
+{
+	/* no memory of the driver: it replies as for freed memory */
+	static const char nobodys;
+	MT_CUDA_KEEP_ERRNO;
+	struct block block;
+	bool is_block;
+	int result;
+
+	if (!mt_cuda_is_on() || !attributes || !data)
+		return mt_cuda_call(cuPointerGetAttributes, count, attributes, data, dptr);
+	is_block = find_block(dptr, &block);
+	if (is_block && block.is_absent) {
+		dptr = (uint64_t)(uintptr_t)&nobodys;
+		is_block = false;
+	}
+	for (unsigned int i = 0; is_block && i < count; i++)
+		if (attributes[i] == MT_CU_POINTER_P2P_TOKENS)
+			mt_pool_mark_non_recyclable(block.base);
+	result = mt_cuda_call(cuPointerGetAttributes, count, attributes, data, dptr);
+	for (unsigned int i = 0; result == MT_CU_SUCCESS && is_block && i < count; i++)
+		if (attributes[i] == MT_CU_POINTER_RANGE_SIZE && data[i])
+			*(size_t *)data[i] = block.bytes;
+	return result;
+}
+
+/* ---- functions after which another process, another device or a network card knows a block. Such
+ * a block is never handed out again; its free goes to the driver. The mark comes before the call,
+ * so that the block cannot be reused in between. A block that the program has freed is not
+ * exported: to the program it is no memory. ---- */
+
+/* Returns false if the program has freed the memory, or the address lies behind what it asked
+ * for. */
+static bool mark_non_recyclable(uint64_t dptr)
+{
+	MT_CUDA_KEEP_ERRNO;
+	struct block block;
+	bool is_block = find_block(dptr, &block);
+	bool is_freed = is_block && block.is_absent;
+
+	if (is_block && !is_freed)
+		mt_pool_mark_non_recyclable(block.base);
+	return !is_freed;
+}
+
+#define X(name, parameters, version, arguments, exports)                                           \
+	int name parameters                                                                        \
+	{                                                                                          \
+		if (!mt_cuda_is_on())                                                              \
+			return mt_cuda_call(name, ARGUMENTS arguments);                            \
+		if ((exports) && !mark_non_recyclable(dptr))                                       \
+			return MT_CU_INVALID_VALUE;                                                \
+		return mt_cuda_try(-1, 0, name, ARGUMENTS arguments);                              \
+	}
+MT_DRIVER_EXPORTS(X)
+#undef X

@@ -1,7 +1,7 @@
 /* gpu/entries_stream.c -- functions of the driver that may take device memory without being asked
  * for any (code, streams, events, graphs, stacks), that copy between devices, and captures that
  * begin and end. If the driver is out of memory
- * the call is made again while the pool gives back (gpu/release.h); the first call costs one
+ * the call is made again while the pool gives back (gpu/release.c); the first call costs one
  * compare. Each ABI version and each per-thread twin has a wrapper, with the driver's own
  * arguments. */
 #include "gpu/wrapper.h"
@@ -48,7 +48,7 @@ static MT_COLD void note_copy(uint64_t to, uint64_t from)
 	int there = to ? mt_cuda_device_of(to) : here;
 	int origin = from ? mt_cuda_device_of(from) : here;
 
-	mt_context_register_current();
+	mt_context_register(NULL);
 	for (int one = 0; to == MT_ANY && one < MT_POOL_DEVICES; one++)
 		for (int other = 0; other < one; other++)
 			note_use_of(one, other);

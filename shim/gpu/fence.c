@@ -21,8 +21,8 @@ static bool record_in(struct mt_context *context, struct mt_event *event, struct
 	if (event) {
 		event->next = *list;
 		*list = event;
-		result = mt_pool_driver()->cuCtxRecordEvent(
-			atomic_load_explicit(&context->handle, memory_order_relaxed), event->event);
+		result = mt_pool_driver()->cuCtxRecordEvent(mt_context_handle(context),
+							    event->event);
 	}
 	if (mt_likely(event && result == MT_CU_SUCCESS))
 		return true;
@@ -36,8 +36,7 @@ static bool record_other(struct mt_context *other, struct mt_event **list)
 	bool is_recorded;
 
 	mt_lock_lock(&other->lock);
-	if (!atomic_load_explicit(&other->handle, memory_order_relaxed) ||
-	    mt_flag(&other->is_dead)) {
+	if (!mt_context_handle(other) || mt_flag(&other->is_dead)) {
 		mt_lock_unlock(&other->lock);
 		return true;
 	}
@@ -66,7 +65,7 @@ static bool record(struct mt_context *context, struct mt_block *block, struct mt
 	MT_EACH_CONTEXT(other)
 	{
 		if (is_recorded && other != context && mt_context_may_use(other, context) &&
-		    atomic_load_explicit(&other->handle, memory_order_relaxed))
+		    mt_context_handle(other))
 			is_recorded = record_other(other, &block->events->next);
 	}
 	return is_recorded;
@@ -219,7 +218,7 @@ static enum mt_fence_status ask(struct mt_context *context, struct mt_block *blo
 	if (mt_capture_gate_enter()) {
 		status = query_in(context, block, out_own);
 		mt_capture_gate_leave();
-	} else if (!atomic_load_explicit(&context->is_ending, memory_order_seq_cst)) {
+	} else if (!mt_context_is_ending(context)) {
 		status = query_in_capture(context, block, out_own);
 	}
 	return status;
@@ -254,9 +253,9 @@ void mt_fence_add(struct mt_context *context, struct mt_block *block)
 	mt_context_note_cached(context, block, true);
 }
 
-/* Records, and with `waits` asks. No lock is held, the block is busy. */
+/* Records, and with `asks` queries. No lock is held, the block is busy. */
 static enum mt_fence_status record_and_ask(struct mt_context *context, struct mt_block *block,
-					   struct mt_event **own, bool waits)
+					   struct mt_event **own, bool asks)
 {
 	enum mt_fence_status status = MT_FENCE_REFUSED;
 	struct mt_event *taken = *own;
@@ -269,7 +268,7 @@ static enum mt_fence_status record_and_ask(struct mt_context *context, struct mt
 	if (result == MT_CU_SUCCESS) {
 		*own = NULL;
 		status = !record(context, block, taken) ? MT_FENCE_REFUSED
-			 : waits                        ? query(context, block, own)
+			 : asks                         ? query(context, block, own)
 							: MT_FENCE_NOT_YET;
 	}
 	mt_context_pop(was_pushed);
@@ -297,13 +296,15 @@ static MT_COLD enum mt_fence_status wait_for_own(struct mt_context *context, str
 enum mt_fence_status mt_fence_free(struct mt_context *context, struct mt_block *block, bool waits)
 {
 	struct mt_event *own = mt_context_take_event(context);
+	/* An older pending block is asked about first: on a busy device it is as far as this. */
+	bool asks = waits || !context->pending_line.first;
 	enum mt_fence_status status;
 	int cancel;
 
 	mt_fence_add(context, block);
 	begin(context, block);
 	cancel = mt_wait_uncancelled();
-	status = record_and_ask(context, block, &own, waits);
+	status = record_and_ask(context, block, &own, asks);
 	if (mt_unlikely(status == MT_FENCE_NOT_YET && waits) &&
 	    !mt_fence_is_own_done(context, block))
 		status = wait_for_own(context, block, &own);

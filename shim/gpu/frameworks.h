@@ -8,7 +8,7 @@
 #include <stdbool.h>
 
 #include "core/config.h"
-#include "gpu/pool_settings.h"
+#include "gpu/context.h"
 
 /* The frameworks that are loaded, by their objects. */
 struct mt_frameworks_seen {

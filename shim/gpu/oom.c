@@ -11,7 +11,7 @@
 #include "sys/lock_check.h"
 #include "core/log.h"
 #include "sys/os.h"
-#include "gpu/usage.h"
+#include "gpu/pool.h"
 #include "core/control_file.h"
 #include "core/interpreter.h"
 #include "gpu/thread.h"
@@ -156,8 +156,7 @@ static const char *find_advice(const struct mt_stats_oom *oom, enum mt_oom_cause
 			return "PyTorch's own cache holds it: MT_FRAMEWORK_DECAY_MS=5000, or "
 			       "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True";
 		return "kept for reuse while a capture or running work forbids its return: lower "
-		       "MT_CUDA_DECAY_MS or "
-		       "MT_CUDA_MAX_MB";
+		       "MT_CUDA_DECAY_MS";
 	case MT_OOM_LIVE:
 		return "the program holds it: smaller batches, gradient checkpointing, lower "
 		       "precision, or a larger device";

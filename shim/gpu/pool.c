@@ -6,9 +6,7 @@
 #include "sys/os.h"
 #include "gpu/capture.h"
 #include "gpu/fence.h"
-#include "gpu/release.h"
-#include "gpu/usage.h"
-#include "gpu/records.h"
+#include "gpu/blocks.h"
 
 /* looks at a block about which another thread asks the driver */
 #define BUSY_TURNS 64
@@ -19,8 +17,6 @@ MT_COLD void mt_pool_configure(const struct mt_pool_settings *settings)
 {
 #define SET(field, value) atomic_store_explicit(&mt_pool.field, value, memory_order_relaxed)
 	SET(decay_ms, settings->decay_ms);
-	SET(max_idle_bytes, settings->max_idle_bytes);
-	SET(max_idle_pct, settings->max_idle_pct);
 	SET(low_free_pct, settings->low_free_pct);
 #undef SET
 }
@@ -113,13 +109,13 @@ static struct mt_event *forget(struct mt_context *context, struct mt_block *bloc
 
 static MT_COLD void drop_deferred(struct mt_block *stale)
 {
-	struct mt_context *other = atomic_load_explicit(&stale->context, memory_order_relaxed);
+	struct mt_context *other = mt_block_context(stale);
 	struct mt_event *events = NULL;
 
 	if (!other)
 		return;
 	mt_lock_lock(&other->lock);
-	if (atomic_load_explicit(&stale->context, memory_order_relaxed) == other)
+	if (mt_block_context(stale) == other)
 		events = forget(other, stale);
 	mt_lock_unlock(&other->lock);
 	mt_context_return_events(events);
@@ -132,9 +128,8 @@ static void enter_record(struct mt_context *context, uint32_t init, struct mt_bl
 	struct mt_block *stale = NULL;
 	uint64_t now_ns = mt_os_coarse_ns();
 
-	mt_device_memory_taken(mt_context_device(context), block->bytes);
 	mt_lock_lock(&context->lock);
-	if (atomic_load_explicit(&context->init, memory_order_relaxed) != init) {
+	if (mt_context_init(context) != init) {
 		mt_lock_unlock(&context->lock);
 		mt_block_release(block);
 		return;
@@ -149,7 +144,7 @@ static void enter_record(struct mt_context *context, uint32_t init, struct mt_bl
 	mt_counter_add(&context->counters.driver_allocs, 1);
 	mt_context_note_held(context, block, true);
 	stale = mt_blocks_insert(block);
-	if (stale && atomic_load_explicit(&stale->context, memory_order_relaxed) == context) {
+	if (stale && mt_block_context(stale) == context) {
 		events = forget(context, stale);
 		stale = NULL;
 	}
@@ -188,13 +183,13 @@ static MT_COLD int allocate_unknown(size_t bytes, uint64_t *out_dptr)
 }
 
 /* Allocates from the driver; if it is out of memory, again while the pool gives back
- * (gpu/release.h). bytes: asked_bytes rounded up. Without memory for a record the block stays
+ * (gpu/release.c). bytes: asked_bytes rounded up. Without memory for a record the block stays
  * unrecorded, and its free is the driver's. No lock is held. Returns the driver's result. */
 static int allocate(struct mt_context *context, size_t asked_bytes, size_t bytes,
 		    uint64_t *out_dptr)
 {
 	const struct mt_driver *driver = mt_pool_driver();
-	uint32_t init = atomic_load_explicit(&context->init, memory_order_relaxed);
+	uint32_t init = mt_context_init(context);
 	struct mt_block *block = mt_block_reserve();
 	uint64_t dptr = 0;
 	int result = driver->cuMemAlloc_v2(&dptr, bytes);
@@ -298,7 +293,7 @@ int mt_pool_alloc(uint64_t *out_dptr, size_t bytes)
 	context = mt_context_current();
 	if (mt_unlikely(!context))
 		return allocate_unknown(bytes, out_dptr);
-	if (mt_unlikely(atomic_load_explicit(&context->mode, memory_order_relaxed) == MT_POOL_OFF))
+	if (mt_unlikely(mt_context_mode(context) == MT_POOL_OFF))
 		return mt_pool_driver()->cuMemAlloc_v2(out_dptr, bytes);
 	if (!mt_context_pools(context) || mt_unlikely(mt_capture_is_open()))
 		return allocate(context, bytes, bytes, out_dptr);
@@ -307,7 +302,6 @@ int mt_pool_alloc(uint64_t *out_dptr, size_t bytes)
 		return allocate(context, bytes, bytes, out_dptr);
 	if (mt_likely(take(context, rounded, bytes, out_dptr)))
 		return MT_CU_SUCCESS;
-	mt_device_memory_measure(context, mt_os_now_ns());
 	mt_release_make_room(context, rounded);
 	return allocate(context, bytes, rounded, out_dptr);
 }
@@ -323,12 +317,12 @@ static struct mt_block *find_locked(uint64_t dptr, struct mt_context **out_conte
 
 		if (!block)
 			return NULL;
-		context = atomic_load_explicit(&block->context, memory_order_relaxed);
+		context = mt_block_context(block);
 		if (!context)
 			continue; /* it is leaving: look again */
 		mt_lock_lock(&context->lock);
-		if (atomic_load_explicit(&block->context, memory_order_relaxed) == context &&
-		    mt_block_base(block) == dptr && block->state != MT_BLOCK_LEAVING) {
+		if (mt_block_context(block) == context && mt_block_base(block) == dptr &&
+		    block->state != MT_BLOCK_LEAVING) {
 			*out_context = context;
 			return block;
 		}
@@ -349,7 +343,7 @@ static void count_free(struct mt_context *context, const struct mt_block *block)
  * may get the address the moment that the call returns. It comes back if the driver refuses. */
 static MT_COLD int free_directly(struct mt_context *context, struct mt_block *block)
 {
-	uint32_t init = atomic_load_explicit(&context->init, memory_order_relaxed);
+	uint32_t init = mt_context_init(context);
 	uint64_t dptr = mt_block_base(block);
 	int result;
 
@@ -360,18 +354,15 @@ static MT_COLD int free_directly(struct mt_context *context, struct mt_block *bl
 	mt_lock_unlock(&context->lock);
 	mt_fence_return_events(block);
 	result = mt_pool_driver()->cuMemFree_v2(dptr);
-	if (result == MT_CU_SUCCESS)
-		mt_device_memory_freed(mt_context_device(context), block->bytes);
 	mt_lock_lock(&context->lock);
 	mt_counter_add(&context->counters.driver_frees, 1);
-	if (result != MT_CU_SUCCESS &&
-	    atomic_load_explicit(&context->init, memory_order_relaxed) == init) {
+	if (result != MT_CU_SUCCESS && mt_context_init(context) == init) {
 		mt_counter_add(&context->counters.frees, (uint64_t)-1);
 		mt_counter_add(&context->counters.allocs, (uint64_t)-1);
 		hand_out(context, block, block->asked_bytes, block->since_ns);
 		(void)mt_blocks_insert(block);
 	} else {
-		if (atomic_load_explicit(&context->init, memory_order_relaxed) == init)
+		if (mt_context_init(context) == init)
 			mt_context_note_held(context, block, false);
 		mt_block_release(block);
 	}
@@ -394,9 +385,8 @@ static MT_COLD bool map_bins(struct mt_context *context)
 static bool is_kept(struct mt_context *context, const struct mt_block *block)
 {
 	if (block->is_non_recyclable || !mt_context_pools(context) ||
-	    (block->bytes % MT_BIN_UNIT) != 0 || mt_device_memory_has_shortage(context))
-		return false;
-	if (mt_unlikely(mt_capture_is_open() || mt_device_memory_is_low(context)))
+	    (block->bytes % MT_BIN_UNIT) != 0 || mt_device_memory_has_shortage(context) ||
+	    mt_unlikely(mt_capture_is_open()))
 		return false;
 	return mt_likely(context->idle != NULL) || map_bins(context);
 }
@@ -424,7 +414,7 @@ static int cache(struct mt_context *context, struct mt_block *block, uint64_t no
 	block->since_ns = now_ns;
 	count_free(context, block);
 	status = mt_fence_free(context, block, waits);
-	if (status == MT_FENCE_NOT_YET && !waits)
+	if (status == MT_FENCE_NOT_YET && !waits && context->pending_line.first != block)
 		mt_fence_poll(context, 2);
 	if (mt_likely(status == MT_FENCE_DONE) ||
 	    (status == MT_FENCE_NOT_YET &&
@@ -464,7 +454,7 @@ bool mt_pool_free(uint64_t dptr, int *out_result)
 			      ? cache(context, block, now_ns)
 			      : free_directly(context, block);
 	if (may_call)
-		mt_release_overdue(context);
+		mt_release_broken(context);
 	return true;
 }
 
@@ -483,36 +473,11 @@ bool mt_pool_range(uint64_t base, size_t *out_bytes, bool *out_cached)
 	return true;
 }
 
-/* Returns the base of the block that contains this address; 0: none. */
-static uint64_t base_around(uint64_t dptr)
-{
-	struct mt_block_walk walk = mt_blocks_walk_start();
-	struct mt_block *block;
-	uint64_t found = 0;
-
-	while (!found && (block = mt_blocks_walk_next(&walk))) {
-		struct mt_context *context =
-			atomic_load_explicit(&block->context, memory_order_relaxed);
-		uint64_t base = mt_block_base(block);
-
-		if (!context || dptr < base)
-			continue;
-		mt_lock_lock(&context->lock);
-		if (atomic_load_explicit(&block->context, memory_order_relaxed) == context &&
-		    mt_block_base(block) == base && dptr - base < block->bytes)
-			found = base;
-		mt_lock_unlock(&context->lock);
-	}
-	return found;
-}
-
-MT_COLD void mt_pool_mark_non_recyclable(uint64_t dptr)
+MT_COLD void mt_pool_mark_non_recyclable(uint64_t base)
 {
 	struct mt_context *context;
-	struct mt_block *block = mt_pool_is_up() ? find_locked(dptr, &context) : NULL;
+	struct mt_block *block = mt_pool_is_up() ? find_locked(base, &context) : NULL;
 
-	if (!block && mt_pool_is_up() && (dptr = base_around(dptr)))
-		block = find_locked(dptr, &context);
 	if (!block)
 		return;
 	block->is_non_recyclable = true;

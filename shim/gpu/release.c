@@ -1,11 +1,10 @@
-#include "gpu/release.h"
 
 #include "sys/attr.h"
 #include "sys/os.h"
 #include "sys/saturating.h"
 #include "gpu/capture.h"
 #include "gpu/fence.h"
-#include "gpu/usage.h"
+#include "gpu/pool.h"
 #include "gpu/wait.h"
 
 #define STREAM_NS   MT_NS_PER_S
@@ -24,7 +23,7 @@
 /* out of memory: */
 #define OOM_WAIT_NS   (10 * MT_NS_PER_S) /* for pending blocks, and for threads that free one */
 #define UNKNOWN_SHARE 8
-#define MORE_TRIES    16 /* after the steps, while other threads release */
+#define MORE_TRIES    16 /* while other threads release, and nothing is pending */
 
 /* The driver permits no call on this thread now: the block is cached again, as it was. */
 static void requeue(struct mt_context *context, struct mt_block *block, enum mt_release_kind kind)
@@ -50,8 +49,6 @@ static int free_in_order(struct mt_context *context, uint64_t base, bool is_idle
 	if (!is_idle || !stream)
 		return mt_pool_driver()->cuMemFree_v2(base);
 	result = mt_pool_driver()->cuMemFreeAsync(base, stream);
-	if (result == MT_CU_SUCCESS)
-		atomic_store_explicit(&context->has_pending_frees, true, memory_order_seq_cst);
 	if (mt_likely(result == MT_CU_SUCCESS) || result == MT_CU_NOT_PERMITTED)
 		return result;
 	if (result == MT_CU_NOT_SUPPORTED)
@@ -59,31 +56,25 @@ static int free_in_order(struct mt_context *context, uint64_t base, bool is_idle
 	return mt_pool_driver()->cuMemFree_v2(base);
 }
 
-/* Waits until all frees of the stream are done, up to limit_ns: for a thread that is out of memory
- * or asks how much is free, and for the worker, which reports what it released. Some microseconds,
- * unless the driver lets two streams share a queue. */
-static void wait_for_stream(struct mt_context *context, bool is_background, uint64_t limit_ns)
+/* Waits until all frees of the stream are done, up to 1 s. Some microseconds, unless the driver
+ * lets two streams share a queue. */
+static void wait_for_stream(struct mt_context *context, bool is_background)
 {
 	struct CUstream_st *stream = atomic_load_explicit(&context->stream, memory_order_acquire);
 	uint64_t start_ns = mt_os_now_ns();
-	int result, answer = MT_CU_NOT_READY;
 	bool was_pushed;
+	int result;
 
-	if (!stream || atomic_load_explicit(&context->is_ending, memory_order_seq_cst))
+	if (!stream || mt_context_is_ending(context))
 		return;
-	/* Before the query: a later free sets it again. */
-	atomic_store_explicit(&context->has_pending_frees, false, memory_order_seq_cst);
 	was_pushed = mt_context_push(context, &result);
-	for (unsigned round = 0;
-	     result == MT_CU_SUCCESS &&
-	     (answer = mt_pool_driver()->cuStreamQuery(stream)) == MT_CU_NOT_READY &&
-	     mt_os_now_ns() - start_ns < limit_ns &&
-	     !(is_background && mt_flag(&mt_pool.pauses_release));
+	for (unsigned round = 0; result == MT_CU_SUCCESS &&
+				 mt_pool_driver()->cuStreamQuery(stream) == MT_CU_NOT_READY &&
+				 mt_os_now_ns() - start_ns < STREAM_NS &&
+				 !(is_background && mt_flag(&mt_pool.pauses_release));
 	     round++)
 		mt_wait_round(round);
 	mt_context_pop(was_pushed);
-	if (answer == MT_CU_NOT_READY)
-		atomic_store_explicit(&context->has_pending_frees, true, memory_order_seq_cst);
 }
 
 void mt_release_wait_for_others(int device, uint64_t limit_ns)
@@ -104,37 +95,14 @@ void mt_release_wait_for_others(int device, uint64_t limit_ns)
 	}
 }
 
-static MT_COLD void wait_briefly_for_stream(struct mt_context *context)
-{
-	int cancel, mode;
-
-	if (!mt_context_hold(context))
-		return;
-	cancel = mt_wait_uncancelled();
-	mode = mt_driver_relax(mt_pool_driver());
-	if (mode != MT_DRIVER_NOT_RELAXED || !mt_capture_is_open())
-		wait_for_stream(context, false, OTHERS_NS);
-	mt_driver_restore(mt_pool_driver(), mode);
-	mt_wait_cancellable(cancel);
-	mt_context_drop(context);
-}
-
 uint32_t mt_pool_read_begin(int number)
 {
 	struct mt_pool_device *device = mt_pool_device(number);
-	uint32_t releases;
 
 	atomic_fetch_add_explicit(&device->readers, 1, memory_order_seq_cst);
 	if (mt_unlikely(atomic_load_explicit(&device->releasing_count, memory_order_seq_cst)))
 		mt_release_wait_for_others(number, OTHERS_NS);
-	releases = atomic_load_explicit(&device->releases, memory_order_seq_cst);
-	MT_EACH_CONTEXT(context)
-	{
-		if (mt_context_device(context) == device &&
-		    atomic_load_explicit(&context->has_pending_frees, memory_order_seq_cst))
-			wait_briefly_for_stream(context);
-	}
-	return releases;
+	return atomic_load_explicit(&device->releases, memory_order_seq_cst);
 }
 
 bool mt_pool_read_end(int number, uint32_t releases)
@@ -148,18 +116,19 @@ bool mt_pool_read_end(int number, uint32_t releases)
 	return is_exact;
 }
 
-/* A thread that reads the free memory goes before the worker, and so waits for one block alone. */
-static void wait_for_readers(struct mt_pool_device *device)
+/* Returns whether a thread reads the free memory: it goes before the worker. */
+static bool has_readers(const struct mt_pool_device *device)
 {
-	uint64_t start_ns = 0;
+	return atomic_load_explicit(&device->readers, memory_order_seq_cst) > 0;
+}
 
-	for (unsigned round = 0; atomic_load_explicit(&device->readers, memory_order_seq_cst);
-	     round++) {
-		start_ns = start_ns ? start_ns : mt_os_now_ns();
-		if (mt_os_now_ns() - start_ns > READERS_NS)
-			return;
+static void wait_for_readers(const struct mt_pool_device *device)
+{
+	uint64_t start_ns = mt_os_now_ns();
+
+	for (unsigned round = 0; has_readers(device) && mt_os_now_ns() - start_ns < READERS_NS;
+	     round++)
 		mt_wait_round(round);
-	}
 }
 
 /* Nothing runs in a context that an error has ended, and where it is current the driver returns
@@ -196,10 +165,8 @@ static uint64_t free_block(struct mt_context *context, struct mt_block *block,
 		return 0;
 	}
 	mt_fence_return_events(block);
-	if (result == MT_CU_SUCCESS)
-		mt_device_memory_freed(mt_context_device(context), bytes);
-	else if (mt_context_is_sticky(result))
-		/* else that one block is lost, and the fences stay valid */
+	/* After another error that one block is lost, and the fences stay valid. */
+	if (mt_context_is_sticky(result))
 		mt_context_note_result(context, result);
 	mt_lock_lock(&context->lock);
 	mt_counter_add(&context->counters.driver_frees, 1);
@@ -249,8 +216,7 @@ static struct mt_block *pick_pending(struct mt_context *context, const struct mt
 /* The context is held: its end sets is_ending before it looks at its users. */
 static bool may_free(struct mt_context *context, const struct mt_release *rule)
 {
-	return !atomic_load_explicit(&context->is_ending, memory_order_seq_cst) &&
-	       (rule->in_capture || !mt_capture_is_open());
+	return !mt_context_is_ending(context) && (rule->in_capture || !mt_capture_is_open());
 }
 
 static bool is_done(const struct mt_release *rule)
@@ -280,27 +246,42 @@ static uint64_t release_one(struct mt_context *context, struct mt_release *rule,
 	return released_bytes;
 }
 
+/* Releases until the rule says stop, or a thread reads the free memory. The memory is the driver's
+ * at the return. */
+static uint64_t release_round(struct mt_context *context, struct mt_release *rule,
+			      bool *out_is_last)
+{
+	const struct mt_pool_device *device = mt_context_device(context);
+	uint64_t released_bytes = 0;
+
+	do {
+		released_bytes += release_one(context, rule, out_is_last);
+	} while (!*out_is_last && !is_done(rule) && may_free(context, rule) &&
+		 !(rule->is_background && has_readers(device)));
+	if (rule->kind <= MT_RELEASE_OWN_DONE && released_bytes)
+		wait_for_stream(context, rule->is_background);
+	return released_bytes;
+}
+
 static uint64_t release_some(struct mt_context *context, struct mt_release *rule)
 {
 	struct mt_pool_device *device = mt_context_device(context);
-	bool is_last = false, is_done_with = rule->kind <= MT_RELEASE_OWN_DONE;
+	bool is_last = false, waits_for_work = rule->kind == MT_RELEASE_PENDING;
 	uint64_t released_bytes = 0;
 
 	while (!is_last && !is_done(rule) && may_free(context, rule)) {
-		if (is_done_with) {
-			if (rule->is_background)
-				wait_for_readers(device);
+		if (rule->is_background && has_readers(device))
+			wait_for_readers(device);
+		if (!waits_for_work) {
 			atomic_fetch_add_explicit(&device->releasing_count, 1,
 						  memory_order_seq_cst);
 			atomic_fetch_add_explicit(&device->releases, 1, memory_order_seq_cst);
 		}
-		released_bytes += release_one(context, rule, &is_last);
-		if (is_done_with)
+		released_bytes += release_round(context, rule, &is_last);
+		if (!waits_for_work)
 			atomic_fetch_sub_explicit(&device->releasing_count, 1,
 						  memory_order_seq_cst);
 	}
-	if (is_done_with && (rule->in_capture || (rule->is_background && released_bytes)))
-		wait_for_stream(context, rule->is_background, STREAM_NS);
 	return released_bytes;
 }
 
@@ -328,37 +309,14 @@ uint64_t mt_release_device(int device, struct mt_release *rule)
 	return released_bytes;
 }
 
-/* ---- what is overdue ---- */
-
-uint64_t mt_release_excess(int device)
+void mt_release_broken(struct mt_context *context)
 {
-	uint64_t cap = mt_counter(&mt_pool.max_idle_bytes), pct = mt_counter(&mt_pool.max_idle_pct);
-	uint64_t total = mt_counter(&mt_pool_device(device)->total_bytes), cached;
-
-	if (pct < 100 && total && (!cap || total / 100 * pct < cap))
-		cap = total / 100 * pct;
-	else if (!cap)
-		return 0;
-	cached = mt_pool_cached_bytes(device);
-	return cached > cap ? cached - cap : 0;
-}
-
-void mt_release_overdue(struct mt_context *context)
-{
-	int device = mt_context_ordinal(context);
 	struct mt_release lost = mt_release_all(MT_RELEASE_PENDING);
-	struct mt_release over = mt_release_all(MT_RELEASE_IDLE);
-	bool is_broken = mt_flag(&context->is_broken);
 
-	/* Without caps, the default, this reads a few values. */
-	over.bytes = mt_release_excess(device);
-	if (mt_likely(!is_broken && !over.bytes) || !mt_context_hold(context))
+	if (mt_likely(!mt_flag(&context->is_broken)) || !mt_context_hold(context))
 		return;
-	lost.blocks = is_broken ? DIRECT_MAX : 0;
+	lost.blocks = DIRECT_MAX;
 	(void)mt_release(context, &lost);
-	(void)mt_release_device(device, &over);
-	over.kind = MT_RELEASE_PENDING;
-	(void)mt_release(context, &over);
 	mt_context_drop(context);
 }
 
@@ -436,7 +394,7 @@ static MT_COLD void wait_for_oldest(struct mt_context *context, uint64_t bytes)
 	}
 }
 
-void mt_release_make_idle(struct mt_context *context, uint64_t bytes)
+static void make_idle(struct mt_context *context, uint64_t bytes)
 {
 	if (mt_unlikely(lacks_idle(context, bytes)) && mt_context_hold(context)) {
 		wait_for_oldest(context, bytes);
@@ -449,7 +407,7 @@ void mt_release_keep_cap(struct mt_context *context, uint64_t bytes)
 	int device = mt_context_ordinal(context);
 	struct mt_release rule = mt_release_all(MT_RELEASE_IDLE);
 
-	mt_release_make_idle(context, bytes);
+	make_idle(context, bytes);
 	rule.in_capture = true;
 	rule.bytes = mt_release_over_cap(device);
 	(void)mt_release_device(device, &rule);
@@ -461,7 +419,7 @@ void mt_release_make_room(struct mt_context *context, uint64_t bytes)
 	uint64_t allocated, reserved, cap;
 	struct mt_release rule = mt_release_all(MT_RELEASE_IDLE);
 
-	mt_release_make_idle(context, bytes);
+	make_idle(context, bytes);
 	reserved = reserved_bytes(device, &allocated);
 	cap = cap_for(mt_max_u64(mt_counter(&device->allocated_peak), allocated + bytes),
 		      mt_flag(&mt_pool.waits));
@@ -474,6 +432,17 @@ void mt_release_make_room(struct mt_context *context, uint64_t bytes)
 
 /* ---- the worker ---- */
 
+/* Returns whether less of the device is free than the settings demand for a cache. The context is
+ * held. */
+static bool is_low(const struct mt_context *context)
+{
+	uint64_t pct = mt_counter(&mt_pool.low_free_pct), free_bytes, total_bytes;
+
+	return pct &&
+	       mt_device_memory_ask(mt_context_ordinal(context), &free_bytes, &total_bytes) &&
+	       free_bytes < total_bytes / 100 * pct;
+}
+
 /* Which idle blocks of the context are due. A capture that is open here is abandoned. */
 static struct mt_release due(struct mt_context *context, uint64_t now_ns, uint32_t limit)
 {
@@ -483,7 +452,7 @@ static struct mt_release due(struct mt_context *context, uint64_t now_ns, uint32
 	rule.blocks = limit;
 	rule.in_capture = mt_capture_is_open();
 	rule.is_background = true;
-	rule.is_decay = mt_context_pools(context) && !mt_device_memory_is_low(context);
+	rule.is_decay = mt_context_pools(context) && !is_low(context);
 	if (rule.is_decay)
 		rule.freed_until_ns = decay_ns ? mt_sat_sub(now_ns, decay_ns) : 0;
 	return rule;
@@ -516,20 +485,15 @@ static uint64_t next_ms(struct mt_context *context, uint64_t now_ns, uint32_t li
 
 static uint64_t tick_context(struct mt_context *context, uint64_t now_ns, uint32_t *limit)
 {
-	struct mt_release over = mt_release_all(MT_RELEASE_IDLE), rule;
+	struct mt_release rule;
 	uint64_t released_bytes;
 
 	check_oldest(context, POLL_MAX);
 	if (mt_counter(&context->counters.idle) == 0)
 		return 0;
-	mt_device_memory_measure(context, now_ns);
 	rule = due(context, now_ns, *limit);
 	released_bytes = mt_release(context, &rule);
-	over.blocks = rule.blocks;
-	over.bytes = mt_release_excess(mt_context_ordinal(context));
-	over.is_background = true;
-	released_bytes += mt_release(context, &over);
-	*limit = over.blocks;
+	*limit = rule.blocks;
 	return released_bytes;
 }
 
@@ -588,8 +552,6 @@ void mt_pool_pause_release(bool held)
 
 /* ---- out of memory ---- */
 
-enum step { IDLE, READY, WAIT, OTHERS = WAIT + MORE_TRIES };
-
 /* The frees of the device's contexts that have reached the driver, by any way: it changes while
  * memory comes back. */
 static uint64_t count_freed(int device)
@@ -610,7 +572,7 @@ static bool has_pool(int device)
 	MT_EACH_CONTEXT(context)
 	{
 		if (mt_context_is_on(context, device) &&
-		    (atomic_load_explicit(&context->mode, memory_order_relaxed) == MT_POOL_POOL ||
+		    (mt_context_mode(context) == MT_POOL_POOL ||
 		     mt_counter(&context->counters.idle) || mt_counter(&context->counters.pending)))
 			return true;
 	}
@@ -648,8 +610,7 @@ MT_COLD bool mt_shortage_begin(struct mt_shortage *shortage, int device, uint64_
 	device = resolve(device);
 	total = device == MT_ANY_DEVICE ? 0 : mt_counter(&mt_pool_device(device)->total_bytes);
 	pools = mt_pool_is_used() && has_pool(device);
-	*shortage = (struct mt_shortage){
-		.device = device, .bytes = bytes, .step = pools ? IDLE : OTHERS};
+	*shortage = (struct mt_shortage){.device = device, .bytes = bytes, .has_own = pools};
 	if ((total && bytes > total) || (!pools && !(rescue() && rescue()->is_possible())))
 		return false;
 	shortage->cancel = mt_wait_uncancelled();
@@ -669,15 +630,6 @@ MT_COLD void mt_shortage_end(struct mt_shortage *shortage)
 	mt_wait_cancellable(shortage->cancel);
 }
 
-/* Releases all blocks of the device that are idle. */
-static void release_idle(const struct mt_shortage *shortage)
-{
-	struct mt_release all = mt_release_all(MT_RELEASE_IDLE);
-
-	all.in_capture = true;
-	(void)mt_release_device(shortage->device, &all);
-}
-
 /* Releases all blocks with which their own context is done: the driver alone would have them free
  * now. */
 static void release_ready(const struct mt_shortage *shortage)
@@ -687,9 +639,7 @@ static void release_ready(const struct mt_shortage *shortage)
 		struct mt_release done = mt_release_all(MT_RELEASE_OWN_DONE);
 		struct mt_release idle = mt_release_all(MT_RELEASE_IDLE);
 
-		mt_lock_lock(&context->lock);
-		mt_fence_poll(context, UINT32_MAX);
-		mt_lock_unlock(&context->lock);
+		check_oldest(context, UINT32_MAX);
 		/* What can never be known to be ready, the driver frees: the program called it. */
 		if (mt_flag(&context->is_broken))
 			done.kind = MT_RELEASE_PENDING;
@@ -748,52 +698,30 @@ static bool has_released_more(struct mt_shortage *shortage)
 	return true;
 }
 
-/* Waits until something that was pending at the start is done, as the program's own cuMemFree would
- * have waited. */
-static bool wait_for_pending(struct mt_shortage *shortage)
-{
-	for (unsigned round = 0;
-	     mt_os_now_ns() - shortage->start_ns < OOM_WAIT_NS && may_complete(shortage); round++) {
-		if (!is_enough_cached(shortage))
-			return false;
-		release_ready(shortage);
-		if (has_released_more(shortage))
-			return true;
-		mt_wait_round(round);
-	}
-	return false;
-}
-
-/* Releases what this process holds. */
+/* Releases what this process holds. Waits until something that was pending at the start is done, as
+ * the program's own cuMemFree would have waited. The first try comes in any case: another thread
+ * may have freed between the failed call and the begin. Returns false if another try is useless. */
 static bool release_own(struct mt_shortage *shortage)
 {
-	if (shortage->step == IDLE) {
-		release_idle(shortage);
-		shortage->step = READY;
-		/* In any case: another thread may have freed between the failed call and the begin.
-		 */
-		(void)has_released_more(shortage);
-		return true;
-	}
-	if (shortage->step == READY) {
+	for (unsigned round = 0;; round++) {
+		bool is_first = shortage->tries == 0, may_wait;
+
 		release_ready(shortage);
-		shortage->step = WAIT;
-		if (has_released_more(shortage))
-			return true;
+		may_wait =
+			may_complete(shortage) && mt_os_now_ns() - shortage->start_ns < OOM_WAIT_NS;
+		if (has_released_more(shortage) || is_first)
+			return shortage->tries++ < MORE_TRIES || may_wait;
+		if (!may_wait || !is_enough_cached(shortage))
+			return false;
+		mt_wait_round(round);
 	}
-	if (shortage->step == WAIT && wait_for_pending(shortage))
-		return true;
-	if (shortage->step++ >= OTHERS)
-		return false;
-	release_idle(shortage);
-	return has_released_more(shortage);
 }
 
 MT_COLD bool mt_shortage_next(struct mt_shortage *shortage)
 {
-	if (shortage->step < OTHERS && release_own(shortage))
+	shortage->has_own = shortage->has_own && release_own(shortage);
+	if (shortage->has_own)
 		return true;
-	shortage->step = OTHERS;
 	if (!rescue() || shortage->is_last)
 		return false;
 	/* Memory may have come free in another way while the others were waited for. */

@@ -16,7 +16,7 @@
 #include "gpu/capture.h"
 #include "gpu/frameworks.h"
 #include "gpu/oom.h"
-#include "gpu/release.h"
+#include "gpu/pool.h"
 #include "gpu/stats.h"
 #include "gpu/thread.h"
 #include "sys/attr.h"

@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "gpu/pool_settings.h"
+#include "gpu/context.h"
 
 extern const struct mt_rescue_ops mt_gpu_rescue_ops;
 

@@ -6,8 +6,8 @@
 
 #include "core/config.h"
 #include "sys/os.h"
+#include "sys/saturating.h"
 #include "gpu/context.h"
-#include "core/blocks_layout.h"
 #include "core/checksum.h"
 #include "core/publish.h"
 
@@ -69,37 +69,42 @@ MT_COLD bool mt_block_list_start(struct mt_block_list *list)
 	return true;
 }
 
-static struct mt_context *context_of(struct mt_block *block)
+static enum mt_blocks_state state_of(const struct mt_block *block)
 {
-	return atomic_load_explicit(&block->context, memory_order_relaxed);
+	if (block->state == MT_BLOCK_LIVE)
+		return block->is_non_recyclable ? MT_BLOCKS_EXPORTED : MT_BLOCKS_LIVE;
+	return block->state == MT_BLOCK_PENDING ? MT_BLOCKS_PENDING : MT_BLOCKS_IDLE;
 }
 
 /* The block's context is locked, so that the record does not change. */
-static void copy(struct mt_block *block, struct mt_context *context,
-		 struct mt_block_list_block *out)
+static struct mt_blocks_entry describe(const struct mt_block *block,
+				       const struct mt_context *context, uint64_t now_ns)
 {
-	*out = (struct mt_block_list_block){
+	uint64_t age_ms = mt_sat_sub(now_ns, block->since_ns) / MT_NS_PER_MS;
+	int device = mt_context_ordinal(context), last = (int)MT_BLOCKS_DEVICES - 1;
+
+	return (struct mt_blocks_entry){
 		.base = mt_block_base(block),
-		.bytes = block->bytes,
+		.held_bytes = block->bytes,
 		.asked_bytes = block->asked_bytes,
-		.since_ns = block->since_ns,
-		.context = (uint32_t)(context - mt_pool.contexts),
-		.device = mt_context_ordinal(context),
-		.state = (enum mt_block_state)block->state,
-		.is_non_recyclable = block->is_non_recyclable,
+		.age_ms = (uint32_t)mt_min_u64(age_ms, UINT32_MAX),
+		.context = (uint16_t)(context - mt_pool.contexts),
+		.device = (uint8_t)(device >= 0 && device < last ? device : last),
+		.state = (uint8_t)state_of(block),
 	};
 }
 
 /* Copies the records that are blocks of the pool; returns how many. */
 static uint32_t copy_piece(struct mt_block_list *list, struct mt_block *const *piece,
-			   uint32_t count, struct mt_block_list_block *out)
+			   uint32_t count, struct mt_blocks_entry *out)
 {
 	struct hold hold = {NULL, 0};
+	uint64_t now_ns = mt_os_coarse_ns();
 	uint32_t copied = 0;
 
 	for (uint32_t i = 0; i < count; i++) {
 		struct mt_block *block = piece[i];
-		struct mt_context *context = context_of(block);
+		struct mt_context *context = mt_block_context(block);
 
 		if (!context)
 			continue; /* a spare record, or one that leaves */
@@ -107,15 +112,15 @@ static uint32_t copy_piece(struct mt_block_list *list, struct mt_block *const *p
 			drop(&hold, list);
 			take(&hold, context);
 		}
-		if (context_of(block) == context && block->state != MT_BLOCK_UNUSED &&
+		if (mt_block_context(block) == context && block->state != MT_BLOCK_UNUSED &&
 		    block->state != MT_BLOCK_LEAVING)
-			copy(block, context, &out[copied++]);
+			out[copied++] = describe(block, context, now_ns);
 	}
 	drop(&hold, list);
 	return copied;
 }
 
-MT_COLD uint32_t mt_block_list_next(struct mt_block_list *list, struct mt_block_list_block *out,
+MT_COLD uint32_t mt_block_list_next(struct mt_block_list *list, struct mt_blocks_entry *out,
 				    uint32_t limit)
 {
 	struct mt_block *piece[PIECE_BLOCKS];
@@ -127,7 +132,7 @@ MT_COLD uint32_t mt_block_list_next(struct mt_block_list *list, struct mt_block_
 		     count < room && (piece[count] = mt_blocks_walk_next(&list->walk));) {
 			/* The second of its cache lines; the first is read here. */
 			__builtin_prefetch(&piece[count]->is_non_recyclable);
-			count += context_of(piece[count]) != NULL;
+			count += mt_block_context(piece[count]) != NULL;
 		}
 		copied = copy_piece(list, piece, count, out);
 	} while (!copied && count == room);
@@ -148,26 +153,6 @@ struct writer {
 
 static uint64_t placed_ns; /* 0: there is no file of ours */
 
-static enum mt_blocks_state state_of(const struct mt_block_list_block *block)
-{
-	if (block->state == MT_BLOCK_LIVE)
-		return block->is_non_recyclable ? MT_BLOCKS_EXPORTED : MT_BLOCKS_LIVE;
-	return block->state == MT_BLOCK_PENDING ? MT_BLOCKS_PENDING : MT_BLOCKS_IDLE;
-}
-
-static uint32_t age_ms(const struct mt_block_list_block *block, uint64_t now_ns)
-{
-	uint64_t age = now_ns > block->since_ns ? (now_ns - block->since_ns) / MT_NS_PER_MS : 0;
-
-	return age < UINT32_MAX ? (uint32_t)age : UINT32_MAX;
-}
-
-static uint8_t device_of(const struct mt_block_list_block *block)
-{
-	return block->device >= 0 && block->device < (int)MT_BLOCKS_DEVICES ? (uint8_t)block->device
-									    : MT_BLOCKS_DEVICES - 1;
-}
-
 static bool flush(struct writer *writer)
 {
 	size_t bytes = writer->filled * sizeof(struct mt_blocks_entry);
@@ -179,21 +164,13 @@ static bool flush(struct writer *writer)
 	return true;
 }
 
-static bool add(struct writer *writer, const struct mt_block_list_block *block, uint64_t now_ns)
+static bool add(struct writer *writer, const struct mt_blocks_entry *entry)
 {
 	if (writer->head.entries_count == MT_BLOCKS_MAX) {
 		writer->head.left_out_count++;
 		return true;
 	}
-	writer->buffer[writer->filled++] = (struct mt_blocks_entry){
-		.base = block->base,
-		.held_bytes = block->bytes,
-		.asked_bytes = block->asked_bytes,
-		.age_ms = age_ms(block, now_ns),
-		.context = (uint16_t)block->context,
-		.device = device_of(block),
-		.state = (uint8_t)state_of(block),
-	};
+	writer->buffer[writer->filled++] = *entry;
 	writer->head.entries_count++;
 	return writer->filled < BUFFER_ENTRIES || flush(writer);
 }
@@ -202,20 +179,17 @@ static bool add(struct writer *writer, const struct mt_block_list_block *block, 
 static enum mt_err write_blocks(struct writer *writer)
 {
 	/* filled under a lock: written to before */
-	struct mt_block_list_block piece[PIECE_BLOCKS] = {{0}};
+	struct mt_blocks_entry piece[PIECE_BLOCKS] = {{0}};
 	uint64_t began_ns = mt_os_now_ns(), head_offset = 0;
 	struct mt_block_list list;
 	uint32_t count;
 
 	if (!mt_block_list_start(&list))
 		return MT_ERR_NOT_AVAILABLE;
-	while ((count = mt_block_list_next(&list, piece, PIECE_BLOCKS)) > 0) {
-		uint64_t now_ns = mt_os_coarse_ns();
-
+	while ((count = mt_block_list_next(&list, piece, PIECE_BLOCKS)) > 0)
 		for (uint32_t i = 0; i < count; i++)
-			if (!add(writer, &piece[i], now_ns))
+			if (!add(writer, &piece[i]))
 				return MT_ERR_SYSTEM;
-	}
 	writer->head.duration_ns = mt_os_now_ns() - began_ns;
 	writer->head.longest_hold_ns = list.longest_hold_ns;
 	if (!flush(writer))

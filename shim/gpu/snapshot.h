@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "sys/attr.h"
+#include "core/blocks_layout.h"
 #include "gpu/blocks.h"
 
 /* Writes the file. NOT_AVAILABLE: no pool here, or no files. NO_MEMORY, SYSTEM: the buffer or the
@@ -25,18 +26,6 @@ uint64_t mt_gpu_snapshot_tick(uint64_t now_ns);
 
 void mt_gpu_snapshot_fork_child(void);
 
-/* One block, by value. */
-struct mt_block_list_block {
-	uint64_t base;
-	uint64_t bytes;       /* as asked of the driver */
-	uint64_t asked_bytes; /* as the program asked */
-	uint64_t since_ns;    /* CLOCK_MONOTONIC, coarse: when it was handed out (live) or freed */
-	uint32_t context;     /* number of its slot */
-	int device;
-	enum mt_block_state state; /* live, pending or idle */
-	bool is_non_recyclable;
-};
-
 struct mt_block_list {
 	struct mt_block_walk walk;
 	uint64_t longest_hold_ns; /* the longest that a context's lock was held so far */
@@ -48,7 +37,7 @@ bool mt_block_list_start(struct mt_block_list *list);
 
 /* Copies up to `limit` blocks and returns how many; 0: that was all. `out` must have been written
  * to before: it is filled under the lock, and a page fault there would make the program wait. */
-uint32_t mt_block_list_next(struct mt_block_list *list, struct mt_block_list_block *out,
+uint32_t mt_block_list_next(struct mt_block_list *list, struct mt_blocks_entry *out,
 			    uint32_t limit);
 
 #endif

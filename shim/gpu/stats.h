@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "gpu/unpooled.h"
-#include "gpu/usage.h"
+#include "gpu/pool.h"
 #include "gpu/nvml.h"
 #include "core/stats_layout.h"
 

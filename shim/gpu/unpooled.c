@@ -3,8 +3,8 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "gpu/pool_settings.h"
-#include "gpu/records.h"
+#include "gpu/context.h"
+#include "gpu/blocks.h"
 #include "sys/attr.h"
 #include "sys/lock.h"
 
@@ -21,7 +21,7 @@ enum space {
 };
 
 static struct mt_lock unpooled_lock = MT_LOCK(unpooled); /* everything below */
-static struct mt_pointer_table tables[SPACE_COUNT];
+static struct mt_pointer_table tables[SPACE_COUNT][MT_POINTER_TABLES];
 static struct mt_slab records = MT_SLAB(struct mt_unpooled_record);
 static uint64_t memory_count; /* ever created: numbers */
 static struct mt_unpooled_usage usage[MT_POOL_DEVICES];
@@ -63,9 +63,14 @@ static struct mt_unpooled_record *record_of(struct mt_pointer_node *node)
 	return node ? (struct mt_unpooled_record *)(void *)((char *)node - offset) : NULL;
 }
 
+static struct mt_pointer_table *table_of(enum space space, uint64_t key)
+{
+	return &tables[space][mt_pointer_place(key)];
+}
+
 static struct mt_unpooled_record *find(enum space space, uint64_t key)
 {
-	return record_of(mt_pointer_table_find(&tables[space], key));
+	return record_of(mt_pointer_table_find(table_of(space, key), key));
 }
 
 static void count_in(const struct mt_unpooled_record *record)
@@ -95,7 +100,9 @@ static void count_out(const struct mt_unpooled_record *record)
 
 static void remove_record(struct mt_unpooled_record *record)
 {
-	(void)mt_pointer_table_remove(&tables[space_of(record)], &record->node);
+	uint64_t key = atomic_load_explicit(&record->node.key, memory_order_relaxed);
+
+	(void)mt_pointer_table_remove(table_of(space_of(record), key), &record->node);
 	count_out(record);
 }
 
@@ -110,7 +117,7 @@ static void insert(struct mt_unpooled_record *record, uint64_t key)
 	struct mt_unpooled_record *stale;
 
 	atomic_store_explicit(&record->node.key, key, memory_order_relaxed);
-	stale = record_of(mt_pointer_table_insert(&tables[space_of(record)], &record->node));
+	stale = record_of(mt_pointer_table_insert(table_of(space_of(record), key), &record->node));
 	count_in(record);
 	if (stale) {
 		count_out(stale);
@@ -292,7 +299,8 @@ void mt_unpooled_forget_context(uint64_t context)
 		return;
 	mt_lock_lock(&unpooled_lock);
 	for (int space = 0; space < SPACE_COUNT; space++)
-		mt_pointer_table_remove_if(&tables[space], forget_if_of, &context);
+		for (uint32_t place = 0; place < MT_POINTER_TABLES; place++)
+			mt_pointer_table_remove_if(&tables[space][place], forget_if_of, &context);
 	mt_lock_unlock(&unpooled_lock);
 }
 

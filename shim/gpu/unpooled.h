@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "gpu/records.h"
+#include "gpu/blocks.h"
 
 /* Kinds of memory, in the order of the stats file. Columns: name, functions. */
 #define MT_UNPOOLED_KINDS(X)                                                                       \

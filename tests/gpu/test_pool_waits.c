@@ -9,7 +9,7 @@
 #include "sys/os.h"
 #include "pool_fixture.h"
 
-static struct mt_pool_settings settings = {.decay_ms = 1000, .max_idle_pct = 100};
+static struct mt_pool_settings settings = {.decay_ms = 1000};
 
 static int count_devices(int *count)
 {
@@ -329,13 +329,6 @@ Test(pool_waits, a_thread_cancelled_at_an_events_query_leaves_no_trace)
 Test(pool_waits, a_thread_cancelled_at_a_free_of_ours_leaves_no_trace)
 {
 	expect_no_trace_of_a_thread_cancelled_in(FAKE_cuMemFree_v2);
-}
-
-Test(pool_waits, a_thread_cancelled_when_it_measures_leaves_no_trace)
-{
-	settings.low_free_pct = 1;
-	mt_pool_configure(&settings);
-	expect_no_trace_of_a_thread_cancelled_in(FAKE_cuMemGetInfo_v2);
 }
 
 static void *fill_up(void *unused)

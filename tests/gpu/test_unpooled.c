@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "gpu/pool_settings.h"
+#include "gpu/context.h"
 #include "gpu/unpooled.h"
 
 #define THREADS 8

@@ -23,8 +23,6 @@
 #include "gpu/capture.h"
 #include "gpu/context.h"
 #include "gpu/pool.h"
-#include "gpu/release.h"
-#include "gpu/usage.h"
 
 #define FAKE_CONTEXTS 8
 #define FAKE_EVENTS   4096

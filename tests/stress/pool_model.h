@@ -24,8 +24,6 @@
 #include "sys/os.h"
 #include "gpu/capture.h"
 #include "gpu/pool.h"
-#include "gpu/release.h"
-#include "gpu/usage.h"
 
 #define MODEL_CONTEXTS 4 /* the last one dies again and again */
 #define MODEL_QUEUE    1024u
@@ -590,7 +588,7 @@ static void model_end(struct model_result *out)
 
 static inline struct model_result model_run(const struct model_options *options)
 {
-	const struct mt_pool_settings settings = {.decay_ms = 5, .max_idle_pct = 100};
+	const struct mt_pool_settings settings = {.decay_ms = 5};
 	static struct mt_driver driver;
 	struct model_result result = {0};
 	pthread_t programs[MODEL_THREADS], others[4];
