@@ -51,6 +51,8 @@ struct mt_rescue_ops {
 struct mt_pool_settings {
 	/* a ready block unused for so long is released; 0: only when asked */
 	uint64_t decay_ms;
+	uint64_t max_idle_bytes; /* for each device: the most bytes cached; 0: no cap */
+	uint64_t max_idle_pct;   /* the same as a share of the device's memory; 100: no cap */
 	/* with less than this share of the device's memory free the worker releases what is idle;
 	 * 0: off */
 	uint64_t low_free_pct;
@@ -165,7 +167,7 @@ struct mt_pool {
 	bool (*_Atomic ask_waits)(void);
 	_Atomic(const struct mt_rescue_ops *) rescue;
 	_Atomic bool waits; /* a free waits as the driver's does (mt_pool_settings) */
-	_Atomic uint64_t decay_ms, low_free_pct;
+	_Atomic uint64_t decay_ms, max_idle_bytes, max_idle_pct, low_free_pct;
 	struct mt_pool_device devices[MT_POOL_DEVICES];
 	struct mt_context contexts[MT_CONTEXTS];
 	/* for a thread that takes a slot of `contexts` or frees it */

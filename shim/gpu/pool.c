@@ -17,6 +17,8 @@ MT_COLD void mt_pool_configure(const struct mt_pool_settings *settings)
 {
 #define SET(field, value) atomic_store_explicit(&mt_pool.field, value, memory_order_relaxed)
 	SET(decay_ms, settings->decay_ms);
+	SET(max_idle_bytes, settings->max_idle_bytes);
+	SET(max_idle_pct, settings->max_idle_pct);
 	SET(low_free_pct, settings->low_free_pct);
 #undef SET
 }
@@ -454,7 +456,7 @@ bool mt_pool_free(uint64_t dptr, int *out_result)
 			      ? cache(context, block, now_ns)
 			      : free_directly(context, block);
 	if (may_call)
-		mt_release_broken(context);
+		mt_release_overdue(context);
 	return true;
 }
 

@@ -167,9 +167,9 @@ uint64_t mt_release(struct mt_context *context, struct mt_release *rule);
 /* The same for all contexts of a device. */
 uint64_t mt_release_device(int device, struct mt_release *rule);
 
-/* After a cuMemFree: releases pending blocks of a broken context, which can never be known to be
- * ready. */
-void mt_release_broken(struct mt_context *context);
+/* After a cuMemFree: releases what is above the user's cap, and pending blocks of a broken context,
+ * which can never be known to be ready. */
+void mt_release_overdue(struct mt_context *context);
 
 /* Waits until no other thread is freeing a block, up to limit_ns: some microseconds, unless the
  * machine or the driver is busy. Such a thread waits for nothing else. device: MT_ANY_DEVICE for

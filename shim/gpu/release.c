@@ -309,14 +309,35 @@ uint64_t mt_release_device(int device, struct mt_release *rule)
 	return released_bytes;
 }
 
-void mt_release_broken(struct mt_context *context)
+/* The bytes cached on a device above MT_CUDA_MAX_MB and MT_CUDA_MAX_PCT. Without them, the default,
+ * this reads a few values. */
+static uint64_t over_users_cap(int device)
 {
-	struct mt_release lost = mt_release_all(MT_RELEASE_PENDING);
+	uint64_t cap = mt_counter(&mt_pool.max_idle_bytes), pct = mt_counter(&mt_pool.max_idle_pct);
+	uint64_t total = mt_counter(&mt_pool_device(device)->total_bytes);
 
-	if (mt_likely(!mt_flag(&context->is_broken)) || !mt_context_hold(context))
+	if (pct < 100 && total && (!cap || total / 100 * pct < cap))
+		cap = total / 100 * pct;
+	else if (!cap)
+		return 0;
+	return mt_sat_sub(mt_pool_cached_bytes(device), cap);
+}
+
+void mt_release_overdue(struct mt_context *context)
+{
+	int device = mt_context_ordinal(context);
+	struct mt_release lost = mt_release_all(MT_RELEASE_PENDING);
+	struct mt_release over = mt_release_all(MT_RELEASE_IDLE);
+	bool is_broken = mt_flag(&context->is_broken);
+
+	over.bytes = over_users_cap(device);
+	if (mt_likely(!is_broken && !over.bytes) || !mt_context_hold(context))
 		return;
-	lost.blocks = DIRECT_MAX;
+	lost.blocks = is_broken ? DIRECT_MAX : 0;
 	(void)mt_release(context, &lost);
+	(void)mt_release_device(device, &over);
+	over.kind = MT_RELEASE_PENDING;
+	(void)mt_release(context, &over);
 	mt_context_drop(context);
 }
 
@@ -485,7 +506,7 @@ static uint64_t next_ms(struct mt_context *context, uint64_t now_ns, uint32_t li
 
 static uint64_t tick_context(struct mt_context *context, uint64_t now_ns, uint32_t *limit)
 {
-	struct mt_release rule;
+	struct mt_release over = mt_release_all(MT_RELEASE_IDLE), rule;
 	uint64_t released_bytes;
 
 	check_oldest(context, POLL_MAX);
@@ -493,7 +514,11 @@ static uint64_t tick_context(struct mt_context *context, uint64_t now_ns, uint32
 		return 0;
 	rule = due(context, now_ns, *limit);
 	released_bytes = mt_release(context, &rule);
-	*limit = rule.blocks;
+	over.blocks = rule.blocks;
+	over.bytes = over_users_cap(mt_context_ordinal(context));
+	over.is_background = true;
+	released_bytes += mt_release(context, &over);
+	*limit = over.blocks;
 	return released_bytes;
 }
 

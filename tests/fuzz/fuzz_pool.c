@@ -61,7 +61,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	(void)argc;
 	(void)argv;
 	driver = fake_driver();
-	settings = (struct mt_pool_settings){.decay_ms = 5000};
+	settings = (struct mt_pool_settings){.decay_ms = 5000, .max_idle_pct = 100};
 	mt_pool_start(&driver, &settings);
 	fake.on_call = go_on;
 	return 0;
@@ -278,11 +278,17 @@ static void begin_context(int number)
 
 static void configure(const uint8_t *numbers)
 {
-	switch (numbers[0] % 4) {
+	switch (numbers[0] % 8) {
 	case 0:
 		settings.decay_ms = (uint64_t)numbers[1] << numbers[2] % 8;
 		break;
 	case 1:
+		settings.max_idle_bytes = (uint64_t)numbers[1] << numbers[2] % 32;
+		break;
+	case 2:
+		settings.max_idle_pct = numbers[1] % 101;
+		break;
+	case 3:
 		settings.low_free_pct = numbers[1] % 101;
 		break;
 	default:
@@ -467,7 +473,7 @@ static void begin(void)
 	capturing = -1;
 	fake.capacity = 1ull << 40;
 	fake.fail_of_code = 0;
-	settings = (struct mt_pool_settings){.decay_ms = 5000};
+	settings = (struct mt_pool_settings){.decay_ms = 5000, .max_idle_pct = 100};
 	mt_pool_configure(&settings);
 	for (int i = 0; i < CONTEXTS; i++)
 		begin_context(i);

@@ -16,7 +16,8 @@
 
 static struct mt_driver driver;
 static uint64_t covered; /* calls in which a failure was tried for */
-static const struct mt_pool_settings settings = {.decay_ms = 1000, .low_free_pct = 1};
+static const struct mt_pool_settings settings = {
+	.max_idle_pct = 100, .decay_ms = 1000, .low_free_pct = 1};
 
 /* How a step may answer: as it should, or with the injected error. Tries once more: the second call
  * does not fail. */

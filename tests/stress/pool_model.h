@@ -588,7 +588,7 @@ static void model_end(struct model_result *out)
 
 static inline struct model_result model_run(const struct model_options *options)
 {
-	const struct mt_pool_settings settings = {.decay_ms = 5};
+	const struct mt_pool_settings settings = {.max_idle_pct = 100, .decay_ms = 5};
 	static struct mt_driver driver;
 	struct model_result result = {0};
 	pthread_t programs[MODEL_THREADS], others[4];

@@ -9,7 +9,7 @@ import pytest
 HERE = pathlib.Path(__file__).parent
 SHIM = HERE.parent.parent / "shim"
 SOURCES = [SHIM / f"{name}.c" for name in (
-	"gpu/blocks", "gpu/capture", "gpu/context", "gpu/fence", "gpu/pool", "gpu/blocks", "gpu/release",
+	"gpu/blocks", "gpu/capture", "gpu/context", "gpu/fence", "gpu/pool", "gpu/release",
 	"gpu/usage",
 	"sys/raw_syscall", "sys/os", "sys/lock", "sys/elf", "sys/elf_walk", "sys/loader", "sys/raw_clone")]
 EVERYTHING = ["captures", "deaths", "worker", "ooms"]
