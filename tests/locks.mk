@@ -1,5 +1,5 @@
 # tests/locks.mk -- searches for deadlocks and races, beside check-tsan. check-debug: a debug shim, which checks each lock that is taken
-# (shim/sys/lock_check.h), under the tests that fork, signal and race. check-helgrind: the order of our locks and jemalloc's. check-storm:
+# (shim/sys/lock.h), under the tests that fork, signal and race. check-helgrind: the order of our locks and jemalloc's. check-storm:
 # all operations at once. check-limits: many programs at a memory limit.
 
 .PHONY: check-debug check-helgrind check-storm check-limits

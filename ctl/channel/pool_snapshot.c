@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/checksum.h"
+#include "core/stats_layout.h"
 #include "ctl/channel/control_file.h"
 #include "ctl/channel/stats_dir.h"
 #include "ctl/figures/figures.h"

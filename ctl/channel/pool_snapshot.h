@@ -9,14 +9,14 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "core/blocks_layout.h"
+#include "core/dump_layout.h"
 #include "ctl/channel/target.h"
 #include "ctl/output/error.h"
 
 /* ---- the file of blocks ---- */
 
 /* Reads the file in which a process lists the blocks of its GPU pool
- * (core/blocks_layout.h). The file is not trusted: magic, version, sizes, checksums, and each size
+ * (core/dump_layout.h). The file is not trusted: magic, version, sizes, checksums, and each size
  * and state in it are checked. One thread may call. */
 
 /* The largest block that is valid: no device has as much memory. A sum of MT_BLOCKS_MAX such blocks

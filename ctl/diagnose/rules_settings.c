@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "ctl/diagnose/diagnose.h"
-#include "sys/slack.h"
+#include "sys/saturating.h"
 
 /* less is what the worker keeps by default */
 #define WASTE_BYTES (64 * MT_MIB)

@@ -145,7 +145,8 @@ static void open_window(const struct mt_trend_series *series, double from_s, str
 		mark++;
 	if (series->count - first <= MT_TREND_POINTS) {
 		out->count = series->count - first;
-		memcpy(out->at, series->points + first, out->count * sizeof(out->at[0]));
+		if (out->count)
+			memcpy(out->at, series->points + first, out->count * sizeof(out->at[0]));
 	} else {
 		thin(series->points + first, series->count - first, out);
 	}

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "core/cgroup_path.h"
-#include "core/checksum.h"
+#include "core/stats_layout.h"
 #include "ctl/figures/stats_file.h"
 #include "ctl/output/error.h"
 #include "ctl/output/text.h"

@@ -1,5 +1,5 @@
 /* ctl/figures/last_look.h -- the files in which processes have written what they held when their
- * limit came near (core/last_layout.h). The files are not trusted: magic, versions, sizes, checksum
+ * limit came near (core/dump_layout.h). The files are not trusted: magic, versions, sizes, checksum
  * and each count are checked, and all text is cleaned. For one thread. */
 #ifndef MT_CTL_FIGURES_LAST_LOOK_H
 #define MT_CTL_FIGURES_LAST_LOOK_H
@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "core/last_layout.h"
+#include "core/dump_layout.h"
 #include "ctl/output/error.h"
 
 /* What became of the process, as far as it can be told. */

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/checksum.h"
+#include "core/stats_layout.h"
 #include "ctl/process/clock.h"
 #include "ctl/process/read_file.h"
 

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/lines_layout.h"
+#include "core/dump_layout.h"
 #include "ctl/output/text.h"
 #include "ctl/process/clock.h"
 #include "ctl/process/read_file.h"

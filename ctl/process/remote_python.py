@@ -4,7 +4,7 @@
   python3.14 -I -S -c TEXT PID UID lines MS DEPTH BLOCKS "LAYOUT" "OUTCOMES" "CUTS"
 
 Standard output, a line each: "begun OWN", "collected OBJECTS NS", "done", or "failed KIND TEXT", which is the last. A file of lines
-(core/lines_layout.h) goes to descriptor 3. Standard input closed: end the look now, as after the end of mtctl.
+(core/dump_layout.h) goes to descriptor 3. Standard input closed: end the look now, as after the end of mtctl.
 Nothing that comes back from the process is trusted: lines of numbers, bounded, and names in hexadecimal.
 """
 import os
@@ -271,7 +271,7 @@ HEAD_BYTES = struct.calcsize("=QIIIIIIQIIIIII6Q9Q")
 
 
 def checksum(content):
-	"""core/checksum.h"""
+	"""core/stats_layout.h"""
 	total = 0xcbf29ce484222325
 	for (word,) in struct.iter_unpack("=Q", content):
 		total = (total ^ word) * 0x100000001b3 & 0xffffffffffffffff

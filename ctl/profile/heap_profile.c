@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/lines_layout.h"
+#include "core/dump_layout.h"
 #include "ctl/output/text.h"
 #include "ctl/profile/lines.h"
 

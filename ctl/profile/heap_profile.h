@@ -19,7 +19,7 @@ struct mt_heap_profile_stack {
 };
 
 /* A line of Python: the frames of a stack with this address are of Python, and the innermost of
- * them stand at its beginning (core/lines_layout.h). */
+ * them stand at its beginning (core/dump_layout.h). */
 struct mt_heap_profile_line {
 	uint64_t address;
 	char *text;               /* "/app/train.py:12", printable */

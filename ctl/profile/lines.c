@@ -19,7 +19,7 @@
 #include "ctl/process/limit.h"
 #include "ctl/process/read_file.h"
 #include "ctl/process/remote_python.h"
-#include "core/checksum.h"
+#include "core/stats_layout.h"
 #include "sys/saturating.h"
 
 #define BESIDE_MAX_S       60.0

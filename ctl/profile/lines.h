@@ -11,14 +11,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/lines_layout.h"
+#include "core/dump_layout.h"
 #include "ctl/output/error.h"
 #include "ctl/process/process.h"
 
 /* ---- the file of lines ---- */
 
 /* Reads the file of a look at a process's Python lines
- * (core/lines_layout.h). The file is not trusted: magic, version, sizes, checksums, and each index
+ * (core/dump_layout.h). The file is not trusted: magic, version, sizes, checksums, and each index
  * in it are checked. One thread may call. */
 
 /* Bytes and counts above it are not valid: sums of all stacks then fit into 63 bits. */

@@ -1,4 +1,4 @@
-#include "compat/deepbind.h"
+#include "compat/compat.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -6,7 +6,7 @@
 
 #include "sys/attr.h"
 #include "core/log.h"
-#include "sys/symbol.h"
+#include "sys/elf.h"
 #include "core/init.h"
 
 /* Not static: deepbind_ARCH.S jumps there. Changes once, from NULL to its value; relaxed. */

@@ -3,8 +3,6 @@
 
 #if defined(__aarch64__)
 
-#include "sys/saved_aarch64.h"
-
 	.globl dlopen
 	.type dlopen, %function
 	.balign 16

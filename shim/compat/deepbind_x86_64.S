@@ -1,10 +1,8 @@
 /* compat/deepbind_x86_64.S -- dlopen, exported without a version as dlsym is. heap/dlsym_x86_64.S says
- * why it is in assembler, compat/deepbind.h what it is for. rdi: file, esi: mode. */
+ * why it is in assembler, compat/compat.h what it is for. rdi: file, esi: mode. */
 #include "sys/asm.h"
 
 #if defined(__x86_64__)
-
-#include "sys/saved_x86_64.h"
 
 	.globl dlopen
 	.type dlopen, @function

@@ -21,7 +21,6 @@
 #include "sys/elf.h"
 #include "sys/libc.h"
 #include "sys/os.h"
-#include "sys/symbol.h"
 
 MT_EXPORT pid_t fork(void);
 

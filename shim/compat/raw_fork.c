@@ -28,11 +28,10 @@
 #include "sys/attr.h"
 #include "sys/elf.h"
 #include "sys/raw_syscall.h"
-#include "sys/symbol.h"
 #include "compat/compat.h"
 #include "core/init.h"
 #include "core/worker.h"
-#include "core/shared_pages.h"
+#include "sys/rss.h"
 
 typedef long (*syscall_fn)(long number, long a, long b, long c, long d, long e, long f);
 typedef int (*clone_fn)(int (*start)(void *), void *stack, int flags, void *argument,

@@ -12,7 +12,6 @@
 
 #include "sys/attr.h"
 #include "sys/elf.h"
-#include "sys/symbol.h"
 #include "core/init.h"
 #include "core/worker.h"
 

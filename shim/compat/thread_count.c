@@ -23,9 +23,8 @@
 #include "sys/raw_syscall.h"
 #include "core/log.h"
 #include "sys/os.h"
-#include "sys/symbol.h"
 #include "core/init.h"
-#include "core/main_exit.h"
+#include "core/worker.h"
 #include "core/interpreter.h"
 #include "sys/format.h"
 

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "core/stats_layout.h"
-#include "core/trim_request.h"
+#include "core/components.h"
 
 /* Runs a cleanup in the calling thread. *out: the published result, with its number. */
 void mt_cleanup_run(const struct mt_trim_request *request, struct mt_stats_cleanup *out);

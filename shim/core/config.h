@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "sys/attr.h"
-#include "core/option.h"
+#include "core/config_option.h"
 
 #define MT_FIELD_bool   uint64_t
 #define MT_FIELD_u64    uint64_t

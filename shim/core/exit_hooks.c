@@ -3,7 +3,7 @@
  * signal or a bare system call leaves its files to a sweep (core/sweep.h). _exit is called in
  * signal handlers and in vfork children, which run on the parent's memory. So the wrappers are
  * async-signal-safe, take no lock, and do nothing in a process that did not make the files. */
-#include "core/exit_hooks.h"
+#include "core/init.h"
 
 #include <dlfcn.h>
 #include <stdatomic.h>
@@ -11,7 +11,6 @@
 
 #include "sys/attr.h"
 #include "sys/elf.h"
-#include "sys/symbol.h"
 #include "core/state.h"
 #include "core/files.h"
 #include "core/last_file.h"

@@ -16,10 +16,8 @@
 #include "core/components.h"
 #include "core/config.h"
 #include "core/control_file.h"
-#include "core/exit_hooks.h"
 #include "core/last_file.h"
 #include "core/log.h"
-#include "core/main_exit.h"
 #include "core/publish.h"
 #include "core/sweep.h"
 #include "core/thread.h"
@@ -28,10 +26,9 @@
 #include "sys/elf.h"
 #include "sys/libc.h"
 #include "sys/loader.h"
+#include "sys/lock.h"
 #include "sys/main_thread.h"
 #include "sys/os.h"
-#include "sys/raw_clone.h"
-#include "sys/symbol.h"
 
 /* a process that touches less memory does not start its worker */
 #define WORKER_BYTES (4 * MT_MIB)
@@ -107,6 +104,7 @@ static void prepare(void)
 	if (!mt_state_is_on())
 		return;
 	signals_before = mt_os_block_signals();
+	mt_lock_check_enter(MT_RANK_fork);
 	mt_libc_count_all_threads();
 	holds_streams = &_IO_list_lock && !mt_libc_forks_alone();
 	if (holds_streams)
@@ -121,6 +119,7 @@ static void parent(void)
 	mt_components_fork_parent();
 	if (holds_streams)
 		_IO_list_unlock();
+	mt_lock_check_leave(MT_RANK_fork);
 	mt_os_restore_signals(signals_before);
 }
 
@@ -132,6 +131,7 @@ static void child(void)
 	mt_components_fork_child();
 	if (holds_streams)
 		_IO_list_resetlock();
+	mt_lock_check_leave(MT_RANK_fork);
 	mt_os_restore_signals(signals_before);
 }
 

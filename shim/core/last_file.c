@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "core/cgroup_path.h"
-#include "core/checksum.h"
+#include "core/stats_layout.h"
 #include "core/config.h"
 #include "core/log.h"
 #include "core/thread.h"

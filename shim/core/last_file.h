@@ -1,4 +1,4 @@
-/* core/last_file.h -- the file of the last look on disk (core/last_layout.h): its folder, its name,
+/* core/last_file.h -- the file of the last look on disk (core/dump_layout.h): its folder, its name,
  * the write and the removal. Owns both names. Worker thread only, unless a comment says otherwise.
  * Takes no lock. Keeps errno. Never allocates. A slow disk delays the worker, and nobody else.
  *
@@ -11,7 +11,7 @@
 
 #include <stdbool.h>
 
-#include "core/last_layout.h"
+#include "core/dump_layout.h"
 
 /* Returns whether this process may write a file, as far as it can be told before; asks the file
  * system once. */

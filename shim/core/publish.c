@@ -7,7 +7,7 @@
 #include "sys/lock.h"
 #include "core/log.h"
 #include "sys/os.h"
-#include "core/checksum.h"
+#include "core/stats_layout.h"
 #include "core/files.h"
 #include "core/sweep.h"
 #include "sys/format.h"
@@ -416,7 +416,7 @@ void mt_publish_fork_parent(void)
 
 void mt_publish_fork_child(void)
 {
-	mt_lock_reset(&lock);
+	mt_lock_fork_child(&lock, is_ours);
 	/* else the pages are untouched, and a child should not copy them */
 	if (file.head.magic)
 		/* the slots may stay: each is written before the head names its number */

@@ -4,7 +4,7 @@
 #include <sys/types.h>
 
 #include "sys/os.h"
-#include "sys/raw_clone.h"
+#include "sys/main_thread.h"
 
 enum start { START_NONE, START_UNDER_WAY, START_DONE };
 static _Atomic int start; /* enum start; release/acquire with the state that the start sets up */

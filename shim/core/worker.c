@@ -3,7 +3,11 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/close_range.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -13,14 +17,13 @@
 #include "core/config.h"
 #include "core/control_file.h"
 #include "core/devices.h"
+#include "core/interpreter.h"
 #include "core/log.h"
 #include "core/publish.h"
-#include "core/rights.h"
 #include "core/thread.h"
 #include "sys/format.h"
 #include "sys/main_thread.h"
 #include "sys/os.h"
-#include "sys/raw_clone.h"
 #include "sys/raw_syscall.h"
 #include "sys/rss.h"
 
@@ -225,13 +228,16 @@ bool mt_worker_start(void)
 	return mt_thread_start(&thread, thread_main, STACK_BYTES);
 }
 
-void mt_worker_stop(void)
+/* Tells the thread to end, and lets no other one start in this process. Not on the worker
+ * thread. */
+static void ask_to_stop(void)
 {
 	atomic_store_explicit(&is_stopping, true, memory_order_release);
 	mt_control_notify(MT_CONTROL_EXIT);
 }
 
-bool mt_worker_is_alive(void)
+/* Returns whether the kernel still lists the thread. */
+static bool is_alive(void)
 {
 	pid_t id = atomic_load_explicit(&thread_id, memory_order_relaxed);
 
@@ -269,10 +275,10 @@ bool mt_worker_pause(void)
 	uint64_t until = mt_os_now_ns() + PAUSE_NS;
 
 	mt_assert(!mt_thread_is_ours()); /* it would wait for itself */
-	mt_worker_stop();
-	while (mt_worker_is_alive() && mt_os_now_ns() < until)
+	ask_to_stop();
+	while (is_alive() && mt_os_now_ns() < until)
 		mt_os_sleep_ns(MT_NS_PER_MS);
-	if (!mt_worker_is_alive())
+	if (!is_alive())
 		return true;
 	mt_worker_resume();
 	return false;
@@ -282,7 +288,7 @@ bool mt_worker_pause(void)
 void mt_worker_resume(void)
 {
 	mt_assert(!mt_thread_is_ours());
-	if (!mt_worker_is_alive()) /* the next worker sets its own id */
+	if (!is_alive()) /* the next worker sets its own id */
 		atomic_store_explicit(&thread_id, 0, memory_order_relaxed);
 	atomic_store_explicit(&is_stopping, false, memory_order_release);
 	(void)mt_worker_start();
@@ -293,4 +299,98 @@ void mt_worker_fork_child(void)
 	mt_thread_reset(&thread);
 	atomic_store_explicit(&thread_id, 0, memory_order_relaxed);
 	atomic_store_explicit(&is_stopping, false, memory_order_relaxed);
+}
+
+/* ---- main exit ---- */
+
+#define STEP_NS (20 * MT_NS_PER_MS)
+/* failed counts in a row before it gives up: one second */
+#define FAILURES_MAX          50
+#define MAIN_EXIT_STACK_BYTES (8 * MT_MIB) /* the program's exit handlers run on it */
+
+static struct mt_thread end_thread; /* waits until only threads of the shim are left */
+static sigset_t main_mask;          /* of the main thread */
+
+/* All but the one that waits for the end. */
+static uint64_t count_other_threads(void)
+{
+	return (uint64_t)mt_worker_is_running() + mt_devices_thread_runs() +
+	       mt_interpreter_thread_runs();
+}
+
+uint64_t mt_main_exit_own_threads(void)
+{
+	return count_other_threads() + mt_thread_is_running(&end_thread);
+}
+
+/* Waits until only threads of the shim are left. Returns false if they could not be counted for
+ * a second. */
+static bool wait_until_last(void)
+{
+	unsigned int failures = 0;
+
+	while (failures < FAILURES_MAX || mt_devices_thread_runs()) {
+		/* The shim's threads first: one that starts in between then counts as a thread to
+		 * wait for. */
+		uint64_t own = count_other_threads();
+		char text[1024];
+		bool known = mt_os_read_file("/proc/self/stat", text, sizeof(text)) > 0;
+
+		if (known && mt_main_thread_is_last(text, own))
+			return true;
+		failures = known ? 0 : failures + 1;
+		mt_os_sleep_ns(STEP_NS);
+	}
+	return false;
+}
+
+/* Ends the worker before this thread. libc has its last thread call exit, which flushes stdout, and
+ * the worker has no descriptors. The last sleep is for sandboxes in which the worker's end cannot
+ * be seen. */
+static void stop_worker(void)
+{
+	ask_to_stop();
+	while (is_alive())
+		mt_os_sleep_ns(STEP_NS);
+	mt_os_sleep_ns(STEP_NS);
+}
+
+static void *wait_for_end(void *unused)
+{
+	if (wait_until_last()) {
+		/* The shim's threads block all signals; the program's exit handlers run with its
+		 * own mask. */
+		pthread_sigmask(SIG_SETMASK, &main_mask, NULL);
+		exit(0);
+	}
+	mt_log(MT_LOG_INFO, "the main thread has ended and the threads cannot be counted: no "
+			    "cleanups from now on");
+	stop_worker();
+	return unused;
+}
+
+void mt_main_exit_handle(void)
+{
+	mt_main_thread_forget();
+	pthread_sigmask(SIG_SETMASK, NULL, &main_mask);
+	if (!mt_thread_start(&end_thread, wait_for_end, MAIN_EXIT_STACK_BYTES))
+		stop_worker();
+}
+
+void mt_main_exit_fork_child(void)
+{
+	mt_thread_reset(&end_thread);
+}
+
+/* flag, no ordering: only the main thread and threads that it started read it */
+static _Atomic bool is_watched;
+
+void mt_main_exit_note_watched(bool watched)
+{
+	atomic_store_explicit(&is_watched, watched, memory_order_relaxed);
+}
+
+bool mt_main_exit_is_watched(void)
+{
+	return atomic_load_explicit(&is_watched, memory_order_relaxed);
 }

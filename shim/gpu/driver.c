@@ -9,7 +9,7 @@
 #include "sys/attr.h"
 #include "sys/elf.h"
 #include "sys/format.h"
-#include "sys/lock_check.h"
+#include "sys/lock.h"
 
 #define LIBRARY "libcuda.so.1"
 

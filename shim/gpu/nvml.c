@@ -6,8 +6,8 @@
 #include <sys/stat.h>
 
 #include "sys/loader.h"
+#include "sys/elf.h"
 #include "sys/os.h"
-#include "sys/symbol.h"
 
 #define CACHED_NS     (5 * MT_NS_PER_S)
 #define CACHED_COUNT  16

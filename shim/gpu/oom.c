@@ -8,7 +8,6 @@
 #include "core/config.h"
 #include "sys/attr.h"
 #include "sys/lock.h"
-#include "sys/lock_check.h"
 #include "core/log.h"
 #include "sys/os.h"
 #include "gpu/pool.h"

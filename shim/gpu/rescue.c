@@ -11,7 +11,6 @@
 #include "core/files.h"
 #include "core/interpreter.h"
 #include "core/publish.h"
-#include "core/rescue.h"
 #include "core/state.h"
 #include "gpu/capture.h"
 #include "gpu/frameworks.h"
@@ -20,7 +19,7 @@
 #include "gpu/stats.h"
 #include "gpu/thread.h"
 #include "sys/attr.h"
-#include "sys/lock_check.h"
+#include "sys/lock.h"
 #include "sys/os.h"
 #include "sys/saturating.h"
 
@@ -39,7 +38,8 @@
 
 /* ---- this process asks ---- */
 
-/* The thread that asks, 0: none. acquire/release with core/rescue.c's list; others sleep on it. */
+/* The thread that asks, 0: none. acquire/release with core/control_file.c's list; others sleep on
+ * it. */
 static _Atomic uint32_t turn;
 /* The worker has made this process's files, or cannot. */
 static _Atomic bool has_begun;

@@ -1,5 +1,6 @@
 /* gpu/rescue.h -- MT_CUDA_RESCUE: a process that is out of device memory asks the other processes
- * of its user for what they do not use on that device (core/rescue.h), and gives when it is asked.
+ * of its user for what they do not use on that device (core/control_file.h), and gives when it is
+ * asked.
  *
  * One thread of a process asks at a time, for up to MT_RESCUE_NS; the others wait for it as long.
  * If nobody has given anything, the process asks again after 0.1 s at the earliest, and after

@@ -8,7 +8,8 @@
 #include "sys/os.h"
 #include "sys/saturating.h"
 #include "gpu/context.h"
-#include "core/checksum.h"
+#include "core/dump_layout.h"
+#include "core/stats_layout.h"
 #include "core/publish.h"
 
 #define PATH_BYTES     512

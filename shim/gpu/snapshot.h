@@ -1,5 +1,5 @@
 /* gpu/snapshot.h -- writes the blocks of the pool to a file beside the stats file
- * (core/blocks_layout.h), for mtctl. Worker thread. Makes no call to the driver; its buffer is
+ * (core/dump_layout.h), for mtctl. Worker thread. Makes no call to the driver; its buffer is
  * mapped while it writes.
  *
  * The blocks are copied step by step while the program runs; one list at a time, no lock held at a
@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "sys/attr.h"
-#include "core/blocks_layout.h"
+#include "core/dump_layout.h"
 #include "gpu/blocks.h"
 
 /* Writes the file. NOT_AVAILABLE: no pool here, or no files. NO_MEMORY, SYSTEM: the buffer or the

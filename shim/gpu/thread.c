@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <sys/prctl.h>
 
-#include "sys/lock_check.h"
+#include "sys/lock.h"
 #include "sys/os.h"
 #include "gpu/capture.h"
 #include "gpu/driver.h"

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "sys/raw_syscall.h"
-#include "sys/lock_check.h"
+#include "sys/lock.h"
 
 /* Call with 0, 1, 2, ...; no lock held. */
 static inline void mt_wait_round(unsigned round)

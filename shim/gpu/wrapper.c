@@ -6,7 +6,7 @@
 
 #include "core/config.h"
 #include "core/init.h"
-#include "core/main_exit.h"
+#include "core/worker.h"
 #include "gpu/pool.h"
 #include "gpu/frameworks.h"
 #include "gpu/rescue.h"

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/object_heap.h"
-#include "core/main_exit.h"
+#include "core/interpreter.h"
+#include "core/worker.h"
 #include "sys/saturating.h"
 #include "sys/libc.h"
 #include "sys/lock.h"
@@ -426,7 +426,7 @@ void mt_account_fork_child(void)
 {
 	struct mt_thread_counters *left[SHARDS];
 
-	mt_lock_reset(&list_lock);
+	mt_lock_fork_child(&list_lock, is_list_ours);
 	/* The thread that forks is the main thread of the child. */
 	mt_main_exit_note_watched(false);
 	mt_account_know_main();

@@ -10,7 +10,7 @@
 #include <sys/types.h>
 
 #include "core/init.h"
-#include "core/object_heap.h"
+#include "core/interpreter.h"
 #include "core/worker.h"
 #include "heap/jemalloc_unmap.h"
 #include "sys/attr.h"

@@ -20,7 +20,6 @@
 #include "sys/libc.h"
 #include "sys/lock.h"
 #include "sys/os.h"
-#include "sys/own_stack.h"
 
 #define FORK_WAIT_NS MT_NS_PER_S
 

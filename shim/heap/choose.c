@@ -12,7 +12,6 @@
 #include "sys/elf.h"
 #include "core/log.h"
 #include "core/state.h"
-#include "sys/symbol.h"
 #include "sys/format.h"
 
 /* release/acquire with what they point to: they change once more if the process wakes up */

@@ -3,8 +3,6 @@
 
 #if defined(__aarch64__)
 
-#include "sys/saved_aarch64.h"
-
 /* x0 handle, x1 name, x2 version. */
 .macro lookup name, real, version
 	.globl \name

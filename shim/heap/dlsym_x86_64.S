@@ -5,7 +5,6 @@
 #include "sys/asm.h"
 
 #if defined(__x86_64__)
-#include "sys/saved_x86_64.h"
 
 /* rdi handle, rsi name, rdx version. */
 .macro lookup name, real, version

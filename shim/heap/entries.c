@@ -5,7 +5,7 @@
 
 #include <stdatomic.h>
 
-#include "sys/lock_check.h"
+#include "sys/lock.h"
 #include "core/init.h"
 
 /* ---- the very first calls ---- */

@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "core/shared_pages.h"
+#include "sys/rss.h"
 #include "heap/alignment.h"
 #include "heap/brk_range.h"
 #include "heap/purge_lock.h"

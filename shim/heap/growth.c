@@ -8,7 +8,6 @@
 #include "core/config.h"
 #include "core/init.h"
 #include "core/interpreter.h"
-#include "core/object_heap.h"
 #include "core/worker.h"
 #include "heap/account.h"
 #include "heap/allocation_event.h"
@@ -16,7 +15,6 @@
 #include "heap/trim.h"
 #include "sys/attr.h"
 #include "sys/os.h"
-#include "sys/own_stack.h"
 #include "sys/rss.h"
 
 /* Reading the resident size costs as much as a hundred allocations. Each time it is still small the

@@ -8,8 +8,8 @@
 #include "core/config.h"
 #include "core/init.h"
 #include "core/log.h"
-#include "core/main_exit.h"
-#include "core/shared_pages.h"
+#include "core/worker.h"
+#include "sys/rss.h"
 #include "heap/account.h"
 #include "heap/address_limit.h"
 #include "heap/allocation_event.h"
@@ -24,7 +24,7 @@
 #include "heap/profile_dump.h"
 #include "heap/trim.h"
 #include "sys/os.h"
-#include "sys/symbol.h"
+#include "sys/elf.h"
 
 /* ---- the first call ---- */
 

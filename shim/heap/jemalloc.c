@@ -34,7 +34,7 @@
 #include "sys/libc.h"
 #include "sys/lock.h"
 #include "core/log.h"
-#include "core/object_heap.h"
+#include "core/interpreter.h"
 #include "sys/os.h"
 
 /* jemalloc 5.3 starts with 8 MB, some of it aligned to 2 MB. */

@@ -14,9 +14,9 @@
 #include "heap/page_flags.h"
 #include "sys/attr.h"
 #include "sys/libc.h"
-#include "sys/lock_check.h"
+#include "sys/lock.h"
 #include "sys/os.h"
-#include "sys/raw_clone.h"
+#include "sys/main_thread.h"
 
 /* Mutexes that one thread may hold at a time: jemalloc's order has some 20 ranks. */
 #define HELD_COUNT 32

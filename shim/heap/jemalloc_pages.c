@@ -3,7 +3,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "core/object_heap.h"
+#include "core/interpreter.h"
 #include "heap/jemalloc_conf.h"
 #include "heap/jemalloc_names.h"
 #include "heap/purge_lock.h"

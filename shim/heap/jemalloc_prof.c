@@ -15,8 +15,8 @@
 #include "core/thread.h"
 #include "heap/jemalloc_names.h"
 #include "sys/loader.h"
+#include "sys/elf.h"
 #include "sys/os.h"
-#include "sys/symbol.h"
 
 /* What jemalloc calls in libc's stead. */
 int mt_je_creat(const char *path, mode_t mode);

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "sys/elf_walk.h"
+#include "sys/elf.h"
 #include "sys/loader.h"
 #include "core/log.h"
 

@@ -338,5 +338,5 @@ void mt_page_flags_fork_parent(void)
 
 void mt_page_flags_fork_child(void)
 {
-	mt_lock_reset(&lock);
+	mt_lock_fork_child(&lock, is_ours);
 }

@@ -1,6 +1,6 @@
 #include "heap/purge_lock.h"
 
-#include "core/shared_pages.h"
+#include "sys/rss.h"
 #include "core/thread.h"
 #include "sys/attr.h"
 #include "sys/lock.h"
@@ -102,12 +102,17 @@ void mt_purge_leave(void)
 
 bool mt_purge_hold(uint64_t span_ns)
 {
-	return lock_within(span_ns);
+	bool is_locked;
+
+	mt_lock_check_enter(MT_RANK_fork);
+	is_locked = lock_within(span_ns);
+	mt_lock_check_leave(MT_RANK_fork);
+	return is_locked;
 }
 
 _Atomic pid_t *mt_purge_hold_until_copied(void)
 {
-	if (depth > 0 || is_copying_here || !lock_within(WAIT_NS))
+	if (depth > 0 || is_copying_here || !mt_purge_hold(WAIT_NS))
 		return NULL;
 	wait_for_copy();
 	is_copying_here = true;

@@ -9,7 +9,7 @@
 
 #include "sys/attr.h"
 #include "sys/libc.h"
-#include "sys/symbol.h"
+#include "sys/elf.h"
 #include "heap/entries.h"
 #include "core/init.h"
 

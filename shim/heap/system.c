@@ -13,7 +13,6 @@
 #include "heap/purge_lock.h"
 #include "sys/elf.h"
 #include "sys/os.h"
-#include "sys/symbol.h"
 
 /* The functions of the next allocator in line, and a strdup that may be its own. */
 static union {

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 #include "heap/backend.h"
-#include "core/trim_request.h"
+#include "core/components.h"
 
 /* Hooks of struct mt_component. */
 void mt_heap_prepare_trim(const struct mt_trim_request *request, struct mt_cleanup *cleanup);

@@ -8,7 +8,6 @@
 #include "core/components.h"
 #include "core/interpreter.h"
 #include "core/last_file.h"
-#include "core/object_heap.h"
 #include "core/publish.h"
 #include "core/thread.h"
 #include "pressure/growth_sites.h"

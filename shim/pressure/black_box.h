@@ -1,5 +1,5 @@
 /* pressure/black_box.h -- the last look: while a limit is about to be reached, a file on disk tells
- * what the process holds, how it came to it, and where (core/last_layout.h, `mtctl last`). It is
+ * what the process holds, how it came to it, and where (core/dump_layout.h, `mtctl last`). It is
  * written from the critical level on, or if growth meets the limit within seconds, again every
  * second, and removed when that is over or the process ends. Only a process that holds an eighth
  * of the usage writes one. Owns the file's copy in memory, mapped when half of the limit is used.

@@ -10,7 +10,7 @@
 #include "sys/attr.h"
 #include "sys/loader.h"
 #include "sys/os.h"
-#include "sys/raw_clone.h"
+#include "sys/main_thread.h"
 #include "sys/saturating.h"
 #include "core/cleanup.h"
 #include "core/control_file.h"

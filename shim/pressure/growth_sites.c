@@ -13,10 +13,9 @@
 #include "sys/attr.h"
 #include "sys/format.h"
 #include "sys/loader.h"
+#include "sys/elf.h"
 #include "sys/os.h"
-#include "sys/own_stack.h"
-#include "sys/raw_clone.h"
-#include "sys/symbol.h"
+#include "sys/main_thread.h"
 
 #define LINES_MAX 6u  /* of Python, of one site */
 #define TRIES     100 /* for the table, by the worker */

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/last_layout.h"
+#include "core/dump_layout.h"
 
 /* ---- any thread, at the end of a malloc call ---- */
 

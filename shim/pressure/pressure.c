@@ -15,7 +15,6 @@
 #include "pressure/text.h"
 #include "core/interpreter.h"
 #include "pressure/direct_reclaim.h"
-#include "core/shared_pages.h"
 #include "core/thread.h"
 #include "heap/allocation_event.h"
 #include "pressure/black_box.h"

@@ -14,7 +14,7 @@
 #include "sys/attr.h"
 #include "sys/loader.h"
 #include "sys/os.h"
-#include "sys/raw_clone.h"
+#include "sys/main_thread.h"
 #include "sys/saturating.h"
 
 #define GROWTH_BYTES (32 * MT_MIB)

@@ -5,7 +5,6 @@
 #include "sys/attr.h"
 #include "sys/os.h"
 #include "sys/saturating.h"
-#include "sys/slack.h"
 
 #define LONGEST_TICK_NS (5 * MT_NS_PER_S)
 /* a smaller difference between ticks is no change */

@@ -8,7 +8,6 @@
 #include "core/devices.h"
 #include "core/interpreter.h"
 #include "core/publish.h"
-#include "core/object_heap.h"
 #include "python/frames.h"
 #include "python/framework.h"
 #include "python/gc_thread.h"

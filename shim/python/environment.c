@@ -1,6 +1,6 @@
 /* python/environment.c -- wraps getenv for one name, PYTHONMALLOC, which CPython reads at its
  * start. If it is unset and the embedded jemalloc serves malloc, the heap for Python's objects
- * takes the domains MEM and OBJ then (python/object_domains.h); if that is not possible the
+ * takes the domains MEM and OBJ then (python/objects.h); if that is not possible the
  * wrapper returns "malloc". Small objects in Python's own arenas keep whole pages resident. setenv
  * would reach children without the shim, appear in os.environ and defeat -X dev. Any thread may
  * call. Owns the address of the next getenv. Takes no lock. */
@@ -13,10 +13,11 @@
 #include "core/config.h"
 #include "core/log.h"
 #include "sys/os.h"
-#include "python/symbol.h"
+#include "python/cpython.h"
+#include "sys/elf.h"
 #include "core/init.h"
 #include "core/publish.h"
-#include "python/object_domains.h"
+#include "python/objects.h"
 
 MT_EXPORT char *getenv(const char *name);
 
@@ -70,13 +71,12 @@ static bool is_dev_mode(void)
  * Objects/obmalloc.c, 3.8 to 3.14; one that does not export it may have hooks. */
 static bool has_hooks(void)
 {
-	const char *(*current_name)(void);
-	const char *name;
+	const char *name = NULL;
 
 	if (mt_object_domains_are_taken())
 		return false;
-	*(void **)(void *)&current_name = mt_python_symbol("_PyMem_GetCurrentAllocatorName");
-	name = current_name ? current_name() : NULL;
+	if (mt_cpython_find() && mt_cpython._PyMem_GetCurrentAllocatorName)
+		name = mt_cpython._PyMem_GetCurrentAllocatorName();
 	return !name || (strcmp(name, "pymalloc") != 0 && strcmp(name, "malloc") != 0);
 }
 
@@ -138,7 +138,7 @@ static const char *profiler_reason(void)
 /* Only a free-threaded build exports this function. It does not start with PYTHONMALLOC=malloc. */
 static bool is_free_threaded(void)
 {
-	return mt_python_symbol("_Py_DecRefShared") != NULL;
+	return mt_cpython_find() && mt_cpython._Py_DecRefShared;
 }
 
 /* Returns why Python keeps its own allocator for small objects; NULL if it may use malloc. */
@@ -171,7 +171,7 @@ static MT_COLD char *reply_python_malloc(getenv_fn next)
 	const char *reason;
 
 	mt_init_start_heap();
-	if (!mt_state_is_on() || !mt_python_symbol("Py_IsInitialized"))
+	if (!mt_state_is_on() || !mt_cpython_find())
 		return set;
 	reason = pymalloc_reason(set);
 	if (reason) {

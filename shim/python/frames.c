@@ -5,12 +5,12 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "core/lines_layout.h"
-#include "python/name_table.h"
+#include "core/dump_layout.h"
+#include "python/line_table.h"
 #include "sys/attr.h"
 #include "sys/format.h"
 #include "sys/os.h"
-#include "python/symbol.h"
+#include "python/cpython.h"
 
 #define SKIPPED_MAX   8 /* frames that are no code, in a row of all */
 #define NAME_BYTES    232u
@@ -49,12 +49,7 @@ static const struct layout layouts[] = {
 #define CODE_BYTES   144u
 #define HEADER_BYTES 40u
 
-struct interpreter {
-	const struct layout *layout;
-	void *(*this_thread)(void);
-	uintptr_t code_type, text_type, bytes_type;
-};
-static struct interpreter interpreter;
+static const struct layout *layout; /* of this interpreter */
 
 _Static_assert(2 * ENTRIES_COUNT <= 1u << SLOT_BITS, "a search soon meets an empty slot");
 
@@ -67,41 +62,36 @@ struct table {
 	uint32_t slots[1u << SLOT_BITS]; /* an entry's index; 0: empty */
 	_Atomic uint32_t count;          /* release after the entry is written; a reader acquires */
 };
-/* Written once by the worker, release after `interpreter`; a sampling thread acquires. */
+/* Written once by the worker, release after `layout`; a sampling thread acquires. */
 static _Atomic(struct table *) lines;
 static _Atomic bool locked; /* acquire and release around changes of the table */
 
 /* ---- the interpreter ---- */
 
-static bool find_interpreter(struct interpreter *out)
+/* NULL: this interpreter is not known. */
+static const struct layout *find_layout(void)
 {
-	const unsigned long *version = mt_python_symbol("Py_Version");
-	unsigned minor = version && *version >> 24 == 3 ? (unsigned)(*version >> 16 & 0xff) : 0;
-
+	/* only a free-threaded build has the last one; its objects have another header */
+	if (!mt_cpython_find() || !mt_cpython.is_whole || mt_cpython._Py_DecRefShared)
+		return NULL;
 	for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++)
-		if (layouts[i].minor == minor)
-			out->layout = &layouts[i];
-	*(void **)(void *)&out->this_thread = mt_python_symbol("PyGILState_GetThisThreadState");
-	out->code_type = (uintptr_t)mt_python_symbol("PyCode_Type");
-	out->text_type = (uintptr_t)mt_python_symbol("PyUnicode_Type");
-	out->bytes_type = (uintptr_t)mt_python_symbol("PyBytes_Type");
-	/* only a free-threaded build exports the last one; its objects have another header */
-	return out->layout && out->this_thread && out->code_type && out->text_type &&
-	       out->bytes_type && !mt_python_symbol("_Py_DecRefShared");
+		if (layouts[i].minor == mt_cpython_minor())
+			return &layouts[i];
+	return NULL;
 }
 
 void mt_frames_prepare(void)
 {
-	struct interpreter found = {.layout = NULL};
+	const struct layout *found;
 	void *area;
 
-	if (atomic_load_explicit(&lines, memory_order_relaxed) || !find_interpreter(&found))
+	if (atomic_load_explicit(&lines, memory_order_relaxed) || !(found = find_layout()))
 		return;
 	area = mmap(NULL, sizeof(struct table), PROT_READ | PROT_WRITE,
 		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (area == MAP_FAILED)
 		return;
-	interpreter = found;
+	layout = found;
 	((struct table *)area)->count = 1;
 	atomic_store_explicit(&lines, area, memory_order_release);
 }
@@ -129,7 +119,6 @@ static bool read_object(uintptr_t object, uintptr_t type, unsigned char *out, si
 
 static uintptr_t first_frame(uintptr_t state)
 {
-	const struct layout *layout = interpreter.layout;
 	uintptr_t frame;
 
 	if (!read_all(state + layout->state_frame, &frame, sizeof(frame)))
@@ -148,7 +137,7 @@ static size_t read_name(uintptr_t text, char out[NAME_BYTES])
 	uint32_t state;
 	uintptr_t from;
 
-	if (!read_object(text, interpreter.text_type, header, sizeof(header)))
+	if (!read_object(text, (uintptr_t)mt_cpython.PyUnicode_Type, header, sizeof(header)))
 		return 0;
 	memcpy(&state, header + TEXT_STATE, sizeof(state));
 	count = word_at(header, OBJECT_SIZE);
@@ -156,8 +145,7 @@ static size_t read_name(uintptr_t text, char out[NAME_BYTES])
 	if (!(state & 1u << 5) || kind != 1 || !count || count > UINT32_MAX)
 		return 0; /* not in one piece, or of letters beyond Latin-1 */
 	first = count > NAME_BYTES ? count - NAME_BYTES : 0;
-	from = text + (state & 1u << 6 ? interpreter.layout->text_ascii
-				       : interpreter.layout->text_compact);
+	from = text + (state & 1u << 6 ? layout->text_ascii : layout->text_compact);
 	count -= first;
 	if (!read_all(from + first, out, count))
 		return 0;
@@ -245,7 +233,7 @@ static uint32_t find_line(uintptr_t table, int64_t line, size_t offset)
 	size_t at = 0, count;
 	int first;
 
-	if (!read_object(table, interpreter.bytes_type, header, sizeof(header)))
+	if (!read_object(table, (uintptr_t)mt_cpython.PyBytes_Type, header, sizeof(header)))
 		return 0;
 	count = word_at(header, OBJECT_SIZE);
 	if (count > TABLE_MAX)
@@ -308,7 +296,6 @@ static void unlock(void)
 /* The line of a frame: its address, 0 for a frame without one, or of what cannot be read. */
 static uintptr_t line_of(struct table *table, const unsigned char *frame)
 {
-	const struct layout *layout = interpreter.layout;
 	uintptr_t code = word_at(frame, layout->frame_code) & ~(uintptr_t)1; /* 3.14: a tag */
 	uintptr_t instruction = word_at(frame, layout->frame_instruction);
 	unsigned char head[CODE_BYTES];
@@ -318,7 +305,7 @@ static uintptr_t line_of(struct table *table, const unsigned char *frame)
 	size_t bytes;
 
 	if (frame[layout->frame_owner] >= layout->owner_c ||
-	    !read_object(code, interpreter.code_type, head, sizeof(head)) ||
+	    !read_object(code, (uintptr_t)mt_cpython.PyCode_Type, head, sizeof(head)) ||
 	    instruction < code + layout->code_bytes)
 		return 0;
 	memcpy(&first_line, head + layout->code_first_line, sizeof(first_line));
@@ -340,7 +327,7 @@ static size_t walk(struct table *table, uintptr_t frame, uintptr_t *out, size_t 
 			out[count++] = line;
 		else
 			skipped++;
-		frame = word_at(bytes, interpreter.layout->frame_previous);
+		frame = word_at(bytes, layout->frame_previous);
 	}
 	mt_assert(count <= max);
 	return count;
@@ -349,7 +336,7 @@ static size_t walk(struct table *table, uintptr_t frame, uintptr_t *out, size_t 
 size_t mt_frames_lines(uintptr_t *out, size_t max)
 {
 	struct table *table = atomic_load_explicit(&lines, memory_order_acquire);
-	uintptr_t state = table ? (uintptr_t)interpreter.this_thread() : 0, frame;
+	uintptr_t state = table ? (uintptr_t)mt_cpython.PyGILState_GetThisThreadState() : 0, frame;
 	size_t count;
 
 	if (!state)

@@ -9,7 +9,6 @@
 #include "core/control_file.h"
 #include "core/devices.h"
 #include "python/python.h"
-#include "python/eval_breaker.h"
 
 #define STEP_MIN_NS (500 * MT_NS_PER_MS)
 #define FRESH_NS    (10 * MT_NS_PER_S)

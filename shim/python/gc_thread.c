@@ -7,27 +7,15 @@
 #include <sys/prctl.h>
 
 #include "core/thread.h"
-#include "sys/lazy_symbols.h"
-#include "sys/lock_check.h"
+#include "sys/lock.h"
 #include "sys/os.h"
 #include "sys/raw_syscall.h"
-#include "python/symbol.h"
+#include "python/cpython.h"
 
 #define SLEEPER_STACK_BYTES (64 * 1024)
 /* finalizers run on it: as much as a thread of the program has by default */
 #define STACK_BYTES (8 * MT_MIB)
 #define WAIT_NS     MT_NS_PER_S
-
-/* All in CPython 3.7 and later. */
-struct thread_api {
-	void *(*PyInterpreterState_Main)(void);
-	void *(*PyThreadState_New)(void *interpreter);
-	void (*PyEval_RestoreThread)(void *state);
-	void (*PyThreadState_Clear)(void *state);
-	void (*PyThreadState_DeleteCurrent)(void);
-};
-static struct thread_api api;
-static struct mt_lazy_symbols found_api = MT_LAZY_SYMBOLS(python); /* api */
 
 static struct mt_thread sleeper;
 static struct mt_thread collector;
@@ -45,22 +33,6 @@ static void (*collect)(void);
  * state that may_enter reads. */
 static _Atomic uint32_t is_entering;
 
-static bool find_api(void)
-{
-	struct thread_api fresh;
-
-	if (mt_lazy_symbols_are_ready(&found_api))
-		return true;
-#define FIND(name) (*(void **)(void *)&fresh.name = mt_python_symbol(#name))
-	if (!FIND(PyInterpreterState_Main) || !FIND(PyThreadState_New) ||
-	    !FIND(PyEval_RestoreThread) || !FIND(PyThreadState_Clear) ||
-	    !FIND(PyThreadState_DeleteCurrent))
-		return false;
-#undef FIND
-	mt_lazy_symbols_store(&found_api, &api, &fresh, sizeof(api));
-	return true;
-}
-
 /* PyGILState_Ensure would do the same, but hides the moment at which the thread state is there.
  * From then on Python knows the thread, and deals with it at its end. */
 static void *enter(void)
@@ -69,7 +41,7 @@ static void *enter(void)
 
 	atomic_store(&is_entering, 1);
 	if (may_enter())
-		state = api.PyThreadState_New(api.PyInterpreterState_Main());
+		state = mt_cpython.PyThreadState_New(mt_cpython.PyInterpreterState_Main());
 	atomic_store(&is_entering, 0);
 	mt_os_futex_wake(&is_entering, INT_MAX, MT_FUTEX_PRIVATE);
 	return state;
@@ -83,10 +55,10 @@ static void *collect_main(void *unused)
 
 	(void)unused;
 	if (state) {
-		api.PyEval_RestoreThread(state);
+		mt_cpython.PyEval_RestoreThread(state);
 		collect();
-		api.PyThreadState_Clear(state);
-		api.PyThreadState_DeleteCurrent();
+		mt_cpython.PyThreadState_Clear(state);
+		mt_cpython.PyThreadState_DeleteCurrent();
 	}
 	mt_thread_reset(&collector);
 	return NULL;
@@ -113,7 +85,7 @@ static void *sleep_main(void *unused)
 
 void mt_gc_thread_start(bool (*given_may_enter)(void), void (*given_collect)(void))
 {
-	if (mt_gc_thread_runs() || !find_api())
+	if (mt_gc_thread_runs() || !mt_cpython_find() || !mt_cpython.is_whole)
 		return;
 	may_enter = given_may_enter;
 	collect = given_collect;
@@ -166,7 +138,6 @@ void mt_gc_thread_let_enter(void)
 
 void mt_gc_thread_fork_child(void)
 {
-	mt_lazy_symbols_fork_child(&found_api);
 	mt_thread_reset(&sleeper);
 	mt_thread_reset(&collector);
 	atomic_store_explicit(&sleeper_id, 0, memory_order_relaxed);

@@ -3,70 +3,19 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "sys/lazy_symbols.h"
 #include "core/devices.h"
 #include "core/stats_layout.h"
-#include "python/symbol.h"
-
-/* Present in 3.8 to 3.13. Objects are void *: the shim does not depend on their layout. */
-#define FUNCTIONS(X)                                                                               \
-	X(void *, PyImport_GetModuleDict, (void))                                                  \
-	X(void *, PyDict_GetItemString, (void *dict, const char *key))                             \
-	X(void *, PyDict_Values, (void *dict))                                                     \
-	X(void *, PyModule_GetDict, (void *module))                                                \
-	X(void *, PyObject_Type, (void *object))                                                   \
-	X(intptr_t, PyList_Size, (void *list))                                                     \
-	X(void *, PyList_GetItem, (void *list, intptr_t index))                                    \
-	X(void *, PyTuple_GetItem, (void *tuple, intptr_t index))                                  \
-	X(void *, PyObject_GetAttrString, (void *object, const char *name))                        \
-	X(void *, PyObject_CallObject, (void *callable, void *arguments))                          \
-	X(void *, PyObject_CallFunction, (void *callable, const char *format, ...))                \
-	X(int, PyObject_IsTrue, (void *object))                                                    \
-	X(unsigned long long, PyLong_AsUnsignedLongLong, (void *number))                           \
-	X(const char *, PyUnicode_AsUTF8, (void *text))                                            \
-	X(void, Py_IncRef, (void *object))                                                         \
-	X(void, Py_DecRef, (void *object))                                                         \
-	X(void *, PyErr_Occurred, (void))                                                          \
-	X(int, PyErr_ExceptionMatches, (void *exception))                                          \
-	X(void, PyErr_Clear, (void))                                                               \
-	X(void, PyErr_SetInterrupt, (void))                                                        \
-	X(void, PyErr_Fetch, (void **type, void **value, void **trace))                            \
-	X(void, PyErr_Restore, (void *type, void *value, void *trace))
-
-struct gpu_api {
-#define X(type, name, parameters) type(*name) parameters;
-	FUNCTIONS(X)
-#undef X
-	void **PyExc_KeyboardInterrupt;
-	void *PyModule_Type; /* its address is the type */
-};
-static struct gpu_api api;
-static struct mt_lazy_symbols found_api = MT_LAZY_SYMBOLS(python); /* api */
-
-static bool resolve_api(struct gpu_api *out)
-{
-	bool found = true;
-
-#define X(type, name, parameters)                                                                  \
-	*(void **)(void *)&out->name = mt_python_symbol(#name);                                    \
-	found = found && out->name;
-	FUNCTIONS(X)
-#undef X
-	out->PyExc_KeyboardInterrupt = mt_python_symbol("PyExc_KeyboardInterrupt");
-	out->PyModule_Type = mt_python_symbol("PyModule_Type");
-	return found && out->PyExc_KeyboardInterrupt && out->PyModule_Type;
-}
+#include "python/cpython.h"
 
 bool mt_python_gpu_find(void)
 {
-	struct gpu_api fresh;
+	return mt_cpython_find() && mt_cpython.is_whole;
+}
 
-	if (mt_lazy_symbols_are_ready(&found_api))
-		return true;
-	if (!resolve_api(&fresh))
-		return false;
-	mt_lazy_symbols_store(&found_api, &api, &fresh, sizeof(api));
-	return true;
+/* As mt_python_gpu_find, without a search. */
+static bool is_usable(void)
+{
+	return mt_cpython_is_found() && mt_cpython.is_whole;
 }
 
 /* ---- helpers: each accepts NULL, and returns with no Python error set ---- */
@@ -75,13 +24,13 @@ static void clear_error(void)
 {
 	bool interrupted = false;
 
-	if (!api.PyErr_Occurred())
+	if (!mt_cpython.PyErr_Occurred())
 		return;
-	interrupted = api.PyErr_ExceptionMatches(*api.PyExc_KeyboardInterrupt);
-	api.PyErr_Clear();
+	interrupted = mt_cpython.PyErr_ExceptionMatches(*mt_cpython.PyExc_KeyboardInterrupt);
+	mt_cpython.PyErr_Clear();
 	/* The user pressed Ctrl-C during the call: the program must get it. */
 	if (interrupted)
-		api.PyErr_SetInterrupt();
+		mt_cpython.PyErr_SetInterrupt();
 }
 
 static void *checked(void *object)
@@ -94,18 +43,18 @@ static void *checked(void *object)
 static void release(void *object)
 {
 	if (object)
-		api.Py_DecRef(object);
+		mt_cpython.Py_DecRef(object);
 }
 
 static void *attribute(void *object, const char *name)
 {
-	return object ? checked(api.PyObject_GetAttrString(object, name)) : NULL;
+	return object ? checked(mt_cpython.PyObject_GetAttrString(object, name)) : NULL;
 }
 
 static void *call_method(void *object, const char *name)
 {
 	void *method = attribute(object, name);
-	void *result = method ? checked(api.PyObject_CallObject(method, NULL)) : NULL;
+	void *result = method ? checked(mt_cpython.PyObject_CallObject(method, NULL)) : NULL;
 
 	release(method);
 	return result;
@@ -122,7 +71,7 @@ static bool call_succeeds(void *object, const char *name)
 /* Returns whether the object is true; false if it has no truth value. Releases the reference. */
 static bool is_true(void *object)
 {
-	int result = object ? api.PyObject_IsTrue(object) : 0;
+	int result = object ? mt_cpython.PyObject_IsTrue(object) : 0;
 
 	if (result < 0)
 		clear_error();
@@ -132,7 +81,7 @@ static bool is_true(void *object)
 
 static bool is_text(void *object, const char *text)
 {
-	const char *seen = object ? api.PyUnicode_AsUTF8(object) : NULL;
+	const char *seen = object ? mt_cpython.PyUnicode_AsUTF8(object) : NULL;
 	bool result = seen && strcmp(seen, text) == 0;
 
 	if (!seen)
@@ -153,8 +102,8 @@ static bool returns_false(void *object, const char *name)
  * reading an attribute of it would import the module. */
 static bool is_plain_module(void *object)
 {
-	void *type = checked(api.PyObject_Type(object));
-	bool result = type == api.PyModule_Type;
+	void *type = checked(mt_cpython.PyObject_Type(object));
+	bool result = type == mt_cpython.PyModule_Type;
 
 	release(type);
 	return result;
@@ -164,8 +113,8 @@ static bool is_plain_module(void *object)
  */
 static bool is_initializing(void *module)
 {
-	void *dict = checked(api.PyModule_GetDict(module));
-	void *spec = dict ? checked(api.PyDict_GetItemString(dict, "__spec__")) : NULL;
+	void *dict = checked(mt_cpython.PyModule_GetDict(module));
+	void *spec = dict ? checked(mt_cpython.PyDict_GetItemString(dict, "__spec__")) : NULL;
 
 	return is_true(attribute(spec, "_initializing"));
 }
@@ -173,14 +122,14 @@ static bool is_initializing(void *module)
 /* Returns a new reference to a complete module in sys.modules, or NULL. */
 static void *find_module(const char *name)
 {
-	void *modules = api.PyImport_GetModuleDict();
-	void *module = modules ? api.PyDict_GetItemString(modules, name) : NULL;
+	void *modules = mt_cpython.PyImport_GetModuleDict();
+	void *module = modules ? mt_cpython.PyDict_GetItemString(modules, name) : NULL;
 
 	if (!module) {
 		clear_error();
 		return NULL;
 	}
-	api.Py_IncRef(module);
+	mt_cpython.Py_IncRef(module);
 	/* The entry is None for a module that must not be imported. */
 	if (is_plain_module(module) && !is_initializing(module))
 		return module;
@@ -265,10 +214,11 @@ static bool empty_torch_both(bool host_too)
 static uint64_t read_number(void *object, const char *method_name, int device)
 {
 	void *method = attribute(object, method_name);
-	void *number = method ? checked(api.PyObject_CallFunction(method, "i", device)) : NULL;
-	unsigned long long value = number ? api.PyLong_AsUnsignedLongLong(number) : 0;
+	void *number =
+		method ? checked(mt_cpython.PyObject_CallFunction(method, "i", device)) : NULL;
+	unsigned long long value = number ? mt_cpython.PyLong_AsUnsignedLongLong(number) : 0;
 
-	if (api.PyErr_Occurred()) {
+	if (mt_cpython.PyErr_Occurred()) {
 		clear_error();
 		value = 0;
 	}
@@ -281,9 +231,9 @@ static void read_torch(struct mt_python_gpu_figures *out)
 {
 	void *cuda = find_torch();
 	void *count = call_method(cuda, "device_count");
-	unsigned long long devices = count ? api.PyLong_AsUnsignedLongLong(count) : 0;
+	unsigned long long devices = count ? mt_cpython.PyLong_AsUnsignedLongLong(count) : 0;
 
-	if (api.PyErr_Occurred()) {
+	if (mt_cpython.PyErr_Occurred()) {
 		clear_error();
 		devices = 0;
 	}
@@ -355,12 +305,12 @@ static bool empty_numba(bool host_too)
 	void *module = find_module(NUMBA_DRIVER);
 	void *driver = attribute(module, "driver");
 	void *devices = attribute(driver, "devices");
-	void *list = devices ? checked(api.PyDict_Values(devices)) : NULL;
-	intptr_t count = list ? api.PyList_Size(list) : 0;
+	void *list = devices ? checked(mt_cpython.PyDict_Values(devices)) : NULL;
+	intptr_t count = list ? mt_cpython.PyList_Size(list) : 0;
 	bool done = false;
 
 	for (intptr_t i = 0; i < count; i++) {
-		void *context = attribute(api.PyList_GetItem(list, i), "primary_context");
+		void *context = attribute(mt_cpython.PyList_GetItem(list, i), "primary_context");
 		void *manager = attribute(context, "memory_manager");
 
 		done |= clear_deallocations(manager);
@@ -382,8 +332,8 @@ static bool is_first_threshold_zero(void)
 {
 	void *gc = find_module("gc");
 	void *thresholds = call_method(gc, "get_threshold");
-	void *first = thresholds ? checked(api.PyTuple_GetItem(thresholds, 0)) : NULL;
-	int is_other = first ? api.PyObject_IsTrue(first) : 1;
+	void *first = thresholds ? checked(mt_cpython.PyTuple_GetItem(thresholds, 0)) : NULL;
+	int is_other = first ? mt_cpython.PyObject_IsTrue(first) : 1;
 
 	if (is_other < 0)
 		clear_error();
@@ -430,15 +380,15 @@ uint32_t mt_python_gpu_empty(bool cuda_used, bool host_too, uint32_t *out_skippe
 	uint32_t skipped = 0;
 
 	*out_skipped = 0;
-	if (!mt_lazy_symbols_are_ready(&found_api))
+	if (!is_usable())
 		return 0;
-	api.PyErr_Fetch(&type, &value, &trace);
+	mt_cpython.PyErr_Fetch(&type, &value, &trace);
 	for (size_t i = 0; i < sizeof(frameworks) / sizeof(frameworks[0]); i++)
 		if (cuda_used || frameworks[i].bit != MT_FRAMEWORK_CUPY)
 			empty_one(&frameworks[i], host_too, &done, &skipped);
 	if (host_too)
 		empty_arrow();
-	api.PyErr_Restore(type, value, trace);
+	mt_cpython.PyErr_Restore(type, value, trace);
 	*out_skipped = skipped;
 	return done;
 }
@@ -448,11 +398,11 @@ bool mt_python_gpu_empty_torch(void)
 	void *type, *value, *trace;
 	bool done;
 
-	if (!mt_lazy_symbols_are_ready(&found_api) || mt_devices_are_capturing())
+	if (!is_usable() || mt_devices_are_capturing())
 		return false;
-	api.PyErr_Fetch(&type, &value, &trace);
+	mt_cpython.PyErr_Fetch(&type, &value, &trace);
 	done = empty_torch();
-	api.PyErr_Restore(type, value, trace);
+	mt_cpython.PyErr_Restore(type, value, trace);
 	return done;
 }
 
@@ -463,9 +413,9 @@ bool mt_python_gpu_is_gc_off(void)
 
 	if (!mt_python_gpu_find())
 		return false;
-	api.PyErr_Fetch(&type, &value, &trace);
+	mt_cpython.PyErr_Fetch(&type, &value, &trace);
 	is_off = is_first_threshold_zero();
-	api.PyErr_Restore(type, value, trace);
+	mt_cpython.PyErr_Restore(type, value, trace);
 	return is_off;
 }
 
@@ -474,14 +424,9 @@ void mt_python_gpu_read(struct mt_python_gpu_figures *out)
 	void *type, *value, *trace;
 
 	memset(out, 0, sizeof(*out));
-	if (!mt_lazy_symbols_are_ready(&found_api))
+	if (!is_usable())
 		return;
-	api.PyErr_Fetch(&type, &value, &trace);
+	mt_cpython.PyErr_Fetch(&type, &value, &trace);
 	read_torch(out);
-	api.PyErr_Restore(type, value, trace);
-}
-
-void mt_python_gpu_fork_child(void)
-{
-	mt_lazy_symbols_fork_child(&found_api);
+	mt_cpython.PyErr_Restore(type, value, trace);
 }

@@ -3,8 +3,7 @@
  * pool of host memory. Uses only modules that are in sys.modules and completely initialised. Never
  * imports a module, never calls a function that initialises CUDA. Clears the errors of these calls;
  * an exception that was set before stays set, and a Ctrl-C during a call is raised again after it.
- * The calling thread holds the GIL, except in mt_python_gpu_find and mt_python_gpu_fork_child. Owns
- * a table of C API functions. */
+ * The calling thread holds the GIL, except in mt_python_gpu_find. */
 #ifndef MT_PYTHON_GPU_CACHES_H
 #define MT_PYTHON_GPU_CACHES_H
 
@@ -42,8 +41,5 @@ void mt_python_gpu_read(struct mt_python_gpu_figures *out);
 /* Returns whether the program has called gc.set_threshold(0), which disables collection by Python's
  * documentation. False if unknown. */
 bool mt_python_gpu_is_gc_off(void);
-
-/* Resets the lock in a forked child. */
-void mt_python_gpu_fork_child(void);
 
 #endif

@@ -5,16 +5,15 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "core/checksum.h"
+#include "core/stats_layout.h"
 #include "core/control_file.h"
-#include "core/lines_layout.h"
+#include "core/dump_layout.h"
 #include "core/log.h"
 #include "core/publish.h"
-#include "python/eval_breaker.h"
 #include "python/line_table.h"
 #include "python/python.h"
 #include "python/tracing.h"
-#include "sys/lock_check.h"
+#include "sys/lock.h"
 #include "sys/os.h"
 #include "sys/saturating.h"
 

@@ -1,6 +1,6 @@
 /* python/lines.h -- a look at the Python lines that allocate, on request of mtctl (`mtctl sites
  * --python`): starts tracemalloc, reads it some times, the last time at the end, stops it, and
- * writes the sums beside the stats file (core/lines_layout.h). All of it runs in pending calls on
+ * writes the sums beside the stats file (core/dump_layout.h). All of it runs in pending calls on
  * Python's main thread; the worker thread keeps the time. Tracing ends at the end of the look's
  * time also if the main thread does not run Python then, and where mtctl has ended meanwhile.
  * Owns one look at a time. Only the worker thread may call. Takes no lock of its own. */

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/object_heap.h"
+#include "core/interpreter.h"
 
 /* PyMemAllocatorEx, which no version of CPython has changed. */
 struct mt_python_allocator {
@@ -39,12 +39,26 @@ void mt_objects_free(void *context, void *block);
  * again. Under the GIL, with no other GIL in the process. */
 void mt_objects_share(bool shared);
 
-/* See core/object_heap.h. Any thread. */
+/* See core/interpreter.h. Any thread. */
 void mt_objects_read(struct mt_object_heap_figures *out, bool exact);
 
-/* See core/object_heap.h. */
+/* See core/interpreter.h. */
 void mt_objects_limit(uint64_t address_bytes, uint64_t data_bytes);
 
 void mt_objects_fork_child(void);
+
+/* ---- object domains ---- */
+
+/* Puts the heap for small objects (python/objects.h) before CPython's own allocators, for the
+ * domains MEM and OBJ. Called while Python starts, before it has a second thread. */
+
+enum { MT_PYTHON_DOMAIN_RAW, MT_PYTHON_DOMAIN_MEM, MT_PYTHON_DOMAIN_OBJ };
+
+/* Puts the heap before both domains; the second call changes nothing. Returns NULL, or why the heap
+ * cannot serve this Python: a text that stays. */
+const char *mt_object_domains_take(void);
+
+/* Returns whether the heap serves the domain OBJ. */
+bool mt_object_domains_are_taken(void);
 
 #endif

@@ -1,23 +1,23 @@
 #include "python/python.h"
 
 #include <stdatomic.h>
+#include <stddef.h>
 #include <string.h>
+#include <sys/mman.h>
 
-#include "sys/lock_check.h"
-#include "sys/main_thread.h"
-#include "sys/os.h"
-#include "sys/saturating.h"
 #include "core/control_file.h"
-#include "core/thread.h"
-#include "core/object_heap.h"
-#include "sys/lazy_symbols.h"
 #include "core/devices.h"
+#include "core/interpreter.h"
+#include "core/thread.h"
 #include "python/gc_thread.h"
 #include "python/gpu_caches.h"
-#include "python/eval_breaker.h"
-#include "core/shared_pages.h"
-#include "python/symbol.h"
+#include "python/cpython.h"
 #include "sys/attr.h"
+#include "sys/lock.h"
+#include "sys/main_thread.h"
+#include "sys/os.h"
+#include "sys/rss.h"
+#include "sys/saturating.h"
 
 #define TIMEOUT_NS (2 * MT_NS_PER_S)
 /* a thread that sleeps for less than this runs bytecode within it */
@@ -27,23 +27,111 @@
 /* pause between two readings of the main thread's state */
 #define STEP_NS (5 * MT_NS_PER_MS)
 
-/* Functions of CPython's C API; all but the first three may be missing. */
-struct python_api {
-	int (*Py_IsInitialized)(void);
-	int (*Py_AddPendingCall)(int (*)(void *), void *);
-	intptr_t (*PyGC_Collect)(void);
-	/* since 3.10; before it PyGC_Collect tests for itself */
-	int (*PyGC_IsEnabled)(void);
-	void *(*PyGILState_GetThisThreadState)(void);
-	int (*PyGILState_Ensure)(void);
-	void (*PyGILState_Release)(int);
-	int (*Py_IsFinalizing)(void);    /* _Py_IsFinalizing before 3.13 */
-	const unsigned long *Py_Version; /* since 3.11 */
-	/* _Py_GetAllocatedBlocks, _Py_GetGlobalAllocatedBlocks since 3.12 */
-	intptr_t (*Py_GetAllocatedBlocks)(void);
-};
-static struct python_api api;
-static struct mt_lazy_symbols found_api = MT_LAZY_SYMBOLS(python); /* api */
+/* ---- eval breaker ---- */
+
+/* The eval breaker lies within FILLED_BYTES of PyInterpreterState in every version. MODEL_BYTES is
+ * larger, so that a write beyond it still hits the shim's own mapping. */
+#define FILLED_BYTES (256 * 1024)
+#define MODEL_BYTES  (1024 * 1024)
+#define OLDEST_MINOR 9
+#define NEWEST_MINOR 12
+
+/* makes the read of *call and the store after it one step, against the end of the call */
+static struct mt_lock lock = MT_LOCK(python_wake);
+
+/* Returns the offset of the eval breaker in bytes, 0: not found. The function sets two words. The
+ * first is the eval breaker: struct _ceval_state has it before the pending calls in each supported
+ * version. Any other number of words means an unknown layout. */
+static size_t find_breaker(const uint32_t *words, uint32_t low, uint32_t high)
+{
+	size_t first = 0;
+	size_t count = 0;
+
+	for (size_t i = 0; i < FILLED_BYTES / sizeof(*words); i++) {
+		if (words[i] == (i % 2 ? high : low))
+			continue;
+		if (words[i] != 1)
+			return 0;
+		first = count++ ? first : i;
+	}
+	return count == 2 ? first * sizeof(*words) : 0;
+}
+
+/* Finds the offset, which differs between builds: calls CPython's own function, which sets the eval
+ * breaker from any thread, on a model of PyInterpreterState. Every word of the model points to the
+ * model, so any pointer that the function follows stays inside it. Source: SIGNAL_ASYNC_EXC in
+ * Python/ceval.c of 3.9 to 3.11 and ceval_gil.c of 3.12: two stores and nothing else. */
+static size_t find_offset(void (*signal)(void *))
+{
+	uint64_t *model = mmap(NULL, MODEL_BYTES, PROT_READ | PROT_WRITE,
+			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	uint64_t self = (uint64_t)(uintptr_t)model;
+	size_t offset;
+
+	if (model == MAP_FAILED)
+		return 0;
+	for (size_t i = 0; i < FILLED_BYTES / sizeof(*model); i++)
+		model[i] = self;
+	signal(model);
+	offset = find_breaker((const uint32_t *)model, (uint32_t)self, (uint32_t)(self >> 32));
+	munmap(model, MODEL_BYTES);
+	return offset;
+}
+
+/* Returns the offset, 0: unknown. Python runs, so all its functions are loaded. */
+static size_t breaker_offset(void)
+{
+	static _Atomic size_t known; /* the offset plus one, 0: not looked for yet; no ordering */
+	size_t seen = atomic_load_explicit(&known, memory_order_relaxed);
+	unsigned minor = mt_cpython_minor();
+
+	if (seen)
+		return seen - 1;
+	if (mt_cpython.is_whole && mt_cpython._PyEval_SignalAsyncExc && minor >= OLDEST_MINOR &&
+	    minor <= NEWEST_MINOR)
+		seen = find_offset(mt_cpython._PyEval_SignalAsyncExc);
+	atomic_store_explicit(&known, seen + 1, memory_order_relaxed);
+	return seen;
+}
+
+static enum mt_main_state read_main_state(void)
+{
+	char text[512];
+	const char *state;
+
+	/* The state of a process there is that of its first thread. Source: do_task_stat() of
+	 * Linux. */
+	if (mt_os_read_file("/proc/self/stat", text, sizeof(text)) <= 0 ||
+	    !(state = mt_os_procstat_at(text, 3)))
+		return MT_MAIN_UNKNOWN;
+	return *state == 'S' || *state == 'D' ? MT_MAIN_WAITS : MT_MAIN_RUNS;
+}
+
+/* A thread in a system call checks its pending calls when it takes the GIL again. Until then a set
+ * eval breaker would slow down the other threads, so it stays clear. */
+enum mt_main_state mt_eval_breaker_set(const _Atomic uint32_t *queue, uint32_t queued)
+{
+	enum mt_main_state state = read_main_state();
+	size_t offset = breaker_offset();
+	char *interpreter;
+
+	if (state == MT_MAIN_WAITS || !offset)
+		return state;
+	interpreter = mt_cpython.PyInterpreterState_Main();
+	mt_lock_lock(&lock);
+	if (interpreter && atomic_load(queue) == queued)
+		__atomic_store_n((int *)(void *)(interpreter + offset), 1, __ATOMIC_RELAXED);
+	mt_lock_unlock(&lock);
+	return state;
+}
+
+void mt_eval_breaker_call_done(void)
+{
+	mt_lock_lock(&lock);
+	mt_lock_unlock(&lock);
+}
+
+/* ---- the pending call ---- */
 
 /* What was known of shared pages when a collection was requested. */
 struct fork_state {
@@ -65,68 +153,30 @@ static struct {
 static _Atomic bool ended;
 static _Atomic bool needs_retry; /* a hint; a notification follows, no ordering */
 
-/* Returns the address of the first of two names that exists. */
-static void *either(const char *name, const char *other)
-{
-	void *found = mt_python_symbol(name);
-
-	return found ? found : mt_python_symbol(other);
-}
-
-/* Called until it succeeds: a program may load Python late. Takes no lock that fork takes. */
-static bool resolve_api(struct python_api *out)
-{
-#define FIND(name) (*(void **)(void *)&out->name = mt_python_symbol(#name))
-	if (!FIND(Py_IsInitialized))
-		return false;
-	FIND(Py_AddPendingCall);
-	FIND(Py_Version);
-	FIND(PyGC_Collect);
-	FIND(PyGC_IsEnabled);
-	FIND(PyGILState_GetThisThreadState);
-	FIND(PyGILState_Ensure);
-	FIND(PyGILState_Release);
-#undef FIND
-	*(void **)(void *)&out->Py_IsFinalizing = either("Py_IsFinalizing", "_Py_IsFinalizing");
-	*(void **)(void *)&out->Py_GetAllocatedBlocks =
-		either("_Py_GetAllocatedBlocks", "_Py_GetGlobalAllocatedBlocks");
-	return out->Py_AddPendingCall && out->PyGC_Collect;
-}
-
-static bool find_api(void)
-{
-	struct python_api fresh = {.Py_IsInitialized = NULL};
-
-	if (mt_lazy_symbols_are_ready(&found_api))
-		return true;
-	if (!resolve_api(&fresh))
-		return false;
-	mt_lazy_symbols_store(&found_api, &api, &fresh, sizeof(api));
-	return true;
-}
-
 bool mt_python_is_running(void)
 {
-	return !atomic_load_explicit(&ended, memory_order_acquire) && find_api() &&
-	       api.Py_IsInitialized() && !(api.Py_IsFinalizing && api.Py_IsFinalizing());
+	return !atomic_load_explicit(&ended, memory_order_acquire) && mt_cpython_find() &&
+	       mt_cpython.Py_IsInitialized() &&
+	       !(mt_cpython.Py_IsFinalizing && mt_cpython.Py_IsFinalizing());
 }
 
 /* Since 3.13 a pending call is for the thread that has started Python. In a child that another
  * thread has forked, Py_AddPendingCall writes to the freed state of that thread. */
 static bool add_call(int (*function)(void *), void *argument)
 {
-	mt_assert(mt_lazy_symbols_are_ready(&found_api));
-	if (api.Py_Version && *api.Py_Version >= 0x030d0000 && !mt_main_thread_is_first())
+	mt_assert(mt_cpython_is_found());
+	if (mt_cpython.Py_Version && *mt_cpython.Py_Version >= 0x030d0000 &&
+	    !mt_main_thread_is_first())
 		return false;
-	return api.Py_AddPendingCall(function, argument) == 0;
+	return mt_cpython.Py_AddPendingCall(function, argument) == 0;
 }
 
 /* Reads the figures that only Python has: objects in its own arenas, and PyTorch's device cache. */
 static void read_figures(struct mt_python_outcome *out)
 {
 	/* With the heap for objects, what pymalloc counts are the large blocks that pass it. */
-	intptr_t blocks = api.Py_GetAllocatedBlocks && !mt_object_heap_is_there()
-				  ? api.Py_GetAllocatedBlocks()
+	intptr_t blocks = mt_cpython.Py_GetAllocatedBlocks && !mt_object_heap_is_there()
+				  ? mt_cpython.Py_GetAllocatedBlocks()
 				  : 0;
 	struct mt_python_gpu_figures figures;
 
@@ -153,7 +203,7 @@ static enum mt_gc_state gc_state_now(const struct fork_state *view)
 {
 	if (!view->few_shared || view->forks != mt_shared_pages_forks())
 		return MT_GC_SHARED;
-	if (api.PyGC_IsEnabled && !api.PyGC_IsEnabled())
+	if (mt_cpython.PyGC_IsEnabled && !mt_cpython.PyGC_IsEnabled())
 		return MT_GC_DISABLED;
 	return mt_python_gpu_is_gc_off() ? MT_GC_DISABLED : MT_GC_DONE;
 }
@@ -169,7 +219,7 @@ static void collect_now(const struct mt_python_options *options, const struct fo
 	memset(out, 0, sizeof(*out));
 	out->state = gc_state_now(view);
 	if (out->state == MT_GC_DONE)
-		collected = api.PyGC_Collect();
+		collected = mt_cpython.PyGC_Collect();
 	out->collected_count = collected > 0 ? (uint64_t)collected : 0;
 	out->gc_ns = mt_os_now_ns() - began;
 	/* After the collection: the memory that it freed is in these caches now. */
@@ -230,12 +280,12 @@ static bool collect_here(const struct mt_python_options *options, const struct f
 {
 	int gil;
 
-	if (!api.PyGILState_GetThisThreadState || !api.PyGILState_Ensure ||
-	    !api.PyGILState_Release || !api.PyGILState_GetThisThreadState())
+	if (!mt_cpython.PyGILState_GetThisThreadState || !mt_cpython.PyGILState_Ensure ||
+	    !mt_cpython.PyGILState_Release || !mt_cpython.PyGILState_GetThisThreadState())
 		return false;
-	gil = api.PyGILState_Ensure();
+	gil = mt_cpython.PyGILState_Ensure();
 	collect_now(options, view, out);
-	api.PyGILState_Release(gil);
+	mt_cpython.PyGILState_Release(gil);
 	return true;
 }
 
@@ -441,8 +491,7 @@ bool mt_python_collect_soon(void (*flush_thread)(void))
 					.few_shared = mt_shared_pages_are_known_few()};
 
 	/* mt_python_is_running calls no loader here, since its table is filled. */
-	if (!view.few_shared || !mt_lazy_symbols_are_ready(&found_api) || !mt_python_is_running() ||
-	    !take_call())
+	if (!view.few_shared || !mt_cpython_is_found() || !mt_python_is_running() || !take_call())
 		return false;
 	call.options = (struct mt_python_options){.flush_thread = flush_thread};
 	call.view = view;
@@ -489,8 +538,9 @@ bool mt_python_wants_thread(void)
 {
 	int id, none = 0;
 
-	if (mt_gc_thread_runs() || !mt_lazy_symbols_are_ready(&found_api) ||
-	    !api.PyGILState_GetThisThreadState || !api.PyGILState_GetThisThreadState())
+	if (mt_gc_thread_runs() || !mt_cpython_is_found() ||
+	    !mt_cpython.PyGILState_GetThisThreadState ||
+	    !mt_cpython.PyGILState_GetThisThreadState())
 		return false;
 	id = mt_os_gettid(); /* system calls: only in a thread of Python's */
 	if (id == mt_os_getpid())
@@ -502,7 +552,7 @@ bool mt_python_wants_thread(void)
 
 void mt_python_prepare(void)
 {
-	(void)find_api();
+	(void)mt_cpython_find();
 }
 
 void mt_python_start_thread(void)
@@ -518,10 +568,9 @@ void mt_python_stop(void)
 /* Not every version of CPython empties its pending calls in the child (PyOS_AfterFork_Child). */
 void mt_python_fork_child(void)
 {
-	mt_python_gpu_fork_child();
 	mt_gc_thread_fork_child();
-	mt_eval_breaker_fork_child();
-	mt_lazy_symbols_fork_child(&found_api);
+	mt_lock_reset(&lock);
+	mt_cpython_fork_child();
 	atomic_store_explicit(&call.state, CALL_NONE, memory_order_relaxed);
 	atomic_store_explicit(&call.is_detached, false, memory_order_relaxed);
 	atomic_store_explicit(&call.is_in_queue, false, memory_order_relaxed);

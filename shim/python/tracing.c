@@ -4,13 +4,11 @@
 #include <string.h>
 
 #include "sys/attr.h"
-#include "sys/lazy_symbols.h"
 #include "sys/os.h"
 #include "python/line_table.h"
-#include "python/name_table.h"
 #include "python/python.h"
-#include "python/object_domains.h"
-#include "python/symbol.h"
+#include "python/objects.h"
+#include "python/cpython.h"
 
 #define OLDEST_MINOR 9
 /* An object that the look allocates: it is traced as long as the look's own tracing goes on. The
@@ -24,93 +22,24 @@
 /* calls of the layer in a forked child, a power of two, before it asks for the end of tracing */
 #define FIRST_CALL 64u
 
-#define FUNCTIONS(X)                                                                               \
-	X(const char *, Py_GetVersion, (void))                                                     \
-	X(void *, PyInterpreterState_Main, (void))                                                 \
-	X(void *, PyInterpreterState_Get, (void))                                                  \
-	X(void *, PyInterpreterState_Head, (void))                                                 \
-	X(void *, PyImport_ImportModuleLevel,                                                      \
-	  (const char *name, void *globals, void *locals, void *list, int level))                  \
-	X(void *, PyObject_GetAttrString, (void *object, const char *name))                        \
-	X(int, PyObject_SetAttrString, (void *object, const char *name, void *value))              \
-	X(void *, PyObject_CallObject, (void *callable, void *arguments))                          \
-	X(void *, PyObject_CallFunction, (void *callable, const char *format, ...))                \
-	X(void *, PyObject_CallFunctionObjArgs, (void *callable, ...))                             \
-	X(int, PyObject_IsTrue, (void *object))                                                    \
-	X(void *, PyBytes_FromStringAndSize, (const char *from, intptr_t bytes))                   \
-	X(unsigned long long, PyLong_AsUnsignedLongLong, (void *number))                           \
-	X(intptr_t, PyList_Size, (void *list))                                                     \
-	X(void *, PyList_GetItem, (void *list, intptr_t index))                                    \
-	X(intptr_t, PyTuple_Size, (void *tuple))                                                   \
-	X(void *, PyTuple_GetItem, (void *tuple, intptr_t index))                                  \
-	X(const char *, PyUnicode_AsUTF8AndSize, (void *text, intptr_t *bytes))                    \
-	X(void, Py_DecRef, (void *object))                                                         \
-	X(void *, PyErr_Occurred, (void))                                                          \
-	X(int, PyErr_ExceptionMatches, (void *exception))                                          \
-	X(void, PyErr_Clear, (void))                                                               \
-	X(void, PyErr_SetInterrupt, (void))                                                        \
-	X(void, PyErr_Fetch, (void **type, void **value, void **trace))                            \
-	X(void, PyErr_Restore, (void *type, void *value, void *trace))                             \
-	X(void, PyMem_GetAllocator, (int domain, struct mt_python_allocator *out))                 \
-	X(void, PyMem_SetAllocator, (int domain, const struct mt_python_allocator *allocator))
-
-struct tracing_api {
-#define X(type, name, parameters) type(*name) parameters;
-	FUNCTIONS(X)
-#undef X
-	void **PyExc_KeyboardInterrupt;
-	void **PyExc_MemoryError;
-	void *_Py_NoneStruct; /* its address is None */
-	/* since 3.10; before it a collection may run during a reading */
-	int (*PyGC_Disable)(void);
-	int (*PyGC_Enable)(void);
-	void *_Py_DecRefShared; /* only in free-threaded builds */
-};
-static struct tracing_api api;
-static struct mt_lazy_symbols found_api = MT_LAZY_SYMBOLS(python); /* api */
-
-static bool resolve_api(struct tracing_api *out)
-{
-	bool found = true;
-
-#define FIND(name)                (*(void **)(void *)&out->name = mt_python_symbol(#name))
-#define X(type, name, parameters) found = FIND(name) && found;
-	FUNCTIONS(X)
-#undef X
-	found = FIND(PyExc_KeyboardInterrupt) && found;
-	found = FIND(PyExc_MemoryError) && found;
-	found = FIND(_Py_NoneStruct) && found;
-	FIND(PyGC_Disable);
-	FIND(PyGC_Enable);
-	FIND(_Py_DecRefShared);
-#undef FIND
-	return found;
-}
-
 enum mt_lines_outcome mt_tracing_find(void)
 {
-	struct tracing_api fresh;
-
-	if (!mt_lazy_symbols_are_ready(&found_api)) {
-		if (!resolve_api(&fresh))
-			return MT_LINES_NO_TRACEMALLOC;
-		mt_lazy_symbols_store(&found_api, &api, &fresh, sizeof(api));
-	}
-	if (api._Py_DecRefShared)
+	if (!mt_cpython_find() || !mt_cpython.is_whole || !mt_cpython.PyInterpreterState_Get)
+		return MT_LINES_NO_TRACEMALLOC;
+	if (mt_cpython._Py_DecRefShared)
 		return MT_LINES_FREE_THREADED;
-	return mt_python_minor(api.Py_GetVersion()) >= OLDEST_MINOR ? MT_LINES_DONE
-								    : MT_LINES_NO_TRACEMALLOC;
+	return mt_cpython_minor() >= OLDEST_MINOR ? MT_LINES_DONE : MT_LINES_NO_TRACEMALLOC;
 }
 
 /* The head of the list is the interpreter that was made last. */
 bool mt_tracing_has_subinterpreters(void)
 {
-	return api.PyInterpreterState_Head() != api.PyInterpreterState_Main();
+	return mt_cpython.PyInterpreterState_Head() != mt_cpython.PyInterpreterState_Main();
 }
 
 bool mt_tracing_is_here(void)
 {
-	return api.PyInterpreterState_Get() == api.PyInterpreterState_Main();
+	return mt_cpython.PyInterpreterState_Get() == mt_cpython.PyInterpreterState_Main();
 }
 
 /* ---- the layer before tracemalloc ---- */
@@ -195,15 +124,15 @@ static void place(int domain)
 		.free = layer_free,
 	};
 
-	api.PyMem_GetAllocator(domain, &layers[domain].tracemalloc);
-	api.PyMem_SetAllocator(domain, &ours);
+	mt_cpython.PyMem_GetAllocator(domain, &layers[domain].tracemalloc);
+	mt_cpython.PyMem_SetAllocator(domain, &ours);
 }
 
 static bool is_first(int domain)
 {
 	struct mt_python_allocator now;
 
-	api.PyMem_GetAllocator(domain, &now);
+	mt_cpython.PyMem_GetAllocator(domain, &now);
 	return now.malloc == layer_malloc;
 }
 
@@ -213,7 +142,7 @@ static bool is_removable(void)
 {
 	struct mt_python_allocator raw;
 
-	api.PyMem_GetAllocator(MT_PYTHON_DOMAIN_RAW, &raw);
+	mt_cpython.PyMem_GetAllocator(MT_PYTHON_DOMAIN_RAW, &raw);
 	return is_first(MT_PYTHON_DOMAIN_MEM) && is_first(MT_PYTHON_DOMAIN_OBJ) &&
 	       raw.malloc == raw_before.malloc && raw.context == raw_before.context;
 }
@@ -225,7 +154,6 @@ void mt_tracing_bypass(void)
 
 void mt_tracing_fork_child(void)
 {
-	mt_lazy_symbols_fork_child(&found_api);
 	mt_tracing_bypass();
 	is_inherited = is_placed;
 	inherited_calls = 0;
@@ -242,13 +170,13 @@ static struct kept_error keep_error(void)
 {
 	struct kept_error kept;
 
-	api.PyErr_Fetch(&kept.type, &kept.value, &kept.trace);
+	mt_cpython.PyErr_Fetch(&kept.type, &kept.value, &kept.trace);
 	return kept;
 }
 
 static void restore_error(const struct kept_error *kept)
 {
-	api.PyErr_Restore(kept->type, kept->value, kept->trace);
+	mt_cpython.PyErr_Restore(kept->type, kept->value, kept->trace);
 }
 
 /* Returns what the error that is set, if any, means for the look. */
@@ -257,15 +185,15 @@ static enum mt_lines_outcome clear_error(void)
 	enum mt_lines_outcome outcome = MT_LINES_FAILED;
 	bool interrupted = false;
 
-	if (!api.PyErr_Occurred())
+	if (!mt_cpython.PyErr_Occurred())
 		return outcome;
-	interrupted = api.PyErr_ExceptionMatches(*api.PyExc_KeyboardInterrupt);
-	if (api.PyErr_ExceptionMatches(*api.PyExc_MemoryError))
+	interrupted = mt_cpython.PyErr_ExceptionMatches(*mt_cpython.PyExc_KeyboardInterrupt);
+	if (mt_cpython.PyErr_ExceptionMatches(*mt_cpython.PyExc_MemoryError))
 		outcome = MT_LINES_NO_MEMORY;
-	api.PyErr_Clear();
+	mt_cpython.PyErr_Clear();
 	/* The user pressed Ctrl-C during the call: the program must get it. */
 	if (interrupted)
-		api.PyErr_SetInterrupt();
+		mt_cpython.PyErr_SetInterrupt();
 	return outcome;
 }
 
@@ -279,25 +207,25 @@ static void *checked(void *object)
 static void release(void *object)
 {
 	if (object)
-		api.Py_DecRef(object);
+		mt_cpython.Py_DecRef(object);
 }
 
 /* Not through builtins.__import__, which a program may replace. */
 static void *find_module(void)
 {
-	return checked(api.PyImport_ImportModuleLevel("_tracemalloc", NULL, NULL, NULL, 0));
+	return checked(mt_cpython.PyImport_ImportModuleLevel("_tracemalloc", NULL, NULL, NULL, 0));
 }
 
 static void *attribute(void *object, const char *name)
 {
-	return object ? checked(api.PyObject_GetAttrString(object, name)) : NULL;
+	return object ? checked(mt_cpython.PyObject_GetAttrString(object, name)) : NULL;
 }
 
 /* Leaves the error set, for the caller to read. */
 static void *call_function(void *module, const char *name)
 {
 	void *function = attribute(module, name);
-	void *result = function ? api.PyObject_CallObject(function, NULL) : NULL;
+	void *result = function ? mt_cpython.PyObject_CallObject(function, NULL) : NULL;
 
 	release(function);
 	return result;
@@ -306,10 +234,10 @@ static void *call_function(void *module, const char *name)
 static uint64_t call_for_number(void *module, const char *name)
 {
 	void *number = checked(call_function(module, name));
-	unsigned long long value = number ? api.PyLong_AsUnsignedLongLong(number) : 0;
+	unsigned long long value = number ? mt_cpython.PyLong_AsUnsignedLongLong(number) : 0;
 
 	release(number);
-	if (!api.PyErr_Occurred())
+	if (!mt_cpython.PyErr_Occurred())
 		return value;
 	(void)clear_error();
 	return 0;
@@ -318,7 +246,7 @@ static uint64_t call_for_number(void *module, const char *name)
 static bool is_tracing(void *module)
 {
 	void *result = checked(call_function(module, "is_tracing"));
-	bool is = result && api.PyObject_IsTrue(result) > 0;
+	bool is = result && mt_cpython.PyObject_IsTrue(result) > 0;
 
 	release(result);
 	return is;
@@ -326,7 +254,7 @@ static bool is_tracing(void *module)
 
 static void set_mark(void *module, void *value)
 {
-	if (api.PyObject_SetAttrString(module, MARK, value) != 0)
+	if (mt_cpython.PyObject_SetAttrString(module, MARK, value) != 0)
 		(void)clear_error();
 }
 
@@ -337,8 +265,9 @@ static bool is_unbroken(void *module)
 	void *mark = is_tracing(module) ? attribute(module, MARK) : NULL;
 	void *function = mark ? attribute(module, "_get_object_traceback") : NULL;
 	void *found =
-		function ? checked(api.PyObject_CallFunctionObjArgs(function, mark, NULL)) : NULL;
-	bool is = found && found != api._Py_NoneStruct;
+		function ? checked(mt_cpython.PyObject_CallFunctionObjArgs(function, mark, NULL))
+			 : NULL;
+	bool is = found && found != mt_cpython._Py_NoneStruct;
 
 	release(found);
 	release(function);
@@ -356,20 +285,20 @@ static enum mt_lines_outcome start_with(void *module, uint32_t depth)
 	void *result = NULL, *mark;
 
 	for (int domain = MT_PYTHON_DOMAIN_MEM; domain <= MT_PYTHON_DOMAIN_OBJ; domain++)
-		api.PyMem_GetAllocator(domain, &layers[domain].before);
-	api.PyMem_GetAllocator(MT_PYTHON_DOMAIN_RAW, &raw_before);
+		mt_cpython.PyMem_GetAllocator(domain, &layers[domain].before);
+	mt_cpython.PyMem_GetAllocator(MT_PYTHON_DOMAIN_RAW, &raw_before);
 	if (function)
-		result = api.PyObject_CallFunction(function, "i", (int)depth);
+		result = mt_cpython.PyObject_CallFunction(function, "i", (int)depth);
 	release(function);
 	if (!result)
 		return clear_error();
 	release(result);
-	api.PyMem_SetAllocator(MT_PYTHON_DOMAIN_RAW, &raw_before);
+	mt_cpython.PyMem_SetAllocator(MT_PYTHON_DOMAIN_RAW, &raw_before);
 	atomic_store_explicit(&is_bypassed, false, memory_order_relaxed);
 	place(MT_PYTHON_DOMAIN_MEM);
 	place(MT_PYTHON_DOMAIN_OBJ);
 	is_placed = true;
-	mark = checked(api.PyBytes_FromStringAndSize(NULL, MARK_BYTES));
+	mark = checked(mt_cpython.PyBytes_FromStringAndSize(NULL, MARK_BYTES));
 	if (mark)
 		set_mark(module, mark);
 	release(mark);
@@ -381,7 +310,7 @@ static enum mt_lines_outcome start_with(void *module, uint32_t depth)
 static void stop_with(void *module)
 {
 	mt_tracing_bypass();
-	set_mark(module, api._Py_NoneStruct);
+	set_mark(module, mt_cpython._Py_NoneStruct);
 	is_inherited = false;
 	if (!is_removable()) {
 		release(checked(call_function(module, "clear_traces")));
@@ -491,7 +420,7 @@ static uint32_t place_of_name(void *name)
 	const char *text;
 
 	if (reader.names[slot].name != name) {
-		text = api.PyUnicode_AsUTF8AndSize(name, &bytes);
+		text = mt_cpython.PyUnicode_AsUTF8AndSize(name, &bytes);
 		if (!text) /* not UTF-8 */
 			(void)clear_error();
 		reader.names[slot].place =
@@ -505,21 +434,21 @@ static uint32_t place_of_name(void *name)
 static uint32_t read_stack(void *stack)
 {
 	struct mt_lines_frame frames[MT_LINES_DEPTH_MAX];
-	intptr_t count = api.PyTuple_Size(stack);
+	intptr_t count = mt_cpython.PyTuple_Size(stack);
 
 	if (count > (intptr_t)MT_LINES_DEPTH_MAX)
 		count = MT_LINES_DEPTH_MAX;
 	for (intptr_t i = 0; i < count; i++) {
-		void *frame = api.PyTuple_GetItem(stack, i);
-		void *name = frame ? api.PyTuple_GetItem(frame, 0) : NULL;
-		void *line = frame ? api.PyTuple_GetItem(frame, 1) : NULL;
+		void *frame = mt_cpython.PyTuple_GetItem(stack, i);
+		void *name = frame ? mt_cpython.PyTuple_GetItem(frame, 0) : NULL;
+		void *line = frame ? mt_cpython.PyTuple_GetItem(frame, 1) : NULL;
 
 		if (!name || !line)
 			return MT_LINE_TABLE_NONE;
 		frames[i].name = place_of_name(name);
 		frames[i].line = frames[i].name == MT_NAME_TABLE_REST
 					 ? 0
-					 : (uint32_t)api.PyLong_AsUnsignedLongLong(line);
+					 : (uint32_t)mt_cpython.PyLong_AsUnsignedLongLong(line);
 	}
 	return count > 0 ? mt_line_table_stack(frames, (uint32_t)count) : MT_LINE_TABLE_NONE;
 }
@@ -538,20 +467,20 @@ static uint32_t index_of_stack(void *stack)
 /* A reading that fails begins nothing. A trace is a tuple of (domain, bytes, stack, ...). */
 static void add_traces(void *list, uint32_t reading, uint64_t *out_count)
 {
-	intptr_t count = api.PyList_Size(list);
+	intptr_t count = mt_cpython.PyList_Size(list);
 
 	memset(&reader, 0, sizeof(reader));
 	mt_line_table_begin_reading(reading);
 	for (intptr_t i = 0; i < count; i++) {
-		void *trace = api.PyList_GetItem(list, i);
-		void *bytes = trace ? api.PyTuple_GetItem(trace, 1) : NULL;
-		void *stack = trace ? api.PyTuple_GetItem(trace, 2) : NULL;
+		void *trace = mt_cpython.PyList_GetItem(list, i);
+		void *bytes = trace ? mt_cpython.PyTuple_GetItem(trace, 1) : NULL;
+		void *stack = trace ? mt_cpython.PyTuple_GetItem(trace, 2) : NULL;
 
 		if (bytes && stack)
 			mt_line_table_add(index_of_stack(stack),
-					  api.PyLong_AsUnsignedLongLong(bytes));
+					  mt_cpython.PyLong_AsUnsignedLongLong(bytes));
 	}
-	if (api.PyErr_Occurred())
+	if (mt_cpython.PyErr_Occurred())
 		(void)clear_error();
 	*out_count = count > 0 ? (uint64_t)count : 0;
 }
@@ -559,7 +488,8 @@ static void add_traces(void *list, uint32_t reading, uint64_t *out_count)
 /* Without a collection meanwhile: each of the many new tuples would count for one. */
 static enum mt_lines_outcome read_traces(void *module, uint32_t reading, uint64_t *out_count)
 {
-	bool was_enabled = api.PyGC_Disable && api.PyGC_Enable && api.PyGC_Disable();
+	bool was_enabled =
+		mt_cpython.PyGC_Disable && mt_cpython.PyGC_Enable && mt_cpython.PyGC_Disable();
 	void *list = call_function(module, "_get_traces");
 	enum mt_lines_outcome outcome = list ? MT_LINES_DONE : clear_error();
 
@@ -567,7 +497,7 @@ static enum mt_lines_outcome read_traces(void *module, uint32_t reading, uint64_
 		add_traces(list, reading, out_count);
 	release(list);
 	if (was_enabled)
-		(void)api.PyGC_Enable();
+		(void)mt_cpython.PyGC_Enable();
 	return outcome;
 }
 

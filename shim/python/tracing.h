@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/lines_layout.h"
+#include "core/dump_layout.h"
 
 /* Finds the functions. Returns MT_LINES_DONE, or why this interpreter cannot be traced. Call it
  * before any other function. Any thread; calls the loader. */

@@ -39,4 +39,52 @@
 	.section .note.GNU-stack, "", %progbits
 	.text
 
+/* save and restore keep the argument registers of a forwarded call over a call of the shim. x86-64:
+ * three registers suffice; with the return address they align the stack to 16 bytes. aarch64:
+ * load_real loads the word with the target into x16, since a branch by x16 may enter a `bti c`
+ * landing pad. */
+#if defined(__x86_64__)
+.macro save
+	pushq %rdi
+	.cfi_adjust_cfa_offset 8
+	pushq %rsi
+	.cfi_adjust_cfa_offset 8
+	pushq %rdx
+	.cfi_adjust_cfa_offset 8
+.endm
+
+.macro restore
+	popq %rdx
+	.cfi_adjust_cfa_offset -8
+	popq %rsi
+	.cfi_adjust_cfa_offset -8
+	popq %rdi
+	.cfi_adjust_cfa_offset -8
+.endm
+#else
+.macro load_real real
+	adrp x16, \real
+	ldr x16, [x16, #:lo12:\real]
+.endm
+
+.macro save
+	stp x29, x30, [sp, #-48]!
+	.cfi_adjust_cfa_offset 48
+	.cfi_rel_offset x29, 0
+	.cfi_rel_offset x30, 8
+	stp x0, x1, [sp, #16]
+	str x2, [sp, #32]
+	mov x29, sp
+.endm
+
+.macro restore
+	ldr x2, [sp, #32]
+	ldp x0, x1, [sp, #16]
+	ldp x29, x30, [sp], #48
+	.cfi_adjust_cfa_offset -48
+	.cfi_restore x29
+	.cfi_restore x30
+.endm
+#endif
+
 #endif

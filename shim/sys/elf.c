@@ -1,15 +1,137 @@
-/* sys/elf.c -- contract: sys/elf.h. What this code must not use before relocation: sys/elf_walk.c.
+/* sys/elf.c -- walk_first, and the code that runs in it, must not use a relocated word or a
+ * function of libc. The Makefile compiles this file so that the compiler adds none.
  * Sources: the GNU hash section as binutils writes it, and the symbol versioning of the LSB. */
 #include "sys/elf.h"
 
+#include <dlfcn.h>
 #include <elf.h>
+#include <fcntl.h>
 #include <link.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <string.h>
+#include <sys/syscall.h>
 
 #include "sys/attr.h"
-#include "sys/elf_walk.h"
 #include "sys/loader.h"
+#include "sys/raw_syscall.h"
+
+/* ---- the loaded objects ---- */
+
+/* Weak so that its address can be tested: before relocation its GOT entry is empty. */
+extern struct r_debug _r_debug __attribute__((weak));
+extern const ElfW(Dyn) own_dynamic[] __asm__("_DYNAMIC") __attribute__((visibility("hidden")));
+
+struct walk {
+	bool (*visit)(const struct mt_elf_object *object, void *context);
+	void *context;
+	bool is_past_us;
+};
+
+static bool visit_one(struct walk *walk, struct mt_elf_object *object)
+{
+	bool is_own = object->dynamic == own_dynamic;
+
+	object->is_behind = walk->is_past_us;
+	walk->is_past_us = walk->is_past_us || is_own;
+	return object->dynamic && !is_own && walk->visit(object, walk->context);
+}
+
+static int visit_header(struct dl_phdr_info *info, size_t bytes, void *context)
+{
+	struct mt_elf_object object = {info->dlpi_addr, NULL,
+				       info->dlpi_name ? info->dlpi_name : "", false};
+
+	(void)bytes;
+	for (unsigned i = 0; i < info->dlpi_phnum; i++)
+		if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
+			object.dynamic =
+				(const ElfW(Dyn) *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+	return visit_one(context, &object);
+}
+
+/* Calls visit for each loaded object in load order, until visit returns true. Skips this library
+ * and objects without a dynamic section. context: passed to visit. Returns whether visit returned
+ * true. Uses dl_iterate_phdr(3), so other threads may load and unload meanwhile. */
+static bool walk_all(bool (*visit)(const struct mt_elf_object *object, void *context),
+		     void *context)
+{
+	struct walk walk = {visit, context, false};
+
+	return mt_loader_iterate(visit_header, &walk) != 0;
+}
+
+/* ---- the list for debuggers: complete before the loader relocates anything ---- */
+
+/* Reads the address of the program's headers from the auxiliary vector. Source: proc(5), auxv. */
+static bool read_program_headers(const ElfW(Phdr) * *out_headers, size_t *out_count)
+{
+	static const char path[] = "/proc/self/auxv";
+	ElfW(auxv_t) pairs[64];
+	long fd =
+		mt_raw_syscall_asm(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
+	long bytes;
+
+	if (fd < 0)
+		return false;
+	bytes = mt_raw_syscall_asm(SYS_read, fd, (long)pairs, sizeof(pairs), 0, 0, 0);
+	(void)mt_raw_syscall_asm(SYS_close, fd, 0, 0, 0, 0, 0);
+	*out_headers = NULL;
+	*out_count = 0;
+	for (long i = 0; bytes > 0 && i < bytes / (long)sizeof(pairs[0]); i++) {
+		if (pairs[i].a_type == AT_PHDR)
+			*out_headers = (const ElfW(Phdr) *)pairs[i].a_un.a_val;
+		if (pairs[i].a_type == AT_PHNUM)
+			*out_count = pairs[i].a_un.a_val;
+	}
+	return *out_headers && *out_count;
+}
+
+/* Finds the list through the program's dynamic section, in which the loader stores its address: for
+ * use before this library is relocated. */
+static const struct r_debug *find_list_of_program(void)
+{
+	const ElfW(Phdr) * headers;
+	const ElfW(Dyn) *dynamic = NULL;
+	ElfW(Addr) base = 0;
+	size_t count;
+
+	if (!read_program_headers(&headers, &count))
+		return NULL;
+	for (size_t i = 0; i < count; i++)
+		if (headers[i].p_type == PT_PHDR)
+			base = (ElfW(Addr))headers - headers[i].p_vaddr;
+	for (size_t i = 0; i < count; i++)
+		if (headers[i].p_type == PT_DYNAMIC)
+			dynamic = (const ElfW(Dyn) *)(base + headers[i].p_vaddr);
+	for (; dynamic && dynamic->d_tag != DT_NULL; dynamic++)
+		if (dynamic->d_tag == DT_DEBUG)
+			return (const struct r_debug *)dynamic->d_un.d_ptr;
+	return NULL;
+}
+
+/* As walk_all, over the loader's list for debuggers (r_debug). Calls no function of libc: safe
+ * before this library is relocated, and inside the start of a sanitizer's runtime that interposes
+ * dl_iterate_phdr. Takes no lock: visit must end the walk before it reaches an object that can be
+ * unloaded. */
+static bool walk_first(bool (*visit)(const struct mt_elf_object *object, void *context),
+		       void *context)
+{
+	struct walk walk = {visit, context, false};
+	const struct r_debug *list = &_r_debug ? &_r_debug : find_list_of_program();
+
+	for (const struct link_map *map = list ? list->r_map : NULL; map; map = map->l_next) {
+		struct mt_elf_object object = {map->l_addr, map->l_ld,
+					       map->l_name ? map->l_name : "", false};
+
+		if (visit_one(&walk, &object))
+			return true;
+	}
+	return false;
+}
+
+/* ---- their symbols ---- */
 
 /* The oldest symbol version of each architecture: dlsym has it until glibc 2.34 moves dlsym from
  * libdl into libc. */
@@ -222,7 +344,7 @@ bool mt_elf_path(const char *soname_glob, char *out, size_t out_bytes)
 {
 	struct path_query path_query = {.glob = soname_glob, .path = out, .path_bytes = out_bytes};
 
-	return out_bytes && mt_elf_walk(match_path, &path_query);
+	return out_bytes && walk_all(match_path, &path_query);
 }
 
 static bool is_libc_name(const char *name)
@@ -260,7 +382,7 @@ const char *mt_elf_libc_path(const char *name, const void *function)
 	struct function_query query = {.name = name};
 
 	if (function)
-		(void)mt_elf_walk_first(match_libc, &query);
+		(void)walk_first(match_libc, &query);
 	return function && query.found == function ? query.path : NULL;
 }
 
@@ -268,7 +390,7 @@ void *mt_elf_libc_function(const char *name)
 {
 	struct function_query query = {.name = name};
 
-	(void)mt_elf_walk_first(match_libc, &query);
+	(void)walk_first(match_libc, &query);
 	return query.found;
 }
 
@@ -286,7 +408,7 @@ void *mt_elf_first_function(const char *name)
 {
 	struct function_query query = {.name = name};
 
-	(void)mt_elf_walk(match_any, &query);
+	(void)walk_all(match_any, &query);
 	return query.found;
 }
 
@@ -303,11 +425,14 @@ static bool match_beside(const struct mt_elf_object *object, void *context)
 	return match_any(object, &query->anchor);
 }
 
-void *mt_elf_beside(const char *anchor, const char *name, void **out_anchor)
+/* Returns the function or object `name` of the first loaded object that defines it. The search ends
+ * at the first object that defines `anchor`; *out_anchor receives that address. NULL in both where
+ * no object defines the anchor. An object that another thread loads now may not be relocated. */
+static void *find_beside(const char *anchor, const char *name, void **out_anchor)
 {
 	struct beside_query query = {.anchor = {.name = anchor}, .wanted = {.name = name}};
 
-	(void)mt_elf_walk(match_beside, &query);
+	(void)walk_all(match_beside, &query);
 	*out_anchor = query.anchor.found;
 	return query.anchor.found ? query.wanted.found : NULL;
 }
@@ -335,7 +460,7 @@ static void find_several(bool (*match)(const struct mt_elf_object *object, void 
 {
 	for (size_t i = 0; i < query->count; i++)
 		query->out[i] = NULL;
-	(void)mt_elf_walk_first(match, query);
+	(void)walk_first(match, query);
 }
 
 void mt_elf_libc_functions(const char *const *names, void **out, size_t count)
@@ -447,7 +572,7 @@ MT_COLD void mt_elf_discover(void)
 {
 	struct discovery discovery = {0};
 
-	(void)mt_elf_walk_first(discover_in, &discovery);
+	(void)walk_first(discover_in, &discovery);
 	atomic_store_explicit(&mt_elf_real_dlvsym, discovery.dlvsym, memory_order_relaxed);
 	atomic_store_explicit(&mt_elf_real_dlsym, discovery.dlsym, memory_order_relaxed);
 }
@@ -478,7 +603,9 @@ mt_dlvsym_fn mt_elf_dlvsym(void)
 	return real;
 }
 
-MT_COLD void mt_elf_forward_to(void *by_name, void *by_version)
+/* Makes later calls of mt_elf_dlsym and mt_elf_dlvsym return these functions. NULL keeps the
+ * present one. Only mt_symbol_use_next_dlsym calls this, from the constructor. */
+static MT_COLD void forward_to(void *by_name, void *by_version)
 {
 	if (by_version)
 		atomic_store_explicit(&mt_elf_real_dlvsym, by_version, memory_order_relaxed);
@@ -494,4 +621,102 @@ void *mt_elf_look_up(void *handle, const char *name, const char *version)
 	if (version)
 		return by_version ? by_version(handle, name, version) : NULL;
 	return by_name ? by_name(handle, name) : NULL;
+}
+
+/* ---- symbol ---- */
+
+/* libc's dlsym, once the program's calls are forwarded to another library's. */
+static _Atomic(mt_dlsym_fn) libcs;
+
+void *mt_symbol(void *handle, const char *name)
+{
+	mt_dlsym_fn kept = atomic_load_explicit(&libcs, memory_order_acquire);
+	mt_dlsym_fn find = kept ? kept : mt_elf_dlsym();
+	void *found;
+
+	/* dlsym allocates the text of its error: a child forked meanwhile by a process that libc
+	 * takes for one of one thread would have libc's heap locked for ever. */
+	mt_loader_enter();
+	found = find ? find(handle, name) : dlsym(handle, name);
+	mt_loader_leave();
+	return found;
+}
+
+/* ---- without the loader's lock ---- */
+
+/* struct dl_find_object of glibc, larger than any version of it */
+struct found_object {
+	uint64_t words[32];
+};
+typedef int (*find_object_fn)(void *address, struct found_object *out);
+
+static int find_nothing(void *address, struct found_object *out)
+{
+	(void)address;
+	(void)out;
+	return -1;
+}
+
+/* libc's _dl_find_object, which takes no lock; find_nothing where libc has none. The loader enters
+ * an object there after its relocation, before its constructors. Set once; all threads store the
+ * same value, no ordering. Source: dl_open_worker_begin() of glibc. */
+static _Atomic(find_object_fn) find_object;
+
+static find_object_fn object_finder(void)
+{
+	find_object_fn found = atomic_load_explicit(&find_object, memory_order_relaxed);
+
+	if (found)
+		return found;
+	*(void **)(void *)&found = mt_elf_first_function("_dl_find_object");
+	if (!found)
+		found = find_nothing;
+	atomic_store_explicit(&find_object, found, memory_order_relaxed);
+	return found;
+}
+
+void *mt_symbol_beside(const char *anchor, const char *name)
+{
+	find_object_fn find = object_finder();
+	struct found_object object;
+	void *at_anchor;
+	void *found;
+
+	if (find == find_nothing || mt_loader_is_forked())
+		return mt_symbol(RTLD_DEFAULT, name);
+	found = find_beside(anchor, name, &at_anchor);
+	return at_anchor && find(at_anchor, &object) == 0 ? found : NULL;
+}
+
+/* ---- another library's dlsym ---- */
+
+/* By the file of the object: libc has its dlsym in several versions. */
+static bool is_libcs(const void *function)
+{
+	static const char *const names[] = {"libc.so", "libc-",    "libc.musl",
+					    "ld-musl", "libdl.so", "libdl-"};
+	const char *slash;
+	Dl_info info;
+
+	if (!function || !dladdr(function, &info) || !info.dli_fname)
+		return true;
+	slash = strrchr(info.dli_fname, '/');
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strncmp(slash ? slash + 1 : info.dli_fname, names[i], strlen(names[i])) == 0)
+			return true;
+	return false;
+}
+
+MT_COLD void mt_symbol_use_next_dlsym(void)
+{
+	void *by_name = mt_symbol(RTLD_NEXT, "dlsym");
+	void *by_version;
+
+	/* The common case is libc's; dladdr(3) would compare the address with each of its
+	 * symbols. */
+	if (mt_elf_libc_path("dlsym", by_name) || is_libcs(by_name))
+		return;
+	by_version = mt_symbol(RTLD_NEXT, "dlvsym");
+	atomic_store_explicit(&libcs, mt_elf_dlsym(), memory_order_release);
+	forward_to(by_name, is_libcs(by_version) ? NULL : by_version);
 }

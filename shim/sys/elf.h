@@ -6,6 +6,7 @@
 #ifndef MT_SYS_ELF_H
 #define MT_SYS_ELF_H
 
+#include <link.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -31,11 +32,6 @@ void *mt_elf_libc_function(const char *name);
  * NULL if none does, or if an ifunc resolver selects it. */
 void *mt_elf_first_function(const char *name);
 
-/* Returns the function or object `name` of the first loaded object that defines it. The search ends
- * at the first object that defines `anchor`; *out_anchor receives that address. NULL in both where
- * no object defines the anchor. An object that another thread loads now may not be relocated. */
-void *mt_elf_beside(const char *anchor, const char *name, void **out_anchor);
-
 /* Finds `count` functions of libc.so.6 in one walk: out[i] receives libc's own function names[i],
  * or NULL as mt_elf_libc_function returns it. */
 void mt_elf_libc_functions(const char *const *names, void **out, size_t count);
@@ -57,12 +53,47 @@ typedef void *(*mt_dlvsym_fn)(void *handle, const char *name, const char *versio
 mt_dlsym_fn mt_elf_dlsym(void);
 mt_dlvsym_fn mt_elf_dlvsym(void);
 
-/* Makes later calls of mt_elf_dlsym and mt_elf_dlvsym return these functions. NULL keeps the
- * present one. Only sys/symbol.c calls this, from the constructor. */
-void mt_elf_forward_to(void *by_name, void *by_version);
-
 /* Calls the real dlsym (version: NULL) or dlvsym with the shim as the caller. handle: as for
  * dlsym(3). Returns NULL if there is no such symbol. */
 void *mt_elf_look_up(void *handle, const char *name, const char *version);
+
+/* ---- a loaded object ---- */
+
+struct mt_elf_object {
+	ElfW(Addr) base;
+	const ElfW(Dyn) * dynamic;
+	const char *path; /* as the loader knows it; "" for the program */
+	bool is_behind;   /* this library comes before it */
+};
+
+/* Returns the address of a table that the dynamic section points to. value: d_ptr. glibc relocates
+ * d_ptr in place, except in a read-only section (the vDSO); musl never does. */
+static inline const void *mt_elf_at(const struct mt_elf_object *object, ElfW(Addr) value)
+{
+	return (const void *)(value < object->base ? object->base + value : value);
+}
+
+/* ---- symbol ---- */
+
+/* dlsym for the shim's own lookups: libc's function with the shim as the caller, so that RTLD_NEXT
+ * means "after libmtshim.so". Owns one pointer to libc's dlsym. Any thread may call when dlsym(3)
+ * may be called; no lock of the shim may be held. Enters the gate of sys/loader.h. Skips another
+ * preloaded library's dlsym: one that calls libc's instead of jumping to it becomes the caller, and
+ * RTLD_NEXT may then find the shim again, without end. */
+
+/* Returns the symbol `name`, or NULL if there is none. handle: RTLD_DEFAULT, RTLD_NEXT, or a
+ * result of dlopen. */
+void *mt_symbol(void *handle, const char *name);
+
+/* Returns the symbol `name` of the library or program that defines `anchor`, or NULL. Unlike dlsym
+ * it never waits for a constructor: that runs under the loader's lock. Does not find a library that
+ * another thread is loading and has not relocated yet. In a forked child, and before glibc 2.35
+ * without _dl_find_object, this is mt_symbol(RTLD_DEFAULT, name). */
+void *mt_symbol_beside(const char *anchor, const char *name);
+
+/* Forwards the program's dlsym calls, and the binding of the CUDA driver, to another library's
+ * dlsym if one follows the shim in load order (a vGPU limiter). Called once, from the
+ * constructor. */
+void mt_symbol_use_next_dlsym(void);
 
 #endif

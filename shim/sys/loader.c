@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #include "sys/attr.h"
-#include "sys/lock_check.h"
+#include "sys/lock.h"
 #include "sys/os.h"
 
 /* a walk takes microseconds; a thread that stays inside must not block fork */

@@ -1,7 +1,7 @@
 /* sys/lock.h -- a mutex of one 32-bit word: it spins briefly, then sleeps on a futex. It has no
  * owner and no recursion. A zeroed struct is an unlocked lock, so a forked child can reset it.
- * Any thread may call. In debug builds each lock carries a rank and sys/lock_check.h checks the
- * order. Never allocates. Never call it from a signal handler. */
+ * Any thread may call. In debug builds each lock carries a rank, and the order is checked. Never
+ * allocates. Never call it from a signal handler. */
 #ifndef MT_SYS_LOCK_H
 #define MT_SYS_LOCK_H
 
@@ -9,7 +9,64 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "sys/lock_check.h"
+#include "sys/lock_ranks.def"
+
+/* ---- the order ---- */
+
+/* Checks the lock order in debug builds. Owns a list of the locks that each thread holds, and
+ * compares it with sys/lock_ranks.def at every lock, unlock and call of foreign code. A violation
+ * writes one line that names both locks and aborts the process (SIGABRT). Any thread, signal
+ * handler and forked child may call. Takes no lock. Never allocates. In release builds (without
+ * MT_DEBUG) every call is empty. */
+
+enum mt_lock_rank {
+	MT_RANK_NONE,
+#define X(name, held, protects) MT_RANK_##name,
+	MT_LOCK_RANKS(X)
+#undef X
+		MT_RANK_fork, /* no lock: see mt_lock_check_enter */
+	MT_RANK_COUNT
+};
+
+#ifdef MT_DEBUG
+
+/* Called before a thread waits for a lock, after it has taken it, and before it releases it. */
+void mt_lock_check_lock(const void *lock, uint32_t rank);
+void mt_lock_check_locked(const void *lock);
+void mt_lock_check_unlock(const void *lock, uint32_t rank);
+
+/* Removes a lock from the calling thread's list, in a forked child that resets it. */
+void mt_lock_check_reset(const void *lock);
+
+/* As lock and unlock, for a gate that is not a struct mt_lock. Between enter and leave of
+ * MT_RANK_fork the thread forks, maybe in a signal handler. The order of what it takes there is
+ * compared with nothing that the interrupted code holds: fork does not wait for the thread's own
+ * locks (mt_lock_lock_noted), nor for long for a thread that waits for these. */
+void mt_lock_check_enter(enum mt_lock_rank rank);
+void mt_lock_check_leave(enum mt_lock_rank rank);
+
+/* Checks before foreign code runs that the thread holds no lock of kind OURS. what: the callee, for
+ * the message. */
+void mt_lock_check_foreign_call(const char *what);
+
+/* Checks before the thread waits for another one that it holds no lock. what: the event it waits
+ * for, for the message. */
+void mt_lock_check_wait(const char *what);
+
+#else
+
+#define mt_lock_check_lock(lock, rank)   ((void)0)
+#define mt_lock_check_locked(lock)       ((void)0)
+#define mt_lock_check_unlock(lock, rank) ((void)0)
+#define mt_lock_check_reset(lock)        ((void)0)
+#define mt_lock_check_enter(rank)        ((void)0)
+#define mt_lock_check_leave(rank)        ((void)0)
+#define mt_lock_check_foreign_call(what) ((void)0)
+#define mt_lock_check_wait(what)         ((void)0)
+
+#endif
+
+/* ---- the lock ---- */
 
 struct mt_lock {
 	_Atomic uint32_t word; /* 0: unlocked; 1: locked; 2: locked, and a thread sleeps on it */
@@ -119,6 +176,16 @@ static inline void mt_lock_reset(struct mt_lock *lock)
 {
 	mt_lock_check_reset(lock);
 	atomic_store_explicit(&lock->word, 0, memory_order_relaxed);
+}
+
+/* The child step. A handler that forked may return to the code that has the lock, which unlocks it.
+ */
+static inline void mt_lock_fork_child(struct mt_lock *lock, bool is_ours)
+{
+	if (is_ours)
+		atomic_store_explicit(&lock->word, 0, memory_order_relaxed);
+	else
+		mt_lock_reset(lock);
 }
 
 #endif

@@ -164,4 +164,14 @@ static inline bool mt_os_may_write(const struct stat *file, const struct stat *f
 	       (!everybodys && file->st_uid == folder->st_uid);
 }
 
+/* ---- own stack ---- */
+
+/* Runs a function on a stack of its own, for work that needs more stack than the caller may have: a
+ * coroutine, a thread of PTHREAD_STACK_MIN, a signal stack of SIGSTKSZ. Takes no lock. Any thread,
+ * also in a signal handler. */
+
+/* Calls function(argument) on a fresh mapping of 256 kB, or on the caller's stack if there is no
+ * address space. The function must return. A signal handler that interrupts it runs there, too. */
+void mt_own_stack_call(void (*function)(void *), void *argument);
+
 #endif

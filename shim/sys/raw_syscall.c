@@ -2,8 +2,6 @@
 
 #include <errno.h>
 
-#include "sys/raw_syscall_asm.h"
-
 /* a result from -ERRNO_MAX to -1 is an error */
 #define ERRNO_MAX 4095
 

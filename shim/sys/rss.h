@@ -35,11 +35,6 @@ void mt_rss_keep_statm_open(void);
 /* As mt_rss_read_full, from a file in the format of /proc/PID/status. */
 bool mt_rss_read_status(const char *path, struct mt_rss_full *out);
 
-/* Reads how many bytes of anonymous pages are shared with forked processes: an upper bound, from
- * /proc/self/smaps_rollup. Walks all page tables: some milliseconds for each GB. Returns false, and
- * leaves *out_bytes as it is, before Linux 5.3 and if /proc cannot be read. */
-bool mt_rss_read_shared(uint64_t *out_bytes);
-
 /* Reads how many bytes lie in transparent huge pages, from the same file. Returns as it does. */
 bool mt_rss_read_huge(uint64_t *out_bytes);
 
@@ -52,5 +47,30 @@ struct mt_rss_usage {
 
 /* Fills *out. Returns false, and leaves it as it is, if the kernel refuses. */
 bool mt_rss_read_usage(struct mt_rss_usage *out);
+
+/* ---- shared pages ---- */
+
+/* Whether this process shares pages with forked processes. Python's collector writes to the header
+ * of each object, and the kernel copies a shared page at the first write: a collection would then
+ * use more memory, not less. Owns a count of forks and the kernel's last reply. Any thread may
+ * call. Takes no lock. */
+
+#define MT_SHARED_PAGES_MAX_BYTES (2u << 20) /* sharing less is ignored */
+
+/* Returns whether MT_SHARED_PAGES_MAX_BYTES or less are shared. Asks the kernel after a fork, and
+ * keeps a positive reply until the next fork. False if the kernel cannot tell. Opens a file. */
+bool mt_shared_pages_are_few(void);
+
+/* As mt_shared_pages_are_few, but never asks the kernel: false after a fork until the other
+ * function has asked. */
+bool mt_shared_pages_are_known_few(void);
+
+/* Returns the number of forks so far, including the one that made this process. Each fork counts
+ * once before and once after it. A reply of mt_shared_pages_are_few is valid while this is
+ * equal. */
+uint32_t mt_shared_pages_forks(void);
+
+/* Counts a fork: called before it, and after it in parent and child. Async-signal-safe. */
+void mt_shared_pages_note_fork(void);
 
 #endif

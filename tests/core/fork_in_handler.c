@@ -5,13 +5,16 @@
  *   supervisor  a handler of SIGCHLD forks the replacement of each child that ends
  *   raw         as timer, with _Fork in main and handler
  *   returns     as timer; the child returns from the handler, allocates on, and ends
+ *   flags       as returns; main frees large blocks whose pages carry flags
  * Prints how many children there were, and how many of them ended well. */
 #include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -89,6 +92,21 @@ static void on_child(int number)
 	errno = kept;
 }
 
+/* The library replaces the mapping when the block is free, which takes the kernel a while. */
+static void use_flagged(void)
+{
+	static const size_t bytes = 16u << 20;
+	char *block = malloc(bytes);
+
+	if (!block)
+		abort();
+	memset(block, 1, bytes);
+	(void)madvise((void *)(((uintptr_t)block + 4095) / 4096 * 4096), bytes / 2, MADV_DONTDUMP);
+	free(block);
+	if (is_returning_child)
+		_exit(0);
+}
+
 static double now(void)
 {
 	struct timespec time;
@@ -132,12 +150,13 @@ static void allocate(double seconds)
 int main(int count, char **arguments)
 {
 	struct sigaction action = {0};
-	int is_supervisor;
+	int is_supervisor, has_flags;
 
 	if (count < 3)
 		return 2;
 	is_supervisor = strcmp(arguments[1], "supervisor") == 0;
-	returns = strcmp(arguments[1], "returns") == 0;
+	has_flags = strcmp(arguments[1], "flags") == 0;
+	returns = has_flags || strcmp(arguments[1], "returns") == 0;
 	if (strcmp(arguments[1], "raw") == 0)
 		make = _Fork;
 	action.sa_handler = is_supervisor ? on_child : on_timer;
@@ -149,7 +168,10 @@ int main(int count, char **arguments)
 		start_worker_process(slot);
 	if (!is_supervisor)
 		wind_up(1000);
-	allocate(atof(arguments[2]));
+	for (double end = now() + atof(arguments[2]); has_flags && now() < end;)
+		use_flagged();
+	if (!has_flags)
+		allocate(atof(arguments[2]));
 	is_over = 1;
 	wind_up(0);
 	while (wait(NULL) > 0)

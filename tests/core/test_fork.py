@@ -24,7 +24,7 @@ def test_forks_of_a_sleeping_process(run, env, compile_c, backend):
 
 
 @pytest.mark.parametrize("allocator", ["auto", "system"])
-@pytest.mark.parametrize("way", ["timer", "supervisor", "raw", "returns"])
+@pytest.mark.parametrize("way", ["timer", "supervisor", "raw", "returns", "flags"])
 def test_a_handler_may_fork_in_a_program_of_one_thread(run, env, compile_c, way, allocator):
 	"""libc promises it where there is one thread, and the program has one: glibc's tst-mallocfork2, a supervisor's SIGCHLD handler."""
 	got = run([compile_c("fork_in_handler.c"), way, 1], env(**BUSY, ALLOCATOR=allocator), timeout=60)

@@ -1,4 +1,4 @@
-/* test_program_filter.c -- core/program_filter: in which programs the shim works. */
+/* test_program_filter.c -- core/config: in which programs the shim works. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "core/files.h"
-#include "core/rescue.h"
+#include "core/control_file.h"
 #include "sys/os.h"
 
 static char folder[64];

@@ -1,10 +1,10 @@
-/* test_rights.c -- core/rights: whether two threads may do the same with their ids, by the
+/* test_rights.c -- core/thread: whether two threads may do the same with their ids, by the
  * kernel's own lines. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 
 #include "sys/os.h"
-#include "core/rights.h"
+#include "core/thread.h"
 
 #define STATUS(uid, groups, effective, seccomp)                                                    \
 	"Name:\tx\nUid:\t" uid "\nGid:\t0\t0\t0\t0\nGroups:\t" groups                              \

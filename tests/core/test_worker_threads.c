@@ -17,7 +17,7 @@
 #include "heap/jemalloc.h"
 #include "heap/backend.h"
 #include "core/config.h"
-#include "sys/lock_check.h"
+#include "sys/lock.h"
 #include "sys/os.h"
 #include "core/cleanup.h"
 #include "core/components.h"

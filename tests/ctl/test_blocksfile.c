@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "ctl/channel/pool_snapshot.h"
-#include "core/checksum.h"
+#include "core/stats_layout.h"
 
 #define MB    (1024ull * 1024)
 #define COUNT 64u

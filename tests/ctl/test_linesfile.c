@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "core/checksum.h"
+#include "core/stats_layout.h"
 #include "ctl/profile/lines.h"
 
 #define NAMES                                                                                      \

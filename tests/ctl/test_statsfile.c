@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "core/checksum.h"
+#include "core/stats_layout.h"
 #include "ctl/figures/figures.h"
 #include "ctl/figures/stats_file.h"
 

@@ -11,11 +11,11 @@
 #include "internal.h"
 
 enum {
-	CLASS_FIRST = 13, /* a page and the one that faults; more where pages are larger */
-	CLASS_LAST = 34,
-	REGION_BITS = 34,     /* 16 GiB for each size, four slots at least */
-	REST_COUNT = 4096,    /* freed slots of a size before the oldest is used again */
-	SMALL_BYTES = 1 << 20 /* what shares its pieces with others */
+	CLASS_FIRST = 13,      /* a page and the one that faults; more where pages are larger */
+	CLASS_LAST = 34,       /* 16 GiB for each size, four slots at least */
+	CLASS_LAST_LEAST = 28, /* where the address space is limited, as under valgrind */
+	REST_COUNT = 4096,     /* freed slots of a size before the oldest is used again */
+	SMALL_BYTES = 1 << 20  /* what shares its pieces with others */
 };
 
 static struct region {
@@ -29,10 +29,11 @@ static struct region {
 static uint64_t arena_start, arena_end;
 static size_t page_bytes;
 
+static int class_last = CLASS_LAST;
+
 static uint64_t region_bytes(int size_class)
 {
-	return size_class + 2 > REGION_BITS ? (uint64_t)4 << size_class
-					    : (uint64_t)1 << REGION_BITS;
+	return size_class + 2 > class_last ? (uint64_t)4 << size_class : (uint64_t)1 << class_last;
 }
 
 static void *reserve(size_t bytes, int protection)
@@ -43,25 +44,33 @@ static void *reserve(size_t bytes, int protection)
 	return memory == MAP_FAILED ? NULL : memory;
 }
 
+static char *reserve_all(void)
+{
+	uint64_t total = (uint64_t)1 << class_last;
+
+	for (int i = CLASS_FIRST; i <= class_last; i++)
+		total += region_bytes(i);
+	return reserve(total, PROT_NONE);
+}
+
 /* One mapping for everything: its start is rounded up so that each slot is aligned to its size. */
 static bool set_up(void)
 {
-	uint64_t total = 0, at;
+	uint64_t at;
 	char *memory;
 	int i;
 
 	if (arena_start != 0)
 		return true;
 	page_bytes = (size_t)sysconf(_SC_PAGESIZE);
-	for (i = CLASS_FIRST; i <= CLASS_LAST; i++)
-		total += region_bytes(i);
-	memory = reserve(total + ((uint64_t)1 << CLASS_LAST), PROT_NONE);
+	while ((memory = reserve_all()) == NULL && class_last > CLASS_LAST_LEAST)
+		class_last--;
 	if (memory == NULL)
 		return false;
-	at = ((uint64_t)(uintptr_t)memory + ((uint64_t)1 << CLASS_LAST) - 1) >>
-	     CLASS_LAST << CLASS_LAST;
+	at = ((uint64_t)(uintptr_t)memory + ((uint64_t)1 << class_last) - 1) >>
+	     class_last << class_last;
 	arena_start = at;
-	for (i = CLASS_LAST; i >= CLASS_FIRST; i--) {
+	for (i = class_last; i >= CLASS_FIRST; i--) {
 		regions[i].start = at;
 		regions[i].bytes = region_bytes(i);
 		regions[i].slot_count = regions[i].bytes >> i;
@@ -87,7 +96,7 @@ struct fake_block *fake_block_at(uint64_t address)
 
 	if (!fake_address_is_ours(address))
 		return NULL;
-	for (i = CLASS_FIRST; i <= CLASS_LAST; i++)
+	for (i = CLASS_FIRST; i <= class_last; i++)
 		if (address - regions[i].start < regions[i].bytes)
 			break;
 	block = &regions[i].blocks[(address - regions[i].start) >> i];
@@ -171,10 +180,10 @@ static struct fake_block *take_slot(size_t bytes, size_t alignment)
 	struct region *region;
 	int i = CLASS_FIRST;
 
-	if (bytes > (size_t)1 << CLASS_LAST)
+	if (bytes > (size_t)1 << class_last)
 		return NULL;
 	while (((size_t)1 << i) < wanted || ((size_t)1 << i) < alignment)
-		if (++i > CLASS_LAST)
+		if (++i > class_last)
 			return NULL;
 	region = &regions[i];
 	if (region->oldest && (fake_settings.reuse || region->resting > REST_COUNT ||

@@ -9,8 +9,8 @@
 
 #include "ctl/figures/stats_file.h"
 #include "fuzz.h"
-#include "core/checksum.h"
-#include "core/lines_layout.h"
+#include "core/stats_layout.h"
+#include "core/dump_layout.h"
 
 #define FIELDS_OWN  (sizeof(struct mt_stats_snapshot) / sizeof(uint64_t))
 #define FIELDS_MOST 1024u

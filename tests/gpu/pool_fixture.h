@@ -4,6 +4,7 @@
 #define MT_POOL_FIXTURE_H
 
 #include <criterion/criterion.h>
+#include <stdlib.h>
 
 #include "pool_driver.h"
 
@@ -24,9 +25,11 @@ static inline void begin_with(const struct mt_pool_settings *settings)
 	mt_context_note_use(0, 1);
 }
 
+/* Criterion counts no assertion that fails in here. It reports a crash, which tests/run counts. */
 static inline void finish(void)
 {
-	cr_expect_eq(atomic_load(&fake.wrongs), 0);
+	if (atomic_load(&fake.wrongs))
+		abort();
 }
 
 static inline uint64_t allocate(size_t bytes)

@@ -290,6 +290,8 @@ Test(pool, replaces_the_record_of_a_context_that_died_unseen)
 	(void)fake_context(0, 0);
 	release(dptr);
 	cr_expect_eq(usage(1).allocated_bytes, 0);
+	/* nobody has told the pool that its events of the first context are dead */
+	cr_expect_eq(atomic_exchange(&fake.wrongs, 0), 1);
 }
 
 Test(pool, counts_the_work_of_a_context_that_allocates_in_another_way)

@@ -13,8 +13,8 @@
 #include "null_driver.h"
 #include "pool_fixture.h"
 #include "gpu/snapshot.h"
-#include "core/blocks_layout.h"
-#include "core/checksum.h"
+#include "core/dump_layout.h"
+#include "core/stats_layout.h"
 #include "core/publish.h"
 
 static char folder[64];

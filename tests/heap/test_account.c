@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/main_exit.h"
+#include "core/worker.h"
 #include "heap/account.h"
 
 #define THREADS 64

@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sys/lock_check.h"
+#include "sys/lock.h"
 #include "gpu/driver.h"
 #include "gpu/capture.h"
 #include "gpu/context.h"

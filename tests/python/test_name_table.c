@@ -5,9 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/lines_layout.h"
+#include "core/dump_layout.h"
 #include "python/line_table.h"
-#include "python/name_table.h"
 
 TestSuite(name_table, .timeout = 30);
 

@@ -18,7 +18,7 @@
 #define BLOCKS      (PAGES * PAGE_BLOCKS)
 
 /* The allocator that served before. */
-static unsigned int next_mallocs, next_frees;
+static _Atomic unsigned int next_mallocs, next_frees;
 
 static void *next_malloc(void *context, size_t size)
 {
@@ -31,7 +31,8 @@ static void *next_calloc(void *context, size_t count, size_t size)
 {
 	(void)context;
 	next_mallocs++;
-	return calloc(count, size);
+	/* a sanitizer's calloc ends the process where libc's returns NULL */
+	return size && count > SIZE_MAX / size ? NULL : calloc(count, size);
 }
 
 static void *next_realloc(void *context, void *block, size_t size)

@@ -212,6 +212,74 @@ Test(lock, reset_in_a_forked_child_is_held_by_nobody_there)
 	mt_lock_unlock(&outer);
 }
 
+static struct mt_lock flags = MT_LOCK(page_flags);
+
+/* As fork's handlers do, in a signal handler that has interrupted the holder of `flags`. */
+static void fork_takes_locks(int sig)
+{
+	(void)sig;
+	mt_lock_check_enter(MT_RANK_fork);
+	mt_lock_lock(&outer);
+	mt_lock_lock(&inner);
+	mt_lock_unlock(&inner);
+	mt_lock_unlock(&outer);
+	mt_lock_check_leave(MT_RANK_fork);
+}
+
+Test(lock, held_by_interrupted_code_does_not_order_what_a_fork_takes)
+{
+	bool is_ours;
+
+	(void)signal(SIGUSR1, fork_takes_locks);
+	mt_lock_lock_noted(&flags, &is_ours);
+	(void)raise(SIGUSR1);
+	mt_lock_unlock_noted(&flags, &is_ours);
+	mt_lock_check_wait("the end");
+}
+
+static void fork_against_the_order(void)
+{
+	mt_lock_check_enter(MT_RANK_fork);
+	take_upwards();
+}
+
+Test(lock, taken_by_a_fork_is_in_order_too)
+{
+	expect_death(fork_against_the_order,
+		     "mtshim: locks: takes publish while it holds account\n");
+}
+
+static void fork_takes_again(void)
+{
+	mt_lock_lock(&outer);
+	mt_lock_check_enter(MT_RANK_fork);
+	mt_lock_lock(&outer);
+}
+
+Test(lock, of_interrupted_code_that_a_fork_waits_for_ends_the_process)
+{
+	expect_death(fork_takes_again, "mtshim: locks: takes publish, which it holds already\n");
+}
+
+Test(lock, of_interrupted_code_is_unlocked_by_that_code_in_a_forked_child)
+{
+	bool is_ours;
+	int status = 0;
+	pid_t child;
+
+	mt_lock_lock_noted(&flags, &is_ours);
+	child = fork();
+	if (child == 0) {
+		mt_lock_fork_child(&flags, is_ours);
+		mt_lock_unlock_noted(&flags, &is_ours);
+		mt_lock_check_wait("the parent");
+		_exit(7);
+	}
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 7, "status %x", (unsigned)status);
+	mt_lock_unlock_noted(&flags, &is_ours);
+}
+
 static atomic_ulong handled;
 
 static void take_in_handler(int sig)

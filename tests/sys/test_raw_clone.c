@@ -12,7 +12,7 @@
 
 #include "sys/lock.h"
 #include "sys/os.h"
-#include "sys/raw_clone.h"
+#include "sys/main_thread.h"
 #include "valgrind.h"
 
 static struct mt_lock lock = MT_LOCK(account);

@@ -1,4 +1,4 @@
-/* core/config_value.c -- parses and formats one value of each kind. Contract:
+/* core/config_option.c -- parses and formats one value of each kind. Contract:
  * core/config_option.h. */
 #include "core/config_option.h"
 
