@@ -111,11 +111,17 @@ shim_interposing := shim/purge/api.c shim/heap/register_atfork.c shim/core/exit_
 shim_parts := sys core heap compat pressure purge signal python gpu
 shim_obj := $(foreach part,$(shim_parts),$(patsubst %,$(B)/obj/%.o,$(basename $(filter shim/$(part)/%,$(shim_src) $(shim_asm)))))
 
-$(B)/obj/shim/%.o: shim/%.c Makefile
+# What is compiled depends on the jemalloc that is installed, and on CUDA=: both may change between two runs.
+shim_choice := $(JEMALLOC) $(jemalloc_archive) $(jemalloc_version) $(CUDA)
+$(B)/gen/choice $(jemalloc_lib:=.choice): FORCE
+	@mkdir -p $(@D)
+	@echo '$(shim_choice)' | cmp -s - $@ || echo '$(shim_choice)' >$@
+
+$(B)/obj/shim/%.o: shim/%.c Makefile $(B)/gen/choice
 	@mkdir -p $(@D)
 	$(CC) $(shim_flags) -c $< -o $@
 
-$(B)/obj/shim/%.o: shim/%.S Makefile
+$(B)/obj/shim/%.o: shim/%.S Makefile $(B)/gen/choice
 	@mkdir -p $(@D)
 	$(CC) $(shim_flags) -c $< -o $@
 

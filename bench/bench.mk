@@ -122,9 +122,9 @@ screens: all
 	$(PYTHON) scripts/screens --build $(B)
 
 # ---- the device pool over a driver that does nothing: no GPU is needed ----
-pool_bench_src := bench/pool/pool.c $(addprefix shim/gpu/,blocks.c records.c capture.c context.c \
+pool_bench_src := bench/pool/pool.c $(addprefix shim/gpu/,blocks.c capture.c context.c \
 	fence.c pool.c release.c usage.c) \
-	$(addprefix shim/sys/,raw_syscall.c os.c lock.c elf.c elf_walk.c loader.c raw_clone.c)
+	$(addprefix shim/sys/,raw_syscall.c os.c lock.c elf.c loader.c main_thread.c)
 $(bench_out)/pool: $(pool_bench_src) $(wildcard shim/gpu/*.h) tests/lib/null_driver.h bench/bench.mk
 	@mkdir -p $(@D)
 	$(CC) -std=c11 -D_GNU_SOURCE -O2 -g $(warnings) -Ishim -Itests/lib -pthread $(pool_bench_src) -o $@

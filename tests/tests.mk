@@ -30,7 +30,7 @@ else
 unit_libs  := -lcriterion -pthread
 endif
 
-$(B)/unit-obj/%.o: %.c Makefile tests/tests.mk
+$(B)/unit-obj/%.o: %.c Makefile tests/tests.mk $(B)/gen/choice
 	@mkdir -p $(@D)
 	$(CC) $(unit_flags) $$(pkg-config --cflags $(call ctl_packages_of,$<)) -c $< -o $@
 

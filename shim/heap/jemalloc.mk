@@ -138,7 +138,7 @@ else ifneq ($(strip $(jemalloc_missing)),)
 jemalloc_refusal := $(jemalloc_archive) (jemalloc $(jemalloc_named)) lacks $(strip $(jemalloc_missing)) and cannot be embedded; JEMALLOC=none make goes without
 endif
 
-$(jemalloc_lib): $(wildcard $(jemalloc_archive)) shim/heap/jemalloc.mk
+$(jemalloc_lib): $(wildcard $(jemalloc_archive)) shim/heap/jemalloc.mk $(jemalloc_lib).choice
 	$(if $(jemalloc_refusal),@echo '$(jemalloc_refusal)' >&2; exit 1)
 	$(if $(jemalloc_is_known),,@echo 'jemalloc $(jemalloc_named) is none of $(jemalloc_known): of its internals nothing is used')
 	$(if $(jemalloc_lacks),@echo 'jemalloc $(jemalloc_named) lacks $(jemalloc_lacks)' | sed 's/;$$//; s/; /; lacks /g')
