@@ -137,7 +137,7 @@ def test_a_browsers_zygote_gets_no_thread(run, env, shim):
 
 def test_growth_stands_in_where_nobody_counts(puppet, env, shim, awake, stats, wait_for):
 	"""mimalloc tells no figures: what has come since the last purge is tried once, and then left alone."""
-	settings = dict(env(MIN_MB=0, SLACK_MB=16, SLACK_PCT=0, SETTLE_MS=3600000),
+	settings = dict(env(MIN_MB=0, SLACK_MB=64, SLACK_PCT=0, SETTLE_MS=3600000),
 	                LD_PRELOAD=f"{shim}:{library_of('mimalloc')}")
 	actor = puppet(settings)
 	awake(actor.pid, settings)
