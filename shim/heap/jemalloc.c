@@ -385,13 +385,8 @@ static bool enter_epoch(void)
 {
 	uint64_t epoch = 1;
 	size_t bytes = sizeof(epoch);
-	bool done;
 
-	mt_jemalloc_pages_before_epoch();
-	done = je_mallctl("epoch", &epoch, &bytes, &epoch, bytes) == 0;
-	if (done)
-		mt_jemalloc_pages_after_epoch();
-	return done;
+	return je_mallctl("epoch", &epoch, &bytes, &epoch, bytes) == 0;
 }
 
 static bool renew_figures(void)

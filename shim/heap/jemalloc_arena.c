@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "core/log.h"
+#include "core/worker.h"
 #include "heap/jemalloc_conf.h"
 #include "heap/jemalloc_errors.h"
 #include "heap/jemalloc_extent.h"
@@ -18,8 +19,6 @@
 
 /* dirty bytes that an arena without threads keeps, whatever the others have */
 #define KEPT_BYTES (4u << 20)
-/* dirty bytes of all arenas up to which it keeps more */
-#define KEPT_IN_ALL_BYTES (32u << 20)
 
 /* Blocks from this size on do not come beside free pages of a comparable size, up to this factor:
  * glibc returns such a block to the kernel when it is freed. */
@@ -48,6 +47,7 @@ void *__wrap_je_large_malloc(void *thread, void *arena, size_t bytes, bool zero)
 void *__wrap_je_large_palloc(void *thread, void *arena, size_t bytes, size_t alignment, bool zero);
 
 /* All are written while there is one thread. */
+static void (*on_freed)(void);
 static bool has_begun;
 static unsigned int shared_index;
 static void *shared;                         /* the arena of large blocks; NULL: jemalloc chooses */
@@ -148,19 +148,15 @@ void *__wrap_je_large_malloc(void *thread, void *arena, size_t bytes, bool zero)
 	return __wrap_je_large_palloc(thread, arena, bytes, JEMALLOC_CACHELINE, zero);
 }
 
-static bool has_much(void *arena)
-{
-	struct mt_heap_figures heap = {0};
-
-	return mt_jemalloc_pages_free_bytes(arena) > KEPT_BYTES &&
-	       (!mt_jemalloc_pages(&heap) || heap.dirty_bytes > KEPT_IN_ALL_BYTES);
-}
-
-/* jemalloc purges all of an arena (all) that its last thread leaves. Here it keeps what the next
- * thread would fault in again; the worker purges it once it is idle. */
+/* jemalloc purges all of an arena (all) that its last thread leaves, and the next thread faults it
+ * in again. Here the worker purges it once it is idle; near a limit, this thread. */
 void mt_je_arena_decay(void *thread, void *arena, bool is_background, bool all)
 {
-	je_arena_decay(thread, arena, is_background, all && has_much(arena));
+	bool has_much = all && mt_jemalloc_pages_free_bytes(arena) > KEPT_BYTES;
+
+	je_arena_decay(thread, arena, is_background, has_much && !mt_worker_is_running());
+	if (has_much && on_freed)
+		on_freed();
 }
 
 /* ---- large blocks that are freed or shrunk ---- */
@@ -191,7 +187,6 @@ static bool is_extent_known;
  * mapping whose rest counts as dirty, though nobody has touched it. */
 extern bool je_opt_disable_large_size_classes __attribute__((weak, visibility("hidden")));
 
-static void (*on_freed)(void);
 static _Atomic size_t shrunk_bytes; /* since the last call of on_freed; counter, no ordering */
 
 void mt_jemalloc_large_use(void (*freed)(void))

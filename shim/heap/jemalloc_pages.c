@@ -10,8 +10,7 @@
 #include "sys/attr.h"
 #include "sys/os.h"
 
-#define CHECKED_COUNT 16u /* arenas that are compared */
-#define SOON_NS       (10 * MT_NS_PER_MS)
+#define SOON_NS (10 * MT_NS_PER_MS)
 
 /* Internal to jemalloc 5: src/jemalloc.c, src/ctl.c, src/arena.c. Weak: another version may lack
  * them. */
@@ -26,10 +25,6 @@ extern void je_arena_basic_stats_merge(void *thread, void *arena, unsigned int *
 struct pages {
 	size_t active, dirty, muzzy;
 };
-
-static struct pages before[CHECKED_COUNT];
-enum { UNKNOWN, BELIEVED, REFUTED };
-static _Atomic int state; /* no ordering */
 
 /* The purge under way: its arena, and how many free pages that had. Written under the purge lock;
  * counters, no ordering. */
@@ -71,16 +66,10 @@ uint64_t mt_jemalloc_pages_free_bytes(void *arena)
 }
 
 /* Arenas from the base on are the program's, which may destroy them; those before are never given
- * up. */
-static bool has_own_arenas_only(void)
+ * up. The base is 0 until jemalloc has begun. */
+static bool are_known(void)
 {
-	return je_narenas_total_get() <= je_manual_arena_base;
-}
-
-static bool are_believed(void)
-{
-	return atomic_load_explicit(&state, memory_order_relaxed) == BELIEVED &&
-	       has_own_arenas_only();
+	return is_there() && je_manual_arena_base && je_narenas_total_get() <= je_manual_arena_base;
 }
 
 /* A purge takes all free pages of its arena off the counters before it returns the first of them to
@@ -102,7 +91,7 @@ bool mt_jemalloc_pages(struct mt_heap_figures *out)
 	struct mt_object_heap_figures objects;
 	struct pages sum = {0};
 
-	if (!are_believed())
+	if (!are_known())
 		return false;
 	for (unsigned int index = 0; index < je_manual_arena_base; index++) {
 		struct pages arena = {0};
@@ -118,24 +107,15 @@ bool mt_jemalloc_pages(struct mt_heap_figures *out)
 	return true;
 }
 
-static size_t figure(const char *name, unsigned int arena)
-{
-	size_t mib[4];
-	size_t length = 4;
-	size_t value = 0;
-	size_t bytes = sizeof(value);
-
-	if (je_mallctlnametomib(name, mib, &length) != 0)
-		return SIZE_MAX;
-	mib[2] = arena;
-	return je_mallctlbymib(mib, length, &value, &bytes, NULL, 0) == 0 ? value : SIZE_MAX;
-}
-
 uint64_t mt_jemalloc_retained_bytes(unsigned int index)
 {
-	size_t bytes = figure("stats.arenas.0.retained", index);
+	size_t mib[4], length = 4, value = 0;
+	size_t bytes = sizeof(value);
 
-	return bytes == SIZE_MAX ? 0 : bytes;
+	if (je_mallctlnametomib("stats.arenas.0.retained", mib, &length) != 0)
+		return 0;
+	mib[2] = index;
+	return je_mallctlbymib(mib, length, &value, &bytes, NULL, 0) == 0 ? value : 0;
 }
 
 /* ---- returning them ---- */
@@ -149,7 +129,7 @@ void mt_jemalloc_purge_arena(unsigned int index)
 	if (je_mallctlnametomib("arena.0.purge", mib, &length) != 0)
 		return;
 	mib[1] = index;
-	if (are_believed())
+	if (are_known())
 		add_arena(index, &pages);
 	atomic_store_explicit(&purged_pages, pages.dirty + pages.muzzy, memory_order_relaxed);
 	atomic_store_explicit(&purged_arena, index, memory_order_relaxed);
@@ -214,7 +194,7 @@ static enum mt_reclaimed reclaim_largest(uint64_t keep_bytes, uint64_t patience_
 
 enum mt_reclaimed mt_jemalloc_reclaim(uint64_t keep_bytes, uint64_t patience_ns)
 {
-	if (are_believed())
+	if (are_known())
 		return reclaim_largest(keep_bytes, patience_ns);
 	for (unsigned int index = 0; index < mt_jemalloc_arenas_count(); index++) {
 		if (!mt_purge_enter_within(patience_ns))
@@ -223,55 +203,6 @@ enum mt_reclaimed mt_jemalloc_reclaim(uint64_t keep_bytes, uint64_t patience_ns)
 		mt_purge_leave();
 	}
 	return MT_RECLAIMED_SOME;
-}
-
-/* ---- believing them ---- */
-
-static unsigned int checked_count(void)
-{
-	return je_manual_arena_base < CHECKED_COUNT ? je_manual_arena_base : CHECKED_COUNT;
-}
-
-void mt_jemalloc_pages_before_epoch(void)
-{
-	if (atomic_load_explicit(&state, memory_order_relaxed) != UNKNOWN || !is_there())
-		return;
-	for (unsigned int index = 0; index < checked_count(); index++) {
-		before[index] = (struct pages){0};
-		add_arena(index, &before[index]);
-	}
-}
-
-static bool are_equal(const struct pages *a, const struct pages *b)
-{
-	return a->active == b->active && a->dirty == b->dirty && a->muzzy == b->muzzy;
-}
-
-/* An arena that other threads have moved meanwhile says nothing; of the others all must agree, and
- * one at least. */
-void mt_jemalloc_pages_after_epoch(void)
-{
-	bool seen = false;
-
-	if (atomic_load_explicit(&state, memory_order_relaxed) != UNKNOWN || !is_there())
-		return;
-	for (unsigned int index = 0; index < checked_count(); index++) {
-		struct pages now = {0};
-		const struct pages epoch = {figure("stats.arenas.0.pactive", index),
-					    figure("stats.arenas.0.pdirty", index),
-					    figure("stats.arenas.0.pmuzzy", index)};
-
-		add_arena(index, &now);
-		if (!now.active || !are_equal(&now, &before[index]))
-			continue;
-		if (!are_equal(&now, &epoch)) {
-			atomic_store_explicit(&state, REFUTED, memory_order_relaxed);
-			return;
-		}
-		seen = true;
-	}
-	if (seen)
-		atomic_store_explicit(&state, BELIEVED, memory_order_relaxed);
 }
 
 /* ---- blocks of each size ---- */

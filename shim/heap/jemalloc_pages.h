@@ -2,10 +2,9 @@
  * their return. The epoch gathers every figure of every arena under its locks: 0.45 ms at 8 arenas
  * and 5 ms at 512, once caches are cold. The one figure that the worker wants is kept by each arena
  * in plain atomic counters, and an internal function of jemalloc adds them up without any lock. So
- * any thread may ask, also from inside malloc. It is no part of jemalloc's interface, so it is
- * believed only after it has given the same answers as the epoch; if it is not there, or ever
- * differs, the epoch is what there is. mt_jemalloc_pages and mt_jemalloc_reclaim: any thread; the
- * others: one caller at a time (backend.h). */
+ * any thread may ask, also from inside malloc. It is no part of jemalloc's interface: versions that
+ * jemalloc.mk does not know lack it, and there the epoch is what there is. mt_jemalloc_pages and
+ * mt_jemalloc_reclaim: any thread; the others: one caller at a time (backend.h). */
 #ifndef MT_HEAP_JEMALLOC_PAGES_H
 #define MT_HEAP_JEMALLOC_PAGES_H
 
@@ -14,13 +13,12 @@
 #include "heap/backend.h"
 
 /* Fills dirty_bytes and active_bytes alone, pages that a purge is about to return among the dirty
- * ones; false while it is not believed, or if the program has arenas of its own, which may
- * vanish at any time. */
+ * ones; false before jemalloc has begun, without the counters, or if the program has arenas of its
+ * own, which may vanish at any time. */
 bool mt_jemalloc_pages(struct mt_heap_figures *out);
 
 /* Returns how many bytes of one arena, as jemalloc's functions pass it, lie free and resident.
- * UINT64_MAX if the counters are not there. They need not have been believed before. Any thread,
- * also inside jemalloc. */
+ * UINT64_MAX if the counters are not there. Any thread, also inside jemalloc. */
 uint64_t mt_jemalloc_pages_free_bytes(void *arena);
 
 /* Returns the free pages of one arena to the kernel. Under the purge lock. */
@@ -36,13 +34,8 @@ void mt_jemalloc_purge_arena_soon(unsigned int index);
 /* The parent's purge is not under way here. */
 void mt_jemalloc_pages_fork_child(void);
 
-/* See backend.h: the arenas with most free pages first. While the counters are not believed, all
- * arenas. */
+/* See backend.h: the arenas with most free pages first. Without the counters, all arenas. */
 enum mt_reclaimed mt_jemalloc_reclaim(uint64_t keep_bytes, uint64_t patience_ns);
-
-/* Around the first epochs: what the counters say before, and whether they agree with it after. */
-void mt_jemalloc_pages_before_epoch(void);
-void mt_jemalloc_pages_after_epoch(void);
 
 /* Counts live blocks by size class, including those in the threads' caches.
  * Returns how many classes it has written, up to `most`. */

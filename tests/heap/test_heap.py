@@ -57,6 +57,15 @@ def test_a_short_thread_finds_the_pages_of_the_threads_before_it(run, env, compi
 	assert float(got.stdout) < 3
 
 
+def test_a_generation_of_threads_finds_the_pages_of_the_generation_before_it(run, env, compile_c):
+	"""The last thread of each arena returned its pages: each later generation faulted in two thirds of them again."""
+	got = run([compile_c("generations.c"), 4, 24, 11], env(ALLOCATOR="jemalloc", BUDGET_PCT=0))
+	first, later = map(int, got.stdout.split())
+
+	assert (got.returncode, got.stderr) == (0, "")
+	assert later < first, "page faults of ten later generations together, and of the first"
+
+
 @pytest.mark.parametrize("how", ["alone", "child", "threads"])
 def test_freed_pages_serve_large_blocks(run, env, compile_c, how):
 	"""Of one thread those of its own small blocks, also in a forked child; of several those of another thread's large blocks."""

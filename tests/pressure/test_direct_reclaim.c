@@ -43,9 +43,7 @@ static void look_after_free(const struct mt_backend *backend, uint64_t freed_byt
 					  .used_bytes = freed_bytes + 6 * MB,
 					  .limit_bytes = limit_bytes,
 					  .anon_bytes = freed_bytes + 5 * MB};
-	struct mt_heap_figures figures;
 
-	cr_assert(backend->figures(&figures));
 	backend->ops->free(memset(backend->ops->malloc(freed_bytes), 1, freed_bytes));
 	cr_assert(mt_reclaim_read_heap(&look.heap));
 	cr_assert(look.heap.exact);
@@ -75,34 +73,6 @@ Test(reclaim, leaves_to_others_more_than_an_eighth_of_the_limit)
 Test(reclaim, keeps_little_beside_the_limit)
 {
 	cr_expect_eq(spared(40 * MB, 400 * MB), 0);
-}
-
-/* A cleanup asks jemalloc for all its figures, after which its page counters are believed. */
-Test(reclaim, goes_on_where_the_pages_come_to_be_believed_after_the_look)
-{
-	const struct mt_backend *backend = start();
-	struct mt_headroom_sample look = {.now_ns = mt_os_now_ns(),
-					  .used_bytes = 56 * MB,
-					  .limit_bytes = 64 * MB,
-					  .anon_bytes = 55 * MB};
-	struct mt_heap_figures figures;
-	uint64_t count, ns;
-	void *block;
-
-	backend->ops->free(memset(backend->ops->malloc(50 * MB), 1, 50 * MB));
-	cr_assert(mt_reclaim_read_heap(&look.heap));
-	cr_assert_not(look.heap.exact);
-	mt_reclaim_set_ceiling(&look);
-	cr_assert(backend->figures(&figures));
-	cr_assert(mt_reclaim_read_heap(&look.heap));
-	cr_assert(look.heap.exact);
-
-	block = backend->ops->malloc(15 * MB);
-	mt_reclaim_run(15 * MB);
-
-	mt_reclaim_read_counters(&count, &ns);
-	cr_expect_eq(count, 1);
-	backend->ops->free(block);
 }
 
 #endif
