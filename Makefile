@@ -70,7 +70,7 @@ fortified := $(if $(filter release,$(BUILD)),$(if $(filter -O0,$(CFLAGS)),,-U_FO
 # The shim runs in other programs: hidden symbols, no PLT, initial-exec TLS, and no library but libc. nodelete: a program that opens
 # and closes it must not unmap the code of its thread.
 shim_flags := $(common) $(optimise) -fPIC -fvisibility=hidden -fno-plt -fno-builtin-malloc -ftls-model=initial-exec \
-	-fdata-sections $(guarded)
+	-fdata-sections -ffunction-sections $(guarded)
 shim_link  := -shared -Wl,-soname,libmtshim.so -Wl,--version-script=$(B)/gen/mtshim.map -Wl,-z,defs,-z,relro,-z,now,-z,nodelete \
 	-Wl,--exclude-libs,ALL -static-libgcc -Wl,--sort-section=alignment,-z,noseparate-code,-T,shim/mtshim.lds
 # Parts of libc itself from glibc 2.34 on: empty archives there, and nothing refers to them.
