@@ -70,9 +70,9 @@ fortified := $(if $(filter release,$(BUILD)),$(if $(filter -O0,$(CFLAGS)),,-U_FO
 # The shim runs in other programs: hidden symbols, no PLT, initial-exec TLS, and no library but libc. nodelete: a program that opens
 # and closes it must not unmap the code of its thread.
 shim_flags := $(common) $(optimise) -fPIC -fvisibility=hidden -fno-plt -fno-builtin-malloc -ftls-model=initial-exec \
-	-fdata-sections $(guarded)
+	-fdata-sections -ffunction-sections $(guarded)
 shim_link  := -shared -Wl,-soname,libmtshim.so -Wl,--version-script=$(B)/gen/mtshim.map -Wl,-z,defs,-z,relro,-z,now,-z,nodelete \
-	-Wl,--exclude-libs,ALL -static-libgcc -Wl,--sort-section=alignment,-z,noseparate-code
+	-Wl,--exclude-libs,ALL -static-libgcc -Wl,--sort-section=alignment,-z,noseparate-code,-T,shim/mtshim.lds
 # Parts of libc itself from glibc 2.34 on: empty archives there, and nothing refers to them.
 old_libs   := -lpthread -ldl
 
@@ -146,7 +146,7 @@ $(B)/gen/mtshim.map: shim/mtshim.map shim/gpu/driver_functions.def FORCE
 # The linker's map says which file each object is from; scripts/sbom and scripts/deb read it.
 link_map = -Wl,-Map=$(B)/gen/$(@F).map
 
-$(B)/libmtshim.so: $(shim_obj) $(jemalloc_lib) $(B)/gen/mtshim.map
+$(B)/libmtshim.so: $(shim_obj) $(jemalloc_lib) $(B)/gen/mtshim.map shim/mtshim.lds
 	$(CC) $(shim_flags) $(LDFLAGS) $(shim_link) $(link_map) $(jemalloc_link) -o $@.new $(shim_obj) $(jemalloc_lib) $(old_libs)
 	mv -f $@.new $@
 

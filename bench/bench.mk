@@ -57,7 +57,7 @@ bench-report:
 bench-costs: bench-costs-processes bench-costs-threads bench-costs-python
 bench-costs-processes: all
 	$(PYTHON) bench/costs/small_processes.py --build $(B) --instructions $(PEERS)
-# what small servers hold at rest: five minutes
+# what ten small servers hold at rest: three minutes, and those of them that are installed
 bench-costs-servers: all
 	$(PYTHON) bench/costs/small_servers.py --build $(B)
 # what pools of 100, 300 and 800 threads hold that have freed all they had: a minute

@@ -18,10 +18,12 @@
 
 #include "heap/backend.h"
 
-/* What ends the sleep: live bytes, bytes ever allocated, libc's heap with its free blocks, or one
- * block of this size. */
+/* What ends the sleep: live bytes; bytes allocated, at this pace in blocks of less than 64 kB, or
+ * at any pace if the process has MT_MIN_MB of anonymous memory; libc's heap with its free blocks;
+ * one block of this size. */
 #define MT_WAKE_LIVE_BYTES      (4ull << 20)
 #define MT_WAKE_ALLOCATED_BYTES (16ull << 20)
+#define MT_WAKE_ALLOCATED_NS    (100 * MT_NS_PER_MS)
 #define MT_WAKE_HEAP_BYTES      (16ull << 20)
 #define MT_WAKE_BLOCK_BYTES     (1ull << 20)
 

@@ -36,7 +36,7 @@ static bool is_live_enough(uint64_t least_bytes)
 	return mt_account_read(&totals) && totals.live_bytes >= least_bytes;
 }
 
-static bool is_large(void)
+bool mt_growth_is_large(void)
 {
 	uint64_t least_bytes = mt_config()->min_mb * MT_MIB;
 	struct mt_rss_quick rss;
@@ -58,7 +58,7 @@ static void check_later(bool failed)
 static void start_worker(void *unused)
 {
 	(void)unused;
-	if (!is_large())
+	if (!mt_growth_is_large())
 		check_later(false);
 	else if (!mt_init_start_worker())
 		check_later(true);

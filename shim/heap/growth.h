@@ -5,11 +5,15 @@
 #ifndef MT_HEAP_GROWTH_H
 #define MT_HEAP_GROWTH_H
 
-#include <stddef.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Allocated bytes between two checks. */
 #define MT_GROWTH_STEP_BYTES (4ull << 20)
+
+/* Returns whether resident anonymous memory or live bytes have reached MT_MIN_MB. Any thread; reads
+ * a file of /proc. */
+bool mt_growth_is_large(void);
 
 /* Checks the size of the process: starts the worker if resident anonymous memory or live bytes
  * reach MT_MIN_MB; tells a worker that runs. Called by the thread that allocated, after the

@@ -20,6 +20,15 @@ def test_one_block_of_a_megabyte_wakes_it_up(says):
 	assert says("large") == "before: glibc\n1 MB: jemalloc\n"
 
 
+def test_blocks_that_come_and_go_wake_it_up_only_where_they_are_many_at_a_time(says):
+	"""A server that had served long enough got jemalloc's tables, 1 MB, for 4 ns a pair."""
+	assert says("pace") == "slow: glibc\nfast: jemalloc\n"
+
+
+def test_a_process_large_by_its_own_mappings_wakes_up_for_its_worker(says):
+	assert says("mapped") == "slow: jemalloc\n"
+
+
 def test_two_threads_that_make_their_first_large_block_at_the_same_moment_wake_it_up(says):
 	assert says("crowd", 60) == "60 on jemalloc\n"
 

@@ -54,6 +54,14 @@ def test_a_small_python_server_holds_little_more_than_bare(numbers):
 	assert shimmed < plain + 1700
 
 
+def test_a_process_that_allocates_little_maps_little_of_the_librarys_code(run, env):
+	"""It was spread over 576 kB of the file, which the kernel maps in steps of 64 kB."""
+	smaps = run(["cat", "/proc/self/smaps"], env()).stdout
+	code = re.search(r" r-xp .*libmtshim\.so\n(?:.*\n)*?Rss:\s+(\d+)", smaps)
+
+	assert 0 < int(code[1]) <= 320
+
+
 MAPS = r'''
 import re
 at = None

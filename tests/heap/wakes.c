@@ -2,6 +2,8 @@
  * serves.
  *   small    3 MB of small blocks, and malloc_trim, mallinfo2 and mallopt
  *   large    one block of 1 MB
+ *   pace     40 MB in small blocks, one at a time, within 2 s; the same at once
+ *   mapped   the same within 2 s, after the program has mapped 32 MB itself
  *   one      one block of 40 MB, after which malloc is not called: how many threads there are
  *   crowd    COUNT children in turn: in each, two threads make their first large block at the same
  *            moment; how many children are on jemalloc then
@@ -347,6 +349,33 @@ static int inside(void)
 	return 0;
 }
 
+static void pairs(unsigned megabytes, unsigned pause_us)
+{
+	for (unsigned i = 0; i < megabytes; i++) {
+		for (unsigned j = 0; j < 10000; j++)
+			free(malloc(100));
+		usleep(pause_us);
+	}
+}
+
+static int pace(void)
+{
+	pairs(40, 50000);
+	say("slow");
+	pairs(40, 0);
+	say("fast");
+	return 0;
+}
+
+static int mapped(void)
+{
+	memset(mmap(NULL, 32 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), 1,
+	       32 << 20);
+	pairs(40, 50000);
+	say("slow");
+	return 0;
+}
+
 static int small(void)
 {
 	static char *blocks[3000];
@@ -513,10 +542,18 @@ int main(int argc, char **argv)
 		const char *name;
 		int (*run)(void);
 	} all[] = {
-		{"small", small}, {"inside", inside},        {"large", large},
-		{"live", live},   {"break", by_break},       {"blocked", blocked},
-		{"early", early}, {"handler", with_handler}, {"mallopt", with_mallopt},
+		{"small", small},
+		{"inside", inside},
+		{"large", large},
+		{"live", live},
+		{"break", by_break},
+		{"blocked", blocked},
+		{"early", early},
+		{"handler", with_handler},
+		{"mallopt", with_mallopt},
 		{"one", one},
+		{"pace", pace},
+		{"mapped", mapped},
 	};
 	const char *how = argc > 1 ? argv[1] : "";
 
