@@ -16,7 +16,6 @@
 #include "ctl/output/table.h"
 #include "ctl/output/text.h"
 #include "ctl/profile/symbols.h"
-#include "ctl/process/clock.h"
 
 static const char help[] =
 	"Lists the processes that were about to meet their memory limit, and what became of them.\n"

@@ -1,6 +1,5 @@
 #include "python/gpu_caches.h"
 
-#include <stdatomic.h>
 #include <string.h>
 
 #include "core/devices.h"

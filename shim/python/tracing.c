@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "sys/attr.h"
-#include "sys/os.h"
 #include "python/line_table.h"
 #include "python/python.h"
 #include "python/objects.h"
