@@ -42,16 +42,6 @@ bool mt_lookup_is_on(void)
 }
 
 /* No function of libc is called here: dlsym may come this early. */
-static bool is_same(const char *one, const char *other, size_t length)
-{
-	while (length && *one == *other) {
-		one++;
-		other++;
-		length--;
-	}
-	return length == 0;
-}
-
 int mt_lookup_index(const char *symbol)
 {
 	size_t length = 0;
@@ -59,7 +49,7 @@ int mt_lookup_index(const char *symbol)
 	while (length < NAME_BYTES && symbol[length])
 		length++;
 	for (int i = 0; i < SYMBOL_COUNT; i++)
-		if (symbols[i].length == length && is_same(symbols[i].text, symbol, length))
+		if (symbols[i].length == length && mt_elf_is_same(symbols[i].text, symbol))
 			return i;
 	return -1;
 }
