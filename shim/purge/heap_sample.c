@@ -37,8 +37,8 @@ static uint64_t pause_ns(const struct mt_last_sample *last)
 /* Returns whether a sample is due because of its age: one second, or two if it is expensive, and
  * only if memory was freed. The bound is too low if live memory is untouched or swapped out, and
  * outdated if the shim does not count. */
-static bool mt_sampling_interval_is_overdue(const struct mt_last_sample *last,
-					    const struct mt_snapshot *now, bool is_counted)
+static bool is_overdue(const struct mt_last_sample *last, const struct mt_snapshot *now,
+		       bool is_counted)
 {
 	if (now->now_ns - last->at_ns < mt_max_u64(pause_ns(last), OVERDUE_NS))
 		return false;
@@ -65,7 +65,7 @@ enum mt_sampling_interval mt_sampling_interval_decide(const struct mt_last_sampl
 
 	/* dirty bytes worth a purge are watched until they are purged or reused */
 	if (!mt_policy_needs_dirty(policy, now, cfg) && last->dirty_bytes < threshold &&
-	    !mt_sampling_interval_is_overdue(last, now, is_counted))
+	    !is_overdue(last, now, is_counted))
 		return MT_SAMPLING_INTERVAL_SKIP;
 	return last->at_ns && is_low && is_valid ? MT_SAMPLING_INTERVAL_REUSE
 						 : MT_SAMPLING_INTERVAL_READ;
@@ -135,8 +135,7 @@ static void read_chunks(struct mt_snapshot *now)
 	now->dirty_known = true;
 	/* glibc walks all free chunks under the lock of each arena: only if nothing cheaper
 	 * tells. */
-	if (between < WALK_BYTES && mt_sampling_interval_is_overdue(&last, now, true) &&
-	    mt_backend()->figures(&heap)) {
+	if (between < WALK_BYTES && is_overdue(&last, now, true) && mt_backend()->figures(&heap)) {
 		if (heap.free_bytes < kept_free_bytes)
 			kept_free_bytes = heap.free_bytes;
 		free_bytes = heap.free_bytes - kept_free_bytes;

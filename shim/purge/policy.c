@@ -22,8 +22,8 @@ static bool has_risen(const struct mt_live_drop *live_drop, uint64_t live_bytes,
 
 /* Adds a sample. smallest_bytes: a smaller peak has no drops. Returns true if this sample
  * completes a drop; *out_round is then whether the drop ends a round, else it is not written. */
-static bool mt_live_drop_update(struct mt_live_drop *live_drop, uint64_t live_bytes,
-				uint64_t smallest_bytes, bool *out_round)
+static bool live_drop_update(struct mt_live_drop *live_drop, uint64_t live_bytes,
+			     uint64_t smallest_bytes, bool *out_round)
 {
 	uint64_t peak = live_drop->peak_bytes;
 
@@ -47,7 +47,7 @@ static bool mt_live_drop_update(struct mt_live_drop *live_drop, uint64_t live_by
 }
 
 /* Notes that the other kind of memory ended a round: the rest of this fall belongs to it. */
-static void mt_live_drop_end_round(struct mt_live_drop *live_drop, uint64_t live_bytes)
+static void live_drop_end_round(struct mt_live_drop *live_drop, uint64_t live_bytes)
 {
 	live_drop->risen = false;
 	live_drop->base_bytes = live_bytes;
@@ -207,16 +207,16 @@ static bool reaches_live_drop(struct mt_policy *policy, const struct mt_snapshot
 {
 	bool heap_round = false;
 	bool gpu_round = false;
-	bool heap = mt_live_drop_update(&policy->heap_live_drop, now->live_bytes, LIVE_DROP_BYTES,
-					&heap_round);
+	bool heap = live_drop_update(&policy->heap_live_drop, now->live_bytes, LIVE_DROP_BYTES,
+				     &heap_round);
 
-	(void)mt_live_drop_update(&policy->gpu_live_drop, now->gpu_live_bytes, LIVE_DROP_BYTES,
-				  &gpu_round);
+	(void)live_drop_update(&policy->gpu_live_drop, now->gpu_live_bytes, LIVE_DROP_BYTES,
+			       &gpu_round);
 	*out_round = heap_round || gpu_round;
 	if (heap_round)
-		mt_live_drop_end_round(&policy->gpu_live_drop, now->gpu_live_bytes);
+		live_drop_end_round(&policy->gpu_live_drop, now->gpu_live_bytes);
 	if (gpu_round)
-		mt_live_drop_end_round(&policy->heap_live_drop, now->live_bytes);
+		live_drop_end_round(&policy->heap_live_drop, now->live_bytes);
 	return heap;
 }
 
