@@ -54,7 +54,8 @@ static bool read_block(const json_t *object, struct mt_pool_block *out)
 	const char *word = json_string_value(json_object_get(object, "state"));
 	uint64_t device, age_ms;
 
-	if (!word || !mt_json_get_u64(object, "held_bytes", MT_BLOCKS_FILE_BYTES_MAX, &out->held_bytes) ||
+	if (!word ||
+	    !mt_json_get_u64(object, "held_bytes", MT_BLOCKS_FILE_BYTES_MAX, &out->held_bytes) ||
 	    !mt_json_get_u64(object, "device", MT_DEVICES_COUNT - 1, &device) ||
 	    !mt_json_get_u64(object, "age_ms", UINT32_MAX, &age_ms))
 		return false;
