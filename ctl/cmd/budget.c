@@ -67,8 +67,9 @@ static const char fit_help[] =
 
 struct sizing {
 	struct mt_budget_options model;
-	double model_bytes, free_bytes; /* 0: not given */
-	long device, share, cap;        /* 0 (device: MT_GPU_ANY): not given */
+	double model_mb, free_bytes; /* 0: not given */
+	double device, share, cap;   /* 0 (device: MT_GPU_ANY): not given */
+	double stage;                /* of ZeRO */
 	bool json;
 };
 
@@ -88,18 +89,18 @@ struct mt_gpu_memory {
 
 /* Takes the device if it is the wanted one, or for MT_GPU_ANY has more free memory than the one so
  * far. */
-static bool consider(long wanted, const struct mt_gpu_memory *found, bool known,
+static bool consider(double wanted, const struct mt_gpu_memory *found, bool known,
 		     struct mt_gpu_memory *out)
 {
 	bool better = wanted == MT_GPU_ANY ? !known || found->free_bytes > out->free_bytes
-					   : found->number == (uint64_t)wanted;
+					   : (double)found->number == wanted;
 
 	if (better)
 		*out = *found;
 	return known || better;
 }
 
-static bool read_nvml(long number, struct mt_gpu_memory *out)
+static bool read_nvml(double number, struct mt_gpu_memory *out)
 {
 	const unsigned count = mt_nvml_count();
 	struct mt_nvml_device device;
@@ -119,7 +120,7 @@ static bool read_nvml(long number, struct mt_gpu_memory *out)
 	return known;
 }
 
-static bool read_process(const struct mt_process *process, long number, bool known,
+static bool read_process(const struct mt_process *process, double number, bool known,
 			 struct mt_gpu_memory *out)
 {
 	struct mt_stats_file *file = mt_error_check_memory(malloc(sizeof(*file)));
@@ -144,7 +145,7 @@ static bool read_process(const struct mt_process *process, long number, bool kno
 
 /* Finds the device of this number, or for MT_GPU_ANY the device with the most free memory. Returns
  * false if no figures of it are known. */
-static bool gpu_memory_find(long number, struct mt_gpu_memory *out)
+static bool gpu_memory_find(double number, struct mt_gpu_memory *out)
 {
 	struct mt_process_list processes;
 	bool known = read_nvml(number, out);
@@ -161,29 +162,51 @@ static bool gpu_memory_find(long number, struct mt_gpu_memory *out)
 
 /* ---- values of options ---- */
 
-/* Reads a count, up to the maximum of the option. */
-static bool take_count(const struct mt_option *option, const char *text)
+/* Takes a number in the range of the option; `what` says what it is. */
+static bool take_number(const struct mt_option *option, const char *text, bool is_read,
+			double value)
 {
-	double value;
-
-	if (!mt_units_count(text, &value) || value < 1 || value > option->max ||
-	    (value != floor(value) && strcmp(option->name, "params") != 0)) {
-		mt_error_say("--%s: '%.40s' is no whole number from 1 to %.0e", option->name, text,
-			     option->max);
-		return false;
+	if (is_read && value >= option->min && value <= option->max) {
+		*(double *)option->target = value;
+		return true;
 	}
-	*(double *)option->target = value;
-	return true;
+	mt_error_say("--%s: '%.40s' is no %s from %.5g to %.5g", option->name, text, option->what,
+		     option->min, option->max);
+	return false;
 }
 
-static bool take_stage(const struct mt_option *option, const char *text)
+static bool take_count(const struct mt_option *option, const char *text)
 {
-	if (text[0] < '0' || text[0] > '3' || text[1]) {
-		mt_error_say("--zero: '%.40s' is no stage from 0 to 3", text);
-		return false;
-	}
-	*(int *)option->target = text[0] - '0';
-	return true;
+	double value = 0;
+	bool is_read = mt_units_count(text, &value);
+
+	return take_number(
+		option, text,
+		is_read && (value == floor(value) || strcmp(option->name, "params") == 0), value);
+}
+
+static bool take_whole(const struct mt_option *option, const char *text)
+{
+	uint64_t value = 0;
+	bool is_read = mt_text_parse_u64(text, &value);
+
+	return take_number(option, text, is_read, (double)value);
+}
+
+static bool take_mb(const struct mt_option *option, const char *text)
+{
+	double mb = 0;
+	bool is_read = mt_units_number(text, &mb);
+
+	return take_number(option, text, is_read, mb);
+}
+
+static bool take_size(const struct mt_option *option, const char *text)
+{
+	double bytes = 0;
+	bool is_read = mt_units_bytes(text, &bytes);
+
+	return take_number(option, text, is_read, bytes);
 }
 
 static bool take_optimizer(const struct mt_option *option, const char *text)
@@ -197,44 +220,6 @@ static bool take_optimizer(const struct mt_option *option, const char *text)
 	return optimizer != NULL;
 }
 
-static bool take_whole(const struct mt_option *option, const char *text)
-{
-	uint64_t value;
-
-	if (!mt_text_parse_u64(text, &value) || (double)value < option->min ||
-	    (double)value > option->max) {
-		mt_error_say("--%s: '%.40s' is no whole number from %.0f to %.0f", option->name,
-			     text, option->min, option->max);
-		return false;
-	}
-	*(long *)option->target = (long)value;
-	return true;
-}
-
-static bool take_model(const struct mt_option *option, const char *text)
-{
-	double mb = 0;
-
-	if (mt_units_number(text, &mb) && mb * MIB >= 1 && mb < 1e12) {
-		*(double *)option->target = mb * MIB;
-		return true;
-	}
-	mt_error_say("--model-mb: '%.40s' is no size in MB", text);
-	return false;
-}
-
-static bool take_vram(const struct mt_option *option, const char *text)
-{
-	double bytes = 0;
-
-	if (mt_units_bytes(text, &bytes) && bytes >= 1 && bytes < 1e18) {
-		*(double *)option->target = bytes;
-		return true;
-	}
-	mt_error_say("--vram: '%.40s' is no size as 16G, 16GiB, 4096M", text);
-	return false;
-}
-
 /* ---- clients ---- */
 
 struct clients {
@@ -246,9 +231,7 @@ struct clients {
 
 static long clients_of(const struct sizing *wanted, double free_bytes, double client_bytes)
 {
-	double clients = floor(free_bytes * (double)wanted->share / 100 / client_bytes);
-
-	return clients < (double)wanted->cap ? (long)clients : wanted->cap;
+	return (long)fmin(floor(free_bytes * wanted->share / 100 / client_bytes), wanted->cap);
 }
 
 static void find(const struct sizing *wanted, double client_bytes, struct clients *out)
@@ -346,7 +329,7 @@ static void add_row(struct mt_table *table, const struct sizing *wanted, double 
 static void print_table(const struct sizing *wanted)
 {
 	struct mt_table *table = mt_table_new(">MODEL|>4 GB|>8 GB|>12 GB|>16 GB");
-	double asked = wanted->model_bytes / MIB;
+	double asked = wanted->model_mb;
 	bool added = asked == 0;
 
 	for (size_t i = 0; i < ROWS_COUNT; i++) {
@@ -385,7 +368,7 @@ static void print_clients(const struct sizing *wanted, const struct clients *cli
 			  const char *each)
 {
 	if (clients->known)
-		printf("%s in parallel: %ld %% of %s free (%s) over %s, at most %ld\n",
+		printf("%s in parallel: %.0f %% of %s free (%s) over %s, at most %.0f\n",
 		       mt_text_counted((uint64_t)clients->count, "client", "clients").text,
 		       wanted->share, mt_text_bytes(mt_text_round_u64(clients->free_bytes)).text,
 		       clients->source, each, wanted->cap);
@@ -409,7 +392,7 @@ static void set_clients(json_t *root, const struct sizing *wanted, const struct 
 /* Clients of --model-mb, or without it the table alone. */
 static void print_fit(const struct sizing *wanted, const struct clients *clients)
 {
-	double model_bytes = wanted->model_bytes;
+	double model_bytes = wanted->model_mb * MIB;
 	char each[80];
 
 	if (wanted->json) {
@@ -428,8 +411,8 @@ static void print_fit(const struct sizing *wanted, const struct clients *clients
 		print_clients(wanted, clients, each);
 		putchar('\n');
 	}
-	printf("Clients in parallel by GPU and model, with %ld %% of all its memory, at most "
-	       "%ld:\n",
+	printf("Clients in parallel by GPU and model, with %.0f %% of all its memory, at most "
+	       "%.0f:\n",
 	       wanted->share, wanted->cap);
 	print_table(wanted);
 }
@@ -459,7 +442,7 @@ static int size(struct sizing *wanted, bool has_model)
 {
 	bool wants_clients = !has_model || wanted->free_bytes || wanted->share || wanted->cap ||
 			     wanted->device != MT_GPU_ANY;
-	double client_bytes = COPIES * wanted->model_bytes;
+	double client_bytes = COPIES * wanted->model_mb * MIB;
 	struct clients clients = {0};
 	struct mt_budget budget;
 	struct mt_error_reason why;
@@ -473,7 +456,7 @@ static int size(struct sizing *wanted, bool has_model)
 	if (wants_clients && client_bytes > 0)
 		find(wanted, client_bytes, &clients);
 	if (client_bytes > 0 && wanted->device != MT_GPU_ANY && !clients.known) {
-		mt_error_say("nothing is known of a GPU %ld", wanted->device);
+		mt_error_say("nothing is known of a GPU %.0f", wanted->device);
 		return MT_EXIT_USAGE;
 	}
 	if (has_model)
@@ -488,11 +471,14 @@ static int size(struct sizing *wanted, bool has_model)
 static int read_and_size(const char *name, const char *help, int argc, char **argv)
 {
 	const struct mt_budget_options none = {.zero = MT_BUDGET_UNSPLIT};
-	struct sizing wanted = {.model = none, .device = MT_GPU_ANY};
-#define COUNT(option, member, most)                                                                \
+	struct sizing wanted = {.model = none, .device = MT_GPU_ANY, .stage = MT_BUDGET_UNSPLIT};
+#define NUMBER(option, member, takes, is, least, most)                                             \
 	{                                                                                          \
-		.name = option, .target = &wanted.model.member, .take = take_count, .max = most    \
+		.name = option, .target = &wanted.member, .take = takes, .what = is, .min = least, \
+		.max = most                                                                        \
 	}
+#define COUNT(option, member, most)                                                                \
+	NUMBER(option, model.member, take_count, "whole number", 1, most)
 	const struct mt_option options[] = {
 		COUNT("params", params, 1e16),
 		COUNT("seq", seq, 1e9),
@@ -509,31 +495,29 @@ static int read_and_size(const char *name, const char *help, int argc, char **ar
 		{.name = "flash", .target = &wanted.model.flash},
 		{.name = "inference", .target = &wanted.model.inference},
 		{.name = "optimizer", .target = &wanted.model.optimizer, .take = take_optimizer},
-		{.name = "zero", .target = &wanted.model.zero, .take = take_stage},
-		{.name = "model-mb", .target = &wanted.model_bytes, .take = take_model},
-		{.name = "vram", .target = &wanted.free_bytes, .take = take_vram},
-		{.name = "device", .target = &wanted.device, .take = take_whole, .max = 1023},
-		{.name = "share",
-		 .target = &wanted.share,
-		 .take = take_whole,
-		 .min = 1,
-		 .max = 100},
-		{.name = "cap", .target = &wanted.cap, .take = take_whole, .min = 1, .max = 1024},
+		NUMBER("zero", stage, take_whole, "stage", 0, 3),
+		NUMBER("model-mb", model_mb, take_mb, "size in MB", 1 / MIB, 1e12),
+		NUMBER("vram", free_bytes, take_size, "size as 16G, 16GiB, 4096M", 1, 1e18),
+		NUMBER("device", device, take_whole, "whole number", 0, 1023),
+		NUMBER("share", share, take_whole, "percentage", 1, 100),
+		NUMBER("cap", cap, take_whole, "whole number", 1, 1024),
 		{.name = "json", .target = &wanted.json},
 		{0}};
 #undef COUNT
+#undef NUMBER
 	const struct mt_command_line line = {name, help, NULL, options, 0, 0};
 	bool has_model;
 	int code;
 
 	if (!mt_command_line_read(&line, argc, argv, &code))
 		return code;
+	wanted.model.zero = (int)wanted.stage;
 	has_model = memcmp(&wanted.model, &none, sizeof(none)) != 0;
 	if (wanted.free_bytes && wanted.device != MT_GPU_ANY) {
 		mt_error_say("--vram or --device, not both");
 		return MT_EXIT_USAGE;
 	}
-	if (has_model && wanted.model_bytes) {
+	if (has_model && wanted.model_mb) {
 		mt_error_say("--model-mb or a model's parameters and shape, not both");
 		return MT_EXIT_USAGE;
 	}

@@ -15,8 +15,8 @@
 #include "ctl/output/json.h"
 #include "ctl/output/table.h"
 #include "ctl/output/text.h"
+#include "ctl/process/read_file.h"
 #include "ctl/profile/symbols.h"
-#include "ctl/process/clock.h"
 
 static const char help[] =
 	"Lists the processes that were about to meet their memory limit, and what became of them.\n"
@@ -58,23 +58,14 @@ static const char *cause_word(uint32_t cause)
 
 /* ---- text ---- */
 
-/* The value of a line of /proc/PID/status, 0 if it has none. */
-static uint64_t status_number(const char *status, const char *name)
-{
-	const char *at = strstr(status, name);
-
-	return at ? strtoull(at + strlen(name), NULL, 10) : 0;
-}
-
 /* What the status has beyond the head. */
 static void print_status(const char *status)
 {
-	uint64_t peak = status_number(status, "VmHWM:"),
-		 threads = status_number(status, "Threads:");
+	uint64_t peak_kb, threads;
 
-	if (peak)
-		printf(", at most %s", mt_text_bytes(peak * 1024).text);
-	if (threads)
+	if (mt_read_file_number(status, "VmHWM", &peak_kb))
+		printf(", at most %s", mt_text_bytes(peak_kb * 1024).text);
+	if (mt_read_file_number(status, "Threads", &threads))
 		printf(", %s", mt_text_counted(threads, "thread", "threads").text);
 }
 

@@ -14,6 +14,7 @@
 #include "ctl/channel/stats_json.h"
 #include "ctl/figures/figures.h"
 #include "ctl/metrics/recorder.h"
+#include "ctl/output/json.h"
 #include "ctl/output/text.h"
 #include "ctl/process/read_file.h"
 
@@ -162,31 +163,14 @@ void mt_recording_free(struct mt_recording *recording)
 static bool get(const json_t *object, const char *name, uint64_t most, uint64_t *out)
 {
 	const json_t *value = json_object_get(object, name);
-	json_int_t number;
 
-	if (!value || json_is_null(value))
-		return true;
-	number = json_integer_value(value);
-	if (!json_is_integer(value) || number < 0 || (uint64_t)number > most)
-		return false;
-	*out = (uint64_t)number;
-	return true;
+	return !value || json_is_null(value) || mt_json_get_u64(object, name, most, out);
 }
 
 static bool get_time(const json_t *object, uint64_t *out)
 {
 	*out = 0;
 	return get(object, "time_ns", TIME_MAX, out) && *out;
-}
-
-static void get_text(const json_t *object, const char *name, char *out, size_t out_bytes)
-{
-	const char *text = json_string_value(json_object_get(object, name));
-
-	if (!text)
-		return;
-	snprintf(out, out_bytes, "%s", text);
-	mt_text_clean(out, out_bytes);
 }
 
 static enum mt_err invalid(struct mt_error_reason *why, const char *what)
@@ -299,8 +283,8 @@ static enum mt_err take_cleanup(struct mt_recording *recording, const json_t *ob
 	mark.freed_bytes = freed(rss[MT_RECORDING_BEFORE], rss[MT_RECORDING_AFTER]);
 	mark.gpu_freed_bytes = freed(gpu_before, gpu_after);
 	mark.is_late = json_is_integer(json_object_get(object, "late_of"));
-	get_text(object, "reason", mark.reason, sizeof(mark.reason));
-	get_text(object, "gc_text", mark.gc, sizeof(mark.gc));
+	mt_json_get_text(object, "reason", mark.reason, sizeof(mark.reason));
+	mt_json_get_text(object, "gc_text", mark.gc, sizeof(mark.gc));
 	return mt_recording_add_mark(recording, &mark)
 		       ? MT_ERR_OK
 		       : mt_error_because(why, MT_ERR_RANGE, "more marks than can be read");
@@ -318,9 +302,9 @@ static void take_process(struct mt_recording *recording, const json_t *object, u
 
 	if (!process)
 		return;
-	get_text(object, "comm", process->comm, sizeof(process->comm));
-	get_text(object, "command", process->command, sizeof(process->command));
-	get_text(object, "rank", process->rank, sizeof(process->rank));
+	mt_json_get_text(object, "comm", process->comm, sizeof(process->comm));
+	mt_json_get_text(object, "command", process->command, sizeof(process->command));
+	mt_json_get_text(object, "rank", process->rank, sizeof(process->rank));
 	if (pid == recording->pid && json_object_get(object, "settings"))
 		keep(&recording->root, object);
 }
@@ -344,7 +328,7 @@ static enum mt_err take_header(struct mt_recording *recording, const json_t *lin
 		return mt_error_because(why, MT_ERR_INVALID, "another recording begins here");
 	if (!get(line, "pid", INT32_MAX, &recording->pid) || !recording->pid)
 		return invalid(why, "the header");
-	get_text(line, "host", recording->host, sizeof(recording->host));
+	mt_json_get_text(line, "host", recording->host, sizeof(recording->host));
 	keep(&recording->header, line);
 	take_process(recording, line, recording->pid);
 	return MT_ERR_OK;

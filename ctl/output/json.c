@@ -55,6 +55,27 @@ void mt_json_append(json_t *array, json_t *value)
 		mt_error_check_memory(NULL);
 }
 
+bool mt_json_get_u64(const json_t *object, const char *name, uint64_t most, uint64_t *out)
+{
+	const json_t *value = json_object_get(object, name);
+	json_int_t number = json_integer_value(value);
+
+	if (!json_is_integer(value) || number < 0 || (uint64_t)number > most)
+		return false;
+	*out = (uint64_t)number;
+	return true;
+}
+
+void mt_json_get_text(const json_t *object, const char *name, char *out, size_t out_bytes)
+{
+	const char *text = json_string_value(json_object_get(object, name));
+
+	if (!text)
+		return;
+	snprintf(out, out_bytes, "%s", text);
+	mt_text_clean(out, out_bytes);
+}
+
 void mt_json_print(json_t *value, bool indented)
 {
 	json_dumpf(value, stdout,

@@ -25,6 +25,11 @@ void mt_json_set_text_or_null(json_t *object, const char *name, const char *text
 void mt_json_set_bool(json_t *object, const char *name, bool value);
 void mt_json_append(json_t *array, json_t *value);
 
+/* Read a member; *out is unchanged if it is missing. mt_json_get_u64 returns false unless it is a
+ * whole number from 0 to `most`; mt_json_get_text copies the text, cleaned and cut to fit. */
+bool mt_json_get_u64(const json_t *object, const char *name, uint64_t most, uint64_t *out);
+void mt_json_get_text(const json_t *object, const char *name, char *out, size_t out_bytes);
+
 /* Prints the value to stdout, on one line or indented, and frees it. Reals have 15 digits: 106.31,
  * not 106.31000000000000227. */
 void mt_json_print(json_t *value, bool indented);

@@ -10,7 +10,6 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "ctl/output/text.h"
 #include "ctl/process/read_file.h"
 #include "core/cgroup_path.h"
 #include "pressure/cgroup.h"

@@ -10,7 +10,6 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "ctl/output/error.h"
 #include "ctl/output/text.h"
 #include "ctl/process/process.h"
 #include "ctl/process/read_file.h"

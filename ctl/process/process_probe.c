@@ -168,7 +168,8 @@ static bool holds(const struct mt_process *process, uint64_t for_ns)
 	       mt_clock_now_ns() - slot->read_ns < for_ns;
 }
 
-bool mt_env_dir_is_fresh(const struct mt_process *process)
+/* Returns whether the cached entry is valid for another 10 s. */
+static bool is_fresh(const struct mt_process *process)
 {
 	return holds(process, DIR_FRESH_NS);
 }
@@ -313,7 +314,7 @@ static void probe_one(const struct mt_process_probe *wanted, size_t item, int to
 		read_maps(&result);
 	if (wanted->command || result.process.shimmed)
 		read_command(&result.process);
-	if (wanted->maps && result.process.shimmed && !mt_env_dir_is_fresh(&result.process))
+	if (wanted->maps && result.process.shimmed && !is_fresh(&result.process))
 		read_directory(&result, directory, sizeof(directory));
 	result.cost_ns = mt_clock_now_ns() - from_ns;
 	mt_process_budget_spend(result.process.uid, result.cost_ns);

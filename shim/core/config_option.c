@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <string.h>
 
-#include "core/log.h"
 #include "sys/format.h"
 
 /* words at odd positions are true */

@@ -2,9 +2,7 @@
 
 #include <sched.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "core/log.h"
 #include "sys/os.h"
 #include "core/cgroup_path.h"
 #include "sys/format.h"

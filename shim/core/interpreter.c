@@ -16,73 +16,21 @@ void mt_interpreter_set(const struct mt_interpreter_ops *ops)
 	atomic_store_explicit(&interpreter_ops, ops, memory_order_relaxed);
 }
 
-bool mt_interpreter_is_running(void)
-{
-	return get() && get()->is_running();
-}
-
-bool mt_interpreter_thread_runs(void)
-{
-	return get() && get()->thread_runs();
-}
-
-bool mt_interpreter_wants_thread(void)
-{
-	return get() && get()->wants_thread();
-}
-
-void mt_interpreter_start_thread(void)
-{
-	if (get())
-		get()->start_thread();
-}
-
-bool mt_interpreter_collect_soon(void (*flush_thread)(void))
-{
-	return get() && get()->collect_soon(flush_thread);
-}
-
-void mt_interpreter_expedite(void)
-{
-	if (get())
-		get()->expedite();
-}
-
-uint64_t mt_interpreter_framework_idle_bytes(int device)
-{
-	return get() ? get()->framework_idle_bytes(device) : 0;
-}
-
-bool mt_interpreter_empty_caches(void)
-{
-	return get() && get()->empty_caches();
-}
-
-enum mt_caches_state mt_interpreter_emptied(uint32_t *out_frameworks)
-{
-	return get()->emptied(out_frameworks);
-}
-
-void mt_interpreter_prepare_lines(void)
-{
-	if (get())
-		get()->prepare_lines();
-}
-
-size_t mt_interpreter_lines(uintptr_t *out, size_t max)
-{
-	return get() ? get()->lines(out, max) : 0;
-}
-
-bool mt_interpreter_write_lines(int fd, uint64_t at)
-{
-	return !get() || get()->write_lines(fd, at);
-}
-
-bool mt_interpreter_line_text(uintptr_t line, char *out, size_t out_bytes)
-{
-	return get() && get()->line_text(line, out, out_bytes);
-}
+#define X(type, name, parameters, arguments, none)                                                 \
+	type mt_interpreter_##name parameters                                                      \
+	{                                                                                          \
+		return get() ? get()->name arguments : none;                                       \
+	}
+MT_INTERPRETER_FUNCTIONS(X)
+#undef X
+#define X(name)                                                                                    \
+	void mt_interpreter_##name(void)                                                           \
+	{                                                                                          \
+		if (get())                                                                         \
+			get()->name();                                                             \
+	}
+MT_INTERPRETER_CALLS(X)
+#undef X
 
 /* ---- object heap ---- */
 

@@ -12,7 +12,6 @@
 #include "core/cgroup_path.h"
 #include "core/stats_layout.h"
 #include "core/config.h"
-#include "core/log.h"
 #include "core/thread.h"
 #include "sys/attr.h"
 #include "sys/format.h"

@@ -5,7 +5,6 @@
 
 #include "sys/attr.h"
 #include "sys/lock.h"
-#include "core/log.h"
 #include "sys/os.h"
 #include "core/stats_layout.h"
 #include "core/files.h"

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "core/files.h"
-#include "core/log.h"
 #include "sys/format.h"
 #include "sys/os.h"
 #include "sys/raw_syscall.h"

@@ -94,7 +94,7 @@ bool mt_capture_is_open(void)
 	return atomic_load_explicit(&closed_count, memory_order_acquire) != 0;
 }
 
-bool mt_capture_is_ending(void)
+static bool is_ending(void)
 {
 	return atomic_load_explicit(&ending_count, memory_order_acquire) != 0;
 }
@@ -317,7 +317,7 @@ bool mt_capture_is_abandoned(void)
 {
 	uint32_t left = 0;
 
-	if (!mt_capture_is_open() || mt_capture_is_ending())
+	if (!mt_capture_is_open() || is_ending())
 		return false;
 	forget(is_of_ended_thread, NULL, UINT32_MAX);
 	mt_lock_lock(&captures_lock);

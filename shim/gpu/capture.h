@@ -33,7 +33,6 @@ void mt_capture_gate_leave(void);
  * (mt_context_pause). */
 void mt_capture_gate_close(void);
 void mt_capture_gate_open(void);
-bool mt_capture_is_ending(void); /* a snapshot */
 
 /* Returns whether the gate is closed: a capture is open, or a context ends (a snapshot). */
 bool mt_capture_is_open(void);

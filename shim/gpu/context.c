@@ -15,7 +15,8 @@ struct mt_pool mt_pool = {.slots_lock = MT_LOCK(slots)};
 /* The slot that this thread used last: a hint, its handle is compared each time. */
 static MT_TLS struct mt_context *last_used;
 
-struct mt_context *mt_context_find(struct CUctx_st *handle)
+/* Returns the known context with this handle, or NULL. */
+static struct mt_context *find_context(struct CUctx_st *handle)
 {
 	MT_EACH_CONTEXT(context)
 	{
@@ -36,9 +37,11 @@ static void measure(struct mt_pool_device *device, int ordinal)
 		atomic_store_explicit(&device->total_bytes, total, memory_order_relaxed);
 }
 
-MT_COLD struct mt_context *mt_context_add(struct CUctx_st *handle, int device, bool is_primary)
+/* Registers a context, which need not be current, for fences. Returns NULL if no slot is left.
+ * is_primary is also stored for a known context. */
+static MT_COLD struct mt_context *add_context(struct CUctx_st *handle, int device, bool is_primary)
 {
-	struct mt_context *found = mt_context_find(handle);
+	struct mt_context *found = find_context(handle);
 
 	if (found && is_primary)
 		mt_flag_set(&found->is_primary, true);
@@ -46,7 +49,7 @@ MT_COLD struct mt_context *mt_context_add(struct CUctx_st *handle, int device, b
 		return found;
 	measure(mt_pool_device(device), device);
 	mt_lock_lock(&mt_pool.slots_lock);
-	found = mt_context_find(handle);
+	found = find_context(handle);
 	for (struct mt_context *slot = mt_pool.contexts;
 	     !found && slot < mt_pool.contexts + MT_CONTEXTS; slot++) {
 		uint32_t count = (uint32_t)(slot - mt_pool.contexts) + 1;
@@ -62,7 +65,7 @@ MT_COLD struct mt_context *mt_context_add(struct CUctx_st *handle, int device, b
 		atomic_store_explicit(&slot->stream, NULL, memory_order_relaxed);
 		atomic_store_explicit(&slot->device, device, memory_order_relaxed);
 		mt_flag_set(&slot->is_primary, is_primary);
-		/* release: pairs with the acquire of mt_context_find */
+		/* release: pairs with the acquire of find_context */
 		atomic_store_explicit(&slot->handle, handle, memory_order_release);
 		mt_lock_unlock(&slot->lock);
 		mt_assert(count <= MT_CONTEXTS);
@@ -102,7 +105,7 @@ static MT_COLD void know_primary(int device)
 	    driver->cuDevicePrimaryCtxGetState(device, &flags, &active) != MT_CU_SUCCESS ||
 	    !active || driver->cuDevicePrimaryCtxRetain(&primary, device) != MT_CU_SUCCESS)
 		return;
-	(void)mt_context_add(primary, device, true);
+	(void)add_context(primary, device, true);
 	(void)release(device);
 }
 
@@ -182,7 +185,7 @@ static MT_COLD void decide(struct mt_context *context)
 
 static MT_COLD struct mt_context *look_for(struct CUctx_st *handle)
 {
-	struct mt_context *context = mt_context_find(handle);
+	struct mt_context *context = find_context(handle);
 	int device = 0;
 
 	if (!context) {
@@ -190,7 +193,7 @@ static MT_COLD struct mt_context *look_for(struct CUctx_st *handle)
 
 		if (driver->cuCtxGetDevice && driver->cuCtxGetDevice(&device) != MT_CU_SUCCESS)
 			return NULL;
-		context = mt_context_add(handle, device, false);
+		context = add_context(handle, device, false);
 	}
 	if (context && mt_context_mode(context) == MT_POOL_UNDECIDED)
 		decide(context);
@@ -434,13 +437,13 @@ static bool can_know(void)
 
 MT_COLD void mt_context_created(struct CUctx_st *context, int device)
 {
-	struct mt_context *last = context ? mt_context_find(context) : NULL;
+	struct mt_context *last = context ? find_context(context) : NULL;
 
 	if (!context || !can_know())
 		return;
 	if (last) /* it ended unseen */
 		mt_context_destroyed(context);
-	(void)mt_context_add(context, device, false);
+	(void)add_context(context, device, false);
 }
 
 void mt_context_register(struct CUctx_st *context)
@@ -452,13 +455,13 @@ void mt_context_register(struct CUctx_st *context)
 	if (!can_know() || mt_pool_driver()->cuCtxGetCurrent(&current) != MT_CU_SUCCESS)
 		return;
 	context = context ? context : current;
-	if (!context || mt_context_find(context))
+	if (!context || find_context(context))
 		return;
 	if (context != current)
 		is_pushed = mt_pool_driver()->cuCtxPushCurrent_v2(context) == MT_CU_SUCCESS;
 	if ((context == current || is_pushed) &&
 	    mt_pool_driver()->cuCtxGetDevice(&device) == MT_CU_SUCCESS)
-		(void)mt_context_add(context, device, false);
+		(void)add_context(context, device, false);
 	if (is_pushed)
 		(void)mt_pool_driver()->cuCtxPopCurrent_v2(&popped);
 }
@@ -469,7 +472,7 @@ static int device_of(struct CUctx_st *context)
 
 	if (context)
 		mt_context_register(context);
-	known = mt_context_find(context);
+	known = find_context(context);
 	return known ? mt_context_ordinal(known) : MT_ANY_DEVICE;
 }
 
@@ -545,7 +548,7 @@ static void fold(struct mt_context *context)
 
 /* Waits until no thread is in the context of that `init`, and takes both locks. Returns false,
  * without locks, if it has ended meanwhile. A thread inside may need the lock `slots` before it
- * leaves (mt_context_add), so that no lock is held over the wait. */
+ * leaves (add_context), so that no lock is held over the wait. */
 static bool lock_single(struct mt_context *context, uint32_t init)
 {
 	for (unsigned round = 0;; round++) {
@@ -593,7 +596,7 @@ static void forget_context(struct mt_context *context, uint32_t init)
 
 static struct mt_context *find(struct CUctx_st *handle)
 {
-	return mt_pool_is_up() && handle ? mt_context_find(handle) : NULL;
+	return mt_pool_is_up() && handle ? find_context(handle) : NULL;
 }
 
 MT_COLD void mt_context_destroyed(struct CUctx_st *handle)

@@ -284,10 +284,6 @@ static inline void mt_context_take_idle(struct mt_context *context, struct mt_bl
  * current, the driver refused, or no slot is left. */
 struct mt_context *mt_context_current(void);
 
-/* Registers a context, which need not be current, for fences. Returns NULL if no slot is left.
- * is_primary is also stored for a known context. */
-struct mt_context *mt_context_add(struct CUctx_st *handle, int device, bool is_primary);
-
 /* Registers the primary context of the device if it is active: its streams may copy from and to any
  * block there. The capture gate is entered, which keeps it from ending meanwhile; no lock is held.
  */
@@ -307,9 +303,6 @@ void mt_context_ask_waits(void);
  * call there. Such a thread is the driver's own, so that a thread that was permitted a call once is
  * not asked again. No lock is held. */
 bool mt_context_may_call(void);
-
-/* Returns the known context with this handle, or NULL. */
-struct mt_context *mt_context_find(struct CUctx_st *handle);
 
 /* ---- events ---- */
 

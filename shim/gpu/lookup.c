@@ -33,7 +33,9 @@ static const struct {
 #define STUB_BYTES 16
 extern const char mt_lookup_stubs[] __attribute__((visibility("hidden")));
 
-bool mt_lookup_is_on(void)
+/* Returns false with MT_CUDA=off, and where the shim does nothing in this process: every reply
+ * stays the driver's own. */
+static bool is_on(void)
 {
 	/* A caller before our start gets a wrapper, which then finds out whether it has anything to
 	 * do. So it comes if another malloc is bound before ours and a library's constructor
@@ -42,16 +44,6 @@ bool mt_lookup_is_on(void)
 }
 
 /* No function of libc is called here: dlsym may come this early. */
-static bool is_same(const char *one, const char *other, size_t length)
-{
-	while (length && *one == *other) {
-		one++;
-		other++;
-		length--;
-	}
-	return length == 0;
-}
-
 int mt_lookup_index(const char *symbol)
 {
 	size_t length = 0;
@@ -59,7 +51,7 @@ int mt_lookup_index(const char *symbol)
 	while (length < NAME_BYTES && symbol[length])
 		length++;
 	for (int i = 0; i < SYMBOL_COUNT; i++)
-		if (symbols[i].length == length && is_same(symbols[i].text, symbol, length))
+		if (symbols[i].length == length && mt_elf_is_same(symbols[i].text, symbol))
 			return i;
 	return -1;
 }
@@ -70,7 +62,9 @@ void *mt_lookup_entry(int index)
 	return (void *)(uintptr_t)(mt_lookup_stubs + (size_t)index * STUB_BYTES);
 }
 
-void *mt_lookup_wrapper(const void *real, int index)
+/* Returns the exported wrapper for a pointer of the driver that was asked for as the symbol at
+ * index (-1: another name); NULL: the pointer is no function that we wrap. */
+static void *wrapper_of(const void *real, int index)
 {
 	int found = mt_driver_wrapped_index(real);
 
@@ -106,7 +100,9 @@ static bool means(const char *symbol, const char *name, bool *out_per_thread)
 	return !*suffix || *out_per_thread;
 }
 
-int mt_lookup_index_of_version(const char *name, int version, unsigned long long flags)
+/* Returns the index of the symbol that cuGetProcAddress means by a name without suffix, a version
+ * and flags; -1: none, or a version newer than the table. */
+static int index_of_version(const char *name, int version, unsigned long long flags)
 {
 	const bool per_thread = flags & 2; /* CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM */
 	bool is_best_twin = false, is_one;
@@ -157,7 +153,7 @@ static MT_COLD void *find_wrapper(void *handle, const char *name, const char *ve
 
 	if (!real && handle == RTLD_DEFAULT)
 		real = look_up_in_scope_of(caller, name, version);
-	return real ? mt_lookup_wrapper(real, index) : NULL;
+	return real ? wrapper_of(real, index) : NULL;
 }
 
 void *mt_dlsym_replace_driver(void *handle, const char *name, const char *version,
@@ -167,7 +163,7 @@ void *mt_dlsym_replace_driver(void *handle, const char *name, const char *versio
 	void *result;
 	int kept_errno;
 
-	if (index < 0 || !mt_lookup_is_on())
+	if (index < 0 || !is_on())
 		return NULL;
 	kept_errno = errno;
 	result = find_wrapper(handle, name, version, caller, index);
@@ -186,10 +182,10 @@ static void replace(const char *symbol, void **out, int version, uint64_t flags)
 	void *wrapper;
 	int index;
 
-	if (!mt_lookup_is_on() || !symbol || !out || !*out)
+	if (!is_on() || !symbol || !out || !*out)
 		return;
-	index = mt_lookup_index_of_version(symbol, version, flags);
-	wrapper = mt_lookup_wrapper(*out, index);
+	index = index_of_version(symbol, version, flags);
+	wrapper = wrapper_of(*out, index);
 	if (!wrapper && index >= 0 && mt_driver_wrapped_real(index))
 		wrapper = mt_lookup_entry(index);
 	if (wrapper)

@@ -30,20 +30,8 @@ MT_DRIVER_QUERIES(X)
 
 #pragma GCC visibility push(hidden)
 
-/* Returns false with MT_CUDA=off, and where the shim does nothing in this process: every reply
- * stays the driver's own. */
-bool mt_lookup_is_on(void);
-
 /* Returns the index of exactly this symbol of libcuda; -1: none. */
 int mt_lookup_index(const char *symbol);
-
-/* Returns the index of the symbol that cuGetProcAddress means by a name without suffix, a version
- * and flags; -1: none, or a version newer than the table. */
-int mt_lookup_index_of_version(const char *name, int version, unsigned long long flags);
-
-/* Returns the exported wrapper for a pointer of the driver that was asked for as the symbol at
- * index (-1: another name); NULL: the pointer is no function that we wrap. */
-void *mt_lookup_wrapper(const void *real, int index);
 
 /* Returns the exported wrapper at an index. */
 void *mt_lookup_entry(int index);

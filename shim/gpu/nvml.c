@@ -1,7 +1,6 @@
 #include "gpu/nvml.h"
 
 #include <dlfcn.h>
-#include <stdatomic.h>
 #include <string.h>
 #include <sys/stat.h>
 

@@ -164,17 +164,9 @@ static inline struct mt_release mt_release_all(enum mt_release_kind kind)
  * Returns the bytes; counts down the rule's bytes and blocks. */
 uint64_t mt_release(struct mt_context *context, struct mt_release *rule);
 
-/* The same for all contexts of a device. */
-uint64_t mt_release_device(int device, struct mt_release *rule);
-
 /* After a cuMemFree: releases what is above the user's cap, and pending blocks of a broken context,
  * which can never be known to be ready. */
 void mt_release_overdue(struct mt_context *context);
-
-/* Waits until no other thread is freeing a block, up to limit_ns: some microseconds, unless the
- * machine or the driver is busy. Such a thread waits for nothing else. device: MT_ANY_DEVICE for
- * all. */
-void mt_release_wait_for_others(int device, uint64_t limit_ns);
 
 /* Around a read of the driver's free memory to which mt_pool_withheld_bytes is added: a block that
  * is being freed is in neither. begin waits until no thread is freeing one (some microseconds; up

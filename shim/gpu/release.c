@@ -77,7 +77,10 @@ static void wait_for_stream(struct mt_context *context, bool is_background)
 	mt_context_pop(was_pushed);
 }
 
-void mt_release_wait_for_others(int device, uint64_t limit_ns)
+/* Waits until no other thread is freeing a block, up to limit_ns: some microseconds, unless the
+ * machine or the driver is busy. Such a thread waits for nothing else. device: MT_ANY_DEVICE for
+ * all. */
+static void wait_for_others(int device, uint64_t limit_ns)
 {
 	uint64_t start_ns = mt_os_now_ns();
 
@@ -101,7 +104,7 @@ uint32_t mt_pool_read_begin(int number)
 
 	atomic_fetch_add_explicit(&device->readers, 1, memory_order_seq_cst);
 	if (mt_unlikely(atomic_load_explicit(&device->releasing_count, memory_order_seq_cst)))
-		mt_release_wait_for_others(number, OTHERS_NS);
+		wait_for_others(number, OTHERS_NS);
 	return atomic_load_explicit(&device->releases, memory_order_seq_cst);
 }
 
@@ -296,7 +299,8 @@ uint64_t mt_release(struct mt_context *context, struct mt_release *rule)
 	return released_bytes;
 }
 
-uint64_t mt_release_device(int device, struct mt_release *rule)
+/* The same for all contexts of a device. */
+static uint64_t release_device(int device, struct mt_release *rule)
 {
 	uint64_t released_bytes = 0;
 
@@ -335,7 +339,7 @@ void mt_release_overdue(struct mt_context *context)
 		return;
 	lost.blocks = is_broken ? DIRECT_MAX : 0;
 	(void)mt_release(context, &lost);
-	(void)mt_release_device(device, &over);
+	(void)release_device(device, &over);
 	over.kind = MT_RELEASE_PENDING;
 	(void)mt_release(context, &over);
 	mt_context_drop(context);
@@ -431,7 +435,7 @@ void mt_release_keep_cap(struct mt_context *context, uint64_t bytes)
 	make_idle(context, bytes);
 	rule.in_capture = true;
 	rule.bytes = mt_release_over_cap(device);
-	(void)mt_release_device(device, &rule);
+	(void)release_device(device, &rule);
 }
 
 void mt_release_make_room(struct mt_context *context, uint64_t bytes)
@@ -448,7 +452,7 @@ void mt_release_make_room(struct mt_context *context, uint64_t bytes)
 		return;
 	rule.bytes = reserved + bytes - cap;
 	rule.in_capture = true; /* the blocks are free before the program gets another */
-	(void)mt_release_device(mt_context_ordinal(context), &rule);
+	(void)release_device(mt_context_ordinal(context), &rule);
 }
 
 /* ---- the worker ---- */
@@ -715,7 +719,7 @@ static bool has_released_more(struct mt_shortage *shortage)
 {
 	uint64_t released_count;
 
-	mt_release_wait_for_others(shortage->device, OOM_WAIT_NS);
+	wait_for_others(shortage->device, OOM_WAIT_NS);
 	released_count = count_freed(shortage->device);
 	if (released_count == shortage->released_count)
 		return false;

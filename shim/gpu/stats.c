@@ -237,7 +237,8 @@ void mt_gpu_stats_date(struct mt_stats_device *row, struct mt_gpu_stats_unattrib
 
 /* ---- the sum ---- */
 
-void mt_gpu_stats_add(struct mt_stats_snapshot *to, const struct mt_stats_device *from)
+/* Adds a row to the summed figures. Pure. */
+static void add_row(struct mt_stats_snapshot *to, const struct mt_stats_device *from)
 {
 #define X(name) to->gpu_##name += from->name;
 	MT_POOL_FIGURES(X)
@@ -322,7 +323,7 @@ void mt_gpu_stats_publish(bool full)
 	       offsetof(struct mt_stats_snapshot, gpu_flush_count) -
 		       offsetof(struct mt_stats_snapshot, gpu_devices_count));
 	for (int i = 0; i < seen.count; i++)
-		mt_gpu_stats_add(to, &rows[i]);
+		add_row(to, &rows[i]);
 	to->gpu_capturing = mt_capture_is_open();
 	mt_publish_unlock();
 }

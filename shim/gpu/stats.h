@@ -62,9 +62,6 @@ void mt_gpu_stats_date(struct mt_stats_device *row, struct mt_gpu_stats_unattrib
  * managed memory, which may be anywhere, and memory of others. Pure. */
 uint64_t mt_gpu_stats_held_bytes(const struct mt_stats_device *row);
 
-/* Adds a row to the summed figures. Pure. */
-void mt_gpu_stats_add(struct mt_stats_snapshot *to, const struct mt_stats_device *from);
-
 /* Publishes the rows and their sums. full: the driver is asked too. */
 void mt_gpu_stats_publish(bool full);
 

@@ -7,7 +7,6 @@
 
 #include "sys/lock.h"
 #include "sys/os.h"
-#include "gpu/capture.h"
 #include "gpu/driver.h"
 #include "core/thread.h"
 

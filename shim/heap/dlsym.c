@@ -17,15 +17,6 @@
 extern const char own_code[] __asm__("mt_dlsym_replace");
 #pragma GCC visibility pop
 
-static bool is_same(const char *one, const char *other)
-{
-	while (*one && *one == *other) {
-		one++;
-		other++;
-	}
-	return *one == *other;
-}
-
 #define PAIR(first, second) ((first) << 8 | (second))
 
 /* Most names are none of the family's: two letters tell. */
@@ -55,7 +46,7 @@ static bool may_be_heap(const char *name)
 static const void *own_function(const char *name)
 {
 #define X(type, function, params, args)                                                            \
-	if (is_same(name, #function))                                                              \
+	if (mt_elf_is_same(name, #function))                                                       \
 		return (const void *)(uintptr_t)mt_own_##function;
 	MT_HEAP_ALLOCATING(X)
 	MT_HEAP_EXISTING(X)
@@ -64,7 +55,7 @@ static const void *own_function(const char *name)
 	MT_HEAP_PAGE_FLAGS(X)
 #undef X
 #define X(type, function, params, args)                                                            \
-	if (is_same(name, "__libc_" #function))                                                    \
+	if (mt_elf_is_same(name, "__libc_" #function))                                             \
 		return (const void *)(uintptr_t)mt_own_##function;
 	MT_HEAP_LIBC(X)
 #undef X

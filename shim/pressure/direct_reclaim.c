@@ -18,7 +18,7 @@
 #include "core/state.h"
 #include "core/thread.h"
 #include "heap/trim.h"
-#include "pressure/unsampled.h"
+#include "pressure/headroom.h"
 
 #define STEP_BYTES ((int64_t)MT_MIB)
 /* how long a thread waits for another one that returns memory */

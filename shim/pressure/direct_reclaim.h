@@ -4,7 +4,7 @@
  * the heap with the last one, after about every MB that it allocates. One thread returns memory at
  * a time. The others wait for it: up to 100 ms for each MB that they allocate, and up to 1 s. Over
  * glibc they also wait for a sample if only that can tell whether the limit is reached
- * (pressure/unsampled.h). Owns the copy of the ceiling that threads read. Takes the purge lock
+ * (pressure/headroom.h). Owns the copy of the ceiling that threads read. Takes the purge lock
  * (heap/purge_lock.h). Opens no file, allocates nothing. Decision: docs/decisions/0001. */
 #ifndef MT_PRESSURE_DIRECT_RECLAIM_H
 #define MT_PRESSURE_DIRECT_RECLAIM_H

@@ -19,12 +19,33 @@
 #define MT_PRESSURE_POLICY_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "core/config.h"
-#include "sys/os.h"
 #include "core/stats_layout.h"
 #include "pressure/state.h"
+#include "sys/os.h"
+
+/* ---- the line in the log ---- */
+
+/* Formats the log line about memory pressure. Pure: owns no state. Any thread
+ * may call. Takes no lock, never allocates. */
+
+struct mt_pressure_report {
+	const struct mt_pressure_sample *sample;
+	const struct mt_pressure *pressure; /* after mt_pressure_decide */
+	const struct mt_pressure_plan *plan;
+	const char *limit_source; /* of sample->limit_bytes */
+	uint64_t own_limit_bytes; /* 0 none */
+	uint64_t load_thousandths;
+	uint64_t cpus_count; /* 0 unknown */
+};
+
+/* Formats, cut to out_bytes with a NUL, the reasons first: "memory pressure: tasks of this cgroup
+ * waited 12.0 % of the time for memory (PSI); RAM at 64.6 % of 512 MB (/a/b/memory.max), load 1.9
+ * on 2 CPUs: purge". */
+void mt_pressure_format(const struct mt_pressure_report *report, char *out, size_t out_bytes);
 
 struct mt_pressure_plan {
 	bool clean;

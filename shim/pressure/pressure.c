@@ -12,7 +12,7 @@
 #include "core/components.h"
 #include "core/devices.h"
 #include "pressure/levels.h"
-#include "pressure/text.h"
+#include "pressure/policy.h"
 #include "core/interpreter.h"
 #include "pressure/direct_reclaim.h"
 #include "core/thread.h"

@@ -7,7 +7,6 @@
 #include "heap/backend.h"
 #include "sys/attr.h"
 #include "core/config.h"
-#include "sys/elf.h"
 #include "core/init.h"
 #include "mtshim.h"
 #include "core/cleanup.h"

@@ -6,6 +6,55 @@
 #include "sys/os.h"
 #include "sys/saturating.h"
 
+/* ---- drops of live bytes ---- */
+
+#define LOW_SAMPLES 2
+
+/* By a quarter of the base, but at least a quarter of the smallest peak: the base of a device is
+ * often close to 0. */
+static bool has_risen(const struct mt_live_drop *live_drop, uint64_t live_bytes,
+		      uint64_t smallest_bytes)
+{
+	uint64_t min_bytes = mt_max_u64(live_drop->base_bytes, smallest_bytes);
+
+	return live_bytes > live_drop->base_bytes + min_bytes / 4;
+}
+
+/* Adds a sample. smallest_bytes: a smaller peak has no drops. Returns true if this sample
+ * completes a drop; *out_round is then whether the drop ends a round, else it is not written. */
+static bool live_drop_update(struct mt_live_drop *live_drop, uint64_t live_bytes,
+			     uint64_t smallest_bytes, bool *out_round)
+{
+	uint64_t peak = live_drop->peak_bytes;
+
+	if (has_risen(live_drop, live_bytes, smallest_bytes))
+		live_drop->risen = true;
+	if (live_bytes > peak)
+		live_drop->peak_bytes = live_bytes;
+	mt_assert(live_drop->peak_bytes >= live_bytes);
+	if (peak < smallest_bytes || live_bytes > peak - peak / 5) {
+		live_drop->low_samples = 0;
+		return false;
+	}
+	if (++live_drop->low_samples < LOW_SAMPLES)
+		return false;
+	*out_round = live_drop->risen;
+	live_drop->risen = false;
+	live_drop->low_samples = 0;
+	live_drop->peak_bytes = live_bytes; /* the next drop starts from here */
+	live_drop->base_bytes = live_bytes;
+	return true;
+}
+
+/* Notes that the other kind of memory ended a round: the rest of this fall belongs to it. */
+static void live_drop_end_round(struct mt_live_drop *live_drop, uint64_t live_bytes)
+{
+	live_drop->risen = false;
+	live_drop->base_bytes = live_bytes;
+}
+
+/* ---- policy ---- */
+
 #define LONGEST_TICK_NS (5 * MT_NS_PER_S)
 /* a smaller difference between ticks is no change */
 #define MOVED_BYTES MT_MIB
@@ -158,16 +207,16 @@ static bool reaches_live_drop(struct mt_policy *policy, const struct mt_snapshot
 {
 	bool heap_round = false;
 	bool gpu_round = false;
-	bool heap = mt_live_drop_update(&policy->heap_live_drop, now->live_bytes, LIVE_DROP_BYTES,
-					&heap_round);
+	bool heap = live_drop_update(&policy->heap_live_drop, now->live_bytes, LIVE_DROP_BYTES,
+				     &heap_round);
 
-	(void)mt_live_drop_update(&policy->gpu_live_drop, now->gpu_live_bytes, LIVE_DROP_BYTES,
-				  &gpu_round);
+	(void)live_drop_update(&policy->gpu_live_drop, now->gpu_live_bytes, LIVE_DROP_BYTES,
+			       &gpu_round);
 	*out_round = heap_round || gpu_round;
 	if (heap_round)
-		mt_live_drop_end_round(&policy->gpu_live_drop, now->gpu_live_bytes);
+		live_drop_end_round(&policy->gpu_live_drop, now->gpu_live_bytes);
 	if (gpu_round)
-		mt_live_drop_end_round(&policy->heap_live_drop, now->live_bytes);
+		live_drop_end_round(&policy->heap_live_drop, now->live_bytes);
 	return heap;
 }
 

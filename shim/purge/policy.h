@@ -2,7 +2,7 @@
  * mt_policy, and reads no clock, no file and no allocator, so that tests can drive it from a table.
  * Only the worker thread may call. Takes no lock.
  *
- * Idle: the lowest dirty bytes over the last MT_IDLE_MS. Live drop (purge/live_drop.h): live bytes
+ * Idle: the lowest dirty bytes over the last MT_IDLE_MS. Live drop (below): live bytes
  * of the heap fell by 20 % from their peak; a drop of device memory ends a round but purges
  * nothing. Both must reach the threshold, the larger of MT_SLACK_MB and MT_SLACK_PCT of anonymous
  * memory; the first is less below 64 MB of anonymous memory. Settle: the heap has not changed for
@@ -21,8 +21,24 @@
 
 #include "core/config.h"
 #include "core/stats_layout.h"
-#include "purge/live_drop.h"
-#include "purge/policy.h"
+
+/* ---- drops of live bytes ---- */
+
+/* Detects drops of live bytes, of the heap or of device memory. Pure: owns no
+ * state but struct mt_live_drop. Only the worker thread may call. Takes no lock.
+ *
+ * A drop: live bytes are 20 % below their peak in two samples. A drop ends a round if live bytes
+ * had risen by a quarter since the last round. So a fall in stages is one round, and so is a fall
+ * of heap and device together. MT_ROUND=auto ends rounds by this. */
+
+/* All 0 at first. */
+struct mt_live_drop {
+	uint64_t peak_bytes;
+	/* live bytes at the last drop, or when the other kind of memory ended a round */
+	uint64_t base_bytes;
+	uint32_t low_samples;
+	bool risen; /* by a quarter above base_bytes */
+};
 
 #define MT_POLICY_PARTS_COUNT 3
 

@@ -89,6 +89,39 @@ unsigned mt_cpython_minor(void)
 	return strncmp(text, "3.", 2) == 0 ? (unsigned)mt_os_parse_number(text + 2) : 0;
 }
 
+/* ---- helpers ---- */
+
+void mt_cpython_clear_error(void)
+{
+	bool interrupted;
+
+	if (!mt_cpython.PyErr_Occurred())
+		return;
+	interrupted = mt_cpython.PyErr_ExceptionMatches(*mt_cpython.PyExc_KeyboardInterrupt);
+	mt_cpython.PyErr_Clear();
+	/* The user pressed Ctrl-C during the call: the program must get it. */
+	if (interrupted)
+		mt_cpython.PyErr_SetInterrupt();
+}
+
+void *mt_cpython_checked(void *object)
+{
+	if (!object)
+		mt_cpython_clear_error();
+	return object;
+}
+
+void mt_cpython_release(void *object)
+{
+	if (object)
+		mt_cpython.Py_DecRef(object);
+}
+
+void *mt_cpython_attribute(void *object, const char *name)
+{
+	return object ? mt_cpython_checked(mt_cpython.PyObject_GetAttrString(object, name)) : NULL;
+}
+
 void mt_cpython_fork_child(void)
 {
 	mt_lock_reset(&lock);

@@ -108,6 +108,15 @@ bool mt_cpython_is_found(void);
 /* Returns the 11 of 3.11; 0: it is not Python 3. Once it is found. */
 unsigned mt_cpython_minor(void);
 
+/* Helpers for a thread that holds the GIL, once the table is whole. Each accepts NULL, and returns
+ * with no Python error set. */
+void mt_cpython_clear_error(void);
+/* Returns the object, the result of a call that sets an error if it is NULL. */
+void *mt_cpython_checked(void *object);
+void mt_cpython_release(void *object);
+/* Returns a new reference; NULL: there is no such attribute. */
+void *mt_cpython_attribute(void *object, const char *name);
+
 /* Resets the lock in a forked child. */
 void mt_cpython_fork_child(void);
 

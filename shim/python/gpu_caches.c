@@ -1,6 +1,5 @@
 #include "python/gpu_caches.h"
 
-#include <stdatomic.h>
 #include <string.h>
 
 #include "core/devices.h"
@@ -20,43 +19,13 @@ static bool is_usable(void)
 
 /* ---- helpers: each accepts NULL, and returns with no Python error set ---- */
 
-static void clear_error(void)
-{
-	bool interrupted = false;
-
-	if (!mt_cpython.PyErr_Occurred())
-		return;
-	interrupted = mt_cpython.PyErr_ExceptionMatches(*mt_cpython.PyExc_KeyboardInterrupt);
-	mt_cpython.PyErr_Clear();
-	/* The user pressed Ctrl-C during the call: the program must get it. */
-	if (interrupted)
-		mt_cpython.PyErr_SetInterrupt();
-}
-
-static void *checked(void *object)
-{
-	if (!object)
-		clear_error();
-	return object;
-}
-
-static void release(void *object)
-{
-	if (object)
-		mt_cpython.Py_DecRef(object);
-}
-
-static void *attribute(void *object, const char *name)
-{
-	return object ? checked(mt_cpython.PyObject_GetAttrString(object, name)) : NULL;
-}
-
 static void *call_method(void *object, const char *name)
 {
-	void *method = attribute(object, name);
-	void *result = method ? checked(mt_cpython.PyObject_CallObject(method, NULL)) : NULL;
+	void *method = mt_cpython_attribute(object, name);
+	void *result =
+		method ? mt_cpython_checked(mt_cpython.PyObject_CallObject(method, NULL)) : NULL;
 
-	release(method);
+	mt_cpython_release(method);
 	return result;
 }
 
@@ -64,7 +33,7 @@ static bool call_succeeds(void *object, const char *name)
 {
 	void *result = call_method(object, name);
 
-	release(result);
+	mt_cpython_release(result);
 	return result != NULL;
 }
 
@@ -74,8 +43,8 @@ static bool is_true(void *object)
 	int result = object ? mt_cpython.PyObject_IsTrue(object) : 0;
 
 	if (result < 0)
-		clear_error();
-	release(object);
+		mt_cpython_clear_error();
+	mt_cpython_release(object);
 	return result > 0;
 }
 
@@ -85,8 +54,8 @@ static bool is_text(void *object, const char *text)
 	bool result = seen && strcmp(seen, text) == 0;
 
 	if (!seen)
-		clear_error();
-	release(object);
+		mt_cpython_clear_error();
+	mt_cpython_release(object);
 	return result;
 }
 
@@ -102,10 +71,10 @@ static bool returns_false(void *object, const char *name)
  * reading an attribute of it would import the module. */
 static bool is_plain_module(void *object)
 {
-	void *type = checked(mt_cpython.PyObject_Type(object));
+	void *type = mt_cpython_checked(mt_cpython.PyObject_Type(object));
 	bool result = type == mt_cpython.PyModule_Type;
 
-	release(type);
+	mt_cpython_release(type);
 	return result;
 }
 
@@ -113,10 +82,11 @@ static bool is_plain_module(void *object)
  */
 static bool is_initializing(void *module)
 {
-	void *dict = checked(mt_cpython.PyModule_GetDict(module));
-	void *spec = dict ? checked(mt_cpython.PyDict_GetItemString(dict, "__spec__")) : NULL;
+	void *dict = mt_cpython_checked(mt_cpython.PyModule_GetDict(module));
+	void *spec =
+		dict ? mt_cpython_checked(mt_cpython.PyDict_GetItemString(dict, "__spec__")) : NULL;
 
-	return is_true(attribute(spec, "_initializing"));
+	return is_true(mt_cpython_attribute(spec, "_initializing"));
 }
 
 /* Returns a new reference to a complete module in sys.modules, or NULL. */
@@ -126,14 +96,14 @@ static void *find_module(const char *name)
 	void *module = modules ? mt_cpython.PyDict_GetItemString(modules, name) : NULL;
 
 	if (!module) {
-		clear_error();
+		mt_cpython_clear_error();
 		return NULL;
 	}
 	mt_cpython.Py_IncRef(module);
 	/* The entry is None for a module that must not be imported. */
 	if (is_plain_module(module) && !is_initializing(module))
 		return module;
-	release(module);
+	mt_cpython_release(module);
 	return NULL;
 }
 
@@ -146,11 +116,11 @@ static void *find_torch(void)
 	void *torch = find_module("torch");
 	void *cuda = torch ? find_module("torch.cuda") : NULL;
 
-	release(torch);
+	mt_cpython_release(torch);
 	if (cuda && is_true(call_method(cuda, "is_initialized")) &&
 	    returns_false(cuda, "is_current_stream_capturing"))
 		return cuda;
-	release(cuda);
+	mt_cpython_release(cuda);
 	return NULL;
 }
 
@@ -159,15 +129,15 @@ static bool empty_torch(void)
 	void *cuda = find_torch();
 	bool done = cuda && call_succeeds(cuda, "empty_cache");
 
-	release(cuda);
+	mt_cpython_release(cuda);
 	return done;
 }
 
 static bool has(void *object, const char *name)
 {
-	void *value = attribute(object, name);
+	void *value = mt_cpython_attribute(object, name);
 
-	release(value);
+	mt_cpython_release(value);
 	return value != NULL;
 }
 
@@ -176,9 +146,9 @@ static bool has(void *object, const char *name)
 static bool is_cuda_the_accelerator(void *accelerator)
 {
 	void *device = call_method(accelerator, "current_accelerator");
-	bool result = is_text(attribute(device, "type"), "cuda");
+	bool result = is_text(mt_cpython_attribute(device, "type"), "cuda");
 
-	release(device);
+	mt_cpython_release(device);
 	return result;
 }
 
@@ -195,8 +165,8 @@ static void empty_torch_host(void)
 	} else if (has(binding, "_host_emptyCache")) {
 		(void)call_succeeds(binding, "_host_emptyCache");
 	}
-	release(binding);
-	release(accelerator);
+	mt_cpython_release(binding);
+	mt_cpython_release(accelerator);
 }
 
 /* Empties the caches of device memory and (host_too) of page-locked host memory. Returns whether
@@ -213,17 +183,18 @@ static bool empty_torch_both(bool host_too)
 
 static uint64_t read_number(void *object, const char *method_name, int device)
 {
-	void *method = attribute(object, method_name);
+	void *method = mt_cpython_attribute(object, method_name);
 	void *number =
-		method ? checked(mt_cpython.PyObject_CallFunction(method, "i", device)) : NULL;
+		method ? mt_cpython_checked(mt_cpython.PyObject_CallFunction(method, "i", device))
+		       : NULL;
 	unsigned long long value = number ? mt_cpython.PyLong_AsUnsignedLongLong(number) : 0;
 
 	if (mt_cpython.PyErr_Occurred()) {
-		clear_error();
+		mt_cpython_clear_error();
 		value = 0;
 	}
-	release(number);
-	release(method);
+	mt_cpython_release(number);
+	mt_cpython_release(method);
 	return value;
 }
 
@@ -234,7 +205,7 @@ static void read_torch(struct mt_python_gpu_figures *out)
 	unsigned long long devices = count ? mt_cpython.PyLong_AsUnsignedLongLong(count) : 0;
 
 	if (mt_cpython.PyErr_Occurred()) {
-		clear_error();
+		mt_cpython_clear_error();
 		devices = 0;
 	}
 	out->count = devices < MT_PYTHON_GPU_DEVICES ? (int)devices : MT_PYTHON_GPU_DEVICES;
@@ -242,8 +213,8 @@ static void read_torch(struct mt_python_gpu_figures *out)
 		out->devices[i].reserved_bytes = read_number(cuda, "memory_reserved", i);
 		out->devices[i].allocated_bytes = read_number(cuda, "memory_allocated", i);
 	}
-	release(count);
-	release(cuda);
+	mt_cpython_release(count);
+	mt_cpython_release(cuda);
 }
 
 /* ---- CuPy, pyarrow ---- */
@@ -253,7 +224,7 @@ static bool empty_pool(void *module, const char *getter, const char *method)
 	void *pool = call_method(module, getter);
 	bool done = pool && call_succeeds(pool, method);
 
-	release(pool);
+	mt_cpython_release(pool);
 	return done;
 }
 
@@ -265,7 +236,7 @@ static bool empty_cupy(bool host_too)
 
 	if (cupy && host_too)
 		(void)empty_pool(cupy, "get_default_pinned_memory_pool", "free_all_blocks");
-	release(cupy);
+	mt_cpython_release(cupy);
 	return done;
 }
 
@@ -276,7 +247,7 @@ static void empty_arrow(void)
 
 	if (arrow)
 		(void)empty_pool(arrow, "default_memory_pool", "release_unused");
-	release(arrow);
+	mt_cpython_release(arrow);
 }
 
 /* ---- Numba ---- */
@@ -285,10 +256,10 @@ static void empty_arrow(void)
 
 static bool clear_deallocations(void *owner)
 {
-	void *pending = attribute(owner, "deallocations");
+	void *pending = mt_cpython_attribute(owner, "deallocations");
 	bool done = pending && call_succeeds(pending, "clear");
 
-	release(pending);
+	mt_cpython_release(pending);
 	return done;
 }
 
@@ -303,25 +274,26 @@ static bool empty_numba(bool host_too)
 		return false;
 
 	void *module = find_module(NUMBA_DRIVER);
-	void *driver = attribute(module, "driver");
-	void *devices = attribute(driver, "devices");
-	void *list = devices ? checked(mt_cpython.PyDict_Values(devices)) : NULL;
+	void *driver = mt_cpython_attribute(module, "driver");
+	void *devices = mt_cpython_attribute(driver, "devices");
+	void *list = devices ? mt_cpython_checked(mt_cpython.PyDict_Values(devices)) : NULL;
 	intptr_t count = list ? mt_cpython.PyList_Size(list) : 0;
 	bool done = false;
 
 	for (intptr_t i = 0; i < count; i++) {
-		void *context = attribute(mt_cpython.PyList_GetItem(list, i), "primary_context");
-		void *manager = attribute(context, "memory_manager");
+		void *context =
+			mt_cpython_attribute(mt_cpython.PyList_GetItem(list, i), "primary_context");
+		void *manager = mt_cpython_attribute(context, "memory_manager");
 
 		done |= clear_deallocations(manager);
 		done |= clear_deallocations(context);
-		release(manager);
-		release(context);
+		mt_cpython_release(manager);
+		mt_cpython_release(context);
 	}
-	release(list);
-	release(devices);
-	release(driver);
-	release(module);
+	mt_cpython_release(list);
+	mt_cpython_release(devices);
+	mt_cpython_release(driver);
+	mt_cpython_release(module);
 	return done;
 }
 
@@ -332,13 +304,14 @@ static bool is_first_threshold_zero(void)
 {
 	void *gc = find_module("gc");
 	void *thresholds = call_method(gc, "get_threshold");
-	void *first = thresholds ? checked(mt_cpython.PyTuple_GetItem(thresholds, 0)) : NULL;
+	void *first =
+		thresholds ? mt_cpython_checked(mt_cpython.PyTuple_GetItem(thresholds, 0)) : NULL;
 	int is_other = first ? mt_cpython.PyObject_IsTrue(first) : 1;
 
 	if (is_other < 0)
-		clear_error();
-	release(thresholds);
-	release(gc);
+		mt_cpython_clear_error();
+	mt_cpython_release(thresholds);
+	mt_cpython_release(gc);
 	return is_other == 0;
 }
 
@@ -358,7 +331,7 @@ static bool is_imported(const char *name)
 {
 	void *module = find_module(name);
 
-	release(module);
+	mt_cpython_release(module);
 	return module != NULL;
 }
 

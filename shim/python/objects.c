@@ -9,7 +9,6 @@
 #include "python/cpython.h"
 #include "sys/attr.h"
 #include "sys/lock.h"
-#include "sys/os.h"
 #include "sys/saturating.h"
 
 #define CLASS_SHIFT 4

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "sys/attr.h"
-#include "sys/os.h"
 #include "python/line_table.h"
 #include "python/python.h"
 #include "python/objects.h"
@@ -179,99 +178,74 @@ static void restore_error(const struct kept_error *kept)
 	mt_cpython.PyErr_Restore(kept->type, kept->value, kept->trace);
 }
 
-/* Returns what the error that is set, if any, means for the look. */
+/* Clears the error that is set, if any, and returns what it means for the look. */
 static enum mt_lines_outcome clear_error(void)
 {
-	enum mt_lines_outcome outcome = MT_LINES_FAILED;
-	bool interrupted = false;
+	bool lacks_memory = mt_cpython.PyErr_Occurred() &&
+			    mt_cpython.PyErr_ExceptionMatches(*mt_cpython.PyExc_MemoryError);
 
-	if (!mt_cpython.PyErr_Occurred())
-		return outcome;
-	interrupted = mt_cpython.PyErr_ExceptionMatches(*mt_cpython.PyExc_KeyboardInterrupt);
-	if (mt_cpython.PyErr_ExceptionMatches(*mt_cpython.PyExc_MemoryError))
-		outcome = MT_LINES_NO_MEMORY;
-	mt_cpython.PyErr_Clear();
-	/* The user pressed Ctrl-C during the call: the program must get it. */
-	if (interrupted)
-		mt_cpython.PyErr_SetInterrupt();
-	return outcome;
-}
-
-static void *checked(void *object)
-{
-	if (!object)
-		(void)clear_error();
-	return object;
-}
-
-static void release(void *object)
-{
-	if (object)
-		mt_cpython.Py_DecRef(object);
+	mt_cpython_clear_error();
+	return lacks_memory ? MT_LINES_NO_MEMORY : MT_LINES_FAILED;
 }
 
 /* Not through builtins.__import__, which a program may replace. */
 static void *find_module(void)
 {
-	return checked(mt_cpython.PyImport_ImportModuleLevel("_tracemalloc", NULL, NULL, NULL, 0));
-}
-
-static void *attribute(void *object, const char *name)
-{
-	return object ? checked(mt_cpython.PyObject_GetAttrString(object, name)) : NULL;
+	return mt_cpython_checked(
+		mt_cpython.PyImport_ImportModuleLevel("_tracemalloc", NULL, NULL, NULL, 0));
 }
 
 /* Leaves the error set, for the caller to read. */
 static void *call_function(void *module, const char *name)
 {
-	void *function = attribute(module, name);
+	void *function = mt_cpython_attribute(module, name);
 	void *result = function ? mt_cpython.PyObject_CallObject(function, NULL) : NULL;
 
-	release(function);
+	mt_cpython_release(function);
 	return result;
 }
 
 static uint64_t call_for_number(void *module, const char *name)
 {
-	void *number = checked(call_function(module, name));
+	void *number = mt_cpython_checked(call_function(module, name));
 	unsigned long long value = number ? mt_cpython.PyLong_AsUnsignedLongLong(number) : 0;
 
-	release(number);
+	mt_cpython_release(number);
 	if (!mt_cpython.PyErr_Occurred())
 		return value;
-	(void)clear_error();
+	mt_cpython_clear_error();
 	return 0;
 }
 
 static bool is_tracing(void *module)
 {
-	void *result = checked(call_function(module, "is_tracing"));
+	void *result = mt_cpython_checked(call_function(module, "is_tracing"));
 	bool is = result && mt_cpython.PyObject_IsTrue(result) > 0;
 
-	release(result);
+	mt_cpython_release(result);
 	return is;
 }
 
 static void set_mark(void *module, void *value)
 {
 	if (mt_cpython.PyObject_SetAttrString(module, MARK, value) != 0)
-		(void)clear_error();
+		mt_cpython_clear_error();
 }
 
 /* Whether tracemalloc traces since the look has begun: the program has neither stopped nor cleared
  * it, and the interpreter is the same. */
 static bool is_unbroken(void *module)
 {
-	void *mark = is_tracing(module) ? attribute(module, MARK) : NULL;
-	void *function = mark ? attribute(module, "_get_object_traceback") : NULL;
-	void *found =
-		function ? checked(mt_cpython.PyObject_CallFunctionObjArgs(function, mark, NULL))
-			 : NULL;
+	void *mark = is_tracing(module) ? mt_cpython_attribute(module, MARK) : NULL;
+	void *function = mark ? mt_cpython_attribute(module, "_get_object_traceback") : NULL;
+	void *found = function ? mt_cpython_checked(mt_cpython.PyObject_CallFunctionObjArgs(
+					 function, mark, NULL))
+			       : NULL;
 	bool is = found && found != mt_cpython._Py_NoneStruct;
 
-	release(found);
-	release(function);
-	release(mark);
+	mt_cpython_release(found);
+	mt_cpython_release(function);
+	mt_cpython_release(mark);
 	return is;
 }
 
@@ -281,7 +255,7 @@ static bool is_unbroken(void *module)
  * users need no GIL. CPython's own start has the same gap. */
 static enum mt_lines_outcome start_with(void *module, uint32_t depth)
 {
-	void *function = attribute(module, "start");
+	void *function = mt_cpython_attribute(module, "start");
 	void *result = NULL, *mark;
 
 	for (int domain = MT_PYTHON_DOMAIN_MEM; domain <= MT_PYTHON_DOMAIN_OBJ; domain++)
@@ -289,19 +263,19 @@ static enum mt_lines_outcome start_with(void *module, uint32_t depth)
 	mt_cpython.PyMem_GetAllocator(MT_PYTHON_DOMAIN_RAW, &raw_before);
 	if (function)
 		result = mt_cpython.PyObject_CallFunction(function, "i", (int)depth);
-	release(function);
+	mt_cpython_release(function);
 	if (!result)
 		return clear_error();
-	release(result);
+	mt_cpython_release(result);
 	mt_cpython.PyMem_SetAllocator(MT_PYTHON_DOMAIN_RAW, &raw_before);
 	atomic_store_explicit(&is_bypassed, false, memory_order_relaxed);
 	place(MT_PYTHON_DOMAIN_MEM);
 	place(MT_PYTHON_DOMAIN_OBJ);
 	is_placed = true;
-	mark = checked(mt_cpython.PyBytes_FromStringAndSize(NULL, MARK_BYTES));
+	mark = mt_cpython_checked(mt_cpython.PyBytes_FromStringAndSize(NULL, MARK_BYTES));
 	if (mark)
 		set_mark(module, mark);
-	release(mark);
+	mt_cpython_release(mark);
 	return MT_LINES_DONE;
 }
 
@@ -313,10 +287,10 @@ static void stop_with(void *module)
 	set_mark(module, mt_cpython._Py_NoneStruct);
 	is_inherited = false;
 	if (!is_removable()) {
-		release(checked(call_function(module, "clear_traces")));
+		mt_cpython_release(mt_cpython_checked(call_function(module, "clear_traces")));
 		return;
 	}
-	release(checked(call_function(module, "stop")));
+	mt_cpython_release(mt_cpython_checked(call_function(module, "stop")));
 	is_placed = false;
 }
 
@@ -351,7 +325,7 @@ enum mt_lines_outcome mt_tracing_start(uint32_t *depth, bool *out_is_own)
 	} else if (module) {
 		outcome = start_with(module, *depth);
 	}
-	release(module);
+	mt_cpython_release(module);
 	restore_error(&kept);
 	return outcome;
 }
@@ -373,7 +347,7 @@ void mt_tracing_stop(void)
 		stop_with(module);
 	else
 		leave(module);
-	release(module);
+	mt_cpython_release(module);
 	restore_error(&kept);
 }
 
@@ -391,7 +365,7 @@ void mt_tracing_measure(struct mt_tracing_size *out)
 	void *module = find_module();
 
 	measure(module, out);
-	release(module);
+	mt_cpython_release(module);
 	restore_error(&kept);
 }
 
@@ -422,7 +396,7 @@ static uint32_t place_of_name(void *name)
 	if (reader.names[slot].name != name) {
 		text = mt_cpython.PyUnicode_AsUTF8AndSize(name, &bytes);
 		if (!text) /* not UTF-8 */
-			(void)clear_error();
+			mt_cpython_clear_error();
 		reader.names[slot].place =
 			mt_line_table_name(text ? text : "?", text ? (size_t)bytes : 1);
 		reader.names[slot].name = name;
@@ -481,7 +455,7 @@ static void add_traces(void *list, uint32_t reading, uint64_t *out_count)
 					  mt_cpython.PyLong_AsUnsignedLongLong(bytes));
 	}
 	if (mt_cpython.PyErr_Occurred())
-		(void)clear_error();
+		mt_cpython_clear_error();
 	*out_count = count > 0 ? (uint64_t)count : 0;
 }
 
@@ -495,7 +469,7 @@ static enum mt_lines_outcome read_traces(void *module, uint32_t reading, uint64_
 
 	if (list)
 		add_traces(list, reading, out_count);
-	release(list);
+	mt_cpython_release(list);
 	if (was_enabled)
 		(void)mt_cpython.PyGC_Enable();
 	return outcome;
@@ -524,7 +498,7 @@ enum mt_lines_outcome mt_tracing_read(bool is_own, uint32_t reading, uint64_t ro
 		outcome = check_size(module, is_own, room_bytes);
 	if (outcome == MT_LINES_DONE)
 		outcome = read_traces(module, reading, out_blocks_count);
-	release(module);
+	mt_cpython_release(module);
 	restore_error(&kept);
 	return outcome;
 }

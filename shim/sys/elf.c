@@ -158,15 +158,6 @@ struct tables {
 
 /* ---- text: libc's functions may not be relocated yet ---- */
 
-static bool is_same(const char *one, const char *other)
-{
-	while (*one && *one == *other) {
-		one++;
-		other++;
-	}
-	return *one == *other;
-}
-
 static bool is_match(const char *glob, const char *text)
 {
 	const char *retry_glob = NULL;
@@ -261,12 +252,12 @@ static enum fit fit_of(const struct tables *tables, uint32_t index, const char *
 
 	if (at->st_shndx == SHN_UNDEF ||
 	    (type != STT_FUNC && type != STT_OBJECT && type != STT_NOTYPE) ||
-	    !is_same(tables->strings + at->st_name, symbol))
+	    !mt_elf_is_same(tables->strings + at->st_name, symbol))
 		return FIT_NONE;
 	if (!version)
 		return versym & VERSION_HIDDEN ? FIT_OLD : FIT_EXACT;
 	name = version_name(tables, versym & ~VERSION_HIDDEN);
-	return name && is_same(name, version) ? FIT_EXACT : FIT_NONE;
+	return name && mt_elf_is_same(name, version) ? FIT_EXACT : FIT_NONE;
 }
 
 /* Stores a match in *found. Returns true if no better match is possible. */

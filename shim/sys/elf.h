@@ -73,6 +73,16 @@ static inline const void *mt_elf_at(const struct mt_elf_object *object, ElfW(Add
 	return (const void *)(value < object->base ? object->base + value : value);
 }
 
+/* Compares two names, without libc, whose functions may not be relocated yet. */
+static inline bool mt_elf_is_same(const char *one, const char *other)
+{
+	while (*one && *one == *other) {
+		one++;
+		other++;
+	}
+	return *one == *other;
+}
+
 /* ---- symbol ---- */
 
 /* dlsym for the shim's own lookups: libc's function with the shim as the caller, so that RTLD_NEXT

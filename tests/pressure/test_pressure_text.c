@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "sys/os.h"
-#include "pressure/text.h"
+#include "pressure/policy.h"
 
 static struct mt_pressure_sample look;
 static struct mt_pressure pressure;

@@ -1,10 +1,10 @@
-/* test_unsampled.c -- pressure/unsampled: growth that no look has seen, and waiting for a look. */
+/* test_unsampled.c -- pressure/headroom: growth that no look has seen, and waiting for a look. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <unistd.h>
 
 #include "sys/os.h"
-#include "pressure/unsampled.h"
+#include "pressure/headroom.h"
 
 #define MB ((int64_t)MT_MIB)
 

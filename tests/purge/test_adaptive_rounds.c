@@ -1,10 +1,10 @@
-/* test_adaptive_rounds.c -- purge/adaptive_rounds: MT_GC_ROUNDS=auto. Rows of what is kept at round
+/* test_adaptive_rounds.c -- purge/round_end: MT_GC_ROUNDS=auto. Rows of what is kept at round
  * ends, and the step after each. */
 #include <criterion/criterion.h>
 #include <string.h>
 
 #include "sys/os.h"
-#include "purge/adaptive_rounds.h"
+#include "purge/round_end.h"
 
 #define MIB(n)   ((uint64_t)(n)*MT_MIB)
 #define ENDS_MAX 24

@@ -1,8 +1,8 @@
-/* test_sampling_interval.c -- purge/sampling_interval: the allocator is read as rarely as can be,
+/* test_sampling_interval.c -- purge/heap_sample: the allocator is read as rarely as can be,
  * and nothing is missed for it. */
 #include "policy_sim.h"
 
-#include "purge/sampling_interval.h"
+#include "purge/heap_sample.h"
 
 #define GATE MIB(64)
 #define DEAR 5000000ull /* ns: the epoch of 512 arenas */

@@ -3,12 +3,12 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "ctl/output/json.h"
 #include "ctl/process/read_file.h"
 #include "ctl/ui/plot/panel.h"
 
@@ -49,34 +49,15 @@ void mt_pool_picture_of(const struct mt_pool_snapshot *snapshot, struct mt_pool_
 
 /* ---- a file ---- */
 
-/* Returns false if it is missing, or no whole number up to `most`. */
-static bool get(const json_t *object, const char *name, uint64_t most, uint64_t *out)
-{
-	const json_t *value = json_object_get(object, name);
-	json_int_t number = json_integer_value(value);
-
-	if (!json_is_integer(value) || number < 0 || (uint64_t)number > most)
-		return false;
-	*out = (uint64_t)number;
-	return true;
-}
-
-static void get_text(const json_t *object, const char *name, char *out, size_t out_bytes)
-{
-	const char *text = json_string_value(json_object_get(object, name));
-
-	snprintf(out, out_bytes, "%s", text ? text : "");
-	mt_text_clean(out, out_bytes);
-}
-
 static bool read_block(const json_t *object, struct mt_pool_block *out)
 {
 	const char *word = json_string_value(json_object_get(object, "state"));
 	uint64_t device, age_ms;
 
-	if (!word || !get(object, "held_bytes", MT_BLOCKS_FILE_BYTES_MAX, &out->held_bytes) ||
-	    !get(object, "device", MT_DEVICES_COUNT - 1, &device) ||
-	    !get(object, "age_ms", UINT32_MAX, &age_ms))
+	if (!word ||
+	    !mt_json_get_u64(object, "held_bytes", MT_BLOCKS_FILE_BYTES_MAX, &out->held_bytes) ||
+	    !mt_json_get_u64(object, "device", MT_DEVICES_COUNT - 1, &device) ||
+	    !mt_json_get_u64(object, "age_ms", UINT32_MAX, &age_ms))
 		return false;
 	out->device = (uint8_t)device;
 	out->age_ms = (uint32_t)age_ms;
@@ -92,13 +73,13 @@ static enum mt_err read_root(const json_t *root, struct mt_pool_picture *out,
 	const json_t *blocks = json_object_get(root, "blocks"), *one;
 	size_t i;
 
-	if (!json_is_array(blocks) || !get(root, "pid", INT32_MAX, &out->pid) ||
-	    !get(root, "time_ns", INT64_MAX, &out->time_ns))
+	if (!json_is_array(blocks) || !mt_json_get_u64(root, "pid", INT32_MAX, &out->pid) ||
+	    !mt_json_get_u64(root, "time_ns", INT64_MAX, &out->time_ns))
 		return mt_error_because(why, MT_ERR_INVALID,
 					"not what mtctl snapshot --json prints");
-	(void)get(root, "left_out_count", INT64_MAX, &out->left_out_count);
-	get_text(root, "comm", out->comm, sizeof(out->comm));
-	get_text(root, "rank", out->rank, sizeof(out->rank));
+	(void)mt_json_get_u64(root, "left_out_count", INT64_MAX, &out->left_out_count);
+	mt_json_get_text(root, "comm", out->comm, sizeof(out->comm));
+	mt_json_get_text(root, "rank", out->rank, sizeof(out->rank));
 	out->list = mt_error_check_memory(calloc(json_array_size(blocks) + 1, sizeof(*out->list)));
 	json_array_foreach(blocks, i, one) if (
 		!read_block(one,
