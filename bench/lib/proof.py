@@ -45,7 +45,7 @@ def rows():
 	yield Entry("steps", TRAINING, "1 GB in 4 MB blocks, written and freed twice a second", ["--period", "0.5", "--steps", "4"])
 	for name, loops in PYPERFORMANCE.items():
 		yield Entry("pyperf_program", PYTHON, f"pyperformance: {name}", [name, "--loops", str(loops)], label=f"py-{name}", is_python=True)
-	yield Entry("simple", ALLOCATOR, "glibc-simple: one thread, 25 to 1600 blocks of one size", ["--pairs", "400000"])
+	yield Entry("simple", ALLOCATOR, "glibc-simple: one thread, 25 to 1600 blocks of one size", ["--pairs", "600000"])
 	yield Entry("mstress", ALLOCATOR, "mstress: threads that die while their objects live", ["--generations", "60", "--table", "262144"])
 	yield Entry("mstress", ALLOCATOR, "mi-stress: 4 threads hand blocks over by a table of 1000", ["--generations", "12", "--rounds", "200000",
 		"--table", "1000"], label="handover")

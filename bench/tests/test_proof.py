@@ -11,6 +11,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
 
+import pages  # noqa: E402
 from lib import candidates, entries, peers, plan, proof, proof_bounds, suite_data  # noqa: E402
 
 TOY = """
@@ -103,3 +104,18 @@ def test_what_went_back_of_scattered_survivors_is_a_share_of_the_free_memory():
 
 	assert proof_bounds.returned_share(suite, "shim") == pytest.approx(0.75)
 	assert SimpleNamespace(**proof_bounds.check(suite)[-1].record()).holds
+
+
+def test_a_page_keeps_what_is_written_by_hand():
+	text = "by hand\n<!-- proof: cpu -->\nold\n<!-- end of cpu -->\nby hand too\n"
+
+	assert pages.replaced(text, {"cpu": "| new |", "peak": "| other |"}) == (
+		"by hand\n<!-- proof: cpu -->\n| new |\n<!-- end of cpu -->\nby hand too\n")
+
+
+def test_a_page_names_an_allocator_by_its_version():
+	suite = made({"xmalloc": {"glibc": {}, "shim": {}}})
+	suite.record["machine"] = {"versions": {"libc6": "2.36-9+deb12u10"}, "versions_of_testing": {"libjemalloc2": "5.3.1-2"}}
+	page = pages.Page(suite)
+
+	assert [page.name(name) for name in ("glibc", "jemalloc-testing-tuned", "shim")] == ["glibc 2.36", "jemalloc 5.3.1 tuned", "mtshim"]
