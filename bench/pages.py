@@ -106,12 +106,12 @@ class Page:
 		return said + ":\n\n" + "\n".join(lines)
 
 	def bounds(self):
-		lines = ["| bound | value | at most | |", "|---|---:|---:|---|"]
-		for row in self.suite.record.get("bounds", []):
-			word = {True: "holds", False: "**missed**", None: "not measured"}[row["holds"]]
-			value = "-" if row["value"] is None else f"{row['value']:.2f}"
-			lines.append(f"| {row['text']} | {value} | {row['bound']} | {word}{' (within noise)' if row['within_noise'] else ''} |")
-		return "\n".join(lines)
+		rows = [row for row in self.suite.record.get("bounds", []) if row["holds"] is not None]
+		missed = [row for row in rows if not row["holds"]]
+		lines = ["| missed | value | at most |", "|---|---:|---:|"]
+		for row in missed:
+			lines.append(f"| {row['text']}{' (within noise)' if row['within_noise'] else ''} | {row['value']:.2f} | {row['bound']} |")
+		return f"{len(rows) - len(missed)} of {len(rows)} hold" + (":\n\n" + "\n".join(lines) if missed else ".")
 
 	def survivors(self):
 		shares = {self.name(name): share for name in self.shown() if (share := proof_bounds.returned_share(self.suite, name)) is not None}

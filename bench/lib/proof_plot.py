@@ -105,7 +105,8 @@ def draw(suite, page, folder):
 	for name, figure in wanted.items():
 		if figure:
 			path = f"{folder}/{name}.svg"
-			figure.savefig(path, metadata={"Date": None})
+			with pyplot.rc_context(suite_plot.FONTS):  # text stays text
+				figure.savefig(path, metadata={"Date": None})
 			pyplot.close(figure)
 			paths.append(path)
 	return paths
