@@ -16,6 +16,7 @@
 #> make gpu-kit          one folder that checks and measures on a machine with a GPU, where nothing is built
 #> make wheel            for pip, x86-64 and aarch64 (WHEEL_ARCHES), in clean roots of Debian 11; make check-wheel: in clean roots of Debian 11 to testing
 #> make figures          what the documents have of shim/core/figures.def
+#> make release          source archive, package, wheels, bills of materials, checksums, from a clean tree; make check-release: twice
 #> make install          also uninstall, deb, dist, clean
 #> Variables: PREFIX DESTDIR LIBDIR CC, JEMALLOC=static|none, CUDA=1|0, BUILD=release|debug|asan|tsan, V=1 shows the commands.
 
@@ -26,7 +27,7 @@ INCDIR   ?= $(PREFIX)/include
 JEMALLOC ?= static
 CUDA     ?= 1
 BUILD    ?= release
-VERSION  := 0.1.0
+VERSION  := 0.2.0
 PYTHON   ?= /usr/bin/python3
 PKG_CONFIG ?= pkg-config
 # The compiler's own: for another architecture they are others than this machine's.

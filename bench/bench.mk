@@ -51,6 +51,20 @@ bench-report:
 	$(PYTHON) bench/report.py $(call newest,suite) \
 		$(foreach name,$(bench_promises) growth,$(addprefix --also ,$(call newest,$(name)))) --markdown bench/results/README.md --plots bench/results
 
+# ---- README's rows and those of docs/benchmarks.md beside the peers of today, in rounds until the minutes are over: 20, 40 or 90.
+# Root, mmdebstrap and the network, once, for the peers of Debian testing. bench-pages writes the newest proof into both documents. ----
+.PHONY: bench-peers bench-proof bench-pages
+MINUTES ?= 40
+bench-peers:
+	bench/peers/get
+
+bench-proof: bench-peers test-packages
+	@$(MAKE) --no-print-directory all bench-programs
+	$(PYTHON) bench/suite.py --proof $(MINUTES) --build $(B) $(PROOF)
+
+bench-pages:
+	$(PYTHON) bench/pages.py
+
 # ---- what small processes, Python's objects and threads cost under each allocator: CPU time, instructions, page faults, memory.
 # An hour for Python, minutes for the others. PEERS="--peer NAME=FILE" adds allocators. ----
 .PHONY: bench-costs bench-costs-python bench-costs-processes bench-costs-servers bench-costs-threads bench-costs-pools

@@ -6,6 +6,7 @@
   bench/suite.py --workload steps,churn --candidates glibc,jemalloc,shim --runs 5
   bench/suite.py --candidate 'shim+fast:MT_IDLE_MS=250'     one more candidate
   bench/suite.py --resume                          goes on where a suite was stopped
+  bench/suite.py --proof 40                        README's rows beside the peers of today, in rounds until 40 minutes are over
   bench/suite.py --list
 
 Every candidate runs once in each round; a ratio is that of two runs of one round. The first candidate is what the others
@@ -22,7 +23,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import report  # pylint: disable=wrong-import-position
-from lib import candidates, machine, plan, processes, report as files, store  # pylint: disable=wrong-import-position
+from lib import candidates, machine, plan, processes, proof, proof_bounds, report as files, store, suite_data  # pylint: disable=wrong-import-position
 from lib.monitor import Monitor  # pylint: disable=wrong-import-position
 from lib.progress import Progress  # pylint: disable=wrong-import-position
 from lib.schedule import KEEP_FREE_MIB, Schedule  # pylint: disable=wrong-import-position
@@ -46,6 +47,8 @@ def parse_options(argv):
 	parser.add_argument("--no-report", dest="report", action="store_false", help="figures alone: no text, plots, promises")
 	parser.add_argument("--build", default="build", help="where libmtshim.so, mtctl and bench/ lie")
 	parser.add_argument("--no-warm", dest="warm", action="store_false", help="no first look at each row to fill the page cache")
+	parser.add_argument("--proof", type=int, choices=sorted(proof.BUDGETS), metavar="MINUTES",
+		help="the rows and peers of lib/proof.py: " + ", ".join(map(str, sorted(proof.BUDGETS))))
 	parser.add_argument("--entries", metavar="FILE", help="other rows than the suite's: a JSON list of what lib/entries.py has")
 	options = parser.parse_args(argv)
 	options.idle = options.idle or (IDLE_QUICK_S if options.quick else IDLE_S)
@@ -75,7 +78,10 @@ class Suite:
 		if self.options.resume and not self.options.list:
 			self.take_up()
 		candidates.use_build(self.options.build)
-		self.rows = plan.choose_entries(plan.read_entries(self.options.entries), self.options.workload, self.options.quick)
+		rows = proof.rows_of(self.options.proof) if self.options.proof and not self.options.entries else plan.read_entries(self.options.entries)
+		self.rows = plan.choose_entries(rows, self.options.workload, self.options.quick)
+		if self.options.proof and not self.options.candidates:
+			self.options.candidates = ",".join(proof.BUDGETS[self.options.proof].candidates)
 		self.chosen, self.skipped = plan.choose_candidates(self.options)
 		self.mtctl = os.path.abspath(os.path.join(self.options.build, "mtctl"))
 
@@ -110,6 +116,8 @@ class Suite:
 		"""What has figures is not run again; nor is a first look made of what is done."""
 		done = {store.key_of(run) for run in store.by_outcome(self.records)[0]}
 		left = [job for job in jobs if job.key not in done]
+		if self.options.proof:
+			return left
 		labels = {job.entry.label for job in left if job.number >= 0}
 		return [job for job in left if job.number >= 0 or job.entry.label in labels]
 
@@ -120,11 +128,31 @@ class Suite:
 	def run(self):
 		for name, reason in self.skipped.items():
 			print(f"skipped: {name} ({reason})", file=sys.stderr)
-		jobs = self.jobs_left(plan.make_jobs(self.rows, self.chosen, self.options))
 		self.begin()
 		if processes.available_mib() < KEEP_FREE_MIB:
 			print(f"less than {KEEP_FREE_MIB >> 10} GiB of memory are free: nothing is run while another program still lies idle, so "
 				"that this takes several times as long as the time left says", file=sys.stderr)
+		with proof.HugePages().restored() as huge_pages:
+			if self.options.proof:
+				self.run_rounds(huge_pages)
+			else:
+				self.run_jobs(plan.make_jobs(self.rows, self.chosen, self.options))
+		return self.finish()
+
+	def run_rounds(self, huge_pages):
+		"""Of a proof: as many rounds as the minutes allow, so that each row has the same number of runs."""
+		budget = proof.BUDGETS[self.options.proof]
+		least, most = (self.options.runs,) * 2 if self.options.runs else (budget.least_runs, budget.most_runs)
+		begun, longest_s = time.monotonic(), 0.0
+		for number in range(-1 if self.options.warm else 0, most):
+			round_begun = time.monotonic()
+			if number >= least and round_begun - begun + longest_s > 60 * self.options.proof:
+				return
+			self.run_jobs(plan.make_round(self.rows, self.chosen, number), huge_pages)
+			longest_s = max(longest_s, time.monotonic() - round_begun)
+
+	def run_jobs(self, jobs, huge_pages=None):
+		jobs = self.jobs_left(jobs)
 		progress = Progress(jobs, self.options.idle)
 		for run in store.by_outcome(self.records)[0]:
 			progress.learn(run["workload"], run["figures"]["run_s"])
@@ -136,10 +164,9 @@ class Suite:
 			progress.ended(job, record)
 
 		try:
-			Schedule(jobs, self.start, done, progress.begins).run()
+			Schedule(jobs, self.start, done, progress.begins, huge_pages).run()
 		finally:
 			progress.clear()
-		return self.finish()
 
 	def result(self):
 		runs, failed = store.by_outcome(self.records)
@@ -148,22 +175,29 @@ class Suite:
 			"entries": {row.label: {"title": row.title, "group": row.group, "arguments": row.quick if self.options.quick and
 				row.quick is not None else row.arguments} for row in self.rows},
 			"candidates": {one.name: one.recorded() for one in self.chosen},
+			"advised_by": {one.name: one.source for one in self.chosen if one.source},
 			"skipped": self.skipped, "noise": noise_of(runs, self.rows), "failed": failed, "runs": runs}
 
 	def finish(self):
 		result = self.result()
 		print_summary(result)
+		if self.options.proof:
+			bounds = proof_bounds.check(suite_data.Suite(result))
+			result["bounds"] = [row.record() for row in bounds]
+			print("\n" + "\n".join(row.line() for row in bounds))
 		status = 1 if result["failed"] or not result["runs"] else 0
 		if self.options.json == "-" or not result["runs"]:
 			return status
 		path = files.save(self.options.json or files.result_path(self.kind()), result)
 		print(f"figures: {os.path.relpath(path)}", flush=True)
-		kept = self.report(path) if self.options.report else 0
+		kept = self.report(path) if self.options.report and not self.options.proof else 0
 		return status if self.options.quick else status or kept
 
 	def kind(self):
 		"""What the file's name begins with: `make bench-report` takes the newest of whole suites alone."""
 		options = self.options
+		if options.proof:
+			return "proof-part" if options.workload or options.entries or [one.name for one in self.chosen] != list(proof.BUDGETS[options.proof].candidates) else "proof"
 		is_part = options.workload or options.candidates or options.entries
 		return "suite-part" if is_part else "suite-quick" if options.quick else "suite"
 

@@ -21,7 +21,7 @@ all: man completions
 man: $(man_pages)
 completions: $(completions)
 
-$(B)/man/%: docs/man/%.in $(MTCTL) $(subcommand_bin) $(generators) $(man_sections) scripts/debian/changelog
+$(B)/man/%: docs/man/%.in $(MTCTL) $(subcommand_bin) $(generators) $(man_sections) packaging/debian/changelog
 	@mkdir -p $(@D)
 	$(PYTHON) scripts/generate/man $(MTCTL) $< >$@.new
 	mv -f $@.new $@
@@ -109,6 +109,11 @@ wheel:
 check-wheel:
 	status=0; for arch in $(WHEEL_ARCHES); do \
 		scripts/wheel/check dist/mtshim-$(VERSION)-py3-none-manylinux_2_26_$$arch.whl || status=1; done; exit $$status
+
+# All files of a release from the commit, in a clone of it; the tree must be clean. check-release makes them twice and compares.
+.PHONY: release check-release
+release check-release:
+	WHEEL_ARCHES='$(WHEEL_ARCHES)' scripts/release $(if $(filter check-%,$@),--twice) $(VERSION)
 
 # Builds the commit twice, in minutes. Older versions against this one: tests/versions/versions.mk.
 .PHONY: check-reproducible

@@ -7,6 +7,8 @@ import dataclasses
 import glob
 import os
 
+from lib import peers
+
 NODECAY = "oversize_threshold:0,dirty_decay_ms:-1,muzzy_decay_ms:-1"
 
 
@@ -25,9 +27,13 @@ class Candidate:
 	by_hand: bool = False   # the program itself is changed: it collects and trims each round
 	python: bool = False    # differs from another candidate in PYTHONMALLOC alone: only for Python programs
 	setting: bool = False   # a peer with another setting of its own: only on the rows of training, to keep the suite short
+	libc: str = ""          # a root of bench/peers whose libc it runs on
+	source: str = ""        # which document of the peer advises its settings
 
 	def missing(self):
 		"""Why it cannot run here; an empty string when it can."""
+		if self.libc and not peers.found(self.libc):
+			return f"{peers.root(self.libc)} is missing: make bench-peers, as root"
 		if not self.preload or os.path.exists(self.preload):
 			return ""
 		return f"{self.preload} does not exist"
@@ -36,6 +42,18 @@ class Candidate:
 		"""What is added to the environment of the program."""
 		preload = {"LD_PRELOAD": self.preload} if self.preload else {}
 		return {**preload, **self.environment}
+
+	def command(self, words, hands_on=False):
+		"""The command that runs `words` on its libc. There env brings the variables, since a library for that libc cannot be loaded into
+		what enters it; a driver of a real program brings them itself."""
+		if not self.libc:
+			return words
+		brought = [] if hands_on else ["env", *(f"{name}={value}" for name, value in self.variables().items())]
+		return [*peers.entering(self.libc), *brought, *words]
+
+	def outer_variables(self):
+		"""What the environment of that command has of its variables."""
+		return {} if self.libc else self.variables()
 
 	def recorded(self):
 		"""The same for a result file: what lies below the present folder without the way there, which is nobody's business."""
@@ -53,6 +71,12 @@ def asked_by(how):
 
 JEMALLOC_ASKS = asked_by("mallctl")
 SHIM_ASKS = {"fragmentation": ["--signal"]}
+TESTING = "testing"   # Debian's suite of that name
+# "High resource consumption application, prioritizing memory usage", with as many arenas as CPUs.
+JEMALLOC_TUNED = {"MALLOC_CONF": f"background_thread:true,tcache_max:4096,dirty_decay_ms:5000,muzzy_decay_ms:5000,narenas:{os.cpu_count()}"}
+JEMALLOC_ADVICE = "jemalloc's TUNING.md"
+TCMALLOC_ADVICE = "gperftools' tcmalloc.html: reasonable rates are 0 to 10"
+MIMALLOC_ADVICE = "mimalloc's readme: 0 can improve memory usage"
 
 BUILT_IN = [
 	Candidate("glibc", arguments={"fragmentation": ["--trim"]}),
@@ -66,6 +90,17 @@ BUILT_IN = [
 	Candidate("jemalloc-background", JEMALLOC, {"MALLOC_CONF": "background_thread:true"}, JEMALLOC_ASKS),
 	Candidate("jemalloc-malloc", JEMALLOC, {"PYTHONMALLOC": "malloc"}, python=True),
 	Candidate("jemalloc-nodecay", JEMALLOC, {"MALLOC_CONF": NODECAY}, JEMALLOC_ASKS),
+	Candidate("jemalloc-tuned", JEMALLOC, JEMALLOC_TUNED, JEMALLOC_ASKS, source=JEMALLOC_ADVICE),
+	Candidate("tcmalloc-tuned", library("libtcmalloc_minimal.so.4"), {"TCMALLOC_RELEASE_RATE": "10"}, asked_by("tcmalloc"),
+		source=TCMALLOC_ADVICE),
+	Candidate("glibc-testing", libc=TESTING),
+	Candidate("jemalloc-testing", peers.library(TESTING, "libjemalloc.so.2"), libc=TESTING),
+	Candidate("jemalloc-testing-tuned", peers.library(TESTING, "libjemalloc.so.2"), JEMALLOC_TUNED, libc=TESTING, source=JEMALLOC_ADVICE),
+	Candidate("mimalloc-testing", peers.library(TESTING, "libmimalloc.so.3"), libc=TESTING),
+	Candidate("mimalloc-testing-tuned", peers.library(TESTING, "libmimalloc.so.3"), {"MIMALLOC_PURGE_DELAY": "0"}, libc=TESTING,
+		source=MIMALLOC_ADVICE),
+	Candidate("tcmalloc-testing", peers.library(TESTING, "libtcmalloc_minimal.so.4"), libc=TESTING),
+	Candidate("shim-testing", libc=TESTING),
 	Candidate("tcmalloc", library("libtcmalloc_minimal.so.4"), arguments=asked_by("tcmalloc")),
 	Candidate("mimalloc", library("libmimalloc.so.[23]"), arguments=asked_by("mimalloc")),
 	Candidate("shim", arguments=SHIM_ASKS),

@@ -26,6 +26,7 @@ class Entry:
 	hands_on: bool = False
 	by_hand: list | None = None   # arguments with which the program trims by itself (candidate glibc-trim)
 	runs: int = 3
+	huge_pages: str = ""          # the machine's setting of huge pages while the program works (root); as it is without
 
 	def __post_init__(self):
 		self.label = self.label or self.name

@@ -4,6 +4,7 @@ import os
 import platform
 import subprocess
 
+from lib import peers
 
 def first_line(path, begins=""):
 	try:
@@ -48,4 +49,5 @@ def describe():
 		"load": " ".join(first_line("/proc/loadavg").split()[:3]),
 		"commit": output_of(["git", "-C", os.path.dirname(__file__), "describe", "--always", "--dirty"]),
 		"versions": package_versions(),
+		"versions_of_testing": peers.versions("testing"),
 	}

@@ -49,12 +49,10 @@ class Monitor:
 		return "libmtshim" in self.job.candidate.preload
 
 	def environment(self):
-		own = self.job.candidate.variables()
-		if self.folder:
-			own["MT_DIR"] = self.folder
+		folder = {"MT_DIR": self.folder} if self.folder else {}
 		if self.job.entry.hands_on:
-			return {**clean_environment(), "BENCH_ENVIRONMENT": json.dumps(own)}
-		return {**clean_environment(), **own}
+			return {**clean_environment(), "BENCH_ENVIRONMENT": json.dumps({**self.job.candidate.variables(), **folder})}
+		return {**clean_environment(), **self.job.candidate.outer_variables(), **folder}
 
 	def fileno(self):
 		return self.process.stdout.fileno()

@@ -28,7 +28,8 @@ class Job:
 		return self.entry.label, self.candidate.name, self.number
 
 	def command(self, build, idle_s):
-		return program(self.entry, build) + list(self.arguments) + ["--idle", f"{idle_s:g}"]
+		words = program(self.entry, build) + list(self.arguments) + ["--idle", f"{idle_s:g}"]
+		return self.candidate.command(words, self.entry.hands_on)
 
 
 def program(entry, build):
@@ -92,6 +93,15 @@ def order(count, number):
 	widths = [width for width in range(1, max(2, count)) if math.gcd(width, count) == 1]
 	width = widths[number % len(widths)]
 	return [(number + place * width) % count for place in range(count)]
+
+
+def make_round(rows, chosen, number):
+	"""Of a proof: each row under each candidate once. Round -1 fills the page cache."""
+	jobs = []
+	for row, entry in enumerate(rows):
+		places = [0] if number < 0 else order(len(chosen), row + number)
+		jobs += [Job(entry, chosen[place], number, tuple(arguments_of(entry, chosen[place], False))) for place in places]
+	return jobs
 
 
 def make_jobs(rows, chosen, options):

@@ -11,7 +11,8 @@ KEEP_FREE_MIB = 6 * 1024
 
 class Schedule:
 	"""start(job) answers a monitor; done(record, job) takes what came of it."""
-	def __init__(self, jobs, start, done, begins=lambda job: None):
+	def __init__(self, jobs, start, done, begins=lambda job: None, huge_pages=None):
+		self.huge_pages = huge_pages   # proof.HugePages, for rows that ask for a setting
 		self.waiting, self.running = list(jobs), []
 		self.start, self.done, self.begins = start, done, begins
 		self.selector = selectors.DefaultSelector()
@@ -29,6 +30,8 @@ class Schedule:
 				self.listen()
 				for monitor in list(self.running):
 					self.look_after(monitor)
+				if self.huge_pages and not any(monitor.is_active for monitor in self.running):
+					self.huge_pages.become("")
 		finally:
 			for monitor in self.running:
 				monitor.kill()
@@ -36,6 +39,8 @@ class Schedule:
 
 	def begin(self, job):
 		self.begins(job)
+		if self.huge_pages:
+			self.huge_pages.become(job.entry.huge_pages)
 		monitor = self.start(job)
 		self.running.append(monitor)
 		self.selector.register(monitor, selectors.EVENT_READ)

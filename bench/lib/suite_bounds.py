@@ -130,6 +130,10 @@ class Row:
 			return "no promise"
 		return ("below " if self.below else "at most ") + self.bound
 
+	def record(self):
+		return {"id": self.ident, "text": self.text, "value": self.value, "low": self.low, "high": self.high, "bound": self.bound,
+			"holds": self.holds, "within_noise": self.within_noise, "note": self.note}
+
 	def line(self):
 		interval = f" ({self.shown_interval()})" if self.low is not None else ""
 		extra = "; ".join(filter(None, [self.note, self.reason]))

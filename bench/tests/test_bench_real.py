@@ -43,6 +43,8 @@ def check_figures(figures):
 
 @pytest.mark.parametrize("name, scale, programs", [
 	("real_redis", 0.02, ("redis-server", "redis-benchmark", "redis-cli")),
+	("real_redis_benchmark", 0.05, ("redis-server", "redis-benchmark", "redis-cli")),
+	("real_pgbench", 0.05, ("pgbench",)),
 	("real_sqlite", 0.05, ("sqlite3",)),
 	("real_postgres", 0.02, ("psql",)),
 	("real_web", 0.02, ("puma",)),
@@ -114,6 +116,14 @@ def test_short_processes_leave_nothing_behind(variables):
 	figures = json.loads(out.splitlines()[-1]) if out else pytest.fail(errors)
 	check_figures(figures)
 	assert figures["files_left"] == 0 and figures["ms_per_process"] < 1000
+
+
+def test_the_peak_of_a_grep_is_not_that_of_its_driver(variables):
+	del variables["MT_MIN_MB"]
+	out, errors = start("real_grep", variables, "--scale", "0.05").communicate(timeout=60)
+	figures = json.loads(out.splitlines()[-1]) if out else pytest.fail(errors)
+	check_figures(figures)
+	assert figures["peak_mib"] < 8
 
 
 def test_files_that_short_processes_leave_are_an_error(variables, tmp_path):

@@ -54,6 +54,20 @@ def server_programs():
 	return found[-1].parent
 
 
+def start(programs, folder, **popen):
+	"""The server over a cluster that initdb has made. env brings the candidate's variables: an allocator with a thread of its own, loaded
+	into unshare, would keep it from making the namespace."""
+	words = [word for name, value in SETTINGS.items() for word in ("-c", f"{name}={value}")]
+	brought = [f"{name}={value}" for name, value in realprog.candidate_variables().items()]
+	return realprog.Program([*as_a_user(), "env", *brought, programs / "postgres", "-D", f"{folder}/data", "-k", folder, *words], env={},
+		stderr=subprocess.DEVNULL, **popen)
+
+
+def make_cluster(programs, folder):
+	subprocess.run([*as_a_user(), programs / "initdb", "-D", f"{folder}/data", "--locale=C", "-E", "UTF8", "-A", "trust", "--no-sync", "-U",
+		"postgres"], stdout=subprocess.DEVNULL, check=True)
+
+
 def as_a_user():
 	return ["unshare", "--user", "--map-user=1000", "--map-group=1000"] if os.getuid() == 0 else []
 
@@ -95,11 +109,8 @@ def main():
 	realprog.require("psql", "unshare")
 	programs = server_programs()
 	with tempfile.TemporaryDirectory(prefix="mtshim-bench-") as folder:
-		subprocess.run([*as_a_user(), programs / "initdb", "-D", f"{folder}/data", "--locale=C", "-E", "UTF8", "-A", "trust", "--no-sync",
-			"-U", "postgres"], stdout=subprocess.DEVNULL, check=True)
-		words = [word for name, value in SETTINGS.items() for word in ("-c", f"{name}={value}")]
-		program = realprog.Program([*as_a_user(), programs / "postgres", "-D", f"{folder}/data", "-k", folder, *words],
-			watched=False, stderr=subprocess.DEVNULL)
+		make_cluster(programs, folder)
+		program = start(programs, folder, watched=False)
 		wait_ready(programs, folder)
 		session = Session(folder)
 		backend = int(session.say("select pg_backend_pid();"))

@@ -42,19 +42,24 @@ jemalloc_leaving := (tcache|jemalloc)(\.pic)?\.o
 # These answer otherwise than libc's where they refuse (errno, odd alignments); heap/jemalloc.c puts that right under the je_ name.
 jemalloc_wrapped := aligned_alloc memalign posix_memalign realloc
 
+# Another library: JEMALLOC_ARCHIVE, whose public names may have a prefix that it was configured with, JEMALLOC_PREFIX (decision 80).
+jemalloc_api := $(jemalloc_needed) dallocx free_aligned_sized free_sized malloc_conf malloc_conf_2_conf_harder nallocx pvalloc rallocx sallocx \
+	sdallocx smallocx valloc
+
 ifeq ($(JEMALLOC),static)
-jemalloc_archive := $(shell $(CC) -print-file-name=libjemalloc_pic.a)
+jemalloc_archive := $(or $(JEMALLOC_ARCHIVE),$(shell $(CC) -print-file-name=libjemalloc_pic.a))
 jemalloc_lib     := build/libjemalloc_renamed.a
 
-jemalloc_symbols  := $(shell $(NM) -g $(jemalloc_archive) 2>/dev/null | sed -n 's/.* \([A-Z]\) \([A-Za-z0-9_]*\)$$/\1:\2/p' | sort -u)
+jemalloc_symbols  := $(shell $(NM) -g $(jemalloc_archive) 2>/dev/null | sed -n 's/.* \([A-Z]\) \([A-Za-z0-9_]*\)$$/\1:\2/p' | \
+	sed -E "s/:$(JEMALLOC_PREFIX)($$(echo $(jemalloc_api) | tr ' ' '|'))\$$/:\\1/" | sort -u)
 jemalloc_defined  := $(patsubst je_%,%,$(filter je_%,$(foreach symbol,$(filter-out U:%,$(jemalloc_symbols)),$(word 2,$(subst :, ,$(symbol))))))
 jemalloc_public   := $(filter-out je_% _Z%,$(foreach symbol,$(filter-out U:%,$(jemalloc_symbols)),$(word 2,$(subst :, ,$(symbol)))))
 jemalloc_version  := $(shell strings $(jemalloc_archive) 2>/dev/null | sed -n 's/^\([0-9]*\.[0-9]*\.[0-9]*\)-[0-9]*-g[0-9a-f]*$$/\1/p' | sort -u | sed 1q)
 jemalloc_is_known := $(filter $(jemalloc_version),$(jemalloc_known))
 jemalloc_has       = $(and $(jemalloc_is_known),$(filter $(words $(1)),$(words $(filter $(1),$(jemalloc_defined)))))
 
-jemalloc_flags   := $(foreach name,$(filter-out $(jemalloc_wrapped),$(jemalloc_public)),--redefine-sym $(name)=je_$(name)) \
-	$(foreach name,$(jemalloc_wrapped),--redefine-sym $(name)=je_bare_$(name)) \
+jemalloc_flags   := $(foreach name,$(filter-out $(jemalloc_wrapped),$(jemalloc_public)),--redefine-sym $(JEMALLOC_PREFIX)$(name)=je_$(name)) \
+	$(foreach name,$(jemalloc_wrapped),--redefine-sym $(JEMALLOC_PREFIX)$(name)=je_bare_$(name)) \
 	$(foreach name,$(jemalloc_hooked),--redefine-sym $(name)=mt_je_$(name)) \
 	$(foreach name,$(patsubst U:%,%,$(filter U:__isoc23_%,$(jemalloc_symbols))),--redefine-sym $(name)=$(name:__isoc23_%=%))
 ifneq ($(jemalloc_is_known),)
@@ -133,7 +138,7 @@ jemalloc_missing := $(filter-out $(jemalloc_public),$(jemalloc_needed)) \
 	$(filter-out $(patsubst U:%,%,$(filter U:%,$(jemalloc_symbols))),$(jemalloc_called))
 jemalloc_named   := $(or $(jemalloc_version),of unknown version)
 ifeq ($(wildcard $(jemalloc_archive)),)
-jemalloc_refusal := libjemalloc_pic.a is missing: run scripts/bootstrap, or JEMALLOC=none make
+jemalloc_refusal := $(or $(JEMALLOC_ARCHIVE),libjemalloc_pic.a) is missing: run scripts/bootstrap, or JEMALLOC=none make
 else ifneq ($(strip $(jemalloc_missing)),)
 jemalloc_refusal := $(jemalloc_archive) (jemalloc $(jemalloc_named)) lacks $(strip $(jemalloc_missing)) and cannot be embedded; JEMALLOC=none make goes without
 endif

@@ -180,6 +180,11 @@ def test_a_page_keeps_its_length(name, most_words):
 	assert name != "README.md" or len(text.splitlines()) <= 200
 
 
+def test_the_page_of_results_has_no_more_than_1200_words():
+	"""The bars of its tables are no words."""
+	assert len(re.findall(r"\S*\w\S*", (ROOT / "docs/benchmarks.md").read_text())) <= 1200
+
+
 def test_every_page_is_reached_from_the_readme():
 	"""Directly, or by way of a page that is."""
 	reached, waiting = set(), [ROOT / "README.md"]

@@ -37,7 +37,7 @@ def test_every_package_that_bootstrap_installs_is_named_once_with_its_reason():
 
 
 def test_what_make_needs_is_what_the_package_is_built_with():
-	text = (ROOT / "scripts/debian/control").read_text()
+	text = (ROOT / "packaging/debian/control").read_text()
 	field = re.search(r"^Build-Depends:((?:.*\n)(?: .*\n)*)", text, re.MULTILINE)[1]
 
 	assert {name.split()[0] for name in field.replace("\n", " ").split(",")} == set(packages("build")) - ESSENTIAL
@@ -343,3 +343,40 @@ def test_an_unpacked_tarball_in_somebodys_repository_makes_no_tarball_of_that(di
 	done = make_dist(tmp_path / f"mtshim-{VERSION}", VERSION)
 
 	assert done.returncode == 1 and "no git checkout of mtshim" in done.stderr
+
+
+# ---- make release ----
+
+def release(folder, *words):
+	return subprocess.run([folder / "scripts/release", *words], env=dict(os.environ, WHEEL_ARCHES=""), capture_output=True, text=True, timeout=1200)
+
+
+def test_a_release_is_refused_of_a_tree_that_is_not_clean(checkout):
+	(checkout / "README.md").write_text("changed")
+
+	done = release(checkout, VERSION)
+
+	assert done.returncode == 1 and "not clean" in done.stderr and not (checkout / "dist").exists()
+
+
+def test_a_release_is_refused_of_a_version_that_the_changelog_does_not_have(checkout):
+	done = release(checkout, "9.9.9")
+
+	assert done.returncode == 1 and "CHANGELOG.md has no heading" in done.stderr and not (checkout / "dist").exists()
+
+
+@pytest.mark.long
+def test_a_release_made_twice_has_the_same_bytes(checkout):
+	done = release(checkout, "--twice", VERSION)
+
+	assert done.returncode == 0, done.stderr
+	names = {path.name for path in (checkout / "dist").iterdir()}
+	assert "twice the same bytes" in done.stdout and "SHA256SUMS" in names
+	assert {pathlib.Path(name).suffix for name in names} == {".xz", ".deb", ".json", ""}
+
+
+def test_the_version_is_that_of_the_makefile_and_of_both_changelogs():
+	packaged = re.match(r"mtshim \((\S+)\)", (ROOT / "packaging/debian/changelog").read_text())[1]
+	told = re.search(r"^## (\d\S*) - ", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)[1]
+
+	assert VERSION == packaged == told
