@@ -263,6 +263,8 @@ static void after_last(const struct ending *ending, int device, int result)
 		!is_active(device) || (ending->context && id_of(ending->context) != ending->id);
 
 	finish(ending, result == MT_CU_SUCCESS && is_over);
+	if (ending->context && result == MT_CU_SUCCESS && is_over)
+		mt_unpooled_forget_async(device);
 }
 
 #define X(name)                                                                                    \
@@ -298,6 +300,8 @@ X(cuDevicePrimaryCtxRelease_v2)
 			atomic_store_explicit(&count_of(device)->retained, 0,                      \
 					      memory_order_seq_cst);                               \
 		finish(&ending, result == MT_CU_SUCCESS);                                          \
+		if (ending.context && result == MT_CU_SUCCESS)                                     \
+			mt_unpooled_forget_async(device);                                          \
 		return result;                                                                     \
 	}
 X(cuDevicePrimaryCtxReset)

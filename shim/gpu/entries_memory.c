@@ -308,7 +308,8 @@ int cuIpcOpenMemHandle_v2(uint64_t *dptr, struct mt_cu_ipc_handle handle, unsign
 	return end(record, result, &is);
 }
 
-/* ---- in stream order: the memory belongs to a pool of the driver, which outlives contexts ---- */
+/* ---- in stream order: the memory belongs to a pool of the driver, which only the end of the
+ * device's primary context empties ---- */
 
 /* A capture allocates a node of its graph, with memory only while the graph runs. The query has no
  * effect on the capture; the legacy stream cannot capture. */

@@ -293,15 +293,35 @@ static bool forget_if_of(struct mt_pointer_node *node, void *context)
 	return true;
 }
 
-void mt_unpooled_forget_context(uint64_t context)
+static bool forget_if_async(struct mt_pointer_node *node, void *device)
 {
-	if (context == 0)
-		return;
+	struct mt_unpooled_record *record = record_of(node);
+
+	if (record->is.kind != MT_UNPOOLED_async || record->is.device != *(const int *)device)
+		return false;
+	count_out(record);
+	mt_slab_free(&records, record);
+	return true;
+}
+
+static void forget_if(bool (*is)(struct mt_pointer_node *node, void *context), void *context)
+{
 	mt_lock_lock(&unpooled_lock);
 	for (int space = 0; space < SPACE_COUNT; space++)
 		for (uint32_t place = 0; place < MT_POINTER_TABLES; place++)
-			mt_pointer_table_remove_if(&tables[space][place], forget_if_of, &context);
+			mt_pointer_table_remove_if(&tables[space][place], is, context);
 	mt_lock_unlock(&unpooled_lock);
+}
+
+void mt_unpooled_forget_context(uint64_t context)
+{
+	if (context != 0)
+		forget_if(forget_if_of, &context);
+}
+
+void mt_unpooled_forget_async(int device)
+{
+	forget_if(forget_if_async, &device);
 }
 
 void mt_unpooled_usage(int device, struct mt_unpooled_usage *out)

@@ -215,6 +215,18 @@ Test(unpooled, a_context_takes_its_own_with_it_and_nothing_else)
 	cr_expect_eq(usage_of(0).live_bytes[MT_UNPOOLED_pitch], 0);
 }
 
+Test(unpooled, memory_in_stream_order_ends_with_the_primary_context_of_its_device)
+{
+	add(MT_UNPOOLED_async, 0x5, 0, 3, 0);
+	add(MT_UNPOOLED_async, 0x6, 1, 4, 0);
+	add(MT_UNPOOLED_vmm, 0x7, 0, 5, 0);
+
+	mt_unpooled_forget_async(0);
+	cr_expect_eq(usage_of(0).live_bytes[MT_UNPOOLED_async], 0);
+	cr_expect_eq(usage_of(1).live_bytes[MT_UNPOOLED_async], 4);
+	cr_expect_eq(usage_of(0).live_bytes[MT_UNPOOLED_vmm], 5);
+}
+
 Test(unpooled, peaks_begin_again_at_what_is_live)
 {
 	add(MT_UNPOOLED_vmm, 1, 0, 100, 0);
