@@ -91,8 +91,8 @@ void mt_unpooled_release_end(uint64_t handle, uint64_t number, bool is_done);
 void mt_unpooled_forget_context(uint64_t context);
 
 /* The primary context of a device is gone, and with it what the process had in the device's memory
- * pools. Source: cudaDeviceReset, which destroys all allocations on the device. Looks at all records
- * under the lock. */
+ * pools. Source: cudaDeviceReset, which destroys all allocations on the device. Looks at all
+ * records under the lock. */
 void mt_unpooled_forget_async(int device);
 
 /* Devices beyond the last of MT_POOL_DEVICES share its figures. */
