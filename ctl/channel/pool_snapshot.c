@@ -90,9 +90,7 @@ void mt_pool_snapshot_free(struct mt_pool_snapshot *snapshot)
 	mt_blocks_file_free(&snapshot->blocks);
 }
 
-/* ---- pool snapshot sum ---- */
-
-/* Sums over the blocks of a snapshot. */
+/* ---- pool snapshot sum: sums over the blocks of a snapshot ---- */
 
 uint64_t mt_pool_snapshot_age_ms(size_t index)
 {
@@ -217,9 +215,7 @@ const struct mt_blocks_entry **mt_pool_snapshot_pick(const struct mt_blocks_file
 	return list;
 }
 
-/* ---- pool snapshot json ---- */
-
-/* `mtctl snapshot --json`. */
+/* ---- pool snapshot json: `mtctl snapshot --json` ---- */
 
 static void set_end(json_t *object, const char *name, uint64_t end_ms)
 {

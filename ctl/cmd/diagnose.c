@@ -143,7 +143,7 @@ static void look_at_lines(const struct mt_diagnose_options *options, struct mt_f
 	mt_lines_free(&lines);
 }
 
-static void judge(struct group *group, const struct mt_diagnose_options *options)
+static void decide(struct group *group, const struct mt_diagnose_options *options)
 {
 	for (size_t i = 0; i < group->count; i++)
 		mt_diagnose_decide(group->facts[i], group->diagnoses[i]);
@@ -159,7 +159,7 @@ static int diagnose(struct group *group, const struct mt_diagnose_options *optio
 
 	mt_command_set_end_signals(stop);
 	mt_diagnose_collect(group->facts, group->count, options, &stopped);
-	judge(group, options);
+	decide(group, options);
 	for (size_t i = 0; i < group->count; i++)
 		if (mt_diagnose_weight(group->diagnoses[i]) >
 		    mt_diagnose_weight(group->diagnoses[worst]))
@@ -167,7 +167,7 @@ static int diagnose(struct group *group, const struct mt_diagnose_options *optio
 	if (options->python && !stopped && group->facts[worst]->is_python &&
 	    !group->facts[worst]->ended && may_grow(group->diagnoses[worst])) {
 		look_at_lines(options, group->facts[worst]);
-		judge(group, options); /* the lines are facts, too */
+		decide(group, options); /* the lines are facts, too */
 	}
 	mt_command_set_end_signals(SIG_DFL);
 	report.worst = worst;

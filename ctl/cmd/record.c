@@ -19,9 +19,7 @@
 #include "ctl/process/preload.h"
 #include "ctl/process/start_command.h"
 
-/* ---- record summary ---- */
-
-/* What `mtctl record` prints at its end. */
+/* ---- what `mtctl record` prints at its end ---- */
 
 #define COMMAND_MAX 400u
 

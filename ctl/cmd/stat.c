@@ -138,8 +138,6 @@ int mt_command_stat(int argc, char **argv)
 
 /* ---- stat text ---- */
 
-/* ---- stat summary ---- */
-
 #define LABEL     "%-10s "
 #define BAR_CELLS 50
 #define ODD_SHOWN 3

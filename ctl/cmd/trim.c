@@ -17,9 +17,7 @@
 #include "ctl/process/clock.h"
 #include "ctl/process/process.h"
 
-/* ---- trim preview ---- */
-
-/* `mtctl trim --dry-run`. */
+/* ---- `mtctl trim --dry-run` ---- */
 
 static void add_json(json_t *array, const struct mt_process *process,
 		     const struct mt_stats_snapshot *now)

@@ -289,7 +289,7 @@ struct mt_facts {
 	char lines_why[224]; /* looked for, and none found: why; "" */
 };
 
-/* A line of evidence: `label` and `text` for people, `name` (its unit ends it) and `value` for
+/* A line of evidence: `label` and `text` for a reader, `name` (its unit ends it) and `value` for
  * scripts. */
 struct mt_diagnose_evidence {
 	char label[40], text[200];
@@ -319,7 +319,7 @@ struct mt_finding {
 	char environment[320], command[160];
 };
 
-/* The trends that are judged, the figure of the samples that each is of, and whether the history
+/* The trends that are evaluated, the figure of the samples that each is of, and whether the history
  * has it. */
 #define MT_DIAGNOSE_TRENDS(X)                                                                      \
 	X(rss, rss_bytes, true)                                                                    \
@@ -411,7 +411,7 @@ void mt_finding_start_with(struct mt_finding *finding, const char *format, ...)
 void mt_finding_set(struct mt_finding *finding, const struct mt_facts *facts, const char *settings);
 
 /* Returns whether a setting of the process, in the syntax of MALLOC_CONF, is whole (the stats file
- * has room for 71 characters) and may stand in a line that people paste into a shell. */
+ * has room for 71 characters) and may stand in a line that a user pastes into a shell. */
 bool mt_finding_may_join(const char *conf);
 
 /* Gives a cause with a setting the topic under which advise names it. */

@@ -1,4 +1,4 @@
-/* ctl/diagnose/recorded.h -- a recording as the facts that diagnose judges. For one thread. */
+/* ctl/diagnose/recorded.h -- a recording as the facts that diagnose evaluates. For one thread. */
 #ifndef MT_CTL_DIAGNOSE_RECORDED_H
 #define MT_CTL_DIAGNOSE_RECORDED_H
 

@@ -271,7 +271,7 @@ static json_t *trend_json(const struct mt_trend *trend)
 	mt_json_set(object, "seen_s", json_real(trend->seconds));
 	mt_json_set(object, "confidence", json_real(trend->confidence));
 	mt_json_set_text_or_null(object, "doubt", mt_trend_doubt_word(trend->doubt));
-	mt_json_set(object, "judged_s", json_real(trend->judged_s));
+	mt_json_set(object, "judged_s", json_real(trend->decided_s));
 	mt_json_set(object, "period_s", json_real(trend->period_s));
 	mt_json_set(object, "needed_s", json_real(trend->needed_s));
 	mt_json_set_bool(object, "rounds_marked", trend->rounds_marked);

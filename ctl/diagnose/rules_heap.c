@@ -295,7 +295,7 @@ static double leak_confidence(const struct mt_facts *facts, const struct mt_tren
 	if (came_down_before(facts, live))
 		confidence *= 0.4;
 	/* it has woken up because it has grown: a little more right after it proves nothing */
-	if (facts->has_woken && live->judged_s < facts->duration_s * WOKEN_TIME_SHARE &&
+	if (facts->has_woken && live->decided_s < facts->duration_s * WOKEN_TIME_SHARE &&
 	    live->growth < live->last * WOKEN_SHARE)
 		confidence *= 0.5;
 	if (facts->trim.done && facts->trim.record.gc_state == MT_GC_DISABLED)

@@ -1,4 +1,4 @@
-/* ctl/diagnose/rules_settings.c -- settings that would suit a process, judged by its stats file
+/* ctl/diagnose/rules_settings.c -- settings that would suit a process, by its stats file
  * (figures, cleanups, samples, settings), its maps and its environment. A rule is silent if the
  * evidence is missing, and contradicts no record of docs/decisions. Thresholds that are not from
  * the process itself are from docs/settings.md, "How to choose". */

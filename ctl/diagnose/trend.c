@@ -41,7 +41,7 @@
 #define ROUNDS_OVER   2.5
 #define EVENT_TAIL_S  30.0  /* flat so long after a single peak */
 #define EVENT_SHARE   0.005 /* of the scale: the level after it may differ so much */
-#define TAIL_SHARE    0.1   /* of the time: less is too short to be judged by itself */
+#define TAIL_SHARE    0.1   /* of the time: less is too short to be evaluated by itself */
 #define TAIL_FLAT     0.75  /* of the time that a rise took: flat so long after it */
 #define TAIL_GROWS    0.5   /* of the time: growth for so long after a rise that has slowed down */
 #define STEP_TAIL     2.0   /* times the time before a step */
@@ -55,7 +55,7 @@
 #define VAGUE_R2         0.1
 #define VAGUE_TRUST      0.6
 
-/* Points that are judged together: the end of the series. */
+/* Points that are evaluated together: the end of the series. */
 struct window {
 	struct mt_trend_point at[MT_TREND_POINTS];
 	size_t count;
@@ -365,7 +365,7 @@ static void find_range(const struct window *window, struct mt_trend *out)
 		out->highest = fmax(out->highest, points[i].value);
 	}
 	out->last = points[n - 1].value;
-	out->seconds = out->judged_s = span_of(window);
+	out->seconds = out->decided_s = span_of(window);
 }
 
 static void doubt(enum mt_trend_doubt why, double needed_s, struct mt_trend *out)
@@ -426,7 +426,7 @@ static const struct mt_trend_point *valley(const struct levels *levels, double l
 }
 
 /* What to do with a window: the shape is in *out; `next_s` is where a window begins that is to be
- * judged in its place, NAN for none. */
+ * evaluated in its place, NAN for none. */
 struct step {
 	double next_s;
 	/* what the shape is if that window is flat, and where it is too short */
@@ -486,8 +486,8 @@ static struct step shape_of_rise(const struct window *window, const struct level
 static void check_power(const struct window *window, struct mt_trend *out)
 {
 	double high = out->slope + (out->slope_high - out->slope) * Z997 / Z95;
-	double share = UNSEEN_TIME * (1 + out->judged_s / UNSEEN_MORE_S);
-	double in_time = high * out->judged_s /
+	double share = UNSEEN_TIME * (1 + out->decided_s / UNSEEN_MORE_S);
+	double in_time = high * out->decided_s /
 			 fmax(share * window->scale, UNSEEN_FLOOR * window->least_min);
 	double in_round =
 		high * out->period_s / fmax(UNSEEN_ROUND * window->scale, window->least_min / 8);
@@ -496,7 +496,7 @@ static void check_power(const struct window *window, struct mt_trend *out)
 		out->period_s < ROUND_SAMPLES * spacing ? fmax(in_time, in_round) : in_round;
 
 	if (unseen > 1)
-		doubt(MT_TREND_NOISE, 1.2 * out->judged_s * pow(unseen, 2.0 / 3), out);
+		doubt(MT_TREND_NOISE, 1.2 * out->decided_s * pow(unseen, 2.0 / 3), out);
 }
 
 static struct step shape_of_levels(const struct window *window, const struct levels *levels,
@@ -657,7 +657,7 @@ static double narrowness(const struct mt_trend *trend)
  * interval. */
 static void rate_confidence(struct mt_trend *out)
 {
-	double length = out->judged_s < SECONDS_ENOUGH ? out->judged_s / SECONDS_ENOUGH : 1;
+	double length = out->decided_s < SECONDS_ENOUGH ? out->decided_s / SECONDS_ENOUGH : 1;
 
 	out->confidence = 0.4 + 0.6 * length;
 	if (out->shape == MT_TREND_UNDECIDED)
@@ -711,10 +711,10 @@ static void find_shape(const struct mt_trend_series *series, struct window *wind
 		}
 		if_flat = step.if_flat != MT_TREND_FLAT ? step.if_flat : if_flat;
 	}
-	if (out->shape == MT_TREND_FLAT && out->judged_s < TAIL_FLAT * window->rise_s)
+	if (out->shape == MT_TREND_FLAT && out->decided_s < TAIL_FLAT * window->rise_s)
 		doubt(MT_TREND_SLOWING, 2 * whole.seconds, out);
 	if (out->shape == MT_TREND_GROWS && window->has_slowed &&
-	    out->judged_s < TAIL_GROWS * whole.seconds)
+	    out->decided_s < TAIL_GROWS * whole.seconds)
 		doubt(MT_TREND_SLOWING, 2 * whole.seconds, out);
 	if (out->shape == MT_TREND_FLAT)
 		out->shape = if_flat;

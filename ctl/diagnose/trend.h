@@ -3,9 +3,9 @@
  * The rate is the estimator of Theil and Sen: the median of the slopes between all pairs of points,
  * with the 95 % interval that Kendall's statistic gives (P. K. Sen, 1968). One step or a few
  * outliers do not move it as they move a line of least squares. A figure that rises and falls in
- * rounds is judged by its minima alone, one for each round. Growth must continue: the levels of the
- * parts of the time show a rise that ends (a warm-up), or that happens once (a step). What follows
- * such a rise is judged by itself.
+ * rounds is evaluated by its minima only, one for each round. Growth must continue: the levels of
+ * the parts of the time show a rise that ends (a warm-up), or that happens once (a step). What
+ * follows such a rise is evaluated by itself.
  *
  * "Flat" is a claim, too: it needs five rounds if there are rounds, and an interval whose upper
  * end is small. If the points are too few for either answer the shape is MT_TREND_UNDECIDED. */
@@ -64,18 +64,18 @@ struct mt_trend {
 	enum mt_trend_doubt doubt;
 	/* per second; the interval contains the true slope with 95 % */
 	double slope, slope_low, slope_high;
-	double r_squared; /* of the straight line through the judged points */
+	double r_squared; /* of the straight line through the points that decide */
 	double growth;    /* between the first and the last level */
 	double least;     /* growth below this does not matter */
 	double lowest, highest, last;
 	double seconds;    /* of all points */
-	double judged_s;   /* of the points that decided: all, or those after a rise or a fall */
+	double decided_s;  /* of the points that decided: all, or those after a rise or a fall */
 	double period_s;   /* of a round, the median; 0: no rounds */
 	double needed_s;   /* undecided: the time to sample for, a guess from what was seen */
 	double confidence; /* in the shape, 0 to 1 */
-	size_t points;     /* judged ones: all, or the minima of the rounds */
-	size_t rounds;     /* in the judged time */
-	/* falls in the judged time that are too close for the samples to be judged as rounds */
+	size_t points;     /* those that decide: all, or the minima of the rounds */
+	size_t rounds;     /* in the time that decides */
+	/* falls in that time that are too close for the samples to be rounds */
 	size_t short_rounds;
 	bool rounds_marked;
 	size_t grown_parts, parts;

@@ -271,14 +271,14 @@ static double unexplained_growth(const struct mt_facts *facts, const struct mt_d
  * nobody has seen. */
 static double growing_s(const struct mt_facts *facts, const struct mt_trend *trend)
 {
-	return facts->age_s < BUILD_UP_S ? fmax(facts->age_s, trend->judged_s) : trend->judged_s;
+	return facts->age_s < BUILD_UP_S ? fmax(facts->age_s, trend->decided_s) : trend->decided_s;
 }
 
 /* held: bytes at the end. */
 static bool may_build_up(const struct mt_facts *facts, const struct mt_trend *trend, double held)
 {
 	double seconds = growing_s(facts, trend),
-	       built = trend->growth + trend->slope * (seconds - trend->judged_s);
+	       built = trend->growth + trend->slope * (seconds - trend->decided_s);
 
 	return trend->shape == MT_TREND_GROWS && !trend->rounds &&
 	       trend->short_rounds < MT_TREND_ROUNDS_MIN && seconds < BUILD_UP_S &&
@@ -360,7 +360,7 @@ void mt_rule_growth(const struct mt_facts *facts, struct mt_diagnosis *out)
 	if (facts->has_pymalloc && !facts->arenas_known)
 		mt_diagnose_advise_python_malloc(facts, finding,
 						 "Python's own arenas hide what is live in them");
-	if (out->rss.judged_s < BUILD_UP_S)
+	if (out->rss.decided_s < BUILD_UP_S)
 		mt_finding_advise(finding,
 				  "Run mtctl diagnose %d --for %s: growth that goes on for so long "
 				  "is not of a program that loads its data.",
@@ -631,7 +631,7 @@ static double healthy_confidence(const struct mt_facts *facts, const struct mt_d
 static double unseen_rate(const struct mt_facts *facts, const struct mt_diagnosis *out)
 {
 	const struct mt_trend *trend = mt_diagnose_knows_live(facts) ? &out->live : &out->rss;
-	double rate = fmax(trend->slope_high, trend->least / fmax(trend->judged_s, 1));
+	double rate = fmax(trend->slope_high, trend->least / fmax(trend->decided_s, 1));
 
 	if (has_other(facts) && out->other.doubt == MT_TREND_SURE)
 		rate = fmax(rate, out->other.slope_high);
@@ -653,7 +653,7 @@ static void decide_healthy(const struct mt_facts *facts, struct mt_diagnosis *ou
 	const struct mt_sample *usual =
 		out->rss.shape == MT_TREND_FLAT ? &facts->samples[facts->samples_count / 2] : last;
 	bool calm = out->rss.shape == MT_TREND_FLAT || out->rss.shape == MT_TREND_FALLS ||
-		    out->rss.judged_s >= BUILD_UP_S || facts->age_s >= WARM_S;
+		    out->rss.decided_s >= BUILD_UP_S || facts->age_s >= WARM_S;
 	bool passed_by = diagnose_past_malloc(facts) >= PAST_BYTES;
 	struct mt_short_text garbage = {""};
 	struct mt_finding *finding;
@@ -762,7 +762,7 @@ static void decide_build_up(const struct mt_facts *facts, const struct mt_trend 
 	bool is_live = trend == &out->live, is_remembered = !is_live || !facts->has_pymalloc;
 	const struct wait wait = {
 		.needed_s =
-			fmax(BUILD_UP_S - (is_remembered ? trend->judged_s : 0), BUILD_UP_MIN_S),
+			fmax(BUILD_UP_S - (is_remembered ? trend->decided_s : 0), BUILD_UP_MIN_S),
 		.why = "growth that goes on for five minutes is not of a program "
 		       "that loads its data"};
 	const struct mt_finding guess = out->list[0];
@@ -810,7 +810,7 @@ static void decide_guess(const struct mt_facts *facts, struct mt_diagnosis *out)
 					 mt_finding_word(&out->list[0]), remedy(facts, &wait).text);
 	else
 		finding = mt_finding_add(out, MT_VERDICT_UNKNOWN, 0, 0.9, "only %.1f s were seen%s",
-					 out->rss.judged_s, remedy(facts, &wait).text);
+					 out->rss.decided_s, remedy(facts, &wait).text);
 	show_wait(facts, &wait, finding, out);
 }
 

@@ -47,7 +47,7 @@ struct mt_metric {
 	char sample[72]; /* of its samples */
 	enum mt_metric_type type;
 	const char *unit;   /* "" for plain numbers */
-	const char *labels; /* for people: "pid, comm, rank" */
+	const char *labels; /* for the documents: "pid, comm, rank" */
 	const char *help;
 	unsigned decimals; /* values are in units of 10^-decimals */
 };

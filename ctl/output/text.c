@@ -15,8 +15,7 @@
 #include "sys/format.h"
 #include "sys/saturating.h"
 
-#define MB          1048576.0
-#define THOUSANDTHS "_thousandths"
+#define MB 1048576.0
 
 struct mt_short_text mt_text_bytes(uint64_t bytes)
 {

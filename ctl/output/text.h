@@ -56,9 +56,6 @@ const char *mt_text_nearest(const char *word, const char *const *words, size_t c
 
 /* ---- numbers that are short enough for columns ---- */
 
-/* Numbers that are short enough for columns. ctl/output/text.h has
- * those for sentences. Pure. */
-
 /* up to 5 characters up to 9999 TB: "512K", "9.8M", "1.25G" */
 struct mt_short_text mt_short_bytes(uint64_t bytes);
 struct mt_short_text mt_short_change(uint64_t before, uint64_t after); /* "-311M", "+4.0M", "0" */

@@ -20,9 +20,7 @@
 #include "ctl/process/start_command.h"
 #include "ctl/process/watchdog.h"
 
-/* ---- user name ---- */
-
-/* Whose process it is, for messages. */
+/* ---- user name: whose process it is, for messages ---- */
 
 /* Returns the name of a user, clean and cut; "user 1001" if it has none. Asks the services of
  * nsswitch.conf, which may take long: for errors only. */

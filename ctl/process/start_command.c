@@ -52,8 +52,6 @@ void mt_start_command_say(const struct mt_process *process, char *out, size_t ou
 
 /* ---- shell word ---- */
 
-/*  */
-
 /* of one byte: \xff */
 #define LONGEST_ESCAPE 4
 

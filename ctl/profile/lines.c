@@ -332,7 +332,7 @@ static int compare_places(const void *a, const void *b)
 	return order ? order : (left->line > right->line) - (left->line < right->line);
 }
 
-/* Steady growth first, the largest first; equal ones in the order of their places, so that the
+/* Steady growth first, the largest first; equal ones in the order of their lines, so that the
  * output is reproducible. */
 static int compare_growth(const void *a, const void *b)
 {
@@ -378,7 +378,7 @@ static struct mt_line line_of(const struct mt_lines *lines, const struct mt_line
 	return line;
 }
 
-/* Merges neighbours with one place, and judges them. */
+/* Merges neighbours of one line, and sets is_steady. */
 static size_t merge(const struct mt_lines *lines, struct mt_line *list, size_t count)
 {
 	size_t kept = 0;

@@ -126,7 +126,7 @@ static int try_id(const struct wanted *wanted, char *path, size_t path_bytes)
 static int debuginfo_find(Dwfl_Module *module, void **userdata, const char *name, Dwarf_Addr base,
 			  const char *file, const char *link, GElf_Word crc, char **out_path)
 {
-	static const char *const places[][2] = {{"", ""}, {"", "/.debug"}, {ROOT, ""}};
+	static const char *const folders[][2] = {{"", ""}, {"", "/.debug"}, {ROOT, ""}};
 	struct wanted wanted = {.crc = crc};
 	int folder = file ? (int)(mt_text_basename(file) - file) - 1 : -1, fd;
 	char path[2 * PATH_MAX];
@@ -139,11 +139,11 @@ static int debuginfo_find(Dwfl_Module *module, void **userdata, const char *name
 		return -1;
 	wanted.id_bytes = libdw.dwfl_module_build_id(module, &wanted.id, &where);
 	fd = try_id(&wanted, path, sizeof(path));
-	for (size_t i = 0; fd < 0 && i < sizeof(places) / sizeof(places[0]); i++) {
+	for (size_t i = 0; fd < 0 && i < sizeof(folders) / sizeof(folders[0]); i++) {
 		if (folder < 0 || !link || strchr(link, '/'))
 			break;
-		snprintf(path, sizeof(path), "%s%.*s%s/%.255s", places[i][0], folder, file,
-			 places[i][1], link);
+		snprintf(path, sizeof(path), "%s%.*s%s/%.255s", folders[i][0], folder, file,
+			 folders[i][1], link);
 		fd = try_path(path, &wanted);
 	}
 	if (fd >= 0)
@@ -702,7 +702,7 @@ void mt_symbolizer_fill(struct mt_symbols *symbols, const uint64_t *addresses, s
 			texts[i] = mt_symbols_offset(symbols, addresses[i]);
 }
 
-/* ---- places in files ---- */
+/* ---- lines of files ---- */
 
 #define FILE_BITS 40 /* of a place; each file has its own range of addresses */
 

@@ -24,7 +24,6 @@
 #define REPORT_PAUSE_NS (60 * MT_NS_PER_S)
 /* a process that ends waits this long for a report */
 #define REPORTING_NS MT_NS_PER_S
-#define MB(bytes)    ((unsigned long long)((bytes) / MT_MIB))
 #define GB_BYTES     (1024 * MT_MIB)
 #define LIVE_PERCENT 80u
 /* the process's own context, kernels and libraries: up to 1 GiB, or this share of a small device */
@@ -173,7 +172,7 @@ static const char *find_advice(const struct mt_stats_oom *oom, enum mt_oom_cause
 	       "that no allocation shows";
 }
 
-void mt_oom_judge(struct mt_stats_oom *oom, uint64_t frag_thousandths)
+void mt_oom_explain(struct mt_stats_oom *oom, uint64_t frag_thousandths)
 {
 	enum mt_oom_cause cause = find_cause(oom, frag_thousandths);
 
@@ -395,7 +394,7 @@ static void print_others(const struct mt_stats_oom *oom)
 		mt_log(MT_LOG_WARN, "gpu-oom: others: %llu %s %llu MB of the device",
 		       (unsigned long long)oom->others_count,
 		       oom->others_count == 1 ? "process holds" : "processes hold",
-		       MB(oom->others_bytes));
+		       MT_MB(oom->others_bytes));
 	else
 		mt_log(MT_LOG_WARN,
 		       "gpu-oom: others: not known (no NVML, or it names nobody here)");
@@ -413,23 +412,24 @@ static void print(const struct mt_stats_oom *oom)
 	mt_log(MT_LOG_WARN,
 	       "gpu-oom: device %llu is out of memory: %s asked for %llu bytes (%llu MB)",
 	       (unsigned long long)oom->device, oom->function, (unsigned long long)oom->asked_bytes,
-	       MB(oom->asked_bytes));
-	mt_log(MT_LOG_WARN, "gpu-oom: device: %llu MB free of %llu MB", MB(oom->free_bytes),
-	       MB(oom->total_bytes));
+	       MT_MB(oom->asked_bytes));
+	mt_log(MT_LOG_WARN, "gpu-oom: device: %llu MB free of %llu MB", MT_MB(oom->free_bytes),
+	       MT_MB(oom->total_bytes));
 	mt_log(MT_LOG_WARN,
 	       "gpu-oom: this process: allocated %llu MB, reserved %llu MB (peak %llu MB), idle "
 	       "%llu MB, largest idle block "
 	       "%llu MB, retries %llu, out of memory %llu times",
-	       MB(oom->allocated_bytes), MB(oom->reserved_bytes), MB(oom->reserved_peak_bytes),
-	       MB(oom->idle_bytes), MB(oom->largest_idle_bytes),
-	       (unsigned long long)oom->num_alloc_retries, (unsigned long long)oom->num_ooms);
+	       MT_MB(oom->allocated_bytes), MT_MB(oom->reserved_bytes),
+	       MT_MB(oom->reserved_peak_bytes), MT_MB(oom->idle_bytes),
+	       MT_MB(oom->largest_idle_bytes), (unsigned long long)oom->num_alloc_retries,
+	       (unsigned long long)oom->num_ooms);
 	if (oom->framework_idle_bytes)
 		mt_log(MT_LOG_WARN, "gpu-oom: PyTorch's own cache holds %llu MB unused",
-		       MB(oom->framework_idle_bytes));
+		       MT_MB(oom->framework_idle_bytes));
 	if (oom->rescue_bytes)
 		mt_log(MT_LOG_WARN,
 		       "gpu-oom: other processes gave back %llu MB before, process %llu most of it",
-		       MB(oom->rescue_bytes), (unsigned long long)oom->rescue_pid);
+		       MT_MB(oom->rescue_bytes), (unsigned long long)oom->rescue_pid);
 	print_others(oom);
 	mt_log(MT_LOG_WARN, "gpu-oom: likely cause: %s", causes[oom->cause]);
 	mt_log(MT_LOG_WARN, "gpu-oom: what to do: %s", oom->advice);
@@ -479,7 +479,7 @@ static void publish_report(struct mt_stats_oom *oom, const struct mt_nvml_usage 
 	oom->others_bytes = others->others_bytes;
 	oom->others_count = others->others_count;
 	oom->framework_idle_bytes = mt_interpreter_framework_idle_bytes((int)oom->device);
-	mt_oom_judge(oom, mt_config()->frag_gb * 1000);
+	mt_oom_explain(oom, mt_config()->frag_gb * 1000);
 	print(oom);
 	mt_publish_add_oom(oom);
 }

@@ -103,6 +103,6 @@ uint64_t mt_oom_pending_next_ns(const struct mt_oom_pending *pending);
  * device allocated by this process: live tensors. Other processes hold as much as was missing or
  * more, by NVML, or without it by what is neither free nor ours. Live tensors hold as much as was
  * missing or more. Else, or if figures are missing: unknown. */
-void mt_oom_judge(struct mt_stats_oom *oom, uint64_t frag_thousandths);
+void mt_oom_explain(struct mt_stats_oom *oom, uint64_t frag_thousandths);
 
 #endif

@@ -8,8 +8,6 @@
 
 /* ---- the line in the log ---- */
 
-#define MB(bytes) ((unsigned long long)((bytes) / MT_MIB))
-
 /* A text to which pieces are appended: first the reasons, then what else is known. */
 struct line {
 	char *at;
@@ -68,7 +66,7 @@ static void add_limits(struct line *line, const struct mt_pressure_report *repor
 
 	if (sample->limit_bytes && is_next(line, pressure->levels[MT_PRESSURE_LIMIT]))
 		APPEND(line, "%sRAM at %llu.%llu %% of %llu MB (%s)", separator(line), share / 10,
-		       share % 10, MB(sample->limit_bytes), report->limit_source);
+		       share % 10, MT_MB(sample->limit_bytes), report->limit_source);
 	for (uint32_t i = 0; i < sample->devices_count; i++) {
 		const struct mt_pressure_device *device = &sample->devices[i];
 
@@ -80,7 +78,7 @@ static void add_limits(struct line *line, const struct mt_pressure_report *repor
 	share = thousandths(sample->own_bytes, report->own_limit_bytes);
 	if (report->own_limit_bytes && is_next(line, pressure->levels[MT_PRESSURE_RSS]))
 		APPEND(line, "%sthis process at %llu.%llu %% of MT_RSS_LIMIT_MB=%llu",
-		       separator(line), share / 10, share % 10, MB(report->own_limit_bytes));
+		       separator(line), share / 10, share % 10, MT_MB(report->own_limit_bytes));
 }
 
 static const char *action(const struct mt_pressure_plan *plan)

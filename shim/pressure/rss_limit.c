@@ -7,7 +7,6 @@
 #include "core/publish.h"
 #include "sys/format.h"
 
-#define MB(bytes)     ((unsigned long long)((bytes) / MT_MIB))
 #define THREADS_FIELD 20 /* proc(5), num_threads */
 
 /* ---- memory by owner ---- */
@@ -90,22 +89,22 @@ static void print(const struct mt_stats_limit_report *limit_report)
 	       "rss-limit: this process holds %llu MB, and MT_RSS_LIMIT_MB is %llu: resident %llu "
 	       "MB, swapped %llu MB, "
 	       "after a cleanup",
-	       MB(limit_report->rss_bytes + limit_report->swap_bytes),
-	       MB(limit_report->limit_bytes), MB(limit_report->rss_bytes),
-	       MB(limit_report->swap_bytes));
+	       MT_MB(limit_report->rss_bytes + limit_report->swap_bytes),
+	       MT_MB(limit_report->limit_bytes), MT_MB(limit_report->rss_bytes),
+	       MT_MB(limit_report->swap_bytes));
 	mt_log(MT_LOG_WARN,
 	       "rss-limit: heap: live %llu MB, free and not returned %llu MB, free but pinned by "
 	       "live blocks %llu MB, "
 	       "the allocator's own %llu MB",
-	       MB(limit_report->heap_live_bytes), MB(limit_report->heap_dirty_bytes),
-	       MB(limit_report->heap_pinned_bytes), MB(limit_report->heap_metadata_bytes));
+	       MT_MB(limit_report->heap_live_bytes), MT_MB(limit_report->heap_dirty_bytes),
+	       MT_MB(limit_report->heap_pinned_bytes), MT_MB(limit_report->heap_metadata_bytes));
 	mt_log(MT_LOG_WARN,
 	       "rss-limit: outside the heap: other anonymous memory %llu MB, files %llu MB, shared "
 	       "memory "
 	       "%llu MB, page-locked for "
 	       "CUDA %llu MB, %llu threads",
-	       MB(limit_report->other_anon_bytes), MB(limit_report->file_bytes),
-	       MB(limit_report->shmem_bytes), MB(limit_report->gpu_pinned_bytes),
+	       MT_MB(limit_report->other_anon_bytes), MT_MB(limit_report->file_bytes),
+	       MT_MB(limit_report->shmem_bytes), MT_MB(limit_report->gpu_pinned_bytes),
 	       (unsigned long long)limit_report->threads_count);
 	mt_log(MT_LOG_WARN, "rss-limit: what to do: %s", limit_report->advice);
 }

@@ -348,8 +348,7 @@ static void log_decision(const struct mt_snapshot *now, const struct mt_plan *pl
 		return;
 	mt_log(MT_LOG_DEBUG,
 	       "%llu MB dirty, %llu MB idle, %llu us of faults a MB, balance %lld ms: %s",
-	       (unsigned long long)(now->dirty_bytes / MT_MIB),
-	       (unsigned long long)(policy.idle_bytes / MT_MIB),
+	       MT_MB(now->dirty_bytes), MT_MB(policy.idle_bytes),
 	       (unsigned long long)(policy.mib_fault_ns / 10 / policy.parallel_pct),
 	       (long long)(policy.balance_ns / (int64_t)MT_NS_PER_MS),
 	       plan->purge ? "purge" : "wait");

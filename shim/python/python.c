@@ -144,7 +144,7 @@ enum call_state { CALL_NONE, CALL_FILLING, CALL_QUEUED, CALL_RUNS, CALL_DONE };
 static struct {
 	_Atomic uint32_t state;     /* enum call_state; release/acquire with the fields below */
 	_Atomic bool is_detached;   /* no thread waits for it */
-	_Atomic bool is_in_queue;   /* of Python, which has few places; ordered with state */
+	_Atomic bool is_in_queue;   /* of Python, which has few entries; ordered with state */
 	_Atomic uint64_t queued_ns; /* CLOCK_MONOTONIC; no ordering */
 	struct mt_python_options options;
 	struct fork_state view;

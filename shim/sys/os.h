@@ -17,6 +17,7 @@
 #define MT_NS_PER_MS 1000000ull
 #define MT_NS_PER_S  1000000000ull
 #define MT_MIB       (1024ull * 1024ull)
+#define MT_MB(bytes) ((unsigned long long)((bytes) / MT_MIB)) /* for "%llu MB" */
 
 enum mt_futex_scope { MT_FUTEX_PRIVATE, MT_FUTEX_SHARED };
 

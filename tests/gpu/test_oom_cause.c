@@ -129,7 +129,7 @@ Test(oom_cause, follows_from_the_figures)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct mt_stats_oom oom = cases[i].seen;
 
-		mt_oom_judge(&oom, cases[i].frag_thousandths);
+		mt_oom_explain(&oom, cases[i].frag_thousandths);
 
 		cr_expect_eq(oom.cause, cases[i].cause, "case %zu: %u", i, oom.cause);
 		cr_expect_not_null(strstr(oom.advice, cases[i].word), "case %zu: %s", i,

@@ -15,9 +15,7 @@
 #include "ctl/report/report.h"
 #include "ctl/ui/plot/picture.h"
 
-/* ---- compare ---- */
-
-/* `mtctl compare`: recorded runs in one picture. */
+/* ---- `mtctl compare`: recorded runs in one picture ---- */
 
 static int compare_run(int argc, char **argv)
 {
@@ -41,9 +39,7 @@ static int compare_run(int argc, char **argv)
 	return code;
 }
 
-/* ---- plot ---- */
-
-/* `mtctl plot`: memory over time as a picture. */
+/* ---- `mtctl plot`: memory over time as a picture ---- */
 
 struct options {
 	const struct mt_plot_options *wanted;
@@ -251,27 +247,27 @@ static enum mt_exit write_page(struct mt_report *report, const struct wanted *wa
 
 /* ---- a recording ---- */
 
-/* What a process has written at its limit, with the story of it. */
+/* What a process has written at its limit, with its summary. */
 static enum mt_exit report_last_look(const struct wanted *wanted)
 {
 	struct mt_last_look *look = mt_error_check_memory(malloc(sizeof(*look)));
 	struct mt_recording recording;
-	struct mt_last_summary story;
+	struct mt_last_summary summary;
 	struct mt_error_reason why;
-	struct mt_report report = {.recording = &recording, .last = &story};
+	struct mt_report report = {.recording = &recording, .last = &summary};
 	enum mt_exit code;
 
 	if (mt_last_look_read(wanted->source, look, &why) != MT_ERR_OK) {
 		free(look);
 		return mt_error_fail(MT_EXIT_USAGE, &why);
 	}
-	mt_last_summary_find(look, &story);
+	mt_last_summary_find(look, &summary);
 	mt_recording_of_last_look(look, &recording);
-	report.facts = story.facts;
-	report.diagnosis = story.diagnosis;
+	report.facts = summary.facts;
+	report.diagnosis = summary.diagnosis;
 	code = write_page(&report, wanted);
 	mt_recording_free(&recording);
-	mt_last_summary_free(&story);
+	mt_last_summary_free(&summary);
 	free(look);
 	return code;
 }
@@ -357,7 +353,7 @@ static void diagnose(const struct wanted *wanted, struct reading *reading, struc
 	mt_command_set_end_signals(SIG_DFL);
 }
 
-/* After the diagnosis: its cleanup is a part of the story. */
+/* After the diagnosis: its cleanup is a part of the report. */
 static enum mt_exit read_process(struct reading *reading, struct mt_report *report)
 {
 	struct mt_error_reason why;

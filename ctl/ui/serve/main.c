@@ -1,4 +1,5 @@
-/* ctl/ui/serve/main.c -- the program of mtctl serve. */
+/* ctl/ui/serve/main.c -- the program of mtctl serve: the command line and the loop. One thread;
+ * children do what takes long. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
@@ -151,10 +152,6 @@ static enum mt_err listen_at(const char *address, struct mt_listener *out,
 	*out = listener;
 	return MT_ERR_OK;
 }
-
-/* ---- serve ---- */
-
-/* `mtctl serve`: the command line and the loop. One thread; long work is done by children. */
 
 /* interval between checks of the clients, while there are any */
 #define CHECK_MS    1000

@@ -11,8 +11,6 @@
 #include "ctl/process/process.h"
 #include "core/stats_layout.h"
 
-/* ---- page ---- */
-
 /* The files of the page of `mtctl serve`, compiled in: nothing is read from
  * a disk or fetched, and paths lead only into this table. */
 
@@ -92,8 +90,6 @@ static const struct mt_page *page_find(const char *path)
 			return &pages[i];
 	return NULL;
 }
-
-/* ---- routes ---- */
 
 /* ---- access ---- */
 

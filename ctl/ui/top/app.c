@@ -14,8 +14,6 @@
 
 /* ---- watch ---- */
 
-/*  */
-
 struct mt_top_tracked {
 	struct mt_top_id id;
 	bool was_read; /* the whole file was read at least once */

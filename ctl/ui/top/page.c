@@ -193,5 +193,3 @@ void mt_top_prompt_draw(const struct mt_top_prompt *prompt, struct mt_cells *can
 	at.column = mt_cells_put(canvas, at, MT_STYLE_PLAIN, text);
 	mt_cells_put_glyph(canvas, at, MT_STYLE_SELECTED, L' ');
 }
-
-/* ---- keys ---- */
