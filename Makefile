@@ -151,7 +151,7 @@ $(B)/libmtshim.so: $(shim_obj) $(jemalloc_lib) $(B)/gen/mtshim.map shim/mtshim.l
 	$(CC) $(shim_flags) $(LDFLAGS) $(shim_link) $(link_map) $(jemalloc_link) -o $@.new $(shim_obj) $(jemalloc_lib) $(old_libs)
 	mv -f $@.new $@
 
-# ---- mtctl, and its commands that are programs of their own (MT_EXTERNALS in ctl/command.h), in ctl/ui/ ----
+# ---- mtctl, and its commands that are programs of their own (MT_SUBCOMMANDS in ctl/command.h), in ctl/ui/ ----
 ctl_src := $(sort $(wildcard ctl/*.c ctl/*/*.c))
 ctl_obj := $(ctl_src:%.c=$(B)/obj/%.o)
 # The shim's own parser of a setting's value, its reading of cgroups and of NVML, and what these need.

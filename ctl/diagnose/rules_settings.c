@@ -57,7 +57,7 @@ double mt_diagnose_awake_s(const struct mt_facts *facts)
 }
 
 /* Idle bytes that are worth a purge. */
-static uint64_t purge_gate(const struct mt_facts *facts)
+static uint64_t purge_threshold(const struct mt_facts *facts)
 {
 	return mt_slack_bytes(mt_facts_now(facts)->rss_anon_bytes, setting(facts, "slack_mb"),
 			      setting(facts, "slack_pct"));
@@ -165,7 +165,7 @@ void mt_rule_kept_without_budget(const struct mt_facts *facts, struct mt_diagnos
 	const struct mt_stats_snapshot *now = mt_facts_now(facts);
 	uint64_t budget = setting(facts, "budget_pct");
 
-	if (now->heap_idle_bytes < purge_gate(facts) || budget >= 5 ||
+	if (now->heap_idle_bytes < purge_threshold(facts) || budget >= 5 ||
 	    (budget && now->budget_balance_ns) || mt_diagnose_awake_s(facts) < AWAKE_MIN_S)
 		return;
 	recommend(
@@ -251,21 +251,21 @@ void mt_rule_short_pauses(const struct mt_facts *facts, struct mt_diagnosis *out
 		  (double)settle_ms / 1000);
 }
 
-/* Idle bytes below the gate are not worth a purge, except near the limit. */
+/* Idle bytes below the threshold are not worth a purge, except near the limit. */
 void mt_rule_idle_near_limit(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	const struct mt_stats_snapshot *now = mt_facts_now(facts);
 	double percent = mt_stats_percent(now->pressure_used_bytes, now->pressure_limit_bytes);
-	uint64_t gate = purge_gate(facts);
+	uint64_t threshold = purge_threshold(facts);
 
 	if (percent < NEAR_PERCENT || now->heap_idle_bytes < 16 * MT_MIB ||
-	    now->heap_idle_bytes >= gate)
+	    now->heap_idle_bytes >= threshold)
 		return;
 	recommend(facts, out, "slack", "slack_mb=8 slack_pct=0",
 		  "%.0f %% of the limit of %s are used, and %s are reusable that count as too "
 		  "little to purge (below %s)",
 		  percent, mt_text_bytes(now->pressure_limit_bytes).text,
-		  mt_text_bytes(now->heap_idle_bytes).text, mt_text_bytes(gate).text);
+		  mt_text_bytes(now->heap_idle_bytes).text, mt_text_bytes(threshold).text);
 }
 
 /* Small objects in malloc cost time. It is not worth it if purges return little. */

@@ -107,9 +107,9 @@ static bool has_other(const struct mt_facts *facts)
 }
 
 /* Findings of the heap explain the same bytes, so that the largest counts; other findings are added
- * to it. So are pages that a purge would return, below its gate: beyond it they are a hoard. Free
- * blocks between live ones, and in the caches of threads, explain nothing: they may grow without
- * end. */
+ * to it. So are pages that a purge would return, below its threshold: beyond it they are a hoard.
+ * Free blocks between live ones, and in the caches of threads, explain nothing: they may grow
+ * without end. */
 static double explained_growth(const struct mt_facts *facts, const struct mt_diagnosis *out)
 {
 	double heap = 0, rest = 0;

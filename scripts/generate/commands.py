@@ -1,5 +1,5 @@
 """The commands, options and settings of an mtctl, as its own `help` and `options --json` have them: what the man pages and
-the completions are made from. The shape of a help text is the contract of mt_command_help (ctl/command.h):
+the completions are made from. The shape of a help text is the contract of mt_command_line_read (ctl/command.h):
 
   usage: mtctl NAME ARGUMENTS       what stands there in capitals says what an argument is: PID, FILE, DIR, NAME=VALUE
   summary

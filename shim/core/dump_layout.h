@@ -1,4 +1,5 @@
-/* core/dump_layout.h -- the format of the last look, NAME.last: what a process was when its limit
+/* core/dump_layout.h -- the formats of three dumps: NAME.last, NAME.lines and NAME.blocks, the last
+ * two below. The last look, NAME.last: what a process was when its limit
  * came near, for `mtctl last` after the kernel has killed it. In MT_LAST_DIR, mode 0600, named
  * PID-STARTTIME-PIDNS.last as the stats file is (core/stats_layout.h). The process writes it under
  * another name and renames it when it is complete. All integers are native-endian; every text ends

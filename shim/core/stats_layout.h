@@ -24,7 +24,7 @@
  * with other sizes is refused too. mtctl refuses another version in one line and leaves its process
  * and its files alone; only files of the dead are removed, by name. The control file has the
  * version of its stats file. A shim reads no files but its own, and answers a kind of request that
- * it does not know with MT_ERR_OLDER. The file of blocks (blocks_layout.h) has a version of its
+ * it does not know with MT_ERR_OLDER. The file of blocks (dump_layout.h) has a version of its
  * own. */
 #ifndef MT_CORE_STATS_LAYOUT_H
 #define MT_CORE_STATS_LAYOUT_H
@@ -300,9 +300,9 @@ struct mt_stats_file {
 	X(PUBLISH, "publish") /* only write fresh figures */                                       \
 	X(CLASSES, "classes") /* fill the table of size classes */                                 \
 	X(PROFILE, "profile") /* write a heap profile beside the stats file, NAME.heap */          \
-	/* write the blocks of the GPU pool beside it, NAME.blocks: blocks_layout.h */             \
+	/* write the blocks of the GPU pool beside it, NAME.blocks: dump_layout.h */               \
 	X(SNAPSHOT, "snapshot")                                                                    \
-	X(LINES, "lines") /* look at Python's lines; value: lines_layout.h */                      \
+	X(LINES, "lines") /* look at Python's lines; value: dump_layout.h */                       \
 	X(SAMPLE, "sample")
 
 enum mt_request_kind {

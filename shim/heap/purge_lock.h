@@ -16,8 +16,8 @@
 void mt_purge_enter(void);
 void mt_purge_leave(void);
 
-/* Returns a number that is another one each time that the worker takes the lock; 0 while it does
- * not have it. */
+/* Returns a number that changes each time the worker takes the lock; 0 while it does not have it.
+ */
 uint32_t mt_purge_worker_hold(void);
 
 /* As mt_purge_enter, but waits up to span_ns. Returns false if the lock is not taken, at once

@@ -120,7 +120,8 @@ bool mt_reclaim_read_heap(struct mt_heap_size *out)
 
 /* ---- comparing ---- */
 
-/* Such a child must not end in a wait, or with a lock. A system call: only before either. */
+/* A vfork child must neither wait nor take a lock here. The check is a system call, so make it only
+ * before one of these. */
 static bool is_on_parents_memory(void)
 {
 	return mt_state_is_on() && !mt_state_is_own_process();

@@ -14,7 +14,7 @@
 #include "sys/os.h"
 #include "sys/saturating.h"
 
-/* wants: the next tick is far away, so growth must wake the worker. has_grown: growth since the
+/* growth_wakes_worker: the next tick is far away. has_grown: growth since the
  * last tick. seq_cst both: either the growing thread sees the flag, or the worker sees the growth
  * and wakes itself. */
 static _Atomic bool growth_wakes_worker;

@@ -3,7 +3,7 @@
  * has not come for 2 s, it runs on a thread of its own (python/gc_thread.h); the worker never takes
  * the GIL. A collection respects gc.disable() and gc.set_threshold(0), and is skipped if it
  * would copy pages shared with forked processes. Owns one call. Any thread may call. Takes no lock,
- * except python_wake in eval_breaker.h. */
+ * except python_wake (below). */
 #ifndef MT_PYTHON_H
 #define MT_PYTHON_H
 

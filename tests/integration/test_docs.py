@@ -93,6 +93,33 @@ def test_every_function_that_a_page_names_is_one(name):
 	assert named and [function for function in named if not re.search(rf"\b{function}\b *\(", sources())] == []
 
 
+@pytest.mark.parametrize("name", ["CONTRIBUTING.md", "docs/design.md"])
+def test_every_macro_that_a_page_names_is_one(name):
+	named = {words for text in re.findall(r"`([^`]+)`", prose(ROOT / name)) for words in re.findall(r"^MT_\w+", text)}
+	known = sources() + (ROOT / "shim/core/options.def").read_text().upper()
+
+	assert named and [macro for macro in named if not re.search(rf"\b({macro}|{macro.removeprefix('MT_')})\b", known)] == []
+
+
+CPYTHON = {"ceval_gil.c", "pycore_interpframe_structs.h"}
+
+
+def test_every_file_that_a_comment_names_exists():
+	"""As in: the contract is in core/state.h; see cgroup.c."""
+	files = [path for folder in ("shim", "ctl", "tests", "scripts", "bench") for path in (ROOT / folder).rglob("*.*")]
+	names = {path.name for path in files} | {path.name for path in pathlib.Path("/usr/include").rglob("*.h")} | CPYTHON
+	folders = "|".join({path.parent.name for path in files if path.relative_to(ROOT).parts[0] in ("shim", "ctl")})
+	missing = []
+	for path in files:
+		if path.suffix not in (".c", ".h", ".def", ".S", ".mk") or path.relative_to(ROOT).parts[0] == "tests":
+			continue
+		comments = " ".join(re.findall(r"/\*.*?\*/|^#[^!].*?$", path.read_text(), re.DOTALL | re.MULTILINE))
+		for folder, name in re.findall(rf"(?<![\w/.<])((?:{folders})/)?([a-z_0-9]+\.(?:c|h|def))\b(?!>)", comments):
+			if not any(str(file).endswith("/" + folder + name) for file in files) if folder else name not in names:
+				missing.append(f"{path.relative_to(ROOT)}: {folder}{name}")
+	assert missing == []
+
+
 def test_every_function_of_the_map_is_defined_in_the_file_that_is_named_with_it():
 	"""As in: `f()` in `shim/core/x.c`, `f()` of ..., (`f()`, `shim/core/x.c`)."""
 	words = " ".join(prose(ROOT / "CONTRIBUTING.md").split())

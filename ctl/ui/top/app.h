@@ -61,7 +61,7 @@ bool mt_top_app_poll(struct mt_top_app *app);
 
 void mt_top_app_key(struct mt_top_app *app, int key);
 
-/* In app_draw.c. Draws app->canvas again, in this size. */
+/* Draws app->canvas again, in this size. */
 void mt_top_app_draw(struct mt_top_app *app, int columns, int rows);
 struct mt_top_frame mt_top_app_frame(const struct mt_top_app *app);
 
