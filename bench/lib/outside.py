@@ -186,7 +186,7 @@ def count_instructions(command, environment):
 def measure_instructions(candidate, arguments, build):
 	"""Instructions of one malloc and free, loop included: the difference of two runs, so that the start cancels. pair_small_64B is that of
 	a process that stays small: below 16 MB of allocations (docs/decisions/0032-asleep-on-libcs-malloc.md)."""
-	options = options_of(arguments, short=50000, long=250000, small=150000)
+	options = options_of(arguments, short=50000, long=1250000, small=150000)
 	environment = execute.environment_of(candidate)
 	figures = {}
 	for mode, small, long, name in (("fixed", "0", options.long, "pair_64B"), ("mixed", "0", options.long, "pair_mixed"),

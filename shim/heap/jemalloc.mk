@@ -27,7 +27,8 @@ jemalloc_internal := arena_basic_stats_merge arena_cache_bin_fill_small arena_ch
 	arena_emap_global arenas ehooks_default_zero_impl large_dalloc large_dalloc_prep_locked large_malloc \
 	large_palloc large_ralloc large_salloc $(jemalloc_extents) manual_arena_base narenas_total_get opt_disable_large_size_classes opt_oversize_threshold opt_stats_interval \
 	opt_tcache oversize_threshold rtree_leaf_elm_lookup_hard stats_interval_event_handler stats_interval_new_event_wait \
-	stats_interval_postponed_event_wait tcache_arena_associate tcache_arena_reassociate tcache_gc_dalloc_event_handler tsd_tcache_enabled_data_init
+	stats_interval_postponed_event_wait tcache_arena_associate tcache_arena_reassociate tcache_gc_dalloc_event_handler tcache_gc_event_handler \
+	tsd_tcache_data_init tsd_tcache_enabled_data_init
 
 # What a thread does every so many bytes that it allocates, which jemalloc has to print statistics: ours come instead of its own
 # (heap/jemalloc_thread.c), where the library has all three. From 5.3.1 on jemalloc passes the handler one argument less.
@@ -112,9 +113,12 @@ jemalloc_link += $(foreach name,$(jemalloc_thread),-Wl,--wrap=je_$(name))
 else
 jemalloc_lacks += a first allocation that may fail: a thread that begins without memory may crash;
 endif
-# What a thread does every so many bytes that it frees, and how many blocks it takes at once (heap/jemalloc_thread.c). The second has other
-# parameters in other versions.
+# What a thread does every so many bytes that it frees, how many blocks it takes at once, and when it gets its cache (heap/jemalloc_thread.c).
+# The latter two have other parameters in other versions.
 ifneq ($(filter 5.3.0,$(jemalloc_version)),)
+ifneq ($(call jemalloc_has,tcache_gc_dalloc_event_handler tcache_gc_event_handler tsd_tcache_data_init),)
+jemalloc_link += -Wl,--wrap=je_tcache_gc_event_handler,--wrap=je_tsd_tcache_data_init
+endif
 ifneq ($(call jemalloc_has,arena_cache_bin_fill_small),)
 jemalloc_link += -Wl,--wrap=je_arena_cache_bin_fill_small
 endif

@@ -30,6 +30,9 @@
 extern bool je_opt_tcache __attribute__((weak));
 extern void *__real_je_arena_choose_hard(void *thread, bool is_internal) __attribute__((weak));
 extern bool __real_je_tsd_tcache_enabled_data_init(void *thread) __attribute__((weak));
+/* 5.3.0 alone: the memory of a thread's cache, and what the thread does every 64 KiB */
+extern bool __real_je_tsd_tcache_data_init(void *thread) __attribute__((weak));
+extern void __real_je_tcache_gc_event_handler(void *thread, uint64_t elapsed) __attribute__((weak));
 extern void __real_je_tcache_arena_associate(void *thread, CACHE_PARAMS, void *arena)
 	__attribute__((weak));
 extern void __real_je_tcache_arena_reassociate(void *thread, CACHE_PARAMS, void *arena)
@@ -37,10 +40,58 @@ extern void __real_je_tcache_arena_reassociate(void *thread, CACHE_PARAMS, void 
 
 void *__wrap_je_arena_choose_hard(void *thread, bool is_internal);
 bool __wrap_je_tsd_tcache_enabled_data_init(void *thread);
+bool __wrap_je_tsd_tcache_data_init(void *thread);
+void __wrap_je_tcache_gc_event_handler(void *thread, uint64_t elapsed);
 void __wrap_je_tcache_arena_associate(void *thread, CACHE_PARAMS, void *arena);
 void __wrap_je_tcache_arena_reassociate(void *thread, CACHE_PARAMS, void *arena);
 
 static MT_TLS bool has_asked_for_arena;
+
+/* ---- a cache that comes later ---- */
+
+/* A cache takes 20 kB, and blocks of each size beside those that the thread uses: with many threads
+ * more than the program has. From so many on, a new thread gets its cache at its first event, after
+ * 64 KiB that it has allocated or freed. Until then it is one that has disabled its cache. */
+#define LATE_THREADS 64u
+
+static MT_TLS bool has_no_cache_yet;
+static MT_TLS bool cache_is_made; /* and jemalloc is yet to be told */
+
+static bool begins_late(void)
+{
+	return &__real_je_tsd_tcache_data_init && &__real_je_tcache_gc_event_handler &&
+	       mt_account_threads() >= LATE_THREADS;
+}
+
+/* jemalloc ignores that there is no memory for the cache that mallctl asks for, so the cache is
+ * made before. Without memory the thread tries again at its next event. */
+static MT_COLD void make_cache(void *thread)
+{
+	bool wanted = true;
+
+	cache_is_made = !__real_je_tsd_tcache_data_init(thread);
+	if (cache_is_made)
+		(void)je_mallctl("thread.tcache.enabled", NULL, NULL, &wanted, sizeof(wanted));
+}
+
+/* mallctl, called above or by the program. */
+bool __wrap_je_tsd_tcache_data_init(void *thread)
+{
+	bool is_made = cache_is_made;
+
+	has_no_cache_yet = cache_is_made = false;
+	return is_made ? false : __real_je_tsd_tcache_data_init(thread);
+}
+
+void __wrap_je_tcache_gc_event_handler(void *thread, uint64_t elapsed)
+{
+	if (mt_unlikely(has_no_cache_yet))
+		make_cache(thread);
+	else
+		__real_je_tcache_gc_event_handler(thread, elapsed);
+}
+
+/* ---- a thread's first allocation ---- */
 
 /* jemalloc moves the cache to the thread's own arena once that can be made, as it does after its
  * own start. */
@@ -54,18 +105,28 @@ void *__wrap_je_arena_choose_hard(void *thread, bool is_internal)
 
 /* jemalloc asks for the arena once it has the memory for the cache, and ignores that it has none. A
  * thread that begins in the same moment goes without a cache, too. */
-bool __wrap_je_tsd_tcache_enabled_data_init(void *thread)
+static MT_COLD bool begin_without(void *thread)
 {
 	bool has_failed;
 
-	has_asked_for_arena = false;
-	has_failed = __real_je_tsd_tcache_enabled_data_init(thread);
-	if (mt_likely(has_asked_for_arena) || !mt_jemalloc_first_arena() || !je_opt_tcache)
-		return has_failed;
 	je_opt_tcache = false;
 	has_failed = __real_je_tsd_tcache_enabled_data_init(thread);
 	je_opt_tcache = true;
 	return has_failed;
+}
+
+bool __wrap_je_tsd_tcache_enabled_data_init(void *thread)
+{
+	bool has_failed;
+
+	if (!mt_jemalloc_first_arena() || !je_opt_tcache)
+		return __real_je_tsd_tcache_enabled_data_init(thread);
+	has_no_cache_yet = begins_late();
+	if (has_no_cache_yet)
+		return false;
+	has_asked_for_arena = false;
+	has_failed = __real_je_tsd_tcache_enabled_data_init(thread);
+	return has_asked_for_arena ? has_failed : begin_without(thread);
 }
 
 /* The allocation that finds no arena fails. */
@@ -158,7 +219,9 @@ void mt_jemalloc_flush_thread(void)
 
 void __wrap_je_tcache_gc_dalloc_event_handler(void *thread, uint64_t elapsed)
 {
-	if (mt_account_threads() >= MANY_THREADS && note_free())
+	if (mt_unlikely(has_no_cache_yet))
+		make_cache(thread);
+	else if (mt_account_threads() >= MANY_THREADS && note_free())
 		mt_jemalloc_flush_thread();
 	else
 		__real_je_tcache_gc_dalloc_event_handler(thread, elapsed);

@@ -108,12 +108,20 @@ def test_a_pool_of_many_threads_that_free_all_they_had_holds_as_little_as_on_lib
 	assert int(re.search(r"^Rss: +(\d+)", rollup, re.MULTILINE)[1]) < 120_000
 
 
-def test_threads_that_keep_a_few_blocks_share_pages(run, env, bare, compile_c):
-	"""Each had a page of its own for each size, and the pages ahead of it: 600 threads held 80 MB, libc's malloc 8."""
-	program = [compile_c("few_blocks.c"), 600]
+@pytest.mark.parametrize("words, kb_more", [((600,), 20), ((1000, 3000), 10)])
+def test_threads_that_keep_a_few_blocks_share_pages(run, env, bare, compile_c, words, kb_more):
+	"""Each had a page of its own for each size, the pages ahead of it, and a cache: 600 threads held 80 MB, libc's malloc 8."""
+	program = [compile_c("few_blocks.c"), *words]
 	expected, got = (int(run(program, settings).stdout) for settings in (bare, env(ALLOCATOR="jemalloc")))
 
-	assert got < expected + 600 * 60
+	assert got < expected + words[0] * kb_more
+
+
+def test_a_thread_whose_cache_comes_late_works_without_memory_for_it(run, env, compile_c):
+	"""The program ended where memory was out at the moment of the cache, and where it turned its cache on itself."""
+	got = run([compile_c("late_caches.c"), 100], env(ALLOCATOR="jemalloc"), timeout=60)
+
+	assert (got.returncode, got.stdout, got.stderr) == (0, "100 of 100 threads\n", "")
 
 
 def test_one_large_block_goes_back_though_malloc_is_not_called_again(spawn, env, compile_c, wait_for):
