@@ -17,8 +17,9 @@
 #> make wheel            for pip, x86-64 and aarch64 (WHEEL_ARCHES), in clean roots of Debian 11; make check-wheel: in clean roots of Debian 11 to testing
 #> make figures          what the documents have of shim/core/figures.def
 #> make release          source archive, package, wheels, bills of materials, checksums, from a clean tree; make check-release: twice
+#> make check-packaging  packages of Debian, Fedora and conda (packaging/), each in a clean root
 #> make install          also uninstall, deb, dist, clean
-#> Variables: PREFIX DESTDIR LIBDIR CC, JEMALLOC=static|none, CUDA=1|0, BUILD=release|debug|asan|tsan, V=1 shows the commands.
+#> Variables: PREFIX DESTDIR LIBDIR CC, JEMALLOC=static|none, JEMALLOC_ARCHIVE=FILE JEMALLOC_PREFIX=NAME, CUDA=1|0, BUILD=release|debug|asan|tsan, V=1 shows the commands.
 
 PREFIX   ?= /usr/local
 LIBDIR   ?= $(PREFIX)/lib
@@ -113,7 +114,7 @@ shim_parts := sys core heap compat pressure purge signal python gpu
 shim_obj := $(foreach part,$(shim_parts),$(patsubst %,$(B)/obj/%.o,$(basename $(filter shim/$(part)/%,$(shim_src) $(shim_asm)))))
 
 # What is compiled depends on the jemalloc that is installed, and on CUDA=: both may change between two runs.
-shim_choice := $(JEMALLOC) $(jemalloc_archive) $(jemalloc_version) $(CUDA)
+shim_choice := $(JEMALLOC) $(jemalloc_archive) $(JEMALLOC_PREFIX) $(jemalloc_version) $(CUDA)
 $(B)/gen/choice $(jemalloc_lib:=.choice): FORCE
 	@mkdir -p $(@D)
 	@echo '$(shim_choice)' | cmp -s - $@ || echo '$(shim_choice)' >$@

@@ -115,6 +115,11 @@ check-wheel:
 release check-release:
 	WHEEL_ARCHES='$(WHEEL_ARCHES)' scripts/release $(if $(filter check-%,$@),--twice) $(VERSION)
 
+# The distributions' packages (packaging/), each built in a clean root. PACKAGINGS: some of debian, fedora, conda.
+.PHONY: check-packaging
+check-packaging:
+	scripts/check-packaging $(PACKAGINGS)
+
 # Builds the commit twice, in minutes. Older versions against this one: tests/versions/versions.mk.
 .PHONY: check-reproducible
 check-reproducible:

@@ -8,7 +8,8 @@
 # Which names there are differs by version: all is taken from the library's own symbols, and each build says what it lacks.
 
 # Public names that the shim calls, and calls of jemalloc's without which it cannot serve: a library that lacks one is refused.
-jemalloc_needed := aligned_alloc calloc free mallctl mallctlbymib mallctlnametomib malloc malloc_message malloc_stats_print \
+# JEMALLOC_ARCHIVE is another library, JEMALLOC_PREFIX what it was configured to put before its public names (decision 80).
+jemalloc_needed := aligned_alloc calloc free mallctl mallctlbymib mallctlnametomib malloc malloc_conf malloc_message malloc_stats_print \
 	malloc_usable_size mallocx memalign posix_memalign realloc xallocx
 jemalloc_called := mmap pthread_atfork pthread_key_create pthread_mutex_lock pthread_setspecific secure_getenv
 jemalloc_hooked := $(jemalloc_called) madvise munmap readlink clock_gettime syscall pthread_cond_init getpid sbrk \
@@ -43,16 +44,12 @@ jemalloc_leaving := (tcache|jemalloc)(\.pic)?\.o
 # These answer otherwise than libc's where they refuse (errno, odd alignments); heap/jemalloc.c puts that right under the je_ name.
 jemalloc_wrapped := aligned_alloc memalign posix_memalign realloc
 
-# Another library: JEMALLOC_ARCHIVE, whose public names may have a prefix that it was configured with, JEMALLOC_PREFIX (decision 80).
-jemalloc_api := $(jemalloc_needed) dallocx free_aligned_sized free_sized malloc_conf malloc_conf_2_conf_harder nallocx pvalloc rallocx sallocx \
-	sdallocx smallocx valloc
-
 ifeq ($(JEMALLOC),static)
 jemalloc_archive := $(or $(JEMALLOC_ARCHIVE),$(shell $(CC) -print-file-name=libjemalloc_pic.a))
 jemalloc_lib     := build/libjemalloc_renamed.a
 
 jemalloc_symbols  := $(shell $(NM) -g $(jemalloc_archive) 2>/dev/null | sed -n 's/.* \([A-Z]\) \([A-Za-z0-9_]*\)$$/\1:\2/p' | \
-	sed -E "s/:$(JEMALLOC_PREFIX)($$(echo $(jemalloc_api) | tr ' ' '|'))\$$/:\\1/" | sort -u)
+	sed -E "s/:$(JEMALLOC_PREFIX)($$(echo $(jemalloc_needed) | tr ' ' '|'))\$$/:\\1/" | sort -u)
 jemalloc_defined  := $(patsubst je_%,%,$(filter je_%,$(foreach symbol,$(filter-out U:%,$(jemalloc_symbols)),$(word 2,$(subst :, ,$(symbol))))))
 jemalloc_public   := $(filter-out je_% _Z%,$(foreach symbol,$(filter-out U:%,$(jemalloc_symbols)),$(word 2,$(subst :, ,$(symbol)))))
 jemalloc_version  := $(shell strings $(jemalloc_archive) 2>/dev/null | sed -n 's/^\([0-9]*\.[0-9]*\.[0-9]*\)-[0-9]*-g[0-9a-f]*$$/\1/p' | sort -u | sed 1q)

@@ -41,7 +41,9 @@ def test_a_library_elsewhere_with_a_prefix_becomes_what_this_machines_does(prefi
 
 	assert done.returncode == 0, done.stderr
 	assert "lacks" not in done.stdout
-	assert names(target) == usual
+	built = names(target)
+	assert built - {name for name in built if name.startswith("local_")} <= usual
+	assert {"je_malloc", "je_bare_realloc", "je_mallctl", "je_malloc_conf"} <= built
 
 
 def test_a_prefix_that_is_not_named_is_refused(prefixed, tmp_path):
