@@ -65,9 +65,6 @@ enum mt_env_dir_state {
 enum mt_env_dir_state mt_env_dir_find(const struct mt_process *process, char *out,
 				      size_t out_bytes);
 
-/* Returns whether the cached entry is valid for another 10 s. */
-bool mt_env_dir_is_fresh(const struct mt_process *process);
-
 /* Stores an entry that the caller has read. `path` counts with MT_ENV_DIR_NAMED only; an empty path
  * is MT_ENV_DIR_NONE, as in the library. */
 void mt_env_dir_remember(const struct mt_process *process, enum mt_env_dir_state answer,
