@@ -141,7 +141,7 @@ void mt_process_budget_spend(uid_t uid, uint64_t ns)
 /* ---- the MT_DIR of processes, for a minute ---- */
 
 #define DIR_HOLDS_NS UINT64_C(60000000000)
-#define DIR_FRESH_NS UINT64_C(50000000000)
+#define DIR_FRESH_NS UINT64_C(50000000000) /* holds for another 10 s */
 /* the slot is pid % SLOTS_COUNT; processes with the same slot evict each other */
 #define SLOTS_COUNT 4096u
 
@@ -164,12 +164,6 @@ static bool holds(const struct mt_process *process, uint64_t for_ns)
 	return slot->pid == process->pid && slot->start_ticks == process->start_ticks &&
 	       slot->stack_start && slot->stack_start == process->stack_start &&
 	       mt_clock_now_ns() - slot->read_ns < for_ns;
-}
-
-/* Returns whether the cached entry is valid for another 10 s. */
-static bool is_fresh(const struct mt_process *process)
-{
-	return holds(process, DIR_FRESH_NS);
 }
 
 void mt_env_dir_remember(const struct mt_process *process, enum mt_env_dir_state state,
@@ -312,7 +306,7 @@ static void probe_one(const struct mt_process_probe *wanted, size_t item, int to
 		read_maps(&result);
 	if (wanted->command || result.process.shimmed)
 		read_command(&result.process);
-	if (wanted->maps && result.process.shimmed && !is_fresh(&result.process))
+	if (wanted->maps && result.process.shimmed && !holds(&result.process, DIR_FRESH_NS))
 		read_directory(&result, directory, sizeof(directory));
 	result.cost_ns = mt_clock_now_ns() - from_ns;
 	mt_process_budget_spend(result.process.uid, result.cost_ns);

@@ -97,7 +97,7 @@ void mt_jemalloc_arena_fork_child(void)
 }
 
 /* If the program has made arenas, it may have chosen this one. */
-void *mt_jemalloc_arena_of(void *arena, size_t bytes)
+static void *arena_of(void *arena, size_t bytes)
 {
 	if (mt_likely(bytes < shared_least_bytes) || je_narenas_total_get() > je_manual_arena_base)
 		return arena;
@@ -131,7 +131,7 @@ static MT_COLD void purge_unfit(uint64_t free_before)
 /* realloc moves the pages of a block only if it begins at one (jemalloc_move.h). */
 void *__wrap_je_large_palloc(void *thread, void *arena, size_t bytes, size_t alignment, bool zero)
 {
-	void *from = mt_jemalloc_arena_of(arena, bytes);
+	void *from = arena_of(arena, bytes);
 	uint64_t free_before = free_for(from, bytes);
 	size_t least = bytes >= MT_JEMALLOC_MOVE_LEAST ? mt_jemalloc_page_bytes() : 1;
 	void *block = __real_je_large_palloc(thread, from, bytes,
@@ -248,8 +248,8 @@ void *__wrap_je_large_ralloc(void *thread, void *arena, void *block, size_t byte
 			     bool zero, void *cache, void *hook)
 {
 	size_t held = je_malloc_usable_size(block);
-	void *fresh = __real_je_large_ralloc(thread, mt_jemalloc_arena_of(arena, bytes), block,
-					     bytes, alignment, zero, cache, hook);
+	void *fresh = __real_je_large_ralloc(thread, arena_of(arena, bytes), block, bytes,
+					     alignment, zero, cache, hook);
 	size_t cut = fresh == block && bytes < held ? held - bytes : 0;
 
 	if (mt_likely(!cut))

@@ -19,10 +19,6 @@ void *mt_jemalloc_first_arena(void);
 /* In a forked child, whose only thread is the first again. */
 void mt_jemalloc_arena_fork_child(void);
 
-/* Returns the arena that a block comes from: `arena` if that is small, or if the program has
- * arenas of its own. bytes: of the block. Any thread, inside jemalloc. */
-void *mt_jemalloc_arena_of(void *arena, size_t bytes);
-
 /* Reports large blocks that are freed, or shrunk in place by realloc. libc
  * returns such memory to the kernel at once; jemalloc keeps the pages as dirty ones. */
 

@@ -65,6 +65,8 @@ Test(top_columns, budget_is_what_cleaning_has_cost_of_wall_time)
 	cr_expect_eq(cell(MT_COLUMN_BUDGET).style, MT_STYLE_PLAIN);
 	row.budget_pct = 1;
 	cr_expect_eq(cell(MT_COLUMN_BUDGET).style, MT_STYLE_BAD);
+	row.budget_pct = 0;
+	cr_expect_str_eq(cell(MT_COLUMN_BUDGET).text.text, "2.0", "it holds from 10 s on");
 }
 
 Test(top_columns, the_last_cleanup_is_its_bytes_its_age_and_its_reason)

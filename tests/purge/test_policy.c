@@ -284,10 +284,10 @@ Test(policy, settles_again_after_new_movement)
 	}
 }
 
-Test(policy, does_not_settle_less_than_a_megabyte)
+Test(policy, does_not_settle_less_than_256_kb)
 {
 	begin(MIB(256));
-	sim_free(&sim, MIB(1) - PAGE);
+	sim_free(&sim, MIB(1) / 4 - PAGE);
 	sim_pass(&sim, SECONDS(60));
 	cr_expect_eq(sim.purges_count, 0);
 }

@@ -85,7 +85,8 @@ static void fill_row(struct mt_top_watch *watch, struct mt_top_tracked *tracked,
 
 	mt_top_row_fill(row, entry);
 	row->last = tracked->last;
-	row->budget_pct = tracked->budget_pct;
+	if (entry->head.snapshot.uptime_ms >= MT_BUDGET_ADVANCE_MS)
+		row->budget_pct = tracked->budget_pct;
 	row->history = &tracked->history;
 	row->marks = tracked->was_read ? &tracked->marks : NULL;
 	point = (struct mt_top_point){watch->now_ns, row->own.rss_bytes, row->own.parts};

@@ -556,8 +556,10 @@ static struct mt_top_cell_text budget_cell(const struct mt_top_row *row)
 {
 	struct mt_top_cell_text cell = {.style = MT_STYLE_PLAIN};
 
-	snprintf(cell.text.text, sizeof(cell.text.text), "%.16s/%" PRIu64,
-		 mt_short_percent(row->budget_used_pct).text, row->budget_pct);
+	cell.text = mt_short_percent(row->budget_used_pct);
+	if (row->budget_pct)
+		snprintf(cell.text.text, sizeof(cell.text.text), "%.16s/%" PRIu64,
+			 mt_short_percent(row->budget_used_pct).text, row->budget_pct);
 	if (row->budget_pct && row->budget_used_pct > (double)row->budget_pct)
 		cell.style = MT_STYLE_BAD;
 	return cell;

@@ -92,7 +92,7 @@ struct mt_top_row {
 	struct mt_top_cleanup last;
 	/* wall time of cleanups and page faults since the shim woke up, in % */
 	double budget_used_pct;
-	/* MT_BUDGET_PCT; 0: cleanups are not limited by it */
+	/* MT_BUDGET_PCT; 0: cleanups are not limited by it, or not yet */
 	uint64_t budget_pct;
 	const struct mt_top_history *history; /* never NULL */
 	const struct mt_top_marks *marks;     /* NULL: its file was never read */
