@@ -93,7 +93,7 @@ static void watch(int program_fd, pid_t program, pid_t session)
 	(void)setsid();
 	if (chdir("/") != 0 || dup2(program_fd, STDIN_FILENO) < 0 ||
 	    dup2(STDERR_FILENO, STDOUT_FILENO) < 0 ||
-	    syscall(SYS_close_range, STDERR_FILENO + 1, ~0u, 0) != 0)
+	    syscall(__NR_close_range, STDERR_FILENO + 1, ~0u, 0) != 0)
 		return;
 	while (poll(&end, 1, SESSION_LOOK_MS) <= 0)
 		if (getsid(program) != session)
