@@ -1,10 +1,10 @@
 /* ctl/diagnose/rules_setup.c -- how a process is set up: the shim in it, its limits and settings,
  * and the memory that the shim cannot reach. */
-#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "ctl/channel/process_limit.h"
 #include "ctl/diagnose/diagnose.h"

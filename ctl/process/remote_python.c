@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -282,7 +282,7 @@ enum mt_err mt_remote_python_lines(const struct mt_remote_python *remote,
 		mt_clock_now_ns() + (options->for_ms + MORE_TIME_MS) * UINT64_C(1000000);
 	char ms[24], depth[16], blocks[16], layout[96];
 	const char *const words[] = {"lines", ms, depth, blocks, layout, outcomes, cuts, NULL};
-	int file = memfd_create("lines", MFD_CLOEXEC);
+	int file = (int)syscall(SYS_memfd_create, "lines", MFD_CLOEXEC); /* glibc 2.26 */
 	struct child child;
 	bool has_line, is_done = false;
 
