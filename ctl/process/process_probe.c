@@ -54,7 +54,7 @@ static struct mt_short_text user_name(uid_t uid)
 /* ---- whether a process has an executable mapping of libmtshim.so ---- */
 
 #define MAPS_BYTES 32768
-#define MAPS_MAX   ((size_t)16 << 20)
+#define MAPS_MAX   ((size_t)512 << 20)
 
 /* Returns whether a line of maps is an executable mapping of a file called libmtshim.so, also of
  * one that was replaced ("(deleted)"). */
@@ -74,7 +74,7 @@ static bool line_is_shim(const char *line, size_t length, bool *out_deleted)
 
 /* Returns whether the process has an executable mapping of libmtshim.so. fd: its /proc/PID/maps.
  * *out_deleted: the file of that library was replaced or removed. Stops at the first match: every
- * line costs the kernel a path. Examines the first 16 MB of the text: a process may have a million
+ * line costs the kernel a path. Examines the first 512 MB of the text: a process may have a million
  * mappings, each with a path of 31 kB. Waits for the mmap_lock of the process. */
 static bool detect_shim(int fd, bool *out_deleted)
 {
