@@ -20,7 +20,7 @@ fuzz_parts_heap     := heap_composed
 fuzz_wrap_settings  := mt_error_say
 fuzz_wrap_kernel    := open access opendir
 fuzz_wrap_files     := nanosleep mt_symbolizer_fill mt_canvas_text_width mt_limit_find mt_process_maps
-fuzz_wrap_http      := mt_tasks_get
+fuzz_wrap_http      := mt_cache_get mt_jobs_start
 fuzz_packages_files := cairo
 fuzz_packages_http  := libmicrohttpd
 

@@ -29,19 +29,33 @@ static char answer[ANSWER_MOST + 1];
 
 /* No child is made (fuzz.mk: --wrap): there is no process here to be asked for, and the machine's
  * own are not what is tried, and must not be trimmed. */
-struct mt_response __wrap_mt_tasks_get(struct mt_tasks *tasks, struct mt_task_request request,
+struct mt_response __wrap_mt_cache_get(struct mt_cache *cache, struct mt_reader_request request,
 				       struct MHD_Connection *connection,
-				       struct mt_task_waiter **out_waiter);
-struct mt_response __wrap_mt_tasks_get(struct mt_tasks *tasks, struct mt_task_request request,
+				       struct mt_cache_waiter **out_waiter);
+struct mt_response __wrap_mt_cache_get(struct mt_cache *cache, struct mt_reader_request request,
 				       struct MHD_Connection *connection,
-				       struct mt_task_waiter **out_waiter)
+				       struct mt_cache_waiter **out_waiter)
 {
-	(void)tasks;
+	(void)cache;
 	(void)connection;
 	(void)out_waiter;
-	if (request.kind >= MT_TASK_PROCESS)
+	if (request.form == MT_READER_PROCESS)
 		return mt_response_error(MHD_HTTP_NOT_FOUND, "no such process");
 	return mt_response_bytes("text/plain", "# EOF\n", 6, MT_RESPONSE_STATIC);
+}
+
+struct mt_job *__wrap_mt_jobs_start(struct mt_jobs *jobs, const struct mt_job_request *order,
+				    struct MHD_Connection *connection,
+				    struct mt_response *out_refusal);
+struct mt_job *__wrap_mt_jobs_start(struct mt_jobs *jobs, const struct mt_job_request *order,
+				    struct MHD_Connection *connection,
+				    struct mt_response *out_refusal)
+{
+	(void)jobs;
+	(void)order;
+	(void)connection;
+	*out_refusal = mt_response_error(MHD_HTTP_NOT_FOUND, "no such process");
+	return NULL;
 }
 
 /* A listening socket that nobody can reach. */
@@ -61,7 +75,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	(void)argc;
 	(void)argv;
-	server.tasks.interval_ms = 3600000;
+	server.cache.interval_ms = 3600000;
 	server.access_rules.names[server.access_rules.names_count++] = "gpu-box.example";
 	strcpy(server.access_rules.token.text, TOKEN);
 	daemon_of_ours = mt_server_start(&server, listener());
@@ -199,7 +213,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 		(void)MHD_run(daemon_of_ours);
 		mt_clients_expire(&server.clients);
 	}
-	fuzz_expect(!server.clients.count && !server.requests_count, "%zu clients, %zu requests",
-		    server.clients.count, server.requests_count);
+	fuzz_expect(!server.clients.count && !server.requests_count && !server.jobs.count,
+		    "%zu clients, %zu requests, %zu jobs", server.clients.count,
+		    server.requests_count, server.jobs.count);
 	return 0;
 }

@@ -235,7 +235,7 @@ static bool read_arguments(int argc, char **argv, struct arguments *arguments, i
 		{.name = "open", .target = &access_rules->open},
 		{.name = "allow-host", .target = access_rules, .take = add_host},
 		{.name = "interval",
-		 .target = &arguments->server->tasks.interval_ms,
+		 .target = &arguments->server->cache.interval_ms,
 		 .take = mt_option_ms},
 		{0}};
 	const struct mt_command_line line = {"serve", help, NULL, options, 0, 0};
@@ -259,17 +259,19 @@ static int timeout_ms(const struct loop *loop)
 /* One round of the loop. Returns false if a signal asks the server to end. */
 static bool run_once(struct loop *loop, int most_ms)
 {
-	struct pollfd list[2 + MT_TASKS_MAX] = {{.fd = loop->signals, .events = POLLIN},
-						{.fd = loop->epoll, .events = POLLIN}};
-	size_t count = 2 + mt_tasks_poll(&loop->server->tasks, list + 2);
+	struct pollfd list[3 + MT_JOBS_MAX] = {{.fd = loop->signals, .events = POLLIN},
+					       {.fd = loop->epoll, .events = POLLIN}};
+	size_t count = 2 + mt_jobs_poll(&loop->server->jobs, list + 2);
 	int wait_ms = timeout_ms(loop);
 
+	count += mt_cache_poll(&loop->server->cache, list + count);
 	if (most_ms >= 0 && (wait_ms < 0 || wait_ms > most_ms))
 		wait_ms = most_ms;
 	(void)poll(list, count, wait_ms);
-	mt_tasks_run(&loop->server->tasks);
+	mt_jobs_run(&loop->server->jobs);
+	mt_cache_run(&loop->server->cache);
 	(void)MHD_run(loop->daemon);
-	mt_tasks_start_next(&loop->server->tasks);
+	mt_cache_send_next(&loop->server->cache);
 	mt_clients_expire(&loop->server->clients);
 	return !(list[0].revents & POLLIN);
 }
@@ -283,7 +285,8 @@ static void shut_down(struct loop *loop)
 
 	if (listener != MHD_INVALID_SOCKET)
 		close(listener);
-	mt_tasks_stop(&loop->server->tasks);
+	mt_jobs_stop(&loop->server->jobs);
+	mt_cache_stop(&loop->server->cache);
 	close(loop->signals); /* it stays readable: poll would not wait */
 	loop->signals = -1;
 	while (loop->server->requests_count && mt_clock_now_ns() < end_ns)
@@ -355,7 +358,7 @@ static int run(const struct arguments *arguments, const struct mt_listener *list
 	while (run_once(&loop, -1))
 		continue;
 	shut_down(&loop);
-	mt_tasks_free(&server->tasks);
+	mt_cache_free(&server->cache);
 	return MT_EXIT_OK;
 }
 
@@ -382,7 +385,7 @@ static int mt_command_serve(int argc, char **argv)
 	int code;
 
 	arguments.server = mt_error_check_memory(calloc(1, sizeof(*arguments.server)));
-	arguments.server->tasks.interval_ms = INTERVAL_MS;
+	arguments.server->cache.interval_ms = INTERVAL_MS;
 	if (read_arguments(argc, argv, &arguments, &code))
 		code = serve(&arguments);
 	free(arguments.server);

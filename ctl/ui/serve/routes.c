@@ -8,7 +8,6 @@
 #include <sys/socket.h>
 
 #include "ctl/output/text.h"
-#include "ctl/process/process.h"
 #include "core/stats_layout.h"
 
 /* The files of the page of `mtctl serve`, compiled in: nothing is read from
@@ -265,16 +264,16 @@ static const char *access_token(const struct mt_access *access_rules,
 struct request {
 	struct mt_server *server;
 	struct MHD_Connection *connection;
-	struct mt_task_waiter *waiter; /* NULL: it does not wait */
-	pid_t pid;                     /* of the path, 0: none */
+	struct mt_job *job;             /* that it waits for */
+	struct mt_cache_waiter *waiter; /* that it waits with, for figures */
+	pid_t pid;                      /* of the path, 0: none */
 };
 
 struct route {
 	const char *path; /* '*' stands for a process id */
 	bool posts;
 	enum mt_access_right right;
-	struct mt_response (*reply)(struct request *request); /* NULL: by a task of this kind */
-	enum mt_task_kind kind;
+	struct mt_response (*reply)(struct request *request);
 };
 
 /* ---- replies ---- */
@@ -290,13 +289,11 @@ static struct mt_response reply_health(struct request *request)
 
 /* The first call suspends the connection if there is no reply yet. The call after that takes it.
  */
-static struct mt_response reply_by_task(struct request *request, struct mt_task_request wanted)
+static struct mt_response reply_from_cache(struct request *request, struct mt_reader_request wanted)
 {
-	struct mt_response reply;
+	struct mt_response reply = mt_cache_get(&request->server->cache, wanted,
+						request->connection, &request->waiter);
 
-	wanted.pid = request->pid;
-	reply = mt_tasks_get(&request->server->tasks, wanted, request->connection,
-			     &request->waiter);
 	if (request->waiter && mt_clients_of(request->connection))
 		mt_clients_of(request->connection)->waits = true;
 	return reply;
@@ -304,11 +301,36 @@ static struct mt_response reply_by_task(struct request *request, struct mt_task_
 
 static struct mt_response reply_metrics(struct request *request)
 {
-	const char *accept = header(request->connection, MHD_HTTP_HEADER_ACCEPT);
+	const char *accept = MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND,
+							 MHD_HTTP_HEADER_ACCEPT);
 	bool modern = accept && strstr(accept, "application/openmetrics-text");
 
-	return reply_by_task(request, (struct mt_task_request){.kind = modern ? MT_TASK_OPENMETRICS
-									      : MT_TASK_PLAIN});
+	return reply_from_cache(
+		request,
+		(struct mt_reader_request){modern ? MT_READER_OPENMETRICS : MT_READER_PLAIN, 0});
+}
+
+static struct mt_response reply_processes(struct request *request)
+{
+	return reply_from_cache(request, (struct mt_reader_request){MT_READER_PROCESSES, 0});
+}
+
+static struct mt_response reply_process(struct request *request)
+{
+	return reply_from_cache(request,
+				(struct mt_reader_request){MT_READER_PROCESS, request->pid});
+}
+
+/* As with figures, but with a child for this request alone. */
+static struct mt_response reply_by_job(struct request *request, struct mt_job_request job)
+{
+	struct mt_response reply = {0};
+
+	job.pid = request->pid;
+	request->job = mt_jobs_start(&request->server->jobs, &job, request->connection, &reply);
+	if (request->job && mt_clients_of(request->connection))
+		mt_clients_of(request->connection)->waits = true;
+	return reply;
 }
 
 static struct mt_response reply_trim(struct request *request)
@@ -316,12 +338,27 @@ static struct mt_response reply_trim(struct request *request)
 	const char *level =
 		MHD_lookup_connection_value(request->connection, MHD_GET_ARGUMENT_KIND, "level");
 	bool light = level && strcmp(level, "light") == 0;
+	const struct mt_job_request job = {.kind = MT_JOB_TRIM,
+					   .level = light ? MT_LEVEL_LIGHT : MT_LEVEL_HEAVY};
 
 	if (level && !light && strcmp(level, "heavy") != 0)
 		return mt_response_error(MHD_HTTP_BAD_REQUEST, "level is light or heavy");
-	return reply_by_task(request, (struct mt_task_request){.kind = MT_TASK_TRIM,
-							       .level = light ? MT_LEVEL_LIGHT
-									      : MT_LEVEL_HEAVY});
+	return reply_by_job(request, job);
+}
+
+static struct mt_response reply_snapshot(struct request *request)
+{
+	return reply_by_job(request, (struct mt_job_request){.kind = MT_JOB_SNAPSHOT});
+}
+
+static struct mt_response reply_sites(struct request *request)
+{
+	return reply_by_job(request, (struct mt_job_request){.kind = MT_JOB_SITES});
+}
+
+static struct mt_response reply_lines(struct request *request)
+{
+	return reply_by_job(request, (struct mt_job_request){.kind = MT_JOB_LINES});
 }
 
 /* For who wants to know what a token is good for: only the one for everything comes here. */
@@ -334,15 +371,15 @@ static struct mt_response reply_token(struct request *request)
 }
 
 static const struct route routes[] = {
-	{"/healthz", false, MT_ACCESS_NOTHING, reply_health, 0},
-	{"/metrics", false, MT_ACCESS_READ, reply_metrics, 0},
-	{"/api/processes", false, MT_ACCESS_READ, NULL, MT_TASK_PROCESSES},
-	{"/api/processes/*", false, MT_ACCESS_READ, NULL, MT_TASK_PROCESS},
-	{"/api/token", false, MT_ACCESS_CHANGE, reply_token, 0},
-	{"/api/processes/*/sites", false, MT_ACCESS_CHANGE, NULL, MT_TASK_SITES},
-	{"/api/processes/*/snapshot", false, MT_ACCESS_CHANGE, NULL, MT_TASK_SNAPSHOT},
-	{"/api/processes/*/lines", true, MT_ACCESS_CHANGE, NULL, MT_TASK_LINES},
-	{"/api/processes/*/trim", true, MT_ACCESS_CHANGE, reply_trim, 0},
+	{"/healthz", false, MT_ACCESS_NOTHING, reply_health},
+	{"/metrics", false, MT_ACCESS_READ, reply_metrics},
+	{"/api/processes", false, MT_ACCESS_READ, reply_processes},
+	{"/api/processes/*", false, MT_ACCESS_READ, reply_process},
+	{"/api/token", false, MT_ACCESS_CHANGE, reply_token},
+	{"/api/processes/*/sites", false, MT_ACCESS_CHANGE, reply_sites},
+	{"/api/processes/*/snapshot", false, MT_ACCESS_CHANGE, reply_snapshot},
+	{"/api/processes/*/lines", true, MT_ACCESS_CHANGE, reply_lines},
+	{"/api/processes/*/trim", true, MT_ACCESS_CHANGE, reply_trim},
 };
 
 /* ---- from a path to a reply ---- */
@@ -431,16 +468,17 @@ static struct mt_response check_length(struct request *request)
 static struct mt_response reply_request(struct request *request, const char *url)
 {
 	const struct route *route = find_route(url, &request->pid);
-	struct mt_task_waiter *waiter = request->waiter;
 	const struct mt_page *page;
+
+	struct mt_cache_waiter *waiter = request->waiter;
 
 	request->waiter = NULL;
 	if (waiter)
-		return mt_task_take(waiter);
+		return mt_cache_take(waiter);
+	if (request->job)
+		return mt_job_result(&request->server->jobs, request->job);
 	if (route)
-		return route->reply ? route->reply(request)
-				    : reply_by_task(request,
-						    (struct mt_task_request){.kind = route->kind});
+		return route->reply(request);
 	page = page_find(url);
 	return mt_response_bytes(page->type, page->bytes, page->length, MT_RESPONSE_STATIC);
 }
@@ -486,9 +524,11 @@ static enum MHD_Result handle(void *cls, struct MHD_Connection *connection, cons
 		return MHD_YES;
 	}
 	reply = reply_request(request, url);
-	if (reply.response)
+	if (reply.response) {
+		request->job = NULL;
 		return queue(connection, reply);
-	return request->waiter ? MHD_YES : MHD_NO;
+	}
+	return request->job || request->waiter ? MHD_YES : MHD_NO;
 }
 
 static void end_request(void *cls, struct MHD_Connection *connection, void **place,
@@ -503,8 +543,10 @@ static void end_request(void *cls, struct MHD_Connection *connection, void **pla
 		mt_clients_done(client);
 	if (!request)
 		return;
+	if (request->job)
+		mt_job_cancel(&server->jobs, request->job);
 	if (request->waiter)
-		mt_task_leave(request->waiter);
+		mt_cache_leave(request->waiter);
 	server->requests_count--;
 	free(request);
 	*place = NULL;

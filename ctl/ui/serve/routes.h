@@ -7,8 +7,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "ctl/ui/serve/cache.h"
 #include "ctl/ui/serve/clients.h"
-#include "ctl/ui/serve/tasks.h"
+#include "ctl/ui/serve/jobs.h"
 #include "ctl/ui/serve/token.h"
 
 /* Which requests are allowed. Protects against pages of other sites in the same browser (DNS
@@ -40,8 +41,9 @@ struct mt_access {
 
 struct mt_server {
 	struct mt_access access_rules;
-	struct mt_tasks tasks;
+	struct mt_cache cache;
 	struct mt_clients clients;
+	struct mt_jobs jobs;
 	size_t requests_count; /* in progress */
 };
 
