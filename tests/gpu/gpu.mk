@@ -24,7 +24,7 @@ $(gpu_out)/mtctl: $(B)/obj/ctl/main.o $(B)/obj/libmtctl.a
 	@mkdir -p $(@D)
 	$(CC) $(ctl_flags) $(LDFLAGS) $(ctl_link) -o $@ $^ -l:libjansson.a -l:libz.a $(old_libs) -lm
 
-gpu_kit_bench := bounds.py lib/__init__.py lib/machine.py lib/ratio.py lib/report.py $(patsubst bench/%,%,$(wildcard bench/gpu/*.py) bench/gpu/run)
+gpu_kit_bench := bounds.py lib/__init__.py lib/machine.py lib/peers.py lib/ratio.py lib/report.py $(patsubst bench/%,%,$(wildcard bench/gpu/*.py) bench/gpu/run)
 gpu-kit-files: $(gpu_bin) $(B)/libmtshim.so $(gpu_out)/mtctl
 	rm -rf $(gpu_kit)
 	mkdir -p $(gpu_kit)/build/tests/gpu $(gpu_kit)/tests/gpu $(gpu_kit)/bench/lib $(gpu_kit)/bench/gpu
