@@ -14,6 +14,8 @@ import pytest
 
 from people import fake_of, home_of, needs_root, person, stage  # noqa: F401 (fixtures)
 
+pytestmark = pytest.mark.alone  # times: what waits, and what is bounded
+
 pytestmark = [needs_root, pytest.mark.slow]
 MB = 1 << 20
 
@@ -143,7 +145,6 @@ def test_stats_files_that_are_invalid_are_waited_for_together(person, crowd):
 	assert seconds < 2.9  # 3 s, when each was waited for
 
 
-@pytest.mark.alone
 def test_environments_as_long_as_can_be_cost_a_listing_of_many_a_second_at_most(person, crowd):
 	"""8 MB of each are read, which are nothing but NULs: 60 ms each, when every one of these was taken for a variable."""
 	pid = crowd(person(1), 60, "env").pid
@@ -230,7 +231,6 @@ def test_a_cgroup_that_leads_through_proc_is_not_waited_for(person, crowd, fake_
 	assert str(pid) in got.stdout
 
 
-@pytest.mark.alone
 def test_the_waits_for_the_mappings_of_one_process_add_up(person, crowd):
 	"""Each of them is short, and there is one for each of many pieces of its smaps."""
 	pid = crowd(person(1), 1, "repeat").pid
