@@ -2,6 +2,7 @@
  * (figures, cleanups, samples, settings), its maps and its environment. A rule is silent if the
  * evidence is missing, and contradicts no record of docs/decisions. Thresholds that are not from
  * the process itself are from docs/settings.md, "How to choose". */
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -176,16 +177,35 @@ void mt_rule_kept_without_budget(const struct mt_facts *facts, struct mt_diagnos
 		mt_text_bytes(now->heap_idle_bytes).text, mt_text_count(budget).text);
 }
 
+/* Writes the setting under which such purges are not made: a longer wait for those of idle bytes,
+ * for those after a fall of live bytes a slack above what each returned. False if it is set
+ * already. */
+static bool find_patience(const struct mt_facts *facts, char *out, size_t out_bytes)
+{
+	const struct mt_stats_snapshot *now = mt_facts_now(facts);
+	const uint64_t *made = facts->last.head.cleanups_by_reason;
+	uint64_t slack_mb = now->purged_bytes / now->purge_count / MT_MIB * 5 / 4 / 16 * 16 + 16;
+
+	if (made[MT_REASON_LIVE_DROP] <= made[MT_REASON_IDLE]) {
+		snprintf(out, out_bytes, "idle_ms=2000");
+		return setting(facts, "idle_ms") < 2000;
+	}
+	snprintf(out, out_bytes, "slack_mb=%" PRIu64, slack_mb);
+	return setting(facts, "slack_mb") < slack_mb;
+}
+
 void mt_rule_refaulted(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	const struct mt_stats_snapshot *now = mt_facts_now(facts);
 	double back = (double)now->refault_count * FAULT_BYTES,
 	       cost_ns = (double)now->purge_cost_ns + (double)now->refault_cost_ns;
+	char patience[48];
 
 	if (now->purged_bytes < PURGED_MIN || back < (double)now->purged_bytes * REFAULT_SHARE ||
-	    cost_ns < mt_diagnose_awake_s(facts) * 1e9 / 200 || setting(facts, "idle_ms") >= 2000)
+	    cost_ns < mt_diagnose_awake_s(facts) * 1e9 / 200 || !now->purge_count ||
+	    !find_patience(facts, patience, sizeof(patience)))
 		return;
-	recommend(facts, out, "idle", "idle_ms=2000",
+	recommend(facts, out, "idle", patience,
 		  "of %s that %s returned about %s were taken back, which cost %s in all: what "
 		  "is reused so soon is better left alone",
 		  mt_text_bytes(now->purged_bytes).text,

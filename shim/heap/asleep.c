@@ -38,7 +38,7 @@
 /* While asleep: the highest value that mallopt accepts, so that all blocks come from the brk heap;
  * and free memory at its end is kept, as libc's own adapting threshold does after a few calls. */
 #define MMAP_THRESHOLD (32 << 20)
-#define TRIM_THRESHOLD (1 << 20)
+#define TRIM_THRESHOLD (4 << 20)
 
 /* libc may give no larger block a mapping of its own */
 #define LARGE_BYTES (64u << 10)

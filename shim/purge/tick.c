@@ -177,6 +177,8 @@ static void fill_heap(struct mt_stats_snapshot *to, const struct mt_snapshot *no
 
 	/* of one reading, so that the difference is the file pages at that moment */
 	to->rss_bytes = now->rss_bytes;
+	/* the peak is read more seldom */
+	to->rss_peak_bytes = mt_max_u64(to->rss_peak_bytes, now->rss_bytes);
 	to->rss_anon_bytes = now->anon_bytes;
 	if (now->usage_known)
 		to->minor_faults_count = now->faults_count;

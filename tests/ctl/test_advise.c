@@ -220,6 +220,21 @@ Test(advise, a_longer_wait_where_what_was_purged_is_taken_back)
 	EXPECT_SILENT(in_vain, put_setting(facts, "idle_ms", "3000"));
 }
 
+static struct mt_facts *in_vain_after_drops(void)
+{
+	struct mt_facts *facts = in_vain();
+
+	facts->last.head.cleanups_by_reason[MT_REASON_LIVE_DROP] = 290;
+	facts->last.head.cleanups_by_reason[MT_REASON_IDLE] = 10;
+	return facts;
+}
+
+Test(advise, a_larger_slack_where_what_fell_is_taken_back)
+{
+	cr_expect_str_eq(advice(in_vain_after_drops()), "MT_SLACK_MB=128");
+	EXPECT_SILENT(in_vain_after_drops, put_setting(facts, "slack_mb", "128"));
+}
+
 /* What one look shows first; "" for nothing. Frees. */
 static const char *first_id(struct mt_facts *facts)
 {

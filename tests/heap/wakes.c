@@ -3,6 +3,7 @@
  *   small    3 MB of small blocks, and malloc_trim, mallinfo2 and mallopt
  *   large    one block of 1 MB
  *   pace     40 MB in small blocks, one at a time, within 2 s; the same at once
+ *   buffer   a buffer that grows to 600 kB by doubling, and one of 950 kB, freed, 500 times
  *   mapped   the same within 2 s, after the program has mapped 32 MB itself
  *   one      one block of 40 MB, after which malloc is not called: how many threads there are
  *   crowd    COUNT children in turn: in each, two threads make their first large block at the same
@@ -27,6 +28,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -367,6 +369,27 @@ static int pace(void)
 	return 0;
 }
 
+static int buffer(void)
+{
+	struct rusage used;
+
+	for (unsigned i = 0; i < 500; i++) {
+		char *grows = NULL;
+
+		for (size_t bytes = 4096; bytes <= 600000; bytes *= 2) {
+			grows = realloc(grows, bytes);
+			memset(grows + bytes / 2, 1, bytes / 2);
+		}
+		free(grows);
+		grows = malloc(950000);
+		memset(grows, 1, 950000);
+		free(grows);
+	}
+	getrusage(RUSAGE_SELF, &used);
+	puts(used.ru_minflt < 5000 ? "few page faults" : "many page faults");
+	return 0;
+}
+
 static int mapped(void)
 {
 	memset(mmap(NULL, 32 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), 1,
@@ -554,6 +577,7 @@ int main(int argc, char **argv)
 		{"one", one},
 		{"pace", pace},
 		{"mapped", mapped},
+		{"buffer", buffer},
 	};
 	const char *how = argc > 1 ? argv[1] : "";
 
