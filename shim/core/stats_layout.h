@@ -57,7 +57,7 @@
 #define MT_OOMS_COUNT 4u
 /* last reports of MT_RSS_LIMIT_MB kept */
 #define MT_LIMIT_REPORTS_COUNT 4u
-/* MT_BUDGET_PCT holds from this time on: its first 300 ms are an advance (purge/policy.h) */
+/* MT_BUDGET_PCT holds from this time on: its first 300 ms come on top (purge/policy.h) */
 #define MT_BUDGET_ADVANCE_MS 10000u
 /* room for size classes; classes_count of them are filled */
 #define MT_CLASSES_COUNT 256u

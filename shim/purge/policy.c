@@ -64,7 +64,7 @@ static void live_drop_end_round(struct mt_live_drop *live_drop, uint64_t live_by
 #define SETTLE_BYTES (MT_MIB / 4)
 /* the balance saves up to the budget of this span */
 #define BALANCE_SPAN_NS (3600 * MT_NS_PER_S)
-/* the initial balance, an advance, and what a settled heap may owe: 3 % of 10 s */
+/* the initial balance, and what a settled heap may owe: 3 % of 10 s */
 #define FIRST_BALANCE_NS (300 * MT_NS_PER_MS)
 /* dirty bytes must have been idle for this many times the cost of a purge and of their return */
 #define IDLE_FACTOR 4
@@ -93,7 +93,6 @@ void mt_policy_start(struct mt_policy *policy, uint64_t page_bytes, uint64_t now
 	policy->seen.now_ns = now_ns;
 	policy->moved_ns = now_ns;
 	policy->balance_ns = (int64_t)FIRST_BALANCE_NS;
-	policy->advance_ns = FIRST_BALANCE_NS;
 }
 
 uint64_t mt_policy_threshold_bytes(const struct mt_snapshot *now, const struct mt_config *cfg)
@@ -234,11 +233,8 @@ static void accrue(struct mt_policy *policy, const struct mt_snapshot *now,
 		   const struct mt_config *cfg)
 {
 	uint64_t usable_ns = (now->now_ns - policy->seen.now_ns) / 100 * policy->quota_pct;
-	uint64_t earned_ns = usable_ns / 100 * cfg->budget_pct;
-	uint64_t repaid_ns = mt_min_u64(earned_ns, policy->advance_ns);
 
-	policy->advance_ns -= repaid_ns;
-	policy->balance_ns += (int64_t)(earned_ns - repaid_ns);
+	policy->balance_ns += (int64_t)(usable_ns / 100 * cfg->budget_pct);
 	if (policy->balance_ns > balance_limit(cfg))
 		policy->balance_ns = balance_limit(cfg);
 	/* Cleanups by pressure are charged without limit: after an hour at most, purges run

@@ -8,11 +8,11 @@
  * memory; the first is less below 64 MB of anonymous memory. Settle: the heap has not changed for
  * MT_SETTLE_MS; then whatever is above 256 kB is purged, once.
  *
- * Budget: a token bucket. The balance begins with an advance of 0.3 s. Once that is earned back it
- * grows by MT_BUDGET_PCT of wall time. It pays for purges and for the page faults by which the
- * program takes purged pages back. Before a purge it must cover the expected cost. The dirty bytes
- * must also have been idle for four times that cost, as for a rental that is bought once it has
- * cost its price: memory that the program reuses sooner is not purged. */
+ * Budget: a token bucket. The balance begins with 0.3 s and grows by MT_BUDGET_PCT of wall time. It
+ * pays for purges and for the page faults by which the program takes purged pages back. Before a
+ * purge it must cover the expected cost. The dirty bytes must also have been idle for four times
+ * that cost, as for a rental that is bought once it has cost its price: memory that the program
+ * reuses sooner is not purged. */
 #ifndef MT_PURGE_POLICY_H
 #define MT_PURGE_POLICY_H
 
@@ -89,7 +89,6 @@ struct mt_policy {
 	struct mt_live_drop gpu_live_drop;
 	/* budget */
 	int64_t balance_ns;
-	uint64_t advance_ns;       /* of the first balance, not earned yet */
 	uint64_t quota_pct;        /* of one CPU that the program may use; the caller sets it */
 	uint64_t mib_fault_ns;     /* learned: CPU time of the page faults of a MiB */
 	bool fault_known;          /* it was learned at least once */
