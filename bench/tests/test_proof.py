@@ -56,7 +56,7 @@ def test_a_proof_records_its_runs_and_bounds(tmp_path, run):
 	result = json.loads(out.read_text())
 	assert {(one["candidate"], one["number"]) for one in result["runs"]} == {
 		(name, number) for name in ("glibc", "glibc-again", "shim") for number in range(2)}, done.stderr
-	assert any("CPU time / glibc" in bound["text"] and bound["bound"] == "1.00" for bound in result["bounds"])
+	assert any("peak / glibc" in bound["text"] and bound["bound"] == "1.00" for bound in result["bounds"])  # CPU time may be 0 of a toy
 	assert result["machine"]["thp"] and result["machine"]["kernel"] and "commit" in result["machine"]
 
 
