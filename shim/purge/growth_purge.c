@@ -26,9 +26,11 @@
 #define LEAST_MIB_COST_NS (300 * 1000ull)
 #define RECLAIM_WAIT_NS   (10 * MT_NS_PER_MS)
 
-/* Of active and dirty pages together. No ordering: a thread that reads an old value purges a little
- * too early or too late. */
-static _Atomic uint64_t lowest_bytes = UINT64_MAX;
+/* Growth counts from here: active and dirty pages together, and the fewest free bytes since then.
+ * No ordering: a thread that reads an old value purges a little too early or too late. */
+static _Atomic uint64_t base_bytes = UINT64_MAX;
+static _Atomic uint64_t idle_bytes;
+static _Atomic uint64_t seen_bytes = UINT64_MAX;         /* as base_bytes, at the last check */
 static _Atomic uint64_t next_ns;                         /* no purge before; no ordering */
 static _Atomic uint64_t mib_cost_ns = LEAST_MIB_COST_NS; /* no ordering */
 
@@ -44,14 +46,29 @@ static bool read_heap(uint64_t *out_bytes, uint64_t *out_free_bytes)
 	return true;
 }
 
+static void count_from(uint64_t bytes, uint64_t free_bytes)
+{
+	atomic_store_explicit(&base_bytes, bytes, memory_order_relaxed);
+	atomic_store_explicit(&idle_bytes, free_bytes, memory_order_relaxed);
+}
+
+/* Only pages that stay free while the heap grows are worth a purge: those that the program is about
+ * to reuse do not count. If the free bytes were few, growth counts from the last check on, and not
+ * from now: a large block that the thread has just made may come after pages were freed. */
 static bool is_due(uint64_t bytes, uint64_t free_bytes)
 {
-	uint64_t lowest = atomic_load_explicit(&lowest_bytes, memory_order_relaxed);
+	uint64_t base = atomic_load_explicit(&base_bytes, memory_order_relaxed);
+	uint64_t idle =
+		mt_min_u64(atomic_load_explicit(&idle_bytes, memory_order_relaxed), free_bytes);
+	uint64_t seen = atomic_exchange_explicit(&seen_bytes, bytes, memory_order_relaxed);
 
-	if (bytes < lowest)
-		atomic_store_explicit(&lowest_bytes, bytes, memory_order_relaxed);
-	return bytes >= mt_sat_add(lowest, mt_max_u64(GROWTH_BYTES, free_bytes / GROWTH_PART)) &&
-	       free_bytes >= FREE_BYTES;
+	if (bytes < base || idle < FREE_BYTES) {
+		base = mt_min_u64(bytes, seen);
+		idle = free_bytes;
+	}
+	count_from(base, idle);
+	return idle >= FREE_BYTES &&
+	       bytes >= mt_sat_add(base, mt_max_u64(GROWTH_BYTES, idle / GROWTH_PART));
 }
 
 /* A fork waits for threads inside the loader; a child on its parent's memory must hold no lock. */
@@ -86,7 +103,7 @@ static MT_COLD void purge(uint64_t free_before)
 	    mt_heap_reclaim(0, RECLAIM_WAIT_NS) != MT_RECLAIMED_SOME ||
 	    !read_heap(&bytes, &free_bytes))
 		return;
-	atomic_store_explicit(&lowest_bytes, bytes, memory_order_relaxed);
+	count_from(bytes, free_bytes);
 	mt_cleanup_add_program_bytes(mt_sat_sub(free_before, free_bytes));
 	mt_allocation_event_purged();
 }
@@ -108,6 +125,6 @@ void mt_growth_purge_set_cost(uint64_t ns)
 
 void mt_growth_purge_fork_child(void)
 {
-	atomic_store_explicit(&lowest_bytes, UINT64_MAX, memory_order_relaxed);
+	count_from(UINT64_MAX, 0);
 	atomic_store_explicit(&next_ns, 0, memory_order_relaxed);
 }

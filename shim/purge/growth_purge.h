@@ -7,8 +7,8 @@
 
 #include <stdint.h>
 
-/* The heap may have grown by some MB. Purges if it has grown by 32 MB, and by a quarter of its free
- * bytes, since it was smallest. Then pauses until MT_BUDGET_PCT of the time covers the cost. */
+/* The heap may have grown by some MB. Purges if it has grown by 32 MB, and by a quarter of the
+ * bytes that stayed free meanwhile. Then pauses until MT_BUDGET_PCT of the time covers the cost. */
 void mt_growth_purge_note(void);
 
 /* Sets the learned cost of purging 1 MiB and of its page faults, in ns. Worker thread. */

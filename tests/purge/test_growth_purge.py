@@ -45,3 +45,28 @@ def test_memory_that_is_used_again_at_once_is_not_purged_by_growth(run, env):
 
 	assert got.returncode == 0, got.stderr
 	assert int(got.stdout) < 20 * 160 * MB // 4096 / 2
+
+
+# Objects of Python that come and go, with a rest between.
+ROUNDS_OF_OBJECTS = r'''
+import resource, time
+def fill():
+    return [{"x": i, "y": str(i)} for i in range(400_000)]
+for turn in range(2):
+    kept = fill()
+    kept = None
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for turn in range(6):
+    time.sleep(0.5)
+    kept = fill()
+    kept = None
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+'''
+
+
+def test_objects_that_come_again_after_a_rest_find_their_pages(run, env):
+	"""The first fill counted as growth for ever: each later one purged what it was about to reuse."""
+	got = run([PYTHON, "-c", ROUNDS_OF_OBJECTS], env(IDLE_MS=60000, SLACK_MB=512))
+
+	assert got.returncode == 0, got.stderr
+	assert int(got.stdout) < 20 * MB // 4096
