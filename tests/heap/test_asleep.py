@@ -16,8 +16,8 @@ def test_a_process_with_3_mb_is_on_libcs_malloc_whose_own_functions_work(says):
 	assert says("small") == "3 MB: glibc\ntrimmed: glibc\n"
 
 
-def test_one_block_of_a_megabyte_wakes_it_up(says):
-	assert says("large") == "before: glibc\n1 MB: jemalloc\n"
+def test_one_block_of_two_megabytes_wakes_it_up(says):
+	assert says("large") == "before: glibc\n2 MB: jemalloc\n"
 
 
 def test_blocks_that_come_and_go_wake_it_up_only_where_they_are_many_at_a_time(says):
@@ -52,7 +52,7 @@ def test_settings_that_ask_for_jemalloc_wake_it_up_at_once(says, settings):
 
 
 def test_the_next_allocator_in_line_serves_for_good_where_that_is_set(says):
-	assert says("large", ALLOCATOR="system") == "before: glibc\n1 MB: glibc\n"
+	assert says("large", ALLOCATOR="system") == "before: glibc\n2 MB: glibc\n"
 
 
 def test_threads_may_make_move_and_free_blocks_while_it_wakes_up(says):

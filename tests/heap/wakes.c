@@ -1,7 +1,7 @@
 /* wakes.c HOW [COUNT] -- a process that begins asleep, and grows. Says at each step which allocator
  * serves.
  *   small    3 MB of small blocks, and malloc_trim, mallinfo2 and mallopt
- *   large    one block of 1 MB
+ *   large    one block of 2 MB
  *   pace     40 MB in small blocks, one at a time, within 2 s; the same at once
  *   buffer   a buffer that grows to 600 kB by doubling, and one of 950 kB, freed, 500 times
  *   mapped   the same within 2 s, after the program has mapped 32 MB itself
@@ -274,7 +274,7 @@ static void wake_in_fault(int sig)
 	(void)sig;
 	if (from_handler || mprotect(top_page, 4096, PROT_READ | PROT_WRITE) != 0)
 		_exit(79);
-	from_handler = malloc(1 << 20);
+	from_handler = malloc(2 << 20);
 }
 
 static void say(const char *text)
@@ -423,8 +423,8 @@ static int large(void)
 	void *block;
 
 	say("before");
-	block = malloc(1 << 20);
-	say("1 MB");
+	block = malloc(2 << 20);
+	say("2 MB");
 	free(block);
 	return 0;
 }
