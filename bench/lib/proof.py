@@ -30,7 +30,7 @@ SOME = (*FEW[:4], "jemalloc-testing", "tcmalloc", "tcmalloc-testing", "mimalloc"
 ALL = (*FEW[:4], "jemalloc-testing", "jemalloc-testing-tuned", "tcmalloc", "tcmalloc-tuned", "tcmalloc-testing", "mimalloc",
 	"mimalloc-testing", "mimalloc-testing-tuned", "glibc-testing", "shim", "shim-testing")
 SHORTEST = ("fl_rounds", "dataloader", "server", "py-float", "py-json_loads", "py-deepcopy", "py-xml_etree", "simple", "mstress", "handover",
-	"larson", "xmalloc", "threads_short", "survivors", "redis-benchmark", "redis-libc", "pgbench", "sqlite", "starts", "grep",
+	"larson", "xmalloc", "threads_short", "survivors", "redis-benchmark", "redis-libc", "pgbench", "sqlite", "web-sinatra", "web-uvicorn", "celery", "starts", "grep",
 	"always-small", "always-python", "always-redis")
 BUDGETS = {20: Budget(FEW, SHORTEST), 40: Budget(SOME, (*SHORTEST, "churn", "steps", *(f"py-{name}" for name in PYPERFORMANCE), "perl", "cc1")),
 	90: Budget(ALL, least_runs=5)}
@@ -65,6 +65,10 @@ def rows():
 	yield Entry("real_postgres", REAL, "one backend of PostgreSQL: sorts, joins, 600 tables", half, label="postgres", hands_on=True)
 	yield Entry("real_sqlite", REAL, "sqlite3: a database in memory", half, label="sqlite", hands_on=True)
 	yield Entry("real_web", REAL, "Puma (Ruby): JSON in bursts, 16 threads", ["--server", "puma", "--scale", "0.3"], label="web-puma", hands_on=True)
+	yield Entry("real_web", REAL, "Sinatra on Puma (Ruby), 16 threads", ["--server", "sinatra", "--scale", "0.3", "--bursts", "3"], label="web-sinatra",
+		hands_on=True)
+	yield Entry("real_web", REAL, "uvicorn, FastAPI and pydantic", ["--server", "uvicorn", "--scale", "0.05", "--bursts", "2"], label="web-uvicorn",
+		hands_on=True)
 	yield Entry("real_celery", REAL, "a Celery worker of 4 processes", ["--scale", "0.3"], label="celery", is_tree=True, hands_on=True)
 	yield Entry("real_cc1", REAL, "gcc's cc1 on one large file", half, label="cc1", hands_on=True)
 	yield Entry("real_perl", REAL, "perl: hashes and strings", half, label="perl", hands_on=True)

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 """A web server with an application of a few lines, in bursts of requests with pauses; then it waits for clients.
 
---server puma: Ruby, 16 threads in one process. gunicorn: Python, 2 workers of 8 threads. php: PHP's own server and node: one process
+--server puma: Ruby, 16 threads in one process; sinatra: the same with an application of Sinatra. uvicorn: Python, FastAPI, whose
+answer is checked and written by pydantic. gunicorn: Python, 2 workers of 8 threads. php: PHP's own server and node: one process
 each. The application answers with JSON of rows that it makes up: mostly 50, every 20th time 20,000. The client is the driver, outside
 of the candidate. cpu_s and minor_faults are those of all processes of the server.
 """
@@ -27,6 +28,30 @@ run(lambda do |env|
   body = JSON.generate((1..rows).map { |i| {"id" => i, "name" => "row #{i}", "note" => "a note of it " * (1 + i % 7)} })
   [200, {"content-type" => "application/json", "content-length" => body.bytesize.to_s}, [body]]
 end)
+"""
+SINATRA = """
+require "json"
+require "sinatra/base"
+class Application < Sinatra::Base
+  set :environment, :production
+  get "/" do
+    content_type :json
+    JSON.generate((1..params["rows"].to_i).map { |i| {id: i, name: "row #{i}", note: "a note of it " * (1 + i % 7)} })
+  end
+end
+run Application
+"""
+FASTAPI = """
+import fastapi
+import pydantic
+class Row(pydantic.BaseModel):
+	id: int
+	name: str
+	note: str
+app = fastapi.FastAPI()
+@app.get("/", response_model=list[Row])
+def answer(rows: int):
+	return [Row(id=i, name=f"row {i}", note="a note of it " * (1 + i % 7)) for i in range(rows)]
 """
 GUNICORN = """
 import json
@@ -55,9 +80,18 @@ require("http").createServer((request, response) => {
 """
 
 
-def puma(folder, port):
-	(folder / "config.ru").write_text(PUMA)
+def puma(folder, port, application=PUMA):
+	(folder / "config.ru").write_text(application)
 	return ["puma", "--quiet", "--threads", "16:16", "--bind", f"tcp://127.0.0.1:{port}", str(folder / "config.ru")]
+
+
+def sinatra(folder, port):
+	return puma(folder, port, SINATRA)
+
+
+def uvicorn(folder, port):
+	(folder / "application.py").write_text(FASTAPI)
+	return ["/usr/bin/python3", "-m", "uvicorn", "--log-level", "error", "--port", str(port), "--app-dir", str(folder), "application:app"]
 
 
 def gunicorn(folder, port):
@@ -76,7 +110,7 @@ def node(folder, port):
 	return ["node", str(folder / "server.js"), str(port)]
 
 
-SERVERS = {"puma": puma, "gunicorn": gunicorn, "php": php, "node": node}
+SERVERS = {"puma": puma, "sinatra": sinatra, "uvicorn": uvicorn, "gunicorn": gunicorn, "php": php, "node": node}
 
 
 def free_port():
