@@ -52,6 +52,7 @@ def print_table(without, with_shim):
 		("  of that above the floor (MiB)", last_ends(without) - without.figures["floor_mib"],
 			last_ends(with_shim) - with_shim.figures["floor_mib"]),
 		("peak RSS (MiB)", without.figures["peak_mib"], with_shim.figures["peak_mib"]),
+		("CPU time (s)", without.figures["own_cpu_s"], with_shim.figures["own_cpu_s"]),
 		("time without the waits (s)", without.figures["active_s"], with_shim.figures["active_s"]),
 		("whole run (s)", without.figures["total_s"], with_shim.figures["total_s"]),
 	]
@@ -59,6 +60,12 @@ def print_table(without, with_shim):
 	for name, one, two in rows:
 		digits = 1 if name.endswith("(s)") else 0
 		print(f"{name:42}{one:>10.{digits}f}{two:>10.{digits}f}{two / one:>8.2f}x")
+
+
+def tell_load(load_before):
+	"""What else ran makes the times, not the library: the two runs come one after the other."""
+	if load_before > os.cpu_count() / 2:
+		print(f"\nThe machine was busy before the demo began (load {load_before:.1f} on {os.cpu_count()} CPUs): compare its CPU time, not its times.")
 
 
 def tell_signal(run):
@@ -92,9 +99,11 @@ def main():
 	if candidate.missing():
 		raise SystemExit(f"demo: {candidate.missing()}; run make")
 	os.makedirs(options.out, exist_ok=True)
+	load_before = os.getloadavg()[0]
 	without = run_one(options, candidates.parse("glibc"), 0)
 	with_shim = run_one(options, candidate, options.rounds // 2)
 	print_table(without, with_shim)
+	tell_load(load_before)
 	tell_signal(with_shim)
 	with open(os.path.join(options.out, "runs.json"), "w", encoding="utf-8") as out:
 		json.dump({"without": dataclasses.asdict(without), "with": dataclasses.asdict(with_shim)}, out)

@@ -141,6 +141,7 @@ def main():
 		"end_file_mib": procself.status_mib("RssFile"),
 		"active_s": active,
 		"total_s": total,
+		"own_cpu_s": procself.cpu_s(),
 		"work_s": active,
 		"minor_faults": procself.minor_faults(),
 		"loss": loss,

@@ -1,4 +1,5 @@
 """What a workload reads about itself, or about another process, from /proc. No threads, no dependencies: importing it moves no memory."""
+import resource
 
 
 def status_mib(field, pid="self"):
@@ -16,6 +17,12 @@ def rss_mib():
 
 def peak_mib():
 	return status_mib("VmHWM")
+
+
+def cpu_s():
+	"""User and system time of this process so far, in seconds."""
+	usage = resource.getrusage(resource.RUSAGE_SELF)
+	return usage.ru_utime + usage.ru_stime
 
 
 def minor_faults():
