@@ -187,6 +187,9 @@ bool mt_backend_is_shadowed(void);
 /* Returns whether that is no library's, but a tool's that replaces the function (valgrind). */
 bool mt_backend_is_replaced_by_tool(void);
 
+/* Returns whether the executable itself defines malloc. Calls the loader. */
+bool mt_backend_program_has_malloc(void);
+
 /* Returns the malloc that the program's calls reach, if its name leads to another one than this
  * library's; some address of this library if that cannot be found. Calls the loader. */
 const void *mt_backend_bound_malloc(void);

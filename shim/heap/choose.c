@@ -46,19 +46,25 @@ bool mt_backend_is_shadowed(void)
 	return strcmp(identity.mode, "shadowed") == 0;
 }
 
-/* By libc's own dlopen: a sanitizer's may not be ready yet. */
-static void *open_loaded(const char *file)
+static bool is_in_one_object(const void *one, const void *other)
 {
-	void *(*open)(const char *, int);
+	Dl_info first;
+	Dl_info second;
 
-	*(void **)(void *)&open = mt_elf_libc_function("dlopen");
-	return open ? open(file, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+	return one && other && dladdr(one, &first) && dladdr(other, &second) &&
+	       first.dli_fbase == second.dli_fbase;
+}
+
+static bool is_in_program(const void *address)
+{
+	return is_in_one_object(address, (const void *)getauxval(AT_PHDR));
 }
 
 /* The allocator is named by the file that owns the bound malloc: malloc_trim exists in tcmalloc
  * too, and mallctl may be a private copy's. A file of another name is asked for the one function
- * that only that allocator has. */
-static const char *name_owner(const char *file)
+ * that only that allocator has. Without dlopen, which calls the program's malloc and free: they may
+ * not be ready before main. */
+static const char *name_owner(const char *file, const void *bound)
 {
 	static const struct {
 		const char *part, *symbol, *name;
@@ -70,8 +76,6 @@ static const char *name_owner(const char *file)
 		{"libmimalloc", "mi_collect", "mimalloc"},
 	};
 	const char *base = strrchr(file, '/');
-	const char *name = "unknown";
-	void *handle;
 
 	base = base ? base + 1 : file;
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
@@ -79,13 +83,10 @@ static const char *name_owner(const char *file)
 			return known[i].name;
 	if (strncmp(base, "libc.so", 7) == 0 || strncmp(base, "libc-", 5) == 0)
 		return "glibc";
-	handle = open_loaded(file);
-	for (size_t i = 0; handle && i < sizeof(known) / sizeof(known[0]); i++)
-		if (mt_symbol(handle, known[i].symbol))
-			name = known[i].name;
-	if (handle)
-		dlclose(handle);
-	return name;
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		if (is_in_one_object(mt_elf_first_function(known[i].symbol), bound))
+			return known[i].name;
+	return "unknown";
 }
 
 static void identify(const void *bound, const char *how)
@@ -97,7 +98,8 @@ static void identify(const void *bound, const char *how)
 		mt_format(identity.evidence, sizeof(identity.evidence), "%s: no file owns it", how);
 		return;
 	}
-	mt_format(identity.allocator, sizeof(identity.allocator), "%s", name_owner(info.dli_fname));
+	mt_format(identity.allocator, sizeof(identity.allocator), "%s",
+		  name_owner(info.dli_fname, bound));
 	mt_format(identity.evidence, sizeof(identity.evidence), "%s is in %s", how, info.dli_fname);
 }
 
@@ -110,14 +112,9 @@ bool mt_backend_libc_is_next(void)
 	return libc && next->malloc == libc->malloc && next->free == libc->free;
 }
 
-static bool is_in_program(const void *address)
+bool mt_backend_program_has_malloc(void)
 {
-	const void *headers = (const void *)getauxval(AT_PHDR);
-	Dl_info here;
-	Dl_info program;
-
-	return address && dladdr(address, &here) && dladdr(headers, &program) &&
-	       here.dli_fbase == program.dli_fbase;
+	return is_in_program(mt_elf_first_function("malloc"));
 }
 
 /* A program that is not position-independent lends its own jump to malloc as the function's

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "heap/alignment.h"
+#include "heap/backend.h"
 #include "sys/attr.h"
 #include "sys/os.h"
 #include "heap/entries.h"
@@ -86,10 +87,21 @@ const struct mt_heap_ops *mt_heap_shadowed_ops(void)
 
 /* Addresses mislead: a program that is not position-independent lends its own jump to malloc as the
  * function's address, a recorder that is bound before us passes on to us, and valgrind replaces a
- * function where it is. */
+ * function where it is.
+ *
+ * A malloc of the program's own may not be ready before main: GCL, and so Maxima, maps its heap in
+ * main, and crashes in an earlier free. Such a block is kept. */
 bool mt_heap_is_shadowed(void)
 {
+	static void *volatile kept; /* a leak checker finds the block here */
+	bool is_ours;
+
 	(void)mt_heap_was_called();
-	free(malloc(1));
-	return !mt_heap_was_called();
+	kept = malloc(1);
+	is_ours = mt_heap_was_called();
+	if (is_ours || !mt_backend_program_has_malloc()) {
+		free(kept);
+		kept = NULL;
+	}
+	return !is_ours;
 }

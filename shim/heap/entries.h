@@ -41,7 +41,7 @@ MT_HEAP_CONTROL(X)
 
 /* Returns whether a call of malloc by its name does not reach this library: the program itself or a
  * library loaded before us brings its own along, or valgrind has put another one in its place.
- * Calls malloc and free. Only while a backend is chosen. */
+ * Calls malloc, and free unless the malloc is the program's own. Only while a backend is chosen. */
 bool mt_heap_is_shadowed(void);
 
 /* The table for a process whose malloc is not ours (mt_backend_is_shadowed). aligned_alloc and

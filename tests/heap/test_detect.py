@@ -237,6 +237,17 @@ def test_a_malloc_that_registers_fork_handlers_in_its_first_call_is_not_called_f
 	assert run([program], env(), timeout=20).stdout == run([program], bare).stdout
 
 
+@pytest.mark.parametrize("settings", [{}, {"MIN_MB": 0}, {"ALLOCATOR": "system"}, {"ALLOCATOR": "jemalloc"}, {"ENABLE": 0}, {"PROF": "on"},
+	{"CUDA": "pool"}], ids=str)
+def test_a_malloc_of_the_programs_own_is_not_asked_to_free_before_main(run, env, bare, compile_c, settings):
+	"""Maxima died before main: GCL's free works once main has mapped its heap."""
+	program = compile_c("own_malloc_late.c", "-rdynamic", "-fno-builtin")
+
+	assert run([program], bare).stdout == "served by the program\n"
+	got = run([program], env(**settings), timeout=20)
+	assert (got.returncode, got.stdout) == (0, "served by the program\n"), got.stderr
+
+
 # ---- names that the allocator which is bound before us lacks ----
 
 CORE = [["/bin/ls", "-l", "/usr/bin"], ["/usr/bin/sort", "/etc/services", "/etc/passwd"], ["/bin/grep", "-r", "root", "/etc/passwd", "/etc/group"],
