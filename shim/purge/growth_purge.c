@@ -1,6 +1,5 @@
 #include "purge/growth_purge.h"
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -11,6 +10,7 @@
 #include "heap/allocation_event.h"
 #include "heap/backend.h"
 #include "heap/trim.h"
+#include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/loader.h"
 #include "sys/os.h"
@@ -46,10 +46,10 @@ static bool read_heap(uint64_t *out_bytes, uint64_t *out_free_bytes)
 
 static bool is_due(uint64_t bytes, uint64_t free_bytes)
 {
-	uint64_t lowest = atomic_load_explicit(&lowest_bytes, memory_order_relaxed);
+	uint64_t lowest = mt_load_relaxed(&lowest_bytes);
 
 	if (bytes < lowest)
-		atomic_store_explicit(&lowest_bytes, bytes, memory_order_relaxed);
+		mt_store_relaxed(&lowest_bytes, bytes);
 	return bytes >= mt_sat_add(lowest, mt_max_u64(GROWTH_BYTES, free_bytes / GROWTH_PART)) &&
 	       free_bytes >= FREE_BYTES;
 }
@@ -66,13 +66,12 @@ static bool begin(uint64_t free_bytes)
 {
 	uint64_t budget_pct = mt_config()->budget_pct; /* once: it may become 0 at any time */
 	uint64_t now_ns = mt_os_now_ns();
-	uint64_t due_ns = atomic_load_explicit(&next_ns, memory_order_relaxed);
+	uint64_t due_ns = mt_load_relaxed(&next_ns);
 	uint64_t pause_ns;
 
 	if (!budget_pct)
 		return false;
-	pause_ns = free_bytes / MT_MIB * atomic_load_explicit(&mib_cost_ns, memory_order_relaxed) *
-		   100 / budget_pct;
+	pause_ns = free_bytes / MT_MIB * mt_load_relaxed(&mib_cost_ns) * 100 / budget_pct;
 	return now_ns >= due_ns &&
 	       atomic_compare_exchange_strong_explicit(&next_ns, &due_ns, now_ns + pause_ns,
 						       memory_order_relaxed, memory_order_relaxed);
@@ -86,7 +85,7 @@ static MT_COLD void purge(uint64_t free_before)
 	    mt_heap_reclaim(0, RECLAIM_WAIT_NS) != MT_RECLAIMED_SOME ||
 	    !read_heap(&bytes, &free_bytes))
 		return;
-	atomic_store_explicit(&lowest_bytes, bytes, memory_order_relaxed);
+	mt_store_relaxed(&lowest_bytes, bytes);
 	mt_cleanup_add_program_bytes(mt_sat_sub(free_before, free_bytes));
 	mt_allocation_event_purged();
 }
@@ -102,12 +101,11 @@ void mt_growth_purge_note(void)
 void mt_growth_purge_set_cost(uint64_t ns)
 {
 	mt_assert(mt_thread_is_ours());
-	atomic_store_explicit(&mib_cost_ns, mt_max_u64(ns, LEAST_MIB_COST_NS),
-			      memory_order_relaxed);
+	mt_store_relaxed(&mib_cost_ns, mt_max_u64(ns, LEAST_MIB_COST_NS));
 }
 
 void mt_growth_purge_fork_child(void)
 {
-	atomic_store_explicit(&lowest_bytes, UINT64_MAX, memory_order_relaxed);
-	atomic_store_explicit(&next_ns, 0, memory_order_relaxed);
+	mt_store_relaxed(&lowest_bytes, UINT64_MAX);
+	mt_store_relaxed(&next_ns, 0);
 }
