@@ -135,11 +135,9 @@ static enum mt_err open_file(int directory, const char *name, int flags, int *ou
 	return MT_ERR_OK;
 }
 
-static const char *const suffixes[] = {
-	[MT_STATS_DIR_STATS] = "stats", [MT_STATS_DIR_CONTROL] = "control",
-	[MT_STATS_DIR_HEAP] = "heap",   [MT_STATS_DIR_BLOCKS] = "blocks",
-	[MT_STATS_DIR_LINES] = "lines",
-};
+#define X(kind, suffix) suffix,
+static const char *const suffixes[] = {MT_FILE_KINDS(X)};
+#undef X
 
 /* The owner of the files is the owner of the directory. This refuses a hard link to a file of root
  * in the directory of another user. */
@@ -544,11 +542,10 @@ void mt_stats_dir_forget(void)
 
 static bool is_kind(const char *word)
 {
-	bool found = strcmp(word, "fresh") == 0; /* an unfinished profile */
-
 	for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++)
-		found |= strcmp(word, suffixes[i]) == 0;
-	return found;
+		if (strcmp(word, suffixes[i]) == 0)
+			return true;
+	return false;
 }
 
 /* A number as the shim writes it: digits, without leading zeros. */

@@ -22,17 +22,14 @@
 #include <stddef.h>
 
 #include "ctl/process/process.h"
+#include "shim/core/stats_layout.h"
 
 /* the reason if a process has no files, or none yet */
 #define MT_STATS_DIR_ASLEEP "asleep: it has no files"
 
-enum mt_stats_dir_file {
-	MT_STATS_DIR_STATS,
-	MT_STATS_DIR_CONTROL,
-	MT_STATS_DIR_HEAP,
-	MT_STATS_DIR_BLOCKS,
-	MT_STATS_DIR_LINES
-};
+#define X(kind, suffix) MT_STATS_DIR_##kind,
+enum mt_stats_dir_file { MT_FILE_KINDS(X) };
+#undef X
 
 /* Opens a file of the process, close-on-exec. Returns MT_ERR_NOT_AVAILABLE if there is none
  * because the process is asleep. Returns MT_ERR_FOREIGN if it is refused, or if the library

@@ -8,7 +8,6 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -17,6 +16,7 @@
 #include "core/interpreter.h"
 #include "core/worker.h"
 #include "heap/purge_lock.h"
+#include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/elf.h"
 #include "sys/libc.h"
@@ -42,8 +42,7 @@ static MT_TLS uint32_t stuck_hold;
 
 void mt_fork_start(void)
 {
-	atomic_store_explicit(&next_fork, (fork_fn)(uintptr_t)mt_symbol(RTLD_NEXT, "fork"),
-			      memory_order_relaxed);
+	mt_store_relaxed(&next_fork, (fork_fn)(uintptr_t)mt_symbol(RTLD_NEXT, "fork"));
 	mt_libc_find_threads();
 }
 
@@ -108,7 +107,7 @@ static pid_t fork_with_signals_blocked(fork_fn next)
 
 MT_EXPORT pid_t fork(void)
 {
-	fork_fn next = atomic_load_explicit(&next_fork, memory_order_relaxed);
+	fork_fn next = mt_load_relaxed(&next_fork);
 
 	if (!next)
 		next = (fork_fn)(uintptr_t)mt_elf_libc_function("fork");

@@ -18,13 +18,13 @@
 #include <linux/futex.h>
 #include <linux/sched.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
 
 #include "heap/asleep.h"
 #include "heap/purge_lock.h"
+#include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/elf.h"
 #include "sys/raw_syscall.h"
@@ -53,12 +53,9 @@ static _Atomic(syscall_fn) next_syscall;
 
 void mt_raw_fork_start(void)
 {
-	atomic_store_explicit(&next_fork, (fork_fn)(uintptr_t)mt_symbol(RTLD_NEXT, "_Fork"),
-			      memory_order_relaxed);
-	atomic_store_explicit(&next_clone, (clone_fn)(uintptr_t)mt_symbol(RTLD_NEXT, "clone"),
-			      memory_order_relaxed);
-	atomic_store_explicit(&next_syscall, (syscall_fn)(uintptr_t)mt_symbol(RTLD_NEXT, "syscall"),
-			      memory_order_relaxed);
+	mt_store_relaxed(&next_fork, (fork_fn)(uintptr_t)mt_symbol(RTLD_NEXT, "_Fork"));
+	mt_store_relaxed(&next_clone, (clone_fn)(uintptr_t)mt_symbol(RTLD_NEXT, "clone"));
+	mt_store_relaxed(&next_syscall, (syscall_fn)(uintptr_t)mt_symbol(RTLD_NEXT, "syscall"));
 }
 
 static bool worker_may_purge(void)
@@ -108,7 +105,7 @@ static void release_heap(bool held, bool is_child)
 
 MT_EXPORT pid_t _Fork(void)
 {
-	fork_fn next = atomic_load_explicit(&next_fork, memory_order_relaxed);
+	fork_fn next = mt_load_relaxed(&next_fork);
 	pid_t child;
 	bool held;
 
@@ -160,7 +157,7 @@ MT_EXPORT int wrap_clone(int (*start)(void *), void *stack, int flags, void *arg
 			 void *parent_tid, void *tls, void *child_tid)
 {
 	struct clone_start copy = {.start = start, .argument = argument};
-	clone_fn next = atomic_load_explicit(&next_clone, memory_order_relaxed);
+	clone_fn next = mt_load_relaxed(&next_clone);
 	int child;
 
 	if (!next)
@@ -223,7 +220,7 @@ static bool parent_waits(long number, long a)
  * own. */
 static MT_COLD long call_vfork_like(long number, long a, long b, long c, long d, long e)
 {
-	syscall_fn next = atomic_load_explicit(&next_syscall, memory_order_relaxed);
+	syscall_fn next = mt_load_relaxed(&next_syscall);
 	unsigned long flags = (unsigned long)a;
 	_Atomic pid_t *word = number == SYS_clone ? hold_heap_until_id(&flags) : NULL;
 	long child =
@@ -239,7 +236,7 @@ static MT_COLD long call_vfork_like(long number, long a, long b, long c, long d,
 
 static MT_COLD long call_fork_like(long number, long a, long b, long c, long d, long e, long f)
 {
-	syscall_fn next = atomic_load_explicit(&next_syscall, memory_order_relaxed);
+	syscall_fn next = mt_load_relaxed(&next_syscall);
 	bool held = hold_heap();
 	long child = next(number, a, b, c, d, e, f);
 
@@ -267,7 +264,7 @@ static MT_COLD long call_page_flags(long number, long a, long b, long c, long d,
  * call itself. */
 MT_EXPORT long wrap_syscall(long number, long a, long b, long c, long d, long e, long f)
 {
-	syscall_fn next = atomic_load_explicit(&next_syscall, memory_order_relaxed);
+	syscall_fn next = mt_load_relaxed(&next_syscall);
 
 	if (mt_unlikely(!next))
 		return mt_raw_syscall(number, a, b, c, d, e, f);

@@ -7,9 +7,9 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <stdatomic.h>
 #include <sys/types.h>
 
+#include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/elf.h"
 #include "core/init.h"
@@ -55,14 +55,14 @@ static _Atomic(void *) next_functions[NEXT_COUNT]; /* each store has the same va
  * libc's own function is used, without the loader. */
 static void *next_function(enum next index)
 {
-	void *found = atomic_load_explicit(&next_functions[index], memory_order_relaxed);
+	void *found = mt_load_relaxed(&next_functions[index]);
 
 	if (found)
 		return found;
 	if (mt_state_is_on() && !mt_state_is_own_process())
 		return mt_elf_libc_function(next_names[index]);
 	found = mt_symbol(RTLD_NEXT, next_names[index]);
-	atomic_store_explicit(&next_functions[index], found, memory_order_relaxed);
+	mt_store_relaxed(&next_functions[index], found);
 	return found;
 }
 

@@ -11,13 +11,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/memfd.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/elf.h"
 #include "sys/raw_syscall.h"
@@ -54,7 +54,7 @@ static MT_COLD open_fn find(const char *name, _Atomic(open_fn) *next)
 							  : mt_symbol(RTLD_NEXT, name));
 
 	if (!is_raw_child)
-		atomic_store_explicit(next, found, memory_order_relaxed);
+		mt_store_relaxed(next, found);
 	return found;
 }
 
@@ -135,7 +135,7 @@ static FILE *open_by(open_fn next, const char *path, const char *mode)
 
 MT_EXPORT FILE *fopen(const char *path, const char *mode)
 {
-	open_fn next = atomic_load_explicit(&next_fopen, memory_order_relaxed);
+	open_fn next = mt_load_relaxed(&next_fopen);
 
 	return open_by(mt_likely(next) ? next : find("fopen", &next_fopen), path, mode);
 }
@@ -143,7 +143,7 @@ MT_EXPORT FILE *fopen(const char *path, const char *mode)
 /* The same function on 64-bit systems; a libc may lack the name. */
 MT_EXPORT FILE *fopen64(const char *path, const char *mode)
 {
-	open_fn next = atomic_load_explicit(&next_fopen64, memory_order_relaxed);
+	open_fn next = mt_load_relaxed(&next_fopen64);
 
 	if (mt_unlikely(!next))
 		next = find("fopen64", &next_fopen64);

@@ -1,13 +1,13 @@
 #include "core/cleanup.h"
 
 #include <errno.h>
-#include <stdatomic.h>
 
 #include "core/components.h"
 #include "core/config.h"
 #include "core/state.h"
 #include "core/log.h"
 #include "core/publish.h"
+#include "sys/atomic.h"
 #include "sys/os.h"
 #include "sys/rss.h"
 #include "sys/saturating.h"
@@ -250,8 +250,7 @@ void mt_cleanup_run(const struct mt_trim_request *request, struct mt_stats_clean
 	if (request->here)
 		mt_cleanup_add_program_bytes(purged);
 	else
-		atomic_fetch_add_explicit(&worker_purge_ns, cleanup.purge_cpu_ns,
-					  memory_order_relaxed);
+		mt_add_relaxed(&worker_purge_ns, cleanup.purge_cpu_ns);
 	count(stats, purged);
 	mt_publish_add_cleanup(stats);
 	print_profile(stats);
@@ -336,23 +335,23 @@ void mt_cleanup_count_merged(const uint64_t counts[MT_LEVEL_COUNT])
 
 uint64_t mt_cleanup_take_program_bytes(void)
 {
-	return atomic_exchange_explicit(&returned_by_program_bytes, 0, memory_order_relaxed);
+	return mt_exchange_relaxed(&returned_by_program_bytes, 0);
 }
 
 uint64_t mt_cleanup_take_worker_purge_ns(void)
 {
-	return atomic_exchange_explicit(&worker_purge_ns, 0, memory_order_relaxed);
+	return mt_exchange_relaxed(&worker_purge_ns, 0);
 }
 
 void mt_cleanup_add_program_bytes(uint64_t bytes)
 {
-	atomic_fetch_add_explicit(&returned_by_program_bytes, bytes, memory_order_relaxed);
+	mt_add_relaxed(&returned_by_program_bytes, bytes);
 }
 
 void mt_cleanup_fork_child(void)
 {
-	atomic_store_explicit(&worker_purge_ns, 0, memory_order_relaxed);
+	mt_store_relaxed(&worker_purge_ns, 0);
 	requested_ended_ns = 0;
 	running_count = 0;
-	atomic_store_explicit(&returned_by_program_bytes, 0, memory_order_relaxed);
+	mt_store_relaxed(&returned_by_program_bytes, 0);
 }

@@ -4,11 +4,11 @@
 #include "core/config.h"
 
 #include <assert.h>
-#include <stdatomic.h>
 #include <string.h>
 
 #include "core/config_option.h"
 #include "core/log.h"
+#include "sys/atomic.h"
 #include "sys/format.h"
 #include "sys/os.h"
 
@@ -114,12 +114,12 @@ MT_COLD static void fill_live(void)
 
 	mt_config_defaults(&defaults);
 	memcpy(&live, &defaults, sizeof(live));
-	atomic_store_explicit(&live_filled, true, memory_order_release);
+	mt_store_release(&live_filled, true);
 }
 
 const struct mt_config *mt_config(void)
 {
-	if (mt_unlikely(!atomic_load_explicit(&live_filled, memory_order_acquire)))
+	if (mt_unlikely(!mt_load_acquire(&live_filled)))
 		fill_live();
 	return &live;
 }
@@ -417,7 +417,7 @@ void mt_config_read(const char *const *environ_list)
 	mt_config_parse(environ_list, &read, queue_error);
 	mt_launch_env_parse(environ_list, &facts);
 	memcpy(&live, &read, sizeof(live));
-	atomic_store_explicit(&live_filled, true, memory_order_release);
+	mt_store_release(&live_filled, true);
 	mt_log_use(&live.log_level, live.log);
 	for (unsigned i = 0; i < errors.count && i < ERRORS_MAX; i++)
 		mt_log(MT_LOG_WARN, "%s", errors.lines[i]);

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdatomic.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -11,6 +10,7 @@
 #include "core/files.h"
 #include "core/stats_layout.h"
 #include "core/sweep.h"
+#include "sys/atomic.h"
 #include "sys/lock.h"
 #include "sys/os.h"
 #include "sys/raw_syscall.h"
@@ -61,7 +61,7 @@ void mt_control_use_file(bool keep)
 
 static bool uses_file(void)
 {
-	return atomic_load_explicit(&word_at, memory_order_relaxed) != &private_word;
+	return mt_load_relaxed(&word_at) != &private_word;
 }
 
 uint32_t mt_control_read_word(void)
@@ -74,7 +74,7 @@ uint32_t mt_control_read_word(void)
 			return file.word;
 		atomic_store(&word_at, &private_word);
 	}
-	return atomic_load_explicit(&private_word, memory_order_acquire);
+	return mt_load_acquire(&private_word);
 }
 
 uint32_t mt_control_pending_bits(void)
@@ -89,7 +89,7 @@ void mt_control_clear_bits(uint32_t bits)
 
 void mt_control_wait(uint32_t word, uint64_t timeout_ns)
 {
-	_Atomic uint32_t *at = atomic_load_explicit(&word_at, memory_order_acquire);
+	_Atomic uint32_t *at = mt_load_acquire(&word_at);
 	int answer;
 
 	mt_lock_check_wait("the control file");
@@ -138,8 +138,8 @@ bool mt_control_read_rescue(struct mt_rescue_request *out)
 
 void mt_control_fork_child(void)
 {
-	atomic_store_explicit(&word_at, &private_word, memory_order_relaxed);
-	atomic_store_explicit(&bits_set, 0, memory_order_relaxed);
+	mt_store_relaxed(&word_at, &private_word);
+	mt_store_relaxed(&bits_set, 0);
 	last_seq = 0;
 	last_rescue_ns = 0;
 }

@@ -1,19 +1,20 @@
 #include "core/devices.h"
 
-#include <stdatomic.h>
 #include <stddef.h>
+
+#include "sys/atomic.h"
 
 /* release/acquire with the state that gpu/ set up before */
 static _Atomic(const struct mt_devices_ops *) device_ops;
 
 static const struct mt_devices_ops *get(void)
 {
-	return atomic_load_explicit(&device_ops, memory_order_acquire);
+	return mt_load_acquire(&device_ops);
 }
 
 void mt_devices_set(const struct mt_devices_ops *ops)
 {
-	atomic_store_explicit(&device_ops, ops, memory_order_release);
+	mt_store_release(&device_ops, ops);
 }
 
 #define X(type, name, parameters, arguments, none)                                                 \

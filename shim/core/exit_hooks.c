@@ -6,9 +6,9 @@
 #include "core/init.h"
 
 #include <dlfcn.h>
-#include <stdatomic.h>
 #include <stdint.h>
 
+#include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/elf.h"
 #include "core/state.h"
@@ -38,14 +38,13 @@ static _Atomic(exit_fn) next_exits[EXIT_COUNT];
 void mt_exit_hooks_start(void)
 {
 	for (int i = 0; i < EXIT_COUNT; i++)
-		atomic_store_explicit(&next_exits[i],
-				      (exit_fn)(uintptr_t)mt_symbol(RTLD_NEXT, names[i]),
-				      memory_order_relaxed);
+		mt_store_relaxed(&next_exits[i],
+				 (exit_fn)(uintptr_t)mt_symbol(RTLD_NEXT, names[i]));
 }
 
 static _Noreturn void exit_by(enum exit_function exit_function, int status)
 {
-	exit_fn next = atomic_load_explicit(&next_exits[exit_function], memory_order_relaxed);
+	exit_fn next = mt_load_relaxed(&next_exits[exit_function]);
 
 	if (mt_state_is_on() && mt_state_is_own_process()) {
 		mt_files_unlink_at_exit();

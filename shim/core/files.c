@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdatomic.h>
 #include <stdio.h> /* for rename */
 #include <string.h>
 #include <sys/mman.h>
@@ -11,6 +10,7 @@
 #include <unistd.h>
 
 #include "core/log.h"
+#include "sys/atomic.h"
 #include "sys/os.h"
 #include "core/stats_layout.h"
 #include "sys/format.h"
@@ -44,8 +44,10 @@ static bool failure_logged; /* inherited by forked children, which do not repeat
 static char failure[PATH_BYTES + 100];
 static uid_t opened_by; /* the effective user when the folder was opened */
 
-static const char *const dump_suffixes[] = {
-	[MT_DUMP_HEAP] = "heap", [MT_DUMP_BLOCKS] = "blocks", [MT_DUMP_LINES] = "lines"};
+#define X(kind, suffix) suffix,
+static const char *const suffixes[] = {MT_FILE_KINDS(X)};
+static const char *const dump_suffixes[] = {MT_DUMP_KINDS(X)};
+#undef X
 
 static enum mt_err fail(const char *what, const char *path, int code)
 {
@@ -305,7 +307,7 @@ enum mt_err mt_files_make(int at, uint64_t *out_start_ticks, uint64_t *out_pidns
 	remove_dumps(at, ticks, pidns);
 	answer = make_files(at);
 	/* release: pairs with the acquire in mt_files_unlink_at_exit, which reads the names */
-	atomic_store_explicit(&files_exist, answer == MT_ERR_OK, memory_order_release);
+	mt_store_release(&files_exist, answer == MT_ERR_OK);
 	*out_start_ticks = ticks;
 	*out_pidns = pidns;
 	errno = kept;
@@ -502,14 +504,12 @@ void mt_files_remove(void)
 
 void mt_files_unlink_at_exit(void)
 {
-	if (atomic_load_explicit(&files_exist, memory_order_acquire))
+	if (mt_load_acquire(&files_exist))
 		unlink_all();
 }
 
 void mt_files_remove_inherited(const struct mt_config *config)
 {
-	static const char *const suffixes[] = {"stats",  "control", "heap",
-					       "blocks", "lines",   "fresh"};
 	char path[PATH_BYTES];
 	struct stat seen;
 	int kept = errno;

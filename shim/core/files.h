@@ -14,6 +14,7 @@
 
 #include "sys/attr.h"
 #include "core/config.h"
+#include "core/stats_layout.h"
 
 /* Makes the folder if it is missing, checks it and opens it. *out_folder: a descriptor that the
  * caller closes. Returns MT_ERR_NOT_AVAILABLE if the file system is not in memory,
@@ -58,7 +59,9 @@ void mt_files_write_control(const void *from, size_t bytes, size_t offset);
 
 /* ---- dumps: files beside the stats file, NAME.heap, NAME.blocks, NAME.lines, on request ---- */
 
-enum mt_dump { MT_DUMP_HEAP, MT_DUMP_BLOCKS, MT_DUMP_LINES, MT_DUMP_COUNT };
+#define X(kind, suffix) MT_DUMP_##kind,
+enum mt_dump { MT_DUMP_KINDS(X) MT_DUMP_COUNT };
+#undef X
 
 /* Begins a dump: checks the folder and sets out to the path of a file that the caller makes. One
  * dump at a time. Returns MT_ERR_NOT_AVAILABLE if the files do not exist. */

@@ -4,7 +4,6 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -22,6 +21,7 @@
 #include "core/sweep.h"
 #include "core/thread.h"
 #include "core/worker.h"
+#include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/elf.h"
 #include "sys/libc.h"
@@ -191,7 +191,7 @@ static void fork_parent(void)
 {
 	mt_loader_fork_parent();
 	mt_publish_fork_parent();
-	atomic_store_explicit(&has_children, true, memory_order_relaxed);
+	mt_store_relaxed(&has_children, true);
 }
 
 /* Resets all state about the parent's threads. The worker starts again when the child grows. */
@@ -207,7 +207,7 @@ static void fork_child(void)
 	mt_state_note_process();
 	mt_main_thread_fork_child(mt_os_getpid());
 	is_forked_child = true;
-	atomic_store_explicit(&has_children, false, memory_order_relaxed);
+	mt_store_relaxed(&has_children, false);
 }
 
 static void load(bool is_on)
@@ -261,7 +261,7 @@ __attribute__((destructor)) static void end(void)
 		return;
 	mt_components_stop();
 	if (mt_worker_is_running())
-		mt_sweep_at_end(atomic_load_explicit(&has_children, memory_order_relaxed));
+		mt_sweep_at_end(mt_load_relaxed(&has_children));
 	mt_last_file_remove();
 	mt_publish_end(mt_config(), may_own_files());
 }

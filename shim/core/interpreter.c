@@ -1,19 +1,20 @@
 #include "core/interpreter.h"
 
-#include <stdatomic.h>
 #include <stddef.h>
+
+#include "sys/atomic.h"
 
 /* Set once, before the shim starts a thread; no ordering. */
 static _Atomic(const struct mt_interpreter_ops *) interpreter_ops;
 
 static const struct mt_interpreter_ops *get(void)
 {
-	return atomic_load_explicit(&interpreter_ops, memory_order_relaxed);
+	return mt_load_relaxed(&interpreter_ops);
 }
 
 void mt_interpreter_set(const struct mt_interpreter_ops *ops)
 {
-	atomic_store_explicit(&interpreter_ops, ops, memory_order_relaxed);
+	mt_store_relaxed(&interpreter_ops, ops);
 }
 
 #define X(type, name, parameters, arguments, none)                                                 \
@@ -43,12 +44,12 @@ static _Atomic(exceeds_fn) limit_listener;
 
 static const struct mt_object_heap_ops *object_heap_get(void)
 {
-	return atomic_load_explicit(&ops, memory_order_relaxed);
+	return mt_load_relaxed(&ops);
 }
 
 void mt_object_heap_set(const struct mt_object_heap_ops *given)
 {
-	atomic_store_explicit(&ops, given, memory_order_relaxed);
+	mt_store_relaxed(&ops, given);
 }
 
 bool mt_object_heap_is_there(void)
@@ -76,13 +77,13 @@ void mt_object_heap_limit(uint64_t address_bytes, uint64_t data_bytes)
 
 void mt_object_heap_listen(void (*grew)(uint64_t bytes), void (*exceeds)(void))
 {
-	atomic_store_explicit(&limit_listener, exceeds, memory_order_relaxed);
-	atomic_store_explicit(&listener, grew, memory_order_relaxed);
+	mt_store_relaxed(&limit_listener, exceeds);
+	mt_store_relaxed(&listener, grew);
 }
 
 void mt_object_heap_grew(uint64_t bytes)
 {
-	grew_fn grew = atomic_load_explicit(&listener, memory_order_relaxed);
+	grew_fn grew = mt_load_relaxed(&listener);
 
 	if (grew)
 		grew(bytes);
@@ -90,7 +91,7 @@ void mt_object_heap_grew(uint64_t bytes)
 
 void mt_object_heap_exceeds(void)
 {
-	exceeds_fn exceeds = atomic_load_explicit(&limit_listener, memory_order_relaxed);
+	exceeds_fn exceeds = mt_load_relaxed(&limit_listener);
 
 	if (exceeds)
 		exceeds();

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdatomic.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,6 +12,7 @@
 #include "core/stats_layout.h"
 #include "core/config.h"
 #include "core/thread.h"
+#include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/format.h"
 #include "sys/os.h"
@@ -313,9 +313,9 @@ static bool write_into(int folder_fd, struct mt_last_file *file)
 		  (unsigned long long)head->start_ticks, (unsigned long long)head->pidns);
 	if (!put(folder_fd, name, file))
 		return false;
-	if (!atomic_load_explicit(&is_written, memory_order_relaxed))
+	if (!mt_load_relaxed(&is_written))
 		mt_format(path, sizeof(path), "%s/%s", folder, name);
-	atomic_store_explicit(&is_written, true, memory_order_release);
+	mt_store_release(&is_written, true);
 	return true;
 }
 
@@ -345,6 +345,6 @@ void mt_last_file_remove(void)
 
 void mt_last_file_fork_child(void)
 {
-	atomic_store_explicit(&is_written, false, memory_order_relaxed);
+	mt_store_relaxed(&is_written, false);
 	is_pruned = false;
 }

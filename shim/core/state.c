@@ -1,8 +1,8 @@
 #include "core/state.h"
 
-#include <stdatomic.h>
 #include <sys/types.h>
 
+#include "sys/atomic.h"
 #include "sys/os.h"
 #include "sys/main_thread.h"
 
@@ -25,19 +25,19 @@ bool mt_state_begin(void)
 
 bool mt_state_has_begun(void)
 {
-	return atomic_load_explicit(&start, memory_order_acquire) != START_NONE;
+	return mt_load_acquire(&start) != START_NONE;
 }
 
 void mt_state_finish(bool is_on)
 {
-	mt_assert(atomic_load_explicit(&start, memory_order_relaxed) == START_UNDER_WAY);
+	mt_assert(mt_load_relaxed(&start) == START_UNDER_WAY);
 	on = is_on;
-	atomic_store_explicit(&start, START_DONE, memory_order_release);
+	mt_store_release(&start, START_DONE);
 }
 
 bool mt_state_has_started(void)
 {
-	return atomic_load_explicit(&start, memory_order_acquire) == START_DONE;
+	return mt_load_acquire(&start) == START_DONE;
 }
 
 bool mt_state_is_on(void)
@@ -60,17 +60,16 @@ bool mt_state_is_own_process(void)
 
 void mt_state_note_heap(const char *name, bool is_jemalloc)
 {
-	atomic_store_explicit(&allocator, name, memory_order_relaxed);
-	atomic_store_explicit(&is_over_jemalloc, is_jemalloc, memory_order_relaxed);
+	mt_store_relaxed(&allocator, name);
+	mt_store_relaxed(&is_over_jemalloc, is_jemalloc);
 }
 
 bool mt_state_is_jemalloc(void)
 {
-	return mt_state_is_on() && atomic_load_explicit(&is_over_jemalloc, memory_order_relaxed);
+	return mt_state_is_on() && mt_load_relaxed(&is_over_jemalloc);
 }
 
 const char *mt_state_allocator(void)
 {
-	return mt_state_is_on() ? atomic_load_explicit(&allocator, memory_order_relaxed)
-				: "unknown";
+	return mt_state_is_on() ? mt_load_relaxed(&allocator) : "unknown";
 }

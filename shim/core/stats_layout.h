@@ -41,6 +41,11 @@
 #define MT_STATS_IS_MEMORY(type)                                                                   \
 	((unsigned long)(type) == TMPFS_MAGIC || (unsigned long)(type) == RAMFS_MAGIC)
 
+/* The files of a process: what follows the last dot of a name. */
+#define MT_DUMP_KINDS(X) X(HEAP, "heap") X(BLOCKS, "blocks") X(LINES, "lines")
+#define MT_FILE_KINDS(X)                                                                           \
+	X(STATS, "stats") X(CONTROL, "control") MT_DUMP_KINDS(X) X(FRESH, "fresh") /* unfinished */
+
 #define MT_STATS_MAGIC   0x31737461747374ull /* "tstats1" */
 #define MT_CONTROL_MAGIC 0x316c727463746dull /* "mtctrl1" */
 #define MT_STATS_VERSION 9u

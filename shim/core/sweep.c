@@ -197,7 +197,9 @@ static bool parse_number(const char **text, uint64_t *out, char after)
 
 static bool parse_name(const char *name, struct mt_file_owner *out)
 {
-	static const char *const kinds[] = {"stats", "control", "heap", "blocks", "lines", "fresh"};
+#define X(kind, suffix) suffix,
+	static const char *const kinds[] = {MT_FILE_KINDS(X)};
+#undef X
 
 	if (!parse_number(&name, &out->pid, '-') || !parse_number(&name, &out->start_ticks, '-') ||
 	    !parse_number(&name, &out->pidns, '.') || out->pid < 1 || out->pid > INT_MAX)

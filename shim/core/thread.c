@@ -5,12 +5,12 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 
 #include "core/log.h"
+#include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/format.h"
 #include "sys/loader.h"
@@ -219,12 +219,12 @@ bool mt_thread_start(struct mt_thread *thread, void *(*run)(void *), size_t stac
 
 bool mt_thread_is_running(const struct mt_thread *thread)
 {
-	return atomic_load_explicit(&thread->state, memory_order_acquire) == STATE_RUNS;
+	return mt_load_acquire(&thread->state) == STATE_RUNS;
 }
 
 void mt_thread_reset(struct mt_thread *thread)
 {
-	atomic_store_explicit(&thread->state, STATE_NONE, memory_order_relaxed);
+	mt_store_relaxed(&thread->state, STATE_NONE);
 }
 
 static MT_TLS bool is_shim_thread;

@@ -5,7 +5,6 @@
 #include <linux/close_range.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +20,7 @@
 #include "core/log.h"
 #include "core/publish.h"
 #include "core/thread.h"
+#include "sys/atomic.h"
 #include "sys/format.h"
 #include "sys/main_thread.h"
 #include "sys/os.h"
@@ -120,7 +120,7 @@ static bool main_thread_has_exited(void)
 {
 	if (!mt_main_thread_has_ended())
 		return false;
-	atomic_store_explicit(&is_stopping, true, memory_order_release);
+	mt_store_release(&is_stopping, true);
 	mt_log(MT_LOG_INFO,
 	       "the main thread has ended by the exit system call: no cleanups from now on");
 	mt_publish_end(mt_config(), false);
@@ -129,7 +129,7 @@ static bool main_thread_has_exited(void)
 
 static bool must_stop(void)
 {
-	return atomic_load_explicit(&is_stopping, memory_order_acquire) || main_thread_has_exited();
+	return mt_load_acquire(&is_stopping) || main_thread_has_exited();
 }
 
 static void loop(void)
@@ -203,7 +203,7 @@ static void *thread_main(void *unused)
 		mt_log_use_private_fds();
 		mt_rss_keep_statm_open();
 	}
-	atomic_store_explicit(&thread_id, mt_os_gettid(), memory_order_relaxed);
+	mt_store_relaxed(&thread_id, mt_os_gettid());
 	if (wait_for_address_space()) {
 		mt_components_start();
 		mt_control_use_file(has_private_fds);
@@ -221,7 +221,7 @@ static void *thread_main(void *unused)
 
 bool mt_worker_start(void)
 {
-	if (atomic_load_explicit(&is_stopping, memory_order_acquire))
+	if (mt_load_acquire(&is_stopping))
 		return false;
 	if (!mt_worker_is_running())
 		mt_components_before_start();
@@ -232,14 +232,14 @@ bool mt_worker_start(void)
  * thread. */
 static void ask_to_stop(void)
 {
-	atomic_store_explicit(&is_stopping, true, memory_order_release);
+	mt_store_release(&is_stopping, true);
 	mt_control_notify(MT_CONTROL_EXIT);
 }
 
 /* Returns whether the kernel still lists the thread. */
 static bool is_alive(void)
 {
-	pid_t id = atomic_load_explicit(&thread_id, memory_order_relaxed);
+	pid_t id = mt_load_relaxed(&thread_id);
 
 	/* Between its start and its first statements it has no id yet. */
 	return mt_worker_is_running() ||
@@ -251,8 +251,7 @@ bool mt_worker_is_asleep(void)
 	char path[48], stat[256];
 	const char *state;
 
-	mt_format(path, sizeof(path), "/proc/self/task/%d/stat",
-		  (int)atomic_load_explicit(&thread_id, memory_order_relaxed));
+	mt_format(path, sizeof(path), "/proc/self/task/%d/stat", (int)mt_load_relaxed(&thread_id));
 	if (mt_os_read_file(path, stat, sizeof(stat)) <= 0)
 		return false;
 	state = mt_os_procstat_at(stat, 3);
@@ -264,8 +263,7 @@ bool mt_worker_has_same_credentials(void)
 	uint64_t until = mt_os_now_ns() + START_NS;
 	pid_t id;
 
-	while (!(id = atomic_load_explicit(&thread_id, memory_order_relaxed)) &&
-	       mt_os_now_ns() < until)
+	while (!(id = mt_load_relaxed(&thread_id)) && mt_os_now_ns() < until)
 		mt_os_sleep_ns(MT_NS_PER_MS);
 	return id && mt_rights_are_equal(id);
 }
@@ -289,16 +287,16 @@ void mt_worker_resume(void)
 {
 	mt_assert(!mt_thread_is_ours());
 	if (!is_alive()) /* the next worker sets its own id */
-		atomic_store_explicit(&thread_id, 0, memory_order_relaxed);
-	atomic_store_explicit(&is_stopping, false, memory_order_release);
+		mt_store_relaxed(&thread_id, 0);
+	mt_store_release(&is_stopping, false);
 	(void)mt_worker_start();
 }
 
 void mt_worker_fork_child(void)
 {
 	mt_thread_reset(&thread);
-	atomic_store_explicit(&thread_id, 0, memory_order_relaxed);
-	atomic_store_explicit(&is_stopping, false, memory_order_relaxed);
+	mt_store_relaxed(&thread_id, 0);
+	mt_store_relaxed(&is_stopping, false);
 }
 
 /* ---- main exit ---- */
@@ -387,10 +385,10 @@ static _Atomic bool is_watched;
 
 void mt_main_exit_note_watched(bool watched)
 {
-	atomic_store_explicit(&is_watched, watched, memory_order_relaxed);
+	mt_store_relaxed(&is_watched, watched);
 }
 
 bool mt_main_exit_is_watched(void)
 {
-	return atomic_load_explicit(&is_watched, memory_order_relaxed);
+	return mt_load_relaxed(&is_watched);
 }

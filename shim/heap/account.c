@@ -2,12 +2,12 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "core/interpreter.h"
 #include "core/worker.h"
+#include "sys/atomic.h"
 #include "sys/saturating.h"
 #include "sys/libc.h"
 #include "sys/lock.h"
@@ -85,9 +85,8 @@ static void unlock_list(void)
 static bool read_counters(const struct mt_thread_counters *counters, uint64_t *out_allocated,
 			  uint64_t *out_freed)
 {
-	mt_account_reader read = atomic_load_explicit(&reader, memory_order_acquire);
-	const void *theirs =
-		atomic_load_explicit(&counters->allocator_counters, memory_order_acquire);
+	mt_account_reader read = mt_load_acquire(&reader);
+	const void *theirs = mt_load_acquire(&counters->allocator_counters);
 
 	*out_allocated = *out_freed = 0;
 	if (read && theirs && !read(theirs, out_allocated, out_freed))
@@ -213,7 +212,7 @@ void mt_account_start(mt_account_reader given, void (*given_main_ended)(void))
 
 void mt_account_use_reader(mt_account_reader given)
 {
-	atomic_store_explicit(&reader, given, memory_order_release);
+	mt_store_release(&reader, given);
 }
 
 uint64_t mt_account_own_allocated(void)
@@ -263,8 +262,7 @@ void mt_account_thread_born(const void *allocator_counters)
 
 	/* release: with what the allocator has written there */
 	if (allocator_counters)
-		atomic_store_explicit(&counters->allocator_counters, allocator_counters,
-				      memory_order_release);
+		mt_store_release(&counters->allocator_counters, allocator_counters);
 	if ((counters->freed_bytes & MT_THREAD_IS_KNOWN) || !started)
 		return;
 	counters->freed_bytes |= MT_THREAD_IS_KNOWN;
@@ -350,7 +348,7 @@ static bool look_at_all(void)
 
 uint64_t mt_account_threads(void)
 {
-	return atomic_load_explicit(&linked_count, memory_order_relaxed);
+	return mt_load_relaxed(&linked_count);
 }
 
 bool mt_account_read_malloc(struct mt_account_totals *out)

@@ -1,21 +1,21 @@
 #include "heap/allocation_event.h"
 
-#include <stdatomic.h>
 #include <stddef.h>
 
 #include "heap/account.h"
+#include "sys/atomic.h"
 #include "sys/attr.h"
 
 static _Atomic(const struct mt_allocation_listener *) given; /* set once; no ordering */
 
 static const struct mt_allocation_listener *listener(void)
 {
-	return atomic_load_explicit(&given, memory_order_relaxed);
+	return mt_load_relaxed(&given);
 }
 
 void mt_allocation_event_listen(const struct mt_allocation_listener *wanted)
 {
-	atomic_store_explicit(&given, wanted, memory_order_relaxed);
+	mt_store_relaxed(&given, wanted);
 }
 
 uint64_t mt_allocation_event_note(uint64_t allocated_bytes)
@@ -43,20 +43,19 @@ MT_TLS struct mt_allocation_caller mt_allocation_caller;
 
 void mt_allocation_event_offer_callers(void (*changed)(void))
 {
-	atomic_store_explicit(&on_change, changed, memory_order_relaxed);
+	mt_store_relaxed(&on_change, changed);
 }
 
 bool mt_allocation_event_wants_callers(void)
 {
-	return atomic_load_explicit(&callers_wanted, memory_order_relaxed);
+	return mt_load_relaxed(&callers_wanted);
 }
 
 void mt_allocation_event_note_callers(bool wanted)
 {
-	void (*changed)(void) = atomic_load_explicit(&on_change, memory_order_relaxed);
+	void (*changed)(void) = mt_load_relaxed(&on_change);
 
-	if (atomic_exchange_explicit(&callers_wanted, wanted, memory_order_relaxed) != wanted &&
-	    changed)
+	if (mt_exchange_relaxed(&callers_wanted, wanted) != wanted && changed)
 		changed();
 }
 

@@ -2,6 +2,7 @@
 
 #include <sys/syscall.h>
 
+#include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/raw_syscall.h"
 
@@ -20,7 +21,7 @@ static uintptr_t read_break(void)
 
 static uintptr_t read_word(void)
 {
-	return atomic_load_explicit(&mt_brk_range_word, memory_order_acquire);
+	return mt_load_acquire(&mt_brk_range_word);
 }
 
 /* On failure *word is the present one. */

@@ -20,10 +20,11 @@
 #ifndef MT_HEAP_BRK_RANGE_H
 #define MT_HEAP_BRK_RANGE_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "sys/atomic.h"
 
 #pragma GCC visibility push(hidden)
 
@@ -68,8 +69,7 @@ extern uintptr_t mt_brk_range_end;
  * first block beyond the end begins 16 bytes after it. */
 static inline bool mt_brk_range_is_inside(const void *block)
 {
-	return (uintptr_t)block - mt_brk_range_base <
-	       atomic_load_explicit(&mt_brk_range_word, memory_order_relaxed);
+	return (uintptr_t)block - mt_brk_range_base < mt_load_relaxed(&mt_brk_range_word);
 }
 
 /* Returns whether a block may be one of libc's: false for most of jemalloc's. They lie higher, or

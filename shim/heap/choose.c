@@ -2,13 +2,13 @@
  * which backend serves it. */
 #include <dlfcn.h>
 #include <link.h>
-#include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/auxv.h>
 
 #include "heap/backend.h"
 #include "heap/glibc.h"
+#include "sys/atomic.h"
 #include "sys/elf.h"
 #include "core/log.h"
 #include "core/state.h"
@@ -24,21 +24,20 @@ static const struct mt_backend *jemalloc;
 
 const struct mt_backend *mt_backend(void)
 {
-	return atomic_load_explicit(&chosen, memory_order_acquire);
+	return mt_load_acquire(&chosen);
 }
 
 const struct mt_backend_identity *mt_backend_identity(void)
 {
-	const struct mt_backend_identity *now =
-		atomic_load_explicit(&chosen_identity, memory_order_acquire);
+	const struct mt_backend_identity *now = mt_load_acquire(&chosen_identity);
 
 	return now ? now : &identity;
 }
 
 static void use(const struct mt_backend *backend, const struct mt_backend_identity *whose)
 {
-	atomic_store_explicit(&chosen, backend, memory_order_release);
-	atomic_store_explicit(&chosen_identity, whose, memory_order_release);
+	mt_store_release(&chosen, backend);
+	mt_store_release(&chosen_identity, whose);
 }
 
 bool mt_backend_is_shadowed(void)

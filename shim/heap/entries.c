@@ -3,10 +3,11 @@
  * three. No state of the heap, no policy. */
 #include "heap/entries.h"
 
-#include <stdatomic.h>
-
-#include "sys/lock.h"
 #include "core/init.h"
+#include "sys/atomic.h"
+#include "sys/attr.h"
+#include "sys/elf.h"
+#include "sys/lock.h"
 
 /* ---- the very first calls ---- */
 
@@ -78,4 +79,46 @@ void mt_heap_serve(const struct mt_heap_ops *given)
 #define X(type, name, params, args) MT_HEAP_OWN(name)
 MT_HEAP_ALLOCATING(X)
 MT_HEAP_EXISTING(X)
+#undef X
+
+/* ---- libc's second names for its malloc ---- */
+
+/* __libc_malloc and the like. Programs and malloc wrappers call them to reach libc's malloc
+ * without dlsym, and mix their blocks with those of free. So over the embedded jemalloc they are
+ * our own functions. Over any other allocator they are the next ones in line: ours may be on its
+ * way there through a wrapper that calls these names. */
+
+#define X(type, name, params, args) MT_EXPORT type __libc_##name params;
+MT_HEAP_LIBC(X)
+#undef X
+
+/* Words that go from NULL to the one right value: relaxed. */
+enum {
+#define X(type, name, params, args) NEXT_##name,
+	MT_HEAP_LIBC(X) NEXT_COUNT
+#undef X
+};
+static _Atomic(void *) next[NEXT_COUNT];
+
+static void *find_next(int index, const char *name)
+{
+	void *found = mt_load_relaxed(&next[index]);
+
+	if (mt_likely(found))
+		return found;
+	mt_elf_next_functions(&name, &found, 1);
+	mt_store_relaxed(&next[index], found);
+	return found;
+}
+
+#define X(type, name, params, args)                                                                \
+	MT_EXPORT type __libc_##name params                                                        \
+	{                                                                                          \
+		type(*there) params = mt_own_##name;                                               \
+                                                                                                   \
+		if (!mt_init_uses_jemalloc())                                                      \
+			*(void **)(void *)&there = find_next(NEXT_##name, "__libc_" #name);        \
+		return there args;                                                                 \
+	}
+MT_HEAP_LIBC(X)
 #undef X

@@ -2,9 +2,9 @@
 
 #include <errno.h>
 #include <malloc.h>
-#include <stdatomic.h>
 #include <string.h>
 
+#include "sys/atomic.h"
 #include "sys/rss.h"
 #include "heap/alignment.h"
 #include "heap/brk_range.h"
@@ -91,14 +91,14 @@ static MT_COLD void find_functions(void)
 		.free = libc.free,
 		.malloc_usable_size = libc.malloc_usable_size,
 	};
-	atomic_store_explicit(&ops_state, is_whole ? 1 : -1, memory_order_release);
+	mt_store_release(&ops_state, is_whole ? 1 : -1);
 }
 
 const struct mt_heap_ops *mt_glibc_ops(void)
 {
-	if (mt_unlikely(!atomic_load_explicit(&ops_state, memory_order_acquire)))
+	if (mt_unlikely(!mt_load_acquire(&ops_state)))
 		find_functions();
-	return atomic_load_explicit(&ops_state, memory_order_acquire) > 0 ? &ops : NULL;
+	return mt_load_acquire(&ops_state) > 0 ? &ops : NULL;
 }
 
 void mt_glibc_mallopt(int parameter, int value)
@@ -120,16 +120,15 @@ static _Atomic size_t old_freed_bytes = TRIM_OLD_BYTES;
 
 bool mt_glibc_note_old_free(size_t bytes)
 {
-	return bytes + atomic_fetch_add_explicit(&old_freed_bytes, bytes, memory_order_relaxed) >=
-	       TRIM_OLD_BYTES;
+	return bytes + mt_add_relaxed(&old_freed_bytes, bytes) >= TRIM_OLD_BYTES;
 }
 
 void mt_glibc_trim_old(void)
 {
 	int kept = errno;
 
-	if (!atomic_exchange_explicit(&old_freed_bytes, 0, memory_order_relaxed) ||
-	    !mt_brk_range_bytes() || !mt_shared_pages_are_few())
+	if (!mt_exchange_relaxed(&old_freed_bytes, 0) || !mt_brk_range_bytes() ||
+	    !mt_shared_pages_are_few())
 		return;
 	/* what is freed later at the end goes back at once, as it would without the shim */
 	mt_glibc_mallopt(M_TRIM_THRESHOLD, MT_GLIBC_TRIM_THRESHOLD);

@@ -1,7 +1,6 @@
 #include "heap/growth.h"
 
 #include <errno.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "core/components.h"
@@ -13,6 +12,7 @@
 #include "heap/allocation_event.h"
 #include "heap/entries.h"
 #include "heap/trim.h"
+#include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/os.h"
 #include "sys/rss.h"
@@ -47,12 +47,12 @@ bool mt_growth_is_large(void)
 
 static void check_later(bool failed)
 {
-	uint32_t now = atomic_load_explicit(&distance, memory_order_relaxed);
+	uint32_t now = mt_load_relaxed(&distance);
 
-	atomic_store_explicit(&has_failed, failed, memory_order_relaxed);
-	atomic_store_explicit(&steps, 0, memory_order_relaxed);
+	mt_store_relaxed(&has_failed, failed);
+	mt_store_relaxed(&steps, 0);
 	if (now < LONGEST_STEPS)
-		atomic_store_explicit(&distance, 2 * now, memory_order_relaxed);
+		mt_store_relaxed(&distance, 2 * now);
 }
 
 static void start_worker(void *unused)
@@ -87,22 +87,19 @@ MT_COLD void mt_growth_note(void)
 
 static bool is_due(void)
 {
-	if (atomic_fetch_add_explicit(&steps, 1, memory_order_relaxed) + 1 >=
-	    atomic_load_explicit(&distance, memory_order_relaxed))
+	if (mt_add_relaxed(&steps, 1) + 1 >= mt_load_relaxed(&distance))
 		return true;
-	return !atomic_load_explicit(&has_failed, memory_order_relaxed) &&
-	       is_live_enough(mt_config()->min_mb * MT_MIB);
+	return !mt_load_relaxed(&has_failed) && is_live_enough(mt_config()->min_mb * MT_MIB);
 }
 
 /* Counts the bytes and tells a running worker. Returns whether mt_growth_note is due. */
 static bool count(uint64_t fresh_bytes)
 {
-	uint64_t sum = fresh_bytes +
-		       atomic_fetch_add_explicit(&counted_bytes, fresh_bytes, memory_order_relaxed);
+	uint64_t sum = fresh_bytes + mt_add_relaxed(&counted_bytes, fresh_bytes);
 
 	if (mt_likely(sum < MT_GROWTH_STEP_BYTES))
 		return false;
-	atomic_store_explicit(&counted_bytes, 0, memory_order_relaxed);
+	mt_store_relaxed(&counted_bytes, 0);
 	if (!mt_worker_is_running())
 		return is_due();
 	mt_components_grown();
@@ -147,9 +144,9 @@ void mt_growth_fork_child(void)
 
 	mt_thread_counters.next_event_bytes =
 		at_once ? 0 : mt_thread_counters.allocated_bytes + MT_GROWTH_STEP_BYTES;
-	atomic_store_explicit(&counted_bytes, 0, memory_order_relaxed);
-	atomic_store_explicit(&steps, 0, memory_order_relaxed);
-	atomic_store_explicit(&distance, 1, memory_order_relaxed);
-	atomic_store_explicit(&has_failed, false, memory_order_relaxed);
+	mt_store_relaxed(&counted_bytes, 0);
+	mt_store_relaxed(&steps, 0);
+	mt_store_relaxed(&distance, 1);
+	mt_store_relaxed(&has_failed, false);
 	mt_heap_event_at_next_call(at_once);
 }

@@ -1,7 +1,6 @@
 #include "heap/jemalloc_arena.h"
 
 #include <errno.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -15,6 +14,7 @@
 #include "heap/jemalloc_names.h"
 #include "heap/jemalloc_pages.h"
 #include "heap/jemalloc_counters.h"
+#include "sys/atomic.h"
 #include "sys/attr.h"
 
 /* dirty bytes that an arena without threads keeps, whatever the others have */
@@ -254,10 +254,8 @@ void *__wrap_je_large_ralloc(void *thread, void *arena, void *block, size_t byte
 
 	if (mt_likely(!cut))
 		return fresh;
-	if (atomic_fetch_add_explicit(&shrunk_bytes, cut, memory_order_relaxed) + cut >=
-		    MT_JEMALLOC_LARGE_LEAST &&
-	    on_freed) {
-		atomic_store_explicit(&shrunk_bytes, 0, memory_order_relaxed);
+	if (mt_add_relaxed(&shrunk_bytes, cut) + cut >= MT_JEMALLOC_LARGE_LEAST && on_freed) {
+		mt_store_relaxed(&shrunk_bytes, 0);
 		on_freed();
 	}
 	return fresh;

@@ -3,7 +3,6 @@
  * the free of a large block, comes by a function of ours, once. free, realloc and
  * malloc_usable_size first compare the address: it may be a block from before the process woke up
  * (heap/asleep.h). */
-#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "core/log.h"
@@ -17,6 +16,7 @@
 #include "heap/jemalloc_errors.h"
 #include "heap/jemalloc_arena.h"
 #include "heap/jemalloc_names.h"
+#include "sys/atomic.h"
 #include "sys/attr.h"
 
 static _Atomic bool event_is_due; /* flag, no ordering */
@@ -161,7 +161,7 @@ static const struct mt_heap_ops *usual_ops(void)
 static MT_COLD void event(void)
 {
 	mt_heap_serve(usual_ops());
-	if (atomic_exchange_explicit(&event_is_due, false, memory_order_relaxed))
+	if (mt_exchange_relaxed(&event_is_due, false))
 		mt_growth_note();
 }
 
@@ -202,7 +202,7 @@ void mt_heap_event_at_next_call(bool wanted)
 {
 	if (!mt_asleep_is_awake())
 		return;
-	atomic_store_explicit(&event_is_due, wanted, memory_order_relaxed);
+	mt_store_relaxed(&event_is_due, wanted);
 	if (wanted)
 		mt_heap_serve(&event_ops);
 }
@@ -210,9 +210,7 @@ void mt_heap_event_at_next_call(bool wanted)
 static void serve_callers(void)
 {
 	if (mt_asleep_is_awake())
-		mt_heap_serve(atomic_load_explicit(&event_is_due, memory_order_relaxed)
-				      ? &event_ops
-				      : usual_ops());
+		mt_heap_serve(mt_load_relaxed(&event_is_due) ? &event_ops : usual_ops());
 }
 
 /* A process that wakes up is checked: memory that is not the heap's makes it large, too. */
@@ -221,6 +219,6 @@ void mt_heap_serve_jemalloc(void)
 	if (mt_config()->check)
 		check_pointers();
 	mt_allocation_event_offer_callers(serve_callers);
-	atomic_store_explicit(&event_is_due, true, memory_order_relaxed);
+	mt_store_relaxed(&event_is_due, true);
 	mt_heap_serve(&event_ops);
 }

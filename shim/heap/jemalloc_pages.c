@@ -1,12 +1,12 @@
 #include "heap/jemalloc_pages.h"
 
-#include <stdatomic.h>
 #include <string.h>
 
 #include "core/interpreter.h"
 #include "heap/jemalloc_conf.h"
 #include "heap/jemalloc_names.h"
 #include "heap/purge_lock.h"
+#include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/os.h"
 
@@ -77,10 +77,10 @@ static bool are_known(void)
  */
 static size_t still_to_go(unsigned int index, const struct pages *arena)
 {
-	size_t all = atomic_load_explicit(&purged_pages, memory_order_relaxed);
+	size_t all = mt_load_relaxed(&purged_pages);
 	size_t now = arena->dirty + arena->muzzy;
 
-	if (index != atomic_load_explicit(&purged_arena, memory_order_relaxed))
+	if (index != mt_load_relaxed(&purged_arena))
 		return 0;
 	return all > now ? all - now : 0;
 }
@@ -131,8 +131,8 @@ void mt_jemalloc_purge_arena(unsigned int index)
 	mib[1] = index;
 	if (are_known())
 		add_arena(index, &pages);
-	atomic_store_explicit(&purged_pages, pages.dirty + pages.muzzy, memory_order_relaxed);
-	atomic_store_explicit(&purged_arena, index, memory_order_relaxed);
+	mt_store_relaxed(&purged_pages, pages.dirty + pages.muzzy);
+	mt_store_relaxed(&purged_arena, index);
 	(void)je_mallctlbymib(mib, 3, NULL, NULL, NULL, 0);
 	mt_jemalloc_pages_fork_child();
 }
@@ -147,7 +147,7 @@ void mt_jemalloc_purge_arena_soon(unsigned int index)
 
 void mt_jemalloc_pages_fork_child(void)
 {
-	atomic_store_explicit(&purged_pages, 0, memory_order_relaxed);
+	mt_store_relaxed(&purged_pages, 0);
 }
 
 /* The sum over all arenas, and the arena that has most. */

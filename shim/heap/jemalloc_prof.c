@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <link.h>
-#include <stdatomic.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -14,6 +13,7 @@
 #include "core/log.h"
 #include "core/thread.h"
 #include "heap/jemalloc_names.h"
+#include "sys/atomic.h"
 #include "sys/loader.h"
 #include "sys/elf.h"
 #include "sys/os.h"
@@ -58,7 +58,7 @@ int mt_je_creat(const char *path, mode_t mode)
 {
 	int fd;
 
-	if (!atomic_load_explicit(&dumping, memory_order_acquire) || strcmp(path, own_path) != 0)
+	if (!mt_load_acquire(&dumping) || strcmp(path, own_path) != 0)
 		return creat(path, mode);
 	fd = mt_os_open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	return fd < 0 ? -1 : fd;
@@ -85,9 +85,9 @@ static enum mt_err prof_dump(const char *path)
 	if (strlen(path) >= sizeof(own_path))
 		return MT_ERR_INVALID;
 	memcpy(own_path, path, strlen(path) + 1);
-	atomic_store_explicit(&dumping, true, memory_order_release);
+	mt_store_release(&dumping, true);
 	code = je_mallctl("prof.dump", NULL, NULL, &name, sizeof(name));
-	atomic_store_explicit(&dumping, false, memory_order_release);
+	mt_store_release(&dumping, false);
 	if (code == ENOENT)
 		return MT_ERR_NOT_AVAILABLE;
 	mt_interpreter_prepare_lines(); /* of a Python that came later */
@@ -208,7 +208,7 @@ static bool load_unwinder(void)
 	    find_object((void *)(uintptr_t)found, &unwinder) != 0)
 		return false;
 	narrow_to_code(&unwinder);
-	atomic_store_explicit(&walk, found, memory_order_release);
+	mt_store_release(&walk, found);
 	return true;
 }
 
@@ -228,20 +228,20 @@ bool mt_jemalloc_find_unwinder(void)
 	uint64_t until = mt_os_now_ns() + LOAD_WAIT_NS;
 
 	mt_interpreter_prepare_lines();
-	if (atomic_load_explicit(&walk, memory_order_acquire))
+	if (mt_load_acquire(&walk))
 		return true;
 	if (!mt_thread_is_ours())
 		return load_unwinder();
 	(void)mt_thread_start(&loading, load_main, LOAD_STACK_BYTES);
 	while (mt_thread_is_running(&loading) && mt_os_now_ns() < until)
 		mt_os_sleep_ns(MT_NS_PER_MS);
-	return atomic_load_explicit(&walk, memory_order_acquire) != NULL;
+	return mt_load_acquire(&walk) != NULL;
 }
 
 /* Where the walk itself begins is no return address: our own callers keep it on the stack. */
 static bool points_into_unwinder(const uintptr_t *words, size_t count)
 {
-	uintptr_t begin = (uintptr_t)atomic_load_explicit(&walk, memory_order_relaxed);
+	uintptr_t begin = (uintptr_t)mt_load_relaxed(&walk);
 
 	for (size_t i = 0; i < count; i++) {
 		uintptr_t word = words[i] & ADDRESS_BITS;
@@ -330,7 +330,7 @@ static __attribute__((noinline)) int visit_lines(trace_fn trace, void *argument)
 
 int mt_je__Unwind_Backtrace(trace_fn trace, void *argument)
 {
-	walk_fn found = atomic_load_explicit(&walk, memory_order_acquire);
+	walk_fn found = mt_load_acquire(&walk);
 	struct visit visit = {.trace = trace, .argument = argument};
 	int answer = END_OF_STACK;
 
@@ -359,7 +359,7 @@ void mt_jemalloc_prof_close_gate(void)
 	uint64_t until;
 	uint32_t count;
 
-	if (!atomic_load_explicit(&walk, memory_order_relaxed))
+	if (!mt_load_relaxed(&walk))
 		return;
 	atomic_store(&gate_closed, true);
 	until = mt_os_now_ns() + GATE_WAIT_NS;

@@ -4,7 +4,6 @@
  * not take them from malloc. Any thread outside the allocator. Owns the largest size seen. */
 #include <dlfcn.h>
 #include <errno.h>
-#include <stdatomic.h>
 #include <stdio.h>
 
 #include "core/init.h"
@@ -12,6 +11,7 @@
 #include "heap/backend.h"
 #include "heap/entries.h"
 #include "heap/glibc.h"
+#include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/format.h"
 #include "sys/saturating.h"
@@ -53,8 +53,8 @@ static bool gather(struct mt_mallinfo *out)
 	out->arena = mt_max_u64(old.arena + mt_sat_sub(out->arena, out->hblkhd), out->uordblks);
 	out->fordblks = out->arena - out->uordblks;
 	out->ordblks = old.ordblks;
-	if (out->arena > atomic_load_explicit(&largest_bytes, memory_order_relaxed))
-		atomic_store_explicit(&largest_bytes, out->arena, memory_order_relaxed);
+	if (out->arena > mt_load_relaxed(&largest_bytes))
+		mt_store_relaxed(&largest_bytes, out->arena);
 	return true;
 }
 
@@ -109,8 +109,7 @@ MT_EXPORT int malloc_info(int options, FILE *stream)
 			"<system type=\"max\" size=\"%zu\"/>\n"
 			"<aspace type=\"total\" size=\"%zu\"/>\n"
 			"<aspace type=\"mprotect\" size=\"%zu\"/>\n",
-			info.arena, atomic_load_explicit(&largest_bytes, memory_order_relaxed),
-			info.arena, info.arena);
+			info.arena, mt_load_relaxed(&largest_bytes), info.arena, info.arena);
 	(void)mt_format(text, sizeof(text),
 			"<malloc version=\"1\">\n<heap nr=\"0\">\n<sizes>\n</sizes>\n"
 			"<total type=\"fast\" count=\"0\" size=\"0\"/>\n"

@@ -1,5 +1,6 @@
 #include "heap/purge_lock.h"
 
+#include "sys/atomic.h"
 #include "sys/rss.h"
 #include "core/thread.h"
 #include "sys/attr.h"
@@ -25,17 +26,17 @@ static _Atomic uint32_t allowed_at; /* a count of forks; no ordering but the loc
 
 void mt_purge_allow_trim(uint32_t at)
 {
-	atomic_store_explicit(&allowed_at, at, memory_order_relaxed);
+	mt_store_relaxed(&allowed_at, at);
 }
 
 bool mt_purge_may_trim(void)
 {
-	return mt_shared_pages_forks() == atomic_load_explicit(&allowed_at, memory_order_relaxed);
+	return mt_shared_pages_forks() == mt_load_relaxed(&allowed_at);
 }
 
 static bool is_copying(void)
 {
-	return atomic_load_explicit(&copied, memory_order_acquire) == 0;
+	return mt_load_acquire(&copied) == 0;
 }
 
 /* Under the lock. Polled, since the kernel wakes no thread at the end of a copy: some ms for each
@@ -53,12 +54,12 @@ static void note_change(void)
 {
 	mt_assert(depth == 1);
 	if (mt_thread_is_ours())
-		atomic_fetch_add_explicit(&worker_holds, 1, memory_order_relaxed);
+		mt_add_relaxed(&worker_holds, 1);
 }
 
 uint32_t mt_purge_worker_hold(void)
 {
-	uint32_t now = atomic_load_explicit(&worker_holds, memory_order_relaxed);
+	uint32_t now = mt_load_relaxed(&worker_holds);
 
 	return now % 2 ? now : 0;
 }
@@ -117,7 +118,7 @@ _Atomic pid_t *mt_purge_hold_until_copied(void)
 	wait_for_copy();
 	is_copying_here = true;
 	mt_assert(depth == 1);
-	atomic_store_explicit(&copied, 0, memory_order_relaxed);
+	mt_store_relaxed(&copied, 0);
 	mt_purge_release();
 	return &copied;
 }
@@ -126,7 +127,7 @@ void mt_purge_end_copy(bool made)
 {
 	is_copying_here = false;
 	if (!made)
-		atomic_store_explicit(&copied, 1, memory_order_release);
+		mt_store_release(&copied, 1);
 }
 
 void mt_purge_release(void)
@@ -141,11 +142,11 @@ void mt_purge_release(void)
 void mt_purge_forget(void)
 {
 	is_copying_here = false;
-	atomic_store_explicit(&copied, 1, memory_order_relaxed);
+	mt_store_relaxed(&copied, 1);
 	if (depth > 0)
 		depth--;
 	if (depth > 0)
 		return;
-	atomic_store_explicit(&worker_holds, 0, memory_order_relaxed);
+	mt_store_relaxed(&worker_holds, 0);
 	mt_lock_reset(&lock);
 }

@@ -4,9 +4,9 @@
  * come first. */
 #include <dlfcn.h>
 #include <errno.h>
-#include <stdatomic.h>
 #include <stdint.h>
 
+#include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/libc.h"
 #include "sys/elf.h"
@@ -29,7 +29,7 @@ static void stay_last(int (*next)(handler_fn, handler_fn, handler_fn, void *))
 {
 	static _Atomic unsigned int count; /* counter, no ordering */
 
-	if (atomic_fetch_add_explicit(&count, 1, memory_order_relaxed) < LAST_HANDLERS)
+	if (mt_add_relaxed(&count, 1) < LAST_HANDLERS)
 		(void)next(mt_libc_count_all_threads, NULL, NULL, &__dso_handle);
 }
 

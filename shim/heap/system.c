@@ -4,13 +4,13 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <malloc.h>
-#include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "heap/backend.h"
 #include "heap/glibc.h"
 #include "heap/purge_lock.h"
+#include "sys/atomic.h"
 #include "sys/elf.h"
 #include "sys/os.h"
 
@@ -71,12 +71,12 @@ void mt_system_load(void)
 
 	if (tcmalloc_property)
 		(void)tcmalloc_property("generic.heap_size", &unused);
-	atomic_store_explicit(&tcmalloc_has_begun, true, memory_order_release);
+	mt_store_release(&tcmalloc_has_begun, true);
 }
 
 static bool may_call_tcmalloc(void)
 {
-	return atomic_load_explicit(&tcmalloc_has_begun, memory_order_acquire);
+	return mt_load_acquire(&tcmalloc_has_begun);
 }
 
 static uint64_t ask_mallctl(const char *name)

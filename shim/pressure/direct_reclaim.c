@@ -2,11 +2,11 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <stdatomic.h>
 #include <string.h>
 
 #include "heap/account.h"
 #include "heap/backend.h"
+#include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/loader.h"
 #include "sys/os.h"
@@ -70,7 +70,7 @@ static struct mt_ceiling read_ceiling(void)
 	struct mt_ceiling ceiling;
 
 	for (size_t i = 0; i < CEILING_WORDS; i++)
-		words[i] = atomic_load_explicit(&ceiling_words[i], memory_order_relaxed);
+		words[i] = mt_load_relaxed(&ceiling_words[i]);
 	memcpy(&ceiling, words, sizeof(ceiling));
 	return ceiling;
 }
@@ -81,17 +81,17 @@ static void write_ceiling(const struct mt_ceiling *ceiling)
 
 	memcpy(words, ceiling, sizeof(words));
 	for (size_t i = 0; i < CEILING_WORDS; i++)
-		atomic_store_explicit(&ceiling_words[i], words[i], memory_order_relaxed);
+		mt_store_relaxed(&ceiling_words[i], words[i]);
 }
 
 static bool is_set(_Atomic bool *flag)
 {
-	return atomic_load_explicit(flag, memory_order_relaxed);
+	return mt_load_relaxed(flag);
 }
 
 static void set(_Atomic bool *flag, bool value)
 {
-	atomic_store_explicit(flag, value, memory_order_relaxed);
+	mt_store_relaxed(flag, value);
 }
 
 static bool read_heap(bool may_be_exact, struct mt_heap_size *out)
@@ -141,8 +141,7 @@ bool mt_reclaim_count(uint64_t allocated_bytes)
 {
 	int64_t bytes = (int64_t)allocated_bytes;
 
-	return is_set(&has_ceiling) &&
-	       atomic_fetch_sub_explicit(&countdown_bytes, bytes, memory_order_relaxed) <= bytes;
+	return is_set(&has_ceiling) && mt_sub_relaxed(&countdown_bytes, bytes) <= bytes;
 }
 
 /* Returns how many bytes may be allocated before only a new sample can tell whether the limit is
@@ -159,7 +158,7 @@ static int64_t safe_bytes(const struct mt_ceiling *ceiling, const struct mt_recl
 
 static void set_countdown(int64_t countdown)
 {
-	atomic_store_explicit(&countdown_bytes, countdown, memory_order_relaxed);
+	mt_store_relaxed(&countdown_bytes, countdown);
 }
 
 /* The heap grows by no more than is allocated. Half of it, since blocks are smaller than the pages
@@ -196,8 +195,8 @@ static void note_run(const struct mt_ceiling *ceiling, const struct mt_reclaimab
 		write_ceiling(&lower);
 		mt_unsampled_reset(left->live_bytes - ceiling->floor_bytes);
 	}
-	atomic_fetch_add_explicit(&runs_count, 1, memory_order_relaxed);
-	atomic_fetch_add_explicit(&runs_ns, mt_os_now_ns() - began_ns, memory_order_relaxed);
+	mt_add_relaxed(&runs_count, 1);
+	mt_add_relaxed(&runs_ns, mt_os_now_ns() - began_ns);
 }
 
 /* Returns how long to wait: a thread with little new memory comes back with the next MB, a large
@@ -215,7 +214,7 @@ static uint64_t wait_ns(uint64_t fresh_bytes)
  * worker what comes after it. */
 static bool is_left_to_worker(const struct mt_ceiling *ceiling, uint64_t now_ns)
 {
-	uint64_t began_ns = atomic_load_explicit(&run_began_ns, memory_order_relaxed);
+	uint64_t began_ns = mt_load_relaxed(&run_began_ns);
 
 	if (mt_thread_is_ours())
 		return false;
@@ -223,7 +222,7 @@ static bool is_left_to_worker(const struct mt_ceiling *ceiling, uint64_t now_ns)
 		set(&is_left, true);
 		return true;
 	}
-	atomic_store_explicit(&run_began_ns, now_ns, memory_order_relaxed);
+	mt_store_relaxed(&run_began_ns, now_ns);
 	return false;
 }
 
@@ -253,10 +252,10 @@ static void reclaim(const struct mt_ceiling *ceiling, const struct mt_reclaimabl
 static void collect_garbage(const struct mt_ceiling *ceiling, const struct mt_reclaimable *left,
 			    uint64_t now)
 {
-	uint64_t due = atomic_load_explicit(&collect_ns, memory_order_relaxed);
+	uint64_t due = mt_load_relaxed(&collect_ns);
 
 	if (left->live_bytes < ceiling->clear_bytes && due)
-		atomic_store_explicit(&collect_ns, 0, memory_order_relaxed);
+		mt_store_relaxed(&collect_ns, 0);
 	if (left->live_bytes < ceiling->critical_bytes || now < due)
 		return;
 	if (atomic_compare_exchange_strong_explicit(&collect_ns, &due, now + COLLECT_NS,
@@ -404,7 +403,7 @@ bool mt_reclaim_begin_sample(void)
 {
 	set(&sample_requested, false);
 	mt_unsampled_begin_sample();
-	return atomic_exchange_explicit(&memory_was_returned, false, memory_order_relaxed);
+	return mt_exchange_relaxed(&memory_was_returned, false);
 }
 
 void mt_reclaim_set_ceiling(const struct mt_headroom_sample *sample)
@@ -423,7 +422,7 @@ void mt_reclaim_run_on_worker(void)
 	if (!is_set(&has_ceiling))
 		return;
 	compare(0);
-	if (atomic_exchange_explicit(&is_left, false, memory_order_relaxed))
+	if (mt_exchange_relaxed(&is_left, false))
 		reclaim_after_free();
 }
 
@@ -437,15 +436,15 @@ void mt_reclaim_disable(void)
 
 void mt_reclaim_read_counters(uint64_t *out_count, uint64_t *out_ns)
 {
-	*out_count = atomic_load_explicit(&runs_count, memory_order_relaxed);
-	*out_ns = atomic_load_explicit(&runs_ns, memory_order_relaxed);
+	*out_count = mt_load_relaxed(&runs_count);
+	*out_ns = mt_load_relaxed(&runs_ns);
 }
 
 void mt_reclaim_fork_child(void)
 {
 	mt_reclaim_disable();
 	set(&memory_was_returned, false);
-	atomic_store_explicit(&collect_ns, 0, memory_order_relaxed);
-	atomic_store_explicit(&runs_count, 0, memory_order_relaxed);
-	atomic_store_explicit(&runs_ns, 0, memory_order_relaxed);
+	mt_store_relaxed(&collect_ns, 0);
+	mt_store_relaxed(&runs_count, 0);
+	mt_store_relaxed(&runs_ns, 0);
 }

@@ -1,7 +1,6 @@
 #include "pressure/growth_sites.h"
 
 #include <errno.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +9,7 @@
 #include "core/thread.h"
 #include "heap/allocation_event.h"
 #include "pressure/direct_reclaim.h"
+#include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/format.h"
 #include "sys/loader.h"
@@ -46,7 +46,7 @@ static uintptr_t new_functions[NEW_COUNT];
 
 static bool is_set(_Atomic bool *flag)
 {
-	return atomic_load_explicit(flag, memory_order_relaxed);
+	return mt_load_relaxed(flag);
 }
 
 static bool enter(void)
@@ -67,8 +67,8 @@ static bool enter_patiently(void)
 
 static void leave(void)
 {
-	mt_assert(atomic_load_explicit(&is_busy, memory_order_relaxed));
-	atomic_store_explicit(&is_busy, false, memory_order_release);
+	mt_assert(mt_load_relaxed(&is_busy));
+	mt_store_release(&is_busy, false);
 }
 
 static int64_t heap_bytes(void)
@@ -84,8 +84,7 @@ bool mt_growth_sites_count(uint64_t allocated_bytes)
 {
 	int64_t bytes = (int64_t)allocated_bytes;
 
-	return is_set(&is_on) &&
-	       atomic_fetch_sub_explicit(&countdown_bytes, bytes, memory_order_relaxed) <= bytes;
+	return is_set(&is_on) && mt_sub_relaxed(&countdown_bytes, bytes) <= bytes;
 }
 
 /* Returns the place of the line, however it is reached; NULL: there is no room. */
@@ -156,13 +155,12 @@ static uintptr_t caller(void)
 static void compare(void *unused)
 {
 	int64_t now = heap_bytes(), grown = now - high_bytes;
-	int64_t enough = atomic_load_explicit(&step, memory_order_relaxed);
+	int64_t enough = mt_load_relaxed(&step);
 	struct site here = {.bytes = 0};
 
 	(void)unused;
 	/* The heap grows by no more than is allocated. */
-	atomic_store_explicit(&countdown_bytes, grown < 0 && -grown > enough ? -grown : enough,
-			      memory_order_relaxed);
+	mt_store_relaxed(&countdown_bytes, grown < 0 && -grown > enough ? -grown : enough);
 	if (now < 0 || grown < enough)
 		return;
 	high_bytes = now;
@@ -197,13 +195,13 @@ void mt_growth_sites_start(uint64_t step_bytes)
 	high_bytes = heap_bytes();
 	leave();
 	mt_assert(mt_thread_is_ours() && step_bytes > 0);
-	atomic_store_explicit(&step, (int64_t)step_bytes, memory_order_relaxed);
-	atomic_store_explicit(&countdown_bytes, (int64_t)step_bytes, memory_order_relaxed);
+	mt_store_relaxed(&step, (int64_t)step_bytes);
+	mt_store_relaxed(&countdown_bytes, (int64_t)step_bytes);
 	/* dlsym would wait for a constructor. */
 	for (size_t i = 0; i < NEW_COUNT && !mt_loader_is_forked(); i++)
 		new_functions[i] = (uintptr_t)mt_symbol_beside(new_names[0], new_names[i]);
 	mt_allocation_event_note_callers(true);
-	atomic_store_explicit(&is_on, true, memory_order_relaxed);
+	mt_store_relaxed(&is_on, true);
 }
 
 static void forget(void)
@@ -216,7 +214,7 @@ static void forget(void)
 
 void mt_growth_sites_stop(void)
 {
-	if (!atomic_exchange_explicit(&is_on, false, memory_order_relaxed))
+	if (!mt_exchange_relaxed(&is_on, false))
 		return;
 	mt_allocation_event_note_callers(false);
 	if (!enter_patiently())
@@ -240,7 +238,7 @@ void mt_growth_sites_settle(void)
 			sites[i].bytes = (uint64_t)((double)sites[i].bytes * kept);
 		unknown_bytes = (uint64_t)((double)unknown_bytes * kept);
 		high_bytes = now;
-		atomic_store_explicit(&countdown_bytes, 0, memory_order_relaxed);
+		mt_store_relaxed(&countdown_bytes, 0);
 	}
 	leave();
 }
@@ -341,8 +339,8 @@ void mt_growth_sites_read(struct mt_last_file *out)
 
 void mt_growth_sites_fork_child(void)
 {
-	atomic_store_explicit(&is_on, false, memory_order_relaxed);
+	mt_store_relaxed(&is_on, false);
 	mt_allocation_event_note_callers(false);
 	forget();
-	atomic_store_explicit(&is_busy, false, memory_order_relaxed);
+	mt_store_relaxed(&is_busy, false);
 }

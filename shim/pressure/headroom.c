@@ -1,8 +1,8 @@
 #include "pressure/headroom.h"
 
 #include <limits.h>
-#include <stdatomic.h>
 
+#include "sys/atomic.h"
 #include "sys/os.h"
 #include "sys/saturating.h"
 
@@ -21,54 +21,51 @@ static _Atomic uint32_t timed_out_sample;
 
 void mt_unsampled_add(int64_t live_bytes, int64_t step_bytes)
 {
-	int64_t base = atomic_load_explicit(&base_bytes, memory_order_relaxed);
+	int64_t base = mt_load_relaxed(&base_bytes);
 
 	if (live_bytes > base) {
-		atomic_fetch_add_explicit(&growth_bytes, live_bytes - base, memory_order_relaxed);
-		atomic_fetch_add_explicit(&growth_next_bytes, live_bytes - base,
-					  memory_order_relaxed);
+		mt_add_relaxed(&growth_bytes, live_bytes - base);
+		mt_add_relaxed(&growth_next_bytes, live_bytes - base);
 	} else if (live_bytes > base - step_bytes) {
 		return;
 	}
-	atomic_store_explicit(&base_bytes, live_bytes, memory_order_relaxed);
+	mt_store_relaxed(&base_bytes, live_bytes);
 }
 
 int64_t mt_unsampled_bytes(void)
 {
-	return atomic_load_explicit(&growth_bytes, memory_order_relaxed);
+	return mt_load_relaxed(&growth_bytes);
 }
 
 void mt_unsampled_reset(int64_t live_bytes)
 {
-	atomic_store_explicit(&growth_bytes, 0, memory_order_relaxed);
-	atomic_store_explicit(&growth_next_bytes, 0, memory_order_relaxed);
-	atomic_store_explicit(&base_bytes, live_bytes, memory_order_relaxed);
+	mt_store_relaxed(&growth_bytes, 0);
+	mt_store_relaxed(&growth_next_bytes, 0);
+	mt_store_relaxed(&base_bytes, live_bytes);
 }
 
 bool mt_unsampled_await_sample(void (*wake)(void), uint64_t timeout_ns)
 {
-	uint32_t samples = atomic_load_explicit(&samples_count, memory_order_acquire);
+	uint32_t samples = mt_load_acquire(&samples_count);
 
-	if (samples + 1 == atomic_load_explicit(&timed_out_sample, memory_order_relaxed))
+	if (samples + 1 == mt_load_relaxed(&timed_out_sample))
 		return false;
 	wake();
 	(void)mt_os_futex_wait(&samples_count, samples, timeout_ns, MT_FUTEX_PRIVATE);
-	if (samples != atomic_load_explicit(&samples_count, memory_order_acquire))
+	if (samples != mt_load_acquire(&samples_count))
 		return true;
-	atomic_store_explicit(&timed_out_sample, samples + 1, memory_order_relaxed);
+	mt_store_relaxed(&timed_out_sample, samples + 1);
 	return false;
 }
 
 void mt_unsampled_begin_sample(void)
 {
-	atomic_store_explicit(&growth_next_bytes, 0, memory_order_relaxed);
+	mt_store_relaxed(&growth_next_bytes, 0);
 }
 
 void mt_unsampled_end_sample(void)
 {
-	atomic_store_explicit(&growth_bytes,
-			      atomic_load_explicit(&growth_next_bytes, memory_order_relaxed),
-			      memory_order_relaxed);
+	mt_store_relaxed(&growth_bytes, mt_load_relaxed(&growth_next_bytes));
 	atomic_fetch_add_explicit(&samples_count, 1, memory_order_release);
 	mt_os_futex_wake(&samples_count, INT_MAX, MT_FUTEX_PRIVATE);
 }

@@ -1,7 +1,6 @@
 #include "pressure/policy.h"
 
 #include "core/log.h"
-#include "pressure/levels.h"
 #include "sys/format.h"
 #include "sys/os.h"
 #include "sys/saturating.h"

@@ -24,7 +24,7 @@
 
 #include "core/config.h"
 #include "core/stats_layout.h"
-#include "pressure/state.h"
+#include "pressure/levels.h"
 #include "sys/os.h"
 
 /* ---- the line in the log ---- */

@@ -1,6 +1,5 @@
 #include "purge/growth_purge.h"
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -11,6 +10,7 @@
 #include "heap/allocation_event.h"
 #include "heap/backend.h"
 #include "heap/trim.h"
+#include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/loader.h"
 #include "sys/os.h"
@@ -48,8 +48,8 @@ static bool read_heap(uint64_t *out_bytes, uint64_t *out_free_bytes)
 
 static void count_from(uint64_t bytes, uint64_t free_bytes)
 {
-	atomic_store_explicit(&base_bytes, bytes, memory_order_relaxed);
-	atomic_store_explicit(&idle_bytes, free_bytes, memory_order_relaxed);
+	mt_store_relaxed(&base_bytes, bytes);
+	mt_store_relaxed(&idle_bytes, free_bytes);
 }
 
 /* Only pages that stay free while the heap grows are worth a purge: those that the program is about
@@ -57,10 +57,9 @@ static void count_from(uint64_t bytes, uint64_t free_bytes)
  * from now: a large block that the thread has just made may come after pages were freed. */
 static bool is_due(uint64_t bytes, uint64_t free_bytes)
 {
-	uint64_t base = atomic_load_explicit(&base_bytes, memory_order_relaxed);
-	uint64_t idle =
-		mt_min_u64(atomic_load_explicit(&idle_bytes, memory_order_relaxed), free_bytes);
-	uint64_t seen = atomic_exchange_explicit(&seen_bytes, bytes, memory_order_relaxed);
+	uint64_t base = mt_load_relaxed(&base_bytes);
+	uint64_t idle = mt_min_u64(mt_load_relaxed(&idle_bytes), free_bytes);
+	uint64_t seen = mt_exchange_relaxed(&seen_bytes, bytes);
 
 	if (bytes < base || idle < FREE_BYTES) {
 		base = mt_min_u64(bytes, seen);
@@ -83,13 +82,12 @@ static bool begin(uint64_t free_bytes)
 {
 	uint64_t budget_pct = mt_config()->budget_pct; /* once: it may become 0 at any time */
 	uint64_t now_ns = mt_os_now_ns();
-	uint64_t due_ns = atomic_load_explicit(&next_ns, memory_order_relaxed);
+	uint64_t due_ns = mt_load_relaxed(&next_ns);
 	uint64_t pause_ns;
 
 	if (!budget_pct)
 		return false;
-	pause_ns = free_bytes / MT_MIB * atomic_load_explicit(&mib_cost_ns, memory_order_relaxed) *
-		   100 / budget_pct;
+	pause_ns = free_bytes / MT_MIB * mt_load_relaxed(&mib_cost_ns) * 100 / budget_pct;
 	return now_ns >= due_ns &&
 	       atomic_compare_exchange_strong_explicit(&next_ns, &due_ns, now_ns + pause_ns,
 						       memory_order_relaxed, memory_order_relaxed);
@@ -119,12 +117,11 @@ void mt_growth_purge_note(void)
 void mt_growth_purge_set_cost(uint64_t ns)
 {
 	mt_assert(mt_thread_is_ours());
-	atomic_store_explicit(&mib_cost_ns, mt_max_u64(ns, LEAST_MIB_COST_NS),
-			      memory_order_relaxed);
+	mt_store_relaxed(&mib_cost_ns, mt_max_u64(ns, LEAST_MIB_COST_NS));
 }
 
 void mt_growth_purge_fork_child(void)
 {
 	count_from(UINT64_MAX, 0);
-	atomic_store_explicit(&next_ns, 0, memory_order_relaxed);
+	mt_store_relaxed(&next_ns, 0);
 }

@@ -1,5 +1,4 @@
 /* purge/purge.c -- the component: the tick of the purge policy, rounds, and cleanups by signal. */
-#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "core/cleanup.h"
@@ -11,6 +10,7 @@
 #include "purge/round_end.h"
 #include "purge/rounds.h"
 #include "purge/tick.h"
+#include "sys/atomic.h"
 #include "sys/os.h"
 #include "sys/saturating.h"
 
@@ -46,8 +46,7 @@ static void arm_growth_wakeup(void)
 	uint64_t soon_ns = mt_os_now_ns() + 2 * mt_config()->tick_ms * MT_NS_PER_MS;
 
 	atomic_store(&growth_wakes_worker, next_tick_ns > soon_ns);
-	if (atomic_load(&has_grown) &&
-	    atomic_load_explicit(&growth_wakes_worker, memory_order_relaxed))
+	if (atomic_load(&has_grown) && mt_load_relaxed(&growth_wakes_worker))
 		mt_control_notify(MT_CONTROL_GROWTH);
 }
 
@@ -70,7 +69,7 @@ static uint64_t tick(uint64_t now_ns, uint32_t bits)
 {
 	uint64_t next_ns;
 
-	atomic_store_explicit(&growth_wakes_worker, false, memory_order_relaxed);
+	mt_store_relaxed(&growth_wakes_worker, false);
 	if ((bits & MT_CONTROL_SIGNAL) && mt_cleanup_requested_may_run(now_ns)) {
 		mt_control_clear_bits(MT_CONTROL_SIGNAL);
 		mt_round_end_handle_signal();
@@ -117,8 +116,8 @@ static void fork_child(void)
 	mt_round_end_fork_child();
 	mt_growth_purge_fork_child();
 	missing_logged = false;
-	atomic_store_explicit(&growth_wakes_worker, false, memory_order_relaxed);
-	atomic_store_explicit(&has_grown, false, memory_order_relaxed);
+	mt_store_relaxed(&growth_wakes_worker, false);
+	mt_store_relaxed(&has_grown, false);
 }
 
 const struct mt_component mt_purge_component = {

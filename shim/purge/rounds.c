@@ -1,7 +1,6 @@
 #include "purge/rounds.h"
 
-#include <stdatomic.h>
-
+#include "sys/atomic.h"
 #include "sys/os.h"
 
 /* Rounds of a federation take minutes; a program that marks them has ended one in this time. */
@@ -11,12 +10,12 @@ static _Atomic uint64_t ended; /* counter, no ordering */
 
 uint64_t mt_rounds_end(void)
 {
-	return atomic_fetch_add_explicit(&ended, 1, memory_order_relaxed) + 1;
+	return mt_add_relaxed(&ended, 1) + 1;
 }
 
 uint64_t mt_rounds_count(void)
 {
-	return atomic_load_explicit(&ended, memory_order_relaxed);
+	return mt_load_relaxed(&ended);
 }
 
 bool mt_rounds_due(uint64_t round, uint64_t gc_step, const struct mt_config *cfg,
@@ -40,5 +39,5 @@ bool mt_rounds_are_missing(const struct mt_config *cfg, uint64_t count, uint64_t
 
 void mt_rounds_fork_child(void)
 {
-	atomic_store_explicit(&ended, 0, memory_order_relaxed);
+	mt_store_relaxed(&ended, 0);
 }

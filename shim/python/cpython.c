@@ -1,8 +1,8 @@
 #include "python/cpython.h"
 
-#include <stdatomic.h>
 #include <string.h>
 
+#include "sys/atomic.h"
 #include "sys/elf.h"
 #include "sys/lock.h"
 #include "sys/os.h"
@@ -57,7 +57,7 @@ static void find_rest(struct mt_cpython *out)
 
 bool mt_cpython_is_found(void)
 {
-	return atomic_load_explicit(&is_found, memory_order_acquire);
+	return mt_load_acquire(&is_found);
 }
 
 /* The search runs under no lock: it calls the loader. */
@@ -71,9 +71,9 @@ bool mt_cpython_find(void)
 		return false;
 	find_rest(&fresh);
 	mt_lock_lock(&lock);
-	if (!atomic_load_explicit(&is_found, memory_order_relaxed))
+	if (!mt_load_relaxed(&is_found))
 		mt_cpython = fresh;
-	atomic_store_explicit(&is_found, true, memory_order_release);
+	mt_store_release(&is_found, true);
 	mt_lock_unlock(&lock);
 	return true;
 }

@@ -5,10 +5,10 @@
  * would reach children without the shim, appear in os.environ and defeat -X dev. Any thread may
  * call. Owns the address of the next getenv. Takes no lock. */
 #include <dlfcn.h>
-#include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "sys/atomic.h"
 #include "sys/attr.h"
 #include "core/config.h"
 #include "core/log.h"
@@ -41,7 +41,7 @@ static MT_COLD getenv_fn find_next(void)
 	*(void **)(void *)&next = mt_symbol(RTLD_NEXT, "getenv");
 	if (!next)
 		next = scan;
-	atomic_store_explicit(&next_getenv, next, memory_order_relaxed);
+	mt_store_relaxed(&next_getenv, next);
 	return next;
 }
 
@@ -130,7 +130,7 @@ static const char *profiler_reason(void)
 		reason = "the program or a library has its own functions in Python's allocators";
 	else if (is_memray())
 		reason = "pymalloc: memray records allocations";
-	if (reason && !atomic_exchange_explicit(&is_logged, true, memory_order_relaxed))
+	if (reason && !mt_exchange_relaxed(&is_logged, true))
 		mt_log(MT_LOG_INFO, "PYTHONMALLOC=malloc is not answered: %s", reason);
 	return reason;
 }
@@ -185,7 +185,7 @@ static MT_COLD char *reply_python_malloc(getenv_fn next)
 
 MT_EXPORT char *getenv(const char *name)
 {
-	getenv_fn next = atomic_load_explicit(&next_getenv, memory_order_relaxed);
+	getenv_fn next = mt_load_relaxed(&next_getenv);
 
 	if (mt_unlikely(!next))
 		next = find_next();

@@ -1,12 +1,12 @@
 #include "python/frames.h"
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "core/dump_layout.h"
 #include "python/line_table.h"
+#include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/format.h"
 #include "sys/os.h"
@@ -85,7 +85,7 @@ void mt_frames_prepare(void)
 	const struct layout *found;
 	void *area;
 
-	if (atomic_load_explicit(&lines, memory_order_relaxed) || !(found = find_layout()))
+	if (mt_load_relaxed(&lines) || !(found = find_layout()))
 		return;
 	area = mmap(NULL, sizeof(struct table), PROT_READ | PROT_WRITE,
 		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -93,7 +93,7 @@ void mt_frames_prepare(void)
 		return;
 	layout = found;
 	((struct table *)area)->count = 1;
-	atomic_store_explicit(&lines, area, memory_order_release);
+	mt_store_release(&lines, area);
 }
 
 /* ---- reading ---- */
@@ -258,7 +258,7 @@ static uint32_t find_line(uintptr_t table, int64_t line, size_t offset)
 static uintptr_t intern(struct table *table, const char *name, size_t bytes, uint32_t line)
 {
 	uint32_t offset = mt_name_table_add(&table->names, name, bytes), slot;
-	uint32_t count = atomic_load_explicit(&table->count, memory_order_relaxed);
+	uint32_t count = mt_load_relaxed(&table->count);
 
 	if (offset == MT_NAME_TABLE_REST)
 		return (uintptr_t)&table->entries[0];
@@ -274,7 +274,7 @@ static uintptr_t intern(struct table *table, const char *name, size_t bytes, uin
 	mt_assert(count && count < ENTRIES_COUNT);
 	table->entries[count] = (struct entry){offset, line};
 	table->slots[slot] = count;
-	atomic_store_explicit(&table->count, count + 1, memory_order_release);
+	mt_store_release(&table->count, count + 1);
 	return (uintptr_t)&table->entries[count];
 }
 
@@ -288,7 +288,7 @@ static bool lock(void)
 
 static void unlock(void)
 {
-	atomic_store_explicit(&locked, false, memory_order_release);
+	mt_store_release(&locked, false);
 }
 
 /* ---- frames ---- */
@@ -335,7 +335,7 @@ static size_t walk(struct table *table, uintptr_t frame, uintptr_t *out, size_t 
 
 size_t mt_frames_lines(uintptr_t *out, size_t max)
 {
-	struct table *table = atomic_load_explicit(&lines, memory_order_acquire);
+	struct table *table = mt_load_acquire(&lines);
 	uintptr_t state = table ? (uintptr_t)mt_cpython.PyGILState_GetThisThreadState() : 0, frame;
 	size_t count;
 
@@ -354,8 +354,8 @@ size_t mt_frames_lines(uintptr_t *out, size_t max)
 bool mt_frames_write(int fd, uint64_t at)
 {
 	static const char title[] = "\n" MT_LINES_IN_PROFILE "\n";
-	const struct table *table = atomic_load_explicit(&lines, memory_order_acquire);
-	uint32_t count = table ? atomic_load_explicit(&table->count, memory_order_acquire) : 0;
+	const struct table *table = mt_load_acquire(&lines);
+	uint32_t count = table ? mt_load_acquire(&table->count) : 0;
 	char text[NAME_BYTES + 64];
 
 	if (count <= 1)
@@ -376,8 +376,8 @@ bool mt_frames_write(int fd, uint64_t at)
 
 bool mt_frames_line_text(uintptr_t line, char *out, size_t out_bytes)
 {
-	const struct table *table = atomic_load_explicit(&lines, memory_order_acquire);
-	uint32_t count = table ? atomic_load_explicit(&table->count, memory_order_acquire) : 0;
+	const struct table *table = mt_load_acquire(&lines);
+	uint32_t count = table ? mt_load_acquire(&table->count) : 0;
 	const struct entry *entry = (const void *)line;
 
 	if (!count || entry < table->entries || entry >= table->entries + count)

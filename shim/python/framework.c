@@ -1,8 +1,8 @@
 #include "python/framework.h"
 
-#include <stdatomic.h>
 #include <string.h>
 
+#include "sys/atomic.h"
 #include "sys/saturating.h"
 #include "sys/os.h"
 #include "core/cleanup.h"
@@ -72,7 +72,7 @@ static int pending(void *unused)
 
 	(void)unused;
 	/* A forked child inherits the queued call; mt_framework_fork_child has reset its state. */
-	if (atomic_load_explicit(&call.state, memory_order_acquire) != CALL_QUEUED)
+	if (mt_load_acquire(&call.state) != CALL_QUEUED)
 		return 0;
 	mt_python_gpu_read(&call.before);
 	call.after = call.before;
@@ -96,11 +96,11 @@ static int pending(void *unused)
 static void queue(enum call_kind kind)
 {
 	call.kind = kind;
-	atomic_store_explicit(&call.state, CALL_QUEUED, memory_order_release);
+	mt_store_release(&call.state, CALL_QUEUED);
 	if (mt_python_queue(pending, NULL))
 		(void)mt_eval_breaker_set(&call.state, CALL_QUEUED);
 	else
-		atomic_store_explicit(&call.state, CALL_NONE, memory_order_release);
+		mt_store_release(&call.state, CALL_NONE);
 }
 
 static uint64_t reserved_bytes(const struct mt_python_gpu_figures *figures)
@@ -150,7 +150,7 @@ static void take_result(uint64_t now_ns)
 		is_rescue_done = true;
 		rescue_released = call.released;
 	}
-	atomic_store_explicit(&call.state, CALL_NONE, memory_order_release);
+	mt_store_release(&call.state, CALL_NONE);
 	if (kind != CALL_READ || !decays() ||
 	    !mt_framework_decide(&policy, &last, mt_config(), now_ns))
 		return;
@@ -161,7 +161,7 @@ static void take_result(uint64_t now_ns)
 uint64_t mt_framework_tick(uint64_t now_ns)
 {
 	uint64_t decay_ns = mt_config()->framework_decay_ms * MT_NS_PER_MS;
-	uint32_t state = atomic_load_explicit(&call.state, memory_order_acquire);
+	uint32_t state = mt_load_acquire(&call.state);
 
 	if (state == CALL_DONE)
 		take_result(now_ns);
@@ -171,7 +171,7 @@ uint64_t mt_framework_tick(uint64_t now_ns)
 	}
 	if (now_ns >= next_ns) {
 		next_ns = now_ns + (decay_ns / 4 > STEP_MIN_NS ? decay_ns / 4 : STEP_MIN_NS);
-		state = atomic_load_explicit(&call.state, memory_order_acquire);
+		state = mt_load_acquire(&call.state);
 		/* The call has not run: the main thread runs C code, or another thread has cleared
 		 * the eval breaker. */
 		if (state == CALL_QUEUED && mt_python_is_running())
@@ -184,14 +184,13 @@ uint64_t mt_framework_tick(uint64_t now_ns)
 
 bool mt_framework_empty(void)
 {
-	uint32_t state = atomic_load_explicit(&call.state, memory_order_acquire);
+	uint32_t state = mt_load_acquire(&call.state);
 
 	if (state == CALL_NONE && mt_launch_env()->world_size <= 1 && mt_python_is_running()) {
 		is_rescue_done = false;
 		queue(CALL_RESCUE);
 	}
-	return call.kind == CALL_RESCUE &&
-	       atomic_load_explicit(&call.state, memory_order_acquire) != CALL_NONE;
+	return call.kind == CALL_RESCUE && mt_load_acquire(&call.state) != CALL_NONE;
 }
 
 enum mt_caches_state mt_framework_emptied(uint32_t *out_frameworks)
@@ -217,7 +216,7 @@ uint64_t mt_framework_idle_bytes(int device)
 
 void mt_framework_fork_child(void)
 {
-	atomic_store_explicit(&call.state, CALL_NONE, memory_order_relaxed);
+	mt_store_relaxed(&call.state, CALL_NONE);
 	memset(&policy, 0, sizeof(policy));
 	memset(&last, 0, sizeof(last));
 	next_ns = 0;

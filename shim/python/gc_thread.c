@@ -1,12 +1,12 @@
 #include "python/gc_thread.h"
 
 #include <limits.h>
-#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/prctl.h>
 
 #include "core/thread.h"
+#include "sys/atomic.h"
 #include "sys/lock.h"
 #include "sys/os.h"
 #include "sys/raw_syscall.h"
@@ -71,7 +71,7 @@ static void *sleep_main(void *unused)
 	(void)unused;
 	mt_thread_mark_ours();
 	(void)prctl(PR_SET_NAME, "mtshim-gc");
-	atomic_store_explicit(&sleeper_id, mt_os_gettid(), memory_order_relaxed);
+	mt_store_relaxed(&sleeper_id, mt_os_gettid());
 	while ((seen = atomic_load(&wanted)) != LEAVE) {
 		mt_lock_check_wait("a request");
 		if (seen == NOTHING)
@@ -110,9 +110,8 @@ void mt_gc_thread_stop(void)
 	/* Until the kernel lists it no more: the caller may make room for a call that needs a
 	 * process of one thread. */
 	while (mt_os_now_ns() < until &&
-	       (mt_gc_thread_runs() ||
-		((id = atomic_load_explicit(&sleeper_id, memory_order_relaxed)) &&
-		 mt_raw_syscall(SYS_tgkill, mt_os_getpid(), id, 0) == 0)))
+	       (mt_gc_thread_runs() || ((id = mt_load_relaxed(&sleeper_id)) &&
+					mt_raw_syscall(SYS_tgkill, mt_os_getpid(), id, 0) == 0)))
 		mt_os_sleep_ns(MT_NS_PER_MS);
 }
 
@@ -140,6 +139,6 @@ void mt_gc_thread_fork_child(void)
 {
 	mt_thread_reset(&sleeper);
 	mt_thread_reset(&collector);
-	atomic_store_explicit(&sleeper_id, 0, memory_order_relaxed);
-	atomic_store_explicit(&is_entering, 0, memory_order_relaxed);
+	mt_store_relaxed(&sleeper_id, 0);
+	mt_store_relaxed(&is_entering, 0);
 }

@@ -1,7 +1,6 @@
 #include "python/lines.h"
 
 #include <fcntl.h>
-#include <stdatomic.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -13,6 +12,7 @@
 #include "python/line_table.h"
 #include "python/python.h"
 #include "python/tracing.h"
+#include "sys/atomic.h"
 #include "sys/lock.h"
 #include "sys/os.h"
 #include "sys/saturating.h"
@@ -489,8 +489,8 @@ void mt_lines_fork_child(void)
 {
 	mt_tracing_fork_child();
 	mt_line_table_fork_child();
-	atomic_store_explicit(&call.state, CALL_NONE, memory_order_relaxed);
-	atomic_store_explicit(&call.entries, 0, memory_order_relaxed);
+	mt_store_relaxed(&call.state, CALL_NONE);
+	mt_store_relaxed(&call.entries, 0);
 	memset(&look, 0, sizeof(look));
 	placed_ns = 0;
 }

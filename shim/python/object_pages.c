@@ -1,9 +1,9 @@
 #include "python/object_pages.h"
 
 #include <errno.h>
-#include <stdatomic.h>
 #include <sys/mman.h>
 
+#include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/os.h"
 #include "sys/raw_syscall.h"
@@ -65,7 +65,7 @@ static uint64_t event_count;            /* taken_count at the last event */
 
 static uint32_t get(const _Atomic uint32_t *counter)
 {
-	return atomic_load_explicit(counter, memory_order_relaxed);
+	return mt_load_relaxed(counter);
 }
 
 static char *address_of(uint32_t index)
@@ -213,7 +213,7 @@ static bool is_claimed(uint32_t group)
 static uint32_t take_bits(_Atomic uint64_t *bits, uint32_t group, uint32_t most, uint32_t *out)
 {
 	_Atomic uint64_t *word = &bits[group / WORD_GROUPS];
-	uint64_t seen = atomic_load_explicit(word, memory_order_relaxed);
+	uint64_t seen = mt_load_relaxed(word);
 	uint64_t run = 0;
 	uint32_t first = 0;
 	uint32_t count = 0;
@@ -243,7 +243,7 @@ static uint32_t find_group(const _Atomic uint64_t *bits, uint32_t *hint, bool ma
 	uint32_t end = get(&top) / WORD_PAGES + 1;
 
 	for (uint32_t word = *hint; word < end; word++) {
-		uint64_t seen = atomic_load_explicit(&bits[word], memory_order_relaxed);
+		uint64_t seen = mt_load_relaxed(&bits[word]);
 
 		if (!seen && word == *hint)
 			*hint = word + 1;
@@ -270,7 +270,7 @@ static uint32_t add_group(void)
 				 memory_order_relaxed);
 	if (group / WORD_GROUPS < clean_hint)
 		clean_hint = group / WORD_GROUPS;
-	atomic_store_explicit(&top, first + GROUP_PAGES, memory_order_relaxed);
+	mt_store_relaxed(&top, first + GROUP_PAGES);
 	return group;
 }
 
@@ -280,7 +280,7 @@ static bool open_word(uint32_t word)
 	uint64_t bit = 1ull << (word % WORD_PAGES);
 	_Atomic uint64_t *bits = &closed_bits[word / WORD_PAGES];
 
-	if (mt_likely(!(atomic_load_explicit(bits, memory_order_relaxed) & bit)))
+	if (mt_likely(!(mt_load_relaxed(bits) & bit)))
 		return true;
 	is_refused = !open_memory(address_of(word * WORD_PAGES), BYTES_OF(WORD_PAGES));
 	if (!is_refused)
@@ -334,7 +334,7 @@ static uint32_t take_dirty(uint32_t size_class, bool may_be_claimed)
 /* A page that is not resident, likewise. */
 static uint32_t take_fresh(uint32_t size_class)
 {
-	uint32_t added = atomic_exchange_explicit(&clean_added, NO_WORD, memory_order_relaxed);
+	uint32_t added = mt_exchange_relaxed(&clean_added, NO_WORD);
 	uint32_t index = MT_OBJECT_PAGE_NONE;
 
 	if (added < clean_hint)
@@ -359,7 +359,7 @@ static uint32_t take_fresh(uint32_t size_class)
 
 uint32_t mt_object_pages_take(uint32_t size_class, uint64_t *out_event_bytes)
 {
-	uint64_t taken = atomic_load_explicit(&taken_count, memory_order_relaxed) + 1;
+	uint64_t taken = mt_load_relaxed(&taken_count) + 1;
 	uint32_t index = take_dirty(size_class, false);
 
 	mt_assert(size_class < MT_OBJECT_CLASS_COUNT);
@@ -370,7 +370,7 @@ uint32_t mt_object_pages_take(uint32_t size_class, uint64_t *out_event_bytes)
 		index = take_dirty(size_class, true);
 	if (index == MT_OBJECT_PAGE_NONE)
 		return index;
-	atomic_store_explicit(&taken_count, taken, memory_order_relaxed);
+	mt_store_relaxed(&taken_count, taken);
 	mt_assert(index < writable && writable <= get(&range_pages));
 	if (BYTES_OF(taken - event_count) >= EVENT_BYTES) {
 		*out_event_bytes = BYTES_OF(taken - event_count);
@@ -382,13 +382,13 @@ uint32_t mt_object_pages_take(uint32_t size_class, uint64_t *out_event_bytes)
 void mt_object_pages_return(uint32_t index)
 {
 	uint32_t word = index / WORD_PAGES;
-	uint64_t returned = atomic_load_explicit(&returned_count, memory_order_relaxed);
+	uint64_t returned = mt_load_relaxed(&returned_count);
 
 	mt_assert(index < get(&top));
 	mt_assert(!(atomic_load(&dirty_bits[word]) >> (index % WORD_PAGES) & 1));
 	atomic_fetch_or_explicit(&dirty_bits[word], 1ull << (index % WORD_PAGES),
 				 memory_order_release);
-	atomic_store_explicit(&returned_count, returned + 1, memory_order_relaxed);
+	mt_store_relaxed(&returned_count, returned + 1);
 	if (word < dirty_hint)
 		dirty_hint = word;
 }
@@ -420,7 +420,7 @@ static MT_COLD void close_words(uint32_t first, uint32_t end)
 		if (is_closed)
 			atomic_fetch_or_explicit(&closed_bits[word / WORD_PAGES],
 						 1ull << (word % WORD_PAGES), memory_order_relaxed);
-		atomic_store_explicit(&clean_bits[word], UINT64_MAX, memory_order_release);
+		mt_store_release(&clean_bits[word], UINT64_MAX);
 		note_clean(word);
 	}
 }
@@ -467,8 +467,7 @@ static uint32_t count_bits(const _Atomic uint64_t *bits)
 	uint32_t count = 0;
 
 	for (uint32_t word = 0; word < end; word++)
-		count += (uint32_t)__builtin_popcountll(
-			atomic_load_explicit(&bits[word], memory_order_relaxed));
+		count += (uint32_t)__builtin_popcountll(mt_load_relaxed(&bits[word]));
 	return count;
 }
 
@@ -476,13 +475,12 @@ void mt_object_pages_limit(uint64_t data_bytes)
 {
 	uint64_t kept = data_bytes / KEPT_SHARE >> MT_OBJECT_PAGE_SHIFT;
 
-	atomic_store_explicit(&kept_pages, kept < GROUP_PAGES ? GROUP_PAGES : (uint32_t)kept,
-			      memory_order_relaxed);
+	mt_store_relaxed(&kept_pages, kept < GROUP_PAGES ? GROUP_PAGES : (uint32_t)kept);
 }
 
 bool mt_object_pages_exceed_limit(void)
 {
-	uint64_t returned = atomic_load_explicit(&returned_count, memory_order_relaxed);
+	uint64_t returned = mt_load_relaxed(&returned_count);
 	uint32_t kept = get(&kept_pages);
 
 	if (mt_likely(!kept) || returned - checked_count < kept)
@@ -514,8 +512,8 @@ uint64_t mt_object_pages_purge(uint64_t keep_bytes, bool (*enter)(void), void (*
 void mt_object_pages_read(struct mt_object_pages_figures *out)
 {
 	/* in this order, lest more come back than were taken */
-	uint64_t returned = atomic_load_explicit(&returned_count, memory_order_relaxed);
-	uint64_t taken = atomic_load_explicit(&taken_count, memory_order_relaxed);
+	uint64_t returned = mt_load_relaxed(&returned_count);
+	uint64_t taken = mt_load_relaxed(&taken_count);
 
 	out->dirty_bytes = range.base ? BYTES_OF(count_bits(dirty_bits)) : 0;
 	out->used_bytes = taken > returned ? BYTES_OF(taken - returned) : 0;

@@ -1,12 +1,12 @@
 #include "python/objects.h"
 
-#include <stdatomic.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/resource.h>
 
 #include "python/object_pages.h"
 #include "python/cpython.h"
+#include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/lock.h"
 #include "sys/saturating.h"
@@ -454,10 +454,8 @@ void mt_objects_read(struct mt_object_heap_figures *out, bool exact)
 	out->allocated_bytes = pages.taken_bytes;
 	out->freed_bytes = pages.returned_bytes;
 	if (exact)
-		atomic_store_explicit(&unused_bytes, mt_sat_sub(pages.used_bytes, live_bytes()),
-				      memory_order_relaxed);
-	out->live_bytes = mt_sat_sub(pages.used_bytes,
-				     atomic_load_explicit(&unused_bytes, memory_order_relaxed));
+		mt_store_relaxed(&unused_bytes, mt_sat_sub(pages.used_bytes, live_bytes()));
+	out->live_bytes = mt_sat_sub(pages.used_bytes, mt_load_relaxed(&unused_bytes));
 }
 
 /* Under the lock if calls are shared: shared calls read range.bytes, not heap.bytes. */

@@ -1,6 +1,5 @@
 #include "python/python.h"
 
-#include <stdatomic.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -12,6 +11,7 @@
 #include "python/gc_thread.h"
 #include "python/gpu_caches.h"
 #include "python/cpython.h"
+#include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/lock.h"
 #include "sys/main_thread.h"
@@ -82,7 +82,7 @@ static size_t find_offset(void (*signal)(void *))
 static size_t breaker_offset(void)
 {
 	static _Atomic size_t known; /* the offset plus one, 0: not looked for yet; no ordering */
-	size_t seen = atomic_load_explicit(&known, memory_order_relaxed);
+	size_t seen = mt_load_relaxed(&known);
 	unsigned minor = mt_cpython_minor();
 
 	if (seen)
@@ -90,7 +90,7 @@ static size_t breaker_offset(void)
 	if (mt_cpython.is_whole && mt_cpython._PyEval_SignalAsyncExc && minor >= OLDEST_MINOR &&
 	    minor <= NEWEST_MINOR)
 		seen = find_offset(mt_cpython._PyEval_SignalAsyncExc);
-	atomic_store_explicit(&known, seen + 1, memory_order_relaxed);
+	mt_store_relaxed(&known, seen + 1);
 	return seen;
 }
 
@@ -155,8 +155,7 @@ static _Atomic bool needs_retry; /* a hint; a notification follows, no ordering 
 
 bool mt_python_is_running(void)
 {
-	return !atomic_load_explicit(&ended, memory_order_acquire) && mt_cpython_find() &&
-	       mt_cpython.Py_IsInitialized() &&
+	return !mt_load_acquire(&ended) && mt_cpython_find() && mt_cpython.Py_IsInitialized() &&
 	       !(mt_cpython.Py_IsFinalizing && mt_cpython.Py_IsFinalizing());
 }
 
@@ -228,7 +227,7 @@ static void collect_now(const struct mt_python_options *options, const struct fo
 		out->frameworks =
 			mt_python_gpu_empty(options->cuda_used, true, &out->frameworks_skipped);
 	if (out->frameworks_skipped && !options->is_retry) {
-		atomic_store_explicit(&needs_retry, true, memory_order_relaxed);
+		mt_store_relaxed(&needs_retry, true);
 		mt_control_notify(MT_CONTROL_GC);
 	}
 	read_figures(out);
@@ -312,18 +311,16 @@ static uint64_t main_idle_ns(uint64_t now_ns)
 
 	if (mt_os_read_file("/proc/self/schedstat", text, sizeof(text)) > 0)
 		cpu_ns = mt_os_parse_number(text);
-	if (cpu_ns && cpu_ns == atomic_load_explicit(&main_cpu_ns, memory_order_acquire))
-		return mt_sat_sub(now_ns,
-				  atomic_load_explicit(&main_since_ns, memory_order_relaxed));
-	atomic_store_explicit(&main_since_ns, now_ns, memory_order_relaxed);
-	atomic_store_explicit(&main_cpu_ns, cpu_ns, memory_order_release);
+	if (cpu_ns && cpu_ns == mt_load_acquire(&main_cpu_ns))
+		return mt_sat_sub(now_ns, mt_load_relaxed(&main_since_ns));
+	mt_store_relaxed(&main_since_ns, now_ns);
+	mt_store_release(&main_cpu_ns, cpu_ns);
 	return 0;
 }
 
 static bool is_overdue(uint64_t now_ns)
 {
-	return mt_sat_sub(now_ns, atomic_load_explicit(&call.queued_ns, memory_order_relaxed)) >=
-	       TIMEOUT_NS;
+	return mt_sat_sub(now_ns, mt_load_relaxed(&call.queued_ns)) >= TIMEOUT_NS;
 }
 
 /* Has a thread of the shim run the queued call. Not if CUDA is used: each thread has a device of
@@ -337,7 +334,7 @@ static bool take_over(void)
 uint64_t mt_python_tick(uint64_t now_ns)
 {
 	static uint64_t read_ns;
-	uint64_t due_ns = atomic_load_explicit(&call.queued_ns, memory_order_relaxed) + TIMEOUT_NS;
+	uint64_t due_ns = mt_load_relaxed(&call.queued_ns) + TIMEOUT_NS;
 
 	mt_assert(mt_thread_is_ours());
 	if (!mt_gc_thread_runs())
@@ -365,7 +362,7 @@ static enum mt_gc_state wait_done(bool long_wait)
 
 	for (;;) {
 		uint64_t now = mt_os_now_ns();
-		uint32_t seen = atomic_load_explicit(&call.state, memory_order_acquire);
+		uint32_t seen = mt_load_acquire(&call.state);
 		enum mt_main_state main_thread;
 
 		if (seen == CALL_DONE)
@@ -386,7 +383,7 @@ static enum mt_gc_state wait_done(bool long_wait)
 /* Returns whether a call is done for which no thread waits: the caller owns it from now on. */
 static bool take_detached(void)
 {
-	return atomic_load_explicit(&call.state, memory_order_acquire) == CALL_DONE &&
+	return mt_load_acquire(&call.state) == CALL_DONE &&
 	       atomic_exchange_explicit(&call.is_detached, false, memory_order_acq_rel);
 }
 
@@ -397,12 +394,12 @@ static bool take_call(void)
 	uint32_t none = CALL_NONE;
 
 	if (take_detached())
-		atomic_store_explicit(&call.state, CALL_FILLING, memory_order_relaxed);
+		mt_store_relaxed(&call.state, CALL_FILLING);
 	else if (!atomic_compare_exchange_strong_explicit(&call.state, &none, CALL_FILLING,
 							  memory_order_acq_rel,
 							  memory_order_relaxed))
 		return false;
-	atomic_store_explicit(&call.queued_ns, mt_os_now_ns(), memory_order_relaxed);
+	mt_store_relaxed(&call.queued_ns, mt_os_now_ns());
 	return true;
 }
 
@@ -411,7 +408,7 @@ static bool retake_call(void)
 {
 	uint32_t queued = CALL_QUEUED;
 
-	return atomic_load_explicit(&call.is_detached, memory_order_acquire) &&
+	return mt_load_acquire(&call.is_detached) &&
 	       atomic_compare_exchange_strong_explicit(&call.state, &queued, CALL_FILLING,
 						       memory_order_acq_rel, memory_order_relaxed);
 }
@@ -448,10 +445,10 @@ static void wait_for_call(const struct mt_python_options *options, struct mt_pyt
 	if (out->state == MT_GC_DONE) {
 		*out = call.outcome;
 		out->wait_ns = mt_sat_sub(waited, out->gc_ns);
-		atomic_store_explicit(&call.state, CALL_NONE, memory_order_release);
+		mt_store_release(&call.state, CALL_NONE);
 	} else {
 		out->wait_ns = waited;
-		atomic_store_explicit(&call.is_detached, true, memory_order_release);
+		mt_store_release(&call.is_detached, true);
 	}
 }
 
@@ -477,7 +474,7 @@ void mt_python_collect(const struct mt_python_options *options, struct mt_python
 		return;
 	}
 	out->state = MT_GC_LATE;
-	atomic_store_explicit(&call.is_detached, false, memory_order_relaxed);
+	mt_store_relaxed(&call.is_detached, false);
 	call.options = *options;
 	call.options.empty_frameworks |= empties_too;
 	call.view = view;
@@ -495,14 +492,13 @@ bool mt_python_collect_soon(void (*flush_thread)(void))
 		return false;
 	call.options = (struct mt_python_options){.flush_thread = flush_thread};
 	call.view = view;
-	atomic_store_explicit(&call.is_detached, true, memory_order_relaxed);
+	mt_store_relaxed(&call.is_detached, true);
 	return queue_call();
 }
 
 void mt_python_expedite(void)
 {
-	if (atomic_load_explicit(&call.state, memory_order_acquire) == CALL_QUEUED &&
-	    mt_python_is_running())
+	if (mt_load_acquire(&call.state) == CALL_QUEUED && mt_python_is_running())
 		(void)mt_eval_breaker_set(&call.state, CALL_QUEUED);
 }
 
@@ -516,18 +512,18 @@ bool mt_python_take_late(struct mt_python_outcome *out)
 	if (!take_detached())
 		return false;
 	*out = call.outcome;
-	atomic_store_explicit(&call.state, CALL_NONE, memory_order_release);
+	mt_store_release(&call.state, CALL_NONE);
 	return true;
 }
 
 bool mt_python_needs_retry(void)
 {
-	return atomic_load_explicit(&needs_retry, memory_order_relaxed);
+	return mt_load_relaxed(&needs_retry);
 }
 
 bool mt_python_take_retry(void)
 {
-	return atomic_exchange_explicit(&needs_retry, false, memory_order_relaxed);
+	return mt_exchange_relaxed(&needs_retry, false);
 }
 
 /* The first thread that grew the heap, and by how many steps. No ordering. */
@@ -562,7 +558,7 @@ void mt_python_start_thread(void)
 
 void mt_python_stop(void)
 {
-	atomic_store_explicit(&ended, true, memory_order_release);
+	mt_store_release(&ended, true);
 }
 
 /* Not every version of CPython empties its pending calls in the child (PyOS_AfterFork_Child). */
@@ -571,10 +567,10 @@ void mt_python_fork_child(void)
 	mt_gc_thread_fork_child();
 	mt_lock_reset(&lock);
 	mt_cpython_fork_child();
-	atomic_store_explicit(&call.state, CALL_NONE, memory_order_relaxed);
-	atomic_store_explicit(&call.is_detached, false, memory_order_relaxed);
-	atomic_store_explicit(&call.is_in_queue, false, memory_order_relaxed);
-	atomic_store_explicit(&first_thread_id, 0, memory_order_relaxed);
-	atomic_store_explicit(&steps_count, 0, memory_order_relaxed);
-	atomic_store_explicit(&needs_retry, false, memory_order_relaxed);
+	mt_store_relaxed(&call.state, CALL_NONE);
+	mt_store_relaxed(&call.is_detached, false);
+	mt_store_relaxed(&call.is_in_queue, false);
+	mt_store_relaxed(&first_thread_id, 0);
+	mt_store_relaxed(&steps_count, 0);
+	mt_store_relaxed(&needs_retry, false);
 }

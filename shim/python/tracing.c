@@ -1,8 +1,8 @@
 #include "python/tracing.h"
 
-#include <stdatomic.h>
 #include <string.h>
 
+#include "sys/atomic.h"
 #include "sys/attr.h"
 #include "python/line_table.h"
 #include "python/python.h"
@@ -81,8 +81,7 @@ static inline const struct mt_python_allocator *next_of(const void *context)
 {
 	const struct layer *layer = context;
 
-	return atomic_load_explicit(&is_bypassed, memory_order_relaxed) ? bypassed(layer)
-									: &layer->tracemalloc;
+	return mt_load_relaxed(&is_bypassed) ? bypassed(layer) : &layer->tracemalloc;
 }
 
 static void *layer_malloc(void *context, size_t size)
@@ -148,7 +147,7 @@ static bool is_removable(void)
 
 void mt_tracing_bypass(void)
 {
-	atomic_store_explicit(&is_bypassed, true, memory_order_relaxed);
+	mt_store_relaxed(&is_bypassed, true);
 }
 
 void mt_tracing_fork_child(void)
@@ -268,7 +267,7 @@ static enum mt_lines_outcome start_with(void *module, uint32_t depth)
 		return clear_error();
 	mt_cpython_release(result);
 	mt_cpython.PyMem_SetAllocator(MT_PYTHON_DOMAIN_RAW, &raw_before);
-	atomic_store_explicit(&is_bypassed, false, memory_order_relaxed);
+	mt_store_relaxed(&is_bypassed, false);
 	place(MT_PYTHON_DOMAIN_MEM);
 	place(MT_PYTHON_DOMAIN_OBJ);
 	is_placed = true;
@@ -300,7 +299,7 @@ static bool remove_leftover(void *module)
 {
 	if (!is_placed)
 		return true;
-	if (is_tracing(module) && atomic_load_explicit(&is_bypassed, memory_order_relaxed))
+	if (is_tracing(module) && mt_load_relaxed(&is_bypassed))
 		stop_with(module);
 	else
 		is_placed = is_inherited = false; /* the program has stopped it */
@@ -335,7 +334,7 @@ static void leave(void *module)
 {
 	is_placed = is_inherited = false;
 	if (module && is_tracing(module))
-		atomic_store_explicit(&is_bypassed, false, memory_order_relaxed);
+		mt_store_relaxed(&is_bypassed, false);
 }
 
 void mt_tracing_stop(void)

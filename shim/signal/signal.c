@@ -19,7 +19,6 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
 #include <unistd.h>
@@ -29,6 +28,7 @@
 #include "core/control_file.h"
 #include "core/log.h"
 #include "core/publish.h"
+#include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/loader.h"
 #include "sys/elf.h"
@@ -166,7 +166,7 @@ static struct sigaction entry(void (*handler)(int, siginfo_t *, void *))
 
 static bool is_ours(int sig)
 {
-	return sig > 0 && sig == atomic_load_explicit(&number, memory_order_acquire);
+	return sig > 0 && sig == mt_load_acquire(&number);
 }
 
 /* sigaction(2) as the program sees it. Reads *act before the call and writes *old after it: a bad
@@ -181,7 +181,7 @@ static int change(int sig, const struct sigaction *act, struct sigaction *old)
 		given = *act;
 		if (given.sa_handler == SIG_DFL && mt_os_getpid() == atomic_load(&owner_pid))
 			given = entry(on_default);
-		atomic_fetch_add_explicit(&changes_count, 1, memory_order_relaxed);
+		mt_add_relaxed(&changes_count, 1);
 	}
 	if (change_kernel(sig, act ? &given : NULL, &was) < 0)
 		return -1;
@@ -231,7 +231,7 @@ static sighandler_t set_handler(enum next_name name, int sig, sighandler_t handl
 	if (!set)
 		set = (set_function)next_function(NEXT_signal);
 	if (is_ours(sig))
-		atomic_fetch_add_explicit(&changes_count, 1, memory_order_relaxed);
+		mt_add_relaxed(&changes_count, 1);
 	was = (struct sigaction){.sa_handler = set(sig, handler)};
 	return is_entry(&was) ? SIG_DFL : was.sa_handler;
 }
@@ -354,7 +354,7 @@ static enum disposition read_disposition(void)
  * first: a change after it is published at the next call. */
 static void refresh(void)
 {
-	uint32_t changes = atomic_load_explicit(&changes_count, memory_order_relaxed);
+	uint32_t changes = mt_load_relaxed(&changes_count);
 	uint64_t state = (uint64_t)read_disposition();
 
 	published_changes_count = changes;
@@ -366,9 +366,8 @@ static void refresh(void)
  * mtctl's request shows it, by refresh. With SIGUSR2 a JVM may have been loaded. */
 static void publish(bool all)
 {
-	if (all &&
-	    (atomic_load(&number) == SIGUSR2 ||
-	     published_changes_count != atomic_load_explicit(&changes_count, memory_order_relaxed)))
+	if (all && (atomic_load(&number) == SIGUSR2 ||
+		    published_changes_count != mt_load_relaxed(&changes_count)))
 		refresh();
 }
 

@@ -7,12 +7,12 @@
 #include <elf.h>
 #include <fcntl.h>
 #include <link.h>
-#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/syscall.h>
 
+#include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/loader.h"
 #include "sys/raw_syscall.h"
@@ -564,18 +564,18 @@ MT_COLD void mt_elf_discover(void)
 	struct discovery discovery = {0};
 
 	(void)walk_first(discover_in, &discovery);
-	atomic_store_explicit(&mt_elf_real_dlvsym, discovery.dlvsym, memory_order_relaxed);
-	atomic_store_explicit(&mt_elf_real_dlsym, discovery.dlsym, memory_order_relaxed);
+	mt_store_relaxed(&mt_elf_real_dlvsym, discovery.dlvsym);
+	mt_store_relaxed(&mt_elf_real_dlsym, discovery.dlsym);
 }
 
 static void *known(_Atomic(void *) *word)
 {
-	void *real = atomic_load_explicit(word, memory_order_relaxed);
+	void *real = mt_load_relaxed(word);
 
 	if (mt_likely(real))
 		return real;
 	mt_elf_discover();
-	return atomic_load_explicit(word, memory_order_relaxed);
+	return mt_load_relaxed(word);
 }
 
 mt_dlsym_fn mt_elf_dlsym(void)
@@ -599,9 +599,9 @@ mt_dlvsym_fn mt_elf_dlvsym(void)
 static MT_COLD void forward_to(void *by_name, void *by_version)
 {
 	if (by_version)
-		atomic_store_explicit(&mt_elf_real_dlvsym, by_version, memory_order_relaxed);
+		mt_store_relaxed(&mt_elf_real_dlvsym, by_version);
 	if (by_name)
-		atomic_store_explicit(&mt_elf_real_dlsym, by_name, memory_order_relaxed);
+		mt_store_relaxed(&mt_elf_real_dlsym, by_name);
 }
 
 void *mt_elf_look_up(void *handle, const char *name, const char *version)
@@ -621,7 +621,7 @@ static _Atomic(mt_dlsym_fn) libcs;
 
 void *mt_symbol(void *handle, const char *name)
 {
-	mt_dlsym_fn kept = atomic_load_explicit(&libcs, memory_order_acquire);
+	mt_dlsym_fn kept = mt_load_acquire(&libcs);
 	mt_dlsym_fn find = kept ? kept : mt_elf_dlsym();
 	void *found;
 
@@ -655,14 +655,14 @@ static _Atomic(find_object_fn) find_object;
 
 static find_object_fn object_finder(void)
 {
-	find_object_fn found = atomic_load_explicit(&find_object, memory_order_relaxed);
+	find_object_fn found = mt_load_relaxed(&find_object);
 
 	if (found)
 		return found;
 	*(void **)(void *)&found = mt_elf_first_function("_dl_find_object");
 	if (!found)
 		found = find_nothing;
-	atomic_store_explicit(&find_object, found, memory_order_relaxed);
+	mt_store_relaxed(&find_object, found);
 	return found;
 }
 
@@ -708,6 +708,6 @@ MT_COLD void mt_symbol_use_next_dlsym(void)
 	if (mt_elf_libc_path("dlsym", by_name) || is_libcs(by_name))
 		return;
 	by_version = mt_symbol(RTLD_NEXT, "dlvsym");
-	atomic_store_explicit(&libcs, mt_elf_dlsym(), memory_order_release);
+	mt_store_release(&libcs, mt_elf_dlsym());
 	forward_to(by_name, is_libcs(by_version) ? NULL : by_version);
 }

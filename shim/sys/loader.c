@@ -1,9 +1,9 @@
 #include "sys/loader.h"
 
 #include <errno.h>
-#include <stdatomic.h>
 #include <stdint.h>
 
+#include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/lock.h"
 #include "sys/os.h"
@@ -58,7 +58,7 @@ bool mt_loader_is_inside(void)
 
 bool mt_loader_is_forked(void)
 {
-	return atomic_load_explicit(&forked, memory_order_relaxed);
+	return mt_load_relaxed(&forked);
 }
 
 int mt_loader_iterate(int (*visit)(struct dl_phdr_info *info, size_t bytes, void *context),
@@ -109,6 +109,6 @@ void mt_loader_fork_parent(void)
 void mt_loader_fork_child(void)
 {
 	atomic_store(&inside_count, own_count());
-	atomic_store_explicit(&forked, true, memory_order_relaxed);
+	mt_store_relaxed(&forked, true);
 	mt_loader_fork_parent();
 }

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 
+#include "sys/atomic.h"
 #include "sys/main_thread.h"
 #include "sys/os.h"
 #include "sys/raw_syscall.h"
@@ -68,13 +69,13 @@ void mt_lock_wake(struct mt_lock *lock)
 void mt_lock_unlock_and_yield(struct mt_lock *lock)
 {
 	/* A hint, no ordering: 2 means that a thread sleeps. */
-	int is_awaited = atomic_load_explicit(&lock->word, memory_order_relaxed) == 2;
+	int is_awaited = mt_load_relaxed(&lock->word) == 2;
 
 	mt_assert(mt_lock_is_locked(lock));
 	mt_lock_unlock(lock);
 	for (int sleeps = 0; is_awaited && sleeps < YIELD_SLEEPS; sleeps++) {
 		mt_os_sleep_ns(YIELD_NS);
-		if (atomic_load_explicit(&lock->word, memory_order_relaxed) != 0)
+		if (mt_load_relaxed(&lock->word) != 0)
 			break;
 	}
 }
@@ -83,7 +84,6 @@ void mt_lock_unlock_and_yield(struct mt_lock *lock)
 
 #ifdef MT_DEBUG
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <unistd.h>

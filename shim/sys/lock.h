@@ -5,10 +5,10 @@
 #ifndef MT_SYS_LOCK_H
 #define MT_SYS_LOCK_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "sys/atomic.h"
 #include "sys/lock_ranks.def"
 
 /* ---- the order ---- */
@@ -134,7 +134,7 @@ static inline void mt_lock_unlock(struct mt_lock *lock)
 /* Returns whether any thread holds the lock at this moment. */
 static inline bool mt_lock_is_locked(const struct mt_lock *lock)
 {
-	return atomic_load_explicit(&lock->word, memory_order_relaxed) != 0;
+	return mt_load_relaxed(&lock->word) != 0;
 }
 
 /* Releases the lock. If a thread sleeps on it, gives that thread up to 1 ms to take it first, so
@@ -175,7 +175,7 @@ static inline void mt_lock_fork_parent(struct mt_lock *lock, bool is_ours)
 static inline void mt_lock_reset(struct mt_lock *lock)
 {
 	mt_lock_check_reset(lock);
-	atomic_store_explicit(&lock->word, 0, memory_order_relaxed);
+	mt_store_relaxed(&lock->word, 0);
 }
 
 /* The child step. A handler that forked may return to the code that has the lock, which unlocks it.
@@ -183,7 +183,7 @@ static inline void mt_lock_reset(struct mt_lock *lock)
 static inline void mt_lock_fork_child(struct mt_lock *lock, bool is_ours)
 {
 	if (is_ours)
-		atomic_store_explicit(&lock->word, 0, memory_order_relaxed);
+		mt_store_relaxed(&lock->word, 0);
 	else
 		mt_lock_reset(lock);
 }

@@ -3,12 +3,12 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 
+#include "sys/atomic.h"
 #include "sys/os.h"
 #include "sys/raw_syscall.h"
 
@@ -41,7 +41,7 @@ static const _Atomic uint32_t *own_word(ptrdiff_t offset)
 
 static uint32_t load(const _Atomic uint32_t *at)
 {
-	return atomic_load_explicit(at, memory_order_relaxed);
+	return mt_load_relaxed(at);
 }
 
 static ptrdiff_t find_id(ptrdiff_t last_offset, uint32_t id)
@@ -62,7 +62,7 @@ void mt_main_thread_init(void)
 	if (first && mt_raw_syscall(SYS_prctl, PR_GET_TID_ADDRESS, &at) == 0 && at) {
 		id_offset = find_id((ptrdiff_t)((uintptr_t)at - (uintptr_t)pthread_self()),
 				    (uint32_t)mt_os_getpid());
-		atomic_store_explicit(&word, load(at) ? at : NULL, memory_order_relaxed);
+		mt_store_relaxed(&word, load(at) ? at : NULL);
 	}
 	errno = kept;
 }
@@ -74,8 +74,7 @@ void mt_main_thread_fork_child(pid_t own_pid)
 	is_first = is_first && (!first || pthread_equal(first, pthread_self()));
 	/* A word that does not hold the thread's id is another one. */
 	if (id_offset)
-		atomic_store_explicit(&word, load(at) == (uint32_t)own_pid ? at : NULL,
-				      memory_order_relaxed);
+		mt_store_relaxed(&word, load(at) == (uint32_t)own_pid ? at : NULL);
 }
 
 bool mt_main_thread_is_first(void)
@@ -85,12 +84,12 @@ bool mt_main_thread_is_first(void)
 
 void mt_main_thread_forget(void)
 {
-	atomic_store_explicit(&word, NULL, memory_order_relaxed);
+	mt_store_relaxed(&word, NULL);
 }
 
 bool mt_main_thread_has_ended(void)
 {
-	const _Atomic uint32_t *at = atomic_load_explicit(&word, memory_order_relaxed);
+	const _Atomic uint32_t *at = mt_load_relaxed(&word);
 
 	return at && load(at) == 0;
 }
@@ -171,34 +170,33 @@ static _Atomic uint32_t *map_mark(void)
 
 void mt_raw_clone_mark(void)
 {
-	_Atomic uint32_t *marked = atomic_load_explicit(&mark, memory_order_acquire);
+	_Atomic uint32_t *marked = mt_load_acquire(&mark);
 
 	if (!marked)
 		marked = map_mark();
 	if (!marked)
 		return;
-	atomic_store_explicit(marked, 1, memory_order_relaxed);
-	atomic_store_explicit(&mark, marked, memory_order_release);
-	atomic_store_explicit(&worker, mt_os_gettid(), memory_order_release);
+	mt_store_relaxed(marked, 1);
+	mt_store_release(&mark, marked);
+	mt_store_release(&worker, mt_os_gettid());
 }
 
 void mt_raw_clone_fork_child(void)
 {
-	atomic_store_explicit(&worker, 0, memory_order_relaxed);
+	mt_store_relaxed(&worker, 0);
 }
 
 bool mt_raw_clone_is_child(void)
 {
 	const _Atomic uint32_t *marked;
 
-	if (!atomic_load_explicit(&worker, memory_order_acquire))
+	if (!mt_load_acquire(&worker))
 		return false;
-	marked = atomic_load_explicit(&mark, memory_order_acquire);
-	return marked && atomic_load_explicit(marked, memory_order_relaxed) == 0;
+	marked = mt_load_acquire(&mark);
+	return marked && mt_load_relaxed(marked) == 0;
 }
 
 bool mt_raw_clone_was_worker(pid_t thread)
 {
-	return mt_raw_clone_is_child() &&
-	       thread == atomic_load_explicit(&worker, memory_order_relaxed);
+	return mt_raw_clone_is_child() && thread == mt_load_relaxed(&worker);
 }

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/raw_syscall.h"
 
@@ -26,12 +26,12 @@ static int kernel_clock(clockid_t clock, struct timespec *out)
 
 void mt_os_set_clock(int (*libcs)(clockid_t clock, struct timespec *out))
 {
-	atomic_store_explicit(&libcs_clock, libcs, memory_order_relaxed);
+	mt_store_relaxed(&libcs_clock, libcs);
 }
 
 int mt_os_clock(clockid_t clock, struct timespec *out)
 {
-	clock_fn ask = atomic_load_explicit(&libcs_clock, memory_order_relaxed);
+	clock_fn ask = mt_load_relaxed(&libcs_clock);
 
 	return ask ? ask(clock, out) : kernel_clock(clock, out);
 }

@@ -2,10 +2,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdatomic.h>
 #include <string.h>
 #include <sys/resource.h>
 
+#include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/os.h"
 
@@ -180,12 +180,12 @@ static _Atomic uint64_t again_ns; /* the kernel is not asked before this time */
 
 uint32_t mt_shared_pages_forks(void)
 {
-	return atomic_load_explicit(&forks, memory_order_relaxed);
+	return mt_load_relaxed(&forks);
 }
 
 bool mt_shared_pages_are_known_few(void)
 {
-	return mt_shared_pages_forks() == atomic_load_explicit(&few_at, memory_order_relaxed);
+	return mt_shared_pages_forks() == mt_load_relaxed(&few_at);
 }
 
 bool mt_shared_pages_are_few(void)
@@ -195,22 +195,21 @@ bool mt_shared_pages_are_few(void)
 	uint64_t ended;
 	uint64_t bytes;
 
-	if (now == atomic_load_explicit(&few_at, memory_order_relaxed))
+	if (now == mt_load_relaxed(&few_at))
 		return true;
-	if (began < atomic_load_explicit(&again_ns, memory_order_relaxed))
+	if (began < mt_load_relaxed(&again_ns))
 		return false;
 	if (read_shared(&bytes) && bytes <= MT_SHARED_PAGES_MAX_BYTES) {
-		atomic_store_explicit(&few_at, now, memory_order_relaxed);
+		mt_store_relaxed(&few_at, now);
 		return true;
 	}
 	ended = mt_os_now_ns();
-	atomic_store_explicit(&again_ns, ended + (ended - began) * PAUSE_SHARE,
-			      memory_order_relaxed);
+	mt_store_relaxed(&again_ns, ended + (ended - began) * PAUSE_SHARE);
 	return false;
 }
 
 void mt_shared_pages_note_fork(void)
 {
-	atomic_fetch_add_explicit(&forks, 1, memory_order_relaxed);
-	atomic_store_explicit(&again_ns, 0, memory_order_relaxed);
+	mt_add_relaxed(&forks, 1);
+	mt_store_relaxed(&again_ns, 0);
 }

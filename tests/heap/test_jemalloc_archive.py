@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from test_jemalloc_versions import archive, make, names  # noqa: F401 (a fixture)
+from test_jemalloc_versions import archive, make, names, other_shim  # noqa: F401 (fixtures)
 
 PUBLIC = ("malloc", "calloc", "realloc", "free", "posix_memalign", "aligned_alloc", "memalign", "valloc", "malloc_usable_size", "mallocx", "rallocx",
 	"xallocx", "sallocx", "dallocx", "sdallocx", "nallocx", "mallctl", "mallctlnametomib", "mallctlbymib", "malloc_stats_print", "malloc_message",
@@ -63,14 +63,11 @@ def test_a_library_that_does_not_exist_is_named(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_program_runs_over_a_library_with_a_prefix(prefixed, tmp_path, run):
-	build = tmp_path / "build"
-
-	done = make(build / "libmtshim.so", B=build, jemalloc_lib=tmp_path / "renamed.a", JEMALLOC_ARCHIVE=prefixed("local_"), JEMALLOC_PREFIX="local_")
-	assert done.returncode == 0, done.stderr
+def test_a_program_runs_over_a_library_with_a_prefix(prefixed, other_shim, tmp_path, run):  # noqa: F811
+	library, _ = other_shim(JEMALLOC_ARCHIVE=prefixed("local_"), JEMALLOC_PREFIX="local_")
 
 	said = run(["/usr/bin/python3", "-c", "kept = [bytearray(1000) for _ in range(50000)]; print(len(kept))"],
-		env={"LD_PRELOAD": str(build / "libmtshim.so"), "MT_DIR": str(tmp_path), "MT_LOG_LEVEL": "info", "MT_LOG": str(tmp_path / "log")})
+		env={"LD_PRELOAD": str(library), "MT_DIR": str(tmp_path), "MT_LOG_LEVEL": "info", "MT_LOG": str(tmp_path / "log")})
 
 	assert said.stdout.split() == ["50000"], said.stderr
 	assert "embedded" in (tmp_path / "log").read_text()

@@ -20,9 +20,9 @@ def archive():
 	return found
 
 
-def make(target, **variables):
+def make(target, *options, **variables):
 	"""Runs make in the source tree, with the library that is embedded below the target's folder."""
-	words = [f"{name}={value}" for name, value in variables.items()]
+	words = [*options, *(f"{name}={value}" for name, value in variables.items())]
 	return subprocess.run(["make", "--no-print-directory", *words, str(target)], cwd=ROOT, capture_output=True, text=True, timeout=300)
 
 
@@ -103,23 +103,25 @@ def test_the_build_says_what_is_left_out_where_an_internal_name_is_gone(library,
 
 
 @pytest.fixture
-def other_shim(tmp_path, archive):
-	"""other_shim(**variables): a shim around another library, of the objects that are there."""
+def other_shim(tmp_path):
+	"""other_shim(**variables): a shim around another library. Only the one object that depends on the library's version is compiled."""
 	if not (ROOT / "build/obj/shim/core/init.o").exists():
 		pytest.skip("the shim's objects are not built here: make")
 
 	def build(**variables):
-		shutil.copytree(ROOT / "build/obj/shim", tmp_path / "b/obj/shim", copy_function=shutil.copy2)
-		done = make(tmp_path / "b/libmtshim.so", B=tmp_path / "b", jemalloc_lib=tmp_path / "renamed.a",
-		            **{"jemalloc_archive": archive, **variables})
+		folder = tmp_path / "b"
+		shutil.copytree(ROOT / "build/obj/shim", folder / "obj/shim", copy_function=shutil.copy2)
+		shutil.copytree(ROOT / "build/gen", folder / "gen", copy_function=shutil.copy2)
+		(folder / "obj/shim/heap/jemalloc_thread.o").unlink()
+		done = make(folder / "libmtshim.so", f"--old-file={folder}/gen/choice", B=folder, jemalloc_lib=tmp_path / "renamed.a", **variables)
 		assert done.returncode == 0, done.stdout + done.stderr
-		return tmp_path / "b/libmtshim.so", done.stdout
+		return folder / "libmtshim.so", done.stdout
 	return build
 
 
-def test_an_unknown_version_serves_without_its_internals(run, env, control, other_shim, spawn, wait_for):
+def test_an_unknown_version_serves_without_its_internals(run, env, control, archive, other_shim, spawn, wait_for):
 	"""It may have changed what they mean. The heap is purged all the same."""
-	library, said = other_shim(jemalloc_known="5.2.1")
+	library, said = other_shim(jemalloc_archive=archive, jemalloc_known="5.2.1")
 	environment = env(MIN_MB=0, TICK_MS=20, IDLE_MS=100, SLACK_MB=1, SLACK_PCT=1)
 	environment["LD_PRELOAD"] = str(library)
 	program = spawn([PYTHON, "-c", "import ctypes, sys\nlibc = ctypes.CDLL(None)\nlibc.malloc.restype = ctypes.c_void_p\n"
@@ -136,9 +138,9 @@ def resident_mib(pid):
 	return int(pathlib.Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4096 / 2**20
 
 
-def test_a_library_that_does_not_fit_is_found_at_the_start_and_libc_serves(run, env, other_shim):
+def test_a_library_that_does_not_fit_is_found_at_the_start_and_libc_serves(run, env, archive, other_shim):
 	"""It reads its settings by a call that the shim does not see: then it would purge on the program's threads."""
-	library, _ = other_shim(jemalloc_hooked="mmap pthread_atfork pthread_key_create pthread_mutex_lock pthread_setspecific readlink "
+	library, _ = other_shim(jemalloc_archive=archive, jemalloc_hooked="mmap pthread_atfork pthread_key_create pthread_mutex_lock pthread_setspecific readlink "
 	                        "clock_gettime syscall pthread_cond_init getpid sbrk creat _Unwind_Backtrace _Unwind_GetIP log exp round")
 	environment = env(MIN_MB=0)
 	environment["LD_PRELOAD"] = str(library)
