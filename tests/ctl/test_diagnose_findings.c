@@ -56,6 +56,16 @@ Test(findings, name_the_memory_of_most_of_the_time)
 		  "%s", diagnosis.list[0].text);
 }
 
+Test(findings, do_not_call_flat_what_goes_up_and_down)
+{
+	look_at((struct series){SHAPE_SAWTOOTH, 100 * MB, 200 * MB, 10, 0});
+
+	cr_expect_eq(judge(), MT_VERDICT_HEALTHY);
+	cr_expect(strstr(diagnosis.list[0].text, "RSS goes up and down, ") &&
+			  !strstr(diagnosis.list[0].text, "flat"),
+		  "%s", diagnosis.list[0].text);
+}
+
 /* Each row is a process as a doctor would be told of it. */
 Test(findings, name_the_problem_of_the_heap)
 {

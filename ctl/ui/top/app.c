@@ -649,11 +649,11 @@ static void draw_list(struct mt_top_app *app, struct mt_cells *canvas, int end)
 
 static void draw_help(struct mt_top_app *app, struct mt_cells *canvas, int end)
 {
-	struct mt_top_page page = {0};
+	struct mt_top_page page = {.columns = canvas->columns - 1};
 
 	mt_cells_paint_row(canvas, 0, MT_STYLE_TITLE);
 	mt_cells_put(canvas, (struct mt_cell_place){0, 0, 0}, MT_STYLE_TITLE, " mtctl top: help");
-	mt_top_help_fill(&page, canvas->columns);
+	mt_top_help_fill(&page);
 	app->page_rows = end - 2 > 1 ? end - 2 : 1;
 	mt_top_page_draw(&page, canvas, (struct mt_cell_place){1, 0, end}, &app->help_first);
 	mt_top_page_free(&page);

@@ -17,9 +17,11 @@ struct mt_top_page_line {
 	enum mt_cell_style style;
 };
 
+/* A line that is longer than `columns` is broken at blanks, and its rest indented by `indent`. */
 struct mt_top_page {
 	struct mt_top_page_line *lines;
 	size_t count, room;
+	int columns, indent;
 };
 
 void mt_top_page_add(struct mt_top_page *page, enum mt_cell_style style, const char *format, ...)
@@ -29,14 +31,14 @@ void mt_top_page_add_table(struct mt_top_page *page, struct mt_table *table);
 void mt_top_page_free(struct mt_top_page *page);
 
 /* Draws lines from *first on in the rows from from.row to before from.end. *first is lowered if
- * there are fewer lines. Lines are cut at the right edge. */
+ * there are fewer lines. */
 void mt_top_page_draw(const struct mt_top_page *page, struct mt_cells *canvas,
 		      struct mt_cell_place from, size_t *first);
 
 /* The meaning of keys, columns and colours, for the help screen and for `mtctl top --help`. */
 
-/* Appends the help to the page, in lines of up to `columns` characters. */
-void mt_top_help_fill(struct mt_top_page *page, int columns);
+/* Appends the help to the page. */
+void mt_top_help_fill(struct mt_top_page *page);
 
 /* ---- prompt ---- */
 

@@ -18,6 +18,7 @@
 #define FACTS_FROM      110 /* columns of a canvas with figures beside the chart */
 #define FACTS_CELLS     44
 #define LABEL_CELLS     12
+#define FACT_CELLS      12 /* of the details: a label, and the blanks around it */
 
 int mt_top_pane_rows(int canvas_rows, int spare_rows)
 {
@@ -263,7 +264,7 @@ void mt_top_details_read(struct mt_top_details *details)
 static void details_add_fact(struct mt_top_page *page, const char *label, const char *text)
 {
 	if (*text)
-		mt_top_page_add(page, MT_STYLE_PLAIN, " %-10s %s", label, text);
+		mt_top_page_add(page, MT_STYLE_PLAIN, " %-*s %s", FACT_CELLS - 2, label, text);
 }
 
 static void add_facts(struct mt_top_page *page, const struct mt_stats_file *file)
@@ -452,7 +453,7 @@ static void details_draw_title(const struct mt_top_details *details, struct mt_c
 void mt_top_details_draw(struct mt_top_details *details, struct mt_cells *canvas, int end,
 			 uint64_t now_ns)
 {
-	struct mt_top_page page = {0};
+	struct mt_top_page page = {.columns = canvas->columns - 1, .indent = FACT_CELLS};
 	struct mt_cell_place from = {2, 0, end};
 
 	details_draw_title(details, canvas);
