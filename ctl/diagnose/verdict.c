@@ -874,6 +874,24 @@ static void drop_unknown_trends(const struct mt_facts *facts, struct mt_diagnosi
 		out->live = (struct mt_trend){0};
 }
 
+/* RSS is anonymous memory and pages of files. Its own rounds may be too small a part of it to be
+ * seen: what too few rounds of anonymous memory leave open is open of RSS, too. */
+static void doubt_rss(struct mt_diagnosis *out)
+{
+	struct mt_trend *rss = &out->rss;
+	double of_files = out->file.slope + out->shmem.slope;
+
+	if (rss->shape != MT_TREND_GROWS || out->anon.doubt != MT_TREND_FEW_ROUNDS ||
+	    of_files >= rss->slope * UNEXPLAINED_SHARE)
+		return;
+	rss->shape = MT_TREND_UNDECIDED;
+	rss->doubt = out->anon.doubt;
+	rss->confidence = out->anon.confidence;
+	rss->needed_s = out->anon.needed_s;
+	rss->period_s = out->anon.period_s;
+	rss->rounds = out->anon.rounds;
+}
+
 void mt_diagnose_find_trends(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 #define X(name, figure, in_history)                                                                \
@@ -882,6 +900,7 @@ void mt_diagnose_find_trends(const struct mt_facts *facts, struct mt_diagnosis *
 				     offsetof(struct mt_sample, gpu_allocated_bytes));
 	MT_DIAGNOSE_TRENDS(X)
 #undef X
+	doubt_rss(out);
 	drop_unknown_trends(facts, out);
 }
 
