@@ -3,10 +3,9 @@
 #include <stdio.h>
 
 #include "ctl/channel/process_list.h"
-#include "ctl/channel/process_name.h"
+#include "ctl/channel/target.h"
 #include "ctl/channel/process_tree.h"
 #include "ctl/channel/stats_dir.h"
-#include "ctl/channel/target.h"
 #include "ctl/command.h"
 #include "ctl/figures/memory_parts.h"
 #include "ctl/output/json.h"

@@ -1,4 +1,4 @@
-#include "ctl/ui/serve/routes.h"
+#include "ctl/ui/serve/serve.h"
 
 #include <netdb.h>
 #include <stddef.h>

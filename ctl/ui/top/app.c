@@ -1,5 +1,5 @@
-/* ctl/ui/top/app.c -- see app.h: the state, and what keys do. */
-#include "ctl/ui/top/app.h"
+/* ctl/ui/top/app.c -- see top.h: the state, and what keys do. */
+#include "ctl/ui/top/top.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,8 +9,6 @@
 #include "ctl/channel/control_file.h"
 #include "ctl/channel/target.h"
 #include "ctl/process/clock.h"
-#include "ctl/ui/top/page.h"
-#include "ctl/ui/top/pane.h"
 
 /* ---- watch ---- */
 

@@ -15,8 +15,7 @@
 #include "ctl/output/error.h"
 #include "ctl/output/table.h"
 #include "ctl/process/clock.h"
-#include "ctl/ui/top/app.h"
-#include "ctl/ui/top/page.h"
+#include "ctl/ui/top/top.h"
 
 /* ---- screen ---- */
 

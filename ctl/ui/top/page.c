@@ -1,4 +1,4 @@
-#include "ctl/ui/top/page.h"
+#include "ctl/ui/top/top.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,7 +8,6 @@
 #include "ctl/output/error.h"
 #include "ctl/output/table.h"
 #include "ctl/output/text.h"
-#include "ctl/ui/top/row.h"
 
 /* cells of a line behind its indent */
 #define ROOM_MIN 16

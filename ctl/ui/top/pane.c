@@ -1,4 +1,4 @@
-#include "ctl/ui/top/pane.h"
+#include "ctl/ui/top/top.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -6,13 +6,12 @@
 #include <string.h>
 
 #include "ctl/channel/target.h"
-#include "ctl/figures/cleanup_history.h"
+#include "ctl/figures/stats_file.h"
 #include "ctl/figures/figures.h"
 #include "ctl/figures/setting.h"
-#include "ctl/metrics/area_chart.h"
+#include "ctl/metrics/series.h"
 #include "ctl/output/error.h"
 #include "ctl/output/text.h"
-#include "ctl/ui/top/row.h"
 
 #define CANVAS_ROWS_MIN 20  /* of a canvas with room for a pane */
 #define FACTS_FROM      110 /* columns of a canvas with figures beside the chart */
