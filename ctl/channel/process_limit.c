@@ -1,4 +1,4 @@
-#include "ctl/channel/process_limit.h"
+#include "ctl/channel/target.h"
 
 #include <limits.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "ctl/channel/process_name.h"
+#include "ctl/channel/target.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ctl/channel/process_name.h"
 #include "ctl/channel/stats_dir.h"
 #include "ctl/output/text.h"
 

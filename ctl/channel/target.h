@@ -3,7 +3,11 @@
 #ifndef MT_CTL_CHANNEL_TARGET_H
 #define MT_CTL_CHANNEL_TARGET_H
 
+#include <jansson.h>
+#include <stdbool.h>
+
 #include "ctl/figures/stats_file.h"
+#include "ctl/process/limit.h"
 #include "ctl/process/process.h"
 
 struct mt_target {
@@ -43,7 +47,7 @@ bool mt_target_read_near(struct mt_process *process, struct mt_stats_head *out);
 /* ---- for commands: each prints why it fails, and returns the exit code ---- */
 
 /* A word of the command line is the id of a process or a name: that of a command or of a script
- * (process_name.h). For a command that acts on one process: if several have the name, they are
+ * (mt_process_title). For a command that acts on one process: if several have the name, they are
  * listed, and MT_EXIT_USAGE is returned. is_tree: it means the one of which the others descend.
  * Does not check that a process with this id exists. */
 enum mt_exit mt_target_choose(const char *word, bool is_tree, pid_t *out);
@@ -67,5 +71,74 @@ enum mt_exit mt_target_find_all(char **words, size_t count, struct mt_process **
 
 /* Reads the file of target->process. MT_EXIT_NOTHING for a process that is asleep. */
 enum mt_exit mt_target_load(struct mt_target *target);
+
+/* Processes by name: by that of the command, "python3", or of the
+ * script that an interpreter runs, "train.py". One thread may call. */
+
+/* Writes the name of the script that a command line runs, without its folder: of "python3 -u
+ * /srv/train.py --fast" it is "train.py", of "python3 -m http.server" it is "http.server". Writes
+ * "" if the command is no interpreter, or runs no script. Pure. */
+void mt_process_script(const char *command, char *out, size_t out_bytes);
+
+/* Writes a command line as a list shows it: the name of the script, or of the module, then the
+ * arguments. Of "/usr/bin/python3 -u /srv/train.py --fast" it is "train.py --fast". Of a command
+ * that runs no script it is the whole line without the folder of the program: "python3 -c ...",
+ * "redis-server *:6379". Pure. */
+void mt_process_title(const char *command, char *out, size_t out_bytes);
+
+/* Returns whether the name is that of the process (comm), that of its command without the folder,
+ * or that of its script. Pure. */
+bool mt_process_has_name(const struct mt_process *process, const char *name);
+
+/* Lists the processes of the calling user (root: of every user) that have the name, sorted by pid.
+ * If some of them carry the shim and are shown (mt_stats_dir_is_shown), only those. Leaves out
+ * mtctl itself. Returns how many; the caller frees *out. *out_nearest: the name of a shimmed
+ * process that the caller may have meant, "" for none; only if the count is 0. */
+size_t mt_process_find_named(const char *name, struct mt_process **out,
+			     struct mt_error_reason *out_nearest);
+
+/* The stats of one process as JSON, for `mtctl stat --json` and for
+ * /api/processes/PID of `mtctl serve`. The keys are a public contract: docs/json.md. The caller
+ * owns each object. Pure, except mt_stats_json_print_oom. */
+
+/* Returns an object with every field by its name, then devices, out-of-memory reports, cleanups,
+ * samples and settings. */
+json_t *mt_stats_json(const struct mt_target *target);
+
+/* Returns an array of all settings: objects with name, value and origin. */
+json_t *mt_stats_json_settings(const struct mt_stats_file *file);
+
+/* Returns one cleanup as an object. */
+json_t *mt_stats_json_cleanup(const struct mt_stats_cleanup *cleanup);
+
+/* Prints the out-of-memory reports of devices and of MT_RSS_LIMIT_MB to stdout, the oldest first.
+ * indented: on several lines, else on one. */
+void mt_stats_json_print_oom(const struct mt_target *target, bool indented);
+
+/* The memory limit that the shim in a process uses. One thread may
+ * call. */
+
+/* Finds the limit that the process publishes, which includes MT_LIMIT_MB and MT_CGROUP, and reads
+ * what is used of it now: far from a limit, the process publishes an upper bound only. If the
+ * process publishes none (asleep, MT_PRESSURE=0): the limits of the cgroup in its MT_CGROUP, else
+ * of its own, and its MT_LIMIT_MB. file is NULL if its settings are not known. */
+enum mt_err mt_process_limit_find(const struct mt_process *process,
+				  const struct mt_stats_file *file, struct mt_limit *out);
+
+/* Writes the directory of MT_CGROUP in the process to *out, "" for none. The settings table holds
+ * 71 characters; a longer value is read from the environment. The text may hold any bytes: clean it
+ * before it is printed. */
+void mt_process_limit_given(const struct mt_process *process, const struct mt_stats_file *file,
+			    char *out, size_t out_bytes);
+
+/* mt_limit_find_in for that directory, also through the root directory of a process in another
+ * mount namespace. Returns MT_ERR_INVALID if it is no memory cgroup. */
+enum mt_err mt_limit_find_given(const struct mt_process *process, const char *directory,
+				struct mt_limit *out);
+
+/* Writes a directory of a cgroup to *out: that of this limit (NULL: none), else that of MT_CGROUP,
+ * else that of the process. Returns false if there is none. */
+bool mt_process_limit_directory(const struct mt_process *process, const struct mt_stats_file *file,
+				const struct mt_limit *limit, char *out, size_t out_bytes);
 
 #endif

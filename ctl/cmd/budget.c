@@ -77,17 +77,29 @@ static bool is_split(const struct mt_budget_options *options)
 	return options->zero == MT_BUDGET_UNSPLIT;
 }
 
-/* The number of GPUs that share a part: all of them, or from this stage of ZeRO on. */
+/* The layers of the GPU that has most of them: a layer is not cut in two. */
+static double layers_of_one(const struct mt_budget_options *options)
+{
+	return is_split(options) ? ceil(options->layers / options->gpus) : options->layers;
+}
+
+/* Of a part, all GPUs have a share, or from this stage of ZeRO on: the number by which it is
+ * divided. */
 static double divisor(const struct mt_budget_options *options, int stage)
 {
+	if (is_split(options) && options->layers)
+		return options->layers / layers_of_one(options);
 	return is_split(options) || options->zero >= stage ? options->gpus : 1;
 }
 
-static const char *shared(char out[32], double by)
+static const char *shared(char out[48], const struct mt_budget_options *options, double by)
 {
 	out[0] = '\0';
-	if (by > 1)
-		snprintf(out, 32, " / %.0f GPUs", by);
+	if (by > 1 && by == floor(by))
+		snprintf(out, 48, " / %.0f GPUs", by);
+	else if (by > 1)
+		snprintf(out, 48, " x %.6g of %.6g layers", layers_of_one(options),
+			 options->layers);
 	return out;
 }
 
@@ -102,18 +114,19 @@ struct figures {
 
 /* The formulas: the part of memory, when the formula holds (the first row that does is used), its
  * bytes, and its text with the figures. */
-#define NO_SHAPE "not known without --seq, --batch, --layers and --d-model"
+#define SHAPE    "--seq, --batch, --layers and --d-model"
+#define NO_SHAPE "not known without " SHAPE
 #define FORMULAS(X)                                                                                \
 	X(WEIGHTS, true, f.width *f.N / f.by_weights,                                              \
 	  "%.0f bytes a parameter (%.0f bit) x %.6g%s", f.width, f.width * 8, f.N,                 \
-	  shared(by, f.by_weights))                                                                \
+	  shared(by, o, f.by_weights))                                                             \
 	X(GRADIENTS, o->inference, 0, "none: nothing is trained%s", "")                            \
 	X(GRADIENTS, true, f.width *f.N / f.by_gradients, "%.0f bytes a parameter x %.6g%s",       \
-	  f.width, f.N, shared(by, f.by_gradients))                                                \
+	  f.width, f.N, shared(by, o, f.by_gradients))                                             \
 	X(OPTIMIZER, o->inference, 0, "none: nothing is trained%s", "")                            \
 	X(OPTIMIZER, true, (f.master + f.state) * f.N / f.by_optimizer,                            \
 	  "%.4g bytes a parameter x %.6g%s: %s%s (%s)", f.master + f.state, f.N,                   \
-	  shared(by, f.by_optimizer), f.master > 0 ? "a 32-bit copy of the weights, and " : "",    \
+	  shared(by, o, f.by_optimizer), f.master > 0 ? "a 32-bit copy of the weights, and " : "", \
 	  o->optimizer->what, o->optimizer->name)                                                  \
 	X(ACTIVATIONS, o->inference, 0, "none are kept: nothing is trained%s", "")                 \
 	X(ACTIVATIONS, !has_shape, NAN, NO_SHAPE "%s", "")                                         \
@@ -145,7 +158,7 @@ static struct figures figures_of(const struct mt_budget_options *o)
 		.d = o->d_model,
 		.a = o->heads,
 		.V = o->vocab,
-		.layers = is_split(o) ? o->layers / o->gpus : o->layers,
+		.layers = layers_of_one(o),
 		.kv_heads = o->kv_heads,
 		.width = o->mixed ? 2 : 4,
 		.master = o->mixed ? 4 : 0,
@@ -165,7 +178,7 @@ static void fill(struct mt_budget *budget)
 	const struct mt_budget_options *o = &budget->options;
 	const struct figures f = figures_of(o);
 	bool has_shape = f.s && f.b && o->layers && f.d, is_set[MT_BUDGET_KINDS] = {false};
-	char by[32], logits[64] = "";
+	char by[48], logits[64] = "";
 
 	if (f.V)
 		snprintf(logits, sizeof(logits), ", and 4 s b V for the logits (V %.6g)", f.V);
@@ -208,11 +221,23 @@ static void note_shape(struct mt_budget *budget)
 			note(budget, "if %.6g are the layers of one GPU, say --layers-per-gpu %.6g",
 			     options->layers, options->layers);
 	}
-	if (options->layers < options->gpus && is_split(options))
-		note(budget, "%.0f GPUs are more than %.6g layers: some would have none",
-		     options->gpus, options->layers);
 	if (options->heads && fmod(options->d_model, options->heads) != 0)
 		note(budget, "%.6g heads do not divide d %.6g", options->heads, options->d_model);
+}
+
+static void note_split(struct mt_budget *budget)
+{
+	const struct mt_budget_options *options = &budget->options;
+
+	if (!is_split(options) || !options->layers)
+		return;
+	if (options->layers < options->gpus)
+		note(budget, "%.0f GPUs are more than %.6g layers: some would have none",
+		     options->gpus, options->layers);
+	else if (fmod(options->layers, options->gpus) != 0)
+		note(budget,
+		     "%.0f GPUs do not divide %.6g layers: these are the figures of one with %.6g",
+		     options->gpus, options->layers, layers_of_one(options));
 }
 
 /* Fills in the usual values of options that were not given. */
@@ -239,6 +264,7 @@ static void complete(struct mt_budget *budget)
 	}
 	if (!options->kv_heads)
 		options->kv_heads = options->heads;
+	note_split(budget);
 	note_shape(budget);
 }
 
@@ -276,8 +302,11 @@ enum mt_err mt_budget_make(const struct mt_budget_options *options, struct mt_bu
 		return error;
 	complete(&budget);
 	fill(&budget);
-	for (size_t i = 0; i < MT_BUDGET_KINDS; i++)
+	budget.complete = true;
+	for (size_t i = 0; i < MT_BUDGET_KINDS; i++) {
+		budget.complete &= budget.parts[i].known;
 		budget.total_bytes += budget.parts[i].bytes;
+	}
 	budget.with_overhead_bytes = budget.total_bytes * (1 + MT_BUDGET_OVERHEAD);
 	if (!(budget.with_overhead_bytes < TOTAL_MAX_BYTES))
 		return mt_error_because(why, MT_ERR_RANGE,
@@ -347,12 +376,20 @@ struct sizing {
 	bool json;
 };
 
+#define MT_GPU_ANY (-1)
+
+#define NO_MODEL                                                                                   \
+	{                                                                                          \
+		.zero = MT_BUDGET_UNSPLIT                                                          \
+	}
+
+static struct sizing wanted = {.model = NO_MODEL, .device = MT_GPU_ANY, .stage = MT_BUDGET_UNSPLIT};
+
 /* ---- gpu memory ---- */
 
 /* How much memory of a GPU is free: from NVML, or else from the last figures of a shimmed process.
  * Device numbers are those of NVML, or of that process. Sends no request to any
  * process. */
-#define MT_GPU_ANY (-1)
 
 struct mt_gpu_memory {
 	uint64_t number;
@@ -363,11 +400,11 @@ struct mt_gpu_memory {
 
 /* Takes the device if it is the wanted one, or for MT_GPU_ANY has more free memory than the one so
  * far. */
-static bool consider(double wanted, const struct mt_gpu_memory *found, bool known,
+static bool consider(double number, const struct mt_gpu_memory *found, bool known,
 		     struct mt_gpu_memory *out)
 {
-	bool better = wanted == MT_GPU_ANY ? !known || found->free_bytes > out->free_bytes
-					   : (double)found->number == wanted;
+	bool better = number == MT_GPU_ANY ? !known || found->free_bytes > out->free_bytes
+					   : (double)found->number == number;
 
 	if (better)
 		*out = *found;
@@ -497,32 +534,39 @@ static bool take_optimizer(const struct mt_option *option, const char *text)
 /* ---- clients ---- */
 
 struct clients {
-	bool known;
+	bool known; /* what is free */
 	double free_bytes;
 	char source[160];
+	bool is_least; /* a client takes more: parts of it are not known */
 	long count;
 };
 
-static long clients_of(const struct sizing *wanted, double free_bytes, double client_bytes)
+/* A client that takes more than is known may still be one that does not fit. */
+static bool is_count_known(const struct clients *clients)
 {
-	return (long)fmin(floor(free_bytes * wanted->share / 100 / client_bytes), wanted->cap);
+	return clients->known && !(clients->is_least && clients->count);
 }
 
-static void find(const struct sizing *wanted, double client_bytes, struct clients *out)
+static long clients_of(double free_bytes, double client_bytes)
+{
+	return (long)fmin(floor(free_bytes * wanted.share / 100 / client_bytes), wanted.cap);
+}
+
+static void find(double client_bytes, struct clients *out)
 {
 	struct mt_gpu_memory gpu;
 
-	*out = (struct clients){.known = wanted->free_bytes > 0,
-				.free_bytes = wanted->free_bytes,
-				.source = "--vram"};
-	if (!out->known && gpu_memory_find(wanted->device, &gpu)) {
+	out->known = wanted.free_bytes > 0;
+	out->free_bytes = wanted.free_bytes;
+	snprintf(out->source, sizeof(out->source), "--vram");
+	if (!out->known && gpu_memory_find(wanted.device, &gpu)) {
 		out->known = true;
 		out->free_bytes = (double)gpu.free_bytes;
 		snprintf(out->source, sizeof(out->source), "%.40s, GPU %llu%s%.60s", gpu.source,
 			 (unsigned long long)gpu.number, *gpu.name ? ", " : "", gpu.name);
 	}
 	if (out->known)
-		out->count = clients_of(wanted, out->free_bytes, client_bytes);
+		out->count = clients_of(out->free_bytes, client_bytes);
 }
 
 /* ---- output ---- */
@@ -547,6 +591,8 @@ static void print_budget(const struct mt_budget *budget)
 			   budget->parts[i].formula);
 	if (options->gpus > 1)
 		snprintf(where, sizeof(where), "on each of %.0f GPUs", options->gpus);
+	if (!budget->complete)
+		strcat(where, ", and what is not known");
 	print_line("total", budget->total_bytes, true, where);
 	print_line("with 15 %", budget->with_overhead_bytes, true,
 		   "for the context, workspaces of libraries, and what "
@@ -592,34 +638,33 @@ static const double table_mb[] = {12.3, 100, 250, 500, 1024};
 #define COLUMNS_COUNT (sizeof(table_gb) / sizeof(table_gb[0]))
 #define ROWS_COUNT    (sizeof(table_mb) / sizeof(table_mb[0]))
 
-static void add_row(struct mt_table *table, const struct sizing *wanted, double model_mb)
+static void add_row(struct mt_table *table, double model_mb)
 {
 	mt_table_addf(table, "%.1f MB", model_mb);
 	for (size_t i = 0; i < COLUMNS_COUNT; i++)
-		mt_table_addf(table, "%ld",
-			      clients_of(wanted, table_gb[i] * GIB, COPIES * model_mb * MIB));
+		mt_table_addf(table, "%ld", clients_of(table_gb[i] * GIB, COPIES * model_mb * MIB));
 }
 
-static void print_table(const struct sizing *wanted)
+static void print_table(void)
 {
 	struct mt_table *table = mt_table_new(">MODEL|>4 GB|>8 GB|>12 GB|>16 GB");
-	double asked = wanted->model_mb;
+	double asked = wanted.model_mb;
 	bool added = asked == 0;
 
 	for (size_t i = 0; i < ROWS_COUNT; i++) {
 		if (!added && asked <= table_mb[i]) {
 			if (asked < table_mb[i])
-				add_row(table, wanted, asked);
+				add_row(table, asked);
 			added = true;
 		}
-		add_row(table, wanted, table_mb[i]);
+		add_row(table, table_mb[i]);
 	}
 	if (!added)
-		add_row(table, wanted, asked);
+		add_row(table, asked);
 	mt_table_print(table);
 }
 
-static json_t *table_json(const struct sizing *wanted)
+static json_t *table_json(void)
 {
 	json_t *rows = json_array();
 
@@ -630,7 +675,7 @@ static json_t *table_json(const struct sizing *wanted)
 			mt_json_set_u64(row, "model_bytes", mt_text_round_u64(table_mb[i] * MIB));
 			mt_json_set_u64(row, "vram_bytes", mt_text_round_u64(table_gb[j] * GIB));
 			mt_json_set_u64(row, "clients_count",
-					(uint64_t)clients_of(wanted, table_gb[j] * GIB,
+					(uint64_t)clients_of(table_gb[j] * GIB,
 							     COPIES * table_mb[i] * MIB));
 			mt_json_append(rows, row);
 		}
@@ -638,114 +683,115 @@ static json_t *table_json(const struct sizing *wanted)
 }
 
 /* `each`: what a client is, behind "over". */
-static void print_clients(const struct sizing *wanted, const struct clients *clients,
-			  const char *each)
+static void print_clients(const struct clients *clients, const char *each)
 {
-	if (clients->known)
+	if (clients->known && !is_count_known(clients))
+		puts("How many clients fit is not known without " SHAPE);
+	else if (clients->known)
 		printf("%s in parallel: %.0f %% of %s free (%s) over %s, at most %.0f\n",
 		       mt_text_counted((uint64_t)clients->count, "client", "clients").text,
-		       wanted->share, mt_text_bytes(mt_text_round_u64(clients->free_bytes)).text,
-		       clients->source, each, wanted->cap);
+		       wanted.share, mt_text_bytes(mt_text_round_u64(clients->free_bytes)).text,
+		       clients->source, each, wanted.cap);
 	else
 		puts("How many clients fit is not known, since nothing tells how much of a GPU is "
 		     "free; --vram 16G says it");
 }
 
-static void set_clients(json_t *root, const struct sizing *wanted, const struct clients *clients)
+static void set_clients(json_t *root, const struct clients *clients)
 {
-	mt_json_set_u64_if(root, "clients_count", clients->known, (uint64_t)clients->count);
+	mt_json_set_u64_if(root, "clients_count", is_count_known(clients),
+			   (uint64_t)clients->count);
 	mt_json_set_u64_if(root, "free_bytes", clients->known,
 			   mt_text_round_u64(clients->free_bytes));
 	mt_json_set(root, "source", clients->known ? json_string(clients->source) : json_null());
-	mt_json_set_u64(root, "share_pct", (uint64_t)wanted->share);
-	mt_json_set_u64(root, "cap_count", (uint64_t)wanted->cap);
+	mt_json_set_u64(root, "share_pct", (uint64_t)wanted.share);
+	mt_json_set_u64(root, "cap_count", (uint64_t)wanted.cap);
 }
 
 /* ---- the two forms ---- */
 
 /* Clients of --model-mb, or without it the table alone. */
-static void print_fit(const struct sizing *wanted, const struct clients *clients)
+static void print_fit(const struct clients *clients)
 {
-	double model_bytes = wanted->model_mb * MIB;
+	double model_bytes = wanted.model_mb * MIB;
 	char each[80];
 
-	if (wanted->json) {
+	if (wanted.json) {
 		json_t *root = json_object();
 
 		mt_json_set_u64_if(root, "model_bytes", model_bytes > 0,
 				   mt_text_round_u64(model_bytes));
-		set_clients(root, wanted, clients);
-		mt_json_set(root, "table", table_json(wanted));
+		set_clients(root, clients);
+		mt_json_set(root, "table", table_json());
 		mt_json_print(root, true);
 		return;
 	}
 	if (model_bytes) {
 		snprintf(each, sizeof(each), "4 x %s",
 			 mt_text_bytes(mt_text_round_u64(model_bytes)).text);
-		print_clients(wanted, clients, each);
+		print_clients(clients, each);
 		putchar('\n');
 	}
 	printf("Clients in parallel by GPU and model, with %.0f %% of all its memory, at most "
 	       "%.0f:\n",
-	       wanted->share, wanted->cap);
-	print_table(wanted);
+	       wanted.share, wanted.cap);
+	print_table();
 }
 
 /* `clients` is NULL if they are not wanted. */
-static void print_both(const struct sizing *wanted, const struct mt_budget *budget,
-		       const struct clients *clients)
+static void print_both(const struct mt_budget *budget, const struct clients *clients)
 {
 	json_t *root;
 
-	if (!wanted->json) {
+	if (!wanted.json) {
 		print_budget(budget);
 		if (clients)
 			print_clients(
-				wanted, clients,
+				clients,
 				mt_text_bytes(mt_text_round_u64(budget->with_overhead_bytes)).text);
 		return;
 	}
 	root = json_object();
 	set_budget(root, budget);
 	if (clients)
-		set_clients(root, wanted, clients);
+		set_clients(root, clients);
 	mt_json_print(root, true);
 }
 
-static int size(struct sizing *wanted, bool has_model)
+static int size(bool has_model)
 {
-	bool wants_clients = !has_model || wanted->free_bytes || wanted->share || wanted->cap ||
-			     wanted->device != MT_GPU_ANY;
-	double client_bytes = COPIES * wanted->model_mb * MIB;
+	bool wants_clients = !has_model || wanted.free_bytes || wanted.share || wanted.cap ||
+			     wanted.device != MT_GPU_ANY;
+	double client_bytes = COPIES * wanted.model_mb * MIB;
 	struct clients clients = {0};
 	struct mt_budget budget;
 	struct mt_error_reason why;
 
-	if (has_model && mt_budget_make(&wanted->model, &budget, &why) != MT_ERR_OK)
+	if (has_model && mt_budget_make(&wanted.model, &budget, &why) != MT_ERR_OK)
 		return mt_error_fail(MT_EXIT_USAGE, &why);
-	if (has_model)
+	if (has_model) {
 		client_bytes = budget.with_overhead_bytes;
-	wanted->share = wanted->share ? wanted->share : SHARE_USUAL;
-	wanted->cap = wanted->cap ? wanted->cap : CAP_USUAL;
+		clients.is_least = !budget.complete;
+	}
+	wanted.share = wanted.share ? wanted.share : SHARE_USUAL;
+	wanted.cap = wanted.cap ? wanted.cap : CAP_USUAL;
 	if (wants_clients && client_bytes > 0)
-		find(wanted, client_bytes, &clients);
-	if (client_bytes > 0 && wanted->device != MT_GPU_ANY && !clients.known) {
-		mt_error_say("nothing is known of a GPU %.0f", wanted->device);
+		find(client_bytes, &clients);
+	if (client_bytes > 0 && wanted.device != MT_GPU_ANY && !clients.known) {
+		mt_error_say("nothing is known of a GPU %.0f", wanted.device);
 		return MT_EXIT_USAGE;
 	}
 	if (has_model)
-		print_both(wanted, &budget, wants_clients ? &clients : NULL);
+		print_both(&budget, wants_clients ? &clients : NULL);
 	else
-		print_fit(wanted, &clients);
-	return wants_clients && client_bytes > 0 && !clients.count ? MT_EXIT_NOTHING : MT_EXIT_OK;
+		print_fit(&clients);
+	return wants_clients && client_bytes > 0 && (!clients.count || !is_count_known(&clients))
+		       ? MT_EXIT_NOTHING
+		       : MT_EXIT_OK;
 }
 
 /* ---- the command line ---- */
 
-static int read_and_size(const char *name, const char *help, int argc, char **argv)
-{
-	const struct mt_budget_options none = {.zero = MT_BUDGET_UNSPLIT};
-	struct sizing wanted = {.model = none, .device = MT_GPU_ANY, .stage = MT_BUDGET_UNSPLIT};
 #define NUMBER(option, member, takes, is, least, most)                                             \
 	{                                                                                          \
 		.name = option, .target = &wanted.member, .take = takes, .what = is, .min = least, \
@@ -753,32 +799,39 @@ static int read_and_size(const char *name, const char *help, int argc, char **ar
 	}
 #define COUNT(option, member, most)                                                                \
 	NUMBER(option, model.member, take_count, "whole number", 1, most)
-	const struct mt_option options[] = {
-		COUNT("params", params, 1e16),
-		COUNT("seq", seq, 1e9),
-		COUNT("batch", batch, 1e9),
-		COUNT("layers", layers, 1e6),
-		COUNT("d-model", d_model, 1e7),
-		COUNT("heads", heads, 1e6),
-		COUNT("kv-heads", kv_heads, 1e6),
-		COUNT("vocab", vocab, 1e9),
-		COUNT("gpus", gpus, 1e6),
-		COUNT("layers-per-gpu", layers_per_gpu, 1e6),
-		{.name = "mixed", .target = &wanted.model.mixed},
-		{.name = "checkpoint", .target = &wanted.model.checkpoint},
-		{.name = "flash", .target = &wanted.model.flash},
-		{.name = "inference", .target = &wanted.model.inference},
-		{.name = "optimizer", .target = &wanted.model.optimizer, .take = take_optimizer},
-		NUMBER("zero", stage, take_whole, "stage", 0, 3),
-		NUMBER("model-mb", model_mb, take_mb, "size in MB", 1 / MIB, 1e12),
-		NUMBER("vram", free_bytes, take_size, "size as 16G, 16GiB, 4096M", 1, 1e18),
-		NUMBER("device", device, take_whole, "whole number", 0, 1023),
-		NUMBER("share", share, take_whole, "percentage", 1, 100),
-		NUMBER("cap", cap, take_whole, "whole number", 1, 1024),
-		{.name = "json", .target = &wanted.json},
-		{0}};
-#undef COUNT
-#undef NUMBER
+#define SWITCH(option, member)                                                                     \
+	{                                                                                          \
+		.name = option, .target = &wanted.member                                           \
+	}
+
+static const struct mt_option options[] = {
+	COUNT("params", params, 1e16),
+	COUNT("seq", seq, 1e9),
+	COUNT("batch", batch, 1e9),
+	COUNT("layers", layers, 1e6),
+	COUNT("d-model", d_model, 1e7),
+	COUNT("heads", heads, 1e6),
+	COUNT("kv-heads", kv_heads, 1e6),
+	COUNT("vocab", vocab, 1e9),
+	COUNT("gpus", gpus, 1e6),
+	COUNT("layers-per-gpu", layers_per_gpu, 1e6),
+	SWITCH("mixed", model.mixed),
+	SWITCH("checkpoint", model.checkpoint),
+	SWITCH("flash", model.flash),
+	SWITCH("inference", model.inference),
+	{.name = "optimizer", .target = &wanted.model.optimizer, .take = take_optimizer},
+	NUMBER("zero", stage, take_whole, "stage", 0, 3),
+	NUMBER("model-mb", model_mb, take_mb, "size in MB", 1 / MIB, 1e12),
+	NUMBER("vram", free_bytes, take_size, "size as 16G, 16GiB, 4096M", 1, 1e18),
+	NUMBER("device", device, take_whole, "whole number", 0, 1023),
+	NUMBER("share", share, take_whole, "percentage", 1, 100),
+	NUMBER("cap", cap, take_whole, "whole number", 1, 1024),
+	SWITCH("json", json),
+	{0}};
+
+static int read_and_size(const char *name, const char *help, int argc, char **argv)
+{
+	static const struct mt_budget_options none = NO_MODEL;
 	const struct mt_command_line line = {name, help, NULL, options, 0, 0};
 	bool has_model;
 	int code;
@@ -795,7 +848,7 @@ static int read_and_size(const char *name, const char *help, int argc, char **ar
 		mt_error_say("--model-mb or a model's parameters and shape, not both");
 		return MT_EXIT_USAGE;
 	}
-	return size(&wanted, has_model);
+	return size(has_model);
 }
 
 int mt_command_budget(int argc, char **argv)

@@ -73,6 +73,7 @@ struct mt_budget_part {
 struct mt_budget {
 	struct mt_budget_options options; /* with defaults filled in: params, heads, kv_heads */
 	struct mt_budget_part parts[MT_BUDGET_KINDS];
+	bool complete; /* every part is known; else the total is the least that it takes */
 	double total_bytes, with_overhead_bytes;
 	size_t notes_count;
 	char notes[MT_BUDGET_NOTES][240];

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "ctl/channel/process_limit.h"
 #include "ctl/channel/target.h"
 #include "ctl/command.h"
 #include "ctl/output/json.h"

@@ -15,7 +15,6 @@
 #include "ctl/channel/process_list.h"
 #include "ctl/command.h"
 #include "ctl/metrics/openmetrics.h"
-#include "ctl/metrics/otlp.h"
 #include "ctl/output/error.h"
 #include "ctl/output/outfile.h"
 #include "ctl/output/text.h"

@@ -5,18 +5,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "ctl/channel/process_name.h"
-#include "ctl/channel/stats_json.h"
+#include "ctl/channel/target.h"
 #include "ctl/command.h"
-#include "ctl/diagnose/last_summary.h"
-#include "ctl/figures/cleanup_history.h"
-#include "ctl/figures/last_look.h"
+#include "ctl/diagnose/diagnose.h"
+#include "ctl/figures/stats_file.h"
 #include "ctl/figures/memory_parts.h"
 #include "ctl/output/json.h"
 #include "ctl/output/table.h"
 #include "ctl/output/text.h"
 #include "ctl/process/read_file.h"
-#include "ctl/profile/symbols.h"
+#include "ctl/profile/sites.h"
 
 static const char help[] =
 	"Lists the processes that were about to meet their memory limit, and what became of them.\n"

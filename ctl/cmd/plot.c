@@ -9,10 +9,9 @@
 #include <string.h>
 
 #include "ctl/command.h"
-#include "ctl/metrics/area_chart.h"
+#include "ctl/metrics/series.h"
 #include "ctl/metrics/recording.h"
 #include "ctl/metrics/run.h"
-#include "ctl/metrics/series.h"
 #include "ctl/output/error.h"
 #include "ctl/output/table.h"
 #include "ctl/output/text.h"

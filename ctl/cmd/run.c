@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "ctl/command.h"
-#include "ctl/figures/last_look.h"
+#include "ctl/figures/stats_file.h"
 #include "ctl/figures/setting.h"
 #include "ctl/process/obstacle.h"
 #include "ctl/process/preload.h"

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ctl/channel/stats_json.h"
+#include "ctl/channel/target.h"
 #include "ctl/command.h"
-#include "ctl/figures/cleanup_history.h"
+#include "ctl/figures/stats_file.h"
 #include "ctl/figures/figures.h"
 #include "ctl/figures/memory_parts.h"
 #include "ctl/output/json.h"

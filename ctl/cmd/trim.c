@@ -10,7 +10,7 @@
 #include "ctl/channel/stats_dir.h"
 #include "ctl/channel/target.h"
 #include "ctl/command.h"
-#include "ctl/figures/cleanup_history.h"
+#include "ctl/figures/stats_file.h"
 #include "ctl/output/json.h"
 #include "ctl/output/table.h"
 #include "ctl/output/text.h"

@@ -10,10 +10,9 @@
 #include <unistd.h>
 
 #include "ctl/channel/control_file.h"
-#include "ctl/channel/process_limit.h"
 #include "ctl/channel/target.h"
 #include "ctl/diagnose/diagnose.h"
-#include "ctl/figures/cleanup_history.h"
+#include "ctl/figures/stats_file.h"
 #include "ctl/process/clock.h"
 #include "ctl/process/limit.h"
 #include "ctl/process/preload.h"

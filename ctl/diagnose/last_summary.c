@@ -1,9 +1,9 @@
-#include "ctl/diagnose/last_summary.h"
+#include "ctl/diagnose/diagnose.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl/channel/process_name.h"
+#include "ctl/channel/target.h"
 #include "ctl/output/text.h"
 
 #define MINUTE_NS   ((uint64_t)60 * 1000000000u)

@@ -1,4 +1,4 @@
-#include "ctl/diagnose/recorded.h"
+#include "ctl/diagnose/diagnose.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ctl/channel/stats_json.h"
+#include "ctl/channel/target.h"
 #include "ctl/diagnose/diagnose.h"
 #include "ctl/output/json.h"
 #include "ctl/output/table.h"

@@ -116,8 +116,9 @@ void mt_rule_rss_flat(const struct mt_facts *facts, struct mt_diagnosis *out)
 				rss->rounds ? ", by the lowest point of each round" : "");
 	else
 		mt_finding_note(out, MT_OK, "rss_flat", NULL, "RSS %s over %.0f s, %s to %s",
-				mt_trend_word(rss->shape), rss->seconds,
-				mt_text_bytes(mt_text_round_u64(rss->lowest)).text,
+				mt_trend_is_level(rss) ? mt_trend_word(rss->shape)
+						       : "goes up and down without growth",
+				rss->seconds, mt_text_bytes(mt_text_round_u64(rss->lowest)).text,
 				mt_text_bytes(mt_text_round_u64(rss->highest)).text);
 }
 

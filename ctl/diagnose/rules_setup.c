@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ctl/channel/process_limit.h"
+#include "ctl/channel/target.h"
 #include "ctl/diagnose/diagnose.h"
-#include "ctl/figures/cleanup_history.h"
+#include "ctl/figures/stats_file.h"
 #include "ctl/figures/memory_parts.h"
 #include "ctl/process/preload.h"
 

@@ -47,6 +47,7 @@
 #define STEP_TAIL     2.0   /* times the time before a step */
 #define REST_SHARE    0.1   /* of a rise: what is left of it when it has ended */
 #define ROUND_SAMPLES 8     /* of a round that is none of the noise's */
+#define LEVEL_SHARE   0.15  /* of the highest value: who moves within it has one level */
 #define FIT_POINTS    128
 #define WINDOWS_MAX   12
 #define NEEDED_MIN_S  30.0
@@ -91,6 +92,12 @@ const char *mt_trend_word(enum mt_trend_shape shape)
 					    "steps",   "falls", "undecided"};
 
 	return words[shape];
+}
+
+bool mt_trend_is_level(const struct mt_trend *trend)
+{
+	return trend->shape != MT_TREND_FLAT || trend->rounds + trend->short_rounds < 2 ||
+	       trend->highest - trend->lowest <= trend->highest * LEVEL_SHARE;
 }
 
 const char *mt_trend_doubt_word(enum mt_trend_doubt doubt)

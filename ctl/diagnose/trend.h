@@ -84,6 +84,10 @@ struct mt_trend {
 /* Judges a series. */
 struct mt_trend mt_trend_find(const struct mt_trend_series *series);
 
+/* Whether a flat figure has also stayed at one level: its lowest points may be flat while it goes
+ * up and down. Of any other shape: true. */
+bool mt_trend_is_level(const struct mt_trend *trend);
+
 /* Returns the word for a shape: "grows", "flat". */
 const char *mt_trend_word(enum mt_trend_shape shape);
 

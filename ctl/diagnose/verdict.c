@@ -638,7 +638,9 @@ static double unseen_rate(const struct mt_facts *facts, const struct mt_diagnosi
 	return rate;
 }
 
-static void decide_healthy(const struct mt_facts *facts, struct mt_diagnosis *out)
+/* "flat at 200.0 MB" */
+static void describe_level(const struct mt_facts *facts, const struct mt_trend *rss, char *out,
+			   size_t out_bytes)
 {
 	static const char *const shapes[] = {
 		"unknown",
@@ -648,23 +650,37 @@ static void decide_healthy(const struct mt_facts *facts, struct mt_diagnosis *ou
 		"rose once, and has been flat since",
 		"falls",
 		"goes up and down by free pages, and is"};
-	const struct mt_sample *last = mt_facts_last(facts);
 	/* the last sample may be of its end */
-	const struct mt_sample *usual =
-		out->rss.shape == MT_TREND_FLAT ? &facts->samples[facts->samples_count / 2] : last;
+	const struct mt_sample *usual = rss->shape == MT_TREND_FLAT
+						? &facts->samples[facts->samples_count / 2]
+						: mt_facts_last(facts);
+
+	if (mt_trend_is_level(rss))
+		snprintf(out, out_bytes, "%s at %s", shapes[rss->shape],
+			 mt_text_bytes(usual->rss_bytes).text);
+	else
+		snprintf(out, out_bytes, "goes up and down, %s to %s, and does not grow",
+			 mt_text_bytes(mt_text_round_u64(rss->lowest)).text,
+			 mt_text_bytes(mt_text_round_u64(rss->highest)).text);
+}
+
+static void decide_healthy(const struct mt_facts *facts, struct mt_diagnosis *out)
+{
+	const struct mt_sample *last = mt_facts_last(facts);
 	bool calm = out->rss.shape == MT_TREND_FLAT || out->rss.shape == MT_TREND_FALLS ||
 		    out->rss.decided_s >= BUILD_UP_S || facts->age_s >= WARM_S;
 	bool passed_by = diagnose_past_malloc(facts) >= PAST_BYTES;
 	struct mt_short_text garbage = {""};
 	struct mt_finding *finding;
+	char level[200];
 
+	describe_level(facts, &out->rss, level, sizeof(level));
 	if (uncollected_bytes(facts))
 		snprintf(garbage.text, sizeof(garbage.text),
 			 "; up to %.12s may be garbage: gc could not run",
 			 mt_text_bytes(uncollected_bytes(facts)).text);
 	finding = mt_finding_add(
-		out, MT_VERDICT_HEALTHY, 0, healthy_confidence(facts, out), "RSS %s at %s%s%s",
-		shapes[out->rss.shape], mt_text_bytes(usual->rss_bytes).text,
+		out, MT_VERDICT_HEALTHY, 0, healthy_confidence(facts, out), "RSS %s%s%s", level,
 		passed_by ? ", most of it past malloc, in a runtime that returns memory itself"
 		: *garbage.text ? ""
 		: out->count    ? "; what one look shows stands below"
@@ -858,6 +874,24 @@ static void drop_unknown_trends(const struct mt_facts *facts, struct mt_diagnosi
 		out->live = (struct mt_trend){0};
 }
 
+/* RSS is anonymous memory and pages of files. Its own rounds may be too small a part of it to be
+ * seen: what too few rounds of anonymous memory leave open is open of RSS, too. */
+static void doubt_rss(struct mt_diagnosis *out)
+{
+	struct mt_trend *rss = &out->rss;
+	double of_files = out->file.slope + out->shmem.slope;
+
+	if (rss->shape != MT_TREND_GROWS || out->anon.doubt != MT_TREND_FEW_ROUNDS ||
+	    of_files >= rss->slope * UNEXPLAINED_SHARE)
+		return;
+	rss->shape = MT_TREND_UNDECIDED;
+	rss->doubt = out->anon.doubt;
+	rss->confidence = out->anon.confidence;
+	rss->needed_s = out->anon.needed_s;
+	rss->period_s = out->anon.period_s;
+	rss->rounds = out->anon.rounds;
+}
+
 void mt_diagnose_find_trends(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 #define X(name, figure, in_history)                                                                \
@@ -866,6 +900,7 @@ void mt_diagnose_find_trends(const struct mt_facts *facts, struct mt_diagnosis *
 				     offsetof(struct mt_sample, gpu_allocated_bytes));
 	MT_DIAGNOSE_TRENDS(X)
 #undef X
+	doubt_rss(out);
 	drop_unknown_trends(facts, out);
 }
 

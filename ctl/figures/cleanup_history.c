@@ -1,4 +1,4 @@
-#include "ctl/figures/cleanup_history.h"
+#include "ctl/figures/stats_file.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "ctl/figures/last_look.h"
+#include "ctl/figures/stats_file.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -10,7 +10,6 @@
 
 #include "core/cgroup_path.h"
 #include "core/stats_layout.h"
-#include "ctl/figures/stats_file.h"
 #include "ctl/output/error.h"
 #include "ctl/output/text.h"
 #include "ctl/process/process.h"

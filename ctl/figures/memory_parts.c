@@ -43,7 +43,7 @@ struct mt_memory_parts mt_memory_parts_of_snapshot(const struct mt_stats_snapsho
 	struct mt_memory_parts parts = mt_memory_parts_of(&(struct mt_memory_figures){
 		now->rss_bytes, now->rss_anon_bytes, now->heap_live_bytes, now->heap_dirty_bytes});
 
-	parts.bytes[MT_PART_LIVE] += mt_sat_sub(rss_bytes, now->rss_bytes);
+	parts.bytes[MT_PART_OTHER] += mt_sat_sub(rss_bytes, now->rss_bytes);
 	shrink(&parts, mt_sat_sub(now->rss_bytes, rss_bytes));
 	return parts;
 }

@@ -48,8 +48,8 @@ struct mt_memory_figures {
 struct mt_memory_parts mt_memory_parts_of(const struct mt_memory_figures *figures);
 
 /* The parts of what a process has published. rss_bytes: the RSS that is shown beside them, which
- * may be a second newer. It has most likely grown by memory that the program uses, and shrunk by a
- * cleanup of reusable memory. */
+ * may be newer. What it has grown by since then nobody has told: it counts as other memory. It has
+ * most likely shrunk by a cleanup of reusable memory. */
 struct mt_memory_parts mt_memory_parts_of_snapshot(const struct mt_stats_snapshot *now,
 						   uint64_t rss_bytes);
 struct mt_memory_parts mt_memory_parts_of_sample(const struct mt_stats_sample *sample);

@@ -1,10 +1,9 @@
-#include "ctl/metrics/area_chart.h"
+#include "ctl/metrics/series.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl/metrics/scale.h"
 #include "ctl/output/error.h"
 
 #define SCALE_CELLS   9 /* labels of the scale, with its line */

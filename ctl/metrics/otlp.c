@@ -1,4 +1,4 @@
-#include "ctl/metrics/otlp.h"
+#include "ctl/metrics/openmetrics.h"
 
 #include <ctype.h>
 #include <dlfcn.h>
@@ -10,7 +10,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ctl/metrics/openmetrics.h"
 #include "ctl/output/json.h"
 #include "ctl/output/text.h"
 

@@ -1,4 +1,4 @@
-#include "ctl/metrics/recorder.h"
+#include "ctl/metrics/recording.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 #include "ctl/channel/control_file.h"
 #include "ctl/channel/stats_dir.h"
-#include "ctl/channel/stats_json.h"
+#include "ctl/channel/target.h"
 #include "ctl/figures/figures.h"
 #include "ctl/output/json.h"
 #include "ctl/process/clock.h"

@@ -1,4 +1,4 @@
-#include "ctl/metrics/scale.h"
+#include "ctl/metrics/series.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "ctl/output/markup.h"
+#include "ctl/output/text.h"
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "ctl/output/error.h"
-#include "ctl/output/text.h"
 
 void mt_markup_text(FILE *to, const char *text)
 {

@@ -1,4 +1,4 @@
-#include "ctl/profile/heap_profile.h"
+#include "ctl/profile/sites.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -8,12 +8,101 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
-#include "ctl/output/error.h"
-#include "ctl/profile/heap_profile.h"
-#include "ctl/process/process.h"
-#include "ctl/profile/symbols.h"
 #include "core/stats_layout.h"
+#include "ctl/output/error.h"
+#include "ctl/process/process.h"
+
+/* Names code addresses of a process, by its maps and the symbols and line
+ * tables of the mapped files, read by elfutils' libdwfl. If a file is stripped, replaced or not
+ * readable, or libdw.so.1 is missing, the name is the offset in the module. Nothing is fetched from
+ * the network (debuginfod). For one thread. */
+
+struct mt_symbols;
+
+#define MT_SYMBOLS_NAME_BYTES 400 /* of a name, with its NUL */
+
+/* Reads the maps of a process. FOREIGN: they may not be read. The caller frees with
+ * mt_symbols_free. */
+enum mt_err mt_symbols_new(const struct mt_process *process, struct mt_symbols **out,
+			   struct mt_error_reason *why);
+void mt_symbols_free(struct mt_symbols *symbols);
+
+/* Returns the name of a return address: "leak at leak.c:12", "PyList_Append in python3.11", "0x1a2b
+ * in libx.so", "0x7f12". Printable; C++ names are mangled, for c++filt. The caller frees. */
+char *mt_symbols_name(struct mt_symbols *symbols, uint64_t return_address);
+
+/* The same without reading any file: "0x1a2b in libx.so", "0x7f12". */
+char *mt_symbols_offset(const struct mt_symbols *symbols, uint64_t return_address);
+
+/* Names code by its place in a file: "PATH+0x1a2b", counted from the first byte of the file's first
+ * mapping. Replaces each text that names one (from malloc(3)), unless the file has changed after
+ * `seen`, or cannot be read. In a child process, as mt_symbolizer_fill. */
+void mt_symbols_name_call_sites(char **texts, size_t count, time_t seen);
+
+/* Whether the address lies in libmtshim.so. */
+bool mt_symbols_is_shim(const struct mt_symbols *symbols, uint64_t return_address);
+
+/* ---- symbolizer ---- */
+
+/* Names code addresses in a child process. The files belong to another
+ * process, whose owner may have put anything into them, and libdw parses them. So a child does
+ * that, as user nobody if mtctl is root, with bounded time and memory. For one thread. */
+
+/* Writes one text for each address, as of mt_symbols_name; the offset if the child failed or ran
+ * out of time (10 s). The caller frees each. */
+void mt_symbolizer_fill(struct mt_symbols *symbols, const uint64_t *addresses, size_t count,
+			char **texts);
+
+/* Parses jemalloc's heap profile, text format heap_v2: the sampled
+ * live blocks by stack. Pure, but for memory. The text comes from another process and is not
+ * trusted: every number is checked, every stack is bounded, and an incomplete file is refused.
+ * Source of the format: jemalloc(3), "HEAP PROFILE FORMAT". */
+
+#define MT_HEAP_PROFILE_FRAMES 256 /* of one stack; jemalloc keeps up to 128 */
+
+struct mt_heap_profile_stack {
+	size_t first, frames_count; /* in addresses; innermost first */
+	uint64_t sampled_count, sampled_bytes;
+};
+
+/* A line of Python: the frames of a stack with this address are of Python, and the innermost of
+ * them stand at its beginning (core/dump_layout.h). */
+struct mt_heap_profile_line {
+	uint64_t address;
+	char *text;               /* "/app/train.py:12", printable */
+	bool is_own, is_typed_in; /* see ctl/profile/lines.h */
+};
+
+struct mt_heap_profile {
+	uint64_t rate_bytes; /* one sample in so many bytes, on average */
+	uint64_t *addresses;
+	size_t addresses_count;
+	struct mt_heap_profile_stack *stacks;
+	size_t stacks_count;
+	struct mt_heap_profile_line *lines; /* in the order of addresses */
+	size_t lines_count;
+};
+
+/* Parses a profile. INVALID with the reason. Stacks without live samples are left out. After a
+ * million addresses, further stacks have no frames, but keep their counts, so that sums are
+ * correct. Lines of Python that are not valid end their list. The caller frees with
+ * mt_heap_profile_free. */
+enum mt_err mt_heap_profile_parse(const char *text, size_t bytes, struct mt_heap_profile *out,
+				  struct mt_error_reason *why);
+void mt_heap_profile_free(struct mt_heap_profile *file);
+
+/* Returns the line of Python with this address; NULL: the address is of code. */
+const struct mt_heap_profile_line *mt_heap_profile_line(const struct mt_heap_profile *file,
+							uint64_t address);
+
+/* Estimates all blocks from samples: a block of s bytes is sampled with probability 1 - exp(-s /
+ * rate), so that each counts 1 / (1 - exp(-s / rate)) times, with s the mean of the stack. Source:
+ * jeprof, AdjustSamples. jemalloc 5.3 writes values for this formula (prof_unbias), also for stacks
+ * with blocks of many sizes. */
+void mt_heap_profile_scale(uint64_t rate_bytes, uint64_t sampled_count, uint64_t sampled_bytes,
+			   uint64_t *out_count, uint64_t *out_bytes);
 
 #define MT_SITES_FRAMES 64
 

@@ -13,7 +13,6 @@
 #include "ctl/process/read_file.h"
 #include "ctl/profile/lines.h"
 #include "sys/saturating.h"
-#include "ctl/profile/symbols.h"
 
 #define TIMEOUT_MS     30000u
 #define FILE_MAX_BYTES ((off_t)256 << 20)

@@ -1,4 +1,4 @@
-#include "ctl/profile/symbols.h"
+#include "ctl/profile/sites.h"
 
 #include <dlfcn.h>
 #include <elfutils/libdwelf.h>

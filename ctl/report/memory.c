@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl/figures/cleanup_history.h"
+#include "ctl/figures/stats_file.h"
 #include "ctl/figures/memory_parts.h"
 #include "ctl/metrics/run.h"
 #include "ctl/output/text.h"

@@ -253,7 +253,7 @@ static void report_sites(const struct mt_report *report, FILE *to)
 /* ---- page ---- */
 
 /* How the page looks. The colours of the parts are those of the pictures
- * (ctl/ui/plot/canvas.h). The picture has colours for white paper; in the dark its text, its grid
+ * (ctl/ui/plot/plot.h). The picture has colours for white paper; in the dark its text, its grid
  * and what is white in it get those of the page. Paper is white, whatever the screen is. */
 static const char style[] =
 	":root{--paper:#fff;--card:#f6f7f9;--text:#1a1a1a;--soft:#57606a;--line:#d8dee4;"

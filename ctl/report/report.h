@@ -9,9 +9,9 @@
 
 #include <stdio.h>
 
-#include "ctl/diagnose/last_summary.h"
+#include "ctl/diagnose/diagnose.h"
 #include "ctl/metrics/recording.h"
-#include "ctl/output/markup.h"
+#include "ctl/output/text.h"
 #include "ctl/process/look.h"
 #include "ctl/profile/lines.h"
 #include "ctl/profile/sites.h"

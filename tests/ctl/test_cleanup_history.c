@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-#include "ctl/channel/stats_json.h"
-#include "ctl/figures/cleanup_history.h"
+#include "ctl/channel/target.h"
+#include "ctl/figures/stats_file.h"
 
 static struct mt_target target;
 static struct mt_cleanup_entry stories[MT_CLEANUPS_COUNT];

@@ -56,6 +56,35 @@ Test(findings, name_the_memory_of_most_of_the_time)
 		  "%s", diagnosis.list[0].text);
 }
 
+Test(findings, do_not_call_flat_what_goes_up_and_down)
+{
+	look_at((struct series){SHAPE_SAWTOOTH, 100 * MB, 200 * MB, 10, 0});
+
+	cr_expect_eq(judge(), MT_VERDICT_HEALTHY);
+	cr_expect(strstr(diagnosis.list[0].text, "RSS goes up and down, ") &&
+			  !strstr(diagnosis.list[0].text, "flat"),
+		  "%s", diagnosis.list[0].text);
+}
+
+/* node at work: RSS rose in parts, while anonymous memory, which is what moves, had two rounds. */
+Test(findings, do_not_claim_growth_of_rss_that_its_own_parts_leave_open)
+{
+	look_at((struct series){SHAPE_FLAT, 2 * MB, 0, 0, 0});
+	for (size_t i = 0; i < facts->samples_count; i++) {
+		struct mt_sample *at = &facts->samples[i];
+
+		double worked = 56 + 0.1 * at->at_s + 14 * fmod(at->at_s, 16) / 16;
+
+		at->anon_bytes = (uint64_t)((at->at_s < 2 ? 23 : worked) * MB);
+		at->file_bytes = (uint64_t)((at->at_s < 2 ? 32 : 40) * MB);
+		at->rss_bytes = at->anon_bytes + at->file_bytes;
+	}
+
+	cr_expect_eq(judge(), MT_VERDICT_UNKNOWN, "%s", diagnosis.list[0].text);
+	cr_expect_eq(diagnosis.rss.shape, MT_TREND_UNDECIDED);
+	cr_expect_eq(diagnosis.anon.doubt, MT_TREND_FEW_ROUNDS);
+}
+
 /* Each row is a process as a doctor would be told of it. */
 Test(findings, name_the_problem_of_the_heap)
 {

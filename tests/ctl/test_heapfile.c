@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl/profile/heap_profile.h"
+#include "ctl/profile/sites.h"
 
 #define HEAD "heap_v2/524288\n  t*: 3: 1000 [0: 0]\n  t0: 3: 1000 [0: 0]\n"
 #define MAPS "\nMAPPED_LIBRARIES:\n55f0-55f1 r-xp 0 fe:00 1 /bin/x\n"

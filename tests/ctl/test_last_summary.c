@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl/diagnose/last_summary.h"
+#include "ctl/diagnose/diagnose.h"
 
 /* What is told of a cgroup with so many processes, of which one was read. */
 static char *told_of(uint64_t processes)

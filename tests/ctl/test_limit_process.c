@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ctl/channel/process_limit.h"
+#include "ctl/channel/target.h"
 #include "ctl/process/limit.h"
 
 static struct mt_stats_file file;

@@ -267,6 +267,16 @@ def test_ps_asks_where_rss_has_moved_and_marks_what_gets_no_reply(fake, ctl):
 	assert "*" not in ctl("ps", "--pids").stdout
 
 
+def test_what_a_stopped_process_has_grown_by_is_not_said_to_be_live(fake, ctl):
+	"""It was added to LIVE, which then had a figure that no allocator has counted."""
+	pid = fake(values={"rss_bytes": MB, "rss_anon_bytes": MB, "heap_live_bytes": MB // 2}, deaf=True)
+
+	said = next(one for one in json.loads(ctl("ps", "--json").stdout)["processes"] if one["pid"] == pid)
+
+	assert said["rss_bytes"] > 4 * MB and said["parts"]["live_bytes"] == said["heap_live_bytes"] == MB // 2, said
+	assert said["parts"]["other_bytes"] == said["rss_bytes"] - MB, said
+
+
 def test_no_answer_in_time(fake, ctl):
 	begin = time.monotonic()
 	got = ctl("trim", fake(deaf=True), "--timeout=0.3")

@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 
-#include "ctl/channel/process_name.h"
+#include "ctl/channel/target.h"
 
 Test(process_name, finds_the_script_of_an_interpreter)
 {

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ctl/metrics/recorder.h"
 #include "ctl/metrics/recording.h"
 
 #define HEADER                                                                                     \

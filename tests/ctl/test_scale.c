@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "ctl/metrics/scale.h"
+#include "ctl/metrics/series.h"
 
 #define MB 1048576.0
 #define GB (1024 * MB)

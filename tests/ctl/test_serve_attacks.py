@@ -41,6 +41,34 @@ def test_no_way_of_writing_a_path_leads_anywhere_else(serve, path):
 	assert server.get("/healthz").status == 200
 
 
+def get(target, host=b"localhost"):
+	return b"GET " + target + b" HTTP/1.1\r\nHost: " + host + b"\r\nConnection: close\r\n\r\n"
+
+
+@pytest.mark.parametrize("target", [b"/\0", b"/\0x", b"/healthz\0", b"/healthz\0?a=b", b"/healthz?a=\0b", b"/metrics\0/../x", b"http://localhost/\0"])
+def test_a_nul_does_not_end_a_path(serve, target):
+	"""GET /\\0 gave the page: a proxy that compares whole paths lets through what we read as another one."""
+	server = serve("--open")
+
+	assert statuses(exchange(server, get(target))) == [400]
+	assert statuses(exchange(server, get(b"/healthz?a=b"))) == [200] and server.get("/").status == 200
+
+
+def test_a_target_with_a_host_is_that_path_and_its_host_counts(serve, fake):
+	"""RFC 9112, 3.2.2: a server must take it, and ignore the Host header then."""
+	server = serve()
+	token = b"X-Mtctl-Token: " + server.token.encode() + b"\r\nConnection: close"
+
+	for target, host, status in ((b"http://localhost/healthz", b"localhost", 200), (b"HTTP://127.0.0.1:1/healthz?a", b"evil.example", 200),
+	                             (b"http://localhost", b"localhost", 200), (b"http://localhost/nothing", b"localhost", 404),
+	                             (b"http://evil.example/healthz", b"localhost", 403), (b"http://user@localhost/healthz", b"localhost", 403),
+	                             (b"http:///healthz", b"localhost", 404), (b"http://" + b"a" * 300 + b"/healthz", b"localhost", 404)):
+		assert statuses(exchange(server, get(target, host))) == [status], (target, host)
+	asked = get(b"http://localhost/api/processes/%d/trim?level=light" % fake(), b"evil.example").replace(b"Connection: close", token)
+	assert statuses(exchange(server, asked.replace(b"GET", b"POST").replace(b"\r\n\r\n", b"\r\nContent-Length: 0\r\n\r\n"), timeout=20)) == [200]
+	assert statuses(exchange(server, b"GET http://localhost/healthz HTTP/1.1\r\nConnection: close\r\n\r\n")) in ([400, 400], [400])  # libmicrohttpd writes the head of its own refusals twice
+
+
 def test_nothing_of_a_request_comes_back_in_the_head_of_an_answer(serve, fake):
 	server, pid = serve(), fake()
 	evil = "evil-marker"

@@ -67,6 +67,25 @@ def test_budget_tells_how_many_such_models_fit(ctl):
 	assert ctl("budget", *LLAMA, "--vram=16G").returncode == NOTHING
 
 
+def test_a_gpu_has_whole_layers_and_its_note_says_how_many(ctl):
+	shape = "--params=7e9 --seq=2048 --batch=4 --d-model=4096".split()
+	of = {gpus: ctl("budget", *shape, "--layers=32", f"--gpus={gpus}").stdout for gpus in (3, 32, 64)}
+
+	assert "x 7e+09 x 11 of 32 layers" in of[3] and "x 11 layers" in of[3] and "note: 3 GPUs do not divide 32 layers" in of[3]
+	assert line(of[64], "total") == line(of[32], "total") and "x 1 layers" in of[64] and "64 GPUs are more than 32 layers" in of[64]
+	assert "64 GPUs are more than 32 layers" in ctl("budget", "--params=7e9", "--layers=32", "--gpus=64").stdout
+
+
+def test_no_number_of_clients_and_no_whole_total_come_of_a_part_that_is_not_known(ctl):
+	small, large = (ctl("budget", f"--params={params}", "--vram=80G") for params in ("1e9", "1e12"))
+	said = json.loads(ctl("budget", "--params=1e9", "--vram=80G", "--json").stdout)
+
+	assert "How many clients fit is not known without --seq" in small.stdout and small.returncode == NOTHING
+	assert re.search(r"^total .*on one GPU, and what is not known$", small.stdout, re.MULTILINE), small.stdout
+	assert said["clients_count"] is None and said["activations_bytes"] is None and said["free_bytes"] == 80 << 30
+	assert "0 clients in parallel" in large.stdout and large.returncode == NOTHING
+
+
 def test_fit_is_another_name_of_budget(ctl):
 	for words in (LLAMA, [*LLAMA, "--vram=400G"], ["--vram=16G", "--model-mb=500"], ["--model-mb=500", *LLAMA]):
 		budget, fit = ctl("budget", *words, "--json"), ctl("fit", *words, "--json")

@@ -9,7 +9,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "ctl/output/markup.h"
 #include "ctl/output/text.h"
 #include "ctl/process/read_file.h"
 

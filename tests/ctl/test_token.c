@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "ctl/ui/serve/token.h"
+#include "ctl/ui/serve/serve.h"
 
 static struct mt_token token_of(const char *text)
 {

@@ -24,7 +24,7 @@ def test_the_list_shows_the_published_figures(top, fake):
 
 	one = top(f"--filter={pid}", size=(140, 30))
 
-	assert re.search(r"M +[\d.]+M +2\.0M +1\.0M +1\.0M +20 +- +- +- +1\.5/3 ▆+ ", line_of(one, pid))
+	assert re.search(r"M +5\.0M +2\.0M +1\.0M +[\d.]+M +20 +- +- +- +1\.5/3 ▆[ ▆]+ ", line_of(one, pid))
 	assert re.search(r"PID +RSS +LIVE +REUSABLE +FILES +OTHER +FRAG% +CLEAN +AGO +WHY +BUDG% +PARTS +TREND +COMMAND", one.text())
 	assert re.search(r"Mem\[.*[\d.]+[MG]/[\d.]+[MGT]\]", one.text()) and re.search(r"pressure (none|warn|critical)", one.text()) # of all processes that it may see
 
@@ -266,6 +266,19 @@ def test_details_have_figures_records_settings_and_devices(top, fake):
 	one.wait(r"GPU 0: A card \(0000:3b:00.0\), mode pool, 256.0 MB free of 1024.0 MB")
 	one.keys("Escape")
 	one.wait("COMMAND")
+
+
+def test_details_lose_nothing_on_80_columns(top, fake):
+	pid = fake(limit_source="/system.slice/docker-0123456789.scope/memory.max", values={"pressure_used_bytes": 50 * MB, "pressure_limit_bytes": 100 * MB})
+	one = top(f"--filter={pid}", size=(80, 60))
+	line_of(one, pid)
+
+	one.keys("Enter")
+	text = one.wait(r"^ pressure [^$]*?swap_bytes").string
+
+	assert "/system.slice/docker-0123456789.scope/memory.max)" in text and re.search(r"highest resident set seen by the kernel\n +\(VmHWM\)$", text, re.M), text
+	one.keys("2")
+	one.wait(r"^ +WAITED +GC( +GPU BEFORE +AFTER +CACHES)?$")
 
 
 def test_an_invalid_file_is_shown_as_refused(top, fake):

@@ -2,9 +2,7 @@
  * history behind them. */
 #include <criterion/criterion.h>
 
-#include "ctl/ui/top/list.h"
-#include "ctl/ui/top/pane.h"
-#include "ctl/ui/top/page.h"
+#include "ctl/ui/top/top.h"
 #include "top_rows.h"
 
 #define SECOND UINT64_C(1000000000)

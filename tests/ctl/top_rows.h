@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl/ui/top/model.h"
+#include "ctl/ui/top/top.h"
 
 #define MB ((uint64_t)1 << 20)
 

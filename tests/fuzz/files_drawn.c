@@ -5,8 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ctl/ui/plot/picture.h"
-#include "ctl/ui/plot/picture.h"
+#include "ctl/ui/plot/plot.h"
 #include "ctl/output/text.h"
 #include "ctl/process/read_file.h"
 

@@ -13,11 +13,10 @@
 #include <unistd.h>
 
 #include "ctl/channel/pool_snapshot.h"
-#include "ctl/channel/pool_snapshot.h"
 #include "ctl/channel/process_list.h"
 #include "ctl/channel/process_tree.h"
 #include "ctl/channel/stats_dir.h"
-#include "ctl/channel/stats_json.h"
+#include "ctl/channel/target.h"
 #include "ctl/cmd/parts.h"
 #include "ctl/diagnose/diagnose.h"
 #include "ctl/metrics/openmetrics.h"
@@ -25,9 +24,7 @@
 #include "ctl/output/json.h"
 #include "ctl/profile/lines.h"
 #include "ctl/profile/sites.h"
-#include "ctl/profile/symbols.h"
-#include "ctl/ui/plot/canvas.h"
-#include "ctl/ui/plot/pool.h"
+#include "ctl/ui/plot/plot.h"
 #include "files_drawn.h"
 #include "forge.h"
 #include "fuzz.h"

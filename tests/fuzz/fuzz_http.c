@@ -15,8 +15,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "ctl/ui/serve/routes.h"
-#include "ctl/ui/serve/token.h"
+#include "ctl/ui/serve/serve.h"
 #include "fuzz.h"
 
 #define TOKEN       "0123456789abcdef-token"

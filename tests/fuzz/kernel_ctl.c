@@ -3,14 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl/channel/process_limit.h"
+#include "ctl/channel/target.h"
 #include "ctl/diagnose/diagnose.h"
 #include "ctl/process/limit.h"
 #include "ctl/process/process.h"
 #include "ctl/process/pymalloc.h"
 #include "ctl/process/smaps.h"
-#include "ctl/profile/symbols.h"
-#include "ctl/ui/top/list.h"
+#include "ctl/profile/sites.h"
+#include "ctl/ui/top/top.h"
 #include "kernel.h"
 
 #define PID 42

@@ -1,4 +1,4 @@
-#include "ctl/ui/plot/canvas.h"
+#include "ctl/ui/plot/plot.h"
 
 #include <cairo-pdf.h>
 #include <errno.h>
@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "ctl/output/outfile.h"
-#include "ctl/output/markup.h"
 #include "ctl/output/text.h"
 
 enum format { SVG, PNG, PDF };

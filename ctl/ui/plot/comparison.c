@@ -1,10 +1,10 @@
-/* ctl/ui/plot/comparison.c -- the picture of several recordings. See picture.h. */
+/* ctl/ui/plot/comparison.c -- the picture of several recordings. See plot.h. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl/ui/plot/picture.h"
+#include "ctl/ui/plot/plot.h"
 
 #define WIDTH        1200.0
 #define HEIGHT       480.0 /* without the table */

@@ -7,13 +7,13 @@
 #include "ctl/channel/control_file.h"
 #include "ctl/channel/target.h"
 #include "ctl/command.h"
-#include "ctl/diagnose/recorded.h"
+#include "ctl/diagnose/diagnose.h"
 #include "ctl/metrics/recording.h"
 #include "ctl/output/outfile.h"
 #include "ctl/plot_options.h"
 #include "ctl/process/clock.h"
 #include "ctl/report/report.h"
-#include "ctl/ui/plot/picture.h"
+#include "ctl/ui/plot/plot.h"
 
 /* ---- `mtctl compare`: recorded runs in one picture ---- */
 

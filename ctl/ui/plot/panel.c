@@ -1,4 +1,4 @@
-#include "ctl/ui/plot/panel.h"
+#include "ctl/ui/plot/plot.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,5 +1,5 @@
-/* ctl/ui/plot/pool.c -- see pool.h: reads the blocks. */
-#include "ctl/ui/plot/pool.h"
+/* ctl/ui/plot/pool.c -- see plot.h: reads the blocks. */
+#include "ctl/ui/plot/plot.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -10,7 +10,6 @@
 
 #include "ctl/output/json.h"
 #include "ctl/process/read_file.h"
-#include "ctl/ui/plot/panel.h"
 
 static int compare_blocks(const void *a, const void *b)
 {

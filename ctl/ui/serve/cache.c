@@ -1,4 +1,4 @@
-#include "ctl/ui/serve/cache.h"
+#include "ctl/ui/serve/serve.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,12 +12,11 @@
 #include <unistd.h>
 
 #include "ctl/channel/process_list.h"
-#include "ctl/channel/stats_json.h"
+#include "ctl/channel/target.h"
 #include "ctl/metrics/openmetrics.h"
 #include "ctl/output/error.h"
 #include "ctl/process/clock.h"
 #include "ctl/process/watchdog.h"
-#include "ctl/ui/serve/jobs.h"
 
 /* ---- reader ---- */
 

@@ -1,4 +1,4 @@
-#include "ctl/ui/serve/clients.h"
+#include "ctl/ui/serve/serve.h"
 
 #include <sys/socket.h>
 

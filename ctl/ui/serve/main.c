@@ -19,7 +19,7 @@
 #include "ctl/output/error.h"
 #include "ctl/output/text.h"
 #include "ctl/process/clock.h"
-#include "ctl/ui/serve/routes.h"
+#include "ctl/ui/serve/serve.h"
 
 /* ---- listen ---- */
 

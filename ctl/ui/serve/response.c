@@ -1,4 +1,4 @@
-#include "ctl/ui/serve/response.h"
+#include "ctl/ui/serve/serve.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "ctl/ui/serve/routes.h"
+#include "ctl/ui/serve/serve.h"
 
 #include <netdb.h>
 #include <stddef.h>
@@ -170,10 +170,9 @@ static bool is_local_end(struct MHD_Connection *connection, const char *host)
  * connection. The page of another site that resolves to this machine has its own name there. The
  * port is not checked (ssh -L changes it). */
 static const char *access_host(const struct mt_access *access_rules,
-			       struct MHD_Connection *connection)
+			       struct MHD_Connection *connection, const char *text)
 {
 	static const char *const loopback[] = {"localhost", "127.0.0.1", "::1"};
-	const char *text = header(connection, MHD_HTTP_HEADER_HOST);
 	char host[256];
 
 	if (!text || !host_of(text, host, sizeof(host)))
@@ -210,10 +209,9 @@ static bool is_own_origin(const char *origin, const char *host)
 
 /* access_site, and an Origin header (if there is one) of this server. For requests that
  * change something. */
-static const char *access_post(struct MHD_Connection *connection)
+static const char *access_post(struct MHD_Connection *connection, const char *host)
 {
-	const char *origin = header(connection, MHD_HTTP_HEADER_ORIGIN),
-		   *host = header(connection, MHD_HTTP_HEADER_HOST);
+	const char *origin = header(connection, MHD_HTTP_HEADER_ORIGIN);
 	const char *why = access_site(connection);
 
 	if (why)
@@ -260,11 +258,13 @@ static const char *access_token(const struct mt_access *access_rules,
 #define IDLE_S            30u /* of a connection without traffic */
 #define CONTENT_TOO_LARGE 413 /* RFC 9110; libmicrohttpd has renamed its own constant */
 
-/* The state of a request, which libmicrohttpd keeps from its first call to its end. */
+/* The state of a request, which libmicrohttpd keeps from its target to its end. */
 struct request {
-	struct mt_server *server;
+	struct mt_server *server; /* NULL: only the target has been read */
 	struct MHD_Connection *connection;
-	struct mt_job *job;             /* that it waits for */
+	const char *target_end; /* the NUL behind the target, as it came */
+	char host[256];         /* of a target with a host, "" none: stands for the Host header */
+	struct mt_job *job;     /* that it waits for */
 	struct mt_cache_waiter *waiter; /* that it waits with, for figures */
 	pid_t pid;                      /* of the path, 0: none */
 };
@@ -408,12 +408,44 @@ static const struct route *find_route(const char *url, pid_t *out_pid)
 	return NULL;
 }
 
+/* The host that the request names: of its target, or else of its Host header. NULL: none. */
+static const char *host_of_request(const struct request *request)
+{
+	const char *host = header(request->connection, MHD_HTTP_HEADER_HOST);
+
+	return host && *request->host ? request->host : host;
+}
+
+/* Returns the path of a target, which RFC 9112 (3.2.2) lets a client write with the host before it,
+ * as http://host/path. That host then counts, and not the Host header. */
+static const char *path_of(struct request *request, const char *target)
+{
+	static const char *const schemes[] = {"http://", "https://"};
+
+	for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++) {
+		const char *host = target + strlen(schemes[i]);
+		size_t length;
+
+		if (strncasecmp(target, schemes[i], strlen(schemes[i])) != 0)
+			continue;
+		length = strcspn(host, "/");
+		if (!length || length >= sizeof(request->host))
+			return target;
+		memcpy(request->host, host, length);
+		request->host[length] = '\0';
+		return host[length] ? host + length : "/";
+	}
+	return target;
+}
+
 /* Checks the client: another site's page, or no token. */
 static struct mt_response check_client(struct request *request, const char *url,
 				       const struct route *route)
 {
 	enum mt_access_right right = route ? route->right : MT_ACCESS_NOTHING;
-	const char *why = route && route->posts ? access_post(request->connection) : NULL;
+	const char *why = route && route->posts
+				  ? access_post(request->connection, host_of_request(request))
+				  : NULL;
 	unsigned status = MHD_HTTP_FORBIDDEN;
 
 	if (!why && strncmp(url, "/api/", 5) == 0)
@@ -428,7 +460,8 @@ static struct mt_response check_client(struct request *request, const char *url,
 static struct mt_response check_request(struct request *request, const char *url,
 					const char *method, const struct route *route)
 {
-	const char *why = access_host(&request->server->access_rules, request->connection);
+	const char *why = access_host(&request->server->access_rules, request->connection,
+				      host_of_request(request));
 	bool reads = strcmp(method, MHD_HTTP_METHOD_GET) == 0 ||
 		     strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
 	bool posts = strcmp(method, MHD_HTTP_METHOD_POST) == 0;
@@ -444,9 +477,18 @@ static struct mt_response check_request(struct request *request, const char *url
 	return check_client(request, url, route);
 }
 
+/* Whether the target has a NUL, which libmicrohttpd 0.9 takes for its end. It lies in the buffer of
+ * the connection, the version one character behind it. A version elsewhere tells nothing. */
+static bool is_target_cut(const struct request *request, const char *version)
+{
+	uintptr_t behind = (uintptr_t)version - (uintptr_t)request->target_end;
+
+	return request->target_end && behind != 1 && behind < MT_SERVER_BUFFER_BYTES;
+}
+
 /* Checks where the request ends. No request here needs a body; a short one is read and dropped, so
  * that the connection can be used again. */
-static struct mt_response check_length(struct request *request)
+static struct mt_response check_length(struct request *request, const char *version)
 {
 	struct MHD_Connection *connection = request->connection;
 	const char *length = MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
@@ -454,6 +496,8 @@ static struct mt_response check_length(struct request *request)
 	const char *why = access_head(connection);
 	uint64_t bytes = 0;
 
+	if (!why && is_target_cut(request, version))
+		why = "a target ends at a blank";
 	if (why)
 		return mt_response_closing(MHD_HTTP_BAD_REQUEST, why);
 	if (MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
@@ -493,10 +537,11 @@ static enum MHD_Result queue(struct MHD_Connection *connection, struct mt_respon
 }
 
 /* The first call: refuses what the head shows, before a body comes. */
-static enum MHD_Result begin(struct request *request, const char *url, const char *method)
+static enum MHD_Result begin(struct request *request, const char *url, const char *method,
+			     const char *version)
 {
 	pid_t pid;
-	struct mt_response refusal = check_length(request);
+	struct mt_response refusal = check_length(request, version);
 
 	if (!refusal.response)
 		refusal = check_request(request, url, method, find_route(url, &pid));
@@ -510,14 +555,13 @@ static enum MHD_Result handle(void *cls, struct MHD_Connection *connection, cons
 	struct request *request = *place;
 	struct mt_response reply;
 
-	(void)version;
 	(void)upload;
-	if (!request) {
-		request = mt_error_check_memory(calloc(1, sizeof(*request)));
-		*request = (struct request){.server = cls, .connection = connection};
-		*place = request;
+	url = path_of(request, url);
+	if (!request->server) {
+		request->server = cls;
+		request->connection = connection;
 		request->server->requests_count++;
-		return begin(request, url, method);
+		return begin(request, url, method, version);
 	}
 	if (*upload_bytes) {
 		*upload_bytes = 0;
@@ -543,13 +587,28 @@ static void end_request(void *cls, struct MHD_Connection *connection, void **pla
 		mt_clients_done(client);
 	if (!request)
 		return;
+	*place = NULL;
+	if (!request->server) {
+		free(request);
+		return;
+	}
 	if (request->job)
 		mt_job_cancel(&server->jobs, request->job);
 	if (request->waiter)
 		mt_cache_leave(request->waiter);
 	server->requests_count--;
 	free(request);
-	*place = NULL;
+}
+
+/* Before all else of a request: its target as it came. Returns what handle() finds at its place. */
+static void *read_target(void *cls, const char *target, struct MHD_Connection *connection)
+{
+	struct request *request = mt_error_check_memory(calloc(1, sizeof(*request)));
+
+	(void)cls;
+	(void)connection;
+	request->target_end = target + strlen(target);
+	return request;
 }
 
 /* Leaves escapes in paths and arguments as they are: they match nothing. */
@@ -569,6 +628,7 @@ struct MHD_Daemon *mt_server_start(struct mt_server *server, int listener)
 		{MHD_OPTION_CONNECTION_MEMORY_LIMIT, (intptr_t)MT_SERVER_BUFFER_BYTES, NULL},
 		{MHD_OPTION_STRICT_FOR_CLIENT, 1, NULL},
 		{MHD_OPTION_UNESCAPE_CALLBACK, (intptr_t)leave_escaped, NULL},
+		{MHD_OPTION_URI_LOG_CALLBACK, (intptr_t)read_target, NULL},
 		{MHD_OPTION_NOTIFY_CONNECTION, (intptr_t)mt_clients_notify, &server->clients},
 		{MHD_OPTION_NOTIFY_COMPLETED, (intptr_t)end_request, server},
 		{MHD_OPTION_END, 0, NULL},

@@ -1,4 +1,4 @@
-#include "ctl/ui/serve/token.h"
+#include "ctl/ui/serve/serve.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,11 +1,11 @@
-#include "ctl/ui/top/action.h"
+#include "ctl/ui/top/top.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "ctl/channel/control_file.h"
-#include "ctl/figures/cleanup_history.h"
+#include "ctl/figures/stats_file.h"
 #include "ctl/output/text.h"
 #include "ctl/process/clock.h"
 

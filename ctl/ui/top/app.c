@@ -1,5 +1,5 @@
-/* ctl/ui/top/app.c -- see app.h: the state, and what keys do. */
-#include "ctl/ui/top/app.h"
+/* ctl/ui/top/app.c -- see top.h: the state, and what keys do. */
+#include "ctl/ui/top/top.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,8 +9,6 @@
 #include "ctl/channel/control_file.h"
 #include "ctl/channel/target.h"
 #include "ctl/process/clock.h"
-#include "ctl/ui/top/page.h"
-#include "ctl/ui/top/pane.h"
 
 /* ---- watch ---- */
 
@@ -649,11 +647,11 @@ static void draw_list(struct mt_top_app *app, struct mt_cells *canvas, int end)
 
 static void draw_help(struct mt_top_app *app, struct mt_cells *canvas, int end)
 {
-	struct mt_top_page page = {0};
+	struct mt_top_page page = {.columns = canvas->columns - 1};
 
 	mt_cells_paint_row(canvas, 0, MT_STYLE_TITLE);
 	mt_cells_put(canvas, (struct mt_cell_place){0, 0, 0}, MT_STYLE_TITLE, " mtctl top: help");
-	mt_top_help_fill(&page, canvas->columns);
+	mt_top_help_fill(&page);
 	app->page_rows = end - 2 > 1 ? end - 2 : 1;
 	mt_top_page_draw(&page, canvas, (struct mt_cell_place){1, 0, end}, &app->help_first);
 	mt_top_page_free(&page);

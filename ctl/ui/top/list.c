@@ -1,4 +1,4 @@
-#include "ctl/ui/top/list.h"
+#include "ctl/ui/top/top.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -15,8 +15,7 @@
 #include "ctl/output/error.h"
 #include "ctl/output/table.h"
 #include "ctl/process/clock.h"
-#include "ctl/ui/top/app.h"
-#include "ctl/ui/top/page.h"
+#include "ctl/ui/top/top.h"
 
 /* ---- screen ---- */
 
@@ -328,9 +327,9 @@ static int print_once(struct mt_top_app *app)
 
 static void print_keys(void)
 {
-	struct mt_top_page page = {0};
+	struct mt_top_page page = {.columns = HELP_COLUMNS - 1};
 
-	mt_top_help_fill(&page, HELP_COLUMNS);
+	mt_top_help_fill(&page);
 	for (size_t i = 0; i < page.count; i++)
 		puts(page.lines[i].text);
 	mt_top_page_free(&page);

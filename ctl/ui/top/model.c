@@ -1,6 +1,6 @@
-/* ctl/ui/top/model.c -- see model.h. All lines are made again at every update: with 1,000 processes
+/* ctl/ui/top/model.c -- see top.h. All lines are made again at every update: with 1,000 processes
  * that takes a millisecond. */
-#include "ctl/ui/top/model.h"
+#include "ctl/ui/top/top.h"
 
 #include <stdio.h>
 #include <stdlib.h>

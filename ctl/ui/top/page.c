@@ -1,4 +1,4 @@
-#include "ctl/ui/top/page.h"
+#include "ctl/ui/top/top.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -7,12 +7,15 @@
 
 #include "ctl/output/error.h"
 #include "ctl/output/table.h"
-#include "ctl/ui/top/row.h"
+#include "ctl/output/text.h"
 
-void mt_top_page_add(struct mt_top_page *page, enum mt_cell_style style, const char *format, ...)
+/* cells of a line behind its indent */
+#define ROOM_MIN 16
+
+static void add_one(struct mt_top_page *page, enum mt_cell_style style, int indent,
+		    const char *text, int bytes)
 {
 	struct mt_top_page_line *line;
-	va_list arguments;
 
 	if (page->count == page->room) {
 		page->room = page->room ? page->room * 2 : 64;
@@ -21,19 +24,58 @@ void mt_top_page_add(struct mt_top_page *page, enum mt_cell_style style, const c
 	}
 	line = &page->lines[page->count++];
 	line->style = style;
-	va_start(arguments, format);
-	vsnprintf(line->text, sizeof(line->text), format, arguments);
-	va_end(arguments);
+	snprintf(line->text, sizeof(line->text), "%*s%.*s", indent, "", bytes, text);
 }
 
+/* The bytes of a line that fit, up to a blank if there is one behind `from`. */
+static int length_of_line(const char *text, int cells, int from)
+{
+	int fits = mt_text_fit(text, cells), length = fits;
+
+	if (!text[fits])
+		return fits;
+	while (length > from && text[length] != ' ')
+		length--;
+	return length > from ? length : fits;
+}
+
+void mt_top_page_add(struct mt_top_page *page, enum mt_cell_style style, const char *format, ...)
+{
+	char text[1024];
+	const char *rest = text;
+	int cells = page->columns - page->indent, indent = 0, length;
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	length = length_of_line(text, page->columns, page->indent);
+	do {
+		add_one(page, style, indent, rest, length);
+		rest += length;
+		rest += strspn(rest, " ");
+		indent = page->indent;
+		length = length_of_line(rest, cells > ROOM_MIN ? cells : ROOM_MIN, 1);
+	} while (*rest);
+}
+
+/* What of a row does not fit stands below its last column. */
 static void add_line(void *data, size_t row, const char *line)
 {
-	mt_top_page_add(data, row ? MT_STYLE_PLAIN : MT_STYLE_HEADING, " %s", line);
+	struct mt_top_page *page = data;
+	const char *last = strrchr(line, ' ');
+
+	if (!row && last && last - line + 2 < page->columns - ROOM_MIN)
+		page->indent = (int)(last - line) + 2;
+	mt_top_page_add(page, row ? MT_STYLE_PLAIN : MT_STYLE_HEADING, " %s", line);
 }
 
 void mt_top_page_add_table(struct mt_top_page *page, struct mt_table *table)
 {
+	int indent = page->indent;
+
 	mt_table_each_line(table, add_line, page);
+	page->indent = indent;
 }
 
 void mt_top_page_free(struct mt_top_page *page)
@@ -92,36 +134,24 @@ static const struct entry notes[] = {
 	 "pages that processes share count in each: `mtctl ps --tree` has what can be added up"},
 };
 
-/* "  name      meaning", with the meaning broken at blanks and indented. */
-static void add_entry(struct mt_top_page *page, const struct entry *entry, int indent, int columns)
+/* "  name      meaning" */
+static void add_entry(struct mt_top_page *page, const struct entry *entry, int indent)
 {
-	const char *left = entry->meaning, *name = entry->name;
-	int room = columns - indent - 1;
+	const char *name = entry->name;
 
+	page->indent = indent;
 	if ((int)strlen(name) > indent - 3) {
 		mt_top_page_add(page, MT_STYLE_PLAIN, "  %s", name);
 		name = "";
 	}
-	if (room < 16)
-		room = 16;
-	do {
-		int length = (int)strlen(left) <= room ? (int)strlen(left) : room;
-
-		while (left[length] && length > 1 && left[length] != ' ')
-			length--;
-		mt_top_page_add(page, MT_STYLE_PLAIN, "  %-*s %.*s", indent - 3, name, length,
-				left);
-		name = "";
-		left += length;
-		left += strspn(left, " ");
-	} while (*left);
+	mt_top_page_add(page, MT_STYLE_PLAIN, "  %-*s %s", indent - 3, name, entry->meaning);
 }
 
-void mt_top_help_fill(struct mt_top_page *page, int columns)
+void mt_top_help_fill(struct mt_top_page *page)
 {
 	mt_top_page_add(page, MT_STYLE_LABEL, "Keys");
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
-		add_entry(page, &keys[i], 18, columns);
+		add_entry(page, &keys[i], 18);
 	mt_top_page_add(page, MT_STYLE_PLAIN, "%s", "");
 	mt_top_page_add(page, MT_STYLE_LABEL, "Columns (the name for --sort in parentheses)");
 	for (int i = 0; i < MT_COLUMNS_COUNT; i++) {
@@ -130,12 +160,12 @@ void mt_top_help_fill(struct mt_top_page *page, int columns)
 		const struct entry entry = {name, column->help};
 
 		snprintf(name, sizeof(name), "%s (%s)", column->heading, column->name);
-		add_entry(page, &entry, 20, columns);
+		add_entry(page, &entry, 20);
 	}
 	mt_top_page_add(page, MT_STYLE_PLAIN, "%s", "");
 	mt_top_page_add(page, MT_STYLE_LABEL, "What is what");
 	for (size_t i = 0; i < sizeof(notes) / sizeof(notes[0]); i++)
-		add_entry(page, &notes[i], 17, columns);
+		add_entry(page, &notes[i], 17);
 }
 
 /* ---- prompt ---- */

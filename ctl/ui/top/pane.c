@@ -1,4 +1,4 @@
-#include "ctl/ui/top/pane.h"
+#include "ctl/ui/top/top.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -6,18 +6,18 @@
 #include <string.h>
 
 #include "ctl/channel/target.h"
-#include "ctl/figures/cleanup_history.h"
+#include "ctl/figures/stats_file.h"
 #include "ctl/figures/figures.h"
 #include "ctl/figures/setting.h"
-#include "ctl/metrics/area_chart.h"
+#include "ctl/metrics/series.h"
 #include "ctl/output/error.h"
 #include "ctl/output/text.h"
-#include "ctl/ui/top/row.h"
 
 #define CANVAS_ROWS_MIN 20  /* of a canvas with room for a pane */
 #define FACTS_FROM      110 /* columns of a canvas with figures beside the chart */
 #define FACTS_CELLS     44
 #define LABEL_CELLS     12
+#define FACT_CELLS      12 /* of the details: a label, and the blanks around it */
 
 int mt_top_pane_rows(int canvas_rows, int spare_rows)
 {
@@ -263,7 +263,7 @@ void mt_top_details_read(struct mt_top_details *details)
 static void details_add_fact(struct mt_top_page *page, const char *label, const char *text)
 {
 	if (*text)
-		mt_top_page_add(page, MT_STYLE_PLAIN, " %-10s %s", label, text);
+		mt_top_page_add(page, MT_STYLE_PLAIN, " %-*s %s", FACT_CELLS - 2, label, text);
 }
 
 static void add_facts(struct mt_top_page *page, const struct mt_stats_file *file)
@@ -452,7 +452,7 @@ static void details_draw_title(const struct mt_top_details *details, struct mt_c
 void mt_top_details_draw(struct mt_top_details *details, struct mt_cells *canvas, int end,
 			 uint64_t now_ns)
 {
-	struct mt_top_page page = {0};
+	struct mt_top_page page = {.columns = canvas->columns - 1, .indent = FACT_CELLS};
 	struct mt_cell_place from = {2, 0, end};
 
 	details_draw_title(details, canvas);

@@ -1,12 +1,12 @@
-#include "ctl/ui/top/row.h"
+#include "ctl/ui/top/top.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl/channel/process_name.h"
-#include "ctl/figures/cleanup_history.h"
+#include "ctl/channel/target.h"
+#include "ctl/figures/stats_file.h"
 #include "ctl/figures/figures.h"
 #include "ctl/output/error.h"
 #include "ctl/output/text.h"
