@@ -468,14 +468,13 @@ static bool is_low(const struct mt_context *context)
 	       free_bytes < total_bytes / 100 * pct;
 }
 
-/* Which idle blocks of the context are due. A capture that is open here is abandoned. */
+/* Which idle blocks of the context are due. */
 static struct mt_release due(struct mt_context *context, uint64_t now_ns, uint32_t limit)
 {
 	uint64_t decay_ns = mt_counter(&mt_pool.decay_ms) * MT_NS_PER_MS;
 	struct mt_release rule = mt_release_all(MT_RELEASE_IDLE);
 
 	rule.blocks = limit;
-	rule.in_capture = mt_capture_is_open();
 	rule.is_background = true;
 	rule.is_decay = mt_context_pools(context) && !is_low(context);
 	if (rule.is_decay)
@@ -534,7 +533,7 @@ uint64_t mt_pool_tick(uint64_t now_ns, uint32_t limit, uint64_t *out_next_ms)
 	*out_next_ms = UINT64_MAX;
 	if (!mt_pool_is_up())
 		return 0;
-	if (mt_capture_is_open() && !mt_capture_is_abandoned()) {
+	if (mt_capture_is_open()) {
 		*out_next_ms = PENDING_MS;
 		return 0;
 	}

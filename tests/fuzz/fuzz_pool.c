@@ -244,7 +244,7 @@ static void begin_capture(int context)
 	if (capturing >= 0)
 		return;
 	fake_make_current(context_at(context));
-	mt_capture_before_begin();
+	mt_capture_gate_close();
 	atomic_store(&fake.is_capturing, true);
 	mt_capture_after_begin(&driver, STREAM, false, MT_CU_SUCCESS);
 	capturing = context;

@@ -140,7 +140,7 @@ Test(pool, keeps_few_events)
 
 static void begin_capture(void)
 {
-	mt_capture_before_begin();
+	mt_capture_gate_close();
 	mt_capture_after_begin(&driver, (struct CUstream_st *)64, false, 0);
 	atomic_store(&fake.is_capturing, true);
 }
@@ -336,7 +336,7 @@ Test(pool, asks_for_a_primary_context_only_where_none_can_be_ended_meanwhile)
 	fake.primary[0] = first;
 	dptr = allocate(4096);
 	cr_expect_eq(fake_calls(FAKE_cuDevicePrimaryCtxRetain), 0, "not at an allocation");
-	mt_capture_before_begin();
+	mt_capture_gate_close();
 	release(dptr);
 	cr_expect_eq(fake_calls(FAKE_cuDevicePrimaryCtxRetain), 0, "nor while one may end");
 	mt_capture_after_begin(&driver, NULL, false, MT_CU_INVALID_VALUE);

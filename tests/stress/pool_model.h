@@ -420,7 +420,7 @@ static void *model_capturer(void *data)
 
 	(void)data;
 	for (unsigned round = 1; !atomic_load(&model.is_over); round++) {
-		mt_capture_before_begin();
+		mt_capture_gate_close();
 		atomic_store(&model.is_capturing, true);
 		mt_capture_after_begin(model.driver, stream, false, MT_CU_SUCCESS);
 		model_nap(round % 8 == 0 ? 1000 : 10);
