@@ -580,10 +580,8 @@ static void forget_context(struct mt_context *context, uint32_t init)
 	}
 	lent = forget_blocks(context);
 	forget_free_events(context);
-	if (context->idle) {
+	if (context->idle)
 		memset(context->idle, 0, sizeof(*context->idle));
-		memset(context->pending, 0, sizeof(*context->pending));
-	}
 	context->idle_line = context->pending_line = (struct mt_block_line){0};
 	fold(context);
 	atomic_fetch_add_explicit(&context->init, 1, memory_order_relaxed);

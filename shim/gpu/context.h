@@ -121,8 +121,8 @@ struct mt_context {
 	_Atomic int device;
 	/* idle blocks are freed in its order; NULL: by cuMemFree */
 	_Atomic(struct CUstream_st *) stream;
-	bool is_counted;                /* counted among its device's allocators */
-	struct mt_bins *idle, *pending; /* NULL until the first block is cached */
+	bool is_counted;      /* counted among its device's allocators */
+	struct mt_bins *idle; /* NULL until the first block is cached */
 	/* Written at every call, under the lock: they move from core to core with it. */
 	struct mt_lock lock __attribute__((aligned(64)));
 	uint32_t users; /* calls in flight that the context must outlive */
@@ -263,7 +263,7 @@ static inline void mt_context_note_cached(struct mt_context *context, const stru
 static inline void mt_context_add_idle(struct mt_context *context, struct mt_block *block)
 {
 	block->state = MT_BLOCK_IDLE;
-	mt_bins_add_first(context->idle, block);
+	mt_bins_add(context->idle, block);
 	mt_line_append(&context->idle_line, block);
 	mt_counter_add(&context->counters.idle, block->bytes);
 	mt_context_note_cached(context, block, true);

@@ -32,13 +32,10 @@ enum mt_fence_status {
  * on return, but not in between. */
 enum mt_fence_status mt_fence_free(struct mt_context *context, struct mt_block *block, bool waits);
 
-/* Asks the driver about a pending block that is not busy. Returns DONE, NOT_YET or LOST. The lock
- * as above. */
-enum mt_fence_status mt_fence_check(struct mt_context *context, struct mt_block *block);
-
 /* Asks about up to `limit` pending blocks, oldest first, until the work of the context itself is
- * not done for one: it is not done for later ones either. The lock as above. */
-void mt_fence_poll(struct mt_context *context, unsigned limit);
+ * not done for one: it is not done for later ones either. Returns whether one became idle. The
+ * lock as above. */
+bool mt_fence_poll(struct mt_context *context, unsigned limit);
 
 /* Returns whether the work of a pending block's own context is known to be done: the driver may
  * have the block, but the program may not yet. The lock is held. */

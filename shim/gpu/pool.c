@@ -8,8 +8,8 @@
 #include "gpu/fence.h"
 #include "gpu/blocks.h"
 
-/* looks at a block about which another thread asks the driver */
-#define BUSY_TURNS 64
+/* pending blocks that a search asks about before it looks again */
+#define POLL_STEP 16
 
 /* ---- start, settings, fork ---- */
 
@@ -215,33 +215,15 @@ static int allocate(struct mt_context *context, size_t asked_bytes, size_t bytes
 
 /* ---- alloc ---- */
 
-/* Another thread asks the driver about the block: some microseconds, less than a cuMemAlloc takes.
- * The lock is held on entry and on return, but not in between. */
-static void wait_for_query(struct mt_context *context)
-{
-	mt_lock_unlock(&context->lock);
-	for (int i = 0; i < 16; i++)
-		mt_os_relax();
-	mt_lock_lock(&context->lock);
-}
-
 /* Returns a fitting block that is ready, or becomes so since its work is done. The lock is held at
  * the call and at the return. */
 static struct mt_block *find(struct mt_context *context, uint64_t bytes)
 {
-	for (unsigned turn = 0;; turn++) {
-		struct mt_block *block = mt_bins_find(context->idle, bytes);
+	struct mt_block *block = mt_bins_find(context->idle, bytes);
 
-		if (mt_likely(block != NULL))
-			return block;
-		block = mt_bins_find(context->pending, bytes);
-		if (!block || turn == BUSY_TURNS)
-			return NULL;
-		if (block->is_busy)
-			wait_for_query(context);
-		else if (mt_fence_check(context, block) != MT_FENCE_DONE)
-			return NULL;
-	}
+	while (!block && mt_fence_poll(context, POLL_STEP))
+		block = mt_bins_find(context->idle, bytes);
+	return block;
 }
 
 static bool take(struct mt_context *context, uint64_t rounded, size_t bytes, uint64_t *out_dptr)
@@ -375,13 +357,8 @@ static MT_COLD int free_directly(struct mt_context *context, struct mt_block *bl
 
 static MT_COLD bool map_bins(struct mt_context *context)
 {
-	struct mt_bins *bins = mt_slab_map(2 * sizeof(struct mt_bins));
-
-	if (!bins)
-		return false;
-	context->pending = bins;
-	context->idle = bins + 1;
-	return true;
+	context->idle = mt_slab_map(sizeof(struct mt_bins));
+	return context->idle != NULL;
 }
 
 static bool is_kept(struct mt_context *context, const struct mt_block *block)
@@ -417,7 +394,7 @@ static int cache(struct mt_context *context, struct mt_block *block, uint64_t no
 	count_free(context, block);
 	status = mt_fence_free(context, block, waits);
 	if (status == MT_FENCE_NOT_YET && !waits && context->pending_line.first != block)
-		mt_fence_poll(context, 2);
+		(void)mt_fence_poll(context, 2);
 	if (mt_likely(status == MT_FENCE_DONE) ||
 	    (status == MT_FENCE_NOT_YET &&
 	     !(waits && mt_release_over_cap(mt_context_ordinal(context))))) {

@@ -394,7 +394,7 @@ static bool lacks_idle(struct mt_context *context, uint64_t bytes)
 static void check_oldest(struct mt_context *context, unsigned limit)
 {
 	mt_lock_lock(&context->lock);
-	mt_fence_poll(context, limit);
+	(void)mt_fence_poll(context, limit);
 	mt_lock_unlock(&context->lock);
 }
 
