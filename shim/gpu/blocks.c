@@ -356,54 +356,31 @@ uint32_t mt_bins_index(uint64_t bytes)
 	return index < MT_BIN_COUNT ? index : MT_BIN_COUNT - 1;
 }
 
-static void mark(struct mt_bins *bins, uint32_t index)
+void mt_bins_add(struct mt_bins *bins, struct mt_block *block)
 {
-	mt_assert(index < MT_BIN_COUNT);
-	bins->filled[index / 64] |= 1ull << (index % 64);
-}
+	struct mt_block **first = &bins->first[block->bin];
 
-void mt_bins_add_first(struct mt_bins *bins, struct mt_block *block)
-{
-	struct mt_bin *bin = &bins->bins[block->bin];
-
+	mt_assert(block->bin < MT_BIN_COUNT);
 	block->bin_prev = NULL;
-	block->bin_next = bin->first;
-	if (bin->first)
-		bin->first->bin_prev = block;
-	else
-		bin->last = block;
-	bin->first = block;
-	mark(bins, block->bin);
-}
-
-void mt_bins_add_last(struct mt_bins *bins, struct mt_block *block)
-{
-	struct mt_bin *bin = &bins->bins[block->bin];
-
-	block->bin_next = NULL;
-	block->bin_prev = bin->last;
-	if (bin->last)
-		bin->last->bin_next = block;
-	else
-		bin->first = block;
-	bin->last = block;
-	mark(bins, block->bin);
+	block->bin_next = *first;
+	if (*first)
+		(*first)->bin_prev = block;
+	*first = block;
+	bins->filled[block->bin / 64] |= 1ull << (block->bin % 64);
 }
 
 void mt_bins_remove(struct mt_bins *bins, struct mt_block *block)
 {
-	struct mt_bin *bin = &bins->bins[block->bin];
+	struct mt_block **first = &bins->first[block->bin];
 
 	mt_assert(bins->filled[block->bin / 64] >> (block->bin % 64) & 1);
 	if (block->bin_prev)
 		block->bin_prev->bin_next = block->bin_next;
 	else
-		bin->first = block->bin_next;
+		*first = block->bin_next;
 	if (block->bin_next)
 		block->bin_next->bin_prev = block->bin_prev;
-	else
-		bin->last = block->bin_prev;
-	if (!bin->first)
+	if (!*first)
 		bins->filled[block->bin / 64] &= ~(1ull << (block->bin % 64));
 }
 
@@ -424,7 +401,7 @@ static bool fits(const struct mt_block *block, uint64_t bytes)
 static struct mt_block *look(const struct mt_bins *bins, uint32_t index, uint64_t bytes)
 {
 	struct mt_block *best = NULL;
-	struct mt_block *block = bins->bins[index].first;
+	struct mt_block *block = bins->first[index];
 
 	for (int seen = 0; block && seen < LOOK_MAX; seen++, block = block->bin_next) {
 		if (block->bytes == bytes)
@@ -464,7 +441,7 @@ static uint64_t largest_of(const struct mt_bins *bins, uint32_t index)
 {
 	uint64_t largest = 0;
 	int limit = index < MT_BIN_SMALLS ? 1 : LARGEST_MAX; /* these bins have one size each */
-	const struct mt_block *block = bins->bins[index].first;
+	const struct mt_block *block = bins->first[index];
 
 	for (int seen = 0; block && seen < limit; seen++, block = block->bin_next)
 		if (block->bytes > largest)

@@ -122,7 +122,7 @@ enum mt_block_state {
 };
 
 struct mt_block {
-	/* First: the slab's link. The list of its bin: idle or pending blocks. */
+	/* First: the slab's link. The list of its bin: idle blocks. */
 	struct mt_block *bin_next, *bin_prev;
 	/* Base and context are read without a lock by a look-up, and again under the lock of the
 	 * context that was read. Order: none needed. */
@@ -191,7 +191,7 @@ void mt_blocks_forget(void);
 void mt_line_append(struct mt_block_line *line, struct mt_block *block);
 void mt_line_remove(struct mt_block_line *line, struct mt_block *block);
 
-/* ---- bins: the idle or pending blocks of one context, whose lock the caller holds.
+/* ---- bins: the idle blocks of one context, whose lock the caller holds.
  *
  * Up to 1 MiB a bin is one multiple of 512 B. Above, each power of two is cut into 64 bins, so that
  * the sizes of a bin differ by up to 1.6 %. A request looks at its own bin and at those up to 12.5
@@ -209,9 +209,7 @@ void mt_line_remove(struct mt_block_line *line, struct mt_block *block);
 
 struct mt_bins {
 	uint64_t filled[MT_BIN_COUNT / 64]; /* a bit for each bin with blocks */
-	struct mt_bin {
-		struct mt_block *first, *last;
-	} bins[MT_BIN_COUNT];
+	struct mt_block *first[MT_BIN_COUNT];
 };
 
 /* Rounds up to whole pages of the driver. */
@@ -226,8 +224,7 @@ static inline uint64_t mt_bins_pages(uint64_t bytes)
 uint64_t mt_bins_round(uint64_t bytes);
 
 uint32_t mt_bins_index(uint64_t bytes);
-void mt_bins_add_first(struct mt_bins *bins, struct mt_block *block);
-void mt_bins_add_last(struct mt_bins *bins, struct mt_block *block);
+void mt_bins_add(struct mt_bins *bins, struct mt_block *block);
 void mt_bins_remove(struct mt_bins *bins, struct mt_block *block);
 
 /* Returns a block that fits so many bytes, as mt_bins_round gives them, an exact one before a

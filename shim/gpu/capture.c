@@ -1,10 +1,8 @@
 #include "gpu/capture.h"
 
-#include <errno.h>
 #include <stdatomic.h>
 
 #include "sys/attr.h"
-#include "sys/raw_syscall.h"
 #include "sys/lock.h"
 #include "sys/os.h"
 #include "gpu/blocks.h"
@@ -19,13 +17,12 @@ struct reader_count {
 	_Atomic uint32_t inside;
 } __attribute__((aligned(64)));
 
-struct capture {
-	struct capture *next; /* first: the slab's link */
+struct mt_capture {
+	struct mt_capture *next; /* first: the slab's link */
 	/* PER_THREAD_STREAM, the same handle in every thread, is that of `thread` */
 	struct CUstream_st *stream;
 	struct CUctx_st *context;
-	pid_t thread;  /* the thread that began it */
-	bool is_dying; /* the driver is about to destroy its stream */
+	pid_t thread; /* the thread that began it */
 };
 
 static struct reader_count reader_counts[READER_COUNTS];
@@ -37,8 +34,6 @@ static MT_TLS bool is_own_count; /* no other thread writes it: a plain store is 
  * enters writes its counter and reads this, a thread that closes does the opposite. */
 static _Atomic uint32_t closed_count;
 
-static _Atomic uint32_t ending_count; /* of those, contexts that end */
-
 /* This thread has closed the gate and will open it again: cancelled in between it would leave the
  * gate closed. Such sections nest, through a callback of the driver. */
 static MT_TLS int cancel_state;
@@ -46,8 +41,8 @@ static MT_TLS unsigned int cancel_depth;
 
 /* protects the list; held over bare system calls */
 static struct mt_lock captures_lock = MT_LOCK(captures);
-static struct capture *captures;
-static struct mt_slab capture_slab = MT_SLAB(struct capture);
+static struct mt_capture *captures;
+static struct mt_slab capture_slab = MT_SLAB(struct mt_capture);
 
 static MT_COLD struct reader_count *choose_count(void)
 {
@@ -94,11 +89,6 @@ bool mt_capture_is_open(void)
 	return atomic_load_explicit(&closed_count, memory_order_acquire) != 0;
 }
 
-static bool is_ending(void)
-{
-	return atomic_load_explicit(&ending_count, memory_order_acquire) != 0;
-}
-
 static void forbid_cancel(void)
 {
 	int before = mt_wait_uncancelled();
@@ -114,7 +104,7 @@ static void allow_cancel(void)
 		mt_wait_cancellable(cancel_state);
 }
 
-void mt_capture_before_begin(void)
+void mt_capture_gate_close(void)
 {
 	forbid_cancel();
 	atomic_fetch_add_explicit(&closed_count, 1, memory_order_seq_cst);
@@ -123,12 +113,6 @@ void mt_capture_before_begin(void)
 		     atomic_load_explicit(&reader_counts[i].inside, memory_order_seq_cst) != 0;
 		     round++)
 			mt_wait_round(round);
-}
-
-void mt_capture_gate_close(void)
-{
-	atomic_fetch_add_explicit(&ending_count, 1, memory_order_seq_cst);
-	mt_capture_before_begin();
 }
 
 static void reopen(void)
@@ -140,16 +124,15 @@ static void reopen(void)
 void mt_capture_gate_open(void)
 {
 	reopen();
-	atomic_fetch_sub_explicit(&ending_count, 1, memory_order_seq_cst);
 	allow_cancel();
 }
 
-static struct capture describe(struct CUstream_st *stream, bool is_ptsz)
+static struct mt_capture describe(struct CUstream_st *stream, bool is_ptsz)
 {
 	bool is_mine = stream == PER_THREAD_STREAM || (stream == NULL && is_ptsz);
 
-	return (struct capture){.stream = is_mine ? PER_THREAD_STREAM : stream,
-				.thread = mt_os_gettid()};
+	return (struct mt_capture){.stream = is_mine ? PER_THREAD_STREAM : stream,
+				   .thread = mt_os_gettid()};
 }
 
 /* The context of the stream; of a default stream, the current one. NULL: not known. */
@@ -166,20 +149,25 @@ static struct CUctx_st *context_of(const struct mt_driver *driver, struct CUstre
 	return NULL;
 }
 
+static void insert(struct mt_capture *capture)
+{
+	mt_lock_lock(&captures_lock);
+	capture->next = captures;
+	captures = capture;
+	mt_lock_unlock(&captures_lock);
+}
+
 /* Without memory for a record its end cannot be seen: the gate stays closed, and nothing more is
  * pooled. */
 static void add(const struct mt_driver *driver, struct CUstream_st *stream, bool is_ptsz)
 {
-	struct capture *capture = mt_slab_alloc(&capture_slab);
+	struct mt_capture *capture = mt_slab_alloc(&capture_slab);
 
 	if (!capture)
 		return;
 	*capture = describe(stream, is_ptsz);
 	capture->context = context_of(driver, capture->stream);
-	mt_lock_lock(&captures_lock);
-	capture->next = captures;
-	captures = capture;
-	mt_lock_unlock(&captures_lock);
+	insert(capture);
 }
 
 void mt_capture_after_begin(const struct mt_driver *driver, struct CUstream_st *stream,
@@ -194,44 +182,27 @@ void mt_capture_after_begin(const struct mt_driver *driver, struct CUstream_st *
 
 /* ---- which captures an end concerns; the lock is held ---- */
 
-static bool is_same(const struct capture *capture, const struct capture *ended)
+static bool is_same(const struct mt_capture *capture, const struct mt_capture *ended)
 {
 	return capture->stream == ended->stream &&
 	       (ended->stream != PER_THREAD_STREAM || capture->thread == ended->thread);
 }
 
-static bool is_destroyed(const struct capture *capture, const struct capture *ended)
-{
-	return capture->is_dying && capture->stream == ended->stream;
-}
-
-static bool is_of_context(const struct capture *capture, const struct capture *ended)
+static bool is_of_context(const struct mt_capture *capture, const struct mt_capture *ended)
 {
 	return capture->context == ended->context;
 }
 
-static bool has_ended(const struct capture *capture)
+/* Takes out up to `limit` captures that match; returns them. */
+static struct mt_capture *take_out(bool (*matches)(const struct mt_capture *capture,
+						   const struct mt_capture *ended),
+				   const struct mt_capture *ended, uint32_t limit)
 {
-	return mt_raw_syscall(SYS_tgkill, mt_os_getpid(), capture->thread, 0) != 0 &&
-	       errno == ESRCH;
-}
-
-/* The default stream of a thread ends with it. */
-static bool is_of_ended_thread(const struct capture *capture, const struct capture *unused)
-{
-	(void)unused;
-	return capture->stream == PER_THREAD_STREAM && has_ended(capture);
-}
-
-/* Takes out up to `limit` captures that match, and opens the gate once for each. */
-static void forget(bool (*matches)(const struct capture *capture, const struct capture *ended),
-		   const struct capture *ended, uint32_t limit)
-{
-	struct capture *gone = NULL, *next;
+	struct mt_capture *gone = NULL;
 
 	mt_lock_lock(&captures_lock);
-	for (struct capture **link = &captures; *link && limit > 0;) {
-		struct capture *capture = *link;
+	for (struct mt_capture **link = &captures; *link && limit > 0;) {
+		struct mt_capture *capture = *link;
 
 		if (!matches(capture, ended)) {
 			link = &capture->next;
@@ -243,6 +214,14 @@ static void forget(bool (*matches)(const struct capture *capture, const struct c
 		limit--;
 	}
 	mt_lock_unlock(&captures_lock);
+	return gone;
+}
+
+/* Opens the gate once for each capture of the list. */
+static void end_captures(struct mt_capture *gone)
+{
+	struct mt_capture *next;
+
 	for (; gone; gone = next) {
 		next = gone->next;
 		mt_slab_free(&capture_slab, gone);
@@ -270,62 +249,33 @@ static bool is_capturing(const struct mt_driver *driver, struct CUstream_st *str
 void mt_capture_after_end(const struct mt_driver *driver, struct CUstream_st *stream, bool is_ptsz,
 			  int result)
 {
-	const struct capture ended = describe(stream, is_ptsz);
+	const struct mt_capture ended = describe(stream, is_ptsz);
 
 	if (mt_capture_is_open() && !is_capturing(driver, stream, is_ptsz, result))
-		/* the newest first: the stream of an older one may be about to go under the same
-		 * handle */
-		forget(is_same, &ended, 1);
+		end_captures(take_out(is_same, &ended, 1));
 }
 
-static void mark(const struct CUstream_st *stream, bool is_dying)
+struct mt_capture *mt_capture_stream_destroy_begin(struct CUstream_st *stream)
 {
-	mt_lock_lock(&captures_lock);
-	for (struct capture *capture = captures; capture; capture = capture->next)
-		if (capture->stream == stream)
-			capture->is_dying = is_dying;
-	mt_lock_unlock(&captures_lock);
+	const struct mt_capture dying = {.stream = stream};
+
+	return mt_capture_is_open() ? take_out(is_same, &dying, 1) : NULL;
 }
 
-void mt_capture_stream_destroy_begin(struct CUstream_st *stream)
+void mt_capture_stream_destroy_end(struct mt_capture *taken, int result)
 {
-	if (mt_capture_is_open())
-		mark(stream, true);
-}
-
-void mt_capture_stream_destroy_end(struct CUstream_st *stream, int result)
-{
-	const struct capture died = {.stream = stream};
-
-	if (!mt_capture_is_open())
-		return;
 	if (result == MT_CU_SUCCESS)
-		forget(is_destroyed, &died, UINT32_MAX);
-	else
-		mark(stream, false);
+		end_captures(taken);
+	else if (taken)
+		insert(taken);
 }
 
 void mt_capture_forget_context(struct CUctx_st *context)
 {
-	const struct capture died = {.context = context};
+	const struct mt_capture died = {.context = context};
 
 	if (mt_capture_is_open() && context)
-		forget(is_of_context, &died, UINT32_MAX);
-}
-
-bool mt_capture_is_abandoned(void)
-{
-	uint32_t left = 0;
-
-	if (!mt_capture_is_open() || is_ending())
-		return false;
-	forget(is_of_ended_thread, NULL, UINT32_MAX);
-	mt_lock_lock(&captures_lock);
-	for (const struct capture *capture = captures; capture; capture = capture->next)
-		left += has_ended(capture);
-	mt_lock_unlock(&captures_lock);
-	/* Captures that are just beginning count too. */
-	return left > 0 && left == atomic_load_explicit(&closed_count, memory_order_acquire);
+		end_captures(take_out(is_of_context, &died, UINT32_MAX));
 }
 
 MT_COLD void mt_capture_fork_child(void)
@@ -336,5 +286,4 @@ MT_COLD void mt_capture_fork_child(void)
 	for (int i = 0; i < READER_COUNTS; i++)
 		atomic_store_explicit(&reader_counts[i].inside, 0, memory_order_relaxed);
 	atomic_store_explicit(&closed_count, 0, memory_order_relaxed);
-	atomic_store_explicit(&ending_count, 0, memory_order_relaxed);
 }

@@ -26,11 +26,12 @@
 bool mt_capture_gate_enter(void);
 void mt_capture_gate_leave(void);
 
-/* Close the gate around the end of a context: no such call is in the driver, and none begins. The
- * thread is not cancelled meanwhile. A cuMemFree of the shim does not count as one: in relaxed
- * capture mode no capture is affected, and it may wait for the program's work, which may itself
- * wait for what comes after a capture. The end of its own context alone waits for it
- * (mt_context_pause). */
+/* Close the gate before a capture begins, and around the end of a context: no such call is in the
+ * driver, and none begins. Waits for the calls in flight, which do not wait for the device. The
+ * thread is not cancelled until gate_open or mt_capture_after_begin. A cuMemFree of the shim does
+ * not count as such a call: in relaxed capture mode no capture is affected, and it may wait for the
+ * program's work, which may itself wait for what comes after a capture. The end of its own context
+ * alone waits for it (mt_context_pause). */
 void mt_capture_gate_close(void);
 void mt_capture_gate_open(void);
 
@@ -39,11 +40,9 @@ bool mt_capture_is_open(void);
 
 /* ---- captures begin and end: gpu/entries_stream.c ---- */
 
-/* Around the driver's begin. before_begin closes the gate and waits for the calls in flight, which
- * do not wait for the device. The thread is not cancelled in between. after_begin keeps the stream
- * as capturing on success, else opens the gate again. is_ptsz: a NULL stream means the per-thread
- * default stream. */
-void mt_capture_before_begin(void);
+/* After the driver's begin, before which the gate was closed. Keeps the stream as capturing on
+ * success, else opens the gate again. is_ptsz: a NULL stream means the per-thread default
+ * stream. */
 void mt_capture_after_begin(const struct mt_driver *driver, struct CUstream_st *stream,
 			    bool is_ptsz, int result);
 
@@ -51,19 +50,16 @@ void mt_capture_after_begin(const struct mt_driver *driver, struct CUstream_st *
 void mt_capture_after_end(const struct mt_driver *driver, struct CUstream_st *stream, bool is_ptsz,
 			  int result);
 
-/* Around the driver's cuStreamDestroy, whose success ends the capture. Between the two calls
- * another thread may get the same handle for a new stream: a capture of that stream stays. */
-void mt_capture_stream_destroy_begin(struct CUstream_st *stream);
-void mt_capture_stream_destroy_end(struct CUstream_st *stream, int result);
+/* Around the driver's cuStreamDestroy, whose success ends the capture. begin takes the stream's
+ * capture out, so that a capture of a new stream with the same handle is not mistaken for it; the
+ * gate stays closed. Returns it for end, which puts it back if the driver has refused; NULL:
+ * none. */
+struct mt_capture;
+struct mt_capture *mt_capture_stream_destroy_begin(struct CUstream_st *stream);
+void mt_capture_stream_destroy_end(struct mt_capture *taken, int result);
 
 /* The context is gone, and its captures with it. */
 void mt_capture_forget_context(struct CUctx_st *context);
-
-/* Returns whether captures are open and every thread that began one has ended. Forgets captures of
- * per-thread default streams, which end with their thread. Another thread may end the rest, or
- * none: so no fence is made, but idle blocks may decay. Asks the kernel about each thread. Worker
- * thread. */
-bool mt_capture_is_abandoned(void);
 
 void mt_capture_fork_child(void);
 

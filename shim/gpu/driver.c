@@ -4,7 +4,6 @@
 #include <dlfcn.h>
 #include <limits.h>
 #include <stdatomic.h>
-#include <sys/mman.h>
 
 #include "sys/attr.h"
 #include "sys/elf.h"
@@ -31,14 +30,14 @@ static const char names[ALL_COUNT][56] = {MT_DRIVER_FUNCTIONS(X) MT_DRIVER_QUERI
 _Static_assert(sizeof(struct mt_driver) == ALL_COUNT * sizeof(void *),
 	       "the table is an array of pointers");
 
-/* One binding: complete before it is published, never changed and never freed after. */
-union binding {
+/* Two threads may bind at once. They have the same library, since an open handle keeps it loaded,
+ * and store the same pointers. */
+static union {
 	struct mt_driver table;
-	void *functions[ALL_COUNT];
-};
-
-/* release by the thread that publishes, acquire by readers */
-static _Atomic(union binding *) bound;
+	_Atomic(void *) functions[ALL_COUNT];
+} binding;
+/* release by a thread that has filled the table, acquire by readers */
+static _Atomic bool is_bound;
 /* mt_elf_load_count() when no libcuda was found; a hint, no ordering */
 static _Atomic unsigned long long nothing_at_loads;
 static _Atomic int version;
@@ -68,85 +67,57 @@ static void *open_loaded(void)
 	return handle ? handle : dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
 }
 
-/* If the kernel has no more pages the program must still reach its driver: the first thread gets
- * this one. */
-static union binding spare;
-static atomic_flag is_spare_taken = ATOMIC_FLAG_INIT;
-
-static union binding *room_for_binding(void)
-{
-	void *area = mmap(NULL, sizeof(union binding), PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	if (area != MAP_FAILED)
-		return area;
-	return atomic_flag_test_and_set(&is_spare_taken) ? NULL : &spare;
-}
-
-static union binding *make_binding(void *handle)
+static bool fill(void *handle)
 {
 	mt_dlsym_fn find = mt_elf_dlsym();
-	union binding *made = find ? room_for_binding() : NULL;
 
-	if (!made)
-		return NULL;
-	for (int i = 0; i < ALL_COUNT; i++)
-		made->functions[i] = find(handle, names[i]);
-	return made;
+	for (int i = 0; find && i < ALL_COUNT; i++)
+		atomic_store_explicit(&binding.functions[i], find(handle, names[i]),
+				      memory_order_relaxed);
+	return find != NULL;
 }
 
-/* Two threads may both come here: their bindings are equal, and the second thread unmaps its own.
- */
-static union binding *publish(union binding *made)
-{
-	union binding *other = NULL;
-
-	if (atomic_compare_exchange_strong_explicit(&bound, &other, made, memory_order_acq_rel,
-						    memory_order_acquire))
-		return made;
-	if (made != &spare)
-		(void)munmap(made, sizeof(*made));
-	return other;
-}
-
-static MT_COLD union binding *bind_now(void)
+static MT_COLD bool bind_now(void)
 {
 	unsigned long long loads;
-	union binding *made;
 	void *handle;
+	bool is_filled;
 
 	if (binds)
-		return NULL;
+		return false;
 	loads = mt_elf_load_count();
 	if (loads == atomic_load_explicit(&nothing_at_loads, memory_order_relaxed))
-		return NULL;
+		return false;
 	binds = true;
 	handle = open_loaded();
-	made = handle ? make_binding(handle) : NULL;
+	is_filled = handle && fill(handle);
+	if (is_filled)
+		atomic_store_explicit(&is_bound, true, memory_order_release);
 	if (!handle)
 		atomic_store_explicit(&nothing_at_loads, loads, memory_order_relaxed);
 	/* A name that this driver lacks has left a message with the loader; the program may ask for
 	 * messages next. */
 	(void)dlerror();
 	binds = false;
-	return made ? publish(made) : NULL;
+	return is_filled;
 }
 
-static union binding *binding(void)
+static bool can_call(void)
 {
-	union binding *now = atomic_load_explicit(&bound, memory_order_acquire);
-
 	mt_lock_check_foreign_call("a driver call");
-	return mt_likely(now) ? now : bind_now();
+	return mt_likely(atomic_load_explicit(&is_bound, memory_order_acquire)) || bind_now();
+}
+
+static void *function(int index)
+{
+	return atomic_load_explicit(&binding.functions[place_of(index)], memory_order_relaxed);
 }
 
 /* ---- replies ---- */
 
 const struct mt_driver *mt_driver(void)
 {
-	const union binding *now = binding();
-
-	return now ? &now->table : NULL;
+	return can_call() ? &binding.table : NULL;
 }
 
 const struct mt_driver *mt_driver_usable(void)
@@ -180,21 +151,15 @@ int mt_driver_version(void)
 
 int mt_driver_wrapped_index(const void *real)
 {
-	const union binding *now = real ? binding() : NULL;
-
-	if (!now)
-		return -1;
-	for (int i = 0; i < INDEX_COUNT; i++)
-		if (now->functions[place_of(i)] == real)
+	for (int i = 0; real && can_call() && i < INDEX_COUNT; i++)
+		if (function(i) == real)
 			return i;
 	return -1;
 }
 
 void *mt_driver_wrapped_real(int index)
 {
-	const union binding *now = binding();
-
-	return now && index >= 0 && index < INDEX_COUNT ? now->functions[place_of(index)] : NULL;
+	return can_call() && index >= 0 && index < INDEX_COUNT ? function(index) : NULL;
 }
 
 void mt_driver_note(int result)

@@ -423,14 +423,14 @@ int cuMemCreate(unsigned long long *handle, size_t bytes, const struct mt_cu_all
 int cuMemRelease(unsigned long long handle)
 {
 	MT_CUDA_KEEP_ERRNO;
-	uint64_t number;
+	struct mt_unpooled_record *memory;
 	int result;
 
 	if (!mt_cuda_is_on())
 		return mt_cuda_call(cuMemRelease, handle);
-	number = mt_unpooled_release_begin(handle);
+	memory = mt_unpooled_release_begin(handle);
 	result = mt_cuda_call(cuMemRelease, handle);
-	mt_unpooled_release_end(handle, number, result == MT_CU_SUCCESS);
+	mt_unpooled_release_end(memory, result == MT_CU_SUCCESS);
 	return result;
 }
 

@@ -78,7 +78,7 @@ static bool before_begin(void)
 {
 	if (!mt_cuda_is_on())
 		return false;
-	mt_capture_before_begin();
+	mt_capture_gate_close();
 	return true;
 }
 
@@ -144,13 +144,14 @@ X(cuStreamBeginCaptureToCig_ptsz, true)
 	int name(struct CUstream_st *stream)                                                       \
 	{                                                                                          \
 		MT_CUDA_KEEP_ERRNO;                                                                \
+		struct mt_capture *taken;                                                          \
 		int result;                                                                        \
                                                                                                    \
 		if ((uintptr_t)stream <= 2 || !mt_cuda_is_on())                                    \
 			return mt_cuda_call(name, stream);                                         \
-		mt_capture_stream_destroy_begin(stream);                                           \
+		taken = mt_capture_stream_destroy_begin(stream);                                   \
 		result = mt_cuda_call(name, stream);                                               \
-		mt_capture_stream_destroy_end(stream, result);                                     \
+		mt_capture_stream_destroy_end(taken, result);                                      \
 		return result;                                                                     \
 	}
 X(cuStreamDestroy)

@@ -132,6 +132,17 @@ static enum mt_fence_status query(struct mt_context *context, struct mt_block *b
 	return MT_FENCE_DONE;
 }
 
+/* ---- pending blocks ---- */
+
+void mt_fence_remove(struct mt_context *context, struct mt_block *block)
+{
+	mt_assert(block->state == MT_BLOCK_PENDING && !block->is_busy);
+	mt_assert(mt_counter(&context->counters.pending) >= block->bytes);
+	mt_line_remove(&context->pending_line, block);
+	mt_counter_add(&context->counters.pending, -block->bytes);
+	mt_context_note_cached(context, block, false);
+}
+
 /* ---- busy blocks ---- */
 
 /* The lock is held on entry, not on return. */
@@ -143,17 +154,6 @@ static void begin(struct mt_context *context, struct mt_block *block)
 	mt_lock_unlock(&context->lock);
 }
 
-/* All work that may use the block is done. */
-static void make_idle(struct mt_context *context, struct mt_block *block)
-{
-	mt_assert(!block->events);
-	mt_bins_remove(context->pending, block);
-	mt_line_remove(&context->pending_line, block);
-	mt_counter_add(&context->counters.pending, -block->bytes);
-	mt_context_note_cached(context, block, false);
-	mt_context_add_idle(context, block);
-}
-
 /* own: an event of the context that is free again; NULL: none. With the lock on return. Returns
  * the status; DONE also if the block was forgotten meanwhile. */
 static enum mt_fence_status end(struct mt_context *context, struct mt_block *block,
@@ -162,11 +162,8 @@ static enum mt_fence_status end(struct mt_context *context, struct mt_block *blo
 	if (block->is_stale)
 		mt_fence_return_events(block);
 	mt_lock_lock(&context->lock);
-	if (own && !mt_context_keep_event(context, own)) {
-		mt_lock_unlock(&context->lock);
-		mt_context_return_events(own);
-		mt_lock_lock(&context->lock);
-	}
+	if (own)
+		mt_context_keep_event(context, own);
 	mt_assert(block->is_busy && context->users > 0);
 	block->is_busy = false;
 	context->users--;
@@ -176,8 +173,11 @@ static enum mt_fence_status end(struct mt_context *context, struct mt_block *blo
 		mt_block_release(block);
 		return MT_FENCE_DONE;
 	}
-	if (status == MT_FENCE_DONE)
-		make_idle(context, block);
+	if (status == MT_FENCE_DONE) {
+		mt_assert(!block->events);
+		mt_fence_remove(context, block);
+		mt_context_add_idle(context, block);
+	}
 	return status;
 }
 
@@ -226,16 +226,6 @@ static enum mt_fence_status ask(struct mt_context *context, struct mt_block *blo
 
 /* ---- a free ---- */
 
-void mt_fence_remove(struct mt_context *context, struct mt_block *block)
-{
-	mt_assert(block->state == MT_BLOCK_PENDING && !block->is_busy);
-	mt_assert(mt_counter(&context->counters.pending) >= block->bytes);
-	mt_bins_remove(context->pending, block);
-	mt_line_remove(&context->pending_line, block);
-	mt_counter_add(&context->counters.pending, -block->bytes);
-	mt_context_note_cached(context, block, false);
-}
-
 void mt_fence_return_events(struct mt_block *block)
 {
 	struct mt_event *events = block->events;
@@ -248,7 +238,6 @@ void mt_fence_add(struct mt_context *context, struct mt_block *block)
 {
 	block->state = MT_BLOCK_PENDING;
 	mt_line_append(&context->pending_line, block);
-	mt_bins_add_last(context->pending, block);
 	mt_counter_add(&context->counters.pending, block->bytes);
 	mt_context_note_cached(context, block, true);
 }
@@ -257,17 +246,17 @@ void mt_fence_add(struct mt_context *context, struct mt_block *block)
 static enum mt_fence_status record_and_ask(struct mt_context *context, struct mt_block *block,
 					   struct mt_event **own, bool asks)
 {
-	enum mt_fence_status status = MT_FENCE_REFUSED;
+	enum mt_fence_status status = MT_FENCE_LOST;
 	struct mt_event *taken = *own;
 	bool was_pushed;
 	int result;
 
 	if (!mt_capture_gate_enter())
-		return MT_FENCE_REFUSED;
+		return MT_FENCE_LOST;
 	was_pushed = mt_context_push(context, &result);
 	if (result == MT_CU_SUCCESS) {
 		*own = NULL;
-		status = !record(context, block, taken) ? MT_FENCE_REFUSED
+		status = !record(context, block, taken) ? MT_FENCE_LOST
 			 : asks                         ? query(context, block, own)
 							: MT_FENCE_NOT_YET;
 	}
@@ -313,9 +302,11 @@ enum mt_fence_status mt_fence_free(struct mt_context *context, struct mt_block *
 	return status;
 }
 
-/* ---- pending blocks ---- */
+/* ---- questions ---- */
 
-enum mt_fence_status mt_fence_check(struct mt_context *context, struct mt_block *block)
+/* Asks the driver about a pending block that is not busy. Returns DONE, NOT_YET or LOST. The lock
+ * is held on entry and on return, but not in between. */
+static enum mt_fence_status check(struct mt_context *context, struct mt_block *block)
 {
 	struct mt_event *own = NULL;
 	enum mt_fence_status status;
@@ -330,20 +321,24 @@ enum mt_fence_status mt_fence_check(struct mt_context *context, struct mt_block 
 }
 
 /* The lock is given up at each query: the walk begins again after a block that has left. */
-void mt_fence_poll(struct mt_context *context, unsigned limit)
+bool mt_fence_poll(struct mt_context *context, unsigned limit)
 {
 	struct mt_block *block = context->pending_line.first;
+	bool has_idle = false;
 
 	for (; block && limit > 0; limit--) {
-		if (block->is_busy)
+		if (block->is_busy) {
 			block = block->line_next;
-		else if (mt_fence_check(context, block) == MT_FENCE_DONE)
+		} else if (check(context, block) == MT_FENCE_DONE) {
+			has_idle = true;
 			block = context->pending_line.first;
-		else if (mt_fence_is_own_done(context, block))
+		} else if (mt_fence_is_own_done(context, block)) {
 			block = block->line_next;
-		else
-			return;
+		} else {
+			break;
+		}
 	}
+	return has_idle;
 }
 
 bool mt_fence_is_own_done(const struct mt_context *context, const struct mt_block *block)

@@ -21,24 +21,22 @@
 enum mt_fence_status {
 	MT_FENCE_DONE, /* the block is idle */
 	MT_FENCE_NOT_YET,
-	MT_FENCE_REFUSED, /* an event could not be recorded: the driver's cuMemFree is to free it */
-	MT_FENCE_LOST     /* it can never be known: the same */
+	/* it can never be known, or an event could not be recorded: the driver's cuMemFree is to
+	 * free it */
+	MT_FENCE_LOST
 };
 
 /* Makes a freed block, which is in no list, pending, and records its events. Asks whether all work
  * is done, if the block is the only pending one. waits: waits for the work of the block's own
- * context, then asks whether that of the others is done. Returns DONE,
- * NOT_YET, REFUSED or LOST; the block is pending after all but DONE. The lock is held on entry and
+ * context, then asks whether that of the others is done. The
+ * block is pending after all results but DONE. The lock is held on entry and
  * on return, but not in between. */
 enum mt_fence_status mt_fence_free(struct mt_context *context, struct mt_block *block, bool waits);
 
-/* Asks the driver about a pending block that is not busy. Returns DONE, NOT_YET or LOST. The lock
- * as above. */
-enum mt_fence_status mt_fence_check(struct mt_context *context, struct mt_block *block);
-
 /* Asks about up to `limit` pending blocks, oldest first, until the work of the context itself is
- * not done for one: it is not done for later ones either. The lock as above. */
-void mt_fence_poll(struct mt_context *context, unsigned limit);
+ * not done for one: it is not done for later ones either. Returns whether one became idle. The
+ * lock as above. */
+bool mt_fence_poll(struct mt_context *context, unsigned limit);
 
 /* Returns whether the work of a pending block's own context is known to be done: the driver may
  * have the block, but the program may not yet. The lock is held. */

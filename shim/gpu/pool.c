@@ -8,8 +8,8 @@
 #include "gpu/fence.h"
 #include "gpu/blocks.h"
 
-/* looks at a block about which another thread asks the driver */
-#define BUSY_TURNS 64
+/* pending blocks that a search asks about before it looks again */
+#define POLL_STEP 16
 
 /* ---- start, settings, fork ---- */
 
@@ -41,14 +41,13 @@ MT_COLD void mt_pool_start(const struct mt_driver *driver, const struct mt_pool_
 	bool has_current = driver->cuCtxGetCurrent && driver->cuCtxPushCurrent_v2 &&
 			   driver->cuCtxPopCurrent_v2;
 	bool has_events = driver->cuCtxRecordEvent && driver->cuEventCreate &&
-			  driver->cuEventQuery && driver->cuEventDestroy_v2 &&
-			  driver->cuEventSynchronize && driver->cuThreadExchangeStreamCaptureMode;
+			  driver->cuEventQuery && driver->cuEventSynchronize &&
+			  driver->cuThreadExchangeStreamCaptureMode;
 
 	forget_everything();
 	mt_pool_configure(settings);
 	atomic_store_explicit(&mt_pool.mode, settings->mode, memory_order_relaxed);
 	atomic_store_explicit(&mt_pool.ask_waits, settings->waits, memory_order_relaxed);
-	atomic_store_explicit(&mt_pool.rescue, settings->rescue, memory_order_relaxed);
 	mt_flag_set(&mt_pool.waits, false);
 	mt_pool.can_fence = has_current && has_events;
 	/* release: pairs with mt_pool_driver's acquire */
@@ -215,33 +214,15 @@ static int allocate(struct mt_context *context, size_t asked_bytes, size_t bytes
 
 /* ---- alloc ---- */
 
-/* Another thread asks the driver about the block: some microseconds, less than a cuMemAlloc takes.
- * The lock is held on entry and on return, but not in between. */
-static void wait_for_query(struct mt_context *context)
-{
-	mt_lock_unlock(&context->lock);
-	for (int i = 0; i < 16; i++)
-		mt_os_relax();
-	mt_lock_lock(&context->lock);
-}
-
 /* Returns a fitting block that is ready, or becomes so since its work is done. The lock is held at
  * the call and at the return. */
 static struct mt_block *find(struct mt_context *context, uint64_t bytes)
 {
-	for (unsigned turn = 0;; turn++) {
-		struct mt_block *block = mt_bins_find(context->idle, bytes);
+	struct mt_block *block = mt_bins_find(context->idle, bytes);
 
-		if (mt_likely(block != NULL))
-			return block;
-		block = mt_bins_find(context->pending, bytes);
-		if (!block || turn == BUSY_TURNS)
-			return NULL;
-		if (block->is_busy)
-			wait_for_query(context);
-		else if (mt_fence_check(context, block) != MT_FENCE_DONE)
-			return NULL;
-	}
+	while (!block && mt_fence_poll(context, POLL_STEP))
+		block = mt_bins_find(context->idle, bytes);
+	return block;
 }
 
 static bool take(struct mt_context *context, uint64_t rounded, size_t bytes, uint64_t *out_dptr)
@@ -295,8 +276,6 @@ int mt_pool_alloc(uint64_t *out_dptr, size_t bytes)
 	context = mt_context_current();
 	if (mt_unlikely(!context))
 		return allocate_unknown(bytes, out_dptr);
-	if (mt_unlikely(mt_context_mode(context) == MT_POOL_OFF))
-		return mt_pool_driver()->cuMemAlloc_v2(out_dptr, bytes);
 	if (!mt_context_pools(context) || mt_unlikely(mt_capture_is_open()))
 		return allocate(context, bytes, bytes, out_dptr);
 	rounded = mt_bins_round(bytes);
@@ -375,13 +354,8 @@ static MT_COLD int free_directly(struct mt_context *context, struct mt_block *bl
 
 static MT_COLD bool map_bins(struct mt_context *context)
 {
-	struct mt_bins *bins = mt_slab_map(2 * sizeof(struct mt_bins));
-
-	if (!bins)
-		return false;
-	context->pending = bins;
-	context->idle = bins + 1;
-	return true;
+	context->idle = mt_slab_map(sizeof(struct mt_bins));
+	return context->idle != NULL;
 }
 
 static bool is_kept(struct mt_context *context, const struct mt_block *block)
@@ -417,7 +391,7 @@ static int cache(struct mt_context *context, struct mt_block *block, uint64_t no
 	count_free(context, block);
 	status = mt_fence_free(context, block, waits);
 	if (status == MT_FENCE_NOT_YET && !waits && context->pending_line.first != block)
-		mt_fence_poll(context, 2);
+		(void)mt_fence_poll(context, 2);
 	if (mt_likely(status == MT_FENCE_DONE) ||
 	    (status == MT_FENCE_NOT_YET &&
 	     !(waits && mt_release_over_cap(mt_context_ordinal(context))))) {

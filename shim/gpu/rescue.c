@@ -82,7 +82,7 @@ static bool is_paused(void)
 	       !has_replied_late();
 }
 
-static MT_COLD bool is_possible(void)
+MT_COLD bool mt_gpu_rescue_is_possible(void)
 {
 	enum mt_frameworks_rescue when;
 
@@ -168,14 +168,14 @@ static bool wait_for_more(struct mt_gpu_rescue *rescue)
 	return true;
 }
 
-static MT_COLD bool next(struct mt_gpu_rescue *rescue, int device, uint64_t bytes)
+MT_COLD bool mt_gpu_rescue_next(struct mt_gpu_rescue *rescue, int device, uint64_t bytes)
 {
 	if (rescue->is_over)
 		return false;
 	if (rescue->began_ns)
 		return !(rescue->is_over = !wait_for_more(rescue));
 	rescue->is_over = true;
-	if (!is_possible() || !is_full(device, bytes))
+	if (!mt_gpu_rescue_is_possible() || !is_full(device, bytes))
 		return false;
 	rescue->began_ns = mt_os_now_ns();
 	if (!take_turn((uint32_t)mt_os_gettid()))
@@ -185,7 +185,7 @@ static MT_COLD bool next(struct mt_gpu_rescue *rescue, int device, uint64_t byte
 	return !rescue->is_over;
 }
 
-static MT_COLD void end(struct mt_gpu_rescue *rescue)
+MT_COLD void mt_gpu_rescue_end(struct mt_gpu_rescue *rescue)
 {
 	uint64_t now = mt_os_now_ns();
 	struct mt_rescue_gain gain;
@@ -207,9 +207,6 @@ static MT_COLD void end(struct mt_gpu_rescue *rescue)
 	}
 	end_turn();
 }
-
-const struct mt_rescue_ops mt_gpu_rescue_ops = {
-	.is_possible = is_possible, .next = next, .end = end};
 
 void mt_gpu_rescue_publish(void)
 {
@@ -233,8 +230,7 @@ static struct {
 	bool is_open;                      /* the other process may still wait */
 	bool awaits_python;
 } served;
-static _Atomic bool may_give; /* no tool watches the calls: set before the worker is notified */
-static uint64_t is_rescuer;   /* as written into the control file */
+static uint64_t is_rescuer; /* as written into the control file */
 
 /* Static, see gpu/thread.h. */
 static struct {
@@ -357,8 +353,7 @@ static void serve_more(uint64_t now_ns)
 
 static void offer(void)
 {
-	bool wanted =
-		mt_config()->cuda_rescue && atomic_load_explicit(&may_give, memory_order_relaxed);
+	bool wanted = mt_config()->cuda_rescue && mt_frameworks_is_rescuer();
 
 	if (wanted == is_rescuer || !mt_files_exist())
 		return;
@@ -380,14 +375,6 @@ uint64_t mt_gpu_rescue_tick(uint64_t now_ns)
 	return served.awaits_python && served.is_open ? now_ns + PYTHON_STEP_NS : UINT64_MAX;
 }
 
-/* The worker does not walk through the loaded objects: a fork would wait for it. */
-void mt_gpu_rescue_start(void)
-{
-	atomic_store_explicit(&may_give, mt_frameworks_look_rescue() != MT_RESCUE_NONE,
-			      memory_order_relaxed);
-	mt_control_notify(MT_CONTROL_DEVICES);
-}
-
 void mt_gpu_rescue_fork_child(void)
 {
 	atomic_store_explicit(&turn, 0, memory_order_relaxed);
@@ -398,6 +385,5 @@ void mt_gpu_rescue_fork_child(void)
 	atomic_store_explicit(&given_bytes, 0, memory_order_relaxed);
 	atomic_store_explicit(&last_pid, 0, memory_order_relaxed);
 	memset(&served, 0, sizeof(served));
-	atomic_store_explicit(&may_give, false, memory_order_relaxed);
 	is_rescuer = 0;
 }

@@ -8,22 +8,13 @@
 #include "sys/attr.h"
 #include "sys/lock.h"
 
-/* One name space for all device pointers, one for each sort of handle, one for mappings by address
- * and one for memory without a handle by number. */
-enum space {
-	SPACE_POINTER,
-	SPACE_VMM,
-	SPACE_ARRAY,
-	SPACE_PINNED,
-	SPACE_MAPPING,
-	SPACE_RELEASED,
-	SPACE_COUNT
-};
+/* One name space for all device pointers, one for each sort of handle, and one for mappings by
+ * address. */
+enum space { SPACE_POINTER, SPACE_VMM, SPACE_ARRAY, SPACE_PINNED, SPACE_MAPPING, SPACE_COUNT };
 
 static struct mt_lock unpooled_lock = MT_LOCK(unpooled); /* everything below */
 static struct mt_pointer_table tables[SPACE_COUNT][MT_POINTER_TABLES];
 static struct mt_slab records = MT_SLAB(struct mt_unpooled_record);
-static uint64_t memory_count; /* ever created: numbers */
 static struct mt_unpooled_usage usage[MT_POOL_DEVICES];
 
 static struct mt_unpooled_usage *usage_of(int device)
@@ -49,9 +40,7 @@ static enum space space_of_kind(enum mt_unpooled_kind kind)
 
 static enum space space_of(const struct mt_unpooled_record *record)
 {
-	if (record->is_mapping)
-		return SPACE_MAPPING;
-	return record->is_released ? SPACE_RELEASED : space_of_kind(record->is.kind);
+	return record->mapped ? SPACE_MAPPING : space_of_kind(record->is.kind);
 }
 
 /* ---- records; the lock is held but for reserve and cancel ---- */
@@ -78,7 +67,7 @@ static void count_in(const struct mt_unpooled_record *record)
 	enum mt_unpooled_kind kind = record->is.kind;
 	struct mt_unpooled_usage *of = usage_of(record->is.device);
 
-	if (record->is_mapping)
+	if (record->mapped)
 		return;
 	of->live_count[kind]++;
 	of->live_bytes[kind] += record->is.bytes;
@@ -90,7 +79,7 @@ static void count_out(const struct mt_unpooled_record *record)
 {
 	struct mt_unpooled_usage *of = usage_of(record->is.device);
 
-	if (record->is_mapping)
+	if (record->mapped)
 		return;
 	mt_assert(of->live_count[record->is.kind] > 0 &&
 		  of->live_bytes[record->is.kind] >= record->is.bytes);
@@ -98,31 +87,29 @@ static void count_out(const struct mt_unpooled_record *record)
 	of->live_bytes[record->is.kind] -= record->is.bytes;
 }
 
-static void remove_record(struct mt_unpooled_record *record)
+static void take_out(struct mt_unpooled_record *record)
 {
-	uint64_t key = atomic_load_explicit(&record->node.key, memory_order_relaxed);
-
-	(void)mt_pointer_table_remove(table_of(space_of(record), key), &record->node);
-	count_out(record);
+	(void)mt_pointer_table_remove(table_of(space_of(record), record->is.key), &record->node);
 }
 
-static void drop(struct mt_unpooled_record *record)
+static void end(struct mt_unpooled_record *record)
 {
-	remove_record(record);
+	count_out(record);
 	mt_slab_free(&records, record);
 }
 
-static void insert(struct mt_unpooled_record *record, uint64_t key)
+/* One that has the key already is stale. */
+static void put_in(struct mt_unpooled_record *record)
 {
 	struct mt_unpooled_record *stale;
 
-	atomic_store_explicit(&record->node.key, key, memory_order_relaxed);
-	stale = record_of(mt_pointer_table_insert(table_of(space_of(record), key), &record->node));
-	count_in(record);
-	if (stale) {
-		count_out(stale);
-		mt_slab_free(&records, stale);
-	}
+	atomic_store_explicit(&record->node.key, record->is.key, memory_order_relaxed);
+	stale = record_of(
+		mt_pointer_table_insert(table_of(space_of(record), record->is.key), &record->node));
+	if (stale)
+		stale->handles = 0;
+	if (stale && !stale->uses)
+		end(stale);
 }
 
 struct mt_unpooled_record *mt_unpooled_reserve(void)
@@ -142,8 +129,8 @@ void mt_unpooled_cancel(struct mt_unpooled_record *record)
 void mt_unpooled_add(struct mt_unpooled_record *record)
 {
 	mt_lock_lock(&unpooled_lock);
-	record->memory = ++memory_count;
-	insert(record, record->is.key);
+	put_in(record);
+	count_in(record);
 	usage_of(record->is.device)->alloc_count[record->is.kind]++;
 	mt_lock_unlock(&unpooled_lock);
 }
@@ -151,7 +138,8 @@ void mt_unpooled_add(struct mt_unpooled_record *record)
 void mt_unpooled_restore(struct mt_unpooled_record *record)
 {
 	mt_lock_lock(&unpooled_lock);
-	insert(record, record->is.key);
+	put_in(record);
+	count_in(record);
 	mt_lock_unlock(&unpooled_lock);
 }
 
@@ -161,39 +149,29 @@ struct mt_unpooled_record *mt_unpooled_take(enum mt_unpooled_kind kind, uint64_t
 
 	mt_lock_lock(&unpooled_lock);
 	record = find(space_of_kind(kind), key);
-	if (record)
-		remove_record(record);
+	if (record) {
+		take_out(record);
+		count_out(record);
+	}
 	mt_lock_unlock(&unpooled_lock);
 	return record;
 }
 
 /* ---- memory of cuMemCreate: its handles and its mappings ---- */
 
-/* To another name space; it stays counted. */
-static void move(struct mt_unpooled_record *memory, bool is_released, uint64_t key)
+/* A use of the memory is over, which may be its end. */
+static void end_use(struct mt_unpooled_record *memory)
 {
-	remove_record(memory);
-	memory->is_released = is_released;
-	insert(memory, key);
+	mt_assert(memory->uses > 0);
+	if (--memory->uses == 0 && memory->handles == 0)
+		end(memory);
 }
 
-static struct mt_unpooled_record *memory_of(const struct mt_unpooled_record *mapping)
-{
-	struct mt_unpooled_record *memory = find(SPACE_VMM, mapping->handle);
-
-	return memory && memory->memory == mapping->memory ? memory
-							   : find(SPACE_RELEASED, mapping->memory);
-}
-
-/* The memory's last mapping may be its end. */
 static void unmap(struct mt_unpooled_record *mapping)
 {
-	struct mt_unpooled_record *memory = memory_of(mapping);
-
-	mt_assert(!memory || memory->mappings > 0);
-	if (memory && --memory->mappings == 0 && memory->is_released)
-		drop(memory);
-	drop(mapping);
+	take_out(mapping);
+	end_use(mapping->mapped);
+	end(mapping);
 }
 
 void mt_unpooled_retain(uint64_t handle)
@@ -214,19 +192,17 @@ void mt_unpooled_map(struct mt_unpooled_record *record, uint64_t dptr, uint64_t 
 
 	mt_lock_lock(&unpooled_lock);
 	memory = find(SPACE_VMM, handle);
-	if (memory) {
-		memory->mappings++;
-		stale = find(SPACE_MAPPING, dptr);
-		if (stale)
-			unmap(stale);
-		record->is.bytes = bytes;
-		record->memory = memory->memory;
-		record->handle = handle;
-		record->is_mapping = true;
-		insert(record, dptr);
-	} else {
+	stale = find(SPACE_MAPPING, dptr);
+	if (memory)
+		memory->uses++;
+	if (memory && stale)
+		unmap(stale);
+	record->is = (struct mt_unpooled){.key = dptr, .bytes = bytes};
+	record->mapped = memory;
+	if (memory)
+		put_in(record);
+	else
 		mt_slab_free(&records, record);
-	}
 	mt_lock_unlock(&unpooled_lock);
 }
 
@@ -243,40 +219,30 @@ void mt_unpooled_unmap(uint64_t dptr, uint64_t bytes)
 	mt_lock_unlock(&unpooled_lock);
 }
 
-uint64_t mt_unpooled_release_begin(uint64_t handle)
+struct mt_unpooled_record *mt_unpooled_release_begin(uint64_t handle)
 {
 	struct mt_unpooled_record *memory;
-	uint64_t number = 0;
 
 	mt_lock_lock(&unpooled_lock);
 	memory = find(SPACE_VMM, handle);
 	if (memory) {
 		mt_assert(memory->handles > 0);
-		number = memory->memory;
+		memory->uses++;
 		if (--memory->handles == 0)
-			move(memory, true, number);
+			take_out(memory);
 	}
 	mt_lock_unlock(&unpooled_lock);
-	return number;
+	return memory;
 }
 
-void mt_unpooled_release_end(uint64_t handle, uint64_t number, bool is_done)
+void mt_unpooled_release_end(struct mt_unpooled_record *memory, bool is_done)
 {
-	struct mt_unpooled_record *memory, *held;
-
-	if (number == 0)
+	if (!memory)
 		return;
 	mt_lock_lock(&unpooled_lock);
-	memory = find(SPACE_RELEASED, number);
-	held = find(SPACE_VMM, handle);
-	if (is_done && memory && memory->mappings == 0) {
-		drop(memory);
-	} else if (!is_done && memory && !held) {
-		memory->handles = 1;
-		move(memory, false, handle);
-	} else if (!is_done && held && held->memory == number) {
-		held->handles++;
-	}
+	if (!is_done && memory->handles++ == 0)
+		put_in(memory);
+	end_use(memory);
 	mt_lock_unlock(&unpooled_lock);
 }
 
@@ -288,8 +254,7 @@ static bool forget_if_of(struct mt_pointer_node *node, void *context)
 
 	if (record->is.context != *(const uint64_t *)context)
 		return false;
-	count_out(record);
-	mt_slab_free(&records, record);
+	end(record);
 	return true;
 }
 
@@ -299,8 +264,7 @@ static bool forget_if_async(struct mt_pointer_node *node, void *device)
 
 	if (record->is.kind != MT_UNPOOLED_async || record->is.device != *(const int *)device)
 		return false;
-	count_out(record);
-	mt_slab_free(&records, record);
+	end(record);
 	return true;
 }
 

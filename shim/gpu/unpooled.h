@@ -49,12 +49,11 @@ struct mt_unpooled {
 struct mt_unpooled_record {
 	void *slab_link; /* first: the slab's */
 	struct mt_unpooled is;
-	struct mt_pointer_node node; /* its key is that of `is`, or the number of released memory */
-	/* memory of cuMemCreate, and where it is mapped: */
-	uint64_t memory;            /* number of the memory */
-	uint64_t handle;            /* of a mapping: that of its memory */
-	uint32_t handles, mappings; /* of memory: it is there as long as one is left */
-	bool is_mapping, is_released;
+	struct mt_pointer_node node; /* its key is that of `is` */
+	/* Memory of cuMemCreate is there as long as it has a handle or a use: a mapping, or a
+	 * release in the driver. Without a handle it is in no table. */
+	uint32_t handles, uses;
+	struct mt_unpooled_record *mapped; /* of a mapping: its memory; else NULL */
 };
 
 /* A record, taken before the driver is called, so that nothing can fail after it. NULL: there is no
@@ -82,10 +81,10 @@ void mt_unpooled_map(struct mt_unpooled_record *record, uint64_t dptr, uint64_t 
 void mt_unpooled_unmap(uint64_t dptr, uint64_t bytes);
 
 /* Around the driver's cuMemRelease, after which the handle may be given to other memory at once.
- * begin returns a number for end, 0 if the handle is not known. is_done: the driver has not
+ * begin returns the memory for end; NULL if the handle is not known. is_done: the driver has not
  * refused. */
-uint64_t mt_unpooled_release_begin(uint64_t handle);
-void mt_unpooled_release_end(uint64_t handle, uint64_t number, bool is_done);
+struct mt_unpooled_record *mt_unpooled_release_begin(uint64_t handle);
+void mt_unpooled_release_end(struct mt_unpooled_record *memory, bool is_done);
 
 /* A context is gone, and with it what was its own. Looks at all records under the lock. */
 void mt_unpooled_forget_context(uint64_t context);

@@ -244,7 +244,7 @@ static void begin_capture(int context)
 	if (capturing >= 0)
 		return;
 	fake_make_current(context_at(context));
-	mt_capture_before_begin();
+	mt_capture_gate_close();
 	atomic_store(&fake.is_capturing, true);
 	mt_capture_after_begin(&driver, STREAM, false, MT_CU_SUCCESS);
 	capturing = context;
@@ -302,8 +302,7 @@ static void fail(const uint8_t *numbers)
 {
 	static const enum fake_call calls[] = {FAKE_cuMemAlloc_v2,    FAKE_cuMemFree_v2,
 					       FAKE_cuEventCreate,    FAKE_cuEventQuery,
-					       FAKE_cuCtxRecordEvent, FAKE_cuEventDestroy_v2,
-					       FAKE_cuMemGetInfo_v2};
+					       FAKE_cuCtxRecordEvent, FAKE_cuMemGetInfo_v2};
 	static const int codes[] = {0, MT_CU_OUT_OF_MEMORY, MT_CU_NOT_SUPPORTED, 999};
 
 	fake.fail_of = calls[numbers[0] % (sizeof(calls) / sizeof(calls[0]))];

@@ -1,7 +1,7 @@
 /* cuda_faults.c -- what goes wrong in a program and is not to cost it more than without a pool: an
- * error of one context, calls in a host function, captures that nobody ends. Usage: cuda_faults
- * WORD [pool]; with `pool` also what the pool alone can do is expected. Exit 0 and `fine`; 4 with
- * what went wrong; 1 where the driver answers an error. Fake driver only. */
+ * error of one context, calls in a host function, captures whose streams are destroyed. Usage:
+ * cuda_faults WORD [pool]; with `pool` also what the pool alone can do is expected. Exit 0 and
+ * `fine`; 4 with what went wrong; 1 where the driver answers an error. Fake driver only. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -255,14 +255,7 @@ static void refused_for_now(void)
 	expect_pool();
 }
 
-/* ---- captures that nobody ends ---- */
-
-static void *begin_and_leave(void *stream)
-{
-	OK(cu.cuCtxSetCurrent(ours));
-	OK(cu.cuStreamBeginCapture_v2(stream, 2));
-	return NULL;
-}
+/* ---- captures that end with their streams ---- */
 
 static void cache_some(void)
 {
@@ -281,38 +274,6 @@ static void expect_decay(void)
 	for (int i = 0; i < 1000 && used_bytes(0) > 2 * BYTES; i++)
 		usleep(5000);
 	EXPECT(used_bytes(0) <= 2 * BYTES);
-}
-
-static void left_open(void *stream)
-{
-	pthread_t thread;
-
-	cache_some();
-	pthread_create(&thread, NULL, begin_and_leave, stream);
-	pthread_join(thread, NULL);
-	expect_decay();
-}
-
-static void abandoned(void)
-{
-	void *stream;
-
-	OK(cu.cuDevicePrimaryCtxRetain(&ours, 0));
-	OK(cu.cuCtxSetCurrent(ours));
-	OK(cu.cuStreamCreate(&stream, 1));
-	left_open(stream);
-	/* It is open still, and anybody may end it. */
-	OK(cu.cuMemsetD8Async(allocate(BYTES), NEW, BYTES, stream));
-	OK(cu.cuStreamEndCapture(stream, &other));
-	expect_pool();
-}
-
-static void abandoned_per_thread(void)
-{
-	OK(cu.cuDevicePrimaryCtxRetain(&ours, 0));
-	OK(cu.cuCtxSetCurrent(ours));
-	left_open((void *)2);
-	expect_pool();
 }
 
 static void many_destroyed(void)
@@ -381,8 +342,6 @@ int main(int argc, char **argv)
 		{"freed_in_a_host_function", freed_in_a_host_function},
 		{"destroyed_in_a_host_function", destroyed_in_a_host_function},
 		{"refused_for_now", refused_for_now},
-		{"abandoned", abandoned},
-		{"abandoned_per_thread", abandoned_per_thread},
 		{"many_destroyed", many_destroyed},
 		{"destroy_refused", destroy_refused},
 	};

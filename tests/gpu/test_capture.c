@@ -32,7 +32,7 @@ static struct CUstream_st *stream(uintptr_t number)
 
 static void begin(struct CUstream_st *which, int result)
 {
-	mt_capture_before_begin();
+	mt_capture_gate_close();
 	mt_capture_after_begin(&driver, which, false, result);
 }
 
@@ -91,10 +91,12 @@ Test(capture, an_end_of_what_never_began_changes_nothing)
 
 Test(capture, goes_with_its_stream_or_its_context)
 {
+	struct mt_capture *taken;
+
 	begin(stream(1), 0);
-	mt_capture_stream_destroy_begin(stream(1));
+	taken = mt_capture_stream_destroy_begin(stream(1));
 	cr_expect(mt_capture_is_open(), "the driver has not destroyed it yet");
-	mt_capture_stream_destroy_end(stream(1), 0);
+	mt_capture_stream_destroy_end(taken, 0);
 	cr_expect_not(mt_capture_is_open());
 	begin(stream(1), 0);
 	begin(stream(2), 0);
@@ -106,10 +108,12 @@ Test(capture, goes_with_its_stream_or_its_context)
 
 Test(capture, of_a_new_stream_with_the_handle_of_one_just_destroyed_stays)
 {
+	struct mt_capture *taken;
+
 	begin(stream(1), 0);
-	mt_capture_stream_destroy_begin(stream(1));
+	taken = mt_capture_stream_destroy_begin(stream(1));
 	begin(stream(1), 0); /* another thread's, before the driver's call has returned */
-	mt_capture_stream_destroy_end(stream(1), 0);
+	mt_capture_stream_destroy_end(taken, 0);
 	cr_expect(mt_capture_is_open());
 	mt_capture_after_end(&driver, stream(1), false, 0);
 	cr_expect_not(mt_capture_is_open());
@@ -126,7 +130,7 @@ Test(capture, tells_the_per_thread_streams_of_threads_apart)
 {
 	pthread_t thread;
 
-	mt_capture_before_begin();
+	mt_capture_gate_close();
 	mt_capture_after_begin(&driver, NULL, true, 0);
 	pthread_create(&thread, NULL, end_elsewhere, NULL);
 	pthread_join(thread, NULL);
@@ -158,7 +162,7 @@ Test(capture, no_recorder_is_inside_once_a_capture_has_begun)
 	for (int i = 0; i < 4; i++)
 		pthread_create(&threads[i], NULL, record, NULL);
 	for (int i = 0; i < 2000; i++) {
-		mt_capture_before_begin();
+		mt_capture_gate_close();
 		broken += atomic_load(&inside) != 0;
 		mt_capture_after_begin(&driver, stream(1), false, 0);
 		broken += atomic_load(&inside) != 0;

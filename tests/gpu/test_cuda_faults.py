@@ -43,11 +43,6 @@ def test_a_call_of_the_pools_that_is_not_permitted_now_loses_no_block_and_breaks
 	faults("refused_for_now", CUDA_DECAY_MS=300, MIN_MB=0)
 
 
-@pytest.mark.parametrize("word", ["abandoned", "abandoned_per_thread"])
-def test_a_capture_left_open_by_a_thread_that_has_ended_does_not_stop_decay(faults, word):
-	faults(word, CUDA_DECAY_MS=300, MIN_MB=0)
-
-
 def test_three_hundred_captures_end_with_their_streams(faults):
 	faults("many_destroyed", CUDA_DECAY_MS=300, MIN_MB=0)
 

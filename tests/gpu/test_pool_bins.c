@@ -13,7 +13,7 @@ static void add(int number, uint64_t bytes)
 {
 	blocks[number].bytes = bytes;
 	blocks[number].bin = mt_bins_index(bytes);
-	mt_bins_add_first(&bins, &blocks[number]);
+	mt_bins_add(&bins, &blocks[number]);
 }
 
 Test(pool_bins, the_largest_is_the_largest_of_all_bins)

@@ -107,7 +107,7 @@ static void let_go(pthread_t thread)
 
 static void begin_capture(void)
 {
-	mt_capture_before_begin();
+	mt_capture_gate_close();
 	mt_capture_after_begin(&driver, (struct CUstream_st *)64, false, MT_CU_SUCCESS);
 }
 
@@ -362,7 +362,7 @@ Test(pool_waits, a_thread_cancelled_while_it_waits_for_memory_leaves_no_trace)
 
 static void *begin_slowly(void *unused)
 {
-	mt_capture_before_begin();
+	mt_capture_gate_close();
 	pthread_cancel(pthread_self());
 	pthread_testcancel(); /* in the driver's begin */
 	mt_capture_after_begin(&driver, NULL, false, MT_CU_INVALID_VALUE);

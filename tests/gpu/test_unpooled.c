@@ -71,7 +71,7 @@ static void map(uint64_t dptr, uint64_t bytes, uint64_t handle)
 
 static void release(uint64_t handle, bool is_done)
 {
-	mt_unpooled_release_end(handle, mt_unpooled_release_begin(handle), is_done);
+	mt_unpooled_release_end(mt_unpooled_release_begin(handle), is_done);
 }
 
 static uint64_t created(void)
