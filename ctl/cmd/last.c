@@ -68,10 +68,8 @@ static void print_parts(const struct mt_last_summary *summary)
 		printf("; change in the last %.0f s", summary->seconds);
 	putchar('\n');
 	for (int i = 0; i < MT_PARTS_COUNT; i++) {
-		char word[32];
-
-		snprintf(word, sizeof(word), "  %s", mt_memory_part_word(i));
-		mt_table_add_row(table, word, mt_text_bytes(summary->parts.bytes[i]).text,
+		mt_table_addf(table, "  %s", mt_memory_part_word(i));
+		mt_table_add_row(table, mt_text_bytes(summary->parts.bytes[i]).text,
 				 summary->seconds > 0 ? mt_text_change(summary->before.bytes[i],
 								       summary->parts.bytes[i])
 								.text
