@@ -199,6 +199,14 @@ $(B)/obj/ctl/%.o: ctl/%.c Makefile
 DYGRAPHS ?= /usr/share/javascript/dygraphs/dygraph.min.js
 page_files := $(wildcard ctl/ui/serve/page/*) build/gen/dygraph.js
 $(B)/obj/ctl/ui/serve/routes.o $(B)/unit-obj/ctl/ui/serve/routes.o: $(page_files)
+# The help of a command is that of its page.
+help_pages := $(sort $(wildcard docs/mtctl/*.md))
+$(B)/obj/ctl/command.o $(B)/unit-obj/ctl/command.o $(B)/fuzz/obj/ctl/command.o: build/gen/help.h
+build/gen/help.h: scripts/generate/help.awk $(help_pages)
+	@mkdir -p $(@D)
+	awk -f $^ >$@.new
+	mv -f $@.new $@
+
 build/gen/dygraph.js: $(wildcard $(DYGRAPHS))
 	@mkdir -p $(@D)
 	@[ -r '$(DYGRAPHS)' ] || echo 'no $(DYGRAPHS) (libjs-dygraphs): the page of mtctl serve will have no charts' >&2

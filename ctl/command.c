@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "build/gen/help.h"
 #include "ctl/output/text.h"
 
 #define FIRST_OPTION 256 /* above every letter */
@@ -311,14 +312,23 @@ static void print_exits(const struct mt_command *command)
 	}
 }
 
-/* Prints "usage: mtctl NAME ARGUMENTS", the help of the table, `details` (may be NULL), what a PID
- * may be, and the exit codes to stdout. Returns 0. */
-static int command_help(const char *name, const char *details)
+static const char *help_of_page(const char *name)
+{
+	for (size_t i = 0; i < sizeof(helps) / sizeof(helps[0]); i++)
+		if (strcmp(helps[i].name, name) == 0)
+			return helps[i].text;
+	return "";
+}
+
+/* Prints "usage: mtctl NAME ARGUMENTS", the help of the table and of the page, what a PID may be,
+ * and the exit codes to stdout. Returns 0. */
+static int command_help(const char *name)
 {
 	const struct mt_command *command = mt_command_find(name);
+	const char *details = help_of_page(name);
 
 	printf("usage: mtctl %s %s\n%s\n", command->name, command->arguments, command->help);
-	if (details)
+	if (*details)
 		printf("\n%s", details);
 	if (takes_pid(command))
 		printf("\nPID is the id of a process, or a name: that of its command (python3) or "
@@ -344,7 +354,7 @@ bool mt_command_line_read(const struct mt_command_line *line, int argc, char **a
 	while ((number = next_option(line, argc, argv, letters, list)) != -1) {
 		if (number != 'h' && take(line, number))
 			continue;
-		*out_code = number == 'h' ? command_help(line->command, line->help) : MT_EXIT_USAGE;
+		*out_code = number == 'h' ? command_help(line->command) : MT_EXIT_USAGE;
 		if (number == 'h' && line->print_more) {
 			putchar('\n');
 			line->print_more();

@@ -131,10 +131,10 @@ bool mt_option_take_tree(const struct mt_option *option, const char *text);
 #define MT_OPERANDS_PROGRAM (-1)
 #define MT_OPERANDS_MAX     1000000 /* any number of them */
 
-/* What a command accepts. */
+/* What a command accepts. Its help is that of its page, docs/mtctl/NAME.md, which the build
+ * compiles in (scripts/generate/help.awk). */
 struct mt_command_line {
 	const char *command;
-	const char *help;                /* NULL: none but the table's line */
 	void (*print_more)(void);        /* what --help prints last; NULL: nothing */
 	const struct mt_option *options; /* the last one has no name */
 	int operands_min, operands_max;  /* MT_OPERANDS_PROGRAM: the first one ends the options */

@@ -8,38 +8,6 @@
 #define DURATION_MIN_SECONDS 0.001
 #define DURATION_MAX_SECONDS (1000 * 86400.0)
 
-static const char plot_help[] =
-	"RSS and its parts over time, with rounds, cleanups by their level and what the\n"
-	"largest brought, and pressure. Of a PID the last 15 minutes, as far as it remembers\n"
-	"them; of a FILE what `mtctl record` or `mtctl stat PID --json` has written there.\n"
-	"Without -o it draws in the terminal: in coloured blocks, or in ASCII.\n\n"
-	"  -o, --output=FILE  a picture: .svg, .png or .pdf\n"
-	"  --gpu              device memory as well; in a picture a field for each device, and of\n"
-	"                     a PID its pool, too: blocks by state, size and age. FILE may be\n"
-	"                     what `mtctl snapshot PID --json` has printed, for a picture\n"
-	"  --since=DURATION   leave out what was before that time from the start (90, 90s, 5m,\n"
-	"                     2h, 1d)\n"
-	"  --last=DURATION    only the end\n"
-	"  --pid=PID          of a recorded tree this one alone; without it all are added up\n"
-	"  --clock            times of day; those of a PID always are, --no-clock: time since the\n"
-	"                     start\n"
-	"  --title=TEXT       instead of the command\n"
-	"  --size=WxH         of a picture, in pixels\n";
-
-static const char compare_help[] =
-	"Prints peak, mean and end of RSS, time, CPU time and cleanups of several recordings.\n"
-	"The first is what the others are held against:\n\n"
-	"  mtctl record --no-shim -o bare.jsonl -- python3 train.py\n"
-	"  mtctl record -o shim.jsonl -- python3 train.py\n"
-	"  mtctl compare bare.jsonl shim.jsonl\n\n"
-	"  -o, --output=FILE  also a picture, .svg, .png or .pdf: RSS (and device memory, where\n"
-	"                     there is any) over time, each run from its own start, on the same\n"
-	"                     scales\n"
-	"  --json             one object instead of the table\n"
-	"  --label=TEXT       instead of the name of a file; once for each file, in their order\n"
-	"  --title=TEXT       above the picture\n"
-	"  --size=WxH         of a picture, in pixels\n";
-
 static bool take_size(const struct mt_option *option, const char *text)
 {
 	struct mt_plot_size *size = option->target;
@@ -99,7 +67,7 @@ bool mt_plot_options_read(int argc, char **argv, struct mt_plot_options *out, in
 		{.name = "title", .target = &out->title, .take = mt_option_text},
 		{.name = "size", .target = &out->size, .take = take_size},
 		{0}};
-	const struct mt_command_line line = {"plot", plot_help, NULL, options, 1, 1};
+	const struct mt_command_line line = {"plot", NULL, options, 1, 1};
 
 	*out = (struct mt_plot_options){0};
 	if (!mt_command_line_read(&line, argc, argv, out_code))
@@ -117,8 +85,7 @@ bool mt_compare_options_read(int argc, char **argv, struct mt_compare_options *o
 		{.name = "title", .target = &out->title, .take = mt_option_text},
 		{.name = "size", .target = &out->size, .take = take_size},
 		{0}};
-	const struct mt_command_line line = {"compare", compare_help,          NULL, options,
-					     1,         (int)MT_COMPARISON_MAX};
+	const struct mt_command_line line = {"compare", NULL, options, 1, (int)MT_COMPARISON_MAX};
 
 	*out = (struct mt_compare_options){0};
 	if (!mt_command_line_read(&line, argc, argv, out_code))

@@ -10,13 +10,6 @@
 /* seconds awake below which the advice is uncertain */
 #define SHORT_S 30.0
 
-static const char help[] =
-	"Recommends settings for a process, each with its reason in figures of this process:\n"
-	"its stats, the last 256 cleanups, 15 minutes of samples, its settings, mappings and\n"
-	"environment. Often there is nothing to change. `mtctl diagnose` finds the cause of a\n"
-	"high memory use.\n\n"
-	"  --json  one object\n";
-
 static void print_text(const struct mt_facts *facts, const struct mt_diagnosis *found)
 {
 	const struct mt_stats_snapshot *now = &facts->last.head.snapshot;
@@ -91,7 +84,7 @@ int mt_command_advise(int argc, char **argv)
 {
 	bool json = false;
 	const struct mt_option options[] = {{.name = "json", .target = &json}, {0}};
-	const struct mt_command_line line = {"advise", help, NULL, options, 1, 1};
+	const struct mt_command_line line = {"advise", NULL, options, 1, 1};
 	int code;
 
 	return mt_command_line_read(&line, argc, argv, &code) ? advise(argv[optind], json) : code;

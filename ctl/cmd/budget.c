@@ -325,49 +325,6 @@ enum mt_err mt_budget_make(const struct mt_budget_options *options, struct mt_bu
 #define SHARE_USUAL 60
 #define CAP_USUAL   8
 
-static const char budget_help[] =
-	"Estimates the memory of one GPU that training or running a transformer takes, each\n"
-	"part with its formula. Numbers may be written as 7e9, 7B, 7000M.\n\n"
-	"  --params=N         parameters; without it 12 L d^2 (+ V d) of the shape\n"
-	"  --seq=N --batch=N  tokens in a sequence, and sequences at a time on one GPU\n"
-	"  --layers=N --d-model=N [--heads=N] [--kv-heads=N] [--vocab=N]   the model's shape\n"
-	"                     (heads: d / 128)\n"
-	"  --mixed            16-bit weights and gradients with a 32-bit copy of the weights;\n"
-	"                     else all is 32 bit\n"
-	"  --checkpoint       activations are recomputed, except the inputs of each layer\n"
-	"  --flash            attention keeps nothing of seq x seq (FlashAttention, selective\n"
-	"                     recomputation)\n"
-	"  --optimizer=NAME   adam, adamw, adam8bit, lion, momentum, rmsprop, adagrad,\n"
-	"                     adafactor, sgd (adam)\n"
-	"  --gpus=N           the layers of the model are split over N GPUs;\n"
-	"                     --layers-per-gpu=N are the layers of one\n"
-	"  --zero=STAGE       --gpus train on batches of their own: 1 shards the optimizer,\n"
-	"                     2 gradients too, 3 weights too, 0 nothing\n"
-	"  --inference        weights and the KV cache\n"
-	"  --json             one object, in bytes\n\n"
-	"How many such clients a GPU can serve at a time, if one of these is given. "
-	"--model-mb=MB,\n"
-	"the size of a model file, stands for the options above: a client is 4 times as large.\n\n"
-	"  --vram=SIZE        16G: the free memory; else the GPU is read\n"
-	"  --device=NUMBER    of this GPU; else of the one with the most free memory\n"
-	"  --share=PERCENT    of the free memory, 1 to 100 (60)\n"
-	"  --cap=NUMBER       of clients at most, 1 to 1024 (8)\n\n"
-	"For example LLaMA-7B:\n"
-	"  mtctl budget --params 7e9 --seq 2048 --batch 4 --layers 32 --d-model 4096 \\\n"
-	"    --mixed --checkpoint\n";
-
-static const char fit_help[] =
-	"Another name of `mtctl budget`, which has more options. Clients in parallel: a share of\n"
-	"the free memory (of NVML, or as a shimmed process has seen it last), divided by 4 times\n"
-	"the model (weights, gradients, two moments). Without --model-mb a table for GPUs of 4 to\n"
-	"16 GB. Exit code 1: not one fits, or nothing tells how much is free.\n\n"
-	"  --model-mb=MB    size of the model file\n"
-	"  --vram=SIZE      16G: the free memory; else the GPU is read\n"
-	"  --device=NUMBER  of this GPU; else of the one with the most free memory\n"
-	"  --share=PERCENT  1 to 100 (60)\n"
-	"  --cap=NUMBER     1 to 1024 (8)\n"
-	"  --json           one object\n";
-
 struct sizing {
 	struct mt_budget_options model;
 	double model_mb, free_bytes; /* 0: not given */
@@ -829,10 +786,10 @@ static const struct mt_option options[] = {
 	SWITCH("json", json),
 	{0}};
 
-static int read_and_size(const char *name, const char *help, int argc, char **argv)
+static int read_and_size(const char *name, int argc, char **argv)
 {
 	static const struct mt_budget_options none = NO_MODEL;
-	const struct mt_command_line line = {name, help, NULL, options, 0, 0};
+	const struct mt_command_line line = {name, NULL, options, 0, 0};
 	bool has_model;
 	int code;
 
@@ -853,11 +810,10 @@ static int read_and_size(const char *name, const char *help, int argc, char **ar
 
 int mt_command_budget(int argc, char **argv)
 {
-	return argc == 1 ? mt_command_misused("budget")
-			 : read_and_size("budget", budget_help, argc, argv);
+	return argc == 1 ? mt_command_misused("budget") : read_and_size("budget", argc, argv);
 }
 
 int mt_command_fit(int argc, char **argv)
 {
-	return read_and_size("fit", fit_help, argc, argv);
+	return read_and_size("fit", argc, argv);
 }

@@ -9,14 +9,6 @@
 #include "ctl/output/text.h"
 #include "ctl/process/limit.h"
 
-static const char help[] =
-	"Of all limits that apply (memory.max and memory.high of the cgroup and its ancestors,\n"
-	"or memory.limit_in_bytes; else the RAM of the machine) shows the one that is nearest\n"
-	"to being reached. With a PID: those of that process, and its MT_CGROUP and "
-	"MT_LIMIT_MB.\n\n"
-	"  --threshold=PERCENT  0 to 100 (85)\n"
-	"  --json               one object\n";
-
 static void print_json(const struct mt_limit *memory, double threshold)
 {
 	json_t *root = json_object();
@@ -89,7 +81,7 @@ int mt_command_check(int argc, char **argv)
 					     .letter = 't'},
 					    {.name = "json", .target = &json},
 					    {0}};
-	const struct mt_command_line line = {"check", help, NULL, options, 0, 1};
+	const struct mt_command_line line = {"check", NULL, options, 0, 1};
 	int code;
 
 	if (!mt_command_line_read(&line, argc, argv, &code))

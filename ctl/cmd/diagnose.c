@@ -15,21 +15,6 @@
 /* processes that are sampled one by one; the sums of the tree include all */
 #define TREE_MAX 64
 
-static const char help[] =
-	"Samples a process for a while and names the cause of its memory use, with evidence and\n"
-	"advice. At the end it requests a cleanup: the memory that this returns is evidence. It\n"
-	"collects nothing of Python's, which would stall the program: --gc does. Ctrl-C ends the\n"
-	"sampling early; the verdict then uses the samples so far.\n\n"
-	"  --for=DURATION  how long to sample: 60, 60s, 2m (60s)\n"
-	"  --tree         PID and all its descendants: each of them, and all together (PSS)\n"
-	"  --role=server|client|oom  adds a checklist: for a role in federated learning, or\n"
-	"                 for a process that has run out of memory\n"
-	"  --no-trim      request no cleanup\n"
-	"  --gc           that cleanup also runs Python's gc, during which its main thread stands\n"
-	"  --python       where a Python program grows: then looks as long again, up to 60 s, for\n"
-	"                 the lines that allocate it, as mtctl sites --python does\n"
-	"  --json         one object: the verdict, all findings, trends and figures\n";
-
 static volatile sig_atomic_t stopped;
 
 static void stop(int number)
@@ -211,7 +196,7 @@ int mt_command_diagnose(int argc, char **argv)
 		{.name = "tree", .target = &wanted.tree},
 		{.name = "role", .target = &wanted.role, .take = take_role},
 		{0}};
-	const struct mt_command_line line = {"diagnose", help, print_verdicts, options, 1, 1};
+	const struct mt_command_line line = {"diagnose", print_verdicts, options, 1, 1};
 	int code;
 
 	if (!mt_command_line_read(&line, argc, argv, &code))

@@ -7,12 +7,6 @@
 #include "ctl/output/json.h"
 #include "ctl/output/table.h"
 
-static const char help[] =
-	"Without a PID: checks the machine and the environment for a program that is started\n"
-	"from here. With a PID: shows the state of the shim in that process, where its settings\n"
-	"came from, the memory that it cannot reach, and what one look shows beside that.\n\n"
-	"  --json  one object: checks, each with its finding (ok, note, warn) and advice; facts\n";
-
 struct page {
 	bool json;
 	json_t *checks, *facts;
@@ -92,7 +86,7 @@ int mt_command_doctor(int argc, char **argv)
 {
 	struct page page = {.json = false};
 	const struct mt_option options[] = {{.name = "json", .target = &page.json}, {0}};
-	const struct mt_command_line line = {"doctor", help, NULL, options, 0, 1};
+	const struct mt_command_line line = {"doctor", NULL, options, 0, 1};
 	struct mt_process process = {0};
 	int code;
 

@@ -142,28 +142,6 @@ static void textfile_remove(const struct mt_textfile *file)
 #define NAME_DEFAULT         "mtshim.prom"
 #define INTERVAL_MIN_SECONDS 0.1
 
-static const char help[] =
-	"Exports the figures that the processes have last published; sends no request. Without\n"
-	"--textfile they go to stdout, in OpenMetrics. (`mtctl serve` offers them to Prometheus\n"
-	"itself.) Exports the 500 largest processes of the user; as root, of all users.\n\n"
-	"  --textfile DIR      writes DIR/mtshim.prom for node_exporter's option\n"
-	"                      --collector.textfile.directory, through a temporary file and a\n"
-	"                      rename, so that no reader sees a part of it; mode 0644. Leaves\n"
-	"                      a symbolic link, and a file of another user, as it is\n"
-	"  --name FILE.prom    another name than mtshim.prom\n"
-	"  --otlp              sends them to a collector of OpenTelemetry, by OTLP/HTTP with\n"
-	"                      JSON, as the variables say that all its exporters read:\n"
-	"                      OTEL_EXPORTER_OTLP_ENDPOINT (http://localhost:4318),\n"
-	"                      OTEL_EXPORTER_OTLP_METRICS_ENDPOINT, _HEADERS, _TIMEOUT,\n"
-	"                      _CERTIFICATE, OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES. Exit\n"
-	"                      code 4: the collector cannot be reached, or wants a later try\n"
-	"  --once              once, which is the default: for cron, or a timer of systemd\n"
-	"  --interval=DURATION  repeats until SIGINT, SIGTERM or SIGHUP, and then removes the\n"
-	"                      file\n"
-	"  --format=old        on stdout, the text format 0.0.4, which DIR/mtshim.prom always\n"
-	"                      has\n"
-	"  --markdown          a table of all metrics\n";
-
 struct export
 {
 	struct mt_textfile file; /* directory NULL: stdout */
@@ -290,7 +268,7 @@ int mt_command_export(int argc, char **argv)
 		{.name = "format", .target = &export.old, .take = take_format},
 		{.name = "markdown", .target = &export.markdown},
 		{0}};
-	const struct mt_command_line line = {"export", help, NULL, options, 0, 0};
+	const struct mt_command_line line = {"export", NULL, options, 0, 0};
 	int code;
 
 	if (!mt_command_line_read(&line, argc, argv, &code))

@@ -16,17 +16,6 @@
 #include "ctl/process/read_file.h"
 #include "ctl/profile/sites.h"
 
-static const char help[] =
-	"Lists the processes that were about to meet their memory limit, and what became of them.\n"
-	"With a PID, a name or a file: what the last of them held, what had grown in its last\n"
-	"minute, where, and the verdict of `mtctl diagnose`. A process writes this down while its\n"
-	"limit is near, and removes it when that is over or it ends in order (docs/mtctl.md).\n\n"
-	"  -o, --output=FILE.html  the whole report as a page\n"
-	"  --dir=DIR               read this folder (default: MT_LAST_DIR, or the user's state\n"
-	"                          folder)\n"
-	"  --json                  all that is told of each\n"
-	"  --remove                remove the files that are shown\n";
-
 struct wanted {
 	const char *output, *dir;
 	bool json, remove;
@@ -79,10 +68,8 @@ static void print_parts(const struct mt_last_summary *summary)
 		printf("; change in the last %.0f s", summary->seconds);
 	putchar('\n');
 	for (int i = 0; i < MT_PARTS_COUNT; i++) {
-		char word[32];
-
-		snprintf(word, sizeof(word), "  %s", mt_memory_part_word(i));
-		mt_table_add_row(table, word, mt_text_bytes(summary->parts.bytes[i]).text,
+		mt_table_addf(table, "  %s", mt_memory_part_word(i));
+		mt_table_add_row(table, mt_text_bytes(summary->parts.bytes[i]).text,
 				 summary->seconds > 0 ? mt_text_change(summary->before.bytes[i],
 								       summary->parts.bytes[i])
 								.text
@@ -407,7 +394,7 @@ int mt_command_last(int argc, char **argv)
 		{.name = "json", .target = &wanted.json},
 		{.name = "remove", .target = &wanted.remove},
 		{0}};
-	const struct mt_command_line line = {"last", help, NULL, options, 0, 1};
+	const struct mt_command_line line = {"last", NULL, options, 0, 1};
 	int code;
 
 	if (!mt_command_line_read(&line, argc, argv, &code))

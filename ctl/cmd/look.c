@@ -20,18 +20,6 @@ struct mt_look_trim {
 	char text[320];
 };
 
-static const char help[] =
-	"Shows what /proc tells of a process that does not carry the shim: whether it is a\n"
-	"candidate for it, the parts of its RSS, the allocator, glibc's arenas, Python, its\n"
-	"limits, what a trim could bring, and how to start it under the shim. Attaches to\n"
-	"nothing, and sends no signal. Exit code 0: done, 2: a wrong use, 3: no such process,\n"
-	"4: --gc, and its main thread does not run Python, 5: --gc is not to be had there,\n"
-	"6: it may not be read, or --gc is forbidden.\n\n"
-	"  --gc    has a process of CPython 3.14 or later collect garbage first, by\n"
-	"          sys.remote_exec(), and shows what that freed; a line on stderr says what it\n"
-	"          costs before it begins\n"
-	"  --json  one object\n";
-
 static void describe_trim(const struct mt_look *look, struct mt_look_trim *out)
 {
 	uint64_t heap = look->brk_bytes + look->arenas_bytes;
@@ -483,7 +471,7 @@ int mt_command_look(int argc, char **argv)
 	bool json = false, gc = false;
 	const struct mt_option options[] = {
 		{.name = "gc", .target = &gc}, {.name = "json", .target = &json}, {0}};
-	const struct mt_command_line line = {"look", help, NULL, options, 1, 1};
+	const struct mt_command_line line = {"look", NULL, options, 1, 1};
 	struct mt_remote_collection collection;
 	static struct mt_look look;
 	struct mt_error_reason why;

@@ -107,7 +107,7 @@ int mt_command_options(int argc, char **argv)
 	bool json = false, markdown = false;
 	const struct mt_option options[] = {
 		{.name = "json", .target = &json}, {.name = "markdown", .target = &markdown}, {0}};
-	const struct mt_command_line line = {"options", NULL, NULL, options, 0, 0};
+	const struct mt_command_line line = {"options", NULL, options, 0, 0};
 	int code;
 
 	if (!mt_command_line_read(&line, argc, argv, &code))
@@ -179,7 +179,7 @@ int mt_command_presets(int argc, char **argv)
 {
 	bool json = false;
 	const struct mt_option options[] = {{.name = "json", .target = &json}, {0}};
-	const struct mt_command_line line = {"presets", NULL, NULL, options, 0, 0};
+	const struct mt_command_line line = {"presets", NULL, options, 0, 0};
 	size_t count;
 	const struct mt_setting_preset *presets = mt_setting_presets(&count);
 	int code;

@@ -28,31 +28,6 @@
 #define COMMAND_MIN 14
 #define COMMAND_MAX 112
 
-static const char help[] =
-	"All processes of the user (as root: of all users) that have libmtshim.so mapped, as a\n"
-	"tree. TREE is the RSS of a process and of all shimmed ones below it; pages that\n"
-	"processes share are counted in each. GPU, where a process uses one: the device memory\n"
-	"that it holds from the driver, of every kind that is counted. RANK, where a process\n"
-	"has one: from RANK, OMPI_COMM_WORLD_RANK, PMI_RANK or SLURM_PROCID in its environment.\n\n"
-	"RSS is LIVE (in use by the program) + REUSABLE (free in its allocator and resident: a\n"
-	"cleanup returns it) + FILES (file pages, shared memory) + OTHER. From 100 columns on a\n"
-	"bar shows them, of which the largest process fills all; from 140 on, and into a pipe,\n"
-	"all four have a column. The parts are what the process has last published. Where its\n"
-	"RSS has moved since then, it is asked for new figures; a star marks those of a process\n"
-	"that does not reply; its growth is in OTHER. Of a process that is not awake they are\n"
-	"not known, and `all` has it in OTHER. asleep: too small for the shim to act. refused:\n"
-	"mtctl does not believe its file, or its MT_DIR cannot hold one; stderr has the reason.\n"
-	"unresponsive: its mappings cannot be read in time, so it may lack the shim.\n\n"
-	"  --tree [PID]  PID and all its descendants, shimmed or not (without PID: of all\n"
-	"                shimmed processes), from the kernel's account of every page. PSS:\n"
-	"                pages that n processes share count 1/n in each, so that it may be\n"
-	"                added up. PRIVATE: would be freed with the process. SHARED: anonymous\n"
-	"                memory of a forked process that it still shares with its relatives.\n"
-	"                COPIED, an estimate: pages of its parent at the fork that exist twice\n"
-	"                now. SHM: of the PSS, /dev/shm, memfd and other shared memory\n"
-	"  --pids        a line for each: its PID, a tab, its command; for scripts\n"
-	"  --json        one object\n";
-
 /* What fits on the screen. */
 struct view {
 	const struct mt_process_list *processes;
@@ -427,7 +402,7 @@ int mt_command_ps(int argc, char **argv)
 					     .take = mt_option_take_tree,
 					     .value_optional = true},
 					    {0}};
-	const struct mt_command_line line = {"ps", help, NULL, options, 0, 1};
+	const struct mt_command_line line = {"ps", NULL, options, 0, 1};
 	int code;
 
 	if (!mt_command_line_read(&line, argc, argv, &code))

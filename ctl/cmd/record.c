@@ -99,23 +99,6 @@ static void record_summary(const char *path, const struct mt_recorder_options *o
 /* time between polls for cleanups and rounds, if samples are farther apart */
 #define POLL_NS UINT64_C(250000000)
 
-static const char help[] =
-	"Runs a program under the shim as `mtctl run` does, with its exit code, and writes its\n"
-	"memory to FILE over time. Or records a running process, until it ends, or until Ctrl-C\n"
-	"or SIGTERM (a background job of a script ignores the signal of Ctrl-C). At the end it\n"
-	"prints a summary and what to type next on stderr. `mtctl plot FILE` draws a recording,\n"
-	"`mtctl compare` holds several against each other. Signals sent to mtctl are forwarded\n"
-	"to a program that it has started.\n\n"
-	"  -o, --output=FILE    the recording; an existing file is emptied\n"
-	"  --interval=DURATION  between samples, from 10ms to 1h; else 100ms in the first minute,\n"
-	"                       1s from ten minutes on, and a 600th of the time between them\n"
-	"  --pid=PID            records a running process by its id or name\n"
-	"  --tree               every shimmed descendant as well\n"
-	"  --no-shim            the program without the shim, from the kernel's figures alone:\n"
-	"                       to compare with\n"
-	"  -q, --quiet          no summary\n\n"
-	"Settings of the program go before it, as --NAME=VALUE: `mtctl options`, mtshim(7).\n";
-
 /* Samples at fixed times, however long a sample takes. A late sample delays the next ones. */
 static void keep_recording(struct mt_recorder *recorder, const struct mt_recorder_options *options,
 			   struct mt_launch *launch)
@@ -255,7 +238,7 @@ int mt_command_record(int argc, char **argv)
 		{.name = "quiet", .target = &wanted.quiet, .letter = 'q'},
 		{0}};
 	struct mt_option *options = mt_setting_option_list(own);
-	const struct mt_command_line line = {"record", help, NULL, options, 0, MT_OPERANDS_PROGRAM};
+	const struct mt_command_line line = {"record", NULL, options, 0, MT_OPERANDS_PROGRAM};
 	int code;
 	bool goes_on = mt_command_line_read(&line, argc, argv, &code);
 

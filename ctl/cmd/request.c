@@ -12,9 +12,6 @@
 
 #define TIMEOUT_MS 10000u
 
-static const char help[] = "  --json              one object\n"
-			   "  --timeout=DURATION  how long to wait for the reply of each (10s)\n";
-
 struct request_command {
 	const char *command;
 	struct mt_request request;
@@ -57,8 +54,7 @@ static int run(const struct request_command *command, int argc, char **argv)
 		{.name = "json", .target = &json},
 		{.name = "timeout", .target = &timeout_ms, .take = mt_option_ms, .letter = 't'},
 		{0}};
-	const struct mt_command_line line = {command->command, help, NULL,
-					     options,          1,    MT_OPERANDS_MAX};
+	const struct mt_command_line line = {command->command, NULL, options, 1, MT_OPERANDS_MAX};
 	struct mt_process *list;
 	json_t *objects;
 	size_t count;
@@ -136,12 +132,6 @@ int mt_command_reset_peak(int argc, char **argv)
 }
 
 /* ---- set ---- */
-
-static const char set_help[] =
-	"NAME is a name of `mtctl options`, as gc_rounds, gc-rounds or MT_GC_ROUNDS; only\n"
-	"settings marked live can change. Waits for the reply, and prints the old value and the\n"
-	"new one.\n\n"
-	"  --json  one object\n";
 
 static enum mt_exit fail(const struct mt_target *target, const struct mt_request *request,
 			 enum mt_err error, const struct mt_error_reason *why)
@@ -228,7 +218,7 @@ int mt_command_set(int argc, char **argv)
 {
 	bool json = false;
 	const struct mt_option options[] = {{.name = "json", .target = &json}, {0}};
-	const struct mt_command_line line = {"set", set_help, NULL, options, 2, MT_OPERANDS_MAX};
+	const struct mt_command_line line = {"set", NULL, options, 2, MT_OPERANDS_MAX};
 	struct mt_process *list;
 	size_t count;
 	struct mt_request request;

@@ -75,13 +75,6 @@ static void setting_option_print(void)
 
 /* ---- the command ---- */
 
-static const char help[] =
-	"The library is MTSHIM_LIBRARY, else the one beside mtctl, in ../lib, or where it was\n"
-	"installed. An existing LD_PRELOAD stays, behind it. The exit code is that of the\n"
-	"program. On a terminal it says the id of the process first, in one line, and names\n"
-	"`mtctl last` if the kernel kills the program at its memory limit.\n\n"
-	"  -q, --quiet  neither\n";
-
 #define SESSION_LOOK_MS 500
 
 /* Waits for the end of the program, and keeps nothing of it but the terminal: another session, no
@@ -139,8 +132,8 @@ int mt_command_run(int argc, char **argv)
 	bool quiet = false;
 	const struct mt_option own[] = {{.name = "quiet", .target = &quiet, .letter = 'q'}, {0}};
 	struct mt_option *options = mt_setting_option_list(own);
-	const struct mt_command_line line = {"run",   help, setting_option_print,
-					     options, 0,    MT_OPERANDS_PROGRAM};
+	const struct mt_command_line line = {"run", setting_option_print, options, 0,
+					     MT_OPERANDS_PROGRAM};
 	char path[PATH_MAX];
 	int code, failed;
 	bool goes_on = mt_command_line_read(&line, argc, argv, &code);

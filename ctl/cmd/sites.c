@@ -16,30 +16,6 @@
 #define DIFF_MIN_SECONDS 0.01
 #define LOOK_MIN_SECONDS 0.001
 
-static const char help[] =
-	"With --python, which is the first choice for a Python program: the lines of a Python "
-	"program that allocate what grows, by Python's own\n"
-	"tracemalloc, which is started in the running program, read twice and stopped. This needs\n"
-	"no setting and no restart, with CPython 3.14 and later no shim either, and slows the\n"
-	"program down meanwhile; a line on stderr says by how much when it begins. A line is the\n"
-	"program's own: the innermost one outside of packages and the standard library. Exit\n"
-	"code 4: the main thread did not run Python.\n\n"
-	"Without it: live bytes by the stack that allocated them, the largest first, estimated\n"
-	"from samples of the heap profiler of the embedded jemalloc, in a program that was\n"
-	"started with MT_PROF=on. (MT_PROF=1 makes it ready: mtctl set PID prof=on then begins.)\n"
-	"Memory that was allocated before, by mmap, or by a library's own allocator is not\n"
-	"included.\n\n"
-	"  --top=N         the number of sites (10), 0 for all\n"
-	"  --diff=DURATION  takes two profiles this far apart and shows what has grown\n"
-	"  --json          one object\n"
-	"  --folded        a line a stack, for flame graphs\n"
-	"  --pprof=FILE    also writes all sites for `pprof FILE` or `go tool pprof FILE`\n"
-	"  --speedscope=FILE  also writes all sites for https://www.speedscope.app\n"
-	"  --python        the lines of a Python program; without --diff\n"
-	"  --for=DURATION  with --python: how long, up to 1h (30s); two rounds of the program\n"
-	"  --frames=N      with --python: frames of a stack that are kept, 1 to 32 (10); fewer\n"
-	"                  cost less, and may not reach the program's own line\n";
-
 struct wanted {
 	struct mt_sites_view view;
 	bool json, folded;
@@ -217,7 +193,7 @@ int mt_command_sites(int argc, char **argv)
 		 .take = take_frames,
 		 .what = "a number of frames"},
 		{0}};
-	const struct mt_command_line line = {"sites", help, NULL, options, 1, 1};
+	const struct mt_command_line line = {"sites", NULL, options, 1, 1};
 	struct mt_process process;
 	int code;
 

@@ -242,21 +242,6 @@ void mt_snapshot_print(const struct mt_pool_snapshot *snapshot,
 
 #define TOP_DEFAULT 10
 
-static const char help[] =
-	"Every block of device memory that the shim knows: allocated by cuMemAlloc, or kept for\n"
-	"the next allocation. live: the program has it; exported: the same, and another process\n"
-	"knows its address; pending: freed, but work that may use it still runs; idle: freed and\n"
-	"ready. The program runs on meanwhile; the driver is not called. Under a framework with\n"
-	"a cache of its own (mode account) a block is a part of that cache, and the free memory\n"
-	"inside is not known. Other kinds of memory are sums without blocks. Exit code 0:\n"
-	"printed, 1: asleep, or the process uses no CUDA.\n\n"
-	"  --device=N   only this device\n"
-	"  --top=N      lists the N largest blocks (10; with --json and -o all)\n"
-	"  --json       one object\n"
-	"  -o FILE      writes the JSON to FILE, for mtctl plot --gpu; `python3 -m\n"
-	"               mtshim.snapshot FILE FILE.pickle` makes of it what PyTorch's memory_viz\n"
-	"               reads (https://pytorch.org/memory_viz, torch/cuda/_memory_viz.py)\n";
-
 struct wanted {
 	struct mt_pool_snapshot_view view;
 	bool json;
@@ -322,7 +307,7 @@ int mt_command_snapshot(int argc, char **argv)
 		{.name = "json", .target = &wanted.json},
 		{.name = "output", .target = &wanted.path, .take = mt_option_text, .letter = 'o'},
 		{0}};
-	const struct mt_command_line line = {"snapshot", help, NULL, options, 1, 1};
+	const struct mt_command_line line = {"snapshot", NULL, options, 1, 1};
 	int code;
 
 	if (!mt_command_line_read(&line, argc, argv, &code))

@@ -21,22 +21,6 @@
 #define EVERY_MS          2000u
 #define EVERY_MIN_SECONDS 0.01
 
-static const char help[] =
-	"Shows what resident memory (RSS) is made of, its peak and limit, the last cleanup, and\n"
-	"what is odd. The four parts always add up to RSS. live: in use by the program.\n"
-	"reusable: free in its allocator and still resident, so that a cleanup returns it.\n"
-	"files: pages of programs, libraries and mapped files, and shared memory. other: stacks,\n"
-	"other mappings, free blocks between live ones. Requests new figures first. A process\n"
-	"that does not reply within a second is shown as it has last published.\n\n"
-	"  --all              every figure with its meaning, pressure, GPUs, five cleanups\n"
-	"  --records          all cleanups that are kept, the last 256\n"
-	"  --samples          the last 15 minutes\n"
-	"  --json             one object: every figure by its name, records, samples, settings\n"
-	"  --watch[=DURATION]  repeats (2s) until the process ends; with --json, one line each\n"
-	"  --oom              only the last out-of-memory errors of GPUs and the times that\n"
-	"                     MT_RSS_LIMIT_MB was reached, in full; exit code 0 also for none\n"
-	"  --cached           does not wake the process\n";
-
 static void print_json(const struct mt_target *target, const struct mt_stat_view *view)
 {
 	json_t *root = mt_stats_json(target);
@@ -124,7 +108,7 @@ int mt_command_stat(int argc, char **argv)
 		{.name = "cached", .target = &view.cached},
 		{.name = "oom", .target = &view.oom},
 		{0}};
-	const struct mt_command_line line = {"stat", help, NULL, options, 1, 1};
+	const struct mt_command_line line = {"stat", NULL, options, 1, 1};
 	struct mt_target *target;
 	int code;
 

@@ -257,19 +257,12 @@ static void chrome_trace_write(const struct mt_recording *recording, FILE *to)
 	write_about(&trace);
 }
 
-static const char help[] =
-	"Writes what `mtctl record` has written, or the last 15 minutes of a PID, in the Trace\n"
-	"Event Format of Chrome. Open it in https://ui.perfetto.dev or chrome://tracing: memory\n"
-	"in its four parts and the memory of each GPU as counters, cleanups as slices with their\n"
-	"reason, what they returned and what they cost, rounds and pressure as marks.\n\n"
-	"  -o, --output=FILE  the trace, JSON; - or none: standard output\n";
-
 int mt_command_trace(int argc, char **argv)
 {
 	const char *path = "-";
 	const struct mt_option options[] = {
 		{.name = "output", .target = &path, .take = mt_option_text, .letter = 'o'}, {0}};
-	const struct mt_command_line line = {"trace", help, NULL, options, 1, 1};
+	const struct mt_command_line line = {"trace", NULL, options, 1, 1};
 	struct mt_recording recording;
 	struct mt_error_reason why;
 	FILE *file;

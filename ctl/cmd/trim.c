@@ -114,24 +114,6 @@ static void say_gc(const struct mt_process *process, struct mt_stats_file *file)
 		     last ? mt_text_ns(last->gc_ns).text : "", mt_text_ns(expected_ns).text);
 }
 
-static const char help[] =
-	"Runs Python's gc, returns free heap pages and empties GPU caches (a heavy cleanup).\n"
-	"Before it does, it says on stderr how long Python's main thread is expected to stand.\n"
-	"Sends no signal.\n\n"
-	"  --all              every shimmed process of the user; as root: of root alone\n"
-	"  --all-users        every shimmed process of all users, as far as permitted\n"
-	"  --tree             PID and all its descendants; a last line has the memory of the\n"
-	"                     whole tree, as PSS, before and after, with processes that do not\n"
-	"                     carry the shim\n"
-	"  --light            gc and heap only, without GPU caches\n"
-	"  --purge            heap only, without gc: Python's main thread goes on\n"
-	"  --check            exit code 1 where no process has freed memory; else that is 0\n"
-	"  --dry-run          cleans up nothing: prints what each process could return\n"
-	"  --json             one object: the cleanup of each process, and for --tree the totals\n"
-	"  --timeout=DURATION\n"
-	"                     how long to wait for the replies and cleanups of all (30s); the\n"
-	"                     figures of --tree take up to half as long in addition\n";
-
 struct trim {
 	bool all, all_users, check, dry_run;
 	struct mt_option_tree tree;
@@ -401,7 +383,7 @@ int mt_command_trim(int argc, char **argv)
 					     .take = mt_option_take_tree,
 					     .value_optional = true},
 					    {0}};
-	const struct mt_command_line line = {"trim", help, NULL, options, 0, MT_OPERANDS_MAX};
+	const struct mt_command_line line = {"trim", NULL, options, 0, MT_OPERANDS_MAX};
 	int code;
 
 	if (!mt_command_line_read(&line, argc, argv, &code))

@@ -13,10 +13,7 @@ static void print_evidence(const struct mt_finding *finding)
 	struct mt_table *table = mt_table_new("<  EVIDENCE|<");
 
 	for (size_t i = 0; i < finding->evidence_count; i++) {
-		char label[48];
-
-		snprintf(label, sizeof(label), "  %s", finding->evidence[i].label);
-		mt_table_add(table, label);
+		mt_table_addf(table, "  %s", finding->evidence[i].label);
 		mt_table_add(table, finding->evidence[i].text);
 	}
 	putchar('\n');
@@ -72,21 +69,16 @@ static void print_processes(const struct mt_diagnose_report *report)
 		const struct mt_sample *last = mt_facts_last(facts[i]);
 		bool gone = facts[i]->ended && diagnoses[i]->list[0].verdict == MT_VERDICT_UNKNOWN;
 		const char *word = gone ? "ended" : mt_diagnose_word(diagnoses[i]->list[0].verdict);
-		char pid[16], verdict[64];
 
-		snprintf(pid, sizeof(pid), "%d", (int)facts[i]->process.pid);
-		mt_table_add(table, pid);
+		mt_table_addf(table, "%d", (int)facts[i]->process.pid);
 		mt_table_add(table, facts[i]->process.comm);
-		mt_table_add(table, mt_text_bytes(last->rss_bytes).text);
-		mt_table_add(table, mt_diagnose_knows_live(facts[i])
-					    ? mt_text_bytes(last->held_bytes).text
-					    : "-");
+		mt_table_add_bytes(table, true, last->rss_bytes);
+		mt_table_add_bytes(table, mt_diagnose_knows_live(facts[i]), last->held_bytes);
 		mt_table_add(table, mt_diagnose_rate(diagnoses[i]->rss.slope).text);
-		snprintf(verdict, sizeof(verdict), "%s%s", word,
-			 !facts[i]->process.shimmed  ? " (does not carry the shim)"
-			 : facts[i]->asleep && !gone ? " (asleep)"
-						     : "");
-		mt_table_add(table, verdict);
+		mt_table_addf(table, "%s%s", word,
+			      !facts[i]->process.shimmed  ? " (does not carry the shim)"
+			      : facts[i]->asleep && !gone ? " (asleep)"
+							  : "");
 	}
 	putchar('\n');
 	mt_table_print(table);

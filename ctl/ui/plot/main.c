@@ -143,23 +143,6 @@ static int plot_run(int argc, char **argv)
 #define SECONDS_MIN   0.1
 #define PROF_SAMPLES  2 /* of prof_state */
 
-static const char help[] =
-	"Writes one page of HTML, whole by itself, to attach to a ticket or a mail: the verdict\n"
-	"of `mtctl diagnose` with its evidence, the four parts of memory over time, cleanups with\n"
-	"what each returned and cost, what allocates, settings, versions, limits. It needs no\n"
-	"network and no script, and prints. Of a PID it shows the last 15 minutes and then\n"
-	"samples as diagnose does; of a FILE what `mtctl record` or `mtctl stat PID --json` has\n"
-	"written there. The page has the command line, and of the environment the variables\n"
-	"that set an allocator, Python or the shim. For scripts: diagnose and stat have --json.\n"
-	"Exit code 0: written, whatever the verdict is.\n\n"
-	"  -o, --output=FILE  the page; - is standard output (report-PID.html, or the name of the\n"
-	"                 recording with .html, in the present directory)\n"
-	"  --for=DURATION  of a PID: how long to sample: 60, 60s, 2m (60s); Ctrl-C ends it early\n"
-	"  --no-trim      of a PID: request no cleanup at the end\n"
-	"  --gc           of a PID: that cleanup also runs Python's gc, on its main thread\n"
-	"  --python       of a PID: then looks as long again, up to 60 s, for the lines of a\n"
-	"                 Python program that allocate, as mtctl sites --python does\n";
-
 struct wanted {
 	const char *source, *path; /* path NULL: by the name of the source */
 	struct mt_diagnose_options diagnose;
@@ -415,7 +398,7 @@ static int report_run(int argc, char **argv)
 		{.name = "gc", .target = &wanted.diagnose.gc},
 		{.name = "python", .target = &wanted.diagnose.python},
 		{0}};
-	const struct mt_command_line line = {"report", help, NULL, options, 1, 1};
+	const struct mt_command_line line = {"report", NULL, options, 1, 1};
 	int code;
 
 	if (!mt_command_line_read(&line, argc, argv, &code))

@@ -158,46 +158,6 @@ static enum mt_err listen_at(const char *address, struct mt_listener *out,
 #define SHUTDOWN_MS 1000u /* for replies in progress, at the end */
 #define INTERVAL_MS 250u
 
-static const char help[] =
-	"Shows the shimmed processes of yours (for root: of everybody) to a browser and to "
-	"Prometheus, until it\n"
-	"is ended by Ctrl-C or SIGTERM. The first line printed is the address of the page, with "
-	"the token that all\n"
-	"but the page itself needs: other users of the machine can connect, too. Figures are as "
-	"the processes last\n"
-	"wrote them, up to a second ago, or half a minute where nothing moves, and INTERVAL more: "
-	"reading wakes no\n"
-	"process.\n\n"
-	"  /                             the page; what it shows needs the token of its address\n"
-	"  /metrics                      OpenMetrics; the older text format for who does not ask "
-	"for it\n"
-	"  /api/processes                what mtctl ps --json prints\n"
-	"  /api/processes/PID            what mtctl stat PID --json --cached prints\n"
-	"  /api/processes/PID/snapshot   what mtctl snapshot PID --json --top=10000 prints; this "
-	"one asks the process\n"
-	"  /api/processes/PID/sites      what mtctl sites PID --json --top=300 prints; asks the "
-	"process, too\n"
-	"  /api/processes/PID/lines      POST: what mtctl sites PID --python --json --for=10s "
-	"prints\n"
-	"  /api/processes/PID/trim       POST: mtctl trim PID --json; ?level=light\n"
-	"  /api/token                    whether the token is the one for everything\n"
-	"  /healthz                      ok; without the token\n\n"
-	"The token goes into the header Authorization: Bearer TOKEN, or X-Mtctl-Token: TOKEN.\n\n"
-	"  --listen=ADDRESS:PORT  127.0.0.1:9477, [::1]:9477; port 0: any free one. Beyond "
-	"loopback there is no\n"
-	"                         encryption, of the token neither: put a proxy before it\n"
-	"  --token-file=FILE      takes the token from a file (mode 600), which is made where "
-	"there is none; it is not\n"
-	"                         printed then\n"
-	"  --read-token-file=FILE\n"
-	"                         another token in the same way (mode 600 or 640), for figures "
-	"alone: what\n"
-	"                         Prometheus needs\n"
-	"  --open                 figures need no token: whoever reaches it reads names and "
-	"figures\n"
-	"  --allow-host=NAME      another name that a Host header may say, up to 15 times\n"
-	"  --interval=DURATION    for how long an answer is shared by all who ask (250ms)\n";
-
 struct arguments {
 	const char *listen, *token_file, *reader_file;
 	struct mt_server *server;
@@ -238,7 +198,7 @@ static bool read_arguments(int argc, char **argv, struct arguments *arguments, i
 		 .target = &arguments->server->cache.interval_ms,
 		 .take = mt_option_ms},
 		{0}};
-	const struct mt_command_line line = {"serve", help, NULL, options, 0, 0};
+	const struct mt_command_line line = {"serve", NULL, options, 0, 0};
 
 	return mt_command_line_read(&line, argc, argv, out_code);
 }

@@ -273,24 +273,27 @@ struct route {
 	const char *path; /* '*' stands for a process id */
 	bool posts;
 	enum mt_access_right right;
-	struct mt_response (*reply)(struct request *request);
+	struct mt_response (*reply)(struct request *request, unsigned what);
+	unsigned what; /* enum mt_reader_form of figures, enum mt_job_kind of work */
 };
 
 /* ---- replies ---- */
 
-static struct mt_response reply_health(struct request *request)
+static struct mt_response reply_health(struct request *request, unsigned what)
 {
 	static const char text[] = "ok\n";
 
 	(void)request;
+	(void)what;
 	return mt_response_bytes("text/plain; charset=utf-8", text, sizeof(text) - 1,
 				 MT_RESPONSE_STATIC);
 }
 
 /* The first call suspends the connection if there is no reply yet. The call after that takes it.
  */
-static struct mt_response reply_from_cache(struct request *request, struct mt_reader_request wanted)
+static struct mt_response reply_figures(struct request *request, unsigned form)
 {
+	const struct mt_reader_request wanted = {(enum mt_reader_form)form, request->pid};
 	struct mt_response reply = mt_cache_get(&request->server->cache, wanted,
 						request->connection, &request->waiter);
 
@@ -299,26 +302,13 @@ static struct mt_response reply_from_cache(struct request *request, struct mt_re
 	return reply;
 }
 
-static struct mt_response reply_metrics(struct request *request)
+static struct mt_response reply_metrics(struct request *request, unsigned form)
 {
-	const char *accept = MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND,
-							 MHD_HTTP_HEADER_ACCEPT);
-	bool modern = accept && strstr(accept, "application/openmetrics-text");
+	const char *accept = header(request->connection, MHD_HTTP_HEADER_ACCEPT);
 
-	return reply_from_cache(
-		request,
-		(struct mt_reader_request){modern ? MT_READER_OPENMETRICS : MT_READER_PLAIN, 0});
-}
-
-static struct mt_response reply_processes(struct request *request)
-{
-	return reply_from_cache(request, (struct mt_reader_request){MT_READER_PROCESSES, 0});
-}
-
-static struct mt_response reply_process(struct request *request)
-{
-	return reply_from_cache(request,
-				(struct mt_reader_request){MT_READER_PROCESS, request->pid});
+	if (!accept || !strstr(accept, "application/openmetrics-text"))
+		form = MT_READER_PLAIN;
+	return reply_figures(request, form);
 }
 
 /* As with figures, but with a child for this request alone. */
@@ -333,12 +323,17 @@ static struct mt_response reply_by_job(struct request *request, struct mt_job_re
 	return reply;
 }
 
-static struct mt_response reply_trim(struct request *request)
+static struct mt_response reply_look(struct request *request, unsigned kind)
+{
+	return reply_by_job(request, (struct mt_job_request){.kind = (enum mt_job_kind)kind});
+}
+
+static struct mt_response reply_trim(struct request *request, unsigned kind)
 {
 	const char *level =
 		MHD_lookup_connection_value(request->connection, MHD_GET_ARGUMENT_KIND, "level");
 	bool light = level && strcmp(level, "light") == 0;
-	const struct mt_job_request job = {.kind = MT_JOB_TRIM,
+	const struct mt_job_request job = {.kind = (enum mt_job_kind)kind,
 					   .level = light ? MT_LEVEL_LIGHT : MT_LEVEL_HEAVY};
 
 	if (level && !light && strcmp(level, "heavy") != 0)
@@ -346,40 +341,26 @@ static struct mt_response reply_trim(struct request *request)
 	return reply_by_job(request, job);
 }
 
-static struct mt_response reply_snapshot(struct request *request)
-{
-	return reply_by_job(request, (struct mt_job_request){.kind = MT_JOB_SNAPSHOT});
-}
-
-static struct mt_response reply_sites(struct request *request)
-{
-	return reply_by_job(request, (struct mt_job_request){.kind = MT_JOB_SITES});
-}
-
-static struct mt_response reply_lines(struct request *request)
-{
-	return reply_by_job(request, (struct mt_job_request){.kind = MT_JOB_LINES});
-}
-
 /* For who wants to know what a token is good for: only the one for everything comes here. */
-static struct mt_response reply_token(struct request *request)
+static struct mt_response reply_token(struct request *request, unsigned what)
 {
 	static const char text[] = "{\"changes\":true}";
 
 	(void)request;
+	(void)what;
 	return mt_response_bytes("application/json", text, sizeof(text) - 1, MT_RESPONSE_STATIC);
 }
 
 static const struct route routes[] = {
-	{"/healthz", false, MT_ACCESS_NOTHING, reply_health},
-	{"/metrics", false, MT_ACCESS_READ, reply_metrics},
-	{"/api/processes", false, MT_ACCESS_READ, reply_processes},
-	{"/api/processes/*", false, MT_ACCESS_READ, reply_process},
-	{"/api/token", false, MT_ACCESS_CHANGE, reply_token},
-	{"/api/processes/*/sites", false, MT_ACCESS_CHANGE, reply_sites},
-	{"/api/processes/*/snapshot", false, MT_ACCESS_CHANGE, reply_snapshot},
-	{"/api/processes/*/lines", true, MT_ACCESS_CHANGE, reply_lines},
-	{"/api/processes/*/trim", true, MT_ACCESS_CHANGE, reply_trim},
+	{"/healthz", false, MT_ACCESS_NOTHING, reply_health, 0},
+	{"/metrics", false, MT_ACCESS_READ, reply_metrics, MT_READER_OPENMETRICS},
+	{"/api/processes", false, MT_ACCESS_READ, reply_figures, MT_READER_PROCESSES},
+	{"/api/processes/*", false, MT_ACCESS_READ, reply_figures, MT_READER_PROCESS},
+	{"/api/token", false, MT_ACCESS_CHANGE, reply_token, 0},
+	{"/api/processes/*/sites", false, MT_ACCESS_CHANGE, reply_look, MT_JOB_SITES},
+	{"/api/processes/*/snapshot", false, MT_ACCESS_CHANGE, reply_look, MT_JOB_SNAPSHOT},
+	{"/api/processes/*/lines", true, MT_ACCESS_CHANGE, reply_look, MT_JOB_LINES},
+	{"/api/processes/*/trim", true, MT_ACCESS_CHANGE, reply_trim, MT_JOB_TRIM},
 };
 
 /* ---- from a path to a reply ---- */
@@ -513,7 +494,6 @@ static struct mt_response reply_request(struct request *request, const char *url
 {
 	const struct route *route = find_route(url, &request->pid);
 	const struct mt_page *page;
-
 	struct mt_cache_waiter *waiter = request->waiter;
 
 	request->waiter = NULL;
@@ -522,7 +502,7 @@ static struct mt_response reply_request(struct request *request, const char *url
 	if (request->job)
 		return mt_job_result(&request->server->jobs, request->job);
 	if (route)
-		return route->reply(request);
+		return route->reply(request, route->what);
 	page = page_find(url);
 	return mt_response_bytes(page->type, page->bytes, page->length, MT_RESPONSE_STATIC);
 }

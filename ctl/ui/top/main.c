@@ -172,16 +172,6 @@ static int screen_key(void)
 #define ONCE_COLUMNS_MAX 1000
 #define HELP_COLUMNS     100
 
-static const char help[] = "All shimmed processes of yours (for root: of everybody), as a tree, "
-			   "again and again. ? shows the keys.\n\n"
-			   "  --interval=DURATION  time between two updates (2s; from 100ms)\n"
-			   "  --sort=COLUMN       sort by a column of the list below (rss)\n"
-			   "  --filter=TEXT       only those with TEXT in their command or PID\n"
-			   "  --flat              no tree\n"
-			   "  --once              prints one frame as plain text, as wide as the "
-			   "terminal or COLUMNS says (160), and "
-			   "ends\n\n";
-
 static volatile sig_atomic_t must_end, was_stopped;
 
 static void on_signal(int number)
@@ -374,7 +364,7 @@ static int run_with(struct mt_top_app *app, int argc, char **argv)
 		{.name = "flat", .target = &app->model.is_flat},
 		{.name = "once", .target = &once},
 		{0}};
-	const struct mt_command_line line = {"top", help, print_keys, options, 0, 0};
+	const struct mt_command_line line = {"top", print_keys, options, 0, 0};
 	int code;
 
 	if (!mt_command_line_read(&line, argc, argv, &code))
