@@ -14,6 +14,7 @@
 #include "gpu/driver.h"
 #include "gpu/lookup.h"
 #include "gpu/pool.h"
+#include "gpu/rescue.h"
 #include "gpu/wrapper.h"
 #include "gpu/unpooled.h"
 
@@ -24,6 +25,25 @@ static bool is_on;
 bool mt_gpu_start(void)
 {
 	return is_on;
+}
+
+/* No other process is asked for memory. */
+bool mt_gpu_rescue_is_possible(void)
+{
+	return false;
+}
+
+bool mt_gpu_rescue_next(struct mt_gpu_rescue *rescue, int device, uint64_t bytes)
+{
+	(void)rescue;
+	(void)device;
+	(void)bytes;
+	return false;
+}
+
+void mt_gpu_rescue_end(struct mt_gpu_rescue *rescue)
+{
+	(void)rescue;
 }
 
 static void load_driver(void)
