@@ -8,8 +8,10 @@
 #include "gpu/fence.h"
 #include "gpu/blocks.h"
 
-/* pending blocks that a search asks about before it looks again */
-#define POLL_STEP 16
+/* pending blocks that a search asks about before it looks again, and how often it does: about a
+ * millisecond */
+#define POLL_STEP  16
+#define POLL_STEPS 64
 
 /* ---- start, settings, fork ---- */
 
@@ -137,10 +139,6 @@ static void enter_record(struct mt_context *context, uint32_t init, struct mt_bl
 	}
 	atomic_store_explicit(&block->context, context, memory_order_relaxed);
 	block->bin = mt_bins_index(block->bytes);
-	if (!context->is_counted)
-		atomic_fetch_add_explicit(&mt_context_device(context)->allocators, 1,
-					  memory_order_relaxed);
-	context->is_counted = true;
 	hand_out(context, block, block->asked_bytes, now_ns);
 	mt_counter_add(&context->counters.driver_allocs, 1);
 	mt_context_note_held(context, block, true);
@@ -220,7 +218,7 @@ static struct mt_block *find(struct mt_context *context, uint64_t bytes)
 {
 	struct mt_block *block = mt_bins_find(context->idle, bytes);
 
-	while (!block && mt_fence_poll(context, POLL_STEP))
+	for (int step = 0; !block && step < POLL_STEPS && mt_fence_poll(context, POLL_STEP); step++)
 		block = mt_bins_find(context->idle, bytes);
 	return block;
 }

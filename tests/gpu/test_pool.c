@@ -119,6 +119,26 @@ Test(pool, a_block_does_not_wait_for_work_that_comes_after_its_free)
 	cr_expect_eq(usage(0).hit_count, 8);
 }
 
+<<<<<<< HEAD
+=======
+Test(pool, an_allocation_asks_about_a_thousand_pending_blocks_and_no_more)
+{
+	uint64_t dptr[2000], asked;
+
+	for (int i = 0; i < 2000; i++)
+		dptr[i] = allocate(4096);
+	fake_issue(first);
+	for (int i = 0; i < 2000; i++)
+		release(dptr[i]);
+	fake_finish(first);
+	asked = fake_calls(FAKE_cuEventQuery);
+	(void)allocate(2 * MB);
+	cr_expect_leq(fake_calls(FAKE_cuEventQuery) - asked, 1024);
+	(void)allocate(2 * MB);
+	cr_expect_eq(usage(0).pending_bytes, 0, "the next one goes on");
+}
+
+>>>>>>> s41-gpu
 Test(pool, reuses_its_events)
 {
 	uint64_t dptr[2000];
@@ -270,7 +290,7 @@ Test(pool, takes_a_new_context_with_the_handle_of_a_dead_one)
 	uint64_t dptr = allocate(4096);
 
 	release(dptr);
-	mt_context_destroyed(first);
+	mt_context_ended(first, MT_ANY_INIT);
 	fake_destroy(first);
 	(void)fake_context(0, 0);
 	cr_expect_neq(allocate(4096), dptr);
@@ -383,7 +403,7 @@ Test(pool, peaks_are_of_all_contexts_of_a_device)
 	fake_make_current(first);
 	dptr = allocate(2 * MB);
 	cr_expect_eq(usage(0).allocated_peak_bytes, 5 * MB);
-	mt_context_destroyed(second);
+	mt_context_ended(second, MT_ANY_INIT);
 	fake_destroy(second);
 	(void)allocate(4 * MB);
 	cr_expect_eq(usage(0).allocated_peak_bytes, 6 * MB);
