@@ -1,6 +1,6 @@
 /* mtshim.h -- functions that a program may call in libmtshim.so. All are optional: the shim works
  * without a change to the program. Do not link the library: look the names up (dlsym(RTLD_DEFAULT,
- * "mt_trim"), ctypes.CDLL(None).mt_trim), and do without where they are missing. Any thread may
+ * "mt_trim"), ctypes.CDLL(None).mt_trim), and do without if they are missing. Any thread may
  * call; never call them in a signal handler. */
 #ifndef MTSHIM_H
 #define MTSHIM_H
@@ -13,7 +13,7 @@ extern "C" {
 
 /* Ends one round of the program's work. Every MT_GC_ROUNDS-th round requests a light cleanup, every
  * MT_HEAVY_ROUNDS-th a heavy one; the shim's worker thread runs it. Returns the number of the
- * round, from 1; 0 where the shim is off. */
+ * round, from 1; 0 if the shim is off. */
 uint64_t mt_round(void);
 
 /* Runs a cleanup now, in the calling thread. level 0: the heap; 1 (light): Python's gc and the
@@ -22,7 +22,7 @@ uint64_t mt_round(void);
 int64_t mt_trim(int level);
 
 /* Figures of this process. The caller sets size_bytes to sizeof(struct mt_stats) and mt_stats
- * writes no field beyond it; later versions only add fields at the end. Returns 0, or -1 where the
+ * writes no field beyond it; later versions only add fields at the end. Returns 0, or -1 if the
  * shim is off. */
 struct mt_stats {
 	uint64_t size_bytes;
@@ -50,8 +50,8 @@ void mt_cleanup_memory(int cuda_empty_cache);
  * process. */
 const char *mt_allocator_type(void);
 
-/* Returns free heap pages to the kernel. Returns 1 where resident memory fell, 0 where it did not,
- * -1 where the allocator cannot return memory. */
+/* Returns free heap pages to the kernel. Returns 1 if resident memory fell, 0 if it did not,
+ * -1 if the allocator cannot return memory. */
 int mt_try_trim(void);
 
 #ifdef __cplusplus

@@ -16,7 +16,7 @@ void mt_thread_count_start(void);
 void mt_single_thread_init(void);
 
 /* Takes the purge lock, for a copy of the process: a child of a half-done purge could never finish
- * it. Waits up to a second. Returns false where it is not taken: copy all the same; a child that is
+ * it. Waits up to a second. Returns false if it is not taken: copy all the same; a child that is
  * made in the middle of a purge cannot purge that arena. A handler may have interrupted malloc,
  * with a lock for which the worker waits while it has the purge lock: that is noticed within a ms
  * in a program of one thread, within 10 ms or more in others. */

@@ -7,7 +7,6 @@
 #include "compat/compat.h"
 
 #include <dlfcn.h>
-#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>

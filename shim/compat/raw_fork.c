@@ -17,7 +17,6 @@
 #include <errno.h>
 #include <linux/futex.h>
 #include <linux/sched.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <time.h>

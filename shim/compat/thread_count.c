@@ -21,7 +21,6 @@
 #include "sys/attr.h"
 #include "sys/elf.h"
 #include "sys/raw_syscall.h"
-#include "core/log.h"
 #include "sys/os.h"
 #include "core/init.h"
 #include "core/worker.h"

@@ -7,7 +7,9 @@
 #include "core/state.h"
 #include "core/log.h"
 #include "core/publish.h"
+#include "core/thread.h"
 #include "sys/atomic.h"
+#include "sys/lock.h"
 #include "sys/os.h"
 #include "sys/rss.h"
 #include "sys/saturating.h"
@@ -52,6 +54,7 @@ static void count(const struct mt_stats_cleanup *cleanup, uint64_t purged)
 {
 	struct mt_stats_snapshot *figures = mt_publish_lock();
 
+	mt_assert(cleanup->level < MT_LEVEL_COUNT && cleanup->gc_state < MT_GC_COUNT);
 	figures->light_count += cleanup->level == MT_LEVEL_LIGHT;
 	figures->heavy_count += cleanup->level == MT_LEVEL_HEAVY;
 	figures->gc_count += cleanup->gc_state == MT_GC_DONE;
@@ -238,6 +241,7 @@ void mt_cleanup_run(const struct mt_trim_request *request, struct mt_stats_clean
 	uint64_t purged;
 	int kept = errno;
 
+	mt_lock_check_wait("a cleanup");
 	begin_fall(stats);
 	if (cleanup.skips_for_ranks)
 		stats->gpu_state = MT_GPU_RANKS;
@@ -262,6 +266,7 @@ void mt_cleanup_run_requested(const struct mt_trim_request *request)
 {
 	struct mt_stats_cleanup cleanup;
 
+	mt_assert(mt_thread_is_ours());
 	mt_cleanup_run(request, &cleanup);
 	mt_components_cleaned(&cleanup, false);
 	requested_ended_ns = mt_os_now_ns();

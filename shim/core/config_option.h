@@ -11,7 +11,6 @@
 
 #include "core/options.def"
 #include "sys/attr.h"
-#include "sys/format.h"
 
 /* ---- option ---- */
 

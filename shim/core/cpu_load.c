@@ -15,7 +15,7 @@ static uint64_t counted_cpus;
 static uint64_t quota_pct;
 static uint64_t counted_at_ns;
 
-bool mt_load_parse(const char *text, uint64_t *out_thousandths)
+bool mt_cpu_load_parse(const char *text, uint64_t *out_thousandths)
 {
 	uint64_t value = 0;
 	int decimals = -1; /* number of digits after the point; -1: no point yet */
@@ -117,13 +117,13 @@ static void recount(const char *root, uint64_t now_ns)
 	counted_at_ns = now_ns;
 }
 
-uint64_t mt_load_quota_pct(const char *root, uint64_t now_ns)
+uint64_t mt_cpu_load_quota_pct(const char *root, uint64_t now_ns)
 {
 	recount(root, now_ns);
 	return quota_pct;
 }
 
-void mt_load_read(const char *root, uint64_t now_ns, struct mt_load *out)
+void mt_cpu_load_read(const char *root, uint64_t now_ns, struct mt_load *out)
 {
 	char path[256 + 32];
 	char text[64];
@@ -133,10 +133,10 @@ void mt_load_read(const char *root, uint64_t now_ns, struct mt_load *out)
 	out->load_thousandths = 0;
 	(void)mt_format(path, sizeof(path), "%s/proc/loadavg", root);
 	out->known = mt_os_read_file(path, text, sizeof(text)) > 0 &&
-		     mt_load_parse(text, &out->load_thousandths);
+		     mt_cpu_load_parse(text, &out->load_thousandths);
 }
 
-void mt_load_fork_child(void)
+void mt_cpu_load_fork_child(void)
 {
 	counted_cpus = 0;
 }

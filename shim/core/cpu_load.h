@@ -16,16 +16,16 @@ struct mt_load {
 
 /* Returns how much of one CPU the quotas of the cgroup and its ancestors leave, in percent, 1 to
  * 100. Counted again every minute. Arguments as below. */
-uint64_t mt_load_quota_pct(const char *root, uint64_t now_ns);
+uint64_t mt_cpu_load_quota_pct(const char *root, uint64_t now_ns);
 
 /* Fills *out. root: a prefix of every path, "" except in tests. now_ns: CLOCK_MONOTONIC. */
-void mt_load_read(const char *root, uint64_t now_ns, struct mt_load *out);
+void mt_cpu_load_read(const char *root, uint64_t now_ns, struct mt_load *out);
 
 /* Parses the first number of /proc/loadavg ("0.48 0.37 0.80 1/93 6653") into thousandths. Returns
  * false for other text. Pure. */
-bool mt_load_parse(const char *text, uint64_t *out_thousandths);
+bool mt_cpu_load_parse(const char *text, uint64_t *out_thousandths);
 
 /* Forgets the number of CPUs, in a forked child. */
-void mt_load_fork_child(void);
+void mt_cpu_load_fork_child(void);
 
 #endif

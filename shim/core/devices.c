@@ -1,7 +1,5 @@
 #include "core/devices.h"
 
-#include <stddef.h>
-
 #include "sys/atomic.h"
 
 /* release/acquire with the state that gpu/ set up before */

@@ -11,6 +11,7 @@
 
 #include "core/log.h"
 #include "sys/atomic.h"
+#include "sys/lock.h"
 #include "sys/os.h"
 #include "core/stats_layout.h"
 #include "sys/format.h"
@@ -301,6 +302,7 @@ enum mt_err mt_files_make(int at, uint64_t *out_start_ticks, uint64_t *out_pidns
 	int kept = errno;
 	enum mt_err answer;
 
+	mt_assert(mt_lock_is_held(MT_RANK_publish));
 	format_path(stats_file.path, "stats", ticks, pidns);
 	format_path(control_file.path, "control", ticks, pidns);
 	format_path(new_path, "fresh", ticks, pidns);
@@ -353,6 +355,7 @@ enum mt_err mt_files_write_stats(const struct mt_piece *pieces, int count)
 	enum mt_err answer = MT_ERR_OK;
 	int fd;
 
+	mt_assert(mt_lock_is_held(MT_RANK_publish));
 	if (!files_exist)
 		return MT_ERR_NOT_AVAILABLE;
 	fd = open_own(&stats_file, O_WRONLY);
@@ -412,6 +415,7 @@ enum mt_err mt_files_begin_dump(char *out, size_t out_bytes)
 	int kept = errno;
 	enum mt_err answer = MT_ERR_NOT_AVAILABLE;
 
+	mt_assert(mt_lock_is_held(MT_RANK_publish));
 	if (files_exist && check_folder() == MT_ERR_OK) {
 		(void)unlink(new_path);
 		mt_format(out, out_bytes, "%s", new_path);
@@ -442,7 +446,7 @@ enum mt_err mt_files_end_dump(enum mt_dump dump, bool whole)
 	int fd = -1;
 	bool placed = false;
 
-	mt_assert((unsigned)dump < MT_DUMP_COUNT);
+	mt_assert((unsigned)dump < MT_DUMP_COUNT && mt_lock_is_held(MT_RANK_publish));
 	if (files_exist && whole)
 		fd = mt_os_open(new_path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0);
 	if (is_new_dump(fd, &new_file)) {
@@ -475,7 +479,7 @@ void mt_files_remove_dump(enum mt_dump dump)
 {
 	int kept = errno;
 
-	mt_assert((unsigned)dump < MT_DUMP_COUNT);
+	mt_assert((unsigned)dump < MT_DUMP_COUNT && mt_lock_is_held(MT_RANK_publish));
 	if (files_exist)
 		unlink_own(&dumps[dump]);
 	dumps[dump].path[0] = 0;

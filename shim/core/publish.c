@@ -40,6 +40,7 @@ static void leave(void)
 
 static struct mt_piece head_piece(void)
 {
+	mt_assert(is_ours);
 	file.head.time_ns = mt_os_realtime_ns();
 	file.head.checksum = mt_checksum(MT_CHECKSUM_START, &file.head,
 					 offsetof(struct mt_stats_head, checksum));
@@ -48,6 +49,7 @@ static struct mt_piece head_piece(void)
 
 static void fill_settings(const struct mt_config *config)
 {
+	mt_assert(is_ours);
 	for (int i = 0; i < MT_OPTION_COUNT && i < (int)MT_SETTINGS_COUNT; i++) {
 		struct mt_stats_setting *to = &file.settings[i];
 
@@ -163,6 +165,7 @@ struct mt_stats_snapshot *mt_publish_lock(void)
 
 void mt_publish_unlock(void)
 {
+	mt_assert(is_ours);
 	leave();
 }
 
@@ -171,6 +174,7 @@ static struct mt_piece sample_piece(uint64_t now, bool cleaned)
 	const struct mt_stats_snapshot *from = &file.head.snapshot;
 	size_t slot;
 
+	mt_assert(is_ours);
 	if (now - (cleaned ? cleanup_sampled_ns : sampled_ns) < SAMPLE_STEP_NS)
 		return (struct mt_piece){NULL, 0, 0};
 	if (cleaned)
@@ -309,6 +313,7 @@ static void write_figures(bool cleaned)
 	struct mt_piece pieces[3];
 
 	enter();
+	mt_assert(file.head.devices_count <= MT_DEVICES_COUNT);
 	pieces[1] = sample_piece(mt_os_now_ns(), cleaned);
 	pieces[2] =
 		(struct mt_piece){file.devices, file.head.devices_count * sizeof(file.devices[0]),

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <unistd.h>
 
 #include "core/cleanup.h"
 #include "core/components.h"
@@ -99,6 +98,7 @@ static void answer_request(void)
 	struct mt_request request;
 	enum mt_err answer;
 
+	mt_assert(mt_thread_is_ours());
 	if (!mt_control_read_request(&request))
 		return;
 	answer = carry_out(&request);
@@ -232,6 +232,7 @@ bool mt_worker_start(void)
  * thread. */
 static void ask_to_stop(void)
 {
+	mt_assert(!mt_thread_is_ours());
 	mt_store_release(&is_stopping, true);
 	mt_control_notify(MT_CONTROL_EXIT);
 }

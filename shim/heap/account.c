@@ -132,6 +132,8 @@ static void unlink_thread(struct mt_thread_counters *counters)
 {
 	mt_assert(counters->linked && linked_count > 0);
 	mt_assert(counters->shard < SHARDS);
+	mt_assert(counters->previous ? counters->previous->next == counters
+				     : shards[counters->shard] == counters);
 	if (counters->previous)
 		counters->previous->next = counters->next;
 	else
@@ -282,6 +284,7 @@ static bool look_at(struct mt_thread_counters *counters)
 	uint64_t allocated;
 	uint64_t freed;
 
+	mt_assert(is_list_ours && counters->linked);
 	if (!read_counters(counters, &allocated, &freed))
 		return false;
 	if (allocated != counters->seen_allocated_bytes || freed != counters->seen_freed_bytes) {
@@ -330,6 +333,7 @@ static bool look_at_all(void)
 	bool known = true;
 	bool more = true;
 
+	mt_assert(is_list_ours);
 	memcpy(at, shards, sizeof(at));
 	active_threads_count = 0;
 	while (known && more) {

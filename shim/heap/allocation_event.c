@@ -1,7 +1,5 @@
 #include "heap/allocation_event.h"
 
-#include <stddef.h>
-
 #include "heap/account.h"
 #include "sys/atomic.h"
 #include "sys/attr.h"

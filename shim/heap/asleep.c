@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <malloc.h>
-#include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -18,6 +17,7 @@
 #include "heap/jemalloc.h"
 #include "heap/mlockall.h"
 #include "heap/page_flags.h"
+#include "sys/atomic.h"
 #include "sys/libc.h"
 #include "sys/lock.h"
 #include "sys/os.h"
@@ -61,12 +61,12 @@ static struct mt_heap_ops libc; /* a copy: one load finds the function */
 
 static enum state read_state(void)
 {
-	return (enum state)atomic_load_explicit(&state, memory_order_acquire);
+	return (enum state)mt_load_acquire(&state);
 }
 
 static void set_state(enum state wanted)
 {
-	atomic_store_explicit(&state, (int)wanted, memory_order_release);
+	mt_store_release(&state, (int)wanted);
 }
 
 bool mt_asleep_is_awake(void)
@@ -150,7 +150,7 @@ static MT_COLD bool wakes_for_large(size_t size)
 {
 	if (read_state() == UNDECIDED && libc_is_ready())
 		tune_libc();
-	atomic_fetch_add_explicit(&large_bytes, size, memory_order_relaxed);
+	mt_add_relaxed(&large_bytes, size);
 	return size >= MT_WAKE_BLOCK_BYTES && mt_asleep_wake();
 }
 
@@ -456,17 +456,16 @@ static _Atomic uint64_t counted_bytes;
  * no tables of jemalloc's. One that is large by other memory must be awake for its worker. */
 static bool allocates_much(uint64_t allocated_bytes)
 {
-	uint64_t then = atomic_load_explicit(&counted_ns, memory_order_relaxed);
-	uint64_t fresh = mt_sat_sub(allocated_bytes,
-				    atomic_load_explicit(&counted_bytes, memory_order_relaxed));
+	uint64_t then = mt_load_relaxed(&counted_ns);
+	uint64_t fresh = mt_sat_sub(allocated_bytes, mt_load_relaxed(&counted_bytes));
 	uint64_t now, large;
 
 	if (then && fresh < MT_WAKE_ALLOCATED_BYTES)
 		return false;
 	now = mt_os_now_ns();
-	atomic_store_explicit(&counted_ns, now, memory_order_relaxed);
-	atomic_store_explicit(&counted_bytes, allocated_bytes, memory_order_relaxed);
-	large = atomic_exchange_explicit(&large_bytes, 0, memory_order_relaxed);
+	mt_store_relaxed(&counted_ns, now);
+	mt_store_relaxed(&counted_bytes, allocated_bytes);
+	large = mt_exchange_relaxed(&large_bytes, 0);
 	return then && (now - then < mt_sat_sub(fresh, large) * MT_WAKE_ALLOCATED_NS /
 					     MT_WAKE_ALLOCATED_BYTES ||
 			mt_growth_is_large());

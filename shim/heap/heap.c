@@ -1,6 +1,5 @@
 /* heap/heap.c -- the component: chooses what serves malloc, and implements the heap's hooks for
  * fork, cleanups and requests of mtctl. */
-#include <dlfcn.h>
 #include <string.h>
 #include <strings.h>
 
@@ -18,7 +17,6 @@
 #include "heap/entries.h"
 #include "heap/glibc_accounting.h"
 #include "heap/growth.h"
-#include "heap/jemalloc.h"
 #include "heap/jemalloc_prof.h"
 #include "heap/jemalloc_fork.h"
 #include "heap/profile_dump.h"

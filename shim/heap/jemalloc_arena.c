@@ -213,6 +213,7 @@ void mt_jemalloc_large_begin(void)
 
 	if (&je_large_salloc || !&__real_je_large_dalloc)
 		return;
+	mt_assert(!probe && !is_extent_known);
 	probe = je_malloc(bytes > PROBE_BYTES ? bytes : PROBE_BYTES);
 	je_free((void *)(uintptr_t)probe);
 	probe = NULL;

@@ -8,6 +8,7 @@
 #include "heap/purge_lock.h"
 #include "sys/atomic.h"
 #include "sys/attr.h"
+#include "sys/lock.h"
 #include "sys/os.h"
 
 #define SOON_NS (10 * MT_NS_PER_MS)
@@ -126,6 +127,7 @@ void mt_jemalloc_purge_arena(unsigned int index)
 	size_t length = 3;
 	struct pages pages = {0};
 
+	mt_assert(mt_lock_is_held(MT_RANK_purge));
 	if (je_mallctlnametomib("arena.0.purge", mib, &length) != 0)
 		return;
 	mib[1] = index;
@@ -254,6 +256,7 @@ static uint32_t read_kind(const struct kind *kind, struct mt_heap_class *out, ui
 	if (je_mallctl(kind->count, &count, &bytes, NULL, 0) != 0 ||
 	    !resolve(kind->block, &block) || !resolve(kind->live, &live))
 		return 0;
+	mt_assert(kind->block_at < block.length && kind->live_at < live.length);
 	for (unsigned int i = 0; i < count && filled < most; i++) {
 		block.mib[kind->block_at] = live.mib[kind->live_at] = i;
 		out[filled] = (struct mt_heap_class){.block_bytes = ask(&block),

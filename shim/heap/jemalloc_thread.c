@@ -10,7 +10,6 @@
 #include <stdint.h>
 
 #include "heap/account.h"
-#include "heap/backend.h"
 #include "heap/jemalloc_arena.h"
 #include "heap/jemalloc_counters.h"
 #include "heap/jemalloc_names.h"

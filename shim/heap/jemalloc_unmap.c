@@ -1,6 +1,7 @@
 #include "heap/jemalloc_unmap.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
@@ -14,7 +15,6 @@
 #include "heap/jemalloc_pages.h"
 #include "heap/page_flags.h"
 #include "heap/purge_lock.h"
-#include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/os.h"
 #include "sys/raw_syscall.h"
@@ -138,8 +138,8 @@ static bool unmap(void *thread, void *pac, void *hooks, struct mt_extent *extent
 	size_t bytes = mt_extent_bytes(extent);
 
 	mt_assert(!is_unmapped && bytes > 0);
-	if (bytes < mt_load_relaxed(&least_bytes) || (extent->bits & GUARDED) ||
-	    !has_own_arenas_only())
+	if (bytes < atomic_load_explicit(&least_bytes, memory_order_relaxed) ||
+	    (extent->bits & GUARDED) || !has_own_arenas_only())
 		return false;
 	je_emap_deregister_boundary(thread, je_arena_emap_global, extent);
 	mt_page_flags_unmapped(begin, bytes);
@@ -164,7 +164,7 @@ void __wrap_je_ehooks_default_destroy_impl(void *address, size_t bytes)
 /* Unmaps a piece of this size of a purged extent. Returns whether there was one. */
 static bool unmap_purged(void *thread, void *pac, void *hooks, size_t piece_bytes)
 {
-	ptrdiff_t offset = mt_load_relaxed(&purged_cache_offset);
+	ptrdiff_t offset = atomic_load_explicit(&purged_cache_offset, memory_order_relaxed);
 	void *extent = offset ? je_ecache_alloc(thread, pac, hooks, (char *)pac + offset, NULL,
 						piece_bytes, mt_jemalloc_page_bytes(), false, false)
 			      : NULL;
@@ -179,7 +179,7 @@ static bool unmap_purged(void *thread, void *pac, void *hooks, size_t piece_byte
  * between it counts as in use, else a neighbour that is freed could join it. */
 static MT_COLD void purge_again(void *thread, void *pac, void *hooks)
 {
-	ptrdiff_t offset = mt_load_relaxed(&purged_cache_offset);
+	ptrdiff_t offset = atomic_load_explicit(&purged_cache_offset, memory_order_relaxed);
 	uint64_t left = again_bytes;
 
 	again_bytes = 0;
@@ -200,7 +200,7 @@ static MT_COLD void purge_again(void *thread, void *pac, void *hooks)
  * its neighbours since. */
 void __wrap_je_extent_dalloc_wrapper(void *thread, void *pac, void *hooks, void *extent)
 {
-	size_t least = mt_load_relaxed(&least_bytes);
+	size_t least = atomic_load_explicit(&least_bytes, memory_order_relaxed);
 
 	if (mt_likely(!least)) {
 		__real_je_extent_dalloc_wrapper(thread, pac, hooks, extent);
@@ -233,7 +233,8 @@ void *__wrap_je_ecache_alloc_grow(void *thread, void *pac, void *hooks, void *ca
 	struct mt_extent *extent = __real_je_ecache_alloc_grow(thread, pac, hooks, cache, expanded,
 							       bytes, alignment, zero, guarded);
 
-	mt_store_relaxed(&purged_cache_offset, (char *)cache - (char *)pac);
+	atomic_store_explicit(&purged_cache_offset, (char *)cache - (char *)pac,
+			      memory_order_relaxed);
 	if (!extent)
 		return NULL;
 	has_grown = true;
@@ -273,7 +274,7 @@ static MT_COLD void populate(void *thread, void *shard, unsigned int size_class)
 	if (mt_raw_syscall(SYS_madvise, mt_extent_begin(ahead), AHEAD_BYTES, MADV_POPULATE_WRITE) !=
 		    0 &&
 	    errno == EINVAL)
-		mt_store_relaxed(&cannot_populate, true);
+		atomic_store_explicit(&cannot_populate, true, memory_order_relaxed);
 	je_pa_dalloc(thread, shard, ahead, &is_deferred);
 	errno = kept;
 }
@@ -289,7 +290,8 @@ struct mt_extent *__wrap_je_pa_alloc(void *thread, void *shard, size_t bytes, si
 	extent = __real_je_pa_alloc(thread, shard, bytes, alignment, slab, size_class, zero,
 				    guarded, out_deferred);
 	if (extent && has_grown && slab && size_class <= AHEAD_CLASS_MAX &&
-	    grown_bytes >= AHEAD_LEAST_BYTES && !mt_load_relaxed(&cannot_populate) &&
+	    grown_bytes >= AHEAD_LEAST_BYTES &&
+	    !atomic_load_explicit(&cannot_populate, memory_order_relaxed) &&
 	    has_own_arenas_only() && is_rest_behind(extent))
 		populate(thread, shard, size_class);
 	return extent;
@@ -307,7 +309,7 @@ static bool is_beside_another_arena(const struct mt_extent *extent, bool forward
 				     : mt_extent_begin(extent) - 1;
 	const struct mt_extent *neighbour;
 
-	if (mt_likely(!mt_load_relaxed(&kept_bytes)))
+	if (mt_likely(!atomic_load_explicit(&kept_bytes, memory_order_relaxed)))
 		return false;
 	neighbour = MT_LEAF_EXTENT(mt_extent_leaf(beside));
 	return neighbour && ((__atomic_load_n(&neighbour->bits, __ATOMIC_RELAXED) ^ extent->bits) &
@@ -334,12 +336,12 @@ void *__wrap_je_emap_try_acquire_edata_neighbor_expand(void *thread, void *emap,
 
 static MT_COLD void purge_all(void)
 {
-	size_t ahead = mt_load_relaxed(&kept_bytes) * AHEAD_PER_KEPT;
+	size_t ahead = atomic_load_explicit(&kept_bytes, memory_order_relaxed) * AHEAD_PER_KEPT;
 
 	if (!mt_jemalloc_first_arena() || !has_own_arenas_only() ||
 	    !mt_purge_enter_within(PURGE_WAIT_NS))
 		return;
-	mt_store_relaxed(&freed_bytes, 0);
+	atomic_store_explicit(&freed_bytes, 0, memory_order_relaxed);
 	for (unsigned int index = 0; index < je_manual_arena_base; index++) {
 		void *arena = __atomic_load_n(&je_arenas[index], __ATOMIC_ACQUIRE);
 
@@ -354,14 +356,14 @@ static MT_COLD void purge_all(void)
 /* An extent is free: a large block, or a slab whose blocks are all free. */
 void __wrap_je_ecache_dalloc(void *thread, void *pac, void *hooks, void *cache, void *extent)
 {
-	size_t kept = mt_load_relaxed(&kept_bytes);
+	size_t kept = atomic_load_explicit(&kept_bytes, memory_order_relaxed);
 	size_t bytes = mt_extent_bytes(extent);
 
 	mt_page_flags_freed(mt_extent_begin(extent), bytes);
 	__real_je_ecache_dalloc(thread, pac, hooks, cache, extent);
 	if (mt_likely(!kept))
 		return;
-	bytes += mt_add_relaxed(&freed_bytes, bytes);
+	bytes += atomic_fetch_add_explicit(&freed_bytes, bytes, memory_order_relaxed);
 	if (bytes >= kept && mt_state_is_own_process() && mt_jemalloc_thread_has_allocated())
 		purge_all();
 }
@@ -400,10 +402,11 @@ void mt_jemalloc_unmap_use(size_t limit_bytes, bool at_once)
 		kept = KEPT_LEAST_BYTES;
 	if (hole < HOLE_LEAST_BYTES)
 		hole = HOLE_LEAST_BYTES;
-	if (!&__real_je_extent_dalloc_wrapper || mt_exchange_relaxed(&kept_bytes, kept) == kept)
+	if (!&__real_je_extent_dalloc_wrapper ||
+	    atomic_exchange_explicit(&kept_bytes, kept, memory_order_relaxed) == kept)
 		return;
-	mt_store_relaxed(&least_bytes, hole);
-	mt_store_relaxed(&freed_bytes, kept);
+	atomic_store_explicit(&least_bytes, hole, memory_order_relaxed);
+	atomic_store_explicit(&freed_bytes, kept, memory_order_relaxed);
 	if (!at_once)
 		return;
 	for (unsigned int index = 0; index < je_manual_arena_base; index++)

@@ -6,6 +6,7 @@
 
 #include "heap/brk_range.h"
 #include "heap/ranges.h"
+#include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/lock.h"
 #include "sys/os.h"
@@ -53,8 +54,8 @@ static void enter(void)
 
 static void leave(void)
 {
-	atomic_store_explicit(&undumped_count, undumped.count, memory_order_relaxed);
-	atomic_store_explicit(&mt_page_flags_count, flagged.count, memory_order_relaxed);
+	mt_store_relaxed(&undumped_count, undumped.count);
+	mt_store_relaxed(&mt_page_flags_count, flagged.count);
 	mt_lock_unlock_noted(&lock, &is_ours);
 }
 
@@ -75,10 +76,10 @@ void mt_page_flags_mapped(const void *begin, size_t bytes)
 	errno = kept;
 	enter();
 	mt_ranges_add(&mapped, first, end);
-	if (first < atomic_load_explicit(&lowest, memory_order_relaxed))
-		atomic_store_explicit(&lowest, first, memory_order_relaxed);
-	if (end > atomic_load_explicit(&highest, memory_order_relaxed))
-		atomic_store_explicit(&highest, end, memory_order_relaxed);
+	if (first < mt_load_relaxed(&lowest))
+		mt_store_relaxed(&lowest, first);
+	if (end > mt_load_relaxed(&highest))
+		mt_store_relaxed(&highest, end);
 	leave();
 }
 
@@ -149,8 +150,7 @@ void mt_page_flags_note(long number, long address, long bytes, long argument)
 	uintptr_t begin = (uintptr_t)address / page * page;
 	uintptr_t end = ((uintptr_t)address + (uintptr_t)bytes + page - 1) / page * page;
 	struct mt_ranges *set = set_of(number, argument);
-	bool is_near = begin < atomic_load_explicit(&highest, memory_order_relaxed) &&
-		       end > atomic_load_explicit(&lowest, memory_order_relaxed);
+	bool is_near = begin < mt_load_relaxed(&highest) && end > mt_load_relaxed(&lowest);
 
 	if (set && end > begin && (is_near || mt_brk_range_overlaps((void *)begin, end - begin)))
 		note(set, begin, end);
@@ -307,7 +307,7 @@ static MT_COLD void dump_again(uintptr_t begin, uintptr_t end)
 
 void mt_page_flags_used(void *begin, size_t bytes)
 {
-	if (mt_unlikely(atomic_load_explicit(&undumped_count, memory_order_relaxed)))
+	if (mt_unlikely(mt_load_relaxed(&undumped_count)))
 		dump_again((uintptr_t)begin, (uintptr_t)begin + bytes);
 }
 

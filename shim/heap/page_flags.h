@@ -14,9 +14,10 @@
 #ifndef MT_HEAP_PAGE_FLAGS_H
 #define MT_HEAP_PAGE_FLAGS_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+
+#include "sys/atomic.h"
 
 /* jemalloc has mapped or unmapped memory. */
 void mt_page_flags_mapped(const void *begin, size_t bytes);
@@ -59,7 +60,7 @@ extern _Atomic unsigned int mt_page_flags_count;
 
 static inline bool mt_page_flags_any(void)
 {
-	return atomic_load_explicit(&mt_page_flags_count, memory_order_relaxed) != 0;
+	return mt_load_relaxed(&mt_page_flags_count) != 0;
 }
 
 #endif

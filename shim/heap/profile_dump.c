@@ -6,6 +6,8 @@
 
 #include "heap/backend.h"
 #include "core/publish.h"
+#include "core/thread.h"
+#include "sys/attr.h"
 #include "sys/os.h"
 
 #define PATH_BYTES  512
@@ -71,6 +73,7 @@ static enum mt_err begin_look(uint64_t number, uint64_t until_ns)
 	struct look *look = find_look(number);
 	enum mt_err error = MT_ERR_OK;
 
+	mt_assert(mt_thread_is_ours() && until_ns);
 	if (!has_look()) {
 		samples_without = profiler->state() == MT_PROFILER_SAMPLES;
 		error = samples_without ? MT_ERR_OK : profiler->sample(true);
@@ -82,6 +85,7 @@ static enum mt_err begin_look(uint64_t number, uint64_t until_ns)
 
 static void end_look(struct look *look)
 {
+	mt_assert(look >= looks && look < looks + LOOKS_COUNT);
 	*look = (struct look){0};
 	if (!has_look())
 		(void)mt_backend()->profiler->sample(samples_without);
@@ -131,6 +135,7 @@ enum mt_err mt_heap_profile_classes(void)
 
 	if (!mt_backend()->classes)
 		return MT_ERR_NOT_AVAILABLE;
+	mt_assert(mt_thread_is_ours());
 	count = mt_backend()->classes(found, MT_CLASSES_COUNT);
 	for (uint32_t i = 0; i < count; i++)
 		table[i] = (struct mt_stats_class){.block_bytes = found[i].block_bytes,
@@ -148,6 +153,7 @@ enum mt_err mt_heap_profile_profile(void)
 				     : MT_ERR_NOT_AVAILABLE;
 	enum mt_err placed;
 
+	mt_assert(mt_thread_is_ours());
 	if (answer == MT_ERR_OK)
 		answer = mt_publish_begin_dump(path, sizeof(path));
 	if (answer != MT_ERR_OK)

@@ -6,7 +6,6 @@
 #define MT_HEAP_RANGES_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #define MT_RANGES_MOST 256u

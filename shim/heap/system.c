@@ -2,10 +2,8 @@
  * preloaded or linked jemalloc, tcmalloc, mimalloc). Its heap family is found once; how it gives
  * memory back, and what it says of itself, are asked by the name it goes by. */
 #include <dlfcn.h>
-#include <errno.h>
 #include <malloc.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "heap/backend.h"
 #include "heap/glibc.h"

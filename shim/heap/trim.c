@@ -147,6 +147,7 @@ bool mt_heap_trim_by_worker(void)
 		return false;
 	if (mt_backend()->flush_thread)
 		mt_backend()->flush_thread();
+	mt_assert(!mt_thread_is_ours());
 	mt_control_notify(MT_CONTROL_TRIM);
 	return true;
 }

@@ -84,16 +84,6 @@ static void write_ceiling(const struct mt_ceiling *ceiling)
 		mt_store_relaxed(&ceiling_words[i], words[i]);
 }
 
-static bool is_set(_Atomic bool *flag)
-{
-	return mt_load_relaxed(flag);
-}
-
-static void set(_Atomic bool *flag, bool value)
-{
-	mt_store_relaxed(flag, value);
-}
-
 static bool read_heap(bool may_be_exact, struct mt_heap_size *out)
 {
 	const struct mt_backend *backend = mt_backend();
@@ -141,7 +131,7 @@ bool mt_reclaim_count(uint64_t allocated_bytes)
 {
 	int64_t bytes = (int64_t)allocated_bytes;
 
-	return is_set(&has_ceiling) && mt_sub_relaxed(&countdown_bytes, bytes) <= bytes;
+	return mt_load_relaxed(&has_ceiling) && mt_sub_relaxed(&countdown_bytes, bytes) <= bytes;
 }
 
 /* Returns how many bytes may be allocated before only a new sample can tell whether the limit is
@@ -156,11 +146,6 @@ static int64_t safe_bytes(const struct mt_ceiling *ceiling, const struct mt_recl
 	return mt_max_i64(most, ceiling->limit_bytes / MIN_SAFE_SHARE) - mt_unsampled_bytes();
 }
 
-static void set_countdown(int64_t countdown)
-{
-	mt_store_relaxed(&countdown_bytes, countdown);
-}
-
 /* The heap grows by no more than is allocated. Half of it, since blocks are smaller than the pages
  * that they lie in. */
 static void update_countdown(const struct mt_ceiling *ceiling, const struct mt_reclaimable *left)
@@ -173,12 +158,12 @@ static void update_countdown(const struct mt_ceiling *ceiling, const struct mt_r
 
 	if (to_critical > 0)
 		countdown = mt_min_i64(countdown, to_critical / 2);
-	set_countdown(mt_max_i64(countdown, STEP_BYTES));
+	mt_store_relaxed(&countdown_bytes, mt_max_i64(countdown, STEP_BYTES));
 }
 
 static void request_sample(void)
 {
-	set(&sample_requested, true);
+	mt_store_relaxed(&sample_requested, true);
 	mt_control_notify(MT_CONTROL_GROWTH);
 }
 
@@ -219,7 +204,7 @@ static bool is_left_to_worker(const struct mt_ceiling *ceiling, uint64_t now_ns)
 	if (mt_thread_is_ours())
 		return false;
 	if (now_ns < began_ns + FAR_PAUSE_NS && is_far(ceiling, now_ns)) {
-		set(&is_left, true);
+		mt_store_relaxed(&is_left, true);
 		return true;
 	}
 	mt_store_relaxed(&run_began_ns, now_ns);
@@ -275,7 +260,7 @@ static bool is_limit_known(void)
 {
 	if (read_ceiling().limit_bytes)
 		return true;
-	set_countdown(INITIAL_BYTES);
+	mt_store_relaxed(&countdown_bytes, INITIAL_BYTES);
 	return may_wait() && mt_unsampled_await_sample(request_sample, RECLAIM_WAIT_NS) &&
 	       read_ceiling().limit_bytes;
 }
@@ -364,7 +349,7 @@ MT_COLD void mt_reclaim_after_large_free(void)
 {
 	int kept = errno;
 
-	if (is_set(&has_ceiling) && !mt_thread_is_ours() && !mt_loader_is_inside() &&
+	if (mt_load_relaxed(&has_ceiling) && !mt_thread_is_ours() && !mt_loader_is_inside() &&
 	    !mt_raw_clone_is_child())
 		reclaim_after_free();
 	errno = kept;
@@ -372,7 +357,7 @@ MT_COLD void mt_reclaim_after_large_free(void)
 
 void mt_reclaim_note_purge(void)
 {
-	set(&memory_was_returned, true);
+	mt_store_relaxed(&memory_was_returned, true);
 }
 
 /* ---- worker thread ---- */
@@ -382,7 +367,7 @@ bool mt_reclaim_wants_sample(uint64_t now_ns, uint64_t *wake_ns)
 	struct mt_ceiling ceiling = read_ceiling();
 	uint64_t due_ns = ceiling.sample_ns + FAR_PAUSE_NS;
 
-	if (!is_set(&sample_requested))
+	if (!mt_load_relaxed(&sample_requested))
 		return false;
 	if (now_ns >= due_ns || !is_far(&ceiling, now_ns))
 		return true;
@@ -395,13 +380,14 @@ void mt_reclaim_expect_sample(void)
 	const struct mt_ceiling unknown = {0};
 
 	write_ceiling(&unknown);
-	set_countdown(INITIAL_BYTES);
-	set(&has_ceiling, true);
+	mt_store_relaxed(&countdown_bytes, INITIAL_BYTES);
+	mt_store_relaxed(&has_ceiling, true);
 }
 
 bool mt_reclaim_begin_sample(void)
 {
-	set(&sample_requested, false);
+	mt_assert(mt_thread_is_ours());
+	mt_store_relaxed(&sample_requested, false);
 	mt_unsampled_begin_sample();
 	return mt_exchange_relaxed(&memory_was_returned, false);
 }
@@ -410,17 +396,19 @@ void mt_reclaim_set_ceiling(const struct mt_headroom_sample *sample)
 {
 	struct mt_ceiling ceiling;
 
+	mt_assert(sample->limit_bytes);
 	mt_headroom_update(&headroom, sample, &ceiling);
 	write_ceiling(&ceiling);
-	set(&has_ceiling, true);
-	set_countdown(STEP_BYTES);
+	mt_store_relaxed(&has_ceiling, true);
+	mt_store_relaxed(&countdown_bytes, STEP_BYTES);
 	mt_unsampled_end_sample();
 }
 
 void mt_reclaim_run_on_worker(void)
 {
-	if (!is_set(&has_ceiling))
+	if (!mt_load_relaxed(&has_ceiling))
 		return;
+	mt_assert(mt_thread_is_ours());
 	compare(0);
 	if (mt_exchange_relaxed(&is_left, false))
 		reclaim_after_free();
@@ -428,8 +416,8 @@ void mt_reclaim_run_on_worker(void)
 
 void mt_reclaim_disable(void)
 {
-	set(&has_ceiling, false);
-	set(&sample_requested, false);
+	mt_store_relaxed(&has_ceiling, false);
+	mt_store_relaxed(&sample_requested, false);
 	mt_unsampled_end_sample();
 	headroom = (struct mt_headroom){0};
 }
@@ -443,7 +431,7 @@ void mt_reclaim_read_counters(uint64_t *out_count, uint64_t *out_ns)
 void mt_reclaim_fork_child(void)
 {
 	mt_reclaim_disable();
-	set(&memory_was_returned, false);
+	mt_store_relaxed(&memory_was_returned, false);
 	mt_store_relaxed(&collect_ns, 0);
 	mt_store_relaxed(&runs_count, 0);
 	mt_store_relaxed(&runs_ns, 0);

@@ -153,6 +153,7 @@ void mt_headroom_update(struct mt_headroom *headroom, const struct mt_headroom_s
 
 	update_outside(headroom, now, compute_outside(headroom, now));
 	outside = mt_max_i64(headroom->recent_bytes, headroom->older_bytes);
+	mt_assert(headroom->known && headroom->floor_bytes <= outside);
 	*out = (struct mt_ceiling){
 		.limit_bytes = (int64_t)now->limit_bytes,
 		.outside_bytes = outside,
@@ -183,6 +184,7 @@ struct mt_reclaimable mt_ceiling_reclaimable(const struct mt_ceiling *ceiling,
 					  : mt_max_i64(outside - ceiling->floor_bytes, 0),
 	};
 
+	mt_assert(left.free_bytes >= 0);
 	left.allowed_bytes = mt_max_i64(ceiling->limit_bytes - margin - left.live_bytes, 0);
 	return left;
 }

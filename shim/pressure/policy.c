@@ -1,6 +1,5 @@
 #include "pressure/policy.h"
 
-#include "core/log.h"
 #include "sys/format.h"
 #include "sys/os.h"
 #include "sys/saturating.h"

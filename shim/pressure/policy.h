@@ -25,7 +25,6 @@
 #include "core/config.h"
 #include "core/stats_layout.h"
 #include "pressure/levels.h"
-#include "sys/os.h"
 
 /* ---- the line in the log ---- */
 

@@ -131,7 +131,7 @@ static void read_sample(struct sample *out, bool exact_figures)
 	if (cgroup.is_without_given)
 		tell_of_missing_group(cfg->cgroup);
 	mt_psi_read("", mt_cgroup_directory(), mt_launch_env()->pressure_watch, &psi);
-	mt_load_read("", now, &load);
+	mt_cpu_load_read("", now, &load);
 	out->input = (struct mt_pressure_sample){
 		.now_ns = now,
 		.used_bytes = cgroup.used_bytes,
@@ -369,7 +369,7 @@ static void fork_child(void)
 	devices_ns = 0;
 	mt_cgroup_of(0);
 	mt_psi_fork_child();
-	mt_load_fork_child();
+	mt_cpu_load_fork_child();
 }
 
 static bool note_growth(uint64_t fresh_bytes)

@@ -1,6 +1,5 @@
 /* purge/api.c -- the functions of mtshim.h. */
 
-#include <dlfcn.h>
 #include <string.h>
 
 #include "heap/account.h"

@@ -61,6 +61,7 @@ void mt_tick_start(void)
 		.conf = backend->conf,
 	};
 
+	mt_assert(mt_thread_is_ours());
 	started_ns = mt_os_now_ns();
 	status_read_ns = 0;
 	written_ns = 0;
@@ -106,6 +107,7 @@ static bool use_partial_sum(const struct mt_snapshot *now)
 
 static void read_account(struct mt_snapshot *now, bool all)
 {
+	mt_assert(mt_thread_is_ours());
 	is_full_sum = all || !use_partial_sum(now);
 	if (is_full_sum)
 		is_counted = mt_account_read(&totals);
@@ -268,6 +270,7 @@ static void note_cleanup(const struct mt_stats_cleanup *cleanup, bool charged,
 	struct mt_snapshot after = read_sample(true);
 	uint64_t cost_ns = mt_cleanup_take_worker_purge_ns();
 
+	mt_assert(mt_thread_is_ours());
 	read_usage(&after);
 	mt_heap_sample_note_trim(&after);
 	mt_refill_note_purge(&refill, &after);
@@ -390,7 +393,7 @@ uint64_t mt_tick_run(bool grown)
 	if (!now.usage_known && mt_policy_needs_usage(&policy, &now))
 		read_usage(&now);
 	mt_heap_sample_update(&now, &policy);
-	policy.quota_pct = mt_load_quota_pct("", now.now_ns);
+	policy.quota_pct = mt_cpu_load_quota_pct("", now.now_ns);
 	plan = mt_policy_decide(&policy, &now, mt_config());
 	mt_growth_purge_set_cost(mt_policy_mib_cost_ns(&policy));
 	if (plan.round && mt_round_mode_of(mt_config()->round) == MT_ROUND_AUTO)

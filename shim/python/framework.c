@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "core/thread.h"
 #include "sys/atomic.h"
 #include "sys/saturating.h"
 #include "sys/os.h"
@@ -47,6 +48,7 @@ bool mt_framework_decide(struct mt_framework_policy *own, const struct mt_python
 {
 	bool due = false;
 
+	mt_assert(seen->count <= MT_PYTHON_GPU_DEVICES);
 	for (int i = 0; i < MT_PYTHON_GPU_DEVICES; i++) {
 		uint64_t reserved = i < seen->count ? seen->devices[i].reserved_bytes : 0;
 		uint64_t idle = i < seen->count
@@ -95,6 +97,7 @@ static int pending(void *unused)
 
 static void queue(enum call_kind kind)
 {
+	mt_assert(mt_load_relaxed(&call.state) == CALL_NONE);
 	call.kind = kind;
 	mt_store_release(&call.state, CALL_QUEUED);
 	if (mt_python_queue(pending, NULL))
@@ -142,6 +145,7 @@ static void take_result(uint64_t now_ns)
 {
 	enum call_kind kind = call.kind;
 
+	mt_assert(mt_load_relaxed(&call.state) == CALL_DONE);
 	last = call.after;
 	last_ns = now_ns;
 	if (kind == CALL_DECAY)
@@ -163,6 +167,7 @@ uint64_t mt_framework_tick(uint64_t now_ns)
 	uint64_t decay_ns = mt_config()->framework_decay_ms * MT_NS_PER_MS;
 	uint32_t state = mt_load_acquire(&call.state);
 
+	mt_assert(mt_thread_is_ours());
 	if (state == CALL_DONE)
 		take_result(now_ns);
 	if (!decays()) {

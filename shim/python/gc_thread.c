@@ -39,6 +39,7 @@ static void *enter(void)
 {
 	void *state = NULL;
 
+	mt_assert(may_enter && collect);
 	atomic_store(&is_entering, 1);
 	if (may_enter())
 		state = mt_cpython.PyThreadState_New(mt_cpython.PyInterpreterState_Main());

@@ -12,6 +12,7 @@
 #include "python/line_table.h"
 #include "python/python.h"
 #include "python/tracing.h"
+#include "core/thread.h"
 #include "sys/atomic.h"
 #include "sys/lock.h"
 #include "sys/os.h"
@@ -140,6 +141,7 @@ static uint64_t room_bytes(void)
  * state: an entry that is not counted any more finds the call. */
 static void queue(enum step step, uint64_t now_ns)
 {
+	mt_assert(atomic_load(&call.state) == CALL_NONE);
 	atomic_store(&call.step, step);
 	call.room_bytes = room_bytes();
 	call.reading = look.readings_count;
@@ -229,6 +231,7 @@ static void report(enum mt_lines_outcome outcome, uint64_t now_ns)
 
 static void finish(enum mt_lines_outcome outcome, uint64_t now_ns)
 {
+	mt_assert(look.is_running);
 	if (!look.is_reported)
 		report(outcome, now_ns);
 	mt_line_table_unmap();
@@ -256,6 +259,7 @@ static void note_reading(void)
 {
 	if (call.outcome != MT_LINES_DONE)
 		return;
+	mt_assert(look.readings_count < MT_LINES_READINGS);
 	look.readings_ns[look.readings_count++] = mt_sat_sub(call.ended_ns, look.began_ns);
 	look.is_costly = call.cpu_ns > LONG_READING_NS;
 }
@@ -296,6 +300,7 @@ static void take_result(uint64_t now_ns)
 {
 	uint64_t span_ns = mt_sat_sub(call.ended_ns, call.began_ns);
 
+	mt_assert(atomic_load(&call.state) == CALL_DONE);
 	look.stopped_ns += span_ns;
 	look.longest_stop_ns = span_ns > look.longest_stop_ns ? span_ns : look.longest_stop_ns;
 	look.size = call.size;
@@ -422,6 +427,7 @@ static uint64_t run(uint64_t now_ns)
 
 uint64_t mt_lines_tick(uint64_t now_ns)
 {
+	mt_assert(mt_thread_is_ours());
 	if (look.is_running)
 		return run(now_ns);
 	return mt_publish_expire_dump(MT_DUMP_LINES, &placed_ns, now_ns);
@@ -470,6 +476,7 @@ enum mt_err mt_lines_request(const struct mt_request *request)
 	uint64_t ms = mt_os_parse_number(request->value);
 	uint64_t depth = space ? mt_os_parse_number(space) : 0;
 
+	mt_assert(mt_thread_is_ours());
 	if (!space)
 		return MT_ERR_INVALID;
 	if (!ms) {

@@ -74,6 +74,7 @@ static size_t find_offset(void (*signal)(void *))
 		model[i] = self;
 	signal(model);
 	offset = find_breaker((const uint32_t *)model, (uint32_t)self, (uint32_t)(self >> 32));
+	mt_assert(offset < FILLED_BYTES);
 	munmap(model, MODEL_BYTES);
 	return offset;
 }
@@ -182,6 +183,7 @@ static void read_figures(struct mt_python_outcome *out)
 	out->figures_known = true;
 	out->blocks_count = blocks > 0 ? (uint64_t)blocks : 0;
 	mt_python_gpu_read(&figures);
+	mt_assert(figures.count <= MT_PYTHON_GPU_DEVICES);
 	for (int i = 0; i < figures.count; i++) {
 		out->framework_reserved_bytes += figures.devices[i].reserved_bytes;
 		out->framework_allocated_bytes += figures.devices[i].allocated_bytes;
@@ -440,6 +442,7 @@ static void wait_for_call(const struct mt_python_options *options, struct mt_pyt
 	uint64_t began = mt_os_now_ns();
 	uint64_t waited;
 
+	mt_lock_check_wait("a collection");
 	out->state = wait_done(options->long_wait);
 	waited = mt_os_now_ns() - began;
 	if (out->state == MT_GC_DONE) {
@@ -475,6 +478,7 @@ void mt_python_collect(const struct mt_python_options *options, struct mt_python
 	}
 	out->state = MT_GC_LATE;
 	mt_store_relaxed(&call.is_detached, false);
+	mt_assert(mt_load_relaxed(&call.state) == CALL_FILLING);
 	call.options = *options;
 	call.options.empty_frameworks |= empties_too;
 	call.view = view;

@@ -1,12 +1,12 @@
 /* signal/signal.c -- the cleanup signal (MT_SIGNAL): wraps the functions of libc that set a
  * handler, for that one signal. Calls for any other signal go straight to the next function.
  *
- * Where the program's action is SIG_DFL the kernel holds one of two handlers of the shim, and the
+ * If the program's action is SIG_DFL the kernel holds one of two handlers of the shim, and the
  * program reads SIG_DFL, with neither flags nor a mask. Every other action of the program goes to
  * the kernel as it is, and the signal is then the program's alone. So the module keeps no copy of
  * the action that could disagree with the kernel, and needs no lock.
  *
- * A signal ends the process where the program itself set SIG_DFL and then sent the signal to
+ * A signal ends the process if the program itself set SIG_DFL and then sent the signal to
  * itself: raise(), pthread_kill() or kill(getpid()). So programs that end by a signal after their
  * own cleanup, and faulthandler, work. Any other signal is a request for a cleanup.
  *
@@ -210,7 +210,7 @@ static sighandler_t default_sysv(int sig)
 	return set_default(sig, (int)(SA_RESETHAND | SA_NODEFER | SA_INTERRUPT));
 }
 
-/* sigset() unblocks the signal, and returns SIG_HOLD where it was blocked. */
+/* sigset() unblocks the signal, and returns SIG_HOLD if it was blocked. */
 static sighandler_t default_masking(int sig)
 {
 	sighandler_t was = set_default(sig, 0);
@@ -264,7 +264,7 @@ int __sigaction(int sig, const struct sigaction *act, struct sigaction *old)
 
 /* ---- start, and the disposition ---- */
 
-/* Installs a handler of the shim where the kernel's action is SIG_DFL. Another thread may be inside
+/* Installs a handler of the shim if the kernel's action is SIG_DFL. Another thread may be inside
  * libc's sigaction since before the start: what it set meanwhile is put back. */
 static void take_over(int sig)
 {

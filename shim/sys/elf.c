@@ -648,7 +648,7 @@ static int find_nothing(void *address, struct found_object *out)
 	return -1;
 }
 
-/* libc's _dl_find_object, which takes no lock; find_nothing where libc has none. The loader enters
+/* libc's _dl_find_object, which takes no lock; find_nothing if libc has none. The loader enters
  * an object there after its relocation, before its constructors. Set once; all threads store the
  * same value, no ordering. Source: dl_open_worker_begin() of glibc. */
 static _Atomic(find_object_fn) find_object;

@@ -276,4 +276,12 @@ void mt_lock_check_wait(const char *action)
 			die("holds", rows[rank_at(at)].name, " while it waits for ", action);
 }
 
+bool mt_lock_is_held(enum mt_lock_rank rank)
+{
+	for (uint32_t at = 0; at < stack.count; at++)
+		if (rank_at(at) == (uint32_t)rank)
+			return true;
+	return false;
+}
+
 #endif

@@ -53,6 +53,9 @@ void mt_lock_check_foreign_call(const char *what);
  * for, for the message. */
 void mt_lock_check_wait(const char *what);
 
+/* For assertions: returns whether the calling thread holds a lock of this rank. */
+bool mt_lock_is_held(enum mt_lock_rank rank);
+
 #else
 
 #define mt_lock_check_lock(lock, rank)   ((void)0)

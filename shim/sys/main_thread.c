@@ -39,15 +39,10 @@ static const _Atomic uint32_t *own_word(ptrdiff_t offset)
 	return (const _Atomic uint32_t *)(const void *)((const char *)pthread_self() + offset);
 }
 
-static uint32_t load(const _Atomic uint32_t *at)
-{
-	return mt_load_relaxed(at);
-}
-
 static ptrdiff_t find_id(ptrdiff_t last_offset, uint32_t id)
 {
 	for (ptrdiff_t at = 0; at <= last_offset; at += (ptrdiff_t)sizeof(id))
-		if (load(own_word(at)) == id)
+		if (mt_load_relaxed(own_word(at)) == id)
 			return at;
 	return 0;
 }
@@ -62,7 +57,7 @@ void mt_main_thread_init(void)
 	if (first && mt_raw_syscall(SYS_prctl, PR_GET_TID_ADDRESS, &at) == 0 && at) {
 		id_offset = find_id((ptrdiff_t)((uintptr_t)at - (uintptr_t)pthread_self()),
 				    (uint32_t)mt_os_getpid());
-		mt_store_relaxed(&word, load(at) ? at : NULL);
+		mt_store_relaxed(&word, mt_load_relaxed(at) ? at : NULL);
 	}
 	errno = kept;
 }
@@ -72,9 +67,10 @@ void mt_main_thread_fork_child(pid_t own_pid)
 	const _Atomic uint32_t *at = own_word(id_offset);
 
 	is_first = is_first && (!first || pthread_equal(first, pthread_self()));
+	mt_assert(own_pid == mt_os_getpid());
 	/* A word that does not hold the thread's id is another one. */
 	if (id_offset)
-		mt_store_relaxed(&word, load(at) == (uint32_t)own_pid ? at : NULL);
+		mt_store_relaxed(&word, mt_load_relaxed(at) == (uint32_t)own_pid ? at : NULL);
 }
 
 bool mt_main_thread_is_first(void)
@@ -91,7 +87,7 @@ bool mt_main_thread_has_ended(void)
 {
 	const _Atomic uint32_t *at = mt_load_relaxed(&word);
 
-	return at && load(at) == 0;
+	return at && mt_load_relaxed(at) == 0;
 }
 
 /* ---- the end of the process ---- */

@@ -34,7 +34,7 @@ bool mt_main_thread_has_ended(void);
 bool mt_main_thread_is_last(const char *stat, uint64_t own_threads);
 
 /* Ends the process with the exit status or the signal of the main thread, if the calling thread
- * and own_threads more are the last ones. Returns where other threads are left. */
+ * and own_threads more are the last ones. Returns if other threads are left. */
 void mt_main_thread_end_process(uint64_t own_threads);
 
 /* ---- raw clone ---- */

@@ -15,6 +15,7 @@
 #include "sys/os.h"
 #include "core/control_file.h"
 #include "core/files.h"
+#include "core/publish.h"
 #include "core/stats_layout.h"
 
 #define SOON_NS (50 * MT_NS_PER_MS)
@@ -49,7 +50,9 @@ static void make_file_kept(bool keep)
 	mt_config_defaults(&config);
 	strcpy(config.dir, folder);
 	cr_assert_eq(mt_files_open_folder(&config, &at), MT_ERR_OK);
+	(void)mt_publish_lock();
 	cr_assert_eq(mt_files_make(at, &ticks, &space), MT_ERR_OK);
+	mt_publish_unlock();
 	close(at);
 	snprintf(path, sizeof(path), "%s/%d-%llu-%llu.control", folder, (int)getpid(),
 		 (unsigned long long)ticks, (unsigned long long)space);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "core/files.h"
+#include "core/publish.h"
 #include "core/control_file.h"
 #include "sys/os.h"
 
@@ -30,7 +31,9 @@ static void begin(void)
 	cr_assert_not_null(mkdtemp(folder));
 	strcpy(config.dir, folder);
 	cr_assert_eq(mt_files_open_folder(&config, &at), MT_ERR_OK);
+	(void)mt_publish_lock();
 	cr_assert_eq(mt_files_make(at, &ticks, &pidns), MT_ERR_OK);
+	mt_publish_unlock();
 	close(at);
 	other = fork();
 	if (other == 0)

@@ -21,6 +21,7 @@
 #include "purge/policy.h"
 #include "settings_ctl.h"
 #include "core/files.h"
+#include "core/publish.h"
 #include "core/stats_layout.h"
 
 #define ENTRIES_MOST 64
@@ -148,9 +149,12 @@ static void make_control(void)
 	mt_control_fork_child();
 	mt_config_defaults(&config);
 	snprintf(config.dir, sizeof(config.dir), "%s", fuzz_root());
-	if (mt_files_open_folder(&config, &at) != MT_ERR_OK ||
-	    mt_files_make(at, &ticks, &space) != MT_ERR_OK)
+	if (mt_files_open_folder(&config, &at) != MT_ERR_OK)
 		abort();
+	(void)mt_publish_lock();
+	if (mt_files_make(at, &ticks, &space) != MT_ERR_OK)
+		abort();
+	mt_publish_unlock();
 	close(at);
 	snprintf(control_path, sizeof(control_path), "%s/%d-%llu-%llu.control", fuzz_root(),
 		 (int)getpid(), (unsigned long long)ticks, (unsigned long long)space);

@@ -73,8 +73,8 @@ void kernel_shim(const struct kernel_options *options)
 	if (!strstr(options->watch, ".."))
 		copy(options->watch, facts.pressure_watch, sizeof(facts.pressure_watch));
 	look_at_stalls(&facts);
-	mt_load_fork_child();
-	mt_load_read(fuzz_root(), 1000 * MT_NS_PER_S, &load);
+	mt_cpu_load_fork_child();
+	mt_cpu_load_read(fuzz_root(), 1000 * MT_NS_PER_S, &load);
 	fuzz_expect(load.cpus_count >= 1, "%llu CPUs", (unsigned long long)load.cpus_count);
 	(void)mt_format(path, sizeof(path), "%s/proc/42/status", fuzz_root());
 	(void)mt_rss_read_status(path, &full);
@@ -90,7 +90,7 @@ void kernel_shim_text(const struct fuzz_part *part)
 		(void)mt_psi_parse(part->text, "full", &number);
 		(void)mt_cgroup_path_keyed(part->text, "total ", &number);
 	} else if (fuzz_is(part, "loadavg", NULL)) {
-		(void)mt_load_parse(part->text, &number);
+		(void)mt_cpu_load_parse(part->text, &number);
 	} else if (fuzz_is(part, "stat", NULL)) {
 		for (int field = 3; field < 53; field++)
 			(void)mt_os_procstat_number(part->text, field);
