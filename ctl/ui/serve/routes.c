@@ -260,11 +260,10 @@ static const char *access_token(const struct mt_access *access_rules,
 
 /* The state of a request, which libmicrohttpd keeps from its target to its end. */
 struct request {
-	struct mt_server *server; /* NULL: only the target has been read */
+	struct mt_server *server;
 	struct MHD_Connection *connection;
-	const char *target_end; /* the NUL behind the target, as it came */
-	char host[256];         /* of a target with a host, "" none: stands for the Host header */
-	struct mt_job *job;     /* that it waits for */
+	char host[256];     /* of a target with a host, "" none: stands for the Host header */
+	struct mt_job *job; /* that it waits for */
 	struct mt_cache_waiter *waiter; /* that it waits with, for figures */
 	pid_t pid;                      /* of the path, 0: none */
 };
@@ -458,18 +457,9 @@ static struct mt_response check_request(struct request *request, const char *url
 	return check_client(request, url, route);
 }
 
-/* Whether the target has a NUL, which libmicrohttpd 0.9 takes for its end. It lies in the buffer of
- * the connection, the version one character behind it. A version elsewhere tells nothing. */
-static bool is_target_cut(const struct request *request, const char *version)
-{
-	uintptr_t behind = (uintptr_t)version - (uintptr_t)request->target_end;
-
-	return request->target_end && behind != 1 && behind < MT_SERVER_BUFFER_BYTES;
-}
-
 /* Checks where the request ends. No request here needs a body; a short one is read and dropped, so
  * that the connection can be used again. */
-static struct mt_response check_length(struct request *request, const char *version)
+static struct mt_response check_length(struct request *request)
 {
 	struct MHD_Connection *connection = request->connection;
 	const char *length = MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
@@ -477,8 +467,6 @@ static struct mt_response check_length(struct request *request, const char *vers
 	const char *why = access_head(connection);
 	uint64_t bytes = 0;
 
-	if (!why && is_target_cut(request, version))
-		why = "a target ends at a blank";
 	if (why)
 		return mt_response_closing(MHD_HTTP_BAD_REQUEST, why);
 	if (MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
@@ -517,11 +505,10 @@ static enum MHD_Result queue(struct MHD_Connection *connection, struct mt_respon
 }
 
 /* The first call: refuses what the head shows, before a body comes. */
-static enum MHD_Result begin(struct request *request, const char *url, const char *method,
-			     const char *version)
+static enum MHD_Result begin(struct request *request, const char *url, const char *method)
 {
 	pid_t pid;
-	struct mt_response refusal = check_length(request, version);
+	struct mt_response refusal = check_length(request);
 
 	if (!refusal.response)
 		refusal = check_request(request, url, method, find_route(url, &pid));
@@ -535,19 +522,20 @@ static enum MHD_Result handle(void *cls, struct MHD_Connection *connection, cons
 	struct request *request = *place;
 	struct mt_response reply;
 
+	(void)version;
 	(void)upload;
-	url = path_of(request, url);
-	if (!request->server) {
-		request->server = cls;
-		request->connection = connection;
+	if (!request) {
+		request = mt_error_check_memory(calloc(1, sizeof(*request)));
+		*request = (struct request){.server = cls, .connection = connection};
+		*place = request;
 		request->server->requests_count++;
-		return begin(request, url, method, version);
+		return begin(request, path_of(request, url), method);
 	}
 	if (*upload_bytes) {
 		*upload_bytes = 0;
 		return MHD_YES;
 	}
-	reply = reply_request(request, url);
+	reply = reply_request(request, path_of(request, url));
 	if (reply.response) {
 		request->job = NULL;
 		return queue(connection, reply);
@@ -568,27 +556,12 @@ static void end_request(void *cls, struct MHD_Connection *connection, void **pla
 	if (!request)
 		return;
 	*place = NULL;
-	if (!request->server) {
-		free(request);
-		return;
-	}
 	if (request->job)
 		mt_job_cancel(&server->jobs, request->job);
 	if (request->waiter)
 		mt_cache_leave(request->waiter);
 	server->requests_count--;
 	free(request);
-}
-
-/* Before all else of a request: its target as it came. Returns what handle() finds at its place. */
-static void *read_target(void *cls, const char *target, struct MHD_Connection *connection)
-{
-	struct request *request = mt_error_check_memory(calloc(1, sizeof(*request)));
-
-	(void)cls;
-	(void)connection;
-	request->target_end = target + strlen(target);
-	return request;
 }
 
 /* Leaves escapes in paths and arguments as they are: they match nothing. */
@@ -608,7 +581,6 @@ struct MHD_Daemon *mt_server_start(struct mt_server *server, int listener)
 		{MHD_OPTION_CONNECTION_MEMORY_LIMIT, (intptr_t)MT_SERVER_BUFFER_BYTES, NULL},
 		{MHD_OPTION_STRICT_FOR_CLIENT, 1, NULL},
 		{MHD_OPTION_UNESCAPE_CALLBACK, (intptr_t)leave_escaped, NULL},
-		{MHD_OPTION_URI_LOG_CALLBACK, (intptr_t)read_target, NULL},
 		{MHD_OPTION_NOTIFY_CONNECTION, (intptr_t)mt_clients_notify, &server->clients},
 		{MHD_OPTION_NOTIFY_COMPLETED, (intptr_t)end_request, server},
 		{MHD_OPTION_END, 0, NULL},
