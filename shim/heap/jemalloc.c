@@ -194,6 +194,8 @@ void *mt_je_mmap(void *address, size_t bytes, int protection, int flags, int fd,
 
 	if (mt_unlikely(answer != MAP_FAILED && mt_brk_range_overlaps(answer, bytes)))
 		answer = address ? MAP_FAILED : map_elsewhere(bytes, protection, flags);
+	if (mt_unlikely(answer == MAP_FAILED))
+		mt_jemalloc_unmap_refused();
 	if (mt_unlikely(answer == MAP_FAILED && !address))
 		answer = take_of_start_area(bytes);
 	if (mt_likely(answer != MAP_FAILED))

@@ -16,7 +16,8 @@ jemalloc_hooked := $(jemalloc_called) madvise munmap readlink clock_gettime sysc
 	creat _Unwind_Backtrace _Unwind_GetIP log exp round
 
 # What becomes of free ranges of pages (heap/jemalloc_unmap.c): calls of the first come to us, and ours call the rest.
-jemalloc_extent_calls := ecache_alloc_grow ecache_dalloc extent_dalloc_wrapper ehooks_default_destroy_impl \
+jemalloc_extent_calls := ecache_alloc_grow ecache_dalloc extent_dalloc_wrapper ehooks_default_alloc_impl \
+	ehooks_default_destroy_impl \
 	emap_try_acquire_edata_neighbor emap_try_acquire_edata_neighbor_expand pa_alloc
 jemalloc_extents := $(jemalloc_extent_calls) ecache_alloc ecache_evict extent_destroy_wrapper emap_deregister_boundary emap_register_boundary \
 	arena_retain_grow_limit_get_set opt_thp pa_dalloc

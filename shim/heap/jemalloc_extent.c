@@ -16,14 +16,24 @@ extern uint64_t *__real_je_rtree_leaf_elm_lookup_hard(void *thread, void *tree, 
 						      uintptr_t key, bool is_known,
 						      bool make_missing) OF_OURS;
 
-uint64_t mt_extent_leaf(const void *address)
+static const uint64_t *leaf_of(void *thread, const void *address, bool make_missing)
 {
 	uint64_t context[CONTEXT_BYTES / sizeof(uint64_t)] = {0};
-	const uint64_t *leaf;
 
 	if (!je_arena_emap_global || !&__real_je_rtree_leaf_elm_lookup_hard)
-		return 0;
-	leaf = __real_je_rtree_leaf_elm_lookup_hard(NULL, je_arena_emap_global, context,
-						    (uintptr_t)address, false, false);
+		return NULL;
+	return __real_je_rtree_leaf_elm_lookup_hard(thread, je_arena_emap_global, context,
+						    (uintptr_t)address, false, make_missing);
+}
+
+uint64_t mt_extent_leaf(const void *address)
+{
+	const uint64_t *leaf = leaf_of(NULL, address, false);
+
 	return leaf ? __atomic_load_n(leaf, __ATOMIC_ACQUIRE) : 0;
+}
+
+bool mt_extent_make_leaf(void *thread, const void *address)
+{
+	return leaf_of(thread, address, true) != NULL;
 }

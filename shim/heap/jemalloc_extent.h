@@ -1,9 +1,11 @@
 /* heap/jemalloc_extent.h -- how jemalloc 5.3 describes a range of pages: the beginning of struct
  * edata_s, include/jemalloc/internal/edata.h, and the leaf of its tree by address that names the
- * extent, include/jemalloc/internal/rtree.h. Takes no lock, never allocates. */
+ * extent, include/jemalloc/internal/rtree.h. Takes no lock and never allocates, except where a
+ * leaf is made. */
 #ifndef MT_HEAP_JEMALLOC_EXTENT_H
 #define MT_HEAP_JEMALLOC_EXTENT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -29,6 +31,11 @@ struct mt_extent {
  * is not known. Any thread. The extent may change at once if the caller does not own it; its memory
  * stays mapped. */
 uint64_t mt_extent_leaf(const void *address);
+
+/* Makes the leaf, for all of its GB of addresses. thread: jemalloc's, of the caller. Returns
+ * false if there is no memory for it, which is 4 MB of address space. Takes locks of jemalloc's
+ * that extent_register takes. */
+bool mt_extent_make_leaf(void *thread, const void *address);
 
 #pragma GCC visibility pop
 

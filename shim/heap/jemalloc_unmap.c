@@ -29,10 +29,12 @@
 /* the largest piece that is unmapped at a time */
 #define PIECE_MOST_BYTES ((size_t)1 << 30)
 #define PURGE_WAIT_NS    (10 * MT_NS_PER_MS)
-/* more than a thread's cache takes; and the flags of jemalloc's MALLOCX_ARENA, MALLOCX_TCACHE_NONE
- */
-#define FREED_BYTES     (64u << 10)
-#define IN_ARENA(index) ((int)((index) + 1) << 20 | 1 << 8)
+/* and of a thread whose allocation fails, unless that is small: a hundred would stand in line */
+#define ROOM_WAIT_NS MT_NS_PER_MS
+/* A sweep that took 1 ms of CPU time may begin again after so many: one of the worker, and one of a
+ * thread whose allocation fails. */
+#define SWEEP_PAUSE        16
+#define SWEEP_PAUSE_FAILED 4
 /* enum thp_mode_t: the user's thp:never */
 #define THP_NEVER 2
 /* struct edata_s: the extent has guard pages around it */
@@ -77,6 +79,12 @@ void __wrap_je_extent_dalloc_wrapper(void *thread, void *pac, void *hooks, void 
 extern void __real_je_ecache_dalloc(void *thread, void *pac, void *hooks, void *cache, void *extent)
 	__attribute__((weak));
 void __wrap_je_ecache_dalloc(void *thread, void *pac, void *hooks, void *cache, void *extent);
+extern void *__real_je_ehooks_default_alloc_impl(void *thread, void *address, size_t bytes,
+						 size_t alignment, bool *zero, bool *commit,
+						 unsigned int arena) __attribute__((weak));
+void *__wrap_je_ehooks_default_alloc_impl(void *thread, void *address, size_t bytes,
+					  size_t alignment, bool *zero, bool *commit,
+					  unsigned int arena);
 extern void *__real_je_ecache_alloc_grow(void *thread, void *pac, void *hooks, void *cache,
 					 void *expanded, size_t bytes, size_t alignment, bool zero,
 					 bool guarded) __attribute__((weak));
@@ -110,17 +118,20 @@ void *__wrap_je_emap_try_acquire_edata_neighbor_expand(void *thread, void *emap,
 static _Atomic size_t kept_bytes;  /* 0: address space is not returned; no ordering */
 static _Atomic size_t least_bytes; /* smaller extents stay mapped; likewise */
 static _Atomic size_t freed_bytes; /* since the last purge of ours; counter, no ordering */
+static _Atomic bool is_full;       /* the kernel has once refused a mapping; flag, no ordering */
+static _Atomic bool is_refused;    /* and did so since the last sweep; likewise */
 
-/* From an arena's `pac` to its cache of purged extents; 0: not seen yet. No ordering. */
+/* From an arena to its `pac`, from there to its cache of purged extents, and the hooks of an arena:
+ * all have jemalloc's own. 0: not seen yet. No ordering. */
+static _Atomic ptrdiff_t pac_offset;
 static _Atomic ptrdiff_t purged_cache_offset;
+static void *_Atomic some_hooks;
 
 static _Atomic bool cannot_populate;
 
 static MT_TLS size_t grown_bytes; /* that were not resident */
 static MT_TLS bool has_grown;     /* the thread's last extent was not resident */
 static MT_TLS bool is_unmapped;   /* the extent that the thread destroys */
-/* of the arena that the thread purges, what it shall return again */
-static MT_TLS uint64_t again_bytes;
 
 /* Arenas of the program may have hooks of its own, and may vanish at any time. */
 static bool has_own_arenas_only(void)
@@ -130,16 +141,26 @@ static bool has_own_arenas_only(void)
 
 /* ---- unmapping ---- */
 
+/* Returns whether no extent lies on one side of this one. To unmap it makes no further hole. */
+static bool is_beside_hole(const struct mt_extent *extent)
+{
+	const char *begin = mt_extent_begin(extent);
+
+	return !MT_LEAF_EXTENT(mt_extent_leaf(begin - 1)) ||
+	       !MT_LEAF_EXTENT(mt_extent_leaf(begin + mt_extent_bytes(extent)));
+}
+
 /* The extent is nobody's and in no cache. It leaves jemalloc's tree first, since another arena may
  * get the addresses right after. */
-static bool unmap(void *thread, void *pac, void *hooks, struct mt_extent *extent)
+static bool unmap(void *thread, void *pac, void *hooks, struct mt_extent *extent, size_t least)
 {
 	char *begin = mt_extent_begin(extent);
 	size_t bytes = mt_extent_bytes(extent);
 
 	mt_assert(!is_unmapped && bytes > 0);
-	if (bytes < atomic_load_explicit(&least_bytes, memory_order_relaxed) ||
-	    (extent->bits & GUARDED) || !has_own_arenas_only())
+	if ((extent->bits & GUARDED) || !has_own_arenas_only() ||
+	    (bytes < least &&
+	     !(atomic_load_explicit(&is_full, memory_order_relaxed) && is_beside_hole(extent))))
 		return false;
 	je_emap_deregister_boundary(thread, je_arena_emap_global, extent);
 	mt_page_flags_unmapped(begin, bytes);
@@ -169,31 +190,10 @@ static bool unmap_purged(void *thread, void *pac, void *hooks, size_t piece_byte
 						piece_bytes, mt_jemalloc_page_bytes(), false, false)
 			      : NULL;
 
-	if (!extent || unmap(thread, pac, hooks, extent))
+	if (!extent || unmap(thread, pac, hooks, extent, piece_bytes))
 		return extent != NULL;
 	__real_je_extent_dalloc_wrapper(thread, pac, hooks, extent);
 	return false;
-}
-
-/* Takes the oldest purged extent out and returns it as the newest, until all had their turn. In
- * between it counts as in use, else a neighbour that is freed could join it. */
-static MT_COLD void purge_again(void *thread, void *pac, void *hooks)
-{
-	ptrdiff_t offset = atomic_load_explicit(&purged_cache_offset, memory_order_relaxed);
-	uint64_t left = again_bytes;
-
-	again_bytes = 0;
-	while (left && offset) {
-		struct mt_extent *extent =
-			je_ecache_evict(thread, pac, hooks, (char *)pac + offset, 0);
-
-		if (!extent)
-			return;
-		left -= left < mt_extent_bytes(extent) ? left : mt_extent_bytes(extent);
-		extent->bits &= ~STATE;
-		(void)je_emap_register_boundary(thread, je_arena_emap_global, extent, 0, false);
-		__real_je_extent_dalloc_wrapper(thread, pac, hooks, extent);
-	}
 }
 
 /* jemalloc returns an extent to the kernel. What was too small when it was purged may have joined
@@ -204,17 +204,36 @@ void __wrap_je_extent_dalloc_wrapper(void *thread, void *pac, void *hooks, void 
 
 	if (mt_likely(!least)) {
 		__real_je_extent_dalloc_wrapper(thread, pac, hooks, extent);
-		if (mt_unlikely(again_bytes))
-			purge_again(thread, pac, hooks);
 		return;
 	}
-	if (!unmap(thread, pac, hooks, extent))
+	if (!unmap(thread, pac, hooks, extent, least))
 		__real_je_extent_dalloc_wrapper(thread, pac, hooks, extent);
 	if (!unmap_purged(thread, pac, hooks, least))
 		return;
 	for (size_t piece = PIECE_MOST_BYTES; piece >= least; piece /= 2)
 		while (unmap_purged(thread, pac, hooks, piece))
 			;
+}
+
+/* Takes the oldest purged extent of the arena out and unmaps it, or returns it to the kernel as the
+ * newest, until all had their turn. In between it counts as in use, else a neighbour that is freed
+ * could join it. */
+static void sweep_arena(char *arena, uint64_t left)
+{
+	char *pac = arena + atomic_load_explicit(&pac_offset, memory_order_relaxed);
+	void *cache = pac + atomic_load_explicit(&purged_cache_offset, memory_order_relaxed);
+	void *hooks = atomic_load_explicit(&some_hooks, memory_order_relaxed);
+	size_t kept = atomic_load_explicit(&kept_bytes, memory_order_relaxed);
+	size_t least = kept ? kept / (HOLES_MOST / KEPT_SHARE) : SIZE_MAX;
+	struct mt_extent *extent;
+
+	while (left && (extent = je_ecache_evict(NULL, pac, hooks, cache, 0))) {
+		left -= left < mt_extent_bytes(extent) ? left : mt_extent_bytes(extent);
+		extent->bits &= ~STATE;
+		(void)je_emap_register_boundary(NULL, je_arena_emap_global, extent, 0, false);
+		if (!unmap(NULL, pac, hooks, extent, least))
+			__real_je_extent_dalloc_wrapper(NULL, pac, hooks, extent);
+	}
 }
 
 /* expanded: the block that the extent continues, or NULL. */
@@ -226,17 +245,69 @@ static bool may_be_huge(const struct mt_extent *extent, const struct mt_extent *
 	       has_own_arenas_only();
 }
 
+/* A new mapping for an extent. If there is no memory for its leaf, jemalloc forgets the mapping,
+ * which then counts against the limit for good. */
+void *__wrap_je_ehooks_default_alloc_impl(void *thread, void *address, size_t bytes,
+					  size_t alignment, bool *zero, bool *commit,
+					  unsigned int arena)
+{
+	char *fresh = __real_je_ehooks_default_alloc_impl(thread, address, bytes, alignment, zero,
+							  commit, arena);
+
+	if (!fresh || mt_likely(!atomic_load_explicit(&kept_bytes, memory_order_relaxed)) ||
+	    (mt_extent_make_leaf(thread, fresh) && mt_extent_make_leaf(thread, fresh + bytes - 1)))
+		return fresh;
+	mt_page_flags_unmapped(fresh, bytes);
+	(void)munmap(fresh, bytes);
+	return NULL;
+}
+
+/* If the kernel refuses what an arena maps ahead, jemalloc maps each slab by itself. Extents of two
+ * mappings never join, so most of the limit would be pieces that are too small to unmap. Here the
+ * arena maps one extent that is large enough, and takes slabs from it. */
+static MT_COLD void map_unit(void *thread, void *pac, void *hooks, void *cache)
+{
+	struct mt_extent *unit = __real_je_ecache_alloc_grow(
+		thread, pac, hooks, cache, NULL,
+		atomic_load_explicit(&least_bytes, memory_order_relaxed), mt_jemalloc_page_bytes(),
+		false, false);
+
+	if (unit)
+		__real_je_extent_dalloc_wrapper(thread, pac, hooks, unit);
+}
+
+static MT_COLD void note_places(char *pac, void *hooks, char *cache, const struct mt_extent *extent)
+{
+	char *arena =
+		__atomic_load_n(&je_arenas[extent->bits & MT_EXTENT_ARENA_MASK], __ATOMIC_ACQUIRE);
+
+	if (!arena || !has_own_arenas_only())
+		return;
+	atomic_store_explicit(&pac_offset, pac - arena, memory_order_relaxed);
+	atomic_store_explicit(&purged_cache_offset, cache - pac, memory_order_relaxed);
+	atomic_store_explicit(&some_hooks, hooks, memory_order_relaxed);
+}
+
 /* The pages have never been touched, or are purged. */
 void *__wrap_je_ecache_alloc_grow(void *thread, void *pac, void *hooks, void *cache, void *expanded,
 				  size_t bytes, size_t alignment, bool zero, bool guarded)
 {
-	struct mt_extent *extent = __real_je_ecache_alloc_grow(thread, pac, hooks, cache, expanded,
-							       bytes, alignment, zero, guarded);
+	struct mt_extent *extent = NULL;
 
-	atomic_store_explicit(&purged_cache_offset, (char *)cache - (char *)pac,
-			      memory_order_relaxed);
+	if (mt_unlikely(atomic_load_explicit(&is_full, memory_order_relaxed)) && !expanded &&
+	    !guarded && bytes < atomic_load_explicit(&least_bytes, memory_order_relaxed)) {
+		extent = je_ecache_alloc(thread, pac, hooks, cache, NULL, bytes, alignment, zero,
+					 false);
+		if (!extent)
+			map_unit(thread, pac, hooks, cache);
+	}
+	if (!extent)
+		extent = __real_je_ecache_alloc_grow(thread, pac, hooks, cache, expanded, bytes,
+						     alignment, zero, guarded);
 	if (!extent)
 		return NULL;
+	if (mt_unlikely(!atomic_load_explicit(&some_hooks, memory_order_relaxed)))
+		note_places(pac, hooks, cache, extent);
 	has_grown = true;
 	grown_bytes += bytes;
 	if (!guarded && may_be_huge(extent, expanded))
@@ -279,24 +350,6 @@ static MT_COLD void populate(void *thread, void *shard, unsigned int size_class)
 	errno = kept;
 }
 
-/* A fault for each page of a growing heap costs a quarter more than one call for 16 of them. */
-struct mt_extent *__wrap_je_pa_alloc(void *thread, void *shard, size_t bytes, size_t alignment,
-				     bool slab, unsigned int size_class, bool zero, bool guarded,
-				     bool *out_deferred)
-{
-	struct mt_extent *extent;
-
-	has_grown = false;
-	extent = __real_je_pa_alloc(thread, shard, bytes, alignment, slab, size_class, zero,
-				    guarded, out_deferred);
-	if (extent && has_grown && slab && size_class <= AHEAD_CLASS_MAX &&
-	    grown_bytes >= AHEAD_LEAST_BYTES &&
-	    !atomic_load_explicit(&cannot_populate, memory_order_relaxed) &&
-	    has_own_arenas_only() && is_rest_behind(extent))
-		populate(thread, shard, size_class);
-	return extent;
-}
-
 /* ---- neighbours ---- */
 
 /* Jemalloc joins an extent with its neighbour unless that one begins a mapping: it takes it for
@@ -334,14 +387,13 @@ void *__wrap_je_emap_try_acquire_edata_neighbor_expand(void *thread, void *emap,
 
 /* ---- when ---- */
 
-static MT_COLD void purge_all(void)
+static MT_COLD void purge_all(uint64_t patience_ns)
 {
 	size_t ahead = atomic_load_explicit(&kept_bytes, memory_order_relaxed) * AHEAD_PER_KEPT;
 
 	if (!mt_jemalloc_first_arena() || !has_own_arenas_only() ||
-	    !mt_purge_enter_within(PURGE_WAIT_NS))
+	    !mt_purge_enter_within(patience_ns))
 		return;
-	atomic_store_explicit(&freed_bytes, 0, memory_order_relaxed);
 	for (unsigned int index = 0; index < je_manual_arena_base; index++) {
 		void *arena = __atomic_load_n(&je_arenas[index], __ATOMIC_ACQUIRE);
 
@@ -351,6 +403,14 @@ static MT_COLD void purge_all(void)
 		mt_jemalloc_purge_arena(index);
 	}
 	mt_purge_leave();
+}
+
+/* Returns whether so much was freed since the last purge. Then only this thread purges: a hundred
+ * would stand in line for the lock. */
+static bool takes_freed(size_t bytes)
+{
+	return atomic_load_explicit(&freed_bytes, memory_order_relaxed) >= bytes &&
+	       atomic_exchange_explicit(&freed_bytes, 0, memory_order_relaxed) >= bytes;
 }
 
 /* An extent is free: a large block, or a slab whose blocks are all free. */
@@ -364,34 +424,52 @@ void __wrap_je_ecache_dalloc(void *thread, void *pac, void *hooks, void *cache, 
 	if (mt_likely(!kept))
 		return;
 	bytes += atomic_fetch_add_explicit(&freed_bytes, bytes, memory_order_relaxed);
-	if (bytes >= kept && mt_state_is_own_process() && mt_jemalloc_thread_has_allocated())
-		purge_all();
+	if (bytes >= kept && mt_state_is_own_process() && mt_jemalloc_thread_has_allocated() &&
+	    takes_freed(kept))
+		purge_all(PURGE_WAIT_NS);
 }
 
-/* The arena gets an extent to purge: what was purged before goes with it. Returns whether the arena
- * is there. */
-static MT_COLD bool free_in(unsigned int index)
+/* Purges all arenas, and goes through what has been purged before. */
+static void sweep(uint64_t patience_ns)
 {
-	if (!__atomic_load_n(&je_arenas[index], __ATOMIC_ACQUIRE))
-		return false;
-	je_free(je_mallocx(FREED_BYTES, IN_ARENA(index)));
-	return true;
+	uint64_t epoch = 1;
+
+	if (!&__real_je_extent_dalloc_wrapper || !je_ecache_evict ||
+	    !atomic_load_explicit(&some_hooks, memory_order_relaxed))
+		return;
+	for (unsigned int index = 0; index < je_manual_arena_base; index++) {
+		void *arena = __atomic_load_n(&je_arenas[index], __ATOMIC_ACQUIRE);
+
+		if (!arena || !has_own_arenas_only() || !mt_purge_enter_within(patience_ns))
+			continue;
+		if (index == 0) /* the figures of all arenas */
+			(void)je_mallctl("epoch", NULL, NULL, &epoch, sizeof(epoch));
+		mt_jemalloc_purge_arena(index);
+		sweep_arena(arena, mt_jemalloc_retained_bytes(index));
+		mt_purge_leave();
+	}
 }
 
 void mt_jemalloc_purge_again(void)
 {
-	if (!&__real_je_extent_dalloc_wrapper || !je_ecache_evict || !has_own_arenas_only())
-		return;
 	mt_page_flags_all_may_be_huge();
-	for (unsigned int index = 0; index < je_manual_arena_base; index++) {
-		mt_purge_enter();
-		if (free_in(index)) {
-			again_bytes = mt_jemalloc_retained_bytes(index);
-			mt_jemalloc_purge_arena(index);
-			again_bytes = 0;
-		}
-		mt_purge_leave();
-	}
+	sweep(MT_NS_PER_S);
+}
+
+static MT_COLD void sweep_refused(unsigned int pause, uint64_t patience_ns)
+{
+	static _Atomic uint64_t last_ns, took_ns; /* of the last one; no ordering */
+	uint64_t now = mt_os_now_ns(), began = mt_os_thread_cpu_ns();
+	uint64_t last = atomic_load_explicit(&last_ns, memory_order_relaxed);
+
+	if (now < last + pause * atomic_load_explicit(&took_ns, memory_order_relaxed) ||
+	    !atomic_compare_exchange_strong_explicit(&last_ns, &last, now, memory_order_relaxed,
+						     memory_order_relaxed))
+		return;
+	atomic_store_explicit(&is_refused, false, memory_order_relaxed);
+	sweep(patience_ns);
+	atomic_store_explicit(&took_ns, mt_os_thread_cpu_ns() - began, memory_order_relaxed);
+	atomic_store_explicit(&last_ns, mt_os_now_ns(), memory_order_relaxed);
 }
 
 void mt_jemalloc_unmap_use(size_t limit_bytes, bool at_once)
@@ -403,15 +481,58 @@ void mt_jemalloc_unmap_use(size_t limit_bytes, bool at_once)
 	if (hole < HOLE_LEAST_BYTES)
 		hole = HOLE_LEAST_BYTES;
 	if (!&__real_je_extent_dalloc_wrapper ||
-	    atomic_exchange_explicit(&kept_bytes, kept, memory_order_relaxed) == kept)
+	    atomic_exchange_explicit(&kept_bytes, kept, memory_order_relaxed) == kept) {
+		if (at_once && atomic_load_explicit(&is_refused, memory_order_relaxed))
+			sweep_refused(SWEEP_PAUSE, PURGE_WAIT_NS);
 		return;
+	}
 	atomic_store_explicit(&least_bytes, hole, memory_order_relaxed);
 	atomic_store_explicit(&freed_bytes, kept, memory_order_relaxed);
 	if (!at_once)
 		return;
-	for (unsigned int index = 0; index < je_manual_arena_base; index++)
-		(void)free_in(index);
-	purge_all();
+	purge_all(PURGE_WAIT_NS);
+	sweep(PURGE_WAIT_NS);
+}
+
+/* ---- an allocation that fails ---- */
+
+/* Returns whether it may succeed now: what other arenas keep free counts against the limit, too. */
+static MT_COLD bool makes_room(size_t bytes, unsigned int turn)
+{
+	size_t kept = atomic_load_explicit(&kept_bytes, memory_order_relaxed);
+	uint64_t patience_ns = bytes >= atomic_load_explicit(&least_bytes, memory_order_relaxed)
+				       ? ROOM_WAIT_NS
+				       : 0;
+
+	if (turn > 1 || bytes / KEPT_SHARE >= kept || !mt_state_is_own_process() ||
+	    !mt_jemalloc_thread_has_allocated())
+		return false;
+	if (turn == 0 && takes_freed(bytes))
+		purge_all(patience_ns);
+	else
+		sweep_refused(SWEEP_PAUSE_FAILED, patience_ns);
+	return true;
+}
+
+/* A fault for each page of a growing heap costs a quarter more than one call for 16 of them. */
+struct mt_extent *__wrap_je_pa_alloc(void *thread, void *shard, size_t bytes, size_t alignment,
+				     bool slab, unsigned int size_class, bool zero, bool guarded,
+				     bool *out_deferred)
+{
+	struct mt_extent *extent;
+
+	has_grown = false;
+	extent = __real_je_pa_alloc(thread, shard, bytes, alignment, slab, size_class, zero,
+				    guarded, out_deferred);
+	for (unsigned int turn = 0; mt_unlikely(!extent) && makes_room(bytes, turn); turn++)
+		extent = __real_je_pa_alloc(thread, shard, bytes, alignment, slab, size_class, zero,
+					    guarded, out_deferred);
+	if (extent && has_grown && slab && size_class <= AHEAD_CLASS_MAX &&
+	    grown_bytes >= AHEAD_LEAST_BYTES &&
+	    !atomic_load_explicit(&cannot_populate, memory_order_relaxed) &&
+	    has_own_arenas_only() && is_rest_behind(extent))
+		populate(thread, shard, size_class);
+	return extent;
 }
 
 /* ---- pages that are zeroed ---- */
@@ -435,6 +556,13 @@ void mt_je_ehooks_default_zero_impl(void *from, size_t bytes)
 }
 
 /* ---- room for a mapping ---- */
+
+void mt_jemalloc_unmap_refused(void)
+{
+	if (atomic_load_explicit(&kept_bytes, memory_order_relaxed))
+		atomic_store_explicit(&is_full, true, memory_order_relaxed);
+	atomic_store_explicit(&is_refused, true, memory_order_relaxed);
+}
 
 /* What is smaller any machine has; two calls are nothing beside filling it */
 #define PROBED_BYTES (256u << 20)

@@ -13,6 +13,9 @@
  * limit is new, purges all arenas under the purge lock; else the next large free does. */
 void mt_jemalloc_unmap_use(size_t limit_bytes, bool at_once);
 
+/* The kernel has refused jemalloc a mapping. Any thread, also inside jemalloc. Takes no lock. */
+void mt_jemalloc_unmap_refused(void);
+
 /* Returns to the kernel what is free, and again what was purged before: khugepaged may have filled
  * it. Worker thread; takes the purge lock for each arena. */
 void mt_jemalloc_purge_again(void);

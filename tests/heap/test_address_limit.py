@@ -27,6 +27,15 @@ def test_threads_that_fill_and_free_the_limit_in_turns_end_well(run, env, compil
 	assert got.stdout == "16\n", got.stderr
 
 
+@pytest.mark.parametrize("limit", ["as", "data"])
+@pytest.mark.parametrize("threads", [8, 150])
+def test_what_many_threads_had_at_the_limit_serves_larger_blocks_and_a_thread_afterwards(run, env, compile_c, threads, limit):
+	"""Each arena kept the pieces that it had mapped one by one: 300 kB were refused for good, and no thread could start."""
+	got = run([compile_c("filled_limit.c", "-pthread"), threads, limit], env(), timeout=120)
+
+	assert got.returncode == 0 and got.stdout.count("yes") == 17, got.stdout
+
+
 @pytest.mark.parametrize("allocator", ["auto", "jemalloc"])
 def test_threads_that_free_memory_of_others_in_their_end_leave_nothing_behind(run, env, compile_c, allocator):
 	"""A purge entered such a thread into jemalloc's list of threads, and its stack was unmapped."""

@@ -140,8 +140,8 @@ def mix(program, backend, shim, pairs):
 		without = speed(program, backend, shim, PRESSURE=0)
 		costs.append(1 - (with_it or speed(program, backend, shim)) / without)
 	cost = statistics.median(costs)
-	told = " ".join(f"{one:+.1%}" for one in costs)
-	print(f"mix, {backend}: {cost:+.1%} fewer blocks per CPU second than with MT_PRESSURE=0, median of {told}", flush=True)
+	told = " ".join(f"{-one:+.1%}" for one in costs)
+	print(f"mix, {backend}: {-cost:+.1%} blocks per CPU second compared with MT_PRESSURE=0, median of {told}", flush=True)
 	return cost <= MOST_COST
 
 
