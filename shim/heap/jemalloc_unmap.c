@@ -1,7 +1,6 @@
 #include "heap/jemalloc_unmap.h"
 
 #include <errno.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
@@ -15,6 +14,7 @@
 #include "heap/jemalloc_pages.h"
 #include "heap/page_flags.h"
 #include "heap/purge_lock.h"
+#include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/os.h"
 #include "sys/raw_syscall.h"
@@ -159,8 +159,7 @@ static bool unmap(void *thread, void *pac, void *hooks, struct mt_extent *extent
 
 	mt_assert(!is_unmapped && bytes > 0);
 	if ((extent->bits & GUARDED) || !has_own_arenas_only() ||
-	    (bytes < least &&
-	     !(atomic_load_explicit(&is_full, memory_order_relaxed) && is_beside_hole(extent))))
+	    (bytes < least && !(mt_load_relaxed(&is_full) && is_beside_hole(extent))))
 		return false;
 	je_emap_deregister_boundary(thread, je_arena_emap_global, extent);
 	mt_page_flags_unmapped(begin, bytes);
@@ -185,7 +184,7 @@ void __wrap_je_ehooks_default_destroy_impl(void *address, size_t bytes)
 /* Unmaps a piece of this size of a purged extent. Returns whether there was one. */
 static bool unmap_purged(void *thread, void *pac, void *hooks, size_t piece_bytes)
 {
-	ptrdiff_t offset = atomic_load_explicit(&purged_cache_offset, memory_order_relaxed);
+	ptrdiff_t offset = mt_load_relaxed(&purged_cache_offset);
 	void *extent = offset ? je_ecache_alloc(thread, pac, hooks, (char *)pac + offset, NULL,
 						piece_bytes, mt_jemalloc_page_bytes(), false, false)
 			      : NULL;
@@ -200,7 +199,7 @@ static bool unmap_purged(void *thread, void *pac, void *hooks, size_t piece_byte
  * its neighbours since. */
 void __wrap_je_extent_dalloc_wrapper(void *thread, void *pac, void *hooks, void *extent)
 {
-	size_t least = atomic_load_explicit(&least_bytes, memory_order_relaxed);
+	size_t least = mt_load_relaxed(&least_bytes);
 
 	if (mt_likely(!least)) {
 		__real_je_extent_dalloc_wrapper(thread, pac, hooks, extent);
@@ -220,10 +219,10 @@ void __wrap_je_extent_dalloc_wrapper(void *thread, void *pac, void *hooks, void 
  * could join it. */
 static void sweep_arena(char *arena, uint64_t left)
 {
-	char *pac = arena + atomic_load_explicit(&pac_offset, memory_order_relaxed);
-	void *cache = pac + atomic_load_explicit(&purged_cache_offset, memory_order_relaxed);
-	void *hooks = atomic_load_explicit(&some_hooks, memory_order_relaxed);
-	size_t kept = atomic_load_explicit(&kept_bytes, memory_order_relaxed);
+	char *pac = arena + mt_load_relaxed(&pac_offset);
+	void *cache = pac + mt_load_relaxed(&purged_cache_offset);
+	void *hooks = mt_load_relaxed(&some_hooks);
+	size_t kept = mt_load_relaxed(&kept_bytes);
 	size_t least = kept ? kept / (HOLES_MOST / KEPT_SHARE) : SIZE_MAX;
 	struct mt_extent *extent;
 
@@ -254,7 +253,7 @@ void *__wrap_je_ehooks_default_alloc_impl(void *thread, void *address, size_t by
 	char *fresh = __real_je_ehooks_default_alloc_impl(thread, address, bytes, alignment, zero,
 							  commit, arena);
 
-	if (!fresh || mt_likely(!atomic_load_explicit(&kept_bytes, memory_order_relaxed)) ||
+	if (!fresh || mt_likely(!mt_load_relaxed(&kept_bytes)) ||
 	    (mt_extent_make_leaf(thread, fresh) && mt_extent_make_leaf(thread, fresh + bytes - 1)))
 		return fresh;
 	mt_page_flags_unmapped(fresh, bytes);
@@ -268,9 +267,8 @@ void *__wrap_je_ehooks_default_alloc_impl(void *thread, void *address, size_t by
 static MT_COLD void map_unit(void *thread, void *pac, void *hooks, void *cache)
 {
 	struct mt_extent *unit = __real_je_ecache_alloc_grow(
-		thread, pac, hooks, cache, NULL,
-		atomic_load_explicit(&least_bytes, memory_order_relaxed), mt_jemalloc_page_bytes(),
-		false, false);
+		thread, pac, hooks, cache, NULL, mt_load_relaxed(&least_bytes),
+		mt_jemalloc_page_bytes(), false, false);
 
 	if (unit)
 		__real_je_extent_dalloc_wrapper(thread, pac, hooks, unit);
@@ -283,9 +281,9 @@ static MT_COLD void note_places(char *pac, void *hooks, char *cache, const struc
 
 	if (!arena || !has_own_arenas_only())
 		return;
-	atomic_store_explicit(&pac_offset, pac - arena, memory_order_relaxed);
-	atomic_store_explicit(&purged_cache_offset, cache - pac, memory_order_relaxed);
-	atomic_store_explicit(&some_hooks, hooks, memory_order_relaxed);
+	mt_store_relaxed(&pac_offset, pac - arena);
+	mt_store_relaxed(&purged_cache_offset, cache - pac);
+	mt_store_relaxed(&some_hooks, hooks);
 }
 
 /* The pages have never been touched, or are purged. */
@@ -294,8 +292,8 @@ void *__wrap_je_ecache_alloc_grow(void *thread, void *pac, void *hooks, void *ca
 {
 	struct mt_extent *extent = NULL;
 
-	if (mt_unlikely(atomic_load_explicit(&is_full, memory_order_relaxed)) && !expanded &&
-	    !guarded && bytes < atomic_load_explicit(&least_bytes, memory_order_relaxed)) {
+	if (mt_unlikely(mt_load_relaxed(&is_full)) && !expanded && !guarded &&
+	    bytes < mt_load_relaxed(&least_bytes)) {
 		extent = je_ecache_alloc(thread, pac, hooks, cache, NULL, bytes, alignment, zero,
 					 false);
 		if (!extent)
@@ -306,7 +304,7 @@ void *__wrap_je_ecache_alloc_grow(void *thread, void *pac, void *hooks, void *ca
 						     alignment, zero, guarded);
 	if (!extent)
 		return NULL;
-	if (mt_unlikely(!atomic_load_explicit(&some_hooks, memory_order_relaxed)))
+	if (mt_unlikely(!mt_load_relaxed(&some_hooks)))
 		note_places(pac, hooks, cache, extent);
 	has_grown = true;
 	grown_bytes += bytes;
@@ -345,7 +343,7 @@ static MT_COLD void populate(void *thread, void *shard, unsigned int size_class)
 	if (mt_raw_syscall(SYS_madvise, mt_extent_begin(ahead), AHEAD_BYTES, MADV_POPULATE_WRITE) !=
 		    0 &&
 	    errno == EINVAL)
-		atomic_store_explicit(&cannot_populate, true, memory_order_relaxed);
+		mt_store_relaxed(&cannot_populate, true);
 	je_pa_dalloc(thread, shard, ahead, &is_deferred);
 	errno = kept;
 }
@@ -362,7 +360,7 @@ static bool is_beside_another_arena(const struct mt_extent *extent, bool forward
 				     : mt_extent_begin(extent) - 1;
 	const struct mt_extent *neighbour;
 
-	if (mt_likely(!atomic_load_explicit(&kept_bytes, memory_order_relaxed)))
+	if (mt_likely(!mt_load_relaxed(&kept_bytes)))
 		return false;
 	neighbour = MT_LEAF_EXTENT(mt_extent_leaf(beside));
 	return neighbour && ((__atomic_load_n(&neighbour->bits, __ATOMIC_RELAXED) ^ extent->bits) &
@@ -389,7 +387,7 @@ void *__wrap_je_emap_try_acquire_edata_neighbor_expand(void *thread, void *emap,
 
 static MT_COLD void purge_all(uint64_t patience_ns)
 {
-	size_t ahead = atomic_load_explicit(&kept_bytes, memory_order_relaxed) * AHEAD_PER_KEPT;
+	size_t ahead = mt_load_relaxed(&kept_bytes) * AHEAD_PER_KEPT;
 
 	if (!mt_jemalloc_first_arena() || !has_own_arenas_only() ||
 	    !mt_purge_enter_within(patience_ns))
@@ -409,21 +407,21 @@ static MT_COLD void purge_all(uint64_t patience_ns)
  * would stand in line for the lock. */
 static bool takes_freed(size_t bytes)
 {
-	return atomic_load_explicit(&freed_bytes, memory_order_relaxed) >= bytes &&
-	       atomic_exchange_explicit(&freed_bytes, 0, memory_order_relaxed) >= bytes;
+	return mt_load_relaxed(&freed_bytes) >= bytes &&
+	       mt_exchange_relaxed(&freed_bytes, 0) >= bytes;
 }
 
 /* An extent is free: a large block, or a slab whose blocks are all free. */
 void __wrap_je_ecache_dalloc(void *thread, void *pac, void *hooks, void *cache, void *extent)
 {
-	size_t kept = atomic_load_explicit(&kept_bytes, memory_order_relaxed);
+	size_t kept = mt_load_relaxed(&kept_bytes);
 	size_t bytes = mt_extent_bytes(extent);
 
 	mt_page_flags_freed(mt_extent_begin(extent), bytes);
 	__real_je_ecache_dalloc(thread, pac, hooks, cache, extent);
 	if (mt_likely(!kept))
 		return;
-	bytes += atomic_fetch_add_explicit(&freed_bytes, bytes, memory_order_relaxed);
+	bytes += mt_add_relaxed(&freed_bytes, bytes);
 	if (bytes >= kept && mt_state_is_own_process() && mt_jemalloc_thread_has_allocated() &&
 	    takes_freed(kept))
 		purge_all(PURGE_WAIT_NS);
@@ -434,8 +432,7 @@ static void sweep(uint64_t patience_ns)
 {
 	uint64_t epoch = 1;
 
-	if (!&__real_je_extent_dalloc_wrapper || !je_ecache_evict ||
-	    !atomic_load_explicit(&some_hooks, memory_order_relaxed))
+	if (!&__real_je_extent_dalloc_wrapper || !je_ecache_evict || !mt_load_relaxed(&some_hooks))
 		return;
 	for (unsigned int index = 0; index < je_manual_arena_base; index++) {
 		void *arena = __atomic_load_n(&je_arenas[index], __ATOMIC_ACQUIRE);
@@ -460,16 +457,16 @@ static MT_COLD void sweep_refused(unsigned int pause, uint64_t patience_ns)
 {
 	static _Atomic uint64_t last_ns, took_ns; /* of the last one; no ordering */
 	uint64_t now = mt_os_now_ns(), began = mt_os_thread_cpu_ns();
-	uint64_t last = atomic_load_explicit(&last_ns, memory_order_relaxed);
+	uint64_t last = mt_load_relaxed(&last_ns);
 
-	if (now < last + pause * atomic_load_explicit(&took_ns, memory_order_relaxed) ||
+	if (now < last + pause * mt_load_relaxed(&took_ns) ||
 	    !atomic_compare_exchange_strong_explicit(&last_ns, &last, now, memory_order_relaxed,
 						     memory_order_relaxed))
 		return;
-	atomic_store_explicit(&is_refused, false, memory_order_relaxed);
+	mt_store_relaxed(&is_refused, false);
 	sweep(patience_ns);
-	atomic_store_explicit(&took_ns, mt_os_thread_cpu_ns() - began, memory_order_relaxed);
-	atomic_store_explicit(&last_ns, mt_os_now_ns(), memory_order_relaxed);
+	mt_store_relaxed(&took_ns, mt_os_thread_cpu_ns() - began);
+	mt_store_relaxed(&last_ns, mt_os_now_ns());
 }
 
 void mt_jemalloc_unmap_use(size_t limit_bytes, bool at_once)
@@ -480,14 +477,13 @@ void mt_jemalloc_unmap_use(size_t limit_bytes, bool at_once)
 		kept = KEPT_LEAST_BYTES;
 	if (hole < HOLE_LEAST_BYTES)
 		hole = HOLE_LEAST_BYTES;
-	if (!&__real_je_extent_dalloc_wrapper ||
-	    atomic_exchange_explicit(&kept_bytes, kept, memory_order_relaxed) == kept) {
-		if (at_once && atomic_load_explicit(&is_refused, memory_order_relaxed))
+	if (!&__real_je_extent_dalloc_wrapper || mt_exchange_relaxed(&kept_bytes, kept) == kept) {
+		if (at_once && mt_load_relaxed(&is_refused))
 			sweep_refused(SWEEP_PAUSE, PURGE_WAIT_NS);
 		return;
 	}
-	atomic_store_explicit(&least_bytes, hole, memory_order_relaxed);
-	atomic_store_explicit(&freed_bytes, kept, memory_order_relaxed);
+	mt_store_relaxed(&least_bytes, hole);
+	mt_store_relaxed(&freed_bytes, kept);
 	if (!at_once)
 		return;
 	purge_all(PURGE_WAIT_NS);
@@ -499,10 +495,8 @@ void mt_jemalloc_unmap_use(size_t limit_bytes, bool at_once)
 /* Returns whether it may succeed now: what other arenas keep free counts against the limit, too. */
 static MT_COLD bool makes_room(size_t bytes, unsigned int turn)
 {
-	size_t kept = atomic_load_explicit(&kept_bytes, memory_order_relaxed);
-	uint64_t patience_ns = bytes >= atomic_load_explicit(&least_bytes, memory_order_relaxed)
-				       ? ROOM_WAIT_NS
-				       : 0;
+	size_t kept = mt_load_relaxed(&kept_bytes);
+	uint64_t patience_ns = bytes >= mt_load_relaxed(&least_bytes) ? ROOM_WAIT_NS : 0;
 
 	if (turn > 1 || bytes / KEPT_SHARE >= kept || !mt_state_is_own_process() ||
 	    !mt_jemalloc_thread_has_allocated())
@@ -528,8 +522,7 @@ struct mt_extent *__wrap_je_pa_alloc(void *thread, void *shard, size_t bytes, si
 		extent = __real_je_pa_alloc(thread, shard, bytes, alignment, slab, size_class, zero,
 					    guarded, out_deferred);
 	if (extent && has_grown && slab && size_class <= AHEAD_CLASS_MAX &&
-	    grown_bytes >= AHEAD_LEAST_BYTES &&
-	    !atomic_load_explicit(&cannot_populate, memory_order_relaxed) &&
+	    grown_bytes >= AHEAD_LEAST_BYTES && !mt_load_relaxed(&cannot_populate) &&
 	    has_own_arenas_only() && is_rest_behind(extent))
 		populate(thread, shard, size_class);
 	return extent;
@@ -559,9 +552,9 @@ void mt_je_ehooks_default_zero_impl(void *from, size_t bytes)
 
 void mt_jemalloc_unmap_refused(void)
 {
-	if (atomic_load_explicit(&kept_bytes, memory_order_relaxed))
-		atomic_store_explicit(&is_full, true, memory_order_relaxed);
-	atomic_store_explicit(&is_refused, true, memory_order_relaxed);
+	if (mt_load_relaxed(&kept_bytes))
+		mt_store_relaxed(&is_full, true);
+	mt_store_relaxed(&is_refused, true);
 }
 
 /* What is smaller any machine has; two calls are nothing beside filling it */
