@@ -59,7 +59,8 @@ warnings := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wun
 # Built files do not contain the path of their folder.
 common   := -std=c11 -D_GNU_SOURCE -DMT_VERSION='"$(VERSION)"' -g '-ffile-prefix-map=$(CURDIR)=.' $(warnings) -Ishim -MMD -MP
 flags_release := -O2
-flags_debug   := -Og -DMT_DEBUG
+# Not -Og: it makes no jumps of calls in tail position, as a release does, so that the caller of malloc would be a frame of ours.
+flags_debug   := -O1 -foptimize-sibling-calls -DMT_DEBUG
 flags_asan    := -O1 -DMT_DEBUG -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 flags_tsan    := -O1 -DMT_DEBUG -fsanitize=thread
 optimise := $(flags_$(BUILD)) $(CFLAGS)

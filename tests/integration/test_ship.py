@@ -275,7 +275,8 @@ def test_the_package_is_installed_used_and_removed(machine):
 	                "systemd-analyze verify /usr/share/doc/mtshim/examples/mtctl-serve@.service")
 	assert shown.returncode == 0, shown.stderr
 	assert shown.stdout.startswith("/usr/share/man/man1/mtctl.1.gz\n/usr/share/man/man7/mtshim.7.gz\n")
-	assert "-lmtshim" in shown.stdout and shown.stderr == ""
+	others = re.compile(r"(/usr)?/lib/systemd/system/")  # the machine's own units may have lines that systemd complains of
+	assert "-lmtshim" in shown.stdout and [line for line in shown.stderr.splitlines() if not others.match(line)] == []
 
 	removed = machine("dpkg -r mtshim && rm /tmp/mtshim.deb /tmp/ship-*")
 	assert removed.returncode == 0, removed.stderr
