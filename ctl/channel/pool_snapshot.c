@@ -383,7 +383,6 @@ static json_t *root_json(const struct mt_pool_snapshot *snapshot,
 	mt_json_set_text_or_null(root, "rank", stats->rank);
 	mt_json_set_u64(root, "time_ns", head->time_ns);
 	mt_json_set_u64(root, "duration_ns", head->duration_ns);
-	mt_json_set_u64(root, "longest_hold_ns", head->longest_hold_ns);
 	mt_json_set_text(root, "cuda", stats->cuda);
 	mt_json_set_u64(root, "decay_ms", head->decay_ms);
 	mt_json_set_u64(root, "blocks_count", sums.count);

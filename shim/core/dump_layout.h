@@ -250,7 +250,7 @@ _Static_assert(sizeof(struct mt_lines_head) % 8 == 0, "the checksum goes by 8-by
  * All integers are native-endian. A reader trusts nothing in the file. */
 
 #define MT_BLOCKS_MAGIC   0x31736b6c62746dull /* "mtblks1" */
-#define MT_BLOCKS_VERSION 1u
+#define MT_BLOCKS_VERSION 2u
 /* 32 MB of file; further blocks are only counted */
 #define MT_BLOCKS_MAX 1000000u
 /* larger ordinals are stored as the last one */
@@ -278,17 +278,16 @@ struct mt_blocks_entry {
 
 struct mt_blocks_head {
 	uint64_t magic;
-	uint32_t version;         /* MT_BLOCKS_VERSION */
-	uint32_t head_bytes;      /* sizeof(struct mt_blocks_head) */
-	uint32_t entry_bytes;     /* sizeof(struct mt_blocks_entry) */
-	uint32_t entries_count;   /* they follow the head */
-	uint64_t left_out_count;  /* blocks beyond MT_BLOCKS_MAX */
-	uint64_t time_ns;         /* CLOCK_REALTIME at the beginning */
-	uint64_t duration_ns;     /* from the first block to the last */
-	uint64_t longest_hold_ns; /* longest time that a pool lock was held for it */
-	uint64_t decay_ms;        /* MT_CUDA_DECAY_MS */
-	uint64_t entries_sum;     /* core/stats_layout.h, of all entries */
-	uint64_t checksum;        /* the same of the head before this field */
+	uint32_t version;        /* MT_BLOCKS_VERSION */
+	uint32_t head_bytes;     /* sizeof(struct mt_blocks_head) */
+	uint32_t entry_bytes;    /* sizeof(struct mt_blocks_entry) */
+	uint32_t entries_count;  /* they follow the head */
+	uint64_t left_out_count; /* blocks beyond MT_BLOCKS_MAX */
+	uint64_t time_ns;        /* CLOCK_REALTIME at the beginning */
+	uint64_t duration_ns;    /* from the first block to the last */
+	uint64_t decay_ms;       /* MT_CUDA_DECAY_MS */
+	uint64_t entries_sum;    /* core/stats_layout.h, of all entries */
+	uint64_t checksum;       /* the same of the head before this field */
 };
 
 _Static_assert(sizeof(struct mt_blocks_entry) == 32, "no padding, and whole words for the sum");

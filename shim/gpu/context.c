@@ -7,8 +7,7 @@
 #include "gpu/blocks.h"
 #include "gpu/wait.h"
 
-#define FREE_EVENTS 256 /* of a context, kept for reuse */
-#define REST_NS     (2 * MT_NS_PER_S)
+#define REST_NS (2 * MT_NS_PER_S)
 
 struct mt_pool mt_pool = {.slots_lock = MT_LOCK(slots)};
 
@@ -173,9 +172,7 @@ static MT_COLD void decide(struct mt_context *context)
 	uint8_t mode = MT_POOL_POOL;
 
 	mt_context_ask_waits();
-	if (wanted == MT_POOL_OFF)
-		mode = MT_POOL_OFF;
-	else if (wanted == MT_POOL_ACCOUNT || !mt_pool.can_fence || mt_flag(&mt_pool.is_mixed))
+	if (wanted == MT_POOL_ACCOUNT || !mt_pool.can_fence || mt_flag(&mt_pool.is_mixed))
 		mode = MT_POOL_ACCOUNT;
 	if (atomic_compare_exchange_strong_explicit(&context->mode, &undecided, mode,
 						    memory_order_relaxed, memory_order_relaxed) &&
@@ -354,24 +351,18 @@ struct mt_event *mt_context_take_event(struct mt_context *context)
 	struct mt_event *event = context->free_events;
 
 	if (event) {
-		mt_assert(context->free_events_count > 0 && event->context == context);
+		mt_assert(event->context == context);
 		context->free_events = event->next;
-		context->free_events_count--;
 		event->next = NULL;
 	}
 	return event;
 }
 
-bool mt_context_keep_event(struct mt_context *context, struct mt_event *event)
+void mt_context_keep_event(struct mt_context *context, struct mt_event *event)
 {
-	mt_assert(event->context == context);
-	if (context->free_events_count >= FREE_EVENTS)
-		return false;
-	mt_assert(event->init == mt_context_init(context));
+	mt_assert(event->context == context && event->init == mt_context_init(context));
 	event->next = context->free_events;
 	context->free_events = event;
-	context->free_events_count++;
-	return true;
 }
 
 MT_COLD struct mt_event *mt_context_create_event(struct mt_context *context, int *out_result)
@@ -392,24 +383,18 @@ MT_COLD struct mt_event *mt_context_create_event(struct mt_context *context, int
 	return event;
 }
 
-/* Keeps one event, or destroys it. */
 static void return_event(struct mt_event *event)
 {
 	struct mt_context *context = event->context;
-	bool is_alive, is_kept;
+	bool is_alive;
 
 	mt_lock_lock(&context->lock);
 	is_alive = mt_context_is_still(context, event->init);
-	is_kept = is_alive && mt_context_keep_event(context, event);
-	context->users += is_alive && !is_kept;
+	if (is_alive)
+		mt_context_keep_event(context, event);
 	mt_lock_unlock(&context->lock);
-	if (is_kept)
-		return;
-	if (is_alive) {
-		(void)mt_pool_driver()->cuEventDestroy_v2(event->event);
-		mt_context_drop(context);
-	}
-	mt_slab_free(&events, event);
+	if (!is_alive)
+		mt_slab_free(&events, event);
 }
 
 void mt_context_return_events(struct mt_event *list)
@@ -506,7 +491,6 @@ static void forget_free_events(struct mt_context *context)
 {
 	(void)forget_events(context, context->free_events, NULL);
 	context->free_events = NULL;
-	context->free_events_count = 0;
 }
 
 /* All but `context` of a block is read under its context's lock, and this one's is held. Returns

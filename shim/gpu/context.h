@@ -22,31 +22,10 @@
 
 /* Ordered by how much the pool does. A mode function never returns UNDECIDED: that is a device
  * without an allocation. */
-enum mt_pool_mode { MT_POOL_UNDECIDED, MT_POOL_OFF, MT_POOL_ACCOUNT, MT_POOL_POOL };
+enum mt_pool_mode { MT_POOL_UNDECIDED, MT_POOL_ACCOUNT, MT_POOL_POOL };
 
 /* devices with figures of their own; those beyond share the last */
 #define MT_POOL_DEVICES 16
-
-/* One error. Zeroed: nothing was asked yet. */
-struct mt_gpu_rescue {
-	bool is_over;
-	uint32_t thread; /* the caller, if the turn to ask is its own; else 0 */
-	uint64_t began_ns;
-	uint64_t freed_bytes; /* as the replies said so far */
-	uint64_t bytes, pid;  /* for this process, and the process that gave most of it */
-};
-
-/* Any thread that is out of memory, with no lock held, not cancellable. */
-struct mt_rescue_ops {
-	/* Returns whether other processes may be asked now. */
-	bool (*is_possible)(void);
-	/* Asks at the first call. Waits until a process has given something more: true, try again.
-	 * Returns false if nothing more will come. bytes: the size asked for; 0: unknown.
-	 * device: may be MT_ANY_DEVICE. */
-	bool (*next)(struct mt_gpu_rescue *rescue, int device, uint64_t bytes);
-	/* Must follow the last call. */
-	void (*end)(struct mt_gpu_rescue *rescue);
-};
 
 struct mt_pool_settings {
 	/* a ready block unused for so long is released; 0: only when asked */
@@ -61,8 +40,6 @@ struct mt_pool_settings {
 	/* Returns whether a free waits as the driver's does. Asked when `mode` is; NULL: it does
 	 * not. */
 	bool (*waits)(void);
-	/* Asks other processes for device memory (gpu/rescue.h); NULL: none is asked. */
-	const struct mt_rescue_ops *rescue;
 };
 
 /* ---- contexts and devices ---- */
@@ -128,7 +105,6 @@ struct mt_context {
 	uint32_t users; /* calls in flight that the context must outlive */
 	struct mt_block_line idle_line, pending_line; /* oldest first */
 	struct mt_event *free_events;
-	uint32_t free_events_count;
 	struct mt_counters counters;
 } __attribute__((aligned(64)));
 
@@ -165,7 +141,6 @@ struct mt_pool {
 	_Atomic bool pauses_release;
 	enum mt_pool_mode (*_Atomic mode)(void);
 	bool (*_Atomic ask_waits)(void);
-	_Atomic(const struct mt_rescue_ops *) rescue;
 	_Atomic bool waits; /* a free waits as the driver's does (mt_pool_settings) */
 	_Atomic uint64_t decay_ms, max_idle_bytes, max_idle_pct, low_free_pct;
 	struct mt_pool_device devices[MT_POOL_DEVICES];
@@ -309,8 +284,9 @@ bool mt_context_may_call(void);
 /* Takes a free event of the context, whose lock is held; NULL: there is none. */
 struct mt_event *mt_context_take_event(struct mt_context *context);
 
-/* Keeps an event of the context, whose lock is held; false: it has enough. */
-bool mt_context_keep_event(struct mt_context *context, struct mt_event *event);
+/* Keeps an event of the context, whose lock is held, until the context ends: there are as many as
+ * blocks were pending at one time. */
+void mt_context_keep_event(struct mt_context *context, struct mt_event *event);
 
 /* Creates an event in a context that is held and current; NULL, with the driver's *out_result. */
 struct mt_event *mt_context_create_event(struct mt_context *context, int *out_result);

@@ -162,11 +162,8 @@ static enum mt_fence_status end(struct mt_context *context, struct mt_block *blo
 	if (block->is_stale)
 		mt_fence_return_events(block);
 	mt_lock_lock(&context->lock);
-	if (own && !mt_context_keep_event(context, own)) {
-		mt_lock_unlock(&context->lock);
-		mt_context_return_events(own);
-		mt_lock_lock(&context->lock);
-	}
+	if (own)
+		mt_context_keep_event(context, own);
 	mt_assert(block->is_busy && context->users > 0);
 	block->is_busy = false;
 	context->users--;

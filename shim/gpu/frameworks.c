@@ -26,8 +26,6 @@ struct mt_frameworks_verdict mt_frameworks_decide(uint64_t choice,
 						  const struct mt_launch_env *facts,
 						  const struct mt_frameworks_seen *seen)
 {
-	if (choice == MT_CUDA_OFF)
-		return (struct mt_frameworks_verdict){MT_POOL_OFF, "off"};
 	if (choice == MT_CUDA_POOL)
 		return (struct mt_frameworks_verdict){MT_POOL_POOL, "pool"};
 	if (choice == MT_CUDA_ACCOUNT)

@@ -27,7 +27,8 @@ struct mt_frameworks_verdict {
 /* Adds to *seen the framework to which the object at this path belongs. Pure. */
 void mt_frameworks_note(const char *path, struct mt_frameworks_seen *seen);
 
-/* Decides by MT_CUDA (enum mt_cuda_choice), the environment and the loaded objects. Pure. */
+/* Decides by MT_CUDA (enum mt_cuda_choice, but off), the environment and the loaded objects.
+ * Pure. */
 struct mt_frameworks_verdict mt_frameworks_decide(uint64_t choice,
 						  const struct mt_launch_env *facts,
 						  const struct mt_frameworks_seen *seen);

@@ -41,14 +41,13 @@ MT_COLD void mt_pool_start(const struct mt_driver *driver, const struct mt_pool_
 	bool has_current = driver->cuCtxGetCurrent && driver->cuCtxPushCurrent_v2 &&
 			   driver->cuCtxPopCurrent_v2;
 	bool has_events = driver->cuCtxRecordEvent && driver->cuEventCreate &&
-			  driver->cuEventQuery && driver->cuEventDestroy_v2 &&
-			  driver->cuEventSynchronize && driver->cuThreadExchangeStreamCaptureMode;
+			  driver->cuEventQuery && driver->cuEventSynchronize &&
+			  driver->cuThreadExchangeStreamCaptureMode;
 
 	forget_everything();
 	mt_pool_configure(settings);
 	atomic_store_explicit(&mt_pool.mode, settings->mode, memory_order_relaxed);
 	atomic_store_explicit(&mt_pool.ask_waits, settings->waits, memory_order_relaxed);
-	atomic_store_explicit(&mt_pool.rescue, settings->rescue, memory_order_relaxed);
 	mt_flag_set(&mt_pool.waits, false);
 	mt_pool.can_fence = has_current && has_events;
 	/* release: pairs with mt_pool_driver's acquire */
@@ -277,8 +276,6 @@ int mt_pool_alloc(uint64_t *out_dptr, size_t bytes)
 	context = mt_context_current();
 	if (mt_unlikely(!context))
 		return allocate_unknown(bytes, out_dptr);
-	if (mt_unlikely(mt_context_mode(context) == MT_POOL_OFF))
-		return mt_pool_driver()->cuMemAlloc_v2(out_dptr, bytes);
 	if (!mt_context_pools(context) || mt_unlikely(mt_capture_is_open()))
 		return allocate(context, bytes, bytes, out_dptr);
 	rounded = mt_bins_round(bytes);

@@ -11,8 +11,8 @@
  * Every call reserves the record, calls the driver, then fills the record: a driver that fails
  * leaves nothing behind.
  *
- * A context's mode is decided at its first allocation: POOL (blocks are cached), ACCOUNT (each call
- * goes to the driver and is counted) or OFF. Later it changes only from POOL to ACCOUNT. */
+ * A context's mode is decided at its first allocation: POOL (blocks are cached) or ACCOUNT (each
+ * call goes to the driver and is counted). Later it changes only from POOL to ACCOUNT. */
 #ifndef MT_GPU_POOL_H
 #define MT_GPU_POOL_H
 
@@ -224,6 +224,14 @@ void mt_pool_pause_release(bool held);
  * next: releases the blocks with which their own context is done, and waits up to 10 s for more of
  * them, or while other threads release; then asks other processes (gpu/rescue.h). Returns false if
  * another try is useless. */
+struct mt_gpu_rescue { /* zeroed: no other process was asked yet */
+	bool is_over;
+	uint32_t thread; /* the caller, if the turn to ask is its own; else 0 */
+	uint64_t began_ns;
+	uint64_t freed_bytes; /* as the replies said so far */
+	uint64_t bytes, pid;  /* for this process, and the process that gave most of it */
+};
+
 struct mt_shortage {
 	int device;
 	int cancel;

@@ -5,6 +5,7 @@
 #include "gpu/capture.h"
 #include "gpu/fence.h"
 #include "gpu/pool.h"
+#include "gpu/rescue.h"
 #include "gpu/wait.h"
 
 #define STREAM_NS   MT_NS_PER_S
@@ -623,11 +624,6 @@ static int resolve(int device)
 	return context ? mt_context_ordinal(context) : device;
 }
 
-static const struct mt_rescue_ops *rescue(void)
-{
-	return atomic_load_explicit(&mt_pool.rescue, memory_order_relaxed);
-}
-
 MT_COLD bool mt_shortage_begin(struct mt_shortage *shortage, int device, uint64_t bytes)
 {
 	uint64_t total;
@@ -639,7 +635,7 @@ MT_COLD bool mt_shortage_begin(struct mt_shortage *shortage, int device, uint64_
 	total = device == MT_ANY_DEVICE ? 0 : mt_counter(&mt_pool_device(device)->total_bytes);
 	pools = mt_pool_is_used() && has_pool(device);
 	*shortage = (struct mt_shortage){.device = device, .bytes = bytes, .has_own = pools};
-	if ((total && bytes > total) || (!pools && !(rescue() && rescue()->is_possible())))
+	if ((total && bytes > total) || (!pools && !mt_gpu_rescue_is_possible()))
 		return false;
 	shortage->cancel = mt_wait_uncancelled();
 	count_shortage(device, 1);
@@ -652,8 +648,7 @@ MT_COLD bool mt_shortage_begin(struct mt_shortage *shortage, int device, uint64_
 
 MT_COLD void mt_shortage_end(struct mt_shortage *shortage)
 {
-	if (rescue())
-		rescue()->end(&shortage->rescue);
+	mt_gpu_rescue_end(&shortage->rescue);
 	count_shortage(shortage->device, (uint32_t)-1);
 	mt_wait_cancellable(shortage->cancel);
 }
@@ -750,9 +745,10 @@ MT_COLD bool mt_shortage_next(struct mt_shortage *shortage)
 	shortage->has_own = shortage->has_own && release_own(shortage);
 	if (shortage->has_own)
 		return true;
-	if (!rescue() || shortage->is_last)
+	if (shortage->is_last)
 		return false;
 	/* Memory may have come free in another way while the others were waited for. */
-	shortage->is_last = !rescue()->next(&shortage->rescue, shortage->device, shortage->bytes);
+	shortage->is_last =
+		!mt_gpu_rescue_next(&shortage->rescue, shortage->device, shortage->bytes);
 	return !shortage->is_last || shortage->rescue.began_ns;
 }

@@ -82,7 +82,7 @@ static bool is_paused(void)
 	       !has_replied_late();
 }
 
-static MT_COLD bool is_possible(void)
+MT_COLD bool mt_gpu_rescue_is_possible(void)
 {
 	enum mt_frameworks_rescue when;
 
@@ -168,14 +168,14 @@ static bool wait_for_more(struct mt_gpu_rescue *rescue)
 	return true;
 }
 
-static MT_COLD bool next(struct mt_gpu_rescue *rescue, int device, uint64_t bytes)
+MT_COLD bool mt_gpu_rescue_next(struct mt_gpu_rescue *rescue, int device, uint64_t bytes)
 {
 	if (rescue->is_over)
 		return false;
 	if (rescue->began_ns)
 		return !(rescue->is_over = !wait_for_more(rescue));
 	rescue->is_over = true;
-	if (!is_possible() || !is_full(device, bytes))
+	if (!mt_gpu_rescue_is_possible() || !is_full(device, bytes))
 		return false;
 	rescue->began_ns = mt_os_now_ns();
 	if (!take_turn((uint32_t)mt_os_gettid()))
@@ -185,7 +185,7 @@ static MT_COLD bool next(struct mt_gpu_rescue *rescue, int device, uint64_t byte
 	return !rescue->is_over;
 }
 
-static MT_COLD void end(struct mt_gpu_rescue *rescue)
+MT_COLD void mt_gpu_rescue_end(struct mt_gpu_rescue *rescue)
 {
 	uint64_t now = mt_os_now_ns();
 	struct mt_rescue_gain gain;
@@ -207,9 +207,6 @@ static MT_COLD void end(struct mt_gpu_rescue *rescue)
 	}
 	end_turn();
 }
-
-const struct mt_rescue_ops mt_gpu_rescue_ops = {
-	.is_possible = is_possible, .next = next, .end = end};
 
 void mt_gpu_rescue_publish(void)
 {

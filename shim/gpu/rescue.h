@@ -18,9 +18,22 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "gpu/context.h"
+#include "gpu/pool.h"
 
-extern const struct mt_rescue_ops mt_gpu_rescue_ops;
+/* ---- a thread that is out of memory, with no lock held, not cancellable ---- */
+
+/* Returns whether other processes may be asked now. */
+bool mt_gpu_rescue_is_possible(void);
+
+/* Asks at the first call. Waits until a process has given something more: true, try again. Returns
+ * false if nothing more will come. bytes: the size asked for; 0: unknown. device: may be
+ * MT_ANY_DEVICE. */
+bool mt_gpu_rescue_next(struct mt_gpu_rescue *rescue, int device, uint64_t bytes);
+
+/* Must follow the last call. */
+void mt_gpu_rescue_end(struct mt_gpu_rescue *rescue);
+
+/* ---- the worker ---- */
 
 void mt_gpu_rescue_publish(void); /* worker thread */
 

@@ -15,59 +15,13 @@
 #define PATH_BYTES     512
 #define BUFFER_ENTRIES 4096u /* 128 kB: one write */
 #define BUFFER_BYTES   (BUFFER_ENTRIES * sizeof(struct mt_blocks_entry))
-#define PIECE_BLOCKS   64u /* copied under one hold of a lock */
-/* between two holds: a thread that spins for the lock gets it */
-#define PAUSE_TURNS 16
-/* a thread that sleeps for it is awake by then */
-#define WAKE_NS (50 * 1000ull)
-
 /* ---- a copy of the blocks ---- */
 
-/* One hold of a context's lock. */
-struct hold {
-	struct mt_context *context; /* NULL: nothing is held */
-	uint64_t began_ns;
-};
-
-static void take(struct hold *hold, struct mt_context *context)
+MT_COLD bool mt_block_list_start(struct mt_block_walk *walk)
 {
-	mt_lock_lock(&context->lock);
-	hold->context = context;
-	hold->began_ns = mt_os_now_ns();
-}
-
-static void drop(struct hold *hold, struct mt_block_list *list)
-{
-	struct mt_context *context = hold->context;
-	uint64_t held_ns;
-	bool is_awaited;
-
-	if (!context)
-		return;
-	held_ns = mt_os_now_ns() - hold->began_ns;
-	/* A hint, no ordering: 2 means that a thread sleeps. */
-	is_awaited = atomic_load_explicit(&context->lock.word, memory_order_relaxed) == 2;
-	mt_lock_unlock(&context->lock);
-	hold->context = NULL;
-	if (held_ns > list->longest_hold_ns)
-		list->longest_hold_ns = held_ns;
-	if (is_awaited) {
-		_Atomic uint32_t never_woken = 0;
-
-		(void)mt_os_futex_wait(&never_woken, 0, WAKE_NS, MT_FUTEX_PRIVATE);
-	} else {
-		for (int turn = 0; turn < PAUSE_TURNS; turn++)
-			mt_os_relax();
-	}
-}
-
-MT_COLD bool mt_block_list_start(struct mt_block_list *list)
-{
-	*list = (struct mt_block_list){.longest_hold_ns = 0};
-	if (!mt_pool_is_up())
-		return false;
-	list->walk = mt_blocks_walk_start();
-	return true;
+	if (mt_pool_is_up())
+		*walk = mt_blocks_walk_start();
+	return mt_pool_is_up();
 }
 
 static enum mt_blocks_state state_of(const struct mt_block *block)
@@ -95,49 +49,32 @@ static struct mt_blocks_entry describe(const struct mt_block *block,
 	};
 }
 
-/* Copies the records that are blocks of the pool; returns how many. */
-static uint32_t copy_piece(struct mt_block_list *list, struct mt_block *const *piece,
-			   uint32_t count, struct mt_blocks_entry *out)
+/* Returns false for a spare record, and one that leaves. */
+static bool copy(struct mt_block *block, struct mt_blocks_entry *out)
 {
-	struct hold hold = {NULL, 0};
+	struct mt_context *context = mt_block_context(block);
 	uint64_t now_ns = mt_os_coarse_ns();
-	uint32_t copied = 0;
+	bool is_block;
 
-	for (uint32_t i = 0; i < count; i++) {
-		struct mt_block *block = piece[i];
-		struct mt_context *context = mt_block_context(block);
-
-		if (!context)
-			continue; /* a spare record, or one that leaves */
-		if (context != hold.context) {
-			drop(&hold, list);
-			take(&hold, context);
-		}
-		if (mt_block_context(block) == context && block->state != MT_BLOCK_UNUSED &&
-		    block->state != MT_BLOCK_LEAVING)
-			out[copied++] = describe(block, context, now_ns);
-	}
-	drop(&hold, list);
-	return copied;
+	if (!context)
+		return false;
+	mt_lock_lock(&context->lock);
+	is_block = mt_block_context(block) == context && block->state != MT_BLOCK_UNUSED &&
+		   block->state != MT_BLOCK_LEAVING;
+	if (is_block)
+		*out = describe(block, context, now_ns);
+	mt_lock_unlock(&context->lock);
+	return is_block;
 }
 
-MT_COLD uint32_t mt_block_list_next(struct mt_block_list *list, struct mt_blocks_entry *out,
-				    uint32_t limit)
+MT_COLD bool mt_block_list_next(struct mt_block_walk *walk, struct mt_blocks_entry *out)
 {
-	struct mt_block *piece[PIECE_BLOCKS];
-	uint32_t room = limit < PIECE_BLOCKS ? limit : PIECE_BLOCKS;
-	uint32_t count, copied;
+	struct mt_block *block;
 
-	do {
-		for (count = 0;
-		     count < room && (piece[count] = mt_blocks_walk_next(&list->walk));) {
-			/* The second of its cache lines; the first is read here. */
-			__builtin_prefetch(&piece[count]->is_non_recyclable);
-			count += mt_block_context(piece[count]) != NULL;
-		}
-		copied = copy_piece(list, piece, count, out);
-	} while (!copied && count == room);
-	return copied;
+	while ((block = mt_blocks_walk_next(walk)))
+		if (copy(block, out))
+			return true;
+	return false;
 }
 
 /* ---- the file ---- */
@@ -179,20 +116,16 @@ static bool add(struct writer *writer, const struct mt_blocks_entry *entry)
 /* The entries first; the head when its figures are known. */
 static enum mt_err write_blocks(struct writer *writer)
 {
-	/* filled under a lock: written to before */
-	struct mt_blocks_entry piece[PIECE_BLOCKS] = {{0}};
 	uint64_t began_ns = mt_os_now_ns(), head_offset = 0;
-	struct mt_block_list list;
-	uint32_t count;
+	struct mt_blocks_entry entry;
+	struct mt_block_walk walk;
 
-	if (!mt_block_list_start(&list))
+	if (!mt_block_list_start(&walk))
 		return MT_ERR_NOT_AVAILABLE;
-	while ((count = mt_block_list_next(&list, piece, PIECE_BLOCKS)) > 0)
-		for (uint32_t i = 0; i < count; i++)
-			if (!add(writer, &piece[i]))
-				return MT_ERR_SYSTEM;
+	while (mt_block_list_next(&walk, &entry))
+		if (!add(writer, &entry))
+			return MT_ERR_SYSTEM;
 	writer->head.duration_ns = mt_os_now_ns() - began_ns;
-	writer->head.longest_hold_ns = list.longest_hold_ns;
 	if (!flush(writer))
 		return MT_ERR_SYSTEM;
 	writer->head.entries_sum = writer->sum;

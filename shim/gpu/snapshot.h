@@ -2,10 +2,9 @@
  * (core/dump_layout.h), for mtctl. Worker thread. Makes no call to the driver; its buffer is
  * mapped while it writes.
  *
- * The blocks are copied step by step while the program runs; one list at a time, no lock held at a
- * call. A context's lock is held over a few dozen records, for about a microsecond, and waiting
- * threads have it before it is taken again. So a list is no single moment: a block that is
- * allocated or freed meanwhile may be missing, or come twice, of which the later copy is right. */
+ * The blocks are copied one by one while the program runs, each under its context's lock for less
+ * than a microsecond. So a list is no single moment: a block that is allocated or freed meanwhile
+ * may be missing, or come twice, of which the later copy is right. */
 #ifndef MT_GPU_SNAPSHOT_H
 #define MT_GPU_SNAPSHOT_H
 
@@ -26,18 +25,11 @@ uint64_t mt_gpu_snapshot_tick(uint64_t now_ns);
 
 void mt_gpu_snapshot_fork_child(void);
 
-struct mt_block_list {
-	struct mt_block_walk walk;
-	uint64_t longest_hold_ns; /* the longest that a context's lock was held so far */
-};
+/* Starts a list of the blocks. Returns false if there is no pool: before the first use of CUDA,
+ * after its end, in a forked child. */
+bool mt_block_list_start(struct mt_block_walk *walk);
 
-/* Returns false if there is no pool: before the first use of CUDA, after its end, in a forked
- * child. */
-bool mt_block_list_start(struct mt_block_list *list);
-
-/* Copies up to `limit` blocks and returns how many; 0: that was all. `out` must have been written
- * to before: it is filled under the lock, and a page fault there would make the program wait. */
-uint32_t mt_block_list_next(struct mt_block_list *list, struct mt_blocks_entry *out,
-			    uint32_t limit);
+/* Copies the next block. Returns false at the end. */
+bool mt_block_list_next(struct mt_block_walk *walk, struct mt_blocks_entry *out);
 
 #endif

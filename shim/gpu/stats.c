@@ -272,7 +272,7 @@ static void look_job(void)
 
 static const char *mode_text(int device)
 {
-	static const char *const texts[] = {"undecided", "off", "account", "pool"};
+	static const char *const texts[] = {"undecided", "account", "pool"};
 
 	return texts[mt_pool_mode_of(device)];
 }

@@ -44,7 +44,6 @@ void mt_gpu_fill_settings(struct mt_pool_settings *out)
 		.low_free_pct = cfg->cuda_low_pct,
 		.mode = decide_mode,
 		.waits = mt_frameworks_look_wait,
-		.rescue = &mt_gpu_rescue_ops,
 	};
 }
 

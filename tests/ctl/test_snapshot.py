@@ -282,14 +282,14 @@ def test_two_that_ask_at_once_are_both_answered(cuda, mtctl):
 
 # ---- answers that the real shim never gives ----
 
-HEAD, ENTRY = struct.Struct("=Q4I7Q"), struct.Struct("=3QIHBB")
+HEAD, ENTRY = struct.Struct("=Q4I6Q"), struct.Struct("=3QIHBB")
 
 
-def blocks_file(entries, version=1, count=None):
+def blocks_file(entries, version=2, count=None):
 	"""NAME.blocks with these entries: base, held, asked, age_ms, context, device, state."""
 	body = b"".join(ENTRY.pack(*entry) for entry in entries)
 	head = HEAD.pack(0x31736b6c62746d, version, HEAD.size, ENTRY.size, len(entries) if count is None else count, 0,
-	                 time.time_ns(), 1000, 10, 30000, fake_shim.checksum(body), 0)[:-8]
+	                 time.time_ns(), 1000, 30000, fake_shim.checksum(body), 0)[:-8]
 	return head + struct.pack("=Q", fake_shim.checksum(head)) + body
 
 
@@ -403,7 +403,7 @@ GOOD = blocks_file([(0x1000, MB, MB, 5, 0, 0, 3)])
 REFUSED = {
 	"an empty file": b"", "a cut head": GOOD[:40], "a cut body": GOOD[:-1], "more than it says": GOOD + b"x",
 	"a forged body": GOOD[:-1] + b"\1", "a forged head": GOOD[:30] + b"\1" + GOOD[31:],
-	"another version": blocks_file([], version=2), "a count that lies": blocks_file([], count=2 ** 32 - 1),
+	"another version": blocks_file([], version=1), "a count that lies": blocks_file([], count=2 ** 32 - 1),
 	"a state that is none": blocks_file([(0x1000, MB, MB, 5, 0, 0, 4)]),
 	"a size that cannot be": blocks_file([(0x1000, 2 ** 45, MB, 5, 0, 0, 0)]),
 	"more asked than held": blocks_file([(0x1000, MB, MB + 1, 5, 0, 0, 0)]),

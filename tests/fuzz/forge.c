@@ -90,7 +90,7 @@ static const struct member sample_members[] = {N(time_ns), MT_SAMPLE_FIELDS(X)};
 #define OWNER mt_blocks_head
 static const struct member blocks_members[] = {
 	N(magic), N(version), N(head_bytes), N(entry_bytes), N(entries_count), N(left_out_count),
-	N(time_ns), N(duration_ns), N(longest_hold_ns), N(decay_ms),
+	N(time_ns), N(duration_ns), N(decay_ms),
 };
 #undef OWNER
 /* clang-format on */

@@ -302,8 +302,7 @@ static void fail(const uint8_t *numbers)
 {
 	static const enum fake_call calls[] = {FAKE_cuMemAlloc_v2,    FAKE_cuMemFree_v2,
 					       FAKE_cuEventCreate,    FAKE_cuEventQuery,
-					       FAKE_cuCtxRecordEvent, FAKE_cuEventDestroy_v2,
-					       FAKE_cuMemGetInfo_v2};
+					       FAKE_cuCtxRecordEvent, FAKE_cuMemGetInfo_v2};
 	static const int codes[] = {0, MT_CU_OUT_OF_MEMORY, MT_CU_NOT_SUPPORTED, 999};
 
 	fake.fail_of = calls[numbers[0] % (sizeof(calls) / sizeof(calls[0]))];

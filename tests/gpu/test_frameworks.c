@@ -67,7 +67,6 @@ static const struct {
 	/* who says what he wants gets it */
 	{{"/v/torch/lib/libc10_cuda.so"}, MT_CUDA_POOL, {0}, MT_POOL_POOL, "pool"},
 	{{NULL}, MT_CUDA_ACCOUNT, {0}, MT_POOL_ACCOUNT, "account"},
-	{{NULL}, MT_CUDA_OFF, {0}, MT_POOL_OFF, "off"},
 };
 
 Test(frameworks, a_cache_on_top_leaves_only_counting)

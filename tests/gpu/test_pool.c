@@ -119,7 +119,7 @@ Test(pool, a_block_does_not_wait_for_work_that_comes_after_its_free)
 	cr_expect_eq(usage(0).hit_count, 8);
 }
 
-Test(pool, keeps_few_events)
+Test(pool, reuses_its_events)
 {
 	uint64_t dptr[2000];
 
@@ -135,7 +135,7 @@ Test(pool, keeps_few_events)
 		dptr[i] = allocate(4096);
 	release(dptr[0]);
 	cr_expect_eq(allocate(4096), dptr[0]);
-	cr_expect_leq(fake_events_alive(), 256 + 2);
+	cr_expect_leq(fake_events_alive(), 2000 + 2, "as many as were pending at one time");
 }
 
 static void begin_capture(void)

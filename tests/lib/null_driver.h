@@ -86,7 +86,6 @@ static const struct mt_driver null_driver = {
 	.cuCtxPushCurrent_v2 = null_push,
 	.cuCtxPopCurrent_v2 = null_pop,
 	.cuEventCreate = null_create,
-	.cuEventDestroy_v2 = null_event,
 	.cuEventQuery = null_event,
 	.cuEventSynchronize = null_event,
 	.cuThreadExchangeStreamCaptureMode = null_mode,

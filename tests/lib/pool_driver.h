@@ -237,17 +237,6 @@ static int fake_cuEventCreate(struct CUevent_st **event, unsigned int flags)
 	return result;
 }
 
-static int fake_cuEventDestroy_v2(struct CUevent_st *event)
-{
-	FAKE_ENTER(cuEventDestroy_v2);
-	pthread_mutex_lock(&fake.lock);
-	if (!event->is_alive)
-		fake_wrong("a dead event is destroyed");
-	event->is_alive = false;
-	pthread_mutex_unlock(&fake.lock);
-	return 0;
-}
-
 static int fake_cuCtxRecordEvent(struct CUctx_st *context, struct CUevent_st *event)
 {
 	fake_unsafe("an event is recorded during a capture");
@@ -335,7 +324,6 @@ static struct mt_driver fake_driver(void)
 	HAS(cuCtxPushCurrent_v2);
 	HAS(cuCtxPopCurrent_v2);
 	HAS(cuEventCreate);
-	HAS(cuEventDestroy_v2);
 	HAS(cuCtxRecordEvent);
 	HAS(cuEventQuery);
 	HAS(cuEventSynchronize);

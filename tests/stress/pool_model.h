@@ -239,17 +239,6 @@ static int model_create(struct CUevent_st **event, unsigned int flags)
 	return hole == MODEL_EVENTS ? MT_CU_OUT_OF_MEMORY : MT_CU_SUCCESS;
 }
 
-static int model_destroy(struct CUevent_st *event)
-{
-	pthread_mutex_lock(&model.lock);
-	if (!atomic_exchange(&event->is_alive, false))
-		model_wrong("a dead event is destroyed");
-	else
-		model.event_holes[model.events_left++] = (uint32_t)(event - model.events);
-	pthread_mutex_unlock(&model.lock);
-	return 0;
-}
-
 static int model_record(struct CUctx_st *context, struct CUevent_st *event)
 {
 	model_unsafe("an event is recorded during a capture");
@@ -510,7 +499,6 @@ static struct mt_driver model_driver(void)
 		.cuCtxPushCurrent_v2 = model_push,
 		.cuCtxPopCurrent_v2 = model_pop,
 		.cuEventCreate = model_create,
-		.cuEventDestroy_v2 = model_destroy,
 		.cuEventQuery = model_query,
 		.cuEventSynchronize = model_synchronize,
 		.cuThreadExchangeStreamCaptureMode = model_exchange,
@@ -541,7 +529,8 @@ static uint64_t model_events_in_use(void)
 
 	MT_EACH_CONTEXT(context)
 	{
-		count -= context->free_events_count;
+		for (struct mt_event *at = context->free_events; at; at = at->next)
+			count--;
 	}
 	return count;
 }
