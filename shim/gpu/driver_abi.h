@@ -18,12 +18,10 @@ enum mt_cu_result {
 	MT_CU_INVALID_CONTEXT = 201,
 	MT_CU_PEER_ACCESS_ALREADY_ENABLED = 704,
 	MT_CU_CONTEXT_IS_DESTROYED = 709,
-	MT_CU_INVALID_HANDLE = 400,
 	MT_CU_ILLEGAL_STATE = 401,
 	MT_CU_NOT_FOUND = 500,
 	MT_CU_NOT_READY = 600,
 	MT_CU_ILLEGAL_ADDRESS = 700,
-	MT_CU_LAUNCH_FAILED = 719,
 	MT_CU_NOT_PERMITTED = 800, /* in a host function, on a thread of the driver */
 	MT_CU_NOT_SUPPORTED = 801,
 	MT_CU_STREAM_CAPTURE_UNSUPPORTED = 900,
@@ -49,7 +47,6 @@ struct CUkern_st;
 struct CUlinkState_st;
 struct CUfunc_st;
 struct CUgraphExec_st;
-struct CUgraphEdgeData_st;
 
 enum mt_cu_capture_mode {
 	MT_CU_CAPTURE_GLOBAL = 0,

@@ -246,17 +246,17 @@ void mt_fence_add(struct mt_context *context, struct mt_block *block)
 static enum mt_fence_status record_and_ask(struct mt_context *context, struct mt_block *block,
 					   struct mt_event **own, bool asks)
 {
-	enum mt_fence_status status = MT_FENCE_REFUSED;
+	enum mt_fence_status status = MT_FENCE_LOST;
 	struct mt_event *taken = *own;
 	bool was_pushed;
 	int result;
 
 	if (!mt_capture_gate_enter())
-		return MT_FENCE_REFUSED;
+		return MT_FENCE_LOST;
 	was_pushed = mt_context_push(context, &result);
 	if (result == MT_CU_SUCCESS) {
 		*own = NULL;
-		status = !record(context, block, taken) ? MT_FENCE_REFUSED
+		status = !record(context, block, taken) ? MT_FENCE_LOST
 			 : asks                         ? query(context, block, own)
 							: MT_FENCE_NOT_YET;
 	}

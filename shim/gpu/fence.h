@@ -21,14 +21,15 @@
 enum mt_fence_status {
 	MT_FENCE_DONE, /* the block is idle */
 	MT_FENCE_NOT_YET,
-	MT_FENCE_REFUSED, /* an event could not be recorded: the driver's cuMemFree is to free it */
-	MT_FENCE_LOST     /* it can never be known: the same */
+	/* it can never be known, or an event could not be recorded: the driver's cuMemFree is to
+	 * free it */
+	MT_FENCE_LOST
 };
 
 /* Makes a freed block, which is in no list, pending, and records its events. Asks whether all work
  * is done, if the block is the only pending one. waits: waits for the work of the block's own
- * context, then asks whether that of the others is done. Returns DONE,
- * NOT_YET, REFUSED or LOST; the block is pending after all but DONE. The lock is held on entry and
+ * context, then asks whether that of the others is done. The
+ * block is pending after all results but DONE. The lock is held on entry and
  * on return, but not in between. */
 enum mt_fence_status mt_fence_free(struct mt_context *context, struct mt_block *block, bool waits);
 

@@ -1,8 +1,12 @@
 #include "gpu/frameworks.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 #include "sys/loader.h"
+
+/* as found last; order: none needed, the worker is notified after the first time */
+static _Atomic bool is_rescuer;
 
 static bool begins(const char *text, const char *with)
 {
@@ -106,6 +110,13 @@ enum mt_frameworks_rescue mt_frameworks_rescue(const struct mt_launch_env *facts
 enum mt_frameworks_rescue mt_frameworks_look_rescue(void)
 {
 	struct mt_frameworks_seen seen = look();
+	enum mt_frameworks_rescue result = mt_frameworks_rescue(mt_launch_env(), &seen);
 
-	return mt_frameworks_rescue(mt_launch_env(), &seen);
+	atomic_store_explicit(&is_rescuer, result != MT_RESCUE_NONE, memory_order_relaxed);
+	return result;
+}
+
+bool mt_frameworks_is_rescuer(void)
+{
+	return atomic_load_explicit(&is_rescuer, memory_order_relaxed);
 }

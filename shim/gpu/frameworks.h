@@ -51,4 +51,9 @@ struct mt_frameworks_verdict mt_frameworks_look(void);
 bool mt_frameworks_look_wait(void);
 enum mt_frameworks_rescue mt_frameworks_look_rescue(void);
 
+/* Returns whether the last look found that this process may give to others; before the first one:
+ * false. For the worker, which does not walk through the loaded objects: a fork would wait for
+ * it. */
+bool mt_frameworks_is_rescuer(void);
+
 #endif

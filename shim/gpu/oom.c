@@ -29,87 +29,6 @@
 /* the process's own context, kernels and libraries: up to 1 GiB, or this share of a small device */
 #define CONTEXT_SHARE 8u
 
-/* ---- errors that may be overcome ---- */
-
-static uint32_t find(const struct mt_oom_pending *pending, uint32_t thread)
-{
-	uint32_t index = 0;
-
-	while (index < pending->count && pending->failures[index].thread != thread)
-		index++;
-	return index;
-}
-
-static void take(struct mt_oom_pending *pending, uint32_t index, struct mt_oom_failure *out)
-{
-	mt_assert(index < pending->count && pending->count <= MT_OOM_PENDING_MAX);
-	*out = pending->failures[index];
-	pending->count--;
-	memmove(&pending->failures[index], &pending->failures[index + 1],
-		(pending->count - index) * sizeof(pending->failures[0]));
-}
-
-/* By the size of the last try, so that the steps of BFC may go on. An import has no size and no
- * second try. */
-static bool is_enough(const struct mt_stats_oom *failed, uint64_t device, uint64_t bytes)
-{
-	return failed->asked_bytes && failed->device == device &&
-	       bytes >= failed->asked_bytes - failed->asked_bytes / 8;
-}
-
-bool mt_oom_pending_fail(struct mt_oom_pending *pending, uint32_t thread,
-			 const struct mt_stats_oom *facts, uint64_t now_ns,
-			 struct mt_oom_failure *out_final)
-{
-	uint32_t index = find(pending, thread);
-	bool is_known = index < pending->count;
-	bool pushes = is_known || pending->count == MT_OOM_PENDING_MAX;
-
-	if (is_known && facts->asked_bytes <= pending->failures[index].facts.asked_bytes &&
-	    is_enough(&pending->failures[index].facts, facts->device, facts->asked_bytes)) {
-		pending->failures[index].errors_count++;
-		pending->failures[index].facts = *facts;
-		return false;
-	}
-	if (pushes)
-		take(pending, is_known ? index : 0, out_final);
-	mt_assert(pending->count < MT_OOM_PENDING_MAX);
-	pending->failures[pending->count++] = (struct mt_oom_failure){
-		.thread = thread, .errors_count = 1, .since_ns = now_ns, .facts = *facts};
-	return pushes;
-}
-
-bool mt_oom_pending_succeed(struct mt_oom_pending *pending, uint32_t thread, uint64_t device,
-			    uint64_t bytes, struct mt_oom_failure *out_settled, bool *out_overcome)
-{
-	uint32_t index = find(pending, thread);
-
-	if (index == pending->count)
-		return false;
-	*out_overcome = is_enough(&pending->failures[index].facts, device, bytes);
-	take(pending, index, out_settled);
-	return true;
-}
-
-bool mt_oom_pending_expire(struct mt_oom_pending *pending, uint64_t now_ns, bool all,
-			   struct mt_oom_failure *out_final)
-{
-	if (!pending->count || (!all && now_ns < mt_oom_pending_next_ns(pending)))
-		return false;
-	take(pending, 0, out_final);
-	return true;
-}
-
-bool mt_oom_pending_has(const struct mt_oom_pending *pending, uint32_t thread)
-{
-	return find(pending, thread) < pending->count;
-}
-
-uint64_t mt_oom_pending_next_ns(const struct mt_oom_pending *pending)
-{
-	return pending->count ? pending->failures[0].since_ns + MT_OOM_PATIENCE_NS : UINT64_MAX;
-}
-
 /* ---- the cause ---- */
 
 /* What is neither free nor allocated by this process, if that is more than its own context may
@@ -182,13 +101,18 @@ void mt_oom_explain(struct mt_stats_oom *oom, uint64_t frag_thousandths)
 
 /* ---- the errors of this process ---- */
 
-/* Errors that are not final yet, and the one report. Under `lock`, which is held over no call.
+/* Under `lock`, which is held over no call: errors that are not final yet, and the one report.
  * `stage` is written under it too; a thread that ends the process sleeps on it while another one
  * reports. */
 enum { STAGE_NONE, STAGE_WAITING, STAGE_REPORTING };
 static struct mt_lock lock = MT_LOCK(oom);
-static struct mt_oom_pending pending;
-/* their number, for threads without the lock; counter, no ordering */
+static struct failure {
+	uint32_t thread;           /* thread id of the caller */
+	uint32_t errors_count;     /* failed tries */
+	uint64_t since_ns;         /* of the first try, CLOCK_MONOTONIC */
+	struct mt_stats_oom facts; /* of the last try */
+} failures[MT_OOM_PENDING_MAX];    /* oldest first, one for each thread */
+/* their number, which threads without the lock read too; counter, no ordering */
 _Atomic uint32_t mt_oom_pending_count;
 static struct mt_stats_oom report;
 static _Atomic uint32_t stage;
@@ -245,7 +169,7 @@ static void gather(struct mt_stats_oom *out)
 }
 
 /* Counts a final error and has it reported; of several close together only the first is. */
-static void finalize(struct mt_oom_failure *final)
+static void finalize(struct failure *final)
 {
 	uint64_t now = mt_os_now_ns();
 	struct mt_pool_usage pool;
@@ -270,9 +194,74 @@ static void finalize(struct mt_oom_failure *final)
 		mt_control_notify(MT_CONTROL_OOM);
 }
 
-static void note_count(void)
+/* ---- errors that the program may still overcome by itself. After the first error PyTorch, CuPy
+ * and RMM empty their cache and ask again for the same; the BFC allocator of JAX and TensorFlow
+ * asks for a tenth less each time. An error is overcome when the same thread's next allocation on
+ * the device succeeds, with the same size or up to an eighth less. It is final when that thread
+ * allocates something else first, and after MT_OOM_PATIENCE_NS. The lock is held. ---- */
+
+static uint32_t pending_count(void)
 {
-	atomic_store_explicit(&mt_oom_pending_count, pending.count, memory_order_relaxed);
+	return atomic_load_explicit(&mt_oom_pending_count, memory_order_relaxed);
+}
+
+static void set_pending_count(uint32_t count)
+{
+	mt_assert(count <= MT_OOM_PENDING_MAX);
+	atomic_store_explicit(&mt_oom_pending_count, count, memory_order_relaxed);
+}
+
+/* Returns the place of the calling thread's error; the count: it has none. */
+static uint32_t find_own(void)
+{
+	uint32_t index = 0, thread = (uint32_t)mt_os_gettid();
+
+	while (index < pending_count() && failures[index].thread != thread)
+		index++;
+	return index;
+}
+
+static struct failure take(uint32_t index)
+{
+	struct failure taken = failures[index];
+	uint32_t rest = pending_count() - 1;
+
+	mt_assert(index <= rest);
+	memmove(&failures[index], &failures[index + 1], (rest - index) * sizeof(failures[0]));
+	set_pending_count(rest);
+	return taken;
+}
+
+/* By the size of the last try, so that the steps of BFC may go on. An import has no size and no
+ * second try. */
+static bool is_enough(const struct mt_stats_oom *failed, uint64_t device, uint64_t bytes)
+{
+	return failed->asked_bytes && failed->device == device &&
+	       bytes >= failed->asked_bytes - failed->asked_bytes / 8;
+}
+
+/* An allocation of the calling thread has failed. Returns true if another error has become final by
+ * that, *out_final. */
+static bool add_failure(const struct mt_stats_oom *facts, struct failure *out_final)
+{
+	uint32_t index = find_own(), count = pending_count();
+	bool is_known = index < count, pushes = is_known || count == MT_OOM_PENDING_MAX;
+
+	if (is_known && facts->asked_bytes <= failures[index].facts.asked_bytes &&
+	    is_enough(&failures[index].facts, facts->device, facts->asked_bytes)) {
+		failures[index].errors_count++;
+		failures[index].facts = *facts;
+		return false;
+	}
+	if (pushes)
+		*out_final = take(is_known ? index : 0);
+	count = pending_count();
+	failures[count] = (struct failure){.thread = (uint32_t)mt_os_gettid(),
+					   .errors_count = 1,
+					   .since_ns = mt_os_now_ns(),
+					   .facts = *facts};
+	set_pending_count(count + 1);
+	return pushes;
 }
 
 void mt_oom_note(const char *function, uint64_t asked_bytes, int device, uint64_t free_bytes,
@@ -280,7 +269,7 @@ void mt_oom_note(const char *function, uint64_t asked_bytes, int device, uint64_
 {
 	struct mt_stats_oom facts = {.asked_bytes = asked_bytes,
 				     .device = (uint64_t)(device < 0 ? 0 : device)};
-	struct mt_oom_failure final;
+	struct failure final;
 	bool finalizes;
 
 	facts.free_bytes = free_bytes;
@@ -288,9 +277,7 @@ void mt_oom_note(const char *function, uint64_t asked_bytes, int device, uint64_
 	(void)mt_format(facts.function, sizeof(facts.function), "%s", function);
 	gather(&facts);
 	mt_lock_lock(&lock);
-	finalizes = mt_oom_pending_fail(&pending, (uint32_t)mt_os_gettid(), &facts, mt_os_now_ns(),
-					&final);
-	note_count();
+	finalizes = add_failure(&facts, &final);
 	mt_lock_unlock(&lock);
 	if (finalizes)
 		finalize(&final);
@@ -299,20 +286,22 @@ void mt_oom_note(const char *function, uint64_t asked_bytes, int device, uint64_
 
 void mt_oom_note_success(uint64_t bytes, int device)
 {
-	struct mt_oom_failure finalized;
-	bool overcome = false;
-	bool found;
+	struct failure settled;
+	bool is_overcome = false, is_found;
+	uint32_t index;
 
 	mt_lock_lock(&lock);
-	found = mt_oom_pending_succeed(&pending, (uint32_t)mt_os_gettid(),
-				       (uint64_t)(device < 0 ? 0 : device), bytes, &finalized,
-				       &overcome);
-	note_count();
+	index = find_own();
+	is_found = index < pending_count();
+	if (is_found) {
+		settled = take(index);
+		is_overcome = is_enough(&settled.facts, (uint64_t)(device < 0 ? 0 : device), bytes);
+	}
 	mt_lock_unlock(&lock);
-	if (found && overcome)
-		mt_pool_note_retry((int)finalized.facts.device);
-	else if (found)
-		finalize(&finalized);
+	if (is_overcome)
+		mt_pool_note_retry((int)settled.facts.device);
+	else if (is_found)
+		finalize(&settled);
 }
 
 void mt_oom_note_rescue(uint64_t bytes, uint64_t pid)
@@ -329,39 +318,42 @@ bool mt_oom_has_failed(void)
 	if (!mt_oom_is_pending())
 		return false;
 	mt_lock_lock(&lock);
-	has = mt_oom_pending_has(&pending, (uint32_t)mt_os_gettid());
+	has = find_own() < pending_count();
 	mt_lock_unlock(&lock);
 	return has;
 }
 
 /* ---- errors whose time is up ---- */
 
-static void expire(uint64_t now_ns, bool all)
+/* The lock is held. */
+static uint64_t next_ns(void)
 {
-	struct mt_oom_failure final;
-	bool found = true;
+	return pending_count() ? failures[0].since_ns + MT_OOM_PATIENCE_NS : UINT64_MAX;
+}
 
-	while (found) {
+/* all: the process ends. Returns when the next one expires. */
+static uint64_t expire(uint64_t now_ns, bool all)
+{
+	struct failure final;
+	uint64_t at_ns;
+	bool is_found;
+
+	do {
 		mt_lock_lock(&lock);
-		found = mt_oom_pending_expire(&pending, now_ns, all, &final);
-		note_count();
+		is_found = pending_count() && (all || now_ns >= next_ns());
+		if (is_found)
+			final = take(0);
+		at_ns = next_ns();
 		mt_lock_unlock(&lock);
-		if (found)
+		if (is_found)
 			finalize(&final);
-	}
+	} while (is_found);
+	return at_ns;
 }
 
 uint64_t mt_oom_tick(uint64_t now_ns)
 {
-	uint64_t next_ns;
-
-	if (!mt_oom_is_pending())
-		return UINT64_MAX;
-	expire(now_ns, false);
-	mt_lock_lock(&lock);
-	next_ns = mt_oom_pending_next_ns(&pending);
-	mt_lock_unlock(&lock);
-	return next_ns;
+	return mt_oom_is_pending() ? expire(now_ns, false) : UINT64_MAX;
 }
 
 /* ---- the report ---- */
@@ -490,7 +482,7 @@ void mt_oom_finish(bool at_end)
 	struct mt_stats_oom oom;
 
 	if (at_end)
-		expire(0, true);
+		(void)expire(0, true);
 	/* NVML takes a while; a process that ends meanwhile takes the report. */
 	if (!at_end && find_report(&oom, false))
 		ask_others(oom.device, &others);
@@ -505,8 +497,7 @@ void mt_oom_finish(bool at_end)
 void mt_oom_fork_child(void)
 {
 	mt_lock_reset(&lock);
-	pending.count = 0;
-	note_count();
+	set_pending_count(0);
 	set_stage(STAGE_NONE);
 	reported_ns = 0;
 	unreported_count = 0;

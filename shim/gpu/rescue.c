@@ -230,8 +230,7 @@ static struct {
 	bool is_open;                      /* the other process may still wait */
 	bool awaits_python;
 } served;
-static _Atomic bool may_give; /* no tool watches the calls: set before the worker is notified */
-static uint64_t is_rescuer;   /* as written into the control file */
+static uint64_t is_rescuer; /* as written into the control file */
 
 /* Static, see gpu/thread.h. */
 static struct {
@@ -354,8 +353,7 @@ static void serve_more(uint64_t now_ns)
 
 static void offer(void)
 {
-	bool wanted =
-		mt_config()->cuda_rescue && atomic_load_explicit(&may_give, memory_order_relaxed);
+	bool wanted = mt_config()->cuda_rescue && mt_frameworks_is_rescuer();
 
 	if (wanted == is_rescuer || !mt_files_exist())
 		return;
@@ -377,14 +375,6 @@ uint64_t mt_gpu_rescue_tick(uint64_t now_ns)
 	return served.awaits_python && served.is_open ? now_ns + PYTHON_STEP_NS : UINT64_MAX;
 }
 
-/* The worker does not walk through the loaded objects: a fork would wait for it. */
-void mt_gpu_rescue_start(void)
-{
-	atomic_store_explicit(&may_give, mt_frameworks_look_rescue() != MT_RESCUE_NONE,
-			      memory_order_relaxed);
-	mt_control_notify(MT_CONTROL_DEVICES);
-}
-
 void mt_gpu_rescue_fork_child(void)
 {
 	atomic_store_explicit(&turn, 0, memory_order_relaxed);
@@ -395,6 +385,5 @@ void mt_gpu_rescue_fork_child(void)
 	atomic_store_explicit(&given_bytes, 0, memory_order_relaxed);
 	atomic_store_explicit(&last_pid, 0, memory_order_relaxed);
 	memset(&served, 0, sizeof(served));
-	atomic_store_explicit(&may_give, false, memory_order_relaxed);
 	is_rescuer = 0;
 }

@@ -37,9 +37,6 @@ void mt_gpu_rescue_end(struct mt_gpu_rescue *rescue);
 
 void mt_gpu_rescue_publish(void); /* worker thread */
 
-/* The program begins to use CUDA. On a thread of it. */
-void mt_gpu_rescue_start(void);
-
 /* Replies to other processes. Returns when to run again, in ns of CLOCK_MONOTONIC; UINT64_MAX: at
  * any turn. Worker thread. */
 uint64_t mt_gpu_rescue_tick(uint64_t now_ns);

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 
 #include "core/config.h"
+#include "core/control_file.h"
 #include "core/init.h"
 #include "core/worker.h"
 #include "gpu/pool.h"
 #include "gpu/frameworks.h"
-#include "gpu/rescue.h"
 #include "gpu/thread.h"
 #include "gpu/capture.h"
 #include "gpu/wait.h"
@@ -144,8 +144,10 @@ static MT_COLD bool start(void)
 		threads = mt_main_exit_is_watched() && mt_gpu_thread_start();
 		threads = mt_init_start_worker() && threads;
 		atomic_store_explicit(&is_awake, threads, memory_order_release);
-		if (threads)
-			mt_gpu_rescue_start();
+		if (threads) {
+			(void)mt_frameworks_look_rescue();
+			mt_control_notify(MT_CONTROL_DEVICES);
+		}
 	}
 	errno = kept_errno;
 	return is_used;

@@ -290,16 +290,21 @@ Test(oom, another_threads_success_says_nothing_of_this_ones)
 	expect_reports(1, 1, 0);
 }
 
+static void *fail_elsewhere(void *unused)
+{
+	fail(900 * MT_MIB);
+	return unused;
+}
+
 Test(oom, more_threads_than_are_kept_push_the_oldest_out)
 {
-	struct mt_oom_pending open = {0};
-	struct mt_oom_failure final;
-	struct mt_stats_oom facts = {.asked_bytes = 1000};
+	pthread_t thread;
 
-	for (uint32_t thread = 1; thread <= MT_OOM_PENDING_MAX; thread++)
-		cr_expect_not(mt_oom_pending_fail(&open, thread, &facts, thread, &final));
-	cr_expect(mt_oom_pending_fail(&open, 99, &facts, 100, &final));
-	cr_expect_eq(final.thread, 1);
-	cr_expect_eq(open.count, MT_OOM_PENDING_MAX);
-	cr_expect_eq(mt_oom_pending_next_ns(&open), 2 + MT_OOM_PATIENCE_NS);
+	for (int i = 0; i < MT_OOM_PENDING_MAX; i++) {
+		pthread_create(&thread, NULL, fail_elsewhere, NULL);
+		pthread_join(thread, NULL);
+	}
+	expect_reports(0, 0, 0);
+	fail(900 * MT_MIB);
+	expect_reports(1, 1, 0);
 }
