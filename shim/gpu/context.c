@@ -427,7 +427,7 @@ MT_COLD void mt_context_created(struct CUctx_st *context, int device)
 	if (!context || !can_know())
 		return;
 	if (last) /* it ended unseen */
-		mt_context_destroyed(context);
+		mt_context_ended(context, MT_ANY_INIT);
 	(void)add_context(context, device, false);
 }
 
@@ -525,9 +525,6 @@ static void fold(struct mt_context *context)
 	MT_CONTEXT_TOTALS(X)
 #undef X
 	memset((void *)&context->counters, 0, sizeof(context->counters));
-	if (context->is_counted)
-		atomic_fetch_sub_explicit(&device->allocators, 1, memory_order_relaxed);
-	context->is_counted = false;
 }
 
 /* Waits until no thread is in the context of that `init`, and takes both locks. Returns false,
@@ -581,20 +578,12 @@ static struct mt_context *find(struct CUctx_st *handle)
 	return mt_pool_is_up() && handle ? find_context(handle) : NULL;
 }
 
-MT_COLD void mt_context_destroyed(struct CUctx_st *handle)
-{
-	struct mt_context *context = find(handle);
-
-	if (context)
-		forget_context(context, mt_context_init(context));
-}
-
 MT_COLD void mt_context_ended(struct CUctx_st *handle, uint32_t init)
 {
 	struct mt_context *context = find(handle);
 
 	if (context)
-		forget_context(context, init);
+		forget_context(context, init == MT_ANY_INIT ? mt_context_init(context) : init);
 }
 
 MT_COLD uint32_t mt_context_pause(struct CUctx_st *handle)

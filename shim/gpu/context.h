@@ -98,7 +98,6 @@ struct mt_context {
 	_Atomic int device;
 	/* idle blocks are freed in its order; NULL: by cuMemFree */
 	_Atomic(struct CUstream_st *) stream;
-	bool is_counted;      /* counted among its device's allocators */
 	struct mt_bins *idle; /* NULL until the first block is cached */
 	/* Written at every call, under the lock: they move from core to core with it. */
 	struct mt_lock lock __attribute__((aligned(64)));
@@ -123,8 +122,6 @@ struct mt_pool_device {
 	 * Order: none needed, the thread that made the bit frees the block or tells the one that
 	 * does. */
 	_Atomic uint32_t users;
-	/* contexts that have allocated here; order: none needed, sums may lag */
-	_Atomic uint32_t allocators;
 	struct mt_counters past; /* sums of its ended contexts; only those that never fall */
 };
 
@@ -385,11 +382,10 @@ uint32_t mt_context_pause(struct CUctx_st *context);
 void mt_context_resume(struct CUctx_st *context);
 
 /* The driver has ended the context of that init, with the gate closed since before the pause:
- * forgets it, with its blocks and events, which died with it. */
+ * forgets it, with its blocks and events, which died with it. MT_ANY_INIT: the context that has
+ * this handle now. */
+#define MT_ANY_INIT UINT32_MAX
 void mt_context_ended(struct CUctx_st *context, uint32_t init);
-
-/* The same for the context that has this handle now. */
-void mt_context_destroyed(struct CUctx_st *context);
 
 #define MT_EACH_CONTEXT(context)                                                                   \
 	for (struct mt_context *context = mt_pool.contexts,                                        \

@@ -55,7 +55,7 @@ static struct CUctx_st *primary_of(int device)
 	(void)release(device);
 	if (is_active(device) && id_of(primary) == id)
 		return primary;
-	mt_context_destroyed(primary);
+	mt_context_ended(primary, MT_ANY_INIT);
 	return NULL;
 }
 
@@ -82,13 +82,10 @@ struct ending {
 /* The gate is closed. Lets no call of the pool begin in the context. */
 static struct ending begin_end(struct CUctx_st *context)
 {
-	struct ending ending = {.is_gated = true, .context = context};
-
-	if (context) {
-		ending.id = id_of(context);
-		ending.init = mt_context_pause(context);
-	}
-	return ending;
+	return (struct ending){.is_gated = true,
+			       .context = context,
+			       .id = context ? id_of(context) : 0,
+			       .init = context ? mt_context_pause(context) : 0};
 }
 
 static void finish(const struct ending *ending, bool is_over)

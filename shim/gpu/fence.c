@@ -345,10 +345,3 @@ bool mt_fence_is_own_done(const struct mt_context *context, const struct mt_bloc
 {
 	return !block->events || block->events->context != context;
 }
-
-bool mt_fence_may_complete(const struct mt_context *context, uint64_t until_ns)
-{
-	const struct mt_block *block = context->pending_line.first;
-
-	return block && block->since_ns <= until_ns;
-}

@@ -42,10 +42,6 @@ bool mt_fence_poll(struct mt_context *context, unsigned limit);
  * have the block, but the program may not yet. The lock is held. */
 bool mt_fence_is_own_done(const struct mt_context *context, const struct mt_block *block);
 
-/* Returns whether a block that was pending at until_ns (coarse clock) may become ready by waiting.
- * The lock is held. */
-bool mt_fence_may_complete(const struct mt_context *context, uint64_t until_ns);
-
 /* Puts a block back that mt_fence_remove has taken out, with its events. The lock is held. */
 void mt_fence_add(struct mt_context *context, struct mt_block *block);
 

@@ -136,18 +136,6 @@ static void set_stage(uint32_t next)
 
 /* ---- in the thread that got the error ---- */
 
-static uint64_t live_bytes(const struct mt_unpooled_usage *others)
-{
-	static const enum mt_unpooled_kind kinds[] = {MT_UNPOOLED_direct,  MT_UNPOOLED_pitch,
-						      MT_UNPOOLED_managed, MT_UNPOOLED_async,
-						      MT_UNPOOLED_vmm,     MT_UNPOOLED_array};
-	uint64_t sum = 0;
-
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-		sum += others->live_bytes[kinds[i]];
-	return sum;
-}
-
 static void gather(struct mt_stats_oom *out)
 {
 	struct mt_unpooled_usage others;
@@ -156,8 +144,8 @@ static void gather(struct mt_stats_oom *out)
 	mt_pool_usage((int)out->device, &pool);
 	mt_unpooled_usage((int)out->device, &others);
 	out->time_ns = mt_os_realtime_ns();
-	out->allocated_bytes = pool.allocated_bytes + live_bytes(&others);
-	out->reserved_bytes = pool.reserved_bytes + live_bytes(&others);
+	out->allocated_bytes = pool.allocated_bytes + mt_unpooled_device_bytes(&others);
+	out->reserved_bytes = pool.reserved_bytes + mt_unpooled_device_bytes(&others);
 	out->idle_bytes = pool.idle_bytes + pool.pending_bytes;
 	out->largest_idle_bytes = pool.largest_idle_bytes;
 	out->reserved_peak_bytes = pool.reserved_peak_bytes;

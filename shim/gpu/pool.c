@@ -137,10 +137,6 @@ static void enter_record(struct mt_context *context, uint32_t init, struct mt_bl
 	}
 	atomic_store_explicit(&block->context, context, memory_order_relaxed);
 	block->bin = mt_bins_index(block->bytes);
-	if (!context->is_counted)
-		atomic_fetch_add_explicit(&mt_context_device(context)->allocators, 1,
-					  memory_order_relaxed);
-	context->is_counted = true;
 	hand_out(context, block, block->asked_bytes, now_ns);
 	mt_counter_add(&context->counters.driver_allocs, 1);
 	mt_context_note_held(context, block, true);

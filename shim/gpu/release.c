@@ -693,8 +693,10 @@ static bool is_enough_cached(const struct mt_shortage *shortage)
 			       : cached >= free_bytes / UNKNOWN_SHARE;
 }
 
+/* Returns whether a block that was pending at the start may become ready by waiting. */
 static bool may_complete(const struct mt_shortage *shortage)
 {
+	const struct mt_block *block;
 	bool is = false;
 
 	MT_EACH_CONTEXT(context)
@@ -702,7 +704,8 @@ static bool may_complete(const struct mt_shortage *shortage)
 		if (is || !mt_context_is_on(context, shortage->device))
 			continue;
 		mt_lock_lock(&context->lock);
-		is = mt_fence_may_complete(context, shortage->start_ns);
+		block = context->pending_line.first;
+		is = block && block->since_ns <= shortage->start_ns;
 		mt_lock_unlock(&context->lock);
 	}
 	return is;

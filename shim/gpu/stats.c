@@ -343,10 +343,7 @@ uint64_t mt_gpu_stats_live_bytes(void)
 	for (int device = 0; device < (int)MT_DEVICES_COUNT; device++) {
 		mt_pool_usage(device, &pool);
 		mt_unpooled_usage(device, &others);
-		bytes += pool.allocated_bytes;
-		/* the kinds that follow are not on the device, or not ours */
-		for (int kind = 0; kind < MT_UNPOOLED_pinned; kind++)
-			bytes += others.live_bytes[kind];
+		bytes += pool.allocated_bytes + mt_unpooled_device_bytes(&others);
 	}
 	return bytes;
 }

@@ -98,6 +98,17 @@ void mt_unpooled_forget_async(int device);
 void mt_unpooled_usage(int device, struct mt_unpooled_usage *out);
 void mt_unpooled_reset_peak(void);
 
+/* Returns the live bytes of all kinds that are on the device: not page-locked host memory, and not
+ * what other processes own. Pure. */
+static inline uint64_t mt_unpooled_device_bytes(const struct mt_unpooled_usage *usage)
+{
+	uint64_t sum = 0;
+
+	for (int kind = 0; kind < MT_UNPOOLED_pinned; kind++)
+		sum += usage->live_bytes[kind];
+	return sum;
+}
+
 /* The child holds nothing: its records belong to a driver that does not answer there. */
 void mt_unpooled_fork_child(void);
 

@@ -20,14 +20,9 @@ void mt_usage_note_peaks(struct mt_context *context)
 	uint64_t allocated = mt_counter(&context->counters.allocated);
 	uint64_t pending = mt_counter(&context->counters.pending);
 	uint64_t idle = mt_counter(&context->counters.idle);
-	/* Alone on its device, as usual: reading the others would fetch cache lines that their
-	 * threads write. */
-	bool is_single = atomic_load_explicit(&device->allocators, memory_order_relaxed) <= 1;
 
 	MT_EACH_CONTEXT(other)
 	{
-		if (is_single)
-			break;
 		if (other == context || mt_context_device(other) != device)
 			continue;
 		allocated += mt_counter(&other->counters.allocated);

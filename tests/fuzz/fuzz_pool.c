@@ -260,7 +260,7 @@ static void end_context(int number)
 		capturing = -1;
 	}
 	mt_capture_gate_close();
-	mt_context_destroyed(context);
+	mt_context_ended(context, MT_ANY_INIT);
 	fake_destroy(context);
 	mt_capture_gate_open();
 	for (unsigned i = 0; i < PLACES; i++)

@@ -270,7 +270,7 @@ Test(pool, takes_a_new_context_with_the_handle_of_a_dead_one)
 	uint64_t dptr = allocate(4096);
 
 	release(dptr);
-	mt_context_destroyed(first);
+	mt_context_ended(first, MT_ANY_INIT);
 	fake_destroy(first);
 	(void)fake_context(0, 0);
 	cr_expect_neq(allocate(4096), dptr);
@@ -383,7 +383,7 @@ Test(pool, peaks_are_of_all_contexts_of_a_device)
 	fake_make_current(first);
 	dptr = allocate(2 * MB);
 	cr_expect_eq(usage(0).allocated_peak_bytes, 5 * MB);
-	mt_context_destroyed(second);
+	mt_context_ended(second, MT_ANY_INIT);
 	fake_destroy(second);
 	(void)allocate(4 * MB);
 	cr_expect_eq(usage(0).allocated_peak_bytes, 6 * MB);

@@ -126,8 +126,8 @@ static int child(uint64_t number, int code)
 	 * context goes. */
 	if (left_over() > 1)
 		return 40 + (int)(left_over() < 20 ? left_over() : 20);
-	mt_context_destroyed(&fake.contexts[0]);
-	mt_context_destroyed(&fake.contexts[1]);
+	mt_context_ended(&fake.contexts[0], MT_ANY_INIT);
+	mt_context_ended(&fake.contexts[1], MT_ANY_INIT);
 	fake_destroy(&fake.contexts[0]);
 	fake_destroy(&fake.contexts[1]);
 	return fake.used || atomic_load(&fake.wrongs) || mt_pool_cached_bytes(0) ? 70

@@ -62,7 +62,7 @@ static void *free_in_first(void *dptr)
 
 static void *end_first(void *unused)
 {
-	mt_context_destroyed(first);
+	mt_context_ended(first, MT_ANY_INIT);
 	return unused;
 }
 
@@ -311,7 +311,7 @@ static void expect_no_trace_of_a_thread_cancelled_in(enum fake_call call)
 	cr_expect_eq(result, PTHREAD_CANCELED);
 	fake.on_call = NULL;
 	mt_capture_gate_close();
-	mt_context_destroyed(first);
+	mt_context_ended(first, MT_ANY_INIT);
 	mt_capture_gate_open();
 	cr_expect_eq(mt_pool_cached_bytes(0), 0);
 }
@@ -356,7 +356,7 @@ Test(pool_waits, a_thread_cancelled_while_it_waits_for_memory_leaves_no_trace)
 	usleep(20000);
 	fake_finish(first);
 	pthread_join(thread, NULL);
-	mt_context_destroyed(first);
+	mt_context_ended(first, MT_ANY_INIT);
 	cr_expect_eq(mt_pool_cached_bytes(0), 0);
 }
 

@@ -429,7 +429,7 @@ static void model_die(struct CUctx_st *context)
 	context->is_closing = true;
 	model_do(context, MODEL_QUEUE);
 	pthread_mutex_unlock(&context->lock);
-	mt_context_destroyed(context);
+	mt_context_ended(context, MT_ANY_INIT);
 	mt_capture_forget_context(context);
 	pthread_mutex_lock(&context->lock);
 	context->is_alive = false;
@@ -572,7 +572,7 @@ static void model_end(struct model_result *out)
 	out->ledger_blocks = MODEL_NODES - model.nodes_left;
 	out->ledger_events = model_lost_events();
 	for (int i = 0; i < MODEL_CONTEXTS; i++)
-		mt_context_destroyed(&model.contexts[i]);
+		mt_context_ended(&model.contexts[i], MT_ANY_INIT);
 }
 
 static inline struct model_result model_run(const struct model_options *options)
