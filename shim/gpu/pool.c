@@ -8,8 +8,10 @@
 #include "gpu/fence.h"
 #include "gpu/blocks.h"
 
-/* pending blocks that a search asks about before it looks again */
-#define POLL_STEP 16
+/* pending blocks that a search asks about before it looks again, and how often it does: about a
+ * millisecond */
+#define POLL_STEP  16
+#define POLL_STEPS 64
 
 /* ---- start, settings, fork ---- */
 
@@ -216,7 +218,7 @@ static struct mt_block *find(struct mt_context *context, uint64_t bytes)
 {
 	struct mt_block *block = mt_bins_find(context->idle, bytes);
 
-	while (!block && mt_fence_poll(context, POLL_STEP))
+	for (int step = 0; !block && step < POLL_STEPS && mt_fence_poll(context, POLL_STEP); step++)
 		block = mt_bins_find(context->idle, bytes);
 	return block;
 }

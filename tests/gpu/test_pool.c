@@ -119,6 +119,23 @@ Test(pool, a_block_does_not_wait_for_work_that_comes_after_its_free)
 	cr_expect_eq(usage(0).hit_count, 8);
 }
 
+Test(pool, an_allocation_asks_about_a_thousand_pending_blocks_and_no_more)
+{
+	uint64_t dptr[2000], asked;
+
+	for (int i = 0; i < 2000; i++)
+		dptr[i] = allocate(4096);
+	fake_issue(first);
+	for (int i = 0; i < 2000; i++)
+		release(dptr[i]);
+	fake_finish(first);
+	asked = fake_calls(FAKE_cuEventQuery);
+	(void)allocate(2 * MB);
+	cr_expect_leq(fake_calls(FAKE_cuEventQuery) - asked, 1024);
+	(void)allocate(2 * MB);
+	cr_expect_eq(usage(0).pending_bytes, 0, "the next one goes on");
+}
+
 Test(pool, reuses_its_events)
 {
 	uint64_t dptr[2000];
