@@ -13,6 +13,7 @@
 #include "sys/lock.h"
 #include "sys/os.h"
 #include "gpu/pool.h"
+#include "no_rescue.h"
 #include "null_driver.h"
 
 #define ROUNDS 7

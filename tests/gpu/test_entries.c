@@ -14,7 +14,7 @@
 #include "gpu/driver.h"
 #include "gpu/lookup.h"
 #include "gpu/pool.h"
-#include "gpu/rescue.h"
+#include "no_rescue.h"
 #include "gpu/wrapper.h"
 #include "gpu/unpooled.h"
 

@@ -119,8 +119,6 @@ Test(pool, a_block_does_not_wait_for_work_that_comes_after_its_free)
 	cr_expect_eq(usage(0).hit_count, 8);
 }
 
-<<<<<<< HEAD
-=======
 Test(pool, an_allocation_asks_about_a_thousand_pending_blocks_and_no_more)
 {
 	uint64_t dptr[2000], asked;
@@ -138,7 +136,6 @@ Test(pool, an_allocation_asks_about_a_thousand_pending_blocks_and_no_more)
 	cr_expect_eq(usage(0).pending_bytes, 0, "the next one goes on");
 }
 
->>>>>>> s41-gpu
 Test(pool, reuses_its_events)
 {
 	uint64_t dptr[2000];

@@ -1,6 +1,7 @@
 /* pool_model.c -- pool_model OPERATIONS THREADS WORDS...: the model of pool_model.h; words:
  * captures deaths worker ooms. Prints the result as one line of JSON. */
 #include "pool_model.h"
+#include "no_rescue.h"
 
 #include "gpu/rescue.h"
 
