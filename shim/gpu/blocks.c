@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "sys/atomic.h"
 #include "sys/attr.h"
 
 #define CHUNK_BYTES (128u * 1024)
@@ -81,26 +82,25 @@ void mt_slab_forget(struct mt_slab *slab)
 
 static struct mt_pointer_node *load(_Atomic(struct mt_pointer_node *) *link)
 {
-	return atomic_load_explicit(link, memory_order_acquire);
+	return mt_load_acquire(link);
 }
 
 /* release: a reader without the lock that follows the link sees a whole record. */
 static void store(_Atomic(struct mt_pointer_node *) *link, struct mt_pointer_node *node)
 {
-	atomic_store_explicit(link, node, memory_order_release);
+	mt_store_release(link, node);
 }
 
 static uint64_t key_of(const struct mt_pointer_node *node)
 {
-	return atomic_load_explicit(&node->key, memory_order_relaxed);
+	return mt_load_relaxed(&node->key);
 }
 
 /* The high bits of the hash, without the six that chose the table: they depend on all bits of the
  * key. acquire: pairs with the release in insert. */
 static _Atomic(struct mt_pointer_node *) *chain_of(struct mt_pointer_table *table, uint64_t key)
 {
-	_Atomic(struct mt_pointer_node *) *buckets =
-		atomic_load_explicit(&table->buckets, memory_order_acquire);
+	_Atomic(struct mt_pointer_node *) *buckets = mt_load_acquire(&table->buckets);
 
 	return buckets ? &buckets[(mt_pointer_hash(key) >> 32) % MT_POINTER_BUCKETS]
 		       : &table->single;
@@ -109,10 +109,9 @@ static _Atomic(struct mt_pointer_node *) *chain_of(struct mt_pointer_table *tabl
 /* Maps the buckets of a table that has no node. */
 static void map_buckets(struct mt_pointer_table *table)
 {
-	if (!atomic_load_explicit(&table->buckets, memory_order_relaxed) && !load(&table->single))
-		atomic_store_explicit(&table->buckets,
-				      mt_slab_map(MT_POINTER_BUCKETS * sizeof(table->single)),
-				      memory_order_release);
+	if (!mt_load_relaxed(&table->buckets) && !load(&table->single))
+		mt_store_release(&table->buckets,
+				 mt_slab_map(MT_POINTER_BUCKETS * sizeof(table->single)));
 }
 
 struct mt_pointer_node *mt_pointer_table_find(struct mt_pointer_table *table, uint64_t key)
@@ -172,8 +171,7 @@ void mt_pointer_table_remove_if(struct mt_pointer_table *table,
 				bool (*matches)(struct mt_pointer_node *node, void *data),
 				void *data)
 {
-	_Atomic(struct mt_pointer_node *) *buckets =
-		atomic_load_explicit(&table->buckets, memory_order_relaxed);
+	_Atomic(struct mt_pointer_node *) *buckets = mt_load_relaxed(&table->buckets);
 
 	for (uint32_t at = 0; at < (buckets ? MT_POINTER_BUCKETS : 1); at++) {
 		_Atomic(struct mt_pointer_node *) *link = buckets ? &buckets[at] : &table->single;
@@ -223,7 +221,7 @@ struct mt_block *mt_block_reserve(void)
 void mt_block_release(struct mt_block *block)
 {
 	mt_assert(!block->events && !block->is_busy);
-	atomic_store_explicit(&block->context, NULL, memory_order_relaxed);
+	mt_store_relaxed(&block->context, NULL);
 	block->state = MT_BLOCK_UNUSED;
 	mt_slab_free(&records, block);
 }

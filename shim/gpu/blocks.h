@@ -11,11 +11,11 @@
 #ifndef MT_GPU_BLOCKS_H
 #define MT_GPU_BLOCKS_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "sys/atomic.h"
 #include "sys/lock.h"
 
 /* ---- memory ---- */
@@ -150,12 +150,12 @@ struct mt_block_line {
 
 static inline uint64_t mt_block_base(const struct mt_block *block)
 {
-	return atomic_load_explicit(&block->node.key, memory_order_relaxed);
+	return mt_load_relaxed(&block->node.key);
 }
 
 static inline struct mt_context *mt_block_context(struct mt_block *block)
 {
-	return atomic_load_explicit(&block->context, memory_order_relaxed);
+	return mt_load_relaxed(&block->context);
 }
 
 /* Returns a spare record; NULL if nothing can be mapped. */

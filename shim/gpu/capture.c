@@ -1,7 +1,6 @@
 #include "gpu/capture.h"
 
-#include <stdatomic.h>
-
+#include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/lock.h"
 #include "sys/os.h"
@@ -46,7 +45,7 @@ static struct mt_slab capture_slab = MT_SLAB(struct mt_capture);
 
 static MT_COLD struct reader_count *choose_count(void)
 {
-	uint32_t number = atomic_fetch_add_explicit(&next_count, 1, memory_order_relaxed);
+	uint32_t number = mt_add_relaxed(&next_count, 1);
 
 	is_own_count = number < READER_COUNTS / 2;
 	my_count = &reader_counts[is_own_count ? number
@@ -59,7 +58,7 @@ bool mt_capture_gate_enter(void)
 	struct reader_count *reader_count = mt_likely(my_count != NULL) ? my_count : choose_count();
 
 	/* A thread that asks again and again must not keep its counter above zero. */
-	if (mt_unlikely(atomic_load_explicit(&closed_count, memory_order_relaxed) != 0))
+	if (mt_unlikely(mt_load_relaxed(&closed_count) != 0))
 		return false;
 	mt_lock_check_enter(MT_RANK_gate);
 	atomic_fetch_add_explicit(&reader_count->inside, 1, memory_order_seq_cst);
@@ -73,20 +72,18 @@ void mt_capture_gate_leave(void)
 {
 	_Atomic uint32_t *inside = &my_count->inside;
 
-	mt_assert(atomic_load_explicit(inside, memory_order_relaxed) > 0);
+	mt_assert(mt_load_relaxed(inside) > 0);
 	mt_lock_check_leave(MT_RANK_gate);
 	/* release: pairs with the acquire of the thread that closes */
 	if (mt_likely(is_own_count))
-		atomic_store_explicit(inside,
-				      atomic_load_explicit(inside, memory_order_relaxed) - 1,
-				      memory_order_release);
+		mt_store_release(inside, mt_load_relaxed(inside) - 1);
 	else
 		atomic_fetch_sub_explicit(inside, 1, memory_order_release);
 }
 
 bool mt_capture_is_open(void)
 {
-	return atomic_load_explicit(&closed_count, memory_order_acquire) != 0;
+	return mt_load_acquire(&closed_count) != 0;
 }
 
 static void forbid_cancel(void)
@@ -117,7 +114,7 @@ void mt_capture_gate_close(void)
 
 static void reopen(void)
 {
-	mt_assert(atomic_load_explicit(&closed_count, memory_order_relaxed) > 0);
+	mt_assert(mt_load_relaxed(&closed_count) > 0);
 	atomic_fetch_sub_explicit(&closed_count, 1, memory_order_seq_cst);
 }
 
@@ -284,6 +281,6 @@ MT_COLD void mt_capture_fork_child(void)
 	captures = NULL;
 	mt_slab_forget(&capture_slab);
 	for (int i = 0; i < READER_COUNTS; i++)
-		atomic_store_explicit(&reader_counts[i].inside, 0, memory_order_relaxed);
-	atomic_store_explicit(&closed_count, 0, memory_order_relaxed);
+		mt_store_relaxed(&reader_counts[i].inside, 0);
+	mt_store_relaxed(&closed_count, 0);
 }

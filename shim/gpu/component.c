@@ -1,7 +1,6 @@
 /* gpu/component.c -- the component: the device pool in ticks, cleanups and figures. Calls to the
  * driver are made on the thread of gpu/thread.h, or, `here`, on the calling thread of the program.
  */
-#include <stdatomic.h>
 
 #include "core/components.h"
 #include "core/config.h"
@@ -18,6 +17,7 @@
 #include "gpu/thread.h"
 #include "gpu/unpooled.h"
 #include "gpu/wait.h"
+#include "sys/atomic.h"
 #include "sys/elf.h"
 #include "sys/os.h"
 #include "sys/saturating.h"
@@ -41,14 +41,13 @@ static uint64_t job_next_ms; /* worker thread only */
 
 static void measure_job(void)
 {
-	atomic_store_explicit(&job_used_bytes, mt_gpu_used_bytes(), memory_order_relaxed);
+	mt_store_relaxed(&job_used_bytes, mt_gpu_used_bytes());
 }
 
 static void flush_job(void)
 {
 	(void)mt_pool_trim(MT_ANY_DEVICE);
-	atomic_store_explicit(&job_flushed, mt_gpu_trim_driver_pools(MT_ANY_DEVICE),
-			      memory_order_relaxed);
+	mt_store_relaxed(&job_flushed, mt_gpu_trim_driver_pools(MT_ANY_DEVICE));
 }
 
 static void tick_job(void)
@@ -92,7 +91,7 @@ static uint64_t used_bytes(bool here)
 {
 	if (!mt_gpu_is_used() || !run_job(measure_job, here))
 		return 0;
-	return atomic_load_explicit(&job_used_bytes, memory_order_relaxed);
+	return mt_load_relaxed(&job_used_bytes);
 }
 
 static uint64_t live_bytes(void)
@@ -146,10 +145,8 @@ static enum mt_gpu_state flush(bool here)
 	if (mt_gpu_is_used() && mt_capture_is_open())
 		result = MT_GPU_CAPTURING;
 	else if (mt_gpu_is_used() && run_job(flush_job, here))
-		result = atomic_load_explicit(&job_flushed, memory_order_relaxed)
-				 ? MT_GPU_DONE
-				 : MT_GPU_CAPTURING;
-	atomic_store_explicit(&flush_pending, result == MT_GPU_CAPTURING, memory_order_relaxed);
+		result = mt_load_relaxed(&job_flushed) ? MT_GPU_DONE : MT_GPU_CAPTURING;
+	mt_store_relaxed(&flush_pending, result == MT_GPU_CAPTURING);
 	return result;
 }
 
@@ -224,8 +221,7 @@ static uint64_t next_without_cache(uint64_t now_ns)
 static uint64_t tick_pool(uint64_t now_ns)
 {
 	look_at_loads();
-	if (atomic_load_explicit(&flush_pending, memory_order_relaxed) &&
-	    flush(false) == MT_GPU_CAPTURING)
+	if (mt_load_relaxed(&flush_pending) && flush(false) == MT_GPU_CAPTURING)
 		return now_ns + LEAST_STEP_NS;
 	if (!has_cached()) {
 		next_ns = 0;
@@ -315,7 +311,7 @@ static void fork_child(void)
 	mt_gpu_snapshot_fork_child();
 	mt_gpu_rescue_fork_child();
 	next_ns = 0;
-	atomic_store_explicit(&flush_pending, false, memory_order_relaxed);
+	mt_store_relaxed(&flush_pending, false);
 }
 
 const struct mt_component mt_gpu_component = {

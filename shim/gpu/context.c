@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/os.h"
 #include "gpu/blocks.h"
@@ -19,7 +20,7 @@ static struct mt_context *find_context(struct CUctx_st *handle)
 {
 	MT_EACH_CONTEXT(context)
 	{
-		if (atomic_load_explicit(&context->handle, memory_order_acquire) == handle)
+		if (mt_load_acquire(&context->handle) == handle)
 			return context;
 	}
 	return NULL;
@@ -29,11 +30,10 @@ static void measure(struct mt_pool_device *device, int ordinal)
 {
 	size_t total = 0;
 
-	if (atomic_load_explicit(&device->total_bytes, memory_order_relaxed) != 0 ||
-	    !mt_pool_driver()->cuDeviceTotalMem_v2)
+	if (mt_load_relaxed(&device->total_bytes) != 0 || !mt_pool_driver()->cuDeviceTotalMem_v2)
 		return;
 	if (mt_pool_driver()->cuDeviceTotalMem_v2(&total, ordinal) == MT_CU_SUCCESS)
-		atomic_store_explicit(&device->total_bytes, total, memory_order_relaxed);
+		mt_store_relaxed(&device->total_bytes, total);
 }
 
 /* Registers a context, which need not be current, for fences. Returns NULL if no slot is left.
@@ -57,19 +57,19 @@ static MT_COLD struct mt_context *add_context(struct CUctx_st *handle, int devic
 			continue;
 		found = slot;
 		mt_lock_lock(&slot->lock);
-		atomic_store_explicit(&slot->mode, MT_POOL_UNDECIDED, memory_order_relaxed);
+		mt_store_relaxed(&slot->mode, MT_POOL_UNDECIDED);
 		mt_flag_set(&slot->is_broken, false);
 		mt_flag_set(&slot->is_dead, false);
-		atomic_store_explicit(&slot->is_ending, false, memory_order_relaxed);
-		atomic_store_explicit(&slot->stream, NULL, memory_order_relaxed);
-		atomic_store_explicit(&slot->device, device, memory_order_relaxed);
+		mt_store_relaxed(&slot->is_ending, false);
+		mt_store_relaxed(&slot->stream, NULL);
+		mt_store_relaxed(&slot->device, device);
 		mt_flag_set(&slot->is_primary, is_primary);
 		/* release: pairs with the acquire of find_context */
-		atomic_store_explicit(&slot->handle, handle, memory_order_release);
+		mt_store_release(&slot->handle, handle);
 		mt_lock_unlock(&slot->lock);
 		mt_assert(count <= MT_CONTEXTS);
-		if (count > atomic_load_explicit(&mt_pool.contexts_count, memory_order_relaxed))
-			atomic_store_explicit(&mt_pool.contexts_count, count, memory_order_release);
+		if (count > mt_load_relaxed(&mt_pool.contexts_count))
+			mt_store_release(&mt_pool.contexts_count, count);
 	}
 	mt_lock_unlock(&mt_pool.slots_lock);
 	if (!found)
@@ -81,8 +81,8 @@ static bool knows_primary(int device)
 {
 	MT_EACH_CONTEXT(context)
 	{
-		if (atomic_load_explicit(&context->handle, memory_order_acquire) &&
-		    mt_flag(&context->is_primary) && mt_context_ordinal(context) == device)
+		if (mt_load_acquire(&context->handle) && mt_flag(&context->is_primary) &&
+		    mt_context_ordinal(context) == device)
 			return true;
 	}
 	return false;
@@ -124,7 +124,7 @@ void mt_context_note_use(int user, int device)
 	_Atomic uint32_t *users = &mt_pool_device(device)->users;
 
 	/* Read first: a cache line that is only read stays shared. */
-	if (!(atomic_load_explicit(users, memory_order_relaxed) & bit_of(user)))
+	if (!(mt_load_relaxed(users) & bit_of(user)))
 		atomic_fetch_or_explicit(users, bit_of(user), memory_order_relaxed);
 }
 
@@ -133,13 +133,12 @@ bool mt_context_may_use(struct mt_context *user, struct mt_context *context)
 	struct mt_pool_device *device = mt_context_device(context);
 
 	return device == mt_context_device(user) ||
-	       (atomic_load_explicit(&device->users, memory_order_relaxed) &
-		bit_of(mt_context_ordinal(user)));
+	       (mt_load_relaxed(&device->users) & bit_of(mt_context_ordinal(user)));
 }
 
 void mt_context_ask_waits(void)
 {
-	bool (*ask)(void) = atomic_load_explicit(&mt_pool.ask_waits, memory_order_relaxed);
+	bool (*ask)(void) = mt_load_relaxed(&mt_pool.ask_waits);
 
 	mt_flag_set(&mt_pool.waits, ask && ask());
 }
@@ -159,14 +158,14 @@ static MT_COLD bool make_stream(struct mt_context *context)
 	result = driver->cuStreamCreate(&stream, MT_CU_STREAM_NON_BLOCKING);
 	mt_driver_restore(mt_pool_driver(), mode);
 	if (result == MT_CU_SUCCESS)
-		atomic_store_explicit(&context->stream, stream, memory_order_release);
+		mt_store_release(&context->stream, stream);
 	return result == MT_CU_SUCCESS;
 }
 
 /* At its first allocation. */
 static MT_COLD void decide(struct mt_context *context)
 {
-	enum mt_pool_mode (*ask)(void) = atomic_load_explicit(&mt_pool.mode, memory_order_relaxed);
+	enum mt_pool_mode (*ask)(void) = mt_load_relaxed(&mt_pool.mode);
 	enum mt_pool_mode wanted = ask ? ask() : MT_POOL_POOL;
 	uint8_t undecided = MT_POOL_UNDECIDED;
 	uint8_t mode = MT_POOL_POOL;
@@ -177,7 +176,7 @@ static MT_COLD void decide(struct mt_context *context)
 	if (atomic_compare_exchange_strong_explicit(&context->mode, &undecided, mode,
 						    memory_order_relaxed, memory_order_relaxed) &&
 	    mode == MT_POOL_POOL && !make_stream(context))
-		atomic_store_explicit(&context->mode, MT_POOL_ACCOUNT, memory_order_relaxed);
+		mt_store_relaxed(&context->mode, MT_POOL_ACCOUNT);
 }
 
 static MT_COLD struct mt_context *look_for(struct CUctx_st *handle)
@@ -206,8 +205,7 @@ struct mt_context *mt_context_current(void)
 	if (mt_unlikely(!driver->cuCtxGetCurrent) ||
 	    driver->cuCtxGetCurrent(&handle) != MT_CU_SUCCESS || !handle)
 		return NULL;
-	if (mt_likely(context &&
-		      atomic_load_explicit(&context->handle, memory_order_acquire) == handle &&
+	if (mt_likely(context && mt_load_acquire(&context->handle) == handle &&
 		      mt_context_mode(context) != MT_POOL_UNDECIDED))
 		return context;
 	context = look_for(handle);
@@ -234,9 +232,7 @@ bool mt_context_hold(struct mt_context *context)
 
 struct mt_context *mt_context_next(struct mt_context *held, int device)
 {
-	const struct mt_context *end =
-		mt_pool.contexts +
-		atomic_load_explicit(&mt_pool.contexts_count, memory_order_acquire);
+	const struct mt_context *end = mt_pool.contexts + mt_load_acquire(&mt_pool.contexts_count);
 	struct mt_context *context = held ? held + 1 : mt_pool.contexts;
 
 	if (held)
@@ -309,7 +305,7 @@ MT_COLD void mt_context_note_result(struct mt_context *context, int result)
 	    result == MT_CU_NOT_PERMITTED)
 		return;
 	if (result == MT_CU_DEINITIALIZED)
-		atomic_store_explicit(&mt_pool.is_up, false, memory_order_relaxed);
+		mt_store_relaxed(&mt_pool.is_up, false);
 	if (ends_all_work(result))
 		mt_flag_set(&context->is_dead, true);
 	mt_flag_set(&context->is_broken, true);
@@ -565,8 +561,8 @@ static void forget_context(struct mt_context *context, uint32_t init)
 		memset(context->idle, 0, sizeof(*context->idle));
 	context->idle_line = context->pending_line = (struct mt_block_line){0};
 	fold(context);
-	atomic_fetch_add_explicit(&context->init, 1, memory_order_relaxed);
-	atomic_store_explicit(&context->handle, NULL, memory_order_release);
+	mt_add_relaxed(&context->init, 1);
+	mt_store_release(&context->handle, NULL);
 	mt_lock_unlock(&context->lock);
 	mt_lock_unlock(&mt_pool.slots_lock);
 	mt_context_return_events(lent);
@@ -611,5 +607,5 @@ MT_COLD void mt_context_resume(struct CUctx_st *handle)
 	struct mt_context *context = find(handle);
 
 	if (context)
-		atomic_store_explicit(&context->is_ending, false, memory_order_relaxed);
+		mt_store_relaxed(&context->is_ending, false);
 }

@@ -9,10 +9,10 @@
 #ifndef MT_GPU_CONTEXT_H
 #define MT_GPU_CONTEXT_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/lock.h"
 #include "gpu/driver.h"
@@ -152,41 +152,41 @@ extern struct mt_pool mt_pool;
 static inline const struct mt_driver *mt_pool_driver(void)
 {
 	mt_lock_check_foreign_call("a driver call");
-	return atomic_load_explicit(&mt_pool.driver, memory_order_acquire);
+	return mt_load_acquire(&mt_pool.driver);
 }
 
 /* Whether calls are served: see is_up. */
 static inline bool mt_pool_is_up(void)
 {
-	return atomic_load_explicit(&mt_pool.is_up, memory_order_relaxed);
+	return mt_load_relaxed(&mt_pool.is_up);
 }
 
 /* A flag whose reader needs no order. */
 static inline bool mt_flag(const _Atomic bool *flag)
 {
-	return atomic_load_explicit(flag, memory_order_relaxed);
+	return mt_load_relaxed(flag);
 }
 
 static inline void mt_flag_set(_Atomic bool *flag, bool is)
 {
-	atomic_store_explicit(flag, is, memory_order_relaxed);
+	mt_store_relaxed(flag, is);
 }
 
 /* A snapshot, unless the context is held or locked. Order: none needed, but by a look-up
  * (mt_context_find). */
 static inline struct CUctx_st *mt_context_handle(const struct mt_context *context)
 {
-	return atomic_load_explicit(&context->handle, memory_order_relaxed);
+	return mt_load_relaxed(&context->handle);
 }
 
 static inline uint32_t mt_context_init(const struct mt_context *context)
 {
-	return atomic_load_explicit(&context->init, memory_order_relaxed);
+	return mt_load_relaxed(&context->init);
 }
 
 static inline enum mt_pool_mode mt_context_mode(const struct mt_context *context)
 {
-	return (enum mt_pool_mode)atomic_load_explicit(&context->mode, memory_order_relaxed);
+	return (enum mt_pool_mode)mt_load_relaxed(&context->mode);
 }
 
 /* Returns whether the slot still has the context of that init. The lock is held. */
@@ -203,12 +203,12 @@ static inline bool mt_context_is_ending(const struct mt_context *context)
 /* Counters: the context's lock is held, so a plain add is enough; readers may lag. */
 static inline uint64_t mt_counter(_Atomic uint64_t *counter)
 {
-	return atomic_load_explicit(counter, memory_order_relaxed);
+	return mt_load_relaxed(counter);
 }
 
 static inline void mt_counter_add(_Atomic uint64_t *counter, uint64_t delta)
 {
-	atomic_store_explicit(counter, mt_counter(counter) + delta, memory_order_relaxed);
+	mt_store_relaxed(counter, mt_counter(counter) + delta);
 }
 
 /* The driver has allocated a block (is_held) or freed one: small blocks share pages. The context's
@@ -338,7 +338,7 @@ static inline struct mt_pool_device *mt_pool_device(int device)
 
 static inline int mt_context_ordinal(const struct mt_context *context)
 {
-	return atomic_load_explicit(&context->device, memory_order_relaxed);
+	return mt_load_relaxed(&context->device);
 }
 
 static inline struct mt_pool_device *mt_context_device(const struct mt_context *context)

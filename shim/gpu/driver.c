@@ -3,8 +3,8 @@
 
 #include <dlfcn.h>
 #include <limits.h>
-#include <stdatomic.h>
 
+#include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/elf.h"
 #include "sys/format.h"
@@ -72,8 +72,7 @@ static bool fill(void *handle)
 	mt_dlsym_fn find = mt_elf_dlsym();
 
 	for (int i = 0; find && i < ALL_COUNT; i++)
-		atomic_store_explicit(&binding.functions[i], find(handle, names[i]),
-				      memory_order_relaxed);
+		mt_store_relaxed(&binding.functions[i], find(handle, names[i]));
 	return find != NULL;
 }
 
@@ -86,15 +85,15 @@ static MT_COLD bool bind_now(void)
 	if (binds)
 		return false;
 	loads = mt_elf_load_count();
-	if (loads == atomic_load_explicit(&nothing_at_loads, memory_order_relaxed))
+	if (loads == mt_load_relaxed(&nothing_at_loads))
 		return false;
 	binds = true;
 	handle = open_loaded();
 	is_filled = handle && fill(handle);
 	if (is_filled)
-		atomic_store_explicit(&is_bound, true, memory_order_release);
+		mt_store_release(&is_bound, true);
 	if (!handle)
-		atomic_store_explicit(&nothing_at_loads, loads, memory_order_relaxed);
+		mt_store_relaxed(&nothing_at_loads, loads);
 	/* A name that this driver lacks has left a message with the loader; the program may ask for
 	 * messages next. */
 	(void)dlerror();
@@ -105,12 +104,12 @@ static MT_COLD bool bind_now(void)
 static bool can_call(void)
 {
 	mt_lock_check_foreign_call("a driver call");
-	return mt_likely(atomic_load_explicit(&is_bound, memory_order_acquire)) || bind_now();
+	return mt_likely(mt_load_acquire(&is_bound)) || bind_now();
 }
 
 static void *function(int index)
 {
-	return atomic_load_explicit(&binding.functions[place_of(index)], memory_order_relaxed);
+	return mt_load_relaxed(&binding.functions[place_of(index)]);
 }
 
 /* ---- replies ---- */
@@ -124,28 +123,27 @@ const struct mt_driver *mt_driver_usable(void)
 {
 	const struct mt_driver *driver;
 
-	if (atomic_load_explicit(&forked, memory_order_relaxed) ||
-	    atomic_load_explicit(&deinitialized, memory_order_relaxed))
+	if (mt_load_relaxed(&forked) || mt_load_relaxed(&deinitialized))
 		return NULL;
 	driver = mt_driver();
 	/* Read first: every thread comes here, and a cache line that is only read stays shared. */
-	if (driver && !atomic_load_explicit(&used, memory_order_relaxed))
-		atomic_store_explicit(&used, true, memory_order_relaxed);
+	if (driver && !mt_load_relaxed(&used))
+		mt_store_relaxed(&used, true);
 	return driver;
 }
 
 int mt_driver_version(void)
 {
-	int known = atomic_load_explicit(&version, memory_order_relaxed);
+	int known = mt_load_relaxed(&version);
 	const struct mt_driver *driver;
 
 	if (known)
 		return known;
-	driver = atomic_load_explicit(&forked, memory_order_relaxed) ? NULL : mt_driver();
+	driver = mt_load_relaxed(&forked) ? NULL : mt_driver();
 	if (!driver || !driver->cuDriverGetVersion ||
 	    driver->cuDriverGetVersion(&known) != MT_CU_SUCCESS)
 		return 0;
-	atomic_store_explicit(&version, known, memory_order_relaxed);
+	mt_store_relaxed(&version, known);
 	return known;
 }
 
@@ -165,14 +163,14 @@ void *mt_driver_wrapped_real(int index)
 void mt_driver_note(int result)
 {
 	if (mt_unlikely(result == MT_CU_DEINITIALIZED))
-		atomic_store_explicit(&deinitialized, true, memory_order_relaxed);
+		mt_store_relaxed(&deinitialized, true);
 }
 
 /* A parent that only loaded the library leaves a child that may use it. */
 void mt_driver_fork_child(void)
 {
-	if (atomic_load_explicit(&used, memory_order_relaxed))
-		atomic_store_explicit(&forked, true, memory_order_relaxed);
+	if (mt_load_relaxed(&used))
+		mt_store_relaxed(&forked, true);
 	binds = false;
 }
 

@@ -3,9 +3,8 @@
  * pool gives back if the driver is out of memory. */
 #include "gpu/wrapper.h"
 
-#include <stdatomic.h>
-
 #include "gpu/capture.h"
+#include "sys/atomic.h"
 
 #define ARGUMENTS(...) __VA_ARGS__
 
@@ -15,10 +14,10 @@
 bool mt_cuda_has_one_device(void)
 {
 	static _Atomic int known; /* devices, 0 while unknown; counter, no ordering */
-	int count = atomic_load_explicit(&known, memory_order_relaxed);
+	int count = mt_load_relaxed(&known);
 
 	if (mt_unlikely(count == 0) && mt_cuda_call(cuDeviceGetCount, &count) == MT_CU_SUCCESS)
-		atomic_store_explicit(&known, count, memory_order_relaxed);
+		mt_store_relaxed(&known, count);
 	return count == 1;
 }
 

@@ -1,8 +1,8 @@
 #include "gpu/frameworks.h"
 
-#include <stdatomic.h>
 #include <string.h>
 
+#include "sys/atomic.h"
 #include "sys/loader.h"
 
 /* as found last; order: none needed, the worker is notified after the first time */
@@ -112,11 +112,11 @@ enum mt_frameworks_rescue mt_frameworks_look_rescue(void)
 	struct mt_frameworks_seen seen = look();
 	enum mt_frameworks_rescue result = mt_frameworks_rescue(mt_launch_env(), &seen);
 
-	atomic_store_explicit(&is_rescuer, result != MT_RESCUE_NONE, memory_order_relaxed);
+	mt_store_relaxed(&is_rescuer, result != MT_RESCUE_NONE);
 	return result;
 }
 
 bool mt_frameworks_is_rescuer(void)
 {
-	return atomic_load_explicit(&is_rescuer, memory_order_relaxed);
+	return mt_load_relaxed(&is_rescuer);
 }

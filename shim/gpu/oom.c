@@ -1,11 +1,11 @@
 #include "gpu/oom.h"
 
 #include <limits.h>
-#include <stdatomic.h>
 #include <string.h>
 
 #include "gpu/unpooled.h"
 #include "core/config.h"
+#include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/lock.h"
 #include "core/log.h"
@@ -126,12 +126,12 @@ static MT_TLS struct {
 
 static uint32_t get_stage(void)
 {
-	return atomic_load_explicit(&stage, memory_order_relaxed);
+	return mt_load_relaxed(&stage);
 }
 
 static void set_stage(uint32_t next)
 {
-	atomic_store_explicit(&stage, next, memory_order_relaxed);
+	mt_store_relaxed(&stage, next);
 }
 
 /* ---- in the thread that got the error ---- */
@@ -190,13 +190,13 @@ static void finalize(struct failure *final)
 
 static uint32_t pending_count(void)
 {
-	return atomic_load_explicit(&mt_oom_pending_count, memory_order_relaxed);
+	return mt_load_relaxed(&mt_oom_pending_count);
 }
 
 static void set_pending_count(uint32_t count)
 {
 	mt_assert(count <= MT_OOM_PENDING_MAX);
-	atomic_store_explicit(&mt_oom_pending_count, count, memory_order_relaxed);
+	mt_store_relaxed(&mt_oom_pending_count, count);
 }
 
 /* Returns the place of the calling thread's error; the count: it has none. */

@@ -9,11 +9,11 @@
 #ifndef MT_GPU_OOM_H
 #define MT_GPU_OOM_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "core/stats_layout.h"
+#include "sys/atomic.h"
 #include "sys/os.h"
 
 /* For mt_oom_is_pending alone. */
@@ -22,7 +22,7 @@ extern _Atomic uint32_t mt_oom_pending_count;
 /* Returns whether some thread may still overcome an error. */
 static inline bool mt_oom_is_pending(void)
 {
-	return atomic_load_explicit(&mt_oom_pending_count, memory_order_relaxed) != 0;
+	return mt_load_relaxed(&mt_oom_pending_count) != 0;
 }
 
 /* The program is about to get CUDA_ERROR_OUT_OF_MEMORY from `function` (a string that stays) for so

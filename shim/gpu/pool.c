@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/os.h"
 #include "gpu/capture.h"
@@ -17,7 +18,7 @@
 
 MT_COLD void mt_pool_configure(const struct mt_pool_settings *settings)
 {
-#define SET(field, value) atomic_store_explicit(&mt_pool.field, value, memory_order_relaxed)
+#define SET(field, value) mt_store_relaxed(&mt_pool.field, value)
 	SET(decay_ms, settings->decay_ms);
 	SET(max_idle_bytes, settings->max_idle_bytes);
 	SET(max_idle_pct, settings->max_idle_pct);
@@ -33,7 +34,7 @@ static void forget_everything(void)
 	memset((void *)mt_pool.contexts, 0, sizeof(mt_pool.contexts));
 	for (unsigned i = 0; i < MT_CONTEXTS; i++)
 		mt_lock_set_rank(&mt_pool.contexts[i].lock, MT_RANK_context);
-	atomic_store_explicit(&mt_pool.contexts_count, 0, memory_order_relaxed);
+	mt_store_relaxed(&mt_pool.contexts_count, 0);
 	mt_flag_set(&mt_pool.is_mixed, false);
 	mt_lock_reset(&mt_pool.slots_lock);
 }
@@ -48,18 +49,18 @@ MT_COLD void mt_pool_start(const struct mt_driver *driver, const struct mt_pool_
 
 	forget_everything();
 	mt_pool_configure(settings);
-	atomic_store_explicit(&mt_pool.mode, settings->mode, memory_order_relaxed);
-	atomic_store_explicit(&mt_pool.ask_waits, settings->waits, memory_order_relaxed);
+	mt_store_relaxed(&mt_pool.mode, settings->mode);
+	mt_store_relaxed(&mt_pool.ask_waits, settings->waits);
 	mt_flag_set(&mt_pool.waits, false);
 	mt_pool.can_fence = has_current && has_events;
 	/* release: pairs with mt_pool_driver's acquire */
-	atomic_store_explicit(&mt_pool.driver, driver, memory_order_release);
-	atomic_store_explicit(&mt_pool.is_up, true, memory_order_relaxed);
+	mt_store_release(&mt_pool.driver, driver);
+	mt_store_relaxed(&mt_pool.is_up, true);
 }
 
 MT_COLD void mt_pool_fork_child(void)
 {
-	atomic_store_explicit(&mt_pool.is_up, false, memory_order_relaxed);
+	mt_store_relaxed(&mt_pool.is_up, false);
 	forget_everything();
 }
 
@@ -137,7 +138,7 @@ static void enter_record(struct mt_context *context, uint32_t init, struct mt_bl
 		mt_block_release(block);
 		return;
 	}
-	atomic_store_explicit(&block->context, context, memory_order_relaxed);
+	mt_store_relaxed(&block->context, context);
 	block->bin = mt_bins_index(block->bytes);
 	hand_out(context, block, block->asked_bytes, now_ns);
 	mt_counter_add(&context->counters.driver_allocs, 1);
@@ -199,7 +200,7 @@ static int allocate(struct mt_context *context, size_t asked_bytes, size_t bytes
 	if (result == MT_CU_SUCCESS) {
 		*out_dptr = dptr;
 		if (block) {
-			atomic_store_explicit(&block->node.key, dptr, memory_order_relaxed);
+			mt_store_relaxed(&block->node.key, dptr);
 			block->bytes = bytes;
 			block->asked_bytes = asked_bytes;
 			enter_record(context, init, block);
@@ -251,7 +252,7 @@ static bool take(struct mt_context *context, uint64_t rounded, size_t bytes, uin
  * runs. */
 static bool has_error(struct mt_context *context)
 {
-	struct CUstream_st *stream = atomic_load_explicit(&context->stream, memory_order_acquire);
+	struct CUstream_st *stream = mt_load_acquire(&context->stream);
 	int result;
 
 	if (!stream || !mt_capture_gate_enter())
@@ -478,7 +479,7 @@ MT_COLD bool mt_pool_disown(uint64_t dptr)
 
 MT_COLD void mt_pool_update_mode(void)
 {
-	enum mt_pool_mode (*ask)(void) = atomic_load_explicit(&mt_pool.mode, memory_order_relaxed);
+	enum mt_pool_mode (*ask)(void) = mt_load_relaxed(&mt_pool.mode);
 
 	if (mt_pool_is_up())
 		mt_context_ask_waits();

@@ -1,4 +1,5 @@
 
+#include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/os.h"
 #include "sys/saturating.h"
@@ -44,7 +45,7 @@ static void requeue(struct mt_context *context, struct mt_block *block, enum mt_
  * nothing more is cached there. */
 static int free_in_order(struct mt_context *context, uint64_t base, bool is_idle)
 {
-	struct CUstream_st *stream = atomic_load_explicit(&context->stream, memory_order_acquire);
+	struct CUstream_st *stream = mt_load_acquire(&context->stream);
 	int result;
 
 	if (!is_idle || !stream)
@@ -61,7 +62,7 @@ static int free_in_order(struct mt_context *context, uint64_t base, bool is_idle
  * lets two streams share a queue. */
 static void wait_for_stream(struct mt_context *context, bool is_background)
 {
-	struct CUstream_st *stream = atomic_load_explicit(&context->stream, memory_order_acquire);
+	struct CUstream_st *stream = mt_load_acquire(&context->stream);
 	uint64_t start_ns = mt_os_now_ns();
 	bool was_pushed;
 	int result;
@@ -91,8 +92,8 @@ static void wait_for_others(int device, uint64_t limit_ns)
 		for (int i = 0; i < MT_POOL_DEVICES; i++)
 			if (device == MT_ANY_DEVICE ||
 			    &mt_pool.devices[i] == mt_pool_device(device))
-				releasing_count += atomic_load_explicit(
-					&mt_pool.devices[i].releasing_count, memory_order_acquire);
+				releasing_count +=
+					mt_load_acquire(&mt_pool.devices[i].releasing_count);
 		if (!releasing_count)
 			return;
 		mt_wait_round(round);
@@ -115,7 +116,7 @@ bool mt_pool_read_end(int number, uint32_t releases)
 	bool is_exact = atomic_load_explicit(&device->releases, memory_order_seq_cst) == releases &&
 			!atomic_load_explicit(&device->releasing_count, memory_order_seq_cst);
 
-	mt_assert(atomic_load_explicit(&device->readers, memory_order_relaxed) > 0);
+	mt_assert(mt_load_relaxed(&device->readers) > 0);
 	atomic_fetch_sub_explicit(&device->readers, 1, memory_order_release);
 	return is_exact;
 }

@@ -1,7 +1,6 @@
 #include "gpu/rescue.h"
 
 #include <limits.h>
-#include <stdatomic.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -18,6 +17,7 @@
 #include "gpu/pool.h"
 #include "gpu/stats.h"
 #include "gpu/thread.h"
+#include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/lock.h"
 #include "sys/os.h"
@@ -58,7 +58,7 @@ static bool take_turn(uint32_t thread)
 
 static void end_turn(void)
 {
-	atomic_store_explicit(&turn, 0, memory_order_release);
+	mt_store_release(&turn, 0);
 	mt_os_futex_wake(&turn, INT_MAX, MT_FUTEX_PRIVATE);
 }
 
@@ -66,7 +66,7 @@ static void end_turn(void)
  * was stopped or busy, and may have something again. */
 static bool has_replied_late(void)
 {
-	uint32_t silent = atomic_load_explicit(&silent_count, memory_order_relaxed);
+	uint32_t silent = mt_load_relaxed(&silent_count);
 	struct mt_rescue_gain gain;
 
 	if (!silent || !take_turn((uint32_t)mt_os_gettid()))
@@ -78,8 +78,7 @@ static bool has_replied_late(void)
 
 static bool is_paused(void)
 {
-	return mt_os_now_ns() < atomic_load_explicit(&next_ns, memory_order_relaxed) &&
-	       !has_replied_late();
+	return mt_os_now_ns() < mt_load_relaxed(&next_ns) && !has_replied_late();
 }
 
 MT_COLD bool mt_gpu_rescue_is_possible(void)
@@ -112,18 +111,18 @@ static bool is_full(int device, uint64_t bytes)
  * interrupted it does not wait for itself. */
 static bool wait_for_turn(uint64_t until_ns)
 {
-	uint64_t before = atomic_load_explicit(&given_bytes, memory_order_relaxed);
+	uint64_t before = mt_load_relaxed(&given_bytes);
 	uint32_t other, own = (uint32_t)mt_os_gettid();
 
 	mt_lock_check_wait("another thread that asks other processes");
-	while ((other = atomic_load_explicit(&turn, memory_order_relaxed)) && other != own) {
+	while ((other = mt_load_relaxed(&turn)) && other != own) {
 		uint64_t now = mt_os_now_ns();
 
 		if (now >= until_ns)
 			break;
 		(void)mt_os_futex_wait(&turn, other, until_ns - now, MT_FUTEX_PRIVATE);
 	}
-	return atomic_load_explicit(&given_bytes, memory_order_relaxed) != before;
+	return mt_load_relaxed(&given_bytes) != before;
 }
 
 /* A new process may run out of memory before its worker has made the files. */
@@ -138,7 +137,7 @@ static bool send(int device)
 		mt_driver_read_pci(device, request.device);
 		mt_driver_restore(mt_pool_driver(), mode);
 	}
-	while (!atomic_load_explicit(&has_begun, memory_order_acquire) && mt_os_now_ns() < until)
+	while (!mt_load_acquire(&has_begun) && mt_os_now_ns() < until)
 		mt_os_sleep_ns(MT_NS_PER_MS);
 	request.asked_ns = mt_os_now_ns();
 	return mt_rescue_send(&request) != 0;
@@ -162,7 +161,7 @@ static bool wait_for_more(struct mt_gpu_rescue *rescue)
 		step_ns = mt_min_u64(2 * step_ns, STEP_MAX_NS);
 	}
 	rescue->freed_bytes = gain.freed_bytes;
-	atomic_fetch_add_explicit(&given_bytes, gain.bytes - rescue->bytes, memory_order_relaxed);
+	mt_add_relaxed(&given_bytes, gain.bytes - rescue->bytes);
 	rescue->bytes = gain.bytes;
 	rescue->pid = gain.most_pid;
 	return true;
@@ -192,18 +191,17 @@ MT_COLD void mt_gpu_rescue_end(struct mt_gpu_rescue *rescue)
 
 	if (!rescue->thread)
 		return;
-	mt_assert(atomic_load_explicit(&turn, memory_order_relaxed) == rescue->thread);
+	mt_assert(mt_load_relaxed(&turn) == rescue->thread);
 	mt_oom_note_rescue(rescue->bytes, rescue->pid);
 	if (rescue->freed_bytes) {
-		atomic_fetch_add_explicit(&rescues_count, 1, memory_order_relaxed);
-		atomic_store_explicit(&last_pid, rescue->pid, memory_order_relaxed);
+		mt_add_relaxed(&rescues_count, 1);
+		mt_store_relaxed(&last_pid, rescue->pid);
 	} else {
 		mt_rescue_read(&gain);
-		atomic_store_explicit(&silent_count, gain.open_count, memory_order_relaxed);
-		atomic_store_explicit(
+		mt_store_relaxed(&silent_count, gain.open_count);
+		mt_store_relaxed(
 			&next_ns,
-			now + mt_max_u64(PAUSE_NS, PAUSE_SHARE * (now - rescue->began_ns)),
-			memory_order_relaxed);
+			now + mt_max_u64(PAUSE_NS, PAUSE_SHARE * (now - rescue->began_ns)));
 	}
 	end_turn();
 }
@@ -212,9 +210,9 @@ void mt_gpu_rescue_publish(void)
 {
 	struct mt_stats_snapshot *out = mt_publish_lock();
 
-	out->gpu_rescue_count = atomic_load_explicit(&rescues_count, memory_order_relaxed);
-	out->gpu_rescue_bytes = atomic_load_explicit(&given_bytes, memory_order_relaxed);
-	out->gpu_rescue_pid = atomic_load_explicit(&last_pid, memory_order_relaxed);
+	out->gpu_rescue_count = mt_load_relaxed(&rescues_count);
+	out->gpu_rescue_bytes = mt_load_relaxed(&given_bytes);
+	out->gpu_rescue_pid = mt_load_relaxed(&last_pid);
 	mt_publish_unlock();
 }
 
@@ -366,7 +364,7 @@ uint64_t mt_gpu_rescue_tick(uint64_t now_ns)
 {
 	struct mt_rescue_request request;
 
-	atomic_store_explicit(&has_begun, true, memory_order_release);
+	mt_store_release(&has_begun, true);
 	offer();
 	if (is_rescuer && mt_control_read_rescue(&request))
 		serve(&request);
@@ -377,13 +375,13 @@ uint64_t mt_gpu_rescue_tick(uint64_t now_ns)
 
 void mt_gpu_rescue_fork_child(void)
 {
-	atomic_store_explicit(&turn, 0, memory_order_relaxed);
-	atomic_store_explicit(&has_begun, false, memory_order_relaxed);
-	atomic_store_explicit(&next_ns, 0, memory_order_relaxed);
-	atomic_store_explicit(&silent_count, 0, memory_order_relaxed);
-	atomic_store_explicit(&rescues_count, 0, memory_order_relaxed);
-	atomic_store_explicit(&given_bytes, 0, memory_order_relaxed);
-	atomic_store_explicit(&last_pid, 0, memory_order_relaxed);
+	mt_store_relaxed(&turn, 0);
+	mt_store_relaxed(&has_begun, false);
+	mt_store_relaxed(&next_ns, 0);
+	mt_store_relaxed(&silent_count, 0);
+	mt_store_relaxed(&rescues_count, 0);
+	mt_store_relaxed(&given_bytes, 0);
+	mt_store_relaxed(&last_pid, 0);
 	memset(&served, 0, sizeof(served));
 	is_rescuer = 0;
 }

@@ -1,10 +1,10 @@
 #include "gpu/thread.h"
 
 #include <limits.h>
-#include <stdatomic.h>
 #include <stddef.h>
 #include <sys/prctl.h>
 
+#include "sys/atomic.h"
 #include "sys/lock.h"
 #include "sys/os.h"
 #include "gpu/driver.h"
@@ -30,7 +30,7 @@ static void *thread_main(void *unused)
 	mt_thread_mark_ours();
 	(void)prctl(PR_SET_NAME, "mtshim-gpu");
 	for (;;) {
-		uint32_t seen = atomic_load_explicit(&job_state, memory_order_acquire);
+		uint32_t seen = mt_load_acquire(&job_state);
 		uint32_t asked = JOB_ASKED;
 
 		if (seen != JOB_ASKED) {
@@ -64,7 +64,7 @@ static bool wait_done(uint64_t limit_ns)
 	uint64_t until = mt_os_now_ns() + limit_ns;
 	uint32_t seen;
 
-	while ((seen = atomic_load_explicit(&job_state, memory_order_acquire)) == JOB_ASKED) {
+	while ((seen = mt_load_acquire(&job_state)) == JOB_ASKED) {
 		uint64_t now = mt_os_now_ns();
 
 		if (now >= until)
@@ -76,7 +76,7 @@ static bool wait_done(uint64_t limit_ns)
 
 bool mt_gpu_thread_run(void (*given)(void))
 {
-	uint32_t seen = atomic_load_explicit(&job_state, memory_order_acquire);
+	uint32_t seen = mt_load_acquire(&job_state);
 
 	if (!mt_gpu_thread_runs() || seen == JOB_ASKED || seen == JOB_OVER)
 		return false;
@@ -91,7 +91,7 @@ bool mt_gpu_thread_run(void (*given)(void))
 bool mt_gpu_thread_stop(void)
 {
 	uint64_t until = mt_os_now_ns() + STOP_NS;
-	uint32_t seen = atomic_load_explicit(&job_state, memory_order_acquire);
+	uint32_t seen = mt_load_acquire(&job_state);
 
 	while (seen != JOB_OVER) {
 		uint64_t now = mt_os_now_ns();
@@ -103,7 +103,7 @@ bool mt_gpu_thread_stop(void)
 								 memory_order_acq_rel,
 								 memory_order_acquire))
 			return seen != JOB_ASKED;
-		seen = atomic_load_explicit(&job_state, memory_order_acquire);
+		seen = mt_load_acquire(&job_state);
 	}
 	return true;
 }
@@ -111,5 +111,5 @@ bool mt_gpu_thread_stop(void)
 void mt_gpu_thread_fork_child(void)
 {
 	mt_thread_reset(&thread);
-	atomic_store_explicit(&job_state, JOB_NONE, memory_order_relaxed);
+	mt_store_relaxed(&job_state, JOB_NONE);
 }

@@ -5,6 +5,7 @@
 
 #include "gpu/context.h"
 #include "gpu/blocks.h"
+#include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/lock.h"
 
@@ -103,7 +104,7 @@ static void put_in(struct mt_unpooled_record *record)
 {
 	struct mt_unpooled_record *stale;
 
-	atomic_store_explicit(&record->node.key, record->is.key, memory_order_relaxed);
+	mt_store_relaxed(&record->node.key, record->is.key);
 	stale = record_of(
 		mt_pointer_table_insert(table_of(space_of(record), record->is.key), &record->node));
 	if (stale)

@@ -3,10 +3,11 @@
 #include <string.h>
 
 #include "gpu/capture.h"
+#include "sys/atomic.h"
 
 static void raise_peak(_Atomic uint64_t *peak, uint64_t value)
 {
-	uint64_t seen = atomic_load_explicit(peak, memory_order_relaxed);
+	uint64_t seen = mt_load_relaxed(peak);
 
 	while (value > seen &&
 	       !atomic_compare_exchange_weak_explicit(peak, &seen, value, memory_order_relaxed,
@@ -110,11 +111,9 @@ void mt_pool_reset_peak(void)
 		struct mt_pool_usage now;
 
 		mt_pool_usage(number, &now);
-		atomic_store_explicit(&device->allocated_peak, now.allocated_bytes,
-				      memory_order_relaxed);
-		atomic_store_explicit(&device->active_peak, now.active_bytes, memory_order_relaxed);
-		atomic_store_explicit(&device->reserved_peak, now.reserved_bytes,
-				      memory_order_relaxed);
+		mt_store_relaxed(&device->allocated_peak, now.allocated_bytes);
+		mt_store_relaxed(&device->active_peak, now.active_bytes);
+		mt_store_relaxed(&device->reserved_peak, now.reserved_bytes);
 	}
 }
 
@@ -150,12 +149,12 @@ bool mt_pool_is_used(void)
 
 void mt_pool_note_ooms(int device, uint64_t count)
 {
-	atomic_fetch_add_explicit(&mt_pool_device(device)->ooms, count, memory_order_relaxed);
+	mt_add_relaxed(&mt_pool_device(device)->ooms, count);
 }
 
 void mt_pool_note_retry(int device)
 {
-	atomic_fetch_add_explicit(&mt_pool_device(device)->retries, 1, memory_order_relaxed);
+	mt_add_relaxed(&mt_pool_device(device)->retries, 1);
 }
 
 /* ---- what a device has left ---- */

@@ -1,7 +1,6 @@
 #include "gpu/wrapper.h"
 
 #include <errno.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "core/config.h"
@@ -13,6 +12,7 @@
 #include "gpu/thread.h"
 #include "gpu/capture.h"
 #include "gpu/wait.h"
+#include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/os.h"
 
@@ -71,12 +71,12 @@ static bool start_pool(void)
 {
 	const struct mt_driver *driver;
 	struct mt_pool_settings settings;
-	int seen = atomic_load_explicit(&state, memory_order_acquire);
+	int seen = mt_load_acquire(&state);
 
 	if (seen == STATE_RUNS || seen == STATE_OFF)
 		return seen == STATE_RUNS;
 	if (mt_config()->cuda == MT_CUDA_OFF) {
-		atomic_store_explicit(&state, STATE_OFF, memory_order_release);
+		mt_store_release(&state, STATE_OFF);
 		return false;
 	}
 	/* Binding waits for the loader's lock, whose holder may be a constructor that comes here
@@ -94,13 +94,13 @@ static bool start_pool(void)
 	}
 	is_starting = false;
 	mt_lock_check_leave(MT_RANK_gpu_start);
-	atomic_store_explicit(&state, driver ? STATE_RUNS : STATE_NONE, memory_order_release);
+	mt_store_release(&state, driver ? STATE_RUNS : STATE_NONE);
 	return driver != NULL;
 }
 
 bool mt_gpu_is_used(void)
 {
-	return atomic_load_explicit(&state, memory_order_acquire) == STATE_RUNS;
+	return mt_load_acquire(&state) == STATE_RUNS;
 }
 
 /* ---- the end of the process ---- */
@@ -123,7 +123,7 @@ static void stop_at_exit(void)
 {
 	static _Atomic bool is_registered; /* a forked child inherits that too */
 
-	if (!atomic_exchange_explicit(&is_registered, true, memory_order_relaxed))
+	if (!mt_exchange_relaxed(&is_registered, true))
 		(void)atexit(stop);
 }
 
@@ -143,7 +143,7 @@ static MT_COLD bool start(void)
 		 * program starts it. */
 		threads = mt_main_exit_is_watched() && mt_gpu_thread_start();
 		threads = mt_init_start_worker() && threads;
-		atomic_store_explicit(&is_awake, threads, memory_order_release);
+		mt_store_release(&is_awake, threads);
 		if (threads) {
 			(void)mt_frameworks_look_rescue();
 			mt_control_notify(MT_CONTROL_DEVICES);
@@ -156,16 +156,16 @@ static MT_COLD bool start(void)
 bool mt_gpu_start(void)
 {
 	mt_lock_check_foreign_call("the end of the entry before");
-	return atomic_load_explicit(&is_awake, memory_order_acquire) || start();
+	return mt_load_acquire(&is_awake) || start();
 }
 
 bool mt_gpu_start_fork_child(void)
 {
-	int seen = atomic_load_explicit(&state, memory_order_relaxed);
+	int seen = mt_load_relaxed(&state);
 
 	if (seen == STATE_NONE || seen == STATE_OFF)
 		return false;
-	atomic_store_explicit(&state, STATE_NONE, memory_order_relaxed);
-	atomic_store_explicit(&is_awake, false, memory_order_relaxed);
+	mt_store_relaxed(&state, STATE_NONE);
+	mt_store_relaxed(&is_awake, false);
 	return true;
 }

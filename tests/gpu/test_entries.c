@@ -27,25 +27,6 @@ bool mt_gpu_start(void)
 	return is_on;
 }
 
-/* No other process is asked for memory. */
-bool mt_gpu_rescue_is_possible(void)
-{
-	return false;
-}
-
-bool mt_gpu_rescue_next(struct mt_gpu_rescue *rescue, int device, uint64_t bytes)
-{
-	(void)rescue;
-	(void)device;
-	(void)bytes;
-	return false;
-}
-
-void mt_gpu_rescue_end(struct mt_gpu_rescue *rescue)
-{
-	(void)rescue;
-}
-
 static void load_driver(void)
 {
 	char path[PATH_MAX + 32], program[PATH_MAX] = {0};

@@ -3,27 +3,6 @@
 #include "pool_model.h"
 #include "no_rescue.h"
 
-#include "gpu/rescue.h"
-
-/* No other process is asked for memory. */
-bool mt_gpu_rescue_is_possible(void)
-{
-	return false;
-}
-
-bool mt_gpu_rescue_next(struct mt_gpu_rescue *rescue, int device, uint64_t bytes)
-{
-	(void)rescue;
-	(void)device;
-	(void)bytes;
-	return false;
-}
-
-void mt_gpu_rescue_end(struct mt_gpu_rescue *rescue)
-{
-	(void)rescue;
-}
-
 int main(int count, char **arguments)
 {
 	struct model_options options = {.operations = strtoull(arguments[1], NULL, 10),
