@@ -158,10 +158,13 @@ Test(blocksfile, counts_that_lie_are_refused)
 
 Test(blocksfile, another_version_is_named)
 {
+	char text[40];
+
 	good.head.version = MT_BLOCKS_VERSION + 1;
+	(void)snprintf(text, sizeof(text), "another version (%u)", good.head.version);
 	seal(&good);
 	cr_expect_eq(read_good(), MT_ERR_INVALID);
-	cr_expect_not_null(strstr(why.text, "another version (2)"));
+	cr_expect_not_null(strstr(why.text, text));
 }
 
 Test(blocksfile, a_million_of_the_largest_still_have_a_sum)
