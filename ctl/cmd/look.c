@@ -17,7 +17,7 @@
 struct mt_look_trim {
 	bool is_glibc;       /* false: malloc_trim does not exist, or does nothing */
 	uint64_t most_bytes; /* no more than this */
-	char text[320];
+	char text[400];
 };
 
 static void describe_trim(const struct mt_look *look, struct mt_look_trim *out)
@@ -48,8 +48,12 @@ static void describe_trim(const struct mt_look *look, struct mt_look_trim *out)
 			"0 to %s: glibc keeps its lists of free blocks in the process, so that "
 			"what of its heaps is free cannot be told from outside. Large blocks (from "
 			"128 kB, up to 32 MB) are mapped one by one and go back when they are "
-			"freed",
-			mt_text_bytes(heap).text);
+			"freed%s",
+			mt_text_bytes(heap).text,
+			look->arenas_known && look->arenas.pools_count
+				? ". It does not reach Python's pools; under the shim their free "
+				  "pages go back"
+				: "");
 }
 
 /* Why the shim would do nothing in this program; NULL: nothing speaks against it. */
@@ -283,7 +287,7 @@ static void print_text(const struct mt_look *look, const struct mt_remote_collec
 	if (collection)
 		print_collection(collection);
 	describe_trim(look, &trim);
-	print_title("WHAT A TRIM WOULD BRING");
+	print_title("WHAT malloc_trim WOULD BRING");
 	printf("  %s.\n", trim.text);
 	print_start(look);
 }

@@ -66,6 +66,18 @@ def test_python_is_named_with_its_version_and_its_malloc(looked, spawn, plain):
 	assert said["start"]["command"].endswith(" 'a b'") and said["start"]["obstacle"] is None
 
 
+def test_what_malloc_trim_does_not_reach_is_said_beside_pythons_pools(ctl, spawn, plain):
+	"""The first line spoke of 111 MB free in the pools, the last of 0 to 4.6 MB that a trim brings."""
+	process = spawn([PYTHON, "-c", "import time; print('ready', flush=True); time.sleep(60)"], plain)
+	assert process.stdout.readline() == "ready\n"
+
+	text = ctl("look", process.pid).stdout
+
+	if "in the pools of its own allocator" not in text:
+		pytest.skip("the pools of this Python cannot be read")
+	assert "It does not reach Python's pools" in text.split("malloc_trim WOULD BRING")[1]
+
+
 def test_another_allocator_is_named_and_malloc_trim_brings_nothing(looked, spawn, plain):
 	library = next((path for path in pathlib.Path("/usr/lib").glob("*-linux-gnu/libjemalloc.so.2")), None)
 	if library is None:

@@ -354,4 +354,5 @@ def test_systemd_accepts_the_units(tmp_path):
 		                      text=True, env=dict(os.environ, SYSTEMD_UNIT_PATH=f"{tmp_path}:"))
 		if "/run/systemd" in done.stderr and not pathlib.Path("/run/systemd").exists():
 			pytest.skip("systemd has never run here, and only root can make its folder")
-		assert (done.returncode, done.stderr) == (0, ""), name
+		ours = [line for line in done.stderr.splitlines() if not line.startswith(("/lib/", "/usr/", "/etc/"))]  # units of other packages
+		assert (done.returncode, ours) == (0, []), name
