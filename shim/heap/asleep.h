@@ -25,7 +25,7 @@
 #define MT_WAKE_ALLOCATED_BYTES (16ull << 20)
 #define MT_WAKE_ALLOCATED_NS    (100 * MT_NS_PER_MS)
 #define MT_WAKE_HEAP_BYTES      (16ull << 20)
-#define MT_WAKE_BLOCK_BYTES     (2ull << 20)
+#define MT_WAKE_BLOCK_BYTES     (5ull << 18)
 
 /* Starts the sleep, once, on the thread that starts the heap, with blocks already handed out or
  * not. config, hooks: kept. Returns false if the process cannot sleep: then call

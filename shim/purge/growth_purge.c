@@ -20,7 +20,7 @@
 #define GROWTH_BYTES (32 * MT_MIB)
 #define FREE_BYTES   (16 * MT_MIB) /* less is not worth a purge */
 /* free bytes are purged once the heap has grown by this part of them */
-#define GROWTH_PART 4
+#define GROWTH_PART 16
 /* the least that purging 1 MiB and its page faults cost: huge pages, which are cheap, may have been
  * measured */
 #define LEAST_MIB_COST_NS (300 * 1000ull)

@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-/* The heap may have grown by some MB. Purges if it has grown by 32 MB, and by a quarter of the
+/* The heap may have grown by some MB. Purges if it has grown by 32 MB, and by a 16th of the
  * bytes that stayed free meanwhile. Then pauses until MT_BUDGET_PCT of the time covers the cost. */
 void mt_growth_purge_note(void);
 

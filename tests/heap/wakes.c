@@ -3,7 +3,8 @@
  *   small    3 MB of small blocks, and malloc_trim, mallinfo2 and mallopt
  *   large    one block of 2 MB
  *   pace     40 MB in small blocks, one at a time, within 2 s; the same at once
- *   buffer   a buffer that grows to 600 kB by doubling, and one of 950 kB, freed, 500 times
+ *   buffer   a buffer that grows to 600 kB by doubling, and one of 950 kB, freed, 500 times; one
+ *            that grows to 1.25 MB by 16 kB, 200 times
  *   mapped   the same within 2 s, after the program has mapped 32 MB itself
  *   one      one block of 40 MB, after which malloc is not called: how many threads there are
  *   crowd    COUNT children in turn: in each, two threads make their first large block at the same
@@ -383,6 +384,15 @@ static int buffer(void)
 		free(grows);
 		grows = malloc(950000);
 		memset(grows, 1, 950000);
+		free(grows);
+	}
+	for (unsigned i = 0; i < 200; i++) {
+		char *grows = NULL;
+
+		for (size_t bytes = 16384; bytes <= 1250000; bytes += 16384) {
+			grows = realloc(grows, bytes);
+			memset(grows + bytes - 16384, 1, 16384);
+		}
 		free(grows);
 	}
 	getrusage(RUSAGE_SELF, &used);
