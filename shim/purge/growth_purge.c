@@ -1,12 +1,15 @@
 #include "purge/growth_purge.h"
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "core/cleanup.h"
 #include "core/config.h"
+#include "core/control_file.h"
 #include "core/state.h"
 #include "core/thread.h"
+#include "core/worker.h"
 #include "heap/allocation_event.h"
 #include "heap/backend.h"
 #include "heap/trim.h"
@@ -25,6 +28,10 @@
  * measured */
 #define LEAST_MIB_COST_NS (300 * 1000ull)
 #define RECLAIM_WAIT_NS   (10 * MT_NS_PER_MS)
+/* A purge on a thread of the program takes some 10 ms for it: the worker purges more. */
+#define OWN_BYTES (128 * MT_MIB)
+/* how long threads that grow wait for the worker, in steps of RECLAIM_WAIT_NS */
+#define LEFT_WAIT_NS (200 * MT_NS_PER_MS)
 
 /* Growth counts from here: active and dirty pages together, and the fewest free bytes since then.
  * No ordering: a thread that reads an old value purges a little too early or too late. */
@@ -33,6 +40,8 @@ static _Atomic uint64_t idle_bytes;
 static _Atomic uint64_t seen_bytes = UINT64_MAX;         /* as base_bytes, at the last check */
 static _Atomic uint64_t next_ns;                         /* no purge before; no ordering */
 static _Atomic uint64_t mib_cost_ns = LEAST_MIB_COST_NS; /* no ordering */
+static _Atomic uint32_t is_left;    /* 1: a purge is left to the worker. Futex, no ordering */
+static _Atomic uint64_t left_at_ns; /* no ordering: a thread waits a step too long or too short */
 
 static bool read_heap(uint64_t *out_bytes, uint64_t *out_free_bytes)
 {
@@ -93,12 +102,11 @@ static bool begin(uint64_t free_bytes)
 						       memory_order_relaxed, memory_order_relaxed);
 }
 
-static MT_COLD void purge(uint64_t free_before)
+static void purge_here(uint64_t free_before)
 {
 	uint64_t bytes, free_bytes;
 
-	if (!begin(free_before) || !may_purge() ||
-	    mt_heap_reclaim(0, RECLAIM_WAIT_NS) != MT_RECLAIMED_SOME ||
+	if (mt_heap_reclaim(0, RECLAIM_WAIT_NS) != MT_RECLAIMED_SOME ||
 	    !read_heap(&bytes, &free_bytes))
 		return;
 	count_from(bytes, free_bytes);
@@ -106,12 +114,53 @@ static MT_COLD void purge(uint64_t free_before)
 	mt_allocation_event_purged();
 }
 
+static void leave_to_worker(void)
+{
+	mt_store_relaxed(&left_at_ns, mt_os_now_ns());
+	mt_store_relaxed(&is_left, 1);
+	mt_control_notify(MT_CONTROL_GROWTH);
+}
+
+/* Growth that does not wait would be done before the worker is. */
+static MT_COLD void wait_for_worker(void)
+{
+	if (mt_os_now_ns() < mt_load_relaxed(&left_at_ns) + LEFT_WAIT_NS && may_purge())
+		(void)mt_os_futex_wait(&is_left, 1, RECLAIM_WAIT_NS, MT_FUTEX_PRIVATE);
+}
+
+static MT_COLD void purge(uint64_t free_bytes)
+{
+	if (!begin(free_bytes) || !may_purge())
+		return;
+	if (free_bytes <= OWN_BYTES || !mt_worker_is_running()) {
+		purge_here(free_bytes);
+		return;
+	}
+	leave_to_worker();
+	wait_for_worker();
+}
+
 void mt_growth_purge_note(void)
 {
 	uint64_t bytes, free_bytes;
 
-	if (read_heap(&bytes, &free_bytes) && mt_unlikely(is_due(bytes, free_bytes)))
+	if (mt_load_relaxed(&is_left))
+		wait_for_worker();
+	else if (read_heap(&bytes, &free_bytes) && mt_unlikely(is_due(bytes, free_bytes)))
 		purge(free_bytes);
+}
+
+void mt_growth_purge_tick(void)
+{
+	uint64_t bytes, free_bytes;
+
+	mt_assert(mt_thread_is_ours());
+	if (!mt_load_relaxed(&is_left))
+		return;
+	if (read_heap(&bytes, &free_bytes))
+		purge_here(free_bytes);
+	mt_store_relaxed(&is_left, 0);
+	mt_os_futex_wake(&is_left, INT_MAX, MT_FUTEX_PRIVATE);
 }
 
 void mt_growth_purge_set_cost(uint64_t ns)
@@ -124,4 +173,5 @@ void mt_growth_purge_fork_child(void)
 {
 	count_from(UINT64_MAX, 0);
 	mt_store_relaxed(&next_ns, 0);
+	mt_store_relaxed(&is_left, 0);
 }

@@ -8,8 +8,13 @@
 #include <stdint.h>
 
 /* The heap may have grown by some MB. Purges if it has grown by 32 MB, and by a 16th of the
- * bytes that stayed free meanwhile. Then pauses until MT_BUDGET_PCT of the time covers the cost. */
+ * bytes that stayed free meanwhile. Then pauses until MT_BUDGET_PCT of the time covers the cost.
+ * If more than 128 MB are free, the worker purges, and threads that grow wait up to 10 ms at each
+ * call, 200 ms in all. */
 void mt_growth_purge_note(void);
+
+/* Purges if a thread has left that to the worker. Worker thread. */
+void mt_growth_purge_tick(void);
 
 /* Sets the learned cost of purging 1 MiB and of its page faults, in ns. Worker thread. */
 void mt_growth_purge_set_cost(uint64_t ns);

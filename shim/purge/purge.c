@@ -74,6 +74,7 @@ static uint64_t tick(uint64_t now_ns, uint32_t bits)
 		mt_control_clear_bits(MT_CONTROL_SIGNAL);
 		mt_round_end_handle_signal();
 	}
+	mt_growth_purge_tick();
 	mt_round_end_check_timer(now_ns);
 	log_missing_rounds(mt_sat_sub(now_ns, started_ns));
 	run_tick(bits & MT_CONTROL_GROWTH);

@@ -70,3 +70,30 @@ def test_objects_that_come_again_after_a_rest_find_their_pages(run, env):
 
 	assert got.returncode == 0, got.stderr
 	assert int(got.stdout) < 20 * MB // 4096
+
+
+# 1 GB of one thread is free when another one begins to allocate.
+GROWTH_BESIDE_MUCH = r'''
+import threading, time
+worst, kept = 0, []
+def grow():
+    global worst
+    for i in range(8000):
+        began = time.thread_time_ns()
+        kept.append(b"x" * (64 << 10))
+        worst = max(worst, time.thread_time_ns() - began)
+freed = [b"x" * (64 << 10) for i in range(16000)]
+freed = None
+thread = threading.Thread(target=grow)
+thread.start()
+thread.join()
+print(worst // 1000)
+'''
+
+
+def test_no_allocation_pays_for_a_purge_of_a_gigabyte(run, env):
+	"""One malloc took 120 ms of CPU time where 1.5 GB were free."""
+	got = run([PYTHON, "-c", GROWTH_BESIDE_MUCH], env())
+
+	assert got.returncode == 0, got.stderr
+	assert int(got.stdout) < 30_000
