@@ -10,6 +10,7 @@
 #include "core/worker.h"
 #include "heap/account.h"
 #include "heap/allocation_event.h"
+#include "heap/backend.h"
 #include "heap/entries.h"
 #include "heap/trim.h"
 #include "sys/atomic.h"
@@ -104,6 +105,19 @@ static bool count(uint64_t fresh_bytes)
 		return is_due();
 	mt_components_grown();
 	return mt_interpreter_wants_thread();
+}
+
+/* Starts nothing here: the thread is inside the allocator. */
+void mt_growth_thread_began(void)
+{
+	uint64_t before = mt_add_relaxed(&counted_bytes, MT_BACKEND_EVENT_BYTES);
+
+	if (mt_likely(before + MT_BACKEND_EVENT_BYTES < MT_GROWTH_STEP_BYTES))
+		return;
+	mt_store_relaxed(&counted_bytes, 0);
+	if (!mt_worker_is_running() &&
+	    mt_add_relaxed(&steps, 1) + 1 >= mt_load_relaxed(&distance))
+		mt_heap_event_at_next_call(true);
 }
 
 /* A program may make its one large block and never call malloc again. Not for smaller ones: libc

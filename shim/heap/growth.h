@@ -27,6 +27,11 @@ void mt_growth_note(void);
  * none of its locks. Keeps errno. */
 void mt_growth_allocated(uint64_t fresh_bytes);
 
+/* The calling thread makes its first allocation. It counts as MT_BACKEND_EVENT_BYTES, which it may
+ * allocate before its first event: many threads with less each are a large process, too. Any
+ * thread, inside jemalloc. */
+void mt_growth_thread_began(void);
+
 /* Has the pages of the heap for Python's objects counted, too. Once, when the heap begins. */
 void mt_growth_begin(void);
 

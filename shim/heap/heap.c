@@ -47,6 +47,7 @@ static void glibc_event(void)
 static void thread_born(void *counters)
 {
 	mt_account_thread_born(counters);
+	mt_growth_thread_began();
 }
 
 static bool serve_embedded(bool at_once, const struct mt_backend_hooks *hooks)
