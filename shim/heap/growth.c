@@ -115,8 +115,7 @@ void mt_growth_thread_began(void)
 	if (mt_likely(before + MT_BACKEND_EVENT_BYTES < MT_GROWTH_STEP_BYTES))
 		return;
 	mt_store_relaxed(&counted_bytes, 0);
-	if (!mt_worker_is_running() &&
-	    mt_add_relaxed(&steps, 1) + 1 >= mt_load_relaxed(&distance))
+	if (!mt_worker_is_running() && mt_add_relaxed(&steps, 1) + 1 >= mt_load_relaxed(&distance))
 		mt_heap_event_at_next_call(true);
 }
 

@@ -48,12 +48,14 @@ static MT_TLS bool has_asked_for_arena;
 
 /* ---- a cache that comes later ---- */
 
-/* A cache takes 20 kB, and blocks of each size beside those that the thread uses: with many threads
- * more than the program has. From so many on, a new thread gets its cache at its first event, after
- * 64 KiB that it has allocated or freed. Until then it is one that has disabled its cache. */
-#define LATE_THREADS 64u
+/* A cache takes 20 kB, and keeps blocks of each size that the thread has freed: with many threads
+ * that wait, more than the program has. From so many on, a new thread gets its cache after some
+ * events, each of 64 KiB that it has allocated or freed. Until then it is one that has disabled its
+ * cache. docs/decisions/0082. */
+#define LATE_THREADS       64u
+#define EVENTS_UNTIL_CACHE 4u
 
-static MT_TLS bool has_no_cache_yet;
+static MT_TLS unsigned events_until_cache;
 static MT_TLS bool cache_is_made; /* and jemalloc is yet to be told */
 
 static bool begins_late(void)
@@ -68,6 +70,10 @@ static MT_COLD void make_cache(void *thread)
 {
 	bool wanted = true;
 
+	if (events_until_cache > 1) {
+		events_until_cache--;
+		return;
+	}
 	cache_is_made = !__real_je_tsd_tcache_data_init(thread);
 	if (cache_is_made)
 		(void)je_mallctl("thread.tcache.enabled", NULL, NULL, &wanted, sizeof(wanted));
@@ -78,13 +84,14 @@ bool __wrap_je_tsd_tcache_data_init(void *thread)
 {
 	bool is_made = cache_is_made;
 
-	has_no_cache_yet = cache_is_made = false;
+	events_until_cache = 0;
+	cache_is_made = false;
 	return is_made ? false : __real_je_tsd_tcache_data_init(thread);
 }
 
 void __wrap_je_tcache_gc_event_handler(void *thread, uint64_t elapsed)
 {
-	if (mt_unlikely(has_no_cache_yet))
+	if (mt_unlikely(events_until_cache))
 		make_cache(thread);
 	else
 		__real_je_tcache_gc_event_handler(thread, elapsed);
@@ -120,8 +127,8 @@ bool __wrap_je_tsd_tcache_enabled_data_init(void *thread)
 
 	if (!mt_jemalloc_first_arena() || !je_opt_tcache)
 		return __real_je_tsd_tcache_enabled_data_init(thread);
-	has_no_cache_yet = begins_late();
-	if (has_no_cache_yet)
+	events_until_cache = begins_late() ? EVENTS_UNTIL_CACHE : 0;
+	if (events_until_cache)
 		return false;
 	has_asked_for_arena = false;
 	has_failed = __real_je_tsd_tcache_enabled_data_init(thread);
@@ -218,7 +225,7 @@ void mt_jemalloc_flush_thread(void)
 
 void __wrap_je_tcache_gc_dalloc_event_handler(void *thread, uint64_t elapsed)
 {
-	if (mt_unlikely(has_no_cache_yet))
+	if (mt_unlikely(events_until_cache))
 		make_cache(thread);
 	else if (mt_account_threads() >= MANY_THREADS && note_free())
 		mt_jemalloc_flush_thread();
