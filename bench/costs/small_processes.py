@@ -4,8 +4,11 @@
   bench/costs/small_processes.py [--build DIR] [--runs N] [--instructions] [--only NAME;...] [--programs NAME,...] [--peer NAME=FILE] [--json FILE]
 
 bench/costs/measure.py says what is measured. CPU time is that of 50 processes, one after another; of the loop, which starts 500
-itself, of one.
+itself, of one. "empty" is a library with nothing in it: less than that no preloaded library costs.
 """
+import subprocess
+import tempfile
+
 import measure
 
 REPEAT = {"repeat": 50}
@@ -21,7 +24,11 @@ PROGRAMS = {
 
 def main():
 	options = measure.parser_of(__doc__).parse_args()
-	measure.compare(options, measure.peers_and_shim(options), PROGRAMS)
+	with tempfile.TemporaryDirectory() as folder:
+		empty = f"{folder}/empty.so"
+		subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "/dev/null", "-o", empty], check=True)
+		options.peer.append(f"empty={empty}")
+		measure.compare(options, measure.peers_and_shim(options), PROGRAMS)
 
 
 if __name__ == "__main__":
