@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "bench").rglob("*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *(path for folder in ("docs", "bench", "packaging") for path in (ROOT / folder).rglob("*.md"))])
 # The folders of files that a document may name from the root, and those of shim/ that it may name without "shim/".
 TOP = ("bench", "ctl", "docs", "scripts", "shim", "tests", ".ci")
 COMPONENTS = ("compat", "core", "gpu", "heap", "pressure", "purge", "python", "signal", "sys")
