@@ -5,7 +5,6 @@
 #include "sys/lock.h"
 #include "sys/os.h"
 #include "gpu/blocks.h"
-#include "gpu/wait.h"
 
 /* the first half: one thread each; the other half is shared by the rest */
 #define READER_COUNTS 64
@@ -88,7 +87,7 @@ bool mt_capture_is_open(void)
 
 static void forbid_cancel(void)
 {
-	int before = mt_wait_uncancelled();
+	int before = mt_driver_forbid_cancel();
 
 	if (cancel_depth++ == 0)
 		cancel_state = before;
@@ -98,7 +97,7 @@ static void allow_cancel(void)
 {
 	mt_assert(cancel_depth > 0);
 	if (--cancel_depth == 0)
-		mt_wait_cancellable(cancel_state);
+		mt_driver_allow_cancel(cancel_state);
 }
 
 void mt_capture_gate_close(void)
@@ -109,7 +108,7 @@ void mt_capture_gate_close(void)
 		for (unsigned round = 0;
 		     atomic_load_explicit(&reader_counts[i].inside, memory_order_seq_cst) != 0;
 		     round++)
-			mt_wait_round(round);
+			mt_driver_wait_round(round);
 }
 
 static void reopen(void)

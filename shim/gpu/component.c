@@ -1,5 +1,5 @@
 /* gpu/component.c -- the component: the device pool in ticks, cleanups and figures. Calls to the
- * driver are made on the thread of gpu/thread.h, or, `here`, on the calling thread of the program.
+ * driver are made on the thread of gpu/driver.h, or, `here`, on the calling thread of the program.
  */
 
 #include "core/components.h"
@@ -11,12 +11,9 @@
 #include "gpu/oom.h"
 #include "gpu/pool.h"
 #include "gpu/rescue.h"
-#include "gpu/snapshot.h"
 #include "gpu/wrapper.h"
 #include "gpu/stats.h"
-#include "gpu/thread.h"
 #include "gpu/unpooled.h"
-#include "gpu/wait.h"
 #include "sys/atomic.h"
 #include "sys/elf.h"
 #include "sys/os.h"
@@ -32,7 +29,7 @@ static uint64_t next_ns; /* when the pool wants to run again */
 static _Atomic bool flush_pending;
 static unsigned long long loads_seen;
 
-/* ---- jobs; their data is static, see gpu/thread.h. A cleanup here and one of the worker may both
+/* ---- jobs; their data is static, see gpu/driver.h. A cleanup here and one of the worker may both
  * write it, with the same meaning. Order: none needed ---- */
 
 static _Atomic uint64_t job_used_bytes;
@@ -62,12 +59,12 @@ static bool run_job(void (*job)(void), bool here)
 	int cancel, mode;
 
 	if (!here)
-		return mt_gpu_thread_run(job);
-	cancel = mt_wait_uncancelled();
+		return mt_driver_thread_run(job);
+	cancel = mt_driver_forbid_cancel();
 	mode = mt_driver_relax(mt_driver_usable());
 	job();
 	mt_driver_restore(mt_driver_usable(), mode);
-	mt_wait_cancellable(cancel);
+	mt_driver_allow_cancel(cancel);
 	return true;
 }
 
@@ -111,7 +108,7 @@ static void serve(bool on)
 		.are_used = mt_gpu_is_used,
 		.are_capturing = are_capturing,
 		.have_context = have_context,
-		.thread_runs = mt_gpu_thread_runs,
+		.thread_runs = mt_driver_thread_runs,
 		.used_bytes = used_bytes,
 		.live_bytes = live_bytes,
 		.rows = rows,
@@ -230,7 +227,7 @@ static uint64_t tick_pool(uint64_t now_ns)
 	if (now_ns < next_ns)
 		return next_ns;
 	job_next_ms = 0;
-	if (!mt_gpu_thread_run(tick_job))
+	if (!mt_driver_thread_run(tick_job))
 		next_ns = now_ns + MT_NS_PER_S;
 	else if (job_next_ms >= UINT64_MAX / MT_NS_PER_MS - now_ns / MT_NS_PER_MS)
 		next_ns = 0;
@@ -306,9 +303,8 @@ static void fork_child(void)
 	mt_capture_fork_child();
 	mt_unpooled_fork_child();
 	mt_oom_fork_child();
-	mt_gpu_thread_fork_child();
+	mt_driver_thread_fork_child();
 	mt_gpu_stats_fork_child();
-	mt_gpu_snapshot_fork_child();
 	mt_gpu_rescue_fork_child();
 	next_ns = 0;
 	mt_store_relaxed(&flush_pending, false);

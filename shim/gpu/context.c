@@ -6,7 +6,6 @@
 #include "sys/attr.h"
 #include "sys/os.h"
 #include "gpu/blocks.h"
-#include "gpu/wait.h"
 
 #define REST_NS (2 * MT_NS_PER_S)
 
@@ -538,7 +537,7 @@ static bool lock_single(struct mt_context *context, uint32_t init)
 			return true;
 		mt_lock_unlock(&context->lock);
 		mt_lock_unlock(&mt_pool.slots_lock);
-		mt_wait_round(round);
+		mt_driver_wait_round(round);
 	}
 	mt_lock_unlock(&context->lock);
 	mt_lock_unlock(&mt_pool.slots_lock);
@@ -548,11 +547,11 @@ static bool lock_single(struct mt_context *context, uint32_t init)
 /* Forgets the context of that init and all its blocks. */
 static void forget_context(struct mt_context *context, uint32_t init)
 {
-	int cancel = mt_wait_uncancelled();
+	int cancel = mt_driver_forbid_cancel();
 	struct mt_event *lent;
 
 	if (!lock_single(context, init)) {
-		mt_wait_cancellable(cancel);
+		mt_driver_allow_cancel(cancel);
 		return;
 	}
 	lent = forget_blocks(context);
@@ -566,7 +565,7 @@ static void forget_context(struct mt_context *context, uint32_t init)
 	mt_lock_unlock(&context->lock);
 	mt_lock_unlock(&mt_pool.slots_lock);
 	mt_context_return_events(lent);
-	mt_wait_cancellable(cancel);
+	mt_driver_allow_cancel(cancel);
 }
 
 static struct mt_context *find(struct CUctx_st *handle)
@@ -597,7 +596,7 @@ MT_COLD uint32_t mt_context_pause(struct CUctx_st *handle)
 		init = mt_context_init(context);
 		mt_lock_unlock(&context->lock);
 		if (users)
-			mt_wait_round(round);
+			mt_driver_wait_round(round);
 	}
 	return init;
 }

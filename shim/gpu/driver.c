@@ -166,14 +166,6 @@ void mt_driver_note(int result)
 		mt_store_relaxed(&deinitialized, true);
 }
 
-/* A parent that only loaded the library leaves a child that may use it. */
-void mt_driver_fork_child(void)
-{
-	if (mt_load_relaxed(&used))
-		mt_store_relaxed(&forked, true);
-	binds = false;
-}
-
 void mt_driver_read_pci(int device, char out[MT_PCI_BYTES])
 {
 	static const char hex[] = "0123456789abcdef";
@@ -191,4 +183,12 @@ void mt_driver_read_pci(int device, char out[MT_PCI_BYTES])
 	(void)mt_format(out, MT_PCI_BYTES, "%c%c%c%c:%c%c:%c%c.0", hex[domain >> 12 & 15],
 			hex[domain >> 8 & 15], hex[domain >> 4 & 15], hex[domain & 15],
 			hex[bus >> 4 & 15], hex[bus & 15], hex[slot >> 4 & 15], hex[slot & 15]);
+}
+
+/* A parent that only loaded the library leaves a child that may use it. */
+void mt_driver_fork_child(void)
+{
+	if (mt_load_relaxed(&used))
+		mt_store_relaxed(&forked, true);
+	binds = false;
 }

@@ -1,8 +1,7 @@
-#include "gpu/fence.h"
+#include "gpu/context.h"
 
 #include "sys/attr.h"
 #include "gpu/capture.h"
-#include "gpu/wait.h"
 
 /* ---- events; no lock is held, the gate is entered or the thread in relaxed capture mode ---- */
 
@@ -254,7 +253,8 @@ static enum mt_fence_status record_and_ask(struct mt_context *context, struct mt
 	if (!mt_capture_gate_enter())
 		return MT_FENCE_LOST;
 	was_pushed = mt_context_push(context, &result);
-	if (result == MT_CU_SUCCESS) {
+	/* Mixed: since this free began, events no longer see all work. */
+	if (result == MT_CU_SUCCESS && !mt_flag(&mt_pool.is_mixed)) {
 		*own = NULL;
 		status = !record(context, block, taken) ? MT_FENCE_LOST
 			 : asks                         ? query(context, block, own)
@@ -292,13 +292,13 @@ enum mt_fence_status mt_fence_free(struct mt_context *context, struct mt_block *
 
 	mt_fence_add(context, block);
 	begin(context, block);
-	cancel = mt_wait_uncancelled();
+	cancel = mt_driver_forbid_cancel();
 	status = record_and_ask(context, block, &own, asks);
 	if (mt_unlikely(status == MT_FENCE_NOT_YET && waits) &&
 	    !mt_fence_is_own_done(context, block))
 		status = wait_for_own(context, block, &own);
 	status = end(context, block, own, status);
-	mt_wait_cancellable(cancel);
+	mt_driver_allow_cancel(cancel);
 	return status;
 }
 
@@ -313,10 +313,10 @@ static enum mt_fence_status check(struct mt_context *context, struct mt_block *b
 	int cancel;
 
 	begin(context, block);
-	cancel = mt_wait_uncancelled();
+	cancel = mt_driver_forbid_cancel();
 	status = ask(context, block, &own);
 	status = end(context, block, own, status);
-	mt_wait_cancellable(cancel);
+	mt_driver_allow_cancel(cancel);
 	return status;
 }
 

@@ -1,6 +1,6 @@
 /* gpu/nvml.h -- what NVIDIA's management library says of a device: which process holds how much of
  * it. The library is loaded at the first question; it comes with the driver, and where it is
- * missing nothing is known. Driver thread only (gpu/thread.h): the library keeps descriptors, and
+ * missing nothing is known. Driver thread only (gpu/driver.h): the library keeps descriptors, and
  * shares them with a program that uses it too. mtctl links it, too, and calls it on its one thread.
  */
 #ifndef MT_GPU_NVML_H

@@ -13,7 +13,6 @@
 #include "gpu/pool.h"
 #include "core/control_file.h"
 #include "core/interpreter.h"
-#include "gpu/thread.h"
 #include "gpu/driver.h"
 #include "gpu/nvml.h"
 #include "core/publish.h"
@@ -364,7 +363,7 @@ static void ask_job(void)
 static void ask_others(uint64_t device, struct mt_nvml_usage *out)
 {
 	job.device = (int)device;
-	if (mt_gpu_thread_run(ask_job))
+	if (mt_driver_thread_run(ask_job))
 		*out = job.nvml;
 }
 

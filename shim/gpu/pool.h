@@ -3,7 +3,7 @@
  *
  * Each block is one whole cuMemAlloc of its context, so that a cached block can always go back, and
  * IPC, peers and address ranges stay true. A freed block is handed out again only when all work
- * enqueued before the free is done, in every context that could have used it (gpu/fence.h).
+ * enqueued before the free is done, in every context that could have used it (gpu/fence.c).
  *
  * Any thread may call. No lock (sys/lock_ranks.def) is held over a call to the driver but the
  * capture gate (gpu/capture.h). Never calls malloc: it runs inside cuMemAlloc, which may run inside
@@ -191,7 +191,7 @@ void mt_release_keep_cap(struct mt_context *context, uint64_t bytes);
 uint64_t mt_release_over_cap(int device);
 
 /* ---- what the worker gives back: decay, low memory, cleanups. On the driver thread
- * (gpu/thread.h) or a thread of the program, in relaxed capture mode, no lock held. Nothing while a
+ * (gpu/driver.h) or a thread of the program, in relaxed capture mode, no lock held. Nothing while a
  * capture is open. ---- */
 
 /* Releases up to `limit` blocks that are due by decay or low memory, oldest first. Returns

@@ -4,10 +4,9 @@
 #include "sys/os.h"
 #include "sys/saturating.h"
 #include "gpu/capture.h"
-#include "gpu/fence.h"
+#include "gpu/context.h"
 #include "gpu/pool.h"
 #include "gpu/rescue.h"
-#include "gpu/wait.h"
 
 #define STREAM_NS   MT_NS_PER_S
 #define OTHERS_NS   (50 * MT_NS_PER_MS) /* for other threads that free a block */
@@ -75,7 +74,7 @@ static void wait_for_stream(struct mt_context *context, bool is_background)
 				 mt_os_now_ns() - start_ns < STREAM_NS &&
 				 !(is_background && mt_flag(&mt_pool.pauses_release));
 	     round++)
-		mt_wait_round(round);
+		mt_driver_wait_round(round);
 	mt_context_pop(was_pushed);
 }
 
@@ -96,7 +95,7 @@ static void wait_for_others(int device, uint64_t limit_ns)
 					mt_load_acquire(&mt_pool.devices[i].releasing_count);
 		if (!releasing_count)
 			return;
-		mt_wait_round(round);
+		mt_driver_wait_round(round);
 	}
 }
 
@@ -133,7 +132,7 @@ static void wait_for_readers(const struct mt_pool_device *device)
 
 	for (unsigned round = 0; has_readers(device) && mt_os_now_ns() - start_ns < READERS_NS;
 	     round++)
-		mt_wait_round(round);
+		mt_driver_wait_round(round);
 }
 
 /* Nothing runs in a context that an error has ended, and where it is current the driver returns
@@ -292,12 +291,12 @@ static uint64_t release_some(struct mt_context *context, struct mt_release *rule
 
 uint64_t mt_release(struct mt_context *context, struct mt_release *rule)
 {
-	int cancel = mt_wait_uncancelled();
+	int cancel = mt_driver_forbid_cancel();
 	int mode = mt_driver_relax(mt_pool_driver());
 	uint64_t released_bytes = release_some(context, rule);
 
 	mt_driver_restore(mt_pool_driver(), mode);
-	mt_wait_cancellable(cancel);
+	mt_driver_allow_cancel(cancel);
 	return released_bytes;
 }
 
@@ -417,7 +416,7 @@ static MT_COLD void wait_for_oldest(struct mt_context *context, uint64_t bytes)
 			(void)mt_release(context, &one);
 			return;
 		}
-		mt_wait_round(round);
+		mt_driver_wait_round(round);
 	}
 }
 
@@ -638,7 +637,7 @@ MT_COLD bool mt_shortage_begin(struct mt_shortage *shortage, int device, uint64_
 	*shortage = (struct mt_shortage){.device = device, .bytes = bytes, .has_own = pools};
 	if ((total && bytes > total) || (!pools && !mt_gpu_rescue_is_possible()))
 		return false;
-	shortage->cancel = mt_wait_uncancelled();
+	shortage->cancel = mt_driver_forbid_cancel();
 	count_shortage(device, 1);
 	if (device != MT_ANY_DEVICE && pools)
 		mt_pool_note_retry(device);
@@ -651,7 +650,7 @@ MT_COLD void mt_shortage_end(struct mt_shortage *shortage)
 {
 	mt_gpu_rescue_end(&shortage->rescue);
 	count_shortage(shortage->device, (uint32_t)-1);
-	mt_wait_cancellable(shortage->cancel);
+	mt_driver_allow_cancel(shortage->cancel);
 }
 
 /* Releases all blocks with which their own context is done: the driver alone would have them free
@@ -740,7 +739,7 @@ static bool release_own(struct mt_shortage *shortage)
 			return shortage->tries++ < MORE_TRIES || may_wait;
 		if (!may_wait || !is_enough_cached(shortage))
 			return false;
-		mt_wait_round(round);
+		mt_driver_wait_round(round);
 	}
 }
 

@@ -16,7 +16,7 @@
 #include "gpu/oom.h"
 #include "gpu/pool.h"
 #include "gpu/stats.h"
-#include "gpu/thread.h"
+#include "gpu/driver.h"
 #include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/lock.h"
@@ -230,7 +230,7 @@ static struct {
 } served;
 static uint64_t is_rescuer; /* as written into the control file */
 
-/* Static, see gpu/thread.h. */
+/* Static, see gpu/driver.h. */
 static struct {
 	char device[MT_PCI_BYTES];
 	bool releases;
@@ -281,7 +281,7 @@ static bool visit(bool releases)
 	memcpy(job.device, served.request.device, sizeof(job.device));
 	job.device[sizeof(job.device) - 1] = 0;
 	job.releases = releases;
-	return !mt_capture_is_open() && mt_gpu_thread_run(visit_job) && !mt_capture_is_open();
+	return !mt_capture_is_open() && mt_driver_thread_run(visit_job) && !mt_capture_is_open();
 }
 
 static void reply(bool is_final)

@@ -14,7 +14,7 @@
 enum space { SPACE_POINTER, SPACE_VMM, SPACE_ARRAY, SPACE_PINNED, SPACE_MAPPING, SPACE_COUNT };
 
 static struct mt_lock unpooled_lock = MT_LOCK(unpooled); /* everything below */
-static struct mt_pointer_table tables[SPACE_COUNT][MT_POINTER_TABLES];
+static struct mt_pointer_table tables[SPACE_COUNT];
 static struct mt_slab records = MT_SLAB(struct mt_unpooled_record);
 static struct mt_unpooled_usage usage[MT_POOL_DEVICES];
 
@@ -53,14 +53,9 @@ static struct mt_unpooled_record *record_of(struct mt_pointer_node *node)
 	return node ? (struct mt_unpooled_record *)(void *)((char *)node - offset) : NULL;
 }
 
-static struct mt_pointer_table *table_of(enum space space, uint64_t key)
-{
-	return &tables[space][mt_pointer_place(key)];
-}
-
 static struct mt_unpooled_record *find(enum space space, uint64_t key)
 {
-	return record_of(mt_pointer_table_find(table_of(space, key), key));
+	return record_of(mt_pointer_table_find(&tables[space], key));
 }
 
 static void count_in(const struct mt_unpooled_record *record)
@@ -90,7 +85,7 @@ static void count_out(const struct mt_unpooled_record *record)
 
 static void take_out(struct mt_unpooled_record *record)
 {
-	(void)mt_pointer_table_remove(table_of(space_of(record), record->is.key), &record->node);
+	(void)mt_pointer_table_remove(&tables[space_of(record)], &record->node);
 }
 
 static void end(struct mt_unpooled_record *record)
@@ -105,8 +100,7 @@ static void put_in(struct mt_unpooled_record *record)
 	struct mt_unpooled_record *stale;
 
 	mt_store_relaxed(&record->node.key, record->is.key);
-	stale = record_of(
-		mt_pointer_table_insert(table_of(space_of(record), record->is.key), &record->node));
+	stale = record_of(mt_pointer_table_insert(&tables[space_of(record)], &record->node));
 	if (stale)
 		stale->handles = 0;
 	if (stale && !stale->uses)
@@ -115,8 +109,12 @@ static void put_in(struct mt_unpooled_record *record)
 
 struct mt_unpooled_record *mt_unpooled_reserve(void)
 {
-	struct mt_unpooled_record *record = mt_slab_alloc(&records);
+	struct mt_unpooled_record *record;
 
+	for (int space = 0; space < SPACE_COUNT; space++)
+		if (!mt_pointer_table_map(&tables[space]))
+			return NULL;
+	record = mt_slab_alloc(&records);
 	if (record)
 		*record = (struct mt_unpooled_record){.handles = 1};
 	return record;
@@ -273,8 +271,7 @@ static void forget_if(bool (*is)(struct mt_pointer_node *node, void *context), v
 {
 	mt_lock_lock(&unpooled_lock);
 	for (int space = 0; space < SPACE_COUNT; space++)
-		for (uint32_t place = 0; place < MT_POINTER_TABLES; place++)
-			mt_pointer_table_remove_if(&tables[space][place], is, context);
+		mt_pointer_table_remove_if(&tables[space], is, context);
 	mt_lock_unlock(&unpooled_lock);
 }
 

@@ -9,9 +9,8 @@
 #include "core/worker.h"
 #include "gpu/pool.h"
 #include "gpu/frameworks.h"
-#include "gpu/thread.h"
+#include "gpu/driver.h"
 #include "gpu/capture.h"
-#include "gpu/wait.h"
 #include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/os.h"
@@ -63,7 +62,7 @@ static bool take_start(void)
 			return true;
 		if (seen == STATE_RUNS || seen == STATE_OFF)
 			return false;
-		mt_wait_round(round);
+		mt_driver_wait_round(round);
 	}
 }
 
@@ -113,7 +112,7 @@ static void stop(void)
 	if (!mt_state_is_own_process())
 		return;
 	mt_pool_pause_release(true);
-	if (mt_gpu_thread_stop())
+	if (mt_driver_thread_stop())
 		mt_pool_pause_release(false);
 }
 
@@ -141,7 +140,7 @@ static MT_COLD bool start(void)
 		stop_at_exit();
 		/* The driver's own calls go through this thread's descriptors: a thread of the
 		 * program starts it. */
-		threads = mt_main_exit_is_watched() && mt_gpu_thread_start();
+		threads = mt_main_exit_is_watched() && mt_driver_thread_start();
 		threads = mt_init_start_worker() && threads;
 		mt_store_release(&is_awake, threads);
 		if (threads) {

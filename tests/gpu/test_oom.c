@@ -13,7 +13,7 @@
 #include "gpu/pool.h"
 #include "core/control_file.h"
 #include "python/framework.h"
-#include "gpu/thread.h"
+#include "gpu/driver.h"
 #include "gpu/oom.h"
 #include "gpu/stats.h"
 #include "gpu/nvml.h"
@@ -65,7 +65,7 @@ bool mt_nvml_read(const char *pci UNUSED, bool fresh UNUSED, struct mt_nvml_usag
 	return false;
 }
 
-bool mt_gpu_thread_run(void (*job)(void) UNUSED)
+bool mt_driver_thread_run(void (*job)(void) UNUSED)
 {
 	return false;
 }

@@ -13,6 +13,7 @@ static struct mt_pointer_node *fill(uint64_t first, uint64_t step, uint32_t coun
 {
 	struct mt_pointer_node *nodes = calloc(count, sizeof(*nodes));
 
+	cr_assert(mt_pointer_table_map(&table));
 	for (uint32_t i = 0; i < count; i++) {
 		atomic_store(&nodes[i].key, first + step * i);
 		cr_assert_null(mt_pointer_table_insert(&table, &nodes[i]));
@@ -40,8 +41,9 @@ Test(pointer_table, finds_each_where_all_share_a_bucket, .timeout = 60)
 	struct mt_pointer_node *nodes = calloc(2000, sizeof(*nodes));
 	uint64_t key = 1, found = 0;
 
+	cr_assert(mt_pointer_table_map(&table));
 	for (uint32_t i = 0; i < 2000; key++)
-		if ((mt_pointer_hash(key) >> 32 & 0x3ff) == 5) {
+		if (mt_pointer_hash(key) >> 52 == 5) {
 			atomic_store(&nodes[i].key, key);
 			cr_assert_null(mt_pointer_table_insert(&table, &nodes[i++]));
 		}

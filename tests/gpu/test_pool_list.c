@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "sys/os.h"
-#include "gpu/snapshot.h"
+#include "gpu/stats.h"
 #include "null_driver.h"
 #include "pool_fixture.h"
 

@@ -12,7 +12,7 @@
 #include "sys/os.h"
 #include "null_driver.h"
 #include "pool_fixture.h"
-#include "gpu/snapshot.h"
+#include "gpu/stats.h"
 #include "core/dump_layout.h"
 #include "core/stats_layout.h"
 #include "core/publish.h"
