@@ -60,16 +60,6 @@ static struct CUctx_st *primary_of(int device)
 	return NULL;
 }
 
-static bool is_context(struct CUctx_st *context)
-{
-	struct CUctx_st *popped = NULL;
-
-	if (mt_cuda_call(cuCtxPushCurrent_v2, context) != MT_CU_SUCCESS)
-		return false;
-	(void)mt_cuda_call(cuCtxPopCurrent_v2, &popped);
-	return true;
-}
-
 /* ---- the end of a context. Its handle and addresses may be another context's as soon as the
  * driver's call returns: `init` tells the two apart. ---- */
 
@@ -137,8 +127,9 @@ static void note_created(int result, struct CUctx_st *const *context, int device
 MT_DRIVER_CONTEXT_CREATES(X)
 #undef X
 
-/* In a host function the driver refuses. */
-#define X(name)                                                                                    \
+/* In a host function the driver refuses. cuCtxAttach counts a context up, and the driver alone
+ * knows the count: any detach may be the last. */
+#define X(name, is_last)                                                                           \
 	int name(struct CUctx_st *context)                                                         \
 	{                                                                                          \
 		MT_CUDA_KEEP_ERRNO;                                                                \
@@ -150,30 +141,13 @@ MT_DRIVER_CONTEXT_CREATES(X)
 		mt_capture_gate_close();                                                           \
 		ending = begin_end(context);                                                       \
 		result = mt_cuda_call(name, context);                                              \
-		finish(&ending, result == MT_CU_SUCCESS);                                          \
+		finish(&ending, result == MT_CU_SUCCESS && (is_last));                             \
 		return result;                                                                     \
 	}
-X(cuCtxDestroy)
-X(cuCtxDestroy_v2)
+X(cuCtxDestroy, true)
+X(cuCtxDestroy_v2, true)
+X(cuCtxDetach, id_of(context) != ending.id)
 #undef X
-
-/* cuCtxAttach counts a context up, and the driver alone knows the count: any detach may be the
- * last. */
-int cuCtxDetach(struct CUctx_st *context)
-{
-	MT_CUDA_KEEP_ERRNO;
-	struct ending ending;
-	int result;
-
-	if (!context || !mt_cuda_is_on())
-		return mt_cuda_call(cuCtxDetach, context);
-	mt_capture_gate_close();
-	ending = begin_end(context);
-	result = mt_cuda_call(cuCtxDetach, context);
-	finish(&ending,
-	       result == MT_CU_SUCCESS && (!is_context(context) || id_of(context) != ending.id));
-	return result;
-}
 
 /* ---- primary contexts: the driver counts them and does not tell the count. If the program has
  * retained a context more often than it has released it, a release is not the last: nothing ends,

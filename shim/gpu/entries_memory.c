@@ -126,7 +126,7 @@ static int end_made(struct mt_unpooled_record *record, int result, const struct 
 static int end_free(int result, struct mt_unpooled_record *taken)
 {
 	if (taken && result != MT_CU_SUCCESS)
-		mt_unpooled_restore(taken);
+		mt_unpooled_add(taken);
 	else if (taken)
 		mt_unpooled_cancel(taken);
 	return result;
@@ -171,28 +171,15 @@ int cuMemFree_v2(uint64_t dptr)
 #define SPARSE           0x40u
 #define DEFERRED_MAPPING 0x80u
 
-/* Bits of an element by CUarray_format, 0 if not known: of one channel ... */
-static const unsigned char channel_bits[256] = {[0x01] = 8,  [0x02] = 16, [0x03] = 32, [0x08] = 8,
-						[0x09] = 16, [0x0a] = 32, [0x10] = 16, [0x20] = 32};
-
-/* ... or of all channels. Of a block-compressed format: bits of an element in the mean of its 4 x 4
- * block, which is never halved. Planar formats: bits of a pixel over all planes. */
-static const unsigned char element_bits[256] = {
-	[0x50] = 32, [0xc0] = 8,  [0xc1] = 16, [0xc2] = 32, [0xc3] = 16, [0xc4] = 32, [0xc5] = 64,
-	[0xc6] = 8,  [0xc7] = 16, [0xc8] = 32, [0xc9] = 16, [0xca] = 32, [0xcb] = 64, [0x91] = 4,
-	[0x92] = 4,  [0x93] = 8,  [0x94] = 8,  [0x95] = 8,  [0x96] = 8,  [0x97] = 4,  [0x98] = 4,
-	[0x99] = 8,  [0x9a] = 8,  [0x9b] = 8,  [0x9c] = 8,  [0x9d] = 8,  [0x9e] = 8,  [0xb0] = 12,
-	[0x9f] = 24, [0xa1] = 24, [0xa2] = 16, [0xa3] = 32, [0xa4] = 32, [0xa5] = 16, [0xa6] = 32,
-	[0xa7] = 32, [0xa8] = 32, [0xa9] = 32, [0xb1] = 64, [0xb2] = 24, [0xb3] = 48, [0xb4] = 24,
-	[0xb5] = 48};
-
+/* Bits of a channel by CUarray_format. Compressed and planar formats, those of graphics and video,
+ * count as 0 bytes. */
 static uint64_t bits_of(int format, unsigned int channels)
 {
-	unsigned char place = (unsigned char)format;
+	static const unsigned char bits[0x21] = {
+		[0x01] = 8,  [0x02] = 16, [0x03] = 32, [0x08] = 8,
+		[0x09] = 16, [0x0a] = 32, [0x10] = 16, [0x20] = 32};
 
-	if (format != place)
-		return 0;
-	return channel_bits[place] ? (uint64_t)channel_bits[place] * channels : element_bits[place];
+	return (unsigned int)format < sizeof(bits) ? (uint64_t)bits[format] * channels : 0;
 }
 
 /* An extent of 0: the array lacks this dimension. */

@@ -4,7 +4,7 @@
  *
  * One thread of a process asks at a time, for up to MT_RESCUE_NS; the others wait for it as long.
  * If nobody has given anything, the process asks again after 0.1 s at the earliest, and after
- * ten times what it has waited, but at once if a process that had not replied has done so since.
+ * ten times what it has waited.
  * The asking thread makes no call to the driver while it waits, takes no lock and allocates
  * nothing. The worker replies, so that two processes may ask each other.
  *

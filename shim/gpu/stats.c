@@ -28,7 +28,7 @@ static bool has_allocations(int device)
 		return true;
 	mt_unpooled_usage(device, &others);
 	for (int kind = 0; kind < MT_UNPOOLED_KIND_COUNT; kind++)
-		if (others.alloc_count[kind])
+		if (others.peak_bytes[kind])
 			return true;
 	return false;
 }

@@ -65,7 +65,6 @@ static void count_in(const struct mt_unpooled_record *record)
 
 	if (record->mapped)
 		return;
-	of->live_count[kind]++;
 	of->live_bytes[kind] += record->is.bytes;
 	if (of->live_bytes[kind] > of->peak_bytes[kind])
 		of->peak_bytes[kind] = of->live_bytes[kind];
@@ -77,9 +76,7 @@ static void count_out(const struct mt_unpooled_record *record)
 
 	if (record->mapped)
 		return;
-	mt_assert(of->live_count[record->is.kind] > 0 &&
-		  of->live_bytes[record->is.kind] >= record->is.bytes);
-	of->live_count[record->is.kind]--;
+	mt_assert(of->live_bytes[record->is.kind] >= record->is.bytes);
 	of->live_bytes[record->is.kind] -= record->is.bytes;
 }
 
@@ -126,15 +123,6 @@ void mt_unpooled_cancel(struct mt_unpooled_record *record)
 }
 
 void mt_unpooled_add(struct mt_unpooled_record *record)
-{
-	mt_lock_lock(&unpooled_lock);
-	put_in(record);
-	count_in(record);
-	usage_of(record->is.device)->alloc_count[record->is.kind]++;
-	mt_lock_unlock(&unpooled_lock);
-}
-
-void mt_unpooled_restore(struct mt_unpooled_record *record)
 {
 	mt_lock_lock(&unpooled_lock);
 	put_in(record);
