@@ -8,8 +8,6 @@
 #include "sys/attr.h"
 
 #define CHUNK_BYTES (128u * 1024)
-/* nodes that a look-up without the lock follows: meanwhile they may move to other chains */
-#define PEEK_MAX    64
 #define LOOK_MAX    16 /* blocks of one bin that a search looks at */
 #define LARGEST_MAX 64 /* and mt_bins_largest */
 
@@ -109,8 +107,8 @@ static _Atomic(struct mt_pointer_node *) *chain_of(struct mt_pointer_table *tabl
 		       : NULL;
 }
 
-/* Looks at up to `limit` nodes. */
-static struct mt_pointer_node *look_up(struct mt_pointer_table *table, uint64_t key, uint64_t limit)
+struct mt_pointer_node *mt_pointer_table_find(struct mt_pointer_table *table, uint64_t key,
+					      uint32_t limit)
 {
 	_Atomic(struct mt_pointer_node *) *link = chain_of(table, key);
 	struct mt_pointer_node *node = link ? mt_load_acquire(link) : NULL;
@@ -121,16 +119,6 @@ static struct mt_pointer_node *look_up(struct mt_pointer_table *table, uint64_t 
 		node = mt_load_acquire(&node->next);
 	}
 	return NULL;
-}
-
-struct mt_pointer_node *mt_pointer_table_find(struct mt_pointer_table *table, uint64_t key)
-{
-	return look_up(table, key, UINT64_MAX);
-}
-
-struct mt_pointer_node *mt_pointer_table_peek(struct mt_pointer_table *table, uint64_t key)
-{
-	return look_up(table, key, PEEK_MAX);
 }
 
 struct mt_pointer_node *mt_pointer_table_insert(struct mt_pointer_table *table,
@@ -228,14 +216,14 @@ static MT_COLD struct mt_block *find_locked(uint64_t base)
 	struct mt_block *block;
 
 	mt_lock_lock(lock_of(base));
-	block = block_of(mt_pointer_table_find(&table, base));
+	block = block_of(mt_pointer_table_find(&table, base, MT_POINTER_ALL));
 	mt_lock_unlock(lock_of(base));
 	return block;
 }
 
 struct mt_block *mt_blocks_find(uint64_t base)
 {
-	struct mt_block *block = block_of(mt_pointer_table_peek(&table, base));
+	struct mt_block *block = block_of(mt_pointer_table_find(&table, base, MT_POINTER_PEEK));
 
 	return mt_likely(block != NULL) ? block : find_locked(base);
 }

@@ -53,8 +53,7 @@ void mt_slab_forget(struct mt_slab *slab);
 
 /* ---- a hash table from a 64-bit key to a node that its owner embeds in a record: 32,768 buckets
  * with chains. The table owns the links of the nodes, never their records. The caller locks: every
- * function needs a lock of the key's place, or of the table, but _map and _peek, which may run
- * beside all of them. ---- */
+ * function needs a lock of the key's place, or of the table, but where it says otherwise. ---- */
 
 #define MT_POINTER_PLACES  64u
 #define MT_POINTER_BUCKETS 32768u
@@ -71,7 +70,7 @@ struct mt_pointer_table {
 };
 
 /* Maps the buckets unless they are: before the first insertion. Returns false if the kernel has no
- * memory. A page of them becomes resident when it is first written. */
+ * memory. A page of them becomes resident when it is first written. Needs no lock. */
 bool mt_pointer_table_map(struct mt_pointer_table *table);
 
 /* Spreads keys over all bits of the result. Pure. */
@@ -88,14 +87,16 @@ static inline uint32_t mt_pointer_place(uint64_t key)
 	return (uint32_t)(mt_pointer_hash(key) >> 58);
 }
 
-/* The node with this key, or NULL. */
-struct mt_pointer_node *mt_pointer_table_find(struct mt_pointer_table *table, uint64_t key);
-
-/* The same without the lock. NULL may also mean that a node on the way has just moved to another
- * chain, or that the chain is long: then look again by mt_pointer_table_find. A node that is
- * returned may be taken out at any moment: its record must stay readable, and the caller checks it
- * again under the lock of its owner. */
-struct mt_pointer_node *mt_pointer_table_peek(struct mt_pointer_table *table, uint64_t key);
+/* Returns the node with this key among the first `limit` of its chain (MT_POINTER_ALL), or NULL.
+ *
+ * Without the lock, by MT_POINTER_PEEK: NULL may also mean that a node on the way has just moved to
+ * another chain, or that the chain is long; then look again with the lock. A node that is returned
+ * may be taken out at any moment: its record must stay readable, and the caller checks it again
+ * under the lock of its owner. */
+#define MT_POINTER_ALL  UINT32_MAX
+#define MT_POINTER_PEEK 64u
+struct mt_pointer_node *mt_pointer_table_find(struct mt_pointer_table *table, uint64_t key,
+					      uint32_t limit);
 
 /* Puts a node in. Another node with the same key is stale: it is taken out and returned, else
  * NULL. */

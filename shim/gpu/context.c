@@ -76,17 +76,6 @@ static MT_COLD struct mt_context *add_context(struct CUctx_st *handle, int devic
 	return found;
 }
 
-static bool knows_primary(int device)
-{
-	MT_EACH_CONTEXT(context)
-	{
-		if (mt_load_acquire(&context->handle) && mt_flag(&context->is_primary) &&
-		    mt_context_ordinal(context) == device)
-			return true;
-	}
-	return false;
-}
-
 /* Retaining is the only way to the handle; of an active context it creates nothing. With the gate
  * entered no other thread releases it meanwhile, so that the release here is never the last. */
 static MT_COLD void know_primary(int device)
@@ -109,8 +98,13 @@ static MT_COLD void know_primary(int device)
 
 void mt_context_add_primary(int device)
 {
-	if (!knows_primary(device))
-		know_primary(device);
+	MT_EACH_CONTEXT(context)
+	{
+		if (mt_load_acquire(&context->handle) && mt_flag(&context->is_primary) &&
+		    mt_context_ordinal(context) == device)
+			return;
+	}
+	know_primary(device);
 }
 
 static uint32_t bit_of(int device)
@@ -353,13 +347,6 @@ struct mt_event *mt_context_take_event(struct mt_context *context)
 	return event;
 }
 
-void mt_context_keep_event(struct mt_context *context, struct mt_event *event)
-{
-	mt_assert(event->context == context && event->init == mt_context_init(context));
-	event->next = context->free_events;
-	context->free_events = event;
-}
-
 MT_COLD struct mt_event *mt_context_create_event(struct mt_context *context, int *out_result)
 {
 	struct mt_event *event = mt_slab_alloc(&events);
@@ -385,8 +372,10 @@ static void return_event(struct mt_event *event)
 
 	mt_lock_lock(&context->lock);
 	is_alive = mt_context_is_still(context, event->init);
-	if (is_alive)
-		mt_context_keep_event(context, event);
+	if (is_alive) {
+		event->next = context->free_events;
+		context->free_events = event;
+	}
 	mt_lock_unlock(&context->lock);
 	if (!is_alive)
 		mt_slab_free(&events, event);

@@ -309,17 +309,10 @@ static struct mt_block *find_locked(uint64_t dptr, struct mt_context **out_conte
 	}
 }
 
-static void count_free(struct mt_context *context, const struct mt_block *block)
-{
-	mt_counter_add(&context->counters.allocated, -block->bytes);
-	mt_counter_add(&context->counters.requested, -block->asked_bytes);
-	mt_counter_add(&context->counters.blocks, (uint64_t)-1);
-	mt_counter_add(&context->counters.frees, 1);
-}
-
-/* Frees a live block by the driver's own cuMemFree. Called with context->lock held; releases it
- * before the call of the driver. The record leaves the table before the call, since another thread
- * may get the address the moment that the call returns. It comes back if the driver refuses. */
+/* Frees a live block, whose free is counted, by the driver's own cuMemFree. Called with
+ * context->lock held; releases it before the call of the driver. The record leaves the table before
+ * the call, since another thread may get the address the moment that the call returns. It comes
+ * back if the driver refuses. */
 static MT_COLD int free_directly(struct mt_context *context, struct mt_block *block)
 {
 	uint32_t init = mt_context_init(context);
@@ -327,7 +320,6 @@ static MT_COLD int free_directly(struct mt_context *context, struct mt_block *bl
 	int result;
 
 	mt_assert(block->state == MT_BLOCK_LIVE);
-	count_free(context, block);
 	block->state = MT_BLOCK_LEAVING;
 	(void)mt_blocks_remove(block);
 	mt_lock_unlock(&context->lock);
@@ -365,16 +357,7 @@ static bool is_kept(struct mt_context *context, const struct mt_block *block)
 	return mt_likely(context->idle != NULL) || map_bins(context);
 }
 
-/* The driver is to free it: a pending block is the program's again. The lock is held. */
-static MT_COLD void take_back(struct mt_context *context, struct mt_block *block)
-{
-	mt_fence_remove(context, block);
-	mt_counter_add(&context->counters.frees, (uint64_t)-1);
-	mt_counter_add(&context->counters.allocs, (uint64_t)-1);
-	hand_out(context, block, block->asked_bytes, block->since_ns);
-}
-
-/* Caches a freed block. The lock is held on entry, not on return.
+/* Caches a live block whose free is counted. The lock is held on entry, not on return.
  *
  * A free that waits does so for the work of the block's own context, as the driver's does. Work of
  * another context, for which the driver's does not wait, keeps the block pending; above the cap the
@@ -386,7 +369,6 @@ static int cache(struct mt_context *context, struct mt_block *block, uint64_t no
 	enum mt_fence_status status;
 
 	block->since_ns = now_ns;
-	count_free(context, block);
 	status = mt_fence_free(context, block, waits);
 	if (status == MT_FENCE_NOT_YET && !waits && context->pending_line.first != block)
 		(void)mt_fence_poll(context, 2);
@@ -399,7 +381,8 @@ static int cache(struct mt_context *context, struct mt_block *block, uint64_t no
 		return MT_CU_SUCCESS;
 	}
 	/* An error, or a capture that has just begun: the driver's own free replies. */
-	take_back(context, block);
+	mt_fence_remove(context, block);
+	block->state = MT_BLOCK_LIVE;
 	return free_directly(context, block);
 }
 
@@ -424,6 +407,10 @@ bool mt_pool_free(uint64_t dptr, int *out_result)
 		*out_result = may_call ? MT_CU_INVALID_VALUE : MT_CU_NOT_PERMITTED;
 		return true;
 	}
+	mt_counter_add(&context->counters.allocated, -block->bytes);
+	mt_counter_add(&context->counters.requested, -block->asked_bytes);
+	mt_counter_add(&context->counters.blocks, (uint64_t)-1);
+	mt_counter_add(&context->counters.frees, 1);
 	*out_result = mt_likely(may_call && is_kept(context, block))
 			      ? cache(context, block, now_ns)
 			      : free_directly(context, block);

@@ -403,29 +403,25 @@ static MT_COLD void wait_for_oldest(struct mt_context *context, uint64_t bytes)
 {
 	struct mt_release one = mt_release_all(MT_RELEASE_OWN_DONE);
 	uint64_t start_ns = mt_os_now_ns();
+	bool is_over = !mt_context_hold(context);
 
+	if (is_over)
+		return;
 	one.blocks = 1;
 	one.in_capture = true;
-	for (unsigned round = 0; lacks_idle(context, bytes); round++) {
+	for (unsigned round = 0; !is_over && lacks_idle(context, bytes); round++) {
 		check_oldest(context, UINT32_MAX);
 		/* Waits for another context's work alone, and the driver's free for none. */
-		if (mt_release(context, &one) > 0)
-			return;
-		if (mt_os_now_ns() - start_ns > CAP_WAIT_NS) {
+		is_over = mt_release(context, &one) > 0;
+		if (!is_over && mt_os_now_ns() - start_ns > CAP_WAIT_NS) {
 			one.kind = MT_RELEASE_PENDING;
 			(void)mt_release(context, &one);
-			return;
+			is_over = true;
 		}
-		mt_driver_wait_round(round);
+		if (!is_over)
+			mt_driver_wait_round(round);
 	}
-}
-
-static void make_idle(struct mt_context *context, uint64_t bytes)
-{
-	if (mt_unlikely(lacks_idle(context, bytes)) && mt_context_hold(context)) {
-		wait_for_oldest(context, bytes);
-		mt_context_drop(context);
-	}
+	mt_context_drop(context);
 }
 
 void mt_release_keep_cap(struct mt_context *context, uint64_t bytes)
@@ -433,7 +429,8 @@ void mt_release_keep_cap(struct mt_context *context, uint64_t bytes)
 	int device = mt_context_ordinal(context);
 	struct mt_release rule = mt_release_all(MT_RELEASE_IDLE);
 
-	make_idle(context, bytes);
+	if (mt_unlikely(lacks_idle(context, bytes)))
+		wait_for_oldest(context, bytes);
 	rule.in_capture = true;
 	rule.bytes = mt_release_over_cap(device);
 	(void)release_device(device, &rule);
@@ -445,7 +442,8 @@ void mt_release_make_room(struct mt_context *context, uint64_t bytes)
 	uint64_t allocated, reserved, cap;
 	struct mt_release rule = mt_release_all(MT_RELEASE_IDLE);
 
-	make_idle(context, bytes);
+	if (mt_unlikely(lacks_idle(context, bytes)))
+		wait_for_oldest(context, bytes);
 	reserved = reserved_bytes(device, &allocated);
 	cap = cap_for(mt_max_u64(mt_counter(&device->allocated_peak), allocated + bytes),
 		      mt_flag(&mt_pool.waits));

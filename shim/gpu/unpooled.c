@@ -55,7 +55,7 @@ static struct mt_unpooled_record *record_of(struct mt_pointer_node *node)
 
 static struct mt_unpooled_record *find(enum space space, uint64_t key)
 {
-	return record_of(mt_pointer_table_find(&tables[space], key));
+	return record_of(mt_pointer_table_find(&tables[space], key, MT_POINTER_ALL));
 }
 
 static void count_in(const struct mt_unpooled_record *record)
