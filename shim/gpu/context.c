@@ -39,7 +39,7 @@ static void measure(struct mt_pool_device *device, int ordinal)
  * is_primary is also stored for a known context. */
 static MT_COLD struct mt_context *add_context(struct CUctx_st *handle, int device, bool is_primary)
 {
-	struct mt_context *found = find_context(handle);
+	struct mt_context *found = handle ? find_context(handle) : NULL;
 
 	if (found && is_primary)
 		mt_flag_set(&found->is_primary, true);
@@ -76,9 +76,7 @@ static MT_COLD struct mt_context *add_context(struct CUctx_st *handle, int devic
 	return found;
 }
 
-/* Retaining is the only way to the handle; of an active context it creates nothing. With the gate
- * entered no other thread releases it meanwhile, so that the release here is never the last. */
-static MT_COLD void know_primary(int device)
+MT_COLD struct CUctx_st *mt_context_primary(int device)
 {
 	const struct mt_driver *driver = mt_pool_driver();
 	struct CUctx_st *primary = NULL;
@@ -91,9 +89,9 @@ static MT_COLD void know_primary(int device)
 	if (!driver->cuDevicePrimaryCtxGetState || !driver->cuDevicePrimaryCtxRetain || !release ||
 	    driver->cuDevicePrimaryCtxGetState(device, &flags, &active) != MT_CU_SUCCESS ||
 	    !active || driver->cuDevicePrimaryCtxRetain(&primary, device) != MT_CU_SUCCESS)
-		return;
-	(void)add_context(primary, device, true);
+		return NULL;
 	(void)release(device);
+	return primary;
 }
 
 void mt_context_add_primary(int device)
@@ -104,7 +102,7 @@ void mt_context_add_primary(int device)
 		    mt_context_ordinal(context) == device)
 			return;
 	}
-	know_primary(device);
+	(void)add_context(mt_context_primary(device), device, true);
 }
 
 static uint32_t bit_of(int device)

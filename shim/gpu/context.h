@@ -256,6 +256,11 @@ static inline void mt_context_take_idle(struct mt_context *context, struct mt_bl
  * current, the driver refused, or no slot is left. */
 struct mt_context *mt_context_current(void);
 
+/* Returns the primary context of the device; NULL: it is not active. Retaining is the only way to
+ * its handle; of an active context it creates nothing. The retain is released again, which is the
+ * last release if the program's has come in between: not while the gate is entered. */
+struct CUctx_st *mt_context_primary(int device);
+
 /* Registers the primary context of the device if it is active: its streams may copy from and to any
  * block there. The capture gate is entered, which keeps it from ending meanwhile; no lock is held.
  */

@@ -12,13 +12,6 @@
 #include "gpu/wrapper.h"
 #include "gpu/capture.h"
 
-static int release(int device)
-{
-	int result = mt_cuda_call(cuDevicePrimaryCtxRelease_v2, device);
-
-	return result == MT_CU_NOT_FOUND ? mt_cuda_call(cuDevicePrimaryCtxRelease, device) : result;
-}
-
 static bool is_active(int device)
 {
 	unsigned int flags = 0;
@@ -38,23 +31,13 @@ static unsigned long long id_of(struct CUctx_st *context)
 	return mt_cuda_call(cuCtxGetId, context, &id) == MT_CU_SUCCESS ? id : 0;
 }
 
-/* Returns the primary context of a device; NULL: it is not active. The gate is closed. Retaining is
- * the only way to its handle; of an active context it creates nothing. The retain is released
- * again. If another thread of the program has released the context meanwhile, which it then saw
- * alive, our release ends it. */
+/* Returns the primary context of a device; NULL: it is not active. The gate is closed. If another
+ * thread of the program has released it meanwhile, which then saw it alive, it ends here. */
 static struct CUctx_st *primary_of(int device)
 {
-	struct CUctx_st *primary = NULL;
-	unsigned long long id;
-	unsigned int flags = 0;
-	int active = 0;
+	struct CUctx_st *primary = mt_context_primary(device);
 
-	if (mt_cuda_call(cuDevicePrimaryCtxGetState, device, &flags, &active) != MT_CU_SUCCESS ||
-	    !active || mt_cuda_call(cuDevicePrimaryCtxRetain, &primary, device) != MT_CU_SUCCESS)
-		return NULL;
-	id = id_of(primary);
-	(void)release(device);
-	if (is_active(device) && id_of(primary) == id)
+	if (!primary || is_active(device))
 		return primary;
 	mt_context_ended(primary, MT_ANY_INIT);
 	return NULL;

@@ -171,14 +171,9 @@ static MT_COLD int try_short(int device, size_t bytes, uint64_t *out_dptr)
 /* If the current context is not known: unrecorded. */
 static MT_COLD int allocate_unknown(size_t bytes, uint64_t *out_dptr)
 {
-	const struct mt_driver *driver = mt_pool_driver();
-	int result = driver->cuMemAlloc_v2(out_dptr, bytes);
-	int device;
+	int result = mt_pool_driver()->cuMemAlloc_v2(out_dptr, bytes);
 
-	if (result == MT_CU_OUT_OF_MEMORY && driver->cuCtxGetDevice &&
-	    driver->cuCtxGetDevice(&device) == MT_CU_SUCCESS)
-		result = try_short(device, bytes, out_dptr);
-	return result;
+	return result == MT_CU_OUT_OF_MEMORY ? try_short(MT_ANY_DEVICE, bytes, out_dptr) : result;
 }
 
 /* Allocates from the driver; if it is out of memory, again while the pool gives back

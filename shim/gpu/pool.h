@@ -120,13 +120,10 @@ void mt_usage_note_peaks(struct mt_context *context);
 
 /* ---- what a device has left ---- */
 
-/* Reads the driver's free and total bytes of a device through a context that has allocated there.
- * Returns false if there is none, and while a capture is open. On a thread if the shim may
- * call the driver. */
+/* Reads the driver's free and total bytes of a device through a context that has allocated there,
+ * in relaxed capture mode. Returns false if there is none. On a thread on which the shim may call
+ * the driver. */
 bool mt_device_memory_read(int device, uint64_t *out_free_bytes, uint64_t *out_total_bytes);
-
-/* The same; the caller has entered the gate, or is in relaxed capture mode. */
-bool mt_device_memory_ask(int device, uint64_t *out_free_bytes, uint64_t *out_total_bytes);
 
 /* ---- when cached blocks go back to the driver, and how (gpu/release.c): one by one. Each block is
  * first taken out of bins and table under the context's lock, then freed with no lock held, with

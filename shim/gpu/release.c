@@ -463,7 +463,7 @@ static bool is_low(const struct mt_context *context)
 	uint64_t pct = mt_counter(&mt_pool.low_free_pct), free_bytes, total_bytes;
 
 	return pct &&
-	       mt_device_memory_ask(mt_context_ordinal(context), &free_bytes, &total_bytes) &&
+	       mt_device_memory_read(mt_context_ordinal(context), &free_bytes, &total_bytes) &&
 	       free_bytes < total_bytes / 100 * pct;
 }
 
@@ -527,7 +527,6 @@ static uint64_t tick_context(struct mt_context *context, uint64_t now_ns, uint32
 uint64_t mt_pool_tick(uint64_t now_ns, uint32_t limit, uint64_t *out_next_ms)
 {
 	uint64_t released_bytes = 0;
-	int mode;
 
 	*out_next_ms = UINT64_MAX;
 	if (!mt_pool_is_up())
@@ -536,7 +535,6 @@ uint64_t mt_pool_tick(uint64_t now_ns, uint32_t limit, uint64_t *out_next_ms)
 		*out_next_ms = PENDING_MS;
 		return 0;
 	}
-	mode = mt_driver_relax(mt_pool_driver());
 	MT_EACH_HELD_CONTEXT(context, MT_ANY_DEVICE)
 	{
 		uint64_t next;
@@ -548,18 +546,15 @@ uint64_t mt_pool_tick(uint64_t now_ns, uint32_t limit, uint64_t *out_next_ms)
 		next = next_ms(context, now_ns, limit);
 		*out_next_ms = next < *out_next_ms ? next : *out_next_ms;
 	}
-	mt_driver_restore(mt_pool_driver(), mode);
 	return released_bytes;
 }
 
 uint64_t mt_pool_trim(int device)
 {
 	uint64_t released_bytes = 0;
-	int mode;
 
 	if (!mt_pool_is_up() || mt_capture_is_open())
 		return 0;
-	mode = mt_driver_relax(mt_pool_driver());
 	MT_EACH_HELD_CONTEXT(context, device)
 	{
 		struct mt_release all = mt_release_all(MT_RELEASE_IDLE);
@@ -568,7 +563,6 @@ uint64_t mt_pool_trim(int device)
 		check_oldest(context, UINT32_MAX);
 		released_bytes += mt_release(context, &all);
 	}
-	mt_driver_restore(mt_pool_driver(), mode);
 	return released_bytes;
 }
 
@@ -677,13 +671,10 @@ static bool is_enough_cached(const struct mt_shortage *shortage)
 {
 	uint64_t free_bytes = 0, total_bytes = 0, cached;
 	bool is_known;
-	int mode;
 
 	if (shortage->device == MT_ANY_DEVICE)
 		return true;
-	mode = mt_driver_relax(mt_pool_driver());
-	is_known = mt_device_memory_ask(shortage->device, &free_bytes, &total_bytes);
-	mt_driver_restore(mt_pool_driver(), mode);
+	is_known = mt_device_memory_read(shortage->device, &free_bytes, &total_bytes);
 	cached = mt_pool_withheld_bytes(shortage->device);
 	if (!is_known)
 		return true;

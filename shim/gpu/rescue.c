@@ -75,16 +75,12 @@ MT_COLD bool mt_gpu_rescue_is_possible(void)
 static bool is_full(int device, uint64_t bytes)
 {
 	uint64_t free_bytes = 0, total_bytes = 0;
-	bool is_known;
-	int mode;
 
 	if (device == MT_ANY_DEVICE)
 		return true;
-	mode = mt_driver_relax(mt_pool_driver());
-	is_known = mt_device_memory_ask(device, &free_bytes, &total_bytes);
-	mt_driver_restore(mt_pool_driver(), mode);
-	return !is_known || free_bytes < (bytes ? bytes + total_bytes / SLACK_SHARE
-						: total_bytes / UNKNOWN_SHARE);
+	return !mt_device_memory_read(device, &free_bytes, &total_bytes) ||
+	       free_bytes <
+		       (bytes ? bytes + total_bytes / SLACK_SHARE : total_bytes / UNKNOWN_SHARE);
 }
 
 /* Another thread asks. Returns whether it was given something. A signal handler that has

@@ -111,7 +111,6 @@ int mt_gpu_read(struct mt_gpu_device *out, int limit)
 	for (int i = 0; i < count; i++)
 		read_device(driver, devices[i], &out[i]);
 	mt_capture_gate_leave();
-	/* This enters the gate itself. */
 	for (int i = 0; i < count; i++)
 		(void)mt_device_memory_read(devices[i], &out[i].free_bytes, &out[i].total_bytes);
 	return count;
