@@ -176,38 +176,31 @@ void mt_capture_after_begin(const struct mt_driver *driver, struct CUstream_st *
 	allow_cancel();
 }
 
-/* ---- which captures an end concerns; the lock is held ---- */
+/* ---- captures end ---- */
 
-static bool is_same(const struct mt_capture *capture, const struct mt_capture *ended)
+/* Returns whether a capture is one of the context, or else of the stream, of `ended`. */
+static bool has_ended(const struct mt_capture *capture, const struct mt_capture *ended)
 {
+	if (ended->context)
+		return capture->context == ended->context;
 	return capture->stream == ended->stream &&
 	       (ended->stream != PER_THREAD_STREAM || capture->thread == ended->thread);
 }
 
-static bool is_of_context(const struct mt_capture *capture, const struct mt_capture *ended)
+/* Takes out the captures that `ended` stands for; returns them. */
+static struct mt_capture *take_out(const struct mt_capture *ended)
 {
-	return capture->context == ended->context;
-}
-
-/* Takes out up to `limit` captures that match; returns them. */
-static struct mt_capture *take_out(bool (*matches)(const struct mt_capture *capture,
-						   const struct mt_capture *ended),
-				   const struct mt_capture *ended, uint32_t limit)
-{
-	struct mt_capture *gone = NULL;
+	struct mt_capture *gone = NULL, *capture;
 
 	mt_lock_lock(&captures_lock);
-	for (struct mt_capture **link = &captures; *link && limit > 0;) {
-		struct mt_capture *capture = *link;
-
-		if (!matches(capture, ended)) {
+	for (struct mt_capture **link = &captures; (capture = *link);) {
+		if (!has_ended(capture, ended)) {
 			link = &capture->next;
 			continue;
 		}
 		*link = capture->next;
 		capture->next = gone;
 		gone = capture;
-		limit--;
 	}
 	mt_lock_unlock(&captures_lock);
 	return gone;
@@ -248,18 +241,19 @@ void mt_capture_after_end(const struct mt_driver *driver, struct CUstream_st *st
 	const struct mt_capture ended = describe(stream, is_ptsz);
 
 	if (mt_capture_is_open() && !is_capturing(driver, stream, is_ptsz, result))
-		end_captures(take_out(is_same, &ended, 1));
+		end_captures(take_out(&ended));
 }
 
 struct mt_capture *mt_capture_stream_destroy_begin(struct CUstream_st *stream)
 {
 	const struct mt_capture dying = {.stream = stream};
 
-	return mt_capture_is_open() ? take_out(is_same, &dying, 1) : NULL;
+	return mt_capture_is_open() ? take_out(&dying) : NULL;
 }
 
 void mt_capture_stream_destroy_end(struct mt_capture *taken, int result)
 {
+	mt_assert(!taken || !taken->next);
 	if (result == MT_CU_SUCCESS)
 		end_captures(taken);
 	else if (taken)
@@ -271,7 +265,7 @@ void mt_capture_forget_context(struct CUctx_st *context)
 	const struct mt_capture died = {.context = context};
 
 	if (mt_capture_is_open() && context)
-		end_captures(take_out(is_of_context, &died, UINT32_MAX));
+		end_captures(take_out(&died));
 }
 
 MT_COLD void mt_capture_fork_child(void)

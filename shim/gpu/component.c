@@ -10,7 +10,6 @@
 #include "gpu/driver.h"
 #include "gpu/oom.h"
 #include "gpu/pool.h"
-#include "gpu/rescue.h"
 #include "gpu/wrapper.h"
 #include "gpu/stats.h"
 #include "gpu/unpooled.h"

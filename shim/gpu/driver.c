@@ -1,4 +1,3 @@
-
 #include "gpu/driver.h"
 
 #include <dlfcn.h>

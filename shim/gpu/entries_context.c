@@ -11,6 +11,7 @@
 
 #include "gpu/wrapper.h"
 #include "gpu/capture.h"
+#include "gpu/unpooled.h"
 
 static bool is_active(int device)
 {

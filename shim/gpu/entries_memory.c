@@ -4,6 +4,8 @@
 #include "gpu/wrapper.h"
 
 #include "gpu/capture.h"
+#include "gpu/oom.h"
+#include "gpu/unpooled.h"
 #include "sys/atomic.h"
 
 #define ARGUMENTS(...) __VA_ARGS__

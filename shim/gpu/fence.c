@@ -155,46 +155,27 @@ static enum mt_fence_status end(struct mt_context *context, struct mt_block *blo
 	return status;
 }
 
-/* Makes the block's context current: the thread may have none, if the driver returns an error,
- * or a broken one, whose error it would return. */
-static enum mt_fence_status query_in(struct mt_context *context, struct mt_block *block,
-				     struct mt_event **out_own)
-{
-	enum mt_fence_status status = MT_FENCE_NOT_YET;
-	int result;
-	bool was_pushed = mt_context_push(context, &result);
-
-	if (result == MT_CU_SUCCESS)
-		status = query(context, block, out_own);
-	mt_context_pop(was_pushed);
-	return status;
-}
-
-/* Events that were recorded before a capture began may be queried in relaxed mode. */
-static MT_COLD enum mt_fence_status
-query_in_capture(struct mt_context *context, struct mt_block *block, struct mt_event **out_own)
-{
-	enum mt_fence_status status = MT_FENCE_NOT_YET;
-	int mode = mt_driver_relax(mt_pool_driver());
-
-	if (mode != MT_DRIVER_NOT_RELAXED)
-		status = query_in(context, block, out_own);
-	mt_driver_restore(mt_pool_driver(), mode);
-	return status;
-}
-
-/* No lock is held, the block is busy. */
+/* Queries with the block's context current: the thread may have none, if the driver returns an
+ * error, or a broken one, whose error it would return. Events that were recorded before a capture
+ * began may be queried in relaxed mode. No lock is held, the block is busy. */
 static enum mt_fence_status ask(struct mt_context *context, struct mt_block *block,
 				struct mt_event **out_own)
 {
 	enum mt_fence_status status = MT_FENCE_NOT_YET;
+	bool is_in_gate = mt_capture_gate_enter(), was_pushed;
+	int mode = MT_DRIVER_NOT_RELAXED, result;
 
-	if (mt_capture_gate_enter()) {
-		status = query_in(context, block, out_own);
+	if (mt_unlikely(!is_in_gate) && !mt_context_is_ending(context))
+		mode = mt_driver_relax(mt_pool_driver());
+	if (mt_unlikely(!is_in_gate && mode == MT_DRIVER_NOT_RELAXED))
+		return status;
+	was_pushed = mt_context_push(context, &result);
+	if (result == MT_CU_SUCCESS)
+		status = query(context, block, out_own);
+	mt_context_pop(was_pushed);
+	if (is_in_gate)
 		mt_capture_gate_leave();
-	} else if (!mt_context_is_ending(context)) {
-		status = query_in_capture(context, block, out_own);
-	}
+	mt_driver_restore(mt_pool_driver(), mode);
 	return status;
 }
 

@@ -219,7 +219,7 @@ void mt_pool_pause_release(bool held);
  * there is neither a pool nor a process to ask, or the device is smaller than the request.
  *
  * next: releases the blocks with which their own context is done, and waits up to 10 s for more of
- * them, or while other threads release; then asks other processes (gpu/rescue.h). Returns false if
+ * them, or while other threads release; then asks other processes (gpu/rescue.c). Returns false if
  * another try is useless. */
 struct mt_gpu_rescue { /* zeroed: no other process was asked yet */
 	bool is_over;
@@ -241,5 +241,39 @@ struct mt_shortage {
 bool mt_shortage_begin(struct mt_shortage *shortage, int device, uint64_t bytes);
 bool mt_shortage_next(struct mt_shortage *shortage);
 void mt_shortage_end(struct mt_shortage *shortage);
+
+/* ---- MT_CUDA_RESCUE (gpu/rescue.c): a process that is out of device memory asks the other
+ * processes of its user for what they do not use on that device (core/control_file.h), and gives
+ * when it is asked.
+ *
+ * One thread of a process asks at a time, for up to MT_RESCUE_NS; the others wait for it as long.
+ * If nobody has given anything, the process asks again after 0.1 s at the earliest, and after ten
+ * times what it has waited. The asking thread makes no call to the driver while it waits, takes no
+ * lock and allocates nothing. The worker replies, so that two processes may ask each other.
+ *
+ * Given are the pool's idle blocks and the driver's own pools at once, and the device caches of
+ * Python's frameworks when its main thread comes to it. A process under a tool that watches the
+ * CUDA calls neither asks nor gives, nor does a client of the MPS server. Nothing is given during a
+ * capture. ---- */
+
+/* The next three: on a thread that is out of memory, with no lock held, not cancellable. Returns
+ * whether other processes may be asked now. */
+bool mt_gpu_rescue_is_possible(void);
+
+/* Asks at the first call. Waits until a process has given something more: true, try again. Returns
+ * false if nothing more will come. bytes: the size asked for; 0: unknown. device: may be
+ * MT_ANY_DEVICE. */
+bool mt_gpu_rescue_next(struct mt_gpu_rescue *rescue, int device, uint64_t bytes);
+
+/* Must follow the last call. */
+void mt_gpu_rescue_end(struct mt_gpu_rescue *rescue);
+
+void mt_gpu_rescue_publish(void); /* worker thread */
+
+/* Replies to other processes. Returns when to run again, in ns of CLOCK_MONOTONIC; UINT64_MAX: at
+ * any turn. Worker thread. */
+uint64_t mt_gpu_rescue_tick(uint64_t now_ns);
+
+void mt_gpu_rescue_fork_child(void);
 
 #endif

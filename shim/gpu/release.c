@@ -1,4 +1,4 @@
-
+/* gpu/release.c -- when cached blocks go back to the driver, and how (gpu/pool.h). */
 #include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/os.h"
@@ -6,7 +6,6 @@
 #include "gpu/capture.h"
 #include "gpu/context.h"
 #include "gpu/pool.h"
-#include "gpu/rescue.h"
 
 #define STREAM_NS   MT_NS_PER_S
 #define OTHERS_NS   (50 * MT_NS_PER_MS) /* for other threads that free a block */

@@ -1,5 +1,5 @@
-#include "gpu/rescue.h"
-
+/* gpu/rescue.c -- other processes of this user: asked for device memory, and given it
+ * (gpu/pool.h). */
 #include <limits.h>
 #include <stddef.h>
 #include <string.h>

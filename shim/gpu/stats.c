@@ -15,6 +15,7 @@
 #include "sys/saturating.h"
 
 #define PATH_BYTES 512
+#define NVML_NS    (5 * MT_NS_PER_S) /* how long a reply of NVML counts: it takes milliseconds */
 
 /* ---- which devices ---- */
 
@@ -264,13 +265,29 @@ static void add_row(struct mt_stats_snapshot *to, const struct mt_stats_device *
 
 /* ---- publish ---- */
 
+/* The last reply about the device, if that is less than NVML_NS old; NULL: none. On the driver
+ * thread: the worker, which writes `seen`, waits for it. */
+static const struct mt_nvml_usage *find_reply(const struct mt_gpu_device *device)
+{
+	for (int i = 0; i < seen.count; i++)
+		if (seen.devices[i].ordinal == device->ordinal &&
+		    mt_os_now_ns() - seen.nvml[i].read_ns < NVML_NS)
+			return &seen.nvml[i];
+	return NULL;
+}
+
 static void look_job(void)
 {
 	memset(&job_seen, 0, sizeof(job_seen));
 	job_seen.count = mt_gpu_read(job_seen.devices, MT_DEVICES_COUNT);
-	for (int i = 0; i < job_seen.count; i++)
-		if (job_seen.devices[i].pci[0])
-			(void)mt_nvml_read(job_seen.devices[i].pci, false, &job_seen.nvml[i]);
+	for (int i = 0; i < job_seen.count; i++) {
+		const struct mt_nvml_usage *last = find_reply(&job_seen.devices[i]);
+
+		if (last)
+			job_seen.nvml[i] = *last;
+		else if (job_seen.devices[i].pci[0])
+			mt_nvml_read(job_seen.devices[i].pci, &job_seen.nvml[i]);
+	}
 }
 
 static const char *mode_text(int device)

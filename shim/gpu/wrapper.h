@@ -17,8 +17,6 @@
 #include "gpu/lookup.h"
 #include "gpu/context.h"
 #include "gpu/pool.h"
-#include "gpu/unpooled.h"
-#include "gpu/oom.h"
 
 /* Starts the pool, the thread that calls the driver, and the worker. Returns whether the wrappers
  * are to do their work; false (MT_CUDA=off, the shim is off, no driver yet, a process that runs on

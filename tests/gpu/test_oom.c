@@ -60,9 +60,8 @@ int mt_gpu_read(struct mt_gpu_device *out UNUSED, int most UNUSED)
 	return 0;
 }
 
-bool mt_nvml_read(const char *pci UNUSED, bool fresh UNUSED, struct mt_nvml_usage *out UNUSED)
+void mt_nvml_read(const char *pci UNUSED, struct mt_nvml_usage *out UNUSED)
 {
-	return false;
 }
 
 bool mt_driver_thread_run(void (*job)(void) UNUSED)
