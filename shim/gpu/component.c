@@ -37,13 +37,13 @@ static uint64_t job_next_ms; /* worker thread only */
 
 static void measure_job(void)
 {
-	mt_store_relaxed(&job_used_bytes, mt_gpu_used_bytes());
+	mt_store_relaxed(&job_used_bytes, mt_gpu_stats_used_bytes());
 }
 
 static void flush_job(void)
 {
 	(void)mt_pool_trim(MT_ANY_DEVICE);
-	mt_store_relaxed(&job_flushed, mt_gpu_trim_driver_pools(MT_ANY_DEVICE));
+	mt_store_relaxed(&job_flushed, mt_gpu_stats_trim_pools(MT_ANY_DEVICE));
 }
 
 static void tick_job(void)
@@ -71,12 +71,12 @@ static bool run_job(void (*job)(void), bool here)
 
 static bool are_capturing(void)
 {
-	return mt_gpu_is_used() && mt_capture_is_open();
+	return mt_wrapper_is_used() && mt_capture_is_open();
 }
 
 static bool have_context(void)
 {
-	const struct mt_driver *driver = mt_gpu_is_used() ? mt_driver_usable() : NULL;
+	const struct mt_driver *driver = mt_wrapper_is_used() ? mt_driver_usable() : NULL;
 	struct CUctx_st *context = NULL;
 
 	return driver && driver->cuCtxGetCurrent &&
@@ -85,26 +85,26 @@ static bool have_context(void)
 
 static uint64_t used_bytes(bool here)
 {
-	if (!mt_gpu_is_used() || !run_job(measure_job, here))
+	if (!mt_wrapper_is_used() || !run_job(measure_job, here))
 		return 0;
 	return mt_load_relaxed(&job_used_bytes);
 }
 
 static uint64_t live_bytes(void)
 {
-	return mt_gpu_is_used() ? mt_gpu_stats_live_bytes() : 0;
+	return mt_wrapper_is_used() ? mt_gpu_stats_live_bytes() : 0;
 }
 
 static uint32_t rows(const struct mt_stats_device **out)
 {
 	*out = NULL;
-	return mt_gpu_is_used() ? mt_gpu_stats_rows(out) : 0;
+	return mt_wrapper_is_used() ? mt_gpu_stats_rows(out) : 0;
 }
 
 static void serve(bool on)
 {
 	static const struct mt_devices_ops ops = {
-		.are_used = mt_gpu_is_used,
+		.are_used = mt_wrapper_is_used,
 		.are_capturing = are_capturing,
 		.have_context = have_context,
 		.thread_runs = mt_driver_thread_runs,
@@ -125,7 +125,7 @@ static uint64_t pinned_bytes(void)
 	struct mt_unpooled_usage usage;
 	uint64_t bytes = 0;
 
-	for (int device = 0; mt_gpu_is_used() && device < (int)MT_DEVICES_COUNT; device++) {
+	for (int device = 0; mt_wrapper_is_used() && device < (int)MT_DEVICES_COUNT; device++) {
 		mt_unpooled_usage(device, &usage);
 		bytes += usage.live_bytes[MT_UNPOOLED_pinned];
 	}
@@ -138,9 +138,9 @@ static enum mt_gpu_state flush(bool here)
 {
 	enum mt_gpu_state result = MT_GPU_NONE;
 
-	if (mt_gpu_is_used() && mt_capture_is_open())
+	if (mt_wrapper_is_used() && mt_capture_is_open())
 		result = MT_GPU_CAPTURING;
-	else if (mt_gpu_is_used() && run_job(flush_job, here))
+	else if (mt_wrapper_is_used() && run_job(flush_job, here))
 		result = mt_load_relaxed(&job_flushed) ? MT_GPU_DONE : MT_GPU_CAPTURING;
 	mt_store_relaxed(&flush_pending, result == MT_GPU_CAPTURING);
 	return result;
@@ -239,11 +239,11 @@ static uint64_t tick(uint64_t now_ns, uint32_t bits)
 {
 	uint64_t next;
 
-	if (!mt_gpu_is_used())
+	if (!mt_wrapper_is_used())
 		return UINT64_MAX;
 	if (bits & MT_CONTROL_OOM)
 		mt_oom_finish(false);
-	next = mt_min_u64(tick_pool(now_ns), mt_gpu_snapshot_tick(now_ns));
+	next = mt_min_u64(tick_pool(now_ns), mt_gpu_stats_tick(now_ns));
 	next = mt_min_u64(next, mt_gpu_rescue_tick(now_ns));
 	return mt_min_u64(next, mt_oom_tick(now_ns));
 }
@@ -254,7 +254,7 @@ static bool request(const struct mt_request *wanted, enum mt_err *out)
 {
 	if (wanted->kind != MT_REQUEST_SNAPSHOT)
 		return false;
-	*out = mt_gpu_is_used() ? mt_gpu_snapshot_write() : MT_ERR_NOT_AVAILABLE;
+	*out = mt_wrapper_is_used() ? mt_gpu_stats_write_blocks() : MT_ERR_NOT_AVAILABLE;
 	return true;
 }
 
@@ -262,16 +262,16 @@ static void configure(void)
 {
 	struct mt_pool_settings settings;
 
-	if (!mt_gpu_is_used())
+	if (!mt_wrapper_is_used())
 		return;
-	mt_gpu_fill_settings(&settings);
+	mt_wrapper_fill_settings(&settings);
 	mt_pool_configure(&settings);
 	next_ns = 0;
 }
 
 static void publish(bool full)
 {
-	if (!mt_gpu_is_used())
+	if (!mt_wrapper_is_used())
 		return;
 	mt_gpu_stats_publish(full);
 	mt_gpu_rescue_publish();
@@ -279,7 +279,7 @@ static void publish(bool full)
 
 static void reset_peak(void)
 {
-	if (!mt_gpu_is_used())
+	if (!mt_wrapper_is_used())
 		return;
 	mt_pool_reset_peak();
 	mt_unpooled_reset_peak();
@@ -287,7 +287,7 @@ static void reset_peak(void)
 
 static void stop(void)
 {
-	if (mt_gpu_is_used())
+	if (mt_wrapper_is_used())
 		mt_oom_finish(true);
 }
 
@@ -296,7 +296,7 @@ static void stop(void)
 static void fork_child(void)
 {
 	mt_driver_fork_child();
-	if (!mt_gpu_start_fork_child())
+	if (!mt_wrapper_fork_child())
 		return;
 	mt_pool_fork_child();
 	mt_capture_fork_child();

@@ -111,8 +111,8 @@ struct mt_pool_device {
 	_Atomic uint64_t total_bytes; /* 0: not known */
 	_Atomic uint64_t allocated_peak, reserved_peak, active_peak;
 	_Atomic uint64_t retries, ooms;
-	/* mt_shortage_begin to _end: nothing is cached meanwhile. seq_cst: a free that did not see
-	 * it is itself seen. */
+	/* mt_pool_shortage_begin to _end: nothing is cached meanwhile. seq_cst: a free that did not
+	 * see it is itself seen. */
 	_Atomic uint32_t shortages;
 	/* threads that hold a block which is no longer cached and not yet freed */
 	_Atomic uint32_t releasing_count;
@@ -353,9 +353,9 @@ static inline bool mt_context_is_on(const struct mt_context *context, int device
 	return device == MT_ANY_DEVICE || mt_context_device(context) == mt_pool_device(device);
 }
 
-/* Returns whether a thread is between mt_shortage_begin and mt_shortage_end on the context's
- * device: blocks freed meanwhile go straight to the driver. */
-static inline bool mt_device_memory_has_shortage(struct mt_context *context)
+/* Returns whether a thread is between mt_pool_shortage_begin and _end on the context's device:
+ * blocks freed meanwhile go straight to the driver. */
+static inline bool mt_context_has_shortage(struct mt_context *context)
 {
 	return atomic_load_explicit(&mt_context_device(context)->shortages, memory_order_seq_cst) >
 	       0;

@@ -19,7 +19,8 @@ static bool is_active(int device)
 	int active = 0;
 
 	/* Unknown counts as active: nothing is forgotten then. */
-	return mt_cuda_call(cuDevicePrimaryCtxGetState, device, &flags, &active) != MT_CU_SUCCESS ||
+	return mt_wrapper_call(cuDevicePrimaryCtxGetState, device, &flags, &active) !=
+		       MT_CU_SUCCESS ||
 	       active;
 }
 
@@ -29,7 +30,7 @@ static unsigned long long id_of(struct CUctx_st *context)
 {
 	unsigned long long id = 0;
 
-	return mt_cuda_call(cuCtxGetId, context, &id) == MT_CU_SUCCESS ? id : 0;
+	return mt_wrapper_call(cuCtxGetId, context, &id) == MT_CU_SUCCESS ? id : 0;
 }
 
 /* Returns the primary context of a device; NULL: it is not active. The gate is closed. If another
@@ -80,21 +81,21 @@ static void finish(const struct ending *ending, bool is_over)
 
 static void note_created(int result, struct CUctx_st *const *context, int device)
 {
-	MT_CUDA_KEEP_ERRNO;
+	MT_WRAPPER_KEEP_ERRNO;
 
-	if (result == MT_CU_SUCCESS && context && mt_cuda_is_on())
+	if (result == MT_CU_SUCCESS && context && mt_wrapper_is_on())
 		mt_context_created(*context, device);
 }
 
 /* If no context is current, as before the first one, the device's other contexts give back. */
 #define CREATE(name, device, ...)                                                                  \
 	({                                                                                         \
-		int created_ = mt_cuda_call(name, __VA_ARGS__);                                    \
+		int created_ = mt_wrapper_call(name, __VA_ARGS__);                                 \
                                                                                                    \
-		if (mt_unlikely(created_ == MT_CU_OUT_OF_MEMORY) && mt_cuda_is_on()) {             \
-			MT_CUDA_KEEP_ERRNO;                                                        \
+		if (mt_unlikely(created_ == MT_CU_OUT_OF_MEMORY) && mt_wrapper_is_on()) {          \
+			MT_WRAPPER_KEEP_ERRNO;                                                     \
                                                                                                    \
-			created_ = mt_cuda_retry((int)(device), 0, name, __VA_ARGS__);             \
+			created_ = mt_wrapper_retry((int)(device), 0, name, __VA_ARGS__);          \
 		}                                                                                  \
 		created_;                                                                          \
 	})
@@ -116,15 +117,15 @@ MT_DRIVER_CONTEXT_CREATES(X)
 #define X(name, is_last)                                                                           \
 	int name(struct CUctx_st *context)                                                         \
 	{                                                                                          \
-		MT_CUDA_KEEP_ERRNO;                                                                \
+		MT_WRAPPER_KEEP_ERRNO;                                                             \
 		struct ending ending;                                                              \
 		int result;                                                                        \
                                                                                                    \
-		if (!context || !mt_cuda_is_on() || !mt_context_may_call())                        \
-			return mt_cuda_call(name, context);                                        \
+		if (!context || !mt_wrapper_is_on() || !mt_context_may_call())                     \
+			return mt_wrapper_call(name, context);                                     \
 		mt_capture_gate_close();                                                           \
 		ending = begin_end(context);                                                       \
-		result = mt_cuda_call(name, context);                                              \
+		result = mt_wrapper_call(name, context);                                           \
 		finish(&ending, result == MT_CU_SUCCESS && (is_last));                             \
 		return result;                                                                     \
 	}
@@ -152,10 +153,10 @@ static struct primary_count *count_of(int device)
 
 int cuDevicePrimaryCtxRetain(struct CUctx_st **context, int device)
 {
-	int result = mt_cuda_call(cuDevicePrimaryCtxRetain, context, device);
+	int result = mt_wrapper_call(cuDevicePrimaryCtxRetain, context, device);
 
-	if (mt_unlikely(result == MT_CU_OUT_OF_MEMORY) && mt_cuda_is_on())
-		result = mt_cuda_retry(device, 0, cuDevicePrimaryCtxRetain, context, device);
+	if (mt_unlikely(result == MT_CU_OUT_OF_MEMORY) && mt_wrapper_is_on())
+		result = mt_wrapper_retry(device, 0, cuDevicePrimaryCtxRetain, context, device);
 	if (result == MT_CU_SUCCESS && count_of(device))
 		atomic_fetch_add_explicit(&count_of(device)->retained, 1, memory_order_seq_cst);
 	return result;
@@ -175,7 +176,7 @@ static uint32_t count_release(struct primary_count *count)
 
 static struct ending pause_primary(int device)
 {
-	if (!mt_cuda_is_on() || !is_active(device))
+	if (!mt_wrapper_is_on() || !is_active(device))
 		return (struct ending){.is_gated = false};
 	mt_capture_gate_close();
 	return begin_end(primary_of(device));
@@ -226,14 +227,14 @@ static void after_last(const struct ending *ending, int device, int result)
 #define X(name)                                                                                    \
 	int name(int device)                                                                       \
 	{                                                                                          \
-		MT_CUDA_KEEP_ERRNO;                                                                \
+		MT_WRAPPER_KEEP_ERRNO;                                                             \
 		bool is_counted = begin_counted(count_of(device));                                 \
 		struct ending ending = {.is_gated = false};                                        \
 		int result;                                                                        \
                                                                                                    \
 		if (!is_counted)                                                                   \
 			ending = before_last(device);                                              \
-		result = mt_cuda_call(name, device);                                               \
+		result = mt_wrapper_call(name, device);                                            \
 		if (is_counted)                                                                    \
 			finish_counted(count_of(device), result);                                  \
 		else                                                                               \
@@ -248,9 +249,9 @@ X(cuDevicePrimaryCtxRelease_v2)
 #define X(name)                                                                                    \
 	int name(int device)                                                                       \
 	{                                                                                          \
-		MT_CUDA_KEEP_ERRNO;                                                                \
+		MT_WRAPPER_KEEP_ERRNO;                                                             \
 		struct ending ending = pause_primary(device);                                      \
-		int result = mt_cuda_call(name, device);                                           \
+		int result = mt_wrapper_call(name, device);                                        \
                                                                                                    \
 		if (result == MT_CU_SUCCESS && count_of(device))                                   \
 			atomic_store_explicit(&count_of(device)->retained, 0,                      \
@@ -268,12 +269,12 @@ X(cuDevicePrimaryCtxReset_v2)
 
 int cuCtxEnablePeerAccess(struct CUctx_st *peer, unsigned int flags)
 {
-	MT_CUDA_KEEP_ERRNO;
-	int result = mt_cuda_try(-1, 0, cuCtxEnablePeerAccess, peer, flags);
+	MT_WRAPPER_KEEP_ERRNO;
+	int result = mt_wrapper_try(-1, 0, cuCtxEnablePeerAccess, peer, flags);
 	struct CUctx_st *user = NULL;
 
 	if ((result == MT_CU_SUCCESS || result == MT_CU_PEER_ACCESS_ALREADY_ENABLED) &&
-	    mt_cuda_is_on() && mt_cuda_call(cuCtxGetCurrent, &user) == MT_CU_SUCCESS) {
+	    mt_wrapper_is_on() && mt_wrapper_call(cuCtxGetCurrent, &user) == MT_CU_SUCCESS) {
 		mt_context_note_peers(user, peer);
 	}
 	return result;
@@ -284,9 +285,9 @@ int cuCtxEnablePeerAccess(struct CUctx_st *peer, unsigned int flags)
 /* Before the call: from its return on, work may run that no event of the pool sees. */
 static void note_green(void)
 {
-	MT_CUDA_KEEP_ERRNO;
+	MT_WRAPPER_KEEP_ERRNO;
 
-	if (mt_cuda_is_on())
+	if (mt_wrapper_is_on())
 		mt_pool_note_green_context();
 }
 
@@ -300,7 +301,7 @@ int cuGreenCtxCreate(struct CUgreenCtx_st **green, void *description, int device
 int cuCtxFromGreenCtx(struct CUctx_st **context, struct CUgreenCtx_st *green)
 {
 	note_green();
-	return mt_cuda_call(cuCtxFromGreenCtx, context, green);
+	return mt_wrapper_call(cuCtxFromGreenCtx, context, green);
 }
 
 /* ---- what may take device memory without being asked for any: code, streams, events, graphs,
@@ -311,17 +312,17 @@ int cuCtxFromGreenCtx(struct CUctx_st **context, struct CUgreenCtx_st *green)
 #define WRAPPER(before, name, parameters, arguments)                                               \
 	static MT_COLD int again_##name parameters                                                 \
 	{                                                                                          \
-		MT_CUDA_KEEP_ERRNO;                                                                \
+		MT_WRAPPER_KEEP_ERRNO;                                                             \
                                                                                                    \
-		return mt_cuda_is_on() ? mt_cuda_retry(-1, 0, name, ARGUMENTS arguments)           \
-				       : MT_CU_OUT_OF_MEMORY;                                      \
+		return mt_wrapper_is_on() ? mt_wrapper_retry(-1, 0, name, ARGUMENTS arguments)     \
+					  : MT_CU_OUT_OF_MEMORY;                                   \
 	}                                                                                          \
 	int name parameters                                                                        \
 	{                                                                                          \
 		int result;                                                                        \
                                                                                                    \
 		before;                                                                            \
-		result = mt_cuda_call(name, ARGUMENTS arguments);                                  \
+		result = mt_wrapper_call(name, ARGUMENTS arguments);                               \
 		return mt_likely(result != MT_CU_OUT_OF_MEMORY) ? result : again_##name arguments; \
 	}
 
@@ -342,9 +343,9 @@ static void note_use_of(int one, int other)
 /* The contexts of the current device and of both pointers' may use each other's blocks. */
 static MT_COLD void note_copy(uint64_t to, uint64_t from)
 {
-	int here = mt_cuda_current_device();
-	int there = to ? mt_cuda_device_of(to) : here;
-	int origin = from ? mt_cuda_device_of(from) : here;
+	int here = mt_entries_current_device();
+	int there = to ? mt_entries_device_of(to) : here;
+	int origin = from ? mt_entries_device_of(from) : here;
 
 	mt_context_register(NULL);
 	for (int one = 0; to == MT_ANY && one < MT_POOL_DEVICES; one++)
@@ -357,9 +358,9 @@ static MT_COLD void note_copy(uint64_t to, uint64_t from)
 
 static void before_copy(uint64_t to, uint64_t from)
 {
-	MT_CUDA_KEEP_ERRNO;
+	MT_WRAPPER_KEEP_ERRNO;
 
-	if (mt_unlikely(!mt_cuda_has_one_device()) && mt_cuda_is_on())
+	if (mt_unlikely(!mt_entries_has_one_device()) && mt_wrapper_is_on())
 		note_copy(to, from);
 }
 
@@ -374,7 +375,7 @@ MT_DRIVER_COPIES(X)
 /* Closes the gate; false: the call is handed on as it is. */
 static bool before_begin(void)
 {
-	if (!mt_cuda_is_on())
+	if (!mt_wrapper_is_on())
 		return false;
 	mt_capture_gate_close();
 	return true;
@@ -383,9 +384,9 @@ static bool before_begin(void)
 #define X(name, parameters, version, arguments, stream, is_ptsz)                                   \
 	int name parameters                                                                        \
 	{                                                                                          \
-		MT_CUDA_KEEP_ERRNO;                                                                \
+		MT_WRAPPER_KEEP_ERRNO;                                                             \
 		bool is_on = before_begin();                                                       \
-		int result = mt_cuda_call(name, ARGUMENTS arguments);                              \
+		int result = mt_wrapper_call(name, ARGUMENTS arguments);                           \
                                                                                                    \
 		if (is_on)                                                                         \
 			mt_capture_after_begin(mt_driver(),                                        \
@@ -399,9 +400,9 @@ MT_DRIVER_CAPTURE_BEGINS(X)
 #define X(name, is_ptsz)                                                                           \
 	int name(struct CUstream_st *stream, struct CUgraph_st **graph)                            \
 	{                                                                                          \
-		MT_CUDA_KEEP_ERRNO;                                                                \
-		bool is_on = mt_cuda_is_on();                                                      \
-		int result = mt_cuda_call(name, stream, graph);                                    \
+		MT_WRAPPER_KEEP_ERRNO;                                                             \
+		bool is_on = mt_wrapper_is_on();                                                   \
+		int result = mt_wrapper_call(name, stream, graph);                                 \
                                                                                                    \
 		if (is_on)                                                                         \
 			mt_capture_after_end(mt_driver(), stream, is_ptsz, result);                \
@@ -416,13 +417,13 @@ X(cuStreamEndCapture_ptsz, true)
 #define X(name)                                                                                    \
 	int name(struct CUstream_st *stream, void *params)                                         \
 	{                                                                                          \
-		MT_CUDA_KEEP_ERRNO;                                                                \
+		MT_WRAPPER_KEEP_ERRNO;                                                             \
 		bool is_on = before_begin();                                                       \
 		int result;                                                                        \
                                                                                                    \
 		if (is_on)                                                                         \
 			mt_pool_note_green_context();                                              \
-		result = mt_cuda_call(name, stream, params);                                       \
+		result = mt_wrapper_call(name, stream, params);                                    \
 		if (is_on)                                                                         \
 			mt_capture_gate_open();                                                    \
 		return result;                                                                     \
@@ -438,14 +439,14 @@ X(cuStreamBeginCaptureToCig_ptsz)
 #define X(name)                                                                                    \
 	int name(struct CUstream_st *stream)                                                       \
 	{                                                                                          \
-		MT_CUDA_KEEP_ERRNO;                                                                \
+		MT_WRAPPER_KEEP_ERRNO;                                                             \
 		struct mt_capture *taken;                                                          \
 		int result;                                                                        \
                                                                                                    \
-		if ((uintptr_t)stream <= 2 || !mt_cuda_is_on())                                    \
-			return mt_cuda_call(name, stream);                                         \
+		if ((uintptr_t)stream <= 2 || !mt_wrapper_is_on())                                 \
+			return mt_wrapper_call(name, stream);                                      \
 		taken = mt_capture_stream_destroy_begin(stream);                                   \
-		result = mt_cuda_call(name, stream);                                               \
+		result = mt_wrapper_call(name, stream);                                            \
 		mt_capture_stream_destroy_end(taken, result);                                      \
 		return result;                                                                     \
 	}

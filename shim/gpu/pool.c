@@ -157,13 +157,13 @@ static void enter_record(struct mt_context *context, uint32_t init, struct mt_bl
 static MT_COLD int try_short(int device, size_t bytes, uint64_t *out_dptr)
 {
 	const struct mt_driver *driver = mt_pool_driver();
-	struct mt_shortage shortage;
+	struct mt_pool_shortage shortage;
 	int result = MT_CU_OUT_OF_MEMORY;
 
-	if (mt_shortage_begin(&shortage, device, bytes)) {
-		while (result == MT_CU_OUT_OF_MEMORY && mt_shortage_next(&shortage))
+	if (mt_pool_shortage_begin(&shortage, device, bytes)) {
+		while (result == MT_CU_OUT_OF_MEMORY && mt_pool_shortage_next(&shortage))
 			result = driver->cuMemAlloc_v2(out_dptr, bytes);
-		mt_shortage_end(&shortage);
+		mt_pool_shortage_end(&shortage);
 	}
 	return result;
 }
@@ -346,7 +346,7 @@ static MT_COLD bool map_bins(struct mt_context *context)
 static bool is_kept(struct mt_context *context, const struct mt_block *block)
 {
 	if (block->is_non_recyclable || !mt_context_pools(context) ||
-	    (block->bytes % MT_BIN_UNIT) != 0 || mt_device_memory_has_shortage(context) ||
+	    (block->bytes % MT_BIN_UNIT) != 0 || mt_context_has_shortage(context) ||
 	    mt_unlikely(mt_capture_is_open()))
 		return false;
 	return mt_likely(context->idle != NULL) || map_bins(context);

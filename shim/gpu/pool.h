@@ -123,7 +123,7 @@ void mt_usage_note_peaks(struct mt_context *context);
 /* Reads the driver's free and total bytes of a device through a context that has allocated there,
  * in relaxed capture mode. Returns false if there is none. On a thread on which the shim may call
  * the driver. */
-bool mt_device_memory_read(int device, uint64_t *out_free_bytes, uint64_t *out_total_bytes);
+bool mt_pool_read_memory(int device, uint64_t *out_free_bytes, uint64_t *out_total_bytes);
 
 /* ---- when cached blocks go back to the driver, and how (gpu/release.c): one by one. Each block is
  * first taken out of bins and table under the context's lock, then freed with no lock held, with
@@ -208,10 +208,10 @@ void mt_pool_pause_release(bool held);
 
 /* After a call of the driver that allocates returned CUDA_ERROR_OUT_OF_MEMORY:
  *
- *  if (result == MT_CU_OUT_OF_MEMORY && mt_shortage_begin(&shortage, device, bytes)) {
- *   while (result == MT_CU_OUT_OF_MEMORY && mt_shortage_next(&shortage))
+ *  if (result == MT_CU_OUT_OF_MEMORY && mt_pool_shortage_begin(&shortage, device, bytes)) {
+ *   while (result == MT_CU_OUT_OF_MEMORY && mt_pool_shortage_next(&shortage))
  *    result = the same call again;
- *   mt_shortage_end(&shortage);
+ *   mt_pool_shortage_end(&shortage);
  *  }
  *
  * begin: device -1 is that of the current context, or all devices if none is current; bytes is
@@ -229,7 +229,7 @@ struct mt_gpu_rescue { /* zeroed: no other process was asked yet */
 	uint64_t bytes, pid;  /* for this process, and the process that gave most of it */
 };
 
-struct mt_shortage {
+struct mt_pool_shortage {
 	int device;
 	int cancel;
 	unsigned tries;
@@ -238,9 +238,9 @@ struct mt_shortage {
 	uint64_t released_count, start_ns, bytes;
 	struct mt_gpu_rescue rescue;
 };
-bool mt_shortage_begin(struct mt_shortage *shortage, int device, uint64_t bytes);
-bool mt_shortage_next(struct mt_shortage *shortage);
-void mt_shortage_end(struct mt_shortage *shortage);
+bool mt_pool_shortage_begin(struct mt_pool_shortage *shortage, int device, uint64_t bytes);
+bool mt_pool_shortage_next(struct mt_pool_shortage *shortage);
+void mt_pool_shortage_end(struct mt_pool_shortage *shortage);
 
 /* ---- MT_CUDA_RESCUE (gpu/rescue.c): a process that is out of device memory asks the other
  * processes of its user for what they do not use on that device (core/control_file.h), and gives

@@ -249,41 +249,30 @@ static uint64_t release_one(struct mt_context *context, struct mt_release *rule,
 	return released_bytes;
 }
 
-/* Releases until the rule says stop, or a thread reads the free memory. The memory is the driver's
- * at the return. */
-static uint64_t release_round(struct mt_context *context, struct mt_release *rule,
-			      bool *out_is_last)
-{
-	const struct mt_pool_device *device = mt_context_device(context);
-	uint64_t released_bytes = 0;
-
-	do {
-		released_bytes += release_one(context, rule, out_is_last);
-	} while (!*out_is_last && !is_done(rule) && may_free(context, rule) &&
-		 !(rule->is_background && has_readers(device)));
-	if (rule->kind <= MT_RELEASE_OWN_DONE && released_bytes)
-		wait_for_stream(context, rule->is_background);
-	return released_bytes;
-}
-
+/* Releases in rounds: until the rule says stop, or a thread reads the free memory. The memory is
+ * the driver's at the end of a round. A block for whose work cuMemFree waits is not counted:
+ * readers would wait for it. */
 static uint64_t release_some(struct mt_context *context, struct mt_release *rule)
 {
 	struct mt_pool_device *device = mt_context_device(context);
-	bool is_last = false, waits_for_work = rule->kind == MT_RELEASE_PENDING;
+	uint32_t counted = rule->kind == MT_RELEASE_PENDING ? 0 : 1;
+	bool is_over = is_done(rule) || !may_free(context, rule);
 	uint64_t released_bytes = 0;
 
-	while (!is_last && !is_done(rule) && may_free(context, rule)) {
+	while (!is_over) {
+		bool is_last = false;
+
 		if (rule->is_background && has_readers(device))
 			wait_for_readers(device);
-		if (!waits_for_work) {
-			atomic_fetch_add_explicit(&device->releasing_count, 1,
-						  memory_order_seq_cst);
-			atomic_fetch_add_explicit(&device->releases, 1, memory_order_seq_cst);
-		}
-		released_bytes += release_round(context, rule, &is_last);
-		if (!waits_for_work)
-			atomic_fetch_sub_explicit(&device->releasing_count, 1,
-						  memory_order_seq_cst);
+		atomic_fetch_add_explicit(&device->releasing_count, counted, memory_order_seq_cst);
+		atomic_fetch_add_explicit(&device->releases, counted, memory_order_seq_cst);
+		do {
+			released_bytes += release_one(context, rule, &is_last);
+			is_over = is_last || is_done(rule) || !may_free(context, rule);
+		} while (!is_over && !(rule->is_background && has_readers(device)));
+		if (counted && released_bytes)
+			wait_for_stream(context, rule->is_background);
+		atomic_fetch_sub_explicit(&device->releasing_count, counted, memory_order_seq_cst);
 	}
 	return released_bytes;
 }
@@ -461,8 +450,7 @@ static bool is_low(const struct mt_context *context)
 {
 	uint64_t pct = mt_counter(&mt_pool.low_free_pct), free_bytes, total_bytes;
 
-	return pct &&
-	       mt_device_memory_read(mt_context_ordinal(context), &free_bytes, &total_bytes) &&
+	return pct && mt_pool_read_memory(mt_context_ordinal(context), &free_bytes, &total_bytes) &&
 	       free_bytes < total_bytes / 100 * pct;
 }
 
@@ -615,7 +603,7 @@ static int resolve(int device)
 	return context ? mt_context_ordinal(context) : device;
 }
 
-MT_COLD bool mt_shortage_begin(struct mt_shortage *shortage, int device, uint64_t bytes)
+MT_COLD bool mt_pool_shortage_begin(struct mt_pool_shortage *shortage, int device, uint64_t bytes)
 {
 	uint64_t total;
 	bool pools;
@@ -625,7 +613,7 @@ MT_COLD bool mt_shortage_begin(struct mt_shortage *shortage, int device, uint64_
 	device = resolve(device);
 	total = device == MT_ANY_DEVICE ? 0 : mt_counter(&mt_pool_device(device)->total_bytes);
 	pools = mt_pool_is_used() && has_pool(device);
-	*shortage = (struct mt_shortage){.device = device, .bytes = bytes, .has_own = pools};
+	*shortage = (struct mt_pool_shortage){.device = device, .bytes = bytes, .has_own = pools};
 	if ((total && bytes > total) || (!pools && !mt_gpu_rescue_is_possible()))
 		return false;
 	shortage->cancel = mt_driver_forbid_cancel();
@@ -637,7 +625,7 @@ MT_COLD bool mt_shortage_begin(struct mt_shortage *shortage, int device, uint64_
 	return true;
 }
 
-MT_COLD void mt_shortage_end(struct mt_shortage *shortage)
+MT_COLD void mt_pool_shortage_end(struct mt_pool_shortage *shortage)
 {
 	mt_gpu_rescue_end(&shortage->rescue);
 	count_shortage(shortage->device, (uint32_t)-1);
@@ -646,7 +634,7 @@ MT_COLD void mt_shortage_end(struct mt_shortage *shortage)
 
 /* Releases all blocks with which their own context is done: the driver alone would have them free
  * now. */
-static void release_ready(const struct mt_shortage *shortage)
+static void release_ready(const struct mt_pool_shortage *shortage)
 {
 	MT_EACH_HELD_CONTEXT(context, shortage->device)
 	{
@@ -666,14 +654,14 @@ static void release_ready(const struct mt_shortage *shortage)
 /* Returns false if all that is cached is too little beside what is free: no need to wait for it.
  * A call of unknown size that fails beside eight times as much free memory fails for another
  * reason. */
-static bool is_enough_cached(const struct mt_shortage *shortage)
+static bool is_enough_cached(const struct mt_pool_shortage *shortage)
 {
 	uint64_t free_bytes = 0, total_bytes = 0, cached;
 	bool is_known;
 
 	if (shortage->device == MT_ANY_DEVICE)
 		return true;
-	is_known = mt_device_memory_read(shortage->device, &free_bytes, &total_bytes);
+	is_known = mt_pool_read_memory(shortage->device, &free_bytes, &total_bytes);
 	cached = mt_pool_withheld_bytes(shortage->device);
 	if (!is_known)
 		return true;
@@ -682,7 +670,7 @@ static bool is_enough_cached(const struct mt_shortage *shortage)
 }
 
 /* Returns whether a block that was pending at the start may become ready by waiting. */
-static bool may_complete(const struct mt_shortage *shortage)
+static bool may_complete(const struct mt_pool_shortage *shortage)
 {
 	const struct mt_block *block;
 	bool is = false;
@@ -700,7 +688,7 @@ static bool may_complete(const struct mt_shortage *shortage)
 }
 
 /* Returns whether more has reached the driver since the last time. */
-static bool has_released_more(struct mt_shortage *shortage)
+static bool has_released_more(struct mt_pool_shortage *shortage)
 {
 	uint64_t released_count;
 
@@ -715,7 +703,7 @@ static bool has_released_more(struct mt_shortage *shortage)
 /* Releases what this process holds. Waits until something that was pending at the start is done, as
  * the program's own cuMemFree would have waited. The first try comes in any case: another thread
  * may have freed between the failed call and the begin. Returns false if another try is useless. */
-static bool release_own(struct mt_shortage *shortage)
+static bool release_own(struct mt_pool_shortage *shortage)
 {
 	for (unsigned round = 0;; round++) {
 		bool is_first = shortage->tries == 0, may_wait;
@@ -731,7 +719,7 @@ static bool release_own(struct mt_shortage *shortage)
 	}
 }
 
-MT_COLD bool mt_shortage_next(struct mt_shortage *shortage)
+MT_COLD bool mt_pool_shortage_next(struct mt_pool_shortage *shortage)
 {
 	shortage->has_own = shortage->has_own && release_own(shortage);
 	if (shortage->has_own)

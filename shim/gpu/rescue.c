@@ -78,7 +78,7 @@ static bool is_full(int device, uint64_t bytes)
 
 	if (device == MT_ANY_DEVICE)
 		return true;
-	return !mt_device_memory_read(device, &free_bytes, &total_bytes) ||
+	return !mt_pool_read_memory(device, &free_bytes, &total_bytes) ||
 	       free_bytes <
 		       (bytes ? bytes + total_bytes / SLACK_SHARE : total_bytes / UNKNOWN_SHARE);
 }
@@ -226,7 +226,7 @@ static uint64_t held_bytes(const struct mt_gpu_device *device)
 static uint64_t visit_devices(bool releases)
 {
 	static struct mt_gpu_device devices[MT_DEVICES_COUNT];
-	int count = mt_gpu_read(devices, MT_DEVICES_COUNT);
+	int count = mt_gpu_stats_read(devices, MT_DEVICES_COUNT);
 	uint64_t held = 0;
 
 	for (int i = 0; i < count; i++) {
@@ -236,7 +236,7 @@ static uint64_t visit_devices(bool releases)
 		if (!releases)
 			continue;
 		(void)mt_pool_trim(devices[i].ordinal);
-		(void)mt_gpu_trim_driver_pools(devices[i].ordinal);
+		(void)mt_gpu_stats_trim_pools(devices[i].ordinal);
 	}
 	return held;
 }

@@ -100,7 +100,7 @@ static void read_device(const struct mt_driver *driver, int device, struct mt_gp
 	read_pools(driver, device, out);
 }
 
-int mt_gpu_read(struct mt_gpu_device *out, int limit)
+int mt_gpu_stats_read(struct mt_gpu_device *out, int limit)
 {
 	const struct mt_driver *driver = mt_driver_usable();
 	int devices[MT_POOL_DEVICES];
@@ -113,11 +113,11 @@ int mt_gpu_read(struct mt_gpu_device *out, int limit)
 		read_device(driver, devices[i], &out[i]);
 	mt_capture_gate_leave();
 	for (int i = 0; i < count; i++)
-		(void)mt_device_memory_read(devices[i], &out[i].free_bytes, &out[i].total_bytes);
+		(void)mt_pool_read_memory(devices[i], &out[i].free_bytes, &out[i].total_bytes);
 	return count;
 }
 
-uint64_t mt_gpu_used_bytes(void)
+uint64_t mt_gpu_stats_used_bytes(void)
 {
 	const struct mt_driver *driver = mt_driver_usable();
 	int devices[MT_POOL_DEVICES];
@@ -131,13 +131,13 @@ uint64_t mt_gpu_used_bytes(void)
 	for (int i = 0; i < count; i++) {
 		uint64_t free_bytes, total;
 
-		if (mt_device_memory_read(devices[i], &free_bytes, &total) && total > free_bytes)
+		if (mt_pool_read_memory(devices[i], &free_bytes, &total) && total > free_bytes)
 			used += total - free_bytes;
 	}
 	return used;
 }
 
-bool mt_gpu_trim_driver_pools(int device)
+bool mt_gpu_stats_trim_pools(int device)
 {
 	const struct mt_driver *driver = mt_driver_usable();
 	struct CUmemPoolHandle_st *pool;
@@ -279,7 +279,7 @@ static const struct mt_nvml_usage *find_reply(const struct mt_gpu_device *device
 static void look_job(void)
 {
 	memset(&job_seen, 0, sizeof(job_seen));
-	job_seen.count = mt_gpu_read(job_seen.devices, MT_DEVICES_COUNT);
+	job_seen.count = mt_gpu_stats_read(job_seen.devices, MT_DEVICES_COUNT);
 	for (int i = 0; i < job_seen.count; i++) {
 		const struct mt_nvml_usage *last = find_reply(&job_seen.devices[i]);
 
@@ -370,7 +370,7 @@ uint64_t mt_gpu_stats_live_bytes(void)
 
 /* ---- the list of the blocks ---- */
 
-MT_COLD bool mt_block_list_start(struct mt_block_walk *walk)
+MT_COLD bool mt_gpu_stats_list_start(struct mt_block_walk *walk)
 {
 	if (mt_pool_is_up())
 		*walk = mt_blocks_walk_start();
@@ -420,7 +420,7 @@ static bool copy_block(struct mt_block *block, struct mt_blocks_entry *out)
 	return is_block;
 }
 
-MT_COLD bool mt_block_list_next(struct mt_block_walk *walk, struct mt_blocks_entry *out)
+MT_COLD bool mt_gpu_stats_list_next(struct mt_block_walk *walk, struct mt_blocks_entry *out)
 {
 	struct mt_block *block;
 
@@ -473,9 +473,9 @@ static enum mt_err write_blocks(struct writer *writer)
 	struct mt_blocks_entry entry;
 	struct mt_block_walk walk;
 
-	if (!mt_block_list_start(&walk))
+	if (!mt_gpu_stats_list_start(&walk))
 		return MT_ERR_NOT_AVAILABLE;
-	while (mt_block_list_next(&walk, &entry))
+	while (mt_gpu_stats_list_next(&walk, &entry))
 		if (!add_entry(writer, &entry))
 			return MT_ERR_SYSTEM;
 	writer->head.duration_ns = mt_os_now_ns() - began_ns;
@@ -514,7 +514,7 @@ static enum mt_err write_file(const char *path)
 	return answer;
 }
 
-enum mt_err mt_gpu_snapshot_write(void)
+enum mt_err mt_gpu_stats_write_blocks(void)
 {
 	char path[PATH_BYTES];
 	int kept = errno;
@@ -532,7 +532,7 @@ enum mt_err mt_gpu_snapshot_write(void)
 	return answer;
 }
 
-uint64_t mt_gpu_snapshot_tick(uint64_t now_ns)
+uint64_t mt_gpu_stats_tick(uint64_t now_ns)
 {
 	return mt_publish_expire_dump(MT_DUMP_BLOCKS, &placed_ns, now_ns);
 }

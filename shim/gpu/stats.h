@@ -31,15 +31,15 @@ struct mt_gpu_device {
 /* Reads the devices in use: with an active primary context, or with allocations of the program. Up
  * to `limit`; returns how many. 0 also while the driver is not initialised, and while a capture is
  * open. */
-int mt_gpu_read(struct mt_gpu_device *out, int limit);
+int mt_gpu_stats_read(struct mt_gpu_device *out, int limit);
 
 /* Returns total - free, added up over the devices in use; 0: unknown. */
-uint64_t mt_gpu_used_bytes(void);
+uint64_t mt_gpu_stats_used_bytes(void);
 
 /* Trims the driver's own pools, the default pool of cuMemAllocAsync and the memory of graphs, of a
  * device; MT_ANY_DEVICE: of each one in use. Returns false while a capture is open: nothing was
  * done. */
-bool mt_gpu_trim_driver_pools(int device);
+bool mt_gpu_stats_trim_pools(int device);
 
 /* Fills one device's row. Pure. */
 void mt_gpu_stats_fill(struct mt_stats_device *to, const struct mt_gpu_device *device,
@@ -83,17 +83,17 @@ void mt_gpu_stats_fork_child(void);
 
 /* Writes the file. NOT_AVAILABLE: no pool here, or no files. SYSTEM: the file failed, and there
  * is none. */
-enum mt_err mt_gpu_snapshot_write(void);
+enum mt_err mt_gpu_stats_write_blocks(void);
 
 /* Removes a file that mtctl has not fetched within a minute: /dev/shm is memory. Returns when to
  * run again (ns of CLOCK_MONOTONIC); UINT64_MAX: not. */
-uint64_t mt_gpu_snapshot_tick(uint64_t now_ns);
+uint64_t mt_gpu_stats_tick(uint64_t now_ns);
 
 /* Starts a list of the blocks. Returns false if there is no pool: before the first use of CUDA,
  * after its end, in a forked child. */
-bool mt_block_list_start(struct mt_block_walk *walk);
+bool mt_gpu_stats_list_start(struct mt_block_walk *walk);
 
 /* Copies the next block. Returns false at the end. */
-bool mt_block_list_next(struct mt_block_walk *walk, struct mt_blocks_entry *out);
+bool mt_gpu_stats_list_next(struct mt_block_walk *walk, struct mt_blocks_entry *out);
 
 #endif

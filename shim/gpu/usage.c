@@ -176,7 +176,7 @@ static bool ask_context(struct mt_context *context, uint64_t *out_free_bytes,
 	return true;
 }
 
-bool mt_device_memory_read(int device, uint64_t *out_free_bytes, uint64_t *out_total_bytes)
+bool mt_pool_read_memory(int device, uint64_t *out_free_bytes, uint64_t *out_total_bytes)
 {
 	bool known = false;
 	int mode;

@@ -10,7 +10,6 @@
 #include "gpu/pool.h"
 #include "gpu/frameworks.h"
 #include "gpu/driver.h"
-#include "gpu/capture.h"
 #include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/os.h"
@@ -32,7 +31,7 @@ static enum mt_pool_mode decide_mode(void)
 	return mt_frameworks_look().mode;
 }
 
-void mt_gpu_fill_settings(struct mt_pool_settings *out)
+void mt_wrapper_fill_settings(struct mt_pool_settings *out)
 {
 	const struct mt_config *cfg = mt_config();
 
@@ -83,12 +82,12 @@ static bool start_pool(void)
 	if (is_starting || !mt_driver_usable())
 		return false;
 	if (!take_start())
-		return mt_gpu_is_used();
+		return mt_wrapper_is_used();
 	mt_lock_check_enter(MT_RANK_gpu_start);
 	is_starting = true;
 	driver = mt_driver_usable();
 	if (driver) {
-		mt_gpu_fill_settings(&settings);
+		mt_wrapper_fill_settings(&settings);
 		mt_pool_start(driver, &settings);
 	}
 	is_starting = false;
@@ -97,7 +96,7 @@ static bool start_pool(void)
 	return driver != NULL;
 }
 
-bool mt_gpu_is_used(void)
+bool mt_wrapper_is_used(void)
 {
 	return mt_load_acquire(&state) == STATE_RUNS;
 }
@@ -152,13 +151,13 @@ static MT_COLD bool start(void)
 	return is_used;
 }
 
-bool mt_gpu_start(void)
+bool mt_wrapper_start(void)
 {
 	mt_lock_check_foreign_call("the end of the entry before");
 	return mt_load_acquire(&is_awake) || start();
 }
 
-bool mt_gpu_start_fork_child(void)
+bool mt_wrapper_fork_child(void)
 {
 	int seen = mt_load_relaxed(&state);
 

@@ -22,7 +22,7 @@ static void *library;
 static bool is_on;
 
 /* The wrappers ask this first. */
-bool mt_gpu_start(void)
+bool mt_wrapper_start(void)
 {
 	return is_on;
 }

@@ -55,7 +55,7 @@ void mt_control_notify(uint32_t bits UNUSED)
 {
 }
 
-int mt_gpu_read(struct mt_gpu_device *out UNUSED, int most UNUSED)
+int mt_gpu_stats_read(struct mt_gpu_device *out UNUSED, int most UNUSED)
 {
 	return 0;
 }
