@@ -305,6 +305,8 @@ void mt_line_append(struct mt_block_line *line, struct mt_block *block)
 
 void mt_line_remove(struct mt_block_line *line, struct mt_block *block)
 {
+	mt_assert(line->first && line->last);
+	mt_assert(block->line_prev ? block->line_prev->line_next == block : line->first == block);
 	if (block->line_prev)
 		block->line_prev->line_next = block->line_next;
 	else
@@ -401,6 +403,7 @@ struct mt_block *mt_bins_find(const struct mt_bins *bins, uint64_t bytes)
 	uint32_t last = index;
 	struct mt_block *block;
 
+	mt_assert(bytes > 0 && bytes % MT_BIN_UNIT == 0);
 	if (bytes > MT_BIN_SMALL)
 		last = mt_bins_index(highest(bytes));
 	for (; index <= last; index++) {

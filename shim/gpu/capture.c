@@ -147,6 +147,7 @@ static struct CUctx_st *context_of(const struct mt_driver *driver, struct CUstre
 
 static void insert(struct mt_capture *capture)
 {
+	mt_assert(mt_capture_is_open()); /* it keeps the gate closed */
 	mt_lock_lock(&captures_lock);
 	capture->next = captures;
 	captures = capture;

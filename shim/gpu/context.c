@@ -541,6 +541,7 @@ static void forget_context(struct mt_context *context, uint32_t init)
 		mt_driver_allow_cancel(cancel);
 		return;
 	}
+	mt_assert(context->users == 0);
 	lent = forget_blocks(context);
 	forget_free_events(context);
 	if (context->idle)

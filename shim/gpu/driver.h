@@ -24,8 +24,9 @@
  * pool knows the driver by this table alone, so that tests can pass another one. */
 struct mt_driver {
 #define X(name, parameters, ...) int(*name) parameters;
-	MT_DRIVER_FUNCTIONS(X)
+	MT_DRIVER_WRAPPED(X)
 	MT_DRIVER_QUERIES(X)
+	MT_DRIVER_CALLED(X)
 #undef X
 };
 

@@ -94,7 +94,7 @@ static enum mt_fence_status query(struct mt_context *context, struct mt_block *b
 {
 	struct mt_event *event;
 
-	mt_assert(block->is_busy);
+	mt_assert(block->is_busy && block->state == MT_BLOCK_PENDING);
 	while ((event = block->events)) {
 		bool is_own = event->context == context;
 		enum mt_fence_status status =

@@ -235,6 +235,7 @@ static uint64_t release_one(struct mt_context *context, struct mt_release *rule,
 	uint64_t bytes, released_bytes = 0;
 	bool is_refused = false;
 
+	mt_assert(rule->blocks > 0 && rule->bytes > 0);
 	mt_lock_lock(&context->lock);
 	block = rule->kind == MT_RELEASE_IDLE ? pick_idle(context, rule)
 					      : pick_pending(context, rule);
@@ -272,6 +273,7 @@ static uint64_t release_some(struct mt_context *context, struct mt_release *rule
 		} while (!is_over && !(rule->is_background && has_readers(device)));
 		if (counted && released_bytes)
 			wait_for_stream(context, rule->is_background);
+		mt_assert(mt_load_relaxed(&device->releasing_count) >= counted);
 		atomic_fetch_sub_explicit(&device->releasing_count, counted, memory_order_seq_cst);
 	}
 	return released_bytes;
@@ -628,6 +630,8 @@ MT_COLD bool mt_pool_shortage_begin(struct mt_pool_shortage *shortage, int devic
 MT_COLD void mt_pool_shortage_end(struct mt_pool_shortage *shortage)
 {
 	mt_gpu_rescue_end(&shortage->rescue);
+	mt_assert(shortage->device == MT_ANY_DEVICE ||
+		  mt_load_relaxed(&mt_pool_device(shortage->device)->shortages) > 0);
 	count_shortage(shortage->device, (uint32_t)-1);
 	mt_driver_allow_cancel(shortage->cancel);
 }

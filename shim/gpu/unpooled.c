@@ -235,43 +235,37 @@ void mt_unpooled_release_end(struct mt_unpooled_record *memory, bool is_done)
 
 /* ---- the end of a context, figures, fork ---- */
 
-static bool forget_if_of(struct mt_pointer_node *node, void *context)
+/* Ends what is of the context of `gone`; without one, the async memory of its device. */
+static bool end_if_gone(struct mt_pointer_node *node, void *gone)
 {
 	struct mt_unpooled_record *record = record_of(node);
+	const struct mt_unpooled *of = gone;
+	bool is_of = of->context ? record->is.context == of->context
+				 : record->is.kind == MT_UNPOOLED_async &&
+					   record->is.device == of->device;
 
-	if (record->is.context != *(const uint64_t *)context)
-		return false;
-	end(record);
-	return true;
+	if (is_of)
+		end(record);
+	return is_of;
 }
 
-static bool forget_if_async(struct mt_pointer_node *node, void *device)
-{
-	struct mt_unpooled_record *record = record_of(node);
-
-	if (record->is.kind != MT_UNPOOLED_async || record->is.device != *(const int *)device)
-		return false;
-	end(record);
-	return true;
-}
-
-static void forget_if(bool (*is)(struct mt_pointer_node *node, void *context), void *context)
+static void forget(struct mt_unpooled *gone)
 {
 	mt_lock_lock(&unpooled_lock);
 	for (int space = 0; space < SPACE_COUNT; space++)
-		mt_pointer_table_remove_if(&tables[space], is, context);
+		mt_pointer_table_remove_if(&tables[space], end_if_gone, gone);
 	mt_lock_unlock(&unpooled_lock);
 }
 
 void mt_unpooled_forget_context(uint64_t context)
 {
 	if (context != 0)
-		forget_if(forget_if_of, &context);
+		forget(&(struct mt_unpooled){.context = context});
 }
 
 void mt_unpooled_forget_async(int device)
 {
-	forget_if(forget_if_async, &device);
+	forget(&(struct mt_unpooled){.device = device});
 }
 
 void mt_unpooled_usage(int device, struct mt_unpooled_usage *out)
