@@ -8,8 +8,6 @@
 #include "sys/attr.h"
 
 #define CHUNK_BYTES (128u * 1024)
-/* nodes that a look-up without the lock follows: meanwhile they may move to other chains */
-#define PEEK_MAX    64
 #define LOOK_MAX    16 /* blocks of one bin that a search looks at */
 #define LARGEST_MAX 64 /* and mt_bins_largest */
 
@@ -78,59 +76,47 @@ void mt_slab_forget(struct mt_slab *slab)
 	slab->chunks = NULL;
 }
 
-/* ---- the table ---- */
+/* ---- the table. Links are read by acquire and written by release: a reader without the lock that
+ * follows one sees a whole record ---- */
 
-static struct mt_pointer_node *load(_Atomic(struct mt_pointer_node *) *link)
+#define TABLE_BYTES (MT_POINTER_BUCKETS * sizeof(_Atomic(struct mt_pointer_node *)))
+
+bool mt_pointer_table_map(struct mt_pointer_table *table)
 {
-	return mt_load_acquire(link);
+	_Atomic(struct mt_pointer_node *) *none = NULL;
+	void *mapped;
+
+	if (mt_likely(mt_load_acquire(&table->buckets) != NULL))
+		return true;
+	mapped = mt_slab_map(TABLE_BYTES);
+	/* Unless another thread was first. */
+	if (mapped &&
+	    !atomic_compare_exchange_strong_explicit(&table->buckets, &none, mapped,
+						     memory_order_acq_rel, memory_order_acquire))
+		(void)munmap(mapped, TABLE_BYTES);
+	return mapped != NULL;
 }
 
-/* release: a reader without the lock that follows the link sees a whole record. */
-static void store(_Atomic(struct mt_pointer_node *) *link, struct mt_pointer_node *node)
-{
-	mt_store_release(link, node);
-}
-
-static uint64_t key_of(const struct mt_pointer_node *node)
-{
-	return mt_load_relaxed(&node->key);
-}
-
-/* The high bits of the hash, without the six that chose the table: they depend on all bits of the
- * key. acquire: pairs with the release in insert. */
+/* Returns where the chain of a key begins, by the high bits of the hash, which depend on all bits
+ * of the key; NULL: without buckets. */
 static _Atomic(struct mt_pointer_node *) *chain_of(struct mt_pointer_table *table, uint64_t key)
 {
 	_Atomic(struct mt_pointer_node *) *buckets = mt_load_acquire(&table->buckets);
 
-	return buckets ? &buckets[(mt_pointer_hash(key) >> 32) % MT_POINTER_BUCKETS]
-		       : &table->single;
+	return buckets ? &buckets[mt_pointer_hash(key) / (UINT64_MAX / MT_POINTER_BUCKETS + 1)]
+		       : NULL;
 }
 
-/* Maps the buckets of a table that has no node. */
-static void map_buckets(struct mt_pointer_table *table)
+struct mt_pointer_node *mt_pointer_table_find(struct mt_pointer_table *table, uint64_t key,
+					      uint32_t limit)
 {
-	if (!mt_load_relaxed(&table->buckets) && !load(&table->single))
-		mt_store_release(&table->buckets,
-				 mt_slab_map(MT_POINTER_BUCKETS * sizeof(table->single)));
-}
+	_Atomic(struct mt_pointer_node *) *link = chain_of(table, key);
+	struct mt_pointer_node *node = link ? mt_load_acquire(link) : NULL;
 
-struct mt_pointer_node *mt_pointer_table_find(struct mt_pointer_table *table, uint64_t key)
-{
-	struct mt_pointer_node *node = load(chain_of(table, key));
-
-	while (node && key_of(node) != key)
-		node = load(&node->next);
-	return node;
-}
-
-struct mt_pointer_node *mt_pointer_table_peek(struct mt_pointer_table *table, uint64_t key)
-{
-	struct mt_pointer_node *node = load(chain_of(table, key));
-
-	for (int seen = 0; node && seen < PEEK_MAX; seen++) {
-		if (mt_likely(key_of(node) == key))
+	for (; node && limit > 0; limit--) {
+		if (mt_likely(mt_load_relaxed(&node->key) == key))
 			return node;
-		node = load(&node->next);
+		node = mt_load_acquire(&node->next);
 	}
 	return NULL;
 }
@@ -138,32 +124,31 @@ struct mt_pointer_node *mt_pointer_table_peek(struct mt_pointer_table *table, ui
 struct mt_pointer_node *mt_pointer_table_insert(struct mt_pointer_table *table,
 						struct mt_pointer_node *node)
 {
-	uint64_t key = key_of(node);
-	_Atomic(struct mt_pointer_node *) *link;
+	uint64_t key = mt_load_relaxed(&node->key);
+	_Atomic(struct mt_pointer_node *) *link = chain_of(table, key);
 	struct mt_pointer_node *stale;
 
-	map_buckets(table);
-	link = chain_of(table, key);
-	store(&node->next, load(link));
-	store(link, node);
+	mt_assert(link);
+	mt_store_release(&node->next, mt_load_acquire(link));
+	mt_store_release(link, node);
 	link = &node->next;
-	while ((stale = load(link)) != NULL && key_of(stale) != key)
+	while ((stale = mt_load_acquire(link)) != NULL && mt_load_relaxed(&stale->key) != key)
 		link = &stale->next;
 	if (stale)
-		store(link, load(&stale->next));
+		mt_store_release(link, mt_load_acquire(&stale->next));
 	return stale;
 }
 
 bool mt_pointer_table_remove(struct mt_pointer_table *table, struct mt_pointer_node *node)
 {
-	_Atomic(struct mt_pointer_node *) *link = chain_of(table, key_of(node));
-	struct mt_pointer_node *at;
+	_Atomic(struct mt_pointer_node *) *link = chain_of(table, mt_load_relaxed(&node->key));
+	struct mt_pointer_node *at = NULL;
 
-	while ((at = load(link)) != NULL && at != node)
+	while (link && (at = mt_load_acquire(link)) != NULL && at != node)
 		link = &at->next;
 	if (!at)
 		return false;
-	store(link, load(&node->next));
+	mt_store_release(link, mt_load_acquire(&node->next));
 	return true;
 }
 
@@ -171,16 +156,16 @@ void mt_pointer_table_remove_if(struct mt_pointer_table *table,
 				bool (*matches)(struct mt_pointer_node *node, void *data),
 				void *data)
 {
-	_Atomic(struct mt_pointer_node *) *buckets = mt_load_relaxed(&table->buckets);
+	_Atomic(struct mt_pointer_node *) *buckets = mt_load_acquire(&table->buckets);
+	struct mt_pointer_node *node, *next;
 
-	for (uint32_t at = 0; at < (buckets ? MT_POINTER_BUCKETS : 1); at++) {
-		_Atomic(struct mt_pointer_node *) *link = buckets ? &buckets[at] : &table->single;
-		struct mt_pointer_node *node, *next;
+	for (uint32_t at = 0; buckets && at < MT_POINTER_BUCKETS; at++) {
+		_Atomic(struct mt_pointer_node *) *link = &buckets[at];
 
-		while ((node = load(link)) != NULL) {
-			next = load(&node->next);
+		while ((node = mt_load_acquire(link)) != NULL) {
+			next = mt_load_acquire(&node->next);
 			if (matches(node, data))
-				store(link, next);
+				mt_store_release(link, next);
 			else
 				link = &node->next;
 		}
@@ -189,16 +174,16 @@ void mt_pointer_table_remove_if(struct mt_pointer_table *table,
 
 /* ---- blocks ---- */
 
+static struct mt_pointer_table table;
 static struct shard {
-	struct mt_lock lock;
-	struct mt_pointer_table table;
-} __attribute__((aligned(64))) shards[MT_POINTER_TABLES];
+	struct mt_lock lock; /* of the keys of one place */
+} __attribute__((aligned(64))) shards[MT_POINTER_PLACES];
 
 static struct mt_slab records = MT_SLAB(struct mt_block);
 
-static struct shard *shard_of(uint64_t base)
+static struct mt_lock *lock_of(uint64_t base)
 {
-	return &shards[mt_pointer_place(base)];
+	return &shards[mt_pointer_place(base)].lock;
 }
 
 static struct mt_block *block_of(struct mt_pointer_node *node)
@@ -209,7 +194,7 @@ static struct mt_block *block_of(struct mt_pointer_node *node)
 
 struct mt_block *mt_block_reserve(void)
 {
-	struct mt_block *block = mt_slab_alloc(&records);
+	struct mt_block *block = mt_pointer_table_map(&table) ? mt_slab_alloc(&records) : NULL;
 
 	if (block) {
 		block->events = NULL;
@@ -226,44 +211,43 @@ void mt_block_release(struct mt_block *block)
 	mt_slab_free(&records, block);
 }
 
-static MT_COLD struct mt_block *find_locked(struct shard *shard, uint64_t base)
+static MT_COLD struct mt_block *find_locked(uint64_t base)
 {
 	struct mt_block *block;
 
-	mt_lock_lock(&shard->lock);
-	block = block_of(mt_pointer_table_find(&shard->table, base));
-	mt_lock_unlock(&shard->lock);
+	mt_lock_lock(lock_of(base));
+	block = block_of(mt_pointer_table_find(&table, base, MT_POINTER_ALL));
+	mt_lock_unlock(lock_of(base));
 	return block;
 }
 
 struct mt_block *mt_blocks_find(uint64_t base)
 {
-	struct shard *shard = shard_of(base);
-	struct mt_block *block = block_of(mt_pointer_table_peek(&shard->table, base));
+	struct mt_block *block = block_of(mt_pointer_table_find(&table, base, MT_POINTER_PEEK));
 
-	return mt_likely(block != NULL) ? block : find_locked(shard, base);
+	return mt_likely(block != NULL) ? block : find_locked(base);
 }
 
 struct mt_block *mt_blocks_insert(struct mt_block *block)
 {
-	struct shard *shard = shard_of(mt_block_base(block));
+	struct mt_lock *lock = lock_of(mt_block_base(block));
 	struct mt_block *stale;
 
 	mt_assert(mt_block_base(block));
-	mt_lock_lock(&shard->lock);
-	stale = block_of(mt_pointer_table_insert(&shard->table, &block->node));
-	mt_lock_unlock(&shard->lock);
+	mt_lock_lock(lock);
+	stale = block_of(mt_pointer_table_insert(&table, &block->node));
+	mt_lock_unlock(lock);
 	return stale;
 }
 
 bool mt_blocks_remove(struct mt_block *block)
 {
-	struct shard *shard = shard_of(mt_block_base(block));
+	struct mt_lock *lock = lock_of(mt_block_base(block));
 	bool was_in;
 
-	mt_lock_lock(&shard->lock);
-	was_in = mt_pointer_table_remove(&shard->table, &block->node);
-	mt_lock_unlock(&shard->lock);
+	mt_lock_lock(lock);
+	was_in = mt_pointer_table_remove(&table, &block->node);
+	mt_lock_unlock(lock);
 	return was_in;
 }
 
@@ -300,8 +284,9 @@ struct mt_block *mt_blocks_walk_next(struct mt_block_walk *walk)
 
 MT_COLD void mt_blocks_forget(void)
 {
+	mt_store_relaxed(&table.buckets, NULL); /* they stay mapped */
 	memset((void *)shards, 0, sizeof(shards));
-	for (unsigned i = 0; i < MT_POINTER_TABLES; i++)
+	for (unsigned i = 0; i < MT_POINTER_PLACES; i++)
 		mt_lock_set_rank(&shards[i].lock, MT_RANK_shard);
 	mt_slab_forget(&records);
 }
@@ -320,6 +305,8 @@ void mt_line_append(struct mt_block_line *line, struct mt_block *block)
 
 void mt_line_remove(struct mt_block_line *line, struct mt_block *block)
 {
+	mt_assert(line->first && line->last);
+	mt_assert(block->line_prev ? block->line_prev->line_next == block : line->first == block);
 	if (block->line_prev)
 		block->line_prev->line_next = block->line_next;
 	else
@@ -416,6 +403,7 @@ struct mt_block *mt_bins_find(const struct mt_bins *bins, uint64_t bytes)
 	uint32_t last = index;
 	struct mt_block *block;
 
+	mt_assert(bytes > 0 && bytes % MT_BIN_UNIT == 0);
 	if (bytes > MT_BIN_SMALL)
 		last = mt_bins_index(highest(bytes));
 	for (; index <= last; index++) {

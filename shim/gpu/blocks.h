@@ -5,8 +5,8 @@
  * run inside the program's malloc hooks. Nothing is ever unmapped, so that a record which another
  * thread has just freed stays readable (the reader checks it again under its owner's lock).
  *
- * A block's record is written under its context's lock; its node belongs to the table. The table is
- * cut into 64 shards, each with a lock (shard); a look-up takes it only if it has found nothing
+ * A block's record is written under its context's lock; its node belongs to the table. The table
+ * has 64 places, each with a lock (shard); a look-up takes it only if it has found nothing
  * without. Any thread may call. Never makes a call to the driver. */
 #ifndef MT_GPU_BLOCKS_H
 #define MT_GPU_BLOCKS_H
@@ -51,14 +51,12 @@ void mt_slab_free(struct mt_slab *slab, void *object);
  */
 void mt_slab_forget(struct mt_slab *slab);
 
-/* ---- a hash table from a 64-bit key to a node that its owner embeds in a record. It is
- * meant as one of MT_POINTER_TABLES, of which the caller chooses one by the key: together they have
- * 32,768 buckets, and chains. If no memory can be mapped there is one chain, and nothing fails. The
- * table owns the links of the nodes, never their records. The caller locks: every function needs
- * the table's lock but mt_pointer_table_peek, which may run beside all of them. ---- */
+/* ---- a hash table from a 64-bit key to a node that its owner embeds in a record: 32,768 buckets
+ * with chains. The table owns the links of the nodes, never their records. The caller locks: every
+ * function needs a lock of the key's place, or of the table, but where it says otherwise. ---- */
 
-#define MT_POINTER_TABLES  64u
-#define MT_POINTER_BUCKETS 512u /* one page, mapped at the first insertion */
+#define MT_POINTER_PLACES  64u
+#define MT_POINTER_BUCKETS 32768u
 
 /* Not the first member of a record that lies in a slab: that word is the slab's. */
 struct mt_pointer_node {
@@ -66,11 +64,14 @@ struct mt_pointer_node {
 	_Atomic uint64_t key;                   /* written by its owner while it is in no table */
 };
 
-/* Zeroed: empty. */
+/* Zeroed: without buckets, which is empty. */
 struct mt_pointer_table {
 	_Atomic(_Atomic(struct mt_pointer_node *) *) buckets;
-	_Atomic(struct mt_pointer_node *) single; /* the chain without buckets */
 };
+
+/* Maps the buckets unless they are: before the first insertion. Returns false if the kernel has no
+ * memory. A page of them becomes resident when it is first written. Needs no lock. */
+bool mt_pointer_table_map(struct mt_pointer_table *table);
 
 /* Spreads keys over all bits of the result. Pure. */
 static inline uint64_t mt_pointer_hash(uint64_t key)
@@ -80,20 +81,22 @@ static inline uint64_t mt_pointer_hash(uint64_t key)
 	return (key ^ key >> 8) * 0x9e3779b97f4a7c15ull;
 }
 
-/* Returns which of MT_POINTER_TABLES a key belongs to. Pure. */
+/* Returns which of MT_POINTER_PLACES a key belongs to; a bucket has keys of one place. Pure. */
 static inline uint32_t mt_pointer_place(uint64_t key)
 {
 	return (uint32_t)(mt_pointer_hash(key) >> 58);
 }
 
-/* The node with this key, or NULL. */
-struct mt_pointer_node *mt_pointer_table_find(struct mt_pointer_table *table, uint64_t key);
-
-/* The same without the lock. NULL may also mean that a node on the way has just moved to another
- * chain, or that the chain is long: then look again by mt_pointer_table_find. A node that is
- * returned may be taken out at any moment: its record must stay readable, and the caller checks it
- * again under the lock of its owner. */
-struct mt_pointer_node *mt_pointer_table_peek(struct mt_pointer_table *table, uint64_t key);
+/* Returns the node with this key among the first `limit` of its chain (MT_POINTER_ALL), or NULL.
+ *
+ * Without the lock, by MT_POINTER_PEEK: NULL may also mean that a node on the way has just moved to
+ * another chain, or that the chain is long; then look again with the lock. A node that is returned
+ * may be taken out at any moment: its record must stay readable, and the caller checks it again
+ * under the lock of its owner. */
+#define MT_POINTER_ALL  UINT32_MAX
+#define MT_POINTER_PEEK 64u
+struct mt_pointer_node *mt_pointer_table_find(struct mt_pointer_table *table, uint64_t key,
+					      uint32_t limit);
 
 /* Puts a node in. Another node with the same key is stale: it is taken out and returned, else
  * NULL. */

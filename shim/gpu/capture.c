@@ -5,7 +5,6 @@
 #include "sys/lock.h"
 #include "sys/os.h"
 #include "gpu/blocks.h"
-#include "gpu/wait.h"
 
 /* the first half: one thread each; the other half is shared by the rest */
 #define READER_COUNTS 64
@@ -88,7 +87,7 @@ bool mt_capture_is_open(void)
 
 static void forbid_cancel(void)
 {
-	int before = mt_wait_uncancelled();
+	int before = mt_driver_forbid_cancel();
 
 	if (cancel_depth++ == 0)
 		cancel_state = before;
@@ -98,7 +97,7 @@ static void allow_cancel(void)
 {
 	mt_assert(cancel_depth > 0);
 	if (--cancel_depth == 0)
-		mt_wait_cancellable(cancel_state);
+		mt_driver_allow_cancel(cancel_state);
 }
 
 void mt_capture_gate_close(void)
@@ -109,7 +108,7 @@ void mt_capture_gate_close(void)
 		for (unsigned round = 0;
 		     atomic_load_explicit(&reader_counts[i].inside, memory_order_seq_cst) != 0;
 		     round++)
-			mt_wait_round(round);
+			mt_driver_wait_round(round);
 }
 
 static void reopen(void)
@@ -148,6 +147,7 @@ static struct CUctx_st *context_of(const struct mt_driver *driver, struct CUstre
 
 static void insert(struct mt_capture *capture)
 {
+	mt_assert(mt_capture_is_open()); /* it keeps the gate closed */
 	mt_lock_lock(&captures_lock);
 	capture->next = captures;
 	captures = capture;
@@ -177,38 +177,31 @@ void mt_capture_after_begin(const struct mt_driver *driver, struct CUstream_st *
 	allow_cancel();
 }
 
-/* ---- which captures an end concerns; the lock is held ---- */
+/* ---- captures end ---- */
 
-static bool is_same(const struct mt_capture *capture, const struct mt_capture *ended)
+/* Returns whether a capture is one of the context, or else of the stream, of `ended`. */
+static bool has_ended(const struct mt_capture *capture, const struct mt_capture *ended)
 {
+	if (ended->context)
+		return capture->context == ended->context;
 	return capture->stream == ended->stream &&
 	       (ended->stream != PER_THREAD_STREAM || capture->thread == ended->thread);
 }
 
-static bool is_of_context(const struct mt_capture *capture, const struct mt_capture *ended)
+/* Takes out the captures that `ended` stands for; returns them. */
+static struct mt_capture *take_out(const struct mt_capture *ended)
 {
-	return capture->context == ended->context;
-}
-
-/* Takes out up to `limit` captures that match; returns them. */
-static struct mt_capture *take_out(bool (*matches)(const struct mt_capture *capture,
-						   const struct mt_capture *ended),
-				   const struct mt_capture *ended, uint32_t limit)
-{
-	struct mt_capture *gone = NULL;
+	struct mt_capture *gone = NULL, *capture;
 
 	mt_lock_lock(&captures_lock);
-	for (struct mt_capture **link = &captures; *link && limit > 0;) {
-		struct mt_capture *capture = *link;
-
-		if (!matches(capture, ended)) {
+	for (struct mt_capture **link = &captures; (capture = *link);) {
+		if (!has_ended(capture, ended)) {
 			link = &capture->next;
 			continue;
 		}
 		*link = capture->next;
 		capture->next = gone;
 		gone = capture;
-		limit--;
 	}
 	mt_lock_unlock(&captures_lock);
 	return gone;
@@ -249,18 +242,19 @@ void mt_capture_after_end(const struct mt_driver *driver, struct CUstream_st *st
 	const struct mt_capture ended = describe(stream, is_ptsz);
 
 	if (mt_capture_is_open() && !is_capturing(driver, stream, is_ptsz, result))
-		end_captures(take_out(is_same, &ended, 1));
+		end_captures(take_out(&ended));
 }
 
 struct mt_capture *mt_capture_stream_destroy_begin(struct CUstream_st *stream)
 {
 	const struct mt_capture dying = {.stream = stream};
 
-	return mt_capture_is_open() ? take_out(is_same, &dying, 1) : NULL;
+	return mt_capture_is_open() ? take_out(&dying) : NULL;
 }
 
 void mt_capture_stream_destroy_end(struct mt_capture *taken, int result)
 {
+	mt_assert(!taken || !taken->next);
 	if (result == MT_CU_SUCCESS)
 		end_captures(taken);
 	else if (taken)
@@ -272,7 +266,7 @@ void mt_capture_forget_context(struct CUctx_st *context)
 	const struct mt_capture died = {.context = context};
 
 	if (mt_capture_is_open() && context)
-		end_captures(take_out(is_of_context, &died, UINT32_MAX));
+		end_captures(take_out(&died));
 }
 
 MT_COLD void mt_capture_fork_child(void)

@@ -1,5 +1,5 @@
 /* gpu/component.c -- the component: the device pool in ticks, cleanups and figures. Calls to the
- * driver are made on the thread of gpu/thread.h, or, `here`, on the calling thread of the program.
+ * driver are made on the thread of gpu/driver.h, or, `here`, on the calling thread of the program.
  */
 
 #include "core/components.h"
@@ -10,13 +10,9 @@
 #include "gpu/driver.h"
 #include "gpu/oom.h"
 #include "gpu/pool.h"
-#include "gpu/rescue.h"
-#include "gpu/snapshot.h"
 #include "gpu/wrapper.h"
 #include "gpu/stats.h"
-#include "gpu/thread.h"
 #include "gpu/unpooled.h"
-#include "gpu/wait.h"
 #include "sys/atomic.h"
 #include "sys/elf.h"
 #include "sys/os.h"
@@ -32,7 +28,7 @@ static uint64_t next_ns; /* when the pool wants to run again */
 static _Atomic bool flush_pending;
 static unsigned long long loads_seen;
 
-/* ---- jobs; their data is static, see gpu/thread.h. A cleanup here and one of the worker may both
+/* ---- jobs; their data is static, see gpu/driver.h. A cleanup here and one of the worker may both
  * write it, with the same meaning. Order: none needed ---- */
 
 static _Atomic uint64_t job_used_bytes;
@@ -41,13 +37,13 @@ static uint64_t job_next_ms; /* worker thread only */
 
 static void measure_job(void)
 {
-	mt_store_relaxed(&job_used_bytes, mt_gpu_used_bytes());
+	mt_store_relaxed(&job_used_bytes, mt_gpu_stats_used_bytes());
 }
 
 static void flush_job(void)
 {
 	(void)mt_pool_trim(MT_ANY_DEVICE);
-	mt_store_relaxed(&job_flushed, mt_gpu_trim_driver_pools(MT_ANY_DEVICE));
+	mt_store_relaxed(&job_flushed, mt_gpu_stats_trim_pools(MT_ANY_DEVICE));
 }
 
 static void tick_job(void)
@@ -62,12 +58,12 @@ static bool run_job(void (*job)(void), bool here)
 	int cancel, mode;
 
 	if (!here)
-		return mt_gpu_thread_run(job);
-	cancel = mt_wait_uncancelled();
+		return mt_driver_thread_run(job);
+	cancel = mt_driver_forbid_cancel();
 	mode = mt_driver_relax(mt_driver_usable());
 	job();
 	mt_driver_restore(mt_driver_usable(), mode);
-	mt_wait_cancellable(cancel);
+	mt_driver_allow_cancel(cancel);
 	return true;
 }
 
@@ -75,12 +71,12 @@ static bool run_job(void (*job)(void), bool here)
 
 static bool are_capturing(void)
 {
-	return mt_gpu_is_used() && mt_capture_is_open();
+	return mt_wrapper_is_used() && mt_capture_is_open();
 }
 
 static bool have_context(void)
 {
-	const struct mt_driver *driver = mt_gpu_is_used() ? mt_driver_usable() : NULL;
+	const struct mt_driver *driver = mt_wrapper_is_used() ? mt_driver_usable() : NULL;
 	struct CUctx_st *context = NULL;
 
 	return driver && driver->cuCtxGetCurrent &&
@@ -89,29 +85,29 @@ static bool have_context(void)
 
 static uint64_t used_bytes(bool here)
 {
-	if (!mt_gpu_is_used() || !run_job(measure_job, here))
+	if (!mt_wrapper_is_used() || !run_job(measure_job, here))
 		return 0;
 	return mt_load_relaxed(&job_used_bytes);
 }
 
 static uint64_t live_bytes(void)
 {
-	return mt_gpu_is_used() ? mt_gpu_stats_live_bytes() : 0;
+	return mt_wrapper_is_used() ? mt_gpu_stats_live_bytes() : 0;
 }
 
 static uint32_t rows(const struct mt_stats_device **out)
 {
 	*out = NULL;
-	return mt_gpu_is_used() ? mt_gpu_stats_rows(out) : 0;
+	return mt_wrapper_is_used() ? mt_gpu_stats_rows(out) : 0;
 }
 
 static void serve(bool on)
 {
 	static const struct mt_devices_ops ops = {
-		.are_used = mt_gpu_is_used,
+		.are_used = mt_wrapper_is_used,
 		.are_capturing = are_capturing,
 		.have_context = have_context,
-		.thread_runs = mt_gpu_thread_runs,
+		.thread_runs = mt_driver_thread_runs,
 		.used_bytes = used_bytes,
 		.live_bytes = live_bytes,
 		.rows = rows,
@@ -129,7 +125,7 @@ static uint64_t pinned_bytes(void)
 	struct mt_unpooled_usage usage;
 	uint64_t bytes = 0;
 
-	for (int device = 0; mt_gpu_is_used() && device < (int)MT_DEVICES_COUNT; device++) {
+	for (int device = 0; mt_wrapper_is_used() && device < (int)MT_DEVICES_COUNT; device++) {
 		mt_unpooled_usage(device, &usage);
 		bytes += usage.live_bytes[MT_UNPOOLED_pinned];
 	}
@@ -142,9 +138,9 @@ static enum mt_gpu_state flush(bool here)
 {
 	enum mt_gpu_state result = MT_GPU_NONE;
 
-	if (mt_gpu_is_used() && mt_capture_is_open())
+	if (mt_wrapper_is_used() && mt_capture_is_open())
 		result = MT_GPU_CAPTURING;
-	else if (mt_gpu_is_used() && run_job(flush_job, here))
+	else if (mt_wrapper_is_used() && run_job(flush_job, here))
 		result = mt_load_relaxed(&job_flushed) ? MT_GPU_DONE : MT_GPU_CAPTURING;
 	mt_store_relaxed(&flush_pending, result == MT_GPU_CAPTURING);
 	return result;
@@ -230,7 +226,7 @@ static uint64_t tick_pool(uint64_t now_ns)
 	if (now_ns < next_ns)
 		return next_ns;
 	job_next_ms = 0;
-	if (!mt_gpu_thread_run(tick_job))
+	if (!mt_driver_thread_run(tick_job))
 		next_ns = now_ns + MT_NS_PER_S;
 	else if (job_next_ms >= UINT64_MAX / MT_NS_PER_MS - now_ns / MT_NS_PER_MS)
 		next_ns = 0;
@@ -243,11 +239,11 @@ static uint64_t tick(uint64_t now_ns, uint32_t bits)
 {
 	uint64_t next;
 
-	if (!mt_gpu_is_used())
+	if (!mt_wrapper_is_used())
 		return UINT64_MAX;
 	if (bits & MT_CONTROL_OOM)
 		mt_oom_finish(false);
-	next = mt_min_u64(tick_pool(now_ns), mt_gpu_snapshot_tick(now_ns));
+	next = mt_min_u64(tick_pool(now_ns), mt_gpu_stats_tick(now_ns));
 	next = mt_min_u64(next, mt_gpu_rescue_tick(now_ns));
 	return mt_min_u64(next, mt_oom_tick(now_ns));
 }
@@ -258,7 +254,7 @@ static bool request(const struct mt_request *wanted, enum mt_err *out)
 {
 	if (wanted->kind != MT_REQUEST_SNAPSHOT)
 		return false;
-	*out = mt_gpu_is_used() ? mt_gpu_snapshot_write() : MT_ERR_NOT_AVAILABLE;
+	*out = mt_wrapper_is_used() ? mt_gpu_stats_write_blocks() : MT_ERR_NOT_AVAILABLE;
 	return true;
 }
 
@@ -266,16 +262,16 @@ static void configure(void)
 {
 	struct mt_pool_settings settings;
 
-	if (!mt_gpu_is_used())
+	if (!mt_wrapper_is_used())
 		return;
-	mt_gpu_fill_settings(&settings);
+	mt_wrapper_fill_settings(&settings);
 	mt_pool_configure(&settings);
 	next_ns = 0;
 }
 
 static void publish(bool full)
 {
-	if (!mt_gpu_is_used())
+	if (!mt_wrapper_is_used())
 		return;
 	mt_gpu_stats_publish(full);
 	mt_gpu_rescue_publish();
@@ -283,7 +279,7 @@ static void publish(bool full)
 
 static void reset_peak(void)
 {
-	if (!mt_gpu_is_used())
+	if (!mt_wrapper_is_used())
 		return;
 	mt_pool_reset_peak();
 	mt_unpooled_reset_peak();
@@ -291,7 +287,7 @@ static void reset_peak(void)
 
 static void stop(void)
 {
-	if (mt_gpu_is_used())
+	if (mt_wrapper_is_used())
 		mt_oom_finish(true);
 }
 
@@ -300,15 +296,14 @@ static void stop(void)
 static void fork_child(void)
 {
 	mt_driver_fork_child();
-	if (!mt_gpu_start_fork_child())
+	if (!mt_wrapper_fork_child())
 		return;
 	mt_pool_fork_child();
 	mt_capture_fork_child();
 	mt_unpooled_fork_child();
 	mt_oom_fork_child();
-	mt_gpu_thread_fork_child();
+	mt_driver_thread_fork_child();
 	mt_gpu_stats_fork_child();
-	mt_gpu_snapshot_fork_child();
 	mt_gpu_rescue_fork_child();
 	next_ns = 0;
 	mt_store_relaxed(&flush_pending, false);

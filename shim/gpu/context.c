@@ -6,7 +6,6 @@
 #include "sys/attr.h"
 #include "sys/os.h"
 #include "gpu/blocks.h"
-#include "gpu/wait.h"
 
 #define REST_NS (2 * MT_NS_PER_S)
 
@@ -40,7 +39,7 @@ static void measure(struct mt_pool_device *device, int ordinal)
  * is_primary is also stored for a known context. */
 static MT_COLD struct mt_context *add_context(struct CUctx_st *handle, int device, bool is_primary)
 {
-	struct mt_context *found = find_context(handle);
+	struct mt_context *found = handle ? find_context(handle) : NULL;
 
 	if (found && is_primary)
 		mt_flag_set(&found->is_primary, true);
@@ -77,20 +76,7 @@ static MT_COLD struct mt_context *add_context(struct CUctx_st *handle, int devic
 	return found;
 }
 
-static bool knows_primary(int device)
-{
-	MT_EACH_CONTEXT(context)
-	{
-		if (mt_load_acquire(&context->handle) && mt_flag(&context->is_primary) &&
-		    mt_context_ordinal(context) == device)
-			return true;
-	}
-	return false;
-}
-
-/* Retaining is the only way to the handle; of an active context it creates nothing. With the gate
- * entered no other thread releases it meanwhile, so that the release here is never the last. */
-static MT_COLD void know_primary(int device)
+MT_COLD struct CUctx_st *mt_context_primary(int device)
 {
 	const struct mt_driver *driver = mt_pool_driver();
 	struct CUctx_st *primary = NULL;
@@ -103,15 +89,20 @@ static MT_COLD void know_primary(int device)
 	if (!driver->cuDevicePrimaryCtxGetState || !driver->cuDevicePrimaryCtxRetain || !release ||
 	    driver->cuDevicePrimaryCtxGetState(device, &flags, &active) != MT_CU_SUCCESS ||
 	    !active || driver->cuDevicePrimaryCtxRetain(&primary, device) != MT_CU_SUCCESS)
-		return;
-	(void)add_context(primary, device, true);
+		return NULL;
 	(void)release(device);
+	return primary;
 }
 
 void mt_context_add_primary(int device)
 {
-	if (!knows_primary(device))
-		know_primary(device);
+	MT_EACH_CONTEXT(context)
+	{
+		if (mt_load_acquire(&context->handle) && mt_flag(&context->is_primary) &&
+		    mt_context_ordinal(context) == device)
+			return;
+	}
+	(void)add_context(mt_context_primary(device), device, true);
 }
 
 static uint32_t bit_of(int device)
@@ -354,13 +345,6 @@ struct mt_event *mt_context_take_event(struct mt_context *context)
 	return event;
 }
 
-void mt_context_keep_event(struct mt_context *context, struct mt_event *event)
-{
-	mt_assert(event->context == context && event->init == mt_context_init(context));
-	event->next = context->free_events;
-	context->free_events = event;
-}
-
 MT_COLD struct mt_event *mt_context_create_event(struct mt_context *context, int *out_result)
 {
 	struct mt_event *event = mt_slab_alloc(&events);
@@ -386,8 +370,10 @@ static void return_event(struct mt_event *event)
 
 	mt_lock_lock(&context->lock);
 	is_alive = mt_context_is_still(context, event->init);
-	if (is_alive)
-		mt_context_keep_event(context, event);
+	if (is_alive) {
+		event->next = context->free_events;
+		context->free_events = event;
+	}
 	mt_lock_unlock(&context->lock);
 	if (!is_alive)
 		mt_slab_free(&events, event);
@@ -538,7 +524,7 @@ static bool lock_single(struct mt_context *context, uint32_t init)
 			return true;
 		mt_lock_unlock(&context->lock);
 		mt_lock_unlock(&mt_pool.slots_lock);
-		mt_wait_round(round);
+		mt_driver_wait_round(round);
 	}
 	mt_lock_unlock(&context->lock);
 	mt_lock_unlock(&mt_pool.slots_lock);
@@ -548,13 +534,14 @@ static bool lock_single(struct mt_context *context, uint32_t init)
 /* Forgets the context of that init and all its blocks. */
 static void forget_context(struct mt_context *context, uint32_t init)
 {
-	int cancel = mt_wait_uncancelled();
+	int cancel = mt_driver_forbid_cancel();
 	struct mt_event *lent;
 
 	if (!lock_single(context, init)) {
-		mt_wait_cancellable(cancel);
+		mt_driver_allow_cancel(cancel);
 		return;
 	}
+	mt_assert(context->users == 0);
 	lent = forget_blocks(context);
 	forget_free_events(context);
 	if (context->idle)
@@ -566,7 +553,7 @@ static void forget_context(struct mt_context *context, uint32_t init)
 	mt_lock_unlock(&context->lock);
 	mt_lock_unlock(&mt_pool.slots_lock);
 	mt_context_return_events(lent);
-	mt_wait_cancellable(cancel);
+	mt_driver_allow_cancel(cancel);
 }
 
 static struct mt_context *find(struct CUctx_st *handle)
@@ -597,7 +584,7 @@ MT_COLD uint32_t mt_context_pause(struct CUctx_st *handle)
 		init = mt_context_init(context);
 		mt_lock_unlock(&context->lock);
 		if (users)
-			mt_wait_round(round);
+			mt_driver_wait_round(round);
 	}
 	return init;
 }

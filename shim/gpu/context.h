@@ -111,8 +111,8 @@ struct mt_pool_device {
 	_Atomic uint64_t total_bytes; /* 0: not known */
 	_Atomic uint64_t allocated_peak, reserved_peak, active_peak;
 	_Atomic uint64_t retries, ooms;
-	/* mt_shortage_begin to _end: nothing is cached meanwhile. seq_cst: a free that did not see
-	 * it is itself seen. */
+	/* mt_pool_shortage_begin to _end: nothing is cached meanwhile. seq_cst: a free that did not
+	 * see it is itself seen. */
 	_Atomic uint32_t shortages;
 	/* threads that hold a block which is no longer cached and not yet freed */
 	_Atomic uint32_t releasing_count;
@@ -256,6 +256,11 @@ static inline void mt_context_take_idle(struct mt_context *context, struct mt_bl
  * current, the driver refused, or no slot is left. */
 struct mt_context *mt_context_current(void);
 
+/* Returns the primary context of the device; NULL: it is not active. Retaining is the only way to
+ * its handle; of an active context it creates nothing. The retain is released again, which is the
+ * last release if the program's has come in between: not while the gate is entered. */
+struct CUctx_st *mt_context_primary(int device);
+
 /* Registers the primary context of the device if it is active: its streams may copy from and to any
  * block there. The capture gate is entered, which keeps it from ending meanwhile; no lock is held.
  */
@@ -278,12 +283,9 @@ bool mt_context_may_call(void);
 
 /* ---- events ---- */
 
-/* Takes a free event of the context, whose lock is held; NULL: there is none. */
+/* Takes a free event of the context, whose lock is held; NULL: there is none. They are kept until
+ * the context ends: as many as blocks were pending at one time. */
 struct mt_event *mt_context_take_event(struct mt_context *context);
-
-/* Keeps an event of the context, whose lock is held, until the context ends: there are as many as
- * blocks were pending at one time. */
-void mt_context_keep_event(struct mt_context *context, struct mt_event *event);
 
 /* Creates an event in a context that is held and current; NULL, with the driver's *out_result. */
 struct mt_event *mt_context_create_event(struct mt_context *context, int *out_result);
@@ -351,9 +353,9 @@ static inline bool mt_context_is_on(const struct mt_context *context, int device
 	return device == MT_ANY_DEVICE || mt_context_device(context) == mt_pool_device(device);
 }
 
-/* Returns whether a thread is between mt_shortage_begin and mt_shortage_end on the context's
- * device: blocks freed meanwhile go straight to the driver. */
-static inline bool mt_device_memory_has_shortage(struct mt_context *context)
+/* Returns whether a thread is between mt_pool_shortage_begin and _end on the context's device:
+ * blocks freed meanwhile go straight to the driver. */
+static inline bool mt_context_has_shortage(struct mt_context *context)
 {
 	return atomic_load_explicit(&mt_context_device(context)->shortages, memory_order_seq_cst) >
 	       0;
@@ -393,5 +395,49 @@ void mt_context_ended(struct CUctx_st *context, uint32_t init);
 				       context + atomic_load_explicit(&mt_pool.contexts_count,     \
 								      memory_order_acquire);       \
 	     context < context##_end; context++)
+
+/* ---- pending blocks (gpu/fence.c): when a freed block may be used again. All work enqueued before
+ * its free is done, in its own context and in every other one that may use the block.
+ *
+ * The free records an event in each of these contexts (cuCtxRecordEvent, CUDA 12.5). If one
+ * cannot be recorded, the block is not cached: the driver's own cuMemFree gets it. So each pending
+ * block has its events, and nothing that the program enqueues after a free delays its block. Older
+ * drivers offer no way that does not wait for the device: nothing is pooled there.
+ *
+ * A busy block belongs, with its events, to the thread that made it busy. Calls to the driver are
+ * made with no lock held and with the capture gate entered. While a capture is open nothing is
+ * recorded, and events are queried in relaxed capture mode. ---- */
+
+enum mt_fence_status {
+	MT_FENCE_DONE, /* the block is idle */
+	MT_FENCE_NOT_YET,
+	/* it can never be known, or an event could not be recorded: the driver's cuMemFree is to
+	 * free it */
+	MT_FENCE_LOST
+};
+
+/* Makes a freed block, which is in no list, pending, and records its events. Asks whether all work
+ * is done, if the block is the only pending one. waits: waits for the work of the block's own
+ * context, then asks whether that of the others is done. The
+ * block is pending after all results but DONE. The lock is held on entry and
+ * on return, but not in between. */
+enum mt_fence_status mt_fence_free(struct mt_context *context, struct mt_block *block, bool waits);
+
+/* Asks about up to `limit` pending blocks, oldest first, until the work of the context itself is
+ * not done for one: it is not done for later ones either. Returns whether one became idle. The
+ * lock as above. */
+bool mt_fence_poll(struct mt_context *context, unsigned limit);
+
+/* Returns whether the work of a pending block's own context is known to be done: the driver may
+ * have the block, but the program may not yet. The lock is held. */
+bool mt_fence_is_own_done(const struct mt_context *context, const struct mt_block *block);
+
+/* Puts a block back that mt_fence_remove has taken out, with its events. The lock is held. */
+void mt_fence_add(struct mt_context *context, struct mt_block *block);
+
+/* Takes a pending block that is not busy out of its list and its bin. Its events stay with it: the
+ * caller returns them (mt_fence_return_events) once it holds no lock. The lock is held. */
+void mt_fence_remove(struct mt_context *context, struct mt_block *block);
+void mt_fence_return_events(struct mt_block *block);
 
 #endif

@@ -1,4 +1,3 @@
-
 #include "gpu/driver.h"
 
 #include <dlfcn.h>
@@ -14,18 +13,16 @@
 
 #define X(name, parameters, ...) +1
 enum {
-	WRAPPED_COUNT = 0 MT_DRIVER_WRAPPED(X),
-	FUNCTION_COUNT = 0 MT_DRIVER_FUNCTIONS(X),
-	QUERY_COUNT = 0 MT_DRIVER_QUERIES(X),
-	ALL_COUNT = FUNCTION_COUNT + QUERY_COUNT,
-	INDEX_COUNT = WRAPPED_COUNT + QUERY_COUNT
+	INDEX_COUNT = 0 MT_DRIVER_WRAPPED(X) MT_DRIVER_QUERIES(X),
+	ALL_COUNT = INDEX_COUNT MT_DRIVER_CALLED(X)
 };
 #undef X
 
 /* The members of struct mt_driver, all of one size, as an array. No pointers: those would be
  * relocated at the start of every process. */
 #define X(name, parameters, ...) #name,
-static const char names[ALL_COUNT][56] = {MT_DRIVER_FUNCTIONS(X) MT_DRIVER_QUERIES(X)};
+static const char names[ALL_COUNT][56] = {MT_DRIVER_WRAPPED(X) MT_DRIVER_QUERIES(X)
+						  MT_DRIVER_CALLED(X)};
 #undef X
 _Static_assert(sizeof(struct mt_driver) == ALL_COUNT * sizeof(void *),
 	       "the table is an array of pointers");
@@ -46,12 +43,6 @@ static _Atomic bool used, forked, deinitialized; /* flags that only rise, no ord
 static MT_TLS bool binds;
 
 /* ---- binding ---- */
-
-static int place_of(int index)
-{
-	mt_assert(index >= 0 && index < INDEX_COUNT);
-	return index < WRAPPED_COUNT ? index : FUNCTION_COUNT + index - WRAPPED_COUNT;
-}
 
 /* Opens an object only if it is loaded, under its own name or the path by which it was opened. The
  * handle is never closed, so that the functions stay. The loader is asked only when there is
@@ -109,7 +100,8 @@ static bool can_call(void)
 
 static void *function(int index)
 {
-	return mt_load_relaxed(&binding.functions[place_of(index)]);
+	mt_assert(index >= 0 && index < INDEX_COUNT);
+	return mt_load_relaxed(&binding.functions[index]);
 }
 
 /* ---- replies ---- */
@@ -166,14 +158,6 @@ void mt_driver_note(int result)
 		mt_store_relaxed(&deinitialized, true);
 }
 
-/* A parent that only loaded the library leaves a child that may use it. */
-void mt_driver_fork_child(void)
-{
-	if (mt_load_relaxed(&used))
-		mt_store_relaxed(&forked, true);
-	binds = false;
-}
-
 void mt_driver_read_pci(int device, char out[MT_PCI_BYTES])
 {
 	static const char hex[] = "0123456789abcdef";
@@ -191,4 +175,12 @@ void mt_driver_read_pci(int device, char out[MT_PCI_BYTES])
 	(void)mt_format(out, MT_PCI_BYTES, "%c%c%c%c:%c%c:%c%c.0", hex[domain >> 12 & 15],
 			hex[domain >> 8 & 15], hex[domain >> 4 & 15], hex[domain & 15],
 			hex[bus >> 4 & 15], hex[bus & 15], hex[slot >> 4 & 15], hex[slot & 15]);
+}
+
+/* A parent that only loaded the library leaves a child that may use it. */
+void mt_driver_fork_child(void)
+{
+	if (mt_load_relaxed(&used))
+		mt_store_relaxed(&forked, true);
+	binds = false;
 }

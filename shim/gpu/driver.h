@@ -1,14 +1,22 @@
 /* gpu/driver.h -- the real libcuda as a table of pointers, bound at the first use, never by
  * linking. Any thread may call, also before any constructor of ours and inside the driver's own
  * initialisation. Holds no lock over a call to the loader or the driver. The next call repeats a
- * binding that failed. */
+ * binding that failed.
+ *
+ * And how a thread calls it: on the driver thread, in relaxed capture mode, uncancelled; and how
+ * it waits. */
 #ifndef MT_GPU_DRIVER_H
 #define MT_GPU_DRIVER_H
 
+#include <pthread.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
+#include "sys/lock.h"
+#include "sys/raw_syscall.h"
 #include "gpu/driver_abi.h"
 #include "gpu/driver_functions.def"
 
@@ -16,8 +24,9 @@
  * pool knows the driver by this table alone, so that tests can pass another one. */
 struct mt_driver {
 #define X(name, parameters, ...) int(*name) parameters;
-	MT_DRIVER_FUNCTIONS(X)
+	MT_DRIVER_WRAPPED(X)
 	MT_DRIVER_QUERIES(X)
+	MT_DRIVER_CALLED(X)
 #undef X
 };
 
@@ -69,5 +78,59 @@ static inline void mt_driver_restore(const struct mt_driver *driver, int mode)
 	if (driver && mode != MT_DRIVER_NOT_RELAXED)
 		(void)driver->cuThreadExchangeStreamCaptureMode(&mode);
 }
+
+/* Disables cancellation until mt_driver_allow_cancel with the result; these nest. Calls of the
+ * driver may poll or read, which are cancellation points: a thread cancelled there would leave its
+ * counts up, for which others wait. */
+static inline int mt_driver_forbid_cancel(void)
+{
+	int before = PTHREAD_CANCEL_ENABLE;
+
+	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+	return before;
+}
+
+static inline void mt_driver_allow_cancel(int before)
+{
+	int disabled;
+
+	(void)pthread_setcancelstate(before, &disabled);
+}
+
+/* Waits between two queries: not at first, then for times that grow to a quarter of a millisecond.
+ * Call with 0, 1, 2, ...; no lock held. */
+static inline void mt_driver_wait_round(unsigned round)
+{
+	struct timespec span = {.tv_nsec = round < 40 ? 20000 : 250000};
+
+	mt_lock_check_wait("others");
+	if (round < 10)
+		(void)sched_yield();
+	else
+		/* libc's is a cancellation point */
+		(void)mt_raw_syscall(SYS_nanosleep, &span, NULL);
+}
+
+/* ---- the driver thread (gpu/thread.c), which makes the worker's calls to the driver. The worker
+ * has an empty descriptor table of its own, while the driver's calls are ioctls on descriptors in
+ * the program's table. So a thread of the program starts this one; it shares the program's table
+ * and opens nothing. It runs one job at a time, in relaxed capture mode: its calls affect no
+ * capture. ---- */
+
+/* Starts the thread unless it runs. On a thread of the program. Returns false if it could not be
+ * started: a later call tries again. */
+bool mt_driver_thread_start(void);
+bool mt_driver_thread_runs(void);
+
+/* Has the thread run a job and waits for it. Returns false if there is no thread, the job has
+ * not ended within 5 s (it still may), or an earlier one still runs. So the job's data must be
+ * static, and be read only after true. Worker thread. */
+bool mt_driver_thread_run(void (*job)(void));
+
+/* At the end of the process: no further job begins; waits up to 1 s for one in flight. Returns
+ * false if it still runs: the driver takes itself down then, whatever that does to the thread. */
+bool mt_driver_thread_stop(void);
+
+void mt_driver_thread_fork_child(void);
 
 #endif

@@ -1,4 +1,6 @@
-/* gpu/entries_context.c -- contexts that begin and end, peers, and green contexts.
+/* gpu/entries_context.c -- contexts that begin and end, peers, green contexts; streams: what may
+ * take device memory there, copies between devices, captures. Each ABI version and each per-thread
+ * twin has a wrapper, with the driver's own arguments.
  *
  * Other threads, above all the worker's, use the pool's blocks and events of a context, and may not
  * once the driver has ended it. A fence that is queried after the pool has forgotten the context
@@ -9,14 +11,7 @@
 
 #include "gpu/wrapper.h"
 #include "gpu/capture.h"
-#include "gpu/wait.h"
-
-static int release(int device)
-{
-	int result = mt_cuda_call(cuDevicePrimaryCtxRelease_v2, device);
-
-	return result == MT_CU_NOT_FOUND ? mt_cuda_call(cuDevicePrimaryCtxRelease, device) : result;
-}
+#include "gpu/unpooled.h"
 
 static bool is_active(int device)
 {
@@ -24,7 +19,8 @@ static bool is_active(int device)
 	int active = 0;
 
 	/* Unknown counts as active: nothing is forgotten then. */
-	return mt_cuda_call(cuDevicePrimaryCtxGetState, device, &flags, &active) != MT_CU_SUCCESS ||
+	return mt_wrapper_call(cuDevicePrimaryCtxGetState, device, &flags, &active) !=
+		       MT_CU_SUCCESS ||
 	       active;
 }
 
@@ -34,39 +30,19 @@ static unsigned long long id_of(struct CUctx_st *context)
 {
 	unsigned long long id = 0;
 
-	return mt_cuda_call(cuCtxGetId, context, &id) == MT_CU_SUCCESS ? id : 0;
+	return mt_wrapper_call(cuCtxGetId, context, &id) == MT_CU_SUCCESS ? id : 0;
 }
 
-/* Returns the primary context of a device; NULL: it is not active. The gate is closed. Retaining is
- * the only way to its handle; of an active context it creates nothing. The retain is released
- * again. If another thread of the program has released the context meanwhile, which it then saw
- * alive, our release ends it. */
+/* Returns the primary context of a device; NULL: it is not active. The gate is closed. If another
+ * thread of the program has released it meanwhile, which then saw it alive, it ends here. */
 static struct CUctx_st *primary_of(int device)
 {
-	struct CUctx_st *primary = NULL;
-	unsigned long long id;
-	unsigned int flags = 0;
-	int active = 0;
+	struct CUctx_st *primary = mt_context_primary(device);
 
-	if (mt_cuda_call(cuDevicePrimaryCtxGetState, device, &flags, &active) != MT_CU_SUCCESS ||
-	    !active || mt_cuda_call(cuDevicePrimaryCtxRetain, &primary, device) != MT_CU_SUCCESS)
-		return NULL;
-	id = id_of(primary);
-	(void)release(device);
-	if (is_active(device) && id_of(primary) == id)
+	if (!primary || is_active(device))
 		return primary;
 	mt_context_ended(primary, MT_ANY_INIT);
 	return NULL;
-}
-
-static bool is_context(struct CUctx_st *context)
-{
-	struct CUctx_st *popped = NULL;
-
-	if (mt_cuda_call(cuCtxPushCurrent_v2, context) != MT_CU_SUCCESS)
-		return false;
-	(void)mt_cuda_call(cuCtxPopCurrent_v2, &popped);
-	return true;
 }
 
 /* ---- the end of a context. Its handle and addresses may be another context's as soon as the
@@ -105,21 +81,21 @@ static void finish(const struct ending *ending, bool is_over)
 
 static void note_created(int result, struct CUctx_st *const *context, int device)
 {
-	MT_CUDA_KEEP_ERRNO;
+	MT_WRAPPER_KEEP_ERRNO;
 
-	if (result == MT_CU_SUCCESS && context && mt_cuda_is_on())
+	if (result == MT_CU_SUCCESS && context && mt_wrapper_is_on())
 		mt_context_created(*context, device);
 }
 
 /* If no context is current, as before the first one, the device's other contexts give back. */
 #define CREATE(name, device, ...)                                                                  \
 	({                                                                                         \
-		int created_ = mt_cuda_call(name, __VA_ARGS__);                                    \
+		int created_ = mt_wrapper_call(name, __VA_ARGS__);                                 \
                                                                                                    \
-		if (mt_unlikely(created_ == MT_CU_OUT_OF_MEMORY) && mt_cuda_is_on()) {             \
-			MT_CUDA_KEEP_ERRNO;                                                        \
+		if (mt_unlikely(created_ == MT_CU_OUT_OF_MEMORY) && mt_wrapper_is_on()) {          \
+			MT_WRAPPER_KEEP_ERRNO;                                                     \
                                                                                                    \
-			created_ = mt_cuda_retry((int)(device), 0, name, __VA_ARGS__);             \
+			created_ = mt_wrapper_retry((int)(device), 0, name, __VA_ARGS__);          \
 		}                                                                                  \
 		created_;                                                                          \
 	})
@@ -136,43 +112,27 @@ static void note_created(int result, struct CUctx_st *const *context, int device
 MT_DRIVER_CONTEXT_CREATES(X)
 #undef X
 
-/* In a host function the driver refuses. */
-#define X(name)                                                                                    \
+/* In a host function the driver refuses. cuCtxAttach counts a context up, and the driver alone
+ * knows the count: any detach may be the last. */
+#define X(name, is_last)                                                                           \
 	int name(struct CUctx_st *context)                                                         \
 	{                                                                                          \
-		MT_CUDA_KEEP_ERRNO;                                                                \
+		MT_WRAPPER_KEEP_ERRNO;                                                             \
 		struct ending ending;                                                              \
 		int result;                                                                        \
                                                                                                    \
-		if (!context || !mt_cuda_is_on() || !mt_context_may_call())                        \
-			return mt_cuda_call(name, context);                                        \
+		if (!context || !mt_wrapper_is_on() || !mt_context_may_call())                     \
+			return mt_wrapper_call(name, context);                                     \
 		mt_capture_gate_close();                                                           \
 		ending = begin_end(context);                                                       \
-		result = mt_cuda_call(name, context);                                              \
-		finish(&ending, result == MT_CU_SUCCESS);                                          \
+		result = mt_wrapper_call(name, context);                                           \
+		finish(&ending, result == MT_CU_SUCCESS && (is_last));                             \
 		return result;                                                                     \
 	}
-X(cuCtxDestroy)
-X(cuCtxDestroy_v2)
+X(cuCtxDestroy, true)
+X(cuCtxDestroy_v2, true)
+X(cuCtxDetach, id_of(context) != ending.id)
 #undef X
-
-/* cuCtxAttach counts a context up, and the driver alone knows the count: any detach may be the
- * last. */
-int cuCtxDetach(struct CUctx_st *context)
-{
-	MT_CUDA_KEEP_ERRNO;
-	struct ending ending;
-	int result;
-
-	if (!context || !mt_cuda_is_on())
-		return mt_cuda_call(cuCtxDetach, context);
-	mt_capture_gate_close();
-	ending = begin_end(context);
-	result = mt_cuda_call(cuCtxDetach, context);
-	finish(&ending,
-	       result == MT_CU_SUCCESS && (!is_context(context) || id_of(context) != ending.id));
-	return result;
-}
 
 /* ---- primary contexts: the driver counts them and does not tell the count. If the program has
  * retained a context more often than it has released it, a release is not the last: nothing ends,
@@ -193,10 +153,10 @@ static struct primary_count *count_of(int device)
 
 int cuDevicePrimaryCtxRetain(struct CUctx_st **context, int device)
 {
-	int result = mt_cuda_call(cuDevicePrimaryCtxRetain, context, device);
+	int result = mt_wrapper_call(cuDevicePrimaryCtxRetain, context, device);
 
-	if (mt_unlikely(result == MT_CU_OUT_OF_MEMORY) && mt_cuda_is_on())
-		result = mt_cuda_retry(device, 0, cuDevicePrimaryCtxRetain, context, device);
+	if (mt_unlikely(result == MT_CU_OUT_OF_MEMORY) && mt_wrapper_is_on())
+		result = mt_wrapper_retry(device, 0, cuDevicePrimaryCtxRetain, context, device);
 	if (result == MT_CU_SUCCESS && count_of(device))
 		atomic_fetch_add_explicit(&count_of(device)->retained, 1, memory_order_seq_cst);
 	return result;
@@ -216,7 +176,7 @@ static uint32_t count_release(struct primary_count *count)
 
 static struct ending pause_primary(int device)
 {
-	if (!mt_cuda_is_on() || !is_active(device))
+	if (!mt_wrapper_is_on() || !is_active(device))
 		return (struct ending){.is_gated = false};
 	mt_capture_gate_close();
 	return begin_end(primary_of(device));
@@ -248,7 +208,7 @@ static struct ending before_last(int device)
 
 	for (unsigned round = 0;
 	     count && atomic_load_explicit(&count->releasing, memory_order_seq_cst) > 0; round++)
-		mt_wait_round(round);
+		mt_driver_wait_round(round);
 	return ending;
 }
 
@@ -267,14 +227,14 @@ static void after_last(const struct ending *ending, int device, int result)
 #define X(name)                                                                                    \
 	int name(int device)                                                                       \
 	{                                                                                          \
-		MT_CUDA_KEEP_ERRNO;                                                                \
+		MT_WRAPPER_KEEP_ERRNO;                                                             \
 		bool is_counted = begin_counted(count_of(device));                                 \
 		struct ending ending = {.is_gated = false};                                        \
 		int result;                                                                        \
                                                                                                    \
 		if (!is_counted)                                                                   \
 			ending = before_last(device);                                              \
-		result = mt_cuda_call(name, device);                                               \
+		result = mt_wrapper_call(name, device);                                            \
 		if (is_counted)                                                                    \
 			finish_counted(count_of(device), result);                                  \
 		else                                                                               \
@@ -289,9 +249,9 @@ X(cuDevicePrimaryCtxRelease_v2)
 #define X(name)                                                                                    \
 	int name(int device)                                                                       \
 	{                                                                                          \
-		MT_CUDA_KEEP_ERRNO;                                                                \
+		MT_WRAPPER_KEEP_ERRNO;                                                             \
 		struct ending ending = pause_primary(device);                                      \
-		int result = mt_cuda_call(name, device);                                           \
+		int result = mt_wrapper_call(name, device);                                        \
                                                                                                    \
 		if (result == MT_CU_SUCCESS && count_of(device))                                   \
 			atomic_store_explicit(&count_of(device)->retained, 0,                      \
@@ -309,12 +269,12 @@ X(cuDevicePrimaryCtxReset_v2)
 
 int cuCtxEnablePeerAccess(struct CUctx_st *peer, unsigned int flags)
 {
-	MT_CUDA_KEEP_ERRNO;
-	int result = mt_cuda_try(-1, 0, cuCtxEnablePeerAccess, peer, flags);
+	MT_WRAPPER_KEEP_ERRNO;
+	int result = mt_wrapper_try(-1, 0, cuCtxEnablePeerAccess, peer, flags);
 	struct CUctx_st *user = NULL;
 
 	if ((result == MT_CU_SUCCESS || result == MT_CU_PEER_ACCESS_ALREADY_ENABLED) &&
-	    mt_cuda_is_on() && mt_cuda_call(cuCtxGetCurrent, &user) == MT_CU_SUCCESS) {
+	    mt_wrapper_is_on() && mt_wrapper_call(cuCtxGetCurrent, &user) == MT_CU_SUCCESS) {
 		mt_context_note_peers(user, peer);
 	}
 	return result;
@@ -325,9 +285,9 @@ int cuCtxEnablePeerAccess(struct CUctx_st *peer, unsigned int flags)
 /* Before the call: from its return on, work may run that no event of the pool sees. */
 static void note_green(void)
 {
-	MT_CUDA_KEEP_ERRNO;
+	MT_WRAPPER_KEEP_ERRNO;
 
-	if (mt_cuda_is_on())
+	if (mt_wrapper_is_on())
 		mt_pool_note_green_context();
 }
 
@@ -341,5 +301,155 @@ int cuGreenCtxCreate(struct CUgreenCtx_st **green, void *description, int device
 int cuCtxFromGreenCtx(struct CUctx_st **context, struct CUgreenCtx_st *green)
 {
 	note_green();
-	return mt_cuda_call(cuCtxFromGreenCtx, context, green);
+	return mt_wrapper_call(cuCtxFromGreenCtx, context, green);
 }
+
+/* ---- what may take device memory without being asked for any: code, streams, events, graphs,
+ * stacks. If the driver is out of memory the call is made again while the pool gives back
+ * (gpu/release.c); the first call costs one compare ---- */
+
+/* `again_` is a function of its own, so that the wrapper stays as short as the call. */
+#define WRAPPER(before, name, parameters, arguments)                                               \
+	static MT_COLD int again_##name parameters                                                 \
+	{                                                                                          \
+		MT_WRAPPER_KEEP_ERRNO;                                                             \
+                                                                                                   \
+		return mt_wrapper_is_on() ? mt_wrapper_retry(-1, 0, name, ARGUMENTS arguments)     \
+					  : MT_CU_OUT_OF_MEMORY;                                   \
+	}                                                                                          \
+	int name parameters                                                                        \
+	{                                                                                          \
+		int result;                                                                        \
+                                                                                                   \
+		before;                                                                            \
+		result = mt_wrapper_call(name, ARGUMENTS arguments);                               \
+		return mt_likely(result != MT_CU_OUT_OF_MEMORY) ? result : again_##name arguments; \
+	}
+
+#define X(name, parameters, version, arguments) WRAPPER((void)0, name, parameters, arguments)
+MT_DRIVER_RETRIED(X)
+#undef X
+
+/* ---- copies between devices ---- */
+
+#define MT_ANY UINT64_MAX
+
+static void note_use_of(int one, int other)
+{
+	mt_context_note_use(one, other);
+	mt_context_note_use(other, one);
+}
+
+/* The contexts of the current device and of both pointers' may use each other's blocks. */
+static MT_COLD void note_copy(uint64_t to, uint64_t from)
+{
+	int here = mt_entries_current_device();
+	int there = to ? mt_entries_device_of(to) : here;
+	int origin = from ? mt_entries_device_of(from) : here;
+
+	mt_context_register(NULL);
+	for (int one = 0; to == MT_ANY && one < MT_POOL_DEVICES; one++)
+		for (int other = 0; other < one; other++)
+			note_use_of(one, other);
+	note_use_of(here, there);
+	note_use_of(here, origin);
+	note_use_of(there, origin);
+}
+
+static void before_copy(uint64_t to, uint64_t from)
+{
+	MT_WRAPPER_KEEP_ERRNO;
+
+	if (mt_unlikely(!mt_entries_has_one_device()) && mt_wrapper_is_on())
+		note_copy(to, from);
+}
+
+#define X(name, parameters, version, arguments, to, from)                                          \
+	WRAPPER(before_copy(to, from), name, parameters, arguments)
+MT_DRIVER_COPIES(X)
+#undef X
+
+/* ---- captures: the gate of gpu/capture.h closes before the driver knows of the capture, and opens
+ * when it has ended, or when it could not begin ---- */
+
+/* Closes the gate; false: the call is handed on as it is. */
+static bool before_begin(void)
+{
+	if (!mt_wrapper_is_on())
+		return false;
+	mt_capture_gate_close();
+	return true;
+}
+
+#define X(name, parameters, version, arguments, stream, is_ptsz)                                   \
+	int name parameters                                                                        \
+	{                                                                                          \
+		MT_WRAPPER_KEEP_ERRNO;                                                             \
+		bool is_on = before_begin();                                                       \
+		int result = mt_wrapper_call(name, ARGUMENTS arguments);                           \
+                                                                                                   \
+		if (is_on)                                                                         \
+			mt_capture_after_begin(mt_driver(),                                        \
+					       (struct CUstream_st *)(uintptr_t)(stream), is_ptsz, \
+					       result);                                            \
+		return result;                                                                     \
+	}
+MT_DRIVER_CAPTURE_BEGINS(X)
+#undef X
+
+#define X(name, is_ptsz)                                                                           \
+	int name(struct CUstream_st *stream, struct CUgraph_st **graph)                            \
+	{                                                                                          \
+		MT_WRAPPER_KEEP_ERRNO;                                                             \
+		bool is_on = mt_wrapper_is_on();                                                   \
+		int result = mt_wrapper_call(name, stream, graph);                                 \
+                                                                                                   \
+		if (is_on)                                                                         \
+			mt_capture_after_end(mt_driver(), stream, is_ptsz, result);                \
+		return result;                                                                     \
+	}
+X(cuStreamEndCapture, false)
+X(cuStreamEndCapture_ptsz, true)
+#undef X
+
+/* A capture into a command list of a graphics API, which the program submits later.
+ * No event is recorded any more, so that the gate need not stay closed. */
+#define X(name)                                                                                    \
+	int name(struct CUstream_st *stream, void *params)                                         \
+	{                                                                                          \
+		MT_WRAPPER_KEEP_ERRNO;                                                             \
+		bool is_on = before_begin();                                                       \
+		int result;                                                                        \
+                                                                                                   \
+		if (is_on)                                                                         \
+			mt_pool_note_green_context();                                              \
+		result = mt_wrapper_call(name, stream, params);                                    \
+		if (is_on)                                                                         \
+			mt_capture_gate_open();                                                    \
+		return result;                                                                     \
+	}
+X(cuStreamBeginCaptureToCig)
+X(cuStreamBeginCaptureToCig_ptsz)
+#undef X
+
+/* ---- a stream that is destroyed while it captures ---- */
+
+/* Only a success ends the capture, and another thread may get the handle for a new stream before we
+ * know. Handles 0, 1 and 2 are the default streams, which cannot be destroyed. */
+#define X(name)                                                                                    \
+	int name(struct CUstream_st *stream)                                                       \
+	{                                                                                          \
+		MT_WRAPPER_KEEP_ERRNO;                                                             \
+		struct mt_capture *taken;                                                          \
+		int result;                                                                        \
+                                                                                                   \
+		if ((uintptr_t)stream <= 2 || !mt_wrapper_is_on())                                 \
+			return mt_wrapper_call(name, stream);                                      \
+		taken = mt_capture_stream_destroy_begin(stream);                                   \
+		result = mt_wrapper_call(name, stream);                                            \
+		mt_capture_stream_destroy_end(taken, result);                                      \
+		return result;                                                                     \
+	}
+X(cuStreamDestroy)
+X(cuStreamDestroy_v2)
+#undef X

@@ -4,60 +4,63 @@
 #include "gpu/wrapper.h"
 
 #include "gpu/capture.h"
+#include "gpu/oom.h"
+#include "gpu/unpooled.h"
 #include "sys/atomic.h"
 
 #define ARGUMENTS(...) __VA_ARGS__
 
-/* ---- the current device and context ---- */
+/* ---- devices ---- */
 
 /* Most machines have one device: then there is no need to ask at every call. */
-bool mt_cuda_has_one_device(void)
+bool mt_entries_has_one_device(void)
 {
 	static _Atomic int known; /* devices, 0 while unknown; counter, no ordering */
 	int count = mt_load_relaxed(&known);
 
-	if (mt_unlikely(count == 0) && mt_cuda_call(cuDeviceGetCount, &count) == MT_CU_SUCCESS)
+	if (mt_unlikely(count == 0) && mt_wrapper_call(cuDeviceGetCount, &count) == MT_CU_SUCCESS)
 		mt_store_relaxed(&known, count);
 	return count == 1;
 }
 
-int mt_cuda_current_device(void)
+int mt_entries_current_device(void)
 {
 	int device = 0;
 
-	if (mt_cuda_has_one_device() || mt_cuda_call(cuCtxGetDevice, &device) != MT_CU_SUCCESS)
+	if (mt_entries_has_one_device() ||
+	    mt_wrapper_call(cuCtxGetDevice, &device) != MT_CU_SUCCESS)
 		return 0;
 	return device;
 }
 
-int mt_cuda_device_of(uint64_t dptr)
+int mt_entries_device_of(uint64_t dptr)
 {
 	int device = 0;
 
-	if (mt_cuda_has_one_device())
+	if (mt_entries_has_one_device())
 		return 0;
-	if (mt_cuda_call(cuPointerGetAttribute, &device, MT_CU_POINTER_DEVICE_ORDINAL, dptr) ==
+	if (mt_wrapper_call(cuPointerGetAttribute, &device, MT_CU_POINTER_DEVICE_ORDINAL, dptr) ==
 		    MT_CU_SUCCESS &&
 	    device >= 0)
 		return device;
-	return mt_cuda_current_device();
+	return mt_entries_current_device();
 }
+
+/* ---- what wrappers begin and end with ---- */
 
 /* What was just allocated on the current device, in the current context. */
 static struct mt_unpooled describe(enum mt_unpooled_kind kind, uint64_t key, uint64_t bytes)
 {
 	struct CUctx_st *context = NULL;
 
-	if (mt_cuda_call(cuCtxGetCurrent, &context) != MT_CU_SUCCESS)
+	if (mt_wrapper_call(cuCtxGetCurrent, &context) != MT_CU_SUCCESS)
 		context = NULL;
 	return (struct mt_unpooled){.kind = kind,
-				    .device = mt_cuda_current_device(),
+				    .device = mt_entries_current_device(),
 				    .key = key,
 				    .bytes = bytes,
 				    .context = (uint64_t)(uintptr_t)context};
 }
-
-/* ---- what wrappers begin and end with ---- */
 
 /* Returns a record for what the driver is about to allocate; NULL: it goes unrecorded. */
 static struct mt_unpooled_record *begin(void)
@@ -83,13 +86,13 @@ static MT_COLD void report(const char *function, int result, uint64_t bytes, int
 	size_t total_bytes = 0;
 
 	if (device < 0)
-		device = mt_cuda_current_device();
+		device = mt_entries_current_device();
 	if (result == MT_CU_SUCCESS)
 		mt_oom_note_success(bytes, device);
 	if (result != MT_CU_OUT_OF_MEMORY)
 		return;
 	if (!mt_capture_is_open() &&
-	    mt_cuda_call(cuMemGetInfo_v2, &free_bytes, &total_bytes) != MT_CU_SUCCESS)
+	    mt_wrapper_call(cuMemGetInfo_v2, &free_bytes, &total_bytes) != MT_CU_SUCCESS)
 		free_bytes = total_bytes = 0;
 	mt_oom_note(function, bytes, device, free_bytes, total_bytes);
 }
@@ -116,7 +119,7 @@ static int end_made(struct mt_unpooled_record *record, int result, const struct 
 	if (made->kind != MT_UNPOOLED_pinned)
 		note(made->function, result, made->asked_bytes, -1);
 	else if (result == MT_CU_OUT_OF_MEMORY)
-		mt_pool_note_ooms(mt_cuda_current_device(), 1);
+		mt_pool_note_ooms(mt_entries_current_device(), 1);
 	if (result == MT_CU_SUCCESS)
 		is = describe(made->kind, made->key, made->bytes);
 	return end(record, result, &is);
@@ -126,7 +129,7 @@ static int end_made(struct mt_unpooled_record *record, int result, const struct 
 static int end_free(int result, struct mt_unpooled_record *taken)
 {
 	if (taken && result != MT_CU_SUCCESS)
-		mt_unpooled_restore(taken);
+		mt_unpooled_add(taken);
 	else if (taken)
 		mt_unpooled_cancel(taken);
 	return result;
@@ -136,11 +139,11 @@ static int end_free(int result, struct mt_unpooled_record *taken)
 
 int cuMemAlloc_v2(uint64_t *dptr, size_t bytes)
 {
-	MT_CUDA_KEEP_ERRNO;
+	MT_WRAPPER_KEEP_ERRNO;
 	int result;
 
-	if (mt_unlikely(!mt_cuda_is_on()))
-		return mt_cuda_call(cuMemAlloc_v2, dptr, bytes);
+	if (mt_unlikely(!mt_wrapper_is_on()))
+		return mt_wrapper_call(cuMemAlloc_v2, dptr, bytes);
 	result = mt_pool_alloc(dptr, bytes);
 	/* the pool has tried again already */
 	note("cuMemAlloc", result, bytes, -1);
@@ -149,17 +152,17 @@ int cuMemAlloc_v2(uint64_t *dptr, size_t bytes)
 
 int cuMemFree_v2(uint64_t dptr)
 {
-	MT_CUDA_KEEP_ERRNO;
+	MT_WRAPPER_KEEP_ERRNO;
 	struct mt_unpooled_record *taken;
 	int result;
 
-	if (mt_unlikely(!mt_cuda_is_on()))
-		return mt_cuda_call(cuMemFree_v2, dptr);
+	if (mt_unlikely(!mt_wrapper_is_on()))
+		return mt_wrapper_call(cuMemFree_v2, dptr);
 	if (mt_likely(mt_pool_free(dptr, &result)))
 		return result;
 	/* managed, pitched and async memory may be freed by this too */
 	taken = mt_unpooled_take(MT_UNPOOLED_direct, dptr);
-	return end_free(mt_cuda_call(cuMemFree_v2, dptr), taken);
+	return end_free(mt_wrapper_call(cuMemFree_v2, dptr), taken);
 }
 
 /* ---- arrays. The size follows from the description: the driver does not tell it before 12.x, and
@@ -171,28 +174,15 @@ int cuMemFree_v2(uint64_t dptr)
 #define SPARSE           0x40u
 #define DEFERRED_MAPPING 0x80u
 
-/* Bits of an element by CUarray_format, 0 if not known: of one channel ... */
-static const unsigned char channel_bits[256] = {[0x01] = 8,  [0x02] = 16, [0x03] = 32, [0x08] = 8,
-						[0x09] = 16, [0x0a] = 32, [0x10] = 16, [0x20] = 32};
-
-/* ... or of all channels. Of a block-compressed format: bits of an element in the mean of its 4 x 4
- * block, which is never halved. Planar formats: bits of a pixel over all planes. */
-static const unsigned char element_bits[256] = {
-	[0x50] = 32, [0xc0] = 8,  [0xc1] = 16, [0xc2] = 32, [0xc3] = 16, [0xc4] = 32, [0xc5] = 64,
-	[0xc6] = 8,  [0xc7] = 16, [0xc8] = 32, [0xc9] = 16, [0xca] = 32, [0xcb] = 64, [0x91] = 4,
-	[0x92] = 4,  [0x93] = 8,  [0x94] = 8,  [0x95] = 8,  [0x96] = 8,  [0x97] = 4,  [0x98] = 4,
-	[0x99] = 8,  [0x9a] = 8,  [0x9b] = 8,  [0x9c] = 8,  [0x9d] = 8,  [0x9e] = 8,  [0xb0] = 12,
-	[0x9f] = 24, [0xa1] = 24, [0xa2] = 16, [0xa3] = 32, [0xa4] = 32, [0xa5] = 16, [0xa6] = 32,
-	[0xa7] = 32, [0xa8] = 32, [0xa9] = 32, [0xb1] = 64, [0xb2] = 24, [0xb3] = 48, [0xb4] = 24,
-	[0xb5] = 48};
-
+/* Bits of a channel by CUarray_format. Compressed and planar formats, those of graphics and video,
+ * count as 0 bytes. */
 static uint64_t bits_of(int format, unsigned int channels)
 {
-	unsigned char place = (unsigned char)format;
+	static const unsigned char bits[0x21] = {
+		[0x01] = 8,  [0x02] = 16, [0x03] = 32, [0x08] = 8,
+		[0x09] = 16, [0x0a] = 32, [0x10] = 16, [0x20] = 32};
 
-	if (format != place)
-		return 0;
-	return channel_bits[place] ? (uint64_t)channel_bits[place] * channels : element_bits[place];
+	return (unsigned int)format < sizeof(bits) ? (uint64_t)bits[format] * channels : 0;
 }
 
 /* An extent of 0: the array lacks this dimension. */
@@ -246,16 +236,16 @@ static uint64_t array3d_bytes(const struct mt_cu_array3d_descriptor *descriptor,
 	  its_bytes)                                                                               \
 	int symbol parameters                                                                      \
 	{                                                                                          \
-		MT_CUDA_KEEP_ERRNO;                                                                \
+		MT_WRAPPER_KEEP_ERRNO;                                                             \
 		struct made made = {.function = #text, .kind = MT_UNPOOLED_##of_kind};             \
 		struct mt_unpooled_record *record;                                                 \
 		int result;                                                                        \
                                                                                                    \
-		if (!mt_cuda_is_on() || !(is_valid))                                               \
-			return mt_cuda_call(symbol, ARGUMENTS arguments);                          \
+		if (!mt_wrapper_is_on() || !(is_valid))                                            \
+			return mt_wrapper_call(symbol, ARGUMENTS arguments);                       \
 		made.asked_bytes = asked;                                                          \
 		record = begin();                                                                  \
-		result = mt_cuda_try(-1, made.asked_bytes, symbol, ARGUMENTS arguments);           \
+		result = mt_wrapper_try(-1, made.asked_bytes, symbol, ARGUMENTS arguments);        \
 		if (result == MT_CU_SUCCESS) {                                                     \
 			made.key = (uint64_t)(uintptr_t)(its_key);                                 \
 			made.bytes = its_bytes;                                                    \
@@ -268,13 +258,13 @@ MT_DRIVER_ALLOCATIONS(X)
 #define X(symbol, parameters, version, arguments, kind)                                            \
 	int symbol parameters                                                                      \
 	{                                                                                          \
-		MT_CUDA_KEEP_ERRNO;                                                                \
+		MT_WRAPPER_KEEP_ERRNO;                                                             \
 		struct mt_unpooled_record *taken;                                                  \
                                                                                                    \
-		if (!mt_cuda_is_on())                                                              \
-			return mt_cuda_call(symbol, freed);                                        \
+		if (!mt_wrapper_is_on())                                                           \
+			return mt_wrapper_call(symbol, freed);                                     \
 		taken = mt_unpooled_take(MT_UNPOOLED_##kind, (uint64_t)(uintptr_t)freed);          \
-		return end_free(mt_cuda_try(-1, 0, symbol, freed), taken);                         \
+		return end_free(mt_wrapper_try(-1, 0, symbol, freed), taken);                      \
 	}
 MT_DRIVER_FREES(X)
 #undef X
@@ -285,22 +275,22 @@ MT_DRIVER_FREES(X)
  * with the first close. */
 int cuIpcOpenMemHandle_v2(uint64_t *dptr, struct mt_cu_ipc_handle handle, unsigned int flags)
 {
-	MT_CUDA_KEEP_ERRNO;
+	MT_WRAPPER_KEEP_ERRNO;
 	struct mt_unpooled is = {.kind = MT_UNPOOLED_imported};
 	struct mt_unpooled_record *record;
 	uint64_t base = 0;
 	size_t bytes = 0;
 	int result;
 
-	if (!mt_cuda_is_on() || !dptr)
-		return mt_cuda_call(cuIpcOpenMemHandle_v2, dptr, handle, flags);
+	if (!mt_wrapper_is_on() || !dptr)
+		return mt_wrapper_call(cuIpcOpenMemHandle_v2, dptr, handle, flags);
 	record = begin();
-	result = mt_cuda_try(-1, 0, cuIpcOpenMemHandle_v2, dptr, handle, flags);
+	result = mt_wrapper_try(-1, 0, cuIpcOpenMemHandle_v2, dptr, handle, flags);
 	if (result == MT_CU_SUCCESS) {
-		if (mt_cuda_call(cuMemGetAddressRange_v2, &base, &bytes, *dptr) != MT_CU_SUCCESS)
+		if (mt_wrapper_call(cuMemGetAddressRange_v2, &base, &bytes, *dptr) != MT_CU_SUCCESS)
 			bytes = 0;
 		is = describe(MT_UNPOOLED_imported, *dptr, bytes);
-		is.device = mt_cuda_device_of(*dptr);
+		is.device = mt_entries_device_of(*dptr);
 	} else if (result == MT_CU_OUT_OF_MEMORY) {
 		report("cuIpcOpenMemHandle", result, 0, -1);
 	}
@@ -319,9 +309,9 @@ static bool is_capturing(struct CUstream_st *stream, bool is_ptsz)
 	if (!mt_capture_is_open() || (!stream && !is_ptsz))
 		return false;
 	if (is_ptsz)
-		(void)mt_cuda_call(cuStreamIsCapturing_ptsz, stream, &status);
+		(void)mt_wrapper_call(cuStreamIsCapturing_ptsz, stream, &status);
 	else
-		(void)mt_cuda_call(cuStreamIsCapturing, stream, &status);
+		(void)mt_wrapper_call(cuStreamIsCapturing, stream, &status);
 	return status != MT_CU_CAPTURE_NONE;
 }
 
@@ -332,7 +322,7 @@ static int end_async(struct mt_unpooled_record *record, int result, const uint64
 
 	if (result == MT_CU_SUCCESS) {
 		is.key = *dptr;
-		is.device = mt_cuda_device_of(*dptr);
+		is.device = mt_entries_device_of(*dptr);
 	}
 	return end(record, result, &is);
 }
@@ -340,14 +330,14 @@ static int end_async(struct mt_unpooled_record *record, int result, const uint64
 #define X(symbol, parameters, version, arguments, text, is_ptsz)                                   \
 	int symbol parameters                                                                      \
 	{                                                                                          \
-		MT_CUDA_KEEP_ERRNO;                                                                \
+		MT_WRAPPER_KEEP_ERRNO;                                                             \
 		struct mt_unpooled_record *record;                                                 \
 		int result;                                                                        \
                                                                                                    \
-		if (!mt_cuda_is_on() || !dptr)                                                     \
-			return mt_cuda_call(symbol, ARGUMENTS arguments);                          \
+		if (!mt_wrapper_is_on() || !dptr)                                                  \
+			return mt_wrapper_call(symbol, ARGUMENTS arguments);                       \
 		record = begin();                                                                  \
-		result = mt_cuda_try(-1, bytes, symbol, ARGUMENTS arguments);                      \
+		result = mt_wrapper_try(-1, bytes, symbol, ARGUMENTS arguments);                   \
 		if (result == MT_CU_SUCCESS && is_capturing(stream, is_ptsz)) {                    \
 			if (record)                                                                \
 				mt_unpooled_cancel(record);                                        \
@@ -373,7 +363,7 @@ static bool before_free_async(uint64_t dptr, struct mt_unpooled_record **out_tak
 		*out_taken = mt_unpooled_reserve();
 		if (*out_taken) {
 			(*out_taken)->is = describe(MT_UNPOOLED_direct, dptr, bytes);
-			(*out_taken)->is.device = mt_cuda_device_of(dptr);
+			(*out_taken)->is.device = mt_entries_device_of(dptr);
 		}
 		return true;
 	}
@@ -384,14 +374,14 @@ static bool before_free_async(uint64_t dptr, struct mt_unpooled_record **out_tak
 #define X(name)                                                                                    \
 	int name(uint64_t dptr, struct CUstream_st *stream)                                        \
 	{                                                                                          \
-		MT_CUDA_KEEP_ERRNO;                                                                \
+		MT_WRAPPER_KEEP_ERRNO;                                                             \
 		struct mt_unpooled_record *taken;                                                  \
                                                                                                    \
-		if (!mt_cuda_is_on())                                                              \
-			return mt_cuda_call(name, dptr, stream);                                   \
+		if (!mt_wrapper_is_on())                                                           \
+			return mt_wrapper_call(name, dptr, stream);                                \
 		if (!before_free_async(dptr, &taken))                                              \
 			return MT_CU_INVALID_VALUE;                                                \
-		return end_free(mt_cuda_call(name, dptr, stream), taken);                          \
+		return end_free(mt_wrapper_call(name, dptr, stream), taken);                       \
 	}
 X(cuMemFreeAsync)
 X(cuMemFreeAsync_ptsz)
@@ -402,17 +392,17 @@ X(cuMemFreeAsync_ptsz)
 int cuMemCreate(unsigned long long *handle, size_t bytes, const struct mt_cu_allocation_prop *prop,
 		unsigned long long flags)
 {
-	MT_CUDA_KEEP_ERRNO;
+	MT_WRAPPER_KEEP_ERRNO;
 	const int location_is_device = 1; /* CU_MEM_LOCATION_TYPE_DEVICE */
 	struct mt_unpooled is = {.kind = MT_UNPOOLED_vmm, .bytes = bytes};
 	struct mt_unpooled_record *record;
 	int result;
 
-	if (!mt_cuda_is_on() || !handle || !prop || prop->location.type != location_is_device)
-		return mt_cuda_call(cuMemCreate, handle, bytes, prop, flags);
+	if (!mt_wrapper_is_on() || !handle || !prop || prop->location.type != location_is_device)
+		return mt_wrapper_call(cuMemCreate, handle, bytes, prop, flags);
 	is.device = prop->location.id;
 	record = begin();
-	result = mt_cuda_try(is.device, bytes, cuMemCreate, handle, bytes, prop, flags);
+	result = mt_wrapper_try(is.device, bytes, cuMemCreate, handle, bytes, prop, flags);
 	note("cuMemCreate", result, bytes, is.device);
 	if (result == MT_CU_SUCCESS)
 		is.key = *handle;
@@ -421,24 +411,24 @@ int cuMemCreate(unsigned long long *handle, size_t bytes, const struct mt_cu_all
 
 int cuMemRelease(unsigned long long handle)
 {
-	MT_CUDA_KEEP_ERRNO;
+	MT_WRAPPER_KEEP_ERRNO;
 	struct mt_unpooled_record *memory;
 	int result;
 
-	if (!mt_cuda_is_on())
-		return mt_cuda_call(cuMemRelease, handle);
+	if (!mt_wrapper_is_on())
+		return mt_wrapper_call(cuMemRelease, handle);
 	memory = mt_unpooled_release_begin(handle);
-	result = mt_cuda_call(cuMemRelease, handle);
+	result = mt_wrapper_call(cuMemRelease, handle);
 	mt_unpooled_release_end(memory, result == MT_CU_SUCCESS);
 	return result;
 }
 
 int cuMemRetainAllocationHandle(unsigned long long *handle, void *address)
 {
-	MT_CUDA_KEEP_ERRNO;
-	int result = mt_cuda_call(cuMemRetainAllocationHandle, handle, address);
+	MT_WRAPPER_KEEP_ERRNO;
+	int result = mt_wrapper_call(cuMemRetainAllocationHandle, handle, address);
 
-	if (result == MT_CU_SUCCESS && mt_cuda_is_on())
+	if (result == MT_CU_SUCCESS && mt_wrapper_is_on())
 		mt_unpooled_retain(*handle);
 	return result;
 }
@@ -447,14 +437,14 @@ int cuMemRetainAllocationHandle(unsigned long long *handle, void *address)
 int cuMemMap(uint64_t dptr, size_t bytes, size_t offset, unsigned long long handle,
 	     unsigned long long flags)
 {
-	MT_CUDA_KEEP_ERRNO;
+	MT_WRAPPER_KEEP_ERRNO;
 	struct mt_unpooled_record *record;
 	int result;
 
-	if (!mt_cuda_is_on())
-		return mt_cuda_call(cuMemMap, dptr, bytes, offset, handle, flags);
+	if (!mt_wrapper_is_on())
+		return mt_wrapper_call(cuMemMap, dptr, bytes, offset, handle, flags);
 	record = mt_unpooled_reserve();
-	result = mt_cuda_try(-1, 0, cuMemMap, dptr, bytes, offset, handle, flags);
+	result = mt_wrapper_try(-1, 0, cuMemMap, dptr, bytes, offset, handle, flags);
 	if (record && result == MT_CU_SUCCESS)
 		mt_unpooled_map(record, dptr, bytes, handle);
 	else if (record)
@@ -464,10 +454,10 @@ int cuMemMap(uint64_t dptr, size_t bytes, size_t offset, unsigned long long hand
 
 int cuMemUnmap(uint64_t dptr, size_t bytes)
 {
-	MT_CUDA_KEEP_ERRNO;
-	int result = mt_cuda_call(cuMemUnmap, dptr, bytes);
+	MT_WRAPPER_KEEP_ERRNO;
+	int result = mt_wrapper_call(cuMemUnmap, dptr, bytes);
 
-	if (result == MT_CU_SUCCESS && mt_cuda_is_on())
+	if (result == MT_CU_SUCCESS && mt_wrapper_is_on())
 		mt_unpooled_unmap(dptr, bytes);
 	return result;
 }
@@ -487,19 +477,19 @@ struct block {
 
 int cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
 {
-	MT_CUDA_KEEP_ERRNO;
+	MT_WRAPPER_KEEP_ERRNO;
 	int result = MT_CU_SUCCESS;
 	uint64_t most, withheld = 0;
 	bool is_exact = false;
 	int device;
 
-	if (!mt_cuda_is_on() || !free_bytes)
-		return mt_cuda_call(cuMemGetInfo_v2, free_bytes, total_bytes);
-	device = mt_cuda_current_device();
+	if (!mt_wrapper_is_on() || !free_bytes)
+		return mt_wrapper_call(cuMemGetInfo_v2, free_bytes, total_bytes);
+	device = mt_entries_current_device();
 	for (unsigned i = 0; i < READ_TRIES && !is_exact && result == MT_CU_SUCCESS; i++) {
 		uint32_t releases = mt_pool_read_begin(device);
 
-		result = mt_cuda_call(cuMemGetInfo_v2, free_bytes, total_bytes);
+		result = mt_wrapper_call(cuMemGetInfo_v2, free_bytes, total_bytes);
 		withheld = mt_pool_withheld_bytes(device);
 		is_exact = mt_pool_read_end(device, releases);
 	}
@@ -522,8 +512,8 @@ static bool find_block(uint64_t dptr, struct block *out)
 		return true;
 	/* A block is a whole allocation of the driver, which therefore knows where the address
 	 * begins. It tells that in any context, also in one that an error has ended. */
-	if (mt_cuda_call(cuPointerGetAttribute, &out->base, MT_CU_POINTER_RANGE_START_ADDR, dptr) !=
-		    MT_CU_SUCCESS ||
+	if (mt_wrapper_call(cuPointerGetAttribute, &out->base, MT_CU_POINTER_RANGE_START_ADDR,
+			    dptr) != MT_CU_SUCCESS ||
 	    !mt_pool_range(out->base, &out->bytes, &out->is_absent))
 		return false;
 	out->is_absent |= dptr - out->base >= out->bytes;
@@ -532,15 +522,15 @@ static bool find_block(uint64_t dptr, struct block *out)
 
 int cuMemGetAddressRange_v2(uint64_t *base, size_t *bytes, uint64_t dptr)
 {
-	MT_CUDA_KEEP_ERRNO;
+	MT_WRAPPER_KEEP_ERRNO;
 	struct block block;
 	uint64_t its_base;
 	int result;
 
-	if (!mt_cuda_is_on() || (!base && !bytes) || !find_block(dptr, &block))
-		return mt_cuda_call(cuMemGetAddressRange_v2, base, bytes, dptr);
+	if (!mt_wrapper_is_on() || (!base && !bytes) || !find_block(dptr, &block))
+		return mt_wrapper_call(cuMemGetAddressRange_v2, base, bytes, dptr);
 	/* the driver's errors count */
-	result = mt_cuda_call(cuMemGetAddressRange_v2, &its_base, NULL, dptr);
+	result = mt_wrapper_call(cuMemGetAddressRange_v2, &its_base, NULL, dptr);
 	if (result == MT_CU_SUCCESS && block.is_absent) {
 		result = MT_CU_NOT_FOUND;
 	} else if (result == MT_CU_SUCCESS) {
@@ -554,20 +544,20 @@ int cuMemGetAddressRange_v2(uint64_t *base, size_t *bytes, uint64_t dptr)
 
 int cuPointerGetAttribute(void *data, int attribute, uint64_t dptr)
 {
-	MT_CUDA_KEEP_ERRNO;
+	MT_WRAPPER_KEEP_ERRNO;
 	struct block block;
 	bool is_block;
 	int result;
 
-	if (!mt_cuda_is_on() || !data)
-		return mt_cuda_call(cuPointerGetAttribute, data, attribute, dptr);
+	if (!mt_wrapper_is_on() || !data)
+		return mt_wrapper_call(cuPointerGetAttribute, data, attribute, dptr);
 	is_block = find_block(dptr, &block);
 	if (is_block && block.is_absent)
 		return MT_CU_INVALID_VALUE;
 	/* These tokens let other devices and processes reach the memory. */
 	if (is_block && attribute == MT_CU_POINTER_P2P_TOKENS)
 		mt_pool_mark_non_recyclable(block.base);
-	result = mt_cuda_call(cuPointerGetAttribute, data, attribute, dptr);
+	result = mt_wrapper_call(cuPointerGetAttribute, data, attribute, dptr);
 	if (result == MT_CU_SUCCESS && is_block && attribute == MT_CU_POINTER_RANGE_SIZE)
 		*(size_t *)data = block.bytes;
 	return result;
@@ -577,13 +567,13 @@ int cuPointerGetAttributes(unsigned int count, int *attributes, void **data, uin
 {
 	/* no memory of the driver: it replies as for freed memory */
 	static const char nobodys;
-	MT_CUDA_KEEP_ERRNO;
+	MT_WRAPPER_KEEP_ERRNO;
 	struct block block;
 	bool is_block;
 	int result;
 
-	if (!mt_cuda_is_on() || !attributes || !data)
-		return mt_cuda_call(cuPointerGetAttributes, count, attributes, data, dptr);
+	if (!mt_wrapper_is_on() || !attributes || !data)
+		return mt_wrapper_call(cuPointerGetAttributes, count, attributes, data, dptr);
 	is_block = find_block(dptr, &block);
 	if (is_block && block.is_absent) {
 		dptr = (uint64_t)(uintptr_t)&nobodys;
@@ -592,7 +582,7 @@ int cuPointerGetAttributes(unsigned int count, int *attributes, void **data, uin
 	for (unsigned int i = 0; is_block && i < count; i++)
 		if (attributes[i] == MT_CU_POINTER_P2P_TOKENS)
 			mt_pool_mark_non_recyclable(block.base);
-	result = mt_cuda_call(cuPointerGetAttributes, count, attributes, data, dptr);
+	result = mt_wrapper_call(cuPointerGetAttributes, count, attributes, data, dptr);
 	for (unsigned int i = 0; result == MT_CU_SUCCESS && is_block && i < count; i++)
 		if (attributes[i] == MT_CU_POINTER_RANGE_SIZE && data[i])
 			*(size_t *)data[i] = block.bytes;
@@ -608,7 +598,7 @@ int cuPointerGetAttributes(unsigned int count, int *attributes, void **data, uin
  * for. */
 static bool mark_non_recyclable(uint64_t dptr)
 {
-	MT_CUDA_KEEP_ERRNO;
+	MT_WRAPPER_KEEP_ERRNO;
 	struct block block;
 	bool is_block = find_block(dptr, &block);
 	bool is_freed = is_block && block.is_absent;
@@ -621,11 +611,11 @@ static bool mark_non_recyclable(uint64_t dptr)
 #define X(name, parameters, version, arguments, exports)                                           \
 	int name parameters                                                                        \
 	{                                                                                          \
-		if (!mt_cuda_is_on())                                                              \
-			return mt_cuda_call(name, ARGUMENTS arguments);                            \
+		if (!mt_wrapper_is_on())                                                           \
+			return mt_wrapper_call(name, ARGUMENTS arguments);                         \
 		if ((exports) && !mark_non_recyclable(dptr))                                       \
 			return MT_CU_INVALID_VALUE;                                                \
-		return mt_cuda_try(-1, 0, name, ARGUMENTS arguments);                              \
+		return mt_wrapper_try(-1, 0, name, ARGUMENTS arguments);                           \
 	}
 MT_DRIVER_EXPORTS(X)
 #undef X

@@ -1,8 +1,7 @@
-#include "gpu/fence.h"
+#include "gpu/context.h"
 
 #include "sys/attr.h"
 #include "gpu/capture.h"
-#include "gpu/wait.h"
 
 /* ---- events; no lock is held, the gate is entered or the thread in relaxed capture mode ---- */
 
@@ -53,24 +52,6 @@ static bool record_other(struct mt_context *other, struct mt_event **list)
 	return is_recorded || mt_flag(&other->is_dead);
 }
 
-static bool record(struct mt_context *context, struct mt_block *block, struct mt_event *own)
-{
-	bool is_recorded;
-
-	mt_assert(block->is_busy && !block->events);
-	mt_context_add_primary(mt_context_ordinal(context));
-	is_recorded = record_in(context, own, &block->events);
-	/* After its own, which is queried first: an error of the current context, which this is
-	 * then, does not count against another. */
-	MT_EACH_CONTEXT(other)
-	{
-		if (is_recorded && other != context && mt_context_may_use(other, context) &&
-		    mt_context_handle(other))
-			is_recorded = record_other(other, &block->events->next);
-	}
-	return is_recorded;
-}
-
 /* The meaning of a result of cuEventQuery. */
 static enum mt_fence_status status_of(struct mt_context *context, int result)
 {
@@ -113,7 +94,7 @@ static enum mt_fence_status query(struct mt_context *context, struct mt_block *b
 {
 	struct mt_event *event;
 
-	mt_assert(block->is_busy);
+	mt_assert(block->is_busy && block->state == MT_BLOCK_PENDING);
 	while ((event = block->events)) {
 		bool is_own = event->context == context;
 		enum mt_fence_status status =
@@ -145,15 +126,6 @@ void mt_fence_remove(struct mt_context *context, struct mt_block *block)
 
 /* ---- busy blocks ---- */
 
-/* The lock is held on entry, not on return. */
-static void begin(struct mt_context *context, struct mt_block *block)
-{
-	mt_assert(block->state == MT_BLOCK_PENDING && !block->is_busy && !block->is_stale);
-	block->is_busy = true;
-	context->users++; /* its end waits for this thread */
-	mt_lock_unlock(&context->lock);
-}
-
 /* own: an event of the context that is free again; NULL: none. With the lock on return. Returns
  * the status; DONE also if the block was forgotten meanwhile. */
 static enum mt_fence_status end(struct mt_context *context, struct mt_block *block,
@@ -162,8 +134,10 @@ static enum mt_fence_status end(struct mt_context *context, struct mt_block *blo
 	if (block->is_stale)
 		mt_fence_return_events(block);
 	mt_lock_lock(&context->lock);
-	if (own)
-		mt_context_keep_event(context, own);
+	if (own) {
+		own->next = context->free_events;
+		context->free_events = own;
+	}
 	mt_assert(block->is_busy && context->users > 0);
 	block->is_busy = false;
 	context->users--;
@@ -181,46 +155,27 @@ static enum mt_fence_status end(struct mt_context *context, struct mt_block *blo
 	return status;
 }
 
-/* Makes the block's context current: the thread may have none, if the driver returns an error,
- * or a broken one, whose error it would return. */
-static enum mt_fence_status query_in(struct mt_context *context, struct mt_block *block,
-				     struct mt_event **out_own)
-{
-	enum mt_fence_status status = MT_FENCE_NOT_YET;
-	int result;
-	bool was_pushed = mt_context_push(context, &result);
-
-	if (result == MT_CU_SUCCESS)
-		status = query(context, block, out_own);
-	mt_context_pop(was_pushed);
-	return status;
-}
-
-/* Events that were recorded before a capture began may be queried in relaxed mode. */
-static MT_COLD enum mt_fence_status
-query_in_capture(struct mt_context *context, struct mt_block *block, struct mt_event **out_own)
-{
-	enum mt_fence_status status = MT_FENCE_NOT_YET;
-	int mode = mt_driver_relax(mt_pool_driver());
-
-	if (mode != MT_DRIVER_NOT_RELAXED)
-		status = query_in(context, block, out_own);
-	mt_driver_restore(mt_pool_driver(), mode);
-	return status;
-}
-
-/* No lock is held, the block is busy. */
+/* Queries with the block's context current: the thread may have none, if the driver returns an
+ * error, or a broken one, whose error it would return. Events that were recorded before a capture
+ * began may be queried in relaxed mode. No lock is held, the block is busy. */
 static enum mt_fence_status ask(struct mt_context *context, struct mt_block *block,
 				struct mt_event **out_own)
 {
 	enum mt_fence_status status = MT_FENCE_NOT_YET;
+	bool is_in_gate = mt_capture_gate_enter(), was_pushed;
+	int mode = MT_DRIVER_NOT_RELAXED, result;
 
-	if (mt_capture_gate_enter()) {
-		status = query_in(context, block, out_own);
+	if (mt_unlikely(!is_in_gate) && !mt_context_is_ending(context))
+		mode = mt_driver_relax(mt_pool_driver());
+	if (mt_unlikely(!is_in_gate && mode == MT_DRIVER_NOT_RELAXED))
+		return status;
+	was_pushed = mt_context_push(context, &result);
+	if (result == MT_CU_SUCCESS)
+		status = query(context, block, out_own);
+	mt_context_pop(was_pushed);
+	if (is_in_gate)
 		mt_capture_gate_leave();
-	} else if (!mt_context_is_ending(context)) {
-		status = query_in_capture(context, block, out_own);
-	}
+	mt_driver_restore(mt_pool_driver(), mode);
 	return status;
 }
 
@@ -242,24 +197,35 @@ void mt_fence_add(struct mt_context *context, struct mt_block *block)
 	mt_context_note_cached(context, block, true);
 }
 
-/* Records, and with `asks` queries. No lock is held, the block is busy. */
-static enum mt_fence_status record_and_ask(struct mt_context *context, struct mt_block *block,
-					   struct mt_event **own, bool asks)
+/* Records an event in each context that may use the block, and with `asks` queries. No lock is
+ * held, the block is busy. */
+static enum mt_fence_status record(struct mt_context *context, struct mt_block *block,
+				   struct mt_event **own, bool asks)
 {
 	enum mt_fence_status status = MT_FENCE_LOST;
-	struct mt_event *taken = *own;
-	bool was_pushed;
+	bool was_pushed, is_recorded = false;
 	int result;
 
+	mt_assert(block->is_busy && !block->events);
 	if (!mt_capture_gate_enter())
 		return MT_FENCE_LOST;
 	was_pushed = mt_context_push(context, &result);
-	if (result == MT_CU_SUCCESS) {
+	/* Mixed: since this free began, events no longer see all work. */
+	if (result == MT_CU_SUCCESS && !mt_flag(&mt_pool.is_mixed)) {
+		mt_context_add_primary(mt_context_ordinal(context));
+		is_recorded = record_in(context, *own, &block->events);
 		*own = NULL;
-		status = !record(context, block, taken) ? MT_FENCE_LOST
-			 : asks                         ? query(context, block, own)
-							: MT_FENCE_NOT_YET;
 	}
+	/* After its own, which is queried first: an error of the current context, which this is
+	 * then, does not count against another. */
+	MT_EACH_CONTEXT(other)
+	{
+		if (is_recorded && other != context && mt_context_may_use(other, context) &&
+		    mt_context_handle(other))
+			is_recorded = record_other(other, &block->events->next);
+	}
+	if (is_recorded)
+		status = asks ? query(context, block, own) : MT_FENCE_NOT_YET;
 	mt_context_pop(was_pushed);
 	mt_capture_gate_leave();
 	return status;
@@ -291,14 +257,17 @@ enum mt_fence_status mt_fence_free(struct mt_context *context, struct mt_block *
 	int cancel;
 
 	mt_fence_add(context, block);
-	begin(context, block);
-	cancel = mt_wait_uncancelled();
-	status = record_and_ask(context, block, &own, asks);
+	mt_assert(block->state == MT_BLOCK_PENDING && !block->is_busy && !block->is_stale);
+	block->is_busy = true;
+	context->users++; /* its end waits for this thread */
+	mt_lock_unlock(&context->lock);
+	cancel = mt_driver_forbid_cancel();
+	status = record(context, block, &own, asks);
 	if (mt_unlikely(status == MT_FENCE_NOT_YET && waits) &&
 	    !mt_fence_is_own_done(context, block))
 		status = wait_for_own(context, block, &own);
 	status = end(context, block, own, status);
-	mt_wait_cancellable(cancel);
+	mt_driver_allow_cancel(cancel);
 	return status;
 }
 
@@ -312,11 +281,14 @@ static enum mt_fence_status check(struct mt_context *context, struct mt_block *b
 	enum mt_fence_status status;
 	int cancel;
 
-	begin(context, block);
-	cancel = mt_wait_uncancelled();
+	mt_assert(block->state == MT_BLOCK_PENDING && !block->is_busy && !block->is_stale);
+	block->is_busy = true;
+	context->users++; /* its end waits for this thread */
+	mt_lock_unlock(&context->lock);
+	cancel = mt_driver_forbid_cancel();
 	status = ask(context, block, &own);
 	status = end(context, block, own, status);
-	mt_wait_cancellable(cancel);
+	mt_driver_allow_cancel(cancel);
 	return status;
 }
 

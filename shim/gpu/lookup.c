@@ -1,4 +1,3 @@
-
 #include "gpu/lookup.h"
 
 #include <dlfcn.h>

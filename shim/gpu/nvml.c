@@ -8,8 +8,6 @@
 #include "sys/elf.h"
 #include "sys/os.h"
 
-#define CACHED_NS     (5 * MT_NS_PER_S)
-#define CACHED_COUNT  16
 #define PROCESSES_MAX 128
 #define HOST_PIDNS    0xEFFFFFFCu /* PROC_PID_INIT_INO of linux/proc_ns.h */
 
@@ -32,13 +30,6 @@ static struct {
 
 enum state { STATE_NEW, STATE_READY, STATE_REFUSED };
 static enum state state;
-
-static struct cached {
-	char pci[32];
-	uint64_t at_ns;
-	struct mt_nvml_usage usage;
-	bool known;
-} cached[CACHED_COUNT];
 
 #define NO_INSTANCE 0xFFFFFFFFu /* the device is not divided (MIG) */
 
@@ -118,7 +109,7 @@ static bool is_host_namespace(void)
 	return mt_os_stat("/proc/self/ns/pid", &seen) == 0 && seen.st_ino == HOST_PIDNS;
 }
 
-static bool ask(const char *pci, struct mt_nvml_usage *out)
+void mt_nvml_read(const char *pci, struct mt_nvml_usage *out)
 {
 	static struct mt_nvml_process list[PROCESSES_MAX];
 	int (*processes)(void *, unsigned *, struct mt_nvml_process *) =
@@ -128,8 +119,9 @@ static bool ask(const char *pci, struct mt_nvml_usage *out)
 	void *device = NULL;
 
 	memset(out, 0, sizeof(*out));
+	out->read_ns = mt_os_now_ns();
 	if (!is_ready() || nvml.nvmlDeviceGetHandleByPciBusId_v2(pci, &device) != 0)
-		return false;
+		return;
 	if (!processes)
 		processes = nvml.nvmlDeviceGetComputeRunningProcesses_v2;
 	/* More processes than the list has room for: an error without figures. */
@@ -139,36 +131,6 @@ static bool ask(const char *pci, struct mt_nvml_usage *out)
 		out->free_bytes = memory.free_bytes;
 		out->total_bytes = memory.total_bytes;
 	}
-	return true;
-}
-
-/* The entry of this address, or the oldest. */
-static struct cached *find_cached(const char *pci)
-{
-	struct cached *oldest = &cached[0];
-
-	for (int i = 0; i < CACHED_COUNT; i++) {
-		if (strcmp(cached[i].pci, pci) == 0)
-			return &cached[i];
-		if (cached[i].at_ns < oldest->at_ns)
-			oldest = &cached[i];
-	}
-	memset(oldest, 0, sizeof(*oldest));
-	(void)strncpy(oldest->pci, pci, sizeof(oldest->pci) - 1);
-	return oldest;
-}
-
-bool mt_nvml_read(const char *pci, bool now, struct mt_nvml_usage *out)
-{
-	struct cached *entry = find_cached(pci);
-	uint64_t time_ns = mt_os_now_ns();
-
-	if (now || !entry->at_ns || time_ns - entry->at_ns >= CACHED_NS) {
-		entry->known = ask(pci, &entry->usage);
-		entry->usage.read_ns = entry->at_ns = time_ns;
-	}
-	*out = entry->usage;
-	return entry->known;
 }
 
 unsigned mt_nvml_count(void)
@@ -201,5 +163,4 @@ bool mt_nvml_device(unsigned number, struct mt_nvml_device *out)
 void mt_nvml_fork_child(void)
 {
 	state = STATE_NEW;
-	memset(cached, 0, sizeof(cached));
 }

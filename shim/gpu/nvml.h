@@ -1,6 +1,6 @@
 /* gpu/nvml.h -- what NVIDIA's management library says of a device: which process holds how much of
  * it. The library is loaded at the first question; it comes with the driver, and where it is
- * missing nothing is known. Driver thread only (gpu/thread.h): the library keeps descriptors, and
+ * missing nothing is known. Driver thread only (gpu/driver.h): the library keeps descriptors, and
  * shares them with a program that uses it too. mtctl links it, too, and calls it on its one thread.
  */
 #ifndef MT_GPU_NVML_H
@@ -34,9 +34,9 @@ struct mt_nvml_usage {
 void mt_nvml_split(const struct mt_nvml_process *list, unsigned count, unsigned own_pid,
 		   bool is_host_namespace, struct mt_nvml_usage *out);
 
-/* Reads the device at this PCI address ("0000:3b:00.0"). Replies are cached for 5 s; now: not from
- * the cache. Returns false, with *out all 0, if nothing is known. */
-bool mt_nvml_read(const char *pci, bool now, struct mt_nvml_usage *out);
+/* Reads the device at this PCI address ("0000:3b:00.0"), which may take milliseconds. If nothing is
+ * known, *out is all 0 but for read_ns. */
+void mt_nvml_read(const char *pci, struct mt_nvml_usage *out);
 
 /* A device by its number on the machine, from 0 on. Returns false if the library does not know
  * it; mt_nvml_count() is 0 if the library is missing. */

@@ -13,7 +13,6 @@
 #include "gpu/pool.h"
 #include "core/control_file.h"
 #include "core/interpreter.h"
-#include "gpu/thread.h"
 #include "gpu/driver.h"
 #include "gpu/nvml.h"
 #include "core/publish.h"
@@ -124,16 +123,6 @@ static MT_TLS struct {
 	uint64_t time_ns, bytes, pid;
 } rescued;
 
-static uint32_t get_stage(void)
-{
-	return mt_load_relaxed(&stage);
-}
-
-static void set_stage(uint32_t next)
-{
-	mt_store_relaxed(&stage, next);
-}
-
 /* ---- in the thread that got the error ---- */
 
 static void gather(struct mt_stats_oom *out)
@@ -167,13 +156,14 @@ static void finalize(struct failure *final)
 	mt_pool_usage((int) final->facts.device, &pool);
 	final->facts.num_ooms = pool.num_ooms;
 	mt_lock_lock(&lock);
-	turn = get_stage() == STAGE_NONE && (!reported_ns || now - reported_ns >= REPORT_PAUSE_NS);
+	turn = mt_load_relaxed(&stage) == STAGE_NONE &&
+	       (!reported_ns || now - reported_ns >= REPORT_PAUSE_NS);
 	if (turn) {
 		reported_ns = now;
 		report = final->facts;
 		report.unreported_count = unreported_count;
 		unreported_count = 0;
-		set_stage(STAGE_WAITING);
+		mt_store_relaxed(&stage, STAGE_WAITING);
 	} else {
 		unreported_count += final->errors_count;
 	}
@@ -358,13 +348,13 @@ static void ask_job(void)
 	memset(&job.nvml, 0, sizeof(job.nvml));
 	mt_driver_read_pci(job.device, pci);
 	if (pci[0])
-		(void)mt_nvml_read(pci, true, &job.nvml);
+		mt_nvml_read(pci, &job.nvml);
 }
 
 static void ask_others(uint64_t device, struct mt_nvml_usage *out)
 {
 	job.device = (int)device;
-	if (mt_gpu_thread_run(ask_job))
+	if (mt_driver_thread_run(ask_job))
 		*out = job.nvml;
 }
 
@@ -426,9 +416,9 @@ static bool find_report(struct mt_stats_oom *out, bool take)
 
 	mt_lock_lock(&lock);
 	*out = report;
-	found = get_stage() == STAGE_WAITING;
+	found = mt_load_relaxed(&stage) == STAGE_WAITING;
 	if (found && take)
-		set_stage(STAGE_REPORTING);
+		mt_store_relaxed(&stage, STAGE_REPORTING);
 	mt_lock_unlock(&lock);
 	return found;
 }
@@ -436,7 +426,7 @@ static bool find_report(struct mt_stats_oom *out, bool take)
 static void end_report(void)
 {
 	mt_lock_lock(&lock);
-	set_stage(STAGE_NONE);
+	mt_store_relaxed(&stage, STAGE_NONE);
 	mt_lock_unlock(&lock);
 	mt_os_futex_wake(&stage, INT_MAX, MT_FUTEX_PRIVATE);
 }
@@ -449,7 +439,7 @@ static void wait_for_report(void)
 	uint64_t now;
 
 	mt_lock_check_wait("a report of an out-of-memory");
-	while (get_stage() == STAGE_REPORTING && (now = mt_os_now_ns()) < until)
+	while (mt_load_relaxed(&stage) == STAGE_REPORTING && (now = mt_os_now_ns()) < until)
 		(void)mt_os_futex_wait(&stage, STAGE_REPORTING, until - now, MT_FUTEX_PRIVATE);
 }
 
@@ -486,7 +476,7 @@ void mt_oom_fork_child(void)
 {
 	mt_lock_reset(&lock);
 	set_pending_count(0);
-	set_stage(STAGE_NONE);
+	mt_store_relaxed(&stage, STAGE_NONE);
 	reported_ns = 0;
 	unreported_count = 0;
 }

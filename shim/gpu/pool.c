@@ -6,7 +6,6 @@
 #include "sys/attr.h"
 #include "sys/os.h"
 #include "gpu/capture.h"
-#include "gpu/fence.h"
 #include "gpu/blocks.h"
 
 /* pending blocks that a search asks about before it looks again, and how often it does: about a
@@ -158,13 +157,13 @@ static void enter_record(struct mt_context *context, uint32_t init, struct mt_bl
 static MT_COLD int try_short(int device, size_t bytes, uint64_t *out_dptr)
 {
 	const struct mt_driver *driver = mt_pool_driver();
-	struct mt_shortage shortage;
+	struct mt_pool_shortage shortage;
 	int result = MT_CU_OUT_OF_MEMORY;
 
-	if (mt_shortage_begin(&shortage, device, bytes)) {
-		while (result == MT_CU_OUT_OF_MEMORY && mt_shortage_next(&shortage))
+	if (mt_pool_shortage_begin(&shortage, device, bytes)) {
+		while (result == MT_CU_OUT_OF_MEMORY && mt_pool_shortage_next(&shortage))
 			result = driver->cuMemAlloc_v2(out_dptr, bytes);
-		mt_shortage_end(&shortage);
+		mt_pool_shortage_end(&shortage);
 	}
 	return result;
 }
@@ -172,14 +171,9 @@ static MT_COLD int try_short(int device, size_t bytes, uint64_t *out_dptr)
 /* If the current context is not known: unrecorded. */
 static MT_COLD int allocate_unknown(size_t bytes, uint64_t *out_dptr)
 {
-	const struct mt_driver *driver = mt_pool_driver();
-	int result = driver->cuMemAlloc_v2(out_dptr, bytes);
-	int device;
+	int result = mt_pool_driver()->cuMemAlloc_v2(out_dptr, bytes);
 
-	if (result == MT_CU_OUT_OF_MEMORY && driver->cuCtxGetDevice &&
-	    driver->cuCtxGetDevice(&device) == MT_CU_SUCCESS)
-		result = try_short(device, bytes, out_dptr);
-	return result;
+	return result == MT_CU_OUT_OF_MEMORY ? try_short(MT_ANY_DEVICE, bytes, out_dptr) : result;
 }
 
 /* Allocates from the driver; if it is out of memory, again while the pool gives back
@@ -310,17 +304,10 @@ static struct mt_block *find_locked(uint64_t dptr, struct mt_context **out_conte
 	}
 }
 
-static void count_free(struct mt_context *context, const struct mt_block *block)
-{
-	mt_counter_add(&context->counters.allocated, -block->bytes);
-	mt_counter_add(&context->counters.requested, -block->asked_bytes);
-	mt_counter_add(&context->counters.blocks, (uint64_t)-1);
-	mt_counter_add(&context->counters.frees, 1);
-}
-
-/* Frees a live block by the driver's own cuMemFree. Called with context->lock held; releases it
- * before the call of the driver. The record leaves the table before the call, since another thread
- * may get the address the moment that the call returns. It comes back if the driver refuses. */
+/* Frees a live block, whose free is counted, by the driver's own cuMemFree. Called with
+ * context->lock held; releases it before the call of the driver. The record leaves the table before
+ * the call, since another thread may get the address the moment that the call returns. It comes
+ * back if the driver refuses. */
 static MT_COLD int free_directly(struct mt_context *context, struct mt_block *block)
 {
 	uint32_t init = mt_context_init(context);
@@ -328,7 +315,6 @@ static MT_COLD int free_directly(struct mt_context *context, struct mt_block *bl
 	int result;
 
 	mt_assert(block->state == MT_BLOCK_LIVE);
-	count_free(context, block);
 	block->state = MT_BLOCK_LEAVING;
 	(void)mt_blocks_remove(block);
 	mt_lock_unlock(&context->lock);
@@ -360,22 +346,13 @@ static MT_COLD bool map_bins(struct mt_context *context)
 static bool is_kept(struct mt_context *context, const struct mt_block *block)
 {
 	if (block->is_non_recyclable || !mt_context_pools(context) ||
-	    (block->bytes % MT_BIN_UNIT) != 0 || mt_device_memory_has_shortage(context) ||
+	    (block->bytes % MT_BIN_UNIT) != 0 || mt_context_has_shortage(context) ||
 	    mt_unlikely(mt_capture_is_open()))
 		return false;
 	return mt_likely(context->idle != NULL) || map_bins(context);
 }
 
-/* The driver is to free it: a pending block is the program's again. The lock is held. */
-static MT_COLD void take_back(struct mt_context *context, struct mt_block *block)
-{
-	mt_fence_remove(context, block);
-	mt_counter_add(&context->counters.frees, (uint64_t)-1);
-	mt_counter_add(&context->counters.allocs, (uint64_t)-1);
-	hand_out(context, block, block->asked_bytes, block->since_ns);
-}
-
-/* Caches a freed block. The lock is held on entry, not on return.
+/* Caches a live block whose free is counted. The lock is held on entry, not on return.
  *
  * A free that waits does so for the work of the block's own context, as the driver's does. Work of
  * another context, for which the driver's does not wait, keeps the block pending; above the cap the
@@ -387,7 +364,6 @@ static int cache(struct mt_context *context, struct mt_block *block, uint64_t no
 	enum mt_fence_status status;
 
 	block->since_ns = now_ns;
-	count_free(context, block);
 	status = mt_fence_free(context, block, waits);
 	if (status == MT_FENCE_NOT_YET && !waits && context->pending_line.first != block)
 		(void)mt_fence_poll(context, 2);
@@ -400,7 +376,8 @@ static int cache(struct mt_context *context, struct mt_block *block, uint64_t no
 		return MT_CU_SUCCESS;
 	}
 	/* An error, or a capture that has just begun: the driver's own free replies. */
-	take_back(context, block);
+	mt_fence_remove(context, block);
+	block->state = MT_BLOCK_LIVE;
 	return free_directly(context, block);
 }
 
@@ -425,6 +402,10 @@ bool mt_pool_free(uint64_t dptr, int *out_result)
 		*out_result = may_call ? MT_CU_INVALID_VALUE : MT_CU_NOT_PERMITTED;
 		return true;
 	}
+	mt_counter_add(&context->counters.allocated, -block->bytes);
+	mt_counter_add(&context->counters.requested, -block->asked_bytes);
+	mt_counter_add(&context->counters.blocks, (uint64_t)-1);
+	mt_counter_add(&context->counters.frees, 1);
 	*out_result = mt_likely(may_call && is_kept(context, block))
 			      ? cache(context, block, now_ns)
 			      : free_directly(context, block);

@@ -3,7 +3,7 @@
  *
  * Each block is one whole cuMemAlloc of its context, so that a cached block can always go back, and
  * IPC, peers and address ranges stay true. A freed block is handed out again only when all work
- * enqueued before the free is done, in every context that could have used it (gpu/fence.h).
+ * enqueued before the free is done, in every context that could have used it (gpu/fence.c).
  *
  * Any thread may call. No lock (sys/lock_ranks.def) is held over a call to the driver but the
  * capture gate (gpu/capture.h). Never calls malloc: it runs inside cuMemAlloc, which may run inside
@@ -120,13 +120,10 @@ void mt_usage_note_peaks(struct mt_context *context);
 
 /* ---- what a device has left ---- */
 
-/* Reads the driver's free and total bytes of a device through a context that has allocated there.
- * Returns false if there is none, and while a capture is open. On a thread if the shim may
- * call the driver. */
-bool mt_device_memory_read(int device, uint64_t *out_free_bytes, uint64_t *out_total_bytes);
-
-/* The same; the caller has entered the gate, or is in relaxed capture mode. */
-bool mt_device_memory_ask(int device, uint64_t *out_free_bytes, uint64_t *out_total_bytes);
+/* Reads the driver's free and total bytes of a device through a context that has allocated there,
+ * in relaxed capture mode. Returns false if there is none. On a thread on which the shim may call
+ * the driver. */
+bool mt_pool_read_memory(int device, uint64_t *out_free_bytes, uint64_t *out_total_bytes);
 
 /* ---- when cached blocks go back to the driver, and how (gpu/release.c): one by one. Each block is
  * first taken out of bins and table under the context's lock, then freed with no lock held, with
@@ -191,7 +188,7 @@ void mt_release_keep_cap(struct mt_context *context, uint64_t bytes);
 uint64_t mt_release_over_cap(int device);
 
 /* ---- what the worker gives back: decay, low memory, cleanups. On the driver thread
- * (gpu/thread.h) or a thread of the program, in relaxed capture mode, no lock held. Nothing while a
+ * (gpu/driver.h) or a thread of the program, in relaxed capture mode, no lock held. Nothing while a
  * capture is open. ---- */
 
 /* Releases up to `limit` blocks that are due by decay or low memory, oldest first. Returns
@@ -211,10 +208,10 @@ void mt_pool_pause_release(bool held);
 
 /* After a call of the driver that allocates returned CUDA_ERROR_OUT_OF_MEMORY:
  *
- *  if (result == MT_CU_OUT_OF_MEMORY && mt_shortage_begin(&shortage, device, bytes)) {
- *   while (result == MT_CU_OUT_OF_MEMORY && mt_shortage_next(&shortage))
+ *  if (result == MT_CU_OUT_OF_MEMORY && mt_pool_shortage_begin(&shortage, device, bytes)) {
+ *   while (result == MT_CU_OUT_OF_MEMORY && mt_pool_shortage_next(&shortage))
  *    result = the same call again;
- *   mt_shortage_end(&shortage);
+ *   mt_pool_shortage_end(&shortage);
  *  }
  *
  * begin: device -1 is that of the current context, or all devices if none is current; bytes is
@@ -222,7 +219,7 @@ void mt_pool_pause_release(bool held);
  * there is neither a pool nor a process to ask, or the device is smaller than the request.
  *
  * next: releases the blocks with which their own context is done, and waits up to 10 s for more of
- * them, or while other threads release; then asks other processes (gpu/rescue.h). Returns false if
+ * them, or while other threads release; then asks other processes (gpu/rescue.c). Returns false if
  * another try is useless. */
 struct mt_gpu_rescue { /* zeroed: no other process was asked yet */
 	bool is_over;
@@ -232,7 +229,7 @@ struct mt_gpu_rescue { /* zeroed: no other process was asked yet */
 	uint64_t bytes, pid;  /* for this process, and the process that gave most of it */
 };
 
-struct mt_shortage {
+struct mt_pool_shortage {
 	int device;
 	int cancel;
 	unsigned tries;
@@ -241,8 +238,42 @@ struct mt_shortage {
 	uint64_t released_count, start_ns, bytes;
 	struct mt_gpu_rescue rescue;
 };
-bool mt_shortage_begin(struct mt_shortage *shortage, int device, uint64_t bytes);
-bool mt_shortage_next(struct mt_shortage *shortage);
-void mt_shortage_end(struct mt_shortage *shortage);
+bool mt_pool_shortage_begin(struct mt_pool_shortage *shortage, int device, uint64_t bytes);
+bool mt_pool_shortage_next(struct mt_pool_shortage *shortage);
+void mt_pool_shortage_end(struct mt_pool_shortage *shortage);
+
+/* ---- MT_CUDA_RESCUE (gpu/rescue.c): a process that is out of device memory asks the other
+ * processes of its user for what they do not use on that device (core/control_file.h), and gives
+ * when it is asked.
+ *
+ * One thread of a process asks at a time, for up to MT_RESCUE_NS; the others wait for it as long.
+ * If nobody has given anything, the process asks again after 0.1 s at the earliest, and after ten
+ * times what it has waited. The asking thread makes no call to the driver while it waits, takes no
+ * lock and allocates nothing. The worker replies, so that two processes may ask each other.
+ *
+ * Given are the pool's idle blocks and the driver's own pools at once, and the device caches of
+ * Python's frameworks when its main thread comes to it. A process under a tool that watches the
+ * CUDA calls neither asks nor gives, nor does a client of the MPS server. Nothing is given during a
+ * capture. ---- */
+
+/* The next three: on a thread that is out of memory, with no lock held, not cancellable. Returns
+ * whether other processes may be asked now. */
+bool mt_gpu_rescue_is_possible(void);
+
+/* Asks at the first call. Waits until a process has given something more: true, try again. Returns
+ * false if nothing more will come. bytes: the size asked for; 0: unknown. device: may be
+ * MT_ANY_DEVICE. */
+bool mt_gpu_rescue_next(struct mt_gpu_rescue *rescue, int device, uint64_t bytes);
+
+/* Must follow the last call. */
+void mt_gpu_rescue_end(struct mt_gpu_rescue *rescue);
+
+void mt_gpu_rescue_publish(void); /* worker thread */
+
+/* Replies to other processes. Returns when to run again, in ns of CLOCK_MONOTONIC; UINT64_MAX: at
+ * any turn. Worker thread. */
+uint64_t mt_gpu_rescue_tick(uint64_t now_ns);
+
+void mt_gpu_rescue_fork_child(void);
 
 #endif

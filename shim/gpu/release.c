@@ -1,13 +1,11 @@
-
+/* gpu/release.c -- when cached blocks go back to the driver, and how (gpu/pool.h). */
 #include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/os.h"
 #include "sys/saturating.h"
 #include "gpu/capture.h"
-#include "gpu/fence.h"
+#include "gpu/context.h"
 #include "gpu/pool.h"
-#include "gpu/rescue.h"
-#include "gpu/wait.h"
 
 #define STREAM_NS   MT_NS_PER_S
 #define OTHERS_NS   (50 * MT_NS_PER_MS) /* for other threads that free a block */
@@ -75,7 +73,7 @@ static void wait_for_stream(struct mt_context *context, bool is_background)
 				 mt_os_now_ns() - start_ns < STREAM_NS &&
 				 !(is_background && mt_flag(&mt_pool.pauses_release));
 	     round++)
-		mt_wait_round(round);
+		mt_driver_wait_round(round);
 	mt_context_pop(was_pushed);
 }
 
@@ -96,7 +94,7 @@ static void wait_for_others(int device, uint64_t limit_ns)
 					mt_load_acquire(&mt_pool.devices[i].releasing_count);
 		if (!releasing_count)
 			return;
-		mt_wait_round(round);
+		mt_driver_wait_round(round);
 	}
 }
 
@@ -133,7 +131,7 @@ static void wait_for_readers(const struct mt_pool_device *device)
 
 	for (unsigned round = 0; has_readers(device) && mt_os_now_ns() - start_ns < READERS_NS;
 	     round++)
-		mt_wait_round(round);
+		mt_driver_wait_round(round);
 }
 
 /* Nothing runs in a context that an error has ended, and where it is current the driver returns
@@ -237,6 +235,7 @@ static uint64_t release_one(struct mt_context *context, struct mt_release *rule,
 	uint64_t bytes, released_bytes = 0;
 	bool is_refused = false;
 
+	mt_assert(rule->blocks > 0 && rule->bytes > 0);
 	mt_lock_lock(&context->lock);
 	block = rule->kind == MT_RELEASE_IDLE ? pick_idle(context, rule)
 					      : pick_pending(context, rule);
@@ -251,53 +250,43 @@ static uint64_t release_one(struct mt_context *context, struct mt_release *rule,
 	return released_bytes;
 }
 
-/* Releases until the rule says stop, or a thread reads the free memory. The memory is the driver's
- * at the return. */
-static uint64_t release_round(struct mt_context *context, struct mt_release *rule,
-			      bool *out_is_last)
-{
-	const struct mt_pool_device *device = mt_context_device(context);
-	uint64_t released_bytes = 0;
-
-	do {
-		released_bytes += release_one(context, rule, out_is_last);
-	} while (!*out_is_last && !is_done(rule) && may_free(context, rule) &&
-		 !(rule->is_background && has_readers(device)));
-	if (rule->kind <= MT_RELEASE_OWN_DONE && released_bytes)
-		wait_for_stream(context, rule->is_background);
-	return released_bytes;
-}
-
+/* Releases in rounds: until the rule says stop, or a thread reads the free memory. The memory is
+ * the driver's at the end of a round. A block for whose work cuMemFree waits is not counted:
+ * readers would wait for it. */
 static uint64_t release_some(struct mt_context *context, struct mt_release *rule)
 {
 	struct mt_pool_device *device = mt_context_device(context);
-	bool is_last = false, waits_for_work = rule->kind == MT_RELEASE_PENDING;
+	uint32_t counted = rule->kind == MT_RELEASE_PENDING ? 0 : 1;
+	bool is_over = is_done(rule) || !may_free(context, rule);
 	uint64_t released_bytes = 0;
 
-	while (!is_last && !is_done(rule) && may_free(context, rule)) {
+	while (!is_over) {
+		bool is_last = false;
+
 		if (rule->is_background && has_readers(device))
 			wait_for_readers(device);
-		if (!waits_for_work) {
-			atomic_fetch_add_explicit(&device->releasing_count, 1,
-						  memory_order_seq_cst);
-			atomic_fetch_add_explicit(&device->releases, 1, memory_order_seq_cst);
-		}
-		released_bytes += release_round(context, rule, &is_last);
-		if (!waits_for_work)
-			atomic_fetch_sub_explicit(&device->releasing_count, 1,
-						  memory_order_seq_cst);
+		atomic_fetch_add_explicit(&device->releasing_count, counted, memory_order_seq_cst);
+		atomic_fetch_add_explicit(&device->releases, counted, memory_order_seq_cst);
+		do {
+			released_bytes += release_one(context, rule, &is_last);
+			is_over = is_last || is_done(rule) || !may_free(context, rule);
+		} while (!is_over && !(rule->is_background && has_readers(device)));
+		if (counted && released_bytes)
+			wait_for_stream(context, rule->is_background);
+		mt_assert(mt_load_relaxed(&device->releasing_count) >= counted);
+		atomic_fetch_sub_explicit(&device->releasing_count, counted, memory_order_seq_cst);
 	}
 	return released_bytes;
 }
 
 uint64_t mt_release(struct mt_context *context, struct mt_release *rule)
 {
-	int cancel = mt_wait_uncancelled();
+	int cancel = mt_driver_forbid_cancel();
 	int mode = mt_driver_relax(mt_pool_driver());
 	uint64_t released_bytes = release_some(context, rule);
 
 	mt_driver_restore(mt_pool_driver(), mode);
-	mt_wait_cancellable(cancel);
+	mt_driver_allow_cancel(cancel);
 	return released_bytes;
 }
 
@@ -404,29 +393,25 @@ static MT_COLD void wait_for_oldest(struct mt_context *context, uint64_t bytes)
 {
 	struct mt_release one = mt_release_all(MT_RELEASE_OWN_DONE);
 	uint64_t start_ns = mt_os_now_ns();
+	bool is_over = !mt_context_hold(context);
 
+	if (is_over)
+		return;
 	one.blocks = 1;
 	one.in_capture = true;
-	for (unsigned round = 0; lacks_idle(context, bytes); round++) {
+	for (unsigned round = 0; !is_over && lacks_idle(context, bytes); round++) {
 		check_oldest(context, UINT32_MAX);
 		/* Waits for another context's work alone, and the driver's free for none. */
-		if (mt_release(context, &one) > 0)
-			return;
-		if (mt_os_now_ns() - start_ns > CAP_WAIT_NS) {
+		is_over = mt_release(context, &one) > 0;
+		if (!is_over && mt_os_now_ns() - start_ns > CAP_WAIT_NS) {
 			one.kind = MT_RELEASE_PENDING;
 			(void)mt_release(context, &one);
-			return;
+			is_over = true;
 		}
-		mt_wait_round(round);
+		if (!is_over)
+			mt_driver_wait_round(round);
 	}
-}
-
-static void make_idle(struct mt_context *context, uint64_t bytes)
-{
-	if (mt_unlikely(lacks_idle(context, bytes)) && mt_context_hold(context)) {
-		wait_for_oldest(context, bytes);
-		mt_context_drop(context);
-	}
+	mt_context_drop(context);
 }
 
 void mt_release_keep_cap(struct mt_context *context, uint64_t bytes)
@@ -434,7 +419,8 @@ void mt_release_keep_cap(struct mt_context *context, uint64_t bytes)
 	int device = mt_context_ordinal(context);
 	struct mt_release rule = mt_release_all(MT_RELEASE_IDLE);
 
-	make_idle(context, bytes);
+	if (mt_unlikely(lacks_idle(context, bytes)))
+		wait_for_oldest(context, bytes);
 	rule.in_capture = true;
 	rule.bytes = mt_release_over_cap(device);
 	(void)release_device(device, &rule);
@@ -446,7 +432,8 @@ void mt_release_make_room(struct mt_context *context, uint64_t bytes)
 	uint64_t allocated, reserved, cap;
 	struct mt_release rule = mt_release_all(MT_RELEASE_IDLE);
 
-	make_idle(context, bytes);
+	if (mt_unlikely(lacks_idle(context, bytes)))
+		wait_for_oldest(context, bytes);
 	reserved = reserved_bytes(device, &allocated);
 	cap = cap_for(mt_max_u64(mt_counter(&device->allocated_peak), allocated + bytes),
 		      mt_flag(&mt_pool.waits));
@@ -465,8 +452,7 @@ static bool is_low(const struct mt_context *context)
 {
 	uint64_t pct = mt_counter(&mt_pool.low_free_pct), free_bytes, total_bytes;
 
-	return pct &&
-	       mt_device_memory_ask(mt_context_ordinal(context), &free_bytes, &total_bytes) &&
+	return pct && mt_pool_read_memory(mt_context_ordinal(context), &free_bytes, &total_bytes) &&
 	       free_bytes < total_bytes / 100 * pct;
 }
 
@@ -530,7 +516,6 @@ static uint64_t tick_context(struct mt_context *context, uint64_t now_ns, uint32
 uint64_t mt_pool_tick(uint64_t now_ns, uint32_t limit, uint64_t *out_next_ms)
 {
 	uint64_t released_bytes = 0;
-	int mode;
 
 	*out_next_ms = UINT64_MAX;
 	if (!mt_pool_is_up())
@@ -539,7 +524,6 @@ uint64_t mt_pool_tick(uint64_t now_ns, uint32_t limit, uint64_t *out_next_ms)
 		*out_next_ms = PENDING_MS;
 		return 0;
 	}
-	mode = mt_driver_relax(mt_pool_driver());
 	MT_EACH_HELD_CONTEXT(context, MT_ANY_DEVICE)
 	{
 		uint64_t next;
@@ -551,18 +535,15 @@ uint64_t mt_pool_tick(uint64_t now_ns, uint32_t limit, uint64_t *out_next_ms)
 		next = next_ms(context, now_ns, limit);
 		*out_next_ms = next < *out_next_ms ? next : *out_next_ms;
 	}
-	mt_driver_restore(mt_pool_driver(), mode);
 	return released_bytes;
 }
 
 uint64_t mt_pool_trim(int device)
 {
 	uint64_t released_bytes = 0;
-	int mode;
 
 	if (!mt_pool_is_up() || mt_capture_is_open())
 		return 0;
-	mode = mt_driver_relax(mt_pool_driver());
 	MT_EACH_HELD_CONTEXT(context, device)
 	{
 		struct mt_release all = mt_release_all(MT_RELEASE_IDLE);
@@ -571,7 +552,6 @@ uint64_t mt_pool_trim(int device)
 		check_oldest(context, UINT32_MAX);
 		released_bytes += mt_release(context, &all);
 	}
-	mt_driver_restore(mt_pool_driver(), mode);
 	return released_bytes;
 }
 
@@ -625,7 +605,7 @@ static int resolve(int device)
 	return context ? mt_context_ordinal(context) : device;
 }
 
-MT_COLD bool mt_shortage_begin(struct mt_shortage *shortage, int device, uint64_t bytes)
+MT_COLD bool mt_pool_shortage_begin(struct mt_pool_shortage *shortage, int device, uint64_t bytes)
 {
 	uint64_t total;
 	bool pools;
@@ -635,10 +615,10 @@ MT_COLD bool mt_shortage_begin(struct mt_shortage *shortage, int device, uint64_
 	device = resolve(device);
 	total = device == MT_ANY_DEVICE ? 0 : mt_counter(&mt_pool_device(device)->total_bytes);
 	pools = mt_pool_is_used() && has_pool(device);
-	*shortage = (struct mt_shortage){.device = device, .bytes = bytes, .has_own = pools};
+	*shortage = (struct mt_pool_shortage){.device = device, .bytes = bytes, .has_own = pools};
 	if ((total && bytes > total) || (!pools && !mt_gpu_rescue_is_possible()))
 		return false;
-	shortage->cancel = mt_wait_uncancelled();
+	shortage->cancel = mt_driver_forbid_cancel();
 	count_shortage(device, 1);
 	if (device != MT_ANY_DEVICE && pools)
 		mt_pool_note_retry(device);
@@ -647,16 +627,18 @@ MT_COLD bool mt_shortage_begin(struct mt_shortage *shortage, int device, uint64_
 	return true;
 }
 
-MT_COLD void mt_shortage_end(struct mt_shortage *shortage)
+MT_COLD void mt_pool_shortage_end(struct mt_pool_shortage *shortage)
 {
 	mt_gpu_rescue_end(&shortage->rescue);
+	mt_assert(shortage->device == MT_ANY_DEVICE ||
+		  mt_load_relaxed(&mt_pool_device(shortage->device)->shortages) > 0);
 	count_shortage(shortage->device, (uint32_t)-1);
-	mt_wait_cancellable(shortage->cancel);
+	mt_driver_allow_cancel(shortage->cancel);
 }
 
 /* Releases all blocks with which their own context is done: the driver alone would have them free
  * now. */
-static void release_ready(const struct mt_shortage *shortage)
+static void release_ready(const struct mt_pool_shortage *shortage)
 {
 	MT_EACH_HELD_CONTEXT(context, shortage->device)
 	{
@@ -676,17 +658,14 @@ static void release_ready(const struct mt_shortage *shortage)
 /* Returns false if all that is cached is too little beside what is free: no need to wait for it.
  * A call of unknown size that fails beside eight times as much free memory fails for another
  * reason. */
-static bool is_enough_cached(const struct mt_shortage *shortage)
+static bool is_enough_cached(const struct mt_pool_shortage *shortage)
 {
 	uint64_t free_bytes = 0, total_bytes = 0, cached;
 	bool is_known;
-	int mode;
 
 	if (shortage->device == MT_ANY_DEVICE)
 		return true;
-	mode = mt_driver_relax(mt_pool_driver());
-	is_known = mt_device_memory_ask(shortage->device, &free_bytes, &total_bytes);
-	mt_driver_restore(mt_pool_driver(), mode);
+	is_known = mt_pool_read_memory(shortage->device, &free_bytes, &total_bytes);
 	cached = mt_pool_withheld_bytes(shortage->device);
 	if (!is_known)
 		return true;
@@ -695,7 +674,7 @@ static bool is_enough_cached(const struct mt_shortage *shortage)
 }
 
 /* Returns whether a block that was pending at the start may become ready by waiting. */
-static bool may_complete(const struct mt_shortage *shortage)
+static bool may_complete(const struct mt_pool_shortage *shortage)
 {
 	const struct mt_block *block;
 	bool is = false;
@@ -713,7 +692,7 @@ static bool may_complete(const struct mt_shortage *shortage)
 }
 
 /* Returns whether more has reached the driver since the last time. */
-static bool has_released_more(struct mt_shortage *shortage)
+static bool has_released_more(struct mt_pool_shortage *shortage)
 {
 	uint64_t released_count;
 
@@ -728,7 +707,7 @@ static bool has_released_more(struct mt_shortage *shortage)
 /* Releases what this process holds. Waits until something that was pending at the start is done, as
  * the program's own cuMemFree would have waited. The first try comes in any case: another thread
  * may have freed between the failed call and the begin. Returns false if another try is useless. */
-static bool release_own(struct mt_shortage *shortage)
+static bool release_own(struct mt_pool_shortage *shortage)
 {
 	for (unsigned round = 0;; round++) {
 		bool is_first = shortage->tries == 0, may_wait;
@@ -740,11 +719,11 @@ static bool release_own(struct mt_shortage *shortage)
 			return shortage->tries++ < MORE_TRIES || may_wait;
 		if (!may_wait || !is_enough_cached(shortage))
 			return false;
-		mt_wait_round(round);
+		mt_driver_wait_round(round);
 	}
 }
 
-MT_COLD bool mt_shortage_next(struct mt_shortage *shortage)
+MT_COLD bool mt_pool_shortage_next(struct mt_pool_shortage *shortage)
 {
 	shortage->has_own = shortage->has_own && release_own(shortage);
 	if (shortage->has_own)

@@ -1,5 +1,5 @@
-#include "gpu/rescue.h"
-
+/* gpu/rescue.c -- other processes of this user: asked for device memory, and given it
+ * (gpu/pool.h). */
 #include <limits.h>
 #include <stddef.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 #include "gpu/oom.h"
 #include "gpu/pool.h"
 #include "gpu/stats.h"
-#include "gpu/thread.h"
+#include "gpu/driver.h"
 #include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/lock.h"
@@ -45,8 +45,6 @@ static _Atomic uint32_t turn;
 static _Atomic bool has_begun;
 /* counters, no ordering */
 static _Atomic uint64_t next_ns, rescues_count, given_bytes, last_pid;
-/* processes that had not replied when the last one ended */
-static _Atomic uint32_t silent_count;
 
 static bool take_turn(uint32_t thread)
 {
@@ -62,30 +60,12 @@ static void end_turn(void)
 	mt_os_futex_wake(&turn, INT_MAX, MT_FUTEX_PRIVATE);
 }
 
-/* Returns whether a process that did not reply to the last request has done so since, or ended: it
- * was stopped or busy, and may have something again. */
-static bool has_replied_late(void)
-{
-	uint32_t silent = mt_load_relaxed(&silent_count);
-	struct mt_rescue_gain gain;
-
-	if (!silent || !take_turn((uint32_t)mt_os_gettid()))
-		return false;
-	mt_rescue_read(&gain);
-	end_turn();
-	return gain.open_count < silent;
-}
-
-static bool is_paused(void)
-{
-	return mt_os_now_ns() < mt_load_relaxed(&next_ns) && !has_replied_late();
-}
-
 MT_COLD bool mt_gpu_rescue_is_possible(void)
 {
 	enum mt_frameworks_rescue when;
 
-	if (!mt_config()->cuda_rescue || !mt_state_is_own_process() || is_paused())
+	if (!mt_config()->cuda_rescue || !mt_state_is_own_process() ||
+	    mt_os_now_ns() < mt_load_relaxed(&next_ns))
 		return false;
 	when = mt_frameworks_look_rescue();
 	return when == MT_RESCUE_AT_ONCE || (when == MT_RESCUE_AGAIN && mt_oom_has_failed());
@@ -95,16 +75,12 @@ MT_COLD bool mt_gpu_rescue_is_possible(void)
 static bool is_full(int device, uint64_t bytes)
 {
 	uint64_t free_bytes = 0, total_bytes = 0;
-	bool is_known;
-	int mode;
 
 	if (device == MT_ANY_DEVICE)
 		return true;
-	mode = mt_driver_relax(mt_pool_driver());
-	is_known = mt_device_memory_ask(device, &free_bytes, &total_bytes);
-	mt_driver_restore(mt_pool_driver(), mode);
-	return !is_known || free_bytes < (bytes ? bytes + total_bytes / SLACK_SHARE
-						: total_bytes / UNKNOWN_SHARE);
+	return !mt_pool_read_memory(device, &free_bytes, &total_bytes) ||
+	       free_bytes <
+		       (bytes ? bytes + total_bytes / SLACK_SHARE : total_bytes / UNKNOWN_SHARE);
 }
 
 /* Another thread asks. Returns whether it was given something. A signal handler that has
@@ -187,7 +163,6 @@ MT_COLD bool mt_gpu_rescue_next(struct mt_gpu_rescue *rescue, int device, uint64
 MT_COLD void mt_gpu_rescue_end(struct mt_gpu_rescue *rescue)
 {
 	uint64_t now = mt_os_now_ns();
-	struct mt_rescue_gain gain;
 
 	if (!rescue->thread)
 		return;
@@ -197,8 +172,6 @@ MT_COLD void mt_gpu_rescue_end(struct mt_gpu_rescue *rescue)
 		mt_add_relaxed(&rescues_count, 1);
 		mt_store_relaxed(&last_pid, rescue->pid);
 	} else {
-		mt_rescue_read(&gain);
-		mt_store_relaxed(&silent_count, gain.open_count);
 		mt_store_relaxed(
 			&next_ns,
 			now + mt_max_u64(PAUSE_NS, PAUSE_SHARE * (now - rescue->began_ns)));
@@ -230,7 +203,7 @@ static struct {
 } served;
 static uint64_t is_rescuer; /* as written into the control file */
 
-/* Static, see gpu/thread.h. */
+/* Static, see gpu/driver.h. */
 static struct {
 	char device[MT_PCI_BYTES];
 	bool releases;
@@ -253,7 +226,7 @@ static uint64_t held_bytes(const struct mt_gpu_device *device)
 static uint64_t visit_devices(bool releases)
 {
 	static struct mt_gpu_device devices[MT_DEVICES_COUNT];
-	int count = mt_gpu_read(devices, MT_DEVICES_COUNT);
+	int count = mt_gpu_stats_read(devices, MT_DEVICES_COUNT);
 	uint64_t held = 0;
 
 	for (int i = 0; i < count; i++) {
@@ -263,7 +236,7 @@ static uint64_t visit_devices(bool releases)
 		if (!releases)
 			continue;
 		(void)mt_pool_trim(devices[i].ordinal);
-		(void)mt_gpu_trim_driver_pools(devices[i].ordinal);
+		(void)mt_gpu_stats_trim_pools(devices[i].ordinal);
 	}
 	return held;
 }
@@ -281,7 +254,7 @@ static bool visit(bool releases)
 	memcpy(job.device, served.request.device, sizeof(job.device));
 	job.device[sizeof(job.device) - 1] = 0;
 	job.releases = releases;
-	return !mt_capture_is_open() && mt_gpu_thread_run(visit_job) && !mt_capture_is_open();
+	return !mt_capture_is_open() && mt_driver_thread_run(visit_job) && !mt_capture_is_open();
 }
 
 static void reply(bool is_final)
@@ -319,7 +292,6 @@ static void serve(const struct mt_rescue_request *request)
 	memset(&served, 0, sizeof(served));
 	served.request = *request;
 	served.began_ns = served.blocked_ns = mt_os_now_ns();
-	/* A process that was stopped tells the others that it runs again; they may ask again. */
 	if (served.began_ns - request->asked_ns < MT_RESCUE_NS && is_rescuer && visit(true)) {
 		served.held_bytes = job.after_bytes;
 		served.before_bytes = mt_max_u64(job.before_bytes, job.after_bytes);
@@ -378,7 +350,6 @@ void mt_gpu_rescue_fork_child(void)
 	mt_store_relaxed(&turn, 0);
 	mt_store_relaxed(&has_begun, false);
 	mt_store_relaxed(&next_ns, 0);
-	mt_store_relaxed(&silent_count, 0);
 	mt_store_relaxed(&rescues_count, 0);
 	mt_store_relaxed(&given_bytes, 0);
 	mt_store_relaxed(&last_pid, 0);

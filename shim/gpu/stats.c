@@ -1,16 +1,21 @@
 #include "gpu/stats.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 
 #include "sys/elf.h"
 #include "sys/os.h"
 #include "gpu/driver.h"
 #include "gpu/capture.h"
-#include "gpu/thread.h"
 #include "gpu/frameworks.h"
+#include "core/config.h"
 #include "core/publish.h"
 #include "sys/format.h"
 #include "sys/saturating.h"
+
+#define PATH_BYTES 512
+#define NVML_NS    (5 * MT_NS_PER_S) /* how long a reply of NVML counts: it takes milliseconds */
 
 /* ---- which devices ---- */
 
@@ -24,7 +29,7 @@ static bool has_allocations(int device)
 		return true;
 	mt_unpooled_usage(device, &others);
 	for (int kind = 0; kind < MT_UNPOOLED_KIND_COUNT; kind++)
-		if (others.alloc_count[kind])
+		if (others.peak_bytes[kind])
 			return true;
 	return false;
 }
@@ -95,7 +100,7 @@ static void read_device(const struct mt_driver *driver, int device, struct mt_gp
 	read_pools(driver, device, out);
 }
 
-int mt_gpu_read(struct mt_gpu_device *out, int limit)
+int mt_gpu_stats_read(struct mt_gpu_device *out, int limit)
 {
 	const struct mt_driver *driver = mt_driver_usable();
 	int devices[MT_POOL_DEVICES];
@@ -107,13 +112,12 @@ int mt_gpu_read(struct mt_gpu_device *out, int limit)
 	for (int i = 0; i < count; i++)
 		read_device(driver, devices[i], &out[i]);
 	mt_capture_gate_leave();
-	/* This enters the gate itself. */
 	for (int i = 0; i < count; i++)
-		(void)mt_device_memory_read(devices[i], &out[i].free_bytes, &out[i].total_bytes);
+		(void)mt_pool_read_memory(devices[i], &out[i].free_bytes, &out[i].total_bytes);
 	return count;
 }
 
-uint64_t mt_gpu_used_bytes(void)
+uint64_t mt_gpu_stats_used_bytes(void)
 {
 	const struct mt_driver *driver = mt_driver_usable();
 	int devices[MT_POOL_DEVICES];
@@ -127,13 +131,13 @@ uint64_t mt_gpu_used_bytes(void)
 	for (int i = 0; i < count; i++) {
 		uint64_t free_bytes, total;
 
-		if (mt_device_memory_read(devices[i], &free_bytes, &total) && total > free_bytes)
+		if (mt_pool_read_memory(devices[i], &free_bytes, &total) && total > free_bytes)
 			used += total - free_bytes;
 	}
 	return used;
 }
 
-bool mt_gpu_trim_driver_pools(int device)
+bool mt_gpu_stats_trim_pools(int device)
 {
 	const struct mt_driver *driver = mt_driver_usable();
 	struct CUmemPoolHandle_st *pool;
@@ -261,13 +265,29 @@ static void add_row(struct mt_stats_snapshot *to, const struct mt_stats_device *
 
 /* ---- publish ---- */
 
+/* The last reply about the device, if that is less than NVML_NS old; NULL: none. On the driver
+ * thread: the worker, which writes `seen`, waits for it. */
+static const struct mt_nvml_usage *find_reply(const struct mt_gpu_device *device)
+{
+	for (int i = 0; i < seen.count; i++)
+		if (seen.devices[i].ordinal == device->ordinal &&
+		    mt_os_now_ns() - seen.nvml[i].read_ns < NVML_NS)
+			return &seen.nvml[i];
+	return NULL;
+}
+
 static void look_job(void)
 {
 	memset(&job_seen, 0, sizeof(job_seen));
-	job_seen.count = mt_gpu_read(job_seen.devices, MT_DEVICES_COUNT);
-	for (int i = 0; i < job_seen.count; i++)
-		if (job_seen.devices[i].pci[0])
-			(void)mt_nvml_read(job_seen.devices[i].pci, false, &job_seen.nvml[i]);
+	job_seen.count = mt_gpu_stats_read(job_seen.devices, MT_DEVICES_COUNT);
+	for (int i = 0; i < job_seen.count; i++) {
+		const struct mt_nvml_usage *last = find_reply(&job_seen.devices[i]);
+
+		if (last)
+			job_seen.nvml[i] = *last;
+		else if (job_seen.devices[i].pci[0])
+			mt_nvml_read(job_seen.devices[i].pci, &job_seen.nvml[i]);
+	}
 }
 
 static const char *mode_text(int device)
@@ -310,7 +330,7 @@ void mt_gpu_stats_publish(bool full)
 	struct mt_stats_snapshot *to;
 
 	/* During a capture nothing is read: the last figures stay. */
-	if (full && !mt_capture_is_open() && mt_gpu_thread_run(look_job) &&
+	if (full && !mt_capture_is_open() && mt_driver_thread_run(look_job) &&
 	    (job_seen.count || !mt_capture_is_open()))
 		seen = job_seen;
 	fill_rows();
@@ -348,8 +368,178 @@ uint64_t mt_gpu_stats_live_bytes(void)
 	return bytes;
 }
 
+/* ---- the list of the blocks ---- */
+
+MT_COLD bool mt_gpu_stats_list_start(struct mt_block_walk *walk)
+{
+	if (mt_pool_is_up())
+		*walk = mt_blocks_walk_start();
+	return mt_pool_is_up();
+}
+
+static enum mt_blocks_state state_of(const struct mt_block *block)
+{
+	if (block->state == MT_BLOCK_LIVE)
+		return block->is_non_recyclable ? MT_BLOCKS_EXPORTED : MT_BLOCKS_LIVE;
+	return block->state == MT_BLOCK_PENDING ? MT_BLOCKS_PENDING : MT_BLOCKS_IDLE;
+}
+
+/* The block's context is locked, so that the record does not change. */
+static struct mt_blocks_entry describe_block(const struct mt_block *block,
+					     const struct mt_context *context, uint64_t now_ns)
+{
+	uint64_t age_ms = mt_sat_sub(now_ns, block->since_ns) / MT_NS_PER_MS;
+	int device = mt_context_ordinal(context), last = (int)MT_BLOCKS_DEVICES - 1;
+
+	return (struct mt_blocks_entry){
+		.base = mt_block_base(block),
+		.held_bytes = block->bytes,
+		.asked_bytes = block->asked_bytes,
+		.age_ms = (uint32_t)mt_min_u64(age_ms, UINT32_MAX),
+		.context = (uint16_t)(context - mt_pool.contexts),
+		.device = (uint8_t)(device >= 0 && device < last ? device : last),
+		.state = (uint8_t)state_of(block),
+	};
+}
+
+/* Returns false for a spare record, and one that leaves. */
+static bool copy_block(struct mt_block *block, struct mt_blocks_entry *out)
+{
+	struct mt_context *context = mt_block_context(block);
+	uint64_t now_ns = mt_os_coarse_ns();
+	bool is_block;
+
+	if (!context)
+		return false;
+	mt_lock_lock(&context->lock);
+	is_block = mt_block_context(block) == context && block->state != MT_BLOCK_UNUSED &&
+		   block->state != MT_BLOCK_LEAVING;
+	if (is_block)
+		*out = describe_block(block, context, now_ns);
+	mt_lock_unlock(&context->lock);
+	return is_block;
+}
+
+MT_COLD bool mt_gpu_stats_list_next(struct mt_block_walk *walk, struct mt_blocks_entry *out)
+{
+	struct mt_block *block;
+
+	while ((block = mt_blocks_walk_next(walk)))
+		if (copy_block(block, out))
+			return true;
+	return false;
+}
+
+/* ---- its file ---- */
+
+/* One snapshot being written. */
+struct writer {
+	struct mt_blocks_head head;
+	uint32_t filled; /* entries of `buffer` */
+	uint64_t sum;
+	uint64_t offset; /* in the file: where the buffer goes */
+	int fd;
+};
+
+static struct mt_blocks_entry buffer[256]; /* worker thread */
+static uint64_t placed_ns;                 /* 0: there is no file of ours */
+
+static bool flush(struct writer *writer)
+{
+	size_t bytes = writer->filled * sizeof(struct mt_blocks_entry);
+
+	writer->sum = mt_checksum(writer->sum, buffer, bytes);
+	if (!mt_os_write_whole(writer->fd, buffer, bytes, &writer->offset))
+		return false;
+	writer->filled = 0;
+	return true;
+}
+
+static bool add_entry(struct writer *writer, const struct mt_blocks_entry *entry)
+{
+	if (writer->head.entries_count == MT_BLOCKS_MAX) {
+		writer->head.left_out_count++;
+		return true;
+	}
+	buffer[writer->filled++] = *entry;
+	writer->head.entries_count++;
+	return writer->filled < sizeof(buffer) / sizeof(buffer[0]) || flush(writer);
+}
+
+/* The entries first; the head when its figures are known. */
+static enum mt_err write_blocks(struct writer *writer)
+{
+	uint64_t began_ns = mt_os_now_ns(), head_offset = 0;
+	struct mt_blocks_entry entry;
+	struct mt_block_walk walk;
+
+	if (!mt_gpu_stats_list_start(&walk))
+		return MT_ERR_NOT_AVAILABLE;
+	while (mt_gpu_stats_list_next(&walk, &entry))
+		if (!add_entry(writer, &entry))
+			return MT_ERR_SYSTEM;
+	writer->head.duration_ns = mt_os_now_ns() - began_ns;
+	if (!flush(writer))
+		return MT_ERR_SYSTEM;
+	writer->head.entries_sum = writer->sum;
+	writer->head.checksum = mt_checksum(MT_CHECKSUM_START, &writer->head,
+					    offsetof(struct mt_blocks_head, checksum));
+	return mt_os_write_whole(writer->fd, &writer->head, sizeof(writer->head), &head_offset)
+		       ? MT_ERR_OK
+		       : MT_ERR_SYSTEM;
+}
+
+static enum mt_err write_file(const char *path)
+{
+	struct writer writer = {
+		.head =
+			{
+				.magic = MT_BLOCKS_MAGIC,
+				.version = MT_BLOCKS_VERSION,
+				.head_bytes = sizeof(struct mt_blocks_head),
+				.entry_bytes = sizeof(struct mt_blocks_entry),
+				.time_ns = mt_os_realtime_ns(),
+				.decay_ms = mt_config()->cuda_decay_ms,
+			},
+		.sum = MT_CHECKSUM_START,
+		.offset = sizeof(struct mt_blocks_head),
+	};
+	enum mt_err answer = MT_ERR_SYSTEM;
+
+	writer.fd = mt_os_open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (writer.fd >= 0) {
+		answer = write_blocks(&writer);
+		mt_os_close(writer.fd);
+	}
+	return answer;
+}
+
+enum mt_err mt_gpu_stats_write_blocks(void)
+{
+	char path[PATH_BYTES];
+	int kept = errno;
+	enum mt_err answer = mt_publish_begin_dump(path, sizeof(path));
+	enum mt_err placed;
+
+	if (answer == MT_ERR_OK) {
+		answer = write_file(path);
+		placed = mt_publish_end_dump(MT_DUMP_BLOCKS, answer == MT_ERR_OK);
+		answer = answer == MT_ERR_OK ? placed : answer;
+	}
+	if (answer == MT_ERR_OK)
+		placed_ns = mt_os_now_ns();
+	errno = kept;
+	return answer;
+}
+
+uint64_t mt_gpu_stats_tick(uint64_t now_ns)
+{
+	return mt_publish_expire_dump(MT_DUMP_BLOCKS, &placed_ns, now_ns);
+}
+
 void mt_gpu_stats_fork_child(void)
 {
 	memset(&seen, 0, sizeof(seen));
 	mt_nvml_fork_child();
+	placed_ns = 0;
 }

@@ -2,7 +2,7 @@
  * the stats file: pool, other kinds, figures of the driver and of NVML.
  *
  * What asks the driver never initialises CUDA and never creates a context, and may need a
- * descriptor of the driver: on the driver thread (gpu/thread.h) or a thread of the program, in
+ * descriptor of the driver: on the driver thread (gpu/driver.h) or a thread of the program, in
  * relaxed capture mode. It allocates nothing; takes no lock but the capture gate. What publishes
  * runs on the worker thread, but for the pure functions. */
 #ifndef MT_GPU_STATS_H
@@ -14,6 +14,7 @@
 #include "gpu/unpooled.h"
 #include "gpu/pool.h"
 #include "gpu/nvml.h"
+#include "core/dump_layout.h"
 #include "core/stats_layout.h"
 
 struct mt_gpu_device {
@@ -30,15 +31,15 @@ struct mt_gpu_device {
 /* Reads the devices in use: with an active primary context, or with allocations of the program. Up
  * to `limit`; returns how many. 0 also while the driver is not initialised, and while a capture is
  * open. */
-int mt_gpu_read(struct mt_gpu_device *out, int limit);
+int mt_gpu_stats_read(struct mt_gpu_device *out, int limit);
 
 /* Returns total - free, added up over the devices in use; 0: unknown. */
-uint64_t mt_gpu_used_bytes(void);
+uint64_t mt_gpu_stats_used_bytes(void);
 
 /* Trims the driver's own pools, the default pool of cuMemAllocAsync and the memory of graphs, of a
  * device; MT_ANY_DEVICE: of each one in use. Returns false while a capture is open: nothing was
  * done. */
-bool mt_gpu_trim_driver_pools(int device);
+bool mt_gpu_stats_trim_pools(int device);
 
 /* Fills one device's row. Pure. */
 void mt_gpu_stats_fill(struct mt_stats_device *to, const struct mt_gpu_device *device,
@@ -72,5 +73,27 @@ uint32_t mt_gpu_stats_rows(const struct mt_stats_device **out);
 uint64_t mt_gpu_stats_live_bytes(void);
 
 void mt_gpu_stats_fork_child(void);
+
+/* ---- the blocks of the pool in a file beside the stats file (core/dump_layout.h), for mtctl.
+ * Worker thread. Makes no call to the driver.
+ *
+ * The blocks are copied one by one while the program runs, each under its context's lock for less
+ * than a microsecond. So a list is no single moment: a block that is allocated or freed meanwhile
+ * may be missing, or come twice, of which the later copy is right. ---- */
+
+/* Writes the file. NOT_AVAILABLE: no pool here, or no files. SYSTEM: the file failed, and there
+ * is none. */
+enum mt_err mt_gpu_stats_write_blocks(void);
+
+/* Removes a file that mtctl has not fetched within a minute: /dev/shm is memory. Returns when to
+ * run again (ns of CLOCK_MONOTONIC); UINT64_MAX: not. */
+uint64_t mt_gpu_stats_tick(uint64_t now_ns);
+
+/* Starts a list of the blocks. Returns false if there is no pool: before the first use of CUDA,
+ * after its end, in a forked child. */
+bool mt_gpu_stats_list_start(struct mt_block_walk *walk);
+
+/* Copies the next block. Returns false at the end. */
+bool mt_gpu_stats_list_next(struct mt_block_walk *walk, struct mt_blocks_entry *out);
 
 #endif

@@ -1,5 +1,4 @@
-#include "gpu/thread.h"
-
+/* gpu/thread.c -- the driver thread of gpu/driver.h. */
 #include <limits.h>
 #include <stddef.h>
 #include <sys/prctl.h>
@@ -49,12 +48,12 @@ static void *thread_main(void *unused)
 	return NULL;
 }
 
-bool mt_gpu_thread_start(void)
+bool mt_driver_thread_start(void)
 {
 	return mt_thread_start(&thread, thread_main, STACK_BYTES);
 }
 
-bool mt_gpu_thread_runs(void)
+bool mt_driver_thread_runs(void)
 {
 	return mt_thread_is_running(&thread);
 }
@@ -74,11 +73,11 @@ static bool wait_done(uint64_t limit_ns)
 	return seen == JOB_DONE;
 }
 
-bool mt_gpu_thread_run(void (*given)(void))
+bool mt_driver_thread_run(void (*given)(void))
 {
 	uint32_t seen = mt_load_acquire(&job_state);
 
-	if (!mt_gpu_thread_runs() || seen == JOB_ASKED || seen == JOB_OVER)
+	if (!mt_driver_thread_runs() || seen == JOB_ASKED || seen == JOB_OVER)
 		return false;
 	job = given;
 	if (!atomic_compare_exchange_strong_explicit(&job_state, &seen, JOB_ASKED,
@@ -88,7 +87,7 @@ bool mt_gpu_thread_run(void (*given)(void))
 	return wait_done(JOB_NS);
 }
 
-bool mt_gpu_thread_stop(void)
+bool mt_driver_thread_stop(void)
 {
 	uint64_t until = mt_os_now_ns() + STOP_NS;
 	uint32_t seen = mt_load_acquire(&job_state);
@@ -108,7 +107,7 @@ bool mt_gpu_thread_stop(void)
 	return true;
 }
 
-void mt_gpu_thread_fork_child(void)
+void mt_driver_thread_fork_child(void)
 {
 	mt_thread_reset(&thread);
 	mt_store_relaxed(&job_state, JOB_NONE);

@@ -14,7 +14,7 @@
 enum space { SPACE_POINTER, SPACE_VMM, SPACE_ARRAY, SPACE_PINNED, SPACE_MAPPING, SPACE_COUNT };
 
 static struct mt_lock unpooled_lock = MT_LOCK(unpooled); /* everything below */
-static struct mt_pointer_table tables[SPACE_COUNT][MT_POINTER_TABLES];
+static struct mt_pointer_table tables[SPACE_COUNT];
 static struct mt_slab records = MT_SLAB(struct mt_unpooled_record);
 static struct mt_unpooled_usage usage[MT_POOL_DEVICES];
 
@@ -53,14 +53,9 @@ static struct mt_unpooled_record *record_of(struct mt_pointer_node *node)
 	return node ? (struct mt_unpooled_record *)(void *)((char *)node - offset) : NULL;
 }
 
-static struct mt_pointer_table *table_of(enum space space, uint64_t key)
-{
-	return &tables[space][mt_pointer_place(key)];
-}
-
 static struct mt_unpooled_record *find(enum space space, uint64_t key)
 {
-	return record_of(mt_pointer_table_find(table_of(space, key), key));
+	return record_of(mt_pointer_table_find(&tables[space], key, MT_POINTER_ALL));
 }
 
 static void count_in(const struct mt_unpooled_record *record)
@@ -70,7 +65,6 @@ static void count_in(const struct mt_unpooled_record *record)
 
 	if (record->mapped)
 		return;
-	of->live_count[kind]++;
 	of->live_bytes[kind] += record->is.bytes;
 	if (of->live_bytes[kind] > of->peak_bytes[kind])
 		of->peak_bytes[kind] = of->live_bytes[kind];
@@ -82,15 +76,13 @@ static void count_out(const struct mt_unpooled_record *record)
 
 	if (record->mapped)
 		return;
-	mt_assert(of->live_count[record->is.kind] > 0 &&
-		  of->live_bytes[record->is.kind] >= record->is.bytes);
-	of->live_count[record->is.kind]--;
+	mt_assert(of->live_bytes[record->is.kind] >= record->is.bytes);
 	of->live_bytes[record->is.kind] -= record->is.bytes;
 }
 
 static void take_out(struct mt_unpooled_record *record)
 {
-	(void)mt_pointer_table_remove(table_of(space_of(record), record->is.key), &record->node);
+	(void)mt_pointer_table_remove(&tables[space_of(record)], &record->node);
 }
 
 static void end(struct mt_unpooled_record *record)
@@ -105,8 +97,7 @@ static void put_in(struct mt_unpooled_record *record)
 	struct mt_unpooled_record *stale;
 
 	mt_store_relaxed(&record->node.key, record->is.key);
-	stale = record_of(
-		mt_pointer_table_insert(table_of(space_of(record), record->is.key), &record->node));
+	stale = record_of(mt_pointer_table_insert(&tables[space_of(record)], &record->node));
 	if (stale)
 		stale->handles = 0;
 	if (stale && !stale->uses)
@@ -115,8 +106,12 @@ static void put_in(struct mt_unpooled_record *record)
 
 struct mt_unpooled_record *mt_unpooled_reserve(void)
 {
-	struct mt_unpooled_record *record = mt_slab_alloc(&records);
+	struct mt_unpooled_record *record;
 
+	for (int space = 0; space < SPACE_COUNT; space++)
+		if (!mt_pointer_table_map(&tables[space]))
+			return NULL;
+	record = mt_slab_alloc(&records);
 	if (record)
 		*record = (struct mt_unpooled_record){.handles = 1};
 	return record;
@@ -128,15 +123,6 @@ void mt_unpooled_cancel(struct mt_unpooled_record *record)
 }
 
 void mt_unpooled_add(struct mt_unpooled_record *record)
-{
-	mt_lock_lock(&unpooled_lock);
-	put_in(record);
-	count_in(record);
-	usage_of(record->is.device)->alloc_count[record->is.kind]++;
-	mt_lock_unlock(&unpooled_lock);
-}
-
-void mt_unpooled_restore(struct mt_unpooled_record *record)
 {
 	mt_lock_lock(&unpooled_lock);
 	put_in(record);
@@ -249,44 +235,37 @@ void mt_unpooled_release_end(struct mt_unpooled_record *memory, bool is_done)
 
 /* ---- the end of a context, figures, fork ---- */
 
-static bool forget_if_of(struct mt_pointer_node *node, void *context)
+/* Ends what is of the context of `gone`; without one, the async memory of its device. */
+static bool end_if_gone(struct mt_pointer_node *node, void *gone)
 {
 	struct mt_unpooled_record *record = record_of(node);
+	const struct mt_unpooled *of = gone;
+	bool is_of = of->context ? record->is.context == of->context
+				 : record->is.kind == MT_UNPOOLED_async &&
+					   record->is.device == of->device;
 
-	if (record->is.context != *(const uint64_t *)context)
-		return false;
-	end(record);
-	return true;
+	if (is_of)
+		end(record);
+	return is_of;
 }
 
-static bool forget_if_async(struct mt_pointer_node *node, void *device)
-{
-	struct mt_unpooled_record *record = record_of(node);
-
-	if (record->is.kind != MT_UNPOOLED_async || record->is.device != *(const int *)device)
-		return false;
-	end(record);
-	return true;
-}
-
-static void forget_if(bool (*is)(struct mt_pointer_node *node, void *context), void *context)
+static void forget(struct mt_unpooled *gone)
 {
 	mt_lock_lock(&unpooled_lock);
 	for (int space = 0; space < SPACE_COUNT; space++)
-		for (uint32_t place = 0; place < MT_POINTER_TABLES; place++)
-			mt_pointer_table_remove_if(&tables[space][place], is, context);
+		mt_pointer_table_remove_if(&tables[space], end_if_gone, gone);
 	mt_lock_unlock(&unpooled_lock);
 }
 
 void mt_unpooled_forget_context(uint64_t context)
 {
 	if (context != 0)
-		forget_if(forget_if_of, &context);
+		forget(&(struct mt_unpooled){.context = context});
 }
 
 void mt_unpooled_forget_async(int device)
 {
-	forget_if(forget_if_async, &device);
+	forget(&(struct mt_unpooled){.device = device});
 }
 
 void mt_unpooled_usage(int device, struct mt_unpooled_usage *out)

@@ -31,8 +31,6 @@ enum mt_unpooled_kind {
 struct mt_unpooled_usage {
 	uint64_t live_bytes[MT_UNPOOLED_KIND_COUNT];
 	uint64_t peak_bytes[MT_UNPOOLED_KIND_COUNT];
-	uint64_t live_count[MT_UNPOOLED_KIND_COUNT];
-	uint64_t alloc_count[MT_UNPOOLED_KIND_COUNT];
 };
 
 /* One allocation, as its wrapper describes it. */
@@ -62,15 +60,15 @@ struct mt_unpooled_record {
 struct mt_unpooled_record *mt_unpooled_reserve(void);
 void mt_unpooled_cancel(struct mt_unpooled_record *record);
 
-/* Counts what the record says. A record with the same key is replaced: its free was not seen. */
+/* Counts what the record says. A record with the same key is replaced: its free was not seen. Also
+ * puts back what mt_unpooled_take has taken out. */
 void mt_unpooled_add(struct mt_unpooled_record *record);
 
 /* Around the driver's free: takes a record out, so that the next owner of the same key is not
  * mistaken for it. NULL: there is none. Exactly one of mt_unpooled_cancel (it is freed) and
- * mt_unpooled_restore (the driver refused; counts as no allocation) follows. Any kind of device
+ * mt_unpooled_add (the driver refused) follows. Any kind of device
  * pointer stands for all of them, since cuMemFree takes them all. */
 struct mt_unpooled_record *mt_unpooled_take(enum mt_unpooled_kind kind, uint64_t key);
-void mt_unpooled_restore(struct mt_unpooled_record *record);
 
 /* Memory of cuMemCreate lasts as long as one handle or one mapping of it is left. After the
  * driver's cuMemRetainAllocationHandle, cuMemMap and cuMemUnmap, which may concern several

@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "gpu/capture.h"
 #include "sys/atomic.h"
 
 static void raise_peak(_Atomic uint64_t *peak, uint64_t value)
@@ -177,27 +176,19 @@ static bool ask_context(struct mt_context *context, uint64_t *out_free_bytes,
 	return true;
 }
 
-bool mt_device_memory_ask(int device, uint64_t *out_free_bytes, uint64_t *out_total_bytes)
+bool mt_pool_read_memory(int device, uint64_t *out_free_bytes, uint64_t *out_total_bytes)
 {
 	bool known = false;
+	int mode;
 
-	if (!mt_pool_driver()->cuMemGetInfo_v2)
+	if (!mt_pool_is_up() || !mt_pool_driver()->cuMemGetInfo_v2)
 		return false;
+	mode = mt_driver_relax(mt_pool_driver());
 	MT_EACH_HELD_CONTEXT(context, device)
 	{
 		if (!known && !mt_flag(&context->is_dead) && !mt_context_is_ending(context))
 			known = ask_context(context, out_free_bytes, out_total_bytes);
 	}
-	return known;
-}
-
-bool mt_device_memory_read(int device, uint64_t *out_free_bytes, uint64_t *out_total_bytes)
-{
-	bool known;
-
-	if (!mt_pool_is_up() || !mt_capture_gate_enter())
-		return false;
-	known = mt_device_memory_ask(device, out_free_bytes, out_total_bytes);
-	mt_capture_gate_leave();
+	mt_driver_restore(mt_pool_driver(), mode);
 	return known;
 }

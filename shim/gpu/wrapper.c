@@ -9,9 +9,7 @@
 #include "core/worker.h"
 #include "gpu/pool.h"
 #include "gpu/frameworks.h"
-#include "gpu/thread.h"
-#include "gpu/capture.h"
-#include "gpu/wait.h"
+#include "gpu/driver.h"
 #include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/os.h"
@@ -33,7 +31,7 @@ static enum mt_pool_mode decide_mode(void)
 	return mt_frameworks_look().mode;
 }
 
-void mt_gpu_fill_settings(struct mt_pool_settings *out)
+void mt_wrapper_fill_settings(struct mt_pool_settings *out)
 {
 	const struct mt_config *cfg = mt_config();
 
@@ -63,7 +61,7 @@ static bool take_start(void)
 			return true;
 		if (seen == STATE_RUNS || seen == STATE_OFF)
 			return false;
-		mt_wait_round(round);
+		mt_driver_wait_round(round);
 	}
 }
 
@@ -84,12 +82,12 @@ static bool start_pool(void)
 	if (is_starting || !mt_driver_usable())
 		return false;
 	if (!take_start())
-		return mt_gpu_is_used();
+		return mt_wrapper_is_used();
 	mt_lock_check_enter(MT_RANK_gpu_start);
 	is_starting = true;
 	driver = mt_driver_usable();
 	if (driver) {
-		mt_gpu_fill_settings(&settings);
+		mt_wrapper_fill_settings(&settings);
 		mt_pool_start(driver, &settings);
 	}
 	is_starting = false;
@@ -98,7 +96,7 @@ static bool start_pool(void)
 	return driver != NULL;
 }
 
-bool mt_gpu_is_used(void)
+bool mt_wrapper_is_used(void)
 {
 	return mt_load_acquire(&state) == STATE_RUNS;
 }
@@ -113,7 +111,7 @@ static void stop(void)
 	if (!mt_state_is_own_process())
 		return;
 	mt_pool_pause_release(true);
-	if (mt_gpu_thread_stop())
+	if (mt_driver_thread_stop())
 		mt_pool_pause_release(false);
 }
 
@@ -141,7 +139,7 @@ static MT_COLD bool start(void)
 		stop_at_exit();
 		/* The driver's own calls go through this thread's descriptors: a thread of the
 		 * program starts it. */
-		threads = mt_main_exit_is_watched() && mt_gpu_thread_start();
+		threads = mt_main_exit_is_watched() && mt_driver_thread_start();
 		threads = mt_init_start_worker() && threads;
 		mt_store_release(&is_awake, threads);
 		if (threads) {
@@ -153,13 +151,13 @@ static MT_COLD bool start(void)
 	return is_used;
 }
 
-bool mt_gpu_start(void)
+bool mt_wrapper_start(void)
 {
 	mt_lock_check_foreign_call("the end of the entry before");
 	return mt_load_acquire(&is_awake) || start();
 }
 
-bool mt_gpu_start_fork_child(void)
+bool mt_wrapper_fork_child(void)
 {
 	int seen = mt_load_relaxed(&state);
 

@@ -324,7 +324,7 @@ static void look(const uint8_t *numbers)
 	else if (mt_pool_range(freed[numbers[0]].base, &bytes, &is_cached))
 		fuzz_expect(is_cached || is_live(freed[numbers[0]].base), "0x%llx",
 			    (unsigned long long)freed[numbers[0]].base);
-	if (mt_device_memory_read(numbers[1] % 2, &free_bytes, &total_bytes))
+	if (mt_pool_read_memory(numbers[1] % 2, &free_bytes, &total_bytes))
 		fuzz_expect(free_bytes <= total_bytes, "%llu free of %llu",
 			    (unsigned long long)free_bytes, (unsigned long long)total_bytes);
 	(void)mt_pool_cached_bytes(numbers[1] % 3);
@@ -367,13 +367,13 @@ static void work(const uint8_t *numbers, bool all)
 
 static void make_room(int device)
 {
-	struct mt_shortage shortage;
+	struct mt_pool_shortage shortage;
 
-	if (!mt_shortage_begin(&shortage, device, 0))
+	if (!mt_pool_shortage_begin(&shortage, device, 0))
 		return;
-	while (mt_shortage_next(&shortage))
+	while (mt_pool_shortage_next(&shortage))
 		;
-	mt_shortage_end(&shortage);
+	mt_pool_shortage_end(&shortage);
 }
 
 static void carry_out(const uint8_t *bytes)

@@ -220,19 +220,6 @@ def test_a_stopped_process_is_waited_for_up_to_a_second_and_then_not_again(clien
 	assert 0.8 < first[1] < 2.5 and second[1] < 0.5
 
 
-def test_a_process_that_runs_again_is_asked_again(client, wait_for):
-	"""Long before ten times the second has passed for which it was waited for."""
-	holder, other = client(), client()
-	cache(holder, 800)
-	holder.process.send_signal(signal.SIGSTOP)
-	try:
-		assert alloc(other, 0, 500)[0] == 2
-	finally:
-		holder.process.send_signal(signal.SIGCONT)
-
-	wait_for(lambda: alloc(other, 0, 500)[0] == 0, timeout=6)
-
-
 def test_memory_that_comes_free_while_others_are_waited_for_is_found(client):
 	"""Of a process that the shim cannot ask, while one that it has asked is stopped."""
 	holder, other, third = client(), client(), client(CUDA="account", CUDA_RESCUE=0)

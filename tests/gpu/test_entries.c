@@ -13,6 +13,7 @@
 
 #include "gpu/driver.h"
 #include "gpu/lookup.h"
+#include "gpu/capture.h"
 #include "gpu/pool.h"
 #include "no_rescue.h"
 #include "gpu/wrapper.h"
@@ -22,7 +23,7 @@ static void *library;
 static bool is_on;
 
 /* The wrappers ask this first. */
-bool mt_gpu_start(void)
+bool mt_wrapper_start(void)
 {
 	return is_on;
 }
@@ -288,4 +289,18 @@ Test(entries_kinds, page_locked_memory_is_counted)
 	cr_expect_eq(cuMemHostUnregister(own), 0);
 	cr_expect_eq(cuMemFreeHost(ptr), 0);
 	cr_expect_eq(live(MT_UNPOOLED_pinned, 1), 0);
+}
+
+/* Its work runs when the program submits it, which no event sees. */
+Test(entries_kinds, a_capture_into_a_graphics_api_ends_pooling_and_leaves_the_gate_open)
+{
+	EACH(w)
+	{
+		if (strcmp(w->name, "cuStreamBeginCaptureToCig") == 0)
+			replace(w, w->real);
+	}
+	cr_assert_not(mt_flag(&mt_pool.is_mixed));
+	cr_expect_eq(cuStreamBeginCaptureToCig(NULL, NULL), 4711);
+	cr_expect(mt_flag(&mt_pool.is_mixed));
+	cr_expect_not(mt_capture_is_open());
 }

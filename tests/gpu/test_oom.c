@@ -13,7 +13,7 @@
 #include "gpu/pool.h"
 #include "core/control_file.h"
 #include "python/framework.h"
-#include "gpu/thread.h"
+#include "gpu/driver.h"
 #include "gpu/oom.h"
 #include "gpu/stats.h"
 #include "gpu/nvml.h"
@@ -55,17 +55,16 @@ void mt_control_notify(uint32_t bits UNUSED)
 {
 }
 
-int mt_gpu_read(struct mt_gpu_device *out UNUSED, int most UNUSED)
+int mt_gpu_stats_read(struct mt_gpu_device *out UNUSED, int most UNUSED)
 {
 	return 0;
 }
 
-bool mt_nvml_read(const char *pci UNUSED, bool fresh UNUSED, struct mt_nvml_usage *out UNUSED)
+void mt_nvml_read(const char *pci UNUSED, struct mt_nvml_usage *out UNUSED)
 {
-	return false;
 }
 
-bool mt_gpu_thread_run(void (*job)(void) UNUSED)
+bool mt_driver_thread_run(void (*job)(void) UNUSED)
 {
 	return false;
 }

@@ -13,6 +13,7 @@ static struct mt_pointer_node *fill(uint64_t first, uint64_t step, uint32_t coun
 {
 	struct mt_pointer_node *nodes = calloc(count, sizeof(*nodes));
 
+	cr_assert(mt_pointer_table_map(&table));
 	for (uint32_t i = 0; i < count; i++) {
 		atomic_store(&nodes[i].key, first + step * i);
 		cr_assert_null(mt_pointer_table_insert(&table, &nodes[i]));
@@ -27,8 +28,8 @@ Test(pointer_table, finds_each_of_many_and_none_of_others)
 	for (uint32_t i = 0; i < NODES; i++) {
 		uint64_t key = 0x7f0000000000 + 512ull * i;
 
-		cr_assert_eq(mt_pointer_table_find(&table, key), &nodes[i]);
-		cr_assert_null(mt_pointer_table_find(&table, key + 256));
+		cr_assert_eq(mt_pointer_table_find(&table, key, MT_POINTER_ALL), &nodes[i]);
+		cr_assert_null(mt_pointer_table_find(&table, key + 256, MT_POINTER_ALL));
 	}
 	for (uint32_t i = 0; i < NODES; i++)
 		cr_assert(mt_pointer_table_remove(&table, &nodes[i]));
@@ -40,13 +41,15 @@ Test(pointer_table, finds_each_where_all_share_a_bucket, .timeout = 60)
 	struct mt_pointer_node *nodes = calloc(2000, sizeof(*nodes));
 	uint64_t key = 1, found = 0;
 
+	cr_assert(mt_pointer_table_map(&table));
 	for (uint32_t i = 0; i < 2000; key++)
-		if ((mt_pointer_hash(key) >> 32 & 0x3ff) == 5) {
+		if (mt_pointer_hash(key) >> 52 == 5) {
 			atomic_store(&nodes[i].key, key);
 			cr_assert_null(mt_pointer_table_insert(&table, &nodes[i++]));
 		}
 	for (uint32_t i = 0; i < 2000; i++)
-		found += mt_pointer_table_find(&table, atomic_load(&nodes[i].key)) == &nodes[i];
+		found += mt_pointer_table_find(&table, atomic_load(&nodes[i].key),
+					       MT_POINTER_ALL) == &nodes[i];
 	cr_expect_eq(found, 2000);
 	free(nodes);
 }

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "sys/os.h"
-#include "gpu/snapshot.h"
+#include "gpu/stats.h"
 #include "null_driver.h"
 #include "pool_fixture.h"
 
@@ -32,8 +32,8 @@ static struct mt_blocks_entry *list_all(size_t *out_count)
 	struct mt_blocks_entry *blocks = calloc(room, sizeof(*blocks));
 	struct mt_block_walk walk;
 
-	cr_assert(mt_block_list_start(&walk));
-	while (mt_block_list_next(&walk, &blocks[count])) {
+	cr_assert(mt_gpu_stats_list_start(&walk));
+	while (mt_gpu_stats_list_next(&walk, &blocks[count])) {
 		if (++count < room)
 			continue;
 		room *= 2;

@@ -12,7 +12,7 @@
 #include "sys/os.h"
 #include "null_driver.h"
 #include "pool_fixture.h"
-#include "gpu/snapshot.h"
+#include "gpu/stats.h"
 #include "core/dump_layout.h"
 #include "core/stats_layout.h"
 #include "core/publish.h"
@@ -88,7 +88,7 @@ Test(pool_snapshot, what_is_beyond_a_million_blocks_is_counted)
 	driver.cuMemAlloc_v2 = null_driver.cuMemAlloc_v2;
 	for (uint32_t i = 0; i < MT_BLOCKS_MAX + 1000; i++)
 		(void)allocate(512);
-	cr_assert_eq(mt_gpu_snapshot_write(), MT_ERR_OK);
+	cr_assert_eq(mt_gpu_stats_write_blocks(), MT_ERR_OK);
 	read_back();
 	cr_expect_eq(head.entries_count, MT_BLOCKS_MAX);
 	cr_expect_eq(head.left_out_count, 1000);
@@ -97,9 +97,9 @@ Test(pool_snapshot, what_is_beyond_a_million_blocks_is_counted)
 
 Test(pool_snapshot, a_new_one_takes_the_place_of_the_last)
 {
-	cr_assert_eq(mt_gpu_snapshot_write(), MT_ERR_OK);
+	cr_assert_eq(mt_gpu_stats_write_blocks(), MT_ERR_OK);
 	(void)allocate(512);
-	cr_assert_eq(mt_gpu_snapshot_write(), MT_ERR_OK);
+	cr_assert_eq(mt_gpu_stats_write_blocks(), MT_ERR_OK);
 	read_back();
 	cr_expect_eq(head.entries_count, 1);
 	free(entries);
@@ -109,19 +109,19 @@ Test(pool_snapshot, one_that_nobody_fetches_goes_after_a_minute)
 {
 	uint64_t now_ns = mt_os_now_ns();
 
-	cr_expect_eq(mt_gpu_snapshot_tick(now_ns), UINT64_MAX);
-	cr_assert_eq(mt_gpu_snapshot_write(), MT_ERR_OK);
-	cr_expect_leq(mt_gpu_snapshot_tick(now_ns + 59 * MT_NS_PER_S), now_ns + 61 * MT_NS_PER_S);
+	cr_expect_eq(mt_gpu_stats_tick(now_ns), UINT64_MAX);
+	cr_assert_eq(mt_gpu_stats_write_blocks(), MT_ERR_OK);
+	cr_expect_leq(mt_gpu_stats_tick(now_ns + 59 * MT_NS_PER_S), now_ns + 61 * MT_NS_PER_S);
 	cr_expect_not_null(path_of("blocks"));
-	cr_expect_eq(mt_gpu_snapshot_tick(now_ns + 61 * MT_NS_PER_S), UINT64_MAX);
+	cr_expect_eq(mt_gpu_stats_tick(now_ns + 61 * MT_NS_PER_S), UINT64_MAX);
 	cr_expect_null(path_of("blocks"));
 }
 
 Test(pool_snapshot, one_that_was_fetched_is_not_missed)
 {
-	cr_assert_eq(mt_gpu_snapshot_write(), MT_ERR_OK);
+	cr_assert_eq(mt_gpu_stats_write_blocks(), MT_ERR_OK);
 	cr_assert_eq(unlink(path_of("blocks")), 0);
-	cr_expect_eq(mt_gpu_snapshot_tick(mt_os_now_ns() + 61 * MT_NS_PER_S), UINT64_MAX);
+	cr_expect_eq(mt_gpu_stats_tick(mt_os_now_ns() + 61 * MT_NS_PER_S), UINT64_MAX);
 }
 
 Test(pool_snapshot, a_full_disk_leaves_nothing_behind)
@@ -134,7 +134,7 @@ Test(pool_snapshot, a_full_disk_leaves_nothing_behind)
 	little.rlim_max = before.rlim_max;
 	signal(SIGXFSZ, SIG_IGN);
 	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &little), 0);
-	cr_expect_eq(mt_gpu_snapshot_write(), MT_ERR_SYSTEM);
+	cr_expect_eq(mt_gpu_stats_write_blocks(), MT_ERR_SYSTEM);
 	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &before), 0);
 	cr_expect_null(path_of("blocks"));
 	cr_expect_null(path_of("fresh"));

@@ -3,7 +3,7 @@
 #ifndef MT_NO_RESCUE_H
 #define MT_NO_RESCUE_H
 
-#include "gpu/rescue.h"
+#include "gpu/pool.h"
 
 bool mt_gpu_rescue_is_possible(void)
 {

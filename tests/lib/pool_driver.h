@@ -414,7 +414,7 @@ static inline int fake_free(uint64_t dptr)
 /* As a wrapper of an allocating call does when nothing helps; the bytes that came back. */
 static inline uint64_t fake_make_room(int device)
 {
-	struct mt_shortage shortage;
+	struct mt_pool_shortage shortage;
 	struct mt_pool_usage usage;
 	uint64_t before = 0, after = 0;
 
@@ -422,11 +422,11 @@ static inline uint64_t fake_make_room(int device)
 		mt_pool_usage(i, &usage);
 		before += usage.returned_bytes;
 	}
-	if (!mt_shortage_begin(&shortage, device, 0))
+	if (!mt_pool_shortage_begin(&shortage, device, 0))
 		return 0;
-	while (mt_shortage_next(&shortage))
+	while (mt_pool_shortage_next(&shortage))
 		;
-	mt_shortage_end(&shortage);
+	mt_pool_shortage_end(&shortage);
 	for (int i = 0; i < 2; i++) {
 		mt_pool_usage(i, &usage);
 		after += usage.returned_bytes;
