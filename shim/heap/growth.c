@@ -59,9 +59,7 @@ static void check_later(bool failed)
 static void start_worker(void *unused)
 {
 	(void)unused;
-	if (!mt_growth_is_large())
-		check_later(false);
-	else if (!mt_init_start_worker())
+	if (!mt_init_start_worker())
 		check_later(true);
 }
 
@@ -80,7 +78,9 @@ MT_COLD void mt_growth_note(void)
 		mt_components_grown();
 	if (!mt_state_is_own_process())
 		return;
-	if (!mt_worker_is_running())
+	if (!mt_worker_is_running() && !mt_growth_is_large())
+		check_later(false);
+	else if (!mt_worker_is_running())
 		mt_own_stack_call(start_worker, NULL);
 	else if (mt_interpreter_wants_thread())
 		mt_own_stack_call(start_interpreters_thread, NULL);

@@ -18,8 +18,9 @@
 #define MREMAP_DONTUNMAP 4 /* in headers from glibc 2.32 on */
 #endif
 
-/* of one block, that are moved; the rest is copied */
-#define MAPPINGS_MOST 8
+/* Of one block, that are moved; the rest is copied. Blocks that grow by turns have more than 8, and
+ * each takes some us. */
+#define MAPPINGS_MOST 256
 #define PIECE_BYTES   (4u << 20)
 #define PURGE_WAIT_NS (10 * MT_NS_PER_MS)
 

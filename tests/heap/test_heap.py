@@ -1,10 +1,11 @@
 """The heap family answers as libc does, over both backends, also as the first call of a process."""
+import os
 import pathlib
 import re
 
 import pytest
 
-from pressed import rss_kb
+from pressed import PYTHON, rss_kb
 
 
 def test_family_answers_as_libc(run, env, bare, compile_c, backend):
@@ -64,6 +65,25 @@ def test_a_generation_of_threads_finds_the_pages_of_the_generation_before_it(run
 
 	assert (got.returncode, got.stderr) == (0, "")
 	assert later < first, "page faults of ten later generations together, and of the first"
+
+
+# Page faults of two buffers that grow by turns to 200 MB.
+TWO_BUFFERS = """
+import resource
+one, other, piece = bytearray(), bytearray(), b"x" * (64 << 10)
+for i in range(3200):
+    one += piece
+    other += piece
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt)
+"""
+
+
+def test_two_buffers_that_grow_by_turns_are_moved_and_not_copied(run, env):
+	"""Each was in more mappings than were moved: the rest was copied, and one step took 0.5 s."""
+	got = run([PYTHON, "-c", TWO_BUFFERS], env())
+
+	assert (got.returncode, got.stderr) == (0, "")
+	assert int(got.stdout) < 1.3 * (400 << 20) / os.sysconf("SC_PAGESIZE")
 
 
 @pytest.mark.parametrize("how", ["alone", "child", "threads"])
