@@ -160,7 +160,7 @@ static void print_parts(const struct mt_stats_snapshot *now)
 		       mt_text_bytes(parts.bytes[i]).text,
 		       mt_parts_bar_cell((enum mt_memory_part)i).text,
 		       mt_memory_part_meaning((enum mt_memory_part)i));
-	printf(LABEL "%10s  the highest RSS; highest live %s\n", "peak",
+	printf(LABEL "%10s  the highest RSS; highest live at a tick %s\n", "peak",
 	       mt_text_bytes(now->rss_peak_bytes).text,
 	       mt_text_bytes(now->heap_live_peak_bytes).text);
 }
