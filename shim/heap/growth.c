@@ -86,14 +86,18 @@ MT_COLD void mt_growth_note(void)
 		mt_own_stack_call(start_interpreters_thread, NULL);
 }
 
-static bool is_due(void)
+static bool is_check_due(void)
 {
-	if (mt_add_relaxed(&steps, 1) + 1 >= mt_load_relaxed(&distance))
-		return true;
-	return !mt_load_relaxed(&has_failed) && is_live_enough(mt_config()->min_mb * MT_MIB);
+	return mt_add_relaxed(&steps, 1) + 1 >= mt_load_relaxed(&distance);
 }
 
-/* Counts the bytes and tells a running worker. Returns whether mt_growth_note is due. */
+static bool is_due(void)
+{
+	return is_check_due() ||
+	       (!mt_load_relaxed(&has_failed) && is_live_enough(mt_config()->min_mb * MT_MIB));
+}
+
+/* Returns whether the bytes complete a step. */
 static bool count(uint64_t fresh_bytes)
 {
 	uint64_t sum = fresh_bytes + mt_add_relaxed(&counted_bytes, fresh_bytes);
@@ -101,21 +105,25 @@ static bool count(uint64_t fresh_bytes)
 	if (mt_likely(sum < MT_GROWTH_STEP_BYTES))
 		return false;
 	mt_store_relaxed(&counted_bytes, 0);
+	return true;
+}
+
+/* Counts the bytes and tells a running worker. Returns whether mt_growth_note is due. */
+static bool note_bytes(uint64_t fresh_bytes)
+{
+	if (!count(fresh_bytes))
+		return false;
 	if (!mt_worker_is_running())
 		return is_due();
 	mt_components_grown();
 	return mt_interpreter_wants_thread();
 }
 
-/* Starts nothing here: the thread is inside the allocator. */
+/* Starts nothing here: the thread is inside the allocator, and is_due takes a lock. A running
+ * worker is told of allocated bytes alone: these would end a step without telling it. */
 void mt_growth_thread_began(void)
 {
-	uint64_t before = mt_add_relaxed(&counted_bytes, MT_BACKEND_EVENT_BYTES);
-
-	if (mt_likely(before + MT_BACKEND_EVENT_BYTES < MT_GROWTH_STEP_BYTES))
-		return;
-	mt_store_relaxed(&counted_bytes, 0);
-	if (!mt_worker_is_running() && mt_add_relaxed(&steps, 1) + 1 >= mt_load_relaxed(&distance))
+	if (!mt_worker_is_running() && count(MT_BACKEND_EVENT_BYTES) && is_check_due())
 		mt_heap_event_at_next_call(true);
 }
 
@@ -125,7 +133,7 @@ void mt_growth_allocated(uint64_t fresh_bytes)
 {
 	int kept = errno;
 
-	if (!count(fresh_bytes))
+	if (!note_bytes(fresh_bytes))
 		return;
 	if (fresh_bytes >= MT_GROWTH_STEP_BYTES)
 		mt_growth_note();
@@ -140,7 +148,7 @@ static void objects_grew(uint64_t bytes)
 {
 	int kept = errno;
 
-	if (count(bytes))
+	if (note_bytes(bytes))
 		mt_growth_note();
 	mt_allocation_event_objects(bytes);
 	errno = kept;
