@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "rollup.h"
+
 static pthread_barrier_t filled;
 static size_t blocks_each = 10, bytes_each; /* 0: various */
 
@@ -25,17 +27,6 @@ static void *fill_and_wait(void *seed)
 	return blocks[0];
 }
 
-static void print_anonymous(void)
-{
-	FILE *file = fopen("/proc/self/smaps_rollup", "r");
-	char line[200];
-	long kb;
-
-	while (file && fgets(line, sizeof(line), file))
-		if (sscanf(line, "Anonymous: %ld", &kb) == 1)
-			printf("%ld\n", kb);
-}
-
 int main(int argc, char **argv)
 {
 	unsigned count = argc > 1 ? (unsigned)atoi(argv[1]) : 1;
@@ -53,7 +44,7 @@ int main(int argc, char **argv)
 		if (pthread_create(&thread, &small, fill_and_wait, (void *)i) != 0)
 			return 1;
 	pthread_barrier_wait(&filled);
-	print_anonymous();
+	printf("%ld\n", rollup_kb("Anonymous:"));
 	fflush(stdout);
 	_exit(0);
 }

@@ -6,28 +6,17 @@
 #include <string.h>
 #include <time.h>
 
+#include "rollup.h"
+
 #define PAGE   4096u
 #define COUNT  20000u
 #define FILLED 1500u
 
 static char *blocks[COUNT];
 
-static size_t rss_kb(void)
-{
-	FILE *file = fopen("/proc/self/smaps_rollup", "r");
-	char line[200];
-	size_t kb = 0;
-
-	while (file && fgets(line, sizeof(line), file))
-		sscanf(line, "Rss: %zu", &kb);
-	if (file)
-		fclose(file);
-	return kb;
-}
-
 static void wait_for_purge(size_t full_kb)
 {
-	for (int i = 0; i < 100 && rss_kb() > full_kb / 10 * 6; i++)
+	for (int i = 0; i < 100 && (size_t)rollup_kb("Rss:") > full_kb / 10 * 6; i++)
 		nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
 }
 
@@ -37,13 +26,13 @@ int main(void)
 
 	for (size_t i = 0; i < COUNT; i++)
 		blocks[i] = memset(malloc(PAGE), 1, PAGE);
-	before = rss_kb();
+	before = (size_t)rollup_kb("Rss:");
 	for (size_t i = 0; i < COUNT; i += 2)
 		free(blocks[i]);
 	wait_for_purge(before);
-	before = rss_kb();
+	before = (size_t)rollup_kb("Rss:");
 	for (size_t i = 0; i < FILLED; i++)
 		memset(malloc(PAGE), 1, PAGE);
-	printf("%zu %zu\n", (size_t)FILLED * PAGE / 1024, rss_kb() - before);
+	printf("%zu %zu\n", (size_t)FILLED * PAGE / 1024, (size_t)rollup_kb("Rss:") - before);
 	return 0;
 }

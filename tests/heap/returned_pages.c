@@ -13,6 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "rollup.h"
+
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25
 #endif
@@ -26,18 +28,9 @@
 static char *blocks[COUNT];
 static char *large[LARGE_COUNT];
 
-static size_t read_mb(const char *name)
+static size_t read_mb(const char *key)
 {
-	FILE *file = fopen("/proc/self/smaps_rollup", "r");
-	char line[200];
-	size_t kb = 0;
-
-	while (file && fgets(line, sizeof(line), file))
-		if (strncmp(line, name, strlen(name)) == 0)
-			sscanf(line + strlen(name), " %zu", &kb);
-	if (file)
-		fclose(file);
-	return kb >> 10;
+	return (size_t)rollup_kb(key) >> 10;
 }
 
 static void show(void)

@@ -4,10 +4,13 @@
  * a second later. */
 #include <dirent.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "rollup.h"
 
 #define JOB_BYTES 100000u
 
@@ -35,17 +38,6 @@ static void *leave(void *unused)
 	return unused;
 }
 
-static void print_anonymous(void)
-{
-	FILE *file = fopen("/proc/self/smaps_rollup", "r");
-	char line[200];
-	long kb;
-
-	while (file && fgets(line, sizeof(line), file))
-		if (sscanf(line, "Anonymous: %ld", &kb) == 1)
-			printf("%ld\n", kb);
-}
-
 static int count_threads(void)
 {
 	DIR *tasks = opendir("/proc/self/task");
@@ -58,23 +50,24 @@ static int count_threads(void)
 
 int main(int argc, char **argv)
 {
+	bool waits = argc > 3;
 	unsigned count = argc > 2 ? (unsigned)atoi(argv[2]) : 1;
 	pthread_attr_t small;
 	pthread_t thread;
 
-	block_bytes = argc > 3 ? (size_t)atoi(argv[3]) : 1000;
+	block_bytes = waits ? (size_t)atoi(argv[3]) : 1000;
 	pthread_attr_init(&small);
 	pthread_attr_setstacksize(&small, 128 << 10);
 	pthread_barrier_init(&all_done, NULL, count + 1);
 	for (unsigned i = 0; i < count; i++) {
-		if (pthread_create(&thread, &small, argc > 3 ? work_and_wait : leave, NULL))
+		if (pthread_create(&thread, &small, waits ? work_and_wait : leave, NULL))
 			return 1;
-		if (argc <= 3)
+		if (!waits)
 			pthread_join(thread, NULL);
 	}
-	if (argc > 3) {
+	if (waits) {
 		pthread_barrier_wait(&all_done);
-		print_anonymous();
+		printf("%ld\n", rollup_kb("Anonymous:"));
 	} else {
 		sleep(1);
 		printf("%d\n", count_threads());

@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "rollup.h"
+
 struct node {
 	struct node *next;
 	char data[];
@@ -44,20 +46,6 @@ static void drop(struct node *node)
 	}
 }
 
-static long own_kb(const char *key)
-{
-	char line[256];
-	long kb = -1;
-	FILE *file = fopen("/proc/self/smaps_rollup", "r");
-
-	while (file && fgets(line, sizeof(line), file))
-		if (strncmp(line, key, strlen(key)) == 0)
-			kb = atol(line + strlen(key));
-	if (file)
-		fclose(file);
-	return kb;
-}
-
 static long reloads(long bytes, int count)
 {
 	struct node *now = build(bytes);
@@ -68,7 +56,7 @@ static long reloads(long bytes, int count)
 		drop(now);
 		now = next;
 	}
-	return own_kb("Anonymous:");
+	return rollup_kb("Anonymous:");
 }
 
 static long trims(int count)
@@ -91,7 +79,7 @@ static long child(void)
 		exit(0);
 	}
 	free(malloc(100));
-	return own_kb("Private_Dirty:");
+	return rollup_kb("Private_Dirty:");
 }
 
 int main(int argc, char **argv)

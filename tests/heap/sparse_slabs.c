@@ -3,32 +3,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "rollup.h"
+
 #define BYTES (14u << 10)
 #define COUNT 8000u
 
-static long rss_kb(void)
-{
-	FILE *file = fopen("/proc/self/smaps_rollup", "r");
-	char line[256];
-	long kb = 0;
-
-	while (file && fgets(line, sizeof(line), file))
-		if (sscanf(line, "Rss: %ld", &kb) == 1)
-			break;
-	if (file)
-		fclose(file);
-	return kb;
-}
-
 int main(void)
 {
-	long before = rss_kb();
+	long before = rollup_kb("Rss:");
 
 	for (size_t i = 0; i < COUNT; i++) {
 		volatile char *block = malloc(BYTES);
 
 		*block = 1;
 	}
-	printf("%ld\n", rss_kb() - before);
+	printf("%ld\n", rollup_kb("Rss:") - before);
 	return 0;
 }
