@@ -248,8 +248,8 @@ void mt_pool_shortage_end(struct mt_pool_shortage *shortage);
  *
  * One thread of a process asks at a time, for up to MT_RESCUE_NS; the others wait for it as long.
  * If nobody has given anything, the process asks again after 0.1 s at the earliest, and after ten
- * times what it has waited. The asking thread makes no call to the driver while it waits, takes no
- * lock and allocates nothing. The worker replies, so that two processes may ask each other.
+ * times what it has waited. That thread makes no call to the driver while it waits, takes no lock
+ * and allocates nothing. The worker replies, so that two processes may ask each other.
  *
  * Given are the pool's idle blocks and the driver's own pools at once, and the device caches of
  * Python's frameworks when its main thread comes to it. A process under a tool that watches the

@@ -64,9 +64,10 @@ static bool begins_late(void)
 	       mt_account_threads() >= LATE_THREADS;
 }
 
-/* jemalloc ignores that there is no memory for the cache that mallctl asks for, so the cache is
- * made before. Without memory the thread tries again at its next event. */
-static MT_COLD void make_cache(void *thread)
+/* An event of a thread that has no cache yet. jemalloc ignores that there is no memory for the
+ * cache that mallctl requests, so the cache is made before. Without memory the thread tries again
+ * at its next event. */
+static MT_COLD void note_event_without_cache(void *thread)
 {
 	bool wanted = true;
 
@@ -92,7 +93,7 @@ bool __wrap_je_tsd_tcache_data_init(void *thread)
 void __wrap_je_tcache_gc_event_handler(void *thread, uint64_t elapsed)
 {
 	if (mt_unlikely(events_until_cache))
-		make_cache(thread);
+		note_event_without_cache(thread);
 	else
 		__real_je_tcache_gc_event_handler(thread, elapsed);
 }
@@ -226,7 +227,7 @@ void mt_jemalloc_flush_thread(void)
 void __wrap_je_tcache_gc_dalloc_event_handler(void *thread, uint64_t elapsed)
 {
 	if (mt_unlikely(events_until_cache))
-		make_cache(thread);
+		note_event_without_cache(thread);
 	else if (mt_account_threads() >= MANY_THREADS && note_free())
 		mt_jemalloc_flush_thread();
 	else
