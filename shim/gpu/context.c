@@ -345,6 +345,13 @@ struct mt_event *mt_context_take_event(struct mt_context *context)
 	return event;
 }
 
+void mt_context_keep_event(struct mt_context *context, struct mt_event *event)
+{
+	mt_assert(event->context == context && event->init == mt_context_init(context));
+	event->next = context->free_events;
+	context->free_events = event;
+}
+
 MT_COLD struct mt_event *mt_context_create_event(struct mt_context *context, int *out_result)
 {
 	struct mt_event *event = mt_slab_alloc(&events);
@@ -370,10 +377,8 @@ static void return_event(struct mt_event *event)
 
 	mt_lock_lock(&context->lock);
 	is_alive = mt_context_is_still(context, event->init);
-	if (is_alive) {
-		event->next = context->free_events;
-		context->free_events = event;
-	}
+	if (is_alive)
+		mt_context_keep_event(context, event);
 	mt_lock_unlock(&context->lock);
 	if (!is_alive)
 		mt_slab_free(&events, event);

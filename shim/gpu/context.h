@@ -283,9 +283,12 @@ bool mt_context_may_call(void);
 
 /* ---- events ---- */
 
-/* Takes a free event of the context, whose lock is held; NULL: there is none. They are kept until
- * the context ends: as many as blocks were pending at one time. */
+/* Takes a free event of the context, whose lock is held; NULL: there is none. */
 struct mt_event *mt_context_take_event(struct mt_context *context);
+
+/* Keeps an event of the context, whose lock is held, until the context ends: there are as many as
+ * blocks were pending at one time. */
+void mt_context_keep_event(struct mt_context *context, struct mt_event *event);
 
 /* Creates an event in a context that is held and current; NULL, with the driver's *out_result. */
 struct mt_event *mt_context_create_event(struct mt_context *context, int *out_result);

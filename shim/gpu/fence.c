@@ -126,6 +126,15 @@ void mt_fence_remove(struct mt_context *context, struct mt_block *block)
 
 /* ---- busy blocks ---- */
 
+/* The lock is held on entry, not on return. */
+static void begin(struct mt_context *context, struct mt_block *block)
+{
+	mt_assert(block->state == MT_BLOCK_PENDING && !block->is_busy && !block->is_stale);
+	block->is_busy = true;
+	context->users++; /* its end waits for this thread */
+	mt_lock_unlock(&context->lock);
+}
+
 /* own: an event of the context that is free again; NULL: none. With the lock on return. Returns
  * the status; DONE also if the block was forgotten meanwhile. */
 static enum mt_fence_status end(struct mt_context *context, struct mt_block *block,
@@ -134,10 +143,8 @@ static enum mt_fence_status end(struct mt_context *context, struct mt_block *blo
 	if (block->is_stale)
 		mt_fence_return_events(block);
 	mt_lock_lock(&context->lock);
-	if (own) {
-		own->next = context->free_events;
-		context->free_events = own;
-	}
+	if (own)
+		mt_context_keep_event(context, own);
 	mt_assert(block->is_busy && context->users > 0);
 	block->is_busy = false;
 	context->users--;
@@ -257,10 +264,7 @@ enum mt_fence_status mt_fence_free(struct mt_context *context, struct mt_block *
 	int cancel;
 
 	mt_fence_add(context, block);
-	mt_assert(block->state == MT_BLOCK_PENDING && !block->is_busy && !block->is_stale);
-	block->is_busy = true;
-	context->users++; /* its end waits for this thread */
-	mt_lock_unlock(&context->lock);
+	begin(context, block);
 	cancel = mt_driver_forbid_cancel();
 	status = record(context, block, &own, asks);
 	if (mt_unlikely(status == MT_FENCE_NOT_YET && waits) &&
@@ -281,10 +285,7 @@ static enum mt_fence_status check(struct mt_context *context, struct mt_block *b
 	enum mt_fence_status status;
 	int cancel;
 
-	mt_assert(block->state == MT_BLOCK_PENDING && !block->is_busy && !block->is_stale);
-	block->is_busy = true;
-	context->users++; /* its end waits for this thread */
-	mt_lock_unlock(&context->lock);
+	begin(context, block);
 	cancel = mt_driver_forbid_cancel();
 	status = ask(context, block, &own);
 	status = end(context, block, own, status);
