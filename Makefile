@@ -131,8 +131,8 @@ $(B)/obj/shim/%.o: shim/%.S Makefile $(B)/gen/choice
 # These files may run before our relocation, so they call no function of libc, not even one that the compiler inserts. They may also run
 # before a sanitizer's runtime is ready, which asks dlsym for the functions that it wraps.
 early_flags := -fno-stack-protector -fno-builtin -fno-tree-loop-distribute-patterns
-$(addprefix $(B)/obj/shim/,sys/elf.o heap/dlsym.o gpu/lookup.o): shim_flags += $(early_flags)
-$(addprefix $(B)/obj/shim/,sys/elf.o heap/dlsym.o): shim_flags += -fno-sanitize=all
+$(addprefix $(B)/obj/shim/,sys/loader.o heap/dlsym.o gpu/lookup.o): shim_flags += $(early_flags)
+$(addprefix $(B)/obj/shim/,sys/loader.o heap/dlsym.o): shim_flags += -fno-sanitize=all
 
 # A tool behind us (ASan) walks the stack by frame pointers, and would leave out the caller of malloc.
 $(B)/obj/shim/heap/passthrough.o: shim_flags += -fno-omit-frame-pointer
@@ -157,8 +157,8 @@ $(B)/libmtshim.so: $(shim_obj) $(jemalloc_lib) $(B)/gen/mtshim.map shim/mtshim.l
 ctl_src := $(sort $(wildcard ctl/*.c ctl/*/*.c))
 ctl_obj := $(ctl_src:%.c=$(B)/obj/%.o)
 # The shim's own parser of a setting's value, its reading of cgroups and of NVML, and what these need.
-ctl_of_shim := $(addprefix $(B)/obj/shim/,core/config_option.o core/cgroup_path.o pressure/cgroup.o gpu/nvml.o sys/elf.o sys/format.o \
-	sys/loader.o sys/lock.o sys/main_thread.o sys/os.o sys/raw_syscall.o)
+ctl_of_shim := $(addprefix $(B)/obj/shim/,core/config_option.o core/cgroup_path.o pressure/cgroup.o gpu/nvml.o sys/format.o sys/loader.o \
+	sys/lock.o sys/main_thread.o sys/os.o)
 # Of libdw only the headers: mtctl loads it when it needs it.
 ctl_packages := jansson libdw zlib
 ctl_flags := $(common) $(optimise) -I. -fPIE $(guarded) $(fortified)

@@ -10,7 +10,7 @@
 #include "core/log.h"
 #include "sys/atomic.h"
 #include "sys/attr.h"
-#include "sys/elf.h"
+#include "sys/loader.h"
 
 /* Programs built with GCC's AddressSanitizer, whose runtime is a shared library
  * (libasan). It ends a program in which another library was loaded before it, as LD_PRELOAD

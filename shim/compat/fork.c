@@ -17,7 +17,7 @@
 #include "heap/purge_lock.h"
 #include "sys/atomic.h"
 #include "sys/attr.h"
-#include "sys/elf.h"
+#include "sys/loader.h"
 #include "sys/libc.h"
 #include "sys/os.h"
 

@@ -11,7 +11,7 @@
 
 #include "sys/atomic.h"
 #include "sys/attr.h"
-#include "sys/elf.h"
+#include "sys/loader.h"
 #include "core/init.h"
 #include "core/worker.h"
 

@@ -19,8 +19,7 @@
 
 #include "sys/atomic.h"
 #include "sys/attr.h"
-#include "sys/elf.h"
-#include "sys/raw_syscall.h"
+#include "sys/loader.h"
 #include "sys/os.h"
 #include "core/init.h"
 #include "core/worker.h"

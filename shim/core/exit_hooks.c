@@ -10,7 +10,7 @@
 
 #include "sys/atomic.h"
 #include "sys/attr.h"
-#include "sys/elf.h"
+#include "sys/loader.h"
 #include "core/state.h"
 #include "core/files.h"
 #include "core/last_file.h"

@@ -16,7 +16,6 @@
 #include "sys/attr.h"
 #include "sys/format.h"
 #include "sys/os.h"
-#include "sys/raw_syscall.h"
 
 #define PATH_BYTES 512
 #define NAME_BYTES 96

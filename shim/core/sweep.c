@@ -11,7 +11,6 @@
 #include "core/files.h"
 #include "sys/format.h"
 #include "sys/os.h"
-#include "sys/raw_syscall.h"
 
 #define STEP_S 2 /* between two sweeps of a folder */
 /* longest time of one sweep; the next tick continues */

@@ -18,7 +18,7 @@
 #include "gpu/unpooled.h"
 #include "gpu/wait.h"
 #include "sys/atomic.h"
-#include "sys/elf.h"
+#include "sys/loader.h"
 #include "sys/os.h"
 #include "sys/saturating.h"
 

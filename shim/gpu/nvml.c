@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 
 #include "sys/loader.h"
-#include "sys/elf.h"
 #include "sys/os.h"
 
 #define CACHED_NS     (5 * MT_NS_PER_S)

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "sys/elf.h"
+#include "sys/loader.h"
 #include "sys/os.h"
 #include "gpu/driver.h"
 #include "gpu/capture.h"

@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "sys/raw_syscall.h"
+#include "sys/os.h"
 #include "sys/lock.h"
 
 /* Call with 0, 1, 2, ...; no lock held. */

@@ -15,7 +15,6 @@
 #include "heap/jemalloc_unmap.h"
 #include "sys/attr.h"
 #include "sys/os.h"
-#include "sys/raw_syscall.h"
 
 /* The kernel's struct, the same as libc's two on 64-bit machines. */
 _Static_assert(RLIM_INFINITY == UINT64_MAX && sizeof(struct rlimit) == 16 &&

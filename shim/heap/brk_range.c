@@ -4,7 +4,7 @@
 
 #include "sys/atomic.h"
 #include "sys/attr.h"
-#include "sys/raw_syscall.h"
+#include "sys/os.h"
 
 #define FROZEN   ((uintptr_t)1)
 #define GIVEN_UP ((uintptr_t)2) /* the length is as good as infinite */

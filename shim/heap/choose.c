@@ -9,7 +9,7 @@
 #include "heap/backend.h"
 #include "heap/glibc.h"
 #include "sys/atomic.h"
-#include "sys/elf.h"
+#include "sys/loader.h"
 #include "core/log.h"
 #include "core/state.h"
 #include "sys/format.h"

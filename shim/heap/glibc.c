@@ -10,7 +10,7 @@
 #include "heap/brk_range.h"
 #include "heap/purge_lock.h"
 #include "sys/attr.h"
-#include "sys/elf.h"
+#include "sys/loader.h"
 #include "sys/os.h"
 
 /* ---- libc's own functions ---- */

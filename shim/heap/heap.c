@@ -22,7 +22,7 @@
 #include "heap/profile_dump.h"
 #include "heap/trim.h"
 #include "sys/os.h"
-#include "sys/elf.h"
+#include "sys/loader.h"
 
 /* ---- the first call ---- */
 

@@ -29,13 +29,12 @@
 #include "heap/jemalloc_move.h"
 #include "heap/page_flags.h"
 #include "heap/purge_lock.h"
-#include "sys/elf.h"
-#include "sys/raw_syscall.h"
+#include "sys/loader.h"
+#include "sys/os.h"
 #include "sys/libc.h"
 #include "sys/lock.h"
 #include "core/log.h"
 #include "core/interpreter.h"
-#include "sys/os.h"
 
 /* jemalloc 5.3 starts with 8 MB, some of it aligned to 2 MB. */
 #define START_BYTES       (20u << 20)

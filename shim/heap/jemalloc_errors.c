@@ -12,7 +12,6 @@
 #include "sys/attr.h"
 #include "sys/format.h"
 #include "sys/os.h"
-#include "sys/raw_syscall.h"
 
 /* never a foreign library's of that name */
 #define OF_OURS __attribute__((weak, visibility("hidden")))

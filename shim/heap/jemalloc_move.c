@@ -12,7 +12,6 @@
 #include "heap/page_flags.h"
 #include "heap/purge_lock.h"
 #include "sys/os.h"
-#include "sys/raw_syscall.h"
 
 #ifndef MREMAP_DONTUNMAP
 #define MREMAP_DONTUNMAP 4 /* in headers from glibc 2.32 on */

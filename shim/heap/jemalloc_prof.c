@@ -15,7 +15,6 @@
 #include "heap/jemalloc_names.h"
 #include "sys/atomic.h"
 #include "sys/loader.h"
-#include "sys/elf.h"
 #include "sys/os.h"
 
 /* What jemalloc calls in libc's stead. */

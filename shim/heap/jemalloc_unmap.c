@@ -17,7 +17,6 @@
 #include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/os.h"
-#include "sys/raw_syscall.h"
 
 /* Shares of the limit: free bytes that may stay mapped, and what an arena maps ahead. */
 #define KEPT_SHARE       64

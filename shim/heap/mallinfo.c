@@ -15,7 +15,7 @@
 #include "sys/attr.h"
 #include "sys/format.h"
 #include "sys/saturating.h"
-#include "sys/elf.h"
+#include "sys/loader.h"
 
 /* The struct of mallinfo(3): the fields of the other as int. */
 struct small_mallinfo {

@@ -6,7 +6,6 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "sys/elf.h"
 #include "sys/loader.h"
 #include "core/log.h"
 

@@ -10,7 +10,7 @@
 #include "heap/asleep.h"
 #include "heap/entries.h"
 #include "sys/attr.h"
-#include "sys/raw_syscall.h"
+#include "sys/os.h"
 
 #define X(type, name, params, args) MT_EXPORT type name params;
 MT_HEAP_PAGE_FLAGS(X)

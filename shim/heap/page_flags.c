@@ -10,7 +10,6 @@
 #include "sys/attr.h"
 #include "sys/lock.h"
 #include "sys/os.h"
-#include "sys/raw_syscall.h"
 
 /* of newer kernels than libc's headers */
 #ifndef MADV_WIPEONFORK

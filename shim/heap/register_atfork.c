@@ -9,7 +9,7 @@
 #include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/libc.h"
-#include "sys/elf.h"
+#include "sys/loader.h"
 #include "heap/entries.h"
 #include "core/init.h"
 

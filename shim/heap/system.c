@@ -9,7 +9,7 @@
 #include "heap/glibc.h"
 #include "heap/purge_lock.h"
 #include "sys/atomic.h"
-#include "sys/elf.h"
+#include "sys/loader.h"
 #include "sys/os.h"
 
 /* The functions of the next allocator in line, and a strdup that may be its own. */

@@ -13,7 +13,6 @@
 #include "sys/attr.h"
 #include "sys/format.h"
 #include "sys/loader.h"
-#include "sys/elf.h"
 #include "sys/os.h"
 #include "sys/main_thread.h"
 

@@ -9,7 +9,6 @@
 #include "sys/atomic.h"
 #include "sys/lock.h"
 #include "sys/os.h"
-#include "sys/raw_syscall.h"
 #include "python/cpython.h"
 
 #define SLEEPER_STACK_BYTES (64 * 1024)
