@@ -106,7 +106,7 @@ map_half := /^MTSHIM/,$$p
 map_quiet := -n
 endif
 # Files that define names of libc. A test that is linked with them would have its own malloc wrapped.
-shim_interposing := shim/purge/api.c shim/heap/register_atfork.c shim/core/exit_hooks.c shim/gpu/lookup.c \
+shim_interposing := shim/purge/api.c shim/heap/register_atfork.c shim/core/init.c shim/gpu/lookup.c \
 	shim/heap/heap.c shim/heap/no_driver.c shim/heap/jemalloc_entries.c shim/heap/composed.c shim/heap/glibc_accounting.c shim/heap/passthrough.c shim/heap/dlsym.c shim/heap/entries.c \
 	shim/heap/asleep.c shim/heap/malloc_control.c shim/heap/address_limit.c shim/heap/page_flag_entries.c shim/python/environment.c \
 	shim/compat/compat.c shim/compat/fork.c shim/compat/raw_fork.c shim/compat/single_thread.c shim/compat/thread_count.c \
@@ -157,7 +157,7 @@ $(B)/libmtshim.so: $(shim_obj) $(jemalloc_lib) $(B)/gen/mtshim.map shim/mtshim.l
 ctl_src := $(sort $(wildcard ctl/*.c ctl/*/*.c))
 ctl_obj := $(ctl_src:%.c=$(B)/obj/%.o)
 # The shim's own parser of a setting's value, its reading of cgroups and of NVML, and what these need.
-ctl_of_shim := $(addprefix $(B)/obj/shim/,core/config_option.o core/cgroup_path.o pressure/cgroup.o gpu/nvml.o sys/format.o sys/loader.o \
+ctl_of_shim := $(addprefix $(B)/obj/shim/,core/config.o core/cgroup.o core/log.o gpu/nvml.o sys/format.o sys/loader.o \
 	sys/lock.o sys/main_thread.o sys/os.o)
 # Of libdw only the headers: mtctl loads it when it needs it.
 ctl_packages := jansson libdw zlib

@@ -9,7 +9,6 @@
 
 #include "core/files.h"
 #include "core/stats_layout.h"
-#include "core/sweep.h"
 #include "sys/atomic.h"
 #include "sys/lock.h"
 #include "sys/os.h"

@@ -4,10 +4,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "core/cgroup_path.h"
+#include "core/cgroup.h"
 #include "core/components.h"
 #include "core/interpreter.h"
-#include "core/last_file.h"
 #include "core/publish.h"
 #include "core/thread.h"
 #include "pressure/growth_sites.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/cgroup_path.h"
+#include "core/cgroup.h"
 #include "core/interpreter.h"
 #include "core/thread.h"
 #include "heap/allocation_event.h"

@@ -22,7 +22,7 @@ struct mt_pressure_device {
 /* One sample. */
 struct mt_pressure_sample {
 	uint64_t now_ns;
-	/* of the closest limit of container or machine, see pressure/cgroup.h */
+	/* of the closest limit of container or machine, see core/cgroup.h */
 	uint64_t used_bytes;
 	uint64_t limit_bytes; /* 0: unknown */
 	bool exact;           /* false: used_bytes is an upper bound, which never raises a level */

@@ -18,10 +18,8 @@
 #include "core/thread.h"
 #include "heap/allocation_event.h"
 #include "pressure/black_box.h"
-#include "pressure/cgroup.h"
+#include "core/cgroup.h"
 #include "pressure/growth_sites.h"
-#include "core/cpu_load.h"
-#include "pressure/psi.h"
 #include "sys/rss.h"
 #include "core/publish.h"
 

@@ -3,7 +3,7 @@
 #include "heap/account.h"
 #include "heap/backend.h"
 #include "core/config.h"
-#include "core/cpu_load.h"
+#include "core/cgroup.h"
 #include "core/log.h"
 #include "sys/saturating.h"
 #include "sys/os.h"
@@ -17,7 +17,7 @@
 #include "sys/rss.h"
 #include "core/publish.h"
 #include "core/thread.h"
-#include "core/sweep.h"
+#include "core/files.h"
 #include "sys/attr.h"
 
 /* shortest time between two reads of /proc/self/status, cleanups aside */
