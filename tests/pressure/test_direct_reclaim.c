@@ -11,7 +11,7 @@
 #include "heap/jemalloc_names.h"
 #include "core/config.h"
 #include "sys/os.h"
-#include "pressure/direct_reclaim.h"
+#include "pressure/reclaim.h"
 
 #define MB ((uint64_t)MT_MIB)
 
