@@ -109,7 +109,7 @@ endif
 shim_interposing := shim/purge/api.c shim/heap/register_atfork.c shim/core/init.c shim/gpu/lookup.c \
 	shim/heap/heap.c shim/heap/no_driver.c shim/heap/jemalloc_entries.c shim/heap/composed.c shim/heap/glibc_accounting.c shim/heap/passthrough.c shim/heap/dlsym.c shim/heap/entries.c \
 	shim/heap/asleep.c shim/heap/malloc_control.c shim/heap/address_limit.c shim/heap/page_flag_entries.c shim/python/environment.c \
-	shim/compat/compat.c shim/compat/fork.c shim/compat/raw_fork.c shim/compat/single_thread.c shim/compat/thread_count.c \
+	shim/compat/compat.c shim/compat/fork.c \
 	$(wildcard shim/signal/*.c)
 shim_parts := sys core heap compat pressure purge signal python gpu
 shim_obj := $(foreach part,$(shim_parts),$(patsubst %,$(B)/obj/%.o,$(basename $(filter shim/$(part)/%,$(shim_src) $(shim_asm)))))

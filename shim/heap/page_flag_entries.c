@@ -1,5 +1,5 @@
 /* heap/page_flag_entries.c -- wraps the calls of libc that set flags on pages, and notes the pages
- * (heap/page_flags.h). A bare system call through syscall() comes by compat/raw_fork.c. Any thread
+ * (heap/page_flags.h). A bare system call through syscall() comes by compat/fork.c. Any thread
  * and any signal handler. */
 #include <stddef.h>
 #include <stdint.h>
