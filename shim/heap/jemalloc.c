@@ -2,7 +2,7 @@
  * the few calls of it that come to us instead of to libc (jemalloc.mk renames them to mt_je_...).
  */
 #include "heap/jemalloc.h"
-#include "heap/jemalloc_names.h"
+#include "heap/jemalloc_api.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -12,21 +12,15 @@
 #include <unistd.h>
 
 #include "heap/account.h"
-#include "heap/alignment.h"
 #include "heap/backend.h"
-#include "heap/brk_range.h"
 #include "heap/glibc.h"
 #include "heap/jemalloc_arena.h"
 #include "heap/jemalloc_conf.h"
-#include "heap/jemalloc_counters.h"
 #include "heap/jemalloc_thread.h"
 #include "heap/jemalloc_unmap.h"
 #include "heap/jemalloc_errors.h"
-#include "heap/jemalloc_fork.h"
-#include "heap/jemalloc_extent.h"
 #include "heap/jemalloc_pages.h"
 #include "heap/jemalloc_prof.h"
-#include "heap/jemalloc_move.h"
 #include "heap/page_flags.h"
 #include "heap/purge_lock.h"
 #include "sys/loader.h"

@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "heap/jemalloc_conf.h"
-#include "heap/jemalloc_extent.h"
-#include "heap/jemalloc_names.h"
+#include "heap/jemalloc_pages.h"
+#include "heap/jemalloc_api.h"
 #include "sys/attr.h"
 #include "sys/format.h"
 #include "sys/os.h"

@@ -8,9 +8,7 @@
 
 #include "core/init.h"
 #include "heap/jemalloc_arena.h"
-#include "heap/jemalloc_counters.h"
-#include "heap/jemalloc_extent.h"
-#include "heap/jemalloc_names.h"
+#include "heap/jemalloc_api.h"
 #include "heap/jemalloc_pages.h"
 #include "heap/page_flags.h"
 #include "heap/purge_lock.h"

@@ -11,7 +11,7 @@
 #include "core/interpreter.h"
 #include "core/publish.h"
 #include "core/thread.h"
-#include "heap/allocation_event.h"
+#include "heap/account.h"
 #include "pressure/reclaim.h"
 #include "sys/atomic.h"
 #include "sys/attr.h"

@@ -13,7 +13,7 @@
 #include "core/log.h"
 #include "core/publish.h"
 #include "core/thread.h"
-#include "heap/allocation_event.h"
+#include "heap/account.h"
 #include "pressure/black_box.h"
 #include "pressure/policy.h"
 #include "pressure/reclaim.h"

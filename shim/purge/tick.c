@@ -15,7 +15,6 @@
 #include "core/state.h"
 #include "core/thread.h"
 #include "heap/account.h"
-#include "heap/allocation_event.h"
 #include "heap/backend.h"
 #include "heap/trim.h"
 #include "purge/policy.h"
