@@ -60,6 +60,9 @@ int main(int count, char **arguments)
 	int forks = 0, failed = 0;
 	sigset_t before, after;
 
+	/* the kernel and libc write 8 of their bytes */
+	memset(&before, 0, sizeof(before));
+	memset(&after, 0, sizeof(after));
 	free(memset(malloc(40 << 20), 1, 40 << 20));
 	pthread_atfork(work, work, work);
 	sigprocmask(SIG_BLOCK, NULL, &before);
