@@ -134,7 +134,7 @@ static void map_many(int fd)
 {
 	if (ftruncate(fd, 4096) != 0)
 		fail("ftruncate");
-	for (int i = 0; i < 10000; i++) /* of two kinds, so that no two are joined */
+	for (int i = 0; i < 5000; i++) /* of two kinds, so that no two are joined */
 		if (mmap(NULL, 4096, PROT_READ | PROT_EXEC, i % 2 ? MAP_PRIVATE : MAP_SHARED, fd,
 			 0) == MAP_FAILED)
 			fail("mmap");

@@ -110,8 +110,8 @@ def test_a_disabled_collector_stays_disabled(server, env, control, stats, wait_f
 	assert one.seen()[0] == 0
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("how", ["", "; os._exit(0)", "; raise SystemExit(0)"], ids=["return", "_exit", "SystemExit"])
+@pytest.mark.parametrize("version, how", [*((version, "") for version in VERSIONS), ("system", "; os._exit(0)"), ("system", "; raise SystemExit(0)")],
+                         ids=[*VERSIONS, "_exit", "SystemExit"])
 def test_a_program_may_end_while_the_thread_waits_for_the_interpreter(server, env, control, version, how):
 	settings = env(MIN_MB=0)
 	one = server(settings, HOLD.format(3_500_000) + how, "import os", version)
