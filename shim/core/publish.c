@@ -747,14 +747,14 @@ static bool write_into(int folder_fd, struct mt_last_file *file)
 bool mt_last_file_write(struct mt_last_file *file)
 {
 	int kept = errno, fd = mt_last_file_is_wanted() ? open_folder() : -1;
-	bool done;
+	bool done = false;
 
-	if (fd < 0)
-		return false;
-	complete(file);
 	mt_assert(mt_thread_is_ours());
-	done = write_into(fd, file);
-	mt_os_close(fd);
+	if (fd >= 0) {
+		complete(file);
+		done = write_into(fd, file);
+		mt_os_close(fd);
+	}
 	errno = kept;
 	return done;
 }

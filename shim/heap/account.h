@@ -84,8 +84,8 @@ void mt_account_watch_main(void (*main_ended)(void));
 /* Registers the main thread for main_ended; does nothing on another thread. May change errno. */
 void mt_account_know_main(void);
 
-/* Registers the calling thread, at its first use of the heap or again while it ends. counters:
- * where the allocator counts for it, or NULL. Keeps errno. */
+/* Registers the calling thread, at its first use of the heap or again while it ends.
+ * allocator_counters: where the allocator counts for it, or NULL. Keeps errno. */
 void mt_account_thread_born(const void *allocator_counters);
 
 /* Adds up all threads under the list lock: microseconds for hundreds of threads, some tens of them
@@ -156,6 +156,9 @@ void mt_allocation_event_objects(uint64_t bytes);
 /* The calling thread has ever allocated so many bytes. Returns how many since its last event. */
 uint64_t mt_allocation_event_note(uint64_t allocated_bytes);
 
+/* A cleanup has purged the heap. Any thread. */
+void mt_allocation_event_purged(void);
+
 /* ---- who allocates ---- */
 
 struct mt_allocation_caller {
@@ -174,8 +177,5 @@ bool mt_allocation_event_wants_callers(void);
 /* For the allocator: calls changed() at each change. Before the process has a second thread of
  * ours. */
 void mt_allocation_event_offer_callers(void (*changed)(void));
-
-/* A cleanup has purged the heap. Any thread. */
-void mt_allocation_event_purged(void);
 
 #endif

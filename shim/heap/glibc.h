@@ -1,6 +1,7 @@
 /* heap/glibc.h -- glibc's malloc: its own functions under the names __libc_malloc and so on, and
  * the sizes in its chunk headers. Owns the addresses of those functions. Any thread may call. Takes
- * the gate of sys/loader.h, once. Never calls dlsym, never allocates.
+ * the gate of sys/loader.h, once. Never calls dlsym, and never
+ * allocates but in mt_glibc_check.
  *
  * Source of the layout: glibc malloc/malloc.c ("Vital statistics"). The word before a block holds
  * the chunk's size with three flag bits; bit 2 marks a chunk with a mapping of its own.
@@ -163,8 +164,9 @@ extern const struct mt_backend mt_glibc_backend;
 /* ---- counting ---- */
 
 /* Counts live bytes over glibc's malloc: each call adds the block's usable size to the counters of
- * its thread (heap/account.h). Owns no state. Any thread may call. Takes no lock but at the first
- * call of a thread. Never allocates. About 30 instructions a pair of malloc and free. */
+ * its thread (heap/account.h). Owns the next functions and the event. Any thread may call. Takes
+ * no lock but at the first call of a thread. Never allocates. About 30 instructions a pair of
+ * malloc and free. */
 
 /* Allocated bytes of a thread between two checks. */
 #define MT_GLIBC_EVENT_BYTES (1ull << 20)

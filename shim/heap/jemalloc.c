@@ -128,7 +128,7 @@ int mt_je_pthread_setspecific(pthread_key_t key, const void *value)
 }
 
 /* Free blocks of libc's heap have let the program break sink, and the kernel has put the mapping
- * if the heap was: free would pass its blocks to libc. It stays mapped, so that the next one
+ * where the heap was: free would pass its blocks to libc. It stays mapped, so that the next one
  * lies elsewhere. */
 static MT_COLD void *map_elsewhere(size_t bytes, int protection, int flags)
 {

@@ -3,8 +3,8 @@
  * and 5 ms at 512, once caches are cold. The one figure that the worker wants is kept by each arena
  * in plain atomic counters, and an internal function of jemalloc adds them up without any lock. So
  * any thread may ask, also from inside malloc. It is no part of jemalloc's interface: versions that
- * jemalloc.mk does not know lack it, and there the epoch is what there is. mt_jemalloc_pages and
- * mt_jemalloc_reclaim: any thread; the others: one caller at a time (backend.h). */
+ * jemalloc.mk does not know lack it, and there the epoch is what there is. Any thread, but for the
+ * figures by size class, which have one caller at a time (backend.h). */
 #ifndef MT_HEAP_JEMALLOC_PAGES_H
 #define MT_HEAP_JEMALLOC_PAGES_H
 
@@ -83,8 +83,8 @@ void mt_jemalloc_purge_arena(unsigned int index);
 /* Returns what an arena had purged and kept mapped at the last epoch. Under the purge lock. */
 uint64_t mt_jemalloc_retained_bytes(unsigned int index);
 
-/* The same by a thread of the program, also from inside malloc: takes the purge lock, and does
- * nothing if that takes longer than 10 ms. */
+/* As mt_jemalloc_purge_arena, by a thread of the program, also from inside malloc: takes the purge
+ * lock, and does nothing if that takes longer than 10 ms. */
 void mt_jemalloc_purge_arena_soon(unsigned int index);
 
 /* The parent's purge is not under way here. */

@@ -1,8 +1,9 @@
 /* heap/jemalloc_thread.c -- what jemalloc makes for a thread at its first allocation: a cache, and
- * often an arena. jemalloc crashes if there is no memory for either. Here the thread allocates
- * without a cache, or from the first arena. These functions come instead of jemalloc's own if
- * other files of it call them (jemalloc.mk). Any thread, inside jemalloc. Source: src/tcache.c and
- * src/jemalloc.c of jemalloc 5.2 and 5.3; glibc's tst-malloc-thread-fail. */
+ * often an arena; its caches with many threads, its events, and its locks over a fork. jemalloc
+ * crashes if there is no memory for either. Here the thread allocates without a cache, or from the
+ * first arena. These functions come instead of jemalloc's own if other files of it call them
+ * (jemalloc.mk). Any thread, inside jemalloc. Source: src/tcache.c and src/jemalloc.c of jemalloc
+ * 5.2 and 5.3; glibc's tst-malloc-thread-fail. */
 #include "heap/jemalloc_thread.h"
 
 #include <pthread.h>
@@ -160,16 +161,14 @@ void __wrap_je_tcache_arena_reassociate(void *thread, CACHE_PARAMS, void *arena)
 
 /* ---- the caches of many threads ---- */
 
-/* The caches of many threads. A thread that has allocated little takes few
- * blocks at a time, so that threads with a few blocks each share slabs: otherwise each has a page
- * for each size.
+/* A thread that has allocated little takes few blocks at a time, so that threads with a few blocks
+ * each share slabs: otherwise each has a page for each size.
  *
- * A thread that only frees: nothing takes blocks from the
- * cache of a thread that waits: jemalloc empties it on the thread itself, a part at every 64 KiB
- * that the thread allocates or frees. In a pool of many threads these caches hold more than the
- * program. A thread that frees much and allocates little often waits next. So one of many empties
- * its cache at each 64 KiB of such a phase. Not in every phase: a thread that goes on would fill it
- * again.
+ * A thread that only frees: nothing takes blocks from the cache of a thread that waits: jemalloc
+ * empties it on the thread itself, a part at every 64 KiB that the thread allocates or frees. In a
+ * pool of many threads these caches hold more than the program. A thread that frees much and
+ * allocates little often waits next. So one of many empties its cache at each 64 KiB of such a
+ * phase. Not in every phase: a thread that goes on would fill it again.
  *
  * Comes instead of jemalloc's own function if other files of it call that (jemalloc.mk). Any
  * thread, inside jemalloc. Source: src/tcache.c of jemalloc 5.3. */

@@ -50,6 +50,8 @@ bool mt_ranges_overlap(const struct mt_ranges *set, uintptr_t begin, uintptr_t e
  * if it has none of it. */
 bool mt_ranges_clip(const struct mt_ranges *set, uintptr_t *begin, uintptr_t *end);
 
+/* ---- what jemalloc says ---- */
+
 /* jemalloc has mapped or unmapped memory. */
 void mt_page_flags_mapped(const void *begin, size_t bytes);
 void mt_page_flags_unmapped(const void *begin, size_t bytes);

@@ -124,9 +124,7 @@ struct mt_reclaimable mt_ceiling_reclaimable(const struct mt_ceiling *ceiling,
 bool mt_ceiling_is_passed(const struct mt_ceiling *ceiling, const struct mt_reclaimable *left,
 			  uint64_t now_ns);
 
-/* ---- direct reclaim ---- */
-
-/* ---- any thread, at the end of a malloc or free call ---- */
+/* ---- direct reclaim: any thread, at the end of a malloc or free call ---- */
 
 /* Counts bytes that the calling thread has allocated. Returns whether mt_reclaim_run is due. */
 bool mt_reclaim_count(uint64_t allocated_bytes);

@@ -414,6 +414,8 @@ void mt_growth_purge_fork_child(void)
 	mt_store_relaxed(&is_left, 0);
 }
 
+/* ---- the tick ---- */
+
 /* shortest time between two reads of /proc/self/status, cleanups aside */
 #define STATUS_NS (5 * MT_NS_PER_S)
 /* the same while the process does not change: only the signal's disposition may */

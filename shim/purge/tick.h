@@ -1,5 +1,6 @@
-/* purge/tick.h -- one tick of the purge policy: reads the process, decides, purges, publishes. Owns
- * the policy's state. Only the worker thread may call. Takes the publish lock. */
+/* purge/tick.h -- one tick of the purge policy: reads the process, decides, purges, publishes.
+ * Owns the policy's state. Only the worker thread may call, unless a section says otherwise. Takes
+ * the publish lock. */
 #ifndef MT_PURGE_TICK_H
 #define MT_PURGE_TICK_H
 

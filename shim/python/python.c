@@ -34,10 +34,10 @@
 
 /* The eval breaker lies within FILLED_BYTES of PyInterpreterState in every version. MODEL_BYTES is
  * larger, so that a write beyond it still hits the shim's own mapping. */
-#define FILLED_BYTES (256 * 1024)
-#define MODEL_BYTES  (1024 * 1024)
-#define OLDEST_MINOR 9
-#define NEWEST_MINOR 12
+#define FILLED_BYTES        (256 * 1024)
+#define MODEL_BYTES         (1024 * 1024)
+#define OLDEST_MINOR        9
+#define EVAL_BREAKER_NEWEST 12
 
 /* makes the read of *call and the store after it one step, against the end of the call */
 static struct mt_lock lock = MT_LOCK(python_wake);
@@ -92,7 +92,7 @@ static size_t breaker_offset(void)
 	if (seen)
 		return seen - 1;
 	if (mt_cpython.is_whole && mt_cpython._PyEval_SignalAsyncExc && minor >= OLDEST_MINOR &&
-	    minor <= NEWEST_MINOR)
+	    minor <= EVAL_BREAKER_NEWEST)
 		seen = find_offset(mt_cpython._PyEval_SignalAsyncExc);
 	mt_store_relaxed(&known, seen + 1);
 	return seen;
@@ -297,7 +297,7 @@ bool mt_python_thread_runs(void)
 	return mt_thread_is_running(&sleeper);
 }
 
-/* Starts the thread that sleeps, unless it runs.  On a thread of the program,
+/* Starts the thread that sleeps, unless it runs. On a thread of the program,
  * not inside the allocator. */
 static void gc_thread_start(void)
 {
