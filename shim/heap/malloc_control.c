@@ -5,6 +5,7 @@
  * mallctl too: arenas of ours are unknown there. */
 #include <dlfcn.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -238,6 +239,7 @@ MT_EXPORT void malloc_stats(void)
 	struct mt_mallinfo info;
 	char text[512];
 	void (*next)(void);
+	int before, disabled;
 
 	if (gather(&info)) {
 		(void)mt_format(text, sizeof(text),
@@ -247,7 +249,10 @@ MT_EXPORT void malloc_stats(void)
 				"max mmap bytes   = %zu\n",
 				info.arena, info.uordblks, info.arena + info.hblkhd,
 				info.uordblks + info.hblkhd, info.hblks, info.hblkhd);
+		/* libc's is no cancellation point either */
+		(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
 		(void)fputs(text, stderr);
+		(void)pthread_setcancelstate(before, &disabled);
 		return;
 	}
 	*(void **)(void *)&next = mt_symbol(RTLD_NEXT, "malloc_stats");
