@@ -106,10 +106,10 @@ map_half := /^MTSHIM/,$$p
 map_quiet := -n
 endif
 # Files that define names of libc. A test that is linked with them would have its own malloc wrapped.
-shim_interposing := shim/purge/api.c shim/heap/register_atfork.c shim/core/exit_hooks.c shim/gpu/lookup.c \
-	shim/heap/heap.c shim/heap/no_driver.c shim/heap/jemalloc_entries.c shim/heap/composed.c shim/heap/glibc_accounting.c shim/heap/passthrough.c shim/heap/dlsym.c shim/heap/entries.c \
-	shim/heap/asleep.c shim/heap/malloc_control.c shim/heap/address_limit.c shim/heap/page_flag_entries.c shim/python/environment.c \
-	shim/compat/compat.c shim/compat/fork.c shim/compat/raw_fork.c shim/compat/single_thread.c shim/compat/thread_count.c \
+shim_interposing := shim/purge/api.c shim/core/init.c shim/gpu/lookup.c \
+	shim/heap/heap.c shim/heap/no_driver.c shim/heap/jemalloc_entries.c shim/heap/composed.c shim/heap/passthrough.c shim/heap/dlsym.c shim/heap/entries.c \
+	shim/heap/asleep.c shim/heap/malloc_control.c shim/heap/address_space.c shim/python/environment.c \
+	shim/compat/compat.c shim/compat/fork.c \
 	$(wildcard shim/signal/*.c)
 shim_parts := sys core heap compat pressure purge signal python gpu
 shim_obj := $(foreach part,$(shim_parts),$(patsubst %,$(B)/obj/%.o,$(basename $(filter shim/$(part)/%,$(shim_src) $(shim_asm)))))
@@ -131,8 +131,8 @@ $(B)/obj/shim/%.o: shim/%.S Makefile $(B)/gen/choice
 # These files may run before our relocation, so they call no function of libc, not even one that the compiler inserts. They may also run
 # before a sanitizer's runtime is ready, which asks dlsym for the functions that it wraps.
 early_flags := -fno-stack-protector -fno-builtin -fno-tree-loop-distribute-patterns
-$(addprefix $(B)/obj/shim/,sys/elf.o heap/dlsym.o gpu/lookup.o): shim_flags += $(early_flags)
-$(addprefix $(B)/obj/shim/,sys/elf.o heap/dlsym.o): shim_flags += -fno-sanitize=all
+$(addprefix $(B)/obj/shim/,sys/loader.o heap/dlsym.o gpu/lookup.o): shim_flags += $(early_flags)
+$(addprefix $(B)/obj/shim/,sys/loader.o heap/dlsym.o): shim_flags += -fno-sanitize=all
 
 # A tool behind us (ASan) walks the stack by frame pointers, and would leave out the caller of malloc.
 $(B)/obj/shim/heap/passthrough.o: shim_flags += -fno-omit-frame-pointer
@@ -157,8 +157,8 @@ $(B)/libmtshim.so: $(shim_obj) $(jemalloc_lib) $(B)/gen/mtshim.map shim/mtshim.l
 ctl_src := $(sort $(wildcard ctl/*.c ctl/*/*.c))
 ctl_obj := $(ctl_src:%.c=$(B)/obj/%.o)
 # The shim's own parser of a setting's value, its reading of cgroups and of NVML, and what these need.
-ctl_of_shim := $(addprefix $(B)/obj/shim/,core/config_option.o core/cgroup_path.o pressure/cgroup.o gpu/nvml.o sys/elf.o sys/format.o \
-	sys/loader.o sys/lock.o sys/main_thread.o sys/os.o sys/raw_syscall.o)
+ctl_of_shim := $(addprefix $(B)/obj/shim/,core/config.o core/cgroup.o core/log.o gpu/nvml.o sys/format.o sys/loader.o \
+	sys/lock.o sys/main_thread.o sys/os.o sys/raw_syscall.o)
 # Of libdw only the headers: mtctl loads it when it needs it.
 ctl_packages := jansson libdw zlib
 ctl_flags := $(common) $(optimise) -I. -fPIE $(guarded) $(fortified)

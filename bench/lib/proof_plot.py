@@ -13,6 +13,7 @@ DRAWN = (OURS, FIRST, "glibc-testing", "jemalloc-testing", "jemalloc-tuned", "mi
 GROUPS = (TRAINING, PYTHON, REAL, ALLOCATOR)
 GAP_POINTS = 11   # between two names at the ends of lines
 WIDTH = 9.0
+LONGEST = 2.0     # of a bar, as a ratio to glibc; a longer one is cut, and marked
 
 
 def titled(figure, words):
@@ -29,15 +30,21 @@ def spread(places, gap):
 	return heights
 
 
+def until_the_end_of_rest(suite, run):
+	"""Its samples up to the time at which the program was told to end: what it gives up at its exit is no allocator's work."""
+	end = run["figures"]["run_s"] + suite.record["options"]["idle_s"]
+	return [sample for sample in run["samples"] if sample[0] <= end]
+
+
 def draw_lines(suite, page, label, words):
-	runs = {name: run for name in DRAWN if (run := suite.middle_run(label, name))}
+	runs = {name: until_the_end_of_rest(suite, run) for name in DRAWN if (run := suite.middle_run(label, name))}
 	if OURS not in runs:
 		return None
 	with pyplot.rc_context(suite_plot.FONTS):
 		figure, axes = pyplot.subplots(figsize=(WIDTH, 4.2))
-		end = max(run["samples"][-1][0] for run in runs.values())
-		for name, run in runs.items():
-			times, mib = zip(*run["samples"])
+		end = max(samples[-1][0] for samples in runs.values())
+		for name, samples in runs.items():
+			times, mib = zip(*samples)
 			axes.plot([*times, end], [*mib, mib[-1]], color=OWN if name == OURS else DARK, linewidth=2.4 if name == OURS else 1.1,
 				zorder=4 if name == OURS else 3)
 		axes.set_xlim(0, end)
@@ -47,13 +54,18 @@ def draw_lines(suite, page, label, words):
 		axes.grid(axis="y", color=suite_plot.PALE, linewidth=0.8)
 		figure.subplots_adjust(left=0.085, right=0.8, top=0.85, bottom=0.13)
 		points = axes.get_window_extent().height * 72 / figure.dpi
-		heights = spread({name: run["samples"][-1][1] for name, run in runs.items()}, GAP_POINTS / points * axes.get_ylim()[1])
+		heights = spread({name: samples[-1][1] for name, samples in runs.items()}, GAP_POINTS / points * axes.get_ylim()[1])
 		for name, height in heights.items():
-			axes.annotate(page.name(name), xy=(end, runs[name]["samples"][-1][1]), xytext=(end * 1.02, height), fontsize=9, va="center",
+			axes.annotate(page.name(name), xy=(end, runs[name][-1][1]), xytext=(end * 1.02, height), fontsize=9, va="center",
 				color=OWN if name == OURS else DARK, fontweight="bold" if name == OURS else "normal", annotation_clip=False,
-				arrowprops={"arrowstyle": "-", "color": suite_plot.PALE, "linewidth": 0.8})
+				arrowprops={"arrowstyle": "-", "color": PALE, "linewidth": 0.8, "relpos": (0, 0.5), "shrinkA": 1, "shrinkB": 0})
 		titled(figure, words)
 		return figure
+
+
+def mark_as_cut(axes, height):
+	for place in (LONGEST - 0.25, LONGEST - 0.17):
+		axes.plot((place - 0.04, place + 0.04), (height + 0.4, height - 0.4), color="white", linewidth=1.6)
 
 
 def draw_bars(suite, page):
@@ -68,8 +80,11 @@ def draw_bars(suite, page):
 			for height, name in enumerate(names):
 				found = page.mean(group, name, "idle_mib")
 				value = found.value if found else 0.0
-				axes.barh(height, min(value, 2.0), color=OWN if name == OURS else PALE, height=0.68)
-				axes.text(min(value, 2.0) + 0.04, height, f"{value:.2f}" if found else "-", va="center", fontsize=9)
+				axes.barh(height, min(value, LONGEST), color=OWN if name == OURS else PALE, height=0.68)
+				axes.text(min(value, LONGEST) + 0.06, height, f"{value:.2f}" if found else "-", va="center", fontsize=9,
+					bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6})  # over the line at 1
+				if value > LONGEST:
+					mark_as_cut(axes, height)
 			axes.axvline(1, color=DARK, linewidth=0.8)
 			axes.set_title("\n".join(textwrap.wrap(proof.TITLES[group], 20)), fontsize=9.5, loc="left")
 			axes.set_xlim(0, 2.5)
@@ -78,8 +93,8 @@ def draw_bars(suite, page):
 		panels[0][0].set_yticks(range(len(names)), [page.name(name) for name in names])
 		panels[0][0].invert_yaxis()
 		figure.subplots_adjust(left=0.19, right=0.99, top=0.72, bottom=0.03, wspace=0.08)
-		ours = ", ".join(f"{page.mean(group, OURS, 'idle_mib').value:.2f}" for group in groups)
-		titled(figure, f"At rest programs under mtshim hold {ours} of the memory that they hold under glibc")
+		ours = [f"{page.mean(group, OURS, 'idle_mib').value:.2f}" for group in groups]
+		titled(figure, f"Memory at rest, as a ratio to {page.name(FIRST)}: under mtshim {', '.join(ours[:-1])} and {ours[-1]}")
 		return figure
 
 

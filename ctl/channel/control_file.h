@@ -115,7 +115,7 @@ struct mt_trim_reply {
 	/* NOT_AVAILABLE: asleep. TIMEOUT: no reply in time, or another mtctl holds the lock. */
 	enum mt_err error;
 	struct mt_error_reason why; /* for an error */
-	/* the process has refused, with this number of error.def; 0: it has not */
+	/* the process has refused, with this number of sys/attr.h; 0: it has not */
 	uint64_t request_error;
 	bool has_cleanup;
 	struct mt_stats_cleanup cleanup;

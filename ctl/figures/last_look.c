@@ -8,7 +8,7 @@
 #include <sys/klog.h>
 #include <unistd.h>
 
-#include "core/cgroup_path.h"
+#include "core/cgroup.h"
 #include "core/stats_layout.h"
 #include "ctl/output/error.h"
 #include "ctl/output/text.h"

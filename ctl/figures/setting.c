@@ -7,7 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "core/config_option.h"
+#include "core/config.h"
 #include "ctl/output/text.h"
 
 static_assert((int)MT_SETTING_round == (int)MT_KIND_round, "the same kinds");

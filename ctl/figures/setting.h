@@ -1,6 +1,6 @@
 /* ctl/figures/setting.h -- the table of settings (core/options.def) at run time, and a check of
  * values, so that mtctl reports a wrong value before it starts a program. The parser is the one of
- * the shim (core/config_option.c). Any thread may call after the first call. */
+ * the shim (core/config.c). Any thread may call after the first call. */
 #ifndef MT_CTL_FIGURES_SETTING_H
 #define MT_CTL_FIGURES_SETTING_H
 
@@ -10,7 +10,7 @@
 
 #include "ctl/output/error.h"
 
-/* As enum mt_kind of core/config_option.h. */
+/* As enum mt_kind of core/config.h. */
 enum mt_setting_kind {
 	MT_SETTING_bool,
 	MT_SETTING_u64,

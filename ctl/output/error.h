@@ -30,7 +30,7 @@ struct mt_error_reason {
 	char text[320];
 };
 
-/* Returns the sentence of error.def for an error number, which may come from a file. */
+/* Returns the sentence of sys/attr.h for an error number, which may come from a file. */
 const char *mt_error_text(uint64_t error);
 
 /* Writes the reason to *why, cut to fit and cleaned (mt_text_clean), and returns `error`, for

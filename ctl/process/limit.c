@@ -11,8 +11,7 @@
 #include <unistd.h>
 
 #include "ctl/process/read_file.h"
-#include "core/cgroup_path.h"
-#include "pressure/cgroup.h"
+#include "core/cgroup.h"
 #include "sys/os.h"
 #include "sys/saturating.h"
 

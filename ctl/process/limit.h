@@ -1,7 +1,7 @@
 /* ctl/process/limit.h -- the memory limits of a cgroup and of all its ancestors, version 2 and
  * version 1, and of the machine. Used memory is memory that cannot be reclaimed at once: usage
  * without inactive file pages in a cgroup, MemTotal - MemAvailable on the machine. The shim's own
- * reader (pressure/cgroup.h) finds all of it. Reads files only. `root` is put before every path: ""
+ * reader (core/cgroup.h) finds all of it. Reads files only. `root` is put before every path: ""
  * except in tests, and for the root directory of a process. One thread may call. */
 #ifndef MT_CTL_PROCESS_LIMIT_H
 #define MT_CTL_PROCESS_LIMIT_H

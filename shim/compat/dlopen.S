@@ -1,5 +1,5 @@
 /* compat/dlopen.S -- dlopen, exported without a version as dlsym is. heap/dlsym_entries.S says why it is in
- * assembler, compat/compat.h what it is for. */
+ * assembler, compat/compat.c what it is for. */
 #include "sys/asm.h"
 
 	.hidden mt_deepbind_next

@@ -87,7 +87,7 @@ struct mt_component {
 
 	/* Runs in each turn of the worker thread, forwards. now_ns: CLOCK_MONOTONIC. bits: enum
 	 * mt_control_bit, as set when the turn began. Returns when to run again, in ns of
-	 * CLOCK_MONOTONIC; UINT64_MAX: at any turn. */
+	 * CLOCK_MONOTONIC; UINT64_MAX: no wish. */
 	uint64_t (*tick)(uint64_t now_ns, uint32_t bits);
 
 	/* Handles a request of mtctl. Returns true if the request belongs to this component;
@@ -147,7 +147,7 @@ void mt_components_reset_peak(void);
 void mt_components_stop(void);
 
 /* Calls every tick hook. Returns the earliest time at which one wants to run again, in ns of
- * CLOCK_MONOTONIC; UINT64_MAX: none. */
+ * CLOCK_MONOTONIC; UINT64_MAX: no hook has a wish. */
 uint64_t mt_components_tick(uint32_t bits);
 
 /* Has the first component that knows the request carry it out, and returns its result.

@@ -9,11 +9,9 @@
 
 #include "core/files.h"
 #include "core/stats_layout.h"
-#include "core/sweep.h"
 #include "sys/atomic.h"
 #include "sys/lock.h"
 #include "sys/os.h"
-#include "sys/raw_syscall.h"
 
 static _Atomic uint32_t bits_set;
 static _Atomic uint32_t private_word;

@@ -1,7 +1,10 @@
 #include "core/files.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
 #include <stdio.h> /* for rename */
 #include <string.h>
 #include <sys/mman.h>
@@ -10,11 +13,11 @@
 #include <unistd.h>
 
 #include "core/log.h"
+#include "core/stats_layout.h"
 #include "sys/atomic.h"
+#include "sys/format.h"
 #include "sys/lock.h"
 #include "sys/os.h"
-#include "core/stats_layout.h"
-#include "sys/format.h"
 
 /* In glibc from 2.32 on. Weak: musl lacks it, and its loader rejects a missing symbol
  * (sys/libc.h). */
@@ -33,7 +36,7 @@ static struct own_file stats_file;
 static struct own_file control_file;
 static struct own_file dumps[MT_DUMP_COUNT]; /* the last dumps; path "": none */
 static char new_path[PATH_BYTES];            /* path of the dump that is being written */
-static char folder[FOLDER_BYTES];
+static char folder_path[FOLDER_BYTES];
 static void *mapped_area;
 static MT_TLS int control_fd; /* descriptor in the worker's own table, plus one; 0: none */
 static bool dump_begun;       /* a file may exist at new_path */
@@ -62,7 +65,7 @@ static enum mt_err fail(const char *what, const char *path, int code)
 static enum mt_err fail_owner(void)
 {
 	mt_format(failure, sizeof(failure),
-		  "%s is not private to this user (wanted: owner %u, mode 0700)", folder,
+		  "%s is not private to this user (wanted: owner %u, mode 0700)", folder_path,
 		  (unsigned)geteuid());
 	return MT_ERR_FOREIGN;
 }
@@ -82,10 +85,10 @@ static int stat_file_system(struct statfs *out)
 	char path[FOLDER_BYTES];
 	char *slash;
 	int kept = errno;
-	int code = statfs(folder, out) == 0 ? 0 : errno;
+	int code = statfs(folder_path, out) == 0 ? 0 : errno;
 
 	if (code == ENOENT) {
-		mt_format(path, sizeof(path), "%s", folder);
+		mt_format(path, sizeof(path), "%s", folder_path);
 		slash = strrchr(path, '/');
 		if (slash)
 			slash[slash == path] = 0;
@@ -103,11 +106,11 @@ static enum mt_err check_in_memory(void)
 	int code = stat_file_system(&where);
 
 	if (code)
-		return fail("cannot make", folder, code);
+		return fail("cannot make", folder_path, code);
 	if (MT_STATS_IS_MEMORY(where.f_type))
 		return MT_ERR_OK;
 	mt_format(failure, sizeof(failure), "%s is not on a file system in memory (tmpfs, ramfs)",
-		  folder);
+		  folder_path);
 	return MT_ERR_NOT_AVAILABLE;
 }
 
@@ -115,7 +118,7 @@ static enum mt_err check_in_memory(void)
  * descriptor or -errno. */
 static int open_private(void)
 {
-	int fd = mt_os_open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+	int fd = mt_os_open(folder_path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
 	struct stat seen = {0};
 	int code;
 
@@ -133,7 +136,7 @@ static enum mt_err open_checked(int *out_fd)
 	int fd = open_private();
 
 	if (fd < 0)
-		return fd == -EPERM ? fail_owner() : fail("cannot use", folder, -fd);
+		return fd == -EPERM ? fail_owner() : fail("cannot use", folder_path, -fd);
 	*out_fd = fd;
 	return MT_ERR_OK;
 }
@@ -144,8 +147,8 @@ static enum mt_err open_folder(int *out_fd)
 
 	if (answer != MT_ERR_OK)
 		return answer;
-	if (mkdir(folder, 0700) != 0 && errno != EEXIST)
-		return fail("cannot make", folder, errno);
+	if (mkdir(folder_path, 0700) != 0 && errno != EEXIST)
+		return fail("cannot make", folder_path, errno);
 	return open_checked(out_fd);
 }
 
@@ -242,17 +245,18 @@ static int open_own(const struct own_file *file, int flags)
 
 static void format_path(char path[PATH_BYTES], const char *suffix, uint64_t ticks, uint64_t pidns)
 {
-	mt_assert(folder[0] != '\0'); /* set_folder comes first */
-	mt_format(path, PATH_BYTES, "%s/%d-%llu-%llu.%s", folder, (int)mt_os_getpid(),
+	mt_assert(folder_path[0] != '\0'); /* set_folder comes first */
+	mt_format(path, PATH_BYTES, "%s/%d-%llu-%llu.%s", folder_path, (int)mt_os_getpid(),
 		  (unsigned long long)ticks, (unsigned long long)pidns, suffix);
 }
 
 static void set_folder(const struct mt_config *config)
 {
 	if (config->dir[0])
-		mt_format(folder, sizeof(folder), "%s", config->dir);
+		mt_format(folder_path, sizeof(folder_path), "%s", config->dir);
 	else
-		mt_format(folder, sizeof(folder), "/dev/shm/mtshim-%u", (unsigned)geteuid());
+		mt_format(folder_path, sizeof(folder_path), "/dev/shm/mtshim-%u",
+			  (unsigned)geteuid());
 }
 
 /* Unlinks dumps that the program before an exec left under the same name. */
@@ -519,7 +523,7 @@ void mt_files_remove_inherited(const struct mt_config *config)
 	int kept = errno;
 
 	set_folder(config);
-	if (check_in_memory() == MT_ERR_OK && mt_os_lstat(folder, &seen) == 0 &&
+	if (check_in_memory() == MT_ERR_OK && mt_os_lstat(folder_path, &seen) == 0 &&
 	    S_ISDIR(seen.st_mode) && seen.st_uid == geteuid()) {
 		uint64_t ticks = start_ticks(), pidns = pid_namespace();
 
@@ -541,4 +545,253 @@ void mt_files_fork_child(void)
 	control_fd = 0;
 	failure[0] = 0;
 	files_exist = false;
+}
+
+/* ---- sweep ---- */
+
+#define STEP_S 2 /* between two sweeps of a folder */
+/* longest time of one sweep; the next tick continues */
+#define SWEEP_MAX_NS (20 * MT_NS_PER_MS)
+/* up to this number of live owners are all checked each time */
+#define CHECK_ALL_COUNT 64
+
+struct sweep {
+	int folder;
+	uint64_t pidns;
+	uint64_t began_ns, now_s;
+	uint32_t live_count;
+	struct mt_file_owner last; /* the files of one owner mostly follow one another */
+	bool last_is_gone;
+};
+
+static uint64_t next_ns;
+static bool is_unfinished;
+
+/* ---- live owners ---- */
+
+/* Also asks kill(2): /proc may hide processes of other users (hidepid), and this one may have
+ * changed its user. */
+static bool is_missing(uint64_t pid)
+{
+	struct stat seen;
+	char path[32];
+
+	mt_format(path, sizeof(path), "/proc/%llu", (unsigned long long)pid);
+	return mt_os_stat(path, &seen) == -ENOENT && mt_raw_syscall(SYS_kill, pid, 0) != 0 &&
+	       errno == ESRCH;
+}
+
+/* Selects the owners to check, since a check reads a file of /proc. All of the first
+ * CHECK_ALL_COUNT, every second of the next ones, every third after them. Selects others each time,
+ * so that each has its turn. */
+static bool is_selected(struct sweep *sweep, uint64_t pid)
+{
+	uint32_t among = 1 + sweep->live_count++ / CHECK_ALL_COUNT;
+	uint64_t mixed = (pid + sweep->now_s * 0x9e3779b97f4a7c15u) * 0xff51afd7ed558ccdu;
+
+	return (mixed >> 32) % among == 0;
+}
+
+static bool owner_is_gone(struct sweep *sweep, const struct mt_file_owner *owner)
+{
+	if (owner->pid == sweep->last.pid && owner->start_ticks == sweep->last.start_ticks)
+		return sweep->last_is_gone;
+	sweep->last = *owner;
+	sweep->last_is_gone = is_missing(owner->pid) ||
+			      (is_selected(sweep, owner->pid) && mt_file_owner_has_ended(owner));
+	return sweep->last_is_gone;
+}
+
+/* Returns false if /proc is missing or shows another pid namespace: all owners would seem
+ * ended. */
+static bool proc_is_usable(uint64_t *out_pidns)
+{
+	struct stat space;
+	char text[1024];
+
+	if (mt_os_read_file("/proc/self/stat", text, sizeof(text)) <= 0 ||
+	    mt_os_parse_number(text) != (uint64_t)mt_os_getpid() ||
+	    mt_os_stat("/proc/self/ns/pid", &space) != 0)
+		return false;
+	*out_pidns = space.st_ino;
+	return true;
+}
+
+/* ---- the folder ---- */
+
+/* Returns whether this process sweeps now: of all processes that share the folder one does every
+ * STEP_S. The folder's access time is the time of the last sweep, in whole seconds. A fraction
+ * means that the kernel set it when a process listed the folder. */
+static bool claim_turn(struct sweep *sweep)
+{
+	struct timespec times[2] = {{.tv_sec = (time_t)sweep->now_s}, {.tv_nsec = UTIME_OMIT}};
+	struct stat seen;
+	uint64_t since;
+
+	if (mt_os_fstat(sweep->folder, &seen) != 0)
+		return false;
+	/* huge if the clock was set back */
+	since = sweep->now_s - (uint64_t)seen.st_atim.tv_sec;
+	if (seen.st_atim.tv_nsec == 0 && since < STEP_S)
+		return false;
+	return mt_raw_syscall(SYS_utimensat, sweep->folder, NULL, times, 0) == 0;
+}
+
+/* Returns false if the time is over. */
+static bool sweep_file(const char *name, const struct mt_file_owner *owner, void *data)
+{
+	struct sweep *sweep = data;
+
+	if (owner->pidns == sweep->pidns && owner_is_gone(sweep, owner))
+		(void)unlinkat(sweep->folder, name, 0);
+	return mt_os_now_ns() - sweep->began_ns < SWEEP_MAX_NS;
+}
+
+static void run(int folder, bool at_once)
+{
+	struct sweep sweep = {.folder = folder,
+			      .began_ns = mt_os_now_ns(),
+			      .now_s = mt_os_realtime_ns() / MT_NS_PER_S};
+	bool goes_on = is_unfinished || at_once;
+
+	is_unfinished = false;
+	if ((!goes_on && !claim_turn(&sweep)) || !proc_is_usable(&sweep.pidns))
+		return;
+	is_unfinished = !mt_file_owner_each(folder, sweep_file, &sweep);
+}
+
+void mt_sweep_at_start(int folder)
+{
+	int kept = errno;
+
+	run(folder, false);
+	errno = kept;
+}
+
+void mt_sweep_at_tick(uint64_t now_ns)
+{
+	int kept = errno;
+	int folder = -1;
+
+	if (now_ns < next_ns && !is_unfinished)
+		return;
+	next_ns = now_ns + STEP_S * MT_NS_PER_S;
+	if (mt_files_reopen_folder(&folder) == MT_ERR_OK) {
+		run(folder, false);
+		mt_os_close(folder);
+	}
+	errno = kept;
+}
+
+void mt_sweep_at_end(bool has_children)
+{
+	int kept = errno;
+	int folder = -1;
+
+	if (mt_files_reopen_folder(&folder) == MT_ERR_OK) {
+		run(folder, has_children);
+		mt_os_close(folder);
+	}
+	errno = kept;
+}
+
+/* ---- file owner ---- */
+
+/* Source: proc(5). */
+#define STATE_FIELD   3
+#define THREADS_FIELD 20
+#define START_FIELD   22
+
+/* The format of getdents64(2). */
+struct entry {
+	uint64_t inode;
+	int64_t offset;
+	uint16_t bytes;
+	uint8_t kind;
+	char name[];
+};
+
+static bool parse_number(const char **text, uint64_t *out, char after)
+{
+	const char *at = *text;
+	uint64_t value = 0;
+
+	if (*at < '0' || *at > '9' || (at[0] == '0' && at[1] != after))
+		return false;
+	for (; *at >= '0' && *at <= '9'; at++)
+		if (__builtin_mul_overflow(value, 10, &value) ||
+		    __builtin_add_overflow(value, (uint64_t)(*at - '0'), &value))
+			return false;
+	if (*at != after)
+		return false;
+	*text = at + 1;
+	*out = value;
+	return true;
+}
+
+static bool parse_name(const char *name, struct mt_file_owner *out)
+{
+#define X(kind, suffix) suffix,
+	static const char *const kinds[] = {MT_FILE_KINDS(X)};
+#undef X
+
+	if (!parse_number(&name, &out->pid, '-') || !parse_number(&name, &out->start_ticks, '-') ||
+	    !parse_number(&name, &out->pidns, '.') || out->pid < 1 || out->pid > INT_MAX)
+		return false;
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (strcmp(name, kinds[i]) == 0)
+			return true;
+	return false;
+}
+
+bool mt_file_owner_each(int folder,
+			bool (*each)(const char *name, const struct mt_file_owner *owner,
+				     void *data),
+			void *data)
+{
+	_Alignas(struct entry) char entries[4096];
+	struct mt_file_owner owner;
+	int kept = errno;
+	bool goes_on = true;
+	long bytes;
+
+	while (goes_on &&
+	       (bytes = mt_raw_syscall(SYS_getdents64, folder, entries, sizeof(entries))) > 0) {
+		const struct entry *entry;
+
+		for (long at = 0; goes_on && at < bytes; at += entry->bytes) {
+			entry = (const void *)(entries + at);
+			mt_assert(entry->bytes > 0); /* else the loop has no end */
+			if (parse_name(entry->name, &owner))
+				goes_on = each(entry->name, &owner, data);
+		}
+	}
+	errno = kept;
+	return goes_on;
+}
+
+/* Returns whether start times of that process can be compared: they count from the boot time of the
+ * reader's time namespace (time_namespaces(7)). */
+static bool has_same_boot_time(uint64_t pid)
+{
+	struct stat ours, theirs;
+	char path[64];
+
+	mt_format(path, sizeof(path), "/proc/%llu/ns/time", (unsigned long long)pid);
+	return mt_os_stat("/proc/self/ns/time", &ours) != 0 || mt_os_stat(path, &theirs) != 0 ||
+	       ours.st_ino == theirs.st_ino;
+}
+
+bool mt_file_owner_has_ended(const struct mt_file_owner *owner)
+{
+	char path[64], text[1024];
+	const char *state;
+
+	mt_format(path, sizeof(path), "/proc/%llu/stat", (unsigned long long)owner->pid);
+	if (mt_os_read_file(path, text, sizeof(text)) <= 0 ||
+	    !(state = mt_os_procstat_at(text, STATE_FIELD)))
+		return false;
+	if (mt_os_procstat_number(text, START_FIELD) != owner->start_ticks)
+		return has_same_boot_time(owner->pid);
+	return (*state == 'Z' || *state == 'X') && mt_os_procstat_number(text, THREADS_FIELD) <= 1;
 }

@@ -21,7 +21,7 @@ bool mt_init_uses_jemalloc(void);
  * then keep the process alive. Returns whether it runs. Never call it inside the allocator. */
 bool mt_init_start_worker(void);
 
-/* core/exit_hooks.c wraps _exit, _Exit and quick_exit, which run no exit handler, to unlink the
+/* core/init.c wraps _exit, _Exit and quick_exit, which run no exit handler, to unlink the
  * shim's files first. Any thread, any signal handler and a vfork child may call the wrappers. Takes
  * no lock. This finds the next functions in line: once, from the constructor. */
 void mt_exit_hooks_start(void);

@@ -16,7 +16,6 @@
 
 #include "sys/format.h"
 #include "sys/os.h"
-#include "sys/raw_syscall.h"
 
 #define LINE_BYTES          1000u /* of a line, with its newline */
 #define KERNEL_SIGSET_BYTES 8u

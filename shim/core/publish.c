@@ -1,15 +1,23 @@
 #include "core/publish.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "core/cgroup.h"
+#include "core/config.h"
+#include "core/files.h"
+#include "core/stats_layout.h"
+#include "core/thread.h"
+#include "sys/atomic.h"
 #include "sys/attr.h"
+#include "sys/format.h"
 #include "sys/lock.h"
 #include "sys/os.h"
-#include "core/stats_layout.h"
-#include "core/files.h"
-#include "core/sweep.h"
-#include "sys/format.h"
 
 /* 1024 samples then span 15 minutes, or half of that if a cleanup follows each */
 #define SAMPLE_STEP_NS (900 * MT_NS_PER_MS)
@@ -17,12 +25,12 @@
 #define FETCH_NS (60 * MT_NS_PER_S)
 
 static struct mt_lock lock = MT_LOCK(publish); /* protects all below */
-static struct mt_stats_file file;
+static struct mt_stats_file stats_file;
 static uint64_t sampled_ns;
 static uint64_t cleanup_sampled_ns; /* of the last sample after a cleanup */
 static uint64_t unwritten_count;    /* cleanups that are stored but not in the file yet */
 /* set before the files exist, and inherited by forked children */
-static char python_text[sizeof(file.head.python)];
+static char python_text[sizeof(stats_file.head.python)];
 /* the process ends: a worker that is just starting must make no files */
 static bool has_ended;
 
@@ -41,23 +49,23 @@ static void leave(void)
 static struct mt_piece head_piece(void)
 {
 	mt_assert(is_ours);
-	file.head.time_ns = mt_os_realtime_ns();
-	file.head.checksum = mt_checksum(MT_CHECKSUM_START, &file.head,
-					 offsetof(struct mt_stats_head, checksum));
-	return (struct mt_piece){&file.head, sizeof(file.head), 0};
+	stats_file.head.time_ns = mt_os_realtime_ns();
+	stats_file.head.checksum = mt_checksum(MT_CHECKSUM_START, &stats_file.head,
+					       offsetof(struct mt_stats_head, checksum));
+	return (struct mt_piece){&stats_file.head, sizeof(stats_file.head), 0};
 }
 
 static void fill_settings(const struct mt_config *config)
 {
 	mt_assert(is_ours);
 	for (int i = 0; i < MT_OPTION_COUNT && i < (int)MT_SETTINGS_COUNT; i++) {
-		struct mt_stats_setting *to = &file.settings[i];
+		struct mt_stats_setting *to = &stats_file.settings[i];
 
 		mt_format(to->name, sizeof(to->name), "%s", mt_config_name((enum mt_option)i));
 		mt_config_format(config, (enum mt_option)i, to->value, sizeof(to->value));
 		mt_config_format_origin(config, (enum mt_option)i, to->origin, sizeof(to->origin));
 	}
-	file.head.settings_count = MT_OPTION_COUNT;
+	stats_file.head.settings_count = MT_OPTION_COUNT;
 }
 
 /* Truncates at a comma: half a pair would be another setting ("narenas:1" of "narenas:16"). */
@@ -94,7 +102,7 @@ static uint64_t random_stack_start(void)
 
 void mt_publish_start(const struct mt_config *config, const struct mt_publish_identity *identity)
 {
-	struct mt_stats_head *head = &file.head;
+	struct mt_stats_head *head = &stats_file.head;
 	int folder = -1;
 
 	/* A worker that starts again has the files already; they stay with the user who made
@@ -143,7 +151,7 @@ void mt_publish_set_settings(const struct mt_config *config)
 	enter();
 	fill_settings(config);
 	pieces[0] = head_piece();
-	pieces[1] = (struct mt_piece){file.settings, sizeof(file.settings),
+	pieces[1] = (struct mt_piece){stats_file.settings, sizeof(stats_file.settings),
 				      offsetof(struct mt_stats_file, settings)};
 	(void)mt_files_write_stats(pieces, 2);
 	leave();
@@ -153,14 +161,14 @@ void mt_publish_set_python(const char *text)
 {
 	enter();
 	(void)mt_format(python_text, sizeof(python_text), "%s", text);
-	memcpy(file.head.python, python_text, sizeof(python_text));
+	memcpy(stats_file.head.python, python_text, sizeof(python_text));
 	leave();
 }
 
 struct mt_stats_snapshot *mt_publish_lock(void)
 {
 	enter();
-	return &file.head.snapshot;
+	return &stats_file.head.snapshot;
 }
 
 void mt_publish_unlock(void)
@@ -171,7 +179,7 @@ void mt_publish_unlock(void)
 
 static struct mt_piece sample_piece(uint64_t now, bool cleaned)
 {
-	const struct mt_stats_snapshot *from = &file.head.snapshot;
+	const struct mt_stats_snapshot *from = &stats_file.head.snapshot;
 	size_t slot;
 
 	mt_assert(is_ours);
@@ -180,22 +188,22 @@ static struct mt_piece sample_piece(uint64_t now, bool cleaned)
 	if (cleaned)
 		cleanup_sampled_ns = now;
 	sampled_ns = now;
-	slot = file.head.samples_count++ % MT_SAMPLES_COUNT;
-	file.samples[slot] = (struct mt_stats_sample){.time_ns = mt_os_realtime_ns(),
+	slot = stats_file.head.samples_count++ % MT_SAMPLES_COUNT;
+	stats_file.samples[slot] = (struct mt_stats_sample){.time_ns = mt_os_realtime_ns(),
 #define X(name, figure) .name = from->figure,
-						      MT_SAMPLE_FIELDS(X)
+							    MT_SAMPLE_FIELDS(X)
 #undef X
 	};
-	return (struct mt_piece){&file.samples[slot], sizeof(file.samples[slot]),
+	return (struct mt_piece){&stats_file.samples[slot], sizeof(stats_file.samples[slot]),
 				 offsetof(struct mt_stats_file, samples) +
-					 slot * sizeof(file.samples[0])};
+					 slot * sizeof(stats_file.samples[0])};
 }
 
 void mt_publish_set_cuda(const char *text, uint32_t driver_version)
 {
 	enter();
-	(void)mt_format(file.head.cuda, sizeof(file.head.cuda), "%s", text);
-	file.head.driver_version = driver_version;
+	(void)mt_format(stats_file.head.cuda, sizeof(stats_file.head.cuda), "%s", text);
+	stats_file.head.driver_version = driver_version;
 	leave();
 }
 
@@ -203,8 +211,8 @@ void mt_publish_set_devices(const struct mt_stats_device *devices, uint32_t coun
 {
 	mt_assert(count <= MT_DEVICES_COUNT);
 	enter();
-	memcpy(file.devices, devices, count * sizeof(*devices));
-	file.head.devices_count = count;
+	memcpy(stats_file.devices, devices, count * sizeof(*devices));
+	stats_file.head.devices_count = count;
 	leave();
 }
 
@@ -214,13 +222,13 @@ void mt_publish_add_oom(struct mt_stats_oom *oom)
 	size_t slot;
 
 	enter();
-	oom->number = ++file.head.ooms_count;
+	oom->number = ++stats_file.head.ooms_count;
 	slot = (oom->number - 1) % MT_OOMS_COUNT;
 	mt_assert(oom->number > 0);
-	file.ooms[slot] = *oom;
-	pieces[0] = (struct mt_piece){&file.ooms[slot], sizeof(file.ooms[slot]),
+	stats_file.ooms[slot] = *oom;
+	pieces[0] = (struct mt_piece){&stats_file.ooms[slot], sizeof(stats_file.ooms[slot]),
 				      offsetof(struct mt_stats_file, ooms) +
-					      slot * sizeof(file.ooms[0])};
+					      slot * sizeof(stats_file.ooms[0])};
 	pieces[1] = head_piece();
 	(void)mt_files_write_stats(pieces, 2);
 	leave();
@@ -232,13 +240,14 @@ void mt_publish_add_limit_report(struct mt_stats_limit_report *limit_report)
 	size_t slot;
 
 	enter();
-	limit_report->number = ++file.head.limit_reports_count;
+	limit_report->number = ++stats_file.head.limit_reports_count;
 	slot = (limit_report->number - 1) % MT_LIMIT_REPORTS_COUNT;
-	file.limit_reports[slot] = *limit_report;
-	file.head.snapshot.limit_reports_count = limit_report->number;
-	pieces[0] = (struct mt_piece){&file.limit_reports[slot], sizeof(file.limit_reports[slot]),
+	stats_file.limit_reports[slot] = *limit_report;
+	stats_file.head.snapshot.limit_reports_count = limit_report->number;
+	pieces[0] = (struct mt_piece){&stats_file.limit_reports[slot],
+				      sizeof(stats_file.limit_reports[slot]),
 				      offsetof(struct mt_stats_file, limit_reports) +
-					      slot * sizeof(file.limit_reports[0])};
+					      slot * sizeof(stats_file.limit_reports[0])};
 	pieces[1] = head_piece();
 	(void)mt_files_write_stats(pieces, 2);
 	leave();
@@ -250,10 +259,10 @@ void mt_publish_set_classes(const struct mt_stats_class *classes, uint32_t count
 
 	mt_assert(count <= MT_CLASSES_COUNT);
 	enter();
-	memcpy(file.classes, classes, count * sizeof(*classes));
-	file.head.classes_count = count;
-	file.head.classes_time_ns = mt_os_realtime_ns();
-	pieces[0] = (struct mt_piece){file.classes, count * sizeof(*classes),
+	memcpy(stats_file.classes, classes, count * sizeof(*classes));
+	stats_file.head.classes_count = count;
+	stats_file.head.classes_time_ns = mt_os_realtime_ns();
+	pieces[0] = (struct mt_piece){stats_file.classes, count * sizeof(*classes),
 				      offsetof(struct mt_stats_file, classes)};
 	pieces[1] = head_piece();
 	(void)mt_files_write_stats(pieces, 2);
@@ -278,7 +287,7 @@ enum mt_err mt_publish_end_dump(enum mt_dump product, bool whole)
 	enter();
 	answer = mt_files_end_dump(product, whole);
 	if (answer == MT_ERR_OK && product == MT_DUMP_HEAP)
-		file.head.snapshot.prof_dumps_count++;
+		stats_file.head.snapshot.prof_dumps_count++;
 	leave();
 	return answer;
 }
@@ -304,7 +313,8 @@ uint64_t mt_publish_expire_dump(enum mt_dump dump, uint64_t *placed_ns, uint64_t
 void mt_publish_set_limit_source(const char *text)
 {
 	enter();
-	(void)mt_format(file.head.limit_source, sizeof(file.head.limit_source), "%s", text);
+	(void)mt_format(stats_file.head.limit_source, sizeof(stats_file.head.limit_source), "%s",
+			text);
 	leave();
 }
 
@@ -313,11 +323,11 @@ static void write_figures(bool cleaned)
 	struct mt_piece pieces[3];
 
 	enter();
-	mt_assert(file.head.devices_count <= MT_DEVICES_COUNT);
+	mt_assert(stats_file.head.devices_count <= MT_DEVICES_COUNT);
 	pieces[1] = sample_piece(mt_os_now_ns(), cleaned);
-	pieces[2] =
-		(struct mt_piece){file.devices, file.head.devices_count * sizeof(file.devices[0]),
-				  offsetof(struct mt_stats_file, devices)};
+	pieces[2] = (struct mt_piece){stats_file.devices,
+				      stats_file.head.devices_count * sizeof(stats_file.devices[0]),
+				      offsetof(struct mt_stats_file, devices)};
 	pieces[0] = head_piece();
 	(void)mt_files_write_stats(pieces, 3);
 	leave();
@@ -336,19 +346,19 @@ void mt_publish_write_after_cleanup(void)
 static void add_cleanup(struct mt_stats_cleanup *cleanup)
 {
 	mt_assert(is_ours && cleanup->reason < MT_REASON_COUNT);
-	cleanup->number = ++file.head.cleanups_count;
+	cleanup->number = ++stats_file.head.cleanups_count;
 	if (!cleanup->merged)
-		file.head.cleanups_by_reason[cleanup->reason]++;
-	file.cleanups[(cleanup->number - 1) % MT_CLEANUPS_COUNT] = *cleanup;
+		stats_file.head.cleanups_by_reason[cleanup->reason]++;
+	stats_file.cleanups[(cleanup->number - 1) % MT_CLEANUPS_COUNT] = *cleanup;
 	unwritten_count++;
 }
 
 static struct mt_piece cleanups_piece(size_t slot, size_t count)
 {
 	mt_assert(slot + count <= MT_CLEANUPS_COUNT);
-	return (struct mt_piece){&file.cleanups[slot], count * sizeof(file.cleanups[0]),
+	return (struct mt_piece){&stats_file.cleanups[slot], count * sizeof(stats_file.cleanups[0]),
 				 offsetof(struct mt_stats_file, cleanups) +
-					 slot * sizeof(file.cleanups[0])};
+					 slot * sizeof(stats_file.cleanups[0])};
 }
 
 void mt_publish_queue_cleanup(struct mt_stats_cleanup *cleanup)
@@ -361,7 +371,7 @@ void mt_publish_queue_cleanup(struct mt_stats_cleanup *cleanup)
 void mt_publish_skip_cleanups(uint64_t count)
 {
 	enter();
-	file.head.cleanups_count += count;
+	stats_file.head.cleanups_count += count;
 	leave();
 }
 
@@ -393,7 +403,7 @@ void mt_publish_copy(struct mt_stats_file *out)
 {
 	enter();
 	(void)head_piece();
-	memcpy(out, &file, sizeof(file));
+	memcpy(out, &stats_file, sizeof(stats_file));
 	leave();
 }
 
@@ -422,11 +432,344 @@ void mt_publish_fork_child(void)
 {
 	mt_lock_fork_child(&lock, is_ours);
 	/* else the pages are untouched, and a child should not copy them */
-	if (file.head.magic)
+	if (stats_file.head.magic)
 		/* the slots may stay: each is written before the head names its number */
-		memset(&file.head, 0, sizeof(file.head));
+		memset(&stats_file.head, 0, sizeof(stats_file.head));
 	sampled_ns = cleanup_sampled_ns = 0;
 	unwritten_count = 0;
 	has_ended = false;
 	mt_files_fork_child();
+}
+
+/* ---- the last look on disk ---- */
+
+#define PATH_BYTES 512
+#define NAME_BYTES 96
+
+#define LINKS_MAX  40u /* as the kernel's own; path_resolution(7) */
+#define KIND_BYTES 32  /* of the name of a file system */
+
+static char folder[PATH_BYTES]; /* "": none */
+static char path[PATH_BYTES + NAME_BYTES];
+static bool is_given;              /* by MT_LAST_DIR */
+static bool is_checked, is_usable; /* the kind of file system */
+static bool is_pruned;
+/* Written after `path`: release; the remover acquires. */
+static _Atomic bool is_written;
+
+/* ---- the folder ---- */
+
+/* Sets `folder`; "" if there is none. */
+static void choose_folder(void)
+{
+	const char *given = mt_config()->last_dir, *home = mt_launch_env()->state_home;
+	size_t bytes = 0;
+
+	is_given = *given != '\0';
+	if (is_given && *given == '/')
+		bytes = mt_format(folder, sizeof(folder), "%s", given);
+	else if (!is_given && *home == '/')
+		bytes = mt_format(folder, sizeof(folder), "%s/mtshim", home);
+	if (bytes + 1 >= sizeof(folder))
+		bytes = 0; /* a truncated path is another folder */
+	folder[bytes] = '\0';
+}
+
+static bool is_one_of(const char *kind, const char *const *words, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (strncmp(kind, words[i], strlen(words[i])) == 0)
+			return true;
+	return false;
+}
+
+/* Whose answer may take for ever: a server's, or a program's. An automounter asks for one. */
+static bool may_stall(const char *kind)
+{
+	static const char *const words[] = {"nfs",      "cifs", "smb",    "9p",     "fuse",
+					    "virtiofs", "ceph", "lustre", "gpfs",   "afs",
+					    "autofs",   "coda", "beegfs", "gluster"};
+
+	return is_one_of(kind, words, sizeof(words) / sizeof(words[0]));
+}
+
+/* A container's own layer, or memory: gone with the container or the machine. */
+static bool is_lost_at_the_end(const char *kind)
+{
+	static const char *const words[] = {"overlay", "aufs", "tmpfs", "ramfs", "devtmpfs"};
+
+	return is_one_of(kind, words, sizeof(words) / sizeof(words[0]));
+}
+
+/* Replaces the link that ends at `rest` by its target. text: the whole path. */
+static bool splice_link(char text[PATH_BYTES], size_t end, const char *target)
+{
+	char whole[2 * PATH_BYTES];
+	size_t folder_length = end;
+
+	while (folder_length > 0 && text[folder_length - 1] != '/')
+		folder_length--;
+	mt_format(whole, sizeof(whole), "%.*s%s%s", *target == '/' ? 0 : (int)folder_length, text,
+		  target, text + end);
+	mt_assert(end <= strlen(text));
+	return mt_format(text, PATH_BYTES, "%s", whole) + 1 < PATH_BYTES;
+}
+
+/* The mount table has no other paths. */
+static bool is_plain(const char *text)
+{
+	size_t length = strlen(text);
+	const char *end = text + length;
+
+	return !strstr(text, "/../") && !strstr(text, "/./") && !strstr(text, "//") &&
+	       !(length >= 3 && strcmp(end - 3, "/..") == 0) &&
+	       !(length >= 2 && strcmp(end - 2, "/.") == 0);
+}
+
+/* Writes the kind of the file system that has the folder, or will have it. Walks down from "/",
+ * and asks nothing of a file system before the mount table has named a kind that answers. Returns
+ * false if one may stall. */
+static bool read_kind(char out[KIND_BYTES])
+{
+	char text[PATH_BYTES], target[PATH_BYTES], above[PATH_BYTES];
+	unsigned links = 0;
+	size_t end = 0;
+
+	mt_format(text, sizeof(text), "%s", folder);
+	if (!is_plain(text))
+		return false;
+	while (text[end]) {
+		long bytes;
+
+		end += 1 + strcspn(text + end + 1, "/");
+		mt_assert(end < sizeof(text));
+		mt_format(above, sizeof(above), "%.*s", (int)end, text);
+		if (!mt_cgroup_path_mount_kind(above, out, KIND_BYTES) || may_stall(out))
+			return false;
+		bytes = mt_raw_syscall(SYS_readlinkat, AT_FDCWD, above, target, sizeof(target));
+		if (bytes <= 0 || bytes >= (long)sizeof(target))
+			continue;
+		target[bytes] = '\0';
+		if (++links > LINKS_MAX || !splice_link(text, end, target) || !is_plain(text))
+			return false;
+		end = 0;
+	}
+	return true;
+}
+
+bool mt_last_file_is_wanted(void)
+{
+	char kind[KIND_BYTES];
+	int kept = errno;
+
+	if (is_checked)
+		return is_usable;
+	is_checked = true;
+	choose_folder();
+	is_usable = *folder && read_kind(kind) && (is_given || !is_lost_at_the_end(kind));
+	errno = kept;
+	return is_usable;
+}
+
+/* Makes the folder and those above it. */
+static void make_folder(void)
+{
+	char above[PATH_BYTES];
+
+	mt_format(above, sizeof(above), "%s", folder);
+	for (char *at = above + 1; *at; at++)
+		if (*at == '/') {
+			*at = '\0';
+			(void)mt_raw_syscall(SYS_mkdirat, AT_FDCWD, above, 0700);
+			*at = '/';
+		}
+	(void)mt_raw_syscall(SYS_mkdirat, AT_FDCWD, above, 0700);
+}
+
+/* Returns a descriptor, or -1. */
+static int open_folder(void)
+{
+	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+	int fd = mt_os_open(folder, flags, 0);
+	struct stat seen;
+
+	if (fd == -ENOENT) {
+		make_folder();
+		fd = mt_os_open(folder, flags, 0);
+	}
+	if (fd < 0)
+		return -1;
+	if (mt_os_fstat(fd, &seen) == 0 && seen.st_uid == geteuid() && !(seen.st_mode & 022))
+		return fd;
+	mt_os_close(fd);
+	return -1;
+}
+
+/* ---- old files ---- */
+
+struct entry {
+	uint64_t inode;
+	int64_t offset;
+	unsigned short bytes;
+	unsigned char kind;
+	char name[];
+};
+
+struct oldest {
+	char name[NAME_BYTES];
+	int64_t time_s;
+	unsigned count;
+};
+
+/* Whether a process names its file so: PID-STARTTIME-PIDNS and this ending. */
+static bool is_name(const char *text, const char *end)
+{
+	for (int i = 0; i < 3; i++) {
+		size_t digits = strspn(text, "0123456789");
+
+		if (!digits || text[digits] != (i < 2 ? '-' : '.'))
+			return false;
+		text += digits + (i < 2);
+	}
+	return strcmp(text, end) == 0;
+}
+
+static bool owner_is_alive(const char *name)
+{
+	char process[32];
+	struct stat seen;
+
+	mt_format(process, sizeof(process), "/proc/%llu",
+		  (unsigned long long)mt_os_parse_number(name));
+	return mt_os_stat(process, &seen) == 0;
+}
+
+static void note_entry(int fd, const char *name, struct oldest *out)
+{
+	struct stat seen;
+
+	if (is_name(name, ".last.new") && !owner_is_alive(name))
+		(void)unlinkat(fd, name, 0); /* killed while it wrote */
+	if (!is_name(name, ".last") || strlen(name) >= NAME_BYTES ||
+	    mt_raw_syscall(SYS_newfstatat, fd, name, &seen, AT_SYMLINK_NOFOLLOW) != 0)
+		return;
+	out->count++;
+	if (owner_is_alive(name) || (*out->name && seen.st_mtim.tv_sec >= out->time_s))
+		return;
+	mt_format(out->name, sizeof(out->name), "%s", name);
+	out->time_s = seen.st_mtim.tv_sec;
+}
+
+/* Finds the oldest file whose process is gone, and counts all. */
+static void find_oldest(int fd, struct oldest *out)
+{
+	_Alignas(struct entry) char entries[4096];
+	long bytes;
+
+	*out = (struct oldest){.count = 0};
+	(void)mt_raw_syscall(SYS_lseek, fd, 0, SEEK_SET);
+	while ((bytes = mt_raw_syscall(SYS_getdents64, fd, entries, sizeof(entries))) > 0)
+		for (long at = 0; at < bytes;) {
+			const struct entry *entry = (const void *)(entries + at);
+
+			mt_assert(entry->bytes > 0); /* else the loop has no end */
+			note_entry(fd, entry->name, out);
+			at += entry->bytes;
+		}
+}
+
+/* Keeps one place free for this process. */
+static void prune(int fd)
+{
+	struct oldest oldest;
+
+	for (unsigned i = 0; i < MT_LAST_FILES_MAX; i++) {
+		find_oldest(fd, &oldest);
+		if (oldest.count < MT_LAST_FILES_MAX || !*oldest.name)
+			return;
+		(void)unlinkat(fd, oldest.name, 0);
+	}
+}
+
+/* ---- the file ---- */
+
+static void complete(struct mt_last_file *file)
+{
+	file->head.magic = MT_LAST_MAGIC;
+	file->head.version = MT_LAST_VERSION;
+	file->head.file_bytes = sizeof(*file);
+	file->head.stats_bytes = sizeof(file->stats);
+	file->checksum =
+		mt_checksum(MT_CHECKSUM_START, file, offsetof(struct mt_last_file, checksum));
+}
+
+static bool put(int folder_fd, const char *name, const struct mt_last_file *file)
+{
+	char fresh[NAME_BYTES + 8];
+	uint64_t at = 0;
+	bool done;
+	int fd;
+
+	mt_format(fresh, sizeof(fresh), "%s.new", name);
+	(void)unlinkat(folder_fd, fresh, 0);
+	fd = mt_os_open_at(folder_fd, fresh, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+			   0600);
+	if (fd < 0)
+		return false;
+	done = mt_os_file_size_is_allowed(sizeof(*file)) &&
+	       mt_os_write_whole(fd, file, sizeof(*file), &at);
+	mt_os_close(fd);
+	if (done && mt_raw_syscall(SYS_renameat, folder_fd, fresh, folder_fd, name) == 0)
+		return true;
+	(void)unlinkat(folder_fd, fresh, 0);
+	return false;
+}
+
+static bool write_into(int folder_fd, struct mt_last_file *file)
+{
+	const struct mt_stats_head *head = &file->stats.head;
+	char name[NAME_BYTES];
+
+	mt_assert(head->pid == (uint64_t)mt_os_getpid());
+	if (!is_pruned)
+		prune(folder_fd);
+	is_pruned = true;
+	mt_format(name, sizeof(name), "%llu-%llu-%llu.last", (unsigned long long)head->pid,
+		  (unsigned long long)head->start_ticks, (unsigned long long)head->pidns);
+	if (!put(folder_fd, name, file))
+		return false;
+	if (!mt_load_relaxed(&is_written))
+		mt_format(path, sizeof(path), "%s/%s", folder, name);
+	mt_store_release(&is_written, true);
+	return true;
+}
+
+bool mt_last_file_write(struct mt_last_file *file)
+{
+	int kept = errno, fd = mt_last_file_is_wanted() ? open_folder() : -1;
+	bool done = false;
+
+	mt_assert(mt_thread_is_ours());
+	if (fd >= 0) {
+		complete(file);
+		done = write_into(fd, file);
+		mt_os_close(fd);
+	}
+	errno = kept;
+	return done;
+}
+
+void mt_last_file_remove(void)
+{
+	int kept = errno;
+
+	if (atomic_exchange_explicit(&is_written, false, memory_order_acquire))
+		(void)unlink(path);
+	errno = kept;
+}
+
+void mt_last_file_fork_child(void)
+{
+	mt_store_relaxed(&is_written, false);
+	is_pruned = false;
 }

@@ -15,7 +15,6 @@
 #include "sys/format.h"
 #include "sys/loader.h"
 #include "sys/os.h"
-#include "sys/raw_syscall.h"
 
 /* Weak: musl lacks it, and its loader rejects a missing symbol (sys/libc.h). */
 extern __typeof__(pthread_attr_setaffinity_np) pthread_attr_setaffinity_np __attribute__((weak));

@@ -23,7 +23,6 @@
 #include "sys/format.h"
 #include "sys/main_thread.h"
 #include "sys/os.h"
-#include "sys/raw_syscall.h"
 #include "sys/rss.h"
 
 #define STACK_BYTES (256 * 1024)

@@ -5,7 +5,7 @@
 
 #include "sys/atomic.h"
 #include "sys/attr.h"
-#include "sys/elf.h"
+#include "sys/loader.h"
 #include "sys/format.h"
 #include "sys/lock.h"
 

@@ -16,7 +16,7 @@
 #include <time.h>
 
 #include "sys/lock.h"
-#include "sys/raw_syscall.h"
+#include "sys/os.h"
 #include "gpu/driver_abi.h"
 #include "gpu/driver_functions.def"
 

@@ -7,7 +7,7 @@
 #include "sys/attr.h"
 #include "core/config.h"
 #include "gpu/driver.h"
-#include "sys/elf.h"
+#include "sys/loader.h"
 
 #pragma GCC visibility push(hidden)
 #include "core/init.h"

@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 
 #include "sys/loader.h"
-#include "sys/elf.h"
 #include "sys/os.h"
 
 #define PROCESSES_MAX 128

@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "sys/elf.h"
+#include "sys/loader.h"
 #include "sys/os.h"
 #include "gpu/driver.h"
 #include "gpu/capture.h"

@@ -84,8 +84,8 @@ void mt_account_watch_main(void (*main_ended)(void));
 /* Registers the main thread for main_ended; does nothing on another thread. May change errno. */
 void mt_account_know_main(void);
 
-/* Registers the calling thread, at its first use of the heap or again while it ends. counters:
- * where the allocator counts for it, or NULL. Keeps errno. */
+/* Registers the calling thread, at its first use of the heap or again while it ends.
+ * allocator_counters: where the allocator counts for it, or NULL. Keeps errno. */
 void mt_account_thread_born(const void *allocator_counters);
 
 /* Adds up all threads under the list lock: microseconds for hundreds of threads, some tens of them
@@ -125,5 +125,57 @@ static inline bool mt_account_bump_known(uint64_t *counter, uint64_t bytes)
 void mt_account_fork_prepare(void);
 void mt_account_fork_parent(void);
 void mt_account_fork_child(void);
+
+/* ---- allocation events ---- */
+
+/* Allocation events of the program: every MB that a thread allocates over jemalloc and every 4 MB
+ * over glibc, from inside malloc once its block is made. pressure/ listens: it compares the heap
+ * with the limit. Without a listener an event costs one load. Keeps errno. */
+
+struct mt_allocation_listener {
+	/* The calling thread has allocated so many bytes since its last event. True: run is due. */
+	bool (*note)(uint64_t fresh_bytes);
+	/* Takes its time; none of the allocator's locks is held and none of ours. */
+	void (*run)(uint64_t fresh_bytes);
+	/* The calling thread has freed a block of 32 MB or more. */
+	void (*freed_large)(void);
+	/* A cleanup has returned free memory. */
+	void (*purged)(void);
+};
+
+/* Once, before the process has a second thread of ours. listener: never freed. */
+void mt_allocation_event_listen(const struct mt_allocation_listener *listener);
+
+/* Over jemalloc: the calling thread has freed a block of 32 MB or more, or realloc has cut off as
+ * much. */
+void mt_allocation_event_freed_large(void);
+
+/* The calling thread has taken so many more bytes of pages for Python's objects. */
+void mt_allocation_event_objects(uint64_t bytes);
+
+/* The calling thread has ever allocated so many bytes. Returns how many since its last event. */
+uint64_t mt_allocation_event_note(uint64_t allocated_bytes);
+
+/* A cleanup has purged the heap. Any thread. */
+void mt_allocation_event_purged(void);
+
+/* ---- who allocates ---- */
+
+struct mt_allocation_caller {
+	uintptr_t address;      /* return address of the call; 0: none yet */
+	const uintptr_t *frame; /* where the stack of its function begins, while the call lasts */
+};
+
+/* Where the calling thread last called the heap family, while callers are noted; else of before. */
+extern MT_TLS struct mt_allocation_caller mt_allocation_caller;
+
+/* Has each call that makes a block write its caller there; or no longer. Over the embedded
+ * jemalloc; else it does nothing. One thread at a time. */
+void mt_allocation_event_note_callers(bool wanted);
+bool mt_allocation_event_wants_callers(void);
+
+/* For the allocator: calls changed() at each change. Before the process has a second thread of
+ * ours. */
+void mt_allocation_event_offer_callers(void (*changed)(void));
 
 #endif

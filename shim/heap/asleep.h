@@ -1,6 +1,6 @@
 /* heap/asleep.h -- a small process: libc's malloc serves it, and the embedded jemalloc is not
  * initialised. A process that grows wakes up, once: from then on new blocks come from jemalloc.
- * Blocks that libc made before are freed by libc. heap/brk_range.h says how the two are told apart.
+ * Blocks that libc made before are freed by libc. heap/glibc.h says how the two are told apart.
  *
  * The functions that take blocks are switched before those that make blocks, so that no thread can
  * pass a block of jemalloc's to libc.
@@ -65,5 +65,17 @@ void mt_asleep_fork_child(void);
 
 /* As mt_page_flags_note (heap/page_flags.h); from now on frees of libc's blocks look for flags. */
 void mt_asleep_note_flags(long number, long address, long bytes, long argument);
+
+/* ---- programs that lock all their memory ---- */
+
+/* Programs that call mlockall(2), such as mysqld and memcached. The kernel then locks all mappings,
+ * and jemalloc maps more than it hands out: 18 MB before the first block, later up to 60 % more
+ * than the program holds. Within the kernel's default limit of 8 MB the call would fail; near a
+ * memory limit the process would be killed. */
+
+/* Returns whether a loaded object imports mlockall. A program that finds it by dlsym is not
+ * noticed. Iterates over the loaded objects under the gate of sys/loader.h. Any thread. Allocates
+ * nothing, keeps errno. */
+bool mt_mlockall_is_imported(void);
 
 #endif

@@ -6,7 +6,6 @@
 #include <malloc.h>
 #include <stdlib.h>
 
-#include "heap/alignment.h"
 #include "heap/backend.h"
 #include "sys/attr.h"
 #include "sys/os.h"

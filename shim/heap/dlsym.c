@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "sys/attr.h"
-#include "sys/elf.h"
+#include "sys/loader.h"
 
 #pragma GCC visibility push(hidden)
 #include "heap/entries.h"

@@ -6,7 +6,7 @@
 #include "core/init.h"
 #include "sys/atomic.h"
 #include "sys/attr.h"
-#include "sys/elf.h"
+#include "sys/loader.h"
 #include "sys/lock.h"
 
 /* ---- the very first calls ---- */

@@ -3,15 +3,127 @@
 #include <errno.h>
 #include <malloc.h>
 #include <string.h>
+#include <sys/syscall.h>
 
-#include "sys/atomic.h"
-#include "sys/rss.h"
-#include "heap/alignment.h"
-#include "heap/brk_range.h"
+#include "heap/backend.h"
 #include "heap/purge_lock.h"
+#include "sys/atomic.h"
 #include "sys/attr.h"
-#include "sys/elf.h"
+#include "sys/loader.h"
 #include "sys/os.h"
+#include "sys/rss.h"
+
+/* ---- the address range of its heap ---- */
+
+#define FROZEN   ((uintptr_t)1)
+#define GIVEN_UP ((uintptr_t)2) /* the length is as good as infinite */
+#define FLAGS    ((uintptr_t)15)
+
+uintptr_t mt_brk_range_base;
+_Atomic uintptr_t mt_brk_range_word; /* acquire/release: it alone decides */
+uintptr_t mt_brk_range_end = UINTPTR_MAX;
+
+static uintptr_t read_break(void)
+{
+	return (uintptr_t)mt_raw_syscall(SYS_brk, 0);
+}
+
+static uintptr_t read_word(void)
+{
+	return mt_load_acquire(&mt_brk_range_word);
+}
+
+/* On failure *word is the present one. */
+static bool swap(uintptr_t *word, uintptr_t wanted)
+{
+	return atomic_compare_exchange_strong_explicit(&mt_brk_range_word, word, wanted,
+						       memory_order_acq_rel, memory_order_acquire);
+}
+
+void mt_brk_range_begin(void)
+{
+	mt_brk_range_base = read_break();
+}
+
+bool mt_brk_range_has_begun(void)
+{
+	return mt_brk_range_base != 0;
+}
+
+MT_COLD enum mt_brk_place mt_brk_range_add(const void *block)
+{
+	uintptr_t at = (uintptr_t)block - mt_brk_range_base;
+	uintptr_t word = read_word();
+	uintptr_t length;
+
+	do {
+		if (!block || (word & GIVEN_UP) || at < (word & ~FLAGS))
+			return MT_BRK_INSIDE;
+		if (word & FROZEN)
+			return MT_BRK_FROZEN;
+		length = (read_break() - mt_brk_range_base) & ~FLAGS;
+		if (at >= length)
+			return MT_BRK_OUTSIDE;
+	} while (!swap(&word, length));
+	return MT_BRK_EXTENDED;
+}
+
+bool mt_brk_range_freeze(void)
+{
+	uintptr_t word = read_word();
+	uintptr_t length;
+
+	do {
+		uintptr_t now = read_break();
+
+		if (word & GIVEN_UP)
+			return false;
+		/* the program break may have sunk */
+		length = word & ~FLAGS;
+		if (now > mt_brk_range_base && ((now - mt_brk_range_base) & ~FLAGS) > length)
+			length = (now - mt_brk_range_base) & ~FLAGS;
+		if (!mt_brk_range_base)
+			length = 0;
+	} while (!swap(&word, length | FROZEN));
+	__atomic_store_n(&mt_brk_range_end, length ? mt_brk_range_base + length : 0,
+			 __ATOMIC_RELAXED);
+	return true;
+}
+
+bool mt_brk_range_give_up(void)
+{
+	uintptr_t word = read_word();
+
+	do
+		if (word & FROZEN)
+			return false;
+	while (!swap(&word, ~FLAGS | GIVEN_UP));
+	return true;
+}
+
+bool mt_brk_range_is_given_up(void)
+{
+	return read_word() & GIVEN_UP;
+}
+
+size_t mt_brk_range_bytes(void)
+{
+	uintptr_t word = read_word();
+
+	return word & GIVEN_UP ? 0 : word & ~FLAGS;
+}
+
+bool mt_brk_range_overlaps(const void *address, size_t bytes)
+{
+	uintptr_t from = (uintptr_t)address;
+
+	return from < mt_brk_range_base + mt_brk_range_bytes() && from + bytes > mt_brk_range_base;
+}
+
+bool mt_brk_range_has(const void *ptr)
+{
+	return (uintptr_t)ptr - mt_brk_range_base < mt_brk_range_bytes();
+}
 
 /* ---- libc's own functions ---- */
 
@@ -165,7 +277,9 @@ static bool read_info(struct mt_mallinfo *out)
 {
 	bool is_known;
 
-	mt_purge_enter();
+	*out = (struct mt_mallinfo){0};
+	if (!mt_purge_enter_within(MT_NS_PER_S))
+		return false;
 	is_known = mt_glibc_info(out);
 	mt_purge_leave();
 	return is_known;
@@ -189,7 +303,8 @@ static uint64_t glibc_unmerged(void)
 {
 	struct mt_mallinfo info;
 
-	return read_info(&info) ? info.fsmblks : 0;
+	/* Unknown while another thread purges for long: as if there were many. */
+	return read_info(&info) ? info.fsmblks : UINT64_MAX;
 }
 
 static void glibc_purge(struct mt_purge_outcome *out)
@@ -228,3 +343,128 @@ const struct mt_backend mt_glibc_backend = {
 	.unmerged_bytes = glibc_unmerged,
 	.reclaim = glibc_reclaim,
 };
+
+/* ---- counting ---- */
+
+/* A copy of glibc's functions, and a wrapper's free: one load finds each. */
+static struct mt_heap_ops next;
+
+static void no_event(void)
+{
+}
+
+static void (*on_event)(void) = no_event;
+
+void mt_glibc_accounting_use(void (*event)(void))
+{
+	on_event = event;
+}
+
+MT_COLD void *mt_glibc_event(void *block)
+{
+	int kept = errno;
+
+	mt_thread_counters.next_event_bytes =
+		mt_thread_counters.allocated_bytes + MT_GLIBC_EVENT_BYTES;
+	mt_account_thread_born(NULL);
+	on_event();
+	errno = kept;
+	return block;
+}
+
+MT_COLD void *mt_glibc_count_mapped(void *block)
+{
+	return mt_glibc_count_bytes(block, mt_glibc_usable(block));
+}
+
+void mt_glibc_uncount(size_t bytes)
+{
+	mt_account_thread_born(NULL); /* does nothing for a registered thread */
+	(void)mt_account_bump(&mt_thread_counters.freed_bytes, bytes);
+}
+
+static void *accounted_malloc(size_t size)
+{
+	return mt_glibc_count(next.malloc(size));
+}
+
+static void *accounted_calloc(size_t count, size_t size)
+{
+	return mt_glibc_count(next.calloc(count, size));
+}
+
+static void *accounted_realloc(void *ptr, size_t size)
+{
+	size_t old = ptr ? mt_glibc_usable(ptr) : 0;
+	void *fresh = next.realloc(ptr, size);
+
+	/* realloc(ptr, 0) frees, and returns NULL */
+	if (ptr && (fresh || size == 0))
+		mt_glibc_uncount(old);
+	return mt_glibc_count(fresh);
+}
+
+static void *accounted_memalign(size_t alignment, size_t size)
+{
+	return mt_glibc_count(next.memalign(alignment, size));
+}
+
+static void *accounted_aligned_alloc(size_t alignment, size_t size)
+{
+	return mt_glibc_count(next.aligned_alloc(alignment, size));
+}
+
+static int accounted_posix_memalign(void **out, size_t alignment, size_t size)
+{
+	int answer = next.posix_memalign(out, alignment, size);
+
+	if (answer == 0)
+		mt_glibc_count(*out);
+	return answer;
+}
+
+/* Also the first thing that a thread does with the heap: accounted_free has counted the bytes. */
+static MT_COLD void free_unregistered(void *ptr)
+{
+	mt_account_thread_born(NULL);
+	next.free(ptr);
+}
+
+static MT_COLD void free_mapped(void *ptr)
+{
+	mt_glibc_uncount(mt_glibc_usable(ptr));
+	next.free(ptr);
+}
+
+static void accounted_free(void *ptr)
+{
+	size_t header;
+
+	if (mt_unlikely(!ptr))
+		return;
+	header = mt_glibc_header(ptr);
+	if (mt_unlikely(mt_glibc_is_mapped(header)))
+		free_mapped(ptr);
+	else if (mt_unlikely(!mt_account_bump_known(&mt_thread_counters.freed_bytes,
+						    mt_glibc_heap_usable(header))))
+		free_unregistered(ptr);
+	else
+		next.free(ptr);
+}
+
+static size_t accounted_malloc_usable_size(void *ptr)
+{
+	return ptr ? mt_glibc_usable(ptr) : 0;
+}
+
+static const struct mt_heap_ops accounting_ops = {
+#define X(type, name, params, args) .name = accounted_##name,
+	MT_HEAP_ALLOCATING(X) MT_HEAP_EXISTING(X)
+#undef X
+};
+
+const struct mt_heap_ops *mt_glibc_accounting_ops(void)
+{
+	next = *mt_system_plain_ops();
+	return &accounting_ops;
+}

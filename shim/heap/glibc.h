@@ -1,6 +1,7 @@
 /* heap/glibc.h -- glibc's malloc: its own functions under the names __libc_malloc and so on, and
  * the sizes in its chunk headers. Owns the addresses of those functions. Any thread may call. Takes
- * the gate of sys/loader.h, once. Never calls dlsym, never allocates.
+ * the gate of sys/loader.h, once. Never calls dlsym, and never
+ * allocates but in mt_glibc_check.
  *
  * Source of the layout: glibc malloc/malloc.c ("Vital statistics"). The word before a block holds
  * the chunk's size with three flag bits; bit 2 marks a chunk with a mapping of its own.
@@ -10,8 +11,92 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
+#include "heap/account.h"
 #include "heap/backend.h"
+#include "sys/atomic.h"
+#include "sys/attr.h"
+
+/* ---- the address range of its heap ---- */
+
+/* The address range of libc's heap in a process that is or was asleep
+ * (heap/asleep.h), by which a block of libc's is told from one of jemalloc's. Owns one atomic word,
+ * the length of the range. Any thread may call, also in signal handlers. Takes no lock, never
+ * waits, never allocates.
+ *
+ * While a process is asleep every block that it hands out lies in [base, base + length):
+ *  - A thread hands out a block of libc's only after it has seen, in a word that was read after the
+ *    block was made, that the range includes the block. If it does not, the thread extends the
+ *    range to the program break, by compare-and-swap.
+ *  - A block outside the brk heap (a chunk with a mapping of its own, a second arena, a main arena
+ *    that falls back to mmap) is not handed out. Only a process that gives the range up may do so:
+ *    it never wakes up.
+ *  - Waking up freezes the word, by compare-and-swap too. So every block that was handed out before
+ *    lies in the frozen range, and no thread can extend it later. A thread that was inside libc's
+ *    malloc meanwhile, and whose block lies beyond the frozen range, must return it to libc and
+ *    take one from jemalloc.
+ *  - jemalloc never gets memory inside the range: its sbrk is refused, and a mapping that the
+ *    kernel puts there, after libc has lowered the program break, is not used (heap/jemalloc.c).
+ *  - The program's own sbrk may put its memory into the range. No block lies there. */
+
+#pragma GCC visibility push(hidden)
+
+/* Begins the range at the program break. Once, before libc's malloc makes its first block. */
+void mt_brk_range_begin(void);
+bool mt_brk_range_has_begun(void);
+
+enum mt_brk_place {
+	MT_BRK_INSIDE,  /* the block may be handed out */
+	MT_BRK_FROZEN,  /* beyond the frozen range */
+	MT_BRK_OUTSIDE, /* not in the brk heap */
+	MT_BRK_EXTENDED /* as MT_BRK_INSIDE, and the range is longer than before */
+};
+
+/* Returns where a block lies that libc has just made; extends the range if needed. block: NULL
+ * is inside. */
+enum mt_brk_place mt_brk_range_add(const void *block);
+
+/* Freezes the range. Returns false if it was given up. */
+bool mt_brk_range_freeze(void);
+
+/* Gives the range up: every block is inside from now on. Returns false if it was frozen. */
+bool mt_brk_range_give_up(void);
+bool mt_brk_range_is_given_up(void);
+
+/* Returns the length in bytes; 0 if the range was given up. */
+size_t mt_brk_range_bytes(void);
+
+/* Returns whether the range has a byte of [address, address + bytes). */
+bool mt_brk_range_overlaps(const void *address, size_t bytes);
+
+/* ---- hot paths ---- */
+
+extern uintptr_t mt_brk_range_base;
+extern _Atomic uintptr_t mt_brk_range_word; /* a length, a multiple of 16; and flags */
+
+/* The end of the frozen range; 0: it is empty; UINTPTR_MAX before it is frozen. A thread that reads
+ * it late takes the slow path, which is exact. */
+extern uintptr_t mt_brk_range_end;
+
+/* Returns true only if mt_brk_range_add would return MT_BRK_INSIDE. A flag does no harm: the
+ * first block beyond the end begins 16 bytes after it. */
+static inline bool mt_brk_range_is_inside(const void *block)
+{
+	return (uintptr_t)block - mt_brk_range_base < mt_load_relaxed(&mt_brk_range_word);
+}
+
+/* Returns whether a block may be one of libc's: false for most of jemalloc's. They lie higher, or
+ * lower if the kernel fills addresses from below (ulimit -s unlimited). */
+static inline bool mt_brk_range_may_have(const void *ptr)
+{
+	return (uintptr_t)ptr < mt_brk_range_end && (uintptr_t)ptr >= mt_brk_range_base;
+}
+
+/* The same, exactly. NULL is no block. */
+bool mt_brk_range_has(const void *ptr);
+
+#pragma GCC visibility pop
 
 static inline size_t mt_glibc_header(const void *ptr)
 {
@@ -75,5 +160,57 @@ bool mt_glibc_check(const struct mt_heap_ops *ops);
 
 /* The backend for glibc's malloc. The caller provides ops. */
 extern const struct mt_backend mt_glibc_backend;
+
+/* ---- counting ---- */
+
+/* Counts live bytes over glibc's malloc: each call adds the block's usable size to the counters of
+ * its thread (heap/account.h). Owns the next functions and the event. Any thread may call. Takes
+ * no lock but at the first call of a thread. Never allocates. About 30 instructions a pair of
+ * malloc and free. */
+
+/* Allocated bytes of a thread between two checks. */
+#define MT_GLIBC_EVENT_BYTES (1ull << 20)
+
+/* event: checks growth; by the thread that allocated, after the allocator has returned. Called
+ * once, before the heap starts to count. */
+void mt_glibc_accounting_use(void (*event)(void));
+
+/* The first allocation of a thread, and each that reaches next_event_bytes: registers the thread
+ * and checks growth. Returns block. Keeps errno. */
+void *mt_glibc_event(void *block);
+
+/* Counts a block with a mapping of its own. Returns block. */
+void *mt_glibc_count_mapped(void *block);
+
+/* Counts bytes as freed, on a thread that may not be registered. */
+void mt_glibc_uncount(size_t bytes);
+
+/* Hot paths end in a jump wherever they leave the common case, so that nothing is saved across a
+ * call. */
+static inline void *mt_glibc_count_bytes(void *block, size_t bytes)
+{
+	struct mt_thread_counters *counters = &mt_thread_counters;
+
+	if (mt_unlikely(mt_account_bump(&counters->allocated_bytes, bytes) >=
+			counters->next_event_bytes))
+		return mt_glibc_event(block);
+	return block;
+}
+
+/* Counts a block of glibc's as allocated; NULL: nothing. Returns block. */
+static inline void *mt_glibc_count(void *block)
+{
+	size_t header;
+
+	if (mt_unlikely(!block))
+		return NULL;
+	header = mt_glibc_header(block);
+	if (mt_unlikely(mt_glibc_is_mapped(header)))
+		return mt_glibc_count_mapped(block);
+	return mt_glibc_count_bytes(block, mt_glibc_heap_usable(header));
+}
+
+/* Functions that count, over glibc's own: for a process that stays on glibc's malloc. */
+const struct mt_heap_ops *mt_glibc_accounting_ops(void);
 
 #endif

@@ -9,7 +9,6 @@
 #include "core/interpreter.h"
 #include "core/worker.h"
 #include "heap/account.h"
-#include "heap/allocation_event.h"
 #include "heap/backend.h"
 #include "heap/entries.h"
 #include "heap/trim.h"

@@ -2,7 +2,7 @@
  * the few calls of it that come to us instead of to libc (jemalloc.mk renames them to mt_je_...).
  */
 #include "heap/jemalloc.h"
-#include "heap/jemalloc_names.h"
+#include "heap/jemalloc_api.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -12,30 +12,23 @@
 #include <unistd.h>
 
 #include "heap/account.h"
-#include "heap/alignment.h"
 #include "heap/backend.h"
-#include "heap/brk_range.h"
 #include "heap/glibc.h"
 #include "heap/jemalloc_arena.h"
 #include "heap/jemalloc_conf.h"
-#include "heap/jemalloc_counters.h"
 #include "heap/jemalloc_thread.h"
 #include "heap/jemalloc_unmap.h"
 #include "heap/jemalloc_errors.h"
-#include "heap/jemalloc_fork.h"
-#include "heap/jemalloc_extent.h"
 #include "heap/jemalloc_pages.h"
 #include "heap/jemalloc_prof.h"
-#include "heap/jemalloc_move.h"
 #include "heap/page_flags.h"
 #include "heap/purge_lock.h"
-#include "sys/elf.h"
-#include "sys/raw_syscall.h"
+#include "sys/loader.h"
+#include "sys/os.h"
 #include "sys/libc.h"
 #include "sys/lock.h"
 #include "core/log.h"
 #include "core/interpreter.h"
-#include "sys/os.h"
 
 /* jemalloc 5.3 starts with 8 MB, some of it aligned to 2 MB. */
 #define START_BYTES       (20u << 20)
@@ -135,7 +128,7 @@ int mt_je_pthread_setspecific(pthread_key_t key, const void *value)
 }
 
 /* Free blocks of libc's heap have let the program break sink, and the kernel has put the mapping
- * if the heap was: free would pass its blocks to libc. It stays mapped, so that the next one
+ * where the heap was: free would pass its blocks to libc. It stays mapped, so that the next one
  * lies elsewhere. */
 static MT_COLD void *map_elsewhere(size_t bytes, int protection, int flags)
 {

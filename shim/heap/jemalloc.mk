@@ -3,7 +3,7 @@
 #  - the C++ operators are left out (they would bring libstdc++; C++ programs reach us through malloc);
 #  - its constructor is dropped: it starts at its first call, and not at all where another backend is chosen;
 #  - the few calls by which it learns of threads, forks, settings, time and address space, and where it waits for a lock, come to us first
-#    (mt_je_...), and so do those into libm (jemalloc_math.c).
+#    (mt_je_...), and so do those into libm (jemalloc_prof.c).
 #  - calls that its headers renamed for C23 (__isoc23_strtol) get their plain names: the library runs on an older glibc than it is built on.
 # Which names there are differs by version: all is taken from the library's own symbols, and each build says what it lacks.
 

@@ -9,11 +9,8 @@
 #include "core/worker.h"
 #include "heap/jemalloc_conf.h"
 #include "heap/jemalloc_errors.h"
-#include "heap/jemalloc_extent.h"
-#include "heap/jemalloc_move.h"
-#include "heap/jemalloc_names.h"
 #include "heap/jemalloc_pages.h"
-#include "heap/jemalloc_counters.h"
+#include "heap/jemalloc_api.h"
 #include "sys/atomic.h"
 #include "sys/attr.h"
 
@@ -128,7 +125,7 @@ static MT_COLD void purge_unfit(uint64_t free_before)
 	errno = kept;
 }
 
-/* realloc moves the pages of a block only if it begins at one (jemalloc_move.h). */
+/* realloc moves the pages of a block only if it begins at one (jemalloc_pages.h). */
 void *__wrap_je_large_palloc(void *thread, void *arena, size_t bytes, size_t alignment, bool zero)
 {
 	void *from = arena_of(arena, bytes);

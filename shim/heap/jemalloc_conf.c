@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "core/log.h"
-#include "heap/jemalloc_names.h"
+#include "heap/jemalloc_api.h"
 #include "sys/format.h"
 #include "sys/os.h"
 

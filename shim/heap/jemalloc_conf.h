@@ -1,5 +1,5 @@
-/* heap/jemalloc_conf.h -- composes the embedded jemalloc's settings. Pure but for reading environ.
- */
+/* heap/jemalloc_conf.h -- composes the embedded jemalloc's settings, and keeps what jemalloc says
+ * of them until the log is open. mt_jemalloc_conf is pure but for reading environ. */
 #ifndef MT_HEAP_JEMALLOC_CONF_H
 #define MT_HEAP_JEMALLOC_CONF_H
 

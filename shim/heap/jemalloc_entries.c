@@ -6,16 +6,15 @@
 #include <stdbool.h>
 
 #include "core/log.h"
-#include "heap/allocation_event.h"
+#include "heap/account.h"
 #include "heap/asleep.h"
-#include "heap/brk_range.h"
+#include "heap/glibc.h"
 #include "heap/entries.h"
 #include "heap/growth.h"
 #include "heap/jemalloc.h"
-#include "heap/jemalloc_counters.h"
+#include "heap/jemalloc_api.h"
 #include "heap/jemalloc_errors.h"
 #include "heap/jemalloc_arena.h"
-#include "heap/jemalloc_names.h"
 #include "sys/atomic.h"
 #include "sys/attr.h"
 

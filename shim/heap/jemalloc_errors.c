@@ -7,12 +7,11 @@
 #include <unistd.h>
 
 #include "heap/jemalloc_conf.h"
-#include "heap/jemalloc_extent.h"
-#include "heap/jemalloc_names.h"
+#include "heap/jemalloc_pages.h"
+#include "heap/jemalloc_api.h"
 #include "sys/attr.h"
 #include "sys/format.h"
 #include "sys/os.h"
-#include "sys/raw_syscall.h"
 
 /* never a foreign library's of that name */
 #define OF_OURS __attribute__((weak, visibility("hidden")))

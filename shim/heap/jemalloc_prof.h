@@ -21,4 +21,14 @@ void mt_jemalloc_prof_open_gate_in_child(void);
 extern const struct mt_heap_profiler mt_jemalloc_profiler;
 void mt_jemalloc_prof_begin(const char *conf);
 
+/* ---- its mathematics ---- */
+
+/* Log, exp and round for jemalloc's heap profiler, in place of libm's (jemalloc.mk). Linking libm
+ * would have every process open, map and relocate one more library. Pure; any thread. log accepts
+ * normal positive numbers alone. */
+
+double mt_je_log(double x);
+double mt_je_exp(double x);
+double mt_je_round(double x);
+
 #endif

@@ -8,16 +8,13 @@
 
 #include "core/init.h"
 #include "heap/jemalloc_arena.h"
-#include "heap/jemalloc_counters.h"
-#include "heap/jemalloc_extent.h"
-#include "heap/jemalloc_names.h"
+#include "heap/jemalloc_api.h"
 #include "heap/jemalloc_pages.h"
 #include "heap/page_flags.h"
 #include "heap/purge_lock.h"
 #include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/os.h"
-#include "sys/raw_syscall.h"
 
 /* Shares of the limit: free bytes that may stay mapped, and what an arena maps ahead. */
 #define KEPT_SHARE       64

@@ -8,8 +8,8 @@
 #include "heap/entries.h"
 #include "heap/jemalloc.h"
 #include "heap/jemalloc_prof.h"
-#include "heap/jemalloc_fork.h"
-#include "heap/jemalloc_names.h"
+#include "heap/jemalloc_thread.h"
+#include "heap/jemalloc_api.h"
 #include "heap/jemalloc_unmap.h"
 
 const bool mt_jemalloc_is_built = false;

@@ -9,7 +9,6 @@
 #include "core/state.h"
 #include "core/worker.h"
 #include "heap/account.h"
-#include "heap/allocation_event.h"
 #include "heap/backend.h"
 #include "heap/glibc.h"
 #include "heap/purge_lock.h"

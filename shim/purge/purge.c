@@ -6,10 +6,8 @@
 #include "core/config.h"
 #include "core/control_file.h"
 #include "core/log.h"
-#include "purge/growth_purge.h"
-#include "purge/round_end.h"
-#include "purge/rounds.h"
 #include "purge/tick.h"
+#include "purge/rounds.h"
 #include "sys/atomic.h"
 #include "sys/os.h"
 #include "sys/saturating.h"
@@ -78,7 +76,7 @@ static uint64_t tick(uint64_t now_ns, uint32_t bits)
 	mt_round_end_check_timer(now_ns);
 	log_missing_rounds(mt_sat_sub(now_ns, started_ns));
 	run_tick(bits & MT_CONTROL_GROWTH);
-	mt_round_end_run_cleanup();
+	mt_round_end_run_cleanup(mt_tick_in_use_bytes);
 	arm_growth_wakeup();
 	next_ns = mt_round_end_next_ns();
 	return mt_min_u64(next_ns, next_tick_ns);
@@ -114,7 +112,6 @@ static void stop(void)
 static void fork_child(void)
 {
 	mt_rounds_fork_child();
-	mt_round_end_fork_child();
 	mt_growth_purge_fork_child();
 	missing_logged = false;
 	mt_store_relaxed(&growth_wakes_worker, false);

@@ -1,24 +1,420 @@
 #include "purge/tick.h"
 
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "core/cgroup.h"
+#include "core/cleanup.h"
+#include "core/components.h"
+#include "core/config.h"
+#include "core/control_file.h"
+#include "core/devices.h"
+#include "core/files.h"
+#include "core/log.h"
+#include "core/publish.h"
+#include "core/state.h"
+#include "core/thread.h"
+#include "core/worker.h"
 #include "heap/account.h"
 #include "heap/backend.h"
-#include "core/config.h"
-#include "core/cpu_load.h"
-#include "core/log.h"
-#include "sys/saturating.h"
-#include "sys/os.h"
-#include "core/cleanup.h"
-#include "purge/growth_purge.h"
-#include "purge/heap_sample.h"
-#include "core/components.h"
-#include "core/devices.h"
+#include "heap/trim.h"
 #include "purge/policy.h"
 #include "purge/rounds.h"
-#include "sys/rss.h"
-#include "core/publish.h"
-#include "core/thread.h"
-#include "core/sweep.h"
+#include "sys/atomic.h"
 #include "sys/attr.h"
+#include "sys/loader.h"
+#include "sys/main_thread.h"
+#include "sys/os.h"
+#include "sys/rss.h"
+#include "sys/saturating.h"
+
+/* ---- the interval between samples ---- */
+
+/* bounds of the time between samples that are due only by age */
+#define OVERDUE_NS MT_NS_PER_S
+#define LONGEST_NS (2 * MT_NS_PER_S)
+/* bytes freed since the last sample that make one due by age */
+#define OVERDUE_BYTES MT_MIB
+/* a result below the threshold is valid for this many times its cost: 0.005 % of the time */
+#define PAUSE_SHARE 20000
+/* share of the threshold by which the bound may rise before that */
+#define RISE_SHARE 4
+
+static uint64_t freed_bytes(const struct mt_snapshot *now)
+{
+	return mt_sat_sub(now->allocated_bytes, now->live_bytes);
+}
+
+static uint64_t bound_bytes(const struct mt_snapshot *now)
+{
+	return mt_sat_sub(now->anon_bytes, now->live_bytes);
+}
+
+static uint64_t pause_ns(const struct mt_last_sample *last)
+{
+	return mt_min_u64(last->cost_ns * PAUSE_SHARE, LONGEST_NS);
+}
+
+/* Returns whether a sample is due because of its age: one second, or two if it is expensive, and
+ * only if memory was freed. The bound is too low if live memory is untouched or swapped out, and
+ * outdated if the shim does not count. */
+static bool is_overdue(const struct mt_last_sample *last, const struct mt_snapshot *now,
+		       bool is_counted)
+{
+	if (now->now_ns - last->at_ns < mt_max_u64(pause_ns(last), OVERDUE_NS))
+		return false;
+	return !is_counted || mt_sat_sub(freed_bytes(now), last->freed_bytes) >= OVERDUE_BYTES;
+}
+
+/* Returns whether nothing was allocated, freed or touched since the last sample. */
+static bool heap_is_unchanged(const struct mt_last_sample *last, const struct mt_snapshot *now)
+{
+	return now->allocated_bytes == last->allocated_bytes &&
+	       freed_bytes(now) == last->freed_bytes && bound_bytes(now) == last->bound_bytes;
+}
+
+enum mt_sampling_interval mt_sampling_interval_decide(const struct mt_last_sample *last,
+						      const struct mt_policy *policy,
+						      const struct mt_snapshot *now,
+						      const struct mt_config *cfg, bool is_counted)
+{
+	uint64_t threshold = mt_policy_threshold_bytes(now, cfg);
+	bool is_low = last->dirty_bytes < threshold &&
+		      bound_bytes(now) < last->bound_bytes + threshold / RISE_SHARE;
+	bool is_valid = now->now_ns - last->at_ns < pause_ns(last) ||
+			(is_counted && heap_is_unchanged(last, now));
+
+	/* dirty bytes worth a purge are watched until they are purged or reused */
+	if (!mt_policy_needs_dirty(policy, now, cfg) && last->dirty_bytes < threshold &&
+	    !is_overdue(last, now, is_counted))
+		return MT_SAMPLING_INTERVAL_SKIP;
+	return last->at_ns && is_low && is_valid ? MT_SAMPLING_INTERVAL_REUSE
+						 : MT_SAMPLING_INTERVAL_READ;
+}
+
+void mt_sampling_interval_note(struct mt_last_sample *last, const struct mt_snapshot *now)
+{
+	last->at_ns = now->now_ns;
+	last->allocated_bytes = now->allocated_bytes;
+	last->freed_bytes = freed_bytes(now);
+	last->bound_bytes = bound_bytes(now);
+}
+
+/* ---- heap sample ---- */
+
+/* glibc: below this difference of resident and live bytes, walk its lists of free chunks */
+#define WALK_BYTES MT_MIB
+
+static struct mt_heap_figures last_figures;
+static struct mt_last_sample last;
+/* part of anon - live that a trim did not return; used if the allocator does not tell dirty
+ * bytes */
+static uint64_t kept_bytes;
+
+/* glibc's own count of free bytes: */
+static uint64_t last_free_bytes;
+static uint64_t kept_free_bytes; /* free bytes that a trim has visited; glibc still counts them */
+
+/* Returns the anonymous memory at the start, which counts as in use: before the first purge nothing
+ * tells it from dirty memory. */
+static uint64_t first_anon_bytes(void)
+{
+	struct mt_rss_quick rss = {0};
+
+	(void)mt_rss_read_quick(&rss);
+	return rss.anon_bytes;
+}
+
+void mt_heap_sample_start(void)
+{
+	memset(&last_figures, 0, sizeof(last_figures));
+	memset(&last, 0, sizeof(last));
+	last_free_bytes = kept_free_bytes = 0;
+	kept_bytes = mt_backend()->live_unknown ? first_anon_bytes() : 0;
+}
+
+/* Lowers kept_bytes with the difference: what a trim left and the program then used does not become
+ * dirty by growing again. */
+static void lower_kept(const struct mt_snapshot *now)
+{
+	uint64_t between = mt_sat_sub(now->anon_bytes, now->live_bytes);
+
+	if (between < kept_bytes)
+		kept_bytes = between;
+}
+
+/* For glibc. Dirty bytes are the resident bytes above live ones, beyond what the last trim left.
+ * If there are none they are the free bytes that glibc counts, minus those that the last trim
+ * visited and those that may be reused since. */
+static void read_chunks(struct mt_snapshot *now)
+{
+	uint64_t between;
+	uint64_t reused;
+
+	lower_kept(now);
+	between = mt_sat_sub(mt_sat_sub(now->anon_bytes, now->live_bytes), kept_bytes);
+	now->dirty_known = true;
+	/* glibc walks all free chunks under the lock of each arena: only if nothing cheaper
+	 * tells. */
+	if (between < WALK_BYTES && is_overdue(&last, now, true) &&
+	    mt_backend()->figures(&last_figures)) {
+		if (last_figures.free_bytes < kept_free_bytes)
+			kept_free_bytes = last_figures.free_bytes;
+		last_free_bytes = last_figures.free_bytes - kept_free_bytes;
+		mt_sampling_interval_note(&last, now);
+	}
+	reused = mt_sat_sub(now->allocated_bytes, last.allocated_bytes);
+	now->dirty_bytes = mt_sat_sub(last_free_bytes, reused);
+	if (now->dirty_bytes > now->anon_bytes)
+		now->dirty_bytes = now->anon_bytes;
+	if (now->dirty_bytes < between)
+		now->dirty_bytes = between;
+	last.dirty_bytes = now->dirty_bytes;
+	mt_assert(now->dirty_bytes <= now->anon_bytes || now->dirty_bytes == between);
+}
+
+static bool read_figures(bool all)
+{
+	const struct mt_backend *backend = mt_backend();
+
+	return (!all && backend->pages && backend->pages(&last_figures)) ||
+	       backend->figures(&last_figures);
+}
+
+/* Asks the allocator. If it does not tell, the difference of resident and live bytes counts.
+ * If live bytes are unknown too, the growth since the last purge counts. Leaves dirty bytes
+ * unknown if no purge is possible. */
+void mt_heap_sample_read(struct mt_snapshot *now, bool all)
+{
+	const struct mt_backend *backend = mt_backend();
+	uint64_t began_ns;
+
+	if (backend->counting == MT_COUNTING_CHUNKS) {
+		read_chunks(now);
+		return;
+	}
+	began_ns = mt_os_thread_cpu_ns();
+	if (!read_figures(all) && (!backend->live_unknown || backend->purge_impossible))
+		return;
+	if (!all)
+		last.cost_ns = mt_sat_sub(mt_os_thread_cpu_ns(), began_ns);
+	if (backend->counting == MT_COUNTING_NONE)
+		now->live_bytes = last_figures.live_bytes;
+	lower_kept(now);
+	now->dirty_known = true;
+	now->dirty_bytes =
+		backend->figures_show_dirty
+			? last_figures.dirty_bytes
+			: mt_sat_sub(mt_sat_sub(now->anon_bytes, now->live_bytes), kept_bytes);
+	mt_sampling_interval_note(&last, now);
+	last.dirty_bytes = now->dirty_bytes;
+}
+
+void mt_heap_sample_update(struct mt_snapshot *now, const struct mt_policy *policy)
+{
+	enum mt_counting counting = mt_backend()->counting;
+	enum mt_sampling_interval sampling = mt_sampling_interval_decide(
+		&last, policy, now, mt_config(), counting != MT_COUNTING_NONE);
+
+	/* for chunks a read is only arithmetic */
+	if (sampling == MT_SAMPLING_INTERVAL_REUSE && counting != MT_COUNTING_CHUNKS) {
+		now->dirty_known = true;
+		now->dirty_bytes = last.dirty_bytes;
+	} else if (sampling != MT_SAMPLING_INTERVAL_SKIP) {
+		mt_heap_sample_read(now, false);
+	}
+}
+
+void mt_heap_sample_invalidate(void)
+{
+	kept_bytes = UINT64_MAX;
+	kept_free_bytes = UINT64_MAX;
+	last_free_bytes = 0;
+	last.dirty_bytes = 0;
+	last.at_ns = 0;
+}
+
+void mt_heap_sample_note_trim(struct mt_snapshot *after)
+{
+	mt_heap_sample_invalidate();
+	if (mt_backend()->counting == MT_COUNTING_CHUNKS && mt_backend()->figures(&last_figures)) {
+		kept_free_bytes = last_figures.free_bytes;
+		mt_sampling_interval_note(&last, after);
+	}
+	mt_heap_sample_read(after, true);
+}
+
+const struct mt_heap_figures *mt_heap_sample_figures(void)
+{
+	return &last_figures;
+}
+
+uint64_t mt_heap_sample_dirty_bytes(void)
+{
+	return last.dirty_bytes;
+}
+
+/* ---- growth ---- */
+
+#define GROWTH_BYTES (32 * MT_MIB)
+#define FREE_BYTES   (16 * MT_MIB) /* less is not worth a purge */
+/* free bytes are purged once the heap has grown by this part of them */
+#define GROWTH_PART 16
+/* the least that purging 1 MiB and its page faults cost: huge pages, which are cheap, may have been
+ * measured */
+#define LEAST_MIB_COST_NS (300 * 1000ull)
+#define RECLAIM_WAIT_NS   (10 * MT_NS_PER_MS)
+/* A purge on a thread of the program takes some 10 ms for it: the worker purges more. */
+#define OWN_BYTES (128 * MT_MIB)
+/* how long threads that grow wait for the worker, in steps of RECLAIM_WAIT_NS */
+#define LEFT_WAIT_NS (200 * MT_NS_PER_MS)
+
+/* Growth counts from here: active and dirty pages together, and the fewest free bytes since then.
+ * No ordering: a thread that reads an old value purges a little too early or too late. */
+static _Atomic uint64_t base_bytes = UINT64_MAX;
+static _Atomic uint64_t idle_bytes;
+static _Atomic uint64_t seen_bytes = UINT64_MAX;         /* as base_bytes, at the last check */
+static _Atomic uint64_t next_ns;                         /* no purge before; no ordering */
+static _Atomic uint64_t mib_cost_ns = LEAST_MIB_COST_NS; /* no ordering */
+static _Atomic uint32_t is_left;    /* 1: a purge is left to the worker. Futex, no ordering */
+static _Atomic uint64_t left_at_ns; /* no ordering: a thread waits a step too long or too short */
+
+static bool read_heap(uint64_t *out_bytes, uint64_t *out_free_bytes)
+{
+	const struct mt_backend *backend = mt_backend();
+	struct mt_heap_figures pages = {0};
+
+	if (!backend->pages || !backend->pages(&pages))
+		return false;
+	*out_bytes = pages.active_bytes + pages.dirty_bytes;
+	*out_free_bytes = pages.dirty_bytes;
+	return true;
+}
+
+static void count_from(uint64_t bytes, uint64_t free_bytes)
+{
+	mt_store_relaxed(&base_bytes, bytes);
+	mt_store_relaxed(&idle_bytes, free_bytes);
+}
+
+/* Only pages that stay free while the heap grows are worth a purge: those that the program is about
+ * to reuse do not count. If the free bytes were few, growth counts from the last check on, and not
+ * from now: a large block that the thread has just made may come after pages were freed. */
+static bool is_due(uint64_t bytes, uint64_t free_bytes)
+{
+	uint64_t base = mt_load_relaxed(&base_bytes);
+	uint64_t idle = mt_min_u64(mt_load_relaxed(&idle_bytes), free_bytes);
+	uint64_t seen = mt_exchange_relaxed(&seen_bytes, bytes);
+
+	if (bytes < base || idle < FREE_BYTES) {
+		base = mt_min_u64(bytes, seen);
+		idle = free_bytes;
+	}
+	count_from(base, idle);
+	return idle >= FREE_BYTES &&
+	       bytes >= mt_sat_add(base, mt_max_u64(GROWTH_BYTES, idle / GROWTH_PART));
+}
+
+/* A fork waits for threads inside the loader; a child on its parent's memory must hold no lock. */
+static bool may_purge(void)
+{
+	return !mt_thread_is_ours() && !mt_loader_is_inside() && !mt_raw_clone_is_child() &&
+	       mt_state_is_on() && mt_state_is_own_process() && !mt_heap_purge_copies(false);
+}
+
+/* Returns whether this thread is the one that purges. */
+static bool begin(uint64_t free_bytes)
+{
+	uint64_t budget_pct = mt_config()->budget_pct; /* once: it may become 0 at any time */
+	uint64_t now_ns = mt_os_now_ns();
+	uint64_t due_ns = mt_load_relaxed(&next_ns);
+	uint64_t pause_ns;
+
+	if (!budget_pct)
+		return false;
+	pause_ns = free_bytes / MT_MIB * mt_load_relaxed(&mib_cost_ns) * 100 / budget_pct;
+	return now_ns >= due_ns &&
+	       atomic_compare_exchange_strong_explicit(&next_ns, &due_ns, now_ns + pause_ns,
+						       memory_order_relaxed, memory_order_relaxed);
+}
+
+static void purge_for_growth_here(uint64_t free_before)
+{
+	uint64_t bytes, free_bytes;
+
+	if (mt_heap_reclaim(0, RECLAIM_WAIT_NS) != MT_RECLAIMED_SOME ||
+	    !read_heap(&bytes, &free_bytes))
+		return;
+	count_from(bytes, free_bytes);
+	mt_cleanup_add_program_bytes(mt_sat_sub(free_before, free_bytes));
+	mt_allocation_event_purged();
+}
+
+static void leave_to_worker(void)
+{
+	mt_store_relaxed(&left_at_ns, mt_os_now_ns());
+	mt_store_relaxed(&is_left, 1);
+	mt_control_notify(MT_CONTROL_GROWTH);
+}
+
+/* Growth that does not wait would be done before the worker is. */
+static MT_COLD void wait_for_worker(void)
+{
+	if (mt_os_now_ns() < mt_load_relaxed(&left_at_ns) + LEFT_WAIT_NS && may_purge())
+		(void)mt_os_futex_wait(&is_left, 1, RECLAIM_WAIT_NS, MT_FUTEX_PRIVATE);
+}
+
+static MT_COLD void purge_for_growth(uint64_t free_bytes)
+{
+	if (!begin(free_bytes) || !may_purge())
+		return;
+	if (free_bytes <= OWN_BYTES || !mt_worker_is_running()) {
+		purge_for_growth_here(free_bytes);
+		return;
+	}
+	leave_to_worker();
+	wait_for_worker();
+}
+
+void mt_growth_purge_note(void)
+{
+	uint64_t bytes, free_bytes;
+
+	if (mt_load_relaxed(&is_left))
+		wait_for_worker();
+	else if (read_heap(&bytes, &free_bytes) && mt_unlikely(is_due(bytes, free_bytes)))
+		purge_for_growth(free_bytes);
+}
+
+void mt_growth_purge_tick(void)
+{
+	uint64_t bytes, free_bytes;
+
+	mt_assert(mt_thread_is_ours());
+	if (!mt_load_relaxed(&is_left))
+		return;
+	if (read_heap(&bytes, &free_bytes))
+		purge_for_growth_here(free_bytes);
+	mt_store_relaxed(&is_left, 0);
+	mt_os_futex_wake(&is_left, INT_MAX, MT_FUTEX_PRIVATE);
+}
+
+void mt_growth_purge_set_cost(uint64_t ns)
+{
+	mt_assert(mt_thread_is_ours());
+	mt_store_relaxed(&mib_cost_ns, mt_max_u64(ns, LEAST_MIB_COST_NS));
+}
+
+void mt_growth_purge_fork_child(void)
+{
+	count_from(UINT64_MAX, 0);
+	mt_store_relaxed(&next_ns, 0);
+	mt_store_relaxed(&is_left, 0);
+}
+
+/* ---- the tick ---- */
 
 /* shortest time between two reads of /proc/self/status, cleanups aside */
 #define STATUS_NS (5 * MT_NS_PER_S)

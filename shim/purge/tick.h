@@ -1,12 +1,107 @@
-/* purge/tick.h -- one tick of the purge policy: reads the process, decides, purges, publishes. Owns
- * the policy's state. Only the worker thread may call. Takes the publish lock. */
+/* purge/tick.h -- one tick of the purge policy: reads the process, decides, purges, publishes.
+ * Owns the policy's state. Only the worker thread may call, unless a section says otherwise. Takes
+ * the publish lock. */
 #ifndef MT_PURGE_TICK_H
 #define MT_PURGE_TICK_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/config.h"
 #include "core/stats_layout.h"
+#include "heap/backend.h"
+#include "purge/policy.h"
+
+/* ---- the interval between samples ---- */
+
+/* Decides when to ask the allocator for its dirty bytes. Pure: owns no state but struct
+ * mt_last_sample. Only the worker thread may call. Takes no lock.
+ *
+ * A sample is due when the upper bound (anonymous resident minus live bytes) reaches the purge
+ * threshold. A fragmented heap always has a high bound, and each sample gives the same result. So a
+ * result below the threshold stays valid for up to two seconds, by the cost of a sample, unless the
+ * bound rises (without this `make bench-tick` fails for 500 MB of fragments), and for as long as
+ * the process does not change at all (the same for a process at rest with 512 arenas). A result
+ * above the threshold is renewed at every tick, since the idle window must see the program reuse
+ * its pages. */
+
+/* The last sample, and the process at that time. */
+struct mt_last_sample {
+	uint64_t at_ns;           /* CLOCK_MONOTONIC; 0: none yet */
+	uint64_t cost_ns;         /* CPU time of the sample */
+	uint64_t allocated_bytes; /* in total, at that time */
+	uint64_t freed_bytes;
+	uint64_t bound_bytes; /* anonymous resident minus live bytes */
+	uint64_t dirty_bytes; /* the result */
+};
+
+enum mt_sampling_interval {
+	MT_SAMPLING_INTERVAL_SKIP,  /* nothing to purge is likely: dirty bytes stay unknown */
+	MT_SAMPLING_INTERVAL_REUSE, /* the last result is still valid */
+	MT_SAMPLING_INTERVAL_READ   /* ask the allocator */
+};
+
+/* Decides for this tick. is_counted: the shim counts allocated and live bytes itself; else they are
+ * as old as the last sample. */
+enum mt_sampling_interval mt_sampling_interval_decide(const struct mt_last_sample *last,
+						      const struct mt_policy *policy,
+						      const struct mt_snapshot *now,
+						      const struct mt_config *cfg, bool is_counted);
+
+/* Stores a new sample. The caller sets dirty_bytes and cost_ns. */
+void mt_sampling_interval_note(struct mt_last_sample *last, const struct mt_snapshot *now);
+
+/* ---- the sample of the heap ---- */
+
+/* Measures the bytes that a purge would return (dirty bytes), as cheaply as the allocator allows,
+ * and keeps the allocator's other figures. Over glibc free chunks are walked if live memory that
+ * was never touched hides them (UNTOUCHED in tests/core/test_worker.py). Owns the last results.
+ * Takes no lock of the shim; the allocator may take its own. */
+
+/* Resets the results, when the worker thread starts. */
+void mt_heap_sample_start(void);
+
+/* Sets now->dirty_bytes and dirty_known if a measurement is due or the last one is still valid
+ * (see below). Else leaves dirty_known false. */
+void mt_heap_sample_update(struct mt_snapshot *now, const struct mt_policy *policy);
+
+/* Measures now. all: read every figure of the allocator, whatever that costs. */
+void mt_heap_sample_read(struct mt_snapshot *now, bool all);
+
+/* Notes that a purge of this thread has gone through the whole heap, and measures again. after: the
+ * process after the purge. */
+void mt_heap_sample_note_trim(struct mt_snapshot *after);
+
+/* Discards the last results, after a purge by another thread. */
+void mt_heap_sample_invalidate(void);
+
+/* Return the last results: all figures, and the dirty bytes. */
+const struct mt_heap_figures *mt_heap_sample_figures(void);
+uint64_t mt_heap_sample_dirty_bytes(void);
+
+/* ---- growth ---- */
+
+/* Returns free pages while the heap grows beside them: freed memory of one kind (objects of Python,
+ * small blocks) does not serve large blocks, and the next tick may come too late. Owns the size
+ * from which growth counts. Any thread, once its block is made and with none of the allocator's
+ * locks held. Allocates nothing, opens no file, takes the purge lock. */
+
+/* The heap may have grown by some MB. Purges if it has grown by 32 MB, and by a 16th of the
+ * bytes that stayed free meanwhile. Then pauses until MT_BUDGET_PCT of the time covers the cost.
+ * If more than 128 MB are free, the worker purges, and threads that grow wait up to 10 ms at each
+ * call, 200 ms in all. */
+void mt_growth_purge_note(void);
+
+/* Purges if a thread has left that to the worker. Worker thread. */
+void mt_growth_purge_tick(void);
+
+/* Sets the learned cost of purging 1 MiB and of its page faults, in ns. Worker thread. */
+void mt_growth_purge_set_cost(uint64_t ns);
+
+/* In a forked child. */
+void mt_growth_purge_fork_child(void);
+
+/* ---- the tick ---- */
 
 /* Starts the module with the worker thread, and makes the files. */
 void mt_tick_start(void);

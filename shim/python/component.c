@@ -10,10 +10,9 @@
 #include "core/publish.h"
 #include "python/frames.h"
 #include "python/framework.h"
-#include "python/gc_thread.h"
+#include "python/python.h"
 #include "python/lines.h"
 #include "python/objects.h"
-#include "python/python.h"
 #include "sys/os.h"
 #include "sys/saturating.h"
 
@@ -132,7 +131,7 @@ static void load(bool on)
 {
 	static const struct mt_interpreter_ops ops = {
 		.is_running = mt_python_is_running,
-		.thread_runs = mt_gc_thread_runs,
+		.thread_runs = mt_python_thread_runs,
 		.wants_thread = mt_python_wants_thread,
 		.start_thread = mt_python_start_thread,
 		.collect_soon = mt_python_collect_soon,
@@ -171,7 +170,7 @@ const struct mt_component mt_python_component = {
 	.serve = load,
 	.load = find_getenv,
 	.before_start = mt_python_prepare,
-	.finish = mt_gc_thread_stop,
+	.finish = mt_python_stop_thread,
 	.fork_child = fork_child,
 	.tick = tick,
 	.request = request,

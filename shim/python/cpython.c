@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "sys/atomic.h"
-#include "sys/elf.h"
+#include "sys/loader.h"
 #include "sys/lock.h"
 #include "sys/os.h"
 

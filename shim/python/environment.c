@@ -14,7 +14,7 @@
 #include "core/log.h"
 #include "sys/os.h"
 #include "python/cpython.h"
-#include "sys/elf.h"
+#include "sys/loader.h"
 #include "core/init.h"
 #include "core/publish.h"
 #include "python/objects.h"

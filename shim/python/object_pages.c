@@ -6,7 +6,6 @@
 #include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/os.h"
-#include "sys/raw_syscall.h"
 
 /* Since Linux 5.14; libc's headers may be older. */
 #ifndef MADV_POPULATE_WRITE

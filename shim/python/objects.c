@@ -485,8 +485,8 @@ void mt_objects_fork_child(void)
 #define RANGE_BYTES ((size_t)64 << 30)
 #define LIMIT_SHARE 8
 /* Versions whose allocators were read: Objects/obmalloc.c. */
-#define OLDEST_MINOR 9
-#define NEWEST_MINOR 14
+#define OLDEST_MINOR   9
+#define DOMAINS_NEWEST 14
 /* From this version on an interpreter may have a GIL of its own. */
 #define OWN_GIL_MINOR 12
 /* No structure that CPython makes of the domain RAW with calloc is larger but PyInterpreterState.
@@ -543,7 +543,7 @@ static unsigned known_minor(void)
 {
 	unsigned minor = mt_cpython_minor();
 
-	return minor >= OLDEST_MINOR && minor <= NEWEST_MINOR ? minor : 0;
+	return minor >= OLDEST_MINOR && minor <= DOMAINS_NEWEST ? minor : 0;
 }
 
 static uint64_t limit_of(__rlimit_resource_t resource)

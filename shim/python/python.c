@@ -1,16 +1,19 @@
 #include "python/python.h"
 
+#include <limits.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 
 #include "core/control_file.h"
 #include "core/devices.h"
 #include "core/interpreter.h"
 #include "core/thread.h"
-#include "python/gc_thread.h"
-#include "python/gpu_caches.h"
 #include "python/cpython.h"
+#include "python/gpu_caches.h"
 #include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/lock.h"
@@ -31,10 +34,10 @@
 
 /* The eval breaker lies within FILLED_BYTES of PyInterpreterState in every version. MODEL_BYTES is
  * larger, so that a write beyond it still hits the shim's own mapping. */
-#define FILLED_BYTES (256 * 1024)
-#define MODEL_BYTES  (1024 * 1024)
-#define OLDEST_MINOR 9
-#define NEWEST_MINOR 12
+#define FILLED_BYTES        (256 * 1024)
+#define MODEL_BYTES         (1024 * 1024)
+#define OLDEST_MINOR        9
+#define EVAL_BREAKER_NEWEST 12
 
 /* makes the read of *call and the store after it one step, against the end of the call */
 static struct mt_lock lock = MT_LOCK(python_wake);
@@ -89,7 +92,7 @@ static size_t breaker_offset(void)
 	if (seen)
 		return seen - 1;
 	if (mt_cpython.is_whole && mt_cpython._PyEval_SignalAsyncExc && minor >= OLDEST_MINOR &&
-	    minor <= NEWEST_MINOR)
+	    minor <= EVAL_BREAKER_NEWEST)
 		seen = find_offset(mt_cpython._PyEval_SignalAsyncExc);
 	mt_store_relaxed(&known, seen + 1);
 	return seen;
@@ -209,6 +212,154 @@ static enum mt_gc_state gc_state_now(const struct fork_state *view)
 	return mt_python_gpu_is_gc_off() ? MT_GC_DISABLED : MT_GC_DONE;
 }
 
+/* ---- the thread that collects ---- */
+
+/* Runs the queued collection on a thread of the shim, if Python's main thread does not come to run
+ * it. Owns two threads. One sleeps until it is asked: a thread of the program starts it, so it has
+ * the program's descriptor table, which finalizers need. It starts the other for one collection.
+ * That one takes the GIL as any C thread may, in the main interpreter. Python may end or hang it at
+ * the interpreter's end, so it holds nothing else, and no thread waits for it without a limit. The
+ * program's code runs on it: it counts as a thread of the program. Signals are blocked in both.
+ * Takes no lock, except `python` while it looks for functions. */
+
+#define SLEEPER_STACK_BYTES (64 * 1024)
+/* finalizers run on it: as much as a thread of the program has by default */
+#define STACK_BYTES (8 * MT_MIB)
+#define WAIT_NS     MT_NS_PER_S
+
+static struct mt_thread sleeper;
+static struct mt_thread collector;
+static _Atomic int sleeper_id; /* 0 before it runs; no ordering */
+
+/* What the sleeper shall do; no ordering. */
+enum { NOTHING, ASKED, LEAVE };
+static _Atomic uint32_t asked_for;
+
+static bool may_enter(void);
+static void run_call(void);
+
+/* 1: a collector is between may_enter and its thread state. Sequentially consistent, against the
+ * state that may_enter reads. */
+static _Atomic uint32_t is_entering;
+
+/* PyGILState_Ensure would do the same, but hides the moment at which the thread state is there.
+ * From then on Python knows the thread, and deals with it at its end. */
+static void *enter(void)
+{
+	void *state = NULL;
+
+	atomic_store(&is_entering, 1);
+	if (may_enter())
+		state = mt_cpython.PyThreadState_New(mt_cpython.PyInterpreterState_Main());
+	atomic_store(&is_entering, 0);
+	mt_os_futex_wake(&is_entering, INT_MAX, MT_FUTEX_PRIVATE);
+	return state;
+}
+
+/* If the interpreter ends, PyEval_RestoreThread or the collection may end the thread or never
+ * return. The thread then still counts as running: no other one follows. */
+static void *collect_main(void *unused)
+{
+	void *state = enter();
+
+	(void)unused;
+	if (state) {
+		mt_cpython.PyEval_RestoreThread(state);
+		run_call();
+		mt_cpython.PyThreadState_Clear(state);
+		mt_cpython.PyThreadState_DeleteCurrent();
+	}
+	mt_thread_reset(&collector);
+	return NULL;
+}
+
+static void *sleep_main(void *unused)
+{
+	uint32_t seen;
+
+	(void)unused;
+	mt_thread_mark_ours();
+	(void)prctl(PR_SET_NAME, "mtshim-gc");
+	mt_store_relaxed(&sleeper_id, mt_os_gettid());
+	while ((seen = atomic_load(&asked_for)) != LEAVE) {
+		mt_lock_check_wait("a request");
+		if (seen == NOTHING)
+			(void)mt_os_futex_wait(&asked_for, NOTHING, UINT64_MAX, MT_FUTEX_PRIVATE);
+		else if (atomic_compare_exchange_strong(&asked_for, &seen, NOTHING))
+			(void)mt_thread_start(&collector, collect_main, STACK_BYTES);
+	}
+	mt_thread_reset(&sleeper);
+	return NULL;
+}
+
+bool mt_python_thread_runs(void)
+{
+	return mt_thread_is_running(&sleeper);
+}
+
+/* Starts the thread that sleeps, unless it runs. On a thread of the program,
+ * not inside the allocator. */
+static void gc_thread_start(void)
+{
+	if (mt_python_thread_runs() || !mt_cpython_find() || !mt_cpython.is_whole)
+		return;
+	atomic_store(&asked_for, NOTHING);
+	(void)mt_thread_start(&sleeper, sleep_main, SLEEPER_STACK_BYTES);
+}
+
+void mt_python_stop_thread(void)
+{
+	uint64_t until = mt_os_now_ns() + WAIT_NS;
+	int id;
+
+	if (!mt_python_thread_runs())
+		return;
+	atomic_store(&asked_for, LEAVE);
+	mt_os_futex_wake(&asked_for, INT_MAX, MT_FUTEX_PRIVATE);
+	/* Until the kernel lists it no more: the caller may make room for a call that needs a
+	 * process of one thread. */
+	while (mt_os_now_ns() < until && (mt_python_thread_runs() ||
+					  ((id = mt_load_relaxed(&sleeper_id)) &&
+					   mt_raw_syscall(SYS_tgkill, mt_os_getpid(), id, 0) == 0)))
+		mt_os_sleep_ns(MT_NS_PER_MS);
+}
+
+/* Has a new thread collect once, unless one still waits for the GIL or collects. Returns false
+ * if nobody can start one. Does not wait. Any thread. */
+static bool gc_thread_ask(void)
+{
+	uint32_t nothing = NOTHING;
+
+	if (!mt_python_thread_runs())
+		return false;
+	if (!mt_thread_is_running(&collector) &&
+	    atomic_compare_exchange_strong(&asked_for, &nothing, ASKED))
+		mt_os_futex_wake(&asked_for, 1, MT_FUTEX_PRIVATE);
+	return true;
+}
+
+/* Waits up to 1 s while such a thread is between may_enter and its thread state. The pending call
+ * of Python calls it, so that the interpreter cannot end in between: Python runs its pending calls
+ * before it ends. */
+static void gc_thread_let_enter(void)
+{
+	uint64_t until = mt_os_now_ns() + WAIT_NS;
+
+	while (atomic_load(&is_entering) && mt_os_now_ns() < until)
+		(void)mt_os_futex_wait(&is_entering, 1, MT_NS_PER_MS, MT_FUTEX_PRIVATE);
+}
+
+/* Forgets both threads in a forked child. */
+static void gc_thread_fork_child(void)
+{
+	mt_thread_reset(&sleeper);
+	mt_thread_reset(&collector);
+	mt_store_relaxed(&sleeper_id, 0);
+	mt_store_relaxed(&is_entering, 0);
+}
+
+/* ---- the collection ---- */
+
 /* Runs the collection. The calling thread holds the GIL. */
 static void collect_now(const struct mt_python_options *options, const struct fork_state *view,
 			struct mt_python_outcome *out)
@@ -263,7 +414,7 @@ static int pending(void *unused)
 	atomic_store(&call.is_in_queue, false);
 	run_call();
 	mt_eval_breaker_call_done();
-	mt_gc_thread_let_enter();
+	gc_thread_let_enter();
 	return 0;
 }
 
@@ -329,8 +480,7 @@ static bool is_overdue(uint64_t now_ns)
  * its own, and the frameworks' calls would begin with the first one. */
 static bool take_over(void)
 {
-	return atomic_load(&call.state) == CALL_QUEUED && !mt_devices_are_used() &&
-	       mt_gc_thread_ask();
+	return atomic_load(&call.state) == CALL_QUEUED && !mt_devices_are_used() && gc_thread_ask();
 }
 
 uint64_t mt_python_tick(uint64_t now_ns)
@@ -339,7 +489,7 @@ uint64_t mt_python_tick(uint64_t now_ns)
 	uint64_t due_ns = mt_load_relaxed(&call.queued_ns) + TIMEOUT_NS;
 
 	mt_assert(mt_thread_is_ours());
-	if (!mt_gc_thread_runs())
+	if (!mt_python_thread_runs())
 		return UINT64_MAX;
 	if (now_ns - read_ns >= MT_NS_PER_S) {
 		read_ns = now_ns;
@@ -538,7 +688,7 @@ bool mt_python_wants_thread(void)
 {
 	int id, none = 0;
 
-	if (mt_gc_thread_runs() || !mt_cpython_is_found() ||
+	if (mt_python_thread_runs() || !mt_cpython_is_found() ||
 	    !mt_cpython.PyGILState_GetThisThreadState ||
 	    !mt_cpython.PyGILState_GetThisThreadState())
 		return false;
@@ -557,7 +707,7 @@ void mt_python_prepare(void)
 
 void mt_python_start_thread(void)
 {
-	mt_gc_thread_start(may_enter, run_call);
+	gc_thread_start();
 }
 
 void mt_python_stop(void)
@@ -568,7 +718,7 @@ void mt_python_stop(void)
 /* Not every version of CPython empties its pending calls in the child (PyOS_AfterFork_Child). */
 void mt_python_fork_child(void)
 {
-	mt_gc_thread_fork_child();
+	gc_thread_fork_child();
 	mt_lock_reset(&lock);
 	mt_cpython_fork_child();
 	mt_store_relaxed(&call.state, CALL_NONE);

@@ -1,11 +1,11 @@
 /* python/python.h -- runs Python's garbage collector from outside of Python. A collection runs in a
  * pending call, which Python runs on its main thread between two bytecodes. If the main thread
- * has not come for 2 s, it runs on a thread of its own (python/gc_thread.h); the worker never takes
+ * has not come for 2 s, it runs on a thread of its own; the worker never takes
  * the GIL. A collection respects gc.disable() and gc.set_threshold(0), and is skipped if it
  * would copy pages shared with forked processes. Owns one call. Any thread may call. Takes no lock,
  * except python_wake (below). */
-#ifndef MT_PYTHON_H
-#define MT_PYTHON_H
+#ifndef MT_PYTHON_PYTHON_H
+#define MT_PYTHON_PYTHON_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -37,7 +37,7 @@ struct mt_python_options {
 	bool here;
 	/* empty the frameworks' device caches after the collection */
 	bool empty_frameworks;
-	bool cuda_used; /* see python/framework.h */
+	bool cuda_used; /* see python/gpu_caches.h */
 	/* a retry for caches that a capture kept from being emptied: no further retry follows */
 	bool is_retry;
 };
@@ -68,6 +68,12 @@ bool mt_python_wants_thread(void);
 
 /* Starts that thread. On a thread of the program, not inside the allocator. */
 void mt_python_start_thread(void);
+
+/* Returns whether that thread runs. */
+bool mt_python_thread_runs(void);
+
+/* Ends it, and waits up to 1 s for its end. Worker thread. */
+void mt_python_stop_thread(void);
 
 /* Before the worker starts: looks for Python. */
 void mt_python_prepare(void);

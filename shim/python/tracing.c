@@ -157,7 +157,7 @@ void mt_tracing_fork_child(void)
 	inherited_calls = 0;
 }
 
-/* ---- helpers: each accepts NULL, and returns with no Python error set ---- */
+/* ---- helpers: each accepts NULL; all but call_function return with no Python error set ---- */
 
 /* The exception that was set when the call began. */
 struct kept_error {

@@ -31,10 +31,8 @@
 #include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/loader.h"
-#include "sys/elf.h"
 #include "sys/lock.h"
 #include "sys/os.h"
-#include "sys/raw_syscall.h"
 
 typedef void (*any_function)(void);
 typedef int (*change_function)(int, const struct sigaction *, struct sigaction *);

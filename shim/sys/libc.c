@@ -1,7 +1,7 @@
 #include "sys/libc.h"
 
 #include "sys/attr.h"
-#include "sys/elf.h"
+#include "sys/loader.h"
 
 /* From this minor version on fork and malloc read __libc_single_threaded. */
 #define LIBC_READS_FLAG_MINOR 36

@@ -5,7 +5,6 @@
 #include "sys/atomic.h"
 #include "sys/main_thread.h"
 #include "sys/os.h"
-#include "sys/raw_syscall.h"
 
 /* A wake-up is lost only if the kernel starts to refuse futexes: in a sandbox that the process
  * enters while a thread sleeps. */

@@ -1,7 +1,7 @@
 /* sys/lock.h -- a mutex of one 32-bit word: it spins briefly, then sleeps on a futex. It has no
  * owner and no recursion. A zeroed struct is an unlocked lock, so a forked child can reset it.
  * Any thread may call. In debug builds each lock carries a rank, and the order is checked. Never
- * allocates. Never call it from a signal handler. */
+ * allocates. A signal handler may take only a lock that mt_lock_lock_noted takes elsewhere. */
 #ifndef MT_SYS_LOCK_H
 #define MT_SYS_LOCK_H
 

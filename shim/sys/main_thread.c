@@ -10,7 +10,6 @@
 
 #include "sys/atomic.h"
 #include "sys/os.h"
-#include "sys/raw_syscall.h"
 
 /* Source: proc(5). */
 #define STATE_FIELD   3

@@ -14,7 +14,6 @@
 
 #include "sys/atomic.h"
 #include "sys/attr.h"
-#include "sys/raw_syscall.h"
 
 typedef int (*clock_fn)(clockid_t clock, struct timespec *out);
 static _Atomic(clock_fn) libcs_clock; /* no ordering */

@@ -1,7 +1,7 @@
 /* sys/os.h -- system calls, and the parsers for small files of /proc and /sys. Owns no state but
  * the pointer to libc's clock_gettime. Any thread may call, also inside malloc and in signal
  * handlers. Takes no lock, never allocates, keeps no descriptor, never changes errno: errors are
- * return values. */
+ * return values, but for mt_raw_syscall. */
 #ifndef MT_SYS_OS_H
 #define MT_SYS_OS_H
 
@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/types.h>
 #include <time.h>
 
@@ -174,5 +175,55 @@ static inline bool mt_os_may_write(const struct stat *file, const struct stat *f
 /* Calls function(argument) on a fresh mapping of 256 kB, or on the caller's stack if there is no
  * address space. The function must return. A signal handler that interrupts it runs there, too. */
 void mt_own_stack_call(void (*function)(void *), void *argument);
+
+/* ---- system calls ---- */
+
+/* System calls without libc's syscall(). The shim exports that name (compat/fork.c), and
+ * libraries such as libfaketime interpose it and allocate. May be called before any constructor. Is
+ * never a cancellation point. Numbers of newer calls are __NR_name: the kernel's headers have them
+ * before libc's SYS_name. */
+
+/* Makes a system call with up to six arguments, each a number or a pointer. Returns its result, or
+ * -1 with errno set, as syscall(2). */
+#define mt_raw_syscall(...) MT_RAW_SYSCALL_SIX(__VA_ARGS__, 0, 0, 0, 0, 0, 0)
+#define MT_RAW_SYSCALL_SIX(number, a, b, c, d, e, f, ...)                                          \
+	mt_raw_syscall_call(number, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e),         \
+			    (long)(f))
+
+long mt_raw_syscall_call(long number, long a, long b, long c, long d, long e, long f);
+
+/* The same without errno and without a relocation, for code that runs before the loader has
+ * relocated this library. Returns an error as the negative errno. Source: syscall(2). */
+static inline long mt_raw_syscall_asm(long number, long a, long b, long c, long d, long e, long f)
+{
+#if defined(__x86_64__)
+	register long r10 __asm__("r10") = d;
+	register long r8 __asm__("r8") = e;
+	register long r9 __asm__("r9") = f;
+	long answer;
+
+	__asm__ volatile("syscall"
+			 : "=a"(answer)
+			 : "0"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+			 : "rcx", "r11", "memory");
+	return answer;
+#elif defined(__aarch64__)
+	register long x8 __asm__("x8") = number;
+	register long x0 __asm__("x0") = a;
+	register long x1 __asm__("x1") = b;
+	register long x2 __asm__("x2") = c;
+	register long x3 __asm__("x3") = d;
+	register long x4 __asm__("x4") = e;
+	register long x5 __asm__("x5") = f;
+
+	__asm__ volatile("svc 0"
+			 : "+r"(x0)
+			 : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
+			 : "memory");
+	return x0;
+#else
+#error "the library is built for x86-64 and aarch64"
+#endif
+}
 
 #endif

@@ -1,6 +1,8 @@
-#include "sys/raw_syscall.h"
-
+/* sys/raw_syscall.c -- the system calls of sys/os.h that take libc's errno. A file of its own: the
+ * fault tests replace the function at the linker, which works only across files. */
 #include <errno.h>
+
+#include "sys/os.h"
 
 /* a result from -ERRNO_MAX to -1 is an error */
 #define ERRNO_MAX 4095

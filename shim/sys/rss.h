@@ -1,5 +1,6 @@
-/* sys/rss.h -- reads the memory figures that the kernel keeps for this process. Owns one descriptor
- * of the worker thread, nothing else. Any thread may call. Takes no lock, never allocates. */
+/* sys/rss.h -- reads the memory figures that the kernel keeps for this process. Owns one
+ * descriptor of the worker thread, and what the sections name. Any thread may call. Takes no lock,
+ * never allocates. */
 #ifndef MT_SYS_RSS_H
 #define MT_SYS_RSS_H
 

@@ -2,7 +2,7 @@
  * hierarchy. */
 #include "cgroup_files.h"
 
-#include "core/cgroup_path.h"
+#include "core/cgroup.h"
 
 TestSuite(place, .init = begin_cgroup, .fini = end);
 

@@ -4,7 +4,7 @@
 #include <sched.h>
 
 #include "sys/os.h"
-#include "core/cpu_load.h"
+#include "core/cgroup.h"
 
 #define MOUNT "/sys/fs/cgroup"
 #define S     MT_NS_PER_S

@@ -16,7 +16,7 @@
 #include "heap/backend.h"
 #include "heap/glibc.h"
 #include "heap/jemalloc.h"
-#include "heap/jemalloc_names.h"
+#include "heap/jemalloc_api.h"
 #include "core/config.h"
 #include "sys/os.h"
 #include "fuzz.h"

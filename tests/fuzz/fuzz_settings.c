@@ -16,7 +16,7 @@
 #include "core/config.h"
 #include "sys/os.h"
 #include "fuzz.h"
-#include "purge/heap_sample.h"
+#include "purge/tick.h"
 #include "core/control_file.h"
 #include "purge/policy.h"
 #include "settings_ctl.h"

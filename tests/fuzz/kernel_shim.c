@@ -8,11 +8,8 @@
 #include "core/log.h"
 #include "sys/os.h"
 #include "kernel.h"
-#include "pressure/cgroup.h"
+#include "core/cgroup.h"
 #include "gpu/frameworks.h"
-#include "core/cpu_load.h"
-#include "core/cgroup_path.h"
-#include "pressure/psi.h"
 #include "sys/rss.h"
 #include "sys/format.h"
 

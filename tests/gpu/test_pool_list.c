@@ -52,13 +52,13 @@ static struct mt_blocks_entry *list_all(size_t *out_count)
 #define MANY 1000000u
 #endif
 
-static uint64_t *allocate_many(void)
+static uint64_t *allocate_many(uint32_t count)
 {
-	uint64_t *dptrs = calloc(MANY, sizeof(*dptrs));
+	uint64_t *dptrs = calloc(count, sizeof(*dptrs));
 
 	driver.cuMemAlloc_v2 = null_driver.cuMemAlloc_v2;
 	driver.cuMemFree_v2 = null_driver.cuMemFree_v2;
-	for (uint32_t i = 0; i < MANY; i++)
+	for (uint32_t i = 0; i < count; i++)
 		dptrs[i] = allocate(512 + i % 64 * 512);
 	return dptrs;
 }
@@ -73,21 +73,19 @@ static uint64_t sum_of(const struct mt_blocks_entry *blocks, size_t count,
 	return sum;
 }
 
-Test(pool_list, a_million_blocks_come_to_what_usage_says)
+Test(pool_list, a_hundred_thousand_blocks_come_to_what_usage_says)
 {
-	uint64_t *dptrs = allocate_many(), began_ns;
+	uint32_t many = 100000;
+	uint64_t *dptrs = allocate_many(many);
 	struct mt_pool_usage usage;
 	struct mt_blocks_entry *blocks;
 	size_t count;
 
-	for (uint32_t i = 0; i < MANY; i += 2)
+	for (uint32_t i = 0; i < many; i += 2)
 		release(dptrs[i]);
-	began_ns = mt_os_now_ns();
 	blocks = list_all(&count);
-	fprintf(stderr, "%u blocks: listed in %.1f ms\n", MANY,
-		(double)(mt_os_now_ns() - began_ns) / 1e6);
 	mt_pool_usage(0, &usage);
-	cr_expect_eq(count, MANY);
+	cr_expect_eq(count, many);
 	cr_expect_eq(sum_of(blocks, count, MT_BLOCKS_LIVE), usage.allocated_bytes);
 	cr_expect_eq(sum_of(blocks, count, MT_BLOCKS_PENDING), usage.pending_bytes);
 	cr_expect_eq(sum_of(blocks, count, MT_BLOCKS_IDLE), usage.idle_bytes);
@@ -206,7 +204,7 @@ Test(pool_list, what_stays_is_listed_once_while_four_threads_allocate)
 Test(pool_list, a_program_thread_hardly_waits_while_a_million_blocks_are_listed)
 {
 	struct worker single = {0}, during = {0};
-	uint64_t *dptrs = allocate_many();
+	uint64_t *dptrs = allocate_many(MANY);
 	size_t count;
 
 	start_workers(&single, 1);

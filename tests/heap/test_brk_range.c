@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <unistd.h>
 
-#include "heap/brk_range.h"
+#include "heap/glibc.h"
 
 #define PAGE 4096
 

@@ -11,7 +11,7 @@
 
 #include "heap/backend.h"
 #include "heap/jemalloc.h"
-#include "heap/jemalloc_names.h"
+#include "heap/jemalloc_api.h"
 #include "heap/jemalloc_conf.h"
 #include "sys/os.h"
 

@@ -7,7 +7,7 @@
 
 #include "heap/backend.h"
 #include "heap/jemalloc.h"
-#include "heap/jemalloc_names.h"
+#include "heap/jemalloc_api.h"
 #include "heap/purge_lock.h"
 #include "sys/os.h"
 

@@ -78,3 +78,10 @@ def test_psutil_sees_what_leaks(run, env):
 	assert done.returncode == 0, done.stderr
 	is_still, small, large = done.stdout.split()
 	assert is_still == "True" and 64 << 10 <= int(small) <= 72 << 10 and 10 << 20 <= int(large) <= 11 << 20
+
+
+def test_malloc_stats_is_no_cancellation_point(run, env, compile_c):
+	"""glibc's tst-malloc-stats-cancellation: a thread with a pending cancel lost its statistics."""
+	got = run([compile_c("stats_cancelled.c", "-pthread")], env(ALLOCATOR="jemalloc"))
+
+	assert got.returncode == 0 and got.stderr.count("max mmap bytes") == 50

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "heap/ranges.h"
+#include "heap/page_flags.h"
 
 #define ADDRESSES 2000u
 #define STEPS     200000u

@@ -15,7 +15,7 @@ from places import PYTHON, ROOT
 # One of each kind: servers that refuse to run as root, programs that another user runs, and a script of the tree.
 TESTS = ("clients/test_nginx.py", "clients/test_php.py", "clients/test_postgresql.py", "heap/test_memlock.py",
          "compat/test_strangers.py", "fault/test_refusals.py", "integration/test_distros.py")
-CHOSEN = "(nginx or fpm or postgresql or limit_may or privileg or rights or no_thread or not_root) and not system"
+CHOSEN = "(nginx or fpm or leaves_no_files_of_ended or limit_may or privileg or rights or no_thread or not_root) and not system"
 
 
 @pytest.fixture(params=["a user", pytest.param("root", marks=needs_root)])

@@ -25,7 +25,7 @@ ESSENTIAL = {"gcc", "make", "binutils", "libc6-dev"}  # build-essential: no Buil
 def packages(group=r"\w+"):
 	"""name -> reason, as scripts/packages has them."""
 	lines = [line for line in (ROOT / "scripts/packages").read_text().splitlines() if line and not line.startswith("#")]
-	rows = [re.fullmatch(r"(build|tests|bench|suites|gpu) +(\S+) +(\S.*)", line) for line in lines]
+	rows = [re.fullmatch(r"(build|demo|tests|bench|suites|gpu) +(\S+) +(\S.*)", line) for line in lines]
 	assert all(rows), [line for line, row in zip(lines, rows) if not row]
 	names = [name for row in rows for name in row[2].split("|")]
 	assert len(names) == len(set(names)), "each name once"
@@ -74,6 +74,7 @@ def test_bootstrap_takes_any_of_two_names_and_only_those_of_the_groups_asked_for
 
 	assert check("--build", has=packages("build")) == (0, [])
 	assert set(check("--build")[1]) == set(packages("build"))
+	assert set(check("--demo")[1]) == set(packages("build|demo")) and len(packages("demo")) < 5, "a visitor's demo installs no test's packages"
 	second = [name.split("|")[-1].replace("%python", "3.12").replace("%clang", "18") for name in packages()]
 	assert any("|" in name for name in packages()) and check(has=second) == (0, [])
 	code, missing = check(has=[name for name in second if name != "g++"])

@@ -8,7 +8,7 @@
 #include <inttypes.h>
 
 #include "sys/os.h"
-#include "pressure/cgroup.h"
+#include "core/cgroup.h"
 
 #define MB        MT_MIB
 #define S         MT_NS_PER_S

@@ -2,7 +2,7 @@
  * files that vanish or hold rubbish, events. */
 #include "cgroup_files.h"
 
-#include "core/cgroup_path.h"
+#include "core/cgroup.h"
 
 TestSuite(cgroup_changes, .init = begin_cgroup, .fini = end);
 

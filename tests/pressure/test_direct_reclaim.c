@@ -8,10 +8,10 @@
 #include "heap/account.h"
 #include "heap/backend.h"
 #include "heap/jemalloc.h"
-#include "heap/jemalloc_names.h"
+#include "heap/jemalloc_api.h"
 #include "core/config.h"
 #include "sys/os.h"
-#include "pressure/direct_reclaim.h"
+#include "pressure/reclaim.h"
 
 #define MB ((uint64_t)MT_MIB)
 

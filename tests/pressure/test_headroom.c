@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 
 #include "sys/os.h"
-#include "pressure/headroom.h"
+#include "pressure/reclaim.h"
 
 #define MB ((int64_t)MT_MIB)
 

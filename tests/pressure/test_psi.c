@@ -4,8 +4,7 @@
 #include <sys/stat.h>
 
 #include "core/config.h"
-#include "core/cgroup_path.h"
-#include "pressure/psi.h"
+#include "core/cgroup.h"
 
 #define TEXT(some, full)                                                                           \
 	"some avg10=0.12 avg60=3.00 avg300=0.00 total=" #some                                      \

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "sys/os.h"
-#include "pressure/headroom.h"
+#include "pressure/reclaim.h"
 
 #define MB ((int64_t)MT_MIB)
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "sys/os.h"
-#include "purge/round_end.h"
+#include "purge/rounds.h"
 
 #define MIB(n)   ((uint64_t)(n)*MT_MIB)
 #define ENDS_MAX 24

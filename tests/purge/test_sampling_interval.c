@@ -2,7 +2,7 @@
  * and nothing is missed for it. */
 #include "policy_sim.h"
 
-#include "purge/heap_sample.h"
+#include "purge/tick.h"
 
 #define GATE MIB(64)
 #define DEAR 5000000ull /* ns: the epoch of 512 arenas */

@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "sys/elf.h"
+#include "sys/loader.h"
 
 Test(elf, knows_loaded_objects_by_a_glob)
 {

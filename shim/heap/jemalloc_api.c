@@ -1,9 +1,8 @@
-#include "heap/jemalloc_counters.h"
+#include "heap/jemalloc_api.h"
 
 #include <stddef.h>
 
 #include "heap/backend.h"
-#include "heap/jemalloc_names.h"
 #include "sys/attr.h"
 
 /* Where, from the address that jemalloc announces for a thread, its two byte counters lie; the same

@@ -1,8 +1,7 @@
-/* pressure/rss_limit.h -- reports that MT_RSS_LIMIT_MB is still reached after a cleanup: the memory
- * by owner, in the log and in the stats file. Owns no state. Only the worker thread may call. Takes
- * the publish lock. */
-#ifndef MT_PRESSURE_RSS_LIMIT_H
-#define MT_PRESSURE_RSS_LIMIT_H
+/* pressure/pressure.h -- of the component: the report that MT_RSS_LIMIT_MB is still reached after a
+ * cleanup, with the memory by owner, in the log and in the stats file. Owns no state. */
+#ifndef MT_PRESSURE_PRESSURE_H
+#define MT_PRESSURE_PRESSURE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,7 +14,8 @@
 void mt_rss_limit_attribute(struct mt_stats_limit_report *limit_report,
 			    const struct mt_stats_snapshot *figures, bool resident_known);
 
-/* Reads the process, logs and publishes the report. Call it right after a cleanup. */
+/* Reads the process, logs and publishes the report. Call it right after a
+ * cleanup. Only the worker thread may call. Takes the publish lock. */
 void mt_rss_limit_report(uint64_t limit_bytes);
 
 #endif

@@ -1,7 +1,7 @@
-/* heap/address_limit.h -- limits of the address space of this process (RLIMIT_AS, RLIMIT_DATA).
+/* heap/address_space.h -- limits of the address space of this process (RLIMIT_AS, RLIMIT_DATA).
  * What the library reserves or keeps mapped counts against them. Owns no state. Any thread. */
-#ifndef MT_HEAP_ADDRESS_LIMIT_H
-#define MT_HEAP_ADDRESS_LIMIT_H
+#ifndef MT_HEAP_ADDRESS_SPACE_H
+#define MT_HEAP_ADDRESS_SPACE_H
 
 #include <stdint.h>
 

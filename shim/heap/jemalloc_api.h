@@ -1,0 +1,56 @@
+/* heap/jemalloc_api.h -- the embedded jemalloc's own functions, as jemalloc.mk renames them, and
+ * the members of the heap family that it lacks under the same prefix. */
+#ifndef MT_HEAP_JEMALLOC_API_H
+#define MT_HEAP_JEMALLOC_API_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "heap/heap_entries.def"
+
+#define X(type, name, params, args) type je_##name params;
+MT_HEAP_ALLOCATING(X)
+MT_HEAP_EXISTING(X)
+#undef X
+
+extern void (*je_malloc_message)(void *argument, const char *text);
+void *je_mallocx(size_t size, int flags);
+size_t je_xallocx(void *ptr, size_t size, size_t extra, int flags);
+int je_mallctl(const char *name, void *old, size_t *old_bytes, void *new, size_t new_bytes);
+int je_mallctlnametomib(const char *name, size_t *mib, size_t *mib_length);
+int je_mallctlbymib(const size_t *mib, size_t mib_length, void *old, size_t *old_bytes, void *new,
+		    size_t new_bytes);
+void je_malloc_stats_print(void (*write)(void *, const char *), void *argument,
+			   const char *options);
+
+/* jemalloc.c: how many arenas there are. */
+unsigned int mt_jemalloc_arenas_count(void);
+
+/* ---- counters of threads ---- */
+
+/* The bytes that jemalloc counts for each thread. Owns where they lie. Any thread, unless a comment
+ * says otherwise. Takes no lock, never allocates. */
+
+#pragma GCC visibility push(hidden)
+
+/* Finds where the counters lie. On the thread that has just begun jemalloc: asking enters a thread
+ * into jemalloc's list. */
+void mt_jemalloc_counters_begin(void);
+
+/* jemalloc announces the calling thread, by this address. */
+void mt_jemalloc_counters_note_thread(const void *counters);
+bool mt_jemalloc_counters_have_thread(void);
+
+/* Reads what the calling thread has allocated and freed so far, in bytes. Returns false if it
+ * has done neither, or if jemalloc does not say. */
+bool mt_jemalloc_own_counters(uint64_t *out_allocated, uint64_t *out_freed);
+
+/* Returns whether the calling thread has allocated, so that jemalloc cleans up after it. It does
+ * not for a thread that only frees, such as one in whose end libc frees the memory of other
+ * threads: a call of mallctl would enter that thread into a list that it never leaves. */
+bool mt_jemalloc_thread_has_allocated(void);
+
+#pragma GCC visibility pop
+
+#endif
