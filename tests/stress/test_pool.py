@@ -11,7 +11,7 @@ SHIM = HERE.parent.parent / "shim"
 SOURCES = [SHIM / f"{name}.c" for name in (
 	"gpu/blocks", "gpu/capture", "gpu/context", "gpu/fence", "gpu/pool", "gpu/release",
 	"gpu/usage",
-	"sys/raw_syscall", "sys/os", "sys/lock", "sys/elf", "sys/loader", "sys/main_thread")]
+	"sys/raw_syscall", "sys/os", "sys/lock", "sys/loader", "sys/main_thread")]
 EVERYTHING = ["captures", "deaths", "worker", "ooms"]
 
 
