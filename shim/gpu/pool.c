@@ -448,6 +448,7 @@ MT_COLD bool mt_pool_disown(uint64_t dptr)
 
 	if (is_live) {
 		mt_counter_add(&context->counters.frees, 1);
+		mt_counter_add(&context->counters.driver_frees, 1);
 		(void)mt_blocks_remove(block);
 		(void)forget(context, block); /* live: it has no events */
 	}

@@ -251,12 +251,13 @@ static uint64_t release_one(struct mt_context *context, struct mt_release *rule,
 }
 
 /* Releases in rounds: until the rule says stop, or a thread reads the free memory. The memory is
- * the driver's at the end of a round. A block for whose work cuMemFree waits is not counted:
- * readers would wait for it. */
+ * the driver's at the end of a round. A block for whose work cuMemFree waits is counted apart:
+ * readers do not wait for it. */
 static uint64_t release_some(struct mt_context *context, struct mt_release *rule)
 {
 	struct mt_pool_device *device = mt_context_device(context);
-	uint32_t counted = rule->kind == MT_RELEASE_PENDING ? 0 : 1;
+	bool waits = rule->kind == MT_RELEASE_PENDING;
+	_Atomic uint32_t *count = waits ? &device->waiting_count : &device->releasing_count;
 	bool is_over = is_done(rule) || !may_free(context, rule);
 	uint64_t released_bytes = 0;
 
@@ -265,16 +266,16 @@ static uint64_t release_some(struct mt_context *context, struct mt_release *rule
 
 		if (rule->is_background && has_readers(device))
 			wait_for_readers(device);
-		atomic_fetch_add_explicit(&device->releasing_count, counted, memory_order_seq_cst);
-		atomic_fetch_add_explicit(&device->releases, counted, memory_order_seq_cst);
+		atomic_fetch_add_explicit(count, 1, memory_order_seq_cst);
+		atomic_fetch_add_explicit(&device->releases, !waits, memory_order_seq_cst);
 		do {
 			released_bytes += release_one(context, rule, &is_last);
 			is_over = is_last || is_done(rule) || !may_free(context, rule);
 		} while (!is_over && !(rule->is_background && has_readers(device)));
-		if (counted && released_bytes)
+		if (!waits && released_bytes)
 			wait_for_stream(context, rule->is_background);
-		mt_assert(mt_load_relaxed(&device->releasing_count) >= counted);
-		atomic_fetch_sub_explicit(&device->releasing_count, counted, memory_order_seq_cst);
+		mt_assert(mt_load_relaxed(count) > 0);
+		atomic_fetch_sub_explicit(count, 1, memory_order_seq_cst);
 	}
 	return released_bytes;
 }
@@ -657,38 +658,44 @@ static void release_ready(const struct mt_pool_shortage *shortage)
 
 /* Returns false if all that is cached is too little beside what is free: no need to wait for it.
  * A call of unknown size that fails beside eight times as much free memory fails for another
- * reason. */
+ * reason. Beside a thread that frees a block, which is in neither, that is not known. */
 static bool is_enough_cached(const struct mt_pool_shortage *shortage)
 {
 	uint64_t free_bytes = 0, total_bytes = 0, cached;
+	int device = shortage->device;
+	uint32_t releases;
 	bool is_known;
 
-	if (shortage->device == MT_ANY_DEVICE)
+	if (device == MT_ANY_DEVICE || mt_load_acquire(&mt_pool_device(device)->waiting_count))
 		return true;
-	is_known = mt_pool_read_memory(shortage->device, &free_bytes, &total_bytes);
-	cached = mt_pool_withheld_bytes(shortage->device);
-	if (!is_known)
+	releases = mt_pool_read_begin(device);
+	is_known = mt_pool_read_memory(device, &free_bytes, &total_bytes);
+	cached = mt_pool_withheld_bytes(device);
+	if (!mt_pool_read_end(device, releases) || !is_known)
 		return true;
 	return shortage->bytes ? free_bytes + cached >= shortage->bytes
 			       : cached >= free_bytes / UNKNOWN_SHARE;
 }
 
-/* Returns whether a block that was pending at the start may become ready by waiting. */
+/* Returns whether a block that was pending at the start, or that waits in the driver's free, may
+ * become ready by waiting. */
 static bool may_complete(const struct mt_pool_shortage *shortage)
 {
 	const struct mt_block *block;
-	bool is = false;
+	bool is = mt_os_now_ns() - shortage->start_ns < OOM_WAIT_NS;
+	bool has = false;
 
 	MT_EACH_CONTEXT(context)
 	{
-		if (is || !mt_context_is_on(context, shortage->device))
+		if (!is || has || !mt_context_is_on(context, shortage->device))
 			continue;
 		mt_lock_lock(&context->lock);
 		block = context->pending_line.first;
-		is = block && block->since_ns <= shortage->start_ns;
+		has = (block && block->since_ns <= shortage->start_ns) ||
+		      mt_load_acquire(&mt_context_device(context)->waiting_count);
 		mt_lock_unlock(&context->lock);
 	}
-	return is;
+	return has;
 }
 
 /* Returns whether more has reached the driver since the last time. */
@@ -706,15 +713,16 @@ static bool has_released_more(struct mt_pool_shortage *shortage)
 
 /* Releases what this process holds. Waits until something that was pending at the start is done, as
  * the program's own cuMemFree would have waited. The first try comes in any case: another thread
- * may have freed between the failed call and the begin. Returns false if another try is useless. */
+ * may have freed between the failed call and the begin. Returns false if another try is useless:
+ * nothing was pending before the last look, so that no other thread's question has made a block
+ * idle since. */
 static bool release_own(struct mt_pool_shortage *shortage)
 {
 	for (unsigned round = 0;; round++) {
-		bool is_first = shortage->tries == 0, may_wait;
+		bool is_first = shortage->tries == 0;
+		bool may_wait = may_complete(shortage);
 
 		release_ready(shortage);
-		may_wait =
-			may_complete(shortage) && mt_os_now_ns() - shortage->start_ns < OOM_WAIT_NS;
 		if (has_released_more(shortage) || is_first)
 			return shortage->tries++ < MORE_TRIES || may_wait;
 		if (!may_wait || !is_enough_cached(shortage)) {
