@@ -332,7 +332,7 @@ def test_the_number_of_other_processes_says_whether_it_is_cut(patient, ctl, fold
 	file, before = files(folder)[0], told(ctl, folder)
 	data = file.read_bytes()
 	words = list(struct.unpack(f"={len(data) // 8}Q", data))
-	words[22] = 256  # processes_total (core/last_layout.h), which the process counts no further
+	words[22] = 256  # processes_total (core/dump_layout.h), which the process counts no further
 	words[-1] = 0xcbf29ce484222325
 	for word in words[:-1]:
 		words[-1] = (words[-1] ^ word) * 0x100000001b3 % 2**64
