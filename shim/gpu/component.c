@@ -14,7 +14,7 @@
 #include "gpu/stats.h"
 #include "gpu/unpooled.h"
 #include "sys/atomic.h"
-#include "sys/elf.h"
+#include "sys/loader.h"
 #include "sys/os.h"
 #include "sys/saturating.h"
 

@@ -725,11 +725,8 @@ static bool release_own(struct mt_pool_shortage *shortage)
 		release_ready(shortage);
 		if (has_released_more(shortage) || is_first)
 			return shortage->tries++ < MORE_TRIES || may_wait;
-		if (!may_wait || !is_enough_cached(shortage)) {
-			/* Another thread may have found pending blocks idle since the release. */
-			release_ready(shortage);
-			return has_released_more(shortage) && shortage->tries++ < MORE_TRIES;
-		}
+		if (!may_wait || !is_enough_cached(shortage))
+			return false;
 		mt_driver_wait_round(round);
 	}
 }

@@ -11,6 +11,7 @@ import pathlib
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -19,6 +20,9 @@ import pytest
 import leftovers
 from places import BUILT, LIB, ROOT, helper
 from public import public, public_folder  # noqa: F401 (fixtures)
+
+# The code of the tests is compiled once for all processes of pytest. The tree has none of it, and programs under test have no cache there.
+sys.pycache_prefix, sys.dont_write_bytecode = str(BUILT / "pycache"), False
 
 # Variables of other tools that the shim reads, or that change the programs under test.
 # pytest imports readline, and a new one sets COLUMNS and LINES for every child.
