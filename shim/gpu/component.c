@@ -20,8 +20,7 @@
 
 /* released at once, each by a call to the driver; then threads that wait for the memory go on */
 #define TICK_BLOCKS   64u
-#define TICK_NS       (50 * MT_NS_PER_MS) /* for such rounds, one after another */
-#define TICK_PAUSE_NS (10 * MT_NS_PER_MS) /* then */
+#define TICK_NS       (50 * MT_NS_PER_MS) /* for such rounds, one after another; then a pause */
 #define LEAST_STEP_NS (250 * MT_NS_PER_MS)
 #define USED_NS       (60 * MT_NS_PER_S) /* how long a measurement of the used memory counts */
 
@@ -240,13 +239,12 @@ static uint64_t tick_pool(uint64_t now_ns)
 	}
 	if (now_ns < next_ns)
 		return next_ns;
-	job_next_ms = 0;
 	if (!mt_driver_thread_run(tick_job))
 		next_ns = now_ns + MT_NS_PER_S;
 	else if (job_next_ms >= UINT64_MAX / MT_NS_PER_MS - now_ns / MT_NS_PER_MS)
 		next_ns = 0;
 	else
-		next_ns = now_ns + (job_next_ms ? job_next_ms * MT_NS_PER_MS : TICK_PAUSE_NS);
+		next_ns = now_ns + job_next_ms * MT_NS_PER_MS;
 	return next_ns ? next_ns : UINT64_MAX;
 }
 

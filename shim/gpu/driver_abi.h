@@ -26,7 +26,6 @@ enum mt_cu_result {
 	MT_CU_NOT_SUPPORTED = 801,
 	MT_CU_STREAM_CAPTURE_UNSUPPORTED = 900,
 	MT_CU_STREAM_CAPTURE_INVALIDATED = 901,
-	MT_CU_CAPTURED_EVENT = 907,
 	MT_CU_STREAM_CAPTURE_WRONG_THREAD = 908
 };
 
@@ -53,11 +52,7 @@ enum mt_cu_capture_mode {
 	MT_CU_CAPTURE_THREAD_LOCAL = 1,
 	MT_CU_CAPTURE_RELAXED = 2
 };
-enum mt_cu_capture_status {
-	MT_CU_CAPTURE_NONE = 0,
-	MT_CU_CAPTURE_ACTIVE = 1,
-	MT_CU_CAPTURE_LOST = 2
-};
+enum mt_cu_capture_status { MT_CU_CAPTURE_NONE = 0, MT_CU_CAPTURE_ACTIVE = 1 };
 enum mt_cu_event_flags { MT_CU_EVENT_DISABLE_TIMING = 2 };
 enum mt_cu_stream_flags { MT_CU_STREAM_NON_BLOCKING = 1 };
 

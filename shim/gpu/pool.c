@@ -6,7 +6,6 @@
 #include "sys/attr.h"
 #include "sys/os.h"
 #include "gpu/capture.h"
-#include "gpu/blocks.h"
 
 /* pending blocks that a search asks about before it looks again, and how often it does: about a
  * millisecond */

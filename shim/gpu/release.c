@@ -4,7 +4,6 @@
 #include "sys/os.h"
 #include "sys/saturating.h"
 #include "gpu/capture.h"
-#include "gpu/context.h"
 #include "gpu/pool.h"
 
 #define STREAM_NS   MT_NS_PER_S
@@ -339,47 +338,27 @@ void mt_release_overdue(struct mt_context *context)
 
 /* ---- the cap ---- */
 
-/* What the device's contexts hold of the driver; *out_allocated: of it, the program's. */
-static uint64_t reserved_bytes(const struct mt_pool_device *device, uint64_t *out_allocated)
+/* The bytes above the cap if the program held so many more. */
+static uint64_t over_cap(const struct mt_pool_device *device, uint64_t bytes, bool waits)
 {
-	uint64_t cached = 0;
+	struct mt_holdings now = mt_usage_holdings(device);
+	uint64_t most = mt_max_u64(mt_load_relaxed(&device->allocated_peak), now.allocated + bytes);
 
-	*out_allocated = 0;
-	MT_EACH_CONTEXT(context)
-	{
-		if (mt_context_device(context) != device)
-			continue;
-		*out_allocated += mt_counter(&context->counters.allocated);
-		cached += mt_counter(&context->counters.pending) +
-			  mt_counter(&context->counters.idle);
-	}
-	return *out_allocated + cached;
-}
-
-/* The most that a device may hold while the program holds so much. */
-static uint64_t cap_for(uint64_t allocated, bool waits)
-{
-	return allocated + allocated / CAP_SHARE + (waits ? 0 : CAP_BYTES);
+	return mt_sat_sub(now.allocated + now.pending + now.idle + bytes,
+			  most + most / CAP_SHARE + (waits ? 0 : CAP_BYTES));
 }
 
 uint64_t mt_release_over_cap(int number)
 {
-	struct mt_pool_device *device = mt_pool_device(number);
-	uint64_t allocated, reserved = reserved_bytes(device, &allocated);
-
-	return mt_sat_sub(reserved, cap_for(mt_counter(&device->allocated_peak), false));
+	return over_cap(mt_pool_device(number), 0, false);
 }
 
 /* Returns whether the next block of this size would pass the cap, and none is idle for it. */
 static bool lacks_idle(struct mt_context *context, uint64_t bytes)
 {
-	struct mt_pool_device *device = mt_context_device(context);
-	uint64_t allocated, reserved, peak = mt_counter(&device->allocated_peak);
-
-	if (!mt_counter(&context->counters.pending) || mt_counter(&context->counters.idle) >= bytes)
-		return false;
-	reserved = reserved_bytes(device, &allocated);
-	return reserved + bytes > cap_for(mt_max_u64(peak, allocated + bytes), false);
+	return mt_counter(&context->counters.pending) &&
+	       mt_counter(&context->counters.idle) < bytes &&
+	       over_cap(mt_context_device(context), bytes, false);
 }
 
 /* Queries up to `limit` of the oldest pending blocks; the context is held. */
@@ -415,34 +394,28 @@ static MT_COLD void wait_for_oldest(struct mt_context *context, uint64_t bytes)
 	mt_context_drop(context);
 }
 
-void mt_release_keep_cap(struct mt_context *context, uint64_t bytes)
+/* In a capture too: the blocks are free before the program gets another. */
+static void release_over_cap(struct mt_context *context, uint64_t bytes, bool waits)
 {
-	int device = mt_context_ordinal(context);
 	struct mt_release rule = mt_release_all(MT_RELEASE_IDLE);
 
+	rule.in_capture = true;
+	rule.bytes = over_cap(mt_context_device(context), bytes, waits);
+	(void)release_device(mt_context_ordinal(context), &rule);
+}
+
+void mt_release_keep_cap(struct mt_context *context, uint64_t bytes)
+{
 	if (mt_unlikely(lacks_idle(context, bytes)))
 		wait_for_oldest(context, bytes);
-	rule.in_capture = true;
-	rule.bytes = mt_release_over_cap(device);
-	(void)release_device(device, &rule);
+	release_over_cap(context, 0, false);
 }
 
 void mt_release_make_room(struct mt_context *context, uint64_t bytes)
 {
-	struct mt_pool_device *device = mt_context_device(context);
-	uint64_t allocated, reserved, cap;
-	struct mt_release rule = mt_release_all(MT_RELEASE_IDLE);
-
 	if (mt_unlikely(lacks_idle(context, bytes)))
 		wait_for_oldest(context, bytes);
-	reserved = reserved_bytes(device, &allocated);
-	cap = cap_for(mt_max_u64(mt_counter(&device->allocated_peak), allocated + bytes),
-		      mt_flag(&mt_pool.waits));
-	if (mt_likely(reserved + bytes <= cap || reserved == allocated))
-		return;
-	rule.bytes = reserved + bytes - cap;
-	rule.in_capture = true; /* the blocks are free before the program gets another */
-	(void)release_device(mt_context_ordinal(context), &rule);
+	release_over_cap(context, bytes, mt_flag(&mt_pool.waits));
 }
 
 /* ---- the worker ---- */
