@@ -189,16 +189,19 @@ def spawn():
 
 @pytest.fixture
 def wait_for():
-	"""wait_for(predicate, timeout): returns the first true value of predicate; fails after timeout seconds."""
+	"""wait_for(predicate, timeout): returns the first true value of predicate; fails after timeout seconds. Most predicates start mtctl:
+	on a busy machine they are tried less often, so that many tests that wait do not keep the processors busy."""
 	def wait(predicate, timeout=10, what=None):
 		end = time.monotonic() + timeout
 		while True:
+			begin = time.monotonic()
 			answer = predicate()
 			if answer:
 				return answer
-			if time.monotonic() > end:
+			now = time.monotonic()
+			if now > end:
 				pytest.fail(f"not within {timeout} s: {what or predicate}")
-			time.sleep(0.05)
+			time.sleep(min(max(0.05, 4 * (now - begin)), 0.25))
 	return wait
 
 
