@@ -14,7 +14,7 @@
 #include "compat/fork.h"
 #include "core/components.h"
 #include "core/init.h"
-#include "core/interpreter.h"
+#include "core/services.h"
 #include "core/log.h"
 #include "core/worker.h"
 #include "sys/atomic.h"

@@ -11,7 +11,7 @@
 #include <sys/types.h>
 
 #include "core/init.h"
-#include "core/interpreter.h"
+#include "core/services.h"
 #include "core/worker.h"
 #include "heap/asleep.h"
 #include "heap/entries.h"

@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-#include "core/interpreter.h"
+#include "core/services.h"
 #include "heap/jemalloc_api.h"
 #include "heap/jemalloc_conf.h"
 #include "heap/page_flags.h"

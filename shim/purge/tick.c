@@ -10,7 +10,7 @@
 #include "core/components.h"
 #include "core/config.h"
 #include "core/control_file.h"
-#include "core/devices.h"
+#include "core/services.h"
 #include "core/files.h"
 #include "core/log.h"
 #include "core/publish.h"

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/interpreter.h"
+#include "core/services.h"
 
 /* PyMemAllocatorEx, which no version of CPython has changed. */
 struct mt_python_allocator {
@@ -39,10 +39,10 @@ void mt_objects_free(void *context, void *block);
  * again. Under the GIL, with no other GIL in the process. */
 void mt_objects_share(bool shared);
 
-/* See core/interpreter.h. Any thread. */
+/* See core/services.h. Any thread. */
 void mt_objects_read(struct mt_object_heap_figures *out, bool exact);
 
-/* See core/interpreter.h. */
+/* See core/services.h. */
 void mt_objects_limit(uint64_t address_bytes, uint64_t data_bytes);
 
 void mt_objects_fork_child(void);

@@ -9,8 +9,7 @@
 #include <sys/prctl.h>
 
 #include "core/control_file.h"
-#include "core/devices.h"
-#include "core/interpreter.h"
+#include "core/services.h"
 #include "core/thread.h"
 #include "python/cpython.h"
 #include "python/gpu_caches.h"
