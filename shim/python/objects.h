@@ -5,8 +5,8 @@
  *
  * The GIL protects it, as CPython's rules for these domains say. If interpreters with a GIL of
  * their own exist, each call takes the lock `objects` (mt_objects_share). The fullest pages are
- * filled first, so that what stays gathers in few pages and other pages become free.
- * Never allocates by itself. */
+ * filled first, so that what stays gathers in few pages and other pages become free. Never
+ * allocates by itself. */
 #ifndef MT_PYTHON_OBJECTS_H
 #define MT_PYTHON_OBJECTS_H
 

@@ -296,8 +296,8 @@ bool mt_python_thread_runs(void)
 	return mt_thread_is_running(&sleeper);
 }
 
-/* Starts the thread that sleeps, unless it runs. On a thread of the program,
- * not inside the allocator. */
+/* Starts the thread that sleeps, unless it runs. On a thread of the program, not inside the
+ * allocator. */
 static void gc_thread_start(void)
 {
 	if (mt_python_thread_runs() || !mt_cpython_find() || !mt_cpython.is_whole)

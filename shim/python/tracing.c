@@ -280,8 +280,7 @@ static enum mt_lines_outcome start_with(void *module, uint32_t depth)
 	return MT_LINES_DONE;
 }
 
-/* Stops what is the shim's own. If other hooks lie before the layer it only empties the
- * tables. */
+/* Stops what is the shim's own. If other hooks lie before the layer it only empties the tables. */
 static void stop_with(void *module)
 {
 	mt_tracing_bypass();

@@ -51,9 +51,9 @@ void mt_tracing_measure(struct mt_tracing_size *out);
 enum mt_lines_outcome mt_tracing_read(bool is_own, uint32_t reading, uint64_t room_bytes,
 				      uint64_t *out_blocks_count);
 
-/* Stops tracing, if it is still the one that mt_tracing_start has begun. If another library
- * has put hooks before it since, stopping would remove them: tracemalloc then stays bypassed, with
- * empty tables, until a later look. GIL. */
+/* Stops tracing, if it is still the one that mt_tracing_start has begun. If another library has put
+ * hooks before it since, stopping would remove them: tracemalloc then stays bypassed, with empty
+ * tables, until a later look. GIL. */
 void mt_tracing_stop(void);
 
 /* Bypasses tracemalloc in a forked child. Its Python's first allocation then queues a pending call
@@ -83,8 +83,8 @@ struct mt_name_table {
 	uint32_t count, bytes;
 };
 
-/* Returns the offset in `text` of a name, which is added if it is new and there is room.
- * Ends at its first NUL. */
+/* Returns the offset in `text` of a name, which is added if it is new and there is room. Ends at
+ * its first NUL. */
 uint32_t mt_name_table_add(struct mt_name_table *names, const char *name, size_t bytes);
 
 /* Returns a slot of 1 << bits for a checksum: the high bits of the product depend on all bits. */
