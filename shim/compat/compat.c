@@ -14,7 +14,7 @@
 #include "compat/fork.h"
 #include "core/components.h"
 #include "core/init.h"
-#include "core/interpreter.h"
+#include "core/services.h"
 #include "core/log.h"
 #include "core/worker.h"
 #include "sys/atomic.h"
@@ -23,11 +23,11 @@
 #include "sys/loader.h"
 #include "sys/os.h"
 
-/* Programs built with GCC's AddressSanitizer, whose runtime is a shared library
- * (libasan). It ends a program in which another library was loaded before it, as LD_PRELOAD
- * does, unless this option is off. It asks this function before it checks. Our malloc then passes
- * all calls on to its malloc, which finds what it always finds. A program that defines the function
- * itself needs ASAN_OPTIONS=verify_asan_link_order=0. */
+/* Programs built with GCC's AddressSanitizer, whose runtime is a shared library (libasan). It ends
+ * a program in which another library was loaded before it, as LD_PRELOAD does, unless this option
+ * is off. It asks this function before it checks. Our malloc then passes all calls on to its
+ * malloc, which finds what it always finds. A program that defines the function itself needs
+ * ASAN_OPTIONS=verify_asan_link_order=0. */
 MT_EXPORT const char *__asan_default_options(void);
 
 MT_EXPORT const char *__asan_default_options(void)
@@ -47,8 +47,7 @@ MT_EXPORT const char *__asan_default_options(void)
 /* Returns the mode to open with, for a mode that has RTLD_DEEPBIND. Keeps errno. */
 int mt_deepbind_mode(int mode);
 
-/* Finds the next dlopen in line. The word that dlopen.S reads stays NULL if there is
- * none. */
+/* Finds the next dlopen in line. The word that dlopen.S reads stays NULL if there is none. */
 void mt_deepbind_init(void);
 
 /* Not static: dlopen.S jumps there. Changes once, from NULL to its value; relaxed. */

@@ -15,7 +15,7 @@
 
 #include "compat/fork.h"
 #include "core/init.h"
-#include "core/interpreter.h"
+#include "core/services.h"
 #include "core/worker.h"
 #include "heap/asleep.h"
 #include "heap/purge_lock.h"

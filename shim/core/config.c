@@ -1,6 +1,5 @@
 /* core/config.c -- the table of settings, the live copy, and the parser of the environment: of the
- * settings, and of the variables of other programs.
- * Contract: core/config.h. */
+ * settings, and of the variables of other programs. Contract: core/config.h. */
 #include "core/config.h"
 
 #include <assert.h>

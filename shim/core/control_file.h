@@ -52,8 +52,7 @@ struct mt_request;
 bool mt_control_read_request(struct mt_request *out);
 
 /* Reads a request of another process for device memory that is newer than the last one. It may be
- * older than MT_RESCUE_NS: the other process has given up then. Returns false if there is
- * none. */
+ * older than MT_RESCUE_NS: the other process has given up then. Returns false if there is none. */
 struct mt_rescue_request;
 bool mt_control_read_rescue(struct mt_rescue_request *out);
 

@@ -1,10 +1,10 @@
 /* core/dump_layout.h -- the formats of three dumps: NAME.last, NAME.lines and NAME.blocks, the last
- * two below. The last look, NAME.last: what a process was when its limit
- * came near, for `mtctl last` after the kernel has killed it. In MT_LAST_DIR, mode 0600, named
- * PID-STARTTIME-PIDNS.last as the stats file is (core/stats_layout.h). The process writes it under
- * another name and renames it when it is complete. All integers are native-endian; every text ends
- * with NUL. A reader trusts nothing in it: it checks magic, versions, size and checksum, bounds
- * every count, and prints text only after replacing what is not printable. */
+ * two below. The last look, NAME.last: what a process was when its limit came near, for `mtctl
+ * last` after the kernel has killed it. In MT_LAST_DIR, mode 0600, named PID-STARTTIME-PIDNS.last
+ * as the stats file is (core/stats_layout.h). The process writes it under another name and renames
+ * it when it is complete. All integers are native-endian; every text ends with NUL. A reader trusts
+ * nothing in it: it checks magic, versions, size and checksum, bounds every count, and prints text
+ * only after replacing what is not printable. */
 #ifndef MT_CORE_DUMP_LAYOUT_H
 #define MT_CORE_DUMP_LAYOUT_H
 

@@ -181,6 +181,64 @@ bool mt_init_start_worker(void)
 	return mt_main_exit_is_watched() && mt_worker_start();
 }
 
+/* ---- exit without handlers ---- */
+
+/* Wraps _exit, _Exit and quick_exit, which skip the destructor, to unlink the files first. Every
+ * worker process of Python's multiprocessing ends so. A process that ends by a signal or a bare
+ * system call leaves its files to a sweep (core/files.h). _exit is called in signal handlers and in
+ * vfork children, which run on the parent's memory. So the wrappers are async-signal-safe, take no
+ * lock, and do nothing in a process that did not make the files. */
+
+#define EXITS(X) X(_exit) X(_Exit) X(quick_exit)
+
+#define X(name) MT_EXPORT _Noreturn void name(int status);
+EXITS(X)
+#undef X
+
+#define X(name) END_##name,
+enum exit_function { EXITS(X) EXIT_COUNT };
+#undef X
+
+#define X(name) #name,
+static const char *const names[EXIT_COUNT] = {EXITS(X)};
+#undef X
+
+typedef void (*exit_fn)(int status);
+
+/* Looked up once: dlsym must not be called in a signal handler, nor in a child of a process with a
+ * thread inside the loader. No ordering. */
+static _Atomic(exit_fn) next_exits[EXIT_COUNT];
+
+static void find_next_exits(void)
+{
+	for (int i = 0; i < EXIT_COUNT; i++)
+		mt_store_relaxed(&next_exits[i],
+				 (exit_fn)(uintptr_t)mt_symbol(RTLD_NEXT, names[i]));
+}
+
+static _Noreturn void exit_by(enum exit_function exit_function, int status)
+{
+	exit_fn next = mt_load_relaxed(&next_exits[exit_function]);
+
+	if (mt_state_is_on() && mt_state_is_own_process()) {
+		mt_files_unlink_at_exit();
+		mt_last_file_remove();
+	}
+	if (!next)
+		next = (exit_fn)(uintptr_t)mt_elf_libc_function(names[exit_function]);
+	if (next) /* libc has all three */
+		next(status);
+	__builtin_trap();
+}
+
+#define X(name)                                                                                    \
+	MT_EXPORT _Noreturn void name(int status)                                                  \
+	{                                                                                          \
+		exit_by(END_##name, status);                                                       \
+	}
+EXITS(X)
+#undef X
+
 /* ---- core's own fork handlers: the locks publish and loader ---- */
 
 static void fork_prepare(void)
@@ -214,7 +272,7 @@ static void fork_child(void)
 
 static void load(bool is_on)
 {
-	mt_exit_hooks_start();
+	find_next_exits();
 	if (is_on)
 		mt_main_thread_init();
 }
@@ -267,61 +325,3 @@ __attribute__((destructor)) static void end(void)
 	mt_last_file_remove();
 	mt_publish_end(mt_config(), may_own_files());
 }
-
-/* ---- exit without handlers ---- */
-
-/* Wraps _exit, _Exit and quick_exit, which skip the destructor, to unlink the files first. Every
- * worker process of Python's multiprocessing ends so. A process that ends by a signal or a bare
- * system call leaves its files to a sweep (core/files.h). _exit is called in signal handlers and in
- * vfork children, which run on the parent's memory. So the wrappers are async-signal-safe, take no
- * lock, and do nothing in a process that did not make the files. */
-
-#define EXITS(X) X(_exit) X(_Exit) X(quick_exit)
-
-#define X(name) MT_EXPORT _Noreturn void name(int status);
-EXITS(X)
-#undef X
-
-#define X(name) END_##name,
-enum exit_function { EXITS(X) EXIT_COUNT };
-#undef X
-
-#define X(name) #name,
-static const char *const names[EXIT_COUNT] = {EXITS(X)};
-#undef X
-
-typedef void (*exit_fn)(int status);
-
-/* Looked up once: dlsym must not be called in a signal handler, nor in a child of a process with a
- * thread inside the loader. No ordering. */
-static _Atomic(exit_fn) next_exits[EXIT_COUNT];
-
-void mt_exit_hooks_start(void)
-{
-	for (int i = 0; i < EXIT_COUNT; i++)
-		mt_store_relaxed(&next_exits[i],
-				 (exit_fn)(uintptr_t)mt_symbol(RTLD_NEXT, names[i]));
-}
-
-static _Noreturn void exit_by(enum exit_function exit_function, int status)
-{
-	exit_fn next = mt_load_relaxed(&next_exits[exit_function]);
-
-	if (mt_state_is_on() && mt_state_is_own_process()) {
-		mt_files_unlink_at_exit();
-		mt_last_file_remove();
-	}
-	if (!next)
-		next = (exit_fn)(uintptr_t)mt_elf_libc_function(names[exit_function]);
-	if (next) /* libc has all three */
-		next(status);
-	__builtin_trap();
-}
-
-#define X(name)                                                                                    \
-	MT_EXPORT _Noreturn void name(int status)                                                  \
-	{                                                                                          \
-		exit_by(END_##name, status);                                                       \
-	}
-EXITS(X)
-#undef X

@@ -1,6 +1,7 @@
 /* core/init.h -- starts, forks and ends the shim in a process: calls the components' hooks in
- * order. Owns the pthread_atfork handlers, the constructor and the destructor. Any thread may call.
- * Takes no lock of its own. Keeps errno. */
+ * order. Owns the pthread_atfork handlers, the constructor, the destructor, and the wrappers of
+ * _exit, _Exit and quick_exit, which signal handlers and vfork children may call too. Any thread
+ * may call. Takes no lock of its own. Keeps errno. */
 #ifndef MT_CORE_INIT_H
 #define MT_CORE_INIT_H
 
@@ -20,10 +21,5 @@ bool mt_init_uses_jemalloc(void);
 /* Starts the worker thread, unless the end of the main thread would go unnoticed: the worker would
  * then keep the process alive. Returns whether it runs. Never call it inside the allocator. */
 bool mt_init_start_worker(void);
-
-/* core/init.c wraps _exit, _Exit and quick_exit, which run no exit handler, to unlink the
- * shim's files first. Any thread, any signal handler and a vfork child may call the wrappers. Takes
- * no lock. This finds the next functions in line: once, from the constructor. */
-void mt_exit_hooks_start(void);
 
 #endif

@@ -5,7 +5,7 @@
 #include "core/components.h"
 #include "core/config.h"
 #include "core/control_file.h"
-#include "core/devices.h"
+#include "core/services.h"
 #include "gpu/capture.h"
 #include "gpu/driver.h"
 #include "gpu/oom.h"

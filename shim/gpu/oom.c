@@ -12,7 +12,7 @@
 #include "sys/os.h"
 #include "gpu/pool.h"
 #include "core/control_file.h"
-#include "core/interpreter.h"
+#include "core/services.h"
 #include "gpu/driver.h"
 #include "gpu/nvml.h"
 #include "core/publish.h"

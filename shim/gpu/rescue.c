@@ -8,7 +8,7 @@
 #include "core/config.h"
 #include "core/control_file.h"
 #include "core/files.h"
-#include "core/interpreter.h"
+#include "core/services.h"
 #include "core/publish.h"
 #include "core/state.h"
 #include "gpu/capture.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/interpreter.h"
+#include "core/services.h"
 #include "core/worker.h"
 #include "sys/atomic.h"
 #include "sys/attr.h"

@@ -1,6 +1,6 @@
-/* heap/address_space.c -- wraps setrlimit and prlimit: a program
- * may limit its own address space to guard the machine (resource.setrlimit in Python), and use all
- * of it right after. A limit that another process sets is seen by the worker. */
+/* heap/address_space.c -- wraps setrlimit and prlimit: a program may limit its own address space to
+ * guard the machine (resource.setrlimit in Python), and use all of it right after. A limit that
+ * another process sets is seen by the worker. */
 #include "heap/address_space.h"
 
 #include <stdbool.h>
@@ -11,7 +11,7 @@
 #include <sys/types.h>
 
 #include "core/init.h"
-#include "core/interpreter.h"
+#include "core/services.h"
 #include "core/worker.h"
 #include "heap/asleep.h"
 #include "heap/entries.h"

@@ -121,8 +121,8 @@ static MT_COLD bool accept(const void *block)
 
 static bool is_tuned; /* the thread that starts the heap, and calls before */
 
-/* All blocks come from the brk heap. mallopt disables glibc's dynamic thresholds:
- * it is called only when needed, since the process may stay on libc's malloc. */
+/* All blocks come from the brk heap. mallopt disables glibc's dynamic thresholds: it is called only
+ * when needed, since the process may stay on libc's malloc. */
 static MT_COLD void tune_libc(void)
 {
 	if (is_tuned)

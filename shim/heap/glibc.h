@@ -1,7 +1,7 @@
-/* heap/glibc.h -- glibc's malloc: its own functions under the names __libc_malloc and so on, and
- * the sizes in its chunk headers. Owns the addresses of those functions. Any thread may call. Takes
- * the gate of sys/loader.h, once. Never calls dlsym, and never
- * allocates but in mt_glibc_check.
+/* heap/glibc.h -- glibc's malloc: its own functions under the names __libc_malloc and so on, the
+ * sizes in its chunk headers, the address range of its heap, and the count of live bytes over it.
+ * Owns the addresses of those functions, and what the sections name. Any thread may call. Takes the
+ * gate of sys/loader.h, once. Never calls dlsym, and never allocates but in mt_glibc_check.
  *
  * Source of the layout: glibc malloc/malloc.c ("Vital statistics"). The word before a block holds
  * the chunk's size with three flag bits; bit 2 marks a chunk with a mapping of its own.
@@ -20,10 +20,9 @@
 
 /* ---- the address range of its heap ---- */
 
-/* The address range of libc's heap in a process that is or was asleep
- * (heap/asleep.h), by which a block of libc's is told from one of jemalloc's. Owns one atomic word,
- * the length of the range. Any thread may call, also in signal handlers. Takes no lock, never
- * waits, never allocates.
+/* In a process that is or was asleep (heap/asleep.h), the range by which a block of libc's is told
+ * from one of jemalloc's. Owns one atomic word, the length of the range. Any thread may call, also
+ * in signal handlers. Takes no lock, never waits, never allocates.
  *
  * While a process is asleep every block that it hands out lies in [base, base + length):
  *  - A thread hands out a block of libc's only after it has seen, in a word that was read after the
@@ -97,6 +96,8 @@ static inline bool mt_brk_range_may_have(const void *ptr)
 bool mt_brk_range_has(const void *ptr);
 
 #pragma GCC visibility pop
+
+/* ---- its chunks and its functions ---- */
 
 static inline size_t mt_glibc_header(const void *ptr)
 {

@@ -6,7 +6,7 @@
 #include "core/components.h"
 #include "core/config.h"
 #include "core/init.h"
-#include "core/interpreter.h"
+#include "core/services.h"
 #include "core/worker.h"
 #include "heap/account.h"
 #include "heap/backend.h"

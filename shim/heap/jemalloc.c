@@ -28,7 +28,7 @@
 #include "sys/libc.h"
 #include "sys/lock.h"
 #include "core/log.h"
-#include "core/interpreter.h"
+#include "core/services.h"
 
 /* jemalloc 5.3 starts with 8 MB, some of it aligned to 2 MB. */
 #define START_BYTES       (20u << 20)

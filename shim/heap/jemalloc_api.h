@@ -24,6 +24,17 @@ int je_mallctlbymib(const size_t *mib, size_t mib_length, void *old, size_t *old
 void je_malloc_stats_print(void (*write)(void *, const char *), void *argument,
 			   const char *options);
 
+/* Internal to jemalloc 5: src/arena.c, src/jemalloc.c, src/ctl.c, src/rtree.c. Weak: another
+ * version may lack them. */
+extern char je_arena_emap_global[] __attribute__((weak, visibility("hidden")));
+extern void *je_arenas[] __attribute__((weak));
+extern unsigned int je_manual_arena_base __attribute__((weak));
+extern unsigned int je_narenas_total_get(void) __attribute__((weak));
+extern uint64_t *__real_je_rtree_leaf_elm_lookup_hard(void *thread, void *tree, void *context,
+						      uintptr_t key, bool is_known,
+						      bool make_missing)
+	__attribute__((weak, visibility("hidden")));
+
 /* jemalloc.c: how many arenas there are. */
 unsigned int mt_jemalloc_arenas_count(void);
 

@@ -28,9 +28,6 @@
  * them. */
 extern size_t je_oversize_threshold __attribute__((weak));
 extern size_t je_opt_oversize_threshold __attribute__((weak));
-extern void *je_arenas[] __attribute__((weak));
-extern unsigned int je_manual_arena_base __attribute__((weak));
-extern unsigned int je_narenas_total_get(void) __attribute__((weak));
 extern void je_arena_decay(void *thread, void *arena, bool is_background, bool all)
 	__attribute__((weak));
 

@@ -12,15 +12,15 @@
  * variables are others. */
 void mt_jemalloc_arena_begin(void);
 
-/* Returns jemalloc's first arena. NULL before mt_jemalloc_arena_begin, or if
- * this version of jemalloc does not show it. */
+/* Returns jemalloc's first arena. NULL before mt_jemalloc_arena_begin, or if this version of
+ * jemalloc does not show it. */
 void *mt_jemalloc_first_arena(void);
 
 /* In a forked child, whose only thread is the first again. */
 void mt_jemalloc_arena_fork_child(void);
 
-/* Reports large blocks that are freed, or shrunk in place by realloc. libc
- * returns such memory to the kernel at once; jemalloc keeps the pages as dirty ones. */
+/* Reports large blocks that are freed, or shrunk in place by realloc. libc returns such memory to
+ * the kernel at once; jemalloc keeps the pages as dirty ones. */
 
 /* bytes: the most that glibc's threshold of mmap comes to */
 #define MT_JEMALLOC_LARGE_LEAST (32u << 20)

@@ -1,5 +1,6 @@
-/* heap/jemalloc_conf.h -- composes the embedded jemalloc's settings, and keeps what jemalloc says
- * of them until the log is open. mt_jemalloc_conf is pure but for reading environ. */
+/* heap/jemalloc_conf.h -- composes the embedded jemalloc's settings, checks what it was built for,
+ * and keeps what jemalloc says of both until the log is open. Owns that text and the size of a
+ * page. Takes no lock of the shim. */
 #ifndef MT_HEAP_JEMALLOC_CONF_H
 #define MT_HEAP_JEMALLOC_CONF_H
 
@@ -9,13 +10,14 @@
 
 #include "core/config.h"
 
+/* ---- the settings: pure but for reading environ ---- */
+
 /* Ours, then MALLOC_ARENA_MAX, then MT_PROF, then what a MALLOC_CONF meant for a stock jemalloc
  * holds (without decay, background_thread and abort_conf), then MT_MALLOC_CONF; later keys win.
  * Whole pairs only: what does not fit is left out. */
 void mt_jemalloc_conf(const struct mt_config *config, char *out, size_t out_bytes);
 
-/* Whether the embedded jemalloc knows the names that the shim asks for,
- * and how large its pages are. Takes no lock of ours. Never returns memory. */
+/* ---- whether it knows the names that the shim asks for, and how large its pages are ---- */
 
 /* Once, by the thread that starts jemalloc, after its first allocation. Returns NULL if it fits,
  * otherwise the reason, in memory that is never freed. A name that cannot be looked up for want of
@@ -27,10 +29,12 @@ const char *mt_jemalloc_check(void);
  * thread. */
 uint64_t mt_jemalloc_page_bytes(void);
 
-/* Jemalloc's messages: a setting that it does not know, memory that the
- * kernel refused, or statistics that the program requested. jemalloc writes them with its locks
- * held, and MT_LOG may be on a slow disk. So messages of its initialisation are kept and logged
- * afterwards; later ones go to stderr alone, even if MT_LOG is set. */
+/* ---- its messages ---- */
+
+/* A setting that it does not know, memory that the kernel refused, or statistics that the program
+ * requested. jemalloc writes them with its locks held, and MT_LOG may be on a slow disk. So
+ * messages of its initialisation are kept and logged afterwards; later ones go to stderr alone,
+ * even if MT_LOG is set. */
 
 /* jemalloc's malloc_message. Any thread, also inside jemalloc. */
 void mt_jemalloc_message(void *unused, const char *text);

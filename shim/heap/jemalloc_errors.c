@@ -31,10 +31,6 @@
 
 /* Internal to jemalloc 5.3: src/rtree.c, src/large.c, src/arena.c. Weak: another version may lack
  * them. Their callers in other files come here first (jemalloc.mk). */
-extern char je_arena_emap_global[] OF_OURS;
-extern uint64_t *__real_je_rtree_leaf_elm_lookup_hard(void *thread, void *tree, void *context,
-						      uintptr_t key, bool is_known,
-						      bool make_missing) OF_OURS;
 extern void __real_je_large_dalloc_prep_locked(void *thread, struct mt_extent *extent) OF_OURS;
 extern void __real_je_arena_dalloc_promoted(void *thread, void *ptr, void *cache,
 					    bool slow) OF_OURS;

@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-#include "core/interpreter.h"
+#include "core/services.h"
 #include "heap/jemalloc_api.h"
 #include "heap/jemalloc_conf.h"
 #include "heap/page_flags.h"
@@ -20,17 +20,8 @@
 
 /* ---- extents ---- */
 
-/* never a foreign library's of that name */
-#define OF_OURS __attribute__((weak, visibility("hidden")))
-
 /* room for jemalloc's cache of what it has looked up, which has some 400 */
 #define CONTEXT_BYTES 1024
-
-/* Internal to jemalloc 5.3: src/rtree.c. Weak: another version may lack them. */
-extern char je_arena_emap_global[] OF_OURS;
-extern uint64_t *__real_je_rtree_leaf_elm_lookup_hard(void *thread, void *tree, void *context,
-						      uintptr_t key, bool is_known,
-						      bool make_missing) OF_OURS;
 
 static const uint64_t *leaf_of(void *thread, const void *address, bool make_missing)
 {
@@ -58,9 +49,6 @@ bool mt_extent_make_leaf(void *thread, const void *address)
 
 /* Internal to jemalloc 5: src/jemalloc.c, src/ctl.c, src/arena.c. Weak: another version may lack
  * them. */
-extern void *je_arenas[] __attribute__((weak));
-extern unsigned int je_manual_arena_base __attribute__((weak));
-extern unsigned int je_narenas_total_get(void) __attribute__((weak));
 extern void je_arena_basic_stats_merge(void *thread, void *arena, unsigned int *threads,
 				       const char **dss, ssize_t *dirty_decay_ms,
 				       ssize_t *muzzy_decay_ms, size_t *active, size_t *dirty,

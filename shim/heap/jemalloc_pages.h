@@ -39,9 +39,9 @@ struct mt_extent {
 
 #pragma GCC visibility push(hidden)
 
-/* Returns the leaf of the page at this address; 0 if there is none, or if jemalloc's version
- * is not known. Any thread. The extent may change at once if the caller does not own it; its memory
- * stays mapped. */
+/* Returns the leaf of the page at this address; 0 if there is none, or if jemalloc's version is not
+ * known. Any thread. The extent may change at once if the caller does not own it; its memory stays
+ * mapped. */
 uint64_t mt_extent_leaf(const void *address);
 
 /* Makes the leaf, for all of its GB of addresses. thread: jemalloc's, of the caller. Returns
@@ -93,8 +93,8 @@ void mt_jemalloc_pages_fork_child(void);
 /* See backend.h: the arenas with most free pages first. Without the counters, all arenas. */
 enum mt_reclaimed mt_jemalloc_reclaim(uint64_t keep_bytes, uint64_t patience_ns);
 
-/* Counts live blocks by size class, including those in the threads' caches.
- * Returns how many classes it has written, up to `most`. */
+/* Counts live blocks by size class, including those in the threads' caches. Returns how many
+ * classes it has written, up to `most`. */
 uint32_t mt_jemalloc_classes(struct mt_heap_class *out, uint32_t most);
 
 /* The sums of live blocks of least_bytes and more, as of the last epoch. least_bytes: 32 KiB or

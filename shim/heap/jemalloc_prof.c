@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "core/interpreter.h"
+#include "core/services.h"
 #include "core/log.h"
 #include "core/thread.h"
 #include "heap/jemalloc_api.h"

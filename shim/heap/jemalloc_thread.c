@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "core/interpreter.h"
+#include "core/services.h"
 #include "core/worker.h"
 #include "heap/account.h"
 #include "heap/jemalloc_api.h"

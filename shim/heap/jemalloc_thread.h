@@ -1,18 +1,14 @@
-/* heap/jemalloc_thread.h -- what jemalloc does for a thread as it allocates and frees. Any thread,
- * unless a comment says otherwise. Takes no lock. */
+/* heap/jemalloc_thread.h -- what jemalloc does for a thread as it allocates and frees, and its fork
+ * handlers. Any thread, unless a comment says otherwise. Takes no lock of the shim. */
 #ifndef MT_HEAP_JEMALLOC_THREAD_H
 #define MT_HEAP_JEMALLOC_THREAD_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Calls a function after every step_bytes that a thread allocates, in
- * place of jemalloc's event that prints statistics. Does nothing with a version of jemalloc that
- * lacks the event (jemalloc.mk looks). */
-
 /* Before jemalloc's first use. handler: called by each thread after so many bytes that it has
- * allocated, once its block is made, with no lock of jemalloc's held. Never called by a version
- * that has no such events (before 5.3). */
+ * allocated, once its block is made, with no lock of jemalloc's held, in place of jemalloc's event
+ * that prints statistics. Never called by a version that lacks the event (jemalloc.mk looks). */
 void mt_jemalloc_event_use(uint64_t step_bytes, void (*handler)(void));
 
 /* Empties the cache of the calling thread. */
@@ -20,7 +16,7 @@ void mt_jemalloc_flush_thread(void);
 
 /* ---- fork ---- */
 
-/* Jemalloc's fork handlers, and its waits for a mutex. A signal handler that has interrupted
+/* jemalloc's fork handlers, and its waits for a mutex. A signal handler that has interrupted
  * jemalloc may fork: what the calling thread holds then is not waited for. Owns the three handlers,
  * and the list of such mutexes of the fork under way, of which there is one: it holds the publish
  * lock. Never allocates. */

@@ -52,11 +52,7 @@
 
 /* Internal to jemalloc 5.3: src/pac.c, src/extent.c, src/ehooks.c, src/emap.c, src/arena.c. Calls
  * from other files come here instead (jemalloc.mk). */
-extern char je_arena_emap_global[] __attribute__((weak));
-extern void *je_arenas[] __attribute__((weak));
-extern unsigned int je_manual_arena_base __attribute__((weak));
 extern int je_opt_thp __attribute__((weak));
-extern unsigned int je_narenas_total_get(void) __attribute__((weak));
 extern void je_emap_deregister_boundary(void *thread, void *emap, void *extent)
 	__attribute__((weak));
 extern bool je_emap_register_boundary(void *thread, void *emap, void *extent, unsigned int size,

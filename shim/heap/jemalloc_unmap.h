@@ -20,8 +20,8 @@ void mt_jemalloc_unmap_refused(void);
  * it. Worker thread; takes the purge lock for each arena. */
 void mt_jemalloc_purge_again(void);
 
-/* Whether the kernel has the memory for a mapping of jemalloc's. Any
- * thread, also inside jemalloc. Takes no lock. */
+/* Whether the kernel has the memory for a mapping of jemalloc's. Any thread, also inside jemalloc.
+ * Takes no lock. */
 
 /* protection, flags: of the mmap call. True for all that is small beside any machine, and where
  * jemalloc maps with reserve itself. */

@@ -208,8 +208,8 @@ static const struct mt_backend *glibc_backend(const struct mt_config *config)
 	return &backend;
 }
 
-/* Each allocator's own functions are looked for only if it is bound: tcmalloc has a
- * malloc_trim that does nothing, and a mallctl may belong to a library's private jemalloc. */
+/* Each allocator's own functions are looked for only if it is bound: tcmalloc has a malloc_trim
+ * that does nothing, and a mallctl may belong to a library's private jemalloc. */
 const struct mt_backend *mt_system_backend(const struct mt_config *config,
 					   const struct mt_backend_identity *identity)
 {

@@ -4,7 +4,7 @@
 #include "core/components.h"
 #include "core/control_file.h"
 #include "core/thread.h"
-#include "core/interpreter.h"
+#include "core/services.h"
 #include "sys/rss.h"
 #include "core/state.h"
 #include "core/worker.h"

@@ -8,7 +8,7 @@
 
 #include "core/cgroup.h"
 #include "core/components.h"
-#include "core/interpreter.h"
+#include "core/services.h"
 #include "core/publish.h"
 #include "core/thread.h"
 #include "heap/account.h"

@@ -130,15 +130,15 @@ static inline enum mt_pressure_level mt_pressure_max_level(enum mt_pressure_leve
 	return a > b ? a : b;
 }
 
-/* Sets pressure->levels and the state behind them. seen_psi_known must still be that of
- * the last sample. */
+/* Sets pressure->levels and the state behind them. seen_psi_known must still be that of the last
+ * sample. */
 void mt_pressure_update_levels(struct mt_pressure *pressure, const struct mt_pressure_sample *now,
 			       const struct mt_config *cfg);
 
 /* ---- the line in the log ---- */
 
-/* Formats the log line about memory pressure. Pure: owns no state. Any thread
- * may call. Takes no lock, never allocates. */
+/* Formats the log line about memory pressure. Pure: owns no state. Any thread may call. Takes no
+ * lock, never allocates. */
 
 struct mt_pressure_report {
 	const struct mt_pressure_sample *sample;

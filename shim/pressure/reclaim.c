@@ -7,7 +7,7 @@
 
 #include "core/cleanup.h"
 #include "core/control_file.h"
-#include "core/interpreter.h"
+#include "core/services.h"
 #include "core/state.h"
 #include "core/thread.h"
 #include "heap/account.h"

@@ -335,8 +335,8 @@ static bool is_reusing(const struct mt_policy *policy, const struct mt_snapshot 
 	return now->dirty_bytes < policy->last_dirty_bytes - policy->last_dirty_bytes / REUSE_SHARE;
 }
 
-/* idle_ns: how long the dirty bytes have been idle. It is
- * assumed that they stay idle as long again. */
+/* idle_ns: how long the dirty bytes have been idle. It is assumed that they stay idle as long
+ * again. */
 static bool may_purge(const struct mt_policy *policy, const struct mt_snapshot *now,
 		      const struct mt_config *cfg, uint64_t idle_ns)
 {

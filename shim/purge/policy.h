@@ -2,11 +2,11 @@
  * mt_policy, and reads no clock, no file and no allocator, so that tests can drive it from a table.
  * Only the worker thread may call. Takes no lock.
  *
- * Idle: the lowest dirty bytes over the last MT_IDLE_MS. Live drop (below): live bytes
- * of the heap fell by 20 % from their peak; a drop of device memory ends a round but purges
- * nothing. Both must reach the threshold, the larger of MT_SLACK_MB and MT_SLACK_PCT of anonymous
- * memory; the first is less below 64 MB of anonymous memory. Settle: the heap has not changed for
- * MT_SETTLE_MS; then whatever is above 256 kB is purged, once.
+ * Idle: the lowest dirty bytes over the last MT_IDLE_MS. Live drop (below): live bytes of the heap
+ * fell by 20 % from their peak; a drop of device memory ends a round but purges nothing. Both must
+ * reach the threshold, the larger of MT_SLACK_MB and MT_SLACK_PCT of anonymous memory; the first is
+ * less below 64 MB of anonymous memory. Settle: the heap has not changed for MT_SETTLE_MS; then
+ * whatever is above 256 kB is purged, once.
  *
  * Budget: a token bucket. The balance begins with 0.3 s and grows by MT_BUDGET_PCT of wall time. It
  * pays for purges and for the page faults by which the program takes purged pages back. Before a
@@ -24,8 +24,8 @@
 
 /* ---- drops of live bytes ---- */
 
-/* Detects drops of live bytes, of the heap or of device memory. Pure: owns no
- * state but struct mt_live_drop. Only the worker thread may call. Takes no lock.
+/* Detects drops of live bytes, of the heap or of device memory. Pure: owns no state but struct
+ * mt_live_drop. Only the worker thread may call. Takes no lock.
  *
  * A drop: live bytes are 20 % below their peak in two samples. A drop ends a round if live bytes
  * had risen by a quarter since the last round. So a fall in stages is one round, and so is a fall
@@ -133,9 +133,9 @@ uint64_t mt_policy_purge_cost_ns(uint64_t purge_cpu_ns, const struct mt_snapshot
 void mt_policy_note_purge(struct mt_policy *policy, const struct mt_snapshot *after,
 			  uint64_t returned_bytes, uint64_t cost_ns, bool charged);
 
-/* Memory that a purge returned, and that the kernel has made resident again:
- * khugepaged fills the holes of a huge page, and no figure of the allocator shows it. Pure: owns
- * nothing. The caller protects the state. */
+/* Memory that a purge returned, and that the kernel has made resident again: khugepaged fills the
+ * holes of a huge page, and no figure of the allocator shows it. Pure: owns nothing. The caller
+ * protects the state. */
 
 struct mt_refill {
 	uint64_t floor_bytes;   /* lowest resident bytes that are neither live nor dirty; 0: none */

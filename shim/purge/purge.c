@@ -12,9 +12,8 @@
 #include "sys/os.h"
 #include "sys/saturating.h"
 
-/* growth_wakes_worker: the next tick is far away. has_grown: growth since the
- * last tick. seq_cst both: either the growing thread sees the flag, or the worker sees the growth
- * and wakes itself. */
+/* growth_wakes_worker: the next tick is far away. has_grown: growth since the last tick. seq_cst
+ * both: either the growing thread sees the flag, or the worker sees the growth and wakes itself. */
 static _Atomic bool growth_wakes_worker;
 static _Atomic bool has_grown;
 static uint64_t next_tick_ns; /* worker thread */

@@ -196,8 +196,8 @@ static uint64_t gc_step(const struct mt_config *cfg, bool rounds_ended,
 	return is_adaptive ? mt_adaptive_rounds_step(&adaptive) : cfg->gc_rounds;
 }
 
-/* Publishes every due round, up to DUE_MAX; rounds that end together are merged into the
- * last. Clears the bit before it counts the rounds: a round that ends later sets it again. */
+/* Publishes every due round, up to DUE_MAX; rounds that end together are merged into the last.
+ * Clears the bit before it counts the rounds: a round that ends later sets it again. */
 void mt_round_end_run_cleanup(uint64_t (*in_use_bytes)(void))
 {
 	const struct mt_config *cfg = mt_config();

@@ -1,5 +1,6 @@
 /* purge/rounds.h -- counts rounds of the program's work, from 1, and tells which round requests
- * which cleanup. Owns the counter. Any thread and any signal handler may call. Takes no lock. */
+ * which cleanup; then runs it. Owns the counter. Any thread and any signal handler may call, and no
+ * lock is taken, unless a section says otherwise. */
 #ifndef MT_PURGE_ROUNDS_H
 #define MT_PURGE_ROUNDS_H
 
@@ -72,9 +73,9 @@ void mt_round_end_check_timer(uint64_t now_ns);
 /* Handles the cleanup signal: ends a round with MT_ROUND=signal, else runs a heavy cleanup. */
 void mt_round_end_handle_signal(void);
 
-/* Runs the cleanup that rounds since the last call request. Every due round is published, up to
- * the last 64 of them; rounds that end together share one cleanup. Does nothing within a
- * second of the last requested cleanup. in_use_bytes: mt_tick_in_use_bytes. */
+/* Runs the cleanup that rounds since the last call request. Every due round is published, up to the
+ * last 64 of them; rounds that end together share one cleanup. Does nothing within a second of the
+ * last requested cleanup. in_use_bytes: mt_tick_in_use_bytes. */
 void mt_round_end_run_cleanup(uint64_t (*in_use_bytes)(void));
 
 /* Returns when to run again, in ns of CLOCK_MONOTONIC: at the timer, or when that second ends while

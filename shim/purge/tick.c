@@ -10,7 +10,7 @@
 #include "core/components.h"
 #include "core/config.h"
 #include "core/control_file.h"
-#include "core/devices.h"
+#include "core/services.h"
 #include "core/files.h"
 #include "core/log.h"
 #include "core/publish.h"
@@ -183,9 +183,9 @@ static bool read_figures(bool all)
 	       backend->figures(&last_figures);
 }
 
-/* Asks the allocator. If it does not tell, the difference of resident and live bytes counts.
- * If live bytes are unknown too, the growth since the last purge counts. Leaves dirty bytes
- * unknown if no purge is possible. */
+/* Asks the allocator. If it does not tell, the difference of resident and live bytes counts. If
+ * live bytes are unknown too, the growth since the last purge counts. Leaves dirty bytes unknown if
+ * no purge is possible. */
 void mt_heap_sample_read(struct mt_snapshot *now, bool all)
 {
 	const struct mt_backend *backend = mt_backend();

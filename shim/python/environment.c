@@ -1,9 +1,9 @@
 /* python/environment.c -- wraps getenv for one name, PYTHONMALLOC, which CPython reads at its
  * start. If it is unset and the embedded jemalloc serves malloc, the heap for Python's objects
- * takes the domains MEM and OBJ then (python/objects.h); if that is not possible the
- * wrapper returns "malloc". Small objects in Python's own arenas keep whole pages resident. setenv
- * would reach children without the shim, appear in os.environ and defeat -X dev. Any thread may
- * call. Owns the address of the next getenv. Takes no lock. */
+ * takes the domains MEM and OBJ then (python/objects.h); if that is not possible the wrapper
+ * returns "malloc". Small objects in Python's own arenas keep whole pages resident. setenv would
+ * reach children without the shim, appear in os.environ and defeat -X dev. Any thread may call.
+ * Owns the address of the next getenv. Takes no lock. */
 #include <dlfcn.h>
 #include <string.h>
 #include <unistd.h>

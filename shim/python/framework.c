@@ -8,7 +8,7 @@
 #include "sys/os.h"
 #include "core/cleanup.h"
 #include "core/control_file.h"
-#include "core/devices.h"
+#include "core/services.h"
 #include "python/python.h"
 
 #define STEP_MIN_NS (500 * MT_NS_PER_MS)

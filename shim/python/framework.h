@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "core/config.h"
-#include "core/interpreter.h"
+#include "core/services.h"
 #include "python/gpu_caches.h"
 
 /* The time in ns of CLOCK_MONOTONIC since which each device's cache is above its gate; 0: it is

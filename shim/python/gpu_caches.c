@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "core/devices.h"
+#include "core/services.h"
 #include "core/stats_layout.h"
 #include "python/cpython.h"
 

@@ -5,8 +5,8 @@
  *
  * The GIL protects it, as CPython's rules for these domains say. If interpreters with a GIL of
  * their own exist, each call takes the lock `objects` (mt_objects_share). The fullest pages are
- * filled first, so that what stays gathers in few pages and other pages become free.
- * Never allocates by itself. */
+ * filled first, so that what stays gathers in few pages and other pages become free. Never
+ * allocates by itself. */
 #ifndef MT_PYTHON_OBJECTS_H
 #define MT_PYTHON_OBJECTS_H
 
@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/interpreter.h"
+#include "core/services.h"
 
 /* PyMemAllocatorEx, which no version of CPython has changed. */
 struct mt_python_allocator {
@@ -39,10 +39,10 @@ void mt_objects_free(void *context, void *block);
  * again. Under the GIL, with no other GIL in the process. */
 void mt_objects_share(bool shared);
 
-/* See core/interpreter.h. Any thread. */
+/* See core/services.h. Any thread. */
 void mt_objects_read(struct mt_object_heap_figures *out, bool exact);
 
-/* See core/interpreter.h. */
+/* See core/services.h. */
 void mt_objects_limit(uint64_t address_bytes, uint64_t data_bytes);
 
 void mt_objects_fork_child(void);

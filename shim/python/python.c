@@ -9,8 +9,7 @@
 #include <sys/prctl.h>
 
 #include "core/control_file.h"
-#include "core/devices.h"
-#include "core/interpreter.h"
+#include "core/services.h"
 #include "core/thread.h"
 #include "python/cpython.h"
 #include "python/gpu_caches.h"
@@ -297,8 +296,8 @@ bool mt_python_thread_runs(void)
 	return mt_thread_is_running(&sleeper);
 }
 
-/* Starts the thread that sleeps, unless it runs. On a thread of the program,
- * not inside the allocator. */
+/* Starts the thread that sleeps, unless it runs. On a thread of the program, not inside the
+ * allocator. */
 static void gc_thread_start(void)
 {
 	if (mt_python_thread_runs() || !mt_cpython_find() || !mt_cpython.is_whole)

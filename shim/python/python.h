@@ -1,9 +1,9 @@
 /* python/python.h -- runs Python's garbage collector from outside of Python. A collection runs in a
- * pending call, which Python runs on its main thread between two bytecodes. If the main thread
- * has not come for 2 s, it runs on a thread of its own; the worker never takes
- * the GIL. A collection respects gc.disable() and gc.set_threshold(0), and is skipped if it
- * would copy pages shared with forked processes. Owns one call. Any thread may call. Takes no lock,
- * except python_wake (below). */
+ * pending call, which Python runs on its main thread between two bytecodes. If the main thread has
+ * not come for 2 s, it runs on a thread of its own; the worker never takes the GIL. A collection
+ * respects gc.disable() and gc.set_threshold(0), and is skipped if it would copy pages shared with
+ * forked processes. Owns one call. Any thread may call. Takes no lock, except python_wake (below).
+ */
 #ifndef MT_PYTHON_PYTHON_H
 #define MT_PYTHON_PYTHON_H
 

@@ -1,6 +1,6 @@
 /* sys/loader.c -- walk_first, and the code that runs in it, must not use a relocated word or a
- * function of libc. The Makefile compiles this file so that the compiler adds none.
- * Sources: the GNU hash section as binutils writes it, and the symbol versioning of the LSB. */
+ * function of libc. The Makefile compiles this file so that the compiler adds none. Sources: the
+ * GNU hash section as binutils writes it, and the symbol versioning of the LSB. */
 #include "sys/loader.h"
 
 #include <dlfcn.h>

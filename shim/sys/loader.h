@@ -24,8 +24,8 @@ const char *mt_elf_libc_path(const char *name, const void *function);
  * symbol. */
 bool mt_elf_is_libc_function(const char *name, const void *function);
 
-/* Returns libc's own function of this name, even if another object interposes it. NULL if
- * libc has none, or selects it by an ifunc resolver. */
+/* Returns libc's own function of this name, even if another object interposes it. NULL if libc has
+ * none, or selects it by an ifunc resolver. */
 void *mt_elf_libc_function(const char *name);
 
 /* Returns the function of this name that the first loaded object defines, this library left out.
@@ -87,9 +87,9 @@ static inline bool mt_elf_is_same(const char *one, const char *other)
 
 /* dlsym for the shim's own lookups: libc's function with the shim as the caller, so that RTLD_NEXT
  * means "after libmtshim.so". Owns one pointer to libc's dlsym. Any thread may call when dlsym(3)
- * may be called; no lock of the shim may be held. Enters the gate. Skips another
- * preloaded library's dlsym: one that calls libc's instead of jumping to it becomes the caller, and
- * RTLD_NEXT may then find the shim again, without end. */
+ * may be called; no lock of the shim may be held. Enters the gate. Skips another preloaded
+ * library's dlsym: one that calls libc's instead of jumping to it becomes the caller, and RTLD_NEXT
+ * may then find the shim again, without end. */
 
 /* Returns the symbol `name`, or NULL if there is none. handle: RTLD_DEFAULT, RTLD_NEXT, or a
  * result of dlopen. */
@@ -108,12 +108,12 @@ void mt_symbol_use_next_dlsym(void);
 
 /* ---- the gate ---- */
 
-/* Keeps fork and the dynamic loader apart. dl_iterate_phdr and dlopen hold a lock
- * of libc (dl_load_write_lock). fork does not reset it: a child that is forked meanwhile hangs at
- * its next dlopen, dl_iterate_phdr or, before glibc 2.35, C++ exception. Threads of the shim would
- * bring this race into single-threaded programs. So each section of the shim that calls the loader
- * is bracketed, fork waits for it to end, and it waits for fork. Any thread may call, with no lock
- * of the shim held; sections nest. The gate has the rank loader. Both waits have a time limit: the
+/* Keeps fork and the dynamic loader apart. dl_iterate_phdr and dlopen hold a lock of libc
+ * (dl_load_write_lock). fork does not reset it: a child that is forked meanwhile hangs at its next
+ * dlopen, dl_iterate_phdr or, before glibc 2.35, C++ exception. Threads of the shim would bring
+ * this race into single-threaded programs. So each section of the shim that calls the loader is
+ * bracketed, fork waits for it to end, and it waits for fork. Any thread may call, with no lock of
+ * the shim held; sections nest. The gate has the rank loader. Both waits have a time limit: the
  * gate never blocks a program for good. */
 
 /* Begin and end a section that calls the loader. mt_loader_enter waits up to 5 s for a fork that is

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/dump_layout.h"
-#include "python/line_table.h"
+#include "python/tracing.h"
 
 TestSuite(name_table, .timeout = 30);
 

@@ -1,4 +1,4 @@
-#include "core/interpreter.h"
+#include "core/services.h"
 
 #include <stddef.h>
 
@@ -7,7 +7,7 @@
 /* Set once, before the shim starts a thread; no ordering. */
 static _Atomic(const struct mt_interpreter_ops *) interpreter_ops;
 
-static const struct mt_interpreter_ops *get(void)
+static const struct mt_interpreter_ops *interpreter_get(void)
 {
 	return mt_load_relaxed(&interpreter_ops);
 }
@@ -20,15 +20,15 @@ void mt_interpreter_set(const struct mt_interpreter_ops *ops)
 #define X(type, name, parameters, arguments, none)                                                 \
 	type mt_interpreter_##name parameters                                                      \
 	{                                                                                          \
-		return get() ? get()->name arguments : none;                                       \
+		return interpreter_get() ? interpreter_get()->name arguments : none;               \
 	}
 MT_INTERPRETER_FUNCTIONS(X)
 #undef X
 #define X(name)                                                                                    \
 	void mt_interpreter_##name(void)                                                           \
 	{                                                                                          \
-		if (get())                                                                         \
-			get()->name();                                                             \
+		if (interpreter_get())                                                             \
+			interpreter_get()->name();                                                 \
 	}
 MT_INTERPRETER_CALLS(X)
 #undef X
@@ -36,7 +36,7 @@ MT_INTERPRETER_CALLS(X)
 /* ---- object heap ---- */
 
 /* Each is set once; what it points to never changes. No ordering. */
-static _Atomic(const struct mt_object_heap_ops *) ops;
+static _Atomic(const struct mt_object_heap_ops *) object_heap_ops;
 typedef void (*grew_fn)(uint64_t bytes);
 static _Atomic(grew_fn) listener;
 typedef void (*exceeds_fn)(void);
@@ -44,12 +44,12 @@ static _Atomic(exceeds_fn) limit_listener;
 
 static const struct mt_object_heap_ops *object_heap_get(void)
 {
-	return mt_load_relaxed(&ops);
+	return mt_load_relaxed(&object_heap_ops);
 }
 
 void mt_object_heap_set(const struct mt_object_heap_ops *given)
 {
-	mt_store_relaxed(&ops, given);
+	mt_store_relaxed(&object_heap_ops, given);
 }
 
 bool mt_object_heap_is_there(void)
@@ -96,3 +96,26 @@ void mt_object_heap_exceeds(void)
 	if (exceeds)
 		exceeds();
 }
+
+/* ---- devices ---- */
+
+/* release/acquire with the state that gpu/ set up before */
+static _Atomic(const struct mt_devices_ops *) device_ops;
+
+static const struct mt_devices_ops *devices_get(void)
+{
+	return mt_load_acquire(&device_ops);
+}
+
+void mt_devices_set(const struct mt_devices_ops *ops)
+{
+	mt_store_release(&device_ops, ops);
+}
+
+#define X(type, name, parameters, arguments, none)                                                 \
+	type mt_devices_##name parameters                                                          \
+	{                                                                                          \
+		return devices_get() ? devices_get()->name arguments : none;                       \
+	}
+MT_DEVICES_FUNCTIONS(X)
+#undef X
