@@ -401,6 +401,26 @@ void mt_context_ended(struct CUctx_st *context, uint32_t init);
 								      memory_order_acquire);       \
 	     context < context##_end; context++)
 
+/* What the contexts of a device hold of the driver; their counters are read without locks. */
+struct mt_holdings {
+	uint64_t allocated, pending, idle;
+};
+
+static inline struct mt_holdings mt_pool_holdings(const struct mt_pool_device *device)
+{
+	struct mt_holdings sum = {0};
+
+	MT_EACH_CONTEXT(context)
+	{
+		if (mt_context_device(context) != device)
+			continue;
+		sum.allocated += mt_counter(&context->counters.allocated);
+		sum.pending += mt_counter(&context->counters.pending);
+		sum.idle += mt_counter(&context->counters.idle);
+	}
+	return sum;
+}
+
 /* ---- pending blocks (gpu/fence.c): when a freed block may be used again. All work enqueued before
  * its free is done, in its own context and in every other one that may use the block.
  *

@@ -341,7 +341,7 @@ void mt_release_overdue(struct mt_context *context)
 /* The bytes above the cap if the program held so many more. */
 static uint64_t over_cap(const struct mt_pool_device *device, uint64_t bytes, bool waits)
 {
-	struct mt_holdings now = mt_usage_holdings(device);
+	struct mt_holdings now = mt_pool_holdings(device);
 	uint64_t most = mt_max_u64(mt_load_relaxed(&device->allocated_peak), now.allocated + bytes);
 
 	return mt_sat_sub(now.allocated + now.pending + now.idle + bytes,

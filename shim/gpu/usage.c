@@ -14,25 +14,10 @@ static void raise_peak(_Atomic uint64_t *peak, uint64_t value)
 		;
 }
 
-struct mt_holdings mt_usage_holdings(const struct mt_pool_device *device)
-{
-	struct mt_holdings sum = {0};
-
-	MT_EACH_CONTEXT(context)
-	{
-		if (mt_context_device(context) != device)
-			continue;
-		sum.allocated += mt_counter(&context->counters.allocated);
-		sum.pending += mt_counter(&context->counters.pending);
-		sum.idle += mt_counter(&context->counters.idle);
-	}
-	return sum;
-}
-
 void mt_usage_note_peaks(struct mt_context *context)
 {
 	struct mt_pool_device *device = mt_context_device(context);
-	struct mt_holdings now = mt_usage_holdings(device);
+	struct mt_holdings now = mt_pool_holdings(device);
 
 	raise_peak(&device->allocated_peak, now.allocated);
 	raise_peak(&device->active_peak, now.allocated + now.pending);
@@ -78,7 +63,7 @@ void mt_pool_usage(int number, struct mt_pool_usage *out)
 
 uint64_t mt_pool_cached_bytes(int number)
 {
-	struct mt_holdings now = mt_usage_holdings(mt_pool_device(number));
+	struct mt_holdings now = mt_pool_holdings(mt_pool_device(number));
 
 	return now.pending + now.idle;
 }
