@@ -51,18 +51,6 @@ def worst(name, key):
 	return lambda results: max(numbers(results.get(name, []), key), default=None)
 
 
-CLOCK_READS = 2  # of a pair from the device pool
-
-
-def without_clock(key):
-	"""The highest of all runs, less the pair's looks at the clock: each takes 20 ns on one machine and 190 on another, a virtual one."""
-	def figure(results):
-		runs = results.get("glibc", [])
-		found = [one - CLOCK_READS * clock for one, clock in zip(numbers(runs, key), numbers(runs, "clock_ns"))]
-		return max(found, default=None)
-	return figure
-
-
 def difference(name, key, other):
 	def figure(results):
 		one, two = of(results, name, key), of(results, other, key)
@@ -162,12 +150,9 @@ BOUNDS += [
 	Bound("dlsym", "ns more for a dlsym", difference_of_fastest("shim", "ns_plain", "glibc"), "3.0"),
 	Bound("dlsym", "ns more for a dlsym of a name that begins like the driver's", difference_of_fastest("shim", "ns_cu", "glibc"), "50"),
 ]
-BOUNDS += [
-	Bound("pool", "ns of a pair from the device pool without its looks at the clock, 4 kB", without_clock("pair_4kB_ns"), "110"),
-	Bound("pool", "the same, 20 MB", without_clock("pair_20MB_ns"), "110"),
-	Bound("pool", "the same with all blocks live / with 100", worst("glibc", "growth"), "1.5"),
-	Bound("pool", "ns of a pair in each of 4 threads on 2 contexts, without its looks at the clock", without_clock("threads_ns"), "360"),
-]
+for text, key, most in (("ns of a pair from the device pool, 4 kB", "pair_4kB_ns", "150"), ("the same, 20 MB", "pair_20MB_ns", "150"),
+		("the same with all blocks live / with 100", "growth", "1.5"), ("ns of a pair in each of 4 threads on 2 contexts", "threads_ns", "400")):
+	BOUNDS.append(Bound("pool", text, worst("glibc", key), most))
 for name, most, factor in (("shim-prof-ready", "5", "1.05"), ("shim-prof-on", "60", "1.60")):
 	for pair, shape in (("pair_64B", "64 B"), ("pair_mixed", "mixed sizes")):
 		BOUNDS.append(Bound("prof-instructions", f"{name}: instructions a pair more than without, {shape}",

@@ -17,7 +17,8 @@ unit_src     := $(filter-out tests/gpu/% tests/python/test_framework%,$(unit_src
 endif
 unit_bin     := $(addprefix $(B)/tests/unit/,$(notdir $(unit_src:.c=)))
 vpath test_%.c $(sort $(dir $(unit_src)))
-unit_flags   := $(common) $(optimise) -DMT_DEBUG -I. -Itests/lib -fPIE -fno-builtin-malloc $(libdir_flags)
+# -O1 as all other debug builds: it compiles in two thirds of the time.
+unit_flags   := $(common) $(optimise:-O2=-O1) -DMT_DEBUG -I. -Itests/lib -fPIE -fno-builtin-malloc $(libdir_flags)
 ifeq ($(JEMALLOC),none)
 unit_flags += -DMT_NO_JEMALLOC
 endif

@@ -103,6 +103,7 @@ static void prepare(void)
 	if (!mt_state_is_on())
 		return;
 	signals_before = mt_os_block_signals();
+	mt_assert(!holds_streams); /* no signal handler forks in between */
 	mt_lock_check_enter(MT_RANK_fork);
 	mt_libc_count_all_threads();
 	holds_streams = &_IO_list_lock && !mt_libc_forks_alone();
@@ -118,6 +119,7 @@ static void parent(void)
 	mt_components_fork_parent();
 	if (holds_streams)
 		_IO_list_unlock();
+	holds_streams = false;
 	mt_lock_check_leave(MT_RANK_fork);
 	mt_os_restore_signals(signals_before);
 }
@@ -130,6 +132,7 @@ static void child(void)
 	mt_components_fork_child();
 	if (holds_streams)
 		_IO_list_resetlock();
+	holds_streams = false;
 	mt_lock_check_leave(MT_RANK_fork);
 	mt_os_restore_signals(signals_before);
 }

@@ -18,10 +18,11 @@
 #include "sys/os.h"
 #include "sys/saturating.h"
 
-/* released at once: each is a call to the driver */
+/* released at once, each by a call to the driver; then threads that wait for the memory go on */
 #define TICK_BLOCKS   64u
-#define TICK_PAUSE_NS (10 * MT_NS_PER_MS) /* between two such rounds */
+#define TICK_NS       (50 * MT_NS_PER_MS) /* for such rounds, one after another; then a pause */
 #define LEAST_STEP_NS (250 * MT_NS_PER_MS)
+#define USED_NS       (60 * MT_NS_PER_S) /* how long a measurement of the used memory counts */
 
 static uint64_t next_ns; /* when the pool wants to run again */
 /* a cleanup came during a capture and is made up for at its end; order: none needed */
@@ -31,13 +32,18 @@ static unsigned long long loads_seen;
 /* ---- jobs; their data is static, see gpu/driver.h. A cleanup here and one of the worker may both
  * write it, with the same meaning. Order: none needed ---- */
 
-static _Atomic uint64_t job_used_bytes;
+static _Atomic uint64_t job_used_bytes, job_used_ns; /* as measured last, and when */
 static _Atomic bool job_flushed;
 static uint64_t job_next_ms; /* worker thread only */
 
 static void measure_job(void)
 {
-	mt_store_relaxed(&job_used_bytes, mt_gpu_stats_used_bytes());
+	uint64_t used;
+
+	if (!mt_gpu_stats_used_bytes(&used))
+		return;
+	mt_store_relaxed(&job_used_bytes, used);
+	mt_store_relaxed(&job_used_ns, mt_os_now_ns());
 }
 
 static void flush_job(void)
@@ -48,7 +54,10 @@ static void flush_job(void)
 
 static void tick_job(void)
 {
-	(void)mt_pool_tick(mt_os_now_ns(), TICK_BLOCKS, &job_next_ms);
+	uint64_t start_ns = mt_os_now_ns(), now_ns = start_ns;
+
+	while (mt_pool_tick(now_ns, TICK_BLOCKS, &job_next_ms) && now_ns - start_ns < TICK_NS)
+		now_ns = mt_os_now_ns();
 }
 
 /* Runs the job on the driver thread, or here; false: it was not run. A cancelled
@@ -83,14 +92,16 @@ static bool have_context(void)
 	       driver->cuCtxGetCurrent(&context) == MT_CU_SUCCESS && context;
 }
 
+/* If the driver does not reply in time, or a capture has begun, the figure of a cleanup's start
+ * stands: 0 after it would say that everything has gone back. */
 static uint64_t used_bytes(bool here)
 {
 	if (!mt_wrapper_is_used())
 		return 0;
-	/* If the driver thread is busy with an earlier job, the last measurement is the best
-	 * known. */
 	(void)run_job(measure_job, here);
-	return mt_load_relaxed(&job_used_bytes);
+	return mt_os_now_ns() - mt_load_relaxed(&job_used_ns) < USED_NS
+		       ? mt_load_relaxed(&job_used_bytes)
+		       : 0;
 }
 
 static uint64_t live_bytes(void)
@@ -228,13 +239,12 @@ static uint64_t tick_pool(uint64_t now_ns)
 	}
 	if (now_ns < next_ns)
 		return next_ns;
-	job_next_ms = 0;
 	if (!mt_driver_thread_run(tick_job))
 		next_ns = now_ns + MT_NS_PER_S;
 	else if (job_next_ms >= UINT64_MAX / MT_NS_PER_MS - now_ns / MT_NS_PER_MS)
 		next_ns = 0;
 	else
-		next_ns = now_ns + (job_next_ms ? job_next_ms * MT_NS_PER_MS : TICK_PAUSE_NS);
+		next_ns = now_ns + job_next_ms * MT_NS_PER_MS;
 	return next_ns ? next_ns : UINT64_MAX;
 }
 

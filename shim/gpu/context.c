@@ -5,7 +5,6 @@
 #include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/os.h"
-#include "gpu/blocks.h"
 
 #define REST_NS (2 * MT_NS_PER_S)
 

@@ -116,6 +116,8 @@ struct mt_pool_device {
 	_Atomic uint32_t shortages;
 	/* threads that hold a block which is no longer cached and not yet freed */
 	_Atomic uint32_t releasing_count;
+	/* the same, if the driver's free may wait for the device */
+	_Atomic uint32_t waiting_count;
 	/* how often a thread began to free a block; threads between mt_pool_read_begin and _end */
 	_Atomic uint32_t releases, readers;
 	/* Bit n: contexts of device n may use blocks of this one, through peer access or a copy.

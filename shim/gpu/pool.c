@@ -6,7 +6,6 @@
 #include "sys/attr.h"
 #include "sys/os.h"
 #include "gpu/capture.h"
-#include "gpu/blocks.h"
 
 /* pending blocks that a search asks about before it looks again, and how often it does: about a
  * millisecond */
@@ -448,6 +447,7 @@ MT_COLD bool mt_pool_disown(uint64_t dptr)
 
 	if (is_live) {
 		mt_counter_add(&context->counters.frees, 1);
+		mt_counter_add(&context->counters.driver_frees, 1);
 		(void)mt_blocks_remove(block);
 		(void)forget(context, block); /* live: it has no events */
 	}

@@ -114,6 +114,12 @@ uint64_t mt_pool_withheld_bytes(int device);
 void mt_pool_note_ooms(int device, uint64_t count);
 void mt_pool_note_retry(int device);
 
+/* What the contexts of a device hold of the driver; their counters are read without locks. */
+struct mt_holdings {
+	uint64_t allocated, pending, idle;
+};
+struct mt_holdings mt_usage_holdings(const struct mt_pool_device *device);
+
 /* Raises the peaks after a block of the context was handed out. The context's lock is held; the
  * counters of its device's other contexts are read without theirs. */
 void mt_usage_note_peaks(struct mt_context *context);

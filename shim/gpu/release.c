@@ -4,7 +4,6 @@
 #include "sys/os.h"
 #include "sys/saturating.h"
 #include "gpu/capture.h"
-#include "gpu/context.h"
 #include "gpu/pool.h"
 
 #define STREAM_NS   MT_NS_PER_S
@@ -251,12 +250,13 @@ static uint64_t release_one(struct mt_context *context, struct mt_release *rule,
 }
 
 /* Releases in rounds: until the rule says stop, or a thread reads the free memory. The memory is
- * the driver's at the end of a round. A block for whose work cuMemFree waits is not counted:
- * readers would wait for it. */
+ * the driver's at the end of a round. A block for whose work cuMemFree waits is counted apart:
+ * readers do not wait for it. */
 static uint64_t release_some(struct mt_context *context, struct mt_release *rule)
 {
 	struct mt_pool_device *device = mt_context_device(context);
-	uint32_t counted = rule->kind == MT_RELEASE_PENDING ? 0 : 1;
+	bool waits = rule->kind == MT_RELEASE_PENDING;
+	_Atomic uint32_t *count = waits ? &device->waiting_count : &device->releasing_count;
 	bool is_over = is_done(rule) || !may_free(context, rule);
 	uint64_t released_bytes = 0;
 
@@ -265,16 +265,16 @@ static uint64_t release_some(struct mt_context *context, struct mt_release *rule
 
 		if (rule->is_background && has_readers(device))
 			wait_for_readers(device);
-		atomic_fetch_add_explicit(&device->releasing_count, counted, memory_order_seq_cst);
-		atomic_fetch_add_explicit(&device->releases, counted, memory_order_seq_cst);
+		atomic_fetch_add_explicit(count, 1, memory_order_seq_cst);
+		atomic_fetch_add_explicit(&device->releases, !waits, memory_order_seq_cst);
 		do {
 			released_bytes += release_one(context, rule, &is_last);
 			is_over = is_last || is_done(rule) || !may_free(context, rule);
 		} while (!is_over && !(rule->is_background && has_readers(device)));
-		if (counted && released_bytes)
+		if (!waits && released_bytes)
 			wait_for_stream(context, rule->is_background);
-		mt_assert(mt_load_relaxed(&device->releasing_count) >= counted);
-		atomic_fetch_sub_explicit(&device->releasing_count, counted, memory_order_seq_cst);
+		mt_assert(mt_load_relaxed(count) > 0);
+		atomic_fetch_sub_explicit(count, 1, memory_order_seq_cst);
 	}
 	return released_bytes;
 }
@@ -338,47 +338,27 @@ void mt_release_overdue(struct mt_context *context)
 
 /* ---- the cap ---- */
 
-/* What the device's contexts hold of the driver; *out_allocated: of it, the program's. */
-static uint64_t reserved_bytes(const struct mt_pool_device *device, uint64_t *out_allocated)
+/* The bytes above the cap if the program held so many more. */
+static uint64_t over_cap(const struct mt_pool_device *device, uint64_t bytes, bool waits)
 {
-	uint64_t cached = 0;
+	struct mt_holdings now = mt_usage_holdings(device);
+	uint64_t most = mt_max_u64(mt_load_relaxed(&device->allocated_peak), now.allocated + bytes);
 
-	*out_allocated = 0;
-	MT_EACH_CONTEXT(context)
-	{
-		if (mt_context_device(context) != device)
-			continue;
-		*out_allocated += mt_counter(&context->counters.allocated);
-		cached += mt_counter(&context->counters.pending) +
-			  mt_counter(&context->counters.idle);
-	}
-	return *out_allocated + cached;
-}
-
-/* The most that a device may hold while the program holds so much. */
-static uint64_t cap_for(uint64_t allocated, bool waits)
-{
-	return allocated + allocated / CAP_SHARE + (waits ? 0 : CAP_BYTES);
+	return mt_sat_sub(now.allocated + now.pending + now.idle + bytes,
+			  most + most / CAP_SHARE + (waits ? 0 : CAP_BYTES));
 }
 
 uint64_t mt_release_over_cap(int number)
 {
-	struct mt_pool_device *device = mt_pool_device(number);
-	uint64_t allocated, reserved = reserved_bytes(device, &allocated);
-
-	return mt_sat_sub(reserved, cap_for(mt_counter(&device->allocated_peak), false));
+	return over_cap(mt_pool_device(number), 0, false);
 }
 
 /* Returns whether the next block of this size would pass the cap, and none is idle for it. */
 static bool lacks_idle(struct mt_context *context, uint64_t bytes)
 {
-	struct mt_pool_device *device = mt_context_device(context);
-	uint64_t allocated, reserved, peak = mt_counter(&device->allocated_peak);
-
-	if (!mt_counter(&context->counters.pending) || mt_counter(&context->counters.idle) >= bytes)
-		return false;
-	reserved = reserved_bytes(device, &allocated);
-	return reserved + bytes > cap_for(mt_max_u64(peak, allocated + bytes), false);
+	return mt_counter(&context->counters.pending) &&
+	       mt_counter(&context->counters.idle) < bytes &&
+	       over_cap(mt_context_device(context), bytes, false);
 }
 
 /* Queries up to `limit` of the oldest pending blocks; the context is held. */
@@ -414,34 +394,28 @@ static MT_COLD void wait_for_oldest(struct mt_context *context, uint64_t bytes)
 	mt_context_drop(context);
 }
 
-void mt_release_keep_cap(struct mt_context *context, uint64_t bytes)
+/* In a capture too: the blocks are free before the program gets another. */
+static void release_over_cap(struct mt_context *context, uint64_t bytes, bool waits)
 {
-	int device = mt_context_ordinal(context);
 	struct mt_release rule = mt_release_all(MT_RELEASE_IDLE);
 
+	rule.in_capture = true;
+	rule.bytes = over_cap(mt_context_device(context), bytes, waits);
+	(void)release_device(mt_context_ordinal(context), &rule);
+}
+
+void mt_release_keep_cap(struct mt_context *context, uint64_t bytes)
+{
 	if (mt_unlikely(lacks_idle(context, bytes)))
 		wait_for_oldest(context, bytes);
-	rule.in_capture = true;
-	rule.bytes = mt_release_over_cap(device);
-	(void)release_device(device, &rule);
+	release_over_cap(context, 0, false);
 }
 
 void mt_release_make_room(struct mt_context *context, uint64_t bytes)
 {
-	struct mt_pool_device *device = mt_context_device(context);
-	uint64_t allocated, reserved, cap;
-	struct mt_release rule = mt_release_all(MT_RELEASE_IDLE);
-
 	if (mt_unlikely(lacks_idle(context, bytes)))
 		wait_for_oldest(context, bytes);
-	reserved = reserved_bytes(device, &allocated);
-	cap = cap_for(mt_max_u64(mt_counter(&device->allocated_peak), allocated + bytes),
-		      mt_flag(&mt_pool.waits));
-	if (mt_likely(reserved + bytes <= cap || reserved == allocated))
-		return;
-	rule.bytes = reserved + bytes - cap;
-	rule.in_capture = true; /* the blocks are free before the program gets another */
-	(void)release_device(mt_context_ordinal(context), &rule);
+	release_over_cap(context, bytes, mt_flag(&mt_pool.waits));
 }
 
 /* ---- the worker ---- */
@@ -657,38 +631,44 @@ static void release_ready(const struct mt_pool_shortage *shortage)
 
 /* Returns false if all that is cached is too little beside what is free: no need to wait for it.
  * A call of unknown size that fails beside eight times as much free memory fails for another
- * reason. */
+ * reason. Beside a thread that frees a block, which is in neither, that is not known. */
 static bool is_enough_cached(const struct mt_pool_shortage *shortage)
 {
 	uint64_t free_bytes = 0, total_bytes = 0, cached;
+	int device = shortage->device;
+	uint32_t releases;
 	bool is_known;
 
-	if (shortage->device == MT_ANY_DEVICE)
+	if (device == MT_ANY_DEVICE || mt_load_acquire(&mt_pool_device(device)->waiting_count))
 		return true;
-	is_known = mt_pool_read_memory(shortage->device, &free_bytes, &total_bytes);
-	cached = mt_pool_withheld_bytes(shortage->device);
-	if (!is_known)
+	releases = mt_pool_read_begin(device);
+	is_known = mt_pool_read_memory(device, &free_bytes, &total_bytes);
+	cached = mt_pool_withheld_bytes(device);
+	if (!mt_pool_read_end(device, releases) || !is_known)
 		return true;
 	return shortage->bytes ? free_bytes + cached >= shortage->bytes
 			       : cached >= free_bytes / UNKNOWN_SHARE;
 }
 
-/* Returns whether a block that was pending at the start may become ready by waiting. */
+/* Returns whether a block that was pending at the start, or that waits in the driver's free, may
+ * become ready by waiting. */
 static bool may_complete(const struct mt_pool_shortage *shortage)
 {
 	const struct mt_block *block;
-	bool is = false;
+	bool is = mt_os_now_ns() - shortage->start_ns < OOM_WAIT_NS;
+	bool has = false;
 
 	MT_EACH_CONTEXT(context)
 	{
-		if (is || !mt_context_is_on(context, shortage->device))
+		if (!is || has || !mt_context_is_on(context, shortage->device))
 			continue;
 		mt_lock_lock(&context->lock);
 		block = context->pending_line.first;
-		is = block && block->since_ns <= shortage->start_ns;
+		has = (block && block->since_ns <= shortage->start_ns) ||
+		      mt_load_acquire(&mt_context_device(context)->waiting_count);
 		mt_lock_unlock(&context->lock);
 	}
-	return is;
+	return has;
 }
 
 /* Returns whether more has reached the driver since the last time. */
@@ -706,22 +686,20 @@ static bool has_released_more(struct mt_pool_shortage *shortage)
 
 /* Releases what this process holds. Waits until something that was pending at the start is done, as
  * the program's own cuMemFree would have waited. The first try comes in any case: another thread
- * may have freed between the failed call and the begin. Returns false if another try is useless. */
+ * may have freed between the failed call and the begin. Returns false if another try is useless:
+ * nothing was pending before the last look, so that no other thread's question has made a block
+ * idle since. */
 static bool release_own(struct mt_pool_shortage *shortage)
 {
 	for (unsigned round = 0;; round++) {
-		bool is_first = shortage->tries == 0, may_wait;
+		bool is_first = shortage->tries == 0;
+		bool may_wait = may_complete(shortage);
 
 		release_ready(shortage);
-		may_wait =
-			may_complete(shortage) && mt_os_now_ns() - shortage->start_ns < OOM_WAIT_NS;
 		if (has_released_more(shortage) || is_first)
 			return shortage->tries++ < MORE_TRIES || may_wait;
-		if (!may_wait || !is_enough_cached(shortage)) {
-			/* Another thread may have found pending blocks idle since the release. */
-			release_ready(shortage);
-			return has_released_more(shortage) && shortage->tries++ < MORE_TRIES;
-		}
+		if (!may_wait || !is_enough_cached(shortage))
+			return false;
 		mt_driver_wait_round(round);
 	}
 }

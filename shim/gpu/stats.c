@@ -117,24 +117,26 @@ int mt_gpu_stats_read(struct mt_gpu_device *out, int limit)
 	return count;
 }
 
-uint64_t mt_gpu_stats_used_bytes(void)
+bool mt_gpu_stats_used_bytes(uint64_t *out)
 {
 	const struct mt_driver *driver = mt_driver_usable();
+	uint64_t free_bytes, total, used = 0;
 	int devices[MT_POOL_DEVICES];
-	uint64_t used = 0;
+	bool is_read = false;
 	int count;
 
 	if (!driver || !mt_capture_gate_enter())
-		return 0;
+		return false;
 	count = list_devices(driver, devices, MT_POOL_DEVICES);
 	mt_capture_gate_leave();
 	for (int i = 0; i < count; i++) {
-		uint64_t free_bytes, total;
-
-		if (mt_pool_read_memory(devices[i], &free_bytes, &total) && total > free_bytes)
-			used += total - free_bytes;
+		if (!mt_pool_read_memory(devices[i], &free_bytes, &total))
+			continue;
+		used += total > free_bytes ? total - free_bytes : 0;
+		is_read = true;
 	}
-	return used;
+	*out = used;
+	return is_read;
 }
 
 bool mt_gpu_stats_trim_pools(int device)

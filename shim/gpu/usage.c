@@ -14,24 +14,29 @@ static void raise_peak(_Atomic uint64_t *peak, uint64_t value)
 		;
 }
 
+struct mt_holdings mt_usage_holdings(const struct mt_pool_device *device)
+{
+	struct mt_holdings sum = {0};
+
+	MT_EACH_CONTEXT(context)
+	{
+		if (mt_context_device(context) != device)
+			continue;
+		sum.allocated += mt_counter(&context->counters.allocated);
+		sum.pending += mt_counter(&context->counters.pending);
+		sum.idle += mt_counter(&context->counters.idle);
+	}
+	return sum;
+}
+
 void mt_usage_note_peaks(struct mt_context *context)
 {
 	struct mt_pool_device *device = mt_context_device(context);
-	uint64_t allocated = mt_counter(&context->counters.allocated);
-	uint64_t pending = mt_counter(&context->counters.pending);
-	uint64_t idle = mt_counter(&context->counters.idle);
+	struct mt_holdings now = mt_usage_holdings(device);
 
-	MT_EACH_CONTEXT(other)
-	{
-		if (other == context || mt_context_device(other) != device)
-			continue;
-		allocated += mt_counter(&other->counters.allocated);
-		pending += mt_counter(&other->counters.pending);
-		idle += mt_counter(&other->counters.idle);
-	}
-	raise_peak(&device->allocated_peak, allocated);
-	raise_peak(&device->active_peak, allocated + pending);
-	raise_peak(&device->reserved_peak, allocated + pending + idle);
+	raise_peak(&device->allocated_peak, now.allocated);
+	raise_peak(&device->active_peak, now.allocated + now.pending);
+	raise_peak(&device->reserved_peak, now.allocated + now.pending + now.idle);
 }
 
 static void add(struct mt_pool_usage *out, struct mt_counters *from)
@@ -73,16 +78,9 @@ void mt_pool_usage(int number, struct mt_pool_usage *out)
 
 uint64_t mt_pool_cached_bytes(int number)
 {
-	const struct mt_pool_device *device = mt_pool_device(number);
-	uint64_t cached = 0;
+	struct mt_holdings now = mt_usage_holdings(mt_pool_device(number));
 
-	MT_EACH_CONTEXT(context)
-	{
-		if (mt_context_device(context) == device)
-			cached += mt_counter(&context->counters.pending) +
-				  mt_counter(&context->counters.idle);
-	}
-	return cached;
+	return now.pending + now.idle;
 }
 
 uint64_t mt_pool_withheld_bytes(int number)

@@ -67,6 +67,8 @@ static enum state read_state(void)
 
 static void set_state(enum state wanted)
 {
+	mt_assert(read_state() != AWAKE); /* for good, as is STAYING */
+	mt_assert(read_state() != STAYING || wanted == STAYING);
 	mt_store_release(&state, (int)wanted);
 }
 
@@ -249,8 +251,10 @@ static void asleep_free_flagged(void *ptr)
 static void *grow(void *ptr, size_t held, size_t size)
 {
 	size_t more = size + (held >= 1024 ? held / 8 : 0);
-	void *fresh = asleep_malloc(more >= size && more < MT_WAKE_BLOCK_BYTES ? more : size);
+	void *fresh;
 
+	mt_assert(size > held);
+	fresh = asleep_malloc(more >= size && more < MT_WAKE_BLOCK_BYTES ? more : size);
 	if (!fresh)
 		return NULL;
 	memcpy(fresh, ptr, held);
@@ -364,6 +368,7 @@ static const char *begin_jemalloc(void)
 {
 	const char *refusal;
 
+	mt_assert(read_state() == WAKING || read_state() == UNDECIDED);
 	mt_backend_prepare_jemalloc(config, hooks);
 	refusal = mt_jemalloc_begins();
 	if (refusal || !mt_glibc_range_freeze())
@@ -504,6 +509,7 @@ MT_COLD void mt_asleep_free_old(void *ptr)
 {
 	size_t bytes = mt_glibc_heap_usable(mt_glibc_header(ptr));
 
+	mt_assert(mt_asleep_is_awake() && mt_glibc_range_has(ptr));
 	if (mt_unlikely(mt_page_flags_any()))
 		drop_flags(ptr, mt_glibc_usable(ptr));
 	mt_glibc_uncount(bytes);
@@ -538,8 +544,10 @@ void mt_asleep_fork_prepare(void)
 
 void mt_asleep_fork_parent(void)
 {
-	if (fork_has_lock)
-		mt_lock_unlock(&wake_lock);
+	if (!fork_has_lock)
+		return;
+	mt_assert(read_state() != WAKING); /* who wakes the process up holds the lock */
+	mt_lock_unlock(&wake_lock);
 }
 
 /* A thread that does not exist here was initialising jemalloc, which begins once. */

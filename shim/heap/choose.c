@@ -11,6 +11,7 @@
 #include "heap/backend.h"
 #include "heap/glibc.h"
 #include "sys/atomic.h"
+#include "sys/attr.h"
 #include "sys/format.h"
 #include "sys/loader.h"
 
@@ -36,13 +37,26 @@ const struct mt_backend_identity *mt_backend_identity(void)
 
 static void use(const struct mt_backend *backend, const struct mt_backend_identity *whose)
 {
+	mt_assert(backend && whose);
 	mt_store_release(&chosen, backend);
 	mt_store_release(&chosen_identity, whose);
 }
 
 bool mt_backend_is_shadowed(void)
 {
-	return strcmp(identity.mode, "shadowed") == 0;
+	return identity.mode == MT_MODE_SHADOWED;
+}
+
+const char *mt_backend_mode_name(enum mt_backend_mode mode)
+{
+	static const char *const names[] = {
+		[MT_MODE_SYSTEM] = "system",
+		[MT_MODE_SHADOWED] = "shadowed",
+		[MT_MODE_JEMALLOC] = "jemalloc",
+	};
+
+	mt_assert(mode < sizeof(names) / sizeof(names[0]));
+	return names[mode];
 }
 
 static bool is_in_one_object(const void *one, const void *other)
@@ -156,7 +170,7 @@ const struct mt_backend *mt_backend_use_system(const struct mt_config *config,
 {
 	const struct mt_backend *backend;
 
-	mt_format(identity.mode, sizeof(identity.mode), hooks->shadowed ? "shadowed" : "system");
+	identity.mode = hooks->shadowed ? MT_MODE_SHADOWED : MT_MODE_SYSTEM;
 	if (hooks->shadowed)
 		identify_shadow();
 	else
@@ -169,7 +183,7 @@ const struct mt_backend *mt_backend_use_system(const struct mt_config *config,
 void mt_backend_use_sleeping(const struct mt_config *config)
 {
 	mt_format(identity.allocator, sizeof(identity.allocator), "glibc");
-	mt_format(identity.mode, sizeof(identity.mode), "system");
+	identity.mode = MT_MODE_SYSTEM;
 	mt_format(identity.evidence, sizeof(identity.evidence),
 		  "asleep; the embedded jemalloc once the heap has grown, MT_ALLOCATOR=%s",
 		  config->allocator == MT_ALLOCATOR_AUTO ? "auto" : "jemalloc");
@@ -178,7 +192,7 @@ void mt_backend_use_sleeping(const struct mt_config *config)
 
 void mt_backend_use_glibc(const char *reason)
 {
-	static struct mt_backend_identity staying = {.allocator = "glibc", .mode = "system"};
+	static struct mt_backend_identity staying = {.allocator = "glibc", .mode = MT_MODE_SYSTEM};
 
 	mt_format(staying.evidence, sizeof(staying.evidence), "libc's malloc for good: %s", reason);
 	use(&mt_glibc_backend, &staying);
@@ -189,7 +203,7 @@ void mt_backend_prepare_jemalloc(const struct mt_config *config,
 				 const struct mt_backend_hooks *hooks)
 {
 	mt_format(embedded.allocator, sizeof(embedded.allocator), "jemalloc");
-	mt_format(embedded.mode, sizeof(embedded.mode), "jemalloc");
+	embedded.mode = MT_MODE_JEMALLOC;
 	mt_format(embedded.evidence, sizeof(embedded.evidence),
 		  "embedded in libmtshim.so, MT_ALLOCATOR=%s",
 		  config->allocator == MT_ALLOCATOR_AUTO ? "auto" : "jemalloc");

@@ -42,6 +42,7 @@ static bool swap(uintptr_t *word, uintptr_t wanted)
 
 void mt_glibc_range_begin(void)
 {
+	mt_assert(!mt_glibc_range_has_begun() && !read_word());
 	mt_glibc_range_base = read_break();
 }
 
@@ -73,6 +74,7 @@ bool mt_glibc_range_freeze(void)
 	uintptr_t word = read_word();
 	uintptr_t length;
 
+	mt_assert(!(word & FROZEN)); /* jemalloc begins once */
 	do {
 		uintptr_t now = read_break();
 

@@ -10,6 +10,7 @@
 #include "core/config.h"
 #include "core/init.h"
 #include "core/log.h"
+#include "core/thread.h"
 #include "core/worker.h"
 #include "heap/account.h"
 #include "heap/address_space.h"
@@ -99,6 +100,7 @@ static void serve(bool on)
 	mt_glibc_accounting_use(glibc_event);
 	mt_growth_begin();
 	mt_address_space_follow();
+	mt_assert(!mt_backend()); /* served once */
 	hooks.shadowed = mt_heap_is_shadowed();
 	choice = mt_backend_choose(mt_config(), &hooks);
 	if (choice == MT_BACKEND_SYSTEM || !serve_embedded(choice == MT_BACKEND_EMBEDDED, &hooks))
@@ -208,6 +210,7 @@ static enum mt_err check_setting(const struct mt_config *wanted, const char *nam
 
 static uint64_t tick(uint64_t now_ns, uint32_t bits)
 {
+	mt_assert(mt_thread_is_ours());
 	mt_heap_trim_tick(bits);
 	mt_address_space_follow();
 	return mt_heap_profile_tick(now_ns);

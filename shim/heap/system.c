@@ -219,7 +219,7 @@ const struct mt_backend *mt_system_backend(const struct mt_config *config,
 		return glibc_backend(config);
 	system_backend.ops = mt_system_plain_ops();
 	if (strcmp(name, "jemalloc") == 0) {
-		other_mallctl = find_mallctl(strcmp(identity->mode, "shadowed") == 0);
+		other_mallctl = find_mallctl(identity->mode == MT_MODE_SHADOWED);
 		system_backend.figures_show_dirty = other_mallctl != NULL;
 	} else if (strcmp(name, "tcmalloc") == 0) {
 		*(void **)(void *)&tcmalloc_release =

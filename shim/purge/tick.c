@@ -453,7 +453,7 @@ void mt_tick_start(void)
 	const struct mt_publish_identity identity = {
 		.allocator = backend->allocator,
 		.evidence = backend->evidence,
-		.mode = backend->mode,
+		.mode = mt_backend_mode_name(backend->mode),
 		.conf = backend->conf,
 	};
 

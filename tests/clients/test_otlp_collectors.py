@@ -12,6 +12,8 @@ import pytest
 from mtctl_helpers import PYTHON
 from otlp_collector import collector
 
+pytestmark = pytest.mark.xdist_group("pypi")  # one worker, so that the packages are installed once
+
 PARSE = """
 import sys
 from google.protobuf import json_format

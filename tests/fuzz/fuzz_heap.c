@@ -51,7 +51,8 @@ static void ignore_thread(void *counters)
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	static const struct mt_backend_hooks hooks = {.thread_born = ignore_thread};
-	static const struct mt_backend_identity glibc = {.allocator = "glibc", .mode = "system"};
+	static const struct mt_backend_identity glibc = {.allocator = "glibc",
+							 .mode = MT_MODE_SYSTEM};
 	static struct mt_config config;
 	static char conf[768];
 

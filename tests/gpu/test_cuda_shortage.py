@@ -26,9 +26,10 @@ def same(run, program, fakecuda, env, bare):
 	return compare
 
 
+@pytest.mark.parametrize("free", ["wait", "async"])
 @pytest.mark.parametrize("version", VERSIONS)
-def test_threads_that_fit_the_device_together_never_meet_an_error(same, version):
-	assert "failures: 0\n" in same("threads", version, MEMORY_MB=100)
+def test_threads_that_fit_the_device_together_never_meet_an_error(same, version, free):
+	assert "failures: 0\n" in same("threads", version, {"CUDA_FREE": free}, MEMORY_MB=100)
 
 
 def test_a_block_that_another_thread_is_giving_back_is_waited_for(same):

@@ -120,6 +120,28 @@ def test_freed_memory_goes_back_by_itself_after_the_decay(actor, env, wait_for):
 	assert 0.5 < time.monotonic() - freed < 3.5
 
 
+def test_twenty_thousand_blocks_go_back_as_soon_as_one(actor, env, wait_for):
+	one = actor(env(CUDA_DECAY_MS=1000))
+	one.tell("size = ctypes.c_size_t(4096); blocks = [ctypes.c_uint64() for _ in range(20000)]")
+	one.tell("[cu.cuMemAlloc_v2(ctypes.byref(block), size) for block in blocks]; [free(block) for block in blocks]")
+	freed = time.monotonic()
+
+	wait_for(lambda: one.used() == 0, 10)
+	assert time.monotonic() - freed < 3.5
+
+
+def test_a_cleanup_that_the_driver_does_not_finish_in_time_claims_nothing(actor, env, control, stats):
+	"""60 blocks of 100 ms each, of which 5 s are waited for."""
+	settings = env(MIN_MB=0, CUDA_DECAY_MS=0)
+	one = actor(dict(settings, FAKECUDA_LATENCY_US="cuMemFreeAsync=100000"))
+	one.tell("blocks = [alloc(2) for _ in range(60)]; [free(block) for block in blocks]")
+
+	assert control(settings, "trim", one.pid).returncode in (0, 1)
+
+	record = records(stats, one, settings, "request")[-1]
+	assert record["gpu_after_bytes"] == record["gpu_before_bytes"] >= 120 * MB, record
+
+
 @pytest.mark.parametrize("how", ["signal", "trim", "call"])
 def test_everything_idle_goes_back_when_asked(actor, env, control, stats, wait_for, how):
 	settings = env(MIN_MB=0, CUDA_DECAY_MS=0)

@@ -196,6 +196,15 @@ Test(pool, fences_a_block_that_was_freed_before_a_capture_without_the_work_that_
 	cr_expect_eq(allocate(4096), dptr);
 }
 
+Test(pool, counts_a_free_in_stream_order_as_the_drivers)
+{
+	uint64_t dptr = allocate(4096);
+
+	cr_expect(mt_pool_disown(dptr));
+	cr_expect_eq(usage(0).free_count, 1);
+	cr_expect_eq(usage(0).num_device_free, 1);
+}
+
 Test(pool, counts_what_pytorch_counts)
 {
 	uint64_t small = allocate(1000), large = allocate(10 * MB);

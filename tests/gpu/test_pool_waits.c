@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "sys/os.h"
@@ -199,6 +200,115 @@ Test(pool_waits, gives_nothing_back_to_a_context_that_may_end_now)
 	cr_expect_eq(mt_pool_alloc(&dptr, 50 * MB), MT_CU_OUT_OF_MEMORY);
 	mt_context_resume(context);
 	cr_expect_eq(mt_pool_alloc(&dptr, 50 * MB), MT_CU_SUCCESS);
+}
+
+/* ---- what another thread does at any moment of a shortage. All that is live has room, so that the
+ * driver alone is never out of memory ---- */
+
+static uint64_t calls_left; /* of the thread that is short, before the other one goes on */
+static _Atomic bool is_short, is_turn;
+
+static void *ask_for_little(void *unused)
+{
+	is_ours = true;
+	fake_make_current(first);
+	(void)allocate(1 * MB);
+	return unused;
+}
+
+/* Holds the other thread in its question, which is over at one call of this one. */
+static void end_question(enum fake_call call)
+{
+	struct mt_pool_usage usage;
+
+	if (is_ours)
+		hold(call);
+	else if (atomic_load(&is_held) && calls_left-- == 0)
+		for (atomic_store(&is_let_go, true); mt_pool_usage(0, &usage), !usage.idle_bytes;)
+			usleep(100);
+}
+
+static int meet_question(void)
+{
+	uint64_t dptr = allocate(40 * MB);
+	pthread_t thread;
+	int result;
+
+	fake_issue(first);
+	release(dptr);
+	fake_finish(first);
+	held_call = FAKE_cuEventQuery;
+	fake.on_call = end_question;
+	pthread_create(&thread, NULL, ask_for_little, NULL);
+	wait_for(&is_held);
+	result = mt_pool_alloc(&dptr, 50 * MB);
+	atomic_store(&is_let_go, true);
+	pthread_join(thread, NULL);
+	return result;
+}
+
+static void *decay(void *unused)
+{
+	wait_for(&is_turn);
+	fake_finish(first);
+	(void)tick(unused);
+	atomic_store(&is_held, true); /* or there was none to free */
+	return unused;
+}
+
+/* The device is done at one call of this thread, and the other one begins to free the block, which
+ * takes a while. */
+static void begin_free(enum fake_call call)
+{
+	if (is_ours && call == FAKE_cuMemFree_v2) {
+		atomic_store(&is_held, true);
+		usleep(20000);
+	} else if (!is_ours && call == FAKE_cuMemAlloc_v2) {
+		atomic_store(&is_short, true);
+	}
+	if (!is_ours && atomic_load(&is_short) && calls_left-- == 0)
+		for (atomic_store(&is_turn, true); !atomic_load(&is_held);)
+			usleep(100);
+}
+
+static int meet_free(void)
+{
+	uint64_t dptr = allocate(40 * MB);
+	pthread_t thread;
+	int result;
+
+	fake_issue(first);
+	release(dptr);
+	fake.on_call = begin_free;
+	pthread_create(&thread, NULL, decay, NULL);
+	result = mt_pool_alloc(&dptr, 50 * MB);
+	atomic_store(&is_turn, true);
+	pthread_join(thread, NULL);
+	return result;
+}
+
+static void meet_at_any_call(int (*meet)(void))
+{
+	fake.capacity = 64 * MB;
+	for (calls_left = 0; calls_left < 40; calls_left++) {
+		int status;
+		pid_t pid = fork();
+
+		if (pid == 0)
+			_exit(meet());
+		cr_assert_eq(waitpid(pid, &status, 0), pid);
+		cr_expect_eq(status, 0, "at call %d: %x", (int)calls_left, (unsigned)status);
+	}
+}
+
+Test(pool_waits, a_block_that_another_thread_finds_idle_at_any_moment_of_a_shortage_is_released)
+{
+	meet_at_any_call(meet_question);
+}
+
+Test(pool_waits, a_block_that_another_thread_releases_at_any_moment_of_a_shortage_is_waited_for)
+{
+	meet_at_any_call(meet_free);
 }
 
 /* ---- out of memory for events ---- */

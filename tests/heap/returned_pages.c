@@ -1,5 +1,6 @@
 /* returned_pages.c KIND: makes memory that the kernel could put into huge pages, frees most of it
- * and waits for a purge. Prints resident and huge MB then, and seconds later. It lives until its
+ * and waits for a purge. Prints resident and huge MB then, and seconds later (refilled: after
+ * the next purge). It lives until its
  * stdin ends. small: 100,000 blocks, 1 in 20 is kept. refilled: the same, and all holes are filled
  * with huge pages after the purge, as khugepaged does. advised: large blocks with MADV_HUGEPAGE, as
  * NumPy's; then 40,000 small ones in the same memory, 1 in 100 is kept. large: large blocks, which
@@ -92,6 +93,13 @@ static void wait_for_purge(size_t full_mb)
 	}
 }
 
+/* For up to 8 s. */
+static void wait_until_below(size_t mb)
+{
+	for (int i = 0; i < 80 && read_mb("Rss:") >= mb; i++)
+		nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+}
+
 /* By an instruction: nothing stands before it, as where another process makes the call. */
 static void advise_unseen(char *begin, char *end, long advice)
 {
@@ -155,7 +163,10 @@ int main(int count, char **words)
 	if (strcmp(words[1], "refilled") == 0)
 		fill_holes();
 	show();
-	sleep(strcmp(words[1], "refilled") == 0 ? 8 : 3);
+	if (strcmp(words[1], "refilled") == 0)
+		wait_until_below(45);
+	else
+		sleep(3);
 	show();
 	return getchar() == EOF ? 0 : 1;
 }

@@ -27,8 +27,7 @@ def test_threads_that_fill_and_free_the_limit_in_turns_end_well(run, env, compil
 	assert got.stdout == "16\n", got.stderr
 
 
-@pytest.mark.parametrize("limit", ["as", "data"])
-@pytest.mark.parametrize("threads", [8, 150])
+@pytest.mark.parametrize("threads, limit", [(8, "as"), (8, "data"), (150, "as")])
 def test_what_many_threads_had_at_the_limit_serves_larger_blocks_and_a_thread_afterwards(run, env, compile_c, threads, limit):
 	"""Each arena kept the pieces that it had mapped one by one: 300 kB were refused for good, and no thread could start."""
 	got = run([compile_c("filled_limit.c", "-pthread"), threads, limit], env(), timeout=120)
@@ -67,8 +66,7 @@ print(count > 100, "lives")
 """
 
 
-@pytest.mark.parametrize("what", ["bytes", "objects", "dicts"])
-@pytest.mark.parametrize("limit", ["AS", "DATA"])
+@pytest.mark.parametrize("limit, what", [("AS", "bytes"), ("AS", "objects"), ("AS", "dicts"), ("DATA", "objects")])
 def test_python_maps_imports_and_starts_threads_after_a_memory_error(run, env, limit, what):
 	got = run([PYTHON, "-c", SURVIVES, limit, what], env(), timeout=120)
 

@@ -155,9 +155,9 @@ def test_a_process_whose_threads_allocate_less_than_a_megabyte_each_gets_a_worke
 
 def test_a_thread_whose_cache_comes_late_works_without_memory_for_it(run, env, compile_c):
 	"""The program ended where memory was out at the moment of the cache, and where it turned its cache on itself."""
-	got = run([compile_c("late_caches.c"), 100], env(ALLOCATOR="jemalloc"), timeout=60)
+	got = run([compile_c("late_caches.c"), 40], env(ALLOCATOR="jemalloc"), timeout=60)
 
-	assert (got.returncode, got.stdout, got.stderr) == (0, "100 of 100 threads\n", "")
+	assert (got.returncode, got.stdout, got.stderr) == (0, "40 of 40 threads\n", "")
 
 
 def test_one_large_block_goes_back_though_malloc_is_not_called_again(spawn, env, compile_c, wait_for):

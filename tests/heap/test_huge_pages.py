@@ -1,5 +1,9 @@
 """Transparent huge pages: what a purge has returned stays returned, whatever the machine's setting."""
+import contextlib
 import pathlib
+import shutil
+import subprocess
+import tempfile
 
 import leftovers
 import memory_group
@@ -14,9 +18,9 @@ SETTINGS = {"IDLE_MS": 200, "SLACK_MB": 4, "SETTLE_MS": 1000}
 pytestmark = pytest.mark.alone  # the setting is the machine's
 
 
-@pytest.fixture
-def huge_pages():
-	"""huge_pages(setting): the machine has it until the test ends, and khugepaged is fast."""
+@contextlib.contextmanager
+def changed():
+	"""A function that changes the machine's setting, until the end, and makes khugepaged fast."""
 	before = {}
 
 	def write(name, value):
@@ -31,44 +35,78 @@ def huge_pages():
 		except OSError as error:
 			pytest.skip(f"the setting of transparent huge pages cannot be changed here: {error}")
 
-	yield use
-	for name, value in before.items():
-		try:
-			write(name, value)
-		except OSError:
-			pass  # as little as before
+	try:
+		yield use
+	finally:
+		for name, value in before.items():
+			with contextlib.suppress(OSError):  # as little as before
+				write(name, value)
 
 
 @pytest.fixture
-def group():
+def huge_pages():
+	"""huge_pages(setting): the machine has it until the test ends."""
+	with changed() as use:
+		yield use
+
+
+@contextlib.contextmanager
+def memory_cgroup():
 	"""A memory cgroup without a limit that matters."""
 	try:
 		made = memory_group.MemoryGroup(f"{leftovers.prefix()}huge", 2048 * MB)
 	except memory_group.CannotMake as reason:
 		pytest.skip(str(reason))
-	yield made
-	made.remove()
+	try:
+		yield made
+	finally:
+		made.remove()
 
 
-@pytest.mark.parametrize("setting", ["always", "madvise"])
-def test_survivors_among_purged_small_blocks_do_not_grow_again(spawn, env, compile_c, huge_pages, setting):
+@pytest.fixture
+def group():
+	with memory_cgroup() as made:
+		yield made
+
+
+class Purged:
+	"""returned_pages.c in its own MT_DIR: its two lines, resident and huge MB after a purge and seconds later."""
+
+	def __init__(self, stack, command, environment):
+		folder = tempfile.mkdtemp(prefix=leftovers.prefix(), dir="/dev/shm")
+		stack.callback(shutil.rmtree, folder, ignore_errors=True)
+		settings = {f"MT_{name}": str(value) for name, value in SETTINGS.items()}
+		self.process = stack.enter_context(subprocess.Popen(command, env={**environment, **settings, "MT_DIR": folder}, text=True,
+		                                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE))
+		stack.callback(self.process.kill)
+
+	def wait(self):
+		self.lines = [tuple(map(int, self.process.stdout.readline().split())) for _ in range(2)]
+
+
+@pytest.fixture(scope="module", params=["always", "madvise"])
+def purged(request, shim, bare, compile_c):
+	"""Small blocks, and blocks that were advised, in two programs at once: each waits for seconds."""
+	program, environment = str(compile_c("returned_pages.c")), dict(bare, LD_PRELOAD=str(shim))
+	with changed() as use, memory_cgroup() as group, contextlib.ExitStack() as stack:
+		use(request.param)
+		small = Purged(stack, [program, "small"], environment)
+		advised = Purged(stack, group.command([program, "advised"]), environment)
+		for one in (small, advised):
+			one.wait()
+		advised.charged_mb = group.read("memory.usage_in_bytes") / MB
+	return {"small": small, "advised": advised}
+
+
+def test_survivors_among_purged_small_blocks_do_not_grow_again(purged):
 	"""khugepaged filled the holes: 466 MB seconds after the purge on `always`, where it is 79 on `madvise`."""
-	huge_pages(setting)
-	actor = spawn([compile_c("returned_pages.c"), "small"], env(**SETTINGS))
-
-	purged, later = (int(actor.stdout.readline().split()[0]) for _ in range(2))
-	assert purged < 60 and later < 60, (purged, later)
+	at_once, later = (resident for resident, _ in purged["small"].lines)
+	assert at_once < 60 and later < 60, (at_once, later)
 
 
-@pytest.mark.parametrize("setting", ["always", "madvise"])
-def test_memory_that_was_advised_is_neither_resident_nor_charged_after_a_purge(spawn, env, compile_c, huge_pages, group, setting):
+def test_memory_that_was_advised_is_neither_resident_nor_charged_after_a_purge(purged):
 	"""NumPy asks for huge pages. Of those that a purge returned in part the whole stayed charged to the cgroup."""
-	huge_pages(setting)
-	actor = spawn(group.command([str(compile_c("returned_pages.c")), "advised"]), env(**SETTINGS))
-
-	actor.stdout.readline()
-	resident, huge = map(int, actor.stdout.readline().split())
-	charged = group.read("memory.usage_in_bytes") / MB
+	(resident, huge), charged = purged["advised"].lines[1], purged["advised"].charged_mb
 	assert resident < 40 and huge <= 4, (resident, huge)
 	assert charged < resident + 10, (charged, resident)
 

@@ -114,7 +114,7 @@ def test_a_process_that_began_as_roots_and_changed_its_user_is_found_by_root(per
 	trimmed = root.ctl("trim", "--all-users", "--light", "--timeout=0.5")
 	said = root.ctl("doctor", pid).stdout
 	begun = time.monotonic()
-	alone = root.ctl("trim", pid, "--light")
+	alone = root.ctl("trim", pid, "--light", "--timeout=0.5")
 
 	assert time.monotonic() - begun < 10 and alone.returncode == 4 and "it has changed its user" in alone.stderr
 	assert listed[pid]["state"] == "awake" and seen["pid"] == pid

@@ -44,7 +44,7 @@ def checkout(words, shim, mtctl):
 	shutil.rmtree(place, ignore_errors=True)
 
 
-@pytest.mark.slow
+@pytest.mark.long  # it runs tests of the other files once more
 def test_programs_of_other_users_run_the_same_from_a_home_that_only_its_owner_can_enter(checkout, words, bare, run):
 	done = run([*words[1], "env", f"HOME={checkout.parent}", "PYTHONDONTWRITEBYTECODE=1", "scripts/in-plain-path", PYTHON, "-m", "pytest",
 	            "-n", "4", "-k", CHOSEN, *(f"tests/{name}" for name in TESTS)], bare, timeout=300, cwd=checkout)

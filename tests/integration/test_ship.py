@@ -245,13 +245,16 @@ def test_lintian_has_nothing_to_say(deb):
 	assert (done.returncode, done.stdout) == (0, "")
 
 
+@pytest.mark.long
 def test_the_same_source_gives_the_same_package(deb):
 	with alone_in_build():
 		make("deb")
 		again = (ROOT / "dist" / deb.name).read_bytes()
 
 	assert hashlib.sha256(again).hexdigest() == hashlib.sha256(deb.read_bytes()).hexdigest()
-	# Nor does it depend on where it was built.
+
+
+def test_what_is_installed_does_not_name_the_folder_where_it_was_built(shim):
 	for binary in ("libmtshim.so", "mtctl", "mtctl-top"):
 		assert str(ROOT).encode() not in (ROOT / "build" / binary).read_bytes()
 

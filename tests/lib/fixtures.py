@@ -11,6 +11,7 @@ import pathlib
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -19,6 +20,9 @@ import pytest
 import leftovers
 from places import BUILT, LIB, ROOT, helper
 from public import public, public_folder  # noqa: F401 (fixtures)
+
+# The code of the tests is compiled once for all processes of pytest. The tree has none of it, and programs under test have no cache there.
+sys.pycache_prefix, sys.dont_write_bytecode = str(BUILT / "pycache"), False
 
 # Variables of other tools that the shim reads, or that change the programs under test.
 # pytest imports readline, and a new one sets COLUMNS and LINES for every child.
@@ -185,16 +189,19 @@ def spawn():
 
 @pytest.fixture
 def wait_for():
-	"""wait_for(predicate, timeout): returns the first true value of predicate; fails after timeout seconds."""
+	"""wait_for(predicate, timeout): returns the first true value of predicate; fails after timeout seconds. Most predicates start mtctl:
+	on a busy machine they are tried less often, so that many tests that wait do not keep the processors busy."""
 	def wait(predicate, timeout=10, what=None):
 		end = time.monotonic() + timeout
 		while True:
+			begin = time.monotonic()
 			answer = predicate()
 			if answer:
 				return answer
-			if time.monotonic() > end:
+			now = time.monotonic()
+			if now > end:
 				pytest.fail(f"not within {timeout} s: {what or predicate}")
-			time.sleep(0.05)
+			time.sleep(min(max(0.05, 4 * (now - begin)), 0.25))
 	return wait
 
 

@@ -9,7 +9,7 @@ import pytest
 
 SOURCE = pathlib.Path(__file__).with_name("churn.c")
 GREEDY = {"MIN_MB": 0, "TICK_MS": 10, "IDLE_MS": 10, "SLACK_MB": 0, "SLACK_PCT": 0, "SETTLE_MS": 100, "BUDGET_PCT": 100}
-SECONDS = [5, pytest.param(300, marks=pytest.mark.long)]
+SECONDS = [3, pytest.param(300, marks=pytest.mark.long)]
 
 
 def well(text):
